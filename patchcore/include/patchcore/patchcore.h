@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * patchcore: change instructions while other threads run them.
+ *
+ * An executor runs the old instruction or the new one, never a mix. How that
+ * is kept depends on where the change lies:
+ *
+ *   - inside the machine's atomic window, one locked store is enough
+ *     (AMD APM vol. 2, 7.6.1, for 8 bytes; larger windows only by calibration);
+ *   - across it (a straddler), the word protocol is used: INT3 on the first
+ *     byte, sync, back part, sync, front part ("Living on the Edge", sec. 5).
+ *
+ * A sync is either a wait longer than the machine's T_max, which only a
+ * calibration of this very machine can know (machine.conf, written by
+ * "tmax calibrate"), or the kernel's membarrier(SYNC_CORE).
+ *
+ * Every function returns 0 or a negative errno unless its comment says
+ * otherwise. All are thread-safe. None is async-signal-safe unless it says so.
+ * Nothing in the library prints, exits or asserts.
+ */
+#ifndef PATCHCORE_PATCHCORE_H
+#define PATCHCORE_PATCHCORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PC_VERSION_MAJOR 0
+#define PC_VERSION_MINOR 1
+#define PC_VERSION_PATCH 0
+
+/* The longest change, in bytes, that one pc_patch() makes. */
+#define PC_PATCH_MAX 8
+
+/* The tear probability per toggle that PC_POLICY_AUTO accepts by default. */
+#define PC_ACCEPT_P_DEFAULT 1e-9
+
+/* How a straddler's three writes are kept apart. */
+enum pc_policy {
+	/*
+	 * Safe first: wait if machine.conf is valid here and bounds the tear
+	 * probability by what the caller accepts (pc_set_accept_p), else
+	 * membarrier, else -ENOTSUP.
+	 */
+	PC_POLICY_AUTO = 0,
+	/*
+	 * Wait the ticks of machine.conf. Any valid config will do: whoever
+	 * asks for this by name owns the risk that the config states.
+	 */
+	PC_POLICY_WAIT = 1,
+	/* membarrier(PRIVATE_EXPEDITED_SYNC_CORE), Linux 4.16 and later. */
+	PC_POLICY_MEMBARRIER = 2,
+};
+
+/* What the library decided on this machine, and why. */
+struct pc_status {
+	enum pc_policy asked;   /* what the caller chose */
+	enum pc_policy in_use;  /* WAIT or MEMBARRIER; AUTO when none is safe */
+	uint64_t first_wait;    /* ticks between INT3 and the back part; 0 unless WAIT */
+	uint64_t second_wait;   /* ticks between back and front part; 0 unless WAIT */
+	unsigned atomic_window; /* bytes that one store changes at once, in use */
+	double upper_p;         /* config's bound on tears per toggle; 1 without config */
+	double accept_p;        /* bound that AUTO asks for */
+	char conf_path[256];    /* the config found, "" if none */
+	char reason[256];       /* one line: why this policy, or what is wrong */
+};
+
+/*
+ * pc_init - find the machine config, choose the policy, take SIGTRAP.
+ *
+ * Optional: the first pc_patch() does the same. Idempotent. Looks for
+ * machine.conf in $PATCHCORE_MACHINE_CONF, $XDG_CONFIG_HOME/tmax/ (or
+ * ~/.config/tmax/), sysconfdir/tmax/, localstatedir/lib/tmax/; the first that
+ * exists decides, also when it is refused. The environment is ignored in
+ * set-user-ID programs.
+ *
+ * Returns 0 also when no policy is safe here: changes inside the atomic window
+ * work on every machine. -ENOMEM, or what sigaction(2) failed with.
+ */
+int pc_init(void);
+
+/*
+ * pc_fini - give SIGTRAP back to whoever had it before.
+ *
+ * No pc_patch() may be running or may follow, except after another pc_init().
+ * -EBUSY (and nothing done): a patch is in flight, or another SIGTRAP handler
+ * was installed on top of ours and may chain to it.
+ */
+int pc_fini(void);
+
+/*
+ * pc_patch - replace len bytes of code at addr while other threads run it.
+ * @addr:  first byte to change. When the change crosses the atomic window this
+ *         must be the start of an instruction, and the len bytes must be (part
+ *         of) that one instruction: INT3 stands on this byte meanwhile.
+ * @bytes: the new code
+ * @len:   1 to 8 bytes
+ *
+ * Layout equivalence is the caller's duty: no thread may be able to stand at an
+ * address that is an instruction start in the old code and not in the new (APM
+ * vol. 2, 7.6.1; a run of 1-byte NOPs turned into one CALL breaks it).
+ *
+ * Synchronous: on return the new bytes are in memory. Executors that fetched
+ * before may still run the old instruction for up to T_max.
+ *
+ * Two patchers with disjoint bytes, also in the same 8 bytes, never lose each
+ * other's update. Bytes outside [addr, addr + len) are never changed.
+ *
+ * The page may be read-only: then it is made writable for the change and gets
+ * its protection back. pc_text_open() avoids that cost.
+ *
+ * Returns 0, or with the code unchanged:
+ *   -EAGAIN   another patcher holds the site (its first byte is INT3)
+ *   -EINVAL   len is 0 or above 8, bytes is NULL, or the new code starts with
+ *             INT3, which could not be told from a held site
+ *   -EFAULT   addr is not mapped
+ *   -EACCES   the page cannot be made writable
+ *   -ENOTSUP  a straddler, and no policy is safe on this machine: see
+ *             pc_get_status()
+ *   -EBUSY    a straddler, and SIGTRAP no longer comes to this library
+ *   -ENOMEM
+ * Paper: section 5, figure 4.
+ */
+int pc_patch(void *addr, const void *bytes, size_t len);
+
+/*
+ * pc_text_open - keep the pages of [addr, addr + len) writable until closed.
+ *
+ * Patches inside an open range cost no system call for protection. Also the
+ * way to tell the library about code mapped writable by the caller (a JIT).
+ * Nests. -EINVAL, -EFAULT (not mapped), -EACCES (refused, nothing changed),
+ * -ENOMEM.
+ */
+int pc_text_open(void *addr, size_t len);
+
+/*
+ * pc_text_close - undo one pc_text_open() of the same addr and len.
+ *
+ * The pages get the protection back that they had before. No patch of this
+ * range may be running. -ENOENT: it is not open.
+ */
+int pc_text_close(void *addr, size_t len);
+
+/*
+ * pc_set_policy - choose how straddlers are patched from now on.
+ *
+ * -ENOTSUP: not possible on this machine, the policy stays as it was.
+ * -EINVAL: no such policy.
+ */
+int pc_set_policy(enum pc_policy policy);
+
+/*
+ * pc_set_accept_p - the tear probability per toggle that AUTO may accept.
+ * @p: above 0, at most 1. -EINVAL otherwise.
+ */
+int pc_set_accept_p(double p);
+
+/* pc_get_status - what is in use and why. Calls pc_init() if need be. */
+int pc_get_status(struct pc_status *status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The journal: one JSON object per line, written and flushed as things end.
+ *
+ * Line types: "run" (one per start of the program: tool, date, plan, identity,
+ * gaps), "cell" (one finished cell) and "estimate" (what was concluded). The
+ * schema is results/schema/journal-1.json.
+ */
+#ifndef RESULTS_JOURNAL_H
+#define RESULTS_JOURNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "patchcore/identity.h"
+#include "stress/cell.h"
+
+#define JOURNAL_SCHEMA 1
+#define JOURNAL_LINE_MAX (1u << 20)
+
+struct journal; /* open for appending */
+
+/* One cell and what came of it, as read back or about to be written. */
+struct cell_record {
+	char stage[32]; /* part of the plan: "proof", "window", "bracket", "campaign", "stress" */
+	char key[160];  /* names the cell within the plan, for resuming */
+	char date[32];  /* UTC, ISO 8601, when it ended */
+	struct cell cell;
+	struct cell_result result;
+};
+
+/* Everything worth keeping of a journal. */
+struct journal_data {
+	int have_identity;        /* a run line was seen */
+	struct identity identity; /* of the last run line */
+	struct cell_record *records;
+	size_t count;
+	size_t skipped;    /* lines that could not be read, a cut last one included */
+	size_t first_bad;  /* line number of the first of them, from 1; 0 if none */
+	int mixed;         /* run lines of different machines: identity_differs() */
+};
+
+/*
+ * journal_open - open for appending, created if need be.
+ *
+ * A last line without its newline (a run that was killed) is ended first, so
+ * that it spoils nothing but itself. 0 or a negative errno.
+ */
+int journal_open(struct journal **journal, const char *path);
+
+/*
+ * journal_write_run / _cell / _estimate - append one line and flush it to the
+ * file system (fdatasync). A full disk gives its errno, and the line that did
+ * not fit is taken back. gaps and body are borrowed. 0 or a negative errno.
+ */
+int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
+		      json_t *gaps);
+int journal_write_cell(struct journal *journal, const struct cell_record *record);
+int journal_write_estimate(struct journal *journal, json_t *body);
+
+int journal_close(struct journal *journal);
+
+/*
+ * journal_read - read a whole journal, skipping what is broken.
+ *
+ * 0 (also with skipped lines), -ENOENT, -EACCES, -ENOMEM, ... The caller frees.
+ */
+int journal_read(const char *path, struct journal_data *data);
+int journal_read_stream(FILE *stream, struct journal_data *data);
+void journal_free(struct journal_data *data);
+
+/* record_to_json / record_from_json - one "cell" line. NULL / -EINVAL on failure. */
+json_t *record_to_json(const struct cell_record *record);
+int record_from_json(const json_t *line, struct cell_record *record);
+
+#endif

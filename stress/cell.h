@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cell: one point of measurement. What to run, and what came out.
+ */
+#ifndef STRESS_CELL_H
+#define STRESS_CELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stress/placement.h"
+
+/* Boundary that the instruction straddles. */
+enum crossing {
+	CROSSING_NONE, /* inside one 8-byte word */
+	CROSSING_8,    /* 8-byte word boundary that is no multiple of 16 */
+	CROSSING_16,   /* multiple of 16, not of 32 */
+	CROSSING_32,   /* multiple of 32, not of 64 */
+	CROSSING_LINE, /* multiple of 64, not of 4096 */
+	CROSSING_PAGE, /* multiple of 4096 */
+	CROSSING_COUNT
+};
+
+/* What the site toggles between. Every byte of old and new differs. */
+enum code_pair {
+	PAIR_CALL_NOP,
+	PAIR_CALL_CALL, /* three targets in rotation: every mix tells its kind */
+	PAIR_JMP_NOP,
+	PAIR_WORD, /* mov eax, imm32 with a generation in every byte */
+	PAIR_COUNT
+};
+
+enum protocol {
+	PROTOCOL_WAIT,       /* the library's word protocol with the cell's two waits */
+	PROTOCOL_MEMBARRIER, /* the same with membarrier in place of the waits */
+	PROTOCOL_ATOMIC,     /* one locked store: the atomic-window test */
+	/* Broken on purpose, to prove that the oracle sees it. */
+	PROTOCOL_NAIVE,      /* one plain unaligned store */
+	PROTOCOL_NO_INT3,    /* wait, back, wait, front, without the lock byte */
+	PROTOCOL_FRONT_FIRST, /* INT3, wait, front, wait, back */
+	PROTOCOL_COUNT
+};
+
+enum oracle {
+	ORACLE_COUNT, /* every mix lands where it is counted */
+	ORACLE_CRASH, /* the paper's: mixes kill the child */
+	ORACLE_KINDS
+};
+
+struct cell {
+	enum placement placement;
+	enum crossing crossing;
+	enum code_pair pair;
+	enum protocol protocol;
+	enum oracle oracle;
+	unsigned split;       /* bytes of the instruction before the boundary, 1 to 4 */
+	unsigned executors;
+	uint64_t first_wait;  /* ticks */
+	uint64_t second_wait; /* ticks */
+	uint64_t rest;        /* mean ticks between toggles, drawn from 0 to twice this */
+	uint64_t toggles;     /* stop after so many */
+	double seconds;       /* or after so long; 0 is no limit */
+	uint64_t stop_tears;  /* or after so many tears; 0 is no limit */
+	uint64_t seed;
+};
+
+enum tear_kind {
+	TEAR_OLD_FRONT, /* old front + new back: the first wait was too short */
+	TEAR_NEW_FRONT, /* new front + old back: the second wait was too short */
+	TEAR_OTHER,     /* no known mix, or one that cannot be told apart */
+	TEAR_KINDS
+};
+
+enum outcome {
+	OUTCOME_DONE,
+	OUTCOME_CRASH,       /* the child died of SIGILL, SIGSEGV, SIGBUS or SIGTRAP */
+	OUTCOME_KILLED,      /* by another signal */
+	OUTCOME_HANG,        /* made no progress, and was ended */
+	OUTCOME_INTERRUPTED, /* the run was asked to stop */
+	OUTCOME_ERROR,       /* could not be set up: error says why */
+	OUTCOME_COUNT
+};
+
+/* Noise around a cell, as differences over its run. */
+struct witness {
+	uint64_t voluntary;   /* context switches of patcher and executors */
+	uint64_t involuntary;
+	uint64_t major_faults;
+	double steal;         /* steal time over the CPUs used, share of wall time, 0 to 1 */
+	double load;          /* runnable tasks at the end, /proc/loadavg */
+};
+
+struct cell_result {
+	enum outcome outcome;
+	int signal;          /* that ended the child, 0 if none */
+	int error;           /* negative errno, 0 if none */
+	uint64_t toggles;    /* done */
+	uint64_t executions; /* over all executors */
+	uint64_t old_new[2]; /* executions of the first code, of the others */
+	uint64_t tears[TEAR_KINDS];
+	uint64_t traps;      /* executors that met INT3 */
+	uint64_t retries;    /* pc_patch said -EAGAIN */
+	uint64_t ticks;      /* TSC over the run */
+	double seconds;
+	struct witness witness;
+	struct seating seating;
+};
+
+/* cell_defaults - line crossing, call-call, split 3, one executor, 1e6 toggles. */
+void cell_defaults(struct cell *cell);
+
+/*
+ * cell_check - is this a cell that can be run at all? 0, or -EINVAL with the
+ * reason in words.
+ */
+int cell_check(const struct cell *cell, char *reason, size_t size);
+
+/* The names of each choice as the command line and the journal spell them. */
+const char *crossing_name(enum crossing c);
+const char *pair_name(enum code_pair p);
+const char *protocol_name(enum protocol p);
+const char *oracle_name(enum oracle o);
+const char *outcome_name(enum outcome o);
+int crossing_parse(const char *name);
+int pair_parse(const char *name);
+int protocol_parse(const char *name);
+int oracle_parse(const char *name);
+int outcome_parse(const char *name);
+
+/* crossing_bytes - 0, 8, 16, 32, 64, 4096. */
+unsigned crossing_bytes(enum crossing c);
+
+/*
+ * cell_command - the command line that runs this cell again, "tmax stress ...".
+ * Returns its length as snprintf does.
+ */
+int cell_command(const struct cell *cell, char *buf, size_t size);
+
+static inline uint64_t cell_result_tears(const struct cell_result *r)
+{
+	return r->tears[TEAR_OLD_FRONT] + r->tears[TEAR_NEW_FRONT] + r->tears[TEAR_OTHER];
+}
+
+#endif
