@@ -15,11 +15,11 @@
 #define IDENTITY_CACHES 8
 
 struct identity {
-	char vendor[16];     /* CPUID 0 */
-	unsigned family;     /* CPUID 1, with extended family and model folded in */
+	char vendor[16]; /* CPUID 0 */
+	unsigned family; /* CPUID 1, with extended family and model folded in */
 	unsigned model;
 	unsigned stepping;
-	char brand[64];      /* CPUID 80000002..4, blanks trimmed and folded */
+	char brand[64];	     /* CPUID 80000002..4, blanks trimmed and folded */
 	char microcode[24];  /* /proc/cpuinfo; "unknown" if absent */
 	char hypervisor[16]; /* CPUID 40000000 signature, "none" on bare metal */
 	unsigned cache_line; /* bytes */
@@ -29,8 +29,8 @@ struct identity {
 	uint64_t tsc_khz;    /* from bogomips (lpj is the TSC on x86), else measured */
 	unsigned sockets;    /* from sysfs, packages and cores of all present CPUs */
 	unsigned cores;
-	unsigned cpus;       /* present logical CPUs */
-	char kernel[72];     /* uname -r; told, never compared */
+	unsigned cpus;	 /* present logical CPUs */
+	char kernel[72]; /* uname -r; told, never compared */
 };
 
 /* Registers of one CPUID leaf: eax, ebx, ecx, edx. */

@@ -18,7 +18,7 @@
 #include "patchcore/identity.h"
 #include "stress/cell.h"
 
-#define JOURNAL_SCHEMA 1
+#define JOURNAL_SCHEMA	 1
 #define JOURNAL_LINE_MAX (1u << 20)
 
 struct journal; /* open for appending */
@@ -26,35 +26,39 @@ struct journal; /* open for appending */
 /* One cell and what came of it, as read back or about to be written. */
 struct cell_record {
 	char stage[32]; /* part of the plan: "proof", "window", "bracket", "campaign", "stress" */
-	char key[160];  /* names the cell within the plan, for resuming */
-	char date[32];  /* UTC, ISO 8601, when it ended */
+	char key[160];	/* names the cell within the plan, for resuming */
+	char date[32];	/* UTC, ISO 8601, when it ended */
 	struct cell cell;
 	struct cell_result result;
 };
 
 /* Everything worth keeping of a journal. */
 struct journal_data {
-	int have_identity;        /* a run line was seen */
+	int have_identity;	  /* a run line was seen */
 	struct identity identity; /* of the last run line */
 	struct cell_record *records;
 	size_t count;
-	size_t skipped;    /* lines that could not be read, a cut last one included */
-	size_t first_bad;  /* line number of the first of them, from 1; 0 if none */
-	int mixed;         /* run lines of different machines: identity_differs() */
+	size_t skipped;	  /* lines that could not be read, a cut last one included */
+	size_t first_bad; /* line number of the first of them, from 1; 0 if none */
+	size_t newer;	  /* of the skipped, lines in a newer schema than ours */
+	int mixed;	  /* run lines of different machines: identity_differs() */
 };
 
 /*
  * journal_open - open for appending, created if need be.
  *
  * A last line without its newline (a run that was killed) is ended first, so
- * that it spoils nothing but itself. 0 or a negative errno.
+ * that it spoils nothing but itself. Several programs may append to one
+ * journal. 0 or a negative errno.
  */
 int journal_open(struct journal **journal, const char *path);
 
 /*
  * journal_write_run / _cell / _estimate - append one line and flush it to the
  * file system (fdatasync). A full disk gives its errno, and the line that did
- * not fit is taken back. gaps and body are borrowed. 0 or a negative errno.
+ * not fit is taken back; where a file size limit may be set, ignore SIGXFSZ to
+ * get -EFBIG. gaps (an array, or NULL for none) and body (an object) are
+ * borrowed. -EINVAL for what could not be read back, else 0 or a negative errno.
  */
 int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
 		      json_t *gaps);
@@ -62,6 +66,9 @@ int journal_write_cell(struct journal *journal, const struct cell_record *record
 int journal_write_estimate(struct journal *journal, json_t *body);
 
 int journal_close(struct journal *journal);
+
+/* journal_date - now, as cell_record.date wants it: "2026-01-31T23:59:59Z". */
+void journal_date(char *buf, size_t size);
 
 /*
  * journal_read - read a whole journal, skipping what is broken.

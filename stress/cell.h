@@ -11,6 +11,9 @@
 
 #include "stress/placement.h"
 
+#define CELL_WAIT_MAX	 UINT64_C(1000000000) /* ticks */
+#define CELL_TOGGLES_MAX UINT64_C(1000000000000)
+
 /* Boundary that the instruction straddles. */
 enum crossing {
 	CROSSING_NONE, /* inside one 8-byte word */
@@ -32,12 +35,12 @@ enum code_pair {
 };
 
 enum protocol {
-	PROTOCOL_WAIT,       /* the library's word protocol with the cell's two waits */
+	PROTOCOL_WAIT,	     /* the library's word protocol with the cell's two waits */
 	PROTOCOL_MEMBARRIER, /* the same with membarrier in place of the waits */
 	PROTOCOL_ATOMIC,     /* one locked store: the atomic-window test */
 	/* Broken on purpose, to prove that the oracle sees it. */
-	PROTOCOL_NAIVE,      /* one plain unaligned store */
-	PROTOCOL_NO_INT3,    /* wait, back, wait, front, without the lock byte */
+	PROTOCOL_NAIVE,	      /* one plain unaligned store */
+	PROTOCOL_NO_INT3,     /* wait, back, wait, front, without the lock byte */
 	PROTOCOL_FRONT_FIRST, /* INT3, wait, front, wait, back */
 	PROTOCOL_COUNT
 };
@@ -54,13 +57,13 @@ struct cell {
 	enum code_pair pair;
 	enum protocol protocol;
 	enum oracle oracle;
-	unsigned split;       /* bytes of the instruction before the boundary, 1 to 4 */
+	unsigned split; /* bytes of the instruction before the boundary, 1 to 4 */
 	unsigned executors;
 	uint64_t first_wait;  /* ticks */
 	uint64_t second_wait; /* ticks */
-	uint64_t rest;        /* mean ticks between toggles, drawn from 0 to twice this */
+	uint64_t rest;	      /* mean ticks between toggles, drawn from 0 to twice this */
 	uint64_t toggles;     /* stop after so many */
-	double seconds;       /* or after so long; 0 is no limit */
+	double seconds;	      /* or after so long; 0 is no limit */
 	uint64_t stop_tears;  /* or after so many tears; 0 is no limit */
 	uint64_t seed;
 };
@@ -68,40 +71,40 @@ struct cell {
 enum tear_kind {
 	TEAR_OLD_FRONT, /* old front + new back: the first wait was too short */
 	TEAR_NEW_FRONT, /* new front + old back: the second wait was too short */
-	TEAR_OTHER,     /* no known mix, or one that cannot be told apart */
+	TEAR_OTHER,	/* no known mix, or one that cannot be told apart */
 	TEAR_KINDS
 };
 
 enum outcome {
 	OUTCOME_DONE,
-	OUTCOME_CRASH,       /* the child died of SIGILL, SIGSEGV, SIGBUS or SIGTRAP */
-	OUTCOME_KILLED,      /* by another signal */
-	OUTCOME_HANG,        /* made no progress, and was ended */
+	OUTCOME_CRASH,	     /* the child died of SIGILL, SIGSEGV, SIGBUS or SIGTRAP */
+	OUTCOME_KILLED,	     /* by another signal */
+	OUTCOME_HANG,	     /* made no progress, and was ended */
 	OUTCOME_INTERRUPTED, /* the run was asked to stop */
-	OUTCOME_ERROR,       /* could not be set up: error says why */
+	OUTCOME_ERROR,	     /* could not be set up: error says why */
 	OUTCOME_COUNT
 };
 
 /* Noise around a cell, as differences over its run. */
 struct witness {
-	uint64_t voluntary;   /* context switches of patcher and executors */
+	uint64_t voluntary; /* context switches of patcher and executors */
 	uint64_t involuntary;
 	uint64_t major_faults;
-	double steal;         /* steal time over the CPUs used, share of wall time, 0 to 1 */
-	double load;          /* runnable tasks at the end, /proc/loadavg */
+	double steal; /* steal time over the CPUs used, share of wall time, 0 to 1 */
+	double load;  /* runnable tasks at the end, /proc/loadavg */
 };
 
 struct cell_result {
 	enum outcome outcome;
-	int signal;          /* that ended the child, 0 if none */
-	int error;           /* negative errno, 0 if none */
+	int signal;	     /* that ended the child, 0 if none */
+	int error;	     /* negative errno, 0 if none */
 	uint64_t toggles;    /* done */
 	uint64_t executions; /* over all executors */
 	uint64_t old_new[2]; /* executions of the first code, of the others */
 	uint64_t tears[TEAR_KINDS];
-	uint64_t traps;      /* executors that met INT3 */
-	uint64_t retries;    /* pc_patch said -EAGAIN */
-	uint64_t ticks;      /* TSC over the run */
+	uint64_t traps;	  /* executors that met INT3 */
+	uint64_t retries; /* pc_patch said -EAGAIN */
+	uint64_t ticks;	  /* TSC over the run */
 	double seconds;
 	struct witness witness;
 	struct seating seating;

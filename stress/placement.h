@@ -13,14 +13,15 @@
  * between its CPU and the patcher's.
  */
 enum placement {
-	PLACEMENT_SAME_CORE,      /* SMT sibling of the patcher */
-	PLACEMENT_SAME_L2,        /* another core behind the same L2 */
-	PLACEMENT_SAME_L3,        /* another L2 behind the same L3 */
-	PLACEMENT_SAME_SOCKET,    /* another L3 in the same package */
-	PLACEMENT_CROSS_SOCKET,   /* another package */
-	PLACEMENT_KIND_UP,        /* hybrid: patcher on the weakest core kind, executors on the strongest */
-	PLACEMENT_KIND_DOWN,      /* hybrid: patcher on the strongest, executors on the weakest */
-	PLACEMENT_SPREAD,         /* one executor on every other CPU, whatever the distance */
+	PLACEMENT_SAME_CORE,	/* SMT sibling of the patcher */
+	PLACEMENT_SAME_L2,	/* another core behind the same L2 */
+	PLACEMENT_SAME_L3,	/* another L2 behind the same L3 */
+	PLACEMENT_SAME_SOCKET,	/* another L3 in the same package */
+	PLACEMENT_CROSS_SOCKET, /* another package */
+	PLACEMENT_KIND_UP,   /* hybrid: patcher on the weakest core kind, executors on the strongest
+			      */
+	PLACEMENT_KIND_DOWN, /* hybrid: patcher on the strongest, executors on the weakest */
+	PLACEMENT_SPREAD,    /* one executor on every other CPU, whatever the distance */
 	PLACEMENT_OVERSUBSCRIBED, /* more threads than CPUs, all CPUs shared */
 	PLACEMENT_COUNT
 };
@@ -31,7 +32,7 @@ enum placement {
 struct seating {
 	enum placement placement;
 	unsigned patcher;
-	unsigned executors;                         /* number of executors */
+	unsigned executors;			    /* number of executors */
 	unsigned executor[PLACEMENT_EXECUTORS_MAX]; /* CPU of each */
 };
 

@@ -57,15 +57,16 @@ enum pc_policy {
 
 /* What the library decided on this machine, and why. */
 struct pc_status {
-	enum pc_policy asked;   /* what the caller chose */
-	enum pc_policy in_use;  /* WAIT or MEMBARRIER; AUTO when none is safe */
-	uint64_t first_wait;    /* ticks between INT3 and the back part; 0 unless WAIT */
-	uint64_t second_wait;   /* ticks between back and front part; 0 unless WAIT */
+	enum pc_policy asked;	/* what the caller chose */
+	enum pc_policy in_use;	/* WAIT or MEMBARRIER; AUTO when none is safe */
+	uint64_t first_wait;	/* ticks between INT3 and the back part; 0 unless WAIT */
+	uint64_t second_wait;	/* ticks between back and front part; 0 unless WAIT */
 	unsigned atomic_window; /* bytes that one store changes at once, in use */
-	double upper_p;         /* config's bound on tears per toggle; 1 without config */
-	double accept_p;        /* bound that AUTO asks for */
-	char conf_path[256];    /* the config found, "" if none */
-	char reason[256];       /* one line: why this policy, or what is wrong */
+	int conf_valid;		/* a config was found, is well formed, usable and of this machine */
+	double upper_p;		/* its bound on tears per toggle; 1 without one */
+	double accept_p;	/* bound that AUTO asks for */
+	char conf_path[256];	/* the config found, "" if none */
+	char reason[256];	/* one line: why this policy, or what is wrong */
 };
 
 /*
@@ -120,7 +121,8 @@ int pc_fini(void);
  *   -EACCES   the page cannot be made writable
  *   -ENOTSUP  a straddler, and no policy is safe on this machine: see
  *             pc_get_status()
- *   -EBUSY    a straddler, and SIGTRAP no longer comes to this library
+ *   -EBUSY    a straddler, and SIGTRAP no longer comes to this library (who
+ *             has it is looked up at most once in a million ticks)
  *   -ENOMEM
  * Paper: section 5, figure 4.
  */

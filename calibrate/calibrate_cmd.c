@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tmax calibrate: the main job.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "calibrate/commands.h"
+#include "calibrate/conf_write.h"
+#include "calibrate/exit_status.h"
+#include "calibrate/options.h"
+#include "calibrate/search.h"
+#include "calibrate/summary.h"
+#include "patchcore/machine_conf.h"
+#include "results/figure.h"
+#include "stress/clock.h"
+
+#define BUDGET_MIN 5.0 /* seconds; less cannot pass through all stages */
+
+enum {
+	OPTION_PLAN_QUICK = 1,
+	OPTION_PLAN_THOROUGH,
+	OPTION_BUDGET,
+	OPTION_CEILING,
+	OPTION_OUTPUT,
+	OPTION_JOURNAL,
+	OPTION_RESUME,
+	OPTION_FIGURE,
+	OPTION_SEED_OF_RUN,
+	OPTION_QUIET,
+	OPTION_HELP,
+};
+
+static const char help[] =
+	"Usage: tmax calibrate [OPTION]...\n"
+	"Find the waits after which no executor tears on this machine, and write them\n"
+	"to machine.conf.\n"
+	"\n"
+	"  --quick            within a minute, with a weaker bound\n"
+	"  --thorough         two hours; neither: a quarter of an hour\n"
+	"  --budget TIME      another time, such as 10m (at least 5s)\n"
+	"  --ceiling TICKS    the longest wait to try (100000)\n"
+	"  --output FILE      the config (default: where the library looks for it)\n"
+	"  --journal FILE     append a line per cell (default: none is kept)\n"
+	"  --resume           skip what the journal already holds\n"
+	"  --figure PREFIX    draw tears against the wait as PREFIX.svg and PREFIX.png\n"
+	"  --seed N           of the run (1)\n"
+	"  --quiet            no progress\n"
+	"  --help\n"
+	"\n"
+	"Exit status: 0 pass, 1 no wait is free of tears, 2 inconclusive, 64 usage,\n"
+	"69 something is missing, 73 cannot create, 74 cannot write, 130 interrupted.\n";
+
+static const struct option options[] = {
+	{ "quick", no_argument, NULL, OPTION_PLAN_QUICK },
+	{ "thorough", no_argument, NULL, OPTION_PLAN_THOROUGH },
+	{ "budget", required_argument, NULL, OPTION_BUDGET },
+	{ "ceiling", required_argument, NULL, OPTION_CEILING },
+	{ "output", required_argument, NULL, OPTION_OUTPUT },
+	{ "journal", required_argument, NULL, OPTION_JOURNAL },
+	{ "resume", no_argument, NULL, OPTION_RESUME },
+	{ "figure", required_argument, NULL, OPTION_FIGURE },
+	{ "seed", required_argument, NULL, OPTION_SEED_OF_RUN },
+	{ "quiet", no_argument, NULL, OPTION_QUIET },
+	{ "help", no_argument, NULL, OPTION_HELP },
+	{ 0 },
+};
+
+struct request {
+	struct plan plan;
+	char output[4096];
+	const char *journal;
+	const char *figure;
+	uint64_t seed;
+	bool resume;
+	bool quiet;
+	bool help;
+};
+
+static bool take_option(int option, const char *text, struct request *r, const char **plan,
+			double *budget, uint64_t *ceiling)
+{
+	switch (option) {
+	case OPTION_PLAN_QUICK:
+		*plan = "quick";
+		return true;
+	case OPTION_PLAN_THOROUGH:
+		*plan = "thorough";
+		return true;
+	case OPTION_BUDGET:
+		return option_seconds("budget", text, budget);
+	case OPTION_CEILING:
+		return option_u64("ceiling", text, 1, CELL_WAIT_MAX, ceiling);
+	case OPTION_OUTPUT:
+		snprintf(r->output, sizeof(r->output), "%s", text);
+		return text[0] != '\0' && strlen(text) < sizeof(r->output);
+	case OPTION_JOURNAL:
+		r->journal = text;
+		return true;
+	case OPTION_FIGURE:
+		r->figure = text;
+		return true;
+	case OPTION_SEED_OF_RUN:
+		return option_u64("seed", text, 0, INT64_MAX, &r->seed);
+	case OPTION_RESUME:
+		r->resume = true;
+		return true;
+	case OPTION_QUIET:
+		r->quiet = true;
+		return true;
+	case OPTION_HELP:
+		r->help = true;
+		return true;
+	}
+	return false;
+}
+
+static int parse(int argc, char **argv, struct request *r)
+{
+	const char *plan = "default";
+	uint64_t ceiling = 0;
+	double budget = 0;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		if (!take_option(option, optarg, r, &plan, &budget, &ceiling))
+			return EXIT_USAGE;
+	if (optind < argc)
+		return usage_error("calibrate", "unexpected argument '%s'", argv[optind]);
+	if (budget > 0 && budget < BUDGET_MIN)
+		return usage_error("calibrate", "a budget below %g s proves nothing", BUDGET_MIN);
+	if (r->resume && !r->journal)
+		return usage_error("calibrate", "--resume needs --journal");
+	r->plan = *plan_find(plan);
+	if (budget > 0)
+		r->plan.budget = budget;
+	if (ceiling)
+		r->plan.ceiling = ceiling;
+	if (!r->output[0] && machine_conf_default_path(r->output, sizeof(r->output)) < 0)
+		return usage_error("calibrate", "no home folder to write to: give --output");
+	return EXIT_PASS;
+}
+
+/* Better to fail before a quarter of an hour of work than after it. */
+static int check_output(const char *path)
+{
+	char *copy, *slash;
+	int ret;
+
+	if (access(path, F_OK) == 0) {
+		ret = access(path, W_OK) == 0 ? 0 : -errno;
+	} else {
+		copy = strdup(path);
+		slash = copy ? strrchr(copy, '/') : NULL;
+		if (slash == copy && slash)
+			slash++;
+		if (slash)
+			*slash = '\0';
+		/* A folder that is missing will be made. */
+		ret = access(slash ? copy : ".", W_OK) == 0 || errno == ENOENT ? 0 : -errno;
+		free(copy);
+	}
+	if (ret == 0)
+		return EXIT_PASS;
+	fprintf(stderr, "tmax: cannot write %s: %s\n", path, strerror(-ret));
+	return EXIT_CANNOT_CREATE;
+}
+
+static json_t *gaps_json(const struct plan *plan)
+{
+	json_t *gaps = json_array();
+
+	for (unsigned i = 0; i < plan->gaps; i++)
+		json_array_append_new(gaps, json_pack("{s:s, s:s}", "placement",
+						      placement_name(plan->gap[i].placement),
+						      "reason", plan->gap[i].reason));
+	return gaps;
+}
+
+/* What is there already, if we are to go on with it. */
+static int resume(struct session *s, const struct request *r, const struct identity *id)
+{
+	const char *field;
+	int ret = journal_read(r->journal, &s->known);
+
+	if (ret == -ENOENT)
+		return EXIT_PASS;
+	if (ret < 0) {
+		fprintf(stderr, "tmax: cannot read journal %s: %s\n", r->journal, strerror(-ret));
+		return EXIT_MISSING;
+	}
+	if (s->known.skipped)
+		fprintf(stderr, "tmax: %s: %zu unreadable lines skipped, the first is line %zu\n",
+			r->journal, s->known.skipped, s->known.first_bad);
+	field = s->known.have_identity ? identity_differs(&s->known.identity, id) : NULL;
+	if (!field && !s->known.mixed)
+		return EXIT_PASS;
+	fprintf(stderr, "tmax: %s is of another machine (%s differs): not resumed\n", r->journal,
+		field ? field : "it is mixed, something");
+	return EXIT_USAGE;
+}
+
+static int open_journal(struct session *s, const struct request *r, const struct identity *id)
+{
+	json_t *gaps;
+	int ret, status = r->resume ? resume(s, r, id) : EXIT_PASS;
+
+	if (!r->journal || status != EXIT_PASS)
+		return status;
+	ret = journal_open(&s->journal, r->journal);
+	if (ret < 0) {
+		fprintf(stderr, "tmax: cannot open journal %s: %s\n", r->journal, strerror(-ret));
+		return EXIT_CANNOT_CREATE;
+	}
+	gaps = gaps_json(&r->plan);
+	ret = journal_write_run(s->journal, r->plan.name, id, gaps);
+	json_decref(gaps);
+	if (ret == 0)
+		return EXIT_PASS;
+	fprintf(stderr, "tmax: cannot write journal %s: %s\n", r->journal, strerror(-ret));
+	return EXIT_CANNOT_WRITE;
+}
+
+static int write_conf(const struct request *r, const struct estimate *e,
+		      const struct provenance *from)
+{
+	int ret = conf_write(r->output, e, from);
+
+	if (ret == 0) {
+		printf("Config:  %s\n", r->output);
+		return EXIT_PASS;
+	}
+	fprintf(stderr, "tmax: cannot write %s: %s\n", r->output, strerror(-ret));
+	return EXIT_CANNOT_WRITE;
+}
+
+/* A figure is a service: without gnuplot the calibration stands all the same. */
+static void draw(const struct session *s, const struct request *r, const struct identity *id)
+{
+	struct journal_data data = {
+		.have_identity = 1,
+		.identity = *id,
+		.records = s->done,
+		.count = s->count,
+	};
+	char error[256] = "";
+
+	if (!r->figure)
+		return;
+	if (figure9_write(&data, r->figure, error, sizeof(error)) == 0)
+		printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure, r->figure);
+	else
+		fprintf(stderr, "tmax: no figure: %s\n", error);
+}
+
+static int exit_of(const struct estimate *e)
+{
+	static const int status[] = {
+		[VERDICT_PASS] = EXIT_PASS,
+		[VERDICT_FAIL] = EXIT_TEARS,
+		[VERDICT_INCONCLUSIVE] = EXIT_INCONCLUSIVE,
+	};
+
+	return status[e->verdict];
+}
+
+static int conclude(struct session *s, const struct request *r, const struct identity *id,
+		    const struct estimate *e, bool cut_short)
+{
+	const char *slash = r->journal ? strrchr(r->journal, '/') : NULL;
+	struct provenance from = {
+		.identity = id,
+		.plan = &r->plan,
+		.journal = slash	? slash + 1
+			   : r->journal ? r->journal
+					: "",
+	};
+	json_t *body = estimate_to_json(e);
+	int ret = s->journal && body ? journal_write_estimate(s->journal, body) : 0;
+	int status = EXIT_PASS;
+
+	json_decref(body);
+	if (ret < 0)
+		fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-ret));
+	summary_print(stdout, e, &from);
+	/* What was cut short does not replace what an earlier run has proved. */
+	if (!cut_short)
+		status = write_conf(r, e, &from);
+	if (r->journal)
+		printf("Journal: %s\n", r->journal);
+	draw(s, r, id);
+	if (cut_short)
+		return EXIT_INTERRUPTED;
+	if (status != EXIT_PASS)
+		return status;
+	return ret < 0 || fflush(stdout) != 0 ? EXIT_CANNOT_WRITE : exit_of(e);
+}
+
+static int run_session(struct session *s, const struct request *r, const struct identity *id)
+{
+	struct estimate estimate;
+	int ret, status = open_journal(s, r, id);
+
+	if (status != EXIT_PASS)
+		return status;
+	ret = search_run(s, &r->plan, &estimate);
+	if (ret == 0 || ret == -EINTR)
+		return conclude(s, r, id, &estimate, ret == -EINTR);
+	if (ret == -EIO)
+		return EXIT_CANNOT_WRITE;
+	fprintf(stderr, "tmax: the calibration broke off: %s\n", strerror(-ret));
+	return EXIT_MISSING;
+}
+
+static int run(struct request *r)
+{
+	struct session s = {
+		.stop = &interrupted,
+		.budget = r->plan.budget,
+		.begin = seconds_now(),
+		.seed = r->seed,
+	};
+	struct identity id;
+	int foreign, status;
+
+	if (identity_read(&id) < 0 || topology_open(&s.topology, &foreign) < 0) {
+		fprintf(stderr, "tmax: cannot tell what machine this is\n");
+		return EXIT_MISSING;
+	}
+	if (foreign) {
+		fprintf(stderr, "tmax: HWLOC_* names another machine: nothing to measure there\n");
+		hwloc_topology_destroy(s.topology);
+		return EXIT_MISSING;
+	}
+	plan_seat(&r->plan, s.topology);
+	progress_open(&s.progress, r->quiet);
+	status = run_session(&s, r, &id);
+	session_free(&s);
+	hwloc_topology_destroy(s.topology);
+	return status;
+}
+
+int cmd_calibrate(int argc, char **argv)
+{
+	struct request r = { .seed = 1 };
+	int status = parse(argc, argv, &r);
+
+	if (status != EXIT_PASS)
+		return status;
+	if (r.help) {
+		fputs(help, stdout);
+		return EXIT_PASS;
+	}
+	status = check_output(r.output);
+	return status != EXIT_PASS ? status : run(&r);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/conf_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "calibrate/bound.h"
+#include "patchcore/machine_conf.h"
+
+static const char *yes_no(bool yes)
+{
+	return yes ? "yes" : "no";
+}
+
+/* The highest wait that tore, "none" if even 0 never did. */
+static void put_torn(FILE *f, const char *name, const struct torn *torn, unsigned which)
+{
+	if (torn->seen[which])
+		fprintf(f, "%s = %" PRIu64 "\n", name, torn->wait[which]);
+	else
+		fprintf(f, "%s = none\n", name);
+}
+
+static void put_header(FILE *f, const struct estimate *e, const struct provenance *from)
+{
+	char date[32];
+
+	journal_date(date, sizeof(date));
+	fprintf(f,
+		"; How long an instruction fetch may lag behind a store to code, on this machine.\n"
+		"; Waits are TSC ticks, probabilities are per toggle. See machine.conf(5).\n\n"
+		"[tmax]\nschema = %d\ntool = %s\ndate = %s\nplan = %s\njournal = %s\n"
+		"verdict = %s\nreason = %s\n\n",
+		MACHINE_CONF_SCHEMA, PACKAGE_STRING, date, from->plan->name, from->journal,
+		verdict_name(e->verdict), e->reason);
+}
+
+static void put_identity(FILE *f, const struct identity *id)
+{
+	const char *name;
+	char value[128];
+
+	fputs("[identity]\n", f);
+	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++)
+		fprintf(f, "%s = %s\n", name, value);
+}
+
+static void put_window(FILE *f, const struct estimate *e)
+{
+	fprintf(f,
+		"\n; One store changes this many aligned bytes at once, as far as was seen.\n"
+		"[window]\nbytes = %u\ntoggles = %" PRIu64 "\nupper_p = %.3g\nconfidence = %g\n",
+		e->window, e->window_toggles, e->window_p, CONFIDENCE);
+}
+
+static void put_worst(FILE *f, const struct estimate *e)
+{
+	const struct cell *c = &e->worst.cell;
+
+	if (!e->have_worst) {
+		fputs("worst_cell = none tore\n", f);
+		return;
+	}
+	fprintf(f,
+		"worst_cell = %s %s split %u %s executors %u waits %" PRIu64 "/%" PRIu64
+		": %" PRIu64 " tears in %" PRIu64 " toggles\n",
+		placement_name(c->placement), crossing_name(c->crossing), c->split,
+		pair_name(c->pair), c->executors, c->first_wait, c->second_wait,
+		cell_result_tears(&e->worst.result), e->worst.result.toggles);
+}
+
+static void put_wait(FILE *f, const struct estimate *e, const struct plan *plan)
+{
+	fprintf(f,
+		"\n; The worst over all that was tested. upper_p is the bound of the placement "
+		"and\n"
+		"; crossing known least well; pooled_p holds only if all of them are alike.\n"
+		"[wait]\nusable = %s\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\ntoggles = %" PRIu64
+		"\ntears = %" PRIu64 "\nupper_p = %.3g\npooled_p = %.3g\nconfidence = %g\n",
+		yes_no(e->verdict == VERDICT_PASS), e->first_wait, e->second_wait, e->toggles,
+		e->tears, e->upper_p, e->pooled_p, CONFIDENCE);
+	put_torn(f, "torn_first", &e->torn, 0);
+	put_torn(f, "torn_second", &e->torn, 1);
+	/* What never tore, at any wait, has no lower bound: the wait may be far too long. */
+	fprintf(f, "first_bounded = %s\nsecond_bounded = %s\n",
+		e->torn.seen[0] ? "both sides" : "from above only",
+		e->torn.seen[1] ? "both sides" : "from above only");
+	fprintf(f, "margin = %.3g\nceiling = %" PRIu64 "\nbroken_variants_tore = %s\n", e->margin,
+		plan->ceiling, yes_no(e->tears_here));
+	put_worst(f, e);
+}
+
+static void put_section(FILE *f, const struct estimate *e, const struct section *s)
+{
+	fprintf(f,
+		"\n[placement %s %s]\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\ntoggles = %" PRIu64
+		"\ntears = %" PRIu64 "\nupper_p = %.3g\n",
+		placement_name(s->placement), crossing_name(s->crossing), e->first_wait,
+		e->second_wait, s->toggles, s->tears, s->upper_p);
+	put_torn(f, "torn_first", &s->torn, 0);
+	put_torn(f, "torn_second", &s->torn, 1);
+}
+
+static void put_gaps(FILE *f, const struct plan *plan)
+{
+	fputs("\n; Not tested, so nothing is claimed for them.\n[gaps]\n", f);
+	for (unsigned i = 0; i < plan->gaps; i++)
+		fprintf(f, "%s = %s\n", placement_name(plan->gap[i].placement),
+			plan->gap[i].reason);
+}
+
+static int put_all(FILE *f, const struct estimate *e, const struct provenance *from)
+{
+	put_header(f, e, from);
+	put_identity(f, from->identity);
+	put_window(f, e);
+	put_wait(f, e, from->plan);
+	for (unsigned i = 0; i < e->sections; i++)
+		put_section(f, e, &e->section[i]);
+	put_gaps(f, from->plan);
+	errno = 0;
+	if (fflush(f) != 0 || ferror(f))
+		return errno ? -errno : -EIO;
+	return fsync(fileno(f)) < 0 ? -errno : 0;
+}
+
+static int make_folders(const char *path)
+{
+	char *copy = strdup(path);
+	int ret = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *slash = strchr(copy + 1, '/'); slash && ret == 0;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(copy, 0755) < 0 && errno != EEXIST)
+			ret = -errno;
+		*slash = '/';
+	}
+	free(copy);
+	return ret;
+}
+
+static int write_temporary(const char *path, const struct estimate *e,
+			   const struct provenance *from)
+{
+	int ret, fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!f)
+		return -errno;
+	ret = put_all(f, e, from);
+	if (fclose(f) != 0 && ret == 0)
+		ret = -errno;
+	return ret;
+}
+
+int conf_write(const char *path, const struct estimate *e, const struct provenance *from)
+{
+	char temporary[4096];
+	int ret = snprintf(temporary, sizeof(temporary), "%s.%d.tmp", path, (int)getpid());
+
+	if (ret < 0 || (size_t)ret >= sizeof(temporary))
+		return -ENAMETOOLONG;
+	ret = make_folders(path);
+	if (ret < 0)
+		return ret;
+	ret = write_temporary(temporary, e, from);
+	if (ret == 0 && rename(temporary, path) < 0)
+		ret = -errno;
+	if (ret < 0)
+		unlink(temporary);
+	return ret;
+}

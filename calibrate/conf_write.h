@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CALIBRATE_CONF_WRITE_H
+#define CALIBRATE_CONF_WRITE_H
+
+#include "calibrate/estimate.h"
+
+/* Where the numbers come from. */
+struct provenance {
+	const struct identity *identity;
+	const struct plan *plan;
+	const char *journal; /* file name, without its folder; "" if none was kept */
+};
+
+/*
+ * conf_write - write machine.conf: to a temporary file beside path, then renamed
+ * over it, so that a reader sees the old or the new one. Folders that are
+ * missing are made. 0 or a negative errno, with path as it was.
+ */
+int conf_write(const char *path, const struct estimate *estimate, const struct provenance *from);
+
+#endif

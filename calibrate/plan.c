@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const uint64_t coarse[] = { 0, 200, 400, 800, 1600, 3200 };
+static const uint64_t fine[] = { 0,    100,  200,  300,	 400,  500,  600,  800,
+				 1000, 1200, 1600, 2000, 2400, 3200, 4800, 6400 };
+
+static const struct plan plans[] = {
+	{
+		.name = "quick",
+		.budget = 55, /* the rest of a minute is for starting and drawing */
+		.proof = 0.05,
+		.window = 0.10,
+		.bracket = 0.30,
+		.min_toggles = 1000000,
+		.ceiling = 100000,
+		.slice = 0.5,
+		.waits = coarse,
+		.wait_count = COUNT(coarse),
+	},
+	{
+		.name = "default",
+		.budget = 14.5 * 60,
+		.proof = 0.02,
+		.window = 0.08,
+		.bracket = 0.25,
+		.min_toggles = 20000000,
+		.ceiling = 100000,
+		.slice = 3,
+		.waits = fine,
+		.wait_count = COUNT(fine),
+	},
+	{
+		.name = "thorough",
+		.budget = 2 * 3600,
+		.proof = 0.01,
+		.window = 0.08,
+		.bracket = 0.20,
+		.min_toggles = 200000000,
+		.ceiling = 100000,
+		.slice = 10,
+		.waits = fine,
+		.wait_count = COUNT(fine),
+	},
+};
+
+const struct plan *plan_find(const char *name)
+{
+	for (size_t i = 0; i < COUNT(plans); i++)
+		if (strcmp(plans[i].name, name) == 0)
+			return &plans[i];
+	return NULL;
+}
+
+static void add_gap(struct plan *plan, enum placement p, const char *reason)
+{
+	struct gap *gap = &plan->gap[plan->gaps++];
+
+	gap->placement = p;
+	snprintf(gap->reason, sizeof(gap->reason), "%s", reason);
+}
+
+static void add_seat(struct plan *plan, enum placement p, unsigned executors)
+{
+	if (plan->seats < PLAN_SEATS_MAX)
+		plan->seat[plan->seats++] = (struct seat){ p, executors };
+}
+
+/* Do two seatings put the same threads on the same CPUs? */
+static bool same_cpus(const struct seating *a, const struct seating *b)
+{
+	return a->patcher == b->patcher && a->executors == b->executors &&
+	       memcmp(a->executor, b->executor, a->executors * sizeof(a->executor[0])) == 0;
+}
+
+/* On small machines spread is one of the others under a new name. */
+static const struct seat *find_same(const struct plan *plan, hwloc_topology_t topology,
+				    enum placement p, unsigned executors)
+{
+	struct seating wanted, other;
+	char reason[160];
+
+	if (placement_seat(topology, p, executors, &wanted, reason, sizeof(reason)) < 0)
+		return NULL;
+	for (unsigned i = 0; i < plan->seats; i++) {
+		const struct seat *seat = &plan->seat[i];
+
+		if (seat->executors == executors &&
+		    placement_seat(topology, seat->placement, executors, &other, reason,
+				   sizeof(reason)) == 0 &&
+		    same_cpus(&wanted, &other))
+			return seat;
+	}
+	return NULL;
+}
+
+static void seat_spread(struct plan *plan, hwloc_topology_t topology, unsigned max)
+{
+	const struct seat *same = find_same(plan, topology, PLACEMENT_SPREAD, max);
+	char reason[160];
+
+	if (!same) {
+		add_seat(plan, PLACEMENT_SPREAD, max);
+		return;
+	}
+	snprintf(reason, sizeof(reason), "the same CPUs as %s here",
+		 placement_name(same->placement));
+	add_gap(plan, PLACEMENT_SPREAD, reason);
+}
+
+static void seat_placement(struct plan *plan, hwloc_topology_t topology, enum placement p)
+{
+	char reason[160] = "";
+	unsigned max = placement_max(topology, p, reason, sizeof(reason));
+
+	if (max == 0) {
+		add_gap(plan, p, reason);
+		return;
+	}
+	if (p == PLACEMENT_OVERSUBSCRIBED) {
+		unsigned cpus = (unsigned)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+
+		/* One thread too many, and twice as many executors as CPUs. */
+		add_seat(plan, p, cpus);
+		add_seat(plan, p, 2 * cpus);
+		return;
+	}
+	if (p == PLACEMENT_SPREAD) {
+		seat_spread(plan, topology, max);
+		return;
+	}
+	for (unsigned n = 1; n < max; n *= 2)
+		add_seat(plan, p, n);
+	add_seat(plan, p, max);
+}
+
+void plan_seat(struct plan *plan, hwloc_topology_t topology)
+{
+	for (int p = 0; p < PLACEMENT_COUNT; p++)
+		seat_placement(plan, topology, (enum placement)p);
+}

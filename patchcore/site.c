@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/site.h"
+
+static struct table sites = TABLE_INIT(struct site);
+
+struct site *site_find(uintptr_t addr)
+{
+	return (struct site *)table_find(&sites, addr);
+}
+
+struct site *site_get(uintptr_t addr)
+{
+	return (struct site *)table_get(&sites, addr);
+}
+
+static int is_held(struct entry *entry)
+{
+	return site_turn((struct site *)entry) % 2;
+}
+
+bool site_any_held(void)
+{
+	return table_each(&sites, is_held);
+}

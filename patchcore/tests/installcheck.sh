@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Build and run a program against the installed library, found by pkg-config alone: shared, then static.
+set -euo pipefail
+
+if [ "$SANITIZERS" != none ]; then
+	echo "installcheck: skipped, a library with sanitizers serves no ordinary program"
+	exit 0
+fi
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cat >"$dir/user.c" <<'C'
+#include <patchcore/patchcore.h>
+
+int main(void)
+{
+	struct pc_status status;
+
+	return pc_get_status(&status) == 0 ? pc_fini() : 1;
+}
+C
+
+libdir=$($PKG_CONFIG --variable=libdir patchcore)
+flags=$($PKG_CONFIG --cflags --libs patchcore)
+# shellcheck disable=SC2086 # lists of options
+$CC -o "$dir/shared" "$dir/user.c" $flags
+LD_LIBRARY_PATH=${PKG_CONFIG_SYSROOT_DIR:-}$libdir "$dir/shared"
+
+archive=${PKG_CONFIG_SYSROOT_DIR:-}$libdir/libpatchcore.a
+if [ -e "$archive" ]; then
+	flags=$($PKG_CONFIG --cflags --libs --static patchcore)
+	# shellcheck disable=SC2086
+	$CC -o "$dir/static" "$dir/user.c" ${flags/-lpatchcore/"$archive"}
+	"$dir/static"
+fi

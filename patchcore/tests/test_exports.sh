@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What the shared library exports is what the public header declares, and it needs libc and inih only.
+set -euo pipefail
+
+header=${srcdir:?make check sets it}/patchcore/include/patchcore/patchcore.h
+lib=.libs/libpatchcore.so
+if [ ! -e "$lib" ]; then
+	echo "built without a shared library"
+	exit 77
+fi
+
+# shellcheck disable=SC2086 # CC may carry options
+declared=$($CC -E -P "$header" | grep -oE '\bpc_[a-z0-9_]+[[:space:]]*\(' | tr -d ' \t(' | sort -u)
+exported=$($NM -D --defined-only "$lib" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u)
+if [ -z "$declared" ] || [ "$declared" != "$exported" ]; then
+	echo "declared in the header (<) against exported by the library (>):"
+	diff <(printf '%s\n' "$declared") <(printf '%s\n' "$exported")
+	exit 1
+fi
+
+version=$(sed -n 's/^#define PC_VERSION_[A-Z]* \([0-9]*\)$/\1/p' "$header" | paste -sd.)
+if [ "$version" != "$PACKAGE_VERSION" ]; then
+	echo "the header says version $version, the package $PACKAGE_VERSION"
+	exit 1
+fi
+
+# Sanitizers bring libraries of their own.
+[ "$SANITIZERS" = none ] || exit 0
+strangers=$($OBJDUMP -p "$lib" | awk '$1 == "NEEDED" { print $2 }' |
+	grep -vE '^(libc|libinih|ld-linux-x86-64)\.so\.' || true)
+if [ -n "$strangers" ]; then
+	echo "the library needs more than libc and inih: $strangers"
+	exit 1
+fi

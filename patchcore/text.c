@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeping code pages writable, counted per page, with their own protection
+ * given back at the end.
+ */
+#include "patchcore/text.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "patchcore/patchcore.h"
+#include "patchcore/table.h"
+
+#define PAGE 4096u
+
+struct page {
+	struct entry entry;
+	int prot;	   /* to be given back; under text_lock */
+	atomic_uint opens; /* written under text_lock, read without */
+};
+
+/* One stretch of /proc/self/maps. */
+struct mapping {
+	uintptr_t start;
+	uintptr_t end;
+	int prot;
+};
+
+static struct table pages = TABLE_INIT(struct page);
+static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER; /* nests outside pages.lock */
+
+static uintptr_t page_of(uintptr_t addr)
+{
+	return addr & ~(uintptr_t)(PAGE - 1);
+}
+
+static struct page *page_find(uintptr_t addr)
+{
+	return (struct page *)table_find(&pages, addr);
+}
+
+static bool page_is_open(uintptr_t addr)
+{
+	struct page *page = page_find(addr);
+
+	/* Acquire: pairs with the release in open_page, after mprotect. */
+	return page && atomic_load_explicit(&page->opens, memory_order_acquire) > 0;
+}
+
+bool text_is_open(uintptr_t addr, size_t len)
+{
+	for (uintptr_t p = page_of(addr); p < addr + len; p += PAGE)
+		if (!page_is_open(p))
+			return false;
+	return true;
+}
+
+static bool parse_mapping(const char *line, struct mapping *map)
+{
+	unsigned long start, end;
+	char prot[5];
+
+	if (sscanf(line, "%lx-%lx %4s", &start, &end, prot) != 3)
+		return false;
+	*map = (struct mapping){
+		.start = start,
+		.end = end,
+		.prot = (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
+			(prot[2] == 'x' ? PROT_EXEC : 0),
+	};
+	return true;
+}
+
+/*
+ * The mappings that cover [start, end), in order. Their number, -EFAULT if
+ * they leave a hole, or another negative errno. The caller frees *list.
+ */
+static int read_mappings(uintptr_t start, uintptr_t end, struct mapping **list)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t size = 0;
+	int count = 0, ret = 0;
+	uintptr_t reached = start;
+	struct mapping map;
+
+	*list = NULL;
+	if (!file)
+		return -EACCES;
+	while (reached < end && getline(&line, &size, file) > 0) {
+		struct mapping *more;
+
+		if (!parse_mapping(line, &map) || map.end <= start)
+			continue;
+		if (map.start > reached)
+			break;
+		more = realloc(*list, (count + 1) * sizeof(map));
+		if (!more) {
+			ret = -ENOMEM;
+			break;
+		}
+		*list = more;
+		more[count++] = map;
+		reached = map.end;
+	}
+	free(line);
+	fclose(file);
+	if (ret == 0 && reached < end)
+		ret = -EFAULT;
+	if (ret < 0) {
+		free(*list);
+		*list = NULL;
+		return ret;
+	}
+	return count;
+}
+
+/* Give back the protection of the pages in [start, end) that nobody has open. */
+static void restore(uintptr_t start, uintptr_t end)
+{
+	for (uintptr_t p = start; p < end; p += PAGE) {
+		struct page *page = page_find(p);
+
+		if (page && !page_is_open(p) && !(page->prot & PROT_WRITE))
+			mprotect((void *)p, PAGE, page->prot);
+	}
+}
+
+/*
+ * Make [start, end), all of one mapping, writable. A page that is open already
+ * is writable already; asking again is harmless.
+ */
+static int unprotect(uintptr_t start, uintptr_t end, int prot)
+{
+	if (prot & PROT_WRITE)
+		return 0;
+	if (mprotect((void *)start, end - start, prot | PROT_WRITE) == 0)
+		return 0;
+	return errno == ENOMEM ? -ENOMEM : -EACCES;
+}
+
+/* Note the protection of pages that are not open yet. */
+static int note_pages(uintptr_t start, uintptr_t end, int prot)
+{
+	for (uintptr_t p = start; p < end; p += PAGE) {
+		struct page *page = (struct page *)table_get(&pages, p);
+
+		if (!page)
+			return -ENOMEM;
+		if (atomic_load_explicit(&page->opens, memory_order_relaxed) == 0)
+			page->prot = prot;
+	}
+	return 0;
+}
+
+static void open_page(uintptr_t p)
+{
+	/* Release: pairs with the acquire in page_is_open. */
+	atomic_fetch_add_explicit(&page_find(p)->opens, 1, memory_order_release);
+}
+
+static int open_locked(uintptr_t start, uintptr_t end)
+{
+	struct mapping *map;
+	int count = read_mappings(start, end, &map);
+	int ret = count < 0 ? count : 0;
+
+	for (int i = 0; i < count && ret == 0; i++) {
+		uintptr_t from = map[i].start > start ? map[i].start : start;
+		uintptr_t to = map[i].end < end ? map[i].end : end;
+
+		ret = note_pages(from, to, map[i].prot);
+		if (ret == 0)
+			ret = unprotect(from, to, map[i].prot);
+	}
+	free(map);
+	if (ret < 0) {
+		if (count > 0)
+			restore(start, end);
+		return ret;
+	}
+	for (uintptr_t p = start; p < end; p += PAGE)
+		open_page(p);
+	return 0;
+}
+
+static int check_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
+{
+	uintptr_t last = (uintptr_t)addr + len - 1;
+
+	if (len == 0 || last < (uintptr_t)addr || last > UINTPTR_MAX - PAGE)
+		return -EINVAL;
+	*start = page_of((uintptr_t)addr);
+	*end = page_of(last) + PAGE;
+	return 0;
+}
+
+int pc_text_open(void *addr, size_t len)
+{
+	uintptr_t start, end;
+	int ret = check_range(addr, len, &start, &end);
+
+	if (ret < 0)
+		return ret;
+	pthread_mutex_lock(&text_lock);
+	ret = open_locked(start, end);
+	pthread_mutex_unlock(&text_lock);
+	return ret;
+}
+
+static int close_locked(uintptr_t start, uintptr_t end)
+{
+	if (!text_is_open(start, end - start))
+		return -ENOENT;
+	for (uintptr_t p = start; p < end; p += PAGE)
+		atomic_fetch_sub_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
+	restore(start, end);
+	return 0;
+}
+
+int pc_text_close(void *addr, size_t len)
+{
+	uintptr_t start, end;
+	int ret = check_range(addr, len, &start, &end);
+
+	if (ret < 0)
+		return ret;
+	pthread_mutex_lock(&text_lock);
+	ret = close_locked(start, end);
+	pthread_mutex_unlock(&text_lock);
+	return ret;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The handler touches only the stack, the site table (lock-free, entries never
+ * freed) and `previous`, which is complete before the handler is installed.
+ */
+#include "patchcore/trap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+#include "patchcore/site.h"
+#include "patchcore/wait.h"
+#include "patchcore/word.h"
+
+/*
+ * How long, in ticks, an executor spins for the patcher before it goes back to
+ * the INT3. It will trap again at once if the site is still held; but between
+ * two traps its other signals get through, so nobody can spin for ever with
+ * signals held off.
+ */
+#define SPIN_TICKS UINT64_C(1000000)
+
+/*
+ * How long, in ticks, a look at who has SIGTRAP is good for: the system call
+ * costs as much as the stores of a whole patch.
+ */
+#define CHECK_TICKS UINT64_C(1000000)
+
+static struct sigaction previous;
+static _Atomic(uint64_t) count; /* relaxed: a statistic */
+
+/* Is this INT3 of a site that is not held a foreign one? */
+static bool is_foreign(struct site *site, uint64_t turn)
+{
+	const _Atomic(uint8_t) *byte = (const _Atomic(uint8_t) *)site->entry.addr;
+
+	return atomic_load_explicit(byte, memory_order_acquire) == WORD_INT3 &&
+	       site_turn(site) == turn;
+}
+
+/*
+ * Wait for the patcher. True: run the instruction again. False: this INT3 is
+ * not ours, though the site was once.
+ *
+ * Our INT3 stands only in odd turns. So one that is read between two looks at
+ * the same even turn is foreign; looking only once is not enough, because the
+ * site may be released and held again between two instructions of ours. The
+ * wait watches the turn and not the byte: the patcher's stores should not have
+ * to fetch the code line back from every executor that waits.
+ */
+static bool settle(struct site *site)
+{
+	uint64_t start = ticks_now();
+	uint64_t turn = site_turn(site);
+
+	while (turn % 2) {
+		if (word_help(site) || ticks_now() - start > SPIN_TICKS)
+			return true;
+		_mm_pause();
+		turn = site_turn(site);
+	}
+	return !is_foreign(site, turn);
+}
+
+static void die(void)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+
+	/* SIGTRAP is blocked here, so this is delivered when the handler returns. */
+	sigaction(SIGTRAP, &dfl, NULL);
+	raise(SIGTRAP);
+}
+
+static void chain(int signal, siginfo_t *info, void *context)
+{
+	bool synchronous = info->si_code > 0;
+
+	/* The kernel does not let a synchronous trap be ignored; nor do we. */
+	if (!(previous.sa_flags & SA_SIGINFO) && previous.sa_handler == SIG_IGN && !synchronous)
+		return;
+	if (!(previous.sa_flags & SA_SIGINFO) &&
+	    (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN)) {
+		die();
+		return;
+	}
+	/* sigreturn gives the thread its own mask back. */
+	sigprocmask(SIG_BLOCK, &previous.sa_mask, NULL);
+	if (previous.sa_flags & SA_SIGINFO)
+		previous.sa_sigaction(signal, info, context);
+	else
+		previous.sa_handler(signal);
+}
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	int saved = errno;
+	struct site *site = NULL;
+
+	/* INT3 arrives as SI_KERNEL, with rip behind it; kill() and single steps do not. */
+	if (info->si_code == SI_KERNEL)
+		site = site_find((uintptr_t)*rip - 1);
+	if (site && settle(site)) {
+		*rip -= 1;
+		atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+	} else {
+		chain(signal, info, context);
+	}
+	errno = saved;
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+	return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_trap;
+}
+
+bool trap_is_ours(void)
+{
+	struct sigaction now;
+
+	return sigaction(SIGTRAP, NULL, &now) == 0 && is_ours(&now);
+}
+
+bool trap_was_ours_lately(void)
+{
+	static _Atomic(uint64_t) checked; /* ticks; a race costs one check more */
+	uint64_t now = ticks_now();
+
+	if (now - atomic_load_explicit(&checked, memory_order_relaxed) < CHECK_TICKS)
+		return true;
+	if (!trap_is_ours())
+		return false;
+	atomic_store_explicit(&checked, now, memory_order_relaxed);
+	return true;
+}
+
+uint64_t trap_count(void)
+{
+	return atomic_load_explicit(&count, memory_order_relaxed);
+}
+
+int trap_install(void)
+{
+	struct sigaction ours = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction now;
+
+	if (sigaction(SIGTRAP, NULL, &now) < 0)
+		return -errno;
+	if (is_ours(&now))
+		return 0;
+	previous = now;
+	sigemptyset(&ours.sa_mask);
+	return sigaction(SIGTRAP, &ours, NULL) < 0 ? -errno : 0;
+}
+
+int trap_remove(void)
+{
+	if (!trap_is_ours())
+		return -EBUSY;
+	return sigaction(SIGTRAP, &previous, NULL) < 0 ? -errno : 0;
+}

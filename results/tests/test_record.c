@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* memfd_create() */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "results/tests/journal_place.h"
+
+static void expect_round_trip(const struct cell_record *record)
+{
+	json_t *line = record_to_json(record);
+	struct cell_record back;
+
+	assert_non_null(line);
+	assert_int_equal(record_from_json(line, &back), 0);
+	assert_string_equal(back.stage, record->stage);
+	assert_string_equal(back.key, record->key);
+	assert_string_equal(back.date, record->date);
+	assert_memory_equal(&back.cell, &record->cell, sizeof(back.cell));
+	assert_memory_equal(&back.result, &record->result, sizeof(back.result));
+	json_decref(line);
+}
+
+static void test_round_trip(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		struct cell_record record = sample_record(i);
+
+		expect_round_trip(&record);
+	}
+}
+
+static void test_round_trip_of_every_name(void **state)
+{
+	struct cell_record r = sample_record(1);
+
+	(void)state;
+	for (unsigned i = 0; i < PLACEMENT_COUNT; i++) {
+		r.cell.placement = (enum placement)i;
+		r.result.seating.placement = (enum placement)i;
+		r.cell.crossing = (enum crossing)(i % CROSSING_COUNT);
+		r.cell.pair = (enum code_pair)(i % PAIR_COUNT);
+		r.cell.protocol = (enum protocol)(i % PROTOCOL_COUNT);
+		r.cell.oracle = (enum oracle)(i % ORACLE_KINDS);
+		r.result.outcome = (enum outcome)(i % OUTCOME_COUNT);
+		expect_round_trip(&r);
+	}
+}
+
+static void test_round_trip_of_extremes(void **state)
+{
+	struct cell_record r = sample_record(1);
+
+	(void)state;
+	r.cell.seed = r.cell.first_wait = r.cell.toggles = INT64_MAX;
+	r.cell.seconds = 1e300;
+	r.cell.executors = r.result.seating.executors = PLACEMENT_EXECUTORS_MAX;
+	for (unsigned i = 0; i < PLACEMENT_EXECUTORS_MAX; i++)
+		r.result.seating.executor[i] = UINT32_MAX - i;
+	r.result.signal = 11;
+	r.result.error = -ENOMEM;
+	r.result.tears[TEAR_OTHER] = INT64_MAX;
+	r.result.witness.load = 5e-324;
+	memset(r.key, 'k', sizeof(r.key) - 1);
+	memset(r.stage, 's', sizeof(r.stage) - 1);
+	expect_round_trip(&r);
+}
+
+static void expect_unwritable(const struct cell_record *record)
+{
+	assert_null(record_to_json(record));
+}
+
+static void test_bad_numbers_are_not_written(void **state)
+{
+	struct cell_record r;
+
+	(void)state;
+	r = sample_record(0), r.cell.seed = (uint64_t)INT64_MAX + 1, expect_unwritable(&r);
+	r = sample_record(0), r.result.ticks = UINT64_MAX, expect_unwritable(&r);
+	r = sample_record(0), r.cell.seconds = NAN, expect_unwritable(&r);
+	r = sample_record(0), r.result.seconds = INFINITY, expect_unwritable(&r);
+	r = sample_record(0), r.result.witness.steal = -0.5, expect_unwritable(&r);
+	r = sample_record(0), r.cell.split = 9, expect_unwritable(&r);
+	r = sample_record(0), r.cell.executors = 1025, expect_unwritable(&r);
+	r = sample_record(0), r.result.seating.executors = 1025, expect_unwritable(&r);
+	r = sample_record(0), r.result.signal = -1, expect_unwritable(&r);
+	r = sample_record(0), r.result.error = EINVAL, expect_unwritable(&r);
+}
+
+static void test_bad_names_are_not_written(void **state)
+{
+	struct cell_record r;
+
+	(void)state;
+	r = sample_record(0), r.cell.placement = PLACEMENT_COUNT, expect_unwritable(&r);
+	r = sample_record(0), r.cell.crossing = CROSSING_COUNT, expect_unwritable(&r);
+	r = sample_record(0), r.cell.pair = PAIR_COUNT, expect_unwritable(&r);
+	r = sample_record(0), r.cell.protocol = PROTOCOL_COUNT, expect_unwritable(&r);
+	r = sample_record(0), r.cell.oracle = ORACLE_KINDS, expect_unwritable(&r);
+	r = sample_record(0), r.result.outcome = OUTCOME_COUNT, expect_unwritable(&r);
+	r = sample_record(0), strcpy(r.key, "a\nb"), expect_unwritable(&r);
+	r = sample_record(0), strcpy(r.stage, "\033[2J"), expect_unwritable(&r);
+	r = sample_record(0), strcpy(r.key, "\xff"), expect_unwritable(&r);
+	r = sample_record(0), strcpy(r.key, "\x7f"), expect_unwritable(&r);
+}
+
+static void expect_refused(const json_t *line)
+{
+	struct cell_record record;
+
+	assert_int_equal(record_from_json(line, &record), -EINVAL);
+}
+
+/* Puts value (taken over) in place of object[name] and expects a refusal. */
+static void expect_refused_with(const json_t *line, json_t *object, const char *name, json_t *value)
+{
+	json_t *old = json_incref(json_object_get(object, name));
+
+	if (value)
+		json_object_set_new(object, name, value);
+	else
+		json_object_del(object, name);
+	expect_refused(line);
+	json_object_set_new(object, name, old);
+}
+
+static void refuse_wrong_types(const json_t *line, json_t *object)
+{
+	char names[32][32]; /* copies: a member's name goes when it does */
+	const char *name;
+	json_t *value;
+	size_t count = 0;
+
+	json_object_foreach(object, name, value)
+		snprintf(names[count++], sizeof(*names), "%s", name);
+	for (size_t i = 0; i < count; i++) {
+		/* Said once more for people and for the reader of lines, not for the record. */
+		if (!strcmp(names[i], "type") || !strcmp(names[i], "schema") ||
+		    !strcmp(names[i], "command"))
+			continue;
+		expect_refused_with(line, object, names[i], NULL);
+		expect_refused_with(line, object, names[i], json_null());
+		expect_refused_with(line, object, names[i], json_true());
+		expect_refused_with(line, object, names[i], json_array());
+		expect_refused_with(line, object, names[i], json_string("?\n"));
+	}
+}
+
+static void test_wrong_types_are_refused(void **state)
+{
+	static const char *const objects[] = { "cell", "cpus", "result", "witness" };
+	struct cell_record record = sample_record(0);
+	json_t *line = record_to_json(&record);
+	json_t *result = json_object_get(line, "result");
+
+	(void)state;
+	/* An empty list of CPUs is fine: the cell never ran. */
+	json_object_set_new(json_object_get(line, "cpus"), "executors", json_integer(1));
+	expect_refused(line);
+	json_object_set_new(json_object_get(line, "cpus"), "executors", json_array());
+	assert_int_equal(record_from_json(line, &record), 0);
+	json_object_del(json_object_get(line, "cpus"), "executors");
+	expect_refused(line);
+	json_object_set_new(json_object_get(line, "cpus"), "executors", json_pack("[i]", 1));
+
+	refuse_wrong_types(line, line);
+	refuse_wrong_types(line, json_object_get(result, "tears"));
+	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
+		if (strcmp(objects[i], "cpus") != 0)
+			refuse_wrong_types(line, json_object_get(line, objects[i]));
+	assert_int_equal(record_from_json(line, &record), 0);
+	json_decref(line);
+}
+
+static void test_wrong_ranges_are_refused(void **state)
+{
+	static const struct {
+		const char *object, *name;
+		json_int_t value;
+	} bad[] = {
+		{ "cell", "split", 0 },
+		{ "cell", "split", 9 },
+		{ "cell", "executors", 0 },
+		{ "cell", "executors", 1025 },
+		{ "cell", "first_wait", -1 },
+		{ "cell", "seed", -1 },
+		{ "cell", "toggles", -1 },
+		{ "cell", "seconds", -1 },
+		{ "result", "toggles", -1 },
+		{ "result", "signal", -1 },
+		{ "result", "signal", 65 },
+		{ "result", "error", 1 },
+		{ "result", "error", -4096 },
+		{ "result", "seconds", -1 },
+		{ "result", "executions", -5 },
+		{ "witness", "voluntary", -1 },
+		{ "witness", "load", -1 },
+		{ "cpus", "patcher", -1 },
+		{ "cpus", "patcher", INT64_C(1) << 32 },
+	};
+	struct cell_record record = sample_record(0);
+	json_t *line = record_to_json(&record);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		expect_refused_with(line, json_object_get(line, bad[i].object), bad[i].name,
+				    json_integer(bad[i].value));
+	expect_refused_with(line, json_object_get(line, "cell"), "toggles", json_real(1e6));
+	json_decref(line);
+}
+
+static void test_wrong_cpus_are_refused(void **state)
+{
+	struct cell_record record = sample_record(0);
+	json_t *line = record_to_json(&record), *many = json_array();
+	json_t *cpus = json_object_get(line, "cpus");
+
+	(void)state;
+	for (unsigned i = 0; i < PLACEMENT_EXECUTORS_MAX; i++)
+		json_array_append_new(many, json_integer(i));
+	json_object_set(cpus, "executors", many);
+	assert_int_equal(record_from_json(line, &record), 0);
+	json_array_append_new(many, json_integer(0));
+	expect_refused_with(line, cpus, "executors", json_incref(many));
+	expect_refused_with(line, cpus, "executors", json_pack("[i]", -1));
+	expect_refused_with(line, cpus, "executors", json_pack("[s]", "1"));
+	expect_refused_with(line, cpus, "executors", json_pack("[I]", (json_int_t)1 << 32));
+	json_decref(many);
+	json_decref(line);
+}
+
+static void test_long_texts_are_refused(void **state)
+{
+	struct cell_record record = sample_record(0);
+	json_t *line = record_to_json(&record);
+	char text[sizeof(record.key) + 1];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	text[sizeof(record.key)] = '\0';
+	expect_refused_with(line, line, "key", json_string(text));
+	text[sizeof(record.stage)] = '\0';
+	expect_refused_with(line, line, "stage", json_string(text));
+	expect_refused_with(line, line, "date", json_string(text));
+	expect_refused_with(line, line, "key", json_string("\033[2J"));
+	json_decref(line);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_round_trip_of_every_name),
+		cmocka_unit_test(test_round_trip_of_extremes),
+		cmocka_unit_test(test_bad_numbers_are_not_written),
+		cmocka_unit_test(test_bad_names_are_not_written),
+		cmocka_unit_test(test_wrong_types_are_refused),
+		cmocka_unit_test(test_wrong_ranges_are_refused),
+		cmocka_unit_test(test_wrong_cpus_are_refused),
+		cmocka_unit_test(test_long_texts_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What the program really writes is valid by the schema, and what it must never write is not.
+set -euo pipefail
+
+top=${srcdir:-.}
+sample=${TMAX_SAMPLE_JOURNAL:-results/tests/sample_journal}
+schema=$top/results/schema/journal-1.json
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+validate()
+{
+	PYTHONDONTWRITEBYTECODE=1 python3 "$top/results/tests/validate.py" "$@"
+}
+
+if ! command -v python3 >/dev/null; then
+	echo "python3 is not installed"
+	exit 77
+fi
+"$sample" "$dir/good"
+rc=0
+validate "$schema" "$dir/good" || rc=$?
+[ "$rc" = 0 ] || exit "$rc"
+
+# One line of each type to spoil.
+grep -m 1 '"type":"run"' "$dir/good" >"$dir/run"
+grep -m 1 '"type":"cell"' "$dir/good" >"$dir/cell"
+grep '"type":"estimate"' "$dir/good" >"$dir/estimate"
+
+# must_fail TYPE SED-EXPRESSION: the changed line is not valid.
+must_fail()
+{
+	sed -E "$2" "$dir/$1" >"$dir/changed"
+	if cmp -s "$dir/$1" "$dir/changed"; then
+		echo "changes nothing: $1 $2"
+		exit 1
+	fi
+	cat "$dir/changed" >>"$dir/bad"
+}
+
+for type in run cell estimate; do
+	must_fail "$type" 's/"type":"[a-z]+"/"type":"dream"/'
+	must_fail "$type" 's/"schema":1/"schema":2/'
+	must_fail "$type" 's/"schema":1/"schema":"1"/'
+	must_fail "$type" 's/"date":"[^"]*"/"date":"yesterday"/'
+	must_fail "$type" 's/"date":"([^"]*)Z"/"date":"\1+01:00"/'
+	must_fail "$type" 's/"schema":1,/"schema":1,"extra":1,/'
+	must_fail "$type" 's/"schema":1,/"schema":1,"schema":1,/'
+	must_fail "$type" 's/"date":"[^"]*",?//'
+	must_fail "$type" 's/.$//'
+	must_fail "$type" 's/^/[/; s/$/]/'
+done
+
+must_fail run 's/"tool":"tmax /"tool":"/'
+must_fail run 's/"plan":"default"/"plan":1/'
+must_fail run 's/"gaps":\[/"gaps":[1,/'
+must_fail run 's/"gaps":\[.*\]/"gaps":null/'
+must_fail run 's/"reason":"[^"]*"/"reason":""/'
+must_fail run 's/"placement":"cross-socket"/"placement":"moon"/'
+must_fail run 's/"cpus":"2"/"cpus":2/'
+must_fail run 's/"cpus":"2"/"cpus":"two"/'
+must_fail run 's/"features":"0x/"features":"/'
+must_fail run 's/"tsc_invariant":"yes"/"tsc_invariant":"maybe"/'
+must_fail run 's/"hypervisor":"[^"]*",//'
+must_fail run 's/"vendor"/"Vendor"/'
+
+must_fail cell 's/"stage":"[^"]*"/"stage":""/'
+must_fail cell 's/"stage":"[^"]*"/"stage":"Two words"/'
+must_fail cell 's/"key":"[^"]*"/"key":""/'
+must_fail cell 's/"key":"/"key":"\\u001b/'
+must_fail cell 's/"command":"tmax /"command":"rm /'
+must_fail cell 's/"placement":"[^"]*"/"placement":"moon"/'
+must_fail cell 's/"crossing":"[^"]*"/"crossing":"64"/'
+must_fail cell 's/"pair":"[^"]*"/"pair":"nop-nop"/'
+must_fail cell 's/"protocol":"[^"]*"/"protocol":"hope"/'
+must_fail cell 's/"oracle":"[^"]*"/"oracle":"delphi"/'
+must_fail cell 's/"outcome":"[^"]*"/"outcome":"fine"/'
+must_fail cell 's/"split":[0-9]/"split":0/'
+must_fail cell 's/"split":[0-9]/"split":9/'
+must_fail cell 's/"split":[0-9]/"split":1.5/'
+must_fail cell 's/"executors":1/"executors":1025/'
+must_fail cell 's/"executors":1/"executors":0/'
+must_fail cell 's/"executors":\[1\]/"executors":[-1]/'
+must_fail cell 's/"executors":\[1\]/"executors":[4294967296]/'
+must_fail cell 's/"patcher":0/"patcher":"0"/'
+must_fail cell 's/"seed":1/"seed":9223372036854775808/'
+must_fail cell 's/"seed":1/"seed":-1/'
+must_fail cell 's/"first_wait":0/"first_wait":-1/'
+must_fail cell 's/"seconds":[0-9.]+/"seconds":NaN/'
+must_fail cell 's/"seconds":[0-9.]+/"seconds":-1/'
+must_fail cell 's/"signal":0/"signal":65/'
+must_fail cell 's/"error":0/"error":22/'
+must_fail cell 's/"other":[0-9]+/"other":-1/'
+must_fail cell 's/"other":/"others":/'
+must_fail cell 's/"steal":[0-9.]+/"steal":-0.5/'
+must_fail cell 's/"load":[0-9.]+/"load":"1"/'
+must_fail cell 's/"retries":/"retry":/'
+must_fail cell 's/"witness":.*\}\}/"witness":{}}/'
+must_fail cell 's/"patcher":0/"patcher":0,"extra":0/'
+must_fail cell 's/"split":/"extra":0,"split":/'
+must_fail cell 's/"traps":/"extra":0,"traps":/'
+must_fail cell 's/"load":/"extra":0,"load":/'
+
+must_fail estimate 's/"verdict":"pass"/"verdict":"maybe"/'
+must_fail estimate 's/"reason":""/"reason":null/'
+must_fail estimate 's/"upper_p":[^,]*/"upper_p":0/'
+must_fail estimate 's/"pooled_p":[^,]*/"pooled_p":2/'
+must_fail estimate 's/"window_p":[^,]*/"window_p":-1/'
+must_fail estimate 's/"confidence":[^,]*/"confidence":1/'
+must_fail estimate 's/"margin":[^,]*/"margin":-0.5/'
+must_fail estimate 's/"torn_first":2000/"torn_first":-1/'
+must_fail estimate 's/"torn_second":null/"torn_second":"none"/'
+must_fail estimate 's/"tears_here":true/"tears_here":1/'
+must_fail estimate 's/"window":16/"window":24/'
+must_fail estimate 's/"toggles":[0-9]+/"toggles":-1/'
+must_fail estimate 's/"toggles":[0-9]+,//'
+must_fail estimate 's/"sections":\[.*\]/"sections":{}/'
+must_fail estimate 's/"sections":\[/"sections":[{},/'
+must_fail estimate 's/"placement":"spread"/"placement":"any"/'
+must_fail estimate 's/"crossing":"page"/"crossing":"sea"/'
+must_fail estimate 's/"placement":/"extra":1,"placement":/'
+
+if ! validate --none "$schema" "$dir/bad" >"$dir/said"; then
+	cat "$dir/said"
+	sed -n "$(cut -d: -f2 "$dir/said")p" "$dir/bad"
+	exit 1
+fi
+
+# said_of FILE WORDS: FILE is refused, with these words.
+said_of()
+{
+	if validate "$schema" "$1" >"$dir/said" || ! grep -q "$2" "$dir/said"; then
+		echo "not refused with '$2':"
+		cat "$dir/said"
+		exit 1
+	fi
+}
+
+head -n 1 "$dir/bad" | cat "$dir/good" - "$dir/good" >"$dir/middle"
+said_of "$dir/middle" ":$(($(wc -l <"$dir/good") + 1)): "
+tr -d '\n' <"$dir/cell" >"$dir/cut"
+said_of "$dir/cut" ':1: the line is cut'
+echo "$(wc -l <"$dir/bad") bad lines refused"

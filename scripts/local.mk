@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+dist_pkgdata_DATA += scripts/figure9.gp
+
+EXTRA_DIST += \
+	.ci/run \
+	scripts/calibrate \
+	scripts/check \
+	scripts/deps \
+	scripts/tests/tap-run \
+	scripts/tests/test_shellcheck.sh
+TESTS += scripts/tests/test_shellcheck.sh

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names, limits and the command line of a cell.
+ */
+#include "stress/cell.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const crossing_names[CROSSING_COUNT] = {
+	[CROSSING_NONE] = "none", [CROSSING_8] = "8",	    [CROSSING_16] = "16",
+	[CROSSING_32] = "32",	  [CROSSING_LINE] = "line", [CROSSING_PAGE] = "page",
+};
+
+static const unsigned crossing_sizes[CROSSING_COUNT] = {
+	[CROSSING_NONE] = 0, [CROSSING_8] = 8,	   [CROSSING_16] = 16,
+	[CROSSING_32] = 32,  [CROSSING_LINE] = 64, [CROSSING_PAGE] = 4096,
+};
+
+static const char *const pair_names[PAIR_COUNT] = {
+	[PAIR_CALL_NOP] = "call-nop",
+	[PAIR_CALL_CALL] = "call-call",
+	[PAIR_JMP_NOP] = "jmp-nop",
+	[PAIR_WORD] = "word",
+};
+
+static const char *const protocol_names[PROTOCOL_COUNT] = {
+	[PROTOCOL_WAIT] = "wait",	[PROTOCOL_MEMBARRIER] = "membarrier",
+	[PROTOCOL_ATOMIC] = "atomic",	[PROTOCOL_NAIVE] = "naive",
+	[PROTOCOL_NO_INT3] = "no-int3", [PROTOCOL_FRONT_FIRST] = "front-first",
+};
+
+static const char *const oracle_names[ORACLE_KINDS] = {
+	[ORACLE_COUNT] = "count",
+	[ORACLE_CRASH] = "crash",
+};
+
+static const char *const outcome_names[OUTCOME_COUNT] = {
+	[OUTCOME_DONE] = "done",
+	[OUTCOME_CRASH] = "crash",
+	[OUTCOME_KILLED] = "killed",
+	[OUTCOME_HANG] = "hang",
+	[OUTCOME_INTERRUPTED] = "interrupted",
+	[OUTCOME_ERROR] = "error",
+};
+
+static int parse(const char *const *names, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -EINVAL;
+}
+
+const char *crossing_name(enum crossing c)
+{
+	return crossing_names[c];
+}
+
+const char *pair_name(enum code_pair p)
+{
+	return pair_names[p];
+}
+
+const char *protocol_name(enum protocol p)
+{
+	return protocol_names[p];
+}
+
+const char *oracle_name(enum oracle o)
+{
+	return oracle_names[o];
+}
+
+const char *outcome_name(enum outcome o)
+{
+	return outcome_names[o];
+}
+
+int crossing_parse(const char *name)
+{
+	return parse(crossing_names, CROSSING_COUNT, name);
+}
+
+int pair_parse(const char *name)
+{
+	return parse(pair_names, PAIR_COUNT, name);
+}
+
+int protocol_parse(const char *name)
+{
+	return parse(protocol_names, PROTOCOL_COUNT, name);
+}
+
+int oracle_parse(const char *name)
+{
+	return parse(oracle_names, ORACLE_KINDS, name);
+}
+
+int outcome_parse(const char *name)
+{
+	return parse(outcome_names, OUTCOME_COUNT, name);
+}
+
+unsigned crossing_bytes(enum crossing c)
+{
+	return crossing_sizes[c];
+}
+
+void cell_defaults(struct cell *cell)
+{
+	*cell = (struct cell){
+		.placement = PLACEMENT_SPREAD,
+		.crossing = CROSSING_LINE,
+		.pair = PAIR_CALL_CALL,
+		.protocol = PROTOCOL_WAIT,
+		.oracle = ORACLE_COUNT,
+		.split = 3,
+		.executors = 1,
+		.first_wait = 3000,
+		.second_wait = 3000,
+		.rest = 2000,
+		.toggles = 1000000,
+		.seed = 1,
+	};
+}
+
+static int refuse(char *reason, size_t size, const char *text)
+{
+	snprintf(reason, size, "%s", text);
+	return -EINVAL;
+}
+
+int cell_check(const struct cell *cell, char *reason, size_t size)
+{
+	if (cell->split < 1 || cell->split > 4)
+		return refuse(reason, size, "the split must be 1 to 4 bytes before the boundary");
+	if (cell->executors < 1 || cell->executors > PLACEMENT_EXECUTORS_MAX)
+		return refuse(reason, size, "executors must be 1 to 1024");
+	if (cell->first_wait > CELL_WAIT_MAX || cell->second_wait > CELL_WAIT_MAX ||
+	    cell->rest > CELL_WAIT_MAX)
+		return refuse(reason, size, "a wait must be at most 1000000000 ticks");
+	if (cell->toggles < 1 || cell->toggles > CELL_TOGGLES_MAX)
+		return refuse(reason, size, "toggles must be 1 to 1000000000000");
+	if (!(cell->seconds >= 0 && cell->seconds <= 86400.0 * 31))
+		return refuse(reason, size, "seconds must be 0 to 2678400");
+	if (cell->crossing == CROSSING_NONE && cell->protocol != PROTOCOL_ATOMIC &&
+	    cell->protocol != PROTOCOL_NAIVE)
+		return refuse(reason, size,
+			      "crossing none has no split: use protocol atomic or naive");
+	if (cell->crossing >= CROSSING_LINE && cell->protocol == PROTOCOL_ATOMIC)
+		return refuse(reason, size, "no store is atomic across a line: use protocol naive");
+	return 0;
+}
+
+int cell_command(const struct cell *c, char *buf, size_t size)
+{
+	return snprintf(buf, size,
+			"tmax stress --placement %s --crossing %s --split %u --executors %u "
+			"--pair %s --protocol %s --oracle %s --first-wait %" PRIu64
+			" --second-wait %" PRIu64 " --rest %" PRIu64 " --toggles %" PRIu64
+			" --seconds %g --stop-tears %" PRIu64 " --seed %" PRIu64,
+			placement_name(c->placement), crossing_name(c->crossing), c->split,
+			c->executors, pair_name(c->pair), protocol_name(c->protocol),
+			oracle_name(c->oracle), c->first_wait, c->second_wait, c->rest, c->toggles,
+			c->seconds, c->stop_tears, c->seed);
+}

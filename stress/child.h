@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of a cell's child: patcher and executors. Private to stress.
+ */
+#ifndef STRESS_CHILD_H
+#define STRESS_CHILD_H
+
+#include <hwloc.h>
+#include <stdatomic.h>
+
+#include "stress/cell.h"
+#include "stress/code.h"
+
+/* One executor's memory, on cache lines of its own. */
+struct executor_counts {
+	struct code_slots slots;
+	_Atomic(uint64_t) executions; /* of finished rounds */
+} __attribute__((aligned(128)));
+
+/* Memory shared by parent and child; survives the child. */
+struct shared {
+	_Atomic(int) stop;	   /* parent asks the child to end */
+	_Atomic(uint64_t) toggles; /* done so far */
+	_Atomic(uint64_t) tears;   /* seen so far, for the parent's progress */
+	struct cell_result result; /* complete when finished is set */
+	_Atomic(int) finished;
+	struct code code; /* so that the parent can read the slots of a dead child */
+	struct executor_counts executor[];
+};
+
+/* child_run - run the cell with the seating in shared->result. Never returns. */
+_Noreturn void child_run(const struct cell *cell, hwloc_topology_t topology, struct shared *shared);
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+#include "stress/code.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE	     4096u
+#define ARENA_STRIDE UINT64_C(0x10000000000)
+#define ARENA_FIRST  UINT64_C(0x100000000000)
+#define ARENA_TRIES  16
+#define PAGES	     3 /* code pages; the boundary is at or behind the second */
+
+#define OPCODE_STC     0xf9
+#define OPCODE_CLD     0xfc
+#define OPCODE_INVALID 0x06 /* PUSH ES: #UD in 64-bit mode, with any prefix */
+
+/* Slots of the NOP pairs; call-call and word use front * 3 + back. */
+#define SLOT_CALL   0
+#define SLOT_PAD    2 /* + direction: call front, NOP back */
+#define SLOT_CARRY  4 /* + direction: NOP front, call back */
+#define SLOT_SORTED 9 /* call-call and word: as many slots are in use */
+
+/* A growing piece of machine code. */
+struct emit {
+	uint8_t *at;
+};
+
+static void put(struct emit *e, const void *bytes, size_t len)
+{
+	memcpy(e->at, bytes, len);
+	e->at += len;
+}
+
+#define PUT(e, ...)                                                                                \
+	put(e, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+static void put_rel32(struct emit *e, const uint8_t *target)
+{
+	int32_t rel = (int32_t)(target - (e->at + 4));
+
+	put(e, &rel, sizeof(rel));
+}
+
+static int map_at(uint64_t addr, size_t len)
+{
+	void *want = (void *)(uintptr_t)addr;
+	void *got = mmap(want, len, PROT_READ | PROT_WRITE | PROT_EXEC,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (got == MAP_FAILED)
+		return -errno;
+	if (got != want) { /* a kernel before 4.17 takes the flag for a hint */
+		munmap(got, len);
+		return -EEXIST;
+	}
+	return 0;
+}
+
+/* The code pages, with nothing of others within 2 GiB on either side. */
+static uint8_t *map_arena(int *error)
+{
+	for (unsigned i = 0; i < ARENA_TRIES; i++) {
+		uint64_t base = ARENA_FIRST + i * ARENA_STRIDE;
+
+		*error = map_at(base, PAGES * PAGE);
+		if (*error != -EEXIST)
+			return *error == 0 ? (uint8_t *)(uintptr_t)base : NULL;
+	}
+	return NULL;
+}
+
+/* Of the boundaries that are multiples of just `bytes`, the seed picks one. */
+static uint8_t *place_site(uint8_t *arena, const struct cell *cell)
+{
+	uint8_t *second = arena + PAGE;
+	unsigned bytes = crossing_bytes(cell->crossing);
+	unsigned choice = (unsigned)(cell->seed % 8);
+
+	switch (cell->crossing) {
+	case CROSSING_NONE:
+		return second + 512 + 8 * choice + cell->split - 1;
+	case CROSSING_PAGE:
+		return second - cell->split;
+	case CROSSING_LINE:
+		return second + 512 + 64 * choice - cell->split;
+	default:
+		/* 512 is a line: 8, 24, 40, 56, or 16, 48, or 32 bytes into it. */
+		return second + 512 + bytes + choice * 2 * bytes % 64 - cell->split;
+	}
+}
+
+/* The call or jump of a NOP pair; see the table in code.h. */
+static void write_jump(uint8_t *bytes, const struct cell *cell)
+{
+	static const uint8_t front[CODE_LENGTH] = { 0xe8, 0x10, 0x11, 0x21, 0x31 };
+
+	memcpy(bytes, front, CODE_LENGTH);
+	if (cell->pair == PAIR_JMP_NOP)
+		bytes[0] = 0xe9;
+	memset(bytes + cell->split, OPCODE_CLD, CODE_LENGTH - cell->split);
+	bytes[cell->split] = cell->oracle == ORACLE_CRASH ? OPCODE_INVALID : OPCODE_STC;
+}
+
+static void write_codes(struct code *code, const struct cell *cell)
+{
+	static const uint8_t calls[3][CODE_LENGTH] = {
+		{ 0xe8, 0x10, 0x11, 0x21, 0x31 },
+		{ 0xe8, 0x50, 0x42, 0x52, 0x42 },
+		{ 0xe8, 0x90, 0x83, 0x83, 0x53 },
+	};
+	static const uint8_t nop[CODE_LENGTH] = { 0x66, 0x66, 0x66, 0x66, 0x90 };
+
+	switch (cell->pair) {
+	case PAIR_CALL_CALL:
+		code->codes = 3;
+		for (unsigned k = 0; k < 3; k++)
+			memcpy(code->bytes[k], calls[k], CODE_LENGTH);
+		break;
+	case PAIR_WORD:
+		code->codes = 3;
+		for (unsigned k = 0; k < 3; k++) {
+			memset(code->bytes[k], (int)k, CODE_LENGTH);
+			code->bytes[k][0] = 0xb8;
+		}
+		break;
+	default:
+		code->codes = 2;
+		write_jump(code->bytes[0], cell);
+		memcpy(code->bytes[1], nop, CODE_LENGTH);
+	}
+	code->pair = cell->pair;
+}
+
+/* The front of code k with the back of code j, as an executor could fetch it. */
+static void mix(const struct code *code, unsigned k, unsigned j, unsigned split, uint8_t *bytes)
+{
+	memcpy(bytes, code->bytes[k], split);
+	memcpy(bytes + split, code->bytes[j] + split, CODE_LENGTH - split);
+}
+
+static uint8_t *destination(const struct code *code, const uint8_t *bytes)
+{
+	int32_t rel;
+
+	memcpy(&rel, bytes + 1, sizeof(rel));
+	return code->site + CODE_LENGTH + rel;
+}
+
+/* Map the page of a landing place, and the next one, unless that was done before. */
+static int map_landing(const uint8_t *at)
+{
+	uint64_t page = (uint64_t)(uintptr_t)at & ~(uint64_t)(PAGE - 1);
+
+	for (unsigned i = 0; i < 2; i++) {
+		int ret = map_at(page + i * PAGE, PAGE);
+
+		if (ret == 0)
+			/* Whoever lands beside a pad is seen too. */
+			memset((void *)(uintptr_t)(page + i * PAGE), OPCODE_INVALID, PAGE);
+		else if (ret != -EEXIST)
+			return ret;
+	}
+	return 0;
+}
+
+static void put_return(const struct code *code, struct emit *e)
+{
+	if (code->pair != PAIR_JMP_NOP) {
+		PUT(e, 0xc3); /* ret */
+		return;
+	}
+	PUT(e, 0xe9); /* jmp behind the site */
+	put_rel32(e, code->site + CODE_LENGTH);
+}
+
+/* Count in a fixed slot: inc qword [r9 + slot * 8] */
+static int write_target(const struct code *code, const uint8_t *bytes, unsigned slot)
+{
+	struct emit e = { destination(code, bytes) };
+	int ret = map_landing(e.at);
+
+	if (ret < 0)
+		return ret;
+	PUT(&e, 0x49, 0xff, 0x41, (uint8_t)(slot * 8));
+	put_return(code, &e);
+	return 0;
+}
+
+/* Count by direction: mov r11, [r10]; inc qword [r9 + r11 * 8 + slot * 8] */
+static void put_count_by_direction(struct emit *e, unsigned slot)
+{
+	PUT(e, 0x4d, 0x8b, 0x1a, 0x4b, 0xff, 0x44, 0xd9, (uint8_t)(slot * 8));
+}
+
+static int write_pad(const struct code *code, const uint8_t *bytes)
+{
+	struct emit e = { destination(code, bytes) };
+	int ret = map_landing(e.at);
+
+	if (ret < 0)
+		return ret;
+	put_count_by_direction(&e, SLOT_PAD);
+	put_return(code, &e);
+	return 0;
+}
+
+static int write_landings_rotation(const struct code *code, const struct cell *cell)
+{
+	uint8_t bytes[CODE_LENGTH];
+	int ret = 0;
+
+	for (unsigned k = 0; k < 3; k++) {
+		for (unsigned j = 0; j < 3 && ret == 0; j++) {
+			/* The crash oracle has landings for whole codes only. */
+			if (k != j && (cell->oracle == ORACLE_CRASH || cell->split == 1))
+				continue;
+			mix(code, k, j, cell->split, bytes);
+			ret = write_target(code, bytes, k * 3 + j);
+		}
+	}
+	return ret;
+}
+
+static int write_landings(const struct code *code, const struct cell *cell)
+{
+	uint8_t bytes[CODE_LENGTH];
+	int ret;
+
+	if (cell->pair == PAIR_WORD)
+		return 0;
+	if (cell->pair == PAIR_CALL_CALL)
+		return write_landings_rotation(code, cell);
+	ret = write_target(code, code->bytes[0], SLOT_CALL);
+	if (ret < 0 || cell->oracle == ORACLE_CRASH)
+		return ret;
+	mix(code, 0, 1, cell->split, bytes);
+	return write_pad(code, bytes);
+}
+
+/* Word: count by lowest and highest byte of eax. */
+static void put_sort(struct emit *e)
+{
+	PUT(e, 0x0f, 0xb6, 0xc8,     /* movzx ecx, al */
+	    0xc1, 0xe8, 0x18,	     /* shr eax, 24 */
+	    0x8d, 0x0c, 0x49,	     /* lea ecx, [rcx + rcx * 2] */
+	    0x01, 0xc1,		     /* add ecx, eax */
+	    0x49, 0xff, 0x04, 0xc9); /* inc qword [r9 + rcx * 8] */
+}
+
+/* NOP pairs: a set carry is a tear. Counts and clears it. */
+static void put_carry_test(struct emit *e)
+{
+	PUT(e, 0x73, 0x09); /* jnc over the next 9 bytes */
+	put_count_by_direction(e, SLOT_CARRY);
+	PUT(e, 0xf8); /* clc */
+}
+
+/*
+ * entry:	mov r9, rsi	counters
+ *		mov r10, rdx	direction
+ *		clc
+ * site:	the 5 bytes
+ *		(what the pair needs to see its mixes)
+ *		dec rdi		leaves the carry alone
+ *		jnz site
+ *		ret
+ */
+static void write_loop(struct code *code)
+{
+	struct emit e = { code->site - 7 };
+
+	code->loop = (code_loop_fn *)(uintptr_t)e.at;
+	PUT(&e, 0x49, 0x89, 0xf1, 0x49, 0x89, 0xd2, 0xf8);
+	put(&e, code->bytes[0], CODE_LENGTH);
+	if (code->pair == PAIR_WORD)
+		put_sort(&e);
+	else if (code->codes == 2)
+		put_carry_test(&e);
+	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85);
+	put_rel32(&e, code->site);
+	PUT(&e, 0xc3);
+}
+
+int code_build(struct code *code, const struct cell *cell)
+{
+	int error = 0;
+	uint8_t *arena = map_arena(&error);
+
+	if (!arena)
+		return error;
+	*code = (struct code){ .site = place_site(arena, cell) };
+	write_codes(code, cell);
+	write_loop(code);
+	return write_landings(code, cell);
+}
+
+/* Direction 0 is call to NOP, so a call front is old in it; 1 is the way back. */
+static void collect_nop(const struct code_slots *s, uint64_t executions, struct cell_result *result)
+{
+	uint64_t pad[2] = { s->at[SLOT_PAD], s->at[SLOT_PAD + 1] };
+	uint64_t carry[2] = { s->at[SLOT_CARRY], s->at[SLOT_CARRY + 1] };
+	uint64_t tears = pad[0] + pad[1] + carry[0] + carry[1];
+
+	result->tears[TEAR_OLD_FRONT] += pad[0] + carry[1];
+	result->tears[TEAR_NEW_FRONT] += pad[1] + carry[0];
+	result->old_new[0] += s->at[SLOT_CALL];
+	result->old_new[1] += executions - s->at[SLOT_CALL] - tears;
+}
+
+static void collect_rotation(const struct code_slots *s, uint64_t executions,
+			     struct cell_result *result)
+{
+	uint64_t sorted = 0;
+
+	for (unsigned k = 0; k < 3; k++) {
+		unsigned next = (k + 1) % 3;
+
+		result->tears[TEAR_OLD_FRONT] += s->at[k * 3 + next];
+		result->tears[TEAR_NEW_FRONT] += s->at[next * 3 + k];
+		result->old_new[k != 0] += s->at[k * 3 + k];
+	}
+	for (unsigned i = 0; i < SLOT_SORTED; i++)
+		sorted += s->at[i];
+	/* Whatever ran and is in no slot ran something that we did not foresee. */
+	result->tears[TEAR_OTHER] += executions - sorted;
+}
+
+void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
+		  struct cell_result *result)
+{
+	result->executions += executions;
+	if (code->codes == 2)
+		collect_nop(slots, executions, result);
+	else
+		collect_rotation(slots, executions, result);
+}
+
+uint64_t code_tears(const struct code *code, const struct code_slots *slots)
+{
+	struct cell_result so_far = { 0 };
+
+	if (code->codes == 2) {
+		collect_nop(slots, 0, &so_far);
+	} else {
+		collect_rotation(slots, 0, &so_far);
+		so_far.tears[TEAR_OTHER] = 0;
+	}
+	return cell_result_tears(&so_far);
+}

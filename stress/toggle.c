@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "stress/toggle.h"
+
+#include <string.h>
+
+#include "patchcore/wait.h"
+#include "stress/code.h"
+
+static int toggle_library(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
+{
+	return word_patch(site, bytes, CODE_LENGTH, sync);
+}
+
+static int toggle_atomic(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
+{
+	(void)sync;
+	return word_store(site, bytes, CODE_LENGTH);
+}
+
+/* Broken: one plain store of 8 bytes, boundary or not. The neighbours never change here. */
+static int toggle_naive(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
+{
+	uint64_t word;
+
+	(void)sync;
+	memcpy(&word, site, sizeof(word));
+	memcpy(&word, bytes, CODE_LENGTH);
+	__asm__ volatile("movq %1, %0" : "=m"(*(uint8_t(*)[8])site) : "r"(word) : "memory");
+	return 0;
+}
+
+/* Broken: nobody is kept out between the two parts. */
+static int toggle_no_int3(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
+{
+	struct word word;
+	int ret = word_hold(&word, site, bytes, CODE_LENGTH, sync->window);
+
+	if (ret < 0)
+		return ret;
+	ticks_wait(sync->first_wait);
+	word_put_back(&word);
+	ticks_wait(sync->second_wait);
+	word_put_front(&word);
+	word_release(&word);
+	return 0;
+}
+
+/* Broken: the first byte is whole again before the back part is there. */
+static int toggle_front_first(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
+{
+	struct word word;
+	int ret = word_hold(&word, site, bytes, CODE_LENGTH, sync->window);
+
+	if (ret < 0)
+		return ret;
+	word_put_int3(&word);
+	ticks_wait(sync->first_wait);
+	word_put_front(&word);
+	ticks_wait(sync->second_wait);
+	word_put_back(&word);
+	word_release(&word);
+	return 0;
+}
+
+toggle_fn *toggle_of(enum protocol protocol)
+{
+	static toggle_fn *const fn[PROTOCOL_COUNT] = {
+		[PROTOCOL_WAIT] = toggle_library,    [PROTOCOL_MEMBARRIER] = toggle_library,
+		[PROTOCOL_ATOMIC] = toggle_atomic,   [PROTOCOL_NAIVE] = toggle_naive,
+		[PROTOCOL_NO_INT3] = toggle_no_int3, [PROTOCOL_FRONT_FIRST] = toggle_front_first,
+	};
+
+	return fn[protocol];
+}
+
+struct sync toggle_sync(const struct cell *cell)
+{
+	return (struct sync){
+		.policy = cell->protocol == PROTOCOL_MEMBARRIER ? PC_POLICY_MEMBARRIER
+								: PC_POLICY_WAIT,
+		.first_wait = cell->first_wait,
+		.second_wait = cell->second_wait,
+		/* The smallest window, so that every crossing is one to be straddled. */
+		.window = 8,
+	};
+}

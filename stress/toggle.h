@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One change of the site, by the protocol that a cell names: the library's own
+ * for the real ones, the library's steps in a wrong order for the broken ones.
+ */
+#ifndef STRESS_TOGGLE_H
+#define STRESS_TOGGLE_H
+
+#include <stdint.h>
+
+#include "patchcore/word.h"
+#include "stress/cell.h"
+
+/* Returns 0 or a negative errno; bytes holds 8, of which 5 count. */
+typedef int toggle_fn(uint8_t *site, const uint8_t *bytes, const struct sync *sync);
+
+toggle_fn *toggle_of(enum protocol protocol);
+
+/* toggle_sync - the sync that goes with a cell. */
+struct sync toggle_sync(const struct cell *cell);
+
+#endif
