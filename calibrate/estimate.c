@@ -191,11 +191,11 @@ static json_t *section_json(const struct section *s)
 
 json_t *estimate_to_json(const struct estimate *e)
 {
-	json_t *sections = json_array();
+	json_t *sections = json_array(), *body;
 
 	for (unsigned i = 0; i < e->sections; i++)
 		json_array_append_new(sections, section_json(&e->section[i]));
-	return json_pack(
+	body = json_pack(
 		"{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:f, s:b, s:i, s:I, s:f, "
 		"s:o}",
 		"verdict", verdict_name(e->verdict), "reason", e->reason, "first_wait",
@@ -205,4 +205,7 @@ json_t *estimate_to_json(const struct estimate *e)
 		torn_json(&e->torn, 0), "torn_second", torn_json(&e->torn, 1), "margin", e->margin,
 		"tears_here", e->tears_here, "window", (int)e->window, "window_toggles",
 		(json_int_t)e->window_toggles, "window_p", e->window_p, "sections", sections);
+	if (body && e->have_worst)
+		json_object_set_new(body, "worst", json_string(e->worst.key));
+	return body;
 }

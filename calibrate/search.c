@@ -18,12 +18,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MARGIN	  1.5 /* candidate over the highest wait that tore */
-#define RAISE	  1.5 /* of a candidate that tore */
-#define WAIT_MIN  200 /* ticks; a smaller candidate saves nothing */
-#define WAIT_STEP 100 /* candidates are multiples */
-#define HALVINGS  3
-#define CELL_MIN  0.05 /* seconds; shorter cells are mostly set-up */
+#define MARGIN	   1.5 /* candidate over the highest wait that tore */
+#define RAISE	   1.5 /* of a candidate that tore */
+#define WAIT_MIN   200 /* ticks; a smaller candidate saves nothing */
+#define WAIT_STEP  100 /* candidates are multiples */
+#define HALVINGS   3
+#define CELL_SHARE 0.8	/* of a campaign cell's time; the rest starts the child */
+#define CELL_MIN   0.05 /* seconds; shorter cells are mostly set-up */
 
 struct search {
 	struct session *session;
@@ -286,6 +287,11 @@ static bool candidate_tore(const struct search *s)
 	       (s->torn.seen[1] && s->torn.wait[1] >= s->second);
 }
 
+static unsigned cells_of(const struct plan *plan)
+{
+	return plan->seats * (unsigned)CROSSINGS * 4;
+}
+
 /* One cell of a pass: seat fastest, then crossing, then split. */
 static void campaign_cell(const struct search *s, unsigned i, double seconds, struct cell *cell)
 {
@@ -304,9 +310,9 @@ static void campaign_cell(const struct search *s, unsigned i, double seconds, st
 /* One pass over everything. 1: the candidate tore. 2: out of time. */
 static int campaign_pass(struct search *s)
 {
-	const unsigned cells = s->plan->seats * CROSSINGS * 4;
+	const unsigned cells = cells_of(s->plan);
 	const struct cell_record *record;
-	double slice = session_left(s->session) / cells;
+	double slice = CELL_SHARE * session_left(s->session) / cells;
 
 	if (slice > s->plan->slice)
 		slice = s->plan->slice;
@@ -356,14 +362,13 @@ static bool is_try_of(const struct cell_record *record, const struct cell *want)
 	       c->split == want->split;
 }
 
-/* Was every seat, crossing and split tried at the final waits? */
-static bool is_complete(const struct search *s)
+/* How many of a pass's cells were tried at the final waits? */
+static unsigned cells_tried(const struct search *s)
 {
 	const struct session *session = s->session;
-	const unsigned cells = s->plan->seats * CROSSINGS * 4;
 	unsigned tried = 0;
 
-	for (unsigned i = 0; i < cells; i++) {
+	for (unsigned i = 0; i < cells_of(s->plan); i++) {
 		struct cell want;
 
 		campaign_cell(s, i, 1, &want);
@@ -374,11 +379,13 @@ static bool is_complete(const struct search *s)
 			}
 		}
 	}
-	return tried == cells;
+	return tried;
 }
 
 static void decide(const struct search *s, bool sighted, bool beyond, struct estimate *e)
 {
+	unsigned tried = cells_tried(s);
+
 	e->verdict = VERDICT_INCONCLUSIVE;
 	if (*s->session->stop) {
 		snprintf(e->reason, sizeof(e->reason), "interrupted");
@@ -394,11 +401,12 @@ static void decide(const struct search *s, bool sighted, bool beyond, struct est
 		snprintf(e->reason, sizeof(e->reason),
 			 "no wait up to %" PRIu64 " ticks was free of tears here",
 			 s->plan->ceiling);
-	} else if (!is_complete(s) || e->toggles < s->plan->min_toggles) {
-		snprintf(
-			e->reason, sizeof(e->reason),
-			"only %.3g toggles, not over every cell, fitted in the time at these waits",
-			(double)e->toggles);
+	} else if (tried < cells_of(s->plan) || e->toggles < s->plan->min_toggles) {
+		snprintf(e->reason, sizeof(e->reason),
+			 "too little time: %.3g toggles at these waits (%.3g needed), %u of %u "
+			 "cells",
+			 (double)e->toggles, (double)s->plan->min_toggles, tried,
+			 cells_of(s->plan));
 	} else {
 		e->verdict = VERDICT_PASS;
 		snprintf(e->reason, sizeof(e->reason), "no tear in %.3g toggles at these waits",

@@ -120,13 +120,18 @@ static int print_json(const struct cell_record *record)
 static int append(const char *path, const struct cell_record *record)
 {
 	struct journal *journal;
+	struct identity id;
 	int ret = journal_open(&journal, path);
 
 	if (ret < 0) {
 		fprintf(stderr, "tmax: cannot open journal %s: %s\n", path, strerror(-ret));
 		return EXIT_CANNOT_CREATE;
 	}
-	ret = journal_write_cell(journal, record);
+	ret = identity_read(&id);
+	if (ret == 0)
+		ret = journal_write_run(journal, "stress", &id, NULL);
+	if (ret == 0)
+		ret = journal_write_cell(journal, record);
 	journal_close(journal);
 	if (ret < 0) {
 		fprintf(stderr, "tmax: cannot write journal %s: %s\n", path, strerror(-ret));

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 
 #define PAGE	     4096u
-#define ARENA_STRIDE UINT64_C(0x10000000000)
+#define ARENA_STRIDE UINT64_C(0x200000000) /* room for calls of 2 GiB on both sides */
 #define ARENA_FIRST  UINT64_C(0x100000000000)
-#define ARENA_TRIES  16
+#define ARENA_TRIES  4096
 #define PAGES	     3 /* code pages; the boundary is at or behind the second */
 
 #define OPCODE_STC     0xf9

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The proof of a config: calibrate, install, and let a program that knows only
+# the installed library toggle straddlers at the waits just found; then at a
+# tenth of them. TMAX_STRESS_SCALE lengthens it: 200 makes 20 million toggles.
+set -euo pipefail
+
+if [ "${SANITIZERS:-none}" != none ]; then
+	echo "a library with sanitizers serves no ordinary program"
+	exit 77
+fi
+top=${srcdir:?}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+toggles=$(awk -v s="${TMAX_STRESS_SCALE:-1}" 'BEGIN { printf "%d", 100000 * s }')
+
+make -s install DESTDIR="$dir/root" >"$dir/install.log" 2>&1 || {
+	cat "$dir/install.log"
+	exit 1
+}
+pc=$(find "$dir/root" -name patchcore.pc)
+export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$dir/root"
+LD_LIBRARY_PATH=$dir/root$(pkg-config --variable=libdir patchcore)
+export LD_LIBRARY_PATH
+# shellcheck disable=SC2046 # lists of options
+${CC:-cc} -O2 -pthread -o "$dir/proof" "$top/patchcore/tests/proof.c" \
+	$(pkg-config --cflags --libs patchcore) -lm
+
+tmax=$(find "$dir/root" -name tmax -type f -perm -u+x)
+export PATCHCORE_MACHINE_CONF=$dir/machine.conf
+
+echo "membarrier, no config needed:"
+status=0
+"$dir/proof" "$((toggles / 10 + 8))" membarrier || status=$?
+[ "$status" = 0 ] || [ "$status" = 77 ] || exit 1
+
+status=0
+"$tmax" calibrate --quick --budget 25s --quiet --output "$PATCHCORE_MACHINE_CONF" \
+	>"$dir/calibrate.log" 2>&1 || status=$?
+sed -n '/^Verdict/p; /^T_max/p' "$dir/calibrate.log"
+if [ "$status" != 0 ]; then
+	cat "$dir/calibrate.log"
+	echo "no config to prove: calibrate exited with $status"
+	[ "$status" = 1 ] || [ "$status" = 2 ] || exit 1
+	exit 77
+fi
+
+"$dir/proof" "$toggles" wait || exit 1
+
+awk '/^\[/ { wait = $0 == "[wait]" }
+	wait && /^(first|second) = / { $3 = int($3 / 10) } { print }' \
+	"$PATCHCORE_MACHINE_CONF" >"$dir/tenth.conf"
+echo "a tenth of the waits (for the record; on a short run they may not tear):"
+PATCHCORE_MACHINE_CONF=$dir/tenth.conf "$dir/proof" "$toggles" wait || true

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests in a child process: whatever happens to its signals, settings and
+ * threads ends with it, and a crash or a hang is a failure of that test alone.
+ * For cmocka tests, which include cmocka.h first.
+ */
+#ifndef PATCHCORE_TESTS_CHILD_H
+#define PATCHCORE_TESTS_CHILD_H
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHILD_SECONDS 60 /* then it is held to hang */
+#define CHILD_SKIPPED 77
+
+typedef void child_fn(const void *arg);
+
+/* In a child only, from any of its threads. */
+#define MUST(condition)                                                                            \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			dprintf(2, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                 \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+static inline void child_skip(const char *why)
+{
+	dprintf(2, "skipped: %s\n", why);
+	_exit(CHILD_SKIPPED);
+}
+
+/* The status as waitpid() tells it. */
+static inline int child_run(child_fn *fn, const void *arg)
+{
+	static const struct rlimit no_core;
+	int status = -1;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		setrlimit(RLIMIT_CORE, &no_core);
+		alarm(CHILD_SECONDS);
+		fn(arg);
+		_exit(0);
+	}
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	return status;
+}
+
+static inline void child_must_pass(child_fn *fn, const void *arg)
+{
+	int status = child_run(fn, arg);
+
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPPED)
+		skip();
+	if (WIFSIGNALED(status))
+		fail_msg("the child died of signal %d", WTERMSIG(status));
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static inline void child_must_die_of(child_fn *fn, const void *arg, int signal)
+{
+	int status = child_run(fn, arg);
+
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), signal);
+}
+
+/*
+ * What a system call shall do from now on, in this process: SECCOMP_RET_ERRNO
+ * with a number, or SECCOMP_RET_TRAP for a SIGSYS. Only when the argument that
+ * is looked at has all the bits of the mask.
+ */
+static inline void child_filter(long call, unsigned argument, uint32_t mask, uint32_t action)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 (uint32_t)offsetof(struct seccomp_data, args) + 8 * argument),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, mask, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, action),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		child_skip("no seccomp filter to be had");
+}
+
+#endif
