@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,8 @@ static const struct option options[] = {
 
 struct request {
 	struct plan plan;
-	char output[4096];
+	const char *output;
+	char default_output[PATH_MAX];
 	const char *journal;
 	const char *figure;
 	uint64_t seed;
@@ -96,8 +98,8 @@ static bool take_option(int option, const char *text, struct request *r, const c
 	case OPTION_CEILING:
 		return option_u64("ceiling", text, 1, CELL_WAIT_MAX, ceiling);
 	case OPTION_OUTPUT:
-		snprintf(r->output, sizeof(r->output), "%s", text);
-		return text[0] != '\0' && strlen(text) < sizeof(r->output);
+		r->output = text;
+		return true;
 	case OPTION_JOURNAL:
 		r->journal = text;
 		return true;
@@ -117,6 +119,18 @@ static bool take_option(int option, const char *text, struct request *r, const c
 		return true;
 	}
 	return false;
+}
+
+static int take_output(struct request *r)
+{
+	if (r->output && !r->output[0])
+		return usage_error("calibrate", "--output needs the name of a file");
+	if (r->output)
+		return EXIT_PASS;
+	r->output = r->default_output;
+	if (machine_conf_default_path(r->default_output, sizeof(r->default_output)) < 0)
+		return usage_error("calibrate", "no home folder to write to: give --output");
+	return EXIT_PASS;
 }
 
 static int parse(int argc, char **argv, struct request *r)
@@ -140,30 +154,14 @@ static int parse(int argc, char **argv, struct request *r)
 		r->plan.budget = budget;
 	if (ceiling)
 		r->plan.ceiling = ceiling;
-	if (!r->output[0] && machine_conf_default_path(r->output, sizeof(r->output)) < 0)
-		return usage_error("calibrate", "no home folder to write to: give --output");
-	return EXIT_PASS;
+	return take_output(r);
 }
 
 /* Better to fail before a quarter of an hour of work than after it. */
 static int check_output(const char *path)
 {
-	char *copy, *slash;
-	int ret;
+	int ret = conf_check(path);
 
-	if (access(path, F_OK) == 0) {
-		ret = access(path, W_OK) == 0 ? 0 : -errno;
-	} else {
-		copy = strdup(path);
-		slash = copy ? strrchr(copy, '/') : NULL;
-		if (slash == copy && slash)
-			slash++;
-		if (slash)
-			*slash = '\0';
-		/* A folder that is missing will be made. */
-		ret = access(slash ? copy : ".", W_OK) == 0 || errno == ENOENT ? 0 : -errno;
-		free(copy);
-	}
 	if (ret == 0)
 		return EXIT_PASS;
 	fprintf(stderr, "tmax: cannot write %s: %s\n", path, strerror(-ret));
@@ -268,17 +266,34 @@ static int exit_of(const struct estimate *e)
 	return status[e->verdict];
 }
 
-static int conclude(struct session *s, const struct request *r, const struct identity *id,
-		    const struct estimate *e, bool cut_short)
+static struct provenance provenance_of(const struct request *r, const struct identity *id)
 {
 	const char *slash = r->journal ? strrchr(r->journal, '/') : NULL;
-	struct provenance from = {
+
+	return (struct provenance){
 		.identity = id,
 		.plan = &r->plan,
 		.journal = slash	? slash + 1
 			   : r->journal ? r->journal
 					: "",
 	};
+}
+
+/* What is known is told all the same, but there is nowhere to keep it. */
+static int conclude_unkept(const struct request *r, const struct identity *id, struct estimate *e)
+{
+	struct provenance from = provenance_of(r, id);
+
+	e->verdict = VERDICT_INCONCLUSIVE;
+	snprintf(e->reason, sizeof(e->reason), "broken off: the journal cannot be written");
+	summary_print(stdout, e, &from);
+	return EXIT_CANNOT_WRITE;
+}
+
+static int conclude(struct session *s, const struct request *r, const struct identity *id,
+		    const struct estimate *e, bool cut_short)
+{
+	struct provenance from = provenance_of(r, id);
 	json_t *body = estimate_to_json(e);
 	int ret = s->journal && body ? journal_write_estimate(s->journal, body) : 0;
 	int status = EXIT_PASS;
@@ -297,7 +312,7 @@ static int conclude(struct session *s, const struct request *r, const struct ide
 		return EXIT_INTERRUPTED;
 	if (status != EXIT_PASS)
 		return status;
-	return ret < 0 || fflush(stdout) != 0 ? EXIT_CANNOT_WRITE : exit_of(e);
+	return ret < 0 ? EXIT_CANNOT_WRITE : exit_of(e);
 }
 
 static int run_session(struct session *s, const struct request *r, const struct identity *id)
@@ -311,7 +326,7 @@ static int run_session(struct session *s, const struct request *r, const struct 
 	if (ret == 0 || ret == -EINTR)
 		return conclude(s, r, id, &estimate, ret == -EINTR);
 	if (ret == -EIO)
-		return EXIT_CANNOT_WRITE;
+		return conclude_unkept(r, id, &estimate);
 	fprintf(stderr, "tmax: the calibration broke off: %s\n", strerror(-ret));
 	return EXIT_MISSING;
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +14,20 @@
 #include "calibrate/bound.h"
 #include "patchcore/machine_conf.h"
 
+#define TEXT_MAX 150
+
 static const char *yes_no(bool yes)
 {
 	return yes ? "yes" : "no";
+}
+
+/* What the user named: no line may grow beyond inih's 200 bytes, or end or comment it. */
+static void put_text(FILE *f, const char *name, const char *text)
+{
+	fprintf(f, "%s = ", name);
+	for (unsigned i = 0; text[i] && i < TEXT_MAX; i++)
+		fputc(text[i] < ' ' || text[i] > '~' || text[i] == ';' ? '?' : text[i], f);
+	fputc('\n', f);
 }
 
 /* The highest wait that tore, "none" if even 0 never did. */
@@ -36,10 +47,10 @@ static void put_header(FILE *f, const struct estimate *e, const struct provenanc
 	fprintf(f,
 		"; How long an instruction fetch may lag behind a store to code, on this machine.\n"
 		"; Waits are TSC ticks, probabilities are per toggle. See machine.conf(5).\n\n"
-		"[tmax]\nschema = %d\ntool = %s\ndate = %s\nplan = %s\njournal = %s\n"
-		"verdict = %s\nreason = %s\n\n",
-		MACHINE_CONF_SCHEMA, PACKAGE_STRING, date, from->plan->name, from->journal,
-		verdict_name(e->verdict), e->reason);
+		"[tmax]\nschema = %d\ntool = %s\ndate = %s\nplan = %s\n",
+		MACHINE_CONF_SCHEMA, PACKAGE_STRING, date, from->plan->name);
+	put_text(f, "journal", from->journal);
+	fprintf(f, "verdict = %s\nreason = %s\n\n", verdict_name(e->verdict), e->reason);
 }
 
 static void put_identity(FILE *f, const struct identity *id)
@@ -149,31 +160,70 @@ static int make_folders(const char *path)
 	return ret;
 }
 
-static int write_temporary(const char *path, const struct estimate *e,
-			   const struct provenance *from)
+/* Renaming a file over /dev/null would be the end of it. */
+static int check_target(const char *path)
 {
-	int ret, fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	size_t length = strlen(path);
+	struct stat st;
 
-	if (!f)
-		return -errno;
+	if (length == 0 || path[length - 1] == '/')
+		return -EISDIR;
+	if (stat(path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
+	return access(path, W_OK) < 0 ? -errno : 0;
+}
+
+static int open_temporary(const char *path, char *temporary, size_t size)
+{
+	int ret = snprintf(temporary, size, "%s.%d.tmp", path, (int)getpid());
+
+	if (ret < 0 || (size_t)ret >= size)
+		return -ENAMETOOLONG;
+	ret = check_target(path);
+	if (ret == 0)
+		ret = make_folders(path);
+	if (ret < 0)
+		return ret;
+	ret = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	return ret < 0 ? -errno : ret;
+}
+
+static int fill(int fd, const struct estimate *e, const struct provenance *from)
+{
+	FILE *f = fdopen(fd, "w");
+	int ret;
+
+	if (!f) {
+		close(fd);
+		return -ENOMEM;
+	}
 	ret = put_all(f, e, from);
 	if (fclose(f) != 0 && ret == 0)
 		ret = -errno;
 	return ret;
 }
 
+int conf_check(const char *path)
+{
+	char temporary[PATH_MAX];
+	int fd = open_temporary(path, temporary, sizeof(temporary));
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return unlink(temporary) < 0 ? -errno : 0;
+}
+
 int conf_write(const char *path, const struct estimate *e, const struct provenance *from)
 {
-	char temporary[4096];
-	int ret = snprintf(temporary, sizeof(temporary), "%s.%d.tmp", path, (int)getpid());
+	char temporary[PATH_MAX];
+	int ret, fd = open_temporary(path, temporary, sizeof(temporary));
 
-	if (ret < 0 || (size_t)ret >= sizeof(temporary))
-		return -ENAMETOOLONG;
-	ret = make_folders(path);
-	if (ret < 0)
-		return ret;
-	ret = write_temporary(temporary, e, from);
+	if (fd < 0)
+		return fd;
+	ret = fill(fd, e, from);
 	if (ret == 0 && rename(temporary, path) < 0)
 		ret = -errno;
 	if (ret < 0)

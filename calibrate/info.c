@@ -278,12 +278,6 @@ static int parse(int argc, char **argv, bool *json, bool *want_help)
 	return EXIT_PASS;
 }
 
-/* What was printed is only told once it is written. */
-static int flushed(int ret)
-{
-	return fflush(stdout) == 0 && !ferror(stdout) ? ret : EXIT_CANNOT_WRITE;
-}
-
 int cmd_info(int argc, char **argv)
 {
 	bool json = false, want_help = false;
@@ -294,14 +288,15 @@ int cmd_info(int argc, char **argv)
 		return ret;
 	if (want_help) {
 		fputs(help, stdout);
-		return flushed(EXIT_PASS);
+		return EXIT_PASS;
 	}
 	ret = gather(&report);
 	if (ret)
 		return ret;
 	ret = json ? print_json(&report) : print_text(&report);
 	hwloc_topology_destroy(report.topology);
-	if (ret == EXIT_PASS && is_refused(&report.status))
-		ret = EXIT_NO_CONF;
-	return flushed(ret);
+	if (ret != EXIT_PASS || !is_refused(&report.status))
+		return ret;
+	fprintf(stderr, "tmax info: %s: %s\n", report.status.conf_path, report.status.reason);
+	return EXIT_NO_CONF;
 }

@@ -31,3 +31,6 @@ calibrate_libs = libcalibrate.la libresults.la libstress.la libpatchcore_interna
 bin_PROGRAMS += tmax
 tmax_SOURCES = calibrate/main.c
 tmax_LDADD = $(calibrate_libs)
+
+TESTS += calibrate/tests/test_proof.sh
+EXTRA_DIST += calibrate/tests/test_proof.sh patchcore/tests/proof.c

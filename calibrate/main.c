@@ -2,8 +2,10 @@
 /*
  * tmax: find how long an instruction fetch may lag behind a store to code.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "calibrate/commands.h"
 #include "calibrate/exit_status.h"
@@ -48,25 +50,50 @@ static void catch_signals(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
+/*
+ * A file of ours must not get the number of a closed standard stream, or text for
+ * people would end up in it. What stands in refuses to be written, so that the
+ * loss is told.
+ */
+static void occupy_standard_streams(void)
+{
+	int fd = open("/dev/null", O_RDONLY);
+
+	while (fd >= 0 && fd <= STDERR_FILENO)
+		fd = open("/dev/null", O_RDONLY);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* What was printed is only told once it is written. */
+static int flushed(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fputs("tmax: cannot write to standard output\n", stderr);
+	return EXIT_CANNOT_WRITE;
+}
+
 int main(int argc, char **argv)
 {
+	occupy_standard_streams();
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--help") == 0) {
 		print_help(stdout);
-		return EXIT_PASS;
+		return flushed(EXIT_PASS);
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts(PACKAGE_STRING);
-		return EXIT_PASS;
+		return flushed(EXIT_PASS);
 	}
 	for (size_t i = 0; i < COMMANDS; i++) {
 		if (strcmp(argv[1], commands[i].name) != 0)
 			continue;
 		catch_signals();
-		return commands[i].run(argc - 1, argv + 1);
+		return flushed(commands[i].run(argc - 1, argv + 1));
 	}
 	fprintf(stderr, "tmax: no such command '%s' (try 'tmax --help')\n", argv[1]);
 	return EXIT_USAGE;

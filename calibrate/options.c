@@ -39,7 +39,8 @@ bool option_seconds(const char *option, const char *text, double *seconds)
 	char *end;
 	double number;
 
-	if (strspn(text, "0123456789.") > 0) {
+	/* strtod() would take hexadecimal numbers, too. */
+	if (strspn(text, "0123456789.") > 0 && !strpbrk(text, "xX")) {
 		number = strtod(text, &end);
 		for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 			*seconds = number * units[i].factor;
@@ -130,7 +131,7 @@ bool option_cell(int option, const char *text, struct cell *cell)
 		}
 		return option_seconds("seconds", text, &cell->seconds);
 	case OPTION_STOP_TEARS:
-		return option_u64("stop-tears", text, 0, UINT64_MAX, &cell->stop_tears);
+		return option_u64("stop-tears", text, 0, INT64_MAX, &cell->stop_tears);
 	case OPTION_SEED:
 		return option_u64("seed", text, 0, INT64_MAX, &cell->seed);
 	}

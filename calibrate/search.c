@@ -356,7 +356,9 @@ static bool is_try_of(const struct cell_record *record, const struct cell *want)
 {
 	const struct cell *c = &record->cell;
 
-	return strcmp(record->stage, "campaign") == 0 && c->first_wait == want->first_wait &&
+	/* A child that was killed or hung has tried nothing to its end. */
+	return strcmp(record->stage, "campaign") == 0 && record->result.outcome == OUTCOME_DONE &&
+	       record->result.toggles > 0 && c->first_wait == want->first_wait &&
 	       c->second_wait == want->second_wait && c->placement == want->placement &&
 	       c->executors == want->executors && c->crossing == want->crossing &&
 	       c->split == want->split;

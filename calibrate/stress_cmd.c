@@ -167,10 +167,6 @@ static int finish(const struct request *r, struct cell_record *record)
 		print_json(record);
 	else
 		print_text(record);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "tmax: cannot write to standard output\n");
-		return EXIT_CANNOT_WRITE;
-	}
 	if (interrupted)
 		return EXIT_INTERRUPTED;
 	return status != EXIT_PASS ? status : judge(&record->result);

@@ -9,6 +9,7 @@
 #include "patchcore/table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define SLOTS_MIN 256 /* a power of two */
 
@@ -82,9 +83,10 @@ static struct entry *add(struct table *table, uintptr_t addr)
 			return NULL;
 		atomic_store_explicit(&table->slots, slots, memory_order_release);
 	}
-	entry = calloc(1, table->entry_size);
+	entry = aligned_alloc(table->entry_align, table->entry_size);
 	if (!entry)
 		return NULL;
+	memset(entry, 0, table->entry_size);
 	entry->addr = addr;
 	slots_put(slots, entry);
 	table->used++;

@@ -19,7 +19,8 @@ struct entry {
 struct slots;
 
 struct table {
-	size_t entry_size;    /* bytes to allocate per entry, zeroed */
+	size_t entry_size; /* bytes to allocate per entry, zeroed */
+	size_t entry_align;
 	pthread_mutex_t lock; /* held to add; protects used, and writes to slots */
 	size_t used;
 	_Atomic(struct slots *) slots; /* published with release, read with acquire */
@@ -27,7 +28,8 @@ struct table {
 
 #define TABLE_INIT(type)                                                                           \
 	{                                                                                          \
-		.entry_size = sizeof(type), .lock = PTHREAD_MUTEX_INITIALIZER,                     \
+		.entry_size = sizeof(type), .entry_align = _Alignof(type),                         \
+		.lock = PTHREAD_MUTEX_INITIALIZER,                                                 \
 	}
 
 /* table_find - the entry of that address or NULL. Async-signal-safe. */

@@ -127,7 +127,7 @@ bool trap_is_ours(void)
 bool trap_was_ours_lately(void)
 {
 	static _Atomic(uint64_t) checked; /* ticks; a race costs one check more */
-	uint64_t now = ticks_now();
+	uint64_t now = __rdtsc();
 
 	if (now - atomic_load_explicit(&checked, memory_order_relaxed) < CHECK_TICKS)
 		return true;

@@ -20,18 +20,23 @@ static inline uint64_t ticks_now(void)
 }
 
 /*
- * ticks_wait - return no earlier than ticks after now.
+ * ticks_wait_since - return no earlier than ticks after start.
  *
- * The comparison is by difference, so a TSC near its wrap does no harm. The
- * loop has no PAUSE: on recent Intel parts one PAUSE takes 140 cycles, which
- * would coarsen every wait.
+ * The comparison is by difference, so a TSC near its wrap does no harm. RDTSC
+ * may run ahead of what comes before it here, but a locked store that depends on
+ * the outcome cannot: so what follows is at least that late. No PAUSE: on recent
+ * Intel parts one takes 140 cycles, which would coarsen every wait.
  */
+static inline void ticks_wait_since(uint64_t start, uint64_t ticks)
+{
+	while (__rdtsc() - start < ticks)
+		;
+}
+
+/* ticks_wait - the same, from now on. */
 static inline void ticks_wait(uint64_t ticks)
 {
-	uint64_t start = ticks_now();
-
-	while (ticks_now() - start < ticks)
-		;
+	ticks_wait_since(ticks_now(), ticks);
 }
 
 #endif

@@ -64,35 +64,35 @@ static uint64_t number_of(const uint8_t *bytes, size_t len)
 	return bytes[0];
 }
 
-/* The 8 bytes with len of them, from offset on, replaced. */
-static uint64_t replaced(uint64_t seen, size_t offset, const uint8_t *bytes, size_t len)
+static uint64_t mask_of(size_t len)
 {
-	uint64_t mask = ~UINT64_C(0) >> (64 - 8 * len) << (8 * offset);
-
-	return (seen & ~mask) | number_of(bytes, len) << (8 * offset);
+	return ~UINT64_C(0) >> (64 - 8 * len);
 }
 
-/* Returns the first byte of the range as it was; changes nothing if it is `stop`. */
-static int store(uint8_t *addr, const uint8_t *bytes, size_t len, int stop)
+/*
+ * Change len bytes at addr to code, the lowest byte first. Returns the first of
+ * them as it was; changes nothing if that is `stop`.
+ */
+static int store(uint8_t *addr, uint64_t code, size_t len, int stop)
 {
 	uint8_t *at = container(addr, len);
-	size_t offset = (size_t)(addr - at);
-	uint64_t seen;
+	unsigned shift = 8 * (unsigned)(addr - at);
+	uint64_t mask = mask_of(len) << shift, seen;
 	uint8_t first;
 
 	/* This copy may be torn; then the exchange fails and gives a good one. */
 	memcpy(&seen, at, sizeof(seen));
 	do {
-		first = (uint8_t)(seen >> (8 * offset));
+		first = (uint8_t)(seen >> shift);
 		if (first == stop)
 			break;
-	} while (!compare_exchange(at, &seen, replaced(seen, offset, bytes, len)));
+	} while (!compare_exchange(at, &seen, (seen & ~mask) | code << shift));
 	return first;
 }
 
 int word_store(uint8_t *addr, const uint8_t *bytes, size_t len)
 {
-	return store(addr, bytes, len, WORD_INT3) == WORD_INT3 ? -EAGAIN : 0;
+	return store(addr, number_of(bytes, len), len, WORD_INT3) == WORD_INT3 ? -EAGAIN : 0;
 }
 
 void word_release(struct word *word)
@@ -121,7 +121,8 @@ int word_hold(struct word *word, uint8_t *addr, const uint8_t *bytes, size_t len
 		.len = len,
 		.front = window - ((uintptr_t)addr & (window - 1)),
 	};
-	memcpy(word->new, bytes, len);
+	word->new_front = number_of(bytes, word->front);
+	word->new_back = number_of(bytes + word->front, len - word->front);
 	atomic_store_explicit(&site->word, word, memory_order_relaxed);
 	atomic_store_explicit(&site->patcher, thread_self(), memory_order_relaxed);
 	return 0;
@@ -129,20 +130,18 @@ int word_hold(struct word *word, uint8_t *addr, const uint8_t *bytes, size_t len
 
 int word_put_int3(struct word *word)
 {
-	static const uint8_t int3 = WORD_INT3;
-
-	word->old_first = (uint8_t)store(word->addr, &int3, 1, WORD_INT3);
+	word->old_first = (uint8_t)store(word->addr, WORD_INT3, 1, WORD_INT3);
 	return word->old_first == WORD_INT3 ? -EAGAIN : 0;
 }
 
 void word_put_back(struct word *word)
 {
-	store(word->addr + word->front, word->new + word->front, word->len - word->front, -1);
+	store(word->addr + word->front, word->new_back, word->len - word->front, -1);
 }
 
 void word_put_front(struct word *word)
 {
-	store(word->addr, word->new, word->front, -1);
+	store(word->addr, word->new_front, word->front, -1);
 }
 
 int membarrier_register(void)
@@ -157,11 +156,12 @@ int membarrier_sync(void)
 	return syscall(SYS_membarrier, 1 << 5, 0, 0) < 0 ? -errno : 0;
 }
 
-static int sync_cores(const struct sync *sync, uint64_t ticks)
+/* start: a time at which the store to be synced was visible everywhere. */
+static int sync_cores(const struct sync *sync, uint64_t start, uint64_t ticks)
 {
 	if (sync->policy == PC_POLICY_MEMBARRIER)
 		return membarrier_sync();
-	ticks_wait(ticks);
+	ticks_wait_since(start, ticks);
 	return 0;
 }
 
@@ -172,13 +172,18 @@ static int sync_cores(const struct sync *sync, uint64_t ticks)
 static int change_rest(struct word *word)
 {
 	const struct sync *sync = word->sync;
-	int ret = sync_cores(sync, sync->first_wait);
+	uint64_t start = ticks_now();
+	int ret = 0;
 
-	if (ret < 0)
-		return ret;
-	word_put_back(word);
-	while (sync_cores(sync, sync->second_wait) < 0)
-		;
+	/* Looked at while the wait is running: the line may have to come from afar. */
+	if (number_of(word->addr + word->front, word->len - word->front) != word->new_back) {
+		ret = sync_cores(sync, start, sync->first_wait);
+		if (ret < 0)
+			return ret;
+		word_put_back(word);
+		while (sync_cores(sync, ticks_now(), sync->second_wait) < 0)
+			;
+	}
 	word_put_front(word);
 	return 0;
 }
@@ -202,6 +207,8 @@ static int change_rest(struct word *word)
  * would itself need a sync, so there it is repeated: membarrier has just worked
  * and can then only fail for want of memory.
  *
+ * If B is b already, 1 and 5 alone do it: there is no mix to keep apart.
+ *
  * No step is needed at the end. Executors with a stale INT3 trap once more and
  * find the site in the table.
  */
@@ -214,7 +221,7 @@ static int change(struct word *word)
 		return ret;
 	ret = change_rest(word);
 	if (ret < 0)
-		store(word->addr, &word->old_first, 1, -1);
+		store(word->addr, word->old_first, 1, -1);
 	return ret;
 }
 
@@ -226,21 +233,10 @@ bool word_help(struct site *site)
 	return change_rest(atomic_load_explicit(&site->word, memory_order_relaxed)) == 0;
 }
 
-/* Where front or back stay the same, one store changes the other. 1: done so. */
-static int change_one_part(struct word *word)
+/* The front stays as it is: one store changes the back, and nobody needs to trap. */
+static bool changes_back_only(const struct word *word)
 {
-	size_t back = word->len - word->front;
-	uint8_t *at = word->addr + word->front, *new_back = word->new + word->front;
-
-	if (*word->addr == WORD_INT3)
-		return -EAGAIN;
-	if (memcmp(word->addr, word->new, word->front) == 0)
-		word_put_back(word);
-	else if (memcmp(at, new_back, back) == 0)
-		word_put_front(word);
-	else
-		return 0;
-	return 1;
+	return number_of(word->addr, word->front) == word->new_front;
 }
 
 static int patch_straddler(uint8_t *addr, const uint8_t *bytes, size_t len, const struct sync *sync)
@@ -251,11 +247,12 @@ static int patch_straddler(uint8_t *addr, const uint8_t *bytes, size_t len, cons
 	if (ret < 0)
 		return ret;
 	word.sync = sync;
-	ret = change_one_part(&word);
-	if (ret == 0)
+	if (changes_back_only(&word))
+		word_put_back(&word);
+	else
 		ret = change(&word);
 	word_release(&word);
-	return ret < 0 ? ret : 0;
+	return ret;
 }
 
 int word_patch(uint8_t *addr, const uint8_t *bytes, size_t len, const struct sync *sync)

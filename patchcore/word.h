@@ -29,7 +29,8 @@ struct sync {
 struct word {
 	struct site *site; /* held */
 	uint8_t *addr;
-	uint8_t new[PC_PATCH_MAX];
+	uint64_t new_front; /* lowest byte first */
+	uint64_t new_back;
 	uint8_t old_first; /* what INT3 stands on, for undoing it */
 	size_t len;
 	size_t front; /* bytes before the boundary */

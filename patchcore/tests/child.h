@@ -8,7 +8,6 @@
 #define PATCHCORE_TESTS_CHILD_H
 
 #include <errno.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

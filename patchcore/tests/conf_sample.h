@@ -127,6 +127,7 @@ static inline size_t conf_text(const struct conf_lines *lines, char text[CONF_TE
 	const char *section = "";
 	int n = 0;
 
+	text[0] = '\0';
 	for (size_t i = 0; i < lines->count; i++) {
 		const struct conf_line *line = &lines->line[i];
 

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* memfd_create() */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "patchcore/tests/child.h"
+#include "patchcore/tests/conf_sample.h"
+
+#define NOBODY	  65534
+#define FILE_NAME "/tmax/machine.conf"
+#define SYSTEM	  SYSCONFDIR FILE_NAME
+#define STATE	  LOCALSTATEDIR "/lib" FILE_NAME
+
+/* --- Reading ---------------------------------------------------------------------- */
+
+static char folder[] = "/tmp/test_conf_file.XXXXXX";
+
+static int make_folder(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) ? chmod(folder, 0755) : -1;
+}
+
+static int remove_folder(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command);
+}
+
+static const char *in_folder(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
+}
+
+/* With one line about it unless it is good. */
+static bool reads_as(const char *path, int expected)
+{
+	struct machine_conf conf;
+	char why[160] = "";
+	int ret = machine_conf_read(&conf, path, why, sizeof(why));
+
+	if (ret != expected)
+		dprintf(2, "%s: %d (%s)\n", path, ret, why);
+	return ret == expected && (ret == 0) == !why[0] && !strchr(why, '\n');
+}
+
+static void test_read(void **state)
+{
+	struct machine_conf sample = conf_here(), conf;
+	struct conf_lines lines = conf_lines(&sample);
+	char text[CONF_TEXT], why[160];
+	size_t size = conf_text(&lines, text);
+
+	(void)state;
+	assert_int_equal(machine_conf_read(&conf, conf_file(text, size), why, sizeof(why)), 0);
+	assert_true(conf_same(&conf, &sample));
+}
+
+static void test_read_bad_text(void **state)
+{
+	(void)state;
+	assert_true(reads_as(conf_file("", 0), -EINVAL));
+	assert_true(reads_as(conf_file("[tmax]\n", 7), -EINVAL));
+	assert_true(reads_as(conf_file("[tmax]\nschema = 1\n\0", 19), -EINVAL));
+	assert_true(reads_as(conf_file("\0", 1), -EINVAL));
+}
+
+/* A good config with a comment in front that makes it just so long. */
+static const char *padded_conf(size_t size)
+{
+	struct machine_conf sample = conf_here();
+	struct conf_lines lines = conf_lines(&sample);
+	char text[CONF_TEXT], *all = malloc(size + CONF_TEXT);
+	size_t used = conf_text(&lines, text), padding = size - used;
+	const char *path;
+
+	assert_non_null(all);
+	for (size_t i = 0; i < padding; i++)
+		all[i] = i % 64 == 63 || i == padding - 1 ? '\n' : '#';
+	memcpy(all + padding, text, used);
+	path = conf_file(all, size);
+	free(all);
+	return path;
+}
+
+static void test_read_large(void **state)
+{
+	const char *path;
+
+	(void)state;
+	assert_true(reads_as(padded_conf(MACHINE_CONF_BYTES), 0));
+	assert_true(reads_as(padded_conf(MACHINE_CONF_BYTES + 1), -EFBIG));
+	path = conf_file("", 0);
+	assert_int_equal(truncate(path, INT64_C(1) << 40), 0);
+	assert_true(reads_as(path, -EFBIG));
+}
+
+static void test_read_missing(void **state)
+{
+	char target[256];
+
+	(void)state;
+	assert_true(reads_as("", -ENOENT));
+	assert_true(reads_as(in_folder("none"), -ENOENT));
+	snprintf(target, sizeof(target), "%s", in_folder("nowhere"));
+	assert_int_equal(symlink(target, in_folder("dangling")), 0);
+	assert_true(reads_as(in_folder("dangling"), -ENOENT));
+	assert_int_equal(symlink("circle", in_folder("circle")), 0);
+	assert_true(reads_as(in_folder("circle"), -ELOOP));
+	assert_true(reads_as("/dev/null/machine.conf", -ENOTDIR));
+}
+
+/* None of them may block, or be read for ever. */
+static void read_no_file(const void *arg)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), pipes[2];
+	char path[64];
+
+	(void)arg;
+	MUST(reads_as(folder, -EINVAL));
+	MUST(reads_as("/dev/zero", -EINVAL));
+	MUST(reads_as("/dev/null", -EINVAL));
+	MUST(mkfifo(in_folder("fifo"), 0666) == 0);
+	MUST(reads_as(in_folder("fifo"), -EINVAL));
+	MUST(pipe(pipes) == 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", pipes[0]);
+	MUST(reads_as(path, -EINVAL));
+	MUST(chdir(folder) == 0);
+	strcpy(address.sun_path, "socket");
+	MUST(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0);
+	MUST(reads_as(in_folder("socket"), -ENXIO));
+}
+
+static void test_read_no_file(void **state)
+{
+	(void)state;
+	child_must_pass(read_no_file, NULL);
+}
+
+/* Root reads everything, so root becomes somebody else. */
+static void read_forbidden(const void *arg)
+{
+	const char *path = in_folder("forbidden");
+	int fd = open(path, O_WRONLY | O_CREAT, 0000);
+
+	(void)arg;
+	MUST(fd >= 0);
+	if (geteuid() == 0)
+		MUST(setgroups(0, NULL) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0);
+	MUST(reads_as(path, -EACCES));
+}
+
+static void test_read_forbidden(void **state)
+{
+	(void)state;
+	child_must_pass(read_forbidden, NULL);
+}
+
+/* --- Finding ---------------------------------------------------------------------- */
+
+/*
+ * In a root folder of the child's own, so that it finds what the test puts
+ * there, under the real paths, and nothing of this machine.
+ */
+static void enter_empty_root(void)
+{
+	char root[256];
+
+	snprintf(root, sizeof(root), "%s", in_folder("root.XXXXXX"));
+	MUST(mkdtemp(root));
+	if (geteuid() != 0 && unshare(CLONE_NEWUSER) < 0)
+		child_skip("neither root nor user namespaces");
+	if (chroot(root) < 0)
+		child_skip("chroot is not allowed");
+	MUST(chdir("/") == 0);
+	unsetenv("PATCHCORE_MACHINE_CONF");
+	unsetenv("XDG_CONFIG_HOME");
+	unsetenv("HOME");
+}
+
+static void put_file(const char *path)
+{
+	char part[4096];
+	int fd;
+
+	snprintf(part, sizeof(part), "%s", path);
+	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		MUST(mkdir(part, 0755) == 0 || errno == EEXIST);
+		*slash = '/';
+	}
+	fd = open(path, O_WRONLY | O_CREAT, 0644);
+	MUST(fd >= 0);
+	close(fd);
+}
+
+static void must_find(const char *expected)
+{
+	char path[256] = "unset";
+
+	MUST(machine_conf_find(path, sizeof(path)) == 0);
+	if (strcmp(path, expected) != 0)
+		dprintf(2, "%s, not %s\n", path, expected);
+	MUST(strcmp(path, expected) == 0);
+}
+
+static void must_find_none(void)
+{
+	char path[256];
+
+	MUST(machine_conf_find(path, sizeof(path)) == -ENOENT);
+}
+
+static void find_in_order(const void *arg)
+{
+	(void)arg;
+	enter_empty_root();
+	setenv("HOME", "/home/me", 1);
+	must_find_none();
+	put_file(STATE);
+	must_find(STATE);
+	put_file(SYSTEM);
+	must_find(SYSTEM);
+	put_file("/home/me/.config" FILE_NAME);
+	must_find("/home/me/.config" FILE_NAME);
+	setenv("XDG_CONFIG_HOME", "/xdg", 1);
+	must_find(SYSTEM);
+	put_file("/xdg" FILE_NAME);
+	must_find("/xdg" FILE_NAME);
+	setenv("PATCHCORE_MACHINE_CONF", "named", 1);
+	must_find("named");
+	setenv("PATCHCORE_MACHINE_CONF", "", 1);
+	must_find("/xdg" FILE_NAME);
+}
+
+static void test_find_in_order(void **state)
+{
+	(void)state;
+	child_must_pass(find_in_order, NULL);
+}
+
+/* What is no absolute path is no folder of the user's. */
+static void find_odd_homes(const void *arg)
+{
+	(void)arg;
+	enter_empty_root();
+	put_file(SYSTEM);
+	put_file("/home/me/.config" FILE_NAME);
+	put_file("/home/me" FILE_NAME);
+	MUST(chdir("/home") == 0);
+	setenv("HOME", "me", 1);
+	setenv("XDG_CONFIG_HOME", "me", 1);
+	must_find(SYSTEM);
+	setenv("HOME", "", 1);
+	setenv("XDG_CONFIG_HOME", "", 1);
+	must_find(SYSTEM);
+	setenv("HOME", "/home/me", 1);
+	must_find("/home/me/.config" FILE_NAME);
+	unsetenv("HOME");
+	must_find(SYSTEM);
+	/* The home of many a service. */
+	put_file("/dev/null");
+	setenv("HOME", "/dev/null", 1);
+	must_find(SYSTEM);
+}
+
+static void test_find_odd_homes(void **state)
+{
+	(void)state;
+	child_must_pass(find_odd_homes, NULL);
+}
+
+static void find_unreadable(const void *arg)
+{
+	(void)arg;
+	enter_empty_root();
+	put_file(SYSTEM);
+	put_file("/home/me/.config" FILE_NAME);
+	setenv("HOME", "/home/me", 1);
+	MUST(chmod("/home/me/.config" FILE_NAME, 0) == 0);
+	must_find("/home/me/.config" FILE_NAME);
+	MUST(unlink("/home/me/.config" FILE_NAME) == 0);
+	MUST(mkdir("/home/me/.config" FILE_NAME, 0755) == 0);
+	must_find("/home/me/.config" FILE_NAME);
+}
+
+/* The first that exists decides, also when it cannot be used. */
+static void test_find_unreadable(void **state)
+{
+	(void)state;
+	child_must_pass(find_unreadable, NULL);
+}
+
+static void find_too_long(const void *arg)
+{
+	char path[8], home[300];
+
+	(void)arg;
+	enter_empty_root();
+	put_file(SYSTEM);
+	MUST(machine_conf_find(path, sizeof(path)) == -ENAMETOOLONG);
+	setenv("PATCHCORE_MACHINE_CONF", "/12345678", 1);
+	MUST(machine_conf_find(path, sizeof(path)) == -ENAMETOOLONG);
+	setenv("PATCHCORE_MACHINE_CONF", "/123456", 1);
+	MUST(machine_conf_find(path, sizeof(path)) == 0 && strcmp(path, "/123456") == 0);
+	unsetenv("PATCHCORE_MACHINE_CONF");
+	/* It may exist, so what comes after it must not decide in its stead. */
+	memset(home, 'h', sizeof(home));
+	home[0] = '/';
+	home[sizeof(home) - 1] = '\0';
+	setenv("HOME", home, 1);
+	MUST(machine_conf_find(path, sizeof(path)) == -ENAMETOOLONG);
+}
+
+static void test_find_too_long(void **state)
+{
+	(void)state;
+	child_must_pass(find_too_long, NULL);
+}
+
+static void default_path(const void *arg)
+{
+	char path[256], tiny[4];
+
+	(void)arg;
+	unsetenv("XDG_CONFIG_HOME");
+	setenv("HOME", "/home/me", 1);
+	if (geteuid() == 0) {
+		MUST(machine_conf_default_path(path, sizeof(path)) == 0);
+		MUST(strcmp(path, STATE) == 0);
+		MUST(machine_conf_default_path(tiny, sizeof(tiny)) == -ENAMETOOLONG);
+		MUST(seteuid(NOBODY) == 0);
+	}
+	MUST(machine_conf_default_path(path, sizeof(path)) == 0);
+	MUST(strcmp(path, "/home/me/.config" FILE_NAME) == 0);
+	MUST(machine_conf_default_path(tiny, sizeof(tiny)) == -ENAMETOOLONG);
+	setenv("XDG_CONFIG_HOME", "/xdg", 1);
+	MUST(machine_conf_default_path(path, sizeof(path)) == 0);
+	MUST(strcmp(path, "/xdg" FILE_NAME) == 0);
+	unsetenv("XDG_CONFIG_HOME");
+	unsetenv("HOME");
+	MUST(machine_conf_default_path(path, sizeof(path)) == -ENOENT);
+}
+
+static void test_default_path(void **state)
+{
+	(void)state;
+	child_must_pass(default_path, NULL);
+}
+
+/* --- With the rights of somebody else ---------------------------------------------- */
+
+/* What this program does when it is started again with these rights. */
+static int find_with_rights(void)
+{
+	char path[256];
+
+	if (!getauxval(AT_SECURE)) {
+		dprintf(2, "skipped: set-user-ID has no effect there\n");
+		return CHILD_SKIPPED;
+	}
+	return machine_conf_find(path, sizeof(path)) == 0 && strstr(path, "from-the-caller");
+}
+
+static void copy_program(const char *to)
+{
+	static char buffer[1 << 16];
+	int in = open("/proc/self/exe", O_RDONLY), out = open(to, O_WRONLY | O_CREAT, 0700);
+	ssize_t n;
+
+	MUST(in >= 0 && out >= 0);
+	while ((n = read(in, buffer, sizeof(buffer))) > 0)
+		MUST(write(out, buffer, (size_t)n) == n);
+	MUST(fchown(out, NOBODY, NOBODY) == 0 && fchmod(out, 04755) == 0);
+	close(in);
+	close(out);
+}
+
+static void start_with_rights(const void *arg)
+{
+	char path[256], secret[256];
+
+	(void)arg;
+	if (geteuid() != 0)
+		child_skip("only root can give a program away");
+	snprintf(path, sizeof(path), "%s", in_folder("program"));
+	copy_program(path);
+	put_file(in_folder("from-the-caller" FILE_NAME));
+	put_file(in_folder("from-the-caller/.config" FILE_NAME));
+	snprintf(secret, sizeof(secret), "%s", in_folder("from-the-caller"));
+	setenv("PATCHCORE_MACHINE_CONF", secret, 1);
+	setenv("XDG_CONFIG_HOME", secret, 1);
+	setenv("HOME", secret, 1);
+	execl(path, path, "--find", NULL);
+	MUST(!"execl");
+}
+
+static void test_rights_ignore_environment(void **state)
+{
+	(void)state;
+	child_must_pass(start_with_rights, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_read_bad_text),
+		cmocka_unit_test(test_read_large),
+		cmocka_unit_test(test_read_missing),
+		cmocka_unit_test(test_read_no_file),
+		cmocka_unit_test(test_read_forbidden),
+		cmocka_unit_test(test_find_in_order),
+		cmocka_unit_test(test_find_odd_homes),
+		cmocka_unit_test(test_find_unreadable),
+		cmocka_unit_test(test_find_too_long),
+		cmocka_unit_test(test_default_path),
+		cmocka_unit_test(test_rights_ignore_environment),
+	};
+
+	if (argc == 2 && strcmp(argv[1], "--find") == 0)
+		return find_with_rights();
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
