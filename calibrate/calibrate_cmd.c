@@ -46,7 +46,7 @@ static const char help[] =
 	"  --budget TIME      another time, such as 10m (at least 5s)\n"
 	"  --ceiling TICKS    the longest wait to try (100000)\n"
 	"  --output FILE      the config (default: where the library looks for it)\n"
-	"  --journal FILE     append a line per cell (default: none is kept)\n"
+	"  --journal FILE     append a line per cell (default: the config's name + .jsonl)\n"
 	"  --resume           skip what the journal already holds\n"
 	"  --figure PREFIX    draw tears against the wait as PREFIX.svg and PREFIX.png\n"
 	"  --seed N           of the run (1)\n"
@@ -76,6 +76,7 @@ struct request {
 	const char *output;
 	char default_output[PATH_MAX];
 	const char *journal;
+	char default_journal[4096 + 8];
 	const char *figure;
 	uint64_t seed;
 	bool resume;
@@ -125,11 +126,18 @@ static int take_output(struct request *r)
 {
 	if (r->output && !r->output[0])
 		return usage_error("calibrate", "--output needs the name of a file");
-	if (r->output)
+	if (r->journal && !r->journal[0])
+		return usage_error("calibrate", "--journal needs the name of a file");
+	if (!r->output) {
+		r->output = r->default_output;
+		if (machine_conf_default_path(r->default_output, sizeof(r->default_output)) < 0)
+			return usage_error("calibrate",
+					   "no home folder to write to: give --output");
+	}
+	if (r->journal)
 		return EXIT_PASS;
-	r->output = r->default_output;
-	if (machine_conf_default_path(r->default_output, sizeof(r->default_output)) < 0)
-		return usage_error("calibrate", "no home folder to write to: give --output");
+	r->journal = r->default_journal;
+	snprintf(r->default_journal, sizeof(r->default_journal), "%.4096s.jsonl", r->output);
 	return EXIT_PASS;
 }
 
@@ -147,8 +155,6 @@ static int parse(int argc, char **argv, struct request *r)
 		return usage_error("calibrate", "unexpected argument '%s'", argv[optind]);
 	if (budget > 0 && budget < BUDGET_MIN)
 		return usage_error("calibrate", "a budget below %g s proves nothing", BUDGET_MIN);
-	if (r->resume && !r->journal)
-		return usage_error("calibrate", "--resume needs --journal");
 	r->plan = *plan_find(plan);
 	if (budget > 0)
 		r->plan.budget = budget;
@@ -207,7 +213,7 @@ static int open_journal(struct session *s, const struct request *r, const struct
 	json_t *gaps;
 	int ret, status = r->resume ? resume(s, r, id) : EXIT_PASS;
 
-	if (!r->journal || status != EXIT_PASS)
+	if (status != EXIT_PASS)
 		return status;
 	ret = journal_open(&s->journal, r->journal);
 	if (ret < 0) {
@@ -268,14 +274,12 @@ static int exit_of(const struct estimate *e)
 
 static struct provenance provenance_of(const struct request *r, const struct identity *id)
 {
-	const char *slash = r->journal ? strrchr(r->journal, '/') : NULL;
+	const char *slash = strrchr(r->journal, '/');
 
 	return (struct provenance){
 		.identity = id,
 		.plan = &r->plan,
-		.journal = slash	? slash + 1
-			   : r->journal ? r->journal
-					: "",
+		.journal = slash ? slash + 1 : r->journal,
 	};
 }
 
@@ -295,7 +299,7 @@ static int conclude(struct session *s, const struct request *r, const struct ide
 {
 	struct provenance from = provenance_of(r, id);
 	json_t *body = estimate_to_json(e);
-	int ret = s->journal && body ? journal_write_estimate(s->journal, body) : 0;
+	int ret = body ? journal_write_estimate(s->journal, body) : -ENOMEM;
 	int status = EXIT_PASS;
 
 	json_decref(body);
@@ -305,8 +309,7 @@ static int conclude(struct session *s, const struct request *r, const struct ide
 	/* What was cut short does not replace what an earlier run has proved. */
 	if (!cut_short)
 		status = write_conf(r, e, &from);
-	if (r->journal)
-		printf("Journal: %s\n", r->journal);
+	printf("Journal: %s\n", r->journal);
 	draw(s, r, id);
 	if (cut_short)
 		return EXIT_INTERRUPTED;

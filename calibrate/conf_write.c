@@ -67,7 +67,7 @@ static void put_window(FILE *f, const struct estimate *e)
 {
 	fprintf(f,
 		"\n; One store changes this many aligned bytes at once, as far as was seen.\n"
-		"[window]\nbytes = %u\ntoggles = %" PRIu64 "\nupper_p = %.3g\nconfidence = %g\n",
+		"[window]\nbytes = %u\ntoggles = %" PRIu64 "\nupper_p = %.17g\nconfidence = %g\n",
 		e->window, e->window_toggles, e->window_p, CONFIDENCE);
 }
 
@@ -94,7 +94,7 @@ static void put_wait(FILE *f, const struct estimate *e, const struct plan *plan)
 		"and\n"
 		"; crossing known least well; pooled_p holds only if all of them are alike.\n"
 		"[wait]\nusable = %s\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\ntoggles = %" PRIu64
-		"\ntears = %" PRIu64 "\nupper_p = %.3g\npooled_p = %.3g\nconfidence = %g\n",
+		"\ntears = %" PRIu64 "\nupper_p = %.17g\npooled_p = %.17g\nconfidence = %g\n",
 		yes_no(e->verdict == VERDICT_PASS), e->first_wait, e->second_wait, e->toggles,
 		e->tears, e->upper_p, e->pooled_p, CONFIDENCE);
 	put_torn(f, "torn_first", &e->torn, 0);
@@ -112,7 +112,7 @@ static void put_section(FILE *f, const struct estimate *e, const struct section 
 {
 	fprintf(f,
 		"\n[placement %s %s]\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\ntoggles = %" PRIu64
-		"\ntears = %" PRIu64 "\nupper_p = %.3g\n",
+		"\ntears = %" PRIu64 "\nupper_p = %.17g\n",
 		placement_name(s->placement), crossing_name(s->crossing), e->first_wait,
 		e->second_wait, s->toggles, s->tears, s->upper_p);
 	put_torn(f, "torn_first", &s->torn, 0);

@@ -8,7 +8,7 @@
 struct provenance {
 	const struct identity *identity;
 	const struct plan *plan;
-	const char *journal; /* file name, without its folder; "" if none was kept */
+	const char *journal; /* file name, without its folder */
 };
 
 /*

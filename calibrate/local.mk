@@ -26,11 +26,27 @@ libcalibrate_la_SOURCES = \
 	calibrate/summary.c \
 	calibrate/summary.h
 libcalibrate_la_LIBADD = $(GSL_LIBS) $(LIBCPUID_LIBS)
-calibrate_libs = libcalibrate.la libresults.la libstress.la libpatchcore_internal.la
 
 bin_PROGRAMS += tmax
 tmax_SOURCES = calibrate/main.c
-tmax_LDADD = $(calibrate_libs)
+tmax_LDADD = $(package_libs)
 
-TESTS += calibrate/tests/test_proof.sh
-EXTRA_DIST += calibrate/tests/test_proof.sh patchcore/tests/proof.c
+calibrate_script_tests = \
+	calibrate/tests/test_cli.sh \
+	calibrate/tests/test_proof.sh \
+	calibrate/tests/test_run.sh
+TESTS += $(calibrate_script_tests)
+EXTRA_DIST += \
+	$(calibrate_script_tests) \
+	calibrate/tests/common.sh
+
+if HAVE_CMOCKA
+calibrate_tests = \
+	calibrate/tests/test_bound \
+	calibrate/tests/test_conf_write \
+	calibrate/tests/test_estimate \
+	calibrate/tests/test_options \
+	calibrate/tests/test_plan
+check_PROGRAMS += $(calibrate_tests)
+TESTS += $(calibrate_tests)
+endif

@@ -128,7 +128,8 @@ static void seat_placement(struct plan *plan, hwloc_topology_t topology, enum pl
 
 		/* One thread too many, and twice as many executors as CPUs. */
 		add_seat(plan, p, cpus);
-		add_seat(plan, p, 2 * cpus);
+		if (cpus < max)
+			add_seat(plan, p, 2 * cpus < max ? 2 * cpus : max);
 		return;
 	}
 	if (p == PLACEMENT_SPREAD) {

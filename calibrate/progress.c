@@ -42,9 +42,13 @@ void progress_stage(struct progress *p, const char *stage)
 
 void progress_begin_cell(struct progress *p, const struct cell *cell, double left)
 {
+	const struct cell_result nothing = { 0 };
+
 	p->cell = *cell;
 	p->left = left;
 	p->cell_begin = seconds_now();
+	/* A short cell ends before anyone asks how far it is. */
+	progress_cell(p, &nothing);
 }
 
 void progress_cell(void *arg, const struct cell_result *so_far)

@@ -55,7 +55,7 @@ static struct cell_record *add_record(struct session *s)
 
 static int keep(struct session *s, const struct cell_record *record)
 {
-	int ret = s->journal ? journal_write_cell(s->journal, record) : 0;
+	int ret = journal_write_cell(s->journal, record);
 
 	if (ret == 0)
 		return 0;
@@ -77,7 +77,11 @@ static int measure(struct session *s, struct cell_record *record)
 	if (ret < 0)
 		return ret;
 	journal_date(record->date, sizeof(record->date));
-	return keep(s, record);
+	ret = keep(s, record);
+	/* What this machine cannot run once it cannot run at all. */
+	if (ret == 0 && record->result.outcome == OUTCOME_ERROR)
+		ret = record->result.error;
+	return ret;
 }
 
 int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,

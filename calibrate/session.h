@@ -15,7 +15,7 @@
 struct session {
 	hwloc_topology_t topology;
 	const volatile sig_atomic_t *stop;
-	struct journal *journal;   /* NULL: keep nothing */
+	struct journal *journal;
 	struct journal_data known; /* what a resumed run already did */
 	struct cell_record *done;  /* all records of this run, resumed ones included */
 	size_t count;

@@ -37,31 +37,37 @@ pkgconfig_DATA = patchcore/patchcore.pc
 
 EXTRA_DIST += \
 	patchcore/patchcore.map \
+	patchcore/tests/child.h \
+	patchcore/tests/code.h \
+	patchcore/tests/conf_sample.h \
 	patchcore/tests/fixtures \
 	patchcore/tests/installcheck.sh \
+	patchcore/tests/proof.c \
+	patchcore/tests/step.h \
 	patchcore/tests/test_exports.sh
 check_PROGRAMS += patchcore/tests/fuzz_conf
-TESTS += patchcore/tests/fuzz_conf patchcore/tests/test_exports.sh
+TESTS += \
+	patchcore/tests/fuzz_conf \
+	patchcore/tests/test_exports.sh
 CLEANFILES += patchcore/tests/fuzz_conf.crash
 
 patchcore_tests_fuzz_conf_CPPFLAGS = $(fuzz_cppflags)
 patchcore_tests_fuzz_conf_CFLAGS = $(fuzz_cflags)
-patchcore_tests_fuzz_conf_LDADD = libpatchcore_internal.la
 
 if HAVE_CMOCKA
 patchcore_tests = \
 	patchcore/tests/test_conf \
+	patchcore/tests/test_conf_file \
 	patchcore/tests/test_identity \
 	patchcore/tests/test_identity_fields \
-	patchcore/tests/test_patch
+	patchcore/tests/test_patch \
+	patchcore/tests/test_policy \
+	patchcore/tests/test_steps \
+	patchcore/tests/test_trap
 check_PROGRAMS += $(patchcore_tests)
 TESTS += $(patchcore_tests)
 
-patchcore_libs = libpatchcore_internal.la $(CMOCKA_LIBS)
-patchcore_tests_test_conf_LDADD = $(patchcore_libs)
-patchcore_tests_test_identity_LDADD = $(patchcore_libs) $(LIBCPUID_LIBS)
-patchcore_tests_test_identity_fields_LDADD = $(patchcore_libs)
-patchcore_tests_test_patch_LDADD = $(patchcore_libs)
+patchcore_tests_test_policy_LDFLAGS = -Wl,--wrap=identity_read
 endif
 
 # An installed copy must serve a user who knows nothing but pkg-config.

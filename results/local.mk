@@ -10,22 +10,22 @@ libresults_la_LIBADD = $(JANSSON_LIBS)
 
 dist_pkgdata_DATA += results/schema/journal-1.json
 
-results_libs = libresults.la libstress.la libpatchcore_internal.la
-
-check_PROGRAMS += results/tests/fuzz_journal results/tests/sample_journal
-TESTS += results/tests/fuzz_journal results/tests/test_schema.sh
-EXTRA_DIST += results/tests/test_schema.sh results/tests/validate.py
+check_PROGRAMS += \
+	results/tests/fuzz_journal \
+	results/tests/sample_journal
+TESTS += \
+	results/tests/fuzz_journal \
+	results/tests/test_schema.sh
+EXTRA_DIST += \
+	results/tests/fuzz_driver.h \
+	results/tests/journal_place.h \
+	results/tests/sample.h \
+	results/tests/test_schema.sh \
+	results/tests/validate.py
 CLEANFILES += results/tests/fuzz_journal.crash
 
-results_tests_fuzz_journal_SOURCES = \
-	results/tests/fuzz_driver.h \
-	results/tests/fuzz_journal.c \
-	results/tests/sample.h
 results_tests_fuzz_journal_CPPFLAGS = $(fuzz_cppflags)
 results_tests_fuzz_journal_CFLAGS = $(fuzz_cflags)
-results_tests_fuzz_journal_LDADD = $(results_libs)
-results_tests_sample_journal_SOURCES = results/tests/sample.h results/tests/sample_journal.c
-results_tests_sample_journal_LDADD = $(results_libs)
 
 if HAVE_CMOCKA
 results_tests = \
@@ -35,13 +35,4 @@ results_tests = \
 	results/tests/test_record
 check_PROGRAMS += $(results_tests)
 TESTS += $(results_tests)
-
-results_tests_test_figure_LDADD = $(results_libs) $(CMOCKA_LIBS)
-results_tests_test_journal_SOURCES = \
-	results/tests/journal_place.h \
-	results/tests/sample.h \
-	results/tests/test_journal.c
-results_tests_test_journal_LDADD = $(results_libs) $(CMOCKA_LIBS)
-results_tests_test_lines_LDADD = $(results_libs) $(CMOCKA_LIBS)
-results_tests_test_record_LDADD = $(results_libs) $(CMOCKA_LIBS)
 endif

@@ -27,9 +27,4 @@ stress_tests = \
 	stress/tests/test_placement
 check_PROGRAMS += $(stress_tests)
 TESTS += $(stress_tests)
-
-stress_libs = libstress.la libpatchcore_internal.la $(CMOCKA_LIBS)
-stress_tests_test_cell_LDADD = $(stress_libs)
-stress_tests_test_oracle_LDADD = $(stress_libs)
-stress_tests_test_placement_LDADD = $(stress_libs)
 endif

@@ -18,7 +18,7 @@
 #define CONF_TEXT 8192
 
 struct conf_line {
-	char section[16];
+	char section[32];
 	char name[24];
 	char value[160];
 };

@@ -20,16 +20,17 @@ int main(void)
 }
 C
 
-libdir=$($PKG_CONFIG --variable=libdir patchcore)
-flags=$($PKG_CONFIG --cflags --libs patchcore)
-# shellcheck disable=SC2086 # lists of options
-$CC -o "$dir/shared" "$dir/user.c" $flags
-LD_LIBRARY_PATH=${PKG_CONFIG_SYSROOT_DIR:-}$libdir "$dir/shared"
-
-archive=${PKG_CONFIG_SYSROOT_DIR:-}$libdir/libpatchcore.a
-if [ -e "$archive" ]; then
+# Some versions of pkg-config put the sysroot in front of a variable, some do not.
+libdir=${PKG_CONFIG_SYSROOT_DIR:-}$(env -u PKG_CONFIG_SYSROOT_DIR "$PKG_CONFIG" --variable=libdir patchcore)
+if [ -e "$libdir/libpatchcore.so" ]; then
+	flags=$($PKG_CONFIG --cflags --libs patchcore)
+	# shellcheck disable=SC2086 # lists of options
+	$CC -o "$dir/shared" "$dir/user.c" $flags
+	LD_LIBRARY_PATH=$libdir "$dir/shared"
+fi
+if [ -e "$libdir/libpatchcore.a" ]; then
 	flags=$($PKG_CONFIG --cflags --libs --static patchcore)
 	# shellcheck disable=SC2086
-	$CC -o "$dir/static" "$dir/user.c" ${flags/-lpatchcore/"$archive"}
+	$CC -o "$dir/static" "$dir/user.c" ${flags/-lpatchcore/"$libdir/libpatchcore.a"}
 	"$dir/static"
 fi

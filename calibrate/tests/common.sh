@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+# What the script tests of calibrate/ share: . calibrate/tests/common.sh
+# shellcheck shell=bash
+set -euo pipefail
+export LC_ALL=C
+
+top=${srcdir:-.}
+tmax=$(realpath "${TMAX:-./tmax}")
+schema=$top/results/schema/journal-1.json
+dir=$(mktemp -d)
+started=() # processes to end whatever happens
+
+clean_up()
+{
+	local pid
+
+	for pid in "${started[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+	rm -rf "$dir"
+}
+trap clean_up EXIT
+
+# Neither the user's config nor the user's choices.
+unset PATCHCORE_MACHINE_CONF HWLOC_SYNTHETIC HWLOC_XMLFILE HWLOC_THISSYSTEM TMAX_GNUPLOT
+export HOME=$dir XDG_CONFIG_HOME=$dir
+export TMAX_DATADIR=${TMAX_DATADIR:-$top/scripts}
+
+# Two CPUs will do: on more of them the shortest calibration is a long one.
+allowed=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
+mapfile -t allowed < <(tr , '\n' <<<"$allowed" | awk -F- '{ for (i = $1; i <= $NF; i++) print i }')
+if command -v taskset >/dev/null; then
+	taskset -cp "${allowed[0]},${allowed[1]:-${allowed[0]}}" $$ >/dev/null
+fi
+
+# A cell that can be seated on any machine.
+# shellcheck disable=SC2034 # for those who source this
+{
+	cpus=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
+	seat=(--placement oversubscribed --executors "$cpus")
+}
+
+fail()
+{
+	echo "FAILED: $*"
+	head -n 20 "$dir/out" "$dir/err" 2>/dev/null || true
+	exit 1
+}
+
+# expect "STATUS..." COMMAND... - its output to $dir/out and $dir/err, its status in $rc
+expect()
+{
+	local want=" $1 "
+
+	shift
+	rc=0
+	"$@" >"$dir/out" 2>"$dir/err" </dev/null || rc=$?
+	[[ $want == *" $rc "* ]] || fail "exit status $rc, not$want: $*"
+}
+
+# complains "STATUS..." WORDS COMMAND... - the same, with one line on stderr that has these words
+complains()
+{
+	local want=$1 words=$2
+
+	shift 2
+	expect "$want" "$@"
+	[ "$(wc -l <"$dir/err")" = 1 ] || fail "not one line on stderr: $*"
+	grep -qF -- "$words" "$dir/err" || fail "nothing of '$words' on stderr: $*"
+}
+
+# valid FILE - each line is valid by the schema
+valid()
+{
+	local status=0
+
+	PYTHONDONTWRITEBYTECODE=1 python3 "$top/results/tests/validate.py" "$schema" "$1" \
+		>"$dir/validated" 2>&1 || status=$?
+	if [ "$status" = 77 ] || [ "$status" = 127 ]; then
+		echo "not validated, $(tail -n 1 "$dir/validated")"
+	elif [ "$status" != 0 ]; then
+		fail "$1: $(cat "$dir/validated")"
+	fi
+}
+
+# member NAME [FILE] - the first value of that name in compact JSON, without quotes
+member()
+{
+	sed -nE "s/.*\"$1\":(\"([^\"]*)\"|([^,}]*)).*/\2\3/p" "${2:-$dir/out}" | sed -n 1p
+}
+
+# wait_for COMMAND... - until it holds; half a minute is for ever
+wait_for()
+{
+	local i
+
+	for ((i = 0; i < 300; i++)); do
+		if "$@"; then
+			return
+		fi
+		sleep 0.1
+	done
+	return 1
+}
+
+count_cells()
+{
+	if [ -e "$1" ]; then
+		grep -c '"type":"cell"' "$1" || true
+	else
+		echo 0
+	fi
+}
+
+# has_cells JOURNAL COUNT
+has_cells()
+{
+	[ "$(count_cells "$1")" -ge "$2" ]
+}
+
+# children PID - that live: a zombie has ended
+children()
+{
+	cat /proc/[0-9]*/stat 2>/dev/null | awk -v parent="$1" '
+		{ pid = $1; sub(/^.*\) /, "") } $1 != "Z" && $2 == parent { print pid }' || true
+}
+
+has_ended()
+{
+	case $(sed 's/^.*) //' "/proc/$1/stat" 2>/dev/null || true) in
+	'' | [ZX]*) return 0 ;;
+	esac
+	return 1
+}
+
+# conf_of_here - a machine.conf of this machine that the library takes
+conf_of_here()
+{
+	printf '[tmax]\nschema = 1\n[identity]\n'
+	"$tmax" info | awk '
+		/^[a-z]/ { machine = $0 == "machine" }
+		machine && /^  / && $1 != "codename" { name = $1; sub(/^ +[^ ]+ +/, ""); print name " = " $0 }'
+	printf '[wait]\nusable = yes\nfirst = 3000\nsecond = 2000\ntoggles = 1000000\n'
+	printf 'upper_p = 1e-10\nconfidence = 0.95\n[window]\nbytes = 8\nupper_p = 1e-10\n'
+}

@@ -1,0 +1,262 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The command line: what help lists is what is taken, nonsense is refused with one line and
+# status 64, and what is printed as JSON is what the schema says.
+# shellcheck source=calibrate/tests/common.sh
+. "${srcdir:-.}/calibrate/tests/common.sh"
+
+# --- help and options ---
+
+expect 64 "$tmax"
+complains 64 "'bogus'" "$tmax" bogus
+complains 64 "'--bogus'" "$tmax" --bogus
+complains 64 "''" "$tmax" ''
+expect 0 "$tmax" --help
+grep -q '^Usage: tmax COMMAND' "$dir/out" || fail "help without usage"
+mapfile -t commands < <(sed -nE 's/^  ([a-z]+) .*/\1/p' "$dir/out")
+[ "${commands[*]}" = "calibrate stress bench info" ] || fail "commands: ${commands[*]}"
+expect 0 "$tmax" --version
+grep -qE '^tmax [0-9]+[.][0-9]+' "$dir/out" || fail "version"
+
+# options_taken COMMAND - by getopt's own account: an abbreviation that fits several names is
+# refused with a list of them, one that fits a single name is told by what its argument lacks.
+options_taken()
+{
+	local letter
+
+	for letter in {a..z}; do
+		expect 64 "$tmax" "$1" "--$letter=x" --bogus
+		if grep -q ambiguous "$dir/err"; then
+			sed 's/.*possibilities://' "$dir/err" | grep -oE -- '--[a-z-]+'
+		elif grep -q "doesn't allow" "$dir/err"; then
+			grep -oE -- "--[a-z-]+" "$dir/err" | sed -n 1p
+		elif ! grep -q "unrecognized option '--$letter=x'" "$dir/err"; then
+			complains 64 "requires an argument" "$tmax" "$1" "--$letter"
+			grep -oE -- "--[a-z-]+" "$dir/err" | sed -n 1p
+		fi
+	done
+}
+
+for command in "${commands[@]}"; do
+	expect 0 "$tmax" "$command" --help
+	[ ! -s "$dir/err" ] || fail "$command --help on stderr"
+	grep -q "^Usage: tmax $command" "$dir/out" || fail "$command --help without usage"
+	grep -q 'Exit status: 0' "$dir/out" || fail "$command --help without exit statuses"
+	sed -nE 's/^  (--[a-z-]+)( [A-Z]+)?( .*)?$/\1\2/p' "$dir/out" >"$dir/listed"
+	[ -s "$dir/listed" ] || fail "$command --help lists nothing"
+	while read -r option argument; do
+		if [ -n "$argument" ]; then
+			complains 64 "$option" "$tmax" "$command" "$option"
+		else
+			complains 64 "$option" "$tmax" "$command" "$option=x"
+		fi
+		grep -qE "requires an argument|doesn't allow an argument" "$dir/err" ||
+			fail "$command $option $argument is not what help says"
+	done <"$dir/listed"
+	cut -d' ' -f1 "$dir/listed" | sort >"$dir/names"
+	options_taken "$command" | sort >"$dir/taken"
+	diff "$dir/names" "$dir/taken" || fail "$command: help lists <, the program takes >"
+	complains 64 "'--bogus'" "$tmax" "$command" --bogus
+	complains 64 "$([ "$command" = bench ] && echo benchmark || echo extra)" \
+		"$tmax" "$command" extra
+done
+complains 64 benchmark "$tmax" bench
+complains 64 benchmark "$tmax" bench toggle toggle
+
+# --- absurd values ---
+
+while read -r command option value; do
+	complains 64 "$option" "$tmax" "$command" "$option" "$value"
+	[ ! -s "$dir/out" ] || fail "$command $option $value: something on stdout"
+done <<'LIST'
+stress --split 0
+stress --split 5
+stress --split -1
+stress --split 1e0
+stress --executors 0
+stress --executors 5000
+stress --executors 18446744073709551617
+stress --first-wait -1
+stress --first-wait 1000000001
+stress --first-wait 18446744073709551616
+stress --second-wait 18446744073709554616
+stress --rest 99999999999999999999
+stress --toggles 0
+stress --toggles 1000000000001
+stress --seconds -1
+stress --seconds soon
+stress --seconds nan
+stress --stop-tears 18446744073709551615
+stress --seed -1
+stress --seed 9223372036854775808
+stress --seed 0x10
+stress --placement moon
+stress --crossing 64
+stress --pair nop-nop
+stress --protocol hope
+stress --oracle delphi
+calibrate --budget 0
+calibrate --budget -5s
+calibrate --budget soon
+calibrate --budget 1d
+calibrate --budget 999999999999h
+calibrate --budget 0x10
+calibrate --ceiling 0
+calibrate --ceiling 1000000001
+calibrate --seed -1
+calibrate --seed 9223372036854775808
+bench --rounds 0
+bench --rounds 10001
+LIST
+complains 64 budget "$tmax" calibrate --budget 4s
+complains 64 output "$tmax" calibrate --output ''
+complains 64 journal "$tmax" calibrate --output "$dir/no" --journal ''
+complains 64 "crossing none" "$tmax" stress --crossing none
+complains 64 "atomic" "$tmax" stress --crossing line --protocol atomic
+[ ! -e "$dir/no" ] || fail "a refused calibration wrote something"
+
+# --- stress ---
+
+tears()
+{
+	echo $(($(sed -E 's/.*"tears":\{([^}]*)\}.*/\1/; s/"[^"]*"://g; s/,/ + /g' "$dir/out")))
+}
+
+cell=(--crossing page --split 2 --pair call-nop --first-wait 70 --second-wait 50 --rest 300
+	--toggles 2000 --seconds 20s --stop-tears 7 --seed 42)
+expect "0 1" "$tmax" stress "${seat[@]}" "${cell[@]}" --json
+[ "$rc" = "$(($(tears) > 0))" ] || fail "status $rc with $(tears) tears"
+[ "$(wc -l <"$dir/out")" = 1 ] || fail "a record is one line"
+cp "$dir/out" "$dir/record"
+valid "$dir/record"
+for want in crossing:page split:2 pair:call-nop first_wait:70 second_wait:50 rest:300 \
+	stop_tears:7 seed:42 outcome:done; do
+	[ "$(member "${want%:*}")" = "${want#*:}" ] || fail "record without $want"
+done
+
+# The command of a record runs the same cell.
+read -ra again <<<"$(member command)"
+[ "${again[*]:0:2}" = "tmax stress" ] || fail "command: ${again[*]}"
+expect "0 1" "$tmax" "${again[@]:1}" --json
+[ "$(member command)" = "${again[*]}" ] || fail "another command the second time"
+[ "$(grep -oE '"cell":\{[^}]*\}' "$dir/out")" = "$(grep -oE '"cell":\{[^}]*\}' "$dir/record")" ] ||
+	fail "another cell the second time"
+
+expect "0 1" "$tmax" stress "${seat[@]}" "${cell[@]}" --journal "$dir/journal" --json
+cat "$dir/out" >>"$dir/record"
+expect "0 1" "$tmax" stress "${seat[@]}" "${cell[@]}" --journal "$dir/journal"
+grep -q '^again  *tmax stress ' "$dir/out" || fail "no command in the text"
+[ "$(grep -c '"type":"cell"' "$dir/journal")" = 2 ] || fail "stress --journal appends a record"
+grep -qxFf "$dir/record" "$dir/journal" || fail "the journal has not what was printed"
+valid "$dir/journal"
+complains 69 "executors" "$tmax" stress --placement same-core --executors 1024
+
+# --- info ---
+
+is_json()
+{
+	if command -v python3 >/dev/null; then
+		python3 -m json.tool "$1" >/dev/null || fail "$1 is no JSON"
+	fi
+}
+
+expect "0 3" "$tmax" info
+for section in machine sync placements machine.conf; do
+	grep -q "^$section" "$dir/out" || fail "info without $section"
+done
+expect "0 3" "$tmax" info --json
+is_json "$dir/out"
+for key in schema machine tsc membarrier placements machine_conf; do
+	grep -q "\"$key\":" "$dir/out" || fail "info --json without $key"
+done
+for placement in same-core same-l2 same-l3 same-socket cross-socket kind-up kind-down spread \
+	oversubscribed; do
+	grep -q "\"$placement\"" "$dir/out" || fail "info --json without $placement"
+done
+
+# refused FILE WORDS - by info, in both forms, with status 3
+refused()
+{
+	PATCHCORE_MACHINE_CONF=$1 complains 3 "$2" "$tmax" info
+	grep -q '^  verdict  *refused$' "$dir/out" || fail "info does not say that it refused $1"
+	PATCHCORE_MACHINE_CONF=$1 complains 3 "$2" "$tmax" info --json
+	is_json "$dir/out"
+	grep -q '"verdict": "refused"' "$dir/out" || fail "--json does not say that it refused $1"
+}
+
+conf_of_here >"$dir/machine.conf"
+refused "$dir/missing.conf" "No such file"
+sed 's/^microcode = .*/microcode = 0xbadbad/' "$dir/machine.conf" >"$dir/foreign.conf"
+refused "$dir/foreign.conf" "microcode differs"
+if grep -q '^tsc_invariant = yes' "$dir/machine.conf"; then
+	sed 's/^usable = .*/usable = no/' "$dir/machine.conf" >"$dir/unusable.conf"
+	refused "$dir/unusable.conf" "no wait that is safe"
+	export PATCHCORE_MACHINE_CONF=$dir/machine.conf
+	expect 0 "$tmax" info
+	[ ! -s "$dir/err" ] || fail "info complains of a good config"
+	grep -q '^  verdict  *valid$' "$dir/out" || fail "info does not say that it is valid"
+	expect 0 "$tmax" info --json
+	grep -q '"verdict": "valid"' "$dir/out" || fail "info --json does not say that it is valid"
+	for told in '"policy": "wait"' '"first_wait": 3000' '"second_wait": 2000'; do
+		grep -q "$told" "$dir/out" || fail "info --json without $told"
+	done
+else
+	echo "no invariant TSC: no config can be valid here"
+fi
+
+# --- bench ---
+
+if [ "$cpus" = 1 ]; then
+	complains 69 "" "$tmax" bench toggle
+	echo "one CPU: no benchmark"
+	exit 0
+fi
+expect 0 "$tmax" bench toggle --rounds 2
+grep -q '^aligned ' "$dir/out" || fail "bench as text"
+expect 0 "$tmax" bench toggle --rounds 2 --json
+{
+	tr -d '\n' <"$dir/out" | sed 's/ *\([{}:,]\|\[\|\]\) */\1/g'
+	echo
+} >"$dir/bench"
+is_json "$dir/bench"
+valid "$dir/bench"
+for op in aligned straddler-wait straddler-membarrier; do
+	grep -q "\"op\":\"$op\"" "$dir/bench" || fail "bench without $op"
+done
+PATCHCORE_MACHINE_CONF=$dir/foreign.conf expect 0 "$tmax" bench toggle --rounds 1 --json
+tr -d '\n' <"$dir/out" >"$dir/skipping"
+echo >>"$dir/skipping"
+valid "$dir/skipping"
+grep -q '"straddler-wait", *"skipped": *"[^"]*microcode differs' "$dir/skipping" ||
+	fail "bench does not say why it skipped policy wait"
+
+# The schema is strict: none of these is valid.
+: >"$dir/bad"
+while read -r change; do
+	sed -E "$change" "$dir/bench" >"$dir/changed"
+	! cmp -s "$dir/bench" "$dir/changed" || fail "changes nothing: $change"
+	cat "$dir/changed" >>"$dir/bad"
+done <<'LIST'
+s/"type":"bench"/"type":"bank"/
+s/"schema":1/"schema":2/
+s/"benchmark":"toggle"/"benchmark":"other"/
+s/"unit":"TSC ticks"/"unit":"ns"/
+s/"unit":/"extra":1,"unit":/
+s/"unit":"TSC ticks",//
+s/"vendor"/"Vendor"/
+s/"op":"aligned"/"op":"askew"/
+s/"op":"straddler-membarrier"/"op":"straddler"/
+s/"samples":[0-9]+/"samples":0/
+s/"median":[0-9.]+/"median":-1/
+s/"p99":/"p98":/
+s/"ratio":/"extra":1,"ratio":/
+s/"first_wait":[0-9]+/"first_wait":-1/
+s/"start_us":[0-9.]+/"start_us":"fast"/
+s/"ops":\[.*\]/"ops":[]/
+LIST
+if PYTHONDONTWRITEBYTECODE=1 python3 "$top/results/tests/validate.py" --none "$schema" \
+	"$dir/bad" >"$dir/validated" 2>&1; then
+	cat "$dir/validated"
+elif ! grep -q 'not installed' "$dir/validated"; then
+	fail "$(cat "$dir/validated")"
+fi

@@ -1,0 +1,295 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Nowhere to write, nothing to read, signals, other machines: one line on stderr, the status
+# that is documented, no result lost and no child left behind.
+# shellcheck source=calibrate/tests/common.sh
+. "${srcdir:-.}/calibrate/tests/common.sh"
+
+conf=$dir/machine.conf
+calibrate=("$tmax" calibrate --quick --quiet --ceiling 1000000000)
+long=("${calibrate[@]}" --budget 1h) # ends when told to
+brief=("${calibrate[@]}" --budget 5s)
+
+# --- nowhere to write the config: told before anything is measured ---
+
+mkdir "$dir/folder"
+mkfifo "$dir/pipe"
+echo plain >"$dir/file"
+for output in /proc/no/machine.conf /proc/machine.conf "$dir/folder" "$dir/file/machine.conf" \
+	"$dir/pipe" "$dir/new/"; do
+	complains 73 "$output" "${brief[@]}" --output "$output" --journal "$dir/unused"
+done
+[ ! -e "$dir/unused" ] || fail "something was measured all the same"
+[ -p "$dir/pipe" ] && [ -d "$dir/folder" ] || fail "the target was replaced"
+[ "$(cat "$dir/file")" = plain ] || fail "a file in the way was changed"
+
+# powerless COMMAND... - without the rights of root, for whom nothing is read-only
+powerless()
+{
+	if [ "$(id -u)" = 0 ]; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	else
+		"$@"
+	fi
+}
+
+chmod 755 "$dir"
+cp "$tmax" "$dir/tmax"
+if powerless "$dir/tmax" --version >/dev/null 2>&1; then
+	mkdir -m 555 "$dir/read-only"
+	complains 73 "Permission denied" powerless "$dir/tmax" calibrate --budget 5s \
+		--output "$dir/read-only/machine.conf"
+	complains 73 "Permission denied" powerless "$dir/tmax" calibrate --budget 5s \
+		--output "$dir/read-only/sub/machine.conf"
+	conf_of_here >"$dir/secret.conf"
+	chmod 0 "$dir/secret.conf"
+	PATCHCORE_MACHINE_CONF=$dir/secret.conf complains 3 "Permission denied" \
+		powerless "$dir/tmax" info
+else
+	echo "permissions not tested: cannot run without them"
+fi
+
+# --- nowhere to write the journal ---
+
+complains 74 "No space left" "${brief[@]}" --output "$conf" --journal /dev/full
+complains 73 "/proc/no/journal" "${brief[@]}" --output "$conf" --journal /proc/no/journal
+complains 73 "$dir/folder" "${brief[@]}" --output "$conf" --journal "$dir/folder"
+complains 74 "No space left" "$tmax" stress "${seat[@]}" --toggles 64 --journal /dev/full
+complains 73 "/proc/no/journal" "$tmax" stress "${seat[@]}" --toggles 64 \
+	--journal /proc/no/journal
+[ ! -e "$conf" ] || fail "a config without a journal"
+
+# limited KIB COMMAND... - no file may grow beyond that; standard output goes through a pipe
+limited()
+{
+	local kib=$1
+
+	shift
+	{
+		(ulimit -f "$kib" && exec "$@") 2>&3 | cat
+		return "${PIPESTATUS[0]}"
+	} 3>&2
+}
+
+echo old >"$conf"
+complains 74 "File too large" limited 8 "${brief[@]}" --output "$conf" --journal "$dir/small"
+grep -q '^Verdict: inconclusive' "$dir/out" || fail "what was known is lost"
+has_cells "$dir/small" 2 || fail "the journal was not filled"
+valid "$dir/small"
+[ "$(cat "$conf")" = old ] || fail "a run that broke off replaced the config"
+
+# --- the config fits no more ---
+
+complains 74 "$conf" limited 1 "${brief[@]}" --output "$conf" --journal /dev/null
+grep -q '^Verdict: ' "$dir/out" || fail "what was found is lost"
+[ "$(cat "$conf")" = old ] || fail "the config was harmed"
+[ -z "$(find "$dir" -name '*.tmp')" ] || fail "a temporary file was left"
+
+# --- standard output ---
+
+for command in --help --version info "info --json" "info --help" "calibrate --help" \
+	"stress --help" "bench --help"; do
+	read -ra words <<<"$command"
+	complains 74 "standard output" bash -c '"$@" >/dev/full' - "$tmax" "${words[@]}"
+	complains 74 "standard output" bash -c '"$@" >&-' - "$tmax" "${words[@]}"
+done
+for json in "" --json; do
+	complains 74 "standard output" bash -c '"$@" >/dev/full' - "$tmax" stress "${seat[@]}" \
+		--toggles 64 --journal "$dir/kept" ${json:+"$json"}
+	# A file that is opened must not become standard output.
+	complains 74 "standard output" bash -c '"$@" >&-' - "$tmax" stress "${seat[@]}" \
+		--toggles 64 --journal "$dir/kept" ${json:+"$json"}
+done
+[ "$(count_cells "$dir/kept")" = 4 ] || fail "records were lost with standard output"
+valid "$dir/kept"
+rm "$conf"
+complains 74 "standard output" bash -c '"$@" >/dev/full' - "${brief[@]}" --output "$conf" \
+	--journal "$dir/journal"
+grep -q '^first = ' "$conf" || fail "the config was lost with standard output"
+grep -q '"type":"estimate"' "$dir/journal" || fail "the estimate was lost with standard output"
+
+# --- another machine ---
+
+for describe in HWLOC_SYNTHETIC="pack:2 core:2 pu:1" HWLOC_XMLFILE=/nonexistent.xml; do
+	for command in "stress --toggles 64" "bench toggle" "calibrate --output $dir/no.conf"; do
+		read -ra words <<<"$command"
+		complains 69 "" env "$describe" "$tmax" "${words[@]}"
+	done
+done
+[ ! -e "$dir/no.conf" ] || fail "a machine that is not here was calibrated"
+expect "0 3" env HWLOC_SYNTHETIC="pack:2 core:2 pu:1" "$tmax" info
+grep -q 'described machine' "$dir/out" || fail "info takes a described machine for this one"
+
+"$tmax" stress "${seat[@]}" --toggles 64 --journal "$dir/here" >/dev/null || [ $? = 1 ]
+sed 's/"microcode":"[^"]*"/"microcode":"0xbadbad"/' "$dir/here" >"$dir/elsewhere"
+! cmp -s "$dir/here" "$dir/elsewhere" || fail "the journal names no machine"
+cp "$dir/elsewhere" "$dir/before"
+complains 64 "microcode differs" "${brief[@]}" --output "$dir/no.conf" --resume \
+	--journal "$dir/elsewhere"
+cat "$dir/here" >>"$dir/elsewhere"
+complains 64 "of another machine" "${brief[@]}" --output "$dir/no.conf" --resume \
+	--journal "$dir/elsewhere"
+cat "$dir/here" >>"$dir/before"
+cmp -s "$dir/before" "$dir/elsewhere" || fail "the journal of another machine was written to"
+[ ! -e "$dir/no.conf" ] || fail "resumed on another machine's journal"
+
+# --- a journal of rubbish, and no gnuplot: the calibration stands ---
+
+# To every byte its newline now and then, so that there are many lines.
+awk 'BEGIN { srand(1); for (i = 0; i < 20000; i++) printf "%c", 1 + int(rand() * 255) }' \
+	>"$dir/rubbish"
+printf '{"type":"cell","schema":1}\n{"type":"run","schema":1,"identity":[]}\n[[[[\n{' >>"$dir/rubbish"
+TMAX_GNUPLOT=/nonexistent/gnuplot expect "0 2" "${brief[@]}" --output "$dir/plain.conf" \
+	--journal "$dir/rubbish" --resume --figure "$dir/figure"
+[ "$(grep -c 'unreadable lines skipped' "$dir/err")" = 1 ] || fail "rubbish is not told"
+[ "$(grep -c 'no figure' "$dir/err")" = 1 ] || fail "it is not told why there is no figure"
+[ "$(wc -l <"$dir/err")" = 2 ] || fail "more is told than that"
+grep -q '^first = ' "$dir/plain.conf" || fail "no config without gnuplot"
+[ -s "$dir/figure.dat" ] || fail "the figure's data are lost"
+tail -n "$(($(count_cells "$dir/rubbish") + 2))" "$dir/rubbish" >"$dir/sound"
+valid "$dir/sound"
+
+# --- machine.conf that is none ---
+
+conf_of_here >"$dir/good.conf"
+head -c 300 "$dir/good.conf" >"$dir/cut.conf"
+head -c 70000 /dev/zero | tr '\0' '#' >"$dir/big.conf"
+head -c 5000 /dev/zero >"$dir/zero.conf"
+: >"$dir/empty.conf"
+tr '\n' ' ' <"$dir/good.conf" >"$dir/line.conf"
+sed 's/^first = .*/first = -1/' "$dir/good.conf" >"$dir/negative.conf"
+sed 's/^first = .*/first = 99999999999999999999/' "$dir/good.conf" >"$dir/overflow.conf"
+sed 's/^upper_p = .*/upper_p = nan/' "$dir/good.conf" >"$dir/nan.conf"
+sed 's/^schema = .*/schema = 2/' "$dir/good.conf" >"$dir/newer.conf"
+sed 's/^first = .*/&\n&/' "$dir/good.conf" >"$dir/twice.conf"
+ln -s loop.conf "$dir/loop.conf"
+for bad in cut.conf:missing big.conf:larger zero.conf:NUL empty.conf:missing line.conf: \
+	negative.conf:first overflow.conf:first nan.conf:upper_p newer.conf:schema \
+	twice.conf:twice loop.conf:symbolic none.conf:"No such" folder:regular pipe:regular; do
+	PATCHCORE_MACHINE_CONF=$dir/${bad%%:*} complains 3 "${bad#*:}" "$tmax" info
+	grep -q '^  verdict  *refused$' "$dir/out" || fail "$bad is not refused"
+done
+
+# --- a cpuset of one CPU ---
+
+if command -v taskset >/dev/null; then
+	expect "0 2" taskset -c "${allowed[0]}" "${brief[@]}" --output "$dir/one.conf" \
+		--journal "$dir/one"
+	valid "$dir/one"
+	if sed -n 's/^\[placement //p' "$dir/one.conf" | grep -v '^oversubscribed '; then
+		fail "more than one CPU was used"
+	fi
+	grep -q '^\[placement oversubscribed ' "$dir/one.conf" || fail "nothing was tried"
+	for placement in same-core same-l2 same-l3 same-socket cross-socket kind-up kind-down \
+		spread; do
+		sed '1,/^\[gaps\]/d' "$dir/one.conf" | grep "^$placement = ." >/dev/null ||
+			fail "$placement is no gap"
+		grep -q "^  $placement  *not tested: ." "$dir/out" || fail "$placement is not told"
+	done
+	complains 69 "only one CPU" taskset -c "${allowed[0]}" "$tmax" stress
+else
+	echo "a cpuset of one CPU not tested: no taskset"
+fi
+
+# --- signals ---
+
+# start COMMAND... - in the background, as $pid; a child runs its cell when this returns
+start()
+{
+	"$@" >"$dir/out" 2>"$dir/err" </dev/null &
+	pid=$!
+	started+=("$pid")
+	wait_for has_child "$pid" || fail "no child: $*"
+}
+
+has_child()
+{
+	[ -n "$(children "$1")" ]
+}
+
+# ends STATUS - the program that start started, and its children with it
+ends()
+{
+	local child
+
+	rc=0
+	child=$(children "$pid")
+	wait "$pid" || rc=$?
+	[ "$rc" = "$1" ] || fail "exit status $rc, not $1"
+	for child in $child; do
+		wait_for has_ended "$child" || fail "child $child is left behind"
+	done
+}
+
+echo old >"$conf"
+for signal in INT TERM HUP; do
+	start "${long[@]}" --output "$conf" --journal "$dir/$signal"
+	wait_for has_cells "$dir/$signal" 3 || fail "no cells"
+	kill -"$signal" "$pid"
+	ends 130
+	[ ! -s "$dir/err" ] || fail "SIG$signal is no error"
+	grep -q '^Verdict: inconclusive (interrupted)' "$dir/out" || fail "no summary"
+	grep -q "^Journal: $dir/$signal" "$dir/out" || fail "the journal is not named"
+	[ "$(cat "$conf")" = old ] || fail "an interrupted run replaced the config"
+	valid "$dir/$signal"
+	tail -n 1 "$dir/$signal" | grep -q '"reason":"interrupted"' || fail "no estimate"
+done
+[ -z "$(find "$dir" -name '*.tmp')" ] || fail "a temporary file was left"
+
+start "$tmax" stress "${seat[@]}" --toggles 1000000000000 --json
+kill -TERM "$pid"
+ends 130
+[ "$(member outcome)" = interrupted ] || fail "outcome $(member outcome), not interrupted"
+valid "$dir/out"
+
+start "$tmax" stress "${seat[@]}" --toggles 1000000000000 --json
+kill -KILL "$(children "$pid")"
+ends 2
+[ "$(member outcome)/$(member signal)" = killed/9 ] || fail "not killed by 9"
+valid "$dir/out"
+
+was_killed()
+{
+	grep -q '"outcome":"killed","signal":9' "$dir/killed"
+}
+
+start "${long[@]}" --output "$conf" --journal "$dir/killed"
+for ((i = 0; i < 100; i++)); do
+	child=$(children "$pid")
+	kill -KILL ${child:+"$child"} 2>/dev/null || true
+	if was_killed; then
+		break
+	fi
+	sleep 0.1
+done
+was_killed || fail "no record of a cell that was killed"
+wait_for has_cells "$dir/killed" "$(($(count_cells "$dir/killed") + 1))" ||
+	fail "the run does not go on after a cell was killed"
+kill -TERM "$pid"
+ends 130
+valid "$dir/killed"
+[ ! -s "$dir/err" ] || fail "a killed cell is no error"
+
+start "${long[@]}" --output "$conf" --journal "$dir/parent"
+child=$(children "$pid")
+kill -KILL "$pid"
+ends 137
+wait_for has_ended "$child" || fail "the child outlives its parent"
+[ "$(cat "$conf")" = old ] || fail "a killed run left a config"
+
+# Ctrl-C, where there is a terminal that sends it to all.
+if command -v script >/dev/null; then
+	{
+		wait_for has_cells "$dir/terminal" 3 || true
+		printf '\003'
+	} | script -qefc "'$tmax' calibrate --budget 1h --output '$conf' --journal '$dir/terminal'" \
+		"$dir/typescript" >/dev/null && rc=0 || rc=$?
+	[ "$rc" = 130 ] || fail "exit status $rc after Ctrl-C"
+	valid "$dir/terminal"
+	grep -q 'Verdict: inconclusive (interrupted)' "$dir/typescript" || fail "no summary"
+	# One line that renews itself: what is running, tears so far, time left.
+	grep -q "$(printf '\r\033\\[K')[a-z]* .* tears in .* toggles; .* s left" \
+		"$dir/typescript" || fail "no progress on a terminal"
+else
+	echo "Ctrl-C not tested: no script"
+fi
