@@ -164,6 +164,8 @@ static int run(const struct request *r)
 	if (ret < 0 || foreign) {
 		fprintf(stderr, "tmax: %s\n",
 			ret < 0 ? "cannot read the topology" : "HWLOC_* names another machine");
+		if (ret == 0)
+			hwloc_topology_destroy(topology);
 		return EXIT_MISSING;
 	}
 	ret = bench_toggle_run(&bench, topology, (unsigned)r->rounds, &interrupted, reason,

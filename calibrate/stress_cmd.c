@@ -183,6 +183,8 @@ static int run(const struct request *r)
 	if (ret < 0 || foreign) {
 		fprintf(stderr, "tmax: %s\n",
 			ret < 0 ? "cannot read the topology" : "HWLOC_* names another machine");
+		if (ret == 0)
+			hwloc_topology_destroy(how.topology);
 		return EXIT_MISSING;
 	}
 	ret = placement_seat(how.topology, r->cell.placement, r->cell.executors, &seating, reason,

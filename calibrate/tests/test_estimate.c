@@ -206,6 +206,7 @@ static void other_protocols_say_nothing_of_waits(void **state)
 {
 	struct run *run = *state;
 	const struct estimate *e;
+	struct torn torn = { 0 };
 
 	for (int p = 0; p < PROTOCOL_COUNT; p++) {
 		struct cell_record *r = add(run, 1000);
@@ -214,7 +215,9 @@ static void other_protocols_say_nothing_of_waits(void **state)
 			continue;
 		r->cell.protocol = (enum protocol)p;
 		r->result.tears[TEAR_OTHER] = 5;
+		torn_add(&torn, r);
 	}
+	assert_torn(&torn, -1, -1);
 	e = make(run);
 	assert_torn(&e->torn, -1, -1);
 	assert_false(e->have_worst);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,10 @@ static inline int child_run(child_fn *fn, const void *arg)
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
+		/* cmocka would go on with the next test. */
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGBUS, SIG_DFL);
+		signal(SIGILL, SIG_DFL);
 		setrlimit(RLIMIT_CORE, &no_core);
 		alarm(CHILD_SECONDS);
 		fn(arg);

@@ -413,8 +413,9 @@ static void test_help_waits(void **state)
 
 static struct {
 	enum state state[SYNCS]; /* of the site at each sync */
-	int answer[SYNCS];	 /* to each, 0 or a negative errno */
-	int run_site;		 /* at this one, from 0 on; -1: never */
+	uint8_t code[SYNCS][CODE_LEN];
+	int answer[SYNCS]; /* to each, 0 or a negative errno */
+	int run_site;	   /* at this one, from 0 on; -1: never */
 	int count;
 } syncs;
 
@@ -427,6 +428,7 @@ static void on_membarrier(int signal, siginfo_t *info, void *context)
 	(void)info;
 	MUST(i < SYNCS);
 	syncs.state[i] = state_now();
+	memcpy(syncs.code[i], site, CODE_LEN);
 	if (syncs.run_site == i)
 		MUST(code_run(site) == CODE_NEW);
 	regs[REG_RAX] = syncs.answer[i];
@@ -504,6 +506,57 @@ static void test_second_sync_fails(void **state)
 	child_must_pass(second_sync_fails, NULL);
 }
 
+static void change_part(size_t from, size_t to)
+{
+	uint8_t code[CODE_LEN];
+
+	memcpy(code, site, sizeof(code));
+	memcpy(code + from, new_code + from, to - from);
+	MUST(pc_patch(site, code, sizeof(code)) == 0);
+}
+
+static bool is_between(const uint8_t *code)
+{
+	bool front_old = memcmp(code, old_code, FRONT) == 0;
+	bool front_new = memcmp(code, new_code, FRONT) == 0;
+	bool back_old = memcmp(code + FRONT, old_code + FRONT, CODE_LEN - FRONT) == 0;
+
+	return back_old ? !front_old : !front_new;
+}
+
+static void must_sync_between(void)
+{
+	bool synced = false;
+
+	MUST(state_now() == NEW_NEW && syncs.count <= SYNCS);
+	for (int i = 0; i < syncs.count; i++)
+		synced |= is_between(syncs.code[i]);
+	MUST(synced);
+}
+
+static void part_by_part(const void *arg)
+{
+	(void)arg;
+	play_membarrier();
+	change_part(FRONT, CODE_LEN);
+	change_part(0, FRONT);
+	must_sync_between();
+	reset_syncs();
+	change_part(0, FRONT);
+	change_part(FRONT, CODE_LEN);
+	must_sync_between();
+}
+
+/*
+ * Of two changes, each of one part, nobody may see the second and not the
+ * first: with that front and that back the instruction never stood there.
+ */
+static void test_part_by_part(void **state)
+{
+	(void)state;
+	child_must_pass(part_by_part, NULL);
+}
+
 /*
  * A signal during the sync, whose handler runs the site and so completes the
  * patch; then the sync fails. There is nothing left to undo.
@@ -534,6 +587,7 @@ int main(void)
 		cmocka_unit_test(test_help_membarrier),	  cmocka_unit_test(test_help_waits),
 		cmocka_unit_test(test_syncs_in_between),  cmocka_unit_test(test_first_sync_fails),
 		cmocka_unit_test(test_second_sync_fails), cmocka_unit_test(test_helped_sync_fails),
+		cmocka_unit_test(test_part_by_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

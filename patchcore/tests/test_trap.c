@@ -528,6 +528,7 @@ static void taken_away(const void *arg)
 	MUST(patch_with(new_code) == 0);
 	MUST(sigaction(SIGTRAP, &other, &ours) == 0);
 	MUST(patch_with(old_code) == -EBUSY);
+	MUST(pc_patch(site, old_code, CODE_LEN) == -EBUSY);
 	MUST(code_run(site) == CODE_NEW);
 	MUST(patch_with(old_code) == -EBUSY);
 	/* What needs no INT3 needs no SIGTRAP. */

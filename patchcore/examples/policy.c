@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Choose how straddlers are patched, and tell what the library made of it. */
+#include <errno.h>
+#include <patchcore/patchcore.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[] = {
+	[PC_POLICY_AUTO] = "auto",
+	[PC_POLICY_WAIT] = "wait",
+	[PC_POLICY_MEMBARRIER] = "membarrier",
+};
+
+static int tell(void)
+{
+	struct pc_status s;
+	int ret = pc_get_status(&s);
+
+	if (ret < 0)
+		return ret;
+	printf("asked for %s, in use %s\n  %s\n", names[s.asked],
+	       s.in_use == PC_POLICY_AUTO ? "none" : names[s.in_use], s.reason);
+	if (s.in_use == PC_POLICY_WAIT)
+		printf("  waits of %llu and %llu ticks by %s\n", (unsigned long long)s.first_wait,
+		       (unsigned long long)s.second_wait, s.conf_path);
+	return 0;
+}
+
+/* What this machine cannot do is no failure: the policy stays as it was. */
+static int ask(enum pc_policy policy)
+{
+	int ret = pc_set_policy(policy);
+
+	if (ret == -ENOTSUP)
+		printf("%s is not to be had here\n", names[policy]);
+	if (ret < 0 && ret != -ENOTSUP)
+		return ret;
+	return tell();
+}
+
+int main(void)
+{
+	int ret = tell();
+
+	/* For a program that patches a thousand times a day, one in a million is rare. */
+	if (ret == 0)
+		ret = pc_set_accept_p(1e-6);
+	if (ret == 0)
+		ret = ask(PC_POLICY_AUTO);
+	if (ret == 0)
+		ret = ask(PC_POLICY_WAIT);
+	if (ret == 0)
+		ret = ask(PC_POLICY_MEMBARRIER);
+	if (ret < 0)
+		fprintf(stderr, "patchcore: %s\n", strerror(-ret));
+	return ret < 0 ? 1 : 0;
+}
