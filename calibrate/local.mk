@@ -33,6 +33,7 @@ tmax_LDADD = $(package_libs)
 
 calibrate_script_tests = \
 	calibrate/tests/test_cli.sh \
+	calibrate/tests/test_faults.sh \
 	calibrate/tests/test_proof.sh \
 	calibrate/tests/test_run.sh
 TESTS += $(calibrate_script_tests)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ini.h>
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@ struct parser {
 	struct machine_conf *conf;
 	uint32_t seen; /* bit per entry of keys[] */
 	uint32_t identity_seen;
+	const char *rest; /* of the text */
+	bool cut;	  /* the present line did not fit inih's buffer */
 	char *why;
 	size_t why_size;
 };
@@ -45,11 +48,17 @@ static bool read_u64(const char *text, uint64_t min, uint64_t max, uint64_t *val
 
 static bool read_double(const char *text, double above, double upto, double *value)
 {
+	locale_t c;
 	char *end;
 
 	if (*text == '\0' || strspn(text, "0123456789.e+-") != strlen(text))
 		return false;
-	*value = strtod(text, &end);
+	/* The program may write decimal commas; the file does not. */
+	c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+	if (c == (locale_t)0)
+		return false;
+	*value = strtod_l(text, &end, c);
+	freelocale(c);
 	return *end == '\0' && *value > above && *value <= upto;
 }
 
@@ -135,6 +144,8 @@ static int on_identity(struct parser *p, const char *name, const char *value)
 		if (p->identity_seen & (1u << i))
 			return complain(p, "[identity] %s stands twice", name);
 		p->identity_seen |= 1u << i;
+		if (p->cut)
+			return complain(p, "[identity] %s is too long", name);
 		ret = identity_set(&p->conf->identity, name, value);
 		return ret < 0 ? complain(p, "[identity] %s has no valid value", name) : 0;
 	}
@@ -149,6 +160,8 @@ static int on_key(struct parser *p, const char *section, const char *name, const
 		if (p->seen & (1u << i))
 			return complain(p, "[%s] %s stands twice", section, name);
 		p->seen |= 1u << i;
+		if (p->cut)
+			return complain(p, "[%s] %s is too long", section, name);
 		if (!keys[i].read(p->conf, value))
 			return complain(p, "[%s] %s has no valid value", section, name);
 		return 0;
@@ -169,6 +182,24 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	if (strcmp(section, "identity") == 0)
 		return on_identity(p, name, value) == 0;
 	return on_key(p, section, name, value) == 0;
+}
+
+/*
+ * A reader for inih. Given a line longer than its buffer, inih by itself would
+ * take what is left for a line of its own: the end of a comment could be a key.
+ */
+static char *next_line(char *line, int size, void *arg)
+{
+	struct parser *p = arg;
+	size_t length = strcspn(p->rest, "\n");
+	size_t room = (size_t)size - 2; /* for the newline and the NUL */
+
+	if (!*p->rest)
+		return NULL;
+	p->cut = length > room;
+	snprintf(line, (size_t)size, "%.*s\n", (int)(p->cut ? room : length), p->rest);
+	p->rest += length + (p->rest[length] == '\n');
+	return line;
 }
 
 static int check_complete(struct parser *p)
@@ -196,7 +227,11 @@ int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size,
 	why[0] = '\0';
 	if (strlen(text) != size)
 		return complain(&p, "it holds a NUL byte");
-	ret = ini_parse_string(text, on_line, &p);
+	/* A number that was cut off could still be a number. */
+	if (size > 0 && text[size - 1] != '\n')
+		return complain(&p, "its last line is cut off");
+	p.rest = text;
+	ret = ini_parse_stream(next_line, &p, on_line, &p);
 	if (why[0])
 		return -EINVAL;
 	if (ret != 0)
@@ -280,7 +315,7 @@ static bool exists(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 || errno != ENOENT;
+	return stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 int machine_conf_find(char *path, size_t size)
@@ -292,14 +327,14 @@ int machine_conf_find(char *path, size_t size)
 	if (named && named[0])
 		return join(path, size, named, "");
 	ret = user_path(path, size);
-	if (ret == 0 && exists(path))
-		return 0;
+	if (ret == -ENAMETOOLONG || (ret == 0 && exists(path)))
+		return ret;
 	ret = join(path, size, SYSCONFDIR, "/tmax/" FILE_NAME);
-	if (ret == 0 && exists(path))
-		return 0;
+	if (ret < 0 || exists(path))
+		return ret;
 	ret = join(path, size, LOCALSTATEDIR, "/lib/tmax/" FILE_NAME);
-	if (ret == 0 && exists(path))
-		return 0;
+	if (ret < 0 || exists(path))
+		return ret;
 	return -ENOENT;
 }
 

@@ -215,7 +215,8 @@ int pc_patch(void *addr, const void *bytes, size_t len)
 
 	if (len < 1 || len > PC_PATCH_MAX || !code || code[0] == WORD_INT3)
 		return -EINVAL;
-	if ((uintptr_t)addr + len < (uintptr_t)addr)
+	/* The last pages are nobody's, and sums of addresses wrap there. */
+	if ((uintptr_t)addr > UINTPTR_MAX - 2 * TEXT_PAGE)
 		return -EFAULT;
 	sync = sync_now();
 	if (text_is_open((uintptr_t)addr, len))

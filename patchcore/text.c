@@ -15,8 +15,6 @@
 #include "patchcore/patchcore.h"
 #include "patchcore/table.h"
 
-#define PAGE 4096u
-
 struct page {
 	struct entry entry;
 	int prot;	   /* to be given back; under text_lock */
@@ -35,7 +33,7 @@ static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER; /* nests outside p
 
 static uintptr_t page_of(uintptr_t addr)
 {
-	return addr & ~(uintptr_t)(PAGE - 1);
+	return addr & ~(uintptr_t)(TEXT_PAGE - 1);
 }
 
 static struct page *page_find(uintptr_t addr)
@@ -53,7 +51,7 @@ static bool page_is_open(uintptr_t addr)
 
 bool text_is_open(uintptr_t addr, size_t len)
 {
-	for (uintptr_t p = page_of(addr); p < addr + len; p += PAGE)
+	for (uintptr_t p = page_of(addr); p < addr + len; p += TEXT_PAGE)
 		if (!page_is_open(p))
 			return false;
 	return true;
@@ -122,11 +120,11 @@ static int read_mappings(uintptr_t start, uintptr_t end, struct mapping **list)
 /* Give back the protection of the pages in [start, end) that nobody has open. */
 static void restore(uintptr_t start, uintptr_t end)
 {
-	for (uintptr_t p = start; p < end; p += PAGE) {
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
 		if (page && !page_is_open(p) && !(page->prot & PROT_WRITE))
-			mprotect((void *)p, PAGE, page->prot);
+			mprotect((void *)p, TEXT_PAGE, page->prot);
 	}
 }
 
@@ -146,7 +144,7 @@ static int unprotect(uintptr_t start, uintptr_t end, int prot)
 /* Note the protection of pages that are not open yet. */
 static int note_pages(uintptr_t start, uintptr_t end, int prot)
 {
-	for (uintptr_t p = start; p < end; p += PAGE) {
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = (struct page *)table_get(&pages, p);
 
 		if (!page)
@@ -183,7 +181,7 @@ static int open_locked(uintptr_t start, uintptr_t end)
 			restore(start, end);
 		return ret;
 	}
-	for (uintptr_t p = start; p < end; p += PAGE)
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
 		open_page(p);
 	return 0;
 }
@@ -192,10 +190,10 @@ static int check_range(const void *addr, size_t len, uintptr_t *start, uintptr_t
 {
 	uintptr_t last = (uintptr_t)addr + len - 1;
 
-	if (len == 0 || last < (uintptr_t)addr || last > UINTPTR_MAX - PAGE)
+	if (len == 0 || last < (uintptr_t)addr || last > UINTPTR_MAX - TEXT_PAGE)
 		return -EINVAL;
 	*start = page_of((uintptr_t)addr);
-	*end = page_of(last) + PAGE;
+	*end = page_of(last) + TEXT_PAGE;
 	return 0;
 }
 
@@ -216,7 +214,7 @@ static int close_locked(uintptr_t start, uintptr_t end)
 {
 	if (!text_is_open(start, end - start))
 		return -ENOENT;
-	for (uintptr_t p = start; p < end; p += PAGE)
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
 		atomic_fetch_sub_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
 	restore(start, end);
 	return 0;

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TEXT_PAGE 4096u
+
 /* text_is_open - are all pages of the range open? Lock-free. */
 bool text_is_open(uintptr_t addr, size_t len);
 

@@ -156,12 +156,12 @@ int membarrier_sync(void)
 	return syscall(SYS_membarrier, 1 << 5, 0, 0) < 0 ? -errno : 0;
 }
 
-/* start: a time at which the store to be synced was visible everywhere. */
-static int sync_cores(const struct sync *sync, uint64_t start, uint64_t ticks)
+/* Called right after a locked store, which is visible everywhere by then. */
+static int sync_cores(const struct sync *sync, uint64_t ticks)
 {
 	if (sync->policy == PC_POLICY_MEMBARRIER)
 		return membarrier_sync();
-	ticks_wait_since(start, ticks);
+	ticks_wait(ticks);
 	return 0;
 }
 
@@ -172,20 +172,30 @@ static int sync_cores(const struct sync *sync, uint64_t start, uint64_t ticks)
 static int change_rest(struct word *word)
 {
 	const struct sync *sync = word->sync;
-	uint64_t start = ticks_now();
-	int ret = 0;
+	int ret = sync_cores(sync, sync->first_wait);
 
-	/* Looked at while the wait is running: the line may have to come from afar. */
-	if (number_of(word->addr + word->front, word->len - word->front) != word->new_back) {
-		ret = sync_cores(sync, start, sync->first_wait);
-		if (ret < 0)
-			return ret;
-		word_put_back(word);
-		while (sync_cores(sync, ticks_now(), sync->second_wait) < 0)
-			;
-	}
+	if (ret < 0)
+		return ret;
+	word_put_back(word);
+	while (sync_cores(sync, sync->second_wait) < 0)
+		;
 	word_put_front(word);
 	return 0;
+}
+
+/*
+ * The first sync failed: put the first byte back. Unless a signal handler of
+ * this thread has met the INT3 meanwhile and has done the rest: then the change
+ * is made, and there is no error to tell of.
+ */
+static int undo_int3(const struct word *word, int error)
+{
+	uint8_t int3 = WORD_INT3;
+
+	return __atomic_compare_exchange_n(word->addr, &int3, word->old_first, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)
+		       ? error
+		       : 0;
 }
 
 /*
@@ -207,22 +217,21 @@ static int change_rest(struct word *word)
  * would itself need a sync, so there it is repeated: membarrier has just worked
  * and can then only fail for want of memory.
  *
- * If B is b already, 1 and 5 alone do it: there is no mix to keep apart.
+ * All steps are taken also where F or B stays the same. One store would do for
+ * this change alone, but not for two in a row: of F B -> F b -> f b somebody
+ * could see the second without the first, f B, which never stood there.
  *
  * No step is needed at the end. Executors with a stale INT3 trap once more and
  * find the site in the table.
  */
 static int change(struct word *word)
 {
-	int ret;
+	int ret = word_put_int3(word);
 
-	ret = word_put_int3(word);
 	if (ret < 0)
 		return ret;
 	ret = change_rest(word);
-	if (ret < 0)
-		store(word->addr, word->old_first, 1, -1);
-	return ret;
+	return ret < 0 ? undo_int3(word, ret) : 0;
 }
 
 bool word_help(struct site *site)
@@ -233,12 +242,6 @@ bool word_help(struct site *site)
 	return change_rest(atomic_load_explicit(&site->word, memory_order_relaxed)) == 0;
 }
 
-/* The front stays as it is: one store changes the back, and nobody needs to trap. */
-static bool changes_back_only(const struct word *word)
-{
-	return number_of(word->addr, word->front) == word->new_front;
-}
-
 static int patch_straddler(uint8_t *addr, const uint8_t *bytes, size_t len, const struct sync *sync)
 {
 	struct word word;
@@ -247,10 +250,7 @@ static int patch_straddler(uint8_t *addr, const uint8_t *bytes, size_t len, cons
 	if (ret < 0)
 		return ret;
 	word.sync = sync;
-	if (changes_back_only(&word))
-		word_put_back(&word);
-	else
-		ret = change(&word);
+	ret = change(&word);
 	word_release(&word);
 	return ret;
 }

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHILD_SECONDS 60 /* then it is held to hang */
+#define CHILD_SECONDS 30 /* then it is held to hang */
 #define CHILD_SKIPPED 77
 
 typedef void child_fn(const void *arg);

@@ -315,7 +315,7 @@ static void test_find_unreadable(void **state)
 
 static void find_too_long(const void *arg)
 {
-	char path[8], home[300];
+	char path[8], longer[256], home[300];
 
 	(void)arg;
 	enter_empty_root();
@@ -331,7 +331,7 @@ static void find_too_long(const void *arg)
 	home[0] = '/';
 	home[sizeof(home) - 1] = '\0';
 	setenv("HOME", home, 1);
-	MUST(machine_conf_find(path, sizeof(path)) == -ENAMETOOLONG);
+	MUST(machine_conf_find(longer, sizeof(longer)) == -ENAMETOOLONG);
 }
 
 static void test_find_too_long(void **state)

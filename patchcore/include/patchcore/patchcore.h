@@ -104,6 +104,9 @@ int pc_fini(void);
  * address that is an instruction start in the old code and not in the new (APM
  * vol. 2, 7.6.1; a run of 1-byte NOPs turned into one CALL breaks it).
  *
+ * An instruction that crosses the window must always be patched whole. Of two
+ * patches of its parts somebody could see the second without the first.
+ *
  * Synchronous: on return the new bytes are in memory. Executors that fetched
  * before may still run the old instruction for up to T_max.
  *

@@ -1,0 +1,203 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The manual pages are well formed and say what the program and the sources say: options, names,
+# exit statuses, environment, functions, errors, keys of machine.conf; and their examples work.
+set -euo pipefail
+export LC_ALL=C
+
+top=${srcdir:-.}
+tmax=${TMAX:-./tmax}
+doc=$top/doc
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset PATCHCORE_MACHINE_CONF HWLOC_SYNTHETIC HWLOC_XMLFILE HWLOC_THISSYSTEM
+export HOME=$dir/home XDG_CONFIG_HOME=$dir/home
+failed=0
+
+wrong()
+{
+	echo "WRONG: $*"
+	failed=1
+}
+
+# page FILE - its source, with the escapes that stand for plain characters undone
+page()
+{
+	sed 's/\\-/-/g; s/\\e/\\/g; s/\\(bu/*/g' "$doc/$1"
+}
+
+# part LEVEL TITLE - of a page on stdin: from that heading (.SH or .SS) to the next of its kind
+part()
+{
+	awk -v level=".$1" -v title="$2" '
+		$1 == ".SH" || $1 == level { on = $0 == level " " title; next } on'
+}
+
+# defined - the lines of a page on stdin that a paragraph is about
+defined()
+{
+	awk 'after == ".TP"; { after = $0 }'
+}
+
+# same WHAT - compares what is there ($dir/is) with what the pages say ($dir/says)
+same()
+{
+	local what=$1
+
+	sort -u -o "$dir/is" "$dir/is"
+	sort -u -o "$dir/says" "$dir/says"
+	[ -s "$dir/is" ] || wrong "$what: nothing found to compare with"
+	diff "$dir/is" "$dir/says" || wrong "$what: there is <, the page says >"
+}
+
+# --- form ---
+
+for file in "$doc"/*.[1-9]; do
+	name=${file##*/}
+	grep -qF "doc/$name" "$doc/local.mk" || wrong "$name is not installed"
+	if grep -q '^\.so ' "$file"; then
+		target=$(sed -n 's/^\.so man[1-9]\///p' "$file")
+		[ "$(cat "$file")" = ".so man${target##*.}/$target" ] || wrong "$name: no clean alias"
+		grep -q '^\.SH NAME' "$doc/$target" || wrong "$name: alias of no page"
+		continue
+	fi
+	if command -v groff >/dev/null; then
+		groff -man -Tutf8 -ww -z "$file" >"$dir/lint" 2>&1 || true
+		[ ! -s "$dir/lint" ] || wrong "$(cat "$dir/lint")"
+	elif command -v mandoc >/dev/null; then
+		mandoc -T lint -W warning "$file" >"$dir/lint" 2>&1 || wrong "$(cat "$dir/lint")"
+	else
+		echo "$name: neither groff nor mandoc is installed, form not checked"
+	fi
+done
+
+# --- tmax(1) ---
+
+page tmax.1 >"$dir/tmax"
+"$tmax" --help | sed -nE 's/^  ([a-z]+) .*/\1/p' >"$dir/is"
+mapfile -t commands <"$dir/is"
+part SH OPTIONS <"$dir/tmax" | sed -nE 's/^\.SS tmax ([a-z]+)$/\1/p' >"$dir/says"
+same "commands"
+
+for command in "${commands[@]}"; do
+	"$tmax" "$command" --help | sed -nE 's/^  (--[a-z0-9-]+)( [A-Z]+)?( .*)?$/\1\2/p' >"$dir/is"
+	part SH OPTIONS <"$dir/tmax" | part SS "tmax $command" | defined |
+		sed -nE 's/^\.BI? (--[a-z0-9-]+)( "( [A-Z]+)")?$/\1\3/p' >"$dir/says"
+	same "options of tmax $command"
+
+	"$tmax" "$command" --help | awk '/^  --/ { option = $1 } /^$/ { option = "" } option { print option, $0 }' |
+		sed -nE 's/^(--[a-z0-9-]+) .*\((default )?([a-z0-9-]+)[);].*/\1 \3/p' >"$dir/is"
+	part SH OPTIONS <"$dir/tmax" | part SS "tmax $command" | awk '
+		after == ".TP" && $2 ~ /^--/ { option = $2 }
+		{ after = $0; sub(/^\.[A-Z]+ /, "") }
+		match($0, /\(default [a-z0-9-]+/) { print option, substr($0, RSTART + 9, RLENGTH - 9) }
+		half { print option, $1 }
+		{ half = /\(default$/ }' >"$dir/says"
+	if [ -s "$dir/is" ] || [ -s "$dir/says" ]; then
+		same "defaults of tmax $command"
+	fi
+done
+
+sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/calibrate/exit_status.h" >"$dir/is"
+part SH "EXIT STATUS" <"$dir/tmax" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
+same "exit statuses"
+
+grep -ohE 'getenv\("[A-Z_]+"' "$top"/{patchcore,stress,results,calibrate}/*.c | cut -d'"' -f2 >"$dir/is"
+part SH ENVIRONMENT <"$dir/tmax" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' | tr -d ' ' | tr ',' '\n' >"$dir/says"
+same "environment"
+
+# The names of placements, crossings, pairs, protocols, oracles and outcomes.
+grep -ohE '\[(PLACEMENT|CROSSING|PAIR|PROTOCOL|ORACLE|OUTCOME)_[A-Z0-9_]+\] = "[a-z0-9-]+"' \
+	"$top/stress/cell.c" "$top/stress/placement.c" | cut -d'"' -f2 >"$dir/names"
+[ "$(wc -l <"$dir/names")" -ge 30 ] || wrong "names: too few found"
+while read -r name; do
+	grep -qE "^\.(B|BR|RB)( |.*[ \",])$name( |\"|,|$)" "$dir/tmax" || wrong "tmax(1) does not tell of $name"
+done <"$dir/names"
+
+# --- the functions ---
+
+header=$top/patchcore/include/patchcore/patchcore.h
+page pc_patch.3 >"$dir/patch"
+grep -oE '^int pc_[a-z_]+\(' "$header" | tr -d '(' | cut -d' ' -f2 >"$dir/is"
+mapfile -t functions <"$dir/is"
+part SH SYNOPSIS <"$dir/patch" | grep -oE 'int pc_[a-z_]+' | cut -d' ' -f2 >"$dir/says"
+same "functions in the synopsis of pc_patch(3)"
+grep -oE '^int pc_[a-z_]+' "$header" | cut -d' ' -f2 >"$dir/is"
+part SH NAME <"$dir/patch" | grep -oE 'pc_[a-z_]+' >"$dir/says"
+same "functions in the name of pc_patch(3)"
+for function in "${functions[@]}"; do
+	[ -e "$doc/$function.3" ] || wrong "$function has no page"
+done
+grep -oE '\-E[A-Z]+' "$header" >"$dir/is"
+grep -oE '\-E[A-Z]+' "$dir/patch" >"$dir/says"
+same "errors of pc_patch(3)"
+members()
+{
+	sed -n '/^struct pc_status {/,/^};/p' | sed -nE 's/^[[:space:]]+([a-z0-9_ ]+(\[[0-9]+\])?);.*/\1/p'
+}
+members <"$header" >"$dir/is"
+members <"$dir/patch" >"$dir/says"
+same "members of struct pc_status"
+grep -oE '^(#define |\s)PC_[A-Z_]+ (= )?[0-9]' "$header" | grep -oE 'PC_[A-Z_]+' |
+	grep -v PC_VERSION_ >"$dir/is"
+grep -E '^\.B PC_[A-Z_]+$' "$dir/patch" | cut -d' ' -f2 >"$dir/says"
+same "constants"
+grep -oE '\b[a-z_]+\.c\b' "$dir/patch" | sort -u >"$dir/says"
+(cd "$top/patchcore/examples" && printf '%s\n' *.c) >"$dir/is"
+same "examples"
+
+# --- machine.conf(5) ---
+
+# Lines "[section] key" and "[section] key required", as the page says.
+page machine.conf.5 >"$dir/conf"
+part SH FORMAT <"$dir/conf" | awk '
+	$1 == ".SS" { section = $2 (index($2, "]") ? "" : "]") }
+	section && after == ".TP" {
+		need = /required\)"$/ ? " required" : ""
+		sub(/^\.BR /, ""); sub(/ " \(.*/, "")
+		n = split($0, keys, / ", " /)
+		for (i = 1; i <= n; i++) print section, keys[i] need
+	}
+	{ after = $0 }' >"$dir/documented"
+
+grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf_write.c" | sed 's/^"//; s/"$//; s/\\n/\n/g' |
+	sed -nE 's/^([a-z_]+) = .*/\1/p' >"$dir/is"
+sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/conf_write.c" >>"$dir/is"
+awk '$1 != "[identity]" { print $2 }' "$dir/documented" >"$dir/says"
+same "keys that calibrate writes"
+grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf_write.c" | grep -oE '\[[a-z]+' >"$dir/is"
+sed -nE 's/^\.SS (\[[a-z]+).*/\1/p' "$dir/conf" >"$dir/says"
+same "sections"
+{
+	sed -nE 's/^\t(FIELD|TOLD)\(([a-z_]+), .*/[identity] \2 required/p' "$top/patchcore/identity.c"
+	grep -oE '\{ "[a-z]+", "[a-z_]+", read_' "$top/patchcore/machine_conf.c" |
+		sed -E 's/\{ "([a-z]+)", "([a-z_]+)".*/[\1] \2 required/'
+} >"$dir/is"
+grep required "$dir/documented" >"$dir/says"
+same "keys that the library requires"
+
+# The example is one that the library takes, once it is of this machine.
+{
+	sed -n '/^\.SH EXAMPLE/,$p' "$dir/conf" | sed -n '/^\.nf/,/^\.fi/{/^\./d;p}' | awk '
+		/^\[/ { skip = $0 == "[identity]" } !skip'
+	echo "[identity]"
+	"$tmax" info | awk '
+		/^[a-z]/ { machine = $0 == "machine" }
+		machine && /^  / && $1 != "codename" { name = $1; sub(/^ +[^ ]+ +/, ""); print name " = " $0 }'
+} >"$dir/machine.conf"
+PATCHCORE_MACHINE_CONF=$dir/machine.conf "$tmax" info >"$dir/out" 2>"$dir/err" || true
+if grep -q '^tsc_invariant = yes' "$dir/machine.conf"; then
+	grep -q '^  verdict  *valid$' "$dir/out" || wrong "the example is refused: $(cat "$dir/err")"
+else
+	grep -q 'no invariant TSC' "$dir/err" || wrong "the example is refused: $(cat "$dir/err")"
+fi
+
+# --- patchcore(7) ---
+
+page patchcore.7 | sed -n '/^\.SH EXAMPLE/,$p' | sed -n '/^\.nf/,/^\.fi/{/^\./d;p}' >"$dir/example.c"
+# shellcheck disable=SC2086 # CC may carry options
+${CC:-cc} -Wall -Wextra -Werror -fsyntax-only -I"$top/patchcore/include" "$dir/example.c" ||
+	wrong "the example of patchcore(7) does not compile"
+grep -q 'pc_patch(' "$dir/example.c" || wrong "patchcore(7) has no example"
+
+exit "$failed"
