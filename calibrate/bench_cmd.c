@@ -12,6 +12,7 @@
 
 #include "calibrate/commands.h"
 #include "calibrate/exit_status.h"
+#include "calibrate/here.h"
 #include "calibrate/options.h"
 #include "patchcore/identity.h"
 #include "results/journal.h"
@@ -159,15 +160,10 @@ static int run(const struct request *r)
 	struct bench_toggle bench;
 	hwloc_topology_t topology;
 	char reason[160] = "";
-	int foreign, ret = topology_open(&topology, &foreign);
+	int ret = topology_here(&topology);
 
-	if (ret < 0 || foreign) {
-		fprintf(stderr, "tmax: %s\n",
-			ret < 0 ? "cannot read the topology" : "HWLOC_* names another machine");
-		if (ret == 0)
-			hwloc_topology_destroy(topology);
-		return EXIT_MISSING;
-	}
+	if (ret != EXIT_PASS)
+		return ret;
 	ret = bench_toggle_run(&bench, topology, (unsigned)r->rounds, &interrupted, reason,
 			       sizeof(reason));
 	hwloc_topology_destroy(topology);

@@ -13,6 +13,7 @@
 #include "calibrate/commands.h"
 #include "calibrate/conf_write.h"
 #include "calibrate/exit_status.h"
+#include "calibrate/here.h"
 #include "calibrate/options.h"
 #include "calibrate/search.h"
 #include "calibrate/summary.h"
@@ -343,17 +344,15 @@ static int run(struct request *r)
 		.seed = r->seed,
 	};
 	struct identity id;
-	int foreign, status;
+	int status;
 
-	if (identity_read(&id) < 0 || topology_open(&s.topology, &foreign) < 0) {
+	if (identity_read(&id) < 0) {
 		fprintf(stderr, "tmax: cannot tell what machine this is\n");
 		return EXIT_MISSING;
 	}
-	if (foreign) {
-		fprintf(stderr, "tmax: HWLOC_* names another machine: nothing to measure there\n");
-		hwloc_topology_destroy(s.topology);
-		return EXIT_MISSING;
-	}
+	status = topology_here(&s.topology);
+	if (status != EXIT_PASS)
+		return status;
 	plan_seat(&r->plan, s.topology);
 	progress_open(&s.progress, r->quiet);
 	status = run_session(&s, r, &id);

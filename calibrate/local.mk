@@ -11,6 +11,8 @@ libcalibrate_la_SOURCES = \
 	calibrate/estimate.c \
 	calibrate/estimate.h \
 	calibrate/exit_status.h \
+	calibrate/here.c \
+	calibrate/here.h \
 	calibrate/info.c \
 	calibrate/options.c \
 	calibrate/options.h \

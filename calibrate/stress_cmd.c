@@ -10,6 +10,7 @@
 
 #include "calibrate/commands.h"
 #include "calibrate/exit_status.h"
+#include "calibrate/here.h"
 #include "calibrate/options.h"
 #include "results/journal.h"
 #include "stress/run.h"
@@ -178,15 +179,10 @@ static int run(const struct request *r)
 	struct run_options how = { .stop = &interrupted };
 	struct seating seating;
 	char reason[160] = "";
-	int foreign, ret = topology_open(&how.topology, &foreign);
+	int ret = topology_here(&how.topology);
 
-	if (ret < 0 || foreign) {
-		fprintf(stderr, "tmax: %s\n",
-			ret < 0 ? "cannot read the topology" : "HWLOC_* names another machine");
-		if (ret == 0)
-			hwloc_topology_destroy(how.topology);
-		return EXIT_MISSING;
-	}
+	if (ret != EXIT_PASS)
+		return ret;
 	ret = placement_seat(how.topology, r->cell.placement, r->cell.executors, &seating, reason,
 			     sizeof(reason));
 	if (ret == 0)

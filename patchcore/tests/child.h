@@ -23,6 +23,25 @@
 #define CHILD_SECONDS 30 /* then it is held to hang */
 #define CHILD_SKIPPED 77
 
+#ifdef __has_feature
+#define CHILD_FEATURE(name) __has_feature(name)
+#else
+#define CHILD_FEATURE(name) 0
+#endif
+
+/* It takes signals, and delivers them, at times of its own. */
+#if defined(__SANITIZE_THREAD__) || CHILD_FEATURE(thread_sanitizer)
+#define CHILD_TSAN 1
+#else
+#define CHILD_TSAN 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || CHILD_FEATURE(address_sanitizer)
+#define CHILD_ASAN 1
+#else
+#define CHILD_ASAN 0
+#endif
+
 typedef void child_fn(const void *arg);
 
 /* In a child only, from any of its threads. */

@@ -441,6 +441,6 @@ int main(int argc, char **argv)
 	};
 
 	if (argc == 2 && strcmp(argv[1], "--find") == 0)
-		return find_with_rights();
+		_exit(find_with_rights());
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

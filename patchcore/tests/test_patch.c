@@ -357,8 +357,8 @@ static void work_all(struct worker *workers, size_t count)
 static void same_word(const void *way)
 {
 	struct worker workers[] = {
-		{ .at = { INSIDE, INSIDE + 7 }, .places = 2, .len = 1, .rounds = 200000 },
-		{ .at = { INSIDE + 3, INSIDE + 4 }, .places = 2, .len = 1, .rounds = 200000 },
+		{ .at = { INSIDE, INSIDE + 7 }, .places = 2, .len = 1, .rounds = 1000000 },
+		{ .at = { INSIDE + 3, INSIDE + 4 }, .places = 2, .len = 1, .rounds = 1000000 },
 	};
 
 	start(way, RWX);

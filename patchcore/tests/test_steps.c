@@ -133,6 +133,8 @@ static void use_waits(uint64_t first, uint64_t second)
 /* The site was patched before, so that nothing is allocated under way. */
 static void start(enum pc_policy policy)
 {
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer takes no steps");
 	step_install();
 	page = code_map(1, RWX);
 	site = code_straddler(page);
