@@ -350,6 +350,9 @@ static int run(struct request *r)
 		fprintf(stderr, "tmax: cannot tell what machine this is\n");
 		return EXIT_MISSING;
 	}
+	if (!id.tsc_invariant)
+		fprintf(stderr,
+			"tmax: the TSC is not invariant: the library will refuse to wait by it\n");
 	status = topology_here(&s.topology);
 	if (status != EXIT_PASS)
 		return status;

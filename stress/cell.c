@@ -150,6 +150,8 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 	    cell->protocol != PROTOCOL_NAIVE)
 		return refuse(reason, size,
 			      "crossing none has no split: use protocol atomic or naive");
+	if (cell->pair == PAIR_WORD && cell->oracle == ORACLE_CRASH)
+		return refuse(reason, size, "no mix of pair word crashes: use oracle count");
 	if (cell->crossing >= CROSSING_LINE && cell->protocol == PROTOCOL_ATOMIC)
 		return refuse(reason, size, "no store is atomic across a line: use protocol naive");
 	return 0;

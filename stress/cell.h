@@ -61,10 +61,10 @@ struct cell {
 	unsigned executors;
 	uint64_t first_wait;  /* ticks */
 	uint64_t second_wait; /* ticks */
-	uint64_t rest;	      /* mean ticks between toggles, drawn from 0 to twice this */
-	uint64_t toggles;     /* stop after so many */
-	double seconds;	      /* or after so long; 0 is no limit */
-	uint64_t stop_tears;  /* or after so many tears; 0 is no limit */
+	uint64_t rest;	  /* mean ticks between toggles, drawn from half to one and a half of it */
+	uint64_t toggles; /* stop after so many */
+	double seconds;	  /* or after so long; 0 is no limit */
+	uint64_t stop_tears; /* or after so many tears; 0 is no limit */
 	uint64_t seed;
 };
 

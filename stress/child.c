@@ -14,8 +14,9 @@
 #include "stress/toggle.h"
 #include "stress/witness.h"
 
-#define ROUND	   1000 /* executions between two looks at the stop flag */
-#define LOOK_EVERY 64	/* toggles between two looks at the clock and the parent */
+#define ROUND	   1000	   /* executions between two looks at the stop flag */
+#define LOOK_EVERY 64	   /* toggles between two looks at the clock and the parent, */
+#define LOOK_TICKS 1000000 /* unless one toggle takes so long */
 
 struct child {
 	const struct cell *cell;
@@ -108,6 +109,8 @@ static int patch(struct child *c)
 	struct sync sync = toggle_sync(cell);
 	toggle_fn *toggle = toggle_of(cell->protocol);
 	double deadline = cell->seconds > 0 ? seconds_now() + cell->seconds : 0;
+	uint64_t toggle_ticks = cell->first_wait + cell->second_wait + cell->rest;
+	uint64_t look_every = toggle_ticks > LOOK_TICKS ? 1 : LOOK_EVERY;
 	uint64_t random = cell->seed, i = 0;
 	unsigned next = 1;
 	int ret = 0;
@@ -124,7 +127,7 @@ static int patch(struct child *c)
 			break;
 		}
 		rest(cell->rest, &random);
-		if ((i % LOOK_EVERY == 0 || ret == -EAGAIN) && is_over(c, i, deadline))
+		if ((i % look_every == 0 || ret == -EAGAIN) && is_over(c, i, deadline))
 			break;
 	}
 	result->toggles = i;

@@ -65,6 +65,10 @@ static void absurd_cells_are_refused(void **state)
 	REFUSED(seconds, 0.0 / 0.0);
 	REFUSED(crossing, CROSSING_NONE);
 	REFUSED(protocol, PROTOCOL_ATOMIC);
+	cell_defaults(&cell);
+	cell.pair = PAIR_WORD;
+	cell.oracle = ORACLE_CRASH;
+	assert_int_equal(check(&cell), -EINVAL);
 }
 
 static void command_names_every_parameter(void **state)

@@ -79,7 +79,7 @@ struct pc_status {
  * set-user-ID programs.
  *
  * Returns 0 also when no policy is safe here: changes inside the atomic window
- * work on every machine. -ENOMEM, or what sigaction(2) failed with.
+ * work on every machine. Else what sigaction(2) failed with.
  */
 int pc_init(void);
 
@@ -145,7 +145,7 @@ int pc_text_open(void *addr, size_t len);
  * pc_text_close - undo one pc_text_open() of the same addr and len.
  *
  * The pages get the protection back that they had before. No patch of this
- * range may be running. -ENOENT: it is not open.
+ * range may be running. -ENOENT: it is not open. -EINVAL: len is 0.
  */
 int pc_text_close(void *addr, size_t len);
 
@@ -163,7 +163,10 @@ int pc_set_policy(enum pc_policy policy);
  */
 int pc_set_accept_p(double p);
 
-/* pc_get_status - what is in use and why. Calls pc_init() if need be. */
+/*
+ * pc_get_status - what is in use and why. Calls pc_init() if need be, and
+ * returns what that does. -EINVAL: status is NULL.
+ */
 int pc_get_status(struct pc_status *status);
 
 #ifdef __cplusplus
