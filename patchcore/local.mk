@@ -64,6 +64,7 @@ patchcore_tests = \
 	patchcore/tests/test_policy \
 	patchcore/tests/test_steps \
 	patchcore/tests/test_text \
+	patchcore/tests/test_text_threads \
 	patchcore/tests/test_trap
 check_PROGRAMS += $(patchcore_tests)
 TESTS += $(patchcore_tests)

@@ -214,6 +214,8 @@ static int check_complete(struct parser *p)
 	for (unsigned i = 0; identity_field(&none, i, &field, ignored, sizeof(ignored)); i++)
 		if (!(p->identity_seen & (1u << i)))
 			return complain(p, "[identity] %s is missing", field);
+	if (p->conf->usable && p->conf->toggles == 0)
+		return complain(p, "[wait] is usable, but no toggles are behind it");
 	return 0;
 }
 

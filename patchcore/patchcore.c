@@ -43,6 +43,12 @@ static char reason[256];
 /* NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
 static _Atomic(const struct sync *) current;
 
+static bool is_same(const struct sync *a, const struct sync *b)
+{
+	return a->policy == b->policy && a->first_wait == b->first_wait &&
+	       a->second_wait == b->second_wait && a->window == b->window;
+}
+
 static void choose(void)
 {
 	static const int use[] = {
@@ -55,7 +61,7 @@ static void choose(void)
 	policy_choose(&facts, asked, accept_p, &chosen, reason, sizeof(reason));
 	slot = &syncs[use[chosen.policy]][chosen.window > 8 ? WINDOW_LARGE : WINDOW_SMALL];
 	/* The facts are fixed, so a slot that is in use already holds just this. */
-	if (memcmp(slot, &chosen, sizeof(chosen)) != 0)
+	if (!is_same(slot, &chosen))
 		*slot = chosen;
 	atomic_store_explicit(&current, slot, memory_order_release);
 }
@@ -199,12 +205,12 @@ static int patch_writable(uint8_t *addr, const uint8_t *bytes, size_t len, const
 
 static int patch_closed(uint8_t *addr, const uint8_t *bytes, size_t len, const struct sync *sync)
 {
-	int ret = pc_text_open(addr, len);
+	int ret = text_borrow(addr, len);
 
 	if (ret < 0)
 		return ret;
 	ret = patch_writable(addr, bytes, len, sync);
-	pc_text_close(addr, len);
+	text_return(addr, len);
 	return ret;
 }
 

@@ -18,6 +18,7 @@
 struct page {
 	struct entry entry;
 	int prot;	   /* to be given back; under text_lock */
+	unsigned users;	   /* opens and borrowers, writable until 0; under text_lock */
 	atomic_uint opens; /* written under text_lock, read without */
 };
 
@@ -123,7 +124,7 @@ static void restore(uintptr_t start, uintptr_t end)
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
-		if (page && !page_is_open(p) && !(page->prot & PROT_WRITE))
+		if (page && page->users == 0 && !(page->prot & PROT_WRITE))
 			mprotect((void *)p, TEXT_PAGE, page->prot);
 	}
 }
@@ -149,23 +150,19 @@ static int note_pages(uintptr_t start, uintptr_t end, int prot)
 
 		if (!page)
 			return -ENOMEM;
-		if (atomic_load_explicit(&page->opens, memory_order_relaxed) == 0)
+		if (page->users == 0)
 			page->prot = prot;
 	}
 	return 0;
 }
 
-static void open_page(uintptr_t p)
-{
-	/* Release: pairs with the acquire in page_is_open. */
-	atomic_fetch_add_explicit(&page_find(p)->opens, 1, memory_order_release);
-}
-
-static int open_locked(uintptr_t start, uintptr_t end)
+/* Make all of it writable, or leave it as it is. */
+static int make_writable(uintptr_t start, uintptr_t end)
 {
 	struct mapping *map;
 	int count = read_mappings(start, end, &map);
 	int ret = count < 0 ? count : 0;
+	uintptr_t reached = start;
 
 	for (int i = 0; i < count && ret == 0; i++) {
 		uintptr_t from = map[i].start > start ? map[i].start : start;
@@ -174,15 +171,29 @@ static int open_locked(uintptr_t start, uintptr_t end)
 		ret = note_pages(from, to, map[i].prot);
 		if (ret == 0)
 			ret = unprotect(from, to, map[i].prot);
+		if (ret == 0)
+			reached = to;
 	}
 	free(map);
-	if (ret < 0) {
-		if (count > 0)
-			restore(start, end);
+	/* Of what lies behind, only an old protection is known. */
+	if (ret < 0)
+		restore(start, reached);
+	return ret;
+}
+
+static int open_locked(uintptr_t start, uintptr_t end, unsigned opens)
+{
+	int ret = make_writable(start, end);
+
+	if (ret < 0)
 		return ret;
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		page->users++;
+		/* Release: pairs with the acquire in page_is_open. */
+		atomic_fetch_add_explicit(&page->opens, opens, memory_order_release);
 	}
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
-		open_page(p);
 	return 0;
 }
 
@@ -197,7 +208,7 @@ static int check_range(const void *addr, size_t len, uintptr_t *start, uintptr_t
 	return 0;
 }
 
-int pc_text_open(void *addr, size_t len)
+static int open_range(void *addr, size_t len, unsigned opens)
 {
 	uintptr_t start, end;
 	int ret = check_range(addr, len, &start, &end);
@@ -205,19 +216,41 @@ int pc_text_open(void *addr, size_t len)
 	if (ret < 0)
 		return ret;
 	pthread_mutex_lock(&text_lock);
-	ret = open_locked(start, end);
+	ret = open_locked(start, end, opens);
 	pthread_mutex_unlock(&text_lock);
 	return ret;
 }
 
-static int close_locked(uintptr_t start, uintptr_t end)
+int pc_text_open(void *addr, size_t len)
 {
-	if (!text_is_open(start, end - start))
-		return -ENOENT;
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
-		atomic_fetch_sub_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
+	return open_range(addr, len, 1);
+}
+
+int text_borrow(void *addr, size_t len)
+{
+	return open_range(addr, len, 0);
+}
+
+static void close_locked(uintptr_t start, uintptr_t end, unsigned opens)
+{
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		page->users--;
+		atomic_fetch_sub_explicit(&page->opens, opens, memory_order_relaxed);
+	}
 	restore(start, end);
-	return 0;
+}
+
+void text_return(void *addr, size_t len)
+{
+	uintptr_t start, end;
+
+	if (check_range(addr, len, &start, &end) < 0)
+		return;
+	pthread_mutex_lock(&text_lock);
+	close_locked(start, end, 0);
+	pthread_mutex_unlock(&text_lock);
 }
 
 int pc_text_close(void *addr, size_t len)
@@ -228,7 +261,10 @@ int pc_text_close(void *addr, size_t len)
 	if (ret < 0)
 		return ret;
 	pthread_mutex_lock(&text_lock);
-	ret = close_locked(start, end);
+	if (text_is_open(start, end - start))
+		close_locked(start, end, 1);
+	else
+		ret = -ENOENT;
 	pthread_mutex_unlock(&text_lock);
 	return ret;
 }

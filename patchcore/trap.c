@@ -152,6 +152,9 @@ int trap_install(void)
 	if (is_ours(&now))
 		return 0;
 	previous = now;
+	/* A SIGTRAP that is sent must not break off system calls that it did not before. */
+	if ((now.sa_flags & SA_RESTART) || now.sa_handler == SIG_IGN)
+		ours.sa_flags |= SA_RESTART;
 	sigemptyset(&ours.sa_mask);
 	return sigaction(SIGTRAP, &ours, NULL) < 0 ? -errno : 0;
 }

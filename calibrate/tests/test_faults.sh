@@ -104,9 +104,13 @@ done
 [ "$(count_cells "$dir/kept")" = 4 ] || fail "records were lost with standard output"
 valid "$dir/kept"
 rm "$conf"
-# Neither the summary nor the progress must end up in the journal.
-expect 74 bash -c '"$@" >&- 2>&-' - "$tmax" calibrate --quick --budget 5s --output "$conf" \
-	--journal "$dir/journal"
+# Neither the summary nor the progress must end up in the journal, not even line by line.
+by_line=(stdbuf -oL)
+if [ "${SANITIZERS:-none}" != none ]; then
+	by_line=() # they want to be the first library
+fi
+expect 74 bash -c '"$@" >&- 2>&-' - "${by_line[@]}" "$tmax" calibrate --quick --budget 5s \
+	--output "$conf" --journal "$dir/journal"
 valid "$dir/journal"
 grep -q '^first = ' "$conf" || fail "the config was lost with standard output"
 grep -q '"type":"estimate"' "$dir/journal" || fail "the estimate was lost with standard output"

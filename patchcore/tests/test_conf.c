@@ -450,23 +450,30 @@ static void test_long_lines_hide_nothing(void **state)
 	}
 }
 
+static void expect_long_refused(const char *section, const char *name)
+{
+	struct conf_lines lines = sample_lines;
+	char text[CONF_TEXT], other[CONF_TEXT + 1024], begin[64];
+	size_t n;
+
+	conf_drop(&lines, (size_t)(conf_line(&lines, section, name) - lines.line));
+	conf_text(&lines, text);
+	n = (size_t)snprintf(other, sizeof(other), "%s[%s]\n", text, section);
+	snprintf(begin, sizeof(begin), "%s = 7", name);
+	for (size_t length = 1; length < 600; length++) {
+		long_line(other + n, begin, ' ', length, "x = 1");
+		expect_refused(other, name);
+		long_line(other + n, begin, '0', length + 9, "");
+		expect_refused(other, name);
+	}
+}
+
 /* A needed value is not cut short. */
 static void test_long_known_lines(void **state)
 {
-	struct conf_lines lines = sample_lines;
-	char text[CONF_TEXT], other[CONF_TEXT + 1024];
-	size_t n;
-
 	(void)state;
-	conf_drop(&lines, (size_t)(conf_line(&lines, "wait", "first") - lines.line));
-	conf_text(&lines, text);
-	n = (size_t)snprintf(other, sizeof(other), "%s[wait]\n", text);
-	for (size_t length = 1; length < 600; length++) {
-		long_line(other + n, "first = 7", ' ', length, "x = 1");
-		expect_refused(other, "first");
-		long_line(other + n, "first = 1", '0', length + 9, "");
-		expect_refused(other, "first");
-	}
+	expect_long_refused("wait", "first");
+	expect_long_refused("identity", "cpus");
 }
 
 /* --- Cut short -------------------------------------------------------------------- */

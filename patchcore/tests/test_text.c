@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -468,86 +467,6 @@ static void test_own_code(void **state)
 	assert_int_equal(own_code(), CODE_OLD);
 }
 
-/* --- By several threads --------------------------------------------------------------------------
- */
-
-#define ROUNDS 3000
-
-static void *patch_often(void *at)
-{
-	uint8_t code[CODE_LEN];
-
-	for (int i = 0; i < ROUNDS; i++) {
-		code_load(code, i % 2 ? CODE_OLD : CODE_NEW);
-		MUST(pc_patch(at, code, sizeof(code)) == 0);
-		MUST(memcmp(at, code, sizeof(code)) == 0);
-	}
-	return NULL;
-}
-
-static void *open_often(void *at)
-{
-	for (int i = 0; i < ROUNDS; i++) {
-		MUST(pc_text_open(at, 1) == 0);
-		MUST(pc_text_close(at, 1) == 0);
-	}
-	return NULL;
-}
-
-/* Each at a straddler of its own, which takes long enough to get in each other's way. */
-static void run_threads(void *(*const fns[])(void *), size_t count)
-{
-	pthread_t threads[4];
-
-	for (size_t i = 0; i < count; i++)
-		MUST(pthread_create(&threads[i], NULL, fns[i], base + 64 * (i + 1) - 2) == 0);
-	for (size_t i = 0; i < count; i++)
-		pthread_join(threads[i], NULL);
-}
-
-/* Each makes the page writable for itself. */
-static void patched_by_threads(const void *arg)
-{
-	static void *(*const fns[])(void *) = { patch_often, patch_often, patch_often };
-
-	(void)arg;
-	conf_use_none();
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("no membarrier");
-	lay_out((const int[]){ RX }, 1);
-	run_threads(fns, LENGTH(fns));
-	must_be((const int[]){ RX });
-}
-
-static void test_patched_by_threads(void **state)
-{
-	(void)state;
-	child_must_pass(patched_by_threads, NULL);
-}
-
-/* In one range that is open, and others come and go on the same page. */
-static void open_for_threads(const void *arg)
-{
-	static void *(*const fns[])(void *) = { patch_often, open_often, patch_often, open_often };
-
-	(void)arg;
-	conf_use_none();
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("no membarrier");
-	lay_out((const int[]){ RX }, 1);
-	MUST(open_pages(0, 1) == 0);
-	run_threads(fns, LENGTH(fns));
-	must_be((const int[]){ RWX });
-	MUST(close_pages(0, 1) == 0);
-	must_be((const int[]){ RX });
-}
-
-static void test_open_for_threads(void **state)
-{
-	(void)state;
-	child_must_pass(open_for_threads, NULL);
-}
-
 /* It reads a file each time, and must give back what that costs. */
 static void leaves_nothing(const void *arg)
 {
@@ -588,8 +507,7 @@ int main(void)
 		cmocka_unit_test(test_denied_by_kernel),
 		cmocka_unit_test(test_denied_by_filter),
 		cmocka_unit_test(test_own_code),
-		cmocka_unit_test(test_patched_by_threads),
-		cmocka_unit_test(test_open_for_threads),
+
 		cmocka_unit_test(test_leaves_nothing),
 	};
 

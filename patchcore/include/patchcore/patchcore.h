@@ -87,6 +87,8 @@ int pc_init(void);
  * pc_fini - give SIGTRAP back to whoever had it before.
  *
  * No pc_patch() may be running or may follow, except after another pc_init().
+ * No thread may be inside a site that was ever patched across the window: an
+ * INT3 that it fetched before may still trap.
  * -EBUSY (and nothing done): a patch is in flight, or another SIGTRAP handler
  * was installed on top of ours and may chain to it.
  */
@@ -126,7 +128,7 @@ int pc_fini(void);
  *             pc_get_status()
  *   -EBUSY    a straddler, and SIGTRAP no longer comes to this library (who
  *             has it is looked up at most once in a million ticks)
- *   -ENOMEM
+ *   -ENOMEM   also what membarrier(2) fails with, under that policy
  * Paper: section 5, figure 4.
  */
 int pc_patch(void *addr, const void *bytes, size_t len);
@@ -144,8 +146,8 @@ int pc_text_open(void *addr, size_t len);
 /*
  * pc_text_close - undo one pc_text_open() of the same addr and len.
  *
- * The pages get the protection back that they had before. No patch of this
- * range may be running. -ENOENT: it is not open. -EINVAL: len is 0.
+ * The pages get the protection back that they had before. No patch on
+ * these pages may be running. -ENOENT: it is not open. -EINVAL: len is 0.
  */
 int pc_text_close(void *addr, size_t len);
 
