@@ -230,10 +230,35 @@ static int open_journal(struct session *s, const struct request *r, const struct
 	return EXIT_CANNOT_WRITE;
 }
 
+/*
+ * Does an earlier run's pass stand? A run that could not decide takes nothing
+ * back, unless it saw tears at the waits that the earlier one proved.
+ */
+static bool earlier_stands(const struct request *r, const struct identity *id,
+			   const struct estimate *e)
+{
+	struct machine_conf earlier;
+	char why[160];
+
+	return e->verdict == VERDICT_INCONCLUSIVE &&
+	       machine_conf_read(&earlier, r->output, why, sizeof(why)) == 0 && earlier.usable &&
+	       !identity_differs(&earlier.identity, id) &&
+	       !(e->torn.seen[0] && e->torn.wait[0] >= earlier.first_wait) &&
+	       !(e->torn.seen[1] && e->torn.wait[1] >= earlier.second_wait);
+}
+
 static int write_conf(const struct request *r, const struct estimate *e,
 		      const struct provenance *from)
 {
-	int ret = conf_write(r->output, e, from);
+	int ret;
+
+	if (earlier_stands(r, from->identity, e)) {
+		printf("Config:  %s, kept: an earlier run passed, and this one does not speak "
+		       "against it\n",
+		       r->output);
+		return EXIT_PASS;
+	}
+	ret = conf_write(r->output, e, from);
 
 	if (ret == 0) {
 		printf("Config:  %s\n", r->output);

@@ -49,7 +49,8 @@ calibrate_tests = \
 	calibrate/tests/test_conf_write \
 	calibrate/tests/test_estimate \
 	calibrate/tests/test_options \
-	calibrate/tests/test_plan
+	calibrate/tests/test_plan \
+	calibrate/tests/test_search
 check_PROGRAMS += $(calibrate_tests)
 TESTS += $(calibrate_tests)
 endif

@@ -146,6 +146,8 @@ static void check_accounts(const struct cell *cell, const struct cell_result *r)
  */
 static void membarrier_never_tears(void **state)
 {
+	uint64_t old = 0, new = 0;
+
 	(void)state;
 	if (membarrier_register() < 0)
 		skip();
@@ -163,9 +165,12 @@ static void membarrier_never_tears(void **state)
 			run(&cell, &r);
 			check_accounts(&cell, &r);
 			assert_int_equal(cell_result_tears(&r), 0);
-			assert_true(r.old_new[0] > 0 && r.old_new[1] > 0);
+			old += r.old_new[0];
+			new += r.old_new[1];
 		}
 	}
+	/* In all, since on a busy machine an executor may sleep through a short cell. */
+	assert_true(old > 0 && new > 0);
 }
 
 /* An aligned store must not tear on any machine we know: the 8-byte rule. */
