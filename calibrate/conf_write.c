@@ -103,7 +103,7 @@ static void put_wait(FILE *f, const struct estimate *e, const struct plan *plan)
 	fprintf(f, "first_bounded = %s\nsecond_bounded = %s\n",
 		e->torn.seen[0] ? "both sides" : "from above only",
 		e->torn.seen[1] ? "both sides" : "from above only");
-	fprintf(f, "margin = %.3g\nceiling = %" PRIu64 "\nbroken_variants_tore = %s\n", e->margin,
+	fprintf(f, "margin = %.3g\nceiling = %" PRIu64 "\nnaive_store_tore = %s\n", e->margin,
 		plan->ceiling, yes_no(e->tears_here));
 	put_worst(f, e);
 }

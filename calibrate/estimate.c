@@ -88,13 +88,13 @@ static void add_wait_cell(struct estimate *e, const struct cell_record *r)
 	if (strcmp(r->stage, "campaign") != 0 || r->cell.first_wait != e->first_wait ||
 	    r->cell.second_wait != e->second_wait)
 		return;
+	s->tears += cell_result_tears(&r->result);
+	e->tears += cell_result_tears(&r->result);
 	/* A cell that hung or was killed has shown no more than its tears. */
 	if (r->result.outcome == OUTCOME_KILLED || r->result.outcome == OUTCOME_HANG)
 		return;
 	s->toggles += r->result.toggles;
-	s->tears += cell_result_tears(&r->result);
 	e->toggles += r->result.toggles;
-	e->tears += cell_result_tears(&r->result);
 }
 
 /* Window w stands if no boundary inside it tore: 8 is inside 16, 16 inside 32, ... */

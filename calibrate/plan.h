@@ -10,7 +10,7 @@
 
 #include "stress/placement.h"
 
-#define PLAN_SEATS_MAX 64
+#define PLAN_SEATS_MAX 128 /* more than 1, 2, 4, ... 1024 of every placement */
 
 /* One placement with one number of executors. */
 struct seat {

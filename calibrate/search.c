@@ -384,6 +384,15 @@ static unsigned cells_tried(const struct search *s)
 	return tried;
 }
 
+/* With one CPU threads take turns, and no fetch ever meets a store. */
+static bool runs_apart(const struct plan *plan)
+{
+	for (unsigned i = 0; i < plan->seats; i++)
+		if (plan->seat[i].placement != PLACEMENT_OVERSUBSCRIBED)
+			return true;
+	return false;
+}
+
 static void decide(const struct search *s, bool sighted, bool beyond, struct estimate *e)
 {
 	unsigned tried = cells_tried(s);
@@ -398,6 +407,9 @@ static void decide(const struct search *s, bool sighted, bool beyond, struct est
 	} else if (!sighted) {
 		snprintf(e->reason, sizeof(e->reason),
 			 "the oracle did not see the broken protocols tear");
+	} else if (!runs_apart(s->plan)) {
+		snprintf(e->reason, sizeof(e->reason),
+			 "only one CPU was allowed: nothing ran at the same time");
 	} else if (beyond) {
 		e->verdict = VERDICT_FAIL;
 		snprintf(e->reason, sizeof(e->reason),

@@ -163,7 +163,7 @@ int cell_command(const struct cell *c, char *buf, size_t size)
 			"tmax stress --placement %s --crossing %s --split %u --executors %u "
 			"--pair %s --protocol %s --oracle %s --first-wait %" PRIu64
 			" --second-wait %" PRIu64 " --rest %" PRIu64 " --toggles %" PRIu64
-			" --seconds %g --stop-tears %" PRIu64 " --seed %" PRIu64,
+			" --seconds %.9g --stop-tears %" PRIu64 " --seed %" PRIu64,
 			placement_name(c->placement), crossing_name(c->crossing), c->split,
 			c->executors, pair_name(c->pair), protocol_name(c->protocol),
 			oracle_name(c->oracle), c->first_wait, c->second_wait, c->rest, c->toggles,

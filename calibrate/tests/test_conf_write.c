@@ -343,7 +343,7 @@ static void people_can_read_it(void **state)
 		"\n[window]\nbytes = 32\ntoggles = 1000\n",
 		"\ntorn_first = 2000\ntorn_second = none\n"
 		"first_bounded = both sides\nsecond_bounded = from above only\nmargin = 1.5\n"
-		"ceiling = 100000\nbroken_variants_tore = yes\nworst_cell = none tore\n",
+		"ceiling = 100000\nnaive_store_tore = yes\nworst_cell = none tore\n",
 		"\n[placement spread page]\nfirst = 3000\nsecond = 2500\ntoggles = 77\ntears = 0\n"
 		"upper_p = 0.125\ntorn_first = none\ntorn_second = 900\n",
 		"\n[gaps]\ncross-socket = one package only\n",
