@@ -267,7 +267,7 @@ static void test_limits(void **state)
 	static const struct value good[] = {
 		{ "wait", "usable", "no" },	     { "wait", "first", "0" },
 		{ "wait", "first", "1000000000" },   { "wait", "second", "0" },
-		{ "wait", "second", "1000000000" },  { "wait", "toggles", "0" },
+		{ "wait", "second", "1000000000" },  { "wait", "toggles", "1" },
 		{ "wait", "upper_p", "1" },	     { "wait", "upper_p", "1e-300" },
 		{ "wait", "confidence", "0.50001" }, { "wait", "confidence", "0.99999" },
 		{ "window", "bytes", "8" },	     { "window", "bytes", "64" },
@@ -285,6 +285,20 @@ static void test_limits(void **state)
 		size = conf_text(&lines, text);
 		assert_int_equal(parse(text, size, &conf, why), 0);
 	}
+}
+
+/* A config that is not usable may come from a run that toggled nothing; a usable one may not. */
+static void test_toggles_behind(void **state)
+{
+	struct conf_lines lines = sample_lines;
+	struct machine_conf conf;
+	char text[CONF_TEXT], why[160];
+
+	(void)state;
+	conf_set(&lines, "wait", "toggles", "0");
+	expect_lines_refused(&lines, "no toggles are behind it");
+	conf_set(&lines, "wait", "usable", "no");
+	assert_int_equal(parse(text, conf_text(&lines, text), &conf, why), 0);
 }
 
 /* --- Form ----------------------------------------------------------------------- */
@@ -570,6 +584,7 @@ int main(void)
 		cmocka_unit_test(test_out_of_range),
 		cmocka_unit_test(test_hostile_identity),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_toggles_behind),
 		cmocka_unit_test(test_extras_are_ignored),
 		cmocka_unit_test(test_newer_schema),
 		cmocka_unit_test(test_spellings),
