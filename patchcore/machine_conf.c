@@ -86,6 +86,11 @@ static bool read_second_wait(struct machine_conf *conf, const char *value)
 	return read_u64(value, 0, MACHINE_CONF_WAIT, &conf->second_wait);
 }
 
+static bool read_stretch(struct machine_conf *conf, const char *value)
+{
+	return read_u64(value, 0, MACHINE_CONF_STRETCH, &conf->stretch);
+}
+
 static bool read_toggles(struct machine_conf *conf, const char *value)
 {
 	return read_u64(value, 0, UINT64_MAX, &conf->toggles);
@@ -122,11 +127,11 @@ static const struct {
 	const char *name;
 	bool (*read)(struct machine_conf *conf, const char *value);
 } keys[] = {
-	{ "tmax", "schema", read_schema },	   { "wait", "usable", read_usable },
-	{ "wait", "first", read_first_wait },	   { "wait", "second", read_second_wait },
-	{ "wait", "toggles", read_toggles },	   { "wait", "upper_p", read_upper_p },
-	{ "wait", "confidence", read_confidence }, { "window", "bytes", read_window },
-	{ "window", "upper_p", read_window_p },
+	{ "tmax", "schema", read_schema },    { "wait", "usable", read_usable },
+	{ "wait", "first", read_first_wait }, { "wait", "second", read_second_wait },
+	{ "wait", "stretch", read_stretch },  { "wait", "toggles", read_toggles },
+	{ "wait", "upper_p", read_upper_p },  { "wait", "confidence", read_confidence },
+	{ "window", "bytes", read_window },   { "window", "upper_p", read_window_p },
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))

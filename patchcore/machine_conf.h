@@ -15,15 +15,17 @@
 
 #include "patchcore/identity.h"
 
-#define MACHINE_CONF_SCHEMA 1
-#define MACHINE_CONF_BYTES  65536		 /* a larger file is refused */
-#define MACHINE_CONF_WAIT   UINT64_C(1000000000) /* ticks; longer waits are refused */
+#define MACHINE_CONF_SCHEMA  2
+#define MACHINE_CONF_STRETCH 64
+#define MACHINE_CONF_BYTES   65536		  /* a larger file is refused */
+#define MACHINE_CONF_WAIT    UINT64_C(1000000000) /* ticks; longer waits are refused */
 
 struct machine_conf {
 	struct identity identity;
 	bool usable;	      /* [wait] usable: a wait without tears was found and proved */
 	uint64_t first_wait;  /* ticks */
 	uint64_t second_wait; /* ticks */
+	uint64_t stretch;     /* and at least so many times the latency of the stores, 0 to 64 */
 	uint64_t toggles;     /* behind these waits */
 	double upper_p;	      /* upper bound on tears per toggle, 0 < p <= 1 */
 	double confidence;    /* of that bound, 0.5 < c < 1 */

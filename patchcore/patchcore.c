@@ -46,7 +46,8 @@ static _Atomic(const struct sync *) current;
 static bool is_same(const struct sync *a, const struct sync *b)
 {
 	return a->policy == b->policy && a->first_wait == b->first_wait &&
-	       a->second_wait == b->second_wait && a->window == b->window;
+	       a->second_wait == b->second_wait && a->stretch == b->stretch &&
+	       a->window == b->window;
 }
 
 static void choose(void)
@@ -163,6 +164,7 @@ static void status_locked(struct pc_status *status)
 		.in_use = sync->policy,
 		.first_wait = sync->first_wait,
 		.second_wait = sync->second_wait,
+		.stretch = sync->stretch,
 		.atomic_window = sync->window,
 		.conf_valid = facts.have_conf,
 		.upper_p = facts.have_conf ? facts.conf.upper_p : 1,

@@ -75,6 +75,7 @@ static void use_wait(const struct facts *facts, struct sync *sync)
 	sync->policy = PC_POLICY_WAIT;
 	sync->first_wait = facts->conf.first_wait;
 	sync->second_wait = facts->conf.second_wait;
+	sync->stretch = facts->conf.stretch;
 }
 
 /* Why AUTO passes the wait over. */

@@ -13,6 +13,9 @@
 
 #define LINE 64u
 
+/* A patcher that lost its CPU has measured that, not the way to the line. */
+#define LATENCY_MAX UINT64_C(100000) /* ticks */
+
 /*
  * The 8 bytes that are stored to change [addr, addr + len): the aligned word
  * where it holds them all, else eight bytes inside the line. Never across a
@@ -104,6 +107,7 @@ void word_release(struct word *word)
 int word_hold(struct word *word, uint8_t *addr, const uint8_t *bytes, size_t len, unsigned window)
 {
 	struct site *site = site_get((uintptr_t)addr);
+	uint64_t asked = ticks_now();
 
 	/*
 	 * Ask for the front line for writing while the site's own line is under
@@ -117,6 +121,7 @@ int word_hold(struct word *word, uint8_t *addr, const uint8_t *bytes, size_t len
 		return -EAGAIN;
 	*word = (struct word){
 		.site = site,
+		.asked = asked,
 		.addr = addr,
 		.len = len,
 		.front = window - ((uintptr_t)addr & (window - 1)),
@@ -144,6 +149,13 @@ void word_put_front(struct word *word)
 	store(word->addr, word->new_front, word->front, -1);
 }
 
+uint64_t word_stretch(const struct word *word, uint64_t ticks)
+{
+	uint64_t stretched = word->sync->stretch * word->latency;
+
+	return stretched > ticks ? stretched : ticks;
+}
+
 int membarrier_register(void)
 {
 	/* MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE */
@@ -156,12 +168,48 @@ int membarrier_sync(void)
 	return syscall(SYS_membarrier, 1 << 5, 0, 0) < 0 ? -errno : 0;
 }
 
-/* Called right after a locked store, which is visible everywhere by then. */
-static int sync_cores(const struct sync *sync, uint64_t ticks)
+/* The three stores of a change, as a trace counts them. */
+enum {
+	STORE_INT3,
+	STORE_BACK,
+	STORE_FRONT
+};
+
+/* Called right after such a store. Returns when it was visible. */
+static uint64_t note_store(struct word *word, unsigned which, uint64_t asked)
 {
-	if (sync->policy == PC_POLICY_MEMBARRIER)
+	struct word_trace *trace = word->sync->trace;
+	uint64_t visible = ticks_now(), latency = visible - asked;
+
+	if (latency > word->latency)
+		word->latency = latency < LATENCY_MAX ? latency : LATENCY_MAX;
+	if (trace) {
+		trace->visible[which] = visible;
+		trace->latency[which] = latency;
+	}
+	return visible;
+}
+
+static void wait_since(const struct word *word, unsigned which, uint64_t visible, uint64_t ticks)
+{
+	struct word_trace *trace = word->sync->trace;
+
+	if (!trace) {
+		ticks_wait_since(visible, ticks);
+		return;
+	}
+	trace->step[which] = ticks_wait_watched(visible, ticks);
+	trace->waited[which] = ticks_now() - visible;
+}
+
+/* Right after a store that was asked for then. */
+static int sync_cores(struct word *word, unsigned which, uint64_t asked, uint64_t ticks)
+{
+	uint64_t visible = note_store(word, which, asked);
+
+	if (word->sync->policy == PC_POLICY_MEMBARRIER)
 		return membarrier_sync();
-	ticks_wait(ticks);
+	wait_since(word, which, visible, word_stretch(word, ticks));
 	return 0;
 }
 
@@ -172,14 +220,19 @@ static int sync_cores(const struct sync *sync, uint64_t ticks)
 static int change_rest(struct word *word)
 {
 	const struct sync *sync = word->sync;
-	int ret = sync_cores(sync, sync->first_wait);
+	int ret = sync_cores(word, STORE_INT3, word->asked, sync->first_wait);
+	uint64_t asked;
 
 	if (ret < 0)
 		return ret;
+	asked = ticks_now();
 	word_put_back(word);
-	while (sync_cores(sync, sync->second_wait) < 0)
+	while (sync_cores(word, STORE_BACK, asked, sync->second_wait) < 0)
 		;
+	asked = sync->trace ? ticks_now() : 0;
 	word_put_front(word);
+	if (sync->trace)
+		note_store(word, STORE_FRONT, asked);
 	return 0;
 }
 

@@ -19,10 +19,23 @@
 
 /* How the writes of a straddler are kept apart. */
 struct sync {
-	enum pc_policy policy; /* WAIT or MEMBARRIER; AUTO: there is none */
-	uint64_t first_wait;   /* ticks */
-	uint64_t second_wait;  /* ticks */
-	unsigned window;       /* bytes that one store changes at once: 8, 16, 32 or 64 */
+	enum pc_policy policy;	  /* WAIT or MEMBARRIER; AUTO: there is none */
+	uint64_t first_wait;	  /* ticks */
+	uint64_t second_wait;	  /* ticks */
+	uint64_t stretch;	  /* a wait is at least so many times the latency of the stores */
+	unsigned window;	  /* bytes that one store changes at once: 8, 16, 32 or 64 */
+	struct word_trace *trace; /* filled in with how each straddler went; NULL in production */
+};
+
+/*
+ * One patch of a straddler, for whoever wants to know why it tore. TSC ticks.
+ * latency: from asking for a line to its store being visible everywhere.
+ */
+struct word_trace {
+	uint64_t visible[3]; /* when INT3, back and front were */
+	uint64_t latency[3]; /* of the same */
+	uint64_t waited[2];
+	uint64_t step[2]; /* longest time between two readings of the clock in each wait */
 };
 
 /* A straddler being patched. */
@@ -35,6 +48,8 @@ struct word {
 	size_t len;
 	size_t front; /* bytes before the boundary */
 	const struct sync *sync;
+	uint64_t asked;	  /* for the front line: TSC */
+	uint64_t latency; /* ticks, the longest of the stores so far */
 };
 
 /* word_straddles - does [addr, addr + len) cross a multiple of window? */
@@ -57,6 +72,16 @@ int word_store(uint8_t *addr, const uint8_t *bytes, size_t len);
  * -EAGAIN: another patcher of this library has it. -ENOMEM.
  */
 int word_hold(struct word *word, uint8_t *addr, const uint8_t *bytes, size_t len, unsigned window);
+
+/*
+ * word_stretch - the longest wait that the stores so far call for, ticks.
+ *
+ * The executor's two fetches and the patcher's stores travel the same way. When
+ * that way is slow (CPUs far apart, a busy interconnect) the gap between the
+ * fetches grows with it, and so does what our own store takes: measured here,
+ * while the thing is happening, it says more than any constant.
+ */
+uint64_t word_stretch(const struct word *word, uint64_t ticks);
 
 /* word_release - let the next patcher have it. */
 void word_release(struct word *word);

@@ -35,6 +35,7 @@ static inline struct machine_conf conf_here(void)
 		.usable = true,
 		.first_wait = 600,
 		.second_wait = 700,
+		.stretch = 4,
 		.toggles = 50000000,
 		.upper_p = 1e-10,
 		.confidence = 0.95,
@@ -89,6 +90,7 @@ static inline struct conf_lines conf_lines(const struct machine_conf *conf)
 	conf_add(&lines, "wait", "usable", conf->usable ? "yes" : "no");
 	conf_add_number(&lines, "wait", "first", conf->first_wait);
 	conf_add_number(&lines, "wait", "second", conf->second_wait);
+	conf_add_number(&lines, "wait", "stretch", conf->stretch);
 	conf_add_number(&lines, "wait", "toggles", conf->toggles);
 	conf_add_double(&lines, "wait", "upper_p", conf->upper_p);
 	conf_add_double(&lines, "wait", "confidence", conf->confidence);
@@ -159,7 +161,7 @@ static inline bool conf_same(const struct machine_conf *a, const struct machine_
 {
 	return conf_same_identity(&a->identity, &b->identity) && a->usable == b->usable &&
 	       a->first_wait == b->first_wait && a->second_wait == b->second_wait &&
-	       a->toggles == b->toggles && a->upper_p == b->upper_p &&
+	       a->stretch == b->stretch && a->toggles == b->toggles && a->upper_p == b->upper_p &&
 	       a->confidence == b->confidence && a->window == b->window &&
 	       a->window_p == b->window_p;
 }

@@ -213,16 +213,17 @@ static void test_junk_probabilities(void **state)
 static void test_out_of_range(void **state)
 {
 	static const struct value bad[] = {
-		{ "tmax", "schema", "0" },	    { "tmax", "schema", "2" },
-		{ "wait", "usable", "" },	    { "wait", "usable", "true" },
-		{ "wait", "usable", "YES" },	    { "wait", "usable", "1" },
-		{ "wait", "usable", "yes no" },	    { "wait", "first", "1000000001" },
-		{ "wait", "second", "1000000001" }, { "wait", "confidence", "0.5" },
-		{ "wait", "confidence", "1" },	    { "wait", "confidence", "0.05" },
-		{ "window", "bytes", "0" },	    { "window", "bytes", "1" },
-		{ "window", "bytes", "4" },	    { "window", "bytes", "7" },
-		{ "window", "bytes", "12" },	    { "window", "bytes", "48" },
-		{ "window", "bytes", "65" },	    { "window", "bytes", "128" },
+		{ "tmax", "schema", "1" },	   { "tmax", "schema", "3" },
+		{ "wait", "stretch", "65" },	   { "wait", "usable", "" },
+		{ "wait", "usable", "true" },	   { "wait", "usable", "YES" },
+		{ "wait", "usable", "1" },	   { "wait", "usable", "yes no" },
+		{ "wait", "first", "1000000001" }, { "wait", "second", "1000000001" },
+		{ "wait", "confidence", "0.5" },   { "wait", "confidence", "1" },
+		{ "wait", "confidence", "0.05" },  { "window", "bytes", "0" },
+		{ "window", "bytes", "1" },	   { "window", "bytes", "4" },
+		{ "window", "bytes", "7" },	   { "window", "bytes", "12" },
+		{ "window", "bytes", "48" },	   { "window", "bytes", "65" },
+		{ "window", "bytes", "128" },
 	};
 
 	(void)state;
@@ -268,6 +269,7 @@ static void test_limits(void **state)
 		{ "wait", "usable", "no" },	     { "wait", "first", "0" },
 		{ "wait", "first", "1000000000" },   { "wait", "second", "0" },
 		{ "wait", "second", "1000000000" },  { "wait", "toggles", "1" },
+		{ "wait", "stretch", "0" },	     { "wait", "stretch", "64" },
 		{ "wait", "upper_p", "1" },	     { "wait", "upper_p", "1e-300" },
 		{ "wait", "confidence", "0.50001" }, { "wait", "confidence", "0.99999" },
 		{ "window", "bytes", "8" },	     { "window", "bytes", "64" },

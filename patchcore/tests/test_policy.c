@@ -40,6 +40,7 @@ static struct facts made_up(bool have_conf, bool accepted, bool membarrier)
 		.conf = {
 			.first_wait = 1000,
 			.second_wait = 2000,
+			.stretch = 5,
 			.upper_p = accepted ? ACCEPTED : ACCEPTED * 1.001,
 			.window = 32,
 			.window_p = ACCEPTED * 1.001,
@@ -57,6 +58,7 @@ static void expect_choice(const struct facts *facts, enum pc_policy asked, enum 
 	assert_int_equal(sync.policy, expected);
 	assert_int_equal(sync.first_wait, expected == WAIT ? 1000 : 0);
 	assert_int_equal(sync.second_wait, expected == WAIT ? 2000 : 0);
+	assert_int_equal(sync.stretch, expected == WAIT ? 5 : 0);
 	assert_true(reason[0] && !strchr(reason, '\n'));
 }
 
@@ -270,6 +272,7 @@ static void must_use(enum pc_policy asked, enum pc_policy in_use)
 	MUST(status.asked == asked && status.in_use == in_use);
 	MUST(status.first_wait == (in_use == WAIT ? 600 : 0));
 	MUST(status.second_wait == (in_use == WAIT ? 700 : 0));
+	MUST(status.stretch == (in_use == WAIT ? 4 : 0));
 }
 
 static bool have_membarrier(void)

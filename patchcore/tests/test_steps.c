@@ -127,6 +127,7 @@ static void use_waits(uint64_t first, uint64_t second)
 		child_skip("this machine has no invariant TSC");
 	conf.first_wait = first;
 	conf.second_wait = second;
+	conf.stretch = 0;
 	conf_use(&conf);
 }
 
@@ -194,6 +195,55 @@ static void order_waiting(const void *arg)
 	must_go_in_order();
 	MUST(seen_at[INT3_NEW] - seen_at[INT3_OLD] >= LONG_FIRST);
 	MUST(seen_at[NEW_NEW] - seen_at[INT3_NEW] >= LONG_SECOND);
+}
+
+/* What a patcher that lost its CPU may hold against the way to the line. */
+static uint64_t bounded(uint64_t latency)
+{
+	return latency < 100000 ? latency : 100000;
+}
+
+/*
+ * With no wait of their own, both syncs still last as long as the slowest store
+ * before them calls for.
+ */
+static void stretched(const void *arg)
+{
+	struct word_trace trace = { 0 };
+	uint64_t slowest;
+
+	(void)arg;
+	start_waiting(0, 0);
+	patch.sync.stretch = 50;
+	patch.sync.trace = &trace;
+	MUST(word_patch(site, new_code, CODE_LEN, &patch.sync) == 0);
+	MUST(trace.latency[0] > 0 && trace.latency[1] > 0 && trace.latency[2] > 0);
+	slowest = bounded(trace.latency[0]);
+	MUST(trace.waited[0] >= 50 * slowest);
+	if (bounded(trace.latency[1]) > slowest)
+		slowest = bounded(trace.latency[1]);
+	MUST(trace.waited[1] >= 50 * slowest);
+	MUST(trace.visible[1] - trace.visible[0] >= trace.waited[0]);
+	MUST(trace.visible[2] - trace.visible[1] >= trace.waited[1]);
+	MUST(trace.step[0] > 0 && trace.step[0] <= trace.waited[0]);
+}
+
+static void test_stretched(void **state)
+{
+	(void)state;
+	child_must_pass(stretched, NULL);
+}
+
+static void test_stretch(void **state)
+{
+	struct sync sync = { .stretch = 64 };
+	struct word word = { .sync = &sync, .latency = 70 };
+
+	(void)state;
+	assert_int_equal(word_stretch(&word, 1000), 64 * 70);
+	assert_int_equal(word_stretch(&word, 5000), 5000);
+	sync.stretch = 0;
+	assert_int_equal(word_stretch(&word, 1000), 1000);
 }
 
 static void test_order_waiting(void **state)
@@ -589,7 +639,8 @@ int main(void)
 		cmocka_unit_test(test_help_membarrier),	  cmocka_unit_test(test_help_waits),
 		cmocka_unit_test(test_syncs_in_between),  cmocka_unit_test(test_first_sync_fails),
 		cmocka_unit_test(test_second_sync_fails), cmocka_unit_test(test_helped_sync_fails),
-		cmocka_unit_test(test_part_by_part),
+		cmocka_unit_test(test_part_by_part),	  cmocka_unit_test(test_stretched),
+		cmocka_unit_test(test_stretch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

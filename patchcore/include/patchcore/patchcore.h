@@ -61,6 +61,7 @@ struct pc_status {
 	enum pc_policy in_use;	/* WAIT or MEMBARRIER; AUTO when none is safe */
 	uint64_t first_wait;	/* ticks between INT3 and the back part; 0 unless WAIT */
 	uint64_t second_wait;	/* ticks between back and front part; 0 unless WAIT */
+	uint64_t stretch;	/* both are at least so many times the latency of the stores */
 	unsigned atomic_window; /* bytes that one store changes at once, in use */
 	int conf_valid;		/* a config was found, is well formed, usable and of this machine */
 	double upper_p;		/* its bound on tears per toggle; 1 without one */
