@@ -46,6 +46,20 @@ static const char *const outcome_names[OUTCOME_COUNT] = {
 	[OUTCOME_ERROR] = "error",
 };
 
+static const char *const tear_kind_names[TEAR_KINDS] = {
+	[TEAR_OLD_FRONT] = "old-front",
+	[TEAR_NEW_FRONT] = "new-front",
+	[TEAR_OTHER] = "other",
+};
+
+static const char *const provoker_names[PROVOKER_COUNT] = {
+	[PROVOKER_COLD_BACK] = "cold-back", [PROVOKER_COLD_FRONT] = "cold-front",
+	[PROVOKER_SHOOTDOWN] = "shootdown", [PROVOKER_BANDWIDTH] = "bandwidth",
+	[PROVOKER_LOAD] = "load",	    [PROVOKER_SIBLING] = "sibling",
+	[PROVOKER_WIDE] = "wide",	    [PROVOKER_CHAIN] = "chain",
+	[PROVOKER_SITES] = "sites",
+};
+
 static int parse(const char *const *names, int count, const char *name)
 {
 	for (int i = 0; i < count; i++)
@@ -104,6 +118,64 @@ int outcome_parse(const char *name)
 	return parse(outcome_names, OUTCOME_COUNT, name);
 }
 
+const char *tear_kind_name(enum tear_kind k)
+{
+	return tear_kind_names[k];
+}
+
+int tear_kind_parse(const char *name)
+{
+	return parse(tear_kind_names, TEAR_KINDS, name);
+}
+
+const char *provoker_name(enum provoker p)
+{
+	return provoker_names[p];
+}
+
+char *provokers_name(unsigned provokers, char *buf)
+{
+	char *end = buf;
+
+	strcpy(buf, "none");
+	for (unsigned i = 0; i < PROVOKER_COUNT; i++) {
+		if (!(provokers & 1u << i))
+			continue;
+		end = stpcpy(end, end == buf ? "" : "+");
+		end = stpcpy(end, provoker_names[i]);
+	}
+	return buf;
+}
+
+/* The provoker that such a piece of a list names, or -EINVAL. */
+static int parse_piece(const char *text, size_t length)
+{
+	for (int i = 0; i < PROVOKER_COUNT; i++)
+		if (strlen(provoker_names[i]) == length &&
+		    memcmp(provoker_names[i], text, length) == 0)
+			return i;
+	return -EINVAL;
+}
+
+int provokers_parse(const char *names)
+{
+	unsigned set = 0;
+
+	if (strcmp(names, "none") == 0)
+		return 0;
+	for (;; names++) {
+		size_t length = strcspn(names, "+");
+		int one = parse_piece(names, length);
+
+		if (one < 0 || set & 1u << one)
+			return -EINVAL;
+		set |= 1u << one;
+		names += length;
+		if (!*names)
+			return (int)set;
+	}
+}
+
 unsigned crossing_bytes(enum crossing c)
 {
 	return crossing_sizes[c];
@@ -142,6 +214,12 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 	if (cell->first_wait > CELL_WAIT_MAX || cell->second_wait > CELL_WAIT_MAX ||
 	    cell->rest > CELL_WAIT_MAX)
 		return refuse(reason, size, "a wait must be at most 1000000000 ticks");
+	if (cell->stretch > CELL_STRETCH_MAX)
+		return refuse(reason, size, "the stretch must be 0 to 64 times the latency");
+	if (cell->provokers & ~PROVOKERS_ALL)
+		return refuse(reason, size, "no such provoker");
+	if (cell->loop > CELL_LOOP_MAX)
+		return refuse(reason, size, "the loop takes 0 to 4096 filler instructions");
 	if (cell->toggles < 1 || cell->toggles > CELL_TOGGLES_MAX)
 		return refuse(reason, size, "toggles must be 1 to 1000000000000");
 	if (!(cell->seconds >= 0 && cell->seconds <= 86400.0 * 31))
@@ -159,13 +237,17 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 
 int cell_command(const struct cell *c, char *buf, size_t size)
 {
+	char provokers[PROVOKERS_MAX];
+
 	return snprintf(buf, size,
 			"tmax stress --placement %s --crossing %s --split %u --executors %u "
 			"--pair %s --protocol %s --oracle %s --first-wait %" PRIu64
-			" --second-wait %" PRIu64 " --rest %" PRIu64 " --toggles %" PRIu64
+			" --second-wait %" PRIu64 " --stretch %" PRIu64 " --rest %" PRIu64
+			" --provoker %s --loop %u --toggles %" PRIu64
 			" --seconds %.9g --stop-tears %" PRIu64 " --seed %" PRIu64,
 			placement_name(c->placement), crossing_name(c->crossing), c->split,
 			c->executors, pair_name(c->pair), protocol_name(c->protocol),
-			oracle_name(c->oracle), c->first_wait, c->second_wait, c->rest, c->toggles,
-			c->seconds, c->stop_tears, c->seed);
+			oracle_name(c->oracle), c->first_wait, c->second_wait, c->stretch, c->rest,
+			provokers_name(c->provokers, provokers), c->loop, c->toggles, c->seconds,
+			c->stop_tears, c->seed);
 }

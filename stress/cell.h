@@ -13,6 +13,7 @@
 
 #define CELL_WAIT_MAX	 UINT64_C(1000000000) /* ticks */
 #define CELL_TOGGLES_MAX UINT64_C(1000000000000)
+#define CELL_STRETCH_MAX 64
 
 /* Boundary that the instruction straddles. */
 enum crossing {
@@ -45,6 +46,27 @@ enum protocol {
 	PROTOCOL_COUNT
 };
 
+/*
+ * What is done on purpose to pull the two fetches apart. Bits: a cell may have
+ * several at once.
+ */
+enum provoker {
+	PROVOKER_COLD_BACK,  /* clflush of the back line before each toggle */
+	PROVOKER_COLD_FRONT, /* of the front line */
+	PROVOKER_SHOOTDOWN,  /* another thread changes the protection of pages: TLB flushes */
+	PROVOKER_BANDWIDTH,  /* another thread streams through memory */
+	PROVOKER_LOAD,	     /* another process time-slices the executors' CPUs */
+	PROVOKER_SIBLING,    /* busy thread on the SMT sibling of the first executor's CPU */
+	PROVOKER_WIDE,	     /* the executors run bursts of the widest vector work there is */
+	PROVOKER_CHAIN,	     /* a long dependency chain ahead of the site: fetch runs ahead */
+	PROVOKER_SITES,	     /* three more straddlers in the loop, their lines written too */
+	PROVOKER_COUNT
+};
+
+#define PROVOKERS_ALL ((1u << PROVOKER_COUNT) - 1)
+#define PROVOKERS_MAX 128 /* bytes that hold the names of any set, with the NUL */
+#define CELL_LOOP_MAX 4096
+
 enum oracle {
 	ORACLE_COUNT, /* every mix lands where it is counted */
 	ORACLE_CRASH, /* the paper's: mixes kill the child */
@@ -61,9 +83,12 @@ struct cell {
 	unsigned executors;
 	uint64_t first_wait;  /* ticks */
 	uint64_t second_wait; /* ticks */
-	uint64_t rest;	  /* mean ticks between toggles, drawn from half to one and a half of it */
-	uint64_t toggles; /* stop after so many */
-	double seconds;	  /* or after so long; 0 is no limit */
+	uint64_t stretch;     /* each wait is at least so many times the store's own latency */
+	uint64_t rest; /* mean ticks between toggles, drawn from half to one and a half of it */
+	unsigned provokers;  /* set of 1u << enum provoker */
+	unsigned loop;	     /* filler instructions in the executors' loop beside the site */
+	uint64_t toggles;    /* stop after so many */
+	double seconds;	     /* or after so long; 0 is no limit */
 	uint64_t stop_tears; /* or after so many tears; 0 is no limit */
 	uint64_t seed;
 };
@@ -85,13 +110,49 @@ enum outcome {
 	OUTCOME_COUNT
 };
 
-/* Noise around a cell, as differences over its run. */
+/*
+ * Noise around a cell, as differences over its run unless it says otherwise.
+ * What cannot be read here is WITNESS_UNKNOWN (counts) or negative (measures).
+ */
+#define WITNESS_UNKNOWN UINT64_MAX
+
 struct witness {
 	uint64_t voluntary; /* context switches of patcher and executors */
 	uint64_t involuntary;
+	uint64_t minor_faults;
 	uint64_t major_faults;
-	double steal; /* steal time over the CPUs used, share of wall time, 0 to 1 */
-	double load;  /* runnable tasks at the end, /proc/loadavg */
+	uint64_t interrupts;   /* on the CPUs used, /proc/interrupts */
+	uint64_t smis;	       /* MSR 0x34 of the patcher's CPU (Intel) */
+	uint64_t throttles;    /* thermal_throttle counts of the CPUs used */
+	uint64_t tsc_jumps;    /* steps of a waiting patcher over 10,000 ticks, or backwards */
+	uint64_t longest_step; /* ticks, the longest of them */
+	int64_t offset;	       /* TSC of the first executor's CPU minus the patcher's, ticks */
+	uint64_t offset_error; /* ticks; the true offset is within */
+	double clock[2];       /* core cycles per tick, before and after; of the patcher's CPU */
+	double steal;	       /* steal time over the CPUs used, share of wall time, 0 to 1 */
+	double load;	       /* runnable tasks at the end, /proc/loadavg */
+};
+
+/* A tear and what the patcher was doing. All in ticks. */
+struct tear_event {
+	uint64_t toggle;     /* number of the toggle that it is taken to belong to */
+	enum tear_kind kind; /* TEAR_OTHER where it cannot be told */
+	uint64_t tsc;	     /* when the executor counted it */
+	int64_t after_int3;  /* from the lock byte's visibility to that moment */
+	int64_t after_front; /* from the end of the patch; negative: still under way */
+	uint64_t latency[3]; /* of the stores of INT3, back and front */
+	uint64_t waited[2];
+	uint64_t step[2]; /* longest between two readings of the clock in each wait */
+	unsigned executor;
+};
+
+#define TEAR_EVENTS_MAX 16 /* kept per cell: the first ones */
+
+/* Latency of the patcher's INT3 store: how far the lines have to travel. */
+struct latency {
+	uint64_t median; /* ticks, 0 where nothing was measured */
+	uint64_t p99;
+	uint64_t max;
 };
 
 struct cell_result {
@@ -102,6 +163,9 @@ struct cell_result {
 	uint64_t executions; /* over all executors */
 	uint64_t old_new[2]; /* executions of the first code, of the others */
 	uint64_t tears[TEAR_KINDS];
+	struct tear_event event[TEAR_EVENTS_MAX];
+	unsigned events;
+	struct latency latency;
 	uint64_t traps;	  /* executors that met INT3 */
 	uint64_t retries; /* pc_patch said -EAGAIN */
 	uint64_t ticks;	  /* TSC over the run */
@@ -130,6 +194,17 @@ int pair_parse(const char *name);
 int protocol_parse(const char *name);
 int oracle_parse(const char *name);
 int outcome_parse(const char *name);
+const char *tear_kind_name(enum tear_kind k); /* "old-front", "new-front", "other" */
+int tear_kind_parse(const char *name);
+const char *provoker_name(enum provoker p);
+
+/*
+ * provokers_name - "none", or the names joined by "+", lowest bit first. Returns
+ * buf, which has PROVOKERS_MAX bytes. provokers_parse - back, or -EINVAL; each
+ * name at most once, in any order.
+ */
+char *provokers_name(unsigned provokers, char *buf);
+int provokers_parse(const char *names);
 
 /* crossing_bytes - 0, 8, 16, 32, 64, 4096. */
 unsigned crossing_bytes(enum crossing c);

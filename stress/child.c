@@ -11,7 +11,9 @@
 #include "patchcore/wait.h"
 #include "patchcore/word.h"
 #include "stress/clock.h"
+#include "stress/random.h"
 #include "stress/toggle.h"
+#include "stress/trace_log.h"
 #include "stress/witness.h"
 
 #define ROUND	   1000	   /* executions between two looks at the stop flag */
@@ -22,6 +24,8 @@ struct child {
 	const struct cell *cell;
 	hwloc_topology_t topology;
 	struct shared *shared;
+	struct provokers *provokers;
+	struct trace_log trace;
 	pthread_barrier_t ready; /* patcher and executors, before the first toggle */
 	_Atomic(int) quit;
 	_Atomic(int) error; /* the first negative errno of an executor */
@@ -44,6 +48,7 @@ static void execute(struct executor *e)
 	while (!atomic_load_explicit(&c->quit, memory_order_relaxed)) {
 		loop(ROUND, &e->counts->slots, &c->direction);
 		atomic_fetch_add_explicit(&e->counts->executions, ROUND, memory_order_relaxed);
+		provoke_round(c->provokers);
 	}
 }
 
@@ -51,21 +56,28 @@ static void *executor_main(void *arg)
 {
 	struct executor *e = arg;
 	int ret = pin_this_thread(e->child->topology, e->cpu);
+	struct rusage begin;
 
 	if (ret < 0)
 		atomic_store(&e->child->error, ret);
 	pthread_barrier_wait(&e->child->ready);
+	witness_thread_begin(&begin);
 	execute(e);
-	witness_add_thread(&e->child->shared->result.witness);
+	witness_thread_end(&e->child->shared->result.witness, &begin);
 	return NULL;
 }
 
-static uint64_t tears_now(const struct child *c)
+static uint64_t tears_now(struct child *c)
 {
+	struct code *code = &c->shared->code;
 	uint64_t tears = 0;
 
-	for (unsigned i = 0; i < c->cell->executors; i++)
-		tears += code_tears(&c->shared->code, &c->shared->executor[i].slots);
+	for (unsigned i = 0; i < c->cell->executors; i++) {
+		struct code_slots *slots = &c->shared->executor[i].slots;
+
+		tears += code_tears(code, slots);
+		trace_tears(&c->trace, code, i, slots, &c->shared->result);
+	}
 	return tears;
 }
 
@@ -84,16 +96,6 @@ static bool is_over(struct child *c, uint64_t toggles, double deadline)
 	return deadline > 0 && seconds_now() >= deadline;
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014): enough to keep toggles off any beat. */
-static uint64_t random_next(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
 /* From half the mean to one and a half of it: never so short that directions blur. */
 static void rest(uint64_t mean, uint64_t *random)
 {
@@ -101,13 +103,29 @@ static void rest(uint64_t mean, uint64_t *random)
 		ticks_wait(mean / 2 + random_next(random) % (mean + 1));
 }
 
+/* Toggle number i, to these bytes, with all that goes with it. */
+static int change(struct child *c, uint64_t i, const uint8_t *bytes)
+{
+	const struct code *code = &c->shared->code;
+	struct sync sync = toggle_sync(c->cell);
+	int ret;
+
+	__atomic_store_n(&c->direction, i & 1, __ATOMIC_RELAXED);
+	provoke_toggle(c->provokers);
+	sync.trace = trace_begin(&c->trace, i);
+	ret = toggle_of(c->cell->protocol)(code->site, bytes, &sync);
+	if (ret < 0)
+		return ret;
+	trace_end(&c->trace, i, &c->shared->result.witness);
+	c->shared->stirred += code_stir(code, i);
+	return 0;
+}
+
 static int patch(struct child *c)
 {
 	const struct cell *cell = c->cell;
 	struct code *code = &c->shared->code;
 	struct cell_result *result = &c->shared->result;
-	struct sync sync = toggle_sync(cell);
-	toggle_fn *toggle = toggle_of(cell->protocol);
 	double deadline = cell->seconds > 0 ? seconds_now() + cell->seconds : 0;
 	uint64_t toggle_ticks = cell->first_wait + cell->second_wait + cell->rest;
 	uint64_t look_every = toggle_ticks > LOOK_TICKS ? 1 : LOOK_EVERY;
@@ -116,8 +134,7 @@ static int patch(struct child *c)
 	int ret = 0;
 
 	while (i < cell->toggles) {
-		__atomic_store_n(&c->direction, i & 1, __ATOMIC_RELAXED);
-		ret = toggle(code->site, code->bytes[next], &sync);
+		ret = change(c, i, code->bytes[next]);
 		if (ret == 0) {
 			next = next + 1 == code->codes ? 0 : next + 1;
 			i++;
@@ -140,10 +157,14 @@ static int patch_timed(struct child *c)
 	struct cell_result *result = &c->shared->result;
 	double start = seconds_now();
 	uint64_t ticks = ticks_now();
-	int ret = patch(c);
+	struct rusage begin;
+	int ret;
 
+	witness_thread_begin(&begin);
+	ret = patch(c);
 	result->ticks = ticks_now() - ticks;
 	result->seconds = seconds_now() - start;
+	witness_thread_end(&result->witness, &begin);
 	return ret;
 }
 
@@ -173,8 +194,10 @@ static void collect(struct child *c)
 			     atomic_load_explicit(&counts->executions, memory_order_relaxed),
 			     result);
 	}
+	/* Those of the last toggles. */
+	tears_now(c);
+	trace_latency(&c->trace, &result->latency);
 	result->traps = trap_count();
-	witness_add_thread(&result->witness);
 }
 
 static int prepare(struct child *c)
@@ -189,6 +212,12 @@ static int prepare(struct child *c)
 		ret = membarrier_register();
 	if (ret == 0)
 		ret = -pthread_barrier_init(&c->ready, NULL, c->cell->executors + 1);
+	if (ret == 0)
+		witness_before(&c->shared->result.witness, c->topology, &c->shared->result.seating);
+	/* Last, so that what was witnessed before is not their doing. */
+	if (ret == 0)
+		ret = provokers_start(&c->provokers, c->cell, c->topology,
+				      &c->shared->result.seating, c->shared->code.site);
 	return ret;
 }
 
@@ -206,6 +235,9 @@ static int run(struct child *c)
 	atomic_store_explicit(&c->quit, 1, memory_order_relaxed);
 	for (unsigned i = 0; i < c->cell->executors; i++)
 		pthread_join(executors[i].thread, NULL);
+	provokers_count(c->provokers, &c->shared->provoked);
+	provokers_stop(c->provokers);
+	witness_after(&c->shared->result.witness);
 	free(executors);
 	collect(c);
 	return ret < 0 ? ret : atomic_load(&c->error);

@@ -10,6 +10,7 @@
 
 #include "stress/cell.h"
 #include "stress/code.h"
+#include "stress/provoker.h"
 
 /* One executor's memory, on cache lines of its own. */
 struct executor_counts {
@@ -23,6 +24,8 @@ struct shared {
 	_Atomic(uint64_t) toggles; /* done so far */
 	_Atomic(uint64_t) tears;   /* seen so far, for the parent's progress */
 	struct cell_result result; /* complete when finished is set */
+	struct provoker_counts provoked;
+	uint64_t stirred; /* extra sites that were rewritten */
 	_Atomic(int) finished;
 	struct code code; /* so that the parent can read the slots of a dead child */
 	struct executor_counts executor[];

@@ -2,14 +2,16 @@
 #include "stress/code.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define PAGE	     4096u
+#define LINE	     64u
 #define ARENA_STRIDE UINT64_C(0x200000000) /* room for calls of 2 GiB on both sides */
 #define ARENA_FIRST  UINT64_C(0x100000000000)
 #define ARENA_TRIES  4096
-#define PAGES	     3 /* code pages; the boundary is at or behind the second */
+#define PAGES	     CODE_ARENA_PAGES
 
 #define OPCODE_STC     0xf9
 #define OPCODE_CLD     0xfc
@@ -20,6 +22,12 @@
 #define SLOT_PAD    2 /* + direction: call front, NOP back */
 #define SLOT_CARRY  4 /* + direction: NOP front, call back */
 #define SLOT_SORTED 9 /* call-call and word: as many slots are in use */
+
+/* Behind the last boundary: the additions of a cell, and what else there is. */
+#define CHAIN	  40
+#define ADDITIONS (CELL_LOOP_MAX * 4 + CHAIN * 4 + (CODE_EXTRA * 2 + 1) * LINE)
+_Static_assert(PAGE + 1024 + ADDITIONS + 512 <= PAGES * PAGE, "the loop does not fit");
+_Static_assert(CODE_MARKS == 256 && sizeof(struct code_mark) == 16, "see put_mix()");
 
 /* A growing piece of machine code. */
 struct emit {
@@ -70,8 +78,7 @@ static uint8_t *map_arena(int *error)
 	return NULL;
 }
 
-/* Of the boundaries that are multiples of just `bytes`, the seed picks one. */
-static uint8_t *place_site(uint8_t *arena, const struct cell *cell)
+uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 {
 	uint8_t *second = arena + PAGE;
 	unsigned bytes = crossing_bytes(cell->crossing);
@@ -174,7 +181,7 @@ static void put_return(const struct code *code, struct emit *e)
 	put_rel32(e, code->site + CODE_LENGTH);
 }
 
-/* Count in a fixed slot: inc qword [r9 + slot * 8] */
+/* Count a whole code in a fixed slot: inc qword [r9 + slot * 8] */
 static int write_target(const struct code *code, const uint8_t *bytes, unsigned slot)
 {
 	struct emit e = { destination(code, bytes) };
@@ -187,20 +194,59 @@ static int write_target(const struct code *code, const uint8_t *bytes, unsigned 
 	return 0;
 }
 
-/* Count by direction: mov r11, [r10]; inc qword [r9 + r11 * 8 + slot * 8] */
-static void put_count_by_direction(struct emit *e, unsigned slot)
+/* The slot of a mix, by the direction of the toggle: mov r8, [r10]; lea r8, [r8 + slot] */
+static void put_slot_by_direction(struct emit *e, unsigned slot)
 {
-	PUT(e, 0x4d, 0x8b, 0x1a, 0x4b, 0xff, 0x44, 0xd9, (uint8_t)(slot * 8));
+	PUT(e, 0x4d, 0x8b, 0x02, 0x4d, 0x8d, 0x40, (uint8_t)slot);
 }
 
-static int write_pad(const struct code *code, const uint8_t *bytes)
+/* mov r8d, slot */
+static void put_slot(struct emit *e, unsigned slot)
+{
+	PUT(e, 0x41, 0xb8, (uint8_t)slot, 0, 0, 0);
+}
+
+/* An instruction on something of the counters: [r9 + ...] */
+#define PUT_AT(e, offset, ...)                                                                     \
+	do {                                                                                       \
+		uint32_t at_ = (uint32_t)(offset);                                                 \
+		PUT(e, __VA_ARGS__);                                                               \
+		put(e, &at_, sizeof(at_));                                                         \
+	} while (0)
+
+/*
+ * A mix, its slot in r8: count it and leave a mark. Leaves the carry alone, and
+ * rdi, r9 and r10, which the loop needs. The mark is complete before it is
+ * counted; the low byte of the count is its place in the ring.
+ */
+static void put_mix(struct emit *e)
+{
+	const size_t marks = offsetof(struct code_slots, marks);
+	const size_t tsc = offsetof(struct code_slots, mark[0].tsc);
+	const size_t slot = offsetof(struct code_slots, mark[0].slot);
+
+	PUT(e, 0x4b, 0xff, 0x04, 0xc1);		    /* inc qword [r9 + r8 * 8] */
+	PUT(e, 0x0f, 0x31);			    /* rdtsc */
+	PUT_AT(e, marks, 0x45, 0x0f, 0xb6, 0x99);   /* movzx r11d, byte [r9 + marks] */
+	PUT(e, 0x4f, 0x8d, 0x1c, 0x1b);		    /* lea r11, [r11 + r11] */
+	PUT_AT(e, tsc, 0x43, 0x89, 0x84, 0xd9);	    /* mov [r9 + r11 * 8 + tsc], eax */
+	PUT_AT(e, tsc + 4, 0x43, 0x89, 0x94, 0xd9); /* and the upper half from edx */
+	PUT_AT(e, slot, 0x4f, 0x89, 0x84, 0xd9);    /* mov [r9 + r11 * 8 + slot], r8 */
+	PUT_AT(e, marks, 0x49, 0xff, 0x81);	    /* inc qword [r9 + marks] */
+}
+
+static int write_pad(const struct code *code, const uint8_t *bytes, unsigned slot)
 {
 	struct emit e = { destination(code, bytes) };
 	int ret = map_landing(e.at);
 
 	if (ret < 0)
 		return ret;
-	put_count_by_direction(&e, SLOT_PAD);
+	if (code->codes == 2)
+		put_slot_by_direction(&e, slot);
+	else
+		put_slot(&e, slot);
+	put_mix(&e);
 	put_return(code, &e);
 	return 0;
 }
@@ -216,7 +262,8 @@ static int write_landings_rotation(const struct code *code, const struct cell *c
 			if (k != j && (cell->oracle == ORACLE_CRASH || cell->split == 1))
 				continue;
 			mix(code, k, j, cell->split, bytes);
-			ret = write_target(code, bytes, k * 3 + j);
+			ret = k == j ? write_target(code, bytes, k * 3 + j)
+				     : write_pad(code, bytes, k * 3 + j);
 		}
 	}
 	return ret;
@@ -235,25 +282,117 @@ static int write_landings(const struct code *code, const struct cell *cell)
 	if (ret < 0 || cell->oracle == ORACLE_CRASH)
 		return ret;
 	mix(code, 0, 1, cell->split, bytes);
-	return write_pad(code, bytes);
+	return write_pad(code, bytes, SLOT_PAD);
 }
 
-/* Word: count by lowest and highest byte of eax. */
-static void put_sort(struct emit *e)
+/* A branch out of the loop that only a mix takes, and where it comes back. */
+struct branch {
+	uint8_t *hole;
+	uint8_t *back;
+};
+
+static struct branch put_branch(struct emit *e, uint8_t condition)
 {
-	PUT(e, 0x0f, 0xb6, 0xc8,     /* movzx ecx, al */
-	    0xc1, 0xe8, 0x18,	     /* shr eax, 24 */
-	    0x8d, 0x0c, 0x49,	     /* lea ecx, [rcx + rcx * 2] */
-	    0x01, 0xc1,		     /* add ecx, eax */
-	    0x49, 0xff, 0x04, 0xc9); /* inc qword [r9 + rcx * 8] */
+	struct branch branch;
+
+	PUT(e, 0x0f, condition);
+	branch.hole = e->at;
+	PUT(e, 0, 0, 0, 0);
+	branch.back = e->at;
+	return branch;
 }
 
-/* NOP pairs: a set carry is a tear. Counts and clears it. */
-static void put_carry_test(struct emit *e)
+/* The branch ends here. */
+static void land(const struct branch *branch, const struct emit *e)
 {
-	PUT(e, 0x73, 0x09); /* jnc over the next 9 bytes */
-	put_count_by_direction(e, SLOT_CARRY);
-	PUT(e, 0xf8); /* clc */
+	struct emit hole = { branch->hole };
+
+	put_rel32(&hole, e->at);
+}
+
+static void put_jump(struct emit *e, const uint8_t *target)
+{
+	PUT(e, 0xe9);
+	put_rel32(e, target);
+}
+
+/*
+ * Word: count by lowest and highest byte of eax.
+ *
+ *		movzx ecx, al
+ *		shr eax, 24
+ *		cmp ecx, eax
+ *		jne mix
+ *		lea ecx, [rcx + rcx * 2]
+ *		add ecx, eax
+ *		inc qword [r9 + rcx * 8]
+ * back:
+ */
+static struct branch put_sort(struct emit *e)
+{
+	struct branch mix;
+
+	PUT(e, 0x0f, 0xb6, 0xc8, 0xc1, 0xe8, 0x18, 0x39, 0xc1);
+	mix = put_branch(e, 0x85);
+	PUT(e, 0x8d, 0x0c, 0x49, 0x01, 0xc1, 0x49, 0xff, 0x04, 0xc9);
+	mix.back = e->at;
+	return mix;
+}
+
+/* mix:		lea r8d, [rcx + rcx * 2]; add r8d, eax */
+static void put_sort_mix(struct emit *e, const struct branch *mix)
+{
+	land(mix, e);
+	PUT(e, 0x44, 0x8d, 0x04, 0x49, 0x41, 0x01, 0xc0);
+	put_mix(e);
+	put_jump(e, mix->back);
+}
+
+/* NOP pairs: a set carry is a tear. Counted, and cleared by clc. */
+static void put_carry_mix(struct emit *e, const struct branch *mix)
+{
+	land(mix, e);
+	put_slot_by_direction(e, SLOT_CARRY);
+	put_mix(e);
+	PUT(e, 0xf8);
+	put_jump(e, mix->back);
+}
+
+/* Up to the address, with as few NOPs as possible. */
+static void put_nops(struct emit *e, const uint8_t *to)
+{
+	static const uint8_t nop[8] = { 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 };
+
+	while (to - e->at >= 8)
+		put(e, nop, 8);
+	while (e->at < to)
+		PUT(e, 0x90);
+}
+
+/* Each has two lines of its own, none of them the site's. */
+static void put_extra(struct emit *e, struct code *code)
+{
+	for (unsigned i = 0; i < CODE_EXTRA; i++) {
+		uintptr_t line = ((uintptr_t)e->at + 3 + 2 * LINE) & ~(uintptr_t)(LINE - 1);
+
+		code->extra[i] = (uint8_t *)(line - 4);
+		put_nops(e, code->extra[i]);
+		PUT(e, 0x0f, 0x1f, 0x44, 0x00, 0x00);
+	}
+}
+
+/* What the cell adds to the loop. Leaves the carry clear, and what the loop needs. */
+static void put_additions(struct emit *e, struct code *code, const struct cell *cell)
+{
+	if (cell->provokers & 1u << PROVOKER_SITES)
+		put_extra(e, code);
+	for (unsigned i = 0; i < cell->loop; i++)
+		PUT(e, 0x48, 0x8d, 0x52, 0x01); /* lea rdx, [rdx + 1] */
+	if (!(cell->provokers & 1u << PROVOKER_CHAIN))
+		return;
+	for (unsigned i = 0; i < CHAIN; i++)
+		PUT(e, 0x48, 0x0f, 0xaf, 0xd2); /* imul rdx, rdx */
+	PUT(e, 0xf8);				/* clc */
 }
 
 /*
@@ -262,24 +401,32 @@ static void put_carry_test(struct emit *e)
  *		clc
  * site:	the 5 bytes
  *		(what the pair needs to see its mixes)
+ *		(what the cell adds)
  *		dec rdi		leaves the carry alone
  *		jnz site
  *		ret
+ *		(where mixes are counted)
  */
-static void write_loop(struct code *code)
+static void write_loop(struct code *code, const struct cell *cell)
 {
 	struct emit e = { code->site - 7 };
+	struct branch mix;
 
 	code->loop = (code_loop_fn *)(uintptr_t)e.at;
 	PUT(&e, 0x49, 0x89, 0xf1, 0x49, 0x89, 0xd2, 0xf8);
 	put(&e, code->bytes[0], CODE_LENGTH);
 	if (code->pair == PAIR_WORD)
-		put_sort(&e);
+		mix = put_sort(&e);
 	else if (code->codes == 2)
-		put_carry_test(&e);
+		mix = put_branch(&e, 0x82); /* jc */
+	put_additions(&e, code, cell);
 	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85);
 	put_rel32(&e, code->site);
 	PUT(&e, 0xc3);
+	if (code->pair == PAIR_WORD)
+		put_sort_mix(&e, &mix);
+	else if (code->codes == 2)
+		put_carry_mix(&e, &mix);
 }
 
 int code_build(struct code *code, const struct cell *cell)
@@ -289,9 +436,9 @@ int code_build(struct code *code, const struct cell *cell)
 
 	if (!arena)
 		return error;
-	*code = (struct code){ .site = place_site(arena, cell) };
+	*code = (struct code){ .site = code_place_site(arena, cell) };
 	write_codes(code, cell);
-	write_loop(code);
+	write_loop(code, cell);
 	return write_landings(code, cell);
 }
 
@@ -347,4 +494,44 @@ uint64_t code_tears(const struct code *code, const struct code_slots *slots)
 		so_far.tears[TEAR_OTHER] = 0;
 	}
 	return cell_result_tears(&so_far);
+}
+
+bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark *mark)
+{
+	uint64_t made = __atomic_load_n(&slots->marks, __ATOMIC_ACQUIRE);
+	const struct code_mark *at = &slots->mark[number % CODE_MARKS];
+
+	if (number >= made)
+		return false;
+	mark->tsc = __atomic_load_n(&at->tsc, __ATOMIC_RELAXED);
+	mark->slot = __atomic_load_n(&at->slot, __ATOMIC_RELAXED);
+	/* The one that is being made may stand on it already. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&slots->marks, __ATOMIC_RELAXED) - number < CODE_MARKS;
+}
+
+enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *mark)
+{
+	unsigned front = (unsigned)mark->slot / 3, back = (unsigned)mark->slot % 3;
+
+	if (code->codes == 2)
+		return mark->slot == SLOT_PAD || mark->slot == SLOT_CARRY + 1 ? TEAR_OLD_FRONT
+									      : TEAR_NEW_FRONT;
+	if (mark->slot >= SLOT_SORTED)
+		return TEAR_OTHER;
+	return back == (front + 1) % 3 ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
+}
+
+unsigned code_stir(const struct code *code, uint64_t number)
+{
+	uint16_t bytes = (uint16_t)(number * 0x0101);
+	unsigned i;
+
+	for (i = 0; i < CODE_EXTRA && code->extra[i]; i++)
+		/* One store across the line: any mix of the two bytes is as good. */
+		__asm__ volatile("movw %1, %0"
+				 : "=m"(*(uint8_t(*)[2])(code->extra[i] + 3))
+				 : "r"(bytes)
+				 : "memory");
+	return i;
 }

@@ -23,21 +23,47 @@
  * Rather the prefixed NOP than 0F 1F 44 00 00: in that one, three of the eight
  * mixes are still a NOP, harmless by construction and seen by nobody.
  *
+ * Every mix also leaves the TSC of that moment in a ring. That happens on pads
+ * and behind branches that only a mix takes: the hot loop never runs it. So it is
+ * cold when it is needed, and a stamp is late by the cache misses and page walks
+ * on the way to it: hundreds of ticks, up to some thousand.
+ *
+ * What a cell adds to the loop stands behind the site and what watches it, that
+ * is, ahead of the next execution of it:
+ *
+ *   loop       so many LEA in a row, four bytes and one cycle each
+ *   chain      40 multiplications, each waiting for the one before it: what is
+ *              fetched after them waits for its turn, and so does the site
+ *   sites      three more straddlers of a line: 0F 1F 44 xx yy is a 5-byte NOP
+ *              whatever xx yy are; xx ends one line, yy begins the next
+ *
  * For the crash oracle pads stay unmapped and 06 (invalid) takes the place of F9.
  */
 #ifndef STRESS_CODE_H
 #define STRESS_CODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "stress/cell.h"
 
-#define CODE_LENGTH 5
-#define CODE_SLOTS  1024
+#define CODE_LENGTH	 5
+#define CODE_SLOTS	 1024
+#define CODE_ARENA_PAGES 8
+#define CODE_MARKS	 256 /* the generated code takes a byte for its index */
+#define CODE_EXTRA	 3
+
+/* A mix that was run. */
+struct code_mark {
+	uint64_t tsc;
+	uint64_t slot; /* the counter that it went to */
+};
 
 /* Counters of one executor, written by the generated code. */
 struct code_slots {
 	uint64_t at[CODE_SLOTS];
+	uint64_t marks; /* made so far; the last ones are in the ring */
+	struct code_mark mark[CODE_MARKS];
 };
 
 /* Runs the site so often. direction: which way the patcher is changing. */
@@ -49,6 +75,7 @@ struct code {
 	unsigned codes;	     /* 2 or 3 */
 	enum code_pair pair;
 	code_loop_fn *loop;
+	uint8_t *extra[CODE_EXTRA]; /* the straddlers of provoker sites, or NULL */
 };
 
 /*
@@ -57,11 +84,30 @@ struct code {
  */
 int code_build(struct code *code, const struct cell *cell);
 
+/*
+ * code_place_site - where in an arena of CODE_ARENA_PAGES pages the site of this
+ * cell stands. Of the boundaries that are multiples of just that many bytes, the
+ * seed picks one; a page's is at the second page.
+ */
+uint8_t *code_place_site(uint8_t *arena, const struct cell *cell);
+
 /* code_collect - add what an executor counted in so many executions. */
 void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
 		  struct cell_result *result);
 
 /* code_tears - tears counted so far; cheap enough to ask while executors run. */
 uint64_t code_tears(const struct code *code, const struct code_slots *slots);
+
+/*
+ * code_mark - read the mark of that number. False if it is not there yet or has
+ * been overwritten. The executor may be running.
+ */
+bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark *mark);
+
+/* code_mark_kind - which part was old. */
+enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *mark);
+
+/* code_stir - rewrite the extra sites, and say how many there are. */
+unsigned code_stir(const struct code *code, uint64_t number);
 
 #endif

@@ -6,6 +6,13 @@
 #include "patchcore/wait.h"
 #include "stress/code.h"
 
+/* So that a tear of a broken protocol can be told with when it was. */
+static void note(const struct sync *sync, unsigned store)
+{
+	if (sync->trace)
+		sync->trace->visible[store] = ticks_now();
+}
+
 static int toggle_library(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
 {
 	return word_patch(site, bytes, CODE_LENGTH, sync);
@@ -13,8 +20,10 @@ static int toggle_library(uint8_t *site, const uint8_t *bytes, const struct sync
 
 static int toggle_atomic(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
 {
-	(void)sync;
-	return word_store(site, bytes, CODE_LENGTH);
+	int ret = word_store(site, bytes, CODE_LENGTH);
+
+	note(sync, 2);
+	return ret;
 }
 
 /* Broken: one plain store of 8 bytes, boundary or not. The neighbours never change here. */
@@ -22,10 +31,10 @@ static int toggle_naive(uint8_t *site, const uint8_t *bytes, const struct sync *
 {
 	uint64_t word;
 
-	(void)sync;
 	memcpy(&word, site, sizeof(word));
 	memcpy(&word, bytes, CODE_LENGTH);
 	__asm__ volatile("movq %1, %0" : "=m"(*(uint8_t(*)[8])site) : "r"(word) : "memory");
+	note(sync, 2);
 	return 0;
 }
 
@@ -37,10 +46,13 @@ static int toggle_no_int3(uint8_t *site, const uint8_t *bytes, const struct sync
 
 	if (ret < 0)
 		return ret;
+	note(sync, 0);
 	ticks_wait(sync->first_wait);
 	word_put_back(&word);
+	note(sync, 1);
 	ticks_wait(sync->second_wait);
 	word_put_front(&word);
+	note(sync, 2);
 	word_release(&word);
 	return 0;
 }
@@ -54,10 +66,13 @@ static int toggle_front_first(uint8_t *site, const uint8_t *bytes, const struct 
 	if (ret < 0)
 		return ret;
 	word_put_int3(&word);
+	note(sync, 0);
 	ticks_wait(sync->first_wait);
 	word_put_front(&word);
+	note(sync, 2);
 	ticks_wait(sync->second_wait);
 	word_put_back(&word);
+	note(sync, 1);
 	word_release(&word);
 	return 0;
 }
@@ -80,6 +95,7 @@ struct sync toggle_sync(const struct cell *cell)
 								: PC_POLICY_WAIT,
 		.first_wait = cell->first_wait,
 		.second_wait = cell->second_wait,
+		.stretch = cell->stretch,
 		/* The smallest window, so that every crossing is one to be straddled. */
 		.window = 8,
 	};

@@ -16,7 +16,10 @@ typedef int toggle_fn(uint8_t *site, const uint8_t *bytes, const struct sync *sy
 
 toggle_fn *toggle_of(enum protocol protocol);
 
-/* toggle_sync - the sync that goes with a cell. */
+/*
+ * toggle_sync - the sync that goes with a cell; its trace is left to the caller.
+ * The broken protocols only tell when their stores were visible.
+ */
 struct sync toggle_sync(const struct cell *cell);
 
 #endif

@@ -24,8 +24,43 @@ static void names_round_trip(void **state)
 		assert_int_equal(oracle_parse(oracle_name((enum oracle)i)), i);
 	for (int i = 0; i < OUTCOME_COUNT; i++)
 		assert_int_equal(outcome_parse(outcome_name((enum outcome)i)), i);
+	for (int i = 0; i < TEAR_KINDS; i++)
+		assert_int_equal(tear_kind_parse(tear_kind_name((enum tear_kind)i)), i);
+	assert_int_equal(tear_kind_parse("back"), -EINVAL);
 	assert_int_equal(pair_parse("call"), -EINVAL);
 	assert_int_equal(pair_parse(""), -EINVAL);
+}
+
+static void every_set_of_provokers_round_trips(void **state)
+{
+	char names[PROVOKERS_MAX];
+
+	(void)state;
+	for (unsigned set = 0; set <= PROVOKERS_ALL; set++) {
+		assert_ptr_equal(provokers_name(set, names), names);
+		assert_true(strlen(names) < PROVOKERS_MAX);
+		assert_int_equal(provokers_parse(names), set);
+	}
+	for (int i = 0; i < PROVOKER_COUNT; i++)
+		assert_int_equal(provokers_parse(provoker_name((enum provoker)i)), 1u << i);
+	assert_string_equal(provokers_name(0, names), "none");
+	assert_string_equal(provokers_name(1u << PROVOKER_COLD_BACK | 1u << PROVOKER_LOAD, names),
+			    "cold-back+load");
+	assert_int_equal(provokers_parse("load+cold-back"),
+			 1u << PROVOKER_COLD_BACK | 1u << PROVOKER_LOAD);
+}
+
+static void bad_lists_of_provokers_are_refused(void **state)
+{
+	static const char *const bad[] = {
+		"",	     "+",     "load+", "+load",		 "load++wide",
+		"load+load", "Load",  "load ", "none+load",	 "load+none",
+		"loa",	     "loadd", "cold",  "cold-back,load",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(provokers_parse(bad[i]), -EINVAL);
 }
 
 static int check(const struct cell *cell)
@@ -58,6 +93,9 @@ static void absurd_cells_are_refused(void **state)
 	REFUSED(first_wait, CELL_WAIT_MAX + 1);
 	REFUSED(second_wait, UINT64_MAX);
 	REFUSED(rest, CELL_WAIT_MAX + 1);
+	REFUSED(stretch, CELL_STRETCH_MAX + 1);
+	REFUSED(provokers, PROVOKERS_ALL + 1);
+	REFUSED(loop, CELL_LOOP_MAX + 1);
 	REFUSED(toggles, 0);
 	REFUSED(toggles, CELL_TOGGLES_MAX + 1);
 	REFUSED(seconds, -1);
@@ -88,6 +126,23 @@ static void command_names_every_parameter(void **state)
 	assert_non_null(strstr(command, "--first-wait 12345 "));
 	assert_non_null(strstr(command, "--seed 678"));
 	assert_int_equal(strncmp(command, "tmax stress ", 12), 0);
+
+	cell.stretch = 4;
+	cell.loop = 77;
+	cell.provokers = PROVOKERS_ALL;
+	cell.first_wait = cell.second_wait = cell.rest = CELL_WAIT_MAX;
+	cell.toggles = CELL_TOGGLES_MAX;
+	cell.stop_tears = cell.seed = INT64_MAX;
+	cell.placement = PLACEMENT_OVERSUBSCRIBED;
+	cell.protocol = PROTOCOL_FRONT_FIRST;
+	cell.executors = PLACEMENT_EXECUTORS_MAX;
+	cell.seconds = 1234567.89;
+	/* Whoever prints one has room for 512. */
+	len = cell_command(&cell, command, sizeof(command));
+	assert_in_range(len, 1, sizeof(command) - 1);
+	assert_non_null(strstr(command, "--stretch 4 "));
+	assert_non_null(strstr(command, "--loop 77 "));
+	assert_non_null(strstr(command, "--provoker cold-back+cold-front+shootdown+"));
 }
 
 /* Every byte behind the split, and in front where the opcodes differ, changes. */
@@ -142,6 +197,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_round_trip),
+		cmocka_unit_test(every_set_of_provokers_round_trips),
+		cmocka_unit_test(bad_lists_of_provokers_are_refused),
 		cmocka_unit_test(absurd_cells_are_refused),
 		cmocka_unit_test(command_names_every_parameter),
 		cmocka_unit_test(codes_differ_where_it_counts),

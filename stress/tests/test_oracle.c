@@ -18,6 +18,7 @@
 
 #include "patchcore/word.h"
 #include "stress/run.h"
+#include "stress/toggle.h"
 
 static struct run_options how;
 static bool alone; /* one CPU: nothing ever runs at the same time */
@@ -52,7 +53,7 @@ static bool has_mix(enum code_pair pair, unsigned split)
  * Without the lock byte, or with the front first, a mix stands in memory for a
  * whole wait: not rare at all, the executor runs through it hundreds of times.
  */
-static void standing_mix_is_caught(enum protocol protocol, enum tear_kind kind)
+static void standing_mix_is_caught(enum protocol protocol, enum tear_kind kind, unsigned provokers)
 {
 	for (int pair = 0; pair < PAIR_COUNT; pair++) {
 		for (unsigned split = 1; split <= 4; split++) {
@@ -65,6 +66,8 @@ static void standing_mix_is_caught(enum protocol protocol, enum tear_kind kind)
 			cell.protocol = protocol;
 			cell.pair = (enum code_pair)pair;
 			cell.split = split;
+			cell.provokers = provokers;
+			cell.loop = provokers ? 20 : 0;
 			cell.first_wait = cell.second_wait = 20000;
 			cell.stop_tears = 1000;
 			cell.seconds = 20;
@@ -81,13 +84,107 @@ static void standing_mix_is_caught(enum protocol protocol, enum tear_kind kind)
 static void no_int3_is_caught(void **state)
 {
 	(void)state;
-	standing_mix_is_caught(PROTOCOL_NO_INT3, TEAR_OLD_FRONT);
+	standing_mix_is_caught(PROTOCOL_NO_INT3, TEAR_OLD_FRONT, 0);
 }
 
 static void front_first_is_caught(void **state)
 {
 	(void)state;
-	standing_mix_is_caught(PROTOCOL_FRONT_FIRST, TEAR_NEW_FRONT);
+	standing_mix_is_caught(PROTOCOL_FRONT_FIRST, TEAR_NEW_FRONT, 0);
+}
+
+/* What the cell adds to the loop takes nothing from what is seen. */
+static void longer_loops_catch_as_much(void **state)
+{
+	(void)state;
+	standing_mix_is_caught(PROTOCOL_NO_INT3, TEAR_OLD_FRONT,
+			       1u << PROVOKER_CHAIN | 1u << PROVOKER_SITES);
+}
+
+/* How far a stamp of the executor's may be off by the clocks alone. */
+static int64_t clock_error(const struct witness *w)
+{
+	if (w->offset_error == WITNESS_UNKNOWN)
+		return 100000;
+	return llabs(w->offset) + (int64_t)w->offset_error + 1000;
+}
+
+static void run_broken(enum protocol protocol, struct cell *cell, struct cell_result *r)
+{
+	seat(cell);
+	cell->protocol = protocol;
+	cell->first_wait = cell->second_wait = 200000;
+	cell->stop_tears = 1000;
+	cell->seconds = 20;
+	cell->toggles = CELL_TOGGLES_MAX;
+	run(cell, r);
+	assert_int_equal(r->outcome, OUTCOME_DONE);
+	assert_int_equal(r->events, TEAR_EVENTS_MAX);
+}
+
+/*
+ * The mix stands from the back's store (front first: the front's) to that of the
+ * other part, so that is when the tears are. A few stamps may be late, if the
+ * executor lost its CPU just there; not half of those that are kept.
+ */
+static void events_tell_when_it_tore(void **state)
+{
+	struct cell cell;
+	struct cell_result r;
+	unsigned within = 0;
+
+	(void)state;
+	run_broken(PROTOCOL_NO_INT3, &cell, &r);
+	for (unsigned i = 0; i < r.events; i++) {
+		const struct tear_event *e = &r.event[i];
+
+		assert_true(e->toggle < r.toggles + 1);
+		assert_int_equal(e->executor, 0);
+		within += e->kind == TEAR_OLD_FRONT && e->after_front < clock_error(&r.witness) &&
+			  e->after_int3 > (int64_t)cell.first_wait - clock_error(&r.witness);
+	}
+	assert_true(within > TEAR_EVENTS_MAX / 2);
+
+	run_broken(PROTOCOL_FRONT_FIRST, &cell, &r);
+	within = 0;
+	for (unsigned i = 0; i < r.events; i++)
+		within += r.event[i].kind == TEAR_NEW_FRONT &&
+			  r.event[i].after_front > -clock_error(&r.witness);
+	assert_true(within > TEAR_EVENTS_MAX / 2);
+}
+
+/* How far the lines travel is measured by the library's own protocol alone. */
+static void latency_is_measured(void **state)
+{
+	struct cell cell;
+	struct cell_result r;
+
+	(void)state;
+	seat(&cell);
+	cell.toggles = 2000;
+	run(&cell, &r);
+	assert_true(r.latency.median > 0);
+	assert_true(r.latency.p99 >= r.latency.median);
+	/* A bucket's middle may lie above the largest that is in it. */
+	assert_true(r.latency.max + r.latency.max / 16 >= r.latency.p99);
+	assert_true(r.witness.longest_step > 0);
+	cell.protocol = PROTOCOL_NAIVE;
+	run(&cell, &r);
+	assert_int_equal(r.latency.median, 0);
+}
+
+/* Each wait is at least so many times the latency: so 64 times makes them longer. */
+static void stretch_reaches_the_library(void **state)
+{
+	struct cell cell;
+	struct sync sync;
+
+	(void)state;
+	seat(&cell);
+	cell.stretch = 64;
+	sync = toggle_sync(&cell);
+	assert_int_equal(sync.stretch, 64);
+	assert_null(sync.trace);
 }
 
 /*
@@ -161,6 +258,9 @@ static void membarrier_never_tears(void **state)
 			cell.pair = (enum code_pair)pair;
 			cell.split = split;
 			cell.crossing = split % 2 ? CROSSING_PAGE : CROSSING_LINE;
+			cell.provokers =
+				split < 3 ? 1u << PROVOKER_CHAIN | 1u << PROVOKER_SITES : 0;
+			cell.loop = split < 3 ? 10 : 0;
 			cell.toggles = (uint64_t)(3000 * scale());
 			run(&cell, &r);
 			check_accounts(&cell, &r);
@@ -329,6 +429,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_int3_is_caught),
 		cmocka_unit_test(front_first_is_caught),
+		cmocka_unit_test(longer_loops_catch_as_much),
+		cmocka_unit_test(events_tell_when_it_tore),
+		cmocka_unit_test(latency_is_measured),
+		cmocka_unit_test(stretch_reaches_the_library),
 		cmocka_unit_test(naive_store_is_caught),
 		cmocka_unit_test(wait_zero_is_caught),
 		cmocka_unit_test(membarrier_never_tears),

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every provoker does what its name says, where it says, and nothing is left of
+ * it afterwards.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "stress/child.h"
+#include "stress/provoker.h"
+#include "stress/run.h"
+
+#define PAGE	 4096u
+#define PATIENCE 20000 /* looks, 1 ms apart: for what must come, however slow the machine */
+
+static struct run_options how;
+static bool alone; /* one CPU */
+static uint8_t *site;
+
+static void seat(struct cell *cell, struct seating *seating, unsigned provokers)
+{
+	char reason[160];
+
+	cell_defaults(cell);
+	cell->placement = alone ? PLACEMENT_OVERSUBSCRIBED : PLACEMENT_SPREAD;
+	cell->provokers = provokers;
+	assert_int_equal(
+		placement_seat(how.topology, cell->placement, 1, seating, reason, sizeof(reason)),
+		0);
+}
+
+static struct provokers *start(unsigned provokers)
+{
+	struct provokers *p;
+	struct seating seating;
+	struct cell cell;
+
+	seat(&cell, &seating, provokers);
+	assert_int_equal(provokers_start(&p, &cell, how.topology, &seating, site), 0);
+	return p;
+}
+
+static struct provoker_counts counts_of(const struct provokers *p)
+{
+	struct provoker_counts counts;
+
+	provokers_count(p, &counts);
+	return counts;
+}
+
+static unsigned threads_now(void)
+{
+	FILE *file = fopen("/proc/self/status", "r");
+	unsigned threads = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Threads: %u", &threads) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return threads;
+}
+
+/* --- cold lines ------------------------------------------------------------------- */
+
+static uint8_t *forbidden; /* touching it is what is expected */
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)context;
+	_exit((uint8_t *)info->si_addr == forbidden ? 1 : 2);
+}
+
+/* clflush of a page that may not be read faults: so the fault tells which line was meant. */
+static int flush_without(unsigned provokers, uint8_t *page, uint8_t *line)
+{
+	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+	struct provokers *p = start(provokers);
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		forbidden = line;
+		sigaction(SIGSEGV, &action, NULL);
+		mprotect(page, PAGE, PROT_NONE);
+		provoke_toggle(p);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	provokers_stop(p);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void the_right_line_is_flushed(void **state)
+{
+	uint8_t *boundary = site + 3; /* the default split, on a page boundary here */
+
+	(void)state;
+	assert_int_equal((uintptr_t)boundary % PAGE, 0);
+	assert_int_equal(flush_without(1u << PROVOKER_COLD_BACK, boundary, boundary), 1);
+	assert_int_equal(flush_without(1u << PROVOKER_COLD_BACK, boundary - PAGE, NULL), 0);
+	assert_int_equal(flush_without(1u << PROVOKER_COLD_FRONT, boundary - PAGE, site), 1);
+	assert_int_equal(flush_without(1u << PROVOKER_COLD_FRONT, boundary, NULL), 0);
+	assert_int_equal(flush_without(0, boundary, NULL), 0);
+}
+
+static void every_toggle_is_preceded_by_a_flush(void **state)
+{
+	struct provokers *p = start(1u << PROVOKER_COLD_BACK);
+
+	(void)state;
+	assert_int_equal(counts_of(p).flushes, 0);
+	for (unsigned i = 0; i < 10; i++)
+		provoke_toggle(p);
+	assert_int_equal(counts_of(p).flushes, 10);
+	provokers_stop(p);
+	p = start(1u << PROVOKER_COLD_BACK | 1u << PROVOKER_COLD_FRONT);
+	provoke_toggle(p);
+	assert_int_equal(counts_of(p).flushes, 2);
+	provokers_stop(p);
+}
+
+/* --- threads ----------------------------------------------------------------------- */
+
+static long minor_faults(void)
+{
+	struct rusage usage;
+
+	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_minflt;
+}
+
+/* A dropped page that is touched again is a fault, and that is counted by the kernel. */
+static void shootdown_changes_pages(void **state)
+{
+	long before = minor_faults();
+	unsigned threads = threads_now();
+	struct provokers *p = start(1u << PROVOKER_SHOOTDOWN);
+	unsigned looks = 0;
+
+	(void)state;
+	assert_int_equal(threads_now(), threads + 1);
+	while (counts_of(p).shootdowns < 1000 && looks++ < PATIENCE)
+		usleep(1000);
+	assert_true(counts_of(p).shootdowns >= 1000);
+	/* Two changes a time, of which one costs a fault. */
+	assert_true(minor_faults() - before >= 400);
+	provokers_stop(p);
+	assert_int_equal(threads_now(), threads);
+}
+
+static void bandwidth_outruns_the_caches(void **state)
+{
+	long before = minor_faults();
+	struct provokers *p = start(1u << PROVOKER_BANDWIDTH);
+	hwloc_obj_t l3 = hwloc_get_obj_by_type(how.topology, HWLOC_OBJ_L3CACHE, 0);
+	uint64_t enough = l3 ? 2 * l3->attr->cache.size : 64u << 20;
+	unsigned looks = 0;
+
+	(void)state;
+	/* More than once around, and no smaller a buffer than that: its pages were all new. */
+	while (counts_of(p).streamed < 3 * enough && looks++ < PATIENCE)
+		usleep(1000);
+	assert_true(counts_of(p).streamed >= 3 * enough);
+	provokers_stop(p);
+	/* Huge pages, if the kernel gave any. */
+	assert_true(minor_faults() - before >= (long)(enough >> 21));
+}
+
+static bool runs_on_a_seat(unsigned cpu, const struct seating *seating)
+{
+	for (unsigned i = 0; i < seating->executors; i++)
+		if (seating->executor[i] == cpu)
+			return true;
+	return cpu == seating->patcher;
+}
+
+/* Where each of our threads but the first may run, by the kernel's own account. */
+static unsigned cpu_of_the_other_thread(void)
+{
+	char command[128];
+	unsigned cpu = ~0u;
+	FILE *list;
+
+	snprintf(command, sizeof(command),
+		 "for t in /proc/%d/task/*; do [ ${t##*/} = %d ] || "
+		 "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' $t/status; done",
+		 (int)getpid(), (int)getpid());
+	list = popen(command, "r");
+	assert_non_null(list);
+	assert_int_equal(fscanf(list, "%u", &cpu), 1);
+	assert_int_equal(fgetc(list), '\n'); /* one CPU, no list of them */
+	pclose(list);
+	return cpu;
+}
+
+/* Beside the seats if there is room, else with the patcher: never with an executor. */
+static void threads_keep_off_the_executors(void **state)
+{
+	struct provokers *p = start(1u << PROVOKER_SHOOTDOWN);
+	struct seating seating;
+	struct cell cell;
+	unsigned cpu = counts_of(p).cpu;
+
+	(void)state;
+	seat(&cell, &seating, 0);
+	assert_int_equal(cpu_of_the_other_thread(), cpu);
+	if (hwloc_get_nbobjs_by_type(how.topology, HWLOC_OBJ_PU) > 2)
+		assert_false(runs_on_a_seat(cpu, &seating));
+	else
+		assert_int_equal(cpu, seating.patcher);
+	provokers_stop(p);
+}
+
+/* --- load -------------------------------------------------------------------------- */
+
+static pid_t first_child(void)
+{
+	char path[64];
+	int pid = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)getpid(), (int)getpid());
+	file = fopen(path, "r");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &pid) != 1)
+		pid = 0;
+	fclose(file);
+	return pid;
+}
+
+static bool is_bound_to(pid_t pid, unsigned cpu)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(pid, sizeof(set), &set) < 0)
+		return false;
+	return CPU_COUNT(&set) == 1 && CPU_ISSET(cpu, &set);
+}
+
+/* To whatever single CPU: no process is forked like that where there are several. */
+static bool is_bound(pid_t pid)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(pid, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1;
+}
+
+static void load_is_a_process_on_the_executors_cpu(void **state)
+{
+	struct provokers *p;
+	struct seating seating;
+	struct cell cell;
+	unsigned looks = 0;
+	pid_t pid;
+
+	(void)state;
+	if (first_child() < 0)
+		skip();
+	assert_int_equal(first_child(), 0);
+	seat(&cell, &seating, 0);
+	p = start(1u << PROVOKER_LOAD);
+	assert_int_equal(counts_of(p).processes, 1);
+	pid = first_child();
+	assert_true(pid > 0);
+	while (!is_bound_to(pid, seating.executor[0]) && looks++ < PATIENCE)
+		usleep(1000);
+	assert_true(is_bound_to(pid, seating.executor[0]));
+	assert_int_equal(kill(pid, 0), 0);
+	provokers_stop(p);
+	assert_int_equal(first_child(), 0);
+}
+
+/* Several executors on one CPU share the process that takes it from them. */
+static void one_load_for_each_cpu(void **state)
+{
+	struct provokers *p;
+	struct seating seating;
+	struct cell cell;
+
+	(void)state;
+	seat(&cell, &seating, 1u << PROVOKER_LOAD);
+	seating.executors = 3;
+	seating.executor[1] = seating.executor[2] = seating.executor[0];
+	assert_int_equal(provokers_start(&p, &cell, how.topology, &seating, site), 0);
+	assert_int_equal(counts_of(p).processes, 1);
+	provokers_stop(p);
+}
+
+/* Whoever started it may be killed: it must not run on for ever. */
+static void load_dies_with_its_cell(void **state)
+{
+	int ends[2], status;
+	pid_t pid, load = 0;
+
+	(void)state;
+	if (first_child() < 0 || alone)
+		skip();
+	/* Then what is left behind becomes our child, and its end can be waited for. */
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct provokers *p = start(1u << PROVOKER_LOAD);
+
+		load = first_child();
+		/* Then it has made its arrangements. */
+		for (unsigned i = 0; i < PATIENCE && !is_bound(load); i++)
+			usleep(1000);
+		if (!p || write(ends[1], &load, sizeof(load)) != sizeof(load))
+			_exit(1);
+		raise(SIGKILL);
+	}
+	assert_int_equal(read(ends[0], &load, sizeof(load)), sizeof(load));
+	close(ends[0]);
+	close(ends[1]);
+	assert_true(load > 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(waitpid(load, &status, 0), load);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+/* The parent of a cell waits for the end of a pipe that its child holds open. */
+static void load_keeps_no_files_open(void **state)
+{
+	struct pollfd fd = { .events = POLLIN };
+	struct provokers *p;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	p = start(1u << PROVOKER_LOAD);
+	close(ends[1]);
+	fd.fd = ends[0];
+	assert_int_equal(poll(&fd, 1, PATIENCE), 1);
+	assert_true(fd.revents & POLLHUP);
+	close(ends[0]);
+	provokers_stop(p);
+}
+
+static uint64_t involuntary(unsigned provokers)
+{
+	struct cell_result r;
+	struct seating seating;
+	struct cell cell;
+
+	seat(&cell, &seating, provokers);
+	cell.toggles = CELL_TOGGLES_MAX;
+	cell.seconds = 0.5;
+	assert_int_equal(cell_run(&cell, &how, &r), 0);
+	assert_int_equal(r.outcome, OUTCOME_DONE);
+	assert_true(r.witness.involuntary != WITNESS_UNKNOWN);
+	return r.witness.involuntary;
+}
+
+/* 0.5 s of bursts of 0.2 ms with as long a rest; a scheduler's slice is some 4 ms at most. */
+static void load_takes_the_cpu_from_executors(void **state)
+{
+	(void)state;
+	assert_true(involuntary(1u << PROVOKER_LOAD) >= 100);
+}
+
+/* --- sibling and wide --------------------------------------------------------------- */
+
+static hwloc_topology_t synthetic(const char *description)
+{
+	hwloc_topology_t topology;
+
+	assert_int_equal(hwloc_topology_init(&topology), 0);
+	assert_int_equal(hwloc_topology_set_synthetic(topology, description), 0);
+	assert_int_equal(hwloc_topology_load(topology), 0);
+	return topology;
+}
+
+static int sibling_possible(const char *description, unsigned patcher, unsigned executor)
+{
+	hwloc_topology_t topology = synthetic(description);
+	struct seating seating = { .patcher = patcher, .executors = 1, .executor = { executor } };
+	char reason[160] = "";
+	int ret = provoker_possible(PROVOKER_SIBLING, topology, &seating, reason, sizeof(reason));
+
+	assert_true((ret < 0) == (reason[0] != '\0'));
+	hwloc_topology_destroy(topology);
+	return ret;
+}
+
+static void a_sibling_must_be_there_and_free(void **state)
+{
+	(void)state;
+	assert_int_equal(sibling_possible("core:2 pu:2", 0, 2), 0);
+	assert_int_equal(sibling_possible("core:2 pu:2", 0, 1), -ENOTSUP);
+	assert_int_equal(sibling_possible("core:2 pu:1", 0, 1), -ENOTSUP);
+	assert_int_equal(sibling_possible("core:1 pu:4", 0, 1), 0);
+}
+
+static void what_is_not_possible_is_not_started(void **state)
+{
+	hwloc_topology_t topology = synthetic("core:2 pu:1");
+	struct seating seating = { .patcher = 0, .executors = 1, .executor = { 1 } };
+	unsigned threads = threads_now();
+	struct provokers *p;
+	struct cell cell;
+
+	(void)state;
+	cell_defaults(&cell);
+	cell.provokers = 1u << PROVOKER_SIBLING | 1u << PROVOKER_SHOOTDOWN | 1u << PROVOKER_LOAD;
+	assert_int_equal(provokers_start(&p, &cell, topology, &seating, site), -ENOTSUP);
+	assert_null(p);
+	assert_int_equal(threads_now(), threads);
+	assert_true(first_child() <= 0);
+	hwloc_topology_destroy(topology);
+}
+
+static void sibling_is_kept_busy(void **state)
+{
+	struct seating seating;
+	struct provokers *p;
+	struct cell cell;
+	unsigned looks = 0;
+	char reason[160];
+
+	(void)state;
+	seat(&cell, &seating, 1u << PROVOKER_SIBLING);
+	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0) {
+		print_message("# %s, skipped\n", reason);
+		skip();
+	}
+	p = start(1u << PROVOKER_SIBLING);
+	while (counts_of(p).sibling < 100 && looks++ < PATIENCE)
+		usleep(1000);
+	assert_true(counts_of(p).sibling >= 100);
+	provokers_stop(p);
+}
+
+static void wide_work_is_done_by_the_round(void **state)
+{
+	struct seating seating;
+	struct provokers *p;
+	struct cell cell;
+	char reason[160];
+
+	(void)state;
+	seat(&cell, &seating, 1u << PROVOKER_WIDE);
+	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0) {
+		print_message("# %s, skipped\n", reason);
+		skip();
+	}
+	p = start(1u << PROVOKER_WIDE);
+	for (unsigned i = 0; i < 5; i++)
+		provoke_round(p);
+	assert_int_equal(counts_of(p).wide, 5);
+	provokers_stop(p);
+	p = start(0);
+	provoke_round(p);
+	assert_int_equal(counts_of(p).wide, 0);
+	provokers_stop(p);
+}
+
+/* --- in a cell ----------------------------------------------------------------------- */
+
+static void every_provoker_lets_its_cell_end(void **state)
+{
+	(void)state;
+	for (int i = 0; i < PROVOKER_COUNT; i++) {
+		struct cell_result r;
+		struct seating seating;
+		struct cell cell;
+		char reason[160];
+
+		seat(&cell, &seating, 1u << i);
+		cell.toggles = 3000;
+		assert_int_equal(cell_run(&cell, &how, &r), 0);
+		if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0) {
+			assert_int_equal(r.outcome, OUTCOME_ERROR);
+			assert_int_equal(r.error, -ENOTSUP);
+			continue;
+		}
+		assert_int_equal(r.outcome, OUTCOME_DONE);
+		assert_int_equal(r.toggles, cell.toggles);
+		assert_int_equal(r.old_new[0] + r.old_new[1] + cell_result_tears(&r), r.executions);
+		assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	}
+}
+
+/* Runs the inside of a cell, to see what it leaves in the memory that it shares with us. */
+static struct shared *run_inside(unsigned provokers)
+{
+	size_t size = sizeof(struct shared) + sizeof(struct executor_counts);
+	struct shared *shared =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct cell cell;
+	int status;
+	pid_t pid;
+
+	assert_ptr_not_equal(shared, MAP_FAILED);
+	seat(&cell, &shared->result.seating, provokers);
+	cell.toggles = 3000;
+	pid = fork();
+	if (pid == 0)
+		child_run(&cell, how.topology, shared);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(shared->result.outcome, OUTCOME_DONE);
+	assert_int_equal(shared->result.toggles, cell.toggles);
+	return shared;
+}
+
+/* Once for each toggle, and for each that found the site busy and was tried again. */
+static void the_patcher_provokes_before_each_toggle(void **state)
+{
+	struct shared *shared = run_inside(1u << PROVOKER_COLD_FRONT);
+	struct cell_result *r = &shared->result;
+
+	(void)state;
+	assert_int_equal(shared->provoked.flushes, r->toggles + r->retries);
+	assert_int_equal(shared->stirred, 0);
+}
+
+static void the_patcher_rewrites_the_extra_sites(void **state)
+{
+	struct shared *shared = run_inside(1u << PROVOKER_SITES);
+
+	(void)state;
+	assert_int_equal(shared->stirred, CODE_EXTRA * shared->result.toggles);
+	assert_int_equal(shared->provoked.flushes, 0);
+}
+
+static void the_executors_provoke_after_each_round(void **state)
+{
+	struct seating seating;
+	struct shared *shared;
+	struct cell cell;
+	char reason[160];
+
+	(void)state;
+	seat(&cell, &seating, 1u << PROVOKER_WIDE);
+	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0)
+		skip();
+	shared = run_inside(cell.provokers);
+	assert_int_equal(shared->provoked.wide, shared->result.executions / 1000);
+}
+
+static bool map_site(void)
+{
+	uint8_t *pages =
+		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED)
+		return false;
+	memset(pages, 0x90, 2 * PAGE);
+	site = pages + PAGE - 3;
+	return true;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_right_line_is_flushed),
+		cmocka_unit_test(every_toggle_is_preceded_by_a_flush),
+		cmocka_unit_test(shootdown_changes_pages),
+		cmocka_unit_test(bandwidth_outruns_the_caches),
+		cmocka_unit_test(threads_keep_off_the_executors),
+		cmocka_unit_test(load_is_a_process_on_the_executors_cpu),
+		cmocka_unit_test(one_load_for_each_cpu),
+		cmocka_unit_test(load_dies_with_its_cell),
+		cmocka_unit_test(load_keeps_no_files_open),
+		cmocka_unit_test(load_takes_the_cpu_from_executors),
+		cmocka_unit_test(a_sibling_must_be_there_and_free),
+		cmocka_unit_test(what_is_not_possible_is_not_started),
+		cmocka_unit_test(sibling_is_kept_busy),
+		cmocka_unit_test(wide_work_is_done_by_the_round),
+		cmocka_unit_test(every_provoker_lets_its_cell_end),
+		cmocka_unit_test(the_patcher_provokes_before_each_toggle),
+		cmocka_unit_test(the_patcher_rewrites_the_extra_sites),
+		cmocka_unit_test(the_executors_provoke_after_each_round),
+	};
+	char reason[160];
+	int foreign;
+
+	if (topology_open(&how.topology, &foreign) < 0 || foreign || !map_site()) {
+		fprintf(stderr, "the topology cannot be read\n");
+		return 77;
+	}
+	alone = placement_max(how.topology, PLACEMENT_SPREAD, reason, sizeof(reason)) == 0;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
