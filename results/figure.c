@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Figure 9: from records to points, to a data file, to gnuplot.
+ * Figure 9: from records to points, and to a picture.
  */
 #include "results/figure.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define SCRIPT	  "figure9.gp"
-#define PATH_ROOM 4096
-#define MILLION	  UINT64_C(1000000)
+#include "results/caption.h"
+#include "results/gnuplot.h"
 
-extern char **environ;
+#define SCRIPT	   "figure9.gp"
+#define ALL_SPLITS 0 /* in place of a split */
+#define MILLION	   UINT64_C(1000000)
 
 struct point {
 	enum crossing crossing;
@@ -40,12 +36,6 @@ struct figure {
 	uint64_t crashes; /* where tears should only have been counted */
 	uint64_t toggles;
 	unsigned fewest, most; /* executors */
-};
-
-struct target {
-	char data[PATH_ROOM];
-	char svg[PATH_ROOM];
-	char png[PATH_ROOM];
 };
 
 static int __attribute__((format(printf, 4, 5)))
@@ -92,6 +82,11 @@ static void add(uint64_t *sum, uint64_t value)
 		*sum = UINT64_MAX;
 }
 
+bool figure9_takes(const struct cell_record *record, enum oracle oracle)
+{
+	return fits(&record->cell, oracle) && has_answer(record);
+}
+
 static struct point point_of(const struct cell_record *r)
 {
 	bool crashed = r->result.outcome == OUTCOME_CRASH;
@@ -118,7 +113,13 @@ static void take(struct figure *f, const struct cell_record *r)
 		f->left_out++;
 		return;
 	}
-	f->points[f->count++] = point_of(r);
+	f->points[f->count] = point_of(r);
+	/* The paper's figure has all splits in one. */
+	if (f->oracle == ORACLE_CRASH) {
+		f->points[f->count + 1] = f->points[f->count];
+		f->points[++f->count].split = ALL_SPLITS;
+	}
+	f->count++;
 	f->crashes += r->cell.oracle == ORACLE_COUNT && r->result.outcome == OUTCOME_CRASH;
 	add(&f->toggles, r->result.toggles);
 	if (!f->cells || r->cell.executors < f->fewest)
@@ -155,9 +156,31 @@ static void merge(struct figure *f)
 	f->count = kept;
 }
 
+static unsigned count_splits(const struct figure *f)
+{
+	unsigned seen = 0;
+
+	for (size_t i = 0; i < f->count; i++)
+		seen |= 1u << f->points[i].split;
+	return (unsigned)__builtin_popcount(seen & ~(1u << ALL_SPLITS));
+}
+
+/* Of one split the sum over all would be the same curve again. */
+static void drop_needless_sums(struct figure *f)
+{
+	size_t kept = 0;
+
+	if (count_splits(f) > 1)
+		return;
+	for (size_t i = 0; i < f->count; i++)
+		if (f->points[i].split != ALL_SPLITS)
+			f->points[kept++] = f->points[i];
+	f->count = kept;
+}
+
 static int collect(struct figure *f, const struct journal_data *data)
 {
-	f->points = calloc(data->count ? data->count : 1, sizeof(*f->points));
+	f->points = calloc(2 * data->count + 1, sizeof(*f->points));
 	if (!f->points)
 		return -ENOMEM;
 	for (size_t i = 0; i < data->count; i++)
@@ -165,6 +188,7 @@ static int collect(struct figure *f, const struct journal_data *data)
 			take(f, &data->records[i]);
 	qsort(f->points, f->count, sizeof(*f->points), compare);
 	merge(f);
+	drop_needless_sums(f);
 	return f->count ? 0 : -ENODATA;
 }
 
@@ -207,7 +231,7 @@ static void print_subtitle(const struct figure *f, char *text, size_t size)
 		 crashes, left_out);
 }
 
-/* "64 4096" and "1 2 4": the panels and the curves that exist. */
+/* "64 4096" and "1 2 4": the panels and the curves that exist; 0 is all splits in one. */
 static void list_crossings(const struct figure *f, char *text, size_t size)
 {
 	size_t length = 0;
@@ -226,7 +250,7 @@ static void list_splits(const struct figure *f, char *text, size_t size)
 
 	for (size_t i = 0; i < f->count; i++)
 		seen[f->points[i].split] = true;
-	for (unsigned split = 1; split <= 4; split++)
+	for (unsigned split = ALL_SPLITS; split <= 4; split++)
 		if (seen[split])
 			length += (size_t)snprintf(text + length, size - length, "%s%u",
 						   length ? " " : "", split);
@@ -234,31 +258,35 @@ static void list_splits(const struct figure *f, char *text, size_t size)
 
 /* --- Files ------------------------------------------------------------------- */
 
-static int join(char *path, const char *folder, const char *prefix, const char *suffix)
-{
-	int length = snprintf(path, PATH_ROOM, "%s%s%s", folder, prefix, suffix);
+struct drawing {
+	const struct figure *figure;
+	char title[160];
+	char subtitle[256];
+	char crossings[16];
+	char splits[16];
+	char caption[CAPTION_ROOM]; /* lines; empty where the figure needs none */
+};
 
-	return length < PATH_ROOM ? 0 : -ENAMETOOLONG;
+static void print_caption(FILE *stream, const char *caption)
+{
+	while (*caption) {
+		int length = (int)strcspn(caption, "\n");
+
+		fprintf(stream, "# %.*s\n", length, caption);
+		caption += length;
+		caption += *caption == '\n';
+	}
 }
 
-/* To gnuplot a name that starts with '<', '|' or '-' is a command or a stream. */
-static int name_target(struct target *t, const char *prefix)
+static void print_points(FILE *stream, const void *arg)
 {
-	const char *folder = prefix[0] == '/' ? "" : "./";
-
-	if (join(t->data, folder, prefix, ".dat") || join(t->svg, folder, prefix, ".svg") ||
-	    join(t->png, folder, prefix, ".png"))
-		return -ENAMETOOLONG;
-	return 0;
-}
-
-static void print_points(FILE *stream, const struct figure *f, const char *title,
-			 const char *subtitle)
-{
+	const struct drawing *d = arg;
+	const struct figure *f = d->figure;
 	bool crash = f->oracle == ORACLE_CRASH;
 
-	fprintf(stream, "# %s\n# %s\n# crossing split wait %s\n", title, subtitle,
-		crash ? "failed runs" : "tears toggles");
+	fprintf(stream, "# %s\n# %s\n", d->title, d->subtitle);
+	print_caption(stream, d->caption);
+	fprintf(stream, "# crossing split wait %s\n", crash ? "failed runs" : "tears toggles");
 	for (size_t i = 0; i < f->count; i++) {
 		const struct point *p = &f->points[i];
 
@@ -267,140 +295,36 @@ static void print_points(FILE *stream, const struct figure *f, const char *title
 	}
 }
 
-static int write_points(const struct figure *f, const char *path, const char *title,
-			const char *subtitle)
+static int draw(const struct drawing *d, const struct picture *p, char *error, size_t size)
 {
-	FILE *stream = fopen(path, "we");
-	int failed;
+	const char *const args[] = { d->title,	   d->subtitle, oracle_name(d->figure->oracle),
+				     d->crossings, d->splits,	d->caption,
+				     NULL };
 
-	/* -ENOENT would say that only gnuplot is missing. */
-	if (!stream)
-		return errno == ENOENT ? -ENOTDIR : -errno;
-	print_points(stream, f, title, subtitle);
-	failed = ferror(stream);
-	if (!fclose(stream) && !failed)
-		return 0;
-	failed = errno;
-	unlink(path);
-	return failed ? -failed : -EIO;
-}
-
-/* --- gnuplot ----------------------------------------------------------------- */
-
-static int spawn(const char *program, char *const argv[], pid_t *pid)
-{
-	posix_spawn_file_actions_t actions;
-	int rc = posix_spawn_file_actions_init(&actions);
-
-	if (rc)
-		return -rc;
-	rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (!rc)
-		rc = posix_spawnp(pid, program, &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	return -rc;
-}
-
-/* 0, a negative errno if it could not be started, or how it ended. */
-static int run(const char *program, char *const argv[])
-{
-	int status, rc;
-	pid_t pid;
-
-	rc = spawn(program, argv, &pid);
-	if (rc)
-		return rc;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return status;
-}
-
-static int find_script(char *path)
-{
-	const char *folder = getenv("TMAX_DATADIR");
-
-	if (join(path, folder ? folder : PKGDATADIR, "/", SCRIPT))
-		return -ENAMETOOLONG;
-	return access(path, R_OK) ? -errno : 0;
-}
-
-struct drawing {
-	char script[PATH_ROOM];
-	char title[160];
-	char subtitle[256];
-	char crossings[16];
-	char splits[16];
-};
-
-static bool is_empty(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) || st.st_size == 0;
-}
-
-static int draw_one(const struct figure *f, struct drawing *d, const char *format,
-		    const char *output, const char *data, char *error, size_t size)
-{
-	const char *named = getenv("TMAX_GNUPLOT"), *program = named ? named : "gnuplot";
-	const char *const argv[] = {
-		program,      "-d",	 "-c",	   d->script,	format,
-		output,	      data,	 d->title, d->subtitle, oracle_name(f->oracle),
-		d->crossings, d->splits, NULL
-	};
-	int rc = run(program, (char *const *)(uintptr_t)argv);
-
-	if (rc < 0)
-		return fail(rc, error, size, "cannot run %s: %s", program, strerror(-rc));
-	if (rc > 0 || is_empty(output))
-		return fail(-EIO, error, size, "%s failed to draw %s", program, output);
-	return 0;
-}
-
-static int draw(const struct figure *f, struct drawing *d, const struct target *t, char *error,
-		size_t size)
-{
-	int rc = find_script(d->script);
-
-	if (rc)
-		return fail(rc, error, size, "cannot read %s: %s", d->script, strerror(-rc));
-	rc = draw_one(f, d, "svg", t->svg, t->data, error, size);
-	if (!rc)
-		rc = draw_one(f, d, "png", t->png, t->data, error, size);
-	return rc;
+	return picture_draw(p, SCRIPT, args, error, size);
 }
 
 /* --- Together ---------------------------------------------------------------- */
 
-/* A picture of older data, or half a picture, must not stand beside new data. */
-static void remove_pictures(const struct target *t)
-{
-	unlink(t->svg);
-	unlink(t->png);
-}
-
-static int write_figure(const struct figure *f, const struct identity *id, const char *prefix,
+static int write_figure(const struct figure *f, const struct journal_data *data, const char *prefix,
 			char *error, size_t size)
 {
-	struct drawing d;
-	struct target t;
-	int rc = name_target(&t, prefix);
+	struct drawing d = { .figure = f };
+	struct picture p;
+	int rc = picture_name(&p, prefix);
 
 	if (rc)
 		return fail(rc, error, size, "the name is too long: %s", prefix);
-	print_title(id, d.title, sizeof(d.title));
+	if (f->oracle == ORACLE_CRASH && caption_paper(data, d.caption, sizeof(d.caption)))
+		return fail(-ENOMEM, error, size, "out of memory");
+	print_title(&data->identity, d.title, sizeof(d.title));
 	print_subtitle(f, d.subtitle, sizeof(d.subtitle));
 	list_crossings(f, d.crossings, sizeof(d.crossings));
 	list_splits(f, d.splits, sizeof(d.splits));
-	remove_pictures(&t);
-	rc = write_points(f, t.data, d.title, d.subtitle);
+	rc = picture_write_data(&p, print_points, &d);
 	if (rc)
-		return fail(rc, error, size, "cannot write %s: %s", t.data, strerror(-rc));
-	rc = draw(f, &d, &t, error, size);
-	if (rc)
-		remove_pictures(&t);
-	return rc;
+		return fail(rc, error, size, "cannot write %s: %s", p.data, strerror(-rc));
+	return draw(&d, &p, error, size);
 }
 
 int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, const char *prefix,
@@ -419,7 +343,7 @@ int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, co
 	else if (rc)
 		fail(rc, error, size, "%s", strerror(-rc));
 	else
-		rc = write_figure(&f, &data->identity, prefix, error, size);
+		rc = write_figure(&f, data, prefix, error, size);
 	free(f.points);
 	return rc;
 }

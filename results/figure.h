@@ -5,6 +5,7 @@
 #ifndef RESULTS_FIGURE_H
 #define RESULTS_FIGURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "results/journal.h"
@@ -30,9 +31,13 @@ int figure9_write(const struct journal_data *data, const char *prefix, char *err
 
 /*
  * figure9_write_oracle - the same by the paper's own oracle with ORACLE_CRASH:
- * failed runs in 100. With ORACLE_COUNT it is figure9_write().
+ * failed runs in 100, for each split and, as in the paper, for all splits in one;
+ * below it caption_paper(). With ORACLE_COUNT it is figure9_write().
  */
 int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, const char *prefix,
 			 char *error, size_t size);
+
+/* figure9_takes - is the record one that such a figure counts? */
+bool figure9_takes(const struct cell_record *record, enum oracle oracle);
 
 #endif

@@ -221,10 +221,11 @@ int journal_write_cell(struct journal *journal, const struct cell_record *record
 	return write_line(journal, record_to_json(record));
 }
 
-int journal_write_estimate(struct journal *journal, json_t *body)
+int journal_write_line(struct journal *journal, const char *type, json_t *body)
 {
-	json_t *line = line_new("estimate");
+	json_t *line = line_new(type);
 
+	/* What there is already, type and schema, wins: the body cannot pass for another. */
 	if (json_object_update_missing(line, body)) {
 		json_decref(line);
 		return -EINVAL;
@@ -298,22 +299,38 @@ static int take_run(struct journal_data *data, const json_t *json)
 	return 0;
 }
 
-static int take_json(struct journal_data *data, const json_t *json)
+/* All other lines are kept as they are, for whoever knows their type. */
+static int take_other(struct journal_data *data, json_t *json)
 {
-	const json_t *schema = json_object_get(json, "schema");
-	const char *type = json_string_value(json_object_get(json, "type"));
+	if (!data->others)
+		data->others = json_array();
+	return json_array_append(data->others, json) ? -ENOMEM : 0;
+}
 
-	if (json_integer_value(schema) > JOURNAL_SCHEMA) {
+static bool is_type(const char *type)
+{
+	return strcmp(type, "estimate") == 0 || strcmp(type, "gaps") == 0 ||
+	       strcmp(type, "tail") == 0;
+}
+
+static int take_json(struct journal_data *data, json_t *json)
+{
+	json_int_t schema = json_integer_value(json_object_get(json, "schema"));
+	const char *type = json_string_value(json_object_get(json, "type"));
+	int rc;
+
+	if (schema > JOURNAL_SCHEMA) {
 		data->newer++;
 		return -EINVAL;
 	}
-	if (!type || json_integer_value(schema) != JOURNAL_SCHEMA)
+	if (!type || schema < 1)
 		return -EINVAL;
 	if (strcmp(type, "cell") == 0)
 		return take_cell(data, json);
-	if (strcmp(type, "run") == 0)
-		return take_run(data, json);
-	return strcmp(type, "estimate") == 0 ? 0 : -EINVAL;
+	if (strcmp(type, "run") != 0)
+		return is_type(type) ? take_other(data, json) : -EINVAL;
+	rc = take_run(data, json);
+	return rc ? rc : take_other(data, json);
 }
 
 /* jansson gives a reason for every bad text, but seldom for a failed malloc(). */
@@ -360,7 +377,6 @@ int journal_read_stream(FILE *stream, struct journal_data *data)
 	struct line line = { .text = malloc(JOURNAL_LINE_MAX) };
 	int rc;
 
-	memset(data, 0, sizeof(*data));
 	if (!line.text)
 		return -ENOMEM;
 	rc = read_lines(stream, data, &line);
@@ -375,7 +391,6 @@ int journal_read(const char *path, struct journal_data *data)
 	FILE *stream = fopen(path, "re");
 	int rc;
 
-	memset(data, 0, sizeof(*data));
 	if (!stream)
 		return -errno;
 	rc = journal_read_stream(stream, data);
@@ -386,5 +401,6 @@ int journal_read(const char *path, struct journal_data *data)
 void journal_free(struct journal_data *data)
 {
 	free(data->records);
+	json_decref(data->others);
 	memset(data, 0, sizeof(*data));
 }

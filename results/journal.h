@@ -3,12 +3,15 @@
  * The journal: one JSON object per line, written and flushed as things end.
  *
  * Line types: "run" (one per start of the program: tool, date, plan, identity,
- * gaps), "cell" (one finished cell) and "estimate" (what was concluded). The
- * schema is results/schema/journal-1.json.
+ * gaps), "cell" (one finished cell), "gaps" (one run of the gap oracle), "tail"
+ * (a fit of such a run's tail) and "estimate" (what was concluded). The schema
+ * is results/schema/journal-2.json; lines of schema 1 are read as well, with
+ * what it did not have yet left at nothing.
  */
 #ifndef RESULTS_JOURNAL_H
 #define RESULTS_JOURNAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +21,7 @@
 #include "patchcore/identity.h"
 #include "stress/cell.h"
 
-#define JOURNAL_SCHEMA	 1
+#define JOURNAL_SCHEMA	 2
 #define JOURNAL_LINE_MAX (1u << 20)
 
 struct journal; /* open for appending */
@@ -28,6 +31,7 @@ struct cell_record {
 	char stage[32]; /* part of the plan: "proof", "window", "bracket", "campaign", "stress" */
 	char key[160];	/* names the cell within the plan, for resuming */
 	char date[32];	/* UTC, ISO 8601, when it ended */
+	bool noisy; /* too much else was going on: was run again; its tears count all the same */
 	struct cell cell;
 	struct cell_result result;
 };
@@ -38,6 +42,7 @@ struct journal_data {
 	struct identity identity; /* of the last run line */
 	struct cell_record *records;
 	size_t count;
+	json_t *others;	  /* array of all other good lines, run lines included, in their order */
 	size_t skipped;	  /* lines that could not be read, a cut last one included */
 	size_t first_bad; /* line number of the first of them, from 1; 0 if none */
 	size_t newer;	  /* of the skipped, lines in a newer schema than ours */
@@ -54,7 +59,7 @@ struct journal_data {
 int journal_open(struct journal **journal, const char *path);
 
 /*
- * journal_write_run / _cell / _estimate - append one line and flush it to the
+ * journal_write_run / _cell / _line - append one line and flush it to the
  * file system (fdatasync). A full disk gives its errno, and the line that did
  * not fit is taken back; where a file size limit may be set, ignore SIGXFSZ to
  * get -EFBIG. gaps (an array, or NULL for none) and body (an object) are
@@ -63,7 +68,7 @@ int journal_open(struct journal **journal, const char *path);
 int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
 		      json_t *gaps);
 int journal_write_cell(struct journal *journal, const struct cell_record *record);
-int journal_write_estimate(struct journal *journal, json_t *body);
+int journal_write_line(struct journal *journal, const char *type, json_t *body);
 
 int journal_close(struct journal *journal);
 
@@ -71,7 +76,8 @@ int journal_close(struct journal *journal);
 void journal_date(char *buf, size_t size);
 
 /*
- * journal_read - read a whole journal, skipping what is broken.
+ * journal_read - read a whole journal, skipping what is broken, and add it to data
+ * (zeroed before the first): so the journals of shards merge.
  *
  * 0 (also with skipped lines), -ENOENT, -EACCES, -ENOMEM, ... The caller frees.
  */

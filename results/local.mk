@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: MIT
 noinst_LTLIBRARIES += libresults.la
 libresults_la_SOURCES = \
+	results/caption.c \
+	results/caption.h \
 	results/figure.c \
 	results/figure.h \
+	results/gnuplot.c \
+	results/gnuplot.h \
+	results/gap_record.c \
+	results/gap_record.h \
 	results/journal.c \
 	results/journal.h \
 	results/record.c
 libresults_la_LIBADD = $(JANSSON_LIBS)
 
-dist_pkgdata_DATA += results/schema/journal-1.json
+dist_pkgdata_DATA += results/schema/journal-2.json
 
 check_PROGRAMS += \
 	results/tests/fuzz_journal \
@@ -29,7 +35,9 @@ results_tests_fuzz_journal_CFLAGS = $(fuzz_cflags)
 
 if HAVE_CMOCKA
 results_tests = \
+	results/tests/test_caption \
 	results/tests/test_figure \
+	results/tests/test_gap_record \
 	results/tests/test_journal \
 	results/tests/test_lines \
 	results/tests/test_record

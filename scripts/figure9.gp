@@ -2,18 +2,21 @@
 #
 # Figure 9 of the paper for one machine: tears (or failures) against the wait.
 #
-#   gnuplot -d -c figure9.gp FORMAT OUTPUT DATA TITLE SUBTITLE ORACLE CROSSINGS SPLITS
+#   gnuplot -d -c figure9.gp FORMAT OUTPUT DATA TITLE SUBTITLE ORACLE CROSSINGS SPLITS CAPTION
 #
 # FORMAT is svg or png. DATA has a row per point: crossing in bytes, split, wait
 # in ticks, events, trials. ORACLE is count (events are tears, trials toggles) or
 # crash (events are failed runs, trials runs). CROSSINGS lists the panels, SPLITS
-# the curves. Texts come as arguments and without enhanced mode, so that nothing
-# that a machine calls itself can mean anything here.
+# the curves; split 0 is all of them in one. CAPTION may have several lines. Texts
+# come as arguments and without enhanced mode, so that nothing that a machine calls
+# itself can mean anything here.
 
 DATA = ARG3
 CROSSINGS = ARG7; SPLITS = ARG8
 counting = ARG6 eq "count"
 panels = words(CROSSINGS)
+# Room for a caption is made at the foot.
+low_edge = strlen(ARG9) > 0 ? 0.075 : 0
 
 unit = counting ? 1e6 : 100
 y_text = counting ? "tears per million toggles" : "failed runs in 100"
@@ -55,11 +58,13 @@ unscaled(t) = knee * sinh(t)
 span = scaled(x_most)
 # Equal bounds and bars can be told apart when they stand side by side.
 curves = words(SPLITS)
-array SHIFT[4]
+array SHIFT[5]
+# Arrays have no element 0.
+curve(split) = split == 0 ? 5 : split
 do for [i = 1 : curves] {
-	SHIFT[int(word(SPLITS, i))] = (i - (curves + 1) / 2.0) * 0.004 * panels * span
+	SHIFT[curve(int(word(SPLITS, i)))] = (i - (curves + 1) / 2.0) * 0.004 * panels * span
 }
-aside(x, split) = unscaled(scaled(x) + SHIFT[split])
+aside(x, split) = unscaled(scaled(x) + SHIFT[curve(split)])
 
 set nonlinear x via scaled(x) inverse unscaled(x)
 set xrange [unscaled(-0.04 * span) : unscaled(1.04 * span)]
@@ -84,8 +89,10 @@ if (counting) {
 }
 set ytics out nomirror font ",10"
 
-array COLOUR[4] = [0x0072b2, 0xd55e00, 0x009e73, 0xaa4499]
-array POINT[4] = [7, 5, 9, 13]
+array COLOUR[5] = [0x0072b2, 0xd55e00, 0x009e73, 0xaa4499, 0x202020]
+array POINT[5] = [7, 5, 9, 13, 3]
+width(split) = split == 0 ? 2.5 : 1.5
+curve_text(split) = split == 0 ? "all splits" : sprintf("split %d|%d", split, 5 - split)
 
 set border 3 linecolor "#404040"
 set grid ytics xtics linecolor "#d4d4d4" linewidth 1
@@ -109,14 +116,17 @@ set output ARG2
 set multiplot
 set label 1 ARG4 at screen 0.5,0.965 center font ",15" noenhanced
 set label 2 ARG5 at screen 0.5,0.920 center textcolor "#505050" noenhanced
-set label 3 "" at screen left + 0.006,0.035 \
+set label 3 "" at screen left + 0.006,0.035 + low_edge \
 	point pointtype 10 pointsize 1.2 linewidth 1.4 linecolor "#404040"
-set label 5 bound_text at screen left + 0.018,0.035 left textcolor "#505050" noenhanced
-set label 4 note at screen 0.985,0.035 right textcolor "#505050" noenhanced
+set label 5 bound_text at screen left + 0.018,0.035 + low_edge left textcolor "#505050" noenhanced
+set label 4 note at screen 0.985,0.035 + low_edge right textcolor "#505050" noenhanced
+if (low_edge > 0) {
+	set label 6 ARG9 at screen left,0.062 left textcolor "#505050" font ",11" noenhanced
+}
 set xlabel "first wait = second wait (ticks)"
 set ylabel y_text
 set tmargin at screen 0.835
-set bmargin at screen 0.225
+set bmargin at screen 0.225 + low_edge
 unset key
 do for [p = 1 : panels] {
 	crossing = int(word(CROSSINGS, p))
@@ -125,19 +135,19 @@ do for [p = 1 : panels] {
 	set title panel_text(crossing) offset 0,-0.4
 	plot for [s in SPLITS] DATA \
 		using (here(crossing, s) ? aside($3, int(s)) : NaN):($4 > 0 ? mark($4, $5) : NaN) \
-		with lines linewidth 1.5 linecolor rgb COLOUR[int(s)], \
+		with lines linewidth width(int(s)) linecolor rgb COLOUR[curve(int(s))], \
 		for [s in SPLITS] DATA \
 		using (here(crossing, s) && $4 > 0 ? aside($3, int(s)) : NaN): \
 			(mark($4, $5)):(low($4, $5)):(high($4, $5)) \
-		with yerrorbars linewidth 1 pointsize 0 linecolor rgb COLOUR[int(s)], \
+		with yerrorbars linewidth 1 pointsize 0 linecolor rgb COLOUR[curve(int(s))], \
 		for [s in SPLITS] DATA \
 		using (here(crossing, s) && $4 > 0 ? aside($3, int(s)) : NaN):(mark($4, $5)) \
-		with points pointtype POINT[int(s)] pointsize 0.8 \
-		linecolor rgb COLOUR[int(s)], \
+		with points pointtype POINT[curve(int(s))] pointsize 0.8 \
+		linecolor rgb COLOUR[curve(int(s))], \
 		for [s in SPLITS] DATA \
 		using (here(crossing, s) && $4 == 0 ? aside($3, int(s)) : NaN):(mark($4, $5)) \
 		with points pointtype 10 pointsize 1.2 linewidth 1.4 \
-		linecolor rgb COLOUR[int(s)]
+		linecolor rgb COLOUR[curve(int(s))]
 	unset label
 	unset ylabel
 	set format y ""
@@ -145,16 +155,16 @@ do for [p = 1 : panels] {
 # The legend is a plot of its own below the panels, never over data.
 set lmargin at screen left
 set rmargin at screen 0.985
-set tmargin at screen 0.120
-set bmargin at screen 0.060
+set tmargin at screen 0.120 + low_edge
+set bmargin at screen 0.060 + low_edge
 set key center center horizontal samplen 2 width 3 noenhanced
 unset title
 unset xlabel
 unset tics
 unset grid
 unset border
-plot for [s in SPLITS] NaN with linespoints linewidth 1.5 \
-	pointtype POINT[int(s)] pointsize 0.8 linecolor rgb COLOUR[int(s)] \
-	title sprintf("split %d|%d", int(s), 5 - int(s))
+plot for [s in SPLITS] NaN with linespoints linewidth width(int(s)) \
+	pointtype POINT[curve(int(s))] pointsize 0.8 linecolor rgb COLOUR[curve(int(s))] \
+	title curve_text(int(s))
 unset multiplot
 unset output

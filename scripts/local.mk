@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-dist_pkgdata_DATA += scripts/figure9.gp
+dist_pkgdata_DATA += \
+	scripts/figure9.gp \
+	scripts/gaps.gp \
+	scripts/rate.gp \
+	scripts/witnesses.gp
 
 EXTRA_DIST += \
 	.ci/run \

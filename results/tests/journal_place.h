@@ -72,7 +72,7 @@ static inline void must_write_run(struct journal *journal, const struct identity
 
 static inline struct journal_data must_read(const char *path)
 {
-	struct journal_data data;
+	struct journal_data data = { 0 };
 
 	assert_int_equal(journal_read(path, &data), 0);
 	return data;
@@ -89,7 +89,7 @@ static inline off_t size_of(const struct place *place)
 static inline struct journal_data read_text(const char *text, size_t size)
 {
 	FILE *stream = fmemopen((void *)(uintptr_t)text, size, "r");
-	struct journal_data data;
+	struct journal_data data = { 0 };
 
 	assert_non_null(stream);
 	assert_int_equal(journal_read_stream(stream, &data), 0);

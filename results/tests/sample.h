@@ -43,6 +43,10 @@ static inline struct cell_record sample_record(unsigned i)
 	r.cell.first_wait = r.cell.second_wait = 100 * (uint64_t)i;
 	r.cell.seconds = 0.1;
 	r.cell.seed = 1 + i;
+	r.cell.provokers = i;
+	r.cell.stretch = i % 2 * 4;
+	r.cell.loop = i;
+	r.noisy = i % 2;
 	snprintf(r.key, sizeof(r.key), "bracket/%u", i);
 	r.result = (struct cell_result){
 		.toggles = 1000000,
@@ -53,7 +57,33 @@ static inline struct cell_record sample_record(unsigned i)
 		.retries = 6,
 		.ticks = 2600000000,
 		.seconds = 1.0000000000000002,
-		.witness = { 10, 20, 1, 0.015625, 1.25 },
+		.latency = { 500, 700, 100000 },
+		.event = { {
+			.toggle = 4321,
+			.kind = TEAR_NEW_FRONT,
+			.tsc = 1000000000,
+			.after_int3 = 5000,
+			.after_front = -100,
+			.latency = { 500, 600, 700 },
+			.waited = { 3000, 2990 },
+			.step = { 40, 41 },
+		} },
+		.events = 1,
+		.witness = {
+			.voluntary = 10,
+			.involuntary = 20,
+			.minor_faults = 30,
+			.major_faults = 1,
+			.interrupts = 400,
+			.smis = WITNESS_UNKNOWN,
+			.tsc_jumps = 2,
+			.longest_step = 54321,
+			.offset = -12,
+			.offset_error = 34,
+			.clock = { 1.25, -1 },
+			.steal = 0.015625,
+			.load = 1.25,
+		},
 		.seating = { .placement = r.cell.placement, .executors = 1, .executor = { 1 } },
 	};
 	return r;

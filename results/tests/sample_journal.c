@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "results/gap_record.h"
 #include "results/journal.h"
 #include "results/tests/sample.h"
 
@@ -13,7 +14,8 @@
 #define RECORDS 12
 
 _Static_assert(PLACEMENT_COUNT <= RECORDS && CROSSING_COUNT <= RECORDS && PAIR_COUNT <= RECORDS &&
-		       PROTOCOL_COUNT <= RECORDS && OUTCOME_COUNT <= RECORDS,
+		       PROTOCOL_COUNT <= RECORDS && PROVOKER_COUNT < RECORDS &&
+		       OUTCOME_COUNT <= RECORDS,
 	       "some names would not be written");
 
 static int write_cells(struct journal *journal)
@@ -28,6 +30,8 @@ static int write_cells(struct journal *journal)
 		r.cell.pair = (enum code_pair)(i % PAIR_COUNT);
 		r.cell.protocol = (enum protocol)(i % PROTOCOL_COUNT);
 		r.cell.oracle = (enum oracle)(i % ORACLE_KINDS);
+		r.cell.provokers = i < PROVOKER_COUNT ? 1u << i : PROVOKERS_ALL;
+		r.result.event[0].kind = (enum tear_kind)(i % TEAR_KINDS);
 		r.result.outcome = (enum outcome)(i % OUTCOME_COUNT);
 		r.result.signal = r.result.outcome == OUTCOME_CRASH ? 11 : 0;
 		r.result.error = r.result.outcome == OUTCOME_ERROR ? -12 : 0;
@@ -43,19 +47,99 @@ static json_t *section(void)
 			 "torn_first", 2000, "torn_second");
 }
 
+static json_t *claim(const char *crossing)
+{
+	return json_pack("{s:s, s:i, s:i, s:I, s:i, s:f, s:f, s:b, s:n, s:i}", "crossing", crossing,
+			 "first_wait", 3000, "second_wait", 2500, "toggles", (json_int_t)3000000000,
+			 "tears", 2, "upper_p", 1e-9, "drift_p", 0.25, "drifted", 0, "torn_first",
+			 "torn_second", 2000);
+}
+
+static json_t *arm(unsigned provokers, json_t *ratio)
+{
+	char names[PROVOKERS_MAX];
+
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:o, s:f}", "provokers",
+			 provokers_name(provokers, names), "rest", 2000, "loop", 64, "toggles",
+			 1000000, "tears", 3, "rate", 3e-6, "lower", 0.0, "upper", 8e-6, "ratio",
+			 ratio, "p", 0.5);
+}
+
+static json_t *worst(void)
+{
+	char command[1024];
+	struct cell cell;
+
+	cell_defaults(&cell);
+	cell_command(&cell, command, sizeof(command));
+	return json_pack("{s:s, s:i, s:i}", "command", command, "toggles", 1000000, "tears", 2);
+}
+
 static int write_estimate(struct journal *journal)
 {
 	json_t *body;
 	int rc;
 
-	body = json_pack("{s:s, s:s, s:i, s:i, s:I, s:i, s:f, s:f, s:f, s:i, s:n, s:f, s:b, s:i, "
-			 "s:i, s:f, s:s, s:[o]}",
+	body = json_pack("{s:s, s:s, s:i, s:i, s:i, s:I, s:i, s:f, s:f, s:f, s:i, s:n, s:b, s:i, "
+			 "s:i, s:f, s:i, s:i, s:[o,o], s:[o], s:[o,o], s:[o], s:s}",
 			 "verdict", "pass", "reason", "", "first_wait", 3000, "second_wait", 2500,
-			 "toggles", (json_int_t)3000000000, "tears", 0, "upper_p", 1e-9, "pooled_p",
-			 1e-10, "confidence", 0.95, "torn_first", 2000, "torn_second", "margin",
-			 1.5, "tears_here", 1, "window", 16, "window_toggles", 1000, "window_p",
-			 1.0, "worst", "bracket/3", "sections", section());
-	rc = journal_write_estimate(journal, body);
+			 "stretch", 4, "toggles", (json_int_t)3000000000, "tears", 4, "upper_p",
+			 1e-9, "pooled_p", 1e-10, "confidence", 0.95, "torn_first", 2000,
+			 "torn_second", "tears_here", 1, "window", 16, "window_toggles", 1000,
+			 "window_p", 1.0, "cells", 40, "noisy", 3, "claims", claim("line"),
+			 claim("page"), "sections", section(), "arms", arm(0, json_null()),
+			 arm(1u << PROVOKER_CHAIN, json_real(2.5)), "worst", worst(), "torn_cell",
+			 "bracket/3");
+	rc = journal_write_line(journal, "estimate", body);
+	json_decref(body);
+	return rc;
+}
+
+static int write_gaps(struct journal *journal)
+{
+	static struct gap_result r;
+	struct cell cell;
+	json_t *body;
+	int rc;
+
+	gap_defaults(&cell);
+	cell.crossing = CROSSING_PAGE;
+	r.stores = 1000000;
+	r.executions = 3000000000;
+	r.seconds = 5;
+	r.bare_stores = 1000;
+	r.bare_seconds = 0.004;
+	r.offset.offset = -12;
+	r.offset.error = 34;
+	for (unsigned i = 0; i < GAP_REASONS; i++)
+		r.discarded[i] = i + 1;
+	for (unsigned i = 0; i < GAP_KINDS; i++) {
+		gap_tally_add(&r.kind[i], 910, 5);
+		gap_tally_add(&r.kind[i], 950, 77);
+	}
+	r.witness = sample_record(0).result.witness;
+	r.seating.executors = 1;
+	r.seating.executor[0] = 1;
+	body = gap_to_json(&cell, &r);
+	rc = journal_write_line(journal, "gaps", body);
+	json_decref(body);
+	return rc;
+}
+
+static int write_tail(struct journal *journal)
+{
+	json_t *body;
+	int rc;
+
+	body = json_pack("{s:s, s:s, s:s, s:s, s:i, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:b, s:s, "
+			 "s:f, s:n, s:n, s:f, s:[[f,i,f,f]]}",
+			 "source", "gaps", "crossing", "page", "kind", "old-front", "provokers",
+			 "cold-back+load", "stores", 1000000, "threshold", 900.0, "exceedances",
+			 123, "xi", -0.125, "sigma", 80.5, "independence_p", 0.5, "stationarity_p",
+			 0.25, "fit_p", 0.001, "accepted", 0, "reason", "does not fit", "target_p",
+			 1e-9, "level", "level_upper", "confidence", 0.95, "thresholds", 900.0, 123,
+			 0.001, -0.125);
+	rc = journal_write_line(journal, "tail", body);
 	json_decref(body);
 	return rc;
 }
@@ -80,6 +164,10 @@ static int write_all(struct journal *journal)
 		rc = write_run(journal, &here);
 	if (!rc)
 		rc = write_cells(journal);
+	if (!rc)
+		rc = write_gaps(journal);
+	if (!rc)
+		rc = write_tail(journal);
 	return rc ? rc : write_estimate(journal);
 }
 

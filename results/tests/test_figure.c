@@ -247,6 +247,45 @@ static void test_crash_oracle_counts_runs(void **state)
 					  " 1 without an answer left out\ncrash\n64\n2\n"));
 }
 
+/* The paper's curve is that of all splits; each split has one of its own besides. */
+static void test_crashes_of_all_splits_add_up(void **state)
+{
+	struct place *place = *state;
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct cell_record *r = add_record(place, 100 * (i / 2), 0, 1000);
+
+		r->cell.oracle = ORACLE_CRASH;
+		r->cell.split = 1 + i % 2;
+		r->result.outcome = i ? OUTCOME_DONE : OUTCOME_CRASH;
+	}
+	assert_int_equal(write_crashes(place), 0);
+	expect_rows("64 0 0 1 2\n64 0 100 0 2\n"
+		    "64 1 0 1 1\n64 1 100 0 1\n64 2 0 0 1\n64 2 100 0 1\n");
+	assert_true(file_has("arguments", "\ncrash\n64\n0 1 2\nThe paper: "));
+	assert_true(file_has("out.dat", "\n# The paper: 25 waits"));
+	assert_true(file_has("out.dat", "\n# Here: N = 1 ("));
+	if (!gnuplot[0])
+		return;
+	setenv("TMAX_GNUPLOT", gnuplot, 1);
+	assert_int_equal(write_crashes(place), 0);
+	assert_true(file_has("out.svg", "all splits"));
+	assert_true(file_has("out.svg", "split 2|3"));
+	assert_true(file_has("out.svg", "The paper: 25 waits from 0 to 2400"));
+	assert_true(file_has("out.svg", "Here: N = 1 ("));
+}
+
+static void test_counted_tears_need_no_caption(void **state)
+{
+	struct place *place = *state;
+
+	add_record(place, 100, 1, 10);
+	add_record(place, 100, 1, 10)->cell.split = 3;
+	assert_int_equal(write_it(place), 0);
+	assert_true(file_has("arguments", "\ncount\n64\n2 3\n\n"));
+	assert_false(file_has("out.dat", "The paper"));
+}
+
 static void test_sums_do_not_wrap(void **state)
 {
 	struct place *place = *state;
@@ -568,6 +607,8 @@ int main(void)
 		IN_PLACE(test_other_records_do_not_count),
 		IN_PLACE(test_outcomes),
 		IN_PLACE(test_crash_oracle_counts_runs),
+		IN_PLACE(test_crashes_of_all_splits_add_up),
+		IN_PLACE(test_counted_tears_need_no_caption),
 		IN_PLACE(test_sums_do_not_wrap),
 		IN_PLACE(test_machine_must_be_known),
 		IN_PLACE(test_title_names_the_machine),

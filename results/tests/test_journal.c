@@ -30,7 +30,7 @@ static void write_small_journal(const char *path)
 	assert_int_equal(journal_write_run(journal, "default", &id, gaps), 0);
 	must_write_cell(journal, 0);
 	must_write_cell(journal, 1);
-	assert_int_equal(journal_write_estimate(journal, body), 0);
+	assert_int_equal(journal_write_line(journal, "estimate", body), 0);
 	must_write_cell(journal, 2);
 	assert_int_equal(journal_close(journal), 0);
 	json_decref(body);
@@ -82,6 +82,66 @@ static void test_lines_as_documented(void **state)
 	fclose(stream);
 }
 
+static const char *type_of(const struct journal_data *data, size_t i)
+{
+	return json_string_value(json_object_get(json_array_get(data->others, i), "type"));
+}
+
+/* Lines of other types are kept as they are, in their order. */
+static void test_other_lines_are_kept(void **state)
+{
+	const struct place *place = *state;
+	struct identity id = sample_identity();
+	struct journal *journal = must_open(place->path);
+	json_t *body = json_pack("{s:i}", "stores", 7);
+	struct journal_data data;
+
+	assert_int_equal(journal_write_line(journal, "gaps", body), 0);
+	must_write_cell(journal, 0);
+	must_write_run(journal, &id);
+	assert_int_equal(journal_write_line(journal, "tail", body), 0);
+	journal_close(journal);
+	data = must_read(place->path);
+	assert_int_equal(data.count, 1);
+	assert_int_equal(data.skipped, 0);
+	assert_int_equal(json_array_size(data.others), 3);
+	assert_string_equal(type_of(&data, 0), "gaps");
+	assert_string_equal(type_of(&data, 1), "run");
+	assert_string_equal(type_of(&data, 2), "tail");
+	assert_int_equal(
+		json_integer_value(json_object_get(json_array_get(data.others, 0), "stores")), 7);
+	journal_free(&data);
+	assert_null(data.others);
+	json_decref(body);
+}
+
+/* The journals of shards: read one after the other, they are one. */
+static void test_journals_merge(void **state)
+{
+	const struct place *place = *state;
+	struct identity other = sample_identity();
+	struct journal_data data = { 0 };
+	struct journal *journal;
+
+	write_small_journal(place->path);
+	for (unsigned i = 1; i <= 3; i++) {
+		assert_int_equal(journal_read(place->path, &data), 0);
+		assert_int_equal(data.count, 3 * i);
+		assert_int_equal(json_array_size(data.others), 2 * i);
+		assert_false(data.mixed);
+	}
+	assert_string_equal(data.records[0].key, data.records[6].key);
+	assert_int_equal(ftruncate(place->fd, 0), 0);
+	strcpy(other.microcode, "0x1");
+	journal = must_open(place->path);
+	must_write_run(journal, &other);
+	journal_close(journal);
+	assert_int_equal(journal_read(place->path, &data), 0);
+	assert_true(data.mixed);
+	assert_int_equal(data.count, 9);
+	journal_free(&data);
+}
+
 /* The body cannot pass for another type of line. */
 static void test_estimate_keeps_its_type(void **state)
 {
@@ -90,7 +150,7 @@ static void test_estimate_keeps_its_type(void **state)
 	json_t *body = json_pack("{s:s, s:i}", "type", "cell", "schema", 7);
 	struct journal_data data;
 
-	assert_int_equal(journal_write_estimate(journal, body), 0);
+	assert_int_equal(journal_write_line(journal, "estimate", body), 0);
 	data = must_read(place->path);
 	assert_int_equal(data.skipped, 0);
 	journal_free(&data);
@@ -108,8 +168,8 @@ static void test_unwritable_lines(void **state)
 
 	record.cell.split = 9;
 	assert_int_equal(journal_write_cell(journal, &record), -EINVAL);
-	assert_int_equal(journal_write_estimate(journal, list), -EINVAL);
-	assert_int_equal(journal_write_estimate(journal, NULL), -EINVAL);
+	assert_int_equal(journal_write_line(journal, "estimate", list), -EINVAL);
+	assert_int_equal(journal_write_line(journal, "estimate", NULL), -EINVAL);
 	assert_int_equal(journal_write_run(journal, NULL, &id, NULL), -EINVAL);
 	assert_int_equal(journal_write_run(journal, "default", &id, object), -EINVAL);
 	assert_int_equal(size_of(place), 0);
@@ -128,19 +188,19 @@ static void test_longest_line_written_can_be_read(void **state)
 	off_t frame;
 
 	body = json_pack("{s:s}", "x", "");
-	assert_int_equal(journal_write_estimate(journal, body), 0);
+	assert_int_equal(journal_write_line(journal, "estimate", body), 0);
 	json_decref(body);
 	frame = size_of(place);
 
 	memset(text, 'x', JOURNAL_LINE_MAX - (size_t)frame + 1);
 	body = json_pack("{s:s}", "x", text);
-	assert_int_equal(journal_write_estimate(journal, body), -EMSGSIZE);
+	assert_int_equal(journal_write_line(journal, "estimate", body), -EMSGSIZE);
 	assert_int_equal(size_of(place), frame);
 	json_decref(body);
 
 	text[JOURNAL_LINE_MAX - (size_t)frame] = '\0';
 	body = json_pack("{s:s}", "x", text);
-	assert_int_equal(journal_write_estimate(journal, body), 0);
+	assert_int_equal(journal_write_line(journal, "estimate", body), 0);
 	assert_int_equal(size_of(place), frame + (off_t)JOURNAL_LINE_MAX);
 	json_decref(body);
 
@@ -380,7 +440,7 @@ static void test_unreadable(void **state)
 {
 	const struct place *place = *state;
 	uid_t self = geteuid();
-	struct journal_data data;
+	struct journal_data data = { 0 };
 	struct journal *journal;
 	int rc[2];
 
@@ -398,7 +458,7 @@ static void test_unreadable(void **state)
 
 static void test_no_file(void **state)
 {
-	struct journal_data data;
+	struct journal_data data = { 0 };
 	struct journal *journal;
 
 	(void)state;
@@ -419,7 +479,7 @@ static void *no_memory(size_t size)
 static void test_out_of_memory(void **state)
 {
 	const struct place *place = *state;
-	struct journal_data data;
+	struct journal_data data = { 0 };
 	json_malloc_t allocate;
 	json_free_t release;
 	int rc;
@@ -438,6 +498,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_MEMORY(test_journal_round_trip),
 		IN_MEMORY(test_lines_as_documented),
+		IN_MEMORY(test_other_lines_are_kept),
+		IN_MEMORY(test_journals_merge),
 		IN_MEMORY(test_estimate_keeps_its_type),
 		IN_MEMORY(test_unwritable_lines),
 		IN_MEMORY(test_longest_line_written_can_be_read),

@@ -20,6 +20,7 @@ static void expect_round_trip(const struct cell_record *record)
 	assert_string_equal(back.stage, record->stage);
 	assert_string_equal(back.key, record->key);
 	assert_string_equal(back.date, record->date);
+	assert_int_equal(back.noisy, record->noisy);
 	assert_memory_equal(&back.cell, &record->cell, sizeof(back.cell));
 	assert_memory_equal(&back.result, &record->result, sizeof(back.result));
 	json_decref(line);
@@ -66,9 +67,43 @@ static void test_round_trip_of_extremes(void **state)
 	r.result.error = -ENOMEM;
 	r.result.tears[TEAR_OTHER] = INT64_MAX;
 	r.result.witness.load = 5e-324;
+	r.result.witness.offset = INT64_MIN;
+	r.cell.provokers = PROVOKERS_ALL;
+	r.cell.loop = CELL_LOOP_MAX;
+	r.result.events = TEAR_EVENTS_MAX;
+	for (unsigned i = 0; i < TEAR_EVENTS_MAX; i++)
+		r.result.event[i] = (struct tear_event){
+			.toggle = i,
+			.kind = (enum tear_kind)(i % TEAR_KINDS),
+			.tsc = INT64_MAX,
+			.after_int3 = INT64_MIN,
+			.after_front = INT64_MAX,
+			.executor = PLACEMENT_EXECUTORS_MAX - 1,
+		};
 	memset(r.key, 'k', sizeof(r.key) - 1);
 	memset(r.stage, 's', sizeof(r.stage) - 1);
 	expect_round_trip(&r);
+}
+
+/* What could not be witnessed is null, and unknown again when read. */
+static void test_unknown_witnesses(void **state)
+{
+	struct cell_record r = sample_record(1);
+	struct witness *w = &r.result.witness;
+	const char *name;
+	json_t *line, *object, *value;
+
+	(void)state;
+	w->voluntary = w->involuntary = w->minor_faults = w->major_faults = WITNESS_UNKNOWN;
+	w->interrupts = w->smis = w->throttles = w->tsc_jumps = WITNESS_UNKNOWN;
+	w->longest_step = w->offset_error = WITNESS_UNKNOWN;
+	w->clock[0] = w->clock[1] = w->steal = w->load = -1;
+	expect_round_trip(&r);
+	line = record_to_json(&r);
+	object = json_object_get(line, "witness");
+	json_object_foreach(object, name, value)
+		assert_true(json_is_null(value) || strcmp(name, "offset") == 0);
+	json_decref(line);
 }
 
 static void expect_unwritable(const struct cell_record *record)
@@ -85,7 +120,12 @@ static void test_bad_numbers_are_not_written(void **state)
 	r = sample_record(0), r.result.ticks = UINT64_MAX, expect_unwritable(&r);
 	r = sample_record(0), r.cell.seconds = NAN, expect_unwritable(&r);
 	r = sample_record(0), r.result.seconds = INFINITY, expect_unwritable(&r);
-	r = sample_record(0), r.result.witness.steal = -0.5, expect_unwritable(&r);
+	r = sample_record(0), r.result.seconds = -0.5, expect_unwritable(&r);
+	r = sample_record(0), r.result.witness.steal = NAN, expect_unwritable(&r);
+	r = sample_record(0), r.result.witness.smis = UINT64_MAX - 1, expect_unwritable(&r);
+	r = sample_record(0), r.cell.loop = CELL_LOOP_MAX + 1, expect_unwritable(&r);
+	r = sample_record(0), r.result.events = TEAR_EVENTS_MAX + 1, expect_unwritable(&r);
+	r = sample_record(0), r.result.event[0].executor = 1024, expect_unwritable(&r);
 	r = sample_record(0), r.cell.split = 9, expect_unwritable(&r);
 	r = sample_record(0), r.cell.executors = 1025, expect_unwritable(&r);
 	r = sample_record(0), r.result.seating.executors = 1025, expect_unwritable(&r);
@@ -104,6 +144,8 @@ static void test_bad_names_are_not_written(void **state)
 	r = sample_record(0), r.cell.protocol = PROTOCOL_COUNT, expect_unwritable(&r);
 	r = sample_record(0), r.cell.oracle = ORACLE_KINDS, expect_unwritable(&r);
 	r = sample_record(0), r.result.outcome = OUTCOME_COUNT, expect_unwritable(&r);
+	r = sample_record(0), r.cell.provokers = PROVOKERS_ALL + 1, expect_unwritable(&r);
+	r = sample_record(0), r.result.event[0].kind = TEAR_KINDS, expect_unwritable(&r);
 	r = sample_record(0), strcpy(r.key, "a\nb"), expect_unwritable(&r);
 	r = sample_record(0), strcpy(r.stage, "\033[2J"), expect_unwritable(&r);
 	r = sample_record(0), strcpy(r.key, "\xff"), expect_unwritable(&r);
@@ -130,7 +172,7 @@ static void expect_refused_with(const json_t *line, json_t *object, const char *
 	json_object_set_new(object, name, old);
 }
 
-static void refuse_wrong_types(const json_t *line, json_t *object)
+static void refuse_wrong_types(const json_t *line, json_t *object, bool null_is_unknown)
 {
 	char names[32][32]; /* copies: a member's name goes when it does */
 	const char *name;
@@ -145,9 +187,12 @@ static void refuse_wrong_types(const json_t *line, json_t *object)
 		    !strcmp(names[i], "command"))
 			continue;
 		expect_refused_with(line, object, names[i], NULL);
-		expect_refused_with(line, object, names[i], json_null());
-		expect_refused_with(line, object, names[i], json_true());
-		expect_refused_with(line, object, names[i], json_array());
+		if (!null_is_unknown)
+			expect_refused_with(line, object, names[i], json_null());
+		if (strcmp(names[i], "noisy") != 0)
+			expect_refused_with(line, object, names[i], json_true());
+		if (strcmp(names[i], "events") != 0)
+			expect_refused_with(line, object, names[i], json_array());
 		expect_refused_with(line, object, names[i], json_string("?\n"));
 	}
 }
@@ -169,11 +214,17 @@ static void test_wrong_types_are_refused(void **state)
 	expect_refused(line);
 	json_object_set_new(json_object_get(line, "cpus"), "executors", json_pack("[i]", 1));
 
-	refuse_wrong_types(line, line);
-	refuse_wrong_types(line, json_object_get(result, "tears"));
+	json_object_del(json_object_get(line, "witness"), "offset");
+	expect_refused(line);
+	json_object_set_new(json_object_get(line, "witness"), "offset", json_integer(0));
+	refuse_wrong_types(line, line, false);
+	refuse_wrong_types(line, json_object_get(result, "tears"), false);
+	refuse_wrong_types(line, json_object_get(result, "latency"), false);
+	refuse_wrong_types(line, json_array_get(json_object_get(result, "events"), 0), false);
 	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
 		if (strcmp(objects[i], "cpus") != 0)
-			refuse_wrong_types(line, json_object_get(line, objects[i]));
+			refuse_wrong_types(line, json_object_get(line, objects[i]),
+					   strcmp(objects[i], "witness") == 0);
 	assert_int_equal(record_from_json(line, &record), 0);
 	json_decref(line);
 }
@@ -190,6 +241,9 @@ static void test_wrong_ranges_are_refused(void **state)
 		{ "cell", "executors", 1025 },
 		{ "cell", "first_wait", -1 },
 		{ "cell", "seed", -1 },
+		{ "cell", "stretch", -1 },
+		{ "cell", "loop", -1 },
+		{ "cell", "loop", CELL_LOOP_MAX + 1 },
 		{ "cell", "toggles", -1 },
 		{ "cell", "seconds", -1 },
 		{ "result", "toggles", -1 },
@@ -258,6 +312,7 @@ int main(void)
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_round_trip_of_every_name),
 		cmocka_unit_test(test_round_trip_of_extremes),
+		cmocka_unit_test(test_unknown_witnesses),
 		cmocka_unit_test(test_bad_numbers_are_not_written),
 		cmocka_unit_test(test_bad_names_are_not_written),
 		cmocka_unit_test(test_wrong_types_are_refused),

@@ -5,7 +5,7 @@ set -euo pipefail
 
 top=${srcdir:-.}
 sample=${TMAX_SAMPLE_JOURNAL:-results/tests/sample_journal}
-schema=$top/results/schema/journal-1.json
+schema=$top/results/schema/journal-2.json
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -28,6 +28,8 @@ validate "$schema" "$dir/good" || rc=$?
 grep -m 1 '"type":"run"' "$dir/good" >"$dir/run"
 grep -m 1 '"type":"cell"' "$dir/good" >"$dir/cell"
 grep '"type":"estimate"' "$dir/good" >"$dir/estimate"
+grep '"type":"gaps"' "$dir/good" >"$dir/gaps"
+grep '"type":"tail"' "$dir/good" >"$dir/tail"
 
 # must_fail TYPE SED-EXPRESSION: the changed line is not valid.
 must_fail()
@@ -40,14 +42,14 @@ must_fail()
 	cat "$dir/changed" >>"$dir/bad"
 }
 
-for type in run cell estimate; do
+for type in run cell gaps tail estimate; do
 	must_fail "$type" 's/"type":"[a-z]+"/"type":"dream"/'
-	must_fail "$type" 's/"schema":1/"schema":2/'
-	must_fail "$type" 's/"schema":1/"schema":"1"/'
+	must_fail "$type" 's/"schema":2/"schema":3/'
+	must_fail "$type" 's/"schema":2/"schema":"2"/'
 	must_fail "$type" 's/"date":"[^"]*"/"date":"yesterday"/'
 	must_fail "$type" 's/"date":"([^"]*)Z"/"date":"\1+01:00"/'
-	must_fail "$type" 's/"schema":1,/"schema":1,"extra":1,/'
-	must_fail "$type" 's/"schema":1,/"schema":1,"schema":1,/'
+	must_fail "$type" 's/"schema":2,/"schema":2,"extra":1,/'
+	must_fail "$type" 's/"schema":2,/"schema":2,"schema":2,/'
 	must_fail "$type" 's/"date":"[^"]*",?//'
 	must_fail "$type" 's/.$//'
 	must_fail "$type" 's/^/[/; s/$/]/'
@@ -102,6 +104,44 @@ must_fail cell 's/"patcher":0/"patcher":0,"extra":0/'
 must_fail cell 's/"split":/"extra":0,"split":/'
 must_fail cell 's/"traps":/"extra":0,"traps":/'
 must_fail cell 's/"load":/"extra":0,"load":/'
+must_fail cell 's/"noisy":false/"noisy":0/'
+must_fail cell 's/"noisy":false,//'
+must_fail cell 's/"provokers":"[^"]*"/"provokers":"hammer"/'
+must_fail cell 's/"provokers":"[^"]*"/"provokers":"none+load"/'
+must_fail cell 's/"provokers":"[^"]*"/"provokers":"load+"/'
+must_fail cell 's/"stretch":0/"stretch":65/'
+must_fail cell 's/"loop":0/"loop":4097/'
+must_fail cell 's/"loop":0,//'
+must_fail cell 's/"median":[0-9]+/"median":-1/'
+must_fail cell 's/"p99":[0-9]+,//'
+must_fail cell 's/"events":\[/"events":[{},/'
+must_fail cell 's/"after_front":-100/"after_front":null/'
+must_fail cell 's/"kind":"old-front"/"kind":"front"/'
+must_fail cell 's/"executor":0/"executor":1024/'
+must_fail cell 's/"executor":0/"executor":0,"extra":0/'
+must_fail cell 's/"smis":null/"smis":-1/'
+must_fail cell 's/"offset":-12/"offset":null/'
+must_fail cell 's/"clock_after":null/"clock_after":-1/'
+
+must_fail gaps 's/"command":"tmax gaps/"command":"tmax stress/'
+must_fail gaps 's/"stores":[0-9]+/"stores":-1/'
+must_fail gaps 's/"wrap":1,//'
+must_fail gaps 's/"late":2/"late":2,"early":1/'
+must_fail gaps 's/"kind":"old-front"/"kind":"other"/'
+must_fail gaps 's/"histogram":\[\[[0-9]+,/"histogram":[[/'
+must_fail gaps 's/"tail":\[950/"tail":[-950/'
+must_fail gaps 's/"tail_complete":true/"tail_complete":1/'
+must_fail gaps 's/"outcome":"[^"]*"/"outcome":"fine"/'
+must_fail gaps 's/"witness":.*\}\}/"witness":{}}/'
+
+must_fail tail 's/"source":"gaps"/"source":"dream"/'
+must_fail tail 's/"crossing":"page"/"crossing":"sea"/'
+must_fail tail 's/"fit_p":[^,]*/"fit_p":1.5/'
+must_fail tail 's/"accepted":false/"accepted":null/'
+must_fail tail 's/"target_p":[^,]*/"target_p":0/'
+must_fail tail 's/"level":null/"level":"none"/'
+must_fail tail 's/"provokers":"[^"]*"/"provokers":"load,"/'
+must_fail tail 's/"thresholds":\[\[900.0,/"thresholds":[[/'
 
 must_fail estimate 's/"verdict":"pass"/"verdict":"maybe"/'
 must_fail estimate 's/"reason":""/"reason":null/'
@@ -109,7 +149,23 @@ must_fail estimate 's/"upper_p":[^,]*/"upper_p":0/'
 must_fail estimate 's/"pooled_p":[^,]*/"pooled_p":2/'
 must_fail estimate 's/"window_p":[^,]*/"window_p":-1/'
 must_fail estimate 's/"confidence":[^,]*/"confidence":1/'
-must_fail estimate 's/"margin":[^,]*/"margin":-0.5/'
+must_fail estimate 's/"stretch":4/"stretch":65/'
+must_fail estimate 's/"stretch":4/"stretch":4,"margin":1.5/'
+must_fail estimate 's/"claims":\[/"claims":[{},/'
+must_fail estimate 's/"claims":\[[{][^}]*[}],/"claims":[/'
+must_fail estimate 's/"crossing":"line"/"crossing":"32"/'
+must_fail estimate 's/"drift_p":0.25/"drift_p":-1/'
+must_fail estimate 's/"drifted":false/"drifted":0/'
+must_fail estimate 's/"drifted":false,//'
+must_fail estimate 's/"provokers":"chain"/"provokers":"hammer"/'
+must_fail estimate 's/"ratio":2.5/"ratio":"2.5"/'
+must_fail estimate 's/"loop":64/"loop":4097/'
+must_fail estimate 's/"lower":[^,]*/"lower":-0.5/'
+must_fail estimate 's/"p":0.5/"p":1.5/'
+must_fail estimate 's/"command":"tmax stress/"command":"rm/'
+must_fail estimate 's/"worst":\[/"worst":[{},/'
+must_fail estimate 's/"noisy":3/"noisy":true/'
+must_fail estimate 's/"cells":40,//'
 must_fail estimate 's/"torn_first":2000/"torn_first":-1/'
 must_fail estimate 's/"torn_second":null/"torn_second":"none"/'
 must_fail estimate 's/"tears_here":true/"tears_here":1/'

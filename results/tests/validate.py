@@ -33,7 +33,14 @@ def parse(line):
 
 def definition(schema, line):
     """The definition for the line's type, for a better message than "not one of four"."""
-    names = {"run": "run", "cell": "cell_record", "estimate": "estimate", "bench": "bench"}
+    names = {
+        "run": "run",
+        "cell": "cell_record",
+        "gaps": "gaps_record",
+        "tail": "tail",
+        "estimate": "estimate",
+        "bench": "bench",
+    }
     name = names.get(line.get("type")) if isinstance(line, dict) else None
     return {**schema, "oneOf": [{"$ref": f"#/$defs/{name}"}]} if name else schema
 
