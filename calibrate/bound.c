@@ -67,3 +67,66 @@ double bound_upper(uint64_t tears, uint64_t toggles, double confidence)
 	/* More toggles never say less than the largest number known exactly. */
 	return fmin(poisson(k, n, confidence), exact(k, (double)COUNTS_MAX, confidence));
 }
+
+/*
+ * The other tail. Not looked at so far below the rate that nothing is left of it,
+ * for GSL's sake; what is returned has less than the error left below it.
+ */
+static double low_quantile(cdf_fn *cdf, double a, double b, double tears, double toggles,
+			   double error)
+{
+	double low = fmax(0, (tears - DEVIATES * sqrt(tears)) / toggles);
+	double high = tears / toggles;
+
+	for (unsigned i = 0; i < HALVINGS; i++) {
+		double middle = (low + high) / 2;
+
+		if (cdf(middle, a, b) > error)
+			high = middle;
+		else
+			low = middle;
+	}
+	return low;
+}
+
+static double low_of_many(double tears, double toggles, double confidence)
+{
+	double z = gsl_cdf_ugaussian_Pinv(confidence);
+
+	return tears * pow(1 - 1 / (9 * tears) - z / (3 * sqrt(tears)), 3) / toggles;
+}
+
+double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
+{
+	const double k = (double)tears, n = (double)toggles, error = 1 - confidence;
+
+	if (toggles == 0 || tears == 0)
+		return 0;
+	if (tears >= toggles)
+		return exp(log1p(-confidence) / n);
+	if (toggles <= COUNTS_MAX)
+		return low_quantile(gsl_cdf_beta_P, k, n - k + 1, k, n, error);
+	/*
+	 * A toggle that tears with p tears no more often than a Poisson variable of mean
+	 * -log(1 - p) is above 0: so this is never above the exact bound.
+	 */
+	return -expm1(-(tears >= COUNTS_MAX
+				? low_of_many(k, n, confidence)
+				: low_quantile(gsl_cdf_gamma_P, k, 1 / n, k, n, error)));
+}
+
+double bound_confidence_each(double confidence, unsigned cells)
+{
+	return cells > 1 ? 1 - (1 - confidence) / cells : confidence;
+}
+
+struct rate_band bound_band(uint64_t tears, uint64_t toggles, double confidence)
+{
+	const double side = bound_confidence_each(confidence, 2);
+
+	return (struct rate_band){
+		.rate = toggles ? fmin(1, (double)tears / (double)toggles) : 0,
+		.lower = bound_lower(tears, toggles, side),
+		.upper = bound_upper(tears, toggles, side),
+	};
+}
