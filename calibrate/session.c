@@ -18,12 +18,18 @@ double session_left(const struct session *s)
 static void name_cell(struct cell_record *record, unsigned round)
 {
 	const struct cell *c = &record->cell;
+	size_t size = sizeof(record->key);
+	int length;
 
-	snprintf(record->key, sizeof(record->key),
-		 "%s %u %s %s %s s%u %s n%u w%" PRIu64 "/%" PRIu64 " #%" PRIu64, record->stage,
-		 round, placement_name(c->placement), crossing_name(c->crossing),
-		 protocol_name(c->protocol), c->split, pair_name(c->pair), c->executors,
-		 c->first_wait, c->second_wait, c->seed);
+	length = snprintf(record->key, size,
+			  "%s %u %s %s %s s%u %s n%u w%" PRIu64 "/%" PRIu64 " #%" PRIu64,
+			  record->stage, round, placement_name(c->placement),
+			  crossing_name(c->crossing), protocol_name(c->protocol), c->split,
+			  pair_name(c->pair), c->executors, c->first_wait, c->second_wait, c->seed);
+	if (length < 0 || (size_t)length >= size || !(c->provokers || c->stretch || c->loop))
+		return;
+	snprintf(record->key + length, size - (size_t)length, " p%x x%" PRIu64 " l%u", c->provokers,
+		 c->stretch, c->loop);
 }
 
 static const struct cell_record *find_known(const struct session *s, const char *key)
@@ -72,11 +78,14 @@ static int measure(struct session *s, struct cell_record *record)
 		.progress = progress_cell,
 		.arg = &s->progress,
 	};
+	char reason[NOISE_REASON_MAX];
 	int ret = cell_run(&record->cell, &how, &record->result);
 
 	if (ret < 0)
 		return ret;
 	journal_date(record->date, sizeof(record->date));
+	record->noisy = record->result.outcome == OUTCOME_DONE &&
+			noise_of_cell(&record->cell, &record->result, reason, sizeof(reason));
 	ret = keep(s, record);
 	/* What this machine cannot run once it cannot run at all. */
 	if (ret == 0 && record->result.outcome == OUTCOME_ERROR)
@@ -84,33 +93,137 @@ static int measure(struct session *s, struct cell_record *record)
 	return ret;
 }
 
-int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
-		const struct cell_record **record)
+/* Take it from the journal or measure it. */
+static int obtain(struct session *s, struct cell_record *record)
+{
+	const struct cell_record *known = find_known(s, record->key);
+
+	if (known) {
+		*record = *known;
+		s->used += record->result.seconds;
+		return 0;
+	}
+	if (*s->stop)
+		return -EINTR;
+	progress_begin_cell(&s->progress, &record->cell, session_left(s));
+	return measure(s, record);
+}
+
+static int try_once(struct session *s, const struct cell_record *wanted,
+		    const struct cell_record **record)
 {
 	struct cell_record *r = add_record(s);
-	const struct cell_record *known;
-	int ret = 0;
+	int ret;
 
 	if (!r)
 		return -ENOMEM;
-	*r = (struct cell_record){ .cell = *cell };
-	snprintf(r->stage, sizeof(r->stage), "%s", stage);
-	name_cell(r, round);
-	*record = r;
-	known = find_known(s, r->key);
-	if (known) {
-		*r = *known;
-		s->used += r->result.seconds;
-	} else {
-		progress_begin_cell(&s->progress, &r->cell, session_left(s));
-		ret = *s->stop ? -EINTR : measure(s, r);
-	}
+	*r = *wanted;
+	ret = obtain(s, r);
 	if (ret < 0) {
 		s->count--;
 		return ret;
 	}
+	s->tries++;
+	*record = r;
 	progress_add(&s->progress, &r->result);
+	return 0;
+}
+
+/* Another seed is another rhythm: the old one may beat with what disturbs. */
+static void make_repeat(const struct cell_record *first, unsigned again, struct cell_record *repeat)
+{
+	uint64_t z = first->cell.seed + again * UINT64_C(0x9e3779b97f4a7c15);
+
+	*repeat = *first;
+	repeat->cell.seed = (z ^ (z >> 31)) & INT64_MAX;
+	snprintf(repeat->key + strlen(repeat->key), sizeof(repeat->key) - strlen(repeat->key),
+		 " again %u", again);
+}
+
+/*
+ * Did the run that is resumed go on without this repeat, its budget spent? Then
+ * so must this one, or the cells that follow are others than those it has.
+ */
+static bool was_left_out(const struct session *s, const char *key, const char *repeat)
+{
+	const struct cell_record *known = find_known(s, key);
+
+	return known && known + 1 < s->known.records + s->known.count &&
+	       strcmp(known[1].key, repeat) != 0;
+}
+
+static bool may_repeat(const struct session *s, const char *key, const char *repeat)
+{
+	if (s->once)
+		return false;
+	if (find_known(s, repeat))
+		return true;
+	return session_left(s) > 0 && s->repeated < SESSION_REPEAT_SHARE * s->budget &&
+	       !was_left_out(s, key, repeat);
+}
+
+static int repeat_while_noisy(struct session *s, const struct cell_record *first,
+			      const struct cell_record **record)
+{
+	struct cell_record repeat;
+	int ret = 0;
+
+	for (unsigned again = 1; ret == 0 && (*record)->noisy && again <= SESSION_REPEATS;
+	     again++) {
+		make_repeat(first, again, &repeat);
+		if (!may_repeat(s, (*record)->key, repeat.key))
+			break;
+		ret = try_once(s, &repeat, record);
+		if (ret == 0)
+			s->repeated += (*record)->result.seconds;
+	}
+	return ret;
+}
+
+/* What the journal calls noisy is so, by whatever rules it was judged. */
+static void add_noise(struct session *s)
+{
+	const struct cell_record *last = &s->done[s->count - 1];
+	struct session_noise *n = &s->noise;
+
+	n->cells++;
+	n->noisy += s->done[s->count - s->tries].noisy;
+	if (!last->noisy)
+		return;
+	n->stayed++;
+	if (!noise_of_cell(&last->cell, &last->result, n->reason, sizeof(n->reason)))
+		snprintf(n->reason, sizeof(n->reason), "as the journal has it");
+}
+
+int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
+		const struct cell_record **record)
+{
+	struct cell_record first = { .cell = *cell };
+	int ret;
+
+	snprintf(first.stage, sizeof(first.stage), "%s", stage);
+	name_cell(&first, round);
+	s->tries = 0;
+	ret = try_once(s, &first, record);
+	if (ret < 0)
+		return ret;
+	ret = repeat_while_noisy(s, &first, record);
+	add_noise(s);
+	if (ret < 0)
+		return ret;
 	return *s->stop ? -EINTR : 0;
+}
+
+unsigned session_noise_summary(const struct session *s, char *buf, size_t size)
+{
+	const struct session_noise *n = &s->noise;
+
+	if (size)
+		buf[0] = '\0';
+	if (n->stayed)
+		snprintf(buf, size, "%u of %u cells stayed noisy (%s)", n->stayed, n->cells,
+			 n->reason);
+	return n->stayed;
 }
 
 void session_free(struct session *s)
