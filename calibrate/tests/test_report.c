@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The report's page, without gnuplot.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "calibrate/report.h"
+#include "calibrate/tests/report_sample.h"
+
+/* --- The page -------------------------------------------------------------------------- */
+
+struct place {
+	char folder[32];
+	char path[64];
+	struct journal_data data;
+	struct report report;
+	char error[256];
+};
+
+static int new_place(void **state)
+{
+	struct place *place = calloc(1, sizeof(*place));
+
+	strcpy(place->folder, "/tmp/test_report.XXXXXX");
+	*state = place;
+	if (!mkdtemp(place->folder))
+		return -1;
+	snprintf(place->path, sizeof(place->path), "%s/journal", place->folder);
+	place->report = (struct report){ .data = &place->data, .folder = place->folder };
+	return setenv("TMAX_DATADIR", "/nonexistent", 1);
+}
+
+static int leave_place(void **state)
+{
+	static const char *const names[] = { "journal",		  "index.html", "figure9.dat",
+					     "figure9-crash.dat", "rate.dat",	"gaps.dat",
+					     "witnesses.dat",	  "events.dat" };
+	struct place *place = *state;
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", place->folder, names[i]);
+		unlink(path);
+	}
+	journal_free(&place->data);
+	/* What else lies there nobody meant to write. */
+	if (rmdir(place->folder))
+		return -1;
+	free(place);
+	return 0;
+}
+
+static void fill(struct place *place, int (*write)(struct journal *journal))
+{
+	struct journal *journal;
+
+	assert_int_equal(journal_open(&journal, place->path), 0);
+	assert_int_equal(write(journal), 0);
+	journal_close(journal);
+	journal_free(&place->data);
+	assert_int_equal(journal_read(place->path, &place->data), 0);
+	assert_int_equal(place->data.skipped, 0);
+}
+
+/* The page of what is in the place. */
+static char *page_of(struct place *place)
+{
+	char path[64], *text;
+	struct stat st;
+	FILE *file;
+
+	assert_int_equal(report_write(&place->report, place->error, sizeof(place->error)), 0);
+	snprintf(path, sizeof(path), "%s/index.html", place->folder);
+	assert_int_equal(stat(path, &st), 0);
+	text = calloc(1, (size_t)st.st_size + 1);
+	file = fopen(path, "re");
+	assert_int_equal(fread(text, 1, (size_t)st.st_size, file), st.st_size);
+	fclose(file);
+	return text;
+}
+
+static void assert_has(const char *page, const char *text)
+{
+	if (!strstr(page, text))
+		fail_msg("not on the page: %s", text);
+}
+
+static int write_all(struct journal *journal)
+{
+	int rc = sample_run(journal);
+
+	if (!rc)
+		rc = sample_measured(journal);
+	return rc ? rc : sample_concluded(journal);
+}
+
+static void the_page_says_what_the_journal_holds(void **state)
+{
+	static const char *const texts[] = {
+		"<strong>inconclusive</strong>",
+		"Sites that cross a line in a page: after a first wait of 4100 ticks (1.58 us) and "
+		"a "
+		"second of 2100 ticks (0.81 us), each at least 4 times as long as the store before "
+		"it "
+		"took, at most 1 toggle in 1.56e6 tears, with 95 % confidence, measured in 4.7e6 "
+		"toggles; no tears seen.",
+		"3 tears seen. The rate drifted",
+		"Some cells stretched their waits",
+		"none (simulated)",
+		"L1d 32K L1i 32K L2 2048K L3 107520K",
+		"This is a virtual machine",
+		"refused: sizes drift",
+		"<td>accepted</td><td class=\"n\">5200</td><td class=\"n\">7900</td>",
+		"none (membarrier between: control)",
+		"<td class=\"n\">5000</td><td class=\"n\">2900</td>",
+		"10 (6.3 to 16.7)",
+		"gap: one package",
+		"not measured, and no run says why",
+		"2e6: 0 tears",
+		"1 of 28 cells are marked as noisy. Tears in noisy cells:",
+		"<td>old-front</td><td class=\"n\">4100 / 2100</td>",
+		"<td class=\"n\">500 / 640 / 620</td>",
+		"The worst cell, as the estimate names it: 3 tears in 1e6 toggles",
+		"tmax stress --crossing page --seed 99",
+		"broken on purpose tore in 1 more cells",
+		"A bound is not zero.",
+	};
+	struct place *place = *state;
+	char *page;
+
+	fill(place, write_all);
+	page = page_of(place);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		assert_has(page, texts[i]);
+	free(page);
+}
+
+static void the_command_of_the_worst_cell_is_its_own(void **state)
+{
+	struct place *place = *state;
+	char command[1024], *page;
+	const struct cell_record *worst = NULL;
+
+	fill(place, write_all);
+	for (size_t i = 0; i < place->data.count; i++)
+		if (strcmp(place->data.records[i].key, "campaign 24 <b>") == 0)
+			worst = &place->data.records[i];
+	assert_non_null(worst);
+	cell_command(&worst->cell, command, sizeof(command));
+	page = page_of(place);
+	assert_has(strstr(page, "This runs it again"), command);
+	free(page);
+}
+
+static void nothing_of_a_journal_is_markup(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, write_all);
+	page = page_of(place);
+	assert_null(strstr(page, "<i>"));
+	assert_null(strstr(page, "<b>"));
+	assert_has(page, "Sample &lt;i&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/i&gt;");
+	free(page);
+}
+
+static void missing_pictures_are_told(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, write_all);
+	page = page_of(place);
+	assert_int_equal(place->report.undrawn, 5);
+	assert_has(place->report.undrawn_why, "/nonexistent/");
+	assert_has(page, "This figure was not drawn: cannot read /nonexistent/rate.gp");
+	assert_has(page, "Its data are in gaps.dat.");
+	assert_null(strstr(page, "<svg"));
+	free(page);
+}
+
+static void missing_parts_are_told(void **state)
+{
+	static const char *const texts[] = {
+		"no calibration has ended, so there is no verdict and no T_max",
+		"No cell with the counting oracle and two equal waits",
+		"No cell with the paper&#39;s own oracle",
+		"so no rate",
+		"no fit of a tail",
+		"no run of the gap oracle",
+		"no cell of stage provoke",
+		"no placement was tested",
+		"The journals hold no cell.",
+		"No cell recorded when its tears came",
+		"no worst one to run again",
+	};
+	struct place *place = *state;
+	char *page;
+
+	fill(place, sample_run);
+	page = page_of(place);
+	assert_int_equal(place->report.undrawn, 0);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		assert_has(page, texts[i]);
+	free(page);
+}
+
+static void assert_refused(struct place *place, const char *why)
+{
+	char path[64];
+
+	assert_int_equal(report_write(&place->report, place->error, sizeof(place->error)), -EINVAL);
+	assert_has(place->error, why);
+	snprintf(path, sizeof(path), "%s/index.html", place->folder);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static int write_another_machine(struct journal *journal)
+{
+	struct identity id = sample_machine();
+
+	id.stepping++;
+	return journal_write_run(journal, "default", &id, NULL);
+}
+
+static void different_machines_are_refused(void **state)
+{
+	struct place *place = *state;
+
+	assert_refused(place, "name no machine");
+	fill(place, sample_run);
+	fill(place, write_another_machine);
+	assert_refused(place, "hold different machines");
+}
+
+/* What older runs wrote: one claim for all, no list of claims, the worst cell's key. */
+static int write_old_estimate(struct journal *journal)
+{
+	int rc = sample_run(journal);
+
+	if (!rc)
+		rc = sample_measured(journal);
+	return rc ? rc
+		  : sample_line(journal, "estimate",
+				json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:[{s:s, "
+					  "s:s, s:i, s:i, s:f, s:i, s:n}]}",
+					  "verdict", "pass", "reason", "enough", "first_wait", 600,
+					  "second_wait", 300, "toggles", 500000, "tears", 0,
+					  "upper_p", 6e-6, "confidence", 0.95, "worst",
+					  "campaign 24 <b>", "sections", "placement", "same-l3",
+					  "crossing", "page", "toggles", 500000, "tears", 0,
+					  "upper_p", 6e-6, "torn_first", 400, "torn_second"));
+}
+
+static void older_estimates_are_read(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, write_old_estimate);
+	page = page_of(place);
+	assert_has(page, "<div class=\"verdict pass\">");
+	assert_has(page, "<p>After a first wait of 600 ticks");
+	assert_has(page, "<tr><td>page</td><td class=\"n\">600</td><td class=\"n\">300</td>"
+			 "<td class=\"n\">5e5</td><td class=\"n\">0</td><td class=\"n\">6e-6</td>"
+			 "<td class=\"n\">400</td><td class=\"n\">none</td>");
+	assert_has(page,
+		   "<tr><td>line</td><td class=\"n\">600</td><td class=\"n\">300</td>"
+		   "<td class=\"n\">0</td><td class=\"n\">0</td><td class=\"n\">unknown</td>");
+	assert_has(page, "The worst cell, as the estimate names it");
+	free(page);
+}
+
+/* Without an estimate the worst cell is that of the longest wait that tore. */
+static int write_unconcluded(struct journal *journal)
+{
+	int rc = sample_run(journal);
+
+	return rc ? rc : sample_measured(journal);
+}
+
+static void the_worst_cell_needs_no_estimate(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, write_unconcluded);
+	page = page_of(place);
+	assert_has(page, "The worst cell: 3 tears in 1e6 toggles, at waits of 4100 and 2100 ticks");
+	free(page);
+}
+
+/* More numbers of executors, and more events, than a page has room for. */
+static int write_much(struct journal *journal)
+{
+	int rc = sample_run(journal);
+
+	for (unsigned i = 0; i < 18 && !rc; i++) {
+		struct cell_record r = sample_cell("stress", i);
+
+		r.cell.executors = r.result.seating.executors = 40 - i;
+		r.result.tears[TEAR_OLD_FRONT] = 99;
+		for (unsigned n = 0; n < 10; n++)
+			sample_add_event(&r, TEAR_OLD_FRONT, n);
+		rc = journal_write_cell(journal, &r);
+	}
+	return rc;
+}
+
+static void what_has_no_room_is_told(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, write_much);
+	page = page_of(place);
+	assert_has(page, "100 of 180 are shown.");
+	assert_has(page, "Cells with more than 38 executors are not in this table.");
+	assert_has(page, ">23 executors</th><th class=\"n\" scope=\"col\">24 executors</th>");
+	assert_has(page, "All 18 cells with tears");
+	free(page);
+}
+
+/* Lines whose parts are of other types than they should be do no harm. */
+static int write_nonsense(struct journal *journal)
+{
+	int rc = sample_run(journal);
+
+	if (!rc)
+		rc = sample_line(journal, "gaps",
+				 json_pack("{s:i, s:s, s:s, s:[i, {s:s, s:[s, [s]]}]}", "cell", 3,
+					   "stores", "many", "command", "x", "kinds", 1, "kind",
+					   "old-front", "histogram", "a", "b"));
+	if (!rc)
+		rc = sample_line(journal, "tail",
+				 json_pack("{s:b, s:s, s:i}", "accepted", 1, "crossing", "moon",
+					   "threshold", -5));
+	return rc ? rc
+		  : sample_line(journal, "estimate",
+				json_pack("{s:i, s:[i], s:{s:i}, s:i}", "verdict", 5, "claims", 3,
+					  "sections", "a", 1, "worst", 8));
+}
+
+static void nonsense_is_survived(void **state)
+{
+	struct place *place = *state;
+
+	fill(place, write_nonsense);
+	free(page_of(place));
+}
+
+#define ON_PAGE(test) cmocka_unit_test_setup_teardown(test, new_place, leave_place)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_PAGE(the_page_says_what_the_journal_holds),
+		ON_PAGE(the_command_of_the_worst_cell_is_its_own),
+		ON_PAGE(nothing_of_a_journal_is_markup),
+		ON_PAGE(missing_pictures_are_told),
+		ON_PAGE(missing_parts_are_told),
+		ON_PAGE(different_machines_are_refused),
+		ON_PAGE(older_estimates_are_read),
+		ON_PAGE(the_worst_cell_needs_no_estimate),
+		ON_PAGE(what_has_no_room_is_told),
+		ON_PAGE(nonsense_is_survived),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
