@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counts to judge, and records to add up.
+ */
+#ifndef CALIBRATE_TESTS_VERIFY_SAMPLE_H
+#define CALIBRATE_TESTS_VERIFY_SAMPLE_H
+
+#include <string.h>
+
+#include "calibrate/verify.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define P	 1e-6
+#define ENOUGH	 UINT64_C(300000) /* toggles without a tear that exclude 1e-5 */
+
+static struct verify v;
+
+static inline struct verify_cell *put(enum verify_check check, uint64_t toggles, uint64_t tears)
+{
+	struct verify_cell *c = &v.cell[v.cells++];
+
+	*c = (struct verify_cell){
+		.check = check, .runs = 1, .toggles = toggles, .quiet = toggles
+	};
+	c->tears[TEAR_OLD_FRONT] = tears;
+	c->apart = true;
+	cell_defaults(&c->cell);
+	return c;
+}
+
+static inline void promise(double p)
+{
+	v = (struct verify){ .have_conf = true, .conf = { .upper_p = p, .window = 8 } };
+}
+
+/* Controls that tear and a window that does not, as it should be. */
+static inline void begin(void)
+{
+	promise(P);
+	put(CHECK_CONTROL, 100, 20);
+	put(CHECK_CONTROL, 100, 1);
+	put(CHECK_WINDOW, 1000, 0);
+}
+
+static inline struct cell_record record_of(uint64_t toggles, uint64_t tears, enum outcome outcome)
+{
+	struct cell_record r = { .result = { .toggles = toggles, .outcome = outcome } };
+
+	r.result.tears[TEAR_NEW_FRONT] = tears;
+	r.result.seating.executors = 1;
+	r.cell.seed = toggles;
+	return r;
+}
+
+#endif
