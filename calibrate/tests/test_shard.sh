@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The experiments from the command line: the paper's grid in shards whose journals merge, the tail's
+# arms in turn; neither touches machine.conf.
+# shellcheck source=calibrate/tests/common.sh
+. "${srcdir:-.}/calibrate/tests/common.sh"
+top=$(realpath "$top")
+schema=$(realpath "$schema")
+TMAX_DATADIR=$(realpath "$TMAX_DATADIR")
+cd "$dir"
+
+# --- what they refuse ---
+
+complains 64 "no plan is called 'slow'" "$tmax" calibrate --plan slow
+complains 64 "budget below" "$tmax" calibrate --plan thorough --budget 4s
+while read -ra line; do
+	complains 64 "plan ${line[0]} has no ${line[1]}" "$tmax" calibrate --plan "${line[@]}"
+done <<'LIST'
+paper --budget 10m
+paper --ceiling 1000
+paper --output here.conf
+paper --target-p 1e-6
+paper --fifo
+tail --ceiling 1000
+tail --output here.conf
+tail --figure here
+tail --shard 1/2
+tail --toggles 1000
+quick --toggles 1000
+quick --repetitions 2
+default --executors 2
+default --rest 0
+thorough --shard 1/2
+thorough --merge
+thorough --fifo
+LIST
+while read -ra line; do
+	complains 64 "${line[0]}" "$tmax" calibrate --paper "${line[@]}"
+done <<'LIST'
+--shard 0/3
+--shard 4/3
+--shard 3
+--toggles 0
+--repetitions 0
+--executors 2-
+--executors 65
+--rest -1
+LIST
+for p in 0 1 -1e-9 nan 0x1p-9 1e-9x ' 1e-9' ''; do
+	complains 64 target-p "$tmax" calibrate --target-p "$p"
+done
+complains 64 "names of journals" "$tmax" calibrate --paper --merge
+complains 64 "not at a shard" "$tmax" calibrate --paper --merge --shard 1/2 here
+complains 64 "unexpected argument 'here'" "$tmax" calibrate --paper here
+complains 69 "cannot read journal none" "$tmax" calibrate --paper --merge none
+
+# --- shards ---
+
+# cells_of JOURNAL - the keys of its cells of the grid
+cells_of()
+{
+	sed -nE 's/^.*"stage":"paper","key":"([^"]*)".*/\1/p' "$1"
+}
+
+grid=(--toggles 500 --repetitions 1 --executors 1)
+paper=("$tmax" calibrate --paper "${grid[@]}")
+
+for i in 1 2; do
+	expect 0 "${paper[@]}" --shard "$i/2" --journal "$i.jsonl" --quiet
+	grep -q "100 cells of 500 toggles, shard $i/2; 50 to run: about " "$dir/out" ||
+		fail "no estimate for shard $i"
+	grep -q '^Config:  left as it is' "$dir/out" || fail "the config is not told of"
+	[ "$(cells_of "$i.jsonl" | wc -l)" = 50 ] || fail "shard $i has other than 50 cells"
+	[ "$(head -n 1 "$i.jsonl" | member plan /dev/stdin)" = paper ] || fail "the plan's name"
+	valid "$i.jsonl"
+done
+cells_of 1.jsonl >keys
+cells_of 2.jsonl >>keys
+[ "$(sort -u keys | wc -l)" = 100 ] || fail "the shards overlap"
+if cmp -s <(cells_of 1.jsonl) <(cells_of 1.jsonl | sort); then
+	fail "the cells are not shuffled"
+fi
+for stage in paper timing; do
+	grep -q "\"stage\":\"$stage\"" 1.jsonl || fail "no cells of stage $stage"
+done
+
+expect 2 "${paper[@]}" --merge 1.jsonl
+grep -q '100 cells, 50 there, 50 missing' "$dir/out" || fail "half a grid"
+expect 0 "${paper[@]}" --merge 2.jsonl 1.jsonl --figure whole
+grep -q '100 cells, 100 there, 0 missing' "$dir/out" || fail "a whole grid"
+grep -q '^# The paper: ' whole.dat || fail "no caption"
+grep -q '^# Here: N = 1 (.*, 1 run of each, 500 toggles a run' whole.dat || fail "another caption"
+[ "$(grep -c '^64 0 ' whole.dat)" = 25 ] || fail "not 25 waits in the figure"
+if command -v gnuplot >/dev/null; then
+	grep -qF 'The paper: 25 waits' whole.svg || fail "no caption in the picture"
+fi
+expect 0 "${paper[@]}" --merge 2.jsonl 1.jsonl 1.jsonl
+grep -q ' 50 runs of cells that were there already' "$dir/out" || fail "doubles are not told"
+expect 2 "$tmax" calibrate --paper "${grid[@]}" --toggles 501 --merge 1.jsonl 2.jsonl
+grep -q ' 100 runs belong to another grid' "$dir/out" || fail "another grid is not told"
+expect 2 "$tmax" calibrate --paper --merge 1.jsonl
+grep -q '2500 cells, 0 there, 2500 missing' "$dir/out" || fail "the paper's own grid"
+
+sed 's/"microcode":"[^"]*"/"microcode":"0xbadbad"/' 2.jsonl >foreign.jsonl
+complains 64 "different machines" "${paper[@]}" --merge 1.jsonl foreign.jsonl
+
+# --- interrupted and resumed ---
+
+"$tmax" calibrate --plan paper "${grid[@]}" --toggles 5000 --quiet >"$dir/out" 2>"$dir/err" &
+started+=($!)
+has_paper_cells()
+{
+	[ -e paper.jsonl ] && [ "$(cells_of paper.jsonl | wc -l)" -ge "$1" ]
+}
+wait_for has_paper_cells 5 || fail "no cells"
+kill -INT $!
+rc=0
+wait $! || rc=$?
+[ "$rc" = 130 ] || fail "interrupted, it exits with $rc"
+grep -v '"outcome":"interrupted"' paper.jsonl | cells_of /dev/stdin >before
+expect 0 "$tmax" calibrate --paper "${grid[@]}" --toggles 5000 --quiet --resume
+grep -q ": 100 cells of 5000 toggles; $((100 - $(wc -l <before))) to run: " "$dir/out" ||
+	fail "what is there is counted as to be run"
+grep -q '100 cells, 100 there, 0 missing' "$dir/out" || fail "not resumed"
+grep -v '"outcome":"interrupted"' paper.jsonl | cells_of /dev/stdin >after
+[ "$(sort -u after | wc -l)" = "$(wc -l <after)" ] || fail "cells were run again"
+valid paper.jsonl
+
+# --- the tail ---
+
+expect 0 "$tmax" calibrate --plan tail --budget 6s --quiet
+[ "$(head -n 1 tail.jsonl | member plan /dev/stdin)" = tail ] || fail "the plan's name"
+for arm in line-1000 line-2000 line-4000 stretch-1000 page-2000 inside-2000 cold-back; do
+	grep -q "\"stage\":\"tail-$arm\"" tail.jsonl || fail "no cell of arm $arm"
+	grep -q "^$arm  *all  *[1-9]" "$dir/out" || fail "arm $arm is not in the table"
+done
+grep -q '"type":"gaps"' tail.jsonl || fail "no run of the gap oracle"
+grep -q '^gap-line .* stores; old-front ' "$dir/out" || fail "gaps are not in the table"
+grep -q '^Config:  left as it is' "$dir/out" || fail "the config is not told of"
+valid tail.jsonl
+
+for conf in machine.conf tmax/machine.conf .config/tmax/machine.conf; do
+	[ ! -e "$dir/$conf" ] || fail "an experiment has written $conf"
+done
