@@ -3,166 +3,22 @@
  * tmax calibrate: the main job.
  */
 #include <errno.h>
-#include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "calibrate/bound.h"
+#include "calibrate/calibrate_options.h"
 #include "calibrate/commands.h"
 #include "calibrate/conf_write.h"
 #include "calibrate/exit_status.h"
 #include "calibrate/here.h"
-#include "calibrate/options.h"
 #include "calibrate/search.h"
 #include "calibrate/summary.h"
 #include "patchcore/machine_conf.h"
 #include "results/figure.h"
 #include "stress/clock.h"
-
-#define BUDGET_MIN 5.0 /* seconds; less cannot pass through all stages */
-
-enum {
-	OPTION_PLAN_QUICK = 1,
-	OPTION_PLAN_THOROUGH,
-	OPTION_BUDGET,
-	OPTION_CEILING,
-	OPTION_OUTPUT,
-	OPTION_JOURNAL,
-	OPTION_RESUME,
-	OPTION_FIGURE,
-	OPTION_SEED_OF_RUN,
-	OPTION_QUIET,
-	OPTION_HELP,
-};
-
-static const char help[] =
-	"Usage: tmax calibrate [OPTION]...\n"
-	"Find the waits after which no executor tears on this machine, and write them\n"
-	"to machine.conf.\n"
-	"\n"
-	"  --quick            within a minute, with a weaker bound\n"
-	"  --thorough         two hours; neither: a quarter of an hour\n"
-	"  --budget TIME      another time, such as 10m (at least 5s)\n"
-	"  --ceiling TICKS    the longest wait to try (100000)\n"
-	"  --output FILE      the config (default: where the library looks for it)\n"
-	"  --journal FILE     append a line per cell (default: the config's name + .jsonl)\n"
-	"  --resume           skip what the journal already holds\n"
-	"  --figure PREFIX    draw tears against the wait as PREFIX.svg and PREFIX.png\n"
-	"  --seed N           of the run (1)\n"
-	"  --quiet            no progress\n"
-	"  --help\n"
-	"\n"
-	"Exit status: 0 pass, 1 no wait is free of tears, 2 inconclusive, 64 usage,\n"
-	"69 something is missing, 73 cannot create, 74 cannot write, 130 interrupted.\n";
-
-static const struct option options[] = {
-	{ "quick", no_argument, NULL, OPTION_PLAN_QUICK },
-	{ "thorough", no_argument, NULL, OPTION_PLAN_THOROUGH },
-	{ "budget", required_argument, NULL, OPTION_BUDGET },
-	{ "ceiling", required_argument, NULL, OPTION_CEILING },
-	{ "output", required_argument, NULL, OPTION_OUTPUT },
-	{ "journal", required_argument, NULL, OPTION_JOURNAL },
-	{ "resume", no_argument, NULL, OPTION_RESUME },
-	{ "figure", required_argument, NULL, OPTION_FIGURE },
-	{ "seed", required_argument, NULL, OPTION_SEED_OF_RUN },
-	{ "quiet", no_argument, NULL, OPTION_QUIET },
-	{ "help", no_argument, NULL, OPTION_HELP },
-	{ 0 },
-};
-
-struct request {
-	struct plan plan;
-	const char *output;
-	char default_output[PATH_MAX];
-	const char *journal;
-	char default_journal[4096 + 8];
-	const char *figure;
-	uint64_t seed;
-	bool resume;
-	bool quiet;
-	bool help;
-};
-
-static bool take_option(int option, const char *text, struct request *r, const char **plan,
-			double *budget, uint64_t *ceiling)
-{
-	switch (option) {
-	case OPTION_PLAN_QUICK:
-		*plan = "quick";
-		return true;
-	case OPTION_PLAN_THOROUGH:
-		*plan = "thorough";
-		return true;
-	case OPTION_BUDGET:
-		return option_seconds("budget", text, budget);
-	case OPTION_CEILING:
-		return option_u64("ceiling", text, 1, CELL_WAIT_MAX, ceiling);
-	case OPTION_OUTPUT:
-		r->output = text;
-		return true;
-	case OPTION_JOURNAL:
-		r->journal = text;
-		return true;
-	case OPTION_FIGURE:
-		r->figure = text;
-		return true;
-	case OPTION_SEED_OF_RUN:
-		return option_u64("seed", text, 0, INT64_MAX, &r->seed);
-	case OPTION_RESUME:
-		r->resume = true;
-		return true;
-	case OPTION_QUIET:
-		r->quiet = true;
-		return true;
-	case OPTION_HELP:
-		r->help = true;
-		return true;
-	}
-	return false;
-}
-
-static int take_output(struct request *r)
-{
-	if (r->output && !r->output[0])
-		return usage_error("calibrate", "--output needs the name of a file");
-	if (r->journal && !r->journal[0])
-		return usage_error("calibrate", "--journal needs the name of a file");
-	if (!r->output) {
-		r->output = r->default_output;
-		if (machine_conf_default_path(r->default_output, sizeof(r->default_output)) < 0)
-			return usage_error("calibrate",
-					   "no home folder to write to: give --output");
-	}
-	if (r->journal)
-		return EXIT_PASS;
-	r->journal = r->default_journal;
-	snprintf(r->default_journal, sizeof(r->default_journal), "%.4096s.jsonl", r->output);
-	return EXIT_PASS;
-}
-
-static int parse(int argc, char **argv, struct request *r)
-{
-	const char *plan = "default";
-	uint64_t ceiling = 0;
-	double budget = 0;
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
-		if (!take_option(option, optarg, r, &plan, &budget, &ceiling))
-			return EXIT_USAGE;
-	if (optind < argc)
-		return usage_error("calibrate", "unexpected argument '%s'", argv[optind]);
-	if (budget > 0 && budget < BUDGET_MIN)
-		return usage_error("calibrate", "a budget below %g s proves nothing", BUDGET_MIN);
-	r->plan = *plan_find(plan);
-	if (budget > 0)
-		r->plan.budget = budget;
-	if (ceiling)
-		r->plan.ceiling = ceiling;
-	return take_output(r);
-}
 
 /* Better to fail before a quarter of an hour of work than after it. */
 static int check_output(const char *path)
@@ -222,7 +78,9 @@ static int open_journal(struct session *s, const struct request *r, const struct
 		return EXIT_CANNOT_CREATE;
 	}
 	gaps = gaps_json(&r->plan);
-	ret = journal_write_run(s->journal, r->plan.name, id, gaps);
+	ret = journal_write_run(s->journal,
+				r->experiment.kind ? experiment_name(&r->experiment) : r->plan.name,
+				id, gaps);
 	json_decref(gaps);
 	if (ret == 0)
 		return EXIT_PASS;
@@ -230,29 +88,44 @@ static int open_journal(struct session *s, const struct request *r, const struct
 	return EXIT_CANNOT_WRITE;
 }
 
+/* Does what ran here at waits no shorter than the earlier ones tear more than they promise? */
+static bool speaks_against(const struct session *s, const struct machine_conf *earlier)
+{
+	uint64_t tears = 0, toggles = 0;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct cell *c = &s->done[i].cell;
+
+		if (c->protocol != PROTOCOL_WAIT || c->first_wait < earlier->first_wait ||
+		    c->second_wait < earlier->second_wait || c->stretch < earlier->stretch)
+			continue;
+		tears += cell_result_tears(&s->done[i].result);
+		toggles += s->done[i].result.toggles;
+	}
+	return bound_lower(tears, toggles, CONFIDENCE) > earlier->upper_p;
+}
+
 /*
  * Does an earlier run's pass stand? A run that could not decide takes nothing
- * back, unless it saw tears at the waits that the earlier one proved.
+ * back, unless it saw more tears than the earlier one's bound allows.
  */
-static bool earlier_stands(const struct request *r, const struct identity *id,
-			   const struct estimate *e)
+static bool earlier_stands(const struct session *s, const struct request *r,
+			   const struct identity *id, const struct estimate *e)
 {
 	struct machine_conf earlier;
 	char why[160];
 
 	return e->verdict == VERDICT_INCONCLUSIVE &&
 	       machine_conf_read(&earlier, r->output, why, sizeof(why)) == 0 && earlier.usable &&
-	       !identity_differs(&earlier.identity, id) &&
-	       !(e->torn.seen[0] && e->torn.wait[0] >= earlier.first_wait) &&
-	       !(e->torn.seen[1] && e->torn.wait[1] >= earlier.second_wait);
+	       !identity_differs(&earlier.identity, id) && !speaks_against(s, &earlier);
 }
 
-static int write_conf(const struct request *r, const struct estimate *e,
+static int write_conf(const struct session *s, const struct request *r, const struct estimate *e,
 		      const struct provenance *from)
 {
 	int ret;
 
-	if (earlier_stands(r, from->identity, e)) {
+	if (earlier_stands(s, r, from->identity, e)) {
 		printf("Config:  %s, kept: an earlier run passed, and this one does not speak "
 		       "against it\n",
 		       r->output);
@@ -325,7 +198,7 @@ static int conclude(struct session *s, const struct request *r, const struct ide
 {
 	struct provenance from = provenance_of(r, id);
 	json_t *body = estimate_to_json(e);
-	int ret = body ? journal_write_estimate(s->journal, body) : -ENOMEM;
+	int ret = body ? journal_write_line(s->journal, "estimate", body) : -ENOMEM;
 	int status = EXIT_PASS;
 
 	json_decref(body);
@@ -334,7 +207,7 @@ static int conclude(struct session *s, const struct request *r, const struct ide
 	summary_print(stdout, e, &from);
 	/* What was cut short does not replace what an earlier run has proved. */
 	if (!cut_short)
-		status = write_conf(r, e, &from);
+		status = write_conf(s, r, e, &from);
 	printf("Journal: %s\n", r->journal);
 	draw(s, r, id);
 	if (cut_short)
@@ -344,13 +217,15 @@ static int conclude(struct session *s, const struct request *r, const struct ide
 	return ret < 0 ? EXIT_CANNOT_WRITE : exit_of(e);
 }
 
-static int run_session(struct session *s, const struct request *r, const struct identity *id)
+static int run_session(struct session *s, struct request *r, const struct identity *id)
 {
 	struct estimate estimate;
 	int ret, status = open_journal(s, r, id);
 
 	if (status != EXIT_PASS)
 		return status;
+	if (r->experiment.kind)
+		return experiment_run(&r->experiment, s, &r->plan);
 	ret = search_run(s, &r->plan, &estimate);
 	if (ret == 0 || ret == -EINTR)
 		return conclude(s, r, id, &estimate, ret == -EINTR);
@@ -383,7 +258,10 @@ static int run(struct request *r)
 		return status;
 	plan_seat(&r->plan, s.topology);
 	progress_open(&s.progress, r->quiet);
-	status = run_session(&s, r, &id);
+	if (r->experiment.kind)
+		status = experiment_prepare(&r->experiment, s.topology, r->plan.budget);
+	if (status == EXIT_PASS)
+		status = run_session(&s, r, &id);
 	session_free(&s);
 	hwloc_topology_destroy(s.topology);
 	return status;
@@ -391,15 +269,19 @@ static int run(struct request *r)
 
 int cmd_calibrate(int argc, char **argv)
 {
-	struct request r = { .seed = 1 };
-	int status = parse(argc, argv, &r);
+	struct request r;
+	int status = request_parse(argc, argv, &r);
 
 	if (status != EXIT_PASS)
 		return status;
 	if (r.help) {
-		fputs(help, stdout);
+		fputs(request_help(), stdout);
 		return EXIT_PASS;
 	}
+	if (r.merge)
+		return experiment_merge(&r.experiment, r.journals, r.journal_count);
+	if (r.experiment.kind)
+		return run(&r);
 	status = check_output(r.output);
 	return status != EXIT_PASS ? status : run(&r);
 }

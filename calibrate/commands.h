@@ -9,8 +9,11 @@
 
 int cmd_info(int argc, char **argv);
 int cmd_stress(int argc, char **argv);
+int cmd_gaps(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 
 /* Set to the signal's number by SIGINT, SIGTERM and SIGHUP. */
 extern volatile sig_atomic_t interrupted;

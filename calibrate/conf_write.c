@@ -71,52 +71,91 @@ static void put_window(FILE *f, const struct estimate *e)
 		e->window, e->window_toggles, e->window_p, CONFIDENCE);
 }
 
-static void put_worst(FILE *f, const struct estimate *e)
+static void put_torn_cell(FILE *f, const struct estimate *e)
 {
-	const struct cell *c = &e->worst.cell;
+	const struct cell *c = &e->torn_cell.cell;
 
-	if (!e->have_worst) {
-		fputs("worst_cell = none tore\n", f);
+	if (!e->have_torn_cell) {
+		fputs("torn_cell = none tore\n", f);
 		return;
 	}
 	fprintf(f,
-		"worst_cell = %s %s split %u %s executors %u waits %" PRIu64 "/%" PRIu64
-		": %" PRIu64 " tears in %" PRIu64 " toggles\n",
+		"torn_cell = %s %s split %u %s executors %u waits %" PRIu64 "/%" PRIu64 ": %" PRIu64
+		" tears in %" PRIu64 " toggles\n",
 		placement_name(c->placement), crossing_name(c->crossing), c->split,
 		pair_name(c->pair), c->executors, c->first_wait, c->second_wait,
-		cell_result_tears(&e->worst.result), e->worst.result.toggles);
+		cell_result_tears(&e->torn_cell.result), e->torn_cell.result.toggles);
+}
+
+static void put_counts(FILE *f, uint64_t toggles, uint64_t tears, double upper_p)
+{
+	fprintf(f, "toggles = %" PRIu64 "\ntears = %" PRIu64 "\nupper_p = %.17g\n", toggles, tears,
+		upper_p);
 }
 
 static void put_wait(FILE *f, const struct estimate *e, const struct plan *plan)
 {
 	fprintf(f,
-		"\n; The worst over all that was tested. upper_p is the bound of the placement "
-		"and\n"
-		"; crossing known least well; pooled_p holds only if all of them are alike.\n"
-		"[wait]\nusable = %s\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\ntoggles = %" PRIu64
-		"\ntears = %" PRIu64 "\nupper_p = %.17g\npooled_p = %.17g\nconfidence = %g\n",
-		yes_no(e->verdict == VERDICT_PASS), e->first_wait, e->second_wait, e->toggles,
-		e->tears, e->upper_p, e->pooled_p, CONFIDENCE);
+		"\n; What the library waits by. upper_p is the bound of what is known least "
+		"well;\n"
+		"; pooled_p holds only if all placements and crossings are alike.\n"
+		"[wait]\nusable = %s\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\nstretch = %" PRIu64
+		"\n",
+		yes_no(e->verdict == VERDICT_PASS), e->waits.first, e->waits.second, e->stretch);
+	put_counts(f, e->toggles, e->tears, e->upper_p);
+	fprintf(f, "pooled_p = %.17g\nconfidence = %g\npromise = %.17g\n", e->pooled_p, CONFIDENCE,
+		plan->promise);
 	put_torn(f, "torn_first", &e->torn, 0);
 	put_torn(f, "torn_second", &e->torn, 1);
-	/* What never tore, at any wait, has no lower bound: the wait may be far too long. */
-	fprintf(f, "first_bounded = %s\nsecond_bounded = %s\n",
-		e->torn.seen[0] ? "both sides" : "from above only",
-		e->torn.seen[1] ? "both sides" : "from above only");
-	fprintf(f, "margin = %.3g\nceiling = %" PRIu64 "\nnaive_store_tore = %s\n", e->margin,
-		plan->ceiling, yes_no(e->tears_here));
-	put_worst(f, e);
+	fprintf(f, "ceiling = %" PRIu64 "\nnaive_store_tore = %s\n", plan->ceiling,
+		yes_no(e->tears_here));
+	put_torn_cell(f, e);
 }
 
-static void put_section(FILE *f, const struct estimate *e, const struct section *s)
+static void put_claim(FILE *f, const struct claim *c)
 {
-	fprintf(f,
-		"\n[placement %s %s]\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\ntoggles = %" PRIu64
-		"\ntears = %" PRIu64 "\nupper_p = %.17g\n",
-		placement_name(s->placement), crossing_name(s->crossing), e->first_wait,
-		e->second_wait, s->toggles, s->tears, s->upper_p);
+	fprintf(f, "\n[crossing %s]\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\n",
+		crossing_name(c->crossing), c->waits.first, c->waits.second);
+	put_counts(f, c->toggles, c->tears, c->upper_p);
+	fprintf(f, "steady = %s\nsteady_p = %.3g\n", yes_no(!c->drifted), c->drift_p);
+	put_torn(f, "torn_first", &c->torn, 0);
+	put_torn(f, "torn_second", &c->torn, 1);
+}
+
+static void put_section(FILE *f, const struct section *s)
+{
+	fprintf(f, "\n[placement %s %s]\n", placement_name(s->placement),
+		crossing_name(s->crossing));
+	put_counts(f, s->toggles, s->tears, s->upper_p);
 	put_torn(f, "torn_first", &s->torn, 0);
 	put_torn(f, "torn_second", &s->torn, 1);
+}
+
+static void put_arm(FILE *f, const struct arm *a)
+{
+	char name[PROVOKERS_MAX + 64];
+
+	fprintf(f, "\n[provoker %s]\ntoggles = %" PRIu64 "\ntears = %" PRIu64 "\nrate = %.3g\n",
+		arm_name(a, name, sizeof(name)), a->toggles, a->tears, a->rate);
+	if (a->ratio >= 0)
+		fprintf(f, "ratio = %.3g\n", a->ratio);
+	else
+		fputs("ratio = unknown\n", f);
+	fprintf(f, "p = %.3g\n", a->p);
+}
+
+static void put_worst(FILE *f, const struct estimate *e)
+{
+	char command[1024];
+
+	for (unsigned i = 0; i < e->worsts; i++) {
+		const struct worst *w = &e->worst[i];
+
+		cell_command(&w->cell, command, sizeof(command));
+		fprintf(f,
+			"\n[cell %u]\ntoggles = %" PRIu64 "\ntears = %" PRIu64 "\ncommand = %s\n",
+			i + 1, w->toggles, w->tears, command);
+	}
 }
 
 static void put_gaps(FILE *f, const struct plan *plan)
@@ -133,8 +172,13 @@ static int put_all(FILE *f, const struct estimate *e, const struct provenance *f
 	put_identity(f, from->identity);
 	put_window(f, e);
 	put_wait(f, e, from->plan);
+	for (unsigned i = 0; i < CLAIMS; i++)
+		put_claim(f, &e->claim[i]);
 	for (unsigned i = 0; i < e->sections; i++)
-		put_section(f, e, &e->section[i]);
+		put_section(f, &e->section[i]);
+	for (unsigned i = 0; i < e->arms.count; i++)
+		put_arm(f, &e->arms.arm[i]);
+	put_worst(f, e);
 	put_gaps(f, from->plan);
 	errno = 0;
 	if (fflush(f) != 0 || ferror(f))

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/estimate.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/bound.h"
+#include "calibrate/drift.h"
+#include "calibrate/sequential.h"
+
+/*
+ * Toggles of a block of time, in units of 1 / promise: enough that a block
+ * without tears keeps the promise, also as one of a hundred.
+ */
+#define DRIFT_BLOCK 8
 
 static const char *const verdict_names[] = {
 	[VERDICT_PASS] = "pass",
@@ -36,6 +45,18 @@ void torn_add(struct torn *torn, const struct cell_record *record)
 		torn_raise(torn, 1, record->cell.second_wait);
 }
 
+uint64_t torn_highest(const struct torn *torn)
+{
+	return torn->wait[0] > torn->wait[1] ? torn->wait[0] : torn->wait[1];
+}
+
+int claim_of(enum crossing crossing)
+{
+	if (crossing == CROSSING_LINE)
+		return CLAIM_LINE;
+	return crossing == CROSSING_PAGE ? CLAIM_PAGE : -1;
+}
+
 static struct section *section_of(struct estimate *e, const struct cell *cell)
 {
 	struct section *s;
@@ -62,39 +83,79 @@ static uint64_t torn_wait(const struct cell_record *r)
 	struct torn torn = { 0 };
 
 	torn_add(&torn, r);
-	return torn.wait[0] > torn.wait[1] ? torn.wait[0] : torn.wait[1];
+	return torn_highest(&torn);
 }
 
-static void consider_worst(struct estimate *e, const struct cell_record *r)
+static void consider_torn_cell(struct estimate *e, const struct cell_record *r)
 {
 	if (cell_result_tears(&r->result) == 0)
 		return;
-	if (e->have_worst && torn_wait(r) < torn_wait(&e->worst))
+	if (e->have_torn_cell && torn_wait(r) < torn_wait(&e->torn_cell))
 		return;
-	if (e->have_worst && torn_wait(r) == torn_wait(&e->worst) && rate(r) <= rate(&e->worst))
+	if (e->have_torn_cell && torn_wait(r) == torn_wait(&e->torn_cell) &&
+	    rate(r) <= rate(&e->torn_cell))
 		return;
-	e->worst = *r;
-	e->have_worst = true;
+	e->torn_cell = *r;
+	e->have_torn_cell = true;
 }
 
+static bool is_at(const struct cell *cell, const struct waits *waits)
+{
+	return cell->first_wait == waits->first && cell->second_wait == waits->second;
+}
+
+uint64_t good_toggles(const struct cell_record *r)
+{
+	if (r->noisy || r->result.outcome == OUTCOME_KILLED || r->result.outcome == OUTCOME_HANG)
+		return 0;
+	return r->result.toggles;
+}
+
+static bool is_campaign_of(const struct cell_record *r, enum crossing crossing, uint64_t stretch)
+{
+	return strcmp(r->stage, "campaign") == 0 && r->cell.protocol == PROTOCOL_WAIT &&
+	       r->cell.crossing == crossing && r->cell.stretch == stretch;
+}
+
+/* Is it a cell of the campaign, at the waits that it ended with? */
+static bool speaks_for(const struct cell_record *r, const struct claim *claim, uint64_t stretch)
+{
+	return is_campaign_of(r, claim->crossing, stretch) && is_at(&r->cell, &claim->waits);
+}
+
+static void add_to_claim(struct estimate *e, struct claim *claim, struct section *s,
+			 const struct cell_record *r)
+{
+	uint64_t toggles = good_toggles(r), tears = cell_result_tears(&r->result);
+
+	claim->toggles += toggles;
+	claim->tears += tears;
+	s->toggles += toggles;
+	s->tears += tears;
+	e->toggles += toggles;
+	e->tears += tears;
+}
+
+/* Only what ran as the library will run it speaks against a wait. */
 static void add_wait_cell(struct estimate *e, const struct cell_record *r)
 {
-	struct section *s = section_of(e, &r->cell);
+	int which = claim_of(r->cell.crossing);
+	struct section *s;
 
+	if (which < 0 || r->cell.stretch != e->stretch)
+		return;
+	s = section_of(e, &r->cell);
 	torn_add(&e->torn, r);
+	torn_add(&e->claim[which].torn, r);
 	torn_add(&s->torn, r);
-	consider_worst(e, r);
+	consider_torn_cell(e, r);
+	if (strcmp(r->stage, "campaign") == 0) {
+		e->cells++;
+		e->noisy += r->noisy;
+	}
 	/* The bracket chose the waits; only the campaign may speak for them. */
-	if (strcmp(r->stage, "campaign") != 0 || r->cell.first_wait != e->first_wait ||
-	    r->cell.second_wait != e->second_wait)
-		return;
-	s->tears += cell_result_tears(&r->result);
-	e->tears += cell_result_tears(&r->result);
-	/* A cell that hung or was killed has shown no more than its tears. */
-	if (r->result.outcome == OUTCOME_KILLED || r->result.outcome == OUTCOME_HANG)
-		return;
-	s->toggles += r->result.toggles;
-	e->toggles += r->result.toggles;
+	if (speaks_for(r, &e->claim[which], e->stretch))
+		add_to_claim(e, &e->claim[which], s, r);
 }
 
 /* Window w stands if no boundary inside it tore: 8 is inside 16, 16 inside 32, ... */
@@ -124,45 +185,241 @@ static void add_window_cell(const struct cell_record *r, uint64_t toggles[], uin
 	tears[r->cell.crossing] += cell_result_tears(&r->result);
 }
 
-static double margin_of(const struct estimate *e)
+/* --- Bounds --- */
+
+static void raise_bound(struct claim *claim, double upper_p)
 {
-	double margin = 0;
-	const uint64_t wait[2] = { e->first_wait, e->second_wait };
-
-	for (unsigned i = 0; i < 2; i++) {
-		double m;
-
-		if (!e->torn.seen[i] || e->torn.wait[i] == 0)
-			continue;
-		m = (double)wait[i] / (double)e->torn.wait[i];
-		if (margin == 0 || m < margin)
-			margin = m;
-	}
-	return margin;
+	if (upper_p > claim->upper_p)
+		claim->upper_p = upper_p;
 }
 
-static void bound_sections(struct estimate *e)
+/* The ways in which the campaign was provoked at a claim's waits. */
+static void gather_arms(const struct estimate *e, const struct claim *claim,
+			const struct cell_record *records, size_t count, struct arms *arms)
 {
+	*arms = (struct arms){ 0 };
+	for (size_t i = 0; i < count; i++) {
+		const struct cell_record *r = &records[i];
+		struct arm *arm = speaks_for(r, claim, e->stretch) ? arm_of(arms, &r->cell) : NULL;
+
+		if (!arm)
+			continue;
+		arm->toggles += good_toggles(r);
+		arm->tears += cell_result_tears(&r->result);
+	}
+}
+
+/*
+ * Every placement has to keep the promise, and so has every way to provoke: an
+ * average over them is nobody's rate. All these bounds have to hold at once,
+ * so each gets its part of what may go wrong; and the campaign is looked at as
+ * it goes on, so they are of the kind that holds at every look.
+ */
+static void bound_sections(struct estimate *e, const struct cell_record *records, size_t count,
+			   double promise)
+{
+	unsigned bounds = e->sections;
+	struct arms arms[CLAIMS];
+	double alpha;
+
+	for (unsigned i = 0; i < CLAIMS; i++) {
+		gather_arms(e, &e->claim[i], records, count, &arms[i]);
+		bounds += arms[i].count;
+	}
+	alpha = (1 - CONFIDENCE) / (bounds ? bounds : 1);
 	for (unsigned i = 0; i < e->sections; i++) {
 		struct section *s = &e->section[i];
 
-		s->upper_p = bound_upper(s->tears, s->toggles, CONFIDENCE);
-		if (i == 0 || s->upper_p > e->upper_p)
-			e->upper_p = s->upper_p;
+		s->upper_p = sequential_upper(s->tears, s->toggles, promise, alpha);
+		raise_bound(&e->claim[claim_of(s->crossing)], s->upper_p);
 	}
-	e->pooled_p = bound_upper(e->tears, e->toggles, CONFIDENCE);
+	for (unsigned i = 0; i < CLAIMS; i++)
+		for (unsigned k = 0; k < arms[i].count; k++)
+			raise_bound(&e->claim[i],
+				    sequential_upper(arms[i].arm[k].tears, arms[i].arm[k].toggles,
+						     promise, alpha));
+}
+
+/* The claim's cells in their order, as blocks of time. */
+static size_t gather_blocks(const struct claim *claim, uint64_t stretch,
+			    const struct cell_record *records, size_t count,
+			    struct drift_block *blocks)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct cell_record *r = &records[i];
+
+		if (speaks_for(r, claim, stretch) && good_toggles(r))
+			blocks[used++] = (struct drift_block){ cell_result_tears(&r->result),
+							       good_toggles(r) };
+	}
+	return used;
+}
+
+/* An average over good times and bad ones is no bound for the bad ones. */
+static void judge_drift(struct claim *claim, uint64_t stretch, const struct cell_record *records,
+			size_t count, double promise)
+{
+	struct drift_block *blocks = calloc(count ? count : 1, sizeof(*blocks));
+	struct drift_bound bound;
+	size_t used;
+
+	claim->drift_p = 1;
+	if (!blocks)
+		return;
+	used = gather_blocks(claim, stretch, records, count, blocks);
+	if (drift_bound(blocks, used, (uint64_t)(DRIFT_BLOCK / promise), CONFIDENCE, 1, &bound) ==
+	    0) {
+		claim->drift_p = bound.p;
+		claim->drifted = !bound.steady;
+		if (claim->drifted)
+			raise_bound(claim, bound.upper);
+	}
+	free(blocks);
+}
+
+/*
+ * How long did shorter waits stay clean before they were given up? If longer than
+ * the claimed ones were tried at all, then it may have been a storm that ended
+ * them, and nobody knows that the longer waits would weather it.
+ */
+static void find_clean(struct claim *claim, uint64_t stretch, const struct cell_record *records,
+		       size_t count)
+{
+	uint64_t clean = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct cell_record *r = &records[i];
+
+		if (!is_campaign_of(r, claim->crossing, stretch) || is_at(&r->cell, &claim->waits))
+			continue;
+		clean = cell_result_tears(&r->result) ? 0 : clean + good_toggles(r);
+		if (clean > claim->clean_before)
+			claim->clean_before = clean;
+	}
+}
+
+static void bound_claims(struct estimate *e, const struct cell_record *records, size_t count,
+			 double promise)
+{
+	bound_sections(e, records, count, promise);
+	for (unsigned i = 0; i < CLAIMS; i++) {
+		struct claim *claim = &e->claim[i];
+
+		judge_drift(claim, e->stretch, records, count, promise);
+		find_clean(claim, e->stretch, records, count);
+		/* Nothing tried, nothing known. */
+		if (claim->toggles == 0)
+			claim->upper_p = 1;
+		if (claim->upper_p > e->upper_p)
+			e->upper_p = claim->upper_p;
+	}
+	e->pooled_p = sequential_upper(e->tears, e->toggles, promise, 1 - CONFIDENCE);
+}
+
+/* --- The worst cells, to try again --- */
+
+static bool same_kind(const struct cell *a, const struct cell *b)
+{
+	return a->placement == b->placement && a->executors == b->executors &&
+	       a->crossing == b->crossing && a->split == b->split && a->provokers == b->provokers &&
+	       a->loop == b->loop && a->rest == b->rest;
+}
+
+/* More tears first; of two that were equally bad, the one that is known less. */
+static int by_badness(const void *left, const void *right)
+{
+	const struct worst *a = left, *b = right;
+
+	if (a->tears != b->tears)
+		return a->tears > b->tears ? -1 : 1;
+	if (a->toggles != b->toggles)
+		return a->toggles < b->toggles ? -1 : 1;
+	return 0;
+}
+
+static size_t gather_kinds(const struct estimate *e, const struct cell_record *records,
+			   size_t count, struct worst *kinds)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct cell_record *r = &records[i];
+		int which = claim_of(r->cell.crossing);
+		size_t k = 0;
+
+		if (which < 0 || !speaks_for(r, &e->claim[which], e->stretch))
+			continue;
+		while (k < used && !same_kind(&kinds[k].cell, &r->cell))
+			k++;
+		if (k == used)
+			kinds[used++] = (struct worst){ .cell = r->cell };
+		kinds[k].toggles += good_toggles(r);
+		kinds[k].tears += cell_result_tears(&r->result);
+	}
+	return used;
+}
+
+/* As many of each claim, so that neither hides the other. */
+static void find_worst(struct estimate *e, const struct cell_record *records, size_t count)
+{
+	struct worst *kinds = calloc(count ? count : 1, sizeof(*kinds));
+	unsigned room[CLAIMS] = { WORST_MAX / CLAIMS, WORST_MAX / CLAIMS };
+	size_t used;
+
+	if (!kinds)
+		return;
+	used = gather_kinds(e, records, count, kinds);
+	qsort(kinds, used, sizeof(*kinds), by_badness);
+	for (size_t i = 0; i < used; i++) {
+		unsigned *left = &room[claim_of(kinds[i].cell.crossing)];
+
+		if (*left == 0)
+			continue;
+		(*left)--;
+		e->worst[e->worsts++] = kinds[i];
+	}
+	free(kinds);
+}
+
+/* What was to be tested is told of, also where nothing came of it. */
+static void list_sections(struct estimate *e, const struct plan *plan)
+{
+	for (unsigned i = 0; i < plan->seats; i++) {
+		for (unsigned k = 0; k < CLAIMS; k++) {
+			struct cell cell = {
+				.placement = plan->seat[i].placement,
+				.crossing = e->claim[k].crossing,
+			};
+
+			section_of(e, &cell);
+		}
+	}
+}
+
+static void set_waits(struct estimate *e, const struct waits waits[CLAIMS])
+{
+	for (unsigned i = 0; i < CLAIMS; i++) {
+		e->claim[i] = (struct claim){
+			.crossing = i == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE,
+			.waits = waits[i],
+		};
+		if (waits[i].first > e->waits.first)
+			e->waits.first = waits[i].first;
+		if (waits[i].second > e->waits.second)
+			e->waits.second = waits[i].second;
+	}
 }
 
 void estimate_make(struct estimate *e, const struct cell_record *records, size_t count,
-		   uint64_t first_wait, uint64_t second_wait)
+		   const struct waits waits[CLAIMS], const struct plan *plan)
 {
 	uint64_t window_toggles[CROSSING_COUNT] = { 0 }, window_tears[CROSSING_COUNT] = { 0 };
 
-	*e = (struct estimate){
-		.first_wait = first_wait,
-		.second_wait = second_wait,
-		.upper_p = 1,
-	};
+	*e = (struct estimate){ .stretch = plan->stretch };
+	set_waits(e, waits);
+	list_sections(e, plan);
 	for (size_t i = 0; i < count; i++) {
 		const struct cell_record *r = &records[i];
 
@@ -174,41 +431,7 @@ void estimate_make(struct estimate *e, const struct cell_record *records, size_t
 			e->tears_here = true;
 	}
 	judge_window(e, window_toggles, window_tears);
-	bound_sections(e);
-	e->margin = margin_of(e);
-}
-
-static json_t *torn_json(const struct torn *torn, unsigned which)
-{
-	return torn->seen[which] ? json_integer((json_int_t)torn->wait[which]) : json_null();
-}
-
-static json_t *section_json(const struct section *s)
-{
-	return json_pack("{s:s, s:s, s:I, s:I, s:f, s:o, s:o}", "placement",
-			 placement_name(s->placement), "crossing", crossing_name(s->crossing),
-			 "toggles", (json_int_t)s->toggles, "tears", (json_int_t)s->tears,
-			 "upper_p", s->upper_p, "torn_first", torn_json(&s->torn, 0), "torn_second",
-			 torn_json(&s->torn, 1));
-}
-
-json_t *estimate_to_json(const struct estimate *e)
-{
-	json_t *sections = json_array(), *body;
-
-	for (unsigned i = 0; i < e->sections; i++)
-		json_array_append_new(sections, section_json(&e->section[i]));
-	body = json_pack(
-		"{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:f, s:b, s:i, s:I, s:f, "
-		"s:o}",
-		"verdict", verdict_name(e->verdict), "reason", e->reason, "first_wait",
-		(json_int_t)e->first_wait, "second_wait", (json_int_t)e->second_wait, "toggles",
-		(json_int_t)e->toggles, "tears", (json_int_t)e->tears, "upper_p", e->upper_p,
-		"pooled_p", e->pooled_p, "confidence", CONFIDENCE, "torn_first",
-		torn_json(&e->torn, 0), "torn_second", torn_json(&e->torn, 1), "margin", e->margin,
-		"tears_here", e->tears_here, "window", (int)e->window, "window_toggles",
-		(json_int_t)e->window_toggles, "window_p", e->window_p, "sections", sections);
-	if (body && e->have_worst)
-		json_object_set_new(body, "worst", json_string(e->worst.key));
-	return body;
+	bound_claims(e, records, count, plan->promise);
+	find_worst(e, records, count);
+	arms_count(&e->arms, records, count);
 }

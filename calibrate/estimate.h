@@ -7,14 +7,16 @@
 
 #include <stdbool.h>
 
+#include "calibrate/arm.h"
 #include "calibrate/plan.h"
 #include "results/journal.h"
 
 #define SECTIONS_MAX (PLACEMENT_COUNT * CROSSING_COUNT)
+#define WORST_MAX    8
 
 enum verdict {
-	VERDICT_PASS,	      /* waits without tears were found and proved */
-	VERDICT_FAIL,	      /* no wait up to the ceiling was free of tears */
+	VERDICT_PASS,	      /* waits that keep the plan's promise were found and proved */
+	VERDICT_FAIL,	      /* no wait up to the ceiling keeps it */
 	VERDICT_INCONCLUSIVE, /* not enough was measured, or the oracle saw nothing */
 };
 
@@ -24,48 +26,100 @@ struct torn {
 	uint64_t wait[2];
 };
 
+struct waits {
+	uint64_t first; /* ticks */
+	uint64_t second;
+};
+
+/*
+ * What is claimed for sites that cross a line inside a page, and for those that
+ * cross a page: apart, because a program may have only the first kind.
+ */
+enum {
+	CLAIM_LINE,
+	CLAIM_PAGE,
+	CLAIMS
+};
+
+struct claim {
+	enum crossing crossing;
+	struct waits waits;
+	uint64_t toggles;      /* at these waits, in quiet cells */
+	uint64_t tears;	       /* in all of them */
+	double upper_p;	       /* per toggle: worst section or arm, or worst time if it drifted */
+	double drift_p;	       /* how often a steady rate looks as unsteady as this */
+	bool drifted;	       /* so seldom that it is not believed */
+	uint64_t clean_before; /* most toggles in a row without a tear at waits given up since */
+	struct torn torn;      /* over the whole run */
+};
+
 /* One placement and crossing. */
 struct section {
 	enum placement placement;
 	enum crossing crossing;
-	uint64_t toggles; /* at the estimate's waits */
-	uint64_t tears;	  /* likewise */
-	double upper_p;	  /* bound on the tear probability per toggle there */
+	uint64_t toggles; /* as in the claim */
+	uint64_t tears;
+	double upper_p;	  /* bound there, corrected for the number of sections */
 	struct torn torn; /* over the whole run */
+};
+
+/* A kind of cell, and what was seen at the claimed waits. */
+struct worst {
+	struct cell cell;
+	uint64_t toggles;
+	uint64_t tears;
 };
 
 struct estimate {
 	enum verdict verdict;
 	char reason[160];
-	uint64_t first_wait; /* ticks */
-	uint64_t second_wait;
-	uint64_t toggles; /* at these waits, all sections together */
+	struct claim claim[CLAIMS];
+	struct waits waits; /* of the machine: the longer of the claims' */
+	uint64_t stretch;
+	uint64_t toggles; /* at the claims' waits, together */
 	uint64_t tears;
-	double upper_p;	 /* worst section's bound: what the machine is published with */
+	double upper_p;	 /* the worse of the claims' */
 	double pooled_p; /* bound if all sections were alike */
 	struct torn torn;
-	double margin;	 /* the smaller of wait / highest torn wait, 0 if none tore */
 	bool tears_here; /* the broken variants tore, so the oracle can see tears here */
 	bool word_tore;	 /* a store inside 8 bytes tore: nothing can be relied on here */
 	unsigned window; /* bytes */
 	uint64_t window_toggles;
 	double window_p;
-	bool have_worst;
-	struct cell_record worst; /* highest waits that tore, then highest rate */
+	size_t cells; /* of the campaign */
+	size_t noisy; /* of them, not counted for that */
+	bool have_torn_cell;
+	struct cell_record torn_cell;  /* highest waits that tore, then highest rate */
+	struct worst worst[WORST_MAX]; /* of the campaign: most tears, then least known */
+	unsigned worsts;
 	struct section section[SECTIONS_MAX];
 	unsigned sections;
+	struct arms arms; /* the provokers, as the run measured them */
 };
 
 /* torn_add - take a record of the wait protocol into account. */
 void torn_add(struct torn *torn, const struct cell_record *record);
 
 /*
- * estimate_make - sum up records for the waits that the campaign ended with.
+ * good_toggles - those of a record that count. A cell that hung, was killed or was
+ * too noisy has shown no more than its tears.
+ */
+uint64_t good_toggles(const struct cell_record *record);
+
+/* torn_highest - of both waits; 0 if none tore. */
+uint64_t torn_highest(const struct torn *torn);
+
+/* claim_of - CLAIM_LINE or CLAIM_PAGE, -1 for a crossing that nothing is claimed for. */
+int claim_of(enum crossing crossing);
+
+/*
+ * estimate_make - sum up records for the waits that the campaign ended with, one
+ * pair per claim, by the stretch and the promise of the plan.
  *
  * verdict and reason are left to the caller, who knows how the run ended.
  */
 void estimate_make(struct estimate *e, const struct cell_record *records, size_t count,
-		   uint64_t first_wait, uint64_t second_wait);
+		   const struct waits waits[CLAIMS], const struct plan *plan);
 
 const char *verdict_name(enum verdict verdict);
 

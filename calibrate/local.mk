@@ -1,32 +1,92 @@
 # SPDX-License-Identifier: MIT
 noinst_LTLIBRARIES += libcalibrate.la
 libcalibrate_la_SOURCES = \
+	calibrate/arm.c \
+	calibrate/arm.h \
 	calibrate/bench_cmd.c \
 	calibrate/bound.c \
 	calibrate/bound.h \
 	calibrate/calibrate_cmd.c \
+	calibrate/calibrate_options.c \
+	calibrate/calibrate_options.h \
 	calibrate/commands.h \
 	calibrate/conf_write.c \
 	calibrate/conf_write.h \
+	calibrate/drift.c \
+	calibrate/drift.h \
 	calibrate/estimate.c \
 	calibrate/estimate.h \
+	calibrate/estimate_json.c \
 	calibrate/exit_status.h \
+	calibrate/experiment.c \
+	calibrate/experiment.h \
+	calibrate/gaps_cmd.c \
+	calibrate/gpd.c \
+	calibrate/gpd.h \
 	calibrate/here.c \
 	calibrate/here.h \
+	calibrate/html.c \
+	calibrate/html.h \
 	calibrate/info.c \
 	calibrate/options.c \
 	calibrate/options.h \
+	calibrate/paper.c \
+	calibrate/paper.h \
+	calibrate/paper_run.c \
+	calibrate/paper_run.h \
 	calibrate/plan.c \
 	calibrate/plan.h \
 	calibrate/progress.c \
 	calibrate/progress.h \
+	calibrate/report.c \
+	calibrate/report.h \
+	calibrate/report_cmd.c \
+	calibrate/report_gaps.c \
+	calibrate/report_machine.c \
+	calibrate/report_noise.c \
+	calibrate/report_page.h \
+	calibrate/report_places.c \
+	calibrate/report_provokers.c \
+	calibrate/report_provokers.h \
+	calibrate/report_rate.c \
+	calibrate/report_rate.h \
+	calibrate/report_tears.c \
+	calibrate/report_verdict.c \
 	calibrate/search.c \
 	calibrate/search.h \
+	calibrate/search_state.h \
+	calibrate/sequential.c \
+	calibrate/sequential.h \
+	calibrate/serial.c \
+	calibrate/serial.h \
 	calibrate/session.c \
 	calibrate/session.h \
+	calibrate/shard.c \
+	calibrate/shard.h \
+	calibrate/stage_bracket.c \
+	calibrate/stage_campaign.c \
+	calibrate/stage_gaps.c \
+	calibrate/stage_proof.c \
+	calibrate/stage_provoke.c \
 	calibrate/stress_cmd.c \
 	calibrate/summary.c \
-	calibrate/summary.h
+	calibrate/summary.h \
+	calibrate/tail_fit.c \
+	calibrate/tail_fit.h \
+	calibrate/tail_json.c \
+	calibrate/tail_plan.c \
+	calibrate/tail_plan.h \
+	calibrate/tail_run.c \
+	calibrate/tail_run.h \
+	calibrate/verify.c \
+	calibrate/verify.h \
+	calibrate/verify_cmd.c \
+	calibrate/verify_conf.c \
+	calibrate/verify_conf.h \
+	calibrate/verify_print.c \
+	calibrate/verify_print.h \
+	calibrate/verify_run.c \
+	calibrate/verify_run.h
 libcalibrate_la_LIBADD = $(GSL_LIBS) $(LIBCPUID_LIBS)
 
 bin_PROGRAMS += tmax
@@ -36,21 +96,50 @@ tmax_LDADD = $(package_libs)
 calibrate_script_tests = \
 	calibrate/tests/test_cli.sh \
 	calibrate/tests/test_faults.sh \
+	calibrate/tests/test_gaps.sh \
 	calibrate/tests/test_proof.sh \
-	calibrate/tests/test_run.sh
+	calibrate/tests/test_report.sh \
+	calibrate/tests/test_run.sh \
+	calibrate/tests/test_shard.sh \
+	calibrate/tests/test_verify.sh
 TESTS += $(calibrate_script_tests)
 EXTRA_DIST += \
 	$(calibrate_script_tests) \
-	calibrate/tests/common.sh
+	calibrate/tests/common.sh \
+	calibrate/tests/conf_place.h \
+	calibrate/tests/estimate_run.h \
+	calibrate/tests/made_up.h \
+	calibrate/tests/report_sample.h \
+	calibrate/tests/verify_sample.h
+
+check_PROGRAMS += calibrate/tests/report_journal
 
 if HAVE_CMOCKA
 calibrate_tests = \
+	calibrate/tests/test_arm \
 	calibrate/tests/test_bound \
+	calibrate/tests/test_campaign \
+	calibrate/tests/test_conf_target \
 	calibrate/tests/test_conf_write \
+	calibrate/tests/test_coverage \
+	calibrate/tests/test_drift \
 	calibrate/tests/test_estimate \
+	calibrate/tests/test_estimate_bounds \
+	calibrate/tests/test_estimate_json \
+	calibrate/tests/test_experiment \
 	calibrate/tests/test_options \
+	calibrate/tests/test_paper \
 	calibrate/tests/test_plan \
-	calibrate/tests/test_search
+	calibrate/tests/test_report \
+	calibrate/tests/test_report_parts \
+	calibrate/tests/test_search \
+	calibrate/tests/test_sequential \
+	calibrate/tests/test_session \
+	calibrate/tests/test_tail_fit \
+	calibrate/tests/test_tail_plan \
+	calibrate/tests/test_verify \
+	calibrate/tests/test_verify_print \
+	calibrate/tests/test_verify_run
 check_PROGRAMS += $(calibrate_tests)
 TESTS += $(calibrate_tests)
 endif

@@ -18,7 +18,10 @@ static const struct {
 	const char *what;
 } commands[] = {
 	{ "calibrate", cmd_calibrate, "find T_max of this machine and write machine.conf" },
+	{ "verify", cmd_verify, "run the worst cells at the config's waits: does it hold?" },
 	{ "stress", cmd_stress, "run one cell: toggle a site under executors, count tears" },
+	{ "gaps", cmd_gaps, "measure the gaps between the two fetches of one instruction" },
+	{ "report", cmd_report, "journals as a page with their figures" },
 	{ "bench", cmd_bench, "what a patch costs here" },
 	{ "info", cmd_info, "identity, placements, and whether machine.conf fits" },
 };

@@ -96,6 +96,10 @@ static bool option_enum(int option, const char *text, struct cell *cell)
 		good = option_name("oracle", text, oracle_parse, &value);
 		cell->oracle = (enum oracle)value;
 		break;
+	case OPTION_PROVOKER:
+		good = option_name("provoker", text, provokers_parse, &value);
+		cell->provokers = (unsigned)value;
+		break;
 	}
 	return good;
 }
@@ -120,6 +124,13 @@ bool option_cell(int option, const char *text, struct cell *cell)
 		return option_u64("first-wait", text, 0, ticks, &cell->first_wait);
 	case OPTION_SECOND_WAIT:
 		return option_u64("second-wait", text, 0, ticks, &cell->second_wait);
+	case OPTION_STRETCH:
+		return option_u64("stretch", text, 0, CELL_STRETCH_MAX, &cell->stretch);
+	case OPTION_LOOP:
+		if (!option_u64("loop", text, 0, CELL_LOOP_MAX, &number))
+			return false;
+		cell->loop = (unsigned)number;
+		return true;
 	case OPTION_REST:
 		return option_u64("rest", text, 0, ticks, &cell->rest);
 	case OPTION_TOGGLES:

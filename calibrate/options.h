@@ -38,7 +38,10 @@ enum {
 	OPTION_ORACLE,
 	OPTION_FIRST_WAIT,
 	OPTION_SECOND_WAIT,
+	OPTION_STRETCH,
 	OPTION_REST,
+	OPTION_PROVOKER,
+	OPTION_LOOP,
 	OPTION_TOGGLES,
 	OPTION_SECONDS,
 	OPTION_STOP_TEARS,
@@ -56,7 +59,10 @@ enum {
 		{ "oracle", required_argument, NULL, OPTION_ORACLE },                              \
 		{ "first-wait", required_argument, NULL, OPTION_FIRST_WAIT },                      \
 		{ "second-wait", required_argument, NULL, OPTION_SECOND_WAIT },                    \
+		{ "stretch", required_argument, NULL, OPTION_STRETCH },                            \
 		{ "rest", required_argument, NULL, OPTION_REST },                                  \
+		{ "provoker", required_argument, NULL, OPTION_PROVOKER },                          \
+		{ "loop", required_argument, NULL, OPTION_LOOP },                                  \
 		{ "toggles", required_argument, NULL, OPTION_TOGGLES },                            \
 		{ "seconds", required_argument, NULL, OPTION_SECONDS },                            \
 		{ "stop-tears", required_argument, NULL, OPTION_STOP_TEARS },                      \

@@ -7,6 +7,12 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+/*
+ * A wait of four times the latency of our own store: see word_stretch(). Where
+ * CPUs drift apart and together again, a constant would have to be for the worst.
+ */
+#define STRETCH 4
+
 static const uint64_t coarse[] = { 0, 200, 400, 800, 1600, 3200 };
 static const uint64_t fine[] = { 0,    100,  200,  300,	 400,  500,  600,  800,
 				 1000, 1200, 1600, 2000, 2400, 3200, 4800, 6400 };
@@ -15,10 +21,14 @@ static const struct plan plans[] = {
 	{
 		.name = "quick",
 		.budget = 55, /* the rest of a minute is for starting and drawing */
-		.proof = 0.05,
-		.window = 0.10,
-		.bracket = 0.30,
-		.min_toggles = 1000000,
+		.proof = 0.04,
+		.window = 0.08,
+		.bracket = 0.18,
+		.provoke = 0.12,
+		.fetch_gaps = 0.06,
+		.promise = 2e-5,
+		.target_p = 1e-9,
+		.stretch = STRETCH,
 		.ceiling = 100000,
 		.slice = 0.5,
 		.waits = coarse,
@@ -29,8 +39,12 @@ static const struct plan plans[] = {
 		.budget = 14.5 * 60,
 		.proof = 0.02,
 		.window = 0.08,
-		.bracket = 0.25,
-		.min_toggles = 20000000,
+		.bracket = 0.16,
+		.provoke = 0.16,
+		.fetch_gaps = 0.08,
+		.promise = 1e-6,
+		.target_p = 1e-9,
+		.stretch = STRETCH,
 		.ceiling = 100000,
 		.slice = 3,
 		.waits = fine,
@@ -41,8 +55,12 @@ static const struct plan plans[] = {
 		.budget = 2 * 3600,
 		.proof = 0.01,
 		.window = 0.08,
-		.bracket = 0.20,
-		.min_toggles = 200000000,
+		.bracket = 0.12,
+		.provoke = 0.12,
+		.fetch_gaps = 0.06,
+		.promise = 1e-7,
+		.target_p = 1e-9,
+		.stretch = STRETCH,
 		.ceiling = 100000,
 		.slice = 10,
 		.waits = fine,

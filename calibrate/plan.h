@@ -29,8 +29,12 @@ struct plan {
 	double budget; /* seconds, over all stages */
 	double proof;  /* share of it for each stage */
 	double window;
-	double bracket;	       /* the campaign gets the rest */
-	uint64_t min_toggles;  /* a campaign of fewer proves nothing */
+	double bracket;
+	double provoke;
+	double fetch_gaps;     /* the campaign gets the rest */
+	double promise;	       /* tears per toggle that a pass stays below */
+	double target_p;       /* tears per toggle that the fit of the tail is asked for */
+	uint64_t stretch;      /* of bracket and campaign, as the library will do it */
 	uint64_t ceiling;      /* ticks; beyond, no wait is good enough */
 	double slice;	       /* seconds of a campaign cell at the most */
 	const uint64_t *waits; /* of the bracket, rising */

@@ -13,7 +13,10 @@
 #include "calibrate/here.h"
 #include "calibrate/options.h"
 #include "results/journal.h"
+#include "stress/provoker.h"
 #include "stress/run.h"
+
+#define EVENTS_SHOWN 4
 
 enum {
 	OPTION_JSON = 1,
@@ -35,7 +38,12 @@ static const char help[] =
 	"  --oracle NAME      count, or crash: a tear kills the child (count)\n"
 	"  --first-wait T     ticks between INT3 and back part (3000)\n"
 	"  --second-wait T    ticks between back and front part (3000)\n"
+	"  --stretch N        each wait is at least N times the latency of the store (0)\n"
 	"  --rest T           mean ticks between toggles (2000)\n"
+	"  --provoker NAMES   what pulls the fetches apart: none, or names joined by +:\n"
+	"                     cold-back, cold-front, shootdown, bandwidth, load, sibling,\n"
+	"                     wide, chain, sites (none)\n"
+	"  --loop N           filler instructions in the executors' loop (0)\n"
 	"  --toggles N        stop after N toggles (1000000)\n"
 	"  --seconds T        or after this time, such as 10s; 0 is no limit (0)\n"
 	"  --stop-tears N     or after N tears; 0 is no limit (0)\n"
@@ -85,10 +93,36 @@ static int parse(int argc, char **argv, struct request *r)
 	return EXIT_PASS;
 }
 
+static void print_event(const struct tear_event *e)
+{
+	printf("  toggle %" PRIu64 ", executor %u, %s: %" PRId64 " ticks after INT3, %" PRId64
+	       " after the patch, latency %" PRIu64 " %" PRIu64 " %" PRIu64 ", waited %" PRIu64
+	       " %" PRIu64 ", longest step %" PRIu64 " %" PRIu64 "\n",
+	       e->toggle, e->executor, tear_kind_name(e->kind), e->after_int3, e->after_front,
+	       e->latency[0], e->latency[1], e->latency[2], e->waited[0], e->waited[1], e->step[0],
+	       e->step[1]);
+}
+
+static void print_events(const struct cell_result *r)
+{
+	for (unsigned i = 0; i < r->events && i < EVENTS_SHOWN; i++)
+		print_event(&r->event[i]);
+	if (r->events > EVENTS_SHOWN)
+		printf("  and %u more in the record\n", r->events - EVENTS_SHOWN);
+}
+
+static void print_latency(const struct latency *latency)
+{
+	if (latency->median)
+		printf("latency     median %" PRIu64 ", 99th percentile %" PRIu64
+		       ", longest %" PRIu64 " ticks\n",
+		       latency->median, latency->p99, latency->max);
+}
+
 static void print_text(const struct cell_record *record)
 {
 	const struct cell_result *r = &record->result;
-	char command[512];
+	char command[512], provokers[PROVOKERS_MAX];
 
 	cell_command(&record->cell, command, sizeof(command));
 	printf("outcome     %s%s%s\n", outcome_name(r->outcome), r->error ? ": " : "",
@@ -102,6 +136,9 @@ static void print_text(const struct cell_record *record)
 	       ", new front + old back %" PRIu64 ", other %" PRIu64 ")\n",
 	       cell_result_tears(r), r->tears[TEAR_OLD_FRONT], r->tears[TEAR_NEW_FRONT],
 	       r->tears[TEAR_OTHER]);
+	print_events(r);
+	printf("provokers   %s\n", provokers_name(record->cell.provokers, provokers));
+	print_latency(&r->latency);
 	printf("traps       %" PRIu64 "\n", r->traps);
 	printf("noise       %" PRIu64 " involuntary switches, %.2f %% steal, %.0f runnable\n",
 	       r->witness.involuntary, 100 * r->witness.steal, r->witness.load);
@@ -185,6 +222,8 @@ static int run(const struct request *r)
 		return ret;
 	ret = placement_seat(how.topology, r->cell.placement, r->cell.executors, &seating, reason,
 			     sizeof(reason));
+	if (ret == 0)
+		ret = provokers_possible(&r->cell, how.topology, &seating, reason, sizeof(reason));
 	if (ret == 0)
 		ret = cell_run(&r->cell, &how, &record.result);
 	hwloc_topology_destroy(how.topology);

@@ -20,20 +20,55 @@ static void put_torn(FILE *out, const char *what, const struct torn *torn, unsig
 			what);
 }
 
-static void put_pass(FILE *out, const struct estimate *e, const struct identity *id)
+static void put_waits(FILE *out, const char *what, const struct waits *w, const struct identity *id)
 {
+	fprintf(out, "%s: first wait %" PRIu64 " ticks (%.2f us), second %" PRIu64 " (%.2f us)\n",
+		what, w->first, microseconds(w->first, id), w->second, microseconds(w->second, id));
+}
+
+static void put_claim(FILE *out, const struct claim *c, const struct identity *id)
+{
+	char what[32];
+
+	snprintf(what, sizeof(what), "  across a %s", crossing_name(c->crossing));
+	put_waits(out, what, &c->waits, id);
+	fprintf(out, "    %" PRIu64 " tears in %.3g toggles there, so below %.2g per toggle\n",
+		c->tears, (double)c->toggles, c->upper_p);
+	if (c->drifted)
+		fprintf(out,
+			"    The rate drifted (p = %.1g): that is the bound of the worst time "
+			"seen.\n",
+			c->drift_p);
+}
+
+static void put_answer(FILE *out, const struct estimate *e, const struct identity *id)
+{
+	put_waits(out, e->verdict == VERDICT_PASS ? "T_max" : "Tried last", &e->waits, id);
+	if (e->stretch)
+		fprintf(out, "  and each at least %" PRIu64 " times what the store itself took\n",
+			e->stretch);
+	for (unsigned i = 0; i < CLAIMS; i++)
+		put_claim(out, &e->claim[i], id);
 	fprintf(out,
-		"T_max: first wait %" PRIu64 " ticks (%.2f us), second wait %" PRIu64
-		" ticks (%.2f us)\n",
-		e->first_wait, microseconds(e->first_wait, id), e->second_wait,
-		microseconds(e->second_wait, id));
-	fprintf(out, "How sure: no tear in %" PRIu64 " toggles at these waits.\n", e->toggles);
-	fprintf(out,
-		"  At %.0f %% confidence a toggle tears with a probability below %.2g in the\n"
-		"  placement known least well (%.2g if all placements are alike).\n",
+		"How sure: %.0f %% that no placement and crossing tears more often than %.2g per "
+		"toggle\n  (%.2g if all are alike).\n",
 		100 * CONFIDENCE, e->upper_p, e->pooled_p);
-	if (e->margin > 0)
-		fprintf(out, "  Margin over the highest wait that tore: %.2g.\n", e->margin);
+}
+
+static void put_arms(FILE *out, const struct arms *arms)
+{
+	char name[PROVOKERS_MAX + 64];
+
+	fprintf(out, "Provoked by (tears per million toggles, short waits):\n");
+	for (unsigned i = 0; i < arms->count; i++) {
+		const struct arm *a = &arms->arm[i];
+
+		fprintf(out, "  %-34s %8.3g (%.2g to %.2g)", arm_name(a, name, sizeof(name)),
+			1e6 * a->rate, 1e6 * a->lower, 1e6 * a->upper);
+		if (i > 0 && a->ratio >= 0)
+			fprintf(out, ", %.2g times none (p = %.1g)", a->ratio, a->p);
+		fputc('\n', out);
+	}
 }
 
 static void put_sections(FILE *out, const struct estimate *e)
@@ -62,11 +97,12 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 	fprintf(out, "\nMachine: %s, family %u model %u stepping %u, microcode %s, hypervisor %s\n",
 		id->brand, id->family, id->model, id->stepping, id->microcode, id->hypervisor);
 	fprintf(out, "Verdict: %s (%s)\n", verdict_name(e->verdict), e->reason);
-	if (e->verdict == VERDICT_PASS)
-		put_pass(out, e, id);
+	put_answer(out, e, id);
 	put_torn(out, "first wait", &e->torn, 0);
 	put_torn(out, "second wait", &e->torn, 1);
 	put_sections(out, e);
+	if (e->arms.count)
+		put_arms(out, &e->arms);
 	put_gaps(out, from->plan);
 	fprintf(out, "Atomic window: %u bytes (no tear in %" PRIu64 " stores, p < %.2g)\n",
 		e->window, e->window_toggles, e->window_p);

@@ -6,7 +6,7 @@ export LC_ALL=C
 
 top=${srcdir:-.}
 tmax=$(realpath "${TMAX:-./tmax}")
-schema=$top/results/schema/journal-1.json
+schema=$top/results/schema/journal-2.json
 dir=$(mktemp -d)
 started=() # processes to end whatever happens
 
@@ -136,10 +136,10 @@ has_ended()
 # conf_of_here - a machine.conf of this machine that the library takes
 conf_of_here()
 {
-	printf '[tmax]\nschema = 1\n[identity]\n'
+	printf '[tmax]\nschema = 2\n[identity]\n'
 	{ "$tmax" info 2>/dev/null || [ $? = 3 ]; } | awk '
 		/^[a-z]/ { machine = $0 == "machine" }
 		machine && /^  / && $1 != "codename" { name = $1; sub(/^ +[^ ]+ +/, ""); print name " = " $0 }'
-	printf '[wait]\nusable = yes\nfirst = 3000\nsecond = 2000\ntoggles = 1000000\n'
+	printf '[wait]\nusable = yes\nfirst = 3000\nsecond = 2000\nstretch = 0\ntoggles = 1000000\n'
 	printf 'upper_p = 1e-10\nconfidence = 0.95\n[window]\nbytes = 8\nupper_p = 1e-10\n'
 }

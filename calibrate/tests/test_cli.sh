@@ -14,7 +14,7 @@ complains 64 "''" "$tmax" ''
 expect 0 "$tmax" --help
 grep -q '^Usage: tmax COMMAND' "$dir/out" || fail "help without usage"
 mapfile -t commands < <(sed -nE 's/^  ([a-z]+) .*/\1/p' "$dir/out")
-[ "${commands[*]}" = "calibrate stress bench info" ] || fail "commands: ${commands[*]}"
+[ "${commands[*]}" = "calibrate verify stress gaps report bench info" ] || fail "commands: ${commands[*]}"
 expect 0 "$tmax" --version
 grep -qE '^tmax [0-9]+[.][0-9]+' "$dir/out" || fail "version"
 
@@ -57,8 +57,12 @@ for command in "${commands[@]}"; do
 	options_taken "$command" | sort >"$dir/taken"
 	diff "$dir/names" "$dir/taken" || fail "$command: help lists <, the program takes >"
 	complains 64 "'--bogus'" "$tmax" "$command" --bogus
-	complains 64 "$([ "$command" = bench ] && echo benchmark || echo extra)" \
-		"$tmax" "$command" extra
+	case $command in
+	bench) said=benchmark ;;
+	report) said=--output ;;
+	*) said=extra ;;
+	esac
+	complains 64 "$said" "$tmax" "$command" extra
 done
 complains 64 benchmark "$tmax" bench
 complains 64 benchmark "$tmax" bench toggle toggle
@@ -105,6 +109,11 @@ calibrate --ceiling 0
 calibrate --ceiling 1000000001
 calibrate --seed -1
 calibrate --seed 9223372036854775808
+verify --budget 0
+verify --budget soon
+verify --format yaml
+verify --seed -1
+verify --seed 9223372036854775808
 bench --rounds 0
 bench --rounds 10001
 LIST
@@ -238,7 +247,7 @@ while read -r change; do
 	cat "$dir/changed" >>"$dir/bad"
 done <<'LIST'
 s/"type":"bench"/"type":"bank"/
-s/"schema":1/"schema":2/
+s/"schema":2/"schema":3/
 s/"benchmark":"toggle"/"benchmark":"other"/
 s/"unit":"TSC ticks"/"unit":"ns"/
 s/"unit":/"extra":1,"unit":/

@@ -73,7 +73,7 @@ limited()
 }
 
 echo old >"$conf"
-complains 74 "File too large" limited 8 "${brief[@]}" --output "$conf" --journal "$dir/small"
+complains 74 "File too large" limited 16 "${brief[@]}" --output "$conf" --journal "$dir/small"
 grep -q '^Verdict: inconclusive' "$dir/out" || fail "what was known is lost"
 has_cells "$dir/small" 2 || fail "the journal was not filled"
 valid "$dir/small"
@@ -155,7 +155,7 @@ TMAX_GNUPLOT=/nonexistent/gnuplot expect "0 2" "${brief[@]}" --output "$dir/plai
 [ "$(wc -l <"$dir/err")" = 2 ] || fail "more is told than that"
 grep -q '^first = ' "$dir/plain.conf" || fail "no config without gnuplot"
 [ -s "$dir/figure.dat" ] || fail "the figure's data are lost"
-sed -n '/^{"type":"run","schema":1,"date":/,$p' "$dir/rubbish" >"$dir/sound"
+sed -n '/^{"type":"run","schema":2,"date":/,$p' "$dir/rubbish" >"$dir/sound"
 has_cells "$dir/sound" 10 || fail "the run is not in the journal of rubbish"
 valid "$dir/sound"
 
@@ -171,7 +171,7 @@ tr '\n' ' ' <"$dir/good.conf" >"$dir/line.conf"
 sed 's/^first = .*/first = -1/' "$dir/good.conf" >"$dir/negative.conf"
 sed 's/^first = .*/first = 99999999999999999999/' "$dir/good.conf" >"$dir/overflow.conf"
 sed 's/^upper_p = .*/upper_p = nan/' "$dir/good.conf" >"$dir/nan.conf"
-sed 's/^schema = .*/schema = 2/' "$dir/good.conf" >"$dir/newer.conf"
+sed 's/^schema = .*/schema = 3/' "$dir/good.conf" >"$dir/newer.conf"
 sed 's/^first = .*/&\n&/' "$dir/good.conf" >"$dir/twice.conf"
 ln -s loop.conf "$dir/loop.conf"
 for bad in cut.conf:refused short.conf:missing big.conf:larger zero.conf:NUL \

@@ -249,7 +249,10 @@ static void a_command_gives_its_cell_back(void **state)
 		.executors = 1024,
 		.first_wait = 1000000000,
 		.second_wait = 7,
+		.stretch = 64,
 		.rest = 11,
+		.provokers = 1u << PROVOKER_SITES | 1u << PROVOKER_SHOOTDOWN,
+		.loop = 4096,
 		.toggles = 1000000000000,
 		.seconds = 0.5,
 		.stop_tears = INT64_MAX,
@@ -276,7 +279,10 @@ static void a_command_gives_its_cell_back(void **state)
 	assert_int_equal(back.executors, cell.executors);
 	assert_int_equal(back.first_wait, cell.first_wait);
 	assert_int_equal(back.second_wait, cell.second_wait);
+	assert_int_equal(back.stretch, cell.stretch);
 	assert_int_equal(back.rest, cell.rest);
+	assert_int_equal(back.provokers, cell.provokers);
+	assert_int_equal(back.loop, cell.loop);
 	assert_int_equal(back.toggles, cell.toggles);
 	assert_true(back.seconds == cell.seconds);
 	assert_int_equal(back.stop_tears, cell.stop_tears);
@@ -304,6 +310,9 @@ static void absurd_cells_are_refused(void **state)
 		{ "first-wait", { "-1", "1000000001", "18446744073709551616", "1e3", "" } },
 		{ "second-wait", { "-1", "1000000001", "18446744073709551616", "1e3", "" } },
 		{ "rest", { "-1", "1000000001", "18446744073709551616", "" } },
+		{ "stretch", { "-1", "65", "4294967296", "1.5", "" } },
+		{ "provoker", { "", "hammer", "load,wide", "load+load", "none+load", "Load" } },
+		{ "loop", { "-1", "4097", "4294967297", "x", "" } },
 		{ "toggles", { "0", "-1", "1000000000001", "18446744073709551617", "" } },
 		{ "seconds", { "-1", "0s", "00", "2678401", "nan", "inf", "" } },
 		/* A record could not hold these. */
@@ -334,6 +343,9 @@ static void the_limits_themselves_are_taken(void **state)
 		{ "first-wait", "0" },	  { "first-wait", "1000000000" },
 		{ "second-wait", "0" },	  { "second-wait", "1000000000" },
 		{ "rest", "0" },	  { "rest", "1000000000" },
+		{ "stretch", "0" },	  { "stretch", "64" },
+		{ "provoker", "none" },	  { "provoker", "sites+load" },
+		{ "loop", "0" },	  { "loop", "4096" },
 		{ "toggles", "1" },	  { "toggles", "1000000000000" },
 		{ "seconds", "2678400" }, { "stop-tears", "9223372036854775807" },
 		{ "seed", "0" },	  { "seed", "9223372036854775807" },

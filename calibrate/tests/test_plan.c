@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "calibrate/plan.h"
+#include "patchcore/machine_conf.h"
 #include "stress/cell.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -33,11 +34,14 @@ static void plans_can_be_carried_out(void **state)
 		const struct plan *p = plan_find(names[i]);
 
 		assert_true(p->proof > 0 && p->window > 0 && p->bracket > 0);
-		/* Most of the time is the campaign's. */
-		assert_true(p->proof + p->window + p->bracket < 0.5);
+		assert_true(p->provoke > 0 && p->fetch_gaps > 0);
+		/* No stage has more than the campaign. */
+		assert_true(p->proof + p->window + p->bracket + p->provoke + p->fetch_gaps <= 0.6);
 		assert_true(p->budget > 0 && p->slice > 0 && p->slice < p->budget);
 		assert_true(p->ceiling <= CELL_WAIT_MAX);
-		assert_true(p->min_toggles > 0);
+		assert_true(p->promise > 0 && p->target_p > 0 && p->target_p < p->promise);
+		/* A calibrated wait is one that the library makes. */
+		assert_true(p->stretch > 0 && p->stretch <= MACHINE_CONF_STRETCH);
 		assert_true(p->wait_count > 1);
 		assert_int_equal(p->waits[0], 0);
 		for (unsigned w = 1; w < p->wait_count; w++)
@@ -55,7 +59,7 @@ static void longer_plans_prove_more(void **state)
 		const struct plan *less = plan_find(names[i - 1]), *more = plan_find(names[i]);
 
 		assert_true(more->budget > less->budget);
-		assert_true(more->min_toggles > less->min_toggles);
+		assert_true(more->promise < less->promise);
 		assert_true(more->slice > less->slice);
 	}
 	/* What scripts/calibrate runs has a minute in all. */

@@ -16,20 +16,21 @@ conf_says()
 		inside && $1 == name && $2 == "=" { sub(/^[^=]*= /, ""); print }' "$2"
 }
 
-# cells JOURNAL - of each readable cell: stage protocol first second outcome toggles
+# cells JOURNAL - of each readable cell: stage protocol first second outcome toggles crossing noisy
 cells()
 {
 	local any='[^"]*'
 
-	sed -nE "/^\{.*\}\$/ s/^.*\"type\":\"cell\".*\"stage\":\"($any)\".*\"protocol\":\"($any)\".*\
+	sed -nE "/^\{.*\}\$/ s/^.*\"type\":\"cell\".*\"stage\":\"($any)\".*\"noisy\":(true|false).*\
+\"crossing\":\"($any)\".*\"protocol\":\"($any)\".*\
 \"first_wait\":([0-9]+),\"second_wait\":([0-9]+).*\"outcome\":\"($any)\".*\
-\"error\":[-0-9]+,\"toggles\":([0-9]+).*/\1 \2 \3 \4 \5 \6/p" "$1"
+\"error\":[-0-9]+,\"toggles\":([0-9]+).*/\1 \4 \5 \6 \7 \8 \3 \2/p" "$1"
 }
 
 # agrees CONF JOURNAL - config, last estimate of the journal, its cells and exit status $rc
 agrees()
 {
-	local verdict usable toggles
+	local verdict usable toggles crossing
 
 	grep '"type":"estimate"' "$2" | tail -n 1 >"$dir/estimate"
 	[ -s "$dir/estimate" ] || fail "no estimate in $2"
@@ -44,17 +45,21 @@ agrees()
 		fail "another reason in $2"
 	grep -qF "Verdict: $verdict" "$dir/out" || fail "another verdict in the summary"
 	# The first of its name in the line is the machine's own.
-	sed -E 's/"sections":.*//' "$dir/estimate" >"$dir/machine"
+	sed -E 's/"claims":.*//' "$dir/estimate" >"$dir/machine"
 	[ "$(member first_wait "$dir/machine")" = "$(conf_says first "$1" wait)" ] ||
 		fail "another first wait in $2"
 	[ "$(member second_wait "$dir/machine")" = "$(conf_says second "$1" wait)" ] ||
 		fail "another second wait in $2"
-	toggles=$(cells "$2" | awk -v first="$(conf_says first "$1" wait)" \
-		-v second="$(conf_says second "$1" wait)" '
-		$1 == "campaign" && $2 == "wait" && $3 == first && $4 == second && $5 == "done" {
-			sum += $6 } END { printf "%.0f\n", sum }')
-	[ "$(conf_says toggles "$1" wait)" = "$toggles" ] ||
-		fail "the cells of $2 have $toggles toggles at these waits, the config has others"
+	for crossing in line page; do
+		toggles=$(cells "$2" | awk -v first="$(conf_says first "$1" "crossing $crossing")" \
+			-v second="$(conf_says second "$1" "crossing $crossing")" \
+			-v crossing="$crossing" '
+			$1 == "campaign" && $2 == "wait" && $3 == first && $4 == second &&
+			$5 == "done" && $7 == crossing && $8 == "false" { sum += $6 }
+			END { printf "%.0f\n", sum }')
+		[ "$(conf_says toggles "$1" "crossing $crossing")" = "$toggles" ] ||
+			fail "cells across a $crossing in $2 have $toggles toggles, the config not"
+	done
 }
 
 # --- one run ---
@@ -121,7 +126,7 @@ else
 	info_says 3 "refused" "$conf"
 fi
 # What a longer run would have written.
-sed 's/^usable = .*/usable = yes/' "$conf" >"$dir/usable.conf"
+sed 's/^usable = .*/usable = yes/; s/^toggles = 0$/toggles = 1/' "$conf" >"$dir/usable.conf"
 if [ "$(conf_says tsc_invariant "$conf" identity)" = yes ]; then
 	info_says 0 "valid" "$dir/usable.conf"
 fi
