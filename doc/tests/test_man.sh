@@ -106,8 +106,8 @@ grep -ohE 'getenv\("[A-Z_]+"' "$top"/{patchcore,stress,results,calibrate}/*.c | 
 part SH ENVIRONMENT <"$dir/tmax" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' | tr -d ' ' | tr ',' '\n' >"$dir/says"
 same "environment"
 
-# The names of placements, crossings, pairs, protocols, oracles and outcomes.
-grep -ohE '\[(PLACEMENT|CROSSING|PAIR|PROTOCOL|ORACLE|OUTCOME)_[A-Z0-9_]+\] = "[a-z0-9-]+"' \
+# The names of placements, crossings, pairs, protocols, oracles, outcomes, tears and provokers.
+grep -ohE '\[(PLACEMENT|CROSSING|PAIR|PROTOCOL|ORACLE|OUTCOME|TEAR|PROVOKER)_[A-Z0-9_]+\] = "[a-z0-9-]+"' \
 	"$top/stress/cell.c" "$top/stress/placement.c" | cut -d'"' -f2 >"$dir/names"
 [ "$(wc -l <"$dir/names")" -ge 30 ] || wrong "names: too few found"
 while read -r name; do
