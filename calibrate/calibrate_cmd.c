@@ -39,6 +39,10 @@ static json_t *gaps_json(const struct plan *plan)
 		json_array_append_new(gaps, json_pack("{s:s, s:s}", "placement",
 						      placement_name(plan->gap[i].placement),
 						      "reason", plan->gap[i].reason));
+	for (unsigned i = 0; i < plan->unprovokeds; i++)
+		json_array_append_new(gaps, json_pack("{s:s, s:s}", "provoker",
+						      provoker_name(plan->unprovoked[i].provoker),
+						      "reason", plan->unprovoked[i].reason));
 	return gaps;
 }
 

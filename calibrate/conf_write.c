@@ -117,6 +117,8 @@ static void put_claim(FILE *f, const struct claim *c)
 	fprintf(f, "\n[crossing %s]\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\n",
 		crossing_name(c->crossing), c->waits.first, c->waits.second);
 	put_counts(f, c->toggles, c->tears, c->upper_p);
+	fprintf(f, "far_toggles = %" PRIu64 "\nfar_tears = %" PRIu64 "\n", c->far_toggles,
+		c->far_tears);
 	fprintf(f, "steady = %s\nsteady_p = %.3g\n", yes_no(!c->drifted), c->drift_p);
 	put_torn(f, "torn_first", &c->torn, 0);
 	put_torn(f, "torn_second", &c->torn, 1);
@@ -129,6 +131,18 @@ static void put_section(FILE *f, const struct section *s)
 	put_counts(f, s->toggles, s->tears, s->upper_p);
 	put_torn(f, "torn_first", &s->torn, 0);
 	put_torn(f, "torn_second", &s->torn, 1);
+}
+
+static void put_distances(FILE *f, const struct distance *d)
+{
+	fprintf(f,
+		"\n; Half a round trip of a cache line, ticks. A hypervisor may move its CPUs.\n"
+		"[distance]\ncells = %zu\nfar = %zu\n",
+		d->cells, d->far);
+	for (int p = 0; p < PLACEMENT_COUNT; p++)
+		if (d->least[p])
+			fprintf(f, "%s = %" PRIu64 " to %" PRIu64 "\n",
+				placement_name((enum placement)p), d->least[p], d->greatest[p]);
 }
 
 static void put_arm(FILE *f, const struct arm *a)
@@ -164,6 +178,9 @@ static void put_gaps(FILE *f, const struct plan *plan)
 	for (unsigned i = 0; i < plan->gaps; i++)
 		fprintf(f, "%s = %s\n", placement_name(plan->gap[i].placement),
 			plan->gap[i].reason);
+	for (unsigned i = 0; i < plan->unprovokeds; i++)
+		fprintf(f, "provoker %s = %s\n", provoker_name(plan->unprovoked[i].provoker),
+			plan->unprovoked[i].reason);
 }
 
 static int put_all(FILE *f, const struct estimate *e, const struct provenance *from)
@@ -176,6 +193,7 @@ static int put_all(FILE *f, const struct estimate *e, const struct provenance *f
 		put_claim(f, &e->claim[i]);
 	for (unsigned i = 0; i < e->sections; i++)
 		put_section(f, &e->section[i]);
+	put_distances(f, &e->distance);
 	for (unsigned i = 0; i < e->arms.count; i++)
 		put_arm(f, &e->arms.arm[i]);
 	put_worst(f, e);

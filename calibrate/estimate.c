@@ -14,6 +14,9 @@
  */
 #define DRIFT_BLOCK 8
 
+/* Share of the cells; a distance that is rarer is left to the average. */
+#define FAR_SHARE 0.05
+
 static const char *const verdict_names[] = {
 	[VERDICT_PASS] = "pass",
 	[VERDICT_FAIL] = "fail",
@@ -123,6 +126,43 @@ static bool speaks_for(const struct cell_record *r, const struct claim *claim, u
 	return is_campaign_of(r, claim->crossing, stretch) && is_at(&r->cell, &claim->waits);
 }
 
+/* --- Distance --- */
+
+/* 0: threads on one CPU have none, and the dead tell nothing. */
+static uint64_t distance_of(const struct cell_record *r)
+{
+	uint64_t distance = r->result.witness.offset_error;
+
+	return distance == WITNESS_UNKNOWN ? 0 : distance;
+}
+
+static bool is_far(const struct distance *d, const struct cell_record *r)
+{
+	uint64_t least = d->least[r->cell.placement];
+
+	return least && distance_of(r) >= 2 * least;
+}
+
+static void find_distances(struct distance *d, const struct cell_record *records, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t distance = distance_of(&records[i]);
+		uint64_t *least = &d->least[records[i].cell.placement];
+		uint64_t *greatest = &d->greatest[records[i].cell.placement];
+
+		d->cells += distance > 0;
+		if (distance && (!*least || distance < *least))
+			*least = distance;
+		if (distance > *greatest)
+			*greatest = distance;
+	}
+	for (size_t i = 0; i < count; i++)
+		d->far += is_far(d, &records[i]);
+	d->both = d->far > FAR_SHARE * (double)d->cells;
+}
+
+/* --- Sums --- */
+
 static void add_to_claim(struct estimate *e, struct claim *claim, struct section *s,
 			 const struct cell_record *r)
 {
@@ -130,6 +170,8 @@ static void add_to_claim(struct estimate *e, struct claim *claim, struct section
 
 	claim->toggles += toggles;
 	claim->tears += tears;
+	claim->far_toggles += is_far(&e->distance, r) ? toggles : 0;
+	claim->far_tears += is_far(&e->distance, r) ? tears : 0;
 	s->toggles += toggles;
 	s->tears += tears;
 	e->toggles += toggles;
@@ -210,10 +252,10 @@ static void gather_arms(const struct estimate *e, const struct claim *claim,
 }
 
 /*
- * Every placement has to keep the promise, and so has every way to provoke: an
- * average over them is nobody's rate. All these bounds have to hold at once,
- * so each gets its part of what may go wrong; and the campaign is looked at as
- * it goes on, so they are of the kind that holds at every look.
+ * Every placement has to keep the promise, and so has every way to provoke, and
+ * the time when the CPUs were far apart: an average over them is nobody's rate. All these bounds
+ * have to hold at once, so each gets its part of what may go wrong; and the campaign is looked at
+ * as it goes on, so they are of the kind that holds at every look.
  */
 static void bound_sections(struct estimate *e, const struct cell_record *records, size_t count,
 			   double promise)
@@ -224,7 +266,7 @@ static void bound_sections(struct estimate *e, const struct cell_record *records
 
 	for (unsigned i = 0; i < CLAIMS; i++) {
 		gather_arms(e, &e->claim[i], records, count, &arms[i]);
-		bounds += arms[i].count;
+		bounds += arms[i].count + e->distance.both;
 	}
 	alpha = (1 - CONFIDENCE) / (bounds ? bounds : 1);
 	for (unsigned i = 0; i < e->sections; i++) {
@@ -233,11 +275,17 @@ static void bound_sections(struct estimate *e, const struct cell_record *records
 		s->upper_p = sequential_upper(s->tears, s->toggles, promise, alpha);
 		raise_bound(&e->claim[claim_of(s->crossing)], s->upper_p);
 	}
-	for (unsigned i = 0; i < CLAIMS; i++)
+	for (unsigned i = 0; i < CLAIMS; i++) {
+		struct claim *claim = &e->claim[i];
+
 		for (unsigned k = 0; k < arms[i].count; k++)
-			raise_bound(&e->claim[i],
+			raise_bound(claim,
 				    sequential_upper(arms[i].arm[k].tears, arms[i].arm[k].toggles,
 						     promise, alpha));
+		if (e->distance.both)
+			raise_bound(claim, sequential_upper(claim->far_tears, claim->far_toggles,
+							    promise, alpha));
+	}
 }
 
 /* The claim's cells in their order, as blocks of time. */
@@ -420,6 +468,7 @@ void estimate_make(struct estimate *e, const struct cell_record *records, size_t
 	*e = (struct estimate){ .stretch = plan->stretch };
 	set_waits(e, waits);
 	list_sections(e, plan);
+	find_distances(&e->distance, records, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct cell_record *r = &records[i];
 

@@ -44,11 +44,13 @@ enum {
 struct claim {
 	enum crossing crossing;
 	struct waits waits;
-	uint64_t toggles;      /* at these waits, in quiet cells */
-	uint64_t tears;	       /* in all of them */
-	double upper_p;	       /* per toggle: worst section or arm, or worst time if it drifted */
-	double drift_p;	       /* how often a steady rate looks as unsteady as this */
-	bool drifted;	       /* so seldom that it is not believed */
+	uint64_t toggles;     /* at these waits, in quiet cells */
+	uint64_t tears;	      /* in all of them */
+	double upper_p;	      /* per toggle: worst section or arm, or worst time if it drifted */
+	double drift_p;	      /* how often a steady rate looks as unsteady as this */
+	bool drifted;	      /* so seldom that it is not believed */
+	uint64_t far_toggles; /* of these, with the CPUs far apart: see struct distance */
+	uint64_t far_tears;
 	uint64_t clean_before; /* most toggles in a row without a tear at waits given up since */
 	struct torn torn;      /* over the whole run */
 };
@@ -70,6 +72,19 @@ struct worst {
 	uint64_t tears;
 };
 
+/*
+ * How far apart patcher and first executor are: half a round trip of a cache line,
+ * ticks. A hypervisor may move its CPUs closer together and further apart while
+ * they are measured. Twice the least of the same placement and more is far.
+ */
+struct distance {
+	uint64_t least[PLACEMENT_COUNT]; /* 0: nobody knows */
+	uint64_t greatest[PLACEMENT_COUNT];
+	size_t cells; /* that know theirs */
+	size_t far;   /* of them */
+	bool both;    /* far ones are common enough to count by themselves */
+};
+
 struct estimate {
 	enum verdict verdict;
 	char reason[160];
@@ -86,6 +101,7 @@ struct estimate {
 	unsigned window; /* bytes */
 	uint64_t window_toggles;
 	double window_p;
+	struct distance distance;
 	size_t cells; /* of the campaign */
 	size_t noisy; /* of them, not counted for that */
 	bool have_torn_cell;

@@ -12,12 +12,14 @@ static json_t *torn_json(const struct torn *torn, unsigned which)
 
 static json_t *claim_json(const struct claim *c)
 {
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:o, s:o}", "crossing",
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:o, s:o}", "crossing",
 			 crossing_name(c->crossing), "first_wait", (json_int_t)c->waits.first,
 			 "second_wait", (json_int_t)c->waits.second, "toggles",
-			 (json_int_t)c->toggles, "tears", (json_int_t)c->tears, "upper_p",
-			 c->upper_p, "drift_p", c->drift_p, "drifted", c->drifted, "torn_first",
-			 torn_json(&c->torn, 0), "torn_second", torn_json(&c->torn, 1));
+			 (json_int_t)c->toggles, "tears", (json_int_t)c->tears, "far_toggles",
+			 (json_int_t)c->far_toggles, "far_tears", (json_int_t)c->far_tears,
+			 "upper_p", c->upper_p, "drift_p", c->drift_p, "drifted", c->drifted,
+			 "torn_first", torn_json(&c->torn, 0), "torn_second",
+			 torn_json(&c->torn, 1));
 }
 
 static json_t *section_json(const struct section *s)
@@ -48,6 +50,21 @@ static json_t *worst_json(const struct worst *w)
 	cell_command(&w->cell, command, sizeof(command));
 	return json_pack("{s:s, s:I, s:I}", "command", command, "toggles", (json_int_t)w->toggles,
 			 "tears", (json_int_t)w->tears);
+}
+
+static json_t *distance_json(const struct distance *d)
+{
+	json_t *placements = json_array();
+
+	for (int p = 0; p < PLACEMENT_COUNT; p++)
+		if (d->least[p])
+			json_array_append_new(placements,
+					      json_pack("{s:s, s:I, s:I}", "placement",
+							placement_name((enum placement)p), "least",
+							(json_int_t)d->least[p], "greatest",
+							(json_int_t)d->greatest[p]));
+	return json_pack("{s:I, s:I, s:o}", "cells", (json_int_t)d->cells, "far",
+			 (json_int_t)d->far, "placements", placements);
 }
 
 static void add_lists(json_t *body, const struct estimate *e)
@@ -86,6 +103,7 @@ json_t *estimate_to_json(const struct estimate *e)
 	if (!body)
 		return NULL;
 	add_lists(body, e);
+	json_object_set_new(body, "distance", distance_json(&e->distance));
 	if (e->have_torn_cell)
 		json_object_set_new(body, "torn_cell", json_string(e->torn_cell.key));
 	return body;

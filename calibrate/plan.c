@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stress/provoker.h"
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
@@ -159,8 +161,29 @@ static void seat_placement(struct plan *plan, hwloc_topology_t topology, enum pl
 	add_seat(plan, p, max);
 }
 
+static void list_unprovoked(struct plan *plan, hwloc_topology_t topology)
+{
+	struct seating seating;
+	char reason[160];
+
+	if (plan->seats == 0 ||
+	    placement_seat(topology, plan->seat[0].placement, plan->seat[0].executors, &seating,
+			   reason, sizeof(reason)) < 0)
+		return;
+	for (int p = 0; p < PROVOKER_COUNT; p++) {
+		struct unprovoked *u = &plan->unprovoked[plan->unprovokeds];
+
+		if (provoker_possible((enum provoker)p, topology, &seating, u->reason,
+				      sizeof(u->reason)) == 0)
+			continue;
+		u->provoker = (enum provoker)p;
+		plan->unprovokeds++;
+	}
+}
+
 void plan_seat(struct plan *plan, hwloc_topology_t topology)
 {
 	for (int p = 0; p < PLACEMENT_COUNT; p++)
 		seat_placement(plan, topology, (enum placement)p);
+	list_unprovoked(plan, topology);
 }

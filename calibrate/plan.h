@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "stress/cell.h"
 #include "stress/placement.h"
 
 #define PLAN_SEATS_MAX 128 /* more than 1, 2, 4, ... 1024 of every placement */
@@ -21,6 +22,12 @@ struct seat {
 /* A placement that is not tested, and why. */
 struct gap {
 	enum placement placement;
+	char reason[160];
+};
+
+/* A provoker that this machine cannot offer, and why. */
+struct unprovoked {
+	enum provoker provoker;
 	char reason[160];
 };
 
@@ -45,13 +52,16 @@ struct plan {
 	unsigned seats;
 	struct gap gap[PLACEMENT_COUNT];
 	unsigned gaps;
+	struct unprovoked unprovoked[PROVOKER_COUNT];
+	unsigned unprovokeds;
 };
 
 /* plan_find - "quick", "default" or "thorough"; NULL if there is no such plan. */
 const struct plan *plan_find(const char *name);
 
 /*
- * plan_seat - fill in seats and gaps from what the topology offers: per
+ * plan_seat - fill in seats, gaps and what cannot be provoked at the first seat,
+ * from what the topology offers: per
  * placement 1, 2, 4, ... executors up to all it can seat.
  */
 void plan_seat(struct plan *plan, hwloc_topology_t topology);

@@ -90,6 +90,12 @@ static const struct claim *worst_claim(const struct estimate *e)
 	return page->upper_p > line->upper_p ? page : line;
 }
 
+/* Is it the time when the CPUs were far apart that is known too little? */
+static const char *far_words(const struct claim *c, const struct estimate *e)
+{
+	return e->distance.both && c->far_toggles < c->toggles / 2 ? "; CPUs seldom far apart" : "";
+}
+
 static bool is_too_noisy(const struct session_noise *n, const struct estimate *e)
 {
 	return (n->cells && n->stayed > NOISY_MAX * n->cells) ||
@@ -136,7 +142,8 @@ static const char *doubt(const struct search *s, const struct estimate *e, char 
 		 "%s crossings: %" PRIu64 " tears in %.3g toggles bound them by %.2g (%.2g "
 		 "wanted)%s",
 		 crossing_name(worst->crossing), worst->tears, (double)worst->toggles,
-		 worst->upper_p, s->plan->promise, worst->drifted ? "; the rate drifted" : "");
+		 worst->upper_p, s->plan->promise,
+		 worst->drifted ? "; the rate drifted" : far_words(worst, e));
 	return text;
 }
 

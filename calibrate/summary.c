@@ -55,6 +55,23 @@ static void put_answer(FILE *out, const struct estimate *e, const struct identit
 		100 * CONFIDENCE, e->upper_p, e->pooled_p);
 }
 
+/* Where a hypervisor moves its CPUs, that is half of the answer. */
+static void put_distance(FILE *out, const struct estimate *e)
+{
+	const struct distance *d = &e->distance;
+
+	if (d->far == 0)
+		return;
+	fprintf(out,
+		"The CPUs moved: far apart in %zu of %zu cells, where a cache line takes twice as "
+		"long or more.\n",
+		d->far, d->cells);
+	for (unsigned i = 0; d->both && i < CLAIMS; i++)
+		fprintf(out, "  across a %s then: %" PRIu64 " tears in %.3g toggles\n",
+			crossing_name(e->claim[i].crossing), e->claim[i].far_tears,
+			(double)e->claim[i].far_toggles);
+}
+
 static void put_arms(FILE *out, const struct arms *arms)
 {
 	char name[PROVOKERS_MAX + 64];
@@ -88,6 +105,9 @@ static void put_gaps(FILE *out, const struct plan *plan)
 	for (unsigned i = 0; i < plan->gaps; i++)
 		fprintf(out, "  %-14s not tested: %s\n", placement_name(plan->gap[i].placement),
 			plan->gap[i].reason);
+	for (unsigned i = 0; i < plan->unprovokeds; i++)
+		fprintf(out, "  %-14s not provoked: %s\n",
+			provoker_name(plan->unprovoked[i].provoker), plan->unprovoked[i].reason);
 }
 
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from)
@@ -101,6 +121,7 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 	put_torn(out, "first wait", &e->torn, 0);
 	put_torn(out, "second wait", &e->torn, 1);
 	put_sections(out, e);
+	put_distance(out, e);
 	if (e->arms.count)
 		put_arms(out, &e->arms);
 	put_gaps(out, from->plan);

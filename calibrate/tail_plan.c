@@ -133,11 +133,14 @@ char *tail_stage(const struct tail_plan *plan, unsigned arm, char *buf, size_t s
 
 static bool in_regime(const struct cell_result *r, enum tail_regime regime)
 {
+	uint64_t distance = r->witness.offset_error;
+
 	if (regime == TAIL_ALL)
 		return true;
-	if (r->latency.median == 0)
+	/* Threads on one CPU have no distance, and the dead tell nothing. */
+	if (distance == 0 || distance == WITNESS_UNKNOWN)
 		return false;
-	return (r->latency.median >= TAIL_SLOW_STORE) == (regime == TAIL_SLOW);
+	return (distance >= TAIL_FAR) == (regime == TAIL_DISTANT);
 }
 
 static void add_latency(struct tail_sum *sum, uint64_t median)

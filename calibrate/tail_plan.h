@@ -19,11 +19,11 @@
 #define TAIL_ARMS_MAX 32
 
 /*
- * Ticks of the INT3 store's median latency that tell cells in which executors
- * mostly held the line from those in which they did not: taking a line away from
- * a core that runs it costs several times a plain transfer.
+ * Half a round trip of a cache line between the two CPUs, ticks, that tells near
+ * ones from far ones: where a hypervisor moves its CPUs, a cell finds them
+ * either way.
  */
-#define TAIL_SLOW_STORE 400
+#define TAIL_FAR 300
 
 struct tail_arm {
 	const char *name;
@@ -79,8 +79,8 @@ struct tail_sum {
 
 enum tail_regime {
 	TAIL_ALL,
-	TAIL_QUICK, /* below TAIL_SLOW_STORE */
-	TAIL_SLOW,
+	TAIL_NEAR, /* below TAIL_FAR */
+	TAIL_DISTANT,
 	TAIL_REGIMES
 };
 

@@ -152,16 +152,16 @@ static void print_sum(const char *name, const char *regime, const struct tail_su
 static void print_arm(const struct tail_plan *plan, unsigned arm, const struct cell_record *records,
 		      size_t count)
 {
-	struct tail_sum all, quick, slow;
+	struct tail_sum all, near, far;
 
 	tail_sum(&all, plan, arm, TAIL_ALL, records, count);
-	tail_sum(&quick, plan, arm, TAIL_QUICK, records, count);
-	tail_sum(&slow, plan, arm, TAIL_SLOW, records, count);
+	tail_sum(&near, plan, arm, TAIL_NEAR, records, count);
+	tail_sum(&far, plan, arm, TAIL_DISTANT, records, count);
 	print_sum(plan->arm[arm].name, "all", &all);
-	if (!quick.cells || !slow.cells)
+	if (!near.cells || !far.cells)
 		return;
-	print_sum("", "quick", &quick);
-	print_sum("", "slow", &slow);
+	print_sum("", "near", &near);
+	print_sum("", "far", &far);
 }
 
 static void print_event(const char *arm, const struct tear_event *e)
@@ -269,14 +269,13 @@ static void print_gaps(const struct tail_arm *arm, const json_t *lines)
 
 void tail_tell(const struct tail_plan *plan, const struct journal_data *data)
 {
-	printf("%-13s %-7s %5s %10s %6s %6s %6s  %s  %s\n", "arm", "stores", "cells", "toggles",
+	printf("%-13s %-7s %5s %10s %6s %6s %6s  %s  %s\n", "arm", "CPUs", "cells", "toggles",
 	       "old-f", "new-f", "other", "tears per toggle (95 %)", "latency");
 	for (unsigned arm = 0; arm < plan->arms; arm++)
 		if (!plan->arm[arm].gaps)
 			print_arm(plan, arm, data->records, data->count);
-	printf("quick, slow: a store of INT3 took less than %d ticks, or that and more, in the "
-	       "median of the cell\n",
-	       TAIL_SLOW_STORE);
+	printf("near, far: half a round trip of a cache line took less than %d ticks, or more\n",
+	       TAIL_FAR);
 	print_events(plan, data->records, data->count);
 	for (unsigned arm = 0; arm < plan->arms; arm++)
 		if (plan->arm[arm].gaps)

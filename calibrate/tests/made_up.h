@@ -88,6 +88,14 @@ int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
 	return cell->provokers & 1u << PROVOKER_SIBLING ? -ENOTSUP : 0;
 }
 
+int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
+		      char *reason, size_t size)
+{
+	const struct cell cell = { .provokers = 1u << p };
+
+	return provokers_possible(&cell, topology, seating, reason, size);
+}
+
 int stage_gaps(struct search *s)
 {
 	running->spent += s->plan->budget * s->plan->fetch_gaps;

@@ -226,6 +226,49 @@ static void a_claim_is_as_bad_as_its_worst_arm(void **state)
 	assert_true(e->section[0].upper_p == bound(9, 30000, 4));
 }
 
+static struct cell_record *add_distant(struct run *run, uint64_t toggles, uint64_t distance)
+{
+	struct cell_record *r = add(run, toggles);
+
+	r->result.witness.offset_error = distance;
+	return r;
+}
+
+/* Most of the time near and clean, the rest far and torn: the far time counts by itself. */
+static void far_cpus_are_bounded_apart(void **state)
+{
+	struct run *run = *state;
+	const struct estimate *e;
+
+	add_distant(run, 50000, 150);
+	add_distant(run, 50000, 299);
+	add_distant(run, 10000, 300)->result.tears[TEAR_OLD_FRONT] = 5;
+	/* Nobody knows; another placement is another distance. */
+	add_distant(run, 20000, WITNESS_UNKNOWN);
+	add_distant(run, 20000, 900)->cell.placement = PLACEMENT_CROSS_SOCKET;
+	e = make(run);
+	assert_true(e->distance.both);
+	assert_int_equal(e->distance.cells, 4);
+	assert_int_equal(e->distance.far, 1);
+	assert_int_equal(e->distance.least[PLACEMENT_SPREAD], 150);
+	assert_int_equal(e->distance.greatest[PLACEMENT_SPREAD], 300);
+	assert_int_equal(e->claim[CLAIM_LINE].far_toggles, 10000);
+	assert_int_equal(e->claim[CLAIM_LINE].far_tears, 5);
+	/* Two sections, an arm, and the far time of both claims. */
+	assert_true(e->claim[CLAIM_LINE].upper_p == bound(5, 10000, 5));
+}
+
+/* A distance that was seen once in many cells is left to the average. */
+static void seldom_far_is_not_bounded_apart(void **state)
+{
+	struct run *run = *state;
+
+	for (unsigned i = 0; i < 40; i++)
+		add_distant(run, 1000, i ? 150 : 600);
+	assert_false(make(run)->distance.both);
+	assert_true(run->estimate.claim[CLAIM_LINE].upper_p == bound(0, 40000, 2));
+}
+
 /* Longest without a tear at waits that were given up; those of other pages are not ours. */
 static void clean_toggles_before_a_storm_are_remembered(void **state)
 {
@@ -362,6 +405,8 @@ int main(void)
 		ON_RUN(one_claim_drifts_without_the_other),
 		ON_RUN(the_drift_is_that_of_the_claimed_waits),
 		ON_RUN(a_claim_is_as_bad_as_its_worst_arm),
+		ON_RUN(far_cpus_are_bounded_apart),
+		ON_RUN(seldom_far_is_not_bounded_apart),
 		ON_RUN(clean_toggles_before_a_storm_are_remembered),
 		ON_RUN(kinds_of_cells_are_summed_up),
 		ON_RUN(each_way_to_run_is_a_kind_of_its_own),

@@ -201,23 +201,28 @@ static void test_turns_have_seeds_of_their_own(void **state)
 
 /* --- Sums --------------------------------------------------------------------------- */
 
-static struct cell_record record(const char *stage, uint64_t toggles, uint64_t latency)
+static struct cell_record record(const char *stage, uint64_t toggles, uint64_t distance,
+				 uint64_t latency)
 {
 	struct cell_record r = { 0 };
 
 	strcpy(r.stage, stage);
 	r.result.toggles = toggles;
 	r.result.latency.median = latency;
+	r.result.witness.offset_error = distance;
 	return r;
 }
 
 static void test_sums(void **state)
 {
 	struct cell_record r[] = {
-		record("tail-line-1000", 1000000, 399),	 record("tail-line-1000", 2000000, 400),
-		record("tail-line-1000", 4000000, 150),	 record("tail-line-1000", 8000000, 0),
-		record("tail-line-2000", 16000000, 900), record("tail-fifo-line-1000", 1, 1),
-		record("campaign", 32000000, 1),
+		record("tail-line-1000", 1000000, 299, 399),
+		record("tail-line-1000", 2000000, 300, 400),
+		record("tail-line-1000", 4000000, 150, 150),
+		record("tail-line-1000", 8000000, 0, 0),
+		record("tail-line-2000", 16000000, 900, 900),
+		record("tail-fifo-line-1000", 1, 1, 1),
+		record("campaign", 32000000, 1, 1),
 	};
 	const size_t count = sizeof(r) / sizeof(r[0]);
 	struct tail_plan plan;
@@ -243,10 +248,10 @@ static void test_sums(void **state)
 	assert_true(sum.band.lower > 3.4 / 15e6 && sum.band.lower < 3.5 / 15e6);
 	assert_true(sum.band.upper > 15.7 / 15e6 && sum.band.upper < 15.8 / 15e6);
 
-	tail_sum(&sum, &plan, 0, TAIL_QUICK, r, count);
+	tail_sum(&sum, &plan, 0, TAIL_NEAR, r, count);
 	assert_int_equal(sum.cells, 2);
 	assert_int_equal(sum.all, 5);
-	tail_sum(&sum, &plan, 0, TAIL_SLOW, r, count);
+	tail_sum(&sum, &plan, 0, TAIL_DISTANT, r, count);
 	assert_int_equal(sum.cells, 1);
 	assert_int_equal(sum.all, 2);
 	tail_sum(&sum, &plan, find(&plan, "page-2000"), TAIL_ALL, r, count);

@@ -7,7 +7,7 @@ export LC_ALL=C
 
 top=${srcdir:-.}
 tmax=${TMAX:-./tmax}
-doc=$top/doc
+doc=$top/docs
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset PATCHCORE_MACHINE_CONF HWLOC_SYNTHETIC HWLOC_XMLFILE HWLOC_THISSYSTEM
@@ -54,7 +54,7 @@ same()
 
 for file in "$doc"/*.[1-9]; do
 	name=${file##*/}
-	grep -qF "doc/$name" "$doc/local.mk" || wrong "$name is not installed"
+	grep -qF "docs/$name" "$doc/local.mk" || wrong "$name is not installed"
 	if grep -q '^\.so ' "$file"; then
 		target=$(sed -n 's/^\.so man[1-9]\///p' "$file")
 		[ "$(cat "$file")" = ".so man${target##*.}/$target" ] || wrong "$name: no clean alias"

@@ -49,9 +49,10 @@ static json_t *section(void)
 
 static json_t *claim(const char *crossing)
 {
-	return json_pack("{s:s, s:i, s:i, s:I, s:i, s:f, s:f, s:b, s:n, s:i}", "crossing", crossing,
-			 "first_wait", 3000, "second_wait", 2500, "toggles", (json_int_t)3000000000,
-			 "tears", 2, "upper_p", 1e-9, "drift_p", 0.25, "drifted", 0, "torn_first",
+	return json_pack("{s:s, s:i, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:b, s:n, s:i}", "crossing",
+			 crossing, "first_wait", 3000, "second_wait", 2500, "toggles",
+			 (json_int_t)3000000000, "tears", 2, "far_toggles", 1000, "far_tears", 1,
+			 "upper_p", 1e-9, "drift_p", 0.25, "drifted", 0, "torn_first",
 			 "torn_second", 2000);
 }
 
@@ -81,15 +82,17 @@ static int write_estimate(struct journal *journal)
 	int rc;
 
 	body = json_pack("{s:s, s:s, s:i, s:i, s:i, s:I, s:i, s:f, s:f, s:f, s:i, s:n, s:b, s:i, "
-			 "s:i, s:f, s:i, s:i, s:[o,o], s:[o], s:[o,o], s:[o], s:s}",
+			 "s:i, s:f, s:{s:i, s:i, s:[{s:s, s:i, s:i}]}, s:i, s:i, s:[o,o], s:[o], "
+			 "s:[o,o], s:[o], s:s}",
 			 "verdict", "pass", "reason", "", "first_wait", 3000, "second_wait", 2500,
 			 "stretch", 4, "toggles", (json_int_t)3000000000, "tears", 4, "upper_p",
 			 1e-9, "pooled_p", 1e-10, "confidence", 0.95, "torn_first", 2000,
 			 "torn_second", "tears_here", 1, "window", 16, "window_toggles", 1000,
-			 "window_p", 1.0, "cells", 40, "noisy", 3, "claims", claim("line"),
-			 claim("page"), "sections", section(), "arms", arm(0, json_null()),
-			 arm(1u << PROVOKER_CHAIN, json_real(2.5)), "worst", worst(), "torn_cell",
-			 "bracket/3");
+			 "window_p", 1.0, "distance", "cells", 30, "far", 12, "placements",
+			 "placement", "spread", "least", 150, "greatest", 640, "cells", 40, "noisy",
+			 3, "claims", claim("line"), claim("page"), "sections", section(), "arms",
+			 arm(0, json_null()), arm(1u << PROVOKER_CHAIN, json_real(2.5)), "worst",
+			 worst(), "torn_cell", "bracket/3");
 	rc = journal_write_line(journal, "estimate", body);
 	json_decref(body);
 	return rc;
