@@ -10,7 +10,7 @@
 #include "calibrate/html.h"
 #include "calibrate/report_page.h"
 
-#define WITNESSES 5
+#define WITNESSES 6
 
 /* --- Witnesses of a cell; NAN where there is none -------------------------------- */
 
@@ -42,6 +42,14 @@ static double latency(const struct cell_record *r)
 	return r->result.latency.median ? (double)r->result.latency.median : NAN;
 }
 
+/* Half a round trip of a cache line; threads on one CPU have none. */
+static double distance(const struct cell_record *r)
+{
+	uint64_t ticks = r->result.witness.offset_error;
+
+	return ticks == 0 || ticks == WITNESS_UNKNOWN ? NAN : (double)ticks;
+}
+
 static double clock_rate(const struct cell_record *r)
 {
 	return r->result.witness.clock[0] > 0 ? r->result.witness.clock[0] : NAN;
@@ -52,7 +60,7 @@ static const struct {
 	double (*value)(const struct cell_record *r);
 } witnesses[WITNESSES] = {
 	{ "steal", steal },	{ "involuntary", involuntary }, { "interrupts", interrupts },
-	{ "latency", latency }, { "clock", clock_rate },
+	{ "latency", latency }, { "distance", distance },	{ "clock", clock_rate },
 };
 
 /* --- The figure ------------------------------------------------------------------ */
@@ -175,9 +183,11 @@ static void put_noisy(struct page *page, const struct noise *n)
 
 static void put_unknown(struct page *page, const struct noise *n)
 {
-	static const char *const told[WITNESSES] = { "steal time", "involuntary switches",
-						     "interrupts", "latency of the stores",
-						     "clock rate" };
+	static const char *const told[WITNESSES] = {
+		"steal time",		"involuntary switches",
+		"interrupts",		"latency of the stores",
+		"distance of the CPUs", "clock rate"
+	};
 	unsigned missing = 0;
 
 	for (int w = 0; w < WITNESSES; w++) {

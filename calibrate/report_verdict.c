@@ -194,6 +194,25 @@ static int put_crossings(struct page *page, const json_t *e)
 	return rc;
 }
 
+/* Where a hypervisor moves its CPUs, that is half of the answer. */
+static void put_distance(struct page *page, const json_t *e)
+{
+	const json_t *distance = json_object_get(e, "distance"), *claim;
+	size_t i;
+
+	if (!distance || json_real_of(distance, "far") == 0)
+		return;
+	html_paragraph(page->out,
+		       "The CPUs were far apart in %s of %s cells: a cache line took twice as long "
+		       "or more between them than at other times.",
+		       NUMBER(json_real_of(distance, "far")),
+		       NUMBER(json_real_of(distance, "cells")));
+	json_array_foreach(json_object_get(e, "claims"), i, claim) html_paragraph(
+		page->out, "Across a %s then: %s tears in %s toggles.",
+		json_text_of(claim, "crossing"), NUMBER(json_real_of(claim, "far_tears")),
+		NUMBER(json_real_of(claim, "far_toggles")));
+}
+
 static void put_sections(struct page *page, const json_t *e)
 {
 	static const char *const headings[] = { "placement",
@@ -291,6 +310,7 @@ int section_verdict(struct page *page)
 		html_paragraph(page->out, "This is the last of %zu estimates, of %s.", estimates,
 			       json_text_of(e, "date"));
 	rc = put_crossings(page, e);
+	put_distance(page, e);
 	put_torn(page, e, "torn_first", "first");
 	put_torn(page, e, "torn_second", "second");
 	put_rest(page, e);

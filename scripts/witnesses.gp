@@ -5,21 +5,21 @@
 #   gnuplot -d -c witnesses.gp FORMAT OUTPUT DATA PANELS
 #
 # FORMAT is svg or png. DATA has a row per cell: minutes, steal in percent, involuntary
-# switches and interrupts per second, latency in ticks, clock in cycles per tick, noisy,
-# tears, longer wait, date. PANELS lists the witnesses that were read.
+# switches and interrupts per second, latency and distance in ticks, clock in cycles per
+# tick, noisy, tears, longer wait, date. PANELS lists the witnesses that were read.
 
 DATA = ARG3; PANELS = ARG4
 panels = words(PANELS)
 high = 160; top = 8; foot = 118
 height = top + panels * high + foot
 
-ALL = "steal involuntary interrupts latency clock"
-array TEXT[5] = ["steal (%)", "involuntary\nswitches / s", "interrupts / s", \
-	"INT3 latency\n(ticks)", "clock\n(cycles / tick)"]
+ALL = "steal involuntary interrupts latency distance clock"
+array TEXT[6] = ["steal (%)", "involuntary\nswitches / s", "interrupts / s", \
+	"INT3 latency\n(ticks)", "distance\n(ticks)", "clock\n(cycles / tick)"]
 # Tics at round numbers that do not begin below the data, where the marks stand.
 round_step(raw) = (m = 10 ** floor(log10(raw)), raw / m < 1.5 ? m : raw / m < 3.5 ? 2 * m \
 	: raw / m < 7.5 ? 5 * m : 10 * m)
-index_of(name) = sum [k = 1 : 5] (word(ALL, k) eq name ? k : 0)
+index_of(name) = sum [k = 1 : 6] (word(ALL, k) eq name ? k : 0)
 
 stats DATA using 1 name "X" nooutput
 set xrange [-0.01 * X_max : 1.01 * X_max]
@@ -74,13 +74,13 @@ do for [p = 1 : panels] {
 		unset xlabel
 		set format x ""
 	}
-	plot DATA using ($8 > 0 && $9 < 1000 ? $1 : NaN):(low):(0):(tip - low) \
+	plot DATA using ($9 > 0 && $10 < 1000 ? $1 : NaN):(low):(0):(tip - low) \
 			with vectors nohead linewidth 1 linecolor rgb 0xf4a582, \
-		DATA using ($8 > 0 && $9 >= 1000 ? $1 : NaN):(low):(0):(tall - low) \
+		DATA using ($9 > 0 && $10 >= 1000 ? $1 : NaN):(low):(0):(tall - low) \
 			with vectors nohead linewidth 1.5 linecolor rgb 0xb2182b, \
-		DATA using ($7 == 0 ? $1 : NaN):(column(k + 1)) \
+		DATA using ($8 == 0 ? $1 : NaN):(column(k + 1)) \
 			with points pointtype 7 pointsize 0.35 linecolor rgb 0x0072b2, \
-		DATA using ($7 != 0 ? $1 : NaN):(column(k + 1)) \
+		DATA using ($8 != 0 ? $1 : NaN):(column(k + 1)) \
 			with points pointtype 6 pointsize 0.8 linewidth 1.2 linecolor rgb 0xe69f00
 }
 set tmargin at screen 48.0 / height

@@ -83,7 +83,12 @@ static inline void fill_estimate(struct estimate *e)
 		.window_toggles = 1000,
 		.window_p = 2.0 / 3,
 	};
+	e->distance.least[PLACEMENT_SPREAD] = 150;
+	e->distance.greatest[PLACEMENT_SPREAD] = 640;
+	e->distance.cells = 9;
+	e->distance.far = 4;
 	e->claim[CLAIM_LINE] = (struct claim){
+		.far_toggles = 7000,
 		.crossing = CROSSING_LINE,
 		.waits = { 3000, 1500 },
 		.toggles = 2000000000,
@@ -91,6 +96,7 @@ static inline void fill_estimate(struct estimate *e)
 		.drift_p = 1,
 	};
 	e->claim[CLAIM_PAGE] = (struct claim){
+		.far_tears = 3,
 		.crossing = CROSSING_PAGE,
 		.waits = { 2600, 2500 },
 		.toggles = 1000000000,

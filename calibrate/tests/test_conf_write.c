@@ -181,6 +181,7 @@ static void lengthen_estimate(struct estimate *e)
 	for (unsigned i = 0; i < CLAIMS; i++) {
 		e->claim[i].waits = (struct waits){ UINT64_MAX, UINT64_MAX };
 		e->claim[i].toggles = e->claim[i].tears = UINT64_MAX;
+		e->claim[i].far_toggles = e->claim[i].far_tears = UINT64_MAX;
 		e->claim[i].drift_p = 1e-300 / 3;
 		e->claim[i].torn = torn_longest;
 	}
@@ -277,11 +278,12 @@ static void each_claim_has_its_own_part(void **state)
 {
 	static const char *const words[] = {
 		"\n[crossing line]\nfirst = 3000\nsecond = 1500\ntoggles = 2000000000\ntears = 0\n"
-		"upper_p = 0.25\nsteady = yes\nsteady_p = 1\n"
+		"upper_p = 0.25\nfar_toggles = 7000\nfar_tears = 0\nsteady = yes\nsteady_p = 1\n"
 		"torn_first = none\ntorn_second = none\n",
 		"\n[crossing page]\nfirst = 2600\nsecond = 2500\ntoggles = 1000000000\ntears = 5\n"
-		"upper_p = 0.5\nsteady = no\nsteady_p = 0.00391\n"
+		"upper_p = 0.5\nfar_toggles = 0\nfar_tears = 3\nsteady = no\nsteady_p = 0.00391\n"
 		"torn_first = 2600\ntorn_second = 800\n",
+		"[distance]\ncells = 9\nfar = 4\nspread = 150 to 640\n",
 	};
 
 	assert_all_said(*state, words, sizeof(words) / sizeof(words[0]));
