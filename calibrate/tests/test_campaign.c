@@ -120,7 +120,7 @@ static void waits_without_hope_are_given_up(void **state)
 	struct run *run = *state;
 
 	choose_plan(run, "default");
-	set_tail(run, run->plan.promise);
+	set_tail(run, 1.5 * run->plan.promise);
 	run->machine.tail_ends = 3000;
 	for (unsigned long seed = 1; seed <= SOME_RUN; seed++) {
 		assert_int_equal(search_with(run, seed), 0);

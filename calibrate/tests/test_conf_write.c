@@ -263,7 +263,7 @@ static void people_can_read_it(void **state)
 		"\n[window]\nbytes = 32\ntoggles = 1000\n",
 		"\n[wait]\nusable = yes\nfirst = 3000\nsecond = 2500\nstretch = 4\n"
 		"toggles = 3000000000\ntears = 5\nupper_p = 0.3",
-		"\nconfidence = 0.95\npromise = 9.9999999999999995e-07\ntorn_first = 2000\n"
+		"\nconfidence = 0.95\npromise = 1.9999999999999999e-06\ntorn_first = 2000\n"
 		"torn_second = none\nceiling = 100000\nnaive_store_tore = yes\n"
 		"torn_cell = none tore\n",
 		"\n[placement spread page]\ntoggles = 77\ntears = 3\n"

@@ -259,7 +259,7 @@ valid "$dir/out"
 
 was_killed()
 {
-	grep -q '"outcome":"killed","signal":9' "$dir/killed"
+	grep -q '"outcome":"killed".*"signal":9' "$dir/killed"
 }
 
 start "${long[@]}" --output "$conf" --journal "$dir/killed"

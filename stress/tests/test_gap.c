@@ -5,6 +5,7 @@
  * TMAX_STRESS_SCALE lengthens it.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -113,10 +114,19 @@ static uint64_t above(const struct gap_tally *tally, uint64_t ticks)
 	return sum;
 }
 
+#define TRIES 20 /* for one that nobody disturbed */
+
+static bool is_found_whole(const struct gap_tally *found, uint64_t ticks)
+{
+	return found->count > 0 && found->tail[0] >= ticks / 2 &&
+	       (ticks >= 100000 || above(found, ticks / 2) >= found->count / 2);
+}
+
 /*
  * Executors that read the two parts as data, so many ticks apart. Never more is
  * found than was there. Of a delay that is short against a time slice most are
- * found with their size: it takes a patcher that loses its CPU to miss half of it.
+ * found with their size: it takes a patcher that loses its CPU to miss half of it,
+ * so another run is tried then.
  */
 static void delay_is_found(const struct cell *cell, enum gap_part first, uint64_t ticks)
 {
@@ -124,17 +134,17 @@ static void delay_is_found(const struct cell *cell, enum gap_part first, uint64_
 	enum gap_kind kind = first == GAP_FRONT ? GAP_OLD_FRONT : GAP_NEW_FRONT;
 	const struct gap_tally *found = &result.kind[kind];
 
-	run_simulated(cell, &s);
-	assert_true(s.longest >= ticks);
-	assert_int_equal(result.kind[!kind].count, 0);
-	assert_int_equal(result.discarded[GAP_STALE], 0);
-	if (alone)
-		return;
-	assert_true(found->count > 0);
-	assert_true(found->tail[0] <= s.longest);
-	assert_true(found->tail[0] >= ticks / 2);
-	if (ticks < 100000)
-		assert_true(above(found, ticks / 2) >= found->count / 2);
+	for (unsigned i = 0; i < TRIES; i++) {
+		s.longest = 0;
+		run_simulated(cell, &s);
+		assert_true(s.longest >= ticks);
+		assert_int_equal(result.kind[!kind].count, 0);
+		assert_int_equal(result.discarded[GAP_STALE], 0);
+		assert_true(found->count == 0 || found->tail[0] <= s.longest);
+		if (alone || is_found_whole(found, ticks))
+			return;
+	}
+	fail_msg("a delay of %" PRIu64 " ticks was not found in %d runs", ticks, TRIES);
 }
 
 static void a_delay_is_found_with_its_size(void **state)
