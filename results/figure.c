@@ -53,6 +53,9 @@ fail(int rc, char *error, size_t size, const char *format, ...)
 
 static bool fits(const struct cell *c, enum oracle oracle)
 {
+	/* The caption of the crash figure tells what differs from the paper; the other has none. */
+	if (oracle == ORACLE_COUNT && (c->provokers || c->loop))
+		return false;
 	return c->oracle == oracle && c->protocol == PROTOCOL_WAIT &&
 	       c->first_wait == c->second_wait &&
 	       (c->crossing == CROSSING_LINE || c->crossing == CROSSING_PAGE);
@@ -156,6 +159,15 @@ static void merge(struct figure *f)
 	f->count = kept;
 }
 
+/* Are there waits that stand still? */
+static bool any_still(const struct journal_data *data, enum oracle oracle)
+{
+	for (size_t i = 0; i < data->count; i++)
+		if (fits(&data->records[i].cell, oracle) && data->records[i].cell.stretch == 0)
+			return true;
+	return false;
+}
+
 static unsigned count_splits(const struct figure *f)
 {
 	unsigned seen = 0;
@@ -180,11 +192,14 @@ static void drop_needless_sums(struct figure *f)
 
 static int collect(struct figure *f, const struct journal_data *data)
 {
+	bool still = f->oracle == ORACLE_COUNT && any_still(data, f->oracle);
+
 	f->points = calloc(2 * data->count + 1, sizeof(*f->points));
 	if (!f->points)
 		return -ENOMEM;
 	for (size_t i = 0; i < data->count; i++)
-		if (fits(&data->records[i].cell, f->oracle))
+		if (fits(&data->records[i].cell, f->oracle) &&
+		    (!still || data->records[i].cell.stretch == 0))
 			take(f, &data->records[i]);
 	qsort(f->points, f->count, sizeof(*f->points), compare);
 	merge(f);

@@ -14,8 +14,9 @@
  * figure9_write - tears per million toggles against the wait.
  *
  * From the records with oracle count, protocol wait, two equal waits and a line
- * or page crossing: one panel per crossing, one curve per split, everything else
- * added up. Writes PREFIX.dat, PREFIX.svg and PREFIX.png.
+ * or page crossing, without provokers: one panel per crossing, one curve per split,
+ * everything else added up. Waits that stand still, as the paper's do; those that
+ * stretch only where there are no others. Writes PREFIX.dat, PREFIX.svg and PREFIX.png.
  *
  * The script is looked for in $TMAX_DATADIR, else where it was installed;
  * $TMAX_GNUPLOT names another gnuplot.

@@ -202,6 +202,8 @@ static void test_other_records_do_not_count(void **state)
 	add_record(place, 100, 1, 10)->cell.crossing = CROSSING_32;
 	add_record(place, 100, 1, 10)->cell.crossing = CROSSING_8;
 	add_record(place, 100, 1, 10)->cell.second_wait = 101;
+	add_record(place, 100, 1, 10)->cell.provokers = 1u << PROVOKER_CHAIN;
+	add_record(place, 100, 1, 10)->cell.loop = 64;
 	add_record(place, 100, 0, 0);
 	assert_int_equal(write_it(place), -ENODATA);
 	assert_string_equal(place->error, "no cell fits the figure");
@@ -209,6 +211,19 @@ static void test_other_records_do_not_count(void **state)
 	add_record(place, 100, 7, 70);
 	assert_int_equal(write_it(place), 0);
 	expect_rows("64 2 100 7 70\n");
+}
+
+/* The paper's waits stand still; those that stretch are drawn where there are no others. */
+static void test_waits_that_stretch_stay_apart(void **state)
+{
+	struct place *place = *state;
+
+	add_record(place, 100, 1, 10)->cell.stretch = 4;
+	assert_int_equal(write_it(place), 0);
+	expect_rows("64 2 100 1 10\n");
+	add_record(place, 100, 2, 30);
+	assert_int_equal(write_it(place), 0);
+	expect_rows("64 2 100 2 30\n");
 }
 
 static void test_outcomes(void **state)
@@ -605,6 +620,7 @@ int main(void)
 		IN_PLACE(test_curves_and_panels_stay_apart),
 		IN_PLACE(test_only_existing_panels_are_drawn),
 		IN_PLACE(test_other_records_do_not_count),
+		IN_PLACE(test_waits_that_stretch_stay_apart),
 		IN_PLACE(test_outcomes),
 		IN_PLACE(test_crash_oracle_counts_runs),
 		IN_PLACE(test_crashes_of_all_splits_add_up),
