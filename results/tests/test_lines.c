@@ -308,7 +308,7 @@ static void test_identity_must_be_whole(void **state)
 
 static void test_date(void **state)
 {
-	char date[32], tiny[4] = "xxx";
+	char date[32], tiny[4] = "abc";
 	int year, month, day, hour, minute, second, end = 0;
 
 	(void)state;
