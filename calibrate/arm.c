@@ -81,7 +81,7 @@ void arms_count(struct arms *arms, const struct cell_record *records, size_t cou
 		if (!arm)
 			continue;
 		/* A noisy cell was run again: its toggles would count twice, its tears stay. */
-		arm->toggles += r->noisy ? 0 : r->result.toggles;
+		arm->toggles += record_toggles(r);
 		arm->tears += cell_result_tears(&r->result);
 	}
 	for (unsigned i = 0; i < arms->count; i++)

@@ -107,13 +107,6 @@ static bool is_at(const struct cell *cell, const struct waits *waits)
 	return cell->first_wait == waits->first && cell->second_wait == waits->second;
 }
 
-uint64_t good_toggles(const struct cell_record *r)
-{
-	if (r->noisy || r->result.outcome == OUTCOME_KILLED || r->result.outcome == OUTCOME_HANG)
-		return 0;
-	return r->result.toggles;
-}
-
 static bool is_campaign_of(const struct cell_record *r, enum crossing crossing, uint64_t stretch)
 {
 	return strcmp(r->stage, "campaign") == 0 && r->cell.protocol == PROTOCOL_WAIT &&
@@ -166,7 +159,7 @@ static void find_distances(struct distance *d, const struct cell_record *records
 static void add_to_claim(struct estimate *e, struct claim *claim, struct section *s,
 			 const struct cell_record *r)
 {
-	uint64_t toggles = good_toggles(r), tears = cell_result_tears(&r->result);
+	uint64_t toggles = record_toggles(r), tears = cell_result_tears(&r->result);
 
 	claim->toggles += toggles;
 	claim->tears += tears;
@@ -246,7 +239,7 @@ static void gather_arms(const struct estimate *e, const struct claim *claim,
 
 		if (!arm)
 			continue;
-		arm->toggles += good_toggles(r);
+		arm->toggles += record_toggles(r);
 		arm->tears += cell_result_tears(&r->result);
 	}
 }
@@ -298,9 +291,9 @@ static size_t gather_blocks(const struct claim *claim, uint64_t stretch,
 	for (size_t i = 0; i < count; i++) {
 		const struct cell_record *r = &records[i];
 
-		if (speaks_for(r, claim, stretch) && good_toggles(r))
+		if (speaks_for(r, claim, stretch) && record_toggles(r))
 			blocks[used++] = (struct drift_block){ cell_result_tears(&r->result),
-							       good_toggles(r) };
+							       record_toggles(r) };
 	}
 	return used;
 }
@@ -342,7 +335,7 @@ static void find_clean(struct claim *claim, uint64_t stretch, const struct cell_
 
 		if (!is_campaign_of(r, claim->crossing, stretch) || is_at(&r->cell, &claim->waits))
 			continue;
-		clean = cell_result_tears(&r->result) ? 0 : clean + good_toggles(r);
+		clean = cell_result_tears(&r->result) ? 0 : clean + record_toggles(r);
 		if (clean > claim->clean_before)
 			claim->clean_before = clean;
 	}
@@ -403,7 +396,7 @@ static size_t gather_kinds(const struct estimate *e, const struct cell_record *r
 			k++;
 		if (k == used)
 			kinds[used++] = (struct worst){ .cell = r->cell };
-		kinds[k].toggles += good_toggles(r);
+		kinds[k].toggles += record_toggles(r);
 		kinds[k].tears += cell_result_tears(&r->result);
 	}
 	return used;

@@ -116,12 +116,6 @@ struct estimate {
 /* torn_add - take a record of the wait protocol into account. */
 void torn_add(struct torn *torn, const struct cell_record *record);
 
-/*
- * good_toggles - those of a record that count. A cell that hung, was killed or was
- * too noisy has shown no more than its tears.
- */
-uint64_t good_toggles(const struct cell_record *record);
-
 /* torn_highest - of both waits; 0 if none tore. */
 uint64_t torn_highest(const struct torn *torn);
 

@@ -43,12 +43,6 @@ static bool is_plain(const struct cell_record *r, const struct cell_record *refe
 	       r->cell.rest == reference->cell.rest && r->cell.loop == reference->cell.loop;
 }
 
-/* A noisy cell was run again: its toggles would count twice, its tears stay. */
-static uint64_t toggles_of(const struct cell_record *r)
-{
-	return r->noisy ? 0 : r->result.toggles;
-}
-
 static bool belongs(const struct provoked *p, const struct cell_record *r)
 {
 	return is_provoke_cell(r) && r->cell.crossing == p->crossing &&
@@ -97,11 +91,11 @@ static void match(struct provoked *p, const struct journal_data *data,
 
 		if (belongs(p, r) && has_plain(data, r, ref)) {
 			sum_add(&p->matched_tears, record_tears(r));
-			sum_add(&p->matched_toggles, toggles_of(r));
+			sum_add(&p->matched_toggles, record_toggles(r));
 		}
 		if (is_plain(r, ref) && has_provoked(data, r, p)) {
 			sum_add(&p->none_tears, record_tears(r));
-			sum_add(&p->none_toggles, toggles_of(r));
+			sum_add(&p->none_toggles, record_toggles(r));
 		}
 	}
 }
@@ -133,7 +127,7 @@ struct provoked *provoked_list(const struct journal_data *data, size_t *count)
 			continue;
 		p = combination(list, count, &r->cell);
 		sum_add(&p->tears, record_tears(r));
-		sum_add(&p->toggles, toggles_of(r));
+		sum_add(&p->toggles, record_toggles(r));
 	}
 	for (size_t i = 0; list && i < *count; i++)
 		match(&list[i], data, ref);

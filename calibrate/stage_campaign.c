@@ -78,7 +78,7 @@ static struct tally tally_of(const struct search *s, unsigned claim, enum placem
 
 		if (!is_campaign_of(s, claim, r) || r->cell.placement != placement)
 			continue;
-		tally.toggles += good_toggles(r);
+		tally.toggles += record_toggles(r);
 		tally.all += cell_result_tears(&r->result);
 		for (unsigned k = 0; k < TEAR_KINDS; k++)
 			tally.tears[k] += r->result.tears[k];

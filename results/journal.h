@@ -36,6 +36,17 @@ struct cell_record {
 	struct cell_result result;
 };
 
+/*
+ * record_toggles - those of a record that prove anything. A cell that hung, was
+ * killed or was too noisy has shown no more than its tears.
+ */
+static inline uint64_t record_toggles(const struct cell_record *r)
+{
+	bool cut = r->result.outcome == OUTCOME_KILLED || r->result.outcome == OUTCOME_HANG;
+
+	return cut || r->noisy ? 0 : r->result.toggles;
+}
+
 /* Everything worth keeping of a journal. */
 struct journal_data {
 	int have_identity;	  /* a run line was seen */
