@@ -2,30 +2,20 @@
 /*
  * tmax gaps: one run of the gap oracle.
  */
-#include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "calibrate/commands.h"
 #include "calibrate/exit_status.h"
-#include "calibrate/here.h"
-#include "calibrate/options.h"
+#include "calibrate/one_cell.h"
 #include "results/gap_record.h"
-#include "results/journal.h"
 #include "stress/gap.h"
 
 #define LARGEST 10 /* printed */
 #define BAR	40 /* characters for the fullest row of the histogram */
 #define PER_ROW 8  /* buckets of half an octave */
 #define ROWS	(GAP_BUCKETS / PER_ROW)
-
-enum {
-	OPTION_JSON = 1,
-	OPTION_HELP,
-	OPTION_JOURNAL
-};
 
 static const char help[] =
 	"Usage: tmax gaps [OPTION]...\n"
@@ -65,41 +55,9 @@ static const struct option options[] = {
 	{ "toggles", required_argument, NULL, OPTION_TOGGLES },
 	{ "seconds", required_argument, NULL, OPTION_SECONDS },
 	{ "seed", required_argument, NULL, OPTION_SEED },
-	{ "json", no_argument, NULL, OPTION_JSON },
-	{ "journal", required_argument, NULL, OPTION_JOURNAL },
-	{ "help", no_argument, NULL, OPTION_HELP },
+	ONE_CELL_OPTIONS,
 	{ 0 },
 };
-
-struct request {
-	struct cell cell;
-	const char *journal;
-	bool json;
-	bool help;
-};
-
-static int parse(int argc, char **argv, struct request *r)
-{
-	char reason[160];
-	int option;
-
-	gap_defaults(&r->cell);
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == OPTION_JSON)
-			r->json = true;
-		else if (option == OPTION_HELP)
-			r->help = true;
-		else if (option == OPTION_JOURNAL)
-			r->journal = optarg;
-		else if (option < OPTION_CELL_FIRST || !option_cell(option, optarg, &r->cell))
-			return EXIT_USAGE;
-	}
-	if (optind < argc)
-		return usage_error("gaps", "unexpected argument '%s'", argv[optind]);
-	if (!r->help && gap_check(&r->cell, reason, sizeof(reason)) < 0)
-		return usage_error("gaps", "%s", reason);
-	return EXIT_PASS;
-}
 
 static void print_bar(uint64_t count, uint64_t most)
 {
@@ -168,105 +126,50 @@ static void print_text(const struct cell *cell, const struct gap_result *r)
 	printf("again       %s\n", command);
 }
 
-static int print_json(json_t *body)
+static int write_line(struct journal *journal, const void *what)
 {
-	int ret = json_dumpf(body, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-
-	putchar('\n');
-	return ret;
+	/* The journal takes a copy. */
+	return journal_write_line(journal, "gaps", (json_t *)what);
 }
 
-static int append(const char *path, json_t *body)
+static int tell(const struct one_cell_command *c, const struct gap_result *result)
 {
-	struct journal *journal;
-	struct identity id;
-	int ret = journal_open(&journal, path);
-
-	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot open journal %s: %s\n", path, strerror(-ret));
-		return EXIT_CANNOT_CREATE;
-	}
-	ret = identity_read(&id);
-	if (ret == 0)
-		ret = journal_write_run(journal, "gaps", &id, NULL);
-	if (ret == 0)
-		ret = journal_write_line(journal, "gaps", body);
-	journal_close(journal);
-	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot write journal %s: %s\n", path, strerror(-ret));
-		return EXIT_CANNOT_WRITE;
-	}
-	return EXIT_PASS;
-}
-
-static int judge(const struct gap_result *r)
-{
-	switch (r->outcome) {
-	case OUTCOME_DONE:
-		return EXIT_PASS;
-	case OUTCOME_INTERRUPTED:
-		return EXIT_INTERRUPTED;
-	case OUTCOME_ERROR:
-		return EXIT_MISSING;
-	default:
-		return EXIT_INCONCLUSIVE;
-	}
-}
-
-static int finish(const struct request *r, const struct gap_result *result)
-{
-	json_t *body = gap_to_json(&r->cell, result);
-	int status = EXIT_PASS;
+	json_t *body = gap_to_json(&c->cell, result);
+	int status;
 
 	if (!body) {
 		fprintf(stderr, "tmax gaps: the result cannot be told in JSON\n");
 		return EXIT_INTERNAL;
 	}
-	if (r->journal)
-		status = append(r->journal, body);
-	if (r->json)
-		print_json(body);
+	status = one_cell_append(c, write_line, body);
+	if (c->json)
+		one_cell_print(body);
 	else
-		print_text(&r->cell, result);
+		print_text(&c->cell, result);
 	json_decref(body);
-	if (interrupted)
-		return EXIT_INTERRUPTED;
-	return status != EXIT_PASS ? status : judge(result);
+	return status != EXIT_PASS ? status : one_cell_status(result->outcome);
 }
 
-static int run(const struct request *r)
+static int run(const struct one_cell_command *c, const struct run_options *how, int *status)
 {
-	struct run_options how = { .stop = &interrupted };
 	struct gap_result result;
-	struct seating seating;
-	char reason[160] = "";
-	int ret = topology_here(&how.topology);
+	int ret = gap_run(&c->cell, how, &result);
 
-	if (ret != EXIT_PASS)
-		return ret;
-	ret = placement_seat(how.topology, r->cell.placement, r->cell.executors, &seating, reason,
-			     sizeof(reason));
 	if (ret == 0)
-		ret = gap_run(&r->cell, &how, &result);
-	hwloc_topology_destroy(how.topology);
-	if (ret == 0)
-		return finish(r, &result);
-	fprintf(stderr, "tmax gaps: cannot run %s with %u executors: %s\n",
-		placement_name(r->cell.placement), r->cell.executors,
-		reason[0] ? reason : strerror(-ret));
-	return EXIT_MISSING;
+		*status = tell(c, &result);
+	return ret;
 }
 
 int cmd_gaps(int argc, char **argv)
 {
-	struct request r = { 0 };
-	int status = parse(argc, argv, &r);
+	struct one_cell_command command = {
+		.name = "gaps",
+		.help = help,
+		.options = options,
+		.defaults = gap_defaults,
+		.check = gap_check,
+		.run = run,
+	};
 
-	if (status != EXIT_PASS)
-		return status;
-	if (r.help) {
-		fputs(help, stdout);
-		return EXIT_PASS;
-	}
-	return run(&r);
+	return one_cell_main(&command, argc, argv);
 }

@@ -28,6 +28,8 @@ libcalibrate_la_SOURCES = \
 	calibrate/html.c \
 	calibrate/html.h \
 	calibrate/info.c \
+	calibrate/one_cell.c \
+	calibrate/one_cell.h \
 	calibrate/options.c \
 	calibrate/options.h \
 	calibrate/paper.c \
@@ -61,6 +63,7 @@ libcalibrate_la_SOURCES = \
 	calibrate/serial.h \
 	calibrate/session.c \
 	calibrate/session.h \
+	calibrate/session_noise.c \
 	calibrate/shard.c \
 	calibrate/shard.h \
 	calibrate/stage_bracket.c \
@@ -109,6 +112,7 @@ EXTRA_DIST += \
 	calibrate/tests/conf_place.h \
 	calibrate/tests/estimate_run.h \
 	calibrate/tests/made_up.h \
+	calibrate/tests/session_place.h \
 	calibrate/tests/report_sample.h \
 	calibrate/tests/verify_sample.h
 

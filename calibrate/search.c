@@ -107,6 +107,7 @@ static const char *doubt(const struct search *s, const struct estimate *e, char 
 {
 	const struct session_noise *noise = &s->session->noise;
 	const struct claim *worst = worst_claim(e);
+	char words[sizeof(e->reason) - sizeof("too noisy: ")];
 	unsigned tried = campaign_tried(s);
 
 	if (*s->session->stop)
@@ -116,8 +117,8 @@ static const char *doubt(const struct search *s, const struct estimate *e, char 
 	if (!runs_apart(s->plan))
 		return "only one CPU was allowed: nothing ran at the same time";
 	if (is_too_noisy(noise, e)) {
-		snprintf(text, size, "too noisy: %u of %u cells stayed so (%.100s)", noise->stayed,
-			 noise->cells, noise->reason);
+		session_noise_summary(s->session, words, sizeof(words));
+		snprintf(text, size, "too noisy: %s", words);
 		return text;
 	}
 	if (tried < campaign_cells(s)) {

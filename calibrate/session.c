@@ -214,18 +214,6 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 	return *s->stop ? -EINTR : 0;
 }
 
-unsigned session_noise_summary(const struct session *s, char *buf, size_t size)
-{
-	const struct session_noise *n = &s->noise;
-
-	if (size)
-		buf[0] = '\0';
-	if (n->stayed)
-		snprintf(buf, size, "%u of %u cells stayed noisy (%s)", n->stayed, n->cells,
-			 n->reason);
-	return n->stayed;
-}
-
 void session_free(struct session *s)
 {
 	free(s->done);

@@ -2,27 +2,16 @@
 /*
  * tmax stress: one cell.
  */
-#include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "calibrate/commands.h"
 #include "calibrate/exit_status.h"
-#include "calibrate/here.h"
-#include "calibrate/options.h"
-#include "results/journal.h"
-#include "stress/provoker.h"
-#include "stress/run.h"
+#include "calibrate/one_cell.h"
+#include "stress/noise.h"
 
 #define EVENTS_SHOWN 4
-
-enum {
-	OPTION_JSON = 1,
-	OPTION_HELP,
-	OPTION_JOURNAL
-};
 
 static const char help[] =
 	"Usage: tmax stress [OPTION]...\n"
@@ -57,41 +46,9 @@ static const char help[] =
 
 static const struct option options[] = {
 	CELL_OPTIONS,
-	{ "json", no_argument, NULL, OPTION_JSON },
-	{ "journal", required_argument, NULL, OPTION_JOURNAL },
-	{ "help", no_argument, NULL, OPTION_HELP },
+	ONE_CELL_OPTIONS,
 	{ 0 },
 };
-
-struct request {
-	struct cell cell;
-	const char *journal;
-	bool json;
-	bool help;
-};
-
-static int parse(int argc, char **argv, struct request *r)
-{
-	char reason[160];
-	int option;
-
-	cell_defaults(&r->cell);
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == OPTION_JSON)
-			r->json = true;
-		else if (option == OPTION_HELP)
-			r->help = true;
-		else if (option == OPTION_JOURNAL)
-			r->journal = optarg;
-		else if (option < OPTION_CELL_FIRST || !option_cell(option, optarg, &r->cell))
-			return EXIT_USAGE;
-	}
-	if (optind < argc)
-		return usage_error("stress", "unexpected argument '%s'", argv[optind]);
-	if (!r->help && cell_check(&r->cell, reason, sizeof(reason)) < 0)
-		return usage_error("stress", "%s", reason);
-	return EXIT_PASS;
-}
 
 static void print_event(const struct tear_event *e)
 {
@@ -145,106 +102,58 @@ static void print_text(const struct cell_record *record)
 	printf("again       %s\n", command);
 }
 
-static int print_json(const struct cell_record *record)
+static int write_record(struct journal *journal, const void *what)
 {
-	json_t *json = record_to_json(record);
-	int ret = json ? json_dumpf(json, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER) : -1;
+	return journal_write_cell(journal, what);
+}
 
+static void print(const struct one_cell_command *c, const struct cell_record *record)
+{
+	json_t *json;
+
+	if (!c->json) {
+		print_text(record);
+		return;
+	}
+	json = record_to_json(record);
+	one_cell_print(json);
 	json_decref(json);
-	putchar('\n');
-	return ret;
 }
 
-static int append(const char *path, const struct cell_record *record)
-{
-	struct journal *journal;
-	struct identity id;
-	int ret = journal_open(&journal, path);
-
-	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot open journal %s: %s\n", path, strerror(-ret));
-		return EXIT_CANNOT_CREATE;
-	}
-	ret = identity_read(&id);
-	if (ret == 0)
-		ret = journal_write_run(journal, "stress", &id, NULL);
-	if (ret == 0)
-		ret = journal_write_cell(journal, record);
-	journal_close(journal);
-	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot write journal %s: %s\n", path, strerror(-ret));
-		return EXIT_CANNOT_WRITE;
-	}
-	return EXIT_PASS;
-}
-
+/* A tear is an answer, however the cell ended. */
 static int judge(const struct cell_result *r)
 {
-	if (cell_result_tears(r) > 0)
-		return EXIT_TEARS;
-	switch (r->outcome) {
-	case OUTCOME_DONE:
-		return EXIT_PASS;
-	case OUTCOME_INTERRUPTED:
-		return EXIT_INTERRUPTED;
-	case OUTCOME_ERROR:
-		return EXIT_MISSING;
-	default:
-		return EXIT_INCONCLUSIVE;
-	}
+	return cell_result_tears(r) > 0 ? EXIT_TEARS : one_cell_status(r->outcome);
 }
 
-static int finish(const struct request *r, struct cell_record *record)
+static int run(const struct one_cell_command *c, const struct run_options *how, int *status)
 {
-	int status = EXIT_PASS;
+	struct cell_record record = { .stage = "stress", .key = "stress", .cell = c->cell };
+	char reason[NOISE_REASON_MAX];
+	int ret = cell_run(&c->cell, how, &record.result);
 
-	journal_date(record->date, sizeof(record->date));
-	if (r->journal)
-		status = append(r->journal, record);
-	if (r->json)
-		print_json(record);
-	else
-		print_text(record);
-	if (interrupted)
-		return EXIT_INTERRUPTED;
-	return status != EXIT_PASS ? status : judge(&record->result);
-}
-
-static int run(const struct request *r)
-{
-	struct cell_record record = { .stage = "stress", .key = "stress", .cell = r->cell };
-	struct run_options how = { .stop = &interrupted };
-	struct seating seating;
-	char reason[160] = "";
-	int ret = topology_here(&how.topology);
-
-	if (ret != EXIT_PASS)
+	if (ret < 0)
 		return ret;
-	ret = placement_seat(how.topology, r->cell.placement, r->cell.executors, &seating, reason,
-			     sizeof(reason));
-	if (ret == 0)
-		ret = provokers_possible(&r->cell, how.topology, &seating, reason, sizeof(reason));
-	if (ret == 0)
-		ret = cell_run(&r->cell, &how, &record.result);
-	hwloc_topology_destroy(how.topology);
-	if (ret == 0)
-		return finish(r, &record);
-	fprintf(stderr, "tmax stress: cannot run %s with %u executors: %s\n",
-		placement_name(r->cell.placement), r->cell.executors,
-		reason[0] ? reason : strerror(-ret));
-	return EXIT_MISSING;
+	journal_date(record.date, sizeof(record.date));
+	record.noisy = record.result.outcome == OUTCOME_DONE &&
+		       noise_of_cell(&record.cell, &record.result, reason, sizeof(reason));
+	*status = one_cell_append(c, write_record, &record);
+	print(c, &record);
+	if (*status == EXIT_PASS)
+		*status = judge(&record.result);
+	return 0;
 }
 
 int cmd_stress(int argc, char **argv)
 {
-	struct request r = { 0 };
-	int status = parse(argc, argv, &r);
+	struct one_cell_command command = {
+		.name = "stress",
+		.help = help,
+		.options = options,
+		.defaults = cell_defaults,
+		.check = cell_check,
+		.run = run,
+	};
 
-	if (status != EXIT_PASS)
-		return status;
-	if (r.help) {
-		fputs(help, stdout);
-		return EXIT_PASS;
-	}
-	return run(&r);
+	return one_cell_main(&command, argc, argv);
 }

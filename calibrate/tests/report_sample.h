@@ -11,29 +11,16 @@
 #include <string.h>
 
 #include "results/journal.h"
+#include "results/tests/sample.h"
 
 #define SAMPLE_MARKUP "<i>\"a\" & 'b'</i>"
 
 static inline struct identity sample_machine(void)
 {
-	return (struct identity){
-		.vendor = "GenuineIntel",
-		.family = 6,
-		.model = 143,
-		.stepping = 8,
-		.brand = "Sample " SAMPLE_MARKUP,
-		.microcode = "0x2b000603",
-		.hypervisor = "KVMKVMKVM",
-		.cache_line = 64,
-		.caches = "L1d 32K L1i 32K L2 2048K L3 107520K",
-		.features = UINT64_C(0xfedcba9876543210),
-		.tsc_invariant = true,
-		.tsc_khz = 2600000,
-		.sockets = 1,
-		.cores = 2,
-		.cpus = 2,
-		.kernel = "6.1.0-30-amd64",
-	};
+	struct identity id = sample_identity();
+
+	snprintf(id.brand, sizeof(id.brand), "Sample " SAMPLE_MARKUP);
+	return id;
 }
 
 /* Cells end one second apart. */

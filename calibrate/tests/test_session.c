@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "calibrate/session.h"
+#include "calibrate/tests/session_place.h"
 #include "stress/witness.h"
 
 #define RUNS_MAX 64
@@ -36,7 +37,7 @@ struct machine {
 	unsigned runs;
 	struct session session;
 	volatile sig_atomic_t stop;
-	char path[64];
+	char path[SESSION_PATH];
 	int fd;
 };
 
@@ -64,10 +65,7 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 
 static void start(struct machine *m)
 {
-	m->session = (struct session){ .stop = &m->stop, .budget = 1e6 };
-	progress_open(&m->session.progress, true);
-	assert_int_equal(journal_read(m->path, &m->session.known), 0);
-	assert_int_equal(journal_open(&m->session.journal, m->path), 0);
+	session_start(&m->session, m->path, &m->stop);
 	m->stop = 0;
 	m->runs = 0;
 }
@@ -83,8 +81,7 @@ static int new_machine(void **state)
 	struct machine *m = calloc(1, sizeof(*m));
 
 	*state = here = m;
-	m->fd = memfd_create("journal", MFD_CLOEXEC);
-	snprintf(m->path, sizeof(m->path), "/proc/self/fd/%d", m->fd);
+	m->fd = session_file(m->path);
 	start(m);
 	return 0;
 }
