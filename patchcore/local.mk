@@ -5,6 +5,7 @@ noinst_LTLIBRARIES += libpatchcore_internal.la
 libpatchcore_internal_la_SOURCES = \
 	patchcore/identity.c \
 	patchcore/identity.h \
+	patchcore/library.h \
 	patchcore/machine_conf.c \
 	patchcore/machine_conf.h \
 	patchcore/patchcore.c \

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "patchcore/library.h"
 #include "patchcore/policy.h"
 #include "patchcore/text.h"
 #include "patchcore/trap.h"
@@ -187,7 +188,7 @@ int pc_get_status(struct pc_status *status)
 	return ret;
 }
 
-static const struct sync *sync_now(void)
+const struct sync *library_sync(void)
 {
 	const struct sync *sync = atomic_load_explicit(&current, memory_order_acquire);
 
@@ -205,29 +206,20 @@ static int patch_writable(uint8_t *addr, const uint8_t *bytes, size_t len, const
 	return word_patch(addr, bytes, len, sync);
 }
 
-static int patch_closed(uint8_t *addr, const uint8_t *bytes, size_t len, const struct sync *sync)
-{
-	int ret = text_borrow(addr, len);
-
-	if (ret < 0)
-		return ret;
-	ret = patch_writable(addr, bytes, len, sync);
-	text_return(addr, len);
-	return ret;
-}
-
 int pc_patch(void *addr, const void *bytes, size_t len)
 {
 	const uint8_t *code = bytes;
 	const struct sync *sync;
+	struct text_span span;
+	int ret;
 
 	if (len < 1 || len > PC_PATCH_MAX || !code || code[0] == WORD_INT3)
 		return -EINVAL;
-	/* The last pages are nobody's, and sums of addresses wrap there. */
-	if ((uintptr_t)addr > UINTPTR_MAX - 2 * TEXT_PAGE)
-		return -EFAULT;
-	sync = sync_now();
-	if (text_is_open((uintptr_t)addr, len))
-		return patch_writable(addr, bytes, len, sync);
-	return patch_closed(addr, bytes, len, sync);
+	sync = library_sync();
+	ret = text_begin(&span, addr, len);
+	if (ret < 0)
+		return ret;
+	ret = patch_writable(addr, bytes, len, sync);
+	text_end(&span);
+	return ret;
 }

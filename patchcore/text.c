@@ -50,7 +50,7 @@ static bool page_is_open(uintptr_t addr)
 	return page && atomic_load_explicit(&page->opens, memory_order_acquire) > 0;
 }
 
-bool text_is_open(uintptr_t addr, size_t len)
+static bool is_open(uintptr_t addr, size_t len)
 {
 	for (uintptr_t p = page_of(addr); p < addr + len; p += TEXT_PAGE)
 		if (!page_is_open(p))
@@ -226,11 +226,6 @@ int pc_text_open(void *addr, size_t len)
 	return open_range(addr, len, 1);
 }
 
-int text_borrow(void *addr, size_t len)
-{
-	return open_range(addr, len, 0);
-}
-
 static void close_locked(uintptr_t start, uintptr_t end, unsigned opens)
 {
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
@@ -242,11 +237,23 @@ static void close_locked(uintptr_t start, uintptr_t end, unsigned opens)
 	restore(start, end);
 }
 
-void text_return(void *addr, size_t len)
+int text_begin(struct text_span *span, void *addr, size_t len)
+{
+	*span = (struct text_span){ .addr = addr, .len = len };
+	/* The last pages are nobody's, and sums of addresses wrap there. */
+	if ((uintptr_t)addr > UINTPTR_MAX - 2 * TEXT_PAGE)
+		return -EFAULT;
+	if (is_open((uintptr_t)addr, len))
+		return 0;
+	span->borrowed = true;
+	return open_range(addr, len, 0);
+}
+
+void text_end(struct text_span *span)
 {
 	uintptr_t start, end;
 
-	if (check_range(addr, len, &start, &end) < 0)
+	if (!span->borrowed || check_range(span->addr, span->len, &start, &end) < 0)
 		return;
 	pthread_mutex_lock(&text_lock);
 	close_locked(start, end, 0);
@@ -261,7 +268,7 @@ int pc_text_close(void *addr, size_t len)
 	if (ret < 0)
 		return ret;
 	pthread_mutex_lock(&text_lock);
-	if (text_is_open(start, end - start))
+	if (is_open(start, end - start))
 		close_locked(start, end, 1);
 	else
 		ret = -ENOENT;
