@@ -108,7 +108,9 @@ static int gather(struct report *r)
 	}
 	read_codename(r->codename, sizeof(r->codename));
 	r->sync_core = query_sync_core();
-	ret = pc_get_status(&r->status);
+	ret = pc_init();
+	if (ret == 0)
+		ret = pc_get_status(&r->status);
 	if (ret < 0) {
 		fprintf(stderr, "tmax info: cannot set the library up: %s\n", strerror(-ret));
 		return EXIT_INTERNAL;

@@ -5,6 +5,8 @@
 #ifndef PATCHCORE_LIBRARY_H
 #define PATCHCORE_LIBRARY_H
 
+#include <stdbool.h>
+
 #include "patchcore/word.h"
 
 /*
@@ -13,5 +15,8 @@
  * return -ESHUTDOWN then.
  */
 const struct sync *library_sync(void);
+
+/* library_takes_traps - does SIGTRAP come to us, as far as was seen lately? */
+bool library_takes_traps(void);
 
 #endif

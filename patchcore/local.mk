@@ -3,20 +3,31 @@
 # The private symbols, for the program and for tests that look inside.
 noinst_LTLIBRARIES += libpatchcore_internal.la
 libpatchcore_internal_la_SOURCES = \
+	patchcore/batch.c \
+	patchcore/finisher.c \
+	patchcore/finisher.h \
+	patchcore/flight.c \
+	patchcore/flight.h \
 	patchcore/identity.c \
 	patchcore/identity.h \
+	patchcore/library.c \
 	patchcore/library.h \
 	patchcore/machine_conf.c \
 	patchcore/machine_conf.h \
-	patchcore/patchcore.c \
+	patchcore/patch.c \
+	patchcore/patch.h \
 	patchcore/policy.c \
 	patchcore/policy.h \
 	patchcore/site.c \
 	patchcore/site.h \
+	patchcore/sync.c \
+	patchcore/sync.h \
 	patchcore/table.c \
 	patchcore/table.h \
 	patchcore/text.c \
 	patchcore/text.h \
+	patchcore/thread.c \
+	patchcore/thread.h \
 	patchcore/trap.c \
 	patchcore/trap.h \
 	patchcore/wait.h \
@@ -33,7 +44,10 @@ libpatchcore_la_LDFLAGS = -version-info 0:0:0 \
 EXTRA_libpatchcore_la_DEPENDENCIES = libpatchcore_internal.la patchcore/patchcore.map
 
 patchcoreincludedir = $(includedir)/patchcore
-patchcoreinclude_HEADERS = patchcore/include/patchcore/patchcore.h
+patchcoreinclude_HEADERS = \
+	patchcore/include/patchcore/async.h \
+	patchcore/include/patchcore/batch.h \
+	patchcore/include/patchcore/patchcore.h
 pkgconfig_DATA = patchcore/patchcore.pc
 
 EXTRA_DIST += \

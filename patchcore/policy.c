@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "patchcore/wait.h"
+
 #define WINDOW_DEFAULT 8u /* AMD APM vol. 2, 7.6.1 */
 
 /* Returns what is wrong with the config, NULL if it may be used. */
@@ -53,11 +55,22 @@ static void learn_conf(struct facts *facts)
 			 problem);
 }
 
+/* So that the first patch knows what it would cost: two in a row, for a pair of syncs. */
+static void learn_cost(void)
+{
+	uint64_t start = ticks_now();
+
+	if (membarrier_sync() == 0 && membarrier_sync() == 0)
+		sync_note_cost(PC_POLICY_MEMBARRIER, ticks_now() - start);
+}
+
 void facts_learn(struct facts *facts)
 {
 	*facts = (struct facts){ 0 };
 	learn_conf(facts);
 	facts->membarrier = membarrier_register() == 0;
+	if (facts->membarrier)
+		learn_cost();
 }
 
 static bool wait_is_accepted(const struct facts *facts, double accept_p)
@@ -94,10 +107,6 @@ static void choose_auto(const struct facts *facts, double accept_p, struct sync 
 {
 	char no_wait[200];
 
-	/*
-	 * With both eligible the wait is the cheaper: a few thousand ticks of
-	 * one thread against an interrupt to every running thread, twice.
-	 */
 	if (wait_is_accepted(facts, accept_p)) {
 		use_wait(facts, sync);
 		snprintf(reason, size, "auto: machine.conf bounds tears by %.2g per toggle",

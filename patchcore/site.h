@@ -13,20 +13,30 @@
 #include <stdbool.h>
 
 #include "patchcore/table.h"
-
-struct word;
+#include "patchcore/thread.h"
+#include "patchcore/word.h"
 
 #define SITE_LINE 64
 
 struct site {
 	struct entry entry;
 	/*
-	 * The patch in flight, for word_help(). On the patcher's stack: only
-	 * signal handlers of that very thread may look at it.
+	 * Whose the change is: thread_id() of who writes just now, 0 if nobody
+	 * does. All else in here but turn, lead, resume, queued and next is his.
 	 */
-	_Atomic(struct word *) word;
-	_Atomic(uintptr_t) patcher; /* thread_self() of the holder, 0 if none */
-	_Atomic(uint64_t) last;	    /* turn as the last holder left it; a guess */
+	_Atomic(uint64_t) owner;
+	uint64_t turns;			/* turn as it was when last free */
+	_Atomic(enum word_state) state; /* relaxed where read by others: a guess */
+	struct word word;		/* the change */
+	/*
+	 * The site whose change this one is held for: that of the instruction in
+	 * front. NULL: this is it. Kept, for late traps.
+	 */
+	_Atomic(struct site *) lead;
+	/* Where who trapped here goes on, 0: here again. Kept, for late traps. */
+	_Atomic(uintptr_t) resume;
+	_Atomic(bool) queued; /* is it in the list of flights? */
+	struct site *next;    /* there */
 	/*
 	 * Odd while a patcher is between INT3 and front part. Counts on rather
 	 * than back, so that a trap handler that was held up can tell "free all
@@ -35,12 +45,6 @@ struct site {
 	 */
 	_Atomic(uint64_t) turn __attribute__((aligned(SITE_LINE)));
 };
-
-/* thread_self - tells threads of this process apart. Async-signal-safe. */
-static inline uintptr_t thread_self(void)
-{
-	return (uintptr_t)__builtin_thread_pointer();
-}
 
 /* site_find - NULL if no straddler was ever patched there. Async-signal-safe. */
 struct site *site_find(uintptr_t addr);
@@ -52,39 +56,65 @@ struct site *site_get(uintptr_t addr);
 bool site_any_held(void);
 
 /*
- * Acquire, pairs with site_release: the next holder sees what the last one
- * wrote. Starts from a guess, because reading turn first would cost a second
- * transfer of a line that executors hold.
+ * site_try_own - be the only one who writes there. Acquire, pairs with
+ * site_disown(): sees all that the owner before has written.
  */
-static inline bool site_try_hold(struct site *site)
+static inline bool site_try_own(struct site *site)
 {
-	uint64_t turn = atomic_load_explicit(&site->last, memory_order_relaxed);
+	uint64_t nobody = 0;
 
-	while (turn % 2 == 0)
-		if (atomic_compare_exchange_weak_explicit(&site->turn, &turn, turn + 1,
-							  memory_order_acquire,
-							  memory_order_relaxed)) {
-			atomic_store_explicit(&site->last, turn + 2, memory_order_relaxed);
-			return true;
-		}
-	return false;
+	return atomic_compare_exchange_strong_explicit(&site->owner, &nobody, thread_id(),
+						       memory_order_acquire, memory_order_relaxed);
+}
+
+static inline void site_disown(struct site *site)
+{
+	atomic_store_explicit(&site->owner, 0, memory_order_release);
 }
 
 /*
- * Release: who sees the site free also sees that its INT3 is gone. A plain
- * store, since only the holder writes in an odd turn; it need not wait until
- * the waiting executors have given up the line.
+ * site_try_hold - own it for a change of which nothing is done yet. False:
+ * somebody else is at it, or has a change in flight there.
+ *
+ * The turn is a plain store: the locked store of the INT3 that follows makes it
+ * visible first, so nobody can meet the INT3 of a site that looks free.
+ */
+static inline bool site_try_hold(struct site *site)
+{
+	if (!site_try_own(site))
+		return false;
+	if (atomic_load_explicit(&site->state, memory_order_relaxed) != WORD_IDLE) {
+		site_disown(site);
+		return false;
+	}
+	atomic_store_explicit(&site->turn, site->turns + 1, memory_order_relaxed);
+	return true;
+}
+
+/*
+ * site_release - the owner is done. Release: who sees the site free also sees
+ * that its INT3 is gone. Plain stores; they need not wait until the waiting
+ * executors have given up the line.
  */
 static inline void site_release(struct site *site)
 {
-	uint64_t next = atomic_load_explicit(&site->last, memory_order_relaxed);
-
-	atomic_store_explicit(&site->turn, next, memory_order_release);
+	site->turns += 2;
+	atomic_store_explicit(&site->state, WORD_IDLE, memory_order_relaxed);
+	atomic_store_explicit(&site->turn, site->turns, memory_order_release);
+	site_disown(site);
 }
 
 static inline uint64_t site_turn(struct site *site)
 {
 	return atomic_load_explicit(&site->turn, memory_order_acquire);
+}
+
+/* site_lead - the site that has the change for which this one is held. */
+static inline struct site *site_lead(struct site *site)
+{
+	struct site *lead = atomic_load_explicit(&site->lead, memory_order_acquire);
+
+	return lead ? lead : site;
 }
 
 #endif

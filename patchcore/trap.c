@@ -9,19 +9,32 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
+#include <unistd.h>
 
+#include "patchcore/flight.h"
 #include "patchcore/site.h"
 #include "patchcore/wait.h"
 #include "patchcore/word.h"
 
 /*
- * How long, in ticks, an executor spins for the patcher before it goes back to
- * the INT3. It will trap again at once if the site is still held; but between
- * two traps its other signals get through, so nobody can spin for ever with
- * signals held off.
+ * How long, in ticks, an executor only watches before it offers its help: a
+ * patcher at work is done by then, and should not have to fetch the line with
+ * his own state back from those who wait.
+ */
+#define WATCH_TICKS UINT64_C(10000)
+
+/*
+ * How long, in ticks, an executor spins for the patcher before it backs off (and
+ * leaves the CPU to him, if it is his) and goes back to the INT3. It will trap
+ * again at once if the site is still held; but between two traps its other
+ * signals get through, so nobody can spin for ever with signals held off.
  */
 #define SPIN_TICKS UINT64_C(1000000)
+
+#define BACK_OFF_NS 50000
 
 /*
  * How long, in ticks, a look at who has SIGTRAP is good for: the system call
@@ -41,6 +54,14 @@ static bool is_foreign(struct site *site, uint64_t turn)
 	       site_turn(site) == turn;
 }
 
+/* Yielding would not do: the patcher may have the lower priority. */
+void trap_back_off(void)
+{
+	struct timespec some = { .tv_nsec = BACK_OFF_NS };
+
+	syscall(SYS_nanosleep, &some, NULL);
+}
+
 /*
  * Wait for the patcher. True: run the instruction again. False: this INT3 is
  * not ours, though the site was once.
@@ -57,8 +78,15 @@ static bool settle(struct site *site)
 	uint64_t turn = site_turn(site);
 
 	while (turn % 2) {
-		if (word_help(site) || ticks_now() - start > SPIN_TICKS)
+		uint64_t waited = ticks_now() - start;
+
+		if (waited > WATCH_TICKS && flight_help(site))
 			return true;
+		if (waited > SPIN_TICKS) {
+			if (!flight_rescue(site, true))
+				trap_back_off();
+			return true;
+		}
 		_mm_pause();
 		turn = site_turn(site);
 	}
@@ -104,7 +132,9 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	if (info->si_code == SI_KERNEL)
 		site = site_find((uintptr_t)*rip - 1);
 	if (site && settle(site)) {
-		*rip -= 1;
+		uintptr_t resume = atomic_load_explicit(&site->resume, memory_order_relaxed);
+
+		*rip = resume ? (greg_t)resume : *rip - 1;
 		atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 	} else {
 		chain(signal, info, context);

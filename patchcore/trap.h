@@ -23,4 +23,7 @@ bool trap_was_ours_lately(void);
 /* trap_count - how often an executor met one of our INT3 so far. */
 uint64_t trap_count(void);
 
+/* trap_back_off - leave the CPU to a patcher that may need it. Async-signal-safe. */
+void trap_back_off(void);
+
 #endif

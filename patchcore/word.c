@@ -6,9 +6,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "patchcore/site.h"
 #include "patchcore/wait.h"
 
 #define LINE 64u
@@ -72,81 +71,183 @@ static uint64_t mask_of(size_t len)
 	return ~UINT64_C(0) >> (64 - 8 * len);
 }
 
+/* Whether a store depends on there being an INT3 on its first byte. */
+enum guard {
+	ALWAYS,
+	UNLESS_INT3,
+	ONLY_INT3
+};
+
+static bool permits(enum guard guard, uint8_t first)
+{
+	return guard == ALWAYS || (guard == ONLY_INT3) == (first == WORD_INT3);
+}
+
 /*
- * Change len bytes at addr to code, the lowest byte first. Returns the first of
- * them as it was; changes nothing if that is `stop`.
+ * Change those of len bytes at addr that the mask names to code, the lowest byte
+ * first. False: the guard forbade it. *old, if asked for, is what stood there.
  */
-static int store(uint8_t *addr, uint64_t code, size_t len, int stop)
+static bool store(uint8_t *addr, size_t len, uint64_t code, uint64_t mask, enum guard guard,
+		  uint64_t *old)
 {
 	uint8_t *at = container(addr, len);
 	unsigned shift = 8 * (unsigned)(addr - at);
-	uint64_t mask = mask_of(len) << shift, seen;
-	uint8_t first;
+	uint64_t seen;
 
+	mask <<= shift;
+	code = code << shift & mask;
 	/* This copy may be torn; then the exchange fails and gives a good one. */
 	memcpy(&seen, at, sizeof(seen));
 	do {
-		first = (uint8_t)(seen >> shift);
-		if (first == stop)
-			break;
-	} while (!compare_exchange(at, &seen, (seen & ~mask) | code << shift));
-	return first;
+		if (!permits(guard, (uint8_t)(seen >> shift)))
+			return false;
+	} while (!compare_exchange(at, &seen, (seen & ~mask) | code));
+	if (old)
+		*old = seen >> shift & mask_of(len);
+	return true;
 }
 
-int word_store(uint8_t *addr, const uint8_t *bytes, size_t len)
+int word_store(uint8_t *at, const uint8_t *bytes, size_t len)
 {
-	return store(addr, number_of(bytes, len), len, WORD_INT3) == WORD_INT3 ? -EAGAIN : 0;
+	uint64_t mask = mask_of(len);
+
+	return store(at, len, number_of(bytes, len), mask, UNLESS_INT3, NULL) ? 0 : -EAGAIN;
 }
 
 void word_release(struct word *word)
 {
-	atomic_store_explicit(&word->site->patcher, 0, memory_order_relaxed);
+	for (unsigned i = 0; i < word->also_count; i++)
+		site_release(word->also[i]);
 	site_release(word->site);
 }
 
-int word_hold(struct word *word, uint8_t *addr, const uint8_t *bytes, size_t len, unsigned window)
+/* A byte of 0xff for each bit. */
+static uint64_t bytes_of(uint8_t bits)
 {
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; i < 8; i++)
+		if (bits & 1u << i)
+			mask |= UINT64_C(0xff) << 8 * i;
+	return mask;
+}
+
+/* Hold the sites of the starts behind the first, so that traps there are ours. */
+static int hold_also(struct word *word, uint8_t starts)
+{
+	for (size_t i = 1; i < word->front; i++) {
+		struct site *site;
+
+		if (!(starts & 1u << i))
+			continue;
+		site = site_get((uintptr_t)word->addr + i);
+		if (!site)
+			return -ENOMEM;
+		if (!site_try_hold(site))
+			return -EAGAIN;
+		atomic_store_explicit(&site->resume, 0, memory_order_relaxed);
+		atomic_store_explicit(&site->lead, word->site, memory_order_release);
+		atomic_store_explicit(&site->state, WORD_HELD, memory_order_relaxed);
+		word->also[word->also_count++] = site;
+	}
+	return 0;
+}
+
+static void fill_in(struct word *word, const struct change *change, const struct sync *sync)
+{
+	uint8_t *addr = change->span.addr;
+	size_t len = change->span.len,
+	       front = sync->window - ((uintptr_t)addr & (sync->window - 1));
+
+	word->addr = addr;
+	word->len = len;
+	word->front = front;
+	word->front_at = text_at(&change->span, addr);
+	word->back_at = text_at(&change->span, addr + front);
+	word->new_front = number_of(change->bytes, front);
+	word->new_back = number_of(change->bytes + front, len - front);
+	word->int3_mask = bytes_of(change->starts) & mask_of(front);
+	word->sync = sync;
+	word->latency = 0;
+	word->span = change->span;
+	word->also_count = 0;
+}
+
+int word_hold(struct word **held, const struct change *change, const struct sync *sync)
+{
+	uint8_t *addr = change->span.addr;
 	struct site *site = site_get((uintptr_t)addr);
 	uint64_t asked = ticks_now();
+	struct word *word;
+	int ret;
 
 	/*
 	 * Ask for the front line for writing while the site's own line is under
 	 * way. Only here: during the waits it would take lines away from
 	 * executors in mid-fetch, which is what makes them tear.
 	 */
-	__asm__ volatile("prefetchw %0" : : "m"(*addr));
+	__asm__ volatile("prefetchw %0" : : "m"(*text_at(&change->span, addr)));
 	if (!site)
 		return -ENOMEM;
 	if (!site_try_hold(site))
 		return -EAGAIN;
-	*word = (struct word){
-		.site = site,
-		.asked = asked,
-		.addr = addr,
-		.len = len,
-		.front = window - ((uintptr_t)addr & (window - 1)),
-	};
-	word->new_front = number_of(bytes, word->front);
-	word->new_back = number_of(bytes + word->front, len - word->front);
-	atomic_store_explicit(&site->word, word, memory_order_relaxed);
-	atomic_store_explicit(&site->patcher, thread_self(), memory_order_relaxed);
+	word = &site->word;
+	word->site = site;
+	word->asked = asked;
+	fill_in(word, change, sync);
+	atomic_store_explicit(&site->lead, NULL, memory_order_relaxed);
+	atomic_store_explicit(&site->resume, 0, memory_order_relaxed);
+	atomic_store_explicit(&site->state, WORD_HELD, memory_order_relaxed);
+	ret = hold_also(word, change->starts);
+	if (ret < 0) {
+		word_release(word);
+		return ret;
+	}
+	*held = word;
+	return 0;
+}
+
+int word_begin(struct word **held, const struct change *change, const struct sync *sync)
+{
+	struct word *word;
+	int ret = word_hold(&word, change, sync);
+
+	if (ret < 0)
+		return ret;
+	ret = word_put_int3(word);
+	if (ret < 0) {
+		word_release(word);
+		return ret;
+	}
+	*held = word;
 	return 0;
 }
 
 int word_put_int3(struct word *word)
 {
-	word->old_first = (uint8_t)store(word->addr, WORD_INT3, 1, WORD_INT3);
-	return word->old_first == WORD_INT3 ? -EAGAIN : 0;
+	uint64_t all = ~UINT64_C(0) / 0xff * WORD_INT3;
+	bool done = store(word->front_at, word->front, all, word->int3_mask, UNLESS_INT3,
+			  &word->old_front);
+
+	return done ? 0 : -EAGAIN;
 }
 
 void word_put_back(struct word *word)
 {
-	store(word->addr + word->front, word->new_back, word->len - word->front, -1);
+	size_t len = word->len - word->front;
+
+	store(word->back_at, len, word->new_back, mask_of(len), ALWAYS, NULL);
 }
 
 void word_put_front(struct word *word)
 {
-	store(word->addr, word->new_front, word->front, -1);
+	store(word->front_at, word->front, word->new_front, mask_of(word->front), ALWAYS, NULL);
+}
+
+bool word_undo(const struct word *word)
+{
+	return store(word->front_at, word->front, word->old_front, word->int3_mask, ONLY_INT3,
+		     NULL);
 }
 
 uint64_t word_stretch(const struct word *word, uint64_t ticks)
@@ -156,27 +257,7 @@ uint64_t word_stretch(const struct word *word, uint64_t ticks)
 	return stretched > ticks ? stretched : ticks;
 }
 
-int membarrier_register(void)
-{
-	/* MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE */
-	return syscall(SYS_membarrier, 1 << 6, 0, 0) < 0 ? -ENOTSUP : 0;
-}
-
-int membarrier_sync(void)
-{
-	/* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE */
-	return syscall(SYS_membarrier, 1 << 5, 0, 0) < 0 ? -errno : 0;
-}
-
-/* The three stores of a change, as a trace counts them. */
-enum {
-	STORE_INT3,
-	STORE_BACK,
-	STORE_FRONT
-};
-
-/* Called right after such a store. Returns when it was visible. */
-static uint64_t note_store(struct word *word, unsigned which, uint64_t asked)
+uint64_t word_note_store(struct word *word, enum word_part which, uint64_t asked)
 {
 	struct word_trace *trace = word->sync->trace;
 	uint64_t visible = ticks_now(), latency = visible - asked;
@@ -203,9 +284,9 @@ static void wait_since(const struct word *word, unsigned which, uint64_t visible
 }
 
 /* Right after a store that was asked for then. */
-static int sync_cores(struct word *word, unsigned which, uint64_t asked, uint64_t ticks)
+static int sync_cores(struct word *word, enum word_part which, uint64_t asked, uint64_t ticks)
 {
-	uint64_t visible = note_store(word, which, asked);
+	uint64_t visible = word_note_store(word, which, asked);
 
 	if (word->sync->policy == PC_POLICY_MEMBARRIER)
 		return membarrier_sync();
@@ -213,42 +294,24 @@ static int sync_cores(struct word *word, unsigned which, uint64_t asked, uint64_
 	return 0;
 }
 
-/*
- * Steps 2 to 5 below. Doing them again, or starting them anew from any point,
- * changes nothing: every store is of the same bytes. word_help() relies on it.
- */
-static int change_rest(struct word *word)
+/* Steps 2 to 5 below. */
+int word_finish(struct word *word)
 {
 	const struct sync *sync = word->sync;
-	int ret = sync_cores(word, STORE_INT3, word->asked, sync->first_wait);
+	int ret = sync_cores(word, WORD_PART_INT3, word->asked, sync->first_wait);
 	uint64_t asked;
 
 	if (ret < 0)
 		return ret;
 	asked = ticks_now();
 	word_put_back(word);
-	while (sync_cores(word, STORE_BACK, asked, sync->second_wait) < 0)
+	while (sync_cores(word, WORD_PART_BACK, asked, sync->second_wait) < 0)
 		;
 	asked = sync->trace ? ticks_now() : 0;
 	word_put_front(word);
 	if (sync->trace)
-		note_store(word, STORE_FRONT, asked);
+		word_note_store(word, WORD_PART_FRONT, asked);
 	return 0;
-}
-
-/*
- * The first sync failed: put the first byte back. Unless a signal handler of
- * this thread has met the INT3 meanwhile and has done the rest: then the change
- * is made, and there is no error to tell of.
- */
-static int undo_int3(const struct word *word, int error)
-{
-	uint8_t int3 = WORD_INT3;
-
-	return __atomic_compare_exchange_n(word->addr, &int3, word->old_first, false,
-					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)
-		       ? error
-		       : 0;
 }
 
 /*
@@ -277,42 +340,34 @@ static int undo_int3(const struct word *word, int error)
  * No step is needed at the end. Executors with a stale INT3 trap once more and
  * find the site in the table.
  */
-static int change(struct word *word)
+static int patch_straddler(const struct change *change, const struct sync *sync)
 {
-	int ret = word_put_int3(word);
+	uint64_t start = __rdtsc();
+	struct word *word;
+	int ret = word_begin(&word, change, sync);
 
 	if (ret < 0)
 		return ret;
-	ret = change_rest(word);
-	return ret < 0 ? undo_int3(word, ret) : 0;
-}
-
-bool word_help(struct site *site)
-{
-	/* Relaxed: whatever this thread wrote itself, its signal handlers see in order. */
-	if (atomic_load_explicit(&site->patcher, memory_order_relaxed) != thread_self())
-		return false;
-	return change_rest(atomic_load_explicit(&site->word, memory_order_relaxed)) == 0;
-}
-
-static int patch_straddler(uint8_t *addr, const uint8_t *bytes, size_t len, const struct sync *sync)
-{
-	struct word word;
-	int ret = word_hold(&word, addr, bytes, len, sync->window);
-
-	if (ret < 0)
-		return ret;
-	word.sync = sync;
-	ret = change(&word);
-	word_release(&word);
+	ret = word_finish(word);
+	/*
+	 * Unless a signal handler of this thread has met the INT3 meanwhile and
+	 * has done the rest: then there is no error to tell of.
+	 */
+	if (ret < 0 && !word_undo(word))
+		ret = 0;
+	word_release(word);
+	if (sync->other)
+		sync_note_cost(sync->policy, __rdtsc() - start);
 	return ret;
 }
 
-int word_patch(uint8_t *addr, const uint8_t *bytes, size_t len, const struct sync *sync)
+int word_patch(const struct change *change, const struct sync *sync)
 {
-	if (!word_straddles(addr, len, sync->window))
-		return word_store(addr, bytes, len);
+	const struct text_span *span = &change->span;
+
+	if (!word_straddles(span->addr, span->len, sync->window))
+		return word_store(text_at(span, span->addr), change->bytes, span->len);
 	if (sync->policy == PC_POLICY_AUTO)
 		return -ENOTSUP;
-	return patch_straddler(addr, bytes, len, sync);
+	return patch_straddler(change, sync_pick(sync));
 }

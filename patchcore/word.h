@@ -12,20 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "patchcore/patchcore.h"
-#include "patchcore/site.h"
+#include "patchcore/sync.h"
+#include "patchcore/text.h"
 
-#define WORD_INT3 0xcc
+#define WORD_INT3   0xcc
+#define WORD_STARTS 8 /* instruction starts in one change at most */
 
-/* How the writes of a straddler are kept apart. */
-struct sync {
-	enum pc_policy policy;	  /* WAIT or MEMBARRIER; AUTO: there is none */
-	uint64_t first_wait;	  /* ticks */
-	uint64_t second_wait;	  /* ticks */
-	uint64_t stretch;	  /* a wait is at least so many times the latency of the stores */
-	unsigned window;	  /* bytes that one store changes at once: 8, 16, 32 or 64 */
-	struct word_trace *trace; /* filled in with how each straddler went; NULL in production */
-};
+struct site;
 
 /*
  * One patch of a straddler, for whoever wants to know why it tore. TSC ticks.
@@ -38,18 +31,37 @@ struct word_trace {
 	uint64_t step[2]; /* longest time between two readings of the clock in each wait */
 };
 
-/* A straddler being patched. */
+/* How far the change of a site is. */
+enum word_state {
+	WORD_IDLE,	  /* there is none */
+	WORD_HELD,	  /* its owner sees it through to the end */
+	WORD_FIRST_WAIT,  /* INT3 stands; whoever owns the site next goes on */
+	WORD_SECOND_WAIT, /* the back part is there */
+	WORD_WRITTEN,	  /* the code is whole; only the pages are still to be given back */
+};
+
+/* The change of a straddler. */
 struct word {
 	struct site *site; /* held */
-	uint8_t *addr;
+	uint8_t *addr;	   /* where it runs */
+	uint8_t *front_at; /* where its parts are written */
+	uint8_t *back_at;
 	uint64_t new_front; /* lowest byte first */
 	uint64_t new_back;
-	uint8_t old_first; /* what INT3 stands on, for undoing it */
+	uint64_t old_front; /* what the INT3 stand on, for undoing them */
+	uint64_t int3_mask; /* 0xff for each byte of the front that starts an instruction */
 	size_t len;
 	size_t front; /* bytes before the boundary */
 	const struct sync *sync;
 	uint64_t asked;	  /* for the front line: TSC */
 	uint64_t latency; /* ticks, the longest of the stores so far */
+	/* For changes that others go on with: when the last part was visible, ... */
+	uint64_t since; /* ... TSC, ... */
+	unsigned cpu;	/* ... as read there, ... */
+	uint64_t seen;	/* ... and first seen on another CPU: ns of CLOCK_MONOTONIC_RAW, or 0 */
+	struct text_span span;
+	struct site *also[WORD_STARTS - 1]; /* held for starts behind the first */
+	unsigned also_count;
 };
 
 /* word_straddles - does [addr, addr + len) cross a multiple of window? */
@@ -65,13 +77,30 @@ static inline bool word_straddles(const void *addr, size_t len, unsigned window)
  * must not cross a 64-byte line. -EAGAIN, nothing changed: its first byte is
  * INT3, so another patcher holds it.
  */
-int word_store(uint8_t *addr, const uint8_t *bytes, size_t len);
+int word_store(uint8_t *at, const uint8_t *bytes, size_t len);
+
+/* What is to be changed. */
+struct change {
+	struct text_span span; /* begun */
+	const uint8_t *bytes;  /* as many as the span is long */
+	uint8_t starts;	       /* bit i: an instruction starts at byte i; bit 0 is set */
+};
+
+/* change_in_place - of one instruction, in code that is writable where it runs. */
+static inline struct change change_in_place(uint8_t *addr, const uint8_t *bytes, size_t len)
+{
+	return (struct change){ .span = { .addr = addr, .len = len }, .bytes = bytes, .starts = 1 };
+}
 
 /*
- * word_hold - take a straddler for a change to new bytes, cut at the boundary.
- * -EAGAIN: another patcher of this library has it. -ENOMEM.
+ * word_hold - take a straddler for a change, cut at the boundary of the window.
+ * On return *word is the site's own. -EAGAIN: another patcher of this library
+ * has it. -ENOMEM.
  */
-int word_hold(struct word *word, uint8_t *addr, const uint8_t *bytes, size_t len, unsigned window);
+int word_hold(struct word **word, const struct change *change, const struct sync *sync);
+
+/* word_begin - hold it and put the INT3. Errors of both, and then it is not held. */
+int word_begin(struct word **word, const struct change *change, const struct sync *sync);
 
 /*
  * word_stretch - the longest wait that the stores so far call for, ticks.
@@ -96,23 +125,32 @@ void word_put_back(struct word *word);
 void word_put_front(struct word *word);
 
 /*
+ * word_undo - put the old front back in place of the INT3. False, and nothing
+ * changed: they are gone, somebody has made the change meanwhile.
+ */
+bool word_undo(const struct word *word);
+
+/* The stores of a change, as a trace counts them. */
+enum word_part {
+	WORD_PART_INT3,
+	WORD_PART_BACK,
+	WORD_PART_FRONT
+};
+
+/* word_note_store - right after one that was asked for then (TSC). When it was visible. */
+uint64_t word_note_store(struct word *word, enum word_part which, uint64_t asked);
+
+/*
+ * word_finish - the rest of a change whose INT3 stands: both syncs, back and
+ * front. Doing it again, or anew from any point, changes nothing. 0, or what
+ * the first sync failed with; then the INT3 still stands. Async-signal-safe.
+ */
+int word_finish(struct word *word);
+
+/*
  * word_patch - change a site by whatever its place needs. The pages must be
  * writable, and for a straddler SIGTRAP must come to us. Errors as pc_patch().
  */
-int word_patch(uint8_t *addr, const uint8_t *bytes, size_t len, const struct sync *sync);
-
-/*
- * word_help - for the trap handler: if the calling thread is itself the patcher
- * of this held site, interrupted by a signal whose handler ran into the INT3,
- * do the rest of its work. True: the site is whole, though still held.
- * Async-signal-safe.
- */
-bool word_help(struct site *site);
-
-/* membarrier_register - allow sync by membarrier. 0, or -ENOTSUP. */
-int membarrier_register(void);
-
-/* membarrier_sync - every running thread of the process serialises. 0 or -errno. */
-int membarrier_sync(void);
+int word_patch(const struct change *change, const struct sync *sync);
 
 #endif

@@ -60,7 +60,8 @@ int gap_code_build(struct gap_code *code, const struct cell *cell)
 	memcpy(code->site, site, sizeof(site));
 	code->fetch = (gap_fetch_fn *)(uintptr_t)write_run_up(code->site, cell);
 	code->word = (struct word){
-		.addr = code->site,
+		.front_at = code->site,
+		.back_at = code->site + cell->split,
 		.len = CODE_LENGTH,
 		.front = cell->split,
 	};

@@ -15,7 +15,9 @@ static void note(const struct sync *sync, unsigned store)
 
 static int toggle_library(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
 {
-	return word_patch(site, bytes, CODE_LENGTH, sync);
+	struct change change = change_in_place(site, bytes, CODE_LENGTH);
+
+	return word_patch(&change, sync);
 }
 
 static int toggle_atomic(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
@@ -41,39 +43,41 @@ static int toggle_naive(uint8_t *site, const uint8_t *bytes, const struct sync *
 /* Broken: nobody is kept out between the two parts. */
 static int toggle_no_int3(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
 {
-	struct word word;
-	int ret = word_hold(&word, site, bytes, CODE_LENGTH, sync->window);
+	struct change change = change_in_place(site, bytes, CODE_LENGTH);
+	struct word *word;
+	int ret = word_hold(&word, &change, sync);
 
 	if (ret < 0)
 		return ret;
 	note(sync, 0);
 	ticks_wait(sync->first_wait);
-	word_put_back(&word);
+	word_put_back(word);
 	note(sync, 1);
 	ticks_wait(sync->second_wait);
-	word_put_front(&word);
+	word_put_front(word);
 	note(sync, 2);
-	word_release(&word);
+	word_release(word);
 	return 0;
 }
 
 /* Broken: the first byte is whole again before the back part is there. */
 static int toggle_front_first(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
 {
-	struct word word;
-	int ret = word_hold(&word, site, bytes, CODE_LENGTH, sync->window);
+	struct change change = change_in_place(site, bytes, CODE_LENGTH);
+	struct word *word;
+	int ret = word_hold(&word, &change, sync);
 
 	if (ret < 0)
 		return ret;
-	word_put_int3(&word);
+	word_put_int3(word);
 	note(sync, 0);
 	ticks_wait(sync->first_wait);
-	word_put_front(&word);
+	word_put_front(word);
 	note(sync, 2);
 	ticks_wait(sync->second_wait);
-	word_put_back(&word);
+	word_put_back(word);
 	note(sync, 1);
-	word_release(&word);
+	word_release(word);
 	return 0;
 }
 

@@ -49,6 +49,7 @@ int main(void)
 	run = (int (*)(void))(void *)(page + CALL);
 	if (pthread_create(&thread, NULL, execute, NULL) != 0)
 		return 1;
+	ret = pc_init();
 	for (int i = 1; i <= 1000 && ret == 0; i++)
 		ret = pc_patch(page + CALL, call[i % 2], 5);
 	stop = 1;

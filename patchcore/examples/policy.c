@@ -40,7 +40,10 @@ static int ask(enum pc_policy policy)
 
 int main(void)
 {
-	int ret = tell();
+	int ret = pc_init();
+
+	if (ret == 0)
+		ret = tell();
 
 	/* For a program that patches a thousand times a day, one in a million is rare. */
 	if (ret == 0)

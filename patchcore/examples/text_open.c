@@ -37,8 +37,10 @@ static uint8_t *make_functions(void)
 int main(void)
 {
 	uint8_t *code = make_functions(), load[5];
-	int sum = 0, ret = code ? pc_text_open(code, BYTES) : -EACCES;
+	int sum = 0, ret = pc_init();
 
+	if (ret == 0)
+		ret = code ? pc_text_open(code, BYTES) : -EACCES;
 	if (ret < 0) {
 		printf("code cannot be made writable: %s\n", strerror(-ret));
 		return ret == -EACCES ? 77 : 1;

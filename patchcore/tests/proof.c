@@ -234,7 +234,7 @@ int main(int argc, char **argv)
 		puts("no memory that is writable and executable");
 		return 77;
 	}
-	if (pc_set_policy(policy) < 0) {
+	if (pc_init() < 0 || pc_set_policy(policy) < 0) {
 		pc_get_status(&status);
 		printf("the policy is refused: %s\n", status.reason);
 		return 77;

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "patchcore/async.h"
+#include "patchcore/batch.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
@@ -48,6 +50,7 @@ static void use(const struct way *way)
 		conf_use_none();
 	if (way->policy == PC_POLICY_WAIT && !conf.identity.tsc_invariant)
 		child_skip("this machine has no invariant TSC");
+	MUST(pc_init() == 0);
 	if (pc_set_policy(way->policy) < 0)
 		child_skip("this policy is not to be had here");
 }
@@ -293,19 +296,22 @@ static void must_refuse_another(void)
 static void held(const void *way)
 {
 	uint8_t bytes[CODE_LEN];
-	struct word word;
+	struct change change;
+	struct sync sync = { .window = 8 };
+	struct word *word;
 
 	start(way, RWX);
+	change = change_in_place(pages + STRADDLE, bytes, sizeof(bytes));
 	code_load(bytes, CODE_NEW);
-	MUST(word_hold(&word, pages + STRADDLE, bytes, sizeof(bytes), 8) == 0);
+	MUST(word_hold(&word, &change, &sync) == 0);
 	must_refuse_another();
-	MUST(word_put_int3(&word) == 0);
+	MUST(word_put_int3(word) == 0);
 	must_refuse_another();
-	word_put_back(&word);
+	word_put_back(word);
 	must_refuse_another();
-	word_put_front(&word);
+	word_put_front(word);
 	must_refuse_another();
-	word_release(&word);
+	word_release(word);
 	must_patch(STRADDLE, CODE_LEN);
 }
 
@@ -495,9 +501,27 @@ static void test_executed(void **state)
 	child_must_pass(executed, *state);
 }
 
-/* --- Without being asked --------------------------------------------------------------------- */
+/* --- Without pc_init() --------------------------------------------------------------------- */
 
-static void first_call(const void *way)
+static void must_be_shut(uint8_t *at, const uint8_t code[CODE_LEN])
+{
+	struct pc_op op = { .addr = at, .bytes = code, .len = CODE_LEN };
+	struct pc_status status;
+	uint8_t before[CODE_LEN];
+
+	memcpy(before, at, sizeof(before));
+	MUST(pc_patch(at, code, CODE_LEN) == -ESHUTDOWN);
+	MUST(pc_patch_starts(at, code, CODE_LEN, 1) == -ESHUTDOWN);
+	MUST(pc_start_patch(at, code, CODE_LEN) == -ESHUTDOWN);
+	MUST(pc_finish_patch(at) == -ESHUTDOWN);
+	MUST(pc_drain() == -ESHUTDOWN && pc_finisher_start() == -ESHUTDOWN);
+	MUST(pc_patch_batch(&op, 1) == -ESHUTDOWN);
+	MUST(pc_set_policy(PC_POLICY_AUTO) == -ESHUTDOWN);
+	MUST(pc_get_status(&status) == -ESHUTDOWN);
+	MUST(!trap_is_ours() && memcmp(at, before, sizeof(before)) == 0);
+}
+
+static void not_started(const void *way)
 {
 	uint8_t code[CODE_LEN];
 
@@ -505,19 +529,20 @@ static void first_call(const void *way)
 	pages = code_map(1, RX);
 	code_load(code, CODE_NEW);
 	conf_use_none();
-	MUST(!trap_is_ours());
-	MUST(pc_patch(pages + INSIDE, code, sizeof(code)) == 0 && trap_is_ours());
-	MUST(pc_fini() == 0 && !trap_is_ours());
-	code_load(code, CODE_OLD);
-	MUST(pc_patch(pages + INSIDE, code, sizeof(code)) == 0 && trap_is_ours());
+	must_be_shut(pages + INSIDE, code);
+	MUST(pc_init() == 0 && trap_is_ours());
+	MUST(pc_patch(pages + INSIDE, code, sizeof(code)) == 0);
 	MUST(memcmp(pages + INSIDE, code, sizeof(code)) == 0);
+	code_load(code, CODE_OLD);
+	MUST(pc_fini() == 0 && pc_fini() == 0);
+	must_be_shut(pages + INSIDE, code);
 }
 
-/* pc_patch() starts the library, and does so again after pc_fini(). */
-static void test_first_call(void **state)
+/* Neither before pc_init() nor after pc_fini() is anything patched. */
+static void test_not_started(void **state)
 {
 	(void)state;
-	child_must_pass(first_call, NULL);
+	child_must_pass(not_started, NULL);
 }
 
 #define WITH(test, way)                                                                            \
@@ -554,7 +579,7 @@ int main(void)
 		WITH(test_contests, no_wait),
 		WITH(test_contests, long_wait),
 		WITH(test_executed, membarrier),
-		cmocka_unit_test(test_first_call),
+		cmocka_unit_test(test_not_started),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -260,7 +260,7 @@ static struct pc_status status_now(void)
 {
 	struct pc_status status;
 
-	MUST(pc_get_status(&status) == 0);
+	MUST(pc_init() == 0 && pc_get_status(&status) == 0);
 	MUST(status.reason[0] && !strchr(status.reason, '\n'));
 	return status;
 }
@@ -502,6 +502,7 @@ static void conf_is_read_again(const void *arg)
 {
 	(void)arg;
 	use_conf(1e-12, 8);
+	MUST(pc_init() == 0);
 	MUST(pc_set_policy(PC_POLICY_WAIT) == 0);
 	MUST(pc_fini() == 0);
 	conf_use_none();
@@ -524,16 +525,18 @@ static void busy_fini(const void *arg)
 {
 	uint8_t *page = code_map(1, RWX), *site = code_straddler(page), bytes[CODE_LEN];
 	struct sigaction other = { .sa_handler = plain_handler }, ours, now;
-	struct word word;
+	struct change change = change_in_place(site, bytes, sizeof(bytes));
+	struct sync sync = { .window = 8 };
+	struct word *word;
 
 	(void)arg;
 	conf_use_none();
 	code_put(site, CODE_OLD);
 	code_load(bytes, CODE_NEW);
 	MUST(pc_init() == 0);
-	MUST(word_hold(&word, site, bytes, sizeof(bytes), 8) == 0);
+	MUST(word_hold(&word, &change, &sync) == 0);
 	MUST(pc_fini() == -EBUSY && trap_is_ours());
-	word_release(&word);
+	word_release(word);
 	sigaction(SIGTRAP, &other, &ours);
 	MUST(pc_fini() == -EBUSY);
 	sigaction(SIGTRAP, &ours, &now);

@@ -89,10 +89,17 @@ static void all_of_it(void)
 	patch.ret = pc_patch(patch.addr, patch.bytes, patch.len);
 }
 
+static int patch_directly(uint8_t *addr, const uint8_t *bytes, size_t len)
+{
+	struct change change = change_in_place(addr, bytes, len);
+
+	return word_patch(&change, &patch.sync);
+}
+
 /* A third of the steps, for tests that go through all of them many times. */
 static void stores_only(void)
 {
-	patch.ret = word_patch(patch.addr, patch.bytes, patch.len, &patch.sync);
+	patch.ret = patch_directly(patch.addr, patch.bytes, patch.len);
 }
 
 static void set_sync(void)
@@ -142,6 +149,7 @@ static void start(enum pc_policy policy)
 	code_load(old_code, CODE_OLD);
 	code_load(new_code, CODE_NEW);
 	put_old();
+	MUST(pc_init() == 0);
 	if (pc_set_policy(policy) < 0)
 		child_skip("this policy is not to be had here");
 	set_sync();
@@ -216,7 +224,7 @@ static void stretched(const void *arg)
 	start_waiting(0, 0);
 	patch.sync.stretch = 50;
 	patch.sync.trace = &trace;
-	MUST(word_patch(site, new_code, CODE_LEN, &patch.sync) == 0);
+	MUST(patch_directly(site, new_code, CODE_LEN) == 0);
 	MUST(trace.latency[0] > 0 && trace.latency[1] > 0 && trace.latency[2] > 0);
 	slowest = bounded(trace.latency[0]);
 	MUST(trace.waited[0] >= 50 * slowest);

@@ -341,10 +341,14 @@ static void *execute(void *at)
 	return NULL;
 }
 
-static void put_int3(struct word *word)
+static struct word *put_int3(void)
 {
-	MUST(word_hold(word, site, new_code, CODE_LEN, 8) == 0);
-	MUST(word_put_int3(word) == 0);
+	static const struct sync sync = { .window = 8 };
+	struct change change = change_in_place(site, new_code, CODE_LEN);
+	struct word *word;
+
+	MUST(word_begin(&word, &change, &sync) == 0);
+	return word;
 }
 
 static void put_rest(struct word *word)
@@ -365,17 +369,17 @@ static void wait_for_traps(uint64_t count)
 static void waits(const void *arg)
 {
 	pthread_t thread;
-	struct word word;
+	struct word *word;
 
 	(void)arg;
 	start_without_conf();
-	put_int3(&word);
+	word = put_int3();
 	MUST(pthread_create(&thread, NULL, execute, site) == 0);
 	wait_for_traps(1);
-	word_put_back(&word);
+	word_put_back(word);
 	wait_for_traps(trap_count() + 2);
-	word_put_front(&word);
-	word_release(&word);
+	word_put_front(word);
+	word_release(word);
 	pthread_join(thread, NULL);
 	MUST(result == CODE_NEW);
 }
@@ -428,15 +432,15 @@ static void *execute_stackless(void *unused)
 static void small_alternate_stack(const void *arg)
 {
 	pthread_t thread;
-	struct word word;
+	struct word *word;
 
 	(void)arg;
 	start_without_conf();
 	put_stackless();
-	put_int3(&word);
+	word = put_int3();
 	MUST(pthread_create(&thread, NULL, execute_stackless, NULL) == 0);
 	wait_for_traps(1);
-	put_rest(&word);
+	put_rest(word);
 	pthread_join(thread, NULL);
 	MUST(result == CODE_NEW);
 }

@@ -73,7 +73,8 @@ struct pc_status {
 /*
  * pc_init - find the machine config, choose the policy, take SIGTRAP.
  *
- * Optional: the first pc_patch() does the same. Idempotent. Looks for
+ * Before it, and after pc_fini(), all other functions return -ESHUTDOWN.
+ * Idempotent. Looks for
  * machine.conf in $PATCHCORE_MACHINE_CONF, $XDG_CONFIG_HOME/tmax/ (or
  * ~/.config/tmax/), sysconfdir/tmax/, localstatedir/lib/tmax/; the first that
  * exists decides, also when it is refused. The environment is ignored in
@@ -87,7 +88,7 @@ int pc_init(void);
 /*
  * pc_fini - give SIGTRAP back to whoever had it before.
  *
- * No pc_patch() may be running or may follow, except after another pc_init().
+ * No patch may be running, and what was started must be drained (pc_drain()).
  * No thread may be inside a site that was ever patched across the window: an
  * INT3 that it fetched before may still trap.
  * -EBUSY (and nothing done): a patch is in flight, or another SIGTRAP handler
@@ -130,9 +131,23 @@ int pc_fini(void);
  *   -EBUSY    a straddler, and SIGTRAP no longer comes to this library (who
  *             has it is looked up at most once in a million ticks)
  *   -ENOMEM   also what membarrier(2) fails with, under that policy
+ *   -ESHUTDOWN the library is not initialised
  * Paper: section 5, figure 4.
  */
 int pc_patch(void *addr, const void *bytes, size_t len);
+
+/*
+ * pc_patch_starts - pc_patch() for bytes that hold several instructions.
+ * @starts: bit i: an instruction starts at addr + i, in the old code and in the
+ *          new; bit 0 is set, none beyond len
+ *
+ * A straddler gets an INT3 on every start before the boundary. What executors
+ * may see is what a change of one instruction after the other would show: who
+ * has run the first old one may go on with the second new one. Errors as
+ * pc_patch(); -EINVAL also for starts, or for an INT3 on one of them.
+ * Paper: section 4, footnote 1.
+ */
+int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts);
 
 /*
  * pc_text_open - keep the pages of [addr, addr + len) writable until closed.
@@ -156,7 +171,7 @@ int pc_text_close(void *addr, size_t len);
  * pc_set_policy - choose how straddlers are patched from now on.
  *
  * -ENOTSUP: not possible on this machine, the policy stays as it was.
- * -EINVAL: no such policy.
+ * -EINVAL: no such policy. -ESHUTDOWN.
  */
 int pc_set_policy(enum pc_policy policy);
 
@@ -167,8 +182,7 @@ int pc_set_policy(enum pc_policy policy);
 int pc_set_accept_p(double p);
 
 /*
- * pc_get_status - what is in use and why. Calls pc_init() if need be, and
- * returns what that does. -EINVAL: status is NULL.
+ * pc_get_status - what is in use and why. -EINVAL: status is NULL. -ESHUTDOWN.
  */
 int pc_get_status(struct pc_status *status);
 

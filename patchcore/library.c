@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public entry points: start-up, settings, and pc_patch().
+ * Start-up, shut-down and settings.
  */
 #include "patchcore/patchcore.h"
 
@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "patchcore/finisher.h"
+#include "patchcore/flight.h"
 #include "patchcore/library.h"
 #include "patchcore/policy.h"
-#include "patchcore/text.h"
 #include "patchcore/trap.h"
-#include "patchcore/word.h"
 
 /*
  * The syncs that this machine and the caller's choice allow, one per outcome.
@@ -26,6 +26,8 @@ enum {
 	USE_NONE,
 	USE_WAIT,
 	USE_MEMBARRIER,
+	USE_EITHER, /* wait, or membarrier where that is cheaper */
+	USE_EITHER_TOO,
 	USES
 };
 enum {
@@ -51,6 +53,29 @@ static bool is_same(const struct sync *a, const struct sync *b)
 	       a->window == b->window;
 }
 
+static struct sync *keep(unsigned use, const struct sync *chosen)
+{
+	struct sync *slot = &syncs[use][chosen->window > 8 ? WINDOW_LARGE : WINDOW_SMALL];
+
+	/* The facts are fixed, so a slot that is in use already holds just this. */
+	if (!is_same(slot, chosen))
+		*slot = *chosen;
+	return slot;
+}
+
+/* Both are safe enough for the caller: each patch takes the cheaper. */
+static const struct sync *either(const struct sync *wait)
+{
+	struct sync membarrier = { .policy = PC_POLICY_MEMBARRIER, .window = wait->window };
+	struct sync *one = keep(USE_EITHER, wait), *two = keep(USE_EITHER_TOO, &membarrier);
+
+	if (!one->other) {
+		one->other = two;
+		two->other = one;
+	}
+	return one;
+}
+
 static void choose(void)
 {
 	static const int use[] = {
@@ -58,14 +83,47 @@ static void choose(void)
 		[PC_POLICY_WAIT] = USE_WAIT,
 		[PC_POLICY_MEMBARRIER] = USE_MEMBARRIER,
 	};
-	struct sync chosen, *slot;
+	const struct sync *slot;
+	struct sync chosen;
 
 	policy_choose(&facts, asked, accept_p, &chosen, reason, sizeof(reason));
-	slot = &syncs[use[chosen.policy]][chosen.window > 8 ? WINDOW_LARGE : WINDOW_SMALL];
-	/* The facts are fixed, so a slot that is in use already holds just this. */
-	if (!is_same(slot, &chosen))
-		*slot = chosen;
+	if (asked == PC_POLICY_AUTO && chosen.policy == PC_POLICY_WAIT && facts.membarrier)
+		slot = either(&chosen);
+	else
+		slot = keep(use[chosen.policy], &chosen);
 	atomic_store_explicit(&current, slot, memory_order_release);
+}
+
+/*
+ * The child has one thread, and what others were doing it finds as it stood: no
+ * lock of this library may be held, and changes in flight are adopted later by
+ * whoever meets them.
+ */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&setup_lock);
+	flight_fork_lock();
+}
+
+static void after_fork(void)
+{
+	flight_fork_unlock();
+	pthread_mutex_unlock(&setup_lock);
+}
+
+static void in_child(void)
+{
+	thread_forked();
+	finisher_forked();
+	after_fork();
+}
+
+static void watch_forks(void)
+{
+	static bool watching;
+
+	if (!watching)
+		watching = pthread_atfork(before_fork, after_fork, in_child) == 0;
 }
 
 static int init_locked(void)
@@ -74,6 +132,7 @@ static int init_locked(void)
 
 	if (atomic_load_explicit(&current, memory_order_relaxed))
 		return 0;
+	watch_forks();
 	facts_learn(&facts);
 	ret = trap_install();
 	facts.trap = ret == 0;
@@ -97,7 +156,7 @@ static int fini_locked(void)
 
 	if (!atomic_load_explicit(&current, memory_order_relaxed))
 		return 0;
-	if (site_any_held())
+	if (flight_any() || site_any_held())
 		return -EBUSY;
 	ret = trap_remove();
 	if (ret < 0)
@@ -137,9 +196,7 @@ int pc_set_policy(enum pc_policy policy)
 	if (policy != PC_POLICY_AUTO && policy != PC_POLICY_WAIT && policy != PC_POLICY_MEMBARRIER)
 		return -EINVAL;
 	pthread_mutex_lock(&setup_lock);
-	ret = init_locked();
-	if (ret == 0)
-		ret = set_policy_locked(policy);
+	ret = library_sync() ? set_policy_locked(policy) : -ESHUTDOWN;
 	pthread_mutex_unlock(&setup_lock);
 	return ret;
 }
@@ -177,49 +234,25 @@ static void status_locked(struct pc_status *status)
 
 int pc_get_status(struct pc_status *status)
 {
-	int ret;
+	int ret = 0;
 
 	if (!status)
 		return -EINVAL;
 	pthread_mutex_lock(&setup_lock);
-	ret = init_locked();
-	status_locked(status);
+	if (library_sync())
+		status_locked(status);
+	else
+		ret = -ESHUTDOWN;
 	pthread_mutex_unlock(&setup_lock);
 	return ret;
 }
 
 const struct sync *library_sync(void)
 {
-	const struct sync *sync = atomic_load_explicit(&current, memory_order_acquire);
-
-	if (sync)
-		return sync;
-	/* A failure shows as a sync that allows no straddlers. */
-	pc_init();
 	return atomic_load_explicit(&current, memory_order_acquire);
 }
 
-static int patch_writable(uint8_t *addr, const uint8_t *bytes, size_t len, const struct sync *sync)
+bool library_takes_traps(void)
 {
-	if (word_straddles(addr, len, sync->window) && !trap_was_ours_lately())
-		return -EBUSY;
-	return word_patch(addr, bytes, len, sync);
-}
-
-int pc_patch(void *addr, const void *bytes, size_t len)
-{
-	const uint8_t *code = bytes;
-	const struct sync *sync;
-	struct text_span span;
-	int ret;
-
-	if (len < 1 || len > PC_PATCH_MAX || !code || code[0] == WORD_INT3)
-		return -EINVAL;
-	sync = library_sync();
-	ret = text_begin(&span, addr, len);
-	if (ret < 0)
-		return ret;
-	ret = patch_writable(addr, bytes, len, sync);
-	text_end(&span);
-	return ret;
+	return trap_was_ours_lately();
 }

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "patchcore/flight.h"
+#include "patchcore/library.h"
+#include "patchcore/patch.h"
+
+struct batch {
+	struct pc_op **by_addr; /* all ops, sorted */
+	struct site **sites;	/* of straddlers whose INT3 stands, ... */
+	struct pc_op **ops;	/* ... and their ops */
+	size_t n;		/* of those two */
+	const struct sync *sync;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct pc_op *one = *(struct pc_op *const *)a, *two = *(struct pc_op *const *)b;
+
+	return ((uintptr_t)one->addr > (uintptr_t)two->addr) -
+	       ((uintptr_t)one->addr < (uintptr_t)two->addr);
+}
+
+/* Of ops in order of address: none reaches farther than the farthest before it. */
+static void refuse_overlaps(struct pc_op **by_addr, size_t n)
+{
+	struct pc_op *far = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		struct pc_op *op = by_addr[i];
+
+		if (op->result < 0)
+			continue;
+		if (far && (uintptr_t)op->addr - (uintptr_t)far->addr < far->len) {
+			far->result = -EINVAL;
+			op->result = -EINVAL;
+		}
+		if (!far || (uintptr_t)op->addr + op->len > (uintptr_t)far->addr + far->len)
+			far = op;
+	}
+}
+
+static int put_int3(struct batch *batch, struct pc_op *op, const struct change *change)
+{
+	struct word *word;
+	int ret = word_begin(&word, change, batch->sync);
+
+	if (ret < 0)
+		return ret;
+	word_note_store(word, WORD_PART_INT3, word->asked);
+	batch->sites[batch->n] = word->site;
+	batch->ops[batch->n++] = op;
+	return 0;
+}
+
+static int begin(struct batch *batch, struct pc_op *op)
+{
+	struct change change;
+	int ret = change_begin(&change, op->addr, op->bytes, op->len, 1, batch->sync);
+
+	if (ret < 0)
+		return ret;
+	if (word_straddles(op->addr, op->len, batch->sync->window)) {
+		ret = put_int3(batch, op, &change);
+		if (ret == 0)
+			return 0;
+	} else {
+		ret = word_patch(&change, batch->sync);
+	}
+	text_end(&change.span);
+	return ret;
+}
+
+/*
+ * The word protocol for all straddlers together:
+ *
+ *   1. all INT3. A site that cannot be had is left out, and its op says why.
+ *   2. one sync, counted from the last INT3: nobody is left with any of the old
+ *      fronts and without its back.
+ *   3. all backs
+ *   4. one sync
+ *   5. all fronts
+ *
+ * If the first sync fails, every INT3 is taken back, and nothing was changed.
+ */
+static void make_straddlers(struct batch *batch)
+{
+	int ret = batch->n ? flight_complete(batch->sites, batch->n) : 0;
+
+	for (size_t i = 0; i < batch->n; i++) {
+		/* What a signal handler of this thread has completed is made. */
+		if (ret < 0 && word_undo(&batch->sites[i]->word))
+			batch->ops[i]->result = ret;
+		flight_end(batch->sites[i]);
+	}
+}
+
+static int first_error(const struct pc_op *ops, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ops[i].result < 0)
+			return ops[i].result;
+	return 0;
+}
+
+static void make(struct batch *batch, struct pc_op *ops, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		ops[i].result = change_check(ops[i].bytes, ops[i].len, 1);
+		batch->by_addr[i] = &ops[i];
+	}
+	qsort(batch->by_addr, n, sizeof(*batch->by_addr), compare);
+	refuse_overlaps(batch->by_addr, n);
+	for (size_t i = 0; i < n; i++)
+		if (batch->by_addr[i]->result == 0)
+			batch->by_addr[i]->result = begin(batch, batch->by_addr[i]);
+	make_straddlers(batch);
+}
+
+int pc_patch_batch(struct pc_op *ops, size_t n)
+{
+	const struct sync *sync = library_sync();
+	struct batch batch = { .sync = sync ? sync_pick(sync) : NULL };
+
+	if (!sync)
+		return -ESHUTDOWN;
+	if (n == 0)
+		return 0;
+	if (!ops)
+		return -EINVAL;
+	batch.by_addr = calloc(n, sizeof(*batch.by_addr));
+	batch.sites = calloc(n, sizeof(*batch.sites));
+	batch.ops = calloc(n, sizeof(*batch.ops));
+	if (batch.by_addr && batch.sites && batch.ops)
+		make(&batch, ops, n);
+	else
+		for (size_t i = 0; i < n; i++)
+			ops[i].result = -ENOMEM;
+	free(batch.by_addr);
+	free(batch.sites);
+	free(batch.ops);
+	return first_error(ops, n);
+}

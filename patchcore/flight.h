@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes of straddlers that do not end where they began: left for later, made
+ * many at a time, or left behind by a thread that is no more. Private.
+ *
+ * A site has at most one change. Whoever owns the site (site_try_own) may take
+ * the next step of it, if that is due; in the trap handler too. So an executor
+ * never waits for a patcher that has left, and the state of a change never
+ * depends on who goes on with it.
+ */
+#ifndef PATCHCORE_FLIGHT_H
+#define PATCHCORE_FLIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "patchcore/site.h"
+
+/*
+ * flight_start - put the INT3 and leave the rest for later: to flight_step(), to
+ * flight_drain(), or to an executor that traps there. The change's span is
+ * kept, and ended with it. Errors as pc_patch(); then the span is the caller's.
+ */
+int flight_start(const struct change *change, const struct sync *sync);
+
+/*
+ * flight_step - take the next step at a site if it is due. Returns how far it
+ * is now; WORD_IDLE: there is no change in flight (any more). Not a negative
+ * errno but the state as it was, where somebody else is at it or the sync failed.
+ */
+enum word_state flight_step(struct site *site);
+
+/*
+ * flight_drain - finish all that was started before. One pair of syncs for all
+ * of them. 0, or what the first sync failed with: then they are still in flight.
+ */
+int flight_drain(void);
+
+/* flight_any - has something been started that flight_drain() would find? */
+bool flight_any(void);
+
+/*
+ * flight_complete - syncs and parts for n straddlers, held by the caller, whose
+ * INT3 stand. 0, or what the first sync failed with: all INT3 still stand.
+ */
+int flight_complete(struct site *const *sites, size_t n);
+
+/* flight_end - release a site, held by the caller, and end its span. */
+void flight_end(struct site *site);
+
+/*
+ * flight_help - for the trap handler: go on with the change of a held site if
+ * nobody else is just doing so, or if the calling thread itself is, interrupted
+ * by this very signal. True: the site is whole. Async-signal-safe.
+ */
+bool flight_help(struct site *site);
+
+/*
+ * flight_rescue - if the owner of a site is a thread that has ended, or was left
+ * behind by fork(), let its change go on as one in flight. Also gives back what
+ * flight_help() had to leave. True: something was done, so look again.
+ * Async-signal-safe if in_handler is set.
+ */
+bool flight_rescue(struct site *site, bool in_handler);
+
+/* Around fork(): no drain is under way in the child. */
+void flight_fork_lock(void);
+void flight_fork_unlock(void);
+
+#endif

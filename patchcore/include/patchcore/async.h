@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes that are started now and finished later ("Living on the Edge", sec.
+ * 5.1): the caller does not stand through the waits, and one thread may have
+ * thousands of changes in flight.
+ *
+ * While a straddler is in flight its executors stand at an INT3. They do not
+ * stand there for ever: if nobody finishes the change, an executor that has
+ * waited some 10,000 ticks makes the steps that are due itself. So a change
+ * that is never finished is made by whoever runs into it; until pc_drain() it
+ * only keeps others from patching the site (-EAGAIN), unless its pages were
+ * held open (pc_text_open()), and then not even that.
+ *
+ * Changes inside the atomic window are made at once. All functions are
+ * thread-safe.
+ */
+#ifndef PATCHCORE_ASYNC_H
+#define PATCHCORE_ASYNC_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How far a change is. */
+enum pc_progress {
+	PC_FINISHED = 0,    /* the new code is in memory, or there was no change in flight */
+	PC_FIRST_WAIT = 1,  /* the INT3 is there */
+	PC_SECOND_WAIT = 2, /* the back part is there too */
+};
+
+/*
+ * pc_start_patch - begin to replace len bytes of code at addr.
+ *
+ * Arguments and errors as pc_patch(); what was refused left the code as it was.
+ * 0: the change will be made, and cannot fail any more. The bytes are copied.
+ * A second change of a site in flight, by this function or any other, is
+ * refused with -EAGAIN. The pages stay writable until the change is finished.
+ *
+ * Async-signal-safe where the pages are held open, no finisher runs, and the
+ * site was patched before. Paper: figure 6.
+ */
+int pc_start_patch(void *addr, const void *bytes, size_t len);
+
+/*
+ * pc_finish_patch - make the next step at addr, if it is due; never waits under
+ * policy wait, and for one membarrier under that.
+ *
+ * By any thread, as often as one likes. Returns an enum pc_progress: PC_FINISHED
+ * also where nothing was in flight, so also after somebody else has finished
+ * it. On another CPU than the one the last step was made on, a wait counts
+ * from the first call there, since two TSC need not agree. Paper: figure 7.
+ */
+int pc_finish_patch(void *addr);
+
+/*
+ * pc_drain - finish every change that was started before the call.
+ *
+ * One pair of syncs does for up to 256 changes. Changes that other threads
+ * start meanwhile may or may not be among them. 0, or what membarrier(2) failed
+ * with: then the rest is still in flight.
+ */
+int pc_drain(void);
+
+/*
+ * pc_finisher_start - a thread of the library that finishes what is started, so
+ * that callers may start and forget. All signals are blocked in it but SIGTRAP.
+ * It sleeps while nothing is in flight; starting then costs a system call. Not
+ * inherited by the child of fork(), which may start its own. Idempotent.
+ * -EAGAIN: no thread to be had. -ESHUTDOWN.
+ *
+ * pc_finisher_stop - drain, and end it. 0 also if there was none. Not from the
+ * handler of a signal.
+ */
+int pc_finisher_start(void);
+int pc_finisher_stop(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every way to patch does before and after. Private.
+ */
+#ifndef PATCHCORE_PATCH_H
+#define PATCHCORE_PATCH_H
+
+#include "patchcore/word.h"
+
+/*
+ * change_check - is that a change that can be asked for at all? 0 or -EINVAL.
+ * change_begin - the same, and begin its span. Errors as pc_patch(), but for
+ * those that only the site itself can tell.
+ */
+int change_check(const void *bytes, size_t len, uint8_t starts);
+int change_begin(struct change *change, void *addr, const void *bytes, size_t len, uint8_t starts,
+		 const struct sync *sync);
+
+#endif
