@@ -368,6 +368,38 @@ int flight_drain(void)
 	return ret;
 }
 
+/* --- Code that is no more ------------------------------------------------------------------ */
+
+struct range {
+	uintptr_t start;
+	uintptr_t end;
+};
+
+/* Its span is not ended: the pages are forgotten as well, see text_forget(). */
+static int forget(struct entry *entry, void *arg)
+{
+	struct site *site = (struct site *)entry;
+	const struct range *range = arg;
+
+	if (entry->addr < range->start || entry->addr >= range->end)
+		return 0;
+	if (!site_try_own(site))
+		return -EBUSY;
+	atomic_store_explicit(&site->resume, 0, memory_order_relaxed);
+	if (is_in_flight(site))
+		word_release(&site->word);
+	else
+		site_disown(site);
+	return 0;
+}
+
+int flight_forget(uintptr_t start, uintptr_t end)
+{
+	struct range range = { start, end };
+
+	return sites_each(forget, &range);
+}
+
 void flight_fork_lock(void)
 {
 	pthread_mutex_lock(&drain_lock);

@@ -49,6 +49,13 @@ int flight_complete(struct site *const *sites, size_t n);
 void flight_end(struct site *site);
 
 /*
+ * flight_forget - the code of [start, end) is no more: what is in flight there is
+ * given up, and nothing is written. -EBUSY: a patcher is at work there; others
+ * may be forgotten already.
+ */
+int flight_forget(uintptr_t start, uintptr_t end);
+
+/*
  * flight_help - for the trap handler: go on with the change of a held site if
  * nobody else is just doing so, or if the calling thread itself is, interrupted
  * by this very signal. True: the site is whole. Async-signal-safe.

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "patchcore/async.h"
 #include "patchcore/finisher.h"
 #include "patchcore/flight.h"
 #include "patchcore/library.h"
@@ -156,6 +157,7 @@ static int fini_locked(void)
 
 	if (!atomic_load_explicit(&current, memory_order_relaxed))
 		return 0;
+	pc_finisher_stop();
 	if (flight_any() || site_any_held())
 		return -EBUSY;
 	ret = trap_remove();

@@ -39,7 +39,7 @@ libpatchcore_internal_la_LIBADD = $(INIH_LIBS)
 lib_LTLIBRARIES += libpatchcore.la
 libpatchcore_la_SOURCES =
 libpatchcore_la_LIBADD = libpatchcore_internal.la
-libpatchcore_la_LDFLAGS = -version-info 0:0:0 \
+libpatchcore_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete \
 	-Wl,--version-script=$(top_srcdir)/patchcore/patchcore.map
 EXTRA_libpatchcore_la_DEPENDENCIES = libpatchcore_internal.la patchcore/patchcore.map
 

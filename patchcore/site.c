@@ -13,12 +13,18 @@ struct site *site_get(uintptr_t addr)
 	return (struct site *)table_get(&sites, addr);
 }
 
-static int is_held(struct entry *entry)
+int sites_each(table_fn *fn, void *arg)
 {
+	return table_each(&sites, fn, arg);
+}
+
+static int is_held(struct entry *entry, void *unused)
+{
+	(void)unused;
 	return site_turn((struct site *)entry) % 2;
 }
 
 bool site_any_held(void)
 {
-	return table_each(&sites, is_held);
+	return sites_each(is_held, NULL);
 }

@@ -52,6 +52,9 @@ struct site *site_find(uintptr_t addr);
 /* site_get - the same, added if need be. NULL: out of memory. */
 struct site *site_get(uintptr_t addr);
 
+/* sites_each - as table_each(). */
+int sites_each(table_fn *fn, void *arg);
+
 /* site_any_held - is a patch in flight anywhere? */
 bool site_any_held(void);
 

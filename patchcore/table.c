@@ -105,13 +105,13 @@ struct entry *table_get(struct table *table, uintptr_t addr)
 	return entry;
 }
 
-int table_each(struct table *table, int (*fn)(struct entry *entry))
+int table_each(struct table *table, table_fn *fn, void *arg)
 {
 	struct slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
 
 	for (size_t i = 0; slots && i <= slots->mask; i++) {
 		struct entry *entry = atomic_load_explicit(&slots->at[i], memory_order_acquire);
-		int ret = entry ? fn(entry) : 0;
+		int ret = entry ? fn(entry, arg) : 0;
 
 		if (ret)
 			return ret;

@@ -39,6 +39,8 @@ struct entry *table_find(struct table *table, uintptr_t addr);
 struct entry *table_get(struct table *table, uintptr_t addr);
 
 /* table_each - call fn for every entry until it returns non-zero, and return that. */
-int table_each(struct table *table, int (*fn)(struct entry *entry));
+typedef int table_fn(struct entry *entry, void *arg);
+
+int table_each(struct table *table, table_fn *fn, void *arg);
 
 #endif

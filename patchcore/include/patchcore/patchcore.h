@@ -88,7 +88,8 @@ int pc_init(void);
 /*
  * pc_fini - give SIGTRAP back to whoever had it before.
  *
- * No patch may be running, and what was started must be drained (pc_drain()).
+ * No patch may be running or be started meanwhile. What was started before is
+ * finished (pc_drain()), and the finisher ended.
  * No thread may be inside a site that was ever patched across the window: an
  * INT3 that it fetched before may still trap.
  * -EBUSY (and nothing done): a patch is in flight, or another SIGTRAP handler
@@ -185,6 +186,17 @@ int pc_set_accept_p(double p);
  * pc_get_status - what is in use and why. -EINVAL: status is NULL. -ESHUTDOWN.
  */
 int pc_get_status(struct pc_status *status);
+
+/*
+ * pc_forget - the code of [addr, addr + len) is being unmapped.
+ *
+ * For whoever unmaps code that was patched: a JIT before munmap(), a program
+ * before dlclose(). What is in flight there is given up, pages held open are
+ * let go, and whatever is mapped there later is not confused with it. No thread
+ * may run that code any more. -EINVAL: len is 0 or the range wraps. -EBUSY: a
+ * patcher is at work there. -ESHUTDOWN.
+ */
+int pc_forget(void *addr, size_t len);
 
 #ifdef __cplusplus
 }
