@@ -13,4 +13,8 @@ dist_man_MANS = \
 	docs/tmax.1
 
 TESTS += docs/tests/test_man.sh
-EXTRA_DIST += docs/tests/test_man.sh docs/tail.md
+EXTRA_DIST += \
+	docs/guarantees.md \
+	docs/policies.md \
+	docs/tail.md \
+	docs/tests/test_man.sh
