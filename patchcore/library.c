@@ -14,9 +14,11 @@
 #include "patchcore/async.h"
 #include "patchcore/finisher.h"
 #include "patchcore/flight.h"
+#include "patchcore/forklock.h"
 #include "patchcore/library.h"
 #include "patchcore/policy.h"
 #include "patchcore/trap.h"
+#include "patchcore/trap_test.h"
 
 /*
  * The syncs that this machine and the caller's choice allow, one per outcome.
@@ -37,7 +39,7 @@ enum {
 	WINDOWS
 };
 
-static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
+static struct forklock setup_lock = FORKLOCK_INIT; /* protects all below */
 static struct facts facts;
 static enum pc_policy asked = PC_POLICY_AUTO;
 static double accept_p = PC_ACCEPT_P_DEFAULT;
@@ -102,14 +104,16 @@ static void choose(void)
  */
 static void before_fork(void)
 {
-	pthread_mutex_lock(&setup_lock);
+	forklock_before_fork(&setup_lock);
 	flight_fork_lock();
+	sites_fork_lock();
 }
 
 static void after_fork(void)
 {
+	sites_fork_unlock();
 	flight_fork_unlock();
-	pthread_mutex_unlock(&setup_lock);
+	forklock_after_fork(&setup_lock);
 }
 
 static void in_child(void)
@@ -127,6 +131,18 @@ static void watch_forks(void)
 		watching = pthread_atfork(before_fork, after_fork, in_child) == 0;
 }
 
+/* Without a trap handler, or with one that INT3 does not reach, straddlers are off. */
+static int take_traps(void)
+{
+	int ret = trap_install();
+
+	if (ret < 0)
+		snprintf(facts.trap_reason, sizeof(facts.trap_reason), "SIGTRAP could not be taken");
+	else
+		facts.trap = trap_self_test(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
+	return ret;
+}
+
 static int init_locked(void)
 {
 	int ret;
@@ -135,8 +151,7 @@ static int init_locked(void)
 		return 0;
 	watch_forks();
 	facts_learn(&facts);
-	ret = trap_install();
-	facts.trap = ret == 0;
+	ret = take_traps();
 	choose();
 	return ret;
 }
@@ -145,9 +160,9 @@ int pc_init(void)
 {
 	int ret;
 
-	pthread_mutex_lock(&setup_lock);
+	forklock_take(&setup_lock);
 	ret = init_locked();
-	pthread_mutex_unlock(&setup_lock);
+	forklock_drop(&setup_lock);
 	return ret;
 }
 
@@ -171,9 +186,9 @@ int pc_fini(void)
 {
 	int ret;
 
-	pthread_mutex_lock(&setup_lock);
+	forklock_take(&setup_lock);
 	ret = fini_locked();
-	pthread_mutex_unlock(&setup_lock);
+	forklock_drop(&setup_lock);
 	return ret;
 }
 
@@ -197,9 +212,9 @@ int pc_set_policy(enum pc_policy policy)
 
 	if (policy != PC_POLICY_AUTO && policy != PC_POLICY_WAIT && policy != PC_POLICY_MEMBARRIER)
 		return -EINVAL;
-	pthread_mutex_lock(&setup_lock);
+	forklock_take(&setup_lock);
 	ret = library_sync() ? set_policy_locked(policy) : -ESHUTDOWN;
-	pthread_mutex_unlock(&setup_lock);
+	forklock_drop(&setup_lock);
 	return ret;
 }
 
@@ -207,11 +222,11 @@ int pc_set_accept_p(double p)
 {
 	if (!(p > 0 && p <= 1))
 		return -EINVAL;
-	pthread_mutex_lock(&setup_lock);
+	forklock_take(&setup_lock);
 	accept_p = p;
 	if (atomic_load_explicit(&current, memory_order_relaxed))
 		choose();
-	pthread_mutex_unlock(&setup_lock);
+	forklock_drop(&setup_lock);
 	return 0;
 }
 
@@ -240,12 +255,12 @@ int pc_get_status(struct pc_status *status)
 
 	if (!status)
 		return -EINVAL;
-	pthread_mutex_lock(&setup_lock);
+	forklock_take(&setup_lock);
 	if (library_sync())
 		status_locked(status);
 	else
 		ret = -ESHUTDOWN;
-	pthread_mutex_unlock(&setup_lock);
+	forklock_drop(&setup_lock);
 	return ret;
 }
 

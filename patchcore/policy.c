@@ -130,7 +130,8 @@ void policy_choose(const struct facts *facts, enum pc_policy asked, double accep
 								     : WINDOW_DEFAULT,
 	};
 	if (!facts->trap) {
-		snprintf(reason, size, "SIGTRAP could not be taken");
+		snprintf(reason, size, "%s",
+			 facts->trap_reason[0] ? facts->trap_reason : "SIGTRAP could not be taken");
 		return;
 	}
 	switch (asked) {

@@ -15,10 +15,11 @@
 struct facts {
 	bool have_conf;	 /* valid, of this machine, and found to be usable */
 	bool membarrier; /* SYNC_CORE registered */
-	bool trap;	 /* SIGTRAP is ours */
+	bool trap;	 /* SIGTRAP is ours, and INT3 raises it */
 	struct machine_conf conf;
 	char conf_path[256];
 	char conf_reason[200]; /* why there is no config to use */
+	char trap_reason[200]; /* why there is no trap to use */
 };
 
 /* facts_learn - find and check the config, register membarrier. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The handler touches only the stack, the site table (lock-free, entries never
- * freed) and `previous`, which is complete before the handler is installed.
+ * freed) and the chain, which is complete before the handler is installed.
  */
 #include "patchcore/trap.h"
 
@@ -16,6 +16,8 @@
 
 #include "patchcore/flight.h"
 #include "patchcore/site.h"
+#include "patchcore/trap_chain.h"
+#include "patchcore/trap_test.h"
 #include "patchcore/wait.h"
 #include "patchcore/word.h"
 
@@ -36,13 +38,6 @@
 
 #define BACK_OFF_NS 50000
 
-/*
- * How long, in ticks, a look at who has SIGTRAP is good for: the system call
- * costs as much as the stores of a whole patch.
- */
-#define CHECK_TICKS UINT64_C(1000000)
-
-static struct sigaction previous;
 static _Atomic(uint64_t) count; /* relaxed: a statistic */
 
 /* Is this INT3 of a site that is not held a foreign one? */
@@ -83,6 +78,7 @@ static bool settle(struct site *site)
 		if (waited > WATCH_TICKS && flight_help(site))
 			return true;
 		if (waited > SPIN_TICKS) {
+			flight_finish_own();
 			if (!flight_rescue(site, true))
 				trap_back_off();
 			return true;
@@ -93,36 +89,7 @@ static bool settle(struct site *site)
 	return !is_foreign(site, turn);
 }
 
-static void die(void)
-{
-	struct sigaction dfl = { .sa_handler = SIG_DFL };
-
-	/* SIGTRAP is blocked here, so this is delivered when the handler returns. */
-	sigaction(SIGTRAP, &dfl, NULL);
-	raise(SIGTRAP);
-}
-
-static void chain(int signal, siginfo_t *info, void *context)
-{
-	bool synchronous = info->si_code > 0;
-
-	/* The kernel does not let a synchronous trap be ignored; nor do we. */
-	if (!(previous.sa_flags & SA_SIGINFO) && previous.sa_handler == SIG_IGN && !synchronous)
-		return;
-	if (!(previous.sa_flags & SA_SIGINFO) &&
-	    (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN)) {
-		die();
-		return;
-	}
-	/* sigreturn gives the thread its own mask back. */
-	sigprocmask(SIG_BLOCK, &previous.sa_mask, NULL);
-	if (previous.sa_flags & SA_SIGINFO)
-		previous.sa_sigaction(signal, info, context);
-	else
-		previous.sa_handler(signal);
-}
-
-static void on_trap(int signal, siginfo_t *info, void *context)
+void trap_on_signal(int signal, siginfo_t *info, void *context)
 {
 	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	int saved = errno;
@@ -136,62 +103,13 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 
 		*rip = resume ? (greg_t)resume : *rip - 1;
 		atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
-	} else {
-		chain(signal, info, context);
+	} else if (info->si_code != SI_KERNEL || !trap_test_met((uintptr_t)*rip - 1)) {
+		trap_chain(signal, info, context);
 	}
 	errno = saved;
-}
-
-static bool is_ours(const struct sigaction *action)
-{
-	return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_trap;
-}
-
-bool trap_is_ours(void)
-{
-	struct sigaction now;
-
-	return sigaction(SIGTRAP, NULL, &now) == 0 && is_ours(&now);
-}
-
-bool trap_was_ours_lately(void)
-{
-	static _Atomic(uint64_t) checked; /* ticks; a race costs one check more */
-	uint64_t now = __rdtsc();
-
-	if (now - atomic_load_explicit(&checked, memory_order_relaxed) < CHECK_TICKS)
-		return true;
-	if (!trap_is_ours())
-		return false;
-	atomic_store_explicit(&checked, now, memory_order_relaxed);
-	return true;
 }
 
 uint64_t trap_count(void)
 {
 	return atomic_load_explicit(&count, memory_order_relaxed);
-}
-
-int trap_install(void)
-{
-	struct sigaction ours = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	struct sigaction now;
-
-	if (sigaction(SIGTRAP, NULL, &now) < 0)
-		return -errno;
-	if (is_ours(&now))
-		return 0;
-	previous = now;
-	/* A SIGTRAP that is sent must not break off system calls that it did not before. */
-	if ((now.sa_flags & SA_RESTART) || now.sa_handler == SIG_IGN)
-		ours.sa_flags |= SA_RESTART;
-	sigemptyset(&ours.sa_mask);
-	return sigaction(SIGTRAP, &ours, NULL) < 0 ? -errno : 0;
-}
-
-int trap_remove(void)
-{
-	if (!trap_is_ours())
-		return -EBUSY;
-	return sigaction(SIGTRAP, &previous, NULL) < 0 ? -errno : 0;
 }

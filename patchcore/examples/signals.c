@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Before patching: would every thread survive the INT3 of a straddler? And a
+ * handler of the program's own for SIGTRAP, behind the library's.
+ */
+#include <patchcore/patchcore.h>
+#include <patchcore/signals.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+static volatile sig_atomic_t breakpoints;
+
+static void on_breakpoint(int signal)
+{
+	(void)signal;
+	breakpoints++;
+}
+
+static void tell(const struct pc_signals *report)
+{
+	printf("threads:  %u, of which %u have SIGTRAP blocked\n", report->threads,
+	       report->threads_blocking);
+	printf("handlers: %u run with SIGTRAP blocked\n", report->handlers_blocking);
+	printf("stack:    a trap takes %zu bytes, the alternate stack has %zu\n",
+	       report->stack_need, report->alternate_size);
+	printf("guarded:  %s\n", report->guarded ? "yes" : "no");
+	if (report->advice[0])
+		printf("advice:   %s\n", report->advice);
+}
+
+static int check(void)
+{
+	struct pc_signals report;
+	int ret = pc_check_signals(&report);
+
+	if (ret < 0 && ret != -EBUSY)
+		return ret;
+	printf("straddlers are %ssafe to patch\n", ret < 0 ? "not " : "");
+	tell(&report);
+	return 0;
+}
+
+int main(void)
+{
+	const struct sigaction action = { .sa_handler = on_breakpoint };
+
+	if (pc_init() < 0 || check() < 0 || pc_set_chained_trap(&action, NULL) < 0)
+		return 1;
+	/* A breakpoint of the program's own: not a site, so it goes to on_breakpoint(). */
+	__asm__ volatile("int3");
+	printf("traps of the program's own: %d\n", (int)breakpoints);
+	return breakpoints == 1 ? 0 : 1;
+}
