@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# Ways to patch that are there to be measured against; not installed.
+noinst_LTLIBRARIES += libpatchcore_baseline.la
+libpatchcore_baseline_la_SOURCES = \
+	patchcore/baseline/baseline.h \
+	patchcore/baseline/patcher.c \
+	patchcore/baseline/patcher.h \
+	patchcore/baseline/ptrace.c \
+	patchcore/baseline/stop.c
+
+if HAVE_CMOCKA
+check_PROGRAMS += patchcore/tests/test_baseline
+TESTS += patchcore/tests/test_baseline
+patchcore_tests_test_baseline_LDADD = libpatchcore_baseline.la $(LDADD)
+endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Baseline: stop the world.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "patchcore/baseline/baseline.h"
+#include "patchcore/patchcore.h"
+#include "patchcore/text.h"
+#include "patchcore/threads.h"
+#include "patchcore/word.h"
+
+/* In the handlers of the stopped. */
+struct site_range {
+	uintptr_t start;
+	uintptr_t end;
+	atomic_bool inside; /* does some thread stand behind the start? */
+};
+
+static void look_inside(ucontext_t *context, void *arg)
+{
+	uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+	struct site_range *range = arg;
+
+	if (pc > range->start && pc < range->end)
+		atomic_store_explicit(&range->inside, true, memory_order_relaxed);
+}
+
+/* Nobody runs, so any way to write will do. */
+static int write_stopped(const struct text_span *span, const uint8_t *bytes)
+{
+	if (*span->addr == WORD_INT3)
+		return -EAGAIN;
+	for (size_t i = 0; i < span->len; i++)
+		*(volatile uint8_t *)text_at(span, span->addr + i) = bytes[i];
+	return 0;
+}
+
+static int stop_and_write(const struct text_span *span, const uint8_t *bytes)
+{
+	struct site_range range = {
+		.start = (uintptr_t)span->addr,
+		.end = (uintptr_t)span->addr + span->len,
+	};
+	int ret = threads_stop(look_inside, &range);
+
+	if (ret < 0)
+		return ret;
+	if (atomic_load_explicit(&range.inside, memory_order_relaxed))
+		ret = -EBUSY;
+	else
+		ret = write_stopped(span, bytes);
+	threads_resume();
+	return ret;
+}
+
+/* A handler of this thread's might need a lock that a stopped thread holds. */
+static int stop_undisturbed(const struct text_span *span, const uint8_t *bytes)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = stop_and_write(span, bytes);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret;
+}
+
+int baseline_stop_patch(void *addr, const void *bytes, size_t len)
+{
+	struct text_span span;
+	int ret;
+
+	if (len < 1 || len > PC_PATCH_MAX || !bytes || *(const uint8_t *)bytes == WORD_INT3)
+		return -EINVAL;
+	ret = text_begin(&span, addr, len);
+	if (ret < 0)
+		return ret;
+	ret = stop_undisturbed(&span, bytes);
+	text_end(&span);
+	return ret;
+}
