@@ -7,12 +7,14 @@
 #include "patchcore/flight.h"
 #include "patchcore/library.h"
 #include "patchcore/patch.h"
+#include "patchcore/wait.h"
 
 struct batch {
 	struct pc_op **by_addr; /* all ops, sorted */
-	struct site **sites;	/* of straddlers whose INT3 stands, ... */
+	struct site **sites;	/* of straddlers that are held, ... */
 	struct pc_op **ops;	/* ... and their ops */
 	size_t n;		/* of those two */
+	size_t standing;	/* the first so many have their INT3 */
 	const struct sync *sync;
 };
 
@@ -43,14 +45,15 @@ static void refuse_overlaps(struct pc_op **by_addr, size_t n)
 	}
 }
 
-static int put_int3(struct batch *batch, struct pc_op *op, const struct change *change)
+static int hold(struct batch *batch, struct pc_op *op, const struct change *change)
 {
 	struct word *word;
-	int ret = word_begin(&word, change, batch->sync);
+	int ret = word_hold(&word, change, batch->sync);
 
+	if (ret == -EAGAIN && change_try_again(change))
+		ret = word_hold(&word, change, batch->sync);
 	if (ret < 0)
 		return ret;
-	word_note_store(word, WORD_PART_INT3, word->asked);
 	batch->sites[batch->n] = word->site;
 	batch->ops[batch->n++] = op;
 	return 0;
@@ -64,7 +67,7 @@ static int begin(struct batch *batch, struct pc_op *op)
 	if (ret < 0)
 		return ret;
 	if (word_straddles(op->addr, op->len, batch->sync->window)) {
-		ret = put_int3(batch, op, &change);
+		ret = hold(batch, op, &change);
 		if (ret == 0)
 			return 0;
 	} else {
@@ -74,10 +77,45 @@ static int begin(struct batch *batch, struct pc_op *op)
 	return ret;
 }
 
+static void swap(struct batch *batch, size_t i, size_t j)
+{
+	struct site *site = batch->sites[i];
+	struct pc_op *op = batch->ops[i];
+
+	batch->sites[i] = batch->sites[j];
+	batch->ops[i] = batch->ops[j];
+	batch->sites[j] = site;
+	batch->ops[j] = op;
+}
+
+/*
+ * A site that has an INT3 already is left out, and its op says so. From the first
+ * INT3 on nothing is allocated and no lock is taken: who holds that lock may be
+ * interrupted by a signal, and wait in the handler for us.
+ */
+static void put_int3(struct batch *batch)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < batch->n; i++) {
+		struct word *word = &batch->sites[i]->word;
+
+		word->asked = ticks_now();
+		batch->ops[i]->result = word_put_int3(word);
+		if (batch->ops[i]->result < 0)
+			continue;
+		word_note_store(word, WORD_PART_INT3, word->asked);
+		swap(batch, kept++, i);
+	}
+	batch->standing = kept;
+}
+
 /*
  * The word protocol for all straddlers together:
  *
- *   1. all INT3. A site that cannot be had is left out, and its op says why.
+ *   0. hold all, and make their pages writable. What cannot be had is left out,
+ *      and its op says why.
+ *   1. all INT3
  *   2. one sync, counted from the last INT3: nobody is left with any of the old
  *      fronts and without its back.
  *   3. all backs
@@ -88,14 +126,16 @@ static int begin(struct batch *batch, struct pc_op *op)
  */
 static void make_straddlers(struct batch *batch)
 {
-	int ret = batch->n ? flight_complete(batch->sites, batch->n) : 0;
+	int ret;
 
-	for (size_t i = 0; i < batch->n; i++) {
+	put_int3(batch);
+	ret = batch->standing ? flight_complete(batch->sites, batch->standing) : 0;
+	for (size_t i = 0; ret < 0 && i < batch->standing; i++)
 		/* What a signal handler of this thread has completed is made. */
-		if (ret < 0 && word_undo(&batch->sites[i]->word))
+		if (word_undo(&batch->sites[i]->word))
 			batch->ops[i]->result = ret;
+	for (size_t i = 0; i < batch->n; i++)
 		flight_end(batch->sites[i]);
-	}
 }
 
 static int first_error(const struct pc_op *ops, size_t n)

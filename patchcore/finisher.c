@@ -13,6 +13,7 @@
 #include "patchcore/async.h"
 #include "patchcore/flight.h"
 #include "patchcore/library.h"
+#include "patchcore/trap.h"
 #include "patchcore/wait.h"
 
 /* How long it looks for more, in ticks, before it goes to sleep. */
@@ -61,8 +62,9 @@ static void sleep_until_woken(void)
 static void *finish(void *unused)
 {
 	while (!atomic_load_explicit(&stopping, memory_order_acquire)) {
-		/* An error is a membarrier short of memory: worth another try. */
-		flight_drain();
+		/* An error is a membarrier short of memory: worth another try, some time. */
+		if (flight_drain() < 0)
+			trap_back_off();
 		if (!more_soon())
 			sleep_until_woken();
 	}

@@ -6,10 +6,10 @@
 #include "patchcore/flight.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
 #include <time.h>
 
+#include "patchcore/forklock.h"
+#include "patchcore/trap.h"
 #include "patchcore/wait.h"
 
 #define CHUNK 256 /* sites that one pair of syncs serves when draining */
@@ -21,7 +21,7 @@
  * that were finished by others meanwhile are still in it and are passed over.
  */
 static _Atomic(struct site *) flights;
-static pthread_mutex_t drain_lock = PTHREAD_MUTEX_INITIALIZER; /* nests outside all others */
+static struct forklock drain_lock = FORKLOCK_INIT; /* nests outside all others */
 
 /* Release: pairs with the acquire in flight_drain. Async-signal-safe. */
 static void push(struct site *site)
@@ -34,6 +34,15 @@ static void push(struct site *site)
 		site->next = first;
 	} while (!atomic_compare_exchange_weak_explicit(
 		&flights, &first, site, memory_order_seq_cst, memory_order_relaxed));
+}
+
+/*
+ * Taken off a list. Either we see the state in which somebody left it who still
+ * found it queued, or he finds it so no more.
+ */
+static void unqueue(struct site *site)
+{
+	atomic_exchange_explicit(&site->queued, false, memory_order_acq_rel);
 }
 
 bool flight_any(void)
@@ -68,8 +77,12 @@ static bool has_passed(struct word *word, uint64_t ticks)
 	unsigned cpu;
 	uint64_t now = __rdtscp(&cpu);
 
-	if (cpu == word->cpu)
-		return (int64_t)(now - word->since) >= (int64_t)ticks;
+	if (cpu == word->cpu) {
+		/* It stepped back (a guest that was moved): nobody knows how long that was. */
+		if ((int64_t)(now - word->since) < 0)
+			word->since = now;
+		return now - word->since >= ticks;
+	}
 	now = raw_ns();
 	if (!word->seen)
 		word->seen = now;
@@ -165,8 +178,10 @@ enum word_state flight_step(struct site *site)
 {
 	enum word_state state;
 
-	if (!site_try_own(site))
+	if (!site_try_own(site)) {
+		flight_rescue(site, false);
 		return state_of(site);
+	}
 	if (state_of(site) == WORD_IDLE) {
 		site_disown(site);
 		return WORD_IDLE;
@@ -277,7 +292,7 @@ int flight_complete(struct site *const *sites, size_t n)
 /* Somebody else has it. True: he will leave it to others, or may do so. */
 static bool is_left(struct site *site)
 {
-	flight_rescue(site, false);
+	flight_rescue(site, true);
 	return is_in_flight(site);
 }
 
@@ -293,7 +308,7 @@ static size_t take(struct site **rest, struct site **mine, size_t *busy)
 		struct site *site = *rest;
 
 		*rest = site->next;
-		atomic_store_explicit(&site->queued, false, memory_order_release);
+		unqueue(site);
 		if (!site_try_own(site)) {
 			if (is_left(site)) {
 				push(site);
@@ -301,9 +316,8 @@ static size_t take(struct site **rest, struct site **mine, size_t *busy)
 			}
 			continue;
 		}
-		if (state_of(site) == WORD_WRITTEN)
-			flight_end(site);
-		else if (state_of(site) == WORD_IDLE)
+		/* One that is written is ended with the rest: that takes a lock. */
+		if (state_of(site) == WORD_IDLE)
 			site_disown(site);
 		else
 			mine[n++] = site;
@@ -326,7 +340,7 @@ static void push_all(struct site *rest)
 		struct site *site = rest;
 
 		rest = site->next;
-		atomic_store_explicit(&site->queued, false, memory_order_release);
+		unqueue(site);
 		push(site);
 	}
 }
@@ -350,21 +364,31 @@ static int drain_list(struct site *rest, size_t *busy)
 	return 0;
 }
 
-/* What starts meanwhile is not waited for, or this might never end. */
+/* The lock: what another drain has taken off the list is still in flight. */
+static int drain_once(size_t *busy)
+{
+	int ret;
+
+	*busy = 0;
+	forklock_take(&drain_lock);
+	ret = drain_list(atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel), busy);
+	forklock_drop(&drain_lock);
+	return ret;
+}
+
+/*
+ * What starts meanwhile is not waited for, or this might never end. Whoever is
+ * busy with a site may himself wait for the lock, to fork in a signal handler.
+ */
 int flight_drain(void)
 {
 	size_t busy;
-	int ret;
+	int ret = drain_once(&busy);
 
-	pthread_mutex_lock(&drain_lock);
-	do {
-		busy = 0;
-		ret = drain_list(atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel),
-				 &busy);
-		if (busy)
-			sched_yield();
-	} while (ret == 0 && busy);
-	pthread_mutex_unlock(&drain_lock);
+	while (ret == 0 && busy) {
+		trap_back_off();
+		ret = drain_once(&busy);
+	}
 	return ret;
 }
 
@@ -383,9 +407,9 @@ static int forget(struct entry *entry, void *arg)
 
 	if (entry->addr < range->start || entry->addr >= range->end)
 		return 0;
-	if (!site_try_own(site))
+	if (!site_try_own(site) && !(flight_rescue(site, false) && site_try_own(site)))
 		return -EBUSY;
-	atomic_store_explicit(&site->resume, 0, memory_order_relaxed);
+	site_set_resume(site, 0);
 	if (is_in_flight(site))
 		word_release(&site->word);
 	else
@@ -402,12 +426,12 @@ int flight_forget(uintptr_t start, uintptr_t end)
 
 void flight_fork_lock(void)
 {
-	pthread_mutex_lock(&drain_lock);
+	forklock_before_fork(&drain_lock);
 }
 
 void flight_fork_unlock(void)
 {
-	pthread_mutex_unlock(&drain_lock);
+	forklock_after_fork(&drain_lock);
 }
 
 /* --- For the trap handler ---------------------------------------------------------------- */
@@ -435,6 +459,22 @@ bool flight_help(struct site *site)
 	return whole;
 }
 
+static int finish_own(struct entry *entry, void *unused)
+{
+	struct site *site = (struct site *)entry;
+	uint64_t owner = atomic_load_explicit(&site->owner, memory_order_relaxed);
+
+	(void)unused;
+	if (owner && thread_is_self(owner))
+		flight_help(site);
+	return 0;
+}
+
+void flight_finish_own(void)
+{
+	sites_each(finish_own, NULL);
+}
+
 /* Own a site that nobody owns, or a thread that is no more. */
 static bool take_over(struct site *site, bool *was_left)
 {
@@ -451,15 +491,10 @@ static bool take_over(struct site *site, bool *was_left)
 /*
  * He may have gone after any instruction. Without his INT3 the code is whole,
  * changed or not. With it, all steps behind it are to be made again: it becomes a
- * change in flight like any other. With a change that was never begun, the turn
- * may still be odd.
+ * change in flight like any other.
  */
 static void adopt(struct site *site)
 {
-	if (state_of(site) == WORD_IDLE) {
-		site_release(site);
-		return;
-	}
 	if (!int3_stands(&site->word)) {
 		set_state(site, WORD_WRITTEN);
 		return;
@@ -472,16 +507,21 @@ static void adopt(struct site *site)
 bool flight_rescue(struct site *site, bool in_handler)
 {
 	struct site *lead = site_lead(site);
-	bool was_left;
+	bool was_left, is_written;
 
 	if (!take_over(lead, &was_left))
 		return false;
+	/* With a change that was never begun, the turn may still be odd. */
+	if (state_of(lead) == WORD_IDLE) {
+		if (was_left)
+			site_release(lead);
+		else
+			site_disown(lead);
+		return was_left;
+	}
 	if (was_left)
 		adopt(lead);
-	was_left |= state_of(lead) == WORD_WRITTEN;
-	if (state_of(lead) != WORD_IDLE)
-		leave(lead, in_handler);
-	else if (!was_left)
-		site_disown(lead);
-	return was_left;
+	is_written = state_of(lead) == WORD_WRITTEN;
+	leave(lead, in_handler);
+	return was_left || is_written;
 }

@@ -63,6 +63,13 @@ int flight_forget(uintptr_t start, uintptr_t end);
 bool flight_help(struct site *site);
 
 /*
+ * flight_finish_own - for the trap handler: finish whatever the calling thread was
+ * changing when the signal came in whose handler it now waits. Whom it waits for
+ * may be waiting likewise, for one of those. Async-signal-safe.
+ */
+void flight_finish_own(void);
+
+/*
  * flight_rescue - if the owner of a site is a thread that has ended, or was left
  * behind by fork(), let its change go on as one in flight. Also gives back what
  * flight_help() had to leave. True: something was done, so look again.

@@ -10,6 +10,7 @@
 #include "patchcore/finisher.h"
 #include "patchcore/flight.h"
 #include "patchcore/library.h"
+#include "patchcore/merge_check.h"
 #include "patchcore/wait.h"
 
 #define LOOKS 1000
@@ -34,6 +35,15 @@ static int check_straddler(const struct sync *sync)
 	return library_takes_traps() ? 0 : -EBUSY;
 }
 
+static int check_code(const struct change *change, const struct sync *sync)
+{
+	const struct text_span *span = &change->span;
+
+	if (merge_loses_starts(text_at(span, span->addr), change->bytes, span->len, change->starts))
+		return -EILSEQ;
+	return word_straddles(span->addr, span->len, sync->window) ? check_straddler(sync) : 0;
+}
+
 int change_begin(struct change *change, void *addr, const void *bytes, size_t len, uint8_t starts,
 		 const struct sync *sync)
 {
@@ -48,20 +58,15 @@ int change_begin(struct change *change, void *addr, const void *bytes, size_t le
 	ret = text_begin(&change->span, addr, len);
 	if (ret < 0)
 		return ret;
-	if (word_straddles(addr, len, sync->window))
-		ret = check_straddler(sync);
+	ret = check_code(change, sync);
 	if (ret < 0)
 		text_end(&change->span);
 	return ret;
 }
 
-/*
- * Somebody has the site: perhaps somebody who will never be done with it, or who
- * has only looked whether there is anything to help with.
- */
-static bool is_free_now(void *addr)
+bool change_try_again(const struct change *change)
 {
-	struct site *site = site_find((uintptr_t)addr);
+	struct site *site = site_find((uintptr_t)change->span.addr);
 
 	if (!site || flight_rescue(site, false))
 		return site;
@@ -85,7 +90,7 @@ int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
 	if (ret < 0)
 		return ret;
 	ret = word_patch(&change, sync);
-	if (ret == -EAGAIN && is_free_now(addr))
+	if (ret == -EAGAIN && change_try_again(&change))
 		ret = word_patch(&change, sync);
 	text_end(&change.span);
 	return ret;
@@ -100,7 +105,7 @@ static int start(const struct change *change, const struct sync *sync)
 {
 	int ret = flight_start(change, sync_pick(sync));
 
-	if (ret == -EAGAIN && is_free_now(change->span.addr))
+	if (ret == -EAGAIN && change_try_again(change))
 		ret = flight_start(change, sync_pick(sync));
 	if (ret == 0)
 		finisher_wake();

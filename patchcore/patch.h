@@ -16,4 +16,10 @@ int change_check(const void *bytes, size_t len, uint8_t starts);
 int change_begin(struct change *change, void *addr, const void *bytes, size_t len, uint8_t starts,
 		 const struct sync *sync);
 
+/*
+ * change_try_again - after -EAGAIN: may it go better now? So it may if whoever
+ * had the site will never be done with it, or has only looked for what to do.
+ */
+bool change_try_again(const struct change *change);
+
 #endif

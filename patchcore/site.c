@@ -13,6 +13,16 @@ struct site *site_get(uintptr_t addr)
 	return (struct site *)table_get(&sites, addr);
 }
 
+void sites_fork_lock(void)
+{
+	forklock_before_fork(&sites.lock);
+}
+
+void sites_fork_unlock(void)
+{
+	forklock_after_fork(&sites.lock);
+}
+
 int sites_each(table_fn *fn, void *arg)
 {
 	return table_each(&sites, fn, arg);

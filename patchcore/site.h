@@ -18,30 +18,34 @@
 
 #define SITE_LINE 64
 
+/*
+ * Three groups, each on lines of its own: what every trap reads and a patch
+ * hardly ever writes, what the patcher writes and executors leave alone, and what
+ * waiting executors watch.
+ */
 struct site {
 	struct entry entry;
 	/*
-	 * Whose the change is: thread_id() of who writes just now, 0 if nobody
-	 * does. All else in here but turn, lead, resume, queued and next is his.
-	 */
-	_Atomic(uint64_t) owner;
-	uint64_t turns;			/* turn as it was when last free */
-	_Atomic(enum word_state) state; /* relaxed where read by others: a guess */
-	struct word word;		/* the change */
-	/*
 	 * The site whose change this one is held for: that of the instruction in
-	 * front. NULL: this is it. Kept, for late traps.
+	 * front. NULL: this is it, or it is free.
 	 */
 	_Atomic(struct site *) lead;
 	/* Where who trapped here goes on, 0: here again. Kept, for late traps. */
 	_Atomic(uintptr_t) resume;
-	_Atomic(bool) queued; /* is it in the list of flights? */
-	struct site *next;    /* there */
+	/*
+	 * Whose the change is: thread_id() of who writes just now, 0 if nobody
+	 * does. The next three are his.
+	 */
+	_Atomic(uint64_t) owner __attribute__((aligned(SITE_LINE)));
+	uint64_t turns;			/* turn as it was when last free */
+	_Atomic(enum word_state) state; /* relaxed where read by others: a guess */
+	struct word word;		/* the change */
+	_Atomic(bool) queued;		/* is it in the list of flights? */
+	struct site *next;		/* there */
 	/*
 	 * Odd while a patcher is between INT3 and front part. Counts on rather
 	 * than back, so that a trap handler that was held up can tell "free all
-	 * the time" from "free, held, free" (see settle() in trap.c). On a line
-	 * of its own, since waiting executors watch it.
+	 * the time" from "free, held, free" (see settle() in trap.c).
 	 */
 	_Atomic(uint64_t) turn __attribute__((aligned(SITE_LINE)));
 };
@@ -54,6 +58,10 @@ struct site *site_get(uintptr_t addr);
 
 /* sites_each - as table_each(). */
 int sites_each(table_fn *fn, void *arg);
+
+/* Around fork(): nobody is adding a site in the child. */
+void sites_fork_lock(void);
+void sites_fork_unlock(void);
 
 /* site_any_held - is a patch in flight anywhere? */
 bool site_any_held(void);
@@ -75,6 +83,11 @@ static inline void site_disown(struct site *site)
 	atomic_store_explicit(&site->owner, 0, memory_order_release);
 }
 
+static inline bool site_is_owned_by(const struct site *site, uint64_t thread)
+{
+	return atomic_load_explicit(&site->owner, memory_order_relaxed) == thread;
+}
+
 /*
  * site_try_hold - own it for a change of which nothing is done yet. False:
  * somebody else is at it, or has a change in flight there.
@@ -94,6 +107,19 @@ static inline bool site_try_hold(struct site *site)
 	return true;
 }
 
+/* Only where it changes something: the line is the executors'. Their order is turn's. */
+static inline void site_set_lead(struct site *site, struct site *lead)
+{
+	if (atomic_load_explicit(&site->lead, memory_order_relaxed) != lead)
+		atomic_store_explicit(&site->lead, lead, memory_order_release);
+}
+
+static inline void site_set_resume(struct site *site, uintptr_t resume)
+{
+	if (atomic_load_explicit(&site->resume, memory_order_relaxed) != resume)
+		atomic_store_explicit(&site->resume, resume, memory_order_relaxed);
+}
+
 /*
  * site_release - the owner is done. Release: who sees the site free also sees
  * that its INT3 is gone. Plain stores; they need not wait until the waiting
@@ -102,6 +128,7 @@ static inline bool site_try_hold(struct site *site)
 static inline void site_release(struct site *site)
 {
 	site->turns += 2;
+	site_set_lead(site, NULL);
 	atomic_store_explicit(&site->state, WORD_IDLE, memory_order_relaxed);
 	atomic_store_explicit(&site->turn, site->turns, memory_order_release);
 	site_disown(site);

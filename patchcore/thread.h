@@ -37,8 +37,8 @@ static inline bool thread_is_self(uint64_t id)
 
 /*
  * thread_is_gone - has the thread of that id ended, or stayed behind in the
- * process that this one was forked from? Never true of a thread that runs. One
- * system call. Async-signal-safe.
+ * process that this one was forked from? Never true of a thread that runs, also
+ * when asked in a child of vfork(). One system call. Async-signal-safe.
  */
 bool thread_is_gone(uint64_t id);
 

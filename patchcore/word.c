@@ -117,7 +117,8 @@ int word_store(uint8_t *at, const uint8_t *bytes, size_t len)
 void word_release(struct word *word)
 {
 	for (unsigned i = 0; i < word->also_count; i++)
-		site_release(word->also[i]);
+		if (site_is_owned_by(word->also[i], word->holder))
+			site_release(word->also[i]);
 	site_release(word->site);
 }
 
@@ -132,7 +133,11 @@ static uint64_t bytes_of(uint8_t bits)
 	return mask;
 }
 
-/* Hold the sites of the starts behind the first, so that traps there are ours. */
+/*
+ * Hold the sites of the starts behind the first, so that traps there are ours.
+ * Each is noted before it is held: if this thread goes no further, whoever
+ * releases the first site finds it.
+ */
 static int hold_also(struct word *word, uint8_t starts)
 {
 	for (size_t i = 1; i < word->front; i++) {
@@ -143,12 +148,14 @@ static int hold_also(struct word *word, uint8_t starts)
 		site = site_get((uintptr_t)word->addr + i);
 		if (!site)
 			return -ENOMEM;
-		if (!site_try_hold(site))
-			return -EAGAIN;
-		atomic_store_explicit(&site->resume, 0, memory_order_relaxed);
-		atomic_store_explicit(&site->lead, word->site, memory_order_release);
-		atomic_store_explicit(&site->state, WORD_HELD, memory_order_relaxed);
 		word->also[word->also_count++] = site;
+		if (!site_try_hold(site)) {
+			word->also_count--;
+			return -EAGAIN;
+		}
+		site_set_resume(site, 0);
+		site_set_lead(site, word->site);
+		atomic_store_explicit(&site->state, WORD_HELD, memory_order_relaxed);
 	}
 	return 0;
 }
@@ -170,6 +177,7 @@ static void fill_in(struct word *word, const struct change *change, const struct
 	word->sync = sync;
 	word->latency = 0;
 	word->span = change->span;
+	word->holder = thread_id();
 	word->also_count = 0;
 }
 
@@ -195,8 +203,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	word->site = site;
 	word->asked = asked;
 	fill_in(word, change, sync);
-	atomic_store_explicit(&site->lead, NULL, memory_order_relaxed);
-	atomic_store_explicit(&site->resume, 0, memory_order_relaxed);
+	site_set_resume(site, 0);
 	atomic_store_explicit(&site->state, WORD_HELD, memory_order_relaxed);
 	ret = hold_also(word, change->starts);
 	if (ret < 0) {
@@ -223,11 +230,23 @@ int word_begin(struct word **held, const struct change *change, const struct syn
 	return 0;
 }
 
+/* All three writes of a straddler: see store() above, and text_store_begin(). */
+static bool put(const struct word *word, uint8_t *at, size_t len, uint64_t code, uint64_t mask,
+		enum guard guard, uint64_t *old)
+{
+	bool done;
+
+	text_store_begin(&word->span);
+	done = store(at, len, code, mask, guard, old);
+	text_store_end(&word->span);
+	return done;
+}
+
 int word_put_int3(struct word *word)
 {
 	uint64_t all = ~UINT64_C(0) / 0xff * WORD_INT3;
-	bool done = store(word->front_at, word->front, all, word->int3_mask, UNLESS_INT3,
-			  &word->old_front);
+	bool done = put(word, word->front_at, word->front, all, word->int3_mask, UNLESS_INT3,
+			&word->old_front);
 
 	return done ? 0 : -EAGAIN;
 }
@@ -236,18 +255,18 @@ void word_put_back(struct word *word)
 {
 	size_t len = word->len - word->front;
 
-	store(word->back_at, len, word->new_back, mask_of(len), ALWAYS, NULL);
+	put(word, word->back_at, len, word->new_back, mask_of(len), ALWAYS, NULL);
 }
 
 void word_put_front(struct word *word)
 {
-	store(word->front_at, word->front, word->new_front, mask_of(word->front), ALWAYS, NULL);
+	put(word, word->front_at, word->front, word->new_front, mask_of(word->front), ALWAYS, NULL);
 }
 
 bool word_undo(const struct word *word)
 {
-	return store(word->front_at, word->front, word->old_front, word->int3_mask, ONLY_INT3,
-		     NULL);
+	return put(word, word->front_at, word->front, word->old_front, word->int3_mask, ONLY_INT3,
+		   NULL);
 }
 
 uint64_t word_stretch(const struct word *word, uint64_t ticks)
@@ -361,12 +380,21 @@ static int patch_straddler(const struct change *change, const struct sync *sync)
 	return ret;
 }
 
-int word_patch(const struct change *change, const struct sync *sync)
+static int patch_inside(const struct change *change)
 {
 	const struct text_span *span = &change->span;
+	int ret;
 
-	if (!word_straddles(span->addr, span->len, sync->window))
-		return word_store(text_at(span, span->addr), change->bytes, span->len);
+	text_store_begin(span);
+	ret = word_store(text_at(span, span->addr), change->bytes, span->len);
+	text_store_end(span);
+	return ret;
+}
+
+int word_patch(const struct change *change, const struct sync *sync)
+{
+	if (!word_straddles(change->span.addr, change->span.len, sync->window))
+		return patch_inside(change);
 	if (sync->policy == PC_POLICY_AUTO)
 		return -ENOTSUP;
 	return patch_straddler(change, sync_pick(sync));

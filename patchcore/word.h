@@ -60,6 +60,7 @@ struct word {
 	unsigned cpu;	/* ... as read there, ... */
 	uint64_t seen;	/* ... and first seen on another CPU: ns of CLOCK_MONOTONIC_RAW, or 0 */
 	struct text_span span;
+	uint64_t holder;		    /* thread_id() of who held it and its also */
 	struct site *also[WORD_STARTS - 1]; /* held for starts behind the first */
 	unsigned also_count;
 };

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #define CODE_PAGE 4096u
-#define CODE_NOP  0x90
+#define CODE_NOP  0xf8 /* CLC, since nobody may patch a run of 0x90 as one instruction */
 #define CODE_INT3 0xcc
 #define CODE_LEN  5u /* of the instruction that loads the number */
 
@@ -23,7 +23,7 @@
 #define RX  (PROT_READ | PROT_EXEC)
 #define RWX (PROT_READ | PROT_WRITE | PROT_EXEC)
 
-/* Filled with NOPs. */
+/* Filled with instructions of one byte that do nothing here. */
 static inline uint8_t *code_map(size_t pages, int prot)
 {
 	uint8_t *code = mmap(NULL, pages * CODE_PAGE, PROT_READ | PROT_WRITE,

@@ -51,9 +51,12 @@ static inline void step_run(void (*run)(void), step_fn *look)
 {
 	step_now.look = look;
 	step_now.count = 0;
+	/* The compiler does not know what happens in between. */
+	__asm__ volatile("" : : : "memory");
 	__writeeflags(__readeflags() | STEP_FLAG);
 	run();
 	__writeeflags(__readeflags() & ~(unsigned long long)STEP_FLAG);
+	__asm__ volatile("" : : : "memory");
 	MUST(step_now.count > 0);
 }
 

@@ -89,17 +89,12 @@ static void all_of_it(void)
 	patch.ret = pc_patch(patch.addr, patch.bytes, patch.len);
 }
 
-static int patch_directly(uint8_t *addr, const uint8_t *bytes, size_t len)
-{
-	struct change change = change_in_place(addr, bytes, len);
-
-	return word_patch(&change, &patch.sync);
-}
-
 /* A third of the steps, for tests that go through all of them many times. */
 static void stores_only(void)
 {
-	patch.ret = patch_directly(patch.addr, patch.bytes, patch.len);
+	struct change change = change_in_place(patch.addr, patch.bytes, patch.len);
+
+	patch.ret = word_patch(&change, &patch.sync);
 }
 
 static void set_sync(void)
@@ -203,55 +198,6 @@ static void order_waiting(const void *arg)
 	must_go_in_order();
 	MUST(seen_at[INT3_NEW] - seen_at[INT3_OLD] >= LONG_FIRST);
 	MUST(seen_at[NEW_NEW] - seen_at[INT3_NEW] >= LONG_SECOND);
-}
-
-/* What a patcher that lost its CPU may hold against the way to the line. */
-static uint64_t bounded(uint64_t latency)
-{
-	return latency < 100000 ? latency : 100000;
-}
-
-/*
- * With no wait of their own, both syncs still last as long as the slowest store
- * before them calls for.
- */
-static void stretched(const void *arg)
-{
-	struct word_trace trace = { 0 };
-	uint64_t slowest;
-
-	(void)arg;
-	start_waiting(0, 0);
-	patch.sync.stretch = 50;
-	patch.sync.trace = &trace;
-	MUST(patch_directly(site, new_code, CODE_LEN) == 0);
-	MUST(trace.latency[0] > 0 && trace.latency[1] > 0 && trace.latency[2] > 0);
-	slowest = bounded(trace.latency[0]);
-	MUST(trace.waited[0] >= 50 * slowest);
-	if (bounded(trace.latency[1]) > slowest)
-		slowest = bounded(trace.latency[1]);
-	MUST(trace.waited[1] >= 50 * slowest);
-	MUST(trace.visible[1] - trace.visible[0] >= trace.waited[0]);
-	MUST(trace.visible[2] - trace.visible[1] >= trace.waited[1]);
-	MUST(trace.step[0] > 0 && trace.step[0] <= trace.waited[0]);
-}
-
-static void test_stretched(void **state)
-{
-	(void)state;
-	child_must_pass(stretched, NULL);
-}
-
-static void test_stretch(void **state)
-{
-	struct sync sync = { .stretch = 64 };
-	struct word word = { .sync = &sync, .latency = 70 };
-
-	(void)state;
-	assert_int_equal(word_stretch(&word, 1000), 64 * 70);
-	assert_int_equal(word_stretch(&word, 5000), 5000);
-	sync.stretch = 0;
-	assert_int_equal(word_stretch(&word, 1000), 1000);
 }
 
 static void test_order_waiting(void **state)
@@ -647,8 +593,7 @@ int main(void)
 		cmocka_unit_test(test_help_membarrier),	  cmocka_unit_test(test_help_waits),
 		cmocka_unit_test(test_syncs_in_between),  cmocka_unit_test(test_first_sync_fails),
 		cmocka_unit_test(test_second_sync_fails), cmocka_unit_test(test_helped_sync_fails),
-		cmocka_unit_test(test_part_by_part),	  cmocka_unit_test(test_stretched),
-		cmocka_unit_test(test_stretch),
+		cmocka_unit_test(test_part_by_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,9 +7,9 @@
  * While a straddler is in flight its executors stand at an INT3. They do not
  * stand there for ever: if nobody finishes the change, an executor that has
  * waited some 10,000 ticks makes the steps that are due itself. So a change
- * that is never finished is made by whoever runs into it; until pc_drain() it
- * only keeps others from patching the site (-EAGAIN), unless its pages were
- * held open (pc_text_open()), and then not even that.
+ * that is never finished is made by whoever runs into it. Its pages then stay
+ * writable until somebody changes that site again, asks how far it is, or
+ * drains; unless they were held open (pc_text_open()) anyway.
  *
  * Changes inside the atomic window are made at once. All functions are
  * thread-safe.
@@ -38,8 +38,8 @@ enum pc_progress {
  * A second change of a site in flight, by this function or any other, is
  * refused with -EAGAIN. The pages stay writable until the change is finished.
  *
- * Async-signal-safe where the pages are held open, no finisher runs, and the
- * site was patched before. Paper: figure 6.
+ * Async-signal-safe where the pages are held open and the site was patched
+ * before. Paper: figure 6.
  */
 int pc_start_patch(void *addr, const void *bytes, size_t len);
 
@@ -59,7 +59,7 @@ int pc_finish_patch(void *addr);
  *
  * One pair of syncs does for up to 256 changes. Changes that other threads
  * start meanwhile may or may not be among them. 0, or what membarrier(2) failed
- * with: then the rest is still in flight.
+ * with, such as -ENOMEM: then the rest is still in flight.
  */
 int pc_drain(void);
 

@@ -35,10 +35,11 @@ struct pc_op {
  * results, beside those of pc_patch():
  *   -EINVAL    shares a byte with another op of the batch; both are refused, as
  *              nothing says which should win
- *   -ECANCELED this op was in order, but the batch was not begun (-ENOMEM)
+ *   -ENOMEM    also of all ops, if there is none for the batch itself
  *
  * Returns 0 if all were made, else the first of the results that is not 0 (by
- * index); -ENOMEM: nothing was done. n 0 is nothing to do. Thread-safe.
+ * index). n 0 is nothing to do. -EINVAL: ops is NULL. -ESHUTDOWN: the results
+ * are not filled in. Thread-safe.
  * Paper: section 5; Linux text_poke() batches likewise.
  */
 int pc_patch_batch(struct pc_op *ops, size_t n);

@@ -24,6 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <patchcore/mapping.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -132,6 +134,8 @@ int pc_fini(void);
  *   -EBUSY    a straddler, and SIGTRAP no longer comes to this library (who
  *             has it is looked up at most once in a million ticks)
  *   -ENOMEM   also what membarrier(2) fails with, under that policy
+ *   -EILSEQ   two or more 1-byte NOPs stand at addr, and the new code has no
+ *             instruction start at one of them: see pc_patch_merge()
  *   -ESHUTDOWN the library is not initialised
  * Paper: section 5, figure 4.
  */
@@ -149,24 +153,6 @@ int pc_patch(void *addr, const void *bytes, size_t len);
  * Paper: section 4, footnote 1.
  */
 int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts);
-
-/*
- * pc_text_open - keep the pages of [addr, addr + len) writable until closed.
- *
- * Patches inside an open range cost no system call for protection. Also the
- * way to tell the library about code mapped writable by the caller (a JIT).
- * Nests. -EINVAL, -EFAULT (not mapped), -EACCES (refused, nothing changed),
- * -ENOMEM.
- */
-int pc_text_open(void *addr, size_t len);
-
-/*
- * pc_text_close - undo one pc_text_open() of the same addr and len.
- *
- * The pages get the protection back that they had before. No patch on
- * these pages may be running. -ENOENT: it is not open. -EINVAL: len is 0.
- */
-int pc_text_close(void *addr, size_t len);
 
 /*
  * pc_set_policy - choose how straddlers are patched from now on.
