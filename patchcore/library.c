@@ -14,9 +14,11 @@
 #include "patchcore/async.h"
 #include "patchcore/finisher.h"
 #include "patchcore/flight.h"
+#include "patchcore/forget.h"
 #include "patchcore/forklock.h"
 #include "patchcore/library.h"
 #include "patchcore/policy.h"
+#include "patchcore/text.h"
 #include "patchcore/trap.h"
 #include "patchcore/trap_test.h"
 
@@ -105,6 +107,7 @@ static void choose(void)
 static void before_fork(void)
 {
 	forklock_before_fork(&setup_lock);
+	forget_before_fork();
 	flight_fork_lock();
 	sites_fork_lock();
 }
@@ -113,6 +116,7 @@ static void after_fork(void)
 {
 	sites_fork_unlock();
 	flight_fork_unlock();
+	forget_after_fork();
 	forklock_after_fork(&setup_lock);
 }
 
@@ -137,7 +141,8 @@ static int take_traps(void)
 	int ret = trap_install();
 
 	if (ret < 0)
-		snprintf(facts.trap_reason, sizeof(facts.trap_reason), "SIGTRAP could not be taken");
+		snprintf(facts.trap_reason, sizeof(facts.trap_reason),
+			 "SIGTRAP could not be taken");
 	else
 		facts.trap = trap_self_test(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
 	return ret;
@@ -179,7 +184,7 @@ static int fini_locked(void)
 	if (ret < 0)
 		return ret;
 	atomic_store_explicit(&current, NULL, memory_order_release);
-	return 0;
+	return text_give_back();
 }
 
 int pc_fini(void)

@@ -9,6 +9,7 @@
 #include "patchcore/async.h"
 #include "patchcore/finisher.h"
 #include "patchcore/flight.h"
+#include "patchcore/forget.h"
 #include "patchcore/library.h"
 #include "patchcore/merge_check.h"
 #include "patchcore/wait.h"
@@ -28,11 +29,15 @@ int change_check(const void *bytes, size_t len, uint8_t starts)
 	return 0;
 }
 
-static int check_straddler(const struct sync *sync)
+static int check_straddler(const void *addr, const struct sync *sync)
 {
 	if (sync->policy == PC_POLICY_AUTO)
 		return -ENOTSUP;
-	return library_takes_traps() ? 0 : -EBUSY;
+	if (!library_takes_traps())
+		return -EBUSY;
+	if (!site_find((uintptr_t)addr))
+		forget_gone();
+	return 0;
 }
 
 static int check_code(const struct change *change, const struct sync *sync)
@@ -41,7 +46,9 @@ static int check_code(const struct change *change, const struct sync *sync)
 
 	if (merge_loses_starts(text_at(span, span->addr), change->bytes, span->len, change->starts))
 		return -EILSEQ;
-	return word_straddles(span->addr, span->len, sync->window) ? check_straddler(sync) : 0;
+	return word_straddles(span->addr, span->len, sync->window)
+		       ? check_straddler(span->addr, sync)
+		       : 0;
 }
 
 int change_begin(struct change *change, void *addr, const void *bytes, size_t len, uint8_t starts,

@@ -99,9 +99,9 @@ struct entry *table_get(struct table *table, uintptr_t addr)
 
 	if (entry)
 		return entry;
-	pthread_mutex_lock(&table->lock);
+	forklock_take(&table->lock);
 	entry = add(table, addr);
-	pthread_mutex_unlock(&table->lock);
+	forklock_drop(&table->lock);
 	return entry;
 }
 

@@ -6,10 +6,11 @@
 #ifndef PATCHCORE_TABLE_H
 #define PATCHCORE_TABLE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "patchcore/forklock.h"
 
 /* The first member of whatever is kept in a table. Never changes. */
 struct entry {
@@ -21,7 +22,7 @@ struct slots;
 struct table {
 	size_t entry_size; /* bytes to allocate per entry, zeroed */
 	size_t entry_align;
-	pthread_mutex_t lock; /* held to add; protects used, and writes to slots */
+	struct forklock lock; /* held to add; protects used, and writes to slots */
 	size_t used;
 	_Atomic(struct slots *) slots; /* published with release, read with acquire */
 };
@@ -29,7 +30,7 @@ struct table {
 #define TABLE_INIT(type)                                                                           \
 	{                                                                                          \
 		.entry_size = sizeof(type), .entry_align = _Alignof(type),                         \
-		.lock = PTHREAD_MUTEX_INITIALIZER,                                                 \
+		.lock = FORKLOCK_INIT,                                                             \
 	}
 
 /* table_find - the entry of that address or NULL. Async-signal-safe. */

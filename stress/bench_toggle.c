@@ -11,7 +11,6 @@
 #include "patchcore/patchcore.h"
 #include "patchcore/wait.h"
 #include "stress/clock.h"
-#include "stress/code.h"
 
 #define BLOCK  100  /* operations in a row, then as many of the floor */
 #define REST   2000 /* ticks between operations */
@@ -24,17 +23,11 @@
  */
 #define OWN_LINE __attribute__((aligned(128)))
 
-/* One site. The executor reads code, the patcher counts in next. */
-struct target {
-	struct code code;
-	unsigned next OWN_LINE; /* code to patch in next */
-} OWN_LINE;
-
 struct hot {
 	hwloc_topology_t topology;
 	unsigned cpu;
-	_Atomic(struct target *) target OWN_LINE; /* NULL: end */
-	_Atomic(struct target *) seen OWN_LINE;	  /* the one that the executor is in */
+	_Atomic(struct bench_site *) target OWN_LINE; /* NULL: end */
+	_Atomic(struct bench_site *) seen OWN_LINE;   /* the one that the executor is in */
 	_Atomic(uint64_t) rounds;
 	struct code_slots slots OWN_LINE;
 };
@@ -44,22 +37,11 @@ struct samples {
 	size_t count;
 };
 
-static const char *const names[BENCH_OPS] = {
-	[BENCH_ALIGNED] = "aligned",
-	[BENCH_STRADDLER_WAIT] = "straddler-wait",
-	[BENCH_STRADDLER_MEMBARRIER] = "straddler-membarrier",
-};
-
-const char *bench_op_name(enum bench_op op)
-{
-	return names[op];
-}
-
 static void *hot_main(void *arg)
 {
 	static const uint64_t direction;
 	struct hot *hot = arg;
-	struct target *target;
+	struct bench_site *target;
 
 	pin_this_thread(hot->topology, hot->cpu);
 	while ((target = atomic_load_explicit(&hot->target, memory_order_acquire))) {
@@ -70,7 +52,7 @@ static void *hot_main(void *arg)
 	return NULL;
 }
 
-static void heat(struct hot *hot, struct target *target)
+static void heat(struct hot *hot, struct bench_site *target)
 {
 	atomic_store_explicit(&hot->target, target, memory_order_release);
 	while (atomic_load_explicit(&hot->seen, memory_order_relaxed) != target)
@@ -90,7 +72,7 @@ static void cool(struct hot *hot)
 		_mm_pause();
 }
 
-static uint64_t *word_of(const struct target *target)
+static uint64_t *word_of(const struct bench_site *target)
 {
 	return (uint64_t *)((uintptr_t)target->code.site & ~(uintptr_t)7);
 }
@@ -104,27 +86,14 @@ static uint64_t time_floor(uint64_t *word, uint64_t same)
 	return ticks_now() - start;
 }
 
-static int time_patch(struct target *target, uint64_t *ticks)
-{
-	uint8_t *site = target->code.site, bytes[8];
-	uint64_t start;
-	int ret;
-
-	memcpy(bytes, target->code.bytes[target->next], sizeof(bytes));
-	start = ticks_now();
-	ret = pc_patch(site, bytes, CODE_LENGTH);
-	*ticks = ticks_now() - start;
-	target->next ^= 1;
-	return ret;
-}
-
-static int block_of_patches(struct hot *hot, struct target *target, struct samples *s)
+static int block_of_changes(struct hot *hot, struct bench_work *work, enum bench_op op,
+			    struct samples *s)
 {
 	for (unsigned i = 0; i < BLOCK; i++) {
 		int ret;
 
 		cool(hot);
-		ret = time_patch(target, &s->ticks[s->count]);
+		ret = bench_op_time(work, op, &s->ticks[s->count]);
 		if (ret < 0)
 			return ret;
 		s->count++;
@@ -132,7 +101,7 @@ static int block_of_patches(struct hot *hot, struct target *target, struct sampl
 	return 0;
 }
 
-static void block_of_floors(struct hot *hot, struct target *target, struct samples *s)
+static void block_of_floors(struct hot *hot, struct bench_site *target, struct samples *s)
 {
 	uint64_t *word = word_of(target);
 	uint64_t same = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -144,16 +113,17 @@ static void block_of_floors(struct hot *hot, struct target *target, struct sampl
 }
 
 /* A B, then B A: slow drift hits both alike. */
-static int block_pair(struct hot *hot, struct target *target, bool floor_first, struct samples *op,
-		      struct samples *floor)
+static int block_pair(struct hot *hot, struct bench_work *work, enum bench_op op, bool floor_first,
+		      struct samples *ticks, struct samples *floor)
 {
+	struct bench_site *site = bench_op_site(work, op);
 	int ret;
 
 	if (floor_first)
-		block_of_floors(hot, target, floor);
-	ret = block_of_patches(hot, target, op);
+		block_of_floors(hot, site, floor);
+	ret = block_of_changes(hot, work, op, ticks);
 	if (!floor_first)
-		block_of_floors(hot, target, floor);
+		block_of_floors(hot, site, floor);
 	return ret;
 }
 
@@ -180,80 +150,54 @@ static void sum_up(struct bench_figures *f, struct samples *op, struct samples *
 	f->floor_p99 = quantile(floor, 0.99);
 }
 
-static int build(struct target *target, enum crossing crossing)
+/* Nothing is measured of what is not to be had here; why says so. */
+static int begin(struct hot *hot, struct bench_work *work, enum bench_op op,
+		 struct bench_toggle *bench)
 {
-	struct cell cell;
-	int ret;
-
-	cell_defaults(&cell);
-	cell.crossing = crossing;
-	cell.pair = PAIR_CALL_NOP;
-	cell.split = crossing == CROSSING_NONE ? 1 : 3;
-	target->next = 1;
-	ret = code_build(&target->code, &cell);
-	return ret < 0 ? ret : pc_text_open(target->code.site, CODE_LENGTH);
-}
-
-static const enum pc_policy policy_of[BENCH_OPS] = {
-	[BENCH_ALIGNED] = PC_POLICY_AUTO,
-	[BENCH_STRADDLER_WAIT] = PC_POLICY_WAIT,
-	[BENCH_STRADDLER_MEMBARRIER] = PC_POLICY_MEMBARRIER,
-};
-
-/* Is this operation possible here? If not, say why. */
-static bool is_possible(enum bench_op op, struct bench_toggle *bench)
-{
+	struct bench_figures *f = &bench->op[op];
 	struct pc_status status;
+	int ret = bench_op_begin(work, op, f->why, sizeof(f->why));
 
-	if (op == BENCH_ALIGNED)
-		return true;
-	if (pc_set_policy(policy_of[op]) == 0) {
-		pc_get_status(&status);
-		if (op == BENCH_STRADDLER_WAIT) {
-			bench->first_wait = status.first_wait;
-			bench->second_wait = status.second_wait;
-		}
-		return true;
+	if (ret < 0)
+		return ret;
+	if (op == BENCH_STRADDLER_WAIT && pc_get_status(&status) == 0) {
+		bench->first_wait = status.first_wait;
+		bench->second_wait = status.second_wait;
 	}
-	pc_get_status(&status);
-	snprintf(bench->op[op].why, sizeof(bench->op[op].why), "refused by the library: %.120s",
-		 op == BENCH_STRADDLER_WAIT ? status.reason : "no membarrier SYNC_CORE");
-	return false;
+	heat(hot, bench_op_site(work, op));
+	return 0;
 }
 
-static int measure_op(struct hot *hot, struct target *target, enum bench_op op, unsigned rounds,
+static int measure_op(struct hot *hot, struct bench_work *work, enum bench_op op, unsigned rounds,
 		      const volatile sig_atomic_t *stop, struct bench_toggle *bench)
 {
 	size_t room = (size_t)rounds * BLOCK;
-	struct samples ops = { calloc(room, sizeof(uint64_t)), 0 };
+	struct samples ticks = { calloc(room, sizeof(uint64_t)), 0 };
 	struct samples floors = { calloc(room, sizeof(uint64_t)), 0 };
-	int ret = ops.ticks && floors.ticks ? 0 : -ENOMEM;
+	int ret = ticks.ticks && floors.ticks ? 0 : -ENOMEM;
 
-	if (ret == 0 && !is_possible(op, bench))
-		goto out;
-	if (ret == 0)
-		heat(hot, target);
-	for (unsigned i = 0; i < rounds && ret == 0; i++) {
-		ret = block_pair(hot, target, i % 2, &ops, &floors);
-		if (*stop)
-			ret = -EINTR;
+	if (ret == 0 && begin(hot, work, op, bench) == 0) {
+		for (unsigned i = 0; i < rounds && ret == 0; i++) {
+			ret = block_pair(hot, work, op, i % 2, &ticks, &floors);
+			if (*stop)
+				ret = -EINTR;
+		}
+		if (ret == 0)
+			sum_up(&bench->op[op], &ticks, &floors);
+		bench_op_end(op);
 	}
-	if (ret == 0)
-		sum_up(&bench->op[op], &ops, &floors);
-out:
-	free(ops.ticks);
+	free(ticks.ticks);
 	free(floors.ticks);
 	return ret;
 }
 
-static int measure_all(struct hot *hot, struct target targets[2], unsigned rounds,
+static int measure_all(struct hot *hot, struct bench_work *work, unsigned rounds,
 		       const volatile sig_atomic_t *stop, struct bench_toggle *bench)
 {
 	int ret = 0;
 
 	for (int op = 0; op < BENCH_OPS && ret == 0; op++)
-		ret = measure_op(hot, &targets[op != BENCH_ALIGNED], (enum bench_op)op, rounds,
-				 stop, bench);
+		ret = measure_op(hot, work, (enum bench_op)op, rounds, stop, bench);
 	return ret;
 }
 
@@ -280,7 +224,7 @@ static int time_starts(struct bench_toggle *bench)
 int bench_toggle_run(struct bench_toggle *bench, hwloc_topology_t topology, unsigned rounds,
 		     const volatile sig_atomic_t *stop, char *reason, size_t size)
 {
-	static struct target targets[2];
+	static struct bench_work work;
 	struct seating seating;
 	struct hot *hot = aligned_alloc(128, sizeof(*hot));
 	pthread_t thread;
@@ -296,18 +240,16 @@ int bench_toggle_run(struct bench_toggle *bench, hwloc_topology_t topology, unsi
 	if (ret == 0)
 		ret = time_starts(bench);
 	if (ret == 0)
-		ret = build(&targets[0], CROSSING_NONE);
-	if (ret == 0)
-		ret = build(&targets[1], CROSSING_LINE);
+		ret = bench_work_build(&work);
 	if (ret == 0) {
 		bench->patcher = seating.patcher;
 		bench->executor = hot->cpu = seating.executor[0];
 		hot->topology = topology;
-		atomic_store(&hot->target, &targets[0]);
+		atomic_store(&hot->target, &work.site[0]);
 		ret = -pthread_create(&thread, NULL, hot_main, hot);
 	}
 	if (ret == 0) {
-		ret = measure_all(hot, targets, rounds, stop, bench);
+		ret = measure_all(hot, &work, rounds, stop, bench);
 		atomic_store_explicit(&hot->target, NULL, memory_order_release);
 		pthread_join(thread, NULL);
 	}

@@ -9,12 +9,7 @@
 #include <signal.h>
 #include <stdint.h>
 
-enum bench_op {
-	BENCH_ALIGNED,		    /* pc_patch() inside an 8-byte word */
-	BENCH_STRADDLER_WAIT,	    /* pc_patch() across a line, policy wait */
-	BENCH_STRADDLER_MEMBARRIER, /* the same, policy membarrier */
-	BENCH_OPS
-};
+#include "stress/bench_op.h"
 
 /* Ticks per operation. */
 struct bench_figures {
@@ -39,8 +34,6 @@ struct bench_toggle {
 	unsigned patcher;    /* CPUs */
 	unsigned executor;
 };
-
-const char *bench_op_name(enum bench_op op);
 
 /*
  * bench_toggle_run - measure, rounds blocks per operation in turn.

@@ -2,6 +2,8 @@
 noinst_LTLIBRARIES += libstress.la
 libstress_la_SOURCES = \
 	stress/bench_toggle.c \
+	stress/bench_op.c \
+	stress/bench_op.h \
 	stress/bench_toggle.h \
 	stress/cell.c \
 	stress/cell.h \

@@ -142,7 +142,31 @@ grep -oE '^(#define |\s)PC_[A-Z_]+ (= )?[0-9]' "$header" | grep -oE 'PC_[A-Z_]+'
 	grep -v PC_VERSION_ >"$dir/is"
 grep -E '^\.B PC_[A-Z_]+$' "$dir/patch" | cut -d' ' -f2 >"$dir/says"
 same "constants"
-grep -oE '\b[a-z_]+\.c\b' "$dir/patch" | sort -u >"$dir/says"
+
+# The pages about one header each: header:page
+for pair in async:pc_async batch:pc_batch mapping:pc_text; do
+	header=$top/patchcore/include/patchcore/${pair%:*}.h
+	name=${pair#*:}
+	page "$name.3" >"$dir/page"
+	grep -oE '^int pc_[a-z_]+\(' "$header" | tr -d '(' | cut -d' ' -f2 >"$dir/is"
+	mapfile -t functions <"$dir/is"
+	part SH SYNOPSIS <"$dir/page" | grep -oE 'int pc_[a-z_]+' | cut -d' ' -f2 >"$dir/says"
+	same "functions in the synopsis of $name(3)"
+	printf '%s\n' "${functions[@]}" >"$dir/is"
+	part SH NAME <"$dir/page" | grep -oE 'pc_[a-z_]+' >"$dir/says"
+	same "functions in the name of $name(3)"
+	for function in "${functions[@]}"; do
+		[ -e "$doc/$function.3" ] || wrong "$function has no page"
+	done
+	grep -oE '\-E[A-Z]+' "$header" >"$dir/is"
+	grep -oE '\-E[A-Z]+' "$dir/page" >"$dir/says"
+	same "errors of $name(3)"
+	grep -oE '^(#define |\s)PC_[A-Z_]+ (= )?[0-9]' "$header" | grep -oE 'PC_[A-Z_]+' >"$dir/is"
+	grep -E '^\.B PC_[A-Z_]+$' "$dir/page" | cut -d' ' -f2 >"$dir/says"
+	same "constants of $name(3)"
+done
+
+cat "$doc"/pc_*.3 | grep -oE '\b[a-z_]+\.c\b' | sort -u >"$dir/says"
 (cd "$top/patchcore/examples" && printf '%s\n' *.c) >"$dir/is"
 same "examples"
 

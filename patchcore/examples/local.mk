@@ -1,18 +1,42 @@
 # SPDX-License-Identifier: MIT
 # Built and run as a user of the library would; installed to be read.
 examples = \
+	patchcore/examples/async \
+	patchcore/examples/batch \
+	patchcore/examples/call \
+	patchcore/examples/finisher \
+	patchcore/examples/merge \
 	patchcore/examples/patch \
 	patchcore/examples/policy \
+	patchcore/examples/signals \
+	patchcore/examples/starts \
+	patchcore/examples/text_alias \
 	patchcore/examples/text_open
 check_PROGRAMS += $(examples)
 TESTS += $(examples)
 
+patchcore_examples_async_LDADD = libpatchcore.la
+patchcore_examples_batch_LDADD = libpatchcore.la
+patchcore_examples_call_LDADD = libpatchcore.la
+patchcore_examples_finisher_LDADD = libpatchcore.la
+patchcore_examples_merge_LDADD = libpatchcore.la
 patchcore_examples_patch_LDADD = libpatchcore.la
 patchcore_examples_policy_LDADD = libpatchcore.la
+patchcore_examples_signals_LDADD = libpatchcore.la
+patchcore_examples_starts_LDADD = libpatchcore.la
+patchcore_examples_text_alias_LDADD = libpatchcore.la
 patchcore_examples_text_open_LDADD = libpatchcore.la
 
 examplesdir = $(docdir)/examples
 dist_examples_DATA = \
+	patchcore/examples/async.c \
+	patchcore/examples/batch.c \
+	patchcore/examples/call.c \
+	patchcore/examples/finisher.c \
+	patchcore/examples/merge.c \
 	patchcore/examples/patch.c \
 	patchcore/examples/policy.c \
+	patchcore/examples/signals.c \
+	patchcore/examples/starts.c \
+	patchcore/examples/text_alias.c \
 	patchcore/examples/text_open.c

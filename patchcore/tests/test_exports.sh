@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What the shared library exports is what the public header declares, and it needs libc and inih only.
+# What the shared library exports is what its public headers declare, and it needs libc and inih only.
 set -euo pipefail
 
-header=${srcdir:?make check sets it}/patchcore/include/patchcore/patchcore.h
+include=${srcdir:?make check sets it}/patchcore/include
+header=$include/patchcore/patchcore.h
 lib=.libs/libpatchcore.so
 if [ ! -e "$lib" ]; then
 	echo "built without a shared library"
@@ -11,7 +12,10 @@ if [ ! -e "$lib" ]; then
 fi
 
 # shellcheck disable=SC2086 # CC may carry options
-declared=$($CC -E -P "$header" | grep -oE '\bpc_[a-z0-9_]+[[:space:]]*\(' | tr -d ' \t(' | sort -u)
+declared=$(for h in "$include"/patchcore/*.h; do
+	# check.h is another library's.
+	case $h in */check.h) ;; *) $CC -E -P -I"$include" "$h" ;; esac
+done | grep -oE '\bpc_[a-z0-9_]+[[:space:]]*\(' | tr -d ' \t(' | sort -u)
 exported=$($NM -D --defined-only "$lib" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u)
 if [ -z "$declared" ] || [ "$declared" != "$exported" ]; then
 	echo "declared in the header (<) against exported by the library (>):"

@@ -32,6 +32,7 @@ static uint8_t *page;
 static void start(void)
 {
 	conf_use_none();
+	MUST(pc_init() == 0);
 	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
 		child_skip("no membarrier");
 	page = code_map(1, RX);
@@ -51,7 +52,7 @@ static void must_patch(uint8_t *at, uint32_t number)
 	MUST(memcmp(at, code, sizeof(code)) == 0);
 }
 
-/* --- In an order that is given ---------------------------------------------------------- */
+/* --- In an order that is given --------------------------------------------------------------- */
 
 static pthread_t second;
 static _Thread_local bool is_second;
@@ -119,7 +120,7 @@ static void test_one_ends_before(void **state)
 	child_must_pass(one_ends_before, NULL);
 }
 
-/* --- As it comes ---------------------------------------------------------------------------- */
+/* --- As it comes ----------------------------------------------------------------------------- */
 
 #define ROUNDS 3000
 

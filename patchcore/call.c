@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls, on and off (paper, section 6).
+ *
+ * DISPLACEMENT. The four bytes lie in one 8-byte word, and one locked exchange
+ * replaces them. Nothing else of the call ever changes, so an executor has the
+ * old displacement or the new one.
+ *
+ * FRONT. The first two bytes lie in one 8-byte word: E8 d0 when on, EB 03 when
+ * off (67 E8 or FF 15, and EB 04, for the longer forms). The rest is what it is
+ * when on, and a jump that skips it does not read it. A compare-exchange and not
+ * an exchange, because a word patch may be under way (the first target of its
+ * own, below): then the first byte is INT3, and must stay it. As only two values
+ * are possible besides, one attempt is enough: if it fails, the bytes were
+ * already as wanted, or it is not for us to change them.
+ *
+ * TAIL. The same with one byte: E9 or FF, and C3.
+ *
+ * Targets of its own, FRONT and TAIL: a word patch moves the instruction to a
+ * stub, once; from then on only the stub's target changes.
+ *
+ *   1. store the target in the slot, which nobody reads yet
+ *   2. word patch: the whole instruction, on, with the stub's displacement
+ *   3. moved = 1
+ *
+ * A thread that turns it on or off may come from before the patch: it has read
+ * the front, is held up for any time, and then compares and exchanges. That is
+ * harmless because a move does not change what on and off look like: for E8 d0
+ * the stub is one whose displacement has the same d0. Without that it could put
+ * the old d0 before the new d1 d2 d3.
+ *
+ * Once moved, the target is stored before the front (both are locked, so seen in
+ * that order by all); an executor fetches the front and then executes the stub,
+ * which loads the target: who sees the call on sees that target, or a later one.
+ */
+#include "patchcore/call.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "patchcore/call_own.h"
+#include "patchcore/call_store.h"
+#include "patchcore/flight.h"
+#include "patchcore/library.h"
+#include "patchcore/patchcore.h"
+#include "patchcore/text.h"
+
+static uint16_t off_first(const struct pc_call *call)
+{
+	uint8_t code[CALL_MAX];
+
+	call_encode_off(code, call->form);
+	return call_first(code, call->way);
+}
+
+/* Also by a thread that has ended, or was left behind by fork(), before it could say so. */
+static bool is_moved(const struct pc_call *call)
+{
+	const struct stub *own = call_own(call);
+
+	/* Acquire: pairs with the release in move_held(), so own is there. */
+	return __atomic_load_n(&call->moved, __ATOMIC_ACQUIRE) ||
+	       (own && call_load_four(call_operand(call)) == call_to_own(call, own));
+}
+
+/* Locked, so that it is visible before whatever is stored next. */
+static void *aim(struct stub *own, void *target)
+{
+	if (atomic_load(&own->target) == target)
+		return target;
+	return atomic_exchange(&own->target, target);
+}
+
+/* --- Stores ------------------------------------------------------------------ */
+
+/* What the first byte says that is not what it should be. */
+static int explain(uint8_t first)
+{
+	return first == WORD_INT3 ? -EAGAIN : -ENOENT;
+}
+
+static int check_opcode(const struct pc_call *call)
+{
+	uint8_t code[2] = { call_load_byte(call->addr), call_load_byte(call->addr + 1) };
+
+	return memcmp(code, call_shape(call)->code, call_shape(call)->opcode) == 0
+		       ? 0
+		       : explain(code[0]);
+}
+
+static uint16_t load_first(const struct pc_call *call)
+{
+	return call->way == PC_CALL_TAIL ? call_load_byte(call->addr) : call_load_two(call->addr);
+}
+
+/* On to off or off to on. */
+static int store_first(const struct pc_call *call, const struct text_span *span, uint16_t from,
+		       uint16_t to)
+{
+	uint8_t *at = text_at(span, call->addr);
+	uint16_t seen = load_first(call);
+	bool done = false;
+
+	if (seen == from) {
+		text_store_begin(span);
+		done = call->way == PC_CALL_TAIL ? call_exchange_byte(at, &seen, (uint8_t)to)
+						 : call_exchange_two(at, &seen, to);
+		text_store_end(span);
+	}
+	return done || seen == to ? 0 : explain((uint8_t)seen);
+}
+
+static void store_displacement(const struct pc_call *call, const struct text_span *span,
+			       int32_t displacement)
+{
+	uint8_t *at = text_at(span, call->addr + call_shape(call)->opcode);
+
+	/* Saves the executors the loss of the line where nothing changes. */
+	if (call_load_four(call_operand(call)) == displacement)
+		return;
+	text_store_begin(span);
+	call_swap_four(at, displacement);
+	text_store_end(span);
+}
+
+/* --- On and off -------------------------------------------------------------- */
+
+/* The displacement for that target; NULL is the original one. */
+static int displacement_for(struct pc_call *call, void *target, int32_t *displacement)
+{
+	void *original = call_original(call), *to = target ? target : original;
+	struct stub *own;
+	int ret;
+
+	if ((!target || !call_shape(call)->slot) && stub_in_reach(call_end(call), (uintptr_t)to)) {
+		*displacement = call_displacement(call, to);
+		return 0;
+	}
+	ret = call_own_get(call, &own);
+	if (ret < 0)
+		return ret;
+	aim(own, to);
+	*displacement = call_to_own(call, own);
+	return 0;
+}
+
+static int displace(struct pc_call *call, void *target, const struct text_span *span)
+{
+	int32_t displacement;
+	int ret = check_opcode(call);
+
+	if (ret == 0)
+		ret = displacement_for(call, target, &displacement);
+	if (ret == 0)
+		store_displacement(call, span, displacement);
+	return ret;
+}
+
+/* With the call's `moving` in hand. */
+static int move_held(struct pc_call *call, void *target)
+{
+	uint8_t code[CALL_MAX];
+	struct stub *own;
+	int ret = call_own_get(call, &own);
+
+	if (ret < 0)
+		return ret;
+	aim(own, target);
+	ret = pc_patch(call->addr, code, call_encode(code, call->form, call_to_own(call, own)));
+	if (ret == 0)
+		__atomic_store_n(&call->moved, 1, __ATOMIC_RELEASE);
+	return ret;
+}
+
+/* False: another thread of this process has it. One that is left from before a fork is nobody's. */
+static bool take_moving(struct pc_call *call)
+{
+	int32_t self = getpid(), holder = __atomic_load_n(&call->moving, __ATOMIC_RELAXED);
+
+	return holder != self && __atomic_compare_exchange_n(&call->moving, &holder, self, false,
+							     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Give it its first target of its own, and turn it on with it. */
+static int move(struct pc_call *call, void *target)
+{
+	int ret = -EAGAIN;
+
+	if (!take_moving(call))
+		return -EAGAIN;
+	if (!is_moved(call))
+		ret = move_held(call, target);
+	__atomic_store_n(&call->moving, 0, __ATOMIC_RELEASE);
+	return ret;
+}
+
+/* Where the original one leads now. */
+static void *original_target(const struct pc_call *call)
+{
+	void *original = call_original(call);
+
+	return call_shape(call)->slot && original
+		       ? __atomic_load_n((void **)original, __ATOMIC_ACQUIRE)
+		       : original;
+}
+
+static int turn_on_moved(struct pc_call *call, void *target, const struct text_span *span)
+{
+	uint16_t off = off_first(call), seen = load_first(call);
+	struct stub *own = call_own(call);
+	void *before;
+	int ret;
+
+	if (seen != off && seen != call->on)
+		return explain((uint8_t)seen);
+	if (!target)
+		target = original_target(call);
+	before = aim(own, target);
+	ret = store_first(call, span, off, call->on);
+	/* Unless somebody else has changed it since. */
+	if (ret < 0)
+		atomic_compare_exchange_strong(&own->target, &target, before);
+	return ret;
+}
+
+static int turn_on(struct pc_call *call, void *target, const struct text_span *span)
+{
+	int ret;
+
+	if (is_moved(call))
+		return turn_on_moved(call, target, span);
+	if (!target || (!call_shape(call)->slot && target == call_original(call)))
+		return store_first(call, span, off_first(call), call->on);
+	ret = load_first(call);
+	if (ret != call->on && ret != off_first(call))
+		return explain((uint8_t)ret);
+	return move(call, target);
+}
+
+/*
+ * A word patch of the call is under way. It may be one that a thread has left
+ * behind, and then nobody else goes on with it.
+ */
+static void go_on(const struct pc_call *call)
+{
+	struct site *site = site_find((uintptr_t)call->addr);
+
+	if (site)
+		flight_step(site);
+}
+
+/* A call that never had one remembers the first that it was given. */
+static void remember(struct pc_call *call, void *target)
+{
+	void *none = NULL, *original = call_shape(call)->slot ? call_own(call) : target;
+
+	if (!call_original(call))
+		__atomic_compare_exchange_n(&call->original, &none, original, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+int pc_activate_call(struct pc_call *call, void *target)
+{
+	struct text_span span;
+	int ret;
+
+	if (!call || (!target && !call_original(call)))
+		return -EINVAL;
+	if (!library_sync())
+		return -ESHUTDOWN;
+	ret = text_begin(&span, call->addr, call_shape(call)->len);
+	if (ret < 0)
+		return ret;
+	if (call->way == PC_CALL_DISPLACEMENT)
+		ret = displace(call, target, &span);
+	else
+		ret = turn_on(call, target, &span);
+	if (ret == 0 && target)
+		remember(call, target);
+	text_end(&span);
+	if (ret == -EAGAIN)
+		go_on(call);
+	return ret;
+}
+
+static int turn_off(struct pc_call *call, const struct text_span *span)
+{
+	int ret;
+
+	if (call->way != PC_CALL_DISPLACEMENT)
+		return store_first(call, span, call->on, off_first(call));
+	ret = check_opcode(call);
+	if (ret == 0)
+		store_displacement(call, span, call->off);
+	return ret;
+}
+
+int pc_deactivate_call(struct pc_call *call)
+{
+	struct text_span span;
+	int ret;
+
+	if (!call)
+		return -EINVAL;
+	if (!library_sync())
+		return -ESHUTDOWN;
+	ret = text_begin(&span, call->addr, call_shape(call)->len);
+	if (ret < 0)
+		return ret;
+	ret = turn_off(call, &span);
+	text_end(&span);
+	if (ret == -EAGAIN)
+		go_on(call);
+	return ret;
+}
+
+/* --- A look at it ------------------------------------------------------------ */
+
+/* Of a call that is on. */
+static void *target_of(const struct pc_call *call, int32_t displacement)
+{
+	const struct stub *own = call_own(call);
+	uintptr_t to = call_end(call) + (uintptr_t)displacement;
+
+	if (own && to == call_end(call) + (uintptr_t)call_to_own(call, own))
+		return atomic_load(&((struct stub *)own)->target);
+	return call_shape(call)->slot ? __atomic_load_n((void **)to, __ATOMIC_ACQUIRE) : (void *)to;
+}
+
+/* 1: on, 0: off, or a negative errno. */
+static int is_on(const struct pc_call *call, int32_t displacement)
+{
+	uint16_t first = load_first(call);
+
+	if (call->way == PC_CALL_DISPLACEMENT) {
+		int ret = check_opcode(call);
+
+		return ret < 0 ? ret : displacement != call->off;
+	}
+	if (first != call->on && first != off_first(call))
+		return explain((uint8_t)first);
+	return first == call->on;
+}
+
+int pc_call_get(const struct pc_call *call, struct pc_call_info *info)
+{
+	int32_t displacement;
+	int on;
+
+	if (!call || !info)
+		return -EINVAL;
+	displacement = call_load_four(call_operand(call));
+	on = is_on(call, displacement);
+	if (on < 0)
+		return on;
+	*info = (struct pc_call_info){
+		.len = call_shape(call)->len,
+		.split = call_split(call->addr, call_shape(call)->len),
+		.way = (enum pc_call_way)call->way,
+		.active = on,
+		.target = on ? target_of(call, displacement) : NULL,
+	};
+	return 0;
+}

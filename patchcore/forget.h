@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sites whose code is no more. Private; the public half is pc_forget().
+ */
+#ifndef PATCHCORE_FORGET_H
+#define PATCHCORE_FORGET_H
+
+/*
+ * forget_gone - forget what is in flight in objects that dlclose() took away. To
+ * be called, with no lock held, before a site becomes known. Cheap as long as
+ * nothing is loaded or unloaded. Not async-signal-safe.
+ */
+void forget_gone(void);
+
+/* Around fork(). */
+void forget_before_fork(void);
+void forget_after_fork(void);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Code mappings: how the library may write to pages that are not writable.
+ *
+ * There are three ways, and the caller chooses. Without a choice every change
+ * makes its pages writable and gives them their protection back.
+ * pc_text_open() keeps pages writable. pc_text_alias() leaves them as they are,
+ * and writes to the same memory at another address.
+ *
+ * Every function returns 0 or a negative errno, and is thread-safe. None is
+ * async-signal-safe, and none may be called in the child of vfork(2).
+ */
+#ifndef PATCHCORE_MAPPING_H
+#define PATCHCORE_MAPPING_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a change of some code is written. */
+enum pc_text_way {
+	/*
+	 * mprotect(2) around it: about four system calls for each change, and
+	 * the pages are writable meanwhile.
+	 */
+	PC_TEXT_PROTECT = 0,
+	/* The pages are kept writable: the fastest, no system call. */
+	PC_TEXT_OPEN = 1,
+	/*
+	 * The pages are mapped a second time, writable and not executable, at
+	 * another address: as fast, and no page is ever both.
+	 */
+	PC_TEXT_ALIAS = 2,
+};
+
+/*
+ * pc_text_open - keep the pages of [addr, addr + len) writable until closed.
+ *
+ * Patches inside an open range cost no system call for protection. Also the
+ * way to tell the library about code mapped writable by the caller (a JIT).
+ * Nests. Pages that have an alias keep it. Huge pages (MAP_HUGETLB) are opened
+ * whole.
+ *
+ * -EINVAL: len is 0, or the range wraps. -EFAULT: not mapped. -EACCES: refused;
+ * pc_text_way() says why. -ENOMEM. Then no page is open that was not before.
+ */
+int pc_text_open(void *addr, size_t len);
+
+/*
+ * pc_text_alias - give the pages of [addr, addr + len) an alias to write to.
+ *
+ * Copies them into memory of their own (memfd_create(2)), and maps that in
+ * their place, with the protection they had but never writable, and once more
+ * at another address, writable and never executable. Threads may run the code
+ * meanwhile. Nests, also over pages that have an alias already.
+ *
+ * Where the system forbids pages that are writable and executable (PR_SET_MDWE,
+ * a seccomp filter, SELinux's execmem and execmod), this may still be allowed.
+ * The pages no longer show the file that they came from: /proc/PID/maps names
+ * "memfd:patchcore". Huge pages become small ones.
+ *
+ * fork(2) gives parent and child each their own copy, which costs a copy of all
+ * pages with an alias, and one file descriptor meanwhile. Where that copy cannot
+ * be made, and after a fork that skips the handlers of pthread_atfork(3), the
+ * child shares the code with its parent: what is patched there shows in both,
+ * so that in the child patches fail with -EACCES. vfork(2) and posix_spawn(3)
+ * cost nothing.
+ *
+ * -EBUSY: a page is open, or a change there is under way or in flight. -EINVAL,
+ * -EFAULT, -EACCES (refused), -ENOMEM, -EMFILE, -ENFILE. Then nothing has changed.
+ */
+int pc_text_alias(void *addr, size_t len);
+
+/*
+ * pc_text_close - undo one pc_text_open() or pc_text_alias() of the same addr and
+ * len.
+ *
+ * Pages that nobody has open any more get the protection back that they had
+ * before; with an alias, they become private memory again, as they read now. No
+ * change of these pages may be under way or in flight.
+ *
+ * -ENOENT: not open, or forgotten since the code was unmapped. -EINVAL: len is 0, or
+ * the range wraps. -EACCES, -ENOMEM, -EMFILE, -ENFILE: closed, but the kernel
+ * refused to give some page its protection back. The library tries again when
+ * such a page is next opened and closed, or patched.
+ */
+int pc_text_close(void *addr, size_t len);
+
+/*
+ * pc_text_way - how a change of [addr, addr + len) would be written, and why.
+ * @way:    out: of several pages, the way of the slowest
+ * @reason: out: one line, may be NULL
+ * @size:   of reason, bytes; 128 hold any
+ *
+ * Finds out by trying: where nobody has them open, the pages are made writable
+ * and get their protection back.
+ *
+ * -EACCES, -ENOMEM: a change there would fail so; way and reason say which was
+ * refused and by whom. -EFAULT: not mapped; reason says so. -EINVAL: way is NULL,
+ * len is 0, or the range wraps.
+ */
+int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
