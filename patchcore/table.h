@@ -29,8 +29,7 @@ struct table {
 
 #define TABLE_INIT(type)                                                                           \
 	{                                                                                          \
-		.entry_size = sizeof(type), .entry_align = _Alignof(type),                         \
-		.lock = FORKLOCK_INIT,                                                             \
+		.entry_size = sizeof(type), .entry_align = _Alignof(type), .lock = FORKLOCK_INIT,  \
 	}
 
 /* table_find - the entry of that address or NULL. Async-signal-safe. */

@@ -229,7 +229,8 @@ expect 0 "$tmax" bench toggle --rounds 2 --json
 } >"$dir/bench"
 is_json "$dir/bench"
 valid "$dir/bench"
-for op in aligned straddler-wait straddler-membarrier; do
+for op in aligned call call-1.4 call-2.3 call-3.2 call-4.1 {straddler,start,batch}-{wait,membarrier} batch-auto \
+	stop-the-world ptrace; do
 	grep -q "\"op\":\"$op\"" "$dir/bench" || fail "bench without $op"
 done
 PATCHCORE_MACHINE_CONF=$dir/foreign.conf expect 0 "$tmax" bench toggle --rounds 1 --json

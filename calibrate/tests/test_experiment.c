@@ -16,8 +16,8 @@
 
 #include "calibrate/paper_run.h"
 #include "calibrate/tail_run.h"
-#include "stress/clock.h"
 #include "calibrate/tests/session_place.h"
+#include "stress/clock.h"
 #include "stress/witness.h"
 
 #define RUNS_MAX 1000

@@ -144,7 +144,8 @@ grep -E '^\.B PC_[A-Z_]+$' "$dir/patch" | cut -d' ' -f2 >"$dir/says"
 same "constants"
 
 # The pages about one header each: header:page
-for pair in async:pc_async batch:pc_batch mapping:pc_text; do
+for pair in async:pc_async batch:pc_batch call:pc_call check:pc_check_site mapping:pc_text merge:pc_merge \
+	signals:pc_signals; do
 	header=$top/patchcore/include/patchcore/${pair%:*}.h
 	name=${pair#*:}
 	page "$name.3" >"$dir/page"
@@ -158,11 +159,14 @@ for pair in async:pc_async batch:pc_batch mapping:pc_text; do
 	for function in "${functions[@]}"; do
 		[ -e "$doc/$function.3" ] || wrong "$function has no page"
 	done
+	# A header may say "as pc_patch()" where the page lists them.
 	grep -oE '\-E[A-Z]+' "$header" >"$dir/is"
 	grep -oE '\-E[A-Z]+' "$dir/page" >"$dir/says"
+	grep -oE '\-E[A-Z]+' "$top/patchcore/include/patchcore/patchcore.h" | sort -u >"$dir/common"
+	grep -vxFf "$dir/is" "$dir/says" | grep -xFf "$dir/common" >>"$dir/is" || true
 	same "errors of $name(3)"
-	grep -oE '^(#define |\s)PC_[A-Z_]+ (= )?[0-9]' "$header" | grep -oE 'PC_[A-Z_]+' >"$dir/is"
-	grep -E '^\.B PC_[A-Z_]+$' "$dir/page" | cut -d' ' -f2 >"$dir/says"
+	grep -oE '^(#define |\s)PC_[A-Z_]+ (= )?[0-9]' "$header" | grep -oE 'PC_[A-Z_]+' >"$dir/is" || continue
+	grep -E '^\.BR? PC_[A-Z_]+( [,.])?$' "$dir/page" | cut -d' ' -f2 | grep -v PC_PATCH_MAX >"$dir/says" || true
 	same "constants of $name(3)"
 done
 
