@@ -159,6 +159,7 @@ patchcore_tests = \
 	patchcore/tests/test_patch \
 	patchcore/tests/test_policy \
 	patchcore/tests/test_rescue \
+	patchcore/tests/test_signal_safe \
 	patchcore/tests/test_signals \
 	patchcore/tests/test_starts \
 	patchcore/tests/test_steps \
@@ -182,6 +183,7 @@ patchcore_tests = \
 	patchcore/tests/test_trap_process \
 	patchcore/tests/test_trap_self \
 	patchcore/tests/test_trap_stack \
+	patchcore/tests/test_unload \
 	patchcore/tests/test_wait
 check_PROGRAMS += $(patchcore_tests)
 TESTS += $(patchcore_tests)
@@ -214,6 +216,8 @@ patchcore_tests_test_batch_LDFLAGS = -Wl,--wrap=calloc
 patchcore_tests_test_guard_LDADD = libpatchcore_guard.la $(LDADD)
 patchcore_tests_test_guard_LDFLAGS = -export-dynamic
 patchcore_tests_test_trap_stack_LDFLAGS = -Wl,-z,now
+# It loads the shared library, and must not have those symbols itself.
+EXTRA_patchcore_tests_test_unload_DEPENDENCIES = libpatchcore.la
 patchcore_tests_test_policy_LDFLAGS = -Wl,--wrap=identity_read
 endif
 

@@ -5,6 +5,7 @@ examples = \
 	patchcore/examples/batch \
 	patchcore/examples/call \
 	patchcore/examples/finisher \
+	patchcore/examples/forget \
 	patchcore/examples/merge \
 	patchcore/examples/patch \
 	patchcore/examples/policy \
@@ -19,6 +20,7 @@ patchcore_examples_async_LDADD = libpatchcore.la
 patchcore_examples_batch_LDADD = libpatchcore.la
 patchcore_examples_call_LDADD = libpatchcore.la
 patchcore_examples_finisher_LDADD = libpatchcore.la
+patchcore_examples_forget_LDADD = libpatchcore.la
 patchcore_examples_merge_LDADD = libpatchcore.la
 patchcore_examples_patch_LDADD = libpatchcore.la
 patchcore_examples_policy_LDADD = libpatchcore.la
@@ -33,6 +35,7 @@ dist_examples_DATA = \
 	patchcore/examples/batch.c \
 	patchcore/examples/call.c \
 	patchcore/examples/finisher.c \
+	patchcore/examples/forget.c \
 	patchcore/examples/merge.c \
 	patchcore/examples/patch.c \
 	patchcore/examples/policy.c \

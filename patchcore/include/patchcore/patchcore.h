@@ -125,6 +125,9 @@ int pc_fini(void);
  * The page may be read-only: then it is made writable for the change and gets
  * its protection back. pc_text_open() avoids that cost.
  *
+ * Async-signal-safe where the pages are held open or have an alias, and, for a
+ * straddler, the site was patched before.
+ *
  * Returns 0, or with the code unchanged:
  *   -EAGAIN   another patcher holds the site (its first byte is INT3)
  *   -EINVAL   len is 0 or above 8, bytes is NULL, or the new code starts with
