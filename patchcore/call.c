@@ -45,6 +45,7 @@
 #include "patchcore/library.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/text.h"
+#include "patchcore/wait.h"
 
 static uint16_t off_first(const struct pc_call *call)
 {
@@ -267,6 +268,7 @@ int pc_activate_call(struct pc_call *call, void *target)
 
 	if (!call || (!target && !call_original(call)))
 		return -EINVAL;
+	line_for_writing(call->addr);
 	if (!library_sync())
 		return -ESHUTDOWN;
 	ret = text_begin(&span, call->addr, call_shape(call)->len);
@@ -303,6 +305,7 @@ int pc_deactivate_call(struct pc_call *call)
 
 	if (!call)
 		return -EINVAL;
+	line_for_writing(call->addr);
 	if (!library_sync())
 		return -ESHUTDOWN;
 	ret = text_begin(&span, call->addr, call_shape(call)->len);

@@ -117,6 +117,7 @@ EXTRA_DIST += \
 	patchcore/tests/storm.h \
 	patchcore/tests/test_endurance.sh \
 	patchcore/tests/test_guard_preload.sh \
+	patchcore/tests/test_valgrind.sh \
 	patchcore/tests/trap_case.h \
 	patchcore/tests/test_exports.sh \
 	patchcore/tests/text_fork.h \
@@ -127,8 +128,9 @@ TESTS += \
 	patchcore/tests/fuzz_conf \
 	patchcore/tests/test_endurance.sh \
 	patchcore/tests/test_exports.sh \
-	patchcore/tests/test_guard_preload.sh
-CLEANFILES += patchcore/tests/fuzz_conf.crash
+	patchcore/tests/test_guard_preload.sh \
+	patchcore/tests/test_valgrind.sh
+CLEANFILES += patchcore/tests/fuzz_conf.crash valgrind.log
 
 # With nothing but the public functions.
 patchcore_tests_endurance_LDADD = libpatchcore.la -lm

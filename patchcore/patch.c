@@ -60,6 +60,9 @@ int change_begin(struct change *change, void *addr, const void *bytes, size_t le
 		return ret;
 	if (!sync)
 		return -ESHUTDOWN;
+	/* Not of a straddler: how long that takes has to be measured, see word_hold(). */
+	if (!word_straddles(addr, len, sync->window))
+		line_for_writing(addr);
 	change->bytes = bytes;
 	change->starts = starts;
 	ret = text_begin(&change->span, addr, len);

@@ -8,6 +8,12 @@
 #include <stdint.h>
 #include <x86intrin.h>
 
+/* line_for_writing - ask for the line that addr runs from while other things are looked up. */
+static inline void line_for_writing(const void *addr)
+{
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)addr));
+}
+
 /*
  * ticks_now - the TSC, read after every earlier load has completed. After a
  * locked store (which drains the store buffer) this is a time at which that

@@ -194,7 +194,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	 * way. Only here: during the waits it would take lines away from
 	 * executors in mid-fetch, which is what makes them tear.
 	 */
-	__asm__ volatile("prefetchw %0" : : "m"(*text_at(&change->span, addr)));
+	line_for_writing(text_at(&change->span, addr));
 	if (!site)
 		return -ENOMEM;
 	if (!site_try_hold(site))

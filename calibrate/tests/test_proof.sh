@@ -36,7 +36,7 @@ status=0
 [ "$status" = 0 ] || [ "$status" = 77 ] || exit 1
 
 # The sanitizer and distcheck runs come with a smaller scale.
-budget=$(awk -v s="${TMAX_STRESS_SCALE:-1}" 'BEGIN { print s < 1 ? "20s" : "55s" }')
+budget=$(awk -v s="${TMAX_STRESS_SCALE:-1}" 'BEGIN { print s < 1 ? "15s" : "30s" }')
 status=0
 "$tmax" calibrate --quick --budget "$budget" --quiet --output "$PATCHCORE_MACHINE_CONF" \
 	>"$dir/calibrate.log" 2>&1 || status=$?

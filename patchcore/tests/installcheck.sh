@@ -10,13 +10,18 @@ fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cat >"$dir/user.c" <<'C'
+#include <patchcore/async.h>
+#include <patchcore/batch.h>
+#include <patchcore/call.h>
+#include <patchcore/merge.h>
 #include <patchcore/patchcore.h>
+#include <patchcore/signals.h>
 
 int main(void)
 {
 	struct pc_status status;
 
-	return pc_get_status(&status) == 0 ? pc_fini() : 1;
+	return pc_init() == 0 && pc_get_status(&status) == 0 && pc_drain() == 0 ? pc_fini() : 1;
 }
 C
 

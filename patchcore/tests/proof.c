@@ -70,7 +70,8 @@ static int find_cpus(void)
 
 /*
  * Run the site so often, as tightly as it goes: the rarer an executor is on the
- * site, the fewer tears it can see. ecx + eax tells which code ran.
+ * site, the fewer tears it can see. ecx + 4 eax tells which code ran: of no mix,
+ * also not of one code's opcode and the other's number, is it that of either.
  */
 static void run_site(void *at, uint64_t times, uint64_t count[3])
 {
@@ -81,10 +82,10 @@ static void run_site(void *at, uint64_t times, uint64_t count[3])
 			 "1:	xor %%eax, %%eax\n"
 			 "	xor %%ecx, %%ecx\n"
 			 "	call *%[at]\n"
-			 "	add %%eax, %%ecx\n"
+			 "	lea (%%rcx, %%rax, 4), %%ecx\n"
 			 "	cmp $0x22222222, %%ecx\n"
 			 "	je 2f\n"
-			 "	cmp $0x11111111, %%ecx\n"
+			 "	cmp $0x44444444, %%ecx\n"
 			 "	jne 3f\n"
 			 "	inc %[first]\n"
 			 "2:	dec %%rdx\n"

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What reads files and counts, under valgrind: no invalid access, nothing lost. What patches code
+# cannot run there: valgrind runs a translation, and knows nothing of the code that others change.
+set -euo pipefail
+
+if [ "${SANITIZERS:-none}" != none ]; then
+	echo "sanitizers and valgrind do not go together"
+	exit 77
+fi
+if [ ! -x patchcore/tests/test_conf ]; then
+	echo "built without cmocka"
+	exit 77
+fi
+if ! command -v valgrind >/dev/null; then
+	echo "valgrind is not installed"
+	exit 77
+fi
+for test in test_conf test_conf_file test_identity_fields test_sync; do
+	echo "$test"
+	./libtool --mode=execute valgrind -q --error-exitcode=99 --leak-check=full \
+		"patchcore/tests/$test" >valgrind.log 2>&1 || {
+		cat valgrind.log
+		exit 1
+	}
+	if grep -q 'definitely lost' valgrind.log; then
+		cat valgrind.log
+		exit 1
+	fi
+done
