@@ -39,7 +39,15 @@ static int watching; /* 0 or what pthread_atfork() failed with */
 
 static void watch_forks(void)
 {
+	/* Later than text's, and so before it when the process forks. */
+	text_watch_fork();
 	watching = pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+/* Not with the first merge: a fork that is under way then would know nothing of it. */
+__attribute__((constructor)) static void watch_early(void)
+{
+	pthread_once(&watch_once, watch_forks);
 }
 
 /* --- The steps ----------------------------------------------------------------------------- */
@@ -52,8 +60,11 @@ int merge_hold(struct merge *merge)
 		return -ENOMEM;
 	if (!site_try_hold(site))
 		return -EAGAIN;
-	atomic_store_explicit(&site->lead, NULL, memory_order_relaxed);
-	atomic_store_explicit(&site->resume, 0, memory_order_relaxed);
+	/* Nothing that flight.c could go on with, should it ever have to. */
+	site->word = (struct word){ .site = site,
+				    .addr = merge->span.addr,
+				    .front_at = merge->span.addr };
+	site_set_resume(site, 0);
 	atomic_store_explicit(&site->state, WORD_HELD, memory_order_relaxed);
 	merge->site = site;
 	return 0;

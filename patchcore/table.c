@@ -14,6 +14,7 @@
 #define SLOTS_MIN 256 /* a power of two */
 
 struct slots {
+	struct slots *older; /* outgrown; only so that nobody takes it for lost */
 	size_t mask;
 	_Atomic(struct entry *) at[];
 };
@@ -53,6 +54,7 @@ static struct slots *slots_grown(struct slots *old)
 	if (!slots)
 		return NULL;
 	slots->mask = count - 1;
+	slots->older = old;
 	for (size_t i = 0; old && i <= old->mask; i++) {
 		struct entry *entry = atomic_load_explicit(&old->at[i], memory_order_relaxed);
 

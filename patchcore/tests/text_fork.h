@@ -8,7 +8,7 @@
 
 #include "patchcore/tests/text_pages.h"
 
-#define FORKS 200
+#define FORKS (CHILD_ASAN ? 20 : 200)
 
 static uint8_t *fn; /* a function on an aliased page */
 
