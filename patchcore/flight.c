@@ -60,10 +60,18 @@ static uint64_t raw_ns(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* RDTSCP waits for what comes before it, so for the locked store. */
 static void set_since(struct word *word)
 {
 	word->since = __rdtscp(&word->cpu);
 	word->seen = 0;
+}
+
+/* Right after a store that was asked for then. */
+static void note(struct word *word, enum word_part which, uint64_t asked)
+{
+	set_since(word);
+	word_note_visible(word, which, asked, word->since);
 }
 
 /*
@@ -135,8 +143,7 @@ static void step(struct site *site)
 			return;
 		asked = ticks_now();
 		word_put_back(word);
-		word_note_store(word, WORD_PART_BACK, asked);
-		set_since(word);
+		note(word, WORD_PART_BACK, asked);
 		set_state(site, WORD_SECOND_WAIT);
 		return;
 	case WORD_SECOND_WAIT:
@@ -214,8 +221,7 @@ int flight_start(const struct change *change, const struct sync *sync)
 	if (ret < 0)
 		return ret;
 	site = word->site;
-	word_note_store(word, WORD_PART_INT3, word->asked);
-	set_since(word);
+	note(word, WORD_PART_INT3, word->asked);
 	set_state(site, WORD_FIRST_WAIT);
 	push(site);
 	site_disown(site);

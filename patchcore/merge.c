@@ -243,7 +243,9 @@ static int merge_checked(struct merge *merge)
 /* Nobody is inside, so it is an instruction like any other. */
 static int merge_promised(const struct merge *merge, const struct sync *sync)
 {
-	struct change change = { .span = merge->span, .bytes = merge->bytes, .starts = 1 };
+	struct change change = {
+		.span = merge->span, .bytes = merge->bytes, .starts = 1, .merges = true
+	};
 	int ret;
 
 	if (word_straddles(merge->span.addr, merge->span.len, sync->window)) {

@@ -44,10 +44,12 @@ static int check_code(const struct change *change, const struct sync *sync)
 {
 	const struct text_span *span = &change->span;
 
-	if (merge_loses_starts(text_at(span, span->addr), change->bytes, span->len, change->starts))
-		return -EILSEQ;
-	return word_straddles(span->addr, span->len, sync->window)
-		       ? check_straddler(span->addr, sync)
+	/* The code of a straddler is looked at when it is held. */
+	if (word_straddles(span->addr, span->len, sync->window))
+		return check_straddler(span->addr, sync);
+	return merge_loses_starts(text_at(span, span->addr), change->bytes, span->len,
+				  change->starts)
+		       ? -EILSEQ
 		       : 0;
 }
 
@@ -65,6 +67,7 @@ int change_begin(struct change *change, void *addr, const void *bytes, size_t le
 		line_for_writing(addr);
 	change->bytes = bytes;
 	change->starts = starts;
+	change->merges = false;
 	ret = text_begin(&change->span, addr, len);
 	if (ret < 0)
 		return ret;

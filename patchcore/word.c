@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "patchcore/merge_check.h"
 #include "patchcore/site.h"
 #include "patchcore/wait.h"
 
@@ -181,6 +182,19 @@ static void fill_in(struct word *word, const struct change *change, const struct
 	word->also_count = 0;
 }
 
+/*
+ * Read only now that the line is under way to us: to fetch it from the executors
+ * for reading first would cost as much again.
+ */
+static bool loses_starts(const struct word *word, const struct change *change)
+{
+	uint8_t old[PC_PATCH_MAX];
+
+	memcpy(old, word->front_at, word->front);
+	memcpy(old + word->front, word->back_at, word->len - word->front);
+	return !change->merges && merge_loses_starts(old, change->bytes, word->len, change->starts);
+}
+
 int word_hold(struct word **held, const struct change *change, const struct sync *sync)
 {
 	uint8_t *addr = change->span.addr;
@@ -205,7 +219,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	fill_in(word, change, sync);
 	site_set_resume(site, 0);
 	atomic_store_explicit(&site->state, WORD_HELD, memory_order_relaxed);
-	ret = hold_also(word, change->starts);
+	ret = loses_starts(word, change) ? -EILSEQ : hold_also(word, change->starts);
 	if (ret < 0) {
 		word_release(word);
 		return ret;
@@ -278,8 +292,16 @@ uint64_t word_stretch(const struct word *word, uint64_t ticks)
 
 uint64_t word_note_store(struct word *word, enum word_part which, uint64_t asked)
 {
+	uint64_t visible = ticks_now();
+
+	word_note_visible(word, which, asked, visible);
+	return visible;
+}
+
+void word_note_visible(struct word *word, enum word_part which, uint64_t asked, uint64_t visible)
+{
 	struct word_trace *trace = word->sync->trace;
-	uint64_t visible = ticks_now(), latency = visible - asked;
+	uint64_t latency = visible - asked;
 
 	if (latency > word->latency)
 		word->latency = latency < LATENCY_MAX ? latency : LATENCY_MAX;
@@ -287,7 +309,6 @@ uint64_t word_note_store(struct word *word, enum word_part which, uint64_t asked
 		trace->visible[which] = visible;
 		trace->latency[which] = latency;
 	}
-	return visible;
 }
 
 static void wait_since(const struct word *word, unsigned which, uint64_t visible, uint64_t ticks)

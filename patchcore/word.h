@@ -85,6 +85,7 @@ struct change {
 	struct text_span span; /* begun */
 	const uint8_t *bytes;  /* as many as the span is long */
 	uint8_t starts;	       /* bit i: an instruction starts at byte i; bit 0 is set */
+	bool merges;	       /* nobody is inside a run of 1-byte NOPs that it may replace */
 };
 
 /* change_in_place - of one instruction, in code that is writable where it runs. */
@@ -96,7 +97,7 @@ static inline struct change change_in_place(uint8_t *addr, const uint8_t *bytes,
 /*
  * word_hold - take a straddler for a change, cut at the boundary of the window.
  * On return *word is the site's own. -EAGAIN: another patcher of this library
- * has it. -ENOMEM.
+ * has it. -ENOMEM. -EILSEQ: see merge_check.h.
  */
 int word_hold(struct word **word, const struct change *change, const struct sync *sync);
 
@@ -140,6 +141,9 @@ enum word_part {
 
 /* word_note_store - right after one that was asked for then (TSC). When it was visible. */
 uint64_t word_note_store(struct word *word, enum word_part which, uint64_t asked);
+
+/* word_note_visible - the same, for who knows when that was. */
+void word_note_visible(struct word *word, enum word_part which, uint64_t asked, uint64_t visible);
 
 /*
  * word_finish - the rest of a change whose INT3 stands: both syncs, back and
