@@ -106,18 +106,18 @@ static void choose(void)
  */
 static void before_fork(void)
 {
+	flight_fork_lock();
 	forklock_before_fork(&setup_lock);
 	forget_before_fork();
-	flight_fork_lock();
 	sites_fork_lock();
 }
 
 static void after_fork(void)
 {
 	sites_fork_unlock();
-	flight_fork_unlock();
 	forget_after_fork();
 	forklock_after_fork(&setup_lock);
+	flight_fork_unlock();
 }
 
 static void in_child(void)
@@ -177,7 +177,6 @@ static int fini_locked(void)
 
 	if (!atomic_load_explicit(&current, memory_order_relaxed))
 		return 0;
-	pc_finisher_stop();
 	if (flight_any() || site_any_held())
 		return -EBUSY;
 	ret = trap_remove();
@@ -191,6 +190,8 @@ int pc_fini(void)
 {
 	int ret;
 
+	/* Without the lock: draining takes its own, which comes first in before_fork(). */
+	pc_finisher_stop();
 	forklock_take(&setup_lock);
 	ret = fini_locked();
 	forklock_drop(&setup_lock);

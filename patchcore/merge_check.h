@@ -17,7 +17,8 @@ static inline size_t merge_nops(const uint8_t *code, size_t len)
 {
 	size_t n = 0;
 
-	while (n < len && code[n] == MERGE_NOP)
+	/* Atomic, since others may be changing the code: then they hold it or it is theirs. */
+	while (n < len && __atomic_load_n(&code[n], __ATOMIC_RELAXED) == MERGE_NOP)
 		n++;
 	return n;
 }

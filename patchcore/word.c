@@ -98,7 +98,7 @@ static bool store(uint8_t *addr, size_t len, uint64_t code, uint64_t mask, enum 
 	mask <<= shift;
 	code = code << shift & mask;
 	/* This copy may be torn; then the exchange fails and gives a good one. */
-	memcpy(&seen, at, sizeof(seen));
+	__asm__ volatile("movq %1, %0" : "=r"(seen) : "m"(*(const uint8_t(*)[8])at));
 	do {
 		if (!permits(guard, (uint8_t)(seen >> shift)))
 			return false;

@@ -361,6 +361,8 @@ static void forgets(const void *arg)
 	const bool *by_wait = arg;
 	unsigned threads = threads_now();
 
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer has a thread of its own, and does not fork");
 	if (*by_wait)
 		flights_use_wait(WAIT, WAIT);
 	else
@@ -405,6 +407,8 @@ static void finisher_forked(const void *arg)
 	pid_t pid;
 
 	(void)arg;
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer has a thread of its own, and does not fork");
 	flights_use_wait(WAIT, WAIT);
 	map(RX);
 	MUST(pc_finisher_start() == 0);
