@@ -30,6 +30,8 @@
 #define WAIT_TICKS   20000u
 #define TEAR_RATE    2e-6 /* per toggle */
 #define CHANCE	     1e-8
+#define TOGGLES_MIN  50
+#define PATIENCE_NS  UINT64_C(5000000000)
 #define SLICE_NS     500000
 #define PAUSE_TICKS  2000u
 
@@ -299,13 +301,21 @@ static bool has_seen_enough(const struct storm *storm)
 	return storm->stop_tears && wrong >= storm->stop_tears;
 }
 
+/* A busy machine may leave the patchers no time. */
+static bool has_seen_little(uint64_t passed)
+{
+	uint64_t toggles = __atomic_load_n(&storm_now.total->toggles, __ATOMIC_RELAXED);
+
+	return toggles < TOGGLES_MIN && passed < PATIENCE_NS;
+}
+
 /* From place to place. */
 static void blow(const struct storm *storm)
 {
 	uint64_t begun = now_ns(), length = storm->ms * UINT64_C(1000000), passed = 0;
 	const struct timespec slice = { .tv_nsec = SLICE_NS };
 
-	while (passed < length && !has_seen_enough(storm)) {
+	while ((passed < length || has_seen_little(passed)) && !has_seen_enough(storm)) {
 		unsigned turn = (unsigned)(passed * 3 * (STORM_PLACES - 1) / length);
 
 		/* The last four of even number lie on pages, and straddle. */
