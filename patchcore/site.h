@@ -97,6 +97,9 @@ static inline bool site_is_owned_by(const struct site *site, uint64_t thread)
  */
 static inline bool site_try_hold(struct site *site)
 {
+	/* Who asks again and again must not keep it from who would finish the change. */
+	if (atomic_load_explicit(&site->state, memory_order_relaxed) != WORD_IDLE)
+		return false;
 	if (!site_try_own(site))
 		return false;
 	if (atomic_load_explicit(&site->state, memory_order_relaxed) != WORD_IDLE) {

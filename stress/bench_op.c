@@ -163,7 +163,8 @@ static int build_batch(struct bench_work *work)
 		uint8_t *at = code + i * STRIDE + 64 - BENCH_SPLIT;
 
 		memcpy(at, codes[0], CODE_LENGTH);
-		memcpy(work->bytes[i], i ? codes : hot->code.bytes, sizeof(work->bytes[i]));
+		memcpy(work->bytes[i], i ? (const void *)codes : hot->code.bytes,
+		       sizeof(work->bytes[i]));
 		work->batch[i] =
 			(struct pc_op){ .addr = i ? at : hot->code.site, .len = CODE_LENGTH };
 	}
