@@ -13,7 +13,7 @@ libpatchcore_check_internal_la_LIBADD = $(ZYDIS_LIBS)
 lib_LTLIBRARIES += libpatchcore_check.la
 libpatchcore_check_la_SOURCES =
 libpatchcore_check_la_LIBADD = libpatchcore_check_internal.la libpatchcore.la
-libpatchcore_check_la_LDFLAGS = -version-info 0:0:0 -Wl,--no-undefined \
+libpatchcore_check_la_LDFLAGS = -version-info 0:0:0 \
 	-Wl,--version-script=$(top_srcdir)/patchcore/check/patchcore_check.map
 EXTRA_libpatchcore_check_la_DEPENDENCIES = patchcore/check/patchcore_check.map
 
