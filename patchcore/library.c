@@ -47,6 +47,10 @@ static enum pc_policy asked = PC_POLICY_AUTO;
 static double accept_p = PC_ACCEPT_P_DEFAULT;
 static struct sync syncs[USES][WINDOWS];
 static char reason[256];
+static struct {
+	bool on;
+	uint64_t first, second, stretch;
+} assumed;
 
 /* NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
 static _Atomic(const struct sync *) current;
@@ -148,6 +152,28 @@ static int take_traps(void)
 	return ret;
 }
 
+void library_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
+{
+	assumed.on = true;
+	assumed.first = first;
+	assumed.second = second;
+	assumed.stretch = stretch;
+}
+
+/* A bound of 1 is none. */
+static void learn_assumed(void)
+{
+	if (!assumed.on)
+		return;
+	facts.have_conf = true;
+	facts.conf.first_wait = assumed.first;
+	facts.conf.second_wait = assumed.second;
+	facts.conf.stretch = assumed.stretch;
+	facts.conf.upper_p = 1;
+	facts.conf.window = 8;
+	facts.conf.window_p = 1;
+}
+
 static int init_locked(void)
 {
 	int ret;
@@ -156,6 +182,7 @@ static int init_locked(void)
 		return 0;
 	watch_forks();
 	facts_learn(&facts);
+	learn_assumed();
 	ret = take_traps();
 	choose();
 	return ret;

@@ -6,6 +6,7 @@
 #define PATCHCORE_LIBRARY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "patchcore/word.h"
 
@@ -18,5 +19,13 @@ const struct sync *library_sync(void);
 
 /* library_takes_traps - does SIGTRAP come to us, as far as was seen lately? */
 bool library_takes_traps(void);
+
+/*
+ * library_assume_waits - let policy wait be had by name, with these waits, whatever machine.conf
+ * says or whether there is one. To measure what changes would cost: nothing is claimed about
+ * tears, so AUTO waits by them only for a caller who accepts a probability of 1. Ticks; stretch
+ * as in pc_status. Before pc_init(), and not while another thread is in it.
+ */
+void library_assume_waits(uint64_t first, uint64_t second, uint64_t stretch);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "patchcore/library.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/policy.h"
 #include "patchcore/tests/child.h"
@@ -550,6 +551,34 @@ static void test_busy_fini(void **state)
 	child_must_pass(busy_fini, NULL);
 }
 
+/* Had by name, and by AUTO only for one who accepts anything; also after a new start. */
+static void assumed_waits(const void *unused)
+{
+	struct pc_status status;
+
+	(void)unused;
+	setenv("PATCHCORE_MACHINE_CONF", "/nonexistent/machine.conf", 1);
+	MUST(pc_init() == 0 && pc_set_policy(PC_POLICY_WAIT) == -ENOTSUP);
+	MUST(pc_fini() == 0);
+	library_assume_waits(1234, 567, 3);
+	for (int i = 0; i < 2; i++) {
+		MUST(pc_init() == 0 && pc_set_policy(PC_POLICY_AUTO) == 0);
+		MUST(pc_get_status(&status) == 0 && status.in_use == PC_POLICY_MEMBARRIER);
+		MUST(status.upper_p == 1);
+		MUST(pc_set_policy(PC_POLICY_WAIT) == 0 && pc_get_status(&status) == 0);
+		MUST(status.in_use == PC_POLICY_WAIT && status.stretch == 3);
+		MUST(status.first_wait == 1234 && status.second_wait == 567);
+		MUST(status.atomic_window == 8);
+		MUST(pc_fini() == 0);
+	}
+}
+
+static void test_assumed_waits(void **state)
+{
+	(void)state;
+	child_must_pass(assumed_waits, NULL);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -559,7 +588,7 @@ int main(void)
 		cmocka_unit_test(test_weak_conf),	 cmocka_unit_test(test_foreign_conf),
 		cmocka_unit_test(test_nothing_is_safe),	 cmocka_unit_test(test_accept_p),
 		cmocka_unit_test(test_cycles),		 cmocka_unit_test(test_conf_is_read_again),
-		cmocka_unit_test(test_busy_fini),
+		cmocka_unit_test(test_busy_fini),	 cmocka_unit_test(test_assumed_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
