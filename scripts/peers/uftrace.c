@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program for "uftrace record -P": one function that is traced, one that could be but is not,
+ * and one that cannot. Spoken to by lines, see stress/peers/outside.h; times are TSC ticks.
+ *
+ * Compiled without any instrumentation but that of the two attributes.
+ */
+#include "lines.h"
+
+#define ENTRY	  9 /* bytes: ENDBR64 and the NOPs */
+#define FIVE_NOPS __attribute__((patchable_function_entry(5), noinline, aligned(64)))
+
+FIVE_NOPS void traced(void);
+FIVE_NOPS void traced(void)
+{
+	__asm__ volatile("");
+}
+
+FIVE_NOPS static void left_alone(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline, aligned(64))) static void plain(void)
+{
+	__asm__ volatile("nop");
+}
+
+#define TIME(call, ticks)                                                                          \
+	do {                                                                                       \
+		(ticks) = ticks_now();                                                             \
+		for (uint64_t i = 0; i < calls; i++)                                               \
+			call();                                                                    \
+		(ticks) = ticks_now() - (ticks);                                                   \
+	} while (0)
+
+/* Both begin alike, until one of them is changed. */
+LINES_PLAIN int is_patched(void)
+{
+	const volatile uint8_t *a = (const volatile uint8_t *)(uintptr_t)traced;
+	const volatile uint8_t *b = (const volatile uint8_t *)(uintptr_t)left_alone;
+
+	for (int i = 0; i < ENTRY; i++)
+		if (a[i] != b[i])
+			return 1;
+	return 0;
+}
+
+LINES_PLAIN void cost(uint64_t calls)
+{
+	uint64_t empty, off, on;
+
+	calls += !calls;
+	TIME(plain, empty);
+	TIME(left_alone, off);
+	TIME(traced, on);
+	put_number(empty, calls, " ");
+	put_number(off, calls, " ");
+	put_number(on, calls, "\n");
+	put_end();
+}
+
+int main(int argc, char **argv)
+{
+	char line[128];
+	unsigned long long calls;
+
+	if (argc != 2 || pin(argv[1]))
+		return 1;
+	if (!is_patched()) {
+		fputs("uftrace did not patch the function\n", stderr);
+		return 1;
+	}
+	put_end();
+	while (fgets(line, sizeof(line), stdin) && sscanf(line, "cost %llu", &calls) == 1)
+		cost(calls);
+	return 0;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * XRay of clang and compiler-rt: a function whose entry and exit are sleds of NOPs, which
+ * __xray_patch_function() turns into calls of a handler. Spoken to by lines, see
+ * stress/peers/outside.h; times are TSC ticks.
+ *
+ * Compiled with -fxray-instrument. The runtime's interface is declared here: its header is C++.
+ */
+#include "lines.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define ROUND	  200 /* calls between two looks at whether to run */
+#define OWN_LINES __attribute__((aligned(128)))
+#define ENTRY	  0
+#define PATCHED	  1 /* SUCCESS of enum XRayPatchingStatus */
+
+extern void __xray_init(void);
+extern int __xray_set_handler(void (*handler)(int32_t, int));
+extern int __xray_patch_function(int32_t id);
+extern int __xray_unpatch_function(int32_t id);
+extern size_t __xray_max_function_id(void);
+extern uintptr_t __xray_function_address(int32_t id);
+
+static struct {
+	uint64_t calls[2] OWN_LINES; /* counted by the handlers */
+	_Atomic(uint64_t) rounds OWN_LINES;
+	_Atomic(bool) run OWN_LINES;
+	_Atomic(bool) asleep;
+	const char *cpu OWN_LINES;
+	int32_t id;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+} shared = {
+	.asleep = true,
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+};
+
+/* --- What is called ------------------------------------------------------------------------- */
+
+__attribute__((xray_always_instrument, noinline, aligned(64))) static void traced(void)
+{
+	__asm__ volatile("");
+}
+
+__attribute__((xray_never_instrument, noinline, aligned(64))) static void plain(void)
+{
+	__asm__ volatile("");
+}
+
+LINES_PLAIN void nothing(int32_t id, int type)
+{
+	(void)id;
+	(void)type;
+}
+
+LINES_PLAIN void count_first(int32_t id, int type)
+{
+	(void)id;
+	shared.calls[0] += type == ENTRY;
+}
+
+LINES_PLAIN void count_second(int32_t id, int type)
+{
+	(void)id;
+	shared.calls[1] += type == ENTRY;
+}
+
+/* --- The executor --------------------------------------------------------------------------- */
+
+LINES_PLAIN void sleep_until_run(void)
+{
+	pthread_mutex_lock(&shared.lock);
+	atomic_store_explicit(&shared.asleep, true, memory_order_release);
+	pthread_cond_broadcast(&shared.changed);
+	while (!atomic_load_explicit(&shared.run, memory_order_acquire))
+		pthread_cond_wait(&shared.changed, &shared.lock);
+	atomic_store_explicit(&shared.asleep, false, memory_order_release);
+	pthread_mutex_unlock(&shared.lock);
+}
+
+LINES_PLAIN void *execute(void *arg)
+{
+	if (pin(shared.cpu))
+		exit(1);
+	for (;;) {
+		sleep_until_run();
+		while (atomic_load_explicit(&shared.run, memory_order_acquire)) {
+			for (int i = 0; i < ROUND; i++)
+				traced();
+			atomic_fetch_add_explicit(&shared.rounds, 1, memory_order_release);
+		}
+	}
+	return arg;
+}
+
+LINES_PLAIN uint64_t rounds(void)
+{
+	return atomic_load_explicit(&shared.rounds, memory_order_acquire);
+}
+
+LINES_PLAIN void await_rounds(uint64_t more)
+{
+	uint64_t until = rounds() + more, begin = ticks_now();
+
+	while (rounds() < until)
+		if (ticks_now() - begin > 1000000)
+			sched_yield();
+}
+
+LINES_PLAIN void start(void)
+{
+	pthread_mutex_lock(&shared.lock);
+	atomic_store_explicit(&shared.run, true, memory_order_release);
+	pthread_cond_broadcast(&shared.changed);
+	pthread_mutex_unlock(&shared.lock);
+	await_rounds(2);
+}
+
+LINES_PLAIN void stop(void)
+{
+	atomic_store_explicit(&shared.run, false, memory_order_release);
+	pthread_mutex_lock(&shared.lock);
+	while (!atomic_load_explicit(&shared.asleep, memory_order_acquire))
+		pthread_cond_wait(&shared.changed, &shared.lock);
+	pthread_mutex_unlock(&shared.lock);
+}
+
+/* --- Changes -------------------------------------------------------------------------------- */
+
+LINES_PLAIN void patch(bool on)
+{
+	int ret = on ? __xray_patch_function(shared.id) : __xray_unpatch_function(shared.id);
+
+	if (ret == PATCHED)
+		return;
+	fprintf(stderr, "XRay's patching ended with status %d\n", ret);
+	exit(1);
+}
+
+LINES_PLAIN uint64_t timed_patch(bool on, bool hot)
+{
+	uint64_t begin = ticks_now();
+
+	while (ticks_now() - begin < LINES_REST)
+		;
+	if (hot)
+		await_rounds(2);
+	begin = ticks_now();
+	patch(on);
+	return ticks_now() - begin;
+}
+
+LINES_PLAIN void toggle(unsigned long pairs, bool hot)
+{
+	__xray_set_handler(nothing);
+	if (hot)
+		start();
+	for (unsigned long i = 0; i < pairs; i++) {
+		uint64_t on = timed_patch(true, hot);
+
+		put_number(on, 1, " ");
+		put_number(timed_patch(false, hot), 1, "\n");
+	}
+	if (hot)
+		stop();
+	put_end();
+}
+
+/* Between two targets the authors would not patch: a handler is a pointer. */
+LINES_PLAIN void change(uint64_t number, bool on_off)
+{
+	if (on_off)
+		patch(number & 1);
+	else
+		__xray_set_handler(number & 1 ? count_first : count_second);
+}
+
+/*
+ * One that is late puts off the next: to catch up would give the two states unlike shares of the
+ * time.
+ */
+LINES_PLAIN uint64_t keep_rate(double rate, uint64_t ns, bool on_off)
+{
+	uint64_t begin = nanoseconds_now(), now = begin, changes = 0;
+	double step = rate > 0 ? 1e9 / rate : 0, due = step;
+
+	while (now - begin < ns) {
+		now = nanoseconds_now();
+		if (rate <= 0 || (double)(now - begin) < due)
+			continue;
+		change(changes++, on_off);
+		due = due + step > (double)(now - begin) ? due + step : (double)(now - begin);
+	}
+	return changes;
+}
+
+LINES_PLAIN void flow(double rate, uint64_t ns, bool on_off)
+{
+	uint64_t before[3], begin, changes, first, second;
+
+	__xray_set_handler(count_first);
+	patch(true);
+	start();
+	before[0] = __atomic_load_n(&shared.calls[0], __ATOMIC_RELAXED);
+	before[1] = __atomic_load_n(&shared.calls[1], __ATOMIC_RELAXED);
+	before[2] = rounds();
+	begin = nanoseconds_now();
+	changes = keep_rate(rate, ns, on_off);
+	ns = nanoseconds_now() - begin;
+	stop();
+	patch(false);
+	first = shared.calls[0] - before[0];
+	second = on_off ? (rounds() - before[2]) * ROUND - first : shared.calls[1] - before[1];
+	if ((int64_t)second < 0) /* the first counts were read while it ran */
+		second = 0;
+	printf("%llu %llu %llu %llu\n", (unsigned long long)ns, (unsigned long long)changes,
+	       (unsigned long long)first, (unsigned long long)second);
+	put_end();
+}
+
+/* --- Costs ---------------------------------------------------------------------------------- */
+
+LINES_PLAIN uint64_t time_plain(uint64_t calls)
+{
+	uint64_t begin = ticks_now();
+
+	for (uint64_t i = 0; i < calls; i++)
+		plain();
+	return ticks_now() - begin;
+}
+
+LINES_PLAIN uint64_t time_traced(uint64_t calls)
+{
+	uint64_t begin = ticks_now();
+
+	for (uint64_t i = 0; i < calls; i++)
+		traced();
+	return ticks_now() - begin;
+}
+
+LINES_PLAIN void cost(uint64_t calls)
+{
+	calls += !calls;
+	__xray_set_handler(nothing);
+	put_number(time_plain(calls), calls, " ");
+	put_number(time_traced(calls), calls, " ");
+	patch(true);
+	put_number(time_traced(calls), calls, "\n");
+	patch(false);
+	put_end();
+}
+
+/* --- Lines ---------------------------------------------------------------------------------- */
+
+LINES_PLAIN bool serve(char *line)
+{
+	unsigned long long a, b;
+	unsigned c;
+	char word[16];
+
+	if (sscanf(line, "toggle %llu %u", &a, &c) == 2)
+		toggle(a, c);
+	else if (sscanf(line, "flow %15s %llu %u", word, &b, &c) == 3)
+		flow(strcmp(word, "max") ? strtod(word, NULL) : 1e18, b * 1000000, c);
+	else if (sscanf(line, "cost %llu", &a) == 1)
+		cost(a);
+	else if (!strncmp(line, "quit", 4))
+		return false;
+	else
+		puts("error no such request"), fflush(stdout);
+	return true;
+}
+
+LINES_PLAIN int32_t id_of(uintptr_t function)
+{
+	for (size_t i = 1; i <= __xray_max_function_id(); i++)
+		if (__xray_function_address((int32_t)i) == function)
+			return (int32_t)i;
+	return 0;
+}
+
+__attribute__((xray_never_instrument)) int main(int argc, char **argv)
+{
+	char line[128];
+	pthread_t thread;
+
+	if (argc != 3 || pin(argv[1]))
+		return 1;
+	shared.cpu = argv[2];
+	__xray_init();
+	shared.id = id_of((uintptr_t)traced);
+	if (!shared.id || pthread_create(&thread, NULL, execute, NULL)) {
+		fputs("XRay does not know the function\n", stderr);
+		return 1;
+	}
+	put_end();
+	while (fgets(line, sizeof(line), stdin) && serve(line))
+		;
+	/* Not through exit(): the executor is asleep in what that tears down. */
+	_Exit(0);
+}
