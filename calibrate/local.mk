@@ -4,6 +4,12 @@ libcalibrate_la_SOURCES = \
 	calibrate/arm.c \
 	calibrate/arm.h \
 	calibrate/bench_cmd.c \
+	calibrate/bench_find.c \
+	calibrate/bench_find.h \
+	calibrate/bench_options.c \
+	calibrate/bench_options.h \
+	calibrate/bench_print.c \
+	calibrate/bench_print.h \
 	calibrate/bound.c \
 	calibrate/bound.h \
 	calibrate/calibrate_cmd.c \
@@ -42,7 +48,10 @@ libcalibrate_la_SOURCES = \
 	calibrate/progress.h \
 	calibrate/report.c \
 	calibrate/report.h \
+	calibrate/report_bench.c \
+	calibrate/report_bench.h \
 	calibrate/report_cmd.c \
+	calibrate/report_costs.c \
 	calibrate/report_gaps.c \
 	calibrate/report_machine.c \
 	calibrate/report_noise.c \
@@ -81,6 +90,8 @@ libcalibrate_la_SOURCES = \
 	calibrate/tail_plan.h \
 	calibrate/tail_run.c \
 	calibrate/tail_run.h \
+	calibrate/targets.c \
+	calibrate/targets.h \
 	calibrate/verify.c \
 	calibrate/verify.h \
 	calibrate/verify_cmd.c \
@@ -97,6 +108,7 @@ tmax_SOURCES = calibrate/main.c
 tmax_LDADD = $(package_libs)
 
 calibrate_script_tests = \
+	calibrate/tests/test_bench.sh \
 	calibrate/tests/test_cli.sh \
 	calibrate/tests/test_faults.sh \
 	calibrate/tests/test_gaps.sh \
@@ -108,6 +120,7 @@ calibrate_script_tests = \
 TESTS += $(calibrate_script_tests)
 EXTRA_DIST += \
 	$(calibrate_script_tests) \
+	calibrate/tests/bench_sample.h \
 	calibrate/tests/common.sh \
 	calibrate/tests/conf_place.h \
 	calibrate/tests/estimate_run.h \
@@ -121,6 +134,7 @@ check_PROGRAMS += calibrate/tests/report_journal
 if HAVE_CMOCKA
 calibrate_tests = \
 	calibrate/tests/test_arm \
+	calibrate/tests/test_bench_print \
 	calibrate/tests/test_bound \
 	calibrate/tests/test_campaign \
 	calibrate/tests/test_conf_target \
@@ -135,12 +149,14 @@ calibrate_tests = \
 	calibrate/tests/test_paper \
 	calibrate/tests/test_plan \
 	calibrate/tests/test_report \
+	calibrate/tests/test_report_bench \
 	calibrate/tests/test_report_parts \
 	calibrate/tests/test_search \
 	calibrate/tests/test_sequential \
 	calibrate/tests/test_session \
 	calibrate/tests/test_tail_fit \
 	calibrate/tests/test_tail_plan \
+	calibrate/tests/test_targets \
 	calibrate/tests/test_verify \
 	calibrate/tests/test_verify_print \
 	calibrate/tests/test_verify_run

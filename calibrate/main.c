@@ -22,7 +22,7 @@ static const struct {
 	{ "stress", cmd_stress, "run one cell: toggle a site under executors, count tears" },
 	{ "gaps", cmd_gaps, "measure the gaps between the two fetches of one instruction" },
 	{ "report", cmd_report, "journals as a page with their figures" },
-	{ "bench", cmd_bench, "what a patch costs here" },
+	{ "bench", cmd_bench, "what patching costs here, beside what people use instead" },
 	{ "info", cmd_info, "identity, placements, and whether machine.conf fits" },
 };
 

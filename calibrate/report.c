@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "calibrate/html.h"
+#include "calibrate/report_bench.h"
 #include "calibrate/report_page.h"
 #include "results/gnuplot.h"
 
@@ -49,23 +51,33 @@ static const char style[] =
 	"summary{cursor:pointer;padding:.25rem 0}"
 	"@media print{.scroll{overflow:visible}td code{white-space:normal}}";
 
+/* Either writes itself, or is that of one benchmark. */
 static const struct section {
 	const char *id;
 	const char *title;
 	int (*write)(struct page *page);
+	const char *benchmark;
 } sections[] = {
-	{ "verdict", "Verdict", section_verdict },
-	{ "machine", "The machine", section_machine },
-	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9 },
-	{ "rate", "Rate against wait", section_rate },
-	{ "tail", "Fitted tail", section_tail },
-	{ "gaps", "Fetch gaps", section_gaps },
-	{ "provokers", "Provokers", section_provokers },
-	{ "placements", "Placements", section_placements },
-	{ "noise", "Witnesses over time", section_noise },
-	{ "events", "Tears one by one", section_events },
-	{ "cells", "Cells with tears", section_cells },
-	{ "limits", "What this page cannot say", section_limits },
+	{ "verdict", "Verdict", section_verdict, NULL },
+	{ "machine", "The machine", section_machine, NULL },
+	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
+	{ "rate", "Rate against wait", section_rate, NULL },
+	{ "tail", "Fitted tail", section_tail, NULL },
+	{ "gaps", "Fetch gaps", section_gaps, NULL },
+	{ "provokers", "Provokers", section_provokers, NULL },
+	{ "placements", "Placements", section_placements, NULL },
+	{ "noise", "Witnesses over time", section_noise, NULL },
+	{ "events", "Tears one by one", section_events, NULL },
+	{ "cells", "Cells with tears", section_cells, NULL },
+	{ "patching-costs", "What patching costs", section_costs, NULL },
+	{ "bench-toggle", "Cost of one change", NULL, "toggle" },
+	{ "bench-latency", "Many sites (figure 10 of the paper)", NULL, "latency" },
+	{ "bench-throughput", "Calls while toggling (figures 11 to 13)", NULL, "throughput" },
+	{ "bench-scaling", "Scaling", NULL, "scaling" },
+	{ "bench-latent", "A site that is switched off", NULL, "latent" },
+	{ "bench-stall", "What an executor loses", NULL, "stall" },
+	{ "bench-invoke", "The call of an active site", NULL, "invoke" },
+	{ "limits", "What this page cannot say", section_limits, NULL },
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))
@@ -203,25 +215,83 @@ int page_figure(struct page *page, const struct page_figure *figure)
 
 /* --- The frame ----------------------------------------------------------------- */
 
+/* Journals of benchmarks alone: what they say nothing of needs no section for each part. */
+static bool is_of_benchmarks(const struct journal_data *data)
+{
+	static const char *const types[] = { "estimate", "gaps", "tail" };
+
+	if (data->count || !journal_has_bench(data, NULL))
+		return false;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (line_last(data, types[i]))
+			return false;
+	return true;
+}
+
+static bool is_wanted(const struct section *section, const struct journal_data *data)
+{
+	if (section->benchmark)
+		return journal_has_bench(data, section->benchmark);
+	if (section->write == section_costs)
+		return journal_has_bench(data, NULL);
+	return section->write == section_machine || !is_of_benchmarks(data);
+}
+
+static int write_section(const struct section *section, struct page *page)
+{
+	return section->benchmark ? section_benchmark(page, section->benchmark)
+				  : section->write(page);
+}
+
+static size_t count_benchmarks(const struct journal_data *data)
+{
+	size_t i = 0, count = 0;
+
+	while (line_next(data, "bench", &i))
+		count++;
+	return count;
+}
+
+static void put_summary(struct page *page)
+{
+	size_t benchmarks = count_benchmarks(page->data), journals = page->report->count;
+	const char *plural = journals == 1 ? "" : "s";
+
+	if (is_of_benchmarks(page->data)) {
+		html_paragraph(page->out,
+			       "What it costs to patch code that runs, from %zu benchmark%s of "
+			       "%zu journal%s, by %s. They hold no calibration, so there is no "
+			       "T_max here.",
+			       benchmarks, benchmarks == 1 ? "" : "s", journals, plural,
+			       PACKAGE_STRING);
+		return;
+	}
+	html_paragraph(page->out,
+		       "How long an instruction fetch may lag behind a store to code, from "
+		       "%zu cells of %zu journal%s, by %s.",
+		       page->data->count, journals, plural, PACKAGE_STRING);
+	if (benchmarks)
+		html_paragraph(page->out, "And what patching costs, from %zu benchmark%s.",
+			       benchmarks, benchmarks == 1 ? "" : "s");
+}
+
 static void put_head(struct page *page)
 {
+	const char *what = is_of_benchmarks(page->data) ? "Patching on" : "T_max of";
 	FILE *out = page->out;
 
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n<title>",
 	      out);
-	html_format(out, "T_max of %s", page->data->identity.brand);
+	html_format(out, "%s %s", what, page->data->identity.brand);
 	fprintf(out, "</title>\n<style>%s</style>\n</head>\n<body>\n<h1>", style);
-	html_format(out, "T_max of %s", page->data->identity.brand);
+	html_format(out, "%s %s", what, page->data->identity.brand);
 	fputs("</h1>\n", out);
-	html_paragraph(out,
-		       "How long an instruction fetch may lag behind a store to code, from "
-		       "%zu cells of %zu journal%s, by %s.",
-		       page->data->count, page->report->count, page->report->count == 1 ? "" : "s",
-		       PACKAGE_STRING);
+	put_summary(page);
 	fputs("<nav aria-label=\"Sections\">", out);
 	for (size_t i = 0; i < SECTIONS; i++)
-		fprintf(out, "<a href=\"#%s\">%s</a>\n", sections[i].id, sections[i].title);
+		if (is_wanted(&sections[i], page->data))
+			fprintf(out, "<a href=\"#%s\">%s</a>\n", sections[i].id, sections[i].title);
 	fputs("</nav>\n", out);
 }
 
@@ -230,9 +300,11 @@ static int put_sections(struct page *page)
 	for (size_t i = 0; i < SECTIONS; i++) {
 		int rc;
 
+		if (!is_wanted(&sections[i], page->data))
+			continue;
 		fprintf(page->out, "<section>\n<h2 id=\"%s\">%s</h2>\n", sections[i].id,
 			sections[i].title);
-		rc = sections[i].write(page);
+		rc = write_section(&sections[i], page);
 		if (rc)
 			return rc;
 		fputs("</section>\n", page->out);

@@ -32,6 +32,10 @@ int section_events(struct page *page);
 int section_cells(struct page *page);
 int section_limits(struct page *page);
 
+/* Of the benchmarks: what they say together, and one of them. */
+int section_costs(struct page *page);
+int section_benchmark(struct page *page, const char *benchmark);
+
 /* A figure of the page: NAME.dat, NAME.svg and NAME.png in the folder. */
 struct page_figure {
 	const char *name;

@@ -39,6 +39,7 @@ dist_man_MANS = \
 TESTS += docs/tests/test_man.sh
 EXTRA_DIST += \
 	docs/guarantees.md \
+	docs/peers.md \
 	docs/policies.md \
 	docs/tail.md \
 	docs/tests/test_man.sh

@@ -310,7 +310,7 @@ static int take_other(struct journal_data *data, json_t *json)
 static bool is_type(const char *type)
 {
 	return strcmp(type, "estimate") == 0 || strcmp(type, "gaps") == 0 ||
-	       strcmp(type, "tail") == 0;
+	       strcmp(type, "tail") == 0 || strcmp(type, "bench") == 0;
 }
 
 static int take_json(struct journal_data *data, json_t *json)

@@ -4,9 +4,9 @@
  *
  * Line types: "run" (one per start of the program: tool, date, plan, identity,
  * gaps), "cell" (one finished cell), "gaps" (one run of the gap oracle), "tail"
- * (a fit of such a run's tail) and "estimate" (what was concluded). The schema
- * is results/schema/journal-2.json; lines of schema 1 are read as well, with
- * what it did not have yet left at nothing.
+ * (a fit of such a run's tail), "estimate" (what was concluded) and "bench" (one
+ * finished benchmark). The schema is results/schema/journal-2.json; lines of schema
+ * 1 are read as well, with what it did not have yet left at nothing.
  */
 #ifndef RESULTS_JOURNAL_H
 #define RESULTS_JOURNAL_H

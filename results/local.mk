@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: MIT
 noinst_LTLIBRARIES += libresults.la
 libresults_la_SOURCES = \
+	results/bench_data.h \
+	results/bench_figure.c \
+	results/bench_figure.h \
+	results/bench_latency.c \
+	results/bench_record.c \
+	results/bench_record.h \
+	results/bench_rows.c \
+	results/bench_scaling.c \
+	results/bench_throughput.c \
+	results/bench_words.c \
+	results/bench_words.h \
 	results/caption.c \
 	results/caption.h \
 	results/figure.c \
 	results/figure.h \
-	results/gnuplot.c \
-	results/gnuplot.h \
 	results/gap_record.c \
 	results/gap_record.h \
+	results/gnuplot.c \
+	results/gnuplot.h \
 	results/journal.c \
 	results/journal.h \
 	results/record.c
@@ -26,6 +37,7 @@ EXTRA_DIST += \
 	results/tests/fuzz_driver.h \
 	results/tests/journal_place.h \
 	results/tests/sample.h \
+	results/tests/sample_bench.h \
 	results/tests/test_schema.sh \
 	results/tests/validate.py
 CLEANFILES += results/tests/fuzz_journal.crash
@@ -35,6 +47,8 @@ results_tests_fuzz_journal_CFLAGS = $(fuzz_cflags)
 
 if HAVE_CMOCKA
 results_tests = \
+	results/tests/test_bench_figure \
+	results/tests/test_bench_record \
 	results/tests/test_caption \
 	results/tests/test_figure \
 	results/tests/test_gap_record \

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "results/bench_record.h"
 #include "results/journal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,6 +41,24 @@ static void check_record(const struct cell_record *record)
 	json_decref(again);
 }
 
+/* What is read as a benchmark can be written and reads back. */
+static void check_bench(const json_t *line)
+{
+	struct bench_result result, again;
+	json_t *body;
+
+	if (bench_from_json(line, &result))
+		return;
+	body = bench_to_json(&result);
+	must(body && json_object_set(body, "type", json_object_get(line, "type")) == 0 &&
+	     json_object_set(body, "schema", json_object_get(line, "schema")) == 0 &&
+	     json_object_set(body, "date", json_object_get(line, "date")) == 0);
+	must(bench_from_json(body, &again) == 0 && again.rows == result.rows);
+	bench_result_free(&again);
+	bench_result_free(&result);
+	json_decref(body);
+}
+
 static void check_data(const struct journal_data *data, size_t lines)
 {
 	must(data->count + json_array_size(data->others) + data->skipped <= lines);
@@ -49,6 +68,8 @@ static void check_data(const struct journal_data *data, size_t lines)
 	must(data->have_identity || !data->mixed);
 	for (size_t i = 0; i < data->count; i++)
 		check_record(&data->records[i]);
+	for (size_t i = 0; i < json_array_size(data->others); i++)
+		check_bench(json_array_get(data->others, i));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -72,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #include "results/tests/fuzz_driver.h"
 #include "results/tests/sample.h"
+#include "results/tests/sample_bench.h"
 
 /* The last one has as many executors as there can be. */
 #define RECORDS 4
@@ -93,12 +115,26 @@ static const char *const tokens[] = {
 	"\"schema\":3",
 	"\"type\":\"run\"",
 	"\"type\":\"estimate\"",
+	"\"type\":\"bench\"",
+	"\"inf\"",
+	"\"skipped\":\"why\"",
 	"\"page\"",
 	"\"crash\"",
 	"\"executors\":[1,2]",
 	"[[[[[[[[",
 	NULL,
 };
+
+static int write_bench(struct journal *journal)
+{
+	struct bench_result result = sample_bench();
+	json_t *body = bench_to_json(&result);
+	int rc = journal_write_line(journal, "bench", body);
+
+	json_decref(body);
+	bench_result_free(&result);
+	return rc;
+}
 
 static int write_sample(const char *path)
 {
@@ -117,6 +153,8 @@ static int write_sample(const char *path)
 			record.result.seating.executors = PLACEMENT_EXECUTORS_MAX;
 		rc = journal_write_cell(journal, &record);
 	}
+	if (!rc)
+		rc = write_bench(journal);
 	json_decref(gaps);
 	journal_close(journal);
 	return rc;
@@ -129,11 +167,12 @@ static void check_sample(const char *path)
 
 	must(journal_read(path, &data) == 0);
 	must(data.count == RECORDS && data.have_identity && !data.skipped);
+	must(json_array_size(data.others) == 2);
 	journal_free(&data);
 }
 
 /* The whole, and each line alone: a line of its own is changed more often. */
-static size_t split(const char *sample, size_t size, struct fuzz_input inputs[RECORDS + 2])
+static size_t split(const char *sample, size_t size, struct fuzz_input inputs[RECORDS + 3])
 {
 	const char *end = sample + size;
 	size_t count = 1;
@@ -150,7 +189,7 @@ int main(int argc, char **argv)
 {
 	static char sample[FUZZ_INPUT_MAX];
 	int fd = memfd_create("corpus", MFD_CLOEXEC);
-	struct fuzz_input inputs[RECORDS + 2];
+	struct fuzz_input inputs[RECORDS + 3];
 	struct fuzz_corpus corpus = { .inputs = inputs, .tokens = tokens };
 	char path[64];
 	ssize_t size;

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "results/bench_record.h"
 #include "results/gap_record.h"
 #include "results/journal.h"
 #include "results/tests/sample.h"
+#include "results/tests/sample_bench.h"
 
 /* At least as many as the longest list of names has. */
 #define RECORDS 12
@@ -147,6 +149,36 @@ static int write_tail(struct journal *journal)
 	return rc;
 }
 
+static int write_one_bench(struct journal *journal, const struct bench_result *result)
+{
+	json_t *body = bench_to_json(result);
+	int rc = journal_write_line(journal, "bench", body);
+
+	json_decref(body);
+	return rc;
+}
+
+/* Full, and with as little as there can be. */
+static int write_bench(struct journal *journal)
+{
+	static const char *const names[] = { "toggle", "latency", "throughput", "scaling",
+					     "latent", "stall",	  "invoke" };
+	struct bench_result full = sample_bench();
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !rc; i++) {
+		struct bench_result bare = { .distance = { NAN, NAN, NAN } };
+
+		strcpy(full.benchmark, names[i]);
+		strcpy(bare.benchmark, names[i]);
+		rc = write_one_bench(journal, &full);
+		if (!rc)
+			rc = write_one_bench(journal, &bare);
+	}
+	bench_result_free(&full);
+	return rc;
+}
+
 static int write_run(struct journal *journal, const struct identity *id)
 {
 	json_t *gaps = sample_gaps();
@@ -171,6 +203,8 @@ static int write_all(struct journal *journal)
 		rc = write_gaps(journal);
 	if (!rc)
 		rc = write_tail(journal);
+	if (!rc)
+		rc = write_bench(journal);
 	return rc ? rc : write_estimate(journal);
 }
 

@@ -30,6 +30,7 @@ grep -m 1 '"type":"cell"' "$dir/good" >"$dir/cell"
 grep '"type":"estimate"' "$dir/good" >"$dir/estimate"
 grep '"type":"gaps"' "$dir/good" >"$dir/gaps"
 grep '"type":"tail"' "$dir/good" >"$dir/tail"
+grep -m 1 '"type":"bench"' "$dir/good" >"$dir/bench"
 
 # must_fail TYPE SED-EXPRESSION: the changed line is not valid.
 must_fail()
@@ -42,7 +43,7 @@ must_fail()
 	cat "$dir/changed" >>"$dir/bad"
 }
 
-for type in run cell gaps tail estimate; do
+for type in run cell gaps tail bench estimate; do
 	must_fail "$type" 's/"type":"[a-z]+"/"type":"dream"/'
 	must_fail "$type" 's/"schema":2/"schema":3/'
 	must_fail "$type" 's/"schema":2/"schema":"2"/'
@@ -180,6 +181,46 @@ must_fail estimate 's/"sections":\[/"sections":[{},/'
 must_fail estimate 's/"placement":"spread"/"placement":"any"/'
 must_fail estimate 's/"crossing":"page"/"crossing":"sea"/'
 must_fail estimate 's/"placement":/"extra":1,"placement":/'
+
+must_fail bench 's/"tool":"tmax /"tool":"/'
+must_fail bench 's/"benchmark":"toggle"/"benchmark":"other"/'
+must_fail bench 's/"seed":[0-9]+/"seed":-1/'
+must_fail bench 's/"rounds":20/"rounds":20.5/'
+must_fail bench 's/"rounds":20,//'
+must_fail bench 's/"seconds":83.25/"seconds":-1/'
+must_fail bench 's/"placement":"spread"/"placement":"moon"/'
+must_fail bench 's/"patcher":0,//'
+must_fail bench 's/"smis":null,//'
+must_fail bench 's/"first_wait":9300/"first_wait":"9300"/'
+must_fail bench 's/"stretch":4,//'
+must_fail bench 's/"waits_from":"config"/"waits_from":"hope"/'
+must_fail bench 's/"distance":\{[^}]*\}/"distance":{}/'
+must_fail bench 's/"distance":\{/"distance":{"mean":1,/'
+must_fail bench 's/"rows":\[.*\]/"rows":null/'
+must_fail bench 's/"rows":\[/"rows":[{},/'
+must_fail bench 's/"name":"call"/"name":""/'
+must_fail bench 's/"name":"call"/"name":"c\\u001ball"/'
+must_fail bench 's/"measure":"on"/"measure":"longer than any of the measures"/'
+must_fail bench 's/"unit":"ticks",//'
+must_fail bench 's/"peer":true/"peer":1/'
+must_fail bench 's/"split":"1\|4"/"split":""/'
+must_fail bench 's/"split":"1\|4"/"split":["1|4"]/'
+must_fail bench 's/"split":/"a key that is much too long":/'
+must_fail bench 's/"params":\{\}/"params":[]/'
+must_fail bench 's/"samples":4000/"samples":0/'
+must_fail bench 's/"samples":4000,//'
+must_fail bench 's/"pairs":20/"pairs":-1/'
+must_fail bench 's/"most":1234567/"most":null/'
+must_fail bench 's/"p99":/"p98":/'
+must_fail bench 's/"against":"floor"/"against":1/'
+must_fail bench 's/"value":\{"median"/"value":{"mean"/'
+must_fail bench 's/"ratio":\{[^}]*\}/"ratio":1.13/'
+must_fail bench 's/"balance":"inf"/"balance":"nan"/'
+must_fail bench 's/"histogram":\[/"histogram":[[1,2],/'
+must_fail bench 's/"histogram":\[\[0,1,2\]/"histogram":[[0,1,-2]/'
+must_fail bench 's/"histogram":\[.*\]\]/"histogram":[]/'
+must_fail bench 's/"skipped":"[^"]*"/"skipped":""/'
+must_fail bench 's/"skipped":/"samples":1,"skipped":/'
 
 if ! validate --none "$schema" "$dir/bad" >"$dir/said"; then
 	cat "$dir/said"
