@@ -261,6 +261,21 @@ static void remember(struct pc_call *call, void *target)
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/* Ask for the line that the store will go to; the other one, if there is, stays the executors'. */
+static void expect_store(const struct pc_call *call)
+{
+	line_for_writing(call->way == PC_CALL_DISPLACEMENT ? call_operand(call) : call->addr);
+}
+
+/*
+ * Most likely only its slot will change then: to ask for the line of the code would take it
+ * away from the executors for nothing.
+ */
+static bool aims_in_data(const struct pc_call *call)
+{
+	return call->way != PC_CALL_DISPLACEMENT && is_moved(call);
+}
+
 int pc_activate_call(struct pc_call *call, void *target)
 {
 	struct text_span span;
@@ -268,7 +283,8 @@ int pc_activate_call(struct pc_call *call, void *target)
 
 	if (!call || (!target && !call_original(call)))
 		return -EINVAL;
-	line_for_writing(call->addr);
+	if (!target || !aims_in_data(call))
+		expect_store(call);
 	if (!library_sync())
 		return -ESHUTDOWN;
 	ret = text_begin(&span, call->addr, call_shape(call)->len);
@@ -305,7 +321,7 @@ int pc_deactivate_call(struct pc_call *call)
 
 	if (!call)
 		return -EINVAL;
-	line_for_writing(call->addr);
+	expect_store(call);
 	if (!library_sync())
 		return -ESHUTDOWN;
 	ret = text_begin(&span, call->addr, call_shape(call)->len);

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// The call site of java.lang.invoke that is chosen by -Dtmax.site=volatile|mutable, changed by
-// setTarget() while another thread runs through it. Spoken to by lines, see
-// stress/peers/outside.h; times are nanoseconds of System.nanoTime().
+// Call sites of java.lang.invoke, a VolatileCallSite and a MutableCallSite, changed by setTarget()
+// while another thread runs through them. Spoken to by lines, see stress/peers/outside.h, that
+// begin with the kind of site; times are nanoseconds of System.nanoTime(). Requests beside those:
 //
-// The site is a static final, and run through dynamicInvoker(): to HotSpot a constant, so it
+//	KIND warm			make ready for all that follows; answers the cost of the
+//					clock, and of a call
+//	KIND still			make ready for toggle ... still alone: no executor ever runs
+//	KIND toggle PAIRS MODE REST	still: the executor sleeps; hot: it runs, REST nanoseconds
+//					between changes; compiled: until its code is so again
+//
+// A site is a static final, and run through dynamicInvoker(): to HotSpot a constant, so it
 // compiles the call as that of an invokedynamic instruction, with what it inlines there.
 // A mutable site is changed by setTarget() and syncAll(): without the second, its documentation
 // promises no other thread that it will ever see the change. A volatile site needs no more.
@@ -20,12 +26,105 @@ import java.lang.invoke.MethodType;
 import java.lang.invoke.MutableCallSite;
 import java.lang.invoke.VarHandle;
 import java.lang.invoke.VolatileCallSite;
+import java.lang.reflect.Constructor;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
 
 public final class CallSites {
-	private static final boolean MUTABLE = "mutable".equals(System.getProperty("tmax.site"));
+	private static final String[] KINDS = { "volatile", "mutable" };
+
+	private CallSites() {
+	}
+
+	// A class of its own per kind: two loaders.
+	@SuppressWarnings("unchecked")
+	private static Function<String[], double[]> load(String kind)
+		throws ReflectiveOperationException {
+		URL[] here = { CallSites.class.getProtectionDomain().getCodeSource().getLocation() };
+		ClassLoader loader =
+			new URLClassLoader(here, ClassLoader.getPlatformClassLoader());
+
+		System.setProperty(Site.KIND, kind);
+		Constructor<?> make =
+			Class.forName("Site", true, loader).getDeclaredConstructor();
+		make.setAccessible(true);
+		return (Function<String[], double[]>) make.newInstance();
+	}
+
+	private static void answer(PrintStream out, double[] numbers) {
+		StringBuilder text = new StringBuilder();
+
+		for (double number : numbers) {
+			// Never an exponent, whatever the size.
+			text.append(new java.math.BigDecimal(Math.max(number, 0))
+				.setScale(6, java.math.RoundingMode.HALF_UP).toPlainString());
+			text.append('\n');
+		}
+		out.print(text.append(".\n"));
+		out.flush();
+	}
+
+	private static void refuse(PrintStream out, String reason) {
+		out.print("error " + reason + "\n");
+		out.flush();
+	}
+
+	private static void serve(Function<String[], double[]> site, String[] word, PrintStream out) {
+		if (site == null || word.length < 2) {
+			refuse(out, "no such request");
+			return;
+		}
+		try {
+			answer(out, site.apply(Arrays.copyOfRange(word, 1, word.length)));
+		} catch (RuntimeException e) {
+			refuse(out, String.valueOf(e.getMessage()));
+		}
+	}
+
+	private static void patch() {
+		PrintStream out = new PrintStream(System.out, false, StandardCharsets.US_ASCII);
+		BufferedReader in = new BufferedReader(
+			new InputStreamReader(System.in, StandardCharsets.US_ASCII));
+		Map<String, Function<String[], double[]>> sites = new HashMap<>();
+
+		try {
+			for (String kind : KINDS) {
+				sites.put(kind, load(kind));
+			}
+			answer(out, new double[0]);
+			for (String line = in.readLine(); line != null; line = in.readLine()) {
+				String[] word = line.split(" ");
+
+				if (word[0].equals("quit")) {
+					break;
+				}
+				serve(sites.get(word[0]), word, out);
+			}
+		} catch (IOException e) {
+			System.exit(1);
+		} catch (Throwable e) {
+			e.printStackTrace();
+			System.exit(1);
+		}
+		System.exit(0);
+	}
+
+	public static void main(String[] args) {
+		new Thread(CallSites::patch, "tmax-patcher").start();
+	}
+}
+
+// One kind of site. Loaded once for each, so that in either the site is a constant.
+final class Site implements Function<String[], double[]> {
+	static final String KIND = "tmax.site";		// property: which, when this is loaded
+	private static final boolean MUTABLE = "mutable".equals(System.getProperty(KIND));
 	private static final MethodType NOTHING = MethodType.methodType(void.class);
 	private static final MethodHandle FIRST = target("first");
 	private static final MethodHandle SECOND = target("second");
@@ -33,6 +132,9 @@ public final class CallSites {
 	private static final MethodHandle OFF = MethodHandles.empty(NOTHING);
 
 	private static final CallSite SITE = site(FIRST);
+	// What the patcher changes it by: no constant to the compiler. Else his own code would have
+	// the present target in it, for setTarget() to compare types, and each change threw it away.
+	private static CallSite patched = SITE;
 	private static final CallSite SITE_OFF = site(EMPTY);
 	private static final CallSite SITE_ON = site(OFF);
 	private static final MethodHandle CALL = SITE.dynamicInvoker();
@@ -53,12 +155,14 @@ public final class CallSites {
 	private static final int SINK = 128;	// and where the patcher's do
 
 	private static final int ROUND = 200;	// calls between two looks at RUN
-	private static final int REST = 1000;	// nanoseconds between two changes, at least
+	private static final int REST = 1000;	// nanoseconds between two changes, where nobody says
 	private static final int SETTLE_ROUNDS = 20;
 	private static final long SETTLE_NAP = 200_000;
 	private static final long SETTLE_MOST = 20_000_000;	// nanoseconds, if it never is
 	private static final int COMPILED = 25;	// nanoseconds a call, at most; an interpreter takes more
 	private static final int WARM_CHANGES = 9_000;
+	private static final int WARM_STILL = 10_000;	// pairs
+	private static final int WARM_HOT = 200;
 	private static final long WARM_COST = 200_000;
 	private static final long WARM_MOST = 10_000_000_000L;
 	private static final long SLICE = 100_000_000;
@@ -69,12 +173,11 @@ public final class CallSites {
 	private static final Semaphore slept = new Semaphore(0);
 	private static long settled;		// nanoseconds of SETTLE_ROUNDS when all is compiled
 
-	private CallSites() {
-	}
+	private enum Mode { STILL, HOT, COMPILED }
 
 	private static MethodHandle target(String name) {
 		try {
-			return MethodHandles.lookup().findStatic(CallSites.class, name, NOTHING);
+			return MethodHandles.lookup().findStatic(Site.class, name, NOTHING);
 		} catch (ReflectiveOperationException e) {
 			throw new IllegalStateException(e);
 		}
@@ -156,6 +259,14 @@ public final class CallSites {
 		} while (get(ROUNDS) != counts[0]);
 	}
 
+	// The name is how it is found to be pinned, as the patcher is.
+	Site() {
+		Thread executor = new Thread(Site::execute, "tmax-executor");
+
+		executor.setDaemon(true);
+		executor.start();
+	}
+
 	// --- The patcher --------------------------------------------------------------------
 
 	private static void awaitRounds(long more) {
@@ -178,7 +289,7 @@ public final class CallSites {
 	}
 
 	private static void change(MethodHandle target) {
-		SITE.setTarget(target);
+		patched.setTarget(target);
 		if (MUTABLE) {
 			MutableCallSite.syncAll(SYNC);
 		}
@@ -198,39 +309,48 @@ public final class CallSites {
 		return System.nanoTime() - before;
 	}
 
-	// Until the executor has run a while since the last change. Code that a target is inlined in
-	// is thrown away by a change: until it is compiled again, nothing there is hot. The compiler
-	// may need this CPU for that.
-	private static void rest(boolean hot) {
-		long now = System.nanoTime(), until = now + REST, most = now + SETTLE_MOST;
+	// Code that a target is inlined in is thrown away by a change. The compiler may need this CPU
+	// to compile it again.
+	private static void awaitCompiled() {
+		long most = System.nanoTime() + SETTLE_MOST;
 
-		while (now < until) {
-			now = System.nanoTime();
-		}
-		if (!hot) {
-			return;
-		}
-		awaitRounds(2);
 		while (timedRounds() > 2 * settled && System.nanoTime() < most) {
 			LockSupport.parkNanos(SETTLE_NAP);
 		}
 	}
 
-	// --- Requests -----------------------------------------------------------------------
+	// Between two changes. An executor that runs has begun and ended a round by the end.
+	private static void rest(Mode mode, long ns) {
+		long until = System.nanoTime() + ns, rounds = get(ENDED) + 2;
 
-	private static double[] toggle(int pairs, boolean hot) throws InterruptedException {
+		while (System.nanoTime() < until) {
+		}
+		if (mode == Mode.STILL) {
+			return;
+		}
+		while (get(ENDED) < rounds) {
+			Thread.onSpinWait();
+		}
+		if (mode == Mode.COMPILED) {
+			awaitCompiled();
+		}
+	}
+
+	// --- What is asked for --------------------------------------------------------------
+
+	private static double[] toggle(int pairs, Mode mode, long ns) throws InterruptedException {
 		double[] times = new double[2 * pairs];
 
-		if (hot) {
+		if (mode != Mode.STILL) {
 			start();
 		}
 		for (int i = 0; i < pairs; i++) {
-			rest(hot);
+			rest(mode, ns);
 			times[2 * i] = timedChange(FIRST);
-			rest(hot);
+			rest(mode, ns);
 			times[2 * i + 1] = timedChange(OFF);
 		}
-		if (hot) {
+		if (mode != Mode.STILL) {
 			stop();
 		}
 		return times;
@@ -260,7 +380,7 @@ public final class CallSites {
 
 		change(FIRST);
 		start();
-		rest(true);
+		rest(Mode.COMPILED, REST);
 		count(before);
 		begin = System.nanoTime();
 		changes = keepRate(rate, begin, begin + ns, onOff ? OFF : SECOND);
@@ -326,7 +446,7 @@ public final class CallSites {
 		start();
 		for (int i = 0; i < 100; i++) {
 			timedChange((i & 1) == 0 ? OFF : FIRST);
-			rest(false);
+			rest(Mode.STILL, REST);
 		}
 		stop();
 	}
@@ -353,6 +473,12 @@ public final class CallSites {
 		}
 	}
 
+	// As much as is compiled of changing a site that nobody runs.
+	private static double[] warmStill() throws InterruptedException {
+		toggle(WARM_STILL, Mode.STILL, REST);
+		return new double[] { clockCost(), 0 };
+	}
+
 	private static double clockCost() {
 		long begin = System.nanoTime(), now = begin;
 
@@ -377,81 +503,44 @@ public final class CallSites {
 		}
 		change(FIRST);
 		warmExecutor(until);
-		toggle(20, true);
+		toggle(20, Mode.COMPILED, REST);
+		toggle(WARM_HOT, Mode.HOT, REST);
 		return new double[] { clockCost(), settled / (double) (SETTLE_ROUNDS * ROUND) };
 	}
 
-	// --- Lines --------------------------------------------------------------------------
-
-	private static void answer(PrintStream out, double[] numbers, int perLine) {
-		StringBuilder text = new StringBuilder();
-
-		for (int i = 0; i < numbers.length; i++) {
-			// Never an exponent, whatever the size.
-			text.append(new java.math.BigDecimal(Math.max(numbers[i], 0))
-				.setScale(6, java.math.RoundingMode.HALF_UP).toPlainString());
-			text.append((i + 1) % perLine == 0 ? '\n' : ' ');
-		}
-		out.print(text.append(".\n"));
-		out.flush();
-	}
+	// --- Requests -----------------------------------------------------------------------
 
 	private static double rate(String word) {
 		return word.equals(FASTEST) ? Double.POSITIVE_INFINITY : Double.parseDouble(word);
 	}
 
-	// False: the end.
-	private static boolean serve(String[] word, PrintStream out) throws Throwable {
+	private static double[] serve(String[] word) throws Throwable {
 		switch (word[0]) {
 		case "warm":
-			answer(out, warm(), 2);
-			return true;
+			return warm();
+		case "still":
+			return warmStill();
 		case "toggle":
-			answer(out, toggle(Integer.parseInt(word[1]), word[2].equals("1")), 2);
-			return true;
+			return toggle(Integer.parseInt(word[1]), Mode.valueOf(word[2].toUpperCase()),
+				Long.parseLong(word[3]));
 		case "flow":
-			answer(out, flow(rate(word[1]), Long.parseLong(word[2]) * 1_000_000,
-				word[3].equals("1")), 4);
-			return true;
+			return flow(rate(word[1]), Long.parseLong(word[2]) * 1_000_000,
+				word[3].equals("1"));
 		case "cost":
-			answer(out, cost(Long.parseLong(word[1])), 3);
-			return true;
-		case "quit":
-			return false;
+			return cost(Long.parseLong(word[1]));
 		default:
-			out.print("error no such request\n");
-			out.flush();
-			return true;
+			throw new IllegalArgumentException("no such request");
 		}
 	}
 
-	private static void patch() {
-		PrintStream out = new PrintStream(System.out, false, StandardCharsets.US_ASCII);
-		BufferedReader in = new BufferedReader(
-			new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-
+	@Override
+	public double[] apply(String[] word) {
 		try {
-			answer(out, new double[0], 1);
-			for (String line = in.readLine(); line != null; line = in.readLine()) {
-				if (!serve(line.split(" "), out)) {
-					break;
-				}
-			}
-		} catch (IOException e) {
-			System.exit(1);
+			return serve(word);
+		} catch (RuntimeException e) {
+			throw e;
 		} catch (Throwable e) {
-			e.printStackTrace();
-			System.exit(1);
+			throw new IllegalStateException(e.toString());
 		}
-		System.exit(0);
-	}
-
-	public static void main(String[] args) {
-		Thread executor = new Thread(CallSites::execute, "tmax-executor");
-
-		// The names are how they are found to be pinned, so both have theirs.
-		executor.setDaemon(true);
-		executor.start();
-		new Thread(CallSites::patch, "tmax-patcher").start();
 	}
 }
