@@ -187,6 +187,17 @@ static void judge_share(struct judging *j)
 	}
 }
 
+/*
+ * Of the time in either state where that is told: against a NOP, counts say mostly that a NOP
+ * is faster.
+ */
+static double balance_of(const struct bench_row *row)
+{
+	double of_time = bench_row_extra_of(row, "balance_time");
+
+	return isnan(of_time) ? bench_row_extra_of(row, "balance") : of_time;
+}
+
 /* As the paper does: the geometric mean over all runs. The interval is from best to worst. */
 static void judge_balance(struct judging *j)
 {
@@ -196,7 +207,7 @@ static void judge_balance(struct judging *j)
 	bool few = false;
 
 	while ((row = next_row(j, &i))) {
-		double balance = bench_row_extra_of(row, "balance");
+		double balance = balance_of(row);
 
 		if (!(balance >= 1) || !(bench_row_number(row, "rate") > 0))
 			continue;
@@ -254,7 +265,7 @@ static const struct rule rules[] = {
 	  "straddler", "on off", "policy=wait" USUAL, "straddler", "policy=membarrier" USUAL, 10,
 	  false, false },
 	{ "a batch of 1024 by auto against the better policy", "x its cost", "", "toggle",
-	  judge_best, "batch", NULL, "batch=1024 policy=auto" SAME_RISK USUAL, "batch",
+	  judge_best, "batch", NULL, "batch=1024 policy=auto risk=any" USUAL, "batch",
 	  "batch=1024 policy!=auto" USUAL, 1, true, true },
 	{ "stopping the world by signals against a call", "x dearer", "", "toggle", judge_others,
 	  "call", "on off", USUAL, "stop-the-world", USUAL, 50, false, false },

@@ -283,6 +283,8 @@ static void no_difference_is_no_worse(void **state)
 
 		bench_row_param(row, "batch", 1024);
 		bench_row_param_text(row, "policy", policies[i]);
+		if (i == 0)
+			bench_row_param_text(row, "risk", "any");
 	}
 	assert_int_equal(target_in(&r, 1, "by auto")->state, TARGET_REACHED);
 	r.row[0].ratio = (struct bench_value){ 4, 3.9, 4.1 };
@@ -348,6 +350,18 @@ static void a_state_never_executed_is_a_miss(void **state)
 	(void)state;
 	bench_row_extra(flow_row(&r, 1000, 1000, 1), "balance", INFINITY);
 	assert_int_equal(target_in(&r, 1, "balance of a call")->state, TARGET_MISSED);
+	bench_result_free(&r);
+}
+
+static void time_in_a_state_counts_where_it_is_told(void **state)
+{
+	struct bench_result r = sample_result("throughput");
+	struct bench_row *row = flow_row(&r, 1000, 1000, 1);
+
+	(void)state;
+	bench_row_extra(row, "balance", 3);
+	bench_row_extra(row, "balance_time", 1.25);
+	assert_near(target_in(&r, 1, "balance of a call")->value.median, 1.25);
 	bench_result_free(&r);
 }
 
@@ -451,6 +465,7 @@ int main(void)
 		cmocka_unit_test(no_difference_is_no_worse),
 		cmocka_unit_test(who_toggles_less_than_asked_proves_nothing),
 		cmocka_unit_test(balance_is_a_geometric_mean),
+		cmocka_unit_test(time_in_a_state_counts_where_it_is_told),
 		cmocka_unit_test(a_state_never_executed_is_a_miss),
 		cmocka_unit_test(latent_costs_have_their_own_interval),
 		cmocka_unit_test(missing_ones_say_why),
