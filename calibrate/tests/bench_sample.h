@@ -109,6 +109,19 @@ static inline void sample_skip(struct bench_result *r, const char *name, const c
 	bench_row_skip(row, "%s", why);
 }
 
+static inline struct bench_row *sample_batch(struct bench_result *r, unsigned size,
+					     const char *policy, double apart)
+{
+	struct bench_row *row =
+		sample_row(r, "batch", "change", "ticks", SAMPLE_FLOOR * (3 + apart / size));
+
+	sample_against(row, "floor", SAMPLE_FLOOR);
+	bench_row_param(row, "batch", size);
+	bench_row_param_text(row, "policy", policy);
+	bench_row_param(row, "executors", 1);
+	return row;
+}
+
 static inline void sample_batches(struct bench_result *r)
 {
 	static const unsigned sizes[] = { 1, 10, 100, 1000, 1024, 10000 };
@@ -116,16 +129,10 @@ static inline void sample_batches(struct bench_result *r)
 	static const double apart[] = { 45, 800, 45 };
 
 	for (unsigned p = 0; p < 3; p++)
-		for (unsigned i = 0; i < 6; i++) {
-			struct bench_row *row =
-				sample_row(r, "batch", "change", "ticks",
-					   SAMPLE_FLOOR * (3 + apart[p] / sizes[i]));
-
-			sample_against(row, "floor", SAMPLE_FLOOR);
-			bench_row_param(row, "batch", sizes[i]);
-			bench_row_param_text(row, "policy", policies[p]);
-			bench_row_param(row, "executors", 1);
-		}
+		for (unsigned i = 0; i < 6; i++)
+			sample_batch(r, sizes[i], policies[p], apart[p]);
+	bench_row_param_text(sample_batch(r, 1, "auto", 45), "risk", "any");
+	bench_row_param_text(sample_batch(r, 1024, "auto", 45), "risk", "any");
 }
 
 static inline void sample_mappings(struct bench_result *r)
