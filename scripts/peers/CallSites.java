@@ -175,6 +175,9 @@ final class Site implements Function<String[], double[]> {
 
 	private enum Mode { STILL, HOT, COMPILED }
 
+	// So that all classes are loaded with this one: their files do not stay.
+	private static final Mode[] MODES = Mode.values();
+
 	private static MethodHandle target(String name) {
 		try {
 			return MethodHandles.lookup().findStatic(Site.class, name, NOTHING);
@@ -514,6 +517,15 @@ final class Site implements Function<String[], double[]> {
 		return word.equals(FASTEST) ? Double.POSITIVE_INFINITY : Double.parseDouble(word);
 	}
 
+	private static Mode mode(String word) {
+		for (Mode mode : MODES) {
+			if (mode.name().equalsIgnoreCase(word)) {
+				return mode;
+			}
+		}
+		throw new IllegalArgumentException("no such mode");
+	}
+
 	private static double[] serve(String[] word) throws Throwable {
 		switch (word[0]) {
 		case "warm":
@@ -521,7 +533,7 @@ final class Site implements Function<String[], double[]> {
 		case "still":
 			return warmStill();
 		case "toggle":
-			return toggle(Integer.parseInt(word[1]), Mode.valueOf(word[2].toUpperCase()),
+			return toggle(Integer.parseInt(word[1]), mode(word[2]),
 				Long.parseLong(word[3]));
 		case "flow":
 			return flow(rate(word[1]), Long.parseLong(word[2]) * 1_000_000,

@@ -118,7 +118,8 @@ static void add_processes(struct toggle_list *list)
 		if (!peer->toggle)
 			continue;
 		ADD(list, .op = &toggle_process, .peer = peer, .executors = 1);
-		ADD(list, .op = &toggle_process, .peer = peer, .executors = 0);
+		if (!peer->hot_only)
+			ADD(list, .op = &toggle_process, .peer = peer, .executors = 0);
 	}
 }
 

@@ -162,28 +162,37 @@ static int ask(struct peer *peer, const char *request, double seconds, size_t co
 	       struct process_reply *reply, char *why)
 {
 	struct outside *o = peer->state;
-	int ret = process_ask(o->process, request, seconds, reply, why);
+	char line[2 * REQUEST];
+	int ret;
 
+	snprintf(line, sizeof(line), "%.*s%s", REQUEST, o->head ? o->head : "", request);
+	ret = process_ask(o->process, line, seconds, reply, why);
 	if (ret < 0 || reply->count == count)
 		return ret;
 	snprintf(why, BENCH_WHY, "%s gave %zu numbers, not %zu", peer->name, reply->count, count);
 	return -EPROTO;
 }
 
-int outside_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
+int outside_changes(struct peer *peer, const char *request, unsigned pairs, struct samples *s,
+		    char *why)
 {
 	const struct outside *o = peer->state;
 	struct process_reply reply = { 0 };
-	char request[REQUEST];
-	int ret;
+	int ret = ask(peer, request, TOGGLE_SPARE + TOGGLE_MOST * 2 * pairs, 2 * (size_t)pairs,
+		      &reply, why);
 
-	snprintf(request, sizeof(request), "toggle %u %d", pairs, hot);
-	ret = ask(peer, request, TOGGLE_SPARE + TOGGLE_MOST * 2 * pairs, 2 * (size_t)pairs, &reply,
-		  why);
 	for (size_t i = 0; ret == 0 && i < reply.count; i++)
 		samples_add(&s[i % 2], reply.value[i] * o->ticks);
 	process_reply_free(&reply);
 	return ret;
+}
+
+int outside_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
+{
+	char request[REQUEST];
+
+	snprintf(request, sizeof(request), "toggle %u %d", pairs, hot);
+	return outside_changes(peer, request, pairs, s, why);
 }
 
 static void put_flow(char *request, double rate, double seconds, bool on_off)

@@ -2,7 +2,8 @@
 /*
  * What the peers in programs of their own share: how they are built, started and asked.
  *
- * Such a program answers these requests, see process.h; LINES of so many numbers each:
+ * Such a program answers these requests, see process.h; numbers in this order, however they are
+ * broken into lines:
  *
  *	(none)			ready to be asked; numbers of its own choice
  *	toggle PAIRS HOT	PAIRS lines: time of one change on, of one change off; HOT is 1
@@ -12,7 +13,8 @@
  *	cost CALLS		a line: time of a pass without, off, on
  *	quit			ends
  *
- * All other times are of its own clock, and become ticks here.
+ * All other times are of its own clock, and become ticks here. A program that serves more than
+ * one peer has the words of head before each request but quit.
  */
 #ifndef STRESS_PEERS_OUTSIDE_H
 #define STRESS_PEERS_OUTSIDE_H
@@ -25,6 +27,7 @@
 struct outside {
 	const struct bench_run *run;
 	struct process *process;
+	const char *head;	   /* "volatile "; NULL: none */
 	double ticks;		   /* per unit of its clock */
 	char folder[OUTSIDE_PATH]; /* a temporary one; empty: none */
 };
@@ -54,6 +57,10 @@ void outside_close(struct outside *o);
  */
 void outside_path(const struct outside *o, const char *name, char path[OUTSIDE_PATH]);
 void outside_remove(struct outside *o);
+
+/* outside_changes - as outside_toggle(), by a request of its own. */
+int outside_changes(struct peer *peer, const char *request, unsigned pairs, struct samples *s,
+		    char *why);
 
 /*
  * outside_toggle, _flow, _cost - ask. An answer of another shape than asked for is -EPROTO.

@@ -31,6 +31,7 @@ struct peer_cost {
 struct peer {
 	const char *name;
 	const char *on, *off; /* what the measures mean there: "setTarget", "unpatch" */
+	bool hot_only;	      /* to toggle it while no executor runs says nothing */
 	/*
 	 * Start it, with its executor on the CPU of the first one; warmed up when this
 	 * returns. Once per run, before the functions below.

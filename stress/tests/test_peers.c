@@ -110,8 +110,15 @@ static void test_not_wanted(void **arg)
 /* A line per peer that the documentation and the figures go by. */
 static void test_table(void **arg)
 {
-	static const char *const names[] = { "jvm-volatile", "jvm-mutable", "xray", "uprobe",
-					     "uftrace" };
+	static const char *const names[] = {
+		"jvm-volatile",
+		"jvm-mutable",
+		"jvm-volatile-compiled",
+		"jvm-mutable-compiled",
+		"xray",
+		"uprobe",
+		"uftrace",
+	};
 	size_t count = 0;
 
 	(void)arg;
