@@ -29,16 +29,20 @@ static struct {
 	unsigned long count;
 } step_now;
 
+/*
+ * TRAP_TRACE, but for hypervisors that lose the cause (DR6.BS) when a virtual CPU is
+ * preempted in between: then the kernel says TRAP_BRKPT. An INT3 is SI_KERNEL.
+ */
+static inline bool step_is(const siginfo_t *info)
+{
+	return info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT;
+}
+
 static inline void step_on_trap(int signal, siginfo_t *info, void *context)
 {
 	greg_t *flags = &((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL];
 
-	/*
-	 * TRAP_TRACE, but for hypervisors that lose the cause (DR6.BS) when a virtual CPU is
-	 * preempted in between: then the kernel says TRAP_BRKPT. An INT3 is SI_KERNEL.
-	 */
-	MUST(signal == SIGTRAP);
-	MUST(info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT);
+	MUST(signal == SIGTRAP && step_is(info));
 	step_now.count++;
 	if (!step_now.look())
 		*flags &= ~STEP_FLAG;

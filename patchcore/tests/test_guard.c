@@ -296,7 +296,7 @@ static void send_before_wait(int signal, siginfo_t *info, void *context)
 	const uint8_t *at = (const uint8_t *)gregs[REG_RIP];
 
 	(void)signal;
-	if (info->si_code != TRAP_TRACE || gregs[REG_RAX] != SYS_rt_sigtimedwait || at[0] != 0x0f ||
+	if (!step_is(info) || gregs[REG_RAX] != SYS_rt_sigtimedwait || at[0] != 0x0f ||
 	    at[1] != 0x05)
 		return;
 	gregs[REG_EFL] &= ~STEP_FLAG;

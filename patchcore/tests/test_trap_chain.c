@@ -308,7 +308,9 @@ static unsigned steps;
 
 static void on_step(int signal, siginfo_t *info, void *context)
 {
-	MUST(signal == SIGTRAP && info->si_code == TRAP_TRACE);
+	/* See step.h: a hypervisor may lose the cause. */
+	MUST(signal == SIGTRAP);
+	MUST(info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT);
 	if (++steps == 10)
 		((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100;
 }
