@@ -11,6 +11,7 @@
 
 /* What is expected of a row that does not say otherwise: hot, open, and with an executor. */
 #define USUAL	    " ?mapping=open ?cache=hot ?executors=1"
+#define ALONE	    " ?mapping=open ?cache=hot executors=0"
 #define SAME_RISK   " ?risk=none"
 #define OVER_FLOORS "(cost - waits) / floor"
 
@@ -277,8 +278,10 @@ static const struct rule rules[] = {
 	{ "stopping by ptrace against a straddler by wait", "x dearer", "1,929,244 on (Dyninst)",
 	  "toggle", judge_others, "straddler", "on off", "policy=wait" USUAL, "ptrace", USUAL, 500,
 	  false, false },
-	{ "JVM VolatileCallSite.setTarget against a call", "x dearer", "995", "toggle",
+	{ "JVM VolatileCallSite.setTarget against a call, both hot", "x dearer", "", "toggle",
 	  judge_others, "call", "on off", USUAL, "jvm-volatile", USUAL, 2, false, false },
+	{ "JVM VolatileCallSite.setTarget against a call, nobody there", "x dearer", "995",
+	  "toggle", judge_others, "call", "on off", ALONE, "jvm-volatile", ALONE, 2, false, false },
 	{ "calls through a toggled call, 100,000 toggles/s", "of untouched", "flat", "throughput",
 	  judge_share, "call", "calls", "rate=100000", NULL, NULL, 0.98, false, false },
 	{ "calls through an aligned patch, 100,000 toggles/s", "of untouched", "flat", "throughput",

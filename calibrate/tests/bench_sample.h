@@ -156,8 +156,8 @@ static inline struct bench_result sample_toggle(void)
 	for (unsigned hot = 0; hot < 2; hot++) {
 		sample_pair(&r, "aligned", 1.1, false, NULL, NULL, hot);
 		for (unsigned i = 0; i < 5; i++)
-			sample_pair(&r, "call", 1.08 + 0.02 * i, false, sample_splits[i], NULL,
-				    hot);
+			sample_pair(&r, "call", (1.08 + 0.02 * i) * (hot ? 1 : 0.5), false,
+				    sample_splits[i], NULL, hot);
 		for (unsigned i = 1; i < 5; i++) {
 			sample_pair(&r, "straddler", 42 + 0.2 * i, false, sample_splits[i], "wait",
 				    hot);
@@ -175,6 +175,7 @@ static inline struct bench_result sample_toggle(void)
 	sample_pair(&r, "ptrace", 9000, true, "1|4", NULL, 1);
 	sample_pair(&r, "jvm-volatile", 5.5, true, NULL, NULL, 1);
 	sample_pair(&r, "jvm-mutable", 7.5, true, NULL, NULL, 1);
+	sample_pair(&r, "jvm-volatile", 1.5, true, NULL, NULL, 0);
 	sample_skip(&r, "uprobe", "perf_event_open: Permission denied");
 	sample_row(&r, "pc_init", "start", "us", 830);
 	return r;

@@ -2,117 +2,12 @@
 /*
  * Benchmarks on the page, without gnuplot.
  */
-#include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "calibrate/report.h"
 #include "calibrate/report_bench.h"
 #include "calibrate/tests/bench_sample.h"
-#include "calibrate/tests/report_sample.h"
+#include "calibrate/tests/report_place.h"
 #include "results/bench_record.h"
-
-/* --- The page -------------------------------------------------------------------------- */
-
-struct place {
-	char folder[40];
-	char path[64];
-	struct journal_data data;
-	struct report report;
-	char error[256];
-};
-
-static int new_place(void **state)
-{
-	struct place *place = calloc(1, sizeof(*place));
-
-	strcpy(place->folder, "/tmp/test_report_bench.XXXXXX");
-	*state = place;
-	if (!mkdtemp(place->folder))
-		return -1;
-	snprintf(place->path, sizeof(place->path), "%s/journal", place->folder);
-	place->report = (struct report){ .data = &place->data, .folder = place->folder };
-	return setenv("TMAX_DATADIR", "/nonexistent", 1);
-}
-
-static int leave_place(void **state)
-{
-	static const char *const names[] = { "journal",
-					     "index.html",
-					     "figure9.dat",
-					     "figure9-crash.dat",
-					     "rate.dat",
-					     "gaps.dat",
-					     "witnesses.dat",
-					     "events.dat",
-					     "bench-toggle.dat",
-					     "bench-latency.dat",
-					     "bench-throughput.dat",
-					     "bench-scaling.dat",
-					     "bench-latent.dat",
-					     "bench-stall.dat",
-					     "bench-invoke.dat" };
-	struct place *place = *state;
-	char path[96];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", place->folder, names[i]);
-		unlink(path);
-	}
-	journal_free(&place->data);
-	/* What else lies there nobody meant to write. */
-	if (rmdir(place->folder))
-		return -1;
-	free(place);
-	return 0;
-}
-
-static void fill(struct place *place, int (*write)(struct journal *journal))
-{
-	struct journal *journal;
-
-	assert_int_equal(journal_open(&journal, place->path), 0);
-	assert_int_equal(write(journal), 0);
-	journal_close(journal);
-	journal_free(&place->data);
-	assert_int_equal(journal_read(place->path, &place->data), 0);
-	assert_int_equal(place->data.skipped, 0);
-}
-
-static char *page_of(struct place *place)
-{
-	char path[64], *text;
-	struct stat st;
-	FILE *file;
-
-	assert_int_equal(report_write(&place->report, place->error, sizeof(place->error)), 0);
-	snprintf(path, sizeof(path), "%s/index.html", place->folder);
-	assert_int_equal(stat(path, &st), 0);
-	text = calloc(1, (size_t)st.st_size + 1);
-	file = fopen(path, "re");
-	assert_int_equal(fread(text, 1, (size_t)st.st_size, file), st.st_size);
-	fclose(file);
-	return text;
-}
-
-static void assert_has(const char *page, const char *text)
-{
-	if (!page || !strstr(page, text))
-		fail_msg("not on the page: %s", text);
-}
-
-static void assert_has_not(const char *page, const char *text)
-{
-	if (strstr(page, text))
-		fail_msg("on the page: %s", text);
-}
 
 /* Takes over result. */
 static int bench_line(struct journal *journal, struct bench_result *result)
@@ -149,12 +44,9 @@ static void benchmarks_alone_make_a_page(void **state)
 		"<a href=\"#bench-invoke\">",
 	};
 	struct place *place = *state;
-	char *page;
+	char *page = page_with(place, write_benchmarks);
 
-	fill(place, write_benchmarks);
-	page = page_of(place);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		assert_has(page, texts[i]);
+	assert_has_all(page, texts, sizeof(texts) / sizeof(texts[0]));
 	assert_has_not(page, "<h2 id=\"verdict\">");
 	assert_has_not(page, "href=\"#cells\"");
 	assert_int_equal(place->report.undrawn, 7);
@@ -163,15 +55,14 @@ static void benchmarks_alone_make_a_page(void **state)
 
 static void table_2_has_the_papers_column_beside_ours(void **state)
 {
-	struct place *place = *state;
-	char *page;
+	char *page = page_with(*state, write_benchmarks);
 
-	fill(place, write_benchmarks);
-	page = page_of(place);
 	/* Of five splits the dearest. */
 	assert_has(page, "<td>fastinst, callpatch</td><td class=\"n\">432</td>"
 			 "<td class=\"n\">315</td><td class=\"n\">35</td>"
 			 "<td>pc_activate_call, pc_deactivate_call</td>"
+			 "<td class=\"n\">87 [84.4, 89.6]</td>"
+			 "<td class=\"n\">82.7 [80.2, 85.1]</td>"
 			 "<td class=\"n\">174 [169, 179]</td>"
 			 "<td class=\"n\">1.16 [1.13, 1.19]</td>"
 			 "<td class=\"n\">165 [160, 170]</td>"
@@ -185,11 +76,8 @@ static void table_2_has_the_papers_column_beside_ours(void **state)
 
 static void peers_are_told_as_ratios(void **state)
 {
-	struct place *place = *state;
-	char *page;
+	char *page = page_with(*state, write_benchmarks);
 
-	fill(place, write_benchmarks);
-	page = page_of(place);
 	assert_has(page, "<td>a change</td><td>jvm-volatile: 1 executor, on</td>"
 			 "<td class=\"n\">825 ticks</td><td>call: split 4|1, 1 executor</td>"
 			 "<td class=\"n\">174 ticks</td><td class=\"n\">4.74 [4.47, 5.03]</td>");
@@ -202,11 +90,8 @@ static void peers_are_told_as_ratios(void **state)
 
 static void targets_are_on_the_page(void **state)
 {
-	struct place *place = *state;
-	char *page;
+	char *page = page_with(*state, write_benchmarks);
 
-	fill(place, write_benchmarks);
-	page = page_of(place);
 	assert_has(page, "<tr><td class=\"w\">a call switched on or off, every split</td>"
 			 "<td class=\"n\">432 on, 315 off</td><td class=\"n\">at most 1.25</td>"
 			 "<td class=\"n\">1.16 [1.13, 1.19]</td><td>x floor</td><td>reached</td>"
@@ -219,11 +104,8 @@ static void targets_are_on_the_page(void **state)
 
 static void rows_and_what_was_skipped_are_listed(void **state)
 {
-	struct place *place = *state;
-	char *page;
+	char *page = page_with(*state, write_benchmarks);
 
-	fill(place, write_benchmarks);
-	page = page_of(place);
 	assert_has(page, "<td>call: split 1|4, 1 executor</td><td>on, ticks</td>"
 			 "<td class=\"n\">165 [160, 170]</td><td class=\"n\">149 to 330</td>"
 			 "<td class=\"n\">4980</td><td class=\"n\">17 of 4000</td>"
@@ -257,8 +139,7 @@ static void the_last_line_wins(void **state)
 	char *page;
 
 	fill(place, sample_run);
-	fill(place, write_twice);
-	page = page_of(place);
+	page = page_with(place, write_twice);
 	assert_has(page, "This is the last of 2 results of this benchmark.");
 	assert_has(page, "<td class=\"n\">55 [53.4, 56.6]</td>");
 	assert_has_not(page, "<td class=\"n\">77 [");
@@ -268,27 +149,15 @@ static void the_last_line_wins(void **state)
 	free(page);
 }
 
-static int write_calibration(struct journal *journal)
-{
-	int rc = sample_run(journal);
-
-	if (!rc)
-		rc = sample_measured(journal);
-	return rc ? rc : sample_concluded(journal);
-}
-
 static void a_calibration_has_both(void **state)
 {
 	struct place *place = *state;
-	char *page;
+	char *page = page_with(place, sample_calibration);
 
-	fill(place, write_calibration);
-	page = page_of(place);
 	assert_has_not(page, "id=\"patching-costs\"");
 	assert_has_not(page, "id=\"bench-");
 	free(page);
-	fill(place, write_benchmarks);
-	page = page_of(place);
+	page = page_with(place, write_benchmarks);
 	assert_has(page, "<title>T_max of Sample");
 	assert_has(page, "And what patching costs, from 7 benchmarks.");
 	assert_has(page, "<h2 id=\"verdict\">");
@@ -319,8 +188,7 @@ static void nothing_of_a_line_is_markup(void **state)
 	char *page;
 
 	fill(place, sample_run);
-	fill(place, write_hostile);
-	page = page_of(place);
+	page = page_with(place, write_hostile);
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
 		assert_has_not(page, marks[i]);
 	assert_has(page, "&lt;u&gt;why&lt;/u&gt;");
@@ -341,14 +209,12 @@ static void nonsense_is_told_and_survived(void **state)
 	char *page;
 
 	fill(place, sample_run);
-	fill(place, write_nonsense);
-	page = page_of(place);
+	page = page_with(place, write_nonsense);
 	assert_has(page, "2 lines of benchmarks could not be read and are not in here.");
 	assert_has(page, "No line of this benchmark could be read.");
 	free(page);
 	/* A good one beside them is read. */
-	fill(place, write_twice);
-	page = page_of(place);
+	page = page_with(place, write_twice);
 	assert_has(page, "2 lines of benchmarks could not be read");
 	assert_has(page, "<td class=\"n\">55 [53.4, 56.6]</td>");
 	free(page);
@@ -373,8 +239,7 @@ static void a_benchmark_without_figures_says_so(void **state)
 	char *page;
 
 	fill(place, sample_run);
-	fill(place, write_unmeasured);
-	page = page_of(place);
+	page = page_with(place, write_unmeasured);
 	assert_has(page, "Nothing was measured that could be drawn.");
 	assert_has(page, "<td class=\"w\">one CPU</td>");
 	assert_has(page, "No waits were in use");
@@ -394,8 +259,6 @@ static void intervals_are_for_people(void **state)
 	assert_string_equal(INTERVAL(((struct bench_value){ 7, NAN, NAN })), "7");
 	assert_string_equal(INTERVAL(((struct bench_value){ NAN, NAN, NAN })), "");
 }
-
-#define ON_PAGE(test) cmocka_unit_test_setup_teardown(test, new_place, leave_place)
 
 int main(void)
 {
