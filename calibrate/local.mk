@@ -126,6 +126,7 @@ EXTRA_DIST += \
 	calibrate/tests/estimate_run.h \
 	calibrate/tests/made_up.h \
 	calibrate/tests/session_place.h \
+	calibrate/tests/report_place.h \
 	calibrate/tests/report_sample.h \
 	calibrate/tests/verify_sample.h
 

@@ -104,6 +104,7 @@ EXTRA_DIST += \
 	patchcore/tests/call_site.h \
 	patchcore/tests/child.h \
 	patchcore/tests/code.h \
+	patchcore/tests/conf_check.h \
 	patchcore/tests/conf_sample.h \
 	patchcore/tests/fixtures \
 	patchcore/tests/flights.h \
@@ -113,6 +114,7 @@ EXTRA_DIST += \
 	patchcore/tests/model_protocol.h \
 	patchcore/tests/model_state.h \
 	patchcore/tests/proof.c \
+	patchcore/tests/scale.h \
 	patchcore/tests/step.h \
 	patchcore/tests/storm.h \
 	patchcore/tests/test_endurance.sh \
@@ -148,6 +150,7 @@ patchcore_tests = \
 	patchcore/tests/test_call_turns \
 	patchcore/tests/test_conf \
 	patchcore/tests/test_conf_file \
+	patchcore/tests/test_conf_form \
 	patchcore/tests/test_faults \
 	patchcore/tests/test_guard \
 	patchcore/tests/test_frames \

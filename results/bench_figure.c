@@ -5,7 +5,6 @@
 #include "results/bench_figure.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "results/bench_data.h"
@@ -59,17 +58,6 @@ const struct bench_figure *bench_figure_of(const char *benchmark)
 	return NULL;
 }
 
-static int __attribute__((format(printf, 4, 5)))
-fail(int rc, char *error, size_t size, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(error, size, format, args);
-	va_end(args);
-	return rc;
-}
-
 struct drawing {
 	char words[PICTURE_ARGS_MAX][BENCH_ARGS_SIZE];
 	const char *args[PICTURE_ARGS_MAX + 1];
@@ -96,15 +84,11 @@ int bench_figure_write(const struct bench_result *result, const char *prefix, ch
 	int rc;
 
 	if (!f)
-		return fail(-EINVAL, error, size, "no figure for the benchmark %s",
-			    result->benchmark);
+		return picture_fail(-EINVAL, error, size, "no figure for the benchmark %s",
+				    result->benchmark);
 	if (prepare(&d, f, result))
-		return fail(-ENODATA, error, size, "nothing was measured that could be drawn");
-	rc = picture_name(&p, prefix);
-	if (rc)
-		return fail(rc, error, size, "the name is too long: %s", prefix);
-	rc = picture_write_data(&p, f->print, result);
-	if (rc)
-		return fail(rc, error, size, "cannot write %s: %s", p.data, strerror(-rc));
-	return picture_draw(&p, f->script, d.args, error, size);
+		return picture_fail(-ENODATA, error, size,
+				    "nothing was measured that could be drawn");
+	rc = picture_data(&p, prefix, f->print, result, error, size);
+	return rc ? rc : picture_draw(&p, f->script, d.args, error, size);
 }

@@ -41,13 +41,7 @@ static int panel_of(struct panels *p, const struct bench_row *row)
 	char title[WORDS_ROOM];
 
 	words_of_row(row, not_in_titles, title, sizeof(title));
-	for (unsigned i = 0; i < p->count; i++)
-		if (strcmp(p->title[i], title) == 0)
-			return (int)i;
-	if (p->count == sizeof(p->title) / sizeof(p->title[0]))
-		return -1;
-	strcpy(p->title[p->count], title);
-	return (int)p->count++;
+	return words_slot(p->title, &p->count, sizeof(p->title) / sizeof(p->title[0]), title);
 }
 
 static int column_of(struct panels *p, const struct bench_row *row)

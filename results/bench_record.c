@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "results/journal.h"
+#include "results/json_text.h"
 
 #define EXACT 0x1p53 /* whole numbers up to here are told as such */
 
@@ -277,16 +278,9 @@ static int get_count(const json_t *object, const char *key, uint64_t max, uint64
 										       : -EINVAL;
 }
 
-/* Whole or not at all, and printable ASCII: it ends up on terminals and in figures. */
 static int copy_text(const char *text, char *to, size_t size)
 {
-	if (!text || !*text || strlen(text) >= size)
-		return -EINVAL;
-	for (const char *c = text; *c; c++)
-		if (*c < ' ' || *c > '~')
-			return -EINVAL;
-	strcpy(to, text);
-	return 0;
+	return text && *text ? text_take(text, to, size) : -EINVAL;
 }
 
 static int get_text(const json_t *object, const char *key, char *to, size_t size)

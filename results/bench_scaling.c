@@ -87,13 +87,7 @@ static int curve_of(struct panel *panel, const struct bench_row *row)
 	char name[WORDS_ROOM];
 
 	curve_name_of(row, name, sizeof(name));
-	for (unsigned i = 0; i < panel->curves; i++)
-		if (strcmp(panel->curve[i], name) == 0)
-			return (int)i;
-	if (panel->curves == CURVES)
-		return -1;
-	strcpy(panel->curve[panel->curves], name);
-	return (int)panel->curves++;
+	return words_slot(panel->curve, &panel->curves, CURVES, name);
 }
 
 static void take(struct panels *p, const struct bench_result *result)

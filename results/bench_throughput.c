@@ -53,17 +53,15 @@ static bool is_drawn(const struct bench_row *row)
 
 static int curve_of(struct curves *c, const struct bench_row *row)
 {
+	unsigned before = c->count;
 	char name[WORDS_ROOM];
+	int curve;
 
 	words_of_row(row, not_in_names, name, sizeof(name));
-	for (unsigned i = 0; i < c->count; i++)
-		if (strcmp(c->name[i], name) == 0)
-			return (int)i;
-	if (c->count == CURVES)
-		return -1;
-	strcpy(c->name[c->count], name);
-	c->peer[c->count] = row->peer;
-	return (int)c->count++;
+	curve = words_slot(c->name, &c->count, CURVES, name);
+	if (c->count > before)
+		c->peer[curve] = row->peer;
+	return curve;
 }
 
 /* The one there is, or a new one in its place. */

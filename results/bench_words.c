@@ -114,6 +114,17 @@ char *words_of_row(const struct bench_row *row, const char *const without[], cha
 	return buf;
 }
 
+int words_slot(char (*list)[WORDS_ROOM], unsigned *count, unsigned most, const char *text)
+{
+	for (unsigned i = 0; i < *count; i++)
+		if (strcmp(list[i], text) == 0)
+			return (int)i;
+	if (*count == most)
+		return -1;
+	strcpy(list[*count], text);
+	return (int)(*count)++;
+}
+
 bool row_measured(const struct bench_row *row)
 {
 	return row->samples && isfinite(row->value.median);

@@ -30,6 +30,9 @@ char *words_of_params(const struct bench_row *row, const char *const without[], 
 char *words_of_row(const struct bench_row *row, const char *const without[], char *buf,
 		   size_t size);
 
+/* words_slot - where text is in the list; added if it is not there yet. -1: no room for it. */
+int words_slot(char (*list)[WORDS_ROOM], unsigned *count, unsigned most, const char *text);
+
 /* row_measured - has it figures? */
 bool row_measured(const struct bench_row *row);
 

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,17 +36,6 @@ struct figure {
 	uint64_t toggles;
 	unsigned fewest, most; /* executors */
 };
-
-static int __attribute__((format(printf, 4, 5)))
-fail(int rc, char *error, size_t size, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(error, size, format, args);
-	va_end(args);
-	return rc;
-}
 
 /* --- Points ------------------------------------------------------------------ */
 
@@ -326,20 +314,16 @@ static int write_figure(const struct figure *f, const struct journal_data *data,
 {
 	struct drawing d = { .figure = f };
 	struct picture p;
-	int rc = picture_name(&p, prefix);
+	int rc;
 
-	if (rc)
-		return fail(rc, error, size, "the name is too long: %s", prefix);
 	if (f->oracle == ORACLE_CRASH && caption_paper(data, d.caption, sizeof(d.caption)))
-		return fail(-ENOMEM, error, size, "out of memory");
+		return picture_fail(-ENOMEM, error, size, "out of memory");
 	print_title(&data->identity, d.title, sizeof(d.title));
 	print_subtitle(f, d.subtitle, sizeof(d.subtitle));
 	list_crossings(f, d.crossings, sizeof(d.crossings));
 	list_splits(f, d.splits, sizeof(d.splits));
-	rc = picture_write_data(&p, print_points, &d);
-	if (rc)
-		return fail(rc, error, size, "cannot write %s: %s", p.data, strerror(-rc));
-	return draw(&d, &p, error, size);
+	rc = picture_data(&p, prefix, print_points, &d, error, size);
+	return rc ? rc : draw(&d, &p, error, size);
 }
 
 int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, const char *prefix,
@@ -349,14 +333,14 @@ int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, co
 	int rc;
 
 	if (!data->have_identity)
-		return fail(-EINVAL, error, size, "the journal names no machine");
+		return picture_fail(-EINVAL, error, size, "the journal names no machine");
 	if (data->mixed)
-		return fail(-EINVAL, error, size, "the journal holds different machines");
+		return picture_fail(-EINVAL, error, size, "the journal holds different machines");
 	rc = collect(&f, data);
 	if (rc == -ENODATA)
-		fail(rc, error, size, "no cell fits the figure");
+		picture_fail(rc, error, size, "no cell fits the figure");
 	else if (rc)
-		fail(rc, error, size, "%s", strerror(-rc));
+		picture_fail(rc, error, size, "%s", strerror(-rc));
 	else
 		rc = write_figure(&f, data, prefix, error, size);
 	free(f.points);

@@ -17,8 +17,7 @@
 
 extern char **environ;
 
-static int __attribute__((format(printf, 4, 5)))
-fail(int rc, char *error, size_t size, const char *format, ...)
+int picture_fail(int rc, char *error, size_t size, const char *format, ...)
 {
 	va_list args;
 
@@ -72,6 +71,20 @@ int picture_write_data(const struct picture *p, void (*print)(FILE *stream, cons
 	failed = errno;
 	unlink(p->data);
 	return failed ? -failed : -EIO;
+}
+
+int picture_data(struct picture *p, const char *prefix,
+		 void (*print)(FILE *stream, const void *arg), const void *arg, char *error,
+		 size_t size)
+{
+	int rc = picture_name(p, prefix);
+
+	if (rc)
+		return picture_fail(rc, error, size, "the name is too long: %s", prefix);
+	rc = picture_write_data(p, print, arg);
+	if (rc)
+		return picture_fail(rc, error, size, "cannot write %s: %s", p->data, strerror(-rc));
+	return 0;
 }
 
 /* --- gnuplot ----------------------------------------------------------------- */
@@ -134,9 +147,9 @@ static int draw_one(const char *const drawing[], const char *const args[], char 
 		argv[ARGS_BEFORE + i] = args[i];
 	rc = run(program, (char *const *)(uintptr_t)argv);
 	if (rc < 0)
-		return fail(rc, error, size, "cannot run %s: %s", program, strerror(-rc));
+		return picture_fail(rc, error, size, "cannot run %s: %s", program, strerror(-rc));
 	if (rc > 0 || is_empty(output))
-		return fail(-EIO, error, size, "%s failed to draw %s", program, output);
+		return picture_fail(-EIO, error, size, "%s failed to draw %s", program, output);
 	return 0;
 }
 
@@ -149,7 +162,7 @@ int picture_draw(const struct picture *p, const char *script, const char *const 
 	int rc = find_script(path, script);
 
 	if (rc)
-		return fail(rc, error, size, "cannot read %s: %s", path, strerror(-rc));
+		return picture_fail(rc, error, size, "cannot read %s: %s", path, strerror(-rc));
 	rc = draw_one(svg, args, error, size);
 	if (!rc)
 		rc = draw_one(png, args, error, size);

@@ -16,6 +16,10 @@ struct picture {
 	char png[PICTURE_PATH];
 };
 
+/* picture_fail - rc, with the reason in words in error. */
+int picture_fail(int rc, char *error, size_t size, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
 /* picture_name - PREFIX.dat, PREFIX.svg, PREFIX.png. 0 or -ENAMETOOLONG. */
 int picture_name(struct picture *p, const char *prefix);
 
@@ -28,6 +32,11 @@ int picture_name(struct picture *p, const char *prefix);
  */
 int picture_write_data(const struct picture *p, void (*print)(FILE *stream, const void *arg),
 		       const void *arg);
+
+/* picture_data - picture_name() and picture_write_data(), with the reason in words in error. */
+int picture_data(struct picture *p, const char *prefix,
+		 void (*print)(FILE *stream, const void *arg), const void *arg, char *error,
+		 size_t size);
 
 /*
  * picture_draw - run "gnuplot -d -c SCRIPT FORMAT OUTPUT DATA ARGS..." for both.

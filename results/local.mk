@@ -22,6 +22,7 @@ libresults_la_SOURCES = \
 	results/gnuplot.h \
 	results/journal.c \
 	results/journal.h \
+	results/json_text.h \
 	results/record.c
 libresults_la_LIBADD = $(JANSSON_LIBS)
 
@@ -34,10 +35,12 @@ TESTS += \
 	results/tests/fuzz_journal \
 	results/tests/test_schema.sh
 EXTRA_DIST += \
+	results/tests/figure_place.h \
 	results/tests/fuzz_driver.h \
 	results/tests/journal_place.h \
 	results/tests/sample.h \
 	results/tests/sample_bench.h \
+	results/tests/svg_check.h \
 	results/tests/test_schema.sh \
 	results/tests/validate.py
 CLEANFILES += results/tests/fuzz_journal.crash
@@ -51,6 +54,7 @@ results_tests = \
 	results/tests/test_bench_record \
 	results/tests/test_caption \
 	results/tests/test_figure \
+	results/tests/test_figure_drawn \
 	results/tests/test_gap_record \
 	results/tests/test_journal \
 	results/tests/test_lines \

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "results/journal.h"
+#include "results/json_text.h"
 
 #define COMMAND_MAX   1024
 #define LINUX_ERRORS  4095 /* MAX_ERRNO */
@@ -233,21 +234,9 @@ static int numbers_from_json(const json_t *object, int schema, const struct fiel
 	return 0;
 }
 
-/*
- * Whole or not at all: a shortened key would name another cell. Printable
- * ASCII only, because these end up on terminals and in figures.
- */
 static int text_from_json(const json_t *object, const char *name, char *to, size_t size)
 {
-	const char *text = json_string_value(json_object_get(object, name));
-
-	if (!text || strlen(text) >= size)
-		return -EINVAL;
-	for (const char *p = text; *p; p++)
-		if (*p < ' ' || *p > '~')
-			return -EINVAL;
-	strcpy(to, text);
-	return 0;
+	return text_take(json_string_value(json_object_get(object, name)), to, size);
 }
 
 static int name_from_json(const json_t *object, const char *name, int (*parse)(const char *))

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "stress/emit.h"
+
 #define PAGE	     4096u
 #define LINE	     64u
 #define ARENA_STRIDE UINT64_C(0x200000000) /* room for calls of 2 GiB on both sides */
@@ -28,27 +30,6 @@
 #define ADDITIONS (CELL_LOOP_MAX * 4 + CHAIN * 4 + (CODE_EXTRA * 2 + 1) * LINE)
 _Static_assert(PAGE + 1024 + ADDITIONS + 512 <= PAGES * PAGE, "the loop does not fit");
 _Static_assert(CODE_MARKS == 256 && sizeof(struct code_mark) == 16, "see put_mix()");
-
-/* A growing piece of machine code. */
-struct emit {
-	uint8_t *at;
-};
-
-static void put(struct emit *e, const void *bytes, size_t len)
-{
-	memcpy(e->at, bytes, len);
-	e->at += len;
-}
-
-#define PUT(e, ...)                                                                                \
-	put(e, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
-
-static void put_rel32(struct emit *e, const uint8_t *target)
-{
-	int32_t rel = (int32_t)(target - (e->at + 4));
-
-	put(e, &rel, sizeof(rel));
-}
 
 static int map_at(uint64_t addr, size_t len)
 {
@@ -178,13 +159,13 @@ static void put_return(const struct code *code, struct emit *e)
 		return;
 	}
 	PUT(e, 0xe9); /* jmp behind the site */
-	put_rel32(e, code->site + CODE_LENGTH);
+	put_rel32(e, code->site + CODE_LENGTH, 0);
 }
 
 /* Count a whole code in a fixed slot: inc qword [r9 + slot * 8] */
 static int write_target(const struct code *code, const uint8_t *bytes, unsigned slot)
 {
-	struct emit e = { destination(code, bytes) };
+	struct emit e = { .at = destination(code, bytes) };
 	int ret = map_landing(e.at);
 
 	if (ret < 0)
@@ -237,7 +218,7 @@ static void put_mix(struct emit *e)
 
 static int write_pad(const struct code *code, const uint8_t *bytes, unsigned slot)
 {
-	struct emit e = { destination(code, bytes) };
+	struct emit e = { .at = destination(code, bytes) };
 	int ret = map_landing(e.at);
 
 	if (ret < 0)
@@ -305,15 +286,15 @@ static struct branch put_branch(struct emit *e, uint8_t condition)
 /* The branch ends here. */
 static void land(const struct branch *branch, const struct emit *e)
 {
-	struct emit hole = { branch->hole };
+	struct emit hole = { .at = branch->hole };
 
-	put_rel32(&hole, e->at);
+	put_rel32(&hole, e->at, 0);
 }
 
 static void put_jump(struct emit *e, const uint8_t *target)
 {
 	PUT(e, 0xe9);
-	put_rel32(e, target);
+	put_rel32(e, target, 0);
 }
 
 /*
@@ -409,7 +390,7 @@ static void put_additions(struct emit *e, struct code *code, const struct cell *
  */
 static void write_loop(struct code *code, const struct cell *cell)
 {
-	struct emit e = { code->site - 7 };
+	struct emit e = { .at = code->site - 7 };
 	struct branch mix;
 
 	code->loop = (code_loop_fn *)(uintptr_t)e.at;
@@ -421,7 +402,7 @@ static void write_loop(struct code *code, const struct cell *cell)
 		mix = put_branch(&e, 0x82); /* jc */
 	put_additions(&e, code, cell);
 	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85);
-	put_rel32(&e, code->site);
+	put_rel32(&e, code->site, 0);
 	PUT(&e, 0xc3);
 	if (code->pair == PAIR_WORD)
 		put_sort_mix(&e, &mix);

@@ -42,6 +42,8 @@ libstress_la_SOURCES = \
 	stress/bench/scaling_patchers.c \
 	stress/bench/sites.c \
 	stress/bench/sites.h \
+	stress/bench/spare.c \
+	stress/bench/spare.h \
 	stress/bench/stall.c \
 	stress/bench/stall.h \
 	stress/bench/stall_change.c \
@@ -66,6 +68,7 @@ libstress_la_SOURCES = \
 	stress/clock_rate.h \
 	stress/code.c \
 	stress/code.h \
+	stress/emit.h \
 	stress/gap.c \
 	stress/gap.h \
 	stress/gap_child.c \
@@ -81,6 +84,8 @@ libstress_la_SOURCES = \
 	stress/noise.c \
 	stress/noise.h \
 	stress/peers/all.h \
+	stress/peers/compiled.c \
+	stress/peers/compiled.h \
 	stress/peers/hand.c \
 	stress/peers/hand.h \
 	stress/peers/jvm.c \
@@ -124,6 +129,7 @@ EXTRA_DIST += \
 	stress/tests/bench_run.h \
 	stress/tests/pass_test.h \
 	stress/tests/peer_checks.h \
+	stress/tests/provoker_place.h \
 	stress/tests/serve.h \
 	stress/tests/fixtures/interrupts \
 	stress/tests/fixtures/stat
@@ -136,6 +142,7 @@ if HAVE_CMOCKA
 stress_tests = \
 	stress/tests/test_bench_count \
 	stress/tests/test_bench_crew \
+	stress/tests/test_bench_flow \
 	stress/tests/test_bench_hot \
 	stress/tests/test_bench_invoke \
 	stress/tests/test_bench_known \
@@ -163,6 +170,7 @@ stress_tests = \
 	stress/tests/test_peers_jvm \
 	stress/tests/test_placement \
 	stress/tests/test_provoker \
+	stress/tests/test_provoker_cell \
 	stress/tests/test_trace_log \
 	stress/tests/test_witness
 check_PROGRAMS += $(stress_tests)

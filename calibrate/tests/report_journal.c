@@ -17,11 +17,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: report_journal FILE [empty]\n");
 		return 1;
 	}
-	rc = sample_run(journal);
-	if (!rc && argc == 2)
-		rc = sample_measured(journal);
-	if (!rc && argc == 2)
-		rc = sample_concluded(journal);
+	rc = argc == 2 ? sample_calibration(journal) : sample_run(journal);
 	if (rc)
 		fprintf(stderr, "report_journal: %s\n", strerror(-rc));
 	journal_close(journal);

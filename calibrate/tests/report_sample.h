@@ -305,4 +305,14 @@ static inline int sample_concluded(struct journal *journal)
 	return rc ? rc : sample_estimate(journal);
 }
 
+/* All of it. */
+static inline int sample_calibration(struct journal *journal)
+{
+	int rc = sample_run(journal);
+
+	if (!rc)
+		rc = sample_measured(journal);
+	return rc ? rc : sample_concluded(journal);
+}
+
 #endif

@@ -47,20 +47,8 @@ static struct bench_row *add_row(const char *name, const char *measure)
 	struct bench_row *row = bench_result_add(&result);
 
 	bench_row_name(row, name, measure, "ticks");
-	row->samples = 2000;
-	row->pairs = 20;
-	row->value = (struct bench_value){ 442, 416, 468 };
-	row->least = 364;
-	row->p5 = 390;
-	row->p25 = 416;
-	row->p75 = 468;
-	row->p95 = 494;
-	row->p99 = 546;
+	sample_bench_figures(row);
 	row->most = 58812;
-	row->outliers = 17;
-	strcpy(row->against, "floor");
-	row->base = (struct bench_value){ 390, 389, 391 };
-	row->ratio = (struct bench_value){ 1.1333, 1.1251, 1.2 };
 	return row;
 }
 

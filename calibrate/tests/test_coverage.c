@@ -21,6 +21,7 @@
 #include "calibrate/gpd.h"
 #include "calibrate/sequential.h"
 #include "calibrate/tail_fit.h"
+#include "patchcore/tests/scale.h"
 
 #define CHANCE	 1e-6
 #define DURATION 1e10
@@ -31,8 +32,7 @@ static gsl_rng *rng;
 
 static unsigned scaled(unsigned count)
 {
-	const char *text = getenv("TMAX_STRESS_SCALE");
-	double scale = text ? atof(text) : 1;
+	double scale = test_scale();
 
 	return scale > 1 ? (unsigned)(count * scale) : count;
 }

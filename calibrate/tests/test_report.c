@@ -3,104 +3,8 @@
  * The report's page, without gnuplot.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "calibrate/report.h"
-#include "calibrate/tests/report_sample.h"
-
-/* --- The page -------------------------------------------------------------------------- */
-
-struct place {
-	char folder[32];
-	char path[64];
-	struct journal_data data;
-	struct report report;
-	char error[256];
-};
-
-static int new_place(void **state)
-{
-	struct place *place = calloc(1, sizeof(*place));
-
-	strcpy(place->folder, "/tmp/test_report.XXXXXX");
-	*state = place;
-	if (!mkdtemp(place->folder))
-		return -1;
-	snprintf(place->path, sizeof(place->path), "%s/journal", place->folder);
-	place->report = (struct report){ .data = &place->data, .folder = place->folder };
-	return setenv("TMAX_DATADIR", "/nonexistent", 1);
-}
-
-static int leave_place(void **state)
-{
-	static const char *const names[] = { "journal",		  "index.html", "figure9.dat",
-					     "figure9-crash.dat", "rate.dat",	"gaps.dat",
-					     "witnesses.dat",	  "events.dat" };
-	struct place *place = *state;
-	char path[64];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", place->folder, names[i]);
-		unlink(path);
-	}
-	journal_free(&place->data);
-	/* What else lies there nobody meant to write. */
-	if (rmdir(place->folder))
-		return -1;
-	free(place);
-	return 0;
-}
-
-static void fill(struct place *place, int (*write)(struct journal *journal))
-{
-	struct journal *journal;
-
-	assert_int_equal(journal_open(&journal, place->path), 0);
-	assert_int_equal(write(journal), 0);
-	journal_close(journal);
-	journal_free(&place->data);
-	assert_int_equal(journal_read(place->path, &place->data), 0);
-	assert_int_equal(place->data.skipped, 0);
-}
-
-/* The page of what is in the place. */
-static char *page_of(struct place *place)
-{
-	char path[64], *text;
-	struct stat st;
-	FILE *file;
-
-	assert_int_equal(report_write(&place->report, place->error, sizeof(place->error)), 0);
-	snprintf(path, sizeof(path), "%s/index.html", place->folder);
-	assert_int_equal(stat(path, &st), 0);
-	text = calloc(1, (size_t)st.st_size + 1);
-	file = fopen(path, "re");
-	assert_int_equal(fread(text, 1, (size_t)st.st_size, file), st.st_size);
-	fclose(file);
-	return text;
-}
-
-static void assert_has(const char *page, const char *text)
-{
-	if (!strstr(page, text))
-		fail_msg("not on the page: %s", text);
-}
-
-static int write_all(struct journal *journal)
-{
-	int rc = sample_run(journal);
-
-	if (!rc)
-		rc = sample_measured(journal);
-	return rc ? rc : sample_concluded(journal);
-}
+#include "calibrate/tests/report_place.h"
 
 static void the_page_says_what_the_journal_holds(void **state)
 {
@@ -133,13 +37,9 @@ static void the_page_says_what_the_journal_holds(void **state)
 		"broken on purpose tore in 1 more cells",
 		"A bound is not zero.",
 	};
-	struct place *place = *state;
-	char *page;
+	char *page = page_with(*state, sample_calibration);
 
-	fill(place, write_all);
-	page = page_of(place);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		assert_has(page, texts[i]);
+	assert_has_all(page, texts, sizeof(texts) / sizeof(texts[0]));
 	free(page);
 }
 
@@ -149,7 +49,7 @@ static void the_command_of_the_worst_cell_is_its_own(void **state)
 	char command[1024], *page;
 	const struct cell_record *worst = NULL;
 
-	fill(place, write_all);
+	fill(place, sample_calibration);
 	for (size_t i = 0; i < place->data.count; i++)
 		if (strcmp(place->data.records[i].key, "campaign 24 <b>") == 0)
 			worst = &place->data.records[i];
@@ -162,13 +62,10 @@ static void the_command_of_the_worst_cell_is_its_own(void **state)
 
 static void nothing_of_a_journal_is_markup(void **state)
 {
-	struct place *place = *state;
-	char *page;
+	char *page = page_with(*state, sample_calibration);
 
-	fill(place, write_all);
-	page = page_of(place);
-	assert_null(strstr(page, "<i>"));
-	assert_null(strstr(page, "<b>"));
+	assert_has_not(page, "<i>");
+	assert_has_not(page, "<b>");
 	assert_has(page, "Sample &lt;i&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/i&gt;");
 	free(page);
 }
@@ -176,15 +73,13 @@ static void nothing_of_a_journal_is_markup(void **state)
 static void missing_pictures_are_told(void **state)
 {
 	struct place *place = *state;
-	char *page;
+	char *page = page_with(place, sample_calibration);
 
-	fill(place, write_all);
-	page = page_of(place);
 	assert_int_equal(place->report.undrawn, 5);
 	assert_has(place->report.undrawn_why, "/nonexistent/");
 	assert_has(page, "This figure was not drawn: cannot read /nonexistent/rate.gp");
 	assert_has(page, "Its data are in gaps.dat.");
-	assert_null(strstr(page, "<svg"));
+	assert_has_not(page, "<svg");
 	free(page);
 }
 
@@ -204,13 +99,10 @@ static void missing_parts_are_told(void **state)
 		"no worst one to run again",
 	};
 	struct place *place = *state;
-	char *page;
+	char *page = page_with(place, sample_run);
 
-	fill(place, sample_run);
-	page = page_of(place);
 	assert_int_equal(place->report.undrawn, 0);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		assert_has(page, texts[i]);
+	assert_has_all(page, texts, sizeof(texts) / sizeof(texts[0]));
 	free(page);
 }
 
@@ -263,11 +155,8 @@ static int write_old_estimate(struct journal *journal)
 
 static void older_estimates_are_read(void **state)
 {
-	struct place *place = *state;
-	char *page;
+	char *page = page_with(*state, write_old_estimate);
 
-	fill(place, write_old_estimate);
-	page = page_of(place);
 	assert_has(page, "<div class=\"verdict pass\">");
 	assert_has(page, "<p>After a first wait of 600 ticks");
 	assert_has(page, "<tr><td>page</td><td class=\"n\">600</td><td class=\"n\">300</td>"
@@ -290,11 +179,8 @@ static int write_unconcluded(struct journal *journal)
 
 static void the_worst_cell_needs_no_estimate(void **state)
 {
-	struct place *place = *state;
-	char *page;
+	char *page = page_with(*state, write_unconcluded);
 
-	fill(place, write_unconcluded);
-	page = page_of(place);
 	assert_has(page, "The worst cell: 3 tears in 1e6 toggles, at waits of 4100 and 2100 ticks");
 	free(page);
 }
@@ -318,11 +204,8 @@ static int write_much(struct journal *journal)
 
 static void what_has_no_room_is_told(void **state)
 {
-	struct place *place = *state;
-	char *page;
+	char *page = page_with(*state, write_much);
 
-	fill(place, write_much);
-	page = page_of(place);
 	assert_has(page, "100 of 180 are shown.");
 	assert_has(page, "Cells with more than 38 executors are not in this table.");
 	assert_has(page, ">23 executors</th><th class=\"n\" scope=\"col\">24 executors</th>");
@@ -357,8 +240,6 @@ static void nonsense_is_survived(void **state)
 	fill(place, write_nonsense);
 	free(page_of(place));
 }
-
-#define ON_PAGE(test) cmocka_unit_test_setup_teardown(test, new_place, leave_place)
 
 int main(void)
 {

@@ -37,14 +37,6 @@
 
 struct storm_now storm_now;
 
-double storm_scale(void)
-{
-	const char *text = getenv("TMAX_STRESS_SCALE");
-	double value = text ? atof(text) : 1;
-
-	return value > 0 ? value : 1;
-}
-
 uint32_t storm_random(uint32_t *state)
 {
 	*state ^= *state << 13;

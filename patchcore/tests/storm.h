@@ -128,9 +128,6 @@ uint64_t storm_torn(const struct storm_result *result);
  */
 uint64_t storm_tears_allowed(const struct storm *storm, uint64_t toggles);
 
-/* TMAX_STRESS_SCALE, 1 if it is not set. */
-double storm_scale(void);
-
 /* --- Between the files of the storm ------------------------------------------------------ */
 
 /* The code. */

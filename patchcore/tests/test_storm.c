@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "patchcore/tests/child.h"
+#include "patchcore/tests/scale.h"
 #include "patchcore/tests/storm.h"
 
 #define MAPPINGS (sizeof(mapping_names) / sizeof(*mapping_names))
@@ -99,7 +100,7 @@ static bool one_storm(const struct storm *storm)
 
 static unsigned milliseconds(unsigned at_scale_1)
 {
-	double ms = at_scale_1 * storm_scale();
+	double ms = at_scale_1 * test_scale();
 
 	return ms < 30 ? 30 : (unsigned)ms;
 }

@@ -19,6 +19,7 @@
 #include "patchcore/site.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
+#include "patchcore/tests/scale.h"
 #include "patchcore/tests/storm.h"
 #include "patchcore/wait.h"
 #include "patchcore/word.h"
@@ -238,7 +239,7 @@ static void run(struct storm *storm, struct storm_way *way)
 	storm->way = way;
 	storm->policy = PC_POLICY_WAIT;
 	storm->raw = true;
-	storm->ms = (unsigned)(5000 * storm_scale());
+	storm->ms = (unsigned)(5000 * test_scale());
 	if (!storm->stop_tears)
 		storm->stop_tears = 100;
 	child_must_pass(child, storm);

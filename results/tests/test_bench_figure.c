@@ -2,104 +2,37 @@
 /*
  * The figures of benchmarks: their data, and what gnuplot makes of them.
  */
+#define _GNU_SOURCE /* asprintf() */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "calibrate/tests/bench_sample.h"
 #include "results/bench_figure.h"
 #include "results/bench_words.h"
-
-/* Draws nothing, but tells what it was asked to draw. */
-static const char fake_gnuplot[] = "#!/bin/sh\n"
-				   "printf '%s\\n' \"$@\" >arguments\n"
-				   "echo picture >\"$5\"\n";
-
-static char gnuplot[256]; /* the real one, empty if there is none */
-static char home[4096];
+#include "results/tests/svg_check.h"
 
 struct place {
 	char path[64];
 	char error[4200];
 };
 
-/* --- Places ------------------------------------------------------------------------ */
-
-static void write_file(const char *path, const char *text, mode_t mode)
-{
-	FILE *stream = fopen(path, "w");
-
-	assert_non_null(stream);
-	fputs(text, stream);
-	fclose(stream);
-	assert_int_equal(chmod(path, mode), 0);
-}
-
 static int enter_place(void **state)
 {
 	struct place *place = calloc(1, sizeof(*place));
 
 	strcpy(place->path, "/tmp/test_bench_figure.XXXXXX");
-	if (!mkdtemp(place->path) || chdir(place->path))
-		return -1;
-	write_file("gnuplot", fake_gnuplot, 0755);
-	setenv("TMAX_GNUPLOT", "./gnuplot", 1);
 	*state = place;
-	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
+	return enter_folder(place->path);
 }
 
 static int leave_place(void **state)
 {
 	struct place *place = *state;
-	int rc = chdir(home);
+	int rc = leave_folder(place->path);
 
-	rc |= nftw(place->path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	free(place);
 	return rc;
-}
-
-static char *read_file(const char *path)
-{
-	FILE *stream = fopen(path, "r");
-	char *text = calloc(1, 1 << 21);
-
-	assert_non_null(stream);
-	assert_non_null(text);
-	(void)!fread(text, 1, (1 << 21) - 1, stream);
-	fclose(stream);
-	return text;
-}
-
-static bool file_has(const char *path, const char *words)
-{
-	char *text = read_file(path);
-	bool has = strstr(text, words);
-
-	free(text);
-	return has;
-}
-
-static void expect_in(const char *path, const char *words)
-{
-	if (!file_has(path, words))
-		fail_msg("nothing of '%s' in %s", words, path);
 }
 
 static int write_it(struct place *place, const struct bench_result *r)
@@ -251,6 +184,8 @@ static void executors_have_panels_where_there_are_several(void **state)
 	assert_int_equal(write_it(place, &r), 0);
 	expect_in("arguments", "\n8\n1 2 4\ncall: inside 8 bytes\n");
 	expect_in("out.dat", "\nE 2 1 1000 ");
+	/* The sixth curve, and the first of a peer. */
+	expect_in("out.dat", "\nK 5 1 \"pointer");
 	/* One state was never executed. */
 	expect_in("out.dat", " 1000000\n");
 	assert_false(file_has("out.dat", "inf"));
@@ -283,7 +218,7 @@ static void nothing_measured_is_nothing_drawn(void **state)
 	sample_skip(&r, "call", "no");
 	assert_int_equal(write_it(place, &r), -ENODATA);
 	assert_string_equal(place->error, "nothing was measured that could be drawn");
-	assert_int_equal(access("out.dat", F_OK), -1);
+	assert_false(exists("out.dat"));
 	sample_row(&unknown, "call", "on", "ticks", 1);
 	assert_int_equal(write_it(place, &unknown), -EINVAL);
 	assert_null(bench_figure_of("moon"));
@@ -299,7 +234,7 @@ static void data_are_left_without_gnuplot(void **state)
 	setenv("TMAX_GNUPLOT", "/nonexistent/gnuplot", 1);
 	assert_int_equal(write_it(place, &r), -ENOENT);
 	expect_in("out.dat", "stop-the-world");
-	assert_int_equal(access("out.svg", F_OK), -1);
+	assert_false(exists("out.svg"));
 	assert_int_equal(bench_figure_write(&r, "none/out", place->error, sizeof(place->error)),
 			 -ENOTDIR);
 	bench_result_free(&r);
@@ -330,11 +265,7 @@ static void expect_drawn(struct place *place, const struct bench_result *r)
 	if (rc || *text)
 		fail_msg("%s: %d %s, and gnuplot said: %s", r->benchmark, rc, place->error, text);
 	free(text);
-	text = read_file("out.png");
-	assert_memory_equal(text, "\x89PNG\r\n\x1a\n", 8);
-	free(text);
-	expect_in("out.svg", "<svg");
-	expect_in("out.svg", "</svg>");
+	expect_pictures("out.svg", "out.png");
 	if (system("command -v xmllint >/dev/null") == 0)
 		assert_int_equal(system("xmllint --noout out.svg"), 0);
 }
@@ -352,9 +283,7 @@ static void all_benchmarks_are_drawn(void **state)
 	};
 	struct place *place = *state;
 
-	if (!gnuplot[0])
-		skip();
-	setenv("TMAX_GNUPLOT", gnuplot, 1);
+	use_gnuplot();
 	for (unsigned i = 0; i < SAMPLE_BENCHMARKS; i++) {
 		struct bench_result r = sample_bench(i);
 
@@ -369,9 +298,7 @@ static void one_row_is_enough(void **state)
 {
 	struct place *place = *state;
 
-	if (!gnuplot[0])
-		skip();
-	setenv("TMAX_GNUPLOT", gnuplot, 1);
+	use_gnuplot();
 	for (unsigned i = 0; i < SAMPLE_BENCHMARKS; i++) {
 		struct bench_result r = sample_bench(i);
 		unsigned all = r.rows;
@@ -396,9 +323,7 @@ static void flat_figures_are_drawn(void **state)
 {
 	struct place *place = *state;
 
-	if (!gnuplot[0])
-		skip();
-	setenv("TMAX_GNUPLOT", gnuplot, 1);
+	use_gnuplot();
 	for (unsigned n = 0; n < SAMPLE_BENCHMARKS; n++) {
 		struct bench_result r = sample_bench(n);
 
@@ -415,9 +340,7 @@ static void rows_without_params_are_drawn_or_refused(void **state)
 {
 	struct place *place = *state;
 
-	if (!gnuplot[0])
-		skip();
-	setenv("TMAX_GNUPLOT", gnuplot, 1);
+	use_gnuplot();
 	for (unsigned i = 0; i < SAMPLE_BENCHMARKS; i++) {
 		struct bench_result r = sample_bench(i);
 		int rc;
@@ -437,9 +360,7 @@ static void names_are_no_commands(void **state)
 	static const char evil[] = "`touch run`\" {/:Bold x} @A '\\n' #<b>";
 	struct place *place = *state;
 
-	if (!gnuplot[0])
-		skip();
-	setenv("TMAX_GNUPLOT", gnuplot, 1);
+	use_gnuplot();
 	for (unsigned i = 0; i < SAMPLE_BENCHMARKS; i++) {
 		struct bench_result r = sample_bench(i);
 
@@ -453,47 +374,9 @@ static void names_are_no_commands(void **state)
 		expect_drawn(place, &r);
 		bench_result_free(&r);
 	}
-	assert_int_equal(access("run", F_OK), -1);
+	assert_false(exists("run"));
 	expect_in("out.svg", "?touch run??");
 }
-
-/* --- Finding things ----------------------------------------------------------------------------
- */
-
-static void find_gnuplot(void)
-{
-	const char *named = getenv("TMAX_GNUPLOT");
-	char *path = strdup(getenv("PATH") ? getenv("PATH") : ""), *rest = path, *folder;
-
-	if (named)
-		snprintf(gnuplot, sizeof(gnuplot), "%s", named);
-	while (!gnuplot[0] && (folder = strsep(&rest, ":"))) {
-		snprintf(gnuplot, sizeof(gnuplot), "%s/gnuplot", folder);
-		if (access(gnuplot, X_OK))
-			gnuplot[0] = '\0';
-	}
-	free(path);
-}
-
-static int find_things(void **state)
-{
-	const char *top = getenv("srcdir");
-	char *scripts, *absolute;
-
-	(void)state;
-	find_gnuplot();
-	if (!getcwd(home, sizeof(home)) || asprintf(&scripts, "%s/scripts", top ? top : ".") < 0)
-		return -1;
-	absolute = realpath(scripts, NULL);
-	free(scripts);
-	if (!absolute)
-		return -1;
-	setenv("TMAX_DATADIR", absolute, 1);
-	free(absolute);
-	return 0;
-}
-
-#define IN_PLACE(test) cmocka_unit_test_setup_teardown(test, enter_place, leave_place)
 
 int main(void)
 {

@@ -29,19 +29,6 @@ static const struct pass_spec others[] = {
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
-static size_t add_calls(struct pass_spec *spec, const struct pass_spec *call, bool work)
-{
-	size_t count = 0;
-
-	for (unsigned split = 0; split < LOOP_SITE_BYTES; split++) {
-		spec[count] = *call;
-		spec[count].split = true;
-		spec[count++].loop =
-			(struct loop_spec){ .kind = LOOP_SITE, .split = split, .work = work };
-	}
-	return count;
-}
-
 static size_t add_body(struct pass_spec *spec, bool work)
 {
 	size_t count = 0;
@@ -53,12 +40,8 @@ static size_t add_body(struct pass_spec *spec, bool work)
 		.split = true,
 	};
 	for (size_t i = 0; i < COUNT(calls); i++)
-		count += add_calls(spec + count, &calls[i], work);
-	for (size_t i = 0; i < COUNT(others); i++) {
-		spec[count] = others[i];
-		spec[count++].loop.work = work;
-	}
-	return count;
+		count += pass_add_splits(spec + count, &calls[i], work);
+	return count + pass_add_others(spec + count, others, COUNT(others), work);
 }
 
 size_t invoke_specs(struct pass_spec *spec)

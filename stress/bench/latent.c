@@ -36,18 +36,8 @@ static size_t add_body(struct pass_spec *spec, bool work)
 	size_t count = 0;
 
 	for (size_t i = 0; i < COUNT(sites); i++)
-		for (unsigned split = 0; split < LOOP_SITE_BYTES; split++) {
-			spec[count] = sites[i];
-			spec[count].split = true;
-			spec[count++].loop = (struct loop_spec){ .kind = LOOP_SITE,
-								 .split = split,
-								 .work = work };
-		}
-	for (size_t i = 0; i < COUNT(others); i++) {
-		spec[count] = others[i];
-		spec[count++].loop.work = work;
-	}
-	return count;
+		count += pass_add_splits(spec + count, &sites[i], work);
+	return count + pass_add_others(spec + count, others, COUNT(others), work);
 }
 
 size_t latent_specs(struct pass_spec *spec)

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "patchcore/patchcore.h"
+#include "stress/emit.h"
 
 #define PAGE 4096u
 
@@ -25,40 +26,13 @@ enum {
 	BYTES = 5 * PAGE
 };
 
-struct emit {
-	uint8_t *at;
-};
-
-static void put(struct emit *e, const void *bytes, size_t len)
-{
-	memcpy(e->at, bytes, len);
-	e->at += len;
-}
-
-#define PUT(e, ...)                                                                                \
-	put(e, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
-
-/* The displacement from behind itself and what follows of the instruction. */
-static void put_rel32(struct emit *e, const void *target, unsigned behind)
-{
-	int32_t rel = (int32_t)((const uint8_t *)target - (e->at + 4 + behind));
-
-	put(e, &rel, sizeof(rel));
-}
-
 static void put_target(const struct loop *loop, enum loop_target what, unsigned number)
 {
-	struct emit e = { loop->target[number] };
+	struct emit e = { .at = loop->target[number] };
 
 	if (what == LOOP_COUNT)
 		PUT(&e, 0x48, 0xff, 0x46, (uint8_t)(8 * number)); /* inc qword [rsi + 8n] */
 	PUT(&e, 0xc3);
-}
-
-static void put_call(struct emit *e, const struct loop *loop)
-{
-	PUT(e, 0xe8);
-	put_rel32(e, loop->target[0], 0);
 }
 
 static void put_call_pointer(struct emit *e, const struct loop *loop)
@@ -70,7 +44,7 @@ static void put_call_pointer(struct emit *e, const struct loop *loop)
 /* cmp byte [flag], 0; jne away; the way back is behind it. */
 static void put_guard(struct emit *e, const struct loop *loop, bool pointer)
 {
-	struct emit away = { (uint8_t *)loop->map + AWAY };
+	struct emit away = { .at = (uint8_t *)loop->map + AWAY };
 
 	PUT(e, 0x80, 0x3d);
 	put_rel32(e, loop->flag, 1);
@@ -79,7 +53,7 @@ static void put_guard(struct emit *e, const struct loop *loop, bool pointer)
 	if (pointer)
 		put_call_pointer(&away, loop);
 	else
-		put_call(&away, loop);
+		put_call(&away, away.at, loop->target[0]);
 	PUT(&away, 0xe9);
 	put_rel32(&away, e->at, 0);
 }
@@ -90,11 +64,9 @@ static void make_codes(struct loop *loop)
 
 	memcpy(loop->bytes[LOOP_NOP], nop, sizeof(nop));
 	for (unsigned i = 0; i < 2; i++) {
-		struct emit e = { loop->bytes[LOOP_CALL_0 + i] };
-		int32_t rel = (int32_t)((uint8_t *)loop->target[i] - (loop->site + 5));
+		struct emit e = { .at = loop->bytes[LOOP_CALL_0 + i] };
 
-		PUT(&e, 0xe8);
-		put(&e, &rel, sizeof(rel));
+		put_call(&e, loop->site, loop->target[i]);
 	}
 }
 
@@ -109,7 +81,7 @@ static void put_body(struct emit *e, struct loop *loop, enum loop_kind kind)
 		put(e, loop->bytes[LOOP_CALL_0], LOOP_SITE_BYTES);
 		break;
 	case LOOP_DIRECT:
-		put_call(e, loop);
+		put_call(e, e->at, loop->target[0]);
 		break;
 	case LOOP_FLAG:
 	case LOOP_FLAG_POINTER:
@@ -158,7 +130,7 @@ static uint8_t *place(const struct loop *loop, const struct loop_spec *spec)
 static void emit_loop(struct loop *loop, const struct loop_spec *spec)
 {
 	uint8_t *body = place(loop, spec);
-	struct emit e = { body };
+	struct emit e = { .at = body };
 
 	put_body(&e, loop, spec->kind);
 	if (spec->work)

@@ -125,3 +125,26 @@ void pass_free(struct pass *pass)
 		munmap(pass->far, PAGE);
 	pass->far = NULL;
 }
+
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+size_t pass_add_splits(struct pass_spec *to, const struct pass_spec *spec, bool work)
+{
+	for (unsigned split = 0; split < LOOP_SITE_BYTES; split++) {
+		to[split] = *spec;
+		to[split].split = true;
+		to[split].loop =
+			(struct loop_spec){ .kind = LOOP_SITE, .split = split, .work = work };
+	}
+	return LOOP_SITE_BYTES;
+}
+
+size_t pass_add_others(struct pass_spec *to, const struct pass_spec *others, size_t count,
+		       bool work)
+{
+	for (size_t i = 0; i < count; i++) {
+		to[i] = others[i];
+		to[i].loop.work = work;
+	}
+	return count;
+}

@@ -63,6 +63,14 @@ void pass_free(struct pass *pass);
 const char *pass_split(unsigned split);
 
 /*
+ * For lists of loops: pass_add_splits - one of that state, with its site at each split.
+ * pass_add_others - as they are listed. Return how many.
+ */
+size_t pass_add_splits(struct pass_spec *to, const struct pass_spec *spec, bool work);
+size_t pass_add_others(struct pass_spec *to, const struct pass_spec *others, size_t count,
+		       bool work);
+
+/*
  * The loops of the two benchmarks, PASS_SPECS at most, in the order of their rows. Return how
  * many.
  */

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "patchcore/patchcore.h"
+#include "stress/emit.h"
 #include "stress/random.h"
 
 #define PAGE	     4096u
@@ -20,23 +21,6 @@
 static const uint8_t nop[SITES_LENGTH] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 /* --- One function ------------------------------------------------------------------------- */
-
-/* Where code goes; NULL: it is only measured. */
-struct emit {
-	uint8_t *base;
-	size_t at;
-	uint64_t *random;
-};
-
-static void put(struct emit *e, const void *bytes, size_t len)
-{
-	if (e->base)
-		memcpy(e->base + e->at, bytes, len);
-	e->at += len;
-}
-
-#define PUT(e, ...)                                                                                \
-	put(e, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 static unsigned draw(uint64_t *random, unsigned below)
 {
@@ -70,9 +54,9 @@ static const struct {
 };
 
 /* What a compiler puts in front of a call; rdi and rax are not touched. */
-static void put_filler(struct emit *e)
+static void put_filler(struct emit *e, uint64_t *random)
 {
-	switch (draw(e->random, 7)) {
+	switch (draw(random, 7)) {
 	case 0:
 		PUT(e, 0x48, 0x89, 0xf2); /* mov rdx, rsi */
 		break;
@@ -107,24 +91,16 @@ static void put_frame(struct emit *e, unsigned frame, bool open)
 		PUT(e, 0x48, 0x81, which, 0x88, 0x01, 0x00, 0x00);
 }
 
-static void put_call(struct emit *e, const uint8_t *target)
+static void put_prologue(struct emit *e, unsigned pushes, unsigned frame, uint64_t *random)
 {
-	int32_t rel = e->base ? (int32_t)(target - (e->base + e->at + SITES_LENGTH)) : 0;
-
-	PUT(e, 0xe8);
-	put(e, &rel, sizeof(rel));
-}
-
-static void put_prologue(struct emit *e, unsigned pushes, unsigned frame)
-{
-	if (draw(e->random, 2))
+	if (draw(random, 2))
 		PUT(e, 0xf3, 0x0f, 0x1e, 0xfa); /* endbr64 */
 	for (unsigned i = pushes; i > 0; i--)
 		put(e, saved[i - 1].push, saved[i - 1].len);
 	put_frame(e, frame, true);
 	PUT(e, 0x31, 0xc0); /* xor eax, eax */
-	for (unsigned fillers = draw(e->random, 8); fillers > 0; fillers--)
-		put_filler(e);
+	for (unsigned fillers = draw(random, 8); fillers > 0; fillers--)
+		put_filler(e, random);
 }
 
 static void put_epilogue(struct emit *e, unsigned pushes, unsigned frame)
@@ -136,27 +112,25 @@ static void put_epilogue(struct emit *e, unsigned pushes, unsigned frame)
 }
 
 /* Nobody runs it. */
-static void put_body(struct emit *e)
+static void put_body(struct emit *e, uint64_t *random)
 {
-	size_t len = draw_body(e->random);
+	size_t len = draw_body(random);
 
-	len += -(e->at + len) % ALIGN;
-	if (e->base)
-		memset(e->base + e->at, 0x90, len);
-	e->at += len;
+	put_copies(e, 0x90, len + -(e->done + len) % ALIGN);
 }
 
 /* Returns where in it the site is. */
-static size_t put_function(struct emit *e, const uint8_t *target)
+static size_t put_function(struct emit *e, const uint8_t *target, uint64_t *random)
 {
-	unsigned pushes = draw(e->random, SAVED_MOST + 1), frame = draw(e->random, 3);
+	unsigned pushes = draw(random, SAVED_MOST + 1), frame = draw(random, 3);
 	size_t site;
 
-	put_prologue(e, pushes, frame);
-	site = e->at;
-	put_call(e, target);
+	put_prologue(e, pushes, frame, random);
+	site = e->done;
+	PUT(e, 0xe8);
+	put_rel32(e, target, 0);
 	put_epilogue(e, pushes, frame);
-	put_body(e);
+	put_body(e, random);
 	return site;
 }
 
@@ -164,7 +138,7 @@ static size_t put_function(struct emit *e, const uint8_t *target)
 static void put_target(struct emit *e)
 {
 	PUT(e, 0x48, 0xff, 0x07, 0xb8, 0x01, 0x00, 0x00, 0x00, 0xc3);
-	e->at = TARGET_BYTES;
+	put_copies(e, 0x00, TARGET_BYTES - e->done);
 }
 
 /* --- All of them -------------------------------------------------------------------------- */
@@ -173,11 +147,11 @@ static void put_target(struct emit *e)
 static size_t put_functions(struct sites *sites, unsigned long first, unsigned long end,
 			    uint8_t *base, uint64_t *random)
 {
-	struct emit e = { .base = base, .random = random };
+	struct emit e = { .at = base };
 
 	put_target(&e);
 	for (unsigned long i = first; i < end; i++) {
-		size_t start = e.at, site = put_function(&e, base);
+		size_t start = e.done, site = put_function(&e, base, random);
 
 		if (!base)
 			continue;
@@ -185,7 +159,7 @@ static size_t put_functions(struct sites *sites, unsigned long first, unsigned l
 		sites->site[i] = base + site;
 		sites->target[i] = base;
 	}
-	return e.at;
+	return e.done;
 }
 
 static int build_map(struct sites *sites, unsigned long first, unsigned long end, uint64_t *random)
@@ -254,15 +228,12 @@ void sites_free(struct sites *sites)
 
 void sites_code(const struct sites *sites, unsigned long i, bool on, uint8_t code[SITES_LENGTH])
 {
-	struct emit e = { .base = code };
-	int32_t rel = (int32_t)(sites->target[i] - (sites->site[i] + SITES_LENGTH));
+	struct emit e = { .at = code };
 
-	if (!on) {
+	if (on)
+		put_call(&e, sites->site[i], sites->target[i]);
+	else
 		put(&e, nop, sizeof(nop));
-		return;
-	}
-	PUT(&e, 0xe8);
-	put(&e, &rel, sizeof(rel));
 }
 
 bool sites_crosses(const uint8_t *site, unsigned boundary)

@@ -6,11 +6,11 @@
 #ifndef STRESS_BENCH_STALL_H
 #define STRESS_BENCH_STALL_H
 
-#include "patchcore/batch.h"
 #include "patchcore/call.h"
 #include "patchcore/patchcore.h"
 #include "stress/bench/hot.h"
 #include "stress/bench/method.h"
+#include "stress/bench/spare.h"
 #include "stress/bench/stall_record.h"
 
 #define STALL_BATCH 100 /* sites */
@@ -55,8 +55,7 @@ struct stall_case {
 	struct loop loop;
 	struct pc_call call;
 	bool off;		      /* NOP, flag down, second target */
-	struct pc_op *batch;	      /* the first is of the loop's site; NULL: none */
-	void *batch_code;	      /* of the others */
+	struct spare batch;	      /* the first is of the loop's site */
 	uint64_t changes;	      /* so far */
 	uint64_t traps;		      /* that they made */
 	uint64_t took[STALL_WINDOWS]; /* of the last block: ticks of each change */

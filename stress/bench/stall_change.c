@@ -2,20 +2,11 @@
 /*
  * Ways to change a site, or what stands for one: from on to off and back in turn.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "patchcore/async.h"
 #include "patchcore/baseline/baseline.h"
 #include "stress/bench/stall.h"
 #include "stress/peers/hand.h"
-
-enum {
-	STRIDE = 256,
-	BYTES = STALL_BATCH * STRIDE
-};
 
 typedef int patch_fn(void *addr, const void *bytes, size_t len);
 
@@ -65,12 +56,9 @@ static int change_start(struct stall_case *c)
 
 static int change_batch(struct stall_case *c)
 {
-	static const uint8_t code[2][8] = { { 0xb8, 1, 2, 3, 4 }, { 0xb8, 5, 6, 7, 8 } };
-
-	c->batch[0].bytes = c->loop.bytes[c->off ? LOOP_CALL_0 : LOOP_NOP];
-	for (unsigned i = 1; i < STALL_BATCH; i++)
-		c->batch[i].bytes = code[!c->off];
-	return pc_patch_batch(c->batch, STALL_BATCH);
+	spare_set(&c->batch, STALL_BATCH, !c->off);
+	c->batch.op[0].bytes = c->loop.bytes[c->off ? LOOP_CALL_0 : LOOP_NOP];
+	return pc_patch_batch(c->batch.op, STALL_BATCH);
 }
 
 static int change_flag(struct stall_case *c)
@@ -97,38 +85,13 @@ static int ready_call(struct stall_case *c)
 	return pc_call_init(&c->call, c->loop.site);
 }
 
-/*
- * Sites that nobody runs, each across a line of its own: mov eax, imm32. With lines to spare
- * between them, or the prefetchers would bring one with the other.
- */
 static int ready_batch(struct stall_case *c)
 {
-	uint8_t *code = mmap(NULL, BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int ret = spare_open(&c->batch, STALL_BATCH, STALL_SPLIT);
 
-	if (code == MAP_FAILED)
-		return -errno;
-	c->batch_code = code;
-	c->batch = calloc(STALL_BATCH, sizeof(*c->batch));
-	if (!c->batch)
-		return -ENOMEM;
-	for (unsigned i = 0; i < STALL_BATCH; i++) {
-		uint8_t *at = code + i * STRIDE + 64 - STALL_SPLIT;
-
-		*at = 0xb8;
-		c->batch[i] =
-			(struct pc_op){ .addr = i ? at : c->loop.site, .len = LOOP_SITE_BYTES };
-	}
-	return pc_text_open(code, BYTES);
-}
-
-static void free_batch(struct stall_case *c)
-{
-	free(c->batch);
-	if (c->batch_code) {
-		pc_forget(c->batch_code, BYTES);
-		munmap(c->batch_code, BYTES);
-	}
+	if (ret == 0)
+		c->batch.op[0].addr = c->loop.site;
+	return ret;
 }
 
 /* --- The table ------------------------------------------------------------------------------ */
@@ -223,7 +186,5 @@ int stall_build(struct stall_case *c, const struct stall_spec *spec)
 void stall_free(struct stall_case *c)
 {
 	loop_free(&c->loop);
-	free_batch(c);
-	c->batch = NULL;
-	c->batch_code = NULL;
+	spare_close(&c->batch);
 }

@@ -106,12 +106,12 @@ static int measure_crowds(const struct bench_run *run, struct toggle_list *list,
 static int measure_batches(const struct bench_run *run, struct toggle_list *list,
 			   struct toggle *toggle, struct bench_result *result)
 {
-	int ret = toggle_pool_open(&toggle->pool);
+	int ret = spare_open(&toggle->pool, TOGGLE_BATCH_MAX, TOGGLE_SPLIT);
 
 	toggle_list_batches(list);
 	if (ret == 0)
 		ret = measure_with(run, list, 1, toggle, result);
-	toggle_pool_close(&toggle->pool);
+	spare_close(&toggle->pool);
 	return ret;
 }
 

@@ -10,12 +10,12 @@
 #ifndef STRESS_BENCH_TOGGLE_CASE_H
 #define STRESS_BENCH_TOGGLE_CASE_H
 
-#include "patchcore/batch.h"
 #include "patchcore/call.h"
 #include "patchcore/patchcore.h"
 #include "stress/bench/hot.h"
 #include "stress/bench/loop.h"
 #include "stress/bench/method.h"
+#include "stress/bench/spare.h"
 #include "stress/peers/peer.h"
 
 #define TOGGLE_SPLIT	 3 /* of straddlers, where only one split is measured */
@@ -91,17 +91,11 @@ struct toggle_case {
 	char why[BENCH_WHY];
 };
 
-/* The sites of batches but the first, which is the executors'. */
-struct toggle_pool {
-	uint8_t *map;
-	struct pc_op *op;
-};
-
 /* What the cases share. */
 struct toggle {
 	struct hot *hot;
-	struct toggle_pool pool;
-	uint8_t *sweep; /* more than the caches of a core hold */
+	struct spare pool; /* the sites of batches but the first, which is the executors' */
+	uint8_t *sweep;	   /* more than the caches of a core hold */
 	size_t sweep_bytes;
 };
 
@@ -119,10 +113,6 @@ int toggle_say(char *why, const char *what, int ret);
 typedef int toggle_patch_fn(void *addr, const void *bytes, size_t len);
 int toggle_time_patch(toggle_patch_fn *patch, const struct loop *loop, unsigned which,
 		      double *ticks);
-
-/* toggle_pool_open - map and open the sites. 0 or a negative errno. toggle_pool_close. */
-int toggle_pool_open(struct toggle_pool *pool);
-void toggle_pool_close(struct toggle_pool *pool);
 
 /* --- toggle_cold.c -------------------------------------------------------------------- */
 

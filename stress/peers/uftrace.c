@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "stress/peers/all.h"
+#include "stress/peers/compiled.h"
 
 #define COMPILER_PACKAGE "gcc"
 #define PACKAGE		 "uftrace"
@@ -40,28 +41,15 @@ static int start(struct outside *o, const char *program, char *why)
 
 int uftrace_open(struct peer *peer, const struct bench_run *run, char *why)
 {
+	static const struct compiled how = { "traced", build, start };
 	static struct outside outside;
-	char program[OUTSIDE_PATH];
-	int ret;
 
-	outside = (struct outside){ 0 };
-	ret = outside_open(&outside, run, why);
-	if (ret == 0) {
-		outside_path(&outside, "traced", program);
-		ret = build(&outside, program, why);
-	}
-	if (ret == 0)
-		ret = start(&outside, program, why);
-	if (ret < 0)
-		outside_close(&outside);
-	peer->state = ret < 0 ? NULL : &outside;
-	return ret;
+	return compiled_open(peer, &outside, &how, run, why);
 }
 
 void uftrace_close(struct peer *peer)
 {
-	outside_close(peer->state);
-	peer->state = NULL;
+	compiled_close(peer);
 }
 
 int uftrace_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why)

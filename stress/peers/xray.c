@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "stress/peers/all.h"
+#include "stress/peers/compiled.h"
 
 #define CLANG_PACKAGE	"clang"
 #define RUNTIME_PACKAGE "libclang-rt-dev"
@@ -43,27 +44,15 @@ static int start(struct outside *o, const char *program, char *why)
 
 int xray_open(struct peer *peer, const struct bench_run *run, char *why)
 {
+	static const struct compiled how = { "xray", build, start };
 	static struct outside outside;
-	char program[OUTSIDE_PATH];
-	int ret;
+	int ret = compiled_open(peer, &outside, &how, run, why);
 
-	outside = (struct outside){ 0 };
-	ret = outside_open(&outside, run, why);
-	if (ret == 0) {
-		outside_path(&outside, "xray", program);
-		ret = build(&outside, program, why);
-	}
-	if (ret == 0)
-		ret = start(&outside, program, why);
-	if (ret < 0)
-		outside_close(&outside);
 	outside_remove(&outside);
-	peer->state = ret < 0 ? NULL : &outside;
 	return ret;
 }
 
 void xray_close(struct peer *peer)
 {
-	outside_close(peer->state);
-	peer->state = NULL;
+	compiled_close(peer);
 }

@@ -5,11 +5,20 @@
 #ifndef STRESS_TESTS_BENCH_RUN_H
 #define STRESS_TESTS_BENCH_RUN_H
 
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <cmocka.h>
+
 #include "patchcore/library.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/tests/scale.h"
 #include "stress/bench/method.h"
 
 /* Long enough for any machine: nothing here may tear. */
@@ -17,18 +26,22 @@
 
 static volatile sig_atomic_t bench_run_stop;
 
-static inline double bench_run_scale(void)
+/* 1: on one CPU, which the executor shares with the patcher; 0: apart; or a negative errno. */
+static inline int bench_run_seat(hwloc_topology_t topology, struct seating *seating)
 {
-	const char *text = getenv("TMAX_STRESS_SCALE");
-	double value = text ? atof(text) : 1;
+	char why[256];
 
-	return value > 0 ? value : 1;
+	if (placement_seat(topology, PLACEMENT_SPREAD, 1, seating, why, sizeof(why)) == 0)
+		return 0;
+	if (placement_seat(topology, PLACEMENT_OVERSUBSCRIBED, 1, seating, why, sizeof(why)) == 0)
+		return 1;
+	fprintf(stderr, "%s\n", why);
+	return -ENOTSUP;
 }
 
-/* 0 or a negative errno. On one CPU the executor shares it with the patcher. */
+/* 0 or a negative errno. */
 static inline int bench_run_open(struct bench_run *run)
 {
-	char reason[256];
 	int foreign, ret;
 
 	*run = (struct bench_run){ .rounds = 2, .seed = 42, .stop = &bench_run_stop };
@@ -36,32 +49,63 @@ static inline int bench_run_open(struct bench_run *run)
 	ret = pc_init();
 	if (ret == 0)
 		ret = topology_open(&run->topology, &foreign);
-	if (ret < 0)
-		return ret;
-	ret = placement_seat(run->topology, PLACEMENT_SPREAD, 1, &run->seating, reason,
-			     sizeof(reason));
-	if (ret < 0)
-		ret = placement_seat(run->topology, PLACEMENT_OVERSUBSCRIBED, 1, &run->seating,
-				     reason, sizeof(reason));
-	return ret;
+	if (ret == 0)
+		ret = bench_run_seat(run->topology, &run->seating);
+	return ret < 0 ? ret : 0;
 }
 
-static inline void bench_run_close(struct bench_run *run)
+/* What a main() returns. */
+static inline int bench_run_close(struct bench_run *run, int failed)
 {
 	hwloc_topology_destroy(run->topology);
+	return failed;
 }
 
-/* The row of that label and measure, NULL: there is none. */
+/* A whole main(): all tests in a run that is open. */
+#define BENCH_RUN_TESTS(run, tests, set_up, tear_down)                                             \
+	(bench_run_open(run) < 0                                                                   \
+		 ? 77                                                                              \
+		 : bench_run_close(run, cmocka_run_group_tests(tests, set_up, tear_down)))
+
+/* Waits as they are, and a CPU for each of both. 77: not here; or 0. */
+static inline int bench_run_open_apart(struct bench_run *run)
+{
+	int foreign;
+
+	if (topology_open(&run->topology, &foreign) < 0 || foreign)
+		return 77;
+	return bench_run_seat(run->topology, &run->seating) == 0 && pc_init() == 0 ? 0 : 77;
+}
+
+/* The row of that label and measure, NULL: there is none. There must not be two. */
 static inline const struct bench_row *bench_run_row(const struct bench_result *result,
 						    const char *label, const char *measure)
 {
+	const struct bench_row *found = NULL;
 	char text[512];
 
-	for (unsigned i = 0; i < result->rows; i++)
-		if (strcmp(bench_row_label(&result->row[i], text, sizeof(text)), label) == 0 &&
-		    strcmp(result->row[i].measure, measure) == 0)
-			return &result->row[i];
-	return NULL;
+	for (unsigned i = 0; i < result->rows; i++) {
+		const struct bench_row *row = &result->row[i];
+
+		if (strcmp(bench_row_label(row, text, sizeof(text)), label) != 0 ||
+		    strcmp(row->measure, measure) != 0)
+			continue;
+		assert_null(found);
+		found = row;
+	}
+	return found;
+}
+
+/* Only membarrier may be missing: the kernel has it or not. */
+static inline bool bench_run_skipped(const struct bench_row *row)
+{
+	const char *policy = bench_row_text(row, "policy");
+
+	if (row->samples)
+		return false;
+	assert_true(policy && strcmp(policy, "membarrier") == 0);
+	assert_true(row->why[0]);
+	return true;
 }
 
 #endif

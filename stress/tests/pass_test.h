@@ -18,11 +18,13 @@
 
 #include "patchcore/patchcore.h"
 #include "stress/bench/pass.h"
+#include "stress/tests/bench_run.h"
 
 #define TEST_PASSES 1000
 
-static volatile sig_atomic_t never;
 static hwloc_topology_t topology;
+
+static const char *const bodies[] = { "none", "work" };
 
 typedef int bench_fn(const struct bench_run *run, struct bench_result *result);
 
@@ -57,15 +59,11 @@ static inline void put_peers(const struct peer *first, const struct peer *second
 static inline int run_bench(bench_fn *bench, unsigned rounds, struct bench_result *result)
 {
 	struct bench_run run = {
-		.topology = topology, .rounds = rounds, .seed = 1, .stop = &never
+		.topology = topology, .rounds = rounds, .seed = 1, .stop = &bench_run_stop
 	};
-	char why[BENCH_WHY];
 
 	/* On a machine of one CPU the executor shares it: it has nothing to do here. */
-	if (placement_seat(topology, PLACEMENT_SPREAD, 1, &run.seating, why, sizeof(why)) < 0)
-		assert_int_equal(placement_seat(topology, PLACEMENT_OVERSUBSCRIBED, 1, &run.seating,
-						why, sizeof(why)),
-				 0);
+	assert_in_range(bench_run_seat(topology, &run.seating), 0, 1);
 	*result = (struct bench_result){ .benchmark = "test" };
 	return bench(&run, result);
 }
@@ -106,6 +104,29 @@ static inline void check_row(const struct bench_row *row, uint64_t samples, cons
 	assert_string_equal(row->against, against);
 }
 
+/* Each of them with both bodies. */
+static inline void check_others(const struct bench_result *result, const char *const *names,
+				unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned b = 0; b < 2; b++)
+			assert_non_null(find_row(result, names[i], NULL, NULL, bodies[b]));
+}
+
+/* All but the first, which tells of the clock. */
+static inline void check_rows(const struct bench_result *result, const char *measure,
+			      uint64_t samples, const char *against)
+{
+	for (unsigned i = 1; i < result->rows; i++) {
+		const struct bench_row *row = &result->row[i];
+
+		assert_string_equal(row->measure, measure);
+		check_row(row, samples, against);
+		if (row->samples)
+			assert_false(isnan(bench_row_extra_of(row, "over_empty")));
+	}
+}
+
 /* --- A peer that takes what it is told to take ----------------------------------------------- */
 
 static struct peer_cost made_up;
@@ -127,6 +148,28 @@ static const struct peer good_peer = { .name = "good", .cost = made_up_cost };
 static const struct peer shut_peer = {
 	.name = "shut", .cost = made_up_cost, .ret = -ENOMEM, .why = "it is not there"
 };
+
+/* One that answers, whose row is returned, and one that is not there. */
+static inline const struct bench_row *run_with_peers(bench_fn *bench, struct bench_result *result)
+{
+	const struct bench_row *row;
+
+	put_peers(&good_peer, &shut_peer);
+	made_up = (struct peer_cost){ .empty = 10, .off = 12, .on = 30 };
+	made_up_ret = 0;
+	asked = 0;
+	assert_int_equal(run_bench(bench, 1, result), 0);
+	put_peers(&(struct peer){ 0 }, NULL);
+	assert_true(asked > 0);
+	row = find_row(result, "shut", NULL, NULL, NULL);
+	assert_non_null(row);
+	assert_int_equal(row->samples, 0);
+	assert_string_equal(row->why, "it is not there");
+	row = find_row(result, "good", NULL, NULL, NULL);
+	assert_non_null(row);
+	assert_true(row->peer);
+	return row;
+}
 
 static inline int set_up(void **state)
 {

@@ -138,11 +138,6 @@ int main(void)
 		cmocka_unit_test(members_sit_where_they_were_put),
 		cmocka_unit_test(a_crew_of_one_is_the_caller),
 	};
-	int ret = bench_run_open(&run);
 
-	if (ret < 0)
-		return 77;
-	ret = cmocka_run_group_tests(tests, NULL, NULL);
-	bench_run_close(&run);
-	return ret;
+	return BENCH_RUN_TESTS(&run, tests, NULL, NULL);
 }

@@ -82,28 +82,18 @@ static void every_row_is_there(void **state)
 	static const char *const targets[] = { "original", "other", "far" };
 	static const char *const others[] = { "aligned", "flag", "pointer", "flag-pointer",
 					      "direct" };
-	static const char *const bodies[] = { "none", "work" };
 	struct bench_result result;
 
 	(void)state;
 	assert_int_equal(run_bench(bench_invoke, 1, &result), 0);
 	assert_int_equal(result.rows, 1 + 2 * (3 * LOOP_SITE_BYTES + 5));
-	for (unsigned b = 0; b < 2; b++) {
+	for (unsigned b = 0; b < 2; b++)
 		for (unsigned n = 0; n < 3; n++)
 			for (unsigned split = 0; split < LOOP_SITE_BYTES; split++)
 				assert_non_null(find_row(&result, "call", pass_split(split),
 							 targets[n], bodies[b]));
-		for (unsigned n = 0; n < 5; n++)
-			assert_non_null(find_row(&result, others[n], NULL, NULL, bodies[b]));
-	}
-	for (unsigned i = 1; i < result.rows; i++) {
-		const struct bench_row *row = &result.row[i];
-
-		assert_string_equal(row->measure, "call");
-		check_row(row, 2 * PASS_SAMPLES, "direct");
-		if (row->samples)
-			assert_false(isnan(bench_row_extra_of(row, "over_empty")));
-	}
+	check_others(&result, others, 5);
+	check_rows(&result, "call", 2 * PASS_SAMPLES, "direct");
 	bench_result_free(&result);
 }
 
@@ -111,23 +101,13 @@ static void every_row_is_there(void **state)
 static void peers_have_rows(void **state)
 {
 	struct bench_result result;
-	const struct bench_row *row;
+	const struct bench_row *row = run_with_peers(bench_invoke, &result);
 
 	(void)state;
-	put_peers(&good_peer, &shut_peer);
-	made_up = (struct peer_cost){ .empty = 10, .off = 12, .on = 30 };
-	made_up_ret = 0;
-	asked = 0;
-	assert_int_equal(run_bench(bench_invoke, 1, &result), 0);
-	assert_true(asked > 0);
-	row = find_row(&result, "good", NULL, NULL, NULL);
-	assert_non_null(row);
 	assert_true(row->value.median == 30);
 	assert_string_equal(row->against, "direct");
 	assert_true(bench_row_extra_of(row, "over_empty") == 20);
-	assert_string_equal(find_row(&result, "shut", NULL, NULL, NULL)->why, "it is not there");
 	bench_result_free(&result);
-	put_peers(&(struct peer){ 0 }, NULL);
 }
 
 /* --- The difference ----------------------------------------------------------------------------

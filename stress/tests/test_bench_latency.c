@@ -71,24 +71,12 @@ static uint64_t binned(const struct bench_row *row)
 	return sum;
 }
 
-/* Only membarrier may be missing: the kernel has it or not. */
-static bool is_skipped(const struct bench_row *row)
-{
-	const char *policy = bench_row_text(row, "policy");
-
-	if (row->samples)
-		return false;
-	assert_true(policy && strcmp(policy, "membarrier") == 0);
-	assert_true(row->why[0]);
-	return true;
-}
-
 static void expect_row(unsigned op, unsigned executors, const char *measured)
 {
 	const struct bench_row *row = row_of(op, executors, measured);
 
 	assert_non_null(row);
-	if (is_skipped(row))
+	if (bench_run_skipped(row))
 		return;
 	/* Of each quadruple, two blocks of a pass each. */
 	assert_int_equal(row->samples, (uint64_t)run.rounds * 2 * SITES);
@@ -217,11 +205,6 @@ int main(void)
 		cmocka_unit_test(a_miscount_is_an_error),
 		cmocka_unit_test(it_can_be_interrupted),
 	};
-	int ret = bench_run_open(&run);
 
-	if (ret < 0)
-		return 77;
-	ret = cmocka_run_group_tests(tests, measure, tidy);
-	bench_run_close(&run);
-	return ret;
+	return BENCH_RUN_TESTS(&run, tests, measure, tidy);
 }

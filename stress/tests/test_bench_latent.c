@@ -73,7 +73,6 @@ static void every_row_is_there(void **state)
 	static const char *const names[] = { "nop", "call" };
 	static const char *const others[] = { "flag", "flag-pointer", "pointer", "direct",
 					      "empty" };
-	static const char *const bodies[] = { "none", "work" };
 	struct bench_result result;
 
 	(void)state;
@@ -81,22 +80,13 @@ static void every_row_is_there(void **state)
 	assert_int_equal(result.rows, 1 + 2 * (2 * LOOP_SITE_BYTES + 5));
 	assert_string_equal(result.row[0].name, "clock");
 	assert_true(result.row[0].value.median > 0);
-	for (unsigned b = 0; b < 2; b++) {
+	for (unsigned b = 0; b < 2; b++)
 		for (unsigned n = 0; n < 2; n++)
 			for (unsigned split = 0; split < LOOP_SITE_BYTES; split++)
 				assert_non_null(find_row(&result, names[n], pass_split(split), NULL,
 							 bodies[b]));
-		for (unsigned n = 0; n < 5; n++)
-			assert_non_null(find_row(&result, others[n], NULL, NULL, bodies[b]));
-	}
-	for (unsigned i = 1; i < result.rows; i++) {
-		const struct bench_row *row = &result.row[i];
-
-		assert_string_equal(row->measure, "pass");
-		check_row(row, 2 * 2 * PASS_SAMPLES, "empty");
-		if (row->samples)
-			assert_false(isnan(bench_row_extra_of(row, "over_empty")));
-	}
+	check_others(&result, others, 5);
+	check_rows(&result, "pass", 2 * 2 * PASS_SAMPLES, "empty");
 	assert_false(find_row(&result, "call", NULL, NULL, NULL)->peer);
 	assert_true(find_row(&result, "flag", NULL, NULL, NULL)->peer);
 	bench_result_free(&result);
@@ -106,25 +96,13 @@ static void every_row_is_there(void **state)
 static void peers_have_rows(void **state)
 {
 	struct bench_result result;
-	const struct bench_row *row;
+	const struct bench_row *row = run_with_peers(bench_latent, &result);
 
 	(void)state;
-	put_peers(&good_peer, &shut_peer);
-	made_up = (struct peer_cost){ .empty = 10, .off = 12, .on = 30 };
-	made_up_ret = 0;
-	assert_int_equal(run_bench(bench_latent, 1, &result), 0);
-	row = find_row(&result, "good", NULL, NULL, NULL);
-	assert_non_null(row);
-	assert_true(row->peer);
 	assert_true(row->value.median == 12 && row->base.median == 10);
 	assert_true(fabs(row->ratio.median - 1.2) < 1e-9);
 	assert_true(bench_row_extra_of(row, "over_empty") == 2);
-	row = find_row(&result, "shut", NULL, NULL, NULL);
-	assert_non_null(row);
-	assert_int_equal(row->samples, 0);
-	assert_string_equal(row->why, "it is not there");
 	bench_result_free(&result);
-	put_peers(&(struct peer){ 0 }, NULL);
 }
 
 /* One that breaks is skipped, also for want of memory of its own; an interruption ends all. */

@@ -16,6 +16,7 @@
 
 #include "patchcore/call.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/tests/scale.h"
 #include "stress/bench/hot.h"
 #include "stress/bench/loop.h"
 #include "stress/random.h"
@@ -29,14 +30,6 @@ static const unsigned boundaries[] = { 0, 8, 64, 4096 };
 
 static hwloc_topology_t topology;
 static struct hot *hot;
-
-static double scale(void)
-{
-	const char *text = getenv("TMAX_STRESS_SCALE");
-	double value = text ? atof(text) : 1;
-
-	return value > 0 ? value : 1;
-}
 
 static void build(struct loop *loop, enum loop_kind kind, enum loop_target target, unsigned split,
 		  unsigned boundary)
@@ -293,7 +286,7 @@ static int set_code(struct loop *loop, enum loop_code code)
 static bool toggle_by_patch(struct loop *loop, unsigned codes, bool look)
 {
 	const struct hot_work work = { hot_loop, loop };
-	unsigned toggles = (unsigned)(60 * scale());
+	unsigned toggles = (unsigned)(60 * test_scale());
 	struct hot_sum begin = hot_count(hot);
 	uint64_t seed = codes;
 	int ret = 0;
@@ -345,7 +338,7 @@ static void patched_under_executors_every_call_counts(void **state)
 static void toggle_by_call(struct loop *loop, bool look)
 {
 	const struct hot_work work = { hot_loop, loop };
-	unsigned toggles = (unsigned)(500 * scale());
+	unsigned toggles = (unsigned)(500 * test_scale());
 	struct hot_sum begin = hot_count(hot);
 	struct pc_call call;
 	uint64_t seed = 3;

@@ -14,18 +14,11 @@
 
 #include <cmocka.h>
 
+#include "patchcore/tests/scale.h"
 #include "stress/bench/samples.h"
 #include "stress/random.h"
 
 #define MOST_VALUES 100
-
-static double scale(void)
-{
-	const char *text = getenv("TMAX_STRESS_SCALE");
-	double value = text ? atof(text) : 1;
-
-	return value > 0 ? value : 1;
-}
 
 /* Between 0 and 1, neither of them. */
 static double uniform(uint64_t *state)
@@ -156,7 +149,7 @@ static void assert_rate(unsigned hits, unsigned trials, double least, double mos
 
 static void assert_covers(draw_fn draw, double truth, size_t count, double least)
 {
-	unsigned trials = (unsigned)(250 * scale()), hits = 0;
+	unsigned trials = (unsigned)(250 * test_scale()), hits = 0;
 	uint64_t seed = 1000 + count;
 	double values[MOST_VALUES];
 
@@ -210,7 +203,7 @@ static void more_values_tell_more(void **state)
  */
 static void blocks_of_a_round_are_not_two_opinions(void **state)
 {
-	unsigned trials = (unsigned)(400 * scale()), hits = 0;
+	unsigned trials = (unsigned)(400 * test_scale()), hits = 0;
 	uint64_t seed = 77;
 
 	(void)state;

@@ -18,18 +18,6 @@
 static struct bench_run run;
 static struct bench_result patchers;
 
-/* Only what the kernel may lack may be missing. */
-static bool is_skipped(const struct bench_row *row)
-{
-	const char *policy = bench_row_text(row, "policy");
-
-	if (row->samples)
-		return false;
-	assert_true(policy && strcmp(policy, "membarrier") == 0);
-	assert_true(row->why[0]);
-	return true;
-}
-
 /* --- Mixes ---------------------------------------------------------------------------------------
  */
 
@@ -106,7 +94,7 @@ static void expect_mix(unsigned op, const char *mix, const char *against, unsign
 	const struct bench_row *row = mix_row(op, mix);
 
 	assert_non_null(row);
-	if (is_skipped(row))
+	if (bench_run_skipped(row))
 		return;
 	assert_int_equal(row->samples, samples * 2 * run.rounds);
 	assert_string_equal(row->unit, "changes/s");
@@ -120,6 +108,7 @@ static void expect_mix(unsigned op, const char *mix, const char *against, unsign
 static int measure(void **state)
 {
 	(void)state;
+	run.rounds = 1;
 	return scaling_patchers(&run, SLICE, &patchers);
 }
 
@@ -187,7 +176,7 @@ static void more_cpus_have_more_mixes(void **state)
 	for (unsigned i = 0; i < result.rows; i++) {
 		const struct bench_row *row = &result.row[i];
 
-		if (is_skipped(row))
+		if (bench_run_skipped(row))
 			continue;
 		assert_true(isnan(bench_row_number(row, "oversubscribed")));
 		assert_in_range(bench_row_number(row, "patchers") +
@@ -222,7 +211,7 @@ static void expect_known(const struct bench_result *result, const char *name, un
 	snprintf(label, sizeof(label), "%s sites=%lu%s", name, sites, param);
 	row = bench_run_row(result, label, measure);
 	assert_non_null(row);
-	if (is_skipped(row))
+	if (bench_run_skipped(row))
 		return;
 	assert_true(row->samples >= 2 * run.rounds);
 	assert_string_equal(row->against, sites == 10 ? "" : "10-sites");
@@ -318,15 +307,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(instructions_are_counted_or_it_says_why),
 		cmocka_unit_test(it_can_be_interrupted),
 	};
-	int ret;
 
 	if (argc > 1)
 		return serve(argc, argv);
-	ret = bench_run_open(&run);
-	if (ret < 0)
-		return 77;
-	run.rounds = 1;
-	ret = cmocka_run_group_tests(tests, measure, tidy);
-	bench_run_close(&run);
-	return ret;
+	return BENCH_RUN_TESTS(&run, tests, measure, tidy);
 }

@@ -228,7 +228,7 @@ static void expect_all_or_none(struct turn *turn, const struct sites *sites, boo
 /* The executor runs some of it in either state, whatever else this machine does. */
 static void toggle_by_patch(const struct turn *turn, const struct sites *sites)
 {
-	unsigned passes = (unsigned)(PASSES * bench_run_scale());
+	unsigned passes = (unsigned)(PASSES * test_scale());
 
 	for (unsigned pass = 0; pass < 2 * passes; pass++) {
 		put_all(sites, pass % 2);
@@ -249,7 +249,7 @@ static void turn_calls(struct pc_call *call, unsigned long count, bool on)
 static void toggle_calls(const struct turn *turn, const struct sites *sites)
 {
 	struct pc_call *call = calloc(sites->count, sizeof(*call));
-	unsigned passes = (unsigned)(PASSES * bench_run_scale());
+	unsigned passes = (unsigned)(PASSES * test_scale());
 
 	assert_non_null(call);
 	for (unsigned long i = 0; i < sites->count; i++)
@@ -331,11 +331,6 @@ int main(void)
 		cmocka_unit_test(counts_are_exact_while_calls_are_turned),
 		cmocka_unit_test(a_call_that_does_not_count_shows),
 	};
-	int ret = bench_run_open(&run);
 
-	if (ret < 0)
-		return 77;
-	ret = cmocka_run_group_tests(tests, NULL, NULL);
-	bench_run_close(&run);
-	return ret;
+	return BENCH_RUN_TESTS(&run, tests, NULL, NULL);
 }

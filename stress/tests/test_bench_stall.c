@@ -356,10 +356,10 @@ static void check_batch(struct stall_case *c)
 	uint8_t before[STALL_BATCH][LOOP_SITE_BYTES];
 
 	for (unsigned i = 0; i < STALL_BATCH; i++)
-		memcpy(before[i], c->batch[i].addr, LOOP_SITE_BYTES);
+		memcpy(before[i], c->batch.op[i].addr, LOOP_SITE_BYTES);
 	assert_int_equal(c->spec->change(c), 0);
 	for (unsigned i = 0; i < STALL_BATCH; i++) {
-		const struct pc_op *op = &c->batch[i];
+		const struct pc_op *op = &c->batch.op[i];
 
 		assert_int_equal(op->result, 0);
 		assert_memory_equal(op->addr, op->bytes, op->len);

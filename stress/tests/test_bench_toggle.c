@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-#include "patchcore/library.h"
 #include "patchcore/wait.h"
 #include "stress/bench/toggle_case.h"
+#include "stress/tests/bench_run.h"
 
 static volatile sig_atomic_t stop;
 static struct bench_run run = { .seed = 1, .stop = &stop };
@@ -111,21 +111,11 @@ static struct bench_result toggle(unsigned rounds)
 static const struct bench_row *find(const struct bench_result *result, const char *label,
 				    const char *measure)
 {
-	const struct bench_row *found = NULL;
-	char buf[256];
+	const struct bench_row *row = bench_run_row(result, label, measure);
 
-	for (unsigned i = 0; i < result->rows; i++) {
-		const struct bench_row *row = &result->row[i];
-
-		if (strcmp(bench_row_label(row, buf, sizeof(buf)), label) ||
-		    strcmp(row->measure, measure))
-			continue;
-		assert_null(found); /* two rows of one name */
-		found = row;
-	}
-	if (!found)
-		fail_msg("no row \"%s\" %s", label, measure);
-	return found;
+	if (!row)
+		fail_msg("no row %s, %s", label, measure);
+	return row;
 }
 
 /* --- What there shall be -------------------------------------------------------------- */
@@ -418,20 +408,6 @@ static void can_be_interrupted(void **state)
 	assert_int_equal(status.asked, PC_POLICY_AUTO);
 }
 
-/* ------------------------------------------------------------------------------------------------------
- */
-
-static int seat(void)
-{
-	char reason[160];
-	int ret = placement_seat(run.topology, PLACEMENT_SPREAD, 1, &run.seating, reason,
-				 sizeof(reason));
-
-	if (ret < 0)
-		fprintf(stderr, "%s\n", reason);
-	return ret;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,14 +421,14 @@ int main(void)
 		cmocka_unit_test(the_library_is_no_peer),
 		cmocka_unit_test(can_be_interrupted),
 	};
-	int foreign, ret;
+	int ret;
 
 	/* There is one, and nothing can be made of it. */
 	setenv("PATCHCORE_MACHINE_CONF", "/dev/null", 1);
-	if (topology_open(&run.topology, &foreign) < 0 || foreign || seat() < 0 || pc_init() < 0)
-		return 77;
+	ret = bench_run_open_apart(&run);
+	if (ret)
+		return ret;
 	ret = cmocka_run_group_tests(tests, NULL, NULL);
 	bench_result_free(&full);
-	hwloc_topology_destroy(run.topology);
-	return ret;
+	return bench_run_close(&run, ret);
 }

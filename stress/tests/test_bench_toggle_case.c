@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "patchcore/library.h"
 #include "patchcore/wait.h"
 #include "stress/bench/toggle_case.h"
+#include "stress/tests/bench_run.h"
 
 static volatile sig_atomic_t stop;
 static struct bench_run run = { .seed = 1, .rounds = 1, .stop = &stop };
@@ -34,14 +34,14 @@ struct one {
 static void open_shared(struct toggle *shared)
 {
 	assert_int_equal(toggle_sweep_open(shared, run.topology), 0);
-	assert_int_equal(toggle_pool_open(&shared->pool), 0);
+	assert_int_equal(spare_open(&shared->pool, TOGGLE_BATCH_MAX, TOGGLE_SPLIT), 0);
 	assert_int_equal(hot_start(&shared->hot, run.topology, &run.seating), 0);
 }
 
 static void close_shared(struct toggle *shared)
 {
 	hot_stop(shared->hot);
-	toggle_pool_close(&shared->pool);
+	spare_close(&shared->pool);
 	toggle_sweep_close(shared);
 }
 
@@ -273,19 +273,6 @@ static void more_executors_run(void **state)
 	run.seating = one_executor;
 }
 
-/* -------------------------------------------------------------------------------------- */
-
-static int seat(void)
-{
-	char reason[160];
-	int ret = placement_seat(run.topology, PLACEMENT_SPREAD, 1, &run.seating, reason,
-				 sizeof(reason));
-
-	if (ret < 0)
-		fprintf(stderr, "%s\n", reason);
-	return ret;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,12 +284,12 @@ int main(void)
 		cmocka_unit_test(crowds_are_doubled_up_to_all),
 		cmocka_unit_test(more_executors_run),
 	};
-	int foreign, ret;
+	int ret;
 
 	library_assume_waits(3000, 2000, 1);
-	if (topology_open(&run.topology, &foreign) < 0 || foreign || seat() < 0 || pc_init() < 0)
-		return 77;
+	ret = bench_run_open_apart(&run);
+	if (ret)
+		return ret;
 	ret = cmocka_run_group_tests(tests, NULL, NULL);
-	hwloc_topology_destroy(run.topology);
-	return ret;
+	return bench_run_close(&run, ret);
 }

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "patchcore/tests/scale.h"
 #include "patchcore/word.h"
 #include "stress/gap.h"
 
@@ -24,21 +25,13 @@ static struct run_options how;
 static bool alone; /* one CPU: nothing ever runs at the same time */
 static struct gap_result result;
 
-static double scale(void)
-{
-	const char *text = getenv("TMAX_STRESS_SCALE");
-	double value = text ? atof(text) : 1;
-
-	return value > 0 ? value : 1;
-}
-
 static struct cell seated(void)
 {
 	struct cell cell;
 
 	gap_defaults(&cell);
 	cell.placement = alone ? PLACEMENT_OVERSUBSCRIBED : PLACEMENT_SPREAD;
-	cell.seconds = 0.3 * scale();
+	cell.seconds = 0.3 * test_scale();
 	return cell;
 }
 

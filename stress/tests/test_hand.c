@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "patchcore/patchcore.h"
+#include "patchcore/tests/scale.h"
 #include "patchcore/wait.h"
 #include "stress/bench/hot.h"
 #include "stress/code.h"
@@ -33,10 +34,7 @@ static bool alone; /* one CPU: nothing ever runs at the same time */
 
 static unsigned toggles(void)
 {
-	const char *text = getenv("TMAX_STRESS_SCALE");
-	double scale = text ? atof(text) : 1;
-
-	return (unsigned)(TOGGLES * (scale > 0 ? scale : 1));
+	return (unsigned)(TOGGLES * test_scale());
 }
 
 /* --- Who synchronises when -------------------------------------------------------------------- */

@@ -16,20 +16,13 @@
 
 #include <cmocka.h>
 
+#include "patchcore/tests/scale.h"
 #include "patchcore/word.h"
 #include "stress/run.h"
 #include "stress/toggle.h"
 
 static struct run_options how;
 static bool alone; /* one CPU: nothing ever runs at the same time */
-
-static double scale(void)
-{
-	const char *text = getenv("TMAX_STRESS_SCALE");
-	double value = text ? atof(text) : 1;
-
-	return value > 0 ? value : 1;
-}
 
 static void seat(struct cell *cell)
 {
@@ -206,7 +199,7 @@ static void racing_store_is_caught(enum protocol protocol, enum crossing crossin
 	cell.pair = PAIR_WORD;
 	cell.first_wait = cell.second_wait = wait;
 	cell.stop_tears = 1;
-	cell.seconds = 20 * scale();
+	cell.seconds = 20 * test_scale();
 	cell.toggles = CELL_TOGGLES_MAX;
 	run(&cell, &r);
 	assert_int_equal(r.outcome, OUTCOME_DONE);
@@ -261,7 +254,7 @@ static void membarrier_never_tears(void **state)
 			cell.provokers =
 				split < 3 ? 1u << PROVOKER_CHAIN | 1u << PROVOKER_SITES : 0;
 			cell.loop = split < 3 ? 10 : 0;
-			cell.toggles = (uint64_t)(3000 * scale());
+			cell.toggles = (uint64_t)(3000 * test_scale());
 			run(&cell, &r);
 			check_accounts(&cell, &r);
 			assert_int_equal(cell_result_tears(&r), 0);
@@ -285,7 +278,7 @@ static void one_word_never_tears(void **state)
 		cell.protocol = PROTOCOL_ATOMIC;
 		cell.crossing = CROSSING_NONE;
 		cell.split = split;
-		cell.toggles = (uint64_t)(100000 * scale());
+		cell.toggles = (uint64_t)(100000 * test_scale());
 		run(&cell, &r);
 		check_accounts(&cell, &r);
 		assert_int_equal(cell_result_tears(&r), 0);
@@ -306,7 +299,7 @@ static void wait_accounts_for_everything(void **state)
 		seat(&cell);
 		cell.pair = (enum code_pair)pair;
 		cell.split = 2;
-		cell.toggles = (uint64_t)(30000 * scale());
+		cell.toggles = (uint64_t)(30000 * test_scale());
 		cell.rest =
 			pair % 2 ? 0 : 1000; /* handlers that come late, sites held again at once */
 		run(&cell, &r);
@@ -323,7 +316,7 @@ static void more_threads_than_cpus_account_too(void **state)
 	seat(&cell);
 	cell.placement = PLACEMENT_OVERSUBSCRIBED;
 	cell.executors = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) * 2;
-	cell.toggles = (uint64_t)(10000 * scale());
+	cell.toggles = (uint64_t)(10000 * test_scale());
 	run(&cell, &r);
 	check_accounts(&cell, &r);
 }

@@ -22,47 +22,9 @@
 
 #include <cmocka.h>
 
-#include "stress/child.h"
-#include "stress/provoker.h"
-#include "stress/run.h"
+#include "stress/tests/provoker_place.h"
 
-#define PAGE	 4096u
 #define PATIENCE 20000 /* looks, 1 ms apart: for what must come, however slow the machine */
-
-static struct run_options how;
-static bool alone; /* one CPU */
-static uint8_t *site;
-
-static void seat(struct cell *cell, struct seating *seating, unsigned provokers)
-{
-	char reason[160];
-
-	cell_defaults(cell);
-	cell->placement = alone ? PLACEMENT_OVERSUBSCRIBED : PLACEMENT_SPREAD;
-	cell->provokers = provokers;
-	assert_int_equal(
-		placement_seat(how.topology, cell->placement, 1, seating, reason, sizeof(reason)),
-		0);
-}
-
-static struct provokers *start(unsigned provokers)
-{
-	struct provokers *p;
-	struct seating seating;
-	struct cell cell;
-
-	seat(&cell, &seating, provokers);
-	assert_int_equal(provokers_start(&p, &cell, how.topology, &seating, site), 0);
-	return p;
-}
-
-static struct provoker_counts counts_of(const struct provokers *p)
-{
-	struct provoker_counts counts;
-
-	provokers_count(p, &counts);
-	return counts;
-}
 
 static unsigned threads_now(void)
 {
@@ -359,28 +321,6 @@ static void load_keeps_no_files_open(void **state)
 	provokers_stop(p);
 }
 
-static uint64_t involuntary(unsigned provokers)
-{
-	struct cell_result r;
-	struct seating seating;
-	struct cell cell;
-
-	seat(&cell, &seating, provokers);
-	cell.toggles = CELL_TOGGLES_MAX;
-	cell.seconds = 0.5;
-	assert_int_equal(cell_run(&cell, &how, &r), 0);
-	assert_int_equal(r.outcome, OUTCOME_DONE);
-	assert_true(r.witness.involuntary != WITNESS_UNKNOWN);
-	return r.witness.involuntary;
-}
-
-/* 0.5 s of bursts of 0.2 ms with as long a rest; a scheduler's slice is some 4 ms at most. */
-static void load_takes_the_cpu_from_executors(void **state)
-{
-	(void)state;
-	assert_true(involuntary(1u << PROVOKER_LOAD) >= 100);
-}
-
 /* --- sibling and wide --------------------------------------------------------------- */
 
 static hwloc_topology_t synthetic(const char *description)
@@ -477,102 +417,6 @@ static void wide_work_is_done_by_the_round(void **state)
 	provokers_stop(p);
 }
 
-/* --- in a cell ----------------------------------------------------------------------- */
-
-static void every_provoker_lets_its_cell_end(void **state)
-{
-	(void)state;
-	for (int i = 0; i < PROVOKER_COUNT; i++) {
-		struct cell_result r;
-		struct seating seating;
-		struct cell cell;
-		char reason[160];
-
-		seat(&cell, &seating, 1u << i);
-		cell.toggles = 3000;
-		assert_int_equal(cell_run(&cell, &how, &r), 0);
-		if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0) {
-			assert_int_equal(r.outcome, OUTCOME_ERROR);
-			assert_int_equal(r.error, -ENOTSUP);
-			continue;
-		}
-		assert_int_equal(r.outcome, OUTCOME_DONE);
-		assert_int_equal(r.toggles, cell.toggles);
-		assert_int_equal(r.old_new[0] + r.old_new[1] + cell_result_tears(&r), r.executions);
-		assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	}
-}
-
-/* Runs the inside of a cell, to see what it leaves in the memory that it shares with us. */
-static struct shared *run_inside(unsigned provokers)
-{
-	size_t size = sizeof(struct shared) + sizeof(struct executor_counts);
-	struct shared *shared =
-		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct cell cell;
-	int status;
-	pid_t pid;
-
-	assert_ptr_not_equal(shared, MAP_FAILED);
-	seat(&cell, &shared->result.seating, provokers);
-	cell.toggles = 3000;
-	pid = fork();
-	if (pid == 0)
-		child_run(&cell, how.topology, shared);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	assert_int_equal(shared->result.outcome, OUTCOME_DONE);
-	assert_int_equal(shared->result.toggles, cell.toggles);
-	return shared;
-}
-
-/* Once for each toggle, and for each that found the site busy and was tried again. */
-static void the_patcher_provokes_before_each_toggle(void **state)
-{
-	struct shared *shared = run_inside(1u << PROVOKER_COLD_FRONT);
-	struct cell_result *r = &shared->result;
-
-	(void)state;
-	assert_int_equal(shared->provoked.flushes, r->toggles + r->retries);
-	assert_int_equal(shared->stirred, 0);
-}
-
-static void the_patcher_rewrites_the_extra_sites(void **state)
-{
-	struct shared *shared = run_inside(1u << PROVOKER_SITES);
-
-	(void)state;
-	assert_int_equal(shared->stirred, CODE_EXTRA * shared->result.toggles);
-	assert_int_equal(shared->provoked.flushes, 0);
-}
-
-static void the_executors_provoke_after_each_round(void **state)
-{
-	struct seating seating;
-	struct shared *shared;
-	struct cell cell;
-	char reason[160];
-
-	(void)state;
-	seat(&cell, &seating, 1u << PROVOKER_WIDE);
-	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0)
-		skip();
-	shared = run_inside(cell.provokers);
-	assert_int_equal(shared->provoked.wide, shared->result.executions / 1000);
-}
-
-static bool map_site(void)
-{
-	uint8_t *pages =
-		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (pages == MAP_FAILED)
-		return false;
-	memset(pages, 0x90, 2 * PAGE);
-	site = pages + PAGE - 3;
-	return true;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -585,23 +429,11 @@ int main(void)
 		cmocka_unit_test(one_load_for_each_cpu),
 		cmocka_unit_test(load_dies_with_its_cell),
 		cmocka_unit_test(load_keeps_no_files_open),
-		cmocka_unit_test(load_takes_the_cpu_from_executors),
 		cmocka_unit_test(a_sibling_must_be_there_and_free),
 		cmocka_unit_test(what_is_not_possible_is_not_started),
 		cmocka_unit_test(sibling_is_kept_busy),
 		cmocka_unit_test(wide_work_is_done_by_the_round),
-		cmocka_unit_test(every_provoker_lets_its_cell_end),
-		cmocka_unit_test(the_patcher_provokes_before_each_toggle),
-		cmocka_unit_test(the_patcher_rewrites_the_extra_sites),
-		cmocka_unit_test(the_executors_provoke_after_each_round),
 	};
-	char reason[160];
-	int foreign;
 
-	if (topology_open(&how.topology, &foreign) < 0 || foreign || !map_site()) {
-		fprintf(stderr, "the topology cannot be read\n");
-		return 77;
-	}
-	alone = placement_max(how.topology, PLACEMENT_SPREAD, reason, sizeof(reason)) == 0;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return open_place() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
 }
