@@ -43,18 +43,18 @@ struct method {
 
 static const struct method methods[] = {
 	{ "fastinst, no straddler", "300", "120", "35", "pc_patch inside the window", "aligned", "",
-	  "aligned", "?body=none" },
+	  "aligned", "" },
 	{ "fastinst, straddlers", "8850", "8435", "35", "pc_patch, policy wait", "straddler",
 	  "policy=wait ", NULL, NULL },
 	{ "fastinst, callpatch", "432", "315", "35", "pc_activate_call, pc_deactivate_call", "call",
-	  "", "call", "?target=original ?body=none" },
+	  "", "call", "?target=original" },
 	{ "JVM VolatileCallSite", "995", "", "55", "the same, OpenJDK", "jvm-volatile", "",
-	  "jvm-volatile", "?body=none" },
+	  "jvm-volatile", "" },
 	{ "JVM MutableCallSite", "1432", "", "83", "the same, OpenJDK", "jvm-mutable", "",
-	  "jvm-mutable", "?body=none" },
+	  "jvm-mutable", "" },
 	{ "Dyninst", "1,929,244", "995,447", "320", "stopped by ptrace, as Dyninst does", "ptrace",
 	  "", NULL, NULL },
-	{ "DTrace", "~70,771", "", "1176", "a Linux uprobe", "uprobe", "", "uprobe", "?body=none" },
+	{ "DTrace", "~70,771", "", "1176", "a Linux uprobe", "uprobe", "", "uprobe", "" },
 };
 
 static const struct bench_row *find_change(const struct bench_result *toggle,
@@ -89,11 +89,28 @@ static void put_alone(FILE *out, const struct bench_result *toggle, const struct
 	html_number(out, "%s", row ? INTERVAL(row->value) : "not measured");
 }
 
+/* The one that adds most to its loop; a loop of nothing else hides a call that runs beside it. */
+static const struct bench_row *heaviest(const struct bench_result *invoke, const struct method *m)
+{
+	const struct bench_row *row, *most = NULL;
+	double over = -INFINITY;
+	unsigned i = 0;
+
+	while ((row = bench_next(invoke, m->call, "call on", m->call_params, &i))) {
+		double its = bench_row_extra_of(row, "over_empty");
+
+		if (!most || its > over) {
+			most = row;
+			over = its;
+		}
+	}
+	return most;
+}
+
 /* A call alone, without the loop around it. */
 static void put_invocation(FILE *out, const struct bench_result *invoke, const struct method *m)
 {
-	const struct bench_row *row =
-		m->call ? dearest(invoke, m->call, "call on", m->call_params) : NULL;
+	const struct bench_row *row = m->call ? heaviest(invoke, m) : NULL;
 
 	if (!row)
 		html_number(out, "%s", "not measured");
@@ -113,13 +130,16 @@ static void put_table2(FILE *out, const struct bench_results *all)
 	const struct bench_result *toggle = bench_of(all->result, all->count, "toggle");
 	const struct bench_result *invoke = bench_of(all->result, all->count, "invoke");
 
-	html_table(out,
-		   "The paper's table 2, in its ticks, and the same here, in this machine's: "
-		   "medians with 95 % intervals, of several splits the dearest. Alone: nobody runs "
-		   "the site, as in the paper, which had one core. Hot: an executor does. Ticks of "
-		   "two machines do not compare. The floor is one locked 8-byte exchange on the "
-		   "same line in turn, which any protocol must pay.",
-		   headings);
+	html_table(
+		out,
+		"The paper's table 2, in its ticks, and the same here, in this machine's: "
+		"medians with 95 % intervals, of several splits the dearest. Alone: nobody runs "
+		"the site, as in the paper, which had one core. Hot: an executor does. Ticks of "
+		"two machines do not compare. The floor is one locked 8-byte exchange on the "
+		"same line in turn, which any protocol must pay. Invocation is what the call "
+		"adds to its loop: the more of a loop of nothing else and of one with work to do "
+		"beside it, so not what a program loses that waits for the call.",
+		headings);
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		const struct method *m = &methods[i];
 

@@ -304,9 +304,9 @@ static const struct rule rules[] = {
 	  judge_balance, "aligned straddler", "calls", "?policy=wait", NULL, NULL, 1.5, true,
 	  false },
 	{ "a deactivated site in a loop", "ticks over none", "1 to 2", "latent", judge_over,
-	  "call nop", "pass", "split!=1|4 ?body=none", NULL, NULL, 2, true, false },
+	  "call nop", "pass", "split!=1|4", NULL, NULL, 2, true, false },
 	{ "a deactivated site in a loop, split 1|4", "ticks over none", "4", "latent", judge_over,
-	  "call nop", "pass", "split=1|4 ?body=none", NULL, NULL, 4, true, false },
+	  "call nop", "pass", "split=1|4", NULL, NULL, 4, true, false },
 };
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))

@@ -98,7 +98,11 @@ do for [mode = 0 : 1] {
 	set xlabel "toggles per second" offset 0,0.4
 	set logscale y
 	set yrange [0.95 : most_balance]
-	set ytics (1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000, 10000)
+	if (most_balance < 30) {
+		set ytics (1, 1.2, 1.5, 2, 3, 5, 10, 20)
+	} else {
+		set ytics (1, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7)
+	}
 	set ylabel (mode ? "" : "balance, more : less")
 	plot 1.5 with lines dashtype 3 linecolor rgb 0x808080, \
 		for [k = 1 : curves] DATA using \

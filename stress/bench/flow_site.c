@@ -16,12 +16,25 @@ static int set_call(struct flow_site *site, unsigned state)
 	return state ? pc_deactivate_call(&site->call) : pc_activate_call(&site->call, NULL);
 }
 
-static int set_patch(const struct flow_site *site, unsigned state)
+static const uint8_t *code_of(const struct flow_site *site, unsigned state)
 {
 	enum loop_code other = site->way->on_off ? LOOP_NOP : LOOP_CALL_1;
 
-	return pc_patch(site->loop.site, site->loop.bytes[state ? other : LOOP_CALL_0],
-			LOOP_SITE_BYTES);
+	return site->loop.bytes[state ? other : LOOP_CALL_0];
+}
+
+static int set_patch(const struct flow_site *site, unsigned state)
+{
+	return pc_patch(site->loop.site, code_of(site, state), LOOP_SITE_BYTES);
+}
+
+/* The site begins a word. */
+static void make_words(struct flow_site *site)
+{
+	for (unsigned state = 0; state < 2; state++) {
+		memcpy(&site->word[state], site->loop.site, sizeof(site->word[state]));
+		memcpy(&site->word[state], code_of(site, state), LOOP_SITE_BYTES);
+	}
 }
 
 int flow_site_set(void *arg, unsigned state)
@@ -33,6 +46,10 @@ int flow_site_set(void *arg, unsigned state)
 		return set_call(site, state);
 	case FLOW_PATCH:
 		return set_patch(site, state);
+	case FLOW_STORE:
+		__atomic_exchange_n((uint64_t *)(void *)site->loop.site, site->word[state],
+				    __ATOMIC_SEQ_CST);
+		return 0;
 	case FLOW_POINTER:
 		atomic_store_explicit(site->loop.pointer, site->loop.target[state],
 				      memory_order_seq_cst);
@@ -53,16 +70,16 @@ static int get_ready(struct flow_site *site)
 	ret = pc_text_open(site->loop.site, LOOP_SITE_BYTES);
 	if (ret == 0 && site->way->means == FLOW_CALL)
 		ret = pc_call_init(&site->call, site->loop.site);
+	if (site->way->means == FLOW_STORE)
+		make_words(site);
 	return ret;
 }
 
 int flow_site_build(struct flow_site **result, const struct flow_way *way)
 {
 	static const enum loop_kind kinds[] = {
-		[FLOW_CALL] = LOOP_SITE,
-		[FLOW_PATCH] = LOOP_SITE,
-		[FLOW_POINTER] = LOOP_POINTER,
-		[FLOW_FLAG] = LOOP_FLAG,
+		[FLOW_CALL] = LOOP_SITE,       [FLOW_PATCH] = LOOP_SITE, [FLOW_STORE] = LOOP_SITE,
+		[FLOW_POINTER] = LOOP_POINTER, [FLOW_FLAG] = LOOP_FLAG,
 	};
 	struct loop_spec spec = { .kind = kinds[way->means],
 				  .target = LOOP_COUNT,

@@ -19,6 +19,7 @@
 enum flow_means {
 	FLOW_CALL,    /* pc_activate_call() and pc_deactivate_call() */
 	FLOW_PATCH,   /* pc_patch() of the whole instruction */
+	FLOW_STORE,   /* the floor: its word exchanged by hand; no change can be less */
 	FLOW_POINTER, /* two targets only */
 	FLOW_FLAG,    /* on and off only */
 };
@@ -37,6 +38,7 @@ struct flow_site {
 	/* Executors read the one, the patcher writes the other. */
 	struct loop loop __attribute__((aligned(128)));
 	struct pc_call call __attribute__((aligned(128)));
+	uint64_t word[2]; /* of FLOW_STORE, by state */
 };
 
 /* flow_site_build - a new one. 0 or a negative errno. flow_site_free - it, or NULL. */

@@ -45,6 +45,8 @@ static const struct flow_way ways[] = {
 	{ "straddler", FLOW_PATCH, 3, true, PC_POLICY_WAIT },
 	{ "straddler", FLOW_PATCH, 3, false, PC_POLICY_MEMBARRIER },
 	{ "straddler", FLOW_PATCH, 3, true, PC_POLICY_MEMBARRIER },
+	{ "floor", FLOW_STORE, 0, false, PC_POLICY_AUTO },
+	{ "floor", FLOW_STORE, 0, true, PC_POLICY_AUTO },
 	{ "pointer", FLOW_POINTER, 0, false, PC_POLICY_AUTO },
 	{ "flag", FLOW_FLAG, 0, true, PC_POLICY_AUTO },
 };
@@ -211,7 +213,8 @@ static void describe_way(struct bench_row *row, const struct flow_way *way)
 						[PC_POLICY_MEMBARRIER] = "membarrier" };
 
 	bench_row_name(row, way->name, "calls", "calls/s");
-	row->peer = way->means == FLOW_POINTER || way->means == FLOW_FLAG;
+	row->peer =
+		way->means == FLOW_STORE || way->means == FLOW_POINTER || way->means == FLOW_FLAG;
 	if (!row->peer)
 		bench_row_param_text(row, "split", way->split ? "3|2" : "0");
 	if (way->policy != PC_POLICY_AUTO)

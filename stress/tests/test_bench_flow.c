@@ -149,6 +149,8 @@ static const struct flow_way ways[] = {
 	{ "aligned", FLOW_PATCH, 0, true, PC_POLICY_AUTO },
 	{ "straddler", FLOW_PATCH, 3, false, PC_POLICY_MEMBARRIER },
 	{ "straddler", FLOW_PATCH, 3, true, PC_POLICY_MEMBARRIER },
+	{ "floor", FLOW_STORE, 0, false, PC_POLICY_AUTO },
+	{ "floor", FLOW_STORE, 0, true, PC_POLICY_AUTO },
 	{ "pointer", FLOW_POINTER, 0, false, PC_POLICY_AUTO },
 	{ "flag", FLOW_FLAG, 0, true, PC_POLICY_AUTO },
 };

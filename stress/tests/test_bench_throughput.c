@@ -216,7 +216,7 @@ static void check_row(const struct bench_row *row, double rate, bool on_off)
 	assert_true(row->samples == 2 * run_here.rounds && row->pairs == run_here.rounds);
 	assert_true(isnan(bench_row_extra_of(row, "balance")) == (rate == 0));
 	assert_true(isnan(bench_row_extra_of(row, "kept")) == (row->peer || rate == 0 || !on_off) ||
-		    strcmp(row->name, "flag") == 0);
+		    strcmp(row->name, "flag") == 0 || strcmp(row->name, "floor") == 0);
 	assert_true(bench_row_extra_of(row, "toggles_per_s") <= (rate == 1e7 ? 1e9 : rate + 1e-6));
 }
 
@@ -235,6 +235,8 @@ static void check_ways(const struct bench_result *r)
 		{ "straddler", "3|2", "wait", "call-nop" },
 		{ "straddler", "3|2", "membarrier", "call-call" },
 		{ "straddler", "3|2", "membarrier", "call-nop" },
+		{ "floor", NULL, NULL, "call-call" },
+		{ "floor", NULL, NULL, "call-nop" },
 		{ "pointer", NULL, NULL, "call-call" },
 		{ "flag", NULL, NULL, "call-nop" },
 	};
@@ -286,8 +288,8 @@ static void every_row_is_there(void **state)
 
 	(void)state;
 	assert_int_equal(throughput_measure(&run_here, SLICE, &result), 0);
-	/* 12 ways, 3 modes of peers, and one row for each of 3 that are not to be had. */
-	assert_int_equal(result.rows, 15 * RATES + 3);
+	/* 14 ways, 3 modes of peers, and one row for each of 3 that are not to be had. */
+	assert_int_equal(result.rows, 17 * RATES + 3);
 	check_ways(&result);
 	check_peers(&result);
 	bench_result_free(&result);
@@ -312,11 +314,11 @@ static void more_executors_have_more_rows(void **state)
 			seen[(unsigned)executors]++;
 	}
 	/* 1, 2, 4 and all 5; in between only calls at split 0, in either mode. */
-	assert_int_equal(seen[1], 15 * RATES);
+	assert_int_equal(seen[1], 17 * RATES);
 	assert_int_equal(seen[2], 2 * RATES);
 	assert_int_equal(seen[3], 0);
 	assert_int_equal(seen[4], 2 * RATES);
-	assert_int_equal(seen[5], 12 * RATES);
+	assert_int_equal(seen[5], 14 * RATES);
 	bench_result_free(&result);
 }
 
