@@ -301,7 +301,12 @@ static bool has_seen_little(uint64_t passed)
 	return toggles < TOGGLES_MIN && passed < PATIENCE_NS;
 }
 
-/* From place to place. */
+/* From place to place: the last four of even number lie on pages, and straddle. */
+static unsigned place_of(const struct storm *storm, unsigned turn)
+{
+	return storm->tight ? 4 + turn % 4 * 2 : 1 + turn % (STORM_PLACES - 1);
+}
+
 static void blow(const struct storm *storm)
 {
 	uint64_t begun = now_ns(), length = storm->ms * UINT64_C(1000000), passed = 0;
@@ -310,9 +315,7 @@ static void blow(const struct storm *storm)
 	while ((passed < length || has_seen_little(passed)) && !has_seen_enough(storm)) {
 		unsigned turn = (unsigned)(passed * 3 * (STORM_PLACES - 1) / length);
 
-		/* The last four of even number lie on pages, and straddle. */
-		atomic_store(&storm_now.place,
-			     storm->tight ? 4 + turn % 4 * 2 : 1 + turn % (STORM_PLACES - 1));
+		atomic_store(&storm_now.place, place_of(storm, turn));
 		nanosleep(&slice, NULL);
 		passed = now_ns() - begun;
 	}
@@ -327,7 +330,7 @@ void storm_run(const struct storm *storm, struct storm_result *result)
 	*result = (struct storm_result){ 0 };
 	storm_now.storm = storm;
 	storm_now.total = result;
-	atomic_store(&storm_now.place, 1);
+	atomic_store(&storm_now.place, place_of(storm, 0));
 	storm_arena_build(storm);
 	begin_library(storm);
 	for (unsigned i = 0; i < (storm->tight ? 1 : EXECUTORS); i++)
