@@ -228,7 +228,7 @@ static void expect_all_or_none(struct turn *turn, const struct sites *sites, boo
 /* The executor runs some of it in either state, whatever else this machine does. */
 static void toggle_by_patch(const struct turn *turn, const struct sites *sites)
 {
-	unsigned passes = (unsigned)(PASSES * test_scale());
+	unsigned passes = 1 + (unsigned)(PASSES * test_scale());
 
 	for (unsigned pass = 0; pass < 2 * passes; pass++) {
 		put_all(sites, pass % 2);
@@ -249,7 +249,7 @@ static void turn_calls(struct pc_call *call, unsigned long count, bool on)
 static void toggle_calls(const struct turn *turn, const struct sites *sites)
 {
 	struct pc_call *call = calloc(sites->count, sizeof(*call));
-	unsigned passes = (unsigned)(PASSES * test_scale());
+	unsigned passes = 1 + (unsigned)(PASSES * test_scale());
 
 	assert_non_null(call);
 	for (unsigned long i = 0; i < sites->count; i++)
