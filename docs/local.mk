@@ -38,6 +38,7 @@ dist_man_MANS = \
 
 TESTS += docs/tests/test_man.sh
 EXTRA_DIST += \
+	docs/costs.md \
 	docs/guarantees.md \
 	docs/peers.md \
 	docs/policies.md \
