@@ -12,6 +12,7 @@
 #include <linux/perf_event.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,37 @@ static pid_t counted(void)
 	return atomic_load_explicit(&state.executor, memory_order_acquire);
 }
 
+static bool stopped(void)
+{
+	return state.run->stop && *state.run->stop;
+}
+
+static void end_executor(void)
+{
+	hot_stop(state.hot);
+	state.hot = NULL;
+}
+
+/*
+ * One, and only while it is needed: whoever stops all threads of this process would stop it, too,
+ * and be charged for it.
+ */
+static int begin_executor(void)
+{
+	struct seating seating = state.run->seating;
+	int ret;
+
+	if (seating.executors > 1)
+		seating.executors = 1;
+	atomic_store_explicit(&state.executor, 0, memory_order_relaxed);
+	ret = hot_start(&state.hot, state.run->topology, &seating);
+	if (ret == 0 && hot_executors(state.hot)) {
+		hot_aim(state.hot, &work, 1);
+		hot_sleep(state.hot);
+	}
+	return ret;
+}
+
 static int try_it(char *why)
 {
 	int fd = switch_on(counted());
@@ -173,13 +205,10 @@ int uprobe_open(struct peer *peer, const struct bench_run *run, char *why)
 
 	state.run = run;
 	if (ret == 0)
-		ret = hot_start(&state.hot, run->topology, &run->seating);
-	if (ret == 0 && hot_executors(state.hot)) {
-		hot_aim(state.hot, &work, 1);
-		hot_sleep(state.hot);
-	}
+		ret = begin_executor();
 	if (ret == 0)
 		ret = try_it(why);
+	end_executor();
 	if (ret < 0)
 		uprobe_close(peer);
 	else
@@ -189,7 +218,6 @@ int uprobe_open(struct peer *peer, const struct bench_run *run, char *why)
 
 void uprobe_close(struct peer *peer)
 {
-	hot_stop(state.hot);
 	free(state.file);
 	memset(&state, 0, sizeof(state));
 	peer->state = NULL;
@@ -218,14 +246,14 @@ static int timed_pair(struct samples *s, char *why)
 
 int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
 {
-	int ret = 0;
+	int ret = begin_executor();
 
 	(void)peer;
-	if (hot)
+	if (ret == 0 && hot)
 		hot_aim(state.hot, &work, 1);
 	for (unsigned i = 0; i < pairs && ret == 0; i++)
-		ret = *state.run->stop ? -EINTR : timed_pair(s, why);
-	hot_sleep(state.hot);
+		ret = stopped() ? -EINTR : timed_pair(s, why);
+	end_executor();
 	return ret;
 }
 
@@ -249,7 +277,7 @@ static int keep_rate(int *fd, double rate, double seconds, struct peer_flow *flo
 	double begin = seconds_now(), now = begin, step = rate > 0 ? 1 / rate : 0, due = step;
 	int ret = 0;
 
-	while (ret == 0 && now - begin < seconds && !*state.run->stop) {
+	while (ret == 0 && now - begin < seconds && !stopped()) {
 		now = seconds_now();
 		if (rate <= 0 || now - begin < due)
 			continue;
@@ -294,16 +322,19 @@ int uprobe_flow(struct peer *peer, double rate, double seconds, bool on_off, str
 
 	(void)peer;
 	*flow = (struct peer_flow){ 0 };
-	if (!on_off || !hot_executors(state.hot)) {
+	if (!on_off || !state.run->seating.executors) {
 		snprintf(why, BENCH_WHY, "%s",
 			 on_off ? "no CPU for an executor"
 				: "a uprobe is on or off, it has no second target");
 		return -ENOTSUP;
 	}
+	ret = begin_executor();
+	if (ret < 0)
+		return ret;
 	hot_aim(state.hot, &work, 1);
 	ret = flow_on_off(rate, seconds, flow);
-	hot_sleep(state.hot);
-	if (*state.run->stop)
+	end_executor();
+	if (stopped())
 		return -EINTR;
 	return ret < 0 ? reason(ret, why) : 0;
 }
