@@ -57,7 +57,7 @@ static const char help[] =
 	"\n"
 	"Without --waits policy wait needs a machine.conf of this machine. What cannot be\n"
 	"measured is skipped with its reason. Exit status: 0, 64 usage, 69 needs two CPUs,\n"
-	"73 cannot create, 74 cannot write, 130 interrupted.\n";
+	"70 executions do not add up, 73 cannot create, 74 cannot write, 130 interrupted.\n";
 
 static const struct option options[] = {
 	{ "rounds", required_argument, NULL, OPTION_ROUNDS },

@@ -169,11 +169,15 @@ struct job {
 };
 
 static const struct job jobs[] = {
-	{ "toggle", "a change", "call", USUAL, NULL },
+	{ "toggle", "a change", "call", USUAL,
+	  "flag pointer jvm-volatile jvm-mutable jvm-volatile-compiled jvm-mutable-compiled xray "
+	  "uprobe" },
 	{ "toggle", "a change of any bytes", "straddler", "policy=wait " USUAL,
 	  "hand-membarrier stop-the-world ptrace" },
 	{ "latent", "a pass, switched off", "call", "?body=none", NULL },
 	{ "invoke", "a pass with the call", "call", "?body=none ?target=original", NULL },
+	{ "invoke", "the same, to another target", "call", "?body=none target=other",
+	  "pointer flag-pointer" },
 	{ "stall", "an executor's worst pass", "call", USUAL, NULL },
 };
 

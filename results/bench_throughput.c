@@ -10,7 +10,7 @@
 
 #define MODES	  2
 #define CURVES	  14
-#define EXECUTORS 8
+#define EXECUTORS 12 /* 1, 2, 4 ..., 1024 */
 
 #define BALANCE_MOST 1e6
 

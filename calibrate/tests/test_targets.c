@@ -361,7 +361,8 @@ static void time_in_a_state_counts_where_it_is_told(void **state)
 	(void)state;
 	bench_row_extra(row, "balance", 3);
 	bench_row_extra(row, "balance_time", 1.25);
-	assert_near(target_in(&r, 1, "balance of a call")->value.median, 1.25);
+	assert_near(target_in(&r, 1, "balance of a call toggled 50:50, time")->value.median, 1.25);
+	assert_near(target_in(&r, 1, "a call toggled 50:50, executions")->value.median, 3);
 	bench_result_free(&r);
 }
 

@@ -18,7 +18,6 @@
 #define SLICES	      2
 #define SHARED_SLICE  5 /* times as long where threads share CPUs */
 #define SHARED_ROUNDS 8
-#define MIXES	      64
 
 enum op {
 	OP_CALL,
