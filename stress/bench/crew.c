@@ -19,6 +19,7 @@ struct member {
 	pthread_t thread;
 	unsigned number;
 	unsigned cpu;
+	int error; /* of pinning; written before it is counted as ready */
 };
 
 struct crew {
@@ -30,6 +31,7 @@ struct crew {
 	bool end;
 	crew_fn *fn;
 	void *arg;
+	_Atomic(unsigned) ready;   /* others, pinned or not */
 	_Atomic(uint64_t) go;	   /* turn that may begin */
 	_Atomic(unsigned) arrived; /* in this turn */
 	_Atomic(unsigned) done;
@@ -81,7 +83,8 @@ static void *member_main(void *arg)
 	struct crew *crew = m->crew;
 	uint64_t turn = 0;
 
-	pin_this_thread(crew->topology, m->cpu);
+	m->error = pin_this_thread(crew->topology, m->cpu);
+	atomic_fetch_add_explicit(&crew->ready, 1, memory_order_acq_rel);
 	while ((turn = sleep_until_wanted(m, turn))) {
 		atomic_fetch_add_explicit(&crew->arrived, 1, memory_order_acq_rel);
 		await_go(crew, turn);
@@ -123,6 +126,17 @@ static int start_one(struct crew *crew, unsigned number, unsigned cpu)
 	return ret;
 }
 
+/* One that runs where it likes may sit on the CPU of another. */
+static int all_pinned(struct crew *crew)
+{
+	int error = 0;
+
+	await_count(&crew->ready, crew->count - 1);
+	for (unsigned i = 1; i < crew->count && error == 0; i++)
+		error = crew->member[i].error;
+	return error;
+}
+
 int crew_start(struct crew **result, hwloc_topology_t topology, const unsigned *cpu,
 	       unsigned members)
 {
@@ -137,6 +151,8 @@ int crew_start(struct crew **result, hwloc_topology_t topology, const unsigned *
 	pthread_cond_init(&crew->wake, NULL);
 	for (unsigned i = 1; i < members && ret == 0; i++)
 		ret = start_one(crew, i, cpu[i]);
+	if (ret == 0)
+		ret = all_pinned(crew);
 	if (ret < 0) {
 		crew_stop(crew);
 		return ret;

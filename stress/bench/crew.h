@@ -14,7 +14,8 @@ typedef void crew_fn(void *arg, unsigned member);
 
 /*
  * crew_start - members that sleep: the caller, who pins himself, and one thread on each of
- * cpu[1] to cpu[members - 1]. 0 or a negative errno. crew_stop - NULL is fine.
+ * cpu[1] to cpu[members - 1]. 0 or a negative errno, also what pinning failed with. crew_stop -
+ * NULL is fine.
  */
 int crew_start(struct crew **crew, hwloc_topology_t topology, const unsigned *cpu,
 	       unsigned members);

@@ -6,7 +6,11 @@
  * the longest pass that the executor made from just before it until the next. The baseline
  * "idle" is that of the same executor in windows just as long, one for one, in which nothing is
  * changed: so interrupts, and the reading of the clock, are in both. See stall_record.h for how
- *fine this is.
+ * fine this is.
+ *
+ * In two parts, each a bench_measure() of its own: first everything with one executor, while no
+ * other exists, for who stops the world or traces stops every thread there is, also those that
+ * sleep; then what more executors lose.
  *
  * Of each row tell, in ticks:
  *
@@ -230,28 +234,48 @@ static void add_case(struct plan *p, const struct stall_spec *spec, unsigned exe
 	name_row(c, &b->row);
 }
 
-static int make_plan(struct plan *p, const struct bench_run *run)
+/* For so many executors. Only some are of interest with more than one. */
+static void add_cases(struct plan *p, unsigned executors)
 {
-	unsigned executors = run->seating.executors;
-	size_t count, size = executors * sizeof(struct stall_log);
+	size_t count;
 	const struct stall_spec *spec = stall_specs(&count);
 
+	for (size_t i = 0; i < count; i++)
+		if (executors == 1 || spec[i].all)
+			add_case(p, &spec[i], executors);
+}
+
+/* --- The parts ------------------------------------------------------------------------------ */
+
+/* No other executors exist meanwhile, not even asleep. */
+static int measure_with(const struct bench_run *run, struct plan *p, unsigned executors,
+			struct bench_result *result)
+{
+	struct seating seating = run->seating;
+	size_t first = p->count;
+	int ret;
+
+	seating.executors = executors;
+	ret = hot_start(&p->stall.hot, run->topology, &seating);
+	if (ret < 0)
+		return ret;
+	add_cases(p, executors);
+	ret = bench_measure(run, &p->cases[first], p->count - first, result);
+	hot_stop(p->stall.hot);
+	p->stall.hot = NULL;
+	return ret;
+}
+
+static int make_plan(struct plan *p, const struct bench_run *run)
+{
 	p->stall.work = (struct hot_work){ stall_run, &p->stall.record };
 	p->stall.state = run->seed;
-	p->stall.record.log = aligned_alloc(128, size);
-	if (!p->stall.record.log)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		add_case(p, &spec[i], 1);
-	for (size_t i = 0; i < count && executors > 1; i++)
-		if (spec[i].all)
-			add_case(p, &spec[i], executors);
-	return hot_start(&p->stall.hot, run->topology, &run->seating);
+	p->stall.record.log = aligned_alloc(128, run->seating.executors * sizeof(struct stall_log));
+	return p->stall.record.log ? 0 : -ENOMEM;
 }
 
 static void free_plan(struct plan *p)
 {
-	hot_stop(p->stall.hot);
 	for (size_t i = 0; i < p->count; i++)
 		if (p->site[i].ret == 0)
 			stall_free(&p->site[i]);
@@ -269,7 +293,9 @@ int bench_stall(const struct bench_run *run, struct bench_result *result)
 	memset(p, 0, sizeof(*p));
 	ret = make_plan(p, run);
 	if (ret == 0)
-		ret = bench_measure(run, p->cases, p->count, result);
+		ret = measure_with(run, p, 1, result);
+	if (ret == 0 && run->seating.executors > 1)
+		ret = measure_with(run, p, run->seating.executors, result);
 	free_plan(p);
 	return ret;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -6,6 +7,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -129,6 +131,44 @@ static void a_crew_of_one_is_the_caller(void **state)
 	crew_stop(NULL);
 }
 
+static unsigned threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned count = 0;
+
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		count += entry->d_name[0] != '.';
+	closedir(dir);
+	return count;
+}
+
+/* The kernel lists a thread for a moment after it was joined. */
+static void assert_threads(unsigned expected)
+{
+	for (unsigned i = 0; i < 1000 && threads() != expected; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	assert_int_equal(threads(), expected);
+}
+
+/* Whichever of them it is; the others are ended. */
+static void who_cannot_be_pinned_is_not_started(void **state)
+{
+	unsigned before = threads();
+
+	(void)state;
+	for (unsigned bad = 1; bad < MEMBERS; bad++) {
+		unsigned cpu[MEMBERS] = { run.seating.patcher, run.seating.patcher,
+					  run.seating.patcher };
+		struct crew *none = NULL;
+
+		cpu[bad] = 999999;
+		assert_true(crew_start(&none, run.topology, cpu, MEMBERS) < 0);
+		assert_null(none);
+		assert_threads(before);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +177,7 @@ int main(void)
 		cmocka_unit_test(the_caller_is_the_first_member),
 		cmocka_unit_test(members_sit_where_they_were_put),
 		cmocka_unit_test(a_crew_of_one_is_the_caller),
+		cmocka_unit_test(who_cannot_be_pinned_is_not_started),
 	};
 
 	return BENCH_RUN_TESTS(&run, tests, NULL, NULL);

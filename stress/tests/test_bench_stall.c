@@ -3,6 +3,7 @@
  * Does the recorder of stalls find one that was made up, in the window that it was made in and
  * nowhere else? Are the changes changes, and is every row there?
  */
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -453,6 +455,99 @@ static void every_row_is_there(void **state)
 	assert_int_equal(status.asked, PC_POLICY_AUTO);
 }
 
+/* --- Who is there ------------------------------------------------------------------------------
+ */
+
+#define CROWD 3 /* executors; here they share a CPU */
+
+static struct {
+	unsigned before;  /* threads, without executors: in set_up() */
+	unsigned singles; /* cases seen with one executor */
+	unsigned stops;	  /* of those who stop everybody */
+	unsigned crowds;  /* and with all */
+	unsigned wrong;	  /* neither, or the wrong one */
+	volatile sig_atomic_t stop;
+} seen;
+
+static unsigned threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned count = 0;
+
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		count += entry->d_name[0] != '.';
+	closedir(dir);
+	return count;
+}
+
+/* The kernel lists a thread for a moment after it was joined. */
+static unsigned executors_there(unsigned expected)
+{
+	for (unsigned i = 0; i < 100 && threads() != seen.before + expected; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	return threads() - seen.before;
+}
+
+static void look_at_a_single(const char *name)
+{
+	seen.wrong += executors_there(1) != 1;
+	seen.stops += strcmp(name, "stop-the-world") == 0 || strcmp(name, "ptrace") == 0;
+	seen.singles++;
+}
+
+/* To run them all where they share a CPU would take long. */
+static void look_at_a_crowd(void)
+{
+	seen.wrong += executors_there(CROWD) != CROWD;
+	seen.crowds++;
+	seen.stop = 1;
+}
+
+/* Called before each case. The second part has fewer: without those who stop everybody. */
+static void look_around(unsigned done, unsigned all, const char *name)
+{
+	size_t count;
+
+	(void)done;
+	stall_specs(&count);
+	seen.wrong += (all == count) != (seen.singles < count);
+	if (seen.singles < count)
+		look_at_a_single(name);
+	else
+		look_at_a_crowd();
+}
+
+/* Who stops the world, or traces, stops all threads there are, also those that sleep. */
+static void one_executor_is_alone(void **state)
+{
+	struct bench_run run = { .topology = topology,
+				 .seating = seating,
+				 .rounds = 1,
+				 .seed = 1,
+				 .stop = &seen.stop,
+				 .progress = look_around };
+	struct bench_result result = { .benchmark = "stall" };
+	size_t count;
+
+	(void)state;
+	if (!seating.executors)
+		skip();
+	run.seating.executors = CROWD;
+	for (unsigned i = 1; i < CROWD; i++)
+		run.seating.executor[i] = seating.executor[0];
+	stall_specs(&count);
+	assert_int_equal(bench_stall(&run, &result), -EINTR);
+	assert_int_equal(seen.wrong, 0);
+	assert_int_equal(seen.singles, count);
+	assert_int_equal(result.rows, count);
+	assert_int_equal(seen.stops, 2);
+	assert_int_equal(seen.crowds, 1);
+	/* And nobody is left. */
+	assert_int_equal(executors_there(0), 0);
+	bench_result_free(&result);
+}
+
 static int set_up(void **state)
 {
 	char why[BENCH_WHY];
@@ -468,6 +563,7 @@ static int set_up(void **state)
 	if (most > 0 &&
 	    placement_seat(topology, PLACEMENT_SPREAD, most, &seating, why, sizeof(why)) < 0)
 		return -1;
+	seen.before = threads();
 	record.log = aligned_alloc(128, 2 * sizeof(*record.log));
 	return record.log ? pc_init() : -1;
 }
@@ -492,6 +588,7 @@ int main(void)
 		cmocka_unit_test(changes_turn_off_and_on),
 		cmocka_unit_test(a_batch_is_whole),
 		cmocka_unit_test(every_row_is_there),
+		cmocka_unit_test(one_executor_is_alone),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
