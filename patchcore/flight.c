@@ -107,9 +107,10 @@ static bool is_due(struct word *word, uint64_t ticks)
 
 /* --- One step ---------------------------------------------------------------------------- */
 
+/* Acquire: pairs with site_release(). */
 static enum word_state state_of(const struct site *site)
 {
-	return atomic_load_explicit(&site->state, memory_order_relaxed);
+	return atomic_load_explicit(&site->state, memory_order_acquire);
 }
 
 /* Is there a change that others may go on with? For who does not own it, a guess. */

@@ -132,8 +132,9 @@ static inline void site_release(struct site *site)
 {
 	site->turns += 2;
 	site_set_lead(site, NULL);
-	atomic_store_explicit(&site->state, WORD_IDLE, memory_order_relaxed);
 	atomic_store_explicit(&site->turn, site->turns, memory_order_release);
+	/* Behind the turn: a drain that finds nothing in flight any more lets its caller go. */
+	atomic_store_explicit(&site->state, WORD_IDLE, memory_order_release);
 	site_disown(site);
 }
 
