@@ -7,21 +7,32 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "patchcore/async.h"
+#include "patchcore/cancel.h"
+#include "patchcore/clock.h"
 #include "patchcore/flight.h"
+#include "patchcore/fork.h"
 #include "patchcore/library.h"
-#include "patchcore/trap.h"
 #include "patchcore/wait.h"
 
 /* How long it looks for more, in ticks, before it goes to sleep. */
 #define LINGER_TICKS UINT64_C(50000)
 
-static pthread_mutex_t finisher_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the next two */
+/*
+ * NONE -> STARTING -> RUNNING -> STOPPING -> NONE; the thread that makes a transition with two ends
+ * is the only one that is at it. No lock: a fork must not wait for a join. In the child of fork()
+ * it is NONE.
+ */
+enum finisher_state {
+	FINISHER_NONE,
+	FINISHER_STARTING,
+	FINISHER_RUNNING,
+	FINISHER_STOPPING
+};
+
+static _Atomic(enum finisher_state) finisher;
 static pthread_t thread;
-static bool running;
 static atomic_bool stopping;
 static _Atomic(uint32_t) asleep; /* a futex */
 
@@ -33,7 +44,7 @@ void finisher_wake(void)
 {
 	if (atomic_load_explicit(&asleep, memory_order_seq_cst) &&
 	    atomic_exchange_explicit(&asleep, 0, memory_order_seq_cst))
-		syscall(SYS_futex, &asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+		sys_call(SYS_futex, &asleep, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
 static bool more_soon(void)
@@ -55,16 +66,28 @@ static void sleep_until_woken(void)
 		atomic_store_explicit(&asleep, 0, memory_order_relaxed);
 		return;
 	}
-	/* Returns at once if somebody was quicker, and now and then for nothing. */
-	syscall(SYS_futex, &asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+	/* Returns at once if the wake was quicker, and now and then for nothing. */
+	sys_call(SYS_futex, &asleep, FUTEX_WAIT_PRIVATE, 1, 0, 0, 0);
+}
+
+static int drain(void)
+{
+	struct thread *self;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
+	ret = flight_drain();
+	fork_leave(self);
+	return ret;
 }
 
 static void *finish(void *unused)
 {
 	while (!atomic_load_explicit(&stopping, memory_order_acquire)) {
 		/* An error is a membarrier short of memory: worth another try, some time. */
-		if (flight_drain() < 0)
-			trap_back_off();
+		if (drain() < 0)
+			nap();
 		if (!more_soon())
 			sleep_until_woken();
 	}
@@ -85,38 +108,54 @@ static int create(void)
 	return -ret;
 }
 
+/* Wait until no other thread starts or stops it; then move it on. False: it is not in that state.
+ */
+static bool begin(enum finisher_state from, enum finisher_state to)
+{
+	enum finisher_state state = from;
+
+	while (!atomic_compare_exchange_strong_explicit(&finisher, &state, to, memory_order_acquire,
+							memory_order_relaxed)) {
+		if (state != FINISHER_STARTING && state != FINISHER_STOPPING)
+			return false;
+		nap();
+		state = from;
+	}
+	return true;
+}
+
 int pc_finisher_start(void)
 {
-	int ret = 0;
+	int ret;
 
 	if (!library_sync())
 		return -ESHUTDOWN;
-	pthread_mutex_lock(&finisher_lock);
-	if (!running) {
-		atomic_store_explicit(&stopping, false, memory_order_relaxed);
-		ret = create();
-		running = ret == 0;
-	}
-	pthread_mutex_unlock(&finisher_lock);
+	if (!begin(FINISHER_NONE, FINISHER_STARTING))
+		return 0;
+	atomic_store_explicit(&stopping, false, memory_order_relaxed);
+	ret = create();
+	atomic_store_explicit(&finisher, ret == 0 ? FINISHER_RUNNING : FINISHER_NONE,
+			      memory_order_release);
 	return ret;
 }
 
 int pc_finisher_stop(void)
 {
-	pthread_mutex_lock(&finisher_lock);
-	if (running) {
+	int cancel;
+
+	if (begin(FINISHER_RUNNING, FINISHER_STOPPING)) {
 		atomic_store_explicit(&stopping, true, memory_order_seq_cst);
 		finisher_wake();
+		cancel = cancel_hold();
 		pthread_join(thread, NULL);
-		running = false;
+		cancel_let(cancel);
+		atomic_store_explicit(&finisher, FINISHER_NONE, memory_order_release);
 	}
-	pthread_mutex_unlock(&finisher_lock);
-	return flight_drain();
+	return drain();
 }
 
 void finisher_forked(void)
 {
-	pthread_mutex_init(&finisher_lock, NULL);
-	running = false;
+	atomic_store_explicit(&finisher, FINISHER_NONE, memory_order_relaxed);
 	atomic_store_explicit(&asleep, 0, memory_order_relaxed);
 }

@@ -5,138 +5,91 @@
 #include "patchcore/patchcore.h"
 
 #include <errno.h>
-#include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "patchcore/async.h"
-#include "patchcore/finisher.h"
 #include "patchcore/flight.h"
-#include "patchcore/forget.h"
-#include "patchcore/forklock.h"
+#include "patchcore/fork.h"
 #include "patchcore/library.h"
+#include "patchcore/lock.h"
 #include "patchcore/policy.h"
+#include "patchcore/site.h"
 #include "patchcore/text.h"
+#include "patchcore/threads.h"
 #include "patchcore/trap.h"
 #include "patchcore/trap_test.h"
 
 /*
- * The syncs that this machine and the caller's choice allow, one per outcome.
- * A patcher uses one without a lock: they are written before `current` points
- * to them, and only rewritten when unused (pc_init after pc_fini) or equal.
+ * A policy and an accepted probability, and what follows from them on this machine. Kept for ever:
+ * changes in flight point to the sync. There are as many as callers have had wishes.
  */
-enum {
-	USE_NONE,
-	USE_WAIT,
-	USE_MEMBARRIER,
-	USE_EITHER, /* wait, or membarrier where that is cheaper */
-	USE_EITHER_TOO,
-	USES
-};
-enum {
-	WINDOW_SMALL,
-	WINDOW_LARGE,
-	WINDOWS
+struct pc_choice {
+	struct pc_choice *next;
+	unsigned learned; /* by the facts of which pc_init() */
+	enum pc_policy asked;
+	double accept_p;
+	struct syncs syncs; /* how straddlers are patched, and the atomic window */
+	char reason[256];
 };
 
-static struct forklock setup_lock = FORKLOCK_INIT; /* protects all below */
+static struct lock setup_lock = LOCK_INIT; /* protects all below */
 static struct facts facts;
+static unsigned learned; /* pc_init() so far */
+static struct pc_choice *choices;
 static enum pc_policy asked = PC_POLICY_AUTO;
 static double accept_p = PC_ACCEPT_P_DEFAULT;
-static struct sync syncs[USES][WINDOWS];
-static char reason[256];
 static struct {
 	bool on;
 	uint64_t first, second, stretch;
 } assumed;
 
-/* NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
-static _Atomic(const struct sync *) current;
+/* The process's own. NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
+static _Atomic(struct pc_choice *) current;
 
-static bool is_same(const struct sync *a, const struct sync *b)
+static struct pc_choice *find_choice(enum pc_policy policy, double p)
 {
-	return a->policy == b->policy && a->first_wait == b->first_wait &&
-	       a->second_wait == b->second_wait && a->stretch == b->stretch &&
-	       a->window == b->window;
+	for (struct pc_choice *choice = choices; choice; choice = choice->next)
+		if (choice->learned == learned && choice->asked == policy && choice->accept_p == p)
+			return choice;
+	return NULL;
 }
 
-static struct sync *keep(unsigned use, const struct sync *chosen)
+static struct pc_choice *make_choice(enum pc_policy policy, double p)
 {
-	struct sync *slot = &syncs[use][chosen->window > 8 ? WINDOW_LARGE : WINDOW_SMALL];
+	struct pc_choice *choice = calloc(1, sizeof(*choice));
 
-	/* The facts are fixed, so a slot that is in use already holds just this. */
-	if (!is_same(slot, chosen))
-		*slot = *chosen;
-	return slot;
+	if (!choice)
+		return NULL;
+	choice->learned = learned;
+	choice->asked = policy;
+	choice->accept_p = p;
+	policy_choose(&facts, policy, p, &choice->syncs, choice->reason, sizeof(choice->reason));
+	choice->next = choices;
+	choices = choice;
+	return choice;
 }
 
-/* Both are safe enough for the caller: each patch takes the cheaper. */
-static const struct sync *either(const struct sync *wait)
+static struct pc_choice *get_choice(enum pc_policy policy, double p)
 {
-	struct sync membarrier = { .policy = PC_POLICY_MEMBARRIER, .window = wait->window };
-	struct sync *one = keep(USE_EITHER, wait), *two = keep(USE_EITHER_TOO, &membarrier);
+	struct pc_choice *choice = find_choice(policy, p);
 
-	if (!one->other) {
-		one->other = two;
-		two->other = one;
-	}
-	return one;
+	return choice ? choice : make_choice(policy, p);
 }
 
-static void choose(void)
+/* The process's own, from now on. */
+static int choose(enum pc_policy policy, double p)
 {
-	static const int use[] = {
-		[PC_POLICY_AUTO] = USE_NONE,
-		[PC_POLICY_WAIT] = USE_WAIT,
-		[PC_POLICY_MEMBARRIER] = USE_MEMBARRIER,
-	};
-	const struct sync *slot;
-	struct sync chosen;
+	struct pc_choice *choice = get_choice(policy, p);
 
-	policy_choose(&facts, asked, accept_p, &chosen, reason, sizeof(reason));
-	if (asked == PC_POLICY_AUTO && chosen.policy == PC_POLICY_WAIT && facts.membarrier)
-		slot = either(&chosen);
-	else
-		slot = keep(use[chosen.policy], &chosen);
-	atomic_store_explicit(&current, slot, memory_order_release);
-}
-
-/*
- * The child has one thread, and what others were doing it finds as it stood: no
- * lock of this library may be held, and changes in flight are adopted later by
- * whoever meets them.
- */
-static void before_fork(void)
-{
-	flight_fork_lock();
-	forklock_before_fork(&setup_lock);
-	forget_before_fork();
-	sites_fork_lock();
-}
-
-static void after_fork(void)
-{
-	sites_fork_unlock();
-	forget_after_fork();
-	forklock_after_fork(&setup_lock);
-	flight_fork_unlock();
-}
-
-static void in_child(void)
-{
-	thread_forked();
-	finisher_forked();
-	after_fork();
-}
-
-static void watch_forks(void)
-{
-	static bool watching;
-
-	if (!watching)
-		watching = pthread_atfork(before_fork, after_fork, in_child) == 0;
+	if (!choice)
+		return -ENOMEM;
+	asked = policy;
+	accept_p = p;
+	atomic_store_explicit(&current, choice, memory_order_release);
+	return 0;
 }
 
 /* Without a trap handler, or with one that INT3 does not reach, straddlers are off. */
@@ -166,35 +119,47 @@ static void learn_assumed(void)
 	if (!assumed.on)
 		return;
 	facts.have_conf = true;
-	facts.conf.first_wait = assumed.first;
-	facts.conf.second_wait = assumed.second;
-	facts.conf.stretch = assumed.stretch;
-	facts.conf.upper_p = 1;
-	facts.conf.window = 8;
-	facts.conf.window_p = 1;
+	facts.have_window = false;
+	facts.conf = (struct machine_conf){
+		.levels = 1,
+		.level = { {
+			.first_wait = assumed.first,
+			.second_wait = assumed.second,
+			.stretch = assumed.stretch,
+			.line.upper_p = 1,
+			.page.upper_p = 1,
+		} },
+		.window = 8,
+		.window_p = 1,
+	};
+	sync_expect_level(1, 0);
 }
 
 static int init_locked(void)
 {
-	int ret;
+	int ret, chosen;
 
 	if (atomic_load_explicit(&current, memory_order_relaxed))
 		return 0;
-	watch_forks();
 	facts_learn(&facts);
 	learn_assumed();
+	learned++;
 	ret = take_traps();
-	choose();
-	return ret;
+	chosen = choose(asked, accept_p);
+	return ret < 0 ? ret : chosen;
 }
 
 int pc_init(void)
 {
-	int ret;
+	struct thread *self;
+	int ret = fork_enter(&self);
 
-	forklock_take(&setup_lock);
+	if (ret < 0)
+		return ret;
+	lock_take(&setup_lock);
 	ret = init_locked();
-	forklock_drop(&setup_lock);
+	lock_drop(&setup_lock);
+	fork_leave(self);
 	return ret;
 }
 
@@ -204,102 +169,205 @@ static int fini_locked(void)
 
 	if (!atomic_load_explicit(&current, memory_order_relaxed))
 		return 0;
+	flight_rescue_all();
 	if (flight_any() || site_any_held())
 		return -EBUSY;
 	ret = trap_remove();
 	if (ret < 0)
 		return ret;
 	atomic_store_explicit(&current, NULL, memory_order_release);
+	threads_give_back();
 	return text_give_back();
 }
 
 int pc_fini(void)
 {
+	struct thread *self;
 	int ret;
 
-	/* Without the lock: draining takes its own, which comes first in before_fork(). */
 	pc_finisher_stop();
-	forklock_take(&setup_lock);
+	ret = fork_enter(&self);
+	if (ret < 0)
+		return ret;
+	/* What threads have left behind that are gone comes to the list by the look at it. */
+	flight_rescue_all();
+	flight_drain();
+	lock_take(&setup_lock);
 	ret = fini_locked();
-	forklock_drop(&setup_lock);
+	lock_drop(&setup_lock);
+	fork_leave(self);
 	return ret;
 }
 
-/* Called with setup_lock held and the library initialised. */
-static int set_policy_locked(enum pc_policy policy)
-{
-	struct sync trial;
-	char ignored[256];
+/* --- Choices ---------------------------------------------------------------------------------- */
 
-	policy_choose(&facts, policy, accept_p, &trial, ignored, sizeof(ignored));
-	if (trial.policy == PC_POLICY_AUTO)
-		return -ENOTSUP;
-	asked = policy;
-	choose();
-	return 0;
+static bool is_policy(enum pc_policy policy)
+{
+	return policy == PC_POLICY_AUTO || policy == PC_POLICY_WAIT ||
+	       policy == PC_POLICY_MEMBARRIER;
+}
+
+static bool is_probability(double p)
+{
+	return p > 0 && p <= 1;
+}
+
+/* With the lock, between pc_init() and pc_fini(). */
+typedef int settings_fn(void *arg);
+
+static int with_settings(settings_fn *fn, void *arg)
+{
+	struct thread *self;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
+	lock_take(&setup_lock);
+	ret = library_sync() ? fn(arg) : -ESHUTDOWN;
+	lock_drop(&setup_lock);
+	fork_leave(self);
+	return ret;
+}
+
+static int set_policy(void *arg)
+{
+	enum pc_policy policy = *(enum pc_policy *)arg;
+	struct pc_choice *choice = get_choice(policy, accept_p);
+
+	if (!choice)
+		return -ENOMEM;
+	return policy_is_possible(&choice->syncs) ? choose(policy, accept_p) : -ENOTSUP;
 }
 
 int pc_set_policy(enum pc_policy policy)
 {
-	int ret;
+	return is_policy(policy) ? with_settings(set_policy, &policy) : -EINVAL;
+}
 
-	if (policy != PC_POLICY_AUTO && policy != PC_POLICY_WAIT && policy != PC_POLICY_MEMBARRIER)
-		return -EINVAL;
-	forklock_take(&setup_lock);
-	ret = library_sync() ? set_policy_locked(policy) : -ESHUTDOWN;
-	forklock_drop(&setup_lock);
-	return ret;
+static int set_accept_p(void *p)
+{
+	return choose(asked, *(double *)p);
 }
 
 int pc_set_accept_p(double p)
 {
-	if (!(p > 0 && p <= 1))
-		return -EINVAL;
-	forklock_take(&setup_lock);
-	accept_p = p;
-	if (atomic_load_explicit(&current, memory_order_relaxed))
-		choose();
-	forklock_drop(&setup_lock);
-	return 0;
+	return is_probability(p) ? with_settings(set_accept_p, &p) : -EINVAL;
 }
 
-static void status_locked(struct pc_status *status)
+int pc_set_accept_rate(double tears_per_hour, double changes_per_second)
 {
-	const struct sync *sync = atomic_load_explicit(&current, memory_order_relaxed);
+	double p;
+
+	if (!(tears_per_hour > 0) || !(changes_per_second > 0))
+		return -EINVAL;
+	/* Divided twice, so that nothing in between is beyond the range of a double. */
+	p = tears_per_hour / changes_per_second / 3600;
+	/* Infinite over infinite says nothing; nor can p be so low that it is no number above 0. */
+	if (!(p > 0))
+		return -EINVAL;
+	return pc_set_accept_p(p < 1 ? p : 1);
+}
+
+struct wish {
+	enum pc_policy policy;
+	double accept_p;
+	const struct pc_choice *choice;
+};
+
+static int fulfil(void *arg)
+{
+	struct wish *wish = arg;
+
+	wish->choice = get_choice(wish->policy, wish->accept_p);
+	if (!wish->choice)
+		return -ENOMEM;
+	return policy_is_possible(&wish->choice->syncs) ? 0 : -ENOTSUP;
+}
+
+int pc_choose(const struct pc_choice **choice, enum pc_policy policy, double p)
+{
+	struct wish wish = { .policy = policy, .accept_p = p };
+	int ret;
+
+	if (!choice || !is_policy(policy) || !is_probability(p))
+		return -EINVAL;
+	ret = with_settings(fulfil, &wish);
+	if (ret == 0)
+		*choice = wish.choice;
+	return ret;
+}
+
+static uint64_t count_changes(void)
+{
+	uint64_t changes = 0;
+
+	sites_each(site_add_changes, &changes);
+	return changes;
+}
+
+/* The worse bound of what is waited by; else the lowest that the config has. */
+static double status_bound(const struct syncs *syncs)
+{
+	double line = policy_bound(&facts, &syncs->line, false);
+	double page = policy_bound(&facts, &syncs->page, true);
+
+	if (!facts.have_conf)
+		return 1;
+	if (syncs->page.policy == PC_POLICY_WAIT)
+		return line > page ? line : page;
+	return machine_conf_p(machine_conf_surest(&facts.conf));
+}
+
+static int fill_in_status(void *arg)
+{
+	struct pc_choice *choice = atomic_load_explicit(&current, memory_order_relaxed);
+	const struct syncs *syncs = &choice->syncs;
+	const struct sync *page = &syncs->page;
+	struct pc_status *status = arg;
 
 	*status = (struct pc_status){
-		.asked = asked,
-		.in_use = sync->policy,
-		.first_wait = sync->first_wait,
-		.second_wait = sync->second_wait,
-		.stretch = sync->stretch,
-		.atomic_window = sync->window,
+		.asked = choice->asked,
+		.in_use = page->policy,
+		.first_wait = page->first_wait,
+		.second_wait = page->second_wait,
+		.stretch = page->stretch,
+		.atomic_window = page->window,
 		.conf_valid = facts.have_conf,
-		.upper_p = facts.have_conf ? facts.conf.upper_p : 1,
-		.accept_p = accept_p,
+		.upper_p = status_bound(syncs),
+		.accept_p = choice->accept_p,
+		.traps = trap_count(),
+		.changes = count_changes(),
+		.undone = flight_undone(),
+		.level = page->level,
+		.line_level = syncs->line.level,
+		.page_p = policy_bound(&facts, page, true),
+		.line_p = policy_bound(&facts, &syncs->line, false),
+		.long_run = facts.have_conf && facts.conf.long_run,
+		.runs = facts.have_conf ? facts.conf.runs : 0,
+		.measured = facts.have_conf ? facts.conf.measured : 0,
 	};
 	snprintf(status->conf_path, sizeof(status->conf_path), "%s", facts.conf_path);
-	snprintf(status->reason, sizeof(status->reason), "%s", reason);
+	snprintf(status->reason, sizeof(status->reason), "%s", choice->reason);
+	return 0;
 }
 
 int pc_get_status(struct pc_status *status)
 {
-	int ret = 0;
+	return status ? with_settings(fill_in_status, status) : -EINVAL;
+}
 
-	if (!status)
-		return -EINVAL;
-	forklock_take(&setup_lock);
-	if (library_sync())
-		status_locked(status);
-	else
-		ret = -ESHUTDOWN;
-	forklock_drop(&setup_lock);
-	return ret;
+const struct sync *library_sync_of(const struct pc_choice *choice)
+{
+	const struct pc_choice *own = atomic_load_explicit(&current, memory_order_acquire);
+
+	if (!own)
+		return NULL;
+	return choice ? &choice->syncs.page : &own->syncs.page;
 }
 
 const struct sync *library_sync(void)
 {
-	return atomic_load_explicit(&current, memory_order_acquire);
+	return library_sync_of(NULL);
 }
 
 bool library_takes_traps(void)

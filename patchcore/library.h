@@ -17,6 +17,9 @@
  */
 const struct sync *library_sync(void);
 
+/* library_sync_of - the same for a caller's own choice; NULL: the process's. */
+const struct sync *library_sync_of(const struct pc_choice *choice);
+
 /* library_takes_traps - does SIGTRAP come to us, as far as was seen lately? */
 bool library_takes_traps(void);
 

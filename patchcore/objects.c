@@ -162,9 +162,9 @@ static bool is_new(struct objects_view *view, const struct look *look)
 {
 	bool new;
 
-	forklock_take(&view->lock);
+	lock_take(&view->lock);
 	new = look->loads != view->loads || look->unloads != view->unloads;
-	forklock_drop(&view->lock);
+	lock_drop(&view->lock);
 	return new;
 }
 
@@ -174,9 +174,9 @@ static void take_over(struct objects_view *view, struct look *look,
 {
 	struct object *old;
 
-	forklock_take(&view->lock);
+	lock_take(&view->lock);
 	if (look->loads < view->loads || look->unloads < view->unloads) {
-		forklock_drop(&view->lock);
+		lock_drop(&view->lock);
 		free(look->list);
 		return;
 	}
@@ -188,7 +188,7 @@ static void take_over(struct objects_view *view, struct look *look,
 	view->count = look->count;
 	view->loads = look->loads;
 	view->unloads = look->unloads;
-	forklock_drop(&view->lock);
+	lock_drop(&view->lock);
 	free(old);
 }
 

@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "patchcore/forklock.h"
+#include "patchcore/lock.h"
 
 struct object;
 
-/* What was loaded when somebody last looked. */
+/* What was loaded at the last look. */
 struct objects_view {
-	struct forklock lock; /* take it around fork() */
+	struct lock lock;
 	struct object *list;
 	size_t count;
 	uint64_t loads;
@@ -23,7 +23,7 @@ struct objects_view {
 
 #define OBJECTS_VIEW_INIT                                                                          \
 	{                                                                                          \
-		.lock = FORKLOCK_INIT                                                              \
+		.lock = LOCK_INIT                                                              \
 	}
 
 /*
@@ -49,7 +49,7 @@ uint64_t objects_unloads(void);
  */
 int objects_each_gone(struct objects_view *view, void (*gone)(uintptr_t start, uintptr_t end));
 
-/* For text_fork.c: in the parent before fork(), and in the child. */
+/* For fork.c: in the parent before fork(), and in the child. */
 void objects_before_fork(void);
 void objects_in_child(void);
 

@@ -1,138 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork() with aliases.
+ * Pages of code around fork().
  *
- * An alias is shared memory, so a child would patch its parent, and the reverse.
- * Before a fork the aliased pages are therefore copied, and the child maps the
- * copy in their place, at both addresses.
+ * An alias is shared memory, so a child would patch its parent, and the reverse. Before a fork the
+ * aliased pages are therefore copied, and the child maps the copy in their place, at both
+ * addresses. No other thread is inside the library meanwhile (fork.c); what the forking thread
+ * itself stores goes into both.
  *
- * What must not happen is a store after its page was copied and before the
- * process is: the child would know of it (site held, INT3 put) and not have it.
- * So a gate is closed meanwhile. It is passed by single stores, not by patches: a
- * change that waits, or was started and left, does not hold a fork up. The child
- * finds it as it finds one on private pages: where it stood.
- *
- *   - The forking thread itself may have been interrupted in the middle of a
- *     store, by the signal in whose handler it forks. That store will be made on
- *     both sides, each in its own copy. The gate does not wait for it.
- *   - It may store while it forks: in the trap handler, when a handler of
- *     pthread_atfork(3) runs into an INT3. Such a store goes into the copy, too.
- *   - A thread interrupted in the middle of a store, whose handler stores, must
- *     not wait at the gate while the gate waits for that thread. So stores nest.
- *   - A thread may be stopped for good in the middle of a store (a debugger).
- *     The gate waits a second and no longer. Then a child might miss that store.
+ * Until the child has done so it runs its parent's pages, and no membarrier of the parent reaches
+ * it. So the parent's changes wait: the child holds the end of a pipe and closes it when it is
+ * ready; the kernel does if it dies, and if there is no child.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "patchcore/alias.h"
-#include "patchcore/objects.h"
+#include "patchcore/clock.h"
+#include "patchcore/fork.h"
 #include "patchcore/text_page.h"
 
-#define YIELDS	    100
-#define NAP_NS	    100000
-#define PATIENCE_NS UINT64_C(1000000000)
+#define PATIENCE_MS 1000
 
-static atomic_uint storing;	      /* stores between enter and leave */
-static _Atomic(uintptr_t) gate_owner; /* forklock_self() of who forks; 0: open */
-
-/* This thread's share of storing. In the static block, for signal handlers. */
-static __thread unsigned mine __attribute__((tls_model("initial-exec")));
-
-/* The copy for the child, between prepare and what comes after. */
+/* The copy for the child, from before the fork until both have it behind them. */
 static struct {
 	int fd; /* -1: there is none */
 	uint8_t *at;
 	size_t len;
-} copied = { .fd = -1 };
-
-/* --- The gate -------------------------------------------------------------------------------- */
-
-static void pause_at_gate(unsigned tries)
-{
-	struct timespec nap = { .tv_nsec = NAP_NS };
-
-	if (tries < YIELDS)
-		sched_yield();
-	else
-		nanosleep(&nap, NULL);
-}
-
-/*
- * Sequentially consistent, both here and in close_gate(): of "I store" and "the
- * gate is closed" one is always seen by the other side.
- */
-static bool try_enter(void)
-{
-	uintptr_t owner;
-
-	atomic_fetch_add(&storing, 1);
-	owner = atomic_load(&gate_owner);
-	if (mine || !owner || owner == forklock_self())
-		return true;
-	atomic_fetch_sub(&storing, 1);
-	return false;
-}
-
-void text_gate_enter(void)
-{
-	for (unsigned tries = 0; !try_enter(); tries++)
-		pause_at_gate(tries);
-	mine++;
-	/* For handlers of this thread: only then the store. */
-	atomic_signal_fence(memory_order_seq_cst);
-}
-
-static void copy_page(const struct page *page)
-{
-	if (page && page_shift(page))
-		memcpy(copied.at + page->copied_at,
-		       (void *)(page->entry.addr + (uintptr_t)page_shift(page)), TEXT_PAGE);
-}
-
-/* Release: who sees the count drop sees the store. */
-void text_gate_leave(const struct text_span *span)
-{
-	if (atomic_load_explicit(&gate_owner, memory_order_relaxed) == forklock_self() &&
-	    copied.at) {
-		copy_page(page_find((uintptr_t)span->addr));
-		copy_page(page_find((uintptr_t)span->addr + span->len - 1));
-	}
-	mine--;
-	atomic_fetch_sub_explicit(&storing, 1, memory_order_release);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static void close_gate(void)
-{
-	uint64_t start = now_ns();
-
-	atomic_store(&gate_owner, forklock_self());
-	for (unsigned tries = 0; atomic_load(&storing) != mine; tries++) {
-		if (now_ns() - start > PATIENCE_NS)
-			return;
-		pause_at_gate(tries);
-	}
-}
+	uint64_t device;
+	uint64_t inode;
+	int ready[2]; /* a pipe, -1: there is none */
+} copied = { .fd = -1, .ready = { -1, -1 } };
 
 /* --- The copy -------------------------------------------------------------------------------- */
 
 /* The end of pages whose code and whose aliases are both in one piece. */
-static struct page *run_last(struct page *first)
+NOPATCH static struct page *run_last(struct page *first)
 {
 	struct page *page = first;
 
@@ -183,43 +91,98 @@ static bool fill(int fd)
 	return true;
 }
 
-static void give_up_copy(void)
+static void close_end(int end)
 {
-	if (copied.at)
-		munmap(copied.at, copied.len);
+	if (copied.ready[end] >= 0)
+		close(copied.ready[end]);
+	copied.ready[end] = -1;
+}
+
+void text_drop_copy(void)
+{
+	uint8_t *at = copied.at;
+
+	/* First, for a handler that patches here and now. */
 	copied.at = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (at)
+		munmap(at, copied.len);
 	if (copied.fd >= 0)
 		close(copied.fd);
 	copied.fd = -1;
+	close_end(0);
+	close_end(1);
 }
 
-static void make_copy(void)
+static bool map_copy(void)
 {
-	void *at;
+	void *at = mmap(NULL, copied.len, PROT_READ | PROT_WRITE, MAP_SHARED, copied.fd, 0);
 
+	copied.at = at == MAP_FAILED ? NULL : at;
+	return copied.at;
+}
+
+void text_before_fork(void)
+{
+	struct stat stat;
+
+	if (!alias_first)
+		return;
 	copied.len = number_pages();
 	copied.fd = alias_memory(copied.len);
-	if (copied.fd < 0 || !fill(copied.fd)) {
-		give_up_copy();
+	if (copied.fd < 0 || !fill(copied.fd) || fstat(copied.fd, &stat) < 0 || !map_copy()) {
+		text_drop_copy();
 		return;
 	}
-	at = mmap(NULL, copied.len, PROT_READ | PROT_WRITE, MAP_SHARED, copied.fd, 0);
-	if (at == MAP_FAILED)
-		give_up_copy();
-	else
-		copied.at = at;
+	copied.device = stat.st_dev;
+	copied.inode = stat.st_ino;
+	if (pipe2(copied.ready, O_CLOEXEC) < 0)
+		copied.ready[0] = copied.ready[1] = -1;
+}
+
+static void copy_page(const struct page *page)
+{
+	if (page && page_shift(page) && !page->callers)
+		memcpy(copied.at + page->copied_at,
+		       (void *)(page->entry.addr + (uintptr_t)page_shift(page)), TEXT_PAGE);
+}
+
+void text_copy_again(const struct text_span *span)
+{
+	if (!copied.at)
+		return;
+	copy_page(page_find((uintptr_t)span->addr));
+	copy_page(page_find((uintptr_t)span->addr + span->len - 1));
+}
+
+/* A signal that is handled does not shorten it. */
+static void await_child(void)
+{
+	struct pollfd child = { .fd = copied.ready[0] };
+	int64_t until = clock_ns() + PATIENCE_MS * CLOCK_MS, left = until - clock_ns();
+
+	while (left > 0 && poll(&child, 1, (int)(left / CLOCK_MS) + 1) < 0 && errno == EINTR)
+		left = until - clock_ns();
+}
+
+void text_after_fork(void)
+{
+	close_end(1);
+	if (copied.ready[0] >= 0)
+		await_child();
+	text_drop_copy();
 }
 
 /* --- In the child ---------------------------------------------------------------------------- */
 
-static bool map_at(uintptr_t at, size_t len, int prot, size_t from)
+NOPATCH static bool map_at(uintptr_t at, size_t len, int prot, size_t from)
 {
-	return mmap((void *)at, len, prot, MAP_SHARED | MAP_FIXED, copied.fd, (off_t)from) !=
-	       MAP_FAILED;
+	return sys_call(SYS_mmap, at, len, prot, MAP_SHARED | MAP_FIXED, copied.fd, from) ==
+	       (long)at;
 }
 
 /* The code first: an alias of its own for code that it shares would be of no use. */
-static bool map_run(const struct page *first, size_t len)
+NOPATCH static bool map_run(const struct page *first, size_t len)
 {
 	uintptr_t alias = first->entry.addr + (uintptr_t)page_shift(first);
 
@@ -228,7 +191,7 @@ static bool map_run(const struct page *first, size_t len)
 	       map_at(alias, len, PROT_READ | PROT_WRITE, first->copied_at);
 }
 
-static void take_run(struct page *first, const struct page *last, const struct stat *stat)
+NOPATCH static void take_run(struct page *first, const struct page *last)
 {
 	bool taken = map_run(first, last->entry.addr - first->entry.addr + TEXT_PAGE);
 
@@ -236,75 +199,48 @@ static void take_run(struct page *first, const struct page *last, const struct s
 	     page = page->next) {
 		if (taken)
 			page->origin =
-				(struct origin){ stat->st_dev, stat->st_ino, page->copied_at };
+				(struct origin){ copied.device, copied.inode, page->copied_at };
 		else
 			atomic_store_explicit(&page->stale, true, memory_order_relaxed);
 	}
 }
 
-static void take_copy(void)
+NOPATCH static void take_copy(void)
 {
-	struct stat stat = { 0 };
 	struct page *last;
 
-	if (copied.fd >= 0)
-		fstat(copied.fd, &stat);
 	for (struct page *page = alias_first; page; page = last->next) {
 		last = run_last(page);
 		/* What the parent could not write to, it could not copy either. */
 		if (!atomic_load_explicit(&page->stale, memory_order_relaxed))
-			take_run(page, last, &stat);
+			take_run(page, last);
 	}
+	if (copied.ready[1] >= 0)
+		sys_call(SYS_close, copied.ready[1]);
+	copied.ready[1] = -1;
 }
 
-/* --- Around fork() --------------------------------------------------------------------------- */
-
-static void before_fork(void)
+NOPATCH void text_adopt(void)
 {
-	objects_before_fork();
-	forklock_before_fork(&text_lock);
-	forklock_before_fork(&text_pages.lock);
-	if (!alias_first)
-		return;
-	close_gate();
-	make_copy();
-}
-
-static void open_gate(void)
-{
-	give_up_copy();
-	atomic_store(&gate_owner, 0);
-	forklock_after_fork(&text_pages.lock);
-	forklock_after_fork(&text_lock);
-}
-
-static void in_child(void)
-{
-	/* Nobody else is here any more. */
-	atomic_store(&storing, mine);
-	objects_in_child();
 	take_copy();
-	alias_now_ours();
-	open_gate();
 }
 
-static int watching;
-
-static void watch(void)
+static int give_back_borrowed(struct entry *entry, void *unused)
 {
-	watching = pthread_atfork(before_fork, open_gate, in_child) == 0 ? 0 : -ENOMEM;
+	struct page *page = (struct page *)entry;
+	unsigned opens = atomic_load_explicit(&page->opens, memory_order_relaxed);
+
+	(void)unused;
+	if (page->users <= opens)
+		return 0;
+	page->users = opens;
+	if (opens || page_shift(page) || (page->prot & PROT_WRITE))
+		return 0;
+	page->owed = mprotect((void *)page->entry.addr, TEXT_PAGE, page->prot) < 0;
+	return 0;
 }
 
-int text_watch_fork(void)
+void text_give_back_borrowed(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, watch);
-	return watching;
-}
-
-/* First of all of the library, whose other handlers hold locks while they call in here. */
-__attribute__((constructor)) static void watch_fork(void)
-{
-	text_watch_fork();
+	table_each(&text_pages, give_back_borrowed, NULL);
 }
