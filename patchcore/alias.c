@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is mapped twice: executable where it runs, writable elsewhere.
+ * Memory that is mapped twice: executable where it runs, writable elsewhere. By the
+ * library, or by a caller that tells it.
  */
 #include "patchcore/alias.h"
 
@@ -12,17 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "patchcore/thread.h"
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
 #endif
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18 /* Linux 4.14 */
-#endif
 
 struct page *alias_first;
-
-/* 1 on a page that fork() leaves empty in the child; NULL until the first alias. */
-static _Atomic(atomic_int *) ours;
 
 static int refusal(int error)
 {
@@ -65,38 +62,7 @@ int alias_memory(size_t len)
 	return ret;
 }
 
-bool alias_is_ours(void)
-{
-	atomic_int *flag = atomic_load_explicit(&ours, memory_order_acquire);
-
-	return flag && atomic_load_explicit(flag, memory_order_relaxed);
-}
-
-void alias_now_ours(void)
-{
-	atomic_int *flag = atomic_load_explicit(&ours, memory_order_acquire);
-
-	if (flag)
-		atomic_store_explicit(flag, 1, memory_order_relaxed);
-}
-
-static int set_up_ours(void)
-{
-	void *flag;
-
-	if (atomic_load_explicit(&ours, memory_order_relaxed))
-		return 0;
-	flag = mmap(NULL, TEXT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (flag == MAP_FAILED)
-		return -ENOMEM;
-	/* Without it, such a child goes unnoticed. */
-	madvise(flag, TEXT_PAGE, MADV_WIPEONFORK);
-	atomic_store_explicit(&ours, flag, memory_order_release);
-	alias_now_ours();
-	return 0;
-}
-
-int alias_prot(const struct page *page)
+NOPATCH int alias_prot(const struct page *page)
 {
 	return page->prot & ~PROT_WRITE;
 }
@@ -112,6 +78,15 @@ static struct page **place_of(uintptr_t addr)
 	return link;
 }
 
+/* Noted before its shift is, so that a shift alone always leads to the code. */
+static void note_changing(uintptr_t start, uintptr_t end, bool changing)
+{
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+		page_find(p)->changing = changing;
+	/* The thread may end behind each of these. */
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
 static void list_add(uintptr_t start, uintptr_t end, ptrdiff_t shift)
 {
 	struct page **link = place_of(start);
@@ -119,27 +94,30 @@ static void list_add(uintptr_t start, uintptr_t end, ptrdiff_t shift)
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE, link = &(*link)->next) {
 		struct page *page = page_find(p);
 
-		page->next = *link;
-		*link = page;
 		page->granule = TEXT_PAGE;
 		atomic_store_explicit(&page->stale, false, memory_order_relaxed);
 		atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
+		page->next = *link;
+		*link = page;
 	}
 }
 
-/* All of them have one. */
+/* Of what is changing, some may not be in the list, as the thread that began it has ended. */
 static void list_remove(uintptr_t start, uintptr_t end)
 {
 	struct page **link = place_of(start);
 
-	while (*link && (*link)->entry.addr < end) {
-		struct page *page = *link;
+	while (*link && (*link)->entry.addr < end)
+		*link = (*link)->next;
+	atomic_signal_fence(memory_order_seq_cst);
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
 
-		*link = page->next;
 		page->next = NULL;
 		atomic_store_explicit(&page->shift, 0, memory_order_relaxed);
 		atomic_store_explicit(&page->stale, false, memory_order_relaxed);
 	}
+	note_changing(start, end, false);
 }
 
 /* --- Making and ending one ------------------------------------------------------------------- */
@@ -219,22 +197,22 @@ static int map_twice(uintptr_t start, uintptr_t end, int fd)
 
 	if (at == MAP_FAILED)
 		return refusal(errno);
+	note_changing(start, end, true);
+	list_add(start, end, (intptr_t)at - (intptr_t)start);
 	ret = put_in_place(start, len, alias_prot(page_find(start)), MAP_SHARED, fd);
 	if (ret < 0) {
+		list_remove(start, end);
 		munmap(at, len);
 		return ret;
 	}
 	note_origin(start, end, fd);
-	list_add(start, end, (intptr_t)at - (intptr_t)start);
 	return 0;
 }
 
 int alias_make(uintptr_t start, uintptr_t end)
 {
-	int ret = set_up_ours(), fd;
+	int fd, ret;
 
-	if (ret < 0)
-		return ret;
 	fd = memory_with(start, end - start);
 	if (fd < 0)
 		return fd;
@@ -250,29 +228,65 @@ static void *alias_of(const struct page *page)
 
 void alias_forget(struct page *page)
 {
-	munmap(alias_of(page), TEXT_PAGE);
+	void *alias;
+
+	if (page->callers) {
+		alias_return(page->entry.addr, page->entry.addr + TEXT_PAGE);
+		return;
+	}
+	alias = alias_of(page);
 	list_remove(page->entry.addr, page->entry.addr + TEXT_PAGE);
+	munmap(alias, TEXT_PAGE);
 }
 
 /*
  * Not the same memory with one mapping less: that would still be shared with
- * every child to come.
+ * every child to come. The alias stays until nothing leads to it: a thread that
+ * ends in between leaves what can be done again from the beginning.
  */
 int alias_end(uintptr_t start, uintptr_t end)
 {
 	struct page *first = page_find(start);
-	int fd = memory_with((uintptr_t)alias_of(first), end - start);
+	void *alias = alias_of(first);
+	int fd = memory_with((uintptr_t)alias, end - start);
 	int ret;
 
 	if (fd < 0)
 		return fd;
+	note_changing(start, end, true);
 	ret = put_in_place(start, end - start, first->prot, MAP_PRIVATE, fd);
 	if (ret == 0)
 		note_origin(start, end, fd);
 	close(fd);
 	if (ret < 0)
 		return ret;
-	munmap(alias_of(first), end - start);
 	list_remove(start, end);
+	munmap(alias, end - start);
 	return 0;
+}
+
+/* --- The caller's ---------------------------------------------------------------------------- */
+
+int alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift)
+{
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		if (page_shift(page) == shift)
+			continue;
+		page->callers = true;
+		page->process = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+		atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
+	}
+	return 0;
+}
+
+void alias_return(uintptr_t start, uintptr_t end)
+{
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		page->callers = false;
+		atomic_store_explicit(&page->shift, 0, memory_order_relaxed);
+	}
 }

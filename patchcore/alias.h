@@ -12,7 +12,7 @@
 
 #include "patchcore/text_page.h"
 
-/* The pages that have one, in order. Under text_lock. */
+/* The pages that have one of the library's own, in order. Under text_lock. */
 extern struct page *alias_first;
 
 /*
@@ -29,6 +29,13 @@ int alias_make(uintptr_t start, uintptr_t end);
  */
 int alias_end(uintptr_t start, uintptr_t end);
 
+/*
+ * alias_use, alias_return - the same for an alias of the caller's, so far from the code: noted
+ * down and given up, and nothing is mapped. 0 or -ENOMEM. Under text_lock.
+ */
+int alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift);
+void alias_return(uintptr_t start, uintptr_t end);
+
 /* alias_forget - the page is gone, only its alias is still there. Under text_lock. */
 void alias_forget(struct page *page);
 
@@ -37,14 +44,5 @@ int alias_prot(const struct page *page);
 
 /* alias_memory - new memory to map, as a file. Its descriptor or -errno. */
 int alias_memory(size_t len);
-
-/*
- * alias_is_ours - false in a child that came to be without the handlers of
- * pthread_atfork(3), and so shares the aliases of its parent. Async-signal-safe.
- */
-bool alias_is_ours(void);
-
-/* alias_now_ours - the child has copies of its own. */
-void alias_now_ours(void);
 
 #endif

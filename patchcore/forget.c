@@ -3,7 +3,9 @@
 
 #include <errno.h>
 
+#include "patchcore/call_place.h"
 #include "patchcore/flight.h"
+#include "patchcore/fork.h"
 #include "patchcore/library.h"
 #include "patchcore/objects.h"
 #include "patchcore/text.h"
@@ -11,37 +13,37 @@
 int pc_forget(void *addr, size_t len)
 {
 	uintptr_t start = (uintptr_t)addr, end = start + len;
+	struct thread *self;
 	int ret;
 
 	if (!library_sync())
 		return -ESHUTDOWN;
 	if (len == 0 || end < start)
 		return -EINVAL;
+	ret = fork_enter(&self);
+	if (ret < 0)
+		return ret;
 	ret = flight_forget(start, end);
-	if (ret == 0)
+	if (ret == 0) {
+		call_places_forget(start, end);
 		text_forget(start, end);
+	}
+	fork_leave(self);
 	return ret;
 }
 
 static struct objects_view view = OBJECTS_VIEW_INIT;
 
-/* Nobody can be at work there: the code is gone. */
+/* No thread can be at work there: the code is gone, and so is what else is on its pages. */
 static void gone(uintptr_t start, uintptr_t end)
 {
+	start &= ~(uintptr_t)(TEXT_PAGE - 1);
+	end = (end + TEXT_PAGE - 1) & ~(uintptr_t)(TEXT_PAGE - 1);
 	flight_forget(start, end);
+	call_places_forget(start, end);
 }
 
 void forget_gone(void)
 {
 	objects_each_gone(&view, gone);
-}
-
-void forget_before_fork(void)
-{
-	forklock_before_fork(&view.lock);
-}
-
-void forget_after_fork(void)
-{
-	forklock_after_fork(&view.lock);
 }

@@ -12,8 +12,4 @@
  */
 void forget_gone(void);
 
-/* Around fork(). */
-void forget_before_fork(void);
-void forget_after_fork(void);
-
 #endif

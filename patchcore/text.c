@@ -10,12 +10,16 @@
 #include <sys/mman.h>
 
 #include "patchcore/alias.h"
+#include "patchcore/flight.h"
+#include "patchcore/fork.h"
+#include "patchcore/library.h"
 #include "patchcore/mapping.h"
 #include "patchcore/objects.h"
 #include "patchcore/text_page.h"
 
 struct table text_pages = TABLE_INIT(struct page);
-struct forklock text_lock = FORKLOCK_INIT;
+struct lock text_lock = LOCK_INIT;
+uint64_t text_forgets;
 __thread int text_refused_with __attribute__((tls_model("initial-exec")));
 
 int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
@@ -41,12 +45,12 @@ bool text_is_open(uintptr_t start, uintptr_t end)
 
 static bool needs_giving_back(const struct page *page)
 {
-	return page && page->owed;
+	return page && (page->owed || page->changing);
 }
 
 static bool is_like(const struct page *a, const struct page *b)
 {
-	return page_shift(a) == page_shift(b) && a->prot == b->prot;
+	return page_shift(a) == page_shift(b) && a->prot == b->prot && a->callers == b->callers;
 }
 
 /* The end of what can be given back with one call, from start on. */
@@ -60,18 +64,44 @@ static uintptr_t run_end(uintptr_t start, uintptr_t end)
 	return p;
 }
 
+static bool is_mapped(uintptr_t page)
+{
+	unsigned char unused;
+
+	return mincore((void *)page, TEXT_PAGE, &unused) == 0 || errno != ENOMEM;
+}
+
+/* What is not mapped any more has no protection to get back. */
+static int protect_mapped(uintptr_t start, uintptr_t end, int prot)
+{
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+		if (is_mapped(p) && mprotect((void *)p, TEXT_PAGE, prot) < 0)
+			return errno == ENOMEM ? -ENOMEM : -EACCES;
+	return 0;
+}
+
+static int protect(uintptr_t start, uintptr_t end, int prot)
+{
+	if (mprotect((void *)start, end - start, prot) == 0)
+		return 0;
+	return errno == ENOMEM ? protect_mapped(start, end, prot) : -EACCES;
+}
+
 static int give_back_run(uintptr_t start, uintptr_t end)
 {
 	struct page *first = page_find(start);
 	int ret = 0;
 
-	if (page_shift(first))
+	if (first->callers)
+		alias_return(start, end);
+	else if (page_shift(first))
 		ret = alias_end(start, end);
-	else if (!(first->prot & PROT_WRITE) &&
-		 mprotect((void *)start, end - start, first->prot) < 0)
-		ret = errno == ENOMEM ? -ENOMEM : -EACCES;
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+	else if (!(first->prot & PROT_WRITE))
+		ret = protect(start, end, first->prot);
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		page_find(p)->owed = ret < 0;
+		page_find(p)->changing &= ret < 0;
+	}
 	return ret;
 }
 
@@ -122,6 +152,7 @@ static int note_pages(uintptr_t start, uintptr_t end, const struct mapping *map)
 		if (page->users || page->owed)
 			continue;
 		page->prot = map->prot;
+		page->shared = false;
 		page->granule = TEXT_PAGE;
 		page->origin = mapping_origin(map, p);
 	}
@@ -139,27 +170,68 @@ static uintptr_t alike_until(uintptr_t start, uintptr_t end)
 	return p;
 }
 
-/* Until somebody uses them, they are to be given back. */
+/* Until they have a user, they are to be given back. */
 static void note_changed(uintptr_t start, uintptr_t end)
 {
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
 		page->owed = page->users == 0;
+		page->changing = false;
 	}
 }
 
-/* What of [start, end), of one mapping, has no alias. *reached: how far it came. */
-static int prepare_open(uintptr_t start, uintptr_t end, const struct mapping *map,
-			uintptr_t *reached)
+/* What is to become of some pages. */
+struct wish;
+
+/* For pages of one mapping. *reached: how far it came. */
+typedef int prepare_fn(const struct wish *wish, uintptr_t start, uintptr_t end,
+		       const struct mapping *map, uintptr_t *reached);
+
+struct wish {
+	prepare_fn *prepare;
+	unsigned opens;		     /* 1; 0: only for one patch */
+	bool shared;		     /* also if others see what changes there */
+	ptrdiff_t shift;	     /* to the caller's alias, ... */
+	const struct mapping *alias; /* ... what is mapped there, ... */
+	int alias_count;	     /* ... and how many of them */
+	uint64_t *loan;		     /* where to say when; NULL: it is for more than a patch */
+};
+
+/* May they be written to where they run, which others see who map the same? */
+static int check_shared(const struct wish *wish, uintptr_t start, uintptr_t end,
+			const struct mapping *map)
+{
+	if (!map->shared || wish->shared)
+		return 0;
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		const struct page *page = page_find(p);
+
+		/* One patch may go where the page is open for all. */
+		if (wish->opens || !page->users || !page->shared)
+			return -EPERM;
+	}
+	return 0;
+}
+
+/* What of [start, end) has no alias. */
+static int prepare_open(const struct wish *wish, uintptr_t start, uintptr_t end,
+			const struct mapping *map, uintptr_t *reached)
 {
 	int ret = note_pages(start, end, map);
 
 	while (start < end && ret == 0) {
 		uintptr_t to = alike_until(start, end);
 
-		if (!page_shift(page_find(start)))
-			ret = unprotect(start, to, map->prot);
+		if (!page_shift(page_find(start))) {
+			ret = check_shared(wish, start, to, map);
+			/* Noted before: a thread that ends in between leaves what others give back.
+			 */
+			if (ret == 0)
+				note_changed(start, to);
+			if (ret == 0)
+				ret = unprotect(start, to, map->prot);
+		}
 		if (ret < 0)
 			break;
 		note_changed(start, to);
@@ -176,11 +248,12 @@ static bool is_used(uintptr_t start, uintptr_t end)
 	return false;
 }
 
-static int prepare_alias(uintptr_t start, uintptr_t end, const struct mapping *map,
-			 uintptr_t *reached)
+static int prepare_alias(const struct wish *wish, uintptr_t start, uintptr_t end,
+			 const struct mapping *map, uintptr_t *reached)
 {
 	int ret = note_pages(start, end, map);
 
+	(void)wish;
 	while (start < end && ret == 0) {
 		uintptr_t to = alike_until(start, end);
 
@@ -194,11 +267,53 @@ static int prepare_alias(uintptr_t start, uintptr_t end, const struct mapping *m
 	return ret;
 }
 
-typedef int prepare_fn(uintptr_t start, uintptr_t end, const struct mapping *map,
-		       uintptr_t *reached);
+/* Is it the memory of that page, and will it stay that when the process forks? */
+static bool is_alias_of(const struct wish *wish, uintptr_t addr, const struct mapping *map)
+{
+	uintptr_t at = addr + (uintptr_t)wish->shift;
+	const struct mapping *alias = mappings_find(wish->alias, wish->alias_count, at);
+	struct origin origin = mapping_origin(map, addr), other;
+
+	if (!alias || !(alias->prot & PROT_WRITE) || !alias->shared || !map->shared)
+		return false;
+	other = mapping_origin(alias, at);
+	return origin_same(&origin, &other);
+}
+
+static int check_alias(const struct wish *wish, uintptr_t start, uintptr_t end,
+		       const struct mapping *map)
+{
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		const struct page *page = page_find(p);
+
+		if (!is_alias_of(wish, p, map))
+			return -EINVAL;
+		if ((page->users || page_shift(page)) &&
+		    !(page->callers && page_shift(page) == wish->shift &&
+		      page_may_be_written(page)))
+			return -EBUSY;
+	}
+	return 0;
+}
+
+static int prepare_use(const struct wish *wish, uintptr_t start, uintptr_t end,
+		       const struct mapping *map, uintptr_t *reached)
+{
+	int ret = note_pages(start, end, map);
+
+	if (ret == 0)
+		ret = check_alias(wish, start, end, map);
+	if (ret == 0)
+		ret = alias_use(start, end, wish->shift);
+	if (ret < 0)
+		return ret;
+	note_changed(start, end);
+	*reached = end;
+	return 0;
+}
 
 /* All of it, or leave it as it is. */
-static int prepare(prepare_fn *fn, uintptr_t start, uintptr_t end)
+static int prepare(const struct wish *wish, uintptr_t start, uintptr_t end)
 {
 	struct mapping *map;
 	int count = mappings_read(start, end, &map);
@@ -208,12 +323,12 @@ static int prepare(prepare_fn *fn, uintptr_t start, uintptr_t end)
 	if (ret == 0 && !mappings_cover(map, count, start, end))
 		ret = -EFAULT;
 	for (int i = 0; i < count && ret == 0; i++)
-		ret = fn(map[i].start > start ? map[i].start : start,
-			 map[i].end < end ? map[i].end : end, &map[i], &reached);
+		ret = wish->prepare(wish, map[i].start > start ? map[i].start : start,
+				    map[i].end < end ? map[i].end : end, &map[i], &reached);
 	free(map);
-	/* Of what lies behind, only an old protection is known. */
+	/* Of what lies behind, only an old protection is known; to set it again does no harm. */
 	if (ret < 0)
-		give_back(start, reached);
+		give_back(start, end);
 	return ret;
 }
 
@@ -244,7 +359,7 @@ static void note_granules(uintptr_t start, uintptr_t end)
 	}
 }
 
-/* Of a page that nobody uses nothing is known: something else may lie there now. */
+/* Of a page without users nothing is known: something else may lie there now. */
 static size_t granule_of(uintptr_t addr)
 {
 	const struct page *page = page_find(addr);
@@ -261,74 +376,96 @@ static void widen_to_opened(uintptr_t *start, uintptr_t *end)
 
 /* --- Users ----------------------------------------------------------------------------------- */
 
-static void add_users(uintptr_t start, uintptr_t end, unsigned opens)
+static void add_users(const struct wish *wish, uintptr_t start, uintptr_t end)
 {
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
 		page->users++;
 		page->owed = false;
+		page->shared |= wish->shared;
 		/* Release: pairs with the acquire in page_is_open. */
-		atomic_fetch_add_explicit(&page->opens, opens, memory_order_release);
+		atomic_fetch_add_explicit(&page->opens, wish->opens, memory_order_release);
 	}
 }
 
-static int use_locked(prepare_fn *fn, uintptr_t start, uintptr_t end, unsigned opens)
+/* Where a protection can only be had for more than was asked for. */
+static int use_widened(const struct wish *wish, uintptr_t *start, uintptr_t *end)
 {
-	int ret;
+	int ret = prepare(wish, *start, *end);
 
-	widen_to_opened(&start, &end);
-	ret = prepare(fn, start, end);
-	if (ret == -EINVAL && widen_to_mapped(&start, &end)) {
-		ret = prepare(fn, start, end);
+	if (ret != -EINVAL)
+		return ret;
+	if (widen_to_mapped(start, end)) {
+		ret = prepare(wish, *start, *end);
 		if (ret == 0)
-			note_granules(start, end);
+			note_granules(*start, *end);
 	}
-	if (ret == 0)
-		add_users(start, end, opens);
 	return ret == -EINVAL ? -EACCES : ret;
 }
 
-static int use(prepare_fn *fn, uintptr_t start, uintptr_t end, unsigned opens)
+/* An alias that a thread began to make or to end, before that thread ended. */
+static int end_changes(uintptr_t start, uintptr_t end)
 {
-	int ret = text_watch_fork();
+	bool found = false;
 
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+		found |= page_find(p) && page_find(p)->changing;
+	return found ? give_back(start, end) : 0;
+}
+
+static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
+{
+	int ret;
+
+	if (!wish->alias)
+		widen_to_opened(&start, &end);
+	ret = end_changes(start, end);
 	if (ret < 0)
 		return ret;
-	text_refused_with = 0;
-	text_forget_unmapped();
-	forklock_take(&text_lock);
-	ret = use_locked(fn, start, end, opens);
-	forklock_drop(&text_lock);
+	ret = wish->alias ? prepare(wish, start, end) : use_widened(wish, &start, &end);
+	if (ret == 0)
+		add_users(wish, start, end);
+	if (ret == 0 && wish->loan)
+		*wish->loan = text_forgets + 1;
 	return ret;
 }
 
-static int drop_users(uintptr_t start, uintptr_t end, unsigned opens)
+static int use(const struct wish *wish, uintptr_t start, uintptr_t end)
+{
+	int ret;
+
+	text_refused_with = 0;
+	text_forget_unmapped();
+	lock_take(&text_lock);
+	ret = use_locked(wish, start, end);
+	lock_drop(&text_lock);
+	return ret;
+}
+
+static int drop_users(uintptr_t start, uintptr_t end, uint64_t loan)
 {
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
-		/* It may have been forgotten meanwhile. */
-		if (!page || page->users == 0)
-			continue;
-		page->owed = --page->users == 0;
-		atomic_fetch_sub_explicit(&page->opens, opens, memory_order_relaxed);
+		if (page && page->users && !page_has_changed(page, loan))
+			page->owed = --page->users == 0;
 	}
 	return give_back(start, end);
 }
 
-int text_borrow(uintptr_t start, uintptr_t end)
+int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan)
 {
-	return use(prepare_open, start, end, 0);
+	return use(&(struct wish){ .prepare = prepare_open, .loan = loan }, start, end);
 }
 
-void text_return(uintptr_t start, uintptr_t end)
+void text_return(uintptr_t start, uintptr_t end, uint64_t loan)
 {
-	forklock_take(&text_lock);
+	lock_take(&text_lock);
 	widen_to_opened(&start, &end);
 	/* A protection that could not be given back is tried again later. */
-	drop_users(start, end, 0);
-	forklock_drop(&text_lock);
+	drop_users(start, end, loan);
+	lock_drop(&text_lock);
 }
 
 static int close_entry(struct entry *entry, void *unused)
@@ -359,90 +496,284 @@ int text_give_back(void)
 {
 	int ret = 0;
 
-	forklock_take(&text_lock);
+	lock_take(&text_lock);
 	table_each(&text_pages, close_entry, NULL);
 	table_each(&text_pages, give_back_entry, &ret);
-	forklock_drop(&text_lock);
+	lock_drop(&text_lock);
 	return ret;
 }
 
 /* --- One patch ------------------------------------------------------------------------------- */
 
-static int find_shifts(struct text_span *span)
+NOPATCH bool page_may_be_written(const struct page *page)
 {
-	const struct page *page[2] = {
-		page_find((uintptr_t)span->addr),
-		page_find((uintptr_t)span->addr + span->len - 1),
-	};
+	if (!page_shift(page))
+		return true;
+	if (page->callers)
+		return page->process == atomic_load_explicit(&process_epoch, memory_order_relaxed);
+	return !atomic_load_explicit(&page->stale, memory_order_relaxed);
+}
 
-	for (int i = 0; i < 2; i++) {
-		span->shift[i] = page_shift(page[i]);
-		if (span->shift[i] == 0)
-			continue;
-		if (!alias_is_ours() || atomic_load_explicit(&page[i]->stale, memory_order_relaxed))
-			return -EACCES;
-	}
+NOPATCH bool text_is_stale(uintptr_t addr)
+{
+	const struct page *page = page_find(addr);
+
+	return page && !page_may_be_written(page);
+}
+
+NOPATCH bool text_span_is_ours(const struct text_span *span)
+{
+	uintptr_t addr = (uintptr_t)span->addr;
+
+	return (!span->shift[0] || !text_is_stale(addr)) &&
+	       (!span->shift[1] || !text_is_stale(addr + span->len - 1));
+}
+
+static int set_shift(struct text_span *span, int i, const struct page *page)
+{
+	if (!page_may_be_written(page))
+		return -EACCES;
+	span->shift[i] = page_shift(page);
 	return 0;
 }
 
-int text_begin(struct text_span *span, void *addr, size_t len)
+/* The bytes of both ends, which may be on one page. */
+static int set_shifts(struct text_span *span, const struct page *first, const struct page *last)
 {
-	uintptr_t start = page_of((uintptr_t)addr), end;
+	int ret = set_shift(span, 0, first);
+
+	return ret < 0 ? ret : set_shift(span, 1, last);
+}
+
+/* Across two pages, or on one that is not open. */
+__attribute__((noinline)) static int begin_anywhere(struct text_span *span)
+{
+	uintptr_t start = page_of((uintptr_t)span->addr), end;
 	int ret = 0;
 
-	*span = (struct text_span){ .addr = addr, .len = len };
-	/* The last pages are nobody's, and sums of addresses wrap there. */
-	if ((uintptr_t)addr > UINTPTR_MAX - 2 * TEXT_PAGE)
+	/* The last pages are no program's, and sums of addresses wrap there. */
+	if ((uintptr_t)span->addr > UINTPTR_MAX - 2 * TEXT_PAGE) {
+		fork_leave(thread_here);
 		return -EFAULT;
-	end = page_of((uintptr_t)addr + len - 1) + TEXT_PAGE;
+	}
+	end = page_of((uintptr_t)span->addr + span->len - 1) + TEXT_PAGE;
 	if (!text_is_open(start, end)) {
-		ret = text_borrow(start, end);
-		span->borrowed = ret == 0;
+		ret = text_borrow(start, end, &span->loan);
 	}
 	if (ret == 0)
-		ret = find_shifts(span);
+		ret = set_shifts(span, page_find((uintptr_t)span->addr),
+				 page_find((uintptr_t)span->addr + span->len - 1));
 	if (ret < 0)
 		text_end(span);
 	return ret;
 }
 
-void text_end(struct text_span *span)
+/* As a rule one page, open, which is found once. */
+int text_begin(struct text_span *span, void *addr, size_t len)
+{
+	const struct page *page = page_find((uintptr_t)addr);
+	struct thread *self;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
+	*span = (struct text_span){ .addr = addr, .len = len };
+	if (!page_is_open(page) || (uintptr_t)addr % TEXT_PAGE + len > TEXT_PAGE)
+		return begin_anywhere(span);
+	if (page_shift(page) && set_shifts(span, page, page) < 0) {
+		text_end(span);
+		return -EACCES;
+	}
+	return 0;
+}
+
+void text_return_kept(struct text_span *span)
 {
 	uintptr_t start, end;
 
-	if (span->borrowed && text_range(span->addr, span->len, &start, &end) == 0)
-		text_return(start, end);
-	span->borrowed = false;
+	if (span->loan && text_range(span->addr, span->len, &start, &end) == 0)
+		text_return(start, end, span->loan);
+	span->loan = 0;
+}
+
+void text_end(struct text_span *span)
+{
+	text_return_kept(span);
+	text_keep(span);
+}
+
+void text_keep(struct text_span *span)
+{
+	struct thread *self = thread_here;
+
+	/* For this very thread the gate of a fork is open: see text_fork.c. */
+	if (__builtin_expect(fork_is_mine(self), 0))
+		text_copy_again(span);
+	fork_leave(self);
 }
 
 /* --- The public functions -------------------------------------------------------------------- */
 
-int pc_text_open(void *addr, size_t len)
+int text_asked(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
+{
+	int ret = text_range(addr, len, start, end);
+
+	if (ret < 0)
+		return ret;
+	return library_sync() ? 0 : -ESHUTDOWN;
+}
+
+static int use_asked(const struct wish *wish, void *addr, size_t len)
 {
 	uintptr_t start, end;
-	int ret = text_range(addr, len, &start, &end);
+	int ret = text_asked(addr, len, &start, &end);
+	struct thread *self;
 
-	return ret < 0 ? ret : use(prepare_open, start, end, 1);
+	if (ret < 0)
+		return ret;
+	ret = fork_enter(&self);
+	if (ret < 0)
+		return ret;
+	ret = use(wish, start, end);
+	fork_leave(self);
+	return ret;
+}
+
+int pc_text_open(void *addr, size_t len)
+{
+	return use_asked(&(struct wish){ .prepare = prepare_open, .opens = 1 }, addr, len);
+}
+
+int pc_text_open_shared(void *addr, size_t len)
+{
+	return use_asked(&(struct wish){ .prepare = prepare_open, .opens = 1, .shared = true },
+			 addr, len);
 }
 
 int pc_text_alias(void *addr, size_t len)
 {
-	uintptr_t start, end;
-	int ret = text_range(addr, len, &start, &end);
+	return use_asked(&(struct wish){ .prepare = prepare_alias, .opens = 1 }, addr, len);
+}
 
-	return ret < 0 ? ret : use(prepare_alias, start, end, 1);
+/* Whole pages of it, which are as far away. */
+static int find_alias(struct wish *wish, const void *addr, size_t len, const void *writable)
+{
+	uintptr_t start, end, alias_start, alias_end;
+	struct mapping *map;
+	int ret = text_asked(addr, len, &start, &end);
+
+	wish->shift = (intptr_t)writable - (intptr_t)addr;
+	if (ret == 0)
+		ret = text_range(writable, len, &alias_start, &alias_end);
+	if (ret == 0 && (wish->shift == 0 || wish->shift % (ptrdiff_t)TEXT_PAGE != 0))
+		ret = -EINVAL;
+	if (ret < 0)
+		return ret;
+	wish->alias_count = mappings_read(alias_start, alias_end, &map);
+	if (wish->alias_count == 0) {
+		free(map);
+		return -EINVAL;
+	}
+	wish->alias = map;
+	return wish->alias_count < 0 ? wish->alias_count : 0;
+}
+
+int pc_text_use_alias(void *addr, size_t len, void *writable)
+{
+	struct wish wish = { .prepare = prepare_use, .opens = 1 };
+	int ret = find_alias(&wish, addr, len, writable);
+
+	if (ret == 0)
+		ret = use_asked(&wish, addr, len);
+	free((void *)(uintptr_t)wish.alias);
+	return ret;
+}
+
+/*
+ * Closing takes the pages away from patches that have found them open. So it is done in three
+ * steps:
+ *
+ *   1. from now on the pages are not open any more: a patch that comes borrows them
+ *   2. wait until every thread inside has left, and drain what is in flight there
+ *   3. give the protection back
+ *
+ * The caller stays a user of the pages until step 3.
+ */
+static int stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan)
+{
+	bool is_open;
+
+	lock_take(&text_lock);
+	widen_to_opened(start, end);
+	is_open = text_is_open(*start, *end);
+	for (uintptr_t p = *start; is_open && p < *end; p += TEXT_PAGE)
+		atomic_fetch_sub_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
+	*loan = text_forgets + 1;
+	lock_drop(&text_lock);
+	return is_open ? 0 : -ENOENT;
+}
+
+/* They could not be closed. Without the lock, which may be out of reach: see fork_enter(). */
+static void use_again(uintptr_t start, uintptr_t end, uint64_t loan)
+{
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+		if (!page_has_changed(page_find(p), loan))
+			atomic_fetch_add_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
+}
+
+/* Step 2. Outside meanwhile: others that close wait for this thread as well. */
+static int await_patchers(struct thread **self)
+{
+	bool all_left;
+	int ret;
+
+	fork_leave(*self);
+	all_left = thread_await_all();
+	ret = fork_enter(self);
+	if (ret < 0)
+		return ret;
+	ret = flight_drain();
+	/* A change that was taken back is over, too. */
+	if (ret == -ECANCELED)
+		ret = 0;
+	if (ret == 0 && !all_left)
+		ret = -ETIMEDOUT;
+	if (ret < 0)
+		fork_leave(*self);
+	return ret;
+}
+
+static int close_from_outside(uintptr_t start, uintptr_t end)
+{
+	struct thread *self;
+	uint64_t loan;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
+	ret = stop_using(&start, &end, &loan);
+	if (ret < 0) {
+		fork_leave(self);
+		return ret;
+	}
+	if (!text_is_open(start, end)) {
+		ret = await_patchers(&self);
+		if (ret < 0) {
+			use_again(start, end, loan);
+			return ret;
+		}
+	}
+	lock_take(&text_lock);
+	ret = drop_users(start, end, loan);
+	lock_drop(&text_lock);
+	fork_leave(self);
+	return ret;
 }
 
 int pc_text_close(void *addr, size_t len)
 {
 	uintptr_t start, end;
-	int ret = text_range(addr, len, &start, &end);
+	int ret = text_asked(addr, len, &start, &end);
 
-	if (ret < 0)
-		return ret;
-	forklock_take(&text_lock);
-	widen_to_opened(&start, &end);
-	ret = text_is_open(start, end) ? drop_users(start, end, 1) : -ENOENT;
-	forklock_drop(&text_lock);
-	return ret;
+	return ret < 0 ? ret : close_from_outside(start, end);
 }

@@ -7,31 +7,55 @@
 #include <sys/mman.h>
 
 #include "patchcore/alias.h"
+#include "patchcore/forget.h"
 #include "patchcore/objects.h"
 #include "patchcore/text_page.h"
 
 /* Called with text_lock held. */
 static void forget(struct page *page)
 {
-	/* First of all, that nobody begins to write. */
+	/* First of all, so that no patcher begins to write. */
 	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
 	page->users = 0;
+	atomic_store_explicit(&page->forgotten, ++text_forgets, memory_order_relaxed);
 	page->owed = false;
 	page->granule = TEXT_PAGE;
 	if (page_shift(page))
 		alias_forget(page);
 }
 
+static uintptr_t first_whole(uintptr_t start)
+{
+	return page_of(start + TEXT_PAGE - 1);
+}
+
+static bool is_whole(uintptr_t page, uintptr_t end)
+{
+	return page < end && end - page >= TEXT_PAGE;
+}
+
+/* What was made writable for it on pages that stay is given back; the others are not touched. */
+void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
+{
+	uintptr_t first, last;
+
+	if (span->loan && text_range(span->addr, span->len, &first, &last) == 0)
+		for (uintptr_t p = first; p < last; p += TEXT_PAGE)
+			if (p < start || !is_whole(p, end))
+				text_return(p, p + TEXT_PAGE, span->loan);
+	span->loan = 0;
+}
+
 void text_forget(uintptr_t start, uintptr_t end)
 {
-	forklock_take(&text_lock);
-	for (uintptr_t p = page_of(start); p < end; p += TEXT_PAGE) {
+	lock_take(&text_lock);
+	for (uintptr_t p = first_whole(start); is_whole(p, end); p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
 		if (page)
 			forget(page);
 	}
-	forklock_drop(&text_lock);
+	lock_drop(&text_lock);
 }
 
 struct maps {
@@ -71,7 +95,9 @@ void text_forget_unmapped(void)
 
 	if (atomic_load_explicit(&seen, memory_order_acquire) == unloads)
 		return;
-	forklock_take(&text_lock);
+	/* Now, that what is mapped there since has no change in flight yet. */
+	forget_gone();
+	lock_take(&text_lock);
 	now.count = mappings_read(0, UINTPTR_MAX, &now.list);
 	/* Without memory it is left to the next call. */
 	if (now.count >= 0) {
@@ -79,5 +105,5 @@ void text_forget_unmapped(void)
 		atomic_store_explicit(&seen, unloads, memory_order_release);
 	}
 	free(now.list);
-	forklock_drop(&text_lock);
+	lock_drop(&text_lock);
 }

@@ -30,6 +30,7 @@ static bool parse_mapping(const char *line, struct mapping *map)
 		.end = end,
 		.prot = (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
 			(prot[2] == 'x' ? PROT_EXEC : 0),
+		.shared = prot[3] == 's',
 		.origin = { .device = makedev(major, minor), .inode = inode, .offset = offset },
 	};
 	return true;

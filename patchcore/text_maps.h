@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a page shows: a page of a file, or all 0 for private memory. */
+/* What a page shows: a page of a file, or all 0 for private memory. Shared memory is a file too. */
 struct origin {
 	uint64_t device;
 	uint64_t inode;
@@ -21,6 +21,7 @@ struct mapping {
 	uintptr_t start;
 	uintptr_t end;
 	int prot;
+	bool shared;	      /* a change shows in whatever else maps the same */
 	struct origin origin; /* of its first page */
 };
 

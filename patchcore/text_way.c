@@ -10,6 +10,8 @@
 #include <sys/prctl.h>
 
 #include "patchcore/alias.h"
+#include "patchcore/cancel.h"
+#include "patchcore/fork.h"
 #include "patchcore/mapping.h"
 #include "patchcore/text_page.h"
 
@@ -69,16 +71,10 @@ static const char *suspect(void)
 		return "a seccomp filter is in force";
 	if (has_selinux())
 		return "SELinux is enforcing";
-	return "a security module, or a shared mapping of a file that is not open for writing";
+	return "a security module, perhaps";
 }
 
 /* --- The way --------------------------------------------------------------------------------- */
-
-static bool has_foreign_alias(const struct page *page)
-{
-	return page_shift(page) &&
-	       (!alias_is_ours() || atomic_load_explicit(&page->stale, memory_order_relaxed));
-}
 
 /* All of it is open. */
 static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, const struct line *line)
@@ -88,10 +84,11 @@ static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, const
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
-		if (has_foreign_alias(page)) {
+		if (!page_may_be_written(page)) {
 			*way = PC_TEXT_ALIAS;
-			say(line, "the alias is shared with the parent process: no copy was made "
-				  "when it forked");
+			say(line, "the alias is shared with the parent process: %s",
+			    page->callers ? "it is the caller's, and is not copied"
+					  : "no copy was made when it forked");
 			return -EACCES;
 		}
 		if (page_shift(page))
@@ -112,6 +109,9 @@ static int say_refused(int ret, const struct line *line)
 
 	if (ret == -EFAULT)
 		say(line, "some of it is not mapped");
+	else if (ret == -EPERM)
+		say(line, "a shared mapping: a change shows wherever the same is mapped, see "
+			  "pc_text_open_shared()");
 	else if (ret == -EACCES && text_refused_with)
 		say(line, "mprotect was denied with %s: %s", name ? name : "?", suspect());
 	else if (ret == -EACCES)
@@ -123,12 +123,13 @@ static int say_refused(int ret, const struct line *line)
 
 static int say_protect(uintptr_t start, uintptr_t end, const struct line *line)
 {
-	int ret = text_borrow(start, end), prot;
+	uint64_t loan;
+	int ret = text_borrow(start, end, &loan), prot;
 
 	if (ret < 0)
 		return say_refused(ret, line);
 	prot = page_find(start)->prot;
-	text_return(start, end);
+	text_return(start, end, loan);
 	if (prot & PROT_WRITE)
 		say(line, "the pages are writable already, which each change looks up");
 	else
@@ -136,17 +137,30 @@ static int say_protect(uintptr_t start, uintptr_t end, const struct line *line)
 	return 0;
 }
 
+static int say_way(uintptr_t start, uintptr_t end, enum pc_text_way *way, const struct line *line)
+{
+	text_forget_unmapped();
+	if (text_is_open(start, end))
+		return say_open(start, end, way, line);
+	*way = PC_TEXT_PROTECT;
+	return say_protect(start, end, line);
+}
+
 int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, size_t size)
 {
-	struct line line = { size ? reason : NULL, size };
+	const struct line line = { size ? reason : NULL, size };
 	uintptr_t start, end;
-	int ret = way ? text_range(addr, len, &start, &end) : -EINVAL;
+	int ret = way ? text_asked(addr, len, &start, &end) : -EINVAL, cancel;
+	struct thread *self;
 
 	if (ret < 0)
 		return ret;
-	text_forget_unmapped();
-	if (text_is_open(start, end))
-		return say_open(start, end, way, &line);
-	*way = PC_TEXT_PROTECT;
-	return say_protect(start, end, &line);
+	ret = fork_enter(&self);
+	if (ret < 0)
+		return ret;
+	cancel = cancel_hold();
+	ret = say_way(start, end, way, &line);
+	cancel_let(cancel);
+	fork_leave(self);
+	return ret;
 }

@@ -5,10 +5,12 @@
  * There are three ways, and the caller chooses. Without a choice every change
  * makes its pages writable and gives them their protection back.
  * pc_text_open() keeps pages writable. pc_text_alias() leaves them as they are,
- * and writes to the same memory at another address.
+ * and writes to the same memory at another address; pc_text_use_alias() does so where
+ * the caller has that memory at another address already.
  *
- * Every function returns 0 or a negative errno, and is thread-safe. None is
- * async-signal-safe, and none may be called in the child of vfork(2).
+ * Every function returns 0 or a negative errno, and is thread-safe: -ESHUTDOWN
+ * before pc_init() and after pc_fini(). None is async-signal-safe, and none may
+ * be called in the child of vfork(2).
  */
 #ifndef PATCHCORE_MAPPING_H
 #define PATCHCORE_MAPPING_H
@@ -30,7 +32,8 @@ enum pc_text_way {
 	PC_TEXT_OPEN = 1,
 	/*
 	 * The pages are mapped a second time, writable and not executable, at
-	 * another address: as fast, and no page is ever both.
+	 * another address, by the library or by the caller: as fast, and no page is
+	 * ever both.
 	 */
 	PC_TEXT_ALIAS = 2,
 };
@@ -44,9 +47,25 @@ enum pc_text_way {
  * whole.
  *
  * -EINVAL: len is 0, or the range wraps. -EFAULT: not mapped. -EACCES: refused;
- * pc_text_way() says why. -ENOMEM. Then no page is open that was not before.
+ * pc_text_way() says why. -EPERM: a shared mapping, see pc_text_open_shared().
+ * -ENOMEM. Then no page is open that was not before.
  */
 int pc_text_open(void *addr, size_t len);
+
+/*
+ * pc_text_open_shared - the same, also for shared mappings (MAP_SHARED, of a file or not).
+ *
+ * What is patched there changes the file, or the memory, for all that map it: other
+ * processes run it, too, and children of fork(2). None of them is reached by what keeps
+ * this process's threads from running half of a change: a wait and membarrier are for
+ * threads of this process, and an INT3 of this library is a SIGTRAP that no process
+ * there expects. So it is for a caller who knows that no other process runs that code
+ * while it changes. All other ways to change such a mapping fail with -EPERM: pc_text_open(), and
+ * every patch of a page that is not opened by this, or written through an alias.
+ *
+ * Errors as pc_text_open(), but -EPERM.
+ */
+int pc_text_open_shared(void *addr, size_t len);
 
 /*
  * pc_text_alias - give the pages of [addr, addr + len) an alias to write to.
@@ -59,7 +78,8 @@ int pc_text_open(void *addr, size_t len);
  * Where the system forbids pages that are writable and executable (PR_SET_MDWE,
  * a seccomp filter, SELinux's execmem and execmod), this may still be allowed.
  * The pages no longer show the file that they came from: /proc/PID/maps names
- * "memfd:patchcore". Huge pages become small ones.
+ * "memfd:patchcore". Huge pages become small ones. A shared mapping is no longer
+ * shared: what others write to it does not show here any more, and the reverse.
  *
  * fork(2) gives parent and child each their own copy, which costs a copy of all
  * pages with an alias, and one file descriptor meanwhile. Where that copy cannot
@@ -74,12 +94,40 @@ int pc_text_open(void *addr, size_t len);
 int pc_text_alias(void *addr, size_t len);
 
 /*
- * pc_text_close - undo one pc_text_open() or pc_text_alias() of the same addr and
- * len.
+ * pc_text_use_alias - write to the pages of [addr, addr + len) through a mapping of
+ * the caller's.
+ * @writable: where addr is mapped a second time: the same file and offset, shared
+ *	      and writable
  *
- * Pages that nobody has open any more get the protection back that they had
- * before; with an alias, they become private memory again, as they read now. No
- * change of these pages may be under way or in flight.
+ * For a program that has mapped its code twice itself, such as a JIT with a memfd:
+ * executable at addr and writable at writable. The library touches no protection,
+ * maps nothing and copies nothing. The alias must stay until no page is open any more
+ * (pc_text_close(); pc_text_open() of the same pages counts too). Nests with itself.
+ *
+ * fork(2) copies nothing either: parent and child share that code. What is patched in
+ * the child would show in the parent, so that there patches fail with -EACCES until
+ * the child has closed the pages, mapped some of its own at addr, and said so. What the
+ * parent patches meanwhile shows in the child, whose threads must not run it: see
+ * pc_text_open_shared().
+ *
+ * -EINVAL: len is 0, or a range wraps; writable is not as far into a page as addr is; or
+ * the two do not show the same, both shared, and writable there. -EBUSY: a page is open
+ * otherwise, or a change there is under way or in flight. -EFAULT: not mapped. -EACCES:
+ * no /proc. -ENOMEM. Then no page is open that was not before.
+ */
+int pc_text_use_alias(void *addr, size_t len, void *writable);
+
+/*
+ * pc_text_close - undo one of the above, of the same addr and len.
+ *
+ * Pages that no caller has open any more get the protection back that they had
+ * before; with an alias of the library's, they become private memory again, as they read
+ * now. Changes of these pages that are under way are waited for, and those in flight are
+ * finished.
+ *
+ * -ETIMEDOUT: a thread in the middle of a change has slept for a second, as under a
+ * debugger, or has got no CPU for 16. Then the pages are still open, to be closed later.
+ * -EAGAIN (another thread forks), -ENOMEM (by membarrier): the same.
  *
  * -ENOENT: not open, or forgotten since the code was unmapped. -EINVAL: len is 0, or
  * the range wraps. -EACCES, -ENOMEM, -EMFILE, -ENFILE: closed, but the kernel
@@ -94,10 +142,10 @@ int pc_text_close(void *addr, size_t len);
  * @reason: out: one line, may be NULL
  * @size:   of reason, bytes; 128 hold any
  *
- * Finds out by trying: where nobody has them open, the pages are made writable
+ * Finds out by trying: where no caller has them open, the pages are made writable
  * and get their protection back.
  *
- * -EACCES, -ENOMEM: a change there would fail so; way and reason say which was
+ * -EACCES, -EPERM, -ENOMEM: a change there would fail so; way and reason say which was
  * refused and by whom. -EFAULT: not mapped; reason says so. -EINVAL: way is NULL,
  * len is 0, or the range wraps.
  */
