@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Merging a run of 1-byte NOPs into one instruction.
+ * Replacing several instructions by others, of which merging a run of 1-byte NOPs into
+ * one is a special case.
  */
 #include "patchcore/merge.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 
-#include "patchcore/forklock.h"
-#include "patchcore/frames.h"
+#include "patchcore/cancel.h"
+#include "patchcore/clock.h"
+#include "patchcore/kernel_signal.h"
 #include "patchcore/library.h"
 #include "patchcore/merge_check.h"
 #include "patchcore/merge_steps.h"
@@ -18,238 +19,170 @@
 #include "patchcore/threads.h"
 #include "patchcore/word.h"
 
-/*
- * Held while there is an INT3, so that fork() never copies a run in the
- * middle of it: nobody in the child would see it through.
- */
-static struct forklock lock = FORKLOCK_INIT; /* nests outside all others but text's */
-
-static void before_fork(void)
-{
-	forklock_before_fork(&lock);
-}
-
-static void after_fork(void)
-{
-	forklock_after_fork(&lock);
-}
-
-static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
-static int watching; /* 0 or what pthread_atfork() failed with */
-
-static void watch_forks(void)
-{
-	/* Later than text's, and so before it when the process forks. */
-	text_watch_fork();
-	watching = pthread_atfork(before_fork, after_fork, after_fork);
-}
-
-/* Not with the first merge: a fork that is under way then would know nothing of it. */
-__attribute__((constructor)) static void watch_early(void)
-{
-	pthread_once(&watch_once, watch_forks);
-}
-
-/* --- The steps ----------------------------------------------------------------------------- */
-
-int merge_hold(struct merge *merge)
-{
-	struct site *site = site_get((uintptr_t)merge->span.addr);
-
-	if (!site)
-		return -ENOMEM;
-	if (!site_try_hold(site))
-		return -EAGAIN;
-	/* Nothing that flight.c could go on with, should it ever have to. */
-	site->word = (struct word){ .site = site,
-				    .addr = merge->span.addr,
-				    .front_at = merge->span.addr };
-	site_set_resume(site, 0);
-	atomic_store_explicit(&site->state, WORD_HELD, memory_order_relaxed);
-	merge->site = site;
-	return 0;
-}
-
-bool merge_is_run(const struct merge *merge)
-{
-	return merge_nops(merge->span.addr, merge->span.len) == merge->span.len;
-}
-
-/* One locked store of a byte; nobody else writes the run meanwhile. */
-static void put(const struct merge *merge, size_t i, uint8_t byte)
-{
-	text_store_begin(&merge->span);
-	__atomic_exchange_n(text_at(&merge->span, merge->span.addr + i), byte, __ATOMIC_SEQ_CST);
-	text_store_end(&merge->span);
-}
-
-void merge_put_int3(const struct merge *merge)
-{
-	put(merge, 0, WORD_INT3);
-}
-
-void merge_undo(const struct merge *merge)
-{
-	put(merge, 0, MERGE_NOP);
-}
-
-void merge_put_rest(const struct merge *merge)
-{
-	for (size_t i = 1; i < merge->span.len; i++)
-		put(merge, i, merge->bytes[i]);
-}
-
-void merge_put_first(const struct merge *merge)
-{
-	put(merge, 0, merge->bytes[0]);
-}
-
-/* What the look needs, in the handlers too. */
-struct look {
-	struct frames frames;
-	uintptr_t start;
-	uintptr_t end;
-	_Atomic(int) error; /* of whom it could not be told */
-};
-
-static bool is_inside(const struct look *look, uintptr_t pc)
-{
-	return pc > look->start && pc < look->end;
-}
-
-static void move_out(ucontext_t *context, void *arg)
-{
-	greg_t *gregs = context->uc_mcontext.gregs;
-	struct look *look = arg;
-
-	if (is_inside(look, (uintptr_t)gregs[REG_RIP]))
-		gregs[REG_RIP] = (greg_t)look->end;
-	/* It may itself be in a handler that has interrupted the run. */
-	if (frames_visit(&look->frames, (uintptr_t)gregs[REG_RSP], look->start, look->end, true) <
-	    0)
-		atomic_store(&look->error, -EACCES);
-}
-
-/* A handler that sleeps may wake and return while its frame is looked at: so none is moved. */
-static bool sleeps_outside(uintptr_t pc, uintptr_t sp, void *arg)
-{
-	const struct look *look = arg;
-
-	return !is_inside(look, pc) &&
-	       frames_visit(&look->frames, sp, look->start, look->end, false) == 0;
-}
-
-int merge_look(struct merge *merge)
-{
-	uintptr_t start = (uintptr_t)merge->span.addr;
-	struct look look = { .start = start, .end = start + merge->span.len };
-	int ret;
-
-	frames_learn(&look.frames);
-	ret = threads_look(move_out, sleeps_outside, &look);
-	return ret < 0 ? ret : atomic_load(&look.error);
-}
+/* How long to wait before looking again for threads that were inside. */
+#define PAUSE_MIN (CLOCK_MS / 20)
+#define PAUSE_MAX (10 * CLOCK_MS)
 
 /* --- The protocol -------------------------------------------------------------------------- */
 
 /*
- * For a run N N N N N that is held, to be one instruction a b c d e. 3 is INT3.
+ * Until none is inside. Those that are not moved out go on, and are looked at again.
  *
- *   1. 3 N N N N   Who comes to the run from now on traps and waits in the
- *                  handler. Who is in it already runs the NOPs to its end.
- *   2. membarrier  Nobody has the first NOP fetched any more, so nobody gets in:
+ * A thread that was made meanwhile is not looked at: it begins elsewhere, unless it was made by a
+ * system call inside. But then the next look finds it, for which it was there before.
+ */
+NOPATCH static int wait_until_empty(const struct merge *merge)
+{
+	bool makes_threads = merge_makes_threads(merge->old, merge->span.len, merge->old_starts);
+	int64_t deadline = clock_ns() + THREADS_MS * CLOCK_MS, pause = PAUSE_MIN;
+	int found, clean = 0;
+
+	for (;;) {
+		found = merge_look(merge);
+		if (found < 0)
+			return found;
+		clean = found ? 0 : clean + 1;
+		if (clean == 1 + makes_threads)
+			return 0;
+		if (found == 0)
+			continue;
+		if (clock_ns() > deadline)
+			return -ETIMEDOUT;
+		clock_sleep(pause);
+		pause = 2 * pause < PAUSE_MAX ? 2 * pause : PAUSE_MAX;
+	}
+}
+
+/*
+ * For code that is held: O P Q are its old instructions, n is the new one, 3 is INT3.
+ *
+ *   1. 3o PP QQ    An executor that comes from now on traps and waits in the handler. One
+ *                  that is inside already runs to the end.
+ *   2. membarrier  None has the first byte fetched any more, so none gets in:
  *                  the only way is over the first byte.
  *   3. look        Those inside leave by themselves, but there is no telling when:
- *                  one may be pre-empted or stopped. So every thread is
- *                  interrupted, and who is inside is moved to the end, where the
- *                  NOPs would have led. Each is looked at after step 2, so from
- *                  here on nobody is inside. Threads that begin meanwhile begin
- *                  elsewhere.
- *   4. 3 b c d e   The rest, byte by byte. Nobody is there, and who comes traps.
- *   5. membarrier  Nobody has NOPs of the rest fetched any more, ahead of an INT3
- *                  that he has not yet seen.
- *   6. a b c d e   The first byte: from here on it is one instruction.
+ *                  one may be pre-empted or stopped. So every thread is interrupted. If
+ *                  the old code is NOPs, one that is inside is moved to the end, where they
+ *                  would have led. Else it goes on, and all are looked at again, until
+ *                  none is inside. Each is looked at after step 2, so it does not get in
+ *                  again. Threads that begin meanwhile begin elsewhere.
+ *   4. 3n nn nn    The rest, byte by byte. No thread is there, and one that comes traps.
+ *   5. membarrier  None has old bytes of the rest fetched any more, ahead of an INT3 that
+ *                  it has not yet seen.
+ *   6. nn nn nn    The first byte: from here on it is the new code.
  *
- * No INT3 is needed on the other NOPs: it would catch only those inside who run,
- * and these leave anyway; the look is for those who do not.
+ * No INT3 is needed on P and Q: it would catch only those inside that run,
+ * and these leave anyway; the look is for those that do not. If P starts a new instruction
+ * too, it is a door like the first byte: executors may come there by a jump, or have come
+ * from O. It gets its INT3 in step 1 and its byte in step 6.
  *
- * If step 2 or 3 fails, the first byte becomes a NOP again: nothing else was
- * changed. (Who was moved has missed some NOPs.) Step 5 is repeated: membarrier
- * has just worked and can then only fail for want of memory.
+ * If step 2 or 3 fails, the doors get their old bytes again: nothing else was
+ * changed. (A thread that was moved has missed some NOPs.) After step 4 there is no way back;
+ * but membarrier has just worked, and can then only fail for want of memory, or because
+ * it was forbidden since.
  */
-static int protocol(struct merge *merge)
+NOPATCH static int protocol(struct merge *merge)
 {
 	int ret;
 
 	merge_put_int3(merge);
 	ret = membarrier_sync();
 	if (ret == 0)
-		ret = merge_look(merge);
+		ret = wait_until_empty(merge);
 	if (ret < 0) {
 		merge_undo(merge);
 		return ret;
 	}
 	merge_put_rest(merge);
-	while (membarrier_sync() < 0)
-		;
-	merge_put_first(merge);
+	membarrier_sync_surely();
+	merge_put_doors(merge);
+	site_count_change(merge->sites[0]);
 	return 0;
 }
 
-/* Looked at again now that it is held: somebody may have been faster. */
-static int merge_held(struct merge *merge)
+/* What the old code must be. Where a thread is moved over NOPs, there must be NOPs. */
+NOPATCH static int check_old(const struct merge *merge)
+{
+	size_t len = merge->span.len;
+
+	if (merge->move)
+		return merge_nops(merge->old, len) == len ? 0 : -EILSEQ;
+	return merge_denies_nops(merge->old, len, merge->old_starts) ? -EILSEQ : 0;
+}
+
+/* What a look needs beyond. */
+NOPATCH static int check_calls(const struct merge *merge)
+{
+	return merge_returns_inside(merge->old, merge->span.len, merge->old_starts,
+				    merge->new_starts)
+		       ? -EINVAL
+		       : 0;
+}
+
+/* Looked at again now that it is held: another patcher may have been faster. */
+NOPATCH static int merge_held(struct merge *merge)
 {
 	int ret = merge_hold(merge);
 
 	if (ret < 0)
 		return ret;
-	ret = merge_is_run(merge) ? protocol(merge) : -EILSEQ;
-	site_release(merge->site);
+	ret = check_old(merge);
+	if (ret == 0)
+		ret = check_calls(merge);
+	if (ret == 0)
+		ret = protocol(merge);
+	merge_release(merge);
 	return ret;
 }
 
 /*
- * Without signals, as one of this thread's handlers might run into the run and
- * wait for the very thread that it has interrupted, and not to be cancelled.
+ * Without signals, as one of this thread's handlers might run into the code and
+ * wait for the very thread that it has interrupted.
  */
-static int merge_undisturbed(struct merge *merge)
+NOPATCH_ENTRY static int merge_undisturbed(struct merge *merge)
 {
-	sigset_t all, before;
-	int state, ret;
+	uint64_t before = kernel_mask(SIG_SETMASK, ~UINT64_C(0));
+	int ret;
 
-	sigfillset(&all);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	forklock_take(&lock);
+	threads_keep_off(before);
 	ret = merge_held(merge);
-	forklock_drop(&lock);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_setcancelstate(state, NULL);
+	kernel_mask(SIG_SETMASK, before);
 	return ret;
 }
 
+/* Nor is it cancelled. What needs libc is done before signals are blocked. */
 static int merge_checked(struct merge *merge)
 {
+	int cancel, ret = check_calls(merge);
+
+	if (ret < 0)
+		return ret;
 	if (membarrier_register() < 0)
 		return -ENOTSUP;
 	if (!library_takes_traps())
 		return -EBUSY;
-	pthread_once(&watch_once, watch_forks);
-	if (watching)
-		return -ENOMEM;
-	return merge_undisturbed(merge);
+	ret = merge_find(merge);
+	if (ret < 0)
+		return ret;
+	cancel = cancel_hold();
+	ret = merge_undisturbed(merge);
+	cancel_let(cancel);
+	return ret;
 }
 
-/* Nobody is inside, so it is an instruction like any other. */
+/* No thread is at a start that is lost, so it is a change like any other. */
 static int merge_promised(const struct merge *merge, const struct sync *sync)
 {
 	struct change change = {
-		.span = merge->span, .bytes = merge->bytes, .starts = 1, .merges = true
+		.span = merge->span,
+		.bytes = merge->bytes,
+		.starts = (uint8_t)(merge->old_starts & merge->new_starts),
+		.merges = true,
 	};
 	int ret;
 
 	if (word_straddles(merge->span.addr, merge->span.len, sync->window)) {
-		if (sync->policy == PC_POLICY_AUTO)
+		if (word_sync(sync, merge->span.addr, merge->span.len)->policy == PC_POLICY_AUTO)
 			return -ENOTSUP;
 		if (!library_takes_traps())
 			return -EBUSY;
@@ -262,28 +195,61 @@ static int merge_promised(const struct merge *merge, const struct sync *sync)
 
 static int merge_begun(struct merge *merge, enum pc_inside who, const struct sync *sync)
 {
-	if (*(const volatile uint8_t *)merge->span.addr == WORD_INT3)
+	int ret;
+
+	merge_read(merge);
+	if (merge->old[0] == WORD_INT3)
 		return -EAGAIN;
-	if (!merge_is_run(merge))
-		return -EILSEQ;
-	return who == PC_CHECK_THREADS ? merge_checked(merge) : merge_promised(merge, sync);
+	ret = check_old(merge);
+	if (ret < 0)
+		return ret;
+	if (who == PC_CHECK_THREADS && (merge->old_starts & ~merge->new_starts))
+		return merge_checked(merge);
+	return merge_promised(merge, sync);
+}
+
+static int merge(struct merge *merge, void *addr, size_t len, enum pc_inside who)
+{
+	const struct sync *sync = library_sync();
+	int ret;
+
+	if (!sync)
+		return -ESHUTDOWN;
+	ret = text_begin(&merge->span, addr, len);
+	if (ret < 0)
+		return ret;
+	ret = merge_begun(merge, who, sync);
+	text_end(&merge->span);
+	return ret;
+}
+
+/* --- The public functions -------------------------------------------------------------------- */
+
+int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts,
+		  unsigned new_starts, enum pc_inside who)
+{
+	struct merge over = { .bytes = bytes, .old_starts = old_starts, .new_starts = new_starts };
+	int ret = change_check(addr, bytes, len, new_starts);
+
+	if (ret < 0)
+		return ret;
+	if (!(old_starts & 1) || old_starts >> len)
+		return -EINVAL;
+	if (who != PC_NOBODY_INSIDE && who != PC_CHECK_THREADS &&
+	    !(who == PC_STARTS_KEPT && !(old_starts & ~new_starts)))
+		return -EINVAL;
+	return merge(&over, addr, len, who);
 }
 
 int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who)
 {
-	const struct sync *sync = library_sync();
-	struct merge merge = { .bytes = bytes };
-	int ret;
+	struct merge nops = { .bytes = bytes, .new_starts = 1, .move = true };
+	int ret = change_check(addr, bytes, len, 1);
 
-	if (len < 2 || change_check(bytes, len, 1) < 0 ||
-	    (who != PC_NOBODY_INSIDE && who != PC_CHECK_THREADS))
-		return -EINVAL;
-	if (!sync)
-		return -ESHUTDOWN;
-	ret = text_begin(&merge.span, addr, len);
 	if (ret < 0)
 		return ret;
-	ret = merge_begun(&merge, who, sync);
-	text_end(&merge.span);
-	return ret;
+	if (len < 2 || (who != PC_NOBODY_INSIDE && who != PC_CHECK_THREADS))
+		return -EINVAL;
+	nops.old_starts = (1u << len) - 1;
+	return merge(&nops, addr, len, who);
 }

@@ -4,106 +4,93 @@
  */
 #include "patchcore/signals.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "patchcore/cancel.h"
+#include "patchcore/kernel_signal.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/threads.h"
+#include "patchcore/threads_proc.h"
 #include "patchcore/trap.h"
-
-#define TRAP_BIT (UINT64_C(1) << (SIGTRAP - 1))
 
 #define MOMENTS 3 /* milliseconds */
 
 /* The frame that the kernel writes where it does not tell: AVX-512 and a margin. */
 #define FRAME_DEFAULT 4096u
 
-static int read_file(int dir, const char *name, char *text, size_t size)
+/* What is asked for every thread. */
+struct look {
+	struct pc_signals *report;
+	int error; /* the first */
+};
+
+/* 1: it has SIGTRAP blocked, 0: not, or what its status could not be read with. */
+static int is_blocking(pid_t tid)
 {
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	ssize_t len;
-	int ret;
+	struct thread_signals signals;
+	int ret = thread_signals(tid, &signals);
 
-	if (fd < 0)
-		return -errno;
-	len = read(fd, text, size - 1);
-	ret = len < 0 ? -errno : 0;
-	close(fd);
-	text[len < 0 ? 0 : len] = '\0';
-	return ret;
-}
-
-/* 1: it has SIGTRAP blocked, 0: not, -ESRCH: it is ending or has ended. */
-static int is_blocking(int dir, const char *tid)
-{
-	char name[32], status[4096];
-	const char *line;
-	int ret;
-
-	snprintf(name, sizeof(name), "%.12s/status", tid);
-	ret = read_file(dir, name, status, sizeof(status));
-	if (ret < 0)
-		return ret == -ENOENT ? -ESRCH : ret;
-	line = strstr(status, "\nSigBlk:");
-	/* Who has no memory any more runs no code. */
-	if (!line || !strstr(status, "\nVmSize:"))
-		return -ESRCH;
-	return (strtoull(line + 8, NULL, 16) & TRAP_BIT) != 0;
+	return ret < 0 ? ret : (signals.blocked & kernel_bit(SIGTRAP)) != 0;
 }
 
 /* libc blocks all signals for a moment in threads that start and end. */
-static int is_blocking_for_long(int dir, const char *tid)
+static int is_blocking_for_long(pid_t tid)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
-	int ret = is_blocking(dir, tid);
+	int ret = is_blocking(tid);
 
 	for (int i = 0; ret == 1 && i < MOMENTS; i++) {
 		nanosleep(&moment, NULL);
-		ret = is_blocking(dir, tid);
+		ret = is_blocking(tid);
 	}
 	return ret;
 }
 
-static int look_at_thread(int dir, const char *tid, struct pc_signals *report)
+/* Does it run code of the program, or will it again? 1, 0, or what could not be read. */
+static int runs_code(pid_t tid)
 {
-	int ret = is_blocking_for_long(dir, tid);
+	struct thread_stat stat;
+	int ret = thread_stat(tid, &stat);
 
-	if (ret < 0)
-		return ret == -ESRCH ? 0 : ret;
+	return ret < 0 ? ret : stat.has_memory && !stat.is_kernels;
+}
+
+static int look_at_thread(pid_t tid, struct pc_signals *report)
+{
+	int blocking = is_blocking_for_long(tid), runs = runs_code(tid);
+
+	if (blocking < 0 || runs < 0)
+		return blocking < 0 ? blocking : runs;
+	if (!runs)
+		return 0;
 	report->threads++;
-	if (ret && report->threads_blocking++ == 0)
-		report->first_thread = (pid_t)strtol(tid, NULL, 10);
+	if (blocking && report->threads_blocking++ == 0)
+		report->first_thread = tid;
 	return 0;
 }
 
-static int look_at_all(DIR *tasks, struct pc_signals *report)
+static bool meet_thread(pid_t tid, void *arg)
 {
-	struct dirent *entry;
-	int ret = 0;
+	struct look *look = arg;
+	int ret = look_at_thread(tid, look->report);
 
-	while (ret == 0 && (entry = readdir(tasks)))
-		if (entry->d_name[0] != '.')
-			ret = look_at_thread(dirfd(tasks), entry->d_name, report);
-	return ret;
+	/* It has ended, or is ending, meanwhile. */
+	if (ret == -ENOENT || ret == -ESRCH)
+		ret = 0;
+	look->error = ret;
+	return ret == 0;
 }
 
 static int look_at_threads(struct pc_signals *report)
 {
-	DIR *tasks = opendir("/proc/self/task");
-	int ret;
+	struct look look = { .report = report };
+	int ret = thread_list(meet_thread, &look);
 
-	if (!tasks)
-		return -errno;
-	ret = look_at_all(tasks, report);
-	closedir(tasks);
-	return ret;
+	return ret < 0 ? ret : look.error;
 }
 
 static bool is_handler(const struct sigaction *action)
@@ -142,12 +129,14 @@ static int look_at_owner(struct pc_signals *report)
 	return 0;
 }
 
+/* Of two handlers, which do not come on top of each other: each blocks the other's signal. */
 static void look_at_stack(struct pc_signals *report)
 {
 	size_t frame = getauxval(AT_MINSIGSTKSZ);
 	stack_t stack;
 
-	report->stack_need = (frame ? frame : FRAME_DEFAULT) + TRAP_STACK;
+	report->stack_need = frame ? frame : FRAME_DEFAULT;
+	report->stack_need += TRAP_STACK > THREADS_STACK ? TRAP_STACK : THREADS_STACK;
 	if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_DISABLE))
 		report->alternate_size = stack.ss_size;
 }
@@ -176,16 +165,16 @@ static void advise(struct pc_signals *report)
 			 "sa_mask if it may run patched code",
 			 report->first_signal);
 	else if (report->alternate_size && report->alternate_size < report->stack_need)
-		snprintf(text, size, "the alternate stack has %zu bytes and a trap needs %zu",
-			 report->alternate_size, report->stack_need);
+		snprintf(
+			text, size,
+			"the alternate stack has %zu bytes and a signal of the library's needs %zu",
+			report->alternate_size, report->stack_need);
 }
 
-int pc_check_signals(struct pc_signals *report)
+static int check(struct pc_signals *report)
 {
 	int ret;
 
-	if (!report)
-		return -EINVAL;
 	*report = (struct pc_signals){ .guarded = trap_is_guarded() };
 	ret = look_at_owner(report);
 	if (ret == 0)
@@ -196,4 +185,16 @@ int pc_check_signals(struct pc_signals *report)
 	look_at_stack(report);
 	advise(report);
 	return report->owner != PC_TRAP_OURS || report->threads_blocking ? -EBUSY : 0;
+}
+
+int pc_check_signals(struct pc_signals *report)
+{
+	int cancel, ret;
+
+	if (!report)
+		return -EINVAL;
+	cancel = cancel_hold();
+	ret = check(report);
+	cancel_let(cancel);
+	return ret;
 }

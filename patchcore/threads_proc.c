@@ -1,140 +1,286 @@
 /* SPDX-License-Identifier: MIT */
 #include "patchcore/threads_proc.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "patchcore/kernel_signal.h"
+#include "patchcore/proc_text.h"
+#include "patchcore/sys.h"
 
 #define TEXT_MAX 4096u
+#define LINES	 256u /* bytes; more than the lines of signals in a status are long */
 
-static long open_file(const char *path, int flags)
+/* linux/sched.h, which is the kernel's own, and since when. */
+#define IO_WORKER	    0x10u
+#define IO_WORKER_RELEASE   5012u
+#define USER_WORKER	    0x4000u
+#define USER_WORKER_RELEASE 6004u
+
+/* libc keeps the first two or three to itself. */
+#define REAL_TIME  (~UINT64_C(0) << (THREAD_REAL_TIME_MIN - 1))
+#define REAL_TIMES (KERNEL_SIGNALS + 1 - THREAD_REAL_TIME_MIN)
+
+NOPATCH static long open_file(const char *path, int flags)
 {
-	return syscall(SYS_openat, AT_FDCWD, path, flags | O_RDONLY | O_CLOEXEC, 0);
+	return sys_call(SYS_openat, AT_FDCWD, path, flags | O_RDONLY | O_CLOEXEC, 0);
 }
 
-/* Length, -1 if there is no such file. Ends with a NUL. */
-static long read_file(pid_t tid, const char *name, char text[TEXT_MAX])
+NOPATCH static long open_of(pid_t tid, const char *name)
 {
 	char path[64];
-	long fd, len;
+	char *end = proc_put(path, "/proc/self/task/");
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)tid, name);
-	fd = open_file(path, 0);
-	if (fd < 0)
-		return -1;
-	len = syscall(SYS_read, fd, text, TEXT_MAX - 1);
-	syscall(SYS_close, fd);
-	text[len > 0 ? len : 0] = '\0';
-	return len > 0 ? len : -1;
+	end = proc_put_number(end, (unsigned)tid);
+	end = proc_put(end, "/");
+	proc_put(end, name);
+	return open_file(path, 0);
 }
 
-static bool list_some(const char *from, const char *end, thread_met_fn *met, void *arg)
+/* From a place in the file on. The length, never 0, or a negative errno. Ends with a NUL. */
+NOPATCH static long read_some(long fd, char text[TEXT_MAX], size_t from)
 {
+	long len = sys_call(SYS_pread64, fd, text, TEXT_MAX - 1, from);
+
+	text[len > 0 ? len : 0] = '\0';
+	return len ? len : -ESRCH;
+}
+
+NOPATCH static long read_file(pid_t tid, const char *name, char text[TEXT_MAX])
+{
+	long fd = open_of(tid, name), len;
+
+	text[0] = '\0';
+	if (fd < 0)
+		return fd;
+	len = read_some(fd, text, 0);
+	sys_call(SYS_close, fd);
+	return len;
+}
+
+/* --- The list ------------------------------------------------------------------------------- */
+
+NOPATCH static bool list_some(const char *from, const char *end, thread_met_fn *met, void *arg)
+{
+	struct entry {
+		uint64_t inode;
+		int64_t offset;
+		uint16_t length;
+		uint8_t type;
+		char name[];
+	};
+
 	while (from < end) {
-		/* As the kernel has it, which is what the large files' readdir() has. */
-		const struct dirent64 *entry = (const void *)from;
-		int tid = atoi(entry->d_name);
+		const struct entry *entry = (const void *)from;
+		pid_t tid = (pid_t)proc_number(entry->name, 10);
 
 		if (tid > 0 && !met(tid, arg))
 			return false;
-		from += entry->d_reclen;
+		from += entry->length;
 	}
 	return true;
 }
 
-int thread_list(thread_met_fn *met, void *arg)
+NOPATCH int thread_list(thread_met_fn *met, void *arg)
 {
 	char buffer[TEXT_MAX] __attribute__((aligned(8)));
 	long fd = open_file("/proc/self/task", O_DIRECTORY), len;
 
 	if (fd < 0)
-		return -EACCES;
+		return (int)fd;
 	do
-		len = syscall(SYS_getdents64, fd, buffer, sizeof(buffer));
+		len = sys_call(SYS_getdents64, fd, buffer, sizeof(buffer));
 	while (len > 0 && list_some(buffer, buffer + len, met, arg));
-	syscall(SYS_close, fd);
-	return len < 0 ? -EACCES : 0;
+	sys_call(SYS_close, fd);
+	return len < 0 ? (int)len : 0;
 }
 
-/* From the third field on. NULL: it is gone. The name before may hold anything, brackets too. */
-static const char *read_stat(pid_t tid, char text[TEXT_MAX])
+/* --- stat ----------------------------------------------------------------------------------- */
+
+NOPATCH static bool is_kernels(uint64_t flags, unsigned release)
 {
-	const char *name_end = read_file(tid, "stat", text) > 0 ? strrchr(text, ')') : NULL;
-
-	return name_end && name_end[1] ? name_end + 2 : NULL;
+	return (release >= IO_WORKER_RELEASE && (flags & IO_WORKER)) ||
+	       (release >= USER_WORKER_RELEASE && (flags & USER_WORKER));
 }
 
-bool thread_has_ended(pid_t tid)
+/* By number, as proc(5) counts. The name may hold anything, brackets and blanks too. */
+NOPATCH static const char *field(const char *text, unsigned number)
+{
+	const char *name_end = proc_last(text, ')');
+
+	return name_end ? proc_field(name_end, number - 2) : NULL;
+}
+
+NOPATCH int thread_stat_parse(const char *text, unsigned release, struct thread_stat *stat)
+{
+	const char *state = field(text, 3), *flags = field(text, 9);
+	const char *started = field(text, 22), *size = field(text, 23);
+
+	if (!size)
+		return -ESRCH;
+	stat->state = *state;
+	stat->is_kernels = is_kernels(proc_number(flags, 10), release);
+	stat->started = proc_number(started, 10);
+	stat->has_memory = proc_number(size, 10) != 0;
+	return 0;
+}
+
+NOPATCH static unsigned kernel_release(void)
+{
+	static _Atomic(unsigned) known; /* relaxed: it is the same whenever it is looked up */
+	unsigned release = atomic_load_explicit(&known, memory_order_relaxed);
+	struct utsname name;
+	const char *minor;
+
+	if (release || sys_call(SYS_uname, &name) < 0)
+		return release;
+	minor = proc_find(name.release, ".");
+	release = (unsigned)proc_number(name.release, 10) * 1000;
+	release += minor ? (unsigned)proc_number(minor, 10) : 0;
+	atomic_store_explicit(&known, release, memory_order_relaxed);
+	return release;
+}
+
+NOPATCH int thread_stat(pid_t tid, struct thread_stat *stat)
 {
 	char text[TEXT_MAX];
-	const char *stat;
+	long len = read_file(tid, "stat", text);
 
-	if (syscall(SYS_tgkill, getpid(), tid, 0) < 0)
-		return errno == ESRCH;
-	stat = read_stat(tid, text);
-	return stat && (*stat == 'Z' || *stat == 'X');
+	return len < 0 ? (int)len : thread_stat_parse(text, kernel_release(), stat);
 }
 
-uint64_t thread_clock(void)
+NOPATCH bool thread_has_ended(pid_t tid)
+{
+	struct thread_stat stat;
+
+	if (sys_call(SYS_tgkill, sys_call(SYS_getpid), tid, 0) == -ESRCH)
+		return true;
+	return thread_stat(tid, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X');
+}
+
+NOPATCH uint64_t thread_clock(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_BOOTTIME, &now);
+	sys_call(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
 	return (uint64_t)now.tv_sec * 100 + (uint64_t)now.tv_nsec / 10000000;
 }
 
-uint64_t thread_started(pid_t tid)
-{
-	char text[TEXT_MAX];
-	const char *stat = read_stat(tid, text);
+/* --- status and syscall --------------------------------------------------------------------- */
 
-	for (int field = 3; stat && field < 22; field++) {
-		stat = strchr(stat, ' ');
-		stat = stat ? stat + 1 : NULL;
+/* Before these lines there may be any number of groups. */
+NOPATCH static const char *find_signals(long fd, char text[TEXT_MAX], long *error)
+{
+	size_t from = 0;
+
+	for (;;) {
+		long len = read_some(fd, text, from);
+		const char *found = len > 0 ? proc_find(text, "\nSigPnd:") : NULL;
+
+		*error = len;
+		if (len < 0)
+			return NULL;
+		if (found && (len < (long)TEXT_MAX - 1 || found < text + len - LINES))
+			return found;
+		/* The last piece, without them: it has none any more. Pieces overlap by two. */
+		if (len <= 2 * (long)LINES)
+			return NULL;
+		from += (size_t)len - 2 * LINES;
 	}
-	return stat ? strtoull(stat, NULL, 10) : 0;
 }
 
-/* In sigtimedwait() the kernel counts what is waited for as not blocked. */
-static bool waits_for_signals(pid_t tid)
+NOPATCH static int read_masks(pid_t tid, struct thread_signals *signals)
 {
 	char text[TEXT_MAX];
+	const char *found, *shared, *blocked;
+	long fd = open_of(tid, "status"), error;
 
-	return read_file(tid, "syscall", text) > 0 && strtol(text, NULL, 10) == SYS_rt_sigtimedwait;
+	if (fd < 0)
+		return (int)fd;
+	found = find_signals(fd, text, &error);
+	sys_call(SYS_close, fd);
+	if (!found)
+		return error < 0 ? (int)error : -ESRCH;
+	shared = proc_find(found, "\nShdPnd:");
+	blocked = proc_find(found, "\nSigBlk:");
+	if (!shared || !blocked)
+		return -ESRCH;
+	signals->pending = proc_number(found, 16) | proc_number(shared, 16);
+	signals->blocked = proc_number(blocked, 16);
+	return 0;
 }
 
-bool thread_takes(pid_t tid, int number)
+/* The set is in memory of this process, where the sleeping thread has put it. */
+NOPATCH static uint64_t waited_set(const char *call)
+{
+	const char *set = proc_field(call, 1);
+	uint64_t mask = 0;
+	struct iovec here = { &mask, sizeof(mask) }, there;
+
+	if (!set)
+		return 0;
+	there.iov_base = (void *)(uintptr_t)proc_number(set, 16);
+	there.iov_len = sizeof(mask);
+	sys_call(SYS_process_vm_readv, sys_call(SYS_getpid), &here, 1, &there, 1, 0);
+	return mask;
+}
+
+NOPATCH int thread_signals(pid_t tid, struct thread_signals *signals)
 {
 	char text[TEXT_MAX];
-	const char *line;
+	int ret = read_masks(tid, signals);
 
-	if (read_file(tid, "status", text) < 0)
-		return true;
-	line = strstr(text, "\nSigBlk:");
-	if (line && strtoull(line + 8, NULL, 16) >> (number - 1) & 1)
-		return false;
-	return !waits_for_signals(tid);
+	signals->waits = false;
+	signals->waited = 0;
+	if (ret < 0)
+		return ret;
+	if (read_file(tid, "syscall", text) < 0 || text[0] < '0' || text[0] > '9' ||
+	    proc_number(text, 10) != SYS_rt_sigtimedwait)
+		return 0;
+	signals->waits = true;
+	signals->waited = waited_set(text);
+	return 0;
+}
+
+NOPATCH bool thread_takes(const struct thread_signals *signals, int number)
+{
+	return !signals->waits && !(signals->blocked & kernel_bit(number));
+}
+
+/* A set of more than half of them was made by leaving some out: none in it is meant. */
+NOPATCH static uint64_t particular(uint64_t set)
+{
+	unsigned count = 0;
+
+	set &= REAL_TIME;
+	for (uint64_t rest = set; rest; rest &= rest - 1)
+		count++;
+	return count > REAL_TIMES / 2 ? 0 : set;
+}
+
+NOPATCH uint64_t thread_uses(const struct thread_signals *signals)
+{
+	return particular(signals->blocked) | particular(signals->waited);
 }
 
 /* "running", or "-1 SP PC", or the number of the system call, its arguments, SP and PC. */
-bool thread_sleeps(pid_t tid, uintptr_t *pc, uintptr_t *sp)
+NOPATCH bool thread_sleeps(pid_t tid, uintptr_t *pc, uintptr_t *sp)
 {
 	char text[TEXT_MAX], *last;
 
 	if (read_file(tid, "syscall", text) < 0 || text[0] == 'r')
 		return false;
-	last = strrchr(text, ' ');
+	last = (char *)proc_last(text, ' ');
 	if (!last)
 		return false;
-	*pc = strtoull(last, NULL, 16);
+	*pc = proc_number(last, 16);
 	*last = '\0';
-	last = strrchr(text, ' ');
-	*sp = last ? strtoull(last, NULL, 16) : 0;
+	last = (char *)proc_last(text, ' ');
+	*sp = last ? proc_number(last, 16) : 0;
 	return last;
 }

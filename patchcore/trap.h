@@ -22,7 +22,7 @@ void trap_on_signal(int signal, siginfo_t *info, void *context);
 /* trap_install - take SIGTRAP, remembering who had it. Idempotent. */
 int trap_install(void);
 
-/* trap_remove - give it back. -EBUSY if somebody installed another on top. */
+/* trap_remove - give it back. -EBUSY if there is another on top. */
 int trap_remove(void);
 
 /* trap_is_ours - does SIGTRAP still come here? One system call. */
@@ -45,8 +45,5 @@ bool trap_was_ours_lately(void);
 
 /* trap_count - how often an executor met one of our INT3 so far. */
 uint64_t trap_count(void);
-
-/* trap_back_off - leave the CPU to a patcher that may need it. Async-signal-safe. */
-void trap_back_off(void);
 
 #endif

@@ -9,14 +9,12 @@
  */
 #include "patchcore/trap_chain.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <ucontext.h>
-#include <unistd.h>
 
+#include "patchcore/clock.h"
+#include "patchcore/kernel_signal.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/signals.h"
 #include "patchcore/trap.h"
@@ -38,37 +36,24 @@ static _Atomic(unsigned) version; /* copies[version % 2] is valid */
 static _Atomic(bool) locked;
 static _Atomic(const struct guard *) helper; /* NULL without libpatchcore_guard */
 
-/* Not by sigprocmask(): that may be the guard's. */
-static uint64_t set_mask(int how, uint64_t mask)
-{
-	uint64_t old = 0;
-
-	syscall(SYS_rt_sigprocmask, how, &mask, &old, sizeof(mask));
-	return old;
-}
-
 /*
  * A holder has all signals blocked and no patched code to run, so it is soon
- * done, unless somebody of a higher priority spins on its CPU.
+ * done, unless a thread of a higher priority spins on its CPU. It is inside the library, so
+ * no fork leaves the lock behind.
  */
-trap_lock trap_chain_lock(void)
+NOPATCH trap_lock trap_chain_lock(void)
 {
-	trap_lock lock = { .mask = set_mask(SIG_BLOCK, ~UINT64_C(0)) };
+	trap_lock lock = { .mask = kernel_mask(SIG_BLOCK, ~UINT64_C(0)) };
 
 	while (atomic_exchange_explicit(&locked, true, memory_order_acquire))
-		trap_back_off();
+		nap();
 	return lock;
 }
 
-void trap_chain_unlock(trap_lock lock)
+NOPATCH void trap_chain_unlock(trap_lock lock)
 {
 	atomic_store_explicit(&locked, false, memory_order_release);
-	set_mask(SIG_SETMASK, lock.mask);
-}
-
-void trap_chain_forked(void)
-{
-	atomic_store_explicit(&locked, false, memory_order_release);
+	kernel_mask(SIG_SETMASK, lock.mask);
 }
 
 void trap_chain_use(const struct guard *guard)
@@ -76,7 +61,7 @@ void trap_chain_use(const struct guard *guard)
 	atomic_store_explicit(&helper, guard, memory_order_release);
 }
 
-static void put(const struct disposition *now)
+NOPATCH static void put(const struct disposition *now)
 {
 	unsigned next = atomic_load(&version) + 1;
 
@@ -86,7 +71,7 @@ static void put(const struct disposition *now)
 	atomic_store(&version, next);
 }
 
-static unsigned get(struct disposition *now)
+NOPATCH static unsigned get(struct disposition *now)
 {
 	unsigned seen;
 
@@ -122,7 +107,7 @@ void trap_chain_get(struct sigaction *action)
  * SA_RESETHAND: only one signal gets the handler, also when two threads have one
  * at the same time. False: it was another that got it.
  */
-static bool reset(unsigned seen)
+NOPATCH static bool reset(unsigned seen)
 {
 	static const struct disposition dfl; /* SIG_DFL is 0 */
 	trap_lock lock = trap_chain_lock();
@@ -135,7 +120,7 @@ static bool reset(unsigned seen)
 }
 
 /* What the next SIGTRAP is to do. */
-static void take(struct disposition *now)
+NOPATCH static void take(struct disposition *now)
 {
 	unsigned seen;
 
@@ -144,44 +129,43 @@ static void take(struct disposition *now)
 	} while (now->handler && (now->flags & (int)SA_RESETHAND) && !reset(seen));
 }
 
-static void die(void)
+NOPATCH static void die(void)
 {
-	const struct guard *guard = atomic_load_explicit(&helper, memory_order_acquire);
-	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	const struct kernel_action dfl = { 0 }; /* SIG_DFL is 0 */
 
 	/* SIGTRAP is blocked here, so this is delivered when the handler returns. */
-	(guard ? guard->sigaction : sigaction)(SIGTRAP, &dfl, NULL);
-	raise(SIGTRAP);
+	kernel_action(SIGTRAP, &dfl, NULL);
+	sys_call(SYS_tgkill, sys_call(SYS_getpid), sys_call(SYS_gettid), SIGTRAP);
 }
 
 /*
  * With the mask that the kernel would give it, not that of our own handler.
  * sigreturn gives the thread its own back.
  */
-static void call(const struct disposition *now, int signal, siginfo_t *info, void *context)
+NOPATCH static void call(const struct disposition *now, int signal, siginfo_t *info, void *context)
 {
-	const uint64_t trap = UINT64_C(1) << (SIGTRAP - 1);
+	const uint64_t trap = kernel_bit(SIGTRAP);
 	uint64_t mask;
 
 	memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof(mask));
 	mask |= now->mask;
 	if (!(now->flags & SA_NODEFER))
 		mask |= trap;
-	set_mask(SIG_SETMASK, mask);
+	kernel_mask(SIG_SETMASK, mask);
 	if (now->flags & SA_SIGINFO)
 		((void (*)(int, siginfo_t *, void *))now->handler)(signal, info, context);
 	else
 		((void (*)(int))now->handler)(signal);
 }
 
-static bool is_held(const siginfo_t *info, void *context)
+NOPATCH static bool is_held(const siginfo_t *info, void *context)
 {
 	const struct guard *guard = atomic_load_explicit(&helper, memory_order_acquire);
 
 	return guard && guard->holds(info, context);
 }
 
-void trap_chain(int signal, siginfo_t *info, void *context)
+NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
 {
 	bool synchronous = info->si_code > 0;
 	struct disposition now;

@@ -11,7 +11,7 @@
 
 #include "patchcore/guard.h"
 
-/* trap_chain - call whoever had SIGTRAP before us, as the kernel would. */
+/* trap_chain - do what SIGTRAP did before us, as the kernel would. */
 void trap_chain(int signal, siginfo_t *info, void *context);
 
 /*
@@ -31,8 +31,5 @@ void trap_chain_get(struct sigaction *action);
 
 /* trap_chain_use - guard: to ask, or NULL. With the lock held. */
 void trap_chain_use(const struct guard *guard);
-
-/* trap_chain_forked - in the child of fork(): nobody else holds the lock. */
-void trap_chain_forked(void);
 
 #endif

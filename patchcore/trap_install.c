@@ -4,12 +4,12 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
 #include "patchcore/guard.h"
+#include "patchcore/kernel_signal.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/signals.h"
 #include "patchcore/trap.h"
@@ -26,10 +26,41 @@
 static const struct guard *guard;
 static _Atomic(bool) installed;
 
-static guard_sigaction_fn *real_sigaction(void)
+#ifdef __SANITIZE_THREAD__
+/* The thread sanitizer wants to know of handlers, and delivers signals itself. */
+static int set_action(int signal, const struct sigaction *new, struct sigaction *old)
 {
-	return guard ? guard->sigaction : sigaction;
+	guard_sigaction_fn *real = guard ? guard->sigaction : sigaction;
+
+	return real(signal, new, old) < 0 ? -errno : 0;
 }
+#else
+/*
+ * Not libc's: this is called with the lock of the chain, so with SIGTRAP blocked, and libc may be
+ * under patches. It also goes past a guard, which tells the program what it wants to hear.
+ */
+static int set_action(int signal, const struct sigaction *new, struct sigaction *old)
+{
+	struct kernel_action set = { 0 }, was = { 0 };
+	int ret;
+
+	if (new) {
+		set.handler = (uintptr_t) new->sa_handler;
+		set.flags = (unsigned)new->sa_flags | KERNEL_RESTORER;
+		set.restorer = (uintptr_t)kernel_sigreturn;
+		set.mask = new->sa_mask.__val[0];
+	}
+	ret = (int)kernel_action(signal, new ? &set : NULL, old ? &was : NULL);
+	if (ret < 0)
+		return ret;
+	if (old) {
+		*old = (struct sigaction){ .sa_flags = (int)(was.flags & ~KERNEL_RESTORER) };
+		old->sa_handler = (void (*)(int))was.handler;
+		old->sa_mask.__val[0] = was.mask;
+	}
+	return 0;
+}
+#endif
 
 static bool is_ours(const struct sigaction *action)
 {
@@ -50,7 +81,7 @@ bool trap_is_guarded(void)
 
 int trap_see(int signal, struct sigaction *now)
 {
-	return real_sigaction()(signal, NULL, now) < 0 ? -errno : 0;
+	return set_action(signal, NULL, now);
 }
 
 int trap_now(struct sigaction *now)
@@ -97,7 +128,7 @@ static int put_ours(const struct sigaction *before)
 	if ((before->sa_flags & SA_RESTART) || before->sa_handler == SIG_IGN)
 		ours.sa_flags |= SA_RESTART;
 	mask_out(&ours.sa_mask);
-	return real_sigaction()(SIGTRAP, &ours, NULL) < 0 ? -errno : 0;
+	return set_action(SIGTRAP, &ours, NULL);
 }
 
 int pc_set_chained_trap(const struct sigaction *new_action, struct sigaction *old_action)
@@ -122,10 +153,6 @@ int pc_set_chained_trap(const struct sigaction *new_action, struct sigaction *ol
 
 static void use_guard(void)
 {
-	static bool watching;
-
-	if (!watching)
-		watching = pthread_atfork(NULL, NULL, trap_chain_forked) == 0;
 	guard = dlsym(RTLD_DEFAULT, GUARD_NAME);
 }
 
@@ -162,12 +189,14 @@ int trap_install(void)
 static int give_back(void)
 {
 	struct sigaction before;
+	int ret;
 
 	if (!trap_is_ours())
 		return -EBUSY;
 	trap_chain_get(&before);
-	if (real_sigaction()(SIGTRAP, &before, NULL) < 0)
-		return -errno;
+	ret = set_action(SIGTRAP, &before, NULL);
+	if (ret < 0)
+		return ret;
 	atomic_store(&installed, false);
 	if (guard)
 		guard->attach(NULL);

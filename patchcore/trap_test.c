@@ -6,7 +6,7 @@
  *
  * 1. In a child with this memory and handlers of its own: if INT3 is deadly, it
  *    is the child that dies. It is made like that of vfork(): the caller stands
- *    still meanwhile. Its end sends no signal, and nobody's wait() sees it who
+ *    still meanwhile. Its end sends no signal, and no wait() sees it that
  *    does not ask for __WCLONE.
  * 2. In the process itself, because a tracer may follow this one and not the
  *    child. After 1 it is known that INT3 is SIGTRAP, for which there is a handler.
@@ -20,10 +20,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
-#include <unistd.h>
+
+#include "patchcore/kernel_signal.h"
 
 #define CHILD_STACK (128u << 10)
 
@@ -38,34 +38,25 @@ enum {
 	SEEN_NO_HANDLER, /* it could not be installed */
 };
 
-/*
- * The INT3, as a function; and the way back from the handler, byte for byte as
- * in libc, by which unwinders know a signal frame.
- */
+/* The INT3, as a function. */
 extern const uint8_t trap_test_int3[] __attribute__((visibility("hidden")));
 void trap_test_run(void) __attribute__((visibility("hidden")));
-void trap_test_return(void) __attribute__((visibility("hidden")));
-__asm__(".pushsection .text\n"
-	".globl trap_test_run, trap_test_int3, trap_test_return\n"
-	".hidden trap_test_run, trap_test_int3, trap_test_return\n"
+__asm__(".pushsection patchcore_nopatch, \"ax\", @progbits\n"
+	".globl trap_test_run, trap_test_int3\n"
+	".hidden trap_test_run, trap_test_int3\n"
 	".type trap_test_run, @function\n"
-	".type trap_test_return, @function\n"
 	"trap_test_run:\n"
 	"	endbr64\n"
 	"trap_test_int3:\n"
 	"	int3\n"
 	"	ret\n"
 	".size trap_test_run, . - trap_test_run\n"
-	"trap_test_return:\n"
-	"	movq $15, %rax\n" /* rt_sigreturn */
-	"	syscall\n"
-	".size trap_test_return, . - trap_test_return\n"
 	".popsection\n");
 
 static _Atomic(int) seen; /* what the child saw, unless its memory was its own */
 static _Atomic(bool) met;
 
-bool trap_test_met(uintptr_t addr)
+NOPATCH bool trap_test_met(uintptr_t addr)
 {
 	if (addr != (uintptr_t)trap_test_int3)
 		return false;
@@ -75,7 +66,7 @@ bool trap_test_met(uintptr_t addr)
 
 /* --- In the child: no libc, whose state it shares, and no sanitizer's records --- */
 
-#define IN_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
+#define IN_CHILD NOPATCH __attribute__((no_sanitize("address", "thread", "undefined")))
 
 IN_CHILD static int classify(int signal, const siginfo_t *info, uintptr_t rip)
 {
@@ -93,7 +84,7 @@ IN_CHILD static void leave(int what)
 {
 	atomic_store(&seen, what);
 	for (;;)
-		syscall(SYS_exit, what);
+		sys_call(SYS_exit, what);
 }
 
 IN_CHILD static void on_signal(int signal, siginfo_t *info, void *context)
@@ -103,53 +94,46 @@ IN_CHILD static void on_signal(int signal, siginfo_t *info, void *context)
 	leave(classify(signal, info, (uintptr_t)rip));
 }
 
-/* What the kernel takes; libc's sigaction() may be wrapped. */
-struct kernel_sigaction {
-	void (*handler)(int, siginfo_t *, void *);
-	unsigned long flags;
-	void (*restorer)(void);
-	uint64_t mask;
-};
-
 IN_CHILD static bool handle(int signal)
 {
-	const struct kernel_sigaction action = {
-		.handler = on_signal,
-		.flags = SA_SIGINFO | 0x04000000, /* SA_RESTORER */
-		.restorer = trap_test_return,
+	const struct kernel_action action = {
+		.handler = (uintptr_t)on_signal,
+		.flags = SA_SIGINFO | KERNEL_RESTORER,
+		.restorer = (uintptr_t)kernel_sigreturn,
 	};
 
-	return syscall(SYS_rt_sigaction, signal, &action, NULL, sizeof(action.mask)) == 0;
+	return kernel_action(signal, &action, NULL) == 0;
 }
 
 /* The signals that an INT3 may come as; all others stay blocked. */
 IN_CHILD static void child(void)
 {
-	const uint64_t mask = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGILL - 1) |
-				UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
+	const uint64_t mask = ~(kernel_bit(SIGTRAP) | kernel_bit(SIGILL) | kernel_bit(SIGSEGV) |
+				kernel_bit(SIGBUS));
 
 	if (!handle(SIGTRAP) || !handle(SIGILL) || !handle(SIGSEGV) || !handle(SIGBUS))
 		leave(SEEN_NO_HANDLER);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	/* Not kernel_mask(): gcc 12 crashes on it in a function without sanitizers. */
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 	trap_test_run();
 	leave(SEEN_NOTHING);
 }
 
 /* --- In the process ------------------------------------------------------------- */
 
-static int wait_for(int pid)
+NOPATCH static int wait_for(int pid)
 {
 	int status = 0;
 	long ret;
 
 	do {
-		ret = syscall(SYS_wait4, pid, &status, __WCLONE, NULL);
-	} while (ret < 0 && errno == EINTR);
+		ret = sys_call(SYS_wait4, pid, &status, __WCLONE, NULL);
+	} while (ret == -EINTR);
 	if (atomic_load(&seen))
 		return atomic_load(&seen);
 	/* An emulator may have made it a child with memory of its own. */
 	if (ret < 0)
-		return -errno;
+		return (int)ret;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
 }
 
@@ -157,7 +141,7 @@ static int wait_for(int pid)
  * Not by libc's clone(), which sanitizers wrap and take for a fork(). Returns the
  * process id, or a negative errno.
  */
-static int make_child(void *stack_end)
+NOPATCH static int make_child(void *stack_end)
 {
 	register long no_tid __asm__("r10") = 0;
 	register long no_tls __asm__("r8") = 0;
@@ -167,28 +151,26 @@ static int make_child(void *stack_end)
 			 "	testq %%rax, %%rax\n"
 			 "	jnz 1f\n"
 			 "	xorl %%ebp, %%ebp\n"
-			 "	call *%[child]\n"
+			 "	call %P[child]\n"
 			 "	ud2\n"
 			 "1:\n"
 			 : "+a"(ret)
-			 : [child] "b"(child), "D"((long)(CLONE_VM | CLONE_VFORK)), "S"(stack_end),
+			 : [child] "i"(child), "D"((long)(CLONE_VM | CLONE_VFORK)), "S"(stack_end),
 			   "d"(0L), "r"(no_tid), "r"(no_tls)
 			 : "rcx", "r11", "memory", "cc");
 	return (int)ret;
 }
 
 /* All signals blocked: the program's handlers are nothing for the child. */
-static int run_child(void *stack)
+NOPATCH_ENTRY static int run_child(void *stack)
 {
-	const uint64_t all = ~UINT64_C(0);
-	uint64_t mask = 0;
+	uint64_t mask = kernel_mask(SIG_SETMASK, ~UINT64_C(0));
 	int pid, ret;
 
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));
 	atomic_store(&seen, 0);
 	pid = make_child((char *)stack + CHILD_STACK);
 	ret = pid < 0 ? pid : wait_for(pid);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	kernel_mask(SIG_SETMASK, mask);
 	return ret;
 }
 
@@ -207,13 +189,12 @@ static int see_in_child(void)
 
 static int see_here(void)
 {
-	const uint64_t trap = UINT64_C(1) << (SIGTRAP - 1);
-	uint64_t mask = 0;
+	uint64_t mask;
 
 	atomic_store(&met, false);
-	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, &mask, sizeof(trap));
+	mask = kernel_mask(SIG_UNBLOCK, kernel_bit(SIGTRAP));
 	trap_test_run();
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	kernel_mask(SIG_SETMASK, mask);
 	return atomic_load(&met) ? SEEN_TRAP : SEEN_NOTHING;
 }
 
