@@ -197,8 +197,7 @@ static int open_file(const struct identity_source *src, const char *path)
 	return n < (int)sizeof(full) ? open(full, O_RDONLY | O_CLOEXEC) : -1;
 }
 
-/* The first line of a small file, "" if there is none. */
-static bool read_line(const struct identity_source *src, const char *path, char *line, size_t size)
+bool identity_line(const struct identity_source *src, const char *path, char *line, size_t size)
 {
 	int fd = open_file(src, path);
 	ssize_t n;
@@ -304,7 +303,7 @@ static void read_proc(struct identity *id, const struct identity_source *src, co
 
 	cpuinfo_value(cpuinfo, "microcode", &microcode, &length);
 	set_text(id->microcode, sizeof(id->microcode), microcode, length);
-	read_line(src, "/proc/sys/kernel/osrelease", line, sizeof(line));
+	identity_line(src, "/proc/sys/kernel/osrelease", line, sizeof(line));
 	set_text(id->kernel, sizeof(id->kernel), line, sizeof(line));
 
 	id->tsc_khz = bogomips_khz(cpuinfo);
@@ -320,12 +319,12 @@ static bool read_cache(const struct identity_source *src, unsigned index, char *
 	const char *suffix = "";
 
 	snprintf(path, sizeof(path), CPU_DIR "cpu0/cache/index%u/level", index);
-	if (!read_line(src, path, level, sizeof(level)))
+	if (!identity_line(src, path, level, sizeof(level)))
 		return false;
 	snprintf(path, sizeof(path), CPU_DIR "cpu0/cache/index%u/type", index);
-	read_line(src, path, type, sizeof(type));
+	identity_line(src, path, type, sizeof(type));
 	snprintf(path, sizeof(path), CPU_DIR "cpu0/cache/index%u/size", index);
-	if (!read_line(src, path, bytes, sizeof(bytes)))
+	if (!identity_line(src, path, bytes, sizeof(bytes)))
 		snprintf(bytes, sizeof(bytes), "?");
 
 	if (strcmp(type, "Data") == 0)
@@ -383,9 +382,9 @@ static unsigned count_file(const struct identity_source *src, const char *path, 
 {
 	char list[LIST_BYTES];
 
-	if (read_line(src, path, list, sizeof(list)))
+	if (identity_line(src, path, list, sizeof(list)))
 		return count_list(list);
-	return older && read_line(src, older, list, sizeof(list)) ? count_list(list) : 0;
+	return older && identity_line(src, older, list, sizeof(list)) ? count_list(list) : 0;
 }
 
 static unsigned groups(unsigned members, unsigned size)
@@ -451,11 +450,11 @@ static void this_cpuid(void *arg, uint32_t leaf, uint32_t subleaf, uint32_t regs
 	__cpuid_count(leaf, subleaf, regs[0], regs[1], regs[2], regs[3]);
 }
 
+const struct identity_source identity_here = { .root = "", .cpuid = this_cpuid };
+
 int identity_read(struct identity *id)
 {
-	const struct identity_source here = { .root = "", .cpuid = this_cpuid };
-
-	return identity_read_from(id, &here);
+	return identity_read_from(id, &identity_here);
 }
 
 static uint64_t number(const struct identity *id, const struct field *f)

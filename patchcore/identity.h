@@ -43,6 +43,12 @@ struct identity_source {
 	void *arg;
 };
 
+/* This machine. */
+extern const struct identity_source identity_here;
+
+/* identity_line - the first line of a small file. False, and "", if there is none. */
+bool identity_line(const struct identity_source *src, const char *path, char *line, size_t size);
+
 /* identity_read - this machine. 0 or a negative errno. */
 int identity_read(struct identity *id);
 

@@ -8,16 +8,42 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "patchcore/tsc.h"
 #include "patchcore/wait.h"
 
 #define WINDOW_DEFAULT 8u /* AMD APM vol. 2, 7.6.1 */
 
-/* Returns what is wrong with the config, NULL if it may be used. */
-static const char *conf_problem(const struct facts *facts, const struct identity *here, char *text,
-				size_t size)
+_Static_assert(SYNC_LEVELS == MACHINE_CONF_LEVELS, "each level has a cost of its own");
+
+/*
+ * Waits that were found on some CPUs say nothing of others: further apart, or of another
+ * kind. What threads are allowed later is not seen.
+ */
+static const char *scope_problem(const struct machine_conf *conf, char *text, size_t size)
 {
-	const struct machine_conf *conf = &facts->conf;
-	const char *field = identity_differs(&conf->identity, here);
+	struct cpus allowed, beyond;
+	char list[48];
+
+	if (!cpus_count(&conf->cpus))
+		return "it does not say which CPUs were calibrated (schema 2): calibrate again";
+	if (cpus_allowed(&allowed) < 0)
+		return "it cannot be told on which CPUs this program may run";
+	if (!cpus_beyond(&allowed, &conf->cpus, &beyond))
+		return NULL;
+	if (cpus_print(&beyond, list, sizeof(list)) >= sizeof(list))
+		strcpy(list + sizeof(list) - 4, "...");
+	snprintf(
+		text, size,
+		"it was not calibrated on CPU %s, where this program may run: calibrate there too, "
+		"or keep off",
+		list);
+	return text;
+}
+
+const char *conf_problem(const struct machine_conf *conf, const struct identity *here, char *text,
+			 size_t size)
+{
+	const char *field = identity_differs(&conf->identity, here), *problem;
 
 	if (field) {
 		snprintf(text, size, "it is of another machine: %s differs", field);
@@ -25,9 +51,21 @@ static const char *conf_problem(const struct facts *facts, const struct identity
 	}
 	if (!here->tsc_invariant)
 		return "this machine has no invariant TSC to wait by";
+	problem = tsc_problem(text, size);
+	if (problem)
+		return problem;
 	if (!conf->usable)
 		return "its calibration found no wait that is safe here";
-	return NULL;
+	return scope_problem(conf, text, size);
+}
+
+/* What one store changes at once is no matter of the clock, nor of waits. */
+static bool is_of_here(const struct machine_conf *conf, const struct identity *here)
+{
+	char ignored[160];
+
+	return !identity_differs(&conf->identity, here) &&
+	       !scope_problem(conf, ignored, sizeof(ignored));
 }
 
 static void learn_conf(struct facts *facts)
@@ -47,7 +85,8 @@ static void learn_conf(struct facts *facts)
 	if (ret == 0) {
 		ret = identity_read(&here);
 		problem = ret < 0 ? "this machine cannot be identified"
-				  : conf_problem(facts, &here, why, sizeof(why));
+				  : conf_problem(&facts->conf, &here, why, sizeof(why));
+		facts->have_window = ret == 0 && is_of_here(&facts->conf, &here);
 	}
 	facts->have_conf = !problem;
 	if (problem)
@@ -55,80 +94,158 @@ static void learn_conf(struct facts *facts)
 			 problem);
 }
 
-/* So that the first patch knows what it would cost: two in a row, for a pair of syncs. */
-static void learn_cost(void)
+/*
+ * So that the first patch knows what it would cost: as the calibration measured it, beside
+ * threads that ran. Else two membarriers in a row, for a pair of syncs; few threads run so early.
+ */
+static void learn_costs(const struct facts *facts)
 {
-	uint64_t start = ticks_now();
+	const struct machine_conf *conf = &facts->conf;
+	uint64_t start, ticks = facts->have_conf ? conf->membarrier_ticks : 0;
 
-	if (membarrier_sync() == 0 && membarrier_sync() == 0)
-		sync_note_cost(PC_POLICY_MEMBARRIER, ticks_now() - start);
+	for (unsigned i = 0; i < SYNC_LEVELS; i++)
+		sync_expect_level(i + 1, facts->have_conf ? conf->level[i].ticks : 0);
+	if (!facts->membarrier)
+		return;
+	start = ticks_now();
+	if (!ticks && membarrier_sync() == 0 && membarrier_sync() == 0)
+		ticks = ticks_now() - start;
+	sync_expect_membarrier(ticks);
 }
 
 void facts_learn(struct facts *facts)
 {
 	*facts = (struct facts){ 0 };
+	tsc_learn();
 	learn_conf(facts);
 	facts->membarrier = membarrier_register() == 0;
-	if (facts->membarrier)
-		learn_cost();
+	learn_costs(facts);
 }
 
-static bool wait_is_accepted(const struct facts *facts, double accept_p)
+/* --- Choosing --------------------------------------------------------------------------------- */
+
+static double bound_of(const struct machine_conf_level *level, bool page)
 {
-	return facts->have_conf && facts->conf.upper_p <= accept_p;
+	return page ? level->page.upper_p : level->line.upper_p;
+}
+
+/* Levels stand in order of rising cost; measured, it is known better. */
+static bool is_cheaper(const struct machine_conf_level *level,
+		       const struct machine_conf_level *than)
+{
+	return level->ticks && than->ticks && level->ticks < than->ticks;
+}
+
+/* The cheapest level whose bound is accepted: its number from 1, or 0. */
+static unsigned accepted_level(const struct facts *facts, bool page, double accept_p)
+{
+	const struct machine_conf_level *level = facts->conf.level;
+	unsigned best = 0;
+
+	for (unsigned i = 0; facts->have_conf && i < facts->conf.levels; i++)
+		if (bound_of(&level[i], page) <= accept_p &&
+		    (!best || is_cheaper(&level[i], &level[best - 1])))
+			best = i + 1;
+	return best;
+}
+
+/* The level with the lowest bound, the first of equals: from 1, or 0. */
+static unsigned surest_level(const struct facts *facts, bool page)
+{
+	const struct machine_conf_level *level = facts->conf.level;
+	unsigned best = 0;
+
+	for (unsigned i = 0; facts->have_conf && i < facts->conf.levels; i++)
+		if (!best || bound_of(&level[i], page) < bound_of(&level[best - 1], page))
+			best = i + 1;
+	return best;
+}
+
+/* By name, the caller owns the risk of the surest level there is. */
+static unsigned choose_level(const struct facts *facts, enum pc_policy asked, bool page,
+			     double accept_p)
+{
+	unsigned level = accepted_level(facts, page, accept_p);
+
+	return level || asked != PC_POLICY_WAIT ? level : surest_level(facts, page);
 }
 
 static bool window_is_accepted(const struct facts *facts, enum pc_policy asked, double accept_p)
 {
-	return facts->have_conf && (asked == PC_POLICY_WAIT || facts->conf.window_p <= accept_p);
+	if (asked == PC_POLICY_WAIT && facts->have_conf)
+		return true;
+	return facts->have_window && facts->conf.window_p <= accept_p;
 }
 
-static void use_wait(const struct facts *facts, struct sync *sync)
+static void choose_sync(const struct facts *facts, enum pc_policy asked, bool page, double accept_p,
+			struct sync *sync)
 {
-	sync->policy = PC_POLICY_WAIT;
-	sync->first_wait = facts->conf.first_wait;
-	sync->second_wait = facts->conf.second_wait;
-	sync->stretch = facts->conf.stretch;
-}
+	unsigned level =
+		asked == PC_POLICY_MEMBARRIER ? 0 : choose_level(facts, asked, page, accept_p);
+	const struct machine_conf_level *wait = &facts->conf.level[level ? level - 1 : 0];
 
-/* Why AUTO passes the wait over. */
-static void explain_no_wait(const struct facts *facts, double accept_p, char *text, size_t size)
-{
-	if (!facts->have_conf)
-		snprintf(text, size, "%s", facts->conf_reason);
-	else
-		snprintf(text, size,
-			 "machine.conf bounds tears only by %.2g per toggle, above %.2g",
-			 facts->conf.upper_p, accept_p);
-}
-
-static void choose_auto(const struct facts *facts, double accept_p, struct sync *sync, char *reason,
-			size_t size)
-{
-	char no_wait[200];
-
-	if (wait_is_accepted(facts, accept_p)) {
-		use_wait(facts, sync);
-		snprintf(reason, size, "auto: machine.conf bounds tears by %.2g per toggle",
-			 facts->conf.upper_p);
-		return;
-	}
-	explain_no_wait(facts, accept_p, no_wait, sizeof(no_wait));
-	if (facts->membarrier)
-		sync->policy = PC_POLICY_MEMBARRIER;
-	snprintf(reason, size, "auto: %s%s", no_wait,
-		 facts->membarrier ? "; so membarrier"
-				   : ", and the kernel has no membarrier SYNC_CORE");
-}
-
-void policy_choose(const struct facts *facts, enum pc_policy asked, double accept_p,
-		   struct sync *sync, char *reason, size_t size)
-{
 	*sync = (struct sync){
 		.policy = PC_POLICY_AUTO,
 		.window = window_is_accepted(facts, asked, accept_p) ? facts->conf.window
 								     : WINDOW_DEFAULT,
 	};
+	if (!facts->trap)
+		return;
+	if (level) {
+		sync->policy = PC_POLICY_WAIT;
+		sync->level = level;
+		sync->first_wait = wait->first_wait;
+		sync->second_wait = wait->second_wait;
+		sync->stretch = wait->stretch;
+	} else if (asked != PC_POLICY_WAIT && facts->membarrier) {
+		sync->policy = PC_POLICY_MEMBARRIER;
+	}
+}
+
+/* Both are safe enough for the caller: each patch takes the cheaper. */
+static void add_other(const struct facts *facts, enum pc_policy asked, struct sync *sync,
+		      struct sync *other)
+{
+	if (asked != PC_POLICY_AUTO || sync->policy != PC_POLICY_WAIT || !facts->membarrier)
+		return;
+	*other = (struct sync){ .policy = PC_POLICY_MEMBARRIER,
+				.window = sync->window,
+				.other = sync };
+	sync->other = other;
+}
+
+/* --- Telling why ------------------------------------------------------------------------------ */
+
+static void explain_auto(const struct facts *facts, double accept_p, const struct syncs *syncs,
+			 char *reason, size_t size)
+{
+	const struct sync *page = &syncs->page;
+	const struct machine_conf_level *level = facts->conf.level;
+	const char *instead = page->policy == PC_POLICY_MEMBARRIER
+				      ? "; so membarrier"
+				      : ", and the kernel has no membarrier SYNC_CORE";
+	char lines[64] = "";
+
+	if (page->policy == PC_POLICY_WAIT) {
+		snprintf(reason, size, "auto: machine.conf bounds tears by %.2g per toggle",
+			 level[page->level - 1].page.upper_p);
+		return;
+	}
+	if (!facts->have_conf) {
+		snprintf(reason, size, "auto: %s%s", facts->conf_reason, instead);
+		return;
+	}
+	if (page->line)
+		snprintf(lines, sizeof(lines), "; inside a page by %.2g: there wait",
+			 level[page->line->level - 1].line.upper_p);
+	snprintf(reason, size,
+		 "auto: machine.conf bounds tears only by %.2g per toggle, above %.2g%s%s",
+		 level[surest_level(facts, true) - 1].page.upper_p, accept_p, instead, lines);
+}
+
+static void explain(const struct facts *facts, enum pc_policy asked, double accept_p,
+		    const struct syncs *syncs, char *reason, size_t size)
+{
 	if (!facts->trap) {
 		snprintf(reason, size, "%s",
 			 facts->trap_reason[0] ? facts->trap_reason : "SIGTRAP could not be taken");
@@ -136,20 +253,41 @@ void policy_choose(const struct facts *facts, enum pc_policy asked, double accep
 	}
 	switch (asked) {
 	case PC_POLICY_AUTO:
-		choose_auto(facts, accept_p, sync, reason, size);
+		explain_auto(facts, accept_p, syncs, reason, size);
 		return;
 	case PC_POLICY_WAIT:
-		if (facts->have_conf)
-			use_wait(facts, sync);
 		snprintf(reason, size, "%s",
 			 facts->have_conf ? "wait: asked for by name" : facts->conf_reason);
 		return;
 	case PC_POLICY_MEMBARRIER:
-		if (facts->membarrier)
-			sync->policy = PC_POLICY_MEMBARRIER;
 		snprintf(reason, size, "%s",
 			 facts->membarrier ? "membarrier: asked for by name"
 					   : "the kernel has no membarrier SYNC_CORE");
 		return;
 	}
+}
+
+/* --- Both ------------------------------------------------------------------------------------- */
+
+void policy_choose(const struct facts *facts, enum pc_policy asked, double accept_p,
+		   struct syncs *syncs, char *reason, size_t size)
+{
+	*syncs = (struct syncs){ 0 };
+	choose_sync(facts, asked, true, accept_p, &syncs->page);
+	choose_sync(facts, asked, false, accept_p, &syncs->line);
+	add_other(facts, asked, &syncs->page, &syncs->page_other);
+	add_other(facts, asked, &syncs->line, &syncs->line_other);
+	if (syncs->line.policy != syncs->page.policy || syncs->line.level != syncs->page.level)
+		syncs->page.line = &syncs->line;
+	explain(facts, asked, accept_p, syncs, reason, size);
+}
+
+bool policy_is_possible(const struct syncs *syncs)
+{
+	return syncs->page.policy != PC_POLICY_AUTO || syncs->line.policy != PC_POLICY_AUTO;
+}
+
+double policy_bound(const struct facts *facts, const struct sync *sync, bool page)
+{
+	return sync->level ? bound_of(&facts->conf.level[sync->level - 1], page) : 0;
 }
