@@ -19,7 +19,7 @@
  * Targets of its own, FRONT and TAIL: a word patch moves the instruction to a
  * stub, once; from then on only the stub's target changes.
  *
- *   1. store the target in the slot, which nobody reads yet
+ *   1. store the target in the slot, which no executor reads yet
  *   2. word patch: the whole instruction, on, with the stub's displacement
  *   3. moved = 1
  *
@@ -37,7 +37,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "patchcore/call_own.h"
 #include "patchcore/call_store.h"
@@ -45,7 +44,20 @@
 #include "patchcore/library.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/text.h"
+#include "patchcore/thread.h"
 #include "patchcore/wait.h"
+
+/* One byte at a time: it may lie on two pages, each with an alias of its own. */
+static int32_t load_displacement(const struct pc_call *call, const struct text_span *span)
+{
+	int32_t displacement;
+	uint8_t bytes[sizeof(displacement)];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = call_load_byte(text_at(span, call_operand(call) + i));
+	memcpy(&displacement, bytes, sizeof(bytes));
+	return displacement;
+}
 
 static uint16_t off_first(const struct pc_call *call)
 {
@@ -55,14 +67,19 @@ static uint16_t off_first(const struct pc_call *call)
 	return call_first(code, call->way);
 }
 
+static bool is_known_moved(const struct pc_call *call)
+{
+	/* Acquire: pairs with the release in move_held(), so own is there. */
+	return __atomic_load_n(&call->moved, __ATOMIC_ACQUIRE);
+}
+
 /* Also by a thread that has ended, or was left behind by fork(), before it could say so. */
-static bool is_moved(const struct pc_call *call)
+static bool is_moved(const struct pc_call *call, const struct text_span *span)
 {
 	const struct stub *own = call_own(call);
 
-	/* Acquire: pairs with the release in move_held(), so own is there. */
-	return __atomic_load_n(&call->moved, __ATOMIC_ACQUIRE) ||
-	       (own && call_load_four(call_operand(call)) == call_to_own(call, own));
+	return is_known_moved(call) ||
+	       (own && load_displacement(call, span) == call_to_own(call, own));
 }
 
 /* Locked, so that it is visible before whatever is stored next. */
@@ -81,18 +98,27 @@ static int explain(uint8_t first)
 	return first == WORD_INT3 ? -EAGAIN : -ENOENT;
 }
 
-static int check_opcode(const struct pc_call *call)
+/* first: two bytes, lowest first, of which those behind the opcode do not count. */
+static bool has_opcode(const struct pc_call *call, uint16_t first)
 {
-	uint8_t code[2] = { call_load_byte(call->addr), call_load_byte(call->addr + 1) };
+	const struct call_shape *shape = call_shape(call);
 
-	return memcmp(code, call_shape(call)->code, call_shape(call)->opcode) == 0
-		       ? 0
-		       : explain(code[0]);
+	return (uint8_t)first == shape->code[0] &&
+	       (shape->opcode == 1 || first >> 8 == shape->code[1]);
 }
 
-static uint16_t load_first(const struct pc_call *call)
+static int check_opcode(const struct pc_call *call, const struct text_span *span)
 {
-	return call->way == PC_CALL_TAIL ? call_load_byte(call->addr) : call_load_two(call->addr);
+	uint8_t first = call_load_byte(text_at(span, call->addr));
+	uint8_t second = call_load_byte(text_at(span, call->addr + 1));
+
+	return has_opcode(call, (uint16_t)(first | second << 8)) ? 0 : explain(first);
+}
+
+/* at: where it can be read; both bytes are on the page of the first. */
+static uint16_t load_first(const struct pc_call *call, const uint8_t *at)
+{
+	return call->way == PC_CALL_TAIL ? call_load_byte(at) : call_load_two(at);
 }
 
 /* On to off or off to on. */
@@ -100,14 +126,12 @@ static int store_first(const struct pc_call *call, const struct text_span *span,
 		       uint16_t to)
 {
 	uint8_t *at = text_at(span, call->addr);
-	uint16_t seen = load_first(call);
+	uint16_t seen = load_first(call, at);
 	bool done = false;
 
 	if (seen == from) {
-		text_store_begin(span);
 		done = call->way == PC_CALL_TAIL ? call_exchange_byte(at, &seen, (uint8_t)to)
 						 : call_exchange_two(at, &seen, to);
-		text_store_end(span);
 	}
 	return done || seen == to ? 0 : explain((uint8_t)seen);
 }
@@ -115,14 +139,12 @@ static int store_first(const struct pc_call *call, const struct text_span *span,
 static void store_displacement(const struct pc_call *call, const struct text_span *span,
 			       int32_t displacement)
 {
-	uint8_t *at = text_at(span, call->addr + call_shape(call)->opcode);
+	uint8_t *at = text_at(span, call_operand(call));
 
 	/* Saves the executors the loss of the line where nothing changes. */
-	if (call_load_four(call_operand(call)) == displacement)
+	if (call_load_four(at) == displacement)
 		return;
-	text_store_begin(span);
 	call_swap_four(at, displacement);
-	text_store_end(span);
 }
 
 /* --- On and off -------------------------------------------------------------- */
@@ -149,7 +171,7 @@ static int displacement_for(struct pc_call *call, void *target, int32_t *displac
 static int displace(struct pc_call *call, void *target, const struct text_span *span)
 {
 	int32_t displacement;
-	int ret = check_opcode(call);
+	int ret = check_opcode(call, span);
 
 	if (ret == 0)
 		ret = displacement_for(call, target, &displacement);
@@ -174,23 +196,30 @@ static int move_held(struct pc_call *call, void *target)
 	return ret;
 }
 
-/* False: another thread of this process has it. One that is left from before a fork is nobody's. */
+/* One that ended, or was left behind by fork(), in the middle of it is no more. */
+static bool is_at_work(uint64_t thread)
+{
+	return thread && !thread_is_gone(thread);
+}
+
+/* False: another thread has it, or this one in what its signal handler interrupted. */
 static bool take_moving(struct pc_call *call)
 {
-	int32_t self = getpid(), holder = __atomic_load_n(&call->moving, __ATOMIC_RELAXED);
+	uint64_t holder = __atomic_load_n(&call->moving, __ATOMIC_RELAXED);
 
-	return holder != self && __atomic_compare_exchange_n(&call->moving, &holder, self, false,
-							     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return !is_at_work(holder) &&
+	       __atomic_compare_exchange_n(&call->moving, &holder, thread_id(), false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 /* Give it its first target of its own, and turn it on with it. */
-static int move(struct pc_call *call, void *target)
+static int move(struct pc_call *call, void *target, const struct text_span *span)
 {
 	int ret = -EAGAIN;
 
 	if (!take_moving(call))
 		return -EAGAIN;
-	if (!is_moved(call))
+	if (!is_moved(call, span))
 		ret = move_held(call, target);
 	__atomic_store_n(&call->moving, 0, __ATOMIC_RELEASE);
 	return ret;
@@ -208,7 +237,7 @@ static void *original_target(const struct pc_call *call)
 
 static int turn_on_moved(struct pc_call *call, void *target, const struct text_span *span)
 {
-	uint16_t off = off_first(call), seen = load_first(call);
+	uint16_t off = off_first(call), seen = load_first(call, text_at(span, call->addr));
 	struct stub *own = call_own(call);
 	void *before;
 	int ret;
@@ -219,7 +248,7 @@ static int turn_on_moved(struct pc_call *call, void *target, const struct text_s
 		target = original_target(call);
 	before = aim(own, target);
 	ret = store_first(call, span, off, call->on);
-	/* Unless somebody else has changed it since. */
+	/* Unless another thread has changed it since. */
 	if (ret < 0)
 		atomic_compare_exchange_strong(&own->target, &target, before);
 	return ret;
@@ -229,23 +258,19 @@ static int turn_on(struct pc_call *call, void *target, const struct text_span *s
 {
 	int ret;
 
-	if (is_moved(call))
+	if (is_moved(call, span))
 		return turn_on_moved(call, target, span);
 	if (!target || (!call_shape(call)->slot && target == call_original(call)))
 		return store_first(call, span, off_first(call), call->on);
-	ret = load_first(call);
+	ret = load_first(call, text_at(span, call->addr));
 	if (ret != call->on && ret != off_first(call))
 		return explain((uint8_t)ret);
-	return move(call, target);
+	return move(call, target, span);
 }
 
-/*
- * A word patch of the call is under way. It may be one that a thread has left
- * behind, and then nobody else goes on with it.
- */
-static void go_on(const struct pc_call *call)
+void call_go_on(const void *addr)
 {
-	struct site *site = site_find((uintptr_t)call->addr);
+	struct site *site = site_find((uintptr_t)addr);
 
 	if (site)
 		flight_step(site);
@@ -273,7 +298,7 @@ static void expect_store(const struct pc_call *call)
  */
 static bool aims_in_data(const struct pc_call *call)
 {
-	return call->way != PC_CALL_DISPLACEMENT && is_moved(call);
+	return call->way != PC_CALL_DISPLACEMENT && is_known_moved(call);
 }
 
 int pc_activate_call(struct pc_call *call, void *target)
@@ -281,7 +306,7 @@ int pc_activate_call(struct pc_call *call, void *target)
 	struct text_span span;
 	int ret;
 
-	if (!call || (!target && !call_original(call)))
+	if (!call || !call->addr || (!target && !call_original(call)))
 		return -EINVAL;
 	if (!target || !aims_in_data(call))
 		expect_store(call);
@@ -298,7 +323,7 @@ int pc_activate_call(struct pc_call *call, void *target)
 		remember(call, target);
 	text_end(&span);
 	if (ret == -EAGAIN)
-		go_on(call);
+		call_go_on(call->addr);
 	return ret;
 }
 
@@ -308,7 +333,7 @@ static int turn_off(struct pc_call *call, const struct text_span *span)
 
 	if (call->way != PC_CALL_DISPLACEMENT)
 		return store_first(call, span, call->on, off_first(call));
-	ret = check_opcode(call);
+	ret = check_opcode(call, span);
 	if (ret == 0)
 		store_displacement(call, span, call->off);
 	return ret;
@@ -319,7 +344,7 @@ int pc_deactivate_call(struct pc_call *call)
 	struct text_span span;
 	int ret;
 
-	if (!call)
+	if (!call || !call->addr)
 		return -EINVAL;
 	expect_store(call);
 	if (!library_sync())
@@ -330,47 +355,105 @@ int pc_deactivate_call(struct pc_call *call)
 	ret = turn_off(call, &span);
 	text_end(&span);
 	if (ret == -EAGAIN)
-		go_on(call);
+		call_go_on(call->addr);
 	return ret;
 }
 
 /* --- A look at it ------------------------------------------------------------ */
 
-/* Of a call that is on. */
-static void *target_of(const struct pc_call *call, int32_t displacement)
-{
-	const struct stub *own = call_own(call);
-	uintptr_t to = call_end(call) + (uintptr_t)displacement;
+/*
+ * While the call is moved, its displacement may be read half old and half new. Each byte
+ * of it changes once, and one of the two whole displacements is known from the beginning
+ * and the other as soon as a store of it can be seen. So what is neither is a mixture,
+ * and what is either was the call's while the front was read before it, or is the
+ * call's while the front is read after it. Nothing is followed that is not one of them.
+ */
 
-	if (own && to == call_end(call) + (uintptr_t)call_to_own(call, own))
-		return atomic_load(&((struct stub *)own)->target);
-	return call_shape(call)->slot ? __atomic_load_n((void **)to, __ATOMIC_ACQUIRE) : (void *)to;
+/* Looks, of which one may meet a move that ends meanwhile. A plain load tears nothing else. */
+#define LOOKS 3
+
+/* What is wrong after all of them is something else, and what is wrong once may be a mixture. */
+#define MIXTURE (-ENOENT)
+
+/* 1: on, 0: off, -EAGAIN, or MIXTURE. */
+static int is_on(const struct pc_call *call, uint16_t first)
+{
+	if (call->way == PC_CALL_DISPLACEMENT)
+		return has_opcode(call, first) ? 1 : explain((uint8_t)first);
+	if (first == call->on)
+		return 1;
+	return first == off_first(call) ? 0 : explain((uint8_t)first);
 }
 
-/* 1: on, 0: off, or a negative errno. */
-static int is_on(const struct pc_call *call, int32_t displacement)
+/* Where it leads by that displacement, if it is one that this library gave it or found. */
+static bool find_target(const struct pc_call *call, int32_t displacement, void **target)
 {
-	uint16_t first = load_first(call);
+	/* Read after the displacement, as they were stored before it. */
+	const struct stub *own = call_own(call);
+	void *original = call_original(call);
 
-	if (call->way == PC_CALL_DISPLACEMENT) {
-		int ret = check_opcode(call);
-
-		return ret < 0 ? ret : displacement != call->off;
+	if (own && displacement == call_to_own(call, own)) {
+		*target = atomic_load(&((struct stub *)own)->target);
+		return true;
 	}
-	if (first != call->on && first != off_first(call))
-		return explain((uint8_t)first);
-	return first == call->on;
+	if (original && stub_in_reach(call_end(call), (uintptr_t)original) &&
+	    displacement == call_displacement(call, original)) {
+		*target = original_target(call);
+		return true;
+	}
+	/* Any target in reach is stored as it is, by one store. */
+	*target = (void *)(call_end(call) + (uintptr_t)displacement);
+	return call->way == PC_CALL_DISPLACEMENT && !call_shape(call)->slot;
+}
+
+/* Where the code can be read: a copy, if loads from it may fault. */
+static int readable(const struct pc_call *call, uint8_t copy[CALL_MAX], const uint8_t **at)
+{
+	int ret = call->hidden ? text_read(copy, call->addr, call_shape(call)->len) : 0;
+
+	*at = call->hidden ? copy : call->addr;
+	return ret < 0 ? ret : 0;
+}
+
+static int look_at_front(const struct pc_call *call)
+{
+	uint8_t copy[CALL_MAX];
+	const uint8_t *at;
+	int ret = readable(call, copy, &at);
+
+	return ret < 0 ? ret : is_on(call, load_first(call, at));
+}
+
+/* 1: on, and leads to *target; 0: off; or a negative errno. */
+static int look(const struct pc_call *call, void **target)
+{
+	uint8_t copy[CALL_MAX];
+	int32_t displacement;
+	const uint8_t *at;
+	bool is_found;
+	int ret = readable(call, copy, &at);
+
+	if (ret == 0)
+		ret = is_on(call, load_first(call, at));
+	if (ret <= 0)
+		return ret;
+	displacement = call_load_four(at + call_shape(call)->opcode);
+	if (call->way == PC_CALL_DISPLACEMENT && displacement == call->off)
+		return 0;
+	is_found = find_target(call, displacement, target);
+	ret = look_at_front(call);
+	return ret == 1 && !is_found ? MIXTURE : ret;
 }
 
 int pc_call_get(const struct pc_call *call, struct pc_call_info *info)
 {
-	int32_t displacement;
-	int on;
+	void *target = NULL;
+	int on = MIXTURE;
 
-	if (!call || !info)
+	if (!call || !call->addr || !info)
 		return -EINVAL;
-	displacement = call_load_four(call_operand(call));
-	on = is_on(call, displacement);
+	for (int i = 0; i < LOOKS && on == MIXTURE; i++)
+		on = look(call, &target);
 	if (on < 0)
 		return on;
 	*info = (struct pc_call_info){
@@ -378,7 +461,7 @@ int pc_call_get(const struct pc_call *call, struct pc_call_info *info)
 		.split = call_split(call->addr, call_shape(call)->len),
 		.way = (enum pc_call_way)call->way,
 		.active = on,
-		.target = on ? target_of(call, displacement) : NULL,
+		.target = on ? target : NULL,
 	};
 	return 0;
 }

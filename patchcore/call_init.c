@@ -8,18 +8,15 @@
 #include <string.h>
 
 #include "patchcore/call_own.h"
+#include "patchcore/call_place.h"
+#include "patchcore/forget.h"
+#include "patchcore/fork.h"
 #include "patchcore/library.h"
+#include "patchcore/own.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/site.h"
 #include "patchcore/stub_place.h"
 #include "patchcore/text.h"
-
-/* The lowest byte of a stub's address that keeps d0 (see call.c). */
-static int low_of(const struct pc_call *call)
-{
-	if (call->way != PC_CALL_FRONT || call_shape(call)->opcode != 1 || !call->on)
-		return STUB_ANY;
-	return (uint8_t)(call_end(call) + (call->on >> 8));
-}
 
 int call_own_get(struct pc_call *call, struct stub **own)
 {
@@ -30,7 +27,7 @@ int call_own_get(struct pc_call *call, struct stub **own)
 	*own = call_own(call);
 	if (*own)
 		return 0;
-	ret = stub_get(&made, call_end(call), low_of(call));
+	ret = stub_get(&made, call_end(call), call_low(call));
 	if (ret < 0)
 		return ret == -EACCES ? -ENOSPC : ret;
 	*own = made;
@@ -43,30 +40,47 @@ int call_own_get(struct pc_call *call, struct stub **own)
 	return 0;
 }
 
-static int recognise(struct call_found *found, uint8_t code[CALL_MAX], uint8_t *addr, size_t len)
+/* What is there, and whether loads from it may fault. */
+struct looked {
+	struct call_found found;
+	uint8_t code[CALL_MAX];
+	bool hidden;
+};
+
+static int recognise(struct looked *looked, const uint8_t *addr, size_t len)
 {
-	struct text_span span;
-	int ret = text_begin(&span, addr, len);
+	int ret = text_read(looked->code, addr, len);
 
 	if (ret < 0)
 		return ret;
-	memcpy(code, addr, len);
-	text_end(&span);
-	return call_recognise(found, code, len);
+	looked->hidden = ret;
+	return call_recognise(&looked->found, looked->code, len);
+}
+
+/* An INT3 where a change is under way, or was left by a thread that is no more. */
+static bool is_held(const struct looked *looked, const uint8_t *addr)
+{
+	struct site *site = site_find((uintptr_t)addr);
+
+	return looked->code[0] == WORD_INT3 && site && site_turn(site) % 2;
 }
 
 /* No more bytes are read than the call has: it may end where the mapping ends. */
-static int look(struct call_found *found, uint8_t code[CALL_MAX], uint8_t *addr)
+static int look(struct looked *looked, const uint8_t *addr)
 {
-	int ret = recognise(found, code, addr, CALL_MAX - 1);
+	int ret = recognise(looked, addr, CALL_MAX - 1);
 
+	if (ret == -ENOENT && is_held(looked, addr)) {
+		call_go_on(addr);
+		return -EAGAIN;
+	}
 	if (ret != -ENOENT)
 		return ret;
-	ret = recognise(found, code, addr, CALL_MAX);
+	ret = recognise(looked, addr, CALL_MAX);
 	return ret == -EFAULT ? -ENOENT : ret;
 }
 
-/* Turned off by us, through a pc_call that is no more. */
+/* Turned off by us, through a pc_call that gave it up. */
 static bool is_off(const struct pc_call *call, const struct call_found *found)
 {
 	return call->way == PC_CALL_DISPLACEMENT && !found->off &&
@@ -112,8 +126,8 @@ static int patch(const struct pc_call *call, const uint8_t code[CALL_MAX], size_
 /* Put our off form where there was some other one. */
 static int turn_into_off(struct pc_call *call, const uint8_t *there)
 {
+	struct stub *had = call_own(call), *own;
 	uint8_t code[CALL_MAX];
-	struct stub *own;
 	size_t len;
 	int ret;
 
@@ -129,46 +143,162 @@ static int turn_into_off(struct pc_call *call, const uint8_t *there)
 	call->moved = 1;
 	call_encode_off(code, call->form);
 	ret = patch(call, code, len, there);
-	if (ret < 0)
+	if (ret < 0 && !had)
 		stub_put(own);
 	return ret;
 }
 
-static int set_up(struct pc_call *call, const uint8_t *code, const struct call_found *found)
+static void start_on(struct pc_call *call, const struct looked *looked)
 {
-	uintptr_t target = call_end(call) + (uintptr_t)found->displacement;
+	int32_t displacement = looked->found.displacement;
+	uintptr_t target = call_end(call) + (uintptr_t)displacement;
+	const struct stub *own = call_own(call);
+
+	call->on = call_first(looked->code, call->way);
+	if (is_off(call, &looked->found)) {
+		call->off = displacement;
+		return;
+	}
+	if (own && displacement == call_to_own(call, own)) {
+		call->moved = 1;
+		if (!call_shape(call)->slot)
+			target = (uintptr_t)atomic_load(&own->target);
+	}
+	call->original = (void *)target;
+}
+
+/*
+ * The stub that an earlier pc_call had here, if the code is still such that it will do.
+ * The code may lead through it, and a thread may be inside.
+ */
+static void keep_own(struct pc_call *call, struct stub *own, const struct looked *looked)
+{
+	int low;
+
+	if (!looked->found.off)
+		call->on = call_first(looked->code, call->way);
+	low = call_low(call);
+	if (own && (low == STUB_ANY || (uint8_t)(uintptr_t)own->code == low))
+		call->own = own;
+}
+
+static int set_up(struct pc_call *call, const struct looked *looked)
+{
 	int ret = call->way == PC_CALL_DISPLACEMENT ? find_ret(call) : 0;
 
 	if (ret < 0)
 		return ret;
-	if (found->off)
-		return turn_into_off(call, code);
-	call->on = call_first(code, call->way);
-	if (is_off(call, found))
-		call->off = found->displacement;
-	else
-		call->original = (void *)target;
+	if (looked->found.off)
+		return turn_into_off(call, looked->code);
+	start_on(call, looked);
+	return 0;
+}
+
+static int init_at(struct pc_call *call, struct call_place *place)
+{
+	uint8_t *addr = (uint8_t *)place->entry.addr;
+	struct looked looked;
+	unsigned len;
+	int ret = look(&looked, addr);
+
+	if (ret < 0)
+		return ret;
+	len = call_shapes[looked.found.form].len;
+	ret = call_place_claim(place, len);
+	if (ret < 0)
+		return ret;
+	*call = (struct pc_call){
+		.addr = addr,
+		.form = looked.found.form,
+		.way = call_way(looked.found.form, call_split(addr, len)),
+		.hidden = looked.hidden,
+	};
+	keep_own(call, place->own, &looked);
+	return set_up(call, &looked);
+}
+
+static int init_inside(struct pc_call *call, void *addr)
+{
+	struct call_place *place;
+	struct pc_call ready;
+	int ret;
+
+	forget_gone();
+	ret = call_place_take(&place, addr);
+	if (ret < 0)
+		return ret;
+	ret = init_at(&ready, place);
+	if (ret < 0) {
+		call_place_leave(place, place->own);
+		return ret;
+	}
+	ready.number = call_place_ready(place);
+	*call = ready;
 	return 0;
 }
 
 int pc_call_init(struct pc_call *call, void *addr)
 {
-	struct pc_call ready = { .addr = addr };
-	struct call_found found;
-	uint8_t code[CALL_MAX];
+	struct thread *self;
 	int ret;
 
 	if (!call || !addr)
 		return -EINVAL;
+	if (own_overlaps(addr, CALL_MAX))
+		return -EPERM;
 	if (!library_sync())
 		return -ESHUTDOWN;
-	ret = look(&found, code, addr);
+	ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
-	ready.form = found.form;
-	ready.way = call_way(found.form, call_split(addr, call_shapes[found.form].len));
-	ret = set_up(&ready, code, &found);
-	if (ret == 0)
-		*call = ready;
+	ret = init_inside(call, addr);
+	fork_leave(self);
+	return ret;
+}
+
+/* Where it cannot be told, it may. */
+static bool may_be_run(const struct pc_call *call, const struct stub *own)
+{
+	int32_t displacement;
+
+	return call->way == PC_CALL_DISPLACEMENT || call->moved || call->moving ||
+	       text_read(&displacement, call_operand(call), sizeof(displacement)) < 0 ||
+	       displacement == call_to_own(call, own);
+}
+
+static int fini_inside(struct pc_call *call)
+{
+	struct call_place *place;
+	struct stub *own;
+
+	forget_gone();
+	place = call_place_of(call->addr, call->number);
+	if (!place)
+		return -ENOENT;
+	own = call_own(call);
+	/* The code has never led there: the patch that was to change that failed. */
+	if (own && !may_be_run(call, own)) {
+		stub_put(own);
+		own = NULL;
+	}
+	*call = (struct pc_call){ 0 };
+	call_place_leave(place, own);
+	return 0;
+}
+
+int pc_call_fini(struct pc_call *call)
+{
+	struct thread *self;
+	int ret;
+
+	if (!call || !call->addr)
+		return -EINVAL;
+	if (!library_sync())
+		return -ESHUTDOWN;
+	ret = fork_enter(&self);
+	if (ret < 0)
+		return ret;
+	ret = fini_inside(call);
+	fork_leave(self);
 	return ret;
 }

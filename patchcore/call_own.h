@@ -50,6 +50,20 @@ static inline int32_t call_to_own(const struct pc_call *call, const struct stub 
 }
 
 /*
+ * call_go_on - a word patch of the call is under way. It may be one that a thread has left
+ * behind, and then no other goes on with it.
+ */
+void call_go_on(const void *addr);
+
+/* The lowest byte of a stub's address that keeps d0 (see call.c), or STUB_ANY. */
+static inline int call_low(const struct pc_call *call)
+{
+	if (call->way != PC_CALL_FRONT || call_shape(call)->opcode != 1 || !call->on)
+		return STUB_ANY;
+	return (uint8_t)(call_end(call) + (call->on >> 8));
+}
+
+/*
  * call_own_get - the same, allocated if need be. -ENOSPC: there is no room, or
  * the system allows no new code. -ENOMEM.
  */

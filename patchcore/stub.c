@@ -2,13 +2,12 @@
 #include "patchcore/stub.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "patchcore/forklock.h"
+#include "patchcore/lock.h"
 #include "patchcore/stub_place.h"
 #include "patchcore/text.h"
 
@@ -37,31 +36,8 @@ struct pool {
 	uint16_t taken[LOWS]; /* bit j of i: stub i + LOWS * j */
 };
 
-static struct forklock lock = FORKLOCK_INIT; /* protects all below */
+static struct lock lock = LOCK_INIT; /* protects all below */
 static struct pool *pools;
-
-static void before_fork(void)
-{
-	forklock_before_fork(&lock);
-}
-
-static void after_fork(void)
-{
-	forklock_after_fork(&lock);
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
-
-static void take_lock(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, watch_forks);
-	forklock_take(&lock);
-}
 
 static struct stub *pool_stub(const struct pool *pool, unsigned index)
 {
@@ -90,7 +66,7 @@ static void fill_data(const struct pool *pool)
 {
 	uint8_t *ret = pool_code(pool, 0) + JUMP;
 
-	/* Where nobody has said where to, go back. */
+	/* Without a target, go back. */
 	for (unsigned i = 0; i <= STUBS; i++)
 		*pool_stub(pool, i) = (struct stub){ .target = ret, .code = pool_code(pool, i) };
 }
@@ -189,9 +165,9 @@ int stub_get(struct stub **stub, uintptr_t end, int low)
 {
 	int ret;
 
-	take_lock();
+	lock_take(&lock);
 	ret = get_locked(stub, end, low);
-	forklock_drop(&lock);
+	lock_drop(&lock);
 	return ret;
 }
 
@@ -200,11 +176,11 @@ void stub_put(struct stub *stub)
 	uint8_t *code = (uint8_t *)((uintptr_t)stub & ~(uintptr_t)(TEXT_PAGE - 1)) - TEXT_PAGE;
 	unsigned index = (unsigned)((uintptr_t)stub % TEXT_PAGE / STRIDE);
 
-	take_lock();
+	lock_take(&lock);
 	for (struct pool *pool = pools; pool; pool = pool->next)
 		if (pool->code == code)
 			pool->taken[index % LOWS] &= (uint16_t) ~(1u << index / LOWS);
-	forklock_drop(&lock);
+	lock_drop(&lock);
 }
 
 int stub_ret_get(struct stub_ret *found, uintptr_t end)
@@ -212,7 +188,7 @@ int stub_ret_get(struct stub_ret *found, uintptr_t end)
 	struct pool *pool;
 	int ret = 0;
 
-	take_lock();
+	lock_take(&lock);
 	for (pool = pools; pool && !pool_in_reach(pool, end); pool = pool->next)
 		;
 	if (!pool)
@@ -221,7 +197,7 @@ int stub_ret_get(struct stub_ret *found, uintptr_t end)
 		found->code = (uintptr_t)pool_code(pool, 0) + JUMP + RET_DIRECT;
 		found->slot = (uintptr_t)pool_stub(pool, STUBS);
 	}
-	forklock_drop(&lock);
+	lock_drop(&lock);
 	return ret;
 }
 
@@ -229,10 +205,10 @@ bool stub_is_ret(uintptr_t addr)
 {
 	bool is = false;
 
-	take_lock();
+	lock_take(&lock);
 	for (struct pool *pool = pools; pool && !is; pool = pool->next)
 		is = addr == (uintptr_t)pool_code(pool, 0) + JUMP + RET_DIRECT ||
 		     addr == (uintptr_t)pool_stub(pool, STUBS);
-	forklock_drop(&lock);
+	lock_drop(&lock);
 	return is;
 }

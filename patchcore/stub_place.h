@@ -20,7 +20,7 @@ int stub_place(uint8_t **at, uintptr_t end, size_t size);
  * stub_find_ret - a ret in the same mapping as the call that ends at end, in its
  * reach. 0: there is none.
  *
- * Any byte C3 in executable memory is a ret for whoever calls it, but one that
+ * Any byte C3 in executable memory is a ret for what calls it, but one that
  * is part of an operand may be patched. So only one that has the padding of a
  * function's end behind it is taken.
  */

@@ -32,8 +32,9 @@
  *     pc_patch() does it, to go through such a stub. Then and ever after the
  *     target is data, and changing it is wait-free.
  *
- * Every function returns 0 or a negative errno, and is thread-safe, also for the
- * same call. Nobody else may change the code of a call that is under a pc_call.
+ * Every function returns 0 or a negative errno, and is thread-safe, but for
+ * pc_call_fini() also for the same call. No other code may change the code of a call
+ * that is under a pc_call.
  * Paper: "Living on the Edge", section 6.
  */
 #ifndef PATCHCORE_CALL_H
@@ -54,16 +55,17 @@ enum pc_call_way {
 
 /* One call. The caller's memory; the fields are the library's. */
 struct pc_call {
-	unsigned char *addr;
-	void *original; /* target, or its slot; NULL until one is known */
-	void *own;	/* stub, once there is one */
-	int32_t off;	/* DISPLACEMENT: of the ret */
-	uint16_t on;	/* FRONT, TAIL: the first bytes, lowest first */
+	unsigned char *addr; /* NULL after pc_call_fini() */
+	void *original;	     /* target, or its slot; NULL until one is known */
+	void *own;	     /* stub, once there is one */
+	int32_t off;	     /* DISPLACEMENT: of the ret */
+	uint16_t on;	     /* FRONT, TAIL: the first bytes, lowest first */
 	uint8_t form;
 	uint8_t way;
-	int32_t moving; /* process that is just about it */
-	uint32_t moved; /* the instruction goes through own */
-	uint64_t spare[2];
+	uint64_t moving; /* thread that gives it its first target of its own, or 0 */
+	uint64_t number; /* no other has, or had */
+	uint32_t moved;	 /* the instruction goes through own */
+	uint32_t hidden; /* loads from the code may fault */
 };
 
 struct pc_call_info {
@@ -84,7 +86,13 @@ struct pc_call_info {
  * displacement. Those are patched, as by pc_patch(), into the off form of the
  * way, and have no target until they are activated with one. Not taken are a C3,
  * which could be any ret, and five 1-byte NOPs, which a thread may be inside of
- * (APM vol. 2, 7.6.1).
+ * (APM vol. 2, 7.6.1). A call that is on is only read, and its pages keep their
+ * protection.
+ *
+ * There is one pc_call at a place: it has it until pc_call_fini(), until
+ * pc_forget() of that code, or until this library finds that dlclose() took that
+ * code away, which it does not if the same file is at the same place again. Code
+ * that is unmapped otherwise still counts as under its pc_call.
  *
  * The first call in some region maps two pages within 2 GiB of it, which hold
  * stubs, serve all calls in reach and stay for good. If there is no room, or the
@@ -92,12 +100,27 @@ struct pc_call_info {
  * mapping serves; if there is none either, two bytes of front do where one word
  * holds them.
  *
- * -EINVAL: an argument is NULL. -ENOENT: there is no call at addr, nor what may
- * stand for one. -ENOSPC: none of the above is to be had. -ESHUTDOWN: before
- * pc_init() or after pc_fini(). Else as pc_patch(). After an error the code is
- * as it was, and the pc_call must not be used. Not async-signal-safe.
+ * -EINVAL: an argument is NULL. -EBUSY: the call is under a pc_call, or shares
+ * bytes with one that is, or just gets ready. -ENOENT: there is no call at addr,
+ * nor what may stand for one. -ENOSPC: none of the above is to be had.
+ * -ESHUTDOWN: before pc_init() or after pc_fini(). Else as pc_patch(). After an
+ * error the code is as it was, and the pc_call must not be used. Not
+ * async-signal-safe.
  */
 int pc_call_init(struct pc_call *call, void *addr);
+
+/*
+ * pc_call_fini - give the place up.
+ *
+ * The code stays as it is, on or off. No thread may use the pc_call meanwhile or
+ * later, but for another pc_call_init(). Executors are not concerned: what they
+ * may still be in stays. The same place may be had again, and then goes on with the
+ * stub that it has.
+ *
+ * -EINVAL: call is NULL, or was given up before. -ENOENT: its code was forgotten,
+ * or unloaded. -ESHUTDOWN. Not async-signal-safe.
+ */
+int pc_call_fini(struct pc_call *call);
 
 /*
  * pc_activate_call - turn it on, with that target.
@@ -113,7 +136,7 @@ int pc_call_init(struct pc_call *call, void *addr);
  * stores its target last gives the target; the call is on if the last to store
  * was one of them, and not a deactivation.
  *
- * -EINVAL: no target is known. -EAGAIN: the first byte is an INT3, or another
+ * -EINVAL: no target is known, or pc_call_fini() had the call. -EAGAIN: the first byte is an INT3, or another
  * thread is just giving the call its first target of its own. -ENOENT: there is
  * something else now. -ENOSPC: no room for a stub in reach. -ESHUTDOWN. Else as
  * pc_patch(). After an error the call is as it was.
@@ -123,13 +146,15 @@ int pc_activate_call(struct pc_call *call, void *target);
 /*
  * pc_deactivate_call - turn it off. Wait-free, without INT3, and
  * async-signal-safe where the call's pages are open. Errors as above, but for
- * -EINVAL and -ENOSPC.
+ * -ENOSPC.
  */
 int pc_deactivate_call(struct pc_call *call);
 
 /*
- * pc_call_get - what the call is and does now. Async-signal-safe. -EAGAIN,
- * -ENOENT as above.
+ * pc_call_get - what the call is and does now. Async-signal-safe, also where it
+ * has interrupted an activation. -EAGAIN, -ENOENT as above: in particular
+ * -EAGAIN while the call gets its first target of its own by INT3. For
+ * execute-only code also -EACCES, -EFAULT, as pc_patch().
  */
 int pc_call_get(const struct pc_call *call, struct pc_call_info *info);
 
