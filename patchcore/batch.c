@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "patchcore/flight.h"
+#include "patchcore/fork.h"
 #include "patchcore/library.h"
 #include "patchcore/patch.h"
 #include "patchcore/wait.h"
@@ -16,6 +17,7 @@ struct batch {
 	size_t n;		/* of those two */
 	size_t standing;	/* the first so many have their INT3 */
 	const struct sync *sync;
+	const struct sync *picked[2]; /* for sites inside a page, for others; NULL: none yet */
 };
 
 static int compare(const void *a, const void *b)
@@ -45,13 +47,25 @@ static void refuse_overlaps(struct pc_op **by_addr, size_t n)
 	}
 }
 
+/* One for all sites of a kind, so that they share it. */
+static const struct sync *pick(struct batch *batch, const struct pc_op *op)
+{
+	const struct sync *sync = word_sync(batch->sync, op->addr, op->len);
+	const struct sync **picked = &batch->picked[sync == batch->sync];
+
+	if (!*picked)
+		*picked = sync_pick(sync);
+	return *picked;
+}
+
 static int hold(struct batch *batch, struct pc_op *op, const struct change *change)
 {
+	const struct sync *sync = pick(batch, op);
 	struct word *word;
-	int ret = word_hold(&word, change, batch->sync);
+	int ret = word_hold(&word, change, sync);
 
 	if (ret == -EAGAIN && change_try_again(change))
-		ret = word_hold(&word, change, batch->sync);
+		ret = word_hold(&word, change, sync);
 	if (ret < 0)
 		return ret;
 	batch->sites[batch->n] = word->site;
@@ -68,8 +82,11 @@ static int begin(struct batch *batch, struct pc_op *op)
 		return ret;
 	if (word_straddles(op->addr, op->len, batch->sync->window)) {
 		ret = hold(batch, op, &change);
-		if (ret == 0)
+		if (ret == 0) {
+			/* The batch as a whole is inside. */
+			text_keep(&change.span);
 			return 0;
+		}
 	} else {
 		ret = word_patch(&change, batch->sync);
 	}
@@ -77,7 +94,7 @@ static int begin(struct batch *batch, struct pc_op *op)
 	return ret;
 }
 
-static void swap(struct batch *batch, size_t i, size_t j)
+NOPATCH static void swap(struct batch *batch, size_t i, size_t j)
 {
 	struct site *site = batch->sites[i];
 	struct pc_op *op = batch->ops[i];
@@ -90,21 +107,23 @@ static void swap(struct batch *batch, size_t i, size_t j)
 
 /*
  * A site that has an INT3 already is left out, and its op says so. From the first
- * INT3 on nothing is allocated and no lock is taken: who holds that lock may be
+ * INT3 on nothing is allocated and no lock is taken: a thread that holds that lock may be
  * interrupted by a signal, and wait in the handler for us.
  */
-static void put_int3(struct batch *batch)
+NOPATCH static void put_int3(struct batch *batch)
 {
+	struct moment now = moment_now();
 	size_t kept = 0;
 
 	for (size_t i = 0; i < batch->n; i++) {
 		struct word *word = &batch->sites[i]->word;
 
-		word->asked = ticks_now();
+		word->asked = now;
 		batch->ops[i]->result = word_put_int3(word);
+		now = moment_now();
 		if (batch->ops[i]->result < 0)
 			continue;
-		word_note_store(word, WORD_PART_INT3, word->asked);
+		word_note_visible(word, WORD_PART_INT3, word->asked, now);
 		swap(batch, kept++, i);
 	}
 	batch->standing = kept;
@@ -116,15 +135,15 @@ static void put_int3(struct batch *batch)
  *   0. hold all, and make their pages writable. What cannot be had is left out,
  *      and its op says why.
  *   1. all INT3
- *   2. one sync, counted from the last INT3: nobody is left with any of the old
- *      fronts and without its back.
+ *   2. one sync, the longest that any of them calls for, counted from the last INT3: no
+ *      executor is left with any of the old fronts and without its back.
  *   3. all backs
  *   4. one sync
  *   5. all fronts
  *
  * If the first sync fails, every INT3 is taken back, and nothing was changed.
  */
-static void make_straddlers(struct batch *batch)
+NOPATCH static void make_straddlers(struct batch *batch)
 {
 	int ret;
 
@@ -134,8 +153,15 @@ static void make_straddlers(struct batch *batch)
 		/* What a signal handler of this thread has completed is made. */
 		if (word_undo(&batch->sites[i]->word))
 			batch->ops[i]->result = ret;
-	for (size_t i = 0; i < batch->n; i++)
+}
+
+static void end_straddlers(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->n; i++) {
+		if (site_state(batch->sites[i]) == WORD_UNDONE && batch->ops[i]->result == 0)
+			batch->ops[i]->result = -ECANCELED;
 		flight_end(batch->sites[i]);
+	}
 }
 
 static int first_error(const struct pc_op *ops, size_t n)
@@ -146,10 +172,15 @@ static int first_error(const struct pc_op *ops, size_t n)
 	return 0;
 }
 
-static void make(struct batch *batch, struct pc_op *ops, size_t n)
+static int make(struct batch *batch, struct pc_op *ops, size_t n)
 {
+	struct thread *self;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < n; i++) {
-		ops[i].result = change_check(ops[i].bytes, ops[i].len, 1);
+		ops[i].result = change_check(ops[i].addr, ops[i].bytes, ops[i].len, 1);
 		batch->by_addr[i] = &ops[i];
 	}
 	qsort(batch->by_addr, n, sizeof(*batch->by_addr), compare);
@@ -158,12 +189,15 @@ static void make(struct batch *batch, struct pc_op *ops, size_t n)
 		if (batch->by_addr[i]->result == 0)
 			batch->by_addr[i]->result = begin(batch, batch->by_addr[i]);
 	make_straddlers(batch);
+	end_straddlers(batch);
+	fork_leave(self);
+	return 0;
 }
 
-int pc_patch_batch(struct pc_op *ops, size_t n)
+int pc_patch_batch_by(struct pc_op *ops, size_t n, const struct pc_choice *choice)
 {
-	const struct sync *sync = library_sync();
-	struct batch batch = { .sync = sync ? sync_pick(sync) : NULL };
+	const struct sync *sync = library_sync_of(choice);
+	struct batch batch = { .sync = sync };
 
 	if (!sync)
 		return -ESHUTDOWN;
@@ -174,13 +208,16 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 	batch.by_addr = calloc(n, sizeof(*batch.by_addr));
 	batch.sites = calloc(n, sizeof(*batch.sites));
 	batch.ops = calloc(n, sizeof(*batch.ops));
-	if (batch.by_addr && batch.sites && batch.ops)
-		make(&batch, ops, n);
-	else
+	if (!batch.by_addr || !batch.sites || !batch.ops || make(&batch, ops, n) < 0)
 		for (size_t i = 0; i < n; i++)
 			ops[i].result = -ENOMEM;
 	free(batch.by_addr);
 	free(batch.sites);
 	free(batch.ops);
 	return first_error(ops, n);
+}
+
+int pc_patch_batch(struct pc_op *ops, size_t n)
+{
+	return pc_patch_batch_by(ops, n, NULL);
 }

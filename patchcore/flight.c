@@ -6,25 +6,34 @@
 #include "patchcore/flight.h"
 
 #include <errno.h>
-#include <time.h>
 
-#include "patchcore/forklock.h"
-#include "patchcore/trap.h"
+#include "patchcore/clock.h"
+#include "patchcore/lock.h"
+#include "patchcore/merge_steps.h"
+#include "patchcore/thread.h"
 #include "patchcore/wait.h"
 
 #define CHUNK 256 /* sites that one pair of syncs serves when draining */
 
+static _Atomic(uint64_t) undone;       /* changes that were taken back */
+static _Atomic(uint64_t) undone_known; /* of them, those that a drain has told of */
+
+uint64_t flight_undone(void)
+{
+	return atomic_load_explicit(&undone, memory_order_relaxed);
+}
+
 /* --- The list of what is in flight ------------------------------------------------------ */
 
 /*
- * Pushed by whoever starts, taken as a whole by whoever drains: so no ABA. Sites
- * that were finished by others meanwhile are still in it and are passed over.
+ * Pushed by the patcher that starts a change, taken as a whole by the thread that drains: so no
+ * ABA. Sites that others finish meanwhile are still in it and are passed over.
  */
 static _Atomic(struct site *) flights;
-static struct forklock drain_lock = FORKLOCK_INIT; /* nests outside all others */
+static struct lock drain_lock = LOCK_INIT;
 
-/* Release: pairs with the acquire in flight_drain. Async-signal-safe. */
-static void push(struct site *site)
+/* Release: pairs with the acquire in drain_once(). Async-signal-safe. */
+NOPATCH static void push(struct site *site)
 {
 	struct site *first = atomic_load_explicit(&flights, memory_order_relaxed);
 
@@ -37,8 +46,9 @@ static void push(struct site *site)
 }
 
 /*
- * Taken off a list. Either we see the state in which somebody left it who still
- * found it queued, or he finds it so no more.
+ * The drain takes the site off its list. A thread that leaves a change behind at this moment finds
+ * the site queued or not. If queued, the drain sees that thread's last state, because this
+ * exchange comes after its own. If not, the thread pushes the site again.
  */
 static void unqueue(struct site *site)
 {
@@ -52,23 +62,23 @@ bool flight_any(void)
 
 /* --- When a step is due ---------------------------------------------------------------- */
 
-static uint64_t raw_ns(void)
+NOPATCH static uint64_t raw_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+	sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &now);
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 /* RDTSCP waits for what comes before it, so for the locked store. */
-static void set_since(struct word *word)
+NOPATCH static void set_since(struct word *word)
 {
-	word->since = __rdtscp(&word->cpu);
+	word->since = moment_now();
 	word->seen = 0;
 }
 
 /* Right after a store that was asked for then. */
-static void note(struct word *word, enum word_part which, uint64_t asked)
+NOPATCH static void note(struct word *word, enum word_part which, struct moment asked)
 {
 	set_since(word);
 	word_note_visible(word, which, asked, word->since);
@@ -80,123 +90,180 @@ static void note(struct word *word, enum word_part which, uint64_t asked)
  * there, by a clock that the kernel keeps in step between CPUs. A nanosecond for
  * every tick is long enough with any TSC above 1 GHz; two are on the safe side.
  */
-static bool has_passed(struct word *word, uint64_t ticks)
+NOPATCH static bool has_passed(struct word *word, uint64_t ticks)
 {
-	unsigned cpu;
-	uint64_t now = __rdtscp(&cpu);
+	struct moment now = moment_now();
+	uint64_t ns;
 
-	if (cpu == word->cpu) {
-		/* It stepped back (a guest that was moved): nobody knows how long that was. */
-		if ((int64_t)(now - word->since) < 0)
+	if (now.cpu == word->since.cpu) {
+		/* It stepped back (a guest that was moved): how long that was cannot be told. */
+		if (!moment_known(word->since, now))
 			word->since = now;
-		return now - word->since >= ticks;
+		return now.ticks - word->since.ticks >= ticks;
 	}
-	now = raw_ns();
+	ns = raw_ns();
 	if (!word->seen)
-		word->seen = now;
-	return now - word->seen > 2 * ticks;
-}
-
-/* May the next store be made? By membarrier it may, once that has worked. */
-static bool is_due(struct word *word, uint64_t ticks)
-{
-	if (word->sync->policy == PC_POLICY_MEMBARRIER)
-		return membarrier_sync() == 0;
-	return has_passed(word, word_stretch(word, ticks));
+		word->seen = ns;
+	return ns - word->seen > 2 * ticks;
 }
 
 /* --- One step ---------------------------------------------------------------------------- */
 
-/* Acquire: pairs with site_release(). */
-static enum word_state state_of(const struct site *site)
+/* Is there a change that any owner goes on with? For a thread that does not own it, a guess. */
+NOPATCH static bool is_in_flight(const struct site *site)
 {
-	return atomic_load_explicit(&site->state, memory_order_acquire);
-}
-
-/* Is there a change that others may go on with? For who does not own it, a guess. */
-static bool is_in_flight(const struct site *site)
-{
-	enum word_state state = state_of(site);
+	enum word_state state = site_state(site);
 
 	return state != WORD_IDLE && state != WORD_HELD;
 }
 
-static void set_state(struct site *site, enum word_state state)
+NOPATCH static bool int3_stands(const struct site *site)
 {
-	atomic_store_explicit(&site->state, state, memory_order_relaxed);
+	return *(const volatile uint8_t *)site->entry.addr == WORD_INT3;
 }
 
-/*
- * The owner's. The states of the bytes are those of the word protocol:
- *
- *   FIRST_WAIT   3 B; when the first sync is done: b, and SECOND_WAIT
- *   SECOND_WAIT  3 b; when the second sync is done: f, and WRITTEN
- *   WRITTEN      f b
- */
-static void step(struct site *site)
+/* May this process write there? Not to an alias that is its parent's. */
+NOPATCH static bool is_ours(const struct site *site)
+{
+	return text_span_is_ours(&site->word.span);
+}
+
+NOPATCH static void take_back(struct site *site)
+{
+	if (word_undo(&site->word))
+		atomic_fetch_add_explicit(&undone, 1, memory_order_relaxed);
+}
+
+/* Is the first sync done? `barrier` is what membarrier has said since the INT3 was there. */
+NOPATCH static bool first_is_due(struct site *site, int barrier)
 {
 	struct word *word = &site->word;
-	uint64_t asked;
 
-	switch (state_of(site)) {
+	if (word->sync->policy != PC_POLICY_MEMBARRIER)
+		return has_passed(word, word_stretch(word, word->sync->first_wait));
+	if (barrier == 0)
+		return true;
+	if (word_has_failed(word, barrier))
+		take_back(site);
+	return false;
+}
+
+NOPATCH static bool second_is_due(struct word *word, int barrier)
+{
+	if (word->sync->policy != PC_POLICY_MEMBARRIER)
+		return has_passed(word, word_stretch(word, word->sync->second_wait));
+	return barrier == 0 || has_passed(word, WORD_LAST_RESORT);
+}
+
+/* The owner's. The table of states in site.h says what each step does. */
+NOPATCH static void step(struct site *site, int barrier)
+{
+	struct word *word = &site->word;
+	struct moment asked;
+
+	switch (site_state(site)) {
 	case WORD_FIRST_WAIT:
-		if (!is_due(word, word->sync->first_wait))
+		if (!first_is_due(site, barrier))
 			return;
-		asked = ticks_now();
-		word_put_back(word);
+		asked = moment_now();
+		word_store_back(word);
 		note(word, WORD_PART_BACK, asked);
-		set_state(site, WORD_SECOND_WAIT);
 		return;
 	case WORD_SECOND_WAIT:
-		if (!is_due(word, word->sync->second_wait))
+		if (!second_is_due(word, barrier))
 			return;
-		word_put_front(word);
-		set_state(site, WORD_WRITTEN);
+		word_store_front(word);
 		return;
 	default:
 		return;
 	}
 }
 
+NOPATCH static bool is_over(const struct site *site)
+{
+	return site_state(site) == WORD_WRITTEN || site_state(site) == WORD_UNDONE;
+}
+
 void flight_end(struct site *site)
 {
 	struct text_span span = site->word.span;
 
+	word_settle(&site->word);
 	word_release(&site->word);
-	text_end(&span);
+	text_return_kept(&span);
 }
 
 /*
- * Let others own a site that is in flight. What is written is given back, unless
- * that takes a lock and this is a signal handler: then whoever drains does it.
+ * Let others own a site that is in flight. One whose change is over is released, unless its
+ * pages are to be given back, which takes a lock: in the trap handler that is left to a drain.
+ * True: it is to be ended by the caller, with flight_end().
  */
-static void leave(struct site *site, bool in_handler)
+NOPATCH static bool leave(struct site *site, bool in_handler)
 {
-	if (state_of(site) == WORD_WRITTEN) {
-		if (!in_handler || !site->word.span.borrowed) {
-			flight_end(site);
-			return;
+	if (is_over(site)) {
+		word_settle(&site->word);
+		if (!in_handler)
+			return true;
+		if (!site->word.span.loan) {
+			word_release(&site->word);
+			return false;
 		}
 		push(site);
 	}
 	site_disown(site);
+	return false;
+}
+
+/*
+ * Membarrier is asked while the site has no owner yet: a filter may end the thread that asks. What
+ * it says counts if the site is as it was before.
+ */
+__attribute__((no_sanitize("thread"))) NOPATCH static int barrier_for(const struct site *site)
+{
+	enum word_state state = site_state(site);
+
+	if (state != WORD_FIRST_WAIT && state != WORD_SECOND_WAIT)
+		return 0;
+	return site->word.sync->policy == PC_POLICY_MEMBARRIER ? membarrier_sync() : 0;
+}
+
+/* As the owner of that id. 1: stepped and owned, 0: not owned. */
+NOPATCH static bool own_and_step(struct site *site, uint64_t id)
+{
+	uint64_t turn = site_turn(site);
+	enum word_state state = site_state(site);
+	int barrier = barrier_for(site);
+
+	if (!site_try_own(site, id))
+		return false;
+	if (site_turn(site) == turn && site_state(site) == state && is_ours(site))
+		step(site, barrier);
+	return true;
+}
+
+static enum word_state idle_or_undone(const struct site *site)
+{
+	return atomic_load_explicit(&site->undone, memory_order_relaxed) ? WORD_UNDONE : WORD_IDLE;
 }
 
 enum word_state flight_step(struct site *site)
 {
-	enum word_state state;
+	enum word_state state = site_state(site);
 
-	if (!site_try_own(site)) {
-		flight_rescue(site, false);
-		return state_of(site);
+	if (state == WORD_IDLE && !atomic_load_explicit(&site->owner, memory_order_relaxed))
+		return idle_or_undone(site);
+	if (!own_and_step(site, thread_id())) {
+		flight_rescue(site);
+		state = site_state(site);
+		return state == WORD_IDLE ? idle_or_undone(site) : state;
 	}
-	if (state_of(site) == WORD_IDLE) {
+	state = site_state(site);
+	if (state == WORD_IDLE) {
 		site_disown(site);
-		return WORD_IDLE;
+		return idle_or_undone(site);
 	}
-	step(site);
-	state = state_of(site);
-	leave(site, false);
+	if (leave(site, false))
+		flight_end(site);
 	return state == WORD_WRITTEN ? WORD_IDLE : state;
 }
 
@@ -205,10 +272,12 @@ enum word_state flight_step(struct site *site)
  *
  *   1. hold the site, F B -> 3 B, note when (FIRST_WAIT), disown the site.
  *      Executors that trap from now on wait, or do 2 and 3 when they are due.
- *   2. whoever owns the site when the first sync is done: 3 B -> 3 b
- *      (SECOND_WAIT)
- *   3. whoever owns it when the second is done: 3 b -> f b (WRITTEN), give the
+ *   2. the owner when the first sync is done: 3 B -> 3 b (SECOND_WAIT)
+ *   3. the owner when the second is done: 3 b -> f b (WRITTEN), give the
  *      pages back, release.
+ *
+ * If no sync can be had for 2 (a filter that was installed since), the owner takes the INT3 back,
+ * which needs none (UNDONE). For 3 it waits WORD_LAST_RESORT instead.
  *
  * It is in the list before it is disowned, so that a drain that begins after the
  * caller was told of success finds it.
@@ -223,9 +292,12 @@ int flight_start(const struct change *change, const struct sync *sync)
 		return ret;
 	site = word->site;
 	note(word, WORD_PART_INT3, word->asked);
-	set_state(site, WORD_FIRST_WAIT);
+	/* Unless a signal handler of this thread has met the INT3 and made the change. */
+	site_move(site, WORD_HELD, WORD_FIRST_WAIT);
+	/* Not before: a drain passes over what is HELD, which its owner sees through. */
 	push(site);
-	site_disown(site);
+	if (leave(site, false))
+		flight_end(site);
 	return 0;
 }
 
@@ -236,10 +308,12 @@ int flight_start(const struct change *change, const struct sync *sync)
  * if any is under that policy. From now on, not from a store of each: the last
  * store is just behind us.
  */
-static int sync_all(struct site *const *sites, size_t n, bool first)
+NOPATCH static int sync_all(struct site *const *sites, size_t n, bool first)
 {
-	uint64_t ticks = 0, start = ticks_now();
+	struct moment start = moment_now();
+	uint64_t ticks = 0;
 	bool barrier = false;
+	int ret = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct word *word = &sites[i]->word;
@@ -251,34 +325,58 @@ static int sync_all(struct site *const *sites, size_t n, bool first)
 		else if (wait > ticks)
 			ticks = wait;
 	}
-	if (barrier) {
-		int ret = membarrier_sync();
-
-		if (ret < 0)
-			return ret;
-	}
-	ticks_wait_since(start, ticks);
-	return 0;
+	if (barrier && first)
+		ret = membarrier_sync();
+	else if (barrier)
+		membarrier_sync_surely();
+	if (ret == 0)
+		ticks_wait_since(start, ticks);
+	return ret;
 }
 
-static void put_backs(struct site *const *sites, size_t n)
+NOPATCH static void put_backs(struct site *const *sites, size_t n)
 {
-	uint64_t asked = ticks_now();
+	struct moment now = moment_now();
 
 	for (size_t i = 0; i < n; i++) {
-		word_put_back(&sites[i]->word);
-		asked = word_note_store(&sites[i]->word, WORD_PART_BACK, asked);
+		struct moment asked = now;
+
+		if (is_over(sites[i]))
+			continue;
+		word_store_back(&sites[i]->word);
+		now = moment_now();
+		word_note_visible(&sites[i]->word, WORD_PART_BACK, asked, now);
 	}
+}
+
+NOPATCH static void put_fronts(struct site *const *sites, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!is_over(sites[i]))
+			word_store_front(&sites[i]->word);
+}
+
+/* Do all sites have the same sync? What several cost together says nothing of each. */
+NOPATCH static bool all_alike(struct site *const *sites, size_t n)
+{
+	const struct sync *first = sites[0]->word.sync;
+
+	for (size_t i = 1; i < n; i++) {
+		const struct sync *sync = sites[i]->word.sync;
+
+		if (sync->policy != first->policy || sync->level != first->level)
+			return false;
+	}
+	return true;
 }
 
 /*
  * Steps 2 to 5 of the word protocol, each for all sites before the next for any:
- * so one sync does for all. Sites whose back part is there already get it once
- * more, which changes nothing.
+ * so one sync does for all. A site that is further on already misses only the rest.
  */
-int flight_complete(struct site *const *sites, size_t n)
+NOPATCH int flight_complete(struct site *const *sites, size_t n)
 {
-	const struct sync *sync = n ? sites[0]->word.sync : NULL;
+	const struct sync *sync = n && all_alike(sites, n) ? sites[0]->word.sync : NULL;
 	uint64_t start = __rdtsc(), between;
 	int ret = sync_all(sites, n, true);
 
@@ -287,25 +385,23 @@ int flight_complete(struct site *const *sites, size_t n)
 	between = __rdtsc();
 	put_backs(sites, n);
 	start += __rdtsc() - between;
-	while (sync_all(sites, n, false) < 0)
-		;
+	sync_all(sites, n, false);
 	if (sync && sync->other)
-		sync_note_cost(sync->policy, __rdtsc() - start);
-	for (size_t i = 0; i < n; i++)
-		word_put_front(&sites[i]->word);
+		sync_note_cost(sync, __rdtsc() - start);
+	put_fronts(sites, n);
 	return 0;
 }
 
-/* Somebody else has it. True: he will leave it to others, or may do so. */
+/* Another thread has it. True: that thread leaves it to others, or may do so. */
 static bool is_left(struct site *site)
 {
-	flight_rescue(site, true);
+	flight_rescue(site);
 	return is_in_flight(site);
 }
 
 /*
  * Own up to CHUNK of the sites of a list and return how many; *rest is what is
- * left. Sites that somebody is just busy with go back to the list, and count.
+ * left. Sites that another thread is just busy with go back to the list, and count.
  */
 static size_t take(struct site **rest, struct site **mine, size_t *busy)
 {
@@ -316,28 +412,21 @@ static size_t take(struct site **rest, struct site **mine, size_t *busy)
 
 		*rest = site->next;
 		unqueue(site);
-		if (!site_try_own(site)) {
+		if (!site_try_own(site, thread_id())) {
 			if (is_left(site)) {
 				push(site);
-				++*busy;
+				/* What this thread was at when a signal came it sees to itself. */
+				*busy += !site_is_owned_by(site, thread_id());
 			}
 			continue;
 		}
-		/* One that is written is ended with the rest: that takes a lock. */
-		if (state_of(site) == WORD_IDLE)
+		/* What is its parent's business, a child leaves alone. */
+		if (site_state(site) == WORD_IDLE || !is_ours(site))
 			site_disown(site);
 		else
 			mine[n++] = site;
 	}
 	return n;
-}
-
-static void put_aside(struct site *const *sites, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		push(sites[i]);
-		site_disown(sites[i]);
-	}
 }
 
 /* Those that are left of a list after an error. */
@@ -352,6 +441,38 @@ static void push_all(struct site *rest)
 	}
 }
 
+/*
+ * The first sync failed. If it fails for good, what has only its INT3 is taken back, and what has
+ * its back part gets the front after the last resort. Else all of them wait for another try.
+ */
+static int put_aside(struct site *const *sites, size_t n, int error)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct site *site = sites[i];
+
+		if (site_state(site) == WORD_FIRST_WAIT && word_has_failed(&site->word, error))
+			take_back(site);
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct site *site = sites[i];
+
+		if (site_state(site) == WORD_SECOND_WAIT && error != -ENOMEM) {
+			membarrier_sync_surely();
+			word_store_front(&site->word);
+		}
+		if (is_over(site)) {
+			flight_end(site);
+			continue;
+		}
+		push(site);
+		site_disown(site);
+		ret = error;
+	}
+	return ret;
+}
+
 static int drain_list(struct site *rest, size_t *busy)
 {
 	struct site *mine[CHUNK];
@@ -360,13 +481,15 @@ static int drain_list(struct site *rest, size_t *busy)
 		size_t n = take(&rest, mine, busy);
 		int ret = flight_complete(mine, n);
 
+		if (ret < 0)
+			ret = put_aside(mine, n, ret);
+		else
+			for (size_t i = 0; i < n; i++)
+				flight_end(mine[i]);
 		if (ret < 0) {
-			put_aside(mine, n);
 			push_all(rest);
 			return ret;
 		}
-		for (size_t i = 0; i < n; i++)
-			flight_end(mine[i]);
 	}
 	return 0;
 }
@@ -377,25 +500,31 @@ static int drain_once(size_t *busy)
 	int ret;
 
 	*busy = 0;
-	forklock_take(&drain_lock);
+	lock_take(&drain_lock);
 	ret = drain_list(atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel), busy);
-	forklock_drop(&drain_lock);
+	lock_drop(&drain_lock);
 	return ret;
 }
 
-/*
- * What starts meanwhile is not waited for, or this might never end. Whoever is
- * busy with a site may himself wait for the lock, to fork in a signal handler.
- */
+static bool any_undone_since(void)
+{
+	uint64_t now = flight_undone();
+
+	return atomic_exchange_explicit(&undone_known, now, memory_order_relaxed) != now;
+}
+
+/* What starts meanwhile is not waited for, or this might never end. */
 int flight_drain(void)
 {
 	size_t busy;
 	int ret = drain_once(&busy);
 
 	while (ret == 0 && busy) {
-		trap_back_off();
+		nap();
 		ret = drain_once(&busy);
 	}
+	if (ret == 0 && any_undone_since())
+		return -ECANCELED;
 	return ret;
 }
 
@@ -406,21 +535,26 @@ struct range {
 	uintptr_t end;
 };
 
-/* Its span is not ended: the pages are forgotten as well, see text_forget(). */
+/* Its span is ended only on pages that stay: the others are forgotten, see text_forget(). */
 static int forget(struct entry *entry, void *arg)
 {
 	struct site *site = (struct site *)entry;
 	const struct range *range = arg;
+	struct text_span span;
 
 	if (entry->addr < range->start || entry->addr >= range->end)
 		return 0;
-	if (!site_try_own(site) && !(flight_rescue(site, false) && site_try_own(site)))
+	if (!site_try_own(site, thread_id()) &&
+	    !(flight_rescue(site) && site_try_own(site, thread_id())))
 		return -EBUSY;
 	site_set_resume(site, 0);
-	if (is_in_flight(site))
-		word_release(&site->word);
-	else
+	if (!is_in_flight(site)) {
 		site_disown(site);
+		return 0;
+	}
+	span = site->word.span;
+	word_release(&site->word);
+	text_end_outside(&span, range->start, range->end);
 	return 0;
 }
 
@@ -431,104 +565,195 @@ int flight_forget(uintptr_t start, uintptr_t end)
 	return sites_each(forget, &range);
 }
 
-void flight_fork_lock(void)
+/* --- As the owner that was interrupted ---------------------------------------------------------
+ */
+
+/* All that the owner has written it finds in order here, being the same thread. */
+NOPATCH static bool finish_as_owner(struct site *site)
 {
-	forklock_before_fork(&drain_lock);
+	struct word *word = &site->word;
+	int ret;
+
+	if (site_state(site) == WORD_IDLE || !int3_stands(site))
+		return false;
+	if (is_over(site)) {
+		word_settle(word);
+		return true;
+	}
+	ret = word_finish(word);
+	if (ret == 0)
+		return true;
+	if (!word_has_failed(word, ret))
+		return false;
+	take_back(site);
+	return true;
 }
 
-void flight_fork_unlock(void)
+NOPATCH static int finish_if_own(struct entry *entry, void *arg)
 {
-	forklock_after_fork(&drain_lock);
+	struct site *site = (struct site *)entry;
+	const uint64_t *id = arg;
+
+	/* Others of the same change are in its care. */
+	if (site_is_owned_by(site, *id) && site_lead(site) == site)
+		finish_as_owner(site);
+	return 0;
+}
+
+NOPATCH void flight_finish_own(void)
+{
+	uint64_t id =
+		thread_here ? atomic_load_explicit(&thread_here->id, memory_order_relaxed) : 0;
+
+	if (id && thread_is_interrupted(id))
+		sites_each(finish_if_own, &id);
 }
 
 /* --- For the trap handler ---------------------------------------------------------------- */
 
-static bool int3_stands(const struct word *word)
-{
-	return *(const volatile uint8_t *)word->addr == WORD_INT3;
-}
-
-bool flight_help(struct site *site)
+NOPATCH bool flight_help(struct site *site)
 {
 	struct site *lead = site_lead(site);
-	uint64_t owner = atomic_load_explicit(&lead->owner, memory_order_relaxed);
-	bool whole;
+	uint64_t owner = atomic_load_explicit(&lead->owner, memory_order_relaxed), guest;
+	bool whole = false;
 
-	/* Whatever this thread wrote itself, its signal handlers see in order. */
-	if (owner && thread_is_self(owner))
-		return state_of(lead) != WORD_IDLE && int3_stands(&lead->word) &&
-		       word_finish(&lead->word) == 0;
-	if (owner || !is_in_flight(lead) || !site_try_own(lead))
+	if (owner)
+		return thread_is_interrupted(owner) && finish_as_owner(lead);
+	if (!is_in_flight(lead))
 		return false;
-	step(lead);
-	whole = state_of(lead) == WORD_WRITTEN;
-	leave(lead, true);
+	guest = thread_guest();
+	if (!guest)
+		return false;
+	if (own_and_step(lead, guest)) {
+		whole = is_over(lead);
+		if (site_state(lead) == WORD_IDLE)
+			site_disown(lead);
+		else
+			leave(lead, true);
+	}
+	thread_guest_leave(guest);
 	return whole;
 }
 
-static int finish_own(struct entry *entry, void *unused)
-{
-	struct site *site = (struct site *)entry;
-	uint64_t owner = atomic_load_explicit(&site->owner, memory_order_relaxed);
+/* --- In place of an owner that is gone -----------------------------------------------------------
+ */
 
-	(void)unused;
-	if (owner && thread_is_self(owner))
-		flight_help(site);
-	return 0;
-}
-
-void flight_finish_own(void)
-{
-	sites_each(finish_own, NULL);
-}
-
-/* Own a site that nobody owns, or a thread that is no more. */
-static bool take_over(struct site *site, bool *was_left)
+/* Own a site that has no owner and is only to be given back, or one whose owner is gone. */
+NOPATCH static bool take_over(struct site *site, uint64_t id, bool *was_left)
 {
 	uint64_t owner = atomic_load_explicit(&site->owner, memory_order_relaxed);
 
 	*was_left = owner != 0;
 	if (!owner)
-		return state_of(site) == WORD_WRITTEN && site_try_own(site);
-	return !thread_is_self(owner) && thread_is_gone(owner) &&
-	       atomic_compare_exchange_strong_explicit(&site->owner, &owner, thread_id(),
+		return is_over(site) && site_try_own(site, id);
+	return thread_is_gone(owner) &&
+	       atomic_compare_exchange_strong_explicit(&site->owner, &owner, id,
 						       memory_order_acquire, memory_order_relaxed);
 }
 
 /*
- * He may have gone after any instruction. Without his INT3 the code is whole,
- * changed or not. With it, all steps behind it are to be made again: it becomes a
- * change in flight like any other.
+ * The owner may have gone after any instruction. Each state tells which stores it may have made;
+ * those are made again, and the rest is a change in flight like any other.
  */
-static void adopt(struct site *site)
+NOPATCH static void adopt(struct site *site)
 {
-	if (!int3_stands(&site->word)) {
-		set_state(site, WORD_WRITTEN);
-		return;
+	switch (site_state(site)) {
+	case WORD_HELD:
+		if (site->word.merge) {
+			merge_adopt(site->word.merge);
+			site->word.merge = NULL;
+			site_set_state(site, WORD_WRITTEN);
+			return;
+		}
+		if (!int3_stands(site)) {
+			site_set_state(site, WORD_WRITTEN);
+			return;
+		}
+		site_set_state(site, WORD_FIRST_WAIT);
+		break;
+	case WORD_COMMITTED:
+		word_store_back(&site->word);
+		break;
+	default:
+		break;
 	}
+	if (is_over(site))
+		return;
 	set_since(&site->word);
-	set_state(site, WORD_FIRST_WAIT);
 	push(site);
 }
 
-bool flight_rescue(struct site *site, bool in_handler)
+/* Is there anything to take over? Cheaper than to become a guest for nothing. */
+NOPATCH static bool needs_rescue(const struct site *lead)
 {
-	struct site *lead = site_lead(site);
-	bool was_left, is_written;
+	uint64_t owner = atomic_load_explicit(&lead->owner, memory_order_relaxed);
 
-	if (!take_over(lead, &was_left))
+	return owner ? thread_is_gone(owner) : is_over(lead);
+}
+
+/* True: the caller is to end it, and look again. */
+NOPATCH static bool rescue(struct site *lead, uint64_t id, bool in_handler, bool *done)
+{
+	bool was_left;
+
+	*done = false;
+	if (!take_over(lead, id, &was_left))
 		return false;
+	*done = true;
 	/* With a change that was never begun, the turn may still be odd. */
-	if (state_of(lead) == WORD_IDLE) {
+	if (site_state(lead) == WORD_IDLE) {
 		if (was_left)
 			site_release(lead);
 		else
 			site_disown(lead);
-		return was_left;
+		return false;
+	}
+	/* The parent's own threads see to what is its parent's. */
+	if (!is_ours(lead)) {
+		word_release(&lead->word);
+		return false;
 	}
 	if (was_left)
 		adopt(lead);
-	is_written = state_of(lead) == WORD_WRITTEN;
-	leave(lead, in_handler);
-	return was_left || is_written;
+	return leave(lead, in_handler);
+}
+
+bool flight_rescue(struct site *site)
+{
+	struct site *lead = site_lead(site);
+	bool done;
+
+	if (!needs_rescue(lead))
+		return false;
+	if (rescue(lead, thread_id(), false, &done))
+		flight_end(lead);
+	return done;
+}
+
+NOPATCH bool flight_rescue_as_guest(struct site *site)
+{
+	struct site *lead = site_lead(site);
+	uint64_t guest;
+	bool done;
+
+	if (!needs_rescue(lead))
+		return false;
+	guest = thread_guest();
+	if (!guest)
+		return false;
+	rescue(lead, guest, true, &done);
+	thread_guest_leave(guest);
+	return done;
+}
+
+static int rescue_entry(struct entry *entry, void *unused)
+{
+	(void)unused;
+	flight_rescue((struct site *)entry);
+	return 0;
+}
+
+void flight_rescue_all(void)
+{
+	sites_each(rescue_entry, NULL);
 }

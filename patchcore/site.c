@@ -3,7 +3,7 @@
 
 static struct table sites = TABLE_INIT(struct site);
 
-struct site *site_find(uintptr_t addr)
+NOPATCH struct site *site_find(uintptr_t addr)
 {
 	return (struct site *)table_find(&sites, addr);
 }
@@ -13,17 +13,7 @@ struct site *site_get(uintptr_t addr)
 	return (struct site *)table_get(&sites, addr);
 }
 
-void sites_fork_lock(void)
-{
-	forklock_before_fork(&sites.lock);
-}
-
-void sites_fork_unlock(void)
-{
-	forklock_after_fork(&sites.lock);
-}
-
-int sites_each(table_fn *fn, void *arg)
+NOPATCH int sites_each(table_fn *fn, void *arg)
 {
 	return table_each(&sites, fn, arg);
 }
@@ -37,4 +27,12 @@ static int is_held(struct entry *entry, void *unused)
 bool site_any_held(void)
 {
 	return sites_each(is_held, NULL);
+}
+
+int site_add_changes(struct entry *entry, void *sum)
+{
+	const struct site *site = (const struct site *)entry;
+
+	*(uint64_t *)sum += atomic_load_explicit(&site->changes, memory_order_relaxed);
+	return 0;
 }

@@ -19,9 +19,38 @@
 #define SITE_LINE 64
 
 /*
- * Three groups, each on lines of its own: what every trap reads and a patch
- * hardly ever writes, what the patcher writes and executors leave alone, and what
- * waiting executors watch.
+ * A site, and the change of it that is being made.
+ *
+ * `owner` says which thread may write to the code and to the fields below it. `turn` is odd from
+ * before the first INT3 until after the last store. `state` is how far the change is; F B are the
+ * old front and back part, f b the new ones, 3 is the INT3:
+ *
+ *   state        code         left by, for
+ *   IDLE         F B          a patcher: turn odd (site_try_hold), fields filled in, HELD
+ *   HELD         F B or 3 B   the patcher, synchronous, after its sync: COMMITTED
+ *                             the patcher, asynchronous, after INT3: FIRST_WAIT, and disowns it
+ *                             the patcher, if the sync fails: UNDONE; if nothing is stored: IDLE
+ *   FIRST_WAIT   3 B          any owner after a sync: COMMITTED; if none can be had: UNDONE
+ *   COMMITTED    3 B or 3 b   the owner, at once: SECOND_WAIT
+ *   SECOND_WAIT  3 b          the owner, after a sync: WRITTEN
+ *   WRITTEN      3 b or f b   the owner, at once: IDLE, turn even
+ *   UNDONE       3 B or F B   the owner, at once: IDLE, turn even
+ *
+ * Owners: the patcher; then, of a change in flight (FIRST_WAIT or SECOND_WAIT and no owner), every
+ * thread that finishes, drains or closes, and an executor that waits at the INT3 (a guest).
+ * Where an owner is interrupted by a signal, the trap handler acts as that owner: so each of these
+ * transitions is a compare and exchange (site_move()) before the store that it permits, and the
+ * owner, back from the signal, goes on from the state that it finds. Where the owner is
+ * gone, flight_rescue() takes its place: from HELD by whether the INT3 stands, from COMMITTED by
+ * storing the back part again, from the others as any owner. What fork() leaves behind is gone.
+ *
+ * `lead`: a change with several instruction starts in its front has an INT3 on each. The sites of
+ * the others are HELD for the first one's, which has the change and releases them; a trap
+ * there is one of the first. `queued` and `next`: the list of what flight_drain() would
+ * find; a site leaves it when a drain meets it, not when its change is over.
+ *
+ * Three groups, each on lines of its own: what every trap reads and a patch hardly ever writes,
+ * what the owner writes and executors leave alone, and what waiting executors watch.
  */
 struct site {
 	struct entry entry;
@@ -30,15 +59,15 @@ struct site {
 	 * front. NULL: this is it, or it is free.
 	 */
 	_Atomic(struct site *) lead;
-	/* Where who trapped here goes on, 0: here again. Kept, for late traps. */
+	/* Where an executor that trapped here goes on, 0: here again. Kept, for late traps. */
 	_Atomic(uintptr_t) resume;
-	/*
-	 * Whose the change is: thread_id() of who writes just now, 0 if nobody
-	 * does. The next three are his.
+	/* The id (thread.h) of the owner, 0 if there is none. The rest of the group is the owner's.
 	 */
 	_Atomic(uint64_t) owner __attribute__((aligned(SITE_LINE)));
 	uint64_t turns;			/* turn as it was when last free */
 	_Atomic(enum word_state) state; /* relaxed where read by others: a guess */
+	_Atomic(bool) undone;		/* the last change was taken back after it had begun */
+	_Atomic(uint64_t) changes;	/* made so far; relaxed */
 	struct word word;		/* the change */
 	_Atomic(bool) queued;		/* is it in the list of flights? */
 	struct site *next;		/* there */
@@ -48,6 +77,8 @@ struct site {
 	 * the time" from "free, held, free" (see settle() in trap.c).
 	 */
 	_Atomic(uint64_t) turn __attribute__((aligned(SITE_LINE)));
+	/* Relaxed, a statistic. Here, where a patcher asks for the line for writing anyway. */
+	_Atomic(uint64_t) traps;
 };
 
 /* site_find - NULL if no straddler was ever patched there. Async-signal-safe. */
@@ -59,76 +90,105 @@ struct site *site_get(uintptr_t addr);
 /* sites_each - as table_each(). */
 int sites_each(table_fn *fn, void *arg);
 
-/* Around fork(): nobody is adding a site in the child. */
-void sites_fork_lock(void);
-void sites_fork_unlock(void);
+/* site_add_changes - for sites_each(): add the changes made there to a uint64_t. */
+int site_add_changes(struct entry *entry, void *sum);
 
 /* site_any_held - is a patch in flight anywhere? */
 bool site_any_held(void);
 
 /*
- * site_try_own - be the only one who writes there. Acquire, pairs with
- * site_disown(): sees all that the owner before has written.
+ * site_try_own - be the only one that writes there, as thread_id() or thread_guest(). Acquire,
+ * pairs with site_disown(): sees all that the owner before has written.
  */
-static inline bool site_try_own(struct site *site)
+NOPATCH_INLINE bool site_try_own(struct site *site, uint64_t id)
 {
-	uint64_t nobody = 0;
+	uint64_t none = 0;
 
-	return atomic_compare_exchange_strong_explicit(&site->owner, &nobody, thread_id(),
+	return atomic_compare_exchange_strong_explicit(&site->owner, &none, id,
 						       memory_order_acquire, memory_order_relaxed);
 }
 
-static inline void site_disown(struct site *site)
+NOPATCH_INLINE void site_disown(struct site *site)
 {
 	atomic_store_explicit(&site->owner, 0, memory_order_release);
 }
 
-static inline bool site_is_owned_by(const struct site *site, uint64_t thread)
+NOPATCH_INLINE bool site_is_owned_by(const struct site *site, uint64_t id)
 {
-	return atomic_load_explicit(&site->owner, memory_order_relaxed) == thread;
+	return atomic_load_explicit(&site->owner, memory_order_relaxed) == id;
 }
 
 /*
- * site_try_hold - own it for a change of which nothing is done yet. False:
- * somebody else is at it, or has a change in flight there.
+ * site_state - acquire: pairs with site_release(). For a thread that does not own it, a guess.
+ */
+NOPATCH_INLINE enum word_state site_state(const struct site *site)
+{
+	return atomic_load_explicit(&site->state, memory_order_acquire);
+}
+
+NOPATCH_INLINE void site_set_state(struct site *site, enum word_state state)
+{
+	atomic_store_explicit(&site->state, state, memory_order_relaxed);
+}
+
+/*
+ * site_move - the owner's: from that state to this one. False: a signal handler of this thread has
+ * moved it meanwhile. Not locked: other threads do not write it.
+ */
+NOPATCH_INLINE bool site_move(struct site *site, enum word_state from, enum word_state to)
+{
+	bool done;
+
+	__asm__ volatile("cmpxchgl %3, %1"
+			 : "=@ccz"(done), "+m"(site->state), "+a"(from)
+			 : "r"(to)
+			 : "memory");
+	return done;
+}
+
+/*
+ * site_try_hold - own it for a change of which nothing is done yet. False: another thread is at
+ * it, or has a change in flight there.
  *
  * The turn is a plain store: the locked store of the INT3 that follows makes it
- * visible first, so nobody can meet the INT3 of a site that looks free.
+ * visible first, so no executor can meet the INT3 of a site that looks free.
  */
-static inline bool site_try_hold(struct site *site)
+NOPATCH_INLINE bool site_try_hold(struct site *site, uint64_t id)
 {
-	/* Who asks again and again must not keep it from who would finish the change. */
-	if (atomic_load_explicit(&site->state, memory_order_relaxed) != WORD_IDLE)
+	/* A caller that asks again and again must not keep it from the one that finishes it. */
+	if (site_state(site) != WORD_IDLE)
 		return false;
-	if (!site_try_own(site))
+	if (!site_try_own(site, id))
 		return false;
-	if (atomic_load_explicit(&site->state, memory_order_relaxed) != WORD_IDLE) {
+	if (site_state(site) != WORD_IDLE) {
 		site_disown(site);
 		return false;
 	}
+	if (atomic_load_explicit(&site->undone, memory_order_relaxed))
+		atomic_store_explicit(&site->undone, false, memory_order_relaxed);
 	atomic_store_explicit(&site->turn, site->turns + 1, memory_order_relaxed);
 	return true;
 }
 
 /* Only where it changes something: the line is the executors'. Their order is turn's. */
-static inline void site_set_lead(struct site *site, struct site *lead)
+NOPATCH_INLINE void site_set_lead(struct site *site, struct site *lead)
 {
 	if (atomic_load_explicit(&site->lead, memory_order_relaxed) != lead)
 		atomic_store_explicit(&site->lead, lead, memory_order_release);
 }
 
-static inline void site_set_resume(struct site *site, uintptr_t resume)
+NOPATCH_INLINE void site_set_resume(struct site *site, uintptr_t resume)
 {
 	if (atomic_load_explicit(&site->resume, memory_order_relaxed) != resume)
 		atomic_store_explicit(&site->resume, resume, memory_order_relaxed);
 }
 
 /*
- * site_release - the owner is done. Release: who sees the site free also sees
+ * site_release - the owner is done. Release: a thread that sees the site free also sees
  * that its INT3 is gone. Plain stores; they need not wait until the waiting
  * executors have given up the line.
  */
-static inline void site_release(struct site *site)
+NOPATCH_INLINE void site_release(struct site *site)
 {
 	site->turns += 2;
 	site_set_lead(site, NULL);
@@ -138,13 +198,21 @@ static inline void site_release(struct site *site)
 	site_disown(site);
 }
 
-static inline uint64_t site_turn(struct site *site)
+/* site_count_change - the owner's: one more change was made. */
+NOPATCH_INLINE void site_count_change(struct site *site)
+{
+	uint64_t changes = atomic_load_explicit(&site->changes, memory_order_relaxed);
+
+	atomic_store_explicit(&site->changes, changes + 1, memory_order_relaxed);
+}
+
+NOPATCH_INLINE uint64_t site_turn(struct site *site)
 {
 	return atomic_load_explicit(&site->turn, memory_order_acquire);
 }
 
 /* site_lead - the site that has the change for which this one is held. */
-static inline struct site *site_lead(struct site *site)
+NOPATCH_INLINE struct site *site_lead(struct site *site)
 {
 	struct site *lead = atomic_load_explicit(&site->lead, memory_order_acquire);
 

@@ -11,21 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patchcore/sys.h"
+
 #define SLOTS_MIN 256 /* a power of two */
 
 struct slots {
-	struct slots *older; /* outgrown; only so that nobody takes it for lost */
+	struct slots *older; /* outgrown; so that leak checkers find it */
 	size_t mask;
 	_Atomic(struct entry *) at[];
 };
 
-static size_t hash(uintptr_t addr)
+NOPATCH static size_t hash(uintptr_t addr)
 {
 	/* Fibonacci hashing: sites lie close together and share their high bits. */
 	return (size_t)((addr * UINT64_C(0x9e3779b97f4a7c15)) >> 24);
 }
 
-static struct entry *slots_find(struct slots *slots, uintptr_t addr)
+NOPATCH static struct entry *slots_find(struct slots *slots, uintptr_t addr)
 {
 	for (size_t i = hash(addr);; i++) {
 		/* Acquire: pairs with the release in slots_put. */
@@ -64,7 +66,7 @@ static struct slots *slots_grown(struct slots *old)
 	return slots;
 }
 
-struct entry *table_find(struct table *table, uintptr_t addr)
+NOPATCH struct entry *table_find(struct table *table, uintptr_t addr)
 {
 	struct slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
 
@@ -101,13 +103,13 @@ struct entry *table_get(struct table *table, uintptr_t addr)
 
 	if (entry)
 		return entry;
-	forklock_take(&table->lock);
+	lock_take(&table->lock);
 	entry = add(table, addr);
-	forklock_drop(&table->lock);
+	lock_drop(&table->lock);
 	return entry;
 }
 
-int table_each(struct table *table, table_fn *fn, void *arg)
+NOPATCH int table_each(struct table *table, table_fn *fn, void *arg)
 {
 	struct slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "patchcore/forklock.h"
+#include "patchcore/lock.h"
 
 /* The first member of whatever is kept in a table. Never changes. */
 struct entry {
@@ -22,14 +22,14 @@ struct slots;
 struct table {
 	size_t entry_size; /* bytes to allocate per entry, zeroed */
 	size_t entry_align;
-	struct forklock lock; /* held to add; protects used, and writes to slots */
+	struct lock lock; /* held to add; protects used, and writes to slots */
 	size_t used;
 	_Atomic(struct slots *) slots; /* published with release, read with acquire */
 };
 
 #define TABLE_INIT(type)                                                                           \
 	{                                                                                          \
-		.entry_size = sizeof(type), .entry_align = _Alignof(type), .lock = FORKLOCK_INIT,  \
+		.entry_size = sizeof(type), .entry_align = _Alignof(type), .lock = LOCK_INIT,  \
 	}
 
 /* table_find - the entry of that address or NULL. Async-signal-safe. */

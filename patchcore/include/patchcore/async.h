@@ -5,11 +5,16 @@
  * thousands of changes in flight.
  *
  * While a straddler is in flight its executors stand at an INT3. They do not
- * stand there for ever: if nobody finishes the change, an executor that has
- * waited some 10,000 ticks makes the steps that are due itself. So a change
- * that is never finished is made by whoever runs into it. Its pages then stay
- * writable until somebody changes that site again, asks how far it is, or
+ * stand there for ever: an executor that has waited some 10,000 ticks makes the steps
+ * that are due itself. So a change that the caller never finishes is made by the first
+ * executor that runs into it. Its pages then stay
+ * writable until a thread changes that site again, asks how far it is, or
  * drains; unless they were held open (pc_text_open()) anyway.
+ *
+ * fork() finishes what is in flight first: parent and child have the new code.
+ *
+ * If membarrier is forbidden (a seccomp filter) after a change was started under it, the change
+ * is taken back: executors run the old code, and -ECANCELED tells of it.
  *
  * Changes inside the atomic window are made at once. All functions are
  * thread-safe.
@@ -34,7 +39,8 @@ enum pc_progress {
  * pc_start_patch - begin to replace len bytes of code at addr.
  *
  * Arguments and errors as pc_patch(); what was refused left the code as it was.
- * 0: the change will be made, and cannot fail any more. The bytes are copied.
+ * 0: the change will be made; only if the kernel takes membarrier away is it taken back. The bytes
+ * are copied.
  * A second change of a site in flight, by this function or any other, is
  * refused with -EAGAIN. The pages stay writable until the change is finished.
  *
@@ -48,8 +54,8 @@ int pc_start_patch(void *addr, const void *bytes, size_t len);
  * policy wait, and for one membarrier under that.
  *
  * By any thread, as often as one likes. Returns an enum pc_progress: PC_FINISHED
- * also where nothing was in flight, so also after somebody else has finished
- * it. On another CPU than the one the last step was made on, a wait counts
+ * also where nothing was in flight, so also after another thread has finished
+ * it. -ECANCELED: the last change of the site was taken back. -ENOMEM. -ESHUTDOWN. On another CPU than the one the last step was made on, a wait counts
  * from the first call there, since two TSC need not agree. Paper: figure 7.
  */
 int pc_finish_patch(void *addr);
@@ -59,7 +65,8 @@ int pc_finish_patch(void *addr);
  *
  * One pair of syncs does for up to 256 changes. Changes that other threads
  * start meanwhile may or may not be among them. 0, or what membarrier(2) failed
- * with, such as -ENOMEM: then the rest is still in flight.
+ * with for want of memory, -ENOMEM: then the rest is still in flight. -ECANCELED: of what was started
+ * since the last drain, some was taken back, by this call or by an executor.
  */
 int pc_drain(void);
 

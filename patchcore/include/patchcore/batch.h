@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <patchcore/patchcore.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -43,6 +45,9 @@ struct pc_op {
  * Paper: section 5; Linux text_poke() batches likewise.
  */
 int pc_patch_batch(struct pc_op *ops, size_t n);
+
+/* pc_patch_batch_by - the same by a caller's own choice of policy (pc_choose()); NULL: none. */
+int pc_patch_batch_by(struct pc_op *ops, size_t n, const struct pc_choice *choice);
 
 #ifdef __cplusplus
 }

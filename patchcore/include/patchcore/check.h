@@ -70,7 +70,7 @@ struct pc_check {
  * the middle of an instruction (APM vol. 2, 7.6.1). New starts may be added.
  *
  * Changes nothing. Reads only what is mapped, and does not fault where it is not.
- * The answer holds as long as nobody else changes the code. It rests on decoding
+ * The answer holds as long as the code is not changed. It rests on decoding
  * from addr on; jumps into the middle of an instruction are not looked for.
  *
  * The window is that of pc_get_status(), or 8 if that fails.

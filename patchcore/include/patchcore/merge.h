@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turning a run of 1-byte NOPs into one instruction.
+ * Replacing several instructions by others, and a run of 1-byte NOPs by one.
  *
  * gcc -fpatchable-function-entry=5 leaves five NOPs of one byte each: five
- * instructions. A thread may stand between any two of them, without a time limit
- * (pre-empted, stopped, in a signal handler), and would go on in the middle of
- * the new instruction. No wait and no membarrier alone helps against that, so
- * pc_patch() refuses it with -EILSEQ, and this is how to have it done.
+ * instructions. A jump of five bytes that is put at the beginning of a function replaces
+ * two or three of its instructions. A thread may stand between any two of them, without
+ * a time limit (pre-empted, stopped, asleep in a system call, in a signal handler), and
+ * would go on in the middle of the new instruction. No wait and no membarrier alone helps
+ * against that. pc_patch() cannot see it (of NOPs it can, and refuses them with -EILSEQ),
+ * and this is how to have it done.
  */
 #ifndef PATCHCORE_MERGE_H
 #define PATCHCORE_MERGE_H
@@ -17,24 +19,81 @@
 extern "C" {
 #endif
 
-/* How it is known that no thread stands inside the run. */
+/* How it is known that no thread stands inside: where an instruction starts no more. */
 enum pc_inside {
 	/*
 	 * The caller promises: from the beginning of the call to its end no
-	 * thread, and no signal handler's interrupted code, is anywhere in the
-	 * run but at its first byte, or gets there. For code that cannot run yet:
-	 * before the first thread is made, or before a function's address is given
-	 * to anybody. Then the change is made as by pc_patch().
+	 * thread, and no signal handler's interrupted code, is inside, or gets
+	 * there. For code that cannot run yet: before the first thread is made, or
+	 * before a function's address is given away. Then the change is made as by
+	 * pc_patch().
 	 */
 	PC_NOBODY_INSIDE = 0,
 	/*
-	 * The library sees to it: INT3 on the first NOP, membarrier, and a look at
-	 * every thread by a real-time signal that has no handler at that moment. A
-	 * thread inside goes on behind the run, which is where its NOPs lead. Only
-	 * what is said below is not seen. Policy wait does not apply here.
+	 * The library sees to it: INT3 on the first byte, membarrier, and a look at
+	 * every thread by a real-time signal for which the program has no use. Of NOPs, a
+	 * thread inside goes on behind them, which is where they lead; of other code
+	 * it is waited for. Only what is said below is not seen. Policy wait does not
+	 * apply here.
 	 */
 	PC_CHECK_THREADS = 1,
+	/* There is no such place: every old start is a new one. Else -EINVAL. */
+	PC_STARTS_KEPT = 2,
 };
+
+/*
+ * pc_patch_over - replace the instructions of len (1 to 8) bytes at addr by others.
+ * @old_starts: bit i: an instruction starts at addr + i in the code as it is; bit 0 is
+ *              set, none beyond len. The last one may be longer than what is left of len.
+ * @new_starts: the same of bytes
+ *
+ * Executors need not be stopped: each runs the old instructions to the end, or the new
+ * ones. Old starts that are new ones too may be jumped to; who is there may have run the
+ * first old instruction and go on with the new second one, as with pc_patch_starts().
+ *
+ * An old start that is no new one is inside. Without one, who makes no difference and the
+ * change is made as by pc_patch_starts(). With one, no jump may lead to it. With
+ * PC_CHECK_THREADS executors wait in the trap handler while there are threads inside; these
+ * run on until they are out. A thread that sleeps in a system call inside is waited for
+ * like any other, for a second; so is a signal handler that has interrupted the code.
+ *
+ * What PC_CHECK_THREADS does not see, and the caller must rule out:
+ *   - code inside that a signal handler has interrupted and will go
+ *     back to, if the handler was installed without a restorer of the kind that
+ *     is in use when this is called (every C library has one for all handlers),
+ *     or if there are more than 256 KiB of stack between the handler and where
+ *     its thread is now;
+ *   - a place inside kept in a context of the program's own (the context
+ *     of a signal handler that was saved for later, and the like);
+ *   - a child between vfork() and exec, or in posix_spawn(), that runs
+ *     there: it shares the memory but is not a thread of the process.
+ *
+ * Side effects of PC_CHECK_THREADS: system calls that signal(7) lists as never
+ * restarted may fail with EINTR in other threads. fork() in another thread waits
+ * until the call is over. Signals of the calling thread wait as well. The handler of the
+ * signal stays until pc_fini(); the next call takes another signal should the program
+ * have found a use for this one.
+ *
+ * 0, or after which the code is as it was:
+ *   -EINVAL     len, the starts, who, or bytes is NULL, or has INT3 at one of its starts; or
+ *               an old CALL comes back to a place inside: no look can tell who will
+ *   -EILSEQ     the old code begins with 1-byte NOPs that are not all named in old_starts
+ *   -EAGAIN     another patcher is at it; or no real-time signal is free
+ *   -ETIMEDOUT  a thread was still inside after a second, or did not answer within one: it
+ *               runs with all signals blocked, sleeps without end in the kernel, or is
+ *               held by a debugger
+ *   -ENOTSUP    PC_CHECK_THREADS: the kernel has no membarrier SYNC_CORE; else as
+ *               pc_patch()
+ *   -EBUSY      another handler has taken SIGTRAP
+ *   -EFAULT, -EACCES, -ENOMEM, -EPERM, -ESHUTDOWN as pc_patch(); -EACCES also: there
+ *               is no /proc, or process_vm_readv() is denied
+ *
+ * Thread-safe, not async-signal-safe. Costs two membarriers and an interruption of every
+ * thread, or several: tens of microseconds and some more per thread.
+ * Source: AMD APM vol. 2, 7.6.1.
+ */
+int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts,
+		  unsigned new_starts, enum pc_inside who);
 
 /*
  * pc_patch_merge - replace len (2 to 8) 1-byte NOPs at addr by one instruction.
@@ -44,36 +103,25 @@ enum pc_inside {
  * instruction, so there must be none. Executors need not be stopped: each runs
  * NOPs to the end of the run, or the new instruction.
  *
- * What PC_CHECK_THREADS does not see, and the caller must rule out:
- *   - code inside the run that a signal handler has interrupted and will go
- *     back to, if the handler was installed without a restorer of the kind that
- *     is in use when this is called (every C library has one for all handlers),
- *     or if there are more than 256 KiB of stack between the handler and where
- *     its thread is now. Else such a handler goes back to the end of the run;
- *   - a place inside the run kept in a context of the program's own (the context
- *     of a signal handler that was saved for later, and the like);
- *   - a child between vfork() and exec, or in posix_spawn(), that runs in the
- *     run: it shares the memory but is not a thread of the process.
+ * This is pc_patch_over() with a start at every byte, but that no thread inside is waited
+ * for: it goes on behind the run. So does one that a signal handler has interrupted inside.
+ * What is said there of who is not seen, and of side effects, holds here.
  *
  * The way back, from one instruction to 1-byte NOPs, is a pc_patch() like any
  * other: it adds places to stand at, and takes none away.
  *
- * Side effects of PC_CHECK_THREADS: system calls that signal(7) lists as never
- * restarted may fail with EINTR in other threads. fork() in another thread waits
- * until the call is over. Signals of the calling thread wait as well.
- *
  * 0, or after which the code is as it was:
  *   -EINVAL     len, who, or bytes is NULL, or begins with INT3
  *   -EILSEQ     not len 1-byte NOPs at addr
- *   -EAGAIN     somebody patches there; or no real-time signal is free
+ *   -EAGAIN     another patcher is at it; or no real-time signal is free
  *   -ETIMEDOUT  a thread did not answer within a second: it runs with all signals
  *               blocked, sleeps without end in the kernel inside the run, or is
  *               held by a debugger
  *   -ENOTSUP    PC_CHECK_THREADS: the kernel has no membarrier SYNC_CORE; else as
  *               pc_patch()
- *   -EBUSY      somebody else has taken SIGTRAP
- *   -EFAULT, -EACCES, -ENOMEM, -ESHUTDOWN as pc_patch(); -EACCES also: there is
- *               no /proc, or process_vm_readv() is denied
+ *   -EBUSY      another handler has taken SIGTRAP
+ *   -EFAULT, -EACCES, -ENOMEM, -EPERM, -ESHUTDOWN as pc_patch(); -EACCES also: there
+ *               is no /proc, or process_vm_readv() is denied
  *
  * Thread-safe, not async-signal-safe. Costs two membarriers and an
  * interruption of every thread: tens of microseconds and some more per thread.

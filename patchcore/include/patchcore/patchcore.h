@@ -17,6 +17,11 @@
  * Every function returns 0 or a negative errno unless its comment says
  * otherwise. All are thread-safe. None is async-signal-safe unless it says so.
  * Nothing in the library prints, exits or asserts.
+ *
+ * While another thread forks, every function that changes something waits until the fork
+ * is over. If the forking thread sleeps for a second it returns -EAGAIN, and nothing has
+ * changed: the fork may be waiting for a lock that the calling thread holds, as where a
+ * signal handler patches that has interrupted malloc().
  */
 #ifndef PATCHCORE_PATCHCORE_H
 #define PATCHCORE_PATCHCORE_H
@@ -43,14 +48,16 @@ extern "C" {
 /* How a straddler's three writes are kept apart. */
 enum pc_policy {
 	/*
-	 * Safe first: wait if machine.conf is valid here and bounds the tear
-	 * probability by what the caller accepts (pc_set_accept_p), else
-	 * membarrier, else -ENOTSUP.
+	 * Safe first: wait by the cheapest level of machine.conf, if that is valid here,
+	 * that bounds the tear probability by what the caller accepts (pc_set_accept_p), or
+	 * membarrier where that has cost less of late; else membarrier; else -ENOTSUP.
+	 * Chosen for sites inside one page and for those that cross pages, each by its own bound.
 	 */
 	PC_POLICY_AUTO = 0,
 	/*
-	 * Wait the ticks of machine.conf. Any valid config will do: whoever
-	 * asks for this by name owns the risk that the config states.
+	 * Wait by machine.conf. Any valid config will do: the cheapest level that keeps what
+	 * the caller accepts, and where none does the level with the lowest bound. A caller
+	 * that asks for this by name owns the risk that the config states.
 	 */
 	PC_POLICY_WAIT = 1,
 	/* membarrier(PRIVATE_EXPEDITED_SYNC_CORE), Linux 4.16 and later. */
@@ -60,16 +67,26 @@ enum pc_policy {
 /* What the library decided on this machine, and why. */
 struct pc_status {
 	enum pc_policy asked;	/* what the caller chose */
-	enum pc_policy in_use;	/* WAIT or MEMBARRIER; AUTO when none is safe */
+	enum pc_policy in_use;	/* across pages: WAIT or MEMBARRIER; AUTO when none is safe */
 	uint64_t first_wait;	/* ticks between INT3 and the back part; 0 unless WAIT */
 	uint64_t second_wait;	/* ticks between back and front part; 0 unless WAIT */
 	uint64_t stretch;	/* both are at least so many times the latency of the stores */
 	unsigned atomic_window; /* bytes that one store changes at once, in use */
 	int conf_valid;		/* a config was found, is well formed, usable and of this machine */
-	double upper_p;		/* its bound on tears per toggle; 1 without one */
+	double upper_p;		/* bound on tears per toggle, see pc_get_status(); 1 without one */
 	double accept_p;	/* bound that AUTO asks for */
+	uint64_t traps;		/* times that executors met an INT3 of the library */
+	uint64_t changes;	/* of straddlers, made so far */
+	uint64_t undone;	/* of straddlers, started and then taken back: see async.h */
 	char conf_path[256];	/* the config found, "" if none */
 	char reason[256];	/* one line: why this policy, or what is wrong */
+	unsigned level;		/* of the config, from 1, in use across pages; 0 unless WAIT */
+	unsigned line_level;	/* the same for sites inside one page */
+	double page_p;		/* bound on tears per toggle of each; 0 unless WAIT */
+	double line_p;
+	int long_run;	   /* the config rests on more than its last run */
+	uint64_t runs;	   /* behind the config; 0 without one */
+	uint64_t measured; /* the latest of them: seconds since the epoch, 0: unknown */
 };
 
 /*
@@ -88,7 +105,7 @@ struct pc_status {
 int pc_init(void);
 
 /*
- * pc_fini - give SIGTRAP back to whoever had it before.
+ * pc_fini - give SIGTRAP back the disposition that it had before.
  *
  * No patch may be running or be started meanwhile. What was started before is
  * finished (pc_drain()), the finisher ended, and pages that are open or aliased
@@ -114,7 +131,7 @@ int pc_fini(void);
  * vol. 2, 7.6.1; a run of 1-byte NOPs turned into one CALL breaks it).
  *
  * An instruction that crosses the window must always be patched whole. Of two
- * patches of its parts somebody could see the second without the first.
+ * patches of its parts an executor could see the second without the first.
  *
  * Synchronous: on return the new bytes are in memory. Executors that fetched
  * before may still run the old instruction for up to T_max.
@@ -129,11 +146,12 @@ int pc_fini(void);
  * straddler, the site was patched before.
  *
  * Returns 0, or with the code unchanged:
- *   -EAGAIN   another patcher holds the site (its first byte is INT3)
+ *   -EAGAIN   another patcher holds the site (its first byte is INT3), or forks
  *   -EINVAL   len is 0 or above 8, bytes is NULL, or the new code starts with
  *             INT3, which could not be told from a held site
  *   -EFAULT   addr is not mapped
  *   -EACCES   the page cannot be made writable
+ *   -EPERM    the page is of a shared mapping: see pc_text_open_shared()
  *   -ENOTSUP  a straddler, and no policy is safe on this machine: see
  *             pc_get_status()
  *   -EBUSY    a straddler, and SIGTRAP no longer comes to this library (who
@@ -141,6 +159,9 @@ int pc_fini(void);
  *   -ENOMEM   also what membarrier(2) fails with, under that policy
  *   -EILSEQ   two or more 1-byte NOPs stand at addr, and the new code has no
  *             instruction start at one of them: see pc_patch_merge()
+ *   -EPERM    the code is this library's own, which runs while an INT3 stands
+ *   -ECANCELED no sync could be had while a signal handler of the calling thread ran the site, so
+ *             the handler took the change back
  *   -ESHUTDOWN the library is not initialised
  * Paper: section 5, figure 4.
  */
@@ -160,32 +181,131 @@ int pc_patch(void *addr, const void *bytes, size_t len);
 int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts);
 
 /*
- * pc_set_policy - choose how straddlers are patched from now on.
+ * A caller's own choice of policy: a library chooses for its own changes, and not for the program
+ * and all that is in it. Opaque.
+ */
+struct pc_choice;
+
+/*
+ * pc_choose - what follows here from a policy and a tear probability that AUTO may accept.
+ * @choice: out: valid until pc_fini(), never freed; the same for the same wish
+ * @p:      above 0, at most 1; PC_POLICY_AUTO alone minds it
+ *
+ * -EINVAL. -ENOTSUP: no such policy is possible on this machine. -ENOMEM. -ESHUTDOWN. After an
+ * error *choice is as it was.
+ */
+int pc_choose(const struct pc_choice **choice, enum pc_policy policy, double p);
+
+/* Flags of pc_how. */
+enum {
+	/* As pc_start_patch(): begin the change now, and let it be finished later. */
+	PC_LATER = 1,
+	/*
+	 * The caller promises that no thread runs these bytes, or will before the caller has
+	 * told it to: code that is being made. Stores only: no INT3, no sync, wherever the bytes
+	 * lie. A thread that ran what stood there before needs what it needs with any JIT: a
+	 * membarrier(2), or a serialising instruction, between the two.
+	 */
+	PC_UNSEEN = 2,
+};
+
+/* How one change is made. All zeros: as pc_patch() does. */
+struct pc_how {
+	const struct pc_choice *choice; /* NULL: as pc_set_policy() has it */
+	const void *expected;		/* len bytes; NULL: whatever stands there */
+	unsigned starts;		/* as for pc_patch_starts(); 0: one instruction */
+	unsigned flags;			/* PC_LATER or PC_UNSEEN */
+};
+
+/*
+ * pc_patch_how - pc_patch() with the caller's own wishes.
+ *
+ * With expected bytes, the change is made only if these are the ones that it replaces: the
+ * comparison and the change are one step for every other patcher of this library, and inside
+ * the atomic window for every other store. Of a straddler, executors may wait at an INT3 meanwhile.
+ *
+ * Errors as pc_patch() and pc_patch_starts(), or pc_start_patch() with PC_LATER;
+ * -ESTALE: other bytes stand there, and still do. -EINVAL also: how is NULL, or its flags are
+ * unknown or exclude each other.
+ */
+int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how *how);
+
+/* How a change would be made. */
+enum pc_protocol {
+	PC_BY_STORE = 0,      /* one store inside the atomic window */
+	PC_BY_WAIT = 1,	      /* INT3 and two waits */
+	PC_BY_MEMBARRIER = 2, /* INT3 and two membarriers */
+	PC_BY_NOTHING = 3,    /* it is refused: no policy is safe here */
+};
+
+struct pc_site {
+	int straddles;	  /* it crosses the atomic window in use */
+	unsigned crosses; /* the largest boundary that it crosses: 8 to 4096 bytes, 0: none */
+	enum pc_protocol protocol;
+	uint64_t cost;	  /* of the two syncs, ticks: of late or as calibrated, 0: unknown */
+	int busy;	  /* a change of this straddler is under way or in flight */
+	uint64_t traps;	  /* times that executors met an INT3 of the library here */
+	uint64_t changes; /* of this straddler, made so far */
+};
+
+/*
+ * pc_get_site - how a change of [addr, addr + len) would be made, and what happened there so far.
+ * @len:    1 to 8 bytes
+ * @choice: the caller's own, or NULL
+ *
+ * What changes inside the window has no count: they leave no trace.
+ * -EINVAL: found is NULL, or len is not a length. -ESHUTDOWN. Async-signal-safe.
+ */
+int pc_get_site(const void *addr, size_t len, const struct pc_choice *choice,
+		struct pc_site *found);
+
+/*
+ * pc_set_policy - choose how straddlers are patched from now on, in the whole process, where a
+ * caller makes no choice of its own (pc_choose()).
  *
  * -ENOTSUP: not possible on this machine, the policy stays as it was.
- * -EINVAL: no such policy. -ESHUTDOWN.
+ * -EINVAL: no such policy. -ENOMEM. -ESHUTDOWN.
  */
 int pc_set_policy(enum pc_policy policy);
 
 /*
- * pc_set_accept_p - the tear probability per toggle that AUTO may accept.
- * @p: above 0, at most 1. -EINVAL otherwise.
+ * pc_set_accept_p - the tear probability per toggle that AUTO may accept, where a caller makes no
+ * choice of its own.
+ * @p: above 0, at most 1. -EINVAL otherwise. -ENOMEM. -ESHUTDOWN.
  */
 int pc_set_accept_p(double p);
 
 /*
- * pc_get_status - what is in use and why. -EINVAL: status is NULL. -ESHUTDOWN.
+ * pc_set_accept_rate - pc_set_accept_p() for those who know how often they change straddlers, and
+ * how often an executor may run a mix.
+ * @tears_per_hour:     that may happen, in the mean, above 0
+ * @changes_per_second: of straddlers, by all threads together, above 0: rather too many
+ *
+ * Sets p to tears_per_hour / (3600 * changes_per_second), or to 1 where that is above 1. Nothing
+ * is counted afterwards: who changes code more often than that accepts more tears.
+ *
+ * -EINVAL: one of them is not above 0, or p would not be. -ENOMEM. -ESHUTDOWN.
+ */
+int pc_set_accept_rate(double tears_per_hour, double changes_per_second);
+
+/*
+ * pc_get_status - what is in use and why.
+ *
+ * upper_p is the worse bound of the two levels in use if WAIT is in use across pages; else the
+ * bound of the surest level of the config, which AUTO would have to be let accept.
+ * -EINVAL: status is NULL. -ESHUTDOWN.
  */
 int pc_get_status(struct pc_status *status);
 
 /*
  * pc_forget - the code of [addr, addr + len) is being unmapped.
  *
- * For whoever unmaps code that was patched: a JIT before munmap(), a program
- * before dlclose(). What is in flight there is given up, pages held open are
- * let go, and whatever is mapped there later is not confused with it. No thread
- * may run that code any more. -EINVAL: len is 0 or the range wraps. -EBUSY: a
- * patcher is at work there. -ESHUTDOWN.
+ * For callers that unmap code that was patched: a JIT before munmap(), a program
+ * before dlclose(). What is in flight there is given up, calls are under a pc_call
+ * no more, and whatever is mapped there later is not confused with it. Pages that
+ * are held open are let go if all of the page is named, since other code may be on it:
+ * name whole pages when they are to be unmapped. No thread may run that code any more. -EINVAL: len
+ * is 0 or the range wraps. -EBUSY: a patcher is at work there. -ESHUTDOWN.
  */
 int pc_forget(void *addr, size_t len);
 

@@ -33,12 +33,12 @@ enum pc_trap_owner {
 struct pc_signals {
 	enum pc_trap_owner owner;
 	int guarded;		    /* libpatchcore_guard is at work */
-	unsigned threads;	    /* that were looked at: all but those that ended meanwhile */
+	unsigned threads;	    /* looked at: not those that ended meanwhile, or the kernel's */
 	unsigned threads_blocking;  /* of them have SIGTRAP blocked */
 	pid_t first_thread;	    /* kernel id of the first of these, 0 */
 	unsigned handlers_blocking; /* signals whose handlers run with SIGTRAP blocked */
 	int first_signal;	    /* number of the first of these, 0 */
-	size_t stack_need;	    /* bytes that one trap takes of the stack it comes on */
+	size_t stack_need;	    /* bytes that a signal of ours takes of the stack it comes on */
 	size_t alternate_size;	    /* bytes of the calling thread's alternate stack, 0: none */
 	char advice[256];	    /* one line: what to mend first, "" if nothing */
 };
@@ -48,7 +48,7 @@ struct pc_signals {
  * @report: filled in, also when -EBUSY is returned
  *
  * Looks at every thread (SigBlk in /proc/self/task) and every handler as they
- * are at that moment; it stops nobody. A thread counts that has SIGTRAP blocked
+ * are at that moment; it stops no thread. A thread counts that has SIGTRAP blocked
  * for 3 milliseconds: libc blocks all signals for a moment where threads start
  * and end. Takes some 20 microseconds per thread, and these 3 milliseconds for
  * each that blocks.
