@@ -23,11 +23,12 @@ struct site_range {
 	atomic_bool inside; /* does some thread stand behind the start? */
 };
 
-static void look_inside(ucontext_t *context, void *arg)
+static void look_inside(ucontext_t *context, struct threads_room *unused, void *arg)
 {
 	uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 	struct site_range *range = arg;
 
+	(void)unused;
 	if (pc > range->start && pc < range->end)
 		atomic_store_explicit(&range->inside, true, memory_order_relaxed);
 }

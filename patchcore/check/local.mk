@@ -28,10 +28,15 @@ if HAVE_CMOCKA
 check_PROGRAMS += patchcore/tests/test_check
 TESTS += patchcore/tests/test_check
 patchcore_tests_test_check_LDADD = libpatchcore_check_internal.la $(LDADD)
+
+# Functions of libc, patched under the library.
+check_PROGRAMS += patchcore/tests/libc_sites
+TESTS += patchcore/tests/test_libc_sites.sh
+patchcore_tests_libc_sites_LDADD = libpatchcore_check_internal.la $(LDADD)
 endif
 
 # Real programs with their calls changed under them.
-check_LTLIBRARIES = patchcore/tests/real/preload.la
+check_LTLIBRARIES += patchcore/tests/real/preload.la
 patchcore_tests_real_preload_la_SOURCES = \
 	patchcore/tests/real/functions.c \
 	patchcore/tests/real/functions.h \
@@ -51,4 +56,5 @@ EXTRA_DIST += \
 	patchcore/tests/real/load.sql \
 	patchcore/tests/real/preload.map \
 	patchcore/tests/real/test_real.sh \
-	patchcore/tests/test_check_exports.sh
+	patchcore/tests/test_check_exports.sh \
+	patchcore/tests/test_libc_sites.sh

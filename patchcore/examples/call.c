@@ -73,6 +73,9 @@ int main(void)
 	stop = 1;
 	pthread_join(thread, NULL);
 	pc_call_get(&call, &info);
+	/* The place may be had again. The code stays as it is, and runs on. */
+	if (ret == 0)
+		ret = pc_call_fini(&call);
 	printf("%s: off %lu, probe %lu, other %lu times; %u bytes before the boundary\n",
 	       strerror(-ret), results[0], results[1], results[2], info.split);
 	return ret == 0 && info.active && run() > 0 ? 0 : 1;

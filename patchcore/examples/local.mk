@@ -6,13 +6,17 @@ examples = \
 	patchcore/examples/call \
 	patchcore/examples/finisher \
 	patchcore/examples/forget \
+	patchcore/examples/how \
 	patchcore/examples/merge \
+	patchcore/examples/over \
 	patchcore/examples/patch \
 	patchcore/examples/policy \
 	patchcore/examples/signals \
 	patchcore/examples/starts \
 	patchcore/examples/text_alias \
-	patchcore/examples/text_open
+	patchcore/examples/text_open \
+	patchcore/examples/text_shared \
+	patchcore/examples/text_use_alias
 check_PROGRAMS += $(examples)
 TESTS += $(examples)
 
@@ -21,13 +25,17 @@ patchcore_examples_batch_LDADD = libpatchcore.la
 patchcore_examples_call_LDADD = libpatchcore.la
 patchcore_examples_finisher_LDADD = libpatchcore.la
 patchcore_examples_forget_LDADD = libpatchcore.la
+patchcore_examples_how_LDADD = libpatchcore.la
 patchcore_examples_merge_LDADD = libpatchcore.la
+patchcore_examples_over_LDADD = libpatchcore.la
 patchcore_examples_patch_LDADD = libpatchcore.la
 patchcore_examples_policy_LDADD = libpatchcore.la
 patchcore_examples_signals_LDADD = libpatchcore.la
 patchcore_examples_starts_LDADD = libpatchcore.la
 patchcore_examples_text_alias_LDADD = libpatchcore.la
 patchcore_examples_text_open_LDADD = libpatchcore.la
+patchcore_examples_text_shared_LDADD = libpatchcore.la
+patchcore_examples_text_use_alias_LDADD = libpatchcore.la
 
 examplesdir = $(docdir)/examples
 dist_examples_DATA = \
@@ -36,10 +44,14 @@ dist_examples_DATA = \
 	patchcore/examples/call.c \
 	patchcore/examples/finisher.c \
 	patchcore/examples/forget.c \
+	patchcore/examples/how.c \
 	patchcore/examples/merge.c \
+	patchcore/examples/over.c \
 	patchcore/examples/patch.c \
 	patchcore/examples/policy.c \
 	patchcore/examples/signals.c \
 	patchcore/examples/starts.c \
 	patchcore/examples/text_alias.c \
-	patchcore/examples/text_open.c
+	patchcore/examples/text_open.c \
+	patchcore/examples/text_shared.c \
+	patchcore/examples/text_use_alias.c

@@ -147,4 +147,18 @@ static inline uint8_t *put_call(uint8_t *at, enum call_form form)
 	return at;
 }
 
+/* A test for each place, or for some of them: test_NAME gets the place as its state. */
+#define AT_PLACE(name, i)                                                                          \
+	{                                                                                          \
+#name " " #i, test_##name, NULL, NULL, (void *)(uintptr_t)&places[i]               \
+	}
+
+#define AT_PLACES(name, first)                                                                     \
+	AT_PLACE(name, (first) + 0), AT_PLACE(name, (first) + 1), AT_PLACE(name, (first) + 2),     \
+		AT_PLACE(name, (first) + 3), AT_PLACE(name, (first) + 4)
+
+#define AT_ALL_PLACES(name)                                                                        \
+	AT_PLACES(name, 0), AT_PLACES(name, 5), AT_PLACES(name, 10), AT_PLACES(name, 15),          \
+		AT_PLACES(name, 20), AT_PLACE(name, 25), AT_PLACE(name, 26), AT_PLACE(name, 27)
+
 #endif

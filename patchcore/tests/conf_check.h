@@ -20,15 +20,26 @@
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 
 static struct machine_conf sample;
-static struct conf_lines sample_lines;
+static struct conf_lines sample_lines; /* of two levels */
+static struct conf_lines old_lines;    /* of the same in schema 3, which knows but one */
 
 static inline int make_sample(void **state)
 {
 	(void)state;
 	sample = conf_here();
-	sample.toggles = UINT64_MAX;
+	sample.level[0].line.toggles = sample.level[0].page.toggles = UINT64_MAX;
 	sample.window = 32;
 	sample.window_p = 3.25e-12;
+	sample.schema = 3;
+	old_lines = conf_lines(&sample);
+	sample.schema = MACHINE_CONF_SCHEMA;
+	sample.long_run = true;
+	sample.runs = 3;
+	sample.measured = 1700000000;
+	sample.membarrier_ticks = 73000;
+	sample.level[0].ticks = 3100;
+	sample.level[0].page.tears = 7;
+	conf_add_level(&sample, 900, 2e-12, 3e-11);
 	sample_lines = conf_lines(&sample);
 	return 0;
 }

@@ -11,41 +11,73 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "patchcore/machine_conf.h"
 
-#define CONF_TEXT 8192
+#define CONF_TEXT 16384
 
 struct conf_line {
 	char section[32];
 	char name[24];
-	char value[160];
+	char value[256];
 };
 
 struct conf_lines {
-	struct conf_line line[40];
+	struct conf_line line[48 + 10 * MACHINE_CONF_LEVELS];
 	size_t count;
 };
 
-/* A usable calibration of this very machine. */
+#define CONF_BOUND(p)                                                                              \
+	{                                                                                          \
+		.toggles = UINT64_C(100000000000000), .upper_p = (p)                               \
+	}
+
+/* A usable calibration of this very machine, on all CPUs that this process may use. */
 static inline struct machine_conf conf_here(void)
 {
 	struct machine_conf conf = {
+		.schema = MACHINE_CONF_SCHEMA,
+		.verdict = MACHINE_CONF_PASS,
+		.runs = 1,
 		.usable = true,
-		.first_wait = 600,
-		.second_wait = 700,
-		.stretch = 4,
-		.toggles = 50000000,
-		.upper_p = 1e-10,
 		.confidence = 0.95,
+		.levels = 1,
+		.level = { {
+			.first_wait = 600,
+			.second_wait = 700,
+			.stretch = 4,
+			.line = CONF_BOUND(1e-10),
+			.page = CONF_BOUND(1e-10),
+		} },
 		.window = 8,
+		.window_toggles = UINT64_C(100000000000000),
 		.window_p = 1,
+		.window_confidence = 0.95,
 	};
 
-	if (identity_read(&conf.identity) < 0)
+	if (identity_read(&conf.identity) < 0 || cpus_allowed(&conf.cpus) < 0)
 		abort();
 	return conf;
+}
+
+/* Another level behind the last, with waits so long. */
+static inline struct machine_conf_level *conf_add_level(struct machine_conf *conf, uint64_t wait,
+							double line_p, double page_p)
+{
+	struct machine_conf_level *level = &conf->level[conf->levels++];
+
+	if (conf->levels > MACHINE_CONF_LEVELS)
+		abort();
+	*level = (struct machine_conf_level){
+		.first_wait = wait,
+		.second_wait = wait,
+		.stretch = 4,
+		.line = CONF_BOUND(line_p),
+		.page = CONF_BOUND(page_p),
+	};
+	return level;
 }
 
 static inline void conf_add(struct conf_lines *lines, const char *section, const char *name,
@@ -78,24 +110,76 @@ static inline void conf_add_double(struct conf_lines *lines, const char *section
 	conf_add(lines, section, name, text);
 }
 
+static inline void conf_add_bound(struct conf_lines *lines, const char *section, const char *prefix,
+				  const char *p, const struct machine_conf_bound *bound)
+{
+	char name[24];
+
+	snprintf(name, sizeof(name), "%stoggles", prefix);
+	conf_add_number(lines, section, name, bound->toggles);
+	snprintf(name, sizeof(name), "%stears", prefix);
+	conf_add_number(lines, section, name, bound->tears);
+	snprintf(name, sizeof(name), "%s%s", prefix, p);
+	conf_add_double(lines, section, name, bound->upper_p);
+}
+
+static inline void conf_add_waits(struct conf_lines *lines, const char *section,
+				  const struct machine_conf_level *level)
+{
+	conf_add_number(lines, section, "first", level->first_wait);
+	conf_add_number(lines, section, "second", level->second_wait);
+	conf_add_number(lines, section, "stretch", level->stretch);
+}
+
+static inline void conf_add_levels(struct conf_lines *lines, const struct machine_conf *conf)
+{
+	char section[32];
+
+	for (unsigned i = 0; i < conf->levels; i++) {
+		const struct machine_conf_level *level = &conf->level[i];
+
+		snprintf(section, sizeof(section), "level %u", i + 1);
+		conf_add_waits(lines, section, level);
+		conf_add_number(lines, section, "ticks", level->ticks);
+		conf_add_bound(lines, section, "line_", "p", &level->line);
+		conf_add_bound(lines, section, "page_", "p", &level->page);
+	}
+}
+
+static const char *const conf_verdicts[] = { "untold", "pass", "fail", "inconclusive" };
+
 static inline struct conf_lines conf_lines(const struct machine_conf *conf)
 {
 	struct conf_lines lines = { .count = 0 };
 	const char *name;
-	char value[128];
+	char value[256];
 
-	conf_add_number(&lines, "tmax", "schema", MACHINE_CONF_SCHEMA);
+	conf_add_number(&lines, "tmax", "schema", conf->schema);
+	conf_add(&lines, "tmax", "verdict", conf_verdicts[conf->verdict]);
+	if (cpus_print(&conf->cpus, value, sizeof(value)) >= sizeof(value))
+		abort();
+	conf_add(&lines, "scope", "cpus", value);
+	if (conf->schema >= 4) {
+		conf_add(&lines, "scope", "evidence", conf->long_run ? "long-run" : "this-run");
+		conf_add_number(&lines, "scope", "runs", conf->runs);
+		conf_add_number(&lines, "scope", "measured", conf->measured);
+	}
 	for (unsigned i = 0; identity_field(&conf->identity, i, &name, value, sizeof(value)); i++)
 		conf_add(&lines, "identity", name, value);
 	conf_add(&lines, "wait", "usable", conf->usable ? "yes" : "no");
-	conf_add_number(&lines, "wait", "first", conf->first_wait);
-	conf_add_number(&lines, "wait", "second", conf->second_wait);
-	conf_add_number(&lines, "wait", "stretch", conf->stretch);
-	conf_add_number(&lines, "wait", "toggles", conf->toggles);
-	conf_add_double(&lines, "wait", "upper_p", conf->upper_p);
 	conf_add_double(&lines, "wait", "confidence", conf->confidence);
+	if (conf->schema >= 4) {
+		conf_add_number(&lines, "wait", "levels", conf->levels);
+		conf_add_number(&lines, "wait", "membarrier_ticks", conf->membarrier_ticks);
+		conf_add_levels(&lines, conf);
+	} else {
+		conf_add_waits(&lines, "wait", &conf->level[0]);
+		conf_add_bound(&lines, "wait", "", "upper_p", &conf->level[0].page);
+	}
 	conf_add_number(&lines, "window", "bytes", conf->window);
+	conf_add_number(&lines, "window", "toggles", conf->window_toggles);
 	conf_add_double(&lines, "window", "upper_p", conf->window_p);
+	conf_add_double(&lines, "window", "confidence", conf->window_confidence);
 	return lines;
 }
 
@@ -157,22 +241,48 @@ static inline bool conf_same_identity(const struct identity *a, const struct ide
 	return true;
 }
 
-static inline bool conf_same(const struct machine_conf *a, const struct machine_conf *b)
+static inline bool conf_same_bound(const struct machine_conf_bound *a,
+				   const struct machine_conf_bound *b)
 {
-	return conf_same_identity(&a->identity, &b->identity) && a->usable == b->usable &&
-	       a->first_wait == b->first_wait && a->second_wait == b->second_wait &&
-	       a->stretch == b->stretch && a->toggles == b->toggles && a->upper_p == b->upper_p &&
-	       a->confidence == b->confidence && a->window == b->window &&
-	       a->window_p == b->window_p;
+	return a->toggles == b->toggles && a->tears == b->tears && a->upper_p == b->upper_p;
 }
 
-/* A file without a name, which ends with the process. Returns its path. */
+static inline bool conf_same_levels(const struct machine_conf *a, const struct machine_conf *b)
+{
+	bool same = a->levels == b->levels;
+
+	for (unsigned i = 0; same && i < a->levels; i++) {
+		const struct machine_conf_level *left = &a->level[i], *right = &b->level[i];
+
+		same = left->first_wait == right->first_wait &&
+		       left->second_wait == right->second_wait && left->stretch == right->stretch &&
+		       left->ticks == right->ticks && conf_same_bound(&left->line, &right->line) &&
+		       conf_same_bound(&left->page, &right->page);
+	}
+	return same;
+}
+
+static inline bool conf_same(const struct machine_conf *a, const struct machine_conf *b)
+{
+	return conf_same_identity(&a->identity, &b->identity) && a->schema == b->schema &&
+	       a->verdict == b->verdict && memcmp(&a->cpus, &b->cpus, sizeof(a->cpus)) == 0 &&
+	       a->long_run == b->long_run && a->runs == b->runs && a->measured == b->measured &&
+	       a->usable == b->usable && a->confidence == b->confidence &&
+	       a->membarrier_ticks == b->membarrier_ticks && conf_same_levels(a, b) &&
+	       a->window == b->window && a->window_toggles == b->window_toggles &&
+	       a->window_p == b->window_p && a->window_confidence == b->window_confidence;
+}
+
+/*
+ * A file without a name, which ends with the process. Returns its path. A memfd is born with
+ * mode 0777, and what others may write to is refused.
+ */
 static inline const char *conf_file(const void *text, size_t size)
 {
 	static char path[64];
 	int fd = memfd_create("machine.conf", MFD_CLOEXEC);
 
-	if (fd < 0 || write(fd, text, size) != (ssize_t)size)
+	if (fd < 0 || fchmod(fd, 0600) < 0 || write(fd, text, size) != (ssize_t)size)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return path;

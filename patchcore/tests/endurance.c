@@ -262,7 +262,7 @@ static double bound_of(const struct part *part)
 	struct pc_status status;
 
 	pc_get_status(&status);
-	return part->syncs && status.in_use == PC_POLICY_WAIT ? status.upper_p : 0;
+	return part->syncs ? fmax(status.page_p, status.line_p) : 0;
 }
 
 /* True: all is well. */
@@ -415,14 +415,14 @@ int main(int argc, char **argv)
 	}
 	text = mmap(NULL, TOTAL, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
 		    -1, 0);
+	if (pc_init() < 0 || pc_set_policy(policy) < 0) {
+		puts("the policy is refused");
+		return 77;
+	}
 	if (text == MAP_FAILED || pc_text_open(text, TOTAL) < 0) {
 		puts("no memory that is writable and executable");
 		return 77;
 	}
 	memset(text, 0x06, TOTAL); /* no opcode in 64-bit mode */
-	if (pc_init() < 0 || pc_set_policy(policy) < 0) {
-		puts("the policy is refused");
-		return 77;
-	}
 	return endure(&calls, words, cpus);
 }

@@ -64,9 +64,9 @@ static inline void flights_use_wait(uint64_t first, uint64_t second)
 
 	if (!conf.identity.tsc_invariant)
 		child_skip("this machine has no invariant TSC");
-	conf.first_wait = first;
-	conf.second_wait = second;
-	conf.stretch = 0;
+	conf.level[0].first_wait = first;
+	conf.level[0].second_wait = second;
+	conf.level[0].stretch = 0;
 	conf.window = 8;
 	conf_use(&conf);
 	MUST(pc_init() == 0);

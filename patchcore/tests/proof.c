@@ -167,7 +167,7 @@ static double chance_of(long tears, double expected)
 static int judge(long tears, uint64_t toggles, const struct pc_status *status)
 {
 	/* The kernel promises membarrier's syncs: no tear is allowed for there. */
-	double p = status->in_use == PC_POLICY_WAIT ? status->upper_p : 0;
+	double p = fmax(status->page_p, status->line_p);
 	double expected = p * (double)toggles;
 	double chance = tears ? chance_of(tears, expected) : 1;
 
@@ -231,13 +231,13 @@ int main(int argc, char **argv)
 		puts("two CPUs are needed");
 		return 77;
 	}
-	if (text == MAP_FAILED || pc_text_open(text, 8192) < 0) {
-		puts("no memory that is writable and executable");
-		return 77;
-	}
 	if (pc_init() < 0 || pc_set_policy(policy) < 0) {
 		pc_get_status(&status);
 		printf("the policy is refused: %s\n", status.reason);
+		return 77;
+	}
+	if (text == MAP_FAILED || pc_text_open(text, 8192) < 0) {
+		puts("no memory that is writable and executable");
 		return 77;
 	}
 	return prove(toggles, text);

@@ -120,7 +120,7 @@ static void told(const void *arg)
 	start_waiting(MOST, 1);
 	start_it();
 	MUST(pc_finish_patch(site) == PC_FIRST_WAIT && flight_look(site) == FLIGHT_INT3_OLD);
-	site_find((uintptr_t)site)->word.since -= FAR;
+	site_find((uintptr_t)site)->word.since.ticks -= FAR;
 	MUST(pc_finish_patch(site) == PC_SECOND_WAIT && flight_look(site) == FLIGHT_INT3_NEW);
 	finish_until(PC_FINISHED);
 	MUST(pc_finish_patch(site) == PC_FINISHED && code_run(site) == CODE_NEW);
@@ -151,12 +151,12 @@ static void other_cpu(const void *arg)
 	start_waiting(LONG_FIRST, LONG_SECOND);
 	start_it();
 	/* As if the one CPU's TSC were far behind the other's. */
-	site_find((uintptr_t)site)->word.since -= FAR;
+	site_find((uintptr_t)site)->word.since.ticks -= FAR;
 	flights_pin(1);
 	start = raw_ns();
 	finish_until(PC_SECOND_WAIT);
 	MUST(raw_ns() - start >= 2 * LONG_FIRST);
-	site_find((uintptr_t)site)->word.since -= FAR;
+	site_find((uintptr_t)site)->word.since.ticks -= FAR;
 	flights_pin(0);
 	start = raw_ns();
 	finish_until(PC_FINISHED);
@@ -178,7 +178,7 @@ static void step_back(const void *arg)
 	flights_pin(0);
 	start_waiting(LONG_FIRST, 1);
 	start_it();
-	site_find((uintptr_t)site)->word.since += FAR;
+	site_find((uintptr_t)site)->word.since.ticks += FAR;
 	start = __rdtsc();
 	MUST(pc_finish_patch(site) == PC_FIRST_WAIT);
 	finish_until(PC_SECOND_WAIT);
@@ -201,8 +201,8 @@ static void slow_line(const void *arg)
 	flights_pin(0);
 	start_waiting(1, 1);
 	MUST(pc_fini() == 0);
-	conf.first_wait = conf.second_wait = 1;
-	conf.stretch = 50;
+	conf.level[0].first_wait = conf.level[0].second_wait = 1;
+	conf.level[0].stretch = 50;
 	conf_use(&conf);
 	MUST(pc_init() == 0 && pc_set_policy(PC_POLICY_WAIT) == 0);
 	start = __rdtsc();
@@ -267,11 +267,11 @@ static void twice(const void *arg)
 	start_waiting(MOST, MOST);
 	start_it();
 	must_refuse(site);
-	site_find((uintptr_t)site)->word.since -= FAR;
+	site_find((uintptr_t)site)->word.since.ticks -= FAR;
 	MUST(pc_finish_patch(site) == PC_SECOND_WAIT);
 	must_refuse(site);
 	MUST(pc_patch(site - 1, "\x90", 1) == 0 && pc_patch(site + CODE_LEN, "\xc3", 1) == 0);
-	site_find((uintptr_t)site)->word.since -= FAR;
+	site_find((uintptr_t)site)->word.since.ticks -= FAR;
 	MUST(pc_finish_patch(site) == PC_FINISHED && code_run(site) == CODE_NEW);
 	MUST(pc_start_patch(site, old_code, CODE_LEN) == 0);
 	must_refuse(site);

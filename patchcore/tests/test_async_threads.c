@@ -244,7 +244,7 @@ static void *own_for_a_while(void *at)
 {
 	struct site *site = site_find((uintptr_t)at);
 
-	MUST(site_try_own(site));
+	MUST(site_try_own(site, thread_id()));
 	go = true;
 	usleep(20000);
 	MUST(flight_look(at) == FLIGHT_INT3_OLD);
@@ -283,7 +283,7 @@ static void *fork_as_owner(void *at)
 	int status;
 	pid_t pid;
 
-	MUST(site_try_own(site));
+	MUST(site_try_own(site, thread_id()));
 	go = true;
 	usleep(20000);
 	/* As in a signal handler that has come just now. */

@@ -5,12 +5,17 @@
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
 
 #include <cmocka.h>
 
@@ -18,6 +23,7 @@
 #include "patchcore/tests/call_site.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/thread.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 
@@ -254,6 +260,7 @@ static void must_adopt(const uint8_t *off, unsigned len, unsigned split)
 	must_turn_off(&call);
 	must_turn(&call, NULL, two, TWO);
 	must_keep_neighbours(at, len);
+	MUST(pc_call_fini(&call) == 0);
 }
 
 static void adopt(const void *arg)
@@ -282,6 +289,8 @@ static void adopt_ours(const void *arg)
 	at = put_call(place_at(place), place->form);
 	MUST(pc_call_init(&first, at) == 0);
 	must_turn_off(&first);
+	MUST(pc_call_init(&second, at) == -EBUSY);
+	MUST(pc_call_fini(&first) == 0);
 	if (way_of(place) == PC_CALL_TAIL) {
 		MUST(pc_call_init(&second, at) == -ENOENT);
 		return;
@@ -313,6 +322,7 @@ static void at_the_end(const void *arg)
 	MUST(pc_call_init(&call, end - 5) == 0);
 	must_turn_off(&call);
 	must_turn(&call, two, two, TWO);
+	MUST(pc_call_fini(&call) == 0);
 	memcpy(end - 5, call_shapes[CALL_ADDR32].code, 2);
 	MUST(pc_call_init(&call, end - 5) == -ENOENT);
 	MUST(pc_call_init(&call, end - 4) == -EFAULT);
@@ -496,19 +506,127 @@ static void test_shut_down(void **state)
 	child_must_pass(shut_down, NULL);
 }
 
-/* What a process had in hand when it forked is nobody's in the child. */
-static void left_by_a_fork(const void *arg)
+static void *note_id(void *id)
 {
+	*(uint64_t *)id = thread_id();
+	return NULL;
+}
+
+/* A thread that ended in the middle of it has no call in hand. */
+static void left_by_a_thread(const void *arg)
+{
+	pthread_t thread;
 	struct pc_call call;
+	uint64_t other;
 
 	(void)arg;
 	start();
 	MUST(pc_call_init(&call, put_call(code + CODE_PAGE - 2, CALL_NEAR)) == 0);
-	call.moving = getpid();
+	call.moving = thread_id();
 	MUST(pc_activate_call(&call, two) == -EAGAIN);
 	must_be(&call, 1, one);
-	call.moving = getppid();
+	MUST(pthread_create(&thread, NULL, note_id, &other) == 0);
+	MUST(pthread_join(thread, NULL) == 0);
+	call.moving = other;
 	must_turn(&call, two, two, TWO);
+}
+
+static void test_left_by_a_thread(void **state)
+{
+	(void)state;
+	child_must_pass(left_by_a_thread, NULL);
+}
+
+static _Thread_local bool shall_end;
+
+static void on_membarrier(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)info;
+	if (shall_end)
+		syscall(SYS_exit, 0);
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = 0;
+}
+
+static void *end_in_the_middle(void *call)
+{
+	shall_end = true;
+	pc_activate_call(call, two);
+	return NULL;
+}
+
+/* With its INT3 in the code: others see it through, and have the call. */
+static void ended(const void *arg)
+{
+	struct sigaction action = { .sa_sigaction = on_membarrier, .sa_flags = SA_SIGINFO };
+	struct pc_call call;
+	pthread_t thread;
+	int ret = -EAGAIN;
+
+	(void)arg;
+	if (CHILD_TSAN || CHILD_ASAN)
+		child_skip("a sanitizer wants to see its threads end");
+	start();
+	MUST(pc_call_init(&call, put_call(code + CODE_PAGE - 2, CALL_TAIL)) == 0);
+	MUST(sigaction(SIGSYS, &action, NULL) == 0);
+	child_filter(SYS_membarrier, 0, 1 << 5, SECCOMP_RET_TRAP);
+	MUST(pthread_create(&thread, NULL, end_in_the_middle, &call) == 0);
+	MUST(pthread_join(thread, NULL) == 0);
+	MUST(*call.addr == CODE_INT3);
+	for (int i = 0; i < 100 && ret == -EAGAIN; i++)
+		ret = pc_activate_call(&call, far_away);
+	MUST(ret == 0 && call_run(call.addr) == FAR);
+	must_turn_off(&call);
+	must_turn(&call, two, two, TWO);
+}
+
+static void test_ended(void **state)
+{
+	(void)state;
+	child_must_pass(ended, NULL);
+}
+
+static atomic_bool taken;
+
+static void *take_moving(void *call)
+{
+	((struct pc_call *)call)->moving = thread_id();
+	atomic_store(&taken, true);
+	pause();
+	return NULL;
+}
+
+/*
+ * A thread that is left behind by a fork has none in the child, and keeps it in the
+ * parent; nor does a child of vfork() take it away, whose pid is another.
+ */
+static void left_by_a_fork(const void *arg)
+{
+	pthread_t thread;
+	struct pc_call call;
+	pid_t pid;
+	int status;
+
+	(void)arg;
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer does not follow a fork among threads");
+	start();
+	MUST(pc_call_init(&call, put_call(code + CODE_PAGE - 2, CALL_NEAR)) == 0);
+	MUST(pthread_create(&thread, NULL, take_moving, &call) == 0);
+	while (!atomic_load(&taken))
+		sched_yield();
+	pid = fork();
+	if (pid == 0) {
+		must_turn(&call, two, two, TWO);
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	pid = vfork();
+	if (pid == 0)
+		_exit(pc_activate_call(&call, two) == -EAGAIN ? 0 : 1);
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	MUST(pc_activate_call(&call, two) == -EAGAIN);
+	must_be(&call, 1, one);
 }
 
 static void test_left_by_a_fork(void **state)
@@ -516,19 +634,6 @@ static void test_left_by_a_fork(void **state)
 	(void)state;
 	child_must_pass(left_by_a_fork, NULL);
 }
-
-#define AT_PLACE(name, i)                                                                          \
-	{                                                                                          \
-#name " " #i, test_##name, NULL, NULL, (void *)(uintptr_t)&places[i]               \
-	}
-
-#define AT_PLACES(name, first)                                                                     \
-	AT_PLACE(name, (first) + 0), AT_PLACE(name, (first) + 1), AT_PLACE(name, (first) + 2),     \
-		AT_PLACE(name, (first) + 3), AT_PLACE(name, (first) + 4)
-
-#define AT_ALL_PLACES(name)                                                                        \
-	AT_PLACES(name, 0), AT_PLACES(name, 5), AT_PLACES(name, 10), AT_PLACES(name, 15),          \
-		AT_PLACES(name, 20), AT_PLACE(name, 25), AT_PLACE(name, 26), AT_PLACE(name, 27)
 
 int main(void)
 {
@@ -550,6 +655,8 @@ int main(void)
 		cmocka_unit_test(test_no_call),
 		cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_shut_down),
+		cmocka_unit_test(test_left_by_a_thread),
+		cmocka_unit_test(test_ended),
 		cmocka_unit_test(test_left_by_a_fork),
 	};
 

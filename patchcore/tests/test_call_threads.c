@@ -198,6 +198,7 @@ static void moved_in_flight(const void *arg)
 		MUST(pthread_join(flipper, NULL) == 0);
 		MUST(pc_deactivate_call(&call) == 0 && call_run(call.addr) == OFF);
 		MUST(pc_activate_call(&call, two) == 0 && call_run(call.addr) == TWO);
+		MUST(pc_call_fini(&call) == 0);
 	}
 }
 
@@ -334,19 +335,6 @@ static void test_adjacent(void **state)
 	(void)state;
 	child_must_pass(adjacent, NULL);
 }
-
-#define AT_PLACE(name, i)                                                                          \
-	{                                                                                          \
-#name " " #i, test_##name, NULL, NULL, (void *)(uintptr_t)&places[i]               \
-	}
-
-#define AT_PLACES(name, first)                                                                     \
-	AT_PLACE(name, (first) + 0), AT_PLACE(name, (first) + 1), AT_PLACE(name, (first) + 2),     \
-		AT_PLACE(name, (first) + 3), AT_PLACE(name, (first) + 4)
-
-#define AT_ALL_PLACES(name)                                                                        \
-	AT_PLACES(name, 0), AT_PLACES(name, 5), AT_PLACES(name, 10), AT_PLACES(name, 15),          \
-		AT_PLACES(name, 20), AT_PLACE(name, 25), AT_PLACE(name, 26), AT_PLACE(name, 27)
 
 int main(void)
 {

@@ -28,6 +28,7 @@ static struct pc_call call;
 
 static void renew(void)
 {
+	MUST(!call.addr || pc_call_fini(&call) == 0);
 	MUST(pc_call_init(&call, put_call(place_at(place), place->form)) == 0);
 }
 
@@ -146,8 +147,9 @@ static void adopted(const void *arg)
 	static const uint8_t nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 	start_membarrier(arg);
-	memcpy(call.addr, nop, sizeof(nop));
-	MUST(pc_call_init(&call, call.addr) == 0);
+	MUST(pc_call_fini(&call) == 0);
+	memcpy(place_at(place), nop, sizeof(nop));
+	MUST(pc_call_init(&call, place_at(place)) == 0);
 	target = two;
 	step_run(activate, look_for_int3);
 	MUST(result == 0 && run_now() == TWO);
@@ -171,12 +173,13 @@ static void int3_when_moving(unsigned window, bool expected)
 	if (!conf.identity.tsc_invariant)
 		child_skip("this machine has no invariant TSC");
 	conf.window = window;
-	conf.stretch = 0;
+	conf.level[0].stretch = 0;
 	conf_use(&conf);
 	start(&inside);
 	MUST(pc_set_policy(PC_POLICY_WAIT) == 0);
 	/* Across a word, and not across a line. */
 	for (int i = 0; i < 2; i++) {
+		MUST(pc_call_fini(&call) == 0);
 		MUST(pc_call_init(&call, put_call(code + CODE_PAGE / 2 + 32 - 3, CALL_NEAR)) == 0);
 		/* Another one first, so that no pages are mapped in steps. */
 		if (i == 0)
@@ -503,19 +506,6 @@ static void test_wait_free(void **state)
 {
 	child_must_pass(wait_free, *state);
 }
-
-#define AT_PLACE(name, i)                                                                          \
-	{                                                                                          \
-#name " " #i, test_##name, NULL, NULL, (void *)(uintptr_t)&places[i]               \
-	}
-
-#define AT_PLACES(name, first)                                                                     \
-	AT_PLACE(name, (first) + 0), AT_PLACE(name, (first) + 1), AT_PLACE(name, (first) + 2),     \
-		AT_PLACE(name, (first) + 3), AT_PLACE(name, (first) + 4)
-
-#define AT_ALL_PLACES(name)                                                                        \
-	AT_PLACES(name, 0), AT_PLACES(name, 5), AT_PLACES(name, 10), AT_PLACES(name, 15),          \
-		AT_PLACES(name, 20), AT_PLACE(name, 25), AT_PLACE(name, 26), AT_PLACE(name, 27)
 
 #define AT_SOME_PLACES(name)                                                                       \
 	AT_PLACE(name, 0), AT_PLACE(name, 13), AT_PLACE(name, 5), AT_PLACE(name, 3),               \

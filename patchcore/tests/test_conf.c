@@ -21,11 +21,10 @@ static void name_line(const struct conf_line *line, char name[64])
 	snprintf(name, 64, "[%s] %s", line->section, line->name);
 }
 
-static void test_missing(void **state)
+static void expect_all_needed(const struct conf_lines *all)
 {
-	(void)state;
-	for (size_t i = 0; i < sample_lines.count; i++) {
-		struct conf_lines lines = sample_lines;
+	for (size_t i = 0; i < all->count; i++) {
+		struct conf_lines lines = *all;
 		char name[64];
 
 		name_line(&lines.line[i], name);
@@ -33,16 +32,22 @@ static void test_missing(void **state)
 		expect_lines_refused(&lines, name);
 		expect_lines_refused(&lines, "missing");
 	}
+}
+
+static void test_missing(void **state)
+{
+	(void)state;
+	expect_all_needed(&sample_lines);
+	expect_all_needed(&old_lines);
 	expect_refused("", "");
 }
 
 /* Also with the same value, and also in a second stretch of the section. */
-static void test_twice(void **state)
+static void expect_all_once(const struct conf_lines *all)
 {
-	(void)state;
-	for (size_t i = 0; i < sample_lines.count; i++) {
-		const struct conf_line *line = &sample_lines.line[i];
-		struct conf_lines lines = sample_lines;
+	for (size_t i = 0; i < all->count; i++) {
+		const struct conf_line *line = &all->line[i];
+		struct conf_lines lines = *all;
 		char name[64];
 
 		name_line(line, name);
@@ -52,6 +57,13 @@ static void test_twice(void **state)
 	}
 }
 
+static void test_twice(void **state)
+{
+	(void)state;
+	expect_all_once(&sample_lines);
+	expect_all_once(&old_lines);
+}
+
 static void test_sections_matter(void **state)
 {
 	struct conf_lines lines = sample_lines;
@@ -59,9 +71,9 @@ static void test_sections_matter(void **state)
 	size_t n = 0;
 
 	(void)state;
-	snprintf(conf_line(&lines, "wait", "first")->section, sizeof(lines.line[0].section),
+	snprintf(conf_line(&lines, "level 1", "first")->section, sizeof(lines.line[0].section),
 		 "window");
-	expect_lines_refused(&lines, "[wait] first is missing");
+	expect_lines_refused(&lines, "[level 1] first is missing");
 
 	sample_text(text);
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
@@ -107,8 +119,13 @@ static void test_junk_numbers(void **state)
 		"184467440737095516160000000000000000000008",
 	};
 	static const struct value keys[] = {
-		{ "tmax", "schema", "" },  { "wait", "first", "" },   { "wait", "second", "" },
-		{ "wait", "toggles", "" }, { "window", "bytes", "" },
+		{ "tmax", "schema", "" },	    { "scope", "runs", "" },
+		{ "scope", "measured", "" },	    { "wait", "levels", "" },
+		{ "wait", "membarrier_ticks", "" }, { "level 1", "first", "" },
+		{ "level 2", "second", "" },	    { "level 2", "stretch", "" },
+		{ "level 2", "ticks", "" },	    { "level 1", "line_toggles", "" },
+		{ "level 1", "line_tears", "" },    { "level 2", "page_toggles", "" },
+		{ "level 2", "page_tears", "" },    { "window", "bytes", "" },
 	};
 
 	(void)state;
@@ -130,7 +147,8 @@ static void test_junk_probabilities(void **state)
 		"0.75e-", "7.5e-1e",  "2",    "1e1",	"nan(1)",
 	};
 	static const struct value keys[] = {
-		{ "wait", "upper_p", "" },
+		{ "level 1", "line_p", "" },
+		{ "level 2", "page_p", "" },
 		{ "wait", "confidence", "" },
 		{ "window", "upper_p", "" },
 	};
@@ -148,16 +166,40 @@ static void test_junk_probabilities(void **state)
 static void test_out_of_range(void **state)
 {
 	static const struct value bad[] = {
-		{ "tmax", "schema", "1" },	   { "tmax", "schema", "3" },
-		{ "wait", "stretch", "65" },	   { "wait", "usable", "" },
-		{ "wait", "usable", "true" },	   { "wait", "usable", "YES" },
-		{ "wait", "usable", "1" },	   { "wait", "usable", "yes no" },
-		{ "wait", "first", "1000000001" }, { "wait", "second", "1000000001" },
-		{ "wait", "confidence", "0.5" },   { "wait", "confidence", "1" },
-		{ "wait", "confidence", "0.05" },  { "window", "bytes", "0" },
-		{ "window", "bytes", "1" },	   { "window", "bytes", "4" },
-		{ "window", "bytes", "7" },	   { "window", "bytes", "12" },
-		{ "window", "bytes", "48" },	   { "window", "bytes", "65" },
+		{ "tmax", "schema", "1" },
+		{ "tmax", "schema", "5" },
+		{ "tmax", "verdict", "" },
+		{ "tmax", "verdict", "passed" },
+		{ "tmax", "verdict", "PASS" },
+		{ "tmax", "verdict", "untold" },
+		{ "scope", "evidence", "" },
+		{ "scope", "evidence", "longrun" },
+		{ "scope", "evidence", "long-run this-run" },
+		{ "scope", "runs", "0" },
+		{ "scope", "measured", "1099511627777" },
+		{ "wait", "usable", "" },
+		{ "wait", "usable", "true" },
+		{ "wait", "usable", "YES" },
+		{ "wait", "usable", "1" },
+		{ "wait", "usable", "yes no" },
+		{ "wait", "levels", "33" },
+		{ "wait", "membarrier_ticks", "1099511627777" },
+		{ "level 1", "stretch", "65" },
+		{ "level 2", "first", "1000000001" },
+		{ "level 2", "second", "1000000001" },
+		{ "level 2", "ticks", "1099511627777" },
+		{ "wait", "confidence", "0.5" },
+		{ "wait", "confidence", "1" },
+		{ "wait", "confidence", "0.05" },
+		{ "wait", "confidence", "0.89999" },
+		{ "window", "confidence", "0.5" },
+		{ "window", "bytes", "0" },
+		{ "window", "bytes", "1" },
+		{ "window", "bytes", "4" },
+		{ "window", "bytes", "7" },
+		{ "window", "bytes", "12" },
+		{ "window", "bytes", "48" },
+		{ "window", "bytes", "65" },
 		{ "window", "bytes", "128" },
 	};
 
@@ -197,45 +239,494 @@ static void test_hostile_identity(void **state)
 	}
 }
 
+static int parse_lines(const struct conf_lines *lines, struct machine_conf *conf)
+{
+	char text[CONF_TEXT], why[160];
+
+	return parse(text, conf_text(lines, text), conf, why);
+}
+
+static void expect_taken(const struct conf_lines *lines)
+{
+	struct machine_conf conf;
+
+	assert_int_equal(parse_lines(lines, &conf), 0);
+}
+
 /* The last value that is still good, on each side. */
 static void test_limits(void **state)
 {
 	static const struct value good[] = {
-		{ "wait", "usable", "no" },	     { "wait", "first", "0" },
-		{ "wait", "first", "1000000000" },   { "wait", "second", "0" },
-		{ "wait", "second", "1000000000" },  { "wait", "toggles", "1" },
-		{ "wait", "stretch", "0" },	     { "wait", "stretch", "64" },
-		{ "wait", "upper_p", "1" },	     { "wait", "upper_p", "1e-300" },
-		{ "wait", "confidence", "0.50001" }, { "wait", "confidence", "0.99999" },
-		{ "window", "bytes", "8" },	     { "window", "bytes", "64" },
+		{ "wait", "usable", "no" },
+		{ "wait", "confidence", "0.9" },
+		{ "wait", "confidence", "0.99999" },
+		{ "wait", "membarrier_ticks", "0" },
+		{ "wait", "membarrier_ticks", "1099511627776" },
+		{ "scope", "evidence", "this-run" },
+		{ "scope", "runs", "1" },
+		{ "scope", "runs", "18446744073709551615" },
+		{ "scope", "measured", "0" },
+		{ "scope", "measured", "1099511627776" },
+		{ "level 1", "first", "0" },
+		{ "level 1", "second", "0" },
+		{ "level 2", "first", "1000000000" },
+		{ "level 2", "second", "1000000000" },
+		{ "level 2", "stretch", "0" },
+		{ "level 2", "stretch", "64" },
+		{ "level 2", "ticks", "0" },
+		{ "level 2", "ticks", "1099511627776" },
+		{ "level 1", "line_p", "1" },
+		{ "level 2", "page_p", "1" },
+		{ "window", "bytes", "8" },
+		{ "window", "bytes", "64" },
+		{ "window", "confidence", "0.9" },
 		{ "window", "upper_p", "1.0" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(good); i++) {
 		struct conf_lines lines = sample_lines;
-		struct machine_conf conf;
-		char text[CONF_TEXT], why[160];
-		size_t size;
 
 		conf_set(&lines, good[i].section, good[i].name, good[i].value);
-		size = conf_text(&lines, text);
-		assert_int_equal(parse(text, size, &conf, why), 0);
+		expect_taken(&lines);
 	}
 }
+
+/* --- What the values say together ------------------------------------------------- */
 
 /* A config that is not usable may come from a run that toggled nothing; a usable one may not. */
 static void test_toggles_behind(void **state)
 {
 	struct conf_lines lines = sample_lines;
-	struct machine_conf conf;
-	char text[CONF_TEXT], why[160];
 
 	(void)state;
-	conf_set(&lines, "wait", "toggles", "0");
-	expect_lines_refused(&lines, "no toggles are behind it");
+	conf_set(&lines, "level 2", "line_toggles", "0");
+	conf_set(&lines, "level 2", "line_p", "1");
+	expect_taken(&lines);
+	conf_set(&lines, "level 2", "page_toggles", "0");
+	conf_set(&lines, "level 2", "page_p", "1");
+	expect_lines_refused(&lines, "[level 2] may be waited by, but no toggles are behind it");
 	conf_set(&lines, "wait", "usable", "no");
-	assert_int_equal(parse(text, conf_text(&lines, text), &conf, why), 0);
+	expect_taken(&lines);
+	lines = old_lines;
+	conf_set(&lines, "wait", "toggles", "0");
+	conf_set(&lines, "wait", "upper_p", "1");
+	expect_lines_refused(&lines, "[wait] is usable, but no toggles are behind it");
+}
+
+static void test_verdict(void **state)
+{
+	static const char *const verdicts[] = { "fail", "inconclusive" };
+	struct conf_lines lines = sample_lines;
+
+	(void)state;
+	/* To take a config out of use is no lie. */
+	conf_set(&lines, "wait", "usable", "no");
+	expect_taken(&lines);
+	for (size_t i = 0; i < LENGTH(verdicts); i++) {
+		conf_set(&lines, "tmax", "verdict", verdicts[i]);
+		conf_set(&lines, "wait", "usable", "yes");
+		expect_lines_refused(&lines, "[wait] is usable, but the verdict is not pass");
+		conf_set(&lines, "wait", "usable", "no");
+		expect_taken(&lines);
+	}
+}
+
+static void test_no_wait(void **state)
+{
+	static const char *const waits[][2] = { { "0", "0" }, { "0", "700" }, { "600", "0" } };
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(waits); i++) {
+		struct conf_lines lines = sample_lines;
+
+		conf_set(&lines, "level 1", "first", waits[i][0]);
+		conf_set(&lines, "level 1", "second", waits[i][1]);
+		expect_taken(&lines);
+		conf_set(&lines, "level 1", "stretch", "0");
+		expect_lines_refused(&lines, "[level 1] may be waited by, but does not wait");
+		conf_set(&lines, "wait", "usable", "no");
+		expect_taken(&lines);
+		lines = old_lines;
+		conf_set(&lines, "wait", "first", waits[i][0]);
+		conf_set(&lines, "wait", "second", waits[i][1]);
+		conf_set(&lines, "wait", "stretch", "0");
+		expect_lines_refused(&lines, "[wait] is usable, but does not wait");
+	}
+}
+
+static void add_level(struct conf_lines *lines, const char *section,
+		      const struct machine_conf_level *level, const char *first)
+{
+	conf_add_waits(lines, section, level);
+	conf_add_number(lines, section, "ticks", level->ticks);
+	conf_add_bound(lines, section, "line_", "p", &level->line);
+	conf_add_bound(lines, section, "page_", "p", &level->page);
+	conf_set(lines, section, "first", first);
+}
+
+/* In order of rising waits, where these are of one kind; of costs and bounds no order is asked. */
+static void test_order(void **state)
+{
+	struct conf_lines lines = sample_lines;
+
+	(void)state;
+	conf_set(&lines, "level 2", "first", "600");
+	conf_set(&lines, "level 2", "second", "700");
+	expect_taken(&lines);
+	conf_set(&lines, "level 2", "first", "599");
+	expect_lines_refused(&lines, "[level 2] waits for less than one before it");
+	conf_set(&lines, "level 2", "stretch", "8");
+	expect_taken(&lines);
+	/* Also with levels of another kind in between. */
+	conf_set(&lines, "wait", "levels", "3");
+	add_level(&lines, "level 3", &sample.level[1], "600");
+	expect_taken(&lines);
+	conf_set(&lines, "level 3", "first", "599");
+	expect_lines_refused(&lines, "[level 3] waits for less than one before it");
+	lines = sample_lines;
+	conf_set(&lines, "level 2", "stretch", "4");
+	conf_set(&lines, "level 2", "first", "10000");
+	conf_set(&lines, "level 2", "second", "699");
+	expect_lines_refused(&lines, "[level 2] waits for less than one before it");
+	/* Also where nothing is to be waited by. */
+	conf_set(&lines, "wait", "usable", "no");
+	expect_lines_refused(&lines, "[level 2] waits for less than one before it");
+	lines = sample_lines;
+	conf_set(&lines, "level 2", "ticks", "1");
+	conf_set(&lines, "level 2", "line_p", "0.5");
+	conf_set(&lines, "level 2", "page_p", "0.5");
+	expect_taken(&lines);
+}
+
+/* --- How many levels --------------------------------------------------------------- */
+
+static void drop_level(struct conf_lines *lines, const char *section)
+{
+	for (size_t i = lines->count; i > 0; i--)
+		if (strcmp(lines->line[i - 1].section, section) == 0)
+			conf_drop(lines, i - 1);
+}
+
+static void test_level_count(void **state)
+{
+	struct conf_lines lines = sample_lines;
+	struct machine_conf conf;
+
+	(void)state;
+	conf_set(&lines, "wait", "levels", "1");
+	expect_lines_refused(&lines, "[level 2] is beyond [wait] levels");
+	drop_level(&lines, "level 2");
+	expect_taken(&lines);
+	conf_set(&lines, "wait", "levels", "2");
+	expect_lines_refused(&lines, "[level 2] first is missing");
+	drop_level(&lines, "level 1");
+	conf_set(&lines, "wait", "levels", "0");
+	expect_lines_refused(&lines, "[wait] is usable, but there is no level");
+	conf_set(&lines, "wait", "usable", "no");
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_int_equal(conf.levels, 0);
+	assert_true(machine_conf_p(machine_conf_surest(&conf)) == 0);
+}
+
+static void test_level_names(void **state)
+{
+	static const char *const bad[] = { "level 0", "level 33", "level 01", "level -1", "level x",
+					   "level ",  "level 1x", "level  1", "level 1 2" };
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(bad); i++) {
+		struct conf_lines lines = sample_lines;
+
+		conf_add(&lines, bad[i], "first", "600");
+		expect_lines_refused(&lines, "is none of 1 to 32");
+	}
+}
+
+static void test_many_levels(void **state)
+{
+	struct machine_conf many = sample, conf;
+	struct conf_lines lines;
+
+	(void)state;
+	while (many.levels < MACHINE_CONF_LEVELS)
+		conf_add_level(&many, 1000 * many.levels, 1e-9 / many.levels, 1e-8)->ticks =
+			5000 - many.levels;
+	many.level[20].page.upper_p = many.level[20].line.upper_p = 1e-13;
+	lines = conf_lines(&many);
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_true(conf_same(&conf, &many));
+	assert_ptr_equal(machine_conf_surest(&conf), &conf.level[20]);
+	conf_set(&lines, "level 32", "page_p", "1e-300");
+	expect_lines_refused(&lines, "[level 32] page_p is lower than");
+}
+
+/* The bound, and the next number below it that is too low. */
+struct bound {
+	const char *toggles, *tears, *confidence, *good, *bad;
+};
+
+/* By Clopper and Pearson (R: binom.test, or 1 - (1 - c) ^ (1 / n)), and by tears / toggles. */
+static const struct bound bounds[] = {
+	{ "1", "0", "0.95", "0.95", "0.9499" },
+	{ "1", "0", "0.9", "0.9", "0.8999" },
+	{ "2", "0", "0.95", "0.776393202251", "0.7763" },
+	{ "10", "0", "0.95", "0.258865551", "0.2588" },
+	{ "10", "0", "0.9", "0.205671766", "0.2056" },
+	{ "1000000", "0", "0.95", "2.99572779e-06", "2.9957e-06" },
+	{ "1000000", "0", "0.99", "4.60515959e-06", "4.605e-06" },
+	{ "1000000", "0", "0.999999999", "2.0723052e-05", "2.072e-05" },
+	{ "18446744073709551615", "0", "0.95", "1.6239898e-19", "1.6239e-19" },
+	{ "0", "0", "0.95", "1", "0.999999" },
+	{ "1000", "500", "0.95", "0.5", "0.4999999" },
+	{ "1000", "999", "0.95", "0.999", "0.9989999" },
+	{ "1000", "1000", "0.95", "1", "0.9999999" },
+	{ "1000", "1001", "0.95", "1", "0.9999999" },
+	{ "0", "1", "0.95", "1", "0.9999999" },
+	{ "100000000", "1", "0.95", "2.9957323e-08", "2.9957e-08" },
+	{ "18446744073709551615", "18446744073709551615", "0.95", "1", "0.5" },
+};
+
+static void expect_bound(const struct conf_lines *good, const struct bound *b, const char *section,
+			 const char *const names[3])
+{
+	struct conf_lines lines = *good;
+	char about[64];
+
+	snprintf(about, sizeof(about), "[%s] %s is lower than", section, names[2]);
+	conf_set(&lines, "wait", "usable", strcmp(b->toggles, "0") ? "yes" : "no");
+	conf_set(&lines, "wait", "confidence", b->confidence);
+	conf_set(&lines, section, names[0], b->toggles);
+	conf_set(&lines, section, names[1], b->tears);
+	conf_set(&lines, section, names[2], b->good);
+	expect_taken(&lines);
+	conf_set(&lines, section, names[2], b->bad);
+	expect_lines_refused(&lines, about);
+	conf_set(&lines, section, names[2], "1e-300");
+	expect_lines_refused(&lines, about);
+	/* Also where nothing is to be waited by. */
+	conf_set(&lines, "wait", "usable", "no");
+	expect_lines_refused(&lines, about);
+}
+
+static void test_bounds(void **state)
+{
+	static const char *const line[] = { "line_toggles", "line_tears", "line_p" };
+	static const char *const page[] = { "page_toggles", "page_tears", "page_p" };
+	static const char *const old[] = { "toggles", "tears", "upper_p" };
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(bounds); i++) {
+		expect_bound(&sample_lines, &bounds[i], "level 1", line);
+		expect_bound(&sample_lines, &bounds[i], "level 1", page);
+		expect_bound(&sample_lines, &bounds[i], "level 2", line);
+		expect_bound(&sample_lines, &bounds[i], "level 2", page);
+		expect_bound(&old_lines, &bounds[i], "wait", old);
+	}
+}
+
+static void test_window_bounds(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LENGTH(bounds); i++) {
+		const struct bound *b = &bounds[i];
+		struct conf_lines lines = sample_lines;
+
+		if (strcmp(b->tears, "0") != 0)
+			continue;
+		conf_set(&lines, "window", "toggles", b->toggles);
+		conf_set(&lines, "window", "confidence", b->confidence);
+		conf_set(&lines, "window", "upper_p", b->good);
+		expect_taken(&lines);
+		conf_set(&lines, "window", "upper_p", b->bad);
+		expect_lines_refused(&lines, "[window] upper_p is lower than");
+		conf_set(&lines, "window", "bytes", "8");
+		expect_lines_refused(&lines, "[window] upper_p is lower than");
+	}
+}
+
+/* The config that made policy auto wait for no time at all. */
+static void test_hostile(void **state)
+{
+	static const struct value values[] = {
+		{ "wait", "toggles", "1" },	 { "wait", "confidence", "0.500001" },
+		{ "wait", "upper_p", "1e-300" }, { "wait", "first", "0" },
+		{ "wait", "second", "0" },	 { "wait", "stretch", "0" },
+		{ "window", "bytes", "64" },	 { "window", "upper_p", "1e-300" },
+		{ "tmax", "verdict", "fail" },
+	};
+	struct conf_lines lines = old_lines;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(values); i++)
+		conf_set(&lines, values[i].section, values[i].name, values[i].value);
+	expect_lines_refused(&lines, "[wait] confidence");
+	conf_set(&lines, "wait", "confidence", "0.9");
+	expect_lines_refused(&lines, "verdict");
+	conf_set(&lines, "tmax", "verdict", "pass");
+	conf_set(&lines, "window", "toggles", "1");
+	expect_lines_refused(&lines, "[window] upper_p");
+	conf_set(&lines, "window", "upper_p", "0.95");
+	expect_lines_refused(&lines, "does not wait");
+	conf_set(&lines, "wait", "stretch", "1");
+	expect_lines_refused(&lines, "[wait] upper_p");
+	conf_set(&lines, "wait", "upper_p", "0.9");
+	conf_set(&lines, "window", "upper_p", "0.95");
+	expect_taken(&lines);
+}
+
+static void test_cpus(void **state)
+{
+	static const char *const bad[] = { "",	  "x",	  "-1",	   "0-",     "3-1",   "0,",
+					   ",0",  "0,,1", "0 - 1", "0, 1",   "+1",    "0-1-2",
+					   "all", "8192", "99999", "100000", "0-8192" };
+	static const char *const good[] = { "0", "1-2", "0,2", "2,0", "0-1,1-2", "007", "8191" };
+	struct conf_lines lines = sample_lines;
+	struct machine_conf conf;
+
+	(void)state;
+	conf_set(&lines, "identity", "cpus", "3");
+	for (size_t i = 0; i < LENGTH(bad); i++) {
+		conf_set(&lines, "scope", "cpus", bad[i]);
+		expect_lines_refused(&lines, "[scope] cpus has no valid value");
+	}
+	for (size_t i = 0; i < LENGTH(good); i++) {
+		conf_set(&lines, "scope", "cpus", good[i]);
+		assert_int_equal(parse_lines(&lines, &conf), 0);
+		assert_true(cpus_count(&conf.cpus) >= 1 && cpus_count(&conf.cpus) <= 3);
+	}
+	conf_set(&lines, "scope", "cpus", "0-3");
+	expect_lines_refused(&lines, "[scope] cpus names more CPUs than [identity] has");
+	/* Where the machine could not be counted, nothing is contradicted. */
+	conf_set(&lines, "identity", "cpus", "0");
+	expect_taken(&lines);
+}
+
+/* --- Configs of schema 2 ----------------------------------------------------------- */
+
+/* They could not say which CPUs they are of, so they are read, but never waited by. */
+static void test_schema_2(void **state)
+{
+	static const char *const newer[][2] = {
+		{ "tmax", "verdict" },	 { "scope", "cpus" },	     { "wait", "tears" },
+		{ "window", "toggles" }, { "window", "confidence" },
+	};
+	struct conf_lines lines = old_lines;
+	struct machine_conf conf;
+
+	(void)state;
+	conf_set(&lines, "tmax", "schema", "2");
+	expect_taken(&lines);
+	for (size_t i = 0; i < LENGTH(newer); i++)
+		conf_drop(&lines,
+			  (size_t)(conf_line(&lines, newer[i][0], newer[i][1]) - lines.line));
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_int_equal(conf.schema, 2);
+	assert_int_equal(conf.verdict, MACHINE_CONF_UNTOLD);
+	assert_int_equal(cpus_count(&conf.cpus), 0);
+	assert_true(conf.usable && conf.level[0].page.upper_p == 1e-10);
+	/* What they do say must agree all the same. */
+	conf_set(&lines, "wait", "toggles", "1000");
+	expect_lines_refused(&lines, "[wait] upper_p is lower than");
+	conf_set(&lines, "wait", "toggles", "100000000000000");
+	conf_add(&lines, "tmax", "verdict", "inconclusive");
+	expect_lines_refused(&lines, "verdict");
+}
+
+/* --- Configs of schema 3 ----------------------------------------------------------- */
+
+/* What they say of their one wait holds for lines and pages alike. */
+static void test_schema_3(void **state)
+{
+	static const char *const newer[][3] = {
+		{ "scope", "evidence", "long-run" }, { "scope", "runs", "9" },
+		{ "scope", "measured", "9" },	     { "wait", "levels", "2" },
+		{ "level 2", "first", "3" },	     { "wait", "membarrier_ticks", "9" },
+		{ "level 1", "ticks", "3" },
+	};
+	struct conf_lines lines = old_lines;
+	struct machine_conf one = conf_here(), conf;
+
+	(void)state;
+	one.schema = 3;
+	one.window = 32;
+	one.window_p = sample.window_p;
+	one.level[0].line.toggles = one.level[0].page.toggles = UINT64_MAX;
+	one.level[0].line.tears = one.level[0].page.tears = 8;
+	conf_set(&lines, "wait", "tears", "8");
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_true(conf_same(&conf, &one));
+	/* There they are any other keys. */
+	for (size_t i = 0; i < LENGTH(newer); i++)
+		conf_add(&lines, newer[i][0], newer[i][1], newer[i][2]);
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_true(conf_same(&conf, &one));
+	/* And the old ones are that in the new schema. */
+	lines = sample_lines;
+	conf_add(&lines, "wait", "first", "1");
+	conf_add(&lines, "wait", "upper_p", "0.25");
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_true(conf_same(&conf, &sample));
+}
+
+static size_t read_result(const char *name, char *text, size_t size)
+{
+	const char *srcdir = getenv("srcdir");
+	char path[256];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/results/%s", srcdir ? srcdir : ".", name);
+	f = fopen(path, "r");
+	if (f) {
+		n = fread(text, 1, size - 1, f);
+		fclose(f);
+	}
+	text[n] = '\0';
+	return n;
+}
+
+/* What calibrate wrote in earnest contradicts itself nowhere. */
+static void test_results(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned schema;
+		bool usable;
+	} results[] = {
+		{ "amd-25-17-1-kvm/machine.conf", 1, false },
+		{ "amd-25-17-1-kvm-busy/machine.conf", 1, false },
+		{ "amd-25-17-1-kvm-provoked/machine.conf", 2, false },
+		{ "amd-25-17-1-kvm-quick/machine.conf", 2, true },
+		{ "amd-25-17-1-kvm-quick/verify.conf", 2, true },
+		{ "intel-6-167-1-kvm/machine.conf", 2, false },
+	};
+	static char text[MACHINE_CONF_BYTES];
+	unsigned found = 0;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(results); i++) {
+		size_t size = read_result(results[i].name, text, sizeof(text) - 16);
+		char why[160], *at = strstr(text, "\nsecond = ");
+		struct machine_conf conf;
+
+		if (!size)
+			continue;
+		found++;
+		if (results[i].schema == 1) {
+			expect_refused(text, "[tmax] schema has no valid value");
+			/* Its numbers are honest, too. */
+			strstr(text, "schema = 1")[9] = '2';
+			memmove(at + 12, at, strlen(at) + 1);
+			memcpy(at, "\nstretch = 0", 12);
+			size += 12;
+		}
+		if (parse(text, size, &conf, why) != 0)
+			fail_msg("%s: %s", results[i].name, why);
+		assert_int_equal(conf.usable, results[i].usable);
+	}
+	if (!found)
+		skip();
 }
 
 int main(void)
@@ -246,6 +737,13 @@ int main(void)
 		cmocka_unit_test(test_junk_numbers), cmocka_unit_test(test_junk_probabilities),
 		cmocka_unit_test(test_out_of_range), cmocka_unit_test(test_hostile_identity),
 		cmocka_unit_test(test_limits),	     cmocka_unit_test(test_toggles_behind),
+		cmocka_unit_test(test_verdict),	     cmocka_unit_test(test_no_wait),
+		cmocka_unit_test(test_order),	     cmocka_unit_test(test_level_count),
+		cmocka_unit_test(test_level_names),  cmocka_unit_test(test_many_levels),
+		cmocka_unit_test(test_bounds),	     cmocka_unit_test(test_window_bounds),
+		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_cpus),
+		cmocka_unit_test(test_schema_2),     cmocka_unit_test(test_schema_3),
+		cmocka_unit_test(test_results),
 	};
 
 	return cmocka_run_group_tests(tests, make_sample, NULL);

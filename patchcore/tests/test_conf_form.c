@@ -118,7 +118,7 @@ static void test_short_why(void **state)
 	size_t size;
 
 	(void)state;
-	conf_add(&lines, "wait", "first", "1");
+	conf_add(&lines, "level 1", "first", "1");
 	size = conf_text(&lines, text);
 	assert_int_equal(machine_conf_parse(&conf, text, size, why, 1), -EINVAL);
 	assert_string_equal(why, "");
@@ -159,9 +159,9 @@ static void test_long_lines_hide_nothing(void **state)
 	size_t n;
 
 	(void)state;
-	conf_drop(&lines, (size_t)(conf_line(&lines, "wait", "first") - lines.line));
+	conf_drop(&lines, (size_t)(conf_line(&lines, "level 1", "first") - lines.line));
 	conf_text(&lines, text);
-	n = (size_t)snprintf(other, sizeof(other), "%s[wait]\n", text);
+	n = (size_t)snprintf(other, sizeof(other), "%s[level 1]\n", text);
 	for (size_t length = 1; length < 600; length++) {
 		long_line(other + n, "; ", 'x', length, "first = 7");
 		expect_refused(other, "first is missing");
@@ -192,7 +192,8 @@ static void expect_long_refused(const char *section, const char *name)
 static void test_long_known_lines(void **state)
 {
 	(void)state;
-	expect_long_refused("wait", "first");
+	expect_long_refused("level 1", "first");
+	expect_long_refused("wait", "levels");
 	expect_long_refused("identity", "cpus");
 }
 

@@ -88,8 +88,8 @@ void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
 int __real_mprotect(void *addr, size_t len, int prot);
 int __wrap_mprotect(void *addr, size_t len, int prot);
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
+int __real_membarrier_sync(void);
+int __wrap_membarrier_sync(void);
 int __real_memfd_create(const char *name, unsigned flags);
 int __wrap_memfd_create(const char *name, unsigned flags);
 void *__real_malloc(size_t size);
@@ -118,19 +118,9 @@ int __wrap_mprotect(void *addr, size_t len, int prot)
 	return __real_mprotect(addr, len, prot);
 }
 
-/* All that there may be, also where the caller has passed fewer. */
-__attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
+int __wrap_membarrier_sync(void)
 {
-	long arg[6];
-	va_list list;
-
-	va_start(list, number);
-	for (int i = 0; i < 6; i++)
-		arg[i] = va_arg(list, long);
-	va_end(list);
-	if (number == SYS_membarrier && fails(FAULT_MEMBARRIER))
-		return -1;
-	return __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+	return fails(FAULT_MEMBARRIER) ? -ENOMEM : __real_membarrier_sync();
 }
 
 int __wrap_memfd_create(const char *name, unsigned flags)

@@ -13,9 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/user.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -28,6 +26,7 @@
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/stand.h"
 
 #define RUN	  5u
 #define EXECUTORS 2
@@ -295,80 +294,6 @@ static void test_counts(void **state)
 
 /* --- A thread that stands inside, by turns ---------------------------------------------------- */
 
-/*
- * Another process stops a thread at one NOP of the run, as being pre-empted there
- * would, and lets it go when the merge waits for it, or is over. Which of the two
- * it was is its exit status.
- */
-enum {
-	SAW_SIGNAL = 1,
-	SAW_MERGED = 2
-};
-
-static _Atomic(pid_t) executor;
-
-static bool has_signal(pid_t tid)
-{
-	char path[64], line[256];
-	bool found = false;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)getppid(), (int)tid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (strncmp(line, "SigPnd:", 7) == 0 &&
-		    strtoull(line + 7, NULL, 16) >> (SIGRTMIN - 1))
-			found = true;
-	if (file)
-		fclose(file);
-	return found;
-}
-
-static bool is_merged(pid_t tid)
-{
-	for (unsigned i = 0; i < RUN; i++)
-		if ((uint8_t)ptrace(PTRACE_PEEKTEXT, tid, site + i, 0) != one[i])
-			return false;
-	return true;
-}
-
-static void step_to(pid_t tid, const uint8_t *where)
-{
-	struct user_regs_struct regs;
-	int status;
-
-	MUST(ptrace(PTRACE_SEIZE, tid, 0, 0) == 0 && ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0);
-	for (;;) {
-		MUST(waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status));
-		MUST(ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0);
-		if (regs.rip == (uintptr_t)where)
-			return;
-		MUST(ptrace(PTRACE_SINGLESTEP, tid, 0, 0) == 0);
-	}
-}
-
-static void trace(pid_t tid, const uint8_t *where, bool interrupt, int report)
-{
-	static const struct timespec ms = { .tv_nsec = 1000000 };
-	int saw = 0;
-
-	step_to(tid, where);
-	/* Both signals are then taken at once, and the look comes upon a handler. */
-	if (interrupt)
-		MUST(syscall(SYS_tgkill, getppid(), tid, SIGUSR1) == 0);
-	MUST(write(report, "x", 1) == 1);
-	while (!saw) {
-		if (is_merged(tid))
-			saw = SAW_MERGED;
-		else if (has_signal(tid))
-			saw = SAW_SIGNAL;
-		else
-			nanosleep(&ms, NULL);
-	}
-	MUST(ptrace(PTRACE_DETACH, tid, 0, 0) == 0);
-	_exit(saw);
-}
-
 static char alternate_stack[65536];
 static const stack_t alternate = { .ss_sp = alternate_stack, .ss_size = sizeof(alternate_stack) };
 static _Atomic(unsigned) handled;
@@ -394,7 +319,7 @@ static void *execute_until_other(void *arg)
 	stack_t before;
 
 	MUST(sigaltstack(&alternate, &before) == 0);
-	executor = (pid_t)syscall(SYS_gettid);
+	stander = (pid_t)syscall(SYS_gettid);
 	sem_post(&ready);
 	do
 		*got = run();
@@ -411,50 +336,41 @@ struct turn {
 	bool alternate; /* on a stack of its own? */
 };
 
-/* It may trace us: by name where Yama is, and not at all in some containers. */
-static pid_t start_tracer(const struct turn *turn, int report[2])
+static struct merge hold(void)
 {
-	char byte;
-	int go[2];
-	pid_t pid;
+	struct merge merge = { .bytes = one, .old_starts = 0x1f, .new_starts = 1, .move = true };
 
-	MUST(pipe(report) == 0 && pipe(go) == 0);
-	pid = fork();
-	if (pid == 0) {
-		close(report[0]);
-		MUST(read(go[0], &byte, 1) == 1);
-		trace(executor, site + turn->at, turn->interrupt, report[1]);
-	}
-	close(report[1]);
-	prctl(PR_SET_PTRACER, (unsigned long)pid, 0, 0, 0);
-	MUST(pid > 0 && write(go[1], "x", 1) == 1);
-	if (read(report[0], &byte, 1) != 1)
-		child_skip("no process may trace another here");
-	return pid;
+	MUST(text_begin(&merge.span, site, RUN) == 0);
+	MUST(merge_find(&merge) == 0 && merge_hold(&merge) == 0);
+	return merge;
+}
+
+static void let_go(struct merge *merge)
+{
+	merge_release(merge);
+	text_end(&merge->span);
 }
 
 static void merge_without_look(void)
 {
-	struct merge merge = { .bytes = one };
+	struct merge merge = hold();
 
-	MUST(text_begin(&merge.span, site, RUN) == 0);
-	MUST(merge_hold(&merge) == 0);
 	merge_put_int3(&merge);
 	MUST(membarrier_sync() == 0);
 	merge_put_rest(&merge);
 	MUST(membarrier_sync() == 0);
-	merge_put_first(&merge);
-	site_release(merge.site);
-	text_end(&merge.span);
+	merge_put_doors(&merge);
+	let_go(&merge);
 }
 
 static void stand_inside(const void *arg)
 {
 	const struct turn *turn = arg;
+	struct stand stand = { .bytes = one, .len = RUN };
 	uint32_t got = GOT_OLD;
-	int report[2], status;
 	pthread_t thread;
 	pid_t tracer;
+	int saw;
 
 	if (CHILD_TSAN)
 		child_skip("the thread sanitizer delivers signals when it likes");
@@ -464,14 +380,17 @@ static void stand_inside(const void *arg)
 	put_code(place(2));
 	MUST(pthread_create(&thread, NULL, execute_until_other, &got) == 0);
 	MUST(sem_wait(&ready) == 0);
-	tracer = start_tracer(turn, report);
+	stand.changed = site;
+	stand.at = site + turn->at;
+	stand.interrupt = turn->interrupt;
+	tracer = stand_start(&stand);
 	if (turn->look)
 		MUST(pc_patch_merge(site, one, RUN, PC_CHECK_THREADS) == 0);
 	else
 		merge_without_look();
-	MUST(waitpid(tracer, &status, 0) == tracer && WIFEXITED(status));
+	saw = stand_end(tracer);
 	MUST(pthread_join(thread, NULL) == 0);
-	MUST(WEXITSTATUS(status) == (turn->look ? SAW_SIGNAL : SAW_MERGED));
+	MUST(saw == (turn->look ? STAND_SAW_SIGNAL : STAND_SAW_CHANGE));
 	MUST(handled == turn->interrupt);
 	/* Who stands at the first NOP is not inside. */
 	MUST(got == (turn->look || turn->at == 0 ? GOT_NEW : GOT_BAD));
@@ -562,16 +481,15 @@ static void test_sync_fails(void **state)
 
 static void held(const void *arg)
 {
-	struct merge merge = { .bytes = one };
+	struct merge merge;
 
 	(void)arg;
 	start();
 	put_code(place(2));
-	MUST(text_begin(&merge.span, site, RUN) == 0);
-	MUST(merge_hold(&merge) == 0);
+	merge = hold();
 	MUST(pc_patch_merge(site, one, RUN, PC_CHECK_THREADS) == -EAGAIN);
 	MUST(is(nops));
-	site_release(merge.site);
+	let_go(&merge);
 	MUST(pc_patch_merge(site, one, RUN, PC_CHECK_THREADS) == 0);
 }
 
@@ -581,6 +499,28 @@ static void test_held(void **state)
 	child_must_pass(held, NULL);
 }
 
+/* The first that would be taken is one that the caller itself has blocked, to wait for it. */
+static void keeps_off(const void *arg)
+{
+	struct sigaction now;
+	sigset_t set;
+
+	(void)arg;
+	start();
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMAX - 1);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	put_code(place(3));
+	must_merge(PC_CHECK_THREADS);
+	MUST(sigaction(SIGRTMAX - 1, NULL, &now) == 0 && now.sa_handler == SIG_DFL);
+}
+
+static void test_keeps_off(void **state)
+{
+	(void)state;
+	child_must_pass(keeps_off, NULL);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -588,7 +528,7 @@ int main(void)
 		cmocka_unit_test(test_every_place),  cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_stand_inside), cmocka_unit_test(test_without_look),
 		cmocka_unit_test(test_undone),	     cmocka_unit_test(test_sync_fails),
-		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_held),	     cmocka_unit_test(test_keeps_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static void use(const struct way *way)
 {
 	struct machine_conf conf = conf_here();
 
-	conf.first_wait = conf.second_wait = way->wait;
+	conf.level[0].first_wait = conf.level[0].second_wait = way->wait;
 	conf.window = way->window;
 	if (way->policy == PC_POLICY_WAIT)
 		conf_use(&conf);
@@ -507,6 +507,7 @@ static void must_be_shut(uint8_t *at, const uint8_t code[CODE_LEN])
 {
 	struct pc_op op = { .addr = at, .bytes = code, .len = CODE_LEN };
 	struct pc_status status;
+	enum pc_text_way way;
 	uint8_t before[CODE_LEN];
 
 	memcpy(before, at, sizeof(before));
@@ -518,6 +519,11 @@ static void must_be_shut(uint8_t *at, const uint8_t code[CODE_LEN])
 	MUST(pc_patch_batch(&op, 1) == -ESHUTDOWN);
 	MUST(pc_set_policy(PC_POLICY_AUTO) == -ESHUTDOWN);
 	MUST(pc_get_status(&status) == -ESHUTDOWN);
+	MUST(pc_set_accept_p(1) == -ESHUTDOWN);
+	MUST(pc_text_open(at, 1) == -ESHUTDOWN && pc_text_alias(at, 1) == -ESHUTDOWN);
+	MUST(pc_text_close(at, 1) == -ESHUTDOWN);
+	MUST(pc_text_way(at, 1, &way, NULL, 0) == -ESHUTDOWN);
+	MUST(code_prot(at) == RX);
 	MUST(!trap_is_ours() && memcmp(at, before, sizeof(before)) == 0);
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -35,14 +36,19 @@
 static struct facts made_up(bool have_conf, bool accepted, bool membarrier)
 {
 	return (struct facts){
+		.have_window = have_conf,
 		.have_conf = have_conf,
 		.membarrier = membarrier,
 		.trap = true,
 		.conf = {
-			.first_wait = 1000,
-			.second_wait = 2000,
-			.stretch = 5,
-			.upper_p = accepted ? ACCEPTED : ACCEPTED * 1.001,
+			.levels = 1,
+			.level = { {
+				.first_wait = 1000,
+				.second_wait = 2000,
+				.stretch = 5,
+				.line.upper_p = accepted ? ACCEPTED : ACCEPTED * 1.001,
+				.page.upper_p = accepted ? ACCEPTED : ACCEPTED * 1.001,
+			} },
 			.window = 32,
 			.window_p = ACCEPTED * 1.001,
 		},
@@ -52,14 +58,14 @@ static struct facts made_up(bool have_conf, bool accepted, bool membarrier)
 
 static void expect_choice(const struct facts *facts, enum pc_policy asked, enum pc_policy expected)
 {
-	struct sync sync;
+	struct syncs syncs;
 	char reason[256] = "";
 
-	policy_choose(facts, asked, ACCEPTED, &sync, reason, sizeof(reason));
-	assert_int_equal(sync.policy, expected);
-	assert_int_equal(sync.first_wait, expected == WAIT ? 1000 : 0);
-	assert_int_equal(sync.second_wait, expected == WAIT ? 2000 : 0);
-	assert_int_equal(sync.stretch, expected == WAIT ? 5 : 0);
+	policy_choose(facts, asked, ACCEPTED, &syncs, reason, sizeof(reason));
+	assert_int_equal(syncs.page.policy, expected);
+	assert_int_equal(syncs.page.first_wait, expected == WAIT ? 1000 : 0);
+	assert_int_equal(syncs.page.second_wait, expected == WAIT ? 2000 : 0);
+	assert_int_equal(syncs.page.stretch, expected == WAIT ? 5 : 0);
 	assert_true(reason[0] && !strchr(reason, '\n'));
 }
 
@@ -92,11 +98,11 @@ static void test_choose(void **state)
 
 static unsigned window_of(const struct facts *facts, enum pc_policy asked)
 {
-	struct sync sync;
+	struct syncs syncs;
 	char reason[256];
 
-	policy_choose(facts, asked, ACCEPTED, &sync, reason, sizeof(reason));
-	return sync.window;
+	policy_choose(facts, asked, ACCEPTED, &syncs, reason, sizeof(reason));
+	return syncs.page.window;
 }
 
 /* More than the documented 8 bytes only where a bound of its own is accepted. */
@@ -111,7 +117,15 @@ static void test_window(void **state)
 	facts.conf.window_p = ACCEPTED;
 	assert_int_equal(window_of(&facts, PC_POLICY_AUTO), 32);
 	assert_int_equal(window_of(&facts, PC_POLICY_MEMBARRIER), 32);
+	/* It needs no wait that is good for anything, but it needs evidence of its own. */
 	facts.have_conf = false;
+	assert_int_equal(window_of(&facts, PC_POLICY_AUTO), 32);
+	assert_int_equal(window_of(&facts, PC_POLICY_MEMBARRIER), 32);
+	facts.conf.window_p = ACCEPTED * 1.001;
+	assert_int_equal(window_of(&facts, PC_POLICY_AUTO), 8);
+	assert_int_equal(window_of(&facts, PC_POLICY_WAIT), 8);
+	facts.conf.window_p = ACCEPTED;
+	facts.have_window = false;
 	assert_int_equal(window_of(&facts, PC_POLICY_AUTO), 8);
 	assert_int_equal(window_of(&facts, PC_POLICY_MEMBARRIER), 8);
 	assert_int_equal(window_of(&facts, PC_POLICY_WAIT), 8);
@@ -119,10 +133,10 @@ static void test_window(void **state)
 
 static void expect_reason(const struct facts *facts, enum pc_policy asked, const char *about)
 {
-	struct sync sync;
+	struct syncs syncs;
 	char reason[256] = "";
 
-	policy_choose(facts, asked, ACCEPTED, &sync, reason, sizeof(reason));
+	policy_choose(facts, asked, ACCEPTED, &syncs, reason, sizeof(reason));
 	if (!strstr(reason, about))
 		fail_msg("'%s' is not about '%s'", reason, about);
 }
@@ -161,6 +175,18 @@ int __wrap_identity_read(struct identity *id)
 	return here == UNREADABLE ? -ENODATA : ret;
 }
 
+const char *__wrap_tsc_problem(char *text, size_t size);
+
+static const char *distrust; /* of the kernel, for the clock of this machine */
+
+const char *__wrap_tsc_problem(char *text, size_t size)
+{
+	if (!distrust)
+		return NULL;
+	snprintf(text, size, "%s", distrust);
+	return text;
+}
+
 static struct facts learn(const struct machine_conf *conf)
 {
 	struct facts facts;
@@ -190,6 +216,8 @@ static void vary(struct identity *id, const char *name, const char *value)
 	last = strlen(other) - 1;
 	if (strcmp(name, "tsc_invariant") == 0)
 		snprintf(other, sizeof(other), "no");
+	else if (strcmp(name, "cpus") == 0)
+		snprintf(other, sizeof(other), "%u", id->cpus + 1);
 	else if (strcmp(name, "tsc_khz") == 0)
 		snprintf(other, sizeof(other), "%" PRIu64, id->tsc_khz + id->tsc_khz / 50);
 	else
@@ -210,6 +238,7 @@ static void other_machines(const void *arg)
 
 		snprintf(about, sizeof(about), "another machine: %s differs", name);
 		vary(&other.identity, name, value);
+		MUST(learn(&other).have_window == (strcmp(name, "kernel") == 0));
 		if (strcmp(name, "kernel") == 0)
 			MUST(learn(&other).have_conf);
 		else
@@ -233,17 +262,28 @@ static void bad_calibrations(const void *arg)
 	MUST(facts.have_conf && facts.conf_reason[0] == '\0' && facts.conf_path[0]);
 	conf.usable = false;
 	must_refuse(&conf, "no wait that is safe");
+	MUST(learn(&conf).have_window);
 	conf.usable = true;
 	here = NO_INVARIANT_TSC;
 	must_refuse(&conf, "tsc_invariant differs");
 	conf.identity.tsc_invariant = false;
 	must_refuse(&conf, "no invariant TSC");
+	MUST(learn(&conf).have_window);
 	here = UNREADABLE;
 	must_refuse(&conf, "cannot be identified");
+	MUST(!learn(&conf).have_window);
 	here = AS_IT_IS;
+	conf = conf_here();
+	distrust = "the kernel keeps time by hpet, not by the TSC";
+	must_refuse(&conf, "keeps time by hpet");
+	/* A store needs no clock. */
+	MUST(learn(&conf).have_window);
+	distrust = NULL;
+	MUST(learn(&conf).have_conf);
 	setenv("PATCHCORE_MACHINE_CONF", conf_file("[tmax]\n", 7), 1);
 	facts_learn(&facts);
 	MUST(!facts.have_conf && strstr(facts.conf_reason, "is missing"));
+	MUST(!facts.have_window);
 	conf_use_none();
 	facts_learn(&facts);
 	MUST(!facts.have_conf && strstr(facts.conf_reason, "cannot be read"));
@@ -253,6 +293,137 @@ static void test_bad_calibrations(void **state)
 {
 	(void)state;
 	child_must_pass(bad_calibrations, NULL);
+}
+
+static void first_and_rest(const struct cpus *all, struct cpus *first, struct cpus *rest)
+{
+	*first = (struct cpus){ 0 };
+	for (unsigned i = 0; i < CPUS_MAX / 64 && !cpus_count(first); i++)
+		first->word[i] = all->word[i] & -all->word[i];
+	cpus_beyond(all, first, rest);
+}
+
+/* Waits of some CPUs are no waits of others, and of unknown ones they are of none. */
+static void other_cpus(const void *arg)
+{
+	struct machine_conf conf = conf_here();
+	struct cpus all = conf.cpus, first, rest;
+	char list[64], about[128];
+
+	(void)arg;
+	MUST(learn(&conf).have_conf);
+	first_and_rest(&all, &first, &rest);
+	conf.cpus = (struct cpus){ 0 };
+	conf.cpus.word[CPUS_MAX / 64 - 1] = UINT64_C(1) << 63;
+	cpus_print(&all, list, 40);
+	snprintf(about, sizeof(about), "not calibrated on CPU %s", list);
+	must_refuse(&conf, about);
+	MUST(!learn(&conf).have_window);
+	conf.cpus = all;
+	conf.schema = 2;
+	MUST(learn(&conf).have_conf);
+	conf.schema = 3;
+	MUST(learn(&conf).have_conf);
+	if (!cpus_count(&rest))
+		child_skip("one CPU");
+	conf.schema = MACHINE_CONF_SCHEMA;
+	conf.cpus = first;
+	cpus_print(&rest, list, 40);
+	snprintf(about, sizeof(about), "not calibrated on CPU %s", list);
+	must_refuse(&conf, about);
+	conf.cpus = rest;
+	cpus_print(&first, list, 40);
+	snprintf(about, sizeof(about), "not calibrated on CPU %s", list);
+	must_refuse(&conf, about);
+	/* More than a program uses are no harm; what it keeps off does not count. */
+	if (CHILD_TSAN)
+		child_skip("the sanitizer has a thread of its own");
+	MUST(sched_setaffinity(0, sizeof(rest), (cpu_set_t *)&rest) == 0);
+	MUST(learn(&conf).have_conf);
+	conf.cpus = all;
+	MUST(learn(&conf).have_conf);
+	conf.cpus = first;
+	must_refuse(&conf, "not calibrated on CPU");
+}
+
+static void test_other_cpus(void **state)
+{
+	(void)state;
+	child_must_pass(other_cpus, NULL);
+}
+
+/* What calibrate wrote before it named its CPUs. */
+static void old_schema(const void *arg)
+{
+	static const char *const newer[][2] = {
+		{ "tmax", "verdict" },	 { "scope", "cpus" },	     { "wait", "tears" },
+		{ "window", "toggles" }, { "window", "confidence" },
+	};
+	struct machine_conf conf = conf_here();
+	struct conf_lines lines;
+	struct facts facts;
+
+	(void)arg;
+	conf.schema = 2;
+	lines = conf_lines(&conf);
+	for (size_t i = 0; i < LENGTH(newer); i++)
+		conf_drop(&lines,
+			  (size_t)(conf_line(&lines, newer[i][0], newer[i][1]) - lines.line));
+	conf_use_lines(&lines);
+	facts_learn(&facts);
+	MUST(!facts.have_conf && strstr(facts.conf_reason, "which CPUs were calibrated"));
+	MUST(strstr(facts.conf_reason, "calibrate again") && !facts.have_window);
+}
+
+static void test_old_schema(void **state)
+{
+	(void)state;
+	child_must_pass(old_schema, NULL);
+}
+
+/* The config that made policy auto wait for no time at all, in the place where it is found. */
+static void hostile_conf(const void *arg)
+{
+	struct machine_conf conf = conf_here();
+	char folder[] = "/tmp/test_policy.XXXXXX", path[64], command[64];
+	struct conf_lines lines;
+	char text[CONF_TEXT];
+	struct facts facts;
+	FILE *f;
+
+	(void)arg;
+	conf.level[0].first_wait = conf.level[0].second_wait = conf.level[0].stretch = 0;
+	conf.verdict = MACHINE_CONF_FAIL;
+	conf.level[0].page.toggles = 1;
+	conf.level[0].page.upper_p = conf.window_p = 1e-300;
+	conf.confidence = 0.500001;
+	conf.window = 64;
+	lines = conf_lines(&conf);
+	conf_use_lines(&lines);
+	facts_learn(&facts);
+	MUST(!facts.have_conf && strstr(facts.conf_reason, "[wait] confidence"));
+	/* Nor is a good one taken that others may have written. */
+	conf = conf_here();
+	lines = conf_lines(&conf);
+	conf_text(&lines, text);
+	MUST(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/machine.conf", folder);
+	f = fopen(path, "w");
+	MUST(f && fputs(text, f) >= 0 && fclose(f) == 0 && chmod(path, 0644) == 0);
+	setenv("PATCHCORE_MACHINE_CONF", path, 1);
+	facts_learn(&facts);
+	MUST(facts.have_conf);
+	MUST(chmod(path, 0666) == 0);
+	facts_learn(&facts);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	MUST(system(command) == 0);
+	MUST(!facts.have_conf && strstr(facts.conf_reason, "can be written to by others"));
+}
+
+static void test_hostile_conf(void **state)
+{
+	(void)state;
+	child_must_pass(hostile_conf, NULL);
 }
 
 /* --- Through the public functions ---------------------------------------------------- */
@@ -290,7 +461,7 @@ static void use_conf(double upper_p, unsigned window)
 {
 	struct machine_conf conf = conf_here();
 
-	conf.upper_p = upper_p;
+	conf.level[0].line.upper_p = conf.level[0].page.upper_p = upper_p;
 	conf.window = window;
 	conf.window_p = 1e-7;
 	conf_use(&conf);
@@ -419,6 +590,7 @@ static void accept_p(const void *arg)
 
 	(void)arg;
 	conf_use_none();
+	MUST(pc_set_accept_p(0.5) == -ESHUTDOWN);
 	for (int initialised = 0; initialised < 2; initialised++) {
 		for (size_t i = 0; i < LENGTH(bad); i++)
 			MUST(pc_set_accept_p(bad[i]) == -EINVAL);
@@ -427,7 +599,8 @@ static void accept_p(const void *arg)
 	MUST(pc_set_accept_p(1) == 0 && status_now().accept_p == 1);
 	MUST(pc_set_accept_p(5e-324) == 0 && status_now().accept_p == 5e-324);
 	/* It is the process's choice and outlives a restart. */
-	MUST(pc_fini() == 0);
+	MUST(pc_fini() == 0 && pc_set_accept_p(0.25) == -ESHUTDOWN);
+	MUST(pc_init() == 0 && status_now().accept_p == 5e-324);
 	MUST(pc_set_accept_p(0.25) == 0 && status_now().accept_p == 0.25);
 }
 
@@ -589,6 +762,8 @@ int main(void)
 		cmocka_unit_test(test_nothing_is_safe),	 cmocka_unit_test(test_accept_p),
 		cmocka_unit_test(test_cycles),		 cmocka_unit_test(test_conf_is_read_again),
 		cmocka_unit_test(test_busy_fini),	 cmocka_unit_test(test_assumed_waits),
+		cmocka_unit_test(test_other_cpus),	 cmocka_unit_test(test_old_schema),
+		cmocka_unit_test(test_hostile_conf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

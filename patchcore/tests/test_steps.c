@@ -127,9 +127,9 @@ static void use_waits(uint64_t first, uint64_t second)
 
 	if (!conf.identity.tsc_invariant)
 		child_skip("this machine has no invariant TSC");
-	conf.first_wait = first;
-	conf.second_wait = second;
-	conf.stretch = 0;
+	conf.level[0].first_wait = first;
+	conf.level[0].second_wait = second;
+	conf.level[0].stretch = 0;
 	conf_use(&conf);
 }
 

@@ -69,16 +69,20 @@ static void add_up(const struct storm_result *r)
 		to[i] += from[i];
 }
 
+#define AGAIN 20 /* times */
+
 /*
- * Patching that changes nothing is safe too. In all, since on a busy machine a
- * thread may sleep through a short storm.
+ * Patching that changes nothing is safe too. In all, and again if need be, since on a busy machine
+ * a thread may sleep through a short storm.
  */
-static void all_was_run(unsigned done)
+static bool all_was_run(unsigned done, unsigned times)
 {
+	bool all = sum.toggles > 0 && sum.ran[0] > 0 && sum.ran[1] > 0 && sum.ran[2] > 0;
+
 	if (!done)
 		skip();
-	assert_true(sum.toggles > 0);
-	assert_true(sum.ran[0] > 0 && sum.ran[1] > 0 && sum.ran[2] > 0);
+	assert_true(all || times < AGAIN);
+	return all;
 }
 
 /* False: this machine has not got it. */
@@ -124,15 +128,15 @@ static void every_execution_is_counted(void **state)
 				if (way->syncs || p == PC_POLICY_MEMBARRIER)
 					done += one_storm(&storm);
 			}
-	all_was_run(done);
+	/* Some hundred storms: once will do. */
+	assert_true(all_was_run(done, 0));
 }
 
-static void storms(unsigned noise, enum pc_policy policy)
+static unsigned storms_once(unsigned noise, enum pc_policy policy)
 {
 	static unsigned turn; /* so that each storm has its turn of mappings */
 	unsigned done = 0;
 
-	sum = (struct storm_result){ 0 };
 	for (const struct storm_way *way = storm_ways; way->name; way++) {
 		struct storm storm = { .way = way,
 				       .policy = policy,
@@ -140,12 +144,19 @@ static void storms(unsigned noise, enum pc_policy policy)
 				       .noise = noise,
 				       .ms = milliseconds(120) };
 
-		/* Who starts and forgets waits for his own code to appear. */
+		/* A patcher that starts and forgets waits for its own code to appear. */
 		if (!way->lasts && noise & (STORM_CONTENTION | STORM_THREADS))
 			continue;
 		done += one_storm(&storm);
 	}
-	all_was_run(done);
+	return done;
+}
+
+static void storms(unsigned noise, enum pc_policy policy)
+{
+	sum = (struct storm_result){ 0 };
+	for (unsigned times = 1; !all_was_run(storms_once(noise, policy), times); times++)
+		;
 }
 
 static void neighbours_lose_nothing(void **state)

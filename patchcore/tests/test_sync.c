@@ -25,17 +25,17 @@ static void link_them(void)
 static void noted(const void *arg)
 {
 	(void)arg;
-	MUST(sync_cost(PC_POLICY_WAIT) == 0);
-	sync_note_cost(PC_POLICY_WAIT, 8000);
-	MUST(sync_cost(PC_POLICY_WAIT) == 8000 && sync_cost(PC_POLICY_MEMBARRIER) == 0);
-	sync_note_cost(PC_POLICY_WAIT, 16000);
-	MUST(sync_cost(PC_POLICY_WAIT) == 9000);
+	MUST(sync_cost(&waiting) == 0);
+	sync_note_cost(&waiting, 8000);
+	MUST(sync_cost(&waiting) == 8000 && sync_cost(&membarrier) == 0);
+	sync_note_cost(&waiting, 16000);
+	MUST(sync_cost(&waiting) == 9000);
 	for (int i = 0; i < 100; i++)
-		sync_note_cost(PC_POLICY_WAIT, 800);
-	MUST(sync_cost(PC_POLICY_WAIT) < 900);
+		sync_note_cost(&waiting, 800);
+	MUST(sync_cost(&waiting) < 900);
 	/* Who lost his CPU for a second has not learnt what it costs. */
-	sync_note_cost(PC_POLICY_WAIT, UINT64_C(3000000000));
-	MUST(sync_cost(PC_POLICY_WAIT) < 2 * 900);
+	sync_note_cost(&waiting, UINT64_C(3000000000));
+	MUST(sync_cost(&waiting) < 2 * 900);
 }
 
 static void test_noted(void **state)
@@ -49,16 +49,16 @@ static void picked(const void *arg)
 	(void)arg;
 	MUST(sync_pick(&waiting) == &waiting && sync_pick(&membarrier) == &membarrier);
 	link_them();
-	sync_note_cost(PC_POLICY_MEMBARRIER, 4000);
+	sync_note_cost(&membarrier, 4000);
 	/* Of the wait is known how long it takes, before it was ever made. */
 	MUST(sync_pick(&waiting) == &membarrier && sync_pick(&membarrier) == &membarrier);
 	for (int i = 0; i < 100; i++)
-		sync_note_cost(PC_POLICY_MEMBARRIER, 60000);
+		sync_note_cost(&membarrier, 60000);
 	MUST(sync_pick(&waiting) == &waiting && sync_pick(&membarrier) == &waiting);
 	/* And that it takes no less. */
-	sync_note_cost(PC_POLICY_WAIT, 1);
+	sync_note_cost(&waiting, 1);
 	for (int i = 0; i < 100; i++)
-		sync_note_cost(PC_POLICY_MEMBARRIER, 4000);
+		sync_note_cost(&membarrier, 4000);
 	MUST(sync_pick(&waiting) == &membarrier);
 }
 
@@ -74,15 +74,15 @@ static void tried_again(const void *arg)
 
 	(void)arg;
 	link_them();
-	sync_note_cost(PC_POLICY_WAIT, 6000);
-	sync_note_cost(PC_POLICY_MEMBARRIER, 60000);
+	sync_note_cost(&waiting, 6000);
+	sync_note_cost(&membarrier, 60000);
 	for (; others < 3; rounds++) {
 		MUST(rounds < 100000);
 		if (sync_pick(&waiting) == &membarrier) {
 			others++;
-			sync_note_cost(PC_POLICY_MEMBARRIER, 60000);
+			sync_note_cost(&membarrier, 60000);
 		} else {
-			sync_note_cost(PC_POLICY_WAIT, 6000);
+			sync_note_cost(&waiting, 6000);
 		}
 	}
 	/* What it costs to find out is shared by many. */

@@ -76,6 +76,7 @@ static void opened(const void *arg)
 	int now[LENGTH(prot)];
 
 	(void)arg;
+	start_library();
 	lay_out(prot, LENGTH(prot));
 	for (size_t i = 0; i < LENGTH(prot); i++) {
 		memcpy(now, prot, sizeof(now));
@@ -103,6 +104,7 @@ static void by_pages(const void *arg)
 	static const int prot[] = { RX, RX, RX };
 
 	(void)arg;
+	start_library();
 	lay_out(prot, LENGTH(prot));
 	MUST(pc_text_open((uint8_t *)page_at(1) - 1, 2) == 0);
 	must_be((const int[]){ RWX, RWX, RX });
@@ -156,6 +158,7 @@ static void overlapping(const void *arg)
 	static const int prot[] = { RX, RO, RX, RX };
 
 	(void)arg;
+	start_library();
 	lay_out(prot, LENGTH(prot));
 	MUST(open_pages(0, 2) == 0);
 	MUST(open_pages(1, 2) == 0);
@@ -181,6 +184,7 @@ static void test_overlapping(void **state)
 static void changed_meanwhile(const void *arg)
 {
 	(void)arg;
+	start_library();
 	lay_out((const int[]){ RX }, 1);
 	MUST(open_pages(0, 1) == 0 && close_pages(0, 1) == 0);
 	MUST(mprotect(page_at(0), CODE_PAGE, RO) == 0);

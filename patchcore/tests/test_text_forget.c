@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "patchcore/async.h"
 #include "patchcore/objects.h"
 #include "patchcore/tests/text_library.h"
 #include "patchcore/tests/text_pages.h"
@@ -75,7 +76,10 @@ static void test_told(void **state)
 	child_must_pass(told, NULL);
 }
 
-/* Told of a page that is still there: it is one without an alias from then on. */
+/*
+ * Told of a page that is still there: it is one without an alias from then on, which children
+ * will share.
+ */
 static void told_of_one(const void *arg)
 {
 	(void)arg;
@@ -85,7 +89,8 @@ static void told_of_one(const void *arg)
 	lay_out((const int[]){ RX, RX, RX }, 3);
 	MUST(pc_text_alias(base, 3 * CODE_PAGE) == 0);
 	text_forget((uintptr_t)page_at(1), (uintptr_t)page_at(2));
-	MUST(open_pages(0, 3) == 0);
+	MUST(open_pages(0, 3) == -EPERM);
+	MUST(pc_text_open_shared(base, 3 * CODE_PAGE) == 0);
 	must_be((const int[]){ RX, RWX, RX });
 	MUST(patch_nop((uint8_t *)page_at(1) - 2) == 0);
 	MUST(patch_nop((uint8_t *)page_at(2) - 2) == 0);
@@ -98,6 +103,67 @@ static void test_told_of_one(void **state)
 	child_must_pass(told_of_one, NULL);
 }
 
+/* Only what was named: one of two functions on a page, and the other goes on as it was. */
+static void told_of_a_part(const void *arg)
+{
+	enum pc_text_way way;
+
+	(void)arg;
+	start_library();
+	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
+		child_skip("no membarrier");
+	lay_out((const int[]){ RX, RX, RX }, 3);
+	MUST(open_pages(0, 1) == 0 && pc_text_alias(page_at(1), 1) == 0);
+	MUST(patch_nop(base + 62) == 0);
+	MUST(pc_forget(base, 100) == 0 && pc_forget(base + 100, CODE_PAGE) == 0);
+	MUST(pc_forget(page_at(1), CODE_PAGE - 1) == 0 && pc_forget(base + 1, CODE_PAGE - 1) == 0);
+	must_be((const int[]){ RWX, RX, RX });
+	MUST(aliases() == 1);
+	MUST(pc_text_way(base, 1, &way, NULL, 0) == 0 && way == PC_TEXT_OPEN);
+	MUST(pc_text_way(page_at(1), 1, &way, NULL, 0) == 0 && way == PC_TEXT_ALIAS);
+	MUST(patch_nop(base + 126) == 0 && patch_nop(page_at(1)) == 0);
+	MUST(close_pages(0, 2) == 0);
+	must_be((const int[]){ RX, RX, RX });
+	/* The page in the middle is named as a whole. */
+	MUST(open_pages(0, 3) == 0 && pc_forget(base + 1, 3 * CODE_PAGE - 2) == 0);
+	MUST(pc_text_way(page_at(1), 1, &way, NULL, 0) == 0 && way == PC_TEXT_PROTECT);
+	MUST(close_pages(0, 1) == 0 && close_pages(1, 1) == -ENOENT && close_pages(2, 1) == 0);
+	must_be((const int[]){ RX, RWX, RX });
+}
+
+static void test_told_of_a_part(void **state)
+{
+	(void)state;
+	child_must_pass(told_of_a_part, NULL);
+}
+
+/* What was made writable for a change in flight is given back on the page that stays. */
+static void told_in_flight(const void *arg)
+{
+	(void)arg;
+	start_library();
+	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
+		child_skip("no membarrier");
+	lay_out((const int[]){ RX, RX }, 2);
+	/* Two bytes of it are on the second page. */
+	MUST(pc_start_patch((uint8_t *)page_at(1) - 3, (uint8_t[]){ 1, 2, 3, 4, 5 }, 5) == 0);
+	must_be((const int[]){ RWX, RWX });
+	MUST(pc_forget((uint8_t *)page_at(1) - 3, CODE_PAGE + 3) == 0);
+	must_be((const int[]){ RX, RWX });
+	MUST(pc_drain() == 0 && pc_finish_patch((uint8_t *)page_at(1) - 3) == PC_FINISHED);
+	/* Named again, in two parts that are no page. */
+	MUST(mprotect(page_at(1), CODE_PAGE, RX) == 0);
+	MUST(pc_start_patch(base + 62, (uint8_t[]){ 1, 2, 3, 4, 5 }, 5) == 0);
+	MUST(pc_forget(base, 64) == 0);
+	must_be((const int[]){ RX, RX });
+}
+
+static void test_told_in_flight(void **state)
+{
+	(void)state;
+	child_must_pass(told_in_flight, NULL);
+}
+
 /* A patch that was under way when the code went ends without harm. */
 static void told_too_early(const void *arg)
 {
@@ -106,7 +172,7 @@ static void told_too_early(const void *arg)
 	(void)arg;
 	start_library();
 	lay_out((const int[]){ RX }, 1);
-	MUST(text_begin(&span, base, 5) == 0 && span.borrowed);
+	MUST(text_begin(&span, base, 5) == 0 && span.loan);
 	MUST(mmap(base, CODE_PAGE, RO, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == base);
 	text_forget((uintptr_t)base, (uintptr_t)base + CODE_PAGE);
 	text_end(&span);
@@ -119,6 +185,30 @@ static void test_told_too_early(void **state)
 {
 	(void)state;
 	child_must_pass(told_too_early, NULL);
+}
+
+/* Nor does it harm a change of what is mapped there since. */
+static void told_late(const void *arg)
+{
+	struct text_span first, second;
+
+	(void)arg;
+	start_library();
+	lay_out((const int[]){ RX }, 1);
+	MUST(text_begin(&first, base, 5) == 0 && first.loan);
+	text_forget((uintptr_t)base, (uintptr_t)base + CODE_PAGE);
+	MUST(mmap(base, CODE_PAGE, RX, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == base);
+	MUST(text_begin(&second, base, 5) == 0 && second.loan);
+	text_end(&first);
+	must_be((const int[]){ RWX });
+	text_end(&second);
+	must_be((const int[]){ RX });
+}
+
+static void test_told_late(void **state)
+{
+	(void)state;
+	child_must_pass(told_late, NULL);
 }
 
 /* --- Noticed --------------------------------------------------------------------------------- */
@@ -300,9 +390,11 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_told),	       cmocka_unit_test(test_told_of_one),
-		cmocka_unit_test(test_told_too_early), cmocka_unit_test(test_unloaded),
-		cmocka_unit_test(test_loaded_again),   cmocka_unit_test(test_others),
-		cmocka_unit_test(test_objects),	       cmocka_unit_test(test_given_back),
+		cmocka_unit_test(test_told_of_a_part), cmocka_unit_test(test_told_in_flight),
+		cmocka_unit_test(test_told_too_early), cmocka_unit_test(test_told_late),
+		cmocka_unit_test(test_unloaded),       cmocka_unit_test(test_loaded_again),
+		cmocka_unit_test(test_others),	       cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

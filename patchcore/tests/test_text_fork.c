@@ -208,25 +208,20 @@ static void test_without_copy(void **state)
 static volatile uint32_t noted;
 static atomic_bool stop;
 
-static void put(const struct text_span *span, uint32_t value)
+static void put(uint8_t *at, uint32_t value)
 {
-	uint8_t *at = text_at(span, span->addr);
+	struct text_span span;
 
-	text_store_begin(span);
-	memcpy(at, &value, sizeof(value));
+	MUST(text_begin(&span, at, 4) == 0);
+	memcpy(text_at(&span, at), &value, sizeof(value));
 	noted = value;
-	text_store_end(span);
+	text_end(&span);
 }
 
 static void *store_often(void *at)
 {
-	struct text_span span;
-
-	/* One span all along, as a change that was started and left has one. */
-	MUST(text_begin(&span, at, 4) == 0);
 	for (uint32_t i = 1; !stop; i++)
-		put(&span, i);
-	text_end(&span);
+		put(at, i);
 	return NULL;
 }
 
@@ -285,11 +280,9 @@ static void in_the_middle(const void *arg)
 	MUST(text_begin(&span, fn, CODE_LEN) == 0);
 	at = text_at(&span, fn);
 	/* It waits for nobody. */
-	child_filter(SYS_clock_nanosleep, 0, 0, SECCOMP_RET_KILL);
-	text_store_begin(&span);
+	child_filter(SYS_nanosleep, 0, 0, SECCOMP_RET_KILL);
 	raise(SIGUSR1);
 	code_load(at, forked_in_handler ? CODE_NEW : 0x51525354);
-	text_store_end(&span);
 	text_end(&span);
 	if (forked_in_handler == 0) {
 		MUST(code_run(fn) == 0x51525354);
@@ -318,15 +311,14 @@ static void store_in_handler(int signal)
 		sched_yield();
 	/* Long enough for the other to be at the gate. */
 	usleep(50000);
-	put(&outer, 7);
+	put(outer.addr, 7);
 }
 
 static void *be_interrupted(void *at)
 {
 	MUST(text_begin(&outer, at, 4) == 0);
-	text_store_begin(&outer);
 	pthread_kill(pthread_self(), SIGUSR1);
-	text_store_end(&outer);
+	text_end(&outer);
 	return NULL;
 }
 
@@ -365,7 +357,6 @@ static void *stop_in_store(void *at)
 	struct text_span span;
 
 	MUST(text_begin(&span, at, 4) == 0);
-	text_store_begin(&span);
 	in_store = true;
 	for (;;)
 		pause();
@@ -384,7 +375,7 @@ static void stopped_store(const void *arg)
 		sched_yield();
 	pid = fork();
 	if (pid == 0) {
-		child_filter(SYS_clock_nanosleep, 0, 0, SECCOMP_RET_KILL);
+		child_filter(SYS_nanosleep, 0, 0, SECCOMP_RET_KILL);
 		second = fork();
 		must_patch(fn, CODE_NEW);
 		if (second > 0)
@@ -414,10 +405,8 @@ static void prepare(void)
 		return;
 	store_while_forking = false;
 	MUST(text_begin(&span, base + CODE_PAGE - 2, 4) == 0);
-	text_store_begin(&span);
 	memset(text_at(&span, base + CODE_PAGE - 2), 0x33, 2);
 	memset(text_at(&span, base + CODE_PAGE), 0x44, 2);
-	text_store_end(&span);
 	text_end(&span);
 }
 

@@ -21,6 +21,7 @@
 #include "patchcore/objects.h"
 #include "patchcore/tests/text_fork.h"
 #include "patchcore/text_page.h"
+#include "patchcore/thread.h"
 
 static atomic_bool stop;
 static pid_t forked_in_handler;
@@ -106,7 +107,7 @@ static void fork_on_system_call(int signal, siginfo_t *info, void *context)
 	(void)context;
 	forked_in_handler = fork();
 	/* The interrupted code relies on it. */
-	MUST(pthread_mutex_trylock(&text_lock.mutex) == EBUSY);
+	MUST(text_lock.owner == thread_id());
 	if (forked_in_handler > 0)
 		must_end_well(forked_in_handler);
 	else

@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -86,11 +88,12 @@ static void on_membarrier(int signal, siginfo_t *info, void *context)
 	((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = 0;
 }
 
-static void hold_up_membarrier(void)
+typedef void handler_fn(int signal, siginfo_t *info, void *context);
+
+static void hold_up_membarrier(handler_fn *handler)
 {
 	/* A thread that the handler starts must be able to take it, too. */
-	struct sigaction action = { .sa_sigaction = on_membarrier,
-				    .sa_flags = SA_SIGINFO | SA_NODEFER };
+	struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_NODEFER };
 
 	MUST(sigaction(SIGSYS, &action, NULL) == 0);
 	/* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE */
@@ -107,11 +110,62 @@ static void one_ends_before(const void *arg)
 	if (CHILD_TSAN)
 		child_skip("the thread sanitizer has signals of its own");
 	start();
-	hold_up_membarrier();
+	hold_up_membarrier(on_membarrier);
 	must_patch(straddler(0), CODE_NEW);
 	first_is_over = true;
 	pthread_join(second, NULL);
 	MUST(code_prot(page) == RX);
+}
+
+/* --- A patcher that takes long, while its page is closed ------------------------------------ */
+
+#define LONG_MS 1500 /* longer than a closer waits for a patcher that sleeps */
+
+static bool sleeps;
+
+static void on_long_membarrier(int signal, siginfo_t *info, void *context)
+{
+	struct timespec start, now;
+
+	(void)signal;
+	(void)info;
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
+		second_is_under_way |= is_second;
+		if (is_second && sleeps)
+			usleep(100);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (is_second && (sleeps ? !first_is_over
+				      : (now.tv_sec - start.tv_sec) * 1000 +
+							(now.tv_nsec - start.tv_nsec) / 1000000 <
+						LONG_MS));
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = 0;
+}
+
+/* The pages stay open where it sleeps without end; where it only lacks the CPU, it is awaited. */
+static void closed_meanwhile(const void *arg)
+{
+	sleeps = arg;
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer has signals of its own");
+	start();
+	MUST(pc_text_open(page, CODE_PAGE) == 0);
+	hold_up_membarrier(on_long_membarrier);
+	MUST(pthread_create(&second, NULL, patch_second, straddler(1)) == 0);
+	wait_for(&second_is_under_way);
+	MUST(pc_text_close(page, CODE_PAGE) == (sleeps ? -ETIMEDOUT : 0));
+	MUST(code_prot(page) == (sleeps ? RWX : RX));
+	first_is_over = true;
+	pthread_join(second, NULL);
+	MUST(pc_text_close(page, CODE_PAGE) == (sleeps ? 0 : -ENOENT));
+	MUST(code_prot(page) == RX);
+}
+
+static void test_closed_meanwhile(void **state)
+{
+	(void)state;
+	child_must_pass(closed_meanwhile, NULL);
+	child_must_pass(closed_meanwhile, &sleeps);
 }
 
 static void test_one_ends_before(void **state)
@@ -191,6 +245,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_ends_before),
+		cmocka_unit_test(test_closed_meanwhile),
 		cmocka_unit_test(test_patched),
 		cmocka_unit_test(test_open_all_along),
 	};

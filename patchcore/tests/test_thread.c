@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "patchcore/fork.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/thread.h"
 
@@ -19,7 +20,7 @@
 static void *tell(void *id)
 {
 	*(uint64_t *)id = thread_id();
-	MUST(thread_is_self(*(uint64_t *)id) && thread_id() == *(uint64_t *)id);
+	MUST(*(uint64_t *)id != 0 && thread_id() == *(uint64_t *)id);
 	return NULL;
 }
 
@@ -49,10 +50,10 @@ static void one_by_one(const void *arg)
 	MUST(thread_id() != 0 && !thread_is_gone(thread_id()));
 	for (int i = 0; i < THREADS; i++) {
 		ids[i] = id_of_another();
-		MUST(ids[i] != 0 && !thread_is_self(ids[i]));
+		MUST(ids[i] != 0 && ids[i] != thread_id());
 		must_be_gone_soon(ids[i]);
 		for (int j = 0; j < i; j++)
-			MUST(ids[j] >> THREAD_TID_BITS != ids[i] >> THREAD_TID_BITS);
+			MUST(ids[j] != ids[i]);
 	}
 }
 
@@ -83,7 +84,7 @@ static void start_waiter(void)
 
 static void end_waiter(void)
 {
-	MUST(!thread_is_gone(waiting) && !thread_is_self(waiting));
+	MUST(!thread_is_gone(waiting) && waiting != thread_id());
 	pthread_barrier_wait(&let_go);
 	pthread_join(waiter, NULL);
 	must_be_gone_soon(waiting);
@@ -116,23 +117,25 @@ static void must_exit_well(pid_t pid)
 static void forked(const void *arg)
 {
 	uint64_t self = thread_id();
+	struct thread *here;
 	pid_t pid;
 
 	(void)arg;
-	pthread_atfork(NULL, NULL, thread_forked);
+	/* As every entry point does; and it brings the handlers. */
+	MUST(fork_enter(&here) == 0);
+	fork_leave(here);
 	start_waiter();
 	pid = fork();
 	if (pid == 0) {
-		MUST(thread_is_self(self) && !thread_is_gone(thread_id()));
-		MUST(thread_is_gone(waiting) &&
-		     thread_id() >> THREAD_TID_BITS == self >> THREAD_TID_BITS);
+		MUST(thread_id() == self && !thread_is_gone(self));
+		MUST(thread_is_interrupted(self) && thread_is_gone(waiting));
 		waiting = 0;
 		start_waiter();
 		end_waiter();
 		_exit(0);
 	}
 	must_exit_well(pid);
-	MUST(thread_is_self(self) && thread_id() == self);
+	MUST(thread_id() == self && thread_is_interrupted(self));
 	end_waiter();
 }
 
@@ -155,7 +158,7 @@ static void vforked(const void *arg)
 	pid = vfork();
 	if (pid == 0) {
 		is_gone = thread_is_gone(waiting) || thread_is_gone(self);
-		is_self = thread_is_self(self);
+		is_self = thread_is_interrupted(self);
 		_exit(0);
 	}
 	must_exit_well(pid);

@@ -166,9 +166,11 @@ static void own_signals(const void *arg)
 	struct machine_conf conf = conf_here();
 
 	(void)arg;
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer delivers signals at times of its own");
 	if (!conf.identity.tsc_invariant)
 		child_skip("this machine has no invariant TSC");
-	conf.first_wait = conf.second_wait = 20000;
+	conf.level[0].first_wait = conf.level[0].second_wait = 20000;
 	conf_use(&conf);
 	start();
 	MUST(pc_set_policy(PC_POLICY_WAIT) == 0);

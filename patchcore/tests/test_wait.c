@@ -3,6 +3,7 @@
  * Waiting by the TSC: never shorter than asked, never endless, and longer where
  * the stores take long.
  */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,23 +17,47 @@
 #include "patchcore/word.h"
 
 #define TICKS 20000
-#define FAR   (UINT64_C(1) << 50) /* ticks: days */
+#define FAR   (INT64_C(1) << 50) /* ticks: days */
 
 #define LATENCY_MOST 100000 /* what a patcher that lost its CPU may hold against the line */
 
+/* So many ticks before now, or after: where this thread is now. */
+static struct moment moment_at(int64_t distance)
+{
+	struct moment moment = moment_now();
+
+	moment.ticks += (uint64_t)distance;
+	return moment;
+}
+
+/* One CPU, so that its TSC tells how long it was. */
+static void stay_here(void)
+{
+	cpu_set_t set;
+	int cpu = sched_getcpu();
+
+	CPU_ZERO(&set);
+	if (cpu >= 0 && cpu < CPU_SETSIZE)
+		CPU_SET((unsigned)cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		child_skip("cannot stay on one CPU");
+}
+
 static void waits(const void *arg)
 {
-	uint64_t start = __rdtsc(), end;
+	uint64_t start, end;
 
 	(void)arg;
+	stay_here();
+	start = __rdtsc();
 	ticks_wait(TICKS);
 	end = __rdtsc();
 	MUST(end - start >= TICKS);
 	/* What has passed already counts: this returns at once, or the alarm comes. */
-	ticks_wait_since(end - FAR, FAR);
-	MUST(ticks_wait_watched(end - FAR, FAR) >= FAR);
+	ticks_wait_since(moment_at(-FAR), FAR);
+	MUST(ticks_wait_watched(moment_at(-FAR), FAR) >= FAR);
 	start = __rdtsc();
-	MUST(ticks_wait_watched(start, TICKS) <= __rdtsc() - start);
+	MUST(ticks_wait_watched(moment_at(0), TICKS) <= __rdtsc() - start);
 	MUST(__rdtsc() - start >= TICKS);
 }
 
@@ -44,13 +69,15 @@ static void test_waits(void **state)
 
 static void steps_back(const void *arg)
 {
-	uint64_t start = __rdtsc();
+	uint64_t start;
 
 	(void)arg;
-	ticks_wait_since(start + FAR, TICKS);
+	stay_here();
+	start = __rdtsc();
+	ticks_wait_since(moment_at(FAR), TICKS);
 	MUST(__rdtsc() - start >= TICKS);
 	start = __rdtsc();
-	MUST(ticks_wait_watched(start + FAR, TICKS) == UINT64_MAX);
+	MUST(ticks_wait_watched(moment_at(FAR), TICKS) == UINT64_MAX);
 	MUST(__rdtsc() - start >= TICKS);
 }
 
@@ -61,16 +88,27 @@ static void test_steps_back(void **state)
 	child_must_pass(steps_back, NULL);
 }
 
-static void test_passed(void **state)
+/* From a start on another CPU, whose time says nothing here. */
+static void elsewhere(const void *arg)
 {
-	uint64_t start = __rdtsc(), last = start + FAR;
+	struct moment start = moment_at(-FAR);
+	uint64_t begin;
 
+	(void)arg;
+	stay_here();
+	begin = __rdtsc();
+	start.cpu ^= 1;
+	ticks_wait_since(start, TICKS);
+	MUST(__rdtsc() - begin >= TICKS);
+	begin = __rdtsc();
+	MUST(ticks_wait_watched(start, TICKS) == UINT64_MAX);
+	MUST(__rdtsc() - begin >= TICKS);
+}
+
+static void test_elsewhere(void **state)
+{
 	(void)state;
-	assert_int_equal(ticks_passed(&last), 0);
-	assert_true(last >= start && last < start + FAR);
-	start = last;
-	assert_true(ticks_passed(&last) <= last - start);
-	assert_true(last >= start);
+	child_must_pass(elsewhere, NULL);
 }
 
 static void test_stretch(void **state)
@@ -85,19 +123,72 @@ static void test_stretch(void **state)
 	assert_int_equal(word_stretch(&word, 1000), 1000);
 }
 
-static void test_latency(void **state)
+static void latency(const void *arg)
 {
 	struct sync sync = { .stretch = 64 };
 	struct word word = { .sync = &sync };
-	uint64_t visible = word_note_store(&word, WORD_PART_INT3, __rdtsc() - 5000);
+	struct moment visible, asked;
+
+	(void)arg;
+	stay_here();
+	asked = moment_at(-5000);
+	visible = word_note_store(&word, WORD_PART_INT3, asked);
+	MUST(word.latency >= 5000 && visible.ticks <= __rdtsc() && visible.cpu == asked.cpu);
+	word_note_store(&word, WORD_PART_BACK, moment_at(-FAR));
+	MUST(word.latency == LATENCY_MOST);
+	/* The slowest so far, not the last. */
+	word_note_store(&word, WORD_PART_FRONT, moment_at(0));
+	MUST(word.latency == LATENCY_MOST);
+	/* Whatever was asked for elsewhere took as long as may count. */
+	word.latency = 0;
+	asked = moment_at(0);
+	asked.cpu ^= 1;
+	visible = word_note_store(&word, WORD_PART_FRONT, asked);
+	MUST(word.latency == LATENCY_MOST && visible.cpu != asked.cpu);
+}
+
+/* A store is visible no later than it is said, and no earlier than it was asked for. */
+static void visible(const void *arg)
+{
+	(void)arg;
+	stay_here();
+	for (int i = 0; i < 1000; i++) {
+		struct moment asked = moment_at(i % 2 ? -FAR : 0), before = moment_now();
+		struct moment visible = moment_visible(asked), after = moment_now();
+
+		MUST(visible.cpu == asked.cpu);
+		MUST(visible.ticks >= before.ticks && visible.ticks <= after.ticks);
+	}
+}
+
+static void test_visible(void **state)
+{
+	(void)state;
+	child_must_pass(visible, NULL);
+}
+
+static void test_latency(void **state)
+{
+	(void)state;
+	child_must_pass(latency, NULL);
+}
+
+/* How long a store took that began on another CPU cannot be told: so as long as may count. */
+static void test_latency_elsewhere(void **state)
+{
+	static const int64_t offsets[] = { 0, 100, -100, FAR, -FAR };
+	struct sync sync = { .stretch = 4 };
 
 	(void)state;
-	assert_true(word.latency >= 5000 && visible <= __rdtsc());
-	word_note_store(&word, WORD_PART_BACK, __rdtsc() - FAR);
-	assert_int_equal(word.latency, LATENCY_MOST);
-	/* The slowest so far, not the last. */
-	word_note_store(&word, WORD_PART_FRONT, __rdtsc());
-	assert_int_equal(word.latency, LATENCY_MOST);
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		struct word word = { .sync = &sync, .latency = 70 };
+		struct moment asked = { 1000000, 3 };
+		struct moment visible = { 1000000 + (uint64_t)offsets[i], 4 };
+
+		word_note_visible(&word, WORD_PART_INT3, asked, visible);
+		assert_int_equal(word.latency, LATENCY_MOST);
+		assert_int_equal(word_stretch(&word, 1000), 4 * LATENCY_MOST);
+	}
 }
 
 static uint64_t bounded(uint64_t latency)
@@ -142,9 +233,10 @@ static void test_stretched(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waits),	cmocka_unit_test(test_steps_back),
-		cmocka_unit_test(test_passed),	cmocka_unit_test(test_stretch),
-		cmocka_unit_test(test_latency), cmocka_unit_test(test_stretched),
+		cmocka_unit_test(test_waits),	  cmocka_unit_test(test_steps_back),
+		cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_stretch),
+		cmocka_unit_test(test_latency),	  cmocka_unit_test(test_latency_elsewhere),
+		cmocka_unit_test(test_stretched), cmocka_unit_test(test_visible),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,10 @@ static inline int patch(void *at)
 	return pc_patch(at, bytes, sizeof(bytes));
 }
 
-/* A page that can never be made writable: of a file that is open for reading only. */
+/*
+ * A page that may not be written to, since it is shared, and cannot: of a file that is open for
+ * reading only.
+ */
 static inline void map_read_only_file(size_t page)
 {
 	int fd = open("/proc/self/exe", O_RDONLY);

@@ -24,10 +24,10 @@ if [ ! -e "$preload" ]; then
 	exit 77
 fi
 
-# times COUNT - as the scale has it; below a half there is no time to find hot calls
+# times COUNT - as the scale has it; below 1 there is no time to find hot calls
 times()
 {
-	awk -v n="$1" -v s="${TMAX_STRESS_SCALE:-1}" 'BEGIN { printf "%d", n * (s < 0.5 ? 0.5 : s) }'
+	awk -v n="$1" -v s="${TMAX_STRESS_SCALE:-1}" 'BEGIN { printf "%d", n * (s < 1 ? 1 : s) }'
 }
 
 failed=0

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What pc_call_get() says while the call changes: after each instruction of the change, and
+ * with changes before each load of the reader.
+ */
+#define _GNU_SOURCE /* memfd_create() */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "patchcore/patchcore.h"
+#include "patchcore/tests/call_site.h"
+#include "patchcore/tests/child.h"
+#include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/step.h"
+
+static const struct place *place;
+static struct pc_call call;
+
+static void renew(bool on)
+{
+	MUST(!call.addr || pc_call_fini(&call) == 0);
+	MUST(pc_call_init(&call, put_call(place_at(place), place->form)) == 0);
+	MUST(on || pc_deactivate_call(&call) == 0);
+}
+
+static void start(const void *arg)
+{
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer takes no steps");
+	conf_use_none();
+	step_install();
+	MUST(pc_init() == 0);
+	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
+		child_skip("the kernel has no membarrier SYNC_CORE");
+	call_pages();
+	MUST(pc_text_open(code, CODE_PAGES * CODE_PAGE) == 0);
+	place = arg;
+	/* Once before, so that no pages are mapped in steps. */
+	renew(true);
+	MUST(pc_activate_call(&call, two) == 0);
+}
+
+/* --- The change in steps ---------------------------------------------------------------- */
+
+/* What the code was, one after the other, from before the first store to after the last. */
+#define STATES 8
+
+static uint8_t state[STATES][CALL_MAX];
+static unsigned states;
+
+static void note_state(void)
+{
+	if (states > 0 && memcmp(state[states - 1], call.addr, CALL_MAX) == 0)
+		return;
+	MUST(states < STATES);
+	memcpy(state[states++], call.addr, CALL_MAX);
+}
+
+static bool was_on;
+static enum {
+	BEFORE,
+	MEANWHILE,
+	AFTER
+} phase;
+static int result;
+
+static void retarget(void)
+{
+	result = pc_activate_call(&call, two);
+}
+
+static bool look_at_call(void)
+{
+	struct pc_call_info info;
+	int ret = pc_call_get(&call, &info);
+
+	note_state();
+	if (ret == -EAGAIN) {
+		MUST(phase != AFTER && *call.addr == CODE_INT3);
+		phase = MEANWHILE;
+		return true;
+	}
+	MUST(ret == 0);
+	if (info.active && info.target == two) {
+		phase = AFTER;
+		return true;
+	}
+	MUST(phase == BEFORE && info.active == was_on);
+	MUST(info.target == (was_on ? one : NULL));
+	return true;
+}
+
+/* It leads to the old target, then nobody can tell, then it leads to the new one. */
+static void must_retarget(bool on)
+{
+	renew(on);
+	was_on = on;
+	phase = BEFORE;
+	states = 0;
+	step_run(retarget, look_at_call);
+	MUST(result == 0 && phase == AFTER && states >= 2);
+}
+
+static void changed(const void *arg)
+{
+	start(arg);
+	must_retarget(true);
+	must_retarget(false);
+}
+
+static void test_changed(void **state_)
+{
+	child_must_pass(changed, *state_);
+}
+
+/* --- The reader, load by load ------------------------------------------------------------- */
+
+/*
+ * Each load from the code faults. Before it is made, which takes one step, the code may
+ * change: a reader takes no notice of what happens at other times.
+ */
+static unsigned loads;
+static void (*before_load)(void);
+
+static void protect_code(int prot)
+{
+	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, prot) == 0);
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+	uint8_t *at = info->si_addr;
+
+	MUST(signal == SIGSEGV && at >= code && at < code + CODE_PAGES * CODE_PAGE);
+	protect_code(RWX);
+	loads++;
+	before_load();
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] |= STEP_FLAG;
+}
+
+static bool look_at_load(void)
+{
+	protect_code(PROT_NONE);
+	return false;
+}
+
+static struct pc_call_info read_info;
+
+static void get(void)
+{
+	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+
+	MUST(sigaction(SIGSEGV, &action, NULL) == 0);
+	step_now.look = look_at_load;
+	loads = 0;
+	protect_code(PROT_NONE);
+	result = pc_call_get(&call, &read_info);
+	protect_code(RWX);
+	MUST(signal(SIGSEGV, SIG_DFL) != SIG_ERR);
+}
+
+/* --- The same states again ---------------------------------------------------------------- */
+
+static unsigned back_at, front_at; /* loads: before them the last state but one, and the last */
+
+/* Bytes outside of the call are its neighbours'. */
+static void put_state(unsigned i)
+{
+	memcpy(call.addr, state[i], call_shapes[place->form].len);
+}
+
+static void change_meanwhile(void)
+{
+	if (loads == back_at && states > 2)
+		put_state(states - 2);
+	if (loads == front_at)
+		put_state(states - 1);
+}
+
+static void must_read_one_or_two(void)
+{
+	put_state(0);
+	get();
+	if (result == -EAGAIN)
+		return;
+	MUST(result == 0);
+	if (!read_info.active)
+		MUST(!was_on && read_info.target == NULL);
+	else
+		MUST(read_info.target == two || (was_on && read_info.target == one));
+}
+
+/*
+ * As many loads as there are with changes, and there is none that was not. A reader may
+ * have read the front before the change, what is behind it in the middle, and the front
+ * again when all is over.
+ */
+static void must_read(bool on)
+{
+	unsigned most = 1;
+
+	must_retarget(on);
+	before_load = change_meanwhile;
+	for (back_at = 1; back_at <= most; back_at++)
+		for (front_at = back_at; front_at <= most + 1; front_at++) {
+			must_read_one_or_two();
+			most = loads > most ? loads : most;
+		}
+	MUST(most >= (on ? 2 : 1));
+	put_state(states - 1);
+	MUST(pc_call_get(&call, &read_info) == 0 && read_info.active && read_info.target == two);
+}
+
+static void reader(const void *arg)
+{
+	start(arg);
+	must_read(true);
+	must_read(false);
+}
+
+static void test_reader(void **state_)
+{
+	child_must_pass(reader, *state_);
+}
+
+/* --- A reader that was held up ------------------------------------------------------------ */
+
+static unsigned at_load;
+
+static void toggle_here(void)
+{
+	if (loads != at_load)
+		return;
+	MUST(pc_deactivate_call(&call) == 0);
+	MUST(pc_activate_call(&call, two) == 0);
+	MUST(pc_activate_call(&call, far_away) == 0);
+}
+
+/* Its first target of its own, and others, while a reader stands between two loads. */
+static void held_up(const void *arg)
+{
+	bool is_last = false;
+
+	start(arg);
+	before_load = toggle_here;
+	for (at_load = 1; !is_last; at_load++) {
+		renew(true);
+		get();
+		is_last = loads < at_load;
+		MUST(result == 0 && read_info.active);
+		MUST(read_info.target == one || (!is_last && read_info.target == far_away));
+	}
+	MUST(at_load > 3);
+}
+
+static void test_held_up(void **state_)
+{
+	child_must_pass(held_up, *state_);
+}
+
+/* --- Something else --------------------------------------------------------------------------- */
+
+/* Not followed: no target that it was ever given. */
+static void not_followed(const void *arg)
+{
+	struct pc_call_info info;
+
+	start(arg);
+	renew(true);
+	memset(call.addr + call_shapes[place->form].opcode, 0x7f, 4);
+	MUST(pc_call_get(&call, &info) == -ENOENT);
+}
+
+static void test_not_followed(void **state_)
+{
+	child_must_pass(not_followed, *state_);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		AT_ALL_PLACES(changed),	    AT_ALL_PLACES(reader),	AT_ALL_PLACES(held_up),
+		AT_PLACE(not_followed, 2),  AT_PLACE(not_followed, 11), AT_PLACE(not_followed, 16),
+		AT_PLACE(not_followed, 18), AT_PLACE(not_followed, 27),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
