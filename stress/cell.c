@@ -224,10 +224,19 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 		return refuse(reason, size, "toggles must be 1 to 1000000000000");
 	if (!(cell->seconds >= 0 && cell->seconds <= 86400.0 * 31))
 		return refuse(reason, size, "seconds must be 0 to 2678400");
+	if (cell->swap &&
+	    (cell->placement == PLACEMENT_KIND_UP || cell->placement == PLACEMENT_KIND_DOWN))
+		return refuse(reason, size, "kind-up swapped is kind-down: ask for that");
+	if (cell->place > INT64_MAX)
+		return refuse(reason, size, "the place must be at most 9223372036854775807");
 	if (cell->crossing == CROSSING_NONE && cell->protocol != PROTOCOL_ATOMIC &&
 	    cell->protocol != PROTOCOL_NAIVE)
 		return refuse(reason, size,
 			      "crossing none has no split: use protocol atomic or naive");
+	if (cell->split == 1 && (cell->pair == PAIR_CALL_CALL || cell->pair == PAIR_WORD))
+		return refuse(
+			reason, size,
+			"split 1 of call-call and word has no mix: its codes share the opcode");
 	if (cell->pair == PAIR_WORD && cell->oracle == ORACLE_CRASH)
 		return refuse(reason, size, "no mix of pair word crashes: use oracle count");
 	if (cell->crossing >= CROSSING_LINE && cell->protocol == PROTOCOL_ATOMIC)
@@ -237,17 +246,19 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 
 int cell_command(const struct cell *c, char *buf, size_t size)
 {
-	char provokers[PROVOKERS_MAX];
+	char provokers[PROVOKERS_MAX], place[32] = "";
 
+	if (c->place)
+		snprintf(place, sizeof(place), " --place %" PRIu64, c->place);
 	return snprintf(buf, size,
 			"tmax stress --placement %s --crossing %s --split %u --executors %u "
 			"--pair %s --protocol %s --oracle %s --first-wait %" PRIu64
 			" --second-wait %" PRIu64 " --stretch %" PRIu64 " --rest %" PRIu64
 			" --provoker %s --loop %u --toggles %" PRIu64
-			" --seconds %.9g --stop-tears %" PRIu64 " --seed %" PRIu64,
+			" --seconds %.9g --stop-tears %" PRIu64 " --seed %" PRIu64 "%s%s",
 			placement_name(c->placement), crossing_name(c->crossing), c->split,
 			c->executors, pair_name(c->pair), protocol_name(c->protocol),
 			oracle_name(c->oracle), c->first_wait, c->second_wait, c->stretch, c->rest,
 			provokers_name(c->provokers, provokers), c->loop, c->toggles, c->seconds,
-			c->stop_tears, c->seed);
+			c->stop_tears, c->seed, place, c->swap ? " --swap" : "");
 }

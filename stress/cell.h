@@ -81,6 +81,8 @@ struct cell {
 	enum oracle oracle;
 	unsigned split; /* bytes of the instruction before the boundary, 1 to 4 */
 	unsigned executors;
+	bool swap;	      /* the patcher sits where the first executor would, and it there */
+	uint64_t place;	      /* picks the site's pages and line (place.h); 0: whatever comes */
 	uint64_t first_wait;  /* ticks */
 	uint64_t second_wait; /* ticks */
 	uint64_t stretch;     /* each wait is at least so many times the store's own latency */
@@ -96,7 +98,7 @@ struct cell {
 enum tear_kind {
 	TEAR_OLD_FRONT, /* old front + new back: the first wait was too short */
 	TEAR_NEW_FRONT, /* new front + old back: the second wait was too short */
-	TEAR_OTHER,	/* no known mix, or one that cannot be told apart */
+	TEAR_OTHER,	/* no known mix, one that cannot be told apart, or one that killed */
 	TEAR_KINDS
 };
 
@@ -155,14 +157,28 @@ struct latency {
 	uint64_t max;
 };
 
+#define CELL_UNKNOWN UINT64_MAX
+
 struct cell_result {
 	enum outcome outcome;
-	int signal;	     /* that ended the child, 0 if none */
-	int error;	     /* negative errno, 0 if none */
-	uint64_t toggles;    /* done */
-	uint64_t executions; /* over all executors */
-	uint64_t old_new[2]; /* executions of the first code, of the others */
-	uint64_t tears[TEAR_KINDS];
+	int signal;	  /* that ended the child, 0 if none */
+	int error;	  /* negative errno, 0 if none */
+	uint64_t toggles; /* done */
+	/*
+	 * Of these, before which an executor had run what they replaced: no other can
+	 * tear. Of several executors the one that saw most, so rather too few. Old
+	 * journals: CELL_UNKNOWN.
+	 */
+	uint64_t exposed;
+	uint64_t executions;	    /* over all executors */
+	uint64_t old_new[2];	    /* executions of the first code, of the others */
+	uint64_t tears[TEAR_KINDS]; /* executions of a mix, with the one that ended in a crash */
+	/*
+	 * Toggles of which a mix was run. A mix that is counted after the next toggle has
+	 * begun may count one more; so may, with several executors, one whose mark was
+	 * lost: rather too many. Old journals: CELL_UNKNOWN.
+	 */
+	uint64_t torn;
 	struct tear_event event[TEAR_EVENTS_MAX];
 	unsigned events;
 	struct latency latency;
@@ -170,6 +186,7 @@ struct cell_result {
 	uint64_t retries; /* pc_patch said -EAGAIN */
 	uint64_t ticks;	  /* TSC over the run */
 	double seconds;
+	uint64_t frame[2]; /* physical pages of the site's front and back, 0: not known */
 	struct witness witness;
 	struct seating seating;
 };

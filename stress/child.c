@@ -11,6 +11,7 @@
 #include "patchcore/wait.h"
 #include "patchcore/word.h"
 #include "stress/clock.h"
+#include "stress/place.h"
 #include "stress/random.h"
 #include "stress/toggle.h"
 #include "stress/trace_log.h"
@@ -30,7 +31,7 @@ struct child {
 	_Atomic(int) quit;
 	_Atomic(int) error; /* the first negative errno of an executor */
 	/* Written by the patcher before each toggle, read by whoever ran a mix. */
-	uint64_t direction __attribute__((aligned(128)));
+	uint64_t toggle __attribute__((aligned(128)));
 };
 
 struct executor {
@@ -43,10 +44,10 @@ struct executor {
 static void execute(struct executor *e)
 {
 	struct child *c = e->child;
-	code_loop_fn *loop = c->shared->code.loop;
+	const struct code *code = &c->shared->code;
 
 	while (!atomic_load_explicit(&c->quit, memory_order_relaxed)) {
-		loop(ROUND, &e->counts->slots, &c->direction);
+		code_run(code, ROUND, &e->counts->slots, &c->toggle);
 		atomic_fetch_add_explicit(&e->counts->executions, ROUND, memory_order_relaxed);
 		provoke_round(c->provokers);
 	}
@@ -76,7 +77,7 @@ static uint64_t tears_now(struct child *c)
 		struct code_slots *slots = &c->shared->executor[i].slots;
 
 		tears += code_tears(code, slots);
-		trace_tears(&c->trace, code, i, slots, &c->shared->result);
+		c->shared->torn_twice += trace_tears(&c->trace, code, i, slots, &c->shared->result);
 	}
 	return tears;
 }
@@ -100,7 +101,12 @@ static bool is_over(struct child *c, uint64_t toggles, double deadline)
 static void rest(uint64_t mean, uint64_t *random)
 {
 	if (mean)
-		ticks_wait(mean / 2 + random_next(random) % (mean + 1));
+		ticks_wait(random_about(random, mean));
+}
+
+static void provoke(void *provokers)
+{
+	provoke_toggle(provokers);
 }
 
 /* Toggle number i, to these bytes, with all that goes with it. */
@@ -110,9 +116,11 @@ static int change(struct child *c, uint64_t i, const uint8_t *bytes)
 	struct sync sync = toggle_sync(c->cell);
 	int ret;
 
-	__atomic_store_n(&c->direction, i & 1, __ATOMIC_RELAXED);
-	provoke_toggle(c->provokers);
+	__atomic_store_n(&c->toggle, i, __ATOMIC_RELAXED);
 	sync.trace = trace_begin(&c->trace, i);
+	/* Not before: to hold the site brings its lines in. */
+	sync.trace->prepared = provoke;
+	sync.trace->arg = c->provokers;
 	ret = toggle_of(c->cell->protocol)(code->site, bytes, &sync);
 	if (ret < 0)
 		return ret;
@@ -183,6 +191,24 @@ static int start_executors(struct child *c, struct executor *executors)
 	return 0;
 }
 
+void child_sum(const struct shared *shared, struct cell_result *result)
+{
+	uint64_t torn = 0;
+
+	result->exposed = 0;
+	for (unsigned i = 0; i < result->seating.executors; i++) {
+		uint64_t exposed =
+			code_exposed(&shared->code, &shared->executor[i].slots, result->toggles);
+
+		if (exposed > result->exposed)
+			result->exposed = exposed;
+		torn += shared->executor[i].slots.torn;
+	}
+	torn -= shared->torn_twice;
+	/* The last one may have been tried, and not done. */
+	result->torn = torn < result->toggles ? torn : result->toggles;
+}
+
 static void collect(struct child *c)
 {
 	struct cell_result *result = &c->shared->result;
@@ -196,6 +222,7 @@ static void collect(struct child *c)
 	}
 	/* Those of the last toggles. */
 	tears_now(c);
+	child_sum(c->shared, result);
 	trace_latency(&c->trace, &result->latency);
 	result->traps = trap_count();
 }
@@ -218,6 +245,9 @@ static int prepare(struct child *c)
 	if (ret == 0)
 		ret = provokers_start(&c->provokers, c->cell, c->topology,
 				      &c->shared->result.seating, c->shared->code.site);
+	for (unsigned i = 0; i < 2; i++)
+		c->shared->result.frame[i] =
+			place_frame(c->shared->code.site + (i ? c->cell->split : 0));
 	return ret;
 }
 

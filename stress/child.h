@@ -25,11 +25,18 @@ struct shared {
 	_Atomic(uint64_t) tears;   /* seen so far, for the parent's progress */
 	struct cell_result result; /* complete when finished is set */
 	struct provoker_counts provoked;
-	uint64_t stirred; /* extra sites that were rewritten */
+	uint64_t torn_twice; /* toggles that the executors' counts have more than once */
+	uint64_t stirred;    /* extra sites that were rewritten */
 	_Atomic(int) finished;
 	struct code code; /* so that the parent can read the slots of a dead child */
 	struct executor_counts executor[];
 };
+
+/*
+ * child_sum - what result->exposed and torn are, by the executors' counters and the
+ * result's toggles. Also of a child that died.
+ */
+void child_sum(const struct shared *shared, struct cell_result *result);
 
 /* child_run - run the cell with the seating in shared->result. Never returns. */
 _Noreturn void child_run(const struct cell *cell, hwloc_topology_t topology, struct shared *shared);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "stress/emit.h"
+#include "stress/place.h"
 
 #define PAGE	     4096u
 #define LINE	     64u
@@ -21,14 +22,14 @@
 
 /* Slots of the NOP pairs; call-call and word use front * 3 + back. */
 #define SLOT_CALL   0
-#define SLOT_PAD    2 /* + direction: call front, NOP back */
-#define SLOT_CARRY  4 /* + direction: NOP front, call back */
+#define SLOT_PAD    2 /* + toggle % 2: call front, NOP back */
+#define SLOT_CARRY  4 /* + toggle % 2: NOP front, call back */
 #define SLOT_SORTED 9 /* call-call and word: as many slots are in use */
 
 /* Behind the last boundary: the additions of a cell, and what else there is. */
 #define CHAIN	  40
 #define ADDITIONS (CELL_LOOP_MAX * 4 + CHAIN * 4 + (CODE_EXTRA * 2 + 1) * LINE)
-_Static_assert(PAGE + 1024 + ADDITIONS + 512 <= PAGES * PAGE, "the loop does not fit");
+_Static_assert(2 * PAGE + ADDITIONS + 1024 <= PAGES * PAGE, "the loop does not fit");
 _Static_assert(CODE_MARKS == 256 && sizeof(struct code_mark) == 16, "see put_mix()");
 
 static int map_at(uint64_t addr, size_t len)
@@ -63,19 +64,34 @@ uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 {
 	uint8_t *second = arena + PAGE;
 	unsigned bytes = crossing_bytes(cell->crossing);
-	unsigned choice = (unsigned)(cell->seed % 8);
+	unsigned choice = cell->place ? place_word(cell->place) : (unsigned)(cell->seed % 8);
+	uint8_t *line = second + LINE * (cell->place ? place_line(cell->place) : 8);
 
 	switch (cell->crossing) {
 	case CROSSING_NONE:
-		return second + 512 + 8 * choice + cell->split - 1;
+		return line + 8 * (choice % 8) + cell->split - 1;
 	case CROSSING_PAGE:
 		return second - cell->split;
 	case CROSSING_LINE:
-		return second + 512 + 64 * choice - cell->split;
+		return line + (cell->place ? 0 : LINE * choice) - cell->split;
 	default:
-		/* 512 is a line: 8, 24, 40, 56, or 16, 48, or 32 bytes into it. */
-		return second + 512 + bytes + choice * 2 * bytes % 64 - cell->split;
+		/* 8, 24, 40, 56, or 16, 48, or 32 bytes into the line. */
+		return line + bytes + choice * 2 * bytes % LINE - cell->split;
 	}
+}
+
+/* Under the site: the second page, and where it ends in it also the first. */
+static int place_arena(uint8_t *arena, const struct cell *cell)
+{
+	bool two = cell->crossing == CROSSING_PAGE;
+	int ret = 0;
+
+	if (cell->place)
+		ret = place_pages(two ? arena : arena + PAGE, two ? 2 : 1, cell->place);
+	/* Or a fork of a provoker's would leave the patcher with copies, elsewhere. */
+	if (ret == 0 && madvise(arena, PAGES * PAGE, MADV_DONTFORK) < 0)
+		ret = -errno;
+	return ret;
 }
 
 /* The call or jump of a NOP pair; see the table in code.h. */
@@ -162,31 +178,6 @@ static void put_return(const struct code *code, struct emit *e)
 	put_rel32(e, code->site + CODE_LENGTH, 0);
 }
 
-/* Count a whole code in a fixed slot: inc qword [r9 + slot * 8] */
-static int write_target(const struct code *code, const uint8_t *bytes, unsigned slot)
-{
-	struct emit e = { .at = destination(code, bytes) };
-	int ret = map_landing(e.at);
-
-	if (ret < 0)
-		return ret;
-	PUT(&e, 0x49, 0xff, 0x41, (uint8_t)(slot * 8));
-	put_return(code, &e);
-	return 0;
-}
-
-/* The slot of a mix, by the direction of the toggle: mov r8, [r10]; lea r8, [r8 + slot] */
-static void put_slot_by_direction(struct emit *e, unsigned slot)
-{
-	PUT(e, 0x4d, 0x8b, 0x02, 0x4d, 0x8d, 0x40, (uint8_t)slot);
-}
-
-/* mov r8d, slot */
-static void put_slot(struct emit *e, unsigned slot)
-{
-	PUT(e, 0x41, 0xb8, (uint8_t)slot, 0, 0, 0);
-}
-
 /* An instruction on something of the counters: [r9 + ...] */
 #define PUT_AT(e, offset, ...)                                                                     \
 	do {                                                                                       \
@@ -196,15 +187,63 @@ static void put_slot(struct emit *e, unsigned slot)
 	} while (0)
 
 /*
- * A mix, its slot in r8: count it and leave a mark. Leaves the carry alone, and
- * rdi, r9 and r10, which the loop needs. The mark is complete before it is
- * counted; the low byte of the count is its place in the ring.
+ * Count a whole code in a fixed slot, and whether it is another than the last one.
+ *
+ *		inc qword [r9 + slot * 8]
+ *		cmp qword [r9 + last], slot + 1
+ *		jne other
+ *		ret
+ * other:	mov qword [r9 + last], slot + 1
+ *		inc qword [r9 + seen]
+ *		ret
+ */
+static int write_target(const struct code *code, const uint8_t *bytes, unsigned slot)
+{
+	const size_t last = offsetof(struct code_slots, last);
+	struct emit e = { .at = destination(code, bytes) };
+	uint8_t *other;
+	int ret = map_landing(e.at);
+
+	if (ret < 0)
+		return ret;
+	PUT(&e, 0x49, 0xff, 0x41, (uint8_t)(slot * 8));
+	PUT_AT(&e, last, 0x49, 0x83, 0xb9);
+	PUT(&e, (uint8_t)(slot + 1), 0x75, 0);
+	other = e.at;
+	put_return(code, &e);
+	other[-1] = (uint8_t)(e.at - other);
+	PUT_AT(&e, last, 0x49, 0xc7, 0x81);
+	PUT(&e, (uint8_t)(slot + 1), 0, 0, 0);
+	PUT_AT(&e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
+	put_return(code, &e);
+	return 0;
+}
+
+/* The slot of a mix, by the toggle's number: mov r8, [r10]; and r8d, 1; add r8d, slot */
+static void put_slot_by_toggle(struct emit *e, unsigned slot)
+{
+	PUT(e, 0x4d, 0x8b, 0x02, 0x41, 0x83, 0xe0, 1, 0x41, 0x83, 0xc0, (uint8_t)slot);
+}
+
+/* mov r8d, slot */
+static void put_slot(struct emit *e, unsigned slot)
+{
+	PUT(e, 0x41, 0xb8, (uint8_t)slot, 0, 0, 0);
+}
+
+/*
+ * A mix, its slot in r8: count it, leave a mark, and see whether it is the first of
+ * its toggle. Leaves rcx, rdi, r9 and r10, which the loop needs, and the carry clear. The
+ * mark is complete before it is counted; the low byte of the count is its place in
+ * the ring.
  */
 static void put_mix(struct emit *e)
 {
 	const size_t marks = offsetof(struct code_slots, marks);
 	const size_t tsc = offsetof(struct code_slots, mark[0].tsc);
-	const size_t slot = offsetof(struct code_slots, mark[0].slot);
+	const size_t where = offsetof(struct code_slots, mark[0].where);
+	const size_t torn = offsetof(struct code_slots, torn);
+	const size_t last = offsetof(struct code_slots, torn_last);
 
 	PUT(e, 0x4b, 0xff, 0x04, 0xc1);		    /* inc qword [r9 + r8 * 8] */
 	PUT(e, 0x0f, 0x31);			    /* rdtsc */
@@ -212,8 +251,57 @@ static void put_mix(struct emit *e)
 	PUT(e, 0x4f, 0x8d, 0x1c, 0x1b);		    /* lea r11, [r11 + r11] */
 	PUT_AT(e, tsc, 0x43, 0x89, 0x84, 0xd9);	    /* mov [r9 + r11 * 8 + tsc], eax */
 	PUT_AT(e, tsc + 4, 0x43, 0x89, 0x94, 0xd9); /* and the upper half from edx */
-	PUT_AT(e, slot, 0x4f, 0x89, 0x84, 0xd9);    /* mov [r9 + r11 * 8 + slot], r8 */
-	PUT_AT(e, marks, 0x49, 0xff, 0x81);	    /* inc qword [r9 + marks] */
+	PUT(e, 0x49, 0x8b, 0x02);		    /* mov rax, [r10] */
+	PUT(e, 0x31, 0xd2, 0x48, 0xff, 0xc0);	    /* xor edx, edx; inc rax */
+	PUT_AT(e, last, 0x49, 0x3b, 0x81);	    /* cmp rax, [r9 + torn_last] */
+	PUT(e, 0x0f, 0x95, 0xc2);		    /* setne dl */
+	PUT_AT(e, torn, 0x49, 0x01, 0x91);	    /* add [r9 + torn], rdx */
+	PUT_AT(e, last, 0x49, 0x89, 0x81);	    /* mov [r9 + torn_last], rax */
+	PUT(e, 0x48, 0xff, 0xc8);		    /* dec rax */
+	PUT(e, 0x48, 0xc1, 0xe0, 8);		    /* shl rax, 8 */
+	PUT(e, 0x49, 0x09, 0xc0);		    /* or r8, rax: clears the carry */
+	PUT_AT(e, where, 0x4f, 0x89, 0x84, 0xd9);   /* mov [r9 + r11 * 8 + where], r8 */
+	PUT_AT(e, marks, 0x49, 0xff, 0x81);	    /* inc qword [r9 + marks]: leaves it so */
+}
+
+static void put_jump(struct emit *e, const uint8_t *target)
+{
+	PUT(e, 0xe9);
+	put_rel32(e, target, 0);
+}
+
+/*
+ * Count the call of a NOP pair, and whether the execution before was one, too.
+ *
+ *		inc qword [r9 + slot * 8]
+ *		lea rax, [rdi + 1]
+ *		cmp rax, rcx
+ *		mov rcx, rdi
+ *		jne other
+ *		clc
+ *		ret
+ * other:	inc qword [r9 + seen]
+ *		clc
+ *		ret
+ */
+static int write_call(const struct code *code, const uint8_t *bytes)
+{
+	struct emit e = { .at = destination(code, bytes) };
+	uint8_t *other;
+	int ret = map_landing(e.at);
+
+	if (ret < 0)
+		return ret;
+	PUT(&e, 0x49, 0xff, 0x41, SLOT_CALL * 8, 0x48, 0x8d, 0x47, 1);
+	PUT(&e, 0x48, 0x39, 0xc8, 0x48, 0x89, 0xf9, 0x75, 0);
+	other = e.at;
+	PUT(&e, 0xf8);
+	put_return(code, &e);
+	other[-1] = (uint8_t)(e.at - other);
+	PUT_AT(&e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
+	PUT(&e, 0xf8);
+	put_return(code, &e);
+	return 0;
 }
 
 static int write_pad(const struct code *code, const uint8_t *bytes, unsigned slot)
@@ -224,11 +312,10 @@ static int write_pad(const struct code *code, const uint8_t *bytes, unsigned slo
 	if (ret < 0)
 		return ret;
 	if (code->codes == 2)
-		put_slot_by_direction(&e, slot);
+		put_slot_by_toggle(&e, slot);
 	else
 		put_slot(&e, slot);
-	put_mix(&e);
-	put_return(code, &e);
+	put_jump(&e, code->mix);
 	return 0;
 }
 
@@ -259,7 +346,7 @@ static int write_landings(const struct code *code, const struct cell *cell)
 		return 0;
 	if (cell->pair == PAIR_CALL_CALL)
 		return write_landings_rotation(code, cell);
-	ret = write_target(code, code->bytes[0], SLOT_CALL);
+	ret = write_call(code, code->bytes[0]);
 	if (ret < 0 || cell->oracle == ORACLE_CRASH)
 		return ret;
 	mix(code, 0, 1, cell->split, bytes);
@@ -291,12 +378,6 @@ static void land(const struct branch *branch, const struct emit *e)
 	put_rel32(&hole, e->at, 0);
 }
 
-static void put_jump(struct emit *e, const uint8_t *target)
-{
-	PUT(e, 0xe9);
-	put_rel32(e, target, 0);
-}
-
 /*
  * Word: count by lowest and highest byte of eax.
  *
@@ -307,17 +388,28 @@ static void put_jump(struct emit *e, const uint8_t *target)
  *		lea ecx, [rcx + rcx * 2]
  *		add ecx, eax
  *		inc qword [r9 + rcx * 8]
+ *		inc ecx
+ *		cmp rcx, [r9 + last]
+ *		jne other
  * back:
  */
-static struct branch put_sort(struct emit *e)
+static void put_sort(struct emit *e, struct branch *mix, struct branch *other)
 {
-	struct branch mix;
-
 	PUT(e, 0x0f, 0xb6, 0xc8, 0xc1, 0xe8, 0x18, 0x39, 0xc1);
-	mix = put_branch(e, 0x85);
-	PUT(e, 0x8d, 0x0c, 0x49, 0x01, 0xc1, 0x49, 0xff, 0x04, 0xc9);
-	mix.back = e->at;
-	return mix;
+	*mix = put_branch(e, 0x85);
+	PUT(e, 0x8d, 0x0c, 0x49, 0x01, 0xc1, 0x49, 0xff, 0x04, 0xc9, 0xff, 0xc1);
+	PUT_AT(e, offsetof(struct code_slots, last), 0x49, 0x3b, 0x89);
+	*other = put_branch(e, 0x85);
+	mix->back = other->back = e->at;
+}
+
+/* other:	mov [r9 + last], rcx; inc qword [r9 + seen] */
+static void put_sort_other(struct emit *e, const struct branch *other)
+{
+	land(other, e);
+	PUT_AT(e, offsetof(struct code_slots, last), 0x49, 0x89, 0x89);
+	PUT_AT(e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
+	put_jump(e, other->back);
 }
 
 /* mix:		lea r8d, [rcx + rcx * 2]; add r8d, eax */
@@ -329,13 +421,12 @@ static void put_sort_mix(struct emit *e, const struct branch *mix)
 	put_jump(e, mix->back);
 }
 
-/* NOP pairs: a set carry is a tear. Counted, and cleared by clc. */
+/* NOP pairs: a set carry is a tear. Counted, and cleared. */
 static void put_carry_mix(struct emit *e, const struct branch *mix)
 {
 	land(mix, e);
-	put_slot_by_direction(e, SLOT_CARRY);
+	put_slot_by_toggle(e, SLOT_CARRY);
 	put_mix(e);
-	PUT(e, 0xf8);
 	put_jump(e, mix->back);
 }
 
@@ -378,36 +469,43 @@ static void put_additions(struct emit *e, struct code *code, const struct cell *
 
 /*
  * entry:	mov r9, rsi	counters
- *		mov r10, rdx	direction
+ *		mov r10, rdx	number of the toggle
  *		clc
  * site:	the 5 bytes
  *		(what the pair needs to see its mixes)
  *		(what the cell adds)
  *		dec rdi		leaves the carry alone
  *		jnz site
+ *		mov rax, rcx	what the NOP pairs keep there
  *		ret
  *		(where mixes are counted)
+ * mix:		(where pads go, their slot in r8)
  */
 static void write_loop(struct code *code, const struct cell *cell)
 {
 	struct emit e = { .at = code->site - 7 };
-	struct branch mix;
+	struct branch mix = { 0 }, other = { 0 };
 
 	code->loop = (code_loop_fn *)(uintptr_t)e.at;
 	PUT(&e, 0x49, 0x89, 0xf1, 0x49, 0x89, 0xd2, 0xf8);
 	put(&e, code->bytes[0], CODE_LENGTH);
 	if (code->pair == PAIR_WORD)
-		mix = put_sort(&e);
+		put_sort(&e, &mix, &other);
 	else if (code->codes == 2)
 		mix = put_branch(&e, 0x82); /* jc */
 	put_additions(&e, code, cell);
 	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85);
 	put_rel32(&e, code->site, 0);
-	PUT(&e, 0xc3);
-	if (code->pair == PAIR_WORD)
+	PUT(&e, 0x48, 0x89, 0xc8, 0xc3);
+	if (code->pair == PAIR_WORD) {
 		put_sort_mix(&e, &mix);
-	else if (code->codes == 2)
+		put_sort_other(&e, &other);
+	} else if (code->codes == 2) {
 		put_carry_mix(&e, &mix);
+	}
+	code->mix = e.at;
+	put_mix(&e);
+	put_return(code, &e);
 }
 
 int code_build(struct code *code, const struct cell *cell)
@@ -417,13 +515,16 @@ int code_build(struct code *code, const struct cell *cell)
 
 	if (!arena)
 		return error;
+	error = place_arena(arena, cell);
+	if (error < 0)
+		return error;
 	*code = (struct code){ .site = code_place_site(arena, cell) };
 	write_codes(code, cell);
 	write_loop(code, cell);
 	return write_landings(code, cell);
 }
 
-/* Direction 0 is call to NOP, so a call front is old in it; 1 is the way back. */
+/* Even toggles are call to NOP, so a call front is old in them; odd ones are the way back. */
 static void collect_nop(const struct code_slots *s, uint64_t executions, struct cell_result *result)
 {
 	uint64_t pad[2] = { s->at[SLOT_PAD], s->at[SLOT_PAD + 1] };
@@ -464,6 +565,42 @@ void code_collect(const struct code *code, const struct code_slots *slots, uint6
 		collect_rotation(slots, executions, result);
 }
 
+/* A call that ended the round before comes right before this one. */
+void code_run(const struct code *code, uint64_t iterations, struct code_slots *slots,
+	      const uint64_t *toggle)
+{
+	uint64_t last = slots->last == 1 ? iterations + 1 : 0;
+
+	last = code->loop(iterations, slots, toggle, last);
+	if (code->codes == 2)
+		slots->last = last;
+}
+
+/*
+ * NOP pairs: a call that follows no call has ended a time of NOPs and begun one of
+ * calls, but there are no NOPs before the first. If calls stand in the end, the last
+ * such time no toggle has ended.
+ */
+static uint64_t seen_nop(const struct code_slots *slots, uint64_t toggles)
+{
+	if (!slots->seen)
+		return 0;
+	return 2 * slots->seen - (toggles % 2 ? 1 : 2);
+}
+
+/* The first run of the first code counts as a change, too. */
+uint64_t code_exposed(const struct code *code, const struct code_slots *slots, uint64_t toggles)
+{
+	uint64_t standing = toggles % code->codes, seen = slots->seen;
+
+	/* What stands in the end no toggle has replaced. */
+	if (code->codes == 2)
+		seen = seen_nop(slots, toggles);
+	else if (slots->last == standing * 4 + 1)
+		seen--;
+	return seen < toggles ? seen : toggles;
+}
+
 uint64_t code_tears(const struct code *code, const struct code_slots *slots)
 {
 	struct cell_result so_far = { 0 };
@@ -485,20 +622,27 @@ bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark
 	if (number >= made)
 		return false;
 	mark->tsc = __atomic_load_n(&at->tsc, __ATOMIC_RELAXED);
-	mark->slot = __atomic_load_n(&at->slot, __ATOMIC_RELAXED);
+	mark->where = __atomic_load_n(&at->where, __ATOMIC_RELAXED);
 	/* The one that is being made may stand on it already. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&slots->marks, __ATOMIC_RELAXED) - number < CODE_MARKS;
 }
 
+/*
+ * In toggle A -> B the third code C has no part in a mix of its own. With A it is a
+ * mix of C -> A that was counted late. With B it may be two changes old, or belong to
+ * B -> C and be counted two toggles late: then the blame cannot be told.
+ */
 enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *mark)
 {
-	unsigned front = (unsigned)mark->slot / 3, back = (unsigned)mark->slot % 3;
+	unsigned slot = code_mark_slot(mark), front = slot / 3, back = slot % 3;
+	unsigned from = (unsigned)(code_mark_toggle(mark) % 3);
 
 	if (code->codes == 2)
-		return mark->slot == SLOT_PAD || mark->slot == SLOT_CARRY + 1 ? TEAR_OLD_FRONT
-									      : TEAR_NEW_FRONT;
-	if (mark->slot >= SLOT_SORTED)
+		return slot == SLOT_PAD || slot == SLOT_CARRY + 1 ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
+	if (slot >= SLOT_SORTED)
+		return TEAR_OTHER;
+	if (front != from && back != from)
 		return TEAR_OTHER;
 	return back == (front + 1) % 3 ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
 }

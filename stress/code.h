@@ -17,16 +17,27 @@
  *   jmp-nop    there on. Call front + NOP tail lands on a pad. NOP front + call tail
  *              is a prefixed STC and CLDs, and the loop tests the carry flag,
  *              which nothing else in it changes. Which part was old follows from
- *              the direction of the toggle, published by the patcher before it;
- *              right as long as a tear runs within `rest` of its toggle.
+ *              whether the toggle's number is even, published by the patcher before
+ *              it; right as long as a tear runs within `rest` of its toggle.
  *
  * Rather the prefixed NOP than 0F 1F 44 00 00: in that one, three of the eight
  * mixes are still a NOP, harmless by construction and seen by nobody.
  *
- * Every mix also leaves the TSC of that moment in a ring. That happens on pads
+ * A fetch that is two changes old (of A -> B -> C: front A, back C) lands where the
+ * opposite kind of C -> A does, so the other wait gets the blame. Where its toggle's
+ * number is known, in the ring, it is told to be "other".
+ *
+ * Every mix also leaves the TSC of that moment and the toggle's number in a ring, and
+ * is counted as a torn toggle if its number is another than the last one's. That happens on pads
  * and behind branches that only a mix takes: the hot loop never runs it. So it is
  * cold when it is needed, and a stamp is late by the cache misses and page walks
  * on the way to it: hundreds of ticks, up to some thousand.
+ *
+ * Each executor also counts how often the code that it ran was another than the time
+ * before: so many changes it has seen. That is a compare and a branch in the hot loop,
+ * which is taken once after a change, when the front end starts anew anyway. A NOP
+ * leaves no trace, so there it is calls that count: those to which another execution
+ * is between the last one and them.
  *
  * What a cell adds to the loop stands behind the site and what watches it, that
  * is, ahead of the next execution of it:
@@ -56,18 +67,42 @@
 /* A mix that was run. */
 struct code_mark {
 	uint64_t tsc;
-	uint64_t slot; /* the counter that it went to */
+	uint64_t where; /* toggle << 8 | the counter that it went to */
 };
+
+static inline unsigned code_mark_slot(const struct code_mark *mark)
+{
+	return mark->where & 0xff;
+}
+
+/* code_mark_toggle - number of the toggle that was under way, or over, when it was counted. */
+static inline uint64_t code_mark_toggle(const struct code_mark *mark)
+{
+	return mark->where >> 8;
+}
 
 /* Counters of one executor, written by the generated code. */
 struct code_slots {
 	uint64_t at[CODE_SLOTS];
-	uint64_t marks; /* made so far; the last ones are in the ring */
+	/*
+	 * Slot of the whole code that it ran last, plus 1; 0: none yet. Of NOP pairs, where
+	 * in the round the call was run last, counted down to 1; 0: not right before it.
+	 */
+	uint64_t last;
+	uint64_t seen;	    /* times that this changed; of NOP pairs, calls that follow none */
+	uint64_t torn;	    /* toggles of which it ran a mix */
+	uint64_t torn_last; /* number of the last of them, plus 1; 0: none yet */
+	uint64_t marks;	    /* made so far; the last ones are in the ring */
 	struct code_mark mark[CODE_MARKS];
 };
 
-/* Runs the site so often. direction: which way the patcher is changing. */
-typedef void code_loop_fn(uint64_t iterations, struct code_slots *slots, const uint64_t *direction);
+/*
+ * Runs the site so often. toggle: number of the one that the patcher is at, from 0.
+ * last, of NOP pairs: the iterations that were left when the call was run last, in and
+ * out. To be called by code_run() alone.
+ */
+typedef uint64_t code_loop_fn(uint64_t iterations, struct code_slots *slots, const uint64_t *toggle,
+			      uint64_t last);
 
 struct code {
 	uint8_t *site;
@@ -75,6 +110,7 @@ struct code {
 	unsigned codes;	     /* 2 or 3 */
 	enum code_pair pair;
 	code_loop_fn *loop;
+	uint8_t *mix;		    /* where pads go to be counted */
 	uint8_t *extra[CODE_EXTRA]; /* the straddlers of provoker sites, or NULL */
 };
 
@@ -87,13 +123,25 @@ int code_build(struct code *code, const struct cell *cell);
 /*
  * code_place_site - where in an arena of CODE_ARENA_PAGES pages the site of this
  * cell stands. Of the boundaries that are multiples of just that many bytes, the
- * seed picks one; a page's is at the second page.
+ * place picks one anywhere in the second page, or without a place the seed one of
+ * eight; a page's is at the second page.
  */
 uint8_t *code_place_site(uint8_t *arena, const struct cell *cell);
 
 /* code_collect - add what an executor counted in so many executions. */
 void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
 		  struct cell_result *result);
+
+/* code_run - run the site so often: one round of an executor. */
+void code_run(const struct code *code, uint64_t iterations, struct code_slots *slots,
+	      const uint64_t *toggle);
+
+/*
+ * code_exposed - of so many toggles, those before which this executor had run the
+ * code that they replaced. An executor that sleeps through a whole rotation does not
+ * see it: rather too few.
+ */
+uint64_t code_exposed(const struct code *code, const struct code_slots *slots, uint64_t toggles);
 
 /* code_tears - tears counted so far; cheap enough to ask while executors run. */
 uint64_t code_tears(const struct code *code, const struct code_slots *slots);

@@ -14,7 +14,8 @@
 
 #include "stress/clock.h"
 
-#define LOOK_MS	      250
+#define LOOK_MS	      250  /* from a CPU that is not measured, */
+#define LOOK_RARE_MS  1000 /* and from one that is */
 #define HANG_SECONDS  20.0
 #define GRACE_SECONDS 3.0 /* for a child that was asked to stop */
 
@@ -25,7 +26,9 @@ struct watch {
 	int alive;     /* read end of a pipe that only the child holds open */
 	uint64_t seen; /* *what->life at the last sign of life */
 	double life;   /* when that was */
-	double asked;  /* when the child was asked to stop, 0: not yet */
+	int look_ms;
+	hwloc_bitmap_t home; /* where the caller ran before, or NULL: it runs there still */
+	double asked;	     /* when the child was asked to stop, 0: not yet */
 	enum outcome ended_for;
 };
 
@@ -109,12 +112,49 @@ static int watch(struct watch *w)
 	struct pollfd fd = { .fd = w->alive, .events = POLLIN };
 	int status;
 
-	while (poll(&fd, 1, LOOK_MS) <= 0)
+	while (poll(&fd, 1, w->look_ms) <= 0)
 		look(w);
 	close(w->alive);
 	while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return status;
+}
+
+/* What the caller may use, without the CPUs that are measured. */
+static void leave_out(hwloc_bitmap_t cpus, const struct seating *seating)
+{
+	hwloc_bitmap_clr(cpus, seating->patcher);
+	for (unsigned i = 0; i < seating->executors; i++)
+		hwloc_bitmap_clr(cpus, seating->executor[i]);
+}
+
+/* Bound elsewhere, or if that cannot be, to look rarely. */
+static void keep_off(struct watch *w)
+{
+	hwloc_topology_t topology = w->what->options->topology;
+	hwloc_bitmap_t home = hwloc_bitmap_alloc(), cpus = NULL;
+
+	w->look_ms = LOOK_RARE_MS;
+	if (home && w->what->seating &&
+	    hwloc_get_cpubind(topology, home, HWLOC_CPUBIND_THREAD) == 0)
+		cpus = hwloc_bitmap_dup(home);
+	if (cpus)
+		leave_out(cpus, w->what->seating);
+	if (cpus && !hwloc_bitmap_iszero(cpus) &&
+	    hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_THREAD) == 0) {
+		w->look_ms = LOOK_MS;
+		w->home = home;
+		home = NULL;
+	}
+	hwloc_bitmap_free(cpus);
+	hwloc_bitmap_free(home);
+}
+
+static void come_home(struct watch *w)
+{
+	if (w->home)
+		hwloc_set_cpubind(w->what->options->topology, w->home, HWLOC_CPUBIND_THREAD);
+	hwloc_bitmap_free(w->home);
 }
 
 static bool is_crash(int sig)
@@ -129,7 +169,10 @@ int isolate(const struct isolated *what, struct ending *ending)
 
 	if (ret < 0)
 		return ret;
+	/* Only now: the child has its own seats to take. */
+	keep_off(&w);
 	status = watch(&w);
+	come_home(&w);
 	ending->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	ending->outcome = is_crash(ending->signal) ? OUTCOME_CRASH : OUTCOME_KILLED;
 	if (w.ended_for != OUTCOME_DONE)

@@ -13,11 +13,12 @@
 /* What to run. The atomics lie in memory that parent and child share. */
 struct isolated {
 	void (*inside)(void *arg);	   /* in the child, which ends when it returns */
-	void (*look)(void *arg);	   /* in the parent, four times a second; may be NULL */
+	void (*look)(void *arg);	   /* in the parent, see below; may be NULL */
 	void *arg;			   /* of both */
 	_Atomic(int) *stop;		   /* set when the child is to end early */
 	const _Atomic(uint64_t) *life;	   /* changes as long as the child gets on */
 	const struct run_options *options; /* stop and hang_seconds are looked at here */
+	const struct seating *seating;	   /* CPUs that are measured, or NULL */
 };
 
 /* How it ended, for whoever finds that it did not finish. */
@@ -28,6 +29,10 @@ struct ending {
 
 /*
  * isolate - run it and wait for its end.
+ *
+ * Meanwhile the caller keeps off the CPUs that are measured, and looks four times a
+ * second. Where it may use no others it looks once a second: each look takes a CPU
+ * from who is measured there.
  *
  * The caller must have one thread only (it forks). No child is left behind on
  * return; if the caller dies, the kernel ends the child. 0, or a negative errno

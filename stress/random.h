@@ -17,4 +17,10 @@ static inline uint64_t random_next(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+/* random_about - from half the mean to one and a half of it, each as likely. */
+static inline uint64_t random_about(uint64_t *state, uint64_t mean)
+{
+	return mean / 2 + random_next(state) % (mean + 1);
+}
+
 #endif

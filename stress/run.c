@@ -8,6 +8,7 @@
 #include "stress/child.h"
 #include "stress/clock.h"
 #include "stress/isolate.h"
+#include "stress/place.h"
 #include "stress/witness.h"
 
 /* A cell being run: what the parent holds of it. */
@@ -60,6 +61,18 @@ static uint64_t known_executions(const struct watch *w, struct executor_counts *
 	return w->shared->code.codes == 2 && finished > known ? finished : known;
 }
 
+/*
+ * A mix that was not foreseen; with the crash oracle, any mix. It is counted here and
+ * nowhere else. The toggle that it tore may be beyond those that were told of.
+ */
+static void count_crash(struct cell_result *result)
+{
+	result->tears[TEAR_OTHER]++;
+	result->torn++;
+	if (result->toggles < result->torn)
+		result->toggles = result->torn;
+}
+
 /* The child did not finish: rescue what its executors had counted. */
 static void rescue(struct watch *w, const struct ending *ending, struct cell_result *result)
 {
@@ -69,11 +82,12 @@ static void rescue(struct watch *w, const struct ending *ending, struct cell_res
 		code_collect(&w->shared->code, &counts->slots, known_executions(w, counts), result);
 	}
 	result->toggles = atomic_load(&w->shared->toggles);
+	if (w->shared->code.loop)
+		child_sum(w->shared, result);
 	result->signal = ending->signal;
 	result->outcome = ending->outcome;
-	/* A mix that was not foreseen; with the crash oracle, any mix. */
 	if (result->outcome == OUTCOME_CRASH)
-		result->tears[TEAR_OTHER]++;
+		count_crash(result);
 }
 
 static int run_seated(struct watch *w, struct cell_result *result)
@@ -85,6 +99,7 @@ static int run_seated(struct watch *w, struct cell_result *result)
 		.stop = &w->shared->stop,
 		.life = &w->shared->toggles,
 		.options = w->options,
+		.seating = &w->shared->result.seating,
 	};
 	struct ending ending;
 	struct seating *seating = &w->shared->result.seating;
@@ -118,13 +133,14 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 
 	*result = (struct cell_result){ 0 };
 	ret = cell_check(cell, reason, sizeof(reason));
+	if (ret == 0 && cell->place)
+		ret = place_open();
 	if (ret < 0)
 		return ret;
 	w.shared = share(cell);
 	if (!w.shared)
 		return -ENOMEM;
-	ret = placement_seat(options->topology, cell->placement, cell->executors,
-			     &w.shared->result.seating, reason, sizeof(reason));
+	ret = cell_seat(cell, options->topology, &w.shared->result.seating, reason, sizeof(reason));
 	if (ret == 0)
 		ret = run_seated(&w, result);
 	munmap(w.shared, shared_size(cell));

@@ -14,11 +14,15 @@
 struct run_options {
 	hwloc_topology_t topology;
 	const volatile sig_atomic_t *stop; /* non-zero: end early; may be NULL */
-	/* Called about four times a second with what is known so far; may be NULL. */
+	/* Called once a second or a few times with what is known so far; may be NULL. */
 	void (*progress)(void *arg, const struct cell_result *so_far);
 	void *arg;
 	double hang_seconds; /* without any toggle before the child is ended; 0 is 20 */
 };
+
+/* cell_seat - placement_seat for this cell: swapped if it says so. */
+int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating *seating,
+	      char *reason, size_t size);
 
 /*
  * cell_run - run one cell and wait for it.

@@ -13,6 +13,13 @@ static void note(const struct sync *sync, unsigned store)
 		sync->trace->visible[store] = ticks_now();
 }
 
+/* Where no site is held, the first store is all there is to prepare. */
+static void prepared(const struct sync *sync)
+{
+	if (sync->trace && sync->trace->prepared)
+		sync->trace->prepared(sync->trace->arg);
+}
+
 static int toggle_library(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
 {
 	struct change change = change_in_place(site, bytes, CODE_LENGTH);
@@ -22,8 +29,10 @@ static int toggle_library(uint8_t *site, const uint8_t *bytes, const struct sync
 
 static int toggle_atomic(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
 {
-	int ret = word_store(site, bytes, CODE_LENGTH);
+	int ret;
 
+	prepared(sync);
+	ret = word_store(site, bytes, CODE_LENGTH);
 	note(sync, 2);
 	return ret;
 }
@@ -35,6 +44,7 @@ static int toggle_naive(uint8_t *site, const uint8_t *bytes, const struct sync *
 
 	memcpy(&word, site, sizeof(word));
 	memcpy(&word, bytes, CODE_LENGTH);
+	prepared(sync);
 	__asm__ volatile("movq %1, %0" : "=m"(*(uint8_t(*)[8])site) : "r"(word) : "memory");
 	note(sync, 2);
 	return 0;
@@ -49,6 +59,7 @@ static int toggle_no_int3(uint8_t *site, const uint8_t *bytes, const struct sync
 
 	if (ret < 0)
 		return ret;
+	word_prepared(word);
 	note(sync, 0);
 	ticks_wait(sync->first_wait);
 	word_put_back(word);
@@ -69,6 +80,7 @@ static int toggle_front_first(uint8_t *site, const uint8_t *bytes, const struct 
 
 	if (ret < 0)
 		return ret;
+	word_prepared(word);
 	word_put_int3(word);
 	note(sync, 0);
 	ticks_wait(sync->first_wait);
