@@ -85,6 +85,7 @@ static int run_seated(struct gap_parent *p, struct gap_result *result)
 		.stop = &p->shared->stop,
 		.life = &p->shared->stores,
 		.options = p->options,
+		.seating = &p->shared->result.seating,
 	};
 	struct gap_result *inside = &p->shared->result;
 	struct witness_mark before, after;
@@ -125,8 +126,7 @@ int gap_run_simulated(const struct cell *cell, const struct run_options *options
 	if (p.shared == MAP_FAILED)
 		return -ENOMEM;
 	p.shared->simulation = *simulation;
-	ret = placement_seat(options->topology, cell->placement, cell->executors,
-			     &p.shared->result.seating, reason, sizeof(reason));
+	ret = cell_seat(cell, options->topology, &p.shared->result.seating, reason, sizeof(reason));
 	if (ret == 0)
 		ret = run_seated(&p, result);
 	*simulation = p.shared->simulation;

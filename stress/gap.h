@@ -9,6 +9,12 @@
  * to four times the cell's rest, which is the mean. What is told of a gap much
  * longer than the rest is nearly its size, of a short one it may be far less.
  *
+ * What it cannot see: a part that is behind by a whole number of wraps. Compared are
+ * as many bits as both parts have, 8 at splits 2 and 4, 16 at split 3, so of gaps that
+ * span hundreds of generations 2 in 256 look whole there (2 in 65536 at split 3). And
+ * what comes and goes with a period near that of the phases is seen too often or too
+ * seldom; so their lengths are drawn, from half the mean to one and a half of it.
+ *
  * Stamping costs time, so the same stores without stamps are timed in the same
  * run, in turn with the stamped ones.
  */

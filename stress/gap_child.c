@@ -16,11 +16,11 @@
 #define HISTORY	      65536 /* stores that are remembered */
 #define LOG	      4096  /* torn pairs that an executor can log until they are judged */
 #define JUDGE_EVERY   (HISTORY / 4)
-#define LOOK_EVERY    64      /* stores between two looks at the clock and the logs, */
-#define LOOK_TICKS    1000000 /* unless one store takes so long */
-#define PROVOKED_REST 1	      /* ticks: so that the clock is read again */
-#define BARE_TICKS    10000000
-#define STAMPED_TICKS 40000000
+#define LOOK_EVERY    64	     /* stores between two looks at the clock and the logs, */
+#define LOOK_TICKS    1000000	     /* unless one store takes so long */
+#define PROVOKED_REST 1		     /* ticks: so that the clock is read again */
+#define BARE_TICKS    10000000	     /* the mean of a phase's length, */
+#define STAMPED_TICKS 40000000	     /* drawn anew each time: what is periodic has another period */
 #define SETTLE_TICKS  (3 * GAP_LEAD) /* after it nobody is left with an older fetch */
 
 struct gap_child {
@@ -33,6 +33,7 @@ struct gap_child {
 	struct gap_executor *executors;
 	pthread_barrier_t ready; /* patcher and executors, before the first store */
 	uint64_t random;
+	uint64_t phases;     /* another source, so that the rests stay what they are */
 	uint64_t look_every; /* stores */
 	uint64_t stored;     /* TSC after the latest stamped store */
 	uint64_t rest;	     /* ticks from there to the next */
@@ -281,10 +282,10 @@ static int run_bare(struct gap_child *c)
 {
 	struct gap_result *result = &c->shared->result;
 	double begin = seconds_now();
-	uint64_t ticks = ticks_now();
+	uint64_t length = random_about(&c->phases, BARE_TICKS), ticks = ticks_now();
 	int ret = 0;
 
-	while (ret == 0 && ticks_now() - ticks < BARE_TICKS && !is_over(c)) {
+	while (ret == 0 && ticks_now() - ticks < length && !is_over(c)) {
 		for (uint64_t i = 0; i < c->look_every && ret == 0; i++)
 			ret = store_bare(c);
 		look(c, &result->bare_stores, c->look_every);
@@ -297,11 +298,12 @@ static int run_stamped(struct gap_child *c)
 {
 	struct gap_result *result = &c->shared->result;
 	uint64_t executions = executions_now(c), judged = c->history.next;
+	uint64_t length = random_about(&c->phases, STAMPED_TICKS);
 	uint64_t ticks = c->stored = ticks_now();
 	double begin = seconds_now();
 	int ret = 0;
 
-	while (ret == 0 && ticks_now() - ticks < STAMPED_TICKS && !is_over(c)) {
+	while (ret == 0 && ticks_now() - ticks < length && !is_over(c)) {
 		for (uint64_t i = 0; i < c->look_every && ret == 0; i++)
 			ret = store_stamped(c);
 		look(c, &result->stores, c->look_every);
@@ -462,6 +464,7 @@ void gap_child_run(const struct cell *cell, hwloc_topology_t topology, struct ga
 	child.topology = topology;
 	child.shared = shared;
 	child.random = cell->seed;
+	child.phases = ~cell->seed;
 	child.look_every = cell->rest > LOOK_TICKS / LOOK_EVERY ? 1 : LOOK_EVERY;
 	shared->result.error = run(&child);
 	shared->result.outcome = OUTCOME_DONE;

@@ -100,6 +100,8 @@ libstress_la_SOURCES = \
 	stress/peers/uftrace.c \
 	stress/peers/uprobe.c \
 	stress/peers/xray.c \
+	stress/place.c \
+	stress/place.h \
 	stress/placement.c \
 	stress/placement.h \
 	stress/proc_text.c \
@@ -113,6 +115,7 @@ libstress_la_SOURCES = \
 	stress/random.h \
 	stress/run.c \
 	stress/run.h \
+	stress/seat.c \
 	stress/toggle.c \
 	stress/toggle.h \
 	stress/trace_log.c \
@@ -163,11 +166,13 @@ stress_tests = \
 	stress/tests/test_gap \
 	stress/tests/test_gap_judge \
 	stress/tests/test_hand \
+	stress/tests/test_isolate \
 	stress/tests/test_noise \
 	stress/tests/test_oracle \
 	stress/tests/test_peer_process \
 	stress/tests/test_peers \
 	stress/tests/test_peers_jvm \
+	stress/tests/test_place \
 	stress/tests/test_placement \
 	stress/tests/test_provoker \
 	stress/tests/test_provoker_cell \

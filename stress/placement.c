@@ -327,6 +327,12 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 					     : seat_related(topology, seating, reason, size);
 }
 
+bool seating_is_same(const struct seating *a, const struct seating *b)
+{
+	return a->patcher == b->patcher && a->executors == b->executors &&
+	       memcmp(a->executor, b->executor, a->executors * sizeof(a->executor[0])) == 0;
+}
+
 int pin_this_thread(hwloc_topology_t topology, unsigned cpu)
 {
 	hwloc_bitmap_t set;

@@ -6,6 +6,7 @@
 #define STRESS_PLACEMENT_H
 
 #include <hwloc.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -68,6 +69,9 @@ unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason
  */
 int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
 		   char *reason, size_t size);
+
+/* seating_is_same - do two seatings put the same threads on the same CPUs? */
+bool seating_is_same(const struct seating *a, const struct seating *b);
 
 /* pin_this_thread - bind the caller to one CPU with hwloc. 0 or negative errno. */
 int pin_this_thread(hwloc_topology_t topology, unsigned cpu);

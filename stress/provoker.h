@@ -3,7 +3,8 @@
  * Provokers: what is done on purpose to pull the two fetches of a straddler apart.
  *
  *   cold-back, cold-front  the patcher flushes the line behind (before) the
- *              boundary just before each toggle, never during one
+ *              boundary just before each toggle's first store, when it has the site
+ *              already and reads neither line any more; never between two stores
  *   shootdown  a thread changes the protection of a page and drops another one,
  *              every 30 us: each change flushes the TLBs of the CPUs that run us
  *   bandwidth  a thread writes through a buffer larger than the last cache
@@ -67,7 +68,7 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 /* provokers_stop - end all of it and free. NULL is fine. */
 void provokers_stop(struct provokers *provokers);
 
-/* provoke_toggle - by the patcher, before each toggle. */
+/* provoke_toggle - by the patcher, before the first store of each toggle. */
 void provoke_toggle(struct provokers *provokers);
 
 /* provoke_round - by each executor, now and then, some thousand executions apart. */

@@ -76,24 +76,42 @@ static void describe(struct trace_log *log, const struct code *code, const struc
 	}
 }
 
-void trace_tears(struct trace_log *log, const struct code *code, unsigned executor,
-		 const struct code_slots *slots, struct cell_result *result)
+/* Has another executor torn this toggle, which is new of this one? */
+static bool is_torn_twice(struct trace_log *log, unsigned executor, uint64_t toggle)
+{
+	uint64_t *torn = &log->torn[toggle % TRACE_TOGGLES];
+
+	if (log->torn_last[executor] == toggle + 1)
+		return false;
+	log->torn_last[executor] = toggle + 1;
+	if (*torn == toggle + 1)
+		return true;
+	*torn = toggle + 1;
+	return false;
+}
+
+uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned executor,
+		     const struct code_slots *slots, struct cell_result *result)
 {
 	uint64_t made = __atomic_load_n(&slots->marks, __ATOMIC_ACQUIRE);
-	uint64_t number = log->seen[executor];
+	uint64_t number = log->seen[executor], twice = 0;
 	struct code_mark mark;
 
 	log->seen[executor] = made;
 	if (!log->toggles)
-		return;
+		return 0;
 	if (made - number >= CODE_MARKS)
 		number = made - CODE_MARKS + 1;
-	for (; number < made && result->events < TEAR_EVENTS_MAX; number++) {
+	for (; number < made; number++) {
 		if (!code_mark(slots, number, &mark))
+			continue;
+		twice += is_torn_twice(log, executor, code_mark_toggle(&mark));
+		if (result->events == TEAR_EVENTS_MAX)
 			continue;
 		describe(log, code, &mark, &result->event[result->events]);
 		result->event[result->events++].executor = executor;
 	}
+	return twice;
 }
 
 /* The middle of the bucket in which the one of that rank is, from 0. */

@@ -103,6 +103,19 @@ static void absurd_cells_are_refused(void **state)
 	REFUSED(seconds, 0.0 / 0.0);
 	REFUSED(crossing, CROSSING_NONE);
 	REFUSED(protocol, PROTOCOL_ATOMIC);
+	REFUSED(place, UINT64_MAX);
+	cell_defaults(&cell);
+	cell.placement = PLACEMENT_KIND_UP;
+	assert_int_equal(check(&cell), 0);
+	cell.swap = true;
+	assert_int_equal(check(&cell), -EINVAL);
+	cell_defaults(&cell);
+	cell.split = 1;
+	assert_int_equal(check(&cell), -EINVAL);
+	cell.pair = PAIR_WORD;
+	assert_int_equal(check(&cell), -EINVAL);
+	cell.pair = PAIR_CALL_NOP;
+	assert_int_equal(check(&cell), 0);
 	cell_defaults(&cell);
 	cell.pair = PAIR_WORD;
 	cell.oracle = ORACLE_CRASH;
@@ -137,11 +150,14 @@ static void command_names_every_parameter(void **state)
 	cell.protocol = PROTOCOL_FRONT_FIRST;
 	cell.executors = PLACEMENT_EXECUTORS_MAX;
 	cell.seconds = 1234567.89;
+	cell.place = INT64_MAX;
+	cell.swap = true;
 	/* Whoever prints one has room for 512. */
 	len = cell_command(&cell, command, sizeof(command));
 	assert_in_range(len, 1, sizeof(command) - 1);
 	assert_non_null(strstr(command, "--stretch 4 "));
 	assert_non_null(strstr(command, "--loop 77 "));
+	assert_non_null(strstr(command, "--place 9223372036854775807 --swap"));
 	assert_non_null(strstr(command, "--provoker cold-back+cold-front+shootdown+"));
 }
 
@@ -171,7 +187,7 @@ static void site_straddles_just_what_it_should(void **state)
 {
 	(void)state;
 	for (int crossing = CROSSING_8; crossing < CROSSING_COUNT; crossing++) {
-		for (uint64_t seed = 0; seed < 16; seed++) {
+		for (uint64_t seed = 0; seed < 48; seed++) {
 			struct code code;
 			struct cell cell;
 			uintptr_t boundary;
@@ -182,6 +198,7 @@ static void site_straddles_just_what_it_should(void **state)
 			cell.crossing = (enum crossing)crossing;
 			cell.split = (unsigned)(seed % 4) + 1;
 			cell.seed = seed;
+			cell.place = seed < 16 ? 0 : seed;
 			assert_int_equal(code_build(&code, &cell), 0);
 			boundary = (uintptr_t)code.site + cell.split;
 			assert_int_equal(boundary % bytes, 0);

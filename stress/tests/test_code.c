@@ -54,7 +54,7 @@ static struct cell_result run_mix(const struct code *code, struct code_slots *sl
 	memset(slots, 0, sizeof(*slots));
 	/* Whoever wrote code and runs it has to serialise in between. */
 	__asm__ volatile("cpuid" : : "a"(0), "c"(0) : "rbx", "rdx", "memory");
-	code->loop(EXECUTIONS, slots, &direction);
+	code_run(code, EXECUTIONS, slots, &direction);
 	code_collect(code, slots, EXECUTIONS, &r);
 	assert_int_equal(r.executions, EXECUTIONS);
 	return r;
@@ -87,6 +87,8 @@ static void expect_mix(const struct code *code, struct code_slots *slots, uint64
 		assert_true(mark.tsc >= before && mark.tsc <= after);
 		before = mark.tsc;
 	}
+	assert_int_equal(slots->torn, 1);
+	assert_int_equal(code_mark_toggle(&mark), direction);
 	assert_false(code_mark(slots, EXECUTIONS, &mark));
 	assert_int_equal(code_tears(code, slots), EXECUTIONS);
 }
@@ -215,6 +217,106 @@ static void stirring_changes_the_extra_sites_alone(void **state)
 	assert_memory_equal(before, code.site, sizeof(before));
 }
 
+/*
+ * Toggles with one executor that runs the site only before some of them: exposed are
+ * just those. One that is parked sees none.
+ */
+static uint64_t exposed_of(enum code_pair pair, uint64_t toggles, unsigned parked)
+{
+	static struct code_slots slots;
+	struct code code;
+	struct cell cell;
+
+	cell_defaults(&cell);
+	cell.pair = pair;
+	build(&code, &cell, &additions[0]);
+	memset(&slots, 0, sizeof(slots));
+	for (uint64_t i = 0; i <= toggles; i++) {
+		unsigned standing = (unsigned)(i % code.codes);
+
+		write_mix(&code, standing, standing, cell.split);
+		__asm__ volatile("cpuid" : : "a"(0), "c"(0) : "rbx", "rdx", "memory");
+		if (parked & 1u << i % 32)
+			continue;
+		code_run(&code, EXECUTIONS, &slots, &i);
+		code_run(&code, EXECUTIONS, &slots, &i);
+	}
+	return code_exposed(&code, &slots, toggles);
+}
+
+static void only_what_was_run_is_exposed(void **state)
+{
+	static const enum code_pair pairs[] = { PAIR_CALL_CALL, PAIR_WORD, PAIR_CALL_NOP,
+						PAIR_JMP_NOP };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(exposed_of(pairs[i], 100, ~0u), 0);
+		assert_int_equal(exposed_of(pairs[i], 0, 0), 0);
+		assert_int_equal(exposed_of(pairs[i], 0, ~0u), 0);
+		assert_int_equal(exposed_of(pairs[i], 100, 0), 100);
+		assert_int_equal(exposed_of(pairs[i], 101, 0), 101);
+		/* Every other code is slept through: 0 to 100 even are run, 100 is not replaced. */
+		if (i < 2)
+			assert_int_equal(exposed_of(pairs[i], 100, 0xaaaaaaaa), 50);
+		/* That is a whole rotation of two codes: it takes all calls for one. */
+		else
+			assert_int_equal(exposed_of(pairs[i], 100, 0xaaaaaaaa), 0);
+		assert_in_range(exposed_of(pairs[i], 31, 0xffff0000), i < 2 ? 16 : 14, 16);
+		/* It runs the last one alone: nothing replaces that. */
+		assert_int_equal(exposed_of(pairs[i], 31, 0x7fffffff), 0);
+	}
+}
+
+/* However often it is run, a mix tears one toggle; with another number it is another one. */
+static void torn_toggles_are_counted_once(void **state)
+{
+	static const uint64_t numbers[] = { 0, 0, 4, 4, UINT64_C(1) << 40, 9 };
+	static const uint64_t torn[] = { 1, 1, 2, 2, 3, 4 };
+
+	(void)state;
+	for (int pair = 0; pair < PAIR_COUNT; pair++) {
+		static struct code_slots slots;
+		struct code_mark mark;
+		struct code code;
+		struct cell cell;
+
+		cell_defaults(&cell);
+		cell.pair = (enum code_pair)pair;
+		build(&code, &cell, &additions[0]);
+		memset(&slots, 0, sizeof(slots));
+		for (unsigned i = 0; i < 6; i++) {
+			write_mix(&code, i % 2, !(i % 2), cell.split);
+			__asm__ volatile("cpuid" : : "a"(0), "c"(0) : "rbx", "rdx", "memory");
+			code_run(&code, EXECUTIONS, &slots, &numbers[i]);
+			assert_int_equal(slots.torn, torn[i]);
+			assert_true(code_mark(&slots, (i + 1) * EXECUTIONS - 1, &mark));
+			assert_int_equal(code_mark_toggle(&mark), numbers[i]);
+		}
+	}
+}
+
+/* In toggle 1, B -> C, an A is two changes old: with a C it is not taken for C -> A. */
+static void what_is_two_changes_old_blames_nobody(void **state)
+{
+	const struct code code = { .codes = 3, .pair = PAIR_CALL_CALL };
+	const struct {
+		unsigned front, back;
+		enum tear_kind kind;
+	} mixes[] = {
+		{ 1, 2, TEAR_OLD_FRONT }, { 2, 1, TEAR_NEW_FRONT }, { 0, 2, TEAR_OTHER },
+		{ 2, 0, TEAR_OTHER },	  { 0, 1, TEAR_OLD_FRONT }, { 1, 0, TEAR_NEW_FRONT },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		uint64_t slot = mixes[i].front * 3 + mixes[i].back;
+		struct code_mark mark = { .where = UINT64_C(301) << 8 | slot };
+
+		assert_int_equal(code_mark_kind(&code, &mark), mixes[i].kind);
+	}
+}
+
 /* Marks that the ring has lost are told to be lost, not given wrongly. */
 static void old_marks_are_lost(void **state)
 {
@@ -230,7 +332,7 @@ static void old_marks_are_lost(void **state)
 	write_mix(&code, 0, 1, cell.split);
 	__asm__ volatile("cpuid" : : "a"(0), "c"(0) : "rbx", "rdx", "memory");
 	memset(&slots, 0, sizeof(slots));
-	code.loop(made, &slots, &direction);
+	code_run(&code, made, &slots, &direction);
 	assert_int_equal(slots.marks, made);
 	assert_false(code_mark(&slots, made, &mark));
 	assert_true(code_mark(&slots, made - 1, &mark));
@@ -266,6 +368,9 @@ int main(void)
 		cmocka_unit_test(extra_sites_are_harmless),
 		cmocka_unit_test(extra_sites_straddle_lines_of_their_own),
 		cmocka_unit_test(stirring_changes_the_extra_sites_alone),
+		cmocka_unit_test(only_what_was_run_is_exposed),
+		cmocka_unit_test(torn_toggles_are_counted_once),
+		cmocka_unit_test(what_is_two_changes_old_blames_nobody),
 		cmocka_unit_test(old_marks_are_lost),
 		cmocka_unit_test(additions_make_the_loop_longer),
 	};

@@ -20,6 +20,7 @@
 #include "patchcore/tests/scale.h"
 #include "patchcore/word.h"
 #include "stress/gap.h"
+#include "stress/random.h"
 
 static struct run_options how;
 static bool alone; /* one CPU: nothing ever runs at the same time */
@@ -317,9 +318,31 @@ static int close_topology(void **state)
 	return 0;
 }
 
+/* So that no beat of the machine's can keep step with them. */
+static void phases_have_no_period(void **state)
+{
+	const uint64_t mean = 1000;
+	uint64_t random = 1, again = 1, sum = 0, least = mean, most = mean;
+
+	(void)state;
+	for (unsigned i = 0; i < 10000; i++) {
+		uint64_t length = random_about(&random, mean);
+
+		assert_int_equal(length, random_about(&again, mean));
+		assert_in_range(length, mean / 2, mean + mean / 2);
+		least = length < least ? length : least;
+		most = length > most ? length : most;
+		sum += length;
+	}
+	assert_true(least < 510 && most > 1490);
+	assert_in_range(sum / 10000, 980, 1020);
+	assert_int_equal(random_about(&random, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(phases_have_no_period),
 		cmocka_unit_test(an_aligned_site_has_no_gap),
 		cmocka_unit_test(a_fence_leaves_no_gap),
 		cmocka_unit_test(a_delay_is_found_with_its_size),

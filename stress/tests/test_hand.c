@@ -113,7 +113,7 @@ static void run_oracle(const struct hot_work *work, unsigned executor, struct ho
 	struct trial *o = work->arg;
 
 	(void)executor;
-	o->code.loop(ROUND, &o->slots, &direction);
+	code_run(&o->code, ROUND, &o->slots, &direction);
 	o->executed += ROUND;
 	atomic_fetch_add_explicit(&counts->executed, ROUND, memory_order_relaxed);
 }

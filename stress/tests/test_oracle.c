@@ -36,7 +36,7 @@ static void run(const struct cell *cell, struct cell_result *result)
 	assert_int_equal(cell_run(cell, &how, result), 0);
 }
 
-/* Split 1 shares the opcode in these: there is no mix to be seen. */
+/* Split 1 shares the opcode in these: there is no mix to be seen, and the cell is refused. */
 static bool has_mix(enum code_pair pair, unsigned split)
 {
 	return split > 1 || pair == PAIR_CALL_NOP || pair == PAIR_JMP_NOP;
@@ -68,6 +68,8 @@ static void standing_mix_is_caught(enum protocol protocol, enum tear_kind kind, 
 			run(&cell, &r);
 			assert_int_equal(r.outcome, OUTCOME_DONE);
 			assert_true(r.tears[kind] >= 1000);
+			assert_true(r.torn > 0);
+			assert_true(r.torn <= r.toggles && r.torn <= cell_result_tears(&r));
 			/* The blame is right: hardly any of the other kind. */
 			assert_true(cell_result_tears(&r) - r.tears[kind] <= r.tears[kind] / 10);
 		}
@@ -228,6 +230,8 @@ static void check_accounts(const struct cell *cell, const struct cell_result *r)
 	assert_int_equal(r->toggles, cell->toggles);
 	assert_true(r->executions > 0);
 	assert_int_equal(r->old_new[0] + r->old_new[1] + cell_result_tears(r), r->executions);
+	assert_true(r->torn <= r->toggles && r->torn <= cell_result_tears(r));
+	assert_true(r->exposed <= r->toggles);
 }
 
 /*
@@ -246,6 +250,8 @@ static void membarrier_never_tears(void **state)
 			struct cell cell;
 			struct cell_result r;
 
+			if (!has_mix((enum code_pair)pair, split))
+				continue;
 			seat(&cell);
 			cell.protocol = PROTOCOL_MEMBARRIER;
 			cell.pair = (enum code_pair)pair;
@@ -277,6 +283,7 @@ static void one_word_never_tears(void **state)
 		seat(&cell);
 		cell.protocol = PROTOCOL_ATOMIC;
 		cell.crossing = CROSSING_NONE;
+		cell.pair = split == 1 ? PAIR_CALL_NOP : PAIR_CALL_CALL;
 		cell.split = split;
 		cell.toggles = (uint64_t)(100000 * test_scale());
 		run(&cell, &r);
@@ -321,6 +328,25 @@ static void more_threads_than_cpus_account_too(void **state)
 	check_accounts(&cell, &r);
 }
 
+/* Each runs through the mix of each toggle: together they tear no more than there are. */
+static void a_toggle_is_torn_once_by_however_many(void **state)
+{
+	struct cell cell;
+	struct cell_result r;
+
+	(void)state;
+	seat(&cell);
+	cell.placement = PLACEMENT_OVERSUBSCRIBED;
+	cell.executors = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) * 2;
+	cell.protocol = PROTOCOL_NO_INT3;
+	cell.first_wait = cell.second_wait = 20000;
+	cell.toggles = (uint64_t)(5000 * test_scale());
+	run(&cell, &r);
+	check_accounts(&cell, &r);
+	assert_true(r.torn > 0);
+	assert_true(r.exposed > 0);
+}
+
 /* The paper's oracle: a mix is an instruction that kills. */
 static void crash_oracle_dies(void **state)
 {
@@ -344,7 +370,9 @@ static void crash_oracle_dies(void **state)
 			run(&cell, &r);
 			assert_int_equal(r.outcome, OUTCOME_CRASH);
 			assert_true(r.signal == SIGILL || r.signal == SIGSEGV);
-			assert_true(r.tears[TEAR_OTHER] > 0);
+			/* Once, and by nobody else. */
+			assert_int_equal(r.tears[TEAR_OTHER], 1);
+			assert_true(r.torn >= 1 && r.torn <= r.toggles);
 		}
 	}
 }
@@ -432,6 +460,7 @@ int main(void)
 		cmocka_unit_test(one_word_never_tears),
 		cmocka_unit_test(wait_accounts_for_everything),
 		cmocka_unit_test(more_threads_than_cpus_account_too),
+		cmocka_unit_test(a_toggle_is_torn_once_by_however_many),
 		cmocka_unit_test(crash_oracle_dies),
 		cmocka_unit_test(killed_child_is_told),
 		cmocka_unit_test(stopped_child_is_a_hang),

@@ -109,6 +109,44 @@ static void each_tear_is_told_once(void **state)
 	assert_int_equal(result.event[1].tsc, 260);
 }
 
+static uint64_t look_of(unsigned executor, struct code_slots *of)
+{
+	return trace_tears(&log_, &rotation, executor, of, &result);
+}
+
+static void mark_toggle(struct code_slots *of, uint64_t toggle)
+{
+	of->mark[of->marks++ % CODE_MARKS] = (struct code_mark){ 1, toggle << 8 | 1 };
+}
+
+/* What a second executor tears as well is told, once; also when no event is kept any more. */
+static void toggles_torn_by_several_are_told(void **state)
+{
+	static struct code_slots other;
+
+	(void)state;
+	memset(&other, 0, sizeof(other));
+	toggle(3, 100, 200, 300);
+	for (unsigned i = 0; i < 3; i++) {
+		mark_toggle(&slots, 3);
+		mark_toggle(&other, 3);
+	}
+	mark_toggle(&other, 4);
+	assert_int_equal(look_of(0, &slots), 0);
+	assert_int_equal(look_of(1, &other), 1);
+	mark_toggle(&slots, 3 + TRACE_TOGGLES);
+	mark_toggle(&slots, 4 + TRACE_TOGGLES);
+	mark_toggle(&other, 4 + TRACE_TOGGLES);
+	assert_int_equal(look_of(1, &other), 0);
+	assert_int_equal(look_of(0, &slots), 1);
+	for (unsigned i = 0; i < 2 * TEAR_EVENTS_MAX; i++)
+		mark_toggle(&slots, 300 + i);
+	mark_toggle(&other, 300 + 2 * TEAR_EVENTS_MAX - 1);
+	assert_int_equal(look_of(0, &slots), 0);
+	assert_int_equal(look_of(1, &other), 1);
+	assert_int_equal(result.events, TEAR_EVENTS_MAX);
+}
+
 static void only_the_first_are_kept(void **state)
 {
 	(void)state;
@@ -229,6 +267,7 @@ int main(void)
 		cmocka_unit_test_setup(a_tear_belongs_to_the_last_closed_toggle, fresh),
 		cmocka_unit_test_setup(an_event_has_what_the_trace_had, fresh),
 		cmocka_unit_test_setup(each_tear_is_told_once, fresh),
+		cmocka_unit_test_setup(toggles_torn_by_several_are_told, fresh),
 		cmocka_unit_test_setup(only_the_first_are_kept, fresh),
 		cmocka_unit_test_setup(lost_marks_are_left_out, fresh),
 		cmocka_unit_test_setup(the_ring_of_toggles_goes_round, fresh),
