@@ -169,7 +169,7 @@ static json_t *line_new(const char *type)
 	return json_pack("{s:s, s:i, s:s}", "type", type, "schema", JOURNAL_SCHEMA, "date", date);
 }
 
-static json_t *identity_to_json(const struct identity *id)
+json_t *identity_to_json(const struct identity *id)
 {
 	char value[IDENTITY_TEXT_MAX];
 	json_t *object = json_object();
@@ -184,7 +184,7 @@ static json_t *identity_to_json(const struct identity *id)
 	return object;
 }
 
-static int identity_from_json(const json_t *object, struct identity *id)
+int identity_from_json(const json_t *object, struct identity *id)
 {
 	char ignored[IDENTITY_TEXT_MAX];
 	struct identity none = { 0 };
@@ -200,8 +200,8 @@ static int identity_from_json(const json_t *object, struct identity *id)
 	return 0;
 }
 
-int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
-		      json_t *gaps)
+int journal_write_run_of(struct journal *journal, const char *plan, const struct identity *id,
+			 json_t *gaps, uint64_t seed)
 {
 	json_t *line = line_new("run");
 
@@ -209,11 +209,19 @@ int journal_write_run(struct journal *journal, const char *plan, const struct id
 	    json_object_set_new(line, "tool", json_string(PACKAGE_STRING)) ||
 	    json_object_set_new(line, "plan", json_string(plan)) ||
 	    json_object_set_new(line, "identity", identity_to_json(id)) ||
+	    (seed != JOURNAL_NO_SEED &&
+	     json_object_set_new(line, "seed", json_integer((json_int_t)seed))) ||
 	    json_object_set_new(line, "gaps", gaps ? json_incref(gaps) : json_array())) {
 		json_decref(line);
 		return -EINVAL;
 	}
 	return write_line(journal, line);
+}
+
+int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
+		      json_t *gaps)
+{
+	return journal_write_run_of(journal, plan, id, gaps, JOURNAL_NO_SEED);
 }
 
 int journal_write_cell(struct journal *journal, const struct cell_record *record)
@@ -310,7 +318,8 @@ static int take_other(struct journal_data *data, json_t *json)
 static bool is_type(const char *type)
 {
 	return strcmp(type, "estimate") == 0 || strcmp(type, "gaps") == 0 ||
-	       strcmp(type, "tail") == 0 || strcmp(type, "bench") == 0;
+	       strcmp(type, "tail") == 0 || strcmp(type, "bench") == 0 ||
+	       strcmp(type, "epoch") == 0;
 }
 
 static int take_json(struct journal_data *data, json_t *json)
@@ -327,7 +336,8 @@ static int take_json(struct journal_data *data, json_t *json)
 		return -EINVAL;
 	if (strcmp(type, "cell") == 0)
 		return take_cell(data, json);
-	if (strcmp(type, "run") != 0)
+	/* Both name the machine. */
+	if (strcmp(type, "run") != 0 && strcmp(type, "evidence") != 0)
 		return is_type(type) ? take_other(data, json) : -EINVAL;
 	rc = take_run(data, json);
 	return rc ? rc : take_other(data, json);
@@ -343,7 +353,7 @@ static bool out_of_memory(const json_error_t *error)
 
 static int take_line(struct journal_data *data, const struct line *line)
 {
-	json_error_t error;
+	json_error_t error = { 0 }; /* jansson leaves the code as it was */
 	json_t *json;
 	int rc;
 

@@ -4,9 +4,10 @@
  *
  * Line types: "run" (one per start of the program: tool, date, plan, identity,
  * gaps), "cell" (one finished cell), "gaps" (one run of the gap oracle), "tail"
- * (a fit of such a run's tail), "estimate" (what was concluded) and "bench" (one
- * finished benchmark). The schema is results/schema/journal-2.json; lines of schema
- * 1 are read as well, with what it did not have yet left at nothing.
+ * (a fit of such a run's tail, by older versions), "estimate" (what was concluded), "bench"
+ * (one finished benchmark), and in the store of evidence "evidence" and "epoch". The schema is
+ * results/schema/journal-2.json; lines of schema 1 are read as well, with what it did not have yet
+ * left at nothing.
  */
 #ifndef RESULTS_JOURNAL_H
 #define RESULTS_JOURNAL_H
@@ -23,6 +24,7 @@
 
 #define JOURNAL_SCHEMA	 2
 #define JOURNAL_LINE_MAX (1u << 20)
+#define JOURNAL_NO_SEED	 UINT64_MAX
 
 struct journal; /* open for appending */
 
@@ -31,20 +33,20 @@ struct cell_record {
 	char stage[32]; /* part of the plan: "proof", "window", "bracket", "campaign", "stress" */
 	char key[160];	/* names the cell within the plan, for resuming */
 	char date[32];	/* UTC, ISO 8601, when it ended */
-	bool noisy; /* too much else was going on: was run again; its tears count all the same */
+	bool noisy;	/* much else was going on; it counts all the same */
 	struct cell cell;
 	struct cell_result result;
 };
 
 /*
- * record_toggles - those of a record that prove anything. A cell that hung, was
- * killed or was too noisy has shown no more than its tears.
+ * record_toggles - those of a record that prove anything. A cell that hung or
+ * was killed has shown no more than its tears.
  */
 static inline uint64_t record_toggles(const struct cell_record *r)
 {
 	bool cut = r->result.outcome == OUTCOME_KILLED || r->result.outcome == OUTCOME_HANG;
 
-	return cut || r->noisy ? 0 : r->result.toggles;
+	return cut ? 0 : r->result.toggles;
 }
 
 /* Everything worth keeping of a journal. */
@@ -70,14 +72,16 @@ struct journal_data {
 int journal_open(struct journal **journal, const char *path);
 
 /*
- * journal_write_run / _cell / _line - append one line and flush it to the
+ * journal_write_run / _run_of / _cell / _line - append one line and flush it to the
  * file system (fdatasync). A full disk gives its errno, and the line that did
  * not fit is taken back; where a file size limit may be set, ignore SIGXFSZ to
  * get -EFBIG. gaps (an array, or NULL for none) and body (an object) are
- * borrowed. -EINVAL for what could not be read back, else 0 or a negative errno.
+ * borrowed. seed: what the run's draws begin from, up to INT64_MAX. -EINVAL for what could not be read back, else 0 or a negative errno.
  */
 int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
 		      json_t *gaps);
+int journal_write_run_of(struct journal *journal, const char *plan, const struct identity *id,
+			 json_t *gaps, uint64_t seed);
 int journal_write_cell(struct journal *journal, const struct cell_record *record);
 int journal_write_line(struct journal *journal, const char *type, json_t *body);
 
@@ -95,6 +99,10 @@ void journal_date(char *buf, size_t size);
 int journal_read(const char *path, struct journal_data *data);
 int journal_read_stream(FILE *stream, struct journal_data *data);
 void journal_free(struct journal_data *data);
+
+/* identity_to_json / identity_from_json - an object, a member for each field. NULL / -EINVAL. */
+json_t *identity_to_json(const struct identity *id);
+int identity_from_json(const json_t *object, struct identity *id);
 
 /* record_to_json / record_from_json - one "cell" line. NULL / -EINVAL on failure. */
 json_t *record_to_json(const struct cell_record *record);

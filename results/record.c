@@ -33,11 +33,14 @@ struct field {
 	enum number type;
 	int since;
 	json_int_t min, max;
+	bool optional; /* came without a new schema: a line that does not have it is good */
 };
 
 /* clang-format off */
 #define BOUNDED(type, name, member, since, number, min, max) \
-	{name, offsetof(type, member), number, since, min, max}
+	{name, offsetof(type, member), number, since, min, max, false}
+#define OPTIONAL(type, name, member, number, max) \
+	{name, offsetof(type, member), number, 2, 0, max, true}
 #define COUNT(type, name, member, since) \
 	BOUNDED(type, name, member, since, NUMBER_COUNT, 0, INT64_MAX)
 #define SIGNED(type, name, member, since) \
@@ -47,7 +50,7 @@ struct field {
 	BOUNDED(struct witness, name, member, since, NUMBER_WITNESS, 0, INT64_MAX)
 #define MEASURE(name, member, since) \
 	BOUNDED(struct witness, name, member, since, NUMBER_MEASURE, 0, 0)
-#define END {NULL, 0, NUMBER_END, 0, 0, 0}
+#define END {NULL, 0, NUMBER_END, 0, 0, 0, false}
 
 static const struct field cell_fields[] = {
 	BOUNDED(struct cell, "split", split, 1, NUMBER_UNSIGNED, 1, 4),
@@ -62,6 +65,7 @@ static const struct field cell_fields[] = {
 	REAL(struct cell, "seconds", seconds, 1),
 	COUNT(struct cell, "stop_tears", stop_tears, 1),
 	COUNT(struct cell, "seed", seed, 1),
+	OPTIONAL(struct cell, "place", place, NUMBER_COUNT, INT64_MAX),
 	END
 };
 
@@ -69,12 +73,16 @@ static const struct field result_fields[] = {
 	BOUNDED(struct cell_result, "signal", signal, 1, NUMBER_INT, 0, LINUX_SIGNALS),
 	BOUNDED(struct cell_result, "error", error, 1, NUMBER_INT, -LINUX_ERRORS, 0),
 	COUNT(struct cell_result, "toggles", toggles, 1),
+	OPTIONAL(struct cell_result, "exposed", exposed, NUMBER_WITNESS, INT64_MAX),
+	OPTIONAL(struct cell_result, "torn", torn, NUMBER_WITNESS, INT64_MAX),
 	COUNT(struct cell_result, "executions", executions, 1),
 	COUNT(struct cell_result, "old", old_new[0], 1),
 	COUNT(struct cell_result, "new", old_new[1], 1),
 	COUNT(struct cell_result, "traps", traps, 1),
 	COUNT(struct cell_result, "retries", retries, 1),
 	COUNT(struct cell_result, "ticks", ticks, 1),
+	OPTIONAL(struct cell_result, "front_frame", frame[0], NUMBER_COUNT, INT64_MAX),
+	OPTIONAL(struct cell_result, "back_frame", frame[1], NUMBER_COUNT, INT64_MAX),
 	REAL(struct cell_result, "seconds", seconds, 1),
 	END
 };
@@ -226,9 +234,11 @@ static void number_missing(const struct field *f, void *base)
 static int numbers_from_json(const json_t *object, int schema, const struct field *f, void *base)
 {
 	for (; f->name; f++) {
-		if (f->since > schema)
+		const json_t *value = json_object_get(object, f->name);
+
+		if (f->since > schema || (f->optional && !value))
 			number_missing(f, base);
-		else if (number_from_json(json_object_get(object, f->name), f, base))
+		else if (number_from_json(value, f, base))
 			return -EINVAL;
 	}
 	return 0;
@@ -261,11 +271,11 @@ static json_t *cell_to_json(const struct cell *c)
 
 	if (!cell_has_names(c))
 		return NULL;
-	object = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "placement",
+	object = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "placement",
 			   placement_name(c->placement), "crossing", crossing_name(c->crossing),
 			   "pair", pair_name(c->pair), "protocol", protocol_name(c->protocol),
 			   "oracle", oracle_name(c->oracle), "provokers",
-			   provokers_name(c->provokers, provokers));
+			   provokers_name(c->provokers, provokers), "swap", c->swap);
 	if (!object || numbers_to_json(object, cell_fields, c)) {
 		json_decref(object);
 		return NULL;
@@ -281,9 +291,10 @@ static int cell_from_json(const json_t *object, int schema, struct cell *c)
 	int protocol = name_from_json(object, "protocol", protocol_parse);
 	int oracle = name_from_json(object, "oracle", oracle_parse);
 	int provokers = schema < 2 ? 0 : name_from_json(object, "provokers", provokers_parse);
+	const json_t *swap = json_object_get(object, "swap");
 
 	if (placement < 0 || crossing < 0 || pair < 0 || protocol < 0 || oracle < 0 ||
-	    provokers < 0)
+	    provokers < 0 || (swap && !json_is_boolean(swap)))
 		return -EINVAL;
 	c->placement = (enum placement)placement;
 	c->crossing = (enum crossing)crossing;
@@ -291,6 +302,7 @@ static int cell_from_json(const json_t *object, int schema, struct cell *c)
 	c->protocol = (enum protocol)protocol;
 	c->oracle = (enum oracle)oracle;
 	c->provokers = (unsigned)provokers;
+	c->swap = json_is_true(swap);
 	return numbers_from_json(object, schema, cell_fields, c);
 }
 

@@ -46,16 +46,21 @@ static inline struct cell_record sample_record(unsigned i)
 	r.cell.provokers = i;
 	r.cell.stretch = i % 2 * 4;
 	r.cell.loop = i;
+	r.cell.place = 7 * (uint64_t)i;
+	r.cell.swap = i % 2;
 	r.noisy = i % 2;
 	snprintf(r.key, sizeof(r.key), "bracket/%u", i);
 	r.result = (struct cell_result){
 		.toggles = 1000000,
+		.exposed = 900000,
+		.torn = 4,
 		.executions = 7654321,
 		.old_new = { 4000000, 3654321 },
 		.tears = { 3, 2, 1 },
 		.traps = 12345,
 		.retries = 6,
 		.ticks = 2600000000,
+		.frame = { 0x12345, 0x12346 },
 		.seconds = 1.0000000000000002,
 		.latency = { 500, 700, 100000 },
 		.event = { {

@@ -3,9 +3,11 @@
  * Writes a journal with every name that there is, for validation against the
  * schema: sample_journal FILE
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "calibrate/evidence.h"
 #include "results/bench_record.h"
 #include "results/gap_record.h"
 #include "results/journal.h"
@@ -78,7 +80,7 @@ static json_t *worst(void)
 	return json_pack("{s:s, s:i, s:i}", "command", command, "toggles", 1000000, "tears", 2);
 }
 
-static int write_estimate(struct journal *journal)
+static int write_estimate_of_waits(struct journal *journal)
 {
 	json_t *body;
 	int rc;
@@ -98,6 +100,51 @@ static int write_estimate(struct journal *journal)
 	rc = journal_write_line(journal, "estimate", body);
 	json_decref(body);
 	return rc;
+}
+
+/* Two slices at one rung, and one by membarrier. */
+static int make_sums(struct sums *sums)
+{
+	struct cell_record r = sample_record(0);
+	int rc = 0;
+
+	r.cell.oracle = ORACLE_COUNT;
+	r.cell.first_wait = r.cell.second_wait = 400;
+	r.cell.stretch = LADDER_STRETCH;
+	r.cell.placement = PLACEMENT_SPREAD;
+	r.result.outcome = OUTCOME_DONE;
+	for (unsigned i = 0; i < 3 && !rc; i++) {
+		r.cell.protocol = i < 2 ? PROTOCOL_WAIT : PROTOCOL_MEMBARRIER;
+		r.cell.crossing = i % 2 ? CROSSING_PAGE : CROSSING_LINE;
+		rc = sums_add_record(sums, &r);
+	}
+	return rc;
+}
+
+static int write_estimate(struct journal *journal, const struct sums *sums)
+{
+	static struct estimate e;
+	struct plan plan = *plan_find("default");
+	struct run_sums run = { .sums = *sums };
+	json_t *body;
+	int rc;
+
+	plan.seat[plan.seats++] = (struct seat){ PLACEMENT_SPREAD, 1 };
+	estimate_make(&e, &run, 1, &plan);
+	body = estimate_to_json(&e);
+	rc = body ? journal_write_line(journal, "estimate", body) : -ENOMEM;
+	json_decref(body);
+	return rc;
+}
+
+static int write_evidence(const char *path, const struct identity *id, const struct sums *sums)
+{
+	struct evidence_run run = { .sums = *sums };
+	int rc;
+
+	evidence_stamp(&run, "default", id, &(struct cpus){ { 3 } });
+	rc = evidence_append(path, &run);
+	return rc ? rc : evidence_begin_epoch(path, "dropped by the user");
 }
 
 static int write_gaps(struct journal *journal)
@@ -188,7 +235,23 @@ static int write_run(struct journal *journal, const struct identity *id)
 	return rc;
 }
 
-static int write_all(struct journal *journal)
+static int write_concluded(struct journal *journal, const char *path)
+{
+	struct identity known = sample_identity();
+	struct sums sums = { 0 };
+	int rc = make_sums(&sums);
+
+	if (!rc)
+		rc = write_estimate(journal, &sums);
+	if (!rc)
+		rc = write_estimate_of_waits(journal);
+	if (!rc)
+		rc = write_evidence(path, &known, &sums);
+	sums_free(&sums);
+	return rc;
+}
+
+static int write_all(struct journal *journal, const char *path)
 {
 	struct identity known = sample_identity(), here;
 	int rc = write_run(journal, &known);
@@ -205,7 +268,7 @@ static int write_all(struct journal *journal)
 		rc = write_tail(journal);
 	if (!rc)
 		rc = write_bench(journal);
-	return rc ? rc : write_estimate(journal);
+	return rc ? rc : write_concluded(journal, path);
 }
 
 int main(int argc, char **argv)
@@ -217,7 +280,7 @@ int main(int argc, char **argv)
 		return 2;
 	rc = journal_open(&journal, argv[1]);
 	if (!rc)
-		rc = write_all(journal);
+		rc = write_all(journal, argv[1]);
 	if (rc)
 		fprintf(stderr, "%s: %s\n", argv[1], strerror(-rc));
 	return rc != 0;

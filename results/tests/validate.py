@@ -39,9 +39,13 @@ def definition(schema, line):
         "gaps": "gaps_record",
         "tail": "tail",
         "estimate": "estimate",
+        "evidence": "evidence",
+        "epoch": "epoch",
         "bench": "bench",
     }
     name = names.get(line.get("type")) if isinstance(line, dict) else None
+    if name == "estimate" and "first_wait" in line:
+        name = "estimate_of_waits"
     return {**schema, "oneOf": [{"$ref": f"#/$defs/{name}"}]} if name else schema
 
 
