@@ -115,6 +115,57 @@ double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
 				: low_quantile(gsl_cdf_gamma_P, k, 1 / n, k, n, error)));
 }
 
+/* Below that, a spread is as good as none. */
+#define SPREAD_MIN 1e-3
+#define CLOSE	   40	/* halvings of the logarithm: to nine digits and more */
+#define MEAN_MAX   1e12 /* tears; where the search gives up */
+
+/* Probability of so few tears, if that many are expected. */
+static double few_or_fewer(double tears, double expected, double shape)
+{
+	return gsl_cdf_beta_P(shape / (shape + expected), shape, tears + 1);
+}
+
+double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double spread,
+		   double confidence)
+{
+	double plain = bound_upper(tears, toggles, confidence), shape, low, high;
+
+	if (!(spread > SPREAD_MIN) || toggles == 0)
+		return plain;
+	if (!(slices > 0))
+		return 1;
+	shape = slices / spread;
+	/* More of them than GSL takes: the same by the share of both. */
+	if (tears > COUNTS_MAX) {
+		toggles = (uint64_t)ceil((double)toggles * (double)COUNTS_MAX / (double)tears);
+		tears = COUNTS_MAX;
+	}
+	low = log((double)tears + 0.5);
+	high = log(MEAN_MAX);
+	for (unsigned i = 0; i < CLOSE; i++) {
+		double middle = (low + high) / 2;
+
+		if (few_or_fewer((double)tears, exp(middle), shape) <= 1 - confidence)
+			high = middle;
+		else
+			low = middle;
+	}
+	return fmax(plain, fmin(1, exp(high) / (double)toggles));
+}
+
+double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap, double confidence)
+{
+	double plain = bound_upper(tears, toggles, confidence), full;
+
+	if (toggles == 0 || !(slices >= 1) || !(cap > 0))
+		return 1;
+	slices = floor(slices);
+	full = ceil((double)tears / (double)toggles * slices / cap);
+	return fmin(1,
+		    fmax(plain, cap * bound_upper((uint64_t)full, (uint64_t)slices, confidence)));
+}
+
 double bound_confidence_each(double confidence, unsigned cells)
 {
 	return cells > 1 ? 1 - (1 - confidence) / cells : confidence;

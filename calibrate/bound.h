@@ -22,6 +22,25 @@ double bound_upper(uint64_t tears, uint64_t toggles, double confidence);
 double bound_lower(uint64_t tears, uint64_t toggles, double confidence);
 
 /*
+ * bound_mixed - upper confidence limit of a tear probability that is not the same everywhere.
+ *
+ * The rate differs from slice to slice, by the place of the site and by the time: as drawn from
+ * a gamma distribution whose variance is `spread` times the square of its mean. What is
+ * bounded is the mean. The tears of `slices` slices are then negative binomial. No spread: as
+ * bound_upper(). Needs not be whole numbers of slices.
+ */
+double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double spread,
+		   double confidence);
+
+/*
+ * bound_capped - the same where no slice is taken to tear more often than `cap`, whatever else
+ * rates do. A sum of what lies between 0 and a cap is spread no wider than if each were 0 or the
+ * cap (Hoeffding 1963): so many slices of that many, by bound_upper(). Never below that of
+ * the toggles. 1 with less than one slice.
+ */
+double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap, double confidence);
+
+/*
  * bound_confidence_each - confidence for each of so many statements, so that all
  * of them hold at once with the confidence given.
  *

@@ -1,479 +1,372 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/estimate.h"
 
-#include <stdlib.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "calibrate/bound.h"
-#include "calibrate/drift.h"
-#include "calibrate/sequential.h"
 
-/*
- * Toggles of a block of time, in units of 1 / promise: enough that a block
- * without tears keeps the promise, also as one of a hundred.
- */
-#define DRIFT_BLOCK 8
-
-/* Share of the cells; a distance that is rarer is left to the average. */
-#define FAR_SHARE 0.05
-
-static const char *const verdict_names[] = {
-	[VERDICT_PASS] = "pass",
-	[VERDICT_FAIL] = "fail",
-	[VERDICT_INCONCLUSIVE] = "inconclusive",
-};
-
-const char *verdict_name(enum verdict verdict)
-{
-	return verdict_names[verdict];
-}
-
-static void torn_raise(struct torn *torn, unsigned which, uint64_t wait)
-{
-	if (!torn->seen[which] || wait > torn->wait[which])
-		torn->wait[which] = wait;
-	torn->seen[which] = true;
-}
-
-void torn_add(struct torn *torn, const struct cell_record *record)
-{
-	const uint64_t *tears = record->result.tears;
-
-	if (record->cell.protocol != PROTOCOL_WAIT)
-		return;
-	/* What cannot be told apart is blamed on both. */
-	if (tears[TEAR_OLD_FRONT] || tears[TEAR_OTHER])
-		torn_raise(torn, 0, record->cell.first_wait);
-	if (tears[TEAR_NEW_FRONT] || tears[TEAR_OTHER])
-		torn_raise(torn, 1, record->cell.second_wait);
-}
-
-uint64_t torn_highest(const struct torn *torn)
-{
-	return torn->wait[0] > torn->wait[1] ? torn->wait[0] : torn->wait[1];
-}
+static const enum crossing claimed[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
 
 int claim_of(enum crossing crossing)
 {
-	if (crossing == CROSSING_LINE)
-		return CLAIM_LINE;
-	return crossing == CROSSING_PAGE ? CLAIM_PAGE : -1;
+	for (int i = 0; i < CLAIMS; i++)
+		if (claimed[i] == crossing)
+			return i;
+	return -1;
 }
 
-static struct section *section_of(struct estimate *e, const struct cell *cell)
+const char *claim_name(int claim)
 {
-	struct section *s;
+	return crossing_name(claimed[claim]);
+}
 
-	for (unsigned i = 0; i < e->sections; i++) {
-		s = &e->section[i];
-		if (s->placement == cell->placement && s->crossing == cell->crossing)
-			return s;
+/* --- Adding up -------------------------------------------------------------------------------- */
+
+/* Where the run is the unit, all that a run has counted there is one slice. */
+static struct count as_unit(struct count count)
+{
+	double toggles = (double)count.toggles, tears = (double)count.tears;
+
+	count.slices = count.slices > 0;
+	count.unevenness = count.toggles ? tears * tears / toggles : 0;
+	count.squares = toggles * toggles;
+	return count;
+}
+
+/* What one run has counted at a rung and crossing, for one placement. */
+static struct count count_of_run(const struct sums *sums, const struct rung *rung,
+				 enum crossing crossing, enum placement placement)
+{
+	struct count count = { 0 };
+
+	for (size_t i = 0; i < sums->count; i++) {
+		const struct sum *s = &sums->sum[i];
+
+		if (s->kind == SUM_WAIT && s->crossing == crossing && s->placement == placement &&
+		    rung_same(&s->rung, rung))
+			count_add(&count, &s->count);
 	}
-	s = &e->section[e->sections++];
-	*s = (struct section){ .placement = cell->placement, .crossing = cell->crossing };
-	return s;
+	return count;
 }
 
-static double rate(const struct cell_record *r)
+static struct count count_of_runs(const struct estimate *e, const struct run_sums *runs,
+				  const struct rung *rung, enum crossing crossing,
+				  enum placement placement)
 {
-	return r->result.toggles ? (double)cell_result_tears(&r->result) / (double)r->result.toggles
-				 : 1;
-}
+	struct count count = { 0 };
 
-/* The wait that a record's tears speak against. */
-static uint64_t torn_wait(const struct cell_record *r)
-{
-	struct torn torn = { 0 };
+	for (unsigned i = 0; i < e->runs; i++) {
+		struct count one = count_of_run(&runs[i].sums, rung, crossing, placement);
 
-	torn_add(&torn, r);
-	return torn_highest(&torn);
-}
-
-static void consider_torn_cell(struct estimate *e, const struct cell_record *r)
-{
-	if (cell_result_tears(&r->result) == 0)
-		return;
-	if (e->have_torn_cell && torn_wait(r) < torn_wait(&e->torn_cell))
-		return;
-	if (e->have_torn_cell && torn_wait(r) == torn_wait(&e->torn_cell) &&
-	    rate(r) <= rate(&e->torn_cell))
-		return;
-	e->torn_cell = *r;
-	e->have_torn_cell = true;
-}
-
-static bool is_at(const struct cell *cell, const struct waits *waits)
-{
-	return cell->first_wait == waits->first && cell->second_wait == waits->second;
-}
-
-static bool is_campaign_of(const struct cell_record *r, enum crossing crossing, uint64_t stretch)
-{
-	return strcmp(r->stage, "campaign") == 0 && r->cell.protocol == PROTOCOL_WAIT &&
-	       r->cell.crossing == crossing && r->cell.stretch == stretch;
-}
-
-/* Is it a cell of the campaign, at the waits that it ended with? */
-static bool speaks_for(const struct cell_record *r, const struct claim *claim, uint64_t stretch)
-{
-	return is_campaign_of(r, claim->crossing, stretch) && is_at(&r->cell, &claim->waits);
-}
-
-/* --- Distance --- */
-
-/* 0: threads on one CPU have none, and the dead tell nothing. */
-static uint64_t distance_of(const struct cell_record *r)
-{
-	uint64_t distance = r->result.witness.offset_error;
-
-	return distance == WITNESS_UNKNOWN ? 0 : distance;
-}
-
-static bool is_far(const struct distance *d, const struct cell_record *r)
-{
-	uint64_t least = d->least[r->cell.placement];
-
-	return least && distance_of(r) >= 2 * least;
-}
-
-static void find_distances(struct distance *d, const struct cell_record *records, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		uint64_t distance = distance_of(&records[i]);
-		uint64_t *least = &d->least[records[i].cell.placement];
-		uint64_t *greatest = &d->greatest[records[i].cell.placement];
-
-		d->cells += distance > 0;
-		if (distance && (!*least || distance < *least))
-			*least = distance;
-		if (distance > *greatest)
-			*greatest = distance;
+		if (e->long_run)
+			one = as_unit(one);
+		count_add(&count, &one);
 	}
-	for (size_t i = 0; i < count; i++)
-		d->far += is_far(d, &records[i]);
-	d->both = d->far > FAR_SHARE * (double)d->cells;
+	return count;
 }
 
-/* --- Sums --- */
-
-static void add_to_claim(struct estimate *e, struct claim *claim, struct section *s,
-			 const struct cell_record *r)
+/* All counts of one kind, whatever else they differ in. */
+static struct count count_of_kind(const struct estimate *e, const struct run_sums *runs,
+				  enum sum_kind kind, enum crossing crossing)
 {
-	uint64_t toggles = record_toggles(r), tears = cell_result_tears(&r->result);
+	struct count count = { 0 };
 
-	claim->toggles += toggles;
-	claim->tears += tears;
-	claim->far_toggles += is_far(&e->distance, r) ? toggles : 0;
-	claim->far_tears += is_far(&e->distance, r) ? tears : 0;
-	s->toggles += toggles;
-	s->tears += tears;
-	e->toggles += toggles;
-	e->tears += tears;
-}
+	for (unsigned i = 0; i < e->runs; i++) {
+		const struct sums *sums = &runs[i].sums;
 
-/* Only what ran as the library will run it speaks against a wait. */
-static void add_wait_cell(struct estimate *e, const struct cell_record *r)
-{
-	int which = claim_of(r->cell.crossing);
-	struct section *s;
-
-	if (which < 0 || r->cell.stretch != e->stretch)
-		return;
-	s = section_of(e, &r->cell);
-	torn_add(&e->torn, r);
-	torn_add(&e->claim[which].torn, r);
-	torn_add(&s->torn, r);
-	consider_torn_cell(e, r);
-	if (strcmp(r->stage, "campaign") == 0) {
-		e->cells++;
-		e->noisy += r->noisy;
+		for (size_t k = 0; k < sums->count; k++)
+			if (sums->sum[k].kind == kind && sums->sum[k].crossing == crossing)
+				count_add(&count, &sums->sum[k].count);
 	}
-	/* The bracket chose the waits; only the campaign may speak for them. */
-	if (speaks_for(r, &e->claim[which], e->stretch))
-		add_to_claim(e, &e->claim[which], s, r);
+	return count;
 }
 
-/* Window w stands if no boundary inside it tore: 8 is inside 16, 16 inside 32, ... */
-static void judge_window(struct estimate *e, const uint64_t toggles[], const uint64_t tears[])
+/* --- Levels ----------------------------------------------------------------------------------- */
+
+static void list_placements(struct claim *claim, const struct plan *plan)
 {
-	e->window = 8;
-	e->word_tore = tears[CROSSING_NONE] > 0;
-	e->window_toggles = toggles[CROSSING_NONE];
-	e->window_p = bound_upper(tears[CROSSING_NONE], toggles[CROSSING_NONE], CONFIDENCE);
-	for (int c = CROSSING_8; !e->word_tore && c <= CROSSING_32; c++) {
-		double p = bound_upper(tears[c], toggles[c], CONFIDENCE);
+	bool listed[PLACEMENT_COUNT] = { false };
 
-		if (tears[c] || toggles[c] == 0)
-			return;
-		if (c == CROSSING_8 || p > e->window_p)
-			e->window_p = p;
-		if (c == CROSSING_8)
-			e->window_toggles = 0;
-		e->window_toggles += toggles[c];
-		e->window = crossing_bytes((enum crossing)c) * 2;
-	}
-}
-
-static void add_window_cell(const struct cell_record *r, uint64_t toggles[], uint64_t tears[])
-{
-	toggles[r->cell.crossing] += r->result.toggles;
-	tears[r->cell.crossing] += cell_result_tears(&r->result);
-}
-
-/* --- Bounds --- */
-
-static void raise_bound(struct claim *claim, double upper_p)
-{
-	if (upper_p > claim->upper_p)
-		claim->upper_p = upper_p;
-}
-
-/* The ways in which the campaign was provoked at a claim's waits. */
-static void gather_arms(const struct estimate *e, const struct claim *claim,
-			const struct cell_record *records, size_t count, struct arms *arms)
-{
-	*arms = (struct arms){ 0 };
-	for (size_t i = 0; i < count; i++) {
-		const struct cell_record *r = &records[i];
-		struct arm *arm = speaks_for(r, claim, e->stretch) ? arm_of(arms, &r->cell) : NULL;
-
-		if (!arm)
-			continue;
-		arm->toggles += record_toggles(r);
-		arm->tears += cell_result_tears(&r->result);
-	}
-}
-
-/*
- * Every placement has to keep the promise, and so has every way to provoke, and
- * the time when the CPUs were far apart: an average over them is nobody's rate. All these bounds
- * have to hold at once, so each gets its part of what may go wrong; and the campaign is looked at
- * as it goes on, so they are of the kind that holds at every look.
- */
-static void bound_sections(struct estimate *e, const struct cell_record *records, size_t count,
-			   double promise)
-{
-	unsigned bounds = e->sections;
-	struct arms arms[CLAIMS];
-	double alpha;
-
-	for (unsigned i = 0; i < CLAIMS; i++) {
-		gather_arms(e, &e->claim[i], records, count, &arms[i]);
-		bounds += arms[i].count + e->distance.both;
-	}
-	alpha = (1 - CONFIDENCE) / (bounds ? bounds : 1);
-	for (unsigned i = 0; i < e->sections; i++) {
-		struct section *s = &e->section[i];
-
-		s->upper_p = sequential_upper(s->tears, s->toggles, promise, alpha);
-		raise_bound(&e->claim[claim_of(s->crossing)], s->upper_p);
-	}
-	for (unsigned i = 0; i < CLAIMS; i++) {
-		struct claim *claim = &e->claim[i];
-
-		for (unsigned k = 0; k < arms[i].count; k++)
-			raise_bound(claim,
-				    sequential_upper(arms[i].arm[k].tears, arms[i].arm[k].toggles,
-						     promise, alpha));
-		if (e->distance.both)
-			raise_bound(claim, sequential_upper(claim->far_tears, claim->far_toggles,
-							    promise, alpha));
-	}
-}
-
-/* The claim's cells in their order, as blocks of time. */
-static size_t gather_blocks(const struct claim *claim, uint64_t stretch,
-			    const struct cell_record *records, size_t count,
-			    struct drift_block *blocks)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct cell_record *r = &records[i];
-
-		if (speaks_for(r, claim, stretch) && record_toggles(r))
-			blocks[used++] = (struct drift_block){ cell_result_tears(&r->result),
-							       record_toggles(r) };
-	}
-	return used;
-}
-
-/* An average over good times and bad ones is no bound for the bad ones. */
-static void judge_drift(struct claim *claim, uint64_t stretch, const struct cell_record *records,
-			size_t count, double promise)
-{
-	struct drift_block *blocks = calloc(count ? count : 1, sizeof(*blocks));
-	struct drift_bound bound;
-	size_t used;
-
-	claim->drift_p = 1;
-	if (!blocks)
-		return;
-	used = gather_blocks(claim, stretch, records, count, blocks);
-	if (drift_bound(blocks, used, (uint64_t)(DRIFT_BLOCK / promise), CONFIDENCE, 1, &bound) ==
-	    0) {
-		claim->drift_p = bound.p;
-		claim->drifted = !bound.steady;
-		if (claim->drifted)
-			raise_bound(claim, bound.upper);
-	}
-	free(blocks);
-}
-
-/*
- * How long did shorter waits stay clean before they were given up? If longer than
- * the claimed ones were tried at all, then it may have been a storm that ended
- * them, and nobody knows that the longer waits would weather it.
- */
-static void find_clean(struct claim *claim, uint64_t stretch, const struct cell_record *records,
-		       size_t count)
-{
-	uint64_t clean = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct cell_record *r = &records[i];
-
-		if (!is_campaign_of(r, claim->crossing, stretch) || is_at(&r->cell, &claim->waits))
-			continue;
-		clean = cell_result_tears(&r->result) ? 0 : clean + record_toggles(r);
-		if (clean > claim->clean_before)
-			claim->clean_before = clean;
-	}
-}
-
-static void bound_claims(struct estimate *e, const struct cell_record *records, size_t count,
-			 double promise)
-{
-	bound_sections(e, records, count, promise);
-	for (unsigned i = 0; i < CLAIMS; i++) {
-		struct claim *claim = &e->claim[i];
-
-		judge_drift(claim, e->stretch, records, count, promise);
-		find_clean(claim, e->stretch, records, count);
-		/* Nothing tried, nothing known. */
-		if (claim->toggles == 0)
-			claim->upper_p = 1;
-		if (claim->upper_p > e->upper_p)
-			e->upper_p = claim->upper_p;
-	}
-	e->pooled_p = sequential_upper(e->tears, e->toggles, promise, 1 - CONFIDENCE);
-}
-
-/* --- The worst cells, to try again --- */
-
-static bool same_kind(const struct cell *a, const struct cell *b)
-{
-	return a->placement == b->placement && a->executors == b->executors &&
-	       a->crossing == b->crossing && a->split == b->split && a->provokers == b->provokers &&
-	       a->loop == b->loop && a->rest == b->rest;
-}
-
-/* More tears first; of two that were equally bad, the one that is known less. */
-static int by_badness(const void *left, const void *right)
-{
-	const struct worst *a = left, *b = right;
-
-	if (a->tears != b->tears)
-		return a->tears > b->tears ? -1 : 1;
-	if (a->toggles != b->toggles)
-		return a->toggles < b->toggles ? -1 : 1;
-	return 0;
-}
-
-static size_t gather_kinds(const struct estimate *e, const struct cell_record *records,
-			   size_t count, struct worst *kinds)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct cell_record *r = &records[i];
-		int which = claim_of(r->cell.crossing);
-		size_t k = 0;
-
-		if (which < 0 || !speaks_for(r, &e->claim[which], e->stretch))
-			continue;
-		while (k < used && !same_kind(&kinds[k].cell, &r->cell))
-			k++;
-		if (k == used)
-			kinds[used++] = (struct worst){ .cell = r->cell };
-		kinds[k].toggles += record_toggles(r);
-		kinds[k].tears += cell_result_tears(&r->result);
-	}
-	return used;
-}
-
-/* As many of each claim, so that neither hides the other. */
-static void find_worst(struct estimate *e, const struct cell_record *records, size_t count)
-{
-	struct worst *kinds = calloc(count ? count : 1, sizeof(*kinds));
-	unsigned room[CLAIMS] = { WORST_MAX / CLAIMS, WORST_MAX / CLAIMS };
-	size_t used;
-
-	if (!kinds)
-		return;
-	used = gather_kinds(e, records, count, kinds);
-	qsort(kinds, used, sizeof(*kinds), by_badness);
-	for (size_t i = 0; i < used; i++) {
-		unsigned *left = &room[claim_of(kinds[i].cell.crossing)];
-
-		if (*left == 0)
-			continue;
-		(*left)--;
-		e->worst[e->worsts++] = kinds[i];
-	}
-	free(kinds);
-}
-
-/* What was to be tested is told of, also where nothing came of it. */
-static void list_sections(struct estimate *e, const struct plan *plan)
-{
 	for (unsigned i = 0; i < plan->seats; i++) {
-		for (unsigned k = 0; k < CLAIMS; k++) {
-			struct cell cell = {
-				.placement = plan->seat[i].placement,
-				.crossing = e->claim[k].crossing,
-			};
+		enum placement p = plan->seat[i].placement;
 
-			section_of(e, &cell);
+		if (!listed[p])
+			claim->section[claim->sections++] = (struct section){ .placement = p };
+		listed[p] = true;
+	}
+}
+
+static double cost_of(const struct count *count)
+{
+	return count->toggles ? count->ticks / (double)count->toggles : 0;
+}
+
+static void count_level(struct estimate *e, struct level *level, const struct run_sums *runs,
+			const struct plan *plan)
+{
+	struct count all = { 0 };
+
+	for (int c = 0; c < CLAIMS; c++) {
+		struct claim *claim = &level->claim[c];
+
+		list_placements(claim, plan);
+		for (unsigned i = 0; i < claim->sections; i++) {
+			struct section *s = &claim->section[i];
+
+			s->count = count_of_runs(e, runs, &level->rung, claimed[c], s->placement);
+			count_add(&claim->count, &s->count);
+		}
+		/* Where a membarrier was timed, too: at the plan's first seat. */
+		if (claim->sections)
+			count_add(&all, &claim->section[0].count);
+	}
+	level->ticks = cost_of(&all);
+}
+
+/*
+ * The rate differs between slices, by place and by time. By how much is told by the rungs
+ * that tear, for it is the same site and the same time: by the excess of the tears'
+ * variance over what chance alone would give.
+ */
+static double spread_of(const struct estimate *e, int claim)
+{
+	double excess = 0, expected = 0;
+
+	for (unsigned i = 0; i < e->levels; i++) {
+		for (unsigned k = 0; k < e->level[i].claim[claim].sections; k++) {
+			const struct count *c = &e->level[i].claim[claim].section[k].count;
+			double mean;
+
+			if (c->slices < 2 || c->tears < 2)
+				continue;
+			mean = (double)c->tears / count_units(c);
+			excess += (double)(c->slices - 1) * (count_dispersion(c) - 1) / mean;
+			expected += (double)(c->slices - 1);
 		}
 	}
+	return expected > 0 ? excess / expected : SPREAD_NONE;
 }
 
-static void set_waits(struct estimate *e, const struct waits waits[CLAIMS])
+/*
+ * Of all slices for one kind of site, on any rung: no slice to come is taken to tear more often
+ * than twice as often as the worst. 0: none tore.
+ */
+static double cap_of(const struct estimate *e, int claim)
 {
-	for (unsigned i = 0; i < CLAIMS; i++) {
-		e->claim[i] = (struct claim){
-			.crossing = i == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE,
-			.waits = waits[i],
-		};
-		if (waits[i].first > e->waits.first)
-			e->waits.first = waits[i].first;
-		if (waits[i].second > e->waits.second)
-			e->waits.second = waits[i].second;
+	double worst = 0;
+
+	for (unsigned i = 0; i < e->ladder.count; i++) {
+		for (unsigned k = 0; k < e->level[i].claim[claim].sections; k++) {
+			const struct count *c = &e->level[i].claim[claim].section[k].count;
+
+			if (c->worst_toggles)
+				worst = fmax(worst,
+					     (double)c->worst_tears / (double)c->worst_toggles);
+		}
+	}
+	return fmin(1, 2 * worst);
+}
+
+double estimate_bound(const struct count *count, double spread, double cap, double confidence)
+{
+	double each = bound_confidence_each(confidence, 2), slices = count_units(count);
+	double mixed = bound_mixed(count->tears, count->toggles, slices, spread, each);
+
+	if (!(cap > 0))
+		return bound_mixed(count->tears, count->toggles, slices, spread, confidence);
+	return fmin(mixed, bound_capped(count->tears, count->toggles, slices, cap, each));
+}
+
+static void bound_claim(const struct estimate *e, struct claim *claim, int which)
+{
+	double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
+
+	claim->upper_p = claim->sections ? 0 : 1;
+	for (unsigned i = 0; i < claim->sections; i++) {
+		struct section *s = &claim->section[i];
+
+		s->upper_p = estimate_bound(&s->count, e->spread[which], e->cap[which], confidence);
+		claim->upper_p = fmax(claim->upper_p, s->upper_p);
 	}
 }
 
-void estimate_make(struct estimate *e, const struct cell_record *records, size_t count,
-		   const struct waits waits[CLAIMS], const struct plan *plan)
+static void make_levels(struct estimate *e, const struct run_sums *runs, const struct plan *plan)
 {
-	uint64_t window_toggles[CROSSING_COUNT] = { 0 }, window_tears[CROSSING_COUNT] = { 0 };
-
-	*e = (struct estimate){ .stretch = plan->stretch };
-	set_waits(e, waits);
-	list_sections(e, plan);
-	find_distances(&e->distance, records, count);
-	for (size_t i = 0; i < count; i++) {
-		const struct cell_record *r = &records[i];
-
-		if (r->cell.protocol == PROTOCOL_WAIT)
-			add_wait_cell(e, r);
-		else if (r->cell.protocol == PROTOCOL_ATOMIC)
-			add_window_cell(r, window_toggles, window_tears);
-		else if (r->cell.protocol == PROTOCOL_NAIVE && cell_result_tears(&r->result))
-			e->tears_here = true;
+	for (unsigned i = 0; i < e->ladder.count; i++) {
+		e->level[i].rung = e->ladder.rung[i];
+		count_level(e, &e->level[i], runs, plan);
 	}
-	judge_window(e, window_toggles, window_tears);
-	bound_claims(e, records, count, plan->promise);
-	find_worst(e, records, count);
-	arms_count(&e->arms, records, count);
+	for (int c = 0; c < CLAIMS; c++) {
+		e->spread[c] = spread_of(e, c);
+		e->cap[c] = cap_of(e, c);
+	}
+	for (unsigned i = 0; i < e->ladder.count; i++) {
+		struct level *level = &e->level[i];
+
+		for (int c = 0; c < CLAIMS; c++)
+			bound_claim(e, &level->claim[c], c);
+		level->upper_p =
+			fmax(level->claim[CLAIM_LINE].upper_p, level->claim[CLAIM_PAGE].upper_p);
+	}
+}
+
+/* --- The paper's T_max, the window, what a membarrier costs ------------------------------------
+ */
+
+static void find_paper_wait(struct estimate *e)
+{
+	struct paper_wait *paper = &e->paper;
+
+	*paper = (struct paper_wait){ .known = e->levels < e->ladder.count, .stays = true };
+	for (unsigned i = e->levels; i < e->ladder.count; i++) {
+		const struct count *c = &e->level[i].claim[CLAIM_LINE].count;
+
+		paper->known &= c->toggles > 0;
+		if (c->tears == 0 && !paper->found) {
+			paper->found = true;
+			paper->wait = e->level[i].rung.first;
+		} else if (c->tears > 0 && paper->found) {
+			paper->stays = false;
+		}
+	}
+	paper->stays &= paper->found;
+}
+
+/* The largest window such that no store tore across any boundary inside it. */
+static void judge_window(struct estimate *e, const struct run_sums *runs)
+{
+	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
+	struct window *w = &e->window;
+	struct count word = count_of_kind(e, runs, SUM_STORE, CROSSING_NONE);
+	double confidence = bound_confidence_each(CONFIDENCE, 3);
+
+	*w = (struct window){ .bytes = 8, .word_tore = word.tears > 0, .upper_p = 1 };
+	for (unsigned i = 0; i < 3; i++) {
+		struct count c = count_of_kind(e, runs, SUM_STORE, inside[i]);
+		double p = bound_upper(c.tears, c.toggles, confidence);
+
+		if (w->word_tore || c.tears || !c.toggles)
+			return;
+		w->bytes *= 2;
+		w->toggles = i == 0 || c.toggles < w->toggles ? c.toggles : w->toggles;
+		w->upper_p = i == 0 || p > w->upper_p ? p : w->upper_p;
+	}
+}
+
+static double cost_of_membarrier(const struct estimate *e, const struct run_sums *runs)
+{
+	struct count count = { 0 };
+
+	for (int c = 0; c < CLAIMS; c++) {
+		struct count one = count_of_kind(e, runs, SUM_MEMBARRIER, claimed[c]);
+
+		count_add(&count, &one);
+	}
+	return cost_of(&count);
+}
+
+/* --- The verdict ------------------------------------------------------------------------------ */
+
+int estimate_best(const struct estimate *e, int claim, double p)
+{
+	for (unsigned i = 0; i < e->levels; i++) {
+		const struct level *level = &e->level[i];
+
+		if ((claim < 0 ? level->upper_p : level->claim[claim].upper_p) <= p)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* So many tears at the longest waits that chance does not explain them. */
+static bool top_tears(const struct estimate *e)
+{
+	const struct level *top = &e->level[e->levels - 1];
+
+	for (int c = 0; c < CLAIMS; c++) {
+		const struct count *count = &top->claim[c].count;
+
+		if (bound_lower(count->tears, count->toggles, CONFIDENCE) > e->require_p)
+			return true;
+	}
+	return false;
+}
+
+static double least_bound(const struct estimate *e)
+{
+	double p = 1;
+
+	for (unsigned i = 0; i < e->levels; i++)
+		p = fmin(p, e->level[i].upper_p);
+	return p;
+}
+
+static void decide(struct estimate *e)
+{
+	int best = estimate_best(e, -1, e->require_p);
+	char text[64];
+
+	if (e->window.word_tore) {
+		e->verdict = VERDICT_FAIL;
+		snprintf(e->reason, sizeof(e->reason),
+			 "a store inside one aligned 8-byte word tore");
+	} else if (best >= 0) {
+		e->verdict = VERDICT_PASS;
+		snprintf(e->reason, sizeof(e->reason),
+			 "waits of %s keep tears below %.2g per toggle",
+			 rung_text(&e->level[best].rung, text, sizeof(text)),
+			 e->level[best].upper_p);
+	} else if (e->levels && top_tears(e)) {
+		e->verdict = VERDICT_FAIL;
+		snprintf(e->reason, sizeof(e->reason),
+			 "waits of %s tear more often than %.2g per toggle",
+			 rung_text(&e->level[e->levels - 1].rung, text, sizeof(text)),
+			 e->require_p);
+	} else {
+		e->verdict = VERDICT_INCONCLUSIVE;
+		snprintf(e->reason, sizeof(e->reason),
+			 "too little was measured: the best bound is %.2g per toggle, %.2g is "
+			 "required",
+			 least_bound(e), e->require_p);
+	}
+}
+
+void estimate_blind(struct estimate *e, const char *reason)
+{
+	e->blind = true;
+	if (e->window.word_tore)
+		return;
+	e->verdict = VERDICT_INCONCLUSIVE;
+	snprintf(e->reason, sizeof(e->reason), "%s", reason);
+}
+
+void estimate_make(struct estimate *e, const struct run_sums *runs, size_t count,
+		   const struct plan *plan)
+{
+	*e = (struct estimate){
+		.require_p = plan->require_p,
+		.runs = (unsigned)count,
+		.long_run = count >= LONG_RUN,
+	};
+	e->membarrier_ticks = cost_of_membarrier(e, runs);
+	/* All rungs that any run may have tried; those that none has are told as unknown. */
+	ladder_make(&e->ladder, (uint64_t)e->membarrier_ticks);
+	e->levels = e->ladder.stretched;
+	make_levels(e, runs, plan);
+	find_paper_wait(e);
+	judge_window(e, runs);
+	decide(e);
+}
+
+const char *verdict_name(enum verdict verdict)
+{
+	static const char *const names[] = {
+		[VERDICT_PASS] = "pass",
+		[VERDICT_FAIL] = "fail",
+		[VERDICT_INCONCLUSIVE] = "inconclusive",
+	};
+
+	return names[verdict];
 }

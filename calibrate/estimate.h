@@ -1,34 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the records of a calibration support, and no more.
+ * What the sums of a run, or of many, support: for each rung of the ladder a bound. And no
+ * more.
  */
 #ifndef CALIBRATE_ESTIMATE_H
 #define CALIBRATE_ESTIMATE_H
 
 #include <stdbool.h>
 
-#include "calibrate/arm.h"
 #include "calibrate/plan.h"
-#include "results/journal.h"
+#include "calibrate/sums.h"
 
-#define SECTIONS_MAX (PLACEMENT_COUNT * CROSSING_COUNT)
-#define WORST_MAX    8
+#define LONG_RUN    30	/* runs, from which on a bound speaks for more than their own time */
+#define SPREAD_NONE 1.0 /* between slices where no tear tells of it */
 
 enum verdict {
-	VERDICT_PASS,	      /* waits that keep the plan's promise were found and proved */
-	VERDICT_FAIL,	      /* no wait up to the ceiling keeps it */
-	VERDICT_INCONCLUSIVE, /* not enough was measured, or the oracle saw nothing */
-};
-
-/* The highest waits that tore; seen is false if none did, not even 0. */
-struct torn {
-	bool seen[2]; /* first wait, second wait */
-	uint64_t wait[2];
-};
-
-struct waits {
-	uint64_t first; /* ticks */
-	uint64_t second;
+	VERDICT_PASS,	      /* some rung keeps the probability that is required */
+	VERDICT_FAIL,	      /* not even the top rung does, or a single store tore */
+	VERDICT_INCONCLUSIVE, /* blind: nothing can be said */
 };
 
 /*
@@ -41,95 +30,91 @@ enum {
 	CLAIMS
 };
 
-struct claim {
-	enum crossing crossing;
-	struct waits waits;
-	uint64_t toggles;     /* at these waits, in quiet cells */
-	uint64_t tears;	      /* in all of them */
-	double upper_p;	      /* per toggle: worst section or arm, or worst time if it drifted */
-	double drift_p;	      /* how often a steady rate looks as unsteady as this */
-	bool drifted;	      /* so seldom that it is not believed */
-	uint64_t far_toggles; /* of these, with the CPUs far apart: see struct distance */
-	uint64_t far_tears;
-	uint64_t clean_before; /* most toggles in a row without a tear at waits given up since */
-	struct torn torn;      /* over the whole run */
-};
-
-/* One placement and crossing. */
+/* One rung, one crossing, one placement. */
 struct section {
 	enum placement placement;
-	enum crossing crossing;
-	uint64_t toggles; /* as in the claim */
-	uint64_t tears;
-	double upper_p;	  /* bound there, corrected for the number of sections */
-	struct torn torn; /* over the whole run */
+	struct count count;
+	double upper_p; /* 1: nothing is known */
 };
 
-/* A kind of cell, and what was seen at the claimed waits. */
-struct worst {
-	struct cell cell;
-	uint64_t toggles;
-	uint64_t tears;
+/* What is known of one rung for one kind of site. */
+struct claim {
+	struct count count; /* over all placements */
+	double upper_p;	    /* the worst placement's */
+	struct section section[PLACEMENT_COUNT];
+	unsigned sections;
+};
+
+struct level {
+	struct rung rung;
+	struct claim claim[CLAIMS];
+	double upper_p; /* of the machine: the worse claim's */
+	double ticks;	/* that a change takes; 0: nobody knows */
 };
 
 /*
- * How far apart patcher and first executor are: half a round trip of a cache line,
- * ticks. A hypervisor may move its CPUs closer together and further apart while
- * they are measured. Twice the least of the same placement and more is far.
+ * The paper's T_max: the lowest constant wait of the grid without a tear. Whether it stays
+ * at none above that wait is told beside it.
  */
-struct distance {
-	uint64_t least[PLACEMENT_COUNT]; /* 0: nobody knows */
-	uint64_t greatest[PLACEMENT_COUNT];
-	size_t cells; /* that know theirs */
-	size_t far;   /* of them */
-	bool both;    /* far ones are common enough to count by themselves */
+struct paper_wait {
+	bool known; /* every wait of the grid was tried */
+	bool found; /* some wait did not tear */
+	uint64_t wait;
+	bool stays; /* no longer wait tore either */
+};
+
+struct window {
+	unsigned bytes;
+	uint64_t toggles; /* without a tear */
+	double upper_p;
+	bool word_tore; /* a store inside 8 bytes tore: nothing can be relied on here */
 };
 
 struct estimate {
 	enum verdict verdict;
 	char reason[160];
-	struct claim claim[CLAIMS];
-	struct waits waits; /* of the machine: the longer of the claims' */
-	uint64_t stretch;
-	uint64_t toggles; /* at the claims' waits, together */
-	uint64_t tears;
-	double upper_p;	 /* the worse of the claims' */
-	double pooled_p; /* bound if all sections were alike */
-	struct torn torn;
-	bool tears_here; /* the broken variants tore, so the oracle can see tears here */
-	bool word_tore;	 /* a store inside 8 bytes tore: nothing can be relied on here */
-	unsigned window; /* bytes */
-	uint64_t window_toggles;
-	double window_p;
-	struct distance distance;
-	size_t cells; /* of the campaign */
-	size_t noisy; /* of them, not counted for that */
-	bool have_torn_cell;
-	struct cell_record torn_cell;  /* highest waits that tore, then highest rate */
-	struct worst worst[WORST_MAX]; /* of the campaign: most tears, then least known */
-	unsigned worsts;
-	struct section section[SECTIONS_MAX];
-	unsigned sections;
-	struct arms arms; /* the provokers, as the run measured them */
+	double require_p;
+	struct ladder ladder;
+	struct level level[RUNGS_MAX]; /* one for each rung of the ladder */
+	unsigned levels;	       /* the stretched ones */
+	double spread[CLAIMS];	       /* variance of the rate between slices, in squares of it */
+	double cap[CLAIMS];	       /* rate that no slice is taken to exceed, 0: none tore */
+	double membarrier_ticks;       /* that a change by membarrier takes; 0: nobody knows */
+	struct paper_wait paper;
+	struct window window;
+	unsigned runs;
+	bool long_run; /* the bounds take the run as the unit */
+	bool blind;    /* estimate_blind(): what was counted is no evidence */
 };
 
-/* torn_add - take a record of the wait protocol into account. */
-void torn_add(struct torn *torn, const struct cell_record *record);
+/* Of one run among several: its sums. */
+struct run_sums {
+	struct sums sums;
+};
 
-/* torn_highest - of both waits; 0 if none tore. */
-uint64_t torn_highest(const struct torn *torn);
+/*
+ * estimate_make - from the sums of so many runs. The placements of the plan's seats are those
+ * that must be known. verdict and reason say what the numbers say; a caller that knows better
+ * (the run saw nothing) says so with estimate_blind().
+ */
+void estimate_make(struct estimate *e, const struct run_sums *runs, size_t count,
+		   const struct plan *plan);
+
+/* estimate_blind - inconclusive, for that reason. A tear inside one word stays a failure. */
+void estimate_blind(struct estimate *e, const char *reason);
+
+/*
+ * estimate_bound - of what was counted: by the spread or by the cap, whichever says more; each
+ * gets half of the error.
+ */
+double estimate_bound(const struct count *count, double spread, double cap, double confidence);
+
+/* estimate_best - the index of the cheapest level that keeps p, for one claim or (-1) both. -1. */
+int estimate_best(const struct estimate *e, int claim, double p);
 
 /* claim_of - CLAIM_LINE or CLAIM_PAGE, -1 for a crossing that nothing is claimed for. */
 int claim_of(enum crossing crossing);
-
-/*
- * estimate_make - sum up records for the waits that the campaign ended with, one
- * pair per claim, by the stretch and the promise of the plan.
- *
- * verdict and reason are left to the caller, who knows how the run ended.
- */
-void estimate_make(struct estimate *e, const struct cell_record *records, size_t count,
-		   const struct waits waits[CLAIMS], const struct plan *plan);
+const char *claim_name(int claim);
 
 const char *verdict_name(enum verdict verdict);
 

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a calibration runs, in this order:
+ *
+ *   proof       the broken protocols must tear, or the oracle sees nothing here
+ *   membarrier  what a change costs that waits for nobody: the top of the ladder
+ *   ladder      slices on all rungs; among them stores inside a line, for the window
+ *   gaps        the fetch gap itself, for the page
+ *
+ * What comes next is a function of the records, so that a run which was killed can be resumed.
+ */
+#include "calibrate/climb.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrate/schedule.h"
+#include "results/gap_record.h"
+#include "stress/gap.h"
+#include "stress/random.h"
+
+#define CELL_MIN   0.05 /* seconds; shorter cells are mostly set-up */
+#define BARRIERS   2	/* slices by membarrier for each crossing */
+#define IDLE_CELLS 8	/* as many disturbed in a row end a run that is for idle machines */
+#define WINDOW_REST                                                                                \
+	400	      /* ticks: with less, most stores come before an executor has run the last    \
+		       */
+#define PLACES	   24 /* that a run comes back to: more tell less of each */
+#define PROVOKE_IN 3  /* one slice in so many is left alone */
+
+struct climb {
+	struct session *session;
+	const struct plan *plan;
+	struct sums *sums;
+	struct schedule schedule;
+	double window_used; /* seconds of cells, */
+	double ladder_used; /* and of the slices on its rungs: by the records, not by the clock */
+	unsigned window_turn;
+	unsigned round;
+	bool proved;  /* both broken protocols ran to their end; */
+	bool sighted; /* and were seen to tear */
+};
+
+/* --- Cells ------------------------------------------------------------------------------------ */
+
+/* Records carry the seed; one per cell, from the run's own. */
+static uint64_t seed_of(const struct climb *c)
+{
+	uint64_t state = c->session->seed + c->session->count * UINT64_C(0x9e3779b97f4a7c15);
+
+	return random_next(&state) & INT64_MAX;
+}
+
+static void make_cell(const struct climb *c, struct cell *cell, const struct seat *seat,
+		      double seconds)
+{
+	cell_defaults(cell);
+	cell->placement = seat->placement;
+	cell->executors = seat->executors;
+	cell->toggles = CELL_TOGGLES_MAX;
+	cell->seconds = seconds > CELL_MIN ? seconds : CELL_MIN;
+	cell->first_wait = cell->second_wait = 0;
+	cell->seed = seed_of(c);
+}
+
+/*
+ * Split 1 of a pair with one opcode has no mix to see, and a pair with a NOP does not tell
+ * whether a toggle was exposed: there tears count, and toggles do not. So few of these.
+ */
+static void draw_shape(struct cell *cell)
+{
+	uint64_t random = cell->seed;
+
+	cell->split = 1 + (unsigned)(random_next(&random) % 10);
+	if (cell->split == 1) {
+		cell->pair = random_next(&random) % 2 ? PAIR_CALL_NOP : PAIR_JMP_NOP;
+		return;
+	}
+	cell->split = 2 + (unsigned)(random_next(&random) % 3);
+	cell->pair = random_next(&random) % 4 ? PAIR_CALL_CALL : PAIR_WORD;
+}
+
+/* A place of the run's, which comes again, and now and then the other way round. */
+static void draw_place(const struct climb *c, struct cell *cell)
+{
+	uint64_t random = cell->seed ^ UINT64_C(0x5851f42d4c957f2d);
+	uint64_t place = c->session->seed * PLACES + random_next(&random) % PLACES;
+
+	cell->place = 1 + (random_next(&place) & INT32_MAX);
+	cell->swap = random_next(&random) % 2;
+}
+
+/* Two in three slices are provoked, each in one way that this machine has. */
+static void draw_provoker(const struct climb *c, struct cell *cell)
+{
+	uint64_t random = ~cell->seed;
+	enum provoker p = (enum provoker)(random_next(&random) % PROVOKER_COUNT);
+
+	if (random_next(&random) % PROVOKE_IN == 0)
+		return;
+	for (unsigned i = 0; i < c->plan->unprovokeds; i++)
+		if (c->plan->unprovoked[i].provoker == p)
+			return;
+	cell->provokers = 1u << p;
+	/* Fetch runs ahead in a loop that is long enough. */
+	if (p == PROVOKER_CHAIN)
+		cell->loop = 64;
+}
+
+static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
+		    const struct cell_record **record)
+{
+	int ret = session_run(c->session, stage, c->round++, cell, record);
+
+	/* Also what was cut short has been seen. */
+	if (ret == 0 || ret == -EINTR)
+		if (c->session->tries && sums_add_record(c->sums, *record) < 0)
+			return -ENOMEM;
+	return ret;
+}
+
+/* --- Proof ------------------------------------------------------------------------------------ */
+
+static int prove_one(struct climb *c, enum protocol protocol, double seconds, uint64_t *tears)
+{
+	const struct cell_record *record;
+	struct cell cell;
+	int ret;
+
+	make_cell(c, &cell, &c->plan->seat[0], seconds);
+	cell.first_wait = cell.second_wait = 3000;
+	cell.protocol = protocol;
+	cell.stop_tears = 1;
+	ret = run_cell(c, "proof", &cell, &record);
+	if (ret == 0)
+		*tears += cell_result_tears(&record->result);
+	return ret;
+}
+
+/*
+ * Both leave a mix standing in memory for a whole wait: an oracle that does not see that
+ * is blind.
+ */
+static int prove(struct climb *c)
+{
+	double seconds = c->plan->budget * c->plan->proof / 2;
+	uint64_t no_int3 = 0, front_first = 0;
+	int ret;
+
+	progress_stage(&c->session->progress, "proof");
+	ret = prove_one(c, PROTOCOL_NO_INT3, seconds, &no_int3);
+	if (ret == 0)
+		ret = prove_one(c, PROTOCOL_FRONT_FIRST, seconds, &front_first);
+	c->proved = ret == 0;
+	c->sighted = c->proved && no_int3 && front_first;
+	return ret;
+}
+
+/* --- Membarrier ------------------------------------------------------------------------------- */
+
+static int time_membarrier(struct climb *c)
+{
+	static const enum crossing crossings[] = { CROSSING_LINE, CROSSING_PAGE };
+	const struct cell_record *record;
+	struct cell cell;
+	int ret = 0;
+
+	progress_stage(&c->session->progress, "membarrier");
+	for (unsigned i = 0; i < 2 * BARRIERS && ret == 0; i++) {
+		make_cell(c, &cell, &c->plan->seat[0], c->plan->slice);
+		cell.protocol = PROTOCOL_MEMBARRIER;
+		cell.crossing = crossings[i % 2];
+		ret = run_cell(c, "membarrier", &cell, &record);
+	}
+	/* Without it the ladder goes all the way up. */
+	return ret == -EINTR || ret == -EIO ? ret : 0;
+}
+
+/* --- The ladder ------------------------------------------------------------------------------- */
+
+/*
+ * Sites inside a line are most of all sites, and with a window that is proved they cost one
+ * store: stores across each boundary inside a line, as fast as executors can see them.
+ */
+static int run_window(struct climb *c)
+{
+	const struct cell_record *record;
+	unsigned turn = c->window_turn++;
+	struct cell cell;
+	int ret;
+
+	make_cell(c, &cell, &c->plan->seat[turn % c->plan->seats], c->plan->slice);
+	cell.protocol = PROTOCOL_ATOMIC;
+	cell.crossing = (enum crossing)(CROSSING_NONE + turn % (CROSSING_32 - CROSSING_NONE + 1));
+	cell.rest = WINDOW_REST;
+	draw_shape(&cell);
+	draw_place(c, &cell);
+	ret = run_cell(c, "window", &cell, &record);
+	if (ret == 0)
+		c->window_used += record->result.seconds;
+	return ret;
+}
+
+static int run_slice(struct climb *c, const struct estimate *e)
+{
+	const struct sum *kind = schedule_next(&c->schedule, e);
+	const struct seat seat = { kind->placement, kind->executors };
+	const struct cell_record *record;
+	struct cell cell;
+	int ret;
+
+	make_cell(c, &cell, &seat, c->plan->slice);
+	cell.crossing = kind->crossing;
+	cell.first_wait = kind->rung.first;
+	cell.second_wait = kind->rung.second;
+	cell.stretch = kind->rung.stretch;
+	draw_shape(&cell);
+	draw_place(c, &cell);
+	/* The paper's figure is of a program that is left alone. */
+	if (cell.stretch)
+		draw_provoker(c, &cell);
+	ret = run_cell(c, "ladder", &cell, &record);
+	if (ret == 0)
+		c->ladder_used += record->result.seconds;
+	return ret;
+}
+
+static void estimate_run(const struct climb *c, struct estimate *e)
+{
+	struct run_sums run = { .sums = *c->sums };
+
+	estimate_make(e, &run, 1, c->plan);
+}
+
+/* Other programs want the machine: all of the latest cells were disturbed. */
+static bool is_wanted(const struct climb *c)
+{
+	const struct session *s = c->session;
+
+	if (!c->plan->idle || s->count < IDLE_CELLS)
+		return false;
+	for (size_t i = s->count - IDLE_CELLS; i < s->count; i++)
+		if (!s->done[i].noisy)
+			return false;
+	return true;
+}
+
+static int climb_ladder(struct climb *c, struct estimate *e)
+{
+	double gaps = c->plan->budget * c->plan->fetch_gaps;
+	int ret;
+
+	estimate_run(c, e);
+	ret = schedule_make(&c->schedule, c->plan, &e->ladder, c->session->seed);
+	progress_stage(&c->session->progress, "ladder");
+	while (ret == 0 && session_left(c->session) > gaps && !is_wanted(c)) {
+		if (c->window_used <= c->plan->window * (c->window_used + c->ladder_used)) {
+			ret = run_window(c);
+			continue;
+		}
+		/* A slice that is dealt needs no estimate. */
+		if (schedule_is_focused(&c->schedule))
+			estimate_run(c, e);
+		ret = run_slice(c, e);
+	}
+	schedule_free(&c->schedule);
+	return ret;
+}
+
+/* --- Gaps ------------------------------------------------------------------------------------- */
+
+static int run_gaps_once(struct climb *c, const struct cell *cell)
+{
+	struct gap_result *result = malloc(sizeof(*result));
+	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
+	json_t *body = NULL;
+	int ret = result ? gap_run(cell, &how, result) : -ENOMEM, written = 0;
+
+	if (ret == 0 && result->outcome == OUTCOME_DONE)
+		body = gap_to_json(cell, result);
+	free(result);
+	if (body && c->session->journal)
+		written = journal_write_line(c->session->journal, "gaps", body);
+	json_decref(body);
+	if (written < 0) {
+		progress_end(&c->session->progress);
+		fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-written));
+		return -EIO;
+	}
+	return *c->session->stop ? -EINTR : ret;
+}
+
+/* A run without an answer is no reason to break off. */
+static int run_gaps(struct climb *c)
+{
+	double seconds = c->plan->budget * c->plan->fetch_gaps / CLAIMS;
+	int ret = 0;
+
+	progress_stage(&c->session->progress, "gaps");
+	for (int claim = 0; claim < CLAIMS && ret == 0; claim++) {
+		struct cell cell;
+
+		if (session_left(c->session) < CELL_MIN)
+			break;
+		gap_defaults(&cell);
+		cell.placement = c->plan->seat[0].placement;
+		cell.executors = c->plan->seat[0].executors;
+		cell.crossing = claim == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE;
+		cell.seconds = seconds;
+		cell.seed = seed_of(c) + (unsigned)claim;
+		ret = run_gaps_once(c, &cell);
+	}
+	return ret == -EINTR || ret == -EIO ? ret : 0;
+}
+
+/* --- All of it -------------------------------------------------------------------------------- */
+
+/* With one CPU threads take turns, and no fetch ever meets a store. */
+static bool runs_apart(const struct plan *plan)
+{
+	for (unsigned i = 0; i < plan->seats; i++)
+		if (plan->seat[i].placement != PLACEMENT_OVERSUBSCRIBED)
+			return true;
+	return false;
+}
+
+static bool counted_any(const struct sums *sums)
+{
+	for (size_t i = 0; i < sums->count; i++)
+		if (sums->sum[i].kind == SUM_WAIT && sums->sum[i].count.toggles)
+			return true;
+	return false;
+}
+
+static const char *doubt_of(const struct climb *c)
+{
+	if (!runs_apart(c->plan))
+		return "only one CPU was allowed: nothing ran at the same time";
+	if (!c->proved)
+		return "it was broken off before it was known whether the oracle sees tears";
+	if (!c->sighted)
+		return "the oracle did not see the broken protocols tear";
+	/* Nor would it be a run among others. */
+	if (!counted_any(c->sums))
+		return "it was broken off before any wait was tried";
+	return NULL;
+}
+
+int climb(struct session *session, const struct plan *plan, struct sums *sums,
+	  struct estimate *estimate)
+{
+	struct climb c = { .session = session, .plan = plan, .sums = sums };
+	const char *doubt;
+	int ret = prove(&c);
+
+	if (ret == 0)
+		ret = time_membarrier(&c);
+	if (ret == 0)
+		ret = climb_ladder(&c, estimate);
+	if (ret == 0 && !is_wanted(&c))
+		ret = run_gaps(&c);
+	progress_end(&session->progress);
+	estimate_run(&c, estimate);
+	doubt = doubt_of(&c);
+	if (doubt)
+		estimate_blind(estimate, doubt);
+	return ret;
+}
