@@ -8,23 +8,27 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "calibrate/bound.h"
 #include "calibrate/calibrate_options.h"
+#include "calibrate/climb.h"
 #include "calibrate/commands.h"
 #include "calibrate/conf_write.h"
+#include "calibrate/evidence.h"
 #include "calibrate/exit_status.h"
 #include "calibrate/here.h"
-#include "calibrate/search.h"
 #include "calibrate/summary.h"
 #include "patchcore/machine_conf.h"
+#include "patchcore/tsc.h"
 #include "results/figure.h"
 #include "stress/clock.h"
 
 /* Better to fail before a quarter of an hour of work than after it. */
 static int check_output(const char *path)
 {
-	int ret = conf_check(path);
+	char why[200];
+	int ret = conf_check(path, why, sizeof(why));
 
+	if (ret == 0 && why[0])
+		fprintf(stderr, "tmax: the library will refuse %s: %s\n", path, why);
 	if (ret == 0)
 		return EXIT_PASS;
 	fprintf(stderr, "tmax: cannot write %s: %s\n", path, strerror(-ret));
@@ -46,6 +50,48 @@ static json_t *gaps_json(const struct plan *plan)
 	return gaps;
 }
 
+/*
+ * Cells before the journal's last estimate have been added to the store when it was made:
+ * to count them again would be to invent evidence. A date is the second when a line was
+ * written, so a cell of the same second as the estimate is measured again, which does no harm.
+ */
+static void forget_what_was_added(struct journal_data *known)
+{
+	const char *until = "";
+	const json_t *line;
+	size_t i, kept = 0;
+
+	json_array_foreach(known->others, i, line)
+	{
+		const char *type = json_string_value(json_object_get(line, "type"));
+		const char *date = json_string_value(json_object_get(line, "date"));
+
+		if (type && date && strcmp(type, "estimate") == 0 && strcmp(date, until) > 0)
+			until = date;
+	}
+	for (i = 0; i < known->count; i++)
+		if (strcmp(known->records[i].date, until) > 0)
+			known->records[kept++] = known->records[i];
+	known->count = kept;
+}
+
+/* The same draws again, unless other ones are asked for. */
+static void take_seed(struct session *s, const struct request *r)
+{
+	const json_t *line, *seed = NULL;
+	size_t i;
+
+	json_array_foreach(s->known.others, i, line)
+	{
+		const char *type = json_string_value(json_object_get(line, "type"));
+
+		if (type && strcmp(type, "run") == 0 && json_object_get(line, "seed"))
+			seed = json_object_get(line, "seed");
+	}
+	if (!r->have_seed && json_is_integer(seed) && json_integer_value(seed) >= 0)
+		s->seed = (uint64_t)json_integer_value(seed);
+}
+
 /* What is there already, if we are to go on with it. */
 static int resume(struct session *s, const struct request *r, const struct identity *id)
 {
@@ -62,6 +108,10 @@ static int resume(struct session *s, const struct request *r, const struct ident
 		fprintf(stderr, "tmax: %s: %zu unreadable lines skipped, the first is line %zu\n",
 			r->journal, s->known.skipped, s->known.first_bad);
 	field = s->known.have_identity ? identity_differs(&s->known.identity, id) : NULL;
+	if (!r->experiment.kind) {
+		take_seed(s, r);
+		forget_what_was_added(&s->known);
+	}
 	if (!field && !s->known.mixed)
 		return EXIT_PASS;
 	fprintf(stderr, "tmax: %s is of another machine (%s differs): not resumed\n", r->journal,
@@ -82,9 +132,9 @@ static int open_journal(struct session *s, const struct request *r, const struct
 		return EXIT_CANNOT_CREATE;
 	}
 	gaps = gaps_json(&r->plan);
-	ret = journal_write_run(s->journal,
-				r->experiment.kind ? experiment_name(&r->experiment) : r->plan.name,
-				id, gaps);
+	ret = journal_write_run_of(
+		s->journal, r->experiment.kind ? experiment_name(&r->experiment) : r->plan.name, id,
+		gaps, s->seed);
 	json_decref(gaps);
 	if (ret == 0)
 		return EXIT_PASS;
@@ -92,50 +142,10 @@ static int open_journal(struct session *s, const struct request *r, const struct
 	return EXIT_CANNOT_WRITE;
 }
 
-/* Does what ran here at waits no shorter than the earlier ones tear more than they promise? */
-static bool speaks_against(const struct session *s, const struct machine_conf *earlier)
-{
-	uint64_t tears = 0, toggles = 0;
-
-	for (size_t i = 0; i < s->count; i++) {
-		const struct cell *c = &s->done[i].cell;
-
-		if (c->protocol != PROTOCOL_WAIT || c->first_wait < earlier->first_wait ||
-		    c->second_wait < earlier->second_wait || c->stretch < earlier->stretch)
-			continue;
-		tears += cell_result_tears(&s->done[i].result);
-		toggles += s->done[i].result.toggles;
-	}
-	return bound_lower(tears, toggles, CONFIDENCE) > earlier->upper_p;
-}
-
-/*
- * Does an earlier run's pass stand? A run that could not decide takes nothing
- * back, unless it saw more tears than the earlier one's bound allows.
- */
-static bool earlier_stands(const struct session *s, const struct request *r,
-			   const struct identity *id, const struct estimate *e)
-{
-	struct machine_conf earlier;
-	char why[160];
-
-	return e->verdict == VERDICT_INCONCLUSIVE &&
-	       machine_conf_read(&earlier, r->output, why, sizeof(why)) == 0 && earlier.usable &&
-	       !identity_differs(&earlier.identity, id) && !speaks_against(s, &earlier);
-}
-
-static int write_conf(const struct session *s, const struct request *r, const struct estimate *e,
+static int write_conf(const struct request *r, const struct estimate *e,
 		      const struct provenance *from)
 {
-	int ret;
-
-	if (earlier_stands(s, r, from->identity, e)) {
-		printf("Config:  %s, kept: an earlier run passed, and this one does not speak "
-		       "against it\n",
-		       r->output);
-		return EXIT_PASS;
-	}
-	ret = conf_write(r->output, e, from);
+	int ret = conf_write(r->output, e, from);
 
 	if (ret == 0) {
 		printf("Config:  %s\n", r->output);
@@ -175,68 +185,196 @@ static int exit_of(const struct estimate *e)
 	return status[e->verdict];
 }
 
-static struct provenance provenance_of(const struct request *r, const struct identity *id)
+static const char *base_name(const char *path)
 {
-	const char *slash = strrchr(r->journal, '/');
+	const char *slash = strrchr(path, '/');
 
+	return slash ? slash + 1 : path;
+}
+
+static struct provenance provenance_of(const struct session *s, const struct request *r,
+				       const struct identity *id, struct cpus *cpus)
+{
+	cpus_here(s->topology, cpus);
 	return (struct provenance){
 		.identity = id,
+		.cpus = cpus,
 		.plan = &r->plan,
-		.journal = slash ? slash + 1 : r->journal,
+		.journal = base_name(r->journal),
+		.evidence = base_name(r->evidence),
 	};
 }
 
-/* What is known is told all the same, but there is nowhere to keep it. */
-static int conclude_unkept(const struct request *r, const struct identity *id, struct estimate *e)
-{
-	struct provenance from = provenance_of(r, id);
+/* --- Evidence --------------------------------------------------------------------------------- */
 
-	e->verdict = VERDICT_INCONCLUSIVE;
-	snprintf(e->reason, sizeof(e->reason), "broken off: the journal cannot be written");
-	summary_print(stdout, e, &from);
+static int evidence_failed(const char *path, int error)
+{
+	fprintf(stderr, "tmax: evidence %s: %s\n", path, strerror(-error));
 	return EXIT_CANNOT_WRITE;
 }
 
-static int conclude(struct session *s, const struct request *r, const struct identity *id,
-		    const struct estimate *e, bool cut_short)
+/* A run unlike all before it says that the machine is another one. */
+static int compare_with_before(const char *path, const struct evidence *before,
+			       const struct evidence_run *run)
 {
-	struct provenance from = provenance_of(r, id);
+	struct knowledge known;
+	char reason[80];
+	double chance;
+	int ret = knowledge_of(&known, before, &run->identity, &run->cpus);
+
+	if (ret < 0)
+		return ret;
+	chance = evidence_strangeness(known.runs, known.count, &run->sums);
+	knowledge_free(&known);
+	if (chance >= EVIDENCE_CHANGED)
+		return 0;
+	snprintf(reason, sizeof(reason), "the machine changed: p = %.1g", chance);
+	fprintf(stderr, "tmax: %s. What was known of it counts no more.\n", reason);
+	return evidence_begin_epoch(path, reason);
+}
+
+static int add_evidence(const struct request *r, const struct provenance *from,
+			const struct sums *sums)
+{
+	struct evidence_run run = { .sums = *sums };
+	struct evidence before;
+	int ret = evidence_read(r->evidence, &before);
+
+	if (ret < 0)
+		return ret;
+	evidence_stamp(&run, r->plan.name, from->identity, from->cpus);
+	ret = compare_with_before(r->evidence, &before, &run);
+	evidence_free(&before);
+	return ret < 0 ? ret : evidence_append(r->evidence, &run);
+}
+
+/* All that is known of this machine, this run included. */
+static int estimate_all(const struct request *r, struct provenance *from, struct estimate *all)
+{
+	struct knowledge known;
+	struct evidence evidence;
+	int ret = evidence_read(r->evidence, &evidence);
+
+	if (ret < 0)
+		return ret;
+	if (evidence.broken)
+		fprintf(stderr, "tmax: %s: %zu unreadable lines passed over\n", r->evidence,
+			evidence.broken);
+	ret = knowledge_of(&known, &evidence, from->identity, from->cpus);
+	if (ret == 0 && !known.latest)
+		ret = -ENOENT;
+	if (ret == 0) {
+		estimate_make(all, known.runs, known.count, &r->plan);
+		from->measured = known.latest->time;
+	}
+	knowledge_free(&known);
+	evidence_free(&evidence);
+	return ret;
+}
+
+/* --- The end ---------------------------------------------------------------------------------- */
+
+static void print(const struct session *s, const struct request *r, const struct estimate *e,
+		  const struct provenance *from)
+{
+	summary_print(stdout, e, from);
+	if (!r->verbose)
+		return;
+	summary_details(stdout, e, from);
+	summary_factors(stdout, s->done, s->count);
+}
+
+static int write_estimate(struct session *s, const struct estimate *e)
+{
 	json_t *body = estimate_to_json(e);
 	int ret = body ? journal_write_line(s->journal, "estimate", body) : -ENOMEM;
-	int status = EXIT_PASS;
 
 	json_decref(body);
 	if (ret < 0)
 		fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-ret));
-	summary_print(stdout, e, &from);
-	/* What was cut short does not replace what an earlier run has proved. */
-	if (!cut_short)
-		status = write_conf(s, r, e, &from);
+	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;
+}
+
+/* A run that saw nothing adds nothing, and takes nothing away. */
+static int conclude_blind(struct session *s, const struct request *r, const struct identity *id,
+			  const struct estimate *e, bool written)
+{
+	struct cpus cpus;
+	struct provenance from = provenance_of(s, r, id, &cpus);
+	int status = written ? write_estimate(s, e) : EXIT_CANNOT_WRITE;
+
+	print(s, r, e, &from);
+	if (access(r->output, F_OK) < 0 && status == EXIT_PASS)
+		status = write_conf(r, e, &from);
+	else if (access(r->output, F_OK) == 0)
+		printf("Config:  %s, as it was\n", r->output);
 	printf("Journal: %s\n", r->journal);
 	draw(s, r, id);
-	if (cut_short)
-		return EXIT_INTERRUPTED;
-	if (status != EXIT_PASS)
-		return status;
-	return ret < 0 ? EXIT_CANNOT_WRITE : exit_of(e);
+	return status != EXIT_PASS ? status : EXIT_INCONCLUSIVE;
+}
+
+/* written: the journal has all that was measured. one: of this run alone. */
+static int conclude(struct session *s, const struct request *r, const struct identity *id,
+		    const struct sums *sums, const struct estimate *one, bool written)
+{
+	struct cpus cpus;
+	struct provenance from = provenance_of(s, r, id, &cpus);
+	struct estimate all;
+	int status, ret = add_evidence(r, &from, sums);
+
+	if (ret == 0)
+		ret = estimate_all(r, &from, &all);
+	if (ret < 0) {
+		print(s, r, one, &from);
+		return evidence_failed(r->evidence, ret);
+	}
+	status = written ? write_estimate(s, &all) : EXIT_CANNOT_WRITE;
+	print(s, r, &all, &from);
+	if (status == EXIT_PASS)
+		status = write_conf(r, &all, &from);
+	printf("Journal: %s, evidence: %s\n", r->journal, r->evidence);
+	draw(s, r, id);
+	return status != EXIT_PASS ? status : exit_of(&all);
 }
 
 static int run_session(struct session *s, struct request *r, const struct identity *id)
 {
+	struct sums sums = { 0 };
 	struct estimate estimate;
 	int ret, status = open_journal(s, r, id);
+	bool broke_off;
 
 	if (status != EXIT_PASS)
 		return status;
 	if (r->experiment.kind)
 		return experiment_run(&r->experiment, s, &r->plan);
-	ret = search_run(s, &r->plan, &estimate);
-	if (ret == 0 || ret == -EINTR)
-		return conclude(s, r, id, &estimate, ret == -EINTR);
-	if (ret == -EIO)
-		return conclude_unkept(r, id, &estimate);
-	fprintf(stderr, "tmax: the calibration broke off: %s\n", strerror(-ret));
-	return EXIT_MISSING;
+	ret = climb(s, &r->plan, &sums, &estimate);
+	broke_off = ret < 0 && ret != -EINTR && ret != -EIO;
+	/* -EIO has been told where it came up. What was counted is evidence, whatever came then. */
+	if (broke_off)
+		fprintf(stderr, "tmax: the calibration broke off: %s\n", strerror(-ret));
+	if (!estimate.blind)
+		status = conclude(s, r, id, &sums, &estimate, ret != -EIO);
+	else if (!broke_off)
+		status = conclude_blind(s, r, id, &estimate, ret != -EIO);
+	if (broke_off)
+		status = EXIT_MISSING;
+	else if (ret == -EINTR && (status == EXIT_PASS || status == EXIT_INCONCLUSIVE))
+		status = EXIT_INTERRUPTED;
+	sums_free(&sums);
+	return status;
+}
+
+/* It may be mended before the config is used, and an experiment needs none. */
+static void warn_of_clock(const struct identity *id)
+{
+	char text[160];
+	const char *problem = tsc_problem(text, sizeof(text));
+
+	if (!id->tsc_invariant)
+		problem = "the TSC is not invariant";
+	if (problem)
+		fprintf(stderr, "tmax: %s: the library will refuse to wait by it\n", problem);
 }
 
 static int run(struct request *r)
@@ -254,9 +392,7 @@ static int run(struct request *r)
 		fprintf(stderr, "tmax: cannot tell what machine this is\n");
 		return EXIT_MISSING;
 	}
-	if (!id.tsc_invariant)
-		fprintf(stderr,
-			"tmax: the TSC is not invariant: the library will refuse to wait by it\n");
+	warn_of_clock(&id);
 	status = topology_here(&s.topology);
 	if (status != EXIT_PASS)
 		return status;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #include "calibrate/exit_status.h"
 #include "calibrate/options.h"
@@ -18,9 +20,10 @@ enum {
 	OPTION_PLAN_THOROUGH,
 	OPTION_PLAN_PAPER,
 	OPTION_BUDGET,
-	OPTION_CEILING,
-	OPTION_STRETCH_ALL,
-	OPTION_TARGET_P,
+	OPTION_REQUIRE_P,
+	OPTION_EVIDENCE,
+	OPTION_VERBOSE,
+	OPTION_IDLE,
 	OPTION_OUTPUT,
 	OPTION_JOURNAL,
 	OPTION_RESUME,
@@ -40,23 +43,24 @@ enum {
 
 static const char help[] =
 	"Usage: tmax calibrate [OPTION]...\n"
-	"Find the waits after which no executor tears on this machine, and write them\n"
-	"to machine.conf. Or run an experiment, which leaves machine.conf as it is.\n"
+	"Find out how often executors tear on this machine after how long a wait, add it\n"
+	"to the store of evidence, and write what all of it says to machine.conf. Or run\n"
+	"an experiment, which leaves both as they are.\n"
 	"\n"
 	"  --plan NAME        quick, default, thorough; or an experiment: paper, tail\n"
-	"  --quick            plan quick: within a minute, with a weaker bound\n"
+	"  --quick            plan quick: a minute\n"
 	"  --thorough         plan thorough: two hours; default: a quarter of an hour\n"
 	"  --paper            plan paper: the experiment behind the paper's figure 9\n"
 	"  --budget TIME      another time, such as 10m (at least 5s)\n"
-	"  --ceiling TICKS    the longest wait to try (100000)\n"
-	"  --stretch K        waits of at least K times what the store itself took (4);\n"
-	"                     0: waits that stand still, as in the paper\n"
-	"  --target-p P       tears per toggle that the fit of the tail is asked for (1e-9)\n"
+	"  --require-p P      tears per toggle that a pass stays below (1e-4)\n"
 	"  --output FILE      the config (default: where the library looks for it)\n"
 	"  --journal FILE     append a line per cell (default: the config's name + .jsonl)\n"
-	"  --resume           skip what the journal already holds\n"
+	"  --evidence FILE    the store (default: the config's name + .evidence)\n"
+	"  --idle             end early when other programs want the machine\n"
+	"  --verbose          tell every rung and placement, too\n"
+	"  --resume           skip what the journal holds of a run that was killed\n"
 	"  --figure PREFIX    draw tears against the wait as PREFIX.svg and PREFIX.png\n"
-	"  --seed N           of the run (1)\n"
+	"  --seed N           of the run (drawn anew; of an experiment 1)\n"
 	"  --quiet            no progress\n"
 	"  --help\n"
 	"\n"
@@ -70,7 +74,7 @@ static const char help[] =
 	"Of the tail's experiment:\n"
 	"  --fifo             all threads with real-time priority\n"
 	"\n"
-	"Exit status: 0 pass, 1 no wait is free of tears, 2 inconclusive, 64 usage,\n"
+	"Exit status: 0 pass, 1 no wait is good enough, 2 inconclusive, 64 usage,\n"
 	"69 something is missing, 73 cannot create, 74 cannot write, 130 interrupted.\n";
 
 static const struct option options[] = {
@@ -79,9 +83,10 @@ static const struct option options[] = {
 	{ "thorough", no_argument, NULL, OPTION_PLAN_THOROUGH },
 	{ "paper", no_argument, NULL, OPTION_PLAN_PAPER },
 	{ "budget", required_argument, NULL, OPTION_BUDGET },
-	{ "ceiling", required_argument, NULL, OPTION_CEILING },
-	{ "stretch", required_argument, NULL, OPTION_STRETCH_ALL },
-	{ "target-p", required_argument, NULL, OPTION_TARGET_P },
+	{ "require-p", required_argument, NULL, OPTION_REQUIRE_P },
+	{ "evidence", required_argument, NULL, OPTION_EVIDENCE },
+	{ "idle", no_argument, NULL, OPTION_IDLE },
+	{ "verbose", no_argument, NULL, OPTION_VERBOSE },
 	{ "output", required_argument, NULL, OPTION_OUTPUT },
 	{ "journal", required_argument, NULL, OPTION_JOURNAL },
 	{ "resume", no_argument, NULL, OPTION_RESUME },
@@ -108,7 +113,7 @@ static bool take_probability(const char *text, double *p)
 	if (strspn(text, "0123456789.eE-") == strlen(text) && *text != '-' && end != text &&
 	    *end == '\0' && *p > 0 && *p < 1)
 		return true;
-	fprintf(stderr, "tmax: --target-p '%s': must be a probability such as 1e-9\n", text);
+	fprintf(stderr, "tmax: --require-p '%s': must be a probability such as 1e-4\n", text);
 	return false;
 }
 
@@ -166,6 +171,9 @@ static bool take_file(int option, const char *text, struct request *r)
 	case OPTION_JOURNAL:
 		r->journal = text;
 		return true;
+	case OPTION_EVIDENCE:
+		r->evidence = text;
+		return true;
 	case OPTION_FIGURE:
 		r->figure = text;
 		return true;
@@ -190,13 +198,16 @@ static bool take_option(int option, const char *text, struct request *r)
 		return true;
 	case OPTION_BUDGET:
 		return option_seconds("budget", text, &r->budget);
-	case OPTION_CEILING:
-		return option_u64("ceiling", text, 1, CELL_WAIT_MAX, &r->ceiling);
-	case OPTION_STRETCH_ALL:
-		return option_u64("stretch", text, 0, CELL_STRETCH_MAX, &r->stretch);
-	case OPTION_TARGET_P:
-		return take_probability(text, &r->target_p);
+	case OPTION_REQUIRE_P:
+		return take_probability(text, &r->require_p);
+	case OPTION_VERBOSE:
+		r->verbose = true;
+		return true;
+	case OPTION_IDLE:
+		r->idle = true;
+		return true;
 	case OPTION_SEED_OF_RUN:
+		r->have_seed = true;
 		return option_u64("seed", text, 0, INT64_MAX, &r->seed);
 	case OPTION_RESUME:
 		r->resume = true;
@@ -219,9 +230,10 @@ static const struct {
 	unsigned plans;
 } uses[] = {
 	{ OPTION_BUDGET, FOR(NONE) | FOR(TAIL) },
-	{ OPTION_CEILING, FOR(NONE) },
-	{ OPTION_STRETCH_ALL, FOR(NONE) },
-	{ OPTION_TARGET_P, FOR(NONE) },
+	{ OPTION_REQUIRE_P, FOR(NONE) },
+	{ OPTION_EVIDENCE, FOR(NONE) },
+	{ OPTION_VERBOSE, FOR(NONE) },
+	{ OPTION_IDLE, FOR(NONE) },
 	{ OPTION_OUTPUT, FOR(NONE) },
 	{ OPTION_FIGURE, FOR(NONE) | FOR(PAPER) },
 	{ OPTION_GRID_TOGGLES, FOR(PAPER) },
@@ -263,11 +275,18 @@ static int take_output(struct request *r)
 		return usage_error("calibrate", "--output needs the name of a file");
 	if (r->journal && !r->journal[0])
 		return usage_error("calibrate", "--journal needs the name of a file");
+	if (r->evidence && !r->evidence[0])
+		return usage_error("calibrate", "--evidence needs the name of a file");
 	if (!r->output) {
 		r->output = r->default_output;
 		if (machine_conf_default_path(r->default_output, sizeof(r->default_output)) < 0)
 			return usage_error("calibrate",
 					   "no home folder to write to: give --output");
+	}
+	if (!r->evidence) {
+		r->evidence = r->default_evidence;
+		snprintf(r->default_evidence, sizeof(r->default_evidence), "%.4096s.evidence",
+			 r->output);
 	}
 	if (r->journal)
 		return EXIT_PASS;
@@ -288,10 +307,23 @@ static int take_experiment(struct request *r)
 		r->journal = e->kind == EXPERIMENT_PAPER ? "paper.jsonl"
 			     : e->fifo			 ? "tail-fifo.jsonl"
 							 : "tail.jsonl";
+	/* Its cells are a fixed list: shards and resumed runs must agree on it. */
+	if (!r->have_seed)
+		r->seed = 1;
 	e->paper.seed = r->seed;
 	e->journal = r->journal;
 	e->figure = r->figure;
 	return EXIT_PASS;
+}
+
+/* Other places and another order in each run: only so do runs tell more together. */
+static uint64_t draw_seed(void)
+{
+	uint32_t seed = 1;
+
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = (uint32_t)time(NULL);
+	return seed;
 }
 
 static int take_plan(struct request *r, const bool *given)
@@ -310,16 +342,15 @@ static int take_plan(struct request *r, const bool *given)
 	if (r->budget > 0 && r->budget < BUDGET_MIN)
 		return usage_error("calibrate", "a budget below %g s proves nothing", BUDGET_MIN);
 	r->plan = *plan;
+	if (!r->have_seed)
+		r->seed = draw_seed();
 	if (r->experiment.kind)
 		return take_experiment(r);
 	if (r->budget > 0)
 		r->plan.budget = r->budget;
-	if (r->ceiling)
-		r->plan.ceiling = r->ceiling;
-	if (r->target_p > 0)
-		r->plan.target_p = r->target_p;
-	if (r->stretch <= CELL_STRETCH_MAX)
-		r->plan.stretch = r->stretch;
+	r->plan.idle = r->idle;
+	if (r->require_p > 0)
+		r->plan.require_p = r->require_p;
 	return take_output(r);
 }
 
@@ -328,7 +359,7 @@ int request_parse(int argc, char **argv, struct request *r)
 	bool given[OPTION_LAST] = { false };
 	int option;
 
-	*r = (struct request){ .seed = 1, .stretch = UINT64_MAX };
+	*r = (struct request){ .seed = 1 };
 	r->plan_name = "default";
 	r->experiment.shard = (struct shard){ 1, 1 };
 	paper_defaults(&r->experiment.paper);

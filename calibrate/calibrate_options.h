@@ -18,19 +18,22 @@ struct request {
 	struct experiment experiment; /* or none */
 	const char *plan_name;
 	double budget;	  /* 0: as planned */
-	uint64_t ceiling; /* likewise */
-	double target_p;  /* likewise */
-	uint64_t stretch; /* UINT64_MAX: as planned */
+	double require_p; /* likewise */
 	const char *output;
 	char default_output[PATH_MAX];
 	const char *journal;
 	char default_journal[4096 + 8];
+	const char *evidence;
+	char default_evidence[4096 + 16];
 	const char *figure;
 	char *const *journals; /* to merge */
 	int journal_count;
 	uint64_t seed;
+	bool have_seed;
 	bool resume;
 	bool quiet;
+	bool verbose;
+	bool idle;
 	bool merge; /* the journals, and run nothing */
 	bool help;
 };

@@ -12,6 +12,7 @@ int cmd_stress(int argc, char **argv);
 int cmd_gaps(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_evidence(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 

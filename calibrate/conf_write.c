@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "calibrate/bound.h"
+#include "patchcore/conf_open.h"
 #include "patchcore/machine_conf.h"
 
 #define TEXT_MAX 150
@@ -30,15 +31,6 @@ static void put_text(FILE *f, const char *name, const char *text)
 	fputc('\n', f);
 }
 
-/* The highest wait that tore, "none" if even 0 never did. */
-static void put_torn(FILE *f, const char *name, const struct torn *torn, unsigned which)
-{
-	if (torn->seen[which])
-		fprintf(f, "%s = %" PRIu64 "\n", name, torn->wait[which]);
-	else
-		fprintf(f, "%s = none\n", name);
-}
-
 static void put_header(FILE *f, const struct estimate *e, const struct provenance *from)
 {
 	char date[32];
@@ -50,6 +42,7 @@ static void put_header(FILE *f, const struct estimate *e, const struct provenanc
 		"[tmax]\nschema = %d\ntool = %s\ndate = %s\nplan = %s\n",
 		MACHINE_CONF_SCHEMA, PACKAGE_STRING, date, from->plan->name);
 	put_text(f, "journal", from->journal);
+	put_text(f, "evidence", from->evidence);
 	fprintf(f, "verdict = %s\nreason = %s\n\n", verdict_name(e->verdict), e->reason);
 }
 
@@ -63,112 +56,103 @@ static void put_identity(FILE *f, const struct identity *id)
 		fprintf(f, "%s = %s\n", name, value);
 }
 
-static void put_window(FILE *f, const struct estimate *e)
+/* On one line whatever its length: the library reads this one whole. */
+static void put_scope(FILE *f, const struct estimate *e, const struct provenance *from)
+{
+	static char list[CPUS_MAX * 3]; /* at most every other one, with four digits and a comma */
+
+	cpus_print(from->cpus, list, sizeof(list));
+	fprintf(f,
+		"\n; What is claimed is claimed for these CPUs, and for the time of these runs; "
+		"for the "
+		"long\n; run only where it says so.\n[scope]\ncpus = %s\nevidence = %s\nruns = %u\n"
+		"measured = %" PRId64 "\n",
+		list, e->long_run ? "long-run" : "this-run", e->runs, from->measured);
+}
+
+static void put_window(FILE *f, const struct window *w)
 {
 	fprintf(f,
 		"\n; One store changes this many aligned bytes at once, as far as was seen.\n"
 		"[window]\nbytes = %u\ntoggles = %" PRIu64 "\nupper_p = %.17g\nconfidence = %g\n",
-		e->window, e->window_toggles, e->window_p, CONFIDENCE);
+		w->bytes, w->toggles, w->upper_p, CONFIDENCE);
 }
 
-static void put_torn_cell(FILE *f, const struct estimate *e)
+/* Levels of which nothing is known for one kind of site or the other are of no use. */
+static bool is_known(const struct level *level)
 {
-	const struct cell *c = &e->torn_cell.cell;
+	return level->claim[CLAIM_LINE].count.toggles && level->claim[CLAIM_PAGE].count.toggles;
+}
 
-	if (!e->have_torn_cell) {
-		fputs("torn_cell = none tore\n", f);
-		return;
+static unsigned count_known(const struct estimate *e)
+{
+	unsigned known = 0;
+
+	for (unsigned i = 0; i < e->levels; i++)
+		known += is_known(&e->level[i]);
+	return known;
+}
+
+static void put_wait(FILE *f, const struct estimate *e)
+{
+	fprintf(f,
+		"\n; What the library waits by: the cheapest level that its caller accepts.\n"
+		"[wait]\nusable = %s\nconfidence = %g\nlevels = %u\nrequire_p = %g\n"
+		"membarrier_ticks = %.0f\n",
+		yes_no(e->verdict == VERDICT_PASS), CONFIDENCE, count_known(e), e->require_p,
+		e->membarrier_ticks);
+	if (e->paper.known && e->paper.found)
+		fprintf(f, "paper_wait = %" PRIu64 "\npaper_stays = %s\n", e->paper.wait,
+			yes_no(e->paper.stays));
+}
+
+static void put_claim(FILE *f, const char *name, const struct claim *c)
+{
+	fprintf(f, "%s_toggles = %" PRIu64 "\n%s_tears = %" PRIu64 "\n%s_p = %.17g\n", name,
+		c->count.toggles, name, c->count.tears, name, c->upper_p);
+}
+
+static void put_levels(FILE *f, const struct estimate *e)
+{
+	unsigned number = 0;
+
+	for (unsigned i = 0; i < e->levels; i++) {
+		const struct level *level = &e->level[i];
+
+		if (!is_known(level))
+			continue;
+		fprintf(f,
+			"\n[level %u]\nfirst = %" PRIu64 "\nsecond = %" PRIu64
+			"\nstretch = %" PRIu64 "\nticks = %.0f\n",
+			++number, level->rung.first, level->rung.second, level->rung.stretch,
+			level->ticks);
+		put_claim(f, "line", &level->claim[CLAIM_LINE]);
+		put_claim(f, "page", &level->claim[CLAIM_PAGE]);
 	}
-	fprintf(f,
-		"torn_cell = %s %s split %u %s executors %u waits %" PRIu64 "/%" PRIu64 ": %" PRIu64
-		" tears in %" PRIu64 " toggles\n",
-		placement_name(c->placement), crossing_name(c->crossing), c->split,
-		pair_name(c->pair), c->executors, c->first_wait, c->second_wait,
-		cell_result_tears(&e->torn_cell.result), e->torn_cell.result.toggles);
 }
 
-static void put_counts(FILE *f, uint64_t toggles, uint64_t tears, double upper_p)
+/* What tmax verify runs again: the level that the verdict rests on, everywhere. */
+static void put_cells(FILE *f, const struct estimate *e, const struct plan *plan)
 {
-	fprintf(f, "toggles = %" PRIu64 "\ntears = %" PRIu64 "\nupper_p = %.17g\n", toggles, tears,
-		upper_p);
-}
-
-static void put_wait(FILE *f, const struct estimate *e, const struct plan *plan)
-{
-	fprintf(f,
-		"\n; What the library waits by. upper_p is the bound of what is known least "
-		"well;\n"
-		"; pooled_p holds only if all placements and crossings are alike.\n"
-		"[wait]\nusable = %s\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\nstretch = %" PRIu64
-		"\n",
-		yes_no(e->verdict == VERDICT_PASS), e->waits.first, e->waits.second, e->stretch);
-	put_counts(f, e->toggles, e->tears, e->upper_p);
-	fprintf(f, "pooled_p = %.17g\nconfidence = %g\npromise = %.17g\n", e->pooled_p, CONFIDENCE,
-		plan->promise);
-	put_torn(f, "torn_first", &e->torn, 0);
-	put_torn(f, "torn_second", &e->torn, 1);
-	fprintf(f, "ceiling = %" PRIu64 "\nnaive_store_tore = %s\n", plan->ceiling,
-		yes_no(e->tears_here));
-	put_torn_cell(f, e);
-}
-
-static void put_claim(FILE *f, const struct claim *c)
-{
-	fprintf(f, "\n[crossing %s]\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\n",
-		crossing_name(c->crossing), c->waits.first, c->waits.second);
-	put_counts(f, c->toggles, c->tears, c->upper_p);
-	fprintf(f, "far_toggles = %" PRIu64 "\nfar_tears = %" PRIu64 "\n", c->far_toggles,
-		c->far_tears);
-	fprintf(f, "steady = %s\nsteady_p = %.3g\n", yes_no(!c->drifted), c->drift_p);
-	put_torn(f, "torn_first", &c->torn, 0);
-	put_torn(f, "torn_second", &c->torn, 1);
-}
-
-static void put_section(FILE *f, const struct section *s)
-{
-	fprintf(f, "\n[placement %s %s]\n", placement_name(s->placement),
-		crossing_name(s->crossing));
-	put_counts(f, s->toggles, s->tears, s->upper_p);
-	put_torn(f, "torn_first", &s->torn, 0);
-	put_torn(f, "torn_second", &s->torn, 1);
-}
-
-static void put_distances(FILE *f, const struct distance *d)
-{
-	fprintf(f,
-		"\n; Half a round trip of a cache line, ticks. A hypervisor may move its CPUs.\n"
-		"[distance]\ncells = %zu\nfar = %zu\n",
-		d->cells, d->far);
-	for (int p = 0; p < PLACEMENT_COUNT; p++)
-		if (d->least[p])
-			fprintf(f, "%s = %" PRIu64 " to %" PRIu64 "\n",
-				placement_name((enum placement)p), d->least[p], d->greatest[p]);
-}
-
-static void put_arm(FILE *f, const struct arm *a)
-{
-	char name[PROVOKERS_MAX + 64];
-
-	fprintf(f, "\n[provoker %s]\ntoggles = %" PRIu64 "\ntears = %" PRIu64 "\nrate = %.3g\n",
-		arm_name(a, name, sizeof(name)), a->toggles, a->tears, a->rate);
-	if (a->ratio >= 0)
-		fprintf(f, "ratio = %.3g\n", a->ratio);
-	else
-		fputs("ratio = unknown\n", f);
-	fprintf(f, "p = %.3g\n", a->p);
-}
-
-static void put_worst(FILE *f, const struct estimate *e)
-{
+	int best = estimate_best(e, -1, e->require_p);
+	unsigned number = 0;
 	char command[1024];
 
-	for (unsigned i = 0; i < e->worsts; i++) {
-		const struct worst *w = &e->worst[i];
+	for (unsigned i = 0; best >= 0 && i < plan->seats; i++) {
+		for (int c = 0; c < CLAIMS; c++) {
+			const struct rung *rung = &e->level[best].rung;
+			struct cell cell;
 
-		cell_command(&w->cell, command, sizeof(command));
-		fprintf(f,
-			"\n[cell %u]\ntoggles = %" PRIu64 "\ntears = %" PRIu64 "\ncommand = %s\n",
-			i + 1, w->toggles, w->tears, command);
+			cell_defaults(&cell);
+			cell.placement = plan->seat[i].placement;
+			cell.executors = plan->seat[i].executors;
+			cell.crossing = c == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE;
+			cell.first_wait = rung->first;
+			cell.second_wait = rung->second;
+			cell.stretch = rung->stretch;
+			cell_command(&cell, command, sizeof(command));
+			fprintf(f, "\n[cell %u]\ncommand = %s\n", ++number, command);
+		}
 	}
 }
 
@@ -187,16 +171,11 @@ static int put_all(FILE *f, const struct estimate *e, const struct provenance *f
 {
 	put_header(f, e, from);
 	put_identity(f, from->identity);
-	put_window(f, e);
-	put_wait(f, e, from->plan);
-	for (unsigned i = 0; i < CLAIMS; i++)
-		put_claim(f, &e->claim[i]);
-	for (unsigned i = 0; i < e->sections; i++)
-		put_section(f, &e->section[i]);
-	put_distances(f, &e->distance);
-	for (unsigned i = 0; i < e->arms.count; i++)
-		put_arm(f, &e->arms.arm[i]);
-	put_worst(f, e);
+	put_scope(f, e, from);
+	put_window(f, &e->window);
+	put_wait(f, e);
+	put_levels(f, e);
+	put_cells(f, e, from->plan);
 	put_gaps(f, from->plan);
 	errno = 0;
 	if (fflush(f) != 0 || ferror(f))
@@ -267,14 +246,18 @@ static int fill(int fd, const struct estimate *e, const struct provenance *from)
 	return ret;
 }
 
-int conf_check(const char *path)
+int conf_check(const char *path, char *why, size_t size)
 {
 	char temporary[PATH_MAX];
 	int fd = open_temporary(path, temporary, sizeof(temporary));
 
+	why[0] = '\0';
 	if (fd < 0)
 		return fd;
 	close(fd);
+	fd = conf_open(temporary, why, size);
+	if (fd >= 0)
+		close(fd);
 	return unlink(temporary) < 0 ? -errno : 0;
 }
 

@@ -3,19 +3,24 @@
 #define CALIBRATE_CONF_WRITE_H
 
 #include "calibrate/estimate.h"
+#include "patchcore/cpus.h"
 
 /* Where the numbers come from. */
 struct provenance {
 	const struct identity *identity;
 	const struct plan *plan;
-	const char *journal; /* file name, without its folder */
+	const struct cpus *cpus; /* that it was allowed to use */
+	const char *journal;	 /* file name, without its folder */
+	const char *evidence;	 /* likewise, of the store */
+	int64_t measured;	 /* when the latest run ended, seconds since 1970 */
 };
 
 /*
  * conf_check - can conf_write() write there? Makes the folders that are missing,
  * and leaves no file. 0 or a negative errno; -ENOTSUP for what is no plain file.
+ * why: one line if the library would refuse a config there, else empty.
  */
-int conf_check(const char *path);
+int conf_check(const char *path, char *why, size_t size);
 
 /*
  * conf_write - write machine.conf: to a temporary file beside path, then renamed

@@ -15,12 +15,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "calibrate/commands.h"
 #include "calibrate/exit_status.h"
 #include "calibrate/options.h"
+#include "patchcore/cpus.h"
 #include "patchcore/identity.h"
+#include "patchcore/tsc.h"
 #include "stress/placement.h"
 
 #define INFO_SCHEMA  "tmax-info"
@@ -54,6 +57,8 @@ struct report {
 	hwloc_topology_t topology;
 	int foreign;
 	bool sync_core;
+	char clock[160]; /* why the TSC is not to be waited by, "" if it may be */
+	char cpus[256];	 /* that this program may run on */
 	struct pc_status status;
 };
 
@@ -98,6 +103,24 @@ static void read_codename(char *codename, size_t size)
 	snprintf(codename, size, "%s", known ? data.cpu_codename : "unknown");
 }
 
+static void read_clock(char *text, size_t size)
+{
+	char room[160];
+	const char *problem = tsc_problem(room, sizeof(room));
+
+	snprintf(text, size, "%s", problem ? problem : "");
+}
+
+static void read_cpus(char *text, size_t size)
+{
+	struct cpus cpus;
+
+	if (cpus_allowed(&cpus) < 0)
+		snprintf(text, size, "unknown");
+	else if (cpus_print(&cpus, text, size) >= size)
+		strcpy(text + size - 4, "...");
+}
+
 static int gather(struct report *r)
 {
 	int ret = identity_read(&r->identity);
@@ -108,6 +131,8 @@ static int gather(struct report *r)
 	}
 	read_codename(r->codename, sizeof(r->codename));
 	r->sync_core = query_sync_core();
+	read_clock(r->clock, sizeof(r->clock));
+	read_cpus(r->cpus, sizeof(r->cpus));
 	ret = pc_init();
 	if (ret == 0)
 		ret = pc_get_status(&r->status);
@@ -139,6 +164,8 @@ static void print_sync(const struct report *r)
 	puts("sync");
 	printf("  %-16s %s, %" PRIu64 " kHz\n", "tsc",
 	       r->identity.tsc_invariant ? "invariant" : "not invariant", r->identity.tsc_khz);
+	printf("  %-16s %s\n", "clock", r->clock[0] ? r->clock : "trusted");
+	printf("  %-16s %s\n", "runs_on", r->cpus);
 	printf("  %-16s sync-core %s\n", "membarrier",
 	       r->sync_core ? "supported" : "not supported");
 }
@@ -159,6 +186,20 @@ static void print_placements(const struct report *r)
 	}
 }
 
+/* How old what is claimed is, and of what time it speaks. */
+static void print_evidence(const struct pc_status *s)
+{
+	time_t when = (time_t)s->measured;
+	char date[32] = "at an unknown time";
+
+	if (!s->runs)
+		return;
+	if (when)
+		strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&when));
+	printf("  %-16s %" PRIu64 " run%s, the latest %s; speaks for %s\n", "evidence", s->runs,
+	       s->runs == 1 ? "" : "s", date, s->long_run ? "the long run" : "that time only");
+}
+
 static void print_status(const struct pc_status *s)
 {
 	puts("machine.conf");
@@ -169,6 +210,10 @@ static void print_status(const struct pc_status *s)
 	       policy_name(s->asked));
 	printf("  %-16s %" PRIu64 " ticks\n", "first_wait", s->first_wait);
 	printf("  %-16s %" PRIu64 " ticks\n", "second_wait", s->second_wait);
+	if (s->level || s->line_level)
+		printf("  %-16s %u across pages (below %.3g), %u across lines (below %.3g)\n",
+		       "level", s->level, s->page_p, s->line_level, s->line_p);
+	print_evidence(s);
 	printf("  %-16s %u bytes\n", "window", s->atomic_window);
 	printf("  %-16s %.3g per toggle\n", "upper_p", s->upper_p);
 	printf("  %-16s %.3g per toggle\n", "accept_p", s->accept_p);
@@ -229,23 +274,28 @@ static json_t *json_placements(const struct report *r)
 
 static json_t *json_status(const struct pc_status *s)
 {
-	return json_pack("{s:o, s:s, s:s, s:s?, s:I, s:I, s:i, s:f, s:f, s:o}", "path",
-			 s->conf_path[0] ? json_text(s->conf_path) : json_null(), "verdict",
-			 verdict(s), "asked", policy_name(s->asked), "policy",
-			 s->in_use == PC_POLICY_AUTO ? NULL : policy_name(s->in_use), "first_wait",
-			 (json_int_t)s->first_wait, "second_wait", (json_int_t)s->second_wait,
-			 "window", (int)s->atomic_window, "upper_p", s->upper_p, "accept_p",
-			 s->accept_p, "reason", json_text(s->reason));
+	return json_pack(
+		"{s:o, s:s, s:s, s:s?, s:I, s:I, s:i, s:f, s:f, s:o, s:i, s:i, s:f, s:f, s:b, "
+		"s:I, s:I}",
+		"path", s->conf_path[0] ? json_text(s->conf_path) : json_null(), "verdict",
+		verdict(s), "asked", policy_name(s->asked), "policy",
+		s->in_use == PC_POLICY_AUTO ? NULL : policy_name(s->in_use), "first_wait",
+		(json_int_t)s->first_wait, "second_wait", (json_int_t)s->second_wait, "window",
+		(int)s->atomic_window, "upper_p", s->upper_p, "accept_p", s->accept_p, "reason",
+		json_text(s->reason), "level", (int)s->level, "line_level", (int)s->line_level,
+		"page_p", s->page_p, "line_p", s->line_p, "long_run", s->long_run, "runs",
+		(json_int_t)s->runs, "measured", (json_int_t)s->measured);
 }
 
 static json_t *json_report(const struct report *r)
 {
-	return json_pack("{s:s, s:i, s:o, s:o, s:{s:b, s:I}, s:{s:b}, s:b, s:o, s:o}", "schema",
-			 INFO_SCHEMA, "version", INFO_VERSION, "machine",
+	return json_pack("{s:s, s:i, s:o, s:o, s:{s:b, s:I, s:s?}, s:s, s:{s:b}, s:b, s:o, s:o}",
+			 "schema", INFO_SCHEMA, "version", INFO_VERSION, "machine",
 			 json_identity(&r->identity), "codename_display_only",
 			 json_text(r->codename), "tsc", "invariant", r->identity.tsc_invariant,
-			 "khz", (json_int_t)r->identity.tsc_khz, "membarrier", "sync_core",
-			 r->sync_core, "topology_described", r->foreign, "placements",
+			 "khz", (json_int_t)r->identity.tsc_khz, "problem",
+			 r->clock[0] ? r->clock : NULL, "runs_on", r->cpus, "membarrier",
+			 "sync_core", r->sync_core, "topology_described", r->foreign, "placements",
 			 json_placements(r), "machine_conf", json_status(&r->status));
 }
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 noinst_LTLIBRARIES += libcalibrate.la
 libcalibrate_la_SOURCES = \
-	calibrate/arm.c \
-	calibrate/arm.h \
 	calibrate/bench_cmd.c \
 	calibrate/bench_find.c \
 	calibrate/bench_find.h \
@@ -15,25 +13,30 @@ libcalibrate_la_SOURCES = \
 	calibrate/calibrate_cmd.c \
 	calibrate/calibrate_options.c \
 	calibrate/calibrate_options.h \
+	calibrate/climb.c \
+	calibrate/climb.h \
 	calibrate/commands.h \
 	calibrate/conf_write.c \
 	calibrate/conf_write.h \
-	calibrate/drift.c \
-	calibrate/drift.h \
 	calibrate/estimate.c \
 	calibrate/estimate.h \
 	calibrate/estimate_json.c \
+	calibrate/evidence.c \
+	calibrate/evidence.h \
+	calibrate/evidence_cmd.c \
 	calibrate/exit_status.h \
 	calibrate/experiment.c \
 	calibrate/experiment.h \
+	calibrate/factors.c \
+	calibrate/factors.h \
 	calibrate/gaps_cmd.c \
-	calibrate/gpd.c \
-	calibrate/gpd.h \
 	calibrate/here.c \
 	calibrate/here.h \
 	calibrate/html.c \
 	calibrate/html.h \
 	calibrate/info.c \
+	calibrate/ladder.c \
+	calibrate/ladder.h \
 	calibrate/one_cell.c \
 	calibrate/one_cell.h \
 	calibrate/options.c \
@@ -63,29 +66,20 @@ libcalibrate_la_SOURCES = \
 	calibrate/report_rate.h \
 	calibrate/report_tears.c \
 	calibrate/report_verdict.c \
-	calibrate/search.c \
-	calibrate/search.h \
-	calibrate/search_state.h \
+	calibrate/schedule.c \
+	calibrate/schedule.h \
 	calibrate/sequential.c \
 	calibrate/sequential.h \
-	calibrate/serial.c \
-	calibrate/serial.h \
 	calibrate/session.c \
 	calibrate/session.h \
 	calibrate/session_noise.c \
 	calibrate/shard.c \
 	calibrate/shard.h \
-	calibrate/stage_bracket.c \
-	calibrate/stage_campaign.c \
-	calibrate/stage_gaps.c \
-	calibrate/stage_proof.c \
-	calibrate/stage_provoke.c \
 	calibrate/stress_cmd.c \
 	calibrate/summary.c \
 	calibrate/summary.h \
-	calibrate/tail_fit.c \
-	calibrate/tail_fit.h \
-	calibrate/tail_json.c \
+	calibrate/sums.c \
+	calibrate/sums.h \
 	calibrate/tail_plan.c \
 	calibrate/tail_plan.h \
 	calibrate/tail_run.c \
@@ -123,39 +117,38 @@ EXTRA_DIST += \
 	calibrate/tests/bench_sample.h \
 	calibrate/tests/common.sh \
 	calibrate/tests/conf_place.h \
-	calibrate/tests/estimate_run.h \
-	calibrate/tests/made_up.h \
 	calibrate/tests/session_place.h \
 	calibrate/tests/report_place.h \
 	calibrate/tests/report_sample.h \
+	calibrate/tests/sums_sample.h \
 	calibrate/tests/verify_sample.h
 
 check_PROGRAMS += calibrate/tests/report_journal
 
 if HAVE_CMOCKA
 calibrate_tests = \
-	calibrate/tests/test_arm \
 	calibrate/tests/test_bench_print \
 	calibrate/tests/test_bound \
-	calibrate/tests/test_campaign \
+	calibrate/tests/test_climb \
 	calibrate/tests/test_conf_target \
 	calibrate/tests/test_conf_write \
 	calibrate/tests/test_coverage \
-	calibrate/tests/test_drift \
 	calibrate/tests/test_estimate \
-	calibrate/tests/test_estimate_bounds \
-	calibrate/tests/test_estimate_json \
+	calibrate/tests/test_evidence \
 	calibrate/tests/test_experiment \
+	calibrate/tests/test_factors \
+	calibrate/tests/test_ladder \
 	calibrate/tests/test_options \
 	calibrate/tests/test_paper \
 	calibrate/tests/test_plan \
 	calibrate/tests/test_report \
 	calibrate/tests/test_report_bench \
 	calibrate/tests/test_report_parts \
-	calibrate/tests/test_search \
+	calibrate/tests/test_schedule \
 	calibrate/tests/test_sequential \
 	calibrate/tests/test_session \
-	calibrate/tests/test_tail_fit \
+	calibrate/tests/test_sums \
+	calibrate/tests/test_summary \
 	calibrate/tests/test_tail_plan \
 	calibrate/tests/test_targets \
 	calibrate/tests/test_verify \

@@ -21,6 +21,7 @@ static const struct {
 	{ "verify", cmd_verify, "run the worst cells at the config's waits: does it hold?" },
 	{ "stress", cmd_stress, "run one cell: toggle a site under executors, count tears" },
 	{ "gaps", cmd_gaps, "measure the gaps between the two fetches of one instruction" },
+	{ "evidence", cmd_evidence, "what all runs together have counted on this machine" },
 	{ "report", cmd_report, "journals as a page with their figures" },
 	{ "bench", cmd_bench, "what patching costs here, beside what people use instead" },
 	{ "info", cmd_info, "identity, placements, and whether machine.conf fits" },

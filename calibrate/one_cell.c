@@ -41,8 +41,7 @@ static int run(const struct one_cell_command *c)
 
 	if (ret != EXIT_PASS)
 		return ret;
-	ret = placement_seat(how.topology, c->cell.placement, c->cell.executors, &seating, reason,
-			     sizeof(reason));
+	ret = cell_seat(&c->cell, how.topology, &seating, reason, sizeof(reason));
 	if (ret == 0)
 		ret = provokers_possible(&c->cell, how.topology, &seating, reason, sizeof(reason));
 	if (ret == 0)

@@ -145,6 +145,11 @@ bool option_cell(int option, const char *text, struct cell *cell)
 		return option_u64("stop-tears", text, 0, INT64_MAX, &cell->stop_tears);
 	case OPTION_SEED:
 		return option_u64("seed", text, 0, INT64_MAX, &cell->seed);
+	case OPTION_PLACE:
+		return option_u64("place", text, 0, INT64_MAX, &cell->place);
+	case OPTION_SWAP:
+		cell->swap = true;
+		return true;
 	}
 	return option_enum(option, text, cell);
 }

@@ -46,6 +46,8 @@ enum {
 	OPTION_SECONDS,
 	OPTION_STOP_TEARS,
 	OPTION_SEED,
+	OPTION_PLACE,
+	OPTION_SWAP,
 	OPTION_CELL_END,
 };
 
@@ -66,8 +68,10 @@ enum {
 		{ "toggles", required_argument, NULL, OPTION_TOGGLES },                            \
 		{ "seconds", required_argument, NULL, OPTION_SECONDS },                            \
 		{ "stop-tears", required_argument, NULL, OPTION_STOP_TEARS },                      \
+		{ "seed", required_argument, NULL, OPTION_SEED },                                  \
+		{ "place", required_argument, NULL, OPTION_PLACE },                                \
 	{                                                                                          \
-		"seed", required_argument, NULL, OPTION_SEED                                       \
+		"swap", no_argument, NULL, OPTION_SWAP                                             \
 	}
 
 /* option_cell - take one of them. False (after a complaint) if the value is no good. */

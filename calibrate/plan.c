@@ -9,64 +9,33 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/*
- * A wait of four times the latency of our own store: see word_stretch(). Where
- * CPUs drift apart and together again, a constant would have to be for the worst.
- */
-#define STRETCH 4
-
-static const uint64_t coarse[] = { 0, 200, 400, 800, 1600, 3200 };
-static const uint64_t fine[] = { 0,    100,  200,  300,	 400,  500,  600,  800,
-				 1000, 1200, 1600, 2000, 2400, 3200, 4800, 6400 };
-
 static const struct plan plans[] = {
 	{
 		.name = "quick",
 		.budget = 55, /* the rest of a minute is for starting and drawing */
 		.proof = 0.04,
-		.window = 0.08,
-		.bracket = 0.18,
-		.provoke = 0.12,
-		.fetch_gaps = 0.06,
-		.promise = 2e-5,
-		.target_p = 1e-9,
-		.stretch = STRETCH,
-		.ceiling = 100000,
-		.slice = 0.5,
-		.waits = coarse,
-		.wait_count = COUNT(coarse),
+		.window = 0.12,
+		.fetch_gaps = 0.04,
+		.slice = 0.2,
+		.require_p = REQUIRE_P,
 	},
 	{
 		.name = "default",
 		.budget = 14.5 * 60,
-		.proof = 0.02,
-		.window = 0.08,
-		.bracket = 0.16,
-		.provoke = 0.16,
-		.fetch_gaps = 0.08,
-		.promise = 2e-6,
-		.target_p = 1e-9,
-		.stretch = STRETCH,
-		.ceiling = 100000,
-		.slice = 3,
-		.waits = fine,
-		.wait_count = COUNT(fine),
+		.proof = 0.01,
+		.window = 0.12,
+		.fetch_gaps = 0.04,
+		.slice = 0.25,
+		.require_p = REQUIRE_P,
 	},
 	{
 		.name = "thorough",
 		.budget = 2 * 3600,
-		.proof = 0.01,
-		.window = 0.08,
-		.bracket = 0.12,
-		.provoke = 0.12,
-		.fetch_gaps = 0.06,
-		.promise = 2e-7,
-		.target_p = 1e-9,
-		.stretch = STRETCH,
-		.ceiling = 100000,
-		.slice = 10,
-		.waits = fine,
-		.wait_count = COUNT(fine),
+		.proof = 0.005,
+		.window = 0.12,
+		.fetch_gaps = 0.04,
+		.slice = 0.25,
+		.require_p = REQUIRE_P,
 	},
 };
 
@@ -92,13 +61,6 @@ static void add_seat(struct plan *plan, enum placement p, unsigned executors)
 		plan->seat[plan->seats++] = (struct seat){ p, executors };
 }
 
-/* Do two seatings put the same threads on the same CPUs? */
-static bool same_cpus(const struct seating *a, const struct seating *b)
-{
-	return a->patcher == b->patcher && a->executors == b->executors &&
-	       memcmp(a->executor, b->executor, a->executors * sizeof(a->executor[0])) == 0;
-}
-
 /* On small machines spread is one of the others under a new name. */
 static const struct seat *find_same(const struct plan *plan, hwloc_topology_t topology,
 				    enum placement p, unsigned executors)
@@ -114,7 +76,7 @@ static const struct seat *find_same(const struct plan *plan, hwloc_topology_t to
 		if (seat->executors == executors &&
 		    placement_seat(topology, seat->placement, executors, &other, reason,
 				   sizeof(reason)) == 0 &&
-		    same_cpus(&wanted, &other))
+		    seating_is_same(&wanted, &other))
 			return seat;
 	}
 	return NULL;

@@ -11,7 +11,8 @@
 #include "stress/cell.h"
 #include "stress/placement.h"
 
-#define PLAN_SEATS_MAX 128 /* more than 1, 2, 4, ... 1024 of every placement */
+#define REQUIRE_P      1e-4 /* tears per toggle that a pass stays below, unless the user says so */
+#define PLAN_SEATS_MAX 128  /* more than 1, 2, 4, ... 1024 of every placement */
 
 /* One placement with one number of executors. */
 struct seat {
@@ -33,19 +34,13 @@ struct unprovoked {
 
 struct plan {
 	const char *name;
-	double budget; /* seconds, over all stages */
-	double proof;  /* share of it for each stage */
-	double window;
-	double bracket;
-	double provoke;
-	double fetch_gaps;     /* the campaign gets the rest */
-	double promise;	       /* tears per toggle that a pass stays below */
-	double target_p;       /* tears per toggle that the fit of the tail is asked for */
-	uint64_t stretch;      /* of bracket and campaign, as the library will do it */
-	uint64_t ceiling;      /* ticks; beyond, no wait is good enough */
-	double slice;	       /* seconds of a campaign cell at the most */
-	const uint64_t *waits; /* of the bracket, rising */
-	unsigned wait_count;
+	double budget;	   /* seconds, over all */
+	double proof;	   /* share of it, for the broken protocols */
+	double window;	   /* for stores inside a line */
+	double fetch_gaps; /* for the gap oracle */
+	double slice;	   /* seconds */
+	bool idle;	   /* end as soon as other programs want the machine */
+	double require_p;  /* tears per toggle that a pass stays below */
 
 	/* From the topology. */
 	struct seat seat[PLAN_SEATS_MAX];

@@ -141,7 +141,7 @@ void sum_add(uint64_t *sum, uint64_t value)
 
 uint64_t record_tears(const struct cell_record *record)
 {
-	uint64_t sum = record->result.outcome == OUTCOME_CRASH;
+	uint64_t sum = 0;
 
 	for (int kind = 0; kind < TEAR_KINDS; kind++)
 		sum_add(&sum, record->result.tears[kind]);

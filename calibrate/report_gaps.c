@@ -323,7 +323,7 @@ int section_tail(struct page *page)
 		page->out,
 		"Peaks over threshold with a generalised Pareto tail. An accepted fit proposes "
 		"the wait that gaps exceed with probability %s per store (upper limit at %.0f %% "
-		"confidence); the campaign decides. A refused one proposes nothing.",
+		"confidence); nothing rests on it. A refused one proposes nothing.",
 		NUMBER(json_real_of(fit, "target_p")), 100 * json_real_of(fit, "confidence"));
 	html_table(page->out, NULL, headings);
 	while ((fit = line_next(page->data, "tail", &i)))

@@ -14,8 +14,11 @@
 
 /* --- Combinations ------------------------------------------------------------------ */
 
+/* The paper's waits, which stand still, are never provoked. Before the ladder a stage was. */
 static bool is_provoke_cell(const struct cell_record *r)
 {
+	if (strcmp(r->stage, "ladder") == 0)
+		return r->cell.stretch && is_wait_cell(r);
 	return strcmp(r->stage, "provoke") == 0 && is_wait_cell(r);
 }
 
@@ -243,8 +246,8 @@ int section_provokers(struct page *page)
 		put_list(page, list, count);
 	else
 		html_missing(page->out,
-			     "The journals hold no cell of stage provoke, so nothing tells "
-			     "how much a provoker raises the rate.");
+			     "The journals hold no cell of the ladder, so nothing tells how much "
+			     "a provoker raises the rate.");
 	free(list);
 	return 0;
 }

@@ -24,8 +24,8 @@ struct provoked {
 };
 
 /*
- * provoked_list - the combinations among the cells of stage "provoke", by
- * crossing, in the order of the journal. The first cell without provokers has the
+ * provoked_list - the combinations among the cells of stage "ladder" (in older journals
+ * "provoke"), by crossing, in the order of the journal. The first cell without provokers has the
  * rest and the loop that all are compared with. An array to be freed, NULL
  * without memory.
  */

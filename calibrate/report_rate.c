@@ -38,7 +38,6 @@ static struct rate_point rate_point(const struct cell_record *r, unsigned which)
 	};
 
 	sum_add(&p.tears, result->tears[TEAR_OTHER]);
-	sum_add(&p.tears, result->outcome == OUTCOME_CRASH);
 	return p;
 }
 

@@ -23,9 +23,8 @@ static bool is_broken(const struct cell_record *r)
 static uint64_t torn_wait(const struct cell_record *r)
 {
 	const uint64_t *tears = r->result.tears;
-	bool both = tears[TEAR_OTHER] || r->result.outcome == OUTCOME_CRASH;
-	uint64_t first = both || tears[TEAR_OLD_FRONT] ? r->cell.first_wait : 0;
-	uint64_t second = both || tears[TEAR_NEW_FRONT] ? r->cell.second_wait : 0;
+	uint64_t first = tears[TEAR_OTHER] || tears[TEAR_OLD_FRONT] ? r->cell.first_wait : 0;
+	uint64_t second = tears[TEAR_OTHER] || tears[TEAR_NEW_FRONT] ? r->cell.second_wait : 0;
 
 	return first > second ? first : second;
 }
@@ -203,7 +202,7 @@ static const struct cell_record *worst_of(const struct journal_data *data)
 	return worst;
 }
 
-/* The estimate names it by its key: as "worst" in schema 1, as "torn_cell" since. */
+/* An estimate of before the ladder names it by its key: "worst" in schema 1, then "torn_cell". */
 static const struct cell_record *worst_named(const struct journal_data *data)
 {
 	const json_t *e = line_last(data, "estimate");
@@ -249,7 +248,7 @@ static void put_worst(struct page *page)
 	fputs("</pre>\n", page->out);
 }
 
-/* What the campaign found hardest at its last waits, which is what verify runs. */
+/* What versions before the ladder found hardest at their last waits. */
 static void put_hardest(struct page *page)
 {
 	const json_t *list = json_object_get(line_last(page->data, "estimate"), "worst"), *worst;

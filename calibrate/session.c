@@ -32,13 +32,23 @@ static void name_cell(struct cell_record *record, unsigned round)
 		 c->stretch, c->loop);
 }
 
+/* A run that was allowed other CPUs has measured another cell by the same name. */
+static bool is_seated_here(const struct session *s, const struct cell_record *r)
+{
+	struct seating here;
+	char reason[160];
+
+	return cell_seat(&r->cell, s->topology, &here, reason, sizeof(reason)) == 0 &&
+	       seating_is_same(&here, &r->result.seating);
+}
+
 static const struct cell_record *find_known(const struct session *s, const char *key)
 {
 	for (size_t i = 0; i < s->known.count; i++) {
 		const struct cell_record *r = &s->known.records[i];
 
 		if (strcmp(r->key, key) == 0 && r->result.outcome != OUTCOME_INTERRUPTED &&
-		    r->result.outcome != OUTCOME_ERROR)
+		    r->result.outcome != OUTCOME_ERROR && (!s->topology || is_seated_here(s, r)))
 			return r;
 	}
 	return NULL;
@@ -109,6 +119,27 @@ static int obtain(struct session *s, struct cell_record *record)
 	return measure(s, record);
 }
 
+/*
+ * A cell that was interrupted is run again, but what it saw is seen: with tears it is added
+ * as it is in the journal, besides the run to come.
+ */
+static int add_interrupted(struct session *s, const char *key)
+{
+	for (size_t i = 0; i < s->known.count; i++) {
+		const struct cell_record *known = &s->known.records[i];
+		struct cell_record *r;
+
+		if (known->result.outcome != OUTCOME_INTERRUPTED || strcmp(known->key, key) != 0 ||
+		    cell_result_tears(&known->result) == 0)
+			continue;
+		r = add_record(s);
+		if (!r)
+			return -ENOMEM;
+		*r = *known;
+	}
+	return 0;
+}
+
 static int try_once(struct session *s, const struct cell_record *wanted,
 		    const struct cell_record **record)
 {
@@ -129,57 +160,6 @@ static int try_once(struct session *s, const struct cell_record *wanted,
 	return 0;
 }
 
-/* Another seed is another rhythm: the old one may beat with what disturbs. */
-static void make_repeat(const struct cell_record *first, unsigned again, struct cell_record *repeat)
-{
-	uint64_t z = first->cell.seed + again * UINT64_C(0x9e3779b97f4a7c15);
-
-	*repeat = *first;
-	repeat->cell.seed = (z ^ (z >> 31)) & INT64_MAX;
-	snprintf(repeat->key + strlen(repeat->key), sizeof(repeat->key) - strlen(repeat->key),
-		 " again %u", again);
-}
-
-/*
- * Did the run that is resumed go on without this repeat, its budget spent? Then
- * so must this one, or the cells that follow are others than those it has.
- */
-static bool was_left_out(const struct session *s, const char *key, const char *repeat)
-{
-	const struct cell_record *known = find_known(s, key);
-
-	return known && known + 1 < s->known.records + s->known.count &&
-	       strcmp(known[1].key, repeat) != 0;
-}
-
-static bool may_repeat(const struct session *s, const char *key, const char *repeat)
-{
-	if (s->once)
-		return false;
-	if (find_known(s, repeat))
-		return true;
-	return session_left(s) > 0 && s->repeated < SESSION_REPEAT_SHARE * s->budget &&
-	       !was_left_out(s, key, repeat);
-}
-
-static int repeat_while_noisy(struct session *s, const struct cell_record *first,
-			      const struct cell_record **record)
-{
-	struct cell_record repeat;
-	int ret = 0;
-
-	for (unsigned again = 1; ret == 0 && (*record)->noisy && again <= SESSION_REPEATS;
-	     again++) {
-		make_repeat(first, again, &repeat);
-		if (!may_repeat(s, (*record)->key, repeat.key))
-			break;
-		ret = try_once(s, &repeat, record);
-		if (ret == 0)
-			s->repeated += (*record)->result.seconds;
-	}
-	return ret;
-}
-
 /* What the journal calls noisy is so, by whatever rules it was judged. */
 static void add_noise(struct session *s)
 {
@@ -187,10 +167,9 @@ static void add_noise(struct session *s)
 	struct session_noise *n = &s->noise;
 
 	n->cells++;
-	n->noisy += s->done[s->count - s->tries].noisy;
 	if (!last->noisy)
 		return;
-	n->stayed++;
+	n->noisy++;
 	if (!noise_of_cell(&last->cell, &last->result, n->reason, sizeof(n->reason)))
 		snprintf(n->reason, sizeof(n->reason), "as the journal has it");
 }
@@ -204,13 +183,13 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 	snprintf(first.stage, sizeof(first.stage), "%s", stage);
 	name_cell(&first, round);
 	s->tries = 0;
+	ret = add_interrupted(s, first.key);
+	if (ret < 0)
+		return ret;
 	ret = try_once(s, &first, record);
 	if (ret < 0)
 		return ret;
-	ret = repeat_while_noisy(s, &first, record);
 	add_noise(s);
-	if (ret < 0)
-		return ret;
 	return *s->stop ? -EINTR : 0;
 }
 

@@ -9,8 +9,8 @@ unsigned session_noise_summary(const struct session *s, char *buf, size_t size)
 
 	if (size)
 		buf[0] = '\0';
-	if (n->stayed)
-		snprintf(buf, size, "%u of %u cells stayed noisy (%s)", n->stayed, n->cells,
+	if (n->noisy)
+		snprintf(buf, size, "%u of %u cells were noisy (%s)", n->noisy, n->cells,
 			 n->reason);
-	return n->stayed;
+	return n->noisy;
 }

@@ -37,6 +37,8 @@ static const char help[] =
 	"  --seconds T        or after this time, such as 10s; 0 is no limit (0)\n"
 	"  --stop-tears N     or after N tears; 0 is no limit (0)\n"
 	"  --seed N           of the rests (1)\n"
+	"  --place N          picks the site's pages and line; 0: whatever comes (0)\n"
+	"  --swap             the patcher sits where the first executor would\n"
 	"  --journal FILE     append the record to FILE\n"
 	"  --json             print the record instead of text\n"
 	"  --help\n"
@@ -87,13 +89,18 @@ static void print_text(const struct cell_record *record)
 	if (r->signal)
 		printf("signal      %d (%s)\n", r->signal, strsignal(r->signal));
 	printf("toggles     %" PRIu64 " in %.2f s\n", r->toggles, r->seconds);
+	if (r->exposed != CELL_UNKNOWN)
+		printf("exposed     %" PRIu64 " toggles of code that had been run\n", r->exposed);
 	printf("executions  %" PRIu64 " (first code %" PRIu64 ", others %" PRIu64 ")\n",
 	       r->executions, r->old_new[0], r->old_new[1]);
 	printf("tears       %" PRIu64 " (old front + new back %" PRIu64
 	       ", new front + old back %" PRIu64 ", other %" PRIu64 ")\n",
 	       cell_result_tears(r), r->tears[TEAR_OLD_FRONT], r->tears[TEAR_NEW_FRONT],
 	       r->tears[TEAR_OTHER]);
+	printf("torn        %" PRIu64 " toggles\n", r->torn);
 	print_events(r);
+	if (r->frame[0])
+		printf("frames      %#" PRIx64 " %#" PRIx64 "\n", r->frame[0], r->frame[1]);
 	printf("provokers   %s\n", provokers_name(record->cell.provokers, provokers));
 	print_latency(&r->latency);
 	printf("traps       %" PRIu64 "\n", r->traps);

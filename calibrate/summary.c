@@ -2,131 +2,225 @@
 #include "calibrate/summary.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "calibrate/bound.h"
+#include "calibrate/factors.h"
+#include "patchcore/patchcore.h"
 
-static double microseconds(uint64_t ticks, const struct identity *id)
+#define DECADES_MAX 4 /* rows of the ladder */
+#define RUNG_TEXT   32
+
+static double microseconds(double ticks, const struct identity *id)
 {
-	return id->tsc_khz ? (double)ticks * 1000.0 / (double)id->tsc_khz : 0;
+	return id->tsc_khz ? ticks * 1000.0 / (double)id->tsc_khz : 0;
 }
 
-static void put_torn(FILE *out, const char *what, const struct torn *torn, unsigned which)
+/* --- The ladder, a row for each decade -------------------------------------------------------- */
+
+static void put_cell(FILE *out, const struct estimate *e, int claim, double p,
+		     const struct identity *id)
 {
-	if (torn->seen[which])
-		fprintf(out, "  %s: the highest wait that still tore was %" PRIu64 " ticks\n", what,
-			torn->wait[which]);
+	int best = estimate_best(e, claim, p);
+	char text[RUNG_TEXT];
+
+	if (best < 0)
+		fprintf(out, "  %-24s", "not shown");
 	else
-		fprintf(out, "  %s: no wait tore, not even 0, so it is bounded from above only\n",
-			what);
+		fprintf(out, "  %-10s (%7.2f us) ",
+			rung_text(&e->level[best].rung, text, sizeof(text)),
+			microseconds(e->level[best].ticks, id));
 }
 
-static void put_waits(FILE *out, const char *what, const struct waits *w, const struct identity *id)
+static double least_bound(const struct estimate *e)
 {
-	fprintf(out, "%s: first wait %" PRIu64 " ticks (%.2f us), second %" PRIu64 " (%.2f us)\n",
-		what, w->first, microseconds(w->first, id), w->second, microseconds(w->second, id));
+	double p = 1;
+
+	for (unsigned i = 0; i < e->levels; i++)
+		for (int c = 0; c < CLAIMS; c++)
+			p = fmin(p, e->level[i].claim[c].upper_p);
+	return p;
 }
 
-static void put_claim(FILE *out, const struct claim *c, const struct identity *id)
+static void put_ladder(FILE *out, const struct estimate *e, const struct identity *id)
 {
-	char what[32];
+	int least = (int)ceil(log10(least_bound(e)) - 1e-9), first = -3;
 
-	snprintf(what, sizeof(what), "  across a %s", crossing_name(c->crossing));
-	put_waits(out, what, &c->waits, id);
-	fprintf(out, "    %" PRIu64 " tears in %.3g toggles there, so below %.2g per toggle\n",
-		c->tears, (double)c->toggles, c->upper_p);
-	if (c->drifted)
-		fprintf(out,
-			"    The rate drifted (p = %.1g): that is the bound of the worst time "
-			"seen.\n",
-			c->drift_p);
-}
-
-static void put_answer(FILE *out, const struct estimate *e, const struct identity *id)
-{
-	put_waits(out, e->verdict == VERDICT_PASS ? "T_max" : "Tried last", &e->waits, id);
-	if (e->stretch)
-		fprintf(out, "  and each at least %" PRIu64 " times what the store itself took\n",
-			e->stretch);
-	for (unsigned i = 0; i < CLAIMS; i++)
-		put_claim(out, &e->claim[i], id);
-	fprintf(out,
-		"How sure: %.0f %% that no placement and crossing tears more often than %.2g per "
-		"toggle\n  (%.2g if all are alike).\n",
-		100 * CONFIDENCE, e->upper_p, e->pooled_p);
-}
-
-/* Where a hypervisor moves its CPUs, that is half of the answer. */
-static void put_distance(FILE *out, const struct estimate *e)
-{
-	const struct distance *d = &e->distance;
-
-	if (d->far == 0)
+	if (least > -1) {
+		fprintf(out, "No wait keeps tears below 0.1 per toggle, as far as was seen.\n");
 		return;
-	fprintf(out,
-		"The CPUs moved: far apart in %zu of %zu cells, where a cache line takes twice as "
-		"long or more.\n",
-		d->far, d->cells);
-	for (unsigned i = 0; d->both && i < CLAIMS; i++)
-		fprintf(out, "  across a %s then: %" PRIu64 " tears in %.3g toggles\n",
-			crossing_name(e->claim[i].crossing), e->claim[i].far_tears,
-			(double)e->claim[i].far_toggles);
-}
+	}
+	if (first < least)
+		first = least;
+	if (first - least >= DECADES_MAX)
+		first = least + DECADES_MAX - 1;
+	fprintf(out, "Tears of a toggle  at sites across a line    across a page"
+		     "   (two waits, and what a change costs)\n");
+	for (int decade = first; decade >= least; decade--) {
+		double p = pow(10, decade);
 
-static void put_arms(FILE *out, const struct arms *arms)
-{
-	char name[PROVOKERS_MAX + 64];
-
-	fprintf(out, "Provoked by (tears per million toggles, short waits):\n");
-	for (unsigned i = 0; i < arms->count; i++) {
-		const struct arm *a = &arms->arm[i];
-
-		fprintf(out, "  %-34s %8.3g (%.2g to %.2g)", arm_name(a, name, sizeof(name)),
-			1e6 * a->rate, 1e6 * a->lower, 1e6 * a->upper);
-		if (i > 0 && a->ratio >= 0)
-			fprintf(out, ", %.2g times none (p = %.1g)", a->ratio, a->p);
+		fprintf(out, "  below 1e%d      ", decade);
+		put_cell(out, e, CLAIM_LINE, p, id);
+		put_cell(out, e, CLAIM_PAGE, p, id);
 		fputc('\n', out);
 	}
 }
 
-static void put_sections(FILE *out, const struct estimate *e)
-{
-	fprintf(out, "On what:\n");
-	for (unsigned i = 0; i < e->sections; i++) {
-		const struct section *s = &e->section[i];
+/* --- What the library will do ----------------------------------------------------------------- */
 
-		fprintf(out, "  %-14s %-4s  %.3g toggles, %" PRIu64 " tears, p < %.2g\n",
-			placement_name(s->placement), crossing_name(s->crossing),
-			(double)s->toggles, s->tears, s->upper_p);
+static void put_policy(FILE *out, const struct estimate *e, const struct identity *id)
+{
+	int by_default = estimate_best(e, -1, PC_ACCEPT_P_DEFAULT), best;
+	double barrier = microseconds(e->membarrier_ticks, id), accept;
+	char text[RUNG_TEXT];
+
+	if (by_default >= 0 && e->level[by_default].ticks < e->membarrier_ticks) {
+		fprintf(out, "Policy auto waits %s: it keeps the default, %g.\n",
+			rung_text(&e->level[by_default].rung, text, sizeof(text)),
+			PC_ACCEPT_P_DEFAULT);
+		return;
 	}
+	best = estimate_best(e, -1, e->require_p);
+	if (best < 0 || e->verdict != VERDICT_PASS) {
+		fprintf(out,
+			"Policy auto uses membarrier (%.1f us a change): no wait is good enough.\n",
+			barrier);
+		return;
+	}
+	accept = pow(10, ceil(log10(e->level[best].upper_p) - 1e-9));
+	fprintf(out,
+		"Policy auto uses membarrier (%.1f us a change); after pc_set_accept_p(%g) it "
+		"waits "
+		"%s (%.2f us).\n",
+		barrier, accept, rung_text(&e->level[best].rung, text, sizeof(text)),
+		microseconds(e->level[best].ticks, id));
 }
 
-static void put_gaps(FILE *out, const struct plan *plan)
+static void put_window(FILE *out, const struct window *w)
 {
-	for (unsigned i = 0; i < plan->gaps; i++)
-		fprintf(out, "  %-14s not tested: %s\n", placement_name(plan->gap[i].placement),
-			plan->gap[i].reason);
-	for (unsigned i = 0; i < plan->unprovokeds; i++)
-		fprintf(out, "  %-14s not provoked: %s\n",
-			provoker_name(plan->unprovoked[i].provoker), plan->unprovoked[i].reason);
+	if (w->word_tore)
+		return;
+	fprintf(out,
+		"Sites inside %u bytes: one store, 0 tears in %.2g, so below %.1g; auto does so "
+		"%s.\n",
+		w->bytes, (double)w->toggles, w->upper_p,
+		w->bytes == 8 || w->upper_p <= PC_ACCEPT_P_DEFAULT
+			? "already"
+			: "below 1e-9, or if told to accept it");
+}
+
+static void put_scope(FILE *out, const struct estimate *e)
+{
+	if (e->long_run)
+		fprintf(out, "How sure: %.0f %% for the long run, from %u runs.\n",
+			100 * CONFIDENCE, e->runs);
+	else
+		fprintf(out,
+			"How sure: %.0f %% for the time of %s, no more: the long run takes %d "
+			"runs.\n",
+			100 * CONFIDENCE, e->runs > 1 ? "these runs" : "this run", LONG_RUN);
+}
+
+static void put_paper(FILE *out, const struct estimate *e)
+{
+	const struct paper_wait *p = &e->paper;
+
+	if (!p->known)
+		return;
+	if (!p->found)
+		fprintf(out, "The paper's T_max: none, every constant wait up to %u ticks tore.\n",
+			(unsigned)LADDER_PAPER);
+	else
+		fprintf(out, "The paper's T_max: %" PRIu64 " ticks without a tear%s.\n", p->wait,
+			p->stays ? ", nor at any longer wait" : ", but longer waits tore again");
 }
 
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from)
 {
 	const struct identity *id = from->identity;
 
-	fprintf(out, "\nMachine: %s, family %u model %u stepping %u, microcode %s, hypervisor %s\n",
-		id->brand, id->family, id->model, id->stepping, id->microcode, id->hypervisor);
-	fprintf(out, "Verdict: %s (%s)\n", verdict_name(e->verdict), e->reason);
-	put_answer(out, e, id);
-	put_torn(out, "first wait", &e->torn, 0);
-	put_torn(out, "second wait", &e->torn, 1);
-	put_sections(out, e);
-	put_distance(out, e);
-	if (e->arms.count)
-		put_arms(out, &e->arms);
-	put_gaps(out, from->plan);
-	fprintf(out, "Atomic window: %u bytes (no tear in %" PRIu64 " stores, p < %.2g)\n",
-		e->window, e->window_toggles, e->window_p);
-	if (!e->tears_here)
-		fprintf(out, "Even the unprotected store never tore in this run.\n");
+	fprintf(out, "Machine: %s, microcode %s, hypervisor %s, %u CPUs\n", id->brand,
+		id->microcode, id->hypervisor, id->cpus);
+	fprintf(out, "Verdict: %s: %s\n", verdict_name(e->verdict), e->reason);
+	put_ladder(out, e, id);
+	put_scope(out, e);
+	put_policy(out, e, id);
+	put_window(out, &e->window);
+	put_paper(out, e);
+	fprintf(out,
+		"Next:    run it again, all runs add up (tmax evidence). %u placements are not "
+		"covered: "
+		"see --verbose.\n",
+		from->plan->gaps);
+}
+
+/* --- Everything ------------------------------------------------------------------------------- */
+
+static void put_level(FILE *out, const struct level *level)
+{
+	char text[RUNG_TEXT];
+
+	for (int c = 0; c < CLAIMS; c++) {
+		const struct claim *claim = &level->claim[c];
+
+		for (unsigned i = 0; i < claim->sections; i++) {
+			const struct section *s = &claim->section[i];
+
+			if (!s->count.toggles)
+				continue;
+			fprintf(out,
+				"  %-10s %-4s %-14s %6" PRIu64 " slices %9.3g toggles %7" PRIu64
+				" tears  below %8.2g  dispersion %.3g  worst slice %.2g\n",
+				rung_text(&level->rung, text, sizeof(text)), claim_name(c),
+				placement_name(s->placement), s->count.slices,
+				(double)s->count.toggles, s->count.tears, s->upper_p,
+				count_dispersion(&s->count),
+				s->count.worst_toggles ? (double)s->count.worst_tears /
+								 (double)s->count.worst_toggles
+						       : 0);
+		}
+	}
+}
+
+void summary_details(FILE *out, const struct estimate *e, const struct provenance *from)
+{
+	fprintf(out, "\nEvery rung (bounds with %.0f %%, all sections of a rung at once):\n",
+		100 * CONFIDENCE);
+	for (unsigned i = 0; i < e->ladder.count; i++)
+		put_level(out, &e->level[i]);
+	fprintf(out,
+		"Rates differ between slices by %.2g times their mean squared across a line, %.2g "
+		"across a page.\n",
+		e->spread[CLAIM_LINE], e->spread[CLAIM_PAGE]);
+	for (unsigned i = 0; i < from->plan->gaps; i++)
+		fprintf(out, "  %-14s not tested: %s\n",
+			placement_name(from->plan->gap[i].placement), from->plan->gap[i].reason);
+	for (unsigned i = 0; i < from->plan->unprovokeds; i++)
+		fprintf(out, "  %-14s not provoked: %s\n",
+			provoker_name(from->plan->unprovoked[i].provoker),
+			from->plan->unprovoked[i].reason);
+}
+
+static void put_share(FILE *out, const char *what, double variance, double all)
+{
+	fprintf(out, " %s %.0f %%", what, all > 0 ? 100 * fmax(0, variance) / all : 0);
+}
+
+void summary_factors(FILE *out, const struct cell_record *records, size_t count)
+{
+	struct factors f;
+	double all;
+
+	if (factors_of(&f, records, count) < 0) {
+		fprintf(out, "Too few tears in this run to tell what rates differ by.\n");
+		return;
+	}
+	all = fmax(0, f.place) + fmax(0, f.time) + fmax(0, f.wait);
+	fprintf(out, "Of what rates differed by in this run (%zu slices, %u places):", f.slices,
+		f.places);
+	put_share(out, "wait", f.wait, all);
+	put_share(out, ", place of the site", f.place, all);
+	put_share(out, ", time", f.time, all);
+	fprintf(out, ".\nThe worst tenth of the places tore %.2g times as often as the mean.\n",
+		f.worst_rate);
 }

@@ -159,8 +159,7 @@ static void add(struct tail_sum *sum, const struct cell_result *r)
 	sum->toggles += r->toggles;
 	for (int kind = 0; kind < TEAR_KINDS; kind++)
 		sum->tears[kind] += r->tears[kind];
-	/* A mix that no pad could count. */
-	sum->all += cell_result_tears(r) + (r->outcome == OUTCOME_CRASH);
+	sum->all += cell_result_tears(r);
 	add_latency(sum, r->latency.median);
 }
 

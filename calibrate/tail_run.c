@@ -119,7 +119,6 @@ int tail_run(struct session *s, struct tail_plan *plan, const struct seat *seat)
 	struct course c = { .session = s, .plan = plan, .seat = seat };
 	int ret = 0;
 
-	s->once = true;
 	while (ret == 0 && plan->arms && session_left(s) > 0) {
 		unsigned arm = tail_next(plan, c.done);
 

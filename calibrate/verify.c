@@ -176,9 +176,9 @@ static bool sum_up(struct verify *v)
 		v->tears += verify_tears(c);
 		apart |= c->apart;
 	}
-	v->chance = verify_chance(v->tears, v->toggles, v->conf.upper_p);
+	v->chance = verify_chance(v->tears, v->toggles, verify_p(v));
 	v->upper_p = bound_upper(v->tears, v->quiet, VERIFY_CONFIDENCE);
-	v->missing = verify_missing(v->tears, v->quiet, v->conf.upper_p);
+	v->missing = verify_missing(v->tears, v->quiet, verify_p(v));
 	return apart;
 }
 
@@ -213,7 +213,7 @@ static bool find_broken(struct verify *v, double alpha)
 		return false;
 	conclude(v, VERIFY_BROKEN,
 		 "%" PRIu64 " tears in %.4g toggles are more than p = %.3g allows", v->tears,
-		 (double)v->toggles, v->conf.upper_p);
+		 (double)v->toggles, verify_p(v));
 	return true;
 }
 
@@ -269,7 +269,7 @@ static void conclude_held(struct verify *v, bool apart)
 			 v->tears, (double)v->quiet, VERIFY_TIMES, (double)v->missing);
 	} else {
 		conclude(v, VERIFY_HOLDS, "%" PRIu64 " tears in %.4g toggles are within p = %.3g%s",
-			 v->tears, (double)v->toggles, v->conf.upper_p,
+			 v->tears, (double)v->toggles, verify_p(v),
 			 skipped ? "; some cells were skipped" : "");
 	}
 }
@@ -288,7 +288,7 @@ void verify_judge(struct verify *v)
 	bool apart;
 
 	for (unsigned i = 0; i < v->cells; i++)
-		judge_cell(&v->cell[i], v->conf.upper_p, alpha);
+		judge_cell(&v->cell[i], verify_p(v), alpha);
 	apart = sum_up(v);
 	/* What was seen stays seen, however the run ended. */
 	if (find_broken(v, alpha))

@@ -90,6 +90,17 @@ struct verify {
 	char reason[400];
 };
 
+/* verify_level - the level of the config that is tried: its surest. verify_p - what that bounds. */
+static inline const struct machine_conf_level *verify_level(const struct verify *v)
+{
+	return machine_conf_surest(&v->conf);
+}
+
+static inline double verify_p(const struct verify *v)
+{
+	return machine_conf_p(verify_level(v));
+}
+
 /*
  * verify_chance - probability of tears or more in toggles, each at p: binomial, and
  * beyond 100000 toggles its Poisson limit, which is larger where it is small.

@@ -12,12 +12,15 @@
 #include <unistd.h>
 
 #include "calibrate/commands.h"
+#include "calibrate/evidence.h"
 #include "calibrate/exit_status.h"
 #include "calibrate/here.h"
 #include "calibrate/options.h"
 #include "calibrate/verify_conf.h"
 #include "calibrate/verify_print.h"
 #include "calibrate/verify_run.h"
+#include "patchcore/conf_open.h"
+#include "patchcore/policy.h"
 #include "stress/clock.h"
 
 #define BUDGET	   30.0
@@ -151,27 +154,28 @@ static bool read_conf(struct verify *v, const char *path)
 /* The library would refuse it for the same reasons. */
 static bool conf_applies(struct verify *v)
 {
-	const char *field = identity_differs(&v->conf.identity, &v->here);
+	char why[160];
+	const char *problem = conf_problem(&v->conf, &v->here, why, sizeof(why));
 
-	if (field)
-		verify_refuse(v, "the config is of another machine: %s differs", field);
-	else if (!v->here.tsc_invariant)
-		verify_refuse(v, "this machine has no invariant TSC to wait by");
-	else if (!v->conf.usable)
-		verify_refuse(v, "the config is not usable: its calibration found no wait that is "
-				 "safe here");
-	return !field && v->here.tsc_invariant && v->conf.usable;
+	if (problem)
+		verify_refuse(v, "the config does not apply: %s", problem);
+	return !problem;
 }
 
 /* Returns how many cells the config names, or a negative errno after refusing it. */
 static int read_cells(struct verify *v, const char *path, struct cell *worst)
 {
 	char why[400] = "";
-	FILE *f = fopen(path, "re");
-	int ret = f ? verify_conf_cells(f, worst, VERIFY_WORST_MAX, why, sizeof(why)) : -errno;
+	int fd = conf_open(path, why, sizeof(why)), ret = fd;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 
-	if (f)
+	if (f) {
+		ret = verify_conf_cells(f, worst, VERIFY_WORST_MAX, why, sizeof(why));
 		fclose(f);
+	} else if (fd >= 0) {
+		ret = -errno;
+		close(fd);
+	}
 	if (ret < 0)
 		verify_refuse(v, "%s: %s", v->config, why[0] ? why : strerror(-ret));
 	return ret;
@@ -197,7 +201,28 @@ static int open_journal(struct session *s, const char *path, const struct identi
 	return EXIT_CANNOT_WRITE;
 }
 
-static int run(struct verify *v, const struct request *r, const struct cell *worst, unsigned count)
+/* What it counted adds to what is known. That the store cannot be written takes nothing away. */
+static void add_evidence(const struct verify *v, const struct session *s, const char *config)
+{
+	struct evidence_run run = { 0 };
+	char path[PATH_MAX + 16];
+	struct cpus cpus;
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "%s.evidence", config);
+	for (size_t i = 0; i < s->count && ret == 0; i++)
+		ret = sums_add_record(&run.sums, &s->done[i]);
+	cpus_here(s->topology, &cpus);
+	evidence_stamp(&run, "verify", &v->here, &cpus);
+	if (ret == 0 && run.sums.count)
+		ret = evidence_append(path, &run);
+	if (ret < 0)
+		fprintf(stderr, "tmax: not added to the evidence %s: %s\n", path, strerror(-ret));
+	sums_free(&run.sums);
+}
+
+static int run(struct verify *v, const struct request *r, const char *config,
+	       const struct cell *worst, unsigned count)
 {
 	struct session s = {
 		.stop = &interrupted,
@@ -216,6 +241,7 @@ static int run(struct verify *v, const struct request *r, const struct cell *wor
 		verify_run(v, &s);
 		v->seconds = seconds_now() - s.begin;
 		verify_judge(v);
+		add_evidence(v, &s, config);
 	}
 	session_free(&s);
 	hwloc_topology_destroy(s.topology);
@@ -250,7 +276,7 @@ static int verify(struct verify *v, const struct request *r)
 	if (!find_conf(v, r->config, path, sizeof(path)) || !read_conf(v, path) || !conf_applies(v))
 		return EXIT_PASS;
 	count = read_cells(v, path, worst);
-	return count < 0 ? EXIT_PASS : run(v, r, worst, (unsigned)count);
+	return count < 0 ? EXIT_PASS : run(v, r, path, worst, (unsigned)count);
 }
 
 /* --- the report --- */

@@ -60,8 +60,8 @@ static void text_header(FILE *f, const struct verify *v)
 	fprintf(f,
 		"Waits:    %" PRIu64 " and %" PRIu64 " ticks, or %" PRIu64
 		" store latencies; p = %.3g at %g %% confidence; window %u bytes\n",
-		v->conf.first_wait, v->conf.second_wait, v->conf.stretch, v->conf.upper_p,
-		100 * v->conf.confidence, v->conf.window);
+		verify_level(v)->first_wait, verify_level(v)->second_wait, verify_level(v)->stretch,
+		verify_p(v), 100 * v->conf.confidence, v->conf.window);
 	if (v->cells)
 		fprintf(f, "Seed:     %" PRIu64 "\n", v->seed);
 	if (v->fallback)
@@ -133,11 +133,14 @@ static json_t *json_cell(const struct verify_cell *c)
 
 static json_t *json_conf(const struct machine_conf *conf)
 {
+	const struct machine_conf_level *level = machine_conf_surest(conf);
+
 	return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:i}", "first_wait",
-			 (json_int_t)conf->first_wait, "second_wait", (json_int_t)conf->second_wait,
-			 "stretch", (json_int_t)conf->stretch, "p", conf->upper_p, "confidence",
-			 conf->confidence, "toggles", (json_int_t)(conf->toggles & INT64_MAX),
-			 "window", (int)conf->window);
+			 (json_int_t)level->first_wait, "second_wait",
+			 (json_int_t)level->second_wait, "stretch", (json_int_t)level->stretch, "p",
+			 machine_conf_p(level), "confidence", conf->confidence, "toggles",
+			 (json_int_t)(level->page.toggles & INT64_MAX), "window",
+			 (int)conf->window);
 }
 
 static json_t *json_all(const struct verify *v)
@@ -203,8 +206,8 @@ static void tap_config(FILE *f, const struct verify *v)
 		fprintf(f,
 			"  first_wait: %" PRIu64 "\n  second_wait: %" PRIu64 "\n  stretch: %" PRIu64
 			"\n  p: %.17g\n  seed: %" PRIu64 "\n",
-			v->conf.first_wait, v->conf.second_wait, v->conf.stretch, v->conf.upper_p,
-			v->seed);
+			verify_level(v)->first_wait, verify_level(v)->second_wait,
+			verify_level(v)->stretch, verify_p(v), v->seed);
 	fputs("  ...\n", f);
 }
 
@@ -326,10 +329,10 @@ static void junit_properties(FILE *f, const struct verify *v)
 	if (v->have_here)
 		junit_machine(f, &v->here);
 	if (v->have_conf) {
-		junit_count(f, "first_wait", v->conf.first_wait);
-		junit_count(f, "second_wait", v->conf.second_wait);
-		junit_count(f, "stretch", v->conf.stretch);
-		junit_number(f, "p", v->conf.upper_p);
+		junit_count(f, "first_wait", verify_level(v)->first_wait);
+		junit_count(f, "second_wait", verify_level(v)->second_wait);
+		junit_count(f, "stretch", verify_level(v)->stretch);
+		junit_number(f, "p", verify_p(v));
 		junit_number(f, "confidence", v->conf.confidence);
 	}
 	junit_count(f, "seed", v->seed);

@@ -78,9 +78,9 @@ static void plan_wait(struct verify *v, const struct cell *worst)
 
 	*cell = *worst;
 	cell->oracle = ORACLE_COUNT; /* goes on after a tear */
-	cell->first_wait = v->conf.first_wait;
-	cell->second_wait = v->conf.second_wait;
-	cell->stretch = v->conf.stretch;
+	cell->first_wait = verify_level(v)->first_wait;
+	cell->second_wait = verify_level(v)->second_wait;
+	cell->stretch = verify_level(v)->stretch;
 	cell->toggles = CELL_TOGGLES_MAX;
 	cell->stop_tears = 0;
 }

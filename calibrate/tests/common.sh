@@ -3,6 +3,8 @@
 # shellcheck shell=bash
 set -euo pipefail
 export LC_ALL=C
+# A machine.conf that others may write to is refused.
+umask 022
 
 top=${srcdir:-.}
 tmax=$(realpath "${TMAX:-./tmax}")
@@ -133,13 +135,24 @@ has_ended()
 	return 1
 }
 
+# can_wait - may this machine's TSC be waited by?
+can_wait()
+{
+	{ "$tmax" info 2>/dev/null || [ $? = 3 ]; } | awk '
+		/^  tsc / && /not invariant/ || /^  clock / && !/ trusted$/ { bad = 1 }
+		END { exit bad }'
+}
+
 # conf_of_here - a machine.conf of this machine that the library takes
 conf_of_here()
 {
-	printf '[tmax]\nschema = 2\n[identity]\n'
+	printf '[tmax]\nschema = 3\nverdict = pass\n[scope]\ncpus = '
+	sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status
+	printf '[identity]\n'
 	{ "$tmax" info 2>/dev/null || [ $? = 3 ]; } | awk '
 		/^[a-z]/ { machine = $0 == "machine" }
 		machine && /^  / && $1 != "codename" { name = $1; sub(/^ +[^ ]+ +/, ""); print name " = " $0 }'
-	printf '[wait]\nusable = yes\nfirst = 3000\nsecond = 2000\nstretch = 0\ntoggles = 1000000\n'
-	printf 'upper_p = 1e-10\nconfidence = 0.95\n[window]\nbytes = 8\nupper_p = 1e-10\n'
+	printf '[wait]\nusable = yes\nfirst = 3000\nsecond = 2000\nstretch = 0\ntoggles = 100000000000\ntears = 0\n'
+	printf 'upper_p = 1e-10\nconfidence = 0.95\n'
+	printf '[window]\nbytes = 8\ntoggles = 100000000000\nupper_p = 1e-10\nconfidence = 0.95\n'
 }

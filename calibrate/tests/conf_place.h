@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "calibrate/conf_write.h"
+#include "calibrate/tests/sums_sample.h"
 #include "patchcore/machine_conf.h"
 #include "results/tests/sample.h"
 
@@ -28,6 +29,7 @@ struct place {
 	char folder[64];
 	char path[128];
 	struct identity identity;
+	struct cpus cpus;
 	struct plan plan;
 	struct estimate estimate;
 	struct provenance from;
@@ -39,74 +41,24 @@ static inline void fill_text(char *text, size_t size)
 	text[size - 1] = '\0';
 }
 
-static inline void fill_lists(struct estimate *e)
+/* Two levels that are known, one that passes, and a window of 64 bytes. */
+static inline void fill_estimate(struct estimate *e, struct plan *plan)
 {
-	e->section[0] = (struct section){
-		.placement = PLACEMENT_SPREAD,
-		.crossing = CROSSING_PAGE,
-		.toggles = 77,
-		.tears = 3,
-		.upper_p = 0.125,
-		.torn = { .seen = { false, true }, .wait = { 0, 900 } },
-	};
-	e->arms.arm[0] = (struct arm){ .rest = 2000, .toggles = 9000, .ratio = -1, .p = 1 };
-	e->arms.arm[1] = (struct arm){
-		.provokers = 1u << PROVOKER_COLD_BACK | 1u << PROVOKER_CHAIN,
-		.rest = 500,
-		.loop = 64,
-		.toggles = 8000,
-		.tears = 4,
-		.rate = 0.0005,
-		.ratio = 2.5,
-		.p = 0.015625,
-	};
-	e->worst[0] = (struct worst){ .toggles = 123, .tears = 4 };
-	cell_defaults(&e->worst[0].cell);
-	e->sections = e->worsts = 1;
-	e->arms.count = 2;
-}
+	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
+	struct run_sums run = { 0 };
 
-static inline void fill_estimate(struct estimate *e)
-{
-	*e = (struct estimate){
-		.verdict = VERDICT_PASS,
-		.reason = "5 tears in 3e+09 toggles at these waits: below 0.3 per toggle",
-		.waits = { 3000, 2500 },
-		.stretch = 4,
-		.toggles = 3000000000,
-		.tears = 5,
-		.upper_p = 1.0 / 3,
-		.pooled_p = 1e-10,
-		.torn = { .seen = { true, false }, .wait = { 2000, 0 } },
-		.tears_here = true,
-		.window = 32,
-		.window_toggles = 1000,
-		.window_p = 2.0 / 3,
-	};
-	e->distance.least[PLACEMENT_SPREAD] = 150;
-	e->distance.greatest[PLACEMENT_SPREAD] = 640;
-	e->distance.cells = 9;
-	e->distance.far = 4;
-	e->claim[CLAIM_LINE] = (struct claim){
-		.far_toggles = 7000,
-		.crossing = CROSSING_LINE,
-		.waits = { 3000, 1500 },
-		.toggles = 2000000000,
-		.upper_p = 0.25,
-		.drift_p = 1,
-	};
-	e->claim[CLAIM_PAGE] = (struct claim){
-		.far_tears = 3,
-		.crossing = CROSSING_PAGE,
-		.waits = { 2600, 2500 },
-		.toggles = 1000000000,
-		.tears = 5,
-		.upper_p = 0.5,
-		.drift_p = 0.00390625,
-		.drifted = true,
-		.torn = { .seen = { true, true }, .wait = { 2600, 800 } },
-	};
-	fill_lists(e);
+	*plan = sample_plan(2);
+	sample_membarrier(&run.sums, plan, 73000);
+	sample_rung(&run.sums, plan, (struct rung){ 100, 100, LADDER_STRETCH },
+		    sample_count(20, 100000, 50));
+	sample_rung(&run.sums, plan, (struct rung){ 1600, 1600, LADDER_STRETCH },
+		    sample_count(20, 50000, 0));
+	for (unsigned i = 0; i < 3; i++)
+		sample_add(&run.sums, SUM_STORE, (struct rung){ 0 }, inside[i], &plan->seat[0],
+			   sample_count(4, 1000000, 0));
+	estimate_make(e, &run, 1, plan);
+	sums_free(&run.sums);
+	assert_int_equal(e->verdict, VERDICT_PASS);
 }
 
 static inline int new_place(void **state)
@@ -119,10 +71,18 @@ static inline int new_place(void **state)
 		return -1;
 	snprintf(p->path, sizeof(p->path), "%s/machine.conf", p->folder);
 	p->identity = sample_identity();
-	p->plan = *plan_find("default");
+	fill_estimate(&p->estimate, &p->plan);
 	p->plan.gap[p->plan.gaps++] = (struct gap){ PLACEMENT_CROSS_SOCKET, "one package only" };
-	fill_estimate(&p->estimate);
-	p->from = (struct provenance){ &p->identity, &p->plan, "journal.jsonl" };
+	p->cpus.word[0] = 3;
+	p->from = (struct provenance){
+		.identity = &p->identity,
+		.plan = &p->plan,
+		.cpus = &p->cpus,
+		.journal = "journal.jsonl",
+		.evidence = "machine.conf.evidence",
+		.measured = 1795335991,
+	};
+	umask(022);
 	signal(SIGXFSZ, SIG_IGN);
 	return 0;
 }

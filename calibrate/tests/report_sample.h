@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calibrate/estimate.h"
 #include "results/journal.h"
 #include "results/tests/sample.h"
 
@@ -77,13 +78,14 @@ static inline void sample_tears(struct cell_record *r, unsigned old_front, unsig
 		sample_add_event(r, TEAR_NEW_FRONT, i);
 }
 
-static inline int sample_bracket(struct journal *journal, unsigned *i)
+/* The paper's waits, which stand still. */
+static inline int sample_paper_waits(struct journal *journal, unsigned *i)
 {
 	static const uint64_t waits[] = { 0, 100, 200, 400, 800, 1600, 3200 };
 	int rc = 0;
 
 	for (unsigned n = 0; n < 14 && !rc; n++) {
-		struct cell_record r = sample_cell("bracket", (*i)++);
+		struct cell_record r = sample_cell("ladder", (*i)++);
 		unsigned tears = (unsigned)(2000 * exp(-(double)waits[n / 2] / 150));
 
 		r.cell.crossing = n % 2 ? CROSSING_PAGE : CROSSING_LINE;
@@ -110,8 +112,9 @@ static inline int sample_provoke(struct journal *journal, unsigned *i)
 	int rc = 0;
 
 	for (unsigned n = 0; n < 4 && !rc; n++) {
-		struct cell_record r = sample_cell("provoke", (*i)++);
+		struct cell_record r = sample_cell("ladder", (*i)++);
 
+		r.cell.stretch = 4;
 		r.cell.provokers = arms[n].provokers;
 		r.cell.first_wait = r.cell.second_wait = 500;
 		sample_tears(&r, arms[n].tears, 0);
@@ -120,7 +123,7 @@ static inline int sample_provoke(struct journal *journal, unsigned *i)
 	return rc;
 }
 
-/* The last but one tore at the longest wait of all. */
+/* Of a version before the ladder. The last but one tore at the longest wait of all. */
 static inline int sample_campaign(struct journal *journal, unsigned *i)
 {
 	int rc = 0;
@@ -236,32 +239,68 @@ static inline int sample_tail(struct journal *journal, const char *source, const
 			  0.6, -0.05));
 }
 
-static inline json_t *sample_claim(const char *crossing, unsigned tears, double p)
+static inline void sample_claim(struct claim *claim, uint64_t tears, double upper_p)
 {
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:b, s:i, s:n}", "crossing", crossing,
-			 "first_wait", 4100, "second_wait", 2100, "toggles", 4700000, "tears",
-			 tears, "upper_p", p, "drift_p", 0.5, "drifted", tears > 0, "torn_first",
-			 4100, "torn_second");
+	static const enum placement placements[] = { PLACEMENT_SAME_L3, PLACEMENT_OVERSUBSCRIBED };
+
+	claim->upper_p = upper_p;
+	for (unsigned i = 0; i < 2; i++) {
+		struct section *s = &claim->section[claim->sections++];
+
+		s->placement = placements[i];
+		s->upper_p = upper_p / (i + 1);
+		s->count = (struct count){ .slices = 10, .toggles = 2350000 };
+		if (i == 0) {
+			s->count.tears = tears;
+			s->count.worst_tears = tears / 2;
+			s->count.worst_toggles = 200000;
+		}
+		count_add(&claim->count, &s->count);
+	}
 }
 
+/* Tears become fewer by ten with each rung, and page straddlers need one more. */
 static inline int sample_estimate(struct journal *journal)
 {
-	return sample_line(
-		journal, "estimate",
-		json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:i, s:n, s:b, s:i, "
-			  "s:i, s:f, s:i, s:i, s:[o, o], s:[{s:s, s:s, s:i, s:i, s:f, s:i, s:n}], "
-			  "s:[{s:s, s:i, s:i}], s:[], s:s}",
-			  "verdict", "inconclusive", "reason", "3 tears " SAMPLE_MARKUP,
-			  "first_wait", 4100, "second_wait", 2100, "stretch", 4, "toggles", 9400000,
-			  "tears", 3, "upper_p", 1.65e-6, "pooled_p", 8e-7, "confidence", 0.95,
-			  "torn_first", 4100, "torn_second", "tears_here", 1, "window", 16,
-			  "window_toggles", 1000, "window_p", 0.003, "cells", 8, "noisy", 1,
-			  "claims", sample_claim("line", 0, 6.4e-7),
-			  sample_claim("page", 3, 1.65e-6), "sections", "placement", "same-l3",
-			  "crossing", "page", "toggles", 4700000, "tears", 3, "upper_p", 1.65e-6,
-			  "torn_first", 4100, "torn_second", "worst", "command",
-			  "tmax stress --crossing page --seed 99", "toggles", 1000000, "tears", 3,
-			  "arms", "torn_cell", "campaign 24 <b>"));
+	static struct estimate e;
+
+	e = (struct estimate){
+		.verdict = VERDICT_INCONCLUSIVE,
+		.require_p = 1e-4,
+		.spread = { 0.5, 1.25 },
+		.membarrier_ticks = 26000,
+		.paper = { .known = true, .found = true, .wait = 1600 },
+		.window = { .bytes = 16, .toggles = 1000, .upper_p = 0.003 },
+		.runs = 3,
+	};
+	strcpy(e.reason, "too little was measured " SAMPLE_MARKUP);
+	ladder_make(&e.ladder, 6400);
+	e.levels = e.ladder.stretched;
+	for (unsigned i = 0; i < e.ladder.count; i++) {
+		struct level *level = &e.level[i];
+		double p = i < e.levels ? pow(10, -(double)i) : 1e-2;
+
+		level->rung = e.ladder.rung[i];
+		level->ticks = 520 + 2 * (double)level->rung.first;
+		sample_claim(&level->claim[CLAIM_LINE], (uint64_t)(1e6 * p),
+			     1.2 * p > 1 ? 1 : 1.2 * p);
+		sample_claim(&level->claim[CLAIM_PAGE], (uint64_t)(8e6 * p),
+			     10 * p > 1 ? 1 : 10 * p);
+		level->upper_p = level->claim[CLAIM_PAGE].upper_p;
+	}
+	return sample_line(journal, "estimate", estimate_to_json(&e));
+}
+
+/* As versions before the ladder concluded: one pair of waits, and the cell that tore by name. */
+static inline int sample_estimate_of_waits(struct journal *journal)
+{
+	return sample_line(journal, "estimate",
+			   json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:s, s:[{s:s, s:i, s:i}]}",
+				     "verdict", "pass", "reason", "enough", "first_wait", 600,
+				     "second_wait", 300, "upper_p", 6e-6, "confidence", 0.95,
+				     "torn_cell", "campaign 24 <b>", "worst", "command",
+				     "tmax stress --crossing page --seed 99", "toggles", 1000000,
+				     "tears", 3));
 }
 
 static inline int sample_run(struct journal *journal)
@@ -278,7 +317,7 @@ static inline int sample_run(struct journal *journal)
 static inline int sample_measured(struct journal *journal)
 {
 	unsigned i = 0;
-	int rc = sample_bracket(journal, &i);
+	int rc = sample_paper_waits(journal, &i);
 
 	if (!rc)
 		rc = sample_provoke(journal, &i);

@@ -18,7 +18,7 @@ conf_of_here | sed 's/^first = .*/first = 20000/; s/^second = .*/second = 20000/
 sed 's/^microcode = .*/microcode = 0xbadbad/' "$dir/machine.conf" >"$dir/foreign.conf"
 export PATCHCORE_MACHINE_CONF=$dir/machine.conf
 waits=none
-if grep -q '^tsc_invariant = yes' "$dir/machine.conf"; then
+if can_wait; then
 	waits=config
 fi
 

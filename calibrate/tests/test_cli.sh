@@ -14,7 +14,7 @@ complains 64 "''" "$tmax" ''
 expect 0 "$tmax" --help
 grep -q '^Usage: tmax COMMAND' "$dir/out" || fail "help without usage"
 mapfile -t commands < <(sed -nE 's/^  ([a-z]+) .*/\1/p' "$dir/out")
-[ "${commands[*]}" = "calibrate verify stress gaps report bench info" ] || fail "commands: ${commands[*]}"
+[ "${commands[*]}" = "calibrate verify stress gaps evidence report bench info" ] || fail "commands: ${commands[*]}"
 expect 0 "$tmax" --version
 grep -qE '^tmax [0-9]+[.][0-9]+' "$dir/out" || fail "version"
 
@@ -109,8 +109,11 @@ calibrate --budget soon
 calibrate --budget 1d
 calibrate --budget 999999999999h
 calibrate --budget 0x10
-calibrate --ceiling 0
-calibrate --ceiling 1000000001
+calibrate --require-p 0
+calibrate --require-p 1
+calibrate --require-p -1e-4
+calibrate --require-p nan
+calibrate --require-p 0x1p-9
 calibrate --seed -1
 calibrate --seed 9223372036854775808
 verify --budget 0
@@ -138,6 +141,12 @@ LIST
 complains 64 budget "$tmax" calibrate --budget 4s
 complains 64 output "$tmax" calibrate --output ''
 complains 64 journal "$tmax" calibrate --output "$dir/no" --journal ''
+complains 64 evidence "$tmax" calibrate --output "$dir/no" --evidence ''
+complains 64 "'--ceiling'" "$tmax" calibrate --ceiling 1000
+complains 64 "'--target-p'" "$tmax" calibrate --target-p 1e-9
+complains 64 "'--stretch'" "$tmax" calibrate --stretch 4
+complains 64 "plan paper has no --evidence" "$tmax" calibrate --paper --evidence "$dir/no"
+complains 64 "plan tail has no --require-p" "$tmax" calibrate --plan tail --require-p 1e-4
 complains 64 "crossing none" "$tmax" stress --crossing none
 complains 64 "atomic" "$tmax" stress --crossing line --protocol atomic
 [ ! -e "$dir/no" ] || fail "a refused calibration wrote something"
@@ -178,6 +187,17 @@ grep -qxFf "$dir/record" "$dir/journal" || fail "the journal has not what was pr
 valid "$dir/journal"
 complains 69 "executors" "$tmax" stress --placement same-core --executors 1024
 
+# --- evidence ---
+
+expect 3 "$tmax" evidence --evidence "$dir/none"
+grep -q '^Nothing is known of these CPUs' "$dir/out" || fail "something is known of nothing"
+grep -qF "$dir/none" "$dir/out" || fail "it does not say where it looked"
+[ ! -e "$dir/none" ] || fail "to look made a store"
+complains 69 "cannot read $dir/nothing" "$tmax" evidence --evidence "$dir/none" --import "$dir/nothing"
+complains 69 "cannot read $dir" "$tmax" evidence --evidence "$dir"
+complains 74 "cannot write $dir/out" "$tmax" evidence --evidence "$dir/none" --export "$dir/out"
+complains 74 "cannot write $dir/no/store" "$tmax" evidence --evidence "$dir/no/store" --drop
+
 # --- info ---
 
 is_json()
@@ -193,7 +213,7 @@ for section in machine sync placements machine.conf; do
 done
 expect "0 3" "$tmax" info --json
 is_json "$dir/out"
-for key in schema machine tsc membarrier placements machine_conf; do
+for key in schema machine tsc runs_on membarrier placements machine_conf; do
 	grep -q "\"$key\":" "$dir/out" || fail "info --json without $key"
 done
 for placement in same-core same-l2 same-l3 same-socket cross-socket kind-up kind-down spread \
@@ -215,9 +235,20 @@ conf_of_here >"$dir/machine.conf"
 refused "$dir/missing.conf" "No such file"
 sed 's/^microcode = .*/microcode = 0xbadbad/' "$dir/machine.conf" >"$dir/foreign.conf"
 refused "$dir/foreign.conf" "microcode differs"
-if grep -q '^tsc_invariant = yes' "$dir/machine.conf"; then
+cp "$dir/machine.conf" "$dir/open.conf"
+chmod 666 "$dir/open.conf"
+refused "$dir/open.conf" "can be written to by others (mode 0666): chmod go-w it"
+mkdir -m 777 "$dir/shared"
+cp "$dir/machine.conf" "$dir/shared/"
+chmod 644 "$dir/shared/machine.conf"
+refused "$dir/shared/machine.conf" "its folder can be written to by others"
+sed 's/^verdict = .*/verdict = fail/' "$dir/machine.conf" >"$dir/failed.conf"
+refused "$dir/failed.conf" "the verdict is not pass"
+if can_wait; then
 	sed 's/^usable = .*/usable = no/' "$dir/machine.conf" >"$dir/unusable.conf"
 	refused "$dir/unusable.conf" "no wait that is safe"
+	sed '/^\[scope\]/{n;s/.*/cpus = 8000/}' "$dir/machine.conf" >"$dir/elsewhere.conf"
+	refused "$dir/elsewhere.conf" "it was not calibrated on CPU"
 	export PATCHCORE_MACHINE_CONF=$dir/machine.conf
 	expect 0 "$tmax" info
 	[ ! -s "$dir/err" ] || fail "info complains of a good config"
@@ -228,5 +259,5 @@ if grep -q '^tsc_invariant = yes' "$dir/machine.conf"; then
 		grep -q "$told" "$dir/out" || fail "info --json without $told"
 	done
 else
-	echo "no invariant TSC: no config can be valid here"
+	echo "no TSC to wait by: no config can be valid here"
 fi

@@ -40,7 +40,7 @@ static void a_full_disk_leaves_the_old_one(void **state)
 	assert_int_equal(write_limited(p, size - 1), -EFBIG);
 	assert_old(p->path);
 	assert_int_equal(write_limited(p, size), 0);
-	assert_int_equal(must_read(p).first_wait, p->estimate.waits.first);
+	assert_int_equal(must_read(p).level[0].first_wait, 100);
 }
 
 /* Root may write to a folder that is read-only, so it steps down for a moment. */
@@ -59,7 +59,9 @@ static int as_nobody(int (*call)(const struct place *p), const struct place *p)
 
 static int check(const struct place *p)
 {
-	return conf_check(p->path);
+	char why[200];
+
+	return conf_check(p->path, why, sizeof(why));
 }
 
 static void a_read_only_folder_leaves_the_old_one(void **state)
@@ -79,7 +81,7 @@ static void assert_refused(const struct place *p, int error)
 {
 	unsigned files = count_files(p->folder);
 
-	assert_int_equal(conf_check(p->path), error);
+	assert_int_equal(check(p), error);
 	assert_int_equal(write_conf(p), error);
 	assert_int_equal(count_files(p->folder), files);
 }
@@ -132,21 +134,21 @@ static void missing_folders_are_made(void **state)
 
 	snprintf(p->path, sizeof(p->path), "%s/a//b/./c/machine.conf", p->folder);
 	assert_int_equal(write_conf(p), 0);
-	assert_int_equal(must_read(p).first_wait, p->estimate.waits.first);
+	assert_int_equal(must_read(p).level[0].first_wait, 100);
 }
 
 static void names_that_are_too_long(void **state)
 {
 	struct place *p = *state;
-	char path[2 * PATH_MAX];
+	char path[2 * PATH_MAX], why[200];
 
 	fill_text(path, sizeof(path));
 	memcpy(path, p->folder, strlen(p->folder));
 	path[strlen(p->folder)] = '/';
-	assert_int_equal(conf_check(path), -ENAMETOOLONG);
+	assert_int_equal(conf_check(path, why, sizeof(why)), -ENAMETOOLONG);
 	assert_int_equal(conf_write(path, &p->estimate, &p->from), -ENAMETOOLONG);
 	path[300] = '\0';
-	assert_int_equal(conf_check(path), -ENAMETOOLONG);
+	assert_int_equal(conf_check(path, why, sizeof(why)), -ENAMETOOLONG);
 	assert_int_equal(conf_write(path, &p->estimate, &p->from), -ENAMETOOLONG);
 	assert_int_equal(count_files(p->folder), 0);
 }
@@ -169,12 +171,26 @@ static void a_check_changes_nothing(void **state)
 {
 	struct place *p = *state;
 
-	assert_int_equal(conf_check(p->path), 0);
+	assert_int_equal(check(p), 0);
 	assert_int_equal(count_files(p->folder), 0);
 	write_old(p->path);
-	assert_int_equal(conf_check(p->path), 0);
+	assert_int_equal(check(p), 0);
 	assert_old(p->path);
 	assert_int_equal(count_files(p->folder), 1);
+}
+
+/* Better to hear of it before a quarter of an hour of work. */
+static void a_folder_open_to_others_is_told_of(void **state)
+{
+	struct place *p = *state;
+	char why[200] = "unset";
+
+	assert_int_equal(conf_check(p->path, why, sizeof(why)), 0);
+	assert_string_equal(why, "");
+	assert_int_equal(chmod(p->folder, 0775), 0);
+	assert_int_equal(conf_check(p->path, why, sizeof(why)), 0);
+	assert_non_null(strstr(why, "its folder can be written to by others"));
+	assert_int_equal(count_files(p->folder), 0);
 }
 
 int main(void)
@@ -189,6 +205,7 @@ int main(void)
 		IN_PLACE(names_that_are_too_long),
 		IN_PLACE(a_planted_link_is_not_followed),
 		IN_PLACE(a_check_changes_nothing),
+		IN_PLACE(a_folder_open_to_others_is_told_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

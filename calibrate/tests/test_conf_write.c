@@ -20,20 +20,58 @@ static void assert_same_identity(const struct identity *a, const struct identity
 	assert_null(identity_differs(a, b));
 }
 
+static void assert_same_bound(const struct machine_conf_bound *bound, const struct claim *claim)
+{
+	assert_true(bound->toggles == claim->count.toggles);
+	assert_true(bound->tears == claim->count.tears);
+	assert_true(bound->upper_p == claim->upper_p);
+}
+
+/* The levels of which something is known, in their order. */
+static void assert_same_levels(const struct machine_conf *conf, const struct estimate *e)
+{
+	unsigned k = 0;
+
+	for (unsigned i = 0; i < e->levels; i++) {
+		const struct machine_conf_level *level = &conf->level[k];
+
+		if (!e->level[i].claim[CLAIM_LINE].count.toggles ||
+		    !e->level[i].claim[CLAIM_PAGE].count.toggles)
+			continue;
+		assert_int_equal(level->first_wait, e->level[i].rung.first);
+		assert_int_equal(level->second_wait, e->level[i].rung.second);
+		assert_int_equal(level->stretch, e->level[i].rung.stretch);
+		assert_true(llabs((long long)level->ticks - (long long)e->level[i].ticks) <= 1);
+		assert_same_bound(&level->line, &e->level[i].claim[CLAIM_LINE]);
+		assert_same_bound(&level->page, &e->level[i].claim[CLAIM_PAGE]);
+		k++;
+	}
+	assert_int_equal(conf->levels, k);
+}
+
 static void assert_same_values(const struct machine_conf *conf, const struct place *p)
 {
+	static const enum machine_conf_verdict verdicts[] = {
+		[VERDICT_PASS] = MACHINE_CONF_PASS,
+		[VERDICT_FAIL] = MACHINE_CONF_FAIL,
+		[VERDICT_INCONCLUSIVE] = MACHINE_CONF_INCONCLUSIVE,
+	};
 	const struct estimate *e = &p->estimate;
 
 	assert_same_identity(&conf->identity, &p->identity);
+	assert_int_equal(conf->schema, MACHINE_CONF_SCHEMA);
+	assert_int_equal(conf->verdict, verdicts[e->verdict]);
+	assert_memory_equal(&conf->cpus, &p->cpus, sizeof(p->cpus));
 	assert_int_equal(conf->usable, e->verdict == VERDICT_PASS);
-	assert_int_equal(conf->first_wait, e->waits.first);
-	assert_int_equal(conf->second_wait, e->waits.second);
-	assert_int_equal(conf->stretch, e->stretch);
-	assert_true(conf->toggles == e->toggles);
-	assert_true(conf->upper_p == e->upper_p);
+	assert_int_equal(conf->long_run, e->long_run);
+	assert_int_equal(conf->runs, e->runs);
+	assert_int_equal(conf->measured, p->from.measured);
 	assert_true(conf->confidence == CONFIDENCE);
-	assert_int_equal(conf->window, e->window);
-	assert_true(conf->window_p == e->window_p);
+	assert_same_levels(conf, e);
+	assert_int_equal(conf->window, e->window.bytes);
+	assert_true(conf->window_p == e->window.upper_p);
+	assert_true(conf->window_toggles == e->window.toggles);
+	assert_true(conf->window_confidence == CONFIDENCE);
 }
 
 static void the_library_reads_what_is_written(void **state)
@@ -63,44 +101,101 @@ static void small_bounds_keep_their_digits(void **state)
 {
 	static const double bounds[] = { 1, 1.0000001e-9, 3.24797943917e-19, 0.1 + 0.2, 9.995e-7 };
 	struct place *p = *state;
+	struct estimate *e = &p->estimate;
+	struct level *level = &e->level[1];
 
+	/* Enough behind them for the smallest. */
+	level->claim[CLAIM_LINE].count.toggles = e->window.toggles = UINT64_MAX;
+	level->claim[CLAIM_LINE].count.tears = 0;
 	for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
-		p->estimate.upper_p = p->estimate.window_p = bounds[i];
+		level->claim[CLAIM_LINE].upper_p = e->window.upper_p = bounds[i];
 		assert_int_equal(write_conf(p), 0);
-		assert_true(must_read(p).upper_p == bounds[i]);
+		assert_true(must_read(p).level[0].line.upper_p == bounds[i]);
 		assert_true(must_read(p).window_p == bounds[i]);
 	}
 }
 
-/* Estimates of nothing, of everything, and at the limits. */
-static void extremes_are_readable(void **state)
+/* The library's rules, which know no special functions, refuse no bound of ours. */
+static void honest_bounds_are_taken(void **state)
 {
-	static const struct waits nothing[CLAIMS];
+	static const uint64_t counts[] = { 0,	1,     2,	3,	  7,	     50,
+					   999, 12345, 1000000, 77777777, 9000000000 };
+	static const double spreads[] = { 0, 0.5, 3, 40 };
+	const size_t n = sizeof(counts) / sizeof(counts[0]);
+	struct place *p = *state;
+	struct claim *claim = &p->estimate.level[1].claim[CLAIM_PAGE];
+
+	p->estimate.verdict = VERDICT_INCONCLUSIVE;
+	for (size_t i = 0; i < n * n * 4; i++) {
+		uint64_t toggles = counts[i / 4 / n], tears = counts[i / 4 % n];
+
+		if (!toggles || tears > toggles)
+			continue;
+		claim->count.toggles = p->estimate.window.toggles = toggles;
+		claim->count.tears = tears;
+		claim->upper_p = bound_mixed(tears, toggles, 5, spreads[i % 4], CONFIDENCE);
+		p->estimate.window.upper_p = bound_upper(0, toggles, CONFIDENCE);
+		assert_int_equal(write_conf(p), 0);
+		must_read(p);
+	}
+}
+
+/* The one line that the library reads whatever its length. */
+static void many_cpus_fit(void **state)
+{
 	struct place *p = *state;
 	struct machine_conf conf;
 
-	estimate_make(&p->estimate, NULL, 0, nothing, &p->plan);
-	p->estimate.verdict = VERDICT_INCONCLUSIVE;
+	memset(&p->cpus, 0x55, sizeof(p->cpus));
+	p->identity.cpus = CPUS_MAX;
 	assert_int_equal(write_conf(p), 0);
 	conf = must_read(p);
 	assert_same_values(&conf, p);
-
-	p->estimate.waits = (struct waits){ MACHINE_CONF_WAIT, MACHINE_CONF_WAIT };
-	p->estimate.stretch = MACHINE_CONF_STRETCH;
-	p->estimate.toggles = UINT64_MAX;
-	p->estimate.window = 64;
-	assert_int_equal(write_conf(p), 0);
-	conf = must_read(p);
-	assert_same_values(&conf, p);
+	assert_int_equal(cpus_count(&conf.cpus), CPUS_MAX / 2);
+	/* It may also be just as long as inih's buffer, or not. */
+	for (unsigned count = 30; count < 90; count++) {
+		p->cpus = (struct cpus){ 0 };
+		for (unsigned i = 0; i < count; i++)
+			p->cpus.word[2 * i / 64] |= UINT64_C(1) << 2 * i % 64;
+		assert_int_equal(write_conf(p), 0);
+		conf = must_read(p);
+		assert_same_values(&conf, p);
+	}
 }
 
-/* A command is for those who read lines of any length: the library skips its end. */
+/* Of nothing, and at the limits. */
+static void extremes_are_readable(void **state)
+{
+	struct place *p = *state;
+	struct run_sums none = { 0 };
+	struct machine_conf conf;
+
+	estimate_make(&p->estimate, &none, 1, &p->plan);
+	assert_int_equal(write_conf(p), 0);
+	conf = must_read(p);
+	assert_same_values(&conf, p);
+	assert_int_equal(conf.levels, 0);
+
+	for (unsigned i = 0; i < p->estimate.levels; i++)
+		for (int c = 0; c < CLAIMS; c++)
+			p->estimate.level[i].claim[c].count.toggles = UINT64_MAX;
+	p->estimate.window.bytes = 64;
+	assert_int_equal(write_conf(p), 0);
+	conf = must_read(p);
+	assert_int_equal(conf.levels, p->estimate.levels);
+}
+
+/*
+ * A command is for those who read lines of any length: the library skips its end. A list of
+ * CPUs it reads whole.
+ */
 static void assert_short_lines(const char *path)
 {
 	char *text = read_text(path);
 
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-		if (strlen(line) > INI_LINE && strncmp(line, "command = ", 10) != 0)
+		if (strlen(line) > INI_LINE && strncmp(line, "command = ", 10) != 0 &&
+		    strncmp(line, "cpus = ", 7) != 0)
 			fail_msg("%zu bytes: %s", strlen(line), line);
 	free(text);
 }
@@ -116,82 +211,6 @@ static void lengthen_identity(struct identity *id)
 	id->family = id->model = id->stepping = id->sockets = id->cores = id->cpus = UINT_MAX;
 }
 
-static const struct torn torn_longest = { { true, true }, { UINT64_MAX, UINT64_MAX } };
-
-static void lengthen_sections(struct estimate *e)
-{
-	e->sections = SECTIONS_MAX;
-	for (unsigned i = 0; i < SECTIONS_MAX; i++) {
-		e->section[i] = (struct section){
-			.placement = (enum placement)(i / CROSSING_COUNT),
-			.crossing = (enum crossing)(i % CROSSING_COUNT),
-			.toggles = UINT64_MAX,
-			.tears = UINT64_MAX,
-			.upper_p = 1.0 / 3,
-			.torn = torn_longest,
-		};
-	}
-}
-
-static void lengthen_arms(struct arms *arms)
-{
-	arms->count = ARMS_MAX;
-	for (unsigned i = 0; i < ARMS_MAX; i++) {
-		arms->arm[i] = (struct arm){
-			.provokers = PROVOKERS_ALL,
-			.rest = UINT64_MAX,
-			.loop = UINT_MAX,
-			.toggles = UINT64_MAX,
-			.tears = UINT64_MAX,
-			.rate = 1.0 / 3,
-			.ratio = 1e300 / 3,
-			.p = 1e-300 / 3,
-		};
-	}
-}
-
-static struct cell longest_cell(void)
-{
-	return (struct cell){
-		.placement = PLACEMENT_OVERSUBSCRIBED,
-		.crossing = CROSSING_PAGE,
-		.pair = PAIR_CALL_CALL,
-		.protocol = PROTOCOL_MEMBARRIER,
-		.split = 4,
-		.executors = UINT_MAX,
-		.first_wait = UINT64_MAX,
-		.second_wait = UINT64_MAX,
-		.stretch = UINT64_MAX,
-		.rest = UINT64_MAX,
-		.provokers = PROVOKERS_ALL,
-		.loop = UINT_MAX,
-		.toggles = UINT64_MAX,
-		.seconds = 1e300 / 3,
-		.stop_tears = UINT64_MAX,
-		.seed = UINT64_MAX,
-	};
-}
-
-static void lengthen_estimate(struct estimate *e)
-{
-	fill_text(e->reason, sizeof(e->reason));
-	e->have_torn_cell = true;
-	e->torn_cell.cell = longest_cell();
-	e->torn_cell.result.toggles = e->torn_cell.result.tears[TEAR_OTHER] = UINT64_MAX;
-	for (unsigned i = 0; i < CLAIMS; i++) {
-		e->claim[i].waits = (struct waits){ UINT64_MAX, UINT64_MAX };
-		e->claim[i].toggles = e->claim[i].tears = UINT64_MAX;
-		e->claim[i].far_toggles = e->claim[i].far_tears = UINT64_MAX;
-		e->claim[i].drift_p = 1e-300 / 3;
-		e->claim[i].torn = torn_longest;
-	}
-	lengthen_sections(e);
-	lengthen_arms(&e->arms);
-	e->worsts = WORST_MAX;
-	for (unsigned i = 0; i < WORST_MAX; i++)
-		e->worst[i] = (struct worst){ longest_cell(), UINT64_MAX, UINT64_MAX };
-}
-
 static void the_longest_texts_fit(void **state)
 {
 	struct place *p = *state;
@@ -199,7 +218,7 @@ static void the_longest_texts_fit(void **state)
 	struct machine_conf conf;
 
 	lengthen_identity(&p->identity);
-	lengthen_estimate(&p->estimate);
+	fill_text(p->estimate.reason, sizeof(p->estimate.reason));
 	fill_text(journal, sizeof(journal));
 	p->from.journal = journal;
 	p->plan.gaps = PLACEMENT_COUNT;
@@ -257,89 +276,40 @@ static void assert_all_said(const struct place *p, const char *const *words, siz
 static void people_can_read_it(void **state)
 {
 	static const char *const words[] = {
-		"[tmax]\nschema = 2\ntool = " PACKAGE_STRING "\ndate = 2",
-		"\nplan = default\njournal = journal.jsonl\nverdict = pass\n"
-		"reason = 5 tears in 3e+09 toggles at these waits: below 0.3 per toggle\n",
-		"\n[window]\nbytes = 32\ntoggles = 1000\n",
-		"\n[wait]\nusable = yes\nfirst = 3000\nsecond = 2500\nstretch = 4\n"
-		"toggles = 3000000000\ntears = 5\nupper_p = 0.3",
-		"\nconfidence = 0.95\npromise = 1.9999999999999999e-06\ntorn_first = 2000\n"
-		"torn_second = none\nceiling = 100000\nnaive_store_tore = yes\n"
-		"torn_cell = none tore\n",
-		"\n[placement spread page]\ntoggles = 77\ntears = 3\n"
-		"upper_p = 0.125\ntorn_first = none\ntorn_second = 900\n",
+		"[tmax]\nschema = 4\ntool = " PACKAGE_STRING "\ndate = 2",
+		"\nplan = quick\njournal = journal.jsonl\nevidence = machine.conf.evidence\n"
+		"verdict = pass\nreason = waits of 1600 x4 keep tears below ",
+		"\n[scope]\ncpus = 0-1\nevidence = this-run\nruns = 1\nmeasured = 1795335991\n",
+		"\n[window]\nbytes = 64\ntoggles = 4000000\n",
+		"\n[wait]\nusable = yes\nconfidence = 0.95\nlevels = 2\nrequire_p = 0.0001\n"
+		"membarrier_ticks = 73000\n",
+		"\n[level 1]\nfirst = 100\nsecond = 100\nstretch = 4\nticks = 5000\n"
+		"line_toggles = 4000000\nline_tears = 2000\nline_p = ",
+		"\n[level 2]\nfirst = 1600\nsecond = 1600\nstretch = 4\nticks = 10000\n",
 		"\n[gaps]\ncross-socket = one package only\n",
 	};
 
 	assert_all_said(*state, words, sizeof(words) / sizeof(words[0]));
 }
 
-static void each_claim_has_its_own_part(void **state)
+/* As verify does it: the level that the verdict rests on, at every seat. */
+static void the_cells_can_be_run_again(void **state)
 {
-	static const char *const words[] = {
-		"\n[crossing line]\nfirst = 3000\nsecond = 1500\ntoggles = 2000000000\ntears = 0\n"
-		"upper_p = 0.25\nfar_toggles = 7000\nfar_tears = 0\nsteady = yes\nsteady_p = 1\n"
-		"torn_first = none\ntorn_second = none\n",
-		"\n[crossing page]\nfirst = 2600\nsecond = 2500\ntoggles = 1000000000\ntears = 5\n"
-		"upper_p = 0.5\nfar_toggles = 0\nfar_tears = 3\nsteady = no\nsteady_p = 0.00391\n"
-		"torn_first = 2600\ntorn_second = 800\n",
-		"[distance]\ncells = 9\nfar = 4\nspread = 150 to 640\n",
-	};
-
-	assert_all_said(*state, words, sizeof(words) / sizeof(words[0]));
-}
-
-static void provokers_are_told_with_what_they_raised(void **state)
-{
-	static const char *const words[] = {
-		"\n[provoker none rest 2000 loop 0]\ntoggles = 9000\ntears = 0\nrate = 0\n"
-		"ratio = unknown\np = 1\n",
-		"\n[provoker cold-back+chain rest 500 loop 64]\ntoggles = 8000\ntears = 4\n"
-		"rate = 0.0005\nratio = 2.5\np = 0.0156\n",
-	};
-
-	assert_all_said(*state, words, sizeof(words) / sizeof(words[0]));
-}
-
-static void the_torn_cell_can_be_told(void **state)
-{
-	static const char *const words[] = {
-		"\ntorn_cell = spread line split 3 call-call executors 1 waits "
-		"3000/3000: 4 tears in 5000 toggles\n",
-	};
+	struct cell cells[16];
 	struct place *p = *state;
-
-	p->estimate.have_torn_cell = true;
-	cell_defaults(&p->estimate.torn_cell.cell);
-	p->estimate.torn_cell.result.tears[TEAR_NEW_FRONT] = 4;
-	p->estimate.torn_cell.result.toggles = 5000;
-	assert_all_said(p, words, 1);
-}
-
-/* As verify does it. */
-static void the_worst_cells_can_be_run_again(void **state)
-{
-	struct cell cells[WORST_MAX];
-	struct place *p = *state;
-	struct estimate *e = &p->estimate;
-	char why[256], command[2][1024];
+	char why[256];
 	FILE *f;
 
-	for (e->worsts = 0; e->worsts < WORST_MAX; e->worsts++) {
-		e->worst[e->worsts].cell = e->worst[0].cell;
-		e->worst[e->worsts].cell.seed = e->worsts;
-		e->worst[e->worsts].cell.provokers = PROVOKERS_ALL;
-	}
 	assert_int_equal(write_conf(p), 0);
 	f = fopen(p->path, "r");
 	assert_non_null(f);
-	if (verify_conf_cells(f, cells, WORST_MAX, why, sizeof(why)) != WORST_MAX)
+	if (verify_conf_cells(f, cells, 16, why, sizeof(why)) != 4)
 		fail_msg("%s", why);
 	fclose(f);
-	for (unsigned i = 0; i < WORST_MAX; i++) {
-		cell_command(&e->worst[i].cell, command[0], sizeof(command[0]));
-		cell_command(&cells[i], command[1], sizeof(command[1]));
-		assert_string_equal(command[0], command[1]);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(cells[i].first_wait, 1600);
+		assert_int_equal(cells[i].placement, p->plan.seat[i / 2].placement);
+		assert_int_equal(cells[i].crossing, i % 2 ? CROSSING_PAGE : CROSSING_LINE);
 	}
 }
 
@@ -349,14 +319,13 @@ int main(void)
 		IN_PLACE(the_library_reads_what_is_written),
 		IN_PLACE(only_a_pass_is_usable),
 		IN_PLACE(small_bounds_keep_their_digits),
+		IN_PLACE(honest_bounds_are_taken),
+		IN_PLACE(many_cpus_fit),
 		IN_PLACE(extremes_are_readable),
 		IN_PLACE(the_longest_texts_fit),
 		IN_PLACE(a_journal_name_is_only_a_name),
 		IN_PLACE(people_can_read_it),
-		IN_PLACE(each_claim_has_its_own_part),
-		IN_PLACE(provokers_are_told_with_what_they_raised),
-		IN_PLACE(the_torn_cell_can_be_told),
-		IN_PLACE(the_worst_cells_can_be_run_again),
+		IN_PLACE(the_cells_can_be_run_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
 conf=$dir/machine.conf
-calibrate=("$tmax" calibrate --quick --quiet --ceiling 1000000000)
+calibrate=("$tmax" calibrate --quick --quiet)
 long=("${calibrate[@]}" --budget 5m) # ends when told to; no cell takes over 4 s
 brief=("${calibrate[@]}" --budget 5s)
 
@@ -72,19 +72,47 @@ limited()
 	} 3>&2
 }
 
+# runs_in STORE - that can be read
+runs_in()
+{
+	grep -c '^{.*"type":"evidence".*}$' "$1" || true
+}
+
 echo old >"$conf"
-complains 74 "File too large" limited 16 "${brief[@]}" --output "$conf" --journal "$dir/small"
-grep -q '^Verdict: inconclusive' "$dir/out" || fail "what was known is lost"
+complains 74 "File too large" limited 24 "${brief[@]}" --output "$conf" --journal "$dir/small"
+grep -q '^Verdict: ' "$dir/out" || fail "what was known is lost"
 has_cells "$dir/small" 2 || fail "the journal was not filled"
 valid "$dir/small"
 [ "$(cat "$conf")" = old ] || fail "a run that broke off replaced the config"
+[ "$(runs_in "$conf.evidence")" = 1 ] || fail "what was counted until then is no evidence"
+valid "$conf.evidence"
 
-# --- the config fits no more ---
+# --- nowhere to write the evidence, or the config any more ---
 
-complains 74 "$conf" limited 1 "${brief[@]}" --output "$conf" --journal /dev/null
+complains 74 "$dir/little" limited 1 "${brief[@]}" --output "$conf" --journal /dev/null \
+	--evidence "$dir/little"
 grep -q '^Verdict: ' "$dir/out" || fail "what was found is lost"
 [ "$(cat "$conf")" = old ] || fail "the config was harmed"
 [ -z "$(find "$dir" -name '*.tmp')" ] || fail "a temporary file was left"
+complains 74 "$dir/folder" "${brief[@]}" --output "$conf" --journal /dev/null --evidence "$dir/folder"
+grep -q '^Verdict: ' "$dir/out" || fail "what was found is lost"
+[ "$(cat "$conf")" = old ] || fail "a config without evidence"
+
+rm "$conf"
+"${brief[@]}" --output "$conf" --journal "$dir/kept" >"$dir/out" 2>"$dir/err" &
+started+=($!)
+wait_for has_cells "$dir/kept" 1 || fail "no cells"
+mkdir "$conf"
+rc=0
+wait $! || rc=$?
+[ "$rc" = 74 ] || fail "exit status $rc, not 74, where a folder took the config's place"
+[ "$(wc -l <"$dir/err")" = 1 ] || fail "not one line on stderr"
+grep -qF "cannot write $conf" "$dir/err" || fail "it is not told what cannot be written"
+grep -q '^Verdict: ' "$dir/out" || fail "what was found is lost"
+[ "$(runs_in "$conf.evidence")" = 2 ] || fail "evidence was lost with the config"
+[ -z "$(find "$dir" -name '*.tmp')" ] || fail "a temporary file was left"
+rmdir "$conf"
+rm "$dir/kept"
 
 # --- standard output ---
 
@@ -103,7 +131,6 @@ for json in "" --json; do
 done
 [ "$(count_cells "$dir/kept")" = 4 ] || fail "records were lost with standard output"
 valid "$dir/kept"
-rm "$conf"
 # Neither the summary nor the progress must end up in the journal, not even line by line.
 by_line=(stdbuf -oL)
 if [ "${SANITIZERS:-none}" != none ]; then
@@ -112,7 +139,7 @@ fi
 expect 74 bash -c '"$@" >&- 2>&-' - "${by_line[@]}" "$tmax" calibrate --quick --budget 5s \
 	--output "$conf" --journal "$dir/journal"
 valid "$dir/journal"
-grep -q '^first = ' "$conf" || fail "the config was lost with standard output"
+grep -q '^usable = ' "$conf" || fail "the config was lost with standard output"
 grep -q '"type":"estimate"' "$dir/journal" || fail "the estimate was lost with standard output"
 
 # --- another machine ---
@@ -148,12 +175,12 @@ awk 'BEGIN { srand(1); for (i = 0; i < 20000; i++) printf "%c", 1 + int(rand() *
 printf '%s\n' '{"type":"cell","schema":1}' '{"type":"run","schema":1,"identity":[]}' '[[[[' \
 	>>"$dir/rubbish"
 printf '{' >>"$dir/rubbish"
-TMAX_GNUPLOT=/nonexistent/gnuplot expect "0 2" "${brief[@]}" --output "$dir/plain.conf" \
+TMAX_GNUPLOT=/nonexistent/gnuplot expect "0 1 2" "${brief[@]}" --output "$dir/plain.conf" \
 	--journal "$dir/rubbish" --resume --figure "$dir/figure"
 [ "$(grep -c 'unreadable lines skipped' "$dir/err")" = 1 ] || fail "rubbish is not told"
 [ "$(grep -c 'no figure' "$dir/err")" = 1 ] || fail "it is not told why there is no figure"
 [ "$(wc -l <"$dir/err")" = 2 ] || fail "more is told than that"
-grep -q '^first = ' "$dir/plain.conf" || fail "no config without gnuplot"
+grep -q '^usable = ' "$dir/plain.conf" || fail "no config without gnuplot"
 [ -s "$dir/figure.dat" ] || fail "the figure's data are lost"
 sed -n '/^{"type":"run","schema":2,"date":/,$p' "$dir/rubbish" >"$dir/sound"
 has_cells "$dir/sound" 10 || fail "the run is not in the journal of rubbish"
@@ -171,7 +198,7 @@ tr '\n' ' ' <"$dir/good.conf" >"$dir/line.conf"
 sed 's/^first = .*/first = -1/' "$dir/good.conf" >"$dir/negative.conf"
 sed 's/^first = .*/first = 99999999999999999999/' "$dir/good.conf" >"$dir/overflow.conf"
 sed 's/^upper_p = .*/upper_p = nan/' "$dir/good.conf" >"$dir/nan.conf"
-sed 's/^schema = .*/schema = 3/' "$dir/good.conf" >"$dir/newer.conf"
+sed 's/^schema = .*/schema = 5/' "$dir/good.conf" >"$dir/newer.conf"
 sed 's/^first = .*/&\n&/' "$dir/good.conf" >"$dir/twice.conf"
 ln -s loop.conf "$dir/loop.conf"
 for bad in cut.conf:refused short.conf:missing big.conf:larger zero.conf:NUL \
@@ -185,19 +212,27 @@ done
 # --- a cpuset of one CPU ---
 
 if command -v taskset >/dev/null; then
-	expect "0 2" taskset -c "${allowed[0]}" "${brief[@]}" --output "$dir/one.conf" \
-		--journal "$dir/one"
+	expect 2 taskset -c "${allowed[0]}" "${brief[@]}" --output "$dir/one.conf" \
+		--journal "$dir/one" --verbose
 	valid "$dir/one"
-	if sed -n 's/^\[placement //p' "$dir/one.conf" | grep -v '^oversubscribed '; then
+	has_cells "$dir/one" 1 || fail "nothing was tried"
+	grep -q '^reason = only one CPU was allowed' "$dir/one.conf" || fail "it is not told why"
+	if grep '"type":"cell"' "$dir/one" | grep -v '"placement":"oversubscribed"'; then
 		fail "more than one CPU was used"
 	fi
-	grep -q '^\[placement oversubscribed ' "$dir/one.conf" || fail "nothing was tried"
 	for placement in same-core same-l2 same-l3 same-socket cross-socket kind-up kind-down \
 		spread; do
 		sed '1,/^\[gaps\]/d' "$dir/one.conf" | grep "^$placement = ." >/dev/null ||
 			fail "$placement is no gap"
 		grep -q "^  $placement  *not tested: ." "$dir/out" || fail "$placement is not told"
 	done
+	# Nothing was seen, so nothing is added, and what was known stays.
+	[ ! -e "$dir/one.conf.evidence" ] || fail "evidence of a run that saw nothing"
+	echo old >"$dir/one.conf"
+	expect 2 taskset -c "${allowed[0]}" "${brief[@]}" --output "$dir/one.conf" \
+		--journal "$dir/one"
+	[ "$(cat "$dir/one.conf")" = old ] || fail "a run that saw nothing replaced the config"
+	grep -q "^Config:  $dir/one.conf, as it was" "$dir/out" || fail "it does not say so"
 	complains 69 "only one CPU" taskset -c "${allowed[0]}" "$tmax" stress
 else
 	echo "a cpuset of one CPU not tested: no taskset"
@@ -229,20 +264,44 @@ ends()
 	wait_for has_ended "$child" || fail "child $child is left behind"
 }
 
-echo old >"$conf"
+# has_slices JOURNAL COUNT - of the ladder
+has_slices()
+{
+	[ -e "$1" ] && [ "$(grep -c '"stage":"ladder"' "$1")" -ge "$2" ]
+}
+
+known=$(runs_in "$conf.evidence")
 for signal in INT TERM HUP; do
+	echo old >"$conf"
 	start "${long[@]}" --output "$conf" --journal "$dir/$signal"
-	wait_for has_cells "$dir/$signal" 1 || fail "no cells"
+	wait_for has_slices "$dir/$signal" 3 || fail "no slices"
 	wait_for has_child || fail "no child"
 	kill -"$signal" "$pid"
 	ends 130
 	[ ! -s "$dir/err" ] || fail "SIG$signal is no error"
-	grep -q '^Verdict: inconclusive (interrupted)' "$dir/out" || fail "no summary"
+	grep -q '^Verdict: ' "$dir/out" || fail "no summary"
 	grep -q "^Journal: $dir/$signal" "$dir/out" || fail "the journal is not named"
-	[ "$(cat "$conf")" = old ] || fail "an interrupted run replaced the config"
 	valid "$dir/$signal"
-	tail -n 1 "$dir/$signal" | grep -q '"reason":"interrupted"' || fail "no estimate"
+	tail -n 1 "$dir/$signal" | grep -q '"type":"estimate"' || fail "no estimate"
+	# What it has counted until then is as good as any other.
+	known=$((known + 1))
+	[ "$(runs_in "$conf.evidence")" = "$known" ] || fail "an interrupted run adds no evidence"
+	# Those of one hour are one, and an hour may end meanwhile.
+	grep -qE "^runs = [12]$" "$conf" || fail "the config is not of all $known runs"
 done
+valid "$conf.evidence"
+
+# Before its first slice a run has nothing to add.
+echo old >"$conf"
+start "${long[@]}" --output "$conf" --journal "$dir/early"
+kill -INT "$pid"
+ends 130
+if ! has_slices "$dir/early" 1; then
+	[ "$(runs_in "$conf.evidence")" = "$known" ] || fail "evidence of a run that tried no wait"
+	[ "$(cat "$conf")" = old ] || fail "a run that tried no wait replaced the config"
+	grep -q '^Verdict: inconclusive: it was broken off' "$dir/out" || fail "it does not say so"
+fi
+valid "$dir/early"
 [ -z "$(find "$dir" -name '*.tmp')" ] || fail "a temporary file was left"
 
 start "$tmax" stress "${seat[@]}" --toggles 1000000000000 --json
@@ -286,7 +345,7 @@ kill -KILL "$pid"
 ends 137
 
 # Ctrl-C, where there is a terminal that sends it to all.
-if command -v script >/dev/null; then
+if command -v script >/dev/null && script -qefc true "$dir/typescript" >/dev/null 2>&1 </dev/null; then
 	{
 		wait_for has_cells "$dir/terminal" 1 || true
 		printf '\003'
@@ -297,7 +356,7 @@ if command -v script >/dev/null; then
 	if grep '"outcome":"killed"' "$dir/terminal"; then
 		fail "Ctrl-C is the parent's, but it ended the child"
 	fi
-	grep -q 'Verdict: inconclusive (interrupted)' "$dir/typescript" || fail "no summary"
+	grep -q 'Verdict: ' "$dir/typescript" || fail "no summary"
 	# One line that renews itself: what is running, tears so far, time left.
 	grep -q "$(printf '\r\033\\[K')[a-z]* .* tears in .* toggles; .* s left" \
 		"$dir/typescript" || fail "no progress on a terminal"

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "calibrate/calibrate_options.h"
 #include "calibrate/exit_status.h"
 #include "calibrate/options.h"
 
@@ -230,7 +231,9 @@ static void every_option_is_in_the_table_once(void **state)
 	(void)state;
 	assert_int_equal(COUNT(cell_options), OPTION_CELL_END - OPTION_CELL_FIRST);
 	for (size_t i = 0; i < COUNT(cell_options); i++) {
-		assert_int_equal(cell_options[i].has_arg, required_argument);
+		assert_int_equal(cell_options[i].has_arg, cell_options[i].val == OPTION_SWAP
+								  ? no_argument
+								  : required_argument);
 		assert_int_equal(cell_options[i].val, OPTION_CELL_FIRST + (int)i);
 		assert_null(cell_options[i].flag);
 	}
@@ -257,6 +260,8 @@ static void a_command_gives_its_cell_back(void **state)
 		.seconds = 0.5,
 		.stop_tears = INT64_MAX,
 		.seed = INT64_MAX,
+		.place = INT64_MAX,
+		.swap = true,
 	};
 	struct cell back;
 	char command[512], *word;
@@ -268,7 +273,9 @@ static void a_command_gives_its_cell_back(void **state)
 	assert_string_equal(strtok(NULL, " "), "stress");
 	while ((word = strtok(NULL, " "))) {
 		assert_memory_equal(word, "--", 2);
-		assert_true(take_cell(option_named(word + 2), word, strtok(NULL, " "), &back));
+		const char *value = strcmp(word, "--swap") ? strtok(NULL, " ") : NULL;
+
+		assert_true(take_cell(option_named(word + 2), word, value, &back));
 	}
 	assert_int_equal(back.placement, cell.placement);
 	assert_int_equal(back.crossing, cell.crossing);
@@ -287,6 +294,8 @@ static void a_command_gives_its_cell_back(void **state)
 	assert_true(back.seconds == cell.seconds);
 	assert_int_equal(back.stop_tears, cell.stop_tears);
 	assert_int_equal(back.seed, cell.seed);
+	assert_int_equal(back.place, cell.place);
+	assert_true(back.swap);
 }
 
 static void no_limit_of_seconds(void **state)
@@ -318,6 +327,7 @@ static void absurd_cells_are_refused(void **state)
 		/* A record could not hold these. */
 		{ "stop-tears", { "-1", "9223372036854775808", "18446744073709551615", "" } },
 		{ "seed", { "-1", "9223372036854775808", "18446744073709551616", "" } },
+		{ "place", { "-1", "9223372036854775808", "18446744073709551616", "" } },
 		{ "placement", { "", "moon", "Spread", "spread ", "0" } },
 		{ "crossing", { "", "64", "lin", "8 " } },
 		{ "pair", { "", "nop-nop", "call" } },
@@ -327,7 +337,8 @@ static void absurd_cells_are_refused(void **state)
 	struct cell cell;
 
 	(void)state;
-	assert_int_equal(COUNT(bad), COUNT(cell_options));
+	/* All but --swap, which has no value. */
+	assert_int_equal(COUNT(bad), COUNT(cell_options) - 1);
 	for (size_t i = 0; i < COUNT(bad); i++)
 		for (size_t j = 0; j < COUNT(bad[i].text) && bad[i].text[j]; j++)
 			if (take_cell(option_named(bad[i].option), bad[i].option, bad[i].text[j],
@@ -357,6 +368,7 @@ static void the_limits_themselves_are_taken(void **state)
 		char reason[160] = "";
 
 		cell_defaults(&cell);
+		cell.pair = PAIR_CALL_NOP; /* any split */
 		assert_true(take_cell(option_named(good[i][0]), good[i][0], good[i][1], &cell));
 		assert_int_equal(cell_check(&cell, reason, sizeof(reason)), 0);
 	}
@@ -375,6 +387,122 @@ static void a_usage_error_is_one_line(void **state)
 	assert_complaint(complaint, "tmax stress: not 5, but 'five'", "tmax stress --help");
 }
 
+/* --- calibrate --- */
+
+static int parse_words(const char *const *words, struct request *r, char *complaint, size_t size)
+{
+	char *argv[16] = { (char *)"calibrate" };
+	int argc = 1, status;
+
+	while (words[argc - 1]) {
+		argv[argc] = (char *)(uintptr_t)words[argc - 1];
+		argc++;
+	}
+	optind = 0; /* glibc: start anew */
+	start_listening();
+	status = request_parse(argc, argv, r);
+	stop_listening(complaint, size);
+	assert_int_equal(status == EXIT_PASS, complaint[0] == '\0');
+	return status;
+}
+
+static void take_request(const char *const *words, struct request *r)
+{
+	char complaint[512];
+
+	assert_int_equal(parse_words(words, r, complaint, sizeof(complaint)), EXIT_PASS);
+}
+
+static void files_lie_beside_the_config(void **state)
+{
+	static const char *const plain[] = { "--output", "/tmp/a.conf", NULL };
+	static const char *const named[] = { "--output",   "a", "--journal", "b",
+					     "--evidence", "c", NULL };
+	static struct request r;
+
+	(void)state;
+	take_request(plain, &r);
+	assert_string_equal(r.output, "/tmp/a.conf");
+	assert_string_equal(r.journal, "/tmp/a.conf.jsonl");
+	assert_string_equal(r.evidence, "/tmp/a.conf.evidence");
+	assert_false(r.verbose);
+	assert_string_equal(r.plan.name, "default");
+	take_request(named, &r);
+	assert_string_equal(r.output, "a");
+	assert_string_equal(r.journal, "b");
+	assert_string_equal(r.evidence, "c");
+}
+
+static void the_plan_takes_what_the_user_requires(void **state)
+{
+	static const char *const none[] = { "--quick", "--output", "a", NULL };
+	static const char *const some[] = { "--quick",	 "--require-p", "2.5e-7", "--budget", "9s",
+					    "--verbose", "--output",	"a",	  NULL };
+	static struct request r;
+
+	(void)state;
+	take_request(none, &r);
+	assert_true(r.plan.require_p == REQUIRE_P);
+	assert_true(r.plan.budget == plan_find("quick")->budget);
+	take_request(some, &r);
+	assert_true(r.plan.require_p == 2.5e-7);
+	assert_true(r.plan.budget == 9);
+	assert_true(r.verbose);
+	assert_true(plan_find("quick")->require_p == REQUIRE_P);
+}
+
+static void assert_refused(const char *const *words, const char *option, const char *value)
+{
+	static struct request r;
+	char complaint[512];
+
+	assert_int_equal(parse_words(words, &r, complaint, sizeof(complaint)), EXIT_USAGE);
+	assert_complaint(complaint, option, value);
+}
+
+static void probabilities_that_are_none(void **state)
+{
+	static const char *const bad[] = { "",	     "0",     "1",   "2",    "-1e-4",  "+1e-4",
+					   " 1e-4",  "1e-4 ", "nan", "inf",  "0x1p-9", "1e-4x",
+					   "1e-999", "1e",    ".",   "often" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		const char *const words[] = { "--output", "a", "--require-p", bad[i], NULL };
+
+		assert_refused(words, "--require-p", bad[i]);
+	}
+}
+
+/* Better refused than ignored. */
+static void what_belongs_to_calibrations_is_no_experiments(void **state)
+{
+	static const char *const options[] = { "require-p", "evidence", "verbose", "output" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(options); i++) {
+		char option[32];
+		const char *words[] = { "--paper", option, "0.5", NULL };
+
+		snprintf(option, sizeof(option), "--%s", options[i]);
+		if (strcmp(options[i], "verbose") == 0)
+			words[2] = NULL;
+		assert_refused(words, "plan paper", option);
+	}
+}
+
+static void names_of_files_are_not_empty(void **state)
+{
+	static const char *const options[] = { "--output", "--journal", "--evidence" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(options); i++) {
+		const char *const words[] = { "--quick", options[i], "", NULL };
+
+		assert_refused(words, options[i], "name of a file");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +516,11 @@ int main(void)
 		cmocka_unit_test(absurd_cells_are_refused),
 		cmocka_unit_test(the_limits_themselves_are_taken),
 		cmocka_unit_test(a_usage_error_is_one_line),
+		cmocka_unit_test(files_lie_beside_the_config),
+		cmocka_unit_test(the_plan_takes_what_the_user_requires),
+		cmocka_unit_test(probabilities_that_are_none),
+		cmocka_unit_test(what_belongs_to_calibrations_is_no_experiments),
+		cmocka_unit_test(names_of_files_are_not_empty),
 	};
 
 	return cmocka_run_group_tests(tests, hear, unhear);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The proof of a config: calibrate, install, and let a program that knows only
-# the installed library toggle straddlers at the waits just found; then at a
+# the installed library toggle straddlers at the waits of its level; then at a
 # tenth of them. TMAX_STRESS_SCALE lengthens it: 200 makes 20 million toggles.
 set -euo pipefail
 
@@ -40,7 +40,7 @@ budget=$(awk -v s="${TMAX_STRESS_SCALE:-1}" 'BEGIN { print s <= 1 ? "15s" : "30s
 status=0
 "$tmax" calibrate --quick --budget "$budget" --quiet --output "$PATCHCORE_MACHINE_CONF" \
 	>"$dir/calibrate.log" 2>&1 || status=$?
-sed -n '/^Verdict/p; /^T_max/p' "$dir/calibrate.log"
+sed -n '/^Verdict/p; /^  below/p' "$dir/calibrate.log"
 if [ "$status" != 0 ]; then
 	cat "$dir/calibrate.log"
 	echo "no config to prove: calibrate exited with $status"
@@ -50,8 +50,8 @@ fi
 
 "$dir/proof" "$toggles" wait || exit 1
 
-awk '/^\[/ { wait = $0 == "[wait]" }
-	wait && /^(first|second) = / { $3 = int($3 / 10) } { print }' \
+awk '/^\[/ { level = $1 == "[level" }
+	level && /^(first|second) = / { $3 = int($3 / 10) } { print }' \
 	"$PATCHCORE_MACHINE_CONF" >"$dir/tenth.conf"
 echo "a tenth of the waits (for the record; on a short run they may not tear):"
 PATCHCORE_MACHINE_CONF=$dir/tenth.conf "$dir/proof" "$toggles" wait || true

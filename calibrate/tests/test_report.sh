@@ -92,7 +92,7 @@ if command -v gnuplot >/dev/null; then
 	grep -v '"type":"cell"' "$dir/all" >"$dir/old"
 	sed -nE '/"type":"cell"/ { s/"clock_([a-z]+)":[0-9.]+/"clock_\1":null/g; p }' "$dir/all" >>"$dir/old"
 	expect 0 "$tmax" report "$dir/old" -o "$dir/page"
-	has "Not recorded in any cell: clock rate."
+	has "Not recorded in any cell: distance of the CPUs, clock rate."
 	[ "$(grep -c '<svg' "$page")" = 5 ] || fail "figures are missing without a clock"
 else
 	echo "gnuplot is not installed, pictures not checked"

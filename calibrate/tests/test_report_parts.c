@@ -243,7 +243,28 @@ static void provokers_are_compared_at_the_same_waits(void **state)
 	free(list);
 }
 
-static void a_noisy_cell_gives_tears_but_no_toggles(void **state)
+/* Slices of the ladder are drawn; what stands still is the paper's, and never provoked. */
+static void the_ladder_is_searched_for_provokers(void **state)
+{
+	struct cell_record r[] = { provoke(0, 500, 20), provoke(0, 500, 7), provoke(2, 500, 100),
+				   provoke(2, 500, 9) };
+	struct journal_data data = of(r, 4);
+	struct provoked *list;
+	size_t count;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		strcpy(r[i].stage, "ladder");
+		r[i].cell.stretch = i % 2 ? 0 : 4;
+	}
+	list = provoked_list(&data, &count);
+	assert_int_equal(count, 2);
+	assert_int_equal(list[1].matched_tears, 100);
+	assert_int_equal(list[1].none_tears, 20);
+	free(list);
+}
+
+static void a_noisy_cell_counts_whole(void **state)
 {
 	struct cell_record r[] = { provoke(0, 500, 20), provoke(2, 500, 7), provoke(2, 500, 5) };
 	struct journal_data data = of(r, 3);
@@ -254,7 +275,7 @@ static void a_noisy_cell_gives_tears_but_no_toggles(void **state)
 	r[1].noisy = true;
 	list = provoked_list(&data, &count);
 	assert_int_equal(list[1].matched_tears, 12);
-	assert_int_equal(list[1].matched_toggles, 1000000);
+	assert_int_equal(list[1].matched_toggles, 2000000);
 	free(list);
 }
 
@@ -317,7 +338,8 @@ int main(void)
 		cmocka_unit_test(a_hung_cell_keeps_its_tears_only),
 		cmocka_unit_test(sums_do_not_wrap),
 		cmocka_unit_test(provokers_are_compared_at_the_same_waits),
-		cmocka_unit_test(a_noisy_cell_gives_tears_but_no_toggles),
+		cmocka_unit_test(the_ladder_is_searched_for_provokers),
+		cmocka_unit_test(a_noisy_cell_counts_whole),
 		cmocka_unit_test(other_stages_do_not_speak_of_provokers),
 		cmocka_unit_test(ratios_have_exact_limits),
 		cmocka_unit_test(ratios_of_nothing_are_open),

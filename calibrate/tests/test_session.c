@@ -39,6 +39,7 @@ struct machine {
 	volatile sig_atomic_t stop;
 	char path[SESSION_PATH];
 	int fd;
+	struct seating seating; /* of each run */
 };
 
 static struct machine *here; /* for the stand-in of stress/run.c */
@@ -51,8 +52,7 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 	assert_true(here->runs <= RUNS_MAX);
 	*result = (struct cell_result){ .outcome = step->outcome, .toggles = 1000, .seconds = 1 };
 	result->executions = 3000 + cell->seed % 1000;
-	result->seating = (struct seating){ .placement = cell->placement, .executors = 1 };
-	result->seating.executor[0] = 1;
+	result->seating = here->seating;
 	result->tears[TEAR_NEW_FRONT] = step->tears;
 	result->signal = step->outcome == OUTCOME_CRASH ? 11 : 0;
 	witness_clear(&result->witness);
@@ -82,6 +82,7 @@ static int new_machine(void **state)
 
 	*state = here = m;
 	m->fd = session_file(m->path);
+	m->seating = (struct seating){ .executors = 1, .executor = { 1 } };
 	start(m);
 	return 0;
 }
@@ -109,7 +110,7 @@ static int run(struct machine *m, uint64_t seed, const struct cell_record **reco
 {
 	struct cell cell = a_cell(seed);
 
-	return session_run(&m->session, "campaign", 0, &cell, record);
+	return session_run(&m->session, "ladder", 0, &cell, record);
 }
 
 static const struct cell_record *must_run(struct machine *m, uint64_t seed)
@@ -141,103 +142,57 @@ static void a_quiet_cell_runs_once(void **state)
 	assert_int_equal(m->session.noise.noisy, 0);
 }
 
-static void noisy_twice_then_quiet(void **state)
+/* A plan that chose cells by their noise would choose among their tears. */
+static void a_noisy_cell_runs_once_and_is_marked(void **state)
 {
 	struct machine *m = *state;
-	const struct cell_record *last, *done;
-	char key[200];
+	const struct cell_record *record;
 
-	m->step[0].noisy = m->step[1].noisy = true;
-	last = must_run(m, 1);
-	done = m->session.done;
-	assert_false(last->noisy);
-	assert_int_equal(m->runs, 3);
-	assert_int_equal(m->session.tries, 3);
-	assert_int_equal(m->session.count, 3);
-	assert_true(done[0].noisy && done[1].noisy);
-	assert_int_equal(done[0].cell.seed, 1);
-	assert_true(done[1].cell.seed != done[0].cell.seed);
-	assert_true(done[2].cell.seed != done[0].cell.seed);
-	assert_true(done[2].cell.seed != done[1].cell.seed);
-	snprintf(key, sizeof(key), "%s again 1", done[0].key);
-	assert_string_equal(done[1].key, key);
-	snprintf(key, sizeof(key), "%s again 2", done[0].key);
-	assert_string_equal(done[2].key, key);
-}
-
-static void every_try_is_journalled(void **state)
-{
-	struct machine *m = *state;
-	struct journal_data data;
-
-	m->step[0].noisy = m->step[1].noisy = true;
-	must_run(m, 1);
-	data = journalled(m);
-	assert_int_equal(data.count, 3);
-	for (size_t i = 0; i < 3; i++) {
-		assert_string_equal(data.records[i].key, m->session.done[i].key);
-		assert_int_equal(data.records[i].noisy, i < 2);
-	}
-	journal_free(&data);
-}
-
-static void always_noisy_stays_noisy(void **state)
-{
-	struct machine *m = *state;
-
-	for (unsigned i = 0; i < RUNS_MAX; i++)
-		m->step[i].noisy = true;
-	assert_true(must_run(m, 1)->noisy);
-	assert_int_equal(m->runs, 1 + SESSION_REPEATS);
-	assert_true(must_run(m, 2)->noisy);
-	assert_int_equal(m->runs, 2 * (1 + SESSION_REPEATS));
-	assert_int_equal(m->session.tries, 1 + SESSION_REPEATS);
-}
-
-static void the_summary_counts_cells_not_tries(void **state)
-{
-	struct machine *m = *state;
-	char text[NOISE_REASON_MAX + 64];
-
-	m->step[0].noisy = true;
-	must_run(m, 1); /* twice */
-	assert_int_equal(session_noise_summary(&m->session, text, sizeof(text)), 0);
-	assert_string_equal(text, "");
+	m->step[0] = (struct step){ .noisy = true, .tears = 2 };
+	record = must_run(m, 1);
+	assert_true(record->noisy);
+	assert_int_equal(record->cell.seed, 1);
+	assert_int_equal(cell_result_tears(&record->result), 2);
+	assert_int_equal(m->runs, 1);
+	assert_int_equal(m->session.tries, 1);
+	assert_int_equal(m->session.count, 1);
 	assert_int_equal(m->session.noise.noisy, 1);
-	must_run(m, 2);
-	m->step[3].noisy = m->step[4].noisy = m->step[5].noisy = true;
-	must_run(m, 3);
-	assert_int_equal(m->session.noise.cells, 3);
-	assert_int_equal(m->session.noise.noisy, 2);
-	assert_int_equal(session_noise_summary(&m->session, text, sizeof(text)), 1);
-	assert_string_equal(text, "1 of 3 cells stayed noisy (steal 7.1 %)");
 }
 
-static void a_tear_in_a_noisy_try_is_a_tear(void **state)
+static void every_cell_is_journalled(void **state)
 {
 	struct machine *m = *state;
 	struct journal_data data;
 
 	m->step[0] = (struct step){ .noisy = true, .tears = 2 };
 	m->step[1] = (struct step){ .noisy = true, .tears = 3 };
-	assert_int_equal(cell_result_tears(&must_run(m, 1)->result), 0);
-	assert_int_equal(cell_result_tears(&m->session.done[0].result), 2);
-	assert_int_equal(cell_result_tears(&m->session.done[1].result), 3);
+	for (unsigned i = 0; i < 3; i++)
+		must_run(m, i);
 	data = journalled(m);
-	assert_int_equal(cell_result_tears(&data.records[0].result), 2);
-	assert_int_equal(cell_result_tears(&data.records[1].result), 3);
+	assert_int_equal(data.count, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_string_equal(data.records[i].key, m->session.done[i].key);
+		assert_int_equal(data.records[i].noisy, i < 2);
+		assert_int_equal(cell_result_tears(&data.records[i].result), m->step[i].tears);
+	}
 	journal_free(&data);
 }
 
-static void a_fixed_list_of_cells_is_run_once(void **state)
+static void the_summary_counts_noisy_cells(void **state)
 {
 	struct machine *m = *state;
+	char text[NOISE_REASON_MAX + 64];
 
-	m->session.once = true;
-	m->step[0].noisy = true;
-	assert_true(must_run(m, 1)->noisy);
-	assert_int_equal(m->runs, 1);
-	assert_int_equal(m->session.noise.stayed, 1);
+	must_run(m, 1);
+	assert_int_equal(session_noise_summary(&m->session, text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+	m->step[1].noisy = true;
+	must_run(m, 2);
+	must_run(m, 3);
+	assert_int_equal(m->session.noise.cells, 3);
+	assert_int_equal(m->session.noise.noisy, 1);
+	assert_int_equal(session_noise_summary(&m->session, text, sizeof(text)), 1);
+	assert_string_equal(text, "1 of 3 cells were noisy (steal 7.1 %)");
 }
 
 static void a_crash_is_a_finding_not_noise(void **state)
@@ -252,62 +207,68 @@ static void a_crash_is_a_finding_not_noise(void **state)
 	}
 }
 
-static void a_spent_budget_ends_the_repeats(void **state)
+/* How long a cell may take is the plan's to say; what it has counted is evidence. */
+static void a_cell_that_spends_all_counts(void **state)
 {
 	struct machine *m = *state;
 
-	m->step[0].noisy = true;
-	m->step[1] = (struct step){ .noisy = true, .spends_all = true };
+	m->step[0] = (struct step){ .noisy = true, .spends_all = true };
 	assert_true(must_run(m, 1)->noisy);
-	assert_int_equal(m->runs, 2);
-	assert_int_equal(m->session.noise.stayed, 1);
+	assert_int_equal(m->runs, 1);
+	assert_true(session_left(&m->session) < 0);
 }
 
-static void a_stop_ends_the_repeats(void **state)
+static void what_was_measured_before_a_stop_is_kept(void **state)
 {
-	const struct cell_record *record;
+	const struct cell_record *record = NULL;
 	struct machine *m = *state;
+	struct journal_data data;
 
-	m->step[0] = (struct step){ .noisy = true, .stops = true };
+	m->step[0] = (struct step){ .outcome = OUTCOME_INTERRUPTED, .tears = 1, .stops = true };
 	assert_int_equal(run(m, 1, &record), -EINTR);
 	assert_int_equal(m->runs, 1);
+	assert_int_equal(m->session.tries, 1);
 	assert_int_equal(m->session.count, 1);
-	assert_true(m->session.done[0].noisy);
+	assert_ptr_equal(record, &m->session.done[0]);
+	assert_int_equal(cell_result_tears(&record->result), 1);
+	data = journalled(m);
+	assert_int_equal(data.count, 1);
+	journal_free(&data);
+	/* No other cell begins. */
+	assert_int_equal(run(m, 2, &record), -EINTR);
+	assert_int_equal(m->runs, 1);
+	assert_int_equal(m->session.tries, 0);
+	assert_int_equal(m->session.count, 1);
 }
 
-static void a_repeat_that_cannot_run_is_an_error(void **state)
+static void a_cell_that_cannot_run_is_an_error(void **state)
 {
 	const struct cell_record *record;
 	struct machine *m = *state;
 
-	m->step[0] = (struct step){ .noisy = true, .tears = 1 };
+	m->step[0] = (struct step){ .tears = 1 };
 	m->step[1] = (struct step){ .error = -EAGAIN };
-	assert_int_equal(run(m, 1, &record), -EAGAIN);
+	must_run(m, 1);
+	assert_int_equal(run(m, 2, &record), -EAGAIN);
+	assert_int_equal(m->session.tries, 0);
 	assert_int_equal(m->session.count, 1);
 	assert_int_equal(cell_result_tears(&m->session.done[0].result), 1);
 }
 
 /* --- resuming --- */
 
-#define CELLS 4
-
 static const struct step story[] = {
 	{ .noisy = true, .tears = 1 },
-	{ .noisy = true },
 	{ .tears = 4 },
-	{ .outcome = OUTCOME_DONE },
+	{ .outcome = OUTCOME_CRASH, .tears = 2 },
 	{ .noisy = true },
-	{ .noisy = true, .tears = 2 },
-	{ .noisy = true },
-	{ .noisy = true },
-	{ .outcome = OUTCOME_DONE },
 };
 
 #define STORY (sizeof(story) / sizeof(*story))
 
 static void run_story(struct machine *m)
 {
-	for (unsigned i = 0; i < CELLS; i++)
+	for (unsigned i = 0; i < STORY; i++)
 		must_run(m, 10 * i);
 	assert_int_equal(m->session.count, STORY);
 }
@@ -334,7 +295,7 @@ static void assert_same(const struct journal_data *a, const struct journal_data 
 	}
 }
 
-/* Killed after any record, in the middle of repeats too, it takes the same way. */
+/* Killed after any record, it takes the same way. */
 static void a_resumed_run_has_the_same_records(void **state)
 {
 	struct machine *m = *state;
@@ -364,33 +325,37 @@ static void a_resumed_run_has_the_same_records(void **state)
 	free(text);
 }
 
-static void an_interrupted_repeat_is_run_again(void **state)
+/* Its tears are not lost with it: the resumed run has both. */
+static void an_interrupted_cell_has_been_seen(void **state)
 {
 	const struct cell_record *record;
 	struct machine *m = *state;
 
-	m->step[0].noisy = true;
-	m->step[1] = (struct step){ .outcome = OUTCOME_INTERRUPTED, .stops = true };
+	m->step[0] = (struct step){ .outcome = OUTCOME_INTERRUPTED, .stops = true, .tears = 5 };
+	assert_int_equal(run(m, 1, &record), -EINTR);
+	restart(m);
+	m->step[0] = (struct step){ .tears = 2 };
+	assert_int_equal(must_run(m, 1)->result.tears[TEAR_NEW_FRONT], 2);
+	assert_int_equal(m->session.count, 2);
+	assert_int_equal(m->session.done[0].result.outcome, OUTCOME_INTERRUPTED);
+	assert_int_equal(m->session.done[0].result.tears[TEAR_NEW_FRONT], 5);
+	assert_int_equal(m->session.noise.cells, 1);
+	assert_int_equal(must_run(m, 2)->result.tears[TEAR_NEW_FRONT], 0);
+	assert_int_equal(m->session.count, 3);
+}
+
+static void an_interrupted_cell_is_run_again(void **state)
+{
+	const struct cell_record *record;
+	struct machine *m = *state;
+
+	m->step[0] = (struct step){ .outcome = OUTCOME_INTERRUPTED, .stops = true };
 	assert_int_equal(run(m, 1, &record), -EINTR);
 	restart(m);
 	memset(m->step, 0, sizeof(m->step));
-	assert_false(must_run(m, 1)->noisy);
+	must_run(m, 1);
 	assert_int_equal(m->runs, 1);
-	assert_int_equal(m->session.tries, 2);
-}
-
-/* Else the cells that follow would get other seeds than those in the journal. */
-static void what_was_left_out_stays_left_out(void **state)
-{
-	struct machine *m = *state;
-
-	m->step[0] = (struct step){ .noisy = true, .spends_all = true };
-	assert_true(must_run(m, 1)->noisy);
-	must_run(m, 2);
-	restart(m);
-	assert_true(must_run(m, 1)->noisy);
 	assert_int_equal(m->session.count, 1);
-	assert_int_equal(m->runs, 0);
 }
 
 static void the_journal_knows_what_was_noisy(void **state)
@@ -399,44 +364,43 @@ static void the_journal_knows_what_was_noisy(void **state)
 	struct cell_record *known;
 
 	must_run(m, 1);
-	m->step[1].noisy = m->step[2].noisy = m->step[3].noisy = true;
+	m->step[1].noisy = true;
 	must_run(m, 2);
 	restart(m);
-	m->step[0].noisy = false;
 	known = m->session.known.records;
 	/* As if judged by other rules, in both directions. */
+	known[0].noisy = true;
 	known[1].noisy = false;
-	assert_false(must_run(m, 2)->noisy);
-	assert_int_equal(m->session.tries, 1);
-	known[1].noisy = known[2].noisy = known[3].noisy = true;
-	known[3].result.witness.steal = 0;
-	assert_true(must_run(m, 2)->noisy);
-	assert_int_equal(m->session.tries, 3);
+	assert_true(must_run(m, 1)->noisy);
 	assert_string_equal(m->session.noise.reason, "as the journal has it");
+	assert_false(must_run(m, 2)->noisy);
+	assert_int_equal(m->session.noise.noisy, 1);
 	assert_int_equal(m->runs, 0);
 }
 
 /* What was measured is there, whatever time is left. */
-static void known_repeats_cost_no_budget(void **state)
+static void known_cells_need_no_time(void **state)
 {
 	struct machine *m = *state;
 
-	m->step[0].noisy = true;
 	must_run(m, 1);
 	restart(m);
 	m->session.budget = 0;
-	assert_false(must_run(m, 1)->noisy);
-	assert_int_equal(m->session.tries, 2);
+	must_run(m, 1);
+	assert_int_equal(m->runs, 0);
+	assert_int_equal(m->session.tries, 1);
 }
 
-static void resumed_tries_are_paid_for(void **state)
+static void resumed_cells_are_paid_for(void **state)
 {
 	struct machine *m = *state;
 
-	m->step[0].noisy = true;
 	must_run(m, 1);
+	must_run(m, 2);
+	assert_true(m->session.used == 0);
 	restart(m);
 	must_run(m, 1);
+	must_run(m, 2);
 	assert_true(m->session.used == 2);
 }
 
@@ -455,10 +419,62 @@ static void cells_that_differ_have_keys_that_differ(void **state)
 	cells[3].loop = 4;
 	cells[4].split = 4;
 	for (unsigned i = 0; i < 5; i++)
-		assert_int_equal(session_run(&m->session, "provoke", 0, &cells[i], &record), 0);
+		assert_int_equal(session_run(&m->session, "ladder", 0, &cells[i], &record), 0);
 	for (unsigned i = 0; i < 5; i++)
 		for (unsigned j = 0; j < i; j++)
 			assert_string_not_equal(m->session.done[i].key, m->session.done[j].key);
+}
+
+static hwloc_topology_t made_up_cpus(unsigned first)
+{
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	hwloc_topology_t t;
+
+	hwloc_bitmap_set_range(set, first, 7);
+	assert_int_equal(hwloc_topology_init(&t), 0);
+	assert_int_equal(hwloc_topology_set_synthetic(t, "pack:1 core:8 pu:1"), 0);
+	assert_int_equal(hwloc_topology_load(t), 0);
+	assert_int_equal(hwloc_topology_restrict(t, set, 0), 0);
+	hwloc_bitmap_free(set);
+	return t;
+}
+
+static void seat_cells(struct machine *m, hwloc_topology_t t)
+{
+	struct cell cell = a_cell(1);
+	char reason[160];
+
+	m->session.topology = t;
+	assert_int_equal(placement_seat(t, cell.placement, cell.executors, &m->seating, reason,
+					sizeof(reason)),
+			 0);
+}
+
+/* What was measured under another cpuset is measured anew. */
+static void other_cpus_are_another_cell(void **state)
+{
+	hwloc_topology_t cpus = made_up_cpus(0), others = made_up_cpus(2);
+	struct machine *m = *state;
+
+	seat_cells(m, cpus);
+	must_run(m, 1);
+	assert_int_equal(m->runs, 1);
+	restart(m);
+	seat_cells(m, cpus);
+	must_run(m, 1);
+	assert_int_equal(m->runs, 0);
+	restart(m);
+	seat_cells(m, others);
+	must_run(m, 1);
+	assert_int_equal(m->runs, 1);
+	/* Now the journal has both. */
+	restart(m);
+	seat_cells(m, others);
+	must_run(m, 1);
+	assert_int_equal(m->runs, 0);
+	m->session.topology = NULL;
+	hwloc_topology_destroy(cpus);
+	hwloc_topology_destroy(others);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, new_machine, end_machine)
@@ -467,23 +483,21 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_quiet_cell_runs_once),
-		TEST(noisy_twice_then_quiet),
-		TEST(every_try_is_journalled),
-		TEST(always_noisy_stays_noisy),
-		TEST(the_summary_counts_cells_not_tries),
-		TEST(a_tear_in_a_noisy_try_is_a_tear),
-		TEST(a_fixed_list_of_cells_is_run_once),
+		TEST(a_noisy_cell_runs_once_and_is_marked),
+		TEST(every_cell_is_journalled),
+		TEST(the_summary_counts_noisy_cells),
 		TEST(a_crash_is_a_finding_not_noise),
-		TEST(a_spent_budget_ends_the_repeats),
-		TEST(a_stop_ends_the_repeats),
-		TEST(a_repeat_that_cannot_run_is_an_error),
+		TEST(a_cell_that_spends_all_counts),
+		TEST(what_was_measured_before_a_stop_is_kept),
+		TEST(a_cell_that_cannot_run_is_an_error),
 		TEST(a_resumed_run_has_the_same_records),
-		TEST(an_interrupted_repeat_is_run_again),
-		TEST(what_was_left_out_stays_left_out),
+		TEST(an_interrupted_cell_has_been_seen),
+		TEST(an_interrupted_cell_is_run_again),
 		TEST(the_journal_knows_what_was_noisy),
-		TEST(known_repeats_cost_no_budget),
-		TEST(resumed_tries_are_paid_for),
+		TEST(known_cells_need_no_time),
+		TEST(resumed_cells_are_paid_for),
 		TEST(cells_that_differ_have_keys_that_differ),
+		TEST(other_cpus_are_another_cell),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,11 +17,11 @@ while read -ra line; do
 	complains 64 "plan ${line[0]} has no ${line[1]}" "$tmax" calibrate --plan "${line[@]}"
 done <<'LIST'
 paper --budget 10m
-paper --ceiling 1000
+paper --require-p 1e-5
 paper --output here.conf
-paper --target-p 1e-6
+paper --verbose
 paper --fifo
-tail --ceiling 1000
+tail --require-p 1e-5
 tail --output here.conf
 tail --figure here
 tail --shard 1/2
@@ -47,7 +47,7 @@ done <<'LIST'
 --rest -1
 LIST
 for p in 0 1 -1e-9 nan 0x1p-9 1e-9x ' 1e-9' ''; do
-	complains 64 target-p "$tmax" calibrate --target-p "$p"
+	complains 64 require-p "$tmax" calibrate --require-p "$p"
 done
 complains 64 "names of journals" "$tmax" calibrate --paper --merge
 complains 64 "not at a shard" "$tmax" calibrate --paper --merge --shard 1/2 here

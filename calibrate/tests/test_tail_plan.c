@@ -232,7 +232,9 @@ static void test_sums(void **state)
 	r[0].result.tears[TEAR_OLD_FRONT] = 1;
 	r[1].result.tears[TEAR_NEW_FRONT] = 2;
 	r[2].result.tears[TEAR_OTHER] = 4;
+	/* The crash has its tear already. */
 	r[3].result.outcome = OUTCOME_CRASH;
+	r[3].result.tears[TEAR_OTHER] = 1;
 	r[4].result.tears[TEAR_OLD_FRONT] = 64;
 	tail_plan_make(&plan, TAIL_BUDGET, false);
 	tail_sum(&sum, &plan, 0, TAIL_ALL, r, count);
@@ -240,7 +242,7 @@ static void test_sums(void **state)
 	assert_int_equal(sum.toggles, 15000000);
 	assert_int_equal(sum.tears[TEAR_OLD_FRONT], 1);
 	assert_int_equal(sum.tears[TEAR_NEW_FRONT], 2);
-	assert_int_equal(sum.tears[TEAR_OTHER], 4);
+	assert_int_equal(sum.tears[TEAR_OTHER], 5);
 	assert_int_equal(sum.all, 8);
 	assert_int_equal(sum.latency[0], 150);
 	assert_int_equal(sum.latency[1], 400);

@@ -48,7 +48,9 @@ static void test_conf_long_command(void **state)
 	cell.seed = 987654321;
 	assert_true(cell_command(&cell, command, sizeof(command)) > 300);
 	other = cell;
-	other.split = 1;
+	other.split = 2;
+	other.place = 77;
+	other.swap = true;
 	snprintf(text, sizeof(text),
 		 "[wait]\nfirst = 1\n\n[cell 1]\ntoggles = 5\ntears = 0\ncommand = %s\n", command);
 	cell_command(&other, command, sizeof(command));
@@ -184,7 +186,13 @@ static void run_for(double budget, unsigned count, unsigned window)
 
 	v = (struct verify){ .have_conf = true, .budget = budget, .seed = 5 };
 	v.conf = (struct machine_conf){
-		.first_wait = 1100, .second_wait = 900, .stretch = 3, .upper_p = P, .window = window
+		.levels = 1,
+		.level = { { .first_wait = 1100,
+			     .second_wait = 900,
+			     .stretch = 3,
+			     .line.upper_p = P,
+			     .page.upper_p = P } },
+		.window = window,
 	};
 	progress_open(&session.progress, true);
 	verify_plan(&v, topology, worst, count);

@@ -30,7 +30,8 @@ static inline struct verify_cell *put(enum verify_check check, uint64_t toggles,
 
 static inline void promise(double p)
 {
-	v = (struct verify){ .have_conf = true, .conf = { .upper_p = p, .window = 8 } };
+	v = (struct verify){ .have_conf = true, .conf = { .levels = 1, .window = 8 } };
+	v.conf.level[0].line.upper_p = v.conf.level[0].page.upper_p = p;
 }
 
 /* Controls that tear and a window that does not, as it should be. */

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <math.h>
+
+#include "calibrate/tests/sums_sample.h"
+
+static struct cell_record slice(uint64_t toggles, uint64_t exposed, uint64_t torn)
+{
+	struct cell_record r = { 0 };
+
+	cell_defaults(&r.cell);
+	r.cell.rest = 0;
+	r.result.toggles = toggles;
+	r.result.exposed = exposed;
+	r.result.torn = torn;
+	r.result.tears[TEAR_OLD_FRONT] = torn == CELL_UNKNOWN ? 0 : 3 * torn;
+	r.result.ticks = 1000 * toggles;
+	return r;
+}
+
+/* A toggle that no executor met cannot tear: it proves nothing. */
+static void only_exposed_toggles_count(void **state)
+{
+	struct cell_record r = slice(1000, 400, 2);
+	struct count c = count_of_record(&r);
+
+	(void)state;
+	assert_int_equal(c.toggles, 400);
+	assert_int_equal(c.tears, 2);
+	assert_true(c.ticks == 400000);
+	r.result.exposed = CELL_UNKNOWN;
+	assert_int_equal(count_of_record(&r).toggles, 0);
+	assert_int_equal(count_of_record(&r).tears, 2);
+}
+
+static void tears_without_a_number_of_toggles_count_all(void **state)
+{
+	struct cell_record r = slice(1000, 400, CELL_UNKNOWN);
+
+	(void)state;
+	r.result.tears[TEAR_OTHER] = 7;
+	assert_int_equal(count_of_record(&r).tears, 7);
+	r.result.tears[TEAR_OTHER] = 700;
+	assert_int_equal(count_of_record(&r).tears, 400);
+}
+
+static void what_was_cut_has_tears_alone(void **state)
+{
+	struct cell_record r = slice(1000, 400, 2);
+
+	(void)state;
+	r.result.outcome = OUTCOME_HANG;
+	assert_int_equal(count_of_record(&r).toggles, 0);
+	assert_int_equal(count_of_record(&r).tears, 2);
+	r.result.outcome = OUTCOME_INTERRUPTED;
+	assert_int_equal(count_of_record(&r).toggles, 400);
+}
+
+static void broken_protocols_prove_nothing(void **state)
+{
+	struct cell_record r = slice(1000, 400, 2);
+	struct sums sums = { 0 };
+
+	(void)state;
+	for (int p = PROTOCOL_NAIVE; p < PROTOCOL_COUNT; p++) {
+		r.cell.protocol = (enum protocol)p;
+		assert_int_equal(sums_add_record(&sums, &r), 0);
+	}
+	r.cell.protocol = PROTOCOL_WAIT;
+	r.cell.oracle = ORACLE_CRASH;
+	assert_int_equal(sums_add_record(&sums, &r), 0);
+	assert_int_equal(sums.count, 0);
+}
+
+static void kinds_are_kept_apart(void **state)
+{
+	struct cell_record r = slice(1000, 400, 2);
+	struct sums sums = { 0 };
+
+	(void)state;
+	for (int turn = 0; turn < 3; turn++) {
+		r.cell.first_wait = 100;
+		assert_int_equal(sums_add_record(&sums, &r), 0);
+		r.cell.first_wait = 200;
+		assert_int_equal(sums_add_record(&sums, &r), 0);
+		r.cell.crossing = CROSSING_PAGE;
+		assert_int_equal(sums_add_record(&sums, &r), 0);
+		r.cell.crossing = CROSSING_LINE;
+		r.cell.executors++;
+		assert_int_equal(sums_add_record(&sums, &r), 0);
+		r.cell.executors--;
+	}
+	assert_int_equal(sums.count, 4);
+	for (size_t i = 0; i < sums.count; i++)
+		assert_int_equal(sums.sum[i].count.toggles, 1200);
+	sums_free(&sums);
+}
+
+static void the_worst_slice_is_remembered(void **state)
+{
+	struct count c = sample_count(1, 1000, 1), worse = sample_count(1, 10, 2);
+
+	(void)state;
+	count_add(&c, &worse);
+	count_add(&c, &(struct count){ .slices = 1, .toggles = 5000, .tears = 0 });
+	assert_int_equal(c.worst_tears, 2);
+	assert_int_equal(c.worst_toggles, 10);
+}
+
+/* Slices alike: no more than chance. All tears in one of ten: ten times. */
+static void dispersion_tells_bursts(void **state)
+{
+	struct count even = sample_count(10, 1000, 5), burst = sample_count(9, 1000, 0),
+		     one = sample_count(1, 1000, 50);
+
+	(void)state;
+	count_add(&burst, &one);
+	assert_true(count_dispersion(&even) == 1);
+	assert_true(fabs(count_dispersion(&burst) - 50) < 1e-9);
+	assert_true(fabs(count_units(&even) - 10) < 1e-9);
+	assert_true(count_dispersion(&(struct count){ 0 }) == 1);
+	assert_true(count_units(&(struct count){ 0 }) == 0);
+}
+
+static void sums_survive_json(void **state)
+{
+	struct plan plan = sample_plan(2);
+	struct sums sums = { 0 }, back = { 0 };
+	json_t *array;
+
+	(void)state;
+	sample_rung(&sums, &plan, (struct rung){ 100, 100, 4 }, sample_count(3, 12345, 6));
+	sample_membarrier(&sums, &plan, 1e5 / 3);
+	array = sums_to_json(&sums);
+	assert_int_equal(sums_from_json(array, &back), 0);
+	assert_int_equal(back.count, sums.count);
+	for (size_t i = 0; i < sums.count; i++) {
+		assert_memory_equal(&back.sum[i].count, &sums.sum[i].count, sizeof(struct count));
+		assert_non_null(sums_find(&back, &sums.sum[i]));
+	}
+	sums_free(&back);
+	sums_free(&sums);
+	json_decref(array);
+}
+
+/* Each member missing, and each of a value that none can have. */
+static void damaged_sums_are_refused(void **state)
+{
+	struct plan plan = sample_plan(1);
+	struct sums sums = { 0 }, back = { 0 };
+	const char *name;
+	json_t *array, *value;
+	void *next;
+
+	(void)state;
+	sample_membarrier(&sums, &plan, 100);
+	array = sums_to_json(&sums);
+	json_object_foreach_safe(json_array_get(array, 0), next, name, value)
+	{
+		json_t *broken = json_deep_copy(array), *sum = json_array_get(broken, 0);
+
+		json_object_del(sum, name);
+		assert_int_equal(sums_from_json(broken, &back), -EINVAL);
+		json_object_set_new(sum, name, json_integer(-1));
+		assert_int_equal(sums_from_json(broken, &back), -EINVAL);
+		json_object_set_new(sum, name, json_string("none of them"));
+		assert_int_equal(sums_from_json(broken, &back), -EINVAL);
+		json_decref(broken);
+	}
+	json_object_set_new(json_array_get(array, 0), "tears", json_integer(INT64_MAX));
+	assert_int_equal(sums_from_json(array, &back), -EINVAL);
+	assert_int_equal(sums_from_json(NULL, &back), -EINVAL);
+	assert_int_equal(back.count, 0);
+	json_decref(array);
+	sums_free(&sums);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_exposed_toggles_count),
+		cmocka_unit_test(tears_without_a_number_of_toggles_count_all),
+		cmocka_unit_test(what_was_cut_has_tears_alone),
+		cmocka_unit_test(broken_protocols_prove_nothing),
+		cmocka_unit_test(kinds_are_kept_apart),
+		cmocka_unit_test(the_worst_slice_is_remembered),
+		cmocka_unit_test(dispersion_tells_bursts),
+		cmocka_unit_test(sums_survive_json),
+		cmocka_unit_test(damaged_sums_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
