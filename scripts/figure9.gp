@@ -49,7 +49,7 @@ stats DATA using 3 name "X" nooutput
 stats DATA using (mark($4, $5)) name "Y" nooutput
 
 # The wait axis is linear near 0 and logarithmic far from it: hardly bent for the
-# paper's waits, while a campaign's long waits leave room for the short ones.
+# paper's waits, while the ladder's long waits leave room for the short ones.
 x_most = X_max > 100 ? X_max : 100
 short = x_most <= 3000
 knee = short ? 1500.0 : 300.0

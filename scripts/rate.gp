@@ -36,7 +36,7 @@ do for [k = 1 : 4] {
 	SEEN = SEEN . (C_sum > 0 ? " 1" : " 0")
 }
 
-# Linear near 0, where waits of a bracket lie, and logarithmic far from it.
+# Linear near 0, where the short waits lie, and logarithmic far from it.
 knee = 300.0
 scaled(x) = asinh(x / knee)
 unscaled(t) = knee * sinh(t)
