@@ -112,6 +112,23 @@ void evidence_stamp(struct evidence_run *run, const char *source, const struct i
 	run->cpus = *cpus;
 }
 
+int evidence_add(const char *path, const char *source, const struct identity *id,
+		 const struct cpus *cpus, const struct cell_record *records, size_t count)
+{
+	struct evidence_run run = { 0 };
+	int ret = 0;
+
+	for (size_t i = 0; i < count && ret == 0; i++)
+		ret = sums_add_record(&run.sums, &records[i]);
+	evidence_stamp(&run, source, id, cpus);
+	if (ret == 0 && run.sums.count)
+		ret = evidence_append(path, &run);
+	if (ret < 0)
+		fprintf(stderr, "tmax: not added to the evidence %s: %s\n", path, strerror(-ret));
+	sums_free(&run.sums);
+	return ret;
+}
+
 /* --- Reading ---------------------------------------------------------------------------------- */
 
 static bool take_text(const json_t *line, const char *name, char *to, size_t size)

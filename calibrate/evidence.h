@@ -59,6 +59,14 @@ int evidence_begin_epoch(const char *path, const char *reason);
 void evidence_stamp(struct evidence_run *run, const char *source, const struct identity *id,
 		    const struct cpus *cpus);
 
+/*
+ * evidence_add - append what cells have counted, as a run that ends now. Cells that say nothing of
+ * waits or windows, as those of a broken protocol, do not count; if none does, nothing is written.
+ * 0 or a negative errno.
+ */
+int evidence_add(const char *path, const char *source, const struct identity *id,
+		 const struct cpus *cpus, const struct cell_record *records, size_t count);
+
 /* What is known of these CPUs of this machine, as it is now. */
 struct knowledge {
 	struct run_sums *runs; /* for estimate_make() */

@@ -125,6 +125,16 @@ EXTRA_DIST += \
 
 check_PROGRAMS += calibrate/tests/report_journal
 
+# It needs the samples that cmocka's tests have, which assert by it.
+if HAVE_CMOCKA
+check_PROGRAMS += calibrate/tests/fuzz_evidence
+TESTS += calibrate/tests/fuzz_evidence
+endif
+CLEANFILES += calibrate/tests/fuzz_evidence.crash
+
+calibrate_tests_fuzz_evidence_CPPFLAGS = $(fuzz_cppflags)
+calibrate_tests_fuzz_evidence_CFLAGS = $(fuzz_cflags)
+
 if HAVE_CMOCKA
 calibrate_tests = \
 	calibrate/tests/test_bench_print \

@@ -22,6 +22,8 @@ static int parse(struct one_cell_command *c, int argc, char **argv, bool *help)
 			*help = true;
 		else if (option == OPTION_JOURNAL)
 			c->journal = optarg;
+		else if (option == OPTION_EVIDENCE)
+			c->evidence = optarg;
 		else if (option < OPTION_CELL_FIRST || !option_cell(option, optarg, &c->cell))
 			return EXIT_USAGE;
 	}

@@ -18,7 +18,8 @@
 enum {
 	OPTION_JSON = 1,
 	OPTION_HELP,
-	OPTION_JOURNAL
+	OPTION_JOURNAL,
+	OPTION_EVIDENCE
 };
 
 #define ONE_CELL_OPTIONS                                                                           \
@@ -40,6 +41,7 @@ struct one_cell_command {
 		   int *status);
 	struct cell cell; /* as asked for, and the rest likewise */
 	const char *journal;
+	const char *evidence; /* the store to add to, or NULL */
 	bool json;
 };
 

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "calibrate/commands.h"
+#include "calibrate/evidence.h"
 #include "calibrate/exit_status.h"
+#include "calibrate/here.h"
 #include "calibrate/one_cell.h"
 #include "stress/noise.h"
 
@@ -40,6 +42,7 @@ static const char help[] =
 	"  --place N          picks the site's pages and line; 0: whatever comes (0)\n"
 	"  --swap             the patcher sits where the first executor would\n"
 	"  --journal FILE     append the record to FILE\n"
+	"  --evidence FILE    add what it counted to a store of evidence\n"
 	"  --json             print the record instead of text\n"
 	"  --help\n"
 	"\n"
@@ -49,6 +52,7 @@ static const char help[] =
 static const struct option options[] = {
 	CELL_OPTIONS,
 	ONE_CELL_OPTIONS,
+	{ "evidence", required_argument, NULL, OPTION_EVIDENCE },
 	{ 0 },
 };
 
@@ -114,6 +118,21 @@ static int write_record(struct journal *journal, const void *what)
 	return journal_write_cell(journal, what);
 }
 
+/* Only when asked: a user who runs a cell again because it tore has chosen what is counted. */
+static int add_evidence(const struct one_cell_command *c, const struct run_options *how,
+			const struct cell_record *record)
+{
+	struct identity id;
+	struct cpus cpus;
+	int ret = identity_read(&id);
+
+	if (ret < 0)
+		return EXIT_MISSING;
+	cpus_here(how->topology, &cpus);
+	ret = evidence_add(c->evidence, "stress", &id, &cpus, record, 1);
+	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;
+}
+
 static void print(const struct one_cell_command *c, const struct cell_record *record)
 {
 	json_t *json;
@@ -137,8 +156,13 @@ static int run(const struct one_cell_command *c, const struct run_options *how, 
 {
 	struct cell_record record = { .stage = "stress", .key = "stress", .cell = c->cell };
 	char reason[NOISE_REASON_MAX];
-	int ret = cell_run(&c->cell, how, &record.result);
+	int ret;
 
+	if (c->evidence && c->cell.stop_tears) {
+		*status = usage_error(c->name, "a cell that ends with a tear is no evidence");
+		return 0;
+	}
+	ret = cell_run(&c->cell, how, &record.result);
 	if (ret < 0)
 		return ret;
 	journal_date(record.date, sizeof(record.date));
@@ -146,6 +170,8 @@ static int run(const struct one_cell_command *c, const struct run_options *how, 
 		       noise_of_cell(&record.cell, &record.result, reason, sizeof(reason));
 	*status = one_cell_append(c, write_record, &record);
 	print(c, &record);
+	if (*status == EXIT_PASS && c->evidence)
+		*status = add_evidence(c, how, &record);
 	if (*status == EXIT_PASS)
 		*status = judge(&record.result);
 	return 0;

@@ -204,21 +204,12 @@ static int open_journal(struct session *s, const char *path, const struct identi
 /* What it counted adds to what is known. That the store cannot be written takes nothing away. */
 static void add_evidence(const struct verify *v, const struct session *s, const char *config)
 {
-	struct evidence_run run = { 0 };
 	char path[PATH_MAX + 16];
 	struct cpus cpus;
-	int ret = 0;
 
 	snprintf(path, sizeof(path), "%s.evidence", config);
-	for (size_t i = 0; i < s->count && ret == 0; i++)
-		ret = sums_add_record(&run.sums, &s->done[i]);
 	cpus_here(s->topology, &cpus);
-	evidence_stamp(&run, "verify", &v->here, &cpus);
-	if (ret == 0 && run.sums.count)
-		ret = evidence_append(path, &run);
-	if (ret < 0)
-		fprintf(stderr, "tmax: not added to the evidence %s: %s\n", path, strerror(-ret));
-	sums_free(&run.sums);
+	evidence_add(path, "verify", &v->here, &cpus, s->done, s->count);
 }
 
 static int run(struct verify *v, const struct request *r, const char *config,

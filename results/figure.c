@@ -80,18 +80,17 @@ bool figure9_takes(const struct cell_record *record, enum oracle oracle)
 
 static struct point point_of(const struct cell_record *r)
 {
-	bool crashed = r->result.outcome == OUTCOME_CRASH;
 	struct point p = {
 		.crossing = r->cell.crossing,
 		.split = r->cell.split,
 		.wait = r->cell.first_wait,
-		.events = crashed,
+		.events = r->result.outcome == OUTCOME_CRASH,
 		.trials = 1,
 	};
 
 	if (r->cell.oracle == ORACLE_CRASH)
 		return p;
-	/* A crash under this oracle is a tear that no pad could count. */
+	/* A crash under this oracle is a tear that no pad could count: the run has counted it. */
 	for (int kind = 0; kind < TEAR_KINDS; kind++)
 		add(&p.events, r->result.tears[kind]);
 	p.trials = r->result.toggles;

@@ -108,7 +108,7 @@ static void test_outcomes(void **state)
 	struct place *place = *state;
 
 	add_record(place, 100, 1, 10)->result.outcome = OUTCOME_INTERRUPTED;
-	add_record(place, 100, 2, 20)->result.outcome = OUTCOME_CRASH;
+	add_record(place, 100, 3, 20)->result.outcome = OUTCOME_CRASH;
 	add_record(place, 100, 100, 30)->result.outcome = OUTCOME_KILLED;
 	add_record(place, 100, 100, 30)->result.outcome = OUTCOME_HANG;
 	add_record(place, 100, 100, 30)->result.outcome = OUTCOME_ERROR;
