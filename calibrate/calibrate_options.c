@@ -21,6 +21,7 @@ enum {
 	OPTION_PLAN_PAPER,
 	OPTION_BUDGET,
 	OPTION_REQUIRE_P,
+	OPTION_ONLY,
 	OPTION_EVIDENCE,
 	OPTION_VERBOSE,
 	OPTION_IDLE,
@@ -53,6 +54,7 @@ static const char help[] =
 	"  --paper            plan paper: the experiment behind the paper's figure 9\n"
 	"  --budget TIME      another time, such as 10m (at least 5s)\n"
 	"  --require-p P      tears per toggle that a pass stays below (1e-4)\n"
+	"  --only WHAT        all of it for window: stores inside a line; or gaps: of fetches\n"
 	"  --output FILE      the config (default: where the library looks for it)\n"
 	"  --journal FILE     append a line per cell (default: the config's name + .jsonl)\n"
 	"  --evidence FILE    the store (default: the config's name + .evidence)\n"
@@ -84,6 +86,7 @@ static const struct option options[] = {
 	{ "paper", no_argument, NULL, OPTION_PLAN_PAPER },
 	{ "budget", required_argument, NULL, OPTION_BUDGET },
 	{ "require-p", required_argument, NULL, OPTION_REQUIRE_P },
+	{ "only", required_argument, NULL, OPTION_ONLY },
 	{ "evidence", required_argument, NULL, OPTION_EVIDENCE },
 	{ "idle", no_argument, NULL, OPTION_IDLE },
 	{ "verbose", no_argument, NULL, OPTION_VERBOSE },
@@ -114,6 +117,16 @@ static bool take_probability(const char *text, double *p)
 	    *end == '\0' && *p > 0 && *p < 1)
 		return true;
 	fprintf(stderr, "tmax: --require-p '%s': must be a probability such as 1e-4\n", text);
+	return false;
+}
+
+static bool take_only(const char *text, struct request *r)
+{
+	r->only_window = strcmp(text, "window") == 0;
+	r->only_gaps = strcmp(text, "gaps") == 0;
+	if (r->only_window || r->only_gaps)
+		return true;
+	fprintf(stderr, "tmax: --only '%s': must be window or gaps\n", text);
 	return false;
 }
 
@@ -200,6 +213,8 @@ static bool take_option(int option, const char *text, struct request *r)
 		return option_seconds("budget", text, &r->budget);
 	case OPTION_REQUIRE_P:
 		return take_probability(text, &r->require_p);
+	case OPTION_ONLY:
+		return take_only(text, r);
 	case OPTION_VERBOSE:
 		r->verbose = true;
 		return true;
@@ -231,6 +246,7 @@ static const struct {
 } uses[] = {
 	{ OPTION_BUDGET, FOR(NONE) | FOR(TAIL) },
 	{ OPTION_REQUIRE_P, FOR(NONE) },
+	{ OPTION_ONLY, FOR(NONE) },
 	{ OPTION_EVIDENCE, FOR(NONE) },
 	{ OPTION_VERBOSE, FOR(NONE) },
 	{ OPTION_IDLE, FOR(NONE) },
@@ -349,6 +365,11 @@ static int take_plan(struct request *r, const bool *given)
 	if (r->budget > 0)
 		r->plan.budget = r->budget;
 	r->plan.idle = r->idle;
+	r->plan.only = r->only_window || r->only_gaps;
+	if (r->plan.only) {
+		r->plan.window = r->only_window;
+		r->plan.fetch_gaps = r->only_gaps;
+	}
 	if (r->require_p > 0)
 		r->plan.require_p = r->require_p;
 	return take_output(r);

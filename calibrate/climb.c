@@ -4,8 +4,8 @@
  *
  *   proof       the broken protocols must tear, or the oracle sees nothing here
  *   membarrier  what a change costs that waits for nobody: the top of the ladder
- *   ladder      slices on all rungs; among them stores inside a line, for the window
- *   gaps        the fetch gap itself, for the page
+ *   ladder      slices on all rungs; among them stores inside a line, for the window, and the
+ *		 fetch gap itself, for waits that are longer
  *
  * What comes next is a function of the records, so that a run which was killed can be resumed.
  */
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrate/long_wait.h"
 #include "calibrate/schedule.h"
 #include "results/gap_record.h"
 #include "stress/gap.h"
@@ -35,9 +36,9 @@ struct climb {
 	const struct plan *plan;
 	struct sums *sums;
 	struct schedule schedule;
-	double window_used; /* seconds of cells, */
-	double ladder_used; /* and of the slices on its rungs: by the records, not by the clock */
-	unsigned window_turn;
+	/* Seconds of cells: by the records, not by the clock. */
+	double ladder_used, window_used, gaps_used;
+	unsigned window_turn, gap_turn;
 	unsigned round;
 	bool proved;  /* both broken protocols ran to their end; */
 	bool sighted; /* and were seen to tear */
@@ -92,13 +93,13 @@ static void draw_place(const struct climb *c, struct cell *cell)
 	cell->swap = random_next(&random) % 2;
 }
 
-/* Two in three slices are provoked, each in one way that this machine has. */
-static void draw_provoker(const struct climb *c, struct cell *cell)
+/* Two in three slices are provoked, each in one way that this machine and the oracle have. */
+static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 {
 	uint64_t random = ~cell->seed;
 	enum provoker p = (enum provoker)(random_next(&random) % PROVOKER_COUNT);
 
-	if (random_next(&random) % PROVOKE_IN == 0)
+	if (random_next(&random) % PROVOKE_IN == 0 || (is_gap && p == PROVOKER_SITES))
 		return;
 	for (unsigned i = 0; i < c->plan->unprovokeds; i++)
 		if (c->plan->unprovoked[i].provoker == p)
@@ -220,7 +221,7 @@ static int run_slice(struct climb *c, const struct estimate *e)
 	draw_place(c, &cell);
 	/* The paper's figure is of a program that is left alone. */
 	if (cell.stretch)
-		draw_provoker(c, &cell);
+		draw_provoker(c, &cell, false);
 	ret = run_cell(c, "ladder", &cell, &record);
 	if (ret == 0)
 		c->ladder_used += record->result.seconds;
@@ -233,6 +234,57 @@ static void estimate_run(const struct climb *c, struct estimate *e)
 
 	estimate_make(e, &run, 1, c->plan);
 }
+
+/* --- Gaps ------------------------------------------------------------------------------------- */
+
+#define GAP_SLICES 4 /* as long as so many others: each writes all that it saw */
+
+static int run_gap_cell(struct climb *c, const struct cell *cell, struct gap_result *result)
+{
+	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
+	int ret = gap_run(cell, &how, result), written = 0;
+	json_t *body = NULL;
+
+	if (ret == 0 && result->outcome == OUTCOME_DONE) {
+		body = gap_to_json(cell, result);
+		ret = long_add_gaps(c->sums, cell, result);
+	}
+	if (body && c->session->journal)
+		written = journal_write_line(c->session->journal, "gaps", body);
+	json_decref(body);
+	if (written < 0) {
+		progress_end(&c->session->progress);
+		fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-written));
+		return -EIO;
+	}
+	return *c->session->stop ? -EINTR : ret;
+}
+
+/* Of what a resumed run has seen before, only the page knows. No answer is no reason to break off.
+ */
+static int run_gaps(struct climb *c)
+{
+	struct gap_result *result = malloc(sizeof(*result));
+	unsigned turn = c->gap_turn++;
+	struct cell cell;
+	int ret = -ENOMEM;
+
+	gap_defaults(&cell);
+	cell.placement = c->plan->seat[turn / CLAIMS % c->plan->seats].placement;
+	cell.executors = c->plan->seat[turn / CLAIMS % c->plan->seats].executors;
+	cell.crossing = turn % CLAIMS == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE;
+	cell.seconds = GAP_SLICES * c->plan->slice;
+	cell.seed = seed_of(c) + turn;
+	draw_provoker(c, &cell, true);
+	if (result)
+		ret = run_gap_cell(c, &cell, result);
+	free(result);
+	c->gaps_used += cell.seconds;
+	return ret == -EINTR || ret == -EIO || ret == -ENOMEM ? ret : 0;
+}
+
+/* --- Which next
+ * ----------------------------------------------------------------------------------- */
 
 /* Other programs want the machine: all of the latest cells were disturbed. */
 static bool is_wanted(const struct climb *c)
@@ -247,17 +299,25 @@ static bool is_wanted(const struct climb *c)
 	return true;
 }
 
+static bool is_behind(const struct climb *c, double share, double used)
+{
+	return share > 0 && used <= share * (c->ladder_used + c->window_used + c->gaps_used);
+}
+
 static int climb_ladder(struct climb *c, struct estimate *e)
 {
-	double gaps = c->plan->budget * c->plan->fetch_gaps;
 	int ret;
 
 	estimate_run(c, e);
 	ret = schedule_make(&c->schedule, c->plan, &e->ladder, c->session->seed);
 	progress_stage(&c->session->progress, "ladder");
-	while (ret == 0 && session_left(c->session) > gaps && !is_wanted(c)) {
-		if (c->window_used <= c->plan->window * (c->window_used + c->ladder_used)) {
+	while (ret == 0 && session_left(c->session) > 0 && !is_wanted(c)) {
+		if (is_behind(c, c->plan->window, c->window_used)) {
 			ret = run_window(c);
+			continue;
+		}
+		if (is_behind(c, c->plan->fetch_gaps, c->gaps_used)) {
+			ret = run_gaps(c);
 			continue;
 		}
 		/* A slice that is dealt needs no estimate. */
@@ -267,52 +327,6 @@ static int climb_ladder(struct climb *c, struct estimate *e)
 	}
 	schedule_free(&c->schedule);
 	return ret;
-}
-
-/* --- Gaps ------------------------------------------------------------------------------------- */
-
-static int run_gaps_once(struct climb *c, const struct cell *cell)
-{
-	struct gap_result *result = malloc(sizeof(*result));
-	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
-	json_t *body = NULL;
-	int ret = result ? gap_run(cell, &how, result) : -ENOMEM, written = 0;
-
-	if (ret == 0 && result->outcome == OUTCOME_DONE)
-		body = gap_to_json(cell, result);
-	free(result);
-	if (body && c->session->journal)
-		written = journal_write_line(c->session->journal, "gaps", body);
-	json_decref(body);
-	if (written < 0) {
-		progress_end(&c->session->progress);
-		fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-written));
-		return -EIO;
-	}
-	return *c->session->stop ? -EINTR : ret;
-}
-
-/* A run without an answer is no reason to break off. */
-static int run_gaps(struct climb *c)
-{
-	double seconds = c->plan->budget * c->plan->fetch_gaps / CLAIMS;
-	int ret = 0;
-
-	progress_stage(&c->session->progress, "gaps");
-	for (int claim = 0; claim < CLAIMS && ret == 0; claim++) {
-		struct cell cell;
-
-		if (session_left(c->session) < CELL_MIN)
-			break;
-		gap_defaults(&cell);
-		cell.placement = c->plan->seat[0].placement;
-		cell.executors = c->plan->seat[0].executors;
-		cell.crossing = claim == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE;
-		cell.seconds = seconds;
-		cell.seed = seed_of(c) + (unsigned)claim;
-		ret = run_gaps_once(c, &cell);
-	}
-	return ret == -EINTR || ret == -EIO ? ret : 0;
 }
 
 /* --- All of it -------------------------------------------------------------------------------- */
@@ -343,7 +357,7 @@ static const char *doubt_of(const struct climb *c)
 	if (!c->sighted)
 		return "the oracle did not see the broken protocols tear";
 	/* Nor would it be a run among others. */
-	if (!counted_any(c->sums))
+	if (!c->plan->only && !counted_any(c->sums))
 		return "it was broken off before any wait was tried";
 	return NULL;
 }
@@ -359,8 +373,6 @@ int climb(struct session *session, const struct plan *plan, struct sums *sums,
 		ret = time_membarrier(&c);
 	if (ret == 0)
 		ret = climb_ladder(&c, estimate);
-	if (ret == 0 && !is_wanted(&c))
-		ret = run_gaps(&c);
 	progress_end(&session->progress);
 	estimate_run(&c, estimate);
 	doubt = doubt_of(&c);

@@ -93,14 +93,30 @@ static unsigned count_known(const struct estimate *e)
 	return known;
 }
 
+/* Without a factor gaps say nothing of tears. */
+static bool is_known_long(const struct level *level)
+{
+	return is_known(level) && level->upper_p < 1;
+}
+
+static unsigned count_long(const struct estimate *e)
+{
+	unsigned known = 0;
+
+	for (unsigned i = 0; i < LONG_WAITS; i++)
+		known += is_known_long(&e->long_level[i]);
+	return known;
+}
+
 static void put_wait(FILE *f, const struct estimate *e)
 {
 	fprintf(f,
 		"\n; What the library waits by: the cheapest level that its caller accepts.\n"
-		"[wait]\nusable = %s\nconfidence = %g\nlevels = %u\nrequire_p = %g\n"
+		"[wait]\nusable = %s\nconfidence = %g\nlevels = %u\nlong_levels = %u\nrequire_p = "
+		"%g\n"
 		"membarrier_ticks = %.0f\n",
-		yes_no(e->verdict == VERDICT_PASS), CONFIDENCE, count_known(e), e->require_p,
-		e->membarrier_ticks);
+		yes_no(e->verdict == VERDICT_PASS), CONFIDENCE, count_known(e), count_long(e),
+		e->require_p, e->membarrier_ticks);
 	if (e->paper.known && e->paper.found)
 		fprintf(f, "paper_wait = %" PRIu64 "\npaper_stays = %s\n", e->paper.wait,
 			yes_no(e->paper.stays));
@@ -112,23 +128,31 @@ static void put_claim(FILE *f, const char *name, const struct claim *c)
 		c->count.toggles, name, c->count.tears, name, c->upper_p);
 }
 
+static void put_level(FILE *f, const struct level *level, unsigned number)
+{
+	fprintf(f,
+		"\n[level %u]\nfirst = %" PRIu64 "\nsecond = %" PRIu64 "\nstretch = %" PRIu64
+		"\nticks = %.0f\n",
+		number, level->rung.first, level->rung.second, level->rung.stretch, level->ticks);
+	put_claim(f, "line", &level->claim[CLAIM_LINE]);
+	put_claim(f, "page", &level->claim[CLAIM_PAGE]);
+}
+
 static void put_levels(FILE *f, const struct estimate *e)
 {
 	unsigned number = 0;
 
-	for (unsigned i = 0; i < e->levels; i++) {
-		const struct level *level = &e->level[i];
-
-		if (!is_known(level))
-			continue;
-		fprintf(f,
-			"\n[level %u]\nfirst = %" PRIu64 "\nsecond = %" PRIu64
-			"\nstretch = %" PRIu64 "\nticks = %.0f\n",
-			++number, level->rung.first, level->rung.second, level->rung.stretch,
-			level->ticks);
-		put_claim(f, "line", &level->claim[CLAIM_LINE]);
-		put_claim(f, "page", &level->claim[CLAIM_PAGE]);
-	}
+	for (unsigned i = 0; i < e->levels; i++)
+		if (is_known(&e->level[i]))
+			put_level(f, &e->level[i], ++number);
+	if (count_long(e))
+		fputs("\n; For changes that are started and finished later. Counted are stores, "
+		      "and\n"
+		      "; gaps between two fetches of one instruction that are as long.\n",
+		      f);
+	for (unsigned i = 0; i < LONG_WAITS; i++)
+		if (is_known_long(&e->long_level[i]))
+			put_level(f, &e->long_level[i], ++number);
 }
 
 /* What tmax verify runs again: the level that the verdict rests on, everywhere. */

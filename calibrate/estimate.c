@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "calibrate/bound.h"
+#include "calibrate/long_wait.h"
 
 static const enum crossing claimed[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
 
@@ -355,6 +356,7 @@ void estimate_make(struct estimate *e, const struct run_sums *runs, size_t count
 	ladder_make(&e->ladder, (uint64_t)e->membarrier_ticks);
 	e->levels = e->ladder.stretched;
 	make_levels(e, runs, plan);
+	long_estimate(e, runs);
 	find_paper_wait(e);
 	judge_window(e, runs);
 	decide(e);

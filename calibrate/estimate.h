@@ -30,6 +30,8 @@ enum {
 	CLAIMS
 };
 
+#define LONG_WAITS 5
+
 /* One rung, one crossing, one placement. */
 struct section {
 	enum placement placement;
@@ -79,7 +81,10 @@ struct estimate {
 	unsigned levels;	       /* the stretched ones */
 	double spread[CLAIMS];	       /* variance of the rate between slices, in squares of it */
 	double cap[CLAIMS];	       /* rate that no slice is taken to exceed, 0: none tore */
-	double membarrier_ticks;       /* that a change by membarrier takes; 0: nobody knows */
+	struct level long_level[LONG_WAITS]; /* see long_wait.h */
+	double factor[CLAIMS];	      /* tears per toggle by gaps per store; 0: nobody knows */
+	uint64_t factor_wait[CLAIMS]; /* where they differ most, ticks */
+	double membarrier_ticks;      /* that a change by membarrier takes; 0: nobody knows */
 	struct paper_wait paper;
 	struct window window;
 	unsigned runs;

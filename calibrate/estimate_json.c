@@ -54,15 +54,19 @@ static json_t *paper_json(const struct paper_wait *p)
 
 json_t *estimate_to_json(const struct estimate *e)
 {
-	json_t *levels = json_array();
+	json_t *levels = json_array(), *longs = json_array();
 
 	for (unsigned i = 0; i < e->ladder.count; i++)
 		json_array_append_new(levels, level_json(&e->level[i]));
-	return json_pack("{s:s, s:s, s:f, s:f, s:i, s:s, s:f, s:f, s:f, s:o, s:o, s:o}", "verdict",
-			 verdict_name(e->verdict), "reason", e->reason, "require_p", e->require_p,
-			 "confidence", CONFIDENCE, "runs", (int)e->runs, "scope",
-			 e->long_run ? "long-run" : "this-run", "membarrier_ticks",
-			 e->membarrier_ticks, "spread_line", e->spread[CLAIM_LINE], "spread_page",
-			 e->spread[CLAIM_PAGE], "window", window_json(&e->window), "paper",
-			 paper_json(&e->paper), "levels", levels);
+	for (unsigned i = 0; i < LONG_WAITS; i++)
+		json_array_append_new(longs, level_json(&e->long_level[i]));
+	return json_pack(
+		"{s:s, s:s, s:f, s:f, s:i, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:f, s:f, s:o}",
+		"verdict", verdict_name(e->verdict), "reason", e->reason, "require_p", e->require_p,
+		"confidence", CONFIDENCE, "runs", (int)e->runs, "scope",
+		e->long_run ? "long-run" : "this-run", "membarrier_ticks", e->membarrier_ticks,
+		"spread_line", e->spread[CLAIM_LINE], "spread_page", e->spread[CLAIM_PAGE],
+		"window", window_json(&e->window), "paper", paper_json(&e->paper), "levels", levels,
+		"factor_line", e->factor[CLAIM_LINE], "factor_page", e->factor[CLAIM_PAGE],
+		"long_levels", longs);
 }

@@ -37,6 +37,8 @@ libcalibrate_la_SOURCES = \
 	calibrate/info.c \
 	calibrate/ladder.c \
 	calibrate/ladder.h \
+	calibrate/long_wait.c \
+	calibrate/long_wait.h \
 	calibrate/one_cell.c \
 	calibrate/one_cell.h \
 	calibrate/options.c \
@@ -148,6 +150,7 @@ calibrate_tests = \
 	calibrate/tests/test_experiment \
 	calibrate/tests/test_factors \
 	calibrate/tests/test_ladder \
+	calibrate/tests/test_long_wait \
 	calibrate/tests/test_options \
 	calibrate/tests/test_paper \
 	calibrate/tests/test_plan \

@@ -38,6 +38,7 @@ struct plan {
 	double proof;	   /* share of it, for the broken protocols */
 	double window;	   /* for stores inside a line */
 	double fetch_gaps; /* for the gap oracle */
+	bool only;	   /* all of the time for one of these two, none for the ladder */
 	double slice;	   /* seconds */
 	bool idle;	   /* end as soon as other programs want the machine */
 	double require_p;  /* tears per toggle that a pass stays below */

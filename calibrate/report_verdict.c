@@ -196,6 +196,28 @@ static void put_sections(struct page *page, const json_t *e)
 	html_table_end(page->out);
 }
 
+static void put_long(struct page *page, const json_t *e)
+{
+	const json_t *level;
+	size_t i;
+
+	json_array_foreach(json_object_get(e, "long_levels"), i, level)
+	{
+		if (json_real_of(level, "upper_p") >= 1)
+			continue;
+		html_paragraph(page->out,
+			       "Changes that are started and finished later: two waits of %s ticks keep "
+			       "tears below %s per toggle. That is counted in gaps between the fetches "
+			       "of one instruction; per store there are at least 1/%s as many of them "
+			       "across a line, and 1/%s across a page, as tears per toggle.",
+			       NUMBER(json_real_of(level, "first")),
+			       NUMBER(json_real_of(level, "upper_p")),
+			       NUMBER(json_real_of(e, "factor_line")),
+			       NUMBER(json_real_of(e, "factor_page")));
+		return;
+	}
+}
+
 static void put_rest(struct page *page, const json_t *e)
 {
 	const json_t *window = json_object_get(e, "window"), *paper = json_object_get(e, "paper");
@@ -238,6 +260,7 @@ int section_verdict(struct page *page)
 	if (!json_object_get(e, "levels"))
 		return 0;
 	put_ladder(page, e);
+	put_long(page, e);
 	put_rest(page, e);
 	put_sections(page, e);
 	return 0;

@@ -96,6 +96,25 @@ static void put_policy(FILE *out, const struct estimate *e, const struct identit
 		microseconds(e->level[best].ticks, id));
 }
 
+/* The shortest of the long waits with the best bound. */
+static void put_long(FILE *out, const struct estimate *e, const struct identity *id)
+{
+	const struct level *best = &e->long_level[0];
+
+	for (unsigned i = 1; i < LONG_WAITS; i++)
+		if (e->long_level[i].upper_p < best->upper_p)
+			best = &e->long_level[i];
+	if (best->upper_p >= 1)
+		return;
+	fprintf(out,
+		"Started changes: two waits of %" PRIu64 " (%.0f us, nobody interrupted) keep them "
+		"below %.1g; auto %s.\n",
+		best->rung.first, microseconds(best->ticks, id), best->upper_p,
+		best->upper_p <= PC_ACCEPT_P_DEFAULT
+			? "does so"
+			: "does so below 1e-9, or if told to accept it");
+}
+
 static void put_window(FILE *out, const struct window *w)
 {
 	if (w->word_tore)
@@ -145,8 +164,8 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 	put_ladder(out, e, id);
 	put_scope(out, e);
 	put_policy(out, e, id);
+	put_long(out, e, id);
 	put_window(out, &e->window);
-	put_paper(out, e);
 	fprintf(out,
 		"Next:    run it again, all runs add up (tmax evidence). %u placements are not "
 		"covered: "
@@ -188,6 +207,16 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 		100 * CONFIDENCE);
 	for (unsigned i = 0; i < e->ladder.count; i++)
 		put_level(out, &e->level[i]);
+	fprintf(out,
+		"Long waits, by gaps of fetches (%.3g times as many tears per toggle as gaps per "
+		"store "
+		"at most\nacross a line, at %" PRIu64 " ticks, %.3g across a page, at %" PRIu64
+		"; stores and gaps are told as toggles and tears):\n",
+		e->factor[CLAIM_LINE], e->factor_wait[CLAIM_LINE], e->factor[CLAIM_PAGE],
+		e->factor_wait[CLAIM_PAGE]);
+	for (unsigned i = 0; i < LONG_WAITS; i++)
+		put_level(out, &e->long_level[i]);
+	put_paper(out, e);
 	fprintf(out,
 		"Rates differ between slices by %.2g times their mean squared across a line, %.2g "
 		"across a page.\n",

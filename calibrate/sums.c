@@ -194,6 +194,7 @@ static const char *const kinds[SUM_KINDS] = {
 	[SUM_WAIT] = "wait",
 	[SUM_MEMBARRIER] = "membarrier",
 	[SUM_STORE] = "store",
+	[SUM_GAP] = "gap",
 };
 
 static json_t *sum_to_json(const struct sum *s)

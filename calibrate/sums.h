@@ -30,12 +30,13 @@ enum sum_kind {
 	SUM_WAIT,	/* changes by the word protocol, with the waits of a rung */
 	SUM_MEMBARRIER, /* by membarrier */
 	SUM_STORE,	/* one store, inside a line: the atomic window */
+	SUM_GAP,	/* stores, and gaps between fetches as long as the rung: long_wait.h */
 	SUM_KINDS
 };
 
 struct sum {
 	enum sum_kind kind;
-	struct rung rung; /* of a wait, else all 0 */
+	struct rung rung; /* of a wait or of gaps, else all 0 */
 	enum crossing crossing;
 	enum placement placement;
 	unsigned executors;

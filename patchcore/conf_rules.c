@@ -137,7 +137,7 @@ static const struct {
 
 static void check_each(unsigned rule, const struct machine_conf *conf, char *why, size_t size)
 {
-	for (unsigned i = 0; i < conf->levels; i++) {
+	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++) {
 		if (level_rules[rule].holds(conf, i))
 			continue;
 		if (conf->schema < 4)

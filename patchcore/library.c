@@ -345,6 +345,10 @@ static int fill_in_status(void *arg)
 		.long_run = facts.have_conf && facts.conf.long_run,
 		.runs = facts.have_conf ? facts.conf.runs : 0,
 		.measured = facts.have_conf ? facts.conf.measured : 0,
+		.later_wait = syncs->page_later.first_wait,
+		.later_p = policy_bound(&facts, &syncs->page_later, true),
+		.line_later_wait = syncs->line_later.first_wait,
+		.line_later_p = policy_bound(&facts, &syncs->line_later, false),
 	};
 	snprintf(status->conf_path, sizeof(status->conf_path), "%s", facts.conf_path);
 	snprintf(status->reason, sizeof(status->reason), "%s", choice->reason);

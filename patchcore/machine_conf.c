@@ -121,13 +121,13 @@ static bool read_measured(struct machine_conf *conf, const char *value)
 	return read_u64(value, 0, MACHINE_CONF_TIME, &conf->measured);
 }
 
-static bool read_levels(struct machine_conf *conf, const char *value)
+static bool read_number(const char *value, unsigned *number)
 {
 	uint64_t levels;
 
 	if (!read_u64(value, 0, MACHINE_CONF_LEVELS, &levels))
 		return false;
-	conf->levels = (unsigned)levels;
+	*number = (unsigned)levels;
 	return true;
 }
 
@@ -222,6 +222,18 @@ static bool read_page_p(struct machine_conf_level *level, const char *value)
 	return read_double(value, 0, 1, &level->page.upper_p);
 }
 
+static bool read_levels(struct machine_conf *conf, const char *value)
+{
+	return read_number(value, &conf->levels);
+}
+
+static bool read_long_levels(struct machine_conf *conf, const char *value)
+{
+	return read_number(value, &conf->long_levels);
+}
+
+#define NEVER (MACHINE_CONF_SCHEMA + 1)
+
 /* What the library must know, and from which schema on. */
 /* clang-format off */
 static const struct {
@@ -240,6 +252,7 @@ static const struct {
 	{ "wait", "usable", read_usable, 2, false },
 	{ "wait", "confidence", read_confidence, 2, false },
 	{ "wait", "levels", read_levels, 4, false },
+	{ "wait", "long_levels", read_long_levels, NEVER, false },
 	{ "wait", "membarrier_ticks", read_membarrier_ticks, 4, false },
 	{ "window", "bytes", read_window, 2, false },
 	{ "window", "toggles", read_window_toggles, 3, false },
@@ -406,7 +419,7 @@ static char *next_line(char *line, int size, void *arg)
 
 static int check_level(struct parser *p, unsigned level)
 {
-	bool wanted = level < p->conf->levels;
+	bool wanted = level < machine_conf_all_levels(p->conf);
 
 	if (!wanted && p->level_seen[level])
 		return complain(p, "[" LEVEL_PREFIX "%u] is beyond [wait] levels", level + 1);
@@ -432,6 +445,7 @@ static int take_wait(struct parser *p)
 	conf->membarrier_ticks = 0;
 	memset(conf->level, 0, sizeof(conf->level));
 	conf->levels = 1;
+	conf->long_levels = 0;
 	conf->level[0] = p->wait;
 	conf->level[0].page = p->wait.line;
 	return 0;
@@ -443,6 +457,8 @@ static int check_levels(struct parser *p)
 
 	if (p->conf->schema < 4)
 		return take_wait(p);
+	if (machine_conf_all_levels(p->conf) > MACHINE_CONF_LEVELS)
+		return complain(p, "[wait] has more than %d levels in all", MACHINE_CONF_LEVELS);
 	for (unsigned i = 0; ret == 0 && i < MACHINE_CONF_LEVELS; i++)
 		ret = check_level(p, i);
 	return ret;

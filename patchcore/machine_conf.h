@@ -66,12 +66,19 @@ struct machine_conf {
 	double confidence;	   /* of the bounds of all levels, 0.9 to below 1 */
 	uint64_t membarrier_ticks; /* that one change costs by membarrier, 0: not measured */
 	unsigned levels;
+	unsigned long_levels; /* behind those: for changes that no patcher stands waiting for */
 	struct machine_conf_level level[MACHINE_CONF_LEVELS]; /* in order of rising cost */
 	unsigned window;				      /* [window] bytes: 8, 16, 32 or 64 */
 	uint64_t window_toggles;  /* schema 3: stores without a tear behind it */
 	double window_p;	  /* upper bound on tears per store inside it beyond 8 bytes */
 	double window_confidence; /* schema 3: of that bound */
 };
+
+/* machine_conf_all_levels - the long ones too. */
+static inline unsigned machine_conf_all_levels(const struct machine_conf *conf)
+{
+	return conf->levels + conf->long_levels;
+}
 
 /* machine_conf_p - the worse bound of a level. */
 double machine_conf_p(const struct machine_conf_level *level);

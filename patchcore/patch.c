@@ -116,10 +116,10 @@ static int patch_now(struct change *change, const struct sync *sync)
 static int start(const struct change *change, const struct sync *sync)
 {
 	const struct sync *own = word_sync(sync, change->span.addr, change->span.len);
-	int ret = flight_start(change, sync_pick(own));
+	int ret = flight_start(change, sync_later(own));
 
 	if (ret == -EAGAIN && change_try_again(change))
-		ret = flight_start(change, sync_pick(own));
+		ret = flight_start(change, sync_later(own));
 	return ret;
 }
 

@@ -136,17 +136,23 @@ static bool is_cheaper(const struct machine_conf_level *level,
 	return level->ticks && than->ticks && level->ticks < than->ticks;
 }
 
-/* The cheapest level whose bound is accepted: its number from 1, or 0. */
-static unsigned accepted_level(const struct facts *facts, bool page, double accept_p)
+/* The cheapest of some levels whose bound is accepted: its number from 1, or 0. */
+static unsigned accepted_among(const struct facts *facts, unsigned from, unsigned count, bool page,
+			       double accept_p)
 {
 	const struct machine_conf_level *level = facts->conf.level;
 	unsigned best = 0;
 
-	for (unsigned i = 0; facts->have_conf && i < facts->conf.levels; i++)
+	for (unsigned i = from; facts->have_conf && i < from + count; i++)
 		if (bound_of(&level[i], page) <= accept_p &&
 		    (!best || is_cheaper(&level[i], &level[best - 1])))
 			best = i + 1;
 	return best;
+}
+
+static unsigned accepted_level(const struct facts *facts, bool page, double accept_p)
+{
+	return accepted_among(facts, 0, facts->conf.levels, page, accept_p);
 }
 
 /* The level with the lowest bound, the first of equals: from 1, or 0. */
@@ -177,12 +183,22 @@ static bool window_is_accepted(const struct facts *facts, enum pc_policy asked, 
 	return facts->have_window && facts->conf.window_p <= accept_p;
 }
 
+static void wait_by(const struct facts *facts, unsigned level, struct sync *sync)
+{
+	const struct machine_conf_level *wait = &facts->conf.level[level - 1];
+
+	sync->policy = PC_POLICY_WAIT;
+	sync->level = level;
+	sync->first_wait = wait->first_wait;
+	sync->second_wait = wait->second_wait;
+	sync->stretch = wait->stretch;
+}
+
 static void choose_sync(const struct facts *facts, enum pc_policy asked, bool page, double accept_p,
 			struct sync *sync)
 {
 	unsigned level =
 		asked == PC_POLICY_MEMBARRIER ? 0 : choose_level(facts, asked, page, accept_p);
-	const struct machine_conf_level *wait = &facts->conf.level[level ? level - 1 : 0];
 
 	*sync = (struct sync){
 		.policy = PC_POLICY_AUTO,
@@ -192,11 +208,7 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked, bool pa
 	if (!facts->trap)
 		return;
 	if (level) {
-		sync->policy = PC_POLICY_WAIT;
-		sync->level = level;
-		sync->first_wait = wait->first_wait;
-		sync->second_wait = wait->second_wait;
-		sync->stretch = wait->stretch;
+		wait_by(facts, level, sync);
 	} else if (asked != PC_POLICY_WAIT && facts->membarrier) {
 		sync->policy = PC_POLICY_MEMBARRIER;
 	}
@@ -212,6 +224,20 @@ static void add_other(const struct facts *facts, enum pc_policy asked, struct sy
 				.window = sync->window,
 				.other = sync };
 	sync->other = other;
+}
+
+/* What is started waits, if need be for long, rather than interrupt every executor. */
+static void add_later(const struct facts *facts, enum pc_policy asked, bool page, double accept_p,
+		      struct sync *sync, struct sync *later)
+{
+	const struct machine_conf *conf = &facts->conf;
+	unsigned level = accepted_among(facts, conf->levels, conf->long_levels, page, accept_p);
+
+	if (asked != PC_POLICY_AUTO || sync->policy != PC_POLICY_MEMBARRIER || !level)
+		return;
+	*later = (struct sync){ .window = sync->window };
+	wait_by(facts, level, later);
+	sync->later = later;
 }
 
 /* --- Telling why ------------------------------------------------------------------------------ */
@@ -235,7 +261,7 @@ static void explain_auto(const struct facts *facts, double accept_p, const struc
 		snprintf(reason, size, "auto: %s%s", facts->conf_reason, instead);
 		return;
 	}
-	if (page->line)
+	if (page->line && page->line->level)
 		snprintf(lines, sizeof(lines), "; inside a page by %.2g: there wait",
 			 level[page->line->level - 1].line.upper_p);
 	snprintf(reason, size,
@@ -277,7 +303,10 @@ void policy_choose(const struct facts *facts, enum pc_policy asked, double accep
 	choose_sync(facts, asked, false, accept_p, &syncs->line);
 	add_other(facts, asked, &syncs->page, &syncs->page_other);
 	add_other(facts, asked, &syncs->line, &syncs->line_other);
-	if (syncs->line.policy != syncs->page.policy || syncs->line.level != syncs->page.level)
+	add_later(facts, asked, true, accept_p, &syncs->page, &syncs->page_later);
+	add_later(facts, asked, false, accept_p, &syncs->line, &syncs->line_later);
+	if (syncs->line.policy != syncs->page.policy || syncs->line.level != syncs->page.level ||
+	    syncs->line_later.level != syncs->page_later.level)
 		syncs->page.line = &syncs->line;
 	explain(facts, asked, accept_p, syncs, reason, size);
 }

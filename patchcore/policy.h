@@ -25,13 +25,15 @@ struct facts {
 
 /*
  * The syncs of one choice. They point to each other: not to be copied. page is the one to begin
- * with; see word_sync() and sync_pick().
+ * with; see word_sync(), sync_pick() and sync_later().
  */
 struct syncs {
 	struct sync page;
 	struct sync line;	/* page.line, where that is another one */
 	struct sync page_other; /* membarrier, where that may be cheaper: page.other */
 	struct sync line_other;
+	struct sync page_later; /* a long wait, where page is membarrier: page.later */
+	struct sync line_later;
 };
 
 /*
@@ -55,7 +57,7 @@ void policy_choose(const struct facts *facts, enum pc_policy asked, double accep
 /* policy_is_possible - is there a sync for straddlers of some kind at least? */
 bool policy_is_possible(const struct syncs *syncs);
 
-/* policy_bound - on tears per toggle, of a sync of policy_choose(); 0 unless WAIT. */
+/* policy_bound - on tears per toggle, of a sync of policy_choose(); 0 unless it waits. */
 double policy_bound(const struct facts *facts, const struct sync *sync, bool page);
 
 #endif

@@ -98,6 +98,11 @@ static void forget_cost(const struct sync *sync)
 	atomic_store_explicit(cost_at(sync), cost - cost / FORGET, memory_order_relaxed);
 }
 
+const struct sync *sync_later(const struct sync *sync)
+{
+	return sync->policy == PC_POLICY_MEMBARRIER && sync->later ? sync->later : sync;
+}
+
 const struct sync *sync_pick(const struct sync *sync)
 {
 	const struct sync *one = sync, *other = sync->other;

@@ -194,8 +194,8 @@ grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf_write.c" | sed 's/^"//; s/"$//; 
 sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/conf_write.c" >>"$dir/is"
 library_keys() # of sections without a number, and of a level
 {
-	grep -oE '\{ "[a-z]+", "[a-z_]+", read_' "$top/patchcore/machine_conf.c" |
-		sed -E 's/\{ "([a-z]+)", "([a-z_]+)".*/[\1] \2 required/'
+	grep -oE '\{ "[a-z]+", "[a-z_]+", read_[a-z_]+, [A-Z0-9]+' "$top/patchcore/machine_conf.c" |
+		sed -E 's/\{ "([a-z]+)", "([a-z_]+)", .* NEVER/[\1] \2/; s/\{ "([a-z]+)", "([a-z_]+)".*/[\1] \2 required/'
 	grep -oE '\{ "[a-z_]+", read_' "$top/patchcore/machine_conf.c" |
 		sed -E 's/\{ "([a-z_]+)".*/[level] \1 required/'
 }
@@ -208,7 +208,7 @@ sed -nE 's/^\.SS (\[[a-z]+).*/\1/p' "$dir/conf" >"$dir/says"
 same "sections"
 {
 	sed -nE 's/^\t(FIELD|TOLD)\(([a-z_]+), .*/[identity] \2 required/p' "$top/patchcore/identity.c"
-	library_keys
+	library_keys | grep required
 } >"$dir/is"
 grep required "$dir/documented" >"$dir/says"
 same "keys that the library requires"

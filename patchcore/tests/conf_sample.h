@@ -135,7 +135,7 @@ static inline void conf_add_levels(struct conf_lines *lines, const struct machin
 {
 	char section[32];
 
-	for (unsigned i = 0; i < conf->levels; i++) {
+	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++) {
 		const struct machine_conf_level *level = &conf->level[i];
 
 		snprintf(section, sizeof(section), "level %u", i + 1);
@@ -170,6 +170,8 @@ static inline struct conf_lines conf_lines(const struct machine_conf *conf)
 	conf_add_double(&lines, "wait", "confidence", conf->confidence);
 	if (conf->schema >= 4) {
 		conf_add_number(&lines, "wait", "levels", conf->levels);
+		if (conf->long_levels)
+			conf_add_number(&lines, "wait", "long_levels", conf->long_levels);
 		conf_add_number(&lines, "wait", "membarrier_ticks", conf->membarrier_ticks);
 		conf_add_levels(&lines, conf);
 	} else {
@@ -249,9 +251,9 @@ static inline bool conf_same_bound(const struct machine_conf_bound *a,
 
 static inline bool conf_same_levels(const struct machine_conf *a, const struct machine_conf *b)
 {
-	bool same = a->levels == b->levels;
+	bool same = a->levels == b->levels && a->long_levels == b->long_levels;
 
-	for (unsigned i = 0; same && i < a->levels; i++) {
+	for (unsigned i = 0; same && i < machine_conf_all_levels(a); i++) {
 		const struct machine_conf_level *left = &a->level[i], *right = &b->level[i];
 
 		same = left->first_wait == right->first_wait &&

@@ -57,7 +57,7 @@ static void check_level(const struct machine_conf_level *level)
 /* What the newest schema tells, or what an older one stands for. */
 static void check_evidence(const struct machine_conf *conf)
 {
-	must(conf->levels <= MACHINE_CONF_LEVELS && conf->runs > 0);
+	must(machine_conf_all_levels(conf) <= MACHINE_CONF_LEVELS && conf->runs > 0);
 	must(conf->measured <= MACHINE_CONF_TIME && conf->membarrier_ticks <= MACHINE_CONF_COST);
 	if (conf->schema >= 4)
 		return;
@@ -70,7 +70,7 @@ static void check_ranges(const struct machine_conf *conf)
 {
 	must(conf->schema >= 2 && conf->schema <= 4);
 	check_evidence(conf);
-	for (unsigned i = 0; i < conf->levels; i++)
+	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++)
 		check_level(&conf->level[i]);
 	must(conf->confidence >= 0.9 && conf->confidence < 1);
 	must(conf->window == 8 || conf->window == 16 || conf->window == 32 || conf->window == 64);
@@ -110,7 +110,7 @@ static void check_waits(const struct machine_conf_level *level)
 
 static void check_order(const struct machine_conf *conf)
 {
-	for (unsigned i = 1; i < conf->levels; i++)
+	for (unsigned i = 1; i < machine_conf_all_levels(conf); i++)
 		for (unsigned k = 0; k < i; k++) {
 			const struct machine_conf_level *one = &conf->level[k],
 							*two = &conf->level[i];
@@ -123,7 +123,7 @@ static void check_order(const struct machine_conf *conf)
 
 static void check_agreement(const struct machine_conf *conf)
 {
-	for (unsigned i = 0; i < conf->levels; i++) {
+	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++) {
 		check_level_bound(conf->confidence, &conf->level[i].line);
 		check_level_bound(conf->confidence, &conf->level[i].page);
 	}
@@ -137,7 +137,7 @@ static void check_agreement(const struct machine_conf *conf)
 		return;
 	must(conf->verdict != MACHINE_CONF_FAIL && conf->verdict != MACHINE_CONF_INCONCLUSIVE);
 	must(conf->levels > 0);
-	for (unsigned i = 0; i < conf->levels; i++) {
+	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++) {
 		must(conf->level[i].line.toggles > 0 || conf->level[i].page.toggles > 0);
 		check_waits(&conf->level[i]);
 	}
@@ -314,6 +314,7 @@ static const char *const tokens[] = {
 	"[level 1]\n",
 	"[level 3]\n",
 	"levels = 3\n",
+	"long_levels = 1\n",
 	"page_p = 0.5\n",
 	"usable = no\n",
 	"nan",

@@ -429,6 +429,28 @@ static void test_level_count(void **state)
 	assert_true(machine_conf_p(machine_conf_surest(&conf)) == 0);
 }
 
+/* They stand behind the others, and are none that a patcher waits by. */
+static void test_long_levels(void **state)
+{
+	struct conf_lines lines = sample_lines;
+	struct machine_conf conf;
+
+	(void)state;
+	conf_set(&lines, "wait", "levels", "1");
+	conf_add_number(&lines, "wait", "long_levels", 1);
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_int_equal(conf.levels, 1);
+	assert_int_equal(conf.long_levels, 1);
+	assert_int_equal(conf.level[1].first_wait, 900);
+	assert_ptr_equal(machine_conf_surest(&conf), &conf.level[0]);
+	conf_set(&lines, "level 2", "page_p", "1e-30");
+	expect_lines_refused(&lines, "[level 2] page_p is lower than");
+	conf_set(&lines, "wait", "long_levels", "2");
+	expect_lines_refused(&lines, "[level 3] first is missing");
+	conf_set(&lines, "wait", "long_levels", "32");
+	expect_lines_refused(&lines, "[wait] has more than 32 levels in all");
+}
+
 static void test_level_names(void **state)
 {
 	static const char *const bad[] = { "level 0", "level 33", "level 01", "level -1", "level x",
@@ -732,18 +754,18 @@ static void test_results(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),	     cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_twice),	     cmocka_unit_test(test_sections_matter),
-		cmocka_unit_test(test_junk_numbers), cmocka_unit_test(test_junk_probabilities),
-		cmocka_unit_test(test_out_of_range), cmocka_unit_test(test_hostile_identity),
-		cmocka_unit_test(test_limits),	     cmocka_unit_test(test_toggles_behind),
-		cmocka_unit_test(test_verdict),	     cmocka_unit_test(test_no_wait),
-		cmocka_unit_test(test_order),	     cmocka_unit_test(test_level_count),
-		cmocka_unit_test(test_level_names),  cmocka_unit_test(test_many_levels),
-		cmocka_unit_test(test_bounds),	     cmocka_unit_test(test_window_bounds),
-		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_cpus),
-		cmocka_unit_test(test_schema_2),     cmocka_unit_test(test_schema_3),
-		cmocka_unit_test(test_results),
+		cmocka_unit_test(test_good),	      cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_twice),	      cmocka_unit_test(test_sections_matter),
+		cmocka_unit_test(test_junk_numbers),  cmocka_unit_test(test_junk_probabilities),
+		cmocka_unit_test(test_out_of_range),  cmocka_unit_test(test_hostile_identity),
+		cmocka_unit_test(test_limits),	      cmocka_unit_test(test_toggles_behind),
+		cmocka_unit_test(test_verdict),	      cmocka_unit_test(test_no_wait),
+		cmocka_unit_test(test_order),	      cmocka_unit_test(test_level_count),
+		cmocka_unit_test(test_long_levels),   cmocka_unit_test(test_level_names),
+		cmocka_unit_test(test_many_levels),   cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_window_bounds), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_cpus),	      cmocka_unit_test(test_schema_2),
+		cmocka_unit_test(test_schema_3),      cmocka_unit_test(test_results),
 	};
 
 	return cmocka_run_group_tests(tests, make_sample, NULL);

@@ -274,6 +274,38 @@ static const struct sync *sync_at(const uint8_t *site)
 	return site_find((uintptr_t)site)->word.sync;
 }
 
+/* What is started waits for long where every other patch uses membarrier, and the caller accepts
+ * it. */
+static void test_long(void **state)
+{
+	struct facts facts = made_up(true);
+	struct syncs syncs;
+	char reason[256];
+
+	(void)state;
+	facts.conf.levels = 2;
+	facts.conf.long_levels = 2;
+	policy_choose(&facts, AUTO, 1e-8, &syncs, reason, sizeof(reason));
+	expect_sync(&syncs.page, 0, true);
+	expect_sync(syncs.page.later, 3, true);
+	assert_ptr_equal(sync_later(&syncs.page), syncs.page.later);
+	assert_ptr_equal(sync_pick(&syncs.page), &syncs.page);
+	assert_true(policy_bound(&facts, syncs.page.later, true) == 1e-8);
+	/* Inside a page a level will do that a patcher may wait by. */
+	expect_sync(&syncs.line, 2, true);
+	assert_null(syncs.line.later);
+	assert_ptr_equal(sync_later(&syncs.line), &syncs.line);
+	policy_choose(&facts, AUTO, 1e-10, &syncs, reason, sizeof(reason));
+	assert_null(syncs.page.later);
+	assert_ptr_equal(sync_later(&syncs.page), &syncs.page);
+	/* Asked for by name it is that, and no long wait is ever the surest. */
+	policy_choose(&facts, MB, 1e-8, &syncs, reason, sizeof(reason));
+	assert_null(syncs.page.later);
+	policy_choose(&facts, WAIT, 1e-9, &syncs, reason, sizeof(reason));
+	expect_sync(&syncs.page, 2, false);
+	assert_null(syncs.page.later);
+}
+
 /* --- Each site by its own ------------------------------------------------------------- */
 
 #define SHORT	 1000	 /* ticks, of level 1 */
@@ -396,6 +428,38 @@ static void test_later(void **state)
 {
 	(void)state;
 	child_must_pass(later, NULL);
+}
+
+/* A patcher uses membarrier; what it starts waits, and leaves executors alone. */
+static void long_later(const void *arg)
+{
+	struct machine_conf conf = two_levels(SAFE_P);
+	struct pc_status status;
+
+	(void)arg;
+	conf.levels = conf.long_levels = 1;
+	conf.level[0].line.upper_p = conf.level[1].line.upper_p = PAGE_P;
+	use_levels(&conf);
+	put_code();
+	MUST(pc_set_policy(PC_POLICY_AUTO) == 0);
+	status = status_now();
+	if (status.in_use != MB)
+		child_skip("no membarrier");
+	MUST(status.later_wait == LONG && status.later_p == SAFE_P);
+	MUST(!status.line_later_wait && !status.line_later_p);
+	MUST(pc_patch(page_site, new_code, CODE_LEN) == 0 && sync_at(page_site)->policy == MB);
+	MUST(pc_start_patch(page_site, old_code, CODE_LEN) == 0);
+	MUST(sync_at(page_site)->policy == WAIT && sync_at(page_site)->level == 2);
+	MUST(pc_start_patch(line_site, new_code, CODE_LEN) == 0);
+	MUST(sync_at(line_site)->policy == MB);
+	MUST(pc_drain() == 0);
+	MUST(code_run(page_site) == CODE_OLD && code_run(line_site) == CODE_NEW);
+}
+
+static void test_long_later(void **state)
+{
+	(void)state;
+	child_must_pass(long_later, NULL);
 }
 
 /* They share the wait of the one that needs the longest, wherever it stands in the batch. */
@@ -687,9 +751,11 @@ int main(void)
 		cmocka_unit_test(test_cheapest),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_costs),
+		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_one_by_one),
 		cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_later),
+		cmocka_unit_test(test_long_later),
 		cmocka_unit_test(test_batched),
 		cmocka_unit_test(test_lines_only),
 		cmocka_unit_test(test_pages_by_membarrier),

@@ -44,6 +44,11 @@ enum pc_progress {
  * A second change of a site in flight, by this function or any other, is
  * refused with -EAGAIN. The pages stay writable until the change is finished.
  *
+ * Under PC_POLICY_AUTO the change waits where the config has a wait that the caller accepts,
+ * also one that is longer than a membarrier takes (a long level, machine.conf(5)): no caller
+ * stands waiting, and a membarrier interrupts every executor. An executor that comes to the
+ * site meanwhile does stand: both waits at most.
+ *
  * Async-signal-safe where the pages are held open and the site was patched
  * before. Paper: figure 6.
  */

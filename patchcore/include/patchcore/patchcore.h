@@ -87,6 +87,14 @@ struct pc_status {
 	int long_run;	   /* the config rests on more than its last run */
 	uint64_t runs;	   /* behind the config; 0 without one */
 	uint64_t measured; /* the latest of them: seconds since the epoch, 0: unknown */
+	/*
+	 * What pc_start_patch() and the like wait across pages where in_use is MEMBARRIER: ticks,
+	 * and the bound on tears per toggle. 0: they use membarrier, too. The same in one page.
+	 */
+	uint64_t later_wait;
+	double later_p;
+	uint64_t line_later_wait;
+	double line_later_p;
 };
 
 /*
