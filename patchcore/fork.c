@@ -32,7 +32,9 @@
  *   fork_adopted   means                                       left by, for
  *   NEW            nothing of the library has run here yet     fork_adopt(): ADOPTING
  *   ADOPTING | id  that task is at it                          the same: REST
- *   REST           code, threads and locks are its own         the next that enters: ADOPTED
+ *   REST           code, threads and locks are its own         the next that enters, if no
+ *                                                              other is inside: ADOPTING
+ *   ADOPTING | id  that task sees to what was left half done   the same: ADOPTED, or REST
  *   ADOPTED        and what threads left half done is whole    fork(2), which wipes it: NEW
  *
  * A child that is made past the handlers (_Fork(3), a system call) is recognised by the word, too.
@@ -95,18 +97,33 @@ NOPATCH void fork_adopt(void)
 
 /*
  * What needs more than a trap handler may do: see to what threads have left half done that are not
- * here. A fork that waited for all of them left nothing.
+ * here. A fork that waited for all of them left nothing. Other threads wait outside meanwhile, and
+ * it is put off while one is inside, as the forking one may be in the middle of a change of its
+ * own.
  */
 static void adopt_rest(struct thread *self)
 {
-	uint32_t rest = REST;
+	uint32_t me = ADOPTING | (uint32_t)sys_call(SYS_gettid), state = REST;
 
-	if (thread_is_nested(self) || lock_any_held() ||
-	    !atomic_compare_exchange_strong(fork_adopted, &rest, FORK_ADOPTED))
+	if (thread_is_nested(self) || lock_any_held())
 		return;
+	if (!atomic_compare_exchange_strong(fork_adopted, &state, me)) {
+		while (state & ADOPTING) {
+			thread_leave(self);
+			nap();
+			thread_enter_as(self);
+			state = atomic_load_explicit(fork_adopted, memory_order_acquire);
+		}
+		return;
+	}
+	if (thread_any_inside()) {
+		atomic_store_explicit(fork_adopted, REST, memory_order_release);
+		return;
+	}
 	flight_rescue_all();
 	flight_drain();
 	text_give_back_borrowed();
+	atomic_store_explicit(fork_adopted, FORK_ADOPTED, memory_order_release);
 }
 
 /* What comes before the fork is done, what comes after is not begun: the rest is libc's. */

@@ -331,20 +331,37 @@ static bool await_one(const struct thread *record, struct patience *patience)
 	return true;
 }
 
-bool thread_await_all(void)
+/*
+ * Of "a thread enters" and "the gate is closed" (or a page) one is seen by the other side: by a
+ * barrier in all threads, or else by time. A store waits in no buffer for a nap. Returns how many
+ * records there are then.
+ */
+static uint32_t see_all(void)
 {
-	uint32_t count = atomic_load_explicit(&used, memory_order_acquire);
-	int64_t now = clock_ns();
-	struct patience patience = { now + ASLEEP_NS, now + STARVED_NS };
-	bool all = true;
-
-	/*
-	 * Of "a thread enters" and "the gate is closed" (or a page) one is seen by the other side:
-	 * by a barrier in all threads, or else by time. A store waits in no buffer for a nap.
-	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (membarrier_sync() < 0)
 		nap();
+	return atomic_load_explicit(&used, memory_order_acquire);
+}
+
+bool thread_any_inside(void)
+{
+	uint32_t count = see_all();
+
+	for (uint32_t slot = 0; slot < count; slot++)
+		if (record_at(slot) != thread_here &&
+		    !has_left(record_at(slot), atomic_load(&record_at(slot)->inside)))
+			return true;
+	return false;
+}
+
+bool thread_await_all(void)
+{
+	int64_t now = clock_ns();
+	struct patience patience = { now + ASLEEP_NS, now + STARVED_NS };
+	uint32_t count = see_all();
+	bool all = true;
+
 	for (uint32_t slot = 0; slot < count; slot++)
 		if (record_at(slot) != thread_here)
 			all &= await_one(record_at(slot), &patience);

@@ -121,6 +121,12 @@ NOPATCH_INLINE bool thread_is_nested(const struct thread *self)
 bool thread_runs(uint64_t id);
 
 /*
+ * thread_any_inside - is any other thread? One that enters later sees what was stored before the
+ * call.
+ */
+bool thread_any_inside(void);
+
+/*
  * thread_await_all - return when every other thread has been outside once since the call.
  * False: one has not, and has slept for a second, as under a debugger, or has got no CPU for 16.
  * The caller is outside, or no thread waits for it.
