@@ -475,7 +475,7 @@ static int close_entry(struct entry *entry, void *unused)
 	(void)unused;
 	if (page->users)
 		page->owed = true;
-	page->users = 0;
+	page_lose_users(page);
 	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
 	return 0;
 }
@@ -713,12 +713,14 @@ static int stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan)
 	return is_open ? 0 : -ENOENT;
 }
 
-/* They could not be closed. Without the lock, which may be out of reach: see fork_enter(). */
+/* They could not be closed. The caller may be outside: a fork waits for the lock, not for it. */
 static void use_again(uintptr_t start, uintptr_t end, uint64_t loan)
 {
+	lock_take(&text_lock);
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
 		if (!page_has_changed(page_find(p), loan))
 			atomic_fetch_add_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
+	lock_drop(&text_lock);
 }
 
 /* Step 2. Outside meanwhile: others that close wait for this thread as well. */
@@ -732,6 +734,8 @@ static int await_patchers(struct thread **self)
 	ret = fork_enter(self);
 	if (ret < 0)
 		return ret;
+	/* What threads have left that are gone comes to the list by the look at it. */
+	flight_rescue_all();
 	ret = flight_drain();
 	/* A change that was taken back is over, too. */
 	if (ret == -ECANCELED)

@@ -16,8 +16,7 @@ static void forget(struct page *page)
 {
 	/* First of all, so that no patcher begins to write. */
 	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
-	page->users = 0;
-	atomic_store_explicit(&page->forgotten, ++text_forgets, memory_order_relaxed);
+	page_lose_users(page);
 	page->owed = false;
 	page->granule = TEXT_PAGE;
 	if (page_shift(page))
@@ -34,15 +33,28 @@ static bool is_whole(uintptr_t page, uintptr_t end)
 	return page < end && end - page >= TEXT_PAGE;
 }
 
-/* What was made writable for it on pages that stay is given back; the others are not touched. */
+static bool stays(uintptr_t page, uintptr_t start, uintptr_t end)
+{
+	return page < start || !is_whole(page, end);
+}
+
+/*
+ * What was made writable for it on pages that stay is given back; the others are not touched. In
+ * one piece, where both stay: they may be one to the kernel.
+ */
 void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
 {
-	uintptr_t first, last;
+	uintptr_t first, last, to;
 
-	if (span->loan && text_range(span->addr, span->len, &first, &last) == 0)
-		for (uintptr_t p = first; p < last; p += TEXT_PAGE)
-			if (p < start || !is_whole(p, end))
-				text_return(p, p + TEXT_PAGE, span->loan);
+	if (span->loan && text_range(span->addr, span->len, &first, &last) == 0) {
+		for (uintptr_t p = first; p < last; p = to) {
+			to = p + TEXT_PAGE;
+			while (to < last && stays(p, start, end) == stays(to, start, end))
+				to += TEXT_PAGE;
+			if (stays(p, start, end))
+				text_return(p, to, span->loan);
+		}
+	}
 	span->loan = 0;
 }
 

@@ -233,6 +233,7 @@ static int give_back_borrowed(struct entry *entry, void *unused)
 	(void)unused;
 	if (page->users <= opens)
 		return 0;
+	page_lose_users(page);
 	page->users = opens;
 	if (opens || page_shift(page) || (page->prot & PROT_WRITE))
 		return 0;

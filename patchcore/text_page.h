@@ -50,6 +50,13 @@ NOPATCH_INLINE struct page *page_find(uintptr_t addr)
 	return (struct page *)table_find(&text_pages, page_of(addr));
 }
 
+/* page_lose_users - with text_lock: from now on no loan and no opening of before counts. */
+static inline void page_lose_users(struct page *page)
+{
+	page->users = 0;
+	atomic_store_explicit(&page->forgotten, ++text_forgets, memory_order_relaxed);
+}
+
 /* page_has_changed - was it forgotten since that loan? Then its users are of other code. */
 NOPATCH_INLINE bool page_has_changed(const struct page *page, uint64_t loan)
 {
