@@ -198,6 +198,7 @@ int pc_patch_batch_by(struct pc_op *ops, size_t n, const struct pc_choice *choic
 {
 	const struct sync *sync = library_sync_of(choice);
 	struct batch batch = { .sync = sync };
+	int ret;
 
 	if (!sync)
 		return -ESHUTDOWN;
@@ -208,9 +209,9 @@ int pc_patch_batch_by(struct pc_op *ops, size_t n, const struct pc_choice *choic
 	batch.by_addr = calloc(n, sizeof(*batch.by_addr));
 	batch.sites = calloc(n, sizeof(*batch.sites));
 	batch.ops = calloc(n, sizeof(*batch.ops));
-	if (!batch.by_addr || !batch.sites || !batch.ops || make(&batch, ops, n) < 0)
-		for (size_t i = 0; i < n; i++)
-			ops[i].result = -ENOMEM;
+	ret = batch.by_addr && batch.sites && batch.ops ? make(&batch, ops, n) : -ENOMEM;
+	for (size_t i = 0; ret < 0 && i < n; i++)
+		ops[i].result = ret;
 	free(batch.by_addr);
 	free(batch.sites);
 	free(batch.ops);

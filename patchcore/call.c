@@ -321,9 +321,9 @@ int pc_activate_call(struct pc_call *call, void *target)
 		ret = turn_on(call, target, &span);
 	if (ret == 0 && target)
 		remember(call, target);
-	text_end(&span);
 	if (ret == -EAGAIN)
 		call_go_on(call->addr);
+	text_end(&span);
 	return ret;
 }
 
@@ -353,9 +353,9 @@ int pc_deactivate_call(struct pc_call *call)
 	if (ret < 0)
 		return ret;
 	ret = turn_off(call, &span);
-	text_end(&span);
 	if (ret == -EAGAIN)
 		call_go_on(call->addr);
+	text_end(&span);
 	return ret;
 }
 

@@ -218,6 +218,12 @@ NOPATCH static bool may_have(int signal, uint64_t pending)
 	       (!(pending & kernel_bit(signal)) && is_default(signal) && take(signal));
 }
 
+/* Without a look at the threads: ours, and as far as is known none has a use for it. */
+NOPATCH static bool will_do(int signal)
+{
+	return stands(signal) && !(atomic_load(&known_used) & kernel_bit(signal));
+}
+
 /* One of those in use by none, the one of the last round if that will still do. */
 NOPATCH static int choose_from(uint64_t used, uint64_t pending)
 {
@@ -551,7 +557,7 @@ NOPATCH static int ask_from(const struct round *round, unsigned from)
 	struct signal_use now = { 0 };
 	int ret;
 
-	if (round->ask_first || (first && !stands(number)))
+	if (round->ask_first || (first && !will_do(number)))
 		learn_all(round, from, &now);
 	ret = first ? choose(&now) : 0;
 	for (unsigned i = from; i < count && ret == 0; i++)

@@ -268,6 +268,6 @@ void patcher_run(int socket, pid_t of)
 	close_others(socket);
 	while (next_request(socket, &request) && answer_one(socket, &request))
 		;
-	/* Whoever is still traced runs on without a tracer. */
+	/* A thread that is still traced runs on without a tracer. */
 	_exit(0);
 }

@@ -71,7 +71,7 @@ int main(void)
 	while (ret == 0 && pc_finish_patch(function(0)) > PC_FINISHED)
 		asked++;
 
-	/* One that is not finished yet finishes when somebody runs it. */
+	/* One that is not finished yet finishes when an executor runs it. */
 	if (ret == 0 && ((int (*)(void))(void *)function(1))() != 2)
 		ret = -EIO;
 

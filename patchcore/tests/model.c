@@ -120,7 +120,7 @@ static void look_at_end(struct check *check, const struct model *model, const st
 		uint8_t is = code_of(model, now_at(state, &model->sites[i], FRONT),
 				     now_at(state, &model->sites[i], BACK));
 
-		/* Somebody who helps may still come. */
+		/* An executor that helps may still come. */
 		if (state->turn[i] % 2)
 			return;
 		if (is != state->version[i][state->versions[i] - 1])

@@ -6,7 +6,7 @@
  * What is modelled
  *   Memory is a few lines. A line holds one or two parts of instructions, a part
  *   is a number, 0 is one that starts with INT3. A line keeps what stood in it.
- *   Time goes in ticks, and may go on between any two steps of anybody.
+ *   Time goes in ticks, and may go on between any two steps of any thread.
  *   A fetch of an instruction takes its two parts from two lines. Each is one
  *   that its line holds now or held at most `stale` ticks ago; they need not be
  *   of the same time, and either may be the older. With `monotone` a thread
@@ -23,7 +23,7 @@
  *
  * What must hold
  *   Who fetches parts that are not one of the listed instructions tears. Who
- *   fetches one that has not been put there, or after he has seen a later
+ *   fetches one that has not been put there, or after it has seen a later
  *   one (`monotone`), is out of order. A trap at a site that is free, where INT3
  *   stands, is a foreign one. At the end every site is free and holds the last
  *   instruction that was put there; and from every state the end can be reached.
@@ -32,7 +32,7 @@
  *   Bytes: a store to a part is whole, so nothing is said about windows. Store
  *   buffers: a store is visible at once, as a locked one is, and the plain
  *   stores of the library's own data are taken to be in order (TSO). Who has
- *   fetched and is held up before he runs it: that is part of `stale`. That every
+ *   fetched and is held up before it runs it: that is part of `stale`. That every
  *   machine has a `stale`, and what it is: that is measured. Errata. Clocks that
  *   stop or step back. More threads, sites and changes than are listed in the tests;
  *   fairness, so "can reach the end" is not "will". How pages become writable.
@@ -164,7 +164,7 @@ struct model {
 	uint8_t stale;	  /* ticks */
 	uint8_t longest;  /* of all waits: clocks need not count on from there */
 	bool monotone;	  /* no thread sees a line go back */
-	bool trap_syncs;  /* whoever traps or gets a signal is up to date then */
+	bool trap_syncs;  /* a thread that traps or gets a signal is up to date then */
 	bool wrong_about; /* IF_DEAD may also jump when nobody is dead */
 };
 

@@ -206,7 +206,7 @@ static void step_sync_begin(struct scene *scene)
 	for (unsigned i = 0; i < model->thread_count; i++) {
 		if (!fetches(model, i) || scene->from->threads[i].pc == GONE)
 			continue;
-		/* Signal handlers of the caller run where he does. */
+		/* Signal handlers of the caller run where it does. */
 		if (model->threads[i].id == model->threads[scene->who].id)
 			bring_up_to_date(scene, i);
 		else

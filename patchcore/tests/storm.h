@@ -110,7 +110,7 @@ struct storm_result {
 	uint64_t refused;    /* -EAGAIN */
 	uint64_t lost;	     /* changes that did not stand */
 	uint64_t foreign[2]; /* foreign INT3 that were run, and that reached their owner */
-	uint64_t stray;	     /* of ours, that reached him */
+	uint64_t stray;	     /* of ours, that reached it */
 	uint64_t signals, forks, loads, threads;
 };
 

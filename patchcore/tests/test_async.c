@@ -368,7 +368,7 @@ static void helped_closed(const void *arg)
 	MUST(code_run(site) == CODE_OLD && pc_fini() == 0 && code_prot(site) == RX);
 }
 
-/* The page stays writable until somebody comes by who may take a lock. */
+/* The page stays writable until a thread comes by that may take a lock. */
 static void test_helped_closed(void **state)
 {
 	(void)state;

@@ -49,7 +49,7 @@ static unsigned times(void)
 	return more ? (unsigned)atoi(more) : 1;
 }
 
-/* Runs them all in turn: each is the one or the other, whoever is at it. */
+/* Runs them all in turn: each is the one or the other, whichever thread is at it. */
 static void *execute(void *unused)
 {
 	while (!done) {
@@ -124,7 +124,7 @@ static void thousands(const void *arg)
 	MUST(pc_text_close(pages, PAGES * CODE_PAGE) == 0 && pc_fini() == 0);
 }
 
-/* Each site's last change is what stands there, whoever has finished it. */
+/* Each site's last change is what stands there, whichever thread has finished it. */
 static void test_thousands(void **state)
 {
 	(void)state;
@@ -166,7 +166,7 @@ static void test_by_another(void **state)
 
 #define FEW 3
 
-/* Somebody may just be looking whether there is anything to do at it. */
+/* A thread may just be looking whether there is anything to do at it. */
 static void start_own(uint8_t *at, const uint8_t *code)
 {
 	int ret;
@@ -182,7 +182,7 @@ static void must_be_made(uint8_t *at, const uint8_t *code)
 }
 
 /*
- * What one has started himself is made when his own drain is over, whoever else
+ * What a thread has started is made when its own drain is over, whichever other
  * is just at it: other drains, askers, executors.
  */
 static void *start_and_drain(void *arg)
@@ -270,7 +270,7 @@ static void busy(const void *arg)
 	pthread_join(thread, NULL);
 }
 
-/* A site that somebody has for a moment is not passed over. */
+/* A site that a thread has for a moment is not passed over. */
 static void test_busy(void **state)
 {
 	(void)state;
@@ -312,7 +312,7 @@ static void busy_forking(const void *arg)
 	pthread_join(thread, NULL);
 }
 
-/* Who waits for him has no lock that he needs to fork. */
+/* A thread that waits for it has no lock that it needs to fork. */
 static void test_busy_forking(void **state)
 {
 	(void)state;
@@ -433,7 +433,7 @@ static void finisher_forked(const void *arg)
 	MUST(pc_fini() == 0);
 }
 
-/* The child has none, but may have one of its own; the parent keeps his. */
+/* The child has none, but may have one of its own; the parent keeps its own. */
 static void test_finisher_forked(void **state)
 {
 	(void)state;
@@ -462,7 +462,7 @@ static void finisher_signals(const void *arg)
 	MUST(pc_finisher_start() == 0);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
-	/* Whoever does not block it gets it: nobody, then us. */
+	/* A thread that does not block it gets it: none, then this one. */
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	MUST(kill(getpid(), SIGUSR1) == 0);
 	usleep(10000);

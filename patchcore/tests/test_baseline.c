@@ -179,7 +179,7 @@ static void *run_site(void *arg)
 	return (void *)(uintptr_t)code_run(arg);
 }
 
-/* NOP, and a jump that leads to itself: somebody stands at the second byte. */
+/* NOP, and a jump that leads to itself: a thread stands at the second byte. */
 static void somebody_inside(const void *arg)
 {
 	static const struct timespec ms = { .tv_nsec = 1000000 };

@@ -380,7 +380,7 @@ static void test_no_other_target(void **state)
 	child_must_pass(no_other_target, *state);
 }
 
-/* --- INT3 of somebody else ------------------------------------------------------------------ */
+/* --- INT3 of another program ------------------------------------------------------------------ */
 
 static uint8_t under_int3;
 
@@ -463,7 +463,7 @@ static void test_failed_quietly(void **state)
 
 static uint8_t on_off[2][CALL_MAX];
 
-/* Somebody else has turned it on or off after every single instruction. */
+/* Another caller has turned it on or off after every single instruction. */
 static bool change_always(void)
 {
 	MUST(step_now.count < STEPS_ENOUGH);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The asynchronous word protocol: started by one, finished by anybody, also when
+ * The asynchronous word protocol: started by one, finished by any thread, also when
  * who began it is no more. model.h says what is modelled.
  */
 #include "patchcore/tests/model_protocol.h"
@@ -278,7 +278,7 @@ static void test_early_disown(void **state)
 	breaks("async: disowned before INT3", &model, "tears");
 }
 
-/* The turn is given back behind the owner, who may be somebody else by then. */
+/* The turn is given back behind the owner, which may be another thread by then. */
 static void test_release_after_disown(void **state)
 {
 	static const struct model_op helper[] = {
@@ -370,7 +370,7 @@ static void test_dead_owner_left(void **state)
 	breaks("async: dead owner, nobody takes over", &model, "stuck");
 }
 
-/* He goes on where he was, in the middle of the next change. */
+/* It goes on where it was, in the middle of the next change. */
 static void test_owner_not_dead(void **state)
 {
 	struct model model = mortal(makes_2, rescuer);
@@ -411,7 +411,7 @@ static void test_take_over_without_wait(void **state)
 	breaks("async: taken over without waits", &model, "tears");
 }
 
-/* He looks at the state once more when the site is already somebody else's. */
+/* It looks at the state once more when another thread already has the site. */
 static void test_look_after_release(void **state)
 {
 	static const struct model_op helper[] = {

@@ -227,7 +227,7 @@ static void test_retarget_of_back(void **state)
 
 /*
  * And if it is off meanwhile, nothing tears either; but an executor may find it
- * on again, then off, and then on: he still had the call from before.
+ * on again, then off, and then on: it still had the call from before.
  */
 static void test_retarget_of_back_while_off(void **state)
 {

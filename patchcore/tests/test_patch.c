@@ -292,7 +292,7 @@ static void must_refuse_another(void)
 	pthread_join(thread, NULL);
 }
 
-/* From the beginning to the end of somebody's patch nobody else gets the site. */
+/* From the beginning to the end of one patcher's patch no other gets the site. */
 static void held(const void *way)
 {
 	uint8_t bytes[CODE_LEN];
@@ -451,7 +451,7 @@ static void contests(const void *way)
 	pthread_join(b.thread, NULL);
 }
 
-/* Whoever was told that he won did, and nobody has half of it. */
+/* The patcher that was told that it won did, and none has half of it. */
 static void test_contests(void **state)
 {
 	child_must_pass(contests, *state);

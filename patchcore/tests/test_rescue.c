@@ -112,7 +112,7 @@ static bool int3_stands(enum end end)
 	return end == INT3_PUT || end == BACK_PUT;
 }
 
-/* Whoever runs into it finishes it; the next who comes by gives the page back. */
+/* The executor that runs into it finishes it; the next that comes by gives the page back. */
 static void must_run_through(enum end end)
 {
 	uint32_t number;
@@ -136,7 +136,7 @@ static void must_finish(enum end end)
 }
 
 /*
- * Of one that has put its INT3 somebody must go on with the change, and it is in
+ * Of one that has put its INT3 another thread must go on with the change, and it is in
  * flight meanwhile; in place of any other the next comes at once.
  */
 static void must_make_way(enum end end)
@@ -289,7 +289,7 @@ static void noted_only(const void *arg)
 	MUST(both_are_free());
 }
 
-/* But not what it only wanted, and somebody else has. */
+/* But not what it only wanted, and another thread has. */
 static void test_noted_only(void **state)
 {
 	(void)state;
@@ -396,7 +396,7 @@ static void forked(const void *arg)
 	must_be_free();
 }
 
-/* The child's executor completes its copy; the parent's patcher his. */
+/* The child's executor completes its copy; the parent's patcher its own. */
 static void test_forked(void **state)
 {
 	(void)state;

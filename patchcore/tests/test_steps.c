@@ -239,7 +239,7 @@ static void change_bytes(uint8_t *from, size_t count)
 		from[i] ^= 0x55;
 }
 
-/* Whoever has these bytes changes them now. */
+/* The thread that has these bytes changes them now. */
 static bool change_neighbours(void)
 {
 	if (step_now.count % STRIDE != phase || changes == CHANGES)

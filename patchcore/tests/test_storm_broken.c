@@ -108,7 +108,7 @@ static int front_first(struct storm_site *const *sites, size_t n, unsigned code)
 	return 0;
 }
 
-/* Two patchers, each as if he were alone. */
+/* Two patchers, each as if it were alone. */
 static int no_lock(struct storm_site *const *sites, size_t n, unsigned code)
 {
 	(void)n;
@@ -280,7 +280,7 @@ static void no_lock_is_seen(void **state)
 
 /*
  * The window from reading to writing is as long as a change of the neighbour, and
- * one in two changes of his falls into it where they run at the same time.
+ * one in two of its changes falls into it where they run at the same time.
  */
 static void stale_neighbours_are_seen(void **state)
 {

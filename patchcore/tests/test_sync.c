@@ -33,7 +33,7 @@ static void noted(const void *arg)
 	for (int i = 0; i < 100; i++)
 		sync_note_cost(&waiting, 800);
 	MUST(sync_cost(&waiting) < 900);
-	/* Who lost his CPU for a second has not learnt what it costs. */
+	/* A patcher that lost its CPU for a second has not learnt what it costs. */
 	sync_note_cost(&waiting, UINT64_C(3000000000));
 	MUST(sync_cost(&waiting) < 2 * 900);
 }

@@ -191,7 +191,7 @@ static void test_own_signals(void **state)
 	child_must_pass(own_signals, NULL);
 }
 
-/* --- Whoever takes SIGTRAP after us --------------------------------------------------------------
+/* --- A program that takes SIGTRAP after us --------------------------------------------------------------
  */
 
 static int patch_with(const uint8_t *code)

@@ -44,7 +44,7 @@ static inline void start_without_conf(void)
 	start();
 }
 
-/* --- Whoever had SIGTRAP before -------------------------------------------------------- */
+/* --- The owner of SIGTRAP before -------------------------------------------------------- */
 
 static volatile struct {
 	int count;
