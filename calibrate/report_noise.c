@@ -84,7 +84,7 @@ static int by_date(const void *a, const void *b)
 /* What is broken on purpose tears by design. */
 static uint64_t tears_of(const struct cell_record *r)
 {
-	return r->cell.protocol <= PROTOCOL_ATOMIC ? record_tears(r) : 0;
+	return protocol_is_broken(r->cell.protocol) ? 0 : record_tears(r);
 }
 
 static uint64_t longer_wait(const struct cell *c)

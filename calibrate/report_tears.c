@@ -16,7 +16,7 @@
 
 static bool is_broken(const struct cell_record *r)
 {
-	return r->cell.protocol > PROTOCOL_ATOMIC;
+	return protocol_is_broken(r->cell.protocol);
 }
 
 /* The wait that a record's tears speak against. */

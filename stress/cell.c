@@ -30,6 +30,8 @@ static const char *const protocol_names[PROTOCOL_COUNT] = {
 	[PROTOCOL_WAIT] = "wait",	[PROTOCOL_MEMBARRIER] = "membarrier",
 	[PROTOCOL_ATOMIC] = "atomic",	[PROTOCOL_NAIVE] = "naive",
 	[PROTOCOL_NO_INT3] = "no-int3", [PROTOCOL_FRONT_FIRST] = "front-first",
+	[PROTOCOL_TOUCH] = "touch",	[PROTOCOL_READ] = "read",
+	[PROTOCOL_HALVES] = "halves",	[PROTOCOL_AGAIN] = "again",
 };
 
 static const char *const oracle_names[ORACLE_KINDS] = {

@@ -43,8 +43,19 @@ enum protocol {
 	PROTOCOL_NAIVE,	      /* one plain unaligned store */
 	PROTOCOL_NO_INT3,     /* wait, back, wait, front, without the lock byte */
 	PROTOCOL_FRONT_FIRST, /* INT3, wait, front, wait, back */
+	/* Tried against the tail: as wait, with something more in the first wait (variant.h). */
+	PROTOCOL_TOUCH,	 /* a locked store to the back line that changes nothing */
+	PROTOCOL_READ,	 /* the back line is read */
+	PROTOCOL_HALVES, /* the wait in two halves, with that store between */
+	PROTOCOL_AGAIN,	 /* the INT3 is put a second time, half way */
 	PROTOCOL_COUNT
 };
+
+/* protocol_is_broken - on purpose? */
+static inline bool protocol_is_broken(enum protocol protocol)
+{
+	return protocol >= PROTOCOL_NAIVE && protocol <= PROTOCOL_FRONT_FIRST;
+}
 
 /*
  * What is done on purpose to pull the two fetches apart. Bits: a cell may have

@@ -47,11 +47,15 @@ static int map_at(uint64_t addr, size_t len)
 	return 0;
 }
 
-/* The code pages, with nothing of others within 2 GiB on either side. */
-static uint8_t *map_arena(int *error)
+/*
+ * The code pages, with nothing of others within 2 GiB on either side. The second page is where
+ * sites cross.
+ */
+static uint8_t *map_arena(const struct cell *cell, int *error)
 {
 	for (unsigned i = 0; i < ARENA_TRIES; i++) {
-		uint64_t base = ARENA_FIRST + i * ARENA_STRIDE;
+		uint64_t second = ARENA_FIRST + i * ARENA_STRIDE + place_boundary(cell->place);
+		uint64_t base = second - PAGE;
 
 		*error = map_at(base, PAGES * PAGE);
 		if (*error != -EEXIST)
@@ -160,7 +164,7 @@ static int map_landing(const uint8_t *at)
 		int ret = map_at(page + i * PAGE, PAGE);
 
 		if (ret == 0)
-			/* Whoever lands beside a pad is seen too. */
+			/* An executor that lands beside a pad is seen, too. */
 			memset((void *)(uintptr_t)(page + i * PAGE), OPCODE_INVALID, PAGE);
 		else if (ret != -EEXIST)
 			return ret;
@@ -511,7 +515,7 @@ static void write_loop(struct code *code, const struct cell *cell)
 int code_build(struct code *code, const struct cell *cell)
 {
 	int error = 0;
-	uint8_t *arena = map_arena(&error);
+	uint8_t *arena = map_arena(cell, &error);
 
 	if (!arena)
 		return error;

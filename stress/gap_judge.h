@@ -4,7 +4,7 @@
  * memory together, and if not, how far apart they were read.
  *
  * Front and back part of a site carry generation numbers and are stored in
- * turn: front 1, back 1, front 2, ... Whoever fetches front f and back b read the
+ * turn: front 1, back 1, front 2, ... An executor that fetches front f and back b read the
  * front before f was replaced and the back after b was stored. With b > f there
  * is time between the two, and that much lies between the reads at least:
  *

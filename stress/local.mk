@@ -120,6 +120,8 @@ libstress_la_SOURCES = \
 	stress/toggle.h \
 	stress/trace_log.c \
 	stress/trace_log.h \
+	stress/variant.c \
+	stress/variant.h \
 	stress/tsc_offset.c \
 	stress/tsc_offset.h \
 	stress/witness.c \

@@ -22,7 +22,8 @@ enum draw {
 	DRAW_FIRST,
 	DRAW_SECOND,
 	DRAW_LINE,
-	DRAW_WORD
+	DRAW_WORD,
+	DRAW_BOUNDARY
 };
 
 static uint64_t draw(uint64_t place, enum draw which)
@@ -51,6 +52,13 @@ unsigned place_line(uint64_t place)
 unsigned place_word(uint64_t place)
 {
 	return (unsigned)(draw(place, DRAW_WORD) % LINES);
+}
+
+uint64_t place_boundary(uint64_t place)
+{
+	static const uint64_t boundaries[] = { PAGE, 32768, 2097152, 1073741824 };
+
+	return place ? boundaries[draw(place, DRAW_BOUNDARY) % 4] : PAGE;
 }
 
 /* Made by the first that asks, which is the parent of all cells: they inherit it. */

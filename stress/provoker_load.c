@@ -50,7 +50,7 @@ pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != us)
 		_exit(1);
-	/* Whoever waits for the end of our files waits for the cell, not for this. */
+	/* A reader that waits for the end of our files waits for the cell, not for this. */
 	syscall(SYS_close_range, 0u, ~0u, 0u);
 	if (pin_this_thread(topology, cpu) < 0)
 		_exit(1);

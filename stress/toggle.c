@@ -5,6 +5,7 @@
 
 #include "patchcore/wait.h"
 #include "stress/code.h"
+#include "stress/variant.h"
 
 /* So that a tear of a broken protocol can be told with when it was. */
 static void note(const struct sync *sync, unsigned store)
@@ -99,6 +100,8 @@ toggle_fn *toggle_of(enum protocol protocol)
 		[PROTOCOL_WAIT] = toggle_library,    [PROTOCOL_MEMBARRIER] = toggle_library,
 		[PROTOCOL_ATOMIC] = toggle_atomic,   [PROTOCOL_NAIVE] = toggle_naive,
 		[PROTOCOL_NO_INT3] = toggle_no_int3, [PROTOCOL_FRONT_FIRST] = toggle_front_first,
+		[PROTOCOL_TOUCH] = toggle_touch,     [PROTOCOL_READ] = toggle_read,
+		[PROTOCOL_HALVES] = toggle_halves,   [PROTOCOL_AGAIN] = toggle_again,
 	};
 
 	return fn[protocol];

@@ -42,7 +42,7 @@ void witness_between(struct witness *witness, const struct seating *seating,
 /*
  * witness_load - tasks that are runnable and stay so, the caller included;
  * negative if not told. Takes about 2 ms. To be called when the cell's threads
- * have ended: then whoever else is runnable is a stranger.
+ * have ended: then any other runnable task is a stranger.
  */
 double witness_load(void);
 

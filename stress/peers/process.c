@@ -90,7 +90,7 @@ static void reap(struct process *p)
 	p->pid = 0;
 }
 
-/* The group as long as its leader is not waited for: the number cannot be anybody else's. */
+/* The group as long as its leader is not waited for: no other process can have the number. */
 static void kill_it(struct process *p)
 {
 	if (p->pid) {
@@ -324,7 +324,7 @@ static int send_all(struct process *p, const char *text, size_t length)
 	return 0;
 }
 
-/* What came before anybody asked answers nothing. */
+/* What came before the question answers nothing. */
 static int send_request(struct process *p, const char *request)
 {
 	int ret;

@@ -5,7 +5,7 @@
  * kernels turn into a call where they once trapped.
  *
  * The event counts the executor's calls and does nothing else: what the kernel does without
- * anybody's program behind it.
+ * a program of the user's behind it.
  */
 #include <errno.h>
 #include <link.h>

@@ -152,7 +152,7 @@ static void command_names_every_parameter(void **state)
 	cell.seconds = 1234567.89;
 	cell.place = INT64_MAX;
 	cell.swap = true;
-	/* Whoever prints one has room for 512. */
+	/* A program that prints one has room for 512. */
 	len = cell_command(&cell, command, sizeof(command));
 	assert_in_range(len, 1, sizeof(command) - 1);
 	assert_non_null(strstr(command, "--stretch 4 "));

@@ -112,6 +112,30 @@ static void the_site_is_where_its_place_says(void **state)
 	assert_int_equal(count_set(lines), 63);
 }
 
+/* Of pages, of 32 KiB, of 2 MiB and of 1 GiB: each is that and no more. */
+static void pages_end_at_boundaries_of_every_size(void **state)
+{
+	static struct code code;
+	uint64_t seen = 0;
+	struct cell cell;
+
+	(void)state;
+	cell_defaults(&cell);
+	cell.crossing = CROSSING_PAGE;
+	for (cell.place = 1; cell.place < PLACES && count_set(seen) < 4; cell.place++) {
+		uint64_t boundary = place_boundary(cell.place), at;
+
+		if (seen & boundary)
+			continue;
+		assert_int_equal(code_build(&code, &cell), 0);
+		at = (uintptr_t)code.site + cell.split;
+		assert_true((at & -at) == boundary);
+		seen |= boundary;
+	}
+	assert_true(seen == (4096 | 32768 | 2097152 | 1073741824));
+	assert_int_equal(place_boundary(0), 4096);
+}
+
 static void run(struct cell *cell, struct cell_result *r)
 {
 	assert_int_equal(cell_run(cell, &how, r), 0);
@@ -217,6 +241,7 @@ int main(void)
 		cmocka_unit_test(pages_are_put_under_the_address),
 		cmocka_unit_test(unmapped_memory_has_no_frame),
 		cmocka_unit_test(the_site_is_where_its_place_says),
+		cmocka_unit_test(pages_end_at_boundaries_of_every_size),
 		cmocka_unit_test(other_places_are_other_frames),
 		cmocka_unit_test(the_same_place_is_the_same_frame),
 		cmocka_unit_test(forks_do_not_get_the_site),

@@ -269,7 +269,7 @@ static void one_load_for_each_cpu(void **state)
 	provokers_stop(p);
 }
 
-/* Whoever started it may be killed: it must not run on for ever. */
+/* The program that started it may be killed: it must not run on for ever. */
 static void load_dies_with_its_cell(void **state)
 {
 	int ends[2], status;
