@@ -330,8 +330,11 @@ static int conclude(struct session *s, const struct request *r, const struct ide
 	}
 	status = written ? write_estimate(s, &all) : EXIT_CANNOT_WRITE;
 	print(s, r, &all, &from);
-	if (status == EXIT_PASS)
+	/* Without a wait it would only take away what another had said. */
+	if (status == EXIT_PASS && (all.wait_runs || access(r->output, F_OK) < 0))
 		status = write_conf(r, &all, &from);
+	else if (status == EXIT_PASS)
+		printf("Config:  %s, as it was: no wait was ever tried\n", r->output);
 	printf("Journal: %s, evidence: %s\n", r->journal, r->evidence);
 	draw(s, r, id);
 	return status != EXIT_PASS ? status : exit_of(&all);

@@ -25,17 +25,6 @@ const char *claim_name(int claim)
 
 /* --- Adding up -------------------------------------------------------------------------------- */
 
-/* Where the run is the unit, all that a run has counted there is one slice. */
-static struct count as_unit(struct count count)
-{
-	double toggles = (double)count.toggles, tears = (double)count.tears;
-
-	count.slices = count.slices > 0;
-	count.unevenness = count.toggles ? tears * tears / toggles : 0;
-	count.squares = toggles * toggles;
-	return count;
-}
-
 /* What one run has counted at a rung and crossing, for one placement. */
 static struct count count_of_run(const struct sums *sums, const struct rung *rung,
 				 enum crossing crossing, enum placement placement)
@@ -62,7 +51,7 @@ static struct count count_of_runs(const struct estimate *e, const struct run_sum
 		struct count one = count_of_run(&runs[i].sums, rung, crossing, placement);
 
 		if (e->long_run)
-			one = as_unit(one);
+			one = count_as_unit(one);
 		count_add(&count, &one);
 	}
 	return count;
@@ -343,20 +332,37 @@ void estimate_blind(struct estimate *e, const char *reason)
 	snprintf(e->reason, sizeof(e->reason), "%s", reason);
 }
 
+/* Runs of one thing alone, as the window, say nothing of how waits differ between runs. */
+static unsigned count_of_waits(const struct run_sums *runs, size_t count)
+{
+	unsigned with = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		bool has_waits = false;
+
+		for (size_t k = 0; k < runs[i].sums.count; k++)
+			has_waits |= runs[i].sums.sum[k].kind == SUM_WAIT &&
+				     runs[i].sums.sum[k].count.toggles;
+		with += has_waits;
+	}
+	return with;
+}
+
 void estimate_make(struct estimate *e, const struct run_sums *runs, size_t count,
 		   const struct plan *plan)
 {
 	*e = (struct estimate){
 		.require_p = plan->require_p,
 		.runs = (unsigned)count,
-		.long_run = count >= LONG_RUN,
+		.wait_runs = count_of_waits(runs, count),
 	};
+	e->long_run = e->wait_runs >= LONG_RUN;
 	e->membarrier_ticks = cost_of_membarrier(e, runs);
 	/* All rungs that any run may have tried; those that none has are told as unknown. */
 	ladder_make(&e->ladder, (uint64_t)e->membarrier_ticks);
 	e->levels = e->ladder.stretched;
 	make_levels(e, runs, plan);
-	long_estimate(e, runs);
+	long_estimate(e, runs, plan);
 	find_paper_wait(e);
 	judge_window(e, runs);
 	decide(e);

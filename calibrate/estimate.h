@@ -88,8 +88,9 @@ struct estimate {
 	struct paper_wait paper;
 	struct window window;
 	unsigned runs;
-	bool long_run; /* the bounds take the run as the unit */
-	bool blind;    /* estimate_blind(): what was counted is no evidence */
+	unsigned wait_runs; /* of them, with toggles by waits */
+	bool long_run;	    /* the bounds take the run as the unit */
+	bool blind;	    /* estimate_blind(): what was counted is no evidence */
 };
 
 /* Of one run among several: its sums. */

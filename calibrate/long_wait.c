@@ -66,24 +66,37 @@ int long_add_gaps(struct sums *sums, const struct cell *cell, const struct gap_r
 
 /* --- Judging ---------------------------------------------------------------------------------- */
 
-static bool is_of(const struct sum *s, uint64_t wait, enum crossing crossing)
+/* Gaps of which kind: executors 0 stands for any number of them. */
+static bool is_of(const struct sum *s, uint64_t wait, enum crossing crossing,
+		  const struct seat *seat)
 {
-	return s->kind == SUM_GAP && s->rung.first == wait && s->crossing == crossing;
+	return s->kind == SUM_GAP && s->rung.first == wait && s->crossing == crossing &&
+	       s->placement == seat->placement &&
+	       (!seat->executors || s->executors == seat->executors);
 }
 
-/* Of one placement, or (PLACEMENT_COUNT) of all. */
+static struct count gaps_of_run(const struct sums *sums, uint64_t wait, enum crossing crossing,
+				const struct seat *seat)
+{
+	struct count count = { 0 };
+
+	for (size_t i = 0; i < sums->count; i++)
+		if (is_of(&sums->sum[i], wait, crossing, seat))
+			count_add(&count, &sums->sum[i].count);
+	return count;
+}
+
 static struct count gaps_of(const struct estimate *e, const struct run_sums *runs, uint64_t wait,
-			    enum crossing crossing, enum placement placement)
+			    enum crossing crossing, const struct seat *seat)
 {
 	struct count count = { 0 };
 
 	for (unsigned i = 0; i < e->runs; i++) {
-		const struct sums *sums = &runs[i].sums;
+		struct count one = gaps_of_run(&runs[i].sums, wait, crossing, seat);
 
-		for (size_t k = 0; k < sums->count; k++)
-			if (is_of(&sums->sum[k], wait, crossing) &&
-			    (placement == PLACEMENT_COUNT || placement == sums->sum[k].placement))
-				count_add(&count, &sums->sum[k].count);
+		if (e->long_run)
+			one = count_as_unit(one);
+		count_add(&count, &one);
 	}
 	return count;
 }
@@ -101,28 +114,29 @@ static double least_rate(const struct count *gaps)
 }
 
 /* Tears per toggle by gaps per store, at most; 0: too few gaps to tell. */
-static double factor_at(const struct estimate *e, const struct run_sums *runs,
-			const struct level *level, int claim, enum crossing crossing)
+static double factor_at(const struct estimate *e, const struct level *level, int claim,
+			const struct count *gaps)
 {
-	struct count gaps = gaps_of(e, runs, level->rung.first, crossing, PLACEMENT_COUNT);
 	const struct count *tears = &level->claim[claim].count;
-	double least = least_rate(&gaps);
+	double least = least_rate(gaps);
 
-	if (gaps.tears < LONG_GAPS || !(least > 0) || !tears->toggles)
+	if (gaps->tears < LONG_GAPS || !(least > 0) || !tears->toggles)
 		return 0;
 	return estimate_bound(tears, e->spread[claim], e->cap[claim], EACH) / least;
 }
 
-static void find_factor(struct estimate *e, const struct run_sums *runs, int claim,
-			enum crossing crossing)
+/* At the one seat where constant waits are tried. */
+static void find_factor(struct estimate *e, const struct run_sums *runs, const struct seat *seat,
+			int claim, enum crossing crossing)
 {
 	for (unsigned i = e->levels; i < e->ladder.count; i++) {
-		const struct level *level = &e->level[i];
-		double factor = level->rung.first ? factor_at(e, runs, level, claim, crossing) : 0;
+		uint64_t wait = e->level[i].rung.first;
+		struct count gaps = gaps_of(e, runs, wait, crossing, seat);
+		double factor = wait ? factor_at(e, &e->level[i], claim, &gaps) : 0;
 
 		if (factor > e->factor[claim]) {
 			e->factor[claim] = factor;
-			e->factor_wait[claim] = level->rung.first;
+			e->factor_wait[claim] = wait;
 		}
 	}
 	/* A toggle waits twice, and each wait may be too short. */
@@ -150,19 +164,20 @@ static void make_claim(const struct estimate *e, const struct run_sums *runs, st
 		struct section *s = &claim->section[i];
 
 		s->placement = like->section[i].placement;
-		s->count = gaps_of(e, runs, level->rung.first, crossing, s->placement);
+		s->count = gaps_of(e, runs, level->rung.first, crossing,
+				   &(struct seat){ .placement = s->placement });
 		bound_section(e, s, which, confidence);
 		count_add(&claim->count, &s->count);
 		claim->upper_p = fmax(claim->upper_p, s->upper_p);
 	}
 }
 
-void long_estimate(struct estimate *e, const struct run_sums *runs)
+void long_estimate(struct estimate *e, const struct run_sums *runs, const struct plan *plan)
 {
 	static const enum crossing crossings[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
 
-	for (int c = 0; c < CLAIMS; c++)
-		find_factor(e, runs, c, crossings[c]);
+	for (int c = 0; c < CLAIMS && plan->seats; c++)
+		find_factor(e, runs, &plan->seat[0], c, crossings[c]);
 	for (unsigned i = 0; i < LONG_WAITS; i++) {
 		struct level *level = &e->long_level[i];
 

@@ -22,6 +22,12 @@ static void add(struct schedule *s, const struct rung *rung, int claim, const st
 	};
 }
 
+/* Constant waits by which tears are held against gaps across a page, too: see long_wait.h. */
+static bool is_compared(uint64_t wait)
+{
+	return wait == 200 || wait == 400 || wait == 800 || wait == 1600;
+}
+
 /* The paper's constant waits are for its figure: at one seat, across a line. */
 static void list_kinds(struct schedule *s, const struct ladder *ladder)
 {
@@ -31,8 +37,11 @@ static void list_kinds(struct schedule *s, const struct ladder *ladder)
 		for (int claim = 0; claim < CLAIMS; claim++)
 			for (unsigned k = 0; k < plan->seats; k++)
 				add(s, &ladder->rung[i], claim, &plan->seat[k]);
-	for (unsigned i = ladder->stretched; i < ladder->count && plan->seats; i++)
+	for (unsigned i = ladder->stretched; i < ladder->count && plan->seats; i++) {
 		add(s, &ladder->rung[i], CLAIM_LINE, &plan->seat[0]);
+		if (is_compared(ladder->rung[i].first))
+			add(s, &ladder->rung[i], CLAIM_PAGE, &plan->seat[0]);
+	}
 }
 
 static void shuffle(struct schedule *s)

@@ -62,6 +62,16 @@ double count_units(const struct count *count)
 	return count->squares > 0 ? toggles * toggles / count->squares : 0;
 }
 
+struct count count_as_unit(struct count count)
+{
+	double toggles = (double)count.toggles, tears = (double)count.tears;
+
+	count.slices = count.slices > 0;
+	count.unevenness = count.toggles ? tears * tears / toggles : 0;
+	count.squares = toggles * toggles;
+	return count;
+}
+
 /* Those that could tear: an executor had run what they replaced. Not known: none is claimed. */
 static uint64_t exposed_toggles(const struct cell_record *record)
 {

@@ -63,6 +63,9 @@ void count_add(struct count *to, const struct count *what);
 double count_dispersion(const struct count *count);
 double count_units(const struct count *count);
 
+/* count_as_unit - all of it as one slice, where the run is the unit. */
+struct count count_as_unit(struct count count);
+
 /* count_of_record - of one slice. A slice that hung or was killed has tears, and no toggles. */
 struct count count_of_record(const struct cell_record *record);
 

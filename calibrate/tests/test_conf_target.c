@@ -153,7 +153,7 @@ static void names_that_are_too_long(void **state)
 	assert_int_equal(count_files(p->folder), 0);
 }
 
-/* In a shared folder someone may guess the name of the temporary file. */
+/* In a shared folder another user may guess the name of the temporary file. */
 static void a_planted_link_is_not_followed(void **state)
 {
 	struct place *p = *state;

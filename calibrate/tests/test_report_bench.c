@@ -166,7 +166,7 @@ static void a_calibration_has_both(void **state)
 	free(page);
 }
 
-/* As good as a line may be that somebody else wrote. */
+/* As good as a line may be that another program wrote. */
 static int write_hostile(struct journal *journal)
 {
 	struct bench_result r = sample_result("toggle");
