@@ -307,7 +307,7 @@ static int take_run(struct journal_data *data, const json_t *json)
 	return 0;
 }
 
-/* All other lines are kept as they are, for whoever knows their type. */
+/* All other lines are kept as they are, for readers that know their type. */
 static int take_other(struct journal_data *data, json_t *json)
 {
 	if (!data->others)
