@@ -135,7 +135,7 @@ static _Atomic(bool) prepared;
  * sleeps in fork(). Nor may it go past: the child's copy of the code is made, or its memory is
  * being copied, and a change would be in a part of them only.
  */
-#define GATE_NS	     INT64_C(1000000000)
+#define GATE_NS	     INT64_C(2000000000)
 #define GATE_LOOK_NS (20 * CLOCK_MS)
 
 static bool is_used_up(uint64_t gate, int64_t *deadline)

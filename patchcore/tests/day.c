@@ -88,13 +88,17 @@ void day_error(struct day_worker *w, const char *format, ...)
 {
 	char text[256];
 	va_list args;
+	int cancel;
 
 	if (atomic_fetch_add(&day->errors, 1) >= ERRORS_TOLD)
 		return;
+	/* A stream that dprintf() has on its stack would stay in libc's list. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	dprintf(1, "WRONG: %s%s%s\n", w ? atomic_load(&w->slot->doing) : "", w ? ": " : "", text);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 void day_sleep(unsigned us)

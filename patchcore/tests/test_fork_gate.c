@@ -23,7 +23,7 @@
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
 
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 15000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *page;

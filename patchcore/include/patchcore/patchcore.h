@@ -19,7 +19,7 @@
  * Nothing in the library prints, exits or asserts.
  *
  * While another thread forks, every function that changes something waits until the fork
- * is over. If the forking thread sleeps for a second it returns -EAGAIN, and nothing has
+ * is over. If the forking thread sleeps for two seconds it returns -EAGAIN, and nothing has
  * changed: the fork may be waiting for a lock that the calling thread holds, as where a
  * signal handler patches that has interrupted malloc().
  */
