@@ -135,22 +135,21 @@ static _Atomic(bool) prepared;
  * sleeps in fork(). Nor may it go past: the child's copy of the code is made, or its memory is
  * being copied, and a change would be in a part of them only.
  */
-#define GATE_NS	     INT64_C(2000000000)
 #define GATE_LOOK_NS (20 * CLOCK_MS)
 
-static bool is_used_up(uint64_t gate, int64_t *deadline)
+static bool is_used_up(uint64_t gate, int64_t ns, int64_t *deadline)
 {
 	int64_t now = clock_ns();
 
 	if (!*deadline || !atomic_load_explicit(&prepared, memory_order_relaxed))
-		*deadline = now + GATE_NS;
+		*deadline = now + ns;
 	if (now <= *deadline)
 		return false;
 	*deadline = now + GATE_LOOK_NS;
 	return !thread_runs(gate);
 }
 
-int fork_enter_slowly(struct thread *self)
+int fork_enter_slowly(struct thread *self, int64_t ns)
 {
 	int64_t deadline = 0;
 	uint64_t gate;
@@ -162,7 +161,7 @@ int fork_enter_slowly(struct thread *self)
 		if (fork_is_mine(self) || thread_is_nested(self) || thread_is_gone(gate))
 			return 0;
 		thread_leave(self);
-		if (is_used_up(gate, &deadline))
+		if (is_used_up(gate, ns, &deadline))
 			return -EAGAIN;
 		nap();
 		thread_enter_as(self);

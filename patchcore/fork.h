@@ -26,8 +26,8 @@ extern _Atomic(uint64_t) fork_gate;
 #define FORK_ADOPTED 1u
 extern _Atomic(uint32_t) *fork_adopted;
 
-/* For fork_enter() alone. */
-int fork_enter_slowly(struct thread *self);
+/* For fork_enter_within() alone. */
+int fork_enter_slowly(struct thread *self, int64_t ns);
 
 /*
  * fork_adopt - a new process takes over: its other threads do not exist, aliases are replaced by
@@ -57,18 +57,29 @@ NOPATCH_INLINE bool fork_is_mine(const struct thread *self)
 	return gate && gate == atomic_load_explicit(&self->id, memory_order_relaxed);
 }
 
-/*
- * fork_enter - enter the library; while another thread forks, wait for it outside. A thread that
- * is inside already does not wait, since the fork waits for it. Else the calling thread is outside
- * again: -ENOMEM; -EAGAIN, the fork takes very long. It may be waiting for this very thread.
- */
-static inline int fork_enter(struct thread **self)
+static inline int fork_enter_within(struct thread **self, int64_t ns)
 {
 	*self = thread_self();
 	if (!*self)
 		return -ENOMEM;
 	thread_enter_as(*self);
-	return __builtin_expect(!fork_is_ours(), 0) ? fork_enter_slowly(*self) : 0;
+	return __builtin_expect(!fork_is_ours(), 0) ? fork_enter_slowly(*self, ns) : 0;
+}
+
+/*
+ * fork_enter, fork_enter_in_handler - enter the library; while another thread forks, wait for it
+ * outside. A thread that is inside already does not wait, since the fork waits for it. Else the
+ * calling thread is outside again: -ENOMEM; -EAGAIN, the forking thread has slept for a minute, or
+ * for two seconds: for what signal handlers may call, which the fork itself may be waiting for.
+ */
+static inline int fork_enter(struct thread **self)
+{
+	return fork_enter_within(self, INT64_C(60000000000));
+}
+
+static inline int fork_enter_in_handler(struct thread **self)
+{
+	return fork_enter_within(self, INT64_C(2000000000));
 }
 
 static inline void fork_leave(struct thread *self)

@@ -211,7 +211,7 @@ int pc_finish_patch(void *addr)
 	site = site_find((uintptr_t)addr);
 	if (!site)
 		return PC_FINISHED;
-	ret = fork_enter(&self);
+	ret = fork_enter_in_handler(&self);
 	if (ret < 0)
 		return ret;
 	ret = progress[flight_step(site)];

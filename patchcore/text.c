@@ -573,7 +573,7 @@ int text_begin(struct text_span *span, void *addr, size_t len)
 {
 	const struct page *page = page_find((uintptr_t)addr);
 	struct thread *self;
-	int ret = fork_enter(&self);
+	int ret = fork_enter_in_handler(&self);
 
 	if (ret < 0)
 		return ret;

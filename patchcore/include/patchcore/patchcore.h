@@ -21,7 +21,8 @@
  * While another thread forks, every function that changes something waits until the fork
  * is over. If the forking thread sleeps for two seconds it returns -EAGAIN, and nothing has
  * changed: the fork may be waiting for a lock that the calling thread holds, as where a
- * signal handler patches that has interrupted malloc().
+ * signal handler patches that has interrupted malloc(). What is not async-signal-safe
+ * waits for a minute.
  */
 #ifndef PATCHCORE_PATCHCORE_H
 #define PATCHCORE_PATCHCORE_H
