@@ -22,9 +22,11 @@
 #include "stress/gap.h"
 #include "stress/random.h"
 
-#define CELL_MIN   0.05 /* seconds; shorter cells are mostly set-up */
-#define BARRIERS   2	/* slices by membarrier for each crossing */
-#define IDLE_CELLS 8	/* as many disturbed in a row end a run that is for idle machines */
+#define CELL_MIN 0.05 /* seconds; shorter cells are mostly set-up */
+#define PROOF_MIN                                                                                  \
+	2.0	     /* seconds: it ends with the first tear, but on a busy machine that may take */
+#define BARRIERS   2 /* slices by membarrier for each crossing */
+#define IDLE_CELLS 8 /* as many disturbed in a row end a run that is for idle machines */
 #define WINDOW_REST                                                                                \
 	400	      /* ticks: with less, most stores come before an executor has run the last    \
 		       */
@@ -146,7 +148,8 @@ static int prove_one(struct climb *c, enum protocol protocol, double seconds, ui
  */
 static int prove(struct climb *c)
 {
-	double seconds = c->plan->budget * c->plan->proof / 2;
+	double share = c->plan->budget * c->plan->proof / 2;
+	double seconds = share > PROOF_MIN ? share : PROOF_MIN;
 	uint64_t no_int3 = 0, front_first = 0;
 	int ret;
 

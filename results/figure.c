@@ -91,6 +91,7 @@ static struct point point_of(const struct cell_record *r)
 	if (r->cell.oracle == ORACLE_CRASH)
 		return p;
 	/* A crash under this oracle is a tear that no pad could count: the run has counted it. */
+	p.events = 0;
 	for (int kind = 0; kind < TEAR_KINDS; kind++)
 		add(&p.events, r->result.tears[kind]);
 	p.trials = r->result.toggles;
