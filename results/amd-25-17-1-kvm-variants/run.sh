@@ -3,7 +3,7 @@
 #
 # usage: run.sh SECONDS JOURNAL
 #
-# What journal.jsonl beside this was made by: slices of all arms in random order and then back, at
+# Makes a journal like the one beside this: slices of all arms in random order and then back, at
 # one place of the site for each round. TMAX names the program.
 set -euo pipefail
 
