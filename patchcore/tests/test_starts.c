@@ -313,13 +313,61 @@ static void test_undone(void **state)
 	child_must_pass(undone, NULL);
 }
 
+/* Its page, read-only, is closed while the INT3s of a thread that is gone stand. */
+static void closed(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	flights_use_membarrier();
+	map();
+	MUST(pc_text_close(page, CODE_PAGE) == 0 && mprotect(page, CODE_PAGE, RX) == 0);
+	MUST(pc_text_open(page, CODE_PAGE) == 0);
+	MUST(pthread_create(&thread, NULL, begin_only, NULL) == 0);
+	pthread_join(thread, NULL);
+	MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
+	MUST(pc_text_close(page, CODE_PAGE) == 0 && code_prot(page) == RX);
+	MUST(look(old_code, new_code) == FLIGHT_NEW && code_run(site) == NEW);
+}
+
+static void test_closed(void **state)
+{
+	(void)state;
+	child_must_pass(closed, NULL);
+}
+
+/* Whichever of the sites is found first: they lie in a table by their addresses. */
+static void forgotten(const void *arg)
+{
+	const struct pc_how how = { .starts = STARTS, .flags = PC_LATER };
+
+	(void)arg;
+	flights_use_membarrier();
+	map();
+	for (unsigned i = 1; i < 8; i++) {
+		site = page + 512 * i - FRONT;
+		put_old();
+		MUST(pc_patch_how(site, new_code, LEN, &how) == 0);
+		MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
+		MUST(pc_forget(site, LEN) == 0);
+	}
+	MUST(pc_drain() == 0 && pc_fini() == 0);
+}
+
+static void test_forgotten(void **state)
+{
+	(void)state;
+	child_must_pass(forgotten, NULL);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_start),  cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_enters),	    cmocka_unit_test(test_executed),
 		cmocka_unit_test(test_left_behind), cmocka_unit_test(test_shared),
-		cmocka_unit_test(test_undone),
+		cmocka_unit_test(test_undone),	    cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
