@@ -115,14 +115,20 @@ static void test_refused(void **state)
 	child_must_pass(refused, NULL);
 }
 
-static void refused_memory(const void *arg)
+/* Shared memory that is no file. */
+static void share_memory(void)
 {
-	(void)arg;
 	start_library();
 	pages = PAGES;
 	base = mmap(NULL, PAGES * CODE_PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	MUST(base != MAP_FAILED);
 	memset(base, CODE_NOP, PAGES * CODE_PAGE);
+}
+
+static void refused_memory(const void *arg)
+{
+	(void)arg;
+	share_memory();
 	must_refuse_all();
 }
 
@@ -333,11 +339,7 @@ static void test_nested(void **state)
 static void parts(const void *arg)
 {
 	(void)arg;
-	start_library();
-	pages = PAGES;
-	base = mmap(NULL, PAGES * CODE_PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	MUST(base != MAP_FAILED);
-	memset(base, CODE_NOP, PAGES * CODE_PAGE);
+	share_memory();
 	code_put((uint8_t *)page_at(0) + 64, CODE_OLD);
 	/* Length 0: a second mapping of the same. */
 	writable = mremap(base, 0, PAGES * CODE_PAGE, MREMAP_MAYMOVE);
