@@ -348,18 +348,60 @@ static int live_day(void)
 /* --- The monitor ---------------------------------------------------------------------------------
  */
 
-static void tell_line(pid_t pid, int tid, const char *name)
+/* All of a file on one line. The kernel's stack needs root. */
+static void tell_file(pid_t pid, int tid, const char *name)
 {
-	char path[64], text[160] = "";
+	char path[64], text[1024];
+	size_t length = 0;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, tid, name);
 	file = fopen(path, "re");
-	if (file && fgets(text, sizeof(text), file))
-		text[strcspn(text, "\n")] = '\0';
-	if (file)
+	if (file) {
+		length = fread(text, 1, sizeof(text) - 1, file);
 		fclose(file);
+	}
+	text[length] = '\0';
+	for (char *end = text; (end = strchr(end, '\n'));)
+		*end = ' ';
 	printf(" %s: %s;", name, text);
+}
+
+static void tell_threads(pid_t pid)
+{
+	static const char *const files[] = { "comm", "wchan", "syscall", "stat", "stack" };
+	char path[32];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		printf("  process %d thread %s", (int)pid, entry->d_name);
+		for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+			tell_file(pid, atoi(entry->d_name), files[i]);
+		puts("");
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Children are of its group, also those that share its memory. */
+static void tell_group(pid_t pid)
+{
+	struct dirent *entry;
+	DIR *dir = opendir("/proc");
+
+	while (dir && (entry = readdir(dir))) {
+		pid_t other = (pid_t)atoi(entry->d_name);
+
+		if (other > 0 && getpgid(other) == pid)
+			tell_threads(other);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 static void tell_slot(const char *what, unsigned i, const struct day_slot *slot)
@@ -374,26 +416,10 @@ static void tell_slot(const char *what, unsigned i, const struct day_slot *slot)
 
 static void tell_all(pid_t pid)
 {
-	char path[32];
-	struct dirent *entry;
-	DIR *dir;
-
 	tell_slot("main", 0, &day->main);
 	for (unsigned i = 0; i < day_options.workers + DAY_EXECUTORS; i++)
 		tell_slot(i < day_options.workers ? "worker" : "executor", i, &day->slot[i]);
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		printf("  thread %s", entry->d_name);
-		tell_line(pid, atoi(entry->d_name), "wchan");
-		tell_line(pid, atoi(entry->d_name), "syscall");
-		tell_line(pid, atoi(entry->d_name), "stat");
-		puts("");
-	}
-	if (dir)
-		closedir(dir);
+	tell_group(pid);
 	puts("sites with an INT3:");
 	day_code_tell(pid);
 	fflush(stdout);
