@@ -24,9 +24,9 @@
 
 #define CELL_MIN 0.05 /* seconds; shorter cells are mostly set-up */
 #define PROOF_MIN                                                                                  \
-	2.0	     /* seconds: it ends with the first tear, but on a busy machine that may take */
-#define BARRIERS   2 /* slices by membarrier for each crossing */
-#define IDLE_CELLS 8 /* as many disturbed in a row end a run that is for idle machines */
+	2.0	    /* seconds: it ends with the first tear, but on a busy machine that may take */
+#define BARRIERS  2 /* slices by membarrier for each crossing */
+#define DISTURBED 8 /* as many slices in a row end a run that is for idle machines */
 #define WINDOW_REST                                                                                \
 	400	      /* ticks: with less, most stores come before an executor has run the last    \
 		       */
@@ -42,8 +42,9 @@ struct climb {
 	double ladder_used, window_used, gaps_used;
 	unsigned window_turn, gap_turn;
 	unsigned round;
-	bool proved;  /* both broken protocols ran to their end; */
-	bool sighted; /* and were seen to tear */
+	unsigned disturbed; /* the latest so many slices were */
+	bool proved;	    /* both broken protocols ran to their end; */
+	bool sighted;	    /* and were seen to tear */
 };
 
 /* --- Cells ------------------------------------------------------------------------------------ */
@@ -112,15 +113,20 @@ static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 		cell->loop = 64;
 }
 
+/* All that was seen counts: what was cut short, too, now or in the run that this one goes on with.
+ */
 static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
 		    const struct cell_record **record)
 {
-	int ret = session_run(c->session, stage, c->round++, cell, record);
+	struct session *s = c->session;
+	size_t first = s->count;
+	int ret = session_run(s, stage, c->round++, cell, record);
 
-	/* Also what was cut short has been seen. */
-	if (ret == 0 || ret == -EINTR)
-		if (c->session->tries && sums_add_record(c->sums, *record) < 0)
+	for (size_t i = first; i < s->count; i++)
+		if (sums_add_record(c->sums, &s->done[i]) < 0)
 			return -ENOMEM;
+	if (s->tries)
+		c->disturbed = (*record)->noisy ? c->disturbed + 1 : 0;
 	return ret;
 }
 
@@ -242,29 +248,91 @@ static void estimate_run(const struct climb *c, struct estimate *e)
 
 #define GAP_SLICES 4 /* as long as so many others: each writes all that it saw */
 
+/* The line has its sums, for a run that goes on with this journal. */
+static int write_gaps(struct climb *c, const struct cell *cell, const struct gap_result *result,
+		      const struct sums *sums)
+{
+	json_t *body = gap_to_json(cell, result);
+	int ret;
+
+	if (!body || json_object_set_new(body, "sums", sums_to_json(sums))) {
+		json_decref(body);
+		return -ENOMEM;
+	}
+	ret = journal_write_line(c->session->journal, "gaps", body);
+	json_decref(body);
+	if (ret == 0)
+		return 0;
+	progress_end(&c->session->progress);
+	fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-ret));
+	return -EIO;
+}
+
+static int add_gaps(struct climb *c, const struct cell *cell, const struct gap_result *result)
+{
+	struct sums sums = { 0 };
+	int ret = long_add_gaps(&sums, cell, result);
+
+	if (ret == 0)
+		ret = sums_add_all(c->sums, &sums);
+	if (ret == 0)
+		ret = write_gaps(c, cell, result, &sums);
+	sums_free(&sums);
+	return ret;
+}
+
+static bool was_disturbed(const struct cell *cell, const struct gap_result *result)
+{
+	const struct noise_case noise = {
+		.cell = cell,
+		.seating = &result->seating,
+		.witness = &result->witness,
+		.seconds = result->seconds + result->bare_seconds,
+	};
+	char reason[NOISE_REASON_MAX];
+
+	return noise_here(noise, reason, sizeof(reason));
+}
+
 static int run_gap_cell(struct climb *c, const struct cell *cell, struct gap_result *result)
 {
 	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
-	int ret = gap_run(cell, &how, result), written = 0;
-	json_t *body = NULL;
+	int ret = gap_run(cell, &how, result);
 
 	if (ret == 0 && result->outcome == OUTCOME_DONE) {
-		body = gap_to_json(cell, result);
-		ret = long_add_gaps(c->sums, cell, result);
+		c->disturbed = was_disturbed(cell, result) ? c->disturbed + 1 : 0;
+		ret = add_gaps(c, cell, result);
 	}
-	if (body && c->session->journal)
-		written = journal_write_line(c->session->journal, "gaps", body);
-	json_decref(body);
-	if (written < 0) {
-		progress_end(&c->session->progress);
-		fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-written));
-		return -EIO;
-	}
-	return *c->session->stop ? -EINTR : ret;
+	return *c->session->stop && ret != -EIO ? -EINTR : ret;
 }
 
-/* Of what a resumed run has seen before, only the page knows. No answer is no reason to break off.
- */
+/* Those of the run that this one goes on with; no other line of a journal has sums. */
+static int take_known_gaps(struct climb *c)
+{
+	const json_t *line;
+	size_t i;
+
+	json_array_foreach(c->session->known.others, i, line)
+	{
+		const json_t *sums = json_object_get(line, "sums");
+		const char *type = json_string_value(json_object_get(line, "type"));
+		double seconds;
+		int ret;
+
+		if (!sums || strcmp(type, "gaps") != 0)
+			continue;
+		ret = sums_from_json(sums, c->sums);
+		if (ret == -ENOMEM)
+			return ret;
+		seconds = json_number_value(
+			json_object_get(json_object_get(line, "cell"), "seconds"));
+		c->gap_turn++;
+		c->gaps_used += seconds;
+		c->session->used += seconds;
+	}
+	return 0;
+}
+
 static int run_gaps(struct climb *c)
 {
 	struct gap_result *result = malloc(sizeof(*result));
@@ -289,17 +357,10 @@ static int run_gaps(struct climb *c)
 /* --- Which next
  * ----------------------------------------------------------------------------------- */
 
-/* Other programs want the machine: all of the latest cells were disturbed. */
+/* Other programs want the machine. */
 static bool is_wanted(const struct climb *c)
 {
-	const struct session *s = c->session;
-
-	if (!c->plan->idle || s->count < IDLE_CELLS)
-		return false;
-	for (size_t i = s->count - IDLE_CELLS; i < s->count; i++)
-		if (!s->done[i].noisy)
-			return false;
-	return true;
+	return c->plan->idle && c->disturbed >= DISTURBED;
 }
 
 static bool is_behind(const struct climb *c, double share, double used)
@@ -311,6 +372,9 @@ static int climb_ladder(struct climb *c, struct estimate *e)
 {
 	int ret;
 
+	ret = take_known_gaps(c);
+	if (ret < 0)
+		return ret;
 	estimate_run(c, e);
 	ret = schedule_make(&c->schedule, c->plan, &e->ladder, c->session->seed);
 	progress_stage(&c->session->progress, "ladder");

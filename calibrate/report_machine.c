@@ -39,6 +39,19 @@ static void put_runs(struct page *page)
 	html_table_end(page->out);
 }
 
+/* A cell that takes the machine with it leaves no more than that. */
+static void put_begun(struct page *page)
+{
+	json_t *begun = page->data->begun, *date;
+	const char *key;
+
+	json_object_foreach(begun, key, date)
+		html_paragraph(page->out,
+			       "A cell began on %s and has no result: it could not be run, or the "
+			       "program or the machine ended in it (%s).",
+			       json_string_value(date), key);
+}
+
 static void put_journals(struct page *page)
 {
 	FILE *out = page->out;
@@ -54,6 +67,7 @@ static void put_journals(struct page *page)
 		html_paragraph(out, "%zu lines could not be read and are not in here%s.",
 			       page->data->skipped,
 			       page->data->newer ? " (some are of a newer tmax)" : "");
+	put_begun(page);
 }
 
 int section_machine(struct page *page)

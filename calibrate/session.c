@@ -69,10 +69,9 @@ static struct cell_record *add_record(struct session *s)
 	return &s->done[s->count++];
 }
 
-static int keep(struct session *s, const struct cell_record *record)
+/* An answer of the journal's. */
+static int keep(struct session *s, int ret)
 {
-	int ret = journal_write_cell(s->journal, record);
-
 	if (ret == 0)
 		return 0;
 	progress_end(&s->progress);
@@ -89,14 +88,16 @@ static int measure(struct session *s, struct cell_record *record)
 		.arg = &s->progress,
 	};
 	char reason[NOISE_REASON_MAX];
-	int ret = cell_run(&record->cell, &how, &record->result);
+	int ret = keep(s, journal_write_begin(s->journal, record->key));
 
+	if (ret == 0)
+		ret = cell_run(&record->cell, &how, &record->result);
 	if (ret < 0)
 		return ret;
 	journal_date(record->date, sizeof(record->date));
 	record->noisy = record->result.outcome == OUTCOME_DONE &&
 			noise_of_cell(&record->cell, &record->result, reason, sizeof(reason));
-	ret = keep(s, record);
+	ret = keep(s, journal_write_cell(s->journal, record));
 	/* What this machine cannot run once it cannot run at all. */
 	if (ret == 0 && record->result.outcome == OUTCOME_ERROR)
 		ret = record->result.error;

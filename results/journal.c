@@ -224,6 +224,17 @@ int journal_write_run(struct journal *journal, const char *plan, const struct id
 	return journal_write_run_of(journal, plan, id, gaps, JOURNAL_NO_SEED);
 }
 
+int journal_write_begin(struct journal *journal, const char *key)
+{
+	json_t *line = line_new("begin");
+
+	if (json_object_set_new(line, "key", json_string(key))) {
+		json_decref(line);
+		return -EINVAL;
+	}
+	return write_line(journal, line);
+}
+
 int journal_write_cell(struct journal *journal, const struct cell_record *record)
 {
 	return write_line(journal, record_to_json(record));
@@ -291,7 +302,20 @@ static int take_cell(struct journal_data *data, const json_t *json)
 	if (record_from_json(json, record))
 		return -EINVAL;
 	data->count++;
+	json_object_del(data->begun, record->key);
 	return 0;
+}
+
+static int take_begin(struct journal_data *data, const json_t *json)
+{
+	const char *key = json_string_value(json_object_get(json, "key"));
+	json_t *date = json_object_get(json, "date");
+
+	if (!key || !json_is_string(date))
+		return -EINVAL;
+	if (!data->begun)
+		data->begun = json_object();
+	return json_object_set(data->begun, key, date) ? -ENOMEM : 0;
 }
 
 static int take_run(struct journal_data *data, const json_t *json)
@@ -336,6 +360,8 @@ static int take_json(struct journal_data *data, json_t *json)
 		return -EINVAL;
 	if (strcmp(type, "cell") == 0)
 		return take_cell(data, json);
+	if (strcmp(type, "begin") == 0)
+		return take_begin(data, json);
 	/* Both name the machine. */
 	if (strcmp(type, "run") != 0 && strcmp(type, "evidence") != 0)
 		return is_type(type) ? take_other(data, json) : -EINVAL;
@@ -412,5 +438,6 @@ void journal_free(struct journal_data *data)
 {
 	free(data->records);
 	json_decref(data->others);
+	json_decref(data->begun);
 	memset(data, 0, sizeof(*data));
 }

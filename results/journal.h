@@ -3,8 +3,8 @@
  * The journal: one JSON object per line, written and flushed as things end.
  *
  * Line types: "run" (one per start of the program: tool, date, plan, identity,
- * gaps), "cell" (one finished cell), "gaps" (one run of the gap oracle), "tail"
- * (a fit of such a run's tail, by older versions), "estimate" (what was concluded), "bench"
+ * gaps), "begin" (a cell starts), "cell" (one finished cell), "gaps" (one run of the gap oracle),
+ * "tail" (a fit of such a run's tail, by older versions), "estimate" (what was concluded), "bench"
  * (one finished benchmark), and in the store of evidence "evidence" and "epoch". The schema is
  * results/schema/journal-2.json; lines of schema 1 are read as well, with what it did not have yet
  * left at nothing.
@@ -56,6 +56,7 @@ struct journal_data {
 	struct cell_record *records;
 	size_t count;
 	json_t *others;	  /* array of all other good lines, run lines included, in their order */
+	json_t *begun;	  /* object: keys of cells that began and did not end, with their dates */
 	size_t skipped;	  /* lines that could not be read, a cut last one included */
 	size_t first_bad; /* line number of the first of them, from 1; 0 if none */
 	size_t newer;	  /* of the skipped, lines in a newer schema than ours */
@@ -76,12 +77,15 @@ int journal_open(struct journal **journal, const char *path);
  * file system (fdatasync). A full disk gives its errno, and the line that did
  * not fit is taken back; where a file size limit may be set, ignore SIGXFSZ to
  * get -EFBIG. gaps (an array, or NULL for none) and body (an object) are
- * borrowed. seed: what the run's draws begin from, up to INT64_MAX. -EINVAL for what could not be read back, else 0 or a negative errno.
+ * borrowed. seed: what the run's draws begin from, up to INT64_MAX. begin: the cell of this key
+ * starts; its cell line ends it. -EINVAL for what could not be read back, else 0 or a negative
+ * errno.
  */
 int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
 		      json_t *gaps);
 int journal_write_run_of(struct journal *journal, const char *plan, const struct identity *id,
 			 json_t *gaps, uint64_t seed);
+int journal_write_begin(struct journal *journal, const char *key);
 int journal_write_cell(struct journal *journal, const struct cell_record *record);
 int journal_write_line(struct journal *journal, const char *type, json_t *body);
 

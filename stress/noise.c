@@ -178,17 +178,23 @@ bool noise_judge(const struct noise_case *noise, char *reason, size_t size)
 	return w.any;
 }
 
+bool noise_here(struct noise_case noise, char *reason, size_t size)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	noise.online = online > 0 ? (unsigned)online : 0;
+	return noise_judge(&noise, reason, size);
+}
+
 bool noise_of_cell(const struct cell *cell, const struct cell_result *result, char *reason,
 		   size_t size)
 {
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	const struct noise_case noise = {
 		.cell = cell,
 		.seating = &result->seating,
 		.witness = &result->witness,
 		.seconds = result->seconds,
-		.online = online > 0 ? (unsigned)online : 0,
 	};
 
-	return noise_judge(&noise, reason, size);
+	return noise_here(noise, reason, size);
 }

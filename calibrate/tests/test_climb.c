@@ -339,6 +339,8 @@ static void a_run_that_tried_no_wait_is_none(void **state)
 
 /* --- Resuming --------------------------------------------------------------------------------- */
 
+#define LINES 2 /* of a cell: it begins, and it ends */
+
 static off_t end_of_line(int fd, size_t lines)
 {
 	off_t at = 0;
@@ -368,7 +370,7 @@ static void a_resumed_run_takes_the_same_way(void **state)
 	m->sums = (struct sums){ 0 };
 	assert_true(count > 150);
 	for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-		assert_int_equal(ftruncate(m->fd, end_of_line(m->fd, kept[i])), 0);
+		assert_int_equal(ftruncate(m->fd, end_of_line(m->fd, LINES * kept[i])), 0);
 		start(m);
 		m->session.budget = 40 - START_UP * (double)kept[i];
 		m->plan.budget = 40;
@@ -384,6 +386,66 @@ static void a_resumed_run_takes_the_same_way(void **state)
 	}
 	sums_free(&sums);
 	free(whole);
+}
+
+static uint64_t tears_counted(const struct machine *m)
+{
+	uint64_t tears = 0;
+
+	for (size_t i = 0; i < m->sums.count; i++)
+		tears += m->sums.sum[i].count.tears;
+	return tears;
+}
+
+/* What an interrupted slice has seen tear is in the sums of the run that goes on, besides its own.
+ */
+static void what_was_seen_before_a_stop_stays_counted(void **state)
+{
+	const struct cell_record *cut;
+	struct machine *m = *state;
+	uint64_t seen = 0;
+
+	m->fade = 1e9;
+	m->stops_at = 20;
+	climb_to(m, -EINTR);
+	cut = &m->session.done[m->session.count - 1];
+	assert_int_equal(cut->result.outcome, OUTCOME_INTERRUPTED);
+	assert_true(cut->result.torn > 0);
+	start(m);
+	m->stops_at = NO_FAILURE;
+	climb_to(m, 0);
+	for (size_t i = 0; i < m->session.count; i++)
+		if (sum_kind_of(&m->session.done[i].cell) >= 0)
+			seen += m->session.done[i].result.torn;
+	assert_true(seen > 0);
+	assert_int_equal(tears_counted(m), seen);
+}
+
+/* The line of a run of the gap oracle has its sums: they and its time are the resumed run's. */
+static void gaps_of_a_resumed_run_are_counted(void **state)
+{
+	const struct sum sum = { .kind = SUM_GAP,
+				 .rung = { .first = 400 },
+				 .crossing = CROSSING_LINE,
+				 .placement = PLACEMENT_SAME_L3,
+				 .executors = 1,
+				 .count = { .slices = 1, .toggles = 1000, .tears = 7 } };
+	struct machine *m = *state;
+	struct sums sums = { 0 };
+	json_t *body;
+
+	assert_int_equal(sums_add(&sums, &sum), 0);
+	body = json_pack("{s:{s:f}, s:o}", "cell", "seconds", 50.0, "sums", sums_to_json(&sums));
+	assert_int_equal(journal_write_line(m->session.journal, "gaps", body), 0);
+	json_decref(body);
+	sums_free(&sums);
+	start(m);
+	climb_to(m, 0);
+	assert_non_null(sums_find(&m->sums, &sum));
+	assert_int_equal(sums_find(&m->sums, &sum)->count.tears, 7);
+	/* Of 60 seconds. */
+	assert_true(m->session.used >= 50);
+	assert_true(m->runs < 60);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, new_machine, end_machine)
@@ -405,6 +467,8 @@ int main(void)
 		TEST(what_was_counted_before_a_failure_is_evidence),
 		TEST(a_run_that_tried_no_wait_is_none),
 		TEST(a_resumed_run_takes_the_same_way),
+		TEST(what_was_seen_before_a_stop_stays_counted),
+		TEST(gaps_of_a_resumed_run_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
