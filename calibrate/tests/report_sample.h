@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "calibrate/estimate.h"
+#include "calibrate/long_wait.h"
 #include "results/journal.h"
 #include "results/tests/sample.h"
 
@@ -288,6 +289,11 @@ static inline int sample_estimate(struct journal *journal)
 			     10 * p > 1 ? 1 : 10 * p);
 		level->upper_p = level->claim[CLAIM_PAGE].upper_p;
 	}
+	for (unsigned i = 0; i < LONG_WAITS; i++)
+		e.long_level[i] =
+			(struct level){ .rung = { .first = long_wait(i) },
+					.claim = { { .upper_p = 1e-7 }, { .upper_p = 1e-7 } },
+					.upper_p = 1e-7 };
 	return sample_line(journal, "estimate", estimate_to_json(&e));
 }
 
