@@ -16,8 +16,8 @@
 #include "calibrate/exit_status.h"
 #include "calibrate/here.h"
 #include "calibrate/summary.h"
-#include "patchcore/machine_conf.h"
-#include "patchcore/tsc.h"
+#include "patchcore/machine/machine_conf.h"
+#include "patchcore/machine/tsc.h"
 #include "results/figure.h"
 #include "stress/clock.h"
 

@@ -10,7 +10,7 @@
 
 #include "calibrate/exit_status.h"
 #include "calibrate/options.h"
-#include "patchcore/machine_conf.h"
+#include "patchcore/machine/machine_conf.h"
 
 #define BUDGET_MIN 5.0 /* seconds; less cannot pass through all stages */
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "calibrate/bound.h"
-#include "patchcore/conf_open.h"
-#include "patchcore/machine_conf.h"
+#include "patchcore/machine/conf_open.h"
+#include "patchcore/machine/machine_conf.h"
 
 #define TEXT_MAX 150
 

@@ -3,7 +3,7 @@
 #define CALIBRATE_CONF_WRITE_H
 
 #include "calibrate/estimate.h"
-#include "patchcore/cpus.h"
+#include "patchcore/machine/cpus.h"
 
 /* Where the numbers come from. */
 struct provenance {

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "calibrate/bound.h"
-#include "patchcore/identity.h"
+#include "patchcore/machine/identity.h"
 
 #define EVIDENCE_SCHEMA 1
 #define HOUR		3600 /* seconds */

@@ -17,7 +17,7 @@
 
 #include "calibrate/estimate.h"
 #include "calibrate/sums.h"
-#include "patchcore/cpus.h"
+#include "patchcore/machine/cpus.h"
 
 #define EVIDENCE_CHANGED 1e-3 /* chance of a run so different on a machine that is the same */
 #define EVIDENCE_KNOWN	 5    /* runs, before which nobody knows how much they differ */

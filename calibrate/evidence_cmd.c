@@ -15,7 +15,7 @@
 #include "calibrate/here.h"
 #include "calibrate/options.h"
 #include "calibrate/summary.h"
-#include "patchcore/machine_conf.h"
+#include "patchcore/machine/machine_conf.h"
 
 enum {
 	OPTION_STORE = 1,

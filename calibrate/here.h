@@ -4,7 +4,7 @@
 
 #include <hwloc.h>
 
-#include "patchcore/cpus.h"
+#include "patchcore/machine/cpus.h"
 
 /*
  * topology_here - open the topology of this machine to measure on it. EXIT_PASS,

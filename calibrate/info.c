@@ -21,9 +21,9 @@
 #include "calibrate/commands.h"
 #include "calibrate/exit_status.h"
 #include "calibrate/options.h"
-#include "patchcore/cpus.h"
-#include "patchcore/identity.h"
-#include "patchcore/tsc.h"
+#include "patchcore/machine/cpus.h"
+#include "patchcore/machine/identity.h"
+#include "patchcore/machine/tsc.h"
 #include "stress/placement.h"
 
 #define INFO_SCHEMA  "tmax-info"

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "patchcore/machine_conf.h"
+#include "patchcore/machine/machine_conf.h"
 #include "results/journal.h"
 #include "stress/cell.h"
 

@@ -19,8 +19,8 @@
 #include "calibrate/verify_conf.h"
 #include "calibrate/verify_print.h"
 #include "calibrate/verify_run.h"
-#include "patchcore/conf_open.h"
-#include "patchcore/policy.h"
+#include "patchcore/machine/conf_open.h"
+#include "patchcore/machine/policy.h"
 #include "stress/clock.h"
 
 #define BUDGET	   30.0

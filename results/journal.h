@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-#include "patchcore/identity.h"
+#include "patchcore/machine/identity.h"
 #include "stress/cell.h"
 
 #define JOURNAL_SCHEMA	 2

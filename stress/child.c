@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "patchcore/trap.h"
-#include "patchcore/wait.h"
-#include "patchcore/word.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/trap/trap.h"
+#include "patchcore/word/word.h"
 #include "stress/clock.h"
 #include "stress/place.h"
 #include "stress/random.h"

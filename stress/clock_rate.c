@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stress/clock_rate.h"
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 
 #define ADDS  100
 #define LOOPS 2500 /* about 100 us */

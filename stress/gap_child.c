@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/clock.h"
 #include "stress/gap_code.h"
 #include "stress/provoker.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/code.h"
 
 #define PAGE	    4096u

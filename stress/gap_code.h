@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "patchcore/word.h"
+#include "patchcore/word/word.h"
 #include "stress/cell.h"
 #include "stress/gap_judge.h"
 

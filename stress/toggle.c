@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/code.h"
 #include "stress/variant.h"
 

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "patchcore/word.h"
+#include "patchcore/word/word.h"
 #include "stress/cell.h"
 
 /* Returns 0 or a negative errno; bytes holds 8, of which 5 count. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stress/trace_log.h"
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/witness.h"
 
 static struct trace_entry *entry_of(struct trace_log *log, uint64_t toggle)

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "patchcore/word.h"
+#include "patchcore/word/word.h"
 #include "stress/cell.h"
 #include "stress/code.h"
 #include "stress/gap_tally.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stress/variant.h"
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/code.h"
 
 /* Begun when the INT3 is visible. Returns the ticks that the first wait is to last from there. */

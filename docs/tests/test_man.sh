@@ -103,7 +103,10 @@ sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/calibrate/exit_status.h" >"
 part SH "EXIT STATUS" <"$dir/tmax" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
 same "exit statuses"
 
-grep -ohE 'getenv\("[A-Z_]+"' "$top"/{patchcore,stress,results,calibrate}/*.c | cut -d'"' -f2 >"$dir/is"
+{
+	grep -rohE --include='*.c' --exclude-dir={tests,examples} 'getenv\("[A-Z_]+"' "$top/patchcore"
+	grep -ohE 'getenv\("[A-Z_]+"' "$top"/{stress,results,calibrate}/*.c
+} | cut -d'"' -f2 >"$dir/is"
 part SH ENVIRONMENT <"$dir/tmax" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' | tr -d ' ' | tr ',' '\n' >"$dir/says"
 same "environment"
 
@@ -194,9 +197,9 @@ grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf_write.c" | sed 's/^"//; s/"$//; 
 sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/conf_write.c" >>"$dir/is"
 library_keys() # of sections without a number, and of a level
 {
-	grep -oE '\{ "[a-z]+", "[a-z_]+", read_[a-z_]+, [A-Z0-9]+' "$top/patchcore/machine_conf.c" |
+	grep -oE '\{ "[a-z]+", "[a-z_]+", read_[a-z_]+, [A-Z0-9]+' "$top/patchcore/machine/machine_conf.c" |
 		sed -E 's/\{ "([a-z]+)", "([a-z_]+)", .* NEVER/[\1] \2/; s/\{ "([a-z]+)", "([a-z_]+)".*/[\1] \2 required/'
-	grep -oE '\{ "[a-z_]+", read_' "$top/patchcore/machine_conf.c" |
+	grep -oE '\{ "[a-z_]+", read_' "$top/patchcore/machine/machine_conf.c" |
 		sed -E 's/\{ "([a-z_]+)".*/[level] \1 required/'
 }
 library_keys | awk '{ print $2 }' >>"$dir/is"
@@ -207,7 +210,7 @@ library_keys | grep -oE '^\[[a-z]+' >>"$dir/is"
 sed -nE 's/^\.SS (\[[a-z]+).*/\1/p' "$dir/conf" >"$dir/says"
 same "sections"
 {
-	sed -nE 's/^\t(FIELD|TOLD)\(([a-z_]+), .*/[identity] \2 required/p' "$top/patchcore/identity.c"
+	sed -nE 's/^\t(FIELD|TOLD)\(([a-z_]+), .*/[identity] \2 required/p' "$top/patchcore/machine/identity.c"
 	library_keys | grep required
 } >"$dir/is"
 grep required "$dir/documented" >"$dir/says"

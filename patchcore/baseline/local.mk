@@ -9,7 +9,7 @@ libpatchcore_baseline_la_SOURCES = \
 	patchcore/baseline/stop.c
 
 if HAVE_CMOCKA
-check_PROGRAMS += patchcore/tests/test_baseline
-TESTS += patchcore/tests/test_baseline
-patchcore_tests_test_baseline_LDADD = libpatchcore_baseline.la $(LDADD)
+check_PROGRAMS += patchcore/baseline/tests/test_baseline
+TESTS += patchcore/baseline/tests/test_baseline
+patchcore_baseline_tests_test_baseline_LDADD = libpatchcore_baseline.la $(LDADD)
 endif

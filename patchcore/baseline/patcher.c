@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "patchcore/word.h"
+#include "patchcore/word/word.h"
 
 #define TRACEES_MAX 4096u
 #define STOP_MS	    1000 /* how long all threads may take to stop */

@@ -16,7 +16,7 @@
 
 #include "patchcore/baseline/baseline.h"
 #include "patchcore/baseline/patcher.h"
-#include "patchcore/word.h"
+#include "patchcore/word/word.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
 static pid_t owner;					 /* the process that has opened it */

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "patchcore/baseline/baseline.h"
+#include "patchcore/merge/threads.h"
 #include "patchcore/patchcore.h"
-#include "patchcore/text.h"
-#include "patchcore/threads.h"
-#include "patchcore/word.h"
+#include "patchcore/text/text.h"
+#include "patchcore/word/word.h"
 
 /* In the handlers of the stopped. */
 struct site_range {

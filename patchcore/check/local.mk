@@ -23,16 +23,16 @@ pkgconfig_DATA += patchcore/check/patchcore_check.pc
 examples += patchcore/examples/check
 patchcore_examples_check_LDADD = libpatchcore_check.la libpatchcore.la
 
-TESTS += patchcore/tests/test_check_exports.sh
+TESTS += patchcore/check/tests/test_check_exports.sh
 if HAVE_CMOCKA
-check_PROGRAMS += patchcore/tests/test_check
-TESTS += patchcore/tests/test_check
-patchcore_tests_test_check_LDADD = libpatchcore_check_internal.la $(LDADD)
+check_PROGRAMS += patchcore/check/tests/test_check
+TESTS += patchcore/check/tests/test_check
+patchcore_check_tests_test_check_LDADD = libpatchcore_check_internal.la $(LDADD)
 
 # Functions of libc, patched under the library.
-check_PROGRAMS += patchcore/tests/libc_sites
-TESTS += patchcore/tests/test_libc_sites.sh
-patchcore_tests_libc_sites_LDADD = libpatchcore_check_internal.la $(LDADD)
+check_PROGRAMS += patchcore/tests/real/libc_sites
+TESTS += patchcore/tests/real/test_libc_sites.sh
+patchcore_tests_real_libc_sites_LDADD = libpatchcore_check_internal.la $(LDADD)
 endif
 
 # Real programs with their calls changed under them.
@@ -56,5 +56,5 @@ EXTRA_DIST += \
 	patchcore/tests/real/load.sql \
 	patchcore/tests/real/preload.map \
 	patchcore/tests/real/test_real.sh \
-	patchcore/tests/test_check_exports.sh \
-	patchcore/tests/test_libc_sites.sh
+	patchcore/check/tests/test_check_exports.sh \
+	patchcore/tests/real/test_libc_sites.sh

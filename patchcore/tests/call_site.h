@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 
 #include "patchcore/call.h"
-#include "patchcore/call_form.h"
+#include "patchcore/call/call_form.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "patchcore/machine_conf.h"
+#include "patchcore/machine/machine_conf.h"
 
 #define CONF_TEXT 16384
 

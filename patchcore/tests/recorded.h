@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "patchcore/identity.h"
+#include "patchcore/machine/identity.h"
 
 #define RECORDS 16
 #define CPU	"/sys/devices/system/cpu/"

@@ -67,7 +67,7 @@ must_see()
 
 	shift 2
 	{
-		echo '#include "patchcore/sys.h"'
+		echo '#include "patchcore/kernel/sys.h"'
 		echo '#include <string.h>'
 		cat
 	} >"$dir/$name.c"

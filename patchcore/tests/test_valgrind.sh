@@ -8,7 +8,7 @@ if [ "${SANITIZERS:-none}" != none ]; then
 	echo "sanitizers and valgrind do not go together"
 	exit 77
 fi
-if [ ! -x patchcore/tests/test_conf ]; then
+if [ ! -x patchcore/machine/tests/test_conf ]; then
 	echo "built without cmocka"
 	exit 77
 fi
@@ -19,7 +19,7 @@ fi
 for test in test_conf test_conf_file test_identity_fields test_sync; do
 	echo "$test"
 	./libtool --mode=execute valgrind -q --error-exitcode=99 --leak-check=full \
-		"patchcore/tests/$test" >valgrind.log 2>&1 || {
+		"patchcore/machine/tests/$test" >valgrind.log 2>&1 || {
 		cat valgrind.log
 		exit 1
 	}

@@ -16,12 +16,12 @@
 #include <ucontext.h>
 
 #include "patchcore/patchcore.h"
-#include "patchcore/site.h"
+#include "patchcore/site/site.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
-#include "patchcore/trap.h"
-#include "patchcore/word.h"
+#include "patchcore/trap/trap.h"
+#include "patchcore/word/word.h"
 
 static uint8_t *page, *site;
 static uint8_t __attribute__((unused)) old_code[CODE_LEN], new_code[CODE_LEN];

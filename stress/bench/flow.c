@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/bench/pace.h"
 
 /* As in hot.c: the patcher meets executors at the site, and at the gate twice. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 
 /*
  * What patcher and executor share is kept on lines of its own: a patcher that meets the

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "patchcore/library.h"
+#include "patchcore/life/library.h"
 #include "patchcore/patchcore.h"
 #include "stress/bench/known_sites.h"
 

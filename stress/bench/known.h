@@ -2,7 +2,7 @@
 /*
  * Another process, of this same program, in which so many sites are known.
  *
- * What is known stays known as long as a process lives (see patchcore/site.h). So to find out
+ * What is known stays known as long as a process lives (see patchcore/site/site.h). So to find out
  * what that costs takes a process per number, and none that has patched anything before: it
  * is started by exec(), as
  *

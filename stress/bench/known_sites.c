@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
-#include "patchcore/site.h"
-#include "patchcore/trap.h"
-#include "patchcore/wait.h"
+#include "patchcore/site/site.h"
+#include "patchcore/trap/trap.h"
 #include "stress/random.h"
 
 #define CELL	    16u /* functions are aligned to it, so no two sites share one */

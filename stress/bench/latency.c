@@ -9,8 +9,8 @@
 
 #include "patchcore/async.h"
 #include "patchcore/call.h"
+#include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
-#include "patchcore/wait.h"
 
 enum {
 	ON,

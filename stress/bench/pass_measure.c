@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/bench/over.h"
 #include "stress/bench/pass.h"
 

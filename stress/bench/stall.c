@@ -30,8 +30,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patchcore/trap.h"
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/trap/trap.h"
 #include "stress/bench/over.h"
 #include "stress/random.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 
 #define LONG 2 /* times the usual: a pass that lost something */
 

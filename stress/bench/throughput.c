@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patchcore/identity.h"
+#include "patchcore/machine/identity.h"
 #include "stress/bench/flow.h"
 #include "stress/bench/flow_site.h"
 #include "stress/bench/flow_tally.h"

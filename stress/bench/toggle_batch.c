@@ -4,7 +4,7 @@
  */
 #include "stress/bench/toggle_case.h"
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 
 static void fill_in(struct toggle_case *c, unsigned which)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 
 #define PAGE	    4096u
 #define COLD_PAIRS  10 /* a sweep of the caches takes as long as a hundred changes */

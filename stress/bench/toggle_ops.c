@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "patchcore/async.h"
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 
 int toggle_time_patch(toggle_patch_fn *patch, const struct loop *loop, unsigned which,
 		      double *ticks)

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "patchcore/baseline/baseline.h"
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/peers/hand.h"
 
 /* --- Data ----------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/bench/hot.h"
 #include "stress/clock.h"
 #include "stress/peers/all.h"

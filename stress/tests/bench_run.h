@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/library.h"
+#include "patchcore/life/library.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/scale.h"
 #include "stress/bench/method.h"

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/bench/flow.h"
 #include "stress/bench/flow_site.h"
 #include "stress/bench/flow_tally.h"

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/bench/hot.h"
 
 #define MOST 5

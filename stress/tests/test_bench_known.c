@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/site.h"
+#include "patchcore/site/site.h"
 #include "stress/bench/known.h"
 #include "stress/bench/known_sites.h"
 #include "stress/tests/bench_run.h"

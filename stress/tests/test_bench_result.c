@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/library.h"
+#include "patchcore/life/library.h"
 #include "patchcore/patchcore.h"
 #include "stress/bench/method.h"
 

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/bench/stall.h"
 
 #define PASSES 100

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/bench/toggle_case.h"
 #include "stress/tests/bench_run.h"
 

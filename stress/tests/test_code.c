@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/wait.h"
+#include "patchcore/machine/wait.h"
 #include "stress/code.h"
 
 #define LINE	   64u

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "patchcore/tests/scale.h"
-#include "patchcore/word.h"
+#include "patchcore/word/word.h"
 #include "stress/gap.h"
 #include "stress/random.h"
 

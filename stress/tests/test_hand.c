@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
+#include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/scale.h"
-#include "patchcore/wait.h"
 #include "stress/bench/hot.h"
 #include "stress/code.h"
 #include "stress/peers/hand.h"

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "patchcore/tests/scale.h"
-#include "patchcore/word.h"
+#include "patchcore/word/word.h"
 #include "stress/run.h"
 #include "stress/toggle.h"
 

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "patchcore/wait.h"
-#include "patchcore/word.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/word/word.h"
 #include "stress/child.h"
 #include "stress/tests/provoker_place.h"
 #include "stress/toggle.h"

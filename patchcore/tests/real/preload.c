@@ -26,7 +26,7 @@
 
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/real/sites.h"
-#include "patchcore/trap.h"
+#include "patchcore/trap/trap.h"
 
 #define HOT_MAX	  64u
 #define HEAT_MIN  8u

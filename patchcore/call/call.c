@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls, on and off (paper, section 6).
+ *
+ * DISPLACEMENT. The four bytes lie in one 8-byte word, and one locked exchange
+ * replaces them. Nothing else of the call ever changes, so an executor has the
+ * old displacement or the new one.
+ *
+ * FRONT. The first two bytes lie in one 8-byte word: E8 d0 when on, EB 03 when
+ * off (67 E8 or FF 15, and EB 04, for the longer forms). The rest is what it is
+ * when on, and a jump that skips it does not read it. A compare-exchange and not
+ * an exchange, because a word patch may be under way (the first target of its
+ * own, below): then the first byte is INT3, and must stay it. As only two values
+ * are possible besides, one attempt is enough: if it fails, the bytes were
+ * already as wanted, or it is not for us to change them.
+ *
+ * TAIL. The same with one byte: E9 or FF, and C3.
+ *
+ * Targets of its own, FRONT and TAIL: a word patch moves the instruction to a
+ * stub, once; from then on only the stub's target changes.
+ *
+ *   1. store the target in the slot, which no executor reads yet
+ *   2. word patch: the whole instruction, on, with the stub's displacement
+ *   3. moved = 1
+ *
+ * A thread that turns it on or off may come from before the patch: it has read
+ * the front, is held up for any time, and then compares and exchanges. That is
+ * harmless because a move does not change what on and off look like: for E8 d0
+ * the stub is one whose displacement has the same d0. Without that it could put
+ * the old d0 before the new d1 d2 d3.
+ *
+ * Once moved, the target is stored before the front (both are locked, so seen in
+ * that order by all); an executor fetches the front and then executes the stub,
+ * which loads the target: who sees the call on sees that target, or a later one.
+ */
+#include "patchcore/call.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "patchcore/call/call_own.h"
+#include "patchcore/call/call_store.h"
+#include "patchcore/life/library.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/patchcore.h"
+#include "patchcore/site/thread.h"
+#include "patchcore/text/text.h"
+#include "patchcore/word/flight.h"
+
+/* One byte at a time: it may lie on two pages, each with an alias of its own. */
+static int32_t load_displacement(const struct pc_call *call, const struct text_span *span)
+{
+	int32_t displacement;
+	uint8_t bytes[sizeof(displacement)];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = call_load_byte(text_at(span, call_operand(call) + i));
+	memcpy(&displacement, bytes, sizeof(bytes));
+	return displacement;
+}
+
+static uint16_t off_first(const struct pc_call *call)
+{
+	uint8_t code[CALL_MAX];
+
+	call_encode_off(code, call->form);
+	return call_first(code, call->way);
+}
+
+static bool is_known_moved(const struct pc_call *call)
+{
+	/* Acquire: pairs with the release in move_held(), so own is there. */
+	return __atomic_load_n(&call->moved, __ATOMIC_ACQUIRE);
+}
+
+/* Also by a thread that has ended, or was left behind by fork(), before it could say so. */
+static bool is_moved(const struct pc_call *call, const struct text_span *span)
+{
+	const struct stub *own = call_own(call);
+
+	return is_known_moved(call) ||
+	       (own && load_displacement(call, span) == call_to_own(call, own));
+}
+
+/* Locked, so that it is visible before whatever is stored next. */
+static void *aim(struct stub *own, void *target)
+{
+	if (atomic_load(&own->target) == target)
+		return target;
+	return atomic_exchange(&own->target, target);
+}
+
+/* --- Stores ------------------------------------------------------------------ */
+
+/* What the first byte says that is not what it should be. */
+static int explain(uint8_t first)
+{
+	return first == WORD_INT3 ? -EAGAIN : -ENOENT;
+}
+
+/* first: two bytes, lowest first, of which those behind the opcode do not count. */
+static bool has_opcode(const struct pc_call *call, uint16_t first)
+{
+	const struct call_shape *shape = call_shape(call);
+
+	return (uint8_t)first == shape->code[0] &&
+	       (shape->opcode == 1 || first >> 8 == shape->code[1]);
+}
+
+static int check_opcode(const struct pc_call *call, const struct text_span *span)
+{
+	uint8_t first = call_load_byte(text_at(span, call->addr));
+	uint8_t second = call_load_byte(text_at(span, call->addr + 1));
+
+	return has_opcode(call, (uint16_t)(first | second << 8)) ? 0 : explain(first);
+}
+
+/* at: where it can be read; both bytes are on the page of the first. */
+static uint16_t load_first(const struct pc_call *call, const uint8_t *at)
+{
+	return call->way == PC_CALL_TAIL ? call_load_byte(at) : call_load_two(at);
+}
+
+/* On to off or off to on. */
+static int store_first(const struct pc_call *call, const struct text_span *span, uint16_t from,
+		       uint16_t to)
+{
+	uint8_t *at = text_at(span, call->addr);
+	uint16_t seen = load_first(call, at);
+	bool done = false;
+
+	if (seen == from) {
+		done = call->way == PC_CALL_TAIL ? call_exchange_byte(at, &seen, (uint8_t)to)
+						 : call_exchange_two(at, &seen, to);
+	}
+	return done || seen == to ? 0 : explain((uint8_t)seen);
+}
+
+static void store_displacement(const struct pc_call *call, const struct text_span *span,
+			       int32_t displacement)
+{
+	uint8_t *at = text_at(span, call_operand(call));
+
+	/* Saves the executors the loss of the line where nothing changes. */
+	if (call_load_four(at) == displacement)
+		return;
+	call_swap_four(at, displacement);
+}
+
+/* --- On and off -------------------------------------------------------------- */
+
+/* The displacement for that target; NULL is the original one. */
+static int displacement_for(struct pc_call *call, void *target, int32_t *displacement)
+{
+	void *original = call_original(call), *to = target ? target : original;
+	struct stub *own;
+	int ret;
+
+	if ((!target || !call_shape(call)->slot) && stub_in_reach(call_end(call), (uintptr_t)to)) {
+		*displacement = call_displacement(call, to);
+		return 0;
+	}
+	ret = call_own_get(call, &own);
+	if (ret < 0)
+		return ret;
+	aim(own, to);
+	*displacement = call_to_own(call, own);
+	return 0;
+}
+
+static int displace(struct pc_call *call, void *target, const struct text_span *span)
+{
+	int32_t displacement;
+	int ret = check_opcode(call, span);
+
+	if (ret == 0)
+		ret = displacement_for(call, target, &displacement);
+	if (ret == 0)
+		store_displacement(call, span, displacement);
+	return ret;
+}
+
+/* With the call's `moving` in hand. */
+static int move_held(struct pc_call *call, void *target)
+{
+	uint8_t code[CALL_MAX];
+	struct stub *own;
+	int ret = call_own_get(call, &own);
+
+	if (ret < 0)
+		return ret;
+	aim(own, target);
+	ret = pc_patch(call->addr, code, call_encode(code, call->form, call_to_own(call, own)));
+	if (ret == 0)
+		__atomic_store_n(&call->moved, 1, __ATOMIC_RELEASE);
+	return ret;
+}
+
+/* One that ended, or was left behind by fork(), in the middle of it is no more. */
+static bool is_at_work(uint64_t thread)
+{
+	return thread && !thread_is_gone(thread);
+}
+
+/* False: another thread has it, or this one in what its signal handler interrupted. */
+static bool take_moving(struct pc_call *call)
+{
+	uint64_t holder = __atomic_load_n(&call->moving, __ATOMIC_RELAXED);
+
+	return !is_at_work(holder) &&
+	       __atomic_compare_exchange_n(&call->moving, &holder, thread_id(), false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Give it its first target of its own, and turn it on with it. */
+static int move(struct pc_call *call, void *target, const struct text_span *span)
+{
+	int ret = -EAGAIN;
+
+	if (!take_moving(call))
+		return -EAGAIN;
+	if (!is_moved(call, span))
+		ret = move_held(call, target);
+	__atomic_store_n(&call->moving, 0, __ATOMIC_RELEASE);
+	return ret;
+}
+
+/* Where the original one leads now. */
+static void *original_target(const struct pc_call *call)
+{
+	void *original = call_original(call);
+
+	return call_shape(call)->slot && original
+		       ? __atomic_load_n((void **)original, __ATOMIC_ACQUIRE)
+		       : original;
+}
+
+static int turn_on_moved(struct pc_call *call, void *target, const struct text_span *span)
+{
+	uint16_t off = off_first(call), seen = load_first(call, text_at(span, call->addr));
+	struct stub *own = call_own(call);
+	void *before;
+	int ret;
+
+	if (seen != off && seen != call->on)
+		return explain((uint8_t)seen);
+	if (!target)
+		target = original_target(call);
+	before = aim(own, target);
+	ret = store_first(call, span, off, call->on);
+	/* Unless another thread has changed it since. */
+	if (ret < 0)
+		atomic_compare_exchange_strong(&own->target, &target, before);
+	return ret;
+}
+
+static int turn_on(struct pc_call *call, void *target, const struct text_span *span)
+{
+	int ret;
+
+	if (is_moved(call, span))
+		return turn_on_moved(call, target, span);
+	if (!target || (!call_shape(call)->slot && target == call_original(call)))
+		return store_first(call, span, off_first(call), call->on);
+	ret = load_first(call, text_at(span, call->addr));
+	if (ret != call->on && ret != off_first(call))
+		return explain((uint8_t)ret);
+	return move(call, target, span);
+}
+
+void call_go_on(const void *addr)
+{
+	struct site *site = site_find((uintptr_t)addr);
+
+	if (site)
+		flight_step(site);
+}
+
+/* A call that never had one remembers the first that it was given. */
+static void remember(struct pc_call *call, void *target)
+{
+	void *none = NULL, *original = call_shape(call)->slot ? call_own(call) : target;
+
+	if (!call_original(call))
+		__atomic_compare_exchange_n(&call->original, &none, original, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Ask for the line that the store will go to; the other one, if there is, stays the executors'. */
+static void expect_store(const struct pc_call *call)
+{
+	line_for_writing(call->way == PC_CALL_DISPLACEMENT ? call_operand(call) : call->addr);
+}
+
+/*
+ * Most likely only its slot will change then: to ask for the line of the code would take it
+ * away from the executors for nothing.
+ */
+static bool aims_in_data(const struct pc_call *call)
+{
+	return call->way != PC_CALL_DISPLACEMENT && is_known_moved(call);
+}
+
+int pc_activate_call(struct pc_call *call, void *target)
+{
+	struct text_span span;
+	int ret;
+
+	if (!call || !call->addr || (!target && !call_original(call)))
+		return -EINVAL;
+	if (!target || !aims_in_data(call))
+		expect_store(call);
+	if (!library_sync())
+		return -ESHUTDOWN;
+	ret = text_begin(&span, call->addr, call_shape(call)->len);
+	if (ret < 0)
+		return ret;
+	if (call->way == PC_CALL_DISPLACEMENT)
+		ret = displace(call, target, &span);
+	else
+		ret = turn_on(call, target, &span);
+	if (ret == 0 && target)
+		remember(call, target);
+	if (ret == -EAGAIN)
+		call_go_on(call->addr);
+	text_end(&span);
+	return ret;
+}
+
+static int turn_off(struct pc_call *call, const struct text_span *span)
+{
+	int ret;
+
+	if (call->way != PC_CALL_DISPLACEMENT)
+		return store_first(call, span, call->on, off_first(call));
+	ret = check_opcode(call, span);
+	if (ret == 0)
+		store_displacement(call, span, call->off);
+	return ret;
+}
+
+int pc_deactivate_call(struct pc_call *call)
+{
+	struct text_span span;
+	int ret;
+
+	if (!call || !call->addr)
+		return -EINVAL;
+	expect_store(call);
+	if (!library_sync())
+		return -ESHUTDOWN;
+	ret = text_begin(&span, call->addr, call_shape(call)->len);
+	if (ret < 0)
+		return ret;
+	ret = turn_off(call, &span);
+	if (ret == -EAGAIN)
+		call_go_on(call->addr);
+	text_end(&span);
+	return ret;
+}
+
+/* --- A look at it ------------------------------------------------------------ */
+
+/*
+ * While the call is moved, its displacement may be read half old and half new. Each byte
+ * of it changes once, and one of the two whole displacements is known from the beginning
+ * and the other as soon as a store of it can be seen. So what is neither is a mixture,
+ * and what is either was the call's while the front was read before it, or is the
+ * call's while the front is read after it. Nothing is followed that is not one of them.
+ */
+
+/* Looks, of which one may meet a move that ends meanwhile. A plain load tears nothing else. */
+#define LOOKS 3
+
+/* What is wrong after all of them is something else, and what is wrong once may be a mixture. */
+#define MIXTURE (-ENOENT)
+
+/* 1: on, 0: off, -EAGAIN, or MIXTURE. */
+static int is_on(const struct pc_call *call, uint16_t first)
+{
+	if (call->way == PC_CALL_DISPLACEMENT)
+		return has_opcode(call, first) ? 1 : explain((uint8_t)first);
+	if (first == call->on)
+		return 1;
+	return first == off_first(call) ? 0 : explain((uint8_t)first);
+}
+
+/* Where it leads by that displacement, if it is one that this library gave it or found. */
+static bool find_target(const struct pc_call *call, int32_t displacement, void **target)
+{
+	/* Read after the displacement, as they were stored before it. */
+	const struct stub *own = call_own(call);
+	void *original = call_original(call);
+
+	if (own && displacement == call_to_own(call, own)) {
+		*target = atomic_load(&((struct stub *)own)->target);
+		return true;
+	}
+	if (original && stub_in_reach(call_end(call), (uintptr_t)original) &&
+	    displacement == call_displacement(call, original)) {
+		*target = original_target(call);
+		return true;
+	}
+	/* Any target in reach is stored as it is, by one store. */
+	*target = (void *)(call_end(call) + (uintptr_t)displacement);
+	return call->way == PC_CALL_DISPLACEMENT && !call_shape(call)->slot;
+}
+
+/* Where the code can be read: a copy, if loads from it may fault. */
+static int readable(const struct pc_call *call, uint8_t copy[CALL_MAX], const uint8_t **at)
+{
+	int ret = call->hidden ? text_read(copy, call->addr, call_shape(call)->len) : 0;
+
+	*at = call->hidden ? copy : call->addr;
+	return ret < 0 ? ret : 0;
+}
+
+static int look_at_front(const struct pc_call *call)
+{
+	uint8_t copy[CALL_MAX];
+	const uint8_t *at;
+	int ret = readable(call, copy, &at);
+
+	return ret < 0 ? ret : is_on(call, load_first(call, at));
+}
+
+/* 1: on, and leads to *target; 0: off; or a negative errno. */
+static int look(const struct pc_call *call, void **target)
+{
+	uint8_t copy[CALL_MAX];
+	int32_t displacement;
+	const uint8_t *at;
+	bool is_found;
+	int ret = readable(call, copy, &at);
+
+	if (ret == 0)
+		ret = is_on(call, load_first(call, at));
+	if (ret <= 0)
+		return ret;
+	displacement = call_load_four(at + call_shape(call)->opcode);
+	if (call->way == PC_CALL_DISPLACEMENT && displacement == call->off)
+		return 0;
+	is_found = find_target(call, displacement, target);
+	ret = look_at_front(call);
+	return ret == 1 && !is_found ? MIXTURE : ret;
+}
+
+int pc_call_get(const struct pc_call *call, struct pc_call_info *info)
+{
+	void *target = NULL;
+	int on = MIXTURE;
+
+	if (!call || !call->addr || !info)
+		return -EINVAL;
+	for (int i = 0; i < LOOKS && on == MIXTURE; i++)
+		on = look(call, &target);
+	if (on < 0)
+		return on;
+	*info = (struct pc_call_info){
+		.len = call_shape(call)->len,
+		.split = call_split(call->addr, call_shape(call)->len),
+		.way = (enum pc_call_way)call->way,
+		.active = on,
+		.target = on ? target : NULL,
+	};
+	return 0;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Getting a call ready: what stands there, how it will be turned on and off, and
+ * what that takes. All that is allocated is allocated here, so that turning it on
+ * and off may be done in a signal handler.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "patchcore/call/call_own.h"
+#include "patchcore/call/call_place.h"
+#include "patchcore/call/stub_place.h"
+#include "patchcore/life/library.h"
+#include "patchcore/patchcore.h"
+#include "patchcore/site/fork.h"
+#include "patchcore/site/own.h"
+#include "patchcore/site/site.h"
+#include "patchcore/text/forget.h"
+#include "patchcore/text/text.h"
+
+int call_own_get(struct pc_call *call, struct stub **own)
+{
+	struct stub *made;
+	void *none = NULL;
+	int ret;
+
+	*own = call_own(call);
+	if (*own)
+		return 0;
+	ret = stub_get(&made, call_end(call), call_low(call));
+	if (ret < 0)
+		return ret == -EACCES ? -ENOSPC : ret;
+	*own = made;
+	if (__atomic_compare_exchange_n(&call->own, &none, made, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return 0;
+	/* Another thread was faster. */
+	stub_put(made);
+	*own = none;
+	return 0;
+}
+
+/* What is there, and whether loads from it may fault. */
+struct looked {
+	struct call_found found;
+	uint8_t code[CALL_MAX];
+	bool hidden;
+};
+
+static int recognise(struct looked *looked, const uint8_t *addr, size_t len)
+{
+	int ret = text_read(looked->code, addr, len);
+
+	if (ret < 0)
+		return ret;
+	looked->hidden = ret;
+	return call_recognise(&looked->found, looked->code, len);
+}
+
+/* An INT3 where a change is under way, or was left by a thread that is no more. */
+static bool is_held(const struct looked *looked, const uint8_t *addr)
+{
+	struct site *site = site_find((uintptr_t)addr);
+
+	return looked->code[0] == WORD_INT3 && site && site_turn(site) % 2;
+}
+
+/* No more bytes are read than the call has: it may end where the mapping ends. */
+static int look(struct looked *looked, const uint8_t *addr)
+{
+	int ret = recognise(looked, addr, CALL_MAX - 1);
+
+	if (ret == -ENOENT && is_held(looked, addr)) {
+		call_go_on(addr);
+		return -EAGAIN;
+	}
+	if (ret != -ENOENT)
+		return ret;
+	ret = recognise(looked, addr, CALL_MAX);
+	return ret == -EFAULT ? -ENOENT : ret;
+}
+
+/* Turned off by us, through a pc_call that gave it up. */
+static bool is_off(const struct pc_call *call, const struct call_found *found)
+{
+	return call->way == PC_CALL_DISPLACEMENT && !found->off &&
+	       stub_is_ret(call_end(call) + (uintptr_t)found->displacement);
+}
+
+/* Two bytes of front where there is nothing for the displacement to lead to. */
+static int fall_back(struct pc_call *call)
+{
+	if (call_split(call->addr, call_shape(call)->len) == 1)
+		return -ENOSPC;
+	call->way = PC_CALL_FRONT;
+	return 0;
+}
+
+static int find_ret(struct pc_call *call)
+{
+	struct stub_ret found;
+	int ret = stub_ret_get(&found, call_end(call));
+
+	if (ret == 0) {
+		uintptr_t to = call_shape(call)->slot ? found.slot : found.code;
+
+		call->off = call_displacement(call, (void *)to);
+		return 0;
+	}
+	if (ret != -ENOSPC && ret != -EACCES)
+		return ret;
+	found.code = call_shape(call)->slot ? 0 : stub_find_ret(call_end(call));
+	if (!found.code)
+		return fall_back(call);
+	call->off = call_displacement(call, (void *)found.code);
+	return 0;
+}
+
+/* As pc_patch(), which need not be told of a change that is none. */
+static int patch(const struct pc_call *call, const uint8_t code[CALL_MAX], size_t len,
+		 const uint8_t *there)
+{
+	return memcmp(code, there, len) == 0 ? 0 : pc_patch(call->addr, code, len);
+}
+
+/* Put our off form where there was some other one. */
+static int turn_into_off(struct pc_call *call, const uint8_t *there)
+{
+	struct stub *had = call_own(call), *own;
+	uint8_t code[CALL_MAX];
+	size_t len;
+	int ret;
+
+	if (call->way == PC_CALL_DISPLACEMENT) {
+		len = call_encode(code, call->form, call->off);
+		return patch(call, code, len, there);
+	}
+	ret = call_own_get(call, &own);
+	if (ret < 0)
+		return ret;
+	len = call_encode(code, call->form, call_to_own(call, own));
+	call->on = call_first(code, call->way);
+	call->moved = 1;
+	call_encode_off(code, call->form);
+	ret = patch(call, code, len, there);
+	if (ret < 0 && !had)
+		stub_put(own);
+	return ret;
+}
+
+static void start_on(struct pc_call *call, const struct looked *looked)
+{
+	int32_t displacement = looked->found.displacement;
+	uintptr_t target = call_end(call) + (uintptr_t)displacement;
+	const struct stub *own = call_own(call);
+
+	call->on = call_first(looked->code, call->way);
+	if (is_off(call, &looked->found)) {
+		call->off = displacement;
+		return;
+	}
+	if (own && displacement == call_to_own(call, own)) {
+		call->moved = 1;
+		if (!call_shape(call)->slot)
+			target = (uintptr_t)atomic_load(&own->target);
+	}
+	call->original = (void *)target;
+}
+
+/*
+ * The stub that an earlier pc_call had here, if the code is still such that it will do.
+ * The code may lead through it, and a thread may be inside.
+ */
+static void keep_own(struct pc_call *call, struct stub *own, const struct looked *looked)
+{
+	int low;
+
+	if (!looked->found.off)
+		call->on = call_first(looked->code, call->way);
+	low = call_low(call);
+	if (own && (low == STUB_ANY || (uint8_t)(uintptr_t)own->code == low))
+		call->own = own;
+}
+
+static int set_up(struct pc_call *call, const struct looked *looked)
+{
+	int ret = call->way == PC_CALL_DISPLACEMENT ? find_ret(call) : 0;
+
+	if (ret < 0)
+		return ret;
+	if (looked->found.off)
+		return turn_into_off(call, looked->code);
+	start_on(call, looked);
+	return 0;
+}
+
+static int init_at(struct pc_call *call, struct call_place *place)
+{
+	uint8_t *addr = (uint8_t *)place->entry.addr;
+	struct looked looked;
+	unsigned len;
+	int ret = look(&looked, addr);
+
+	if (ret < 0)
+		return ret;
+	len = call_shapes[looked.found.form].len;
+	ret = call_place_claim(place, len);
+	if (ret < 0)
+		return ret;
+	*call = (struct pc_call){
+		.addr = addr,
+		.form = looked.found.form,
+		.way = call_way(looked.found.form, call_split(addr, len)),
+		.hidden = looked.hidden,
+	};
+	keep_own(call, place->own, &looked);
+	return set_up(call, &looked);
+}
+
+static int init_inside(struct pc_call *call, void *addr)
+{
+	struct call_place *place;
+	struct pc_call ready;
+	int ret;
+
+	forget_gone();
+	ret = call_place_take(&place, addr);
+	if (ret < 0)
+		return ret;
+	ret = init_at(&ready, place);
+	if (ret < 0) {
+		call_place_leave(place, place->own);
+		return ret;
+	}
+	ready.number = call_place_ready(place);
+	*call = ready;
+	return 0;
+}
+
+int pc_call_init(struct pc_call *call, void *addr)
+{
+	struct thread *self;
+	int ret;
+
+	if (!call || !addr)
+		return -EINVAL;
+	if (own_overlaps(addr, CALL_MAX))
+		return -EPERM;
+	if (!library_sync())
+		return -ESHUTDOWN;
+	ret = fork_enter(&self);
+	if (ret < 0)
+		return ret;
+	ret = init_inside(call, addr);
+	fork_leave(self);
+	return ret;
+}
+
+/* Where it cannot be told, it may. */
+static bool may_be_run(const struct pc_call *call, const struct stub *own)
+{
+	int32_t displacement;
+
+	return call->way == PC_CALL_DISPLACEMENT || call->moved || call->moving ||
+	       text_read(&displacement, call_operand(call), sizeof(displacement)) < 0 ||
+	       displacement == call_to_own(call, own);
+}
+
+static int fini_inside(struct pc_call *call)
+{
+	struct call_place *place;
+	struct stub *own;
+
+	forget_gone();
+	place = call_place_of(call->addr, call->number);
+	if (!place)
+		return -ENOENT;
+	own = call_own(call);
+	/* The code has never led there: the patch that was to change that failed. */
+	if (own && !may_be_run(call, own)) {
+		stub_put(own);
+		own = NULL;
+	}
+	*call = (struct pc_call){ 0 };
+	call_place_leave(place, own);
+	return 0;
+}
+
+int pc_call_fini(struct pc_call *call)
+{
+	struct thread *self;
+	int ret;
+
+	if (!call || !call->addr)
+		return -EINVAL;
+	if (!library_sync())
+		return -ESHUTDOWN;
+	ret = fork_enter(&self);
+	if (ret < 0)
+		return ret;
+	ret = fini_inside(call);
+	fork_leave(self);
+	return ret;
+}

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# Calls that are turned on and off.
+libpatchcore_internal_la_SOURCES += \
+	patchcore/call/call.c \
+	patchcore/call/call_form.c \
+	patchcore/call/call_form.h \
+	patchcore/call/call_init.c \
+	patchcore/call/call_own.h \
+	patchcore/call/call_place.c \
+	patchcore/call/call_place.h \
+	patchcore/call/call_store.h \
+	patchcore/call/stub.c \
+	patchcore/call/stub.h \
+	patchcore/call/stub_place.c \
+	patchcore/call/stub_place.h
+
+if HAVE_CMOCKA
+patchcore_call_tests = \
+	patchcore/call/tests/test_call \
+	patchcore/call/tests/test_call_get \
+	patchcore/call/tests/test_call_place \
+	patchcore/call/tests/test_call_threads \
+	patchcore/call/tests/test_call_turns \
+	patchcore/call/tests/test_stub
+check_PROGRAMS += $(patchcore_call_tests)
+TESTS += $(patchcore_call_tests)
+endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/call/stub.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "patchcore/call/stub_place.h"
+#include "patchcore/site/lock.h"
+#include "patchcore/text/text.h"
+
+/*
+ * A pool is a page of code and after it a page of data. In each 16 bytes of the
+ * code there is, from `low` on, a jump through the 16 bytes of data at the same
+ * place, and behind it the same ret. The last 16 bytes, where not all of that
+ * would fit for every low, have no jump; their data is the slot of the ret.
+ */
+#define STRIDE 16u
+#define STUBS  (TEXT_PAGE / STRIDE - 1)
+#define LOWS   (256u / STRIDE) /* stubs with the same lowest byte are so many apart */
+
+/* NOTRACK, for targets that do not begin with an ENDBR64 (CET, IBT). */
+static const uint8_t jump[] = { 0x3e, 0xff, 0x25 };
+#define JUMP (sizeof(jump) + 4)
+
+/* ENDBR64; ret. An indirect call enters at the first, a direct one at the second. */
+static const uint8_t ret_code[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0xc3 };
+#define RET_DIRECT 4
+
+struct pool {
+	struct pool *next;
+	uint8_t *code;
+	unsigned low;	      /* below STRIDE: where in each 16 bytes a jump begins */
+	uint16_t taken[LOWS]; /* bit j of i: stub i + LOWS * j */
+};
+
+static struct lock lock = LOCK_INIT; /* protects all below */
+static struct pool *pools;
+
+static struct stub *pool_stub(const struct pool *pool, unsigned index)
+{
+	return (struct stub *)(pool->code + TEXT_PAGE + index * STRIDE);
+}
+
+static uint8_t *pool_code(const struct pool *pool, unsigned index)
+{
+	return pool->code + index * STRIDE + pool->low;
+}
+
+static void fill_code(const struct pool *pool)
+{
+	memset(pool->code, 0xcc, TEXT_PAGE);
+	for (unsigned i = 0; i < STUBS; i++) {
+		uint8_t *at = pool_code(pool, i);
+		int32_t displacement = (int32_t)((uint8_t *)pool_stub(pool, i) - (at + JUMP));
+
+		memcpy(at, jump, sizeof(jump));
+		memcpy(at + sizeof(jump), &displacement, sizeof(displacement));
+		memcpy(at + JUMP, ret_code, sizeof(ret_code));
+	}
+}
+
+static void fill_data(const struct pool *pool)
+{
+	uint8_t *ret = pool_code(pool, 0) + JUMP;
+
+	/* Without a target, go back. */
+	for (unsigned i = 0; i <= STUBS; i++)
+		*pool_stub(pool, i) = (struct stub){ .target = ret, .code = pool_code(pool, i) };
+}
+
+static bool pool_in_reach(const struct pool *pool, uintptr_t end)
+{
+	return stub_in_reach(end, (uintptr_t)pool->code) &&
+	       stub_in_reach(end, (uintptr_t)pool->code + 2 * TEXT_PAGE);
+}
+
+/*
+ * Where memory that was writable may not become executable (SELinux, MDWE): the
+ * page of a file that holds the same bytes may be.
+ */
+static int map_copy(uint8_t *code)
+{
+	int fd = memfd_create("patchcore", MFD_CLOEXEC), ret = -EACCES;
+
+	if (fd < 0)
+		return -EACCES;
+	if (write(fd, code, TEXT_PAGE) == (ssize_t)TEXT_PAGE &&
+	    mmap(code, TEXT_PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == code)
+		ret = 0;
+	close(fd);
+	return ret;
+}
+
+static int pool_fill(struct pool *pool)
+{
+	fill_code(pool);
+	fill_data(pool);
+	if (mprotect(pool->code, TEXT_PAGE, PROT_READ | PROT_EXEC) == 0)
+		return 0;
+	return map_copy(pool->code);
+}
+
+static int pool_new(struct pool **made, uintptr_t end, unsigned low)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+	int ret;
+
+	if (!pool)
+		return -ENOMEM;
+	pool->low = low;
+	ret = stub_place(&pool->code, end, 2 * TEXT_PAGE);
+	if (ret == 0) {
+		ret = pool_fill(pool);
+		if (ret < 0)
+			munmap(pool->code, 2 * TEXT_PAGE);
+	}
+	if (ret < 0) {
+		free(pool);
+		return ret;
+	}
+	pool->next = pools;
+	pools = pool;
+	*made = pool;
+	return 0;
+}
+
+/* NULL: no free one whose code has that lowest byte. */
+static struct stub *take(struct pool *pool, int low)
+{
+	unsigned first = low == STUB_ANY ? 0 : (unsigned)low / STRIDE;
+	unsigned last = low == STUB_ANY ? LOWS - 1 : first;
+
+	if (low != STUB_ANY && (unsigned)low % STRIDE != pool->low)
+		return NULL;
+	for (unsigned i = first; i <= last; i++)
+		for (unsigned j = 0; i + LOWS * j < STUBS; j++) {
+			if (pool->taken[i] & 1u << j)
+				continue;
+			pool->taken[i] |= (uint16_t)(1u << j);
+			return pool_stub(pool, i + LOWS * j);
+		}
+	return NULL;
+}
+
+static int get_locked(struct stub **stub, uintptr_t end, int low)
+{
+	struct pool *pool;
+	int ret;
+
+	for (pool = pools; pool; pool = pool->next) {
+		*stub = pool_in_reach(pool, end) ? take(pool, low) : NULL;
+		if (*stub)
+			return 0;
+	}
+	ret = pool_new(&pool, end, low == STUB_ANY ? 0 : (unsigned)low % STRIDE);
+	if (ret == 0)
+		*stub = take(pool, low);
+	return ret;
+}
+
+int stub_get(struct stub **stub, uintptr_t end, int low)
+{
+	int ret;
+
+	lock_take(&lock);
+	ret = get_locked(stub, end, low);
+	lock_drop(&lock);
+	return ret;
+}
+
+void stub_put(struct stub *stub)
+{
+	uint8_t *code = (uint8_t *)((uintptr_t)stub & ~(uintptr_t)(TEXT_PAGE - 1)) - TEXT_PAGE;
+	unsigned index = (unsigned)((uintptr_t)stub % TEXT_PAGE / STRIDE);
+
+	lock_take(&lock);
+	for (struct pool *pool = pools; pool; pool = pool->next)
+		if (pool->code == code)
+			pool->taken[index % LOWS] &= (uint16_t) ~(1u << index / LOWS);
+	lock_drop(&lock);
+}
+
+int stub_ret_get(struct stub_ret *found, uintptr_t end)
+{
+	struct pool *pool;
+	int ret = 0;
+
+	lock_take(&lock);
+	for (pool = pools; pool && !pool_in_reach(pool, end); pool = pool->next)
+		;
+	if (!pool)
+		ret = pool_new(&pool, end, 0);
+	if (ret == 0) {
+		found->code = (uintptr_t)pool_code(pool, 0) + JUMP + RET_DIRECT;
+		found->slot = (uintptr_t)pool_stub(pool, STUBS);
+	}
+	lock_drop(&lock);
+	return ret;
+}
+
+bool stub_is_ret(uintptr_t addr)
+{
+	bool is = false;
+
+	lock_take(&lock);
+	for (struct pool *pool = pools; pool && !is; pool = pool->next)
+		is = addr == (uintptr_t)pool_code(pool, 0) + JUMP + RET_DIRECT ||
+		     addr == (uintptr_t)pool_stub(pool, STUBS);
+	lock_drop(&lock);
+	return is;
+}

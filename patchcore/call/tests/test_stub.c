@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stubs: what they do, where they are put, and what happens where there is no
+ * room for them.
+ */
+#define _GNU_SOURCE /* memfd_create() */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#include "patchcore/call/stub.h"
+#include "patchcore/call/stub_place.h"
+#include "patchcore/patchcore.h"
+#include "patchcore/tests/call_site.h"
+#include "patchcore/tests/child.h"
+#include "patchcore/tests/conf_sample.h"
+#include "patchcore/text/text_maps.h"
+
+#define REACH UINT64_C(0x80000000)
+
+static uintptr_t near_by; /* an address that displacements count from */
+
+static void start(void)
+{
+	conf_use_none();
+	MUST(pc_init() == 0);
+	call_pages();
+	near_by = (uintptr_t)code + 512;
+}
+
+/* --- What they do ------------------------------------------------------------------- */
+
+static void must_jump(struct stub *stub)
+{
+	atomic_store(&stub->target, one);
+	MUST(call_run(stub->code) == ONE);
+	atomic_store(&stub->target, far_away);
+	MUST(call_run(stub->code) == FAR);
+}
+
+static void every_low_byte(const void *arg)
+{
+	struct stub *stub;
+
+	(void)arg;
+	start();
+	for (int low = 0; low < 256; low++) {
+		MUST(stub_get(&stub, near_by, low) == 0);
+		MUST((uint8_t)(uintptr_t)stub->code == low);
+		MUST(stub_in_reach(near_by, (uintptr_t)stub->code));
+		MUST(stub_in_reach(near_by, (uintptr_t)stub));
+		MUST(code_prot(stub->code) == RX);
+		MUST(code_prot(stub) == (PROT_READ | PROT_WRITE));
+		/* Nobody has said where to: back. */
+		MUST(call_run(stub->code) == OFF);
+		must_jump(stub);
+	}
+}
+
+static void test_every_low_byte(void **state)
+{
+	(void)state;
+	child_must_pass(every_low_byte, NULL);
+}
+
+#define MANY 1000
+
+static int compare(const void *a, const void *b)
+{
+	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* More than one page has, and no two the same. */
+static void many(const void *low)
+{
+	static uintptr_t got[2 * MANY];
+	struct stub *stub;
+
+	start();
+	for (int i = 0; i < MANY; i++) {
+		MUST(stub_get(&stub, near_by, low ? *(const int *)low : STUB_ANY) == 0);
+		must_jump(stub);
+		got[2 * i] = (uintptr_t)stub->code;
+		got[2 * i + 1] = (uintptr_t)stub;
+	}
+	qsort(got, 2 * MANY, sizeof(*got), compare);
+	for (int i = 1; i < 2 * MANY; i++)
+		MUST(got[i] - got[i - 1] >= 8);
+}
+
+static void test_many(void **state)
+{
+	static const int low = 0xaf;
+
+	(void)state;
+	child_must_pass(many, NULL);
+	child_must_pass(many, &low);
+}
+
+static void put_back(const void *arg)
+{
+	struct stub *first, *second;
+
+	(void)arg;
+	start();
+	MUST(stub_get(&first, near_by, 0x40) == 0);
+	MUST(stub_get(&second, near_by, 0x40) == 0 && second != first);
+	stub_put(first);
+	MUST(stub_get(&second, near_by, 0x40) == 0 && second == first);
+}
+
+static void test_put_back(void **state)
+{
+	(void)state;
+	child_must_pass(put_back, NULL);
+}
+
+static void one_ret(const void *arg)
+{
+	struct stub_ret first, second;
+	struct stub *stub;
+
+	(void)arg;
+	start();
+	MUST(stub_ret_get(&first, near_by) == 0);
+	MUST(stub_ret_get(&second, near_by + (REACH / 2 - REACH / 16)) == 0);
+	MUST(first.code == second.code && first.slot == second.slot);
+	MUST(*(uint8_t *)first.code == 0xc3);
+	MUST(call_run((uint8_t *)first.code) == OFF);
+	/* An indirect call enters by an ENDBR64. */
+	MUST(memcmp(*(void **)first.slot, "\xf3\x0f\x1e\xfa\xc3", 5) == 0);
+	MUST(stub_is_ret(first.code) && stub_is_ret(first.slot));
+	MUST(!stub_is_ret(first.code - 1) && !stub_is_ret(near_by));
+	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	MUST((uintptr_t)stub != first.slot &&
+	     (uintptr_t)stub->code / CODE_PAGE == first.code / CODE_PAGE);
+	/* And another one for who is too far away. */
+	MUST(stub_ret_get(&second, (uintptr_t)far_away) == 0);
+	MUST(second.code != first.code && stub_in_reach((uintptr_t)far_away, second.code));
+}
+
+static void test_one_ret(void **state)
+{
+	(void)state;
+	child_must_pass(one_ret, NULL);
+}
+
+static void forked(const void *arg)
+{
+	struct stub *stub;
+
+	start();
+	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	atomic_store(&stub->target, one);
+	if (arg)
+		return;
+	MUST(WEXITSTATUS(child_run(forked, "")) == 0);
+	MUST(call_run(stub->code) == ONE);
+}
+
+static void test_forked(void **state)
+{
+	(void)state;
+	child_must_pass(forked, NULL);
+}
+
+/* --- Where they are put ----------------------------------------------------------------- */
+
+static void fill_gap(uintptr_t from, uintptr_t to)
+{
+	uintptr_t low = near_by - REACH - CODE_PAGE, high = near_by + REACH + CODE_PAGE;
+
+	from = from > low ? from : low & ~(uintptr_t)(CODE_PAGE - 1);
+	to = to < high ? to : high & ~(uintptr_t)(CODE_PAGE - 1);
+	if (from < to)
+		MUST(mmap((void *)from, to - from, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+			  0) == (void *)from);
+}
+
+/* Leave nothing free that a displacement can reach. */
+static void fill(void)
+{
+	struct mapping *map;
+	int count = mappings_read(0, UINTPTR_MAX, &map);
+	uintptr_t reached = 0x100000;
+
+	MUST(count > 0);
+	for (int i = 0; i < count; i++) {
+		fill_gap(reached, map[i].start);
+		reached = map[i].end > reached ? map[i].end : reached;
+	}
+	free(map);
+}
+
+static void must_be_put(uintptr_t gap)
+{
+	struct stub *stub;
+
+	MUST(munmap((void *)gap, 2 * CODE_PAGE) == 0);
+	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	MUST((uintptr_t)stub->code / CODE_PAGE == gap / CODE_PAGE);
+	must_jump(stub);
+}
+
+/* One gap is left, and it is found, right at the edge of what is in reach too. */
+static void crowded(const void *arg)
+{
+	const int64_t *offset = arg;
+	struct stub *stub;
+
+	start();
+	fill();
+	MUST(stub_get(&stub, near_by, STUB_ANY) == -ENOSPC);
+	/* One page is too few. */
+	MUST(munmap(code - 0x100000, CODE_PAGE) == 0);
+	MUST(stub_get(&stub, near_by, STUB_ANY) == -ENOSPC);
+	must_be_put(((uintptr_t)code & ~(uintptr_t)(CODE_PAGE - 1)) + (uintptr_t)*offset);
+}
+
+static void test_crowded(void **state)
+{
+	static const int64_t offsets[] = { -(INT64_C(0x80000000) - 0x3000), -0x900000, 0x900000,
+					   INT64_C(0x80000000) - 0x3000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++)
+		child_must_pass(crowded, &offsets[i]);
+}
+
+static void just_too_far(const void *arg)
+{
+	const int64_t *offset = arg;
+	struct stub *stub;
+
+	start();
+	fill();
+	munmap(code + *offset, 2 * CODE_PAGE);
+	MUST(stub_get(&stub, near_by, STUB_ANY) == -ENOSPC);
+}
+
+static void test_just_too_far(void **state)
+{
+	static const int64_t offsets[] = { -INT64_C(0x80000000), INT64_C(0x80000000) - 0x1000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++)
+		child_must_pass(just_too_far, &offsets[i]);
+}
+
+/* The gap below the main thread's stack is used from its other end. */
+static void below_stack(const void *arg)
+{
+	uintptr_t stack = getauxval(AT_RANDOM), low;
+	struct mapping *map;
+	struct stub *stub;
+	int count, i;
+
+	(void)arg;
+	start();
+	count = mappings_read(0, UINTPTR_MAX, &map);
+	for (i = 0; i < count && map[i].end <= stack; i++)
+		;
+	MUST(i > 0 && i < count && map[i].start <= stack);
+	low = map[i - 1].end;
+	if (map[i].start - low < 4 * 1024 * CODE_PAGE)
+		child_skip("no room below the stack");
+	/* All that is in reach but that gap. */
+	near_by = low;
+	MUST(mmap((void *)low, map[i].start - low, PROT_NONE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == (void *)low);
+	fill();
+	MUST(munmap((void *)low, map[i].start - low) == 0);
+	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	MUST((uintptr_t)stub->code / CODE_PAGE == low / CODE_PAGE);
+}
+
+static void test_below_stack(void **state)
+{
+	(void)state;
+	child_must_pass(below_stack, NULL);
+}
+
+/* --- Where there is no room ----------------------------------------------------------------- */
+
+/* Away from page boundaries, and behind its ret the padding of a function's end. */
+static void put_function(unsigned split)
+{
+	memset(put_call(code + 1024 - split, CALL_NEAR) + CODE_LEN + 1, 0x90, MARGIN);
+}
+
+static void must_turn(struct pc_call *call)
+{
+	for (int i = 0; i < 3; i++) {
+		MUST(pc_deactivate_call(call) == 0 && call_run(call->addr) == OFF);
+		MUST(pc_activate_call(call, NULL) == 0 && call_run(call->addr) == ONE);
+	}
+}
+
+/* The ret behind it serves. */
+static void foreign_ret(const void *arg)
+{
+	const unsigned *split = arg;
+	struct pc_call call;
+
+	start();
+	put_function(*split);
+	fill();
+	MUST(pc_call_init(&call, code + 1024 - *split) == 0);
+	MUST(call.way == PC_CALL_DISPLACEMENT);
+	must_turn(&call);
+	/* A target in reach needs no stub, one out of reach does. */
+	MUST(pc_activate_call(&call, two) == 0 && call_run(call.addr) == TWO);
+	MUST(pc_activate_call(&call, far_away) == -ENOSPC && call_run(call.addr) == TWO);
+}
+
+static void test_foreign_ret(void **state)
+{
+	static const unsigned splits[] = { 0, 1 };
+
+	(void)state;
+	child_must_pass(foreign_ret, &splits[0]);
+	child_must_pass(foreign_ret, &splits[1]);
+}
+
+/* A ret before the call does as well; a C3 without padding behind it does not. */
+static void find_ret(const void *arg)
+{
+	uint8_t *call;
+
+	(void)arg;
+	start();
+	memset(code, 0x41, CODE_PAGES * CODE_PAGE);
+	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, RX) == 0);
+	call = code + 1024;
+	MUST(stub_find_ret((uintptr_t)call) == 0);
+	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, RWX) == 0);
+	call[200] = call[-200] = 0xc3;
+	MUST(stub_find_ret((uintptr_t)call) == 0);
+	memcpy(call - 199, "\x66\x90", 2);
+	MUST(stub_find_ret((uintptr_t)call) == (uintptr_t)call - 200);
+	memcpy(call + 201, "\xf3\x0f\x1e\xfa", 4);
+	MUST(stub_find_ret((uintptr_t)call) == (uintptr_t)call + 200);
+	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, PROT_READ) == 0);
+	MUST(stub_find_ret((uintptr_t)call) == 0);
+}
+
+static void test_find_ret(void **state)
+{
+	(void)state;
+	child_must_pass(find_ret, NULL);
+}
+
+static void nothing_at_all(const void *arg)
+{
+	const struct place *place = arg;
+	bool has_way = place->split != 1 || call_shapes[place->form].tail;
+	uint8_t before[CALL_MAX], *at;
+	struct pc_call call;
+
+	start();
+	memset(code, 0x41, CODE_PAGES * CODE_PAGE);
+	at = code + 1024 - place->split;
+	call_encode(at, place->form, to_target(at, place->form, one));
+	memcpy(before, at, CALL_MAX);
+	/* No padding behind it. */
+	at[call_shapes[place->form].len] = 0xc3;
+	memcpy(before, at, CALL_MAX);
+	fill();
+	MUST(pc_call_init(&call, at) == (has_way ? 0 : -ENOSPC));
+	MUST(memcmp(at, before, CALL_MAX) == 0);
+	if (has_way)
+		must_turn(&call);
+	/* No stub, no other target, unless one store can take it there. */
+	if (has_way)
+		MUST(pc_activate_call(&call, two) == -ENOSPC && call_run(at) == ONE);
+}
+
+/* Two bytes of front where one word holds them. */
+static void test_nothing_at_all(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < PLACES; i++)
+		child_must_pass(nothing_at_all, &places[i]);
+}
+
+/* --- Where the system allows no new code ------------------------------------------------------ */
+
+static void no_mprotect(const void *arg)
+{
+	struct stub *stub;
+
+	(void)arg;
+	start();
+	child_filter(SYS_mprotect, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
+	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	MUST(code_prot(stub->code) == RX);
+	must_jump(stub);
+}
+
+/* Memory that was writable may not become executable, a file may be mapped so. */
+static void test_no_mprotect(void **state)
+{
+	(void)state;
+	child_must_pass(no_mprotect, NULL);
+}
+
+static void no_code(const void *arg)
+{
+	struct stub_ret ret;
+	struct stub *stub;
+	struct pc_call call;
+
+	(void)arg;
+	start();
+	put_function(0);
+	MUST(pc_text_open(code, CODE_PAGE) == 0);
+	child_filter(SYS_mprotect, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
+	child_filter(SYS_mmap, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
+	for (int i = 0; i < 3; i++) {
+		MUST(stub_get(&stub, near_by, STUB_ANY) == -EACCES);
+		MUST(stub_ret_get(&ret, near_by) == -EACCES);
+	}
+	MUST(pc_call_init(&call, code + 1024) == 0 && call.way == PC_CALL_DISPLACEMENT);
+	must_turn(&call);
+	MUST(pc_activate_call(&call, far_away) == -ENOSPC);
+}
+
+static void test_no_code(void **state)
+{
+	(void)state;
+	child_must_pass(no_code, NULL);
+}
+
+static void no_memory(const void *arg)
+{
+	struct stub *stub;
+
+	(void)arg;
+	start();
+	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	child_filter(SYS_mmap, 3, MAP_ANONYMOUS, SECCOMP_RET_ERRNO | ENOMEM);
+	/* What is there already serves on. */
+	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	must_jump(stub);
+	MUST(stub_get(&stub, near_by, 0x05) == -ENOSPC);
+}
+
+static void test_no_memory(void **state)
+{
+	(void)state;
+	child_must_pass(no_memory, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_low_byte), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_put_back),       cmocka_unit_test(test_one_ret),
+		cmocka_unit_test(test_forked),	       cmocka_unit_test(test_crowded),
+		cmocka_unit_test(test_just_too_far),   cmocka_unit_test(test_foreign_ret),
+		cmocka_unit_test(test_find_ret),       cmocka_unit_test(test_nothing_at_all),
+		cmocka_unit_test(test_no_mprotect),    cmocka_unit_test(test_no_code),
+		cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_below_stack),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

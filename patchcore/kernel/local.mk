@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+# The kernel, asked without libc.
+libpatchcore_internal_la_SOURCES += \
+	patchcore/kernel/clock.h \
+	patchcore/kernel/kernel_signal.c \
+	patchcore/kernel/kernel_signal.h \
+	patchcore/kernel/proc_text.c \
+	patchcore/kernel/proc_text.h \
+	patchcore/kernel/sys.h \
+	patchcore/kernel/threads_proc.c \
+	patchcore/kernel/threads_proc.h
+
+if HAVE_CMOCKA
+patchcore_kernel_tests = \
+	patchcore/kernel/tests/test_threads_proc
+check_PROGRAMS += $(patchcore_kernel_tests)
+TESTS += $(patchcore_kernel_tests)
+endif

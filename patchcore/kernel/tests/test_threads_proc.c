@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What /proc says of threads, as recorded and of threads of this process.
+ */
+#define _GNU_SOURCE /* memfd_create() */
+#include <errno.h>
+#include <grp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/kernel/proc_text.h"
+#include "patchcore/kernel/threads_proc.h"
+#include "patchcore/merge.h"
+#include "patchcore/merge/threads.h"
+#include "patchcore/signals.h"
+#include "patchcore/tests/io_worker.h"
+#include "patchcore/tests/trap_case.h"
+
+/* --- Text ------------------------------------------------------------------------------- */
+
+static void test_text(void **state)
+{
+	char text[32];
+
+	(void)state;
+	assert_string_equal(proc_find("one\ntwo:\t3", "\ntwo:"), "\t3");
+	assert_string_equal(proc_find("aab", "ab"), "");
+	assert_null(proc_find("one", "onee"));
+	assert_null(proc_find("", "x"));
+	assert_string_equal(proc_last("a (b) c) d", ')'), ") d");
+	assert_null(proc_last("abc", ')'));
+	assert_string_equal(proc_field("a bb  c", 2), " c");
+	assert_string_equal(proc_field("a bb", 0), "a bb");
+	assert_null(proc_field("a bb", 2));
+	assert_int_equal(proc_number("\t 42x", 10), 42);
+	assert_int_equal(proc_number("0x7fFe 1", 16), 0x7ffe);
+	assert_int_equal(proc_number("fffffffffffffffe", 16), UINT64_MAX - 1);
+	assert_int_equal(proc_number("18446744073709551615", 10), UINT64_MAX);
+	assert_int_equal(proc_number("", 10), 0);
+	assert_int_equal(proc_number("-1", 10), 0);
+	assert_ptr_equal(proc_put_number(proc_put(text, "a/"), 0), text + 3);
+	assert_string_equal(text, "a/0");
+	proc_put(proc_put_number(text, UINT32_MAX), "/b");
+	assert_string_equal(text, "4294967295/b");
+}
+
+/* --- Recorded ------------------------------------------------------------------------------ */
+
+/* Linux 6.18: a thread of io_uring, and the one that made it, by a name that misleads. */
+static const char worker[] =
+	"3538 (iou-wrk-3536) S 3473 3473 18107 0 -1 4210768 0 0 0 0 0 0 0 0 20 0 2 0 372945 "
+	"2543616 345 18446744073709551615 94808129839104 94808129841029 140722867112672 0 0 "
+	"0 2147221247 6 0 1 0 0 -1 1 0 0 0 0 0 94808129850832 94808129851568 94808132141056 "
+	"140722867120591 140722867120600 140722867120600 140722867122159 0\n";
+static const char maker[] =
+	"3536 (a) S 1 (b) S 3473 3473 18107 0 -1 4194560 84 0 0 0 0 0 0 0 20 0 2 0 372945 "
+	"2543616 345 18446744073709551615 94808129839104 94808129841029 140722867112672 0 0 "
+	"0 65536 6 0 1 0 0 17 1 0 0 0 0 0 94808129850832 94808129851568 94808132141056 "
+	"140722867120591 140722867120600 140722867120600 140722867122159 0\n";
+/* A first thread that has ended before the others: no memory. */
+static const char ended[] =
+	"3669 (zz) Z 3473 3473 18107 0 -1 4227084 88 0 0 0 0 0 0 0 20 0 2 0 372960 0 0 "
+	"18446744073709551615 0 0 0 0 0 0 0 6 0 1 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+
+static void test_recorded(void **state)
+{
+	struct thread_stat stat;
+
+	(void)state;
+	assert_int_equal(thread_stat_parse(worker, 6018, &stat), 0);
+	assert_true(stat.is_kernels && stat.has_memory && stat.state == 'S');
+	assert_int_equal(stat.started, 372945);
+	assert_int_equal(thread_stat_parse(worker, 5012, &stat), 0);
+	assert_true(stat.is_kernels);
+	assert_int_equal(thread_stat_parse(maker, 6018, &stat), 0);
+	assert_true(!stat.is_kernels && stat.has_memory && stat.state == 'S');
+	assert_int_equal(stat.started, 372945);
+	assert_int_equal(thread_stat_parse(ended, 6018, &stat), 0);
+	assert_true(!stat.is_kernels && !stat.has_memory && stat.state == 'Z');
+	assert_int_equal(thread_stat_parse("1 (a) S 1 2", 6018, &stat), -ESRCH);
+	assert_int_equal(thread_stat_parse("", 6018, &stat), -ESRCH);
+	assert_int_equal(thread_stat_parse("1 (a", 6018, &stat), -ESRCH);
+}
+
+/* Before, the same bits were those of a thread that runs a guest, or waits for a driver. */
+static void test_old_kernels(void **state)
+{
+	struct thread_stat stat;
+
+	(void)state;
+	assert_int_equal(thread_stat_parse(worker, 5010, &stat), 0);
+	assert_false(stat.is_kernels);
+	assert_int_equal(thread_stat_parse("1 (a) S 1 2 3 4 5 16384 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5",
+					   6003, &stat),
+			 0);
+	assert_false(stat.is_kernels);
+	assert_int_equal(thread_stat_parse("1 (a) S 1 2 3 4 5 16384 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5",
+					   6004, &stat),
+			 0);
+	assert_true(stat.is_kernels);
+}
+
+/* --- Signals ------------------------------------------------------------------------------- */
+
+#define TOP KERNEL_SIGNALS
+
+static void test_uses(void **state)
+{
+	struct thread_signals some = { .pending = kernel_bit(63), .blocked = kernel_bit(50) };
+	struct thread_signals all = { .blocked = ~UINT64_C(0) };
+	struct thread_signals waits = { .waits = true, .waited = kernel_bit(60) };
+	struct thread_signals plain = { .pending = kernel_bit(SIGINT),
+					.blocked = kernel_bit(SIGTRAP) | kernel_bit(SIGUSR1) };
+
+	(void)state;
+	assert_int_equal(thread_uses(&some), kernel_bit(50));
+	assert_true(thread_takes(&some, 63) && !thread_takes(&some, 50));
+	assert_int_equal(thread_uses(&all), 0);
+	assert_false(thread_takes(&all, 63));
+	all.blocked &= ~(kernel_bit(32) | kernel_bit(33) | kernel_bit(40));
+	assert_int_equal(thread_uses(&all), 0);
+	assert_int_equal(thread_uses(&waits), kernel_bit(60));
+	assert_false(thread_takes(&waits, 60) || thread_takes(&waits, 61));
+	assert_int_equal(thread_uses(&plain), 0);
+}
+
+static void mine(struct thread_signals *signals)
+{
+	MUST(thread_signals((pid_t)syscall(SYS_gettid), signals) == 0);
+}
+
+static void real(const void *arg)
+{
+	struct thread_signals signals;
+	gid_t groups[2000];
+	sigset_t set;
+
+	(void)arg;
+	mine(&signals);
+	MUST(!(signals.blocked & kernel_bit(TOP)) && !signals.pending && !signals.waits);
+	sigemptyset(&set);
+	sigaddset(&set, TOP);
+	sigaddset(&set, 1);
+	MUST(sigprocmask(SIG_SETMASK, &set, NULL) == 0 && raise(TOP) == 0);
+	MUST(kill(getpid(), 1) == 0);
+	mine(&signals);
+	MUST(signals.blocked == (kernel_bit(TOP) | kernel_bit(1)));
+	MUST(signals.pending == (kernel_bit(TOP) | kernel_bit(1)));
+	/* In front of all that there may be thousands of groups. */
+	for (int n = 1; n <= 2000; n++) {
+		for (int i = 0; i < n; i++)
+			groups[i] = 1000000u + (unsigned)i;
+		if (setgroups((size_t)n, groups) < 0)
+			child_skip("no leave to set groups");
+		mine(&signals);
+		MUST(signals.blocked == (kernel_bit(TOP) | kernel_bit(1)));
+		MUST(signals.pending == signals.blocked);
+	}
+	MUST(thread_signals(1 << 22, &signals) == -ENOENT);
+}
+
+static void test_real(void **state)
+{
+	(void)state;
+	if (CHILD_TSAN)
+		skip();
+	child_must_pass(real, NULL);
+}
+
+/* --- Threads of the kernel's ----------------------------------------------------------------- */
+
+static void count(ucontext_t *context, struct threads_room *room, void *arg)
+{
+	(void)room;
+	MUST(context);
+	++*(atomic_uint *)arg;
+}
+
+static void *spin(void *arg)
+{
+	while (!*(atomic_bool *)arg)
+		;
+	return NULL;
+}
+
+/* Neither waited for nor sent anything, and not what pc_check_signals() warns of. */
+static void passed_over(const void *arg)
+{
+	static atomic_bool stop;
+	static atomic_uint asked;
+	struct pc_signals report;
+	struct thread_signals signals;
+	pthread_t thread;
+	pid_t tid;
+
+	(void)arg;
+	start_without_conf();
+	tid = io_worker_make();
+	MUST(pthread_create(&thread, NULL, spin, &stop) == 0);
+	MUST(pc_check_signals(&report) == 0 && report.threads == 2 && !report.threads_blocking);
+	for (unsigned i = 1; i <= 10; i++)
+		MUST(threads_look(count, NULL, &asked) == 0 && asked == i);
+	MUST(io_worker_find() == tid && thread_signals(tid, &signals) == 0 && !signals.pending);
+	for (unsigned i = 1; i <= 10; i++) {
+		MUST(threads_stop(count, &asked) == 0 && asked == 10 + i);
+		threads_resume();
+	}
+	stop = true;
+	MUST(pthread_join(thread, NULL) == 0);
+}
+
+/* With nothing but the public functions. */
+static void merged(const void *arg)
+{
+	static const uint8_t nops[] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
+	struct pc_signals report;
+
+	(void)arg;
+	start_without_conf();
+	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
+		child_skip("the kernel has no membarrier SYNC_CORE");
+	memcpy(site, nops, sizeof(nops));
+	io_worker_make();
+	MUST(pc_check_signals(&report) == 0 && report.threads == 1);
+	MUST(pc_patch_merge(site, new_code, CODE_LEN, PC_CHECK_THREADS) == 0);
+	MUST(code_run(site) == CODE_NEW);
+}
+
+static void test_kernels(void **state)
+{
+	(void)state;
+	if (CHILD_TSAN)
+		skip();
+	child_must_pass(merged, NULL);
+	child_must_pass(passed_over, NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),	    cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_old_kernels), cmocka_unit_test(test_uses),
+		cmocka_unit_test(test_real),	    cmocka_unit_test(test_kernels),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/kernel/threads_proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/kernel/proc_text.h"
+#include "patchcore/kernel/sys.h"
+
+#define TEXT_MAX 4096u
+#define LINES	 256u /* bytes; more than the lines of signals in a status are long */
+
+/* linux/sched.h, which is the kernel's own, and since when. */
+#define IO_WORKER	    0x10u
+#define IO_WORKER_RELEASE   5012u
+#define USER_WORKER	    0x4000u
+#define USER_WORKER_RELEASE 6004u
+
+/* libc keeps the first two or three to itself. */
+#define REAL_TIME  (~UINT64_C(0) << (THREAD_REAL_TIME_MIN - 1))
+#define REAL_TIMES (KERNEL_SIGNALS + 1 - THREAD_REAL_TIME_MIN)
+
+NOPATCH static long open_file(const char *path, int flags)
+{
+	return sys_call(SYS_openat, AT_FDCWD, path, flags | O_RDONLY | O_CLOEXEC, 0);
+}
+
+NOPATCH static long open_of(pid_t tid, const char *name)
+{
+	char path[64];
+	char *end = proc_put(path, "/proc/self/task/");
+
+	end = proc_put_number(end, (unsigned)tid);
+	end = proc_put(end, "/");
+	proc_put(end, name);
+	return open_file(path, 0);
+}
+
+/* From a place in the file on. The length, never 0, or a negative errno. Ends with a NUL. */
+NOPATCH static long read_some(long fd, char text[TEXT_MAX], size_t from)
+{
+	long len = sys_call(SYS_pread64, fd, text, TEXT_MAX - 1, from);
+
+	text[len > 0 ? len : 0] = '\0';
+	return len ? len : -ESRCH;
+}
+
+NOPATCH static long read_file(pid_t tid, const char *name, char text[TEXT_MAX])
+{
+	long fd = open_of(tid, name), len;
+
+	text[0] = '\0';
+	if (fd < 0)
+		return fd;
+	len = read_some(fd, text, 0);
+	sys_call(SYS_close, fd);
+	return len;
+}
+
+/* --- The list ------------------------------------------------------------------------------- */
+
+NOPATCH static bool list_some(const char *from, const char *end, thread_met_fn *met, void *arg)
+{
+	struct entry {
+		uint64_t inode;
+		int64_t offset;
+		uint16_t length;
+		uint8_t type;
+		char name[];
+	};
+
+	while (from < end) {
+		const struct entry *entry = (const void *)from;
+		pid_t tid = (pid_t)proc_number(entry->name, 10);
+
+		if (tid > 0 && !met(tid, arg))
+			return false;
+		from += entry->length;
+	}
+	return true;
+}
+
+NOPATCH int thread_list(thread_met_fn *met, void *arg)
+{
+	char buffer[TEXT_MAX] __attribute__((aligned(8)));
+	long fd = open_file("/proc/self/task", O_DIRECTORY), len;
+
+	if (fd < 0)
+		return (int)fd;
+	do
+		len = sys_call(SYS_getdents64, fd, buffer, sizeof(buffer));
+	while (len > 0 && list_some(buffer, buffer + len, met, arg));
+	sys_call(SYS_close, fd);
+	return len < 0 ? (int)len : 0;
+}
+
+/* --- stat ----------------------------------------------------------------------------------- */
+
+NOPATCH static bool is_kernels(uint64_t flags, unsigned release)
+{
+	return (release >= IO_WORKER_RELEASE && (flags & IO_WORKER)) ||
+	       (release >= USER_WORKER_RELEASE && (flags & USER_WORKER));
+}
+
+/* By number, as proc(5) counts. The name may hold anything, brackets and blanks too. */
+NOPATCH static const char *field(const char *text, unsigned number)
+{
+	const char *name_end = proc_last(text, ')');
+
+	return name_end ? proc_field(name_end, number - 2) : NULL;
+}
+
+NOPATCH int thread_stat_parse(const char *text, unsigned release, struct thread_stat *stat)
+{
+	const char *state = field(text, 3), *flags = field(text, 9);
+	const char *started = field(text, 22), *size = field(text, 23);
+
+	if (!size)
+		return -ESRCH;
+	stat->state = *state;
+	stat->is_kernels = is_kernels(proc_number(flags, 10), release);
+	stat->started = proc_number(started, 10);
+	stat->has_memory = proc_number(size, 10) != 0;
+	return 0;
+}
+
+NOPATCH static unsigned kernel_release(void)
+{
+	static _Atomic(unsigned) known; /* relaxed: it is the same whenever it is looked up */
+	unsigned release = atomic_load_explicit(&known, memory_order_relaxed);
+	struct utsname name;
+	const char *minor;
+
+	if (release || sys_call(SYS_uname, &name) < 0)
+		return release;
+	minor = proc_find(name.release, ".");
+	release = (unsigned)proc_number(name.release, 10) * 1000;
+	release += minor ? (unsigned)proc_number(minor, 10) : 0;
+	atomic_store_explicit(&known, release, memory_order_relaxed);
+	return release;
+}
+
+NOPATCH int thread_stat(pid_t tid, struct thread_stat *stat)
+{
+	char text[TEXT_MAX];
+	long len = read_file(tid, "stat", text);
+
+	return len < 0 ? (int)len : thread_stat_parse(text, kernel_release(), stat);
+}
+
+NOPATCH bool thread_has_ended(pid_t tid)
+{
+	struct thread_stat stat;
+
+	if (sys_call(SYS_tgkill, sys_call(SYS_getpid), tid, 0) == -ESRCH)
+		return true;
+	return thread_stat(tid, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X');
+}
+
+NOPATCH uint64_t thread_clock(void)
+{
+	struct timespec now;
+
+	sys_call(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 100 + (uint64_t)now.tv_nsec / 10000000;
+}
+
+/* --- status and syscall --------------------------------------------------------------------- */
+
+/* Before these lines there may be any number of groups. */
+NOPATCH static const char *find_signals(long fd, char text[TEXT_MAX], long *error)
+{
+	size_t from = 0;
+
+	for (;;) {
+		long len = read_some(fd, text, from);
+		const char *found = len > 0 ? proc_find(text, "\nSigPnd:") : NULL;
+
+		*error = len;
+		if (len < 0)
+			return NULL;
+		if (found && (len < (long)TEXT_MAX - 1 || found < text + len - LINES))
+			return found;
+		/* The last piece, without them: it has none any more. Pieces overlap by two. */
+		if (len <= 2 * (long)LINES)
+			return NULL;
+		from += (size_t)len - 2 * LINES;
+	}
+}
+
+NOPATCH static int read_masks(pid_t tid, struct thread_signals *signals)
+{
+	char text[TEXT_MAX];
+	const char *found, *shared, *blocked;
+	long fd = open_of(tid, "status"), error;
+
+	if (fd < 0)
+		return (int)fd;
+	found = find_signals(fd, text, &error);
+	sys_call(SYS_close, fd);
+	if (!found)
+		return error < 0 ? (int)error : -ESRCH;
+	shared = proc_find(found, "\nShdPnd:");
+	blocked = proc_find(found, "\nSigBlk:");
+	if (!shared || !blocked)
+		return -ESRCH;
+	signals->pending = proc_number(found, 16) | proc_number(shared, 16);
+	signals->blocked = proc_number(blocked, 16);
+	return 0;
+}
+
+/* The set is in memory of this process, where the sleeping thread has put it. */
+NOPATCH static uint64_t waited_set(const char *call)
+{
+	const char *set = proc_field(call, 1);
+	uint64_t mask = 0;
+	struct iovec here = { &mask, sizeof(mask) }, there;
+
+	if (!set)
+		return 0;
+	there.iov_base = (void *)(uintptr_t)proc_number(set, 16);
+	there.iov_len = sizeof(mask);
+	sys_call(SYS_process_vm_readv, sys_call(SYS_getpid), &here, 1, &there, 1, 0);
+	return mask;
+}
+
+NOPATCH int thread_signals(pid_t tid, struct thread_signals *signals)
+{
+	char text[TEXT_MAX];
+	int ret = read_masks(tid, signals);
+
+	signals->waits = false;
+	signals->waited = 0;
+	if (ret < 0)
+		return ret;
+	if (read_file(tid, "syscall", text) < 0 || text[0] < '0' || text[0] > '9' ||
+	    proc_number(text, 10) != SYS_rt_sigtimedwait)
+		return 0;
+	signals->waits = true;
+	signals->waited = waited_set(text);
+	return 0;
+}
+
+NOPATCH bool thread_takes(const struct thread_signals *signals, int number)
+{
+	return !signals->waits && !(signals->blocked & kernel_bit(number));
+}
+
+/* A set of more than half of them was made by leaving some out: none in it is meant. */
+NOPATCH static uint64_t particular(uint64_t set)
+{
+	unsigned count = 0;
+
+	set &= REAL_TIME;
+	for (uint64_t rest = set; rest; rest &= rest - 1)
+		count++;
+	return count > REAL_TIMES / 2 ? 0 : set;
+}
+
+NOPATCH uint64_t thread_uses(const struct thread_signals *signals)
+{
+	return particular(signals->blocked) | particular(signals->waited);
+}
+
+/* "running", or "-1 SP PC", or the number of the system call, its arguments, SP and PC. */
+NOPATCH bool thread_sleeps(pid_t tid, uintptr_t *pc, uintptr_t *sp)
+{
+	char text[TEXT_MAX], *last;
+
+	if (read_file(tid, "syscall", text) < 0 || text[0] == 'r')
+		return false;
+	last = (char *)proc_last(text, ' ');
+	if (!last)
+		return false;
+	*pc = proc_number(last, 16);
+	*last = '\0';
+	last = (char *)proc_last(text, ' ');
+	*sp = last ? proc_number(last, 16) : 0;
+	return last;
+}

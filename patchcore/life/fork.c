@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All that happens around fork(), in its order. One registration with pthread_atfork(3), when the
+ * library is loaded.
+ *
+ * Before, in the parent:
+ *   1. close the gate: threads that come to the library wait outside
+ *   2. finish the changes that this very thread was making when a signal came whose
+ *      handler forks
+ *   3. wait until every other thread is outside: no lock is held, no site is owned, no page is
+ *      borrowed. A debugger may have stopped a thread inside, so not for ever.
+ *   4. drain: no change is in flight, no INT3 of ours stands. No executor waits for one, so
+ *      no lock of the program's, or of libc's, is held by a thread that waits for us. (Not if
+ *      this thread was interrupted with a lock in hand, which the drain might want.)
+ *   5. copy the pages that have an alias
+ *   6. block signals, all but those that code raises: a handler that patched from here on would
+ *      change what the child still runs
+ * After, in the parent:
+ *   7. wait until the child has mapped the copy: until then it runs our pages
+ *   8. open the gate, and let signals come
+ * After, in the child:
+ *   7. adopt (below), if a trap or an entry point has not done so before
+ *   8. the kernel is told again of the thread's robust mutex; there is no finisher
+ *   9. open the gate, and let signals come
+ *
+ * Handlers of the program that are registered earlier run between 6 and 7, others outside. In both
+ * the library works: for the forking thread the gate is open, and what it stores goes into the
+ * copy as well.
+ *
+ * What a child inherits:
+ *
+ *   fork_adopted   means                                       left by, for
+ *   NEW            nothing of the library has run here yet     fork_adopt(): ADOPTING
+ *   ADOPTING | id  that task is at it                          the same: REST
+ *   REST           code, threads and locks are its own         the next that enters, if no
+ *                                                              other is inside: ADOPTING
+ *   ADOPTING | id  that task sees to what was left half done   the same: ADOPTED, or REST
+ *   ADOPTED        and what threads left half done is whole    fork(2), which wipes it: NEW
+ *
+ * A child that is made past the handlers (_Fork(3), a system call) is recognised by the word, too.
+ * What it finds half done depends on where its parent's threads were: sites whose owner is gone
+ * are taken over, locks likewise, borrowed pages get their protection back, and code with an
+ * alias stays its parent's: it is refused.
+ */
+#include "patchcore/site/fork.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "patchcore/kernel/clock.h"
+#include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/patch/finisher.h"
+#include "patchcore/site/cancel.h"
+#include "patchcore/site/lock.h"
+#include "patchcore/text/objects.h"
+#include "patchcore/text/text.h"
+#include "patchcore/word/flight.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* Linux 4.14 */
+#endif
+
+#define REST	 2u
+#define ADOPTING 0x80000000u
+
+_Atomic(uint64_t) fork_gate;
+
+/* Until watch_fork() has a page that the kernel wipes. */
+static _Atomic(uint32_t) never_wiped = FORK_ADOPTED;
+_Atomic(uint32_t) *fork_adopted = &never_wiped;
+
+/* --- Adopting --------------------------------------------------------------------------------- */
+
+NOPATCH static void adopt(void)
+{
+	thread_adopt();
+	text_adopt();
+}
+
+NOPATCH void fork_adopt(void)
+{
+	uint32_t self = ADOPTING | (uint32_t)sys_call(SYS_gettid), state = 0;
+
+	if (atomic_compare_exchange_strong_explicit(fork_adopted, &state, self,
+						    memory_order_acquire, memory_order_acquire)) {
+		adopt();
+		atomic_store_explicit(fork_adopted, REST, memory_order_release);
+		return;
+	}
+	/* This thread itself, interrupted, or another one of a child that has made some already. */
+	while (state & ADOPTING && state != self) {
+		nap();
+		state = atomic_load_explicit(fork_adopted, memory_order_acquire);
+	}
+}
+
+/*
+ * What needs more than a trap handler may do: see to what threads have left half done that are not
+ * here. A fork that waited for all of them left nothing. Other threads wait outside meanwhile, and
+ * it is put off while one is inside, as the forking one may be in the middle of a change of its
+ * own.
+ */
+static void adopt_rest(struct thread *self)
+{
+	uint32_t me = ADOPTING | (uint32_t)sys_call(SYS_gettid), state = REST;
+
+	if (thread_is_nested(self) || lock_any_held())
+		return;
+	if (!atomic_compare_exchange_strong(fork_adopted, &state, me)) {
+		while (state & ADOPTING) {
+			thread_leave(self);
+			nap();
+			thread_enter_as(self);
+			state = atomic_load_explicit(fork_adopted, memory_order_acquire);
+		}
+		return;
+	}
+	if (thread_any_inside()) {
+		atomic_store_explicit(fork_adopted, REST, memory_order_release);
+		return;
+	}
+	flight_rescue_all();
+	flight_drain();
+	text_give_back_borrowed();
+	atomic_store_explicit(fork_adopted, FORK_ADOPTED, memory_order_release);
+}
+
+/* What comes before the fork is done, what comes after is not begun: the rest is libc's. */
+static _Atomic(bool) prepared;
+
+/*
+ * A thread that comes to the gate may hold a lock that fork() itself needs after our handlers, as
+ * malloc()'s where its signal handler patches. So it must not wait without end for a thread that
+ * sleeps in fork(). Nor may it go past: the child's copy of the code is made, or its memory is
+ * being copied, and a change would be in a part of them only.
+ */
+#define GATE_LOOK_NS (20 * CLOCK_MS)
+
+static bool is_used_up(uint64_t gate, int64_t ns, int64_t *deadline)
+{
+	int64_t now = clock_ns();
+
+	if (!*deadline || !atomic_load_explicit(&prepared, memory_order_relaxed))
+		*deadline = now + ns;
+	if (now <= *deadline)
+		return false;
+	*deadline = now + GATE_LOOK_NS;
+	return !thread_runs(gate);
+}
+
+int fork_enter_slowly(struct thread *self, int64_t ns)
+{
+	int64_t deadline = 0;
+	uint64_t gate;
+
+	if (fork_is_new())
+		fork_adopt();
+	adopt_rest(self);
+	while ((gate = atomic_load_explicit(&fork_gate, memory_order_acquire)) != 0) {
+		if (fork_is_mine(self) || thread_is_nested(self) || thread_is_gone(gate))
+			return 0;
+		thread_leave(self);
+		if (is_used_up(gate, ns, &deadline))
+			return -EAGAIN;
+		nap();
+		thread_enter_as(self);
+	}
+	return 0;
+}
+
+/* --- The handlers ------------------------------------------------------------------------------
+ */
+
+/* The gate's owner's. */
+static unsigned depth; /* forks inside the handlers of a fork */
+static int cancel;     /* its cancellation before */
+static uint64_t mask;  /* its signal mask before */
+
+/* What code raises must be handled where it is raised. */
+static uint64_t not_raised(void)
+{
+	return ~(kernel_bit(SIGTRAP) | kernel_bit(SIGSEGV) | kernel_bit(SIGBUS) |
+		 kernel_bit(SIGILL) | kernel_bit(SIGFPE));
+}
+
+static void close_gate(struct thread *self)
+{
+	uint64_t id = atomic_load_explicit(&self->id, memory_order_relaxed), gate = 0;
+
+	/* Sequentially consistent: pairs with the barrier in thread_await_all(). */
+	while (!atomic_compare_exchange_strong(&fork_gate, &gate, id)) {
+		if (thread_is_gone(gate))
+			continue;
+		nap();
+		gate = 0;
+	}
+}
+
+static void before_fork(void)
+{
+	struct thread *self = thread_self();
+	bool all_outside;
+
+	if (!self)
+		return;
+	if (fork_is_mine(self)) {
+		depth++;
+		return;
+	}
+	close_gate(self);
+	cancel = cancel_hold();
+	thread_enter_as(self);
+	flight_finish_own();
+	all_outside = thread_await_all();
+	if (all_outside && !lock_any_held())
+		flight_drain();
+	objects_before_fork();
+	text_before_fork();
+	mask = kernel_mask(SIG_BLOCK, not_raised());
+	atomic_store_explicit(&prepared, true, memory_order_relaxed);
+}
+
+/* True: this is the outermost fork of a thread that has closed the gate. */
+static bool is_through(struct thread *self)
+{
+	if (!self || !fork_is_mine(self))
+		return false;
+	if (depth == 0)
+		return true;
+	depth--;
+	return false;
+}
+
+static void open_gate(struct thread *self)
+{
+	uint64_t mask_before = mask;
+	int before = cancel;
+
+	atomic_store_explicit(&fork_gate, 0, memory_order_release);
+	thread_leave(self);
+	kernel_mask(SIG_SETMASK, mask_before);
+	cancel_let(before);
+}
+
+static void in_parent(void)
+{
+	struct thread *self = thread_here;
+
+	if (!is_through(self))
+		return;
+	atomic_store_explicit(&prepared, false, memory_order_relaxed);
+	text_after_fork();
+	open_gate(self);
+}
+
+static void in_child(void)
+{
+	struct thread *self = thread_here;
+
+	if (fork_adopted == &never_wiped)
+		atomic_store_explicit(fork_adopted, FORK_NEW, memory_order_relaxed);
+	if (fork_is_new())
+		fork_adopt();
+	thread_rearm();
+	finisher_forked();
+	objects_in_child();
+	if (!is_through(self))
+		return;
+	atomic_store_explicit(&prepared, false, memory_order_relaxed);
+	text_drop_copy();
+	open_gate(self);
+}
+
+/* First of all, and not with the first change: a fork under way then would know nothing of it. */
+__attribute__((constructor(101))) static void watch_fork(void)
+{
+	void *word =
+		mmap(NULL, TEXT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	pthread_atfork(before_fork, in_parent, in_child);
+	if (word == MAP_FAILED)
+		return;
+	if (madvise(word, TEXT_PAGE, MADV_WIPEONFORK) < 0) {
+		munmap(word, TEXT_PAGE);
+		return;
+	}
+	*(_Atomic(uint32_t) *)word = FORK_ADOPTED;
+	fork_adopted = word;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Start-up, shut-down and settings.
+ */
+#include "patchcore/patchcore.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "patchcore/async.h"
+#include "patchcore/life/library.h"
+#include "patchcore/machine/policy.h"
+#include "patchcore/merge/threads.h"
+#include "patchcore/site/fork.h"
+#include "patchcore/site/lock.h"
+#include "patchcore/site/site.h"
+#include "patchcore/text/text.h"
+#include "patchcore/trap/trap.h"
+#include "patchcore/trap/trap_test.h"
+#include "patchcore/word/flight.h"
+
+/*
+ * A policy and an accepted probability, and what follows from them on this machine. Kept for ever:
+ * changes in flight point to the sync. There are as many as callers have had wishes.
+ */
+struct pc_choice {
+	struct pc_choice *next;
+	unsigned learned; /* by the facts of which pc_init() */
+	enum pc_policy asked;
+	double accept_p;
+	struct syncs syncs; /* how straddlers are patched, and the atomic window */
+	char reason[256];
+};
+
+static struct lock setup_lock = LOCK_INIT; /* protects all below */
+static struct facts facts;
+static unsigned learned; /* pc_init() so far */
+static struct pc_choice *choices;
+static enum pc_policy asked = PC_POLICY_AUTO;
+static double accept_p = PC_ACCEPT_P_DEFAULT;
+static struct {
+	bool on;
+	uint64_t first, second, stretch;
+} assumed;
+
+/* The process's own. NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
+static _Atomic(struct pc_choice *) current;
+
+static struct pc_choice *find_choice(enum pc_policy policy, double p)
+{
+	for (struct pc_choice *choice = choices; choice; choice = choice->next)
+		if (choice->learned == learned && choice->asked == policy && choice->accept_p == p)
+			return choice;
+	return NULL;
+}
+
+static struct pc_choice *make_choice(enum pc_policy policy, double p)
+{
+	struct pc_choice *choice = calloc(1, sizeof(*choice));
+
+	if (!choice)
+		return NULL;
+	choice->learned = learned;
+	choice->asked = policy;
+	choice->accept_p = p;
+	policy_choose(&facts, policy, p, &choice->syncs, choice->reason, sizeof(choice->reason));
+	choice->next = choices;
+	choices = choice;
+	return choice;
+}
+
+static struct pc_choice *get_choice(enum pc_policy policy, double p)
+{
+	struct pc_choice *choice = find_choice(policy, p);
+
+	return choice ? choice : make_choice(policy, p);
+}
+
+/* The process's own, from now on. */
+static int choose(enum pc_policy policy, double p)
+{
+	struct pc_choice *choice = get_choice(policy, p);
+
+	if (!choice)
+		return -ENOMEM;
+	asked = policy;
+	accept_p = p;
+	atomic_store_explicit(&current, choice, memory_order_release);
+	return 0;
+}
+
+/* Without a trap handler, or with one that INT3 does not reach, straddlers are off. */
+static int take_traps(void)
+{
+	int ret = trap_install();
+
+	if (ret < 0)
+		snprintf(facts.trap_reason, sizeof(facts.trap_reason),
+			 "SIGTRAP could not be taken");
+	else
+		facts.trap = trap_self_test(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
+	return ret;
+}
+
+void library_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
+{
+	assumed.on = true;
+	assumed.first = first;
+	assumed.second = second;
+	assumed.stretch = stretch;
+}
+
+/* A bound of 1 is none. */
+static void learn_assumed(void)
+{
+	if (!assumed.on)
+		return;
+	facts.have_conf = true;
+	facts.have_window = false;
+	facts.conf = (struct machine_conf){
+		.levels = 1,
+		.level = { {
+			.first_wait = assumed.first,
+			.second_wait = assumed.second,
+			.stretch = assumed.stretch,
+			.line.upper_p = 1,
+			.page.upper_p = 1,
+		} },
+		.window = 8,
+		.window_p = 1,
+	};
+	sync_expect_level(1, 0);
+}
+
+static int init_locked(void)
+{
+	int ret, chosen;
+
+	if (atomic_load_explicit(&current, memory_order_relaxed))
+		return 0;
+	facts_learn(&facts);
+	learn_assumed();
+	learned++;
+	ret = take_traps();
+	chosen = choose(asked, accept_p);
+	return ret < 0 ? ret : chosen;
+}
+
+int pc_init(void)
+{
+	struct thread *self;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
+	lock_take(&setup_lock);
+	ret = init_locked();
+	lock_drop(&setup_lock);
+	fork_leave(self);
+	return ret;
+}
+
+static int fini_locked(void)
+{
+	int ret;
+
+	if (!atomic_load_explicit(&current, memory_order_relaxed))
+		return 0;
+	flight_rescue_all();
+	if (flight_any() || site_any_held())
+		return -EBUSY;
+	ret = trap_remove();
+	if (ret < 0)
+		return ret;
+	atomic_store_explicit(&current, NULL, memory_order_release);
+	threads_give_back();
+	return text_give_back();
+}
+
+int pc_fini(void)
+{
+	struct thread *self;
+	int ret;
+
+	pc_finisher_stop();
+	ret = fork_enter(&self);
+	if (ret < 0)
+		return ret;
+	/* What threads have left behind that are gone comes to the list by the look at it. */
+	flight_rescue_all();
+	flight_drain();
+	lock_take(&setup_lock);
+	ret = fini_locked();
+	lock_drop(&setup_lock);
+	fork_leave(self);
+	return ret;
+}
+
+/* --- Choices ---------------------------------------------------------------------------------- */
+
+static bool is_policy(enum pc_policy policy)
+{
+	return policy == PC_POLICY_AUTO || policy == PC_POLICY_WAIT ||
+	       policy == PC_POLICY_MEMBARRIER;
+}
+
+static bool is_probability(double p)
+{
+	return p > 0 && p <= 1;
+}
+
+/* With the lock, between pc_init() and pc_fini(). */
+typedef int settings_fn(void *arg);
+
+static int with_settings(settings_fn *fn, void *arg)
+{
+	struct thread *self;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
+	lock_take(&setup_lock);
+	ret = library_sync() ? fn(arg) : -ESHUTDOWN;
+	lock_drop(&setup_lock);
+	fork_leave(self);
+	return ret;
+}
+
+static int set_policy(void *arg)
+{
+	enum pc_policy policy = *(enum pc_policy *)arg;
+	struct pc_choice *choice = get_choice(policy, accept_p);
+
+	if (!choice)
+		return -ENOMEM;
+	return policy_is_possible(&choice->syncs) ? choose(policy, accept_p) : -ENOTSUP;
+}
+
+int pc_set_policy(enum pc_policy policy)
+{
+	return is_policy(policy) ? with_settings(set_policy, &policy) : -EINVAL;
+}
+
+static int set_accept_p(void *p)
+{
+	return choose(asked, *(double *)p);
+}
+
+int pc_set_accept_p(double p)
+{
+	return is_probability(p) ? with_settings(set_accept_p, &p) : -EINVAL;
+}
+
+int pc_set_accept_rate(double tears_per_hour, double changes_per_second)
+{
+	double p;
+
+	if (!(tears_per_hour > 0) || !(changes_per_second > 0))
+		return -EINVAL;
+	/* Divided twice, so that nothing in between is beyond the range of a double. */
+	p = tears_per_hour / changes_per_second / 3600;
+	/* Infinite over infinite says nothing; nor can p be so low that it is no number above 0. */
+	if (!(p > 0))
+		return -EINVAL;
+	return pc_set_accept_p(p < 1 ? p : 1);
+}
+
+struct wish {
+	enum pc_policy policy;
+	double accept_p;
+	const struct pc_choice *choice;
+};
+
+static int fulfil(void *arg)
+{
+	struct wish *wish = arg;
+
+	wish->choice = get_choice(wish->policy, wish->accept_p);
+	if (!wish->choice)
+		return -ENOMEM;
+	return policy_is_possible(&wish->choice->syncs) ? 0 : -ENOTSUP;
+}
+
+int pc_choose(const struct pc_choice **choice, enum pc_policy policy, double p)
+{
+	struct wish wish = { .policy = policy, .accept_p = p };
+	int ret;
+
+	if (!choice || !is_policy(policy) || !is_probability(p))
+		return -EINVAL;
+	ret = with_settings(fulfil, &wish);
+	if (ret == 0)
+		*choice = wish.choice;
+	return ret;
+}
+
+static uint64_t count_changes(void)
+{
+	uint64_t changes = 0;
+
+	sites_each(site_add_changes, &changes);
+	return changes;
+}
+
+/* The worse bound of what is waited by; else the lowest that the config has. */
+static double status_bound(const struct syncs *syncs)
+{
+	double line = policy_bound(&facts, &syncs->line, false);
+	double page = policy_bound(&facts, &syncs->page, true);
+
+	if (!facts.have_conf)
+		return 1;
+	if (syncs->page.policy == PC_POLICY_WAIT)
+		return line > page ? line : page;
+	return machine_conf_p(machine_conf_surest(&facts.conf));
+}
+
+static int fill_in_status(void *arg)
+{
+	struct pc_choice *choice = atomic_load_explicit(&current, memory_order_relaxed);
+	const struct syncs *syncs = &choice->syncs;
+	const struct sync *page = &syncs->page;
+	struct pc_status *status = arg;
+
+	*status = (struct pc_status){
+		.asked = choice->asked,
+		.in_use = page->policy,
+		.first_wait = page->first_wait,
+		.second_wait = page->second_wait,
+		.stretch = page->stretch,
+		.atomic_window = page->window,
+		.conf_valid = facts.have_conf,
+		.upper_p = status_bound(syncs),
+		.accept_p = choice->accept_p,
+		.traps = trap_count(),
+		.changes = count_changes(),
+		.undone = flight_undone(),
+		.level = page->level,
+		.line_level = syncs->line.level,
+		.page_p = policy_bound(&facts, page, true),
+		.line_p = policy_bound(&facts, &syncs->line, false),
+		.long_run = facts.have_conf && facts.conf.long_run,
+		.runs = facts.have_conf ? facts.conf.runs : 0,
+		.measured = facts.have_conf ? facts.conf.measured : 0,
+		.later_wait = syncs->page_later.first_wait,
+		.later_p = policy_bound(&facts, &syncs->page_later, true),
+		.line_later_wait = syncs->line_later.first_wait,
+		.line_later_p = policy_bound(&facts, &syncs->line_later, false),
+	};
+	snprintf(status->conf_path, sizeof(status->conf_path), "%s", facts.conf_path);
+	snprintf(status->reason, sizeof(status->reason), "%s", choice->reason);
+	return 0;
+}
+
+int pc_get_status(struct pc_status *status)
+{
+	return status ? with_settings(fill_in_status, status) : -EINVAL;
+}
+
+const struct sync *library_sync_of(const struct pc_choice *choice)
+{
+	const struct pc_choice *own = atomic_load_explicit(&current, memory_order_acquire);
+
+	if (!own)
+		return NULL;
+	return choice ? &choice->syncs.page : &own->syncs.page;
+}
+
+const struct sync *library_sync(void)
+{
+	return library_sync_of(NULL);
+}
+
+bool library_takes_traps(void)
+{
+	return trap_was_ours_lately();
+}

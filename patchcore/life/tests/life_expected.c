@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/life/tests/life_cell.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Where a column makes no use of what a row takes away, nothing is said: it completes. */
+static const struct expected list[] = {
+	{ .event = NULL },
+	{ .event = "patcher", .errors = { -EAGAIN } },
+	{ .event = "patcher",
+	  .protocol = "call",
+	  .na = "none but the library may write a call; see `test_call_turns`" },
+	/* Without the handlers of pthread_atfork() a child has no copy of an alias. */
+	{ .event = "_Fork", .protocol = "alias", .refused = true },
+	{ .event = "fork", .protocol = "mapping", .refused = true },
+	{ .event = "fork, handlers", .protocol = "mapping", .refused = true },
+	{ .event = "clone beside", .protocol = "alias", .refused = true },
+	/* The thread that waits for the child cannot be looked at. */
+	{ .event = "vfork beside", .protocol = "merge", .errors = { -ETIMEDOUT }, .visits = 4 },
+	{ .event = "seccomp, membarrier", .errors = { -EPERM } },
+	{ .event = "seccomp, membarrier", .protocol = "async", .errors = { -ECANCELED } },
+	{ .event = "seccomp, membarrier", .protocol = "drain", .errors = { -ECANCELED } },
+	{ .event = "seccomp, membarrier", .protocol = "merge", .errors = { -EPERM, -ENOTSUP } },
+	{ .event = "seccomp, membarrier", .protocol = "wait" },
+	{ .event = "seccomp, memory", .protocol = "protect", .errors = { -EACCES } },
+	{ .event = "seccomp, memory", .protocol = "call", .errors = { -ENOSPC } },
+	{ .event = "seccomp, memory", .protocol = "merge", .errors = { -EACCES } },
+	{ .event = "seccomp, memory", .protocol = "open", .errors = { -EACCES } },
+	{ .event = "seccomp, memory", .protocol = "mapping", .errors = { -EACCES } },
+	{ .event = "rlimit, files", .protocol = "protect", .errors = { -EACCES } },
+	{ .event = "rlimit, files", .protocol = "call", .errors = { -ENOSPC } },
+	{ .event = "rlimit, files", .protocol = "merge", .errors = { -EACCES } },
+	{ .event = "rlimit, files", .protocol = "open", .errors = { -EACCES } },
+	{ .event = "rlimit, files", .protocol = "mapping", .errors = { -EACCES, -EMFILE } },
+	{ .event = "rlimit, memory", .errors = { -ENOMEM } },
+	{ .event = "rlimit, memory", .protocol = "call", .errors = { -ENOMEM, -ENOSPC } },
+	{ .event = "rlimit, file size", .protocol = "mapping", .errors = { -EACCES } },
+	{ .event = "rlimit, signals", .protocol = "merge", .errors = { -ETIMEDOUT }, .visits = 4 },
+};
+
+static bool names(const char *name, const char *what)
+{
+	return !name || strcmp(name, what) == 0;
+}
+
+const struct expected *expected_of(const struct event *event, const struct protocol *protocol)
+{
+	const struct expected *found = &list[0];
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
+		if (names(list[i].event, event->name) && names(list[i].protocol, protocol->name))
+			found = &list[i];
+	return found;
+}
+
+static bool may_return(const struct expected *expected, int ret)
+{
+	for (int i = 0; i < ERRORS_MAX; i++)
+		if (ret == expected->errors[i])
+			return true;
+	return ret == 0;
+}
+
+bool expected_is(const struct expected *expected, const struct event *event)
+{
+	if (!seen->returned && !event->ends && !event->replaces)
+		return false;
+	return may_return(expected, seen->ret) && may_return(expected, seen->child_ret) &&
+	       (seen->refused == 0 || expected->refused);
+}
+
+/* --- The table ------------------------------------------------------------------------------- */
+
+static const char *name_of(int error)
+{
+	switch (-error) {
+	case EACCES:
+		return "EACCES";
+	case EAGAIN:
+		return "EAGAIN";
+	case ECANCELED:
+		return "ECANCELED";
+	case EMFILE:
+		return "EMFILE";
+	case ENOMEM:
+		return "ENOMEM";
+	case ENOSPC:
+		return "ENOSPC";
+	case ENOTSUP:
+		return "ENOTSUP";
+	case EPERM:
+		return "EPERM";
+	case ETIMEDOUT:
+		return "ETIMEDOUT";
+	default:
+		return "?";
+	}
+}
+
+static const char legend[] =
+	"- **completes**: The operation returns 0 and the sites are new. Meanwhile each executor, "
+	"also one in a child, runs the old or the new code.\n"
+	"- **`-E...`**: At some steps it is refused with that instead. A single change has then "
+	"changed "
+	"nothing; of several, each is made or not.\n"
+	"- **both**: It completes, and the child has code and a library of its own: it runs the "
+	"old or "
+	"the new code, goes on with the operation where it is the patcher's, and can patch and "
+	"shut "
+	"down.\n"
+	"- **refused**: Changes are refused with `-EACCES` or `-EPERM` where a child shares its "
+	"parent's code, or a page was just getting or losing its alias.\n"
+	"- **left**: The patcher does not come back. Others run the old or the new code, and can "
+	"change "
+	"it again when the thread is gone. A page that it has made writable for this may stay so "
+	"until "
+	"`pc_fini`.\n"
+	"- **gone**: With the process.\n"
+	"\n"
+	"After each of them the sites can be changed again, pages have the protection that they "
+	"had, "
+	"`pc_fini` returns 0, and SIGTRAP is again whose it was.\n";
+
+static void print_cell(const struct expected *expected, const struct event *event)
+{
+	if (expected->na) {
+		printf(" n/a: %s |", expected->na);
+		return;
+	}
+	printf(" %s", event->outcome ? event->outcome : "completes");
+	for (int i = 0; i < ERRORS_MAX && expected->errors[i]; i++)
+		printf(", `-%s`", name_of(expected->errors[i]));
+	printf("%s |", expected->refused ? ", refused" : "");
+}
+
+static void print_row(const struct event *event)
+{
+	printf("| %s |", event->name);
+	for (unsigned i = 0; i < protocol_count; i++)
+		print_cell(expected_of(event, &protocols[i]), event);
+	printf("\n");
+}
+
+void expected_print(void)
+{
+	printf("|");
+	for (unsigned i = 0; i < protocol_count; i++)
+		printf(" | %s", protocols[i].name);
+	printf(" |\n|---|");
+	for (unsigned i = 0; i < protocol_count; i++)
+		printf("---|");
+	printf("\n");
+	for (unsigned i = 0; i < life_events(); i++)
+		print_row(life_event(i));
+	printf("\n%s\nThe operations:\n\n", legend);
+	for (unsigned i = 0; i < protocol_count; i++)
+		printf("- **%s**: %s\n", protocols[i].name, protocols[i].what);
+	printf("\nWhat happens:\n\n");
+	for (unsigned i = 0; i < life_events(); i++)
+		printf("- **%s**: %s\n", life_event(i)->name, life_event(i)->what);
+}

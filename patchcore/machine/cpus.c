@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/machine/cpus.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "patchcore/kernel/sys.h"
+#include "patchcore/kernel/threads_proc.h"
+
+#define DIGITS 5 /* of a number that can be below CPUS_MAX */
+
+static void add(struct cpus *cpus, unsigned cpu)
+{
+	cpus->word[cpu / 64] |= UINT64_C(1) << cpu % 64;
+}
+
+static bool has(const struct cpus *cpus, unsigned cpu)
+{
+	return cpu < CPUS_MAX && cpus->word[cpu / 64] >> cpu % 64 & 1;
+}
+
+static bool take_number(const char **at, const char *end, unsigned *number)
+{
+	const char *begin = *at;
+
+	*number = 0;
+	while (*at < end && *at - begin < DIGITS && **at >= '0' && **at <= '9')
+		*number = *number * 10 + (unsigned)(*(*at)++ - '0');
+	return *at > begin && *number < CPUS_MAX;
+}
+
+/* "4", or "4-7". */
+static bool take_range(const char **at, const char *end, struct cpus *cpus)
+{
+	unsigned from, to;
+
+	if (!take_number(at, end, &from))
+		return false;
+	to = from;
+	if (*at < end && **at == '-') {
+		++*at;
+		if (!take_number(at, end, &to))
+			return false;
+	}
+	for (unsigned cpu = from; cpu <= to; cpu++)
+		add(cpus, cpu);
+	return from <= to;
+}
+
+int cpus_parse(struct cpus *cpus, const char *text, size_t length)
+{
+	const char *end = text + length;
+
+	*cpus = (struct cpus){ 0 };
+	for (;;) {
+		if (!take_range(&text, end, cpus))
+			return -EINVAL;
+		if (text == end)
+			return 0;
+		if (*text++ != ',')
+			return -EINVAL;
+	}
+}
+
+static size_t print_range(unsigned from, unsigned to, const char *comma, char *text, size_t size)
+{
+	if (from == to)
+		return (size_t)snprintf(text, size, "%s%u", comma, from);
+	return (size_t)snprintf(text, size, "%s%u-%u", comma, from, to);
+}
+
+size_t cpus_print(const struct cpus *cpus, char *text, size_t size)
+{
+	size_t n = 0;
+
+	if (size)
+		text[0] = '\0';
+	for (unsigned from = 0, to; from < CPUS_MAX; from = to + 1) {
+		for (to = from; has(cpus, from) && has(cpus, to + 1); to++)
+			;
+		if (!has(cpus, from))
+			continue;
+		n += print_range(from, to, n ? "," : "", n < size ? text + n : NULL,
+				 n < size ? size - n : 0);
+	}
+	return n;
+}
+
+unsigned cpus_count(const struct cpus *cpus)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < CPUS_MAX / 64; i++)
+		count += (unsigned)__builtin_popcountll(cpus->word[i]);
+	return count;
+}
+
+bool cpus_beyond(const struct cpus *some, const struct cpus *all, struct cpus *beyond)
+{
+	uint64_t any = 0;
+
+	for (size_t i = 0; i < CPUS_MAX / 64; i++)
+		any |= beyond->word[i] = some->word[i] & ~all->word[i];
+	return any;
+}
+
+/* A thread that has ended meanwhile (-ESRCH) runs nowhere. */
+static bool add_allowed(pid_t tid, void *arg)
+{
+	struct cpus *cpus = arg, its = { 0 };
+
+	if (sys_call(SYS_sched_getaffinity, tid, sizeof(its), &its) < 0)
+		return true;
+	for (size_t i = 0; i < CPUS_MAX / 64; i++)
+		cpus->word[i] |= its.word[i];
+	return true;
+}
+
+int cpus_allowed(struct cpus *cpus)
+{
+	*cpus = (struct cpus){ 0 };
+	/* The caller's own first: there may be no /proc. */
+	add_allowed(0, cpus);
+	thread_list(add_allowed, cpus);
+	return cpus_count(cpus) ? 0 : -ENODATA;
+}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+# What is known of the machine, and what it allows.
+libpatchcore_internal_la_SOURCES += \
+	patchcore/machine/conf_open.c \
+	patchcore/machine/conf_open.h \
+	patchcore/machine/conf_rules.c \
+	patchcore/machine/conf_rules.h \
+	patchcore/machine/cpus.c \
+	patchcore/machine/cpus.h \
+	patchcore/machine/identity.c \
+	patchcore/machine/identity.h \
+	patchcore/machine/machine_conf.c \
+	patchcore/machine/machine_conf.h \
+	patchcore/machine/policy.c \
+	patchcore/machine/policy.h \
+	patchcore/machine/sync.c \
+	patchcore/machine/sync.h \
+	patchcore/machine/tsc.c \
+	patchcore/machine/tsc.h \
+	patchcore/machine/wait.h
+
+CLEANFILES += patchcore/machine/tests/fuzz_conf.crash
+check_PROGRAMS += patchcore/machine/tests/fuzz_conf
+TESTS += patchcore/machine/tests/fuzz_conf
+patchcore_machine_tests_fuzz_conf_CPPFLAGS = $(fuzz_cppflags)
+patchcore_machine_tests_fuzz_conf_CFLAGS = $(fuzz_cflags)
+patchcore_machine_tests_fuzz_conf_LDFLAGS = -Wl,--wrap=conf_rule
+patchcore_machine_tests_fuzz_conf_LDADD = $(LDADD) -lm
+
+if HAVE_CMOCKA
+patchcore_machine_tests = \
+	patchcore/machine/tests/test_conf \
+	patchcore/machine/tests/test_conf_file \
+	patchcore/machine/tests/test_conf_form \
+	patchcore/machine/tests/test_cpus \
+	patchcore/machine/tests/test_identity \
+	patchcore/machine/tests/test_identity_fields \
+	patchcore/machine/tests/test_levels \
+	patchcore/machine/tests/test_policy \
+	patchcore/machine/tests/test_sync \
+	patchcore/machine/tests/test_tsc \
+	patchcore/machine/tests/test_wait \
+	patchcore/machine/tests/test_wait_moves
+check_PROGRAMS += $(patchcore_machine_tests)
+TESTS += $(patchcore_machine_tests)
+
+patchcore_machine_tests_test_policy_LDFLAGS = -Wl,--wrap=identity_read,--wrap=tsc_problem
+endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * machine.conf: what a calibration found, and on which machine. Private.
+ *
+ * INI, read with inih. Sections and keys that the library does not need are
+ * skipped, so that the calibrator may say more; what it needs must be there
+ * once, be well formed, and not contradict itself (conf_rules.h).
+ */
+#ifndef PATCHCORE_MACHINE_MACHINE_CONF_H
+#define PATCHCORE_MACHINE_MACHINE_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "patchcore/machine/cpus.h"
+#include "patchcore/machine/identity.h"
+
+#define MACHINE_CONF_SCHEMA  4 /* the newest that is read */
+#define MACHINE_CONF_OLDEST  2 /* that is read; see struct machine_conf */
+#define MACHINE_CONF_STRETCH 64
+#define MACHINE_CONF_LEVELS  32
+#define MACHINE_CONF_BYTES   65536		  /* a larger file is refused */
+#define MACHINE_CONF_WAIT    UINT64_C(1000000000) /* ticks; longer waits are refused */
+#define MACHINE_CONF_COST    (UINT64_C(1) << 40)  /* ticks; higher costs are refused */
+#define MACHINE_CONF_TIME    (UINT64_C(1) << 40)  /* seconds; later times are refused */
+
+enum machine_conf_verdict {
+	MACHINE_CONF_UNTOLD,
+	MACHINE_CONF_PASS,
+	MACHINE_CONF_FAIL,
+	MACHINE_CONF_INCONCLUSIVE
+};
+
+/* What was seen at sites of one kind. */
+struct machine_conf_bound {
+	uint64_t toggles;
+	uint64_t tears; /* schema 3: among them */
+	double upper_p; /* upper bound on tears per toggle, 0 < p <= 1 */
+};
+
+/* One way to wait. */
+struct machine_conf_level {
+	uint64_t first_wait;  /* ticks */
+	uint64_t second_wait; /* ticks */
+	uint64_t stretch;     /* and at least so many times the latency of the stores, 0 to 64 */
+	uint64_t ticks;	      /* that one change of a straddler costs, 0: not measured */
+	struct machine_conf_bound line; /* of sites inside one page */
+	struct machine_conf_bound page; /* of sites that cross a page */
+};
+
+/*
+ * What only a newer schema must tell may be absent in an older one, and is 0 then. What stands in
+ * [wait] up to schema 3 is one level, whose evidence counts for line and page alike: one run, of
+ * whose time nothing is known.
+ */
+struct machine_conf {
+	unsigned schema;
+	enum machine_conf_verdict verdict; /* schema 3 */
+	struct identity identity;
+	struct cpus cpus;	   /* schema 3: [scope] cpus, those that were calibrated */
+	bool long_run;		   /* [scope] evidence: of more than this one run */
+	uint64_t runs;		   /* behind it, at least 1 */
+	uint64_t measured;	   /* the latest of them: seconds since the epoch, 0: unknown */
+	bool usable;		   /* [wait] usable: there is a level that may be waited by */
+	double confidence;	   /* of the bounds of all levels, 0.9 to below 1 */
+	uint64_t membarrier_ticks; /* that one change costs by membarrier, 0: not measured */
+	unsigned levels;
+	unsigned long_levels; /* behind those: for changes that no patcher stands waiting for */
+	struct machine_conf_level level[MACHINE_CONF_LEVELS]; /* in order of rising cost */
+	unsigned window;				      /* [window] bytes: 8, 16, 32 or 64 */
+	uint64_t window_toggles;  /* schema 3: stores without a tear behind it */
+	double window_p;	  /* upper bound on tears per store inside it beyond 8 bytes */
+	double window_confidence; /* schema 3: of that bound */
+};
+
+/* machine_conf_all_levels - the long ones too. */
+static inline unsigned machine_conf_all_levels(const struct machine_conf *conf)
+{
+	return conf->levels + conf->long_levels;
+}
+
+/* machine_conf_p - the worse bound of a level. */
+double machine_conf_p(const struct machine_conf_level *level);
+
+/*
+ * machine_conf_surest - the level with the lowest worse bound, the first of equals. A level of
+ * zeros where there is none.
+ */
+const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf);
+
+/*
+ * machine_conf_parse - parse text of a known size, which must end in a NUL that
+ * is not counted. 0, or -EINVAL with one line in why.
+ */
+int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size, char *why,
+		       size_t why_size);
+
+/*
+ * machine_conf_read - the same from a file that only root and the effective user can
+ * write to. Also what conf_open() and read(2) fail with, and -EFBIG.
+ */
+int machine_conf_read(struct machine_conf *conf, const char *path, char *why, size_t why_size);
+
+/*
+ * machine_conf_find - the path of the config in force: the first that exists
+ * in the order of pc_init(). -ENOENT if there is none, -ENAMETOOLONG.
+ */
+int machine_conf_find(char *path, size_t size);
+
+/*
+ * machine_conf_default_path - where a calibration run by this user puts it: the
+ * user's folder, or localstatedir for root. -ENOENT if there is no home.
+ */
+int machine_conf_default_path(char *path, size_t size);
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Safe first: a number measured elsewhere, or not well enough, is no number.
+ */
+#include "patchcore/machine/policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "patchcore/machine/tsc.h"
+#include "patchcore/machine/wait.h"
+
+#define WINDOW_DEFAULT 8u /* AMD APM vol. 2, 7.6.1 */
+
+_Static_assert(SYNC_LEVELS == MACHINE_CONF_LEVELS, "each level has a cost of its own");
+
+/*
+ * Waits that were found on some CPUs say nothing of others: further apart, or of another
+ * kind. What threads are allowed later is not seen.
+ */
+static const char *scope_problem(const struct machine_conf *conf, char *text, size_t size)
+{
+	struct cpus allowed, beyond;
+	char list[48];
+
+	if (!cpus_count(&conf->cpus))
+		return "it does not say which CPUs were calibrated (schema 2): calibrate again";
+	if (cpus_allowed(&allowed) < 0)
+		return "it cannot be told on which CPUs this program may run";
+	if (!cpus_beyond(&allowed, &conf->cpus, &beyond))
+		return NULL;
+	if (cpus_print(&beyond, list, sizeof(list)) >= sizeof(list))
+		strcpy(list + sizeof(list) - 4, "...");
+	snprintf(
+		text, size,
+		"it was not calibrated on CPU %s, where this program may run: calibrate there too, "
+		"or keep off",
+		list);
+	return text;
+}
+
+const char *conf_problem(const struct machine_conf *conf, const struct identity *here, char *text,
+			 size_t size)
+{
+	const char *field = identity_differs(&conf->identity, here), *problem;
+
+	if (field) {
+		snprintf(text, size, "it is of another machine: %s differs", field);
+		return text;
+	}
+	if (!here->tsc_invariant)
+		return "this machine has no invariant TSC to wait by";
+	problem = tsc_problem(text, size);
+	if (problem)
+		return problem;
+	if (!conf->usable)
+		return "its calibration found no wait that is safe here";
+	return scope_problem(conf, text, size);
+}
+
+/* What one store changes at once is no matter of the clock, nor of waits. */
+static bool is_of_here(const struct machine_conf *conf, const struct identity *here)
+{
+	char ignored[160];
+
+	return !identity_differs(&conf->identity, here) &&
+	       !scope_problem(conf, ignored, sizeof(ignored));
+}
+
+static void learn_conf(struct facts *facts)
+{
+	struct identity here;
+	char why[160];
+	const char *problem = why;
+	int ret = machine_conf_find(facts->conf_path, sizeof(facts->conf_path));
+
+	if (ret < 0) {
+		facts->conf_path[0] = '\0';
+		snprintf(facts->conf_reason, sizeof(facts->conf_reason), "no machine.conf %s",
+			 ret == -ENOENT ? "found" : "path fits");
+		return;
+	}
+	ret = machine_conf_read(&facts->conf, facts->conf_path, why, sizeof(why));
+	if (ret == 0) {
+		ret = identity_read(&here);
+		problem = ret < 0 ? "this machine cannot be identified"
+				  : conf_problem(&facts->conf, &here, why, sizeof(why));
+		facts->have_window = ret == 0 && is_of_here(&facts->conf, &here);
+	}
+	facts->have_conf = !problem;
+	if (problem)
+		snprintf(facts->conf_reason, sizeof(facts->conf_reason), "machine.conf refused: %s",
+			 problem);
+}
+
+/*
+ * So that the first patch knows what it would cost: as the calibration measured it, beside
+ * threads that ran. Else two membarriers in a row, for a pair of syncs; few threads run so early.
+ */
+static void learn_costs(const struct facts *facts)
+{
+	const struct machine_conf *conf = &facts->conf;
+	uint64_t start, ticks = facts->have_conf ? conf->membarrier_ticks : 0;
+
+	for (unsigned i = 0; i < SYNC_LEVELS; i++)
+		sync_expect_level(i + 1, facts->have_conf ? conf->level[i].ticks : 0);
+	if (!facts->membarrier)
+		return;
+	start = ticks_now();
+	if (!ticks && membarrier_sync() == 0 && membarrier_sync() == 0)
+		ticks = ticks_now() - start;
+	sync_expect_membarrier(ticks);
+}
+
+void facts_learn(struct facts *facts)
+{
+	*facts = (struct facts){ 0 };
+	tsc_learn();
+	learn_conf(facts);
+	facts->membarrier = membarrier_register() == 0;
+	learn_costs(facts);
+}
+
+/* --- Choosing --------------------------------------------------------------------------------- */
+
+static double bound_of(const struct machine_conf_level *level, bool page)
+{
+	return page ? level->page.upper_p : level->line.upper_p;
+}
+
+/* Levels stand in order of rising cost; measured, it is known better. */
+static bool is_cheaper(const struct machine_conf_level *level,
+		       const struct machine_conf_level *than)
+{
+	return level->ticks && than->ticks && level->ticks < than->ticks;
+}
+
+/* The cheapest of some levels whose bound is accepted: its number from 1, or 0. */
+static unsigned accepted_among(const struct facts *facts, unsigned from, unsigned count, bool page,
+			       double accept_p)
+{
+	const struct machine_conf_level *level = facts->conf.level;
+	unsigned best = 0;
+
+	for (unsigned i = from; facts->have_conf && i < from + count; i++)
+		if (bound_of(&level[i], page) <= accept_p &&
+		    (!best || is_cheaper(&level[i], &level[best - 1])))
+			best = i + 1;
+	return best;
+}
+
+static unsigned accepted_level(const struct facts *facts, bool page, double accept_p)
+{
+	return accepted_among(facts, 0, facts->conf.levels, page, accept_p);
+}
+
+/* The level with the lowest bound, the first of equals: from 1, or 0. */
+static unsigned surest_level(const struct facts *facts, bool page)
+{
+	const struct machine_conf_level *level = facts->conf.level;
+	unsigned best = 0;
+
+	for (unsigned i = 0; facts->have_conf && i < facts->conf.levels; i++)
+		if (!best || bound_of(&level[i], page) < bound_of(&level[best - 1], page))
+			best = i + 1;
+	return best;
+}
+
+/* By name, the caller owns the risk of the surest level there is. */
+static unsigned choose_level(const struct facts *facts, enum pc_policy asked, bool page,
+			     double accept_p)
+{
+	unsigned level = accepted_level(facts, page, accept_p);
+
+	return level || asked != PC_POLICY_WAIT ? level : surest_level(facts, page);
+}
+
+static bool window_is_accepted(const struct facts *facts, enum pc_policy asked, double accept_p)
+{
+	if (asked == PC_POLICY_WAIT && facts->have_conf)
+		return true;
+	return facts->have_window && facts->conf.window_p <= accept_p;
+}
+
+static void wait_by(const struct facts *facts, unsigned level, struct sync *sync)
+{
+	const struct machine_conf_level *wait = &facts->conf.level[level - 1];
+
+	sync->policy = PC_POLICY_WAIT;
+	sync->level = level;
+	sync->first_wait = wait->first_wait;
+	sync->second_wait = wait->second_wait;
+	sync->stretch = wait->stretch;
+}
+
+static void choose_sync(const struct facts *facts, enum pc_policy asked, bool page, double accept_p,
+			struct sync *sync)
+{
+	unsigned level =
+		asked == PC_POLICY_MEMBARRIER ? 0 : choose_level(facts, asked, page, accept_p);
+
+	*sync = (struct sync){
+		.policy = PC_POLICY_AUTO,
+		.window = window_is_accepted(facts, asked, accept_p) ? facts->conf.window
+								     : WINDOW_DEFAULT,
+	};
+	if (!facts->trap)
+		return;
+	if (level) {
+		wait_by(facts, level, sync);
+	} else if (asked != PC_POLICY_WAIT && facts->membarrier) {
+		sync->policy = PC_POLICY_MEMBARRIER;
+	}
+}
+
+/* Both are safe enough for the caller: each patch takes the cheaper. */
+static void add_other(const struct facts *facts, enum pc_policy asked, struct sync *sync,
+		      struct sync *other)
+{
+	if (asked != PC_POLICY_AUTO || sync->policy != PC_POLICY_WAIT || !facts->membarrier)
+		return;
+	*other = (struct sync){ .policy = PC_POLICY_MEMBARRIER,
+				.window = sync->window,
+				.other = sync };
+	sync->other = other;
+}
+
+/* What is started waits, if need be for long, rather than interrupt every executor. */
+static void add_later(const struct facts *facts, enum pc_policy asked, bool page, double accept_p,
+		      struct sync *sync, struct sync *later)
+{
+	const struct machine_conf *conf = &facts->conf;
+	unsigned level = accepted_among(facts, conf->levels, conf->long_levels, page, accept_p);
+
+	if (asked != PC_POLICY_AUTO || sync->policy != PC_POLICY_MEMBARRIER || !level)
+		return;
+	*later = (struct sync){ .window = sync->window };
+	wait_by(facts, level, later);
+	sync->later = later;
+}
+
+/* --- Telling why ------------------------------------------------------------------------------ */
+
+static void explain_auto(const struct facts *facts, double accept_p, const struct syncs *syncs,
+			 char *reason, size_t size)
+{
+	const struct sync *page = &syncs->page;
+	const struct machine_conf_level *level = facts->conf.level;
+	const char *instead = page->policy == PC_POLICY_MEMBARRIER
+				      ? "; so membarrier"
+				      : ", and the kernel has no membarrier SYNC_CORE";
+	char lines[64] = "";
+
+	if (page->policy == PC_POLICY_WAIT) {
+		snprintf(reason, size, "auto: machine.conf bounds tears by %.2g per toggle",
+			 level[page->level - 1].page.upper_p);
+		return;
+	}
+	if (!facts->have_conf) {
+		snprintf(reason, size, "auto: %s%s", facts->conf_reason, instead);
+		return;
+	}
+	if (page->line && page->line->level)
+		snprintf(lines, sizeof(lines), "; inside a page by %.2g: there wait",
+			 level[page->line->level - 1].line.upper_p);
+	snprintf(reason, size,
+		 "auto: machine.conf bounds tears only by %.2g per toggle, above %.2g%s%s",
+		 level[surest_level(facts, true) - 1].page.upper_p, accept_p, instead, lines);
+}
+
+static void explain(const struct facts *facts, enum pc_policy asked, double accept_p,
+		    const struct syncs *syncs, char *reason, size_t size)
+{
+	if (!facts->trap) {
+		snprintf(reason, size, "%s",
+			 facts->trap_reason[0] ? facts->trap_reason : "SIGTRAP could not be taken");
+		return;
+	}
+	switch (asked) {
+	case PC_POLICY_AUTO:
+		explain_auto(facts, accept_p, syncs, reason, size);
+		return;
+	case PC_POLICY_WAIT:
+		snprintf(reason, size, "%s",
+			 facts->have_conf ? "wait: asked for by name" : facts->conf_reason);
+		return;
+	case PC_POLICY_MEMBARRIER:
+		snprintf(reason, size, "%s",
+			 facts->membarrier ? "membarrier: asked for by name"
+					   : "the kernel has no membarrier SYNC_CORE");
+		return;
+	}
+}
+
+/* --- Both ------------------------------------------------------------------------------------- */
+
+void policy_choose(const struct facts *facts, enum pc_policy asked, double accept_p,
+		   struct syncs *syncs, char *reason, size_t size)
+{
+	*syncs = (struct syncs){ 0 };
+	choose_sync(facts, asked, true, accept_p, &syncs->page);
+	choose_sync(facts, asked, false, accept_p, &syncs->line);
+	add_other(facts, asked, &syncs->page, &syncs->page_other);
+	add_other(facts, asked, &syncs->line, &syncs->line_other);
+	add_later(facts, asked, true, accept_p, &syncs->page, &syncs->page_later);
+	add_later(facts, asked, false, accept_p, &syncs->line, &syncs->line_later);
+	if (syncs->line.policy != syncs->page.policy || syncs->line.level != syncs->page.level ||
+	    syncs->line_later.level != syncs->page_later.level)
+		syncs->page.line = &syncs->line;
+	explain(facts, asked, accept_p, syncs, reason, size);
+}
+
+bool policy_is_possible(const struct syncs *syncs)
+{
+	return syncs->page.policy != PC_POLICY_AUTO || syncs->line.policy != PC_POLICY_AUTO;
+}
+
+double policy_bound(const struct facts *facts, const struct sync *sync, bool page)
+{
+	return sync->level ? bound_of(&facts->conf.level[sync->level - 1], page) : 0;
+}

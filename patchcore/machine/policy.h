@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which sync this machine allows. Private.
+ */
+#ifndef PATCHCORE_MACHINE_POLICY_H
+#define PATCHCORE_MACHINE_POLICY_H
+
+#include <stdbool.h>
+
+#include "patchcore/machine/machine_conf.h"
+#include "patchcore/patchcore.h"
+#include "patchcore/word/word.h"
+
+/* What is known about the machine, after start-up never changed. */
+struct facts {
+	bool have_window; /* a valid config of this machine and these CPUs: its window counts */
+	bool have_conf;	  /* and it was found to be usable, so its levels count too */
+	bool membarrier;  /* SYNC_CORE registered */
+	bool trap;	  /* SIGTRAP is ours, and INT3 raises it */
+	struct machine_conf conf;
+	char conf_path[256];
+	char conf_reason[200]; /* why there is no config to wait by */
+	char trap_reason[200]; /* why there is no trap to use */
+};
+
+/*
+ * The syncs of one choice. They point to each other: not to be copied. page is the one to begin
+ * with; see word_sync(), sync_pick() and sync_later().
+ */
+struct syncs {
+	struct sync page;
+	struct sync line;	/* page.line, where that is another one */
+	struct sync page_other; /* membarrier, where that may be cheaper: page.other */
+	struct sync line_other;
+	struct sync page_later; /* a long wait, where page is membarrier: page.later */
+	struct sync line_later;
+};
+
+/*
+ * conf_problem - why may the waits of a config that was read not be used here? NULL if they
+ * may, else one line, in text or static.
+ */
+const char *conf_problem(const struct machine_conf *conf, const struct identity *here, char *text,
+			 size_t size);
+
+/* facts_learn - find and check the config, register membarrier. */
+void facts_learn(struct facts *facts);
+
+/*
+ * policy_choose - the syncs to use for what the caller asked.
+ *
+ * The policy of one is AUTO when none is safe. reason says why in one line.
+ */
+void policy_choose(const struct facts *facts, enum pc_policy asked, double accept_p,
+		   struct syncs *syncs, char *reason, size_t size);
+
+/* policy_is_possible - is there a sync for straddlers of some kind at least? */
+bool policy_is_possible(const struct syncs *syncs);
+
+/* policy_bound - on tears per toggle, of a sync of policy_choose(); 0 unless it waits. */
+double policy_bound(const struct facts *facts, const struct sync *sync, bool page);
+
+#endif

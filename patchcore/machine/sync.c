@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/machine/sync.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "patchcore/kernel/clock.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/word/word.h"
+
+#define REGISTER_SYNC_CORE (1 << 6) /* MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE */
+#define SYNC_CORE	   (1 << 5) /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE */
+
+int membarrier_register(void)
+{
+	return sys_call(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0) < 0 ? -ENOTSUP : 0;
+}
+
+NOPATCH int membarrier_sync(void)
+{
+	return (int)sys_call(SYS_membarrier, SYNC_CORE, 0, 0);
+}
+
+NOPATCH void membarrier_sync_surely(void)
+{
+	for (unsigned i = 0; i < SYNC_TRIES; i++) {
+		if (membarrier_sync() == 0)
+			return;
+		nap();
+	}
+	ticks_wait(WORD_LAST_RESORT);
+}
+
+/* So many picks of the one take the other's cost to some third. */
+#define FORGET 1024
+
+#define MEMBARRIER (SYNC_LEVELS + 1)
+
+/* Of each level, and of membarrier. Relaxed, and a lost update does not matter: it is an estimate.
+ */
+static _Atomic(uint64_t) costs[SYNC_LEVELS + 2];
+
+NOPATCH static _Atomic(uint64_t) *cost_at(const struct sync *sync)
+{
+	return &costs[sync->policy == PC_POLICY_MEMBARRIER ? MEMBARRIER : sync->level];
+}
+
+NOPATCH uint64_t sync_cost(const struct sync *sync)
+{
+	return atomic_load_explicit(cost_at(sync), memory_order_relaxed);
+}
+
+/*
+ * An eighth of what is new, and of no more than eight times what is known: one
+ * stall, of a patcher that lost its CPU, changes little, and eight threads more do.
+ */
+NOPATCH void sync_note_cost(const struct sync *sync, uint64_t ticks)
+{
+	uint64_t cost = sync_cost(sync);
+
+	if (cost && ticks / 8 > cost)
+		ticks = 8 * cost;
+	cost = cost ? cost - cost / 8 + ticks / 8 : ticks;
+	atomic_store_explicit(cost_at(sync), cost, memory_order_relaxed);
+}
+
+void sync_expect_level(unsigned level, uint64_t ticks)
+{
+	atomic_store_explicit(&costs[level], ticks, memory_order_relaxed);
+}
+
+void sync_expect_membarrier(uint64_t ticks)
+{
+	uint64_t unknown = 0;
+
+	atomic_compare_exchange_strong_explicit(&costs[MEMBARRIER], &unknown, ticks,
+						memory_order_relaxed, memory_order_relaxed);
+}
+
+uint64_t sync_least(const struct sync *sync)
+{
+	return sync->first_wait + sync->second_wait;
+}
+
+/* No less than what the wait is known to take; that is all, if it was never used. */
+static uint64_t cost_of(const struct sync *sync)
+{
+	uint64_t cost = sync_cost(sync), least = sync_least(sync);
+
+	return cost > least ? cost : least;
+}
+
+/* What is not used gets cheaper, and so is tried again some time: it may well be. */
+static void forget_cost(const struct sync *sync)
+{
+	uint64_t cost = sync_cost(sync);
+
+	atomic_store_explicit(cost_at(sync), cost - cost / FORGET, memory_order_relaxed);
+}
+
+const struct sync *sync_later(const struct sync *sync)
+{
+	return sync->policy == PC_POLICY_MEMBARRIER && sync->later ? sync->later : sync;
+}
+
+const struct sync *sync_pick(const struct sync *sync)
+{
+	const struct sync *one = sync, *other = sync->other;
+
+	if (!other)
+		return sync;
+	if (cost_of(other) < cost_of(one)) {
+		one = other;
+		other = sync;
+	}
+	forget_cost(other);
+	return one;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What keeps the writes of a straddler apart: a wait, or membarrier. Private.
+ */
+#ifndef PATCHCORE_MACHINE_SYNC_H
+#define PATCHCORE_MACHINE_SYNC_H
+
+#include <stdint.h>
+
+#include "patchcore/patchcore.h"
+
+#define SYNC_LEVELS 32 /* of waits, whose costs are told apart */
+
+struct sync {
+	enum pc_policy policy;	  /* WAIT or MEMBARRIER; AUTO: there is none */
+	uint64_t first_wait;	  /* ticks */
+	uint64_t second_wait;	  /* ticks */
+	uint64_t stretch;	  /* a wait is at least so many times the latency of the stores */
+	unsigned level;		  /* of machine.conf, from 1 to SYNC_LEVELS; 0: of none */
+	unsigned window;	  /* bytes that one store changes at once: 8, 16, 32 or 64 */
+	const struct sync *line;  /* for sites inside one page, or NULL: this one; word_sync() */
+	const struct sync *later; /* a wait for what is started, where this is none, or NULL */
+	const struct sync *other; /* may be used in place of this where it is cheaper, or NULL */
+	struct word_trace *trace; /* filled in with how each straddler went; NULL in production */
+};
+
+/* sync_pick - this one or the other, whichever has cost less of late. */
+const struct sync *sync_pick(const struct sync *sync);
+
+/*
+ * sync_later - the one for a change that is started and finished later: a wait, if there is one
+ * that the caller accepts. No patcher stands waiting, and a membarrier interrupts every executor.
+ */
+const struct sync *sync_later(const struct sync *sync);
+
+/*
+ * sync_cost - what a pair of such syncs has cost of late, ticks; 0 if it was never used.
+ * Of waits each level has its own. sync_note_cost - it has just cost so much.
+ */
+uint64_t sync_cost(const struct sync *sync);
+void sync_note_cost(const struct sync *sync, uint64_t ticks);
+
+/*
+ * sync_expect_level, sync_expect_membarrier - what the calibration measured that it costs, 0:
+ * it did not. Of a level this replaces what was known; a membarrier that was used is known better.
+ */
+void sync_expect_level(unsigned level, uint64_t ticks);
+void sync_expect_membarrier(uint64_t ticks);
+
+/* sync_least - ticks that both waits take at least; 0 under membarrier. */
+uint64_t sync_least(const struct sync *sync);
+
+/* membarrier_register - allow sync by membarrier. 0, or -ENOTSUP. */
+int membarrier_register(void);
+
+/* membarrier_sync - every running thread of the process serialises. 0 or -errno. */
+int membarrier_sync(void);
+
+/* How often a sync is tried that fails for want of memory. */
+#define SYNC_TRIES 16
+
+/*
+ * membarrier_sync_surely - the same, where there is no way back: tried again if it fails, and then
+ * replaced by a wait of WORD_LAST_RESORT.
+ */
+void membarrier_sync_surely(void);
+
+#endif

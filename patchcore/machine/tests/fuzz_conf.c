@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The config may have been edited by hand: what is accepted must make sense, must not contradict
+ * itself, and must be the same config again after it is written down and read.
+ *
+ * An input is a text, or, if it begins with a byte of 1, says which values a well-formed text
+ * shall have: so that the values meet each other, and not only the parser.
+ *
+ * Before it fuzzes, the program tries itself: with any one rule of the library left out, it
+ * must find a config that should not have been accepted.
+ */
+#define _GNU_SOURCE /* memfd_create() */
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "patchcore/machine/conf_rules.h"
+#include "patchcore/tests/conf_sample.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof(*(array)))
+#define VALUES	      1	    /* the first byte of an input of values */
+#define NO_RULE	      (~0u) /* is left out */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+bool __real_conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t size);
+bool __wrap_conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t size);
+
+static unsigned left_out = NO_RULE;
+
+bool __wrap_conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t size)
+{
+	if (!__real_conf_rule(i, conf, why, size))
+		return false;
+	if (i == left_out)
+		why[0] = '\0';
+	return true;
+}
+
+static void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+/* --- What is true of every config that is accepted --------------------------------- */
+
+static void check_level(const struct machine_conf_level *level)
+{
+	must(level->first_wait <= MACHINE_CONF_WAIT && level->second_wait <= MACHINE_CONF_WAIT);
+	must(level->stretch <= MACHINE_CONF_STRETCH && level->ticks <= MACHINE_CONF_COST);
+	must(level->line.upper_p > 0 && level->line.upper_p <= 1);
+	must(level->page.upper_p > 0 && level->page.upper_p <= 1);
+}
+
+/* What the newest schema tells, or what an older one stands for. */
+static void check_evidence(const struct machine_conf *conf)
+{
+	must(machine_conf_all_levels(conf) <= MACHINE_CONF_LEVELS && conf->runs > 0);
+	must(conf->measured <= MACHINE_CONF_TIME && conf->membarrier_ticks <= MACHINE_CONF_COST);
+	if (conf->schema >= 4)
+		return;
+	must(conf->levels == 1 && !conf->long_run && conf->runs == 1);
+	must(!conf->measured && !conf->membarrier_ticks && !conf->level[0].ticks);
+	must(conf_same_bound(&conf->level[0].line, &conf->level[0].page));
+}
+
+static void check_ranges(const struct machine_conf *conf)
+{
+	must(conf->schema >= 2 && conf->schema <= 4);
+	check_evidence(conf);
+	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++)
+		check_level(&conf->level[i]);
+	must(conf->confidence >= 0.9 && conf->confidence < 1);
+	must(conf->window == 8 || conf->window == 16 || conf->window == 32 || conf->window == 64);
+	must(conf->window_p > 0 && conf->window_p <= 1);
+	if (conf->schema == 2)
+		return;
+	must(conf->verdict != MACHINE_CONF_UNTOLD);
+	must(cpus_count(&conf->cpus) > 0);
+	must(conf->window_confidence >= 0.9 && conf->window_confidence < 1);
+}
+
+/* Clopper and Pearson's bound without a tear, by libm, which the library has not. */
+static void check_bound(double toggles, double tears, double confidence, double upper_p)
+{
+	double low = toggles > 0 ? -expm1(log1p(-confidence) / toggles) : 1;
+
+	if (tears > 0)
+		low = fmax(low, toggles > 0 ? fmin(1, tears / toggles) : 1);
+	must(upper_p >= low * (1 - 1e-7));
+}
+
+static void check_level_bound(double confidence, const struct machine_conf_bound *bound)
+{
+	check_bound((double)bound->toggles, (double)bound->tears, confidence, bound->upper_p);
+}
+
+/* With stores that take no time at all, both syncs still take some. */
+static void check_waits(const struct machine_conf_level *level)
+{
+	for (uint64_t latency = 1; latency <= 1000; latency *= 10) {
+		uint64_t stretched = level->stretch * latency;
+
+		must(level->first_wait > 0 || stretched > 0);
+		must(level->second_wait > 0 || stretched > 0);
+	}
+}
+
+static void check_order(const struct machine_conf *conf)
+{
+	for (unsigned i = 1; i < machine_conf_all_levels(conf); i++)
+		for (unsigned k = 0; k < i; k++) {
+			const struct machine_conf_level *one = &conf->level[k],
+							*two = &conf->level[i];
+
+			must(one->stretch != two->stretch ||
+			     (one->first_wait <= two->first_wait &&
+			      one->second_wait <= two->second_wait));
+		}
+}
+
+static void check_agreement(const struct machine_conf *conf)
+{
+	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++) {
+		check_level_bound(conf->confidence, &conf->level[i].line);
+		check_level_bound(conf->confidence, &conf->level[i].page);
+	}
+	check_order(conf);
+	if (conf->window_confidence > 0)
+		check_bound((double)conf->window_toggles, 0, conf->window_confidence,
+			    conf->window_p);
+	if (conf->identity.cpus)
+		must(cpus_count(&conf->cpus) <= conf->identity.cpus);
+	if (!conf->usable)
+		return;
+	must(conf->verdict != MACHINE_CONF_FAIL && conf->verdict != MACHINE_CONF_INCONCLUSIVE);
+	must(conf->levels > 0);
+	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++) {
+		must(conf->level[i].line.toggles > 0 || conf->level[i].page.toggles > 0);
+		check_waits(&conf->level[i]);
+	}
+}
+
+static void check_again(const struct machine_conf *conf)
+{
+	struct conf_lines lines;
+	char text[CONF_TEXT], why[160];
+	struct machine_conf again;
+	size_t size;
+
+	/* Schema 2 may leave out what conf_lines() writes, and a list may be too long for it. */
+	if (conf->schema == 2 || cpus_print(&conf->cpus, NULL, 0) >= sizeof(lines.line[0].value))
+		return;
+	lines = conf_lines(conf);
+	size = conf_text(&lines, text);
+	must(machine_conf_parse(&again, text, size, why, sizeof(why)) == 0);
+	must(conf_same(conf, &again));
+}
+
+/* It stands in reports: one line, and there is one exactly if something is wrong. */
+static void check_why(const char *why, size_t size, int ret)
+{
+	must(strnlen(why, size) < size);
+	must(!strchr(why, '\n'));
+	must((ret == 0) == (why[0] == '\0'));
+}
+
+static void check_text(const char *text, size_t size)
+{
+	struct machine_conf conf;
+	char why[160];
+	int ret = machine_conf_parse(&conf, text, size, why, sizeof(why));
+
+	must(ret == 0 || ret == -EINVAL);
+	check_why(why, sizeof(why), ret);
+	if (ret < 0)
+		return;
+	check_ranges(&conf);
+	check_agreement(&conf);
+	check_again(&conf);
+}
+
+/* --- Values that meet ------------------------------------------------------------------ */
+
+#define COUNTS "0", "1", "2", "10", "1000000", "50000000", "18446744073709551615"
+#define BOUNDS                                                                                     \
+	"1e-300", "1e-20", "1.7e-19", "1e-9", "5.9e-8", "6e-8", "2.99e-06", "3e-06", "0.2588",     \
+		"0.2589", "0.5", "0.94", "0.95", "0.9999", "1"
+
+static const struct {
+	const char *section, *name, *value[16];
+} choices[] = {
+	{ "tmax", "schema", { "4", "3", "2" } },
+	{ "tmax", "verdict", { "pass", "fail", "inconclusive" } },
+	{ "scope", "cpus", { "0", "0-1", "0-1,7", "1-8191" } },
+	{ "identity", "cpus", { "0", "1", "2", "3", "9000" } },
+	{ "wait", "usable", { "yes", "no" } },
+	{ "wait", "levels", { "2", "1", "0", "3" } },
+	{ "level 1", "first", { "0", "1", "600" } },
+	{ "level 1", "second", { "0", "1", "700" } },
+	{ "level 1", "stretch", { "0", "1", "64" } },
+	{ "level 1", "line_toggles", { COUNTS } },
+	{ "level 1", "line_tears", { COUNTS } },
+	{ "level 1", "line_p", { BOUNDS } },
+	{ "level 1", "page_toggles", { COUNTS } },
+	{ "level 1", "page_tears", { COUNTS } },
+	{ "level 1", "page_p", { BOUNDS } },
+	{ "level 2", "first", { "0", "1", "600" } },
+	{ "level 2", "second", { "0", "1", "700" } },
+	{ "level 2", "stretch", { "0", "1", "64" } },
+	{ "wait", "confidence", { "0.5", "0.9", "0.95", "0.999" } },
+	{ "window", "bytes", { "8", "16", "64" } },
+	{ "window", "toggles", { COUNTS } },
+	{ "window", "upper_p", { BOUNDS } },
+	{ "window", "confidence", { "0.5", "0.9", "0.95", "0.999" } },
+};
+
+#define LAYOUTS 4
+
+/* A config of the newest schema with so many levels, and with what schema 3 has as well. */
+static struct conf_lines layout(unsigned levels)
+{
+	struct machine_conf conf = conf_here();
+	struct conf_lines lines;
+
+	conf.levels = 0;
+	while (conf.levels < levels)
+		conf_add_level(&conf, 600 + conf.levels, 1e-10, 1e-10);
+	lines = conf_lines(&conf);
+	conf_add_waits(&lines, "wait", &conf.level[0]);
+	conf_add_bound(&lines, "wait", "", "upper_p", &(struct machine_conf_bound)CONF_BOUND(0.5));
+	return lines;
+}
+
+/* If the layout has it. */
+static void set(struct conf_lines *lines, const char *section, const char *name, const char *value)
+{
+	for (size_t i = 0; i < lines->count; i++)
+		if (strcmp(lines->line[i].section, section) == 0 &&
+		    strcmp(lines->line[i].name, name) == 0)
+			snprintf(lines->line[i].value, sizeof(lines->line[i].value), "%s", value);
+}
+
+static void check_values(const uint8_t *data, size_t size)
+{
+	static struct conf_lines here[LAYOUTS];
+	struct conf_lines lines;
+	char text[CONF_TEXT];
+
+	if (!here[0].count)
+		for (unsigned i = 0; i < LAYOUTS; i++)
+			here[i] = layout(i);
+	lines = here[size > 0 ? data[0] % LAYOUTS : 0];
+	data += size > 0;
+	size -= size > 0;
+	for (size_t i = 0; i < LENGTH(choices); i++) {
+		unsigned count = 0;
+
+		while (count < LENGTH(choices[i].value) && choices[i].value[count])
+			count++;
+		if (i < size)
+			set(&lines, choices[i].section, choices[i].name,
+			    choices[i].value[data[i] % count]);
+	}
+	size = conf_text(&lines, text);
+	check_text(text, size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text;
+
+	if (size > 0 && data[0] == VALUES) {
+		check_values(data + 1, size - 1);
+		return 0;
+	}
+	text = malloc(size + 1);
+	must(text != NULL);
+	memcpy(text, data, size);
+	text[size] = '\0';
+	check_text(text, size);
+	free(text);
+	return 0;
+}
+
+#ifndef TMAX_LIBFUZZER
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "results/tests/fuzz_driver.h"
+
+#define VARIANTS 4
+#define SECONDS	 60 /* until a rule that is left out must have been missed: it takes far less */
+
+static const char *const tokens[] = {
+	"[wait]\n",
+	"[window]\n",
+	"[identity]\n",
+	"[",
+	"]",
+	"=",
+	":",
+	";",
+	" ;",
+	"#",
+	"\n",
+	"\n ",
+	"\r",
+	"\xef\xbb\xbf",
+	"first = 1\n",
+	"upper_p = 0.5\n",
+	"[level 1]\n",
+	"[level 3]\n",
+	"levels = 3\n",
+	"long_levels = 1\n",
+	"page_p = 0.5\n",
+	"usable = no\n",
+	"nan",
+	"yes",
+	"e-9",
+	"                                                                                    ",
+	NULL,
+};
+
+static size_t write_variant(unsigned variant, char text[CONF_TEXT])
+{
+	struct machine_conf conf = conf_here();
+	struct conf_lines lines;
+
+	conf.usable = variant != 1;
+	conf.window = 8u << variant % 4;
+	conf.verdict = variant == 1 ? MACHINE_CONF_FAIL : MACHINE_CONF_PASS;
+	conf.level[0].page.toggles = variant ? UINT64_MAX : 1000;
+	conf.level[0].page.upper_p = variant ? 1e-12 : 1;
+	conf.level[0].first_wait = variant * (MACHINE_CONF_WAIT / 4);
+	conf.level[0].line = conf.level[0].page;
+	if (variant == 2)
+		conf_add_level(&conf, MACHINE_CONF_WAIT, 1e-13, 1e-12);
+	if (variant == 3)
+		conf.schema = 3;
+	lines = conf_lines(&conf);
+	if (variant == 2)
+		conf_add(&lines, "placement same_core", "first", "1200");
+	return conf_text(&lines, text);
+}
+
+/* In a child: ends by SIGABRT when an accepted config is wrong. */
+static void fuzz_without(unsigned rule, const struct fuzz_corpus *corpus)
+{
+	static const struct rlimit no_core;
+	double end = fuzz_clock() + SECONDS;
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	left_out = rule;
+	while (fuzz_clock() < end)
+		fuzz_mutant(corpus);
+	_exit(0);
+}
+
+/* A fuzzer that finds nothing must be one that can. */
+static bool finds_what_is_left_out(const struct fuzz_corpus *corpus)
+{
+	struct machine_conf conf = conf_here();
+	char why[160];
+	bool all = true;
+
+	for (unsigned rule = 0; __real_conf_rule(rule, &conf, why, sizeof(why)); rule++) {
+		int status = 0;
+		pid_t pid = fork();
+
+		if (pid == 0)
+			fuzz_without(rule, corpus);
+		must(pid > 0 && waitpid(pid, &status, 0) == pid);
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)
+			continue;
+		fprintf(stderr, "nothing found without rule %u\n", rule);
+		all = false;
+	}
+	return all;
+}
+
+int main(int argc, char **argv)
+{
+	/* Of configs that are accepted, with one byte for each choice. */
+	static const uint8_t values[] = { VALUES, 2, 0, 0, 0, 1, 0, 0, 1, 1, 1, 5, 0,
+					  6,	  5, 0, 6, 2, 2, 1, 2, 0, 5, 6, 2 };
+	static const uint8_t unknown[] = { VALUES, 1, 0, 0,  0, 1, 0, 1, 1, 1, 1, 0, 0,
+					   14,	   5, 0, 14, 2, 2, 1, 2, 0, 5, 6, 2 };
+	static char texts[VARIANTS][CONF_TEXT];
+	struct fuzz_input inputs[VARIANTS + 2] = {
+		[VARIANTS] = { values, sizeof(values) },
+		[VARIANTS + 1] = { unknown, sizeof(unknown) },
+	};
+	struct fuzz_corpus corpus = { .inputs = inputs, .count = VARIANTS + 2, .tokens = tokens };
+
+	for (unsigned i = 0; i < VARIANTS; i++) {
+		struct machine_conf conf;
+		char why[160];
+
+		inputs[i] = (struct fuzz_input){ texts[i], write_variant(i, texts[i]) };
+		/* A corpus that is refused would fuzz nothing but the refusal. */
+		must(machine_conf_parse(&conf, texts[i], inputs[i].size, why, sizeof(why)) == 0);
+	}
+	if (argc < 2 && !finds_what_is_left_out(&corpus))
+		return 1;
+	return fuzz_main(argc, argv, &corpus);
+}
+#endif

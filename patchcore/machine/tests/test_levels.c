@@ -1,0 +1,769 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Levels of machine.conf: which of them is waited by, and that each site is changed by its own.
+ */
+#define _GNU_SOURCE /* memfd_create() */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <x86intrin.h>
+
+#include <cmocka.h>
+
+#include "patchcore/async.h"
+#include "patchcore/batch.h"
+#include "patchcore/life/library.h"
+#include "patchcore/machine/policy.h"
+#include "patchcore/merge.h"
+#include "patchcore/patchcore.h"
+#include "patchcore/site/site.h"
+#include "patchcore/tests/child.h"
+#include "patchcore/tests/code.h"
+#include "patchcore/tests/conf_sample.h"
+
+#define AUTO PC_POLICY_AUTO
+#define WAIT PC_POLICY_WAIT
+#define MB   PC_POLICY_MEMBARRIER
+#define NONE PC_POLICY_AUTO
+
+#define LENGTH(array) (sizeof(array) / sizeof(*(array)))
+
+/* --- Choosing ------------------------------------------------------------------------- */
+
+/* Bounds that do not fall from level to level, as they may be measured. */
+static const struct machine_conf_level ladder[] = {
+	{ .first_wait = 100,
+	  .second_wait = 150,
+	  .stretch = 2,
+	  .line.upper_p = 1e-7,
+	  .page.upper_p = 1e-5 },
+	{ .first_wait = 200,
+	  .second_wait = 250,
+	  .stretch = 2,
+	  .line.upper_p = 1e-9,
+	  .page.upper_p = 1e-6 },
+	{ .first_wait = 300,
+	  .second_wait = 350,
+	  .stretch = 2,
+	  .line.upper_p = 1e-8,
+	  .page.upper_p = 1e-8 },
+	{ .first_wait = 400,
+	  .second_wait = 450,
+	  .stretch = 4,
+	  .line.upper_p = 1,
+	  .page.upper_p = 1e-7 },
+};
+
+static struct facts made_up(bool membarrier)
+{
+	struct facts facts = {
+		.have_window = true,
+		.have_conf = true,
+		.membarrier = membarrier,
+		.trap = true,
+		.conf = { .levels = LENGTH(ladder), .window = 8, .window_p = 1 },
+		.conf_reason = "no config here",
+	};
+
+	memcpy(facts.conf.level, ladder, sizeof(ladder));
+	return facts;
+}
+
+/* The level of the config, or none; and where none, whether by membarrier. */
+static void expect_sync(const struct sync *sync, unsigned level, bool membarrier)
+{
+	const struct machine_conf_level *wait = level ? &ladder[level - 1] : NULL;
+
+	assert_int_equal(sync->level, level);
+	assert_int_equal(sync->policy, level ? WAIT : membarrier ? MB : NONE);
+	assert_int_equal(sync->first_wait, wait ? wait->first_wait : 0);
+	assert_int_equal(sync->second_wait, wait ? wait->second_wait : 0);
+	assert_int_equal(sync->stretch, wait ? wait->stretch : 0);
+}
+
+/* Only where the caller leaves the choice, each of the two may take the place of the other. */
+static void expect_other(const struct sync *sync, const struct sync *other, bool expected)
+{
+	if (!expected) {
+		assert_null(sync->other);
+		return;
+	}
+	assert_ptr_equal(sync->other, other);
+	assert_ptr_equal(other->other, sync);
+	assert_int_equal(other->policy, MB);
+	assert_int_equal(other->window, sync->window);
+	assert_int_equal(other->level, 0);
+}
+
+struct row {
+	double accept_p;
+	unsigned auto_line, auto_page, wait_line, wait_page;
+};
+
+static void expect_row(const struct facts *facts, const struct row *row)
+{
+	char reason[256] = "";
+	struct syncs syncs;
+
+	policy_choose(facts, AUTO, row->accept_p, &syncs, reason, sizeof(reason));
+	expect_sync(&syncs.page, row->auto_page, facts->membarrier);
+	expect_sync(&syncs.line, row->auto_line, facts->membarrier);
+	expect_other(&syncs.page, &syncs.page_other, row->auto_page && facts->membarrier);
+	expect_other(&syncs.line, &syncs.line_other, row->auto_line && facts->membarrier);
+	assert_ptr_equal(syncs.page.line, row->auto_page == row->auto_line ? NULL : &syncs.line);
+	assert_true(policy_is_possible(&syncs) ==
+		    (facts->membarrier || row->auto_page || row->auto_line));
+	assert_true(strncmp(reason, "auto: ", 6) == 0 && !strchr(reason, '\n'));
+	policy_choose(facts, WAIT, row->accept_p, &syncs, reason, sizeof(reason));
+	expect_sync(&syncs.page, row->wait_page, false);
+	expect_sync(&syncs.line, row->wait_line, false);
+	expect_other(&syncs.page, NULL, false);
+	expect_other(&syncs.line, NULL, false);
+	policy_choose(facts, MB, row->accept_p, &syncs, reason, sizeof(reason));
+	expect_sync(&syncs.page, 0, facts->membarrier);
+	expect_sync(&syncs.line, 0, facts->membarrier);
+	assert_null(syncs.page.line);
+}
+
+static void test_table(void **state)
+{
+	static const struct row rows[] = {
+		{ 1, 1, 1, 1, 1 },    { 1e-5, 1, 1, 1, 1 },  { 9e-6, 1, 2, 1, 2 },
+		{ 1e-6, 1, 2, 1, 2 }, { 9e-7, 1, 3, 1, 3 },  { 1e-7, 1, 3, 1, 3 },
+		{ 9e-8, 2, 3, 2, 3 }, { 1e-8, 2, 3, 2, 3 },  { 9e-9, 2, 0, 2, 3 },
+		{ 1e-9, 2, 0, 2, 3 }, { 9e-10, 0, 0, 2, 3 }, { 5e-324, 0, 0, 2, 3 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct facts facts = made_up(true);
+
+		expect_row(&facts, &rows[i]);
+		facts.membarrier = false;
+		expect_row(&facts, &rows[i]);
+	}
+}
+
+static void test_nothing_to_wait_by(void **state)
+{
+	static const struct row none = { 1, 0, 0, 0, 0 };
+	struct facts facts = made_up(true);
+	struct syncs syncs;
+	char reason[256];
+
+	(void)state;
+	facts.have_conf = false;
+	expect_row(&facts, &none);
+	facts = made_up(true);
+	facts.conf.levels = 0;
+	facts.have_conf = false;
+	expect_row(&facts, &none);
+	facts = made_up(true);
+	facts.trap = false;
+	for (int asked = AUTO; asked <= MB; asked++) {
+		policy_choose(&facts, (enum pc_policy)asked, 1, &syncs, reason, sizeof(reason));
+		assert_false(policy_is_possible(&syncs));
+	}
+}
+
+/* What was measured decides, where both were. */
+static void test_cheapest(void **state)
+{
+	static const struct {
+		uint64_t ticks[4];
+		struct row row;
+	} rows[] = {
+		{ { 10, 20, 30, 40 }, { 1, 1, 1, 1, 1 } },
+		{ { 40, 30, 20, 10 }, { 1, 4, 4, 4, 4 } },
+		{ { 40, 30, 20, 10 }, { 1e-6, 3, 4, 3, 4 } },
+		{ { 40, 30, 20, 10 }, { 1e-8, 3, 3, 3, 3 } },
+		{ { 40, 40, 40, 40 }, { 1e-7, 1, 3, 1, 3 } },
+		{ { 40, 0, 0, 10 }, { 1e-6, 1, 2, 1, 2 } },
+		{ { 0, 30, 20, 10 }, { 1, 1, 1, 1, 1 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct facts facts = made_up(true);
+
+		for (unsigned k = 0; k < LENGTH(ladder); k++)
+			facts.conf.level[k].ticks = rows[i].ticks[k];
+		expect_row(&facts, &rows[i].row);
+	}
+}
+
+static void test_bounds(void **state)
+{
+	struct facts facts = made_up(true);
+	struct syncs syncs;
+	char reason[256];
+
+	(void)state;
+	policy_choose(&facts, AUTO, 1e-6, &syncs, reason, sizeof(reason));
+	assert_true(policy_bound(&facts, &syncs.page, true) == 1e-6);
+	assert_true(policy_bound(&facts, &syncs.line, false) == 1e-7);
+	assert_non_null(strstr(reason, "1e-06"));
+	policy_choose(&facts, AUTO, 1e-9, &syncs, reason, sizeof(reason));
+	assert_true(policy_bound(&facts, &syncs.page, true) == 0);
+	assert_true(policy_bound(&facts, &syncs.line, false) == 1e-9);
+	assert_non_null(strstr(reason, "bounds tears only by 1e-08 per toggle, above 1e-09"));
+	assert_non_null(strstr(reason, "so membarrier; inside a page by 1e-09"));
+}
+
+/* --- The cost of each, to begin with -------------------------------------------------- */
+
+static void use_levels(const struct machine_conf *conf)
+{
+	if (!conf->identity.tsc_invariant)
+		child_skip("this machine has no invariant TSC");
+	conf_use(conf);
+	MUST(pc_init() == 0);
+	if (pc_set_policy(PC_POLICY_WAIT) < 0)
+		child_skip("policy wait is not to be had here");
+}
+
+static struct pc_status status_now(void)
+{
+	struct pc_status status;
+
+	MUST(pc_get_status(&status) == 0);
+	return status;
+}
+
+static void costs(const void *arg)
+{
+	static const struct sync one = { .policy = WAIT, .level = 1 },
+				 two = { .policy = WAIT, .level = 2 }, mb = { .policy = MB };
+	struct machine_conf conf = conf_here();
+
+	(void)arg;
+	conf.membarrier_ticks = 73000;
+	conf.level[0].ticks = 3100;
+	conf_add_level(&conf, 900, 1e-12, 1e-12)->ticks = 5100;
+	use_levels(&conf);
+	MUST(sync_cost(&one) == 3100 && sync_cost(&two) == 5100);
+	if (membarrier_register() == 0)
+		MUST(sync_cost(&mb) == 73000);
+	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_p(1e-9) == 0);
+	MUST(status_now().level == 1 && status_now().line_level == 1);
+	/* What another calibration says of a level is of another level; a membarrier is the same.
+	 */
+	MUST(pc_fini() == 0);
+	sync_note_cost(&mb, 73000 - 8 * 1000);
+	conf.level[1].ticks = 0;
+	conf.level[0].ticks = 4100;
+	conf.membarrier_ticks = 1;
+	use_levels(&conf);
+	MUST(sync_cost(&one) == 4100 && sync_cost(&two) == 0);
+	if (membarrier_register() == 0)
+		MUST(sync_cost(&mb) == 72000);
+}
+
+static void test_costs(void **state)
+{
+	(void)state;
+	child_must_pass(costs, NULL);
+}
+
+static const struct sync *sync_at(const uint8_t *site)
+{
+	return site_find((uintptr_t)site)->word.sync;
+}
+
+/* What is started waits for long where every other patch uses membarrier, and the caller accepts
+ * it. */
+static void test_long(void **state)
+{
+	struct facts facts = made_up(true);
+	struct syncs syncs;
+	char reason[256];
+
+	(void)state;
+	facts.conf.levels = 2;
+	facts.conf.long_levels = 2;
+	policy_choose(&facts, AUTO, 1e-8, &syncs, reason, sizeof(reason));
+	expect_sync(&syncs.page, 0, true);
+	expect_sync(syncs.page.later, 3, true);
+	assert_ptr_equal(sync_later(&syncs.page), syncs.page.later);
+	assert_ptr_equal(sync_pick(&syncs.page), &syncs.page);
+	assert_true(policy_bound(&facts, syncs.page.later, true) == 1e-8);
+	/* Inside a page a level will do that a patcher may wait by. */
+	expect_sync(&syncs.line, 2, true);
+	assert_null(syncs.line.later);
+	assert_ptr_equal(sync_later(&syncs.line), &syncs.line);
+	policy_choose(&facts, AUTO, 1e-10, &syncs, reason, sizeof(reason));
+	assert_null(syncs.page.later);
+	assert_ptr_equal(sync_later(&syncs.page), &syncs.page);
+	/* Asked for by name it is that, and no long wait is ever the surest. */
+	policy_choose(&facts, MB, 1e-8, &syncs, reason, sizeof(reason));
+	assert_null(syncs.page.later);
+	policy_choose(&facts, WAIT, 1e-9, &syncs, reason, sizeof(reason));
+	expect_sync(&syncs.page, 2, false);
+	assert_null(syncs.page.later);
+}
+
+/* --- Each site by its own ------------------------------------------------------------- */
+
+#define SHORT	 1000	 /* ticks, of level 1 */
+#define LONG	 3000000 /* of level 2 */
+#define LINE_P	 1e-10	 /* of both */
+#define PAGE_P	 1e-6	 /* of level 1 */
+#define SAFE_P	 1e-12	 /* of level 2 */
+#define MIDDLE_P 1e-9
+
+static uint8_t *page, *line_site, *word_site, *page_site;
+static uint8_t old_code[CODE_LEN], new_code[CODE_LEN];
+
+static void put_code(void)
+{
+	page = code_map(2, RWX);
+	line_site = page + 64 - 2;
+	word_site = page + 136 - 3;
+	page_site = page + CODE_PAGE - 1;
+	code_load(old_code, CODE_OLD);
+	code_load(new_code, CODE_NEW);
+	code_put(line_site, CODE_OLD);
+	code_put(word_site, CODE_OLD);
+	code_put(page_site, CODE_OLD);
+}
+
+static struct machine_conf two_levels(double safe_p)
+{
+	struct machine_conf conf = conf_here();
+
+	conf.level[0].first_wait = conf.level[0].second_wait = SHORT;
+	conf.level[0].line.upper_p = LINE_P;
+	conf.level[0].page.upper_p = PAGE_P;
+	conf_add_level(&conf, LONG, LINE_P, safe_p);
+	return conf;
+}
+
+static void start(double safe_p)
+{
+	struct machine_conf conf = two_levels(safe_p);
+
+	use_levels(&conf);
+	put_code();
+}
+
+static void must_be_new(uint8_t *site, unsigned level)
+{
+	MUST(code_run(site) == CODE_NEW);
+	MUST(sync_at(site)->policy == WAIT && sync_at(site)->level == level);
+	MUST(sync_at(site)->first_wait == (level == 1 ? SHORT : LONG));
+}
+
+static void one_by_one(const void *arg)
+{
+	uint64_t begin;
+
+	(void)arg;
+	start(SAFE_P);
+	begin = __rdtsc();
+	MUST(pc_patch(page_site, new_code, CODE_LEN) == 0);
+	MUST(__rdtsc() - begin >= 2 * LONG);
+	must_be_new(page_site, 2);
+	MUST(pc_patch(line_site, new_code, CODE_LEN) == 0);
+	must_be_new(line_site, 1);
+	MUST(pc_patch(word_site, new_code, CODE_LEN) == 0);
+	must_be_new(word_site, 1);
+	/* Without a wish for less the cheap one would do. */
+	MUST(pc_set_accept_p(PAGE_P) == 0);
+	MUST(pc_patch(page_site, old_code, CODE_LEN) == 0);
+	MUST(code_run(page_site) == CODE_OLD && sync_at(page_site)->level == 1);
+}
+
+static void test_one_by_one(void **state)
+{
+	(void)state;
+	child_must_pass(one_by_one, NULL);
+}
+
+static void merged(const void *arg)
+{
+	(void)arg;
+	start(SAFE_P);
+	MUST(pc_patch_over(line_site, new_code, CODE_LEN, 1, 1, PC_NOBODY_INSIDE) == 0);
+	must_be_new(line_site, 1);
+	MUST(pc_patch_over(page_site, new_code, CODE_LEN, 1, 1, PC_NOBODY_INSIDE) == 0);
+	must_be_new(page_site, 2);
+}
+
+static void test_merged(void **state)
+{
+	(void)state;
+	child_must_pass(merged, NULL);
+}
+
+static void later(const void *arg)
+{
+	uint64_t begin;
+
+	(void)arg;
+	start(SAFE_P);
+	begin = __rdtsc();
+	MUST(pc_start_patch(page_site, new_code, CODE_LEN) == 0);
+	MUST(pc_start_patch(line_site, new_code, CODE_LEN) == 0);
+	MUST(sync_at(page_site)->level == 2 && sync_at(line_site)->level == 1);
+	while (pc_finish_patch(line_site) != PC_FINISHED)
+		;
+	must_be_new(line_site, 1);
+	while (pc_finish_patch(page_site) != PC_FINISHED)
+		;
+	MUST(__rdtsc() - begin >= 2 * LONG);
+	must_be_new(page_site, 2);
+	begin = __rdtsc();
+	MUST(pc_start_patch(line_site, old_code, CODE_LEN) == 0);
+	MUST(pc_start_patch(page_site, old_code, CODE_LEN) == 0);
+	MUST(pc_drain() == 0);
+	MUST(__rdtsc() - begin >= 2 * LONG);
+	MUST(code_run(line_site) == CODE_OLD && code_run(page_site) == CODE_OLD);
+}
+
+static void test_later(void **state)
+{
+	(void)state;
+	child_must_pass(later, NULL);
+}
+
+/* A patcher uses membarrier; what it starts waits, and leaves executors alone. */
+static void long_later(const void *arg)
+{
+	struct machine_conf conf = two_levels(SAFE_P);
+	struct pc_status status;
+
+	(void)arg;
+	conf.levels = conf.long_levels = 1;
+	conf.level[0].line.upper_p = conf.level[1].line.upper_p = PAGE_P;
+	use_levels(&conf);
+	put_code();
+	MUST(pc_set_policy(PC_POLICY_AUTO) == 0);
+	status = status_now();
+	if (status.in_use != MB)
+		child_skip("no membarrier");
+	MUST(status.later_wait == LONG && status.later_p == SAFE_P);
+	MUST(!status.line_later_wait && !status.line_later_p);
+	MUST(pc_patch(page_site, new_code, CODE_LEN) == 0 && sync_at(page_site)->policy == MB);
+	MUST(pc_start_patch(page_site, old_code, CODE_LEN) == 0);
+	MUST(sync_at(page_site)->policy == WAIT && sync_at(page_site)->level == 2);
+	MUST(pc_start_patch(line_site, new_code, CODE_LEN) == 0);
+	MUST(sync_at(line_site)->policy == MB);
+	MUST(pc_drain() == 0);
+	MUST(code_run(page_site) == CODE_OLD && code_run(line_site) == CODE_NEW);
+}
+
+static void test_long_later(void **state)
+{
+	(void)state;
+	child_must_pass(long_later, NULL);
+}
+
+/* They share the wait of the one that needs the longest, wherever it stands in the batch. */
+static void batched(const void *arg)
+{
+	uint64_t begin, least = UINT64_MAX;
+
+	(void)arg;
+	start(SAFE_P);
+	for (int page_first = 0; page_first < 2; page_first++) {
+		uint8_t *bytes = page_first ? old_code : new_code;
+		struct pc_op ops[] = {
+			{ .addr = line_site, .bytes = bytes, .len = CODE_LEN },
+			{ .addr = page_site, .bytes = bytes, .len = CODE_LEN },
+			{ .addr = word_site, .bytes = bytes, .len = CODE_LEN },
+		};
+		struct pc_op first = ops[0];
+
+		if (page_first) {
+			ops[0] = ops[1];
+			ops[1] = first;
+		}
+		begin = __rdtsc();
+		MUST(pc_patch_batch(ops, LENGTH(ops)) == 0);
+		MUST(__rdtsc() - begin >= 2 * LONG);
+		MUST(sync_at(page_site)->level == 2);
+		MUST(sync_at(line_site)->level == 1 && sync_at(word_site)->level == 1);
+		MUST(code_run(page_site) == code_run(line_site));
+		MUST(code_run(page_site) == (page_first ? CODE_OLD : CODE_NEW));
+	}
+	/* Among themselves they wait no longer than they need. */
+	for (int i = 0; i < 50; i++) {
+		struct pc_op ops[] = {
+			{ .addr = line_site,
+			  .bytes = i % 2 ? old_code : new_code,
+			  .len = CODE_LEN },
+			{ .addr = word_site,
+			  .bytes = i % 2 ? old_code : new_code,
+			  .len = CODE_LEN },
+		};
+
+		begin = __rdtsc();
+		MUST(pc_patch_batch(ops, LENGTH(ops)) == 0);
+		if (__rdtsc() - begin < least)
+			least = __rdtsc() - begin;
+	}
+	MUST(least >= 2 * SHORT && least < 2 * LONG);
+}
+
+static void test_batched(void **state)
+{
+	(void)state;
+	child_must_pass(batched, NULL);
+}
+
+/* --- Where only some may be waited for ------------------------------------------------ */
+
+static void must_be_made_by(const uint8_t *site, enum pc_protocol protocol)
+{
+	struct pc_site found;
+
+	MUST(pc_get_site(site, CODE_LEN, NULL, &found) == 0);
+	MUST(found.straddles && found.protocol == protocol);
+}
+
+static void lines_only(const void *arg)
+{
+	struct pc_op ops[2];
+	const struct pc_choice *choice;
+
+	(void)arg;
+	child_filter(SYS_membarrier, 0, 0, SECCOMP_RET_ERRNO | ENOSYS);
+	start(PAGE_P);
+	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_p(MIDDLE_P) == 0);
+	MUST(pc_choose(&choice, PC_POLICY_AUTO, MIDDLE_P) == 0);
+	MUST(status_now().in_use == NONE && status_now().level == 0);
+	MUST(status_now().line_level == 1 && status_now().line_p == LINE_P);
+	MUST(status_now().page_p == 0);
+	must_be_made_by(line_site, PC_BY_WAIT);
+	must_be_made_by(page_site, PC_BY_NOTHING);
+	MUST(pc_patch(page_site, new_code, CODE_LEN) == -ENOTSUP);
+	MUST(pc_start_patch(page_site, new_code, CODE_LEN) == -ENOTSUP);
+	MUST(pc_patch_over(page_site, new_code, CODE_LEN, 1, 1, PC_NOBODY_INSIDE) == -ENOTSUP);
+	MUST(code_run(page_site) == CODE_OLD);
+	MUST(pc_patch(line_site, new_code, CODE_LEN) == 0);
+	must_be_new(line_site, 1);
+	ops[0] = (struct pc_op){ .addr = page_site, .bytes = new_code, .len = CODE_LEN };
+	ops[1] = (struct pc_op){ .addr = line_site, .bytes = old_code, .len = CODE_LEN };
+	MUST(pc_patch_batch_by(ops, 2, choice) == -ENOTSUP);
+	MUST(ops[0].result == -ENOTSUP && ops[1].result == 0);
+	MUST(code_run(page_site) == CODE_OLD && code_run(line_site) == CODE_OLD);
+	MUST(pc_set_accept_p(SAFE_P) == 0 && pc_set_policy(PC_POLICY_AUTO) == -ENOTSUP);
+	MUST(pc_patch(line_site, new_code, CODE_LEN) == -ENOTSUP);
+}
+
+static void test_lines_only(void **state)
+{
+	(void)state;
+	child_must_pass(lines_only, NULL);
+}
+
+static void pages_by_membarrier(const void *arg)
+{
+	struct pc_op ops[2];
+
+	(void)arg;
+	if (membarrier_register() < 0)
+		child_skip("no membarrier");
+	start(PAGE_P);
+	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_p(MIDDLE_P) == 0);
+	MUST(status_now().in_use == MB && status_now().line_level == 1);
+	sync_note_cost(&(struct sync){ .policy = MB }, 1u << 30);
+	must_be_made_by(line_site, PC_BY_WAIT);
+	must_be_made_by(page_site, PC_BY_MEMBARRIER);
+	MUST(pc_patch(page_site, new_code, CODE_LEN) == 0 && code_run(page_site) == CODE_NEW);
+	MUST(sync_at(page_site)->policy == MB);
+	ops[0] = (struct pc_op){ .addr = page_site, .bytes = old_code, .len = CODE_LEN };
+	ops[1] = (struct pc_op){ .addr = line_site, .bytes = new_code, .len = CODE_LEN };
+	MUST(pc_patch_batch(ops, 2) == 0);
+	MUST(sync_at(page_site)->policy == MB && sync_at(line_site)->level == 1);
+	MUST(code_run(page_site) == CODE_OLD && code_run(line_site) == CODE_NEW);
+}
+
+static void test_pages_by_membarrier(void **state)
+{
+	(void)state;
+	child_must_pass(pages_by_membarrier, NULL);
+}
+
+/* --- What is told --------------------------------------------------------------------- */
+
+static void told(const void *arg)
+{
+	struct machine_conf conf = two_levels(SAFE_P);
+	struct pc_status status;
+
+	(void)arg;
+	conf.long_run = true;
+	conf.runs = 3;
+	conf.measured = 1700000000;
+	use_levels(&conf);
+	status = status_now();
+	MUST(status.long_run && status.runs == 3 && status.measured == 1700000000);
+	MUST(status.in_use == WAIT && status.level == 2 && status.line_level == 1);
+	MUST(status.page_p == SAFE_P && status.line_p == LINE_P && status.upper_p == LINE_P);
+	MUST(status.first_wait == LONG && status.second_wait == LONG && status.stretch == 4);
+	MUST(pc_set_accept_p(PAGE_P) == 0);
+	status = status_now();
+	MUST(status.level == 1 && status.line_level == 1 && status.first_wait == SHORT);
+	MUST(status.page_p == PAGE_P && status.upper_p == PAGE_P);
+	if (pc_set_policy(PC_POLICY_MEMBARRIER) == 0) {
+		status = status_now();
+		MUST(status.level == 0 && status.line_level == 0);
+		MUST(status.page_p == 0 && status.line_p == 0);
+		/* Of the surest level: who accepts that may wait. */
+		MUST(status.upper_p == LINE_P && status.runs == 3);
+	}
+	MUST(pc_fini() == 0);
+	conf_use_none();
+	MUST(pc_init() == 0);
+	status = status_now();
+	MUST(!status.long_run && !status.runs && !status.measured && status.upper_p == 1);
+	MUST(!status.level && !status.line_level && !status.page_p && !status.line_p);
+}
+
+static void test_told(void **state)
+{
+	(void)state;
+	child_must_pass(told, NULL);
+}
+
+/* A schema 3 is one level for both. */
+static void old_schema(const void *arg)
+{
+	struct machine_conf conf = conf_here();
+	struct pc_status status;
+
+	(void)arg;
+	conf.schema = 3;
+	use_levels(&conf);
+	status = status_now();
+	MUST(status.level == 1 && status.line_level == 1 && status.first_wait == 600);
+	MUST(status.page_p == 1e-10 && status.line_p == 1e-10 && status.upper_p == 1e-10);
+	MUST(!status.long_run && status.runs == 1 && status.measured == 0);
+	MUST(library_sync()->line == NULL);
+}
+
+static void test_old_schema(void **state)
+{
+	(void)state;
+	child_must_pass(old_schema, NULL);
+}
+
+/* --- The window ----------------------------------------------------------------------- */
+
+/* It is no matter of waits, so it may be had where no wait is good enough. */
+static void window_alone(const void *arg)
+{
+	static const enum machine_conf_verdict verdicts[] = { MACHINE_CONF_FAIL,
+							      MACHINE_CONF_INCONCLUSIVE };
+	struct machine_conf conf = two_levels(SAFE_P);
+
+	(void)arg;
+	conf.usable = false;
+	conf.window = 32;
+	conf.window_p = 1e-11;
+	for (size_t i = 0; i < LENGTH(verdicts); i++) {
+		conf.verdict = verdicts[i];
+		conf_use(&conf);
+		MUST(pc_init() == 0);
+		MUST(!status_now().conf_valid && status_now().atomic_window == 32);
+		MUST(status_now().level == 0 && status_now().line_level == 0);
+		MUST(pc_set_policy(PC_POLICY_WAIT) == -ENOTSUP);
+		MUST(pc_set_accept_p(1e-12) == 0 && status_now().atomic_window == 8);
+		MUST(pc_set_accept_p(1) == 0 && status_now().atomic_window == 32);
+		MUST(status_now().in_use != WAIT);
+		MUST(pc_set_accept_p(PC_ACCEPT_P_DEFAULT) == 0 && pc_fini() == 0);
+	}
+	/* But it must be of here. */
+	conf.identity.stepping++;
+	conf_use(&conf);
+	MUST(pc_init() == 0 && status_now().atomic_window == 8 && pc_fini() == 0);
+	conf.identity.stepping--;
+	conf.cpus = (struct cpus){ 0 };
+	conf.cpus.word[CPUS_MAX / 64 - 1] = UINT64_C(1) << 63;
+	conf_use(&conf);
+	MUST(pc_init() == 0 && status_now().atomic_window == 8);
+}
+
+static void test_window_alone(void **state)
+{
+	(void)state;
+	child_must_pass(window_alone, NULL);
+}
+
+/* --- By the hour ---------------------------------------------------------------------- */
+
+static void accept_rate(const void *arg)
+{
+	static const double bad[][2] = {
+		{ 0, 1 },
+		{ 1, 0 },
+		{ -1, 1 },
+		{ 1, -1 },
+		{ NAN, 1 },
+		{ 1, NAN },
+		{ INFINITY, INFINITY },
+		{ 1, INFINITY },
+		{ -INFINITY, 1 },
+		{ 1, -INFINITY },
+		{ -1, -1 },
+		{ 5e-324, 1 },
+	};
+	static const double good[][3] = {
+		{ 1, 1, 1.0 / 3600 },
+		{ 0.001, 1000, 0.001 / 3600 / 1000 },
+		{ 3600, 1, 1 },
+		{ 3601, 1, 1 },
+		{ INFINITY, 1, 1 },
+		{ 1e300, 1e300, 1.0 / 3600 },
+		{ 1e-9, 1e-12, 1000.0 / 3600 },
+	};
+
+	(void)arg;
+	conf_use_none();
+	MUST(pc_set_accept_rate(1, 1) == -ESHUTDOWN);
+	MUST(pc_set_accept_rate(0, 1) == -EINVAL);
+	MUST(pc_init() == 0);
+	for (size_t i = 0; i < LENGTH(bad); i++)
+		MUST(pc_set_accept_rate(bad[i][0], bad[i][1]) == -EINVAL);
+	MUST(status_now().accept_p == PC_ACCEPT_P_DEFAULT);
+	for (size_t i = 0; i < LENGTH(good); i++) {
+		MUST(pc_set_accept_rate(good[i][0], good[i][1]) == 0);
+		MUST(fabs(status_now().accept_p / good[i][2] - 1) < 1e-12);
+	}
+}
+
+static void test_accept_rate(void **state)
+{
+	(void)state;
+	child_must_pass(accept_rate, NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_nothing_to_wait_by),
+		cmocka_unit_test(test_cheapest),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_costs),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_one_by_one),
+		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_later),
+		cmocka_unit_test(test_long_later),
+		cmocka_unit_test(test_batched),
+		cmocka_unit_test(test_lines_only),
+		cmocka_unit_test(test_pages_by_membarrier),
+		cmocka_unit_test(test_told),
+		cmocka_unit_test(test_old_schema),
+		cmocka_unit_test(test_window_alone),
+		cmocka_unit_test(test_accept_rate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which of two syncs is taken where both would do.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "patchcore/machine/sync.h"
+#include "patchcore/tests/child.h"
+
+static struct sync waiting = { .policy = PC_POLICY_WAIT, .first_wait = 3000, .second_wait = 2000 };
+static struct sync membarrier = { .policy = PC_POLICY_MEMBARRIER };
+
+static void link_them(void)
+{
+	waiting.other = &membarrier;
+	membarrier.other = &waiting;
+}
+
+static void noted(const void *arg)
+{
+	(void)arg;
+	MUST(sync_cost(&waiting) == 0);
+	sync_note_cost(&waiting, 8000);
+	MUST(sync_cost(&waiting) == 8000 && sync_cost(&membarrier) == 0);
+	sync_note_cost(&waiting, 16000);
+	MUST(sync_cost(&waiting) == 9000);
+	for (int i = 0; i < 100; i++)
+		sync_note_cost(&waiting, 800);
+	MUST(sync_cost(&waiting) < 900);
+	/* A patcher that lost its CPU for a second has not learnt what it costs. */
+	sync_note_cost(&waiting, UINT64_C(3000000000));
+	MUST(sync_cost(&waiting) < 2 * 900);
+}
+
+static void test_noted(void **state)
+{
+	(void)state;
+	child_must_pass(noted, NULL);
+}
+
+static void picked(const void *arg)
+{
+	(void)arg;
+	MUST(sync_pick(&waiting) == &waiting && sync_pick(&membarrier) == &membarrier);
+	link_them();
+	sync_note_cost(&membarrier, 4000);
+	/* Of the wait is known how long it takes, before it was ever made. */
+	MUST(sync_pick(&waiting) == &membarrier && sync_pick(&membarrier) == &membarrier);
+	for (int i = 0; i < 100; i++)
+		sync_note_cost(&membarrier, 60000);
+	MUST(sync_pick(&waiting) == &waiting && sync_pick(&membarrier) == &waiting);
+	/* And that it takes no less. */
+	sync_note_cost(&waiting, 1);
+	for (int i = 0; i < 100; i++)
+		sync_note_cost(&membarrier, 4000);
+	MUST(sync_pick(&waiting) == &membarrier);
+}
+
+static void test_picked(void **state)
+{
+	(void)state;
+	child_must_pass(picked, NULL);
+}
+
+static void tried_again(const void *arg)
+{
+	int others = 0, rounds = 0;
+
+	(void)arg;
+	link_them();
+	sync_note_cost(&waiting, 6000);
+	sync_note_cost(&membarrier, 60000);
+	for (; others < 3; rounds++) {
+		MUST(rounds < 100000);
+		if (sync_pick(&waiting) == &membarrier) {
+			others++;
+			sync_note_cost(&membarrier, 60000);
+		} else {
+			sync_note_cost(&waiting, 6000);
+		}
+	}
+	/* What it costs to find out is shared by many. */
+	MUST(rounds > 1000);
+}
+
+/* One that was dear once is not passed over for ever. */
+static void test_tried_again(void **state)
+{
+	(void)state;
+	child_must_pass(tried_again, NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_noted),
+		cmocka_unit_test(test_picked),
+		cmocka_unit_test(test_tried_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

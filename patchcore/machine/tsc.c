@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/machine/tsc.h"
+
+#include <cpuid.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "patchcore/kernel/sys.h"
+#include "patchcore/machine/wait.h"
+
+#define CLOCKS	   "/sys/devices/system/clocksource/clocksource0/"
+#define TRIES	   100
+#define CPU_NUMBER 0xfffu /* its bits of TSC_AUX; the node is above them */
+
+bool moment_lacks_cpu;
+
+/* What the kernel may keep time by if it trusts the TSC: the TSC, or what reckons from it. */
+static const char *const by_tsc[] = { "tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "xen" };
+
+static bool has_word(const char *line, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = line; (at = strstr(at, word)); at += length)
+		if ((at == line || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
+			return true;
+	return false;
+}
+
+static bool is_by_tsc(const char *source)
+{
+	for (size_t i = 0; i < sizeof(by_tsc) / sizeof(by_tsc[0]); i++)
+		if (strcmp(source, by_tsc[i]) == 0)
+			return true;
+	return false;
+}
+
+static void trim(char *line)
+{
+	size_t n = strlen(line);
+
+	while (n > 0 && line[n - 1] == ' ')
+		line[--n] = '\0';
+}
+
+/* Where sysfs does not tell of clock sources, what the kernel was told has to do. */
+static const char *command_line_problem(const struct identity_source *src)
+{
+	char line[4096];
+
+	identity_line(src, "/proc/cmdline", line, sizeof(line));
+	if (has_word(line, "tsc=unstable") || has_word(line, "notsc"))
+		return "the kernel was told not to trust the TSC (tsc=unstable or notsc)";
+	return NULL;
+}
+
+static const char *source_problem(const struct identity_source *src, char *text, size_t size)
+{
+	char available[256], current[64];
+	bool have =
+		identity_line(src, CLOCKS "available_clocksource", available, sizeof(available));
+
+	if (have)
+		trim(available);
+	if (have && !has_word(available, "tsc")) {
+		snprintf(text, size,
+			 "the kernel does not trust the TSC: its clock sources are %.100s",
+			 available);
+		return text;
+	}
+	if (!identity_line(src, CLOCKS "current_clocksource", current, sizeof(current)))
+		return have ? NULL : command_line_problem(src);
+	trim(current);
+	if (is_by_tsc(current))
+		return NULL;
+	snprintf(text, size, "the kernel keeps time by %s, not by the TSC", current);
+	return text;
+}
+
+static bool has_rdtscp(const struct identity_source *src)
+{
+	uint32_t regs[4] = { 0 };
+
+	src->cpuid(src->arg, 0x80000000, 0, regs);
+	if (regs[0] < 0x80000001)
+		return false;
+	src->cpuid(src->arg, 0x80000001, 0, regs);
+	return regs[3] >> 27 & 1;
+}
+
+/* Between two readings that say the same the thread has stayed where it was. */
+static bool rdtscp_tells_cpu(void)
+{
+	for (int i = 0; i < TRIES; i++) {
+		struct moment before = moment_now(), after;
+		unsigned cpu = 0;
+
+		if (sys_call(SYS_getcpu, &cpu, NULL, NULL) < 0)
+			return false;
+		after = moment_now();
+		if (before.cpu == after.cpu)
+			return (before.cpu & CPU_NUMBER) == (cpu & CPU_NUMBER);
+	}
+	return false;
+}
+
+const char *tsc_problem_of(const struct identity_source *src, char *text, size_t size)
+{
+	if (!has_rdtscp(src))
+		return "this CPU has no RDTSCP, which tells the CPU that a TSC is of";
+	return source_problem(src, text, size);
+}
+
+const char *tsc_problem(char *text, size_t size)
+{
+	const char *problem = tsc_problem_of(&identity_here, text, size);
+
+	if (!problem && !rdtscp_tells_cpu())
+		problem = "RDTSCP does not tell the CPU here";
+	return problem;
+}
+
+void tsc_learn(void)
+{
+	bool lacks = !has_rdtscp(&identity_here);
+
+	/* Others may be waiting where the library is started once more. */
+	if (lacks != moment_lacks_cpu)
+		moment_lacks_cpu = lacks;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory is read and written by system calls: nothing tells where a stack ends, and
+ * what lies behind may be unmapped at any moment.
+ */
+#include "patchcore/merge/frames.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+
+#include "patchcore/merge/threads.h"
+
+/* Of the frame: the restorer's address, and the context behind it. */
+#define FRAME_RSP (8 + offsetof(ucontext_t, uc_mcontext.gregs) + REG_RSP * sizeof(greg_t))
+#define FRAME_RIP (8 + offsetof(ucontext_t, uc_mcontext.gregs) + REG_RIP * sizeof(greg_t))
+/* The kernel's context ends with a mask of 8 bytes, then comes siginfo. */
+#define FRAME_SIGNAL (8 + offsetof(ucontext_t, uc_sigmask) + 8)
+#define INFO_READ    32 /* bytes of siginfo, up to the value that it carries */
+
+NOPATCH void frames_learn(struct frames *frames)
+{
+	struct kernel_action action;
+
+	frames->count = 0;
+	for (int i = 1; i <= KERNEL_SIGNALS; i++) {
+		unsigned known = 0;
+
+		if (kernel_action(i, NULL, &action) < 0 || !(action.flags & KERNEL_RESTORER))
+			continue;
+		while (known < frames->count && frames->restorers[known] != action.restorer)
+			known++;
+		if (known == frames->count)
+			frames->restorers[frames->count++] = action.restorer;
+	}
+}
+
+NOPATCH static bool is_restorer(const struct frames *frames, uintptr_t word)
+{
+	for (unsigned i = 0; i < frames->count; i++)
+		if (frames->restorers[i] == word)
+			return true;
+	return false;
+}
+
+NOPATCH static long transfer(long call, uintptr_t at, void *local, size_t size)
+{
+	struct iovec here = { local, size }, there = { (void *)at, size };
+
+	return sys_call(call, sys_call(SYS_getpid), &here, 1, &there, 1, 0);
+}
+
+NOPATCH static uintptr_t word_at(uintptr_t at)
+{
+	uintptr_t word = 0;
+
+	return transfer(SYS_process_vm_readv, at, &word, sizeof(word)) == sizeof(word) ? word : 0;
+}
+
+/*
+ * Does its thread not go back to there? An INT3 at a door is run again. A frame of the look
+ * itself is an old one: a thread that is still on it has all signals blocked, and is
+ * asked again when it has left it.
+ */
+NOPATCH static bool is_void(const struct frames_inside *inside, uintptr_t frame, uintptr_t pc)
+{
+	siginfo_t info;
+
+	if (transfer(SYS_process_vm_readv, frame + FRAME_SIGNAL, &info, INFO_READ) != INFO_READ)
+		return false;
+	if (threads_is_ours(info.si_code, (uintptr_t)info.si_value.sival_ptr))
+		return true;
+	return info.si_signo == SIGTRAP && info.si_code == SI_KERNEL &&
+	       frames_is_door(inside, pc - 1);
+}
+
+/*
+ * Also of what only looks like a frame (an old one, or a copy): that costs a search
+ * in vain, while a real one must not be lost.
+ */
+NOPATCH static void add_stack(struct frames_search *search, uintptr_t sp)
+{
+	for (unsigned i = 0; i < search->stack_count; i++)
+		if (sp - search->stacks[i] < FRAMES_REACH)
+			return;
+	if (sp && search->stack_count < FRAMES_STACKS)
+		search->stacks[search->stack_count++] = sp;
+}
+
+NOPATCH static void meet_frame(struct frames_search *search, uintptr_t frame)
+{
+	const struct frames_inside *inside = search->inside;
+	uintptr_t pc = word_at(frame + FRAME_RIP), end = inside->end;
+
+	add_stack(search, word_at(frame + FRAME_RSP) & ~(uintptr_t)7);
+	if (!frames_is_inside(inside, pc))
+		return;
+	if (!search->move && is_void(inside, frame, pc))
+		return;
+	search->found++;
+	if (search->move)
+		transfer(SYS_process_vm_writev, frame + FRAME_RIP, &end, sizeof(end));
+}
+
+/* From sp up. 0, or -EACCES. */
+NOPATCH static int search_stack(struct frames_search *search, uintptr_t sp)
+{
+	for (uintptr_t at = sp; at < sp + FRAMES_REACH; at += FRAMES_CHUNK) {
+		long len = transfer(SYS_process_vm_readv, at, search->words, FRAMES_CHUNK);
+
+		if (len < 0)
+			return len == -EFAULT ? 0 : -EACCES;
+		for (size_t i = 0; i < (size_t)len / sizeof(*search->words); i++)
+			if (is_restorer(search->frames, search->words[i]))
+				meet_frame(search, at + i * sizeof(*search->words));
+		if (len < (long)FRAMES_CHUNK)
+			return 0;
+	}
+	return 0;
+}
+
+NOPATCH int frames_visit(const struct frames *frames, struct frames_search *search, uintptr_t sp,
+			 const struct frames_inside *inside, bool move)
+{
+	search->frames = frames;
+	search->inside = inside;
+	search->move = move;
+	search->found = 0;
+	search->stack_count = 0;
+	add_stack(search, sp & ~(uintptr_t)7);
+	for (unsigned i = 0; i < search->stack_count; i++) {
+		int ret = search_stack(search, search->stacks[i]);
+
+		if (ret < 0)
+			return ret;
+	}
+	return search->found;
+}

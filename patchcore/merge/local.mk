@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+# Several instructions for several, and the look at all threads that it takes.
+libpatchcore_internal_la_SOURCES += \
+	patchcore/merge/frames.c \
+	patchcore/merge/frames.h \
+	patchcore/merge/merge.c \
+	patchcore/merge/merge_check.h \
+	patchcore/merge/merge_steps.c \
+	patchcore/merge/merge_steps.h \
+	patchcore/merge/threads.c \
+	patchcore/merge/threads.h
+
+if HAVE_CMOCKA
+patchcore_merge_tests = \
+	patchcore/merge/tests/test_frames \
+	patchcore/merge/tests/test_merge \
+	patchcore/merge/tests/test_merge_libc \
+	patchcore/merge/tests/test_merge_signal \
+	patchcore/merge/tests/test_patch_over \
+	patchcore/merge/tests/test_threads_look
+check_PROGRAMS += $(patchcore_merge_tests)
+TESTS += $(patchcore_merge_tests)
+endif

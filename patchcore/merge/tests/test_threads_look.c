@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every other thread is asked, whatever it is doing, and in bounded time.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "patchcore/merge/threads.h"
+#include "patchcore/tests/child.h"
+
+#define THREADS 8
+#define ROUNDS	50
+
+static atomic_bool stop;
+static _Atomic(unsigned) asked, slept;
+static __thread _Atomic(unsigned) asked_here;
+static sem_t ready;
+
+static void count(ucontext_t *context, struct threads_room *room, void *arg)
+{
+	MUST(context && arg == &asked);
+	/* A room of its own: with eight threads in here at once they would meet. */
+	*(volatile pid_t *)room->bytes = (pid_t)syscall(SYS_gettid);
+	atomic_fetch_add(&asked, 1);
+	atomic_fetch_add(&asked_here, 1);
+	MUST(*(volatile pid_t *)room->bytes == (pid_t)syscall(SYS_gettid));
+}
+
+static bool count_asleep(uintptr_t pc, uintptr_t sp, struct threads_room *room, void *arg)
+{
+	MUST(pc && sp && room && arg == &asked);
+	atomic_fetch_add(&slept, 1);
+	return true;
+}
+
+static void prepare(void)
+{
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer delivers signals when it likes");
+	MUST(sem_init(&ready, 0, 0) == 0);
+}
+
+static pthread_t start(void *(*run)(void *), void *arg)
+{
+	pthread_t thread;
+
+	MUST(pthread_create(&thread, NULL, run, arg) == 0);
+	MUST(sem_wait(&ready) == 0);
+	return thread;
+}
+
+static void block_all(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	MUST(pthread_sigmask(SIG_SETMASK, &all, NULL) == 0);
+}
+
+/* The signal stays with the library, and one is enough. */
+static bool one_handler(void)
+{
+	struct sigaction action;
+	int handlers = 0;
+
+	for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
+		if (sigaction(i, NULL, &action) == 0 &&
+		    ((action.sa_flags & SA_SIGINFO) || action.sa_handler != SIG_DFL))
+			handlers++;
+	return handlers == 1;
+}
+
+/* --- Threads of every kind ---------------------------------------------------------- */
+
+static void *spin(void *arg)
+{
+	sem_post(&ready);
+	while (!stop)
+		;
+	return arg;
+}
+
+static _Atomic(uint32_t) never;
+
+static void *sleep_on(void *arg)
+{
+	sem_post(&ready);
+	/* Restarted after our signal, so it comes back only when woken. */
+	while (!stop)
+		syscall(SYS_futex, &never, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	return arg;
+}
+
+static void wake(void)
+{
+	stop = true;
+	never = 1;
+	syscall(SYS_futex, &never, FUTEX_WAKE_PRIVATE, 1000, NULL, NULL, 0);
+}
+
+static void each_once(const void *arg)
+{
+	pthread_t threads[THREADS];
+
+	(void)arg;
+	prepare();
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = start(i % 2 ? spin : sleep_on, NULL);
+	for (unsigned i = 1; i <= ROUNDS; i++) {
+		MUST(threads_look(count, NULL, &asked) == 0);
+		MUST(asked == i * THREADS);
+		MUST(asked_here == 0);
+		MUST(one_handler());
+	}
+	wake();
+	for (int i = 0; i < THREADS; i++)
+		MUST(pthread_join(threads[i], NULL) == 0);
+	MUST(threads_look(count, NULL, &asked) == 0 && asked == ROUNDS * THREADS);
+}
+
+static void test_each_once(void **state)
+{
+	(void)state;
+	child_must_pass(each_once, NULL);
+}
+
+/* --- Threads that come and go ---------------------------------------------------------- */
+
+static void *end_at_once(void *arg)
+{
+	return arg;
+}
+
+static void *storm(void *arg)
+{
+	pthread_t thread;
+
+	sem_post(&ready);
+	while (!stop)
+		if (pthread_create(&thread, NULL, end_at_once, NULL) == 0)
+			pthread_join(thread, NULL);
+	return arg;
+}
+
+static void come_and_go(const void *arg)
+{
+	pthread_t threads[3];
+
+	(void)arg;
+	prepare();
+	for (int i = 0; i < 3; i++)
+		threads[i] = start(storm, NULL);
+	for (unsigned i = 1; i <= ROUNDS; i++) {
+		MUST(threads_look(count, NULL, &asked) == 0);
+		MUST(asked >= 3 * i);
+	}
+	stop = true;
+	for (int i = 0; i < 3; i++)
+		MUST(pthread_join(threads[i], NULL) == 0);
+}
+
+static void test_come_and_go(void **state)
+{
+	(void)state;
+	child_must_pass(come_and_go, NULL);
+}
+
+static void *look_and_end(void *arg)
+{
+	sem_wait(&ready);
+	/* Until the first thread is a zombie and no more. */
+	for (int i = 0; i < 1000; i++) {
+		struct timespec ms = { .tv_nsec = 1000000 };
+
+		nanosleep(&ms, NULL);
+		asked = 0;
+		MUST(threads_look(count, NULL, &asked) == 0);
+		if (asked == 0)
+			_exit(0);
+	}
+	_exit(1);
+	return arg;
+}
+
+/* The first thread has ended and stays listed for ever. */
+static void first_has_ended(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	prepare();
+	MUST(pthread_create(&thread, NULL, look_and_end, NULL) == 0);
+	sem_post(&ready);
+	pthread_exit(NULL);
+}
+
+static void test_first_has_ended(void **state)
+{
+	(void)state;
+	child_must_pass(first_has_ended, NULL);
+}
+
+/* --- Threads that do not take the signal ------------------------------------------------ */
+
+static void *spin_blocked(void *arg)
+{
+	block_all();
+	return spin(arg);
+}
+
+static void *sleep_blocked(void *arg)
+{
+	block_all();
+	return sleep_on(arg);
+}
+
+static void *wait_for_signals(void *arg)
+{
+	sigset_t all;
+	siginfo_t info;
+
+	block_all();
+	sigfillset(&all);
+	sem_post(&ready);
+	MUST(sigwaitinfo(&all, &info) == SIGUSR1);
+	return arg;
+}
+
+static void must_time_out(void)
+{
+	pthread_t other = start(spin, NULL);
+
+	MUST(threads_look(count, count_asleep, &asked) == -ETIMEDOUT);
+	MUST(threads_stop(NULL, NULL) == -ETIMEDOUT);
+	MUST(one_handler());
+	/* That of the stop is still pending there: it is the library's own. */
+	MUST(threads_look(count, count_asleep, &asked) == -ETIMEDOUT);
+	MUST(one_handler());
+	stop = true;
+	MUST(pthread_join(other, NULL) == 0);
+}
+
+/* Let the signals in, which may be pending: nothing must come of it. */
+static void *spin_then_unblock(void *arg)
+{
+	sigset_t none;
+
+	spin_blocked(arg);
+	sigemptyset(&none);
+	MUST(pthread_sigmask(SIG_SETMASK, &none, NULL) == 0);
+	MUST(asked_here == 0);
+	return arg;
+}
+
+static void blocked_and_running(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	prepare();
+	thread = start(spin_then_unblock, NULL);
+	must_time_out();
+	MUST(pthread_join(thread, NULL) == 0);
+}
+
+static void test_blocked_and_running(void **state)
+{
+	(void)state;
+	child_must_pass(blocked_and_running, NULL);
+}
+
+static void blocked_and_asleep(const void *arg)
+{
+	pthread_t thread[2];
+
+	(void)arg;
+	prepare();
+	thread[0] = start(sleep_blocked, NULL);
+	thread[1] = start(wait_for_signals, NULL);
+	for (unsigned i = 1; i <= ROUNDS; i++) {
+		MUST(threads_look(count, count_asleep, &asked) == 0);
+		MUST(asked == 0 && slept >= 2 * i);
+	}
+	wake();
+	pthread_kill(thread[1], SIGUSR1);
+	MUST(pthread_join(thread[0], NULL) == 0 && pthread_join(thread[1], NULL) == 0);
+}
+
+static void test_blocked_and_asleep(void **state)
+{
+	(void)state;
+	child_must_pass(blocked_and_asleep, NULL);
+}
+
+static bool never_mind(uintptr_t pc, uintptr_t sp, struct threads_room *room, void *arg)
+{
+	return !pc || !sp || !room || !arg;
+}
+
+/* What the caller does not accept of a sleeper is no answer. */
+static void refused_asleep(const void *arg)
+{
+	(void)arg;
+	prepare();
+	start(sleep_blocked, NULL);
+	MUST(threads_look(count, never_mind, &asked) == -ETIMEDOUT);
+	MUST(threads_look(count, NULL, &asked) == -ETIMEDOUT);
+	MUST(asked == 0);
+}
+
+static void test_refused_asleep(void **state)
+{
+	(void)state;
+	child_must_pass(refused_asleep, NULL);
+}
+
+/* --- The signal --------------------------------------------------------------------------- */
+
+static void other_handler(int signal)
+{
+	(void)signal;
+}
+
+/* With every real-time signal taken there is none, and no handler is touched. */
+static void no_signal_free(const void *arg)
+{
+	struct sigaction action = { .sa_handler = other_handler }, now;
+
+	(void)arg;
+	prepare();
+	for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
+		MUST(sigaction(i, &action, NULL) == 0);
+	MUST(threads_look(count, NULL, &asked) == -EAGAIN);
+	MUST(threads_stop(NULL, NULL) == -EAGAIN);
+	action.sa_handler = SIG_DFL;
+	MUST(sigaction(SIGRTMIN + 3, &action, NULL) == 0);
+	MUST(threads_look(count, NULL, &asked) == 0);
+	for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
+		MUST(sigaction(i, NULL, &now) == 0 &&
+		     (now.sa_handler == other_handler) == (i != SIGRTMIN + 3));
+}
+
+static void test_no_signal_free(void **state)
+{
+	(void)state;
+	child_must_pass(no_signal_free, NULL);
+}
+
+static void move_on(ucontext_t *context, struct threads_room *room, void *arg)
+{
+	greg_t *gregs = context->uc_mcontext.gregs;
+
+	(void)room;
+	if (gregs[REG_RIP] == (greg_t)(uintptr_t)arg)
+		gregs[REG_RIP] += 2;
+}
+
+extern char loop_start[];
+
+static void *run_loop(void *arg)
+{
+	sem_post(&ready);
+	/* Who stands at the jump, which leads to itself, gets behind it only from outside. */
+	__asm__ volatile(".globl loop_start\nloop_start: .byte 0xeb, 0xfe" ::: "memory");
+	return arg;
+}
+
+/* What fn changes in the context is what the thread goes on with. */
+static void moved(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	prepare();
+	thread = start(run_loop, NULL);
+	while (pthread_tryjoin_np(thread, NULL) != 0)
+		MUST(threads_look(move_on, NULL, loop_start) == 0);
+}
+
+static void test_moved(void **state)
+{
+	(void)state;
+	child_must_pass(moved, NULL);
+}
+
+/* --- Stopping ------------------------------------------------------------------------------ */
+
+static _Atomic(unsigned long) steps[THREADS];
+
+static void *step(void *arg)
+{
+	_Atomic(unsigned long) *mine = arg;
+
+	sem_post(&ready);
+	while (!stop) {
+		++*mine;
+		free(malloc(100));
+	}
+	return NULL;
+}
+
+static unsigned long sum(void)
+{
+	unsigned long all = 0;
+
+	for (int i = 0; i < THREADS; i++)
+		all += steps[i];
+	return all;
+}
+
+static void all_stand(const void *arg)
+{
+	static const struct timespec ms = { .tv_nsec = 1000000 };
+	pthread_t threads[THREADS], stormer;
+	unsigned long before;
+
+	(void)arg;
+	prepare();
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = start(step, &steps[i]);
+	stormer = start(storm, NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		asked = 0;
+		MUST(threads_stop(count, &asked) == 0);
+		MUST(asked >= THREADS + 1);
+		before = sum();
+		nanosleep(&ms, NULL);
+		MUST(sum() == before);
+		threads_resume();
+		MUST(one_handler());
+		while (sum() == before)
+			;
+	}
+	stop = true;
+	for (int i = 0; i < THREADS; i++)
+		MUST(pthread_join(threads[i], NULL) == 0);
+	MUST(pthread_join(stormer, NULL) == 0);
+}
+
+static void test_all_stand(void **state)
+{
+	(void)state;
+	child_must_pass(all_stand, NULL);
+}
+
+static void *look_on(void *arg)
+{
+	sem_post(&ready);
+	while (!stop)
+		MUST(threads_look(count, NULL, arg) == 0);
+	return NULL;
+}
+
+/* Several at once take turns. */
+static void together(const void *arg)
+{
+	pthread_t threads[3];
+
+	(void)arg;
+	prepare();
+	for (int i = 0; i < 3; i++)
+		threads[i] = start(look_on, &asked);
+	for (int i = 0; i < ROUNDS; i++) {
+		MUST(threads_stop(NULL, NULL) == 0);
+		threads_resume();
+	}
+	stop = true;
+	for (int i = 0; i < 3; i++)
+		MUST(pthread_join(threads[i], NULL) == 0);
+	MUST(asked > 0);
+}
+
+static void test_together(void **state)
+{
+	(void)state;
+	child_must_pass(together, NULL);
+}
+
+/* A child of fork() made in the middle of a round begins anew. */
+static void fork_within(const void *arg)
+{
+	int status;
+	pid_t pid;
+
+	(void)arg;
+	prepare();
+	start(spin, NULL);
+	MUST(threads_stop(NULL, NULL) == 0);
+	pid = fork();
+	if (pid == 0) {
+		MUST(threads_look(count, NULL, &asked) == 0 && asked == 0);
+		MUST(one_handler());
+		start(spin, NULL);
+		MUST(threads_look(count, NULL, &asked) == 0 && asked == 1);
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	threads_resume();
+	MUST(threads_look(count, NULL, &asked) == 0 && asked == 1);
+}
+
+static void test_fork_within(void **state)
+{
+	(void)state;
+	child_must_pass(fork_within, NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_once),
+		cmocka_unit_test(test_come_and_go),
+		cmocka_unit_test(test_first_has_ended),
+		cmocka_unit_test(test_blocked_and_running),
+		cmocka_unit_test(test_blocked_and_asleep),
+		cmocka_unit_test(test_refused_asleep),
+		cmocka_unit_test(test_no_signal_free),
+		cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_all_stand),
+		cmocka_unit_test(test_together),
+		cmocka_unit_test(test_fork_within),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

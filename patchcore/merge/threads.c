@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One round at a time. The asker gives each thread a slot and sends it the
+ * slot's number with the signal; the handler claims the slot, serves, and says
+ * so. Signals of rounds that are over claim nothing; those that are not of the
+ * library are passed on.
+ */
+#include "patchcore/merge/threads.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <x86intrin.h>
+
+#include "patchcore/kernel/clock.h"
+#include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/kernel/sys.h"
+#include "patchcore/kernel/threads_proc.h"
+
+#define CHUNK  256u /* slots per chunk */
+#define CHUNKS 1024u
+#define SPINS  2000u
+
+/* The signals that may be taken: not SIGRTMAX, which programs take first. */
+#define SIGNAL_MIN THREAD_REAL_TIME_MIN
+#define SIGNAL_MAX (KERNEL_SIGNALS - 1)
+
+/* The kernel takes these two out of every mask that it keeps. */
+#define ALL_SIGNALS (~(kernel_bit(SIGKILL) | kernel_bit(SIGSTOP)))
+
+enum answer {
+	SLOT_ASKED, /* the thread has a signal on its way, or will get one */
+	SLOT_SERVED,
+	SLOT_GONE, /* it has ended, or need not answer */
+};
+
+struct slot {
+	pid_t tid;
+	bool sent;
+	unsigned pass;		       /* the last one that found the thread there */
+	struct thread_signals signals; /* as they were when the thread was last asked */
+	_Atomic(int) answer;
+};
+
+/* Apart, so that slots are quickly gone through. */
+struct chunk {
+	struct slot slots[CHUNK];
+	struct threads_room rooms[CHUNK];
+};
+
+/* What one call asks. */
+struct round {
+	threads_fn *fn;
+	threads_asleep_fn *asleep;
+	void *arg;
+	bool park;
+	bool ask_first; /* does the thread take the signal? */
+	pid_t process, self;
+	uint64_t began;	  /* by thread_clock() */
+	uint64_t trapped; /* what a thread blocks in the handler of SIGTRAP */
+	unsigned pass;
+	int error; /* the first */
+};
+
+/* The process that has the round, so that the child of a fork can tell. 0: none. */
+static _Atomic(pid_t) holder;
+
+/* What the handler reads; written by the holder while no ticket is out. */
+static struct round *current;
+static struct chunk *chunks[CHUNKS]; /* kept for the next round */
+static _Atomic(unsigned) count;	     /* slots in use; a signal carries only a number below it */
+static int number;		     /* of the signal; 0: none was ever taken */
+
+static _Atomic(int) tickets;
+static _Atomic(int) ticket;	  /* of the round; 0: none, claim nothing */
+static _Atomic(uint32_t) gate;	  /* futex: the ticket that stands parked, or 0 */
+static _Atomic(uint32_t) answers; /* futex: counts */
+static _Atomic(uint32_t) inside;  /* futex: threads in the handler */
+
+static struct threads_room own_room; /* the holder's */
+static _Atomic(bool) kernels_seen;   /* has there been a thread of the kernel's? */
+
+/* At most a millisecond; also earlier for no reason. */
+NOPATCH static void futex_wait(_Atomic(uint32_t) *word, uint32_t seen)
+{
+	static const struct timespec ms = { .tv_nsec = CLOCK_MS };
+
+	sys_call(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &ms, NULL, 0);
+}
+
+NOPATCH static void futex_wake(_Atomic(uint32_t) *word)
+{
+	sys_call(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+NOPATCH static void serialise(void)
+{
+	unsigned a, b, c, d;
+
+	__cpuid(0, a, b, c, d);
+	(void)(a + b + c + d);
+}
+
+/* --- The signal ------------------------------------------------------------------------- */
+
+/*
+ * Signals whose handler is ours, and was their program's default before. One is added
+ * with the first round that needs it, and stays.
+ */
+static _Atomic(uint64_t) taken;
+
+/* The one whose handler is being changed: it may be a program's, displaced for a moment. */
+static _Atomic(int) settling;
+
+static void on_signal(int signal, siginfo_t *info, void *context);
+
+NOPATCH static bool is_ours(const struct kernel_action *action)
+{
+	return action->handler == (uintptr_t)on_signal;
+}
+
+NOPATCH static bool stands(int signal)
+{
+	struct kernel_action now;
+
+	return signal && kernel_action(signal, NULL, &now) == 0 && is_ours(&now);
+}
+
+NOPATCH static long set_default(int signal, struct kernel_action *before)
+{
+	struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL };
+
+	return kernel_action(signal, &dfl, before);
+}
+
+NOPATCH static bool same(const struct kernel_action *a, const struct kernel_action *b)
+{
+	return a->handler == b->handler && a->flags == b->flags && a->mask == b->mask;
+}
+
+/*
+ * Put back what was displaced. Should the program have set another meanwhile, that is
+ * what this displaces, and so it is put back in turn.
+ */
+NOPATCH static void put_back(int signal, struct kernel_action *displaced,
+			     struct kernel_action *expected)
+{
+	struct kernel_action put = *displaced, found;
+
+	while (kernel_action(signal, &put, &found) == 0 && !same(&found, expected)) {
+		*expected = put;
+		put = found;
+	}
+}
+
+/* By exchange, since the program may set a handler at any moment. */
+NOPATCH static bool take(int signal)
+{
+	struct kernel_action ours = { .handler = (uintptr_t)on_signal,
+				      .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART |
+					       KERNEL_RESTORER,
+				      .restorer = (uintptr_t)kernel_sigreturn,
+				      .mask = ALL_SIGNALS };
+	struct kernel_action before;
+	uint64_t mask = kernel_mask(SIG_BLOCK, ~UINT64_C(0));
+	bool free = false;
+
+	atomic_store(&settling, signal);
+	if (kernel_action(signal, &ours, &before) == 0) {
+		free = before.handler == (uintptr_t)SIG_DFL || is_ours(&before);
+		if (free)
+			atomic_fetch_or(&taken, kernel_bit(signal));
+		else
+			put_back(signal, &before, &ours);
+	}
+	atomic_store(&settling, 0);
+	kernel_mask(SIG_SETMASK, mask);
+	return free;
+}
+
+NOPATCH static bool is_default(int signal)
+{
+	struct kernel_action now;
+
+	return kernel_action(signal, NULL, &now) == 0 && now.handler == (uintptr_t)SIG_DFL;
+}
+
+/*
+ * What some thread was seen to have a use for. Kept: one that has all signals blocked for a
+ * moment, as in a handler, hides what it blocks besides.
+ */
+static _Atomic(uint64_t) known_used;
+
+NOPATCH void threads_keep_off(uint64_t blocked)
+{
+	struct thread_signals signals = { .blocked = blocked };
+	uint64_t used = thread_uses(&signals);
+
+	if (used & ~atomic_load_explicit(&known_used, memory_order_relaxed))
+		atomic_fetch_or(&known_used, used);
+}
+
+/* How it is now with the real-time signals of all threads. */
+struct signal_use {
+	uint64_t used;	  /* by some thread: see thread_uses() */
+	uint64_t pending; /* the library's own too, of rounds that are over */
+};
+
+/* What is pending is the library's own where its handler stands; else it would be taken. */
+NOPATCH static bool may_have(int signal, uint64_t pending)
+{
+	return stands(signal) ||
+	       (!(pending & kernel_bit(signal)) && is_default(signal) && take(signal));
+}
+
+/* Without a look at the threads: ours, and as far as is known none has a use for it. */
+NOPATCH static bool will_do(int signal)
+{
+	return stands(signal) && !(atomic_load(&known_used) & kernel_bit(signal));
+}
+
+/* One of those in use by none, the one of the last round if that will still do. */
+NOPATCH static int choose_from(uint64_t used, uint64_t pending)
+{
+	if (stands(number) && !(used & kernel_bit(number)))
+		return 0;
+	for (int i = SIGNAL_MAX; i >= SIGNAL_MIN; i--) {
+		if (!(used & kernel_bit(i)) && may_have(i, pending)) {
+			number = i;
+			return 0;
+		}
+	}
+	return -EAGAIN;
+}
+
+/* Rather one that was in use once than none. */
+NOPATCH static int choose(const struct signal_use *now)
+{
+	uint64_t known = atomic_fetch_or(&known_used, now->used) | now->used;
+	int ret = choose_from(known, now->pending);
+
+	return ret == -EAGAIN ? choose_from(now->used, now->pending) : ret;
+}
+
+/* --- The handler ------------------------------------------------------------------------ */
+
+NOPATCH static struct slot *slot_at(unsigned index)
+{
+	return &chunks[index / CHUNK]->slots[index % CHUNK];
+}
+
+NOPATCH static struct threads_room *room_at(unsigned index)
+{
+	return &chunks[index / CHUNK]->rooms[index % CHUNK];
+}
+
+NOPATCH static uint64_t value_of(const siginfo_t *info)
+{
+	return (uintptr_t)info->si_value.sival_ptr;
+}
+
+NOPATCH static bool is_of_ours(const siginfo_t *info)
+{
+	return threads_is_ours(info->si_code, value_of(info));
+}
+
+/* False unless the signal is of this round and for this thread. */
+NOPATCH static bool is_asked(const siginfo_t *info, unsigned index)
+{
+	int open = atomic_load(&ticket);
+	const struct slot *slot;
+
+	if (!open || info->si_errno != open || index >= count)
+		return false;
+	slot = slot_at(index);
+	return slot->tid == (pid_t)sys_call(SYS_gettid) && atomic_load(&slot->answer) == SLOT_ASKED;
+}
+
+NOPATCH static void serve(unsigned index, ucontext_t *context)
+{
+	const struct round *round = current;
+	uint32_t parked = (uint32_t)atomic_load(&ticket);
+
+	if (round->fn)
+		round->fn(context, room_at(index), round->arg);
+	/* Release: the asker sees what fn did. */
+	atomic_store_explicit(&slot_at(index)->answer, SLOT_SERVED, memory_order_release);
+	atomic_fetch_add(&answers, 1);
+	futex_wake(&answers);
+	if (!round->park)
+		return;
+	while (atomic_load(&gate) == parked)
+		sys_call(SYS_futex, &gate, FUTEX_WAIT_PRIVATE, parked, NULL, NULL, 0);
+	serialise();
+}
+
+/*
+ * Not one of ours. It is sent again, to this thread, for what the program has set: its
+ * handler, which is back at its place, or the default, which is the end. Where a handler
+ * that was installed on top of ours has called it, as what was there before, the signal
+ * has been dealt with.
+ */
+NOPATCH static void pass_on(int signal, siginfo_t *info)
+{
+	int64_t deadline = clock_ns() + THREADS_MS * CLOCK_MS;
+	bool is_kept;
+
+	while (atomic_load(&settling) == signal && clock_ns() < deadline)
+		clock_sleep(CLOCK_MS / 20);
+	is_kept = atomic_load(&taken) & kernel_bit(signal);
+	if (stands(signal))
+		set_default(signal, NULL);
+	else if (is_kept)
+		return;
+	sys_call(SYS_rt_tgsigqueueinfo, sys_call(SYS_getpid), sys_call(SYS_gettid), signal, info);
+}
+
+NOPATCH static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	unsigned index = (unsigned)value_of(info);
+
+	if (!is_of_ours(info)) {
+		pass_on(signal, info);
+		return;
+	}
+	/*
+	 * Counted before the ticket is read, and the asker takes the ticket back
+	 * before it reads the count: so it either sees us, or we find no ticket.
+	 */
+	atomic_fetch_add(&inside, 1);
+	if (is_asked(info, index))
+		serve(index, context);
+	if (atomic_fetch_sub(&inside, 1) == 1)
+		futex_wake(&inside);
+}
+
+/* --- Asking ----------------------------------------------------------------------------- */
+
+NOPATCH static long send_to(const struct round *round, pid_t tid, unsigned index)
+{
+	union {
+		siginfo_t info;
+		uint64_t words[sizeof(siginfo_t) / 8];
+	} u;
+
+	for (unsigned i = 0; i < sizeof(u.words) / 8; i++)
+		*(volatile uint64_t *)&u.words[i] = 0;
+	u.info.si_signo = number;
+	u.info.si_code = SI_QUEUE;
+	u.info.si_errno = atomic_load(&ticket);
+	u.info.si_pid = round->process;
+	u.info.si_uid = (uid_t)sys_call(SYS_getuid);
+	u.info.si_value.sival_ptr = (void *)(uintptr_t)(THREADS_MAGIC << 32 | index);
+	return sys_call(SYS_rt_tgsigqueueinfo, round->process, tid, number, &u.info);
+}
+
+/* A thread that cannot be looked at is asked: it will turn out to have ended. */
+NOPATCH static void learn(struct slot *slot)
+{
+	if (thread_signals(slot->tid, &slot->signals) == 0)
+		return;
+	slot->signals.pending = slot->signals.blocked = slot->signals.waited = 0;
+	slot->signals.waits = false;
+}
+
+/* Does the thread sleep where the caller does not mind? Then it need not answer. */
+NOPATCH static bool may_sleep_on(const struct round *round, pid_t tid)
+{
+	uintptr_t pc, sp;
+
+	return round->asleep && thread_sleeps(tid, &pc, &sp) &&
+	       round->asleep(pc, sp, &own_room, round->arg);
+}
+
+/*
+ * An executor that waits at an INT3 of ours blocks all signals, but for a short while between one
+ * trap and the next. What is on its way by then comes through before anything else.
+ */
+NOPATCH static bool takes(const struct round *round, const struct slot *slot)
+{
+	return !round->ask_first || thread_takes(&slot->signals, number) ||
+	       (!slot->signals.waits && slot->signals.blocked == round->trapped);
+}
+
+NOPATCH static void ask(const struct round *round, struct slot *slot, unsigned index)
+{
+	long ret;
+
+	if (!takes(round, slot)) {
+		if (may_sleep_on(round, slot->tid))
+			atomic_store(&slot->answer, SLOT_GONE);
+		return;
+	}
+	if (slot->sent)
+		return;
+	ret = send_to(round, slot->tid, index);
+	slot->sent = ret == 0;
+	/* EAGAIN: too many signals are pending, so try again later. */
+	if (ret == -ESRCH)
+		atomic_store(&slot->answer, SLOT_GONE);
+}
+
+NOPATCH static bool grow(void)
+{
+	long chunk;
+
+	if (count % CHUNK || chunks[count / CHUNK])
+		return true;
+	chunk = sys_call(SYS_mmap, NULL, sizeof(struct chunk), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (chunk < 0 && chunk > -4096)
+		return false;
+	chunks[count / CHUNK] = (struct chunk *)chunk;
+	return true;
+}
+
+NOPATCH static struct slot *find(pid_t tid)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (slot_at(i)->tid == tid)
+			return slot_at(i);
+	return NULL;
+}
+
+/*
+ * A look is for those that were there before: so it ends, however many are made. Threads
+ * of the kernel's never answer; a stop, which is to be quick, looks for them only once it
+ * has waited for one.
+ */
+NOPATCH static bool is_meant(const struct round *round, pid_t tid)
+{
+	struct thread_stat stat;
+
+	if (round->park && !atomic_load_explicit(&kernels_seen, memory_order_relaxed))
+		return true;
+	if (thread_stat(tid, &stat) < 0)
+		return true;
+	return !stat.is_kernels && (round->park || stat.started <= round->began);
+}
+
+/* A thread that /proc lists. */
+NOPATCH static bool meet(pid_t tid, void *arg)
+{
+	struct round *round = arg;
+	struct slot *slot;
+
+	if (tid == round->self)
+		return true;
+	slot = find(tid);
+	if (slot) {
+		slot->pass = round->pass;
+		return true;
+	}
+	if (!is_meant(round, tid))
+		return true;
+	if (count == CHUNK * CHUNKS || !grow()) {
+		round->error = -ENOMEM;
+		return false;
+	}
+	slot = slot_at(count);
+	slot->tid = tid;
+	slot->sent = false;
+	slot->pass = round->pass;
+	atomic_store(&slot->answer, SLOT_ASKED);
+	atomic_fetch_add(&count, 1);
+	return true;
+}
+
+NOPATCH static bool is_open(const struct slot *slot)
+{
+	return atomic_load_explicit(&slot->answer, memory_order_acquire) == SLOT_ASKED;
+}
+
+NOPATCH static bool never_answers(pid_t tid)
+{
+	struct thread_stat stat;
+
+	if (thread_has_ended(tid))
+		return true;
+	if (thread_stat(tid, &stat) < 0 || !stat.is_kernels)
+		return false;
+	atomic_store_explicit(&kernels_seen, true, memory_order_relaxed);
+	return true;
+}
+
+/* Some have not answered for a while. */
+NOPATCH static void insist(const struct round *round)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct slot *slot = slot_at(i);
+
+		if (!is_open(slot))
+			continue;
+		if (never_answers(slot->tid)) {
+			atomic_store(&slot->answer, SLOT_GONE);
+			continue;
+		}
+		if (round->ask_first)
+			learn(slot);
+		ask(round, slot, i);
+	}
+}
+
+NOPATCH static bool any_open(unsigned *from)
+{
+	while (*from < count && !is_open(slot_at(*from)))
+		++*from;
+	return *from < count;
+}
+
+NOPATCH static int await(const struct round *round)
+{
+	int64_t deadline = clock_ns() + THREADS_MS * CLOCK_MS;
+	unsigned from = 0;
+	uint32_t seen;
+
+	for (unsigned spins = 0; any_open(&from); spins++) {
+		if (spins < SPINS) {
+			_mm_pause();
+			continue;
+		}
+		if (clock_ns() > deadline)
+			return -ETIMEDOUT;
+		seen = atomic_load(&answers);
+		if (any_open(&from))
+			futex_wait(&answers, seen);
+		insist(round);
+	}
+	return 0;
+}
+
+/* Of those from one slot on, and what is pending for this thread: its mask is not its own now. */
+NOPATCH static void learn_all(const struct round *round, unsigned from, struct signal_use *now)
+{
+	struct thread_signals own;
+
+	for (unsigned i = from; i < count; i++) {
+		struct slot *slot = slot_at(i);
+
+		learn(slot);
+		now->used |= thread_uses(&slot->signals);
+		now->pending |= slot->signals.pending;
+	}
+	if (thread_signals(round->self, &own) == 0)
+		now->pending |= own.pending;
+}
+
+/* Those from one slot on, who are new. The signal is chosen once they are known. */
+NOPATCH static int ask_from(const struct round *round, unsigned from)
+{
+	bool first = round->pass == 1;
+	struct signal_use now = { 0 };
+	int ret;
+
+	if (round->ask_first || (first && !will_do(number)))
+		learn_all(round, from, &now);
+	ret = first ? choose(&now) : 0;
+	for (unsigned i = from; i < count && ret == 0; i++)
+		ask(round, slot_at(i), i);
+	return ret;
+}
+
+/* Is every thread of the last passes one of this pass? */
+NOPATCH static bool none_missing(const struct round *round)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (slot_at(i)->pass + 1 == round->pass)
+			return false;
+	return true;
+}
+
+NOPATCH static int ask_once(struct round *round)
+{
+	unsigned before = count;
+	int ret;
+
+	round->pass++;
+	ret = thread_list(meet, round) < 0 ? -EACCES : round->error;
+	if (ret == 0)
+		ret = ask_from(round, before);
+	return ret < 0 ? ret : await(round);
+}
+
+/*
+ * Pass after pass over the list of threads, until one finds none that is new and
+ * misses none: a list that is read while threads end may leave others out. There are
+ * few: a look is not for threads that begin later, and those that stand make none.
+ */
+NOPATCH static int ask_all(struct round *round)
+{
+	unsigned before;
+	int ret;
+
+	do {
+		before = count;
+		ret = ask_once(round);
+	} while (ret == 0 && (count > before || !none_missing(round)));
+	return ret;
+}
+
+/* --- The round -------------------------------------------------------------------------- */
+
+/* After fork() in the middle of a round of the parent's: its threads are not here. */
+NOPATCH static void drop_round(void)
+{
+	atomic_store(&ticket, 0);
+	atomic_store(&gate, 0);
+	atomic_store(&inside, 0);
+	atomic_store(&settling, 0);
+}
+
+/* Others wait with their signals open, so that they can be interrupted meanwhile. */
+NOPATCH static void hold(void)
+{
+	pid_t self = (pid_t)sys_call(SYS_getpid), seen = 0;
+
+	while (!atomic_compare_exchange_strong(&holder, &seen, self)) {
+		if (seen == self) {
+			clock_sleep(CLOCK_MS / 20);
+			seen = 0;
+		} else if (seen && atomic_compare_exchange_strong(&holder, &seen, self)) {
+			drop_round();
+			return;
+		}
+	}
+}
+
+/* None begins any more, and those that have begun have left. */
+NOPATCH static void close_round(void)
+{
+	uint32_t left;
+
+	atomic_store(&ticket, 0);
+	atomic_store(&gate, 0);
+	futex_wake(&gate);
+	while ((left = atomic_load(&inside)) != 0)
+		futex_wait(&inside, left);
+	atomic_store(&holder, 0);
+}
+
+/* 0, which is no mask of such a thread: there is no handler. */
+NOPATCH static uint64_t blocked_by_traps(void)
+{
+	struct kernel_action trap;
+
+	if (kernel_action(SIGTRAP, NULL, &trap) < 0 || trap.handler == (uintptr_t)SIG_DFL ||
+	    trap.handler == (uintptr_t)SIG_IGN)
+		return 0;
+	return trap.mask | kernel_bit(SIGTRAP);
+}
+
+NOPATCH static void open_round(struct round *round)
+{
+	int next = atomic_fetch_add(&tickets, 1) % INT_MAX + 1;
+
+	current = round;
+	count = 0;
+	round->process = (pid_t)sys_call(SYS_getpid);
+	round->self = (pid_t)sys_call(SYS_gettid);
+	round->began = thread_clock();
+	round->trapped = blocked_by_traps();
+	if (round->park)
+		atomic_store(&gate, (uint32_t)next);
+	atomic_store(&ticket, next);
+}
+
+NOPATCH static int run_round(struct round *round)
+{
+	int ret;
+
+	open_round(round);
+	ret = ask_all(round);
+	if (ret < 0 || !round->park)
+		close_round();
+	return ret;
+}
+
+NOPATCH int threads_look(threads_fn *fn, threads_asleep_fn *asleep, void *arg)
+{
+	struct round round = { .fn = fn, .asleep = asleep, .arg = arg, .ask_first = true };
+
+	hold();
+	return run_round(&round);
+}
+
+NOPATCH int threads_stop(threads_fn *fn, void *arg)
+{
+	static struct round round; /* the parked read it until they are resumed */
+
+	hold();
+	round = (struct round){ .fn = fn, .arg = arg, .park = true };
+	return run_round(&round);
+}
+
+NOPATCH void threads_resume(void)
+{
+	close_round();
+}
+
+/* --- Giving back ------------------------------------------------------------------------ */
+
+NOPATCH static bool note_pending(pid_t tid, void *arg)
+{
+	struct thread_signals signals;
+	uint64_t *pending = arg;
+
+	if (thread_signals(tid, &signals) == 0)
+		*pending |= signals.pending;
+	return true;
+}
+
+/* Only where ours is still the handler. */
+NOPATCH static void give_back(int signal)
+{
+	struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL }, before;
+
+	if (!stands(signal) || set_default(signal, &before) < 0)
+		return;
+	if (!is_ours(&before))
+		put_back(signal, &before, &dfl);
+	atomic_fetch_and(&taken, ~kernel_bit(signal));
+}
+
+NOPATCH void threads_give_back(void)
+{
+	uint64_t pending = 0;
+
+	hold();
+	if (thread_list(note_pending, &pending) < 0)
+		pending = ~UINT64_C(0);
+	for (int i = SIGNAL_MIN; i <= SIGNAL_MAX; i++)
+		if (atomic_load(&taken) & ~pending & kernel_bit(i))
+			give_back(i);
+	atomic_store(&holder, 0);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/patch/finisher.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "patchcore/async.h"
+#include "patchcore/kernel/clock.h"
+#include "patchcore/life/library.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/site/cancel.h"
+#include "patchcore/site/fork.h"
+#include "patchcore/word/flight.h"
+
+/* How long it looks for more, in ticks, before it goes to sleep. */
+#define LINGER_TICKS UINT64_C(50000)
+
+/*
+ * NONE -> STARTING -> RUNNING -> STOPPING -> NONE; the thread that makes a transition with two ends
+ * is the only one that is at it. No lock: a fork must not wait for a join. In the child of fork()
+ * it is NONE.
+ */
+enum finisher_state {
+	FINISHER_NONE,
+	FINISHER_STARTING,
+	FINISHER_RUNNING,
+	FINISHER_STOPPING
+};
+
+static _Atomic(enum finisher_state) finisher;
+static pthread_t thread;
+static atomic_bool stopping;
+static _Atomic(uint32_t) asleep; /* a futex */
+
+/*
+ * Sequentially consistent, as is the push before: either the finisher sees what
+ * was pushed, or we see that it is about to sleep.
+ */
+void finisher_wake(void)
+{
+	if (atomic_load_explicit(&asleep, memory_order_seq_cst) &&
+	    atomic_exchange_explicit(&asleep, 0, memory_order_seq_cst))
+		sys_call(SYS_futex, &asleep, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+static bool more_soon(void)
+{
+	uint64_t start = ticks_now();
+
+	while (!flight_any() && !atomic_load_explicit(&stopping, memory_order_relaxed)) {
+		if (ticks_now() - start > LINGER_TICKS)
+			return false;
+		_mm_pause();
+	}
+	return true;
+}
+
+static void sleep_until_woken(void)
+{
+	atomic_store_explicit(&asleep, 1, memory_order_seq_cst);
+	if (flight_any() || atomic_load_explicit(&stopping, memory_order_seq_cst)) {
+		atomic_store_explicit(&asleep, 0, memory_order_relaxed);
+		return;
+	}
+	/* Returns at once if the wake was quicker, and now and then for nothing. */
+	sys_call(SYS_futex, &asleep, FUTEX_WAIT_PRIVATE, 1, 0, 0, 0);
+}
+
+static int drain(void)
+{
+	struct thread *self;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
+	ret = flight_drain();
+	fork_leave(self);
+	return ret;
+}
+
+static void *finish(void *unused)
+{
+	while (!atomic_load_explicit(&stopping, memory_order_acquire)) {
+		/* An error is a membarrier short of memory: worth another try, some time. */
+		if (drain() < 0)
+			nap();
+		if (!more_soon())
+			sleep_until_woken();
+	}
+	return unused;
+}
+
+/* A program's signals are not for our thread; a trap in a patched function is. */
+static int create(void)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGTRAP);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(&thread, NULL, finish, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -ret;
+}
+
+/* Wait until no other thread starts or stops it; then move it on. False: it is not in that state.
+ */
+static bool begin(enum finisher_state from, enum finisher_state to)
+{
+	enum finisher_state state = from;
+
+	while (!atomic_compare_exchange_strong_explicit(&finisher, &state, to, memory_order_acquire,
+							memory_order_relaxed)) {
+		if (state != FINISHER_STARTING && state != FINISHER_STOPPING)
+			return false;
+		nap();
+		state = from;
+	}
+	return true;
+}
+
+int pc_finisher_start(void)
+{
+	int ret;
+
+	if (!library_sync())
+		return -ESHUTDOWN;
+	if (!begin(FINISHER_NONE, FINISHER_STARTING))
+		return 0;
+	atomic_store_explicit(&stopping, false, memory_order_relaxed);
+	ret = create();
+	atomic_store_explicit(&finisher, ret == 0 ? FINISHER_RUNNING : FINISHER_NONE,
+			      memory_order_release);
+	return ret;
+}
+
+int pc_finisher_stop(void)
+{
+	int cancel;
+
+	if (begin(FINISHER_RUNNING, FINISHER_STOPPING)) {
+		atomic_store_explicit(&stopping, true, memory_order_seq_cst);
+		finisher_wake();
+		cancel = cancel_hold();
+		pthread_join(thread, NULL);
+		cancel_let(cancel);
+		atomic_store_explicit(&finisher, FINISHER_NONE, memory_order_release);
+	}
+	return drain();
+}
+
+void finisher_forked(void)
+{
+	atomic_store_explicit(&finisher, FINISHER_NONE, memory_order_relaxed);
+	atomic_store_explicit(&asleep, 0, memory_order_relaxed);
+}

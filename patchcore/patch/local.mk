@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+# The functions that change code.
+libpatchcore_internal_la_SOURCES += \
+	patchcore/patch/batch.c \
+	patchcore/patch/finisher.c \
+	patchcore/patch/finisher.h \
+	patchcore/patch/patch.c \
+	patchcore/patch/patch.h
+
+if HAVE_CMOCKA
+patchcore_patch_tests = \
+	patchcore/patch/tests/test_batch \
+	patchcore/patch/tests/test_patch
+check_PROGRAMS += $(patchcore_patch_tests)
+TESTS += $(patchcore_patch_tests)
+
+patchcore_patch_tests_test_batch_LDFLAGS = -Wl,--wrap=calloc
+endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One change: pc_patch() and its kin.
+ */
+#include "patchcore/patch/patch.h"
+
+#include <errno.h>
+
+#include "patchcore/async.h"
+#include "patchcore/life/library.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/merge/merge_check.h"
+#include "patchcore/patch/finisher.h"
+#include "patchcore/site/fork.h"
+#include "patchcore/site/own.h"
+#include "patchcore/text/forget.h"
+#include "patchcore/word/flight.h"
+
+#define LOOKS 1000
+
+/* INT3 as new code could not be told from a held site. */
+int change_check(const void *addr, const void *bytes, size_t len, unsigned starts)
+{
+	const uint8_t *code = bytes;
+
+	if (len < 1 || len > PC_PATCH_MAX || !code || !(starts & 1) || starts >> len)
+		return -EINVAL;
+	if (own_overlaps(addr, len))
+		return -EPERM;
+	if (starts == 1)
+		return code[0] == WORD_INT3 ? -EINVAL : 0;
+	for (size_t i = 0; i < len; i++)
+		if (starts & 1u << i && code[i] == WORD_INT3)
+			return -EINVAL;
+	return 0;
+}
+
+static int check_straddler(const void *addr, size_t len, const struct sync *sync)
+{
+	if (word_sync(sync, addr, len)->policy == PC_POLICY_AUTO)
+		return -ENOTSUP;
+	if (!library_takes_traps())
+		return -EBUSY;
+	if (!site_find((uintptr_t)addr))
+		forget_gone();
+	return 0;
+}
+
+static int check_code(const struct change *change, const struct sync *sync)
+{
+	const struct text_span *span = &change->span;
+
+	/* The code of a straddler is looked at when it is held. */
+	if (word_straddles(span->addr, span->len, sync->window))
+		return check_straddler(span->addr, span->len, sync);
+	return merge_loses_starts(text_at(span, span->addr), change->bytes, span->len,
+				  change->starts)
+		       ? -EILSEQ
+		       : 0;
+}
+
+int change_begin(struct change *change, void *addr, const void *bytes, size_t len, unsigned starts,
+		 const struct sync *sync)
+{
+	int ret = change_check(addr, bytes, len, starts);
+
+	if (ret < 0)
+		return ret;
+	if (!sync)
+		return -ESHUTDOWN;
+	/* Not of a straddler: how long that takes has to be measured, see word_hold(). */
+	if (!word_straddles(addr, len, sync->window))
+		line_for_writing(addr);
+	change->bytes = bytes;
+	change->starts = (uint8_t)starts;
+	change->merges = false;
+	change->expected = NULL;
+	ret = text_begin(&change->span, addr, len);
+	if (ret < 0)
+		return ret;
+	ret = check_code(change, sync);
+	if (ret < 0)
+		text_end(&change->span);
+	return ret;
+}
+
+bool change_try_again(const struct change *change)
+{
+	struct site *site = site_find((uintptr_t)change->span.addr);
+
+	if (!site || flight_rescue(site))
+		return site;
+	for (int i = 0; i < LOOKS; i++) {
+		if (site_turn(site) % 2)
+			return false;
+		if (!atomic_load_explicit(&site->owner, memory_order_relaxed))
+			return true;
+		_mm_pause();
+	}
+	return false;
+}
+
+/* --- Now, later, and unseen --------------------------------------------------------------------
+ */
+
+static int patch_now(struct change *change, const struct sync *sync)
+{
+	int ret = word_patch(change, sync);
+
+	if (ret == -EAGAIN && change_try_again(change))
+		ret = word_patch(change, sync);
+	text_end(&change->span);
+	return ret;
+}
+
+static int start(const struct change *change, const struct sync *sync)
+{
+	const struct sync *own = word_sync(sync, change->span.addr, change->span.len);
+	int ret = flight_start(change, sync_later(own));
+
+	if (ret == -EAGAIN && change_try_again(change))
+		ret = flight_start(change, sync_later(own));
+	return ret;
+}
+
+/* A thread between the handlers of its own fork leaves nothing in flight for the child. */
+static int patch_later(struct change *change, const struct sync *sync)
+{
+	int ret;
+
+	if (!word_straddles(change->span.addr, change->span.len, sync->window) ||
+	    fork_is_mine(thread_here))
+		return patch_now(change, sync);
+	ret = start(change, sync);
+	if (ret < 0) {
+		text_end(&change->span);
+		return ret;
+	}
+	finisher_wake();
+	/* The span is the flight's from here on. */
+	text_keep(&change->span);
+	return 0;
+}
+
+static int patch_unseen(struct change *change, const struct sync *sync)
+{
+	int ret = word_publish(change, sync);
+
+	text_end(&change->span);
+	return ret;
+}
+
+int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how *how)
+{
+	const struct sync *sync;
+	struct change change;
+	int ret;
+
+	if (!how || how->flags & ~(unsigned)(PC_LATER | PC_UNSEEN) ||
+	    how->flags == (PC_LATER | PC_UNSEEN))
+		return -EINVAL;
+	sync = library_sync_of(how->choice);
+	ret = change_begin(&change, addr, bytes, len, how->starts ? how->starts : 1, sync);
+	if (ret < 0)
+		return ret;
+	change.expected = how->expected;
+	if (how->flags & PC_UNSEEN)
+		return patch_unseen(&change, sync);
+	return how->flags & PC_LATER ? patch_later(&change, sync) : patch_now(&change, sync);
+}
+
+int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
+{
+	const struct sync *sync = library_sync();
+	struct change change;
+	int ret = change_begin(&change, addr, bytes, len, starts, sync);
+
+	return ret < 0 ? ret : patch_now(&change, sync);
+}
+
+int pc_patch(void *addr, const void *bytes, size_t len)
+{
+	return pc_patch_starts(addr, bytes, len, 1);
+}
+
+int pc_start_patch(void *addr, const void *bytes, size_t len)
+{
+	const struct sync *sync = library_sync();
+	struct change change;
+	int ret = change_begin(&change, addr, bytes, len, 1, sync);
+
+	return ret < 0 ? ret : patch_later(&change, sync);
+}
+
+/* --- Going on --------------------------------------------------------------------------------- */
+
+int pc_finish_patch(void *addr)
+{
+	static const int progress[] = {
+		[WORD_IDLE] = PC_FINISHED,	     [WORD_HELD] = PC_FIRST_WAIT,
+		[WORD_FIRST_WAIT] = PC_FIRST_WAIT,   [WORD_COMMITTED] = PC_SECOND_WAIT,
+		[WORD_SECOND_WAIT] = PC_SECOND_WAIT, [WORD_WRITTEN] = PC_SECOND_WAIT,
+		[WORD_UNDONE] = -ECANCELED,
+	};
+	struct thread *self;
+	struct site *site;
+	int ret;
+
+	if (!library_sync())
+		return -ESHUTDOWN;
+	site = site_find((uintptr_t)addr);
+	if (!site)
+		return PC_FINISHED;
+	ret = fork_enter_in_handler(&self);
+	if (ret < 0)
+		return ret;
+	ret = progress[flight_step(site)];
+	fork_leave(self);
+	return ret;
+}
+
+int pc_drain(void)
+{
+	struct thread *self;
+	int ret;
+
+	if (!library_sync())
+		return -ESHUTDOWN;
+	ret = fork_enter(&self);
+	if (ret < 0)
+		return ret;
+	ret = flight_drain();
+	fork_leave(self);
+	return ret;
+}
+
+/* --- A look ----------------------------------------------------------------------------------- */
+
+/* The largest of the boundaries 8, 16, ... 4096 that the bytes cross; 0: none. */
+static unsigned crossed(uintptr_t addr, size_t len)
+{
+	unsigned boundary = TEXT_PAGE;
+
+	while (boundary >= 8 && !word_straddles((void *)addr, len, boundary))
+		boundary /= 2;
+	return boundary >= 8 ? boundary : 0;
+}
+
+static enum pc_protocol protocol_of(const struct sync *sync, bool straddles)
+{
+	if (!straddles)
+		return PC_BY_STORE;
+	if (sync->policy == PC_POLICY_WAIT)
+		return PC_BY_WAIT;
+	return sync->policy == PC_POLICY_MEMBARRIER ? PC_BY_MEMBARRIER : PC_BY_NOTHING;
+}
+
+int pc_get_site(const void *addr, size_t len, const struct pc_choice *choice, struct pc_site *found)
+{
+	const struct sync *sync = library_sync_of(choice);
+	struct site *site;
+	bool straddles;
+
+	if (!found || len < 1 || len > PC_PATCH_MAX || (uintptr_t)addr + len < len)
+		return -EINVAL;
+	if (!sync)
+		return -ESHUTDOWN;
+	straddles = word_straddles(addr, len, sync->window);
+	sync = straddles ? sync_pick(word_sync(sync, addr, len)) : sync;
+	site = site_find((uintptr_t)addr);
+	*found = (struct pc_site){
+		.straddles = straddles,
+		.crosses = crossed((uintptr_t)addr, len),
+		.protocol = protocol_of(sync, straddles),
+		.cost = straddles ? sync_cost(sync) : 0,
+	};
+	if (straddles && sync->policy == PC_POLICY_WAIT && found->cost < sync_least(sync))
+		found->cost = sync_least(sync);
+	if (!site)
+		return 0;
+	found->busy = site_turn(site) % 2;
+	found->traps = atomic_load_explicit(&site->traps, memory_order_relaxed);
+	found->changes = atomic_load_explicit(&site->changes, memory_order_relaxed);
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every way to patch does before and after. Private.
+ */
+#ifndef PATCHCORE_PATCH_PATCH_H
+#define PATCHCORE_PATCH_PATCH_H
+
+#include "patchcore/word/word.h"
+
+/*
+ * change_check - is that a change that can be asked for at all? 0, -EINVAL, or -EPERM: NOPATCH
+ * code. change_begin - the same, and begin its span. Errors as pc_patch(), but for those that only
+ * the site itself can tell.
+ */
+int change_check(const void *addr, const void *bytes, size_t len, unsigned starts);
+int change_begin(struct change *change, void *addr, const void *bytes, size_t len, unsigned starts,
+		 const struct sync *sync);
+
+/*
+ * change_try_again - after -EAGAIN: may it go better now? So it may if the owner
+ * of the site is gone, or has only looked for what to do.
+ */
+bool change_try_again(const struct change *change);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library and fork(). Private.
+ *
+ * A fork waits until no other thread is inside the library and no change is in flight. So at the
+ * moment of fork(2) no lock is held, no INT3 of ours stands, no page is writable for a single
+ * change, and the child inherits whole code and free sites. All entry points therefore begin with
+ * fork_enter() and end with fork_leave(). fork.c has the order of what happens around fork().
+ */
+#ifndef PATCHCORE_SITE_FORK_H
+#define PATCHCORE_SITE_FORK_H
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "patchcore/site/thread.h"
+
+/* The id of the thread that forks, 0: the gate is open. */
+extern _Atomic(uint64_t) fork_gate;
+
+/* How far this process is with what it inherited: the table is in fork.c. */
+#define FORK_NEW     0u
+#define FORK_ADOPTED 1u
+extern _Atomic(uint32_t) *fork_adopted;
+
+/* For fork_enter_within() alone. */
+int fork_enter_slowly(struct thread *self, int64_t ns);
+
+/*
+ * fork_adopt - a new process takes over: its other threads do not exist, aliases are replaced by
+ * the copy that was made for it. Done once, at the first thing that the library does in a child,
+ * be that the handler of pthread_atfork(3), an entry point or a trap. Async-signal-safe.
+ */
+void fork_adopt(void);
+
+/* fork_is_new - is that still to be done? Async-signal-safe. */
+NOPATCH_INLINE bool fork_is_new(void)
+{
+	return atomic_load_explicit(fork_adopted, memory_order_relaxed) == FORK_NEW;
+}
+
+/* fork_is_ours - is all of it done, and no thread of this process forking just now? */
+static inline bool fork_is_ours(void)
+{
+	return atomic_load_explicit(fork_adopted, memory_order_relaxed) == FORK_ADOPTED &&
+	       !atomic_load_explicit(&fork_gate, memory_order_acquire);
+}
+
+/* fork_is_mine - is the calling thread between the handlers of its own fork()? */
+NOPATCH_INLINE bool fork_is_mine(const struct thread *self)
+{
+	uint64_t gate = atomic_load_explicit(&fork_gate, memory_order_relaxed);
+
+	return gate && gate == atomic_load_explicit(&self->id, memory_order_relaxed);
+}
+
+static inline int fork_enter_within(struct thread **self, int64_t ns)
+{
+	*self = thread_self();
+	if (!*self)
+		return -ENOMEM;
+	thread_enter_as(*self);
+	return __builtin_expect(!fork_is_ours(), 0) ? fork_enter_slowly(*self, ns) : 0;
+}
+
+/*
+ * fork_enter, fork_enter_in_handler - enter the library; while another thread forks, wait for it
+ * outside. A thread that is inside already does not wait, since the fork waits for it. Else the
+ * calling thread is outside again: -ENOMEM; -EAGAIN, the forking thread has slept for a minute, or
+ * for two seconds: for what signal handlers may call, which the fork itself may be waiting for.
+ */
+static inline int fork_enter(struct thread **self)
+{
+	return fork_enter_within(self, INT64_C(60000000000));
+}
+
+static inline int fork_enter_in_handler(struct thread **self)
+{
+	return fork_enter_within(self, INT64_C(2000000000));
+}
+
+static inline void fork_leave(struct thread *self)
+{
+	thread_leave(self);
+}
+
+#endif

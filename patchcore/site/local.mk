@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# Sites, and who owns them.
+libpatchcore_internal_la_SOURCES += \
+	patchcore/site/cancel.h \
+	patchcore/site/fork.h \
+	patchcore/site/lock.c \
+	patchcore/site/lock.h \
+	patchcore/site/own.c \
+	patchcore/site/own.h \
+	patchcore/site/site.c \
+	patchcore/site/site.h \
+	patchcore/site/table.c \
+	patchcore/site/table.h \
+	patchcore/site/thread.c \
+	patchcore/site/thread.h
+
+if HAVE_CMOCKA
+patchcore_site_tests = \
+	patchcore/site/tests/test_cancel \
+	patchcore/site/tests/test_own_text \
+	patchcore/site/tests/test_thread
+check_PROGRAMS += $(patchcore_site_tests)
+TESTS += $(patchcore_site_tests)
+endif

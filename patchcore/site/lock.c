@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/site/lock.h"
+
+#include <linux/futex.h>
+
+#include "patchcore/kernel/sys.h"
+#include "patchcore/site/cancel.h"
+#include "patchcore/site/thread.h"
+
+#define SPINS	100
+#define WAIT_NS 1000000 /* then look whether the holder still exists */
+
+/* The low half of an id tells one holder from the next but for one in 4096: hence WAIT_NS. */
+static uint32_t *futex_of(struct lock *lock)
+{
+	return (uint32_t *)(void *)&lock->owner;
+}
+
+static bool try_take(struct lock *lock, uint64_t self, uint64_t *holder)
+{
+	*holder = 0;
+	while (!atomic_compare_exchange_strong_explicit(&lock->owner, holder, self,
+							memory_order_seq_cst, memory_order_relaxed))
+		if (*holder && !thread_is_gone(*holder))
+			return false;
+	return true;
+}
+
+/* The waiter is counted before it looks again, and drop looks after it has let go. */
+static bool sleep_and_try(struct lock *lock, uint64_t self)
+{
+	const struct {
+		int64_t s, ns;
+	} some = { 0, WAIT_NS };
+	uint64_t holder;
+	bool taken;
+
+	atomic_fetch_add_explicit(&lock->waiters, 1, memory_order_seq_cst);
+	taken = try_take(lock, self, &holder);
+	if (!taken)
+		sys_call(SYS_futex, futex_of(lock), FUTEX_WAIT_PRIVATE, (uint32_t)holder, &some, 0,
+			 0);
+	atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
+	return taken;
+}
+
+/* Counted before it is taken and after it is dropped: a signal handler errs on the safe side. */
+static void count(int change)
+{
+	if (!thread_here)
+		return;
+	thread_here->locks += (unsigned)change;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (change > 0 && thread_here->locks == 1)
+		thread_here->cancel = cancel_hold();
+	if (change < 0 && thread_here->locks == 0)
+		cancel_let(thread_here->cancel);
+}
+
+bool lock_any_held(void)
+{
+	return thread_here && thread_here->locks;
+}
+
+void lock_take(struct lock *lock)
+{
+	uint64_t self = thread_id(), holder;
+
+	count(1);
+	for (unsigned i = 0; i < SPINS; i++) {
+		if (try_take(lock, self, &holder))
+			return;
+		__builtin_ia32_pause();
+	}
+	while (!sleep_and_try(lock, self))
+		;
+}
+
+void lock_drop(struct lock *lock)
+{
+	atomic_store_explicit(&lock->owner, 0, memory_order_seq_cst);
+	if (atomic_load_explicit(&lock->waiters, memory_order_seq_cst))
+		sys_call(SYS_futex, futex_of(lock), FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+	count(-1);
+}

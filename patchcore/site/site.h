@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sites that were ever patched with INT3, and which are held. Private.
+ *
+ * The trap handler needs this to tell our traps from other people's. A site,
+ * once known, stays known: an executor may deliver its trap long after the
+ * patch is finished.
+ */
+#ifndef PATCHCORE_SITE_SITE_H
+#define PATCHCORE_SITE_SITE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "patchcore/site/table.h"
+#include "patchcore/site/thread.h"
+#include "patchcore/word/word.h"
+
+#define SITE_LINE 64
+
+/*
+ * A site, and the change of it that is being made.
+ *
+ * `owner` says which thread may write to the code and to the fields below it. `turn` is odd from
+ * before the first INT3 until after the last store. `state` is how far the change is; F B are the
+ * old front and back part, f b the new ones, 3 is the INT3:
+ *
+ *   state        code         left by, for
+ *   IDLE         F B          a patcher: turn odd (site_try_hold), fields filled in, HELD
+ *   HELD         F B or 3 B   the patcher, synchronous, after its sync: COMMITTED
+ *                             the patcher, asynchronous, after INT3: FIRST_WAIT, and disowns it
+ *                             the patcher, if the sync fails: UNDONE; if nothing is stored: IDLE
+ *   FIRST_WAIT   3 B          any owner after a sync: COMMITTED; if none can be had: UNDONE
+ *   COMMITTED    3 B or 3 b   the owner, at once: SECOND_WAIT
+ *   SECOND_WAIT  3 b          the owner, after a sync: WRITTEN
+ *   WRITTEN      3 b or f b   the owner, at once: IDLE, turn even
+ *   UNDONE       3 B or F B   the owner, at once: IDLE, turn even
+ *
+ * Owners: the patcher; then, of a change in flight (FIRST_WAIT or SECOND_WAIT and no owner), every
+ * thread that finishes, drains or closes, and an executor that waits at the INT3 (a guest).
+ * Where an owner is interrupted by a signal, the trap handler acts as that owner: so each of these
+ * transitions is a compare and exchange (site_move()) before the store that it permits, and the
+ * owner, back from the signal, goes on from the state that it finds. Where the owner is
+ * gone, flight_rescue() takes its place: from HELD by whether the INT3 stands, from COMMITTED by
+ * storing the back part again, from the others as any owner. What fork() leaves behind is gone.
+ *
+ * `lead`: a change with several instruction starts in its front has an INT3 on each. The sites of
+ * the others are HELD for the first one's, which has the change and releases them; a trap
+ * there is one of the first. `queued` and `next`: the list of what flight_drain() would
+ * find; a site leaves it when a drain meets it, not when its change is over.
+ *
+ * Three groups, each on lines of its own: what every trap reads and a patch hardly ever writes,
+ * what the owner writes and executors leave alone, and what waiting executors watch.
+ */
+struct site {
+	struct entry entry;
+	/*
+	 * The site whose change this one is held for: that of the instruction in
+	 * front. NULL: this is it, or it is free.
+	 */
+	_Atomic(struct site *) lead;
+	/* Where an executor that trapped here goes on, 0: here again. Kept, for late traps. */
+	_Atomic(uintptr_t) resume;
+	/* The id (thread.h) of the owner, 0 if there is none. The rest of the group is the owner's.
+	 */
+	_Atomic(uint64_t) owner __attribute__((aligned(SITE_LINE)));
+	uint64_t turns;			/* turn as it was when last free */
+	_Atomic(enum word_state) state; /* relaxed where read by others: a guess */
+	_Atomic(bool) undone;		/* the last change was taken back after it had begun */
+	_Atomic(uint64_t) changes;	/* made so far; relaxed */
+	struct word word;		/* the change */
+	_Atomic(bool) queued;		/* is it in the list of flights? */
+	struct site *next;		/* there */
+	/*
+	 * Odd while a patcher is between INT3 and front part. Counts on rather
+	 * than back, so that a trap handler that was held up can tell "free all
+	 * the time" from "free, held, free" (see settle() in trap.c).
+	 */
+	_Atomic(uint64_t) turn __attribute__((aligned(SITE_LINE)));
+	/* Relaxed, a statistic. Here, where a patcher asks for the line for writing anyway. */
+	_Atomic(uint64_t) traps;
+};
+
+/* site_find - NULL if no straddler was ever patched there. Async-signal-safe. */
+struct site *site_find(uintptr_t addr);
+
+/* site_get - the same, added if need be. NULL: out of memory. */
+struct site *site_get(uintptr_t addr);
+
+/* sites_each - as table_each(). */
+int sites_each(table_fn *fn, void *arg);
+
+/* site_add_changes - for sites_each(): add the changes made there to a uint64_t. */
+int site_add_changes(struct entry *entry, void *sum);
+
+/* site_any_held - is a patch in flight anywhere? */
+bool site_any_held(void);
+
+/*
+ * site_try_own - be the only one that writes there, as thread_id() or thread_guest(). Acquire,
+ * pairs with site_disown(): sees all that the owner before has written.
+ */
+NOPATCH_INLINE bool site_try_own(struct site *site, uint64_t id)
+{
+	uint64_t none = 0;
+
+	return atomic_compare_exchange_strong_explicit(&site->owner, &none, id,
+						       memory_order_acquire, memory_order_relaxed);
+}
+
+NOPATCH_INLINE void site_disown(struct site *site)
+{
+	atomic_store_explicit(&site->owner, 0, memory_order_release);
+}
+
+NOPATCH_INLINE bool site_is_owned_by(const struct site *site, uint64_t id)
+{
+	return atomic_load_explicit(&site->owner, memory_order_relaxed) == id;
+}
+
+/*
+ * site_state - acquire: pairs with site_release(). For a thread that does not own it, a guess.
+ */
+NOPATCH_INLINE enum word_state site_state(const struct site *site)
+{
+	return atomic_load_explicit(&site->state, memory_order_acquire);
+}
+
+NOPATCH_INLINE void site_set_state(struct site *site, enum word_state state)
+{
+	atomic_store_explicit(&site->state, state, memory_order_relaxed);
+}
+
+/*
+ * site_move - the owner's: from that state to this one. False: a signal handler of this thread has
+ * moved it meanwhile. Not locked: other threads do not write it.
+ */
+NOPATCH_INLINE bool site_move(struct site *site, enum word_state from, enum word_state to)
+{
+	bool done;
+
+	__asm__ volatile("cmpxchgl %3, %1"
+			 : "=@ccz"(done), "+m"(site->state), "+a"(from)
+			 : "r"(to)
+			 : "memory");
+	return done;
+}
+
+/*
+ * site_try_hold - own it for a change of which nothing is done yet. False: another thread is at
+ * it, or has a change in flight there.
+ *
+ * The turn is a plain store: the locked store of the INT3 that follows makes it
+ * visible first, so no executor can meet the INT3 of a site that looks free.
+ */
+NOPATCH_INLINE bool site_try_hold(struct site *site, uint64_t id)
+{
+	/* A caller that asks again and again must not keep it from the one that finishes it. */
+	if (site_state(site) != WORD_IDLE)
+		return false;
+	if (!site_try_own(site, id))
+		return false;
+	if (site_state(site) != WORD_IDLE) {
+		site_disown(site);
+		return false;
+	}
+	if (atomic_load_explicit(&site->undone, memory_order_relaxed))
+		atomic_store_explicit(&site->undone, false, memory_order_relaxed);
+	atomic_store_explicit(&site->turn, site->turns + 1, memory_order_relaxed);
+	return true;
+}
+
+/* Only where it changes something: the line is the executors'. Their order is turn's. */
+NOPATCH_INLINE void site_set_lead(struct site *site, struct site *lead)
+{
+	if (atomic_load_explicit(&site->lead, memory_order_relaxed) != lead)
+		atomic_store_explicit(&site->lead, lead, memory_order_release);
+}
+
+NOPATCH_INLINE void site_set_resume(struct site *site, uintptr_t resume)
+{
+	if (atomic_load_explicit(&site->resume, memory_order_relaxed) != resume)
+		atomic_store_explicit(&site->resume, resume, memory_order_relaxed);
+}
+
+/*
+ * site_release - the owner is done. Release: a thread that sees the site free also sees
+ * that its INT3 is gone. Plain stores; they need not wait until the waiting
+ * executors have given up the line.
+ */
+NOPATCH_INLINE void site_release(struct site *site)
+{
+	site->turns += 2;
+	site_set_lead(site, NULL);
+	atomic_store_explicit(&site->turn, site->turns, memory_order_release);
+	/* Behind the turn: a drain that finds nothing in flight any more lets its caller go. */
+	atomic_store_explicit(&site->state, WORD_IDLE, memory_order_release);
+	site_disown(site);
+}
+
+/* site_count_change - the owner's: one more change was made. */
+NOPATCH_INLINE void site_count_change(struct site *site)
+{
+	uint64_t changes = atomic_load_explicit(&site->changes, memory_order_relaxed);
+
+	atomic_store_explicit(&site->changes, changes + 1, memory_order_relaxed);
+}
+
+NOPATCH_INLINE uint64_t site_turn(struct site *site)
+{
+	return atomic_load_explicit(&site->turn, memory_order_acquire);
+}
+
+/* site_lead - the site that has the change for which this one is held. */
+NOPATCH_INLINE struct site *site_lead(struct site *site)
+{
+	struct site *lead = atomic_load_explicit(&site->lead, memory_order_acquire);
+
+	return lead ? lead : site;
+}
+
+#endif

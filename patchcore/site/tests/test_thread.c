@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who a thread is, and whether it is still there.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "patchcore/site/fork.h"
+#include "patchcore/site/thread.h"
+#include "patchcore/tests/child.h"
+
+#define THREADS 500
+
+static void *tell(void *id)
+{
+	*(uint64_t *)id = thread_id();
+	MUST(*(uint64_t *)id != 0 && thread_id() == *(uint64_t *)id);
+	return NULL;
+}
+
+/* The kernel lets go of who waits for it a moment before it is through with it. */
+static void must_be_gone_soon(uint64_t id)
+{
+	while (!thread_is_gone(id))
+		usleep(100);
+}
+
+static uint64_t id_of_another(void)
+{
+	pthread_t thread;
+	uint64_t id = 0;
+
+	MUST(pthread_create(&thread, NULL, tell, &id) == 0);
+	pthread_join(thread, NULL);
+	return id;
+}
+
+/* One after the other, so that they come by the same stacks and TLS. */
+static void one_by_one(const void *arg)
+{
+	static uint64_t ids[THREADS];
+
+	(void)arg;
+	MUST(thread_id() != 0 && !thread_is_gone(thread_id()));
+	for (int i = 0; i < THREADS; i++) {
+		ids[i] = id_of_another();
+		MUST(ids[i] != 0 && ids[i] != thread_id());
+		must_be_gone_soon(ids[i]);
+		for (int j = 0; j < i; j++)
+			MUST(ids[j] != ids[i]);
+	}
+}
+
+static void test_one_by_one(void **state)
+{
+	(void)state;
+	child_must_pass(one_by_one, NULL);
+}
+
+static _Atomic(uint64_t) waiting; /* id of a thread that is there until let go */
+static pthread_barrier_t let_go;
+static pthread_t waiter;
+
+static void *wait_there(void *unused)
+{
+	waiting = thread_id();
+	pthread_barrier_wait(&let_go);
+	return unused;
+}
+
+static void start_waiter(void)
+{
+	MUST(pthread_barrier_init(&let_go, NULL, 2) == 0);
+	MUST(pthread_create(&waiter, NULL, wait_there, NULL) == 0);
+	while (!waiting)
+		;
+}
+
+static void end_waiter(void)
+{
+	MUST(!thread_is_gone(waiting) && waiting != thread_id());
+	pthread_barrier_wait(&let_go);
+	pthread_join(waiter, NULL);
+	must_be_gone_soon(waiting);
+}
+
+static void comes_and_goes(const void *arg)
+{
+	(void)arg;
+	start_waiter();
+	errno = 0;
+	MUST(!thread_is_gone(waiting) && errno == 0);
+	end_waiter();
+	MUST(thread_is_gone(waiting) && errno == 0);
+}
+
+static void test_comes_and_goes(void **state)
+{
+	(void)state;
+	child_must_pass(comes_and_goes, NULL);
+}
+
+static void must_exit_well(pid_t pid)
+{
+	int status;
+
+	MUST(pid > 0 && waitpid(pid, &status, 0) == pid);
+	MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void forked(const void *arg)
+{
+	uint64_t self = thread_id();
+	struct thread *here;
+	pid_t pid;
+
+	(void)arg;
+	/* As every entry point does; and it brings the handlers. */
+	MUST(fork_enter(&here) == 0);
+	fork_leave(here);
+	start_waiter();
+	pid = fork();
+	if (pid == 0) {
+		MUST(thread_id() == self && !thread_is_gone(self));
+		MUST(thread_is_interrupted(self) && thread_is_gone(waiting));
+		waiting = 0;
+		start_waiter();
+		end_waiter();
+		_exit(0);
+	}
+	must_exit_well(pid);
+	MUST(thread_id() == self && thread_is_interrupted(self));
+	end_waiter();
+}
+
+/* The thread that forks goes on in the child, and none of the others is there. */
+static void test_forked(void **state)
+{
+	(void)state;
+	child_must_pass(forked, NULL);
+}
+
+static void vforked(const void *arg)
+{
+	static uint64_t self;
+	static bool is_gone, is_self;
+	pid_t pid;
+
+	(void)arg;
+	self = thread_id();
+	start_waiter();
+	pid = vfork();
+	if (pid == 0) {
+		is_gone = thread_is_gone(waiting) || thread_is_gone(self);
+		is_self = thread_is_interrupted(self);
+		_exit(0);
+	}
+	must_exit_well(pid);
+	MUST(!is_gone && is_self);
+	end_waiter();
+}
+
+/* It has the memory, and so the sites, that the threads of its parent work on. */
+static void test_vforked(void **state)
+{
+	(void)state;
+	child_must_pass(vforked, NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_by_one),
+		cmocka_unit_test(test_comes_and_goes),
+		cmocka_unit_test(test_forked),
+		cmocka_unit_test(test_vforked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+#include "patchcore/site/thread.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "patchcore/kernel/clock.h"
+#include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/machine/sync.h"
+
+#define CHUNK  256u /* records that are allocated together */
+#define GUESTS 64u  /* slots from SLOTS - GUESTS on */
+#define SLOTS  (1u << THREAD_SLOT_BITS)
+#define CHUNKS (SLOTS / CHUNK - GUESTS / CHUNK - 1)
+
+_Atomic(uint32_t) process_epoch = 1;
+__thread struct thread *thread_here __attribute__((tls_model("initial-exec")));
+
+static struct thread *_Atomic chunks[CHUNKS]; /* published with release */
+static _Atomic(uint32_t) used;		      /* slots that were ever used; after chunks */
+static _Atomic(uint64_t) generations;
+/* A lock: epoch << 32 | the kernel's id of the task that makes a record; 0: it is free. */
+static _Atomic(uint64_t) making;
+
+/* One who helps in the trap handler. Its word is for the kernel as a robust futex is. */
+static struct guest {
+	_Atomic(uint64_t) id;
+	_Atomic(uint32_t) epoch;
+	_Atomic(uint32_t) word; /* the task's id; FUTEX_OWNER_DIED: it was killed; 0: free */
+	struct robust_list entry;
+	struct robust_list_head head;
+} guests[GUESTS];
+
+_Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0, "the futex of a mutex comes first");
+
+NOPATCH static struct thread *record_at(uint32_t slot)
+{
+	struct thread *chunk = atomic_load_explicit(&chunks[slot / CHUNK], memory_order_acquire);
+
+	return &chunk[slot % CHUNK];
+}
+
+NOPATCH static uint32_t futex_of(const struct thread *record)
+{
+	return atomic_load_explicit((const _Atomic(uint32_t) *)(const void *)&record->life,
+				    memory_order_acquire);
+}
+
+/* --- Is it gone? ------------------------------------------------------------------------------ */
+
+NOPATCH static bool has_ended(uint64_t id, uint64_t id_now, uint32_t epoch, uint32_t futex)
+{
+	/* The slot has another thread now: this one is gone for longer. */
+	if (id != id_now)
+		return true;
+	return epoch != atomic_load_explicit(&process_epoch, memory_order_acquire) ||
+	       (futex & FUTEX_OWNER_DIED);
+}
+
+NOPATCH static bool guest_is_gone(uint64_t id)
+{
+	const struct guest *guest = &guests[id % SLOTS - (SLOTS - GUESTS)];
+	/* Before the others, which are stored before it when the slot is taken again. */
+	uint64_t now = atomic_load_explicit(&guest->id, memory_order_acquire);
+
+	return has_ended(id, now, atomic_load_explicit(&guest->epoch, memory_order_relaxed),
+			 atomic_load_explicit(&guest->word, memory_order_acquire));
+}
+
+NOPATCH bool thread_is_gone(uint64_t id)
+{
+	uint32_t slot = id % SLOTS;
+	const struct thread *record;
+
+	if (slot >= SLOTS - GUESTS)
+		return guest_is_gone(id);
+	if (slot >= atomic_load_explicit(&used, memory_order_acquire))
+		return true;
+	record = record_at(slot);
+	return has_ended(id, atomic_load_explicit(&record->id, memory_order_acquire),
+			 atomic_load_explicit(&record->epoch, memory_order_relaxed),
+			 futex_of(record));
+}
+
+/* --- Registering ------------------------------------------------------------------------------ */
+
+static bool is_over(const struct thread *record)
+{
+	return thread_is_gone(atomic_load_explicit(&record->id, memory_order_relaxed));
+}
+
+/* The thread sanitizer takes a mutex that its holder took to the grave for locked for ever. */
+static struct thread *find_over(uint32_t count)
+{
+#ifdef __SANITIZE_THREAD__
+	count = 0;
+#endif
+	for (uint32_t slot = 0; slot < count; slot++)
+		if (is_over(record_at(slot)))
+			return record_at(slot);
+	return NULL;
+}
+
+static struct thread *append(uint32_t slot)
+{
+	if (slot / CHUNK >= CHUNKS)
+		return NULL;
+	if (slot % CHUNK == 0) {
+		void *chunk = mmap(NULL, CHUNK * sizeof(struct thread), PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (chunk == MAP_FAILED)
+			return NULL;
+		atomic_store_explicit(&chunks[slot / CHUNK], chunk, memory_order_release);
+	}
+	return record_at(slot);
+}
+
+/* The mutex is held from here on; what libc takes for the owner is the thread of this storage. */
+static void live(struct thread *record)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&record->life, &attr);
+	pthread_mutexattr_destroy(&attr);
+	pthread_mutex_lock(&record->life);
+	atomic_store_explicit(&record->tid, futex_of(record) & FUTEX_TID_MASK,
+			      memory_order_relaxed);
+}
+
+/*
+ * The id comes last: until then it is that of the thread that had the slot before, which
+ * is gone for good, or 0.
+ */
+static struct thread *make(void)
+{
+	uint32_t count = atomic_load_explicit(&used, memory_order_relaxed), slot;
+	struct thread *record = find_over(count);
+	uint64_t generation = atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1;
+
+	slot = count;
+	if (record)
+		slot = atomic_load_explicit(&record->id, memory_order_relaxed) % SLOTS;
+	else
+		record = append(count);
+	if (!record)
+		return NULL;
+	atomic_store_explicit(&record->inside, 0, memory_order_relaxed);
+	record->locks = 0;
+	atomic_store_explicit(&record->id, generation << THREAD_SLOT_BITS | slot,
+			      memory_order_release);
+	live(record);
+	atomic_store_explicit(&record->epoch,
+			      atomic_load_explicit(&process_epoch, memory_order_relaxed),
+			      memory_order_release);
+	if (slot == count)
+		atomic_store_explicit(&used, count + 1, memory_order_release);
+	return record;
+}
+
+/* One that fork() has left behind holds nothing. */
+static void take_making(void)
+{
+	uint64_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+	uint64_t self = epoch << 32 | (uint32_t)sys_call(SYS_gettid), holder = 0;
+
+	while (!atomic_compare_exchange_strong_explicit(
+		&making, &holder, self, memory_order_acquire, memory_order_relaxed)) {
+		if (holder >> 32 != epoch)
+			continue;
+		nap();
+		holder = 0;
+	}
+}
+
+/*
+ * With all signals blocked: no handler finds libc's list of robust mutexes half changed by
+ * this. SIGTRAP stays open, libc may be under patches itself.
+ */
+struct thread *thread_register(void)
+{
+	uint64_t before = kernel_mask(SIG_SETMASK, ~kernel_bit(SIGTRAP));
+
+	if (!thread_here) {
+		take_making();
+		thread_here = make();
+		atomic_store_explicit(&making, 0, memory_order_release);
+	}
+	kernel_mask(SIG_SETMASK, before);
+	return thread_here;
+}
+
+/* --- Whom a signal has interrupted --------------------------------------------------------------
+ */
+
+/* A thread that waits for its child of vfork() sleeps uninterruptibly ... */
+#define LOOKS 3
+
+/* "/proc/TID/stat": of the mount, whatever pid namespace the caller is in. */
+NOPATCH static void put_stat_path(char path[32], uint32_t tid)
+{
+	const char *const head = "/proc/", *const tail = "/stat";
+	uint32_t unit = 1;
+	unsigned at = 0;
+
+	for (unsigned i = 0; head[i]; i++)
+		path[at++] = head[i];
+	while (tid / unit >= 10)
+		unit *= 10;
+	for (; unit; unit /= 10)
+		path[at++] = (char)('0' + tid / unit % 10);
+	for (unsigned i = 0; tail[i]; i++)
+		path[at++] = tail[i];
+	path[at] = '\0';
+}
+
+/* The letter of its state, 0: not to be had. */
+NOPATCH static char state_of_task(uint32_t tid)
+{
+	char path[32], text[256];
+	long fd, len;
+
+	put_stat_path(path, tid);
+	fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	len = sys_call(SYS_read, fd, text, sizeof(text));
+	sys_call(SYS_close, fd);
+	/* The name in brackets may hold anything; the state follows the last one. */
+	for (long at = len - 3; at > 0; at--)
+		if (text[at] == ')')
+			return text[at + 2];
+	return 0;
+}
+
+/* ... for as long as the child runs: a thread that waits for a disk does not, look after look. */
+NOPATCH static bool stands_still(uint32_t tid)
+{
+	for (unsigned i = 0; i < LOOKS; i++) {
+		if (state_of_task(tid) != 'D')
+			return false;
+		nap();
+	}
+	return true;
+}
+
+NOPATCH bool thread_is_interrupted(uint64_t id)
+{
+	const struct thread *record = thread_here;
+	uint32_t tid;
+
+	if (!record || atomic_load_explicit(&record->id, memory_order_relaxed) != id)
+		return false;
+	tid = atomic_load_explicit(&record->tid, memory_order_relaxed);
+	return (uint32_t)sys_call(SYS_gettid) == tid || stands_still(tid);
+}
+
+/* --- Waiting for all
+ * ------------------------------------------------------------------------------ */
+
+static bool has_left(const struct thread *record, uint32_t first)
+{
+	uint32_t now = atomic_load_explicit(&record->inside, memory_order_acquire);
+
+	return !(now & THREAD_INSIDE) || now / THREAD_PASSED != first / THREAD_PASSED ||
+	       is_over(record);
+}
+
+static bool record_runs(const struct thread *record)
+{
+	char state = state_of_task(atomic_load_explicit(&record->tid, memory_order_relaxed));
+
+	return state == 'R' || state == 'D';
+}
+
+bool thread_runs(uint64_t id)
+{
+	return record_runs(record_at(id % SLOTS));
+}
+
+/* Is a thread inside that only lacks a CPU, or a page? It runs on, in the middle of a fork too. */
+static bool any_runs_inside(void)
+{
+	uint32_t count = atomic_load_explicit(&used, memory_order_acquire);
+
+	for (uint32_t slot = 0; slot < count; slot++) {
+		const struct thread *record = record_at(slot);
+
+		if (record != thread_here && !has_left(record, atomic_load(&record->inside)) &&
+		    record_runs(record))
+			return true;
+	}
+	return false;
+}
+
+/* When to give up: at the end only, as long as a thread inside runs. */
+struct patience {
+	int64_t deadline, end; /* ns, by clock_ns() */
+};
+
+#define ASLEEP_NS	INT64_C(1000000000)
+#define STARVED_NS	(16 * ASLEEP_NS)
+#define STARVED_LOOK_NS (20 * CLOCK_MS)
+
+static bool is_used_up(struct patience *patience)
+{
+	int64_t now = clock_ns();
+
+	if (now <= patience->deadline)
+		return false;
+	if (now > patience->end || !any_runs_inside())
+		return true;
+	patience->deadline = now + STARVED_LOOK_NS;
+	return false;
+}
+
+static bool await_one(const struct thread *record, struct patience *patience)
+{
+	uint32_t first = atomic_load_explicit(&record->inside, memory_order_acquire);
+
+	while (!has_left(record, first)) {
+		if (is_used_up(patience))
+			return false;
+		nap();
+	}
+	return true;
+}
+
+/*
+ * Of "a thread enters" and "the gate is closed" (or a page) one is seen by the other side: by a
+ * barrier in all threads, or else by time. A store waits in no buffer for a nap. Returns how many
+ * records there are then.
+ */
+static uint32_t see_all(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (membarrier_sync() < 0)
+		nap();
+	return atomic_load_explicit(&used, memory_order_acquire);
+}
+
+bool thread_any_inside(void)
+{
+	uint32_t count = see_all();
+
+	for (uint32_t slot = 0; slot < count; slot++)
+		if (record_at(slot) != thread_here &&
+		    !has_left(record_at(slot), atomic_load(&record_at(slot)->inside)))
+			return true;
+	return false;
+}
+
+bool thread_await_all(void)
+{
+	int64_t now = clock_ns();
+	struct patience patience = { now + ASLEEP_NS, now + STARVED_NS };
+	uint32_t count = see_all();
+	bool all = true;
+
+	for (uint32_t slot = 0; slot < count; slot++)
+		if (record_at(slot) != thread_here)
+			all &= await_one(record_at(slot), &patience);
+	return all;
+}
+
+/* --- Guests -------------------------------------------------------------------------------------
+ */
+
+#define FUTEX_OFFSET ((long)offsetof(struct guest, word) - (long)offsetof(struct guest, entry))
+
+NOPATCH static struct guest *claim(uint32_t tid)
+{
+	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+
+	for (unsigned i = 0; i < GUESTS; i++) {
+		struct guest *guest = &guests[i];
+		uint32_t word = atomic_load_explicit(&guest->word, memory_order_relaxed);
+
+		/* Left behind: by a task that was killed, or by fork(). */
+		if (word && !(word & FUTEX_OWNER_DIED) &&
+		    atomic_load_explicit(&guest->epoch, memory_order_relaxed) == epoch)
+			continue;
+		if (!atomic_compare_exchange_strong_explicit(
+			    &guest->word, &word, tid, memory_order_acquire, memory_order_relaxed))
+			continue;
+		return guest;
+	}
+	return NULL;
+}
+
+NOPATCH uint64_t thread_guest(void)
+{
+	struct robust_list_head *theirs = NULL;
+	uint64_t length = 0, id;
+	struct guest *guest = claim((uint32_t)sys_call(SYS_gettid));
+
+	if (!guest)
+		return 0;
+	id = (atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1)
+		     << THREAD_SLOT_BITS |
+	     (SLOTS - GUESTS + (uint32_t)(guest - guests));
+	atomic_store_explicit(&guest->epoch,
+			      atomic_load_explicit(&process_epoch, memory_order_relaxed),
+			      memory_order_relaxed);
+	atomic_store_explicit(&guest->id, id, memory_order_release);
+	guest->head.list.next = NULL;
+	/* Threads have a list of libc's; a child of vfork() has none. */
+	if (sys_call(SYS_get_robust_list, 0, &theirs, &length) < 0 || theirs)
+		return id;
+	guest->entry.next = &guest->head.list;
+	guest->head.list.next = &guest->entry;
+	guest->head.futex_offset = FUTEX_OFFSET;
+	guest->head.list_op_pending = NULL;
+	sys_call(SYS_set_robust_list, &guest->head, sizeof(guest->head));
+	return id;
+}
+
+NOPATCH void thread_guest_leave(uint64_t id)
+{
+	struct guest *guest = &guests[id % SLOTS - (SLOTS - GUESTS)];
+
+	if (guest->head.list.next)
+		sys_call(SYS_set_robust_list, NULL, sizeof(guest->head));
+	atomic_store_explicit(&guest->word, 0, memory_order_release);
+}
+
+/* --- fork() -------------------------------------------------------------------------------------
+ */
+
+NOPATCH void thread_adopt(void)
+{
+	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed) + 1;
+	struct thread *self = thread_here;
+
+	if (self) {
+		atomic_store_explicit(&self->tid, (uint32_t)sys_call(SYS_gettid),
+				      memory_order_relaxed);
+		atomic_store_explicit(&self->epoch, epoch, memory_order_relaxed);
+	}
+	/* Release: pairs with the acquire in has_ended(). */
+	atomic_store_explicit(&process_epoch, epoch, memory_order_release);
+}
+
+void thread_rearm(void)
+{
+	if (thread_here)
+		live(thread_here);
+}

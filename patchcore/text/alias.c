@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that is mapped twice: executable where it runs, writable elsewhere. By the
+ * library, or by a caller that tells it.
+ */
+#include "patchcore/text/alias.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "patchcore/site/thread.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
+#endif
+
+struct page *alias_first;
+
+static int refusal(int error)
+{
+	switch (error) {
+	case ENOMEM:
+	case ENOSPC:
+		return -ENOMEM;
+	case EMFILE:
+	case ENFILE:
+	case EINVAL:
+		return -error;
+	default:
+		return -EACCES;
+	}
+}
+
+static int open_memory(void)
+{
+	/* That it shall never be a program is asked for by some systems. */
+	int fd = memfd_create("patchcore", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("patchcore", MFD_CLOEXEC);
+	return fd < 0 ? refusal(errno) : fd;
+}
+
+int alias_memory(size_t len)
+{
+	struct rlimit limit;
+	int fd, ret;
+
+	/* More than that would be a signal, and not an error. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < len)
+		return -EACCES;
+	fd = open_memory();
+	if (fd < 0 || ftruncate(fd, (off_t)len) == 0)
+		return fd;
+	ret = refusal(errno);
+	close(fd);
+	return ret;
+}
+
+NOPATCH int alias_prot(const struct page *page)
+{
+	return page->prot & ~PROT_WRITE;
+}
+
+/* --- The list of them ------------------------------------------------------------------------ */
+
+static struct page **place_of(uintptr_t addr)
+{
+	struct page **link = &alias_first;
+
+	while (*link && (*link)->entry.addr < addr)
+		link = &(*link)->next;
+	return link;
+}
+
+/* Noted before its shift is, so that a shift alone always leads to the code. */
+static void note_changing(uintptr_t start, uintptr_t end, bool changing)
+{
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+		page_find(p)->changing = changing;
+	/* The thread may end behind each of these. */
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void list_add(uintptr_t start, uintptr_t end, ptrdiff_t shift)
+{
+	struct page **link = place_of(start);
+
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE, link = &(*link)->next) {
+		struct page *page = page_find(p);
+
+		page->granule = TEXT_PAGE;
+		atomic_store_explicit(&page->stale, false, memory_order_relaxed);
+		atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
+		page->next = *link;
+		*link = page;
+	}
+}
+
+/* Of what is changing, some may not be in the list, as the thread that began it has ended. */
+static void list_remove(uintptr_t start, uintptr_t end)
+{
+	struct page **link = place_of(start);
+
+	while (*link && (*link)->entry.addr < end)
+		*link = (*link)->next;
+	atomic_signal_fence(memory_order_seq_cst);
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		page->next = NULL;
+		atomic_store_explicit(&page->shift, 0, memory_order_relaxed);
+		atomic_store_explicit(&page->stale, false, memory_order_relaxed);
+	}
+	note_changing(start, end, false);
+}
+
+/* --- Making and ending one ------------------------------------------------------------------- */
+
+/* Also what only executes can be read here. */
+static int copy_forcibly(int fd, uintptr_t from, size_t len)
+{
+	int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	uint8_t page[TEXT_PAGE];
+	size_t done = 0;
+
+	if (mem < 0)
+		return refusal(errno);
+	while (done < len && pread(mem, page, sizeof(page), (off_t)(from + done)) == TEXT_PAGE &&
+	       pwrite(fd, page, sizeof(page), (off_t)done) == TEXT_PAGE)
+		done += TEXT_PAGE;
+	close(mem);
+	return done < len ? -EFAULT : 0;
+}
+
+/* By system call, so that what cannot be read is an error and not a signal. */
+static int copy(int fd, uintptr_t from, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = pwrite(fd, (const void *)(from + done), len - done, (off_t)done);
+
+		if (n < 0 && errno == EFAULT)
+			return copy_forcibly(fd, from, len);
+		if (n < 0 && errno != EINTR)
+			return refusal(errno);
+		if (n > 0)
+			done += (size_t)n;
+	}
+	return 0;
+}
+
+static int memory_with(uintptr_t from, size_t len)
+{
+	int fd = alias_memory(len), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = copy(fd, from, len);
+	if (ret == 0)
+		return fd;
+	close(fd);
+	return ret;
+}
+
+static int put_in_place(uintptr_t at, size_t len, int prot, int flags, int fd)
+{
+	void *put = mmap((void *)at, len, prot, flags | MAP_FIXED, fd, 0);
+
+	return put == MAP_FAILED ? refusal(errno) : 0;
+}
+
+static void note_origin(uintptr_t start, uintptr_t end, int fd)
+{
+	struct stat stat = { 0 };
+
+	fstat(fd, &stat);
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+		page_find(p)->origin = (struct origin){
+			.device = stat.st_dev,
+			.inode = stat.st_ino,
+			.offset = p - start,
+		};
+}
+
+static int map_twice(uintptr_t start, uintptr_t end, int fd)
+{
+	size_t len = end - start;
+	uint8_t *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int ret;
+
+	if (at == MAP_FAILED)
+		return refusal(errno);
+	note_changing(start, end, true);
+	list_add(start, end, (intptr_t)at - (intptr_t)start);
+	ret = put_in_place(start, len, alias_prot(page_find(start)), MAP_SHARED, fd);
+	if (ret < 0) {
+		list_remove(start, end);
+		munmap(at, len);
+		return ret;
+	}
+	note_origin(start, end, fd);
+	return 0;
+}
+
+int alias_make(uintptr_t start, uintptr_t end)
+{
+	int fd, ret;
+
+	fd = memory_with(start, end - start);
+	if (fd < 0)
+		return fd;
+	ret = map_twice(start, end, fd);
+	close(fd);
+	return ret;
+}
+
+static void *alias_of(const struct page *page)
+{
+	return (void *)(page->entry.addr + (uintptr_t)page_shift(page));
+}
+
+void alias_forget(struct page *page)
+{
+	void *alias;
+
+	if (page->callers) {
+		alias_return(page->entry.addr, page->entry.addr + TEXT_PAGE);
+		return;
+	}
+	alias = alias_of(page);
+	list_remove(page->entry.addr, page->entry.addr + TEXT_PAGE);
+	munmap(alias, TEXT_PAGE);
+}
+
+/*
+ * Not the same memory with one mapping less: that would still be shared with
+ * every child to come. The alias stays until nothing leads to it: a thread that
+ * ends in between leaves what can be done again from the beginning.
+ */
+int alias_end(uintptr_t start, uintptr_t end)
+{
+	struct page *first = page_find(start);
+	void *alias = alias_of(first);
+	int fd = memory_with((uintptr_t)alias, end - start);
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	note_changing(start, end, true);
+	ret = put_in_place(start, end - start, first->prot, MAP_PRIVATE, fd);
+	if (ret == 0)
+		note_origin(start, end, fd);
+	close(fd);
+	if (ret < 0)
+		return ret;
+	list_remove(start, end);
+	munmap(alias, end - start);
+	return 0;
+}
+
+/* --- The caller's ---------------------------------------------------------------------------- */
+
+int alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift)
+{
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		if (page_shift(page) == shift)
+			continue;
+		page->callers = true;
+		page->process = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+		atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
+	}
+	return 0;
+}
+
+void alias_return(uintptr_t start, uintptr_t end)
+{
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		page->callers = false;
+		atomic_store_explicit(&page->shift, 0, memory_order_relaxed);
+	}
+}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+# Pages of code.
+libpatchcore_internal_la_SOURCES += \
+	patchcore/text/alias.c \
+	patchcore/text/alias.h \
+	patchcore/text/forget.h \
+	patchcore/text/objects.c \
+	patchcore/text/objects.h \
+	patchcore/text/pkeys.c \
+	patchcore/text/pkeys.h \
+	patchcore/text/text.c \
+	patchcore/text/text.h \
+	patchcore/text/text_forget.c \
+	patchcore/text/text_fork.c \
+	patchcore/text/text_maps.c \
+	patchcore/text/text_maps.h \
+	patchcore/text/text_page.h \
+	patchcore/text/text_read.c \
+	patchcore/text/text_way.c
+
+if HAVE_CMOCKA
+patchcore_text_tests = \
+	patchcore/text/tests/test_pkeys \
+	patchcore/text/tests/test_text \
+	patchcore/text/tests/test_text_alias \
+	patchcore/text/tests/test_text_forget \
+	patchcore/text/tests/test_text_fork \
+	patchcore/text/tests/test_text_fork_locks \
+	patchcore/text/tests/test_text_kinds \
+	patchcore/text/tests/test_text_refused \
+	patchcore/text/tests/test_text_shared \
+	patchcore/text/tests/test_text_threads
+check_PROGRAMS += $(patchcore_text_tests)
+TESTS += $(patchcore_text_tests)
+endif

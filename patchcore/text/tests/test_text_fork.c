@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parent and child each have their own code, aliased or not.
+ */
+#define _GNU_SOURCE /* memfd_create() */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#include "patchcore/tests/text_fork.h"
+#include "patchcore/text/text.h"
+
+/* --- Each its own ---------------------------------------------------------------------------- */
+
+static void in_child(int from_parent)
+{
+	char byte;
+
+	for (size_t i = 0; i < 3; i++)
+		MUST(code_run(fn + i * CODE_PAGE) == CODE_OLD);
+	for (size_t i = 0; i < 3; i++)
+		must_patch(fn + i * CODE_PAGE, CODE_NEW);
+	/* The parent has patched its own. */
+	MUST(read(from_parent, &byte, 1) == 1);
+	for (size_t i = 0; i < 3; i++)
+		MUST(code_run(fn + i * CODE_PAGE) == CODE_NEW);
+	must_be((const int[]){ RX, RX, RX });
+	MUST(pc_text_close(base, 3 * CODE_PAGE) == 0);
+	must_be((const int[]){ RX, RX, RX });
+	must_patch(fn, CODE_OLD);
+}
+
+static void test_one_child(int depth)
+{
+	int to_child[2];
+	pid_t pid;
+
+	MUST(pipe(to_child) == 0);
+	pid = fork();
+	MUST(pid >= 0);
+	if (pid == 0) {
+		if (depth > 0)
+			test_one_child(depth - 1);
+		in_child(to_child[0]);
+		_exit(0);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		must_patch(fn + i * CODE_PAGE, CODE_NEW);
+		must_patch(fn + i * CODE_PAGE, 0x51525354);
+	}
+	MUST(write(to_child[1], "", 1) == 1);
+	must_end_well(pid);
+	for (size_t i = 0; i < 3; i++) {
+		MUST(code_run(fn + i * CODE_PAGE) == 0x51525354);
+		must_patch(fn + i * CODE_PAGE, CODE_OLD);
+	}
+	close(to_child[0]);
+	close(to_child[1]);
+}
+
+/* Two aliases, side by side, and a child of a child. */
+static void each_its_own(const void *arg)
+{
+	(void)arg;
+	start();
+	MUST(pc_text_alias(page_at(0), 2 * CODE_PAGE) == 0);
+	MUST(pc_text_alias(page_at(2), 1) == 0);
+	test_one_child(2);
+	test_one_child(0);
+	must_be((const int[]){ RX, RX, RX });
+}
+
+static void test_each_its_own(void **state)
+{
+	(void)state;
+	child_must_pass(each_its_own, NULL);
+}
+
+/* What was an alias once is private, and not shared with later children. */
+static void closed_before(const void *arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	start();
+	MUST(pc_text_alias(base, CODE_PAGE) == 0);
+	must_patch(fn, CODE_NEW);
+	MUST(pc_text_close(base, CODE_PAGE) == 0);
+	pid = fork();
+	if (pid == 0) {
+		must_patch(fn, CODE_OLD);
+		_exit(0);
+	}
+	must_end_well(pid);
+	MUST(code_run(fn) == CODE_NEW);
+}
+
+static void test_closed_before(void **state)
+{
+	(void)state;
+	child_must_pass(closed_before, NULL);
+}
+
+/* vfork() borrows the parent's memory, which stays as it is. */
+static void vforked(const void *arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	start();
+	MUST(pc_text_alias(base, CODE_PAGE) == 0);
+	pid = vfork();
+	if (pid == 0)
+		_exit(0);
+	must_end_well(pid);
+	must_patch(fn, CODE_NEW);
+}
+
+static void test_vforked(void **state)
+{
+	(void)state;
+	child_must_pass(vforked, NULL);
+}
+
+/* --- No copy to be had ----------------------------------------------------------------------- */
+
+static void must_not_write(void)
+{
+	enum pc_text_way way = PC_TEXT_OPEN;
+	char reason[128];
+
+	MUST(try_patch(fn, CODE_NEW) == -EACCES);
+	MUST(code_run(fn) == CODE_OLD);
+	MUST(pc_text_way(fn, 1, &way, reason, sizeof(reason)) == -EACCES);
+	MUST(way == PC_TEXT_ALIAS && strstr(reason, "parent"));
+}
+
+/* Such a child may read, but what it writes would show in its parent. */
+static void without_handlers(const void *arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	start();
+	MUST(pc_text_alias(base, CODE_PAGE) == 0);
+	pid = (pid_t)syscall(SYS_fork);
+	if (pid == 0) {
+		must_not_write();
+		_exit(0);
+	}
+	must_end_well(pid);
+	must_patch(fn, CODE_NEW);
+}
+
+static void test_without_handlers(void **state)
+{
+	(void)state;
+	child_must_pass(without_handlers, NULL);
+}
+
+static void without_copy(const void *arg)
+{
+	struct rlimit limit, none;
+	pid_t pid;
+
+	(void)arg;
+	start();
+	MUST(pc_text_alias(base, CODE_PAGE) == 0);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = limit;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &none);
+	pid = fork();
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (pid == 0) {
+		must_not_write();
+		/* Closing it makes it private. */
+		MUST(pc_text_close(base, CODE_PAGE) == 0);
+		must_patch(fn, CODE_NEW);
+		_exit(0);
+	}
+	must_end_well(pid);
+	MUST(code_run(fn) == CODE_OLD);
+	must_patch(fn, CODE_NEW);
+}
+
+static void test_without_copy(void **state)
+{
+	(void)state;
+	child_must_pass(without_copy, NULL);
+}
+
+/* --- While others store ---------------------------------------------------------------------- */
+
+/* What the private memory of a process knows of its code. */
+static volatile uint32_t noted;
+static atomic_bool stop;
+
+static void put(uint8_t *at, uint32_t value)
+{
+	struct text_span span;
+
+	MUST(text_begin(&span, at, 4) == 0);
+	memcpy(text_at(&span, at), &value, sizeof(value));
+	noted = value;
+	text_end(&span);
+}
+
+static void *store_often(void *at)
+{
+	for (uint32_t i = 1; !stop; i++)
+		put(at, i);
+	return NULL;
+}
+
+/* Without the gate the child has an older copy than it knows of. */
+static void stores(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	start_with_threads();
+	MUST(pc_text_alias(base, CODE_PAGE) == 0);
+	MUST(pthread_create(&thread, NULL, store_often, base + 128) == 0);
+	while (!noted)
+		sched_yield();
+	for (int i = 0; i < FORKS; i++) {
+		pid_t pid = fork();
+		uint32_t value;
+
+		if (pid == 0) {
+			memcpy(&value, base + 128, sizeof(value));
+			MUST(value == noted);
+			must_patch(fn, CODE_NEW);
+			_exit(0);
+		}
+		must_end_well(pid);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	MUST(code_run(fn) == CODE_OLD);
+}
+
+static void test_stores(void **state)
+{
+	(void)state;
+	child_must_pass(stores, NULL);
+}
+
+static pid_t forked_in_handler;
+
+static void fork_in_handler(int signal)
+{
+	(void)signal;
+	forked_in_handler = fork();
+}
+
+/* The store that the handler interrupted is made on both sides. */
+static void in_the_middle(const void *arg)
+{
+	struct text_span span;
+	uint8_t *at;
+
+	(void)arg;
+	start();
+	MUST(pc_text_alias(base, CODE_PAGE) == 0);
+	signal(SIGUSR1, fork_in_handler);
+	MUST(text_begin(&span, fn, CODE_LEN) == 0);
+	at = text_at(&span, fn);
+	/* It waits for nobody. */
+	child_filter(SYS_nanosleep, 0, 0, SECCOMP_RET_KILL);
+	raise(SIGUSR1);
+	code_load(at, forked_in_handler ? CODE_NEW : 0x51525354);
+	text_end(&span);
+	if (forked_in_handler == 0) {
+		MUST(code_run(fn) == 0x51525354);
+		must_patch(fn, CODE_OLD);
+		_exit(0);
+	}
+	must_end_well(forked_in_handler);
+	MUST(code_run(fn) == CODE_NEW);
+}
+
+static void test_in_the_middle(void **state)
+{
+	(void)state;
+	child_must_pass(in_the_middle, NULL);
+}
+
+/* A handler that stores, in a thread that another waits for: stores nest. */
+static atomic_bool in_store, forking;
+static struct text_span outer;
+
+static void store_in_handler(int signal)
+{
+	(void)signal;
+	in_store = true;
+	while (!forking)
+		sched_yield();
+	/* Long enough for the other to be at the gate. */
+	usleep(50000);
+	put(outer.addr, 7);
+}
+
+static void *be_interrupted(void *at)
+{
+	MUST(text_begin(&outer, at, 4) == 0);
+	pthread_kill(pthread_self(), SIGUSR1);
+	text_end(&outer);
+	return NULL;
+}
+
+static void nested_store(const void *arg)
+{
+	pthread_t thread;
+	uint32_t value;
+	pid_t pid;
+
+	(void)arg;
+	start_with_threads();
+	MUST(pc_text_alias(base, CODE_PAGE) == 0);
+	signal(SIGUSR1, store_in_handler);
+	MUST(pthread_create(&thread, NULL, be_interrupted, base + 128) == 0);
+	while (!in_store)
+		sched_yield();
+	forking = true;
+	pid = fork();
+	memcpy(&value, base + 128, sizeof(value));
+	MUST(value == 7);
+	if (pid == 0)
+		_exit(0);
+	must_end_well(pid);
+	pthread_join(thread, NULL);
+}
+
+static void test_nested_store(void **state)
+{
+	(void)state;
+	child_must_pass(nested_store, NULL);
+}
+
+/* Nor for ever for a thread that was stopped; and the child does not know of it. */
+static void *stop_in_store(void *at)
+{
+	struct text_span span;
+
+	MUST(text_begin(&span, at, 4) == 0);
+	in_store = true;
+	for (;;)
+		pause();
+}
+
+static void stopped_store(const void *arg)
+{
+	pthread_t thread;
+	pid_t pid, second;
+
+	(void)arg;
+	start_with_threads();
+	MUST(pc_text_alias(base, CODE_PAGE) == 0);
+	MUST(pthread_create(&thread, NULL, stop_in_store, base + 128) == 0);
+	while (!in_store)
+		sched_yield();
+	pid = fork();
+	if (pid == 0) {
+		child_filter(SYS_nanosleep, 0, 0, SECCOMP_RET_KILL);
+		second = fork();
+		must_patch(fn, CODE_NEW);
+		if (second > 0)
+			must_end_well(second);
+		_exit(0);
+	}
+	must_end_well(pid);
+	MUST(code_run(fn) == CODE_OLD);
+}
+
+static void test_stopped_store(void **state)
+{
+	(void)state;
+	child_must_pass(stopped_store, NULL);
+}
+
+/* --- While it forks itself ------------------------------------------------------------------- */
+
+static bool store_while_forking;
+
+/* Runs after the library's own, since it was registered before. */
+static void prepare(void)
+{
+	struct text_span span;
+
+	if (!store_while_forking)
+		return;
+	store_while_forking = false;
+	MUST(text_begin(&span, base + CODE_PAGE - 2, 4) == 0);
+	memset(text_at(&span, base + CODE_PAGE - 2), 0x33, 2);
+	memset(text_at(&span, base + CODE_PAGE), 0x44, 2);
+	text_end(&span);
+}
+
+__attribute__((constructor(101))) static void be_first(void)
+{
+	pthread_atfork(prepare, NULL, NULL);
+}
+
+static void forking_thread(const void *arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	start();
+	MUST(pc_text_alias(page_at(0), 1) == 0 && pc_text_alias(page_at(1), 1) == 0);
+	store_while_forking = true;
+	pid = fork();
+	MUST(!store_while_forking);
+	MUST(memcmp(base + CODE_PAGE - 2, "\x33\x33\x44\x44", 4) == 0);
+	if (pid == 0)
+		_exit(0);
+	must_end_well(pid);
+}
+
+static void test_forking_thread(void **state)
+{
+	(void)state;
+	child_must_pass(forking_thread, NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_its_own),  cmocka_unit_test(test_closed_before),
+		cmocka_unit_test(test_vforked),	      cmocka_unit_test(test_without_handlers),
+		cmocka_unit_test(test_without_copy),  cmocka_unit_test(test_stores),
+		cmocka_unit_test(test_in_the_middle), cmocka_unit_test(test_nested_store),
+		cmocka_unit_test(test_stopped_store), cmocka_unit_test(test_forking_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pages of code: which are writable, and making them so. Private; the public
+ * half is mapping.h.
+ */
+#ifndef PATCHCORE_TEXT_TEXT_H
+#define PATCHCORE_TEXT_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "patchcore/kernel/sys.h"
+
+struct thread;
+
+#define TEXT_PAGE 4096u
+
+/*
+ * Where one patch writes. The code of [addr, addr + len) runs at addr and is
+ * written at addr + shift: shift[0] for bytes on the first page, shift[1] for
+ * those on the last (the same page, if it does not cross). 0 unless the page has
+ * an alias.
+ */
+struct text_span {
+	uint8_t *addr;
+	size_t len;
+	ptrdiff_t shift[2];
+	uint64_t loan; /* made writable for this patch alone: by text_borrow(); else 0 */
+};
+
+/*
+ * text_begin - enter the library (fork_enter()), and let one patch write [addr, addr + len), at
+ * most a page long.
+ *
+ * Async-signal-safe where a caller holds the pages open or aliased; it waits only while another
+ * thread forks. Else the pages are made writable and the span says so. -EFAULT, -EACCES,
+ * -ENOMEM, -EPERM (others see what is changed there): nothing changed, and the caller is outside.
+ */
+int text_begin(struct text_span *span, void *addr, size_t len);
+
+/* text_end - that patch is written: leave. Async-signal-safe unless span->loan. */
+void text_end(struct text_span *span);
+
+/*
+ * text_keep - leave, but the patch is still to be written, by whatever thread. That thread, inside,
+ * ends it by text_return_kept().
+ */
+void text_keep(struct text_span *span);
+void text_return_kept(struct text_span *span);
+
+/* text_at - where the byte that runs at addr, of a span, is written. */
+NOPATCH_INLINE uint8_t *text_at(const struct text_span *span, const uint8_t *addr)
+{
+	bool first = ((uintptr_t)addr & ~(uintptr_t)(TEXT_PAGE - 1)) ==
+		     ((uintptr_t)span->addr & ~(uintptr_t)(TEXT_PAGE - 1));
+
+	return (uint8_t *)(uintptr_t)addr + span->shift[first ? 0 : 1];
+}
+
+/*
+ * text_span_is_ours - may this process write there? Not in the child of a fork that could not have
+ * a copy of the alias. text_is_stale - is that so for the page of addr? Async-signal-safe.
+ */
+bool text_span_is_ours(const struct text_span *span);
+bool text_is_stale(uintptr_t addr);
+
+/*
+ * text_read - copy len bytes of code, whose protection stays what it is.
+ *
+ * 0; 1: they are there, but loads may fault (execute-only code). -EFAULT: not mapped,
+ * or cannot be read. -EACCES: the system allows no such look. Not one access: what
+ * changes meanwhile may be read in part. Async-signal-safe.
+ */
+int text_read(void *buffer, const void *addr, size_t len);
+
+/*
+ * text_forget - [start, end) was unmapped, or is about to be, by its owner. Pages that
+ * lie in it as a whole are no longer open, and aliases are given up; what is mapped there
+ * is not touched. No patch there may be under way.
+ *
+ * text_end_outside - text_end() of a change there that is given up.
+ */
+void text_forget(uintptr_t start, uintptr_t end);
+void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end);
+
+/*
+ * text_forget_unmapped - the same for pages of objects that dlclose() took away,
+ * also where others are mapped there since. Costs next to nothing unless an
+ * object was unloaded since the last call. Not async-signal-safe, and takes no
+ * lock of the dynamic linker while it holds its own.
+ */
+void text_forget_unmapped(void);
+
+/*
+ * text_give_back - close whatever is open. No patch may be under way. 0, or what
+ * pc_text_close() failed with.
+ */
+int text_give_back(void);
+
+/*
+ * For fork.c, in its order: copy the pages with an alias; wait for the child and drop the copy;
+ * take the place of the parent, in the child (async-signal-safe); drop the copy there.
+ * text_copy_again - what the forking thread has written since goes into the copy too.
+ */
+void text_before_fork(void);
+void text_after_fork(void);
+void text_adopt(void);
+void text_drop_copy(void);
+void text_copy_again(const struct text_span *span);
+
+/*
+ * text_give_back_borrowed - in a child: pages that threads had borrowed that are not here get their
+ * protection back. After their changes are over, and if the calling thread has borrowed none.
+ */
+void text_give_back_borrowed(void);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pages whose code is gone.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "patchcore/text/alias.h"
+#include "patchcore/text/forget.h"
+#include "patchcore/text/objects.h"
+#include "patchcore/text/text_page.h"
+
+/* Called with text_lock held. */
+static void forget(struct page *page)
+{
+	/* First of all, so that no patcher begins to write. */
+	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
+	page_lose_users(page);
+	page->owed = false;
+	page->granule = TEXT_PAGE;
+	if (page_shift(page))
+		alias_forget(page);
+}
+
+static uintptr_t first_whole(uintptr_t start)
+{
+	return page_of(start + TEXT_PAGE - 1);
+}
+
+static bool is_whole(uintptr_t page, uintptr_t end)
+{
+	return page < end && end - page >= TEXT_PAGE;
+}
+
+static bool stays(uintptr_t page, uintptr_t start, uintptr_t end)
+{
+	return page < start || !is_whole(page, end);
+}
+
+/*
+ * What was made writable for it on pages that stay is given back; the others are not touched. In
+ * one piece, where both stay: they may be one to the kernel.
+ */
+void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
+{
+	uintptr_t first, last, to;
+
+	if (span->loan && text_range(span->addr, span->len, &first, &last) == 0) {
+		for (uintptr_t p = first; p < last; p = to) {
+			to = p + TEXT_PAGE;
+			while (to < last && stays(p, start, end) == stays(to, start, end))
+				to += TEXT_PAGE;
+			if (stays(p, start, end))
+				text_return(p, to, span->loan);
+		}
+	}
+	span->loan = 0;
+}
+
+void text_forget(uintptr_t start, uintptr_t end)
+{
+	lock_take(&text_lock);
+	for (uintptr_t p = first_whole(start); is_whole(p, end); p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		if (page)
+			forget(page);
+	}
+	lock_drop(&text_lock);
+}
+
+struct maps {
+	struct mapping *list;
+	int count;
+};
+
+/* Is that mapping what this library made of it? */
+static bool is_there(const struct page *page, const struct maps *maps)
+{
+	uintptr_t addr = page->entry.addr;
+	const struct mapping *map = mappings_find(maps->list, maps->count, addr);
+	struct origin origin;
+
+	if (!map)
+		return false;
+	origin = mapping_origin(map, addr);
+	if (!origin_same(&origin, &page->origin))
+		return false;
+	return page_shift(page) || (map->prot & PROT_WRITE);
+}
+
+static int forget_if_gone(struct entry *entry, void *maps)
+{
+	struct page *page = (struct page *)entry;
+
+	if ((page->users || page->owed || page_shift(page)) && !is_there(page, maps))
+		forget(page);
+	return 0;
+}
+
+void text_forget_unmapped(void)
+{
+	static _Atomic(uint64_t) seen; /* written under text_lock */
+	uint64_t unloads = objects_unloads();
+	struct maps now;
+
+	if (atomic_load_explicit(&seen, memory_order_acquire) == unloads)
+		return;
+	/* Now, that what is mapped there since has no change in flight yet. */
+	forget_gone();
+	lock_take(&text_lock);
+	now.count = mappings_read(0, UINTPTR_MAX, &now.list);
+	/* Without memory it is left to the next call. */
+	if (now.count >= 0) {
+		table_each(&text_pages, forget_if_gone, &now);
+		atomic_store_explicit(&seen, unloads, memory_order_release);
+	}
+	free(now.list);
+	lock_drop(&text_lock);
+}

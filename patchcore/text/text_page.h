@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known of a page of code. Shared by text*.c and alias.c alone.
+ */
+#ifndef PATCHCORE_TEXT_TEXT_PAGE_H
+#define PATCHCORE_TEXT_TEXT_PAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "patchcore/site/lock.h"
+#include "patchcore/site/table.h"
+#include "patchcore/text/text.h"
+#include "patchcore/text/text_maps.h"
+
+/* All but the atomics is protected by text_lock. */
+struct page {
+	struct entry entry;
+	int prot;	      /* to be given back */
+	unsigned users;	      /* opens and borrowers */
+	bool owed;	      /* without users, yet not given back: that failed */
+	bool changing;	      /* without users, its alias being made or ended: until that is over */
+	bool shared;	      /* opened by a caller that knows that others see what changes */
+	bool callers;	      /* its alias is a mapping of the caller's, and stays that */
+	uint32_t process;     /* with such an alias: process_epoch when it was told of */
+	size_t granule;	      /* bytes whose protection changes together */
+	struct origin origin; /* what it showed when last looked at; with an alias: of that */
+	struct page *next;    /* the next in order that has an alias */
+	size_t copied_at;     /* in the copy for a child: bytes from its start */
+	/* Written under text_lock, read without. */
+	_Atomic(uint64_t) forgotten; /* which of all times that a page was; 0: never */
+	atomic_uint opens;	     /* stored with release, after the shift; acquired */
+	_Atomic(ptrdiff_t) shift;    /* from here to its alias, 0 if it has none */
+	atomic_bool stale;	     /* the library's alias is the parent's: there was no copy */
+};
+
+extern struct table text_pages;
+extern struct lock text_lock; /* nests outside text_pages.lock, inside drain_lock */
+extern uint64_t text_forgets; /* how often a page was forgotten, under text_lock */
+
+NOPATCH_INLINE uintptr_t page_of(uintptr_t addr)
+{
+	return addr & ~(uintptr_t)(TEXT_PAGE - 1);
+}
+
+NOPATCH_INLINE struct page *page_find(uintptr_t addr)
+{
+	return (struct page *)table_find(&text_pages, page_of(addr));
+}
+
+/* page_lose_users - with text_lock: from now on no loan and no opening of before counts. */
+static inline void page_lose_users(struct page *page)
+{
+	page->users = 0;
+	atomic_store_explicit(&page->forgotten, ++text_forgets, memory_order_relaxed);
+}
+
+/* page_has_changed - was it forgotten since that loan? Then its users are of other code. */
+NOPATCH_INLINE bool page_has_changed(const struct page *page, uint64_t loan)
+{
+	return atomic_load_explicit(&page->forgotten, memory_order_relaxed) >= loan;
+}
+
+NOPATCH_INLINE ptrdiff_t page_shift(const struct page *page)
+{
+	return atomic_load_explicit(&page->shift, memory_order_relaxed);
+}
+
+/* Acquire: a thread that sees it open may use its shift, or write to it. */
+NOPATCH_INLINE bool page_is_open(const struct page *page)
+{
+	return page && atomic_load_explicit(&page->opens, memory_order_acquire) > 0;
+}
+
+/*
+ * What mprotect(2) refused the last text_borrow() of this thread with; 0 if it
+ * was not that.
+ */
+extern __thread int text_refused_with __attribute__((tls_model("initial-exec")));
+
+/* text_is_open - does some caller have all these pages open? Async-signal-safe. */
+bool text_is_open(uintptr_t start, uintptr_t end);
+
+/* text_range - the pages of [addr, addr + len). -EINVAL: none, or it wraps. */
+int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end);
+
+/* text_asked - the same for a public function. -EINVAL as above, -ESHUTDOWN. */
+int text_asked(const void *addr, size_t len, uintptr_t *start, uintptr_t *end);
+
+/*
+ * page_may_be_written - by this process? Not where its alias is the memory of the process that
+ * it was forked from. Async-signal-safe.
+ */
+bool page_may_be_written(const struct page *page);
+
+/*
+ * text_borrow, text_return - one user more or less for whole pages. 0 or -errno. The loan says when
+ * it was: other code may have been mapped at a page that was forgotten since, and be on loan.
+ */
+int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan);
+void text_return(uintptr_t start, uintptr_t end, uint64_t loan);
+
+#endif

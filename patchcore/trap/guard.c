@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libpatchcore_guard: for programs that block SIGTRAP, or take it after pc_init().
+ *
+ * Wraps the functions that set handlers and masks. The kernel never gets to see
+ * SIGTRAP in a mask, and no other handler for it; the program reads back what it
+ * set. What it can tell the difference by is written down in pc_signals(3).
+ *
+ * A child of vfork() shares this memory and soon runs another program. It is
+ * served as if there were no guard: then that program starts with the signals
+ * that this one meant it to have.
+ */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include "patchcore/trap/guard.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define TRAP_BIT (UINT64_C(1) << (SIGTRAP - 1))
+
+/* What libc has under these names; found at load time, or before if need be. */
+static struct {
+	guard_sigaction_fn *sigaction;
+	int (*sigprocmask)(int, const sigset_t *, sigset_t *);
+	int (*pthread_sigmask)(int, const sigset_t *, sigset_t *);
+	int (*sigpending)(sigset_t *);
+	int (*sigsuspend)(const sigset_t *);
+	int (*sigtimedwait)(const sigset_t *, siginfo_t *, const struct timespec *);
+	int (*ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+	int (*pselect)(int, fd_set *, fd_set *, fd_set *, const struct timespec *,
+		       const sigset_t *);
+	int (*epoll_pwait)(int, struct epoll_event *, int, int, const sigset_t *);
+} real;
+
+/* How the calling thread believes to stand with SIGTRAP. */
+static __thread struct {
+	volatile sig_atomic_t blocked;
+	volatile sig_atomic_t pending; /* one came meanwhile: info */
+	volatile sig_atomic_t waiting; /* in sigwait() for it */
+	siginfo_t info;
+} here __attribute__((tls_model("initial-exec")));
+
+static _Atomic(uint64_t) masked; /* bit n - 1: the program put SIGTRAP in the sa_mask of signal n */
+static _Atomic(guard_chain_fn *) chain; /* NULL: the library has not got SIGTRAP */
+static _Atomic(int) process;		/* that this memory is of */
+
+#define REAL(name) ((__typeof__(real.name))find(&real.name, #name))
+
+static void *find(void *slot, const char *name)
+{
+	void *function;
+
+	memcpy(&function, slot, sizeof(function));
+	if (!function) {
+		function = dlsym(RTLD_NEXT, name);
+		memcpy(slot, &function, sizeof(function));
+	}
+	return function;
+}
+
+static void in_child(void)
+{
+	atomic_store(&process, getpid());
+}
+
+static void find_all(void)
+{
+	REAL(sigprocmask);
+	REAL(pthread_sigmask);
+	REAL(sigpending);
+	REAL(sigsuspend);
+	REAL(sigtimedwait);
+	REAL(ppoll);
+	REAL(pselect);
+	REAL(epoll_pwait);
+	REAL(sigaction);
+}
+
+static bool is_vforked(void)
+{
+	return atomic_load(&process) != getpid();
+}
+
+static bool has_trap(const sigset_t *set)
+{
+	return sigismember(set, SIGTRAP) == 1;
+}
+
+static sigset_t without_trap(const sigset_t *set)
+{
+	sigset_t other = *set;
+
+	sigdelset(&other, SIGTRAP);
+	return other;
+}
+
+static void set_bit(sigset_t *set, bool on)
+{
+	if (on)
+		sigaddset(set, SIGTRAP);
+	else
+		sigdelset(set, SIGTRAP);
+}
+
+/* --- Masks ----------------------------------------------------------------------- */
+
+/* The one that was kept, to this thread, as it came. */
+static void deliver_pending(void)
+{
+	siginfo_t info = here.info;
+
+	here.pending = 0;
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), SIGTRAP, &info);
+}
+
+static bool would_block(int how, const sigset_t *set)
+{
+	if (!set || (how != SIG_SETMASK && !has_trap(set)))
+		return here.blocked;
+	return how == SIG_BLOCK || (how == SIG_SETMASK && has_trap(set));
+}
+
+/* set_mask: sigprocmask() or pthread_sigmask(), which differ in how they fail. */
+static int mask(int (*set_mask)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set,
+		sigset_t *old)
+{
+	bool before = here.blocked, after = would_block(how, set);
+	sigset_t kept;
+	int ret;
+
+	if (before != after && is_vforked())
+		return set_mask(how, set, old);
+	if (set && how != SIG_UNBLOCK)
+		kept = without_trap(set);
+	ret = set_mask(how, set && how != SIG_UNBLOCK ? &kept : set, old);
+	if (ret != 0)
+		return ret;
+	if (old)
+		set_bit(old, before);
+	here.blocked = after;
+	if (!after && here.pending)
+		deliver_pending();
+	return 0;
+}
+
+int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	return mask(REAL(sigprocmask), how, set, old);
+}
+
+int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	return mask(REAL(pthread_sigmask), how, set, old);
+}
+
+int sigpending(sigset_t *set)
+{
+	int ret = REAL(sigpending)(set);
+
+	if (ret == 0 && here.pending)
+		sigaddset(set, SIGTRAP);
+	return ret;
+}
+
+/* --- Calls that set a mask while they wait ------------------------------------------ */
+
+int sigsuspend(const sigset_t *set)
+{
+	const sigset_t kept = without_trap(set);
+
+	return REAL(sigsuspend)(&kept);
+}
+
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *set)
+{
+	sigset_t kept;
+
+	if (set)
+		kept = without_trap(set);
+	return REAL(ppoll)(fds, count, timeout, set ? &kept : NULL);
+}
+
+int pselect(int count, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+	    const sigset_t *set)
+{
+	sigset_t kept;
+
+	if (set)
+		kept = without_trap(set);
+	return REAL(pselect)(count, in, out, except, timeout, set ? &kept : NULL);
+}
+
+int epoll_pwait(int epoll, struct epoll_event *events, int count, int timeout, const sigset_t *set)
+{
+	sigset_t kept;
+
+	if (set)
+		kept = without_trap(set);
+	return REAL(epoll_pwait)(epoll, events, count, timeout, set ? &kept : NULL);
+}
+
+/* --- Waiting for the signal itself --------------------------------------------------- */
+
+/*
+ * One that comes from now on and does not find the thread in the kernel is sent
+ * again, this time really blocked (holds() below), and so ends the wait.
+ */
+static int wait_for_trap(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+	const uint64_t trap = TRAP_BIT;
+	int ret, error;
+
+	here.waiting = 1;
+	if (here.pending) {
+		here.waiting = here.pending = 0;
+		if (info)
+			*info = here.info;
+		return SIGTRAP;
+	}
+	ret = REAL(sigtimedwait)(set, info, timeout);
+	error = errno;
+	here.waiting = 0;
+	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, NULL, sizeof(trap));
+	errno = error;
+	return ret;
+}
+
+int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+	if (!has_trap(set) || is_vforked())
+		return REAL(sigtimedwait)(set, info, timeout);
+	return wait_for_trap(set, info, timeout);
+}
+
+int sigwaitinfo(const sigset_t *set, siginfo_t *info)
+{
+	return sigtimedwait(set, info, NULL);
+}
+
+int sigwait(const sigset_t *set, int *signal)
+{
+	int ret;
+
+	do {
+		ret = sigtimedwait(set, NULL, NULL);
+	} while (ret < 0 && errno == EINTR);
+	if (ret < 0)
+		return errno;
+	*signal = ret;
+	return 0;
+}
+
+/* --- Handlers ------------------------------------------------------------------------ */
+
+/* The others: SIGTRAP is taken out of sa_mask, and remembered. */
+static int set_other(int signal, const struct sigaction *now, struct sigaction *old)
+{
+	uint64_t bit = signal >= 1 && signal <= 64 ? UINT64_C(1) << (signal - 1) : 0, before;
+	struct sigaction kept;
+	int ret;
+
+	if (now) {
+		kept = *now;
+		sigdelset(&kept.sa_mask, SIGTRAP);
+	}
+	ret = REAL(sigaction)(signal, now ? &kept : NULL, old);
+	if (ret < 0)
+		return ret;
+	if (!now)
+		before = atomic_load(&masked);
+	else if (has_trap(&now->sa_mask))
+		before = atomic_fetch_or(&masked, bit);
+	else
+		before = atomic_fetch_and(&masked, ~bit);
+	if (old)
+		set_bit(&old->sa_mask, before & bit);
+	return 0;
+}
+
+static int set_trap(const struct sigaction *now, struct sigaction *old)
+{
+	guard_chain_fn *set = atomic_load(&chain);
+
+	/* The library may be giving SIGTRAP back just now; then it refuses. */
+	return set && set(now, old) == 0 ? 0 : REAL(sigaction)(SIGTRAP, now, old);
+}
+
+int sigaction(int signal, const struct sigaction *now, struct sigaction *old)
+{
+	if (is_vforked())
+		return REAL(sigaction)(signal, now, old);
+	return signal == SIGTRAP ? set_trap(now, old) : set_other(signal, now, old);
+}
+
+static void (*set_handler(int signal, void (*handler)(int), unsigned flags))(int)
+{
+	struct sigaction now = { .sa_handler = handler, .sa_flags = (int)flags }, old;
+
+	if (handler == SIG_ERR) {
+		errno = EINVAL;
+		return SIG_ERR;
+	}
+	if (!(flags & SA_NODEFER))
+		sigaddset(&now.sa_mask, signal);
+	return sigaction(signal, &now, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+/* The masks of these hold no other signal than their own; but the record must be kept. */
+void (*signal(int signal, void (*handler)(int)))(int)
+{
+	return set_handler(signal, handler, SA_RESTART);
+}
+
+void (*__sysv_signal(int signal, void (*handler)(int)))(int)
+{
+	return set_handler(signal, handler, SA_RESETHAND | SA_NODEFER);
+}
+
+void (*sysv_signal(int signal, void (*handler)(int)))(int) __attribute__((alias("__sysv_signal")));
+
+/* --- For the library ------------------------------------------------------------------ */
+
+static int sigaction_without(int signal, const struct sigaction *now, struct sigaction *old)
+{
+	return REAL(sigaction)(signal, now, old);
+}
+
+static void attach(guard_chain_fn *set)
+{
+	atomic_store(&chain, set);
+}
+
+/* POSIX: of a signal that is sent again while it is pending, one may be lost. */
+static bool holds(const siginfo_t *info, void *context)
+{
+	if (here.waiting) {
+		/* Back to the wait with SIGTRAP blocked, where it is found pending. */
+		sigaddset(&((ucontext_t *)context)->uc_sigmask, SIGTRAP);
+		syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), SIGTRAP, info);
+		return true;
+	}
+	if (!here.blocked)
+		return false;
+	if (!here.pending)
+		here.info = *info;
+	here.pending = 1;
+	return true;
+}
+
+extern const struct guard GUARD_OBJECT __attribute__((visibility("default")));
+const struct guard GUARD_OBJECT = {
+	.sigaction = sigaction_without,
+	.attach = attach,
+	.holds = holds,
+};
+
+/* A mask is inherited: SIGTRAP may be blocked from the start. */
+__attribute__((constructor)) static void start(void)
+{
+	const uint64_t trap = TRAP_BIT;
+	uint64_t before = 0;
+
+	find_all();
+	atomic_store(&process, getpid());
+	pthread_atfork(NULL, NULL, in_child);
+	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, &before, sizeof(trap));
+	here.blocked = (before & trap) != 0;
+}

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+# SIGTRAP.
+libpatchcore_internal_la_SOURCES += \
+	patchcore/trap/guard.h \
+	patchcore/trap/signals.c \
+	patchcore/trap/trap.c \
+	patchcore/trap/trap.h \
+	patchcore/trap/trap_chain.c \
+	patchcore/trap/trap_chain.h \
+	patchcore/trap/trap_install.c \
+	patchcore/trap/trap_test.c \
+	patchcore/trap/trap_test.h
+
+# For programs that block SIGTRAP or take it themselves.
+lib_LTLIBRARIES += libpatchcore_guard.la
+libpatchcore_guard_la_SOURCES = patchcore/trap/guard.c
+libpatchcore_guard_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete -Wl,-z,now
+
+EXTRA_DIST += patchcore/trap/tests/test_guard_preload.sh
+TESTS += patchcore/trap/tests/test_guard_preload.sh
+
+if HAVE_CMOCKA
+patchcore_trap_tests = \
+	patchcore/trap/tests/test_guard \
+	patchcore/trap/tests/test_signals \
+	patchcore/trap/tests/test_trap \
+	patchcore/trap/tests/test_trap_chain \
+	patchcore/trap/tests/test_trap_priority \
+	patchcore/trap/tests/test_trap_process \
+	patchcore/trap/tests/test_trap_self \
+	patchcore/trap/tests/test_trap_stack
+check_PROGRAMS += $(patchcore_trap_tests)
+TESTS += $(patchcore_trap_tests)
+
+# The guard comes before libc; -export-dynamic: so that it is found if linked statically.
+patchcore_trap_tests_test_guard_LDADD = libpatchcore_guard.la $(LDADD)
+patchcore_trap_tests_test_guard_LDFLAGS = -export-dynamic
+patchcore_trap_tests_test_trap_stack_LDFLAGS = -Wl,-z,now
+endif

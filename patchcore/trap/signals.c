@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Would a thread that meets an INT3 of ours survive it?
+ */
+#include "patchcore/signals.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+#include <time.h>
+
+#include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/kernel/threads_proc.h"
+#include "patchcore/merge/threads.h"
+#include "patchcore/patchcore.h"
+#include "patchcore/site/cancel.h"
+#include "patchcore/trap/trap.h"
+
+#define MOMENTS 3 /* milliseconds */
+
+/* The frame that the kernel writes where it does not tell: AVX-512 and a margin. */
+#define FRAME_DEFAULT 4096u
+
+/* What is asked for every thread. */
+struct look {
+	struct pc_signals *report;
+	int error; /* the first */
+};
+
+/* 1: it has SIGTRAP blocked, 0: not, or what its status could not be read with. */
+static int is_blocking(pid_t tid)
+{
+	struct thread_signals signals;
+	int ret = thread_signals(tid, &signals);
+
+	return ret < 0 ? ret : (signals.blocked & kernel_bit(SIGTRAP)) != 0;
+}
+
+/* libc blocks all signals for a moment in threads that start and end. */
+static int is_blocking_for_long(pid_t tid)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	int ret = is_blocking(tid);
+
+	for (int i = 0; ret == 1 && i < MOMENTS; i++) {
+		nanosleep(&moment, NULL);
+		ret = is_blocking(tid);
+	}
+	return ret;
+}
+
+/* Does it run code of the program, or will it again? 1, 0, or what could not be read. */
+static int runs_code(pid_t tid)
+{
+	struct thread_stat stat;
+	int ret = thread_stat(tid, &stat);
+
+	return ret < 0 ? ret : stat.has_memory && !stat.is_kernels;
+}
+
+static int look_at_thread(pid_t tid, struct pc_signals *report)
+{
+	int blocking = is_blocking_for_long(tid), runs = runs_code(tid);
+
+	if (blocking < 0 || runs < 0)
+		return blocking < 0 ? blocking : runs;
+	if (!runs)
+		return 0;
+	report->threads++;
+	if (blocking && report->threads_blocking++ == 0)
+		report->first_thread = tid;
+	return 0;
+}
+
+static bool meet_thread(pid_t tid, void *arg)
+{
+	struct look *look = arg;
+	int ret = look_at_thread(tid, look->report);
+
+	/* It has ended, or is ending, meanwhile. */
+	if (ret == -ENOENT || ret == -ESRCH)
+		ret = 0;
+	look->error = ret;
+	return ret == 0;
+}
+
+static int look_at_threads(struct pc_signals *report)
+{
+	struct look look = { .report = report };
+	int ret = thread_list(meet_thread, &look);
+
+	return ret < 0 ? ret : look.error;
+}
+
+static bool is_handler(const struct sigaction *action)
+{
+	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
+
+/* That of SIGTRAP itself is the owner's business. libc keeps two of its own to itself. */
+static void look_at_handlers(struct pc_signals *report)
+{
+	for (int signal = 1; signal < NSIG; signal++) {
+		struct sigaction action;
+
+		if (signal == SIGTRAP || trap_see(signal, &action) < 0)
+			continue;
+		if (!is_handler(&action) || sigismember(&action.sa_mask, SIGTRAP) != 1)
+			continue;
+		if (report->handlers_blocking++ == 0)
+			report->first_signal = signal;
+	}
+}
+
+static int look_at_owner(struct pc_signals *report)
+{
+	struct sigaction now;
+	int ret = trap_now(&now);
+
+	if (ret < 0)
+		return ret;
+	if (ret > 0)
+		report->owner = PC_TRAP_OURS;
+	else if (is_handler(&now))
+		report->owner = PC_TRAP_OTHER;
+	else
+		report->owner = now.sa_handler == SIG_IGN ? PC_TRAP_IGNORED : PC_TRAP_DEFAULT;
+	return 0;
+}
+
+/* Of two handlers, which do not come on top of each other: each blocks the other's signal. */
+static void look_at_stack(struct pc_signals *report)
+{
+	size_t frame = getauxval(AT_MINSIGSTKSZ);
+	stack_t stack;
+
+	report->stack_need = frame ? frame : FRAME_DEFAULT;
+	report->stack_need += TRAP_STACK > THREADS_STACK ? TRAP_STACK : THREADS_STACK;
+	if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_DISABLE))
+		report->alternate_size = stack.ss_size;
+}
+
+/* The deadly first. */
+static void advise(struct pc_signals *report)
+{
+	static const char *const owners[] = {
+		[PC_TRAP_OTHER] = "has another handler, installed after pc_init()",
+		[PC_TRAP_DEFAULT] = "has its default action",
+		[PC_TRAP_IGNORED] = "is ignored",
+	};
+	char *text = report->advice;
+	size_t size = sizeof(report->advice);
+
+	if (report->owner != PC_TRAP_OURS)
+		snprintf(text, size, "SIGTRAP %s: call pc_init(), last, or use libpatchcore_guard",
+			 owners[report->owner]);
+	else if (report->threads_blocking)
+		snprintf(text, size,
+			 "thread %d has SIGTRAP blocked: unblock it, or use libpatchcore_guard",
+			 (int)report->first_thread);
+	else if (report->handlers_blocking)
+		snprintf(text, size,
+			 "the handler of signal %d runs with SIGTRAP blocked: take it out of "
+			 "sa_mask if it may run patched code",
+			 report->first_signal);
+	else if (report->alternate_size && report->alternate_size < report->stack_need)
+		snprintf(
+			text, size,
+			"the alternate stack has %zu bytes and a signal of the library's needs %zu",
+			report->alternate_size, report->stack_need);
+}
+
+static int check(struct pc_signals *report)
+{
+	int ret;
+
+	*report = (struct pc_signals){ .guarded = trap_is_guarded() };
+	ret = look_at_owner(report);
+	if (ret == 0)
+		ret = look_at_threads(report);
+	if (ret < 0)
+		return ret;
+	look_at_handlers(report);
+	look_at_stack(report);
+	advise(report);
+	return report->owner != PC_TRAP_OURS || report->threads_blocking ? -EBUSY : 0;
+}
+
+int pc_check_signals(struct pc_signals *report)
+{
+	int cancel, ret;
+
+	if (!report)
+		return -EINVAL;
+	cancel = cancel_hold();
+	ret = check(report);
+	cancel_let(cancel);
+	return ret;
+}

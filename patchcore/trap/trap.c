@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The handler touches only the stack, the site table (lock-free, entries never
+ * freed) and the chain, which is complete before the handler is installed.
+ *
+ * SIGTRAP is blocked in here: an INT3 in code that it runs would end the process. So all of it is
+ * NOPATCH, up to the handler of the program to which it hands what is not its own.
+ */
+#include "patchcore/trap/trap.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "patchcore/kernel/clock.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/merge/threads.h"
+#include "patchcore/site/fork.h"
+#include "patchcore/site/site.h"
+#include "patchcore/text/pkeys.h"
+#include "patchcore/text/text.h"
+#include "patchcore/trap/trap_chain.h"
+#include "patchcore/trap/trap_test.h"
+#include "patchcore/word/flight.h"
+#include "patchcore/word/word.h"
+
+/*
+ * How long, in ticks, an executor only watches before it offers its help: a
+ * patcher at work is done by then, and should not have to fetch the line with
+ * its own state back from those that wait.
+ */
+#define WATCH_TICKS UINT64_C(10000)
+
+/*
+ * How long, in ticks, an executor spins for the patcher before it naps (and
+ * leaves the CPU to the patcher, if it was the patcher's) and goes back to the INT3. It will trap
+ * again at once if the site is still held; but between two traps its other
+ * signals get through, so no executor spins for ever with signals held off.
+ */
+#define SPIN_TICKS UINT64_C(1000000)
+
+NOPATCH static bool is_int3(uintptr_t addr)
+{
+	return atomic_load_explicit((const _Atomic(uint8_t) *)addr, memory_order_acquire) ==
+	       WORD_INT3;
+}
+
+/* Is this INT3 of a site that is not held a foreign one? */
+NOPATCH static bool is_foreign(struct site *site, uint64_t turn)
+{
+	return is_int3(site->entry.addr) && site_turn(site) == turn;
+}
+
+/*
+ * Wait for the patcher. True: run the instruction again. False: this INT3 is
+ * not ours, though the site was once.
+ *
+ * Our INT3 stands only in odd turns. So one that is read between two looks at
+ * the same even turn is foreign; looking only once is not enough, because the
+ * site may be released and held again between two instructions of ours. The
+ * wait watches the turn and not the byte: the patcher's stores should not have
+ * to fetch the code line back from every executor that waits.
+ */
+NOPATCH static bool settle(struct site *site)
+{
+	uint64_t start = ticks_now();
+	uint64_t turn = site_turn(site);
+
+	while (turn % 2) {
+		uint64_t waited = ticks_now() - start;
+
+		if (waited > WATCH_TICKS && flight_help(site))
+			return true;
+		if (waited > SPIN_TICKS) {
+			flight_finish_own();
+			if (!flight_rescue_as_guest(site))
+				nap();
+			return true;
+		}
+		_mm_pause();
+		turn = site_turn(site);
+	}
+	return !is_foreign(site, turn);
+}
+
+/*
+ * In a child that shares its code with the parent (no copy of the alias could be made), the
+ * parent's INT3 may stand where this process knows of no change. It is gone soon.
+ */
+NOPATCH static bool is_of_parent(uintptr_t addr)
+{
+	if (!text_is_stale(addr))
+		return false;
+	nap();
+	return true;
+}
+
+/* A process that has just become its own has its own code from here on. */
+NOPATCH static bool was_adopted(uintptr_t addr)
+{
+	if (!fork_is_new())
+		return false;
+	fork_adopt();
+	return !is_int3(addr);
+}
+
+/* An INT3 at addr was met. Is it one of ours, and has it come to its end? */
+NOPATCH static bool is_served(uintptr_t addr, uintptr_t *resume)
+{
+	bool adopted = was_adopted(addr);
+	struct site *site = site_find(addr);
+
+	*resume = addr;
+	if (!site || !settle(site))
+		return adopted || is_of_parent(addr);
+	if (atomic_load_explicit(&site->resume, memory_order_relaxed))
+		*resume = atomic_load_explicit(&site->resume, memory_order_relaxed);
+	atomic_fetch_add_explicit(&site->traps, 1, memory_order_relaxed);
+	return true;
+}
+
+/* A patcher that looks at all threads finds this one with all signals blocked. */
+NOPATCH static void tell_own_mask(const ucontext_t *context)
+{
+	uint64_t mask;
+
+	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
+	threads_keep_off(mask);
+}
+
+NOPATCH void trap_on_signal(int signal, siginfo_t *info, void *context)
+{
+	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	/* INT3 arrives as SI_KERNEL, with rip behind it; kill() and single steps do not. */
+	bool is_trap = info->si_code == SI_KERNEL, served = false;
+	uintptr_t addr = (uintptr_t)*rip - 1, resume;
+
+	if (is_trap) {
+		/* The code is read here, and a step of its change may be made. */
+		uint32_t rights = pkeys_open();
+
+		tell_own_mask(context);
+		served = is_served(addr, &resume);
+		pkeys_close(rights);
+	}
+	if (served)
+		*rip = (greg_t)resume;
+	else if (!is_trap || !trap_test_met(addr))
+		trap_chain(signal, info, context);
+}
+
+static int add_traps(struct entry *entry, void *sum)
+{
+	const struct site *site = (const struct site *)entry;
+
+	*(uint64_t *)sum += atomic_load_explicit(&site->traps, memory_order_relaxed);
+	return 0;
+}
+
+uint64_t trap_count(void)
+{
+	uint64_t sum = 0;
+
+	sites_each(add_traps, &sum);
+	return sum;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SIGTRAP: executors that met the INT3 of a held site. Private.
+ */
+#ifndef PATCHCORE_TRAP_TRAP_H
+#define PATCHCORE_TRAP_TRAP_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * What the handler takes of the stack below the kernel's frame, bytes. Measured by
+ * test_trap_stack; a sanitizer makes every frame larger.
+ */
+#define TRAP_STACK 1024
+
+/* trap_on_signal - the handler. */
+void trap_on_signal(int signal, siginfo_t *info, void *context);
+
+/* trap_install - take SIGTRAP, remembering who had it. Idempotent. */
+int trap_install(void);
+
+/* trap_remove - give it back. -EBUSY if there is another on top. */
+int trap_remove(void);
+
+/* trap_is_ours - does SIGTRAP still come here? One system call. */
+bool trap_is_ours(void);
+
+/* trap_is_guarded - did trap_install() find libpatchcore_guard? */
+bool trap_is_guarded(void);
+
+/*
+ * trap_now - who has SIGTRAP in the kernel, whatever a guard tells the program.
+ * 1: we, 0: not, or what sigaction(2) failed with.
+ */
+int trap_now(struct sigaction *now);
+
+/* trap_see - any signal's disposition in the kernel. 0 or what sigaction(2) failed with. */
+int trap_see(int signal, struct sigaction *now);
+
+/* trap_was_ours_lately - the same, but up to a million ticks old. */
+bool trap_was_ours_lately(void);
+
+/* trap_count - how often an executor met one of our INT3 so far. */
+uint64_t trap_count(void);
+
+#endif

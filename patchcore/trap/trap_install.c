@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Taking SIGTRAP, keeping it, and giving it back.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/patchcore.h"
+#include "patchcore/signals.h"
+#include "patchcore/trap/guard.h"
+#include "patchcore/trap/trap.h"
+#include "patchcore/trap/trap_chain.h"
+
+/*
+ * How long, in ticks, a look at who has SIGTRAP is good for: the system call
+ * costs as much as the stores of a whole patch.
+ */
+#define CHECK_TICKS UINT64_C(1000000)
+
+/* Written under the lock of the chain, before `installed`. */
+static const struct guard *guard;
+static _Atomic(bool) installed;
+
+#ifdef __SANITIZE_THREAD__
+/* The thread sanitizer wants to know of handlers, and delivers signals itself. */
+static int set_action(int signal, const struct sigaction *new, struct sigaction *old)
+{
+	guard_sigaction_fn *real = guard ? guard->sigaction : sigaction;
+
+	return real(signal, new, old) < 0 ? -errno : 0;
+}
+#else
+/*
+ * Not libc's: this is called with the lock of the chain, so with SIGTRAP blocked, and libc may be
+ * under patches. It also goes past a guard, which tells the program what it wants to hear.
+ */
+static int set_action(int signal, const struct sigaction *new, struct sigaction *old)
+{
+	struct kernel_action set = { 0 }, was = { 0 };
+	int ret;
+
+	if (new) {
+		set.handler = (uintptr_t) new->sa_handler;
+		set.flags = (unsigned)new->sa_flags | KERNEL_RESTORER;
+		set.restorer = (uintptr_t)kernel_sigreturn;
+		set.mask = new->sa_mask.__val[0];
+	}
+	ret = (int)kernel_action(signal, new ? &set : NULL, old ? &was : NULL);
+	if (ret < 0)
+		return ret;
+	if (old) {
+		*old = (struct sigaction){ .sa_flags = (int)(was.flags & ~KERNEL_RESTORER) };
+		old->sa_handler = (void (*)(int))was.handler;
+		old->sa_mask.__val[0] = was.mask;
+	}
+	return 0;
+}
+#endif
+
+static bool is_ours(const struct sigaction *action)
+{
+	return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == trap_on_signal;
+}
+
+bool trap_is_ours(void)
+{
+	struct sigaction now;
+
+	return trap_now(&now) == 1;
+}
+
+bool trap_is_guarded(void)
+{
+	return guard != NULL;
+}
+
+int trap_see(int signal, struct sigaction *now)
+{
+	return set_action(signal, NULL, now);
+}
+
+int trap_now(struct sigaction *now)
+{
+	int ret = trap_see(SIGTRAP, now);
+
+	return ret < 0 ? ret : is_ours(now);
+}
+
+bool trap_was_ours_lately(void)
+{
+	static _Atomic(uint64_t) checked; /* ticks; a race costs one check more */
+	uint64_t now = __rdtsc();
+
+	if (now - atomic_load_explicit(&checked, memory_order_relaxed) < CHECK_TICKS)
+		return true;
+	if (!trap_is_ours())
+		return false;
+	atomic_store_explicit(&checked, now, memory_order_relaxed);
+	return true;
+}
+
+/*
+ * SIGTRAP is blocked in the handler: what came on top of it could not run a site.
+ * But a signal that an instruction of ours raises cannot wait: a system call may
+ * be a sandbox's to answer.
+ */
+static void mask_out(sigset_t *mask)
+{
+	static const int raised[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
+
+	sigfillset(mask);
+	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
+		sigdelset(mask, raised[i]);
+}
+
+/* On top of `before`, the program's own. */
+static int put_ours(const struct sigaction *before)
+{
+	struct sigaction ours = { .sa_sigaction = trap_on_signal,
+				  .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	/* A SIGTRAP that is sent must not break off system calls that it did not before. */
+	if ((before->sa_flags & SA_RESTART) || before->sa_handler == SIG_IGN)
+		ours.sa_flags |= SA_RESTART;
+	mask_out(&ours.sa_mask);
+	return set_action(SIGTRAP, &ours, NULL);
+}
+
+int pc_set_chained_trap(const struct sigaction *new_action, struct sigaction *old_action)
+{
+	trap_lock lock = trap_chain_lock();
+	int ret = atomic_load(&installed) ? 0 : -ESHUTDOWN;
+	struct sigaction old;
+
+	if (ret == 0) {
+		trap_chain_get(&old);
+		if (new_action) {
+			trap_chain_set(new_action);
+			if (trap_is_ours())
+				put_ours(new_action);
+		}
+	}
+	trap_chain_unlock(lock);
+	if (ret == 0 && old_action)
+		*old_action = old;
+	return ret;
+}
+
+static void use_guard(void)
+{
+	guard = dlsym(RTLD_DEFAULT, GUARD_NAME);
+}
+
+/* With the lock held: a sigaction() of the program that comes meanwhile waits. */
+static int install(void)
+{
+	struct sigaction before;
+	int ret = trap_now(&before);
+
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
+	trap_chain_set(&before);
+	trap_chain_use(guard);
+	ret = put_ours(&before);
+	atomic_store(&installed, ret == 0);
+	return ret;
+}
+
+int trap_install(void)
+{
+	trap_lock lock;
+	int ret;
+
+	/* dlsym() may allocate, which is nothing to do with signals blocked. */
+	use_guard();
+	lock = trap_chain_lock();
+	if (guard)
+		guard->attach(pc_set_chained_trap);
+	ret = install();
+	trap_chain_unlock(lock);
+	return ret;
+}
+
+static int give_back(void)
+{
+	struct sigaction before;
+	int ret;
+
+	if (!trap_is_ours())
+		return -EBUSY;
+	trap_chain_get(&before);
+	ret = set_action(SIGTRAP, &before, NULL);
+	if (ret < 0)
+		return ret;
+	atomic_store(&installed, false);
+	if (guard)
+		guard->attach(NULL);
+	return 0;
+}
+
+int trap_remove(void)
+{
+	trap_lock lock = trap_chain_lock();
+	int ret = give_back();
+
+	trap_chain_unlock(lock);
+	return ret;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An INT3 may never reach the handler: a tracer swallows it, a hypervisor turns
+ * it into something else (KVM has delivered #UD in an encrypted guest), an
+ * emulator calls it by another si_code. Better to learn it from one of our own.
+ *
+ * 1. In a child with this memory and handlers of its own: if INT3 is deadly, it
+ *    is the child that dies. It is made like that of vfork(): the caller stands
+ *    still meanwhile. Its end sends no signal, and no wait() sees it that
+ *    does not ask for __WCLONE.
+ * 2. In the process itself, because a tracer may follow this one and not the
+ *    child. After 1 it is known that INT3 is SIGTRAP, for which there is a handler.
+ */
+#include "patchcore/trap/trap_test.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+
+#include "patchcore/kernel/kernel_signal.h"
+
+#define CHILD_STACK (128u << 10)
+
+/* The exit status of the child. */
+enum {
+	SEEN_TRAP = 10,
+	SEEN_NOTHING,	 /* the INT3 was run, and no signal came */
+	SEEN_OTHER_CODE, /* SIGTRAP, but not as the kernel sends it for INT3 */
+	SEEN_OTHER_PLACE,
+	SEEN_ILLEGAL,
+	SEEN_FAULT,
+	SEEN_NO_HANDLER, /* it could not be installed */
+};
+
+/* The INT3, as a function. */
+extern const uint8_t trap_test_int3[] __attribute__((visibility("hidden")));
+void trap_test_run(void) __attribute__((visibility("hidden")));
+__asm__(".pushsection patchcore_nopatch, \"ax\", @progbits\n"
+	".globl trap_test_run, trap_test_int3\n"
+	".hidden trap_test_run, trap_test_int3\n"
+	".type trap_test_run, @function\n"
+	"trap_test_run:\n"
+	"	endbr64\n"
+	"trap_test_int3:\n"
+	"	int3\n"
+	"	ret\n"
+	".size trap_test_run, . - trap_test_run\n"
+	".popsection\n");
+
+static _Atomic(int) seen; /* what the child saw, unless its memory was its own */
+static _Atomic(bool) met;
+
+NOPATCH bool trap_test_met(uintptr_t addr)
+{
+	if (addr != (uintptr_t)trap_test_int3)
+		return false;
+	atomic_store(&met, true);
+	return true;
+}
+
+/* --- In the child: no libc, whose state it shares, and no sanitizer's records --- */
+
+#define IN_CHILD NOPATCH __attribute__((no_sanitize("address", "thread", "undefined")))
+
+IN_CHILD static int classify(int signal, const siginfo_t *info, uintptr_t rip)
+{
+	if (signal == SIGILL)
+		return SEEN_ILLEGAL;
+	if (signal != SIGTRAP)
+		return SEEN_FAULT;
+	if (info->si_code != SI_KERNEL)
+		return SEEN_OTHER_CODE;
+	return rip == (uintptr_t)trap_test_int3 + 1 ? SEEN_TRAP : SEEN_OTHER_PLACE;
+}
+
+/* Whatever it was, the child goes no further. */
+IN_CHILD static void leave(int what)
+{
+	atomic_store(&seen, what);
+	for (;;)
+		sys_call(SYS_exit, what);
+}
+
+IN_CHILD static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	greg_t rip = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	leave(classify(signal, info, (uintptr_t)rip));
+}
+
+IN_CHILD static bool handle(int signal)
+{
+	const struct kernel_action action = {
+		.handler = (uintptr_t)on_signal,
+		.flags = SA_SIGINFO | KERNEL_RESTORER,
+		.restorer = (uintptr_t)kernel_sigreturn,
+	};
+
+	return kernel_action(signal, &action, NULL) == 0;
+}
+
+/* The signals that an INT3 may come as; all others stay blocked. */
+IN_CHILD static void child(void)
+{
+	const uint64_t mask = ~(kernel_bit(SIGTRAP) | kernel_bit(SIGILL) | kernel_bit(SIGSEGV) |
+				kernel_bit(SIGBUS));
+
+	if (!handle(SIGTRAP) || !handle(SIGILL) || !handle(SIGSEGV) || !handle(SIGBUS))
+		leave(SEEN_NO_HANDLER);
+	/* Not kernel_mask(): gcc 12 crashes on it in a function without sanitizers. */
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	trap_test_run();
+	leave(SEEN_NOTHING);
+}
+
+/* --- In the process ------------------------------------------------------------- */
+
+NOPATCH static int wait_for(int pid)
+{
+	int status = 0;
+	long ret;
+
+	do {
+		ret = sys_call(SYS_wait4, pid, &status, __WCLONE, NULL);
+	} while (ret == -EINTR);
+	if (atomic_load(&seen))
+		return atomic_load(&seen);
+	/* An emulator may have made it a child with memory of its own. */
+	if (ret < 0)
+		return (int)ret;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+}
+
+/*
+ * Not by libc's clone(), which sanitizers wrap and take for a fork(). Returns the
+ * process id, or a negative errno.
+ */
+NOPATCH static int make_child(void *stack_end)
+{
+	register long no_tid __asm__("r10") = 0;
+	register long no_tls __asm__("r8") = 0;
+	long ret = SYS_clone;
+
+	__asm__ volatile("	syscall\n"
+			 "	testq %%rax, %%rax\n"
+			 "	jnz 1f\n"
+			 "	xorl %%ebp, %%ebp\n"
+			 "	call %P[child]\n"
+			 "	ud2\n"
+			 "1:\n"
+			 : "+a"(ret)
+			 : [child] "i"(child), "D"((long)(CLONE_VM | CLONE_VFORK)), "S"(stack_end),
+			   "d"(0L), "r"(no_tid), "r"(no_tls)
+			 : "rcx", "r11", "memory", "cc");
+	return (int)ret;
+}
+
+/* All signals blocked: the program's handlers are nothing for the child. */
+NOPATCH_ENTRY static int run_child(void *stack)
+{
+	uint64_t mask = kernel_mask(SIG_SETMASK, ~UINT64_C(0));
+	int pid, ret;
+
+	atomic_store(&seen, 0);
+	pid = make_child((char *)stack + CHILD_STACK);
+	ret = pid < 0 ? pid : wait_for(pid);
+	kernel_mask(SIG_SETMASK, mask);
+	return ret;
+}
+
+static int see_in_child(void)
+{
+	void *stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	int ret;
+
+	if (stack == MAP_FAILED)
+		return -errno;
+	ret = run_child(stack);
+	munmap(stack, CHILD_STACK);
+	return ret;
+}
+
+static int see_here(void)
+{
+	uint64_t mask;
+
+	atomic_store(&met, false);
+	mask = kernel_mask(SIG_UNBLOCK, kernel_bit(SIGTRAP));
+	trap_test_run();
+	kernel_mask(SIG_SETMASK, mask);
+	return atomic_load(&met) ? SEEN_TRAP : SEEN_NOTHING;
+}
+
+static const char *meaning(int what)
+{
+	switch (what) {
+	case SEEN_NOTHING:
+		return "INT3 raises no SIGTRAP here: a tracer swallows it";
+	case SEEN_OTHER_CODE:
+		return "INT3 raises a SIGTRAP with a foreign si_code: an emulator?";
+	case SEEN_OTHER_PLACE:
+		return "INT3 raises SIGTRAP at another address: an emulator?";
+	case SEEN_ILLEGAL:
+		return "INT3 raises SIGILL: this hypervisor delivers it as #UD";
+	case SEEN_FAULT:
+		return "INT3 raises SIGSEGV or SIGBUS";
+	case SEEN_NO_HANDLER:
+		return "INT3 could not be tested: sigaction failed in a child";
+	default:
+		return "INT3 ends a process in spite of its SIGTRAP handler";
+	}
+}
+
+int trap_self_test(char *why, size_t size)
+{
+	int what = see_in_child();
+
+	if (what == SEEN_TRAP)
+		what = see_here();
+	if (what == SEEN_TRAP)
+		return 0;
+	if (what < 0)
+		snprintf(why, size, "INT3 could not be tested in a child: %s", strerror(-what));
+	else
+		snprintf(why, size, "%s", meaning(what));
+	return what < 0 ? what : -ENOTSUP;
+}

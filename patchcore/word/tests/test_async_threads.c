@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes in flight, by many threads: starters, finishers, drains, executors,
+ * and the library's own thread.
+ */
+#define _GNU_SOURCE /* memfd_create(), sched_setaffinity() */
+#include <dirent.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "patchcore/async.h"
+#include "patchcore/site/site.h"
+#include "patchcore/tests/flights.h"
+
+#define PAGES 40
+#define SITES (PAGES * CODE_PAGE / FLIGHT_LINE - 1)
+
+#define WAIT 2000 /* ticks */
+
+static uint8_t *pages;
+static uint8_t codes[2][CODE_LEN];
+static atomic_bool done;
+
+static void map(int prot)
+{
+	code_load(codes[0], CODE_OLD);
+	code_load(codes[1], CODE_NEW);
+	pages = flights_map(PAGES, prot, SITES);
+	done = false;
+}
+
+static void map_open(void)
+{
+	map(RX);
+	MUST(pc_text_open(pages, PAGES * CODE_PAGE) == 0);
+}
+
+/* A child's rounds, times this where there is time for more. */
+static unsigned times(void)
+{
+	const char *more = getenv("PATCHCORE_TEST_TIMES");
+
+	return more ? (unsigned)atoi(more) : 1;
+}
+
+/* Runs them all in turn: each is the one or the other, whichever thread is at it. */
+static void *execute(void *unused)
+{
+	while (!done) {
+		for (size_t i = 0; i < SITES && !done; i++) {
+			uint32_t number = code_run(flight_site(pages, i));
+
+			MUST(number == CODE_OLD || number == CODE_NEW);
+		}
+	}
+	return unused;
+}
+
+struct patcher {
+	pthread_t thread;
+	size_t first; /* its sites are this and every fourth from there */
+	unsigned rounds;
+};
+
+#define PATCHERS 4
+
+static void run_all(void *(*fn)(void *), unsigned rounds)
+{
+	struct patcher patchers[PATCHERS];
+	pthread_t executor;
+
+	MUST(pthread_create(&executor, NULL, execute, NULL) == 0);
+	for (size_t i = 0; i < PATCHERS; i++) {
+		patchers[i].first = i;
+		patchers[i].rounds = rounds * times();
+		MUST(pthread_create(&patchers[i].thread, NULL, fn, &patchers[i]) == 0);
+	}
+	for (size_t i = 0; i < PATCHERS; i++)
+		pthread_join(patchers[i].thread, NULL);
+	done = true;
+	pthread_join(executor, NULL);
+}
+
+/* --- Thousands in flight -----------------------------------------------------------------------
+ */
+
+/* All of its own are started before the first is finished, and half are left to others. */
+static void *start_and_finish(void *arg)
+{
+	struct patcher *p = arg;
+
+	for (unsigned round = 0; round < p->rounds; round++) {
+		const uint8_t *code = codes[(round + 1) % 2];
+
+		for (size_t i = p->first; i < SITES; i += PATCHERS)
+			while (pc_start_patch(flight_site(pages, i), code, CODE_LEN) == -EAGAIN)
+				pc_finish_patch(flight_site(pages, i));
+		for (size_t i = p->first ^ 1; i < SITES; i += PATCHERS)
+			pc_finish_patch(flight_site(pages, i));
+		for (size_t i = p->first; i < SITES; i += 2 * PATCHERS)
+			while (pc_finish_patch(flight_site(pages, i)) != PC_FINISHED)
+				;
+	}
+	return NULL;
+}
+
+static void thousands(const void *arg)
+{
+	(void)arg;
+	flights_use_wait(WAIT, WAIT);
+	map_open();
+	run_all(start_and_finish, 5);
+	MUST(pc_drain() == 0);
+	for (size_t i = 0; i < SITES; i++) {
+		MUST(flight_look(flight_site(pages, i)) == (times() % 2 ? FLIGHT_NEW : FLIGHT_OLD));
+		MUST(site_turn(site_find((uintptr_t)flight_site(pages, i))) % 2 == 0);
+	}
+	MUST(pc_text_close(pages, PAGES * CODE_PAGE) == 0 && pc_fini() == 0);
+}
+
+/* Each site's last change is what stands there, whichever thread has finished it. */
+static void test_thousands(void **state)
+{
+	(void)state;
+	child_must_pass(thousands, NULL);
+}
+
+static void *finish_all(void *arg)
+{
+	for (size_t i = 0; i < 100; i++)
+		while (pc_finish_patch(flight_site(pages, i)) != PC_FINISHED)
+			;
+	return arg;
+}
+
+static void by_another(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	flights_use_wait(WAIT, WAIT);
+	map(RX);
+	for (size_t i = 0; i < 100; i++)
+		MUST(pc_start_patch(flight_site(pages, i), codes[1], CODE_LEN) == 0);
+	MUST(pthread_create(&thread, NULL, finish_all, NULL) == 0);
+	pthread_join(thread, NULL);
+	for (size_t i = 0; i < 100; i++)
+		MUST(flight_look(flight_site(pages, i)) == FLIGHT_NEW);
+	MUST(code_prot(pages) == RX && pc_fini() == 0);
+}
+
+static void test_by_another(void **state)
+{
+	(void)state;
+	child_must_pass(by_another, NULL);
+}
+
+/* --- Drains
+ * ----------------------------------------------------------------------------------------- */
+
+#define FEW 3
+
+/* A thread may just be looking whether there is anything to do at it. */
+static void start_own(uint8_t *at, const uint8_t *code)
+{
+	int ret;
+
+	while ((ret = pc_start_patch(at, code, CODE_LEN)) == -EAGAIN)
+		MUST(site_turn(site_find((uintptr_t)at)) % 2 == 0);
+	MUST(ret == 0);
+}
+
+static void must_be_made(uint8_t *at, const uint8_t *code)
+{
+	MUST(memcmp(at, code, CODE_LEN) == 0 && site_turn(site_find((uintptr_t)at)) % 2 == 0);
+}
+
+/*
+ * What a thread has started is made when its own drain is over, whichever other
+ * is just at it: other drains, askers, executors.
+ */
+static void *start_and_drain(void *arg)
+{
+	struct patcher *p = arg;
+
+	for (unsigned round = 0; round < p->rounds; round++) {
+		const uint8_t *code = codes[(round + 1) % 2];
+
+		for (size_t i = 0; i < FEW; i++)
+			start_own(flight_site(pages, PATCHERS * i + p->first), code);
+		MUST(pc_drain() == 0);
+		for (size_t i = 0; i < FEW; i++)
+			must_be_made(flight_site(pages, PATCHERS * i + p->first), code);
+	}
+	return NULL;
+}
+
+static void *ask_all(void *unused)
+{
+	while (!done)
+		for (size_t i = 0; i < FEW * PATCHERS && !done; i++) {
+			pc_finish_patch(flight_site(pages, i));
+			code_run(flight_site(pages, i));
+		}
+	return unused;
+}
+
+static void drains(const void *arg)
+{
+	const bool *closed = arg;
+	pthread_t asker;
+
+	flights_use_wait(20 * WAIT, 20 * WAIT);
+	if (*closed)
+		map(RX);
+	else
+		map_open();
+	MUST(pthread_create(&asker, NULL, ask_all, NULL) == 0);
+	run_all(start_and_drain, *closed ? 100 : 500);
+	pthread_join(asker, NULL);
+	MUST(pc_drain() == 0 && code_prot(pages) == (*closed ? RX : RWX));
+	MUST(pc_fini() == 0);
+}
+
+static void test_drains(void **state)
+{
+	bool closed = false;
+
+	(void)state;
+	child_must_pass(drains, &closed);
+	closed = true;
+	child_must_pass(drains, &closed);
+}
+
+static atomic_bool go;
+
+static void *own_for_a_while(void *at)
+{
+	struct site *site = site_find((uintptr_t)at);
+
+	MUST(site_try_own(site, thread_id()));
+	go = true;
+	usleep(20000);
+	MUST(flight_look(at) == FLIGHT_INT3_OLD);
+	go = false;
+	site_disown(site);
+	return NULL;
+}
+
+static void busy(const void *arg)
+{
+	pthread_t thread;
+	uint8_t *at;
+
+	(void)arg;
+	flights_use_wait(WAIT, WAIT);
+	map_open();
+	at = flight_site(pages, 0);
+	MUST(pc_start_patch(at, codes[1], CODE_LEN) == 0);
+	MUST(pthread_create(&thread, NULL, own_for_a_while, at) == 0);
+	while (!go)
+		;
+	MUST(pc_drain() == 0 && !go && flight_look(at) == FLIGHT_NEW);
+	pthread_join(thread, NULL);
+}
+
+/* A site that a thread has for a moment is not passed over. */
+static void test_busy(void **state)
+{
+	(void)state;
+	child_must_pass(busy, NULL);
+}
+
+static void *fork_as_owner(void *at)
+{
+	struct site *site = site_find((uintptr_t)at);
+	int status;
+	pid_t pid;
+
+	MUST(site_try_own(site, thread_id()));
+	go = true;
+	usleep(20000);
+	/* As in a signal handler that has come just now. */
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	site_disown(site);
+	return NULL;
+}
+
+static void busy_forking(const void *arg)
+{
+	pthread_t thread;
+	uint8_t *at;
+
+	(void)arg;
+	flights_use_wait(WAIT, WAIT);
+	map_open();
+	at = flight_site(pages, 0);
+	MUST(pc_start_patch(at, codes[1], CODE_LEN) == 0);
+	MUST(pthread_create(&thread, NULL, fork_as_owner, at) == 0);
+	while (!go)
+		;
+	MUST(pc_drain() == 0 && flight_look(at) == FLIGHT_NEW);
+	pthread_join(thread, NULL);
+}
+
+/* A thread that waits for it has no lock that it needs to fork. */
+static void test_busy_forking(void **state)
+{
+	(void)state;
+	child_must_pass(busy_forking, NULL);
+}
+
+/* --- The finisher
+ * ----------------------------------------------------------------------------------------- */
+
+static unsigned threads_now(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned count = 0;
+
+	MUST(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		count += entry->d_name[0] != '.';
+	closedir(dir);
+	return count;
+}
+
+/* One that was joined may still be counted for a moment. */
+static void wait_for_threads(unsigned count)
+{
+	while (threads_now() != count)
+		usleep(100);
+}
+
+static void start_all(const uint8_t *code, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		MUST(pc_start_patch(flight_site(pages, i), code, CODE_LEN) == 0);
+}
+
+/* Nobody asks and nobody runs them: or it would be the alarm that ends this. */
+static void wait_for_all(enum flight_bytes bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		while (flight_look(flight_site(pages, i)) != bytes ||
+		       site_turn(site_find((uintptr_t)flight_site(pages, i))) % 2)
+			usleep(100);
+}
+
+static void forgets(const void *arg)
+{
+	const bool *by_wait = arg;
+	unsigned threads = threads_now();
+
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer has a thread of its own, and does not fork");
+	if (*by_wait)
+		flights_use_wait(WAIT, WAIT);
+	else
+		flights_use_membarrier();
+	map(RX);
+	MUST(pc_finisher_start() == 0 && pc_finisher_start() == 0);
+	MUST(threads_now() == threads + 1);
+	for (unsigned round = 0; round < 5; round++) {
+		start_all(codes[(round + 1) % 2], 300);
+		wait_for_all(round % 2 ? FLIGHT_OLD : FLIGHT_NEW, 300);
+		/* Once it sleeps already. */
+		usleep(round * 500);
+	}
+	while (code_prot(pages) != RX)
+		usleep(100);
+	start_all(codes[0], 300);
+	MUST(pc_finisher_stop() == 0);
+	wait_for_threads(threads);
+	for (size_t i = 0; i < 300; i++)
+		MUST(flight_look(flight_site(pages, i)) == FLIGHT_OLD);
+	start_all(codes[1], 1);
+	MUST(pc_finisher_stop() == 0 && flight_look(flight_site(pages, 0)) == FLIGHT_NEW);
+	MUST(pc_finisher_start() == 0 && pc_fini() == 0);
+	wait_for_threads(threads);
+	MUST(pc_finisher_start() == -ESHUTDOWN);
+}
+
+/* Start and forget. Stopping it drains; stopping nothing, too. */
+static void test_forgets(void **state)
+{
+	bool by_wait = true;
+
+	(void)state;
+	child_must_pass(forgets, &by_wait);
+	by_wait = false;
+	child_must_pass(forgets, &by_wait);
+}
+
+static void finisher_forked(const void *arg)
+{
+	int status;
+	pid_t pid;
+
+	(void)arg;
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer has a thread of its own, and does not fork");
+	flights_use_wait(WAIT, WAIT);
+	map(RX);
+	MUST(pc_finisher_start() == 0);
+	for (unsigned round = 0; round < 20; round++) {
+		start_all(codes[(round + 1) % 2], 50);
+		pid = fork();
+		if (pid == 0) {
+			alarm(CHILD_SECONDS);
+			MUST(threads_now() == 1 && pc_drain() == 0);
+			for (size_t i = 0; i < 50; i++)
+				MUST(memcmp(flight_site(pages, i), codes[(round + 1) % 2],
+					    CODE_LEN) == 0);
+			MUST(pc_finisher_start() == 0 && threads_now() == 2);
+			start_all(codes[round % 2], 50);
+			wait_for_all(round % 2 ? FLIGHT_NEW : FLIGHT_OLD, 50);
+			MUST(pc_fini() == 0);
+			_exit(0);
+		}
+		MUST(waitpid(pid, &status, 0) == pid && status == 0);
+		wait_for_all(round % 2 ? FLIGHT_OLD : FLIGHT_NEW, 50);
+	}
+	MUST(pc_fini() == 0);
+}
+
+/* The child has none, but may have one of its own; the parent keeps its own. */
+static void test_finisher_forked(void **state)
+{
+	(void)state;
+	child_must_pass(finisher_forked, NULL);
+}
+
+static pthread_t expected;
+static atomic_int caught;
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	MUST(pthread_equal(pthread_self(), expected));
+	caught++;
+}
+
+static void finisher_signals(const void *arg)
+{
+	sigset_t set;
+
+	(void)arg;
+	flights_use_wait(WAIT, WAIT);
+	map(RX);
+	expected = pthread_self();
+	signal(SIGUSR1, on_signal);
+	MUST(pc_finisher_start() == 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	/* A thread that does not block it gets it: none, then this one. */
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	MUST(kill(getpid(), SIGUSR1) == 0);
+	usleep(10000);
+	MUST(caught == 0);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	MUST(caught == 1 && pc_finisher_stop() == 0);
+}
+
+/* The program's signals are not for it, and its own mask is the program's. */
+static void test_finisher_signals(void **state)
+{
+	(void)state;
+	child_must_pass(finisher_signals, NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_thousands),	cmocka_unit_test(test_by_another),
+		cmocka_unit_test(test_drains),		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_busy_forking),	cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_finisher_forked), cmocka_unit_test(test_finisher_signals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

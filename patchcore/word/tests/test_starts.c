@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes of several instructions at once: an INT3 on each start before the
+ * boundary, and executors that come in at any of them.
+ */
+#define _GNU_SOURCE /* memfd_create(), sched_setaffinity() */
+#include <limits.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "patchcore/async.h"
+#include "patchcore/site/site.h"
+#include "patchcore/tests/flights.h"
+#include "patchcore/tests/step.h"
+
+#define FRONT  5 /* of 8 bytes: the third instruction straddles */
+#define LEN    8u
+#define STARTS 0x55 /* four instructions of two bytes */
+
+/* mov al, mov ah, mov cl, mov ch: each one byte of the number that is returned */
+static const uint8_t old_code[LEN] = { 0xb0, 0x11, 0xb4, 0x12, 0xb1, 0x13, 0xb5, 0x14 };
+static const uint8_t new_code[LEN] = { 0xb0, 0x21, 0xb4, 0x22, 0xb1, 0x23, 0xb5, 0x24 };
+
+#define OLD 0x14131211u
+#define NEW 0x24232221u
+
+static uint8_t *page, *site;
+
+static void put_old(void)
+{
+	/* movzx eax, ax; shl ecx, 16; or eax, ecx; ret */
+	static const uint8_t tail[] = { 0x0f, 0xb7, 0xc0, 0xc1, 0xe1, 0x10, 0x09, 0xc8, 0xc3 };
+
+	memcpy(site, old_code, LEN);
+	memcpy(site + LEN, tail, sizeof(tail));
+}
+
+static void map(void)
+{
+	page = code_map(1, RWX);
+	site = page + 512 - FRONT;
+	put_old();
+	MUST(pc_text_open(page, CODE_PAGE) == 0);
+}
+
+static enum flight_bytes look(const uint8_t *old, const uint8_t *new)
+{
+	static const uint8_t at[] = { 0, 2, 4 };
+	uint8_t held[FRONT];
+
+	memcpy(held, old, FRONT);
+	for (size_t i = 0; i < sizeof(at); i++)
+		held[at[i]] = CODE_INT3;
+	if (memcmp(site, old, LEN) == 0)
+		return FLIGHT_OLD;
+	if (memcmp(site, new, LEN) == 0)
+		return FLIGHT_NEW;
+	if (memcmp(site, held, FRONT) != 0)
+		return FLIGHT_MIXED;
+	if (memcmp(site + FRONT, old + FRONT, LEN - FRONT) == 0)
+		return FLIGHT_INT3_OLD;
+	return memcmp(site + FRONT, new + FRONT, LEN - FRONT) == 0 ? FLIGHT_INT3_NEW : FLIGHT_MIXED;
+}
+
+/* --- What stands there ---------------------------------------------------------------------- */
+
+static enum flight_bytes seen;
+
+static bool look_on(void)
+{
+	enum flight_bytes now = look(old_code, new_code);
+
+	MUST(now != FLIGHT_MIXED && (now == seen || now == seen + 1));
+	seen = now;
+	return true;
+}
+
+static void patch_it(void)
+{
+	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == 0);
+}
+
+static void each_start(const void *arg)
+{
+	(void)arg;
+	if (CHILD_TSAN)
+		child_skip("the thread sanitizer takes no steps");
+	step_install();
+	flights_use_wait(20000, 20000);
+	map();
+	patch_it();
+	MUST(code_run(site) == NEW);
+	put_old();
+	step_run(patch_it, look_on);
+	MUST(seen == FLIGHT_NEW && code_run(site) == NEW);
+}
+
+/* INT3 on every start before the boundary and nowhere else; all of them or none. */
+static void test_each_start(void **state)
+{
+	(void)state;
+	child_must_pass(each_start, NULL);
+}
+
+static void refused(const void *arg)
+{
+	uint8_t code[LEN];
+
+	(void)arg;
+	flights_use_membarrier();
+	map();
+	MUST(pc_patch_starts(site, new_code, LEN, 0) == -EINVAL);
+	MUST(pc_patch_starts(site, new_code, LEN, 0x54) == -EINVAL);
+	MUST(pc_patch_starts(site, new_code, LEN, 0x155) == -EINVAL);
+	MUST(pc_patch_starts(site, new_code, 4, 0x15) == -EINVAL);
+	MUST(pc_patch_starts(site, new_code, LEN, UINT_MAX) == -EINVAL);
+	memcpy(code, new_code, LEN);
+	code[6] = CODE_INT3;
+	MUST(pc_patch_starts(site, code, LEN, STARTS) == -EINVAL);
+	MUST(look(old_code, new_code) == FLIGHT_OLD);
+	/* As an operand it is a number like any other. */
+	MUST(pc_patch_starts(site, code, LEN, 0x15) == 0);
+	MUST(memcmp(site, code, LEN) == 0);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	child_must_pass(refused, NULL);
+}
+
+/* --- Executors ------------------------------------------------------------------------------ */
+
+static atomic_int arrived, gone_on;
+
+static void *enter_at(void *at)
+{
+	uint32_t number;
+
+	arrived++;
+	number = code_run(at);
+	gone_on++;
+	return (void *)(uintptr_t)number;
+}
+
+static void enters(const void *arg)
+{
+	struct sync sync = { .policy = PC_POLICY_WAIT, .window = 8 };
+	struct change change;
+	struct word *word;
+	pthread_t threads[3];
+	void *number;
+
+	(void)arg;
+	flights_use_membarrier();
+	map();
+	change = change_in_place(site, new_code, LEN);
+	change.starts = STARTS;
+	MUST(word_begin(&word, &change, &sync) == 0);
+	MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
+	for (size_t i = 0; i < 3; i++)
+		MUST(pthread_create(&threads[i], NULL, enter_at, site + 2 * i) == 0);
+	while (arrived < 3)
+		usleep(1000);
+	usleep(20000);
+	MUST(gone_on == 0 && look(old_code, new_code) == FLIGHT_INT3_OLD);
+	MUST(word_finish(word) == 0);
+	word_release(word);
+	for (size_t i = 0; i < 3; i++) {
+		uint32_t know = i == 0 ? ~0u : i == 1 ? 0xffffff00u : 0xffff0000u;
+
+		MUST(pthread_join(threads[i], &number) == 0);
+		MUST(((uint32_t)(uintptr_t)number & know) == (NEW & know));
+	}
+}
+
+/* Who comes in at any of them waits there, and then runs what is new from there on. */
+static void test_enters(void **state)
+{
+	(void)state;
+	child_must_pass(enters, NULL);
+}
+
+static void *begin_only(void *unused)
+{
+	static const struct sync kept = { .policy = PC_POLICY_MEMBARRIER, .window = 8 };
+	struct change change = change_in_place(site, new_code, LEN);
+	struct word *word;
+
+	change.starts = STARTS;
+	MUST(word_begin(&word, &change, &kept) == 0);
+	return unused;
+}
+
+static void left_behind(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	flights_use_membarrier();
+	map();
+	MUST(pthread_create(&thread, NULL, begin_only, NULL) == 0);
+	pthread_join(thread, NULL);
+	MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
+	MUST((code_run(site + 2) & 0xffffff00) == (NEW & 0xffffff00));
+	MUST(look(old_code, new_code) == FLIGHT_NEW && pc_drain() == 0 && pc_fini() == 0);
+}
+
+/* Who waits at one behind the first goes on with the change that it is held for. */
+static void test_left_behind(void **state)
+{
+	(void)state;
+	child_must_pass(left_behind, NULL);
+}
+
+static atomic_bool done;
+
+static void *execute(void *unused)
+{
+	while (!done) {
+		uint32_t number = code_run(site);
+
+		/* Each instruction by itself is old or new. */
+		for (unsigned i = 0; i < 4; i++) {
+			uint8_t byte = (uint8_t)(number >> 8 * i);
+
+			MUST(byte == 0x11 + i || byte == 0x21 + i);
+		}
+	}
+	return unused;
+}
+
+#define TOGGLES 2000
+
+static void executed(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	flights_use_membarrier();
+	map();
+	MUST(pthread_create(&thread, NULL, execute, NULL) == 0);
+	for (int i = 0; i < TOGGLES; i++)
+		MUST(pc_patch_starts(site, i % 2 ? old_code : new_code, LEN, STARTS) == 0);
+	done = true;
+	pthread_join(thread, NULL);
+}
+
+static void test_executed(void **state)
+{
+	(void)state;
+	child_must_pass(executed, NULL);
+}
+
+/* --- Whose the starts behind the first are -----------------------------------------------------
+ */
+
+static void shared(const void *arg)
+{
+	struct sync sync = { .policy = PC_POLICY_WAIT, .window = 8 };
+	struct change change;
+	struct word *word;
+
+	(void)arg;
+	flights_use_wait(1000, 1);
+	map();
+	MUST(pc_start_patch(site + 4, new_code + 4, 4) == 0);
+	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == -EAGAIN);
+	MUST(memcmp(site, old_code, 4) == 0 && site[4] == CODE_INT3);
+	/* Nothing of the attempt is left: neither here nor on the start in between. */
+	MUST(site_turn(site_find((uintptr_t)site)) % 2 == 0);
+	MUST(site_turn(site_find((uintptr_t)site + 2)) % 2 == 0);
+	MUST(site_turn(site_find((uintptr_t)site + 4)) % 2 == 1);
+	MUST(pc_drain() == 0 && memcmp(site + 4, new_code + 4, 4) == 0);
+	change = change_in_place(site, old_code, LEN);
+	change.starts = STARTS;
+	MUST(word_begin(&word, &change, &sync) == 0);
+	MUST(pc_start_patch(site + 4, new_code + 4, 4) == -EAGAIN);
+	MUST(word_finish(word) == 0);
+	word_release(word);
+	MUST(look(old_code, new_code) == FLIGHT_OLD);
+	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_fini() == 0);
+}
+
+/* One site has one change, whether it is the first start of that or another. */
+static void test_shared(void **state)
+{
+	(void)state;
+	child_must_pass(shared, NULL);
+}
+
+static void undone(const void *arg)
+{
+	(void)arg;
+	flights_use_membarrier();
+	map();
+	flights_filter_membarrier(SECCOMP_RET_ERRNO | ENOMEM);
+	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == -ENOMEM);
+	MUST(look(old_code, new_code) == FLIGHT_OLD && code_run(site) == OLD);
+	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == -ENOMEM && pc_fini() == 0);
+}
+
+/* Every INT3 is taken back. */
+static void test_undone(void **state)
+{
+	(void)state;
+	child_must_pass(undone, NULL);
+}
+
+/* Its page, read-only, is closed while the INT3s of a thread that is gone stand. */
+static void closed(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	flights_use_membarrier();
+	map();
+	MUST(pc_text_close(page, CODE_PAGE) == 0 && mprotect(page, CODE_PAGE, RX) == 0);
+	MUST(pc_text_open(page, CODE_PAGE) == 0);
+	MUST(pthread_create(&thread, NULL, begin_only, NULL) == 0);
+	pthread_join(thread, NULL);
+	MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
+	MUST(pc_text_close(page, CODE_PAGE) == 0 && code_prot(page) == RX);
+	MUST(look(old_code, new_code) == FLIGHT_NEW && code_run(site) == NEW);
+}
+
+static void test_closed(void **state)
+{
+	(void)state;
+	child_must_pass(closed, NULL);
+}
+
+/* Whichever of the sites is found first: they lie in a table by their addresses. */
+static void forgotten(const void *arg)
+{
+	const struct pc_how how = { .starts = STARTS, .flags = PC_LATER };
+
+	(void)arg;
+	flights_use_membarrier();
+	map();
+	for (unsigned i = 1; i < 8; i++) {
+		site = page + 512 * i - FRONT;
+		put_old();
+		MUST(pc_patch_how(site, new_code, LEN, &how) == 0);
+		MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
+		MUST(pc_forget(site, LEN) == 0);
+	}
+	MUST(pc_drain() == 0 && pc_fini() == 0);
+}
+
+static void test_forgotten(void **state)
+{
+	(void)state;
+	child_must_pass(forgotten, NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_start),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_enters),	    cmocka_unit_test(test_executed),
+		cmocka_unit_test(test_left_behind), cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_undone),	    cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The word protocol (paper, section 5, figure 4).
+ */
+#include "patchcore/word/word.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "patchcore/machine/wait.h"
+#include "patchcore/merge/merge_check.h"
+#include "patchcore/site/site.h"
+
+#define LINE 64u
+
+/* A patcher that lost its CPU has measured that, not the way to the line. */
+#define LATENCY_MAX UINT64_C(100000) /* ticks */
+
+/*
+ * The 8 bytes that are stored to change [addr, addr + len): the aligned word
+ * where it holds them all, else eight bytes inside the line. Never across a
+ * line, so the lock prefix is a cache lock, and no store needs the next page.
+ */
+NOPATCH static uint8_t *container(uint8_t *addr, size_t len)
+{
+	uint8_t *word = (uint8_t *)((uintptr_t)addr & ~(uintptr_t)7);
+	uint8_t *last = (uint8_t *)((uintptr_t)addr & ~(uintptr_t)(LINE - 1)) + LINE - 8;
+
+	if (addr + len <= word + 8)
+		return word;
+	return addr < last ? addr : last;
+}
+
+/* In assembly, because C has no atomic access to unaligned memory. */
+NOPATCH static bool compare_exchange(uint8_t *at, uint64_t *expected, uint64_t desired)
+{
+	bool done;
+
+	__asm__ volatile("lock cmpxchgq %3, %1"
+			 : "=@ccz"(done), "+m"(*(uint8_t(*)[8])at), "+a"(*expected)
+			 : "r"(desired)
+			 : "memory");
+	return done;
+}
+
+/* May be torn; then an exchange that expects it fails, and gives a good one. */
+NOPATCH_INLINE uint64_t load(const uint8_t *at)
+{
+	uint64_t seen;
+
+	__asm__ volatile("movq %1, %0" : "=r"(seen) : "m"(*(const uint8_t(*)[8])at));
+	return seen;
+}
+
+/* 1 to 8 bytes as a number, by at most two loads that may overlap. */
+static uint64_t number_of(const uint8_t *bytes, size_t len)
+{
+	uint64_t all;
+	uint32_t four[2];
+	uint16_t two[2];
+
+	if (len == 8) {
+		memcpy(&all, bytes, 8);
+		return all;
+	}
+	if (len >= 4) {
+		memcpy(&four[0], bytes, 4);
+		memcpy(&four[1], bytes + len - 4, 4);
+		return four[0] | (uint64_t)four[1] << (8 * (len - 4));
+	}
+	if (len >= 2) {
+		memcpy(&two[0], bytes, 2);
+		memcpy(&two[1], bytes + len - 2, 2);
+		return two[0] | (uint64_t)two[1] << (8 * (len - 2));
+	}
+	return bytes[0];
+}
+
+NOPATCH static uint64_t mask_of(size_t len)
+{
+	return ~UINT64_C(0) >> (64 - 8 * len);
+}
+
+/* Whether a store depends on there being an INT3 on its first byte. */
+enum guard {
+	ALWAYS,
+	UNLESS_INT3,
+	ONLY_INT3
+};
+
+NOPATCH static bool permits(enum guard guard, uint8_t first)
+{
+	return guard == ALWAYS || (guard == ONLY_INT3) == (first == WORD_INT3);
+}
+
+/*
+ * Change those of len bytes at addr that the mask names to code, the lowest byte
+ * first. False: the guard forbade it. *old, if asked for, is what stood there.
+ */
+NOPATCH static bool store(uint8_t *addr, size_t len, uint64_t code, uint64_t mask, enum guard guard,
+			  uint64_t *old)
+{
+	uint8_t *at = container(addr, len);
+	unsigned shift = 8 * (unsigned)(addr - at);
+	uint64_t seen;
+
+	mask <<= shift;
+	code = code << shift & mask;
+	seen = load(at);
+	do {
+		if (!permits(guard, (uint8_t)(seen >> shift)))
+			return false;
+	} while (!compare_exchange(at, &seen, (seen & ~mask) | code));
+	if (old)
+		*old = seen >> shift & mask_of(len);
+	return true;
+}
+
+int word_store(uint8_t *at, const uint8_t *bytes, size_t len)
+{
+	uint64_t mask = mask_of(len);
+
+	return store(at, len, number_of(bytes, len), mask, UNLESS_INT3, NULL) ? 0 : -EAGAIN;
+}
+
+int word_exchange(uint8_t *at, const uint8_t *expected, const uint8_t *bytes, size_t len)
+{
+	uint64_t old = number_of(expected, len), new = number_of(bytes, len), mask = mask_of(len);
+	uint8_t *word = container(at, len);
+	unsigned shift = 8 * (unsigned)(at - word);
+	uint64_t seen = load(word);
+
+	do {
+		if ((seen >> shift & 0xff) == WORD_INT3 && expected[0] != WORD_INT3)
+			return -EAGAIN;
+		if ((seen >> shift & mask) != old)
+			return -ESTALE;
+	} while (!compare_exchange(word, &seen, (seen & ~(mask << shift)) | new << shift));
+	return 0;
+}
+
+NOPATCH void word_release(struct word *word)
+{
+	for (unsigned i = 0; i < word->also_count; i++)
+		if (site_is_owned_by(word->also[i], word->holder))
+			site_release(word->also[i]);
+	site_release(word->site);
+}
+
+/* A byte of 0xff for each bit. */
+static uint64_t bytes_of(uint8_t bits)
+{
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; i < 8; i++)
+		if (bits & 1u << i)
+			mask |= UINT64_C(0xff) << 8 * i;
+	return mask;
+}
+
+/*
+ * Hold the sites of the starts behind the first, so that traps there are ours.
+ * Each is noted before it is held: if this thread goes no further, the thread that
+ * releases the first site finds it.
+ */
+static int hold_also(struct word *word, uint8_t starts)
+{
+	uint64_t id = word->holder;
+
+	for (size_t i = 1; i < word->front; i++) {
+		struct site *site;
+
+		if (!(starts & 1u << i))
+			continue;
+		site = site_get((uintptr_t)word->addr + i);
+		if (!site)
+			return -ENOMEM;
+		word->also[word->also_count++] = site;
+		if (!site_try_hold(site, id)) {
+			word->also_count--;
+			return -EAGAIN;
+		}
+		site_set_resume(site, 0);
+		site_set_lead(site, word->site);
+		site_set_state(site, WORD_HELD);
+	}
+	return 0;
+}
+
+static void fill_in(struct word *word, const struct change *change, const struct sync *sync,
+		    uint64_t id)
+{
+	uint8_t *addr = change->span.addr;
+	size_t len = change->span.len,
+	       front = sync->window - ((uintptr_t)addr & (sync->window - 1));
+
+	word->addr = addr;
+	word->len = len;
+	word->front = front;
+	word->front_at = text_at(&change->span, addr);
+	word->back_at = text_at(&change->span, addr + front);
+	word->new_front = number_of(change->bytes, front);
+	word->new_back = number_of(change->bytes + front, len - front);
+	word->int3_mask = bytes_of(change->starts) & mask_of(front);
+	word->sync = sync;
+	word->latency = 0;
+	word->span = change->span;
+	word->failures = 0;
+	word->holder = id;
+	word->also_count = 0;
+}
+
+/*
+ * Read only now that the line is under way to us: to fetch it from the executors
+ * for reading first would cost as much again.
+ */
+static bool loses_starts(const struct word *word, const struct change *change)
+{
+	uint8_t old[PC_PATCH_MAX];
+
+	memcpy(old, word->front_at, word->front);
+	memcpy(old + word->front, word->back_at, word->len - word->front);
+	return !change->merges && merge_loses_starts(old, change->bytes, word->len, change->starts);
+}
+
+int word_hold(struct word **held, const struct change *change, const struct sync *sync)
+{
+	uint8_t *addr = change->span.addr;
+	struct site *site = site_get((uintptr_t)addr);
+	uint64_t id = thread_id();
+	struct word *word;
+	struct moment asked;
+	int ret;
+
+	if (!site || !id)
+		return -ENOMEM;
+	/*
+	 * Ask for all lines that will be written at once, the front's included: one
+	 * trip instead of three in a row. Only here: during the waits it would take
+	 * lines away from executors in mid-fetch, which is what makes them tear.
+	 */
+	line_for_writing(&site->owner);
+	line_for_writing(&site->turn);
+	asked = moment_now();
+	line_for_writing(text_at(&change->span, addr));
+	if (!site_try_hold(site, id))
+		return -EAGAIN;
+	word = &site->word;
+	word->site = site;
+	word->asked = asked;
+	fill_in(word, change, sync, id);
+	site_set_resume(site, 0);
+	site_set_state(site, WORD_HELD);
+	ret = loses_starts(word, change) ? -EILSEQ : hold_also(word, change->starts);
+	if (ret < 0) {
+		word_release(word);
+		return ret;
+	}
+	*held = word;
+	return 0;
+}
+
+/* What was asked for when it was held is asked for again: that may be gone. */
+void word_prepared(struct word *word)
+{
+	const struct word_trace *trace = word->sync->trace;
+
+	if (!trace || !trace->prepared)
+		return;
+	trace->prepared(trace->arg);
+	word->asked = moment_now();
+}
+
+int word_begin(struct word **held, const struct change *change, const struct sync *sync)
+{
+	struct word *word;
+	int ret = word_hold(&word, change, sync);
+
+	if (ret < 0)
+		return ret;
+	word_prepared(word);
+	ret = word_put_int3(word);
+	if (ret == 0 && word_is_stale(word, change)) {
+		word_undo(word);
+		ret = -ESTALE;
+	}
+	if (ret < 0) {
+		word_release(word);
+		return ret;
+	}
+	*held = word;
+	return 0;
+}
+
+/* --- The writes ------------------------------------------------------------------------------- */
+
+NOPATCH int word_put_int3(struct word *word)
+{
+	uint64_t all = ~UINT64_C(0) / 0xff * WORD_INT3;
+	bool done = store(word->front_at, word->front, all, word->int3_mask, UNLESS_INT3,
+			  &word->old_front);
+
+	return done ? 0 : -EAGAIN;
+}
+
+NOPATCH void word_put_back(struct word *word)
+{
+	size_t len = word->len - word->front;
+
+	store(word->back_at, len, word->new_back, mask_of(len), ALWAYS, NULL);
+}
+
+NOPATCH void word_put_front(struct word *word)
+{
+	store(word->front_at, word->front, word->new_front, mask_of(word->front), ALWAYS, NULL);
+}
+
+bool word_is_stale(const struct word *word, const struct change *change)
+{
+	size_t back = word->len - word->front;
+
+	if (!change->expected)
+		return false;
+	/* Only the site's owner changes the back part. */
+	return word->old_front != number_of(change->expected, word->front) ||
+	       number_of(word->back_at, back) != number_of(change->expected + word->front, back);
+}
+
+/* --- The transitions that go with them ----------------------------------------------------------
+ */
+
+NOPATCH void word_settle(struct word *word)
+{
+	if (site_state(word->site) == WORD_WRITTEN)
+		store(word->front_at, word->front, word->new_front, mask_of(word->front), ONLY_INT3,
+		      NULL);
+	else if (site_state(word->site) == WORD_UNDONE)
+		store(word->front_at, word->front, word->old_front, word->int3_mask, ONLY_INT3,
+		      NULL);
+}
+
+NOPATCH bool word_undo(struct word *word)
+{
+	struct site *site = word->site;
+
+	if (!site_move(site, WORD_HELD, WORD_UNDONE) &&
+	    !site_move(site, WORD_FIRST_WAIT, WORD_UNDONE) && site_state(site) != WORD_UNDONE)
+		return false;
+	atomic_store_explicit(&site->undone, true, memory_order_relaxed);
+	word_settle(word);
+	return true;
+}
+
+NOPATCH bool word_store_back(struct word *word)
+{
+	struct site *site = word->site;
+
+	if (site_move(site, WORD_HELD, WORD_COMMITTED) ||
+	    site_move(site, WORD_FIRST_WAIT, WORD_COMMITTED) ||
+	    site_state(site) == WORD_COMMITTED) {
+		word_put_back(word);
+		site_move(site, WORD_COMMITTED, WORD_SECOND_WAIT);
+	}
+	return site_state(site) != WORD_UNDONE;
+}
+
+NOPATCH void word_store_front(struct word *word)
+{
+	if (site_move(word->site, WORD_SECOND_WAIT, WORD_WRITTEN))
+		site_count_change(word->site);
+	word_settle(word);
+}
+
+NOPATCH struct moment word_note_store(struct word *word, enum word_part which, struct moment asked)
+{
+	struct moment visible = moment_visible(asked);
+
+	word_note_visible(word, which, asked, visible);
+	return visible;
+}
+
+NOPATCH void word_note_visible(struct word *word, enum word_part which, struct moment asked,
+			       struct moment visible)
+{
+	struct word_trace *trace = word->sync->trace;
+	uint64_t latency = moment_known(asked, visible) ? visible.ticks - asked.ticks : LATENCY_MAX;
+
+	if (latency > word->latency)
+		word->latency = latency < LATENCY_MAX ? latency : LATENCY_MAX;
+	if (trace) {
+		trace->visible[which] = visible.ticks;
+		trace->latency[which] = latency;
+	}
+}
+
+/* --- The syncs -------------------------------------------------------------------------------- */
+
+NOPATCH static struct moment wait_since(const struct word *word, unsigned which,
+					struct moment visible, uint64_t ticks)
+{
+	struct word_trace *trace = word->sync->trace;
+
+	if (!trace)
+		return ticks_wait_since(visible, ticks);
+	trace->step[which] = ticks_wait_watched(visible, ticks);
+	trace->waited[which] = ticks_now() - visible.ticks;
+	return moment_now();
+}
+
+NOPATCH bool word_has_failed(struct word *word, int error)
+{
+	return error != -ENOMEM || ++word->failures >= SYNC_TRIES;
+}
+
+/* Right after the INT3, which was asked for when the site was held. *now: when it was over. */
+NOPATCH static int first_sync(struct word *word, struct moment *now)
+{
+	struct moment visible = word_note_store(word, WORD_PART_INT3, word->asked);
+	int ret = 0;
+
+	if (word->sync->policy == PC_POLICY_MEMBARRIER) {
+		ret = membarrier_sync();
+		*now = moment_now();
+	} else {
+		*now = wait_since(word, WORD_PART_INT3, visible,
+				  word_stretch(word, word->sync->first_wait));
+	}
+	return ret;
+}
+
+/* There is no way back, so there must be one forward. *now: when the store was asked for, and over.
+ */
+NOPATCH static void second_sync(struct word *word, struct moment *now)
+{
+	struct moment visible = word_note_store(word, WORD_PART_BACK, *now);
+
+	if (word->sync->policy == PC_POLICY_MEMBARRIER) {
+		membarrier_sync_surely();
+		*now = moment_now();
+	} else {
+		*now = wait_since(word, WORD_PART_BACK, visible,
+				  word_stretch(word, word->sync->second_wait));
+	}
+}
+
+NOPATCH int word_finish(struct word *word)
+{
+	const struct sync *sync = word->sync;
+	struct site *site = word->site;
+	enum word_state state = site_state(site);
+	struct moment asked = moment_now();
+	int ret;
+
+	if (state == WORD_HELD || state == WORD_FIRST_WAIT) {
+		ret = first_sync(word, &asked);
+		if (ret < 0)
+			return ret;
+	}
+	if (!word_store_back(word))
+		return -ECANCELED;
+	if (site_state(site) == WORD_SECOND_WAIT)
+		second_sync(word, &asked);
+	word_store_front(word);
+	if (sync->trace)
+		word_note_store(word, WORD_PART_FRONT, asked);
+	return 0;
+}
+
+/*
+ * The protocol for a straddler that is held. F and B are its old front and
+ * back part, f and b the new ones; 3 is INT3 over the first byte of F.
+ *
+ *   1. F B -> 3 B  An executor that fetches the first byte from now on traps and waits in
+ *                  the handler. One that fetched F before may be about to fetch B.
+ *   2. sync        longer than the longest gap between the two fetches: no executor
+ *                  is left with F and without its B.
+ *   3. 3 B -> 3 b  Only trapped executors come here, and they do not get to b.
+ *   4. sync        No executor is left that fetched B ahead of an INT3 that it has
+ *                  not yet seen (the two parts may be fetched in any order).
+ *   5. 3 b -> f b  The first byte is whole again: every executor runs the new
+ *                  instruction, and those that trapped run it again.
+ *
+ * Without 2 an executor could run F b, without 4 f B. A sync that fails in
+ * step 2 is undone by putting the first byte back: B was never touched. In step 4 undoing
+ * would itself need a sync, so there membarrier is tried again, and in the end a wait of
+ * WORD_LAST_RESORT does: longer by orders of magnitude than any fetch was ever seen to lag.
+ *
+ * All steps are taken also where F or B stays the same. One store would do for
+ * this change alone, but not for two in a row: of F B -> F b -> f b an executor
+ * could see the second without the first, f B, which never stood there.
+ *
+ * No step is needed at the end. Executors with a stale INT3 trap once more and
+ * find the site in the table.
+ */
+static int patch_straddler(const struct change *change, const struct sync *sync)
+{
+	uint64_t start = __rdtsc();
+	struct word *word;
+	int ret = word_begin(&word, change, sync);
+
+	if (ret < 0)
+		return ret;
+	ret = word_finish(word);
+	/*
+	 * Unless a signal handler of this thread has met the INT3 meanwhile and
+	 * has done the rest: then there is no error to tell of.
+	 */
+	if (ret < 0 && !word_undo(word))
+		ret = 0;
+	word_release(word);
+	if (sync->other)
+		sync_note_cost(sync, __rdtsc() - start);
+	return ret;
+}
+
+static int patch_inside(const struct change *change)
+{
+	uint8_t *at = text_at(&change->span, change->span.addr);
+
+	if (change->expected)
+		return word_exchange(at, change->expected, change->bytes, change->span.len);
+	return word_store(at, change->bytes, change->span.len);
+}
+
+int word_patch(const struct change *change, const struct sync *sync)
+{
+	if (!word_straddles(change->span.addr, change->span.len, sync->window))
+		return patch_inside(change);
+	sync = word_sync(sync, change->span.addr, change->span.len);
+	if (sync->policy == PC_POLICY_AUTO)
+		return -ENOTSUP;
+	return patch_straddler(change, sync_pick(sync));
+}
+
+/* One word at a time, so that neighbours keep what they hold. */
+int word_publish(const struct change *change, const struct sync *sync)
+{
+	const struct text_span *span = &change->span;
+	uint8_t *addr = span->addr;
+	size_t front = sync->window - ((uintptr_t)addr & (sync->window - 1));
+
+	if (front >= span->len)
+		return patch_inside(change);
+	if (*(const volatile uint8_t *)text_at(span, addr) == WORD_INT3)
+		return -EAGAIN;
+	if (change->expected &&
+	    (memcmp(text_at(span, addr), change->expected, front) != 0 ||
+	     memcmp(text_at(span, addr + front), change->expected + front, span->len - front) != 0))
+		return -ESTALE;
+	store(text_at(span, addr + front), span->len - front,
+	      number_of(change->bytes + front, span->len - front), mask_of(span->len - front),
+	      ALWAYS, NULL);
+	return word_store(text_at(span, addr), change->bytes, front);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Word patching: the steps, and the protocol made of them. Private.
+ *
+ * The steps are apart so that the harness can also put them together wrongly
+ * and show that its oracle notices.
+ */
+#ifndef PATCHCORE_WORD_WORD_H
+#define PATCHCORE_WORD_WORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "patchcore/machine/sync.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/text/text.h"
+
+#define WORD_INT3   0xcc
+#define WORD_STARTS 8 /* instruction starts in one change at most */
+
+struct merge;
+struct site;
+
+/*
+ * One patch of a straddler, to tell why it tore. TSC ticks.
+ * latency: from asking for a line to its store being visible everywhere.
+ * prepared: of a harness, called when all is ready for the INT3, which is put as soon as
+ * it returns; NULL: nothing is.
+ */
+struct word_trace {
+	void (*prepared)(void *arg);
+	void *arg;
+	uint64_t visible[3]; /* when INT3, back and front were */
+	uint64_t latency[3]; /* of the same */
+	uint64_t waited[2];
+	uint64_t step[2]; /* longest time between two readings of the clock in each wait */
+};
+
+/* How far the change of a site is: the table is in site.h. */
+enum word_state {
+	WORD_IDLE,	  /* there is none */
+	WORD_HELD,	  /* its owner sees it through to the end */
+	WORD_FIRST_WAIT,  /* INT3 stands; the next owner goes on */
+	WORD_COMMITTED,	  /* there is no way back any more: the back part is being stored */
+	WORD_SECOND_WAIT, /* the back part is there */
+	WORD_WRITTEN, /* only the first byte may still be missing, and the pages be given back */
+	WORD_UNDONE,  /* the INT3 is being taken back, or was */
+};
+
+/* The change of a straddler. */
+struct word {
+	struct site *site; /* held */
+	uint8_t *addr;	   /* where it runs */
+	uint8_t *front_at; /* where its parts are written */
+	uint8_t *back_at;
+	uint64_t new_front; /* lowest byte first */
+	uint64_t new_back;
+	uint64_t old_front; /* what the INT3 stand on, for undoing them */
+	uint64_t int3_mask; /* 0xff for each byte of the front that starts an instruction */
+	size_t len;
+	size_t front; /* bytes before the boundary */
+	const struct sync *sync;
+	struct moment asked; /* for the front line */
+	uint64_t latency;    /* ticks, the longest of the stores so far */
+	/* For changes that other threads go on with: when the last part was visible, ... */
+	struct moment since;
+	uint64_t seen;	   /* ... and first seen on another CPU: ns of CLOCK_MONOTONIC_RAW, or 0 */
+	unsigned failures; /* of its first sync, so far */
+	struct text_span span;
+	uint64_t holder;		    /* id of the patcher that held it and its also */
+	struct site *also[WORD_STARTS - 1]; /* held for starts behind the first */
+	unsigned also_count;
+	const struct merge *merge; /* the change is one of these (merge_steps.h); else NULL */
+};
+
+/* word_straddles - does [addr, addr + len) cross a multiple of window? */
+NOPATCH_INLINE bool word_straddles(const void *addr, size_t len, unsigned window)
+{
+	return ((uintptr_t)addr & (window - 1)) + len > window;
+}
+
+/* word_sync - what keeps the writes apart of a straddler that lies there. */
+NOPATCH_INLINE const struct sync *word_sync(const struct sync *sync, const void *addr, size_t len)
+{
+	return sync->line && !word_straddles(addr, len, TEXT_PAGE) ? sync->line : sync;
+}
+
+/*
+ * word_store - change bytes inside one window with one locked store.
+ *
+ * Neighbours in the same 8 bytes keep what they hold at that moment. The range
+ * must not cross a 64-byte line. -EAGAIN, nothing changed: its first byte is
+ * INT3, so another patcher holds it.
+ */
+int word_store(uint8_t *at, const uint8_t *bytes, size_t len);
+
+/* word_exchange - the same, if the bytes there are the expected ones. -ESTALE: they are not. */
+int word_exchange(uint8_t *at, const uint8_t *expected, const uint8_t *bytes, size_t len);
+
+/* What is to be changed. */
+struct change {
+	struct text_span span;	 /* begun */
+	const uint8_t *bytes;	 /* as many as the span is long */
+	uint8_t starts;		 /* bit i: an instruction starts at byte i; bit 0 is set */
+	bool merges;		 /* no thread is inside a run of 1-byte NOPs that it may replace */
+	const uint8_t *expected; /* the old code must be this, or NULL */
+};
+
+/* change_in_place - of one instruction, in code that is writable where it runs. */
+static inline struct change change_in_place(uint8_t *addr, const uint8_t *bytes, size_t len)
+{
+	return (struct change){ .span = { .addr = addr, .len = len }, .bytes = bytes, .starts = 1 };
+}
+
+/*
+ * word_hold - take a straddler for a change, cut at the boundary of the window.
+ * On return *word is the site's own. -EAGAIN: another patcher of this library
+ * has it. -ENOMEM. -EILSEQ: see merge_check.h.
+ */
+int word_hold(struct word **word, const struct change *change, const struct sync *sync);
+
+/* word_prepared - between holding it and the first store: let the trace's harness act. */
+void word_prepared(struct word *word);
+
+/*
+ * word_begin - hold it and put the INT3. Errors of both, and -ESTALE where the old code is not what
+ * the change expects; then it is not held.
+ */
+int word_begin(struct word **word, const struct change *change, const struct sync *sync);
+
+/*
+ * word_stretch - the longest wait that the stores so far call for, ticks.
+ *
+ * The executor's two fetches and the patcher's stores travel the same way. When
+ * that way is slow (CPUs far apart, a busy interconnect) the gap between the
+ * fetches grows with it, and so does what our own store takes: measured here,
+ * while the thing is happening, it says more than any constant.
+ */
+NOPATCH_INLINE uint64_t word_stretch(const struct word *word, uint64_t ticks)
+{
+	uint64_t stretched = word->sync->stretch * word->latency;
+
+	return stretched > ticks ? stretched : ticks;
+}
+
+/* word_release - let the next patcher have it. */
+void word_release(struct word *word);
+
+/*
+ * The three writes, each one locked store; visible everywhere on return.
+ * word_put_int3: -EAGAIN and nothing changed if there was an INT3 already, a
+ * debugger's or that of a patcher that is not of this library.
+ */
+int word_put_int3(struct word *word);
+void word_put_back(struct word *word);
+void word_put_front(struct word *word);
+
+/* word_is_stale - with the INT3 there: is the old code other than the change expects? */
+bool word_is_stale(const struct word *word, const struct change *change);
+
+/*
+ * word_undo - by the owner, from HELD or FIRST_WAIT: take the INT3 back. False, and nothing
+ * changed: a signal handler of this thread has made the change meanwhile.
+ */
+bool word_undo(struct word *word);
+
+/* The stores of a change, as a trace counts them. */
+enum word_part {
+	WORD_PART_INT3,
+	WORD_PART_BACK,
+	WORD_PART_FRONT
+};
+
+/*
+ * word_note_store - right after one that was asked for then. When it was visible. If
+ * the patcher has migrated meanwhile it cannot be told how long that took: the longest
+ * latency that may count.
+ */
+struct moment word_note_store(struct word *word, enum word_part which, struct moment asked);
+
+/* word_note_visible - the same, where the caller knows when that was. */
+void word_note_visible(struct word *word, enum word_part which, struct moment asked,
+		       struct moment visible);
+
+/*
+ * word_store_back, word_store_front - by the owner, after the sync that each needs: make the
+ * transition and the store, unless a signal handler of this thread has. word_store_back returns
+ * whether the back part is there then: not of a change that was undone.
+ */
+bool word_store_back(struct word *word);
+void word_store_front(struct word *word);
+
+/*
+ * word_settle - by the owner: the last store of a change that is WRITTEN or UNDONE, if it is still
+ * missing. It replaces an INT3 and nothing else, so it is made once.
+ */
+void word_settle(struct word *word);
+
+/*
+ * word_finish - the rest of a change whose INT3 stands: both syncs, back and
+ * front, from the state it is in. 0: it is made. -ECANCELED: it is undone. Else what the first
+ * sync failed with; then the INT3 still stands. Async-signal-safe.
+ */
+int word_finish(struct word *word);
+
+/* word_has_failed - count one more failure of the first sync. True: there will be no sync. */
+bool word_has_failed(struct word *word, int error);
+
+/* Ticks after which no fetch is from before, where membarrier has worked and does not any more. */
+#define WORD_LAST_RESORT (UINT64_C(1) << 28)
+
+/*
+ * word_patch - change a site by whatever its place needs: a straddler by the sync that
+ * word_sync() and sync_pick() choose. The pages must be writable, and for a straddler SIGTRAP must
+ * come to us. Errors as pc_patch().
+ */
+int word_patch(const struct change *change, const struct sync *sync);
+
+/*
+ * word_publish - the same for code that no thread runs: the stores and nothing else, back first.
+ * -EAGAIN, -ESTALE, -EILSEQ as pc_patch_how().
+ */
+int word_publish(const struct change *change, const struct sync *sync);
+
+#endif
