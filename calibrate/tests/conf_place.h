@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/conf_write.h"
+#include "calibrate/conf/conf_write.h"
 #include "calibrate/tests/sums_sample.h"
 #include "patchcore/machine/machine_conf.h"
 #include "results/tests/sample.h"

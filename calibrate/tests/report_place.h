@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/report.h"
+#include "calibrate/report/report.h"
 #include "calibrate/tests/report_sample.h"
 
 struct place {

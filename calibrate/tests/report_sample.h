@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "calibrate/estimate.h"
-#include "calibrate/long_wait.h"
-#include "results/journal.h"
+#include "calibrate/statistics/estimate.h"
+#include "calibrate/statistics/long_wait.h"
+#include "results/journal/journal.h"
 #include "results/tests/sample.h"
 
 #define SAMPLE_MARKUP "<i>\"a\" & 'b'</i>"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/estimate.h"
+#include "calibrate/statistics/estimate.h"
 
 #define SLICE_TICKS 5e8
 

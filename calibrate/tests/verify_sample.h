@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "calibrate/verify.h"
+#include "calibrate/verify/verify.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define P	 1e-6

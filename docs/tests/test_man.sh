@@ -99,20 +99,18 @@ for command in "${commands[@]}"; do
 	fi
 done
 
-sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/calibrate/exit_status.h" >"$dir/is"
+sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/calibrate/program/exit_status.h" >"$dir/is"
 part SH "EXIT STATUS" <"$dir/tmax" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
 same "exit statuses"
 
-{
-	grep -rohE --include='*.c' --exclude-dir={tests,examples} 'getenv\("[A-Z_]+"' "$top/patchcore"
-	grep -ohE 'getenv\("[A-Z_]+"' "$top"/{stress,results,calibrate}/*.c
-} | cut -d'"' -f2 >"$dir/is"
+grep -rohE --include='*.c' --exclude-dir={tests,examples,peers} 'getenv\("[A-Z_]+"' \
+	"$top"/{patchcore,stress,bench,results,calibrate} | cut -d'"' -f2 >"$dir/is"
 part SH ENVIRONMENT <"$dir/tmax" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' | tr -d ' ' | tr ',' '\n' >"$dir/says"
 same "environment"
 
 # The names of placements, crossings, pairs, protocols, oracles, outcomes, tears and provokers.
 grep -ohE '\[(PLACEMENT|CROSSING|PAIR|PROTOCOL|ORACLE|OUTCOME|TEAR|PROVOKER)_[A-Z0-9_]+\] = "[a-z0-9-]+"' \
-	"$top/stress/cell.c" "$top/stress/placement.c" | cut -d'"' -f2 >"$dir/names"
+	"$top/stress/cell/cell.c" "$top/stress/placement/placement.c" | cut -d'"' -f2 >"$dir/names"
 [ "$(wc -l <"$dir/names")" -ge 30 ] || wrong "names: too few found"
 while read -r name; do
 	grep -qE "^\.(B|BR|RB)( |.*[ \",])$name( |\"|,|$)" "$dir/tmax" || wrong "tmax(1) does not tell of $name"
@@ -192,9 +190,9 @@ part SH FORMAT <"$dir/conf" | awk '
 	}
 	{ after = $0 }' >"$dir/documented"
 
-grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf_write.c" | sed 's/^"//; s/"$//; s/\\n/\n/g' |
+grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf/conf_write.c" | sed 's/^"//; s/"$//; s/\\n/\n/g' |
 	sed -nE 's/^([a-z_]+) = .*/\1/p' >"$dir/is"
-sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/conf_write.c" >>"$dir/is"
+sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/conf/conf_write.c" >>"$dir/is"
 library_keys() # of sections without a number, and of a level
 {
 	grep -oE '\{ "[a-z]+", "[a-z_]+", read_[a-z_]+, [A-Z0-9]+' "$top/patchcore/machine/machine_conf.c" |
@@ -205,7 +203,7 @@ library_keys() # of sections without a number, and of a level
 library_keys | awk '{ print $2 }' >>"$dir/is"
 awk '$1 != "[identity]" { print $2 }' "$dir/documented" >"$dir/says"
 same "keys that calibrate writes or the library reads"
-grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf_write.c" | grep -oE '\[[a-z]+' >"$dir/is"
+grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf/conf_write.c" | grep -oE '\[[a-z]+' >"$dir/is"
 library_keys | grep -oE '^\[[a-z]+' >>"$dir/is"
 sed -nE 's/^\.SS (\[[a-z]+).*/\1/p' "$dir/conf" >"$dir/says"
 same "sections"

@@ -5,7 +5,7 @@
 #ifndef RESULTS_TESTS_FIGURE_PLACE_H
 #define RESULTS_TESTS_FIGURE_PLACE_H
 
-#include "results/figure.h"
+#include "results/figures/figure.h"
 #include "results/tests/sample.h"
 #include "results/tests/svg_check.h"
 

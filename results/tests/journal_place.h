@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "results/journal.h"
+#include "results/journal/journal.h"
 #include "results/tests/sample.h"
 
 struct place {

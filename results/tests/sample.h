@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "results/journal.h"
+#include "results/journal/journal.h"
 
 static inline struct identity sample_identity(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Call sites of java.lang.invoke, a VolatileCallSite and a MutableCallSite, changed by setTarget()
-// while another thread runs through them. Spoken to by lines, see stress/peers/outside.h, that
+// while another thread runs through them. Spoken to by lines, see bench/peers/outside.h, that
 // begin with the kind of site; times are nanoseconds of System.nanoTime(). Requests beside those:
 //
 //	KIND warm			make ready for all that follows; answers the cost of the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the peers in C share: pinning, reading the clock, requests as lines; see
- * stress/peers/outside.h. Compiled with the peer where and when it is used, so it needs no more
+ * bench/peers/outside.h. Compiled with the peer where and when it is used, so it needs no more
  * than the C library, and no configure. To be included first.
  */
 #ifndef PEERS_LINES_H

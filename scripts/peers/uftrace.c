@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program for "uftrace record -P": one function that is traced, one that could be but is not,
- * and one that cannot. Spoken to by lines, see stress/peers/outside.h; times are TSC ticks.
+ * and one that cannot. Spoken to by lines, see bench/peers/outside.h; times are TSC ticks.
  *
  * Compiled without any instrumentation but that of the two attributes.
  */

@@ -2,7 +2,7 @@
 /*
  * XRay of clang and compiler-rt: a function whose entry and exit are sleds of NOPs, which
  * __xray_patch_function() turns into calls of a handler. Spoken to by lines, see
- * stress/peers/outside.h; times are TSC ticks.
+ * bench/peers/outside.h; times are TSC ticks.
  *
  * Compiled with -fxray-instrument. The runtime's interface is declared here: its header is C++.
  */

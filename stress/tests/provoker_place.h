@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "stress/provoker.h"
-#include "stress/run.h"
+#include "stress/provoke/provoker.h"
+#include "stress/run/run.h"
 
 #define PAGE 4096u
 

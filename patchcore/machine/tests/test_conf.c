@@ -698,7 +698,7 @@ static size_t read_result(const char *name, char *text, size_t size)
 	size_t n = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/results/%s", srcdir ? srcdir : ".", name);
+	snprintf(path, sizeof(path), "%s/results/runs/%s", srcdir ? srcdir : ".", name);
 	f = fopen(path, "r");
 	if (f) {
 		n = fread(text, 1, size - 1, f);

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tmax bench: what patching costs here.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "bench/cases/scaling/known.h"
+#include "bench/command/bench_options.h"
+#include "bench/command/bench_print.h"
+#include "bench/figures/bench_figure.h"
+#include "bench/peers/peer.h"
+#include "bench/record/bench_record.h"
+#include "bench/record/targets.h"
+#include "calibrate/program/commands.h"
+#include "calibrate/program/exit_status.h"
+#include "calibrate/program/here.h"
+#include "patchcore/machine/identity.h"
+#include "patchcore/life/library.h"
+#include "patchcore/patchcore.h"
+#include "results/journal/journal.h"
+#include "stress/base/clock.h"
+
+#define PROGRESS_EVERY 0.2 /* seconds */
+
+/* One start of the program. */
+struct bench {
+	const struct bench_request *request;
+	struct bench_run run;
+	struct identity id;
+	struct journal *journal;
+	struct bench_result result[BENCH_ENTRIES];
+	unsigned results; /* finished */
+};
+
+/* --- Progress ------------------------------------------------------------------------------- */
+
+static struct {
+	const char *benchmark;
+	double last; /* when the line was renewed */
+	bool open;
+} shown;
+
+/* Not more often than anyone can read: what is measured is on this very CPU. */
+static void show_progress(unsigned done, unsigned all, const char *what)
+{
+	double now = seconds_now();
+
+	if (now - shown.last < PROGRESS_EVERY)
+		return;
+	fprintf(stderr, "\r\033[K%s %.0f %%: %s", shown.benchmark, all ? 100.0 * done / all : 0.0,
+		what);
+	fflush(stderr);
+	shown.last = now;
+	shown.open = true;
+}
+
+/* So that others can print. */
+static void end_progress(void)
+{
+	if (shown.open)
+		fputs("\r\033[K", stderr);
+	shown.open = false;
+}
+
+/* --- Telling -------------------------------------------------------------------------------- */
+
+static int append(const struct bench *b, json_t *body)
+{
+	int ret;
+
+	if (!b->journal)
+		return EXIT_PASS;
+	ret = journal_write_line(b->journal, "bench", body);
+	if (ret == 0)
+		return EXIT_PASS;
+	fprintf(stderr, "tmax: cannot write journal %s: %s\n", b->request->journal, strerror(-ret));
+	return EXIT_CANNOT_WRITE;
+}
+
+static json_t *identity_json(const struct identity *id)
+{
+	json_t *json = json_object();
+	const char *name;
+	char value[256];
+
+	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++)
+		json_object_set_new(json, name, json_string(value));
+	return json;
+}
+
+/* As it stands in a journal, but there a line of its own tells the machine. */
+static void print_json(const struct bench *b, const struct bench_result *result, json_t *body)
+{
+	json_t *line = json_pack("{s:s, s:i, s:s, s:o}", "type", "bench", "schema", JOURNAL_SCHEMA,
+				 "date", result->date, "identity", identity_json(&b->id));
+
+	if (line && json_object_update_missing(line, body) == 0)
+		json_dumpf(line, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(line);
+}
+
+/*
+ * Drawing is a service: without gnuplot the benchmark stands all the same. Data that cannot
+ * be written are a loss.
+ */
+static int draw(const struct bench *b, const struct bench_result *result)
+{
+	char prefix[PATH_MAX], error[8192] = "";
+	int ret, length;
+
+	if (!b->request->figure)
+		return EXIT_PASS;
+	length = snprintf(prefix, sizeof(prefix), "%s-%s", b->request->figure, result->benchmark);
+	ret = (size_t)length < sizeof(prefix)
+		      ? bench_figure_write(result, prefix, error, sizeof(error))
+		      : -ENAMETOOLONG;
+	if (ret == 0 && !b->request->json)
+		printf("figure: %s.svg, %s.png (data: %s.dat)\n", prefix, prefix, prefix);
+	if (ret == 0)
+		return EXIT_PASS;
+	fprintf(stderr, "tmax bench: no figure of %s: %s\n", result->benchmark,
+		error[0] ? error : strerror(-ret));
+	return ret == -ENOENT || ret == -EIO || ret == -ENODATA ? EXIT_PASS : EXIT_CANNOT_WRITE;
+}
+
+/* The journal comes first: whatever else fails, what was measured is kept. */
+static int tell(const struct bench *b, const struct bench_result *result)
+{
+	json_t *body = bench_to_json(result);
+	int status, drawn;
+
+	if (!body) {
+		fprintf(stderr, "tmax bench: %s cannot be told in JSON\n", result->benchmark);
+		return EXIT_INTERNAL;
+	}
+	status = append(b, body);
+	if (b->request->json)
+		print_json(b, result, body);
+	else
+		bench_print(result, stdout);
+	json_decref(body);
+	drawn = draw(b, result);
+	if (!b->request->json)
+		putchar('\n');
+	fflush(stdout);
+	return status != EXIT_PASS ? status : drawn;
+}
+
+/* --- Measuring ------------------------------------------------------------------------------ */
+
+static const char *waits_from(const struct bench_request *r, const struct bench_result *result)
+{
+	if (!result->first_wait)
+		return "none";
+	return r->have_waits ? "assumed" : "config";
+}
+
+static int measure(struct bench *b, const struct bench_entry *entry, struct bench_result *result)
+{
+	struct bench_watch watch;
+	int ret = bench_result_begin(&b->run, entry->name, result, &watch);
+
+	if (ret < 0)
+		return ret;
+	snprintf(result->waits_from, sizeof(result->waits_from), "%s",
+		 waits_from(b->request, result));
+	shown.benchmark = entry->name;
+	ret = entry->run(&b->run, result);
+	end_progress();
+	if (ret == 0)
+		bench_result_end(&b->run, result, &watch);
+	return ret < 0 && interrupted ? -EINTR : ret;
+}
+
+/* One that fails does not keep the next from being measured. */
+static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
+{
+	struct bench_result *result = &b->result[b->results];
+	int ret = measure(b, entry, result);
+
+	if (ret == 0) {
+		b->results++;
+		return tell(b, result);
+	}
+	bench_result_free(result);
+	if (ret == -EINTR)
+		return EXIT_INTERRUPTED;
+	fprintf(stderr, "tmax bench: %s: %s\n", entry->name, strerror(-ret));
+	/* Counts that do not come out right are no matter of what the machine lacks. */
+	return ret == -EILSEQ || ret == -ENOMEM ? EXIT_INTERNAL : EXIT_MISSING;
+}
+
+static int measure_all(struct bench *b)
+{
+	int status = EXIT_PASS;
+
+	for (unsigned i = 0; i < b->request->entries && !interrupted; i++) {
+		int one = measure_and_tell(b, b->request->entry[i]);
+
+		status = status == EXIT_PASS ? one : status;
+		if (one == EXIT_CANNOT_WRITE)
+			break;
+	}
+	return interrupted ? EXIT_INTERRUPTED : status;
+}
+
+static void print_machine(const struct identity *id)
+{
+	printf("%s, TSC %.3f GHz, Linux %s\n\n", id->brand, (double)id->tsc_khz / 1e6, id->kernel);
+	fflush(stdout);
+}
+
+static int run(struct bench *b)
+{
+	const struct bench_request *r = b->request;
+	int status;
+
+	if (r->have_waits)
+		library_assume_waits(r->first_wait, r->second_wait, r->stretch);
+	if (pc_init() < 0) {
+		fprintf(stderr, "tmax bench: the library cannot be set up\n");
+		return EXIT_INTERNAL;
+	}
+	if (!r->json)
+		print_machine(&b->id);
+	peers_open(&b->run, !r->no_peers);
+	status = measure_all(b);
+	peers_close();
+	if (!r->json && b->results)
+		targets_print(b->result, b->results, stdout);
+	for (unsigned i = 0; i < b->results; i++)
+		bench_result_free(&b->result[i]);
+	return status;
+}
+
+/* --- Getting ready -------------------------------------------------------------------------- */
+
+static int open_journal(struct bench *b)
+{
+	const char *path = b->request->journal;
+	int ret;
+
+	if (!path)
+		return EXIT_PASS;
+	ret = journal_open(&b->journal, path);
+	if (ret < 0) {
+		fprintf(stderr, "tmax: cannot open journal %s: %s\n", path, strerror(-ret));
+		return EXIT_CANNOT_CREATE;
+	}
+	ret = journal_write_run(b->journal, "bench", &b->id, NULL);
+	if (ret == 0)
+		return EXIT_PASS;
+	fprintf(stderr, "tmax: cannot write journal %s: %s\n", path, strerror(-ret));
+	return EXIT_CANNOT_WRITE;
+}
+
+static int seat(struct bench *b)
+{
+	char reason[160] = "";
+	unsigned most = placement_max(b->run.topology, PLACEMENT_SPREAD, reason, sizeof(reason));
+	unsigned executors = b->request->executors ? (unsigned)b->request->executors : most;
+	int ret = -ENOENT;
+
+	if (most)
+		ret = placement_seat(b->run.topology, PLACEMENT_SPREAD, executors, &b->run.seating,
+				     reason, sizeof(reason));
+	if (ret == 0)
+		return EXIT_PASS;
+	fprintf(stderr, "tmax bench: cannot seat %s: %s\n",
+		most ? "so many executors" : "a patcher and an executor",
+		reason[0] ? reason : strerror(-ret));
+	return EXIT_MISSING;
+}
+
+static int draw_seed(struct bench *b)
+{
+	uint64_t *seed = &b->run.seed;
+
+	*seed = b->request->seed;
+	if (!b->request->have_seed && getrandom(seed, sizeof(*seed), 0) != sizeof(*seed)) {
+		fprintf(stderr, "tmax bench: cannot draw a seed: give --seed\n");
+		return EXIT_MISSING;
+	}
+	*seed &= INT64_MAX;
+	return EXIT_PASS;
+}
+
+/* All that can be refused, before anything is measured or written. */
+static int get_ready(struct bench *b)
+{
+	int status = seat(b);
+
+	if (status == EXIT_PASS)
+		status = draw_seed(b);
+	if (status != EXIT_PASS)
+		return status;
+	if (identity_read(&b->id) < 0) {
+		fprintf(stderr, "tmax bench: cannot tell what machine this is\n");
+		return EXIT_MISSING;
+	}
+	return open_journal(b);
+}
+
+static int bench(const struct bench_request *r)
+{
+	static struct bench b;
+	int status = topology_here(&b.run.topology);
+
+	if (status != EXIT_PASS)
+		return status;
+	b.request = r;
+	b.run.rounds = (unsigned)r->rounds;
+	b.run.stop = &interrupted;
+	if (!r->quiet && isatty(STDERR_FILENO))
+		b.run.progress = show_progress;
+	status = get_ready(&b);
+	if (status == EXIT_PASS)
+		status = run(&b);
+	journal_close(b.journal);
+	hwloc_topology_destroy(b.run.topology);
+	return status;
+}
+
+/* --- Helpers of a benchmark: this program started again by itself ---------------------------- */
+
+static unsigned long number(const char *text)
+{
+	return strtoul(text, NULL, 10);
+}
+
+/* Is it such a start? They are no options that a user could want. */
+static bool is_helper(int argc, char **argv, int *status)
+{
+	int ret;
+
+	if (argc == 4 && strcmp(argv[1], "--count-finds") == 0) {
+		ret = bench_count_finds(number(argv[2]), number(argv[3]));
+	} else if (argc == 6 && strcmp(argv[1], "--serve-sites") == 0) {
+		const struct known_waits waits = { number(argv[3]), number(argv[4]),
+						   number(argv[5]) };
+
+		ret = known_serve(number(argv[2]), &waits);
+	} else {
+		return false;
+	}
+	*status = ret == 0 ? EXIT_PASS : EXIT_INTERNAL;
+	return true;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+	struct bench_request request;
+	int status;
+
+	if (is_helper(argc, argv, &status))
+		return status;
+	status = bench_options(argc, argv, &request);
+	if (status != EXIT_PASS)
+		return status;
+	if (request.help) {
+		bench_help();
+		return EXIT_PASS;
+	}
+	return bench(&request);
+}

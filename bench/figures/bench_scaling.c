@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Costs against what grows: sites known, or patchers. What is found by the number of sites
+ * has a panel per unit and a curve per kind; what is changed by patchers has a panel per
+ * kind and a curve per number of executors.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "bench/figures/bench_data.h"
+#include "bench/record/bench_words.h"
+
+#define PANELS 16
+#define CURVES 8 /* per panel */
+
+struct panel {
+	char title[WORDS_ROOM];
+	char unit[BENCH_KEY];
+	bool sites; /* else patchers */
+	char curve[CURVES][WORDS_ROOM];
+	unsigned curves;
+};
+
+struct panels {
+	struct panel panel[PANELS];
+	unsigned count;
+};
+
+static bool by_sites(const struct bench_row *row)
+{
+	return bench_row_number(row, "sites") > 0;
+}
+
+static bool is_drawn(const struct bench_row *row)
+{
+	return row_measured(row) && (by_sites(row) || bench_row_number(row, "patchers") > 0);
+}
+
+/* Whatever is not in the title tells curves apart, and the other way round. */
+static void title_of(const struct bench_row *row, char *title, size_t size)
+{
+	static const char *const without[] = { "patchers", "executors", "oversubscribed", NULL };
+
+	if (by_sites(row))
+		words_plain(row->measure, title, size);
+	else
+		words_of_row(row, without, title, size);
+}
+
+static void curve_name_of(const struct bench_row *row, char *name, size_t size)
+{
+	static const char *const sites[] = { "sites", NULL };
+	double executors = bench_row_number(row, "executors");
+	bool crowded = bench_row_number(row, "oversubscribed") > 0;
+
+	if (by_sites(row))
+		words_of_row(row, sites, name, size);
+	else if (executors > 0)
+		snprintf(name, size, "%.0f executor%s%s", executors, executors == 1 ? "" : "s",
+			 crowded ? ", oversubscribed" : "");
+	else
+		snprintf(name, size, "no executor%s", crowded ? ", oversubscribed" : "");
+}
+
+static struct panel *panel_of(struct panels *p, const struct bench_row *row)
+{
+	struct panel *panel = p->panel;
+	char title[WORDS_ROOM];
+
+	title_of(row, title, sizeof(title));
+	for (; panel < p->panel + p->count; panel++)
+		if (panel->sites == by_sites(row) && strcmp(panel->unit, row->unit) == 0 &&
+		    strcmp(panel->title, title) == 0)
+			return panel;
+	if (p->count == PANELS)
+		return NULL;
+	strcpy(panel->title, title);
+	strcpy(panel->unit, row->unit);
+	panel->sites = by_sites(row);
+	p->count++;
+	return panel;
+}
+
+/* -1: no room for it. */
+static int curve_of(struct panel *panel, const struct bench_row *row)
+{
+	char name[WORDS_ROOM];
+
+	curve_name_of(row, name, sizeof(name));
+	return words_slot(panel->curve, &panel->curves, CURVES, name);
+}
+
+static void take(struct panels *p, const struct bench_result *result)
+{
+	for (unsigned i = 0; i < result->rows; i++) {
+		struct panel *panel =
+			is_drawn(&result->row[i]) ? panel_of(p, &result->row[i]) : NULL;
+
+		if (panel)
+			curve_of(panel, &result->row[i]);
+	}
+}
+
+static void put_point(FILE *stream, const struct panels *p, const struct panel *panel, int curve,
+		      const struct bench_row *row)
+{
+	double median = row->value.median;
+
+	fprintf(stream, "D %td %d %.9g %.9g %.9g %.9g\n", panel - p->panel, curve,
+		bench_row_number(row, panel->sites ? "sites" : "patchers"), median,
+		finite_or(row->value.low, median), finite_or(row->value.high, median));
+}
+
+/* Points of one curve stand in a block, for a line through them. */
+static void put_curve(FILE *stream, struct panels *p, struct panel *panel, unsigned curve,
+		      const struct bench_result *result)
+{
+	for (unsigned i = 0; i < result->rows; i++) {
+		const struct bench_row *row = &result->row[i];
+
+		if (is_drawn(row) && panel_of(p, row) == panel &&
+		    curve_of(panel, row) == (int)curve)
+			put_point(stream, p, panel, (int)curve, row);
+	}
+	fputs("\n", stream);
+}
+
+static void put_names(FILE *stream, const struct panels *p)
+{
+	char unit[BENCH_KEY];
+
+	for (unsigned i = 0; i < p->count; i++) {
+		const struct panel *panel = &p->panel[i];
+
+		fprintf(stream, "P %u %d %u \"%s\" \"%s\"\n", i, panel->sites, panel->curves,
+			panel->title, words_plain(panel->unit, unit, sizeof(unit)));
+		for (unsigned k = 0; k < panel->curves; k++)
+			fprintf(stream, "K %u %u \"%s\"\n", i, k, panel->curve[k]);
+	}
+}
+
+void bench_scaling_print(FILE *stream, const void *arg)
+{
+	const struct bench_result *result = arg;
+	struct panels p = { .count = 0 };
+
+	take(&p, result);
+	fputs("# P panel sites curves title unit\n# K panel curve name\n"
+	      "# D panel curve number median low high\n",
+	      stream);
+	put_names(stream, &p);
+	for (unsigned i = 0; i < p.count; i++)
+		for (unsigned k = 0; k < p.panel[i].curves; k++)
+			put_curve(stream, &p, &p.panel[i], k, result);
+}
+
+/* 0 if there is nothing to draw; how many PANELS. */
+unsigned bench_scaling_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE])
+{
+	struct panels p = { .count = 0 };
+
+	take(&p, result);
+	snprintf(args[0], BENCH_ARGS_SIZE, "%u", p.count);
+	return p.count ? 1 : 0;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Throughput against toggles per second: a curve per method, and one per number of executors.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "bench/figures/bench_data.h"
+#include "bench/record/bench_words.h"
+
+#define MODES	  2
+#define CURVES	  14
+#define EXECUTORS 12 /* 1, 2, 4 ..., 1024 */
+
+#define BALANCE_MOST 1e6
+
+static const char *const not_in_names[] = { "rate", "mode", "executors", NULL };
+
+struct curves {
+	const struct bench_result *result;
+	char name[CURVES][WORDS_ROOM];
+	bool peer[CURVES];
+	unsigned count;
+	double executors[EXECUTORS]; /* in rising order */
+	unsigned sizes;
+	const struct bench_row *sample; /* of the method that stands for all, NULL: none */
+};
+
+/* Nothing said counts as one. */
+static double executors_of(const struct bench_row *row)
+{
+	double executors = bench_row_number(row, "executors");
+
+	return isnan(executors) ? 1 : executors;
+}
+
+static int mode_of(const struct bench_row *row)
+{
+	static const char *const modes[MODES] = { "call-call", "call-nop" };
+	const char *mode = bench_row_text(row, "mode");
+
+	for (int i = 0; mode && i < MODES; i++)
+		if (strcmp(mode, modes[i]) == 0)
+			return i;
+	return -1;
+}
+
+static bool is_drawn(const struct bench_row *row)
+{
+	return row_measured(row) && mode_of(row) >= 0 && strcmp(row->measure, "calls") == 0 &&
+	       isfinite(bench_row_number(row, "rate"));
+}
+
+static int curve_of(struct curves *c, const struct bench_row *row)
+{
+	unsigned before = c->count;
+	char name[WORDS_ROOM];
+	int curve;
+
+	words_of_row(row, not_in_names, name, sizeof(name));
+	curve = words_slot(c->name, &c->count, CURVES, name);
+	if (c->count > before)
+		c->peer[curve] = row->peer;
+	return curve;
+}
+
+/* The one there is, or a new one in its place. */
+static void add_executors(struct curves *c, double executors)
+{
+	unsigned at = 0;
+
+	while (at < c->sizes && c->executors[at] < executors)
+		at++;
+	if ((at < c->sizes && c->executors[at] == executors) || c->sizes == EXECUTORS)
+		return;
+	memmove(&c->executors[at + 1], &c->executors[at],
+		(c->sizes - at) * sizeof(c->executors[0]));
+	c->executors[at] = executors;
+	c->sizes++;
+}
+
+/* Call toggling, as in the paper's figure 11; else whatever of ours comes first. */
+static void take_sample(struct curves *c, const struct bench_row *row)
+{
+	bool call = strcmp(row->name, "call") == 0;
+
+	if (!row->peer && (!c->sample || (call && strcmp(c->sample->name, "call") != 0)))
+		c->sample = row;
+}
+
+static struct curves curves_of(const struct bench_result *result)
+{
+	struct curves c = { .result = result };
+
+	for (unsigned i = 0; i < result->rows; i++) {
+		if (!is_drawn(&result->row[i]))
+			continue;
+		curve_of(&c, &result->row[i]);
+		add_executors(&c, executors_of(&result->row[i]));
+		take_sample(&c, &result->row[i]);
+	}
+	return c;
+}
+
+/* Where a row is drawn: at what it got, which may be less than what it was asked for. */
+static double rate_of(const struct bench_row *row)
+{
+	double asked = bench_row_number(row, "rate");
+	double got = bench_row_extra_of(row, "toggles_per_s");
+
+	return asked > 0 && got > 0 ? got : asked;
+}
+
+/* 0 for none. One state was never executed: as far up as the scale goes. */
+static double balance_of(const struct bench_row *row)
+{
+	double balance = bench_row_extra_of(row, "balance");
+
+	return isinf(balance) ? BALANCE_MOST : finite_or(balance, 0);
+}
+
+static void put_share(FILE *stream, struct curves *c, const struct bench_row *row)
+{
+	int curve = curve_of(c, row);
+
+	double share = row->ratio.median;
+
+	if (curve < 0 || executors_of(row) != c->executors[0] || !isfinite(share))
+		return;
+	fprintf(stream, "T %d %d %.9g %.9g %.9g %.9g %.9g\n", curve, mode_of(row), rate_of(row),
+		share, finite_or(row->ratio.low, share), finite_or(row->ratio.high, share),
+		balance_of(row));
+}
+
+static void put_calls(FILE *stream, const struct curves *c, const struct bench_row *row)
+{
+	char one[WORDS_ROOM], sample[WORDS_ROOM];
+
+	if (!c->sample || c->sizes < 2 ||
+	    strcmp(words_of_row(row, not_in_names, one, sizeof(one)),
+		   words_of_row(c->sample, not_in_names, sample, sizeof(sample))) != 0)
+		return;
+	for (unsigned i = 0; i < c->sizes; i++)
+		if (c->executors[i] == executors_of(row))
+			fprintf(stream, "E %u %d %.9g %.9g %.9g %.9g\n", i, mode_of(row),
+				rate_of(row), row->value.median,
+				finite_or(row->value.low, row->value.median),
+				finite_or(row->value.high, row->value.median));
+}
+
+void bench_throughput_print(FILE *stream, const void *arg)
+{
+	const struct bench_result *result = arg;
+	struct curves c = curves_of(result);
+
+	fputs("# K curve peer name\n"
+	      "# T curve mode toggles/s share low high balance: mode 0 call-call, 1 call-nop\n"
+	      "# E executors mode toggles/s calls/s low high\n",
+	      stream);
+	for (unsigned i = 0; i < c.count; i++)
+		fprintf(stream, "K %u %d \"%s\"\n", i, c.peer[i], c.name[i]);
+	/* Rates of one curve stand in a block, for a line through them. */
+	for (unsigned curve = 0; curve < c.count; curve++) {
+		for (unsigned i = 0; i < result->rows; i++)
+			if (is_drawn(&result->row[i]) &&
+			    curve_of(&c, &result->row[i]) == (int)curve)
+				put_share(stream, &c, &result->row[i]);
+		fputs("\n", stream);
+	}
+	for (unsigned i = 0; i < result->rows; i++)
+		if (is_drawn(&result->row[i]))
+			put_calls(stream, &c, &result->row[i]);
+}
+
+/* 0 if there is nothing to draw; how many CURVES; the EXECUTORS of the last panels, empty without
+ * them; whose they are. */
+unsigned bench_throughput_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE])
+{
+	struct curves c = curves_of(result);
+	char name[WORDS_ROOM];
+	size_t length = 0;
+
+	args[1][0] = args[2][0] = '\0';
+	snprintf(args[0], BENCH_ARGS_SIZE, "%u", c.count);
+	for (unsigned i = 0; i < c.sizes && c.sizes > 1; i++)
+		length += (size_t)snprintf(args[1] + length, BENCH_ARGS_SIZE - length, "%s%.0f",
+					   i ? " " : "", c.executors[i]);
+	if (c.sample)
+		snprintf(args[2], BENCH_ARGS_SIZE, "%.100s",
+			 words_of_row(c.sample, not_in_names, name, sizeof(name)));
+	return c.count ? 3 : 0;
+}

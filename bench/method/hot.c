@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/method/hot.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "patchcore/machine/wait.h"
+
+/*
+ * What patcher and executor share is kept on lines of its own: a patcher that meets the
+ * executor anywhere but on the site would be charged for it.
+ */
+#define OWN_LINES __attribute__((aligned(128)))
+
+struct executor {
+	struct hot_counts counts OWN_LINES;
+	_Atomic(const struct hot_work *) work OWN_LINES; /* NULL: sleep */
+	_Atomic(bool) asleep;
+	struct hot *hot OWN_LINES;
+	pthread_t thread;
+	unsigned number;
+	unsigned cpu;
+	int error; /* of pinning; written before it first sleeps */
+} OWN_LINES;
+
+struct hot {
+	hwloc_topology_t topology;
+	pthread_mutex_t lock; /* of the two conditions, and of what they are about */
+	pthread_cond_t aimed;
+	pthread_cond_t slept;
+	bool end;
+	unsigned count;
+	unsigned running; /* executors that were aimed */
+	struct executor executor[];
+};
+
+/* Only its owner writes it: no locked addition is needed, which would slow the loop. */
+static void add(_Atomic(uint64_t) *counter, uint64_t more)
+{
+	uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
+
+	atomic_store_explicit(counter, now + more, memory_order_relaxed);
+}
+
+void hot_loop(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
+{
+	const struct loop *loop = work->arg;
+
+	(void)executor;
+	loop->run(HOT_ROUND, counts->calls);
+	add(&counts->executed, HOT_ROUND);
+}
+
+static const struct hot_work *work_of(struct executor *e)
+{
+	return atomic_load_explicit(&e->work, memory_order_acquire);
+}
+
+/* False: the end. */
+static bool sleep_until_aimed(struct executor *e)
+{
+	struct hot *hot = e->hot;
+	bool end;
+
+	pthread_mutex_lock(&hot->lock);
+	atomic_store_explicit(&e->asleep, true, memory_order_relaxed);
+	pthread_cond_broadcast(&hot->slept);
+	while (!work_of(e) && !hot->end)
+		pthread_cond_wait(&hot->aimed, &hot->lock);
+	end = hot->end;
+	atomic_store_explicit(&e->asleep, false, memory_order_relaxed);
+	pthread_mutex_unlock(&hot->lock);
+	return !end;
+}
+
+static void *executor_main(void *arg)
+{
+	struct executor *e = arg;
+
+	e->error = pin_this_thread(e->hot->topology, e->cpu);
+	while (sleep_until_aimed(e)) {
+		const struct hot_work *work;
+
+		while ((work = work_of(e))) {
+			work->run(work, e->number, &e->counts);
+			add(&e->counts.rounds, 1);
+		}
+	}
+	return NULL;
+}
+
+static uint64_t rounds_of(const struct executor *e)
+{
+	return atomic_load_explicit(&e->counts.rounds, memory_order_relaxed);
+}
+
+/* Whoever waits here must leave the CPU to an executor that shares it. */
+static void await_rounds(const struct executor *e, uint64_t rounds)
+{
+	uint64_t begin = ticks_now();
+
+	while (rounds_of(e) < rounds) {
+		if (ticks_now() - begin > 1000000)
+			sched_yield();
+		else
+			_mm_pause();
+	}
+}
+
+void hot_aim(struct hot *hot, const struct hot_work *work, unsigned executors)
+{
+	uint64_t before[PLACEMENT_EXECUTORS_MAX];
+
+	hot_sleep(hot);
+	hot->running = executors < hot->count ? executors : hot->count;
+	pthread_mutex_lock(&hot->lock);
+	for (unsigned i = 0; i < hot->running; i++) {
+		before[i] = rounds_of(&hot->executor[i]);
+		atomic_store_explicit(&hot->executor[i].work, work, memory_order_release);
+	}
+	pthread_cond_broadcast(&hot->aimed);
+	pthread_mutex_unlock(&hot->lock);
+	for (unsigned i = 0; i < hot->running; i++)
+		await_rounds(&hot->executor[i], before[i] + 1);
+}
+
+static bool is_asleep(const struct executor *e)
+{
+	return atomic_load_explicit(&e->asleep, memory_order_relaxed);
+}
+
+void hot_sleep(struct hot *hot)
+{
+	for (unsigned i = 0; i < hot->count; i++)
+		atomic_store_explicit(&hot->executor[i].work, NULL, memory_order_release);
+	pthread_mutex_lock(&hot->lock);
+	for (unsigned i = 0; i < hot->count; i++)
+		while (!is_asleep(&hot->executor[i]))
+			pthread_cond_wait(&hot->slept, &hot->lock);
+	pthread_mutex_unlock(&hot->lock);
+	hot->running = 0;
+}
+
+void hot_cool(struct hot *hot)
+{
+	uint64_t before[PLACEMENT_EXECUTORS_MAX];
+
+	for (unsigned i = 0; i < hot->running; i++)
+		before[i] = rounds_of(&hot->executor[i]);
+	ticks_wait(HOT_REST);
+	for (unsigned i = 0; i < hot->running; i++)
+		await_rounds(&hot->executor[i], before[i] + 2);
+}
+
+struct hot_sum hot_count(const struct hot *hot)
+{
+	struct hot_sum sum = { { 0, 0 }, 0 };
+
+	for (unsigned i = 0; i < hot->count; i++) {
+		const struct hot_counts *c = &hot->executor[i].counts;
+
+		for (unsigned t = 0; t < 2; t++)
+			sum.calls[t] += __atomic_load_n(&c->calls[t], __ATOMIC_RELAXED);
+		sum.executed += atomic_load_explicit(&c->executed, memory_order_relaxed);
+	}
+	return sum;
+}
+
+unsigned hot_executors(const struct hot *hot)
+{
+	return hot->count;
+}
+
+static int start_one(struct hot *hot, unsigned number, unsigned cpu)
+{
+	struct executor *e = &hot->executor[number];
+	int ret;
+
+	e->hot = hot;
+	e->number = number;
+	e->cpu = cpu;
+	ret = -pthread_create(&e->thread, NULL, executor_main, e);
+	if (ret == 0)
+		hot->count++;
+	return ret;
+}
+
+/* One that runs where it likes would sit on the patcher's CPU as likely as not. */
+static int all_pinned(const struct hot *hot)
+{
+	int error = 0;
+
+	for (unsigned i = 0; i < hot->count && error == 0; i++)
+		error = hot->executor[i].error;
+	return error;
+}
+
+int hot_start(struct hot **result, hwloc_topology_t topology, const struct seating *seating)
+{
+	size_t size = sizeof(struct hot) + seating->executors * sizeof(struct executor);
+	struct hot *hot = aligned_alloc(128, (size + 127) & ~(size_t)127);
+	int ret = 0;
+
+	if (!hot)
+		return -ENOMEM;
+	memset(hot, 0, size);
+	hot->topology = topology;
+	pthread_mutex_init(&hot->lock, NULL);
+	pthread_cond_init(&hot->aimed, NULL);
+	pthread_cond_init(&hot->slept, NULL);
+	for (unsigned i = 0; i < seating->executors && ret == 0; i++)
+		ret = start_one(hot, i, seating->executor[i]);
+	hot_sleep(hot);
+	if (ret == 0)
+		ret = all_pinned(hot);
+	if (ret < 0) {
+		hot_stop(hot);
+		return ret;
+	}
+	*result = hot;
+	return 0;
+}
+
+void hot_stop(struct hot *hot)
+{
+	if (!hot)
+		return;
+	hot_sleep(hot);
+	pthread_mutex_lock(&hot->lock);
+	hot->end = true;
+	pthread_cond_broadcast(&hot->aimed);
+	pthread_mutex_unlock(&hot->lock);
+	for (unsigned i = 0; i < hot->count; i++)
+		pthread_join(hot->executor[i].thread, NULL);
+	pthread_cond_destroy(&hot->slept);
+	pthread_cond_destroy(&hot->aimed);
+	pthread_mutex_destroy(&hot->lock);
+	free(hot);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/method/loop.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "patchcore/patchcore.h"
+#include "stress/base/emit.h"
+
+#define PAGE 4096u
+
+/*
+ * The map: a page of data, one of targets, and the loop around the start of the fourth, or
+ * of the fifth if the fourth begins at a multiple of two pages.
+ * Targets stand on lines of their own, and so does what is out of the hot line.
+ */
+enum {
+	DATA_FLAG = 0,
+	DATA_POINTER = 256,
+	TARGETS = PAGE,
+	TARGET_STRIDE = 512,
+	AWAY = PAGE + 2048,
+	LOOP = 3 * PAGE, /* a multiple of any boundary */
+	BYTES = 5 * PAGE
+};
+
+static void put_target(const struct loop *loop, enum loop_target what, unsigned number)
+{
+	struct emit e = { .at = loop->target[number] };
+
+	if (what == LOOP_COUNT)
+		PUT(&e, 0x48, 0xff, 0x46, (uint8_t)(8 * number)); /* inc qword [rsi + 8n] */
+	PUT(&e, 0xc3);
+}
+
+static void put_call_pointer(struct emit *e, const struct loop *loop)
+{
+	PUT(e, 0xff, 0x15);
+	put_rel32(e, loop->pointer, 0);
+}
+
+/* cmp byte [flag], 0; jne away; the way back is behind it. */
+static void put_guard(struct emit *e, const struct loop *loop, bool pointer)
+{
+	struct emit away = { .at = (uint8_t *)loop->map + AWAY };
+
+	PUT(e, 0x80, 0x3d);
+	put_rel32(e, loop->flag, 1);
+	PUT(e, 0x00, 0x0f, 0x85);
+	put_rel32(e, away.at, 0);
+	if (pointer)
+		put_call_pointer(&away, loop);
+	else
+		put_call(&away, away.at, loop->target[0]);
+	PUT(&away, 0xe9);
+	put_rel32(&away, e->at, 0);
+}
+
+static void make_codes(struct loop *loop)
+{
+	static const uint8_t nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+
+	memcpy(loop->bytes[LOOP_NOP], nop, sizeof(nop));
+	for (unsigned i = 0; i < 2; i++) {
+		struct emit e = { .at = loop->bytes[LOOP_CALL_0 + i] };
+
+		put_call(&e, loop->site, loop->target[i]);
+	}
+}
+
+static void put_body(struct emit *e, struct loop *loop, enum loop_kind kind)
+{
+	switch (kind) {
+	case LOOP_EMPTY:
+		break;
+	case LOOP_SITE:
+		loop->site = e->at;
+		make_codes(loop);
+		put(e, loop->bytes[LOOP_CALL_0], LOOP_SITE_BYTES);
+		break;
+	case LOOP_DIRECT:
+		put_call(e, e->at, loop->target[0]);
+		break;
+	case LOOP_FLAG:
+	case LOOP_FLAG_POINTER:
+		put_guard(e, loop, kind == LOOP_FLAG_POINTER);
+		break;
+	case LOOP_POINTER:
+		put_call_pointer(e, loop);
+		break;
+	}
+}
+
+/*
+ * Twenty-four things that do not wait for each other, of the kinds that a machine has most
+ * places for: what else runs beside them takes time of its own.
+ */
+static void put_work(struct emit *e)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		PUT(e, 0x48, 0x8d, 0x47, 0x08); /* lea rax, [rdi + 8] */
+		PUT(e, 0x48, 0x8d, 0x4f, 0x10); /* lea rcx, [rdi + 16] */
+		PUT(e, 0x4c, 0x8d, 0x47, 0x18); /* lea r8, [rdi + 24] */
+		PUT(e, 0x48, 0x8b, 0x16);	/* mov rdx, [rsi] */
+		PUT(e, 0x49, 0x89, 0xf9);	/* mov r9, rdi */
+		PUT(e, 0x90);			/* nop */
+	}
+}
+
+/*
+ * The body begins at its line, or as far in front of an odd multiple of the boundary as the
+ * split says. Nobody aligns the stack for the targets: they are ours and use none.
+ */
+static uint8_t *place(const struct loop *loop, const struct loop_spec *spec)
+{
+	unsigned boundary = spec->boundary ? spec->boundary : 64;
+	uint8_t *base = (uint8_t *)loop->map + LOOP;
+
+	if ((uintptr_t)base % (2 * PAGE) == 0)
+		base += PAGE;
+	if (spec->kind == LOOP_EMPTY)
+		base += LOOP_SITE_BYTES;
+	if (spec->split == 0)
+		return base + 64;
+	return base + (boundary == PAGE ? 0 : 128 + boundary) - spec->split;
+}
+
+static void emit_loop(struct loop *loop, const struct loop_spec *spec)
+{
+	uint8_t *body = place(loop, spec);
+	struct emit e = { .at = body };
+
+	put_body(&e, loop, spec->kind);
+	if (spec->work)
+		put_work(&e);
+	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85); /* dec rdi; jnz */
+	put_rel32(&e, body, 0);
+	PUT(&e, 0xc3);
+	loop->run = (loop_fn *)(uintptr_t)body;
+}
+
+int loop_build(struct loop *loop, const struct loop_spec *spec)
+{
+	uint8_t *map = mmap(NULL, BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	*loop = (struct loop){ .map = map };
+	if (spec->kind == LOOP_FLAG || spec->kind == LOOP_FLAG_POINTER) {
+		loop->flag = (_Atomic(uint8_t) *)(map + DATA_FLAG);
+		atomic_init(loop->flag, 1);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		loop->target[i] = map + TARGETS + i * TARGET_STRIDE;
+		put_target(loop, spec->target, i);
+	}
+	if (spec->kind == LOOP_POINTER || spec->kind == LOOP_FLAG_POINTER) {
+		loop->pointer = (_Atomic(void *) *)(map + DATA_POINTER);
+		atomic_init(loop->pointer, loop->target[0]);
+	}
+	emit_loop(loop, spec);
+	return 0;
+}
+
+void loop_free(struct loop *loop)
+{
+	if (!loop->map)
+		return;
+	pc_forget(loop->map, BYTES);
+	munmap(loop->map, BYTES);
+	*loop = (struct loop){ 0 };
+}

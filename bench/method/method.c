@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/method/method.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "patchcore/patchcore.h"
+#include "stress/base/clock.h"
+#include "stress/base/random.h"
+#include "stress/witness/tsc_offset.h"
+
+/* One block of a case, or of its baseline. */
+static int one_block(struct bench_case *c, struct samples *to, char *why)
+{
+	struct samples forgotten[2] = { { 0 } };
+	int ret = c->begin ? c->begin(c, why) : 0;
+
+	if (ret < 0)
+		return ret;
+	if (!c->warm) {
+		ret = c->block(c, forgotten, why);
+		samples_free(&forgotten[0]);
+		samples_free(&forgotten[1]);
+		c->warm = true;
+	}
+	if (ret == 0)
+		ret = c->block(c, to, why);
+	if (c->end)
+		c->end(c);
+	samples_end_block(&to[0]);
+	samples_end_block(&to[1]);
+	return ret;
+}
+
+static bool stopped(const struct bench_run *run)
+{
+	return run->stop && *run->stop;
+}
+
+/* A B B A, or A A. */
+static int quadruple(const struct bench_run *run, struct bench_case *c, char *why)
+{
+	static const bool is_base[] = { false, true, true, false };
+	int ret = 0;
+
+	for (unsigned i = 0; i < 4 && ret == 0; i++) {
+		if (stopped(run))
+			return -EINTR;
+		if (!is_base[i])
+			ret = one_block(c, c->samples, why);
+		else if (c->base)
+			ret = one_block(c->base, c->base_samples, why);
+	}
+	return ret;
+}
+
+static int case_round(const struct bench_run *run, struct bench_case *c, unsigned round)
+{
+	char why[BENCH_WHY] = "";
+	int ret;
+
+	if (c->skipped || (c->rounds && round >= c->rounds))
+		return 0;
+	ret = quadruple(run, c, why);
+	if (ret == -EINTR || stopped(run))
+		return -EINTR;
+	if (ret < 0) {
+		c->skipped = true;
+		bench_row_skip(&c->row, "%s", why[0] ? why : strerror(-ret));
+	}
+	return 0;
+}
+
+/* Fisher and Yates. */
+static void shuffle(size_t *order, size_t count, uint64_t *state)
+{
+	for (size_t i = count; i > 1; i--) {
+		size_t other = random_next(state) % i, mine = order[i - 1];
+
+		order[i - 1] = order[other];
+		order[other] = mine;
+	}
+}
+
+static int one_round(const struct bench_run *run, struct bench_case *cases, size_t count,
+		     unsigned round, size_t *order, uint64_t *state)
+{
+	int ret = 0;
+
+	shuffle(order, count, state);
+	for (size_t i = 0; i < count && ret == 0; i++) {
+		struct bench_case *c = &cases[order[i]];
+
+		if (run->progress)
+			run->progress(round * (unsigned)count + (unsigned)i,
+				      run->rounds * (unsigned)count, c->row.name);
+		ret = case_round(run, c, round);
+	}
+	return ret;
+}
+
+/* A baseline without a second measure serves both. */
+static const struct samples *base_of(const struct bench_case *c, unsigned which)
+{
+	if (!c->base)
+		return NULL;
+	return &c->base_samples[c->base_samples[which].count ? which : 0];
+}
+
+/* What samples tell, and what the case has to add. */
+static int fill_in(struct bench_case *c, unsigned which, uint64_t seed, struct bench_row *row)
+{
+	int ret = samples_sum_up(&c->samples[which], base_of(c, which), seed, row);
+
+	if (ret == 0 && c->histogram)
+		ret = samples_histogram(&c->samples[which], row);
+	if (ret == -EDOM)
+		bench_row_skip(row, "a sample was not a finite number");
+	else if (ret == 0 && row->samples == 0)
+		bench_row_skip(row, "nothing was measured");
+	else if (ret == 0 && c->sum_up)
+		c->sum_up(c, row);
+	return ret == -EDOM ? 0 : ret;
+}
+
+static int add_row(struct bench_case *c, unsigned which, uint64_t seed, struct bench_result *result)
+{
+	struct bench_row *row = bench_result_add(result);
+
+	if (!row)
+		return -ENOMEM;
+	*row = c->row;
+	if (which)
+		snprintf(row->measure, sizeof(row->measure), "%s", c->second_measure);
+	if (c->skipped)
+		return 0;
+	if (c->base)
+		snprintf(row->against, sizeof(row->against), "%s", c->base->row.name);
+	return fill_in(c, which, seed, row);
+}
+
+static int add_rows(const struct bench_run *run, struct bench_case *cases, size_t count,
+		    struct bench_result *result)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < count && ret == 0; i++) {
+		ret = add_row(&cases[i], 0, run->seed, result);
+		if (ret == 0 && cases[i].second_measure)
+			ret = add_row(&cases[i], 1, run->seed, result);
+	}
+	return ret;
+}
+
+static void forget(struct bench_case *cases, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (int which = 0; which < 2; which++) {
+			samples_free(&cases[i].samples[which]);
+			samples_free(&cases[i].base_samples[which]);
+		}
+}
+
+/*
+ * How far apart patcher and first executor are. A hypervisor may move them: then
+ * every figure that is a trip of a line changes with it.
+ */
+static void note_distance(const struct bench_run *run, struct samples *distance)
+{
+	struct tsc_offset offset;
+
+	if (run->seating.executors && run->seating.executor[0] != run->seating.patcher &&
+	    tsc_offset_measure(run->topology, run->seating.patcher, run->seating.executor[0],
+			       &offset) == 0)
+		samples_add(distance, (double)offset.error);
+}
+
+static void keep_distance(struct samples *distance, struct bench_value *v)
+{
+	struct bench_value now;
+
+	samples_end_block(distance);
+	if (!distance->count || !distance->blocks)
+		return;
+	now = (struct bench_value){ samples_block_median(distance, 0), INFINITY, 0 };
+	for (size_t i = 0; i < distance->count; i++) {
+		now.low = fmin(now.low, distance->value[i]);
+		now.high = fmax(now.high, distance->value[i]);
+	}
+	if (!isnan(v->median)) {
+		now.low = fmin(now.low, v->low);
+		now.high = fmax(now.high, v->high);
+	}
+	*v = now;
+}
+
+int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t count,
+		  struct bench_result *result)
+{
+	size_t *order = calloc(count, sizeof(*order));
+	struct samples distance = { 0 };
+	uint64_t state = run->seed;
+	int ret = order ? pin_this_thread(run->topology, run->seating.patcher) : -ENOMEM;
+
+	for (size_t i = 0; i < count && order; i++)
+		order[i] = i;
+	for (unsigned round = 0; round < run->rounds && ret == 0; round++) {
+		note_distance(run, &distance);
+		ret = one_round(run, cases, count, round, order, &state);
+	}
+	if (ret == 0)
+		ret = add_rows(run, cases, count, result);
+	keep_distance(&distance, &result->distance);
+	samples_free(&distance);
+	forget(cases, count);
+	free(order);
+	return ret;
+}
+
+/* --- Around a benchmark --------------------------------------------------------------------- */
+
+/* Whether policy wait may be used here, and by which waits. */
+static void note_waits(struct bench_result *result)
+{
+	struct pc_status status;
+
+	if (pc_set_policy(PC_POLICY_WAIT) == 0 && pc_get_status(&status) == 0) {
+		result->first_wait = status.first_wait;
+		result->second_wait = status.second_wait;
+		result->stretch = status.stretch;
+	}
+	pc_set_policy(PC_POLICY_AUTO);
+}
+
+/*
+ * Of the whole process: an executor that was pushed off its CPU spoils as much as a
+ * patcher that was.
+ */
+static void note_usage(struct witness *witness, const struct rusage *begin,
+		       const struct rusage *end)
+{
+	witness->voluntary = (uint64_t)(end->ru_nvcsw - begin->ru_nvcsw);
+	witness->involuntary = (uint64_t)(end->ru_nivcsw - begin->ru_nivcsw);
+	witness->minor_faults = (uint64_t)(end->ru_minflt - begin->ru_minflt);
+	witness->major_faults = (uint64_t)(end->ru_majflt - begin->ru_majflt);
+}
+
+static void note_date(struct bench_result *result)
+{
+	time_t now = time(NULL);
+	struct tm utc;
+
+	if (gmtime_r(&now, &utc))
+		strftime(result->date, sizeof(result->date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+int bench_result_begin(const struct bench_run *run, const char *benchmark,
+		       struct bench_result *result, struct bench_watch *watch)
+{
+	int ret = pin_this_thread(run->topology, run->seating.patcher);
+
+	*result = (struct bench_result){
+		.seed = run->seed,
+		.rounds = run->rounds,
+		.seating = run->seating,
+		.distance = { NAN, NAN, NAN },
+	};
+	snprintf(result->benchmark, sizeof(result->benchmark), "%s", benchmark);
+	witness_clear(&result->witness);
+	if (ret < 0)
+		return ret;
+	note_waits(result);
+	witness_before(&result->witness, run->topology, &run->seating);
+	watch->seconds = seconds_now();
+	getrusage(RUSAGE_SELF, &watch->usage);
+	witness_mark(&run->seating, &watch->mark);
+	return 0;
+}
+
+void bench_result_end(const struct bench_run *run, struct bench_result *result,
+		      struct bench_watch *watch)
+{
+	struct witness_mark after;
+	struct rusage usage;
+
+	witness_mark(&run->seating, &after);
+	getrusage(RUSAGE_SELF, &usage);
+	note_usage(&result->witness, &watch->usage, &usage);
+	result->seconds = seconds_now() - watch->seconds;
+	witness_between(&result->witness, &run->seating, &watch->mark, &after, result->seconds);
+	witness_after(&result->witness);
+	result->witness.load = witness_load();
+	note_date(result);
+}

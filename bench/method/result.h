@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a benchmark found: rows of one shape, whatever was measured, so that text,
+ * journal, figures and report are written once.
+ */
+#ifndef BENCH_METHOD_RESULT_H
+#define BENCH_METHOD_RESULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stress/cell/cell.h"
+
+#define BENCH_PARAMS   8 /* per row */
+#define BENCH_EXTRAS   6
+#define BENCH_KEY      24
+#define BENCH_TEXT     64
+#define BENCH_WHY      160
+#define BENCH_HIST_MAX 320
+
+/* A median and the interval that holds it with 95 % confidence, by bootstrap; NAN: none. */
+struct bench_value {
+	double median;
+	double low;
+	double high;
+};
+
+/* What tells a row from others of its case: "split" = "1|4", "executors" = 1. */
+struct bench_param {
+	char key[BENCH_KEY];
+	char text[BENCH_TEXT]; /* empty: it is a number */
+	double number;
+};
+
+/* Another number that belongs to the row: "balance", "toggles_per_s". */
+struct bench_extra {
+	char key[BENCH_KEY];
+	double number;
+};
+
+/* How many samples fell in [low, high). */
+struct bench_bin {
+	double low, high;
+	uint64_t count;
+};
+
+struct bench_row {
+	char name[BENCH_TEXT];	 /* what was done, or by which peer: "call", "jvm-volatile" */
+	char measure[BENCH_KEY]; /* what of it: "change", "on", "off", "calls", "stall" */
+	char unit[BENCH_KEY];	 /* "ticks", "calls/s", "instructions" */
+	bool peer;		 /* not this library's, but what one would use instead */
+	struct bench_param param[BENCH_PARAMS];
+	unsigned params;
+
+	uint64_t samples;	  /* 0: skipped, see why */
+	uint64_t pairs;		  /* A B B A quadruples (without a baseline: blocks) */
+	struct bench_value value; /* of the medians of the blocks */
+	double least, p5, p25, p75, p95, p99, most; /* over all samples: none is thrown away */
+	uint64_t outliers;			    /* samples beyond p75 + 3 (p75 - p25) */
+
+	char against[BENCH_TEXT]; /* the baseline measured in turn, empty: none */
+	struct bench_value base;
+	struct bench_value ratio; /* of each quadruple, value to base */
+
+	struct bench_extra extra[BENCH_EXTRAS];
+	unsigned extras;
+	struct bench_bin *bin; /* owned; NULL: no histogram */
+	unsigned bins;
+	char why[BENCH_WHY]; /* printable ASCII */
+};
+
+struct bench_result {
+	char benchmark[BENCH_KEY];
+	char date[32]; /* when it ended */
+	uint64_t seed; /* of the order */
+	unsigned rounds;
+	double seconds;
+	struct seating seating;		  /* most executors that it used */
+	uint64_t first_wait, second_wait; /* in use for policy wait; 0: refused */
+	uint64_t stretch;		  /* both are at least so many store latencies */
+	char waits_from[16]; /* "config"; "assumed": costs only, nothing is known of tears; "none"
+			      */
+	/*
+	 * Half a round trip of a line, ticks: the median of the last bench_measure(), and the
+	 * least and the most seen in a round of any.
+	 */
+	struct bench_value distance;
+	struct witness witness;
+	struct bench_row *row; /* owned */
+	unsigned rows;
+};
+
+/* bench_result_add - one more row, zeroed. NULL: out of memory. Valid until the next. */
+struct bench_row *bench_result_add(struct bench_result *result);
+
+/* bench_result_free - rows and histograms; then it is empty. */
+void bench_result_free(struct bench_result *result);
+
+/*
+ * bench_row_name - begin a row. bench_row_param, _param_text, _extra - one more; too many or
+ * too long a key is a bug (assert). bench_row_skip - it has no figures, and why, cut to fit.
+ */
+void bench_row_name(struct bench_row *row, const char *name, const char *measure, const char *unit);
+void bench_row_param(struct bench_row *row, const char *key, double number);
+void bench_row_param_text(struct bench_row *row, const char *key, const char *text);
+void bench_row_extra(struct bench_row *row, const char *key, double number);
+void bench_row_skip(struct bench_row *row, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Of a row; none: NAN, NULL. */
+double bench_row_number(const struct bench_row *row, const char *key);
+const char *bench_row_text(const struct bench_row *row, const char *key);
+double bench_row_extra_of(const struct bench_row *row, const char *key);
+
+/*
+ * bench_row_label - "name key=value ..." without what a reader does not need.
+ * Returns buf, cut to size.
+ */
+char *bench_row_label(const struct bench_row *row, char *buf, size_t size);
+
+/*
+ * bench_row_same - is the difference to the baseline smaller than the noise? True
+ * where the interval of the ratio holds 1, or is none.
+ */
+bool bench_row_same(const struct bench_row *row);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Samples in blocks, and what can be said of them.
+ */
+#ifndef BENCH_METHOD_SAMPLES_H
+#define BENCH_METHOD_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/method/result.h"
+
+struct samples {
+	double *value;
+	size_t count, room;
+	size_t *end; /* of each finished block */
+	size_t blocks, blocks_room;
+	bool lost; /* out of memory: samples are missing */
+	bool odd;  /* one was infinite, or no number (and left out) */
+};
+
+/*
+ * samples_add - to the block under way. samples_end_block - it is complete, also if it is
+ * empty: the second block of a quadruple must not pass for the first.
+ */
+void samples_add(struct samples *s, double value);
+void samples_end_block(struct samples *s);
+void samples_free(struct samples *s);
+
+/* samples_block_median - of one finished block; NAN: it is empty. */
+double samples_block_median(const struct samples *s, size_t block);
+
+/*
+ * bootstrap_median - the median of so many values, and its 95 % percentile interval from
+ * BOOTSTRAP_DRAWS samples with replacement. Of fewer than BOOTSTRAP_LEAST values the
+ * interval is from the least to the most; for one value it is that value, and tells
+ * nothing. Same seed, same interval. Without values, or if one is not finite: NAN.
+ */
+#define BOOTSTRAP_DRAWS 2000
+#define BOOTSTRAP_LEAST 8
+struct bench_value bootstrap_median(const double *values, size_t count, uint64_t seed);
+
+/*
+ * samples_sum_up - fill in everything of a row that samples tell.
+ *
+ * base may be NULL. Blocks of both came in quadruples A B B A: two of each, in the order
+ * in which they were measured; the ratio of a quadruple is that of the sums of its block
+ * medians. A quadruple with an empty block has no ratio. Intervals of value and base are
+ * drawn by pairs of neighbours, that of the ratio by quadruples.
+ * 0; -ENOMEM, also where samples were lost; -EDOM: a sample was not a finite number.
+ */
+int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t seed,
+		   struct bench_row *row);
+
+/*
+ * samples_histogram - bins on a logarithmic scale, eight to an octave, from the least to
+ * the most sample; all that is below 1 in one bin, and all beyond the last one in that.
+ * 0 or -ENOMEM.
+ */
+int samples_histogram(const struct samples *s, struct bench_row *row);
+
+#endif

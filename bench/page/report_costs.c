@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What patching costs: the paper's table 2, peers against ours, and the targets.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/page/report_bench.h"
+#include "bench/record/bench_find.h"
+#include "bench/record/bench_words.h"
+#include "bench/record/targets.h"
+#include "calibrate/page/html.h"
+
+/* Hot, with one executor, inside an open page. */
+#define USUAL "?mapping=open ?cache=hot ?executors=1 ?crossing=line"
+/* As in the paper's table: one core. */
+#define ALONE "?mapping=open ?cache=hot executors=0 ?crossing=line"
+
+/* The dearest of such rows: no reader shall find one that cost more. */
+static const struct bench_row *dearest(const struct bench_result *result, const char *name,
+				       const char *measure, const char *params)
+{
+	const struct bench_row *row, *most = NULL;
+	unsigned i = 0;
+
+	while ((row = bench_next(result, name, measure, params, &i)))
+		if (!most || row->value.median > most->value.median)
+			most = row;
+	return most;
+}
+
+/* --- Table 2 ---------------------------------------------------------------------------- */
+
+/* A line of the paper's table 2, and our rows for the same. */
+struct method {
+	const char *there;
+	const char *on, *off, *invocation; /* the paper's */
+	const char *here;
+	const char *name, *policy;	/* of benchmark toggle */
+	const char *call, *call_params; /* of benchmark invoke */
+};
+
+static const struct method methods[] = {
+	{ "fastinst, no straddler", "300", "120", "35", "pc_patch inside the window", "aligned", "",
+	  "aligned", "" },
+	{ "fastinst, straddlers", "8850", "8435", "35", "pc_patch, policy wait", "straddler",
+	  "policy=wait ", NULL, NULL },
+	{ "fastinst, callpatch", "432", "315", "35", "pc_activate_call, pc_deactivate_call", "call",
+	  "", "call", "?target=original" },
+	{ "JVM VolatileCallSite", "995", "", "55", "the same, OpenJDK", "jvm-volatile", "",
+	  "jvm-volatile", "" },
+	{ "JVM MutableCallSite", "1432", "", "83", "the same, OpenJDK", "jvm-mutable", "",
+	  "jvm-mutable", "" },
+	{ "Dyninst", "1,929,244", "995,447", "320", "stopped by ptrace, as Dyninst does", "ptrace",
+	  "", NULL, NULL },
+	{ "DTrace", "~70,771", "", "1176", "a Linux uprobe", "uprobe", "", "uprobe", "" },
+};
+
+static const struct bench_row *find_change(const struct bench_result *toggle,
+					   const struct method *m, const char *measure,
+					   const char *params)
+{
+	char all[128];
+
+	snprintf(all, sizeof(all), "%s%s", m->policy, params);
+	return dearest(toggle, m->name, measure, all);
+}
+
+static void put_hot(FILE *out, const struct bench_result *toggle, const struct method *m,
+		    const char *measure)
+{
+	const struct bench_row *row = find_change(toggle, m, measure, USUAL);
+
+	if (!row) {
+		html_number(out, "%s", "not measured");
+		html_number(out, "%s", "");
+		return;
+	}
+	html_number(out, "%s", INTERVAL(row->value));
+	html_number(out, "%s", INTERVAL(row->ratio));
+}
+
+static void put_alone(FILE *out, const struct bench_result *toggle, const struct method *m,
+		      const char *measure)
+{
+	const struct bench_row *row = find_change(toggle, m, measure, ALONE);
+
+	html_number(out, "%s", row ? INTERVAL(row->value) : "not measured");
+}
+
+/* The one that adds most to its loop; a loop of nothing else hides a call that runs beside it. */
+static const struct bench_row *heaviest(const struct bench_result *invoke, const struct method *m)
+{
+	const struct bench_row *row, *most = NULL;
+	double over = -INFINITY;
+	unsigned i = 0;
+
+	while ((row = bench_next(invoke, m->call, "call on", m->call_params, &i))) {
+		double its = bench_row_extra_of(row, "over_empty");
+
+		if (!most || its > over) {
+			most = row;
+			over = its;
+		}
+	}
+	return most;
+}
+
+/* A call alone, without the loop around it. */
+static void put_invocation(FILE *out, const struct bench_result *invoke, const struct method *m)
+{
+	const struct bench_row *row = m->call ? heaviest(invoke, m) : NULL;
+
+	if (!row)
+		html_number(out, "%s", "not measured");
+	else if (isfinite(bench_row_extra_of(row, "over_empty")))
+		html_number(out, "%s", FIGURE(bench_row_extra_of(row, "over_empty")));
+	else
+		html_number(out, "%s with its loop", FIGURE(row->value.median));
+}
+
+static void put_table2(FILE *out, const struct bench_results *all)
+{
+	static const char *const headings[] = { "the paper",   "#on",	   "#off",
+						"#invocation", "here",	   "#on, alone",
+						"#off, alone", "#on, hot", "#x floor",
+						"#off, hot",   "#x floor", "#invocation",
+						NULL };
+	const struct bench_result *toggle = bench_of(all->result, all->count, "toggle");
+	const struct bench_result *invoke = bench_of(all->result, all->count, "invoke");
+
+	html_table(
+		out,
+		"The paper's table 2, in its ticks, and the same here, in this machine's: "
+		"medians with 95 % intervals, of several splits the dearest. Alone: nobody runs "
+		"the site, as in the paper, which had one core. Hot: an executor does. Ticks of "
+		"two machines do not compare. The floor is one locked 8-byte exchange on the "
+		"same line in turn, which any protocol must pay. Invocation is what the call "
+		"adds to its loop: the more of a loop of nothing else and of one with work to do "
+		"beside it, so not what a program loses that waits for the call.",
+		headings);
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		const struct method *m = &methods[i];
+
+		html_row(out, NULL);
+		html_cell(out, "%s", m->there);
+		html_number(out, "%s", m->on);
+		html_number(out, "%s", m->off);
+		html_number(out, "%s", m->invocation);
+		html_cell(out, "%s", m->here);
+		put_alone(out, toggle, m, "on");
+		put_alone(out, toggle, m, "off");
+		put_hot(out, toggle, m, "on");
+		put_hot(out, toggle, m, "off");
+		put_invocation(out, invoke, m);
+	}
+	html_table_end(out);
+}
+
+/* --- Peers ---------------------------------------------------------------------------------- */
+
+/* What a peer's row is held against: the dearest of ours that does the same job. */
+struct job {
+	const char *benchmark;
+	const char *what;
+	const char *name, *params;
+	const char *peers; /* that do it; NULL: all */
+};
+
+static const struct job jobs[] = {
+	{ "toggle", "a change", "call", USUAL,
+	  "flag pointer jvm-volatile jvm-mutable jvm-volatile-compiled jvm-mutable-compiled xray "
+	  "uprobe" },
+	{ "toggle", "a change of any bytes", "straddler", "policy=wait " USUAL,
+	  "hand-membarrier stop-the-world ptrace" },
+	{ "latent", "a pass, switched off", "call", "?body=none", NULL },
+	{ "invoke", "a pass with the call", "call", "?body=none ?target=original", NULL },
+	{ "invoke", "the same, to another target", "call", "?body=none target=other",
+	  "pointer flag-pointer" },
+	{ "stall", "an executor's worst pass", "call", USUAL, NULL },
+};
+
+static void put_versus(FILE *out, const struct job *job, const struct bench_row *peer,
+		       const struct bench_row *ours)
+{
+	struct bench_value times = row_over(peer, ours);
+	char theirs[WORDS_ROOM], mine[WORDS_ROOM];
+	bool same = times.low <= 1 && times.high >= 1;
+
+	html_row(out, NULL);
+	html_cell(out, "%s", job->what);
+	html_cell(out, "%s, %s", words_of_row(peer, NULL, theirs, sizeof(theirs)), peer->measure);
+	html_number(out, "%s %s", FIGURE(peer->value.median), peer->unit);
+	html_cell(out, "%s", words_of_row(ours, NULL, mine, sizeof(mine)));
+	html_number(out, "%s %s", FIGURE(ours->value.median), ours->unit);
+	html_number(out, "%s%s", INTERVAL(times), same ? ": no difference" : "");
+}
+
+static unsigned put_job(FILE *out, const struct job *job, const struct bench_result *result)
+{
+	const struct bench_row *peer;
+	unsigned count = 0, i = 0;
+
+	while ((peer = bench_next(result, job->peers, NULL, USUAL " ?body=none", &i))) {
+		const struct bench_row *ours =
+			peer->peer ? dearest(result, job->name, peer->measure, job->params) : NULL;
+
+		if (!ours)
+			continue;
+		put_versus(out, job, peer, ours);
+		count++;
+	}
+	return count;
+}
+
+static void put_peers(FILE *out, const struct bench_results *all)
+{
+	static const char *const headings[] = { "job",	 "a peer",	     "#its cost", "ours",
+						"#ours", "#its cost / ours", NULL };
+	unsigned count = 0;
+
+	html_table(
+		out,
+		"Peers, measured in turn with ours. Both ratios to the same baseline where there "
+		"is one; the interval is made of both intervals and no narrower than 95 %.",
+		headings);
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+		count += put_job(out, &jobs[i],
+				 bench_of(all->result, all->count, jobs[i].benchmark));
+	html_table_end(out);
+	if (!count)
+		html_missing(out, "No peer was measured beside ours.");
+}
+
+/* --- Targets ---------------------------------------------------------------------------------- */
+
+static void put_target(FILE *out, const struct target *t)
+{
+	html_row(out, t->state == TARGET_MISSED	   ? "bad"
+		      : t->state == TARGET_UNKNOWN ? "gap"
+						   : NULL);
+	html_words(out, "%s", t->what);
+	html_number(out, "%s", t->paper);
+	html_number(out, "%s %s", t->most ? "at most" : "at least", NUMBER(t->limit));
+	html_number(out, "%s", INTERVAL(t->value));
+	html_cell(out, "%s", t->unit);
+	html_cell(out, "%s", target_state_text(t->state));
+	html_words(out, "%s", t->note);
+}
+
+static void put_targets(FILE *out, const struct bench_results *all)
+{
+	static const char *const headings[] = { "target", "#the paper", "#limit", "#here",
+						"in",	  "answer",	"by",	  NULL };
+	struct target targets[TARGETS_MAX];
+	size_t count = targets_of(all->result, all->count, targets, TARGETS_MAX);
+
+	html_table(out,
+		   "Targets, each by the row that has the least to spare. Reached or missed only "
+		   "where the whole interval is on one side; a balance is the geometric mean of "
+		   "all rates, with the best and the worst.",
+		   headings);
+	for (size_t i = 0; i < count && i < TARGETS_MAX; i++)
+		put_target(out, &targets[i]);
+	html_table_end(out);
+}
+
+static void put_limits(FILE *out)
+{
+	html_paragraph(out,
+		       "What is missing is not in the page because nobody measured it, not because "
+		       "it costs nothing. Runs on a virtual machine are true of it on its host.");
+}
+
+int section_costs(struct page *page)
+{
+	struct bench_results all;
+	int rc = bench_results_read(page->data, &all);
+
+	if (rc)
+		return rc;
+	if (all.unread)
+		html_paragraph(
+			page->out, "%zu line%s of benchmarks could not be read and %s not in here.",
+			all.unread, all.unread == 1 ? "" : "s", all.unread == 1 ? "is" : "are");
+	put_table2(page->out, &all);
+	put_peers(page->out, &all);
+	put_targets(page->out, &all);
+	put_limits(page->out);
+	bench_results_free(&all);
+	return 0;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/peers/outside.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUILD_SECONDS 60
+#define FLOW_SPARE    30 /* seconds beyond what was asked for */
+#define TOGGLE_SPARE  30
+#define TOGGLE_MOST   0.05 /* seconds of one change, with the rest before it */
+#define COST_SECONDS  60
+#define OPEN_FILES    8
+#define REQUEST	      96
+#define RATE_MOST     1e9
+
+/* --- Files ---------------------------------------------------------------------------------- */
+
+static int no_room(char *why)
+{
+	snprintf(why, BENCH_WHY, "a path is too long");
+	return -ENAMETOOLONG;
+}
+
+int outside_source(const char *name, char path[OUTSIDE_PATH], char *why)
+{
+	const char *folder = getenv("TMAX_DATADIR");
+	int ret;
+
+	if (snprintf(path, OUTSIDE_PATH, "%s/peers/%s", folder ? folder : PKGDATADIR, name) >=
+	    OUTSIDE_PATH)
+		return no_room(why);
+	if (access(path, R_OK) == 0)
+		return 0;
+	ret = -errno;
+	snprintf(why, BENCH_WHY, "cannot read peers/%s: %s", name, strerror(-ret));
+	return ret;
+}
+
+int outside_open(struct outside *o, const struct bench_run *run, char *why)
+{
+	const char *folder = getenv("TMPDIR");
+	int ret = 0;
+
+	o->run = run;
+	o->ticks = 1;
+	if (snprintf(o->folder, sizeof(o->folder), "%s/tmax-peer-XXXXXX",
+		     folder && folder[0] == '/' ? folder : "/tmp") >= OUTSIDE_PATH - REQUEST) {
+		o->folder[0] = '\0';
+		return no_room(why);
+	}
+	if (!mkdtemp(o->folder)) {
+		ret = -errno;
+		o->folder[0] = '\0';
+		snprintf(why, BENCH_WHY, "no temporary folder: %s", strerror(-ret));
+	}
+	return ret;
+}
+
+void outside_path(const struct outside *o, const char *name, char path[OUTSIDE_PATH])
+{
+	if (snprintf(path, OUTSIDE_PATH, "%s/%s", o->folder, name) >= OUTSIDE_PATH)
+		path[0] = '\0';
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+void outside_remove(struct outside *o)
+{
+	if (o->folder[0])
+		nftw(o->folder, remove_one, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
+	o->folder[0] = '\0';
+}
+
+/* --- Programs ------------------------------------------------------------------------------- */
+
+/* What runs beside its two pinned threads, such as a compiler, has all CPUs of the run. */
+static hwloc_bitmap_t widen(const struct bench_run *run)
+{
+	hwloc_bitmap_t before = hwloc_bitmap_alloc();
+
+	if (before && hwloc_get_cpubind(run->topology, before, HWLOC_CPUBIND_THREAD) == 0) {
+		hwloc_set_cpubind(run->topology, hwloc_topology_get_topology_cpuset(run->topology),
+				  HWLOC_CPUBIND_THREAD);
+		return before;
+	}
+	hwloc_bitmap_free(before);
+	return NULL;
+}
+
+static void narrow(const struct bench_run *run, hwloc_bitmap_t before)
+{
+	if (!before)
+		return;
+	hwloc_set_cpubind(run->topology, before, HWLOC_CPUBIND_THREAD);
+	hwloc_bitmap_free(before);
+}
+
+static int name_package(int ret, const char *program, const char *package, char *why)
+{
+	if (ret == -ENOENT)
+		snprintf(why, BENCH_WHY, "%s is not installed (Debian: %s)", program, package);
+	return ret;
+}
+
+int outside_build(struct outside *o, const char *const argv[], const char *package, char *why)
+{
+	hwloc_bitmap_t before = widen(o->run);
+	int ret = process_run(argv, BUILD_SECONDS, o->run->stop, why);
+
+	narrow(o->run, before);
+	return name_package(ret, argv[0], package, why);
+}
+
+int outside_start(struct outside *o, const char *const argv[], const char *package, double seconds,
+		  struct process_reply *ready, char *why)
+{
+	struct process_reply own = { 0 };
+	hwloc_bitmap_t before = widen(o->run);
+	int ret = process_start(&o->process, argv, o->run->stop, why);
+
+	narrow(o->run, before);
+	if (ret < 0)
+		return name_package(ret, argv[0], package, why);
+	ret = process_ask(o->process, NULL, seconds, ready ? ready : &own, why);
+	process_reply_free(&own);
+	return ret;
+}
+
+void outside_close(struct outside *o)
+{
+	process_end(o->process);
+	o->process = NULL;
+	outside_remove(o);
+}
+
+unsigned outside_patcher(const struct bench_run *run)
+{
+	return run->seating.patcher;
+}
+
+unsigned outside_executor(const struct bench_run *run)
+{
+	return run->seating.executors ? run->seating.executor[0] : run->seating.patcher;
+}
+
+/* --- Requests ------------------------------------------------------------------------------- */
+
+/* The answer has to be so many numbers. */
+static int ask(struct peer *peer, const char *request, double seconds, size_t count,
+	       struct process_reply *reply, char *why)
+{
+	struct outside *o = peer->state;
+	char line[2 * REQUEST];
+	int ret;
+
+	snprintf(line, sizeof(line), "%.*s%s", REQUEST, o->head ? o->head : "", request);
+	ret = process_ask(o->process, line, seconds, reply, why);
+	if (ret < 0 || reply->count == count)
+		return ret;
+	snprintf(why, BENCH_WHY, "%s gave %zu numbers, not %zu", peer->name, reply->count, count);
+	return -EPROTO;
+}
+
+int outside_changes(struct peer *peer, const char *request, unsigned pairs, struct samples *s,
+		    char *why)
+{
+	const struct outside *o = peer->state;
+	struct process_reply reply = { 0 };
+	int ret = ask(peer, request, TOGGLE_SPARE + TOGGLE_MOST * 2 * pairs, 2 * (size_t)pairs,
+		      &reply, why);
+
+	for (size_t i = 0; ret == 0 && i < reply.count; i++)
+		samples_add(&s[i % 2], reply.value[i] * o->ticks);
+	process_reply_free(&reply);
+	return ret;
+}
+
+int outside_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
+{
+	char request[REQUEST];
+
+	snprintf(request, sizeof(request), "toggle %u %d", pairs, hot);
+	return outside_changes(peer, request, pairs, s, why);
+}
+
+static void put_flow(char *request, double rate, double seconds, bool on_off)
+{
+	double ms = fmax(round(seconds * 1e3), 1);
+
+	if (rate > RATE_MOST)
+		snprintf(request, REQUEST, "flow max %.0f %d", ms, on_off);
+	else
+		snprintf(request, REQUEST, "flow %.0f %.0f %d", rate, ms, on_off);
+}
+
+int outside_flow(struct peer *peer, double rate, double seconds, bool on_off,
+		 struct peer_flow *flow, char *why)
+{
+	struct process_reply reply = { 0 };
+	char request[REQUEST];
+	int ret;
+
+	put_flow(request, rate, seconds, on_off);
+	ret = ask(peer, request, seconds + FLOW_SPARE, 4, &reply, why);
+	if (ret == 0)
+		*flow = (struct peer_flow){
+			.seconds = reply.value[0] * 1e-9,
+			.toggles = (uint64_t)reply.value[1],
+			.calls = { (uint64_t)reply.value[2], (uint64_t)reply.value[3] },
+		};
+	process_reply_free(&reply);
+	return ret;
+}
+
+int outside_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why)
+{
+	const struct outside *o = peer->state;
+	struct process_reply reply = { 0 };
+	char request[REQUEST];
+	int ret;
+
+	snprintf(request, sizeof(request), "cost %llu", (unsigned long long)calls);
+	ret = ask(peer, request, COST_SECONDS, 3, &reply, why);
+	if (ret == 0)
+		*cost = (struct peer_cost){
+			.empty = reply.value[0] * o->ticks,
+			.off = reply.value[1] * o->ticks,
+			.on = reply.value[2] * o->ticks,
+		};
+	process_reply_free(&reply);
+	return ret;
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/peers/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/method/result.h"
+#include "bench/peers/process_spawn.h"
+#include "stress/base/clock.h"
+
+#define SLICE_MS   100 /* how soon a wish to stop is seen */
+#define LAST_WORDS 4096
+#define PATIENCE   0.5 /* seconds to end by itself */
+#define DIGITS	   18  /* so that any number fits an integer, too */
+
+struct process {
+	pid_t pid; /* 0: it has ended and was waited for */
+	int talk;  /* its input and output */
+	int said;  /* a file of its standard error */
+	const volatile sig_atomic_t *stop;
+	char name[32];
+	int broken; /* the error that ended it */
+	int status; /* how it ended, once it has */
+	char why[BENCH_WHY];
+	char line[PROCESS_LINE]; /* what was read and not yet used */
+	size_t length;
+};
+
+/* --- Reasons -------------------------------------------------------------------------------- */
+
+/* printf into why, with everything that is not plain text as a question mark. */
+static int __attribute__((format(printf, 3, 4))) fail(int ret, char *why, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, BENCH_WHY, format, args);
+	va_end(args);
+	for (char *c = why; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return ret;
+}
+
+/* A line of what it said, the first or the last that is not empty. False: it said nothing. */
+static bool words(const struct process *p, bool first, char *text, size_t size)
+{
+	char said[LAST_WORDS + 1], *line, *rest;
+	off_t end = lseek(p->said, 0, SEEK_END);
+	off_t from = !first && end > LAST_WORDS ? end - LAST_WORDS : 0;
+	ssize_t got = pread(p->said, said, LAST_WORDS, from);
+	bool found = false;
+
+	said[got > 0 ? got : 0] = '\0';
+	for (line = strtok_r(said, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest)) {
+		if (first && found)
+			break;
+		snprintf(text, size, "%s", line);
+		found = true;
+	}
+	return found;
+}
+
+static void describe(int status, char *text, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, size, "was ended by signal %d", WTERMSIG(status));
+	else
+		snprintf(text, size, "ended with status %d", WEXITSTATUS(status));
+}
+
+/* --- Its end -------------------------------------------------------------------------------- */
+
+static void reap(struct process *p)
+{
+	while (p->pid && waitpid(p->pid, &p->status, 0) < 0 && errno == EINTR)
+		;
+	p->pid = 0;
+}
+
+/* The group as long as its leader is not waited for: no other process can have the number. */
+static void kill_it(struct process *p)
+{
+	if (p->pid) {
+		kill(-p->pid, SIGKILL);
+		kill(p->pid, SIGKILL);
+	}
+	reap(p);
+}
+
+static bool ends_within(struct process *p, double seconds)
+{
+	const struct timespec nap = { 0, 2000000 };
+	double end = seconds_now() + seconds;
+	siginfo_t info;
+
+	do {
+		info.si_pid = 0;
+		if (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		    info.si_pid)
+			return true;
+		nanosleep(&nap, NULL);
+	} while (seconds_now() < end);
+	return false;
+}
+
+static int give_up(struct process *p, int ret)
+{
+	p->broken = ret;
+	kill_it(p);
+	return ret;
+}
+
+/* It closed its output, so it has ended or soon will. */
+static int is_gone(struct process *p)
+{
+	char said[BENCH_WHY], how[64];
+	bool by_itself = ends_within(p, PATIENCE);
+
+	kill_it(p);
+	describe(p->status, how, sizeof(how));
+	if (!by_itself)
+		snprintf(how, sizeof(how), "closed its output");
+	if (words(p, false, said, sizeof(said)))
+		fail(0, p->why, "%s %s: %s", p->name, how, said);
+	else
+		fail(0, p->why, "%s %s", p->name, how);
+	return give_up(p, -EPIPE);
+}
+
+static int is_late(struct process *p, double seconds)
+{
+	char said[BENCH_WHY];
+
+	if (words(p, false, said, sizeof(said)))
+		fail(0, p->why, "%s gave no answer in %.1f s: %s", p->name, seconds, said);
+	else
+		fail(0, p->why, "%s gave no answer in %.1f s", p->name, seconds);
+	return give_up(p, -ETIMEDOUT);
+}
+
+static int is_garbage(struct process *p, const char *line)
+{
+	fail(0, p->why, "%s gave an answer that is none: %.60s", p->name, line);
+	return give_up(p, -EPROTO);
+}
+
+/* --- Lines ---------------------------------------------------------------------------------- */
+
+/* 0: there is something to read; -ETIMEDOUT, -EINTR. */
+static int await(struct process *p, double until)
+{
+	struct pollfd fd = { .fd = p->talk, .events = POLLIN };
+	double left;
+
+	for (;;) {
+		if (p->stop && *p->stop)
+			return -EINTR;
+		left = (until - seconds_now()) * 1e3;
+		if (left <= 0)
+			return -ETIMEDOUT;
+		if (poll(&fd, 1, left < SLICE_MS ? (int)left + 1 : SLICE_MS) > 0)
+			return 0;
+	}
+}
+
+static int read_more(struct process *p, double seconds, double until)
+{
+	ssize_t got;
+	int ret = await(p, until);
+
+	if (ret == -ETIMEDOUT)
+		return is_late(p, seconds);
+	if (ret < 0) {
+		fail(0, p->why, "interrupted");
+		return give_up(p, ret);
+	}
+	got = recv(p->talk, p->line + p->length, sizeof(p->line) - p->length, 0);
+	if (got < 0 && errno == EINTR)
+		return 0;
+	if (got <= 0)
+		return is_gone(p);
+	p->length += (size_t)got;
+	return 0;
+}
+
+/* The next line, without its end, into line of PROCESS_LINE bytes. */
+static int next_line(struct process *p, double seconds, double until, char *line)
+{
+	char *end;
+	size_t used;
+	int ret;
+
+	while (!(end = memchr(p->line, '\n', p->length))) {
+		if (p->length == sizeof(p->line))
+			return is_garbage(p, "a line without an end");
+		ret = read_more(p, seconds, until);
+		if (ret < 0)
+			return ret;
+	}
+	used = (size_t)(end + 1 - p->line);
+	memcpy(line, p->line, used - 1);
+	line[used - 1] = '\0';
+	/* A line is its text up to the end, whatever bytes are in it. */
+	if (memchr(line, '\0', used - 1))
+		return is_garbage(p, "a line with a zero byte");
+	p->length -= used;
+	memmove(p->line, p->line + used, p->length);
+	return 0;
+}
+
+/* --- Numbers -------------------------------------------------------------------------------- */
+
+static int keep(struct process_reply *reply, double value)
+{
+	size_t room = reply->room ? 2 * reply->room : 64;
+	double *more;
+
+	if (reply->count == PROCESS_NUMBERS)
+		return -EPROTO;
+	if (reply->count == reply->room) {
+		more = realloc(reply->value, room * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		reply->value = more;
+		reply->room = room;
+	}
+	reply->value[reply->count++] = value;
+	return 0;
+}
+
+/* Behind the digits; too many of them are refused by the caller. */
+static const char *digits(const char *text, uint64_t *value, uint64_t *weight)
+{
+	*value = 0;
+	*weight = 1;
+	for (; *text >= '0' && *text <= '9'; text++) {
+		*value = *value * 10 + (uint64_t)(*text - '0');
+		*weight *= 10;
+	}
+	return text;
+}
+
+/* The end of the number at text, NULL: it is none. By hand: strtod() asks the locale. */
+static const char *number(const char *text, double *value)
+{
+	uint64_t whole, part, weight;
+	const char *dot = digits(text, &whole, &weight), *end;
+
+	*value = (double)whole;
+	if (dot == text || dot - text > DIGITS)
+		return NULL;
+	if (*dot != '.')
+		return dot;
+	end = digits(dot + 1, &part, &weight);
+	if (end == dot + 1 || end - dot - 1 > DIGITS)
+		return NULL;
+	*value += (double)part / (double)weight;
+	return end;
+}
+
+/* 0, -EPROTO: not only numbers. */
+static int numbers(const char *line, struct process_reply *reply)
+{
+	double value;
+	int ret;
+
+	for (;;) {
+		line = number(line, &value);
+		if (!line)
+			return -EPROTO;
+		ret = keep(reply, value);
+		if (ret < 0 || !*line)
+			return ret;
+		if (*line++ != ' ')
+			return -EPROTO;
+	}
+}
+
+/* 1: the answer is complete. */
+static int take_line(struct process *p, const char *line, struct process_reply *reply, char *why)
+{
+	static const char error[] = "error ";
+	int ret;
+
+	if (!strcmp(line, "."))
+		return 1;
+	if (!strncmp(line, error, sizeof(error) - 1))
+		return fail(-EREMOTEIO, why, "%s: %s", p->name, line + sizeof(error) - 1);
+	ret = numbers(line, reply);
+	if (ret == -ENOMEM) {
+		fail(0, p->why, "out of memory");
+		return give_up(p, ret);
+	}
+	return ret < 0 ? is_garbage(p, line) : 0;
+}
+
+/* --- Requests ------------------------------------------------------------------------------- */
+
+static int send_all(struct process *p, const char *text, size_t length)
+{
+	while (length) {
+		ssize_t sent = send(p->talk, text, length, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0)
+			return is_gone(p);
+		text += sent;
+		length -= (size_t)sent;
+	}
+	return 0;
+}
+
+/* What came before the question answers nothing. */
+static int send_request(struct process *p, const char *request)
+{
+	int ret;
+
+	if (p->length)
+		return is_garbage(p, "it spoke without being asked");
+	ret = send_all(p, request, strlen(request));
+	return ret < 0 ? ret : send_all(p, "\n", 1);
+}
+
+static int listen_to(struct process *p, double seconds, struct process_reply *reply, char *why)
+{
+	double until = seconds_now() + seconds;
+	char line[PROCESS_LINE];
+	int ret;
+
+	reply->count = 0;
+	do {
+		ret = next_line(p, seconds, until, line);
+		if (ret == 0)
+			ret = take_line(p, line, reply, why);
+	} while (ret == 0);
+	return ret < 0 ? ret : 0;
+}
+
+int process_ask(struct process *p, const char *request, double seconds, struct process_reply *reply,
+		char *why)
+{
+	int ret = p->broken;
+
+	if (ret == 0 && request)
+		ret = send_request(p, request);
+	if (ret == 0)
+		ret = listen_to(p, seconds, reply, why);
+	if (p->broken)
+		fail(0, why, "%s", p->why);
+	return ret;
+}
+
+void process_reply_free(struct process_reply *reply)
+{
+	free(reply->value);
+	*reply = (struct process_reply){ 0 };
+}
+
+/* --- Start and end -------------------------------------------------------------------------- */
+
+pid_t process_pid(const struct process *p)
+{
+	return p->pid;
+}
+
+/* One of 0 to 2 would be in the way of what the child moves there. */
+static int above_standard(int fd)
+{
+	int high;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return high;
+}
+
+static int spawn_on(struct process *p, const char *const argv[])
+{
+	int pair[2];
+
+	p->said = above_standard(memfd_create("stderr", MFD_CLOEXEC));
+	if (p->said < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	p->talk = above_standard(pair[0]);
+	pair[1] = above_standard(pair[1]);
+	p->pid = p->talk < 0 || pair[1] < 0 ? -errno : process_spawn(argv, pair[1], p->said);
+	if (pair[1] >= 0)
+		close(pair[1]);
+	return p->pid < 0 ? p->pid : 0;
+}
+
+static void set_free(struct process *p)
+{
+	if (p->talk >= 0)
+		close(p->talk);
+	if (p->said >= 0)
+		close(p->said);
+	free(p);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+int process_start(struct process **process, const char *const argv[],
+		  const volatile sig_atomic_t *stop, char *why)
+{
+	struct process *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return fail(-ENOMEM, why, "out of memory");
+	p->talk = -1;
+	p->said = -1;
+	p->stop = stop;
+	snprintf(p->name, sizeof(p->name), "%s", base_name(argv[0]));
+	ret = spawn_on(p, argv);
+	if (ret < 0) {
+		fail(0, why, "cannot run %s: %s", p->name, strerror(-ret));
+		set_free(p);
+		return ret;
+	}
+	*process = p;
+	return 0;
+}
+
+void process_end(struct process *p)
+{
+	if (!p)
+		return;
+	shutdown(p->talk, SHUT_WR);
+	if (p->pid)
+		ends_within(p, PATIENCE);
+	kill_it(p);
+	set_free(p);
+}
+
+/* What it writes is read and forgotten: it ends when its output does. */
+static int await_end(struct process *p, double seconds)
+{
+	double until = seconds_now() + seconds;
+	int ret;
+
+	do {
+		p->length = 0;
+		ret = read_more(p, seconds, until);
+	} while (ret == 0);
+	return ret;
+}
+
+int process_run(const char *const argv[], double seconds, const volatile sig_atomic_t *stop,
+		char *why)
+{
+	char said[BENCH_WHY] = "it failed without a word";
+	struct process *p;
+	int ret = process_start(&p, argv, stop, why);
+
+	if (ret < 0)
+		return ret;
+	shutdown(p->talk, SHUT_WR);
+	ret = await_end(p, seconds);
+	if (ret == -EPIPE && p->status == 0) {
+		ret = 0;
+	} else if (ret == -EPIPE) {
+		words(p, true, said, sizeof(said));
+		ret = fail(-EIO, why, "%s: %s", p->name, said);
+	} else {
+		fail(0, why, "%s", p->why);
+	}
+	set_free(p);
+	return ret;
+}

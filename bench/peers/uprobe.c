@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A uprobe of the kernel on a function of this program, as perf and libbpf set one: switched on
+ * by perf_event_open(), off by close(). The function begins with a five-byte NOP, which recent
+ * kernels turn into a call where they once trapped.
+ *
+ * The event counts the executor's calls and does nothing else: what the kernel does without
+ * a program of the user's behind it.
+ */
+#include <errno.h>
+#include <link.h>
+#include <linux/perf_event.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bench/method/hot.h"
+#include "bench/peers/all.h"
+#include "patchcore/machine/wait.h"
+#include "stress/base/clock.h"
+
+#define TYPE_FILE "/sys/bus/event_source/devices/uprobe/type"
+#define SELF	  "/proc/self/exe"
+
+static struct {
+	struct hot *hot;
+	const struct bench_run *run;
+	char *file; /* that the function is in */
+	struct perf_event_attr attr;
+	_Atomic(pid_t) executor;
+} state;
+
+/* --- The functions -------------------------------------------------------------------------- */
+
+void uprobe_probed(void);
+void uprobe_plain(void);
+
+/* Each on a line of its own: a page of code that holds a probe is a private copy. */
+__asm__(".pushsection .text.uprobe, \"ax\", @progbits\n\t"
+	".p2align 6\n\t"
+	".type uprobe_probed, @function\n"
+	"uprobe_probed:\n\t"
+	".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\t"
+	"ret\n\t"
+	".size uprobe_probed, . - uprobe_probed\n\t"
+	".p2align 6\n\t"
+	".type uprobe_plain, @function\n"
+	"uprobe_plain:\n\t"
+	"ret\n\t"
+	".size uprobe_plain, . - uprobe_plain\n\t"
+	".p2align 6\n\t"
+	".popsection");
+
+/* --- Finding the place in the file ---------------------------------------------------------- */
+
+struct place {
+	uintptr_t addr;
+	uint64_t offset;
+	const char *file; /* NULL: not found */
+};
+
+static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct place *place = arg;
+
+	(void)size;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		uintptr_t begin = info->dlpi_addr + h->p_vaddr;
+
+		if (h->p_type == PT_LOAD && place->addr - begin < h->p_filesz) {
+			place->offset = place->addr - begin + h->p_offset;
+			place->file = info->dlpi_name[0] ? info->dlpi_name : SELF;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* --- The event ------------------------------------------------------------------------------ */
+
+static int read_type(__u32 *type)
+{
+	FILE *file = fopen(TYPE_FILE, "re");
+	int found;
+
+	if (!file)
+		return -errno;
+	found = fscanf(file, "%u", type);
+	fclose(file);
+	return found == 1 ? 0 : -EINVAL;
+}
+
+static int switch_on(pid_t task)
+{
+	int fd = (int)syscall(SYS_perf_event_open, &state.attr, task, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int reason(int ret, char *why)
+{
+	const char *hint = ret == -EACCES || ret == -EPERM ? " (it takes CAP_PERFMON)" : "";
+
+	snprintf(why, BENCH_WHY, "the kernel sets no uprobe: %s%s", strerror(-ret), hint);
+	return ret;
+}
+
+static int prepare(char *why)
+{
+	struct place place = { .addr = (uintptr_t)uprobe_probed };
+	__u32 type;
+	int ret = read_type(&type);
+
+	if (ret < 0)
+		return reason(ret, why);
+	dl_iterate_phdr(look_in, &place);
+	if (!place.file)
+		return reason(-ENOENT, why);
+	state.file = strdup(place.file);
+	if (!state.file)
+		return -ENOMEM;
+	state.attr = (struct perf_event_attr){
+		.size = sizeof(state.attr),
+		.type = type,
+		.uprobe_path = (uintptr_t)state.file,
+		.probe_offset = place.offset,
+	};
+	return 0;
+}
+
+/* --- The executor --------------------------------------------------------------------------- */
+
+static void execute(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
+{
+	(void)work;
+	(void)executor;
+	if (!atomic_load_explicit(&state.executor, memory_order_relaxed))
+		atomic_store_explicit(&state.executor, (pid_t)syscall(SYS_gettid),
+				      memory_order_release);
+	for (unsigned i = 0; i < HOT_ROUND; i++)
+		uprobe_probed();
+	atomic_store_explicit(&counts->executed, counts->executed + HOT_ROUND,
+			      memory_order_relaxed);
+}
+
+static const struct hot_work work = { execute, NULL };
+
+/* An event belongs to one thread: the executor's, or without one the caller's. */
+static pid_t counted(void)
+{
+	return atomic_load_explicit(&state.executor, memory_order_acquire);
+}
+
+static bool stopped(void)
+{
+	return state.run->stop && *state.run->stop;
+}
+
+static void end_executor(void)
+{
+	hot_stop(state.hot);
+	state.hot = NULL;
+}
+
+/*
+ * One, and only while it is needed: whoever stops all threads of this process would stop it, too,
+ * and be charged for it.
+ */
+static int begin_executor(void)
+{
+	struct seating seating = state.run->seating;
+	int ret;
+
+	if (seating.executors > 1)
+		seating.executors = 1;
+	atomic_store_explicit(&state.executor, 0, memory_order_relaxed);
+	ret = hot_start(&state.hot, state.run->topology, &seating);
+	if (ret == 0 && hot_executors(state.hot)) {
+		hot_aim(state.hot, &work, 1);
+		hot_sleep(state.hot);
+	}
+	return ret;
+}
+
+static int try_it(char *why)
+{
+	int fd = switch_on(counted());
+
+	if (fd < 0)
+		return reason(fd, why);
+	close(fd);
+	return 0;
+}
+
+int uprobe_open(struct peer *peer, const struct bench_run *run, char *why)
+{
+	int ret = prepare(why);
+
+	state.run = run;
+	if (ret == 0)
+		ret = begin_executor();
+	if (ret == 0)
+		ret = try_it(why);
+	end_executor();
+	if (ret < 0)
+		uprobe_close(peer);
+	else
+		peer->state = &state;
+	return ret;
+}
+
+void uprobe_close(struct peer *peer)
+{
+	free(state.file);
+	memset(&state, 0, sizeof(state));
+	peer->state = NULL;
+}
+
+/* --- What it costs -------------------------------------------------------------------------- */
+
+static int timed_pair(struct samples *s, char *why)
+{
+	uint64_t begin;
+	int fd;
+
+	hot_cool(state.hot);
+	begin = ticks_now();
+	fd = switch_on(counted());
+	begin = ticks_now() - begin;
+	if (fd < 0)
+		return reason(fd, why);
+	samples_add(&s[0], (double)begin);
+	hot_cool(state.hot);
+	begin = ticks_now();
+	close(fd);
+	samples_add(&s[1], (double)(ticks_now() - begin));
+	return 0;
+}
+
+int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
+{
+	int ret = begin_executor();
+
+	(void)peer;
+	if (ret == 0 && hot)
+		hot_aim(state.hot, &work, 1);
+	for (unsigned i = 0; i < pairs && ret == 0; i++)
+		ret = stopped() ? -EINTR : timed_pair(s, why);
+	end_executor();
+	return ret;
+}
+
+/* Switch it off, and count what it saw. */
+static int switch_off(int fd, uint64_t *calls)
+{
+	uint64_t seen = 0;
+	ssize_t got = read(fd, &seen, sizeof(seen));
+
+	close(fd);
+	*calls += seen;
+	return got == sizeof(seen) ? 0 : -EIO;
+}
+
+/*
+ * Off, on, off at their due times. One that is late puts off the next: to catch up would give
+ * the two states unlike shares of the time.
+ */
+static int keep_rate(int *fd, double rate, double seconds, struct peer_flow *flow)
+{
+	double begin = seconds_now(), now = begin, step = rate > 0 ? 1 / rate : 0, due = step;
+	int ret = 0;
+
+	while (ret == 0 && now - begin < seconds && !stopped()) {
+		now = seconds_now();
+		if (rate <= 0 || now - begin < due)
+			continue;
+		if (*fd >= 0) {
+			ret = switch_off(*fd, &flow->calls[0]);
+			*fd = -1;
+		} else {
+			*fd = switch_on(counted());
+			ret = *fd < 0 ? *fd : 0;
+		}
+		flow->toggles++;
+		due = fmax(due + step, now - begin);
+	}
+	flow->seconds = seconds_now() - begin;
+	return ret;
+}
+
+/* The executor runs. What it calls is counted from when the probe is on. */
+static int flow_on_off(double rate, double seconds, struct peer_flow *flow)
+{
+	int fd = switch_on(counted()), ret;
+	uint64_t before, all;
+
+	if (fd < 0)
+		return fd;
+	ioctl(fd, PERF_EVENT_IOC_RESET, 0);
+	before = hot_count(state.hot).executed;
+	ret = keep_rate(&fd, rate, seconds, flow);
+	hot_sleep(state.hot);
+	if (fd >= 0)
+		switch_off(fd, &flow->calls[0]);
+	all = hot_count(state.hot).executed - before;
+	/* It may have been within a round when the first count was read. */
+	flow->calls[1] = all > flow->calls[0] ? all - flow->calls[0] : 0;
+	return ret;
+}
+
+int uprobe_flow(struct peer *peer, double rate, double seconds, bool on_off, struct peer_flow *flow,
+		char *why)
+{
+	int ret;
+
+	(void)peer;
+	*flow = (struct peer_flow){ 0 };
+	if (!on_off || !state.run->seating.executors) {
+		snprintf(why, BENCH_WHY, "%s",
+			 on_off ? "no CPU for an executor"
+				: "a uprobe is on or off, it has no second target");
+		return -ENOTSUP;
+	}
+	ret = begin_executor();
+	if (ret < 0)
+		return ret;
+	hot_aim(state.hot, &work, 1);
+	ret = flow_on_off(rate, seconds, flow);
+	end_executor();
+	if (stopped())
+		return -EINTR;
+	return ret < 0 ? reason(ret, why) : 0;
+}
+
+static double passes(void (*function)(void), uint64_t calls)
+{
+	uint64_t begin = ticks_now();
+
+	for (uint64_t i = 0; i < calls; i++)
+		function();
+	return (double)(ticks_now() - begin) / (double)calls;
+}
+
+int uprobe_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why)
+{
+	int fd;
+
+	(void)peer;
+	calls += !calls;
+	cost->empty = passes(uprobe_plain, calls);
+	cost->off = passes(uprobe_probed, calls);
+	fd = switch_on(0);
+	if (fd < 0)
+		return reason(fd, why);
+	cost->on = passes(uprobe_probed, calls);
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Benchmarks on the page, without gnuplot.
+ */
+#include <math.h>
+
+#include "bench/page/report_bench.h"
+#include "bench/record/bench_record.h"
+#include "bench/tests/bench_sample.h"
+#include "calibrate/tests/report_place.h"
+
+/* Takes over result. */
+static int bench_line(struct journal *journal, struct bench_result *result)
+{
+	int rc = sample_line(journal, "bench", bench_to_json(result));
+
+	bench_result_free(result);
+	return rc;
+}
+
+static int write_benchmarks(struct journal *journal)
+{
+	int rc = sample_run(journal);
+
+	for (unsigned i = 0; i < SAMPLE_BENCHMARKS && !rc; i++) {
+		struct bench_result result = sample_bench(i);
+
+		rc = bench_line(journal, &result);
+	}
+	return rc;
+}
+
+/* --- Tests --------------------------------------------------------------------------------- */
+
+static void benchmarks_alone_make_a_page(void **state)
+{
+	static const char *const texts[] = {
+		"<title>Patching on Sample",  "from 7 benchmarks of 0 journals",
+		"so there is no T_max here",  "<h2 id=\"machine\">",
+		"<h2 id=\"patching-costs\">", "<h2 id=\"bench-toggle\">",
+		"<h2 id=\"bench-latency\">",  "<h2 id=\"bench-throughput\">",
+		"<h2 id=\"bench-scaling\">",  "<h2 id=\"bench-latent\">",
+		"<h2 id=\"bench-stall\">",    "<h2 id=\"bench-invoke\">",
+		"<a href=\"#bench-invoke\">",
+	};
+	struct place *place = *state;
+	char *page = page_with(place, write_benchmarks);
+
+	assert_has_all(page, texts, sizeof(texts) / sizeof(texts[0]));
+	assert_has_not(page, "<h2 id=\"verdict\">");
+	assert_has_not(page, "href=\"#cells\"");
+	assert_int_equal(place->report.undrawn, 7);
+	free(page);
+}
+
+static void table_2_has_the_papers_column_beside_ours(void **state)
+{
+	char *page = page_with(*state, write_benchmarks);
+
+	/* Of five splits the dearest. */
+	assert_has(page, "<td>fastinst, callpatch</td><td class=\"n\">432</td>"
+			 "<td class=\"n\">315</td><td class=\"n\">35</td>"
+			 "<td>pc_activate_call, pc_deactivate_call</td>"
+			 "<td class=\"n\">87 [84.4, 89.6]</td>"
+			 "<td class=\"n\">82.7 [80.2, 85.1]</td>"
+			 "<td class=\"n\">174 [169, 179]</td>"
+			 "<td class=\"n\">1.16 [1.13, 1.19]</td>"
+			 "<td class=\"n\">165 [160, 170]</td>"
+			 "<td class=\"n\">1.1 [1.07, 1.14]</td><td class=\"n\">4.1</td>");
+	/* The page that is closed is dearer, and not what the paper measured. */
+	assert_has(page, "<td>pc_patch inside the window</td><td class=\"n\">165 [160, 170]</td>");
+	assert_has(page, "<td>Dyninst</td><td class=\"n\">1,929,244</td>");
+	assert_has(page, "<td>a Linux uprobe</td><td class=\"n\">not measured</td>");
+	free(page);
+}
+
+static void peers_are_told_as_ratios(void **state)
+{
+	char *page = page_with(*state, write_benchmarks);
+
+	assert_has(page, "<td>a change</td><td>jvm-volatile: 1 executor, on</td>"
+			 "<td class=\"n\">825 ticks</td><td>call: split 4|1, 1 executor</td>"
+			 "<td class=\"n\">174 ticks</td><td class=\"n\">4.74 [4.47, 5.03]</td>");
+	assert_has(page,
+		   "<td>a change of any bytes</td><td>ptrace: split 1|4, 1 executor, on</td>");
+	assert_has_not(page, "<td>a change of any bytes</td><td>flag");
+	assert_has(page, "<td>a pass, switched off</td><td>flag, pass</td>");
+	free(page);
+}
+
+static void targets_are_on_the_page(void **state)
+{
+	char *page = page_with(*state, write_benchmarks);
+
+	assert_has(page, "<tr><td class=\"w\">a call switched on or off, every split</td>"
+			 "<td class=\"n\">432 on, 315 off</td><td class=\"n\">at most 1.25</td>"
+			 "<td class=\"n\">1.16 [1.13, 1.19]</td><td>x floor</td><td>reached</td>"
+			 "<td class=\"w\">call: split 4|1, 1 executor, on</td>");
+	assert_has(page,
+		   "<tr class=\"bad\"><td class=\"w\">stopping by ptrace against a straddler");
+	assert_has(page, "<td>not measured</td><td class=\"w\">no more than 3.33e+05 toggles/s");
+	free(page);
+}
+
+static void rows_and_what_was_skipped_are_listed(void **state)
+{
+	char *page = page_with(*state, write_benchmarks);
+
+	assert_has(page, "<td>call: split 1|4, 1 executor</td><td>on, ticks</td>"
+			 "<td class=\"n\">165 [160, 170]</td><td class=\"n\">149 to 330</td>"
+			 "<td class=\"n\">4980</td><td class=\"n\">17 of 4000</td>"
+			 "<td>1.1 [1.07, 1.13] x floor</td><td></td>");
+	assert_has(page, "1 [0.97, 1.03] x floor: no difference");
+	assert_has(page, "balance 1.07");
+	assert_has(page, "<tr class=\"gap\"><td>uprobe</td><td>on</td>"
+			 "<td class=\"w\">perf_event_open: Permission denied</td>");
+	assert_has(page, "Meanwhile: steal 0.2 %, involuntary switches 12, interrupts 900, load "
+			 "1.25.");
+	assert_has(page, "Waits in use: 4000 and 2000 ticks, each at least 4 times");
+	assert_has(page, "of the CPUs, half a round trip of a line: 140 [120, 390] ticks.");
+	free(page);
+}
+
+static int write_twice(struct journal *journal)
+{
+	struct bench_result old = sample_result("invoke"), fresh = sample_result("invoke");
+
+	sample_row(&old, "call", "call", "ticks", 77);
+	sample_row(&fresh, "call", "call", "ticks", 55);
+	snprintf(fresh.waits_from, sizeof(fresh.waits_from), "assumed");
+	if (bench_line(journal, &old))
+		return -1;
+	return bench_line(journal, &fresh);
+}
+
+static void the_last_line_wins(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, sample_run);
+	page = page_with(place, write_twice);
+	assert_has(page, "This is the last of 2 results of this benchmark.");
+	assert_has(page, "<td class=\"n\">55 [53.4, 56.6]</td>");
+	assert_has_not(page, "<td class=\"n\">77 [");
+	assert_has(page, "they were assumed");
+	assert_has_not(page, "<h2 id=\"bench-toggle\">");
+	assert_has(page, "<p class=\"missing\">No peer was measured beside ours.</p>");
+	free(page);
+}
+
+static void a_calibration_has_both(void **state)
+{
+	struct place *place = *state;
+	char *page = page_with(place, sample_calibration);
+
+	assert_has_not(page, "id=\"patching-costs\"");
+	assert_has_not(page, "id=\"bench-");
+	free(page);
+	page = page_with(place, write_benchmarks);
+	assert_has(page, "<title>T_max of Sample");
+	assert_has(page, "And what patching costs, from 7 benchmarks.");
+	assert_has(page, "<h2 id=\"verdict\">");
+	assert_has(page, "<h2 id=\"patching-costs\">");
+	assert_has(page, "<h2 id=\"limits\">");
+	free(page);
+}
+
+/* As good as a line may be that another program wrote. */
+static int write_hostile(struct journal *journal)
+{
+	struct bench_result r = sample_result("toggle");
+	struct bench_row *row = sample_row(&r, "<b>&", "<i>", "\"t'", 5);
+
+	bench_row_param_text(row, "<k>", "<v>");
+	bench_row_extra(row, "<e>", 1);
+	sample_skip(&r, "<s>", "<u>why</u>");
+	snprintf(r.row[0].against, sizeof(r.row[0].against), "<a>");
+	return bench_line(journal, &r);
+}
+
+static void nothing_of_a_line_is_markup(void **state)
+{
+	static const char *const marks[] = {
+		"<b>", "<i>", "<k>", "<v>", "<e>", "<s>", "<u>", "<a>"
+	};
+	struct place *place = *state;
+	char *page;
+
+	fill(place, sample_run);
+	page = page_with(place, write_hostile);
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		assert_has_not(page, marks[i]);
+	assert_has(page, "&lt;u&gt;why&lt;/u&gt;");
+	free(page);
+}
+
+static int write_nonsense(struct journal *journal)
+{
+	int rc = sample_line(journal, "bench",
+			     json_pack("{s:s, s:i}", "benchmark", "toggle", "rows", 3));
+
+	return rc ? rc : sample_line(journal, "bench", json_pack("{s:i}", "benchmark", 3));
+}
+
+static void nonsense_is_told_and_survived(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, sample_run);
+	page = page_with(place, write_nonsense);
+	assert_has(page, "2 lines of benchmarks could not be read and are not in here.");
+	assert_has(page, "No line of this benchmark could be read.");
+	free(page);
+	/* A good one beside them is read. */
+	page = page_with(place, write_twice);
+	assert_has(page, "2 lines of benchmarks could not be read");
+	assert_has(page, "<td class=\"n\">55 [53.4, 56.6]</td>");
+	free(page);
+}
+
+static int write_unmeasured(struct journal *journal)
+{
+	struct bench_result r = sample_result("stall");
+
+	r.first_wait = r.second_wait = 0;
+	snprintf(r.waits_from, sizeof(r.waits_from), "none");
+	r.witness.steal = r.witness.load = -1;
+	r.witness.interrupts = WITNESS_UNKNOWN;
+	r.distance = (struct bench_value){ NAN, NAN, NAN };
+	sample_skip(&r, "call", "one CPU");
+	return bench_line(journal, &r);
+}
+
+static void a_benchmark_without_figures_says_so(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, sample_run);
+	page = page_with(place, write_unmeasured);
+	assert_has(page, "Nothing was measured that could be drawn.");
+	assert_has(page, "<td class=\"w\">one CPU</td>");
+	assert_has(page, "No waits were in use");
+	assert_has(page,
+		   "steal unknown, involuntary switches 12, interrupts unknown, load unknown");
+	assert_has(page, "of a line: unknown ticks");
+	assert_int_equal(place->report.undrawn, 0);
+	free(page);
+}
+
+static void intervals_are_for_people(void **state)
+{
+	(void)state;
+	assert_string_equal(INTERVAL(((struct bench_value){ 6420.4, 6229.9, 6612.6 })),
+			    "6420 [6230, 6613]");
+	assert_string_equal(INTERVAL(((struct bench_value){ 1.234, 1.1, 1.5 })), "1.23 [1.1, 1.5]");
+	assert_string_equal(INTERVAL(((struct bench_value){ 7, NAN, NAN })), "7");
+	assert_string_equal(INTERVAL(((struct bench_value){ NAN, NAN, NAN })), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_PAGE(benchmarks_alone_make_a_page),
+		ON_PAGE(table_2_has_the_papers_column_beside_ours),
+		ON_PAGE(peers_are_told_as_ratios),
+		ON_PAGE(targets_are_on_the_page),
+		ON_PAGE(rows_and_what_was_skipped_are_listed),
+		ON_PAGE(the_last_line_wins),
+		ON_PAGE(a_calibration_has_both),
+		ON_PAGE(nothing_of_a_line_is_markup),
+		ON_PAGE(nonsense_is_told_and_survived),
+		ON_PAGE(a_benchmark_without_figures_says_so),
+		cmocka_unit_test(intervals_are_for_people),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The peers as they are to be had here: whatever opens does what it is asked, and whatever
+ * does not says why. What is not installed is skipped.
+ */
+#include <dirent.h>
+
+#include "bench/tests/peer_checks.h"
+
+static void test_xray(void **arg)
+{
+	(void)arg;
+	check_all(peer_of("xray"), true);
+}
+
+static unsigned count_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned count = 0;
+
+	assert_non_null(tasks);
+	for (struct dirent *e; (e = readdir(tasks));)
+		count += e->d_name[0] != '.';
+	closedir(tasks);
+	return count;
+}
+
+static void test_uprobe(void **arg)
+{
+	struct peer *peer = peer_of("uprobe");
+	struct peer_flow flow;
+	unsigned threads = count_threads();
+	char why[BENCH_WHY] = "";
+
+	(void)arg;
+	if (!is_open(peer))
+		skip();
+	/* One that slept would be stopped with all others by those who stop the world. */
+	assert_int_equal(count_threads(), threads);
+	assert_int_equal(peer->flow(peer, 0, 0.01, false, &flow, why), -ENOTSUP);
+	check_reason(why);
+	close_it(peer);
+	check_all(peer, false);
+}
+
+static void test_uftrace(void **arg)
+{
+	struct peer *peer = peer_of("uftrace");
+
+	(void)arg;
+	if (!is_open(peer))
+		skip();
+	assert_null(peer->toggle);
+	check_cost(peer);
+	close_it(peer);
+}
+
+/* --- What is missing ------------------------------------------------------------------------ */
+
+static void check_package(const char *name, const char *package)
+{
+	struct peer *peer = peer_of(name);
+	char why[BENCH_WHY] = "";
+
+	assert_int_equal(peer->open(peer, &run, why), -ENOENT);
+	if (!strstr(why, package))
+		fail_msg("'%s' does not name %s", why, package);
+	assert_null(peer->state);
+}
+
+static void test_not_installed(void **arg)
+{
+	char *path;
+	const char *found = getenv("JAVA_HOME");
+	char *home;
+
+	(void)arg;
+	if (!getenv("TMAX_DATADIR"))
+		skip(); /* the sources are missed first */
+	path = strdup(getenv("PATH"));
+	home = found ? strdup(found) : NULL;
+	unsetenv("JAVA_HOME");
+	setenv("PATH", "/nonexistent", 1);
+	check_package("jvm-volatile", "openjdk-17-jdk-headless");
+	check_package("jvm-mutable", "openjdk-17-jdk-headless");
+	check_package("xray", "clang");
+	check_package("uftrace", "gcc");
+	setenv("PATH", path, 1);
+	if (home)
+		setenv("JAVA_HOME", home, 1);
+	free(home);
+	free(path);
+}
+
+static void test_no_source(void **arg)
+{
+	const char *data = getenv("TMAX_DATADIR");
+	char *folder = data ? strdup(data) : NULL, why[BENCH_WHY] = "";
+	struct peer *peer = peer_of("xray");
+
+	(void)arg;
+	setenv("TMAX_DATADIR", "/nonexistent", 1);
+	assert_int_equal(peer->open(peer, &run, why), -ENOENT);
+	assert_string_equal(why, "cannot read peers/xray.c: No such file or directory");
+	unsetenv("TMAX_DATADIR");
+	if (folder)
+		setenv("TMAX_DATADIR", folder, 1);
+	free(folder);
+}
+
+/* Nothing is started, and closing what never was open is harmless. */
+static void test_not_wanted(void **arg)
+{
+	double begin = seconds_now();
+
+	(void)arg;
+	peers_open(&run, false);
+	for (struct peer *peer = peers; peer->name; peer++) {
+		assert_true(peer->ret < 0);
+		assert_string_equal(peer->why, "not asked for");
+		assert_null(peer->state);
+	}
+	peers_close();
+	assert_true(seconds_now() - begin < 1);
+}
+
+/* A line per peer that the documentation and the figures go by. */
+static void test_table(void **arg)
+{
+	static const char *const names[] = {
+		"jvm-volatile",
+		"jvm-mutable",
+		"jvm-volatile-compiled",
+		"jvm-mutable-compiled",
+		"xray",
+		"uprobe",
+		"uftrace",
+	};
+	size_t count = 0;
+
+	(void)arg;
+	for (struct peer *peer = peers; peer->name; peer++) {
+		assert_true(count < sizeof(names) / sizeof(*names));
+		assert_string_equal(peer->name, names[count++]);
+		assert_non_null(peer->on);
+		assert_non_null(peer->off);
+		assert_non_null(peer->open);
+		assert_non_null(peer->close);
+	}
+	assert_int_equal(count, sizeof(names) / sizeof(*names));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),	      cmocka_unit_test(test_not_wanted),
+		cmocka_unit_test(test_not_installed), cmocka_unit_test(test_no_source),
+		cmocka_unit_test(test_xray),	      cmocka_unit_test(test_uprobe),
+		cmocka_unit_test(test_uftrace),
+	};
+
+	return cmocka_run_group_tests(tests, seat, unseat);
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a calibration runs, in this order:
+ *
+ *   proof       the broken protocols must tear, or the oracle sees nothing here
+ *   membarrier  what a change costs that waits for nobody: the top of the ladder
+ *   ladder      slices on all rungs; among them stores inside a line, for the window, and the
+ *		 fetch gap itself, for waits that are longer
+ *
+ * What comes next is a function of the records, so that a run which was killed can be resumed.
+ */
+#include "calibrate/climb/climb.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrate/climb/schedule.h"
+#include "calibrate/statistics/long_wait.h"
+#include "results/journal/gap_record.h"
+#include "stress/base/random.h"
+#include "stress/run/gap.h"
+
+#define CELL_MIN 0.05 /* seconds; shorter cells are mostly set-up */
+#define PROOF_MIN                                                                                  \
+	2.0	    /* seconds: it ends with the first tear, but on a busy machine that may take */
+#define BARRIERS  2 /* slices by membarrier for each crossing */
+#define DISTURBED 8 /* as many slices in a row end a run that is for idle machines */
+#define WINDOW_REST                                                                                \
+	400	      /* ticks: with less, most stores come before an executor has run the last    \
+		       */
+#define PLACES	   24 /* that a run comes back to: more tell less of each */
+#define PROVOKE_IN 3  /* one slice in so many is left alone */
+
+struct climb {
+	struct session *session;
+	const struct plan *plan;
+	struct sums *sums;
+	struct schedule schedule;
+	/* Seconds of cells: by the records, not by the clock. */
+	double ladder_used, window_used, gaps_used;
+	unsigned window_turn, gap_turn;
+	unsigned round;
+	unsigned disturbed; /* the latest so many slices were */
+	bool proved;	    /* both broken protocols ran to their end; */
+	bool sighted;	    /* and were seen to tear */
+};
+
+/* --- Cells ------------------------------------------------------------------------------------ */
+
+/* Records carry the seed; one per cell, from the run's own. */
+static uint64_t seed_of(const struct climb *c)
+{
+	uint64_t state = c->session->seed + c->session->count * UINT64_C(0x9e3779b97f4a7c15);
+
+	return random_next(&state) & INT64_MAX;
+}
+
+static void make_cell(const struct climb *c, struct cell *cell, const struct seat *seat,
+		      double seconds)
+{
+	cell_defaults(cell);
+	cell->placement = seat->placement;
+	cell->executors = seat->executors;
+	cell->toggles = CELL_TOGGLES_MAX;
+	cell->seconds = seconds > CELL_MIN ? seconds : CELL_MIN;
+	cell->first_wait = cell->second_wait = 0;
+	cell->seed = seed_of(c);
+}
+
+/*
+ * Split 1 of a pair with one opcode has no mix to see, and a pair with a NOP does not tell
+ * whether a toggle was exposed: there tears count, and toggles do not. So few of these.
+ */
+static void draw_shape(struct cell *cell)
+{
+	uint64_t random = cell->seed;
+
+	cell->split = 1 + (unsigned)(random_next(&random) % 10);
+	if (cell->split == 1) {
+		cell->pair = random_next(&random) % 2 ? PAIR_CALL_NOP : PAIR_JMP_NOP;
+		return;
+	}
+	cell->split = 2 + (unsigned)(random_next(&random) % 3);
+	cell->pair = random_next(&random) % 4 ? PAIR_CALL_CALL : PAIR_WORD;
+}
+
+/* A place of the run's, which comes again, and now and then the other way round. */
+static void draw_place(const struct climb *c, struct cell *cell)
+{
+	uint64_t random = cell->seed ^ UINT64_C(0x5851f42d4c957f2d);
+	uint64_t place = c->session->seed * PLACES + random_next(&random) % PLACES;
+
+	cell->place = 1 + (random_next(&place) & INT32_MAX);
+	cell->swap = random_next(&random) % 2;
+}
+
+/* Two in three slices are provoked, each in one way that this machine and the oracle have. */
+static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
+{
+	uint64_t random = ~cell->seed;
+	enum provoker p = (enum provoker)(random_next(&random) % PROVOKER_COUNT);
+
+	if (random_next(&random) % PROVOKE_IN == 0 || (is_gap && p == PROVOKER_SITES))
+		return;
+	for (unsigned i = 0; i < c->plan->unprovokeds; i++)
+		if (c->plan->unprovoked[i].provoker == p)
+			return;
+	cell->provokers = 1u << p;
+	/* Fetch runs ahead in a loop that is long enough. */
+	if (p == PROVOKER_CHAIN)
+		cell->loop = 64;
+}
+
+/* All that was seen counts: what was cut short, too, now or in the run that this one goes on with.
+ */
+static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
+		    const struct cell_record **record)
+{
+	struct session *s = c->session;
+	size_t first = s->count;
+	int ret = session_run(s, stage, c->round++, cell, record);
+
+	for (size_t i = first; i < s->count; i++)
+		if (sums_add_record(c->sums, &s->done[i]) < 0)
+			return -ENOMEM;
+	if (s->tries)
+		c->disturbed = (*record)->noisy ? c->disturbed + 1 : 0;
+	return ret;
+}
+
+/* --- Proof ------------------------------------------------------------------------------------ */
+
+static int prove_one(struct climb *c, enum protocol protocol, double seconds, uint64_t *tears)
+{
+	const struct cell_record *record;
+	struct cell cell;
+	int ret;
+
+	make_cell(c, &cell, &c->plan->seat[0], seconds);
+	cell.first_wait = cell.second_wait = 3000;
+	cell.protocol = protocol;
+	cell.stop_tears = 1;
+	ret = run_cell(c, "proof", &cell, &record);
+	if (ret == 0)
+		*tears += cell_result_tears(&record->result);
+	return ret;
+}
+
+/*
+ * Both leave a mix standing in memory for a whole wait: an oracle that does not see that
+ * is blind.
+ */
+static int prove(struct climb *c)
+{
+	double share = c->plan->budget * c->plan->proof / 2;
+	double seconds = share > PROOF_MIN ? share : PROOF_MIN;
+	uint64_t no_int3 = 0, front_first = 0;
+	int ret;
+
+	progress_stage(&c->session->progress, "proof");
+	ret = prove_one(c, PROTOCOL_NO_INT3, seconds, &no_int3);
+	if (ret == 0)
+		ret = prove_one(c, PROTOCOL_FRONT_FIRST, seconds, &front_first);
+	c->proved = ret == 0;
+	c->sighted = c->proved && no_int3 && front_first;
+	return ret;
+}
+
+/* --- Membarrier ------------------------------------------------------------------------------- */
+
+static int time_membarrier(struct climb *c)
+{
+	static const enum crossing crossings[] = { CROSSING_LINE, CROSSING_PAGE };
+	const struct cell_record *record;
+	struct cell cell;
+	int ret = 0;
+
+	progress_stage(&c->session->progress, "membarrier");
+	for (unsigned i = 0; i < 2 * BARRIERS && ret == 0; i++) {
+		make_cell(c, &cell, &c->plan->seat[0], c->plan->slice);
+		cell.protocol = PROTOCOL_MEMBARRIER;
+		cell.crossing = crossings[i % 2];
+		ret = run_cell(c, "membarrier", &cell, &record);
+	}
+	/* Without it the ladder goes all the way up. */
+	return ret == -EINTR || ret == -EIO ? ret : 0;
+}
+
+/* --- The ladder ------------------------------------------------------------------------------- */
+
+#define WORDS_IN 8 /* one window slice in so many stays inside 8 bytes, where vendors promise */
+
+static enum crossing window_crossing(unsigned turn)
+{
+	return turn % WORDS_IN ? (enum crossing)(CROSSING_8 + turn % 3) : CROSSING_NONE;
+}
+
+/*
+ * Sites inside a line are most of all sites, and with a window that is proved they cost one
+ * store: stores across each boundary inside a line, as fast as executors can see them.
+ */
+static int run_window(struct climb *c)
+{
+	const struct cell_record *record;
+	unsigned turn = c->window_turn++;
+	struct cell cell;
+	int ret;
+
+	make_cell(c, &cell, &c->plan->seat[turn % c->plan->seats], c->plan->slice);
+	cell.protocol = PROTOCOL_ATOMIC;
+	cell.crossing = window_crossing(turn);
+	cell.rest = WINDOW_REST;
+	draw_shape(&cell);
+	draw_place(c, &cell);
+	ret = run_cell(c, "window", &cell, &record);
+	if (ret == 0)
+		c->window_used += record->result.seconds;
+	return ret;
+}
+
+static int run_slice(struct climb *c, const struct estimate *e)
+{
+	const struct sum *kind = schedule_next(&c->schedule, e);
+	const struct seat seat = { kind->placement, kind->executors };
+	const struct cell_record *record;
+	struct cell cell;
+	int ret;
+
+	make_cell(c, &cell, &seat, c->plan->slice);
+	cell.crossing = kind->crossing;
+	cell.first_wait = kind->rung.first;
+	cell.second_wait = kind->rung.second;
+	cell.stretch = kind->rung.stretch;
+	draw_shape(&cell);
+	draw_place(c, &cell);
+	/* The paper's figure is of a program that is left alone. */
+	if (cell.stretch)
+		draw_provoker(c, &cell, false);
+	ret = run_cell(c, "ladder", &cell, &record);
+	if (ret == 0)
+		c->ladder_used += record->result.seconds;
+	return ret;
+}
+
+static void estimate_run(const struct climb *c, struct estimate *e)
+{
+	struct run_sums run = { .sums = *c->sums };
+
+	estimate_make(e, &run, 1, c->plan);
+}
+
+/* --- Gaps ------------------------------------------------------------------------------------- */
+
+#define GAP_SLICES 4 /* as long as so many others: each writes all that it saw */
+
+/* The line has its sums, for a run that goes on with this journal. */
+static int write_gaps(struct climb *c, const struct cell *cell, const struct gap_result *result,
+		      const struct sums *sums)
+{
+	json_t *body = gap_to_json(cell, result);
+	int ret;
+
+	if (!body || json_object_set_new(body, "sums", sums_to_json(sums))) {
+		json_decref(body);
+		return -ENOMEM;
+	}
+	ret = journal_write_line(c->session->journal, "gaps", body);
+	json_decref(body);
+	if (ret == 0)
+		return 0;
+	progress_end(&c->session->progress);
+	fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-ret));
+	return -EIO;
+}
+
+static int add_gaps(struct climb *c, const struct cell *cell, const struct gap_result *result)
+{
+	struct sums sums = { 0 };
+	int ret = long_add_gaps(&sums, cell, result);
+
+	if (ret == 0)
+		ret = sums_add_all(c->sums, &sums);
+	if (ret == 0)
+		ret = write_gaps(c, cell, result, &sums);
+	sums_free(&sums);
+	return ret;
+}
+
+static bool was_disturbed(const struct cell *cell, const struct gap_result *result)
+{
+	const struct noise_case noise = {
+		.cell = cell,
+		.seating = &result->seating,
+		.witness = &result->witness,
+		.seconds = result->seconds + result->bare_seconds,
+	};
+	char reason[NOISE_REASON_MAX];
+
+	return noise_here(noise, reason, sizeof(reason));
+}
+
+static int run_gap_cell(struct climb *c, const struct cell *cell, struct gap_result *result)
+{
+	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
+	int ret = gap_run(cell, &how, result);
+
+	if (ret == 0 && result->outcome == OUTCOME_DONE) {
+		c->disturbed = was_disturbed(cell, result) ? c->disturbed + 1 : 0;
+		ret = add_gaps(c, cell, result);
+	}
+	return *c->session->stop && ret != -EIO ? -EINTR : ret;
+}
+
+/* Those of the run that this one goes on with; no other line of a journal has sums. */
+static int take_known_gaps(struct climb *c)
+{
+	const json_t *line;
+	size_t i;
+
+	json_array_foreach(c->session->known.others, i, line)
+	{
+		const json_t *sums = json_object_get(line, "sums");
+		const char *type = json_string_value(json_object_get(line, "type"));
+		double seconds;
+		int ret;
+
+		if (!sums || strcmp(type, "gaps") != 0)
+			continue;
+		ret = sums_from_json(sums, c->sums);
+		if (ret == -ENOMEM)
+			return ret;
+		seconds = json_number_value(
+			json_object_get(json_object_get(line, "cell"), "seconds"));
+		c->gap_turn++;
+		c->gaps_used += seconds;
+		c->session->used += seconds;
+	}
+	return 0;
+}
+
+static int run_gaps(struct climb *c)
+{
+	struct gap_result *result = malloc(sizeof(*result));
+	unsigned turn = c->gap_turn++;
+	struct cell cell;
+	int ret = -ENOMEM;
+
+	gap_defaults(&cell);
+	cell.placement = c->plan->seat[turn / CLAIMS % c->plan->seats].placement;
+	cell.executors = c->plan->seat[turn / CLAIMS % c->plan->seats].executors;
+	cell.crossing = turn % CLAIMS == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE;
+	cell.seconds = GAP_SLICES * c->plan->slice;
+	cell.seed = seed_of(c) + turn;
+	draw_provoker(c, &cell, true);
+	if (result)
+		ret = run_gap_cell(c, &cell, result);
+	free(result);
+	c->gaps_used += cell.seconds;
+	return ret == -EINTR || ret == -EIO || ret == -ENOMEM ? ret : 0;
+}
+
+/* --- Which next
+ * ----------------------------------------------------------------------------------- */
+
+/* Other programs want the machine. */
+static bool is_wanted(const struct climb *c)
+{
+	return c->plan->idle && c->disturbed >= DISTURBED;
+}
+
+static bool is_behind(const struct climb *c, double share, double used)
+{
+	return share > 0 && used <= share * (c->ladder_used + c->window_used + c->gaps_used);
+}
+
+static int climb_ladder(struct climb *c, struct estimate *e)
+{
+	int ret;
+
+	ret = take_known_gaps(c);
+	if (ret < 0)
+		return ret;
+	estimate_run(c, e);
+	ret = schedule_make(&c->schedule, c->plan, &e->ladder, c->session->seed);
+	progress_stage(&c->session->progress, "ladder");
+	while (ret == 0 && session_left(c->session) > 0 && !is_wanted(c)) {
+		if (is_behind(c, c->plan->window, c->window_used)) {
+			ret = run_window(c);
+			continue;
+		}
+		if (is_behind(c, c->plan->fetch_gaps, c->gaps_used)) {
+			ret = run_gaps(c);
+			continue;
+		}
+		/* A slice that is dealt needs no estimate. */
+		if (schedule_is_focused(&c->schedule))
+			estimate_run(c, e);
+		ret = run_slice(c, e);
+	}
+	schedule_free(&c->schedule);
+	return ret;
+}
+
+/* --- All of it -------------------------------------------------------------------------------- */
+
+/* With one CPU threads take turns, and no fetch ever meets a store. */
+static bool runs_apart(const struct plan *plan)
+{
+	for (unsigned i = 0; i < plan->seats; i++)
+		if (plan->seat[i].placement != PLACEMENT_OVERSUBSCRIBED)
+			return true;
+	return false;
+}
+
+static bool counted_any(const struct sums *sums)
+{
+	for (size_t i = 0; i < sums->count; i++)
+		if (sums->sum[i].kind == SUM_WAIT && sums->sum[i].count.toggles)
+			return true;
+	return false;
+}
+
+static const char *doubt_of(const struct climb *c)
+{
+	if (!runs_apart(c->plan))
+		return "only one CPU was allowed: nothing ran at the same time";
+	if (!c->proved)
+		return "it was broken off before it was known whether the oracle sees tears";
+	if (!c->sighted)
+		return "the oracle did not see the broken protocols tear";
+	/* Nor would it be a run among others. */
+	if (!c->plan->only && !counted_any(c->sums))
+		return "it was broken off before any wait was tried";
+	return NULL;
+}
+
+int climb(struct session *session, const struct plan *plan, struct sums *sums,
+	  struct estimate *estimate)
+{
+	struct climb c = { .session = session, .plan = plan, .sums = sums };
+	const char *doubt;
+	int ret = prove(&c);
+
+	if (ret == 0)
+		ret = time_membarrier(&c);
+	if (ret == 0)
+		ret = climb_ladder(&c, estimate);
+	progress_end(&session->progress);
+	estimate_run(&c, estimate);
+	doubt = doubt_of(&c);
+	if (doubt)
+		estimate_blind(estimate, doubt);
+	return ret;
+}

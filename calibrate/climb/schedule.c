@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/climb/schedule.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "calibrate/statistics/bound.h"
+#include "stress/base/random.h"
+
+#define ENOUGH 1e-9 /* a bound that needs no further decade */
+#define UNSEEN 3e-6 /* seconds a toggle takes, where none was measured; only an order matters */
+
+static void add(struct schedule *s, const struct rung *rung, int claim, const struct seat *seat)
+{
+	s->kind[s->kinds++] = (struct sum){
+		.kind = SUM_WAIT,
+		.rung = *rung,
+		.crossing = claim == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE,
+		.placement = seat->placement,
+		.executors = seat->executors,
+	};
+}
+
+/* Constant waits by which tears are held against gaps across a page, too: see long_wait.h. */
+static bool is_compared(uint64_t wait)
+{
+	return wait == 200 || wait == 400 || wait == 800 || wait == 1600;
+}
+
+/* The paper's constant waits are for its figure: at one seat, across a line. */
+static void list_kinds(struct schedule *s, const struct ladder *ladder)
+{
+	const struct plan *plan = s->plan;
+
+	for (unsigned i = 0; i < ladder->stretched; i++)
+		for (int claim = 0; claim < CLAIMS; claim++)
+			for (unsigned k = 0; k < plan->seats; k++)
+				add(s, &ladder->rung[i], claim, &plan->seat[k]);
+	for (unsigned i = ladder->stretched; i < ladder->count && plan->seats; i++) {
+		add(s, &ladder->rung[i], CLAIM_LINE, &plan->seat[0]);
+		if (is_compared(ladder->rung[i].first))
+			add(s, &ladder->rung[i], CLAIM_PAGE, &plan->seat[0]);
+	}
+}
+
+static void shuffle(struct schedule *s)
+{
+	for (unsigned i = 0; i < s->kinds; i++)
+		s->deck[i] = i;
+	for (unsigned i = s->kinds; i > 1; i--) {
+		unsigned k = (unsigned)(random_next(&s->random) % i), card = s->deck[i - 1];
+
+		s->deck[i - 1] = s->deck[k];
+		s->deck[k] = card;
+	}
+	s->dealt = 0;
+}
+
+int schedule_make(struct schedule *s, const struct plan *plan, const struct ladder *ladder,
+		  uint64_t seed)
+{
+	size_t room = (size_t)ladder->count * CLAIMS * (plan->seats + 1);
+
+	*s = (struct schedule){ .plan = plan, .random = seed };
+	s->kind = calloc(room, sizeof(*s->kind));
+	s->deck = calloc(room, sizeof(*s->deck));
+	if (!s->kind || !s->deck) {
+		schedule_free(s);
+		return -ENOMEM;
+	}
+	list_kinds(s, ladder);
+	shuffle(s);
+	return 0;
+}
+
+void schedule_free(struct schedule *s)
+{
+	free(s->kind);
+	free(s->deck);
+	s->kind = NULL;
+	s->deck = NULL;
+}
+
+/* --- Where a decade is nearest ---------------------------------------------------------------- */
+
+static double decade_below(double p)
+{
+	return pow(10, ceil(log10(p) - 1e-9) - 1);
+}
+
+/* Is so many times what was counted enough, if tears go on as they came? */
+static bool is_enough(const struct count *c, double times, double spread, double cap,
+		      double confidence, double target)
+{
+	struct count more = {
+		.tears = (uint64_t)ceil((double)c->tears * times),
+		.toggles = (uint64_t)((double)c->toggles * times),
+		.squares = c->squares * times,
+	};
+
+	return estimate_bound(&more, spread, cap, confidence) <= target;
+}
+
+/* How many times as much is needed. INFINITY: never, or not in any time there is. */
+static double times_needed(const struct count *c, double spread, double cap, double confidence,
+			   double target)
+{
+	static const double tries[] = { 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100 };
+	size_t low = 0, high = sizeof(tries) / sizeof(tries[0]) - 1;
+
+	if (!is_enough(c, tries[high], spread, cap, confidence, target))
+		return INFINITY;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (is_enough(c, tries[middle], spread, cap, confidence, target))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return tries[high];
+}
+
+/* Seconds, or any unit of time, until the section keeps the target. */
+static double time_to(const struct section *section, double spread, double cap, double confidence,
+		      double target, double each)
+{
+	const struct count *c = &section->count;
+
+	if (section->upper_p <= target)
+		return 0;
+	if (!c->toggles)
+		return 4 / target * each;
+	return (times_needed(c, spread, cap, confidence, target) - 1) * (double)c->toggles * each;
+}
+
+struct goal {
+	double time;
+	unsigned level;
+	int claim;
+	enum placement placement; /* whose evidence is furthest behind */
+};
+
+/* What it takes to bring one level to its next decade. */
+static struct goal goal_of(const struct estimate *e, unsigned index, double target)
+{
+	const struct level *level = &e->level[index];
+	struct goal goal = { .level = index };
+	double most = 0, each = level->ticks > 0 ? level->ticks : 1 / UNSEEN;
+
+	for (int c = 0; c < CLAIMS; c++) {
+		const struct claim *claim = &level->claim[c];
+		double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
+
+		for (unsigned i = 0; i < claim->sections; i++) {
+			double time = time_to(&claim->section[i], e->spread[c], e->cap[c],
+					      confidence, target, each);
+
+			goal.time += time;
+			if (time <= most)
+				continue;
+			most = time;
+			goal.claim = c;
+			goal.placement = claim->section[i].placement;
+		}
+	}
+	return goal;
+}
+
+static bool find_goal(const struct estimate *e, struct goal *best)
+{
+	double kept = 1;
+
+	*best = (struct goal){ .time = INFINITY };
+	for (unsigned i = 0; i < e->levels; i++) {
+		double target;
+		struct goal goal;
+
+		/* What a cheaper level keeps already is nothing to be had from this one. */
+		kept = fmin(kept, e->level[i].upper_p);
+		if (kept <= ENOUGH)
+			break;
+		target = decade_below(kept);
+		if (kept > e->require_p && target > e->require_p)
+			target = e->require_p;
+		goal = goal_of(e, i, target);
+		if (goal.time > 0 && goal.time < best->time)
+			*best = goal;
+	}
+	return isfinite(best->time);
+}
+
+/* Numbers of executors are one placement to a bound: any of them, by chance. */
+static const struct sum *pick(struct schedule *s, const struct estimate *e, const struct goal *goal)
+{
+	const struct rung *rung = &e->level[goal->level].rung;
+	const struct sum *found = NULL;
+	unsigned like = 0;
+
+	for (unsigned i = 0; i < s->kinds; i++) {
+		const struct sum *kind = &s->kind[i];
+
+		if (claim_of(kind->crossing) == goal->claim && kind->placement == goal->placement &&
+		    rung_same(&kind->rung, rung) && random_next(&s->random) % ++like == 0)
+			found = kind;
+	}
+	return found;
+}
+
+const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
+{
+	struct goal goal;
+
+	return find_goal(e, &goal) ? pick(s, e, &goal) : NULL;
+}
+
+const struct sum *schedule_next(struct schedule *s, const struct estimate *e)
+{
+	const struct sum *focus = schedule_is_focused(s) ? schedule_focus(s, e) : NULL;
+
+	s->turn++;
+	if (focus)
+		return focus;
+	if (s->dealt == s->kinds)
+		shuffle(s);
+	return &s->kind[s->deck[s->dealt++]];
+}

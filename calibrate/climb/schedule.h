@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the next slice goes.
+ *
+ * Half of the slices are dealt from a shuffled deck of all kinds of slices, so that every
+ * cell stays alive and no wait has a time of its own. The other half goes where one more
+ * decade of a bound is nearest.
+ */
+#ifndef CALIBRATE_CLIMB_SCHEDULE_H
+#define CALIBRATE_CLIMB_SCHEDULE_H
+
+#include "calibrate/ladder/plan.h"
+#include "calibrate/statistics/estimate.h"
+#include "calibrate/statistics/sums.h"
+
+#define SCHEDULE_KINDS_MAX (PLAN_SEATS_MAX * RUNGS_MAX * CLAIMS)
+
+/* One kind of slice: its count is not used. seat: index into the plan. */
+struct schedule {
+	const struct plan *plan;
+	struct sum *kind;
+	unsigned kinds;
+	unsigned *deck;
+	unsigned dealt;	 /* of the deck; all of it: it is shuffled anew */
+	uint64_t turn;	 /* slices so far */
+	uint64_t random; /* state */
+};
+
+/* schedule_make - of all rungs and seats. 0 or -ENOMEM. */
+int schedule_make(struct schedule *s, const struct plan *plan, const struct ladder *ladder,
+		  uint64_t seed);
+
+/* schedule_is_focused - does the next slice go by what is known? */
+static inline bool schedule_is_focused(const struct schedule *s)
+{
+	return s->turn % 2;
+}
+
+/*
+ * schedule_next - the kind of the next slice. e: what is known so far, by estimate_make() from
+ * the sums of this run alone.
+ */
+const struct sum *schedule_next(struct schedule *s, const struct estimate *e);
+
+/*
+ * schedule_focus - the kind that brings some level to the decade below what it and all cheaper
+ * levels keep, in the least time; or, while none keeps what the plan requires, to that. NULL:
+ * none can be brought nearer.
+ * Pure but for the choice among executors.
+ */
+const struct sum *schedule_focus(struct schedule *s, const struct estimate *e);
+
+void schedule_free(struct schedule *s);
+
+#endif

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tmax calibrate: the main job.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "calibrate/climb/climb.h"
+#include "calibrate/commands/calibrate_options.h"
+#include "calibrate/conf/conf_write.h"
+#include "calibrate/conf/summary.h"
+#include "calibrate/program/commands.h"
+#include "calibrate/program/exit_status.h"
+#include "calibrate/program/here.h"
+#include "calibrate/statistics/evidence.h"
+#include "patchcore/machine/machine_conf.h"
+#include "patchcore/machine/tsc.h"
+#include "results/figures/figure.h"
+#include "stress/base/clock.h"
+
+/* Better to fail before a quarter of an hour of work than after it. */
+static int check_output(const char *path)
+{
+	char why[200];
+	int ret = conf_check(path, why, sizeof(why));
+
+	if (ret == 0 && why[0])
+		fprintf(stderr, "tmax: the library will refuse %s: %s\n", path, why);
+	if (ret == 0)
+		return EXIT_PASS;
+	fprintf(stderr, "tmax: cannot write %s: %s\n", path, strerror(-ret));
+	return EXIT_CANNOT_CREATE;
+}
+
+static json_t *gaps_json(const struct plan *plan)
+{
+	json_t *gaps = json_array();
+
+	for (unsigned i = 0; i < plan->gaps; i++)
+		json_array_append_new(gaps, json_pack("{s:s, s:s}", "placement",
+						      placement_name(plan->gap[i].placement),
+						      "reason", plan->gap[i].reason));
+	for (unsigned i = 0; i < plan->unprovokeds; i++)
+		json_array_append_new(gaps, json_pack("{s:s, s:s}", "provoker",
+						      provoker_name(plan->unprovoked[i].provoker),
+						      "reason", plan->unprovoked[i].reason));
+	return gaps;
+}
+
+/*
+ * Cells before the journal's last estimate have been added to the store when it was made:
+ * to count them again would be to invent evidence. A date is the second when a line was
+ * written, so a cell of the same second as the estimate is measured again, which does no harm.
+ */
+static void forget_what_was_added(struct journal_data *known)
+{
+	const char *until = "";
+	const json_t *line;
+	size_t i, kept = 0;
+
+	json_array_foreach(known->others, i, line)
+	{
+		const char *type = json_string_value(json_object_get(line, "type"));
+		const char *date = json_string_value(json_object_get(line, "date"));
+
+		if (type && date && strcmp(type, "estimate") == 0 && strcmp(date, until) > 0)
+			until = date;
+	}
+	for (i = 0; i < known->count; i++)
+		if (strcmp(known->records[i].date, until) > 0)
+			known->records[kept++] = known->records[i];
+	known->count = kept;
+}
+
+/* The same draws again, unless other ones are asked for. */
+static void take_seed(struct session *s, const struct request *r)
+{
+	const json_t *line, *seed = NULL;
+	size_t i;
+
+	json_array_foreach(s->known.others, i, line)
+	{
+		const char *type = json_string_value(json_object_get(line, "type"));
+
+		if (type && strcmp(type, "run") == 0 && json_object_get(line, "seed"))
+			seed = json_object_get(line, "seed");
+	}
+	if (!r->have_seed && json_is_integer(seed) && json_integer_value(seed) >= 0)
+		s->seed = (uint64_t)json_integer_value(seed);
+}
+
+/* What is there already, if we are to go on with it. */
+static int resume(struct session *s, const struct request *r, const struct identity *id)
+{
+	const char *field;
+	int ret = journal_read(r->journal, &s->known);
+
+	if (ret == -ENOENT)
+		return EXIT_PASS;
+	if (ret < 0) {
+		fprintf(stderr, "tmax: cannot read journal %s: %s\n", r->journal, strerror(-ret));
+		return EXIT_MISSING;
+	}
+	if (s->known.skipped)
+		fprintf(stderr, "tmax: %s: %zu unreadable lines skipped, the first is line %zu\n",
+			r->journal, s->known.skipped, s->known.first_bad);
+	field = s->known.have_identity ? identity_differs(&s->known.identity, id) : NULL;
+	if (!r->experiment.kind) {
+		take_seed(s, r);
+		forget_what_was_added(&s->known);
+	}
+	if (!field && !s->known.mixed)
+		return EXIT_PASS;
+	fprintf(stderr, "tmax: %s is of another machine (%s differs): not resumed\n", r->journal,
+		field ? field : "it is mixed, something");
+	return EXIT_USAGE;
+}
+
+static int open_journal(struct session *s, const struct request *r, const struct identity *id)
+{
+	json_t *gaps;
+	int ret, status = r->resume ? resume(s, r, id) : EXIT_PASS;
+
+	if (status != EXIT_PASS)
+		return status;
+	ret = journal_open(&s->journal, r->journal);
+	if (ret < 0) {
+		fprintf(stderr, "tmax: cannot open journal %s: %s\n", r->journal, strerror(-ret));
+		return EXIT_CANNOT_CREATE;
+	}
+	gaps = gaps_json(&r->plan);
+	ret = journal_write_run_of(
+		s->journal, r->experiment.kind ? experiment_name(&r->experiment) : r->plan.name, id,
+		gaps, s->seed);
+	json_decref(gaps);
+	if (ret == 0)
+		return EXIT_PASS;
+	fprintf(stderr, "tmax: cannot write journal %s: %s\n", r->journal, strerror(-ret));
+	return EXIT_CANNOT_WRITE;
+}
+
+static int write_conf(const struct request *r, const struct estimate *e,
+		      const struct provenance *from)
+{
+	int ret = conf_write(r->output, e, from);
+
+	if (ret == 0) {
+		printf("Config:  %s\n", r->output);
+		return EXIT_PASS;
+	}
+	fprintf(stderr, "tmax: cannot write %s: %s\n", r->output, strerror(-ret));
+	return EXIT_CANNOT_WRITE;
+}
+
+/* A figure is a service: without gnuplot the calibration stands all the same. */
+static void draw(const struct session *s, const struct request *r, const struct identity *id)
+{
+	struct journal_data data = {
+		.have_identity = 1,
+		.identity = *id,
+		.records = s->done,
+		.count = s->count,
+	};
+	char error[256] = "";
+
+	if (!r->figure)
+		return;
+	if (figure9_write(&data, r->figure, error, sizeof(error)) == 0)
+		printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure, r->figure);
+	else
+		fprintf(stderr, "tmax: no figure: %s\n", error);
+}
+
+static int exit_of(const struct estimate *e)
+{
+	static const int status[] = {
+		[VERDICT_PASS] = EXIT_PASS,
+		[VERDICT_FAIL] = EXIT_TEARS,
+		[VERDICT_INCONCLUSIVE] = EXIT_INCONCLUSIVE,
+	};
+
+	return status[e->verdict];
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static struct provenance provenance_of(const struct session *s, const struct request *r,
+				       const struct identity *id, struct cpus *cpus)
+{
+	cpus_here(s->topology, cpus);
+	return (struct provenance){
+		.identity = id,
+		.cpus = cpus,
+		.plan = &r->plan,
+		.journal = base_name(r->journal),
+		.evidence = base_name(r->evidence),
+	};
+}
+
+/* --- Evidence --------------------------------------------------------------------------------- */
+
+static int evidence_failed(const char *path, int error)
+{
+	fprintf(stderr, "tmax: evidence %s: %s\n", path, strerror(-error));
+	return EXIT_CANNOT_WRITE;
+}
+
+/* A run unlike all before it says that the machine is another one. */
+static int compare_with_before(const char *path, const struct evidence *before,
+			       const struct evidence_run *run)
+{
+	struct knowledge known;
+	char reason[80];
+	double chance;
+	int ret = knowledge_of(&known, before, &run->identity, &run->cpus);
+
+	if (ret < 0)
+		return ret;
+	chance = evidence_strangeness(known.runs, known.count, &run->sums);
+	knowledge_free(&known);
+	if (chance >= EVIDENCE_CHANGED)
+		return 0;
+	snprintf(reason, sizeof(reason), "the machine changed: p = %.1g", chance);
+	fprintf(stderr, "tmax: %s. What was known of it counts no more.\n", reason);
+	return evidence_begin_epoch(path, reason);
+}
+
+static int add_evidence(const struct request *r, const struct provenance *from,
+			const struct sums *sums)
+{
+	struct evidence_run run = { .sums = *sums };
+	struct evidence before;
+	int ret = evidence_read(r->evidence, &before);
+
+	if (ret < 0)
+		return ret;
+	evidence_stamp(&run, r->plan.name, from->identity, from->cpus);
+	ret = compare_with_before(r->evidence, &before, &run);
+	evidence_free(&before);
+	return ret < 0 ? ret : evidence_append(r->evidence, &run);
+}
+
+/* All that is known of this machine, this run included. */
+static int estimate_all(const struct request *r, struct provenance *from, struct estimate *all)
+{
+	struct knowledge known;
+	struct evidence evidence;
+	int ret = evidence_read(r->evidence, &evidence);
+
+	if (ret < 0)
+		return ret;
+	if (evidence.broken)
+		fprintf(stderr, "tmax: %s: %zu unreadable lines passed over\n", r->evidence,
+			evidence.broken);
+	ret = knowledge_of(&known, &evidence, from->identity, from->cpus);
+	if (ret == 0 && !known.latest)
+		ret = -ENOENT;
+	if (ret == 0) {
+		estimate_make(all, known.runs, known.count, &r->plan);
+		from->measured = known.latest->time;
+	}
+	knowledge_free(&known);
+	evidence_free(&evidence);
+	return ret;
+}
+
+/* --- The end ---------------------------------------------------------------------------------- */
+
+static void print(const struct session *s, const struct request *r, const struct estimate *e,
+		  const struct provenance *from)
+{
+	summary_print(stdout, e, from);
+	if (!r->verbose)
+		return;
+	summary_details(stdout, e, from);
+	summary_factors(stdout, s->done, s->count);
+}
+
+static int write_estimate(struct session *s, const struct estimate *e)
+{
+	json_t *body = estimate_to_json(e);
+	int ret = body ? journal_write_line(s->journal, "estimate", body) : -ENOMEM;
+
+	json_decref(body);
+	if (ret < 0)
+		fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-ret));
+	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;
+}
+
+/* A run that saw nothing adds nothing, and takes nothing away. */
+static int conclude_blind(struct session *s, const struct request *r, const struct identity *id,
+			  const struct estimate *e, bool written)
+{
+	struct cpus cpus;
+	struct provenance from = provenance_of(s, r, id, &cpus);
+	int status = written ? write_estimate(s, e) : EXIT_CANNOT_WRITE;
+
+	print(s, r, e, &from);
+	if (access(r->output, F_OK) < 0 && status == EXIT_PASS)
+		status = write_conf(r, e, &from);
+	else if (access(r->output, F_OK) == 0)
+		printf("Config:  %s, as it was\n", r->output);
+	printf("Journal: %s\n", r->journal);
+	draw(s, r, id);
+	return status != EXIT_PASS ? status : EXIT_INCONCLUSIVE;
+}
+
+/* written: the journal has all that was measured. one: of this run alone. */
+static int conclude(struct session *s, const struct request *r, const struct identity *id,
+		    const struct sums *sums, const struct estimate *one, bool written)
+{
+	struct cpus cpus;
+	struct provenance from = provenance_of(s, r, id, &cpus);
+	struct estimate all;
+	int status, ret = add_evidence(r, &from, sums);
+
+	if (ret == 0)
+		ret = estimate_all(r, &from, &all);
+	if (ret < 0) {
+		print(s, r, one, &from);
+		return evidence_failed(r->evidence, ret);
+	}
+	status = written ? write_estimate(s, &all) : EXIT_CANNOT_WRITE;
+	print(s, r, &all, &from);
+	/* Without a wait it would only take away what another had said. */
+	if (status == EXIT_PASS && (all.wait_runs || access(r->output, F_OK) < 0))
+		status = write_conf(r, &all, &from);
+	else if (status == EXIT_PASS)
+		printf("Config:  %s, as it was: no wait was ever tried\n", r->output);
+	printf("Journal: %s, evidence: %s\n", r->journal, r->evidence);
+	draw(s, r, id);
+	return status != EXIT_PASS ? status : exit_of(&all);
+}
+
+static int run_session(struct session *s, struct request *r, const struct identity *id)
+{
+	struct sums sums = { 0 };
+	struct estimate estimate;
+	int ret, status = open_journal(s, r, id);
+	bool broke_off;
+
+	if (status != EXIT_PASS)
+		return status;
+	if (r->experiment.kind)
+		return experiment_run(&r->experiment, s, &r->plan);
+	ret = climb(s, &r->plan, &sums, &estimate);
+	broke_off = ret < 0 && ret != -EINTR && ret != -EIO;
+	/* -EIO has been told where it came up. What was counted is evidence, whatever came then. */
+	if (broke_off)
+		fprintf(stderr, "tmax: the calibration broke off: %s\n", strerror(-ret));
+	if (!estimate.blind)
+		status = conclude(s, r, id, &sums, &estimate, ret != -EIO);
+	else if (!broke_off)
+		status = conclude_blind(s, r, id, &estimate, ret != -EIO);
+	if (broke_off)
+		status = EXIT_MISSING;
+	else if (ret == -EINTR && (status == EXIT_PASS || status == EXIT_INCONCLUSIVE))
+		status = EXIT_INTERRUPTED;
+	sums_free(&sums);
+	return status;
+}
+
+/* It may be mended before the config is used, and an experiment needs none. */
+static void warn_of_clock(const struct identity *id)
+{
+	char text[160];
+	const char *problem = tsc_problem(text, sizeof(text));
+
+	if (!id->tsc_invariant)
+		problem = "the TSC is not invariant";
+	if (problem)
+		fprintf(stderr, "tmax: %s: the library will refuse to wait by it\n", problem);
+}
+
+static int run(struct request *r)
+{
+	struct session s = {
+		.stop = &interrupted,
+		.budget = r->plan.budget,
+		.begin = seconds_now(),
+		.seed = r->seed,
+	};
+	struct identity id;
+	int status;
+
+	if (identity_read(&id) < 0) {
+		fprintf(stderr, "tmax: cannot tell what machine this is\n");
+		return EXIT_MISSING;
+	}
+	warn_of_clock(&id);
+	status = topology_here(&s.topology);
+	if (status != EXIT_PASS)
+		return status;
+	plan_seat(&r->plan, s.topology);
+	progress_open(&s.progress, r->quiet);
+	if (r->experiment.kind)
+		status = experiment_prepare(&r->experiment, s.topology, r->plan.budget);
+	if (status == EXIT_PASS)
+		status = run_session(&s, r, &id);
+	session_free(&s);
+	hwloc_topology_destroy(s.topology);
+	return status;
+}
+
+int cmd_calibrate(int argc, char **argv)
+{
+	struct request r;
+	int status = request_parse(argc, argv, &r);
+
+	if (status != EXIT_PASS)
+		return status;
+	if (r.help) {
+		fputs(request_help(), stdout);
+		return EXIT_PASS;
+	}
+	if (r.merge)
+		return experiment_merge(&r.experiment, r.journals, r.journal_count);
+	if (r.experiment.kind)
+		return run(&r);
+	status = check_output(r.output);
+	return status != EXIT_PASS ? status : run(&r);
+}

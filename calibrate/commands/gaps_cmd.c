@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tmax gaps: one run of the gap oracle.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calibrate/commands/one_cell.h"
+#include "calibrate/program/commands.h"
+#include "calibrate/program/exit_status.h"
+#include "results/journal/gap_record.h"
+#include "stress/run/gap.h"
+
+#define LARGEST 10 /* printed */
+#define BAR	40 /* characters for the fullest row of the histogram */
+#define PER_ROW 8  /* buckets of half an octave */
+#define ROWS	(GAP_BUCKETS / PER_ROW)
+
+static const char help[] =
+	"Usage: tmax gaps [OPTION]...\n"
+	"Measure the gaps between the two fetches of one instruction directly: generations\n"
+	"on both sides of the boundary, no INT3, and every pair that never stood in memory\n"
+	"gives a lower bound in ticks.\n"
+	"\n"
+	"  --placement NAME   where the executors sit (default spread; see tmax info)\n"
+	"  --crossing NAME    line, page, 8, 16, 32 or none (default line)\n"
+	"  --split S          bytes of the instruction before the boundary, 2 to 4 (3)\n"
+	"  --executors N      (1)\n"
+	"  --protocol NAME    wait: nothing but the rest between two stores; membarrier:\n"
+	"                     one after each store, so that no gap can be (wait)\n"
+	"  --rest T           mean ticks between two stores (500)\n"
+	"  --provoker NAMES   as for tmax stress, but not sites (none)\n"
+	"  --loop N           filler instructions in the executors' loop (0)\n"
+	"  --toggles N        stop after N stores to each part (1000000000000)\n"
+	"  --seconds T        or after this time, such as 10s; 0 is no limit (5)\n"
+	"  --seed N           of the rests and of the place of the site (1)\n"
+	"  --journal FILE     append the record to FILE\n"
+	"  --json             print the record instead of text\n"
+	"  --help\n"
+	"\n"
+	"Exit status: 0 measured, with gaps or without, 2 no answer (crash, hang, kill),\n"
+	"64 usage, 69 the machine cannot seat it, 73/74 journal not writable,\n"
+	"130 interrupted.\n";
+
+static const struct option options[] = {
+	{ "placement", required_argument, NULL, OPTION_PLACEMENT },
+	{ "crossing", required_argument, NULL, OPTION_CROSSING },
+	{ "split", required_argument, NULL, OPTION_SPLIT },
+	{ "executors", required_argument, NULL, OPTION_EXECUTORS },
+	{ "protocol", required_argument, NULL, OPTION_PROTOCOL },
+	{ "rest", required_argument, NULL, OPTION_REST },
+	{ "provoker", required_argument, NULL, OPTION_PROVOKER },
+	{ "loop", required_argument, NULL, OPTION_LOOP },
+	{ "toggles", required_argument, NULL, OPTION_TOGGLES },
+	{ "seconds", required_argument, NULL, OPTION_SECONDS },
+	{ "seed", required_argument, NULL, OPTION_SEED },
+	ONE_CELL_OPTIONS,
+	{ 0 },
+};
+
+static void print_bar(uint64_t count, uint64_t most)
+{
+	uint64_t length = (count * BAR + most - 1) / most;
+
+	for (uint64_t i = 0; i < length; i++)
+		putchar('#');
+	putchar('\n');
+}
+
+/* Rows of half an octave; those below and above all gaps are left out. */
+static void print_histogram(const struct gap_tally *t)
+{
+	uint64_t row[ROWS] = { 0 }, most = 1;
+	unsigned first = ROWS, last = 0;
+
+	for (unsigned i = 0; i < GAP_BUCKETS; i++)
+		row[i / PER_ROW] += t->bucket[i];
+	for (unsigned i = 0; i < ROWS; i++) {
+		if (!row[i])
+			continue;
+		first = i < first ? i : first;
+		last = i;
+		most = row[i] > most ? row[i] : most;
+	}
+	for (unsigned i = first; i <= last && i < ROWS; i++) {
+		printf("  %10" PRIu64 " to %10" PRIu64 " %9" PRIu64 " ",
+		       gap_bucket_low(i * PER_ROW), gap_bucket_low((i + 1) * PER_ROW) - 1, row[i]);
+		print_bar(row[i], most);
+	}
+}
+
+static void print_kind(enum gap_kind kind, const struct gap_tally *t)
+{
+	printf("%-11s %" PRIu64 " gaps (%s)\n", gap_kind_name(kind), t->count,
+	       kind == GAP_OLD_FRONT ? "old front with new back" : "new front with old back");
+	print_histogram(t);
+	if (t->tails)
+		printf("  largest   ");
+	for (unsigned i = 0; i < t->tails && i < LARGEST; i++)
+		printf(" %" PRIu64, t->tail[i]);
+	if (t->tails)
+		putchar('\n');
+}
+
+static void print_text(const struct cell *cell, const struct gap_result *r)
+{
+	double rate = gap_rate(r->stores, r->seconds);
+	double bare = gap_rate(r->bare_stores, r->bare_seconds);
+	char command[512];
+
+	gap_command(cell, command, sizeof(command));
+	printf("outcome     %s%s%s\n", outcome_name(r->outcome), r->error ? ": " : "",
+	       r->error ? strerror(-r->error) : "");
+	printf("stores      %" PRIu64 " in %.2f s, %.0f per second; %.0f without stamps\n",
+	       r->stores, r->seconds, rate, bare);
+	printf("executions  %" PRIu64 "\n", r->executions);
+	for (unsigned k = 0; k < GAP_KINDS; k++)
+		print_kind((enum gap_kind)k, &r->kind[k]);
+	printf("discarded  ");
+	for (unsigned i = 0; i < GAP_REASONS; i++)
+		printf(" %s %" PRIu64 "%s", gap_reason_name((enum gap_reason)i), r->discarded[i],
+		       i + 1 < GAP_REASONS ? "," : "\n");
+	printf("clocks      %" PRId64 " ticks apart, within %" PRIu64 "\n", r->offset.offset,
+	       r->offset.error);
+	printf("again       %s\n", command);
+}
+
+static int write_line(struct journal *journal, const void *what)
+{
+	/* The journal takes a copy. */
+	return journal_write_line(journal, "gaps", (json_t *)what);
+}
+
+static int tell(const struct one_cell_command *c, const struct gap_result *result)
+{
+	json_t *body = gap_to_json(&c->cell, result);
+	int status;
+
+	if (!body) {
+		fprintf(stderr, "tmax gaps: the result cannot be told in JSON\n");
+		return EXIT_INTERNAL;
+	}
+	status = one_cell_append(c, write_line, body);
+	if (c->json)
+		one_cell_print(body);
+	else
+		print_text(&c->cell, result);
+	json_decref(body);
+	return status != EXIT_PASS ? status : one_cell_status(result->outcome);
+}
+
+static int run(const struct one_cell_command *c, const struct run_options *how, int *status)
+{
+	struct gap_result result;
+	int ret = gap_run(&c->cell, how, &result);
+
+	if (ret == 0)
+		*status = tell(c, &result);
+	return ret;
+}
+
+int cmd_gaps(int argc, char **argv)
+{
+	struct one_cell_command command = {
+		.name = "gaps",
+		.help = help,
+		.options = options,
+		.defaults = gap_defaults,
+		.check = gap_check,
+		.run = run,
+	};
+
+	return one_cell_main(&command, argc, argv);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/commands/one_cell.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "calibrate/program/commands.h"
+#include "calibrate/program/exit_status.h"
+#include "calibrate/program/here.h"
+#include "stress/provoke/provoker.h"
+
+static int parse(struct one_cell_command *c, int argc, char **argv, bool *help)
+{
+	char reason[160];
+	int option;
+
+	c->defaults(&c->cell);
+	while ((option = getopt_long(argc, argv, "", c->options, NULL)) != -1) {
+		if (option == OPTION_JSON)
+			c->json = true;
+		else if (option == OPTION_HELP)
+			*help = true;
+		else if (option == OPTION_JOURNAL)
+			c->journal = optarg;
+		else if (option == OPTION_EVIDENCE)
+			c->evidence = optarg;
+		else if (option < OPTION_CELL_FIRST || !option_cell(option, optarg, &c->cell))
+			return EXIT_USAGE;
+	}
+	if (optind < argc)
+		return usage_error(c->name, "unexpected argument '%s'", argv[optind]);
+	if (!*help && c->check(&c->cell, reason, sizeof(reason)) < 0)
+		return usage_error(c->name, "%s", reason);
+	return EXIT_PASS;
+}
+
+static int run(const struct one_cell_command *c)
+{
+	struct run_options how = { .stop = &interrupted };
+	struct seating seating;
+	char reason[160] = "";
+	int status = EXIT_PASS, ret = topology_here(&how.topology);
+
+	if (ret != EXIT_PASS)
+		return ret;
+	ret = cell_seat(&c->cell, how.topology, &seating, reason, sizeof(reason));
+	if (ret == 0)
+		ret = provokers_possible(&c->cell, how.topology, &seating, reason, sizeof(reason));
+	if (ret == 0)
+		ret = c->run(c, &how, &status);
+	hwloc_topology_destroy(how.topology);
+	if (ret == 0)
+		return interrupted ? EXIT_INTERRUPTED : status;
+	fprintf(stderr, "tmax %s: cannot run %s with %u executors: %s\n", c->name,
+		placement_name(c->cell.placement), c->cell.executors,
+		reason[0] ? reason : strerror(-ret));
+	return EXIT_MISSING;
+}
+
+int one_cell_main(struct one_cell_command *command, int argc, char **argv)
+{
+	bool help = false;
+	int status = parse(command, argc, argv, &help);
+
+	if (status != EXIT_PASS)
+		return status;
+	if (help) {
+		fputs(command->help, stdout);
+		return EXIT_PASS;
+	}
+	return run(command);
+}
+
+int one_cell_append(const struct one_cell_command *c,
+		    int (*write)(struct journal *journal, const void *what), const void *what)
+{
+	struct journal *journal;
+	struct identity id;
+	int ret;
+
+	if (!c->journal)
+		return EXIT_PASS;
+	ret = journal_open(&journal, c->journal);
+	if (ret < 0) {
+		fprintf(stderr, "tmax: cannot open journal %s: %s\n", c->journal, strerror(-ret));
+		return EXIT_CANNOT_CREATE;
+	}
+	ret = identity_read(&id);
+	if (ret == 0)
+		ret = journal_write_run(journal, c->name, &id, NULL);
+	if (ret == 0)
+		ret = write(journal, what);
+	journal_close(journal);
+	if (ret < 0) {
+		fprintf(stderr, "tmax: cannot write journal %s: %s\n", c->journal, strerror(-ret));
+		return EXIT_CANNOT_WRITE;
+	}
+	return EXIT_PASS;
+}
+
+void one_cell_print(const json_t *json)
+{
+	if (json)
+		json_dumpf(json, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	putchar('\n');
+}
+
+int one_cell_status(enum outcome outcome)
+{
+	switch (outcome) {
+	case OUTCOME_DONE:
+		return EXIT_PASS;
+	case OUTCOME_INTERRUPTED:
+		return EXIT_INTERRUPTED;
+	case OUTCOME_ERROR:
+		return EXIT_MISSING;
+	default:
+		return EXIT_INCONCLUSIVE;
+	}
+}

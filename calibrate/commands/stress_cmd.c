@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tmax stress: one cell.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calibrate/commands/one_cell.h"
+#include "calibrate/program/commands.h"
+#include "calibrate/program/exit_status.h"
+#include "calibrate/program/here.h"
+#include "calibrate/statistics/evidence.h"
+#include "stress/witness/noise.h"
+
+#define EVENTS_SHOWN 4
+
+static const char help[] =
+	"Usage: tmax stress [OPTION]...\n"
+	"Run one cell: toggle a site while executors run it, and count the tears.\n"
+	"\n"
+	"  --placement NAME   where the executors sit (default spread; see tmax info)\n"
+	"  --crossing NAME    line, page, 8, 16, 32 or none (default line)\n"
+	"  --split S          bytes of the instruction before the boundary, 1 to 4 (3)\n"
+	"  --executors N      (1)\n"
+	"  --pair NAME        call-call, call-nop, jmp-nop or word (call-call)\n"
+	"  --protocol NAME    wait, membarrier, atomic; broken on purpose: naive,\n"
+	"                     no-int3, front-first; tried against the tail: touch, read,\n"
+	"                     halves, again (wait)\n"
+	"  --oracle NAME      count, or crash: a tear kills the child (count)\n"
+	"  --first-wait T     ticks between INT3 and back part (3000)\n"
+	"  --second-wait T    ticks between back and front part (3000)\n"
+	"  --stretch N        each wait is at least N times the latency of the store (0)\n"
+	"  --rest T           mean ticks between toggles (2000)\n"
+	"  --provoker NAMES   what pulls the fetches apart: none, or names joined by +:\n"
+	"                     cold-back, cold-front, shootdown, bandwidth, load, sibling,\n"
+	"                     wide, chain, sites (none)\n"
+	"  --loop N           filler instructions in the executors' loop (0)\n"
+	"  --toggles N        stop after N toggles (1000000)\n"
+	"  --seconds T        or after this time, such as 10s; 0 is no limit (0)\n"
+	"  --stop-tears N     or after N tears; 0 is no limit (0)\n"
+	"  --seed N           of the rests (1)\n"
+	"  --place N          picks the site's pages and line; 0: whatever comes (0)\n"
+	"  --swap             the patcher sits where the first executor would\n"
+	"  --journal FILE     append the record to FILE\n"
+	"  --evidence FILE    add what it counted to a store of evidence\n"
+	"  --json             print the record instead of text\n"
+	"  --help\n"
+	"\n"
+	"Exit status: 0 no tears, 1 tears, 2 no answer (hang, kill), 64 usage,\n"
+	"69 the machine cannot seat it, 73/74 journal not writable, 130 interrupted.\n";
+
+static const struct option options[] = {
+	CELL_OPTIONS,
+	ONE_CELL_OPTIONS,
+	{ "evidence", required_argument, NULL, OPTION_EVIDENCE },
+	{ 0 },
+};
+
+static void print_event(const struct tear_event *e)
+{
+	printf("  toggle %" PRIu64 ", executor %u, %s: %" PRId64 " ticks after INT3, %" PRId64
+	       " after the patch, latency %" PRIu64 " %" PRIu64 " %" PRIu64 ", waited %" PRIu64
+	       " %" PRIu64 ", longest step %" PRIu64 " %" PRIu64 "\n",
+	       e->toggle, e->executor, tear_kind_name(e->kind), e->after_int3, e->after_front,
+	       e->latency[0], e->latency[1], e->latency[2], e->waited[0], e->waited[1], e->step[0],
+	       e->step[1]);
+}
+
+static void print_events(const struct cell_result *r)
+{
+	for (unsigned i = 0; i < r->events && i < EVENTS_SHOWN; i++)
+		print_event(&r->event[i]);
+	if (r->events > EVENTS_SHOWN)
+		printf("  and %u more in the record\n", r->events - EVENTS_SHOWN);
+}
+
+static void print_latency(const struct latency *latency)
+{
+	if (latency->median)
+		printf("latency     median %" PRIu64 ", 99th percentile %" PRIu64
+		       ", longest %" PRIu64 " ticks\n",
+		       latency->median, latency->p99, latency->max);
+}
+
+static void print_text(const struct cell_record *record)
+{
+	const struct cell_result *r = &record->result;
+	char command[512], provokers[PROVOKERS_MAX];
+
+	cell_command(&record->cell, command, sizeof(command));
+	printf("outcome     %s%s%s\n", outcome_name(r->outcome), r->error ? ": " : "",
+	       r->error ? strerror(-r->error) : "");
+	if (r->signal)
+		printf("signal      %d (%s)\n", r->signal, strsignal(r->signal));
+	printf("toggles     %" PRIu64 " in %.2f s\n", r->toggles, r->seconds);
+	if (r->exposed != CELL_UNKNOWN)
+		printf("exposed     %" PRIu64 " toggles of code that had been run\n", r->exposed);
+	printf("executions  %" PRIu64 " (first code %" PRIu64 ", others %" PRIu64 ")\n",
+	       r->executions, r->old_new[0], r->old_new[1]);
+	printf("tears       %" PRIu64 " (old front + new back %" PRIu64
+	       ", new front + old back %" PRIu64 ", other %" PRIu64 ")\n",
+	       cell_result_tears(r), r->tears[TEAR_OLD_FRONT], r->tears[TEAR_NEW_FRONT],
+	       r->tears[TEAR_OTHER]);
+	printf("torn        %" PRIu64 " toggles\n", r->torn);
+	print_events(r);
+	if (r->frame[0])
+		printf("frames      %#" PRIx64 " %#" PRIx64 "\n", r->frame[0], r->frame[1]);
+	printf("provokers   %s\n", provokers_name(record->cell.provokers, provokers));
+	print_latency(&r->latency);
+	printf("traps       %" PRIu64 "\n", r->traps);
+	printf("noise       %" PRIu64 " involuntary switches, %.2f %% steal, %.0f runnable\n",
+	       r->witness.involuntary, 100 * r->witness.steal, r->witness.load);
+	printf("again       %s\n", command);
+}
+
+static int write_record(struct journal *journal, const void *what)
+{
+	return journal_write_cell(journal, what);
+}
+
+/* Only when asked: a user who runs a cell again because it tore has chosen what is counted. */
+static int add_evidence(const struct one_cell_command *c, const struct run_options *how,
+			const struct cell_record *record)
+{
+	struct identity id;
+	struct cpus cpus;
+	int ret = identity_read(&id);
+
+	if (ret < 0)
+		return EXIT_MISSING;
+	cpus_here(how->topology, &cpus);
+	ret = evidence_add(c->evidence, "stress", &id, &cpus, record, 1);
+	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;
+}
+
+static void print(const struct one_cell_command *c, const struct cell_record *record)
+{
+	json_t *json;
+
+	if (!c->json) {
+		print_text(record);
+		return;
+	}
+	json = record_to_json(record);
+	one_cell_print(json);
+	json_decref(json);
+}
+
+/* A tear is an answer, however the cell ended. */
+static int judge(const struct cell_result *r)
+{
+	return cell_result_tears(r) > 0 ? EXIT_TEARS : one_cell_status(r->outcome);
+}
+
+static int run(const struct one_cell_command *c, const struct run_options *how, int *status)
+{
+	struct cell_record record = { .stage = "stress", .key = "stress", .cell = c->cell };
+	char reason[NOISE_REASON_MAX];
+	int ret;
+
+	if (c->evidence && c->cell.stop_tears) {
+		*status = usage_error(c->name, "a cell that ends with a tear is no evidence");
+		return 0;
+	}
+	ret = cell_run(&c->cell, how, &record.result);
+	if (ret < 0)
+		return ret;
+	journal_date(record.date, sizeof(record.date));
+	record.noisy = record.result.outcome == OUTCOME_DONE &&
+		       noise_of_cell(&record.cell, &record.result, reason, sizeof(reason));
+	*status = one_cell_append(c, write_record, &record);
+	print(c, &record);
+	if (*status == EXIT_PASS && c->evidence)
+		*status = add_evidence(c, how, &record);
+	if (*status == EXIT_PASS)
+		*status = judge(&record.result);
+	return 0;
+}
+
+int cmd_stress(int argc, char **argv)
+{
+	struct one_cell_command command = {
+		.name = "stress",
+		.help = help,
+		.options = options,
+		.defaults = cell_defaults,
+		.check = cell_check,
+		.run = run,
+	};
+
+	return one_cell_main(&command, argc, argv);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CALIBRATE_CONF_CONF_WRITE_H
+#define CALIBRATE_CONF_CONF_WRITE_H
+
+#include "calibrate/statistics/estimate.h"
+#include "patchcore/machine/cpus.h"
+
+/* Where the numbers come from. */
+struct provenance {
+	const struct identity *identity;
+	const struct plan *plan;
+	const struct cpus *cpus; /* that it was allowed to use */
+	const char *journal;	 /* file name, without its folder */
+	const char *evidence;	 /* likewise, of the store */
+	int64_t measured;	 /* when the latest run ended, seconds since 1970 */
+};
+
+/*
+ * conf_check - can conf_write() write there? Makes the folders that are missing,
+ * and leaves no file. 0 or a negative errno; -ENOTSUP for what is no plain file.
+ * why: one line if the library would refuse a config there, else empty.
+ */
+int conf_check(const char *path, char *why, size_t size);
+
+/*
+ * conf_write - write machine.conf: to a temporary file beside path, then renamed
+ * over it, so that a reader sees the old or the new one. Folders that are
+ * missing are made. 0 or a negative errno, with path as it was.
+ */
+int conf_write(const char *path, const struct estimate *estimate, const struct provenance *from);
+
+#endif

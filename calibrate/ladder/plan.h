@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a calibration will do: how long, where, and how strict.
+ */
+#ifndef CALIBRATE_LADDER_PLAN_H
+#define CALIBRATE_LADDER_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stress/cell/cell.h"
+#include "stress/placement/placement.h"
+
+#define REQUIRE_P      1e-4 /* tears per toggle that a pass stays below, unless the user says so */
+#define PLAN_SEATS_MAX 128  /* more than 1, 2, 4, ... 1024 of every placement */
+
+/* One placement with one number of executors. */
+struct seat {
+	enum placement placement;
+	unsigned executors;
+};
+
+/* A placement that is not tested, and why. */
+struct gap {
+	enum placement placement;
+	char reason[160];
+};
+
+/* A provoker that this machine cannot offer, and why. */
+struct unprovoked {
+	enum provoker provoker;
+	char reason[160];
+};
+
+struct plan {
+	const char *name;
+	double budget;	   /* seconds, over all */
+	double proof;	   /* share of it, for the broken protocols */
+	double window;	   /* for stores inside a line */
+	double fetch_gaps; /* for the gap oracle */
+	bool only;	   /* all of the time for one of these two, none for the ladder */
+	double slice;	   /* seconds */
+	bool idle;	   /* end as soon as other programs want the machine */
+	double require_p;  /* tears per toggle that a pass stays below */
+
+	/* From the topology. */
+	struct seat seat[PLAN_SEATS_MAX];
+	unsigned seats;
+	struct gap gap[PLACEMENT_COUNT];
+	unsigned gaps;
+	struct unprovoked unprovoked[PROVOKER_COUNT];
+	unsigned unprovokeds;
+};
+
+/* plan_find - "quick", "default" or "thorough"; NULL if there is no such plan. */
+const struct plan *plan_find(const char *name);
+
+/*
+ * plan_seat - fill in seats, gaps and what cannot be provoked at the first seat,
+ * from what the topology offers: per
+ * placement 1, 2, 4, ... executors up to all it can seat.
+ */
+void plan_seat(struct plan *plan, hwloc_topology_t topology);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The subcommands. Each takes its own name as argv[0] and returns an exit status.
+ */
+#ifndef CALIBRATE_PROGRAM_COMMANDS_H
+#define CALIBRATE_PROGRAM_COMMANDS_H
+
+#include <signal.h>
+
+int cmd_info(int argc, char **argv);
+int cmd_stress(int argc, char **argv);
+int cmd_gaps(int argc, char **argv);
+int cmd_calibrate(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
+int cmd_evidence(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
+
+/* Set to the signal's number by SIGINT, SIGTERM and SIGHUP. */
+extern volatile sig_atomic_t interrupted;
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What tmax exits with. Documented in tmax(1).
+ */
+#ifndef CALIBRATE_PROGRAM_EXIT_STATUS_H
+#define CALIBRATE_PROGRAM_EXIT_STATUS_H
+
+enum {
+	EXIT_PASS = 0,
+	EXIT_TEARS = 1,	       /* tears found where there should be none */
+	EXIT_INCONCLUSIVE = 2, /* not enough was measured to say */
+	EXIT_NO_CONF = 3,      /* no usable machine config */
+	EXIT_USAGE = 64,
+	EXIT_MISSING = 69, /* something needed is missing here */
+	EXIT_INTERNAL = 70,
+	EXIT_CANNOT_CREATE = 73,
+	EXIT_CANNOT_WRITE = 74,
+	EXIT_INTERRUPTED = 130,
+};
+
+#endif

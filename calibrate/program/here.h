@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CALIBRATE_PROGRAM_HERE_H
+#define CALIBRATE_PROGRAM_HERE_H
+
+#include <hwloc.h>
+
+#include "patchcore/machine/cpus.h"
+
+/*
+ * topology_here - open the topology of this machine to measure on it. EXIT_PASS,
+ * or EXIT_MISSING after a complaint: it cannot be read, or the environment has
+ * hwloc tell of another machine.
+ */
+int topology_here(hwloc_topology_t *topology);
+
+/* cpus_here - the CPUs of that topology. */
+void cpus_here(hwloc_topology_t topology, struct cpus *cpus);
+
+#endif

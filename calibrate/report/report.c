@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The frame of the report, and what its sections share.
+ */
+#include "calibrate/report/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/page/report_bench.h"
+#include "calibrate/page/html.h"
+#include "calibrate/page/report_page.h"
+#include "results/figures/gnuplot.h"
+
+static const char style[] =
+	":root{color-scheme:light}"
+	"*{box-sizing:border-box}"
+	"body{margin:0 auto;max-width:62rem;padding:0 1rem 3rem;background:#fff;color:#1b1b1b;"
+	"font:16px/1.5 system-ui,sans-serif;overflow-wrap:break-word}"
+	"h1{font-size:1.6rem;line-height:1.25;margin:1.5rem 0 .25rem}"
+	"h2{font-size:1.2rem;margin:2.5rem 0 .5rem;padding-top:.5rem;border-top:1px solid #d4d4d4}"
+	"h3{font-size:1rem;margin:1.5rem 0 .25rem}"
+	"p{margin:.5rem 0;max-width:46rem}"
+	"nav a{display:inline-block;margin:.1rem .9rem .1rem 0}"
+	"a{color:#0b5394}"
+	".verdict{border-left:.4rem solid #8a6d00;background:#fff8e1;padding:.6rem "
+	"1rem;margin:1rem 0}"
+	".verdict.pass{border-color:#1b7837;background:#eef7ee}"
+	".verdict.fail{border-color:#b2182b;background:#fdeeee}"
+	".verdict p:first-child{font-size:1.1rem}"
+	".missing{color:#5a5a5a;font-style:italic}"
+	".scroll{overflow-x:auto;margin:.75rem 0}"
+	"table{border-collapse:collapse;font-size:.875rem;line-height:1.35}"
+	".about{color:#5a5a5a;font-size:.875rem;margin:1.25rem 0 -.5rem}"
+	"th,td{padding:.25rem .7rem .25rem 0;text-align:left;vertical-align:top;"
+	"border-bottom:1px solid #e4e4e4}"
+	"th{white-space:nowrap;vertical-align:bottom}"
+	"td{white-space:nowrap}td.w{white-space:normal;min-width:14rem}"
+	"td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}"
+	"tr.bad td{background:#fdeeee}"
+	"tr.gap td{color:#5a5a5a}"
+	"figure{margin:1rem 0}"
+	"figure svg{display:block;max-width:100%;height:auto}"
+	"figcaption{color:#5a5a5a;font-size:.875rem;max-width:46rem}"
+	"code{font:.8125rem/1.4 ui-monospace,monospace}"
+	"pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f4f4f4;padding:.6rem "
+	".8rem;margin:.5rem 0}"
+	"summary{cursor:pointer;padding:.25rem 0}"
+	"@media print{.scroll{overflow:visible}td code{white-space:normal}}";
+
+/* Either writes itself, or is that of one benchmark. */
+static const struct section {
+	const char *id;
+	const char *title;
+	int (*write)(struct page *page);
+	const char *benchmark;
+} sections[] = {
+	{ "verdict", "Verdict", section_verdict, NULL },
+	{ "machine", "The machine", section_machine, NULL },
+	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
+	{ "rate", "Rate against wait", section_rate, NULL },
+	{ "tail", "Fitted tail", section_tail, NULL },
+	{ "gaps", "Fetch gaps", section_gaps, NULL },
+	{ "provokers", "Provokers", section_provokers, NULL },
+	{ "placements", "Placements", section_placements, NULL },
+	{ "noise", "Witnesses over time", section_noise, NULL },
+	{ "events", "Tears one by one", section_events, NULL },
+	{ "cells", "Cells with tears", section_cells, NULL },
+	{ "patching-costs", "What patching costs", section_costs, NULL },
+	{ "bench-toggle", "Cost of one change", NULL, "toggle" },
+	{ "bench-latency", "Many sites (figure 10 of the paper)", NULL, "latency" },
+	{ "bench-throughput", "Calls while toggling (figures 11 to 13)", NULL, "throughput" },
+	{ "bench-scaling", "Scaling", NULL, "scaling" },
+	{ "bench-latent", "A site that is switched off", NULL, "latent" },
+	{ "bench-stall", "What an executor loses", NULL, "stall" },
+	{ "bench-invoke", "The call of an active site", NULL, "invoke" },
+	{ "limits", "What this page cannot say", section_limits, NULL },
+};
+
+#define SECTIONS (sizeof(sections) / sizeof(sections[0]))
+
+/* --- What the sections share --------------------------------------------------- */
+
+const json_t *line_next(const struct journal_data *data, const char *type, size_t *i)
+{
+	while (*i < json_array_size(data->others)) {
+		const json_t *line = json_array_get(data->others, (*i)++);
+		const char *its = json_string_value(json_object_get(line, "type"));
+
+		if (its && strcmp(its, type) == 0)
+			return line;
+	}
+	return NULL;
+}
+
+const json_t *line_last(const struct journal_data *data, const char *type)
+{
+	const json_t *line, *last = NULL;
+	size_t i = 0;
+
+	while ((line = line_next(data, type, &i)))
+		last = line;
+	return last;
+}
+
+double json_real_of(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+
+	return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+const char *json_text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "?";
+}
+
+double ticks_us(const struct page *page, double ticks)
+{
+	uint64_t khz = page->data->identity.tsc_khz;
+
+	return khz ? ticks * 1000 / (double)khz : NAN;
+}
+
+bool is_wait_cell(const struct cell_record *record)
+{
+	return record->cell.protocol == PROTOCOL_WAIT && record->cell.oracle == ORACLE_COUNT &&
+	       record->result.toggles > 0;
+}
+
+void sum_add(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = UINT64_MAX;
+}
+
+uint64_t record_tears(const struct cell_record *record)
+{
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < TEAR_KINDS; kind++)
+		sum_add(&sum, record->result.tears[kind]);
+	return sum;
+}
+
+int page_path(const struct page *page, const char *name, char *path, size_t size)
+{
+	int length = snprintf(path, size, "%s/%s", page->report->folder, name);
+
+	return length >= 0 && (size_t)length < size ? 0 : -ENAMETOOLONG;
+}
+
+static void undrawn(struct page *page, const struct page_figure *figure, const char *why)
+{
+	struct report *r = page->report;
+
+	r->undrawn++;
+	snprintf(r->undrawn_why, sizeof(r->undrawn_why), "%s", why);
+	html_missing(page->out, "This figure was not drawn: %s. Its data are in %s.dat.", why,
+		     figure->name);
+}
+
+static void put_caption(FILE *out, const struct page_figure *figure)
+{
+	static const char *const kinds[] = { "svg", "png", "dat" };
+
+	fputs("<figcaption>", out);
+	html_text(out, figure->caption);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		fprintf(out, "%s<a href=\"%s.%s\">%s.%s</a>", i ? ", " : " Files: ", figure->name,
+			kinds[i], figure->name, kinds[i]);
+	fputs(".</figcaption></figure>\n", out);
+}
+
+int page_picture(struct page *page, const struct page_figure *figure, int rc, const char *why)
+{
+	char file[64], path[PICTURE_PATH], prefix[64];
+
+	if (rc) {
+		undrawn(page, figure, why);
+		return 0;
+	}
+	snprintf(file, sizeof(file), "%s.svg", figure->name);
+	snprintf(prefix, sizeof(prefix), "%s-", figure->name);
+	if (page_path(page, file, path, sizeof(path)))
+		return -ENAMETOOLONG;
+	fputs("<figure role=\"img\" aria-label=\"", page->out);
+	html_text(page->out, figure->label);
+	fputs("\">", page->out);
+	rc = html_svg(page->out, path, prefix);
+	put_caption(page->out, figure);
+	return rc;
+}
+
+int page_figure(struct page *page, const struct page_figure *figure)
+{
+	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64] = "";
+	struct picture picture;
+	int rc = page_path(page, figure->name, prefix, sizeof(prefix));
+
+	if (!rc)
+		rc = picture_name(&picture, prefix);
+	if (!rc)
+		rc = picture_write_data(&picture, figure->print, figure->arg);
+	if (rc)
+		return rc;
+	rc = picture_draw(&picture, figure->script, figure->args, why, sizeof(why));
+	return page_picture(page, figure, rc, why);
+}
+
+/* --- The frame ----------------------------------------------------------------- */
+
+/* Journals of benchmarks alone: what they say nothing of needs no section for each part. */
+static bool is_of_benchmarks(const struct journal_data *data)
+{
+	static const char *const types[] = { "estimate", "gaps", "tail" };
+
+	if (data->count || !journal_has_bench(data, NULL))
+		return false;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (line_last(data, types[i]))
+			return false;
+	return true;
+}
+
+static bool is_wanted(const struct section *section, const struct journal_data *data)
+{
+	if (section->benchmark)
+		return journal_has_bench(data, section->benchmark);
+	if (section->write == section_costs)
+		return journal_has_bench(data, NULL);
+	return section->write == section_machine || !is_of_benchmarks(data);
+}
+
+static int write_section(const struct section *section, struct page *page)
+{
+	return section->benchmark ? section_benchmark(page, section->benchmark)
+				  : section->write(page);
+}
+
+static size_t count_benchmarks(const struct journal_data *data)
+{
+	size_t i = 0, count = 0;
+
+	while (line_next(data, "bench", &i))
+		count++;
+	return count;
+}
+
+static void put_summary(struct page *page)
+{
+	size_t benchmarks = count_benchmarks(page->data), journals = page->report->count;
+	const char *plural = journals == 1 ? "" : "s";
+
+	if (is_of_benchmarks(page->data)) {
+		html_paragraph(page->out,
+			       "What it costs to patch code that runs, from %zu benchmark%s of "
+			       "%zu journal%s, by %s. They hold no calibration, so there is no "
+			       "T_max here.",
+			       benchmarks, benchmarks == 1 ? "" : "s", journals, plural,
+			       PACKAGE_STRING);
+		return;
+	}
+	html_paragraph(page->out,
+		       "How long an instruction fetch may lag behind a store to code, from "
+		       "%zu cells of %zu journal%s, by %s.",
+		       page->data->count, journals, plural, PACKAGE_STRING);
+	if (benchmarks)
+		html_paragraph(page->out, "And what patching costs, from %zu benchmark%s.",
+			       benchmarks, benchmarks == 1 ? "" : "s");
+}
+
+static void put_head(struct page *page)
+{
+	const char *what = is_of_benchmarks(page->data) ? "Patching on" : "T_max of";
+	FILE *out = page->out;
+
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n"
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n<title>",
+	      out);
+	html_format(out, "%s %s", what, page->data->identity.brand);
+	fprintf(out, "</title>\n<style>%s</style>\n</head>\n<body>\n<h1>", style);
+	html_format(out, "%s %s", what, page->data->identity.brand);
+	fputs("</h1>\n", out);
+	put_summary(page);
+	fputs("<nav aria-label=\"Sections\">", out);
+	for (size_t i = 0; i < SECTIONS; i++)
+		if (is_wanted(&sections[i], page->data))
+			fprintf(out, "<a href=\"#%s\">%s</a>\n", sections[i].id, sections[i].title);
+	fputs("</nav>\n", out);
+}
+
+static int put_sections(struct page *page)
+{
+	for (size_t i = 0; i < SECTIONS; i++) {
+		int rc;
+
+		if (!is_wanted(&sections[i], page->data))
+			continue;
+		fprintf(page->out, "<section>\n<h2 id=\"%s\">%s</h2>\n", sections[i].id,
+			sections[i].title);
+		rc = write_section(&sections[i], page);
+		if (rc)
+			return rc;
+		fputs("</section>\n", page->out);
+	}
+	return 0;
+}
+
+static int put_page(struct report *report, FILE *out)
+{
+	struct page page = { .out = out, .report = report, .data = report->data };
+	int rc;
+
+	put_head(&page);
+	rc = put_sections(&page);
+	fputs("</body>\n</html>\n", out);
+	return rc;
+}
+
+static int write_file(struct report *report, const char *path)
+{
+	FILE *out = fopen(path, "we");
+	int rc, failed;
+
+	if (!out)
+		return -errno;
+	rc = put_page(report, out);
+	failed = ferror(out);
+	if (fclose(out) && !rc)
+		rc = -errno;
+	return rc || !failed ? rc : -EIO;
+}
+
+static int replace(struct report *report, const struct page *page)
+{
+	char path[PICTURE_PATH], fresh[PICTURE_PATH];
+	int rc;
+
+	if (page_path(page, "index.html", path, sizeof(path)) ||
+	    page_path(page, "index.html.new", fresh, sizeof(fresh)))
+		return -ENAMETOOLONG;
+	rc = write_file(report, fresh);
+	if (!rc && rename(fresh, path))
+		rc = -errno;
+	if (rc)
+		unlink(fresh);
+	return rc;
+}
+
+const char *report_refusal(const struct journal_data *data)
+{
+	if (!data->have_identity)
+		return "the journals name no machine";
+	return data->mixed ? "the journals hold different machines" : NULL;
+}
+
+int report_write(struct report *report, char *error, size_t size)
+{
+	const struct page page = { .report = report, .data = report->data };
+	const char *refusal = report_refusal(report->data);
+	int rc;
+
+	report->undrawn = 0;
+	report->undrawn_why[0] = '\0';
+	if (refusal) {
+		snprintf(error, size, "%s", refusal);
+		return -EINVAL;
+	}
+	rc = replace(report, &page);
+	if (rc)
+		snprintf(error, size, "cannot write the page in %s: %s", report->folder,
+			 strerror(-rc));
+	return rc;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is running, tears so far, time left: one line that renews itself on a
+ * terminal, a plain line now and then elsewhere. On stderr.
+ */
+#ifndef CALIBRATE_SESSION_PROGRESS_H
+#define CALIBRATE_SESSION_PROGRESS_H
+
+#include <stdbool.h>
+
+#include "stress/cell/cell.h"
+
+struct progress {
+	bool quiet;
+	bool terminal;
+	const char *stage;
+	uint64_t tears;	  /* in this stage, finished cells */
+	uint64_t toggles; /* likewise */
+	struct cell cell;
+	double left; /* seconds of budget when the cell began */
+	double cell_begin;
+	double last_line; /* when the last plain line was printed */
+	bool open;	  /* the terminal line wants a newline */
+};
+
+void progress_open(struct progress *p, bool quiet);
+
+/* progress_stage - a new stage begins. The name is borrowed. */
+void progress_stage(struct progress *p, const char *stage);
+
+void progress_begin_cell(struct progress *p, const struct cell *cell, double left);
+
+/* progress_cell - for run_options: arg is the struct progress. */
+void progress_cell(void *arg, const struct cell_result *so_far);
+
+/* progress_add - a cell has ended. */
+void progress_add(struct progress *p, const struct cell_result *result);
+
+/* progress_end - finish the terminal line, so that others can print. */
+void progress_end(struct progress *p);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/session/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stress/base/clock.h"
+
+double session_left(const struct session *s)
+{
+	return s->budget - s->used - (seconds_now() - s->begin);
+}
+
+/* Everything that the plan decides; not how long, which the budget decides. */
+static void name_cell(struct cell_record *record, unsigned round)
+{
+	const struct cell *c = &record->cell;
+	size_t size = sizeof(record->key);
+	int length;
+
+	length = snprintf(record->key, size,
+			  "%s %u %s %s %s s%u %s n%u w%" PRIu64 "/%" PRIu64 " #%" PRIu64,
+			  record->stage, round, placement_name(c->placement),
+			  crossing_name(c->crossing), protocol_name(c->protocol), c->split,
+			  pair_name(c->pair), c->executors, c->first_wait, c->second_wait, c->seed);
+	if (length < 0 || (size_t)length >= size || !(c->provokers || c->stretch || c->loop))
+		return;
+	snprintf(record->key + length, size - (size_t)length, " p%x x%" PRIu64 " l%u", c->provokers,
+		 c->stretch, c->loop);
+}
+
+/* A run that was allowed other CPUs has measured another cell by the same name. */
+static bool is_seated_here(const struct session *s, const struct cell_record *r)
+{
+	struct seating here;
+	char reason[160];
+
+	return cell_seat(&r->cell, s->topology, &here, reason, sizeof(reason)) == 0 &&
+	       seating_is_same(&here, &r->result.seating);
+}
+
+static const struct cell_record *find_known(const struct session *s, const char *key)
+{
+	for (size_t i = 0; i < s->known.count; i++) {
+		const struct cell_record *r = &s->known.records[i];
+
+		if (strcmp(r->key, key) == 0 && r->result.outcome != OUTCOME_INTERRUPTED &&
+		    r->result.outcome != OUTCOME_ERROR && (!s->topology || is_seated_here(s, r)))
+			return r;
+	}
+	return NULL;
+}
+
+static struct cell_record *add_record(struct session *s)
+{
+	struct cell_record *more;
+	size_t room = s->room ? s->room * 2 : 64;
+
+	if (s->count == s->room) {
+		more = realloc(s->done, room * sizeof(*more));
+		if (!more)
+			return NULL;
+		s->done = more;
+		s->room = room;
+	}
+	return &s->done[s->count++];
+}
+
+/* An answer of the journal's. */
+static int keep(struct session *s, int ret)
+{
+	if (ret == 0)
+		return 0;
+	progress_end(&s->progress);
+	fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-ret));
+	return -EIO;
+}
+
+static int measure(struct session *s, struct cell_record *record)
+{
+	struct run_options how = {
+		.topology = s->topology,
+		.stop = s->stop,
+		.progress = progress_cell,
+		.arg = &s->progress,
+	};
+	char reason[NOISE_REASON_MAX];
+	int ret = keep(s, journal_write_begin(s->journal, record->key));
+
+	if (ret == 0)
+		ret = cell_run(&record->cell, &how, &record->result);
+	if (ret < 0)
+		return ret;
+	journal_date(record->date, sizeof(record->date));
+	record->noisy = record->result.outcome == OUTCOME_DONE &&
+			noise_of_cell(&record->cell, &record->result, reason, sizeof(reason));
+	ret = keep(s, journal_write_cell(s->journal, record));
+	/* What this machine cannot run once it cannot run at all. */
+	if (ret == 0 && record->result.outcome == OUTCOME_ERROR)
+		ret = record->result.error;
+	return ret;
+}
+
+/* Take it from the journal or measure it. */
+static int obtain(struct session *s, struct cell_record *record)
+{
+	const struct cell_record *known = find_known(s, record->key);
+
+	if (known) {
+		*record = *known;
+		s->used += record->result.seconds;
+		return 0;
+	}
+	if (*s->stop)
+		return -EINTR;
+	progress_begin_cell(&s->progress, &record->cell, session_left(s));
+	return measure(s, record);
+}
+
+/*
+ * A cell that was interrupted is run again, but what it saw is seen: with tears it is added
+ * as it is in the journal, besides the run to come.
+ */
+static int add_interrupted(struct session *s, const char *key)
+{
+	for (size_t i = 0; i < s->known.count; i++) {
+		const struct cell_record *known = &s->known.records[i];
+		struct cell_record *r;
+
+		if (known->result.outcome != OUTCOME_INTERRUPTED || strcmp(known->key, key) != 0 ||
+		    cell_result_tears(&known->result) == 0)
+			continue;
+		r = add_record(s);
+		if (!r)
+			return -ENOMEM;
+		*r = *known;
+	}
+	return 0;
+}
+
+static int try_once(struct session *s, const struct cell_record *wanted,
+		    const struct cell_record **record)
+{
+	struct cell_record *r = add_record(s);
+	int ret;
+
+	if (!r)
+		return -ENOMEM;
+	*r = *wanted;
+	ret = obtain(s, r);
+	if (ret < 0) {
+		s->count--;
+		return ret;
+	}
+	s->tries++;
+	*record = r;
+	progress_add(&s->progress, &r->result);
+	return 0;
+}
+
+/* What the journal calls noisy is so, by whatever rules it was judged. */
+static void add_noise(struct session *s)
+{
+	const struct cell_record *last = &s->done[s->count - 1];
+	struct session_noise *n = &s->noise;
+
+	n->cells++;
+	if (!last->noisy)
+		return;
+	n->noisy++;
+	if (!noise_of_cell(&last->cell, &last->result, n->reason, sizeof(n->reason)))
+		snprintf(n->reason, sizeof(n->reason), "as the journal has it");
+}
+
+int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
+		const struct cell_record **record)
+{
+	struct cell_record first = { .cell = *cell };
+	int ret;
+
+	snprintf(first.stage, sizeof(first.stage), "%s", stage);
+	name_cell(&first, round);
+	s->tries = 0;
+	ret = add_interrupted(s, first.key);
+	if (ret < 0)
+		return ret;
+	ret = try_once(s, &first, record);
+	if (ret < 0)
+		return ret;
+	add_noise(s);
+	return *s->stop ? -EINTR : 0;
+}
+
+void session_free(struct session *s)
+{
+	free(s->done);
+	journal_free(&s->known);
+	if (s->journal)
+		journal_close(s->journal);
+}

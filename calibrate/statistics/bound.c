@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/statistics/bound.h"
+
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+
+#define COUNTS_MAX UINT64_C(100000) /* that GSL's distributions take without giving up */
+#define HALVINGS   64
+#define DEVIATES   9.0 /* beyond so many, nothing is left of a tail in a double */
+
+typedef double cdf_fn(const double x, const double a, const double b);
+
+/*
+ * Where a distribution reaches the confidence. GSL's own inverses abort the
+ * program for counts as ordinary as 2 in 10000, and its distributions do so far
+ * out in a tail: hence no look beyond the rates that can be meant.
+ */
+static double quantile(cdf_fn *cdf, double a, double b, double tears, double toggles,
+		       double confidence)
+{
+	double low = tears / toggles;
+	double high = fmin(1, (tears + DEVIATES * sqrt(tears) + DEVIATES * DEVIATES) / toggles);
+
+	for (unsigned i = 0; i < HALVINGS; i++) {
+		double middle = (low + high) / 2;
+
+		if (cdf(middle, a, b) >= confidence)
+			high = middle;
+		else
+			low = middle;
+	}
+	return high;
+}
+
+static double exact(double tears, double toggles, double confidence)
+{
+	return quantile(gsl_cdf_beta_P, tears + 1, toggles - tears, tears, toggles, confidence);
+}
+
+/* Wilson and Hilferty 1931, good to eleven digits for so many. */
+static double poisson_of_many(double tears, double toggles, double confidence)
+{
+	double a = tears + 1, z = gsl_cdf_ugaussian_Pinv(confidence);
+
+	return fmin(1, a * pow(1 - 1 / (9 * a) + z / (3 * sqrt(a)), 3) / toggles);
+}
+
+/* Never below the exact bound, and close to it where tears are rare. */
+static double poisson(double tears, double toggles, double confidence)
+{
+	return quantile(gsl_cdf_gamma_P, tears + 1, 1 / toggles, tears, toggles, confidence);
+}
+
+double bound_upper(uint64_t tears, uint64_t toggles, double confidence)
+{
+	const double k = (double)tears, n = (double)toggles;
+
+	if (toggles == 0 || tears >= toggles)
+		return 1;
+	/* The general formula loses its digits near 0; here it has a closed form. */
+	if (tears == 0)
+		return -expm1(log1p(-confidence) / n);
+	if (toggles <= COUNTS_MAX)
+		return exact(k, n, confidence);
+	if (tears >= COUNTS_MAX)
+		return poisson_of_many(k, n, confidence);
+	/* More toggles never say less than the largest number known exactly. */
+	return fmin(poisson(k, n, confidence), exact(k, (double)COUNTS_MAX, confidence));
+}
+
+/*
+ * The other tail. Not looked at so far below the rate that nothing is left of it,
+ * for GSL's sake; what is returned has less than the error left below it.
+ */
+static double low_quantile(cdf_fn *cdf, double a, double b, double tears, double toggles,
+			   double error)
+{
+	double low = fmax(0, (tears - DEVIATES * sqrt(tears)) / toggles);
+	double high = tears / toggles;
+
+	for (unsigned i = 0; i < HALVINGS; i++) {
+		double middle = (low + high) / 2;
+
+		if (cdf(middle, a, b) > error)
+			high = middle;
+		else
+			low = middle;
+	}
+	return low;
+}
+
+static double low_of_many(double tears, double toggles, double confidence)
+{
+	double z = gsl_cdf_ugaussian_Pinv(confidence);
+
+	return tears * pow(1 - 1 / (9 * tears) - z / (3 * sqrt(tears)), 3) / toggles;
+}
+
+double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
+{
+	const double k = (double)tears, n = (double)toggles, error = 1 - confidence;
+
+	if (toggles == 0 || tears == 0)
+		return 0;
+	if (tears >= toggles)
+		return exp(log1p(-confidence) / n);
+	if (toggles <= COUNTS_MAX)
+		return low_quantile(gsl_cdf_beta_P, k, n - k + 1, k, n, error);
+	/*
+	 * A toggle that tears with p tears no more often than a Poisson variable of mean
+	 * -log(1 - p) is above 0: so this is never above the exact bound.
+	 */
+	return -expm1(-(tears >= COUNTS_MAX
+				? low_of_many(k, n, confidence)
+				: low_quantile(gsl_cdf_gamma_P, k, 1 / n, k, n, error)));
+}
+
+/* Below that, a spread is as good as none. */
+#define SPREAD_MIN 1e-3
+#define CLOSE	   40	/* halvings of the logarithm: to nine digits and more */
+#define MEAN_MAX   1e12 /* tears; where the search gives up */
+
+/* Probability of so few tears, if that many are expected. */
+static double few_or_fewer(double tears, double expected, double shape)
+{
+	return gsl_cdf_beta_P(shape / (shape + expected), shape, tears + 1);
+}
+
+double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double spread,
+		   double confidence)
+{
+	double plain = bound_upper(tears, toggles, confidence), shape, low, high;
+
+	if (!(spread > SPREAD_MIN) || toggles == 0)
+		return plain;
+	if (!(slices > 0))
+		return 1;
+	shape = slices / spread;
+	/* More of them than GSL takes: the same by the share of both. */
+	if (tears > COUNTS_MAX) {
+		toggles = (uint64_t)ceil((double)toggles * (double)COUNTS_MAX / (double)tears);
+		tears = COUNTS_MAX;
+	}
+	low = log((double)tears + 0.5);
+	high = log(MEAN_MAX);
+	for (unsigned i = 0; i < CLOSE; i++) {
+		double middle = (low + high) / 2;
+
+		if (few_or_fewer((double)tears, exp(middle), shape) <= 1 - confidence)
+			high = middle;
+		else
+			low = middle;
+	}
+	return fmax(plain, fmin(1, exp(high) / (double)toggles));
+}
+
+double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap, double confidence)
+{
+	double plain = bound_upper(tears, toggles, confidence), full;
+
+	if (toggles == 0 || !(slices >= 1) || !(cap > 0))
+		return 1;
+	slices = floor(slices);
+	full = ceil((double)tears / (double)toggles * slices / cap);
+	return fmin(1,
+		    fmax(plain, cap * bound_upper((uint64_t)full, (uint64_t)slices, confidence)));
+}
+
+double bound_confidence_each(double confidence, unsigned cells)
+{
+	return cells > 1 ? 1 - (1 - confidence) / cells : confidence;
+}
+
+struct rate_band bound_band(uint64_t tears, uint64_t toggles, double confidence)
+{
+	const double side = bound_confidence_each(confidence, 2);
+
+	return (struct rate_band){
+		.rate = toggles ? fmin(1, (double)tears / (double)toggles) : 0,
+		.lower = bound_lower(tears, toggles, side),
+		.upper = bound_upper(tears, toggles, side),
+	};
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CALIBRATE_STATISTICS_BOUND_H
+#define CALIBRATE_STATISTICS_BOUND_H
+
+#include <stdint.h>
+
+#define CONFIDENCE 0.95
+
+/*
+ * bound_upper - upper confidence limit of a tear probability (Clopper-Pearson,
+ * one-sided; beyond 100000 toggles its Poisson limit, which is never below
+ * it). With no tears and 95 % this is close to 3 / toggles. 1 if toggles
+ * is 0: nothing tried, nothing known.
+ */
+double bound_upper(uint64_t tears, uint64_t toggles, double confidence);
+
+/*
+ * bound_lower - lower confidence limit, likewise one-sided and never above the
+ * exact one, nor further below it than by a share of tears / toggles of it. 0 without
+ * tears.
+ */
+double bound_lower(uint64_t tears, uint64_t toggles, double confidence);
+
+/*
+ * bound_mixed - upper confidence limit of a tear probability that is not the same everywhere.
+ *
+ * The rate differs from slice to slice, by the place of the site and by the time: as drawn from
+ * a gamma distribution whose variance is `spread` times the square of its mean. What is
+ * bounded is the mean. The tears of `slices` slices are then negative binomial. No spread: as
+ * bound_upper(). Needs not be whole numbers of slices.
+ */
+double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double spread,
+		   double confidence);
+
+/*
+ * bound_capped - the same where no slice is taken to tear more often than `cap`, whatever else
+ * rates do. A sum of what lies between 0 and a cap is spread no wider than if each were 0 or the
+ * cap (Hoeffding 1963): so many slices of that many, by bound_upper(). Never below that of
+ * the toggles. 1 with less than one slice.
+ */
+double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap, double confidence);
+
+/*
+ * bound_confidence_each - confidence for each of so many statements, so that all
+ * of them hold at once with the confidence given.
+ *
+ * Bonferroni. Sidak's is sharper by next to nothing (0.0513 in place of 0.05 for a
+ * hundred cells) and counts on cells that are independent; these are not:
+ * they share a machine, its clock and whatever else runs on it.
+ */
+double bound_confidence_each(double confidence, unsigned cells);
+
+/* A measured rate and what it may be, for one wait. */
+struct rate_band {
+	double rate;
+	double lower, upper;
+};
+
+/*
+ * bound_band - two-sided band around the rate at one wait, half the error on each
+ * side. For a band that holds at all waits at once, pass what
+ * bound_confidence_each() gives for their number. Nothing tried: 0, 0 to 1.
+ */
+struct rate_band bound_band(uint64_t tears, uint64_t toggles, double confidence);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/statistics/estimate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calibrate/statistics/bound.h"
+#include "calibrate/statistics/long_wait.h"
+
+static const enum crossing claimed[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
+
+int claim_of(enum crossing crossing)
+{
+	for (int i = 0; i < CLAIMS; i++)
+		if (claimed[i] == crossing)
+			return i;
+	return -1;
+}
+
+const char *claim_name(int claim)
+{
+	return crossing_name(claimed[claim]);
+}
+
+/* --- Adding up -------------------------------------------------------------------------------- */
+
+/* What one run has counted at a rung and crossing, for one placement. */
+static struct count count_of_run(const struct sums *sums, const struct rung *rung,
+				 enum crossing crossing, enum placement placement)
+{
+	struct count count = { 0 };
+
+	for (size_t i = 0; i < sums->count; i++) {
+		const struct sum *s = &sums->sum[i];
+
+		if (s->kind == SUM_WAIT && s->crossing == crossing && s->placement == placement &&
+		    rung_same(&s->rung, rung))
+			count_add(&count, &s->count);
+	}
+	return count;
+}
+
+static struct count count_of_runs(const struct estimate *e, const struct run_sums *runs,
+				  const struct rung *rung, enum crossing crossing,
+				  enum placement placement)
+{
+	struct count count = { 0 };
+
+	for (unsigned i = 0; i < e->runs; i++) {
+		struct count one = count_of_run(&runs[i].sums, rung, crossing, placement);
+
+		if (e->long_run)
+			one = count_as_unit(one);
+		count_add(&count, &one);
+	}
+	return count;
+}
+
+/* All counts of one kind, whatever else they differ in. */
+static struct count count_of_kind(const struct estimate *e, const struct run_sums *runs,
+				  enum sum_kind kind, enum crossing crossing)
+{
+	struct count count = { 0 };
+
+	for (unsigned i = 0; i < e->runs; i++) {
+		const struct sums *sums = &runs[i].sums;
+
+		for (size_t k = 0; k < sums->count; k++)
+			if (sums->sum[k].kind == kind && sums->sum[k].crossing == crossing)
+				count_add(&count, &sums->sum[k].count);
+	}
+	return count;
+}
+
+/* --- Levels ----------------------------------------------------------------------------------- */
+
+static void list_placements(struct claim *claim, const struct plan *plan)
+{
+	bool listed[PLACEMENT_COUNT] = { false };
+
+	for (unsigned i = 0; i < plan->seats; i++) {
+		enum placement p = plan->seat[i].placement;
+
+		if (!listed[p])
+			claim->section[claim->sections++] = (struct section){ .placement = p };
+		listed[p] = true;
+	}
+}
+
+static double cost_of(const struct count *count)
+{
+	return count->toggles ? count->ticks / (double)count->toggles : 0;
+}
+
+static void count_level(struct estimate *e, struct level *level, const struct run_sums *runs,
+			const struct plan *plan)
+{
+	struct count all = { 0 };
+
+	for (int c = 0; c < CLAIMS; c++) {
+		struct claim *claim = &level->claim[c];
+
+		list_placements(claim, plan);
+		for (unsigned i = 0; i < claim->sections; i++) {
+			struct section *s = &claim->section[i];
+
+			s->count = count_of_runs(e, runs, &level->rung, claimed[c], s->placement);
+			count_add(&claim->count, &s->count);
+		}
+		/* Where a membarrier was timed, too: at the plan's first seat. */
+		if (claim->sections)
+			count_add(&all, &claim->section[0].count);
+	}
+	level->ticks = cost_of(&all);
+}
+
+/*
+ * The rate differs between slices, by place and by time. By how much is told by the rungs
+ * that tear, for it is the same site and the same time: by the excess of the tears'
+ * variance over what chance alone would give.
+ */
+static double spread_of(const struct estimate *e, int claim)
+{
+	double excess = 0, expected = 0;
+
+	for (unsigned i = 0; i < e->levels; i++) {
+		for (unsigned k = 0; k < e->level[i].claim[claim].sections; k++) {
+			const struct count *c = &e->level[i].claim[claim].section[k].count;
+			double mean;
+
+			if (c->slices < 2 || c->tears < 2)
+				continue;
+			mean = (double)c->tears / count_units(c);
+			excess += (double)(c->slices - 1) * (count_dispersion(c) - 1) / mean;
+			expected += (double)(c->slices - 1);
+		}
+	}
+	return expected > 0 ? excess / expected : SPREAD_NONE;
+}
+
+/*
+ * Of all slices for one kind of site, on any rung: no slice to come is taken to tear more often
+ * than twice as often as the worst. 0: none tore.
+ */
+static double cap_of(const struct estimate *e, int claim)
+{
+	double worst = 0;
+
+	for (unsigned i = 0; i < e->ladder.count; i++) {
+		for (unsigned k = 0; k < e->level[i].claim[claim].sections; k++) {
+			const struct count *c = &e->level[i].claim[claim].section[k].count;
+
+			if (c->worst_toggles)
+				worst = fmax(worst,
+					     (double)c->worst_tears / (double)c->worst_toggles);
+		}
+	}
+	return fmin(1, 2 * worst);
+}
+
+double estimate_bound(const struct count *count, double spread, double cap, double confidence)
+{
+	double each = bound_confidence_each(confidence, 2), slices = count_units(count);
+	double mixed = bound_mixed(count->tears, count->toggles, slices, spread, each);
+
+	if (!(cap > 0))
+		return bound_mixed(count->tears, count->toggles, slices, spread, confidence);
+	return fmin(mixed, bound_capped(count->tears, count->toggles, slices, cap, each));
+}
+
+static void bound_claim(const struct estimate *e, struct claim *claim, int which)
+{
+	double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
+
+	claim->upper_p = claim->sections ? 0 : 1;
+	for (unsigned i = 0; i < claim->sections; i++) {
+		struct section *s = &claim->section[i];
+
+		s->upper_p = estimate_bound(&s->count, e->spread[which], e->cap[which], confidence);
+		claim->upper_p = fmax(claim->upper_p, s->upper_p);
+	}
+}
+
+static void make_levels(struct estimate *e, const struct run_sums *runs, const struct plan *plan)
+{
+	for (unsigned i = 0; i < e->ladder.count; i++) {
+		e->level[i].rung = e->ladder.rung[i];
+		count_level(e, &e->level[i], runs, plan);
+	}
+	for (int c = 0; c < CLAIMS; c++) {
+		e->spread[c] = spread_of(e, c);
+		e->cap[c] = cap_of(e, c);
+	}
+	for (unsigned i = 0; i < e->ladder.count; i++) {
+		struct level *level = &e->level[i];
+
+		for (int c = 0; c < CLAIMS; c++)
+			bound_claim(e, &level->claim[c], c);
+		level->upper_p =
+			fmax(level->claim[CLAIM_LINE].upper_p, level->claim[CLAIM_PAGE].upper_p);
+	}
+}
+
+/* --- The paper's T_max, the window, what a membarrier costs ------------------------------------
+ */
+
+static void find_paper_wait(struct estimate *e)
+{
+	struct paper_wait *paper = &e->paper;
+
+	*paper = (struct paper_wait){ .known = e->levels < e->ladder.count, .stays = true };
+	for (unsigned i = e->levels; i < e->ladder.count; i++) {
+		const struct count *c = &e->level[i].claim[CLAIM_LINE].count;
+
+		paper->known &= c->toggles > 0;
+		if (c->tears == 0 && !paper->found) {
+			paper->found = true;
+			paper->wait = e->level[i].rung.first;
+		} else if (c->tears > 0 && paper->found) {
+			paper->stays = false;
+		}
+	}
+	paper->stays &= paper->found;
+}
+
+/* The largest window such that no store tore across any boundary inside it. */
+static void judge_window(struct estimate *e, const struct run_sums *runs)
+{
+	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
+	struct window *w = &e->window;
+	struct count word = count_of_kind(e, runs, SUM_STORE, CROSSING_NONE);
+	double confidence = bound_confidence_each(CONFIDENCE, 3);
+
+	*w = (struct window){ .bytes = 8, .word_tore = word.tears > 0, .upper_p = 1 };
+	for (unsigned i = 0; i < 3; i++) {
+		struct count c = count_of_kind(e, runs, SUM_STORE, inside[i]);
+		double p = bound_upper(c.tears, c.toggles, confidence);
+
+		if (w->word_tore || c.tears || !c.toggles)
+			return;
+		w->bytes *= 2;
+		w->toggles = i == 0 || c.toggles < w->toggles ? c.toggles : w->toggles;
+		w->upper_p = i == 0 || p > w->upper_p ? p : w->upper_p;
+	}
+}
+
+static double cost_of_membarrier(const struct estimate *e, const struct run_sums *runs)
+{
+	struct count count = { 0 };
+
+	for (int c = 0; c < CLAIMS; c++) {
+		struct count one = count_of_kind(e, runs, SUM_MEMBARRIER, claimed[c]);
+
+		count_add(&count, &one);
+	}
+	return cost_of(&count);
+}
+
+/* --- The verdict ------------------------------------------------------------------------------ */
+
+int estimate_best(const struct estimate *e, int claim, double p)
+{
+	for (unsigned i = 0; i < e->levels; i++) {
+		const struct level *level = &e->level[i];
+
+		if ((claim < 0 ? level->upper_p : level->claim[claim].upper_p) <= p)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* So many tears at the longest waits that chance does not explain them. */
+static bool top_tears(const struct estimate *e)
+{
+	const struct level *top = &e->level[e->levels - 1];
+
+	for (int c = 0; c < CLAIMS; c++) {
+		const struct count *count = &top->claim[c].count;
+
+		if (bound_lower(count->tears, count->toggles, CONFIDENCE) > e->require_p)
+			return true;
+	}
+	return false;
+}
+
+static double least_bound(const struct estimate *e)
+{
+	double p = 1;
+
+	for (unsigned i = 0; i < e->levels; i++)
+		p = fmin(p, e->level[i].upper_p);
+	return p;
+}
+
+static void decide(struct estimate *e)
+{
+	int best = estimate_best(e, -1, e->require_p);
+	char text[64];
+
+	if (e->window.word_tore) {
+		e->verdict = VERDICT_FAIL;
+		snprintf(e->reason, sizeof(e->reason),
+			 "a store inside one aligned 8-byte word tore");
+	} else if (best >= 0) {
+		e->verdict = VERDICT_PASS;
+		snprintf(e->reason, sizeof(e->reason),
+			 "waits of %s keep tears below %.2g per toggle",
+			 rung_text(&e->level[best].rung, text, sizeof(text)),
+			 e->level[best].upper_p);
+	} else if (e->levels && top_tears(e)) {
+		e->verdict = VERDICT_FAIL;
+		snprintf(e->reason, sizeof(e->reason),
+			 "waits of %s tear more often than %.2g per toggle",
+			 rung_text(&e->level[e->levels - 1].rung, text, sizeof(text)),
+			 e->require_p);
+	} else {
+		e->verdict = VERDICT_INCONCLUSIVE;
+		snprintf(e->reason, sizeof(e->reason),
+			 "too little was measured: the best bound is %.2g per toggle, %.2g is "
+			 "required",
+			 least_bound(e), e->require_p);
+	}
+}
+
+void estimate_blind(struct estimate *e, const char *reason)
+{
+	e->blind = true;
+	if (e->window.word_tore)
+		return;
+	e->verdict = VERDICT_INCONCLUSIVE;
+	snprintf(e->reason, sizeof(e->reason), "%s", reason);
+}
+
+/* Runs of one thing alone, as the window, say nothing of how waits differ between runs. */
+static unsigned count_of_waits(const struct run_sums *runs, size_t count)
+{
+	unsigned with = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		bool has_waits = false;
+
+		for (size_t k = 0; k < runs[i].sums.count; k++)
+			has_waits |= runs[i].sums.sum[k].kind == SUM_WAIT &&
+				     runs[i].sums.sum[k].count.toggles;
+		with += has_waits;
+	}
+	return with;
+}
+
+void estimate_make(struct estimate *e, const struct run_sums *runs, size_t count,
+		   const struct plan *plan)
+{
+	*e = (struct estimate){
+		.require_p = plan->require_p,
+		.runs = (unsigned)count,
+		.wait_runs = count_of_waits(runs, count),
+	};
+	e->long_run = e->wait_runs >= LONG_RUN;
+	e->membarrier_ticks = cost_of_membarrier(e, runs);
+	/* All rungs that any run may have tried; those that none has are told as unknown. */
+	ladder_make(&e->ladder, (uint64_t)e->membarrier_ticks);
+	e->levels = e->ladder.stretched;
+	make_levels(e, runs, plan);
+	long_estimate(e, runs, plan);
+	find_paper_wait(e);
+	judge_window(e, runs);
+	decide(e);
+}
+
+const char *verdict_name(enum verdict verdict)
+{
+	static const char *const names[] = {
+		[VERDICT_PASS] = "pass",
+		[VERDICT_FAIL] = "fail",
+		[VERDICT_INCONCLUSIVE] = "inconclusive",
+	};
+
+	return names[verdict];
+}

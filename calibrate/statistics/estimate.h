@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the sums of a run, or of many, support: for each rung of the ladder a bound. And no
+ * more.
+ */
+#ifndef CALIBRATE_STATISTICS_ESTIMATE_H
+#define CALIBRATE_STATISTICS_ESTIMATE_H
+
+#include <stdbool.h>
+
+#include "calibrate/ladder/plan.h"
+#include "calibrate/statistics/sums.h"
+
+#define LONG_RUN    30	/* runs, from which on a bound speaks for more than their own time */
+#define SPREAD_NONE 1.0 /* between slices where no tear tells of it */
+
+enum verdict {
+	VERDICT_PASS,	      /* some rung keeps the probability that is required */
+	VERDICT_FAIL,	      /* not even the top rung does, or a single store tore */
+	VERDICT_INCONCLUSIVE, /* blind: nothing can be said */
+};
+
+/*
+ * What is claimed for sites that cross a line inside a page, and for those that
+ * cross a page: apart, because a program may have only the first kind.
+ */
+enum {
+	CLAIM_LINE,
+	CLAIM_PAGE,
+	CLAIMS
+};
+
+#define LONG_WAITS 5
+
+/* One rung, one crossing, one placement. */
+struct section {
+	enum placement placement;
+	struct count count;
+	double upper_p; /* 1: nothing is known */
+};
+
+/* What is known of one rung for one kind of site. */
+struct claim {
+	struct count count; /* over all placements */
+	double upper_p;	    /* the worst placement's */
+	struct section section[PLACEMENT_COUNT];
+	unsigned sections;
+};
+
+struct level {
+	struct rung rung;
+	struct claim claim[CLAIMS];
+	double upper_p; /* of the machine: the worse claim's */
+	double ticks;	/* that a change takes; 0: nobody knows */
+};
+
+/*
+ * The paper's T_max: the lowest constant wait of the grid without a tear. Whether it stays
+ * at none above that wait is told beside it.
+ */
+struct paper_wait {
+	bool known; /* every wait of the grid was tried */
+	bool found; /* some wait did not tear */
+	uint64_t wait;
+	bool stays; /* no longer wait tore either */
+};
+
+struct window {
+	unsigned bytes;
+	uint64_t toggles; /* without a tear */
+	double upper_p;
+	bool word_tore; /* a store inside 8 bytes tore: nothing can be relied on here */
+};
+
+struct estimate {
+	enum verdict verdict;
+	char reason[160];
+	double require_p;
+	struct ladder ladder;
+	struct level level[RUNGS_MAX]; /* one for each rung of the ladder */
+	unsigned levels;	       /* the stretched ones */
+	double spread[CLAIMS];	       /* variance of the rate between slices, in squares of it */
+	double cap[CLAIMS];	       /* rate that no slice is taken to exceed, 0: none tore */
+	struct level long_level[LONG_WAITS]; /* see long_wait.h */
+	double factor[CLAIMS];	      /* tears per toggle by gaps per store; 0: nobody knows */
+	uint64_t factor_wait[CLAIMS]; /* where they differ most, ticks */
+	double membarrier_ticks;      /* that a change by membarrier takes; 0: nobody knows */
+	struct paper_wait paper;
+	struct window window;
+	unsigned runs;
+	unsigned wait_runs; /* of them, with toggles by waits */
+	bool long_run;	    /* the bounds take the run as the unit */
+	bool blind;	    /* estimate_blind(): what was counted is no evidence */
+};
+
+/* Of one run among several: its sums. */
+struct run_sums {
+	struct sums sums;
+};
+
+/*
+ * estimate_make - from the sums of so many runs. The placements of the plan's seats are those
+ * that must be known. verdict and reason say what the numbers say; a caller that knows better
+ * (the run saw nothing) says so with estimate_blind().
+ */
+void estimate_make(struct estimate *e, const struct run_sums *runs, size_t count,
+		   const struct plan *plan);
+
+/* estimate_blind - inconclusive, for that reason. A tear inside one word stays a failure. */
+void estimate_blind(struct estimate *e, const char *reason);
+
+/*
+ * estimate_bound - of what was counted: by the spread or by the cap, whichever says more; each
+ * gets half of the error.
+ */
+double estimate_bound(const struct count *count, double spread, double cap, double confidence);
+
+/* estimate_best - the index of the cheapest level that keeps p, for one claim or (-1) both. -1. */
+int estimate_best(const struct estimate *e, int claim, double p);
+
+/* claim_of - CLAIM_LINE or CLAIM_PAGE, -1 for a crossing that nothing is claimed for. */
+int claim_of(enum crossing crossing);
+const char *claim_name(int claim);
+
+const char *verdict_name(enum verdict verdict);
+
+/* estimate_to_json - for the journal's "estimate" line. NULL: out of memory. */
+json_t *estimate_to_json(const struct estimate *e);
+
+#endif

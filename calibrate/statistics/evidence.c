@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/statistics/evidence.h"
+
+#include <errno.h>
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "calibrate/statistics/bound.h"
+#include "patchcore/machine/identity.h"
+
+#define EVIDENCE_SCHEMA 1
+#define HOUR		3600 /* seconds */
+#define ALMOST_NONE	0.5  /* added to tears, so that none has a logarithm */
+
+/* --- Checksums -------------------------------------------------------------------------------- */
+
+/* FNV-1a: against damage, not against people who want to deceive themselves. */
+static uint64_t checksum(const json_t *body)
+{
+	char *text = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (const char *c = text; c && *c; c++)
+		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+	free(text);
+	return hash;
+}
+
+static int seal(json_t *body)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)checksum(body));
+	return json_object_set_new(body, "checksum", json_string(text));
+}
+
+/* What the journal adds to each line is not under the seal. */
+static bool is_sealed(const json_t *line)
+{
+	const char *sum = json_string_value(json_object_get(line, "checksum"));
+	json_t *body = json_deep_copy(line);
+	char text[32];
+
+	json_object_del(body, "checksum");
+	json_object_del(body, "type");
+	json_object_del(body, "schema");
+	json_object_del(body, "date");
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)checksum(body));
+	json_decref(body);
+	return sum && strcmp(sum, text) == 0;
+}
+
+/* --- Writing ---------------------------------------------------------------------------------- */
+
+static int append(const char *path, const char *type, json_t *body)
+{
+	struct journal *journal;
+	int ret = body && seal(body) == 0 ? journal_open(&journal, path) : -ENOMEM;
+
+	if (ret < 0)
+		return ret;
+	ret = journal_write_line(journal, type, body);
+	journal_close(journal);
+	return ret;
+}
+
+#define CPUS_TEXT (CPUS_MAX * 3) /* at most every other one, with four digits and a comma */
+
+static const char *print_cpus(const struct cpus *cpus, char *text)
+{
+	cpus_print(cpus, text, CPUS_TEXT);
+	return text;
+}
+
+int evidence_append(const char *path, const struct evidence_run *run)
+{
+	char cpus[CPUS_TEXT];
+	json_t *body =
+		json_pack("{s:i, s:s, s:I, s:s, s:s, s:o, s:o}", "evidence", EVIDENCE_SCHEMA,
+			  "cpus", print_cpus(&run->cpus, cpus), "time", (json_int_t)run->time,
+			  "boot", run->boot, "source", run->source, "identity",
+			  identity_to_json(&run->identity), "sums", sums_to_json(&run->sums));
+	int ret = append(path, "evidence", body);
+
+	json_decref(body);
+	return ret;
+}
+
+int evidence_begin_epoch(const char *path, const char *reason)
+{
+	json_t *body = json_pack("{s:i, s:s}", "evidence", EVIDENCE_SCHEMA, "reason", reason);
+	int ret = append(path, "epoch", body);
+
+	json_decref(body);
+	return ret;
+}
+
+void evidence_stamp(struct evidence_run *run, const char *source, const struct identity *id,
+		    const struct cpus *cpus)
+{
+	journal_date(run->date, sizeof(run->date));
+	run->time = time(NULL);
+	if (!identity_line(&identity_here, "/proc/sys/kernel/random/boot_id", run->boot,
+			   sizeof(run->boot)))
+		run->boot[0] = '\0';
+	snprintf(run->source, sizeof(run->source), "%s", source);
+	run->identity = *id;
+	run->cpus = *cpus;
+}
+
+int evidence_add(const char *path, const char *source, const struct identity *id,
+		 const struct cpus *cpus, const struct cell_record *records, size_t count)
+{
+	struct evidence_run run = { 0 };
+	int ret = 0;
+
+	for (size_t i = 0; i < count && ret == 0; i++)
+		ret = sums_add_record(&run.sums, &records[i]);
+	evidence_stamp(&run, source, id, cpus);
+	if (ret == 0 && run.sums.count)
+		ret = evidence_append(path, &run);
+	if (ret < 0)
+		fprintf(stderr, "tmax: not added to the evidence %s: %s\n", path, strerror(-ret));
+	sums_free(&run.sums);
+	return ret;
+}
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+static bool take_text(const json_t *line, const char *name, char *to, size_t size)
+{
+	const char *text = json_string_value(json_object_get(line, name));
+
+	return text && snprintf(to, size, "%s", text) < (int)size;
+}
+
+static bool take_cpus(const json_t *line, struct cpus *cpus)
+{
+	const char *text = json_string_value(json_object_get(line, "cpus"));
+
+	return text && cpus_parse(cpus, text, strlen(text)) == 0;
+}
+
+static bool take_run(const json_t *line, struct evidence_run *run)
+{
+	const json_t *time = json_object_get(line, "time");
+
+	*run = (struct evidence_run){ .time = json_integer_value(time) };
+	if (is_sealed(line) && json_is_integer(time) && run->time >= 0 &&
+	    json_integer_value(json_object_get(line, "evidence")) == EVIDENCE_SCHEMA &&
+	    take_cpus(line, &run->cpus) && take_text(line, "date", run->date, sizeof(run->date)) &&
+	    take_text(line, "boot", run->boot, sizeof(run->boot)) &&
+	    take_text(line, "source", run->source, sizeof(run->source)) &&
+	    identity_from_json(json_object_get(line, "identity"), &run->identity) == 0 &&
+	    sums_from_json(json_object_get(line, "sums"), &run->sums) == 0)
+		return true;
+	sums_free(&run->sums);
+	return false;
+}
+
+/* The kernel is part of what the bounds are of, though no config is refused for it. */
+static bool is_same_machine(const struct identity *a, const struct identity *b)
+{
+	return !identity_differs(a, b) && strcmp(a->kernel, b->kernel) == 0;
+}
+
+static int add_run(struct evidence *e, const struct evidence_run *run, bool *begins)
+{
+	struct evidence_run *more = realloc(e->run, (e->count + 1) * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	e->run = more;
+	e->run[e->count] = *run;
+	if (e->count == 0 || *begins ||
+	    !is_same_machine(&e->run[e->count - 1].identity, &run->identity))
+		e->epoch++;
+	*begins = false;
+	e->run[e->count++].epoch = e->epoch;
+	return 0;
+}
+
+static int take_lines(struct evidence *e, const struct journal_data *data)
+{
+	bool begins = false;
+	json_t *line;
+	size_t i;
+
+	json_array_foreach(data->others, i, line)
+	{
+		const char *type = json_string_value(json_object_get(line, "type"));
+		struct evidence_run run;
+
+		if (type && strcmp(type, "epoch") == 0 && is_sealed(line)) {
+			begins = true;
+		} else if (type && strcmp(type, "evidence") == 0 && take_run(line, &run)) {
+			if (add_run(e, &run, &begins) < 0) {
+				sums_free(&run.sums);
+				return -ENOMEM;
+			}
+		} else {
+			e->broken++;
+		}
+	}
+	/* What comes next is a new one, although no run has begun it. */
+	e->epoch += begins && e->count;
+	return 0;
+}
+
+int evidence_read(const char *path, struct evidence *e)
+{
+	struct journal_data data = { 0 };
+	int ret = journal_read(path, &data);
+
+	*e = (struct evidence){ 0 };
+	if (ret == 0) {
+		e->broken = data.skipped;
+		ret = take_lines(e, &data);
+	}
+	journal_free(&data);
+	if (ret < 0)
+		evidence_free(e);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+void evidence_free(struct evidence *e)
+{
+	for (size_t i = 0; i < e->count; i++)
+		sums_free(&e->run[i].sums);
+	free(e->run);
+	*e = (struct evidence){ 0 };
+}
+
+static bool is_of(const struct evidence *e, const struct evidence_run *run,
+		  const struct identity *here, const struct cpus *cpus)
+{
+	return run->epoch == e->epoch && is_same_machine(&run->identity, here) &&
+	       memcmp(&run->cpus, cpus, sizeof(*cpus)) == 0;
+}
+
+int knowledge_of(struct knowledge *k, const struct evidence *e, const struct identity *here,
+		 const struct cpus *cpus)
+{
+	int ret = 0;
+
+	*k = (struct knowledge){ .runs = calloc(e->count + 1, sizeof(*k->runs)) };
+	if (!k->runs)
+		return -ENOMEM;
+	for (size_t i = 0; i < e->count && ret == 0; i++) {
+		const struct evidence_run *run = &e->run[i];
+
+		if (!is_of(e, run, here, cpus))
+			continue;
+		if (!k->latest || k->latest->time / HOUR != run->time / HOUR)
+			k->count++;
+		ret = sums_add_all(&k->runs[k->count - 1].sums, &run->sums);
+		k->all++;
+		k->latest = run;
+	}
+	if (ret < 0)
+		knowledge_free(k);
+	return ret;
+}
+
+void knowledge_free(struct knowledge *k)
+{
+	for (size_t i = 0; i < k->count; i++)
+		sums_free(&k->runs[i].sums);
+	free(k->runs);
+	*k = (struct knowledge){ 0 };
+}
+
+/* --- Has the machine changed ------------------------------------------------------------------ */
+
+static struct count count_like(const struct run_sums *runs, size_t count, const struct sum *like)
+{
+	struct count all = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct sum *sum = sums_find(&runs[i].sums, like);
+
+		if (sum)
+			count_add(&all, &sum->count);
+	}
+	return all;
+}
+
+/* The logarithm of a run's tears by those expected of it; false: nothing to compare. */
+static bool log_ratio(const struct run_sums *all, size_t count, const struct sums *run,
+		      double *ratio)
+{
+	double tears = ALMOST_NONE, expected = ALMOST_NONE;
+	bool some = false;
+
+	for (size_t i = 0; i < run->count; i++) {
+		const struct sum *s = &run->sum[i];
+		struct count c;
+
+		if (s->kind != SUM_WAIT || !s->count.toggles)
+			continue;
+		c = count_like(all, count, s);
+		if (!c.toggles || !c.tears)
+			continue;
+		some = true;
+		tears += (double)s->count.tears;
+		expected += (double)c.tears / (double)c.toggles * (double)s->count.toggles;
+	}
+	*ratio = log(tears / expected);
+	return some;
+}
+
+double evidence_strangeness(const struct run_sums *before, size_t count, const struct sums *run)
+{
+	double sum = 0, squares = 0, ratio, mean, deviation, n = 0;
+
+	if (count < EVIDENCE_KNOWN)
+		return 1;
+	for (size_t i = 0; i < count; i++) {
+		if (!log_ratio(before, count, &before[i].sums, &ratio))
+			continue;
+		n++;
+		sum += ratio;
+		squares += ratio * ratio;
+	}
+	if (n < EVIDENCE_KNOWN || !log_ratio(before, count, run, &ratio))
+		return 1;
+	mean = sum / n;
+	deviation = sqrt(fmax(0, (squares - n * mean * mean) / (n - 1)) * (1 + 1 / n));
+	/* Runs that agree to the last tear are made up, and say nothing of others. */
+	if (!(deviation > 0))
+		return 1;
+	return 2 * gsl_cdf_tdist_Q(fabs(ratio - mean) / deviation, n - 1);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The store of evidence: what every run on this machine has counted, in one file.
+ *
+ * A journal (results/journal/journal.h) to which each run appends one line "evidence" with its sums
+ * and a checksum. Nothing in it is ever changed. A line that was cut or damaged is passed
+ * over and counted, and the others stand.
+ *
+ * Evidence of a machine that has changed is no evidence of what it is now. So runs belong to
+ * epochs: a new one begins where the identity differs from the run before (CPU, microcode,
+ * hypervisor, topology, kernel), and where a line "epoch" says so, which is written when a
+ * run counts so differently from those before it that chance explains it once in a
+ * thousand times, or when the user drops an epoch.
+ */
+#ifndef CALIBRATE_STATISTICS_EVIDENCE_H
+#define CALIBRATE_STATISTICS_EVIDENCE_H
+
+#include "calibrate/statistics/estimate.h"
+#include "calibrate/statistics/sums.h"
+#include "patchcore/machine/cpus.h"
+
+#define EVIDENCE_CHANGED 1e-3 /* chance of a run so different on a machine that is the same */
+#define EVIDENCE_KNOWN	 5    /* runs, before which nobody knows how much they differ */
+
+struct evidence_run {
+	char date[32];	 /* UTC, when it ended */
+	int64_t time;	 /* the same in seconds since 1970 */
+	char boot[40];	 /* the kernel's id of the boot; "" if it is not known */
+	char source[16]; /* "quick", "default", "verify", "stress", ... */
+	struct identity identity;
+	struct cpus cpus; /* that it was allowed to use: of others it says nothing */
+	unsigned epoch;	  /* from 1 */
+	struct sums sums;
+};
+
+struct evidence {
+	struct evidence_run *run;
+	size_t count;
+	unsigned epoch; /* that a run of the same machine would belong to; 0: there is no run */
+	size_t broken;	/* lines that were passed over */
+};
+
+/*
+ * evidence_read - 0, also if there is no such file, or a negative errno. The caller frees.
+ */
+int evidence_read(const char *path, struct evidence *evidence);
+void evidence_free(struct evidence *evidence);
+
+/*
+ * evidence_append - add a run: one line, written at once and flushed to the file system;
+ * several programs may do so. epoch is not looked at. 0 or a negative errno.
+ */
+int evidence_append(const char *path, const struct evidence_run *run);
+
+/* evidence_begin_epoch - what comes from now on is another machine's. 0 or a negative errno. */
+int evidence_begin_epoch(const char *path, const char *reason);
+
+/* evidence_stamp - date, time, boot and source of a run that ends now. */
+void evidence_stamp(struct evidence_run *run, const char *source, const struct identity *id,
+		    const struct cpus *cpus);
+
+/*
+ * evidence_add - append what cells have counted, as a run that ends now. Cells that say nothing of
+ * waits or windows, as those of a broken protocol, do not count; if none does, nothing is written.
+ * 0 or a negative errno.
+ */
+int evidence_add(const char *path, const char *source, const struct identity *id,
+		 const struct cpus *cpus, const struct cell_record *records, size_t count);
+
+/* What is known of these CPUs of this machine, as it is now. */
+struct knowledge {
+	struct run_sums *runs; /* for estimate_make() */
+	size_t count;
+	size_t all;			   /* runs, before those of one hour became one */
+	const struct evidence_run *latest; /* NULL: nothing is known */
+};
+
+/*
+ * knowledge_of - from the runs of the present epoch, if that is this machine's. Runs that ended
+ * in the same hour have met the same weather: they are added up to one. 0 or -ENOMEM; the
+ * evidence must outlive it.
+ */
+int knowledge_of(struct knowledge *knowledge, const struct evidence *evidence,
+		 const struct identity *here, const struct cpus *cpus);
+void knowledge_free(struct knowledge *knowledge);
+
+/*
+ * evidence_strangeness - the chance that a run differs so much from those before it, both
+ * ways, on a machine that has not changed. By the logarithms of each run's tears against
+ * those that the rates of all would give, and their spread between runs (Student's t). 1 if
+ * there are too few runs to tell.
+ */
+double evidence_strangeness(const struct run_sums *before, size_t count, const struct sums *run);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the report is made of: its HTML, its rates, its ratios.
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "calibrate/page/html.h"
+#include "calibrate/report/report_provokers.h"
+#include "calibrate/report/report_rate.h"
+#include "calibrate/tests/report_sample.h"
+
+/* --- HTML -------------------------------------------------------------------------- */
+
+static char *written; /* what a function wrote to a stream */
+static size_t length;
+
+static FILE *write_to(void)
+{
+	free(written);
+	written = NULL;
+	return open_memstream(&written, &length);
+}
+
+static void escapes_all_markup(void **state)
+{
+	FILE *out = write_to();
+
+	(void)state;
+	html_text(out, "<a href=\"x\">&'\t\x7f\xc3\xa9");
+	fclose(out);
+	assert_string_equal(written, "&lt;a href=&quot;x&quot;&gt;&amp;&#39;????");
+}
+
+static void escapes_what_a_format_brings(void **state)
+{
+	FILE *out = write_to();
+
+	(void)state;
+	html_cell(out, "%s", "<td>");
+	html_number(out, "%s", "&");
+	html_paragraph(out, "%d %s", 7, "'");
+	fclose(out);
+	assert_string_equal(written,
+			    "<td>&lt;td&gt;</td><td class=\"n\">&amp;</td><p>7 &#39;</p>\n");
+}
+
+static void cuts_long_texts(void **state)
+{
+	char text[3000];
+	FILE *out = write_to();
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	html_format(out, "%s", text);
+	fclose(out);
+	assert_int_equal(length, 1023);
+}
+
+static void numbers_are_for_people(void **state)
+{
+	static const struct {
+		double value;
+		const char *text;
+	} cases[] = {
+		{ 0, "0" },	      { 4700, "4700" },		{ 99999, "99999" },
+		{ 100000, "1e5" },    { 1620000, "1.62e6" },	{ 1.6e6, "1.6e6" },
+		{ 3.1e-7, "3.1e-7" }, { 2e-4, "2e-4" },		{ 0.25, "0.25" },
+		{ -3, "-3" },	      { 1.25e-12, "1.25e-12" }, { NAN, "?" },
+		{ 10.04, "10" },      { INFINITY, "inf" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(NUMBER(cases[i].value), cases[i].text);
+}
+
+static int svg_of(const char *text, const char *prefix)
+{
+	char path[] = "/tmp/test_report.XXXXXX";
+	int fd = mkstemp(path), rc;
+	FILE *out;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	out = write_to();
+	rc = html_svg(out, path, prefix);
+	fclose(out);
+	unlink(path);
+	return rc;
+}
+
+static void only_the_root_element_is_inlined(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		svg_of("<?xml version='1.0'?>\n<!DOCTYPE svg>\n"
+		       "<svg a='b'><title>DATA using 1</title><defs><p id='x' fill='#x'/></defs>"
+		       "<use xlink:href='#x'/><g clip-path=\"url(#x)\" id=\"y\"/></svg>\n\n",
+		       "one-"),
+		0);
+	assert_string_equal(written, "<svg a='b'><defs><p id='one-x' fill='#x'/></defs>"
+				     "<use xlink:href='#one-x'/><g clip-path=\"url(#one-x)\" "
+				     "id=\"one-y\"/></svg>");
+}
+
+static void what_is_no_svg_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(svg_of("<svg>cut", "a"), -EINVAL);
+	assert_int_equal(length, 0);
+	assert_int_equal(svg_of("text", "a"), -EINVAL);
+	assert_int_equal(svg_of("", "a"), -EINVAL);
+	assert_int_equal(html_svg(stdout, "/nonexistent", "a"), -ENOENT);
+}
+
+/* --- Rates -------------------------------------------------------------------------- */
+
+static struct journal_data of(struct cell_record *records, size_t count)
+{
+	return (struct journal_data){ .records = records, .count = count };
+}
+
+static const struct rate_point *find(const struct rate_point *points, size_t count, unsigned which,
+				     uint64_t wait)
+{
+	for (size_t i = 0; i < count; i++)
+		if (points[i].which == which && points[i].wait == wait && !points[i].provoked)
+			return &points[i];
+	fail();
+	return NULL;
+}
+
+static void each_wait_answers_for_its_own_tears(void **state)
+{
+	struct cell_record r[3] = { sample_cell("a", 0), sample_cell("a", 1), sample_cell("a", 2) };
+	struct journal_data data = of(r, 3);
+	struct rate_point *points;
+	size_t count;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		r[i].cell.first_wait = 1000;
+		r[i].cell.second_wait = 500 + 500 * (uint64_t)(i == 2);
+		r[i].result.tears[TEAR_OLD_FRONT] = 5;
+		r[i].result.tears[TEAR_NEW_FRONT] = 2;
+	}
+	r[0].result.tears[TEAR_OTHER] = 1;
+	points = rate_points(&data, &count);
+	assert_int_equal(count, 3);
+	assert_int_equal(find(points, count, 0, 1000)->tears, 16);
+	assert_int_equal(find(points, count, 0, 1000)->toggles, 3000000);
+	assert_int_equal(find(points, count, 1, 500)->tears, 5);
+	assert_int_equal(find(points, count, 1, 500)->toggles, 2000000);
+	assert_int_equal(find(points, count, 1, 1000)->tears, 2);
+	free(points);
+}
+
+static void other_protocols_and_oracles_are_no_rate(void **state)
+{
+	struct cell_record r[3] = { sample_cell("a", 0), sample_cell("a", 1), sample_cell("a", 2) };
+	struct journal_data data = of(r, 3);
+	size_t count = 99;
+
+	(void)state;
+	r[0].cell.protocol = PROTOCOL_MEMBARRIER;
+	r[1].cell.oracle = ORACLE_CRASH;
+	r[2].result.toggles = 0;
+	free(rate_points(&data, &count));
+	assert_int_equal(count, 0);
+}
+
+static void a_hung_cell_keeps_its_tears_only(void **state)
+{
+	struct cell_record r[2] = { sample_cell("a", 0), sample_cell("a", 1) };
+	struct journal_data data = of(r, 2);
+	struct rate_point *points;
+	size_t count;
+
+	(void)state;
+	r[1].result.outcome = OUTCOME_HANG;
+	r[1].result.tears[TEAR_OLD_FRONT] = 4;
+	points = rate_points(&data, &count);
+	assert_int_equal(find(points, count, 0, 3000)->tears, 4);
+	assert_int_equal(find(points, count, 0, 3000)->toggles, 1000000);
+	free(points);
+}
+
+static void sums_do_not_wrap(void **state)
+{
+	struct cell_record r[2] = { sample_cell("a", 0), sample_cell("a", 1) };
+	struct journal_data data = of(r, 2);
+	struct rate_point *points;
+	size_t count;
+
+	(void)state;
+	r[0].result.tears[TEAR_OLD_FRONT] = r[1].result.tears[TEAR_OLD_FRONT] = UINT64_MAX - 1;
+	points = rate_points(&data, &count);
+	assert_true(find(points, count, 0, 3000)->tears == UINT64_MAX);
+	free(points);
+}
+
+/* --- Provokers ----------------------------------------------------------------------- */
+
+static struct cell_record provoke(unsigned provokers, uint64_t wait, uint64_t tears)
+{
+	struct cell_record r = sample_cell("provoke", 0);
+
+	r.cell.provokers = provokers;
+	r.cell.first_wait = r.cell.second_wait = wait;
+	r.result.tears[TEAR_OLD_FRONT] = tears;
+	return r;
+}
+
+static void provokers_are_compared_at_the_same_waits(void **state)
+{
+	struct cell_record r[] = { provoke(0, 500, 20), provoke(0, 1000, 3), provoke(2, 500, 100),
+				   provoke(2, 2000, 9), provoke(4, 2000, 1) };
+	struct journal_data data = of(r, 5);
+	struct provoked *list;
+	size_t count;
+
+	(void)state;
+	list = provoked_list(&data, &count);
+	assert_int_equal(count, 3);
+	assert_int_equal(list[0].provokers, 0);
+	assert_int_equal(list[1].tears, 109);
+	assert_int_equal(list[1].toggles, 2000000);
+	assert_int_equal(list[1].matched_tears, 100);
+	assert_int_equal(list[1].matched_toggles, 1000000);
+	assert_int_equal(list[1].none_tears, 20);
+	assert_int_equal(list[1].none_toggles, 1000000);
+	assert_int_equal(list[2].none_toggles, 0);
+	free(list);
+}
+
+/* Slices of the ladder are drawn; what stands still is the paper's, and never provoked. */
+static void the_ladder_is_searched_for_provokers(void **state)
+{
+	struct cell_record r[] = { provoke(0, 500, 20), provoke(0, 500, 7), provoke(2, 500, 100),
+				   provoke(2, 500, 9) };
+	struct journal_data data = of(r, 4);
+	struct provoked *list;
+	size_t count;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		strcpy(r[i].stage, "ladder");
+		r[i].cell.stretch = i % 2 ? 0 : 4;
+	}
+	list = provoked_list(&data, &count);
+	assert_int_equal(count, 2);
+	assert_int_equal(list[1].matched_tears, 100);
+	assert_int_equal(list[1].none_tears, 20);
+	free(list);
+}
+
+static void a_noisy_cell_counts_whole(void **state)
+{
+	struct cell_record r[] = { provoke(0, 500, 20), provoke(2, 500, 7), provoke(2, 500, 5) };
+	struct journal_data data = of(r, 3);
+	struct provoked *list;
+	size_t count;
+
+	(void)state;
+	r[1].noisy = true;
+	list = provoked_list(&data, &count);
+	assert_int_equal(list[1].matched_tears, 12);
+	assert_int_equal(list[1].matched_toggles, 2000000);
+	free(list);
+}
+
+static void other_stages_do_not_speak_of_provokers(void **state)
+{
+	struct cell_record r = sample_cell("campaign", 0);
+	struct journal_data data = of(&r, 1);
+	size_t count = 99;
+
+	(void)state;
+	r.cell.provokers = 1;
+	free(provoked_list(&data, &count));
+	assert_int_equal(count, 0);
+}
+
+static struct ratio ratio(uint64_t tears, uint64_t toggles, uint64_t none, uint64_t none_toggles)
+{
+	struct provoked p = { .matched_tears = tears,
+			      .matched_toggles = toggles,
+			      .none_tears = none,
+			      .none_toggles = none_toggles };
+
+	return provoked_ratio(&p, 0.95);
+}
+
+static void ratios_have_exact_limits(void **state)
+{
+	struct ratio r = ratio(30, 2000000, 10, 1000000);
+
+	(void)state;
+	assert_true(fabs(r.value - 1.5) < 1e-9);
+	/* Clopper-Pearson of 30 in 40 is 0.588 to 0.873. */
+	assert_true(r.low > 0.70 && r.low < 0.73);
+	assert_true(r.high > 3.38 && r.high < 3.48);
+}
+
+static void ratios_of_nothing_are_open(void **state)
+{
+	struct ratio none = ratio(0, 1000, 0, 1000), only = ratio(5, 1000, 0, 1000);
+	struct ratio gone = ratio(0, 1000, 5, 1000), alone = ratio(5, 1000, 0, 0);
+
+	(void)state;
+	assert_true(isnan(none.value) && none.low == 0 && isinf(none.high));
+	assert_true(isinf(only.value) && only.low > 0 && isinf(only.high));
+	assert_true(gone.value == 0 && gone.low == 0 && isfinite(gone.high));
+	assert_true(isnan(alone.value) && isinf(alone.high));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(escapes_all_markup),
+		cmocka_unit_test(escapes_what_a_format_brings),
+		cmocka_unit_test(cuts_long_texts),
+		cmocka_unit_test(numbers_are_for_people),
+		cmocka_unit_test(only_the_root_element_is_inlined),
+		cmocka_unit_test(what_is_no_svg_is_refused),
+		cmocka_unit_test(each_wait_answers_for_its_own_tears),
+		cmocka_unit_test(other_protocols_and_oracles_are_no_rate),
+		cmocka_unit_test(a_hung_cell_keeps_its_tears_only),
+		cmocka_unit_test(sums_do_not_wrap),
+		cmocka_unit_test(provokers_are_compared_at_the_same_waits),
+		cmocka_unit_test(the_ladder_is_searched_for_provokers),
+		cmocka_unit_test(a_noisy_cell_counts_whole),
+		cmocka_unit_test(other_stages_do_not_speak_of_provokers),
+		cmocka_unit_test(ratios_have_exact_limits),
+		cmocka_unit_test(ratios_of_nothing_are_open),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	free(written);
+	return failed;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/* The store of evidence, as runs, crashes and users leave it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "calibrate/statistics/evidence.h"
+#include "calibrate/tests/sums_sample.h"
+#include "results/tests/sample.h"
+
+static char path[64];
+static const struct cpus two_cpus = { { 3 } };
+static int64_t hours;
+
+static int new_store(void **state)
+{
+	int fd;
+
+	(void)state;
+	strcpy(path, "/tmp/test_evidence.XXXXXX");
+	fd = mkstemp(path);
+	close(fd);
+	return fd < 0;
+}
+
+static int drop_store(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static struct evidence_run new_run(uint64_t tears)
+{
+	struct plan plan = sample_plan(1);
+	struct evidence_run run = { 0 };
+	struct identity id = sample_identity();
+
+	evidence_stamp(&run, "quick", &id, &two_cpus);
+	/* Of an hour each. */
+	run.time = 3600 * ++hours;
+	sample_rung(&run.sums, &plan, (struct rung){ 100, 100, 4 }, sample_count(5, 10000, tears));
+	return run;
+}
+
+static void add(uint64_t tears)
+{
+	struct evidence_run run = new_run(tears);
+
+	assert_int_equal(evidence_append(path, &run), 0);
+	sums_free(&run.sums);
+}
+
+static struct evidence read_store(void)
+{
+	struct evidence e;
+
+	assert_int_equal(evidence_read(path, &e), 0);
+	return e;
+}
+
+static char *read_text(void)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = fopen(path, "r");
+
+	assert_true(getdelim(&text, &size, '\0', f) > 0);
+	fclose(f);
+	return text;
+}
+
+static void no_store_is_an_empty_one(void **state)
+{
+	struct evidence e;
+
+	(void)state;
+	assert_int_equal(evidence_read("/tmp/there/is/no/such", &e), 0);
+	assert_int_equal(e.count, 0);
+	e = read_store();
+	assert_int_equal(e.count, 0);
+	assert_int_equal(e.epoch, 0);
+}
+
+static struct knowledge known_of(const struct evidence *e, const struct identity *id)
+{
+	struct knowledge known;
+
+	assert_int_equal(knowledge_of(&known, e, id, &two_cpus), 0);
+	return known;
+}
+
+static void runs_add_up(void **state)
+{
+	struct identity id = sample_identity();
+	struct knowledge known;
+	struct evidence e;
+
+	(void)state;
+	for (uint64_t i = 0; i < 4; i++)
+		add(i);
+	e = read_store();
+	assert_int_equal(e.count, 4);
+	assert_int_equal(e.broken, 0);
+	known = known_of(&e, &id);
+	assert_int_equal(known.count, 4);
+	assert_ptr_equal(known.latest, &e.run[3]);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(known.runs[i].sums.sum[0].count.tears, 5 * i);
+	knowledge_free(&known);
+	evidence_free(&e);
+}
+
+/* One storm may have met them all. */
+static void runs_of_an_hour_are_one(void **state)
+{
+	struct identity id = sample_identity();
+	struct knowledge known;
+	struct evidence e;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		hours = 100 + i / 3;
+		add(1);
+	}
+	e = read_store();
+	known = known_of(&e, &id);
+	assert_int_equal(known.all, 5);
+	assert_int_equal(known.count, 2);
+	assert_int_equal(known.runs[0].sums.sum[0].count.tears, 15);
+	assert_int_equal(known.runs[1].sums.sum[0].count.tears, 10);
+	knowledge_free(&known);
+	evidence_free(&e);
+}
+
+/* What two CPUs do says nothing of two others. */
+static void other_cpus_are_not_known(void **state)
+{
+	struct cpus others = { { 12 } };
+	struct identity id = sample_identity();
+	struct knowledge known;
+	struct evidence e;
+
+	(void)state;
+	add(1);
+	e = read_store();
+	assert_int_equal(knowledge_of(&known, &e, &id, &others), 0);
+	assert_null(known.latest);
+	knowledge_free(&known);
+	evidence_free(&e);
+}
+
+/* Each byte of a line in turn: the line is passed over, and the others stand. */
+static void a_damaged_line_is_passed_over(void **state)
+{
+	size_t size, first;
+	char *text;
+	FILE *f;
+
+	(void)state;
+	/* No fraction, whose last digit may mean nothing. */
+	add(0);
+	add(2);
+	text = read_text();
+	size = strlen(text);
+	first = (size_t)(strchr(text, '\n') - text);
+	for (size_t at = 0; at < first; at += 7) {
+		struct evidence e;
+		char was = text[at];
+
+		text[at] = was == '1' ? '2' : '1';
+		f = fopen(path, "w");
+		fwrite(text, 1, size, f);
+		fclose(f);
+		e = read_store();
+		/* The date alone is not sealed: it is the journal's. */
+		if (e.count == 2 && !memmem(text + (at > 40 ? at - 40 : 0), 60, "\"date\"", 6))
+			fail_msg("not seen at %zu: %.40s", at, text + at);
+		assert_true(e.count >= 1);
+		assert_int_equal(e.run[e.count - 1].sums.sum[0].count.tears, 10);
+		evidence_free(&e);
+		text[at] = was;
+	}
+	free(text);
+}
+
+/* A run that is killed while it writes leaves a piece of a line. */
+static void a_cut_line_costs_itself_alone(void **state)
+{
+	struct evidence e;
+	char *text;
+	size_t size;
+
+	(void)state;
+	add(1);
+	text = read_text();
+	size = strlen(text);
+	for (size_t cut = 1; cut < size; cut += 97) {
+		FILE *f = fopen(path, "w");
+
+		fwrite(text, 1, size, f);
+		fwrite(text, 1, cut, f);
+		fclose(f);
+		add(3);
+		e = read_store();
+		assert_int_equal(e.count, 2);
+		assert_int_equal(e.broken, 1);
+		assert_int_equal(e.run[1].sums.sum[0].count.tears, 15);
+		evidence_free(&e);
+	}
+	free(text);
+}
+
+static void runs_at_once_leave_all_their_lines(void **state)
+{
+	struct evidence e;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		if (fork() == 0) {
+			for (int k = 0; k < 10; k++)
+				add(1);
+			_exit(0);
+		}
+	}
+	while (wait(NULL) > 0)
+		;
+	e = read_store();
+	assert_int_equal(e.count, 40);
+	assert_int_equal(e.broken, 0);
+	evidence_free(&e);
+}
+
+static size_t count_known(const struct identity *id)
+{
+	struct evidence e = read_store();
+	struct knowledge known = known_of(&e, id);
+	size_t count = known.count;
+
+	assert_int_equal(known.latest != NULL, count > 0);
+	knowledge_free(&known);
+	evidence_free(&e);
+	return count;
+}
+
+static void a_machine_that_changed_begins_an_epoch(void **state)
+{
+	struct identity id = sample_identity();
+	struct evidence_run run;
+	struct evidence e;
+
+	(void)state;
+	add(1);
+	run = new_run(2);
+	strcpy(run.identity.microcode, "0xdeadbeef");
+	assert_int_equal(evidence_append(path, &run), 0);
+	e = read_store();
+	assert_int_equal(e.run[0].epoch, 1);
+	assert_int_equal(e.run[1].epoch, 2);
+	evidence_free(&e);
+	/* Of the machine as it was nothing counts, whichever of both this is. */
+	assert_int_equal(count_known(&id), 0);
+	assert_int_equal(count_known(&run.identity), 1);
+	strcpy(run.identity.kernel, "another");
+	assert_int_equal(evidence_append(path, &run), 0);
+	e = read_store();
+	assert_int_equal(e.run[2].epoch, 3);
+	evidence_free(&e);
+	sums_free(&run.sums);
+}
+
+static void an_epoch_may_be_begun(void **state)
+{
+	struct identity id = sample_identity();
+
+	(void)state;
+	add(1);
+	assert_int_equal(count_known(&id), 1);
+	assert_int_equal(evidence_begin_epoch(path, "because"), 0);
+	assert_int_equal(count_known(&id), 0);
+	add(2);
+	assert_int_equal(count_known(&id), 1);
+}
+
+/* Ordinary runs, which differ; then one a hundred times as bad, or as good. */
+static void a_strange_run_is_noticed(void **state)
+{
+	static const uint64_t usual[] = { 20, 35, 11, 27, 18, 40, 22, 30 };
+	struct plan plan = sample_plan(1);
+	struct run_sums runs[8] = { 0 };
+	struct sums run = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		sample_rung(&runs[i].sums, &plan, (struct rung){ 100, 100, 4 },
+			    sample_count(5, 100000, usual[i]));
+	sample_rung(&run, &plan, (struct rung){ 100, 100, 4 }, sample_count(5, 100000, 33));
+	assert_true(evidence_strangeness(runs, 8, &run) > 0.1);
+	assert_true(evidence_strangeness(runs, EVIDENCE_KNOWN - 1, &run) == 1);
+	sums_free(&run);
+	sample_rung(&run, &plan, (struct rung){ 100, 100, 4 }, sample_count(5, 100000, 2500));
+	assert_true(evidence_strangeness(runs, 8, &run) < EVIDENCE_CHANGED);
+	sums_free(&run);
+	sample_rung(&run, &plan, (struct rung){ 100, 100, 4 }, sample_count(5, 100000, 0));
+	assert_true(evidence_strangeness(runs, 8, &run) < EVIDENCE_CHANGED);
+	sums_free(&run);
+	/* What has nothing in common says nothing. */
+	sample_rung(&run, &plan, (struct rung){ 200, 200, 4 }, sample_count(5, 100000, 2500));
+	assert_true(evidence_strangeness(runs, 8, &run) == 1);
+	sums_free(&run);
+	for (unsigned i = 0; i < 8; i++)
+		sums_free(&runs[i].sums);
+}
+
+int main(void)
+{
+#define IN_STORE(test) cmocka_unit_test_setup_teardown(test, new_store, drop_store)
+	const struct CMUnitTest tests[] = {
+		IN_STORE(no_store_is_an_empty_one),
+		IN_STORE(runs_add_up),
+		IN_STORE(runs_of_an_hour_are_one),
+		IN_STORE(other_cpus_are_not_known),
+		IN_STORE(a_damaged_line_is_passed_over),
+		IN_STORE(a_cut_line_costs_itself_alone),
+		IN_STORE(runs_at_once_leave_all_their_lines),
+		IN_STORE(a_machine_that_changed_begins_an_epoch),
+		IN_STORE(an_epoch_may_be_begun),
+		IN_STORE(a_strange_run_is_noticed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

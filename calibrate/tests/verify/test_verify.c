@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What verify concludes from counts.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calibrate/program/exit_status.h"
+#include "calibrate/tests/verify_sample.h"
+
+/* --- chance and missing toggles --- */
+
+/* Against the sum of the binomial's terms. */
+static double summed(uint64_t k, uint64_t n, double p)
+{
+	double below = 0, term = pow(1 - p, (double)n);
+
+	for (uint64_t i = 0; i < k; i++) {
+		below += term;
+		term *= (double)(n - i) / (double)(i + 1) * p / (1 - p);
+	}
+	return 1 - below;
+}
+
+static void test_chance(void **state)
+{
+	static const struct {
+		uint64_t k, n;
+		double p;
+	} cases[] = { { 1, 10, 0.1 },	    { 3, 1000, 1e-3 },	  { 5, 90000, 1e-5 },
+		      { 1, 200000, 1e-6 },  { 4, 3000000, 1e-6 }, { 12, 40000000, 1e-7 },
+		      { 30, 100000, 1e-4 }, { 10, 5000000, 2e-6 } };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		double is = verify_chance(cases[i].k, cases[i].n, cases[i].p);
+		double want = summed(cases[i].k, cases[i].n, cases[i].p);
+
+		assert_true(fabs(is - want) <= 0.002 * want + 1e-12);
+	}
+}
+
+/* Where GSL's own distributions give up and end the program, too. */
+static void test_chance_far_out(void **state)
+{
+	(void)state;
+	assert_true(verify_chance(0, 0, P) == 1);
+	assert_true(verify_chance(0, UINT64_C(1) << 60, P) == 1);
+	assert_true(verify_chance(5, 4, P) == 0);
+	assert_true(verify_chance(1, 1000, 0) == 0);
+	assert_true(verify_chance(1000000, 1000000000, 1e-12) < 1e-100);
+	assert_true(verify_chance(1, UINT64_C(1) << 62, 0.5) == 1);
+	assert_true(verify_chance(1, 1000, 1e-300) < 1e-13);
+	/* A million expected, five standard deviations more seen. */
+	assert_true(fabs(verify_chance(1005000, 1000000000000, P) - 2.9e-7) < 0.2e-7);
+	assert_true(fabs(verify_chance(1000000, 1000000000000, P) - 0.5) < 0.01);
+	assert_true(verify_chance(995000, 1000000000000, P) > 0.999999);
+}
+
+static void test_missing(void **state)
+{
+	uint64_t need = verify_missing(0, 0, P);
+
+	(void)state;
+	/* 3 / (10 p), and no more. */
+	assert_true(need > 299000 && need <= ENOUGH);
+	assert_int_equal(verify_missing(0, need, P), 0);
+	assert_int_equal(verify_missing(0, need - 1, P), 1);
+	/* One tear takes 4.744 / (10 p). */
+	assert_true(fabs((double)verify_missing(1, 0, P) - 474400) < 100);
+	assert_int_equal(verify_missing(1, 400000, P), verify_missing(1, 0, P) - 400000);
+	/* A config that promises next to nothing still wants to be tried. */
+	assert_int_equal(verify_missing(0, 0, 0.2), 1);
+	assert_int_equal(verify_missing(7, 10, 0.2), 0);
+}
+
+/* --- verdicts --- */
+
+static void expect(enum verify_verdict verdict, int status, const char *words)
+{
+	verify_judge(&v);
+	if (v.verdict != verdict || !strstr(v.reason, words))
+		print_message("%s: %s\n", verify_verdict_name(v.verdict), v.reason);
+	assert_int_equal(v.verdict, verdict);
+	assert_int_equal(v.status, status);
+	assert_non_null(strstr(v.reason, words));
+}
+
+static void test_holds(void **state)
+{
+	(void)state;
+	begin();
+	put(CHECK_WAIT, ENOUGH / 2, 0);
+	put(CHECK_WAIT, ENOUGH / 2, 0);
+	expect(VERIFY_HOLDS, EXIT_PASS, "0 tears in 3e+05 toggles");
+	assert_int_equal(v.cell[0].status, STATUS_HELD);
+	assert_int_equal(v.cell[3].status, STATUS_HELD);
+	assert_true(v.upper_p <= VERIFY_TIMES * P);
+}
+
+/* A tear that p allows breaks nothing, and is told. */
+static void test_allowed_tears(void **state)
+{
+	(void)state;
+	begin();
+	put(CHECK_WAIT, 2000000, 3);
+	expect(VERIFY_HOLDS, EXIT_PASS, "3 tears");
+	assert_int_equal(v.tears, 3);
+	assert_true(v.cell[3].chance > 0.3 && v.cell[3].chance < 0.4);
+}
+
+/*
+ * The boundary: the chance of k tears crosses alpha over the number of looks, which
+ * is one per cell that ran and one for all together.
+ */
+static void test_broken_boundary(void **state)
+{
+	const uint64_t n = 1000000;
+
+	(void)state;
+	for (unsigned cells = 1; cells <= 8; cells++) {
+		uint64_t k = 1;
+
+		while (summed(k, n, P) >= VERIFY_ALPHA / (cells + 1))
+			k++;
+		for (uint64_t tears = k - 1; tears <= k; tears++) {
+			begin();
+			put(CHECK_WAIT, n, tears);
+			for (unsigned i = 1; i < cells; i++)
+				put(CHECK_WAIT, n, 1);
+			/* What did not run is no look. */
+			for (unsigned i = 0; i < 20; i++)
+				put(CHECK_WAIT, 0, 0)->skipped = true;
+			verify_judge(&v);
+			assert_int_equal(v.verdict == VERIFY_BROKEN, tears == k);
+			assert_int_equal(v.cell[3].status == STATUS_BROKEN, tears == k);
+		}
+	}
+	assert_int_equal(v.status, EXIT_TEARS);
+}
+
+/* No cell alone has too many. */
+static void test_broken_together(void **state)
+{
+	(void)state;
+	begin();
+	for (unsigned i = 0; i < 10; i++)
+		put(CHECK_WAIT, 100000, 1);
+	expect(VERIFY_BROKEN, EXIT_TEARS, "10 tears in 1e+06 toggles");
+	for (unsigned i = 3; i < v.cells; i++)
+		assert_int_equal(v.cell[i].status, STATUS_HELD);
+}
+
+static void test_window_tears(void **state)
+{
+	(void)state;
+	begin();
+	v.cell[2].tears[TEAR_OTHER] = 1;
+	put(CHECK_WAIT, ENOUGH, 0);
+	expect(VERIFY_BROKEN, EXIT_TEARS, "window of 8 bytes");
+	assert_int_equal(v.cell[2].status, STATUS_BROKEN);
+}
+
+/* What was found stays found, whatever else went wrong. */
+static void test_broken_comes_first(void **state)
+{
+	(void)state;
+	for (unsigned wrong = 0; wrong < 4; wrong++) {
+		begin();
+		put(CHECK_WAIT, 1000, 10);
+		if (wrong == 0)
+			v.cut_short = EXIT_INTERRUPTED;
+		if (wrong == 1)
+			v.cell[0].tears[TEAR_OLD_FRONT] = 0;
+		if (wrong == 2)
+			v.cell[3].quiet = 0;
+		if (wrong == 3)
+			v.cell[3].failed = 1;
+		expect(VERIFY_BROKEN, EXIT_TEARS, "10 tears");
+	}
+}
+
+static void test_cut_short(void **state)
+{
+	(void)state;
+	begin();
+	put(CHECK_WAIT, ENOUGH, 0);
+	v.cut_short = EXIT_INTERRUPTED;
+	expect(VERIFY_INCONCLUSIVE, EXIT_INTERRUPTED, "interrupted");
+	v.cut_short = EXIT_CANNOT_WRITE;
+	expect(VERIFY_INCONCLUSIVE, EXIT_CANNOT_WRITE, "journal cannot be written");
+}
+
+static void test_blind(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		begin();
+		put(CHECK_WAIT, ENOUGH, 0);
+		v.cell[i].tears[TEAR_OLD_FRONT] = 0;
+		expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "sees nothing here");
+		assert_int_equal(v.cell[i].status, STATUS_UNCLEAR);
+	}
+	begin();
+	put(CHECK_WAIT, ENOUGH, 0);
+	v.cell[1].skipped = true;
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "sees nothing here");
+}
+
+static void test_window_untested(void **state)
+{
+	(void)state;
+	begin();
+	put(CHECK_WAIT, ENOUGH, 0);
+	v.cell[2].toggles = 0;
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "window was not tested");
+}
+
+static void test_too_few(void **state)
+{
+	uint64_t need = verify_missing(0, 0, P);
+
+	(void)state;
+	begin();
+	put(CHECK_WAIT, need, 0);
+	expect(VERIFY_HOLDS, EXIT_PASS, "");
+	v.cell[3].toggles = v.cell[3].quiet = need - 1000;
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "1e+03 more are needed");
+	assert_int_equal(v.missing, 1000);
+}
+
+/* Noisy toggles prove nothing; tears among them count. */
+static void test_noise(void **state)
+{
+	(void)state;
+	begin();
+	put(CHECK_WAIT, 2 * ENOUGH, 0)->quiet = ENOUGH / 2;
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "more are needed");
+	v.cell[3].quiet = 0;
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "too noisy");
+	v.cell[3].tears[TEAR_NEW_FRONT] = 20;
+	expect(VERIFY_BROKEN, EXIT_TEARS, "20 tears");
+}
+
+static void test_skipped(void **state)
+{
+	struct verify_cell *c;
+
+	(void)state;
+	begin();
+	c = put(CHECK_WAIT, 0, 0);
+	c->skipped = true;
+	strcpy(c->reason, "no such socket");
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "no such socket");
+	put(CHECK_WAIT, ENOUGH, 0);
+	expect(VERIFY_HOLDS, EXIT_PASS, "skipped");
+	assert_int_equal(v.cell[3].status, STATUS_SKIPPED);
+}
+
+static void test_no_answer(void **state)
+{
+	(void)state;
+	begin();
+	put(CHECK_WAIT, ENOUGH, 0);
+	put(CHECK_WAIT, ENOUGH, 0)->failed = 1;
+	strcpy(v.cell[4].reason, "hang");
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "hang");
+	begin();
+	put(CHECK_WAIT, ENOUGH, 0);
+	put(CHECK_WAIT, 0, 0);
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "nothing ran");
+	begin();
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "nothing ran at the config's waits");
+}
+
+static void test_one_cpu(void **state)
+{
+	(void)state;
+	begin();
+	put(CHECK_WAIT, ENOUGH, 0)->apart = false;
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "only one CPU");
+}
+
+static void test_add(void **state)
+{
+	struct verify_cell c = { .check = CHECK_WAIT };
+	struct cell_record r = record_of(100, 0, OUTCOME_DONE);
+
+	(void)state;
+	verify_add(&c, &r);
+	assert_false(c.apart);
+	r = record_of(20, 1, OUTCOME_DONE);
+	r.noisy = true;
+	r.result.seating.executor[0] = 1;
+	verify_add(&c, &r);
+	assert_true(c.apart);
+	assert_int_equal(c.toggles, 120);
+	assert_int_equal(c.quiet, 100);
+	assert_int_equal(c.noisy, 1);
+	assert_int_equal(verify_tears(&c), 1);
+	/* What is shown to run again is the run that tore. */
+	r = record_of(3, 0, OUTCOME_INTERRUPTED);
+	verify_add(&c, &r);
+	assert_int_equal(c.cell.seed, 20);
+	assert_int_equal(c.quiet, 103);
+	assert_int_equal(c.failed, 0);
+	r = record_of(7, 0, OUTCOME_HANG);
+	verify_add(&c, &r);
+	assert_int_equal(c.quiet, 103);
+	assert_int_equal(c.failed, 1);
+	assert_non_null(strstr(c.reason, "hang"));
+	/* A mix that nobody foresaw ends the child: a tear, and an answer. */
+	r = record_of(9, 1, OUTCOME_CRASH);
+	verify_add(&c, &r);
+	assert_int_equal(c.quiet, 112);
+	assert_int_equal(c.failed, 1);
+	assert_int_equal(verify_tears(&c), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_chance_far_out),
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_holds),
+		cmocka_unit_test(test_allowed_tears),
+		cmocka_unit_test(test_broken_boundary),
+		cmocka_unit_test(test_broken_together),
+		cmocka_unit_test(test_window_tears),
+		cmocka_unit_test(test_broken_comes_first),
+		cmocka_unit_test(test_cut_short),
+		cmocka_unit_test(test_blind),
+		cmocka_unit_test(test_window_untested),
+		cmocka_unit_test(test_too_few),
+		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_skipped),
+		cmocka_unit_test(test_no_answer),
+		cmocka_unit_test(test_one_cpu),
+		cmocka_unit_test(test_add),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What verify prints, by whoever reads it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "calibrate/program/exit_status.h"
+#include "calibrate/tests/verify_sample.h"
+#include "calibrate/verify/verify_print.h"
+
+/* --- reports --- */
+
+static char *printed(enum verify_format format)
+{
+	static char *text; /* gcc takes a local one for dangling once inlined */
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	verify_print(f, &v, format);
+	fclose(f);
+	return text;
+}
+
+/* One cell of every status, and a path that is hard on every format. */
+static void judge_all_kinds(void)
+{
+	begin();
+	verify_printable(v.config, sizeof(v.config), "/a<b>&\"c' # d\n\xff");
+	v.seed = 99;
+	put(CHECK_WAIT, 1000000, 50);
+	put(CHECK_WAIT, 1000, 0)->quiet = 0;
+	put(CHECK_WAIT, 0, 0)->skipped = true;
+	strcpy(v.cell[5].reason, "no <socket> & \"such\"");
+	verify_judge(&v);
+	assert_int_equal(v.verdict, VERIFY_BROKEN);
+}
+
+static unsigned times(const char *text, const char *what)
+{
+	const char *at = strstr(text, what);
+	unsigned count = 0;
+
+	for (; at; at = strstr(at + 1, what))
+		count++;
+	return count;
+}
+
+static void test_printable(void **state)
+{
+	char to[8];
+
+	(void)state;
+	verify_printable(to, sizeof(to), "a\x01\n\x7f+");
+	assert_string_equal(to, "a???+");
+	verify_printable(to, sizeof(to), "\xc3\xa4\xe2\x82\xac");
+	assert_string_equal(to, "\xc3\xa4\xe2\x82\xac");
+	verify_printable(to, sizeof(to), "a\xc3(");
+	assert_string_equal(to, "a?(");
+	verify_printable(to, sizeof(to), "abcdef\xc3\xa4");
+	assert_string_equal(to, "abcdef?");
+}
+
+static void test_print_json(void **state)
+{
+	char *text;
+	json_t *json, *cell;
+
+	(void)state;
+	judge_all_kinds();
+	text = printed(VERIFY_JSON);
+	json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(json);
+	assert_string_equal(json_string_value(json_object_get(json, "verdict")), "broken");
+	assert_int_equal(json_integer_value(json_object_get(json, "exit")), EXIT_TEARS);
+	assert_string_equal(json_string_value(json_object_get(json, "config")), v.config);
+	assert_int_equal(json_array_size(json_object_get(json, "cells")), v.cells);
+	cell = json_array_get(json_object_get(json, "cells"), 3);
+	assert_int_equal(json_integer_value(json_object_get(cell, "tears")), 50);
+	assert_non_null(
+		strstr(json_string_value(json_object_get(cell, "command")), "tmax stress "));
+	json_decref(json);
+	free(text);
+}
+
+static void test_print_tap(void **state)
+{
+	char *text;
+
+	(void)state;
+	judge_all_kinds();
+	text = printed(VERIFY_TAP);
+	assert_int_equal(strncmp(text, "TAP version 13\n1..8\n", 20), 0);
+	assert_int_equal(times(text, "\nnot ok "), 2);
+	assert_non_null(strstr(text, "\nnot ok 5 - wait "));
+	assert_non_null(strstr(text, "\nnot ok 8 - verdict\n"));
+	assert_int_equal(times(text, "\nok "), 6);
+	assert_int_equal(times(text, " # SKIP "), 2);
+	assert_int_equal(times(text, "\n  ---\n"), 8);
+	assert_int_equal(times(text, "\n  ...\n"), 8);
+	assert_int_equal(times(text, "\n  command: \"tmax stress "), 6);
+	free(text);
+}
+
+static void test_print_junit(void **state)
+{
+	char *text;
+
+	(void)state;
+	judge_all_kinds();
+	text = printed(VERIFY_JUNIT);
+	assert_non_null(strstr(text, "tests=\"8\" failures=\"2\" errors=\"0\" skipped=\"2\""));
+	assert_int_equal(times(text, "<testcase "), 8);
+	assert_int_equal(times(text, "<failure "), 2);
+	assert_int_equal(times(text, "<skipped "), 2);
+	assert_non_null(strstr(text, "\"/a&lt;b&gt;&amp;&quot;c' # d??\""));
+	assert_non_null(strstr(text, "\"no &lt;socket&gt; &amp; &quot;such&quot;\""));
+	free(text);
+}
+
+static void test_print_text(void **state)
+{
+	char *text;
+
+	(void)state;
+	judge_all_kinds();
+	text = printed(VERIFY_TEXT);
+	assert_non_null(strstr(text, "\nbroken    wait "));
+	assert_non_null(strstr(text, "\nno answer wait "));
+	assert_non_null(strstr(text, "\nskipped   wait "));
+	assert_int_equal(times(text, "tmax stress "), 1);
+	assert_non_null(strstr(text, "\nVerdict:  broken: "));
+	free(text);
+}
+
+/* Inconclusive is neither passed nor failed; no config is a failure. */
+static void test_print_verdicts(void **state)
+{
+	char *text;
+
+	(void)state;
+	begin();
+	verify_judge(&v);
+	text = printed(VERIFY_TAP);
+	assert_non_null(strstr(text, "\nok 5 - verdict # SKIP nothing ran"));
+	free(text);
+	text = printed(VERIFY_JUNIT);
+	assert_non_null(strstr(text, "failures=\"0\" errors=\"0\" skipped=\"1\""));
+	free(text);
+	v = (struct verify){ .config = "" };
+	verify_refuse(&v, "none: %d", 7);
+	assert_int_equal(v.status, EXIT_NO_CONF);
+	text = printed(VERIFY_TAP);
+	assert_non_null(strstr(text, "1..2\nnot ok 1 - config"));
+	assert_non_null(strstr(text, "\nnot ok 2 - verdict\n"));
+	assert_non_null(strstr(text, "none: 7"));
+	free(text);
+	text = printed(VERIFY_JUNIT);
+	assert_non_null(strstr(text, "tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""));
+	assert_int_equal(times(text, "<failure "), 2);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_printable),  cmocka_unit_test(test_print_json),
+		cmocka_unit_test(test_print_tap),  cmocka_unit_test(test_print_junit),
+		cmocka_unit_test(test_print_text), cmocka_unit_test(test_print_verdicts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

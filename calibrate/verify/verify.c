@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rules:
+ *
+ *   broken        a store inside the window tore; or more tears than the config's
+ *                 p allows, in one cell or over all: their binomial probability is
+ *                 below VERIFY_ALPHA over the number of looks (Bonferroni)
+ *   inconclusive  anything that keeps us from knowing; or a rate of VERIFY_TIMES p
+ *                 is not excluded by what was seen
+ *   holds         else
+ *
+ * Noise takes toggles back, and never tears.
+ */
+#include "calibrate/verify/verify.h"
+
+#include <gsl/gsl_cdf.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "calibrate/program/exit_status.h"
+#include "calibrate/statistics/bound.h"
+
+#define COUNTS_MAX   UINT64_C(100000) /* that GSL's distributions take without giving up */
+#define TOGGLES_HUGE (UINT64_C(1) << 62)
+
+/* Wilson and Hilferty 1931: P(gamma of shape k <= x) for many. */
+static double gamma_of_many(double x, double k)
+{
+	return gsl_cdf_ugaussian_P(3 * sqrt(k) * (cbrt(x / k) - 1 + 1 / (9 * k)));
+}
+
+double verify_chance(uint64_t tears, uint64_t toggles, double p)
+{
+	const double k = (double)tears, expected = (double)toggles * p;
+
+	if (tears == 0)
+		return 1;
+	if (expected <= 0)
+		return 0;
+	if (toggles <= COUNTS_MAX)
+		return gsl_cdf_binomial_Q((unsigned)tears - 1, p, (unsigned)toggles);
+	/* Poisson's limit. */
+	return tears < COUNTS_MAX ? gsl_cdf_gamma_P(expected, k, 1) : gamma_of_many(expected, k);
+}
+
+uint64_t verify_missing(uint64_t tears, uint64_t toggles, double p)
+{
+	const double limit = VERIFY_TIMES * p;
+	uint64_t low = toggles, high = TOGGLES_HUGE;
+
+	if (limit >= 1)
+		return toggles ? 0 : 1;
+	if (bound_upper(tears, toggles, VERIFY_CONFIDENCE) <= limit)
+		return 0;
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (bound_upper(tears, middle, VERIFY_CONFIDENCE) <= limit)
+			high = middle;
+		else
+			low = middle;
+	}
+	return high - toggles;
+}
+
+uint64_t verify_tears(const struct verify_cell *cell)
+{
+	return cell->tears[TEAR_OLD_FRONT] + cell->tears[TEAR_NEW_FRONT] + cell->tears[TEAR_OTHER];
+}
+
+static bool is_failure(enum outcome outcome)
+{
+	return outcome != OUTCOME_DONE && outcome != OUTCOME_CRASH &&
+	       outcome != OUTCOME_INTERRUPTED;
+}
+
+void verify_add(struct verify_cell *cell, const struct cell_record *record)
+{
+	const struct cell_result *r = &record->result;
+
+	if (verify_tears(cell) == 0)
+		cell->cell = record->cell;
+	for (unsigned i = 0; i < TEAR_KINDS; i++)
+		cell->tears[i] += r->tears[i];
+	for (unsigned i = 0; i < r->seating.executors; i++)
+		cell->apart |= r->seating.executor[i] != r->seating.patcher;
+	cell->runs++;
+	cell->noisy += record->noisy;
+	cell->toggles += r->toggles;
+	cell->seconds += r->seconds;
+	if (is_failure(r->outcome)) {
+		cell->failed++;
+		snprintf(cell->reason, sizeof(cell->reason), "a run of it ended as '%s'",
+			 outcome_name(r->outcome));
+	} else if (!record->noisy) {
+		cell->quiet += r->toggles;
+	}
+}
+
+static enum verify_status unclear(struct verify_cell *c, const char *reason)
+{
+	if (!c->reason[0])
+		snprintf(c->reason, sizeof(c->reason), "%s", reason);
+	return STATUS_UNCLEAR;
+}
+
+/* What a cell that did not break anything has answered. */
+static enum verify_status answer(struct verify_cell *c)
+{
+	if (c->failed)
+		return STATUS_UNCLEAR;
+	if (c->toggles == 0)
+		return unclear(c, "nothing ran");
+	if (c->check == CHECK_CONTROL)
+		return verify_tears(c) ? STATUS_HELD : unclear(c, "did not tear, and must");
+	if (c->check == CHECK_WAIT && c->quiet == 0)
+		return unclear(c, "too noisy in all of its runs");
+	return STATUS_HELD;
+}
+
+static unsigned looks(const struct verify *v)
+{
+	unsigned count = 1; /* over all */
+
+	for (unsigned i = 0; i < v->cells; i++)
+		count += v->cell[i].check == CHECK_WAIT && v->cell[i].toggles > 0;
+	return count;
+}
+
+static void judge_cell(struct verify_cell *c, double p, double alpha)
+{
+	c->chance = 1;
+	if (c->check == CHECK_WAIT)
+		c->chance = verify_chance(verify_tears(c), c->toggles, p);
+	if (c->skipped)
+		c->status = STATUS_SKIPPED;
+	else if (c->chance < alpha || (c->check == CHECK_WINDOW && verify_tears(c)))
+		c->status = STATUS_BROKEN;
+	else
+		c->status = answer(c);
+}
+
+static unsigned count_of(const struct verify *v, enum verify_check check, enum verify_status status)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < v->cells; i++)
+		count += v->cell[i].check == check && v->cell[i].status == status;
+	return count;
+}
+
+static const struct verify_cell *first_of(const struct verify *v, enum verify_check check,
+					  enum verify_status status)
+{
+	for (unsigned i = 0; i < v->cells; i++)
+		if (v->cell[i].check == check && v->cell[i].status == status)
+			return &v->cell[i];
+	return NULL;
+}
+
+/* Counts over the cells at the config's waits. Returns whether any ran apart. */
+static bool sum_up(struct verify *v)
+{
+	bool apart = false;
+
+	v->toggles = v->quiet = v->tears = 0;
+	for (unsigned i = 0; i < v->cells; i++) {
+		const struct verify_cell *c = &v->cell[i];
+
+		if (c->check != CHECK_WAIT)
+			continue;
+		v->toggles += c->toggles;
+		v->quiet += c->quiet;
+		v->tears += verify_tears(c);
+		apart |= c->apart;
+	}
+	v->chance = verify_chance(v->tears, v->toggles, verify_p(v));
+	v->upper_p = bound_upper(v->tears, v->quiet, VERIFY_CONFIDENCE);
+	v->missing = verify_missing(v->tears, v->quiet, verify_p(v));
+	return apart;
+}
+
+static void conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+{
+	static const int status[VERIFY_VERDICTS] = {
+		[VERIFY_HOLDS] = EXIT_PASS,
+		[VERIFY_BROKEN] = EXIT_TEARS,
+		[VERIFY_INCONCLUSIVE] = EXIT_INCONCLUSIVE,
+		[VERIFY_NO_CONF] = EXIT_NO_CONF,
+	};
+	va_list args;
+
+	v->verdict = verdict;
+	v->status = status[verdict];
+	va_start(args, format);
+	vsnprintf(v->reason, sizeof(v->reason), format, args);
+	va_end(args);
+}
+
+static bool find_broken(struct verify *v, double alpha)
+{
+	if (count_of(v, CHECK_WINDOW, STATUS_BROKEN) > 0) {
+		conclude(v, VERIFY_BROKEN, "a store inside the window of %u bytes tore",
+			 v->conf.window);
+		return true;
+	}
+	if (v->chance >= alpha && count_of(v, CHECK_WAIT, STATUS_BROKEN) == 0)
+		return false;
+	conclude(v, VERIFY_BROKEN,
+		 "%" PRIu64 " tears in %.4g toggles are more than p = %.3g allows", v->tears,
+		 (double)v->toggles, verify_p(v));
+	return true;
+}
+
+/* Short of an answer in any of the three parts? */
+static bool find_unclear(struct verify *v)
+{
+	static const enum verify_check order[] = { CHECK_CONTROL, CHECK_WINDOW, CHECK_WAIT };
+	static const char *const what[CHECK_COUNT] = {
+		[CHECK_CONTROL] = "the oracle sees nothing here",
+		[CHECK_WINDOW] = "the window was not tested",
+		[CHECK_WAIT] = "not all cells gave an answer",
+	};
+
+	for (unsigned i = 0; i < CHECK_COUNT; i++) {
+		const struct verify_cell *c = first_of(v, order[i], STATUS_UNCLEAR);
+
+		/* Only what the config names may be missing here. */
+		if (!c && order[i] != CHECK_WAIT)
+			c = first_of(v, order[i], STATUS_SKIPPED);
+		if (!c)
+			continue;
+		conclude(v, VERIFY_INCONCLUSIVE, "%s: %s %s %s split %u: %s", what[order[i]],
+			 protocol_name(c->cell.protocol), placement_name(c->cell.placement),
+			 crossing_name(c->cell.crossing), c->cell.split, c->reason);
+		return true;
+	}
+	return false;
+}
+
+static bool find_untried(struct verify *v)
+{
+	const struct verify_cell *skipped = first_of(v, CHECK_WAIT, STATUS_SKIPPED);
+
+	if (v->quiet > 0)
+		return false;
+	conclude(v, VERIFY_INCONCLUSIVE, "nothing ran at the config's waits%s%s",
+		 skipped ? ": " : "", skipped ? skipped->reason : "");
+	return true;
+}
+
+static void conclude_held(struct verify *v, bool apart)
+{
+	unsigned skipped = count_of(v, CHECK_WAIT, STATUS_SKIPPED);
+
+	if (!apart) {
+		conclude(v, VERIFY_INCONCLUSIVE,
+			 "only one CPU was used: nothing ran at the "
+			 "same time");
+	} else if (v->missing > 0) {
+		conclude(v, VERIFY_INCONCLUSIVE,
+			 "%" PRIu64 " tears in %.4g toggles do not exclude a rate of %g times p: "
+			 "%.3g more are needed",
+			 v->tears, (double)v->quiet, VERIFY_TIMES, (double)v->missing);
+	} else {
+		conclude(v, VERIFY_HOLDS, "%" PRIu64 " tears in %.4g toggles are within p = %.3g%s",
+			 v->tears, (double)v->toggles, verify_p(v),
+			 skipped ? "; some cells were skipped" : "");
+	}
+}
+
+static void conclude_cut_short(struct verify *v)
+{
+	conclude(v, VERIFY_INCONCLUSIVE, "%s",
+		 v->cut_short == EXIT_INTERRUPTED ? "interrupted"
+						  : "broken off: the journal cannot be written");
+	v->status = v->cut_short;
+}
+
+void verify_judge(struct verify *v)
+{
+	double alpha = VERIFY_ALPHA / looks(v);
+	bool apart;
+
+	for (unsigned i = 0; i < v->cells; i++)
+		judge_cell(&v->cell[i], verify_p(v), alpha);
+	apart = sum_up(v);
+	/* What was seen stays seen, however the run ended. */
+	if (find_broken(v, alpha))
+		return;
+	if (v->cut_short)
+		conclude_cut_short(v);
+	else if (!find_unclear(v) && !find_untried(v))
+		conclude_held(v, apart);
+}
+
+void verify_refuse(struct verify *v, const char *format, ...)
+{
+	char reason[sizeof(v->reason)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(reason, sizeof(reason), format, args);
+	va_end(args);
+	conclude(v, VERIFY_NO_CONF, "%s", reason);
+}
+
+const char *verify_check_name(enum verify_check check)
+{
+	static const char *const names[CHECK_COUNT] = {
+		[CHECK_CONTROL] = "control",
+		[CHECK_WINDOW] = "window",
+		[CHECK_WAIT] = "wait",
+	};
+
+	return names[check];
+}
+
+const char *verify_status_name(enum verify_status status)
+{
+	static const char *const names[STATUS_COUNT] = {
+		[STATUS_HELD] = "held",
+		[STATUS_BROKEN] = "broken",
+		[STATUS_SKIPPED] = "skipped",
+		[STATUS_UNCLEAR] = "no answer",
+	};
+
+	return names[status];
+}
+
+const char *verify_verdict_name(enum verify_verdict verdict)
+{
+	static const char *const names[VERIFY_VERDICTS] = {
+		[VERIFY_HOLDS] = "holds",
+		[VERIFY_BROKEN] = "broken",
+		[VERIFY_INCONCLUSIVE] = "inconclusive",
+		[VERIFY_NO_CONF] = "no config",
+	};
+
+	return names[verdict];
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a verification has seen, and what that says of the config. Pure.
+ */
+#ifndef CALIBRATE_VERIFY_VERIFY_H
+#define CALIBRATE_VERIFY_VERIFY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "patchcore/machine/machine_conf.h"
+#include "results/journal/journal.h"
+#include "stress/cell/cell.h"
+
+#define VERIFY_ALPHA	  0.001 /* chance that a config that holds is called broken */
+#define VERIFY_TIMES	  10.0	/* a rate so many times the config's p must be excluded */
+#define VERIFY_CONFIDENCE 0.95	/* with this */
+#define VERIFY_WORST_MAX  256	/* cells named by a config */
+#define VERIFY_CELLS_MAX  (VERIFY_WORST_MAX + 2 + 4 * 4)
+
+/* What a cell is run for. */
+enum verify_check {
+	CHECK_CONTROL, /* a broken protocol: must tear, or the oracle is blind */
+	CHECK_WINDOW,  /* one store inside the config's window: must not */
+	CHECK_WAIT,    /* the config's waits: no more than its p allows */
+	CHECK_COUNT
+};
+
+enum verify_status {
+	STATUS_HELD,
+	STATUS_BROKEN,
+	STATUS_SKIPPED, /* cannot be run here */
+	STATUS_UNCLEAR, /* ran, and gave no answer */
+	STATUS_COUNT
+};
+
+enum verify_verdict {
+	VERIFY_HOLDS,
+	VERIFY_BROKEN,
+	VERIFY_INCONCLUSIVE,
+	VERIFY_NO_CONF, /* there is none that applies */
+	VERIFY_VERDICTS
+};
+
+/* One cell over all its runs. */
+struct verify_cell {
+	enum verify_check check;
+	struct cell cell; /* the first run that tore, else the last one */
+	unsigned runs;
+	unsigned noisy;	  /* of them */
+	unsigned failed;  /* of them: hung, killed or in error */
+	bool apart;	  /* an executor had a CPU that was not the patcher's */
+	uint64_t toggles; /* of all runs */
+	uint64_t quiet;	  /* of those that were not noisy and came to their end */
+	uint64_t tears[TEAR_KINDS];
+	double seconds;
+	bool skipped;
+	char reason[200]; /* why it was skipped, or gave no answer */
+
+	/* From verify_judge(). */
+	double chance; /* of so many tears or more, were the rate the config's p */
+	enum verify_status status;
+};
+
+struct verify {
+	char config[4096]; /* its path, fit to print; "" if none was found */
+	bool have_conf;	   /* conf was read */
+	struct machine_conf conf;
+	bool have_here;
+	struct identity here;
+	uint64_t seed;
+	double budget;
+	double seconds; /* taken */
+	char date[32];	/* UTC, when it ended */
+	bool fallback;	/* the config names no cells: others were taken */
+	int cut_short;	/* 0, or the exit status that says why */
+	struct verify_cell cell[VERIFY_CELLS_MAX];
+	unsigned cells;
+
+	/* From verify_judge(), or verify_refuse(). */
+	uint64_t toggles; /* at the config's waits */
+	uint64_t quiet;
+	uint64_t tears;
+	double chance;	/* of so many tears or more over all of them */
+	double upper_p; /* what the quiet toggles alone say */
+	uint64_t missing;
+	enum verify_verdict verdict;
+	int status; /* exit status */
+	char reason[400];
+};
+
+/* verify_level - the level of the config that is tried: its surest. verify_p - what that bounds. */
+static inline const struct machine_conf_level *verify_level(const struct verify *v)
+{
+	return machine_conf_surest(&v->conf);
+}
+
+static inline double verify_p(const struct verify *v)
+{
+	return machine_conf_p(verify_level(v));
+}
+
+/*
+ * verify_chance - probability of tears or more in toggles, each at p: binomial, and
+ * beyond 100000 toggles its Poisson limit, which is larger where it is small.
+ */
+double verify_chance(uint64_t tears, uint64_t toggles, double p);
+
+/*
+ * verify_missing - how many more toggles without a tear it takes until a rate of
+ * VERIFY_TIMES p is excluded with VERIFY_CONFIDENCE. 0: it is already.
+ */
+uint64_t verify_missing(uint64_t tears, uint64_t toggles, double p);
+
+/* verify_add - one more run of a cell. */
+void verify_add(struct verify_cell *cell, const struct cell_record *record);
+
+uint64_t verify_tears(const struct verify_cell *cell);
+
+/* verify_judge - from what was counted to cell statuses, verdict and reason. */
+void verify_judge(struct verify *v);
+
+/* verify_refuse - the config does not apply. */
+void verify_refuse(struct verify *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+const char *verify_check_name(enum verify_check check);	      /* "control", ... */
+const char *verify_status_name(enum verify_status status);    /* "held", ... */
+const char *verify_verdict_name(enum verify_verdict verdict); /* "holds", ... */
+
+#endif

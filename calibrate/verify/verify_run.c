@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/verify/verify_run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calibrate/program/exit_status.h"
+#include "stress/provoke/provoker.h"
+
+#define CONTROL_SHARE 0.05 /* of the budget */
+#define WINDOW_SHARE  0.10
+#define CELL_SHARE    0.9  /* of a cell's time; the rest starts the child */
+#define CELL_MIN      0.05 /* seconds; shorter cells are mostly set-up */
+#define SLICE	      5.0  /* seconds of a cell at a time: so that all see the same weather */
+
+static struct verify_cell *add(struct verify *v, enum verify_check check)
+{
+	struct verify_cell *c = &v->cell[v->cells++];
+
+	*c = (struct verify_cell){ .check = check };
+	cell_defaults(&c->cell);
+	c->cell.toggles = CELL_TOGGLES_MAX;
+	return c;
+}
+
+/* The closest that this machine has to two threads that never share a CPU. */
+static void seat_anywhere(struct cell *cell, hwloc_topology_t topology)
+{
+	char reason[160];
+	int cpus = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+
+	cell->placement = PLACEMENT_SPREAD;
+	cell->executors = 1;
+	if (placement_max(topology, PLACEMENT_SPREAD, reason, sizeof(reason)) > 0)
+		return;
+	cell->placement = PLACEMENT_OVERSUBSCRIBED;
+	cell->executors = cpus > 0 ? (unsigned)cpus : 1;
+}
+
+/* Both leave a mix standing in memory for a whole wait. */
+static void plan_controls(struct verify *v, hwloc_topology_t topology)
+{
+	static const enum protocol broken[] = { PROTOCOL_NO_INT3, PROTOCOL_FRONT_FIRST };
+
+	for (unsigned i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		struct cell *cell = &add(v, CHECK_CONTROL)->cell;
+
+		seat_anywhere(cell, topology);
+		cell->protocol = broken[i];
+		cell->stop_tears = 1;
+	}
+}
+
+/* A window of 8 bytes has no boundary inside; one of 16 has those of 8, and so on. */
+static void plan_window(struct verify *v, hwloc_topology_t topology)
+{
+	for (int crossing = CROSSING_NONE; crossing <= CROSSING_32; crossing++) {
+		if (crossing_bytes((enum crossing)crossing) >= v->conf.window)
+			break;
+		for (unsigned split = 1; split <= 4; split++) {
+			struct cell *cell = &add(v, CHECK_WINDOW)->cell;
+
+			seat_anywhere(cell, topology);
+			cell->protocol = PROTOCOL_ATOMIC;
+			cell->crossing = (enum crossing)crossing;
+			cell->split = split;
+			cell->pair = PAIR_CALL_NOP;
+		}
+	}
+}
+
+static void plan_wait(struct verify *v, const struct cell *worst)
+{
+	struct verify_cell *c = add(v, CHECK_WAIT);
+	struct cell *cell = &c->cell;
+
+	*cell = *worst;
+	cell->oracle = ORACLE_COUNT; /* goes on after a tear */
+	cell->first_wait = verify_level(v)->first_wait;
+	cell->second_wait = verify_level(v)->second_wait;
+	cell->stretch = verify_level(v)->stretch;
+	cell->toggles = CELL_TOGGLES_MAX;
+	cell->stop_tears = 0;
+}
+
+static void plan_fallback(struct verify *v)
+{
+	static const enum crossing crossings[] = { CROSSING_LINE, CROSSING_PAGE };
+	struct cell cell;
+
+	v->fallback = true;
+	cell_defaults(&cell);
+	cell.pair = PAIR_CALL_NOP; /* has a mix at every split */
+	for (unsigned i = 0; i < 2 * 4; i++) {
+		cell.crossing = crossings[i / 4];
+		cell.split = i % 4 + 1;
+		plan_wait(v, &cell);
+	}
+}
+
+static void skip_impossible(struct verify_cell *c, hwloc_topology_t topology)
+{
+	struct seating seating;
+	int ret = placement_seat(topology, c->cell.placement, c->cell.executors, &seating,
+				 c->reason, sizeof(c->reason));
+
+	if (ret == 0)
+		ret = provokers_possible(&c->cell, topology, &seating, c->reason,
+					 sizeof(c->reason));
+	c->skipped = ret < 0;
+}
+
+void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell *worst,
+		 unsigned count)
+{
+	plan_controls(v, topology);
+	plan_window(v, topology);
+	for (unsigned i = 0; i < count; i++)
+		plan_wait(v, &worst[i]);
+	if (count == 0)
+		plan_fallback(v);
+	for (unsigned i = 0; i < v->cells; i++)
+		skip_impossible(&v->cell[i], topology);
+}
+
+/* splitmix64's last step: seeds of neighbours have nothing in common. */
+static uint64_t seed_of(const struct verify *v, unsigned run)
+{
+	uint64_t z = v->seed + (run + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return (z ^ (z >> 31)) & INT64_MAX;
+}
+
+/* A run that did not come to a result. The cell's part of the run is over. */
+static void note_failure(struct verify *v, struct verify_cell *c, int error)
+{
+	if (error == -EINTR) {
+		v->cut_short = EXIT_INTERRUPTED;
+	} else if (error == -EIO) {
+		v->cut_short = EXIT_CANNOT_WRITE;
+	} else {
+		/* What this machine lacks is no failure, unless it had it a moment ago. */
+		c->skipped = c->runs == 0 && (error == -ENOENT || error == -ENOTSUP);
+		c->failed += !c->skipped;
+		snprintf(c->reason, sizeof(c->reason), "it cannot be run here: %s",
+			 strerror(-error));
+	}
+}
+
+static void note_noise(struct verify_cell *c, const struct session *s)
+{
+	if (c->failed || c->skipped)
+		return;
+	c->reason[0] = '\0';
+	if (c->noisy && c->quiet == 0)
+		snprintf(c->reason, sizeof(c->reason), "too noisy: %s", s->noise.reason);
+}
+
+/* The session may run it several times, if there is noise. */
+static void run_cell(struct verify *v, struct session *s, struct verify_cell *c, unsigned turn,
+		     double seconds)
+{
+	const struct cell_record *last;
+	struct cell cell = c->cell;
+	size_t before = s->count;
+	int ret;
+
+	cell.seconds = fmax(seconds * CELL_SHARE, CELL_MIN);
+	cell.seed = seed_of(v, turn);
+	ret = session_run(s, "verify", turn, &cell, &last);
+	for (size_t i = before; i < s->count; i++)
+		verify_add(c, &s->done[i]);
+	if (ret < 0)
+		note_failure(v, c, ret);
+	note_noise(c, s);
+}
+
+static bool is_due(const struct verify *v, unsigned i, enum verify_check check)
+{
+	const struct verify_cell *c = &v->cell[i];
+
+	return c->check == check && !c->skipped && !c->failed;
+}
+
+/* Cells of a part that can be run, from the given one on. */
+static unsigned count_due(const struct verify *v, unsigned from, enum verify_check check)
+{
+	unsigned count = 0;
+
+	for (unsigned i = from; i < v->cells; i++)
+		count += is_due(v, i, check);
+	return count;
+}
+
+/* All cells of one part, several times over, each with its share of what is left. */
+static void run_part(struct verify *v, struct session *s, enum verify_check check, double seconds,
+		     unsigned *turn)
+{
+	double end = session_left(s) - seconds;
+	double slices = ceil(seconds / SLICE / fmax(1, count_due(v, 0, check)));
+
+	progress_stage(&s->progress, verify_check_name(check));
+	/* Once at least: others may have taken more than their share, where it is noisy. */
+	for (unsigned left = (unsigned)fmax(1, slices); left > 0; left--) {
+		for (unsigned i = 0; i < v->cells && !v->cut_short; i++) {
+			unsigned runs =
+				count_due(v, i, check) + (left - 1) * count_due(v, 0, check);
+
+			if (is_due(v, i, check))
+				run_cell(v, s, &v->cell[i], (*turn)++,
+					 (session_left(s) - end) / runs);
+		}
+	}
+}
+
+void verify_run(struct verify *v, struct session *session)
+{
+	unsigned turn = 0;
+
+	run_part(v, session, CHECK_CONTROL, v->budget * CONTROL_SHARE, &turn);
+	run_part(v, session, CHECK_WINDOW, v->budget * WINDOW_SHARE, &turn);
+	/* What the controls did not need is theirs. */
+	run_part(v, session, CHECK_WAIT, session_left(session), &turn);
+	progress_end(&session->progress);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "results/figures/gnuplot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ARGS_BEFORE 7 /* the program, its options, the script, format, output and data */
+
+extern char **environ;
+
+int picture_fail(int rc, char *error, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(error, size, format, args);
+	va_end(args);
+	return rc;
+}
+
+/* --- Files ------------------------------------------------------------------- */
+
+static int join(char *path, const char *folder, const char *prefix, const char *suffix)
+{
+	int length = snprintf(path, PICTURE_PATH, "%s%s%s", folder, prefix, suffix);
+
+	return length < PICTURE_PATH ? 0 : -ENAMETOOLONG;
+}
+
+/* To gnuplot a name that starts with '<', '|' or '-' is a command or a stream. */
+int picture_name(struct picture *p, const char *prefix)
+{
+	const char *folder = prefix[0] == '/' ? "" : "./";
+
+	if (join(p->data, folder, prefix, ".dat") || join(p->svg, folder, prefix, ".svg") ||
+	    join(p->png, folder, prefix, ".png"))
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+static void remove_pictures(const struct picture *p)
+{
+	unlink(p->svg);
+	unlink(p->png);
+}
+
+int picture_write_data(const struct picture *p, void (*print)(FILE *stream, const void *arg),
+		       const void *arg)
+{
+	FILE *stream;
+	int failed;
+
+	remove_pictures(p);
+	stream = fopen(p->data, "we");
+	/* -ENOENT would say that only gnuplot is missing. */
+	if (!stream)
+		return errno == ENOENT ? -ENOTDIR : -errno;
+	print(stream, arg);
+	failed = ferror(stream);
+	if (!fclose(stream) && !failed)
+		return 0;
+	failed = errno;
+	unlink(p->data);
+	return failed ? -failed : -EIO;
+}
+
+int picture_data(struct picture *p, const char *prefix,
+		 void (*print)(FILE *stream, const void *arg), const void *arg, char *error,
+		 size_t size)
+{
+	int rc = picture_name(p, prefix);
+
+	if (rc)
+		return picture_fail(rc, error, size, "the name is too long: %s", prefix);
+	rc = picture_write_data(p, print, arg);
+	if (rc)
+		return picture_fail(rc, error, size, "cannot write %s: %s", p->data, strerror(-rc));
+	return 0;
+}
+
+/* --- gnuplot ----------------------------------------------------------------- */
+
+static int spawn(const char *program, char *const argv[], pid_t *pid)
+{
+	posix_spawn_file_actions_t actions;
+	int rc = posix_spawn_file_actions_init(&actions);
+
+	if (rc)
+		return -rc;
+	rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	if (!rc)
+		rc = posix_spawnp(pid, program, &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	return -rc;
+}
+
+/* 0, a negative errno if it could not be started, or how it ended. */
+static int run(const char *program, char *const argv[])
+{
+	int status, rc;
+	pid_t pid;
+
+	rc = spawn(program, argv, &pid);
+	if (rc)
+		return rc;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return status;
+}
+
+static int find_script(char *path, const char *script)
+{
+	const char *folder = getenv("TMAX_DATADIR");
+
+	if (join(path, folder ? folder : PKGDATADIR, "/", script))
+		return -ENAMETOOLONG;
+	return access(path, R_OK) ? -errno : 0;
+}
+
+static bool is_empty(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) || st.st_size == 0;
+}
+
+static int draw_one(const char *const drawing[], const char *const args[], char *error, size_t size)
+{
+	const char *named = getenv("TMAX_GNUPLOT"), *program = named ? named : "gnuplot";
+	const char *script = drawing[0], *format = drawing[1];
+	const char *output = drawing[2], *data = drawing[3];
+	const char *argv[ARGS_BEFORE + PICTURE_ARGS_MAX + 1] = { program, "-d",	  "-c", script,
+								 format,  output, data };
+	int rc;
+
+	for (size_t i = 0; args[i] && i < PICTURE_ARGS_MAX; i++)
+		argv[ARGS_BEFORE + i] = args[i];
+	rc = run(program, (char *const *)(uintptr_t)argv);
+	if (rc < 0)
+		return picture_fail(rc, error, size, "cannot run %s: %s", program, strerror(-rc));
+	if (rc > 0 || is_empty(output))
+		return picture_fail(-EIO, error, size, "%s failed to draw %s", program, output);
+	return 0;
+}
+
+int picture_draw(const struct picture *p, const char *script, const char *const args[], char *error,
+		 size_t size)
+{
+	char path[PICTURE_PATH];
+	const char *const svg[] = { path, "svg", p->svg, p->data };
+	const char *const png[] = { path, "png", p->png, p->data };
+	int rc = find_script(path, script);
+
+	if (rc)
+		return picture_fail(rc, error, size, "cannot read %s: %s", path, strerror(-rc));
+	rc = draw_one(svg, args, error, size);
+	if (!rc)
+		rc = draw_one(png, args, error, size);
+	if (rc)
+		remove_pictures(p);
+	return rc;
+}

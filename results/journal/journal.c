@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The journal file: appending lines that survive, reading lines that lie.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "results/journal/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define IDENTITY_TEXT_MAX 256
+
+struct journal {
+	int fd;
+};
+
+void journal_date(char *buf, size_t size)
+{
+	time_t now = time(NULL);
+	struct tm utc;
+
+	if (!gmtime_r(&now, &utc) || !strftime(buf, size, "%Y-%m-%dT%H:%M:%SZ", &utc))
+		buf[0] = '\0';
+}
+
+static int write_all(int fd, const char *text, size_t length)
+{
+	while (length) {
+		ssize_t done = write(fd, text, length);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		text += done;
+		length -= (size_t)done;
+	}
+	return 0;
+}
+
+/* Things that cannot be flushed, such as a pipe, need no flushing. */
+static int flush(int fd)
+{
+	return fdatasync(fd) && errno != EINVAL && errno != EROFS ? -errno : 0;
+}
+
+static bool line_is_open(int fd, const struct stat *st)
+{
+	char last;
+
+	if (!S_ISREG(st->st_mode) || st->st_size == 0)
+		return false;
+	return pread(fd, &last, 1, st->st_size - 1) == 1 && last != '\n';
+}
+
+/* Ends a line that another run left cut. */
+static int end_open_line(int fd, const struct stat *st)
+{
+	return line_is_open(fd, st) ? write_all(fd, "\n", 1) : 0;
+}
+
+static int append_locked(int fd, const char *text, size_t length)
+{
+	struct stat st;
+	int rc;
+
+	if (fstat(fd, &st))
+		return -errno;
+	rc = end_open_line(fd, &st);
+	/* One write unless the disk fills up; then the next one tells why. */
+	if (!rc)
+		rc = write_all(fd, text, length);
+	if (!rc)
+		rc = flush(fd);
+	/* If even that fails, the line stays cut, and who appends next ends it. */
+	if (rc && S_ISREG(st.st_mode))
+		(void)!ftruncate(fd, st.st_size);
+	return rc;
+}
+
+/*
+ * Locked, because taking back a line must not take another run's with it. A
+ * file system without locks leaves that to the user.
+ */
+static int append(int fd, const char *text, size_t length)
+{
+	int rc;
+
+	while (flock(fd, LOCK_EX) && errno == EINTR)
+		;
+	rc = append_locked(fd, text, length);
+	flock(fd, LOCK_UN);
+	return rc;
+}
+
+int journal_open(struct journal **journal, const char *path)
+{
+	struct journal *j = malloc(sizeof(*j));
+	int rc;
+
+	if (!j)
+		return -ENOMEM;
+	j->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	if (j->fd < 0) {
+		rc = -errno;
+		free(j);
+		return rc;
+	}
+	rc = append(j->fd, "", 0);
+	if (rc) {
+		journal_close(j);
+		return rc;
+	}
+	*journal = j;
+	return 0;
+}
+
+int journal_close(struct journal *journal)
+{
+	int rc;
+
+	if (!journal)
+		return 0;
+	rc = close(journal->fd) ? -errno : 0;
+	free(journal);
+	return rc;
+}
+
+/* Takes over line; NULL is what building it gives when it cannot be told in JSON. */
+static int write_line(struct journal *journal, json_t *line)
+{
+	size_t length = line ? json_dumpb(line, NULL, 0, JSON_COMPACT) : 0;
+	char *text;
+	int rc = -EMSGSIZE;
+
+	if (!length) {
+		json_decref(line);
+		return -EINVAL;
+	}
+	text = malloc(length + 1);
+	if (!text) {
+		json_decref(line);
+		return -ENOMEM;
+	}
+	json_dumpb(line, text, length, JSON_COMPACT);
+	json_decref(line);
+	text[length] = '\n';
+	if (length < JOURNAL_LINE_MAX)
+		rc = append(journal->fd, text, length + 1);
+	free(text);
+	return rc;
+}
+
+static json_t *line_new(const char *type)
+{
+	char date[32];
+
+	journal_date(date, sizeof(date));
+	return json_pack("{s:s, s:i, s:s}", "type", type, "schema", JOURNAL_SCHEMA, "date", date);
+}
+
+json_t *identity_to_json(const struct identity *id)
+{
+	char value[IDENTITY_TEXT_MAX];
+	json_t *object = json_object();
+	const char *name;
+
+	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++) {
+		if (json_object_set_new(object, name, json_string(value))) {
+			json_decref(object);
+			return NULL;
+		}
+	}
+	return object;
+}
+
+int identity_from_json(const json_t *object, struct identity *id)
+{
+	char ignored[IDENTITY_TEXT_MAX];
+	struct identity none = { 0 };
+	const char *name;
+
+	memset(id, 0, sizeof(*id));
+	for (unsigned i = 0; identity_field(&none, i, &name, ignored, sizeof(ignored)); i++) {
+		const char *value = json_string_value(json_object_get(object, name));
+
+		if (!value || identity_set(id, name, value))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+int journal_write_run_of(struct journal *journal, const char *plan, const struct identity *id,
+			 json_t *gaps, uint64_t seed)
+{
+	json_t *line = line_new("run");
+
+	if (!line || (gaps && !json_is_array(gaps)) ||
+	    json_object_set_new(line, "tool", json_string(PACKAGE_STRING)) ||
+	    json_object_set_new(line, "plan", json_string(plan)) ||
+	    json_object_set_new(line, "identity", identity_to_json(id)) ||
+	    (seed != JOURNAL_NO_SEED &&
+	     json_object_set_new(line, "seed", json_integer((json_int_t)seed))) ||
+	    json_object_set_new(line, "gaps", gaps ? json_incref(gaps) : json_array())) {
+		json_decref(line);
+		return -EINVAL;
+	}
+	return write_line(journal, line);
+}
+
+int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
+		      json_t *gaps)
+{
+	return journal_write_run_of(journal, plan, id, gaps, JOURNAL_NO_SEED);
+}
+
+int journal_write_begin(struct journal *journal, const char *key)
+{
+	json_t *line = line_new("begin");
+
+	if (json_object_set_new(line, "key", json_string(key))) {
+		json_decref(line);
+		return -EINVAL;
+	}
+	return write_line(journal, line);
+}
+
+int journal_write_cell(struct journal *journal, const struct cell_record *record)
+{
+	return write_line(journal, record_to_json(record));
+}
+
+int journal_write_line(struct journal *journal, const char *type, json_t *body)
+{
+	json_t *line = line_new(type);
+
+	/* What there is already, type and schema, wins: the body cannot pass for another. */
+	if (json_object_update_missing(line, body)) {
+		json_decref(line);
+		return -EINVAL;
+	}
+	return write_line(journal, line);
+}
+
+/* --- Reading ----------------------------------------------------------------- */
+
+struct line {
+	char *text; /* JOURNAL_LINE_MAX bytes */
+	size_t length;
+	bool too_long;
+};
+
+static bool next_line(FILE *stream, struct line *line)
+{
+	int c;
+
+	line->length = 0;
+	line->too_long = false;
+	while ((c = getc_unlocked(stream)) != EOF) {
+		if (c == '\n')
+			return true;
+		if (line->length == JOURNAL_LINE_MAX - 1)
+			line->too_long = true;
+		else
+			line->text[line->length++] = (char)c;
+	}
+	return line->length > 0;
+}
+
+/* Room for one more record, which the caller may fill and then count. */
+static struct cell_record *next_record(struct journal_data *data)
+{
+	size_t room = data->count ? data->count * 2 : 1;
+	struct cell_record *grown;
+
+	/* Full exactly when the count is a power of two. */
+	if (data->count & (data->count - 1))
+		return &data->records[data->count];
+	grown = reallocarray(data->records, room, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	data->records = grown;
+	return &grown[data->count];
+}
+
+static int take_cell(struct journal_data *data, const json_t *json)
+{
+	struct cell_record *record = next_record(data);
+
+	if (!record)
+		return -ENOMEM;
+	if (record_from_json(json, record))
+		return -EINVAL;
+	data->count++;
+	json_object_del(data->begun, record->key);
+	return 0;
+}
+
+static int take_begin(struct journal_data *data, const json_t *json)
+{
+	const char *key = json_string_value(json_object_get(json, "key"));
+	json_t *date = json_object_get(json, "date");
+
+	if (!key || !json_is_string(date))
+		return -EINVAL;
+	if (!data->begun)
+		data->begun = json_object();
+	return json_object_set(data->begun, key, date) ? -ENOMEM : 0;
+}
+
+static int take_run(struct journal_data *data, const json_t *json)
+{
+	struct identity id;
+
+	if (identity_from_json(json_object_get(json, "identity"), &id))
+		return -EINVAL;
+	if (data->have_identity && identity_differs(&data->identity, &id))
+		data->mixed = 1;
+	data->have_identity = 1;
+	data->identity = id;
+	return 0;
+}
+
+/* All other lines are kept as they are, for readers that know their type. */
+static int take_other(struct journal_data *data, json_t *json)
+{
+	if (!data->others)
+		data->others = json_array();
+	return json_array_append(data->others, json) ? -ENOMEM : 0;
+}
+
+static bool is_type(const char *type)
+{
+	return strcmp(type, "estimate") == 0 || strcmp(type, "gaps") == 0 ||
+	       strcmp(type, "tail") == 0 || strcmp(type, "bench") == 0 ||
+	       strcmp(type, "epoch") == 0;
+}
+
+static int take_json(struct journal_data *data, json_t *json)
+{
+	json_int_t schema = json_integer_value(json_object_get(json, "schema"));
+	const char *type = json_string_value(json_object_get(json, "type"));
+	int rc;
+
+	if (schema > JOURNAL_SCHEMA) {
+		data->newer++;
+		return -EINVAL;
+	}
+	if (!type || schema < 1)
+		return -EINVAL;
+	if (strcmp(type, "cell") == 0)
+		return take_cell(data, json);
+	if (strcmp(type, "begin") == 0)
+		return take_begin(data, json);
+	/* Both name the machine. */
+	if (strcmp(type, "run") != 0 && strcmp(type, "evidence") != 0)
+		return is_type(type) ? take_other(data, json) : -EINVAL;
+	rc = take_run(data, json);
+	return rc ? rc : take_other(data, json);
+}
+
+/* jansson gives a reason for every bad text, but seldom for a failed malloc(). */
+static bool out_of_memory(const json_error_t *error)
+{
+	enum json_error_code code = json_error_code(error);
+
+	return code == json_error_out_of_memory || code == json_error_unknown;
+}
+
+static int take_line(struct journal_data *data, const struct line *line)
+{
+	json_error_t error = { 0 }; /* jansson leaves the code as it was */
+	json_t *json;
+	int rc;
+
+	if (line->too_long)
+		return -EINVAL;
+	json = json_loadb(line->text, line->length, JSON_REJECT_DUPLICATES, &error);
+	if (!json)
+		return out_of_memory(&error) ? -ENOMEM : -EINVAL;
+	rc = take_json(data, json);
+	json_decref(json);
+	return rc;
+}
+
+static int read_lines(FILE *stream, struct journal_data *data, struct line *line)
+{
+	for (size_t number = 1; next_line(stream, line); number++) {
+		int rc = take_line(data, line);
+
+		if (rc == -ENOMEM)
+			return rc;
+		if (rc && !data->skipped++)
+			data->first_bad = number;
+	}
+	if (ferror(stream))
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+int journal_read_stream(FILE *stream, struct journal_data *data)
+{
+	struct line line = { .text = malloc(JOURNAL_LINE_MAX) };
+	int rc;
+
+	if (!line.text)
+		return -ENOMEM;
+	rc = read_lines(stream, data, &line);
+	free(line.text);
+	if (rc)
+		journal_free(data);
+	return rc;
+}
+
+int journal_read(const char *path, struct journal_data *data)
+{
+	FILE *stream = fopen(path, "re");
+	int rc;
+
+	if (!stream)
+		return -errno;
+	rc = journal_read_stream(stream, data);
+	fclose(stream);
+	return rc;
+}
+
+void journal_free(struct journal_data *data)
+{
+	free(data->records);
+	json_decref(data->others);
+	json_decref(data->begun);
+	memset(data, 0, sizeof(*data));
+}

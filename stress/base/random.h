@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRESS_BASE_RANDOM_H
+#define STRESS_BASE_RANDOM_H
+
+#include <stdint.h>
+
+/*
+ * random_next - splitmix64 (Steele, Lea, Flood 2014): enough to keep stores off
+ * any beat, and the same for the same seed everywhere.
+ */
+static inline uint64_t random_next(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+/* random_about - from half the mean to one and a half of it, each as likely. */
+static inline uint64_t random_about(uint64_t *state, uint64_t mean)
+{
+	return mean / 2 + random_next(state) % (mean + 1);
+}
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cell: one point of measurement. What to run, and what came out.
+ */
+#ifndef STRESS_CELL_CELL_H
+#define STRESS_CELL_CELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stress/placement/placement.h"
+
+#define CELL_WAIT_MAX	 UINT64_C(1000000000) /* ticks */
+#define CELL_TOGGLES_MAX UINT64_C(1000000000000)
+#define CELL_STRETCH_MAX 64
+
+/* Boundary that the instruction straddles. */
+enum crossing {
+	CROSSING_NONE, /* inside one 8-byte word */
+	CROSSING_8,    /* 8-byte word boundary that is no multiple of 16 */
+	CROSSING_16,   /* multiple of 16, not of 32 */
+	CROSSING_32,   /* multiple of 32, not of 64 */
+	CROSSING_LINE, /* multiple of 64, not of 4096 */
+	CROSSING_PAGE, /* multiple of 4096 */
+	CROSSING_COUNT
+};
+
+/* What the site toggles between. Every byte of old and new differs. */
+enum code_pair {
+	PAIR_CALL_NOP,
+	PAIR_CALL_CALL, /* three targets in rotation: every mix tells its kind */
+	PAIR_JMP_NOP,
+	PAIR_WORD, /* mov eax, imm32 with a generation in every byte */
+	PAIR_COUNT
+};
+
+enum protocol {
+	PROTOCOL_WAIT,	     /* the library's word protocol with the cell's two waits */
+	PROTOCOL_MEMBARRIER, /* the same with membarrier in place of the waits */
+	PROTOCOL_ATOMIC,     /* one locked store: the atomic-window test */
+	/* Broken on purpose, to prove that the oracle sees it. */
+	PROTOCOL_NAIVE,	      /* one plain unaligned store */
+	PROTOCOL_NO_INT3,     /* wait, back, wait, front, without the lock byte */
+	PROTOCOL_FRONT_FIRST, /* INT3, wait, front, wait, back */
+	/* Tried against the tail: as wait, with something more in the first wait (variant.h). */
+	PROTOCOL_TOUCH,	 /* a locked store to the back line that changes nothing */
+	PROTOCOL_READ,	 /* the back line is read */
+	PROTOCOL_HALVES, /* the wait in two halves, with that store between */
+	PROTOCOL_AGAIN,	 /* the INT3 is put a second time, half way */
+	PROTOCOL_COUNT
+};
+
+/* protocol_is_broken - on purpose? */
+static inline bool protocol_is_broken(enum protocol protocol)
+{
+	return protocol >= PROTOCOL_NAIVE && protocol <= PROTOCOL_FRONT_FIRST;
+}
+
+/*
+ * What is done on purpose to pull the two fetches apart. Bits: a cell may have
+ * several at once.
+ */
+enum provoker {
+	PROVOKER_COLD_BACK,  /* clflush of the back line before each toggle */
+	PROVOKER_COLD_FRONT, /* of the front line */
+	PROVOKER_SHOOTDOWN,  /* another thread changes the protection of pages: TLB flushes */
+	PROVOKER_BANDWIDTH,  /* another thread streams through memory */
+	PROVOKER_LOAD,	     /* another process time-slices the executors' CPUs */
+	PROVOKER_SIBLING,    /* busy thread on the SMT sibling of the first executor's CPU */
+	PROVOKER_WIDE,	     /* the executors run bursts of the widest vector work there is */
+	PROVOKER_CHAIN,	     /* a long dependency chain ahead of the site: fetch runs ahead */
+	PROVOKER_SITES,	     /* three more straddlers in the loop, their lines written too */
+	PROVOKER_COUNT
+};
+
+#define PROVOKERS_ALL ((1u << PROVOKER_COUNT) - 1)
+#define PROVOKERS_MAX 128 /* bytes that hold the names of any set, with the NUL */
+#define CELL_LOOP_MAX 4096
+
+enum oracle {
+	ORACLE_COUNT, /* every mix lands where it is counted */
+	ORACLE_CRASH, /* the paper's: mixes kill the child */
+	ORACLE_KINDS
+};
+
+struct cell {
+	enum placement placement;
+	enum crossing crossing;
+	enum code_pair pair;
+	enum protocol protocol;
+	enum oracle oracle;
+	unsigned split; /* bytes of the instruction before the boundary, 1 to 4 */
+	unsigned executors;
+	bool swap;	      /* the patcher sits where the first executor would, and it there */
+	uint64_t place;	      /* picks the site's pages and line (place.h); 0: whatever comes */
+	uint64_t first_wait;  /* ticks */
+	uint64_t second_wait; /* ticks */
+	uint64_t stretch;     /* each wait is at least so many times the store's own latency */
+	uint64_t rest; /* mean ticks between toggles, drawn from half to one and a half of it */
+	unsigned provokers;  /* set of 1u << enum provoker */
+	unsigned loop;	     /* filler instructions in the executors' loop beside the site */
+	uint64_t toggles;    /* stop after so many */
+	double seconds;	     /* or after so long; 0 is no limit */
+	uint64_t stop_tears; /* or after so many tears; 0 is no limit */
+	uint64_t seed;
+};
+
+enum tear_kind {
+	TEAR_OLD_FRONT, /* old front + new back: the first wait was too short */
+	TEAR_NEW_FRONT, /* new front + old back: the second wait was too short */
+	TEAR_OTHER,	/* no known mix, one that cannot be told apart, or one that killed */
+	TEAR_KINDS
+};
+
+enum outcome {
+	OUTCOME_DONE,
+	OUTCOME_CRASH,	     /* the child died of SIGILL, SIGSEGV, SIGBUS or SIGTRAP */
+	OUTCOME_KILLED,	     /* by another signal */
+	OUTCOME_HANG,	     /* made no progress, and was ended */
+	OUTCOME_INTERRUPTED, /* the run was asked to stop */
+	OUTCOME_ERROR,	     /* could not be set up: error says why */
+	OUTCOME_COUNT
+};
+
+/*
+ * Noise around a cell, as differences over its run unless it says otherwise.
+ * What cannot be read here is WITNESS_UNKNOWN (counts) or negative (measures).
+ */
+#define WITNESS_UNKNOWN UINT64_MAX
+
+struct witness {
+	uint64_t voluntary; /* context switches of patcher and executors */
+	uint64_t involuntary;
+	uint64_t minor_faults;
+	uint64_t major_faults;
+	uint64_t interrupts;   /* on the CPUs used, /proc/interrupts */
+	uint64_t smis;	       /* MSR 0x34 of the patcher's CPU (Intel) */
+	uint64_t throttles;    /* thermal_throttle counts of the CPUs used */
+	uint64_t tsc_jumps;    /* steps of a waiting patcher over 10,000 ticks, or backwards */
+	uint64_t longest_step; /* ticks, the longest of them */
+	int64_t offset;	       /* TSC of the first executor's CPU minus the patcher's, ticks */
+	uint64_t offset_error; /* ticks; the true offset is within */
+	double clock[2];       /* core cycles per tick, before and after; of the patcher's CPU */
+	double steal;	       /* steal time over the CPUs used, share of wall time, 0 to 1 */
+	double load;	       /* runnable tasks at the end, /proc/loadavg */
+};
+
+/* A tear and what the patcher was doing. All in ticks. */
+struct tear_event {
+	uint64_t toggle;     /* number of the toggle that it is taken to belong to */
+	enum tear_kind kind; /* TEAR_OTHER where it cannot be told */
+	uint64_t tsc;	     /* when the executor counted it */
+	int64_t after_int3;  /* from the lock byte's visibility to that moment */
+	int64_t after_front; /* from the end of the patch; negative: still under way */
+	uint64_t latency[3]; /* of the stores of INT3, back and front */
+	uint64_t waited[2];
+	uint64_t step[2]; /* longest between two readings of the clock in each wait */
+	unsigned executor;
+};
+
+#define TEAR_EVENTS_MAX 16 /* kept per cell: the first ones */
+
+/* Latency of the patcher's INT3 store: how far the lines have to travel. */
+struct latency {
+	uint64_t median; /* ticks, 0 where nothing was measured */
+	uint64_t p99;
+	uint64_t max;
+};
+
+#define CELL_UNKNOWN UINT64_MAX
+
+struct cell_result {
+	enum outcome outcome;
+	int signal;	  /* that ended the child, 0 if none */
+	int error;	  /* negative errno, 0 if none */
+	uint64_t toggles; /* done */
+	/*
+	 * Of these, before which an executor had run what they replaced: no other can
+	 * tear. Of several executors the one that saw most, so rather too few. Old
+	 * journals: CELL_UNKNOWN.
+	 */
+	uint64_t exposed;
+	uint64_t executions;	    /* over all executors */
+	uint64_t old_new[2];	    /* executions of the first code, of the others */
+	uint64_t tears[TEAR_KINDS]; /* executions of a mix, with the one that ended in a crash */
+	/*
+	 * Toggles of which a mix was run. A mix that is counted after the next toggle has
+	 * begun may count one more; so may, with several executors, one whose mark was
+	 * lost: rather too many. Old journals: CELL_UNKNOWN.
+	 */
+	uint64_t torn;
+	struct tear_event event[TEAR_EVENTS_MAX];
+	unsigned events;
+	struct latency latency;
+	uint64_t traps;	  /* executors that met INT3 */
+	uint64_t retries; /* pc_patch said -EAGAIN */
+	uint64_t ticks;	  /* TSC over the run */
+	double seconds;
+	uint64_t frame[2]; /* physical pages of the site's front and back, 0: not known */
+	struct witness witness;
+	struct seating seating;
+};
+
+/* cell_defaults - line crossing, call-call, split 3, one executor, 1e6 toggles. */
+void cell_defaults(struct cell *cell);
+
+/*
+ * cell_check - is this a cell that can be run at all? 0, or -EINVAL with the
+ * reason in words.
+ */
+int cell_check(const struct cell *cell, char *reason, size_t size);
+
+/* The names of each choice as the command line and the journal spell them. */
+const char *crossing_name(enum crossing c);
+const char *pair_name(enum code_pair p);
+const char *protocol_name(enum protocol p);
+const char *oracle_name(enum oracle o);
+const char *outcome_name(enum outcome o);
+int crossing_parse(const char *name);
+int pair_parse(const char *name);
+int protocol_parse(const char *name);
+int oracle_parse(const char *name);
+int outcome_parse(const char *name);
+const char *tear_kind_name(enum tear_kind k); /* "old-front", "new-front", "other" */
+int tear_kind_parse(const char *name);
+const char *provoker_name(enum provoker p);
+
+/*
+ * provokers_name - "none", or the names joined by "+", lowest bit first. Returns
+ * buf, which has PROVOKERS_MAX bytes. provokers_parse - back, or -EINVAL; each
+ * name at most once, in any order.
+ */
+char *provokers_name(unsigned provokers, char *buf);
+int provokers_parse(const char *names);
+
+/* crossing_bytes - 0, 8, 16, 32, 64, 4096. */
+unsigned crossing_bytes(enum crossing c);
+
+/*
+ * cell_command - the command line that runs this cell again, "tmax stress ...".
+ * Returns its length as snprintf does.
+ */
+int cell_command(const struct cell *cell, char *buf, size_t size);
+
+static inline uint64_t cell_result_tears(const struct cell_result *r)
+{
+	return r->tears[TEAR_OLD_FRONT] + r->tears[TEAR_NEW_FRONT] + r->tears[TEAR_OTHER];
+}
+
+#endif

@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: MIT */
+#include "stress/cell/code.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "stress/base/emit.h"
+#include "stress/placement/place.h"
+
+#define PAGE	     4096u
+#define LINE	     64u
+#define ARENA_STRIDE UINT64_C(0x200000000) /* room for calls of 2 GiB on both sides */
+#define ARENA_FIRST  UINT64_C(0x100000000000)
+#define ARENA_TRIES  4096
+#define PAGES	     CODE_ARENA_PAGES
+
+#define OPCODE_STC     0xf9
+#define OPCODE_CLD     0xfc
+#define OPCODE_INVALID 0x06 /* PUSH ES: #UD in 64-bit mode, with any prefix */
+
+/* Slots of the NOP pairs; call-call and word use front * 3 + back. */
+#define SLOT_CALL   0
+#define SLOT_PAD    2 /* + toggle % 2: call front, NOP back */
+#define SLOT_CARRY  4 /* + toggle % 2: NOP front, call back */
+#define SLOT_SORTED 9 /* call-call and word: as many slots are in use */
+
+/* Behind the last boundary: the additions of a cell, and what else there is. */
+#define CHAIN	  40
+#define ADDITIONS (CELL_LOOP_MAX * 4 + CHAIN * 4 + (CODE_EXTRA * 2 + 1) * LINE)
+_Static_assert(2 * PAGE + ADDITIONS + 1024 <= PAGES * PAGE, "the loop does not fit");
+_Static_assert(CODE_MARKS == 256 && sizeof(struct code_mark) == 16, "see put_mix()");
+
+static int map_at(uint64_t addr, size_t len)
+{
+	void *want = (void *)(uintptr_t)addr;
+	void *got = mmap(want, len, PROT_READ | PROT_WRITE | PROT_EXEC,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (got == MAP_FAILED)
+		return -errno;
+	if (got != want) { /* a kernel before 4.17 takes the flag for a hint */
+		munmap(got, len);
+		return -EEXIST;
+	}
+	return 0;
+}
+
+/*
+ * The code pages, with nothing of others within 2 GiB on either side. The second page is where
+ * sites cross.
+ */
+static uint8_t *map_arena(const struct cell *cell, int *error)
+{
+	for (unsigned i = 0; i < ARENA_TRIES; i++) {
+		uint64_t second = ARENA_FIRST + i * ARENA_STRIDE + place_boundary(cell->place);
+		uint64_t base = second - PAGE;
+
+		*error = map_at(base, PAGES * PAGE);
+		if (*error != -EEXIST)
+			return *error == 0 ? (uint8_t *)(uintptr_t)base : NULL;
+	}
+	return NULL;
+}
+
+uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
+{
+	uint8_t *second = arena + PAGE;
+	unsigned bytes = crossing_bytes(cell->crossing);
+	unsigned choice = cell->place ? place_word(cell->place) : (unsigned)(cell->seed % 8);
+	uint8_t *line = second + LINE * (cell->place ? place_line(cell->place) : 8);
+
+	switch (cell->crossing) {
+	case CROSSING_NONE:
+		return line + 8 * (choice % 8) + cell->split - 1;
+	case CROSSING_PAGE:
+		return second - cell->split;
+	case CROSSING_LINE:
+		return line + (cell->place ? 0 : LINE * choice) - cell->split;
+	default:
+		/* 8, 24, 40, 56, or 16, 48, or 32 bytes into the line. */
+		return line + bytes + choice * 2 * bytes % LINE - cell->split;
+	}
+}
+
+/* Under the site: the second page, and where it ends in it also the first. */
+static int place_arena(uint8_t *arena, const struct cell *cell)
+{
+	bool two = cell->crossing == CROSSING_PAGE;
+	int ret = 0;
+
+	if (cell->place)
+		ret = place_pages(two ? arena : arena + PAGE, two ? 2 : 1, cell->place);
+	/* Or a fork of a provoker's would leave the patcher with copies, elsewhere. */
+	if (ret == 0 && madvise(arena, PAGES * PAGE, MADV_DONTFORK) < 0)
+		ret = -errno;
+	return ret;
+}
+
+/* The call or jump of a NOP pair; see the table in code.h. */
+static void write_jump(uint8_t *bytes, const struct cell *cell)
+{
+	static const uint8_t front[CODE_LENGTH] = { 0xe8, 0x10, 0x11, 0x21, 0x31 };
+
+	memcpy(bytes, front, CODE_LENGTH);
+	if (cell->pair == PAIR_JMP_NOP)
+		bytes[0] = 0xe9;
+	memset(bytes + cell->split, OPCODE_CLD, CODE_LENGTH - cell->split);
+	bytes[cell->split] = cell->oracle == ORACLE_CRASH ? OPCODE_INVALID : OPCODE_STC;
+}
+
+static void write_codes(struct code *code, const struct cell *cell)
+{
+	static const uint8_t calls[3][CODE_LENGTH] = {
+		{ 0xe8, 0x10, 0x11, 0x21, 0x31 },
+		{ 0xe8, 0x50, 0x42, 0x52, 0x42 },
+		{ 0xe8, 0x90, 0x83, 0x83, 0x53 },
+	};
+	static const uint8_t nop[CODE_LENGTH] = { 0x66, 0x66, 0x66, 0x66, 0x90 };
+
+	switch (cell->pair) {
+	case PAIR_CALL_CALL:
+		code->codes = 3;
+		for (unsigned k = 0; k < 3; k++)
+			memcpy(code->bytes[k], calls[k], CODE_LENGTH);
+		break;
+	case PAIR_WORD:
+		code->codes = 3;
+		for (unsigned k = 0; k < 3; k++) {
+			memset(code->bytes[k], (int)k, CODE_LENGTH);
+			code->bytes[k][0] = 0xb8;
+		}
+		break;
+	default:
+		code->codes = 2;
+		write_jump(code->bytes[0], cell);
+		memcpy(code->bytes[1], nop, CODE_LENGTH);
+	}
+	code->pair = cell->pair;
+}
+
+/* The front of code k with the back of code j, as an executor could fetch it. */
+static void mix(const struct code *code, unsigned k, unsigned j, unsigned split, uint8_t *bytes)
+{
+	memcpy(bytes, code->bytes[k], split);
+	memcpy(bytes + split, code->bytes[j] + split, CODE_LENGTH - split);
+}
+
+static uint8_t *destination(const struct code *code, const uint8_t *bytes)
+{
+	int32_t rel;
+
+	memcpy(&rel, bytes + 1, sizeof(rel));
+	return code->site + CODE_LENGTH + rel;
+}
+
+/* Map the page of a landing place, and the next one, unless that was done before. */
+static int map_landing(const uint8_t *at)
+{
+	uint64_t page = (uint64_t)(uintptr_t)at & ~(uint64_t)(PAGE - 1);
+
+	for (unsigned i = 0; i < 2; i++) {
+		int ret = map_at(page + i * PAGE, PAGE);
+
+		if (ret == 0)
+			/* An executor that lands beside a pad is seen, too. */
+			memset((void *)(uintptr_t)(page + i * PAGE), OPCODE_INVALID, PAGE);
+		else if (ret != -EEXIST)
+			return ret;
+	}
+	return 0;
+}
+
+static void put_return(const struct code *code, struct emit *e)
+{
+	if (code->pair != PAIR_JMP_NOP) {
+		PUT(e, 0xc3); /* ret */
+		return;
+	}
+	PUT(e, 0xe9); /* jmp behind the site */
+	put_rel32(e, code->site + CODE_LENGTH, 0);
+}
+
+/* An instruction on something of the counters: [r9 + ...] */
+#define PUT_AT(e, offset, ...)                                                                     \
+	do {                                                                                       \
+		uint32_t at_ = (uint32_t)(offset);                                                 \
+		PUT(e, __VA_ARGS__);                                                               \
+		put(e, &at_, sizeof(at_));                                                         \
+	} while (0)
+
+/*
+ * Count a whole code in a fixed slot, and whether it is another than the last one.
+ *
+ *		inc qword [r9 + slot * 8]
+ *		cmp qword [r9 + last], slot + 1
+ *		jne other
+ *		ret
+ * other:	mov qword [r9 + last], slot + 1
+ *		inc qword [r9 + seen]
+ *		ret
+ */
+static int write_target(const struct code *code, const uint8_t *bytes, unsigned slot)
+{
+	const size_t last = offsetof(struct code_slots, last);
+	struct emit e = { .at = destination(code, bytes) };
+	uint8_t *other;
+	int ret = map_landing(e.at);
+
+	if (ret < 0)
+		return ret;
+	PUT(&e, 0x49, 0xff, 0x41, (uint8_t)(slot * 8));
+	PUT_AT(&e, last, 0x49, 0x83, 0xb9);
+	PUT(&e, (uint8_t)(slot + 1), 0x75, 0);
+	other = e.at;
+	put_return(code, &e);
+	other[-1] = (uint8_t)(e.at - other);
+	PUT_AT(&e, last, 0x49, 0xc7, 0x81);
+	PUT(&e, (uint8_t)(slot + 1), 0, 0, 0);
+	PUT_AT(&e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
+	put_return(code, &e);
+	return 0;
+}
+
+/* The slot of a mix, by the toggle's number: mov r8, [r10]; and r8d, 1; add r8d, slot */
+static void put_slot_by_toggle(struct emit *e, unsigned slot)
+{
+	PUT(e, 0x4d, 0x8b, 0x02, 0x41, 0x83, 0xe0, 1, 0x41, 0x83, 0xc0, (uint8_t)slot);
+}
+
+/* mov r8d, slot */
+static void put_slot(struct emit *e, unsigned slot)
+{
+	PUT(e, 0x41, 0xb8, (uint8_t)slot, 0, 0, 0);
+}
+
+/*
+ * A mix, its slot in r8: count it, leave a mark, and see whether it is the first of
+ * its toggle. Leaves rcx, rdi, r9 and r10, which the loop needs, and the carry clear. The
+ * mark is complete before it is counted; the low byte of the count is its place in
+ * the ring.
+ */
+static void put_mix(struct emit *e)
+{
+	const size_t marks = offsetof(struct code_slots, marks);
+	const size_t tsc = offsetof(struct code_slots, mark[0].tsc);
+	const size_t where = offsetof(struct code_slots, mark[0].where);
+	const size_t torn = offsetof(struct code_slots, torn);
+	const size_t last = offsetof(struct code_slots, torn_last);
+
+	PUT(e, 0x4b, 0xff, 0x04, 0xc1);		    /* inc qword [r9 + r8 * 8] */
+	PUT(e, 0x0f, 0x31);			    /* rdtsc */
+	PUT_AT(e, marks, 0x45, 0x0f, 0xb6, 0x99);   /* movzx r11d, byte [r9 + marks] */
+	PUT(e, 0x4f, 0x8d, 0x1c, 0x1b);		    /* lea r11, [r11 + r11] */
+	PUT_AT(e, tsc, 0x43, 0x89, 0x84, 0xd9);	    /* mov [r9 + r11 * 8 + tsc], eax */
+	PUT_AT(e, tsc + 4, 0x43, 0x89, 0x94, 0xd9); /* and the upper half from edx */
+	PUT(e, 0x49, 0x8b, 0x02);		    /* mov rax, [r10] */
+	PUT(e, 0x31, 0xd2, 0x48, 0xff, 0xc0);	    /* xor edx, edx; inc rax */
+	PUT_AT(e, last, 0x49, 0x3b, 0x81);	    /* cmp rax, [r9 + torn_last] */
+	PUT(e, 0x0f, 0x95, 0xc2);		    /* setne dl */
+	PUT_AT(e, torn, 0x49, 0x01, 0x91);	    /* add [r9 + torn], rdx */
+	PUT_AT(e, last, 0x49, 0x89, 0x81);	    /* mov [r9 + torn_last], rax */
+	PUT(e, 0x48, 0xff, 0xc8);		    /* dec rax */
+	PUT(e, 0x48, 0xc1, 0xe0, 8);		    /* shl rax, 8 */
+	PUT(e, 0x49, 0x09, 0xc0);		    /* or r8, rax: clears the carry */
+	PUT_AT(e, where, 0x4f, 0x89, 0x84, 0xd9);   /* mov [r9 + r11 * 8 + where], r8 */
+	PUT_AT(e, marks, 0x49, 0xff, 0x81);	    /* inc qword [r9 + marks]: leaves it so */
+}
+
+static void put_jump(struct emit *e, const uint8_t *target)
+{
+	PUT(e, 0xe9);
+	put_rel32(e, target, 0);
+}
+
+/*
+ * Count the call of a NOP pair, and whether the execution before was one, too.
+ *
+ *		inc qword [r9 + slot * 8]
+ *		lea rax, [rdi + 1]
+ *		cmp rax, rcx
+ *		mov rcx, rdi
+ *		jne other
+ *		clc
+ *		ret
+ * other:	inc qword [r9 + seen]
+ *		clc
+ *		ret
+ */
+static int write_call(const struct code *code, const uint8_t *bytes)
+{
+	struct emit e = { .at = destination(code, bytes) };
+	uint8_t *other;
+	int ret = map_landing(e.at);
+
+	if (ret < 0)
+		return ret;
+	PUT(&e, 0x49, 0xff, 0x41, SLOT_CALL * 8, 0x48, 0x8d, 0x47, 1);
+	PUT(&e, 0x48, 0x39, 0xc8, 0x48, 0x89, 0xf9, 0x75, 0);
+	other = e.at;
+	PUT(&e, 0xf8);
+	put_return(code, &e);
+	other[-1] = (uint8_t)(e.at - other);
+	PUT_AT(&e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
+	PUT(&e, 0xf8);
+	put_return(code, &e);
+	return 0;
+}
+
+static int write_pad(const struct code *code, const uint8_t *bytes, unsigned slot)
+{
+	struct emit e = { .at = destination(code, bytes) };
+	int ret = map_landing(e.at);
+
+	if (ret < 0)
+		return ret;
+	if (code->codes == 2)
+		put_slot_by_toggle(&e, slot);
+	else
+		put_slot(&e, slot);
+	put_jump(&e, code->mix);
+	return 0;
+}
+
+static int write_landings_rotation(const struct code *code, const struct cell *cell)
+{
+	uint8_t bytes[CODE_LENGTH];
+	int ret = 0;
+
+	for (unsigned k = 0; k < 3; k++) {
+		for (unsigned j = 0; j < 3 && ret == 0; j++) {
+			/* The crash oracle has landings for whole codes only. */
+			if (k != j && (cell->oracle == ORACLE_CRASH || cell->split == 1))
+				continue;
+			mix(code, k, j, cell->split, bytes);
+			ret = k == j ? write_target(code, bytes, k * 3 + j)
+				     : write_pad(code, bytes, k * 3 + j);
+		}
+	}
+	return ret;
+}
+
+static int write_landings(const struct code *code, const struct cell *cell)
+{
+	uint8_t bytes[CODE_LENGTH];
+	int ret;
+
+	if (cell->pair == PAIR_WORD)
+		return 0;
+	if (cell->pair == PAIR_CALL_CALL)
+		return write_landings_rotation(code, cell);
+	ret = write_call(code, code->bytes[0]);
+	if (ret < 0 || cell->oracle == ORACLE_CRASH)
+		return ret;
+	mix(code, 0, 1, cell->split, bytes);
+	return write_pad(code, bytes, SLOT_PAD);
+}
+
+/* A branch out of the loop that only a mix takes, and where it comes back. */
+struct branch {
+	uint8_t *hole;
+	uint8_t *back;
+};
+
+static struct branch put_branch(struct emit *e, uint8_t condition)
+{
+	struct branch branch;
+
+	PUT(e, 0x0f, condition);
+	branch.hole = e->at;
+	PUT(e, 0, 0, 0, 0);
+	branch.back = e->at;
+	return branch;
+}
+
+/* The branch ends here. */
+static void land(const struct branch *branch, const struct emit *e)
+{
+	struct emit hole = { .at = branch->hole };
+
+	put_rel32(&hole, e->at, 0);
+}
+
+/*
+ * Word: count by lowest and highest byte of eax.
+ *
+ *		movzx ecx, al
+ *		shr eax, 24
+ *		cmp ecx, eax
+ *		jne mix
+ *		lea ecx, [rcx + rcx * 2]
+ *		add ecx, eax
+ *		inc qword [r9 + rcx * 8]
+ *		inc ecx
+ *		cmp rcx, [r9 + last]
+ *		jne other
+ * back:
+ */
+static void put_sort(struct emit *e, struct branch *mix, struct branch *other)
+{
+	PUT(e, 0x0f, 0xb6, 0xc8, 0xc1, 0xe8, 0x18, 0x39, 0xc1);
+	*mix = put_branch(e, 0x85);
+	PUT(e, 0x8d, 0x0c, 0x49, 0x01, 0xc1, 0x49, 0xff, 0x04, 0xc9, 0xff, 0xc1);
+	PUT_AT(e, offsetof(struct code_slots, last), 0x49, 0x3b, 0x89);
+	*other = put_branch(e, 0x85);
+	mix->back = other->back = e->at;
+}
+
+/* other:	mov [r9 + last], rcx; inc qword [r9 + seen] */
+static void put_sort_other(struct emit *e, const struct branch *other)
+{
+	land(other, e);
+	PUT_AT(e, offsetof(struct code_slots, last), 0x49, 0x89, 0x89);
+	PUT_AT(e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
+	put_jump(e, other->back);
+}
+
+/* mix:		lea r8d, [rcx + rcx * 2]; add r8d, eax */
+static void put_sort_mix(struct emit *e, const struct branch *mix)
+{
+	land(mix, e);
+	PUT(e, 0x44, 0x8d, 0x04, 0x49, 0x41, 0x01, 0xc0);
+	put_mix(e);
+	put_jump(e, mix->back);
+}
+
+/* NOP pairs: a set carry is a tear. Counted, and cleared. */
+static void put_carry_mix(struct emit *e, const struct branch *mix)
+{
+	land(mix, e);
+	put_slot_by_toggle(e, SLOT_CARRY);
+	put_mix(e);
+	put_jump(e, mix->back);
+}
+
+/* Up to the address, with as few NOPs as possible. */
+static void put_nops(struct emit *e, const uint8_t *to)
+{
+	static const uint8_t nop[8] = { 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 };
+
+	while (to - e->at >= 8)
+		put(e, nop, 8);
+	while (e->at < to)
+		PUT(e, 0x90);
+}
+
+/* Each has two lines of its own, none of them the site's. */
+static void put_extra(struct emit *e, struct code *code)
+{
+	for (unsigned i = 0; i < CODE_EXTRA; i++) {
+		uintptr_t line = ((uintptr_t)e->at + 3 + 2 * LINE) & ~(uintptr_t)(LINE - 1);
+
+		code->extra[i] = (uint8_t *)(line - 4);
+		put_nops(e, code->extra[i]);
+		PUT(e, 0x0f, 0x1f, 0x44, 0x00, 0x00);
+	}
+}
+
+/* What the cell adds to the loop. Leaves the carry clear, and what the loop needs. */
+static void put_additions(struct emit *e, struct code *code, const struct cell *cell)
+{
+	if (cell->provokers & 1u << PROVOKER_SITES)
+		put_extra(e, code);
+	for (unsigned i = 0; i < cell->loop; i++)
+		PUT(e, 0x48, 0x8d, 0x52, 0x01); /* lea rdx, [rdx + 1] */
+	if (!(cell->provokers & 1u << PROVOKER_CHAIN))
+		return;
+	for (unsigned i = 0; i < CHAIN; i++)
+		PUT(e, 0x48, 0x0f, 0xaf, 0xd2); /* imul rdx, rdx */
+	PUT(e, 0xf8);				/* clc */
+}
+
+/*
+ * entry:	mov r9, rsi	counters
+ *		mov r10, rdx	number of the toggle
+ *		clc
+ * site:	the 5 bytes
+ *		(what the pair needs to see its mixes)
+ *		(what the cell adds)
+ *		dec rdi		leaves the carry alone
+ *		jnz site
+ *		mov rax, rcx	what the NOP pairs keep there
+ *		ret
+ *		(where mixes are counted)
+ * mix:		(where pads go, their slot in r8)
+ */
+static void write_loop(struct code *code, const struct cell *cell)
+{
+	struct emit e = { .at = code->site - 7 };
+	struct branch mix = { 0 }, other = { 0 };
+
+	code->loop = (code_loop_fn *)(uintptr_t)e.at;
+	PUT(&e, 0x49, 0x89, 0xf1, 0x49, 0x89, 0xd2, 0xf8);
+	put(&e, code->bytes[0], CODE_LENGTH);
+	if (code->pair == PAIR_WORD)
+		put_sort(&e, &mix, &other);
+	else if (code->codes == 2)
+		mix = put_branch(&e, 0x82); /* jc */
+	put_additions(&e, code, cell);
+	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85);
+	put_rel32(&e, code->site, 0);
+	PUT(&e, 0x48, 0x89, 0xc8, 0xc3);
+	if (code->pair == PAIR_WORD) {
+		put_sort_mix(&e, &mix);
+		put_sort_other(&e, &other);
+	} else if (code->codes == 2) {
+		put_carry_mix(&e, &mix);
+	}
+	code->mix = e.at;
+	put_mix(&e);
+	put_return(code, &e);
+}
+
+int code_build(struct code *code, const struct cell *cell)
+{
+	int error = 0;
+	uint8_t *arena = map_arena(cell, &error);
+
+	if (!arena)
+		return error;
+	error = place_arena(arena, cell);
+	if (error < 0)
+		return error;
+	*code = (struct code){ .site = code_place_site(arena, cell) };
+	write_codes(code, cell);
+	write_loop(code, cell);
+	return write_landings(code, cell);
+}
+
+/* Even toggles are call to NOP, so a call front is old in them; odd ones are the way back. */
+static void collect_nop(const struct code_slots *s, uint64_t executions, struct cell_result *result)
+{
+	uint64_t pad[2] = { s->at[SLOT_PAD], s->at[SLOT_PAD + 1] };
+	uint64_t carry[2] = { s->at[SLOT_CARRY], s->at[SLOT_CARRY + 1] };
+	uint64_t tears = pad[0] + pad[1] + carry[0] + carry[1];
+
+	result->tears[TEAR_OLD_FRONT] += pad[0] + carry[1];
+	result->tears[TEAR_NEW_FRONT] += pad[1] + carry[0];
+	result->old_new[0] += s->at[SLOT_CALL];
+	result->old_new[1] += executions - s->at[SLOT_CALL] - tears;
+}
+
+static void collect_rotation(const struct code_slots *s, uint64_t executions,
+			     struct cell_result *result)
+{
+	uint64_t sorted = 0;
+
+	for (unsigned k = 0; k < 3; k++) {
+		unsigned next = (k + 1) % 3;
+
+		result->tears[TEAR_OLD_FRONT] += s->at[k * 3 + next];
+		result->tears[TEAR_NEW_FRONT] += s->at[next * 3 + k];
+		result->old_new[k != 0] += s->at[k * 3 + k];
+	}
+	for (unsigned i = 0; i < SLOT_SORTED; i++)
+		sorted += s->at[i];
+	/* Whatever ran and is in no slot ran something that we did not foresee. */
+	result->tears[TEAR_OTHER] += executions - sorted;
+}
+
+void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
+		  struct cell_result *result)
+{
+	result->executions += executions;
+	if (code->codes == 2)
+		collect_nop(slots, executions, result);
+	else
+		collect_rotation(slots, executions, result);
+}
+
+/* A call that ended the round before comes right before this one. */
+void code_run(const struct code *code, uint64_t iterations, struct code_slots *slots,
+	      const uint64_t *toggle)
+{
+	uint64_t last = slots->last == 1 ? iterations + 1 : 0;
+
+	last = code->loop(iterations, slots, toggle, last);
+	if (code->codes == 2)
+		slots->last = last;
+}
+
+/*
+ * NOP pairs: a call that follows no call has ended a time of NOPs and begun one of
+ * calls, but there are no NOPs before the first. If calls stand in the end, the last
+ * such time no toggle has ended.
+ */
+static uint64_t seen_nop(const struct code_slots *slots, uint64_t toggles)
+{
+	if (!slots->seen)
+		return 0;
+	return 2 * slots->seen - (toggles % 2 ? 1 : 2);
+}
+
+/* The first run of the first code counts as a change, too. */
+uint64_t code_exposed(const struct code *code, const struct code_slots *slots, uint64_t toggles)
+{
+	uint64_t standing = toggles % code->codes, seen = slots->seen;
+
+	/* What stands in the end no toggle has replaced. */
+	if (code->codes == 2)
+		seen = seen_nop(slots, toggles);
+	else if (slots->last == standing * 4 + 1)
+		seen--;
+	return seen < toggles ? seen : toggles;
+}
+
+uint64_t code_tears(const struct code *code, const struct code_slots *slots)
+{
+	struct cell_result so_far = { 0 };
+
+	if (code->codes == 2) {
+		collect_nop(slots, 0, &so_far);
+	} else {
+		collect_rotation(slots, 0, &so_far);
+		so_far.tears[TEAR_OTHER] = 0;
+	}
+	return cell_result_tears(&so_far);
+}
+
+bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark *mark)
+{
+	uint64_t made = __atomic_load_n(&slots->marks, __ATOMIC_ACQUIRE);
+	const struct code_mark *at = &slots->mark[number % CODE_MARKS];
+
+	if (number >= made)
+		return false;
+	mark->tsc = __atomic_load_n(&at->tsc, __ATOMIC_RELAXED);
+	mark->where = __atomic_load_n(&at->where, __ATOMIC_RELAXED);
+	/* The one that is being made may stand on it already. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&slots->marks, __ATOMIC_RELAXED) - number < CODE_MARKS;
+}
+
+/*
+ * In toggle A -> B the third code C has no part in a mix of its own. With A it is a
+ * mix of C -> A that was counted late. With B it may be two changes old, or belong to
+ * B -> C and be counted two toggles late: then the blame cannot be told.
+ */
+enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *mark)
+{
+	unsigned slot = code_mark_slot(mark), front = slot / 3, back = slot % 3;
+	unsigned from = (unsigned)(code_mark_toggle(mark) % 3);
+
+	if (code->codes == 2)
+		return slot == SLOT_PAD || slot == SLOT_CARRY + 1 ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
+	if (slot >= SLOT_SORTED)
+		return TEAR_OTHER;
+	if (front != from && back != from)
+		return TEAR_OTHER;
+	return back == (front + 1) % 3 ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
+}
+
+unsigned code_stir(const struct code *code, uint64_t number)
+{
+	uint16_t bytes = (uint16_t)(number * 0x0101);
+	unsigned i;
+
+	for (i = 0; i < CODE_EXTRA && code->extra[i]; i++)
+		/* One store across the line: any mix of the two bytes is as good. */
+		__asm__ volatile("movw %1, %0"
+				 : "=m"(*(uint8_t(*)[2])(code->extra[i] + 3))
+				 : "r"(bytes)
+				 : "memory");
+	return i;
+}

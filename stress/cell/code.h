@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The code under test: a site that straddles a boundary, the loop around it,
+ * and somewhere to land for every instruction that a mix could form.
+ *
+ * The codes of a pair differ in every byte that the split separates, and each
+ * mix does something of its own:
+ *
+ *   call-call  three calls in rotation, A -> B -> C -> A. Displacements differ
+ *              in every byte; each (front, back) lands on a pad that counts it.
+ *              As X is only ever followed by one Y, the pad tells which part
+ *              was old. Split 1 has the same opcode in front: no mix exists.
+ *   word       mov eax, imm32 with every byte of the immediate 0, 1 or 2, in
+ *              rotation; the loop sorts what it got by lowest and highest byte.
+ *              Split 1 as above.
+ *   call-nop,  66 66 66 66 90 against E8 (E9) with F9 behind the split and FC from
+ *   jmp-nop    there on. Call front + NOP tail lands on a pad. NOP front + call tail
+ *              is a prefixed STC and CLDs, and the loop tests the carry flag,
+ *              which nothing else in it changes. Which part was old follows from
+ *              whether the toggle's number is even, published by the patcher before
+ *              it; right as long as a tear runs within `rest` of its toggle.
+ *
+ * Rather the prefixed NOP than 0F 1F 44 00 00: in that one, three of the eight
+ * mixes are still a NOP, harmless by construction and seen by nobody.
+ *
+ * A fetch that is two changes old (of A -> B -> C: front A, back C) lands where the
+ * opposite kind of C -> A does, so the other wait gets the blame. Where its toggle's
+ * number is known, in the ring, it is told to be "other".
+ *
+ * Every mix also leaves the TSC of that moment and the toggle's number in a ring, and
+ * is counted as a torn toggle if its number is another than the last one's. That happens on pads
+ * and behind branches that only a mix takes: the hot loop never runs it. So it is
+ * cold when it is needed, and a stamp is late by the cache misses and page walks
+ * on the way to it: hundreds of ticks, up to some thousand.
+ *
+ * Each executor also counts how often the code that it ran was another than the time
+ * before: so many changes it has seen. That is a compare and a branch in the hot loop,
+ * which is taken once after a change, when the front end starts anew anyway. A NOP
+ * leaves no trace, so there it is calls that count: those to which another execution
+ * is between the last one and them.
+ *
+ * What a cell adds to the loop stands behind the site and what watches it, that
+ * is, ahead of the next execution of it:
+ *
+ *   loop       so many LEA in a row, four bytes and one cycle each
+ *   chain      40 multiplications, each waiting for the one before it: what is
+ *              fetched after them waits for its turn, and so does the site
+ *   sites      three more straddlers of a line: 0F 1F 44 xx yy is a 5-byte NOP
+ *              whatever xx yy are; xx ends one line, yy begins the next
+ *
+ * For the crash oracle pads stay unmapped and 06 (invalid) takes the place of F9.
+ */
+#ifndef STRESS_CELL_CODE_H
+#define STRESS_CELL_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stress/cell/cell.h"
+
+#define CODE_LENGTH	 5
+#define CODE_SLOTS	 1024
+#define CODE_ARENA_PAGES 8
+#define CODE_MARKS	 256 /* the generated code takes a byte for its index */
+#define CODE_EXTRA	 3
+
+/* A mix that was run. */
+struct code_mark {
+	uint64_t tsc;
+	uint64_t where; /* toggle << 8 | the counter that it went to */
+};
+
+static inline unsigned code_mark_slot(const struct code_mark *mark)
+{
+	return mark->where & 0xff;
+}
+
+/* code_mark_toggle - number of the toggle that was under way, or over, when it was counted. */
+static inline uint64_t code_mark_toggle(const struct code_mark *mark)
+{
+	return mark->where >> 8;
+}
+
+/* Counters of one executor, written by the generated code. */
+struct code_slots {
+	uint64_t at[CODE_SLOTS];
+	/*
+	 * Slot of the whole code that it ran last, plus 1; 0: none yet. Of NOP pairs, where
+	 * in the round the call was run last, counted down to 1; 0: not right before it.
+	 */
+	uint64_t last;
+	uint64_t seen;	    /* times that this changed; of NOP pairs, calls that follow none */
+	uint64_t torn;	    /* toggles of which it ran a mix */
+	uint64_t torn_last; /* number of the last of them, plus 1; 0: none yet */
+	uint64_t marks;	    /* made so far; the last ones are in the ring */
+	struct code_mark mark[CODE_MARKS];
+};
+
+/*
+ * Runs the site so often. toggle: number of the one that the patcher is at, from 0.
+ * last, of NOP pairs: the iterations that were left when the call was run last, in and
+ * out. To be called by code_run() alone.
+ */
+typedef uint64_t code_loop_fn(uint64_t iterations, struct code_slots *slots, const uint64_t *toggle,
+			      uint64_t last);
+
+struct code {
+	uint8_t *site;
+	uint8_t bytes[3][8]; /* the codes to rotate through; bytes[0] stands there first */
+	unsigned codes;	     /* 2 or 3 */
+	enum code_pair pair;
+	code_loop_fn *loop;
+	uint8_t *mix;		    /* where pads go to be counted */
+	uint8_t *extra[CODE_EXTRA]; /* the straddlers of provoker sites, or NULL */
+};
+
+/*
+ * code_build - map and write everything. Never unmapped: it is made once, in
+ * the child that runs the cell. 0 or a negative errno.
+ */
+int code_build(struct code *code, const struct cell *cell);
+
+/*
+ * code_place_site - where in an arena of CODE_ARENA_PAGES pages the site of this
+ * cell stands. Of the boundaries that are multiples of just that many bytes, the
+ * place picks one anywhere in the second page, or without a place the seed one of
+ * eight; a page's is at the second page.
+ */
+uint8_t *code_place_site(uint8_t *arena, const struct cell *cell);
+
+/* code_collect - add what an executor counted in so many executions. */
+void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
+		  struct cell_result *result);
+
+/* code_run - run the site so often: one round of an executor. */
+void code_run(const struct code *code, uint64_t iterations, struct code_slots *slots,
+	      const uint64_t *toggle);
+
+/*
+ * code_exposed - of so many toggles, those before which this executor had run the
+ * code that they replaced. An executor that sleeps through a whole rotation does not
+ * see it: rather too few.
+ */
+uint64_t code_exposed(const struct code *code, const struct code_slots *slots, uint64_t toggles);
+
+/* code_tears - tears counted so far; cheap enough to ask while executors run. */
+uint64_t code_tears(const struct code *code, const struct code_slots *slots);
+
+/*
+ * code_mark - read the mark of that number. False if it is not there yet or has
+ * been overwritten. The executor may be running.
+ */
+bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark *mark);
+
+/* code_mark_kind - which part was old. */
+enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *mark);
+
+/* code_stir - rewrite the extra sites, and say how many there are. */
+unsigned code_stir(const struct code *code, uint64_t number);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "stress/oracle/gap_judge.h"
+
+static const char *const kind_names[GAP_KINDS] = {
+	[GAP_OLD_FRONT] = "old-front",
+	[GAP_NEW_FRONT] = "new-front",
+};
+
+static const char *const reason_names[GAP_REASONS] = {
+	[GAP_WRAP] = "wrap",   [GAP_LATE] = "late", [GAP_PREEMPTED] = "preempted",
+	[GAP_STALE] = "stale", [GAP_LOST] = "lost",
+};
+
+/* When the executor may have read, in the patcher's TSC. */
+struct window {
+	uint64_t from;
+	uint64_t to;
+};
+
+/* Which generation of a part was read, as far as can be told. */
+enum match {
+	MATCH_ONE,
+	MATCH_SEVERAL,
+	MATCH_NONE
+};
+
+const char *gap_kind_name(enum gap_kind kind)
+{
+	return kind_names[kind];
+}
+
+const char *gap_reason_name(enum gap_reason reason)
+{
+	return reason_names[reason];
+}
+
+static struct gap_store *store_of(const struct gap_history *h, uint64_t number)
+{
+	return &h->ring[number & (h->size - 1)];
+}
+
+void gap_history_restart(struct gap_history *h, uint64_t now)
+{
+	if (h->next < GAP_PARTS)
+		h->next = GAP_PARTS;
+	h->first = h->next - GAP_PARTS;
+	for (uint64_t n = h->first; n < h->next; n++)
+		*store_of(h, n) = (struct gap_store){ now, now };
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static struct window window_of(const struct tsc_offset *offset, const struct gap_fetch *fetch)
+{
+	uint64_t unsure = offset->error + GAP_DRIFT;
+
+	return (struct window){
+		.from = less(fetch->before - (uint64_t)offset->offset, GAP_LEAD + unsure),
+		.to = fetch->after - (uint64_t)offset->offset + unsure,
+	};
+}
+
+/* The newest store that may have been visible by then, if the first was. */
+static uint64_t newest_by(const struct gap_history *h, uint64_t then)
+{
+	uint64_t low = h->first, high = h->next;
+
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (store_of(h, middle)->before <= then)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* May generation g of a part still have been there at that time? */
+static bool outlived(const struct gap_history *h, enum gap_part part, uint64_t g, uint64_t time)
+{
+	uint64_t death = 2 * (g + 1) + part;
+
+	if (death >= h->next)
+		return true;
+	/* All that is forgotten was over before what is known began. */
+	if (death < h->first)
+		return store_of(h, h->first)->before >= time;
+	return store_of(h, death)->after >= time;
+}
+
+static enum match find(const struct gap_history *h, struct window window, enum gap_part part,
+		       unsigned bits, uint64_t value, uint64_t *generation)
+{
+	uint64_t newest, count = UINT64_C(1) << bits, g;
+
+	if (store_of(h, h->first)->before > window.to)
+		return h->first ? MATCH_SEVERAL : MATCH_NONE;
+	newest = newest_by(h, window.to);
+	/* Where first is 0, it and the next are of the same time: this cannot be below it. */
+	if (newest % 2 != part)
+		newest--;
+	g = newest / 2;
+	/* Before the first wrap there are values that were never stored. */
+	if (((g - value) & (count - 1)) > g)
+		return MATCH_NONE;
+	g -= (g - value) & (count - 1);
+	if (!outlived(h, part, g, window.from))
+		return MATCH_NONE;
+	if (2 * g + part < h->first)
+		return MATCH_SEVERAL;
+	if (g >= count && outlived(h, part, g - count, window.from))
+		return MATCH_SEVERAL;
+	*generation = g;
+	return MATCH_ONE;
+}
+
+static struct gap_verdict discard(enum gap_reason reason)
+{
+	return (struct gap_verdict){ .is_gap = false, .reason = reason };
+}
+
+/* The time between the end of one store, and the begin of a later one. */
+static struct gap_verdict between(const struct gap_history *h, enum gap_kind kind, uint64_t gone,
+				  uint64_t come)
+{
+	uint64_t end = store_of(h, gone)->after, begin = store_of(h, come)->before;
+
+	if (begin <= end)
+		return discard(GAP_LATE);
+	return (struct gap_verdict){ .is_gap = true, .kind = kind, .ticks = begin - end };
+}
+
+struct gap_verdict gap_judge(const struct gap_history *h, struct gap_layout layout,
+			     const struct tsc_offset *offset, const struct gap_fetch *fetch)
+{
+	struct window window = window_of(offset, fetch);
+	uint64_t front, back;
+	unsigned shift = layout.bits[GAP_FRONT];
+	enum match f =
+		find(h, window, GAP_FRONT, shift, fetch->value & ((1u << shift) - 1), &front);
+	enum match b =
+		find(h, window, GAP_BACK, layout.bits[GAP_BACK], fetch->value >> shift, &back);
+
+	if (f == MATCH_NONE || b == MATCH_NONE)
+		return discard(GAP_STALE);
+	if (f == MATCH_SEVERAL || b == MATCH_SEVERAL)
+		return discard(fetch->after - fetch->before > GAP_LONG ? GAP_PREEMPTED : GAP_WRAP);
+	if (back > front)
+		return between(h, GAP_OLD_FRONT, 2 * (front + 1), 2 * back + 1);
+	return between(h, GAP_NEW_FRONT, 2 * (back + 1) + 1, 2 * front);
+}

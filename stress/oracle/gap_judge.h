@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a fetched pair of generations tells: whether its two parts ever stood in
+ * memory together, and if not, how far apart they were read.
+ *
+ * Front and back part of a site carry generation numbers and are stored in
+ * turn: front 1, back 1, front 2, ... An executor that fetches front f and back b read the
+ * front before f was replaced and the back after b was stored. With b > f there
+ * is time between the two, and that much lies between the reads at least:
+ *
+ *	before the store of b  -  after the store of f + 1
+ *
+ * and likewise with f > b + 1, the other way round. Both stamps are the
+ * patcher's, so no clock is compared with another: a late stamp (the patcher lost
+ * its CPU between store and stamp) makes the result smaller, never larger.
+ *
+ * The clocks of others matter only for telling which f and which b it was, since
+ * a part has room for few bits. An executor says between which times it fetched.
+ * A pair that would fit more than one generation within that time is thrown
+ * away, and counted.
+ *
+ * All here are pure functions over logs.
+ */
+#ifndef STRESS_ORACLE_GAP_JUDGE_H
+#define STRESS_ORACLE_GAP_JUDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stress/witness/tsc_offset.h"
+
+/*
+ * A fetch may run ahead of the stamp before it: the front end is as many
+ * instructions ahead as the core has room for. Far more than that, ticks.
+ */
+#define GAP_LEAD 20000
+
+/* What the clocks may drift apart by during a run, ticks. */
+#define GAP_DRIFT 2000
+
+/* An iteration of the executor that took longer lost its CPU, ticks. */
+#define GAP_LONG 100000
+
+enum gap_part {
+	GAP_FRONT,
+	GAP_BACK,
+	GAP_PARTS
+};
+
+enum gap_kind {
+	GAP_OLD_FRONT, /* old front + new back: the front was read first */
+	GAP_NEW_FRONT, /* new front + old back: the back was */
+	GAP_KINDS
+};
+
+/* Why a pair gives no gap. */
+enum gap_reason {
+	GAP_WRAP,      /* fits several generations, or one older than the history */
+	GAP_LATE,      /* the stamps' own width swallows it */
+	GAP_PREEMPTED, /* as wrap, because the executor lost its CPU */
+	GAP_STALE,     /* was in no memory at any time that the executor names */
+	GAP_LOST,      /* the executor's log was full */
+	GAP_REASONS
+};
+
+/* One store: it became visible everywhere between the two. Patcher's TSC. */
+struct gap_store {
+	uint64_t before;
+	uint64_t after;
+};
+
+/*
+ * The latest stores by number. Store 2g + p put generation g into part p.
+ * Numbers from first (even) to next - 1 are known.
+ */
+struct gap_history {
+	struct gap_store *ring;
+	uint64_t size; /* a power of two */
+	uint64_t first;
+	uint64_t next;
+};
+
+/* One execution, as the executor logged it. Executor's TSC. */
+struct gap_fetch {
+	uint32_t value;	 /* of eax: front bytes lowest */
+	uint64_t before; /* end of the execution before */
+	uint64_t after;	 /* end of this one */
+};
+
+/* How the 32 bits are shared out. */
+struct gap_layout {
+	unsigned bits[GAP_PARTS];
+};
+
+struct gap_verdict {
+	bool is_gap;
+	enum gap_reason reason; /* if not */
+	enum gap_kind kind;
+	uint64_t ticks; /* lower bound */
+};
+
+/* gap_layout_of - for a split of 2 to 4. */
+static inline struct gap_layout gap_layout_of(unsigned split)
+{
+	return (struct gap_layout){ { 8 * (split - 1), 8 * (5 - split) } };
+}
+
+/*
+ * gap_is_torn - can the pair not have stood in memory? Quick, for every
+ * execution. Only as many bits are compared as both parts have, so a gap over a
+ * whole wrap of these can look whole; the reverse is impossible.
+ */
+static inline bool gap_is_torn(struct gap_layout layout, uint32_t value)
+{
+	unsigned bits = layout.bits[GAP_FRONT] < layout.bits[GAP_BACK] ? layout.bits[GAP_FRONT]
+								       : layout.bits[GAP_BACK];
+	uint32_t front = value, back = value >> layout.bits[GAP_FRONT];
+
+	return ((front - back) & ((1u << bits) - 1)) > 1;
+}
+
+/* gap_history_add - room for the next store; its stamps are the caller's to fill in. */
+static inline struct gap_store *gap_history_add(struct gap_history *h)
+{
+	struct gap_store *store = &h->ring[h->next++ & (h->size - 1)];
+
+	if (h->next - h->first > h->size)
+		h->first += 2;
+	return store;
+}
+
+/*
+ * gap_history_restart - from here on the history knows of nothing but what
+ * stands in memory at this time.
+ */
+void gap_history_restart(struct gap_history *h, uint64_t now);
+
+/*
+ * gap_judge - what the pair tells. offset: the executor's TSC minus the
+ * patcher's. Every store that could have been fetched must be in the history.
+ */
+struct gap_verdict gap_judge(const struct gap_history *h, struct gap_layout layout,
+			     const struct tsc_offset *offset, const struct gap_fetch *fetch);
+
+/* "old-front", "new-front"; "wrap", "late", "preempted", "stale", "lost". */
+const char *gap_kind_name(enum gap_kind kind);
+const char *gap_reason_name(enum gap_reason reason);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "stress/oracle/trace_log.h"
+
+#include "patchcore/machine/wait.h"
+#include "stress/witness/witness.h"
+
+static struct trace_entry *entry_of(struct trace_log *log, uint64_t toggle)
+{
+	return &log->entry[toggle % TRACE_TOGGLES];
+}
+
+struct word_trace *trace_begin(struct trace_log *log, uint64_t toggle)
+{
+	struct trace_entry *entry = entry_of(log, toggle);
+
+	*entry = (struct trace_entry){ .begun = ticks_now() };
+	log->toggles = toggle + 1;
+	return &entry->trace;
+}
+
+void trace_end(struct trace_log *log, uint64_t toggle, struct witness *witness)
+{
+	const struct word_trace *trace = &entry_of(log, toggle)->trace;
+	uint64_t latency = trace->latency[0];
+
+	for (unsigned i = 0; i < 2; i++)
+		if (trace->step[i])
+			witness_step(witness, trace->step[i]);
+	if (!latency)
+		return;
+	log->latencies++;
+	log->latency[gap_bucket(latency)]++;
+	if (latency > log->latency_max)
+		log->latency_max = latency;
+}
+
+/* When the site could not be run as a whole any more. */
+static uint64_t closed(const struct trace_entry *entry)
+{
+	return entry->trace.visible[0] ? entry->trace.visible[0] : entry->begun;
+}
+
+/* The last toggle whose INT3 was visible by then; else the first that is still known. */
+static uint64_t toggle_at(struct trace_log *log, uint64_t tsc)
+{
+	uint64_t known = log->toggles < TRACE_TOGGLES ? log->toggles : TRACE_TOGGLES;
+	uint64_t toggle = log->toggles;
+
+	while (known-- > 0) {
+		toggle--;
+		if ((int64_t)(tsc - closed(entry_of(log, toggle))) >= 0)
+			break;
+	}
+	return toggle;
+}
+
+static void describe(struct trace_log *log, const struct code *code, const struct code_mark *mark,
+		     struct tear_event *event)
+{
+	uint64_t toggle = toggle_at(log, mark->tsc);
+	const struct trace_entry *entry = entry_of(log, toggle);
+	const struct word_trace *trace = &entry->trace;
+
+	*event = (struct tear_event){
+		.toggle = toggle,
+		.kind = code_mark_kind(code, mark),
+		.tsc = mark->tsc,
+		.after_int3 = (int64_t)(mark->tsc - closed(entry)),
+		.after_front = (int64_t)(mark->tsc - trace->visible[2]),
+	};
+	for (unsigned i = 0; i < 3; i++)
+		event->latency[i] = trace->latency[i];
+	for (unsigned i = 0; i < 2; i++) {
+		event->waited[i] = trace->waited[i];
+		event->step[i] = trace->step[i];
+	}
+}
+
+/* Has another executor torn this toggle, which is new of this one? */
+static bool is_torn_twice(struct trace_log *log, unsigned executor, uint64_t toggle)
+{
+	uint64_t *torn = &log->torn[toggle % TRACE_TOGGLES];
+
+	if (log->torn_last[executor] == toggle + 1)
+		return false;
+	log->torn_last[executor] = toggle + 1;
+	if (*torn == toggle + 1)
+		return true;
+	*torn = toggle + 1;
+	return false;
+}
+
+uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned executor,
+		     const struct code_slots *slots, struct cell_result *result)
+{
+	uint64_t made = __atomic_load_n(&slots->marks, __ATOMIC_ACQUIRE);
+	uint64_t number = log->seen[executor], twice = 0;
+	struct code_mark mark;
+
+	log->seen[executor] = made;
+	if (!log->toggles)
+		return 0;
+	if (made - number >= CODE_MARKS)
+		number = made - CODE_MARKS + 1;
+	for (; number < made; number++) {
+		if (!code_mark(slots, number, &mark))
+			continue;
+		twice += is_torn_twice(log, executor, code_mark_toggle(&mark));
+		if (result->events == TEAR_EVENTS_MAX)
+			continue;
+		describe(log, code, &mark, &result->event[result->events]);
+		result->event[result->events++].executor = executor;
+	}
+	return twice;
+}
+
+/* The middle of the bucket in which the one of that rank is, from 0. */
+static uint64_t ranked(const struct trace_log *log, uint64_t rank)
+{
+	uint64_t below = 0;
+	unsigned i = 0;
+
+	while (i < GAP_BUCKETS - 1 && below + log->latency[i] <= rank)
+		below += log->latency[i++];
+	return gap_bucket_low(i) + (gap_bucket_low(i + 1) - gap_bucket_low(i)) / 2;
+}
+
+void trace_latency(const struct trace_log *log, struct latency *latency)
+{
+	if (!log->latencies)
+		return;
+	latency->median = ranked(log, log->latencies / 2);
+	latency->p99 = ranked(log, log->latencies - 1 - log->latencies / 100);
+	latency->max = log->latency_max;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the last toggles went, so that a tear that is noticed later can be told
+ * with what the patcher was doing; and how long its stores took. Private to
+ * stress.
+ */
+#ifndef STRESS_ORACLE_TRACE_LOG_H
+#define STRESS_ORACLE_TRACE_LOG_H
+
+#include <stdint.h>
+
+#include "patchcore/word/word.h"
+#include "stress/cell/cell.h"
+#include "stress/cell/code.h"
+#include "stress/oracle/gap_tally.h"
+
+#define TRACE_TOGGLES 256 /* looked through at least four times in so many */
+
+struct trace_entry {
+	uint64_t begun; /* TSC */
+	struct word_trace trace;
+};
+
+struct trace_log {
+	struct trace_entry entry[TRACE_TOGGLES];
+	uint64_t toggles;	       /* begun so far */
+	uint64_t latencies;	       /* measured so far */
+	uint64_t latency[GAP_BUCKETS]; /* of INT3, by size */
+	uint64_t latency_max;
+	uint64_t seen[PLACEMENT_EXECUTORS_MAX];	     /* marks of each executor */
+	uint64_t torn[TRACE_TOGGLES];		     /* number of a torn toggle, plus 1 */
+	uint64_t torn_last[PLACEMENT_EXECUTORS_MAX]; /* the same, of each executor */
+};
+
+/*
+ * trace_begin - about to try this toggle, numbered from 0. Returns what is to be
+ * filled in; trying again starts it anew.
+ */
+struct word_trace *trace_begin(struct trace_log *log, uint64_t toggle);
+
+/* trace_end - it is done: take down latency and steps. */
+void trace_end(struct trace_log *log, uint64_t toggle, struct witness *witness);
+
+/*
+ * trace_tears - add the new tears of one executor to the result's events. Returns how
+ * many toggles, torn for the first time by this executor, others had torn already.
+ *
+ * A tear is taken to belong to the last toggle whose INT3 was visible when it
+ * was counted: right as long as it is counted within the rest between toggles.
+ * Its stamp is from the executor's CPU, so it is off by the offset of the two
+ * TSCs, too. Marks that the ring has lost already are left out.
+ */
+uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned executor,
+		     const struct code_slots *slots, struct cell_result *result);
+
+/* trace_latency - what came of the latencies. */
+void trace_latency(const struct trace_log *log, struct latency *latency);
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stress/placement/placement.h"
+
+static const char *const names[PLACEMENT_COUNT] = {
+	[PLACEMENT_SAME_CORE] = "same-core",
+	[PLACEMENT_SAME_L2] = "same-l2",
+	[PLACEMENT_SAME_L3] = "same-l3",
+	[PLACEMENT_SAME_SOCKET] = "same-socket",
+	[PLACEMENT_CROSS_SOCKET] = "cross-socket",
+	[PLACEMENT_KIND_UP] = "kind-up",
+	[PLACEMENT_KIND_DOWN] = "kind-down",
+	[PLACEMENT_SPREAD] = "spread",
+	[PLACEMENT_OVERSUBSCRIBED] = "oversubscribed",
+};
+
+static const char *const gaps[PLACEMENT_COUNT] = {
+	[PLACEMENT_SAME_CORE] = "no two usable CPUs are threads of one core",
+	[PLACEMENT_SAME_L2] = "no two usable cores are known to share an L2",
+	[PLACEMENT_SAME_L3] = "no two usable cores with an L2 each are known to share an L3",
+	[PLACEMENT_SAME_SOCKET] = "no usable package has CPUs that share no cache",
+	[PLACEMENT_CROSS_SOCKET] = "no two packages are known among the usable CPUs",
+	[PLACEMENT_KIND_UP] = "no two ranked kinds of core are known among the usable CPUs",
+	[PLACEMENT_KIND_DOWN] = "no two ranked kinds of core are known among the usable CPUs",
+	[PLACEMENT_SPREAD] = "only one CPU is usable",
+	[PLACEMENT_OVERSUBSCRIBED] = "more CPUs are usable than executors can be seated",
+};
+
+const char *placement_name(enum placement p)
+{
+	return (unsigned)p < PLACEMENT_COUNT ? names[p] : "unknown";
+}
+
+int placement_parse(const char *name)
+{
+	for (int p = 0; name && p < PLACEMENT_COUNT; p++)
+		if (strcmp(name, names[p]) == 0)
+			return p;
+	return -EINVAL;
+}
+
+/* Is a machine described in the environment, that is not said to be this one? */
+static bool environment_describes(void)
+{
+	const char *synthetic = getenv("HWLOC_SYNTHETIC"), *xml = getenv("HWLOC_XMLFILE");
+
+	return ((synthetic && *synthetic) || (xml && *xml)) && !getenv("HWLOC_THISSYSTEM");
+}
+
+/*
+ * hwloc asks for the binding of all threads at once and gives up without a word
+ * when they differ. Then the union is what the process may use.
+ */
+static int restrict_to_process(hwloc_topology_t topology)
+{
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	int ret = 0;
+
+	if (!set)
+		return -ENOMEM;
+	if (hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS) == 0 &&
+	    hwloc_topology_restrict(topology, set, 0) < 0)
+		ret = -errno;
+	hwloc_bitmap_free(set);
+	return ret;
+}
+
+/*
+ * IS_THISSYSTEM is what RESTRICT_TO_CPUBINDING requires. It does not claim a
+ * described machine for this one: the environment wins, hwloc then reports
+ * another system and restricts nothing. A topology set by a call would be
+ * claimed, and cut down to the CPUs of this machine.
+ */
+static int load(hwloc_topology_t topology)
+{
+	unsigned long flags =
+		HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING;
+
+	if (hwloc_topology_set_flags(topology, flags) < 0 || hwloc_topology_load(topology) < 0)
+		return errno ? -errno : -EIO;
+	if (!hwloc_topology_is_thissystem(topology))
+		return 0;
+	/* A description that hwloc could not read has silently become this machine. */
+	if (environment_describes())
+		return -EINVAL;
+	return restrict_to_process(topology);
+}
+
+int topology_open(hwloc_topology_t *topology, int *foreign)
+{
+	int ret;
+
+	if (hwloc_topology_init(topology) < 0)
+		return -ENOMEM;
+	ret = load(*topology);
+	if (ret < 0) {
+		hwloc_topology_destroy(*topology);
+		return ret;
+	}
+	*foreign = !hwloc_topology_is_thissystem(*topology);
+	return 0;
+}
+
+/* CPUs no farther from this one than the relation says; NULL if that is not known. */
+static hwloc_const_cpuset_t reach(hwloc_topology_t topology, int relation, unsigned cpu)
+{
+	static const hwloc_obj_type_t types[] = { HWLOC_OBJ_CORE, HWLOC_OBJ_L2CACHE,
+						  HWLOC_OBJ_L3CACHE, HWLOC_OBJ_PACKAGE };
+	hwloc_obj_t obj;
+
+	if (relation == PLACEMENT_CROSS_SOCKET)
+		return hwloc_topology_get_topology_cpuset(topology);
+	obj = hwloc_get_ancestor_obj_by_type(topology, types[relation],
+					     hwloc_get_pu_obj_by_os_index(topology, cpu));
+	if (obj)
+		return obj->cpuset;
+	/* Without packages, nothing is known to lie in another one. */
+	return relation == PLACEMENT_SAME_SOCKET ? hwloc_topology_get_topology_cpuset(topology)
+						 : NULL;
+}
+
+/*
+ * CPUs in exactly this relation. Every closer level is taken out, not only the
+ * next one: a virtual machine may well put one L3 around all its packages.
+ */
+static void related(hwloc_topology_t topology, hwloc_bitmap_t set, int relation, unsigned cpu)
+{
+	hwloc_const_cpuset_t cpus = reach(topology, relation, cpu);
+
+	hwloc_bitmap_zero(set);
+	if (!cpus)
+		return;
+	hwloc_bitmap_copy(set, cpus);
+	for (int closer = PLACEMENT_SAME_CORE; closer < relation; closer++) {
+		cpus = reach(topology, closer, cpu);
+		if (cpus)
+			hwloc_bitmap_andnot(set, set, cpus);
+	}
+	hwloc_bitmap_clr(set, cpu);
+}
+
+/* CPUs of the weakest or the strongest kind; none if hwloc cannot rank them (-1). */
+static void kind(hwloc_topology_t topology, hwloc_bitmap_t set, bool strongest)
+{
+	int kinds = hwloc_cpukinds_get_nr(topology, 0), efficiency = -1;
+
+	if (kinds < 2 || hwloc_cpukinds_get_info(topology, strongest ? (unsigned)kinds - 1 : 0, set,
+						 &efficiency, NULL, NULL, 0) < 0)
+		efficiency = -1;
+	if (efficiency < 0)
+		hwloc_bitmap_zero(set);
+}
+
+/* Where executors may sit when the patcher sits on this CPU. */
+static void candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum placement p,
+		       unsigned patcher)
+{
+	switch (p) {
+	case PLACEMENT_KIND_UP:
+	case PLACEMENT_KIND_DOWN:
+		kind(topology, set, p == PLACEMENT_KIND_DOWN);
+		if (hwloc_bitmap_isset(set, patcher))
+			kind(topology, set, p == PLACEMENT_KIND_UP);
+		else
+			hwloc_bitmap_zero(set);
+		break;
+	case PLACEMENT_SPREAD:
+		hwloc_bitmap_copy(set, hwloc_topology_get_topology_cpuset(topology));
+		hwloc_bitmap_clr(set, patcher);
+		break;
+	default:
+		related(topology, set, p, patcher);
+	}
+}
+
+/*
+ * The lowest patcher with at least n candidates, which are left in set; the one
+ * with the most of them if none has n. Returns how many.
+ */
+static unsigned find_patcher(hwloc_topology_t topology, hwloc_bitmap_t set, enum placement p,
+			     unsigned n, unsigned *patcher)
+{
+	hwloc_const_cpuset_t cpus = hwloc_topology_get_topology_cpuset(topology);
+	unsigned most = 0;
+
+	for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu)) {
+		unsigned found;
+
+		candidates(topology, set, p, (unsigned)cpu);
+		found = (unsigned)hwloc_bitmap_weight(set);
+		if (found <= most)
+			continue;
+		most = found;
+		*patcher = (unsigned)cpu;
+		if (most >= n)
+			return most;
+	}
+	return most;
+}
+
+static unsigned count_cpus(hwloc_topology_t topology)
+{
+	return (unsigned)hwloc_bitmap_weight(hwloc_topology_get_topology_cpuset(topology));
+}
+
+/* Large enough for every CPU, so that nothing that is put into it allocates. */
+static hwloc_bitmap_t new_set(hwloc_topology_t topology)
+{
+	return hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(topology));
+}
+
+/* How many executors can be seated; -ENOMEM. */
+static int most_executors(hwloc_topology_t topology, enum placement p)
+{
+	unsigned most, patcher;
+	hwloc_bitmap_t set;
+
+	if (p == PLACEMENT_OVERSUBSCRIBED)
+		return count_cpus(topology) <= PLACEMENT_EXECUTORS_MAX ? PLACEMENT_EXECUTORS_MAX
+								       : 0;
+	set = new_set(topology);
+	if (!set)
+		return -ENOMEM;
+	most = find_patcher(topology, set, p, PLACEMENT_EXECUTORS_MAX, &patcher);
+	hwloc_bitmap_free(set);
+	return most < PLACEMENT_EXECUTORS_MAX ? (int)most : PLACEMENT_EXECUTORS_MAX;
+}
+
+unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason, size_t size)
+{
+	int most;
+
+	if ((unsigned)p >= PLACEMENT_COUNT) {
+		snprintf(reason, size, "no such placement");
+		return 0;
+	}
+	most = most_executors(topology, p);
+	snprintf(reason, size, "%s", most > 0 ? "" : most == 0 ? gaps[p] : "out of memory");
+	return most > 0 ? (unsigned)most : 0;
+}
+
+/*
+ * Executors stand evenly apart in hwloc's order, in which neighbours share the
+ * most: so they share a core only if there are more of them than cores.
+ */
+static void pick(hwloc_topology_t topology, hwloc_const_bitmap_t set, struct seating *seating)
+{
+	uint64_t all = (uint64_t)hwloc_bitmap_weight(set);
+	unsigned seen = 0, taken = 0;
+	hwloc_obj_t pu = NULL;
+
+	while (taken < seating->executors &&
+	       (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu))) {
+		if (!hwloc_bitmap_isset(set, pu->os_index))
+			continue;
+		if (seen++ == taken * all / seating->executors)
+			seating->executor[taken++] = pu->os_index;
+	}
+}
+
+static int seat_related(hwloc_topology_t topology, struct seating *seating, char *reason,
+			size_t size)
+{
+	enum placement p = seating->placement;
+	hwloc_bitmap_t set = new_set(topology);
+	unsigned most;
+
+	if (!set) {
+		snprintf(reason, size, "out of memory");
+		return -ENOMEM;
+	}
+	most = find_patcher(topology, set, p, seating->executors, &seating->patcher);
+	if (most >= seating->executors)
+		pick(topology, set, seating);
+	hwloc_bitmap_free(set);
+	if (most >= seating->executors)
+		return 0;
+	if (most == 0)
+		snprintf(reason, size, "%s", gaps[p]);
+	else
+		snprintf(reason, size, "%s seats %u executors at most", names[p], most);
+	return -ENOENT;
+}
+
+static int seat_oversubscribed(hwloc_topology_t topology, struct seating *seating, char *reason,
+			       size_t size)
+{
+	hwloc_const_cpuset_t cpus = hwloc_topology_get_topology_cpuset(topology);
+	int cpu = hwloc_bitmap_first(cpus);
+
+	if (seating->executors < count_cpus(topology)) {
+		snprintf(reason, size, "oversubscribed needs more threads than CPUs: %u executors",
+			 count_cpus(topology));
+		return -ENOENT;
+	}
+	seating->patcher = (unsigned)cpu;
+	for (unsigned i = 0; i < seating->executors; i++) {
+		cpu = hwloc_bitmap_next(cpus, cpu);
+		if (cpu < 0)
+			cpu = hwloc_bitmap_first(cpus);
+		seating->executor[i] = (unsigned)cpu;
+	}
+	return 0;
+}
+
+int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
+		   char *reason, size_t size)
+{
+	snprintf(reason, size, "%s", "");
+	if ((unsigned)p >= PLACEMENT_COUNT || n == 0) {
+		snprintf(reason, size, n ? "no such placement" : "no executors to seat");
+		return -EINVAL;
+	}
+	if (n > PLACEMENT_EXECUTORS_MAX) {
+		snprintf(reason, size, "more than %d executors", PLACEMENT_EXECUTORS_MAX);
+		return -ENOENT;
+	}
+	memset(seating, 0, sizeof(*seating));
+	seating->placement = p;
+	seating->executors = n;
+	return p == PLACEMENT_OVERSUBSCRIBED ? seat_oversubscribed(topology, seating, reason, size)
+					     : seat_related(topology, seating, reason, size);
+}
+
+bool seating_is_same(const struct seating *a, const struct seating *b)
+{
+	return a->patcher == b->patcher && a->executors == b->executors &&
+	       memcmp(a->executor, b->executor, a->executors * sizeof(a->executor[0])) == 0;
+}
+
+int pin_this_thread(hwloc_topology_t topology, unsigned cpu)
+{
+	hwloc_bitmap_t set;
+	int ret = 0;
+
+	/* hwloc takes a binding on another machine, does nothing and says it is done. */
+	if (!hwloc_topology_is_thissystem(topology))
+		return -ENOTSUP;
+	set = hwloc_bitmap_alloc();
+	if (!set)
+		return -ENOMEM;
+	if (hwloc_bitmap_only(set, cpu) < 0 ||
+	    hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_THREAD | HWLOC_CPUBIND_STRICT) < 0)
+		ret = -errno;
+	hwloc_bitmap_free(set);
+	return ret;
+}

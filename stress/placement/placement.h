@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Placements: where patcher and executors sit relative to each other.
+ */
+#ifndef STRESS_PLACEMENT_PLACEMENT_H
+#define STRESS_PLACEMENT_PLACEMENT_H
+
+#include <hwloc.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * In order of distance. An executor belongs to the closest relation that holds
+ * between its CPU and the patcher's.
+ */
+enum placement {
+	PLACEMENT_SAME_CORE,	/* SMT sibling of the patcher */
+	PLACEMENT_SAME_L2,	/* another core behind the same L2 */
+	PLACEMENT_SAME_L3,	/* another L2 behind the same L3 */
+	PLACEMENT_SAME_SOCKET,	/* another L3 in the same package */
+	PLACEMENT_CROSS_SOCKET, /* another package */
+	PLACEMENT_KIND_UP,   /* hybrid: patcher on the weakest core kind, executors on the strongest
+			      */
+	PLACEMENT_KIND_DOWN, /* hybrid: patcher on the strongest, executors on the weakest */
+	PLACEMENT_SPREAD,    /* one executor on every other CPU, whatever the distance */
+	PLACEMENT_OVERSUBSCRIBED, /* more threads than CPUs, all CPUs shared */
+	PLACEMENT_COUNT
+};
+
+#define PLACEMENT_EXECUTORS_MAX 1024
+
+/* One choice of CPUs (hwloc os_index) for a placement. */
+struct seating {
+	enum placement placement;
+	unsigned patcher;
+	unsigned executors;			    /* number of executors */
+	unsigned executor[PLACEMENT_EXECUTORS_MAX]; /* CPU of each */
+};
+
+/* placement_name - "same-core", "cross-socket", ... */
+const char *placement_name(enum placement p);
+
+/* placement_parse - the placement of that name, or -EINVAL. */
+int placement_parse(const char *name);
+
+/*
+ * topology_open - this machine, restricted to what this process may use.
+ *
+ * Honours HWLOC_SYNTHETIC and HWLOC_XMLFILE; then *foreign is set and nothing
+ * may be pinned. 0 or a negative errno; the caller frees with
+ * hwloc_topology_destroy().
+ */
+int topology_open(hwloc_topology_t *topology, int *foreign);
+
+/*
+ * placement_max - most executors that a placement can seat, one per CPU
+ * (oversubscribed: any number, PLACEMENT_EXECUTORS_MAX). 0 is a gap: then
+ * reason says in words what the machine or the cpuset lacks.
+ */
+unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason, size_t size);
+
+/*
+ * placement_seat - choose CPUs for n executors.
+ *
+ * Deterministic. The patcher gets the lowest CPU that allows it. An executor
+ * never shares the patcher's CPU except in oversubscribed, where threads are
+ * dealt round robin starting with the patcher. -ENOENT with a reason if the
+ * placement cannot seat n.
+ */
+int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
+		   char *reason, size_t size);
+
+/* seating_is_same - do two seatings put the same threads on the same CPUs? */
+bool seating_is_same(const struct seating *a, const struct seating *b);
+
+/* pin_this_thread - bind the caller to one CPU with hwloc. 0 or negative errno. */
+int pin_this_thread(hwloc_topology_t topology, unsigned cpu);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include "stress/provoke/provoker.h"
+
+#include <emmintrin.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stress/provoke/provoker_work.h"
+
+#define SIBLING_NONE UINT32_MAX
+
+struct provokers {
+	unsigned set;
+	const uint8_t *front; /* of the site */
+	const uint8_t *back;
+	unsigned cpu; /* of the threads */
+	struct worker shootdown, bandwidth, sibling;
+	pid_t load[PLACEMENT_EXECUTORS_MAX];
+	unsigned loads;
+	uint64_t flushes; /* by the patcher */
+	_Atomic(uint64_t) bursts __attribute__((aligned(128)));
+};
+
+static bool has(const struct provokers *p, enum provoker which)
+{
+	return p->set & 1u << which;
+}
+
+static bool is_executors(const struct seating *seating, unsigned cpu, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (seating->executor[i] == cpu)
+			return true;
+	return false;
+}
+
+static bool is_seat(const struct seating *seating, unsigned cpu)
+{
+	return cpu == seating->patcher || is_executors(seating, cpu, seating->executors);
+}
+
+static unsigned free_cpu(hwloc_topology_t topology, const struct seating *seating)
+{
+	hwloc_obj_t pu = NULL;
+
+	while ((pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)))
+		if (!is_seat(seating, pu->os_index))
+			return pu->os_index;
+	return seating->patcher;
+}
+
+/* A CPU of the same core as the first executor's that is in no seat. */
+static unsigned sibling_cpu(hwloc_topology_t topology, const struct seating *seating)
+{
+	hwloc_obj_t pu, core, other = NULL;
+
+	pu = hwloc_get_pu_obj_by_os_index(topology, seating->executor[0]);
+	core = pu ? hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu) : NULL;
+	if (!core)
+		return SIBLING_NONE;
+	while ((other = hwloc_get_next_obj_inside_cpuset_by_type(topology, core->cpuset,
+								 HWLOC_OBJ_PU, other)))
+		if (!is_seat(seating, other->os_index))
+			return other->os_index;
+	return SIBLING_NONE;
+}
+
+int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
+		      char *reason, size_t size)
+{
+	if (p == PROVOKER_SIBLING && sibling_cpu(topology, seating) == SIBLING_NONE) {
+		snprintf(reason, size, "CPU %u has no SMT sibling that is free",
+			 seating->executor[0]);
+		return -ENOTSUP;
+	}
+	if (p == PROVOKER_WIDE && !wide_possible()) {
+		snprintf(reason, size, "the CPU has no AVX2 with FMA");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
+		       const struct seating *seating, char *reason, size_t size)
+{
+	int ret = 0;
+
+	for (int i = 0; i < PROVOKER_COUNT && ret == 0; i++)
+		if (cell->provokers & 1u << i)
+			ret = provoker_possible((enum provoker)i, topology, seating, reason, size);
+	return ret;
+}
+
+static int start_loads(struct provokers *p, hwloc_topology_t topology,
+		       const struct seating *seating)
+{
+	for (unsigned i = 0; i < seating->executors; i++) {
+		pid_t pid;
+
+		if (is_executors(seating, seating->executor[i], i))
+			continue;
+		pid = load_start(topology, seating->executor[i]);
+		if (pid < 0)
+			return pid;
+		p->load[p->loads++] = pid;
+	}
+	return 0;
+}
+
+static int start_threads(struct provokers *p, hwloc_topology_t topology,
+			 const struct seating *seating)
+{
+	unsigned free = p->cpu, sibling = sibling_cpu(topology, seating);
+	int ret = 0;
+
+	p->shootdown.work = work_shootdown;
+	p->shootdown.size = SHOOTDOWN_SIZE;
+	p->bandwidth.work = work_bandwidth;
+	p->bandwidth.size = bandwidth_size(topology);
+	p->sibling.work = work_sibling;
+	if (has(p, PROVOKER_SHOOTDOWN))
+		ret = worker_start(&p->shootdown, topology, free);
+	if (ret == 0 && has(p, PROVOKER_BANDWIDTH))
+		ret = worker_start(&p->bandwidth, topology, free);
+	if (ret == 0 && has(p, PROVOKER_SIBLING))
+		ret = worker_start(&p->sibling, topology, sibling);
+	return ret;
+}
+
+int provokers_start(struct provokers **provokers, const struct cell *cell,
+		    hwloc_topology_t topology, const struct seating *seating, const uint8_t *site)
+{
+	struct provokers *p;
+	char reason[128];
+	int ret = provokers_possible(cell, topology, seating, reason, sizeof(reason));
+
+	*provokers = NULL;
+	if (ret < 0)
+		return ret;
+	p = aligned_alloc(128, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	*p = (struct provokers){
+		.set = cell->provokers,
+		.front = site,
+		.back = site + cell->split,
+		.cpu = free_cpu(topology, seating),
+	};
+	if (has(p, PROVOKER_LOAD))
+		ret = start_loads(p, topology, seating);
+	if (ret == 0)
+		ret = start_threads(p, topology, seating);
+	if (ret < 0)
+		provokers_stop(p);
+	else
+		*provokers = p;
+	return ret;
+}
+
+void provokers_stop(struct provokers *p)
+{
+	if (!p)
+		return;
+	worker_stop(&p->shootdown);
+	worker_stop(&p->bandwidth);
+	worker_stop(&p->sibling);
+	for (unsigned i = 0; i < p->loads; i++)
+		load_stop(p->load[i]);
+	free(p);
+}
+
+static void flush(struct provokers *p, const uint8_t *line)
+{
+	_mm_clflush(line);
+	p->flushes++;
+}
+
+void provoke_toggle(struct provokers *p)
+{
+	if (has(p, PROVOKER_COLD_BACK))
+		flush(p, p->back);
+	if (has(p, PROVOKER_COLD_FRONT))
+		flush(p, p->front);
+	/* The toggle must not begin before the lines are gone. */
+	if (has(p, PROVOKER_COLD_BACK) || has(p, PROVOKER_COLD_FRONT))
+		_mm_mfence();
+}
+
+void provoke_round(struct provokers *p)
+{
+	if (!has(p, PROVOKER_WIDE))
+		return;
+	wide_burst();
+	atomic_fetch_add_explicit(&p->bursts, 1, memory_order_relaxed);
+}
+
+void provokers_count(const struct provokers *p, struct provoker_counts *counts)
+{
+	*counts = (struct provoker_counts){
+		.flushes = p->flushes,
+		.shootdowns = atomic_load_explicit(&p->shootdown.done, memory_order_relaxed),
+		.streamed = atomic_load_explicit(&p->bandwidth.done, memory_order_relaxed),
+		.sibling = atomic_load_explicit(&p->sibling.done, memory_order_relaxed),
+		.wide = atomic_load_explicit(&p->bursts, memory_order_relaxed),
+		.processes = p->loads,
+		.cpu = p->cpu,
+	};
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of a cell's child: patcher and executors. Private to stress.
+ */
+#ifndef STRESS_RUN_CHILD_H
+#define STRESS_RUN_CHILD_H
+
+#include <hwloc.h>
+#include <stdatomic.h>
+
+#include "stress/cell/cell.h"
+#include "stress/cell/code.h"
+#include "stress/provoke/provoker.h"
+
+/* One executor's memory, on cache lines of its own. */
+struct executor_counts {
+	struct code_slots slots;
+	_Atomic(uint64_t) executions; /* of finished rounds */
+} __attribute__((aligned(128)));
+
+/* Memory shared by parent and child; survives the child. */
+struct shared {
+	_Atomic(int) stop;	   /* parent asks the child to end */
+	_Atomic(uint64_t) toggles; /* done so far */
+	_Atomic(uint64_t) tears;   /* seen so far, for the parent's progress */
+	struct cell_result result; /* complete when finished is set */
+	struct provoker_counts provoked;
+	uint64_t torn_twice; /* toggles that the executors' counts have more than once */
+	uint64_t stirred;    /* extra sites that were rewritten */
+	_Atomic(int) finished;
+	struct code code; /* so that the parent can read the slots of a dead child */
+	struct executor_counts executor[];
+};
+
+/*
+ * child_sum - what result->exposed and torn are, by the executors' counters and the
+ * result's toggles. Also of a child that died.
+ */
+void child_sum(const struct shared *shared, struct cell_result *result);
+
+/* child_run - run the cell with the seating in shared->result. Never returns. */
+_Noreturn void child_run(const struct cell *cell, hwloc_topology_t topology, struct shared *shared);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The gap oracle: how long after one part of an instruction is the other part
+ * read? Generations on both sides of the boundary, no INT3, no waits: every pair
+ * that never stood in memory gives a lower bound in ticks (stress/oracle/gap_judge.h).
+ *
+ * A gap is seen if the end of one value and the begin of another fall into it.
+ * So half of the stores follow the one before at once, and the others after up
+ * to four times the cell's rest, which is the mean. What is told of a gap much
+ * longer than the rest is nearly its size, of a short one it may be far less.
+ *
+ * What it cannot see: a part that is behind by a whole number of wraps. Compared are
+ * as many bits as both parts have, 8 at splits 2 and 4, 16 at split 3, so of gaps that
+ * span hundreds of generations 2 in 256 look whole there (2 in 65536 at split 3). And
+ * what comes and goes with a period near that of the phases is seen too often or too
+ * seldom; so their lengths are drawn, from half the mean to one and a half of it.
+ *
+ * Stamping costs time, so the same stores without stamps are timed in the same
+ * run, in turn with the stamped ones.
+ */
+#ifndef STRESS_RUN_GAP_H
+#define STRESS_RUN_GAP_H
+
+#include "stress/cell/cell.h"
+#include "stress/oracle/gap_judge.h"
+#include "stress/oracle/gap_tally.h"
+#include "stress/run/run.h"
+#include "stress/witness/tsc_offset.h"
+
+struct gap_result {
+	enum outcome outcome;
+	int signal;	     /* that ended the child, 0 if none */
+	int error;	     /* negative errno, 0 if none */
+	uint64_t stores;     /* stamped */
+	uint64_t executions; /* over all executors, while these were made */
+	double seconds;	     /* that they took */
+	uint64_t bare_stores;
+	double bare_seconds;
+	struct tsc_offset offset;	 /* of the executor whose is known least well */
+	uint64_t discarded[GAP_REASONS]; /* torn pairs that gave no gap */
+	struct gap_tally kind[GAP_KINDS];
+	struct witness witness;
+	struct seating seating;
+};
+
+/*
+ * For the tests: what the executors do in place of running the site. They read
+ * the two parts as data, so many ticks apart at least.
+ */
+struct gap_simulation {
+	bool on;
+	enum gap_part first; /* read before the other */
+	uint64_t ticks;
+	uint64_t longest; /* out: ticks between the two reads, at most, of all executions */
+};
+
+/* gap_defaults - cell_defaults for a gap run: pair word, no waits, five seconds. */
+void gap_defaults(struct cell *cell);
+
+/*
+ * gap_check - can this cell be run as a gap run? 0, or -EINVAL with the reason
+ * in words.
+ *
+ * Pair word, oracle count, split 2 to 4 (with one byte in front there is no room
+ * for a generation there), any crossing; protocol wait (the rest is the only
+ * distance between stores) or membarrier (one after each store besides: then no
+ * gap can be). toggles and seconds say when to stop: a toggle is a store to the
+ * front and one to the back.
+ */
+int gap_check(const struct cell *cell, char *reason, size_t size);
+
+/*
+ * gap_run - run it in a child and wait for it, as cell_run does and with the
+ * same demands and errors. An outcome of "error" with -ERANGE: the TSCs moved
+ * apart by more than can be told from generations.
+ */
+int gap_run(const struct cell *cell, const struct run_options *options, struct gap_result *result);
+
+/* gap_run_simulated - the same, with the executors' reading replaced. */
+int gap_run_simulated(const struct cell *cell, const struct run_options *options,
+		      struct gap_simulation *simulation, struct gap_result *result);
+
+/* gap_command - the command line that runs this cell again. Length as snprintf. */
+int gap_command(const struct cell *cell, char *buf, size_t size);
+
+static inline double gap_rate(uint64_t stores, double seconds)
+{
+	return seconds > 0 ? (double)stores / seconds : 0;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Running a cell in a child of its own, so that a crash, a hang or a kill costs
+ * that cell and nothing else.
+ */
+#ifndef STRESS_RUN_RUN_H
+#define STRESS_RUN_RUN_H
+
+#include <hwloc.h>
+#include <signal.h>
+
+#include "stress/cell/cell.h"
+
+struct run_options {
+	hwloc_topology_t topology;
+	const volatile sig_atomic_t *stop; /* non-zero: end early; may be NULL */
+	/* Called once a second or a few times with what is known so far; may be NULL. */
+	void (*progress)(void *arg, const struct cell_result *so_far);
+	void *arg;
+	double hang_seconds; /* without any toggle before the child is ended; 0 is 20 */
+};
+
+/* cell_seat - placement_seat for this cell: swapped if it says so. */
+int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating *seating,
+	      char *reason, size_t size);
+
+/*
+ * cell_run - run one cell and wait for it.
+ *
+ * The caller must have one thread only (it forks). Whatever happens to the
+ * child is told in result->outcome; counts up to that moment are kept. No child
+ * is left behind when it returns; if the caller dies, the kernel ends the child.
+ *
+ * 0, or a negative errno if no child could be started. -ENOENT: the placement
+ * cannot seat the executors (result->seating is empty).
+ */
+int cell_run(const struct cell *cell, const struct run_options *options,
+	     struct cell_result *result);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The parent of a cell takes no CPU from those who are measured, where there are others.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "stress/run/isolate.h"
+
+#define CPUS_MAX 1024
+#define LASTS	 1300000 /* us */
+
+static struct run_options how;
+
+/* What the parent sees of itself. */
+struct looks {
+	unsigned count;
+	unsigned on_measured; /* of the CPUs that it may be on */
+	const struct seating *seating;
+};
+
+static void sleep_inside(void *arg)
+{
+	(void)arg;
+	usleep(LASTS);
+}
+
+static bool is_measured(const struct seating *seating, unsigned cpu)
+{
+	bool is = cpu == seating->patcher;
+
+	for (unsigned i = 0; i < seating->executors; i++)
+		is |= cpu == seating->executor[i];
+	return is;
+}
+
+static void look(void *arg)
+{
+	struct looks *looks = arg;
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	unsigned cpu;
+
+	looks->count++;
+	hwloc_get_cpubind(how.topology, cpus, HWLOC_CPUBIND_THREAD);
+	hwloc_bitmap_foreach_begin(cpu, cpus) looks->on_measured +=
+		is_measured(looks->seating, cpu);
+	hwloc_bitmap_foreach_end();
+	hwloc_bitmap_free(cpus);
+}
+
+static struct looks run(const struct seating *seating)
+{
+	struct looks looks = { .seating = seating };
+	_Atomic(uint64_t) life = 0;
+	_Atomic(int) stop = 0;
+	const struct isolated what = {
+		.inside = sleep_inside,
+		.look = look,
+		.arg = &looks,
+		.stop = &stop,
+		.life = &life,
+		.options = &how,
+		.seating = seating,
+	};
+	hwloc_bitmap_t before = hwloc_bitmap_alloc(), after = hwloc_bitmap_alloc();
+	struct ending ending;
+
+	hwloc_get_cpubind(how.topology, before, HWLOC_CPUBIND_THREAD);
+	assert_int_equal(isolate(&what, &ending), 0);
+	assert_int_equal(ending.signal, 0);
+	hwloc_get_cpubind(how.topology, after, HWLOC_CPUBIND_THREAD);
+	assert_true(hwloc_bitmap_isequal(before, after));
+	hwloc_bitmap_free(before);
+	hwloc_bitmap_free(after);
+	return looks;
+}
+
+/* The CPU that we are on right now is the one that it would stay on. */
+static void the_parent_keeps_off_what_is_measured(void **state)
+{
+	struct seating seating = { .executors = 1 };
+	struct looks looks;
+
+	(void)state;
+	if (hwloc_get_nbobjs_by_type(how.topology, HWLOC_OBJ_PU) < 2)
+		skip();
+	seating.patcher = seating.executor[0] = (unsigned)sched_getcpu();
+	looks = run(&seating);
+	assert_in_range(looks.count, 2, 6);
+	assert_int_equal(looks.on_measured, 0);
+}
+
+static void where_all_is_measured_it_looks_rarely(void **state)
+{
+	static struct seating seating;
+	hwloc_obj_t pu = NULL;
+
+	(void)state;
+	while ((pu = hwloc_get_next_obj_by_type(how.topology, HWLOC_OBJ_PU, pu)) &&
+	       seating.executors < CPUS_MAX)
+		seating.executor[seating.executors++] = pu->os_index;
+	seating.patcher = seating.executor[0];
+	assert_int_equal(run(&seating).count, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_parent_keeps_off_what_is_measured),
+		cmocka_unit_test(where_all_is_measured_it_looks_rarely),
+	};
+	int foreign;
+
+	if (topology_open(&how.topology, &foreign) < 0 || foreign) {
+		fprintf(stderr, "the topology cannot be read\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "stress/witness/noise.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stress/witness/witness.h"
+
+/*
+ * Share of the CPUs' time that the hypervisor gave to others. Idle virtual
+ * machines show 0.1 %; from a few per cent on a neighbour is at work, and the
+ * vCPUs move between cores while they are watched.
+ */
+#define STEAL_SHARE 0.02
+
+/* /proc/stat counts in hundredths of a second: one may belong to the time before. */
+#define STEAL_GRAIN 0.01
+
+/*
+ * Involuntary switches of one pinned thread with nobody to share its CPU with.
+ * The kernel's own threads take it some 25 times a second; a program that wants
+ * the CPU all the time takes it at each tick or every other: 50 times a second
+ * at least on top of those, 125 as distributions come.
+ */
+#define SWITCHES_PER_SECOND 50.0
+#define SWITCHES_ANYWAY	    10 /* that also the shortest cell may see */
+
+/* Turbo steps and the error of the measurement stay below; another power state does not. */
+#define CLOCK_CHANGE 0.1
+
+/*
+ * System management interrupts stop all cores at once. Firmware that does its
+ * housekeeping every few seconds is the machine as it is; more is a disturbance.
+ */
+#define SMIS_PER_SECOND 1.0
+
+/*
+ * Ticks by which two TSCs may differ before it matters: a patcher waits by one
+ * clock, and what compares two adds their offset. Further apart they were not
+ * synchronised, or one was moved meanwhile.
+ */
+#define OFFSET_ALLOWED 1000
+
+#define BIT(provoker) (1u << (provoker))
+
+/* They bring threads of their own, which may have to share the cell's CPUs. */
+#define SHARING                                                                                    \
+	(BIT(PROVOKER_SHOOTDOWN) | BIT(PROVOKER_BANDWIDTH) | BIT(PROVOKER_LOAD) |                  \
+	 BIT(PROVOKER_SIBLING))
+
+struct words {
+	char *at;
+	size_t size;
+	size_t length;
+	bool any;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct words *w, const char *format, ...)
+{
+	const char *comma = w->any ? ", " : "";
+	size_t room = w->size - w->length;
+	va_list args;
+	char part[NOISE_REASON_MAX];
+
+	va_start(args, format);
+	vsnprintf(part, sizeof(part), format, args);
+	va_end(args);
+	w->any = true;
+	if (!w->size)
+		return;
+	/* Whole parts only; the first one says enough in any case. */
+	if (w->length && strlen(comma) + strlen(part) >= room)
+		return;
+	snprintf(w->at + w->length, room, "%s%s", comma, part);
+	w->length += strlen(w->at + w->length);
+}
+
+static bool sits(const struct seating *s, unsigned cpu, unsigned before)
+{
+	for (unsigned i = 0; i < before; i++)
+		if (s->executor[i] == cpu)
+			return true;
+	return cpu == s->patcher;
+}
+
+static unsigned cpus_used(const struct seating *s)
+{
+	unsigned count = 1;
+
+	for (unsigned i = 0; i < s->executors; i++)
+		count += !sits(s, s->executor[i], i);
+	return count;
+}
+
+static void judge_steal(const struct noise_case *n, struct words *w)
+{
+	double cpu_seconds = n->seconds * cpus_used(n->seating);
+	double stolen = n->witness->steal * cpu_seconds;
+
+	if (stolen - STEAL_GRAIN > STEAL_SHARE * cpu_seconds)
+		say(w, "steal %.1f %%", 100 * n->witness->steal);
+}
+
+static void judge_switches(const struct noise_case *n, struct words *w)
+{
+	double threads = 1 + n->seating->executors;
+	double allowed = SWITCHES_ANYWAY + SWITCHES_PER_SECOND * threads * n->seconds;
+	uint64_t count = n->witness->involuntary;
+
+	/* Where threads are meant to share CPUs they take turns. */
+	if (n->cell->placement == PLACEMENT_OVERSUBSCRIBED || (n->cell->provokers & SHARING))
+		return;
+	if (count != WITNESS_UNKNOWN && (double)count > allowed)
+		say(w, "%" PRIu64 " involuntary switches in %.3g s", count, n->seconds);
+}
+
+/* The witness counted itself. As long as there are free CPUs others do not come to ours. */
+static void judge_load(const struct noise_case *n, struct words *w)
+{
+	unsigned used = cpus_used(n->seating);
+	double others = n->witness->load - 1;
+	double spare = n->online > used ? n->online - used : 0;
+
+	if (others > spare)
+		say(w, "%.0f other task%s runnable", others, others > 1 ? "s" : "");
+}
+
+static void judge_clock(const struct noise_case *n, struct words *w)
+{
+	const double *clock = n->witness->clock;
+
+	/* Wide vector work is there to change it. */
+	if (clock[0] <= 0 || clock[1] <= 0 || (n->cell->provokers & BIT(PROVOKER_WIDE)))
+		return;
+	if (fabs(clock[1] - clock[0]) > CLOCK_CHANGE * clock[0])
+		say(w, "clock rate from %.2f to %.2f cycles per tick", clock[0], clock[1]);
+}
+
+static void judge_tsc(const struct noise_case *n, struct words *w)
+{
+	const struct witness *t = n->witness;
+	uint64_t apart = t->offset < 0 ? -(uint64_t)t->offset : (uint64_t)t->offset;
+
+	if (t->longest_step == WITNESS_BACKWARDS)
+		say(w, "the TSC went backwards");
+	/* An unknown error is larger than any offset. */
+	if (apart > OFFSET_ALLOWED && apart - OFFSET_ALLOWED > t->offset_error)
+		say(w, "TSCs %" PRIu64 " ticks apart", apart);
+}
+
+static void judge_machine(const struct noise_case *n, struct words *w)
+{
+	uint64_t throttles = n->witness->throttles, smis = n->witness->smis;
+
+	if (throttles != WITNESS_UNKNOWN && throttles > 0)
+		say(w, "throttled %" PRIu64 " time%s", throttles, throttles > 1 ? "s" : "");
+	/* The first may come at any time, in the shortest cell too. */
+	if (smis != WITNESS_UNKNOWN && smis > 1 && (double)smis > SMIS_PER_SECOND * n->seconds)
+		say(w, "%" PRIu64 " SMIs in %.3g s", smis, n->seconds);
+}
+
+bool noise_judge(const struct noise_case *noise, char *reason, size_t size)
+{
+	struct words w = { .at = reason, .size = size };
+
+	if (size)
+		reason[0] = '\0';
+	judge_steal(noise, &w);
+	judge_switches(noise, &w);
+	judge_load(noise, &w);
+	judge_clock(noise, &w);
+	judge_tsc(noise, &w);
+	judge_machine(noise, &w);
+	return w.any;
+}
+
+bool noise_here(struct noise_case noise, char *reason, size_t size)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	noise.online = online > 0 ? (unsigned)online : 0;
+	return noise_judge(&noise, reason, size);
+}
+
+bool noise_of_cell(const struct cell *cell, const struct cell_result *result, char *reason,
+		   size_t size)
+{
+	const struct noise_case noise = {
+		.cell = cell,
+		.seating = &result->seating,
+		.witness = &result->witness,
+		.seconds = result->seconds,
+	};
+
+	return noise_here(noise, reason, size);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "stress/witness/tsc_offset.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "patchcore/machine/wait.h"
+#include "stress/base/clock.h"
+#include "stress/placement/placement.h"
+
+#define ROUNDS	      500
+#define GIVE_UP_AFTER 1.0 /* seconds */
+#define LOOK_EVERY    4096
+
+/* The two words that travel, each on cache lines of its own. */
+struct table {
+	_Atomic(uint64_t) asked __attribute__((aligned(128)));	  /* number of the round */
+	_Atomic(uint64_t) answered __attribute__((aligned(128))); /* TSC, 0: not yet */
+	_Atomic(int) quit __attribute__((aligned(128)));
+	hwloc_topology_t topology;
+	unsigned there;
+	int error;
+};
+
+void tsc_offset_take(struct tsc_offset *known, uint64_t asked, uint64_t answered, uint64_t heard)
+{
+	uint64_t half = (heard - asked + 1) / 2;
+
+	if (half >= known->error)
+		return;
+	known->error = half;
+	known->offset = (int64_t)(answered - asked - (heard - asked) / 2);
+}
+
+struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct tsc_offset *after)
+{
+	int64_t apart = after->offset - before->offset;
+	uint64_t drift = (uint64_t)(apart < 0 ? -apart : apart);
+	uint64_t error = before->error > after->error ? before->error : after->error;
+
+	return (struct tsc_offset){
+		.offset = before->offset + apart / 2,
+		.error = error + (drift + 1) / 2,
+	};
+}
+
+static void *answer(void *arg)
+{
+	struct table *t = arg;
+	uint64_t round = 0, asked;
+
+	t->error = pin_this_thread(t->topology, t->there);
+	while (t->error == 0 && !atomic_load_explicit(&t->quit, memory_order_relaxed)) {
+		asked = atomic_load_explicit(&t->asked, memory_order_acquire);
+		if (asked == round)
+			continue;
+		round = asked;
+		atomic_store_explicit(&t->answered, ticks_now(), memory_order_release);
+	}
+	return NULL;
+}
+
+/* TSC of the answer, or 0: there was none for too long. */
+static uint64_t wait_for_answer(struct table *t)
+{
+	double deadline = 0;
+
+	for (uint64_t i = 0;; i++) {
+		uint64_t at = atomic_load_explicit(&t->answered, memory_order_acquire);
+
+		if (at)
+			return at;
+		if (i % LOOK_EVERY != LOOK_EVERY - 1)
+			continue;
+		/* A thread that has not left our CPU yet; under SCHED_FIFO it could not. */
+		sched_yield();
+		if (deadline == 0)
+			deadline = seconds_now() + GIVE_UP_AFTER;
+		else if (seconds_now() > deadline)
+			return 0;
+	}
+}
+
+static int ask(struct table *t, struct tsc_offset *offset)
+{
+	for (uint64_t round = 1; round <= ROUNDS; round++) {
+		uint64_t asked, answered;
+
+		atomic_store_explicit(&t->answered, 0, memory_order_relaxed);
+		asked = ticks_now();
+		atomic_store_explicit(&t->asked, round, memory_order_seq_cst);
+		answered = wait_for_answer(t);
+		if (!answered)
+			return -ETIMEDOUT;
+		tsc_offset_take(offset, asked, answered, ticks_now());
+	}
+	return 0;
+}
+
+int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
+		       struct tsc_offset *offset)
+{
+	struct table t = { .topology = topology, .there = there };
+	pthread_t thread;
+	int ret;
+
+	*offset = TSC_OFFSET_UNKNOWN;
+	if (here == there) {
+		*offset = (struct tsc_offset){ 0, 0 };
+		return 0;
+	}
+	if (pthread_create(&thread, NULL, answer, &t) != 0)
+		return -EAGAIN;
+	ret = ask(&t, offset);
+	atomic_store(&t.quit, 1);
+	pthread_join(thread, NULL);
+	if (ret == 0 || t.error == 0)
+		return ret;
+	*offset = TSC_OFFSET_UNKNOWN;
+	return t.error;
+}

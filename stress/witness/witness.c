@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "stress/witness/witness.h"
+
+#include <cpuid.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "stress/witness/clock_rate.h"
+#include "stress/witness/proc_text.h"
+#include "stress/witness/tsc_offset.h"
+
+#define MSR_SMI_COUNT 0x34
+#define LOAD_SAMPLES  3
+
+void witness_clear(struct witness *witness)
+{
+	*witness = (struct witness){
+		.interrupts = WITNESS_UNKNOWN,
+		.smis = WITNESS_UNKNOWN,
+		.throttles = WITNESS_UNKNOWN,
+		.offset_error = WITNESS_UNKNOWN,
+		.clock = { -1, -1 },
+		.steal = -1,
+		.load = -1,
+	};
+}
+
+static hwloc_bitmap_t cpus_of(const struct seating *seating)
+{
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+
+	if (!cpus)
+		return NULL;
+	hwloc_bitmap_set(cpus, seating->patcher);
+	for (unsigned i = 0; i < seating->executors; i++)
+		hwloc_bitmap_set(cpus, seating->executor[i]);
+	return cpus;
+}
+
+static uint64_t read_file(const char *path, hwloc_const_bitmap_t cpus,
+			  uint64_t (*read_stream)(FILE *, hwloc_const_bitmap_t))
+{
+	FILE *stream = fopen(path, "re");
+	uint64_t value;
+
+	if (!stream)
+		return WITNESS_UNKNOWN;
+	value = read_stream(stream, cpus);
+	fclose(stream);
+	return value;
+}
+
+static uint64_t read_count(FILE *stream, hwloc_const_bitmap_t cpus)
+{
+	(void)cpus;
+	return proc_count(stream);
+}
+
+/* Every CPU also tells how often its package was throttled: that slows it as much. */
+uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus)
+{
+	static const char *const names[] = { "core_throttle_count", "package_throttle_count" };
+	uint64_t sum = 0, count;
+	bool told = false;
+	char path[256];
+	int cpu;
+
+	for (cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu)) {
+		for (unsigned i = 0; i < 2; i++) {
+			snprintf(path, sizeof(path), "%s/cpu%d/thermal_throttle/%s", root, cpu,
+				 names[i]);
+			count = read_file(path, cpus, read_count);
+			told |= count != WITNESS_UNKNOWN;
+			sum += count != WITNESS_UNKNOWN ? count : 0;
+		}
+	}
+	return told ? sum : WITNESS_UNKNOWN;
+}
+
+uint64_t witness_smis(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint64_t msr;
+	ssize_t got;
+
+	if (fd < 0)
+		return WITNESS_UNKNOWN;
+	got = pread(fd, &msr, sizeof(msr), MSR_SMI_COUNT);
+	close(fd);
+	/* The upper half is reserved. */
+	return got == (ssize_t)sizeof(msr) ? (uint32_t)msr : WITNESS_UNKNOWN;
+}
+
+/* On other makes the register is something else, or a fault that the kernel logs. */
+static bool counts_smis(void)
+{
+	unsigned eax, name[3];
+
+	return __get_cpuid(0, &eax, &name[0], &name[2], &name[1]) &&
+	       memcmp(name, "GenuineIntel", sizeof(name)) == 0;
+}
+
+static uint64_t smis_of(unsigned cpu)
+{
+	char path[64];
+
+	if (!counts_smis())
+		return WITNESS_UNKNOWN;
+	snprintf(path, sizeof(path), "/dev/cpu/%u/msr", cpu);
+	return witness_smis(path);
+}
+
+void witness_mark(const struct seating *seating, struct witness_mark *mark)
+{
+	hwloc_bitmap_t cpus = cpus_of(seating);
+
+	*mark = (struct witness_mark){ WITNESS_UNKNOWN, WITNESS_UNKNOWN, WITNESS_UNKNOWN,
+				       WITNESS_UNKNOWN };
+	if (!cpus)
+		return;
+	mark->interrupts = read_file("/proc/interrupts", cpus, proc_interrupts);
+	mark->steal = read_file("/proc/stat", cpus, proc_steal);
+	mark->throttles = witness_throttles("/sys/devices/system/cpu", cpus);
+	mark->smis = smis_of(seating->patcher);
+	hwloc_bitmap_free(cpus);
+}
+
+/* A counter that went back (the kernel's own are 32 bits wide) tells nothing. */
+static uint64_t grown(uint64_t before, uint64_t after)
+{
+	if (before == WITNESS_UNKNOWN || after == WITNESS_UNKNOWN || after < before)
+		return WITNESS_UNKNOWN;
+	return after - before;
+}
+
+static double share(uint64_t steal, const struct seating *seating, double seconds)
+{
+	hwloc_bitmap_t cpus = cpus_of(seating);
+	int count = cpus ? hwloc_bitmap_weight(cpus) : 0;
+
+	hwloc_bitmap_free(cpus);
+	if (steal == WITNESS_UNKNOWN || count <= 0 || seconds <= 0)
+		return -1;
+	return (double)steal / (double)sysconf(_SC_CLK_TCK) / seconds / count;
+}
+
+void witness_between(struct witness *witness, const struct seating *seating,
+		     const struct witness_mark *before, const struct witness_mark *after,
+		     double seconds)
+{
+	witness->interrupts = grown(before->interrupts, after->interrupts);
+	witness->throttles = grown(before->throttles, after->throttles);
+	witness->smis = grown(before->smis, after->smis);
+	witness->steal = share(grown(before->steal, after->steal), seating, seconds);
+}
+
+static double runnable_now(void)
+{
+	FILE *stream = fopen("/proc/loadavg", "re");
+	double runnable;
+
+	if (!stream)
+		return -1;
+	runnable = proc_runnable(stream);
+	fclose(stream);
+	return runnable;
+}
+
+/* The least of a few: a task that only woke for a moment is nobody's noise. */
+double witness_load(void)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	double least = runnable_now(), now;
+
+	for (unsigned i = 1; i < LOAD_SAMPLES; i++) {
+		nanosleep(&pause, NULL);
+		now = runnable_now();
+		if (now < least)
+			least = now;
+	}
+	return least;
+}
+
+void witness_thread_begin(struct rusage *begin)
+{
+	if (getrusage(RUSAGE_THREAD, begin) < 0)
+		*begin = (struct rusage){ 0 };
+}
+
+static void count(uint64_t *sum, long begin, long end)
+{
+	if (end > begin)
+		__atomic_fetch_add(sum, (uint64_t)(end - begin), __ATOMIC_RELAXED);
+}
+
+void witness_thread_end(struct witness *witness, const struct rusage *begin)
+{
+	struct rusage end;
+
+	witness_thread_begin(&end);
+	count(&witness->voluntary, begin->ru_nvcsw, end.ru_nvcsw);
+	count(&witness->involuntary, begin->ru_nivcsw, end.ru_nivcsw);
+	count(&witness->minor_faults, begin->ru_minflt, end.ru_minflt);
+	count(&witness->major_faults, begin->ru_majflt, end.ru_majflt);
+}
+
+void witness_threads_lost(struct witness *witness)
+{
+	witness->voluntary = WITNESS_UNKNOWN;
+	witness->involuntary = WITNESS_UNKNOWN;
+	witness->minor_faults = WITNESS_UNKNOWN;
+	witness->major_faults = WITNESS_UNKNOWN;
+}
+
+void witness_before(struct witness *witness, hwloc_topology_t topology,
+		    const struct seating *seating)
+{
+	struct tsc_offset to = TSC_OFFSET_UNKNOWN;
+	unsigned here = seating->patcher, there = seating->executor[0];
+
+	witness->clock[0] = clock_rate();
+	if (seating->executors && tsc_offset_measure(topology, here, there, &to) < 0)
+		to = TSC_OFFSET_UNKNOWN;
+	witness->offset = to.offset;
+	witness->offset_error = to.error;
+}
+
+void witness_after(struct witness *witness)
+{
+	witness->clock[1] = clock_rate();
+}
+
+void witness_step(struct witness *witness, uint64_t step)
+{
+	if (step > INT64_MAX)
+		step = WITNESS_BACKWARDS;
+	if (step > witness->longest_step)
+		witness->longest_step = step;
+	if (step > WITNESS_STEP_ALLOWED)
+		witness->tsc_jumps++;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Filling in struct witness: what else went on while a cell ran.
+ *
+ * The parent clears it, marks the CPUs' counters before and after, and counts
+ * the runnable tasks when its child has ended. In the child every thread adds
+ * its own switches and faults, and the patcher its clock rate and steps.
+ */
+#ifndef STRESS_WITNESS_WITNESS_H
+#define STRESS_WITNESS_WITNESS_H
+
+#include <hwloc.h>
+#include <sys/resource.h>
+
+#include "stress/cell/cell.h"
+
+/* longest_step of a TSC that went backwards. */
+#define WITNESS_BACKWARDS ((uint64_t)INT64_MAX)
+#define WITNESS_STEP_ALLOWED                                                                       \
+	10000 /* ticks: an interrupt takes less, whatever takes more is told                       \
+	       */
+
+/* Counters since boot; each may be WITNESS_UNKNOWN. */
+struct witness_mark {
+	uint64_t interrupts;
+	uint64_t steal; /* clock ticks */
+	uint64_t throttles;
+	uint64_t smis;
+};
+
+/* witness_clear - no switches, faults and steps yet; all else unknown. */
+void witness_clear(struct witness *witness);
+
+/* witness_mark - read the counters of the CPUs of a seating. */
+void witness_mark(const struct seating *seating, struct witness_mark *mark);
+
+/* witness_between - fill in what two marks, so many seconds apart, tell. */
+void witness_between(struct witness *witness, const struct seating *seating,
+		     const struct witness_mark *before, const struct witness_mark *after,
+		     double seconds);
+
+/*
+ * witness_load - tasks that are runnable and stay so, the caller included;
+ * negative if not told. Takes about 2 ms. To be called when the cell's threads
+ * have ended: then any other runnable task is a stranger.
+ */
+double witness_load(void);
+
+/* witness_thread_begin / _end - around what a patcher or executor does; end adds. */
+void witness_thread_begin(struct rusage *begin);
+void witness_thread_end(struct witness *witness, const struct rusage *begin);
+
+/* witness_threads_lost - they died before they could tell: unknown. */
+void witness_threads_lost(struct witness *witness);
+
+/* witness_step - a step between two readings of the TSC; negative ones are backwards. */
+void witness_step(struct witness *witness, uint64_t step);
+
+/*
+ * witness_before / _after - clock rate, and before also the TSC offset, by the
+ * patcher, pinned and with no executor or provoker running: they would be
+ * measured with it. Each takes about 2 ms.
+ */
+void witness_before(struct witness *witness, hwloc_topology_t topology,
+		    const struct seating *seating);
+void witness_after(struct witness *witness);
+
+/* witness_smis - from an msr device. witness_throttles - root is /sys/devices/system/cpu. */
+uint64_t witness_smis(const char *path);
+uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus);
+
+#endif
