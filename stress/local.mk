@@ -26,6 +26,7 @@ libstress_la_SOURCES = \
 	stress/placement/placement.h \
 	stress/provoke/provoker.c \
 	stress/provoke/provoker.h \
+	stress/provoke/provoker_evict.c \
 	stress/provoke/provoker_load.c \
 	stress/provoke/provoker_threads.c \
 	stress/provoke/provoker_wide.c \

@@ -34,7 +34,7 @@ static const char help[] =
 	"  --rest T           mean ticks between toggles (2000)\n"
 	"  --provoker NAMES   what pulls the fetches apart: none, or names joined by +:\n"
 	"                     cold-back, cold-front, shootdown, bandwidth, load, sibling,\n"
-	"                     wide, chain, sites (none)\n"
+	"                     wide, chain, sites, evict (none)\n"
 	"  --loop N           filler instructions in the executors' loop (0)\n"
 	"  --toggles N        stop after N toggles (1000000)\n"
 	"  --seconds T        or after this time, such as 10s; 0 is no limit (0)\n"

@@ -18,8 +18,10 @@ struct provokers {
 	struct worker shootdown, bandwidth, sibling;
 	pid_t load[PLACEMENT_EXECUTORS_MAX];
 	unsigned loads;
+	struct evict evict;
 	uint64_t flushes; /* by the patcher */
 	_Atomic(uint64_t) bursts __attribute__((aligned(128)));
+	_Atomic(uint64_t) evicted; /* lines */
 };
 
 static bool has(const struct provokers *p, enum provoker which)
@@ -76,6 +78,10 @@ int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct s
 	}
 	if (p == PROVOKER_WIDE && !wide_possible()) {
 		snprintf(reason, size, "the CPU has no AVX2 with FMA");
+		return -ENOTSUP;
+	}
+	if (p == PROVOKER_EVICT && !evict_possible()) {
+		snprintf(reason, size, "the kernel tells only root where pages are");
 		return -ENOTSUP;
 	}
 	return 0;
@@ -149,6 +155,8 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 	};
 	if (has(p, PROVOKER_LOAD))
 		ret = start_loads(p, topology, seating);
+	if (ret == 0 && has(p, PROVOKER_EVICT))
+		ret = evict_start(&p->evict, p->front, p->back);
 	if (ret == 0)
 		ret = start_threads(p, topology, seating);
 	if (ret < 0)
@@ -167,6 +175,7 @@ void provokers_stop(struct provokers *p)
 	worker_stop(&p->sibling);
 	for (unsigned i = 0; i < p->loads; i++)
 		load_stop(p->load[i]);
+	evict_stop(&p->evict);
 	free(p);
 }
 
@@ -176,8 +185,15 @@ static void flush(struct provokers *p, const uint8_t *line)
 	p->flushes++;
 }
 
+static void evict(struct provokers *p)
+{
+	atomic_fetch_add_explicit(&p->evicted, evict_lines(&p->evict), memory_order_relaxed);
+}
+
 void provoke_toggle(struct provokers *p)
 {
+	if (has(p, PROVOKER_EVICT))
+		evict(p);
 	if (has(p, PROVOKER_COLD_BACK))
 		flush(p, p->back);
 	if (has(p, PROVOKER_COLD_FRONT))
@@ -189,6 +205,8 @@ void provoke_toggle(struct provokers *p)
 
 void provoke_round(struct provokers *p)
 {
+	if (has(p, PROVOKER_EVICT))
+		evict(p);
 	if (!has(p, PROVOKER_WIDE))
 		return;
 	wide_burst();
@@ -203,6 +221,7 @@ void provokers_count(const struct provokers *p, struct provoker_counts *counts)
 		.streamed = atomic_load_explicit(&p->bandwidth.done, memory_order_relaxed),
 		.sibling = atomic_load_explicit(&p->sibling.done, memory_order_relaxed),
 		.wide = atomic_load_explicit(&p->bursts, memory_order_relaxed),
+		.evicted = atomic_load_explicit(&p->evicted, memory_order_relaxed),
 		.processes = p->loads,
 		.cpu = p->cpu,
 	};

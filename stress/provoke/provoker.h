@@ -13,6 +13,9 @@
  *   sibling    a thread that keeps the SMT sibling of the first executor's CPU busy
  *   wide       after each round, every executor runs a burst of the widest
  *              multiply-adds that the CPU has
+ *   evict      before each toggle the patcher, and after each round every executor, reads
+ *              lines that take the place of the site's in the second-level cache; it has to
+ *              know where pages are, which the kernel tells only root
  *   chain, sites  are in the generated code: see code.h
  *
  * The threads of shootdown and bandwidth run on a CPU that is in no seat, if the
@@ -40,6 +43,7 @@ struct provoker_counts {
 	uint64_t streamed;   /* bytes */
 	uint64_t sibling;    /* rounds of work */
 	uint64_t wide;	     /* bursts, of all executors */
+	uint64_t evicted;    /* lines that were read in place of the site's */
 	unsigned processes;  /* that time-slice executors */
 	unsigned cpu;	     /* where the threads run */
 };

@@ -45,6 +45,26 @@ size_t bandwidth_size(hwloc_topology_t topology);
 pid_t load_start(hwloc_topology_t topology, unsigned cpu);
 void load_stop(pid_t pid);
 
+/* Lines that compete with the two of a site for a set of the second-level cache. */
+#define EVICT_LINES 48 /* more than twice as many as any has ways */
+
+struct evict {
+	uint8_t *memory;
+	const uint8_t *line[2][EVICT_LINES]; /* for the front, for the back */
+	unsigned lines[2];
+};
+
+/* evict_possible - does the kernel tell this process physical pages? */
+bool evict_possible(void);
+
+/*
+ * evict_start - find such memory for a site that is in place. 0, or a negative errno; then too,
+ * evict_stop() frees what there is. evict_lines - read all of it; how many lines that were.
+ */
+int evict_start(struct evict *e, const uint8_t *front, const uint8_t *back);
+void evict_stop(struct evict *e);
+uint64_t evict_lines(const struct evict *e);
+
 /* wide_possible - has the CPU vectors of 256 bits or more with multiply-add? */
 bool wide_possible(void);
 
