@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "patchcore/call/call_form.h"
-#include "patchcore/call/stub.h"
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_maps.h"
 

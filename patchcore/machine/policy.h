@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 #include "patchcore/machine/machine_conf.h"
+#include "patchcore/machine/sync.h"
 #include "patchcore/patchcore.h"
-#include "patchcore/word/word.h"
 
 /* What is known about the machine, after start-up never changed. */
 struct facts {

@@ -6,7 +6,6 @@
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/word/word.h"
 
 #define REGISTER_SYNC_CORE (1 << 6) /* MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE */
 #define SYNC_CORE	   (1 << 5) /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE */
@@ -28,7 +27,7 @@ NOPATCH void membarrier_sync_surely(void)
 			return;
 		nap();
 	}
-	ticks_wait(WORD_LAST_RESORT);
+	ticks_wait(SYNC_LAST_RESORT);
 }
 
 /* So many picks of the one take the other's cost to some third. */

@@ -59,9 +59,12 @@ int membarrier_sync(void);
 /* How often a sync is tried that fails for want of memory. */
 #define SYNC_TRIES 16
 
+/* Ticks after which no fetch is from before, where membarrier has worked and does not any more. */
+#define SYNC_LAST_RESORT (UINT64_C(1) << 28)
+
 /*
  * membarrier_sync_surely - the same, where there is no way back: tried again if it fails, and then
- * replaced by a wait of WORD_LAST_RESORT.
+ * replaced by a wait of SYNC_LAST_RESORT.
  */
 void membarrier_sync_surely(void);
 

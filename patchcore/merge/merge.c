@@ -17,6 +17,7 @@
 #include "patchcore/merge/threads.h"
 #include "patchcore/patch/patch.h"
 #include "patchcore/site/cancel.h"
+#include "patchcore/text/text.h"
 #include "patchcore/word/word.h"
 
 /* How long to wait before looking again for threads that were inside. */

@@ -7,7 +7,6 @@
 
 #include "patchcore/merge/frames.h"
 #include "patchcore/merge/threads.h"
-#include "patchcore/word/word.h"
 
 NOPATCH static bool is_door(const struct merge *merge, size_t i)
 {

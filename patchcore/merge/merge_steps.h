@@ -13,7 +13,6 @@
 
 #include "patchcore/patchcore.h"
 #include "patchcore/site/site.h"
-#include "patchcore/text/text.h"
 
 /*
  * Bit i of the starts: an instruction starts at byte i. Starts of both, old and new, are

@@ -8,6 +8,7 @@
 #include "patchcore/machine/wait.h"
 #include "patchcore/patch/patch.h"
 #include "patchcore/site/fork.h"
+#include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 
 struct batch {

@@ -14,6 +14,7 @@
 #include "patchcore/site/fork.h"
 #include "patchcore/site/own.h"
 #include "patchcore/text/forget.h"
+#include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 
 #define LOOKS 1000

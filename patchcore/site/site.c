@@ -18,6 +18,14 @@ NOPATCH int sites_each(table_fn *fn, void *arg)
 	return table_each(&sites, fn, arg);
 }
 
+NOPATCH void word_release(struct word *word)
+{
+	for (unsigned i = 0; i < word->also_count; i++)
+		if (site_is_owned_by(word->also[i], word->holder))
+			site_release(word->also[i]);
+	site_release(word->site);
+}
+
 static int is_held(struct entry *entry, void *unused)
 {
 	(void)unused;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sites that were ever patched with INT3, and which are held. Private.
+ * The sites that were ever patched with INT3, which are held, and for which change. Private.
  *
  * The trap handler needs this to tell our traps from other people's. A site,
  * once known, stays known: an executor may deliver its trap long after the
@@ -12,11 +12,56 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "patchcore/machine/wait.h"
+#include "patchcore/site/span.h"
 #include "patchcore/site/table.h"
 #include "patchcore/site/thread.h"
-#include "patchcore/word/word.h"
 
 #define SITE_LINE 64
+
+#define WORD_INT3   0xcc
+#define WORD_STARTS 8 /* instruction starts in one change at most */
+
+struct merge;
+struct site;
+struct sync;
+
+/* How far the change of a site is: the table is above struct site. */
+enum word_state {
+	WORD_IDLE,	  /* there is none */
+	WORD_HELD,	  /* its owner sees it through to the end */
+	WORD_FIRST_WAIT,  /* INT3 stands; the next owner goes on */
+	WORD_COMMITTED,	  /* there is no way back any more: the back part is being stored */
+	WORD_SECOND_WAIT, /* the back part is there */
+	WORD_WRITTEN, /* only the first byte may still be missing, and the pages be given back */
+	WORD_UNDONE,  /* the INT3 is being taken back, or was */
+};
+
+/* The change of a straddler. */
+struct word {
+	struct site *site; /* held */
+	uint8_t *addr;	   /* where it runs */
+	uint8_t *front_at; /* where its parts are written */
+	uint8_t *back_at;
+	uint64_t new_front; /* lowest byte first */
+	uint64_t new_back;
+	uint64_t old_front; /* what the INT3 stand on, for undoing them */
+	uint64_t int3_mask; /* 0xff for each byte of the front that starts an instruction */
+	size_t len;
+	size_t front; /* bytes before the boundary */
+	const struct sync *sync;
+	struct moment asked; /* for the front line */
+	uint64_t latency;    /* ticks, the longest of the stores so far */
+	/* For changes that other threads go on with: when the last part was visible, ... */
+	struct moment since;
+	uint64_t seen;	   /* ... and first seen on another CPU: ns of CLOCK_MONOTONIC_RAW, or 0 */
+	unsigned failures; /* of its first sync, so far */
+	struct text_span span;
+	uint64_t holder;		    /* id of the patcher that held it and its also */
+	struct site *also[WORD_STARTS - 1]; /* held for starts behind the first */
+	unsigned also_count;
+	const struct merge *merge; /* the change is one of these (merge_steps.h); else NULL */
+};
 
 /*
  * A site, and the change of it that is being made.
@@ -197,6 +242,9 @@ NOPATCH_INLINE void site_release(struct site *site)
 	atomic_store_explicit(&site->state, WORD_IDLE, memory_order_release);
 	site_disown(site);
 }
+
+/* word_release - let the next patcher have the site of a change, and those held along with it. */
+void word_release(struct word *word);
 
 /* site_count_change - the owner's: one more change was made. */
 NOPATCH_INLINE void site_count_change(struct site *site)

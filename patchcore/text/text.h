@@ -10,24 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "patchcore/kernel/sys.h"
-
-struct thread;
-
-#define TEXT_PAGE 4096u
-
-/*
- * Where one patch writes. The code of [addr, addr + len) runs at addr and is
- * written at addr + shift: shift[0] for bytes on the first page, shift[1] for
- * those on the last (the same page, if it does not cross). 0 unless the page has
- * an alias.
- */
-struct text_span {
-	uint8_t *addr;
-	size_t len;
-	ptrdiff_t shift[2];
-	uint64_t loan; /* made writable for this patch alone: by text_borrow(); else 0 */
-};
+#include "patchcore/site/span.h"
 
 /*
  * text_begin - enter the library (fork_enter()), and let one patch write [addr, addr + len), at
@@ -48,15 +31,6 @@ void text_end(struct text_span *span);
  */
 void text_keep(struct text_span *span);
 void text_return_kept(struct text_span *span);
-
-/* text_at - where the byte that runs at addr, of a span, is written. */
-NOPATCH_INLINE uint8_t *text_at(const struct text_span *span, const uint8_t *addr)
-{
-	bool first = ((uintptr_t)addr & ~(uintptr_t)(TEXT_PAGE - 1)) ==
-		     ((uintptr_t)span->addr & ~(uintptr_t)(TEXT_PAGE - 1));
-
-	return (uint8_t *)(uintptr_t)addr + span->shift[first ? 0 : 1];
-}
 
 /*
  * text_span_is_ours - may this process write there? Not in the child of a fork that could not have

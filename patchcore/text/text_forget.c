@@ -9,6 +9,7 @@
 #include "patchcore/text/alias.h"
 #include "patchcore/text/forget.h"
 #include "patchcore/text/objects.h"
+#include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
 
 /* Called with text_lock held. */

@@ -23,6 +23,7 @@
 #include "patchcore/kernel/clock.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/text/alias.h"
+#include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
 
 #define PATIENCE_MS 1000

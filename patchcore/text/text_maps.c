@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
-#include "patchcore/text/text.h"
+#include "patchcore/site/span.h"
 
 /* A list that grows. */
 struct mappings {

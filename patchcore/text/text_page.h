@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "patchcore/site/lock.h"
+#include "patchcore/site/span.h"
 #include "patchcore/site/table.h"
-#include "patchcore/text/text.h"
 #include "patchcore/text/text_maps.h"
 
 /* All but the atomics is protected by text_lock. */

@@ -13,6 +13,7 @@
 #include "patchcore/site/cancel.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/text/alias.h"
+#include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
 
 #ifndef PR_GET_MDWE

@@ -17,7 +17,6 @@
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/signals.h"
-#include "patchcore/trap/trap.h"
 
 /* As the kernel knows it: 64 signals, and no restorer, which is libc's business. */
 struct disposition {

@@ -11,7 +11,9 @@
 #include "patchcore/machine/wait.h"
 #include "patchcore/merge/merge_steps.h"
 #include "patchcore/site/lock.h"
+#include "patchcore/site/site.h"
 #include "patchcore/site/thread.h"
+#include "patchcore/text/text.h"
 
 #define CHUNK 256 /* sites that one pair of syncs serves when draining */
 
@@ -152,7 +154,7 @@ NOPATCH static bool second_is_due(struct word *word, int barrier)
 {
 	if (word->sync->policy != PC_POLICY_MEMBARRIER)
 		return has_passed(word, word_stretch(word, word->sync->second_wait));
-	return barrier == 0 || has_passed(word, WORD_LAST_RESORT);
+	return barrier == 0 || has_passed(word, SYNC_LAST_RESORT);
 }
 
 /* The owner's. The table of states in site.h says what each step does. */
@@ -277,7 +279,7 @@ enum word_state flight_step(struct site *site)
  *      pages back, release.
  *
  * If no sync can be had for 2 (a filter that was installed since), the owner takes the INT3 back,
- * which needs none (UNDONE). For 3 it waits WORD_LAST_RESORT instead.
+ * which needs none (UNDONE). For 3 it waits SYNC_LAST_RESORT instead.
  *
  * It is in the list before it is disowned, so that a drain that begins after the
  * caller was told of success finds it.

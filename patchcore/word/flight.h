@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "patchcore/site/site.h"
+#include "patchcore/word/word.h"
 
 /*
  * flight_start - put the INT3 and leave the rest for later: to flight_step(), to

@@ -139,14 +139,6 @@ int word_exchange(uint8_t *at, const uint8_t *expected, const uint8_t *bytes, si
 	return 0;
 }
 
-NOPATCH void word_release(struct word *word)
-{
-	for (unsigned i = 0; i < word->also_count; i++)
-		if (site_is_owned_by(word->also[i], word->holder))
-			site_release(word->also[i]);
-	site_release(word->site);
-}
-
 /* A byte of 0xff for each bit. */
 static uint64_t bytes_of(uint8_t bits)
 {
@@ -483,7 +475,7 @@ NOPATCH int word_finish(struct word *word)
  * Without 2 an executor could run F b, without 4 f B. A sync that fails in
  * step 2 is undone by putting the first byte back: B was never touched. In step 4 undoing
  * would itself need a sync, so there membarrier is tried again, and in the end a wait of
- * WORD_LAST_RESORT does: longer by orders of magnitude than any fetch was ever seen to lag.
+ * SYNC_LAST_RESORT does: longer by orders of magnitude than any fetch was ever seen to lag.
  *
  * All steps are taken also where F or B stays the same. One store would do for
  * this change alone, but not for two in a row: of F B -> F b -> f b an executor

@@ -13,14 +13,7 @@
 #include <stdint.h>
 
 #include "patchcore/machine/sync.h"
-#include "patchcore/machine/wait.h"
-#include "patchcore/text/text.h"
-
-#define WORD_INT3   0xcc
-#define WORD_STARTS 8 /* instruction starts in one change at most */
-
-struct merge;
-struct site;
+#include "patchcore/site/site.h"
 
 /*
  * One patch of a straddler, to tell why it tore. TSC ticks.
@@ -35,43 +28,6 @@ struct word_trace {
 	uint64_t latency[3]; /* of the same */
 	uint64_t waited[2];
 	uint64_t step[2]; /* longest time between two readings of the clock in each wait */
-};
-
-/* How far the change of a site is: the table is in site.h. */
-enum word_state {
-	WORD_IDLE,	  /* there is none */
-	WORD_HELD,	  /* its owner sees it through to the end */
-	WORD_FIRST_WAIT,  /* INT3 stands; the next owner goes on */
-	WORD_COMMITTED,	  /* there is no way back any more: the back part is being stored */
-	WORD_SECOND_WAIT, /* the back part is there */
-	WORD_WRITTEN, /* only the first byte may still be missing, and the pages be given back */
-	WORD_UNDONE,  /* the INT3 is being taken back, or was */
-};
-
-/* The change of a straddler. */
-struct word {
-	struct site *site; /* held */
-	uint8_t *addr;	   /* where it runs */
-	uint8_t *front_at; /* where its parts are written */
-	uint8_t *back_at;
-	uint64_t new_front; /* lowest byte first */
-	uint64_t new_back;
-	uint64_t old_front; /* what the INT3 stand on, for undoing them */
-	uint64_t int3_mask; /* 0xff for each byte of the front that starts an instruction */
-	size_t len;
-	size_t front; /* bytes before the boundary */
-	const struct sync *sync;
-	struct moment asked; /* for the front line */
-	uint64_t latency;    /* ticks, the longest of the stores so far */
-	/* For changes that other threads go on with: when the last part was visible, ... */
-	struct moment since;
-	uint64_t seen;	   /* ... and first seen on another CPU: ns of CLOCK_MONOTONIC_RAW, or 0 */
-	unsigned failures; /* of its first sync, so far */
-	struct text_span span;
-	uint64_t holder;		    /* id of the patcher that held it and its also */
-	struct site *also[WORD_STARTS - 1]; /* held for starts behind the first */
-	unsigned also_count;
-	const struct merge *merge; /* the change is one of these (merge_steps.h); else NULL */
 };
 
 /* word_straddles - does [addr, addr + len) cross a multiple of window? */
@@ -144,9 +100,6 @@ NOPATCH_INLINE uint64_t word_stretch(const struct word *word, uint64_t ticks)
 	return stretched > ticks ? stretched : ticks;
 }
 
-/* word_release - let the next patcher have it. */
-void word_release(struct word *word);
-
 /*
  * The three writes, each one locked store; visible everywhere on return.
  * word_put_int3: -EAGAIN and nothing changed if there was an INT3 already, a
@@ -206,9 +159,6 @@ int word_finish(struct word *word);
 
 /* word_has_failed - count one more failure of the first sync. True: there will be no sync. */
 bool word_has_failed(struct word *word, int error);
-
-/* Ticks after which no fetch is from before, where membarrier has worked and does not any more. */
-#define WORD_LAST_RESORT (UINT64_C(1) << 28)
 
 /*
  * word_patch - change a site by whatever its place needs: a straddler by the sync that

@@ -27,6 +27,7 @@
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
 #include "patchcore/tests/stand.h"
+#include "patchcore/text/text.h"
 
 #define RUN	  5u
 #define EXECUTORS 2

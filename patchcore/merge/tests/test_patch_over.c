@@ -29,6 +29,7 @@
 #include "patchcore/tests/conf_sample.h"
 #include "patchcore/tests/scale.h"
 #include "patchcore/tests/stand.h"
+#include "patchcore/text/text.h"
 
 #define LEN	  5u
 #define EXECUTORS 2

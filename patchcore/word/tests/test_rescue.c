@@ -18,6 +18,8 @@
 #include "patchcore/site/site.h"
 #include "patchcore/site/thread.h"
 #include "patchcore/tests/flights.h"
+#include "patchcore/text/text.h"
+#include "patchcore/word/word.h"
 
 static uint8_t *pages, *site;
 static uint8_t old_code[CODE_LEN], new_code[CODE_LEN];

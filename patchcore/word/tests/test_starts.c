@@ -18,6 +18,7 @@
 #include "patchcore/site/site.h"
 #include "patchcore/tests/flights.h"
 #include "patchcore/tests/step.h"
+#include "patchcore/word/word.h"
 
 #define FRONT  5 /* of 8 bytes: the third instruction straddles */
 #define LEN    8u
