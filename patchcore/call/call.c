@@ -40,7 +40,7 @@
 
 #include "patchcore/call/call_own.h"
 #include "patchcore/call/call_store.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/choice.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/thread.h"
@@ -310,7 +310,7 @@ int pc_activate_call(struct pc_call *call, void *target)
 		return -EINVAL;
 	if (!target || !aims_in_data(call))
 		expect_store(call);
-	if (!library_sync())
+	if (!choice_sync())
 		return -ESHUTDOWN;
 	ret = text_begin(&span, call->addr, call_shape(call)->len);
 	if (ret < 0)
@@ -347,7 +347,7 @@ int pc_deactivate_call(struct pc_call *call)
 	if (!call || !call->addr)
 		return -EINVAL;
 	expect_store(call);
-	if (!library_sync())
+	if (!choice_sync())
 		return -ESHUTDOWN;
 	ret = text_begin(&span, call->addr, call_shape(call)->len);
 	if (ret < 0)

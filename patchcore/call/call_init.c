@@ -10,7 +10,7 @@
 #include "patchcore/call/call_own.h"
 #include "patchcore/call/call_place.h"
 #include "patchcore/call/stub_place.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/choice.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/own.h"
@@ -246,7 +246,7 @@ int pc_call_init(struct pc_call *call, void *addr)
 		return -EINVAL;
 	if (own_overlaps(addr, CALL_MAX))
 		return -EPERM;
-	if (!library_sync())
+	if (!choice_sync())
 		return -ESHUTDOWN;
 	ret = fork_enter(&self);
 	if (ret < 0)
@@ -293,7 +293,7 @@ int pc_call_fini(struct pc_call *call)
 
 	if (!call || !call->addr)
 		return -EINVAL;
-	if (!library_sync())
+	if (!choice_sync())
 		return -ESHUTDOWN;
 	ret = fork_enter(&self);
 	if (ret < 0)

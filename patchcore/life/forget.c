@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "patchcore/call/call_place.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/choice.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
@@ -16,7 +16,7 @@ int pc_forget(void *addr, size_t len)
 	struct thread *self;
 	int ret;
 
-	if (!library_sync())
+	if (!choice_sync())
 		return -ESHUTDOWN;
 	if (len == 0 || end < start)
 		return -EINVAL;

@@ -5,14 +5,12 @@
 #include "patchcore/patchcore.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "patchcore/async.h"
 #include "patchcore/life/library.h"
-#include "patchcore/machine/policy.h"
+#include "patchcore/machine/choice.h"
 #include "patchcore/merge/threads.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"
@@ -22,23 +20,9 @@
 #include "patchcore/trap/trap_test.h"
 #include "patchcore/word/flight.h"
 
-/*
- * A policy and an accepted probability, and what follows from them on this machine. Kept for ever:
- * changes in flight point to the sync. There are as many as callers have had wishes.
- */
-struct pc_choice {
-	struct pc_choice *next;
-	unsigned learned; /* by the facts of which pc_init() */
-	enum pc_policy asked;
-	double accept_p;
-	struct syncs syncs; /* how straddlers are patched, and the atomic window */
-	char reason[256];
-};
-
 static struct lock setup_lock = LOCK_INIT; /* protects all below */
 static struct facts facts;
 static unsigned learned; /* pc_init() so far */
-static struct pc_choice *choices;
 static enum pc_policy asked = PC_POLICY_AUTO;
 static double accept_p = PC_ACCEPT_P_DEFAULT;
 static struct {
@@ -46,37 +30,9 @@ static struct {
 	uint64_t first, second, stretch;
 } assumed;
 
-/* The process's own. NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
-static _Atomic(struct pc_choice *) current;
-
-static struct pc_choice *find_choice(enum pc_policy policy, double p)
-{
-	for (struct pc_choice *choice = choices; choice; choice = choice->next)
-		if (choice->learned == learned && choice->asked == policy && choice->accept_p == p)
-			return choice;
-	return NULL;
-}
-
-static struct pc_choice *make_choice(enum pc_policy policy, double p)
-{
-	struct pc_choice *choice = calloc(1, sizeof(*choice));
-
-	if (!choice)
-		return NULL;
-	choice->learned = learned;
-	choice->asked = policy;
-	choice->accept_p = p;
-	policy_choose(&facts, policy, p, &choice->syncs, choice->reason, sizeof(choice->reason));
-	choice->next = choices;
-	choices = choice;
-	return choice;
-}
-
 static struct pc_choice *get_choice(enum pc_policy policy, double p)
 {
-	struct pc_choice *choice = find_choice(policy, p);
-
-	return choice ? choice : make_choice(policy, p);
+	return choice_get(&facts, learned, policy, p);
 }
 
 /* The process's own, from now on. */
@@ -88,7 +44,7 @@ static int choose(enum pc_policy policy, double p)
 		return -ENOMEM;
 	asked = policy;
 	accept_p = p;
-	atomic_store_explicit(&current, choice, memory_order_release);
+	choice_use(choice);
 	return 0;
 }
 
@@ -139,7 +95,7 @@ static int init_locked(void)
 {
 	int ret, chosen;
 
-	if (atomic_load_explicit(&current, memory_order_relaxed))
+	if (choice_in_use())
 		return 0;
 	facts_learn(&facts);
 	learn_assumed();
@@ -167,7 +123,7 @@ static int fini_locked(void)
 {
 	int ret;
 
-	if (!atomic_load_explicit(&current, memory_order_relaxed))
+	if (!choice_in_use())
 		return 0;
 	flight_rescue_all();
 	if (flight_any() || site_any_held())
@@ -175,7 +131,7 @@ static int fini_locked(void)
 	ret = trap_remove();
 	if (ret < 0)
 		return ret;
-	atomic_store_explicit(&current, NULL, memory_order_release);
+	choice_use(NULL);
 	threads_give_back();
 	return text_give_back();
 }
@@ -223,7 +179,7 @@ static int with_settings(settings_fn *fn, void *arg)
 	if (ret < 0)
 		return ret;
 	lock_take(&setup_lock);
-	ret = library_sync() ? fn(arg) : -ESHUTDOWN;
+	ret = choice_sync() ? fn(arg) : -ESHUTDOWN;
 	lock_drop(&setup_lock);
 	fork_leave(self);
 	return ret;
@@ -320,7 +276,7 @@ static double status_bound(const struct syncs *syncs)
 
 static int fill_in_status(void *arg)
 {
-	struct pc_choice *choice = atomic_load_explicit(&current, memory_order_relaxed);
+	const struct pc_choice *choice = choice_in_use();
 	const struct syncs *syncs = &choice->syncs;
 	const struct sync *page = &syncs->page;
 	struct pc_status *status = arg;
@@ -358,23 +314,4 @@ static int fill_in_status(void *arg)
 int pc_get_status(struct pc_status *status)
 {
 	return status ? with_settings(fill_in_status, status) : -EINVAL;
-}
-
-const struct sync *library_sync_of(const struct pc_choice *choice)
-{
-	const struct pc_choice *own = atomic_load_explicit(&current, memory_order_acquire);
-
-	if (!own)
-		return NULL;
-	return choice ? &choice->syncs.page : &own->syncs.page;
-}
-
-const struct sync *library_sync(void)
-{
-	return library_sync_of(NULL);
-}
-
-bool library_takes_traps(void)
-{
-	return trap_was_ours_lately();
 }

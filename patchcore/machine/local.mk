@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # What is known of the machine, and what it allows.
 libpatchcore_internal_la_SOURCES += \
+	patchcore/machine/choice.c \
+	patchcore/machine/choice.h \
 	patchcore/machine/conf_open.c \
 	patchcore/machine/conf_open.h \
 	patchcore/machine/conf_rules.c \

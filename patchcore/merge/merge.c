@@ -10,7 +10,7 @@
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/choice.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/merge/merge_steps.h"
@@ -18,6 +18,7 @@
 #include "patchcore/patch/patch.h"
 #include "patchcore/site/cancel.h"
 #include "patchcore/text/text.h"
+#include "patchcore/trap/trap.h"
 #include "patchcore/word/word.h"
 
 /* How long to wait before looking again for threads that were inside. */
@@ -160,7 +161,7 @@ static int merge_checked(struct merge *merge)
 		return ret;
 	if (membarrier_register() < 0)
 		return -ENOTSUP;
-	if (!library_takes_traps())
+	if (!trap_was_ours_lately())
 		return -EBUSY;
 	ret = merge_find(merge);
 	if (ret < 0)
@@ -185,7 +186,7 @@ static int merge_promised(const struct merge *merge, const struct sync *sync)
 	if (word_straddles(merge->span.addr, merge->span.len, sync->window)) {
 		if (word_sync(sync, merge->span.addr, merge->span.len)->policy == PC_POLICY_AUTO)
 			return -ENOTSUP;
-		if (!library_takes_traps())
+		if (!trap_was_ours_lately())
 			return -EBUSY;
 	}
 	ret = word_patch(&change, sync);
@@ -211,7 +212,7 @@ static int merge_begun(struct merge *merge, enum pc_inside who, const struct syn
 
 static int merge(struct merge *merge, void *addr, size_t len, enum pc_inside who)
 {
-	const struct sync *sync = library_sync();
+	const struct sync *sync = choice_sync();
 	int ret;
 
 	if (!sync)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "patchcore/life/library.h"
+#include "patchcore/machine/choice.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patch/patch.h"
 #include "patchcore/site/fork.h"
@@ -197,7 +197,7 @@ static int make(struct batch *batch, struct pc_op *ops, size_t n)
 
 int pc_patch_batch_by(struct pc_op *ops, size_t n, const struct pc_choice *choice)
 {
-	const struct sync *sync = library_sync_of(choice);
+	const struct sync *sync = choice_sync_of(choice);
 	struct batch batch = { .sync = sync };
 	int ret;
 

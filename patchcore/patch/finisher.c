@@ -10,7 +10,7 @@
 
 #include "patchcore/async.h"
 #include "patchcore/kernel/clock.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/choice.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/site/cancel.h"
 #include "patchcore/site/fork.h"
@@ -128,7 +128,7 @@ int pc_finisher_start(void)
 {
 	int ret;
 
-	if (!library_sync())
+	if (!choice_sync())
 		return -ESHUTDOWN;
 	if (!begin(FINISHER_NONE, FINISHER_STARTING))
 		return 0;

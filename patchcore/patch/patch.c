@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "patchcore/async.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/choice.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/patch/finisher.h"
@@ -15,6 +15,7 @@
 #include "patchcore/site/own.h"
 #include "patchcore/text/forget.h"
 #include "patchcore/text/text.h"
+#include "patchcore/trap/trap.h"
 #include "patchcore/word/flight.h"
 
 #define LOOKS 1000
@@ -40,7 +41,7 @@ static int check_straddler(const void *addr, size_t len, const struct sync *sync
 {
 	if (word_sync(sync, addr, len)->policy == PC_POLICY_AUTO)
 		return -ENOTSUP;
-	if (!library_takes_traps())
+	if (!trap_was_ours_lately())
 		return -EBUSY;
 	if (!site_find((uintptr_t)addr))
 		forget_gone();
@@ -160,7 +161,7 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 	if (!how || how->flags & ~(unsigned)(PC_LATER | PC_UNSEEN) ||
 	    how->flags == (PC_LATER | PC_UNSEEN))
 		return -EINVAL;
-	sync = library_sync_of(how->choice);
+	sync = choice_sync_of(how->choice);
 	ret = change_begin(&change, addr, bytes, len, how->starts ? how->starts : 1, sync);
 	if (ret < 0)
 		return ret;
@@ -172,7 +173,7 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 
 int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
 {
-	const struct sync *sync = library_sync();
+	const struct sync *sync = choice_sync();
 	struct change change;
 	int ret = change_begin(&change, addr, bytes, len, starts, sync);
 
@@ -186,7 +187,7 @@ int pc_patch(void *addr, const void *bytes, size_t len)
 
 int pc_start_patch(void *addr, const void *bytes, size_t len)
 {
-	const struct sync *sync = library_sync();
+	const struct sync *sync = choice_sync();
 	struct change change;
 	int ret = change_begin(&change, addr, bytes, len, 1, sync);
 
@@ -207,7 +208,7 @@ int pc_finish_patch(void *addr)
 	struct site *site;
 	int ret;
 
-	if (!library_sync())
+	if (!choice_sync())
 		return -ESHUTDOWN;
 	site = site_find((uintptr_t)addr);
 	if (!site)
@@ -225,7 +226,7 @@ int pc_drain(void)
 	struct thread *self;
 	int ret;
 
-	if (!library_sync())
+	if (!choice_sync())
 		return -ESHUTDOWN;
 	ret = fork_enter(&self);
 	if (ret < 0)
@@ -258,7 +259,7 @@ static enum pc_protocol protocol_of(const struct sync *sync, bool straddles)
 
 int pc_get_site(const void *addr, size_t len, const struct pc_choice *choice, struct pc_site *found)
 {
-	const struct sync *sync = library_sync_of(choice);
+	const struct sync *sync = choice_sync_of(choice);
 	struct site *site;
 	bool straddles;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "patchcore/life/library.h"
+#include "patchcore/machine/choice.h"
 #include "patchcore/mapping.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/text/alias.h"
@@ -620,7 +620,7 @@ int text_asked(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
 
 	if (ret < 0)
 		return ret;
-	return library_sync() ? 0 : -ESHUTDOWN;
+	return choice_sync() ? 0 : -ESHUTDOWN;
 }
 
 static int use_asked(const struct wish *wish, void *addr, size_t len)

@@ -16,7 +16,7 @@
 
 #include "patchcore/async.h"
 #include "patchcore/batch.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/choice.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/merge.h"
 #include "patchcore/patchcore.h"
@@ -644,7 +644,7 @@ static void old_schema(const void *arg)
 	MUST(status.level == 1 && status.line_level == 1 && status.first_wait == 600);
 	MUST(status.page_p == 1e-10 && status.line_p == 1e-10 && status.upper_p == 1e-10);
 	MUST(!status.long_run && status.runs == 1 && status.measured == 0);
-	MUST(library_sync()->line == NULL);
+	MUST(choice_sync()->line == NULL);
 }
 
 static void test_old_schema(void **state)

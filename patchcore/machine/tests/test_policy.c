@@ -21,6 +21,7 @@
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
 #include "patchcore/trap/trap.h"
+#include "patchcore/word/word.h"
 
 #define NONE  PC_POLICY_AUTO
 #define WAIT  PC_POLICY_WAIT
