@@ -4,6 +4,7 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/merge/frames.c \
 	patchcore/merge/frames.h \
 	patchcore/merge/merge.c \
+	patchcore/merge/merge.h \
 	patchcore/merge/merge_check.h \
 	patchcore/merge/merge_steps.c \
 	patchcore/merge/merge_steps.h \

@@ -1,31 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Replacing several instructions by others, of which merging a run of 1-byte NOPs into
- * one is a special case.
- */
-#include "patchcore/merge.h"
+#include "patchcore/merge/merge.h"
 
 #include <errno.h>
 #include <signal.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/machine/choice.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/merge/merge_check.h"
-#include "patchcore/merge/merge_steps.h"
 #include "patchcore/merge/threads.h"
-#include "patchcore/patch/patch.h"
-#include "patchcore/site/cancel.h"
-#include "patchcore/text/text.h"
-#include "patchcore/trap/trap.h"
-#include "patchcore/word/word.h"
 
 /* How long to wait before looking again for threads that were inside. */
 #define PAUSE_MIN (CLOCK_MS / 20)
 #define PAUSE_MAX (10 * CLOCK_MS)
-
-/* --- The protocol -------------------------------------------------------------------------- */
 
 /*
  * Until none is inside. Those that are not moved out go on, and are looked at again.
@@ -102,8 +89,8 @@ NOPATCH static int protocol(struct merge *merge)
 	return 0;
 }
 
-/* What the old code must be. Where a thread is moved over NOPs, there must be NOPs. */
-NOPATCH static int check_old(const struct merge *merge)
+/* Where a thread is moved over NOPs, there must be NOPs. */
+NOPATCH int merge_check_old(const struct merge *merge)
 {
 	size_t len = merge->span.len;
 
@@ -112,8 +99,7 @@ NOPATCH static int check_old(const struct merge *merge)
 	return merge_denies_nops(merge->old, len, merge->old_starts) ? -EILSEQ : 0;
 }
 
-/* What a look needs beyond. */
-NOPATCH static int check_calls(const struct merge *merge)
+NOPATCH int merge_check_calls(const struct merge *merge)
 {
 	return merge_returns_inside(merge->old, merge->span.len, merge->old_starts,
 				    merge->new_starts)
@@ -128,9 +114,9 @@ NOPATCH static int merge_held(struct merge *merge)
 
 	if (ret < 0)
 		return ret;
-	ret = check_old(merge);
+	ret = merge_check_old(merge);
 	if (ret == 0)
-		ret = check_calls(merge);
+		ret = merge_check_calls(merge);
 	if (ret == 0)
 		ret = protocol(merge);
 	merge_release(merge);
@@ -141,7 +127,7 @@ NOPATCH static int merge_held(struct merge *merge)
  * Without signals, as one of this thread's handlers might run into the code and
  * wait for the very thread that it has interrupted.
  */
-NOPATCH_ENTRY static int merge_undisturbed(struct merge *merge)
+NOPATCH_ENTRY int merge_undisturbed(struct merge *merge)
 {
 	uint64_t before = kernel_mask(SIG_SETMASK, ~UINT64_C(0));
 	int ret;
@@ -150,108 +136,4 @@ NOPATCH_ENTRY static int merge_undisturbed(struct merge *merge)
 	ret = merge_held(merge);
 	kernel_mask(SIG_SETMASK, before);
 	return ret;
-}
-
-/* Nor is it cancelled. What needs libc is done before signals are blocked. */
-static int merge_checked(struct merge *merge)
-{
-	int cancel, ret = check_calls(merge);
-
-	if (ret < 0)
-		return ret;
-	if (membarrier_register() < 0)
-		return -ENOTSUP;
-	if (!trap_was_ours_lately())
-		return -EBUSY;
-	ret = merge_find(merge);
-	if (ret < 0)
-		return ret;
-	cancel = cancel_hold();
-	ret = merge_undisturbed(merge);
-	cancel_let(cancel);
-	return ret;
-}
-
-/* No thread is at a start that is lost, so it is a change like any other. */
-static int merge_promised(const struct merge *merge, const struct sync *sync)
-{
-	struct change change = {
-		.span = merge->span,
-		.bytes = merge->bytes,
-		.starts = (uint8_t)(merge->old_starts & merge->new_starts),
-		.merges = true,
-	};
-	int ret;
-
-	if (word_straddles(merge->span.addr, merge->span.len, sync->window)) {
-		if (word_sync(sync, merge->span.addr, merge->span.len)->policy == PC_POLICY_AUTO)
-			return -ENOTSUP;
-		if (!trap_was_ours_lately())
-			return -EBUSY;
-	}
-	ret = word_patch(&change, sync);
-	if (ret == -EAGAIN && change_try_again(&change))
-		ret = word_patch(&change, sync);
-	return ret;
-}
-
-static int merge_begun(struct merge *merge, enum pc_inside who, const struct sync *sync)
-{
-	int ret;
-
-	merge_read(merge);
-	if (merge->old[0] == WORD_INT3)
-		return -EAGAIN;
-	ret = check_old(merge);
-	if (ret < 0)
-		return ret;
-	if (who == PC_CHECK_THREADS && (merge->old_starts & ~merge->new_starts))
-		return merge_checked(merge);
-	return merge_promised(merge, sync);
-}
-
-static int merge(struct merge *merge, void *addr, size_t len, enum pc_inside who)
-{
-	const struct sync *sync = choice_sync();
-	int ret;
-
-	if (!sync)
-		return -ESHUTDOWN;
-	ret = text_begin(&merge->span, addr, len);
-	if (ret < 0)
-		return ret;
-	ret = merge_begun(merge, who, sync);
-	text_end(&merge->span);
-	return ret;
-}
-
-/* --- The public functions -------------------------------------------------------------------- */
-
-int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts,
-		  unsigned new_starts, enum pc_inside who)
-{
-	struct merge over = { .bytes = bytes, .old_starts = old_starts, .new_starts = new_starts };
-	int ret = change_check(addr, bytes, len, new_starts);
-
-	if (ret < 0)
-		return ret;
-	if (!(old_starts & 1) || old_starts >> len)
-		return -EINVAL;
-	if (who != PC_NOBODY_INSIDE && who != PC_CHECK_THREADS &&
-	    !(who == PC_STARTS_KEPT && !(old_starts & ~new_starts)))
-		return -EINVAL;
-	return merge(&over, addr, len, who);
-}
-
-int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who)
-{
-	struct merge nops = { .bytes = bytes, .new_starts = 1, .move = true };
-	int ret = change_check(addr, bytes, len, 1);
-
-	if (ret < 0)
-		return ret;
-	if (len < 2 || (who != PC_NOBODY_INSIDE && who != PC_CHECK_THREADS))
-		return -EINVAL;
-	nops.old_starts = (1u << len) - 1;
-	return merge(&nops, addr, len, who);
 }
