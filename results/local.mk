@@ -5,6 +5,8 @@ libresults_la_SOURCES = \
 	results/figures/caption.h \
 	results/figures/figure.c \
 	results/figures/figure.h \
+	results/figures/figure9_takes.c \
+	results/figures/figure9_takes.h \
 	results/figures/gnuplot.c \
 	results/figures/gnuplot.h \
 	results/journal/gap_record.c \

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "calibrate/statistics/bound.h"
-#include "results/figures/figure.h"
+#include "results/figures/figure9_takes.h"
 #include "stress/base/clock.h"
 
 #define TIMING_STAGE   "timing"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "results/figures/figure.h"
+#include "results/figures/figure9_takes.h"
 
 #define EXECUTORS_LISTED 64 /* of a placement; more are "and more" */
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "results/figures/caption.h"
+#include "results/figures/figure9_takes.h"
 #include "results/figures/gnuplot.h"
 
 #define SCRIPT	   "figure9.gp"
@@ -39,43 +40,11 @@ struct figure {
 
 /* --- Points ------------------------------------------------------------------ */
 
-static bool fits(const struct cell *c, enum oracle oracle)
-{
-	/* The caption of the crash figure tells what differs from the paper; the other has none. */
-	if (oracle == ORACLE_COUNT && (c->provokers || c->loop))
-		return false;
-	return c->oracle == oracle && c->protocol == PROTOCOL_WAIT &&
-	       c->first_wait == c->second_wait &&
-	       (c->crossing == CROSSING_LINE || c->crossing == CROSSING_PAGE);
-}
-
-/*
- * A run that was stopped early has counted as far as it went, but it has not
- * survived. A hang or a kill says nothing about the site.
- */
-static bool has_answer(const struct cell_record *r)
-{
-	switch (r->result.outcome) {
-	case OUTCOME_DONE:
-	case OUTCOME_CRASH:
-		return r->result.toggles > 0;
-	case OUTCOME_INTERRUPTED:
-		return r->cell.oracle == ORACLE_COUNT && r->result.toggles > 0;
-	default:
-		return false;
-	}
-}
-
 /* Journals may claim anything: sums stay at the top instead of starting over. */
 static void add(uint64_t *sum, uint64_t value)
 {
 	if (__builtin_add_overflow(*sum, value, sum))
 		*sum = UINT64_MAX;
-}
-
-bool figure9_takes(const struct cell_record *record, enum oracle oracle)
-{
-	return fits(&record->cell, oracle) && has_answer(record);
 }
 
 static struct point point_of(const struct cell_record *r)
@@ -100,7 +69,7 @@ static struct point point_of(const struct cell_record *r)
 
 static void take(struct figure *f, const struct cell_record *r)
 {
-	if (!has_answer(r)) {
+	if (!figure9_has_answer(r)) {
 		f->left_out++;
 		return;
 	}
@@ -151,7 +120,8 @@ static void merge(struct figure *f)
 static bool any_still(const struct journal_data *data, enum oracle oracle)
 {
 	for (size_t i = 0; i < data->count; i++)
-		if (fits(&data->records[i].cell, oracle) && data->records[i].cell.stretch == 0)
+		if (figure9_fits(&data->records[i].cell, oracle) &&
+		    data->records[i].cell.stretch == 0)
 			return true;
 	return false;
 }
@@ -186,7 +156,7 @@ static int collect(struct figure *f, const struct journal_data *data)
 	if (!f->points)
 		return -ENOMEM;
 	for (size_t i = 0; i < data->count; i++)
-		if (fits(&data->records[i].cell, f->oracle) &&
+		if (figure9_fits(&data->records[i].cell, f->oracle) &&
 		    (!still || data->records[i].cell.stretch == 0))
 			take(f, &data->records[i]);
 	qsort(f->points, f->count, sizeof(*f->points), compare);

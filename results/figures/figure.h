@@ -38,7 +38,4 @@ int figure9_write(const struct journal_data *data, const char *prefix, char *err
 int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, const char *prefix,
 			 char *error, size_t size);
 
-/* figure9_takes - is the record one that such a figure counts? */
-bool figure9_takes(const struct cell_record *record, enum oracle oracle);
-
 #endif
