@@ -38,6 +38,7 @@ libcalibrate_la_SOURCES = \
 	calibrate/ladder/plan.h \
 	calibrate/page/html.c \
 	calibrate/page/html.h \
+	calibrate/page/report_page.c \
 	calibrate/page/report_page.h \
 	calibrate/program/commands.h \
 	calibrate/program/exit_status.h \
@@ -57,6 +58,7 @@ libcalibrate_la_SOURCES = \
 	calibrate/report/report_rate.h \
 	calibrate/report/report_tears.c \
 	calibrate/report/report_verdict.c \
+	calibrate/report/sections.h \
 	calibrate/session/progress.c \
 	calibrate/session/progress.h \
 	calibrate/session/session.c \

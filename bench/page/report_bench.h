@@ -11,6 +11,10 @@
 #include "calibrate/page/html.h"
 #include "calibrate/page/report_page.h"
 
+/* Sections of the page: what all benchmarks say together, and one of them. */
+int section_costs(struct page *page);
+int section_benchmark(struct page *page, const char *benchmark);
+
 #define BENCHMARKS_MAX 16
 
 /* The last result of each benchmark, in the order in which they first came. */

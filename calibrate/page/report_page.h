@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the sections of the report share. A section writes its part of the page,
- * and says so where the journals have nothing for it.
+ * What the sections of the report share, those of the benchmarks too. A section writes its part
+ * of the page, and says so where the journals have nothing for it.
  */
 #ifndef CALIBRATE_PAGE_REPORT_PAGE_H
 #define CALIBRATE_PAGE_REPORT_PAGE_H
@@ -10,31 +10,22 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "calibrate/report/report.h"
+#include "results/journal/journal.h"
+
+struct report {
+	const struct journal_data *data;
+	char *const *journals; /* their names, as the reader knows them */
+	size_t count;
+	const char *folder;    /* exists; gets index.html and the figures */
+	unsigned undrawn;      /* out: figures that gnuplot did not draw, */
+	char undrawn_why[256]; /* out: and the reason for the last one */
+};
 
 struct page {
 	FILE *out;
 	struct report *report;
 	const struct journal_data *data;
 };
-
-/* A section returns 0 or a negative errno; what is missing is no error. */
-int section_verdict(struct page *page);
-int section_machine(struct page *page);
-int section_figure9(struct page *page);
-int section_rate(struct page *page);
-int section_tail(struct page *page);
-int section_gaps(struct page *page);
-int section_provokers(struct page *page);
-int section_placements(struct page *page);
-int section_noise(struct page *page);
-int section_events(struct page *page);
-int section_cells(struct page *page);
-int section_limits(struct page *page);
-
-/* Of the benchmarks: what they say together, and one of them. */
-int section_costs(struct page *page);
-int section_benchmark(struct page *page, const char *benchmark);
 
 /* A figure of the page: NAME.dat, NAME.svg and NAME.png in the folder. */
 struct page_figure {

@@ -10,16 +10,7 @@
 
 #include <stddef.h>
 
-#include "results/journal/journal.h"
-
-struct report {
-	const struct journal_data *data;
-	char *const *journals; /* their names, as the reader knows them */
-	size_t count;
-	const char *folder;    /* exists; gets index.html and the figures */
-	unsigned undrawn;      /* out: figures that gnuplot did not draw, */
-	char undrawn_why[256]; /* out: and the reason for the last one */
-};
+#include "calibrate/page/report_page.h"
 
 /* report_refusal - why there can be no page of these journals, NULL if there can. */
 const char *report_refusal(const struct journal_data *data);

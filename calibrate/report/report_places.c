@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/page/report_page.h"
+#include "calibrate/report/sections.h"
 
 #define COLUMNS 16 /* numbers of executors; more than a page is wide */
 

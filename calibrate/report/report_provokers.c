@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/page/report_page.h"
+#include "calibrate/report/sections.h"
 #include "calibrate/statistics/bound.h"
 
 /* --- Combinations ------------------------------------------------------------------ */

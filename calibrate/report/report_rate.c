@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/page/report_page.h"
+#include "calibrate/report/sections.h"
 #include "calibrate/statistics/bound.h"
 #include "results/figures/figure.h"
 #include "results/figures/gnuplot.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/page/report_page.h"
+#include "calibrate/report/sections.h"
 #include "results/figures/gnuplot.h"
 
 #define EVENTS_SHOWN 100

@@ -7,7 +7,7 @@
 
 #include "calibrate/ladder/ladder.h"
 #include "calibrate/page/html.h"
-#include "calibrate/page/report_page.h"
+#include "calibrate/report/sections.h"
 
 #define RUNG_TEXT 64
 
