@@ -104,6 +104,20 @@ libcalibrate_la_SOURCES += \
 	bench/page/report_bench.h \
 	bench/page/report_costs.c
 
+dist_pkgdata_DATA += \
+	bench/figures/bench-latency.gp \
+	bench/figures/bench-rows.gp \
+	bench/figures/bench-scaling.gp \
+	bench/figures/bench-throughput.gp
+
+# Compiled where and when they are used.
+peersdir = $(pkgdatadir)/peers
+dist_peers_DATA = \
+	bench/peers/programs/CallSites.java \
+	bench/peers/programs/lines.h \
+	bench/peers/programs/uftrace.c \
+	bench/peers/programs/xray.c
+
 bench_script_tests = \
 	bench/tests/command/test_bench.sh
 TESTS += $(bench_script_tests)

@@ -89,6 +89,11 @@ libcalibrate_la_SOURCES = \
 	calibrate/verify/verify_run.h
 libcalibrate_la_LIBADD = $(GSL_LIBS) $(LIBCPUID_LIBS)
 
+dist_pkgdata_DATA += \
+	calibrate/report/gaps.gp \
+	calibrate/report/rate.gp \
+	calibrate/report/witnesses.gp
+
 bin_PROGRAMS += tmax
 tmax_SOURCES = calibrate/commands/main.c
 tmax_LDADD = $(package_libs)

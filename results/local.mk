@@ -17,7 +17,9 @@ libresults_la_SOURCES = \
 	results/journal/record.c
 libresults_la_LIBADD = $(JANSSON_LIBS)
 
-dist_pkgdata_DATA += results/schema/journal-2.json
+dist_pkgdata_DATA += \
+	results/figures/figure9.gp \
+	results/schema/journal-2.json
 
 check_PROGRAMS += \
 	results/tests/journal/fuzz_journal \

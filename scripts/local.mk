@@ -1,21 +1,4 @@
 # SPDX-License-Identifier: MIT
-dist_pkgdata_DATA += \
-	scripts/bench-latency.gp \
-	scripts/bench-rows.gp \
-	scripts/bench-scaling.gp \
-	scripts/bench-throughput.gp \
-	scripts/figure9.gp \
-	scripts/gaps.gp \
-	scripts/rate.gp \
-	scripts/witnesses.gp
-
-peersdir = $(pkgdatadir)/peers
-dist_peers_DATA = \
-	scripts/peers/CallSites.java \
-	scripts/peers/lines.h \
-	scripts/peers/uftrace.c \
-	scripts/peers/xray.c
-
 # In the package, and enabled by nobody but the administrator.
 systemdunitdir = $(prefix)/lib/systemd/system
 dist_systemdunit_DATA = scripts/tmax-calibrate.timer

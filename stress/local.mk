@@ -2,6 +2,8 @@
 noinst_LTLIBRARIES += libstress.la
 libstress_la_SOURCES = \
 	stress/base/clock.h \
+	stress/base/data_file.c \
+	stress/base/data_file.h \
 	stress/base/emit.h \
 	stress/base/random.h \
 	stress/cell/cell.c \
@@ -67,6 +69,7 @@ stress_tests_witness_fuzz_proc_text_CFLAGS = $(fuzz_cflags)
 
 if HAVE_CMOCKA
 stress_tests = \
+	stress/tests/base/test_data_file \
 	stress/tests/cell/test_cell \
 	stress/tests/cell/test_code \
 	stress/tests/oracle/test_gap_judge \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The call sites of the Java virtual machine: scripts/peers/CallSites.java, see there.
+ * The call sites of the Java virtual machine: bench/peers/programs/CallSites.java, see there.
  *
  * Two processes run that program for all peers. In the first, executors run the sites. In the
  * second none ever does: what a change costs there is asked of a site that nothing was ever

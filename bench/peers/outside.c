@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "stress/base/data_file.h"
+
 #define BUILD_SECONDS 60
 #define FLOW_SPARE    30 /* seconds beyond what was asked for */
 #define TOGGLE_SPARE  30
@@ -28,16 +30,16 @@ static int no_room(char *why)
 
 int outside_source(const char *name, char path[OUTSIDE_PATH], char *why)
 {
-	const char *folder = getenv("TMAX_DATADIR");
+	char file[OUTSIDE_PATH];
 	int ret;
 
-	if (snprintf(path, OUTSIDE_PATH, "%s/peers/%s", folder ? folder : PKGDATADIR, name) >=
-	    OUTSIDE_PATH)
+	if (snprintf(file, sizeof(file), "peers/%s", name) >= OUTSIDE_PATH)
 		return no_room(why);
-	if (access(path, R_OK) == 0)
-		return 0;
-	ret = -errno;
-	snprintf(why, BENCH_WHY, "cannot read peers/%s: %s", name, strerror(-ret));
+	ret = data_file(file, path, OUTSIDE_PATH);
+	if (ret == -ENAMETOOLONG)
+		return no_room(why);
+	if (ret)
+		snprintf(why, BENCH_WHY, "cannot read peers/%s: %s", name, strerror(-ret));
 	return ret;
 }
 

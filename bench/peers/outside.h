@@ -33,8 +33,8 @@ struct outside {
 };
 
 /*
- * outside_source - where a source file of a peer is: in $TMAX_DATADIR/peers, else where the
- * package keeps its data. 0, or a negative errno and why.
+ * outside_source - where a source file of a peer is: in peers/ of the package's data, see
+ * data_file(). 0, or a negative errno and why.
  */
 int outside_source(const char *name, char path[OUTSIDE_PATH], char *why);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uftrace: scripts/peers/uftrace.c under "uftrace record -P". It patches before the program's
+ * uftrace: bench/peers/programs/uftrace.c under "uftrace record -P". It patches before the program's
  * main() and never after, so there is nothing to toggle: only what a function costs that is
  * traced, or is not.
  */

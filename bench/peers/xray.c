@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * XRay of clang: scripts/peers/xray.c, compiled where it is used, see there.
+ * XRay of clang: bench/peers/programs/xray.c, compiled where it is used, see there.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -26,7 +26,6 @@ trap clean_up EXIT
 # Neither the user's config nor the user's choices.
 unset PATCHCORE_MACHINE_CONF HWLOC_SYNTHETIC HWLOC_XMLFILE HWLOC_THISSYSTEM TMAX_GNUPLOT
 export HOME=$dir XDG_CONFIG_HOME=$dir
-export TMAX_DATADIR=${TMAX_DATADIR:-$top/scripts}
 
 # Two CPUs will do: on more of them the shortest calibration is a long one.
 allowed=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)

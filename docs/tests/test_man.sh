@@ -103,7 +103,7 @@ sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/calibrate/program/exit_stat
 part SH "EXIT STATUS" <"$dir/tmax" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
 same "exit statuses"
 
-grep -rohE --include='*.c' --exclude-dir={tests,examples,peers} 'getenv\("[A-Z_]+"' \
+grep -rohE --include='*.c' --exclude-dir={tests,examples} 'getenv\("[A-Z_]+"' \
 	"$top"/{patchcore,stress,bench,results,calibrate} | cut -d'"' -f2 >"$dir/is"
 part SH ENVIRONMENT <"$dir/tmax" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' | tr -d ' ' | tr ',' '\n' >"$dir/says"
 same "environment"

@@ -18,8 +18,7 @@
  * everything else added up. Waits that stand still, as the paper's do; those that
  * stretch only where there are no others. Writes PREFIX.dat, PREFIX.svg and PREFIX.png.
  *
- * The script is looked for in $TMAX_DATADIR, else where it was installed;
- * $TMAX_GNUPLOT names another gnuplot.
+ * The script is found by data_file(); $TMAX_GNUPLOT names another gnuplot.
  *
  * 0, or with the reason in words in error:
  * -EINVAL: the journal names no machine, or several; nothing is written.

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "stress/base/data_file.h"
+
 #define ARGS_BEFORE 7 /* the program, its options, the script, format, output and data */
 
 extern char **environ;
@@ -118,15 +120,6 @@ static int run(const char *program, char *const argv[])
 	return status;
 }
 
-static int find_script(char *path, const char *script)
-{
-	const char *folder = getenv("TMAX_DATADIR");
-
-	if (join(path, folder ? folder : PKGDATADIR, "/", script))
-		return -ENAMETOOLONG;
-	return access(path, R_OK) ? -errno : 0;
-}
-
 static bool is_empty(const char *path)
 {
 	struct stat st;
@@ -159,7 +152,7 @@ int picture_draw(const struct picture *p, const char *script, const char *const 
 	char path[PICTURE_PATH];
 	const char *const svg[] = { path, "svg", p->svg, p->data };
 	const char *const png[] = { path, "png", p->png, p->data };
-	int rc = find_script(path, script);
+	int rc = data_file(script, path, sizeof(path));
 
 	if (rc)
 		return picture_fail(rc, error, size, "cannot read %s: %s", path, strerror(-rc));

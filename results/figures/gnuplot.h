@@ -42,10 +42,9 @@ int picture_data(struct picture *p, const char *prefix,
  * picture_draw - run "gnuplot -d -c SCRIPT FORMAT OUTPUT DATA ARGS..." for both.
  * @args: ends with NULL, at most PICTURE_ARGS_MAX before it.
  *
- * The script is looked for in $TMAX_DATADIR, else where it was installed;
- * $TMAX_GNUPLOT names another gnuplot. 0, or with the reason in words in error:
- * -ENOENT if gnuplot or the script is missing, -EIO if it failed. Then no picture
- * is left.
+ * The script is found by data_file(); $TMAX_GNUPLOT names another gnuplot. 0, or with
+ * the reason in words in error: -ENOENT if gnuplot or the script is missing, -EIO if it
+ * failed. Then no picture is left.
  */
 #define PICTURE_ARGS_MAX 8
 int picture_draw(const struct picture *p, const char *script, const char *const args[], char *error,

@@ -139,16 +139,11 @@ static inline void find_gnuplot(void)
 /* For cmocka: also where the scripts of the figures are. */
 static inline int find_things(void **state)
 {
-	const char *top = getenv("srcdir");
-	char *scripts, *absolute;
+	char *absolute = realpath("data", NULL); /* of the build tree */
 
 	(void)state;
 	find_gnuplot();
-	if (!getcwd(home, sizeof(home)) || asprintf(&scripts, "%s/scripts", top ? top : ".") < 0)
-		return -1;
-	absolute = realpath(scripts, NULL);
-	free(scripts);
-	if (!absolute)
+	if (!absolute || !getcwd(home, sizeof(home)))
 		return -1;
 	setenv("TMAX_DATADIR", absolute, 1);
 	free(absolute);

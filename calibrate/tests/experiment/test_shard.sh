@@ -6,7 +6,6 @@
 . "${srcdir:-.}/calibrate/tests/common.sh"
 top=$(realpath "$top")
 schema=$(realpath "$schema")
-TMAX_DATADIR=$(realpath "$TMAX_DATADIR")
 cd "$dir"
 
 # --- what they refuse ---

@@ -94,6 +94,9 @@ if command -v gnuplot >/dev/null; then
 	expect 0 "$tmax" report "$dir/old" -o "$dir/page"
 	has "Not recorded in any cell: distance of the CPUs, clock rate."
 	[ "$(grep -c '<svg' "$page")" = 5 ] || fail "figures are missing without a clock"
+	# A program in its build tree knows where its scripts are.
+	expect 0 env -u TMAX_DATADIR "$tmax" report "$dir/all" -o "$dir/page"
+	[ "$(grep -c '<svg' "$page")" = 5 ] || fail "figures are missing without TMAX_DATADIR"
 else
 	echo "gnuplot is not installed, pictures not checked"
 fi
