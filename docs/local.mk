@@ -47,6 +47,7 @@ dist_man_MANS = \
 
 TESTS += docs/tests/test_man.sh
 EXTRA_DIST += \
+	docs/architecture.md \
 	docs/costs.md \
 	docs/guarantees.md \
 	docs/ladder.md \

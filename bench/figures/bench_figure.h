@@ -12,7 +12,7 @@
 
 #define BENCH_ARGS_SIZE 128
 
-/* What draws a benchmark: the script in scripts/, and its words. */
+/* What draws a benchmark: a script of gnuplot beside this, and its words. */
 struct bench_figure {
 	const char *benchmark;
 	const char *script;  /* "bench-rows.gp" */
