@@ -95,6 +95,17 @@ static inline void child_must_pass(child_fn *fn, const void *arg)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* A deliberately broken variant: some MUST() notices. */
+static inline void child_must_fail(child_fn *fn, const void *arg)
+{
+	int status = child_run(fn, arg);
+
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPPED)
+		skip();
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1);
+}
+
 static inline void child_must_die_of(child_fn *fn, const void *arg, int signal)
 {
 	int status = child_run(fn, arg);

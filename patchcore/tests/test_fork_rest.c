@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a child of fork() inherits half done it sees to while no other of its threads is inside
+ * the library, and none comes in meanwhile. Without either, a thread loses the page that it has
+ * made writable.
+ */
+#define _GNU_SOURCE /* memfd_create() */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#include "patchcore/fork.h"
+#include "patchcore/tests/text_fork.h"
+#include "patchcore/text.h"
+
+enum broken {
+	NOTHING,
+	NONE_IS_INSIDE,	 /* whoever else is */
+	ADOPTED_AT_ONCE, /* it is held for seen to from the moment that a thread is at it */
+};
+
+static enum broken broken;
+
+/* The thread that sees to the rest is held up just before it gives pages back, once. */
+static atomic_bool holds_up, is_at_it;
+static _Atomic(struct thread *) second;
+
+/* The linker hands these calls to us: see local.mk. */
+bool __real_thread_any_inside(void);
+bool __wrap_thread_any_inside(void);
+void __real_text_give_back_borrowed(void);
+void __wrap_text_give_back_borrowed(void);
+
+bool __wrap_thread_any_inside(void)
+{
+	return broken != NONE_IS_INSIDE && __real_thread_any_inside();
+}
+
+/* Has the second thread a page of its own, or was it outside once since it came? */
+static atomic_bool has_page;
+
+static bool is_settled(void)
+{
+	const struct thread *thread = second;
+
+	return has_page || (thread && atomic_load(&thread->inside) >= THREAD_PASSED);
+}
+
+void __wrap_text_give_back_borrowed(void)
+{
+	if (broken == ADOPTED_AT_ONCE)
+		atomic_store(fork_adopted, FORK_ADOPTED);
+	if (atomic_exchange(&holds_up, false)) {
+		is_at_it = true;
+		while (!is_settled())
+			usleep(100);
+	}
+	__real_text_give_back_borrowed();
+}
+
+static bool is_all_adopted(void)
+{
+	return atomic_load(fork_adopted) == FORK_ADOPTED;
+}
+
+static void begin(struct text_span *span, size_t page)
+{
+	MUST(text_begin(span, (uint8_t *)page_at(page) + 64, CODE_LEN) == 0 && span->loan);
+}
+
+extern pid_t _Fork(void) __attribute__((weak)); /* glibc 2.34 */
+
+/* Past the handlers: what was half done is inherited like that. */
+static void in_child(void (*run)(void))
+{
+	pid_t pid = _Fork ? _Fork() : (pid_t)syscall(SYS_fork);
+
+	if (pid == 0) {
+		alarm(CHILD_SECONDS);
+		run();
+		_exit(0);
+	}
+	MUST(pid > 0);
+	must_end_well(pid);
+}
+
+/* --- While another is inside ----------------------------------------------------------------- */
+
+static struct text_span own, left;
+
+static void *patch_another(void *unused)
+{
+	must_patch((uint8_t *)page_at(2) + 64, CODE_NEW);
+	return unused;
+}
+
+/*
+ * The one that forked is in the middle of a change, and has a page on loan. It comes to the library
+ * before the other does, as its handler would.
+ */
+static void go_on_inside(void)
+{
+	pthread_t thread;
+
+	patch_another(NULL);
+	MUST(pthread_create(&thread, NULL, patch_another, NULL) == 0);
+	pthread_join(thread, NULL);
+	must_be((const int[]){ RWX, RWX, RX });
+	MUST(!is_all_adopted());
+	text_end(&own);
+	must_be((const int[]){ RX, RWX, RX });
+	/* Now no thread is. */
+	patch_another(NULL);
+	must_be((const int[]){ RX, RX, RX });
+	MUST(is_all_adopted());
+}
+
+static atomic_bool leaves;
+
+static void *leave_page(void *unused)
+{
+	begin(&left, 1);
+	has_page = true;
+	while (!leaves)
+		usleep(100);
+	text_end(&left);
+	return unused;
+}
+
+static void put_off(const void *arg)
+{
+	pthread_t thread;
+
+	broken = *(const enum broken *)arg;
+	start_with_threads();
+	begin(&own, 0);
+	MUST(pthread_create(&thread, NULL, leave_page, NULL) == 0);
+	while (!has_page)
+		usleep(100);
+	in_child(go_on_inside);
+	leaves = true;
+	pthread_join(thread, NULL);
+	text_end(&own);
+	must_be((const int[]){ RX, RX, RX });
+}
+
+/* --- While one is at it ---------------------------------------------------------------------- */
+
+static void *come_meanwhile(void *unused)
+{
+	while (!is_at_it)
+		usleep(100);
+	second = thread_self();
+	begin(&own, 0);
+	has_page = true;
+	while (!is_all_adopted())
+		usleep(100);
+	return unused;
+}
+
+/* The page that was given back is not that of the thread that came. */
+static void come_in_turn(void)
+{
+	pthread_t thread;
+
+	has_page = false;
+	holds_up = true;
+	MUST(pthread_create(&thread, NULL, come_meanwhile, NULL) == 0);
+	patch_another(NULL);
+	pthread_join(thread, NULL);
+	must_be((const int[]){ RWX, RX, RX });
+}
+
+static void waited_for(const void *arg)
+{
+	broken = *(const enum broken *)arg;
+	start_with_threads();
+	in_child(come_in_turn);
+}
+
+/* --- Both, and without the one that each is for ---------------------------------------------- */
+
+static void test_put_off(void **state)
+{
+	static const enum broken nothing = NOTHING, variant = NONE_IS_INSIDE;
+
+	(void)state;
+	child_must_pass(put_off, &nothing);
+	child_must_fail(put_off, &variant);
+}
+
+static void test_waited_for(void **state)
+{
+	static const enum broken nothing = NOTHING, variant = ADOPTED_AT_ONCE;
+
+	(void)state;
+	child_must_pass(waited_for, &nothing);
+	child_must_fail(waited_for, &variant);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_put_off),
+		cmocka_unit_test(test_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
