@@ -95,11 +95,21 @@ NOPATCH void fork_adopt(void)
 	}
 }
 
+/* False: membarrier has no memory just now, and what is still in flight needs its pages. */
+static bool is_all_over(void)
+{
+	int ret;
+
+	flight_rescue_all();
+	ret = flight_drain();
+	return ret == 0 || ret == -ECANCELED;
+}
+
 /*
  * What needs more than a trap handler may do: see to what threads have left half done that are not
  * here. A fork that waited for all of them left nothing. Other threads wait outside meanwhile, and
  * it is put off while one is inside, as the forking one may be in the middle of a change of its
- * own.
+ * own, or while a change cannot be finished.
  */
 static void adopt_rest(struct thread *self)
 {
@@ -116,12 +126,10 @@ static void adopt_rest(struct thread *self)
 		}
 		return;
 	}
-	if (thread_any_inside()) {
+	if (thread_any_inside() || !is_all_over()) {
 		atomic_store_explicit(fork_adopted, REST, memory_order_release);
 		return;
 	}
-	flight_rescue_all();
-	flight_drain();
 	text_give_back_borrowed();
 	atomic_store_explicit(fork_adopted, FORK_ADOPTED, memory_order_release);
 }

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "patchcore/async.h"
 #include "patchcore/fork.h"
 #include "patchcore/tests/text_fork.h"
 #include "patchcore/text.h"
@@ -41,6 +42,16 @@ void __wrap_text_give_back_borrowed(void);
 bool __wrap_thread_any_inside(void)
 {
 	return broken != NONE_IS_INSIDE && __real_thread_any_inside();
+}
+
+static int failures; /* so often there is no memory for it */
+
+int __real_membarrier_sync(void);
+int __wrap_membarrier_sync(void);
+
+int __wrap_membarrier_sync(void)
+{
+	return failures-- > 0 ? -ENOMEM : __real_membarrier_sync();
 }
 
 /* Has the second thread a page of its own, or was it outside once since it came? */
@@ -185,6 +196,44 @@ static void waited_for(const void *arg)
 	in_child(come_in_turn);
 }
 
+/* --- What cannot be seen to yet -------------------------------------------------------------- */
+
+/* Membarrier has no memory at first: the page stays with the change that is in flight. */
+static void try_again(void)
+{
+	failures = 2; /* to look who is inside, and to drain */
+	patch_another(NULL);
+	must_be((const int[]){ RWX, RX, RX });
+	MUST(!is_all_adopted());
+	patch_another(NULL);
+	must_be((const int[]){ RX, RX, RX });
+	MUST(is_all_adopted() && code_run(code_straddler(base)) == CODE_NEW);
+}
+
+static void tried_again(const void *arg)
+{
+	uint8_t code[CODE_LEN];
+
+	(void)arg;
+	start_with_threads();
+	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
+		child_skip("no membarrier SYNC_CORE");
+	MUST(mprotect(base, CODE_PAGE, RW) == 0);
+	code_put(code_straddler(base), CODE_OLD);
+	MUST(mprotect(base, CODE_PAGE, RX) == 0);
+	code_load(code, CODE_NEW);
+	MUST(pc_start_patch(code_straddler(base), code, CODE_LEN) == 0);
+	in_child(try_again);
+	MUST(pc_drain() == 0);
+	must_be((const int[]){ RX, RX, RX });
+}
+
+static void test_tried_again(void **state)
+{
+	(void)state;
+	child_must_pass(tried_again, NULL);
+}
+
 /* --- Both, and without the one that each is for ---------------------------------------------- */
 
 static void test_put_off(void **state)
@@ -210,6 +259,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_put_off),
 		cmocka_unit_test(test_waited_for),
+		cmocka_unit_test(test_tried_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
