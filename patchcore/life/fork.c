@@ -95,6 +95,13 @@ NOPATCH void fork_adopt(void)
 	}
 }
 
+/* What code raises must be handled where it is raised. */
+static uint64_t not_raised(void)
+{
+	return ~(kernel_bit(SIGTRAP) | kernel_bit(SIGSEGV) | kernel_bit(SIGBUS) |
+		 kernel_bit(SIGILL) | kernel_bit(SIGFPE) | kernel_bit(SIGSYS));
+}
+
 /* False: membarrier has no memory just now, and what is still in flight needs its pages. */
 static bool is_all_over(void)
 {
@@ -105,6 +112,29 @@ static bool is_all_over(void)
 	return ret == 0 || ret == -ECANCELED;
 }
 
+static bool is_adopted(void)
+{
+	return atomic_load_explicit(fork_adopted, memory_order_acquire) == FORK_ADOPTED;
+}
+
+/* False: it is not the turn of this thread. The others wait, so no handler may end or leave it. */
+static bool try_adopt_rest(void)
+{
+	uint64_t before = kernel_mask(SIG_BLOCK, not_raised());
+	uint32_t me = ADOPTING | (uint32_t)sys_call(SYS_gettid), state = REST;
+	bool is_turn = atomic_compare_exchange_strong(fork_adopted, &state, me), all_over;
+
+	if (is_turn) {
+		all_over = !thread_any_inside() && is_all_over();
+		if (all_over)
+			text_give_back_borrowed();
+		atomic_store_explicit(fork_adopted, all_over ? FORK_ADOPTED : REST,
+				      memory_order_release);
+	}
+	kernel_mask(SIG_SETMASK, before);
+	return is_turn;
+}
+
 /*
  * What needs more than a trap handler may do: see to what threads have left half done that are not
  * here. A fork that waited for all of them left nothing. Other threads wait outside meanwhile, and
@@ -113,25 +143,13 @@ static bool is_all_over(void)
  */
 static void adopt_rest(struct thread *self)
 {
-	uint32_t me = ADOPTING | (uint32_t)sys_call(SYS_gettid), state = REST;
-
-	if (thread_is_nested(self) || lock_any_held())
+	if (is_adopted() || thread_is_nested(self) || lock_any_held())
 		return;
-	if (!atomic_compare_exchange_strong(fork_adopted, &state, me)) {
-		while (state & ADOPTING) {
-			thread_leave(self);
-			nap();
-			thread_enter_as(self);
-			state = atomic_load_explicit(fork_adopted, memory_order_acquire);
-		}
-		return;
+	while (!try_adopt_rest() && !is_adopted()) {
+		thread_leave(self);
+		nap();
+		thread_enter_as(self);
 	}
-	if (thread_any_inside() || !is_all_over()) {
-		atomic_store_explicit(fork_adopted, REST, memory_order_release);
-		return;
-	}
-	text_give_back_borrowed();
-	atomic_store_explicit(fork_adopted, FORK_ADOPTED, memory_order_release);
 }
 
 /* What comes before the fork is done, what comes after is not begun: the rest is libc's. */
@@ -184,13 +202,6 @@ int fork_enter_slowly(struct thread *self, int64_t ns)
 static unsigned depth; /* forks inside the handlers of a fork */
 static int cancel;     /* its cancellation before */
 static uint64_t mask;  /* its signal mask before */
-
-/* What code raises must be handled where it is raised. */
-static uint64_t not_raised(void)
-{
-	return ~(kernel_bit(SIGTRAP) | kernel_bit(SIGSEGV) | kernel_bit(SIGBUS) |
-		 kernel_bit(SIGILL) | kernel_bit(SIGFPE));
-}
 
 static void close_gate(struct thread *self)
 {

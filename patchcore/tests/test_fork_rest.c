@@ -7,6 +7,7 @@
 #define _GNU_SOURCE /* memfd_create() */
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,7 +31,7 @@ enum broken {
 static enum broken broken;
 
 /* The thread that sees to the rest is held up just before it gives pages back, once. */
-static atomic_bool holds_up, is_at_it;
+static atomic_bool holds_up, is_at_it, is_ended;
 static _Atomic(struct thread *) second;
 
 /* The linker hands these calls to us: see local.mk. */
@@ -74,6 +75,8 @@ void __wrap_text_give_back_borrowed(void)
 			usleep(100);
 	}
 	__real_text_give_back_borrowed();
+	if (is_ended)
+		raise(SIGUSR1);
 }
 
 static bool is_all_adopted(void)
@@ -234,6 +237,43 @@ static void test_tried_again(void **state)
 	child_must_pass(tried_again, NULL);
 }
 
+/* --- A thread that ends while it is at it ----------------------------------------------------- */
+
+static void end_thread(int unused)
+{
+	(void)unused;
+	is_ended = false;
+	syscall(SYS_exit, 0);
+}
+
+/* The next that comes does not wait for it. */
+static void come_after(void)
+{
+	pthread_t thread;
+
+	signal(SIGUSR1, end_thread);
+	is_ended = true;
+	MUST(pthread_create(&thread, NULL, patch_another, NULL) == 0);
+	while (is_ended)
+		usleep(100);
+	alarm(5);
+	patch_another(NULL);
+	MUST(is_all_adopted());
+}
+
+static void ended(const void *arg)
+{
+	(void)arg;
+	start_with_threads();
+	in_child(come_after);
+}
+
+static void test_ended(void **state)
+{
+	(void)state;
+	child_must_pass(ended, NULL);
+}
+
 /* --- Both, and without the one that each is for ---------------------------------------------- */
 
 static void test_put_off(void **state)
@@ -260,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_put_off),
 		cmocka_unit_test(test_waited_for),
 		cmocka_unit_test(test_tried_again),
+		cmocka_unit_test(test_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
