@@ -121,6 +121,35 @@ static void test_across_two(void **state)
 	child_must_fail(across_two, &is_broken);
 }
 
+/* What a child takes from threads that are not there it gives back whole, too. */
+static void forked_whole(const void *arg)
+{
+	struct text_span span;
+	int status;
+	pid_t pid;
+
+	(void)arg;
+	start_huge();
+	MUST(text_begin(&span, across(2), CODE_LEN) == 0 && span.loan);
+	text_keep(&span);
+	must_be(ALL_RWX);
+	pid = fork();
+	if (pid == 0) {
+		MUST(pc_text_close(base, 1) == -ENOENT);
+		must_be(ALL_RX);
+		_exit(0);
+	}
+	MUST(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	text_return_kept(&span);
+	must_be(ALL_RX);
+}
+
+static void test_forked_whole(void **state)
+{
+	(void)state;
+	child_must_pass(forked_whole, NULL);
+}
+
 /* --- Pages that have lost their users -------------------------------------------------------- */
 
 /* Broken: what was lent before still counts. */
@@ -250,9 +279,8 @@ static void test_kept_open(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_across_two),
-		cmocka_unit_test(test_given_back),
-		cmocka_unit_test(test_forked),
+		cmocka_unit_test(test_across_two), cmocka_unit_test(test_forked_whole),
+		cmocka_unit_test(test_given_back), cmocka_unit_test(test_forked),
 		cmocka_unit_test(test_kept_open),
 	};
 

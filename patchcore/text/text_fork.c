@@ -226,7 +226,7 @@ NOPATCH void text_adopt(void)
 	take_copy();
 }
 
-static int give_back_borrowed(struct entry *entry, void *unused)
+static int take_from_borrowers(struct entry *entry, void *unused)
 {
 	struct page *page = (struct page *)entry;
 	unsigned opens = atomic_load_explicit(&page->opens, memory_order_relaxed);
@@ -236,13 +236,23 @@ static int give_back_borrowed(struct entry *entry, void *unused)
 		return 0;
 	page_lose_users(page);
 	page->users = opens;
-	if (opens || page_shift(page) || (page->prot & PROT_WRITE))
-		return 0;
-	page->owed = mprotect((void *)page->entry.addr, TEXT_PAGE, page->prot) < 0;
+	page->owed = !opens && !page_shift(page);
+	return 0;
+}
+
+/* Of a huge page with the first of its parts. */
+static int give_back_owed(struct entry *entry, void *unused)
+{
+	const struct page *page = (struct page *)entry;
+
+	(void)unused;
+	if (page->owed && !page_shift(page) && !page->changing)
+		text_return(entry->addr, entry->addr + TEXT_PAGE, 0);
 	return 0;
 }
 
 void text_give_back_borrowed(void)
 {
-	table_each(&text_pages, give_back_borrowed, NULL);
+	table_each(&text_pages, take_from_borrowers, NULL);
+	table_each(&text_pages, give_back_owed, NULL);
 }

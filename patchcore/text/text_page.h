@@ -97,7 +97,8 @@ bool page_may_be_written(const struct page *page);
 
 /*
  * text_borrow, text_return - one user more or less for whole pages. 0 or -errno. The loan says when
- * it was: other code may have been mapped at a page that was forgotten since, and be on loan.
+ * it was: other code may have been mapped at a page that was forgotten since, and be on loan. Of
+ * loan 0 no page is: only what is owed is given back.
  */
 int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan);
 void text_return(uintptr_t start, uintptr_t end, uint64_t loan);
