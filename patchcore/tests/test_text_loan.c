@@ -150,6 +150,32 @@ static void test_forked_whole(void **state)
 	child_must_pass(forked_whole, NULL);
 }
 
+/* A part of one is forgotten: it is not gone, nor are its other parts. */
+static void part_forgotten(const void *arg)
+{
+	(void)arg;
+	start_huge();
+	MUST(open_pages(0, 1) == 0);
+	MUST(pc_forget(page_at(1), 2 * CODE_PAGE) == 0);
+	MUST(close_pages(0, 1) == 0);
+	must_be(ALL_RX);
+	start_patch(across(2));
+	MUST(pc_forget(page_at(1), 2 * CODE_PAGE) == 0);
+	must_be(ALL_RX);
+	start_patch(across(3));
+	MUST(pc_forget(base, HUGE_SIZE) == 0);
+	must_be(ALL_RWX);
+	MUST(mprotect(base, HUGE_SIZE, RX) == 0);
+	MUST(close_pages(0, 1) == -ENOENT && pc_fini() == 0);
+	must_be(ALL_RX);
+}
+
+static void test_part_forgotten(void **state)
+{
+	(void)state;
+	child_must_pass(part_forgotten, NULL);
+}
+
 /* --- Pages that have lost their users -------------------------------------------------------- */
 
 /* Broken: what was lent before still counts. */
@@ -279,9 +305,9 @@ static void test_kept_open(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_across_two), cmocka_unit_test(test_forked_whole),
-		cmocka_unit_test(test_given_back), cmocka_unit_test(test_forked),
-		cmocka_unit_test(test_kept_open),
+		cmocka_unit_test(test_across_two),     cmocka_unit_test(test_forked_whole),
+		cmocka_unit_test(test_part_forgotten), cmocka_unit_test(test_given_back),
+		cmocka_unit_test(test_forked),	       cmocka_unit_test(test_kept_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

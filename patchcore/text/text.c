@@ -359,19 +359,11 @@ static void note_granules(uintptr_t start, uintptr_t end)
 	}
 }
 
-/* Of a page without users nothing is known: something else may lie there now. */
-static size_t granule_of(uintptr_t addr)
-{
-	const struct page *page = page_find(addr);
-
-	return page && (page->users || page->owed) ? page->granule : TEXT_PAGE;
-}
-
 /* To what was opened along with the first and the last page. */
 static void widen_to_opened(uintptr_t *start, uintptr_t *end)
 {
-	*start &= ~(granule_of(*start) - 1);
-	*end = ((*end - 1) | (granule_of(*end - 1) - 1)) + 1;
+	*start &= ~(page_granule(page_find(*start)) - 1);
+	*end = ((*end - 1) | (page_granule(page_find(*end - 1)) - 1)) + 1;
 }
 
 /* --- Users ----------------------------------------------------------------------------------- */

@@ -34,14 +34,19 @@ static bool is_whole(uintptr_t page, uintptr_t end)
 	return page < end && end - page >= TEXT_PAGE;
 }
 
-static bool stays(uintptr_t page, uintptr_t start, uintptr_t end)
+/* With text_lock: is it gone with [start, end)? A part of a huge page is not. *to: its end. */
+static bool is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to)
 {
-	return page < start || !is_whole(page, end);
+	size_t granule = page_granule(page_find(page));
+	uintptr_t first = page & ~(granule - 1);
+
+	*to = first + granule;
+	return first >= start && first < end && end - first >= granule;
 }
 
 /*
- * What was made writable for it on pages that stay is given back; the others are not touched. In
- * one piece, where both stay: they may be one to the kernel.
+ * What was made writable for it on pages that stay is given back; the others are not touched. A
+ * huge page is given back once, however many of its parts the span has.
  */
 void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
 {
@@ -49,11 +54,13 @@ void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
 
 	if (span->loan && text_range(span->addr, span->len, &first, &last) == 0) {
 		for (uintptr_t p = first; p < last; p = to) {
-			to = p + TEXT_PAGE;
-			while (to < last && stays(p, start, end) == stays(to, start, end))
-				to += TEXT_PAGE;
-			if (stays(p, start, end))
-				text_return(p, to, span->loan);
+			bool gone;
+
+			lock_take(&text_lock);
+			gone = is_gone(p, start, end, &to);
+			lock_drop(&text_lock);
+			if (!gone)
+				text_return(p, p + TEXT_PAGE, span->loan);
 		}
 	}
 	span->loan = 0;
@@ -61,11 +68,13 @@ void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
 
 void text_forget(uintptr_t start, uintptr_t end)
 {
+	uintptr_t to;
+
 	lock_take(&text_lock);
 	for (uintptr_t p = first_whole(start); is_whole(p, end); p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
-		if (page)
+		if (page && is_gone(p, start, end, &to))
 			forget(page);
 	}
 	lock_drop(&text_lock);

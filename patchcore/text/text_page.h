@@ -50,6 +50,15 @@ NOPATCH_INLINE struct page *page_find(uintptr_t addr)
 	return (struct page *)table_find(&text_pages, page_of(addr));
 }
 
+/*
+ * page_granule - with text_lock: the bytes whose protection changes together there. Of a page
+ * without users nothing is known: something else may lie there now.
+ */
+static inline size_t page_granule(const struct page *page)
+{
+	return page && (page->users || page->owed) ? page->granule : TEXT_PAGE;
+}
+
 /* page_lose_users - with text_lock: from now on no loan and no opening of before counts. */
 static inline void page_lose_users(struct page *page)
 {
