@@ -313,7 +313,8 @@ int pc_get_status(struct pc_status *status);
  * before dlclose(). What is in flight there is given up, calls are under a pc_call
  * no more, and whatever is mapped there later is not confused with it. Pages that
  * are held open are let go if all of the page is named, since other code may be on it:
- * name whole pages when they are to be unmapped. No thread may run that code any more. -EINVAL: len
+ * name whole pages, huge ones too, when they are to be unmapped. No thread may run that code any
+ * more. -EINVAL: len
  * is 0 or the range wraps. -EBUSY: a patcher is at work there. -ESHUTDOWN.
  */
 int pc_forget(void *addr, size_t len);
