@@ -105,11 +105,8 @@ static uint64_t not_raised(void)
 /* False: membarrier has no memory just now, and what is still in flight needs its pages. */
 static bool is_all_over(void)
 {
-	int ret;
-
 	flight_rescue_all();
-	ret = flight_drain();
-	return ret == 0 || ret == -ECANCELED;
+	return flight_drain() == 0;
 }
 
 static bool is_adopted(void)

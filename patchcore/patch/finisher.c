@@ -70,14 +70,14 @@ static void sleep_until_woken(void)
 	sys_call(SYS_futex, &asleep, FUTEX_WAIT_PRIVATE, 1, 0, 0, 0);
 }
 
-static int drain(void)
+static int drain(int (*flights)(void))
 {
 	struct thread *self;
 	int ret = fork_enter(&self);
 
 	if (ret < 0)
 		return ret;
-	ret = flight_drain();
+	ret = flights();
 	fork_leave(self);
 	return ret;
 }
@@ -86,7 +86,7 @@ static void *finish(void *unused)
 {
 	while (!atomic_load_explicit(&stopping, memory_order_acquire)) {
 		/* An error is a membarrier short of memory: worth another try, some time. */
-		if (drain() < 0)
+		if (drain(flight_drain) < 0)
 			nap();
 		if (!more_soon())
 			sleep_until_woken();
@@ -151,7 +151,7 @@ int pc_finisher_stop(void)
 		cancel_let(cancel);
 		atomic_store_explicit(&finisher, FINISHER_NONE, memory_order_release);
 	}
-	return drain();
+	return drain(flight_drain_told);
 }
 
 void finisher_forked(void)

@@ -231,7 +231,7 @@ int pc_drain(void)
 	ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
-	ret = flight_drain();
+	ret = flight_drain_told();
 	fork_leave(self);
 	return ret;
 }

@@ -729,9 +729,6 @@ static int await_patchers(struct thread **self)
 	/* What threads have left that are gone comes to the list by the look at it. */
 	flight_rescue_all();
 	ret = flight_drain();
-	/* A change that was taken back is over, too. */
-	if (ret == -ECANCELED)
-		ret = 0;
 	if (ret == 0 && !all_left)
 		ret = -ETIMEDOUT;
 	if (ret < 0)

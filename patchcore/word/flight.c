@@ -525,9 +525,14 @@ int flight_drain(void)
 		nap();
 		ret = drain_once(&busy);
 	}
-	if (ret == 0 && any_undone_since())
-		return -ECANCELED;
 	return ret;
+}
+
+int flight_drain_told(void)
+{
+	int ret = flight_drain();
+
+	return ret == 0 && any_undone_since() ? -ECANCELED : ret;
 }
 
 /* --- Code that is no more ------------------------------------------------------------------ */

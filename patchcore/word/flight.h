@@ -34,9 +34,12 @@ enum word_state flight_step(struct site *site);
 /*
  * flight_drain - finish all that was started before. One pair of syncs for all
  * of them. 0, or what the first sync failed with for want of memory: then they are still in flight.
- * -ECANCELED: some, started since the last drain, were taken back, for no sync could be had.
+ *
+ * flight_drain_told - the same for a caller of the library, who is told once of what was taken back
+ * since, by whatever thread, for no sync could be had: -ECANCELED.
  */
 int flight_drain(void);
+int flight_drain_told(void);
 
 /* flight_any - has something been started that flight_drain() would find? */
 bool flight_any(void);

@@ -70,8 +70,9 @@ int pc_finish_patch(void *addr);
  *
  * One pair of syncs does for up to 256 changes. Changes that other threads
  * start meanwhile may or may not be among them. 0, or what membarrier(2) failed
- * with for want of memory, -ENOMEM: then the rest is still in flight. -ECANCELED: of what was started
- * since the last drain, some was taken back, by this call or by an executor.
+ * with for want of memory, -ENOMEM: then the rest is still in flight. -ECANCELED: of what was
+ * started since the last drain, some was taken back: by this call, an executor, the finisher, a
+ * fork, or pc_text_close().
  */
 int pc_drain(void);
 

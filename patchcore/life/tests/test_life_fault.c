@@ -129,6 +129,55 @@ static void test_executor_comes_first(void **state)
 		child_must_pass(executor_comes_first, &ways[i]);
 }
 
+static int close_another(void)
+{
+	uint8_t *another = code_map(1, RX);
+
+	MUST(pc_text_open(another, 1) == 0);
+	return pc_text_close(another, 1);
+}
+
+static int fork_once(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(pc_drain() == -ECANCELED ? 0 : 1);
+	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static int leave_to_finisher(void)
+{
+	MUST(pc_finisher_start() == 0);
+	while (flight_look(site) != FLIGHT_OLD)
+		usleep(100);
+	return 0;
+}
+
+/* What drains for its own ends leaves it to the caller to be told. */
+static void taken_back_on_the_way(const void *arg)
+{
+	way_fn *way = *(way_fn *const *)arg;
+
+	flights_use_membarrier();
+	map();
+	MUST(pc_start_patch(site, new_code, CODE_LEN) == 0);
+	flights_filter_membarrier(SECCOMP_RET_ERRNO | EPERM);
+	MUST(way() == 0 && flight_look(site) == FLIGHT_OLD);
+	MUST(pc_drain() == -ECANCELED && pc_drain() == 0);
+	must_be_free();
+}
+
+static void test_taken_back_on_the_way(void **state)
+{
+	way_fn *ways[] = { close_another, fork_once, leave_to_finisher };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+		child_must_pass(taken_back_on_the_way, &ways[i]);
+}
+
 static void forbidden_half_way(const void *arg)
 {
 	bool executor_first = *(const bool *)arg;
@@ -314,6 +363,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forbidden),
 		cmocka_unit_test(test_executor_comes_first),
+		cmocka_unit_test(test_taken_back_on_the_way),
 		cmocka_unit_test(test_forbidden_half_way),
 		cmocka_unit_test(test_turned_off),
 		FAILS(0),
