@@ -14,6 +14,7 @@ EXTRA_DIST += \
 if HAVE_CMOCKA
 patchcore_life_tests = \
 	patchcore/life/tests/test_fork_gate \
+	patchcore/life/tests/test_fork_rest \
 	patchcore/life/tests/test_life_broken \
 	patchcore/life/tests/test_life_fault \
 	patchcore/life/tests/test_life_fork \
@@ -25,6 +26,8 @@ patchcore_life_tests = \
 check_PROGRAMS += $(patchcore_life_tests)
 TESTS += $(patchcore_life_tests)
 TESTS += patchcore/life/tests/test_life_table.sh
+patchcore_life_tests_test_fork_rest_LDFLAGS = -Wl,--wrap=thread_any_inside \
+	-Wl,--wrap=text_give_back_borrowed,--wrap=membarrier_sync
 
 life_sources = \
 	patchcore/life/tests/life_cell.c \

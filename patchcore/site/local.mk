@@ -19,7 +19,9 @@ if HAVE_CMOCKA
 patchcore_site_tests = \
 	patchcore/site/tests/test_cancel \
 	patchcore/site/tests/test_own_text \
-	patchcore/site/tests/test_thread
+	patchcore/site/tests/test_thread \
+	patchcore/site/tests/test_thread_late
 check_PROGRAMS += $(patchcore_site_tests)
 TESTS += $(patchcore_site_tests)
+patchcore_site_tests_test_thread_late_LDFLAGS = -Wl,--wrap=membarrier_sync
 endif

@@ -27,9 +27,12 @@ patchcore_text_tests = \
 	patchcore/text/tests/test_text_fork \
 	patchcore/text/tests/test_text_fork_locks \
 	patchcore/text/tests/test_text_kinds \
+	patchcore/text/tests/test_text_loan \
 	patchcore/text/tests/test_text_refused \
 	patchcore/text/tests/test_text_shared \
 	patchcore/text/tests/test_text_threads
 check_PROGRAMS += $(patchcore_text_tests)
 TESTS += $(patchcore_text_tests)
+patchcore_text_tests_test_text_loan_LDFLAGS = -Wl,--wrap=mapping_page_size,--wrap=mprotect \
+	-Wl,--wrap=text_end_outside,--wrap=flight_drain
 endif

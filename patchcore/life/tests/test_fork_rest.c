@@ -18,9 +18,9 @@
 #include <cmocka.h>
 
 #include "patchcore/async.h"
-#include "patchcore/fork.h"
+#include "patchcore/site/fork.h"
 #include "patchcore/tests/text_fork.h"
-#include "patchcore/text.h"
+#include "patchcore/text/text.h"
 
 enum broken {
 	NOTHING,

@@ -18,7 +18,7 @@
 #include "patchcore/async.h"
 #include "patchcore/merge.h"
 #include "patchcore/patchcore.h"
-#include "patchcore/site.h"
+#include "patchcore/site/site.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"

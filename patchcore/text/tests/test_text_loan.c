@@ -19,8 +19,8 @@
 
 #include "patchcore/async.h"
 #include "patchcore/tests/text_pages.h"
-#include "patchcore/text.h"
-#include "patchcore/text_page.h"
+#include "patchcore/text/text.h"
+#include "patchcore/text/text_page.h"
 
 #define HUGE_PAGES 4
 #define HUGE_SIZE  ((size_t)HUGE_PAGES * CODE_PAGE)

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "patchcore/tests/child.h"
-#include "patchcore/thread.h"
+#include "patchcore/site/thread.h"
 
 static pthread_t late;
 static atomic_bool armed, is_inside, is_asked, has_returned;
