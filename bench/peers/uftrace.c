@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uftrace: bench/peers/programs/uftrace.c under "uftrace record -P". It patches before the program's
- * main() and never after, so there is nothing to toggle: only what a function costs that is
- * traced, or is not.
+ * uftrace: bench/peers/programs/uftrace.c under "uftrace record -P". It patches before the
+ * program's main() and never after, so there is nothing to toggle: only what a function costs that
+ * is traced, or is not.
  */
 #include <stdio.h>
 

@@ -205,15 +205,16 @@ static void put_long(struct page *page, const json_t *e)
 	{
 		if (json_real_of(level, "upper_p") >= 1)
 			continue;
-		html_paragraph(page->out,
-			       "Changes that are started and finished later: two waits of %s ticks keep "
-			       "tears below %s per toggle. That is counted in gaps between the fetches "
-			       "of one instruction; per store there are at least 1/%s as many of them "
-			       "across a line, and 1/%s across a page, as tears per toggle.",
-			       NUMBER(json_real_of(level, "first")),
-			       NUMBER(json_real_of(level, "upper_p")),
-			       NUMBER(json_real_of(e, "factor_line")),
-			       NUMBER(json_real_of(e, "factor_page")));
+		html_paragraph(
+			page->out,
+			"Changes that are started and finished later: two waits of %s ticks keep "
+			"tears below %s per toggle. That is counted in gaps between the fetches "
+			"of one instruction; per store there are at least 1/%s as many of them "
+			"across a line, and 1/%s across a page, as tears per toggle.",
+			NUMBER(json_real_of(level, "first")),
+			NUMBER(json_real_of(level, "upper_p")),
+			NUMBER(json_real_of(e, "factor_line")),
+			NUMBER(json_real_of(e, "factor_page")));
 		return;
 	}
 }

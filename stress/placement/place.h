@@ -22,9 +22,9 @@ unsigned place_line(uint64_t place);
 unsigned place_word(uint64_t place);
 
 /*
- * place_boundary - the largest power of two that divides the address of the page behind the boundary,
- * bytes: an ordinary page's, or 32 KiB, 2 MiB or 1 GiB, where a walk of the page tables goes
- * another way. 4096 for place 0.
+ * place_boundary - the largest power of two that divides the address of the page behind the
+ * boundary, bytes: an ordinary page's, or 32 KiB, 2 MiB or 1 GiB, where a walk of the page tables
+ * goes another way. 4096 for place 0.
  */
 uint64_t place_boundary(uint64_t place);
 

@@ -281,7 +281,8 @@ static void people_can_read_it(void **state)
 		"verdict = pass\nreason = waits of 1600 x4 keep tears below ",
 		"\n[scope]\ncpus = 0-1\nevidence = this-run\nruns = 1\nmeasured = 1795335991\n",
 		"\n[window]\nbytes = 64\ntoggles = 4000000\n",
-		"\n[wait]\nusable = yes\nconfidence = 0.95\nlevels = 2\nlong_levels = 0\nrequire_p = 0.0001\n"
+		"\n[wait]\nusable = yes\nconfidence = 0.95\nlevels = 2\nlong_levels = 0\nrequire_p "
+		"= 0.0001\n"
 		"membarrier_ticks = 73000\n",
 		"\n[level 1]\nfirst = 100\nsecond = 100\nstretch = 4\nticks = 5000\n"
 		"line_toggles = 4000000\nline_tears = 2000\nline_p = ",
