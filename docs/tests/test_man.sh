@@ -165,7 +165,8 @@ for pair in async:pc_async batch:pc_batch call:pc_call check:pc_check_site mappi
 	grep -oE '\-E[A-Z]+' "$header" >"$dir/is"
 	grep -oE '\-E[A-Z]+' "$dir/page" >"$dir/says"
 	grep -oE '\-E[A-Z]+' "$top/patchcore/include/patchcore/patchcore.h" | sort -u >"$dir/common"
-	grep -vxFf "$dir/is" "$dir/says" | grep -xFf "$dir/common" >>"$dir/is" || true
+	more=$(grep -vxFf "$dir/is" "$dir/says" | grep -xFf "$dir/common" || true)
+	[ -z "$more" ] || echo "$more" >>"$dir/is"
 	same "errors of $name(3)"
 	grep -oE '^(#define |\s)PC_[A-Z_]+ (= )?[0-9]' "$header" | grep -oE 'PC_[A-Z_]+' >"$dir/is" || continue
 	grep -E '^\.BR? PC_[A-Z_]+( [,.])?$' "$dir/page" | cut -d' ' -f2 | grep -v PC_PATCH_MAX >"$dir/says" || true
