@@ -6,7 +6,8 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/patch/finisher.h \
 	patchcore/patch/over.c \
 	patchcore/patch/patch.c \
-	patchcore/patch/patch.h
+	patchcore/patch/patch.h \
+	patchcore/patch/text_close.c
 
 if HAVE_CMOCKA
 patchcore_patch_tests = \

@@ -15,7 +15,6 @@
 #include "patchcore/text/alias.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text_page.h"
-#include "patchcore/word/flight.h"
 
 struct table text_pages = TABLE_INIT(struct page);
 struct lock text_lock = LOCK_INIT;
@@ -495,6 +494,42 @@ int text_give_back(void)
 	return ret;
 }
 
+/* --- Closing --------------------------------------------------------------------------------- */
+
+int text_stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan)
+{
+	bool is_open;
+
+	lock_take(&text_lock);
+	widen_to_opened(start, end);
+	is_open = text_is_open(*start, *end);
+	for (uintptr_t p = *start; is_open && p < *end; p += TEXT_PAGE)
+		atomic_fetch_sub_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
+	*loan = text_forgets + 1;
+	lock_drop(&text_lock);
+	return is_open ? 0 : -ENOENT;
+}
+
+/* The caller may be outside: a fork waits for the lock, not for it. */
+void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan)
+{
+	lock_take(&text_lock);
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+		if (!page_has_changed(page_find(p), loan))
+			atomic_fetch_add_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
+	lock_drop(&text_lock);
+}
+
+int text_drop(uintptr_t start, uintptr_t end, uint64_t loan)
+{
+	int ret;
+
+	lock_take(&text_lock);
+	ret = drop_users(start, end, loan);
+	lock_drop(&text_lock);
+	return ret;
+}
+
 /* --- One patch ------------------------------------------------------------------------------- */
 
 NOPATCH bool page_may_be_written(const struct page *page)
@@ -679,94 +714,4 @@ int pc_text_use_alias(void *addr, size_t len, void *writable)
 		ret = use_asked(&wish, addr, len);
 	free((void *)(uintptr_t)wish.alias);
 	return ret;
-}
-
-/*
- * Closing takes the pages away from patches that have found them open. So it is done in three
- * steps:
- *
- *   1. from now on the pages are not open any more: a patch that comes borrows them
- *   2. wait until every thread inside has left, and drain what is in flight there
- *   3. give the protection back
- *
- * The caller stays a user of the pages until step 3.
- */
-static int stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan)
-{
-	bool is_open;
-
-	lock_take(&text_lock);
-	widen_to_opened(start, end);
-	is_open = text_is_open(*start, *end);
-	for (uintptr_t p = *start; is_open && p < *end; p += TEXT_PAGE)
-		atomic_fetch_sub_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
-	*loan = text_forgets + 1;
-	lock_drop(&text_lock);
-	return is_open ? 0 : -ENOENT;
-}
-
-/* They could not be closed. The caller may be outside: a fork waits for the lock, not for it. */
-static void use_again(uintptr_t start, uintptr_t end, uint64_t loan)
-{
-	lock_take(&text_lock);
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
-		if (!page_has_changed(page_find(p), loan))
-			atomic_fetch_add_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
-	lock_drop(&text_lock);
-}
-
-/* Step 2. Outside meanwhile: others that close wait for this thread as well. */
-static int await_patchers(struct thread **self)
-{
-	bool all_left;
-	int ret;
-
-	fork_leave(*self);
-	all_left = thread_await_all();
-	ret = fork_enter(self);
-	if (ret < 0)
-		return ret;
-	/* What threads have left that are gone comes to the list by the look at it. */
-	flight_rescue_all();
-	ret = flight_drain();
-	if (ret == 0 && !all_left)
-		ret = -ETIMEDOUT;
-	if (ret < 0)
-		fork_leave(*self);
-	return ret;
-}
-
-static int close_from_outside(uintptr_t start, uintptr_t end)
-{
-	struct thread *self;
-	uint64_t loan;
-	int ret = fork_enter(&self);
-
-	if (ret < 0)
-		return ret;
-	ret = stop_using(&start, &end, &loan);
-	if (ret < 0) {
-		fork_leave(self);
-		return ret;
-	}
-	if (!text_is_open(start, end)) {
-		ret = await_patchers(&self);
-		if (ret < 0) {
-			use_again(start, end, loan);
-			return ret;
-		}
-	}
-	lock_take(&text_lock);
-	ret = drop_users(start, end, loan);
-	lock_drop(&text_lock);
-	fork_leave(self);
-	return ret;
-}
-
-int pc_text_close(void *addr, size_t len)
-{
-	uintptr_t start, end;
-	int ret = text_asked(addr, len, &start, &end);
-
-	return ret < 0 ? ret : close_from_outside(start, end);
 }

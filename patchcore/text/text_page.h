@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of a page of code. Shared by text*.c and alias.c alone.
+ * What is known of a page of code. Shared by this room and text_close.c alone.
  */
 #ifndef PATCHCORE_TEXT_TEXT_PAGE_H
 #define PATCHCORE_TEXT_TEXT_PAGE_H
@@ -111,5 +111,15 @@ bool page_may_be_written(const struct page *page);
  */
 int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan);
 void text_return(uintptr_t start, uintptr_t end, uint64_t loan);
+
+/*
+ * For pc_text_close(), in its order: patches find the pages not open any more, -ENOENT: they were
+ * not; or, if they cannot be closed, open again; or the caller is no user any more, and the
+ * protection is given back, or what that failed with. The range is widened to what was opened
+ * along with it.
+ */
+int text_stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan);
+void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan);
+int text_drop(uintptr_t start, uintptr_t end, uint64_t loan);
 
 #endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Closing takes pages away from patches that have found them open. So it is done in three
+ * steps:
+ *
+ *   1. from now on the pages are not open any more: a patch that comes borrows them
+ *   2. wait until every thread inside has left, and drain what is in flight there
+ *   3. give the protection back
+ *
+ * The caller stays a user of the pages until step 3.
+ */
+#include <errno.h>
+
+#include "patchcore/mapping.h"
+#include "patchcore/site/fork.h"
+#include "patchcore/text/text_page.h"
+#include "patchcore/word/flight.h"
+
+/* Step 2. Outside meanwhile: others that close wait for this thread as well. */
+static int await_patchers(struct thread **self)
+{
+	bool all_left;
+	int ret;
+
+	fork_leave(*self);
+	all_left = thread_await_all();
+	ret = fork_enter(self);
+	if (ret < 0)
+		return ret;
+	/* What threads have left that are gone comes to the list by the look at it. */
+	flight_rescue_all();
+	ret = flight_drain();
+	if (ret == 0 && !all_left)
+		ret = -ETIMEDOUT;
+	if (ret < 0)
+		fork_leave(*self);
+	return ret;
+}
+
+static int close_from_outside(uintptr_t start, uintptr_t end)
+{
+	struct thread *self;
+	uint64_t loan;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
+	ret = text_stop_using(&start, &end, &loan);
+	if (ret < 0) {
+		fork_leave(self);
+		return ret;
+	}
+	if (!text_is_open(start, end)) {
+		ret = await_patchers(&self);
+		if (ret < 0) {
+			text_use_again(start, end, loan);
+			return ret;
+		}
+	}
+	ret = text_drop(start, end, loan);
+	fork_leave(self);
+	return ret;
+}
+
+int pc_text_close(void *addr, size_t len)
+{
+	uintptr_t start, end;
+	int ret = text_asked(addr, len, &start, &end);
+
+	return ret < 0 ? ret : close_from_outside(start, end);
+}
