@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "patchcore/baseline/baseline.h"
-#include "patchcore/merge/threads.h"
+#include "patchcore/merge/others.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/text/text.h"
 #include "patchcore/word/word.h"
@@ -23,7 +23,7 @@ struct site_range {
 	atomic_bool inside; /* does some thread stand behind the start? */
 };
 
-static void look_inside(ucontext_t *context, struct threads_room *unused, void *arg)
+static void look_inside(ucontext_t *context, struct others_room *unused, void *arg)
 {
 	uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 	struct site_range *range = arg;
@@ -49,7 +49,7 @@ static int stop_and_write(const struct text_span *span, const uint8_t *bytes)
 		.start = (uintptr_t)span->addr,
 		.end = (uintptr_t)span->addr + span->len,
 	};
-	int ret = threads_stop(look_inside, &range);
+	int ret = others_stop(look_inside, &range);
 
 	if (ret < 0)
 		return ret;
@@ -57,7 +57,7 @@ static int stop_and_write(const struct text_span *span, const uint8_t *bytes)
 		ret = -EBUSY;
 	else
 		ret = write_stopped(span, bytes);
-	threads_resume();
+	others_resume();
 	return ret;
 }
 

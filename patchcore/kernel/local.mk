@@ -7,12 +7,12 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/kernel/proc_text.c \
 	patchcore/kernel/proc_text.h \
 	patchcore/kernel/sys.h \
-	patchcore/kernel/threads_proc.c \
-	patchcore/kernel/threads_proc.h
+	patchcore/kernel/task.c \
+	patchcore/kernel/task.h
 
 if HAVE_CMOCKA
 patchcore_kernel_tests = \
-	patchcore/kernel/tests/test_threads_proc
+	patchcore/kernel/tests/test_task
 check_PROGRAMS += $(patchcore_kernel_tests)
 TESTS += $(patchcore_kernel_tests)
 endif

@@ -11,7 +11,7 @@
 #include "patchcore/async.h"
 #include "patchcore/life/library.h"
 #include "patchcore/machine/choice.h"
-#include "patchcore/merge/threads.h"
+#include "patchcore/merge/others.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/site/site.h"
@@ -132,7 +132,7 @@ static int fini_locked(void)
 	if (ret < 0)
 		return ret;
 	choice_use(NULL);
-	threads_give_back();
+	others_give_back();
 	return text_give_back();
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "patchcore/kernel/sys.h"
-#include "patchcore/kernel/threads_proc.h"
+#include "patchcore/kernel/task.h"
 
 #define DIGITS 5 /* of a number that can be below CPUS_MAX */
 
@@ -122,6 +122,6 @@ int cpus_allowed(struct cpus *cpus)
 	*cpus = (struct cpus){ 0 };
 	/* The caller's own first: there may be no /proc. */
 	add_allowed(0, cpus);
-	thread_list(add_allowed, cpus);
+	task_list(add_allowed, cpus);
 	return cpus_count(cpus) ? 0 : -ENODATA;
 }

@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <ucontext.h>
 
-#include "patchcore/merge/threads.h"
+#include "patchcore/merge/others.h"
 
 /* Of the frame: the restorer's address, and the context behind it. */
 #define FRAME_RSP (8 + offsetof(ucontext_t, uc_mcontext.gregs) + REG_RSP * sizeof(greg_t))
@@ -70,7 +70,7 @@ NOPATCH static bool is_void(const struct frames_inside *inside, uintptr_t frame,
 
 	if (transfer(SYS_process_vm_readv, frame + FRAME_SIGNAL, &info, INFO_READ) != INFO_READ)
 		return false;
-	if (threads_is_ours(info.si_code, (uintptr_t)info.si_value.sival_ptr))
+	if (others_is_ours(info.si_code, (uintptr_t)info.si_value.sival_ptr))
 		return true;
 	return info.si_signo == SIGTRAP && info.si_code == SI_KERNEL &&
 	       frames_is_door(inside, pc - 1);

@@ -8,8 +8,8 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/merge/merge_check.h \
 	patchcore/merge/merge_steps.c \
 	patchcore/merge/merge_steps.h \
-	patchcore/merge/threads.c \
-	patchcore/merge/threads.h
+	patchcore/merge/others.c \
+	patchcore/merge/others.h
 
 if HAVE_CMOCKA
 patchcore_merge_tests = \
@@ -17,8 +17,8 @@ patchcore_merge_tests = \
 	patchcore/merge/tests/test_merge \
 	patchcore/merge/tests/test_merge_libc \
 	patchcore/merge/tests/test_merge_signal \
-	patchcore/merge/tests/test_patch_over \
-	patchcore/merge/tests/test_threads_look
+	patchcore/merge/tests/test_others \
+	patchcore/merge/tests/test_patch_over
 check_PROGRAMS += $(patchcore_merge_tests)
 TESTS += $(patchcore_merge_tests)
 endif

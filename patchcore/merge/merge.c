@@ -8,7 +8,7 @@
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/merge/merge_check.h"
-#include "patchcore/merge/threads.h"
+#include "patchcore/merge/others.h"
 
 /* How long to wait before looking again for threads that were inside. */
 #define PAUSE_MIN (CLOCK_MS / 20)
@@ -23,7 +23,7 @@
 NOPATCH static int wait_until_empty(const struct merge *merge)
 {
 	bool makes_threads = merge_makes_threads(merge->old, merge->span.len, merge->old_starts);
-	int64_t deadline = clock_ns() + THREADS_MS * CLOCK_MS, pause = PAUSE_MIN;
+	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS, pause = PAUSE_MIN;
 	int found, clean = 0;
 
 	for (;;) {
@@ -132,7 +132,7 @@ NOPATCH_ENTRY int merge_undisturbed(struct merge *merge)
 	uint64_t before = kernel_mask(SIG_SETMASK, ~UINT64_C(0));
 	int ret;
 
-	threads_keep_off(before);
+	others_keep_off(before);
 	ret = merge_held(merge);
 	kernel_mask(SIG_SETMASK, before);
 	return ret;

@@ -6,7 +6,7 @@
 #include <ucontext.h>
 
 #include "patchcore/merge/frames.h"
-#include "patchcore/merge/threads.h"
+#include "patchcore/merge/others.h"
 
 NOPATCH static bool is_door(const struct merge *merge, size_t i)
 {
@@ -176,9 +176,9 @@ struct look {
 	_Atomic(int) error; /* of those of which it could not be told */
 };
 
-_Static_assert(sizeof(struct frames_search) <= sizeof(struct threads_room), "room for a search");
+_Static_assert(sizeof(struct frames_search) <= sizeof(struct others_room), "room for a search");
 
-NOPATCH static void look_inside(ucontext_t *context, struct threads_room *room, void *arg)
+NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, void *arg)
 {
 	greg_t *gregs = context->uc_mcontext.gregs;
 	struct look *look = arg;
@@ -199,7 +199,7 @@ NOPATCH static void look_inside(ucontext_t *context, struct threads_room *room, 
  * A handler that sleeps may wake and return while its frame is looked at: so none is moved,
  * and where that is to be done, it must answer.
  */
-NOPATCH static bool look_asleep(uintptr_t pc, uintptr_t sp, struct threads_room *room, void *arg)
+NOPATCH static bool look_asleep(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg)
 {
 	struct look *look = arg;
 	int found =
@@ -226,7 +226,7 @@ NOPATCH int merge_look(const struct merge *merge)
 	look.found = 0;
 	look.error = 0;
 	frames_learn(&look.frames);
-	ret = threads_look(look_inside, look_asleep, &look);
+	ret = others_look(look_inside, look_asleep, &look);
 	if (ret == 0)
 		ret = look.error;
 	return ret < 0 ? ret : look.found;

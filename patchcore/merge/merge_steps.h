@@ -50,7 +50,7 @@ void merge_undo(const struct merge *merge);
 
 /*
  * merge_look - look at every thread. How many are inside, 0 where they are moved; or an error
- * of threads_look(), or -EACCES: a stack could not be read.
+ * of others_look(), or -EACCES: a stack could not be read.
  */
 int merge_look(const struct merge *merge);
 

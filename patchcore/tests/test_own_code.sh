@@ -22,7 +22,7 @@ allowed=(
 	trap_chain # the program's own handler of SIGTRAP, or the guard's
 	# What these are given by code of the section is in the section, as its address is looked at.
 	table_each  # for each entry
-	thread_list # for each thread
+	task_list # for each thread
 	ask         # is that thread asleep where it may be?
 	on_signal   # what a look does in each thread
 )

@@ -13,7 +13,6 @@
 #include "patchcore/mapping.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/text/alias.h"
-#include "patchcore/text/objects.h"
 #include "patchcore/text/text_page.h"
 
 struct table text_pages = TABLE_INIT(struct page);

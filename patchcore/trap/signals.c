@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/kernel/threads_proc.h"
-#include "patchcore/merge/threads.h"
+#include "patchcore/kernel/task.h"
+#include "patchcore/merge/others.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/cancel.h"
 #include "patchcore/trap/trap.h"
@@ -31,8 +31,8 @@ struct look {
 /* 1: it has SIGTRAP blocked, 0: not, or what its status could not be read with. */
 static int is_blocking(pid_t tid)
 {
-	struct thread_signals signals;
-	int ret = thread_signals(tid, &signals);
+	struct task_signals signals;
+	int ret = task_signals(tid, &signals);
 
 	return ret < 0 ? ret : (signals.blocked & kernel_bit(SIGTRAP)) != 0;
 }
@@ -53,8 +53,8 @@ static int is_blocking_for_long(pid_t tid)
 /* Does it run code of the program, or will it again? 1, 0, or what could not be read. */
 static int runs_code(pid_t tid)
 {
-	struct thread_stat stat;
-	int ret = thread_stat(tid, &stat);
+	struct task_stat stat;
+	int ret = task_stat(tid, &stat);
 
 	return ret < 0 ? ret : stat.has_memory && !stat.is_kernels;
 }
@@ -88,7 +88,7 @@ static bool meet_thread(pid_t tid, void *arg)
 static int look_at_threads(struct pc_signals *report)
 {
 	struct look look = { .report = report };
-	int ret = thread_list(meet_thread, &look);
+	int ret = task_list(meet_thread, &look);
 
 	return ret < 0 ? ret : look.error;
 }
@@ -136,7 +136,7 @@ static void look_at_stack(struct pc_signals *report)
 	stack_t stack;
 
 	report->stack_need = frame ? frame : FRAME_DEFAULT;
-	report->stack_need += TRAP_STACK > THREADS_STACK ? TRAP_STACK : THREADS_STACK;
+	report->stack_need += TRAP_STACK > OTHERS_STACK ? TRAP_STACK : OTHERS_STACK;
 	if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_DISABLE))
 		report->alternate_size = stack.ss_size;
 }

@@ -16,7 +16,7 @@
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/merge/threads.h"
+#include "patchcore/merge/others.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"
 #include "patchcore/text/pkeys.h"
@@ -127,7 +127,7 @@ NOPATCH static void tell_own_mask(const ucontext_t *context)
 	uint64_t mask;
 
 	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
-	threads_keep_off(mask);
+	others_keep_off(mask);
 }
 
 NOPATCH void trap_on_signal(int signal, siginfo_t *info, void *context)

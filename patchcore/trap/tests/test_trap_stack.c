@@ -15,7 +15,7 @@
 
 #include "patchcore/merge.h"
 #include "patchcore/merge/frames.h"
-#include "patchcore/merge/threads.h"
+#include "patchcore/merge/others.h"
 #include "patchcore/signals.h"
 #include "patchcore/tests/trap_case.h"
 
@@ -304,7 +304,7 @@ static void measured_look(const void *arg)
 	start_without_conf();
 	words = paint(&stack);
 	look_on(&stack);
-	must_take_less(words, THREADS_STACK, "a look");
+	must_take_less(words, OTHERS_STACK, "a look");
 }
 
 static void test_measured(void **state)

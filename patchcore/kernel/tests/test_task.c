@@ -17,9 +17,9 @@
 
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/proc_text.h"
-#include "patchcore/kernel/threads_proc.h"
+#include "patchcore/kernel/task.h"
 #include "patchcore/merge.h"
-#include "patchcore/merge/threads.h"
+#include "patchcore/merge/others.h"
 #include "patchcore/signals.h"
 #include "patchcore/tests/io_worker.h"
 #include "patchcore/tests/trap_case.h"
@@ -72,38 +72,38 @@ static const char ended[] =
 
 static void test_recorded(void **state)
 {
-	struct thread_stat stat;
+	struct task_stat stat;
 
 	(void)state;
-	assert_int_equal(thread_stat_parse(worker, 6018, &stat), 0);
+	assert_int_equal(task_stat_parse(worker, 6018, &stat), 0);
 	assert_true(stat.is_kernels && stat.has_memory && stat.state == 'S');
 	assert_int_equal(stat.started, 372945);
-	assert_int_equal(thread_stat_parse(worker, 5012, &stat), 0);
+	assert_int_equal(task_stat_parse(worker, 5012, &stat), 0);
 	assert_true(stat.is_kernels);
-	assert_int_equal(thread_stat_parse(maker, 6018, &stat), 0);
+	assert_int_equal(task_stat_parse(maker, 6018, &stat), 0);
 	assert_true(!stat.is_kernels && stat.has_memory && stat.state == 'S');
 	assert_int_equal(stat.started, 372945);
-	assert_int_equal(thread_stat_parse(ended, 6018, &stat), 0);
+	assert_int_equal(task_stat_parse(ended, 6018, &stat), 0);
 	assert_true(!stat.is_kernels && !stat.has_memory && stat.state == 'Z');
-	assert_int_equal(thread_stat_parse("1 (a) S 1 2", 6018, &stat), -ESRCH);
-	assert_int_equal(thread_stat_parse("", 6018, &stat), -ESRCH);
-	assert_int_equal(thread_stat_parse("1 (a", 6018, &stat), -ESRCH);
+	assert_int_equal(task_stat_parse("1 (a) S 1 2", 6018, &stat), -ESRCH);
+	assert_int_equal(task_stat_parse("", 6018, &stat), -ESRCH);
+	assert_int_equal(task_stat_parse("1 (a", 6018, &stat), -ESRCH);
 }
 
 /* Before, the same bits were those of a thread that runs a guest, or waits for a driver. */
 static void test_old_kernels(void **state)
 {
-	struct thread_stat stat;
+	struct task_stat stat;
 
 	(void)state;
-	assert_int_equal(thread_stat_parse(worker, 5010, &stat), 0);
+	assert_int_equal(task_stat_parse(worker, 5010, &stat), 0);
 	assert_false(stat.is_kernels);
-	assert_int_equal(thread_stat_parse("1 (a) S 1 2 3 4 5 16384 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5",
-					   6003, &stat),
+	assert_int_equal(task_stat_parse("1 (a) S 1 2 3 4 5 16384 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5",
+					 6003, &stat),
 			 0);
 	assert_false(stat.is_kernels);
-	assert_int_equal(thread_stat_parse("1 (a) S 1 2 3 4 5 16384 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5",
-					   6004, &stat),
+	assert_int_equal(task_stat_parse("1 (a) S 1 2 3 4 5 16384 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5",
+					 6004, &stat),
 			 0);
 	assert_true(stat.is_kernels);
 }
@@ -114,32 +114,32 @@ static void test_old_kernels(void **state)
 
 static void test_uses(void **state)
 {
-	struct thread_signals some = { .pending = kernel_bit(63), .blocked = kernel_bit(50) };
-	struct thread_signals all = { .blocked = ~UINT64_C(0) };
-	struct thread_signals waits = { .waits = true, .waited = kernel_bit(60) };
-	struct thread_signals plain = { .pending = kernel_bit(SIGINT),
-					.blocked = kernel_bit(SIGTRAP) | kernel_bit(SIGUSR1) };
+	struct task_signals some = { .pending = kernel_bit(63), .blocked = kernel_bit(50) };
+	struct task_signals all = { .blocked = ~UINT64_C(0) };
+	struct task_signals waits = { .waits = true, .waited = kernel_bit(60) };
+	struct task_signals plain = { .pending = kernel_bit(SIGINT),
+				      .blocked = kernel_bit(SIGTRAP) | kernel_bit(SIGUSR1) };
 
 	(void)state;
-	assert_int_equal(thread_uses(&some), kernel_bit(50));
-	assert_true(thread_takes(&some, 63) && !thread_takes(&some, 50));
-	assert_int_equal(thread_uses(&all), 0);
-	assert_false(thread_takes(&all, 63));
+	assert_int_equal(task_uses(&some), kernel_bit(50));
+	assert_true(task_takes(&some, 63) && !task_takes(&some, 50));
+	assert_int_equal(task_uses(&all), 0);
+	assert_false(task_takes(&all, 63));
 	all.blocked &= ~(kernel_bit(32) | kernel_bit(33) | kernel_bit(40));
-	assert_int_equal(thread_uses(&all), 0);
-	assert_int_equal(thread_uses(&waits), kernel_bit(60));
-	assert_false(thread_takes(&waits, 60) || thread_takes(&waits, 61));
-	assert_int_equal(thread_uses(&plain), 0);
+	assert_int_equal(task_uses(&all), 0);
+	assert_int_equal(task_uses(&waits), kernel_bit(60));
+	assert_false(task_takes(&waits, 60) || task_takes(&waits, 61));
+	assert_int_equal(task_uses(&plain), 0);
 }
 
-static void mine(struct thread_signals *signals)
+static void mine(struct task_signals *signals)
 {
-	MUST(thread_signals((pid_t)syscall(SYS_gettid), signals) == 0);
+	MUST(task_signals((pid_t)syscall(SYS_gettid), signals) == 0);
 }
 
 static void real(const void *arg)
 {
-	struct thread_signals signals;
+	struct task_signals signals;
 	gid_t groups[2000];
 	sigset_t set;
 
@@ -164,7 +164,7 @@ static void real(const void *arg)
 		MUST(signals.blocked == (kernel_bit(TOP) | kernel_bit(1)));
 		MUST(signals.pending == signals.blocked);
 	}
-	MUST(thread_signals(1 << 22, &signals) == -ENOENT);
+	MUST(task_signals(1 << 22, &signals) == -ENOENT);
 }
 
 static void test_real(void **state)
@@ -177,7 +177,7 @@ static void test_real(void **state)
 
 /* --- Threads of the kernel's ----------------------------------------------------------------- */
 
-static void count(ucontext_t *context, struct threads_room *room, void *arg)
+static void count(ucontext_t *context, struct others_room *room, void *arg)
 {
 	(void)room;
 	MUST(context);
@@ -197,7 +197,7 @@ static void passed_over(const void *arg)
 	static atomic_bool stop;
 	static atomic_uint asked;
 	struct pc_signals report;
-	struct thread_signals signals;
+	struct task_signals signals;
 	pthread_t thread;
 	pid_t tid;
 
@@ -207,11 +207,11 @@ static void passed_over(const void *arg)
 	MUST(pthread_create(&thread, NULL, spin, &stop) == 0);
 	MUST(pc_check_signals(&report) == 0 && report.threads == 2 && !report.threads_blocking);
 	for (unsigned i = 1; i <= 10; i++)
-		MUST(threads_look(count, NULL, &asked) == 0 && asked == i);
-	MUST(io_worker_find() == tid && thread_signals(tid, &signals) == 0 && !signals.pending);
+		MUST(others_look(count, NULL, &asked) == 0 && asked == i);
+	MUST(io_worker_find() == tid && task_signals(tid, &signals) == 0 && !signals.pending);
 	for (unsigned i = 1; i <= 10; i++) {
-		MUST(threads_stop(count, &asked) == 0 && asked == 10 + i);
-		threads_resume();
+		MUST(others_stop(count, &asked) == 0 && asked == 10 + i);
+		others_resume();
 	}
 	stop = true;
 	MUST(pthread_join(thread, NULL) == 0);

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/merge/threads.h"
+#include "patchcore/merge/others.h"
 #include "patchcore/tests/child.h"
 
 #define THREADS 8
@@ -28,7 +28,7 @@ static _Atomic(unsigned) asked, slept;
 static __thread _Atomic(unsigned) asked_here;
 static sem_t ready;
 
-static void count(ucontext_t *context, struct threads_room *room, void *arg)
+static void count(ucontext_t *context, struct others_room *room, void *arg)
 {
 	MUST(context && arg == &asked);
 	/* A room of its own: with eight threads in here at once they would meet. */
@@ -38,7 +38,7 @@ static void count(ucontext_t *context, struct threads_room *room, void *arg)
 	MUST(*(volatile pid_t *)room->bytes == (pid_t)syscall(SYS_gettid));
 }
 
-static bool count_asleep(uintptr_t pc, uintptr_t sp, struct threads_room *room, void *arg)
+static bool count_asleep(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg)
 {
 	MUST(pc && sp && room && arg == &asked);
 	atomic_fetch_add(&slept, 1);
@@ -119,7 +119,7 @@ static void each_once(const void *arg)
 	for (int i = 0; i < THREADS; i++)
 		threads[i] = start(i % 2 ? spin : sleep_on, NULL);
 	for (unsigned i = 1; i <= ROUNDS; i++) {
-		MUST(threads_look(count, NULL, &asked) == 0);
+		MUST(others_look(count, NULL, &asked) == 0);
 		MUST(asked == i * THREADS);
 		MUST(asked_here == 0);
 		MUST(one_handler());
@@ -127,7 +127,7 @@ static void each_once(const void *arg)
 	wake();
 	for (int i = 0; i < THREADS; i++)
 		MUST(pthread_join(threads[i], NULL) == 0);
-	MUST(threads_look(count, NULL, &asked) == 0 && asked == ROUNDS * THREADS);
+	MUST(others_look(count, NULL, &asked) == 0 && asked == ROUNDS * THREADS);
 }
 
 static void test_each_once(void **state)
@@ -163,7 +163,7 @@ static void come_and_go(const void *arg)
 	for (int i = 0; i < 3; i++)
 		threads[i] = start(storm, NULL);
 	for (unsigned i = 1; i <= ROUNDS; i++) {
-		MUST(threads_look(count, NULL, &asked) == 0);
+		MUST(others_look(count, NULL, &asked) == 0);
 		MUST(asked >= 3 * i);
 	}
 	stop = true;
@@ -186,7 +186,7 @@ static void *look_and_end(void *arg)
 
 		nanosleep(&ms, NULL);
 		asked = 0;
-		MUST(threads_look(count, NULL, &asked) == 0);
+		MUST(others_look(count, NULL, &asked) == 0);
 		if (asked == 0)
 			_exit(0);
 	}
@@ -242,11 +242,11 @@ static void must_time_out(void)
 {
 	pthread_t other = start(spin, NULL);
 
-	MUST(threads_look(count, count_asleep, &asked) == -ETIMEDOUT);
-	MUST(threads_stop(NULL, NULL) == -ETIMEDOUT);
+	MUST(others_look(count, count_asleep, &asked) == -ETIMEDOUT);
+	MUST(others_stop(NULL, NULL) == -ETIMEDOUT);
 	MUST(one_handler());
 	/* That of the stop is still pending there: it is the library's own. */
-	MUST(threads_look(count, count_asleep, &asked) == -ETIMEDOUT);
+	MUST(others_look(count, count_asleep, &asked) == -ETIMEDOUT);
 	MUST(one_handler());
 	stop = true;
 	MUST(pthread_join(other, NULL) == 0);
@@ -290,7 +290,7 @@ static void blocked_and_asleep(const void *arg)
 	thread[0] = start(sleep_blocked, NULL);
 	thread[1] = start(wait_for_signals, NULL);
 	for (unsigned i = 1; i <= ROUNDS; i++) {
-		MUST(threads_look(count, count_asleep, &asked) == 0);
+		MUST(others_look(count, count_asleep, &asked) == 0);
 		MUST(asked == 0 && slept >= 2 * i);
 	}
 	wake();
@@ -304,7 +304,7 @@ static void test_blocked_and_asleep(void **state)
 	child_must_pass(blocked_and_asleep, NULL);
 }
 
-static bool never_mind(uintptr_t pc, uintptr_t sp, struct threads_room *room, void *arg)
+static bool never_mind(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg)
 {
 	return !pc || !sp || !room || !arg;
 }
@@ -315,8 +315,8 @@ static void refused_asleep(const void *arg)
 	(void)arg;
 	prepare();
 	start(sleep_blocked, NULL);
-	MUST(threads_look(count, never_mind, &asked) == -ETIMEDOUT);
-	MUST(threads_look(count, NULL, &asked) == -ETIMEDOUT);
+	MUST(others_look(count, never_mind, &asked) == -ETIMEDOUT);
+	MUST(others_look(count, NULL, &asked) == -ETIMEDOUT);
 	MUST(asked == 0);
 }
 
@@ -342,11 +342,11 @@ static void no_signal_free(const void *arg)
 	prepare();
 	for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
 		MUST(sigaction(i, &action, NULL) == 0);
-	MUST(threads_look(count, NULL, &asked) == -EAGAIN);
-	MUST(threads_stop(NULL, NULL) == -EAGAIN);
+	MUST(others_look(count, NULL, &asked) == -EAGAIN);
+	MUST(others_stop(NULL, NULL) == -EAGAIN);
 	action.sa_handler = SIG_DFL;
 	MUST(sigaction(SIGRTMIN + 3, &action, NULL) == 0);
-	MUST(threads_look(count, NULL, &asked) == 0);
+	MUST(others_look(count, NULL, &asked) == 0);
 	for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
 		MUST(sigaction(i, NULL, &now) == 0 &&
 		     (now.sa_handler == other_handler) == (i != SIGRTMIN + 3));
@@ -358,7 +358,7 @@ static void test_no_signal_free(void **state)
 	child_must_pass(no_signal_free, NULL);
 }
 
-static void move_on(ucontext_t *context, struct threads_room *room, void *arg)
+static void move_on(ucontext_t *context, struct others_room *room, void *arg)
 {
 	greg_t *gregs = context->uc_mcontext.gregs;
 
@@ -386,7 +386,7 @@ static void moved(const void *arg)
 	prepare();
 	thread = start(run_loop, NULL);
 	while (pthread_tryjoin_np(thread, NULL) != 0)
-		MUST(threads_look(move_on, NULL, loop_start) == 0);
+		MUST(others_look(move_on, NULL, loop_start) == 0);
 }
 
 static void test_moved(void **state)
@@ -433,12 +433,12 @@ static void all_stand(const void *arg)
 	stormer = start(storm, NULL);
 	for (int i = 0; i < ROUNDS; i++) {
 		asked = 0;
-		MUST(threads_stop(count, &asked) == 0);
+		MUST(others_stop(count, &asked) == 0);
 		MUST(asked >= THREADS + 1);
 		before = sum();
 		nanosleep(&ms, NULL);
 		MUST(sum() == before);
-		threads_resume();
+		others_resume();
 		MUST(one_handler());
 		while (sum() == before)
 			;
@@ -459,7 +459,7 @@ static void *look_on(void *arg)
 {
 	sem_post(&ready);
 	while (!stop)
-		MUST(threads_look(count, NULL, arg) == 0);
+		MUST(others_look(count, NULL, arg) == 0);
 	return NULL;
 }
 
@@ -473,8 +473,8 @@ static void together(const void *arg)
 	for (int i = 0; i < 3; i++)
 		threads[i] = start(look_on, &asked);
 	for (int i = 0; i < ROUNDS; i++) {
-		MUST(threads_stop(NULL, NULL) == 0);
-		threads_resume();
+		MUST(others_stop(NULL, NULL) == 0);
+		others_resume();
 	}
 	stop = true;
 	for (int i = 0; i < 3; i++)
@@ -497,18 +497,18 @@ static void fork_within(const void *arg)
 	(void)arg;
 	prepare();
 	start(spin, NULL);
-	MUST(threads_stop(NULL, NULL) == 0);
+	MUST(others_stop(NULL, NULL) == 0);
 	pid = fork();
 	if (pid == 0) {
-		MUST(threads_look(count, NULL, &asked) == 0 && asked == 0);
+		MUST(others_look(count, NULL, &asked) == 0 && asked == 0);
 		MUST(one_handler());
 		start(spin, NULL);
-		MUST(threads_look(count, NULL, &asked) == 0 && asked == 1);
+		MUST(others_look(count, NULL, &asked) == 0 && asked == 1);
 		_exit(0);
 	}
 	MUST(waitpid(pid, &status, 0) == pid && status == 0);
-	threads_resume();
-	MUST(threads_look(count, NULL, &asked) == 0 && asked == 1);
+	others_resume();
+	MUST(others_look(count, NULL, &asked) == 0 && asked == 1);
 }
 
 static void test_fork_within(void **state)

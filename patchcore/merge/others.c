@@ -5,7 +5,7 @@
  * so. Signals of rounds that are over claim nothing; those that are not of the
  * library are passed on.
  */
-#include "patchcore/merge/threads.h"
+#include "patchcore/merge/others.h"
 
 #include <cpuid.h>
 #include <errno.h>
@@ -20,14 +20,14 @@
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/sys.h"
-#include "patchcore/kernel/threads_proc.h"
+#include "patchcore/kernel/task.h"
 
 #define CHUNK  256u /* slots per chunk */
 #define CHUNKS 1024u
 #define SPINS  2000u
 
 /* The signals that may be taken: not SIGRTMAX, which programs take first. */
-#define SIGNAL_MIN THREAD_REAL_TIME_MIN
+#define SIGNAL_MIN TASK_REAL_TIME_MIN
 #define SIGNAL_MAX (KERNEL_SIGNALS - 1)
 
 /* The kernel takes these two out of every mask that it keeps. */
@@ -42,26 +42,26 @@ enum answer {
 struct slot {
 	pid_t tid;
 	bool sent;
-	unsigned pass;		       /* the last one that found the thread there */
-	struct thread_signals signals; /* as they were when the thread was last asked */
+	unsigned pass;		     /* the last one that found the thread there */
+	struct task_signals signals; /* as they were when the thread was last asked */
 	_Atomic(int) answer;
 };
 
 /* Apart, so that slots are quickly gone through. */
 struct chunk {
 	struct slot slots[CHUNK];
-	struct threads_room rooms[CHUNK];
+	struct others_room rooms[CHUNK];
 };
 
 /* What one call asks. */
 struct round {
-	threads_fn *fn;
-	threads_asleep_fn *asleep;
+	others_fn *fn;
+	others_asleep_fn *asleep;
 	void *arg;
 	bool park;
 	bool ask_first; /* does the thread take the signal? */
 	pid_t process, self;
-	uint64_t began;	  /* by thread_clock() */
+	uint64_t began;	  /* by task_clock() */
 	uint64_t trapped; /* what a thread blocks in the handler of SIGTRAP */
 	unsigned pass;
 	int error; /* the first */
@@ -82,8 +82,8 @@ static _Atomic(uint32_t) gate;	  /* futex: the ticket that stands parked, or 0 *
 static _Atomic(uint32_t) answers; /* futex: counts */
 static _Atomic(uint32_t) inside;  /* futex: threads in the handler */
 
-static struct threads_room own_room; /* the holder's */
-static _Atomic(bool) kernels_seen;   /* has there been a thread of the kernel's? */
+static struct others_room own_room; /* the holder's */
+static _Atomic(bool) kernels_seen;  /* has there been a thread of the kernel's? */
 
 /* At most a millisecond; also earlier for no reason. */
 NOPATCH static void futex_wait(_Atomic(uint32_t) *word, uint32_t seen)
@@ -196,10 +196,10 @@ NOPATCH static bool is_default(int signal)
  */
 static _Atomic(uint64_t) known_used;
 
-NOPATCH void threads_keep_off(uint64_t blocked)
+NOPATCH void others_keep_off(uint64_t blocked)
 {
-	struct thread_signals signals = { .blocked = blocked };
-	uint64_t used = thread_uses(&signals);
+	struct task_signals signals = { .blocked = blocked };
+	uint64_t used = task_uses(&signals);
 
 	if (used & ~atomic_load_explicit(&known_used, memory_order_relaxed))
 		atomic_fetch_or(&known_used, used);
@@ -207,7 +207,7 @@ NOPATCH void threads_keep_off(uint64_t blocked)
 
 /* How it is now with the real-time signals of all threads. */
 struct signal_use {
-	uint64_t used;	  /* by some thread: see thread_uses() */
+	uint64_t used;	  /* by some thread: see task_uses() */
 	uint64_t pending; /* the library's own too, of rounds that are over */
 };
 
@@ -254,7 +254,7 @@ NOPATCH static struct slot *slot_at(unsigned index)
 	return &chunks[index / CHUNK]->slots[index % CHUNK];
 }
 
-NOPATCH static struct threads_room *room_at(unsigned index)
+NOPATCH static struct others_room *room_at(unsigned index)
 {
 	return &chunks[index / CHUNK]->rooms[index % CHUNK];
 }
@@ -266,7 +266,7 @@ NOPATCH static uint64_t value_of(const siginfo_t *info)
 
 NOPATCH static bool is_of_ours(const siginfo_t *info)
 {
-	return threads_is_ours(info->si_code, value_of(info));
+	return others_is_ours(info->si_code, value_of(info));
 }
 
 /* False unless the signal is of this round and for this thread. */
@@ -307,7 +307,7 @@ NOPATCH static void serve(unsigned index, ucontext_t *context)
  */
 NOPATCH static void pass_on(int signal, siginfo_t *info)
 {
-	int64_t deadline = clock_ns() + THREADS_MS * CLOCK_MS;
+	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
 	bool is_kept;
 
 	while (atomic_load(&settling) == signal && clock_ns() < deadline)
@@ -355,14 +355,14 @@ NOPATCH static long send_to(const struct round *round, pid_t tid, unsigned index
 	u.info.si_errno = atomic_load(&ticket);
 	u.info.si_pid = round->process;
 	u.info.si_uid = (uid_t)sys_call(SYS_getuid);
-	u.info.si_value.sival_ptr = (void *)(uintptr_t)(THREADS_MAGIC << 32 | index);
+	u.info.si_value.sival_ptr = (void *)(uintptr_t)(OTHERS_MAGIC << 32 | index);
 	return sys_call(SYS_rt_tgsigqueueinfo, round->process, tid, number, &u.info);
 }
 
 /* A thread that cannot be looked at is asked: it will turn out to have ended. */
 NOPATCH static void learn(struct slot *slot)
 {
-	if (thread_signals(slot->tid, &slot->signals) == 0)
+	if (task_signals(slot->tid, &slot->signals) == 0)
 		return;
 	slot->signals.pending = slot->signals.blocked = slot->signals.waited = 0;
 	slot->signals.waits = false;
@@ -373,7 +373,7 @@ NOPATCH static bool may_sleep_on(const struct round *round, pid_t tid)
 {
 	uintptr_t pc, sp;
 
-	return round->asleep && thread_sleeps(tid, &pc, &sp) &&
+	return round->asleep && task_sleeps(tid, &pc, &sp) &&
 	       round->asleep(pc, sp, &own_room, round->arg);
 }
 
@@ -383,7 +383,7 @@ NOPATCH static bool may_sleep_on(const struct round *round, pid_t tid)
  */
 NOPATCH static bool takes(const struct round *round, const struct slot *slot)
 {
-	return !round->ask_first || thread_takes(&slot->signals, number) ||
+	return !round->ask_first || task_takes(&slot->signals, number) ||
 	       (!slot->signals.waits && slot->signals.blocked == round->trapped);
 }
 
@@ -434,11 +434,11 @@ NOPATCH static struct slot *find(pid_t tid)
  */
 NOPATCH static bool is_meant(const struct round *round, pid_t tid)
 {
-	struct thread_stat stat;
+	struct task_stat stat;
 
 	if (round->park && !atomic_load_explicit(&kernels_seen, memory_order_relaxed))
 		return true;
-	if (thread_stat(tid, &stat) < 0)
+	if (task_stat(tid, &stat) < 0)
 		return true;
 	return !stat.is_kernels && (round->park || stat.started <= round->began);
 }
@@ -478,11 +478,11 @@ NOPATCH static bool is_open(const struct slot *slot)
 
 NOPATCH static bool never_answers(pid_t tid)
 {
-	struct thread_stat stat;
+	struct task_stat stat;
 
-	if (thread_has_ended(tid))
+	if (task_has_ended(tid))
 		return true;
-	if (thread_stat(tid, &stat) < 0 || !stat.is_kernels)
+	if (task_stat(tid, &stat) < 0 || !stat.is_kernels)
 		return false;
 	atomic_store_explicit(&kernels_seen, true, memory_order_relaxed);
 	return true;
@@ -515,7 +515,7 @@ NOPATCH static bool any_open(unsigned *from)
 
 NOPATCH static int await(const struct round *round)
 {
-	int64_t deadline = clock_ns() + THREADS_MS * CLOCK_MS;
+	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
 	unsigned from = 0;
 	uint32_t seen;
 
@@ -537,16 +537,16 @@ NOPATCH static int await(const struct round *round)
 /* Of those from one slot on, and what is pending for this thread: its mask is not its own now. */
 NOPATCH static void learn_all(const struct round *round, unsigned from, struct signal_use *now)
 {
-	struct thread_signals own;
+	struct task_signals own;
 
 	for (unsigned i = from; i < count; i++) {
 		struct slot *slot = slot_at(i);
 
 		learn(slot);
-		now->used |= thread_uses(&slot->signals);
+		now->used |= task_uses(&slot->signals);
 		now->pending |= slot->signals.pending;
 	}
-	if (thread_signals(round->self, &own) == 0)
+	if (task_signals(round->self, &own) == 0)
 		now->pending |= own.pending;
 }
 
@@ -580,7 +580,7 @@ NOPATCH static int ask_once(struct round *round)
 	int ret;
 
 	round->pass++;
-	ret = thread_list(meet, round) < 0 ? -EACCES : round->error;
+	ret = task_list(meet, round) < 0 ? -EACCES : round->error;
 	if (ret == 0)
 		ret = ask_from(round, before);
 	return ret < 0 ? ret : await(round);
@@ -662,7 +662,7 @@ NOPATCH static void open_round(struct round *round)
 	count = 0;
 	round->process = (pid_t)sys_call(SYS_getpid);
 	round->self = (pid_t)sys_call(SYS_gettid);
-	round->began = thread_clock();
+	round->began = task_clock();
 	round->trapped = blocked_by_traps();
 	if (round->park)
 		atomic_store(&gate, (uint32_t)next);
@@ -680,7 +680,7 @@ NOPATCH static int run_round(struct round *round)
 	return ret;
 }
 
-NOPATCH int threads_look(threads_fn *fn, threads_asleep_fn *asleep, void *arg)
+NOPATCH int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg)
 {
 	struct round round = { .fn = fn, .asleep = asleep, .arg = arg, .ask_first = true };
 
@@ -688,7 +688,7 @@ NOPATCH int threads_look(threads_fn *fn, threads_asleep_fn *asleep, void *arg)
 	return run_round(&round);
 }
 
-NOPATCH int threads_stop(threads_fn *fn, void *arg)
+NOPATCH int others_stop(others_fn *fn, void *arg)
 {
 	static struct round round; /* the parked read it until they are resumed */
 
@@ -697,7 +697,7 @@ NOPATCH int threads_stop(threads_fn *fn, void *arg)
 	return run_round(&round);
 }
 
-NOPATCH void threads_resume(void)
+NOPATCH void others_resume(void)
 {
 	close_round();
 }
@@ -706,10 +706,10 @@ NOPATCH void threads_resume(void)
 
 NOPATCH static bool note_pending(pid_t tid, void *arg)
 {
-	struct thread_signals signals;
+	struct task_signals signals;
 	uint64_t *pending = arg;
 
-	if (thread_signals(tid, &signals) == 0)
+	if (task_signals(tid, &signals) == 0)
 		*pending |= signals.pending;
 	return true;
 }
@@ -726,12 +726,12 @@ NOPATCH static void give_back(int signal)
 	atomic_fetch_and(&taken, ~kernel_bit(signal));
 }
 
-NOPATCH void threads_give_back(void)
+NOPATCH void others_give_back(void)
 {
 	uint64_t pending = 0;
 
 	hold();
-	if (thread_list(note_pending, &pending) < 0)
+	if (task_list(note_pending, &pending) < 0)
 		pending = ~UINT64_C(0);
 	for (int i = SIGNAL_MIN; i <= SIGNAL_MAX; i++)
 		if (atomic_load(&taken) & ~pending & kernel_bit(i))

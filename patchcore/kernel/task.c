@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/kernel/threads_proc.h"
+#include "patchcore/kernel/task.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +23,8 @@
 #define USER_WORKER_RELEASE 6004u
 
 /* libc keeps the first two or three to itself. */
-#define REAL_TIME  (~UINT64_C(0) << (THREAD_REAL_TIME_MIN - 1))
-#define REAL_TIMES (KERNEL_SIGNALS + 1 - THREAD_REAL_TIME_MIN)
+#define REAL_TIME  (~UINT64_C(0) << (TASK_REAL_TIME_MIN - 1))
+#define REAL_TIMES (KERNEL_SIGNALS + 1 - TASK_REAL_TIME_MIN)
 
 NOPATCH static long open_file(const char *path, int flags)
 {
@@ -65,7 +65,7 @@ NOPATCH static long read_file(pid_t tid, const char *name, char text[TEXT_MAX])
 
 /* --- The list ------------------------------------------------------------------------------- */
 
-NOPATCH static bool list_some(const char *from, const char *end, thread_met_fn *met, void *arg)
+NOPATCH static bool list_some(const char *from, const char *end, task_met_fn *met, void *arg)
 {
 	struct entry {
 		uint64_t inode;
@@ -86,7 +86,7 @@ NOPATCH static bool list_some(const char *from, const char *end, thread_met_fn *
 	return true;
 }
 
-NOPATCH int thread_list(thread_met_fn *met, void *arg)
+NOPATCH int task_list(task_met_fn *met, void *arg)
 {
 	char buffer[TEXT_MAX] __attribute__((aligned(8)));
 	long fd = open_file("/proc/self/task", O_DIRECTORY), len;
@@ -116,7 +116,7 @@ NOPATCH static const char *field(const char *text, unsigned number)
 	return name_end ? proc_field(name_end, number - 2) : NULL;
 }
 
-NOPATCH int thread_stat_parse(const char *text, unsigned release, struct thread_stat *stat)
+NOPATCH int task_stat_parse(const char *text, unsigned release, struct task_stat *stat)
 {
 	const char *state = field(text, 3), *flags = field(text, 9);
 	const char *started = field(text, 22), *size = field(text, 23);
@@ -146,24 +146,24 @@ NOPATCH static unsigned kernel_release(void)
 	return release;
 }
 
-NOPATCH int thread_stat(pid_t tid, struct thread_stat *stat)
+NOPATCH int task_stat(pid_t tid, struct task_stat *stat)
 {
 	char text[TEXT_MAX];
 	long len = read_file(tid, "stat", text);
 
-	return len < 0 ? (int)len : thread_stat_parse(text, kernel_release(), stat);
+	return len < 0 ? (int)len : task_stat_parse(text, kernel_release(), stat);
 }
 
-NOPATCH bool thread_has_ended(pid_t tid)
+NOPATCH bool task_has_ended(pid_t tid)
 {
-	struct thread_stat stat;
+	struct task_stat stat;
 
 	if (sys_call(SYS_tgkill, sys_call(SYS_getpid), tid, 0) == -ESRCH)
 		return true;
-	return thread_stat(tid, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X');
+	return task_stat(tid, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X');
 }
 
-NOPATCH uint64_t thread_clock(void)
+NOPATCH uint64_t task_clock(void)
 {
 	struct timespec now;
 
@@ -194,7 +194,7 @@ NOPATCH static const char *find_signals(long fd, char text[TEXT_MAX], long *erro
 	}
 }
 
-NOPATCH static int read_masks(pid_t tid, struct thread_signals *signals)
+NOPATCH static int read_masks(pid_t tid, struct task_signals *signals)
 {
 	char text[TEXT_MAX];
 	const char *found, *shared, *blocked;
@@ -230,7 +230,7 @@ NOPATCH static uint64_t waited_set(const char *call)
 	return mask;
 }
 
-NOPATCH int thread_signals(pid_t tid, struct thread_signals *signals)
+NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
 {
 	char text[TEXT_MAX];
 	int ret = read_masks(tid, signals);
@@ -247,7 +247,7 @@ NOPATCH int thread_signals(pid_t tid, struct thread_signals *signals)
 	return 0;
 }
 
-NOPATCH bool thread_takes(const struct thread_signals *signals, int number)
+NOPATCH bool task_takes(const struct task_signals *signals, int number)
 {
 	return !signals->waits && !(signals->blocked & kernel_bit(number));
 }
@@ -263,13 +263,13 @@ NOPATCH static uint64_t particular(uint64_t set)
 	return count > REAL_TIMES / 2 ? 0 : set;
 }
 
-NOPATCH uint64_t thread_uses(const struct thread_signals *signals)
+NOPATCH uint64_t task_uses(const struct task_signals *signals)
 {
 	return particular(signals->blocked) | particular(signals->waited);
 }
 
 /* "running", or "-1 SP PC", or the number of the system call, its arguments, SP and PC. */
-NOPATCH bool thread_sleeps(pid_t tid, uintptr_t *pc, uintptr_t *sp)
+NOPATCH bool task_sleeps(pid_t tid, uintptr_t *pc, uintptr_t *sp)
 {
 	char text[TEXT_MAX], *last;
 

@@ -6,7 +6,7 @@
  * program has no use for: it has its default action, none is pending, and no thread
  * blocks it or waits for it in particular (a thread that blocks most of them does not
  * mean this one). That is looked at again for every look. The handler then stays
- * until threads_give_back(), so that a signal of the library that arrives late harms no
+ * until others_give_back(), so that a signal of the library that arrives late harms no
  * thread; what is pending is never dropped. A signal that another sends gets what it
  * would get without the library.
  *
@@ -14,7 +14,7 @@
  * libc, no heap, no lock of the C library, so a stopped thread may hold any.
  *
  * A thread that blocks the signal, is in the kernel without end, or is held by a
- * debugger does not answer. After THREADS_MS the call gives up, -ETIMEDOUT, and all
+ * debugger does not answer. After OTHERS_MS the call gives up, -ETIMEDOUT, and all
  * run on. Threads that the kernel has made (io_uring) are passed over.
  *
  * Not seen: a child between vfork() (or in posix_spawn()) and exec, which shares
@@ -23,8 +23,8 @@
  * calls execve() just then may hand the signal on to the new program, as any other that
  * was sent to it.
  */
-#ifndef PATCHCORE_MERGE_THREADS_H
-#define PATCHCORE_MERGE_THREADS_H
+#ifndef PATCHCORE_MERGE_OTHERS_H
+#define PATCHCORE_MERGE_OTHERS_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -33,26 +33,26 @@
 
 #include "patchcore/kernel/sys.h"
 
-#define THREADS_MS 1000 /* how long those that are asked may take to answer */
+#define OTHERS_MS 1000 /* how long those that are asked may take to answer */
 
 /*
  * What the handler takes of the stack below the kernel's frame, bytes, if fn takes no
- * more than THREADS_FN_STACK. Measured by test_trap_stack.
+ * more than OTHERS_FN_STACK. Measured by test_trap_stack.
  */
-#define THREADS_STACK	 1024
-#define THREADS_FN_STACK 768
+#define OTHERS_STACK	1024
+#define OTHERS_FN_STACK 768
 
 /* The upper half of the value that a signal of ours carries; the lower is a slot's number. */
-#define THREADS_MAGIC UINT64_C(0x74504d78)
+#define OTHERS_MAGIC UINT64_C(0x74504d78)
 
-/* threads_is_ours - by its si_code and value. */
-NOPATCH_INLINE bool threads_is_ours(int code, uint64_t value)
+/* others_is_ours - by its si_code and value. */
+NOPATCH_INLINE bool others_is_ours(int code, uint64_t value)
 {
-	return code == SI_QUEUE && value >> 32 == THREADS_MAGIC;
+	return code == SI_QUEUE && value >> 32 == OTHERS_MAGIC;
 }
 
 /* Memory that fn may use instead of its stack. Its own for every thread. */
-struct threads_room {
+struct others_room {
 	_Alignas(16) char bytes[2304];
 };
 
@@ -62,23 +62,23 @@ struct threads_room {
  * alone. The context of a thread that was running a signal handler is the handler's;
  * what that handler has interrupted is not looked at.
  */
-typedef void threads_fn(ucontext_t *context, struct threads_room *room, void *arg);
+typedef void others_fn(ucontext_t *context, struct others_room *room, void *arg);
 
 /*
  * Called in the calling thread, for one that blocks the signal or waits for it
  * (sigwait) and sleeps in the kernel. pc, sp: where and with which stack it goes
  * on. True: that will do. False: it must answer, or be asked again.
  */
-typedef bool threads_asleep_fn(uintptr_t pc, uintptr_t sp, struct threads_room *room, void *arg);
+typedef bool others_asleep_fn(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg);
 
 /*
- * threads_keep_off - the calling thread blocked these before it blocked all: leave them to it.
+ * others_keep_off - the calling thread blocked these before it blocked all: leave them to it.
  * It says so before it waits for another thread, since /proc then shows only that it blocks all.
  */
-void threads_keep_off(uint64_t blocked);
+void others_keep_off(uint64_t blocked);
 
 /*
- * threads_look - every thread that there was when this was called, and is still
+ * others_look - every thread that there was when this was called, and is still
  * there when it returns, has called fn once, or asleep has said true for it.
  * asleep may be NULL: such threads must then answer themselves.
  *
@@ -86,26 +86,26 @@ void threads_keep_off(uint64_t blocked);
  * -EACCES: /proc cannot be read. -ENOMEM. Not async-signal-safe; the calling
  * thread must not hold anything that its own handlers need.
  */
-int threads_look(threads_fn *fn, threads_asleep_fn *asleep, void *arg);
+int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg);
 
 /*
- * threads_stop - every other thread has called fn (may be NULL) and stands in
+ * others_stop - every other thread has called fn (may be NULL) and stands in
  * the handler. The caller may then take no lock and not use the heap. Errors as
- * threads_look(), and then no thread stands. A thread that blocks the signal is sent
+ * others_look(), and then no thread stands. A thread that blocks the signal is sent
  * it all the same.
  */
-int threads_stop(threads_fn *fn, void *arg);
+int others_stop(others_fn *fn, void *arg);
 
 /*
- * threads_resume - they run on, each after a serialising instruction. Returns
+ * others_resume - they run on, each after a serialising instruction. Returns
  * when all have left the handler.
  */
-void threads_resume(void);
+void others_resume(void);
 
 /*
- * threads_give_back - the signals that were taken get their default action again, but for
+ * others_give_back - the signals that were taken get their default action again, but for
  * one that is pending: its handler stays, since the default is the end of the process.
  */
-void threads_give_back(void);
+void others_give_back(void);
 
 #endif

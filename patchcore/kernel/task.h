@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What /proc tells of the threads of this process. Private.
+ *
+ * By plain system calls: no heap, no lock, no cancellation point, no libc. All is NOPATCH.
+ */
+#ifndef PATCHCORE_KERNEL_TASK_H
+#define PATCHCORE_KERNEL_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* False: enough. */
+typedef bool task_met_fn(pid_t tid, void *arg);
+
+/* task_list - call met for every thread. 0, or what /proc could not be read with. */
+int task_list(task_met_fn *met, void *arg);
+
+/* task_has_ended - it is gone, or a first thread that waits for the others to go. */
+bool task_has_ended(pid_t tid);
+
+/* task_clock - now, on the clock of a thread's start: ticks of 10 ms. */
+uint64_t task_clock(void);
+
+struct task_stat {
+	char state; /* a letter; Z, X: it has ended */
+	/*
+	 * The kernel has made it, for io_uring or vhost: it is listed as a thread of the
+	 * process, runs no code of the program and takes no signals.
+	 */
+	bool is_kernels;
+	bool has_memory;  /* else it is ending and runs no code any more */
+	uint64_t started; /* see task_clock() */
+};
+
+/* task_stat - what its stat tells. 0, or what that could not be read with. */
+int task_stat(pid_t tid, struct task_stat *stat);
+
+/*
+ * task_stat_parse - the same of a text, as a kernel of that release writes it: 6012 is
+ * Linux 6.12. The flags have other meanings in old ones.
+ */
+int task_stat_parse(const char *text, unsigned release, struct task_stat *stat);
+
+/* The first real-time signal that no C library keeps to itself. */
+#define TASK_REAL_TIME_MIN 35
+
+/* Masks, the lowest bit for signal 1. */
+struct task_signals {
+	uint64_t pending; /* for the thread or the process */
+	uint64_t blocked;
+	uint64_t waited; /* for, in sigwait(): the kernel counts these as not blocked */
+	bool waits;	 /* it is in sigwait() */
+};
+
+/* task_signals - how it is with signals. 0, or what that could not be read with. */
+int task_signals(pid_t tid, struct task_signals *signals);
+
+/* task_takes - would a signal of that number run its handler in the thread? */
+bool task_takes(const struct task_signals *signals, int number);
+
+/*
+ * task_uses - the real-time signals that it has a use for: blocked, or waited for, by
+ * themselves and not along with most others. Not what is pending: that may be the library's own.
+ */
+uint64_t task_uses(const struct task_signals *signals);
+
+/* task_sleeps - is it asleep in the kernel? pc, sp: where, and with which stack, it goes on. */
+bool task_sleeps(pid_t tid, uintptr_t *pc, uintptr_t *sp);
+
+#endif
