@@ -16,8 +16,8 @@
 #include "patchcore/site/lock.h"
 #include "patchcore/site/site.h"
 #include "patchcore/text/text.h"
+#include "patchcore/trap/probe.h"
 #include "patchcore/trap/trap.h"
-#include "patchcore/trap/trap_test.h"
 #include "patchcore/word/flight.h"
 
 static struct lock setup_lock = LOCK_INIT; /* protects all below */
@@ -57,7 +57,7 @@ static int take_traps(void)
 		snprintf(facts.trap_reason, sizeof(facts.trap_reason),
 			 "SIGTRAP could not be taken");
 	else
-		facts.trap = trap_self_test(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
+		facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
 	return ret;
 }
 

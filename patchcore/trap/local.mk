@@ -2,14 +2,14 @@
 # SIGTRAP.
 libpatchcore_internal_la_SOURCES += \
 	patchcore/trap/guard.h \
+	patchcore/trap/probe.c \
+	patchcore/trap/probe.h \
 	patchcore/trap/signals.c \
 	patchcore/trap/trap.c \
 	patchcore/trap/trap.h \
 	patchcore/trap/trap_chain.c \
 	patchcore/trap/trap_chain.h \
-	patchcore/trap/trap_install.c \
-	patchcore/trap/trap_test.c \
-	patchcore/trap/trap_test.h
+	patchcore/trap/trap_install.c
 
 # For programs that block SIGTRAP or take it themselves.
 lib_LTLIBRARIES += libpatchcore_guard.la
@@ -22,13 +22,13 @@ TESTS += patchcore/trap/tests/test_guard_preload.sh
 if HAVE_CMOCKA
 patchcore_trap_tests = \
 	patchcore/trap/tests/test_guard \
+	patchcore/trap/tests/test_probe \
 	patchcore/trap/tests/test_signals \
 	patchcore/trap/tests/test_trap \
 	patchcore/trap/tests/test_trap_chain \
 	patchcore/trap/tests/test_trap_mask \
 	patchcore/trap/tests/test_trap_priority \
 	patchcore/trap/tests/test_trap_process \
-	patchcore/trap/tests/test_trap_self \
 	patchcore/trap/tests/test_trap_stack
 check_PROGRAMS += $(patchcore_trap_tests)
 TESTS += $(patchcore_trap_tests)

@@ -21,8 +21,8 @@
 #include "patchcore/site/site.h"
 #include "patchcore/text/pkeys.h"
 #include "patchcore/text/text.h"
+#include "patchcore/trap/probe.h"
 #include "patchcore/trap/trap_chain.h"
-#include "patchcore/trap/trap_test.h"
 #include "patchcore/word/flight.h"
 #include "patchcore/word/word.h"
 
@@ -147,7 +147,7 @@ NOPATCH void trap_on_signal(int signal, siginfo_t *info, void *context)
 	}
 	if (served)
 		*rip = (greg_t)resume;
-	else if (!is_trap || !trap_test_met(addr))
+	else if (!is_trap || !probe_met(addr))
 		trap_chain(signal, info, context);
 }
 

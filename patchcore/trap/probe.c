@@ -11,7 +11,7 @@
  * 2. In the process itself, because a tracer may follow this one and not the
  *    child. After 1 it is known that INT3 is SIGTRAP, for which there is a handler.
  */
-#include "patchcore/trap/trap_test.h"
+#include "patchcore/trap/probe.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -39,26 +39,26 @@ enum {
 };
 
 /* The INT3, as a function. */
-extern const uint8_t trap_test_int3[] __attribute__((visibility("hidden")));
-void trap_test_run(void) __attribute__((visibility("hidden")));
+extern const uint8_t probe_byte[] __attribute__((visibility("hidden")));
+void probe_run(void) __attribute__((visibility("hidden")));
 __asm__(".pushsection patchcore_nopatch, \"ax\", @progbits\n"
-	".globl trap_test_run, trap_test_int3\n"
-	".hidden trap_test_run, trap_test_int3\n"
-	".type trap_test_run, @function\n"
-	"trap_test_run:\n"
+	".globl probe_run, probe_byte\n"
+	".hidden probe_run, probe_byte\n"
+	".type probe_run, @function\n"
+	"probe_run:\n"
 	"	endbr64\n"
-	"trap_test_int3:\n"
+	"probe_byte:\n"
 	"	int3\n"
 	"	ret\n"
-	".size trap_test_run, . - trap_test_run\n"
+	".size probe_run, . - probe_run\n"
 	".popsection\n");
 
 static _Atomic(int) seen; /* what the child saw, unless its memory was its own */
 static _Atomic(bool) met;
 
-NOPATCH bool trap_test_met(uintptr_t addr)
+NOPATCH bool probe_met(uintptr_t addr)
 {
-	if (addr != (uintptr_t)trap_test_int3)
+	if (addr != (uintptr_t)probe_byte)
 		return false;
 	atomic_store(&met, true);
 	return true;
@@ -76,7 +76,7 @@ IN_CHILD static int classify(int signal, const siginfo_t *info, uintptr_t rip)
 		return SEEN_FAULT;
 	if (info->si_code != SI_KERNEL)
 		return SEEN_OTHER_CODE;
-	return rip == (uintptr_t)trap_test_int3 + 1 ? SEEN_TRAP : SEEN_OTHER_PLACE;
+	return rip == (uintptr_t)probe_byte + 1 ? SEEN_TRAP : SEEN_OTHER_PLACE;
 }
 
 /* Whatever it was, the child goes no further. */
@@ -115,7 +115,7 @@ IN_CHILD static void child(void)
 		leave(SEEN_NO_HANDLER);
 	/* Not kernel_mask(): gcc 12 crashes on it in a function without sanitizers. */
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
-	trap_test_run();
+	probe_run();
 	leave(SEEN_NOTHING);
 }
 
@@ -193,7 +193,7 @@ static int see_here(void)
 
 	atomic_store(&met, false);
 	mask = kernel_mask(SIG_UNBLOCK, kernel_bit(SIGTRAP));
-	trap_test_run();
+	probe_run();
 	kernel_mask(SIG_SETMASK, mask);
 	return atomic_load(&met) ? SEEN_TRAP : SEEN_NOTHING;
 }
@@ -218,7 +218,7 @@ static const char *meaning(int what)
 	}
 }
 
-int trap_self_test(char *why, size_t size)
+int probe_int3(char *why, size_t size)
 {
 	int what = see_in_child();
 

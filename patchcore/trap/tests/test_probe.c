@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "patchcore/tests/trap_case.h"
-#include "patchcore/trap/trap_test.h"
+#include "patchcore/trap/probe.h"
 
 /* --- Under a tracer ---------------------------------------------------------------------- */
 
@@ -238,7 +238,7 @@ static void group_signals(const void *arg)
 	must_work();
 	MUST(pthread_create(&thread, NULL, send_to_group, NULL) == 0);
 	for (int i = 0; i < 300; i++)
-		MUST(trap_self_test(why, sizeof(why)) == 0);
+		MUST(probe_int3(why, sizeof(why)) == 0);
 	pthread_join(thread, NULL);
 	MUST(strangers == 0);
 }
