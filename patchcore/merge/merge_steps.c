@@ -28,7 +28,7 @@ int merge_find(struct merge *merge)
 	return 0;
 }
 
-/* Of the word protocol's business there is one byte, for what flight.c asks at the end. */
+/* Of the word protocol's business there is one byte, for what flight_rescue.c asks at the end. */
 NOPATCH static void fill_in(const struct merge *merge)
 {
 	struct word *word = &merge->sites[0]->word;

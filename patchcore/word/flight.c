@@ -9,7 +9,6 @@
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/merge/merge_steps.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/site/site.h"
 #include "patchcore/site/thread.h"
@@ -17,231 +16,8 @@
 
 #define CHUNK 256 /* sites that one pair of syncs serves when draining */
 
-static _Atomic(uint64_t) undone;       /* changes that were taken back */
-static _Atomic(uint64_t) undone_known; /* of them, those that a drain has told of */
-
-uint64_t flight_undone(void)
-{
-	return atomic_load_explicit(&undone, memory_order_relaxed);
-}
-
-/* --- The list of what is in flight ------------------------------------------------------ */
-
-/*
- * Pushed by the patcher that starts a change, taken as a whole by the thread that drains: so no
- * ABA. Sites that others finish meanwhile are still in it and are passed over.
- */
-static _Atomic(struct site *) flights;
+static _Atomic(uint64_t) undone_known; /* changes taken back that a drain has told of */
 static struct lock drain_lock = LOCK_INIT;
-
-/* Release: pairs with the acquire in drain_once(). Async-signal-safe. */
-NOPATCH static void push(struct site *site)
-{
-	struct site *first = atomic_load_explicit(&flights, memory_order_relaxed);
-
-	if (atomic_exchange_explicit(&site->queued, true, memory_order_acq_rel))
-		return;
-	do {
-		site->next = first;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&flights, &first, site, memory_order_seq_cst, memory_order_relaxed));
-}
-
-/*
- * The drain takes the site off its list. A thread that leaves a change behind at this moment finds
- * the site queued or not. If queued, the drain sees that thread's last state, because this
- * exchange comes after its own. If not, the thread pushes the site again.
- */
-static void unqueue(struct site *site)
-{
-	atomic_exchange_explicit(&site->queued, false, memory_order_acq_rel);
-}
-
-bool flight_any(void)
-{
-	return atomic_load_explicit(&flights, memory_order_seq_cst);
-}
-
-/* --- When a step is due ---------------------------------------------------------------- */
-
-NOPATCH static uint64_t raw_ns(void)
-{
-	struct timespec now;
-
-	sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-/* RDTSCP waits for what comes before it, so for the locked store. */
-NOPATCH static void set_since(struct word *word)
-{
-	word->since = moment_now();
-	word->seen = 0;
-}
-
-/* Right after a store that was asked for then. */
-NOPATCH static void note(struct word *word, enum word_part which, struct moment asked)
-{
-	set_since(word);
-	word_note_visible(word, which, asked, word->since);
-}
-
-/*
- * Have so many ticks passed? Two TSC are compared only if they are the same
- * CPU's. On another one the time counts from when the step was first asked for
- * there, by a clock that the kernel keeps in step between CPUs. A nanosecond for
- * every tick is long enough with any TSC above 1 GHz; two are on the safe side.
- */
-NOPATCH static bool has_passed(struct word *word, uint64_t ticks)
-{
-	struct moment now = moment_now();
-	uint64_t ns;
-
-	if (now.cpu == word->since.cpu) {
-		/* It stepped back (a guest that was moved): how long that was cannot be told. */
-		if (!moment_known(word->since, now))
-			word->since = now;
-		return now.ticks - word->since.ticks >= ticks;
-	}
-	ns = raw_ns();
-	if (!word->seen)
-		word->seen = ns;
-	return ns - word->seen > 2 * ticks;
-}
-
-/* --- One step ---------------------------------------------------------------------------- */
-
-/* Is there a change that any owner goes on with? For a thread that does not own it, a guess. */
-NOPATCH static bool is_in_flight(const struct site *site)
-{
-	enum word_state state = site_state(site);
-
-	return state != WORD_IDLE && state != WORD_HELD;
-}
-
-NOPATCH static bool int3_stands(const struct site *site)
-{
-	return *(const volatile uint8_t *)site->entry.addr == WORD_INT3;
-}
-
-/* May this process write there? Not to an alias that is its parent's. */
-NOPATCH static bool is_ours(const struct site *site)
-{
-	return text_span_is_ours(&site->word.span);
-}
-
-NOPATCH static void take_back(struct site *site)
-{
-	if (word_undo(&site->word))
-		atomic_fetch_add_explicit(&undone, 1, memory_order_relaxed);
-}
-
-/* Is the first sync done? `barrier` is what membarrier has said since the INT3 was there. */
-NOPATCH static bool first_is_due(struct site *site, int barrier)
-{
-	struct word *word = &site->word;
-
-	if (word->sync->policy != PC_POLICY_MEMBARRIER)
-		return has_passed(word, word_stretch(word, word->sync->first_wait));
-	if (barrier == 0)
-		return true;
-	if (word_has_failed(word, barrier))
-		take_back(site);
-	return false;
-}
-
-NOPATCH static bool second_is_due(struct word *word, int barrier)
-{
-	if (word->sync->policy != PC_POLICY_MEMBARRIER)
-		return has_passed(word, word_stretch(word, word->sync->second_wait));
-	return barrier == 0 || has_passed(word, SYNC_LAST_RESORT);
-}
-
-/* The owner's. The table of states in site.h says what each step does. */
-NOPATCH static void step(struct site *site, int barrier)
-{
-	struct word *word = &site->word;
-	struct moment asked;
-
-	switch (site_state(site)) {
-	case WORD_FIRST_WAIT:
-		if (!first_is_due(site, barrier))
-			return;
-		asked = moment_now();
-		word_store_back(word);
-		note(word, WORD_PART_BACK, asked);
-		return;
-	case WORD_SECOND_WAIT:
-		if (!second_is_due(word, barrier))
-			return;
-		word_store_front(word);
-		return;
-	default:
-		return;
-	}
-}
-
-NOPATCH static bool is_over(const struct site *site)
-{
-	return site_state(site) == WORD_WRITTEN || site_state(site) == WORD_UNDONE;
-}
-
-void flight_end(struct site *site)
-{
-	struct text_span span = site->word.span;
-
-	word_settle(&site->word);
-	word_release(&site->word);
-	text_return_kept(&span);
-}
-
-/*
- * Let others own a site that is in flight. One whose change is over is released, unless its
- * pages are to be given back, which takes a lock: in the trap handler that is left to a drain.
- * True: it is to be ended by the caller, with flight_end().
- */
-NOPATCH static bool leave(struct site *site, bool in_handler)
-{
-	if (is_over(site)) {
-		word_settle(&site->word);
-		if (!in_handler)
-			return true;
-		if (!site->word.span.loan) {
-			word_release(&site->word);
-			return false;
-		}
-		push(site);
-	}
-	site_disown(site);
-	return false;
-}
-
-/*
- * Membarrier is asked while the site has no owner yet: a filter may end the thread that asks. What
- * it says counts if the site is as it was before.
- */
-__attribute__((no_sanitize("thread"))) NOPATCH static int barrier_for(const struct site *site)
-{
-	enum word_state state = site_state(site);
-
-	if (state != WORD_FIRST_WAIT && state != WORD_SECOND_WAIT)
-		return 0;
-	return site->word.sync->policy == PC_POLICY_MEMBARRIER ? membarrier_sync() : 0;
-}
-
-/* As the owner of that id. 1: stepped and owned, 0: not owned. */
-NOPATCH static bool own_and_step(struct site *site, uint64_t id)
-{
-	uint64_t turn = site_turn(site);
-	enum word_state state = site_state(site);
-	int barrier = barrier_for(site);
-
-	if (!site_try_own(site, id))
-		return false;
-	if (site_turn(site) == turn && site_state(site) == state && is_ours(site))
-		step(site, barrier);
-	return true;
-}
 
 static enum word_state idle_or_undone(const struct site *site)
 {
@@ -254,7 +30,7 @@ enum word_state flight_step(struct site *site)
 
 	if (state == WORD_IDLE && !atomic_load_explicit(&site->owner, memory_order_relaxed))
 		return idle_or_undone(site);
-	if (!own_and_step(site, thread_id())) {
+	if (!flight_own_and_step(site, thread_id())) {
 		flight_rescue(site);
 		state = site_state(site);
 		return state == WORD_IDLE ? idle_or_undone(site) : state;
@@ -264,7 +40,7 @@ enum word_state flight_step(struct site *site)
 		site_disown(site);
 		return idle_or_undone(site);
 	}
-	if (leave(site, false))
+	if (flight_leave(site, false))
 		flight_end(site);
 	return state == WORD_WRITTEN ? WORD_IDLE : state;
 }
@@ -293,12 +69,12 @@ int flight_start(const struct change *change, const struct sync *sync)
 	if (ret < 0)
 		return ret;
 	site = word->site;
-	note(word, WORD_PART_INT3, word->asked);
+	flight_note(word, WORD_PART_INT3, word->asked);
 	/* Unless a signal handler of this thread has met the INT3 and made the change. */
 	site_move(site, WORD_HELD, WORD_FIRST_WAIT);
 	/* Not before: a drain passes over what is HELD, which its owner sees through. */
-	push(site);
-	if (leave(site, false))
+	flight_push(site);
+	if (flight_leave(site, false))
 		flight_end(site);
 	return 0;
 }
@@ -343,7 +119,7 @@ NOPATCH static void put_backs(struct site *const *sites, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct moment asked = now;
 
-		if (is_over(sites[i]))
+		if (flight_is_over(sites[i]))
 			continue;
 		word_store_back(&sites[i]->word);
 		now = moment_now();
@@ -354,7 +130,7 @@ NOPATCH static void put_backs(struct site *const *sites, size_t n)
 NOPATCH static void put_fronts(struct site *const *sites, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!is_over(sites[i]))
+		if (!flight_is_over(sites[i]))
 			word_store_front(&sites[i]->word);
 }
 
@@ -398,7 +174,7 @@ NOPATCH int flight_complete(struct site *const *sites, size_t n)
 static bool is_left(struct site *site)
 {
 	flight_rescue(site);
-	return is_in_flight(site);
+	return flight_is_on(site);
 }
 
 /*
@@ -413,17 +189,17 @@ static size_t take(struct site **rest, struct site **mine, size_t *busy)
 		struct site *site = *rest;
 
 		*rest = site->next;
-		unqueue(site);
+		flight_unqueue(site);
 		if (!site_try_own(site, thread_id())) {
 			if (is_left(site)) {
-				push(site);
+				flight_push(site);
 				/* What this thread was at when a signal came it sees to itself. */
 				*busy += !site_is_owned_by(site, thread_id());
 			}
 			continue;
 		}
 		/* What is its parent's business, a child leaves alone. */
-		if (site_state(site) == WORD_IDLE || !is_ours(site))
+		if (site_state(site) == WORD_IDLE || !flight_is_ours(site))
 			site_disown(site);
 		else
 			mine[n++] = site;
@@ -438,8 +214,8 @@ static void push_all(struct site *rest)
 		struct site *site = rest;
 
 		rest = site->next;
-		unqueue(site);
-		push(site);
+		flight_unqueue(site);
+		flight_push(site);
 	}
 }
 
@@ -455,7 +231,7 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 		struct site *site = sites[i];
 
 		if (site_state(site) == WORD_FIRST_WAIT && word_has_failed(&site->word, error))
-			take_back(site);
+			flight_take_back(site);
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct site *site = sites[i];
@@ -464,11 +240,11 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 			membarrier_sync_surely();
 			word_store_front(&site->word);
 		}
-		if (is_over(site)) {
+		if (flight_is_over(site)) {
 			flight_end(site);
 			continue;
 		}
-		push(site);
+		flight_push(site);
 		site_disown(site);
 		ret = error;
 	}
@@ -503,7 +279,7 @@ static int drain_once(size_t *busy)
 
 	*busy = 0;
 	lock_take(&drain_lock);
-	ret = drain_list(atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel), busy);
+	ret = drain_list(flight_take_list(), busy);
 	lock_drop(&drain_lock);
 	return ret;
 }
@@ -533,255 +309,4 @@ int flight_drain_told(void)
 	int ret = flight_drain();
 
 	return ret == 0 && any_undone_since() ? -ECANCELED : ret;
-}
-
-/* --- Code that is no more ------------------------------------------------------------------ */
-
-struct range {
-	uintptr_t start;
-	uintptr_t end;
-	int ret;
-};
-
-/*
- * Its span is ended only on pages that stay: the others are forgotten, see text_forget(). A site
- * that is held for the change of another is free when that one is.
- */
-static int forget(struct site *site, const struct range *range)
-{
-	struct text_span span;
-
-	if (!site_try_own(site, thread_id()) &&
-	    !(flight_rescue(site) && site_try_own(site, thread_id())))
-		return -EBUSY;
-	site_set_resume(site, 0);
-	if (!is_in_flight(site)) {
-		site_disown(site);
-		return 0;
-	}
-	span = site->word.span;
-	word_release(&site->word);
-	text_end_outside(&span, range->start, range->end);
-	return 0;
-}
-
-/* All of them, also where one is busy. */
-static int forget_entry(struct entry *entry, void *arg)
-{
-	struct site *site = (struct site *)entry;
-	struct range *range = arg;
-	int ret;
-
-	if (entry->addr < range->start || entry->addr >= range->end)
-		return 0;
-	ret = forget(site, range);
-	if (ret == -EBUSY && site_lead(site) != site) {
-		ret = forget(site_lead(site), range);
-		if (ret == 0)
-			ret = forget(site, range);
-	}
-	if (range->ret == 0)
-		range->ret = ret;
-	return 0;
-}
-
-int flight_forget(uintptr_t start, uintptr_t end)
-{
-	struct range range = { start, end, 0 };
-
-	sites_each(forget_entry, &range);
-	return range.ret;
-}
-
-/* --- As the owner that was interrupted ---------------------------------------------------------
- */
-
-/* All that the owner has written it finds in order here, being the same thread. */
-NOPATCH static bool finish_as_owner(struct site *site)
-{
-	struct word *word = &site->word;
-	int ret;
-
-	if (site_state(site) == WORD_IDLE || !int3_stands(site))
-		return false;
-	if (is_over(site)) {
-		word_settle(word);
-		return true;
-	}
-	ret = word_finish(word);
-	if (ret == 0)
-		return true;
-	if (!word_has_failed(word, ret))
-		return false;
-	take_back(site);
-	return true;
-}
-
-NOPATCH static int finish_if_own(struct entry *entry, void *arg)
-{
-	struct site *site = (struct site *)entry;
-	const uint64_t *id = arg;
-
-	/* Others of the same change are in its care. */
-	if (site_is_owned_by(site, *id) && site_lead(site) == site)
-		finish_as_owner(site);
-	return 0;
-}
-
-NOPATCH void flight_finish_own(void)
-{
-	uint64_t id =
-		thread_here ? atomic_load_explicit(&thread_here->id, memory_order_relaxed) : 0;
-
-	if (id && thread_is_interrupted(id))
-		sites_each(finish_if_own, &id);
-}
-
-/* --- For the trap handler ---------------------------------------------------------------- */
-
-NOPATCH bool flight_help(struct site *site)
-{
-	struct site *lead = site_lead(site);
-	uint64_t owner = atomic_load_explicit(&lead->owner, memory_order_relaxed), guest;
-	bool whole = false;
-
-	if (owner)
-		return thread_is_interrupted(owner) && finish_as_owner(lead);
-	if (!is_in_flight(lead))
-		return false;
-	guest = thread_guest();
-	if (!guest)
-		return false;
-	if (own_and_step(lead, guest)) {
-		whole = is_over(lead);
-		if (site_state(lead) == WORD_IDLE)
-			site_disown(lead);
-		else
-			leave(lead, true);
-	}
-	thread_guest_leave(guest);
-	return whole;
-}
-
-/* --- In place of an owner that is gone -----------------------------------------------------------
- */
-
-/* Own a site that has no owner and is only to be given back, or one whose owner is gone. */
-NOPATCH static bool take_over(struct site *site, uint64_t id, bool *was_left)
-{
-	uint64_t owner = atomic_load_explicit(&site->owner, memory_order_relaxed);
-
-	*was_left = owner != 0;
-	if (!owner)
-		return is_over(site) && site_try_own(site, id);
-	return thread_is_gone(owner) &&
-	       atomic_compare_exchange_strong_explicit(&site->owner, &owner, id,
-						       memory_order_acquire, memory_order_relaxed);
-}
-
-/*
- * The owner may have gone after any instruction. Each state tells which stores it may have made;
- * those are made again, and the rest is a change in flight like any other.
- */
-NOPATCH static void adopt(struct site *site)
-{
-	switch (site_state(site)) {
-	case WORD_HELD:
-		if (site->word.merge) {
-			merge_adopt(site->word.merge);
-			site->word.merge = NULL;
-			site_set_state(site, WORD_WRITTEN);
-			return;
-		}
-		if (!int3_stands(site)) {
-			site_set_state(site, WORD_WRITTEN);
-			return;
-		}
-		site_set_state(site, WORD_FIRST_WAIT);
-		break;
-	case WORD_COMMITTED:
-		word_store_back(&site->word);
-		break;
-	default:
-		break;
-	}
-	if (is_over(site))
-		return;
-	set_since(&site->word);
-	push(site);
-}
-
-/* Is there anything to take over? Cheaper than to become a guest for nothing. */
-NOPATCH static bool needs_rescue(const struct site *lead)
-{
-	uint64_t owner = atomic_load_explicit(&lead->owner, memory_order_relaxed);
-
-	return owner ? thread_is_gone(owner) : is_over(lead);
-}
-
-/* True: the caller is to end it, and look again. */
-NOPATCH static bool rescue(struct site *lead, uint64_t id, bool in_handler, bool *done)
-{
-	bool was_left;
-
-	*done = false;
-	if (!take_over(lead, id, &was_left))
-		return false;
-	*done = true;
-	/* With a change that was never begun, the turn may still be odd. */
-	if (site_state(lead) == WORD_IDLE) {
-		if (was_left)
-			site_release(lead);
-		else
-			site_disown(lead);
-		return false;
-	}
-	/* The parent's own threads see to what is its parent's. */
-	if (!is_ours(lead)) {
-		word_release(&lead->word);
-		return false;
-	}
-	if (was_left)
-		adopt(lead);
-	return leave(lead, in_handler);
-}
-
-bool flight_rescue(struct site *site)
-{
-	struct site *lead = site_lead(site);
-	bool done;
-
-	if (!needs_rescue(lead))
-		return false;
-	if (rescue(lead, thread_id(), false, &done))
-		flight_end(lead);
-	return done;
-}
-
-NOPATCH bool flight_rescue_as_guest(struct site *site)
-{
-	struct site *lead = site_lead(site);
-	uint64_t guest;
-	bool done;
-
-	if (!needs_rescue(lead))
-		return false;
-	guest = thread_guest();
-	if (!guest)
-		return false;
-	rescue(lead, guest, true, &done);
-	thread_guest_leave(guest);
-	return done;
-}
-
-static int rescue_entry(struct entry *entry, void *unused)
-{
-	(void)unused;
-	flight_rescue((struct site *)entry);
-	return 0;
-}
-
-void flight_rescue_all(void)
-{
-	sites_each(rescue_entry, NULL);
 }

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "patchcore/word/word.h"
+#include "patchcore/word/flight_own.h"
 
 /*
  * flight_start - put the INT3 and leave the rest for later: to flight_step(), to
@@ -41,17 +41,11 @@ enum word_state flight_step(struct site *site);
 int flight_drain(void);
 int flight_drain_told(void);
 
-/* flight_any - has something been started that flight_drain() would find? */
-bool flight_any(void);
-
 /*
  * flight_complete - syncs and parts for n straddlers, held by the caller, whose
  * INT3 stand. 0, or what the first sync failed with: all INT3 still stand.
  */
 int flight_complete(struct site *const *sites, size_t n);
-
-/* flight_end - release a site, held by the caller, and end its span. */
-void flight_end(struct site *site);
 
 /*
  * flight_forget - the code of [start, end) is no more: what is in flight there is
@@ -85,8 +79,5 @@ bool flight_rescue_as_guest(struct site *site);
 
 /* flight_rescue_all - the same for all sites. */
 void flight_rescue_all(void);
-
-/* flight_undone - how many changes have been taken back since the start of the process. */
-uint64_t flight_undone(void);
 
 #endif
