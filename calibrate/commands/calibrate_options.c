@@ -10,7 +10,7 @@
 
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/options.h"
-#include "patchcore/machine/machine_conf.h"
+#include "patchcore/machine/conf_path.h"
 
 #define BUDGET_MIN 5.0 /* seconds; less cannot pass through all stages */
 

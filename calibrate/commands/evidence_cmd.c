@@ -15,7 +15,7 @@
 #include "calibrate/program/here.h"
 #include "calibrate/program/options.h"
 #include "calibrate/statistics/evidence.h"
-#include "patchcore/machine/machine_conf.h"
+#include "patchcore/machine/conf_path.h"
 
 enum {
 	OPTION_STORE = 1,

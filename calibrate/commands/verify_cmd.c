@@ -20,6 +20,8 @@
 #include "calibrate/verify/verify_print.h"
 #include "calibrate/verify/verify_run.h"
 #include "patchcore/machine/conf_open.h"
+#include "patchcore/machine/conf_path.h"
+#include "patchcore/machine/conf_read.h"
 #include "patchcore/machine/policy.h"
 #include "stress/base/clock.h"
 

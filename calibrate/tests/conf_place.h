@@ -20,7 +20,7 @@
 
 #include "calibrate/conf/conf_write.h"
 #include "calibrate/tests/sums_sample.h"
-#include "patchcore/machine/machine_conf.h"
+#include "patchcore/machine/conf_read.h"
 #include "results/tests/sample.h"
 
 #define OLD "what an earlier run has proved\n"

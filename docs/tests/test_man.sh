@@ -196,9 +196,9 @@ grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf/conf_write.c" | sed 's/^"//; s/"
 sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/conf/conf_write.c" >>"$dir/is"
 library_keys() # of sections without a number, and of a level
 {
-	grep -oE '\{ "[a-z]+", "[a-z_]+", read_[a-z_]+, [A-Z0-9]+' "$top/patchcore/machine/machine_conf.c" |
+	grep -oE '\{ "[a-z]+", "[a-z_]+", read_[a-z_]+, [A-Z0-9]+' "$top/patchcore/machine/conf_keys.c" |
 		sed -E 's/\{ "([a-z]+)", "([a-z_]+)", .* NEVER/[\1] \2/; s/\{ "([a-z]+)", "([a-z_]+)".*/[\1] \2 required/'
-	grep -oE '\{ "[a-z_]+", read_' "$top/patchcore/machine/machine_conf.c" |
+	grep -oE '\{ "[a-z_]+", read_' "$top/patchcore/machine/conf_keys.c" |
 		sed -E 's/\{ "([a-z_]+)".*/[level] \1 required/'
 }
 library_keys | awk '{ print $2 }' >>"$dir/is"

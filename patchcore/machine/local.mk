@@ -3,8 +3,14 @@
 libpatchcore_internal_la_SOURCES += \
 	patchcore/machine/choice.c \
 	patchcore/machine/choice.h \
+	patchcore/machine/conf_keys.c \
+	patchcore/machine/conf_keys.h \
 	patchcore/machine/conf_open.c \
 	patchcore/machine/conf_open.h \
+	patchcore/machine/conf_path.c \
+	patchcore/machine/conf_path.h \
+	patchcore/machine/conf_read.c \
+	patchcore/machine/conf_read.h \
 	patchcore/machine/conf_rules.c \
 	patchcore/machine/conf_rules.h \
 	patchcore/machine/cpus.c \

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * machine.conf: what a calibration found, and on which machine. Private.
- *
- * INI, read with inih. Sections and keys that the library does not need are
- * skipped, so that the calibrator may say more; what it needs must be there
- * once, be well formed, and not contradict itself (conf_rules.h).
  */
 #ifndef PATCHCORE_MACHINE_MACHINE_CONF_H
 #define PATCHCORE_MACHINE_MACHINE_CONF_H
@@ -88,30 +84,5 @@ double machine_conf_p(const struct machine_conf_level *level);
  * zeros where there is none.
  */
 const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf);
-
-/*
- * machine_conf_parse - parse text of a known size, which must end in a NUL that
- * is not counted. 0, or -EINVAL with one line in why.
- */
-int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size, char *why,
-		       size_t why_size);
-
-/*
- * machine_conf_read - the same from a file that only root and the effective user can
- * write to. Also what conf_open() and read(2) fail with, and -EFBIG.
- */
-int machine_conf_read(struct machine_conf *conf, const char *path, char *why, size_t why_size);
-
-/*
- * machine_conf_find - the path of the config in force: the first that exists
- * in the order of pc_init(). -ENOENT if there is none, -ENAMETOOLONG.
- */
-int machine_conf_find(char *path, size_t size);
-
-/*
- * machine_conf_default_path - where a calibration run by this user puts it: the
- * user's folder, or localstatedir for root. -ENOENT if there is no home.
- */
-int machine_conf_default_path(char *path, size_t size);
 
 #endif

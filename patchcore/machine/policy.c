@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "patchcore/machine/conf_path.h"
+#include "patchcore/machine/conf_read.h"
 #include "patchcore/machine/tsc.h"
 #include "patchcore/machine/wait.h"
 

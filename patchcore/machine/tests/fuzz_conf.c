@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patchcore/machine/conf_read.h"
 #include "patchcore/machine/conf_rules.h"
 #include "patchcore/tests/conf_sample.h"
 

@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 
+#include "patchcore/machine/conf_path.h"
+#include "patchcore/machine/conf_read.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/conf_sample.h"
 
