@@ -43,9 +43,9 @@
 #include "patchcore/machine/choice.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/site/site.h"
 #include "patchcore/site/thread.h"
 #include "patchcore/text/text.h"
-#include "patchcore/word/flight.h"
 
 /* One byte at a time: it may lie on two pages, each with an alias of its own. */
 static int32_t load_displacement(const struct pc_call *call, const struct text_span *span)
@@ -266,14 +266,6 @@ static int turn_on(struct pc_call *call, void *target, const struct text_span *s
 	if (ret != call->on && ret != off_first(call))
 		return explain((uint8_t)ret);
 	return move(call, target, span);
-}
-
-void call_go_on(const void *addr)
-{
-	struct site *site = site_find((uintptr_t)addr);
-
-	if (site)
-		flight_step(site);
 }
 
 /* A call that never had one remembers the first that it was given. */

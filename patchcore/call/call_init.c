@@ -18,28 +18,6 @@
 #include "patchcore/text/forget.h"
 #include "patchcore/text/text.h"
 
-int call_own_get(struct pc_call *call, struct stub **own)
-{
-	struct stub *made;
-	void *none = NULL;
-	int ret;
-
-	*own = call_own(call);
-	if (*own)
-		return 0;
-	ret = stub_get(&made, call_end(call), call_low(call));
-	if (ret < 0)
-		return ret == -EACCES ? -ENOSPC : ret;
-	*own = made;
-	if (__atomic_compare_exchange_n(&call->own, &none, made, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
-		return 0;
-	/* Another thread was faster. */
-	stub_put(made);
-	*own = none;
-	return 0;
-}
-
 /* What is there, and whether loads from it may fault. */
 struct looked {
 	struct call_found found;

@@ -5,6 +5,7 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/call/call_form.c \
 	patchcore/call/call_form.h \
 	patchcore/call/call_init.c \
+	patchcore/call/call_own.c \
 	patchcore/call/call_own.h \
 	patchcore/call/call_place.c \
 	patchcore/call/call_place.h \
