@@ -18,5 +18,6 @@ EXTRA_DIST += \
 	scripts/deps \
 	scripts/pkeys-in-qemu \
 	scripts/tests/tap-run \
+	scripts/tests/test_rooms.sh \
 	scripts/tests/test_shellcheck.sh
-TESTS += scripts/tests/test_shellcheck.sh
+TESTS += scripts/tests/test_rooms.sh scripts/tests/test_shellcheck.sh

@@ -36,6 +36,6 @@ TESTS += $(patchcore_trap_tests)
 # The guard comes before libc; -export-dynamic: so that it is found if linked statically.
 patchcore_trap_tests_test_guard_LDADD = libpatchcore_guard.la $(LDADD)
 patchcore_trap_tests_test_guard_LDFLAGS = -export-dynamic
-patchcore_trap_tests_test_trap_mask_LDFLAGS = -Wl,--wrap=threads_keep_off,--wrap=flight_help
+patchcore_trap_tests_test_trap_mask_LDFLAGS = -Wl,--wrap=others_keep_off,--wrap=flight_help
 patchcore_trap_tests_test_trap_stack_LDFLAGS = -Wl,-z,now
 endif

@@ -31,14 +31,14 @@ static __thread bool is_executor;
 static atomic_bool is_trapped, is_over;
 
 /* The linker hands these calls to us: see local.mk. */
-void __real_threads_keep_off(uint64_t blocked);
-void __wrap_threads_keep_off(uint64_t blocked);
+void __real_others_keep_off(uint64_t blocked);
+void __wrap_others_keep_off(uint64_t blocked);
 bool __wrap_flight_help(struct site *site);
 
-void __wrap_threads_keep_off(uint64_t blocked)
+void __wrap_others_keep_off(uint64_t blocked)
 {
 	if (!is_executor || !is_untold)
-		__real_threads_keep_off(blocked);
+		__real_others_keep_off(blocked);
 }
 
 static uint64_t pending(void)

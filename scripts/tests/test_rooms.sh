@@ -1,0 +1,233 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The tables of docs/architecture.md say which rooms (folders) the files of a room may include. They
+# are held against the tree, and where it is built, against the functions that its objects call:
+# one that a room calls and may not include is in a table with a column "called from below".
+# Damaged copies show that this can fail.
+# shellcheck disable=SC2016 # the backticks are the table's
+set -euo pipefail
+
+top=$(cd "${srcdir:-.}" && pwd)
+document=$top/docs/architecture.md
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+
+# rooms FILE - of each row of a table with a column "may include": the room, and what it may
+rooms()
+{
+	awk -F'|' '
+		!/^\|/ { column = 0 }
+		/^\|/ && !column {
+			for (i = 2; i < NF; i++)
+				if ($i ~ /^ *may include *$/)
+					column = i
+		}
+		column && $2 ~ /`/ {
+			room = $2
+			gsub(/[ `]/, "", room)
+			sub(/\/$/, "", room)
+			rest = $column
+			gsub(/\/?[`,]/, " ", rest)
+			print "room", room, rest
+		}' "$1"
+}
+
+# below FILE - the functions of tables with a column "called from below"
+below()
+{
+	awk -F'|' '
+		!/^\|/ { here = 0 }
+		$2 ~ /^ *called from below *$/ { here = 1 }
+		here && $2 ~ /`/ {
+			gsub(/[ `]/, "", $2)
+			print "below", $2
+		}' "$1"
+}
+
+# objects - what the objects of each room define and what they call. Not those whose source has moved
+# since, and not guard.o, which is another library.
+objects()
+{
+	local room object source
+
+	while read -r _ room _; do
+		for object in "$room"/*.o "$room"/.libs/*.o; do
+			source=${object##*[/-]}
+			source=$top/$room/${source%.o}.c
+			if [ ! -e "$object" ] || [ ! -e "$source" ] || [ "${source##*/}" = guard.c ]; then
+				continue
+			fi
+			# shellcheck disable=SC2086 # NM may carry options
+			${NM:-nm} -P "$object" | awk -v room="$room" '
+				$2 == "T" { print "defined", room, $1 }
+				$2 == "U" { print "called", room, $1 }'
+		done
+	done <"$dir/rooms" | LC_ALL=C sort -u
+}
+
+# tree FOLDER... - its sources, and the lines that include, but for tests and examples
+tree()
+{
+	(cd "$top" && find "$@" -name '*.[ch]' | LC_ALL=C sort | sed 's/^/file /')
+	(cd "$top" && grep -rHE '^[[:space:]]*#[[:space:]]*include[[:space:]]+["<]' --include='*.[ch]' \
+		--exclude-dir={tests,examples} "$@") |
+		sed -E 's/^([^:]+):.*include[[:space:]]+["<]([^">]+).*/include \1 \2/'
+}
+
+# look FILE - hold its tables against the tree; what is wrong, line by line
+look()
+{
+	local folders
+
+	rooms "$1" >"$dir/rooms"
+	mapfile -t folders < <(awk '{ sub(/\/.*/, "", $2); print $2 }' "$dir/rooms" | sort -u)
+	if [ ${#folders[@]} = 0 ]; then
+		echo "no table with a column \"may include\""
+		return
+	fi
+	tree "${folders[@]}" >"$dir/tree"
+	below "$1" >"$dir/below"
+	awk -v most=25 '
+		function parent(path) { return path ~ /\// ? substr(path, 1, match(path, /\/[^\/]*$/) - 1) : "" }
+		function room_of(path) {
+			while (path != "" && !(path in is_room))
+				path = parent(path)
+			return path
+		}
+		function within(path, folder) { return index(path "/", folder "/") == 1 }
+		# The name of a room beside it, or of a folder of the tree.
+		function named(room, name,   beside) {
+			beside = parent(room) == "" ? name : parent(room) "/" name
+			return name !~ /\// && beside in is_room ? beside : name
+		}
+		# A folder that is no room itself stands for all rooms in it.
+		function may(room, other,   i, name) {
+			for (i = 1; i <= count[room]; i++) {
+				name = named(room, allowed[room, i])
+				if (name == other || (!(name in is_room) && within(other, name)))
+					return 1
+			}
+			return room == other
+		}
+		$1 == "room" {
+			is_room[$2]
+			for (i = 3; i <= NF; i++)
+				allowed[$2, ++count[$2]] = $i
+		}
+		$1 == "file" {
+			exists[$2]
+			number[parent($2)]++
+			if ($2 !~ /\/(tests|examples)\// && room_of(parent($2)) == "")
+				print $2 " lies in no room"
+			filled[room_of(parent($2))]
+		}
+		$1 == "include" {
+			to = $3
+			if (!(to in exists) && ("patchcore/include/" to) in exists)
+				to = "patchcore/include/" to
+			else if (!(to in exists))
+				to = parent($2) "/" to
+			from = room_of(parent($2))
+			if (to in exists && from != "" && !may(from, room_of(parent(to))))
+				print $2 " includes " to ": " from " may not include " parent(to)
+		}
+		$1 == "below" { below[$2] }
+		# The public functions come by their header.
+		$1 == "called" && $3 !~ /^pc_/ {
+			callers[$3] = callers[$3] " " $2
+			built = 1
+		}
+		$1 == "defined" { defined[$3] = $2 }
+		END {
+			for (name in defined) {
+				n = split(callers[name], caller)
+				for (i = 1; i <= n; i++) {
+					if (may(caller[i], defined[name]))
+						continue
+					up[name]
+					if (!(name in below))
+						print caller[i] " calls " name " of " defined[name]
+				}
+			}
+			for (name in below)
+				if (built && !(name in up))
+					print name " is not called from below"
+			for (room in is_room) {
+				if (!(room in filled))
+					print room " has no sources"
+				for (i = 1; i <= count[room]; i++) {
+					known = 0
+					for (other in is_room)
+						known += within(other, named(room, allowed[room, i]))
+					if (!known)
+						print room " may include " allowed[room, i] ", which is no room"
+				}
+			}
+			for (folder in number)
+				if (number[folder] > most)
+					print folder " has " number[folder] " sources"
+			# Rooms that stand on none, or on those only, are taken away: what is left is a circle.
+			do {
+				gone = 0
+				for (room in is_room) {
+					stands = 0
+					for (other in is_room)
+						stands += other != room && !(other in done) && may(room, other)
+					if (!stands && !(room in done)) {
+						done[room]
+						gone++
+					}
+				}
+			} while (gone)
+			for (room in is_room)
+				if (!(room in done))
+					print room " is in a circle, or stands on one"
+		}' "$dir/rooms" "$dir/tree" "$dir/below" "$dir/objects" | LC_ALL=C sort
+}
+
+wrong()
+{
+	echo "WRONG: $*"
+	failed=1
+}
+
+rooms "$document" >"$dir/rooms"
+objects >"$dir/objects"
+look "$document" >"$dir/found"
+[ ! -s "$dir/found" ] || wrong "docs/architecture.md and the tree: $(cat "$dir/found")"
+grep -q '^include patchcore/word/.* patchcore/site/' "$dir/tree" || wrong "no include line was seen"
+
+# --- the same eyes on damaged copies ---
+
+# must_see WHAT SED-SCRIPT
+must_see()
+{
+	sed -E "$2" "$document" >"$dir/damaged.md"
+	cmp -s "$document" "$dir/damaged.md" && wrong "not damaged by $2"
+	look "$dir/damaged.md" >"$dir/found"
+	grep -qE "$1" "$dir/found" || wrong "not seen: $1 in: $(cat "$dir/found")"
+}
+
+must_see '^patchcore/word/[a-z_.]+ includes patchcore/site/[a-z.]+: patchcore/word may not' \
+	'/^\| `patchcore\/word`/s/`site`, //'
+must_see '^patchcore/check/[a-z.]+ includes patchcore/include/patchcore/check\.h: ' \
+	'/^\| `patchcore\/check`/s/`include`//'
+must_see '^patchcore/kernel is in a circle' \
+	'/^\| `patchcore\/kernel`/s/^(\|[^|]*\|[^|]*\|)/\1 `life`/'
+must_see '^patchcore/site/own\.c lies in no room' '/^\| `patchcore\/site`/d'
+must_see '^patchcore/attic has no sources' 's/^(\| `patchcore\/)word(`.*)/&\n\1attic\2/'
+must_see '^patchcore/call may include attic, which is no room' \
+	'/^\| `patchcore\/call`/s/`word`/`word`, `attic`/'
+must_see 'no table' 's/may include/reads/'
+
+if [ -s "$dir/objects" ]; then
+	must_see '^patchcore/text calls forget_gone of patchcore/life' '/^\| `forget_gone`/d'
+	must_see '^forget_gtwo is not called from below' \
+		's/^\| `forget_g(one)`.*/&\n| `forget_gtwo` |/'
+else
+	echo "nothing is built: calls were not looked at"
+fi
+
+[ $failed = 0 ] && echo "$(rooms "$document" | wc -l) rooms"
+exit $failed
