@@ -119,7 +119,7 @@ dist_peers_DATA = \
 	bench/peers/programs/xray.c
 
 bench_script_tests = \
-	bench/tests/command/test_bench.sh
+	bench/command/tests/test_bench.sh
 TESTS += $(bench_script_tests)
 EXTRA_DIST += \
 	$(bench_script_tests) \
@@ -132,33 +132,33 @@ EXTRA_DIST += \
 
 if HAVE_CMOCKA
 bench_tests = \
-	bench/tests/cases/test_bench_flow \
-	bench/tests/cases/test_bench_invoke \
-	bench/tests/cases/test_bench_known \
-	bench/tests/cases/test_bench_latency \
-	bench/tests/cases/test_bench_latent \
-	bench/tests/cases/test_bench_scaling \
-	bench/tests/cases/test_bench_stall \
-	bench/tests/cases/test_bench_throughput \
-	bench/tests/cases/test_bench_toggle \
-	bench/tests/cases/test_bench_toggle_case \
-	bench/tests/command/test_bench_print \
-	bench/tests/figures/test_bench_figure \
-	bench/tests/method/test_bench_count \
-	bench/tests/method/test_bench_crew \
-	bench/tests/method/test_bench_hot \
-	bench/tests/method/test_bench_loop \
-	bench/tests/method/test_bench_method \
-	bench/tests/method/test_bench_result \
-	bench/tests/method/test_bench_samples \
-	bench/tests/method/test_bench_sites \
-	bench/tests/page/test_report_bench \
-	bench/tests/peers/test_hand \
-	bench/tests/peers/test_peer_process \
-	bench/tests/peers/test_peers \
-	bench/tests/peers/test_peers_jvm \
-	bench/tests/record/test_bench_record \
-	bench/tests/record/test_targets
+	bench/cases/tests/test_bench_flow \
+	bench/cases/tests/test_bench_invoke \
+	bench/cases/tests/test_bench_known \
+	bench/cases/tests/test_bench_latency \
+	bench/cases/tests/test_bench_latent \
+	bench/cases/tests/test_bench_scaling \
+	bench/cases/tests/test_bench_stall \
+	bench/cases/tests/test_bench_throughput \
+	bench/cases/tests/test_bench_toggle \
+	bench/cases/tests/test_bench_toggle_case \
+	bench/command/tests/test_bench_print \
+	bench/figures/tests/test_bench_figure \
+	bench/method/tests/test_bench_count \
+	bench/method/tests/test_bench_crew \
+	bench/method/tests/test_bench_hot \
+	bench/method/tests/test_bench_loop \
+	bench/method/tests/test_bench_method \
+	bench/method/tests/test_bench_result \
+	bench/method/tests/test_bench_samples \
+	bench/method/tests/test_bench_sites \
+	bench/page/tests/test_report_bench \
+	bench/peers/tests/test_hand \
+	bench/peers/tests/test_peer_process \
+	bench/peers/tests/test_peers \
+	bench/peers/tests/test_peers_jvm \
+	bench/record/tests/test_bench_record \
+	bench/record/tests/test_targets
 check_PROGRAMS += $(bench_tests)
 TESTS += $(bench_tests)
 endif

@@ -99,14 +99,14 @@ tmax_SOURCES = calibrate/commands/main.c
 tmax_LDADD = $(package_libs)
 
 calibrate_script_tests = \
-	calibrate/tests/commands/test_cli.sh \
-	calibrate/tests/commands/test_faults.sh \
-	calibrate/tests/commands/test_gaps.sh \
-	calibrate/tests/commands/test_proof.sh \
-	calibrate/tests/commands/test_run.sh \
-	calibrate/tests/experiment/test_shard.sh \
-	calibrate/tests/report/test_report.sh \
-	calibrate/tests/verify/test_verify.sh
+	calibrate/commands/tests/test_cli.sh \
+	calibrate/commands/tests/test_faults.sh \
+	calibrate/commands/tests/test_gaps.sh \
+	calibrate/commands/tests/test_proof.sh \
+	calibrate/commands/tests/test_run.sh \
+	calibrate/experiment/tests/test_shard.sh \
+	calibrate/report/tests/test_report.sh \
+	calibrate/verify/tests/test_verify.sh
 TESTS += $(calibrate_script_tests)
 EXTRA_DIST += \
 	$(calibrate_script_tests) \
@@ -118,45 +118,45 @@ EXTRA_DIST += \
 	calibrate/tests/sums_sample.h \
 	calibrate/tests/verify_sample.h
 
-check_PROGRAMS += calibrate/tests/report/report_journal
+check_PROGRAMS += calibrate/report/tests/report_journal
 
 # It needs the samples that cmocka's tests have, which assert by it.
 if HAVE_CMOCKA
-check_PROGRAMS += calibrate/tests/statistics/fuzz_evidence
-TESTS += calibrate/tests/statistics/fuzz_evidence
+check_PROGRAMS += calibrate/statistics/tests/fuzz_evidence
+TESTS += calibrate/statistics/tests/fuzz_evidence
 endif
-CLEANFILES += calibrate/tests/statistics/fuzz_evidence.crash
+CLEANFILES += calibrate/statistics/tests/fuzz_evidence.crash
 
-calibrate_tests_statistics_fuzz_evidence_CPPFLAGS = $(fuzz_cppflags)
-calibrate_tests_statistics_fuzz_evidence_CFLAGS = $(fuzz_cflags)
+calibrate_statistics_tests_fuzz_evidence_CPPFLAGS = $(fuzz_cppflags)
+calibrate_statistics_tests_fuzz_evidence_CFLAGS = $(fuzz_cflags)
 
 if HAVE_CMOCKA
 calibrate_tests = \
-	calibrate/tests/climb/test_climb \
-	calibrate/tests/climb/test_schedule \
-	calibrate/tests/commands/test_options \
-	calibrate/tests/conf/test_conf_target \
-	calibrate/tests/conf/test_conf_write \
-	calibrate/tests/conf/test_summary \
-	calibrate/tests/experiment/test_experiment \
-	calibrate/tests/experiment/test_paper \
-	calibrate/tests/experiment/test_tail_plan \
-	calibrate/tests/ladder/test_ladder \
-	calibrate/tests/ladder/test_plan \
-	calibrate/tests/report/test_report \
-	calibrate/tests/report/test_report_parts \
-	calibrate/tests/session/test_session \
-	calibrate/tests/statistics/test_bound \
-	calibrate/tests/statistics/test_coverage \
-	calibrate/tests/statistics/test_estimate \
-	calibrate/tests/statistics/test_evidence \
-	calibrate/tests/statistics/test_factors \
-	calibrate/tests/statistics/test_long_wait \
-	calibrate/tests/statistics/test_sequential \
-	calibrate/tests/statistics/test_sums \
-	calibrate/tests/verify/test_verify \
-	calibrate/tests/verify/test_verify_print \
-	calibrate/tests/verify/test_verify_run
+	calibrate/climb/tests/test_climb \
+	calibrate/climb/tests/test_schedule \
+	calibrate/commands/tests/test_options \
+	calibrate/conf/tests/test_conf_target \
+	calibrate/conf/tests/test_conf_write \
+	calibrate/conf/tests/test_summary \
+	calibrate/experiment/tests/test_experiment \
+	calibrate/experiment/tests/test_paper \
+	calibrate/experiment/tests/test_tail_plan \
+	calibrate/ladder/tests/test_ladder \
+	calibrate/ladder/tests/test_plan \
+	calibrate/report/tests/test_report \
+	calibrate/report/tests/test_report_parts \
+	calibrate/session/tests/test_session \
+	calibrate/statistics/tests/test_bound \
+	calibrate/statistics/tests/test_coverage \
+	calibrate/statistics/tests/test_estimate \
+	calibrate/statistics/tests/test_evidence \
+	calibrate/statistics/tests/test_factors \
+	calibrate/statistics/tests/test_long_wait \
+	calibrate/statistics/tests/test_sequential \
+	calibrate/statistics/tests/test_sums \
+	calibrate/verify/tests/test_verify \
+	calibrate/verify/tests/test_verify_print \
+	calibrate/verify/tests/test_verify_run
 check_PROGRAMS += $(calibrate_tests)
 TESTS += $(calibrate_tests)
 endif

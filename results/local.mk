@@ -22,33 +22,33 @@ dist_pkgdata_DATA += \
 	results/schema/journal-2.json
 
 check_PROGRAMS += \
-	results/tests/journal/fuzz_journal \
-	results/tests/journal/sample_journal
+	results/journal/tests/fuzz_journal \
+	results/journal/tests/sample_journal
 TESTS += \
-	results/tests/journal/fuzz_journal \
-	results/tests/journal/test_schema.sh
+	results/journal/tests/fuzz_journal \
+	results/journal/tests/test_schema.sh
 EXTRA_DIST += \
 	results/tests/figure_place.h \
 	results/tests/fuzz_driver.h \
-	results/tests/journal/test_schema.sh \
+	results/journal/tests/test_schema.sh \
 	results/tests/journal_place.h \
 	results/tests/sample.h \
 	results/tests/svg_check.h \
 	results/tests/validate.py
-CLEANFILES += results/tests/journal/fuzz_journal.crash
+CLEANFILES += results/journal/tests/fuzz_journal.crash
 
-results_tests_journal_fuzz_journal_CPPFLAGS = $(fuzz_cppflags)
-results_tests_journal_fuzz_journal_CFLAGS = $(fuzz_cflags)
+results_journal_tests_fuzz_journal_CPPFLAGS = $(fuzz_cppflags)
+results_journal_tests_fuzz_journal_CFLAGS = $(fuzz_cflags)
 
 if HAVE_CMOCKA
 results_tests = \
-	results/tests/figures/test_caption \
-	results/tests/figures/test_figure \
-	results/tests/figures/test_figure_drawn \
-	results/tests/journal/test_gap_record \
-	results/tests/journal/test_journal \
-	results/tests/journal/test_lines \
-	results/tests/journal/test_record
+	results/figures/tests/test_caption \
+	results/figures/tests/test_figure \
+	results/figures/tests/test_figure_drawn \
+	results/journal/tests/test_gap_record \
+	results/journal/tests/test_journal \
+	results/journal/tests/test_lines \
+	results/journal/tests/test_record
 check_PROGRAMS += $(results_tests)
 TESTS += $(results_tests)
 endif

@@ -56,33 +56,33 @@ libstress_la_SOURCES = \
 	stress/witness/witness.h
 libstress_la_LIBADD = $(HWLOC_LIBS) -lm
 
-check_PROGRAMS += stress/tests/witness/fuzz_proc_text
-TESTS += stress/tests/witness/fuzz_proc_text
+check_PROGRAMS += stress/witness/tests/fuzz_proc_text
+TESTS += stress/witness/tests/fuzz_proc_text
 EXTRA_DIST += \
 	stress/tests/fixtures/interrupts \
 	stress/tests/fixtures/stat \
 	stress/tests/provoker_place.h
-CLEANFILES += stress/tests/witness/fuzz_proc_text.crash
+CLEANFILES += stress/witness/tests/fuzz_proc_text.crash
 
-stress_tests_witness_fuzz_proc_text_CPPFLAGS = $(fuzz_cppflags)
-stress_tests_witness_fuzz_proc_text_CFLAGS = $(fuzz_cflags)
+stress_witness_tests_fuzz_proc_text_CPPFLAGS = $(fuzz_cppflags)
+stress_witness_tests_fuzz_proc_text_CFLAGS = $(fuzz_cflags)
 
 if HAVE_CMOCKA
 stress_tests = \
-	stress/tests/base/test_data_file \
-	stress/tests/cell/test_cell \
-	stress/tests/cell/test_code \
-	stress/tests/oracle/test_gap_judge \
-	stress/tests/oracle/test_trace_log \
-	stress/tests/placement/test_place \
-	stress/tests/placement/test_placement \
-	stress/tests/provoke/test_provoker \
-	stress/tests/run/test_gap \
-	stress/tests/run/test_isolate \
-	stress/tests/run/test_oracle \
-	stress/tests/run/test_provoker_cell \
-	stress/tests/witness/test_noise \
-	stress/tests/witness/test_witness
+	stress/base/tests/test_data_file \
+	stress/cell/tests/test_cell \
+	stress/cell/tests/test_code \
+	stress/oracle/tests/test_gap_judge \
+	stress/oracle/tests/test_trace_log \
+	stress/placement/tests/test_place \
+	stress/placement/tests/test_placement \
+	stress/provoke/tests/test_provoker \
+	stress/run/tests/test_gap \
+	stress/run/tests/test_isolate \
+	stress/run/tests/test_oracle \
+	stress/run/tests/test_provoker_cell \
+	stress/witness/tests/test_noise \
+	stress/witness/tests/test_witness
 check_PROGRAMS += $(stress_tests)
 TESTS += $(stress_tests)
 endif

@@ -110,6 +110,18 @@ look()
 			}
 			return room == other
 		}
+		# A header brings those that it includes: what is called may lie further down.
+		function reaches(room, other,   next_room) {
+			if (may(room, other))
+				return 1
+			if ((room, other) in looked)
+				return looked[room, other]
+			looked[room, other] = 0
+			for (next_room in is_room)
+				if (next_room != room && may(room, next_room) && reaches(next_room, other))
+					looked[room, other] = 1
+			return looked[room, other]
+		}
 		$1 == "room" {
 			is_room[$2]
 			for (i = 3; i <= NF; i++)
@@ -143,7 +155,7 @@ look()
 			for (name in defined) {
 				n = split(callers[name], caller)
 				for (i = 1; i <= n; i++) {
-					if (may(caller[i], defined[name]))
+					if (reaches(caller[i], defined[name]))
 						continue
 					up[name]
 					if (!(name in below))

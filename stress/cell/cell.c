@@ -59,8 +59,7 @@ static const char *const provoker_names[PROVOKER_COUNT] = {
 	[PROVOKER_SHOOTDOWN] = "shootdown", [PROVOKER_BANDWIDTH] = "bandwidth",
 	[PROVOKER_LOAD] = "load",	    [PROVOKER_SIBLING] = "sibling",
 	[PROVOKER_WIDE] = "wide",	    [PROVOKER_CHAIN] = "chain",
-	[PROVOKER_SITES] = "sites",
-	[PROVOKER_EVICT] = "evict",
+	[PROVOKER_SITES] = "sites",	    [PROVOKER_EVICT] = "evict",
 };
 
 static int parse(const char *const *names, int count, const char *name)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "patchcore/trap/trap.h"
 #include "patchcore/machine/wait.h"
+#include "patchcore/trap/trap.h"
 #include "patchcore/word/word.h"
 #include "stress/base/clock.h"
 #include "stress/base/random.h"

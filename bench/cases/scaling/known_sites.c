@@ -12,7 +12,6 @@
 #include "patchcore/patchcore.h"
 #include "patchcore/site/site.h"
 #include "patchcore/trap/trap.h"
-#include "patchcore/machine/wait.h"
 #include "stress/base/random.h"
 
 #define CELL	    16u /* functions are aligned to it, so no two sites share one */

@@ -31,8 +31,8 @@
 #include <string.h>
 
 #include "bench/method/over.h"
-#include "patchcore/trap/trap.h"
 #include "patchcore/machine/wait.h"
+#include "patchcore/trap/trap.h"
 #include "stress/base/random.h"
 
 #define REST   37500 /* ticks from a change to the next, at least */

@@ -60,8 +60,9 @@ int pc_start_patch(void *addr, const void *bytes, size_t len);
  *
  * By any thread, as often as one likes. Returns an enum pc_progress: PC_FINISHED
  * also where nothing was in flight, so also after another thread has finished
- * it. -ECANCELED: the last change of the site was taken back. -ENOMEM. -ESHUTDOWN. On another CPU than the one the last step was made on, a wait counts
- * from the first call there, since two TSC need not agree. Paper: figure 7.
+ * it. -ECANCELED: the last change of the site was taken back. -ENOMEM. -ESHUTDOWN. On another CPU
+ * than the one the last step was made on, a wait counts from the first call there, since two TSC
+ * need not agree. Paper: figure 7.
  */
 int pc_finish_patch(void *addr);
 

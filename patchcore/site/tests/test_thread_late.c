@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "patchcore/tests/child.h"
 #include "patchcore/site/thread.h"
+#include "patchcore/tests/child.h"
 
 static pthread_t late;
 static atomic_bool armed, is_inside, is_asked, has_returned;

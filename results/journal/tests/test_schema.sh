@@ -4,7 +4,7 @@
 set -euo pipefail
 
 top=${srcdir:-.}
-sample=${TMAX_SAMPLE_JOURNAL:-results/tests/journal/sample_journal}
+sample=${TMAX_SAMPLE_JOURNAL:-results/journal/tests/sample_journal}
 schema=$top/results/schema/journal-2.json
 
 dir=$(mktemp -d)

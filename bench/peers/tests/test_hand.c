@@ -19,9 +19,9 @@
 
 #include "bench/method/hot.h"
 #include "bench/peers/hand.h"
+#include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/scale.h"
-#include "patchcore/machine/wait.h"
 #include "stress/cell/code.h"
 
 #define TOGGLES 200

@@ -4,7 +4,7 @@
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
-sample=${TMAX_REPORT_JOURNAL:-calibrate/tests/report/report_journal}
+sample=${TMAX_REPORT_JOURNAL:-calibrate/report/tests/report_journal}
 "$sample" "$dir/all"
 "$sample" "$dir/empty" machine
 # What the page is made of is what tmax writes.
