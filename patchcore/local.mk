@@ -9,7 +9,7 @@ libpatchcore_internal_la_LIBADD = $(INIH_LIBS)
 lib_LTLIBRARIES += libpatchcore.la
 libpatchcore_la_SOURCES =
 libpatchcore_la_LIBADD = libpatchcore_internal.la
-# now: binding a symbol late would happen on the stack of whoever met an INT3.
+# now: late binding would take place on the stack of an executor that met an INT3.
 libpatchcore_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete -Wl,-z,now \
 	-Wl,--version-script=$(top_srcdir)/patchcore/patchcore.map
 EXTRA_libpatchcore_la_DEPENDENCIES = libpatchcore_internal.la patchcore/patchcore.map

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The patcher process. After each request every thread is detached again, so
- * nobody needs to be there to pass on their signals.
+ * The patcher process. After each request every thread is detached again, so no tracer has to
+ * stay to pass on their signals.
  */
 #include "patchcore/baseline/patcher.h"
 
@@ -154,7 +154,7 @@ static int seize_listed(void)
 	return len < 0 ? -EPERM : fresh;
 }
 
-/* Until a look at the list finds nobody new: then nobody runs who could make one. */
+/* Until a look at the list finds no new thread: then none runs that could make one. */
 static int stop_all(void)
 {
 	unsigned stopped = 0;

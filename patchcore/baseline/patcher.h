@@ -13,7 +13,7 @@
 /* What it is asked; it answers 0 or a negative errno, an int32_t. */
 struct patcher_request {
 	uintptr_t addr;
-	uint64_t len; /* 0: only stop everybody once */
+	uint64_t len; /* 0: only stop all threads once */
 	uint8_t bytes[PC_PATCH_MAX];
 };
 

@@ -91,7 +91,7 @@ static int begin(void)
 	return 0;
 }
 
-/* Could not everybody be stopped? Then the patcher has ended to let them go. */
+/* If some thread could not be stopped, the patcher has ended, which lets the others go. */
 static bool has_given_up(int ret)
 {
 	return ret == -ETIMEDOUT || ret == -EPERM || ret == -ENOMEM || ret == -ESHUTDOWN;

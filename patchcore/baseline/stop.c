@@ -33,7 +33,7 @@ static void look_inside(ucontext_t *context, struct others_room *unused, void *a
 		atomic_store_explicit(&range->inside, true, memory_order_relaxed);
 }
 
-/* Nobody runs, so any way to write will do. */
+/* No other thread runs, so any way to write will do. */
 static int write_stopped(const struct text_span *span, const uint8_t *bytes)
 {
 	if (*span->addr == WORD_INT3)

@@ -31,7 +31,7 @@
  *
  * Once moved, the target is stored before the front (both are locked, so seen in
  * that order by all); an executor fetches the front and then executes the stub,
- * which loads the target: who sees the call on sees that target, or a later one.
+ * which loads the target: an executor that sees the call on sees that target, or a later one.
  */
 #include "patchcore/call.h"
 
@@ -82,7 +82,7 @@ static bool is_moved(const struct pc_call *call, const struct text_span *span)
 	       (own && load_displacement(call, span) == call_to_own(call, own));
 }
 
-/* Locked, so that it is visible before whatever is stored next. */
+/* Locked, so that it is visible before the next store. */
 static void *aim(struct stub *own, void *target)
 {
 	if (atomic_load(&own->target) == target)
@@ -92,7 +92,7 @@ static void *aim(struct stub *own, void *target)
 
 /* --- Stores ------------------------------------------------------------------ */
 
-/* What the first byte says that is not what it should be. */
+/* Why the first byte is not the expected one. */
 static int explain(uint8_t first)
 {
 	return first == WORD_INT3 ? -EAGAIN : -ENOENT;
@@ -180,7 +180,7 @@ static int displace(struct pc_call *call, void *target, const struct text_span *
 	return ret;
 }
 
-/* With the call's `moving` in hand. */
+/* The caller holds the call's `moving`. */
 static int move_held(struct pc_call *call, void *target)
 {
 	uint8_t code[CALL_MAX];
@@ -196,7 +196,7 @@ static int move_held(struct pc_call *call, void *target)
 	return ret;
 }
 
-/* One that ended, or was left behind by fork(), in the middle of it is no more. */
+/* A thread that ended in the middle of it, or was left behind by fork(), does not count. */
 static bool is_at_work(uint64_t thread)
 {
 	return thread && !thread_is_gone(thread);
@@ -364,7 +364,7 @@ int pc_deactivate_call(struct pc_call *call)
 /* Looks, of which one may meet a move that ends meanwhile. A plain load tears nothing else. */
 #define LOOKS 3
 
-/* What is wrong after all of them is something else, and what is wrong once may be a mixture. */
+/* Bytes that are wrong in one look may be a mixture; in every look, they are other code. */
 #define MIXTURE (-ENOENT)
 
 /* 1: on, 0: off, -EAGAIN, or MIXTURE. */

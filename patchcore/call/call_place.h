@@ -39,7 +39,7 @@ int call_place_claim(struct call_place *place, unsigned len);
 /* call_place_ready - it is under a pc_call from now on, the number of which is returned. */
 uint64_t call_place_ready(struct call_place *place);
 
-/* call_place_leave - it is free. The stub is kept for who takes it next, and may be NULL. */
+/* call_place_leave - it is free. The stub is kept for the next pc_call there, and may be NULL. */
 void call_place_leave(struct call_place *place, struct stub *own);
 
 /* call_place_of - that of a pc_call with that number. NULL: it was forgotten. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Start a thousand changes, do something else, and finish them: nobody stands through a wait. */
+/* Start a thousand changes, do something else, and finish them: no caller stands through a wait. */
 #include <errno.h>
 #include <patchcore/async.h>
 #include <patchcore/patchcore.h>
@@ -38,7 +38,7 @@ static int make_functions(void)
 		make_load(function(i), 1);
 		function(i)[5] = 0xc3; /* ret */
 	}
-	/* Nobody else changes what these pages may do, so no look at it is needed. */
+	/* Open pages need no look at their protection for each change. */
 	return pc_text_open(code, BYTES);
 }
 

@@ -38,7 +38,7 @@ static uint8_t *make_functions(void)
 	return mprotect(code, BYTES, PROT_READ | PROT_EXEC) == 0 ? code : NULL;
 }
 
-/* Each of them is made or not, whatever becomes of the others. */
+/* Each of them is made or not, independently of the others. */
 static int count_wrong(const uint8_t *code)
 {
 	int wrong = 0;

@@ -17,7 +17,7 @@ static int ask(const char *what, uint8_t *at, const uint8_t was[5], const uint8_
 	struct pc_check check;
 	int ret;
 
-	memcpy(at, was, 5); /* nobody runs this yet */
+	memcpy(at, was, 5); /* no thread runs this yet */
 	ret = pc_check_site(at, is, 5, &check);
 	printf("%s: %s, %s\n", what, ret == 0 ? "yes" : "no", check.why);
 	if (ret == -EILSEQ)

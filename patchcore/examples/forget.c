@@ -21,7 +21,7 @@ static int use_once(void)
 	memcpy(code, one, sizeof(one));
 	if (pc_text_open(code, 4096) == 0 && pc_patch(code, two, sizeof(two)) == 0)
 		ret = ((int (*)(void))(void *)code)();
-	/* Whatever is mapped here next is none of what the library remembers. */
+	/* Code that is mapped here later is new to the library. */
 	if (pc_forget(code, 4096) < 0)
 		ret = 0;
 	munmap(code, 4096);

@@ -32,8 +32,8 @@ NOPATCH_INLINE void clock_sleep(int64_t ns)
 }
 
 /*
- * nap - leave the CPU to a thread that may need it, for some 50 microseconds. To yield would
- * not do: the other may have the lower priority. Async-signal-safe.
+ * nap - leave the CPU to a thread that may need it, for some 50 microseconds. A yield is not
+ * enough: that thread may have the lower priority. Async-signal-safe.
  */
 NOPATCH_INLINE void nap(void)
 {

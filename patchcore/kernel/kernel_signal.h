@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals as the kernel has them, past libc and whatever wraps it. Private.
+ * Signals as the kernel has them: by system calls, past libc and past wrappers of libc. Private.
  */
 #ifndef PATCHCORE_KERNEL_KERNEL_SIGNAL_H
 #define PATCHCORE_KERNEL_KERNEL_SIGNAL_H

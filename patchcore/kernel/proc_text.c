@@ -3,7 +3,7 @@
 
 #include "patchcore/kernel/sys.h"
 
-/* Of a loop: else the compiler makes calls of libc's strlen() and the like out of it. */
+/* Keeps the compiler from turning a loop into a call of libc's strlen() or the like. */
 #define NO_IDIOM() __asm__ volatile("" ::: "memory")
 
 NOPATCH static const char *begins_with(const char *text, const char *what)

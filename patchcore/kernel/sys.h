@@ -3,9 +3,9 @@
  * System calls without libc, and the code that may not be patched. Private.
  *
  * A tracer patches libc, libc's syscall() included. From the first INT3 of a change to its
- * last store, and wherever SIGTRAP is blocked, a thread that meets an INT3 is lost: it is
- * the very patcher that would take it away, or the kernel ends the process. So there the
- * library runs its own code only, and that code is NOPATCH.
+ * last store, and wherever SIGTRAP is blocked, a thread that meets an INT3 is lost: either it is
+ * the patcher that has to take that INT3 away, or SIGTRAP is blocked and the kernel ends the
+ * process. So there the library runs its own code only, and that code is NOPATCH.
  */
 #ifndef PATCHCORE_KERNEL_SYS_H
 #define PATCHCORE_KERNEL_SYS_H

@@ -187,7 +187,7 @@ NOPATCH static const char *find_signals(long fd, char text[TEXT_MAX], long *erro
 			return NULL;
 		if (found && (len < (long)TEXT_MAX - 1 || found < text + len - LINES))
 			return found;
-		/* The last piece, without them: it has none any more. Pieces overlap by two. */
+		/* The last piece lacks these lines: the thread has ended. Pieces overlap. */
 		if (len <= 2 * (long)LINES)
 			return NULL;
 		from += (size_t)len - 2 * LINES;

@@ -145,7 +145,7 @@ int pc_fini(void)
 	ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
-	/* What threads have left behind that are gone comes to the list by the look at it. */
+	/* The look at the sites puts on the list what threads that are gone have left in flight. */
 	flight_rescue_all();
 	flight_drain();
 	lock_take(&setup_lock);

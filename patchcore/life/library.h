@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 /*
- * library_assume_waits - let policy wait be had by name, with these waits, whatever machine.conf
- * says or whether there is one. To measure what changes would cost: nothing is claimed about
- * tears, so AUTO waits by them only for a caller who accepts a probability of 1. Ticks; stretch
- * as in pc_status. Before pc_init(), and not while another thread is in it.
+ * library_assume_waits - let policy wait be had by name, with these waits, in place of those of
+ * machine.conf, which need not exist. For benchmarks: nothing is claimed about tears, so AUTO
+ * waits by them only for a caller that accepts a probability of 1. Ticks; stretch as in
+ * pc_status. Before pc_init(), and not while another thread is in it.
  */
 void library_assume_waits(uint64_t first, uint64_t second, uint64_t stretch);
 

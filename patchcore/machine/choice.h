@@ -13,7 +13,7 @@
  */
 struct pc_choice {
 	struct pc_choice *next;
-	unsigned learned; /* by the facts of which pc_init() */
+	unsigned learned; /* number of the pc_init() that learned its facts */
 	enum pc_policy asked;
 	double accept_p;
 	struct syncs syncs; /* how straddlers are patched, and the atomic window */
@@ -40,7 +40,7 @@ struct pc_choice *choice_get(const struct facts *facts, unsigned learned, enum p
 /* choice_use - from now on this is the process's own; NULL: there is none. */
 void choice_use(struct pc_choice *choice);
 
-/* choice_in_use - that one. For those that exclude choice_use(). */
+/* choice_in_use - the process's own choice. The caller keeps choice_use() out meanwhile. */
 const struct pc_choice *choice_in_use(void);
 
 #endif

@@ -99,7 +99,7 @@ static bool read_membarrier_ticks(struct machine_conf *conf, const char *value)
 	return conf_number(value, 0, MACHINE_CONF_COST, &conf->membarrier_ticks);
 }
 
-/* A bound that is wrong more often than that is none; calibrate says 0.95. */
+/* A bound of less confidence is refused; calibrate writes 0.95. */
 static bool read_sureness(const char *value, double *confidence)
 {
 	return read_double(value, 0, 1, confidence) && *confidence >= 0.9 && *confidence < 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who can write to a config decides for how long this process waits, and so whether its code
+ * A user who can write to the config decides how long this process waits, and so whether its code
  * tears.
  */
 #include "patchcore/machine/conf_open.h"
@@ -100,7 +100,7 @@ static int open_folder(int from, char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* What a pipe or a device does when it is opened or read is not waited for. */
+/* Does not block: the name may be that of a pipe or a device. */
 static int open_name(int folder, const char *name, int flags)
 {
 	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);

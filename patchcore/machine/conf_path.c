@@ -41,7 +41,7 @@ int machine_conf_find(char *path, size_t size)
 	const char *named = secure_getenv("PATCHCORE_MACHINE_CONF");
 	int ret;
 
-	/* Named is named: a missing file is an error to report, not to look past. */
+	/* If the file that the user names is missing, that is an error: no other is looked for. */
 	if (named && named[0])
 		return join(path, size, named, "");
 	ret = user_path(path, size);

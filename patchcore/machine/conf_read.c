@@ -187,7 +187,7 @@ static int check_level(struct parser *p, unsigned level)
 	return 0;
 }
 
-/* What a newer schema tells counts only there. */
+/* Keys of a newer schema do not count in an older file. */
 static int take_wait(struct parser *p)
 {
 	struct machine_conf *conf = p->conf;

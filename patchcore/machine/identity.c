@@ -551,8 +551,8 @@ static void parse_field(struct identity *id, const struct field *f, const char *
 }
 
 /*
- * A value is good if it prints again as it stands: so blanks, signs, leading
- * zeros, junk behind a number and whatever does not fit are refused by one rule.
+ * A value is valid if it prints again as it stands. This one rule refuses blanks, signs, leading
+ * zeros, junk behind a number, and numbers that do not fit.
  */
 static int set_field(struct identity *id, const struct field *f, const char *value)
 {

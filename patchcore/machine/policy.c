@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Safe first: a number measured elsewhere, or not well enough, is no number.
+ * Safe first: a wait that was measured on another machine, or not well enough, is not used.
  */
 #include "patchcore/machine/policy.h"
 
@@ -18,8 +18,8 @@
 _Static_assert(SYNC_LEVELS == MACHINE_CONF_LEVELS, "each level has a cost of its own");
 
 /*
- * Waits that were found on some CPUs say nothing of others: further apart, or of another
- * kind. What threads are allowed later is not seen.
+ * Waits that were measured on some CPUs say nothing of others, which may be further apart or of
+ * another kind. CPUs that threads are allowed later are not seen.
  */
 static const char *scope_problem(const struct machine_conf *conf, char *text, size_t size)
 {
@@ -61,7 +61,7 @@ const char *conf_problem(const struct machine_conf *conf, const struct identity 
 	return scope_problem(conf, text, size);
 }
 
-/* What one store changes at once is no matter of the clock, nor of waits. */
+/* The atomic window depends neither on the clock nor on waits. */
 static bool is_of_here(const struct machine_conf *conf, const struct identity *here)
 {
 	char ignored[160];
@@ -97,8 +97,8 @@ static void learn_conf(struct facts *facts)
 }
 
 /*
- * So that the first patch knows what it would cost: as the calibration measured it, beside
- * threads that ran. Else two membarriers in a row, for a pair of syncs; few threads run so early.
+ * The first patch needs to know what a pair of membarriers costs: what the calibration measured
+ * beside running threads, else two membarriers timed here, where few threads run yet.
  */
 static void learn_costs(const struct facts *facts)
 {
@@ -131,7 +131,7 @@ static double bound_of(const struct machine_conf_level *level, bool page)
 	return page ? level->page.upper_p : level->line.upper_p;
 }
 
-/* Levels stand in order of rising cost; measured, it is known better. */
+/* Levels stand in order of rising cost; a measured cost is known better. */
 static bool is_cheaper(const struct machine_conf_level *level,
 		       const struct machine_conf_level *than)
 {
@@ -228,7 +228,7 @@ static void add_other(const struct facts *facts, enum pc_policy asked, struct sy
 	sync->other = other;
 }
 
-/* What is started waits, if need be for long, rather than interrupt every executor. */
+/* A started change waits, if need be for long, rather than interrupt every executor. */
 static void add_later(const struct facts *facts, enum pc_policy asked, bool page, double accept_p,
 		      struct sync *sync, struct sync *later)
 {

@@ -30,7 +30,7 @@ NOPATCH void membarrier_sync_surely(void)
 	ticks_wait(SYNC_LAST_RESORT);
 }
 
-/* So many picks of the one take the other's cost to some third. */
+/* After so many picks of one sync the other's cost has decayed to about a third. */
 #define FORGET 1024
 
 #define MEMBARRIER (SYNC_LEVELS + 1)
@@ -50,8 +50,8 @@ NOPATCH uint64_t sync_cost(const struct sync *sync)
 }
 
 /*
- * An eighth of what is new, and of no more than eight times what is known: one
- * stall, of a patcher that lost its CPU, changes little, and eight threads more do.
+ * A new cost counts one eighth, and at most eight times the known cost: one patcher that lost its
+ * CPU changes little, while eight more threads do show.
  */
 NOPATCH void sync_note_cost(const struct sync *sync, uint64_t ticks)
 {
@@ -81,7 +81,7 @@ uint64_t sync_least(const struct sync *sync)
 	return sync->first_wait + sync->second_wait;
 }
 
-/* No less than what the wait is known to take; that is all, if it was never used. */
+/* At least the ticks of both waits. Of a sync that was never used nothing more is known. */
 static uint64_t cost_of(const struct sync *sync)
 {
 	uint64_t cost = sync_cost(sync), least = sync_least(sync);
@@ -89,7 +89,7 @@ static uint64_t cost_of(const struct sync *sync)
 	return cost > least ? cost : least;
 }
 
-/* What is not used gets cheaper, and so is tried again some time: it may well be. */
+/* The cost of the sync that is not picked decays, so that it is tried again. */
 static void forget_cost(const struct sync *sync)
 {
 	uint64_t cost = sync_cost(sync);

@@ -43,7 +43,7 @@ static void trim(char *line)
 		line[--n] = '\0';
 }
 
-/* Where sysfs does not tell of clock sources, what the kernel was told has to do. */
+/* Where sysfs lists no clock sources, the kernel's command line has to do. */
 static const char *command_line_problem(const struct identity_source *src)
 {
 	char line[4096];
@@ -124,7 +124,7 @@ void tsc_learn(void)
 {
 	bool lacks = !has_rdtscp(&identity_here);
 
-	/* Others may be waiting where the library is started once more. */
+	/* Stored only if it changes: at a second pc_init() other threads may be waiting by it. */
 	if (lacks != moment_lacks_cpu)
 		moment_lacks_cpu = lacks;
 }

@@ -60,8 +60,8 @@ NOPATCH static uintptr_t word_at(uintptr_t at)
 }
 
 /*
- * Does its thread not go back to there? An INT3 at a door is run again. A frame of the look
- * itself is an old one: a thread that is still on it has all signals blocked, and is
+ * Does the thread not go on behind this place? At the INT3 of a door it runs the door again. A
+ * frame of the look itself is stale: a thread that is still on it has all signals blocked, and is
  * asked again when it has left it.
  */
 NOPATCH static bool is_void(const struct frames_inside *inside, uintptr_t frame, uintptr_t pc)

@@ -17,8 +17,8 @@
 /*
  * Until none is inside. Those that are not moved out go on, and are looked at again.
  *
- * A thread that was made meanwhile is not looked at: it begins elsewhere, unless it was made by a
- * system call inside. But then the next look finds it, for which it was there before.
+ * A thread that is made meanwhile is not looked at, since it begins elsewhere. If a system call
+ * inside has made it, the next look finds it.
  */
 NOPATCH static int wait_until_empty(const struct merge *merge)
 {

@@ -183,7 +183,7 @@ NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, v
 	greg_t *gregs = context->uc_mcontext.gregs;
 	struct look *look = arg;
 	bool is_inside = frames_is_inside(&look->inside, (uintptr_t)gregs[REG_RIP]);
-	/* It may itself be in a handler that has interrupted the code. */
+	/* The calling thread may itself be in a handler that has interrupted the code. */
 	int found = frames_visit(&look->frames, (struct frames_search *)room,
 				 (uintptr_t)gregs[REG_RSP], &look->inside, look->move);
 

@@ -31,7 +31,7 @@ struct merge {
 	_Atomic(bool) committed;	  /* more than INT3 may have been stored */
 };
 
-/* merge_find - look up the sites and who we are, which takes locks and memory. 0, or -ENOMEM. */
+/* merge_find - look up the sites and the patcher's id; takes locks and memory. 0, or -ENOMEM. */
 int merge_find(struct merge *merge);
 
 /* merge_read - read the old code. */

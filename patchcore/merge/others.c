@@ -85,7 +85,7 @@ static _Atomic(uint32_t) inside;  /* futex: threads in the handler */
 static struct others_room own_room; /* the holder's */
 static _Atomic(bool) kernels_seen;  /* has there been a thread of the kernel's? */
 
-/* At most a millisecond; also earlier for no reason. */
+/* Sleeps for a millisecond at most, and may wake early. */
 NOPATCH static void futex_wait(_Atomic(uint32_t) *word, uint32_t seen)
 {
 	static const struct timespec ms = { .tv_nsec = CLOCK_MS };
@@ -368,7 +368,7 @@ NOPATCH static void learn(struct slot *slot)
 	slot->signals.waits = false;
 }
 
-/* Does the thread sleep where the caller does not mind? Then it need not answer. */
+/* Does the thread sleep at a place that the caller allows? Then it need not answer. */
 NOPATCH static bool may_sleep_on(const struct round *round, pid_t tid)
 {
 	uintptr_t pc, sp;
@@ -550,7 +550,7 @@ NOPATCH static void learn_all(const struct round *round, unsigned from, struct s
 		now->pending |= own.pending;
 }
 
-/* Those from one slot on, who are new. The signal is chosen once they are known. */
+/* Those from one slot on, which are new. The signal is chosen once they are known. */
 NOPATCH static int ask_from(const struct round *round, unsigned from)
 {
 	bool first = round->pass == 1;

@@ -85,7 +85,7 @@ static int drain(int (*flights)(void))
 static void *finish(void *unused)
 {
 	while (!atomic_load_explicit(&stopping, memory_order_acquire)) {
-		/* An error is a membarrier short of memory: worth another try, some time. */
+		/* On an error membarrier is short of memory: the finisher tries again later. */
 		if (drain(flight_drain) < 0)
 			nap();
 		if (!more_soon())

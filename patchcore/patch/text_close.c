@@ -27,7 +27,7 @@ static int await_patchers(struct thread **self)
 	ret = fork_enter(self);
 	if (ret < 0)
 		return ret;
-	/* What threads have left that are gone comes to the list by the look at it. */
+	/* The look at the sites puts on the list what threads that are gone have left in flight. */
 	flight_rescue_all();
 	ret = flight_drain();
 	if (ret == 0 && !all_left)

@@ -32,7 +32,7 @@ int fork_enter_slowly(struct thread *self, int64_t ns);
 /*
  * fork_adopt - a new process takes over: its other threads do not exist, aliases are replaced by
  * the copy that was made for it. Done once, at the first thing that the library does in a child,
- * be that the handler of pthread_atfork(3), an entry point or a trap. Async-signal-safe.
+ * which is the handler of pthread_atfork(3), an entry point or a trap. Async-signal-safe.
  */
 void fork_adopt(void);
 

@@ -2,7 +2,7 @@
 /*
  * The sites that were ever patched with INT3, which are held, and for which change. Private.
  *
- * The trap handler needs this to tell our traps from other people's. A site,
+ * The trap handler needs this to tell the library's traps from foreign ones. A site,
  * once known, stays known: an executor may deliver its trap long after the
  * patch is finished.
  */
@@ -200,7 +200,7 @@ NOPATCH_INLINE bool site_move(struct site *site, enum word_state from, enum word
  */
 NOPATCH_INLINE bool site_try_hold(struct site *site, uint64_t id)
 {
-	/* A caller that asks again and again must not keep it from the one that finishes it. */
+	/* A caller that retries must not keep the site from the thread that finishes its change. */
 	if (site_state(site) != WORD_IDLE)
 		return false;
 	if (!site_try_own(site, id))
@@ -215,7 +215,7 @@ NOPATCH_INLINE bool site_try_hold(struct site *site, uint64_t id)
 	return true;
 }
 
-/* Only where it changes something: the line is the executors'. Their order is turn's. */
+/* Stored only if it differs: executors read this line. `turn` puts these stores in order. */
 NOPATCH_INLINE void site_set_lead(struct site *site, struct site *lead)
 {
 	if (atomic_load_explicit(&site->lead, memory_order_relaxed) != lead)
@@ -238,7 +238,7 @@ NOPATCH_INLINE void site_release(struct site *site)
 	site->turns += 2;
 	site_set_lead(site, NULL);
 	atomic_store_explicit(&site->turn, site->turns, memory_order_release);
-	/* Behind the turn: a drain that finds nothing in flight any more lets its caller go. */
+	/* After the turn: a caller whose drain finds the site IDLE must find its turn even. */
 	atomic_store_explicit(&site->state, WORD_IDLE, memory_order_release);
 	site_disown(site);
 }

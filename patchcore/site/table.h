@@ -12,7 +12,7 @@
 
 #include "patchcore/site/lock.h"
 
-/* The first member of whatever is kept in a table. Never changes. */
+/* The first member of each entry of a table. It never changes. */
 struct entry {
 	uintptr_t addr;
 };

@@ -25,7 +25,7 @@ static _Atomic(uint64_t) generations;
 /* A lock: epoch << 32 | the kernel's id of the task that makes a record; 0: it is free. */
 static _Atomic(uint64_t) making;
 
-/* One who helps in the trap handler. Its word is for the kernel as a robust futex is. */
+/* An executor that helps in the trap handler. The kernel sees its word as a robust futex. */
 static struct guest {
 	_Atomic(uint64_t) id;
 	_Atomic(uint32_t) epoch;
@@ -53,7 +53,7 @@ NOPATCH static uint32_t futex_of(const struct thread *record)
 
 NOPATCH static bool has_ended(uint64_t id, uint64_t id_now, uint32_t epoch, uint32_t futex)
 {
-	/* The slot has another thread now: this one is gone for longer. */
+	/* The slot belongs to another thread now, so the thread of this id has ended. */
 	if (id != id_now)
 		return true;
 	return epoch != atomic_load_explicit(&process_epoch, memory_order_acquire) ||
@@ -92,7 +92,7 @@ static bool is_over(const struct thread *record)
 	return thread_is_gone(atomic_load_explicit(&record->id, memory_order_relaxed));
 }
 
-/* The thread sanitizer takes a mutex that its holder took to the grave for locked for ever. */
+/* The thread sanitizer believes that a mutex whose holder has ended stays locked for ever. */
 static struct thread *find_over(uint32_t count)
 {
 #ifdef __SANITIZE_THREAD__
@@ -119,7 +119,7 @@ static struct thread *append(uint32_t slot)
 	return record_at(slot);
 }
 
-/* The mutex is held from here on; what libc takes for the owner is the thread of this storage. */
+/* Locks the mutex for good. Its owner is, for libc, the thread of this thread-local storage. */
 static void live(struct thread *record)
 {
 	pthread_mutexattr_t attr;
@@ -201,7 +201,7 @@ struct thread *thread_register(void)
 /* A thread that waits for its child of vfork() sleeps uninterruptibly ... */
 #define LOOKS 3
 
-/* "/proc/TID/stat": of the mount, whatever pid namespace the caller is in. */
+/* "/proc/TID/stat" by the ids of the mounted /proc, which may not be the caller's pid namespace. */
 NOPATCH static void put_stat_path(char path[32], uint32_t tid)
 {
 	const char *const head = "/proc/", *const tail = "/stat";
@@ -332,9 +332,9 @@ static bool await_one(const struct thread *record, struct patience *patience)
 }
 
 /*
- * Of "a thread enters" and "the gate is closed" (or a page) one is seen by the other side: by a
- * barrier in all threads, or else by time. A store waits in no buffer for a nap. Returns how many
- * records there are then.
+ * One thread enters while another closes the gate (or a page): one of the two must see the
+ * other's store. A membarrier sees to that, or else a nap: no store stays in a buffer for so
+ * long. Returns how many records there are then.
  */
 static uint32_t see_all(void)
 {

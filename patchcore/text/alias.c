@@ -38,7 +38,7 @@ static int refusal(int error)
 
 static int open_memory(void)
 {
-	/* That it shall never be a program is asked for by some systems. */
+	/* Some systems refuse memory that does not rule out becoming a program. */
 	int fd = memfd_create("patchcore", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 
 	if (fd < 0 && errno == EINVAL)
@@ -51,7 +51,7 @@ int alias_memory(size_t len)
 	struct rlimit limit;
 	int fd, ret;
 
-	/* More than that would be a signal, and not an error. */
+	/* Beyond the limit the kernel sends a signal instead of returning an error. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < len)
 		return -EACCES;
 	fd = open_memory();

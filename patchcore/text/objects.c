@@ -168,7 +168,7 @@ static bool is_new(struct objects_view *view, const struct look *look)
 	return new;
 }
 
-/* Another thread may have looked since: then its look is the later one, or ours is. */
+/* Another thread may have looked meanwhile: the later of the two looks counts. */
 static void take_over(struct objects_view *view, struct look *look,
 		      void (*gone)(uintptr_t start, uintptr_t end))
 {

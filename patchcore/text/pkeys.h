@@ -23,7 +23,7 @@ NOPATCH_INLINE void pkeys_set(uint32_t rights)
 }
 
 /*
- * pkeys_open - the calling thread may read and write whatever the pages' protection allows.
+ * pkeys_open - the calling thread may read and write all that the pages' protection allows.
  * pkeys_close - as before, which is what the other returned. Nothing, without protection keys.
  * Async-signal-safe.
  */

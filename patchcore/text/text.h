@@ -26,8 +26,8 @@ int text_begin(struct text_span *span, void *addr, size_t len);
 void text_end(struct text_span *span);
 
 /*
- * text_keep - leave, but the patch is still to be written, by whatever thread. That thread, inside,
- * ends it by text_return_kept().
+ * text_keep - leave the library before the patch is written. The thread that writes it later is
+ * inside then, and ends it by text_return_kept().
  */
 void text_keep(struct text_span *span);
 void text_return_kept(struct text_span *span);
@@ -67,7 +67,7 @@ void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end);
 void text_forget_unmapped(void);
 
 /*
- * text_give_back - close whatever is open. No patch may be under way. 0, or what
+ * text_give_back - close all that is open. No patch may be under way. 0, or what
  * pc_text_close() failed with.
  */
 int text_give_back(void);

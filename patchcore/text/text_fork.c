@@ -8,8 +8,8 @@
  * itself stores goes into both.
  *
  * Until the child has done so it runs its parent's pages, and no membarrier of the parent reaches
- * it. So the parent's changes wait: the child holds the end of a pipe and closes it when it is
- * ready; the kernel does if it dies, and if there is no child.
+ * it. So the parent's changes wait. The child holds the end of a pipe and closes it when it is
+ * ready; if it dies, or if there is no child, the kernel closes it.
  */
 #include <errno.h>
 #include <fcntl.h>

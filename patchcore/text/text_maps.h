@@ -21,7 +21,7 @@ struct mapping {
 	uintptr_t start;
 	uintptr_t end;
 	int prot;
-	bool shared;	      /* a change shows in whatever else maps the same */
+	bool shared;	      /* a change shows in other mappings of the same */
 	struct origin origin; /* of its first page */
 };
 

@@ -37,7 +37,7 @@ __attribute__((format(printf, 2, 3))) static void say(const struct line *line, c
 	va_end(args);
 }
 
-/* --- Who has forbidden it -------------------------------------------------------------------- */
+/* --- What has forbidden it -------------------------------------------------------------------- */
 
 static bool has_filter(void)
 {

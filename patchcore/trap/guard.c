@@ -4,7 +4,7 @@
  *
  * Wraps the functions that set handlers and masks. The kernel never gets to see
  * SIGTRAP in a mask, and no other handler for it; the program reads back what it
- * set. What it can tell the difference by is written down in pc_signals(3).
+ * set. pc_signals(3) lists where a program can notice the difference.
  *
  * A child of vfork() shares this memory and soon runs another program. It is
  * served as if there were no guard: then that program starts with the signals

@@ -79,7 +79,7 @@ IN_CHILD static int classify(int signal, const siginfo_t *info, uintptr_t rip)
 	return rip == (uintptr_t)probe_byte + 1 ? SEEN_TRAP : SEEN_OTHER_PLACE;
 }
 
-/* Whatever it was, the child goes no further. */
+/* Whichever signal it was, the child ends. */
 IN_CHILD static void leave(int what)
 {
 	atomic_store(&seen, what);

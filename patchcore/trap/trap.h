@@ -32,8 +32,8 @@ bool trap_is_ours(void);
 bool trap_is_guarded(void);
 
 /*
- * trap_now - who has SIGTRAP in the kernel, whatever a guard tells the program.
- * 1: we, 0: not, or what sigaction(2) failed with.
+ * trap_now - is the kernel's handler of SIGTRAP ours, past what a guard tells the program? 1: it
+ * is, 0: not, or what sigaction(2) failed with.
  */
 int trap_now(struct sigaction *now);
 

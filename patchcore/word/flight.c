@@ -72,7 +72,7 @@ int flight_start(const struct change *change, const struct sync *sync)
 	flight_note(word, WORD_PART_INT3, word->asked);
 	/* Unless a signal handler of this thread has met the INT3 and made the change. */
 	site_move(site, WORD_HELD, WORD_FIRST_WAIT);
-	/* Not before: a drain passes over what is HELD, which its owner sees through. */
+	/* Only now: a drain passes over HELD sites, whose owner sees the change through. */
 	flight_push(site);
 	if (flight_leave(site, false))
 		flight_end(site);
@@ -134,7 +134,7 @@ NOPATCH static void put_fronts(struct site *const *sites, size_t n)
 			word_store_front(&sites[i]->word);
 }
 
-/* Do all sites have the same sync? What several cost together says nothing of each. */
+/* Do all sites have the same sync? The cost of different syncs together says nothing of each. */
 NOPATCH static bool all_alike(struct site *const *sites, size_t n)
 {
 	const struct sync *first = sites[0]->word.sync;
@@ -193,12 +193,12 @@ static size_t take(struct site **rest, struct site **mine, size_t *busy)
 		if (!site_try_own(site, thread_id())) {
 			if (is_left(site)) {
 				flight_push(site);
-				/* What this thread was at when a signal came it sees to itself. */
+				/* An interrupted thread finishes its own change. */
 				*busy += !site_is_owned_by(site, thread_id());
 			}
 			continue;
 		}
-		/* What is its parent's business, a child leaves alone. */
+		/* A child leaves the changes of its parent alone. */
 		if (site_state(site) == WORD_IDLE || !flight_is_ours(site))
 			site_disown(site);
 		else

@@ -35,8 +35,8 @@ enum word_state flight_step(struct site *site);
  * flight_drain - finish all that was started before. One pair of syncs for all
  * of them. 0, or what the first sync failed with for want of memory: then they are still in flight.
  *
- * flight_drain_told - the same for a caller of the library, who is told once of what was taken back
- * since, by whatever thread, for no sync could be had: -ECANCELED.
+ * flight_drain_told - the same for a caller of the library. -ECANCELED: since the last such drain
+ * some thread has taken a change back, because it could have no sync.
  */
 int flight_drain(void);
 int flight_drain_told(void);

@@ -10,7 +10,7 @@
 /* --- As the owner that was interrupted ---------------------------------------------------------
  */
 
-/* All that the owner has written it finds in order here, being the same thread. */
+/* The owner is this same thread, so it sees its own stores in order. */
 NOPATCH static bool finish_as_owner(struct site *site)
 {
 	struct word *word = &site->word;
@@ -36,7 +36,7 @@ NOPATCH static int finish_if_own(struct entry *entry, void *arg)
 	struct site *site = (struct site *)entry;
 	const uint64_t *id = arg;
 
-	/* Others of the same change are in its care. */
+	/* The first site of a change sees to the others that are held for it. */
 	if (site_is_owned_by(site, *id) && site_lead(site) == site)
 		finish_as_owner(site);
 	return 0;

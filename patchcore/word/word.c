@@ -13,7 +13,7 @@
 
 #define LINE 64u
 
-/* A patcher that lost its CPU has measured that, not the way to the line. */
+/* Longer latencies are those of a patcher that lost its CPU: they say nothing of the line. */
 #define LATENCY_MAX UINT64_C(100000) /* ticks */
 
 /*
@@ -203,8 +203,8 @@ static void fill_in(struct word *word, const struct change *change, const struct
 }
 
 /*
- * Read only now that the line is under way to us: to fetch it from the executors
- * for reading first would cost as much again.
+ * Read only now that the line is on its way for writing: to fetch it for reading first would cost
+ * the patcher as much again.
  */
 static bool loses_starts(const struct word *word, const struct change *change)
 {

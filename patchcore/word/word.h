@@ -24,7 +24,7 @@
 struct word_trace {
 	void (*prepared)(void *arg);
 	void *arg;
-	uint64_t visible[3]; /* when INT3, back and front were */
+	uint64_t visible[3]; /* when INT3, back and front part were visible */
 	uint64_t latency[3]; /* of the same */
 	uint64_t waited[2];
 	uint64_t step[2]; /* longest time between two readings of the clock in each wait */
@@ -161,9 +161,9 @@ int word_finish(struct word *word);
 bool word_has_failed(struct word *word, int error);
 
 /*
- * word_patch - change a site by whatever its place needs: a straddler by the sync that
- * word_sync() and sync_pick() choose. The pages must be writable, and for a straddler SIGTRAP must
- * come to us. Errors as pc_patch().
+ * word_patch - change a site: by one store inside the window, a straddler by the sync that
+ * word_sync() and sync_pick() choose. The pages must be writable, and for a straddler SIGTRAP
+ * must come to us. Errors as pc_patch().
  */
 int word_patch(const struct change *change, const struct sync *sync);
 

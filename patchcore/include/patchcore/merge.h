@@ -48,14 +48,14 @@ enum pc_inside {
  * @new_starts: the same of bytes
  *
  * Executors need not be stopped: each runs the old instructions to the end, or the new
- * ones. Old starts that are new ones too may be jumped to; who is there may have run the
+ * ones. Old starts that are new ones too may be jumped to: an executor there may have run the
  * first old instruction and go on with the new second one, as with pc_patch_starts().
  *
- * An old start that is no new one is inside. Without one, who makes no difference and the
- * change is made as by pc_patch_starts(). With one, no jump may lead to it. With
- * PC_CHECK_THREADS executors wait in the trap handler while there are threads inside; these
- * run on until they are out. A thread that sleeps in a system call inside is waited for
- * like any other, for a second; so is a signal handler that has interrupted the code.
+ * An old start that is no new one is inside. If no start is inside, `who` makes no difference,
+ * and the change is made as by pc_patch_starts(). If one is, no jump may lead to it. With
+ * PC_CHECK_THREADS executors wait in the trap handler while there are threads inside; these run
+ * on until they are out. A thread that sleeps in a system call inside is waited for like any
+ * other, for a second; so is a signal handler that has interrupted the code.
  *
  * What PC_CHECK_THREADS does not see, and the caller must rule out:
  *   - code inside that a signal handler has interrupted and will go
@@ -76,7 +76,7 @@ enum pc_inside {
  *
  * 0, or after which the code is as it was:
  *   -EINVAL     len, the starts, who, or bytes is NULL, or has INT3 at one of its starts; or
- *               an old CALL comes back to a place inside: no look can tell who will
+ *               an old CALL returns to a place inside: no look can tell which threads will
  *   -EILSEQ     the old code begins with 1-byte NOPs that are not all named in old_starts
  *   -EAGAIN     another patcher is at it; or no real-time signal is free
  *   -ETIMEDOUT  a thread was still inside after a second, or did not answer within one: it
@@ -105,7 +105,7 @@ int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts
  *
  * This is pc_patch_over() with a start at every byte, but that no thread inside is waited
  * for: it goes on behind the run. So does one that a signal handler has interrupted inside.
- * What is said there of who is not seen, and of side effects, holds here.
+ * What is said there of threads that are not seen, and of side effects, holds here.
  *
  * The way back, from one instruction to 1-byte NOPs, is a pc_patch() like any
  * other: it adds places to stand at, and takes none away.

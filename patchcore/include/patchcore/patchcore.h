@@ -182,9 +182,9 @@ int pc_patch(void *addr, const void *bytes, size_t len);
  *          new; bit 0 is set, none beyond len
  *
  * A straddler gets an INT3 on every start before the boundary. What executors
- * may see is what a change of one instruction after the other would show: who
- * has run the first old one may go on with the second new one. Errors as
- * pc_patch(); -EINVAL also for starts, or for an INT3 on one of them.
+ * may see is what a change of one instruction after the other would show: an executor that has
+ * run the first old one may go on with the second new one. Errors as pc_patch(); -EINVAL also for
+ * starts, or for an INT3 on one of them.
  * Paper: section 4, footnote 1.
  */
 int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts);
@@ -221,7 +221,7 @@ enum {
 /* How one change is made. All zeros: as pc_patch() does. */
 struct pc_how {
 	const struct pc_choice *choice; /* NULL: as pc_set_policy() has it */
-	const void *expected;		/* len bytes; NULL: whatever stands there */
+	const void *expected;		/* len bytes; NULL: any will do */
 	unsigned starts;		/* as for pc_patch_starts(); 0: one instruction */
 	unsigned flags;			/* PC_LATER or PC_UNSEEN */
 };
@@ -291,7 +291,7 @@ int pc_set_accept_p(double p);
  * @changes_per_second: of straddlers, by all threads together, above 0: rather too many
  *
  * Sets p to tears_per_hour / (3600 * changes_per_second), or to 1 where that is above 1. Nothing
- * is counted afterwards: who changes code more often than that accepts more tears.
+ * is counted afterwards: a caller that changes code more often than that accepts more tears.
  *
  * -EINVAL: one of them is not above 0, or p would not be. -ENOMEM. -ESHUTDOWN.
  */
@@ -310,12 +310,11 @@ int pc_get_status(struct pc_status *status);
  * pc_forget - the code of [addr, addr + len) is being unmapped.
  *
  * For callers that unmap code that was patched: a JIT before munmap(), a program
- * before dlclose(). What is in flight there is given up, calls are under a pc_call
- * no more, and whatever is mapped there later is not confused with it. Pages that
- * are held open are let go if all of the page is named, since other code may be on it:
- * name whole pages, huge ones too, when they are to be unmapped. No thread may run that code any
- * more. -EINVAL: len
- * is 0 or the range wraps. -EBUSY: a patcher is at work there. -ESHUTDOWN.
+ * before dlclose(). What is in flight there is given up, calls are under a pc_call no more, and
+ * code that is mapped there later is not confused with it. Pages that are held open are let go if
+ * all of the page is named, since other code may be on it: name whole pages, huge ones too, when
+ * they are to be unmapped. No thread may run that code any more. -EINVAL: len is 0 or the range
+ * wraps. -EBUSY: a patcher is at work there. -ESHUTDOWN.
  */
 int pc_forget(void *addr, size_t len);
 
