@@ -28,7 +28,7 @@
 #define TWO_IN	   0x580
 #define SLOT_AT	   (CODE_AT + 0x4000)
 
-#define MARGIN 16 /* bytes on either side of a call that nobody may change */
+#define MARGIN 16 /* bytes on either side of a call that must stay as they are */
 
 /* What a call returns, by where it goes. */
 enum {

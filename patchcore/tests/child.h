@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests in a child process: whatever happens to its signals, settings and
- * threads ends with it, and a crash or a hang is a failure of that test alone.
- * For cmocka tests, which include cmocka.h first.
+ * Tests in a child process: its signals, settings and threads end with it, and a crash or a hang
+ * is a failure of that test alone. For cmocka tests, which include cmocka.h first.
  */
 #ifndef PATCHCORE_TESTS_CHILD_H
 #define PATCHCORE_TESTS_CHILD_H

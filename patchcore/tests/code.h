@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #define CODE_PAGE 4096u
-#define CODE_NOP  0xf8 /* CLC, since nobody may patch a run of 0x90 as one instruction */
+#define CODE_NOP  0xf8 /* CLC, since a run of 0x90 may not be patched as one instruction */
 #define CODE_INT3 0xcc
 #define CODE_LEN  5u /* of the instruction that loads the number */
 

@@ -306,7 +306,7 @@ static inline void conf_use(const struct machine_conf *conf)
 	conf_use_lines(&lines);
 }
 
-/* Let it find none, whatever this machine has. */
+/* Let the library find no config, also where this machine has one. */
 static inline void conf_use_none(void)
 {
 	setenv("PATCHCORE_MACHINE_CONF", "/dev/null/none", 1);

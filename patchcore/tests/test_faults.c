@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever the system refuses, and whenever: the error that is documented, code
- * and protections as they were, and nothing kept. Each call of each function that
+ * The system may refuse any call at any time. Then a function returns the documented error,
+ * leaves code and protections as they were, and keeps nothing. Each call of each function that
  * can fail is made to, one at a time, in every public function that makes it.
  */
 #include <errno.h>

@@ -22,7 +22,7 @@
 struct text_library {
 	char path[64];
 	void *handle;
-	uint8_t *fn; /* a function that nobody needs */
+	uint8_t *fn; /* a function that no other code calls */
 };
 
 static inline void library_copy(struct text_library *library)

@@ -184,7 +184,7 @@ static void test_retarget_off(void **state)
 	child_must_pass(retarget_off, *state);
 }
 
-/* The slot is somebody's who may change it. */
+/* The program owns the slot and may change it. */
 static void slot_changes(const void *arg)
 {
 	const struct place *place = arg;

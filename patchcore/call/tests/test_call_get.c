@@ -97,7 +97,7 @@ static bool look_at_call(void)
 	return true;
 }
 
-/* It leads to the old target, then nobody can tell, then it leads to the new one. */
+/* It leads to the old target, then pc_call_get() cannot tell, then it leads to the new one. */
 static void must_retarget(bool on)
 {
 	renew(on);

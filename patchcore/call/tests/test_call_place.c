@@ -143,7 +143,7 @@ static void *toggle(void *unused)
 	return unused;
 }
 
-/* Whatever the code looks like at the moment. */
+/* Also while the code changes all the time. */
 static void while_toggled(const void *arg)
 {
 	const struct place *place = arg;

@@ -26,7 +26,7 @@
 
 #define EXECUTORS 2
 #define PATCHERS  3
-#define KINDS	  5 /* off, one, two, far, and whatever else it may be */
+#define KINDS	  5 /* off, one, two, far, and anything else */
 
 static struct pc_call call;
 static atomic_bool stop;

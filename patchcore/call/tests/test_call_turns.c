@@ -295,8 +295,8 @@ static bool move_here(void)
 }
 
 /*
- * On the way back, whatever comes of it is one of the three. A front that was
- * read before the move, stored after it, would be a jump into nowhere.
+ * A call after the move back runs one of the three. A front that was read before the move and
+ * stored after it would be a jump into nowhere.
  */
 static void must_survive_move(void (*run)(void), void *to, bool off_before, bool off_then)
 {

@@ -59,7 +59,7 @@ static void every_low_byte(const void *arg)
 		MUST(stub_in_reach(near_by, (uintptr_t)stub));
 		MUST(code_prot(stub->code) == RX);
 		MUST(code_prot(stub) == (PROT_READ | PROT_WRITE));
-		/* Nobody has said where to: back. */
+		/* Without a target the stub returns. */
 		MUST(call_run(stub->code) == OFF);
 		must_jump(stub);
 	}

@@ -307,7 +307,7 @@ static void test_arguments(void **state)
 	code_unmap(page, 1);
 }
 
-/* The page behind is gone, or nobody may read it. */
+/* The page behind is gone, or must not be read. */
 static void must_stop_at(uint8_t *end)
 {
 	static const uint8_t call[] = { CALL, 1, 2, 3, 4 }, nop[] = { CODE_NOP };
@@ -369,7 +369,7 @@ static void test_ways_to_read(void **state)
 
 /* --- Code of compilers -------------------------------------------------------------------- */
 
-/* To put what is there already changes nothing, whatever is there. */
+/* To put what is there already changes nothing, with any code there. */
 static void test_same_code(void **state)
 {
 	const uint8_t *code = (const uint8_t *)(uintptr_t)must_tell, *at = code;
@@ -416,7 +416,7 @@ static void must_be_sound(const struct pc_check *check, int ret, size_t len)
 	assert_true(check->old_end >= len && check->old_end <= 64);
 }
 
-/* Whatever stands there, and with so much of it that every kind of instruction occurs. */
+/* With random code, so much of it that every kind of instruction occurs. */
 static void test_random(void **state)
 {
 	uint8_t *page = code_map(1, RWX), code[PC_CHECK_MAX];

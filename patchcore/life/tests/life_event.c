@@ -333,7 +333,7 @@ static void run_sites(void)
 
 static bool was_late; /* so that the other patcher was the first */
 
-/* Nobody else writes the site while the patcher stands. */
+/* No other thread writes the site while the patcher stands. */
 static void patch_and_back(uint8_t *at, uint8_t bytes[CODE_LEN])
 {
 	uint8_t before[CODE_LEN];

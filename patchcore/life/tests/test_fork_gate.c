@@ -85,7 +85,7 @@ static void *hold_and_patch(void *in_handler)
 	return NULL;
 }
 
-/* The child works, whatever that thread was at. */
+/* The child works, at any point of that thread's patch. */
 static void live(void)
 {
 	uint8_t bytes[CODE_LEN];

@@ -24,7 +24,7 @@
 
 enum broken {
 	NOTHING,
-	NONE_IS_INSIDE,	 /* whoever else is */
+	NONE_IS_INSIDE,	 /* while another thread is */
 	ADOPTED_AT_ONCE, /* it is held for seen to from the moment that a thread is at it */
 };
 

@@ -119,7 +119,7 @@ static void executor_comes_first(const void *arg)
 	must_be_free();
 }
 
-/* An executor does not hang at an INT3 that nobody can take away; and it is told later. */
+/* An executor does not hang at an INT3 for which no sync can be had; the caller is told later. */
 static void test_executor_comes_first(void **state)
 {
 	way_fn *ways[] = { finish, drain };

@@ -424,7 +424,7 @@ static void without_copy(const void *arg)
 	must_be_usable();
 }
 
-/* It shares the code of its parent, and may not write to it, whatever it is asked for. */
+/* The child shares the code of its parent, and every function refuses to write to it. */
 static void test_without_copy(void **state)
 {
 	static const struct parting partings[] = {

@@ -238,7 +238,7 @@ static void test_held_up(void **state)
 
 static atomic_uint ready;
 
-/* Each patcher has numbers of its own, so that whatever two of them mix up shows. */
+/* Each patcher has numbers of its own, so that a mix of two of them shows. */
 static const uint32_t numbers[2][2] = { { CODE_OLD, CODE_NEW }, { OTHER, FOURTH } };
 
 static bool is_number(uint32_t number)

@@ -386,7 +386,7 @@ static void *exchange(void *arg)
 	return NULL;
 }
 
-/* What is read is what was judged, whatever takes its place meanwhile. */
+/* The file that is read is the one that was judged, also if another takes its place meanwhile. */
 static void must_not_mix(const char *path, const char *const pair[2])
 {
 	unsigned good = 0, bad = 0;

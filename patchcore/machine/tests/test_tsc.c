@@ -145,7 +145,7 @@ static void test_no_files(void **state)
 	remove_machine(&m);
 }
 
-/* What is told is one line of bounded length, whatever the files hold. */
+/* The reason is one line of bounded length with any content of the files. */
 static void test_odd_files(void **state)
 {
 	static char text[8192];

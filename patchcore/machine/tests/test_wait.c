@@ -139,7 +139,7 @@ static void latency(const void *arg)
 	/* The slowest so far, not the last. */
 	word_note_store(&word, WORD_PART_FRONT, moment_at(0));
 	MUST(word.latency == LATENCY_MOST);
-	/* Whatever was asked for elsewhere took as long as may count. */
+	/* A line that was asked for on another CPU counts as the longest latency. */
 	word.latency = 0;
 	asked = moment_at(0);
 	asked.cpu ^= 1;

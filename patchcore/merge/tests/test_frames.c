@@ -18,7 +18,7 @@
 
 static struct frames frames;
 static struct frames_search search;
-/* volatile: the compiler believes that raise() calls nobody here. */
+/* volatile: the compiler believes that raise() calls no function of this file. */
 static volatile uintptr_t outer_pc;	  /* where each handler has interrupted: raise() */
 static volatile unsigned depth, handlers; /* nested still to come, and in all */
 

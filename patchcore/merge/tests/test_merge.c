@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run of NOPs becomes one instruction, and nobody ever runs its middle.
+ * A run of NOPs becomes one instruction, and no executor ever runs its middle.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -38,8 +38,8 @@
 #define GOT_BAD 0xbadbadu
 
 /*
- * xor eax, eax; the run; ret. The new instruction is mov eax, GOT_NEW. Whoever
- * starts in its middle lands on a pad:
+ * xor eax, eax; the run; ret. The new instruction is mov eax, GOT_NEW. An executor that starts in
+ * its middle lands on a pad:
  *   at 1: jmp +0x40; at 2 and 3: (rex) jmp -0x15; at 4, with the ret: jmp -0x3d.
  */
 static const uint8_t nops[RUN] = { 0x90, 0x90, 0x90, 0x90, 0x90 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every other thread is asked, whatever it is doing, and in bounded time.
+ * Every other thread is asked, in any state, and in bounded time.
  */
 #include <errno.h>
 #include <linux/futex.h>

@@ -166,7 +166,7 @@ static void overlaps(const void *arg)
 	ops[5] = op_at(two, CODE_LEN);
 	ops[6] = op_at(two, CODE_LEN);
 	ops[7] = op_at(two - 2, 3);
-	/* One that is refused anyway is in nobody's way. */
+	/* An op that is refused anyway takes no byte from another. */
 	ops[8] = op_at(flight_site(pages, 1), CODE_LEN);
 	memcpy(expected, pages, sizeof(expected));
 	must_give(ops, results, LENGTH(ops));

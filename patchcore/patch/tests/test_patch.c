@@ -487,7 +487,7 @@ static void toggle(uint8_t *at)
 	pthread_join(thread, NULL);
 }
 
-/* By what the kernel promises: a wait that nobody calibrated proves nothing. */
+/* By membarrier, which the kernel documents: a wait that was not calibrated proves nothing. */
 static void executed(const void *way)
 {
 	start(way, RWX);

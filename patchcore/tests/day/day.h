@@ -105,7 +105,7 @@ struct day_worker {
 	struct day_slot *slot;
 	struct day_seen seen;
 	bool child;	/* in a process of its own, with no other thread */
-	uint8_t *page;	/* nobody else's, with straddlers */
+	uint8_t *page;	/* this worker's own, with straddlers */
 	uint8_t *stack; /* alternate, behind a page that must not be touched */
 	size_t stack_size;
 	uint8_t *clone_stack;
@@ -195,7 +195,7 @@ void day_run_load(const uint8_t *at, unsigned times, struct day_seen *seen);
 /* day_pick - a site: that in focus, or any of the shape. */
 struct day_site *day_pick(struct day_worker *w, enum day_shape shape);
 
-/* day_pick_any - of whatever shape. */
+/* day_pick_any - of any shape. */
 struct day_site *day_pick_any(struct day_worker *w);
 
 /* day_load - the bytes of a DAY_LOAD, old or new. */

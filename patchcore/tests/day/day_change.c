@@ -32,7 +32,7 @@ static void count(struct day_worker *w, const char *what, int ret)
 {
 	w->seen.changes += ret >= 0;
 	w->seen.refused += ret == -EAGAIN;
-	/* In a child there is nobody else who could have it. */
+	/* In a child no other thread can hold the site. */
 	if (ret < 0 && (ret != -EAGAIN || w->child))
 		day_error(w, "%s%s: %s", what, w->child ? " in a child" : "", strerror(-ret));
 }

@@ -48,7 +48,7 @@ enum ending {
 	ENDINGS
 };
 
-/* Whatever the threads of the parent were at, it is over here. */
+/* What the threads of the parent were changing is finished in the child. */
 static void run_all(struct day_worker *w)
 {
 	day_step(w, "run all");
@@ -552,7 +552,7 @@ static void act_queue(struct day_worker *w)
 	DAY_MUST(w, sigtimedwait(&set, &info, &none) < 0);
 }
 
-/* Traps come on the alternate stack, which lies behind a page that nobody may touch. */
+/* Traps come on the alternate stack, which lies behind a guard page. */
 static void act_stack(struct day_worker *w)
 {
 	stack_t stack = { .ss_sp = w->stack, .ss_size = w->stack_size };

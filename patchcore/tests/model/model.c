@@ -113,7 +113,7 @@ static bool all_ended(const struct model *model, const struct state *state)
 	return true;
 }
 
-/* Nobody will change anything any more: it must be as it should. */
+/* No thread will change anything any more: the code must be as it should. */
 static void look_at_end(struct check *check, const struct model *model, const struct state *state)
 {
 	for (unsigned i = 0; i < model->site_count; i++) {

@@ -88,7 +88,7 @@ enum model_what {
 	OP_IF_ODD,  /* site, label: remember the turn, jump if odd */
 	OP_IF_INT3, /* site, label: what a load reads now */
 	OP_IF_TURN, /* site, label: the turn is what it was */
-	OP_FOREIGN, /* the trap is nobody's: wrong */
+	OP_FOREIGN, /* the trap is of no site: wrong */
 	OP_MUST,    /* site, instruction: that is what stands there, or wrong */
 	OP_SIGNAL,  /* a signal comes to the thread below */
 };
@@ -165,7 +165,7 @@ struct model {
 	uint8_t longest;  /* of all waits: clocks need not count on from there */
 	bool monotone;	  /* no thread sees a line go back */
 	bool trap_syncs;  /* a thread that traps or gets a signal is up to date then */
-	bool wrong_about; /* IF_DEAD may also jump when nobody is dead */
+	bool wrong_about; /* IF_DEAD may also jump when no thread is dead */
 };
 
 /* model_check - all states of it. PATCHCORE_MODEL_TRACE in the environment: print counterexamples.

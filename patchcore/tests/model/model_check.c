@@ -224,7 +224,7 @@ static void print_way(struct check *check, uint32_t to)
 	printf("#   WRONG: %s\n", check->verdict->wrong);
 }
 
-/* Marks as `ends` whatever has a step to a marked state: backwards, in rounds. */
+/* Marks as `ends` each state that has a step to a marked one: backwards, in rounds. */
 static void spread_ends(struct check *check)
 {
 	bool changed = true;

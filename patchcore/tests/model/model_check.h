@@ -4,8 +4,8 @@
  * nearest first, so that a counterexample is as short as can be.
  *
  * Two things are checked. Safety: no reachable state, and no step out of one,
- * is wrong. Progress: from every reachable state an end can be reached, so
- * nobody can be stuck for ever.
+ * is wrong. Progress: from every reachable state an end can be reached, so no thread can be stuck
+ * for ever.
  */
 #ifndef PATCHCORE_TESTS_MODEL_MODEL_CHECK_H
 #define PATCHCORE_TESTS_MODEL_MODEL_CHECK_H

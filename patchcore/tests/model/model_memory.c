@@ -90,7 +90,7 @@ bool fetches(const struct model *model, unsigned who)
 	return false;
 }
 
-/* How many of the oldest values of a line nobody can see any more. */
+/* How many of the oldest values of a line no thread can see any more. */
 static unsigned unseen(const struct scene *scene, unsigned index)
 {
 	const struct line *line = &scene->to.lines[index];

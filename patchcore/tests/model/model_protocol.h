@@ -40,7 +40,7 @@ enum {
 	SWAP(OWNER(site), 0, SELF, busy), IF(STATE(site), IDLE, 70), SET(OWNER(site), 0),          \
 		JUMP(busy), LABEL(70), HOLD(site), SET(NEW(site), is), SET(STATE(site), HELD)
 
-/* The same where nobody asks which. */
+/* The same where it does not matter to which instruction. */
 #define HOLD_SITE(site, busy)                                                                      \
 	SWAP(OWNER(site), 0, SELF, busy), IF(STATE(site), IDLE, 70), SET(OWNER(site), 0),          \
 		JUMP(busy), LABEL(70), HOLD(site), SET(STATE(site), HELD)

@@ -66,7 +66,7 @@ void bring_up_to_date(struct scene *scene, unsigned who);
 /* fetches - does the thread ever run the code? */
 bool fetches(const struct model *model, unsigned who);
 
-/* trim - forget what nobody can see any more, so that equal states look equal. */
+/* trim - forget what no thread can see any more, so that equal states look equal. */
 void trim(struct scene *scene);
 
 /* --- model_steps.c ---------------------------------------------------------------------- */

@@ -111,13 +111,13 @@ static void test_executor_helps(void **state)
 	holds("async: executor and finisher", &model);
 }
 
-/* Nobody else is there: who does not run into the site is not kept from it either. */
-static void test_nobody_finishes(void **state)
+/* With no finisher the change stays in flight until an executor runs into the site. */
+static void test_no_thread_finishes(void **state)
 {
 	struct model model = model_of(starts_2, starts_3, runs, NULL);
 
 	(void)state;
-	breaks("async: nobody finishes", &model, "stuck");
+	breaks("async: no thread finishes", &model, "stuck");
 	/* The end is not reached until the executor comes by; it always can. */
 	model.threads[1].program = runs_and_helps;
 	holds("async: only the executor helps", &model);
@@ -367,7 +367,7 @@ static void test_dead_owner_left(void **state)
 	struct model model = mortal(makes_2, finisher);
 
 	(void)state;
-	breaks("async: dead owner, nobody takes over", &model, "stuck");
+	breaks("async: dead owner, no thread takes over", &model, "stuck");
 }
 
 /* It goes on where it was, in the middle of the next change. */
@@ -465,7 +465,7 @@ int main(void)
 		cmocka_unit_test(test_finisher),
 		cmocka_unit_test(test_finish_themselves),
 		cmocka_unit_test(test_executor_helps),
-		cmocka_unit_test(test_nobody_finishes),
+		cmocka_unit_test(test_no_thread_finishes),
 		cmocka_unit_test(test_membarrier),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_no_second_stamp),

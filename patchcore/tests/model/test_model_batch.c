@@ -12,7 +12,7 @@ static const struct model_op runs_1[] = { EXECUTOR(1), END() };
 
 #define INT3_AT(site) HOLD_SITE(site, 9), PUT_INT3(site, 9)
 
-/* 9 is never reached: nobody else is there. */
+/* Label 9 is never reached: there is no other patcher. */
 #define BATCH(first, second)                                                                       \
 	INT3_AT(0), INT3_AT(1), SYNC(first), PUT(0, BACK, 2), PUT(1, BACK, 2), SYNC(second),       \
 		PUT_AS(0, FRONT, 2, 2), PUT_AS(1, FRONT, 2, 2), RELEASE_SITE(0), RELEASE_SITE(1),  \

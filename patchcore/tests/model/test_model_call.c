@@ -109,7 +109,7 @@ static const struct model_code fronts[] = {
 	{ 0, 0, 0 },
 };
 
-/* One compare-exchange of two bytes, whatever stands behind them. */
+/* One compare-exchange of two bytes; those behind them do not matter. */
 #define TURN_OFF()                                                                                 \
 	EXCHANGE(0, ON_OLD, OFF_OLD, NOW, 50), JUMP(51), LABEL(50),                                \
 		EXCHANGE(0, ON_NEW, OFF_NEW, NOW, 51), LABEL(51)

@@ -87,7 +87,7 @@ static uint8_t *map_at(uintptr_t at)
 	return area == MAP_FAILED ? NULL : area;
 }
 
-/* Below or above, whatever is free. */
+/* Below or above, where there is room. */
 static uint8_t *map_within_reach(const struct sites *sites)
 {
 	uintptr_t base = (uintptr_t)sites->low & ~(uintptr_t)(STRIDE - 1);
@@ -127,7 +127,7 @@ static bool differ(const struct site_call *site)
 	return true;
 }
 
-/* Flags are nobody's at the start of a function. */
+/* No caller expects flags to last into a function. */
 static void put_stub(const struct site_call *site)
 {
 	static const uint8_t lock_inc[] = { 0xf0, 0x48, 0xff, 0x05 }; /* qword [rip + ...] */

@@ -88,7 +88,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 		seen.foreign[1] = 1;
 	} else {
 		seen.stray = 1;
-		/* One that nobody will take away again must not keep us for ever. */
+		/* An INT3 that no thread will take away must not keep the executor for ever. */
 		*rip += atomic_load(&storm_now.stop) ? (greg_t)CODE_LEN - 1 : -1;
 	}
 	storm_add(&seen);
@@ -161,7 +161,7 @@ static void *executor(void *unused)
 	return unused;
 }
 
-/* Does nobody else change what one patcher does? */
+/* Does each patcher have sites of its own? */
 static bool has_own_sites(void)
 {
 	return !(storm_now.storm->noise & (STORM_CONTENTION | STORM_THREADS));

@@ -4,9 +4,9 @@
  * on, with every execution counted by what it ran.
  *
  * A place is a chain of instructions, its sites, that loads numbers. Old and new
- * code of a site differ in every byte and load different registers, so whatever
- * an executor may make of a mix of the two is neither what the one nor what the
- * other leaves behind. All that is no code of a place is an invalid opcode.
+ * code of a site differ in every byte and load different registers, so an executor that runs a
+ * mix of the two leaves behind what neither of them does. All that is no code of a place is an
+ * invalid opcode.
  *
  * For a child of the test, see child.h; what is not expected at all ends it.
  */
@@ -23,7 +23,7 @@
 #include "patchcore/patchcore.h"
 
 #define STORM_SITES  3u	 /* of a place, at most */
-#define STORM_PLACES 11u /* the first is nobody's but the children's */
+#define STORM_PLACES 11u /* the first is for the children alone */
 #define STORM_LEN    8u	 /* bytes of a site, at most */
 #define STORM_PAGES  7u
 #define STORM_TARGET 64u /* bytes from one target of a call to the next */
@@ -75,7 +75,7 @@ struct storm_way {
 	enum storm_shape shape;
 	bool many;  /* changes its site of all places at once */
 	bool syncs; /* is as safe as the syncs of the policy */
-	bool lasts; /* what was written stands when it returns, if nobody else writes there */
+	bool lasts; /* what was written stands when it returns, if no other patcher writes there */
 	void (*enter)(void); /* in each process that changes */
 	void (*leave)(void);
 	/* To code 0 (old), 1 (new) or, of calls, 2 (off). 0, -EAGAIN or what went wrong. */
@@ -147,7 +147,7 @@ void storm_arena_build(const struct storm *storm);
 /* storm_arena_check - nothing is changed but sites, and they are whole. */
 void storm_arena_check(const struct storm *storm);
 
-/* storm_place_is_original - the code of a place that nobody has changed. */
+/* storm_place_is_original - does a place have its first code, never changed? */
 bool storm_place_is_original(const struct storm_place *place);
 
 /* storm_holds - does a site hold that code? */
@@ -189,7 +189,7 @@ void storm_thread_end(void);
 
 /*
  * storm_change - change the site of that column at the place that is run, or at
- * all places, to that code, and see that it stands if nobody else writes there.
+ * all places, to that code, and see that it stands if no other patcher writes there.
  */
 void storm_change(unsigned column, unsigned code, struct storm_result *seen);
 

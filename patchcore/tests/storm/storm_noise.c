@@ -126,7 +126,7 @@ static void live(void)
 	struct storm_result seen = { 0 };
 
 	alarm(CHILD_LIFE);
-	/* Whatever the parent was doing there, it is done for us. */
+	/* What the parent was changing there is finished in the child. */
 	storm_execute(place_now(), shape_now(), 10, &seen);
 	if (storm_now.storm->way->enter)
 		storm_now.storm->way->enter();

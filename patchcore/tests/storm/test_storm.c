@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact counting: whatever way code is changed, at whatever split, by whatever
- * policy and mapping, and whatever else goes on, each execution is one of the old
- * code or one of the new. TMAX_STRESS_SCALE lengthens it.
+ * Exact counting: each execution is one of the old code or one of the new, for every way to
+ * change code, every split, policy and mapping, and beside every kind of noise. TMAX_STRESS_SCALE
+ * lengthens it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -213,7 +213,7 @@ static void test_told_late(void **state)
 
 /* --- Noticed --------------------------------------------------------------------------------- */
 
-/* Left open or aliased, and unloaded; what comes next starts as nobody's. */
+/* Left open or aliased, and unloaded: pages that are mapped there next have no user. */
 static void unloaded(const void *arg)
 {
 	enum pc_text_way way = *(const enum pc_text_way *)arg, now;

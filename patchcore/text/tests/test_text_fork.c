@@ -279,7 +279,7 @@ static void in_the_middle(const void *arg)
 	signal(SIGUSR1, fork_in_handler);
 	MUST(text_begin(&span, fn, CODE_LEN) == 0);
 	at = text_at(&span, fn);
-	/* It waits for nobody. */
+	/* The handler waits for no thread. */
 	child_filter(SYS_nanosleep, 0, 0, SECCOMP_RET_KILL);
 	raise(SIGUSR1);
 	code_load(at, forked_in_handler ? CODE_NEW : 0x51525354);

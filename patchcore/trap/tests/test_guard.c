@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that was linked with libpatchcore_guard, and does with SIGTRAP
- * whatever it likes.
+ * A program that was linked with libpatchcore_guard, and blocks, takes and awaits SIGTRAP.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
@@ -42,7 +41,7 @@ static void start_guarded(void)
 	MUST(trap_is_guarded());
 }
 
-/* The patcher: another thread, since nobody waits for himself. */
+/* The patcher is another thread, since an executor does not wait for its own INT3. */
 static void *hold_until_trapped(void *unused)
 {
 	uint64_t count = trap_count();

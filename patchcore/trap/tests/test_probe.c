@@ -143,7 +143,7 @@ static void test_other_code(void **state)
 		.passes = SIGTRAP, .code = TRAP_BRKPT, .follows = true, .reason = "si_code" });
 }
 
-/* --- Whatever the program does with its signals and children -------------------------------- */
+/* --- Beside what a program does with its signals and children -------------------------------- */
 
 static volatile sig_atomic_t children;
 

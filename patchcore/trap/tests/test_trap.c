@@ -137,7 +137,7 @@ static void test_waits(void **state)
 
 static volatile sig_atomic_t helped;
 
-/* Whatever happens in between, it runs the old code or the new. */
+/* Between any two steps an executor runs the old code or the new. */
 static void on_timer(int signal)
 {
 	struct site *known = site_find((uintptr_t)site);

@@ -118,7 +118,7 @@ static void test_keeps_errno(void **state)
 	child_must_pass(keeps_errno, NULL);
 }
 
-/* --- Nobody had it ---------------------------------------------------------------------- */
+/* --- No handler before ---------------------------------------------------------------------- */
 
 static void run_foreign(const void *disposition)
 {

@@ -277,7 +277,10 @@ static void twice(const void *arg)
 	must_refuse(site);
 }
 
-/* In flight in either state it is nobody else's; its neighbours are no part of it. */
+/*
+ * A change in flight, in either state, keeps other patchers off its site, and not off its
+ * neighbours.
+ */
 static void test_twice(void **state)
 {
 	(void)state;

@@ -347,7 +347,9 @@ static void start_all(const uint8_t *code, size_t n)
 		MUST(pc_start_patch(flight_site(pages, i), code, CODE_LEN) == 0);
 }
 
-/* Nobody asks and nobody runs them: or it would be the alarm that ends this. */
+/*
+ * No thread asks for a step or runs the code: the finisher alone ends this before the alarm does.
+ */
 static void wait_for_all(enum flight_bytes bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

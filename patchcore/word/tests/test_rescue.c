@@ -312,7 +312,7 @@ static void alive(const void *arg)
 	MUST(flight_look(site) == FLIGHT_OLD && pc_fini() == -EBUSY);
 }
 
-/* Nobody takes anything from a patcher that is there. */
+/* No thread takes a change from a patcher that still exists. */
 static void test_alive(void **state)
 {
 	(void)state;

@@ -22,7 +22,7 @@
 #include "patchcore/tests/step.h"
 #include "patchcore/word/word.h"
 
-/* Ticks. The long waits are longer than whatever a few steps take. */
+/* Ticks. The long waits are longer than a few steps take. */
 #define SHORT_FIRST  600
 #define SHORT_SECOND 700
 #define LONG_FIRST   3000000
@@ -554,8 +554,8 @@ static void part_by_part(const void *arg)
 }
 
 /*
- * Of two changes, each of one part, nobody may see the second and not the
- * first: with that front and that back the instruction never stood there.
+ * Of two changes, each of one part, no executor may see the second and not the first: with that
+ * front and that back the instruction never stood there.
  */
 static void test_part_by_part(void **state)
 {
