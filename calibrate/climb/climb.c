@@ -3,7 +3,7 @@
  * What a calibration runs, in this order:
  *
  *   proof       the broken protocols must tear, or the oracle sees nothing here
- *   membarrier  what a change costs that waits for nobody: the top of the ladder
+ *   membarrier  what a change costs by membarrier: the top of the ladder
  *   ladder      slices on all rungs; among them stores inside a line, for the window, and the
  *		 fetch gap itself, for waits that are longer
  *

@@ -56,7 +56,7 @@ static void put_identity(FILE *f, const struct identity *id)
 		fprintf(f, "%s = %s\n", name, value);
 }
 
-/* On one line whatever its length: the library reads this one whole. */
+/* On one line of any length: the library reads this one whole. */
 static void put_scope(FILE *f, const struct estimate *e, const struct provenance *from)
 {
 	static char list[CPUS_MAX * 3]; /* at most every other one, with four digits and a comma */

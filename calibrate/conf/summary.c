@@ -107,7 +107,8 @@ static void put_long(FILE *out, const struct estimate *e, const struct identity 
 	if (best->upper_p >= 1)
 		return;
 	fprintf(out,
-		"Started changes: two waits of %" PRIu64 " (%.0f us, nobody interrupted) keep them "
+		"Started changes: two waits of %" PRIu64
+		" (%.0f us, no executor interrupted) keep them "
 		"below %.1g; auto %s.\n",
 		best->rung.first, microseconds(best->ticks, id), best->upper_p,
 		best->upper_p <= PC_ACCEPT_P_DEFAULT

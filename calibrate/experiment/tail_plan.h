@@ -46,8 +46,8 @@ struct tail_plan {
 
 /*
  * tail_plan_make - all arms, with cells so short that each arm gets its turns
- * within the budget. With fifo the load provoker is left out: among threads of
- * one real-time priority nobody takes turns, so it would end the cell.
+ * within the budget. With fifo the load provoker is left out: threads of one real-time priority
+ * do not take turns, so it would end the cell.
  */
 void tail_plan_make(struct tail_plan *plan, double budget, bool fifo);
 

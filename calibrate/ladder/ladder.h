@@ -36,8 +36,8 @@ struct ladder {
  * ladder_make - the rungs below a cost.
  *
  * Stretched rungs are 0, 100, 200, 400, ... ticks for each wait, as long as both together
- * are below `ticks` (what a change by membarrier costs; 0: nobody knows, up to
- * LADDER_TOP), but at least up to 3200. Behind them the paper's, 0 to 2400.
+ * are below `ticks` (what a change by membarrier costs; 0: unknown, up to LADDER_TOP), but at
+ * least up to 3200. Behind them the paper's, 0 to 2400.
  */
 void ladder_make(struct ladder *ladder, uint64_t ticks);
 

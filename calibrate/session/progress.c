@@ -47,7 +47,7 @@ void progress_begin_cell(struct progress *p, const struct cell *cell, double lef
 	p->cell = *cell;
 	p->left = left;
 	p->cell_begin = seconds_now();
-	/* A short cell ends before anyone asks how far it is. */
+	/* A short cell ends before the first report of how far it is. */
 	progress_cell(p, &nothing);
 }
 

@@ -161,7 +161,7 @@ static int try_once(struct session *s, const struct cell_record *wanted,
 	return 0;
 }
 
-/* What the journal calls noisy is so, by whatever rules it was judged. */
+/* The journal says which cells are noisy, by the rules of the run that wrote it. */
 static void add_noise(struct session *s)
 {
 	const struct cell_record *last = &s->done[s->count - 1];

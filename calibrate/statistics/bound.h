@@ -33,10 +33,10 @@ double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double sprea
 		   double confidence);
 
 /*
- * bound_capped - the same where no slice is taken to tear more often than `cap`, whatever else
- * rates do. A sum of what lies between 0 and a cap is spread no wider than if each were 0 or the
- * cap (Hoeffding 1963): so many slices of that many, by bound_upper(). Never below that of
- * the toggles. 1 with less than one slice.
+ * bound_capped - the same, taking for granted only that no slice tears more often than `cap`. A
+ * sum of what lies between 0 and a cap is spread no wider than if each were 0 or the cap
+ * (Hoeffding 1963): so many slices of that many, by bound_upper(). Never below that of the
+ * toggles. 1 with less than one slice.
  */
 double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap, double confidence);
 
@@ -46,7 +46,7 @@ double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap,
  *
  * Bonferroni. Sidak's is sharper by next to nothing (0.0513 in place of 0.05 for a
  * hundred cells) and counts on cells that are independent; these are not:
- * they share a machine, its clock and whatever else runs on it.
+ * they share a machine, its clock and its other load.
  */
 double bound_confidence_each(double confidence, unsigned cells);
 

@@ -57,7 +57,7 @@ static struct count count_of_runs(const struct estimate *e, const struct run_sum
 	return count;
 }
 
-/* All counts of one kind, whatever else they differ in. */
+/* All counts of one kind, also where they differ in all else. */
 static struct count count_of_kind(const struct estimate *e, const struct run_sums *runs,
 				  enum sum_kind kind, enum crossing crossing)
 {

@@ -51,7 +51,7 @@ struct level {
 	struct rung rung;
 	struct claim claim[CLAIMS];
 	double upper_p; /* of the machine: the worse claim's */
-	double ticks;	/* that a change takes; 0: nobody knows */
+	double ticks;	/* that a change takes; 0: unknown */
 };
 
 /*
@@ -82,9 +82,9 @@ struct estimate {
 	double spread[CLAIMS];	       /* variance of the rate between slices, in squares of it */
 	double cap[CLAIMS];	       /* rate that no slice is taken to exceed, 0: none tore */
 	struct level long_level[LONG_WAITS]; /* see long_wait.h */
-	double factor[CLAIMS];	      /* tears per toggle by gaps per store; 0: nobody knows */
-	uint64_t factor_wait[CLAIMS]; /* where they differ most, ticks */
-	double membarrier_ticks;      /* that a change by membarrier takes; 0: nobody knows */
+	double factor[CLAIMS];		     /* tears per toggle by gaps per store; 0: unknown */
+	uint64_t factor_wait[CLAIMS];	     /* where they differ most, ticks */
+	double membarrier_ticks;	     /* that a change by membarrier takes; 0: unknown */
 	struct paper_wait paper;
 	struct window window;
 	unsigned runs;

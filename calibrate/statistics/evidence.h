@@ -20,7 +20,7 @@
 #include "patchcore/machine/cpus.h"
 
 #define EVIDENCE_CHANGED 1e-3 /* chance of a run so different on a machine that is the same */
-#define EVIDENCE_KNOWN	 5    /* runs, before which nobody knows how much they differ */
+#define EVIDENCE_KNOWN	 5    /* with fewer runs it is unknown how much they differ */
 
 struct evidence_run {
 	char date[32];	 /* UTC, when it ended */

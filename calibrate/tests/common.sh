@@ -10,7 +10,7 @@ top=${srcdir:-.}
 tmax=$(realpath "${TMAX:-./tmax}")
 schema=$top/results/schema/journal-2.json
 dir=$(mktemp -d)
-started=() # processes to end whatever happens
+started=() # processes to end when the test ends
 
 clean_up()
 {

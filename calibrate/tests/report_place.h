@@ -67,7 +67,7 @@ static inline int leave_place(void **state)
 		unlink(path);
 	}
 	journal_free(&place->data);
-	/* What else lies there nobody meant to write. */
+	/* Any other file there is a mistake of the test: rmdir() fails. */
 	if (rmdir(place->folder))
 		return -1;
 	free(place);

@@ -19,8 +19,8 @@ int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size
 /*
  * verify_conf_command - the cell that a line "tmax stress --placement ..." tells.
  * Only options that describe a cell are taken, and they must make one that can be
- * run. 0, or -EINVAL with the reason in why (and a complaint on stderr of whoever
- * reads the value).
+ * run. 0, or -EINVAL with the reason in why (and a complaint on stderr of the function that reads
+ * the value).
  */
 int verify_conf_command(const char *command, struct cell *cell, char *why, size_t size);
 

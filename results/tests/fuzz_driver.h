@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a libFuzzer entry without libFuzzer, so that every make check fuzzes a
- * little with whatever compiler there is. Include it once, in the fuzzer that
- * defines LLVMFuzzerTestOneInput().
+ * Runs a libFuzzer entry without libFuzzer, so that every make check fuzzes a little with any
+ * compiler. Include it once, in the fuzzer that defines LLVMFuzzerTestOneInput().
  *
  * With arguments the files are replayed. Without, a built-in corpus is mutated
  * for $TMAX_FUZZ_SECONDS (5), from $TMAX_FUZZ_SEED (1). An input that kills the

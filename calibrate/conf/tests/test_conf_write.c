@@ -140,7 +140,7 @@ static void honest_bounds_are_taken(void **state)
 	}
 }
 
-/* The one line that the library reads whatever its length. */
+/* The one line that the library reads at any length. */
 static void many_cpus_fit(void **state)
 {
 	struct place *p = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What calibrate prints at its end: never more lines than one screen has, whatever was found.
+ * What calibrate prints at its end never takes more lines than one screen has.
  */
 #include <math.h>
 #include <setjmp.h>

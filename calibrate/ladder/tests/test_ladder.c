@@ -30,7 +30,7 @@ static void rungs_rise_to_a_membarrier(void **state)
 	}
 }
 
-/* Whatever the machine: else runs would not add up. */
+/* The same rungs on every machine: else runs would not add up. */
 static void rungs_are_the_same_everywhere(void **state)
 {
 	struct ladder all, some;

@@ -384,7 +384,7 @@ static void the_journal_knows_what_was_noisy(void **state)
 	assert_int_equal(m->runs, 0);
 }
 
-/* What was measured is there, whatever time is left. */
+/* What was measured is there, however little time is left. */
 static void known_cells_need_no_time(void **state)
 {
 	struct machine *m = *state;

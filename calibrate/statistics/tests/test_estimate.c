@@ -144,7 +144,7 @@ static void a_word_that_tears_fails_whatever_else(void **state)
 		   sample_count(1, 1000000, 1));
 	e = estimate_of(&sums, &plan);
 	assert_int_equal(e.verdict, VERDICT_FAIL);
-	estimate_blind(&e, "nobody looked");
+	estimate_blind(&e, "no oracle looked");
 	assert_int_equal(e.verdict, VERDICT_FAIL);
 	assert_true(e.blind);
 	sums_free(&sums);

@@ -152,7 +152,7 @@ static void the_factor_is_what_the_oracles_differ_by(void **state)
 	}
 }
 
-/* A toggle waits twice: never less than the gaps, whatever toggles say. */
+/* A toggle waits twice: its bound is never below that of the gaps, however few toggles tore. */
 static void few_tears_make_no_claim_stronger(void **state)
 {
 	struct estimate e = estimate_with(0, 60000, 0);

@@ -167,7 +167,7 @@ static void test_window_tears(void **state)
 	assert_int_equal(v.cell[2].status, STATUS_BROKEN);
 }
 
-/* What was found stays found, whatever else went wrong. */
+/* A tear that was found counts, also if something else goes wrong. */
 static void test_broken_comes_first(void **state)
 {
 	(void)state;
@@ -315,7 +315,7 @@ static void test_add(void **state)
 	assert_int_equal(c.quiet, 103);
 	assert_int_equal(c.failed, 1);
 	assert_non_null(strstr(c.reason, "hang"));
-	/* A mix that nobody foresaw ends the child: a tear, and an answer. */
+	/* A mix that no pad catches ends the child: that is a tear, and an answer. */
 	r = record_of(9, 1, OUTCOME_CRASH);
 	verify_add(&c, &r);
 	assert_int_equal(c.quiet, 112);

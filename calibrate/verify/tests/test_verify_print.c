@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What verify prints, by whoever reads it.
+ * What verify prints, for each kind of reader: people, TAP, JUnit, JSON.
  */
 #include <setjmp.h>
 #include <stdarg.h>
