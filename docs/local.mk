@@ -53,5 +53,7 @@ EXTRA_DIST += \
 	docs/ladder.md \
 	docs/peers.md \
 	docs/policies.md \
+	docs/results.md \
+	docs/start.md \
 	docs/tail.md \
 	docs/tests/test_man.sh
