@@ -22,7 +22,7 @@
 #define BOTH   (PROT_READ | PROT_EXEC)
 
 /* Free addresses in reach, whole pages. */
-struct gap {
+struct hole {
 	uintptr_t start;
 	uintptr_t end;
 	bool below_stack; /* which wants to grow into it */
@@ -61,14 +61,14 @@ static bool map_at(uint8_t **at, uintptr_t addr, size_t size)
 }
 
 /*
- * At the end of the gap, as the kernel does it: the heap may grow into its
+ * At the end of the hole, as the kernel does it: the heap may grow into its
  * beginning. But the main thread's stack grows the other way.
  */
-static bool map_in(uint8_t **at, const struct gap *gap, size_t size)
+static bool map_in(uint8_t **at, const struct hole *hole, size_t size)
 {
-	if (gap->end <= gap->start || gap->end - gap->start < size)
+	if (hole->end <= hole->start || hole->end - hole->start < size)
 		return false;
-	return map_at(at, gap->below_stack ? gap->start : gap->end - size, size);
+	return map_at(at, hole->below_stack ? hole->start : hole->end - size, size);
 }
 
 static bool has_stack(const struct mapping *map)
@@ -80,23 +80,23 @@ static bool has_stack(const struct mapping *map)
 
 int stub_place(uint8_t **at, uintptr_t end, size_t size)
 {
-	struct gap gap = { .start = lowest(end) };
+	struct hole hole = { .start = lowest(end) };
 	struct mapping *map;
-	int count = mappings_read(gap.start, UINTPTR_MAX, &map);
+	int count = mappings_read(hole.start, UINTPTR_MAX, &map);
 	bool done = false;
 
-	for (int i = 0; i < count && !done && gap.start < highest(end); i++) {
-		gap.end = map[i].start < highest(end) ? map[i].start : highest(end);
-		gap.below_stack = has_stack(&map[i]);
-		done = map_in(at, &gap, size);
-		gap.start = map[i].end > gap.start ? map[i].end : gap.start;
+	for (int i = 0; i < count && !done && hole.start < highest(end); i++) {
+		hole.end = map[i].start < highest(end) ? map[i].start : highest(end);
+		hole.below_stack = has_stack(&map[i]);
+		done = map_in(at, &hole, size);
+		hole.start = map[i].end > hole.start ? map[i].end : hole.start;
 	}
 	free(map);
 	if (count < 0)
 		return count;
-	gap.end = highest(end);
-	gap.below_stack = false;
-	return done || map_in(at, &gap, size) ? 0 : -ENOSPC;
+	hole.end = highest(end);
+	hole.below_stack = false;
+	return done || map_in(at, &hole, size) ? 0 : -ENOSPC;
 }
 
 static bool is_function_end(const uint8_t *code, size_t left)

@@ -203,17 +203,17 @@ static void fill(void)
 	free(map);
 }
 
-static void must_be_put(uintptr_t gap)
+static void must_be_put(uintptr_t hole)
 {
 	struct stub *stub;
 
-	MUST(munmap((void *)gap, 2 * CODE_PAGE) == 0);
+	MUST(munmap((void *)hole, 2 * CODE_PAGE) == 0);
 	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
-	MUST((uintptr_t)stub->code / CODE_PAGE == gap / CODE_PAGE);
+	MUST((uintptr_t)stub->code / CODE_PAGE == hole / CODE_PAGE);
 	must_jump(stub);
 }
 
-/* One gap is left, and it is found, right at the edge of what is in reach too. */
+/* One hole is left, and it is found, right at the edge of what is in reach too. */
 static void crowded(const void *arg)
 {
 	const int64_t *offset = arg;
@@ -258,7 +258,7 @@ static void test_just_too_far(void **state)
 		child_must_pass(just_too_far, &offsets[i]);
 }
 
-/* The gap below the main thread's stack is used from its other end. */
+/* The hole below the main thread's stack is used from its other end. */
 static void below_stack(const void *arg)
 {
 	uintptr_t stack = getauxval(AT_RANDOM), low;
@@ -275,7 +275,7 @@ static void below_stack(const void *arg)
 	low = map[i - 1].end;
 	if (map[i].start - low < 4 * 1024 * CODE_PAGE)
 		child_skip("no room below the stack");
-	/* All that is in reach but that gap. */
+	/* All that is in reach but that hole. */
 	near_by = low;
 	MUST(mmap((void *)low, map[i].start - low, PROT_NONE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == (void *)low);
