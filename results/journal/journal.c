@@ -201,17 +201,17 @@ int identity_from_json(const json_t *object, struct identity *id)
 }
 
 int journal_write_run_of(struct journal *journal, const char *plan, const struct identity *id,
-			 json_t *gaps, uint64_t seed)
+			 json_t *untested, uint64_t seed)
 {
 	json_t *line = line_new("run");
 
-	if (!line || (gaps && !json_is_array(gaps)) ||
+	if (!line || (untested && !json_is_array(untested)) ||
 	    json_object_set_new(line, "tool", json_string(PACKAGE_STRING)) ||
 	    json_object_set_new(line, "plan", json_string(plan)) ||
 	    json_object_set_new(line, "identity", identity_to_json(id)) ||
 	    (seed != JOURNAL_NO_SEED &&
 	     json_object_set_new(line, "seed", json_integer((json_int_t)seed))) ||
-	    json_object_set_new(line, "gaps", gaps ? json_incref(gaps) : json_array())) {
+	    json_object_set_new(line, "gaps", untested ? json_incref(untested) : json_array())) {
 		json_decref(line);
 		return -EINVAL;
 	}
@@ -219,9 +219,9 @@ int journal_write_run_of(struct journal *journal, const char *plan, const struct
 }
 
 int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
-		      json_t *gaps)
+		      json_t *untested)
 {
-	return journal_write_run_of(journal, plan, id, gaps, JOURNAL_NO_SEED);
+	return journal_write_run_of(journal, plan, id, untested, JOURNAL_NO_SEED);
 }
 
 int journal_write_begin(struct journal *journal, const char *key)
