@@ -35,19 +35,21 @@ static int check_output(const char *path)
 	return EXIT_CANNOT_CREATE;
 }
 
-static json_t *gaps_json(const struct plan *plan)
+static json_t *untested_json(const struct plan *plan)
 {
-	json_t *gaps = json_array();
+	json_t *untested = json_array();
 
-	for (unsigned i = 0; i < plan->gaps; i++)
-		json_array_append_new(gaps, json_pack("{s:s, s:s}", "placement",
-						      placement_name(plan->gap[i].placement),
-						      "reason", plan->gap[i].reason));
+	for (unsigned i = 0; i < plan->unseateds; i++)
+		json_array_append_new(untested,
+				      json_pack("{s:s, s:s}", "placement",
+						placement_name(plan->unseated[i].placement),
+						"reason", plan->unseated[i].reason));
 	for (unsigned i = 0; i < plan->unprovokeds; i++)
-		json_array_append_new(gaps, json_pack("{s:s, s:s}", "provoker",
-						      provoker_name(plan->unprovoked[i].provoker),
-						      "reason", plan->unprovoked[i].reason));
-	return gaps;
+		json_array_append_new(untested,
+				      json_pack("{s:s, s:s}", "provoker",
+						provoker_name(plan->unprovoked[i].provoker),
+						"reason", plan->unprovoked[i].reason));
+	return untested;
 }
 
 /*
@@ -121,7 +123,7 @@ static int resume(struct session *s, const struct request *r, const struct ident
 
 static int open_journal(struct session *s, const struct request *r, const struct identity *id)
 {
-	json_t *gaps;
+	json_t *untested;
 	int ret, status = r->resume ? resume(s, r, id) : EXIT_PASS;
 
 	if (status != EXIT_PASS)
@@ -131,11 +133,11 @@ static int open_journal(struct session *s, const struct request *r, const struct
 		fprintf(stderr, "tmax: cannot open journal %s: %s\n", r->journal, strerror(-ret));
 		return EXIT_CANNOT_CREATE;
 	}
-	gaps = gaps_json(&r->plan);
+	untested = untested_json(&r->plan);
 	ret = journal_write_run_of(
 		s->journal, r->experiment.kind ? experiment_name(&r->experiment) : r->plan.name, id,
-		gaps, s->seed);
-	json_decref(gaps);
+		untested, s->seed);
+	json_decref(untested);
 	if (ret == 0)
 		return EXIT_PASS;
 	fprintf(stderr, "tmax: cannot write journal %s: %s\n", r->journal, strerror(-ret));

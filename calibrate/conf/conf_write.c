@@ -180,12 +180,12 @@ static void put_cells(FILE *f, const struct estimate *e, const struct plan *plan
 	}
 }
 
-static void put_gaps(FILE *f, const struct plan *plan)
+static void put_untested(FILE *f, const struct plan *plan)
 {
 	fputs("\n; Not tested, so nothing is claimed for them.\n[gaps]\n", f);
-	for (unsigned i = 0; i < plan->gaps; i++)
-		fprintf(f, "%s = %s\n", placement_name(plan->gap[i].placement),
-			plan->gap[i].reason);
+	for (unsigned i = 0; i < plan->unseateds; i++)
+		fprintf(f, "%s = %s\n", placement_name(plan->unseated[i].placement),
+			plan->unseated[i].reason);
 	for (unsigned i = 0; i < plan->unprovokeds; i++)
 		fprintf(f, "provoker %s = %s\n", provoker_name(plan->unprovoked[i].provoker),
 			plan->unprovoked[i].reason);
@@ -200,7 +200,7 @@ static int put_all(FILE *f, const struct estimate *e, const struct provenance *f
 	put_wait(f, e);
 	put_levels(f, e);
 	put_cells(f, e, from->plan);
-	put_gaps(f, from->plan);
+	put_untested(f, from->plan);
 	errno = 0;
 	if (fflush(f) != 0 || ferror(f))
 		return errno ? -errno : -EIO;

@@ -171,7 +171,7 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 		"Next:    run it again, all runs add up (tmax evidence). %u placements are not "
 		"covered: "
 		"see --verbose.\n",
-		from->plan->gaps);
+		from->plan->unseateds);
 }
 
 /* --- Everything ------------------------------------------------------------------------------- */
@@ -222,9 +222,10 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 		"Rates differ between slices by %.2g times their mean squared across a line, %.2g "
 		"across a page.\n",
 		e->spread[CLAIM_LINE], e->spread[CLAIM_PAGE]);
-	for (unsigned i = 0; i < from->plan->gaps; i++)
+	for (unsigned i = 0; i < from->plan->unseateds; i++)
 		fprintf(out, "  %-14s not tested: %s\n",
-			placement_name(from->plan->gap[i].placement), from->plan->gap[i].reason);
+			placement_name(from->plan->unseated[i].placement),
+			from->plan->unseated[i].reason);
 	for (unsigned i = 0; i < from->plan->unprovokeds; i++)
 		fprintf(out, "  %-14s not provoked: %s\n",
 			provoker_name(from->plan->unprovoked[i].provoker),

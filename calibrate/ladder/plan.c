@@ -47,12 +47,12 @@ const struct plan *plan_find(const char *name)
 	return NULL;
 }
 
-static void add_gap(struct plan *plan, enum placement p, const char *reason)
+static void add_unseated(struct plan *plan, enum placement p, const char *reason)
 {
-	struct gap *gap = &plan->gap[plan->gaps++];
+	struct unseated *unseated = &plan->unseated[plan->unseateds++];
 
-	gap->placement = p;
-	snprintf(gap->reason, sizeof(gap->reason), "%s", reason);
+	unseated->placement = p;
+	snprintf(unseated->reason, sizeof(unseated->reason), "%s", reason);
 }
 
 static void add_seat(struct plan *plan, enum placement p, unsigned executors)
@@ -93,7 +93,7 @@ static void seat_spread(struct plan *plan, hwloc_topology_t topology, unsigned m
 	}
 	snprintf(reason, sizeof(reason), "the same CPUs as %s here",
 		 placement_name(same->placement));
-	add_gap(plan, PLACEMENT_SPREAD, reason);
+	add_unseated(plan, PLACEMENT_SPREAD, reason);
 }
 
 static void seat_placement(struct plan *plan, hwloc_topology_t topology, enum placement p)
@@ -102,7 +102,7 @@ static void seat_placement(struct plan *plan, hwloc_topology_t topology, enum pl
 	unsigned max = placement_max(topology, p, reason, sizeof(reason));
 
 	if (max == 0) {
-		add_gap(plan, p, reason);
+		add_unseated(plan, p, reason);
 		return;
 	}
 	if (p == PLACEMENT_OVERSUBSCRIBED) {

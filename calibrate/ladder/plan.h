@@ -21,7 +21,7 @@ struct seat {
 };
 
 /* A placement that is not tested, and why. */
-struct gap {
+struct unseated {
 	enum placement placement;
 	char reason[160];
 };
@@ -46,8 +46,8 @@ struct plan {
 	/* From the topology. */
 	struct seat seat[PLAN_SEATS_MAX];
 	unsigned seats;
-	struct gap gap[PLACEMENT_COUNT];
-	unsigned gaps;
+	struct unseated unseated[PLACEMENT_COUNT];
+	unsigned unseateds;
 	struct unprovoked unprovoked[PROVOKER_COUNT];
 	unsigned unprovokeds;
 };
@@ -56,9 +56,8 @@ struct plan {
 const struct plan *plan_find(const char *name);
 
 /*
- * plan_seat - fill in seats, gaps and what cannot be provoked at the first seat,
- * from what the topology offers: per
- * placement 1, 2, 4, ... executors up to all it can seat.
+ * plan_seat - fill in what the topology seats, what it does not, and what cannot be provoked at the
+ * first seat. Each placement is seated with 1, 2, 4, ... executors, up to all that fit.
  */
 void plan_seat(struct plan *plan, hwloc_topology_t topology);
 

@@ -72,7 +72,8 @@ static inline int new_place(void **state)
 	snprintf(p->path, sizeof(p->path), "%s/machine.conf", p->folder);
 	p->identity = sample_identity();
 	fill_estimate(&p->estimate, &p->plan);
-	p->plan.gap[p->plan.gaps++] = (struct gap){ PLACEMENT_CROSS_SOCKET, "one package only" };
+	p->plan.unseated[p->plan.unseateds++] =
+		(struct unseated){ PLACEMENT_CROSS_SOCKET, "one package only" };
 	p->cpus.word[0] = 3;
 	p->from = (struct provenance){
 		.identity = &p->identity,

@@ -221,10 +221,10 @@ static void the_longest_texts_fit(void **state)
 	fill_text(p->estimate.reason, sizeof(p->estimate.reason));
 	fill_text(journal, sizeof(journal));
 	p->from.journal = journal;
-	p->plan.gaps = PLACEMENT_COUNT;
+	p->plan.unseateds = PLACEMENT_COUNT;
 	for (unsigned i = 0; i < PLACEMENT_COUNT; i++) {
-		p->plan.gap[i].placement = (enum placement)i;
-		fill_text(p->plan.gap[i].reason, sizeof(p->plan.gap[i].reason));
+		p->plan.unseated[i].placement = (enum placement)i;
+		fill_text(p->plan.unseated[i].reason, sizeof(p->plan.unseated[i].reason));
 	}
 	assert_int_equal(write_conf(p), 0);
 	assert_short_lines(p->path);

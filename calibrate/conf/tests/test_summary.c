@@ -51,7 +51,8 @@ static void make(double membarrier_ticks)
 		}
 	}
 	plan = *plan_find("default");
-	plan.gap[plan.gaps++] = (struct gap){ PLACEMENT_SAME_CORE, "one thread for each core" };
+	plan.unseated[plan.unseateds++] =
+		(struct unseated){ PLACEMENT_SAME_CORE, "one thread for each core" };
 	identity = sample_identity();
 	identity.tsc_khz = 2600000;
 }

@@ -41,7 +41,7 @@ static void plans_can_be_carried_out(void **state)
 		assert_true(p->budget / p->slice > 4 * RUNGS_MAX);
 		assert_true(p->require_p > 0 && p->require_p < 1);
 		assert_int_equal(p->seats, 0);
-		assert_int_equal(p->gaps, 0);
+		assert_int_equal(p->unseateds, 0);
 	}
 }
 
@@ -141,20 +141,20 @@ static void assert_seats(const struct plan *plan, enum placement p, const unsign
 	assert_int_equal(*executors, 0);
 }
 
-static const struct gap *find_gap(const struct plan *plan, enum placement p)
+static const struct unseated *find_unseated(const struct plan *plan, enum placement p)
 {
-	const struct gap *found = NULL;
+	const struct unseated *found = NULL;
 
-	for (unsigned i = 0; i < plan->gaps; i++) {
-		if (plan->gap[i].placement != p)
+	for (unsigned i = 0; i < plan->unseateds; i++) {
+		if (plan->unseated[i].placement != p)
 			continue;
 		assert_null(found);
-		found = &plan->gap[i];
+		found = &plan->unseated[i];
 	}
 	return found;
 }
 
-static void every_placement_is_a_seat_or_a_gap(void **state)
+static void every_placement_is_seated_or_says_why_not(void **state)
 {
 	(void)state;
 	for (size_t m = 0; m < COUNT(machines); m++) {
@@ -165,12 +165,12 @@ static void every_placement_is_a_seat_or_a_gap(void **state)
 		for (int p = 0; p < PLACEMENT_COUNT; p++) {
 			const unsigned *executors = executors_of(
 				machines[m].wanted, COUNT(machines[m].wanted), (enum placement)p);
-			const struct gap *gap = find_gap(&plan, (enum placement)p);
+			const struct unseated *unseated = find_unseated(&plan, (enum placement)p);
 
 			assert_seats(&plan, (enum placement)p, executors);
-			assert_int_equal(gap == NULL, *executors != 0);
-			if (gap)
-				assert_true(gap->reason[0] != '\0');
+			assert_int_equal(unseated == NULL, *executors != 0);
+			if (unseated)
+				assert_true(unseated->reason[0] != '\0');
 		}
 		hwloc_topology_destroy(t);
 	}
@@ -205,7 +205,7 @@ static void a_spread_that_is_another_placement_says_which(void **state)
 
 		plan_seat(&plan, t);
 		if (machines[m].spread_is != PLACEMENT_COUNT)
-			assert_non_null(strstr(find_gap(&plan, PLACEMENT_SPREAD)->reason,
+			assert_non_null(strstr(find_unseated(&plan, PLACEMENT_SPREAD)->reason,
 					       placement_name(machines[m].spread_is)));
 		hwloc_topology_destroy(t);
 	}
@@ -221,9 +221,9 @@ static void there_is_room_for_the_largest_machine(void **state)
 	plan_seat(&plan, t);
 	assert_true(plan.seats < PLAN_SEATS_MAX);
 	assert_int_equal(plan.seat[plan.seats - 1].placement, PLACEMENT_OVERSUBSCRIBED);
-	assert_int_equal(plan.gaps, 2);
-	assert_non_null(find_gap(&plan, PLACEMENT_KIND_UP));
-	assert_non_null(find_gap(&plan, PLACEMENT_KIND_DOWN));
+	assert_int_equal(plan.unseateds, 2);
+	assert_non_null(find_unseated(&plan, PLACEMENT_KIND_UP));
+	assert_non_null(find_unseated(&plan, PLACEMENT_KIND_DOWN));
 	hwloc_topology_destroy(t);
 }
 
@@ -241,7 +241,7 @@ static void a_cpuset_is_all_there_is(void **state)
 	assert_int_equal(plan.seat[0].placement, PLACEMENT_OVERSUBSCRIBED);
 	assert_int_equal(plan.seat[0].executors, 1);
 	assert_int_equal(plan.seat[1].executors, 2);
-	assert_int_equal(plan.gaps, PLACEMENT_COUNT - 1);
+	assert_int_equal(plan.unseateds, PLACEMENT_COUNT - 1);
 	hwloc_bitmap_free(set);
 	hwloc_topology_destroy(t);
 }
@@ -252,7 +252,7 @@ int main(void)
 		cmocka_unit_test(plans_have_names),
 		cmocka_unit_test(plans_can_be_carried_out),
 		cmocka_unit_test(longer_plans_measure_more),
-		cmocka_unit_test(every_placement_is_a_seat_or_a_gap),
+		cmocka_unit_test(every_placement_is_seated_or_says_why_not),
 		cmocka_unit_test(every_seat_can_be_taken),
 		cmocka_unit_test(a_spread_that_is_another_placement_says_which),
 		cmocka_unit_test(there_is_room_for_the_largest_machine),
