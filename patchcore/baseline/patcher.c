@@ -50,7 +50,7 @@ static int64_t now_ms(void)
 
 /* --- Stopping -------------------------------------------------------------------------- */
 
-static bool has_ended(pid_t tid)
+static bool thread_has_ended(pid_t tid)
 {
 	char path[64], text[512];
 	const char *name_end;
@@ -110,7 +110,7 @@ static int seize(pid_t tid)
 	if (count == TRACEES_MAX)
 		return -ENOMEM;
 	if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0)
-		return errno == ESRCH || has_ended(tid) ? 0 : -EPERM;
+		return errno == ESRCH || thread_has_ended(tid) ? 0 : -EPERM;
 	tracees[count++] = (struct tracee){ .tid = tid };
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 	return 1;
@@ -214,7 +214,7 @@ static int write_code(int memory, const struct patcher_request *request)
 }
 
 /* False: not all can be let go by name, so this process has to end. */
-static bool serve(int memory, const struct patcher_request *request, int32_t *answer)
+static bool serve_request(int memory, const struct patcher_request *request, int32_t *answer)
 {
 	*answer = stop_all();
 	if (*answer < 0)
@@ -253,7 +253,7 @@ static bool answer_one(int socket, const struct patcher_request *request)
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process);
 	memory = open(path, O_RDWR | O_CLOEXEC);
 	if (memory >= 0) {
-		go_on = serve(memory, request, &answer);
+		go_on = serve_request(memory, request, &answer);
 		close(memory);
 	}
 	send(socket, &answer, sizeof(answer), MSG_NOSIGNAL);

@@ -28,7 +28,7 @@ static bool is_open(void)
 	return patcher && owner == getpid();
 }
 
-static int ask(const struct patcher_request *request)
+static int ask_patcher(const struct patcher_request *request)
 {
 	int32_t answer;
 	ssize_t len;
@@ -41,7 +41,7 @@ static int ask(const struct patcher_request *request)
 	return len == (ssize_t)sizeof(answer) ? answer : -ESHUTDOWN;
 }
 
-static void end(void)
+static void end_patcher(void)
 {
 	close(line);
 	while (waitpid(patcher, NULL, __WALL) < 0 && errno == EINTR)
@@ -69,7 +69,7 @@ static pid_t clone_patcher(int socket)
 	return pid;
 }
 
-static int begin(void)
+static int begin_patcher(void)
 {
 	int pair[2];
 	pid_t pid;
@@ -99,11 +99,11 @@ static bool has_given_up(int ret)
 
 static int patch_locked(const struct patcher_request *request)
 {
-	int ret = ask(request);
+	int ret = ask_patcher(request);
 
 	if (has_given_up(ret)) {
-		end();
-		begin();
+		end_patcher();
+		begin_patcher();
 	}
 	return ret;
 }
@@ -124,13 +124,13 @@ static int locked(int (*act)(const struct patcher_request *), const struct patch
 /* With a first try, which tells whether it may. */
 static int open_new(const struct patcher_request *try)
 {
-	int ret = is_open() ? -EALREADY : begin();
+	int ret = is_open() ? -EALREADY : begin_patcher();
 
 	if (ret < 0)
 		return ret;
-	ret = ask(try);
+	ret = ask_patcher(try);
 	if (ret < 0)
-		end();
+		end_patcher();
 	return ret;
 }
 
@@ -144,7 +144,7 @@ static int close_open(const struct patcher_request *unused)
 	(void)unused;
 	if (!is_open())
 		return -ESHUTDOWN;
-	end();
+	end_patcher();
 	return 0;
 }
 

@@ -93,7 +93,7 @@ static void *aim(struct stub *own, void *target)
 /* --- Stores ------------------------------------------------------------------ */
 
 /* Why the first byte is not the expected one. */
-static int explain(uint8_t first)
+static int explain_first_byte(uint8_t first)
 {
 	return first == WORD_INT3 ? -EAGAIN : -ENOENT;
 }
@@ -112,7 +112,7 @@ static int check_opcode(const struct pc_call *call, const struct text_span *span
 	uint8_t first = call_load_byte(text_at(span, call->addr));
 	uint8_t second = call_load_byte(text_at(span, call->addr + 1));
 
-	return has_opcode(call, (uint16_t)(first | second << 8)) ? 0 : explain(first);
+	return has_opcode(call, (uint16_t)(first | second << 8)) ? 0 : explain_first_byte(first);
 }
 
 /* at: where it can be read; both bytes are on the page of the first. */
@@ -133,7 +133,7 @@ static int store_first(const struct pc_call *call, const struct text_span *span,
 		done = call->way == PC_CALL_TAIL ? call_exchange_byte(at, &seen, (uint8_t)to)
 						 : call_exchange_two(at, &seen, to);
 	}
-	return done || seen == to ? 0 : explain((uint8_t)seen);
+	return done || seen == to ? 0 : explain_first_byte((uint8_t)seen);
 }
 
 static void store_displacement(const struct pc_call *call, const struct text_span *span,
@@ -213,7 +213,7 @@ static bool take_moving(struct pc_call *call)
 }
 
 /* Give it its first target of its own, and turn it on with it. */
-static int move(struct pc_call *call, void *target, const struct text_span *span)
+static int move_to_stub(struct pc_call *call, void *target, const struct text_span *span)
 {
 	int ret = -EAGAIN;
 
@@ -243,7 +243,7 @@ static int turn_on_moved(struct pc_call *call, void *target, const struct text_s
 	int ret;
 
 	if (seen != off && seen != call->on)
-		return explain((uint8_t)seen);
+		return explain_first_byte((uint8_t)seen);
 	if (!target)
 		target = original_target(call);
 	before = aim(own, target);
@@ -264,8 +264,8 @@ static int turn_on(struct pc_call *call, void *target, const struct text_span *s
 		return store_first(call, span, off_first(call), call->on);
 	ret = load_first(call, text_at(span, call->addr));
 	if (ret != call->on && ret != off_first(call))
-		return explain((uint8_t)ret);
-	return move(call, target, span);
+		return explain_first_byte((uint8_t)ret);
+	return move_to_stub(call, target, span);
 }
 
 /* A call that never had one remembers the first that it was given. */
@@ -371,10 +371,10 @@ int pc_deactivate_call(struct pc_call *call)
 static int is_on(const struct pc_call *call, uint16_t first)
 {
 	if (call->way == PC_CALL_DISPLACEMENT)
-		return has_opcode(call, first) ? 1 : explain((uint8_t)first);
+		return has_opcode(call, first) ? 1 : explain_first_byte((uint8_t)first);
 	if (first == call->on)
 		return 1;
-	return first == off_first(call) ? 0 : explain((uint8_t)first);
+	return first == off_first(call) ? 0 : explain_first_byte((uint8_t)first);
 }
 
 /* Where it leads by that displacement, if it is one that this library gave it or found. */
@@ -417,7 +417,7 @@ static int look_at_front(const struct pc_call *call)
 }
 
 /* 1: on, and leads to *target; 0: off; or a negative errno. */
-static int look(const struct pc_call *call, void **target)
+static int look_at_call(const struct pc_call *call, void **target)
 {
 	uint8_t copy[CALL_MAX];
 	int32_t displacement;
@@ -445,7 +445,7 @@ int pc_call_get(const struct pc_call *call, struct pc_call_info *info)
 	if (!call || !call->addr || !info)
 		return -EINVAL;
 	for (int i = 0; i < LOOKS && on == MIXTURE; i++)
-		on = look(call, &target);
+		on = look_at_call(call, &target);
 	if (on < 0)
 		return on;
 	*info = (struct pc_call_info){

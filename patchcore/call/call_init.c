@@ -44,7 +44,7 @@ static bool is_held(const struct looked *looked, const uint8_t *addr)
 }
 
 /* No more bytes are read than the call has: it may end where the mapping ends. */
-static int look(struct looked *looked, const uint8_t *addr)
+static int look_at_code(struct looked *looked, const uint8_t *addr)
 {
 	int ret = recognise(looked, addr, CALL_MAX - 1);
 
@@ -95,8 +95,8 @@ static int find_ret(struct pc_call *call)
 }
 
 /* As pc_patch(), which need not be told of a change that is none. */
-static int patch(const struct pc_call *call, const uint8_t code[CALL_MAX], size_t len,
-		 const uint8_t *there)
+static int patch_call(const struct pc_call *call, const uint8_t code[CALL_MAX], size_t len,
+		      const uint8_t *there)
 {
 	return memcmp(code, there, len) == 0 ? 0 : pc_patch(call->addr, code, len);
 }
@@ -111,7 +111,7 @@ static int turn_into_off(struct pc_call *call, const uint8_t *there)
 
 	if (call->way == PC_CALL_DISPLACEMENT) {
 		len = call_encode(code, call->form, call->off);
-		return patch(call, code, len, there);
+		return patch_call(call, code, len, there);
 	}
 	ret = call_own_get(call, &own);
 	if (ret < 0)
@@ -120,7 +120,7 @@ static int turn_into_off(struct pc_call *call, const uint8_t *there)
 	call->on = call_first(code, call->way);
 	call->moved = 1;
 	call_encode_off(code, call->form);
-	ret = patch(call, code, len, there);
+	ret = patch_call(call, code, len, there);
 	if (ret < 0 && !had)
 		stub_put(own);
 	return ret;
@@ -160,7 +160,7 @@ static void keep_own(struct pc_call *call, struct stub *own, const struct looked
 		call->own = own;
 }
 
-static int set_up(struct pc_call *call, const struct looked *looked)
+static int set_up_call(struct pc_call *call, const struct looked *looked)
 {
 	int ret = call->way == PC_CALL_DISPLACEMENT ? find_ret(call) : 0;
 
@@ -177,7 +177,7 @@ static int init_at(struct pc_call *call, struct call_place *place)
 	uint8_t *addr = (uint8_t *)place->entry.addr;
 	struct looked looked;
 	unsigned len;
-	int ret = look(&looked, addr);
+	int ret = look_at_code(&looked, addr);
 
 	if (ret < 0)
 		return ret;
@@ -192,7 +192,7 @@ static int init_at(struct pc_call *call, struct call_place *place)
 		.hidden = looked.hidden,
 	};
 	keep_own(call, place->own, &looked);
-	return set_up(call, &looked);
+	return set_up_call(call, &looked);
 }
 
 static int init_inside(struct pc_call *call, void *addr)

@@ -9,7 +9,7 @@
 static struct table places = TABLE_INIT(struct call_place);
 static _Atomic(uint64_t) numbers; /* relaxed: only to be different */
 
-static struct call_place *find(uintptr_t addr)
+static struct call_place *find_place(uintptr_t addr)
 {
 	return (struct call_place *)table_find(&places, addr);
 }
@@ -48,7 +48,7 @@ int call_place_take(struct call_place **taken, const void *addr)
 /* Does a call that begins at from, and is not at a free place, have the byte at addr? */
 static bool has_byte(uintptr_t from, uintptr_t addr)
 {
-	const struct call_place *place = find(from);
+	const struct call_place *place = find_place(from);
 
 	return place && from + atomic_load(&place->len) > addr && user_of(place) &&
 	       !is_abandoned(user_of(place));
@@ -83,7 +83,7 @@ void call_place_leave(struct call_place *place, struct stub *own)
 
 struct call_place *call_place_of(const void *addr, uint64_t number)
 {
-	struct call_place *place = find((uintptr_t)addr);
+	struct call_place *place = find_place((uintptr_t)addr);
 
 	return place && user_of(place) == number ? place : NULL;
 }
@@ -93,7 +93,7 @@ struct range {
 	uintptr_t end;
 };
 
-static int forget(struct entry *entry, void *arg)
+static int forget_place(struct entry *entry, void *arg)
 {
 	const struct range *range = arg;
 
@@ -106,5 +106,5 @@ void call_places_forget(uintptr_t start, uintptr_t end)
 {
 	struct range range = { start, end };
 
-	table_each(&places, forget, &range);
+	table_each(&places, forget_place, &range);
 }

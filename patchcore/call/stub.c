@@ -128,7 +128,7 @@ static int pool_new(struct pool **made, uintptr_t end, unsigned low)
 }
 
 /* NULL: no free one whose code has that lowest byte. */
-static struct stub *take(struct pool *pool, int low)
+static struct stub *take_stub(struct pool *pool, int low)
 {
 	unsigned first = low == STUB_ANY ? 0 : (unsigned)low / STRIDE;
 	unsigned last = low == STUB_ANY ? LOWS - 1 : first;
@@ -151,13 +151,13 @@ static int get_locked(struct stub **stub, uintptr_t end, int low)
 	int ret;
 
 	for (pool = pools; pool; pool = pool->next) {
-		*stub = pool_in_reach(pool, end) ? take(pool, low) : NULL;
+		*stub = pool_in_reach(pool, end) ? take_stub(pool, low) : NULL;
 		if (*stub)
 			return 0;
 	}
 	ret = pool_new(&pool, end, low == STUB_ANY ? 0 : (unsigned)low % STRIDE);
 	if (ret == 0)
-		*stub = take(pool, low);
+		*stub = take_stub(pool, low);
 	return ret;
 }
 

@@ -249,7 +249,7 @@ static bool has_int3(const struct pair *pair, uint32_t starts)
 	return false;
 }
 
-static int tell(const struct pair *pair, struct pc_check *result)
+static int tell_result(const struct pair *pair, struct pc_check *result)
 {
 	if (result->lost_starts || result->old_end != result->new_end)
 		return tell_lost(pair, result);
@@ -266,7 +266,7 @@ static int tell(const struct pair *pair, struct pc_check *result)
 	return tell_way(result);
 }
 
-static int check(struct pair *pair, struct pc_check *result)
+static int check_pair(struct pair *pair, struct pc_check *result)
 {
 	int ret;
 
@@ -277,7 +277,7 @@ static int check(struct pair *pair, struct pc_check *result)
 			       "the site");
 	ret = decode_both(pair, result);
 	note_layouts(pair, result);
-	return ret < 0 ? ret : tell(pair, result);
+	return ret < 0 ? ret : tell_result(pair, result);
 }
 
 int pc_check_site(const void *addr, const void *bytes, size_t len, struct pc_check *result)
@@ -295,5 +295,5 @@ int pc_check_site(const void *addr, const void *bytes, size_t len, struct pc_che
 		return because(result, ret, "the old code is not all mapped, or not readable");
 	if (ret < 0)
 		return because(result, ret, "the old code cannot be read by a system call");
-	return check(&pair, result);
+	return check_pair(&pair, result);
 }

@@ -92,7 +92,7 @@ static uint64_t below(size_t at)
 	return at < 64 ? bit(at) - 1 : ~UINT64_C(0);
 }
 
-static void note(struct layout *layout, const struct insn *insn, size_t at, bool behind_jump)
+static void note_insn(struct layout *layout, const struct insn *insn, size_t at, bool behind_jump)
 {
 	layout->starts |= bit(at);
 	layout->len[at] = (uint8_t)insn->len;
@@ -104,7 +104,7 @@ static void note(struct layout *layout, const struct insn *insn, size_t at, bool
 		layout->nops |= bit(at);
 }
 
-static void forget(struct layout *layout, size_t from, size_t to)
+static void forget_starts(struct layout *layout, size_t from, size_t to)
 {
 	uint64_t kept = ~(below(to) & ~below(from));
 
@@ -126,20 +126,21 @@ struct walk {
  * One instruction. What stands behind a jump is taken for code as long as it
  * comes out even where the jump leads; else it is what another change left there.
  */
-static int step(struct layout *layout, struct walk *walk, const uint8_t *code, size_t size)
+static int step_over_insn(struct layout *layout, struct walk *walk, const uint8_t *code,
+			  size_t size)
 {
 	size_t at = walk->at, target = next_of(walk->ahead, at + 1);
 	struct insn insn;
 	int ret = decode(code + at, size - at, &insn);
 
 	if (walk->dead && target < 64 && (ret < 0 || at + insn.len > target)) {
-		forget(layout, walk->dead_from, at);
+		forget_starts(layout, walk->dead_from, at);
 		walk->at = target;
 		return 0;
 	}
 	if (ret < 0)
 		return ret;
-	note(layout, &insn, at, walk->dead);
+	note_insn(layout, &insn, at, walk->dead);
 	walk->at = at + insn.len;
 	walk->ahead |= target_of(&insn, walk->at, size);
 	if (insn.jumps && !walk->dead)
@@ -163,7 +164,7 @@ int decode_layout(struct layout *layout, const uint8_t *code, size_t size, size_
 			walk.at = next_of(walk.ahead, walk.at);
 			continue;
 		}
-		ret = step(layout, &walk, code, size);
+		ret = step_over_insn(layout, &walk, code, size);
 		if (ret < 0) {
 			layout->end = walk.at;
 			return ret;

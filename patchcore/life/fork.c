@@ -72,7 +72,7 @@ _Atomic(uint32_t) *fork_adopted = &never_wiped;
 
 /* --- Adopting --------------------------------------------------------------------------------- */
 
-NOPATCH static void adopt(void)
+NOPATCH static void adopt_process(void)
 {
 	thread_adopt();
 	text_adopt();
@@ -84,7 +84,7 @@ NOPATCH void fork_adopt(void)
 
 	if (atomic_compare_exchange_strong_explicit(fork_adopted, &state, self,
 						    memory_order_acquire, memory_order_acquire)) {
-		adopt();
+		adopt_process();
 		atomic_store_explicit(fork_adopted, REST, memory_order_release);
 		return;
 	}

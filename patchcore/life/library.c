@@ -36,7 +36,7 @@ static struct pc_choice *get_choice(enum pc_policy policy, double p)
 }
 
 /* The process's own, from now on. */
-static int choose(enum pc_policy policy, double p)
+static int choose_for_process(enum pc_policy policy, double p)
 {
 	struct pc_choice *choice = get_choice(policy, p);
 
@@ -101,7 +101,7 @@ static int init_locked(void)
 	learn_assumed();
 	learned++;
 	ret = take_traps();
-	chosen = choose(asked, accept_p);
+	chosen = choose_for_process(asked, accept_p);
 	return ret < 0 ? ret : chosen;
 }
 
@@ -192,7 +192,7 @@ static int set_policy(void *arg)
 
 	if (!choice)
 		return -ENOMEM;
-	return policy_is_possible(&choice->syncs) ? choose(policy, accept_p) : -ENOTSUP;
+	return policy_is_possible(&choice->syncs) ? choose_for_process(policy, accept_p) : -ENOTSUP;
 }
 
 int pc_set_policy(enum pc_policy policy)
@@ -202,7 +202,7 @@ int pc_set_policy(enum pc_policy policy)
 
 static int set_accept_p(void *p)
 {
-	return choose(asked, *(double *)p);
+	return choose_for_process(asked, *(double *)p);
 }
 
 int pc_set_accept_p(double p)

@@ -9,7 +9,7 @@ static struct pc_choice *choices;
 /* The process's own. NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
 static _Atomic(struct pc_choice *) current;
 
-static struct pc_choice *find(unsigned learned, enum pc_policy policy, double p)
+static struct pc_choice *find_choice(unsigned learned, enum pc_policy policy, double p)
 {
 	for (struct pc_choice *choice = choices; choice; choice = choice->next)
 		if (choice->learned == learned && choice->asked == policy && choice->accept_p == p)
@@ -17,8 +17,8 @@ static struct pc_choice *find(unsigned learned, enum pc_policy policy, double p)
 	return NULL;
 }
 
-static struct pc_choice *make(const struct facts *facts, unsigned learned, enum pc_policy policy,
-			      double p)
+static struct pc_choice *make_choice(const struct facts *facts, unsigned learned,
+				     enum pc_policy policy, double p)
 {
 	struct pc_choice *choice = calloc(1, sizeof(*choice));
 
@@ -36,9 +36,9 @@ static struct pc_choice *make(const struct facts *facts, unsigned learned, enum 
 struct pc_choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
 			     double accept_p)
 {
-	struct pc_choice *choice = find(learned, policy, accept_p);
+	struct pc_choice *choice = find_choice(learned, policy, accept_p);
 
-	return choice ? choice : make(facts, learned, policy, accept_p);
+	return choice ? choice : make_choice(facts, learned, policy, accept_p);
 }
 
 void choice_use(struct pc_choice *choice)

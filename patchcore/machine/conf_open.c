@@ -134,7 +134,7 @@ static int read_link(int folder, char path[PATH_MAX])
  * One name of the way: opens it in its folder, which becomes *folder. -ELOOP: it is a
  * symbolic link, and path is now where that leads, seen from *folder.
  */
-static int step(const struct complaint *c, int *folder, char path[PATH_MAX])
+static int open_next_name(const struct complaint *c, int *folder, char path[PATH_MAX])
 {
 	int ret, file, next = open_folder(*folder, path);
 
@@ -175,7 +175,7 @@ int conf_open(const char *path, char *why, size_t size)
 		ret = -ENAMETOOLONG;
 	else
 		for (int links = 0; ret == -ELOOP && links <= LINKS_MAX; links++)
-			ret = step(&complaint, &folder, rest);
+			ret = open_next_name(&complaint, &folder, rest);
 	if (folder >= 0)
 		close(folder);
 	if (ret < 0 && !why[0])

@@ -81,7 +81,7 @@ static bool toggled(const struct machine_conf *c, unsigned i)
 }
 
 /* A stretched wait of 0 lasts as long as the stores call for. */
-static bool waits(const struct machine_conf *c, unsigned i)
+static bool level_waits(const struct machine_conf *c, unsigned i)
 {
 	const struct machine_conf_level *level = &c->level[i];
 
@@ -126,7 +126,7 @@ static const struct {
 } level_rules[] = {
 	{ toggled, "may be waited by, but no toggles are behind it",
 	  "is usable, but no toggles are behind it" },
-	{ waits, "may be waited by, but does not wait", "is usable, but does not wait" },
+	{ level_waits, "may be waited by, but does not wait", "is usable, but does not wait" },
 	{ line_bound, "line_p" LOWER, "upper_p" LOWER },
 	{ page_bound, "page_p" LOWER, "upper_p" LOWER },
 	{ in_order, "waits for less than one before it, at the same stretch", "" },

@@ -10,7 +10,7 @@
 
 #define DIGITS 5 /* of a number that can be below CPUS_MAX */
 
-static void add(struct cpus *cpus, unsigned cpu)
+static void add_cpu(struct cpus *cpus, unsigned cpu)
 {
 	cpus->word[cpu / 64] |= UINT64_C(1) << cpu % 64;
 }
@@ -44,7 +44,7 @@ static bool take_range(const char **at, const char *end, struct cpus *cpus)
 			return false;
 	}
 	for (unsigned cpu = from; cpu <= to; cpu++)
-		add(cpus, cpu);
+		add_cpu(cpus, cpu);
 	return from <= to;
 }
 

@@ -457,7 +457,7 @@ int identity_read(struct identity *id)
 	return identity_read_from(id, &identity_here);
 }
 
-static uint64_t number(const struct identity *id, const struct field *f)
+static uint64_t number_of_field(const struct identity *id, const struct field *f)
 {
 	const char *at = (const char *)id + f->offset;
 
@@ -501,8 +501,8 @@ static bool field_differs(const struct field *f, const struct identity *a, const
 	if (f->kind == TEXT)
 		return strcmp((const char *)a + f->offset, (const char *)b + f->offset);
 	if (f->kind == KHZ)
-		return khz_differ(number(a, f), number(b, f));
-	return number(a, f) != number(b, f);
+		return khz_differ(number_of_field(a, f), number_of_field(b, f));
+	return number_of_field(a, f) != number_of_field(b, f);
 }
 
 const char *identity_differs(const struct identity *a, const struct identity *b)
@@ -520,13 +520,13 @@ static void print_field(const struct identity *id, const struct field *f, char *
 		snprintf(value, size, "%s", (const char *)id + f->offset);
 		break;
 	case HASH:
-		snprintf(value, size, "0x%016" PRIx64, number(id, f));
+		snprintf(value, size, "0x%016" PRIx64, number_of_field(id, f));
 		break;
 	case FLAG:
-		snprintf(value, size, "%s", number(id, f) ? "yes" : "no");
+		snprintf(value, size, "%s", number_of_field(id, f) ? "yes" : "no");
 		break;
 	default:
-		snprintf(value, size, "%" PRIu64, number(id, f));
+		snprintf(value, size, "%" PRIu64, number_of_field(id, f));
 	}
 }
 

@@ -271,8 +271,8 @@ static void explain_auto(const struct facts *facts, double accept_p, const struc
 		 level[surest_level(facts, true) - 1].page.upper_p, accept_p, instead, lines);
 }
 
-static void explain(const struct facts *facts, enum pc_policy asked, double accept_p,
-		    const struct syncs *syncs, char *reason, size_t size)
+static void explain_policy(const struct facts *facts, enum pc_policy asked, double accept_p,
+			   const struct syncs *syncs, char *reason, size_t size)
 {
 	if (!facts->trap) {
 		snprintf(reason, size, "%s",
@@ -310,7 +310,7 @@ void policy_choose(const struct facts *facts, enum pc_policy asked, double accep
 	if (syncs->line.policy != syncs->page.policy || syncs->line.level != syncs->page.level ||
 	    syncs->line_later.level != syncs->page_later.level)
 		syncs->page.line = &syncs->line;
-	explain(facts, asked, accept_p, syncs, reason, size);
+	explain_policy(facts, asked, accept_p, syncs, reason, size);
 }
 
 bool policy_is_possible(const struct syncs *syncs)

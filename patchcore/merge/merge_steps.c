@@ -29,7 +29,7 @@ int merge_find(struct merge *merge)
 }
 
 /* Of the word protocol's business there is one byte, for what flight_rescue.c asks at the end. */
-NOPATCH static void fill_in(const struct merge *merge)
+NOPATCH static void fill_in_sites(const struct merge *merge)
 {
 	struct word *word = &merge->sites[0]->word;
 
@@ -67,7 +67,7 @@ NOPATCH static bool hold_door(const struct merge *merge, size_t i)
 	if (i > 0)
 		site_set_lead(site, first);
 	else
-		fill_in(merge);
+		fill_in_sites(merge);
 	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	return true;
@@ -114,7 +114,7 @@ NOPATCH void merge_release(struct merge *merge)
 }
 
 /* One locked store of a byte; no other thread writes there meanwhile. */
-NOPATCH static void put(const struct merge *merge, size_t i, uint8_t byte)
+NOPATCH static void put_byte(const struct merge *merge, size_t i, uint8_t byte)
 {
 	__atomic_exchange_n(text_at(&merge->span, merge->span.addr + i), byte, __ATOMIC_SEQ_CST);
 }
@@ -125,21 +125,21 @@ NOPATCH void merge_put_int3(const struct merge *merge)
 	merge->sites[0]->word.merge = merge;
 	for (size_t i = 0; i < merge->span.len; i++)
 		if (is_door(merge, i))
-			put(merge, i, WORD_INT3);
+			put_byte(merge, i, WORD_INT3);
 }
 
 NOPATCH void merge_undo(const struct merge *merge)
 {
 	for (size_t i = 0; i < merge->span.len; i++)
 		if (is_door(merge, i))
-			put(merge, i, merge->old[i]);
+			put_byte(merge, i, merge->old[i]);
 }
 
 NOPATCH static void put_rest(const struct merge *merge)
 {
 	for (size_t i = 0; i < merge->span.len; i++)
 		if (!is_door(merge, i))
-			put(merge, i, merge->bytes[i]);
+			put_byte(merge, i, merge->bytes[i]);
 }
 
 NOPATCH void merge_put_rest(struct merge *merge)
@@ -152,7 +152,7 @@ NOPATCH void merge_put_doors(const struct merge *merge)
 {
 	for (size_t i = 0; i < merge->span.len; i++)
 		if (is_door(merge, i))
-			put(merge, i, merge->bytes[i]);
+			put_byte(merge, i, merge->bytes[i]);
 }
 
 NOPATCH void merge_adopt(const struct merge *merge)

@@ -117,11 +117,11 @@ static _Atomic(uint64_t) taken;
 /* The one whose handler is being changed: it may be a program's, displaced for a moment. */
 static _Atomic(int) settling;
 
-static void on_signal(int signal, siginfo_t *info, void *context);
+static void on_look_signal(int signal, siginfo_t *info, void *context);
 
 NOPATCH static bool is_ours(const struct kernel_action *action)
 {
-	return action->handler == (uintptr_t)on_signal;
+	return action->handler == (uintptr_t)on_look_signal;
 }
 
 NOPATCH static bool stands(int signal)
@@ -159,9 +159,9 @@ NOPATCH static void put_back(int signal, struct kernel_action *displaced,
 }
 
 /* By exchange, since the program may set a handler at any moment. */
-NOPATCH static bool take(int signal)
+NOPATCH static bool take_signal(int signal)
 {
-	struct kernel_action ours = { .handler = (uintptr_t)on_signal,
+	struct kernel_action ours = { .handler = (uintptr_t)on_look_signal,
 				      .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART |
 					       KERNEL_RESTORER,
 				      .restorer = (uintptr_t)kernel_sigreturn,
@@ -215,7 +215,7 @@ struct signal_use {
 NOPATCH static bool may_have(int signal, uint64_t pending)
 {
 	return stands(signal) ||
-	       (!(pending & kernel_bit(signal)) && is_default(signal) && take(signal));
+	       (!(pending & kernel_bit(signal)) && is_default(signal) && take_signal(signal));
 }
 
 /* Without a look at the threads: ours, and as far as is known none has a use for it. */
@@ -239,7 +239,7 @@ NOPATCH static int choose_from(uint64_t used, uint64_t pending)
 }
 
 /* Rather one that was in use once than none. */
-NOPATCH static int choose(const struct signal_use *now)
+NOPATCH static int choose_signal(const struct signal_use *now)
 {
 	uint64_t known = atomic_fetch_or(&known_used, now->used) | now->used;
 	int ret = choose_from(known, now->pending);
@@ -259,14 +259,14 @@ NOPATCH static struct others_room *room_at(unsigned index)
 	return &chunks[index / CHUNK]->rooms[index % CHUNK];
 }
 
-NOPATCH static uint64_t value_of(const siginfo_t *info)
+NOPATCH static uint64_t value_of_signal(const siginfo_t *info)
 {
 	return (uintptr_t)info->si_value.sival_ptr;
 }
 
 NOPATCH static bool is_of_ours(const siginfo_t *info)
 {
-	return others_is_ours(info->si_code, value_of(info));
+	return others_is_ours(info->si_code, value_of_signal(info));
 }
 
 /* False unless the signal is of this round and for this thread. */
@@ -281,7 +281,7 @@ NOPATCH static bool is_asked(const siginfo_t *info, unsigned index)
 	return slot->tid == (pid_t)sys_call(SYS_gettid) && atomic_load(&slot->answer) == SLOT_ASKED;
 }
 
-NOPATCH static void serve(unsigned index, ucontext_t *context)
+NOPATCH static void serve_slot(unsigned index, ucontext_t *context)
 {
 	const struct round *round = current;
 	uint32_t parked = (uint32_t)atomic_load(&ticket);
@@ -305,7 +305,7 @@ NOPATCH static void serve(unsigned index, ucontext_t *context)
  * that was installed on top of ours has called it, as what was there before, the signal
  * has been dealt with.
  */
-NOPATCH static void pass_on(int signal, siginfo_t *info)
+NOPATCH static void pass_on_signal(int signal, siginfo_t *info)
 {
 	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
 	bool is_kept;
@@ -320,12 +320,12 @@ NOPATCH static void pass_on(int signal, siginfo_t *info)
 	sys_call(SYS_rt_tgsigqueueinfo, sys_call(SYS_getpid), sys_call(SYS_gettid), signal, info);
 }
 
-NOPATCH static void on_signal(int signal, siginfo_t *info, void *context)
+NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 {
-	unsigned index = (unsigned)value_of(info);
+	unsigned index = (unsigned)value_of_signal(info);
 
 	if (!is_of_ours(info)) {
-		pass_on(signal, info);
+		pass_on_signal(signal, info);
 		return;
 	}
 	/*
@@ -334,7 +334,7 @@ NOPATCH static void on_signal(int signal, siginfo_t *info, void *context)
 	 */
 	atomic_fetch_add(&inside, 1);
 	if (is_asked(info, index))
-		serve(index, context);
+		serve_slot(index, context);
 	if (atomic_fetch_sub(&inside, 1) == 1)
 		futex_wake(&inside);
 }
@@ -360,7 +360,7 @@ NOPATCH static long send_to(const struct round *round, pid_t tid, unsigned index
 }
 
 /* A thread that cannot be looked at is asked: it will turn out to have ended. */
-NOPATCH static void learn(struct slot *slot)
+NOPATCH static void learn_thread(struct slot *slot)
 {
 	if (task_signals(slot->tid, &slot->signals) == 0)
 		return;
@@ -387,7 +387,7 @@ NOPATCH static bool takes(const struct round *round, const struct slot *slot)
 	       (!slot->signals.waits && slot->signals.blocked == round->trapped);
 }
 
-NOPATCH static void ask(const struct round *round, struct slot *slot, unsigned index)
+NOPATCH static void ask_thread(const struct round *round, struct slot *slot, unsigned index)
 {
 	long ret;
 
@@ -405,7 +405,7 @@ NOPATCH static void ask(const struct round *round, struct slot *slot, unsigned i
 		atomic_store(&slot->answer, SLOT_GONE);
 }
 
-NOPATCH static bool grow(void)
+NOPATCH static bool grow_slots(void)
 {
 	long chunk;
 
@@ -419,7 +419,7 @@ NOPATCH static bool grow(void)
 	return true;
 }
 
-NOPATCH static struct slot *find(pid_t tid)
+NOPATCH static struct slot *find_slot(pid_t tid)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (slot_at(i)->tid == tid)
@@ -451,14 +451,14 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 
 	if (tid == round->self)
 		return true;
-	slot = find(tid);
+	slot = find_slot(tid);
 	if (slot) {
 		slot->pass = round->pass;
 		return true;
 	}
 	if (!is_meant(round, tid))
 		return true;
-	if (count == CHUNK * CHUNKS || !grow()) {
+	if (count == CHUNK * CHUNKS || !grow_slots()) {
 		round->error = -ENOMEM;
 		return false;
 	}
@@ -501,8 +501,8 @@ NOPATCH static void insist(const struct round *round)
 			continue;
 		}
 		if (round->ask_first)
-			learn(slot);
-		ask(round, slot, i);
+			learn_thread(slot);
+		ask_thread(round, slot, i);
 	}
 }
 
@@ -513,7 +513,7 @@ NOPATCH static bool any_open(unsigned *from)
 	return *from < count;
 }
 
-NOPATCH static int await(const struct round *round)
+NOPATCH static int await_answers(const struct round *round)
 {
 	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
 	unsigned from = 0;
@@ -542,7 +542,7 @@ NOPATCH static void learn_all(const struct round *round, unsigned from, struct s
 	for (unsigned i = from; i < count; i++) {
 		struct slot *slot = slot_at(i);
 
-		learn(slot);
+		learn_thread(slot);
 		now->used |= task_uses(&slot->signals);
 		now->pending |= slot->signals.pending;
 	}
@@ -559,9 +559,9 @@ NOPATCH static int ask_from(const struct round *round, unsigned from)
 
 	if (round->ask_first || (first && !will_do(number)))
 		learn_all(round, from, &now);
-	ret = first ? choose(&now) : 0;
+	ret = first ? choose_signal(&now) : 0;
 	for (unsigned i = from; i < count && ret == 0; i++)
-		ask(round, slot_at(i), i);
+		ask_thread(round, slot_at(i), i);
 	return ret;
 }
 
@@ -583,7 +583,7 @@ NOPATCH static int ask_once(struct round *round)
 	ret = task_list(meet, round) < 0 ? -EACCES : round->error;
 	if (ret == 0)
 		ret = ask_from(round, before);
-	return ret < 0 ? ret : await(round);
+	return ret < 0 ? ret : await_answers(round);
 }
 
 /*
@@ -715,7 +715,7 @@ NOPATCH static bool note_pending(pid_t tid, void *arg)
 }
 
 /* Only where ours is still the handler. */
-NOPATCH static void give_back(int signal)
+NOPATCH static void give_back_signal(int signal)
 {
 	struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL }, before;
 
@@ -735,6 +735,6 @@ NOPATCH void others_give_back(void)
 		pending = ~UINT64_C(0);
 	for (int i = SIGNAL_MIN; i <= SIGNAL_MAX; i++)
 		if (atomic_load(&taken) & ~pending & kernel_bit(i))
-			give_back(i);
+			give_back_signal(i);
 	atomic_store(&holder, 0);
 }

@@ -21,7 +21,7 @@ struct batch {
 	const struct sync *picked[2]; /* for sites inside a page, for others; NULL: none yet */
 };
 
-static int compare(const void *a, const void *b)
+static int compare_ops(const void *a, const void *b)
 {
 	const struct pc_op *one = *(struct pc_op *const *)a, *two = *(struct pc_op *const *)b;
 
@@ -49,7 +49,7 @@ static void refuse_overlaps(struct pc_op **by_addr, size_t n)
 }
 
 /* One for all sites of a kind, so that they share it. */
-static const struct sync *pick(struct batch *batch, const struct pc_op *op)
+static const struct sync *pick_sync(struct batch *batch, const struct pc_op *op)
 {
 	const struct sync *sync = word_sync(batch->sync, op->addr, op->len);
 	const struct sync **picked = &batch->picked[sync == batch->sync];
@@ -61,7 +61,7 @@ static const struct sync *pick(struct batch *batch, const struct pc_op *op)
 
 static int hold(struct batch *batch, struct pc_op *op, const struct change *change)
 {
-	const struct sync *sync = pick(batch, op);
+	const struct sync *sync = pick_sync(batch, op);
 	struct word *word;
 	int ret = word_hold(&word, change, sync);
 
@@ -74,7 +74,7 @@ static int hold(struct batch *batch, struct pc_op *op, const struct change *chan
 	return 0;
 }
 
-static int begin(struct batch *batch, struct pc_op *op)
+static int begin_op(struct batch *batch, struct pc_op *op)
 {
 	struct change change;
 	int ret = change_begin(&change, op->addr, op->bytes, op->len, 1, batch->sync);
@@ -173,7 +173,7 @@ static int first_error(const struct pc_op *ops, size_t n)
 	return 0;
 }
 
-static int make(struct batch *batch, struct pc_op *ops, size_t n)
+static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 {
 	struct thread *self;
 	int ret = fork_enter(&self);
@@ -184,11 +184,11 @@ static int make(struct batch *batch, struct pc_op *ops, size_t n)
 		ops[i].result = change_check(ops[i].addr, ops[i].bytes, ops[i].len, 1);
 		batch->by_addr[i] = &ops[i];
 	}
-	qsort(batch->by_addr, n, sizeof(*batch->by_addr), compare);
+	qsort(batch->by_addr, n, sizeof(*batch->by_addr), compare_ops);
 	refuse_overlaps(batch->by_addr, n);
 	for (size_t i = 0; i < n; i++)
 		if (batch->by_addr[i]->result == 0)
-			batch->by_addr[i]->result = begin(batch, batch->by_addr[i]);
+			batch->by_addr[i]->result = begin_op(batch, batch->by_addr[i]);
 	make_straddlers(batch);
 	end_straddlers(batch);
 	fork_leave(self);
@@ -210,7 +210,7 @@ int pc_patch_batch_by(struct pc_op *ops, size_t n, const struct pc_choice *choic
 	batch.by_addr = calloc(n, sizeof(*batch.by_addr));
 	batch.sites = calloc(n, sizeof(*batch.sites));
 	batch.ops = calloc(n, sizeof(*batch.ops));
-	ret = batch.by_addr && batch.sites && batch.ops ? make(&batch, ops, n) : -ENOMEM;
+	ret = batch.by_addr && batch.sites && batch.ops ? make_batch(&batch, ops, n) : -ENOMEM;
 	for (size_t i = 0; ret < 0 && i < n; i++)
 		ops[i].result = ret;
 	free(batch.by_addr);

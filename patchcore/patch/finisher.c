@@ -70,7 +70,7 @@ static void sleep_until_woken(void)
 	sys_call(SYS_futex, &asleep, FUTEX_WAIT_PRIVATE, 1, 0, 0, 0);
 }
 
-static int drain(int (*flights)(void))
+static int drain_inside(int (*flights)(void))
 {
 	struct thread *self;
 	int ret = fork_enter(&self);
@@ -82,11 +82,11 @@ static int drain(int (*flights)(void))
 	return ret;
 }
 
-static void *finish(void *unused)
+static void *run_finisher(void *unused)
 {
 	while (!atomic_load_explicit(&stopping, memory_order_acquire)) {
 		/* On an error membarrier is short of memory: the finisher tries again later. */
-		if (drain(flight_drain) < 0)
+		if (drain_inside(flight_drain) < 0)
 			nap();
 		if (!more_soon())
 			sleep_until_woken();
@@ -103,14 +103,14 @@ static int create(void)
 	sigfillset(&all);
 	sigdelset(&all, SIGTRAP);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&thread, NULL, finish, NULL);
+	ret = pthread_create(&thread, NULL, run_finisher, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -ret;
 }
 
 /* Wait until no other thread starts or stops it; then move it on. False: it is not in that state.
  */
-static bool begin(enum finisher_state from, enum finisher_state to)
+static bool begin_transition(enum finisher_state from, enum finisher_state to)
 {
 	enum finisher_state state = from;
 
@@ -130,7 +130,7 @@ int pc_finisher_start(void)
 
 	if (!choice_sync())
 		return -ESHUTDOWN;
-	if (!begin(FINISHER_NONE, FINISHER_STARTING))
+	if (!begin_transition(FINISHER_NONE, FINISHER_STARTING))
 		return 0;
 	atomic_store_explicit(&stopping, false, memory_order_relaxed);
 	ret = create();
@@ -143,7 +143,7 @@ int pc_finisher_stop(void)
 {
 	int cancel;
 
-	if (begin(FINISHER_RUNNING, FINISHER_STOPPING)) {
+	if (begin_transition(FINISHER_RUNNING, FINISHER_STOPPING)) {
 		atomic_store_explicit(&stopping, true, memory_order_seq_cst);
 		finisher_wake();
 		cancel = cancel_hold();
@@ -151,7 +151,7 @@ int pc_finisher_stop(void)
 		cancel_let(cancel);
 		atomic_store_explicit(&finisher, FINISHER_NONE, memory_order_release);
 	}
-	return drain(flight_drain_told);
+	return drain_inside(flight_drain_told);
 }
 
 void finisher_forked(void)

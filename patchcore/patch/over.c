@@ -73,7 +73,7 @@ static int merge_begun(struct merge *merge, enum pc_inside who, const struct syn
 	return merge_promised(merge, sync);
 }
 
-static int merge(struct merge *merge, void *addr, size_t len, enum pc_inside who)
+static int merge_span(struct merge *merge, void *addr, size_t len, enum pc_inside who)
 {
 	const struct sync *sync = choice_sync();
 	int ret;
@@ -103,7 +103,7 @@ int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts
 	if (who != PC_NOBODY_INSIDE && who != PC_CHECK_THREADS &&
 	    !(who == PC_STARTS_KEPT && !(old_starts & ~new_starts)))
 		return -EINVAL;
-	return merge(&over, addr, len, who);
+	return merge_span(&over, addr, len, who);
 }
 
 int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who)
@@ -116,5 +116,5 @@ int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who
 	if (len < 2 || (who != PC_NOBODY_INSIDE && who != PC_CHECK_THREADS))
 		return -EINVAL;
 	nops.old_starts = (1u << len) - 1;
-	return merge(&nops, addr, len, who);
+	return merge_span(&nops, addr, len, who);
 }

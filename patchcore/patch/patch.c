@@ -115,7 +115,7 @@ static int patch_now(struct change *change, const struct sync *sync)
 	return ret;
 }
 
-static int start(const struct change *change, const struct sync *sync)
+static int start_straddler(const struct change *change, const struct sync *sync)
 {
 	const struct sync *own = word_sync(sync, change->span.addr, change->span.len);
 	int ret = flight_start(change, sync_later(own));
@@ -133,7 +133,7 @@ static int patch_later(struct change *change, const struct sync *sync)
 	if (!word_straddles(change->span.addr, change->span.len, sync->window) ||
 	    fork_is_mine(thread_here))
 		return patch_now(change, sync);
-	ret = start(change, sync);
+	ret = start_straddler(change, sync);
 	if (ret < 0) {
 		text_end(&change->span);
 		return ret;

@@ -45,7 +45,7 @@ static bool sleep_and_try(struct lock *lock, uint64_t self)
 }
 
 /* Counted before it is taken and after it is dropped: a signal handler errs on the safe side. */
-static void count(int change)
+static void count_held(int change)
 {
 	if (!thread_here)
 		return;
@@ -66,7 +66,7 @@ void lock_take(struct lock *lock)
 {
 	uint64_t self = thread_id(), holder;
 
-	count(1);
+	count_held(1);
 	for (unsigned i = 0; i < SPINS; i++) {
 		if (try_take(lock, self, &holder))
 			return;
@@ -81,5 +81,5 @@ void lock_drop(struct lock *lock)
 	atomic_store_explicit(&lock->owner, 0, memory_order_seq_cst);
 	if (atomic_load_explicit(&lock->waiters, memory_order_seq_cst))
 		sys_call(SYS_futex, futex_of(lock), FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
-	count(-1);
+	count_held(-1);
 }

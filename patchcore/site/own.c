@@ -11,7 +11,7 @@ uintptr_t own_start = (uintptr_t)__start_patchcore_nopatch;
 uintptr_t own_end = (uintptr_t)__stop_patchcore_nopatch;
 
 /* The executable part of the shared library that NOPATCH code lies in. Stops there. */
-static int widen(struct dl_phdr_info *info, size_t size, void *unused)
+static int widen_own_range(struct dl_phdr_info *info, size_t size, void *unused)
 {
 	const char *name = strrchr(info->dlpi_name, '/');
 
@@ -35,5 +35,5 @@ static int widen(struct dl_phdr_info *info, size_t size, void *unused)
 
 __attribute__((constructor)) static void know_own(void)
 {
-	dl_iterate_phdr(widen, NULL);
+	dl_iterate_phdr(widen_own_range, NULL);
 }

@@ -119,7 +119,7 @@ struct site {
 	/*
 	 * Odd while a patcher is between INT3 and front part. Counts on rather
 	 * than back, so that a trap handler that was held up can tell "free all
-	 * the time" from "free, held, free" (see settle() in trap.c).
+	 * the time" from "free, held, free" (see settle_trap() in trap.c).
 	 */
 	_Atomic(uint64_t) turn __attribute__((aligned(SITE_LINE)));
 	/* Relaxed, a statistic. Here, where a patcher asks for the line for writing anyway. */

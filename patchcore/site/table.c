@@ -21,7 +21,7 @@ struct slots {
 	_Atomic(struct entry *) at[];
 };
 
-NOPATCH static size_t hash(uintptr_t addr)
+NOPATCH static size_t hash_addr(uintptr_t addr)
 {
 	/* Fibonacci hashing: sites lie close together and share their high bits. */
 	return (size_t)((addr * UINT64_C(0x9e3779b97f4a7c15)) >> 24);
@@ -29,7 +29,7 @@ NOPATCH static size_t hash(uintptr_t addr)
 
 NOPATCH static struct entry *slots_find(struct slots *slots, uintptr_t addr)
 {
-	for (size_t i = hash(addr);; i++) {
+	for (size_t i = hash_addr(addr);; i++) {
 		/* Acquire: pairs with the release in slots_put. */
 		struct entry *entry =
 			atomic_load_explicit(&slots->at[i & slots->mask], memory_order_acquire);
@@ -41,7 +41,7 @@ NOPATCH static struct entry *slots_find(struct slots *slots, uintptr_t addr)
 
 static void slots_put(struct slots *slots, struct entry *entry)
 {
-	size_t i = hash(entry->addr);
+	size_t i = hash_addr(entry->addr);
 
 	while (atomic_load_explicit(&slots->at[i & slots->mask], memory_order_relaxed))
 		i++;
@@ -73,7 +73,7 @@ NOPATCH struct entry *table_find(struct table *table, uintptr_t addr)
 	return slots ? slots_find(slots, addr) : NULL;
 }
 
-static struct entry *add(struct table *table, uintptr_t addr)
+static struct entry *add_entry(struct table *table, uintptr_t addr)
 {
 	struct slots *slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
 	struct entry *entry = slots ? slots_find(slots, addr) : NULL;
@@ -104,7 +104,7 @@ struct entry *table_get(struct table *table, uintptr_t addr)
 	if (entry)
 		return entry;
 	lock_take(&table->lock);
-	entry = add(table, addr);
+	entry = add_entry(table, addr);
 	lock_drop(&table->lock);
 	return entry;
 }

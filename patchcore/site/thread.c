@@ -51,7 +51,7 @@ NOPATCH static uint32_t futex_of(const struct thread *record)
 
 /* --- Is it gone? ------------------------------------------------------------------------------ */
 
-NOPATCH static bool has_ended(uint64_t id, uint64_t id_now, uint32_t epoch, uint32_t futex)
+NOPATCH static bool record_has_ended(uint64_t id, uint64_t id_now, uint32_t epoch, uint32_t futex)
 {
 	/* The slot belongs to another thread now, so the thread of this id has ended. */
 	if (id != id_now)
@@ -66,8 +66,8 @@ NOPATCH static bool guest_is_gone(uint64_t id)
 	/* Before the others, which are stored before it when the slot is taken again. */
 	uint64_t now = atomic_load_explicit(&guest->id, memory_order_acquire);
 
-	return has_ended(id, now, atomic_load_explicit(&guest->epoch, memory_order_relaxed),
-			 atomic_load_explicit(&guest->word, memory_order_acquire));
+	return record_has_ended(id, now, atomic_load_explicit(&guest->epoch, memory_order_relaxed),
+				atomic_load_explicit(&guest->word, memory_order_acquire));
 }
 
 NOPATCH bool thread_is_gone(uint64_t id)
@@ -80,9 +80,9 @@ NOPATCH bool thread_is_gone(uint64_t id)
 	if (slot >= atomic_load_explicit(&used, memory_order_acquire))
 		return true;
 	record = record_at(slot);
-	return has_ended(id, atomic_load_explicit(&record->id, memory_order_acquire),
-			 atomic_load_explicit(&record->epoch, memory_order_relaxed),
-			 futex_of(record));
+	return record_has_ended(id, atomic_load_explicit(&record->id, memory_order_acquire),
+				atomic_load_explicit(&record->epoch, memory_order_relaxed),
+				futex_of(record));
 }
 
 /* --- Registering ------------------------------------------------------------------------------ */
@@ -104,7 +104,7 @@ static struct thread *find_over(uint32_t count)
 	return NULL;
 }
 
-static struct thread *append(uint32_t slot)
+static struct thread *append_record(uint32_t slot)
 {
 	if (slot / CHUNK >= CHUNKS)
 		return NULL;
@@ -120,7 +120,7 @@ static struct thread *append(uint32_t slot)
 }
 
 /* Locks the mutex for good. Its owner is, for libc, the thread of this thread-local storage. */
-static void live(struct thread *record)
+static void hold_life(struct thread *record)
 {
 	pthread_mutexattr_t attr;
 
@@ -137,7 +137,7 @@ static void live(struct thread *record)
  * The id comes last: until then it is that of the thread that had the slot before, which
  * is gone for good, or 0.
  */
-static struct thread *make(void)
+static struct thread *make_record(void)
 {
 	uint32_t count = atomic_load_explicit(&used, memory_order_relaxed), slot;
 	struct thread *record = find_over(count);
@@ -147,14 +147,14 @@ static struct thread *make(void)
 	if (record)
 		slot = atomic_load_explicit(&record->id, memory_order_relaxed) % SLOTS;
 	else
-		record = append(count);
+		record = append_record(count);
 	if (!record)
 		return NULL;
 	atomic_store_explicit(&record->inside, 0, memory_order_relaxed);
 	record->locks = 0;
 	atomic_store_explicit(&record->id, generation << THREAD_SLOT_BITS | slot,
 			      memory_order_release);
-	live(record);
+	hold_life(record);
 	atomic_store_explicit(&record->epoch,
 			      atomic_load_explicit(&process_epoch, memory_order_relaxed),
 			      memory_order_release);
@@ -188,7 +188,7 @@ struct thread *thread_register(void)
 
 	if (!thread_here) {
 		take_making();
-		thread_here = make();
+		thread_here = make_record();
 		atomic_store_explicit(&making, 0, memory_order_release);
 	}
 	kernel_mask(SIG_SETMASK, before);
@@ -373,7 +373,7 @@ bool thread_await_all(void)
 
 #define FUTEX_OFFSET ((long)offsetof(struct guest, word) - (long)offsetof(struct guest, entry))
 
-NOPATCH static struct guest *claim(uint32_t tid)
+NOPATCH static struct guest *claim_guest(uint32_t tid)
 {
 	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
 
@@ -397,7 +397,7 @@ NOPATCH uint64_t thread_guest(void)
 {
 	struct robust_list_head *theirs = NULL;
 	uint64_t length = 0, id;
-	struct guest *guest = claim((uint32_t)sys_call(SYS_gettid));
+	struct guest *guest = claim_guest((uint32_t)sys_call(SYS_gettid));
 
 	if (!guest)
 		return 0;
@@ -442,12 +442,12 @@ NOPATCH void thread_adopt(void)
 				      memory_order_relaxed);
 		atomic_store_explicit(&self->epoch, epoch, memory_order_relaxed);
 	}
-	/* Release: pairs with the acquire in has_ended(). */
+	/* Release: pairs with the acquire in record_has_ended(). */
 	atomic_store_explicit(&process_epoch, epoch, memory_order_release);
 }
 
 void thread_rearm(void)
 {
 	if (thread_here)
-		live(thread_here);
+		hold_life(thread_here);
 }

@@ -21,7 +21,7 @@
 
 struct page *alias_first;
 
-static int refusal(int error)
+static int error_of_refusal(int error)
 {
 	switch (error) {
 	case ENOMEM:
@@ -43,7 +43,7 @@ static int open_memory(void)
 
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create("patchcore", MFD_CLOEXEC);
-	return fd < 0 ? refusal(errno) : fd;
+	return fd < 0 ? error_of_refusal(errno) : fd;
 }
 
 int alias_memory(size_t len)
@@ -57,7 +57,7 @@ int alias_memory(size_t len)
 	fd = open_memory();
 	if (fd < 0 || ftruncate(fd, (off_t)len) == 0)
 		return fd;
-	ret = refusal(errno);
+	ret = error_of_refusal(errno);
 	close(fd);
 	return ret;
 }
@@ -130,7 +130,7 @@ static int copy_forcibly(int fd, uintptr_t from, size_t len)
 	size_t done = 0;
 
 	if (mem < 0)
-		return refusal(errno);
+		return error_of_refusal(errno);
 	while (done < len && pread(mem, page, sizeof(page), (off_t)(from + done)) == TEXT_PAGE &&
 	       pwrite(fd, page, sizeof(page), (off_t)done) == TEXT_PAGE)
 		done += TEXT_PAGE;
@@ -139,7 +139,7 @@ static int copy_forcibly(int fd, uintptr_t from, size_t len)
 }
 
 /* By system call, so that what cannot be read is an error and not a signal. */
-static int copy(int fd, uintptr_t from, size_t len)
+static int copy_code(int fd, uintptr_t from, size_t len)
 {
 	size_t done = 0;
 
@@ -149,7 +149,7 @@ static int copy(int fd, uintptr_t from, size_t len)
 		if (n < 0 && errno == EFAULT)
 			return copy_forcibly(fd, from, len);
 		if (n < 0 && errno != EINTR)
-			return refusal(errno);
+			return error_of_refusal(errno);
 		if (n > 0)
 			done += (size_t)n;
 	}
@@ -162,7 +162,7 @@ static int memory_with(uintptr_t from, size_t len)
 
 	if (fd < 0)
 		return fd;
-	ret = copy(fd, from, len);
+	ret = copy_code(fd, from, len);
 	if (ret == 0)
 		return fd;
 	close(fd);
@@ -173,7 +173,7 @@ static int put_in_place(uintptr_t at, size_t len, int prot, int flags, int fd)
 {
 	void *put = mmap((void *)at, len, prot, flags | MAP_FIXED, fd, 0);
 
-	return put == MAP_FAILED ? refusal(errno) : 0;
+	return put == MAP_FAILED ? error_of_refusal(errno) : 0;
 }
 
 static void note_origin(uintptr_t start, uintptr_t end, int fd)
@@ -196,7 +196,7 @@ static int map_twice(uintptr_t start, uintptr_t end, int fd)
 	int ret;
 
 	if (at == MAP_FAILED)
-		return refusal(errno);
+		return error_of_refusal(errno);
 	note_changing(start, end, true);
 	list_add(start, end, (intptr_t)at - (intptr_t)start);
 	ret = put_in_place(start, len, alias_prot(page_find(start)), MAP_SHARED, fd);

@@ -27,7 +27,7 @@ struct look {
 };
 
 /* FNV-1a */
-static uint64_t hash(uint64_t seed, const void *data, size_t len)
+static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 {
 	const uint8_t *bytes = data;
 
@@ -52,19 +52,20 @@ static uint64_t hash_build_id(uint64_t seed, const uint8_t *notes, size_t len)
 			break;
 		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
 		    memcmp(notes + name, "GNU", 4) == 0)
-			return hash(seed, notes + data, note->n_descsz);
+			return hash_bytes(seed, notes + data, note->n_descsz);
 		notes += next;
 		len -= next;
 	}
 	return seed;
 }
 
-static void describe(const struct dl_phdr_info *info, struct object *object)
+static void describe_object(const struct dl_phdr_info *info, struct object *object)
 {
-	uint64_t seed = hash(UINT64_C(0xcbf29ce484222325), &info->dlpi_addr, sizeof(uintptr_t));
+	uint64_t seed =
+		hash_bytes(UINT64_C(0xcbf29ce484222325), &info->dlpi_addr, sizeof(uintptr_t));
 
 	*object = (struct object){ .start = UINTPTR_MAX };
-	seed = hash(seed, info->dlpi_name, strlen(info->dlpi_name));
+	seed = hash_bytes(seed, info->dlpi_name, strlen(info->dlpi_name));
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
 		uintptr_t at = info->dlpi_addr + part->p_vaddr;
@@ -105,7 +106,7 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *data)
 	look->unloads = info->dlpi_subs;
 	look->failed = !object;
 	if (object)
-		describe(info, object);
+		describe_object(info, object);
 	return look->failed;
 }
 

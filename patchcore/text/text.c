@@ -104,7 +104,7 @@ static int give_back_run(uintptr_t start, uintptr_t end)
 }
 
 /* All that is owed in [start, end). The first error, if any. */
-static int give_back(uintptr_t start, uintptr_t end)
+static int give_back_pages(uintptr_t start, uintptr_t end)
 {
 	uintptr_t to;
 	int ret = 0;
@@ -311,7 +311,7 @@ static int prepare_use(const struct wish *wish, uintptr_t start, uintptr_t end,
 }
 
 /* All of it, or leave it as it is. */
-static int prepare(const struct wish *wish, uintptr_t start, uintptr_t end)
+static int prepare_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
 {
 	struct mapping *map;
 	int count = mappings_read(start, end, &map);
@@ -326,7 +326,7 @@ static int prepare(const struct wish *wish, uintptr_t start, uintptr_t end)
 	free(map);
 	/* Of what lies behind, only an old protection is known; to set it again does no harm. */
 	if (ret < 0)
-		give_back(start, end);
+		give_back_pages(start, end);
 	return ret;
 }
 
@@ -382,12 +382,12 @@ static void add_users(const struct wish *wish, uintptr_t start, uintptr_t end)
 /* Where a protection can only be had for more than was asked for. */
 static int use_widened(const struct wish *wish, uintptr_t *start, uintptr_t *end)
 {
-	int ret = prepare(wish, *start, *end);
+	int ret = prepare_pages(wish, *start, *end);
 
 	if (ret != -EINVAL)
 		return ret;
 	if (widen_to_mapped(start, end)) {
-		ret = prepare(wish, *start, *end);
+		ret = prepare_pages(wish, *start, *end);
 		if (ret == 0)
 			note_granules(*start, *end);
 	}
@@ -401,7 +401,7 @@ static int end_changes(uintptr_t start, uintptr_t end)
 
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
 		found |= page_find(p) && page_find(p)->changing;
-	return found ? give_back(start, end) : 0;
+	return found ? give_back_pages(start, end) : 0;
 }
 
 static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
@@ -413,7 +413,7 @@ static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
 	ret = end_changes(start, end);
 	if (ret < 0)
 		return ret;
-	ret = wish->alias ? prepare(wish, start, end) : use_widened(wish, &start, &end);
+	ret = wish->alias ? prepare_pages(wish, start, end) : use_widened(wish, &start, &end);
 	if (ret == 0)
 		add_users(wish, start, end);
 	if (ret == 0 && wish->loan)
@@ -421,7 +421,7 @@ static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
 	return ret;
 }
 
-static int use(const struct wish *wish, uintptr_t start, uintptr_t end)
+static int use_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
 {
 	int ret;
 
@@ -441,12 +441,12 @@ static int drop_users(uintptr_t start, uintptr_t end, uint64_t loan)
 		if (page && page->users && !page_has_changed(page, loan))
 			page->owed = --page->users == 0;
 	}
-	return give_back(start, end);
+	return give_back_pages(start, end);
 }
 
 int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan)
 {
-	return use(&(struct wish){ .prepare = prepare_open, .loan = loan }, start, end);
+	return use_pages(&(struct wish){ .prepare = prepare_open, .loan = loan }, start, end);
 }
 
 void text_return(uintptr_t start, uintptr_t end, uint64_t loan)
@@ -476,7 +476,7 @@ static int give_back_entry(struct entry *entry, void *first_failure)
 	int ret, *first = first_failure;
 
 	widen_to_opened(&start, &end);
-	ret = give_back(start, end);
+	ret = give_back_pages(start, end);
 	if (*first == 0)
 		*first = ret;
 	return 0;
@@ -660,7 +660,7 @@ static int use_asked(const struct wish *wish, void *addr, size_t len)
 	ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
-	ret = use(wish, start, end);
+	ret = use_pages(wish, start, end);
 	fork_leave(self);
 	return ret;
 }

@@ -13,7 +13,7 @@
 #include "patchcore/text/text_page.h"
 
 /* Called with text_lock held. */
-static void forget(struct page *page)
+static void forget_page(struct page *page)
 {
 	/* First of all, so that no patcher begins to write. */
 	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
@@ -75,7 +75,7 @@ void text_forget(uintptr_t start, uintptr_t end)
 		struct page *page = page_find(p);
 
 		if (page && is_gone(p, start, end, &to))
-			forget(page);
+			forget_page(page);
 	}
 	lock_drop(&text_lock);
 }
@@ -105,7 +105,7 @@ static int forget_if_gone(struct entry *entry, void *maps)
 	struct page *page = (struct page *)entry;
 
 	if ((page->users || page->owed || page_shift(page)) && !is_there(page, maps))
-		forget(page);
+		forget_page(page);
 	return 0;
 }
 

@@ -75,7 +75,7 @@ static size_t number_pages(void)
 	return len;
 }
 
-static bool fill(int fd)
+static bool fill_copy(int fd)
 {
 	struct page *last;
 
@@ -131,7 +131,7 @@ void text_before_fork(void)
 		return;
 	copied.len = number_pages();
 	copied.fd = alias_memory(copied.len);
-	if (copied.fd < 0 || !fill(copied.fd) || fstat(copied.fd, &stat) < 0 || !map_copy()) {
+	if (copied.fd < 0 || !fill_copy(copied.fd) || fstat(copied.fd, &stat) < 0 || !map_copy()) {
 		text_drop_copy();
 		return;
 	}

@@ -36,7 +36,7 @@ static bool parse_mapping(const char *line, struct mapping *map)
 	return true;
 }
 
-static int append(struct mappings *to, const struct mapping *map)
+static int append_mapping(struct mappings *to, const struct mapping *map)
 {
 	if (to->count == to->room) {
 		int room = to->room ? to->room * 2 : 4;
@@ -68,7 +68,7 @@ int mappings_read(uintptr_t start, uintptr_t end, struct mapping **list)
 			continue;
 		if (map.start >= end)
 			break;
-		ret = append(&found, &map);
+		ret = append_mapping(&found, &map);
 	}
 	free(line);
 	fclose(file);

@@ -57,9 +57,9 @@ static _Atomic(uint64_t) masked; /* bit n - 1: the program put SIGTRAP in the sa
 static _Atomic(guard_chain_fn *) chain; /* NULL: the library has not got SIGTRAP */
 static _Atomic(int) process;		/* that this memory is of */
 
-#define REAL(name) ((__typeof__(real.name))find(&real.name, #name))
+#define REAL(name) ((__typeof__(real.name))find_libc_function(&real.name, #name))
 
-static void *find(void *slot, const char *name)
+static void *find_libc_function(void *slot, const char *name)
 {
 	void *function;
 

@@ -121,7 +121,7 @@ IN_CHILD static void child(void)
 
 /* --- In the process ------------------------------------------------------------- */
 
-NOPATCH static int wait_for(int pid)
+NOPATCH static int wait_for_child(int pid)
 {
 	int status = 0;
 	long ret;
@@ -169,7 +169,7 @@ NOPATCH_ENTRY static int run_child(void *stack)
 
 	atomic_store(&seen, 0);
 	pid = make_child((char *)stack + CHILD_STACK);
-	ret = pid < 0 ? pid : wait_for(pid);
+	ret = pid < 0 ? pid : wait_for_child(pid);
 	kernel_mask(SIG_SETMASK, mask);
 	return ret;
 }

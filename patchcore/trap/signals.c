@@ -171,7 +171,7 @@ static void advise(struct pc_signals *report)
 			report->alternate_size, report->stack_need);
 }
 
-static int check(struct pc_signals *report)
+static int check_threads_and_handlers(struct pc_signals *report)
 {
 	int ret;
 
@@ -194,7 +194,7 @@ int pc_check_signals(struct pc_signals *report)
 	if (!report)
 		return -EINVAL;
 	cancel = cancel_hold();
-	ret = check(report);
+	ret = check_threads_and_handlers(report);
 	cancel_let(cancel);
 	return ret;
 }

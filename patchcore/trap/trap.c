@@ -63,7 +63,7 @@ NOPATCH static bool is_foreign(struct site *site, uint64_t turn)
  * wait watches the turn and not the byte: the patcher's stores should not have
  * to fetch the code line back from every executor that waits.
  */
-NOPATCH static bool settle(struct site *site)
+NOPATCH static bool settle_trap(struct site *site)
 {
 	uint64_t start = ticks_now();
 	uint64_t turn = site_turn(site);
@@ -113,7 +113,7 @@ NOPATCH static bool is_served(uintptr_t addr, uintptr_t *resume)
 	struct site *site = site_find(addr);
 
 	*resume = addr;
-	if (!site || !settle(site))
+	if (!site || !settle_trap(site))
 		return adopted || is_of_parent(addr);
 	if (atomic_load_explicit(&site->resume, memory_order_relaxed))
 		*resume = atomic_load_explicit(&site->resume, memory_order_relaxed);

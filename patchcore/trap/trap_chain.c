@@ -60,7 +60,7 @@ void trap_chain_use(const struct guard *guard)
 	atomic_store_explicit(&helper, guard, memory_order_release);
 }
 
-NOPATCH static void put(const struct disposition *now)
+NOPATCH static void put_disposition(const struct disposition *now)
 {
 	unsigned next = atomic_load(&version) + 1;
 
@@ -70,7 +70,7 @@ NOPATCH static void put(const struct disposition *now)
 	atomic_store(&version, next);
 }
 
-NOPATCH static unsigned get(struct disposition *now)
+NOPATCH static unsigned read_disposition(struct disposition *now)
 {
 	unsigned seen;
 
@@ -89,14 +89,14 @@ void trap_chain_set(const struct sigaction *action)
 				   .flags = action->sa_flags };
 
 	memcpy(&now.mask, &action->sa_mask, sizeof(now.mask));
-	put(&now);
+	put_disposition(&now);
 }
 
 void trap_chain_get(struct sigaction *action)
 {
 	struct disposition now;
 
-	get(&now);
+	read_disposition(&now);
 	*action = (struct sigaction){ .sa_flags = now.flags };
 	action->sa_handler = (void (*)(int))now.handler;
 	memcpy(&action->sa_mask, &now.mask, sizeof(now.mask));
@@ -106,26 +106,26 @@ void trap_chain_get(struct sigaction *action)
  * SA_RESETHAND: only one signal gets the handler, also when two threads have one
  * at the same time. False: it was another that got it.
  */
-NOPATCH static bool reset(unsigned seen)
+NOPATCH static bool reset_once(unsigned seen)
 {
 	static const struct disposition dfl; /* SIG_DFL is 0 */
 	trap_lock lock = trap_chain_lock();
 	bool first = atomic_load(&version) == seen;
 
 	if (first)
-		put(&dfl);
+		put_disposition(&dfl);
 	trap_chain_unlock(lock);
 	return first;
 }
 
 /* What the next SIGTRAP is to do. */
-NOPATCH static void take(struct disposition *now)
+NOPATCH static void take_disposition(struct disposition *now)
 {
 	unsigned seen;
 
 	do {
-		seen = get(now);
-	} while (now->handler && (now->flags & (int)SA_RESETHAND) && !reset(seen));
+		seen = read_disposition(now);
+	} while (now->handler && (now->flags & (int)SA_RESETHAND) && !reset_once(seen));
 }
 
 NOPATCH static void die(void)
@@ -171,7 +171,7 @@ NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
 
 	if (!synchronous && is_held(info, context))
 		return;
-	take(&now);
+	take_disposition(&now);
 	/* The kernel does not let a synchronous trap be ignored; nor do we. */
 	if (now.handler == (uintptr_t)SIG_IGN && !synchronous)
 		return;

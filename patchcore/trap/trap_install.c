@@ -186,7 +186,7 @@ int trap_install(void)
 	return ret;
 }
 
-static int give_back(void)
+static int give_back_sigtrap(void)
 {
 	struct sigaction before;
 	int ret;
@@ -206,7 +206,7 @@ static int give_back(void)
 int trap_remove(void)
 {
 	trap_lock lock = trap_chain_lock();
-	int ret = give_back();
+	int ret = give_back_sigtrap();
 
 	trap_chain_unlock(lock);
 	return ret;

@@ -181,7 +181,7 @@ static bool is_left(struct site *site)
  * Own up to CHUNK of the sites of a list and return how many; *rest is what is
  * left. Sites that another thread is just busy with go back to the list, and count.
  */
-static size_t take(struct site **rest, struct site **mine, size_t *busy)
+static size_t take_sites(struct site **rest, struct site **mine, size_t *busy)
 {
 	size_t n = 0;
 
@@ -256,7 +256,7 @@ static int drain_list(struct site *rest, size_t *busy)
 	struct site *mine[CHUNK];
 
 	while (rest) {
-		size_t n = take(&rest, mine, busy);
+		size_t n = take_sites(&rest, mine, busy);
 		int ret = flight_complete(mine, n);
 
 		if (ret < 0)

@@ -18,7 +18,7 @@ struct range {
  * Its span is ended only on pages that stay: the others are forgotten, see text_forget(). A site
  * that is held for the change of another is free when that one is.
  */
-static int forget(struct site *site, const struct range *range)
+static int forget_site(struct site *site, const struct range *range)
 {
 	struct text_span span;
 
@@ -45,11 +45,11 @@ static int forget_entry(struct entry *entry, void *arg)
 
 	if (entry->addr < range->start || entry->addr >= range->end)
 		return 0;
-	ret = forget(site, range);
+	ret = forget_site(site, range);
 	if (ret == -EBUSY && site_lead(site) != site) {
-		ret = forget(site_lead(site), range);
+		ret = forget_site(site_lead(site), range);
 		if (ret == 0)
-			ret = forget(site, range);
+			ret = forget_site(site, range);
 	}
 	if (range->ret == 0)
 		range->ret = ret;

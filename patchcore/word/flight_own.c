@@ -117,7 +117,7 @@ NOPATCH static bool second_is_due(struct word *word, int barrier)
 }
 
 /* The owner's. The table of states in site.h says what each step does. */
-NOPATCH static void step(struct site *site, int barrier)
+NOPATCH static void make_step(struct site *site, int barrier)
 {
 	struct word *word = &site->word;
 	struct moment asked;
@@ -187,6 +187,6 @@ NOPATCH bool flight_own_and_step(struct site *site, uint64_t id)
 	if (!site_try_own(site, id))
 		return false;
 	if (site_turn(site) == turn && site_state(site) == state && flight_is_ours(site))
-		step(site, barrier);
+		make_step(site, barrier);
 	return true;
 }

@@ -97,7 +97,7 @@ NOPATCH static bool take_over(struct site *site, uint64_t id, bool *was_left)
  * The owner may have gone after any instruction. Each state tells which stores it may have made;
  * those are made again, and the rest is a change in flight like any other.
  */
-NOPATCH static void adopt(struct site *site)
+NOPATCH static void take_over_site(struct site *site)
 {
 	switch (site_state(site)) {
 	case WORD_HELD:
@@ -156,7 +156,7 @@ NOPATCH static bool rescue(struct site *lead, uint64_t id, bool in_handler, bool
 		return false;
 	}
 	if (was_left)
-		adopt(lead);
+		take_over_site(lead);
 	return flight_leave(lead, in_handler);
 }
 

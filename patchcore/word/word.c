@@ -97,8 +97,8 @@ NOPATCH static bool permits(enum guard guard, uint8_t first)
  * Change those of len bytes at addr that the mask names to code, the lowest byte
  * first. False: the guard forbade it. *old, if asked for, is what stood there.
  */
-NOPATCH static bool store(uint8_t *addr, size_t len, uint64_t code, uint64_t mask, enum guard guard,
-			  uint64_t *old)
+NOPATCH static bool store_bytes(uint8_t *addr, size_t len, uint64_t code, uint64_t mask,
+				enum guard guard, uint64_t *old)
 {
 	uint8_t *at = container(addr, len);
 	unsigned shift = 8 * (unsigned)(addr - at);
@@ -120,7 +120,7 @@ int word_store(uint8_t *at, const uint8_t *bytes, size_t len)
 {
 	uint64_t mask = mask_of(len);
 
-	return store(at, len, number_of(bytes, len), mask, UNLESS_INT3, NULL) ? 0 : -EAGAIN;
+	return store_bytes(at, len, number_of(bytes, len), mask, UNLESS_INT3, NULL) ? 0 : -EAGAIN;
 }
 
 int word_exchange(uint8_t *at, const uint8_t *expected, const uint8_t *bytes, size_t len)
@@ -179,8 +179,8 @@ static int hold_also(struct word *word, uint8_t starts)
 	return 0;
 }
 
-static void fill_in(struct word *word, const struct change *change, const struct sync *sync,
-		    uint64_t id)
+static void fill_in_word(struct word *word, const struct change *change, const struct sync *sync,
+			 uint64_t id)
 {
 	uint8_t *addr = change->span.addr;
 	size_t len = change->span.len,
@@ -240,7 +240,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	word = &site->word;
 	word->site = site;
 	word->asked = asked;
-	fill_in(word, change, sync, id);
+	fill_in_word(word, change, sync, id);
 	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	ret = loses_starts(word, change) ? -EILSEQ : hold_also(word, change->starts);
@@ -289,8 +289,8 @@ int word_begin(struct word **held, const struct change *change, const struct syn
 NOPATCH int word_put_int3(struct word *word)
 {
 	uint64_t all = ~UINT64_C(0) / 0xff * WORD_INT3;
-	bool done = store(word->front_at, word->front, all, word->int3_mask, UNLESS_INT3,
-			  &word->old_front);
+	bool done = store_bytes(word->front_at, word->front, all, word->int3_mask, UNLESS_INT3,
+				&word->old_front);
 
 	return done ? 0 : -EAGAIN;
 }
@@ -299,12 +299,13 @@ NOPATCH void word_put_back(struct word *word)
 {
 	size_t len = word->len - word->front;
 
-	store(word->back_at, len, word->new_back, mask_of(len), ALWAYS, NULL);
+	store_bytes(word->back_at, len, word->new_back, mask_of(len), ALWAYS, NULL);
 }
 
 NOPATCH void word_put_front(struct word *word)
 {
-	store(word->front_at, word->front, word->new_front, mask_of(word->front), ALWAYS, NULL);
+	store_bytes(word->front_at, word->front, word->new_front, mask_of(word->front), ALWAYS,
+		    NULL);
 }
 
 bool word_is_stale(const struct word *word, const struct change *change)
@@ -324,11 +325,11 @@ bool word_is_stale(const struct word *word, const struct change *change)
 NOPATCH void word_settle(struct word *word)
 {
 	if (site_state(word->site) == WORD_WRITTEN)
-		store(word->front_at, word->front, word->new_front, mask_of(word->front), ONLY_INT3,
-		      NULL);
+		store_bytes(word->front_at, word->front, word->new_front, mask_of(word->front),
+			    ONLY_INT3, NULL);
 	else if (site_state(word->site) == WORD_UNDONE)
-		store(word->front_at, word->front, word->old_front, word->int3_mask, ONLY_INT3,
-		      NULL);
+		store_bytes(word->front_at, word->front, word->old_front, word->int3_mask,
+			    ONLY_INT3, NULL);
 }
 
 NOPATCH bool word_undo(struct word *word)
@@ -539,8 +540,8 @@ int word_publish(const struct change *change, const struct sync *sync)
 	    (memcmp(text_at(span, addr), change->expected, front) != 0 ||
 	     memcmp(text_at(span, addr + front), change->expected + front, span->len - front) != 0))
 		return -ESTALE;
-	store(text_at(span, addr + front), span->len - front,
-	      number_of(change->bytes + front, span->len - front), mask_of(span->len - front),
-	      ALWAYS, NULL);
+	store_bytes(text_at(span, addr + front), span->len - front,
+		    number_of(change->bytes + front, span->len - front), mask_of(span->len - front),
+		    ALWAYS, NULL);
 	return word_store(text_at(span, addr), change->bytes, front);
 }

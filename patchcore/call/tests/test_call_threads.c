@@ -258,7 +258,7 @@ static void test_same_call(void **state)
 /* --- Neighbours ------------------------------------------------------------------------------- */
 
 /*
- * Tail calls and calls without a gap, so that some 8-byte words are shared by
+ * Tail calls and calls side by side, so that some 8-byte words are shared by
  * three, each with a patcher of its own. All are run one after the other.
  */
 #define NEIGHBOURS 24

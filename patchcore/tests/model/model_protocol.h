@@ -63,7 +63,7 @@ enum {
 	HOLD_SITE(site, 9), PUT_INT3(site, 8), FINISH(site, first, back, second, front, is),       \
 		LABEL(8), RELEASE_SITE(site), LABEL(9)
 
-/* settle(), up to the first look at the turn; 73 is what to do while it is odd. */
+/* settle_trap(), up to the first look at the turn; 73 is what to do while it is odd. */
 #define SETTLE(site, again)                                                                        \
 	LABEL(72), IF_ODD(site, 73), IF_INT3(site, 74), JUMP(again), LABEL(74), IF_TURN(site, 75), \
 		JUMP(again), LABEL(75), FOREIGN(), JUMP(again), LABEL(73)

@@ -30,7 +30,7 @@ static const struct model_code codes[] = { { 1, 1, 1 }, { 2, 2, 2 }, { 3, 3, 3 }
 #define STEP(first, second, again, busy)                                                           \
 	SWAP(OWNER(0), 0, SELF, busy), STEP_OWNED(first, second, again)
 
-/* adopt(): 64 for a change that was never begun, 65 for one whose INT3 stands. */
+/* take_over_site(): 64 for a change that was never begun, 65 for one whose INT3 stands. */
 #define ADOPT(released, again)                                                                     \
 	IF(STATE(0), IDLE, 64), IF_INT3(0, 65), SET(STATE(0), WRITTEN), LABEL(66),                 \
 		RELEASE_SITE(0), JUMP(again), LABEL(65), STAMP(0), SET(STATE(0), FIRST_WAIT),      \
