@@ -191,7 +191,7 @@ static void put_untested(FILE *f, const struct plan *plan)
 			plan->unprovoked[i].reason);
 }
 
-static int put_all(FILE *f, const struct estimate *e, const struct provenance *from)
+static int put_conf(FILE *f, const struct estimate *e, const struct provenance *from)
 {
 	put_header(f, e, from);
 	put_identity(f, from->identity);
@@ -255,7 +255,7 @@ static int open_temporary(const char *path, char *temporary, size_t size)
 	return ret < 0 ? -errno : ret;
 }
 
-static int fill(int fd, const struct estimate *e, const struct provenance *from)
+static int fill_file(int fd, const struct estimate *e, const struct provenance *from)
 {
 	FILE *f = fdopen(fd, "w");
 	int ret;
@@ -264,7 +264,7 @@ static int fill(int fd, const struct estimate *e, const struct provenance *from)
 		close(fd);
 		return -ENOMEM;
 	}
-	ret = put_all(f, e, from);
+	ret = put_conf(f, e, from);
 	if (fclose(f) != 0 && ret == 0)
 		ret = -errno;
 	return ret;
@@ -292,7 +292,7 @@ int conf_write(const char *path, const struct estimate *e, const struct provenan
 
 	if (fd < 0)
 		return fd;
-	ret = fill(fd, e, from);
+	ret = fill_file(fd, e, from);
 	if (ret == 0 && rename(temporary, path) < 0)
 		ret = -errno;
 	if (ret < 0)

@@ -58,7 +58,7 @@ static int read_journal(const char *path, struct journal_data *data)
 	return EXIT_PASS;
 }
 
-static void draw(const struct experiment *e, const struct journal_data *data)
+static void draw_figure(const struct experiment *e, const struct journal_data *data)
 {
 	char error[256] = "";
 
@@ -70,7 +70,7 @@ static void draw(const struct experiment *e, const struct journal_data *data)
 		fprintf(stderr, "tmax: no figure: %s\n", error);
 }
 
-static int tell(const struct experiment *e, const struct journal_data *data)
+static int tell_outcome(const struct experiment *e, const struct journal_data *data)
 {
 	int missing;
 
@@ -79,7 +79,7 @@ static int tell(const struct experiment *e, const struct journal_data *data)
 		return EXIT_PASS;
 	}
 	missing = paper_tell(&e->paper, data);
-	draw(e, data);
+	draw_figure(e, data);
 	if (missing < 0)
 		return EXIT_INTERNAL;
 	return missing ? EXIT_INCONCLUSIVE : EXIT_PASS;
@@ -92,7 +92,7 @@ static int tell_journal(const struct experiment *e)
 	int status = read_journal(e->journal, &data);
 
 	if (status == EXIT_PASS)
-		status = tell(e, &data);
+		status = tell_outcome(e, &data);
 	journal_free(&data);
 	printf("Journal: %s\n", e->journal);
 	puts("Config:  left as it is: this was an experiment, not a calibration");
@@ -101,7 +101,7 @@ static int tell_journal(const struct experiment *e)
 
 /* --- Running -------------------------------------------------------------------------- */
 
-static int run(struct experiment *e, struct session *s, const struct plan *plan)
+static int run_cells(struct experiment *e, struct session *s, const struct plan *plan)
 {
 	if (e->kind == EXPERIMENT_TAIL)
 		return tail_run(s, &e->tail, &plan->seat[0]);
@@ -110,7 +110,7 @@ static int run(struct experiment *e, struct session *s, const struct plan *plan)
 
 int experiment_run(struct experiment *e, struct session *s, const struct plan *plan)
 {
-	int status, ret = run(e, s, plan);
+	int status, ret = run_cells(e, s, plan);
 
 	status = tell_journal(e);
 	if (ret == -EINTR)
@@ -140,7 +140,7 @@ int experiment_merge(struct experiment *e, char *const *journals, int count)
 	}
 	if (status == EXIT_PASS) {
 		paper_seat_as(&e->paper, &data);
-		status = tell(e, &data);
+		status = tell_outcome(e, &data);
 	}
 	journal_free(&data);
 	return status;

@@ -124,7 +124,7 @@ static uint64_t mix(uint64_t z)
 	return z ^ (z >> 31);
 }
 
-static uint64_t seed_of(const struct paper *paper, const struct cell *c, unsigned repetition)
+static uint64_t seed_of_cell(const struct paper *paper, const struct cell *c, unsigned repetition)
 {
 	const uint64_t parts[] = { c->first_wait, c->split,   c->executors, (uint64_t)c->placement,
 				   repetition,	  c->toggles, c->rest };
@@ -158,7 +158,7 @@ void paper_cell(const struct paper *paper, size_t i, struct cell *cell)
 	cell->toggles = paper->toggles;
 	cell->seconds = 0;
 	cell->stop_tears = 0;
-	cell->seed = seed_of(paper, cell, p.repetition);
+	cell->seed = seed_of_cell(paper, cell, p.repetition);
 }
 
 /* --- What is there ------------------------------------------------------------- */
@@ -185,7 +185,7 @@ struct known {
 	size_t index;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_cells(const void *a, const void *b)
 {
 	const struct known *p = a, *q = b;
 
@@ -203,14 +203,15 @@ static struct known *list_cells(const struct paper *paper)
 		paper_cell(paper, i, &known[i].cell);
 		known[i].index = i;
 	}
-	qsort(known, count, sizeof(*known), compare);
+	qsort(known, count, sizeof(*known), compare_cells);
 	return known;
 }
 
-static const struct known *find(const struct known *known, size_t count, const struct cell *cell)
+static const struct known *find_known(const struct known *known, size_t count,
+				      const struct cell *cell)
 {
 	struct known wanted = { .cell = *cell };
-	const struct known *found = bsearch(&wanted, known, count, sizeof(*known), compare);
+	const struct known *found = bsearch(&wanted, known, count, sizeof(*known), compare_cells);
 
 	return found && same_cell(&found->cell, cell) ? found : NULL;
 }
@@ -218,7 +219,7 @@ static const struct known *find(const struct known *known, size_t count, const s
 static void look_at(const struct cell_record *r, const struct known *known, size_t count,
 		    bool *seen, struct paper_there *there)
 {
-	const struct known *k = find(known, count, &r->cell);
+	const struct known *k = find_known(known, count, &r->cell);
 
 	if (!k) {
 		there->other += strcmp(r->stage, PAPER_STAGE) == 0;

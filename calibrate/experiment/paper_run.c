@@ -174,21 +174,21 @@ struct line {
 	uint64_t above;	  /* toggles survived at higher waits */
 };
 
-static bool counts(const struct cell_record *r, const struct seat *seat)
+static bool is_of_seat(const struct cell_record *r, const struct seat *seat)
 {
 	return strcmp(r->stage, PAPER_STAGE) == 0 && figure9_takes(r, ORACLE_CRASH) &&
 	       (!seat ||
 		(r->cell.executors == seat->executors && r->cell.placement == seat->placement));
 }
 
-static struct line sum_up(const struct journal_data *data, const struct seat *seat)
+static struct line sum_up_seat(const struct journal_data *data, const struct seat *seat)
 {
 	struct line line = { 0 };
 
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_record *r = &data->records[i];
 
-		if (!counts(r, seat))
+		if (!is_of_seat(r, seat))
 			continue;
 		line.runs++;
 		if (r->result.outcome != OUTCOME_CRASH)
@@ -199,7 +199,7 @@ static struct line sum_up(const struct journal_data *data, const struct seat *se
 			line.highest = r->cell.first_wait;
 	}
 	for (size_t i = 0; i < data->count; i++)
-		if (counts(&data->records[i], seat) &&
+		if (is_of_seat(&data->records[i], seat) &&
 		    (!line.torn || data->records[i].cell.first_wait > line.highest))
 			line.above += data->records[i].result.toggles;
 	return line;
@@ -218,7 +218,7 @@ static void print_line(const char *what, const struct line *line)
 
 static void print_outcome(const struct paper *paper, const struct journal_data *data)
 {
-	struct line line = sum_up(data, NULL);
+	struct line line = sum_up_seat(data, NULL);
 
 	print_line("all", &line);
 	for (unsigned i = 0; i < paper->seats; i++) {
@@ -227,7 +227,7 @@ static void print_outcome(const struct paper *paper, const struct journal_data *
 
 		snprintf(what, sizeof(what), "N %u, %s", seat->executors,
 			 placement_name(seat->placement));
-		line = sum_up(data, seat);
+		line = sum_up_seat(data, seat);
 		print_line(what, &line);
 	}
 }

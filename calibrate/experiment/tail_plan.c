@@ -175,7 +175,7 @@ static void add_latency(struct tail_sum *sum, uint64_t median)
 		sum->latency[1] = median;
 }
 
-static void add(struct tail_sum *sum, const struct cell_result *r)
+static void add_result(struct tail_sum *sum, const struct cell_result *r)
 {
 	sum->cells++;
 	sum->toggles += r->toggles;
@@ -194,6 +194,6 @@ void tail_sum(struct tail_sum *sum, const struct tail_plan *plan, unsigned arm,
 	tail_stage(plan, arm, stage, sizeof(stage));
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(records[i].stage, stage) == 0 && in_regime(&records[i].result, regime))
-			add(sum, &records[i].result);
+			add_result(sum, &records[i].result);
 	sum->band = bound_band(sum->all, sum->toggles, CONFIDENCE);
 }

@@ -212,7 +212,7 @@ struct gap_sum {
 	uint64_t longest[GAP_KINDS];
 };
 
-static uint64_t number(const json_t *object, const char *name)
+static uint64_t number_in(const json_t *object, const char *name)
 {
 	json_int_t value = json_integer_value(json_object_get(object, name));
 
@@ -227,7 +227,7 @@ static void add_kind(struct gap_sum *sum, const json_t *kind)
 	for (int k = 0; name && k < GAP_KINDS; k++) {
 		if (strcmp(name, gap_kind_name((enum gap_kind)k)) != 0)
 			continue;
-		sum->count[k] += number(kind, "count");
+		sum->count[k] += number_in(kind, "count");
 		if (longest > 0 && (uint64_t)longest > sum->longest[k])
 			sum->longest[k] = (uint64_t)longest;
 	}
@@ -244,7 +244,7 @@ static void add_gaps(struct gap_sum *sum, const json_t *line, enum crossing cros
 	if (!type || strcmp(type, "gaps") != 0 || !name || crossing_parse(name) != (int)crossing)
 		return;
 	sum->runs++;
-	sum->stores += number(line, "stores");
+	sum->stores += number_in(line, "stores");
 	json_array_foreach(json_object_get(line, "kinds"), i, kind) add_kind(sum, kind);
 }
 

@@ -42,7 +42,7 @@ void html_text(FILE *out, const char *text)
 	}
 }
 
-static void put(FILE *out, const char *format, va_list args)
+static void put_escaped(FILE *out, const char *format, va_list args)
 {
 	char text[TEXT_MAX];
 
@@ -57,7 +57,7 @@ static void put(FILE *out, const char *format, va_list args)
                                                                                                    \
 		fputs(before, out);                                                                \
 		va_start(args, format);                                                            \
-		put(out, format, args);                                                            \
+		put_escaped(out, format, args);                                                    \
 		va_end(args);                                                                      \
 		fputs(after, out);                                                                 \
 	} while (0)

@@ -96,7 +96,7 @@ static bool take_run(struct buckets *b, const json_t *run)
 	return true;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_buckets(const void *a, const void *b)
 {
 	const struct bucket *p = a, *q = b;
 
@@ -111,14 +111,14 @@ static int compare(const void *a, const void *b)
 	return (p->high > q->high) - (p->high < q->high);
 }
 
-static void merge(struct buckets *b)
+static void merge_buckets(struct buckets *b)
 {
 	size_t kept = 0;
 
 	if (b->count)
-		qsort(b->bucket, b->count, sizeof(*b->bucket), compare);
+		qsort(b->bucket, b->count, sizeof(*b->bucket), compare_buckets);
 	for (size_t i = 0; i < b->count; i++) {
-		if (kept && compare(&b->bucket[kept - 1], &b->bucket[i]) == 0)
+		if (kept && compare_buckets(&b->bucket[kept - 1], &b->bucket[i]) == 0)
 			b->bucket[kept - 1].count += b->bucket[i].count;
 		else
 			b->bucket[kept++] = b->bucket[i];
@@ -264,7 +264,7 @@ int section_gaps(struct page *page)
 	}
 	while (whole && (run = line_next(page->data, "gaps", &i)))
 		whole = take_run(&b, run);
-	merge(&b);
+	merge_buckets(&b);
 	rc = whole ? put_histogram(page, &b) : -ENOMEM;
 	free(b.bucket);
 	if (!rc)

@@ -113,7 +113,7 @@ static void print_noise(FILE *stream, const void *arg)
 	}
 }
 
-static int collect(struct noise *n, const struct journal_data *data)
+static int collect_noise(struct noise *n, const struct journal_data *data)
 {
 	n->record = calloc(data->count + 1, sizeof(const struct cell_record *));
 	if (!n->record)
@@ -137,7 +137,7 @@ static void list_panels(const struct noise *n, char *text, size_t size)
 						   length ? " " : "", witnesses[w].name);
 }
 
-static int draw(struct page *page, const struct noise *n)
+static int draw_witnesses(struct page *page, const struct noise *n)
 {
 	char panels[64] = "";
 	const char *const args[] = { panels, NULL };
@@ -210,10 +210,10 @@ int section_noise(struct page *page)
 		html_missing(page->out, "The journals hold no cell.");
 		return 0;
 	}
-	rc = collect(&n, page->data);
+	rc = collect_noise(&n, page->data);
 	if (!rc) {
 		put_noisy(page, &n);
-		rc = draw(page, &n);
+		rc = draw_witnesses(page, &n);
 	}
 	if (!rc)
 		put_unknown(page, &n);

@@ -19,7 +19,7 @@ struct sum {
 	uint64_t toggles, tears;
 };
 
-static bool counts(const struct cell_record *r)
+static bool record_counts(const struct cell_record *r)
 {
 	return r->cell.protocol == PROTOCOL_WAIT && (r->result.toggles || record_tears(r));
 }
@@ -50,7 +50,7 @@ static struct sum sum_of(const struct journal_data *data, enum placement p, unsi
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_record *r = &data->records[i];
 
-		if (!counts(r) || r->cell.placement != p || r->cell.executors != executors)
+		if (!record_counts(r) || r->cell.placement != p || r->cell.executors != executors)
 			continue;
 		sum_add(&sum.toggles, r->result.toggles);
 		sum_add(&sum.tears, record_tears(r));
@@ -61,7 +61,7 @@ static struct sum sum_of(const struct journal_data *data, enum placement p, unsi
 static bool was_measured(const struct journal_data *data, enum placement p)
 {
 	for (size_t i = 0; i < data->count; i++)
-		if (counts(&data->records[i]) && data->records[i].cell.placement == p)
+		if (record_counts(&data->records[i]) && data->records[i].cell.placement == p)
 			return true;
 	return false;
 }
@@ -146,7 +146,7 @@ int section_placements(struct page *page)
 	struct columns c = { .count = 0 };
 
 	for (size_t i = 0; i < page->data->count; i++)
-		if (counts(&page->data->records[i]))
+		if (record_counts(&page->data->records[i]))
 			add_column(&c, page->data->records[i].cell.executors);
 	if (!c.count) {
 		html_missing(page->out,

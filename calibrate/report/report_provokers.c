@@ -86,8 +86,8 @@ static bool has_provoked(const struct journal_data *data, const struct cell_reco
 	return false;
 }
 
-static void match(struct provoked *p, const struct journal_data *data,
-		  const struct cell_record *ref)
+static void match_provoked(struct provoked *p, const struct journal_data *data,
+			   const struct cell_record *ref)
 {
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_record *r = &data->records[i];
@@ -133,7 +133,7 @@ struct provoked *provoked_list(const struct journal_data *data, size_t *count)
 		sum_add(&p->toggles, record_toggles(r));
 	}
 	for (size_t i = 0; list && i < *count; i++)
-		match(&list[i], data, ref);
+		match_provoked(&list[i], data, ref);
 	if (list)
 		qsort(list, *count, sizeof(*list), by_crossing);
 	return list;

@@ -41,7 +41,7 @@ static struct rate_point rate_point(const struct cell_record *r, unsigned which)
 	return p;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_rate_points(const void *a, const void *b)
 {
 	const struct rate_point *p = a, *q = b;
 
@@ -54,12 +54,12 @@ static int compare(const void *a, const void *b)
 	return (p->wait > q->wait) - (p->wait < q->wait);
 }
 
-static size_t merge(struct rate_point *points, size_t count)
+static size_t merge_rate_points(struct rate_point *points, size_t count)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (kept && compare(&points[kept - 1], &points[i]) == 0) {
+		if (kept && compare_rate_points(&points[kept - 1], &points[i]) == 0) {
 			sum_add(&points[kept - 1].tears, points[i].tears);
 			sum_add(&points[kept - 1].toggles, points[i].toggles);
 		} else {
@@ -79,8 +79,8 @@ struct rate_point *rate_points(const struct journal_data *data, size_t *count)
 	for (size_t i = 0; i < data->count; i++)
 		for (unsigned which = 0; which < 2 && is_wait_cell(&data->records[i]); which++)
 			points[n++] = rate_point(&data->records[i], which);
-	qsort(points, n, sizeof(*points), compare);
-	*count = merge(points, n);
+	qsort(points, n, sizeof(*points), compare_rate_points);
+	*count = merge_rate_points(points, n);
 	return points;
 }
 

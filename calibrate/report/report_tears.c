@@ -63,7 +63,7 @@ static size_t count_events(const struct journal_data *data)
 	return count;
 }
 
-static int collect(struct events *e, const struct journal_data *data)
+static int collect_events(struct events *e, const struct journal_data *data)
 {
 	e->event = calloc(count_events(data) + 1, sizeof(*e->event));
 	if (!e->event)
@@ -160,7 +160,7 @@ static int write_events(struct page *page, const struct events *e)
 int section_events(struct page *page)
 {
 	struct events e = { 0 };
-	int rc = collect(&e, page->data);
+	int rc = collect_events(&e, page->data);
 
 	if (!rc && !e.count)
 		html_missing(page->out,

@@ -70,7 +70,7 @@ static struct cell_record *add_record(struct session *s)
 }
 
 /* An answer of the journal's. */
-static int keep(struct session *s, int ret)
+static int check_written(struct session *s, int ret)
 {
 	if (ret == 0)
 		return 0;
@@ -79,7 +79,7 @@ static int keep(struct session *s, int ret)
 	return -EIO;
 }
 
-static int measure(struct session *s, struct cell_record *record)
+static int measure_cell(struct session *s, struct cell_record *record)
 {
 	struct run_options how = {
 		.topology = s->topology,
@@ -88,7 +88,7 @@ static int measure(struct session *s, struct cell_record *record)
 		.arg = &s->progress,
 	};
 	char reason[NOISE_REASON_MAX];
-	int ret = keep(s, journal_write_begin(s->journal, record->key));
+	int ret = check_written(s, journal_write_begin(s->journal, record->key));
 
 	if (ret == 0)
 		ret = cell_run(&record->cell, &how, &record->result);
@@ -97,7 +97,7 @@ static int measure(struct session *s, struct cell_record *record)
 	journal_date(record->date, sizeof(record->date));
 	record->noisy = record->result.outcome == OUTCOME_DONE &&
 			noise_of_cell(&record->cell, &record->result, reason, sizeof(reason));
-	ret = keep(s, journal_write_cell(s->journal, record));
+	ret = check_written(s, journal_write_cell(s->journal, record));
 	/* What this machine cannot run once it cannot run at all. */
 	if (ret == 0 && record->result.outcome == OUTCOME_ERROR)
 		ret = record->result.error;
@@ -117,7 +117,7 @@ static int obtain(struct session *s, struct cell_record *record)
 	if (*s->stop)
 		return -EINTR;
 	progress_begin_cell(&s->progress, &record->cell, session_left(s));
-	return measure(s, record);
+	return measure_cell(s, record);
 }
 
 /*

@@ -30,7 +30,7 @@ static uint64_t checksum(const json_t *body)
 	return hash;
 }
 
-static int seal(json_t *body)
+static int seal_line(json_t *body)
 {
 	char text[32];
 
@@ -56,10 +56,10 @@ static bool is_sealed(const json_t *line)
 
 /* --- Writing ---------------------------------------------------------------------------------- */
 
-static int append(const char *path, const char *type, json_t *body)
+static int append_line(const char *path, const char *type, json_t *body)
 {
 	struct journal *journal;
-	int ret = body && seal(body) == 0 ? journal_open(&journal, path) : -ENOMEM;
+	int ret = body && seal_line(body) == 0 ? journal_open(&journal, path) : -ENOMEM;
 
 	if (ret < 0)
 		return ret;
@@ -84,7 +84,7 @@ int evidence_append(const char *path, const struct evidence_run *run)
 			  "cpus", print_cpus(&run->cpus, cpus), "time", (json_int_t)run->time,
 			  "boot", run->boot, "source", run->source, "identity",
 			  identity_to_json(&run->identity), "sums", sums_to_json(&run->sums));
-	int ret = append(path, "evidence", body);
+	int ret = append_line(path, "evidence", body);
 
 	json_decref(body);
 	return ret;
@@ -93,7 +93,7 @@ int evidence_append(const char *path, const struct evidence_run *run)
 int evidence_begin_epoch(const char *path, const char *reason)
 {
 	json_t *body = json_pack("{s:i, s:s}", "evidence", EVIDENCE_SCHEMA, "reason", reason);
-	int ret = append(path, "epoch", body);
+	int ret = append_line(path, "epoch", body);
 
 	json_decref(body);
 	return ret;

@@ -45,7 +45,7 @@ static size_t gather(struct slice *slices, const struct cell_record *records, si
 }
 
 /* By the rate of all slices of its rung. Returns the tears of all. */
-static double expect(struct slice *slices, size_t count)
+static double expect_tears(struct slice *slices, size_t count)
 {
 	double all = 0;
 
@@ -158,7 +158,7 @@ int factors_of(struct factors *f, const struct cell_record *records, size_t coun
 	if (!slices)
 		return -ENOMEM;
 	f->slices = gather(slices, records, count);
-	if (expect(slices, f->slices) >= TEARS_MIN) {
+	if (expect_tears(slices, f->slices) >= TEARS_MIN) {
 		f->place = variance_of(slices, f->slices, same_place);
 		f->time = variance_of(slices, f->slices, same_time);
 		f->wait = variance_of_waits(slices, f->slices);

@@ -25,8 +25,8 @@ static uint64_t as_long(const struct gap_result *result, uint64_t ticks)
 	return count;
 }
 
-static int add(struct sums *sums, const struct cell *cell, const struct gap_result *result,
-	       uint64_t wait, uint64_t seen_from)
+static int add_gap_counts(struct sums *sums, const struct cell *cell,
+			  const struct gap_result *result, uint64_t wait, uint64_t seen_from)
 {
 	double stores = (double)result->stores, gaps = (double)as_long(result, seen_from);
 	struct sum sum = {
@@ -58,9 +58,9 @@ int long_add_gaps(struct sums *sums, const struct cell *cell, const struct gap_r
 		return 0;
 	for (uint64_t wait = LADDER_STEP; !cell->provokers && wait <= LADDER_PAPER && ret == 0;
 	     wait += LADDER_STEP)
-		ret = add(sums, cell, result, wait, wait);
+		ret = add_gap_counts(sums, cell, result, wait, wait);
 	for (unsigned i = 0; i < LONG_WAITS && ret == 0; i++)
-		ret = add(sums, cell, result, waits[i], waits[i] / 4 * 3);
+		ret = add_gap_counts(sums, cell, result, waits[i], waits[i] / 4 * 3);
 	return ret;
 }
 

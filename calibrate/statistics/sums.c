@@ -120,7 +120,7 @@ static bool is_like(const struct sum *a, const struct sum *b)
 	       a->placement == b->placement && a->executors == b->executors;
 }
 
-static struct sum *find(const struct sums *sums, const struct sum *like)
+static struct sum *find_sum(const struct sums *sums, const struct sum *like)
 {
 	for (size_t i = 0; i < sums->count; i++)
 		if (is_like(&sums->sum[i], like))
@@ -130,10 +130,10 @@ static struct sum *find(const struct sums *sums, const struct sum *like)
 
 const struct sum *sums_find(const struct sums *sums, const struct sum *like)
 {
-	return find(sums, like);
+	return find_sum(sums, like);
 }
 
-static struct sum *make(struct sums *sums, const struct sum *like)
+static struct sum *make_sum(struct sums *sums, const struct sum *like)
 {
 	struct sum *sum;
 
@@ -154,10 +154,10 @@ static struct sum *make(struct sums *sums, const struct sum *like)
 
 int sums_add(struct sums *sums, const struct sum *what)
 {
-	struct sum *sum = find(sums, what);
+	struct sum *sum = find_sum(sums, what);
 
 	if (!sum)
-		sum = make(sums, what);
+		sum = make_sum(sums, what);
 	if (!sum)
 		return -ENOMEM;
 	count_add(&sum->count, &what->count);

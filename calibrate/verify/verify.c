@@ -107,7 +107,7 @@ static enum verify_status unclear(struct verify_cell *c, const char *reason)
 }
 
 /* What a cell that did not break anything has answered. */
-static enum verify_status answer(struct verify_cell *c)
+static enum verify_status status_by_counts(struct verify_cell *c)
 {
 	if (c->failed)
 		return STATUS_UNCLEAR;
@@ -139,7 +139,7 @@ static void judge_cell(struct verify_cell *c, double p, double alpha)
 	else if (c->chance < alpha || (c->check == CHECK_WINDOW && verify_tears(c)))
 		c->status = STATUS_BROKEN;
 	else
-		c->status = answer(c);
+		c->status = status_by_counts(c);
 }
 
 static unsigned count_of(const struct verify *v, enum verify_check check, enum verify_status status)
@@ -161,7 +161,7 @@ static const struct verify_cell *first_of(const struct verify *v, enum verify_ch
 }
 
 /* Counts over the cells at the config's waits. Returns whether any ran apart. */
-static bool sum_up(struct verify *v)
+static bool sum_up_checks(struct verify *v)
 {
 	bool apart = false;
 
@@ -289,7 +289,7 @@ void verify_judge(struct verify *v)
 
 	for (unsigned i = 0; i < v->cells; i++)
 		judge_cell(&v->cell[i], verify_p(v), alpha);
-	apart = sum_up(v);
+	apart = sum_up_checks(v);
 	/* What was seen stays seen, however the run ended. */
 	if (find_broken(v, alpha))
 		return;

@@ -24,7 +24,7 @@ struct reader {
 	size_t size;
 };
 
-static int refuse(char *why, size_t size, const char *what, const char *detail)
+static int refuse_conf(char *why, size_t size, const char *what, const char *detail)
 {
 	snprintf(why, size, "%s%s", what, detail);
 	return -EINVAL;
@@ -54,12 +54,13 @@ static int take_options(int argc, char **argv, struct cell *cell, char *why, siz
 	optind = 0; /* glibc: start anew */
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option < OPTION_CELL_FIRST)
-			return refuse(why, size, "it has an option that describes no cell: ",
-				      argv[optind - 1]);
+			return refuse_conf(why, size, "it has an option that describes no cell: ",
+					   argv[optind - 1]);
 		if (!option_cell(option, optarg, cell))
-			return refuse(why, size, "no valid value: ", optarg);
+			return refuse_conf(why, size, "no valid value: ", optarg);
 	}
-	return optind < argc ? refuse(why, size, "it has an argument too many: ", argv[optind]) : 0;
+	return optind < argc ? refuse_conf(why, size, "it has an argument too many: ", argv[optind])
+			     : 0;
 }
 
 int verify_conf_command(const char *command, struct cell *cell, char *why, size_t size)
@@ -70,16 +71,16 @@ int verify_conf_command(const char *command, struct cell *cell, char *why, size_
 
 	cell_defaults(cell);
 	if (count == -ENOMEM)
-		ret = refuse(why, size, "out of memory", "");
+		ret = refuse_conf(why, size, "out of memory", "");
 	else if (count < 2 || strcmp(words[0], "tmax") != 0 || strcmp(words[1], "stress") != 0)
-		ret = refuse(why, size, "it is no command line of tmax stress", "");
+		ret = refuse_conf(why, size, "it is no command line of tmax stress", "");
 	else
 		ret = take_options(count - 1, words + 1, cell, why, size);
 	if (ret == 0 && cell->protocol != PROTOCOL_WAIT)
-		ret = refuse(why, size, "it waits for nothing: its protocol is ",
-			     protocol_name(cell->protocol));
+		ret = refuse_conf(why, size, "it waits for nothing: its protocol is ",
+				  protocol_name(cell->protocol));
 	if (ret == 0 && cell_check(cell, reason, sizeof(reason)) < 0)
-		ret = refuse(why, size, reason, "");
+		ret = refuse_conf(why, size, reason, "");
 	free(copy);
 	return ret;
 }
@@ -102,7 +103,7 @@ static int add_cell(struct reader *r, const char *section)
 	char reason[200];
 
 	if (strcmp(r->section, section) == 0)
-		return refuse(r->why, r->size, section, ": command stands twice");
+		return refuse_conf(r->why, r->size, section, ": command stands twice");
 	snprintf(r->section, sizeof(r->section), "%s", section);
 	if (r->count == r->max)
 		return -E2BIG;
@@ -140,6 +141,6 @@ int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size
 	if (r.error)
 		return r.error;
 	if (ret != 0 || ferror(f))
-		return refuse(why, size, "its cells cannot be read", "");
+		return refuse_conf(why, size, "its cells cannot be read", "");
 	return (int)r.count;
 }

@@ -15,7 +15,7 @@
 #define CELL_MIN      0.05 /* seconds; shorter cells are mostly set-up */
 #define SLICE	      5.0  /* seconds of a cell at a time: so that all see the same weather */
 
-static struct verify_cell *add(struct verify *v, enum verify_check check)
+static struct verify_cell *add_cell(struct verify *v, enum verify_check check)
 {
 	struct verify_cell *c = &v->cell[v->cells++];
 
@@ -45,7 +45,7 @@ static void plan_controls(struct verify *v, hwloc_topology_t topology)
 	static const enum protocol broken[] = { PROTOCOL_NO_INT3, PROTOCOL_FRONT_FIRST };
 
 	for (unsigned i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
-		struct cell *cell = &add(v, CHECK_CONTROL)->cell;
+		struct cell *cell = &add_cell(v, CHECK_CONTROL)->cell;
 
 		seat_anywhere(cell, topology);
 		cell->protocol = broken[i];
@@ -60,7 +60,7 @@ static void plan_window(struct verify *v, hwloc_topology_t topology)
 		if (crossing_bytes((enum crossing)crossing) >= v->conf.window)
 			break;
 		for (unsigned split = 1; split <= 4; split++) {
-			struct cell *cell = &add(v, CHECK_WINDOW)->cell;
+			struct cell *cell = &add_cell(v, CHECK_WINDOW)->cell;
 
 			seat_anywhere(cell, topology);
 			cell->protocol = PROTOCOL_ATOMIC;
@@ -73,7 +73,7 @@ static void plan_window(struct verify *v, hwloc_topology_t topology)
 
 static void plan_wait(struct verify *v, const struct cell *worst)
 {
-	struct verify_cell *c = add(v, CHECK_WAIT);
+	struct verify_cell *c = add_cell(v, CHECK_WAIT);
 	struct cell *cell = &c->cell;
 
 	*cell = *worst;
@@ -126,7 +126,7 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 }
 
 /* splitmix64's last step: seeds of neighbours have nothing in common. */
-static uint64_t seed_of(const struct verify *v, unsigned run)
+static uint64_t seed_of_run(const struct verify *v, unsigned run)
 {
 	uint64_t z = v->seed + (run + 1) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -170,7 +170,7 @@ static void run_cell(struct verify *v, struct session *s, struct verify_cell *c,
 	int ret;
 
 	cell.seconds = fmax(seconds * CELL_SHARE, CELL_MIN);
-	cell.seed = seed_of(v, turn);
+	cell.seed = seed_of_run(v, turn);
 	ret = session_run(s, "verify", turn, &cell, &last);
 	for (size_t i = before; i < s->count; i++)
 		verify_add(c, &s->done[i]);

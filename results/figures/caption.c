@@ -52,7 +52,7 @@ static void __attribute__((format(printf, 2, 3))) put(struct text *t, const char
 
 /* --- Sums -------------------------------------------------------------------------- */
 
-static void widen(struct range *r, uint64_t value)
+static void widen_range(struct range *r, uint64_t value)
 {
 	if (value < r->least)
 		r->least = value;
@@ -61,7 +61,7 @@ static void widen(struct range *r, uint64_t value)
 }
 
 /* By wait, then by what makes a variant within it. */
-static int compare(const void *a, const void *b)
+static int compare_runs(const void *a, const void *b)
 {
 	const struct cell *p = &(*(const struct cell_record *const *)a)->cell;
 	const struct cell *q = &(*(const struct cell_record *const *)b)->cell;
@@ -79,10 +79,10 @@ static int compare(const void *a, const void *b)
 
 static void add_one(struct summary *s, const struct cell *c)
 {
-	widen(&s->toggles, c->toggles);
-	widen(&s->rest, c->rest);
-	widen(&s->wait, c->first_wait);
-	widen(&s->stretch, c->stretch);
+	widen_range(&s->toggles, c->toggles);
+	widen_range(&s->rest, c->rest);
+	widen_range(&s->wait, c->first_wait);
+	widen_range(&s->stretch, c->stretch);
 	s->split[c->split] = true;
 	s->pair[c->pair] = true;
 	s->crossing[c->crossing] = true;
@@ -108,9 +108,9 @@ static void add_runs(struct summary *s, const struct cell_record *const *runs, s
 	for (size_t i = 0; i < count; i++) {
 		add_one(s, &runs[i]->cell);
 		add_wait(s, i ? &runs[i - 1]->cell : NULL, &runs[i]->cell);
-		if (i + 1 < count && compare(&runs[i], &runs[i + 1]) == 0)
+		if (i + 1 < count && compare_runs(&runs[i], &runs[i + 1]) == 0)
 			continue;
-		widen(&s->repetitions, i + 1 - begin);
+		widen_range(&s->repetitions, i + 1 - begin);
 		begin = i + 1;
 	}
 }
@@ -251,7 +251,7 @@ static size_t list_runs(const struct journal_data *data, const struct cell_recor
 	for (size_t i = 0; i < data->count; i++)
 		if (figure9_takes(&data->records[i], ORACLE_CRASH))
 			runs[count++] = &data->records[i];
-	qsort(runs, count, sizeof(*runs), compare);
+	qsort(runs, count, sizeof(*runs), compare_runs);
 	return count;
 }
 

@@ -41,7 +41,7 @@ struct figure {
 /* --- Points ------------------------------------------------------------------ */
 
 /* Journals may claim anything: sums stay at the top instead of starting over. */
-static void add(uint64_t *sum, uint64_t value)
+static void add_saturating(uint64_t *sum, uint64_t value)
 {
 	if (__builtin_add_overflow(*sum, value, sum))
 		*sum = UINT64_MAX;
@@ -62,12 +62,12 @@ static struct point point_of(const struct cell_record *r)
 	/* A crash under this oracle is a tear that no pad could count: the run has counted it. */
 	p.events = 0;
 	for (int kind = 0; kind < TEAR_KINDS; kind++)
-		add(&p.events, r->result.tears[kind]);
+		add_saturating(&p.events, r->result.tears[kind]);
 	p.trials = r->result.toggles;
 	return p;
 }
 
-static void take(struct figure *f, const struct cell_record *r)
+static void take_record(struct figure *f, const struct cell_record *r)
 {
 	if (!figure9_has_answer(r)) {
 		f->left_out++;
@@ -81,7 +81,7 @@ static void take(struct figure *f, const struct cell_record *r)
 	}
 	f->count++;
 	f->crashes += r->cell.oracle == ORACLE_COUNT && r->result.outcome == OUTCOME_CRASH;
-	add(&f->toggles, r->result.toggles);
+	add_saturating(&f->toggles, r->result.toggles);
 	if (!f->cells || r->cell.executors < f->fewest)
 		f->fewest = r->cell.executors;
 	if (r->cell.executors > f->most)
@@ -89,7 +89,7 @@ static void take(struct figure *f, const struct cell_record *r)
 	f->cells++;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_points(const void *a, const void *b)
 {
 	const struct point *p = a, *q = b;
 
@@ -101,14 +101,14 @@ static int compare(const void *a, const void *b)
 }
 
 /* Adds up the points of the same crossing, split and wait, which stand together. */
-static void merge(struct figure *f)
+static void merge_points(struct figure *f)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < f->count; i++) {
-		if (kept && compare(&f->points[kept - 1], &f->points[i]) == 0) {
-			add(&f->points[kept - 1].events, f->points[i].events);
-			add(&f->points[kept - 1].trials, f->points[i].trials);
+		if (kept && compare_points(&f->points[kept - 1], &f->points[i]) == 0) {
+			add_saturating(&f->points[kept - 1].events, f->points[i].events);
+			add_saturating(&f->points[kept - 1].trials, f->points[i].trials);
 		} else {
 			f->points[kept++] = f->points[i];
 		}
@@ -148,7 +148,7 @@ static void drop_needless_sums(struct figure *f)
 	f->count = kept;
 }
 
-static int collect(struct figure *f, const struct journal_data *data)
+static int collect_records(struct figure *f, const struct journal_data *data)
 {
 	bool still = f->oracle == ORACLE_COUNT && any_still(data, f->oracle);
 
@@ -158,9 +158,9 @@ static int collect(struct figure *f, const struct journal_data *data)
 	for (size_t i = 0; i < data->count; i++)
 		if (figure9_fits(&data->records[i].cell, f->oracle) &&
 		    (!still || data->records[i].cell.stretch == 0))
-			take(f, &data->records[i]);
-	qsort(f->points, f->count, sizeof(*f->points), compare);
-	merge(f);
+			take_record(f, &data->records[i]);
+	qsort(f->points, f->count, sizeof(*f->points), compare_points);
+	merge_points(f);
 	drop_needless_sums(f);
 	return f->count ? 0 : -ENODATA;
 }
@@ -268,7 +268,7 @@ static void print_points(FILE *stream, const void *arg)
 	}
 }
 
-static int draw(const struct drawing *d, const struct picture *p, char *error, size_t size)
+static int draw_picture(const struct drawing *d, const struct picture *p, char *error, size_t size)
 {
 	const char *const args[] = { d->title,	   d->subtitle, oracle_name(d->figure->oracle),
 				     d->crossings, d->splits,	d->caption,
@@ -293,7 +293,7 @@ static int write_figure(const struct figure *f, const struct journal_data *data,
 	list_crossings(f, d.crossings, sizeof(d.crossings));
 	list_splits(f, d.splits, sizeof(d.splits));
 	rc = picture_data(&p, prefix, print_points, &d, error, size);
-	return rc ? rc : draw(&d, &p, error, size);
+	return rc ? rc : draw_picture(&d, &p, error, size);
 }
 
 int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, const char *prefix,
@@ -306,7 +306,7 @@ int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, co
 		return picture_fail(-EINVAL, error, size, "the journal names no machine");
 	if (data->mixed)
 		return picture_fail(-EINVAL, error, size, "the journal holds different machines");
-	rc = collect(&f, data);
+	rc = collect_records(&f, data);
 	if (rc == -ENODATA)
 		picture_fail(rc, error, size, "no cell fits the figure");
 	else if (rc)

@@ -106,7 +106,7 @@ static int spawn(const char *program, char *const argv[], pid_t *pid)
 }
 
 /* 0, a negative errno if it could not be started, or how it ended. */
-static int run(const char *program, char *const argv[])
+static int run_program(const char *program, char *const argv[])
 {
 	int status, rc;
 	pid_t pid;
@@ -138,7 +138,7 @@ static int draw_one(const char *const drawing[], const char *const args[], char 
 
 	for (size_t i = 0; args[i] && i < PICTURE_ARGS_MAX; i++)
 		argv[ARGS_BEFORE + i] = args[i];
-	rc = run(program, (char *const *)(uintptr_t)argv);
+	rc = run_program(program, (char *const *)(uintptr_t)argv);
 	if (rc < 0)
 		return picture_fail(rc, error, size, "cannot run %s: %s", program, strerror(-rc));
 	if (rc > 0 || is_empty(output))

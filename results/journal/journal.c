@@ -92,7 +92,7 @@ static int append_locked(int fd, const char *text, size_t length)
  * Locked, because taking back a line must not take another run's with it. A
  * file system without locks leaves that to the user.
  */
-static int append(int fd, const char *text, size_t length)
+static int append_text(int fd, const char *text, size_t length)
 {
 	int rc;
 
@@ -116,7 +116,7 @@ int journal_open(struct journal **journal, const char *path)
 		free(j);
 		return rc;
 	}
-	rc = append(j->fd, "", 0);
+	rc = append_text(j->fd, "", 0);
 	if (rc) {
 		journal_close(j);
 		return rc;
@@ -156,7 +156,7 @@ static int write_line(struct journal *journal, json_t *line)
 	json_decref(line);
 	text[length] = '\n';
 	if (length < JOURNAL_LINE_MAX)
-		rc = append(journal->fd, text, length + 1);
+		rc = append_text(journal->fd, text, length + 1);
 	free(text);
 	return rc;
 }
