@@ -2,7 +2,7 @@
 /*
  * What a calibration runs, in this order:
  *
- *   proof       the broken protocols must tear, or the oracle sees nothing here
+ *   controls    the broken protocols must tear, or the oracle is blind (stage "proof")
  *   membarrier  what a change costs by membarrier: the top of the ladder
  *   ladder      slices on all rungs; among them stores inside a line, for the window, and the
  *		 fetch gap itself, for waits that are longer
@@ -23,7 +23,7 @@
 #include "stress/run/gap.h"
 
 #define CELL_MIN 0.05 /* seconds; shorter cells are mostly set-up */
-#define PROOF_MIN                                                                                  \
+#define CONTROLS_MIN                                                                               \
 	2.0	    /* seconds: it ends with the first tear, but on a busy machine that may take */
 #define BARRIERS  2 /* slices by membarrier for each crossing */
 #define DISTURBED 8 /* as many slices in a row end a run that is for idle machines */
@@ -43,14 +43,14 @@ struct climb {
 	unsigned window_turn, gap_turn;
 	unsigned round;
 	unsigned disturbed; /* the latest so many slices were */
-	bool proved;	    /* both broken protocols ran to their end; */
+	bool controls_ran;  /* both broken protocols ran to their end; */
 	bool sighted;	    /* and were seen to tear */
 };
 
 /* --- Cells ------------------------------------------------------------------------------------ */
 
 /* Records carry the seed; one per cell, from the run's own. */
-static uint64_t seed_of(const struct climb *c)
+static uint64_t seed_of_next_cell(const struct climb *c)
 {
 	uint64_t state = c->session->seed + c->session->count * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -66,7 +66,7 @@ static void make_cell(const struct climb *c, struct cell *cell, const struct sea
 	cell->toggles = CELL_TOGGLES_MAX;
 	cell->seconds = seconds > CELL_MIN ? seconds : CELL_MIN;
 	cell->first_wait = cell->second_wait = 0;
-	cell->seed = seed_of(c);
+	cell->seed = seed_of_next_cell(c);
 }
 
 /*
@@ -130,9 +130,9 @@ static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
 	return ret;
 }
 
-/* --- Proof ------------------------------------------------------------------------------------ */
+/* --- Controls --------------------------------------------------------------------------------- */
 
-static int prove_one(struct climb *c, enum protocol protocol, double seconds, uint64_t *tears)
+static int run_control(struct climb *c, enum protocol protocol, double seconds, uint64_t *tears)
 {
 	const struct cell_record *record;
 	struct cell cell;
@@ -152,19 +152,19 @@ static int prove_one(struct climb *c, enum protocol protocol, double seconds, ui
  * Both leave a mix standing in memory for a whole wait: an oracle that does not see that
  * is blind.
  */
-static int prove(struct climb *c)
+static int run_controls(struct climb *c)
 {
-	double share = c->plan->budget * c->plan->proof / 2;
-	double seconds = share > PROOF_MIN ? share : PROOF_MIN;
+	double share = c->plan->budget * c->plan->controls / 2;
+	double seconds = share > CONTROLS_MIN ? share : CONTROLS_MIN;
 	uint64_t no_int3 = 0, front_first = 0;
 	int ret;
 
 	progress_stage(&c->session->progress, "proof");
-	ret = prove_one(c, PROTOCOL_NO_INT3, seconds, &no_int3);
+	ret = run_control(c, PROTOCOL_NO_INT3, seconds, &no_int3);
 	if (ret == 0)
-		ret = prove_one(c, PROTOCOL_FRONT_FIRST, seconds, &front_first);
-	c->proved = ret == 0;
-	c->sighted = c->proved && no_int3 && front_first;
+		ret = run_control(c, PROTOCOL_FRONT_FIRST, seconds, &front_first);
+	c->controls_ran = ret == 0;
+	c->sighted = c->controls_ran && no_int3 && front_first;
 	return ret;
 }
 
@@ -352,7 +352,7 @@ static int run_gaps(struct climb *c)
 	cell.executors = c->plan->seat[turn / CLAIMS % c->plan->seats].executors;
 	cell.crossing = turn % CLAIMS == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE;
 	cell.seconds = GAP_SLICES * c->plan->slice;
-	cell.seed = seed_of(c) + turn;
+	cell.seed = seed_of_next_cell(c) + turn;
 	draw_provoker(c, &cell, true);
 	if (result)
 		ret = run_gap_cell(c, &cell, result);
@@ -426,7 +426,7 @@ static const char *doubt_of(const struct climb *c)
 {
 	if (!runs_apart(c->plan))
 		return "only one CPU was allowed: nothing ran at the same time";
-	if (!c->proved)
+	if (!c->controls_ran)
 		return "it was broken off before it was known whether the oracle sees tears";
 	if (!c->sighted)
 		return "the oracle did not see the broken protocols tear";
@@ -441,7 +441,7 @@ int climb(struct session *session, const struct plan *plan, struct sums *sums,
 {
 	struct climb c = { .session = session, .plan = plan, .sums = sums };
 	const char *doubt;
-	int ret = prove(&c);
+	int ret = run_controls(&c);
 
 	if (ret == 0)
 		ret = time_membarrier(&c);

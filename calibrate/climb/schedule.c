@@ -11,7 +11,8 @@
 #define ENOUGH 1e-9 /* a bound that needs no further decade */
 #define UNSEEN 3e-6 /* seconds a toggle takes, where none was measured; only an order matters */
 
-static void add(struct schedule *s, const struct rung *rung, int claim, const struct seat *seat)
+static void add_kind(struct schedule *s, const struct rung *rung, int claim,
+		     const struct seat *seat)
 {
 	s->kind[s->kinds++] = (struct sum){
 		.kind = SUM_WAIT,
@@ -36,11 +37,11 @@ static void list_kinds(struct schedule *s, const struct ladder *ladder)
 	for (unsigned i = 0; i < ladder->stretched; i++)
 		for (int claim = 0; claim < CLAIMS; claim++)
 			for (unsigned k = 0; k < plan->seats; k++)
-				add(s, &ladder->rung[i], claim, &plan->seat[k]);
+				add_kind(s, &ladder->rung[i], claim, &plan->seat[k]);
 	for (unsigned i = ladder->stretched; i < ladder->count && plan->seats; i++) {
-		add(s, &ladder->rung[i], CLAIM_LINE, &plan->seat[0]);
+		add_kind(s, &ladder->rung[i], CLAIM_LINE, &plan->seat[0]);
 		if (is_compared(ladder->rung[i].first))
-			add(s, &ladder->rung[i], CLAIM_PAGE, &plan->seat[0]);
+			add_kind(s, &ladder->rung[i], CLAIM_PAGE, &plan->seat[0]);
 	}
 }
 
@@ -192,7 +193,8 @@ static bool find_goal(const struct estimate *e, struct goal *best)
 }
 
 /* Numbers of executors are one placement to a bound: any of them, by chance. */
-static const struct sum *pick(struct schedule *s, const struct estimate *e, const struct goal *goal)
+static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
+				  const struct goal *goal)
 {
 	const struct rung *rung = &e->level[goal->level].rung;
 	const struct sum *found = NULL;
@@ -212,7 +214,7 @@ const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
 {
 	struct goal goal;
 
-	return find_goal(e, &goal) ? pick(s, e, &goal) : NULL;
+	return find_goal(e, &goal) ? pick_sum(s, e, &goal) : NULL;
 }
 
 const struct sum *schedule_next(struct schedule *s, const struct estimate *e)

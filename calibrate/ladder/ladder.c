@@ -7,7 +7,7 @@
 #define LOWEST UINT64_C(100)  /* ticks; above 0 */
 #define SURELY UINT64_C(3200) /* ticks; tried however little a membarrier costs */
 
-static void add(struct ladder *ladder, uint64_t wait, uint64_t stretch)
+static void add_rung(struct ladder *ladder, uint64_t wait, uint64_t stretch)
 {
 	if (ladder->count < RUNGS_MAX)
 		ladder->rung[ladder->count++] = (struct rung){ wait, wait, stretch };
@@ -22,12 +22,12 @@ void ladder_make(struct ladder *ladder, uint64_t ticks)
 		top = SURELY;
 	if (top > LADDER_TOP)
 		top = LADDER_TOP;
-	add(ladder, 0, LADDER_STRETCH);
+	add_rung(ladder, 0, LADDER_STRETCH);
 	for (uint64_t wait = LOWEST; wait <= top; wait *= 2)
-		add(ladder, wait, LADDER_STRETCH);
+		add_rung(ladder, wait, LADDER_STRETCH);
 	ladder->stretched = ladder->count;
 	for (uint64_t wait = 0; wait <= LADDER_PAPER; wait += LADDER_STEP)
-		add(ladder, wait, 0);
+		add_rung(ladder, wait, 0);
 }
 
 struct rung rung_of(const struct cell *cell)
@@ -40,20 +40,20 @@ bool rung_same(const struct rung *a, const struct rung *b)
 	return rung_compare(a, b) == 0;
 }
 
-static int compare(uint64_t a, uint64_t b)
+static int compare_waits(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
 }
 
 int rung_compare(const struct rung *a, const struct rung *b)
 {
-	int order = compare(a->stretch == 0, b->stretch == 0);
+	int order = compare_waits(a->stretch == 0, b->stretch == 0);
 
 	if (order == 0)
-		order = compare(a->stretch, b->stretch);
+		order = compare_waits(a->stretch, b->stretch);
 	if (order == 0)
-		order = compare(a->first, b->first);
-	return order ? order : compare(a->second, b->second);
+		order = compare_waits(a->first, b->first);
+	return order ? order : compare_waits(a->second, b->second);
 }
 
 int ladder_find(const struct ladder *ladder, const struct cell *cell)

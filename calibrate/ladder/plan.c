@@ -13,7 +13,7 @@ static const struct plan plans[] = {
 	{
 		.name = "quick",
 		.budget = 55, /* the rest of a minute is for starting and drawing */
-		.proof = 0.04,
+		.controls = 0.04,
 		.window = 0.12,
 		.fetch_gaps = 0.08,
 		.slice = 0.2,
@@ -22,7 +22,7 @@ static const struct plan plans[] = {
 	{
 		.name = "default",
 		.budget = 14.5 * 60,
-		.proof = 0.01,
+		.controls = 0.01,
 		.window = 0.35,
 		.fetch_gaps = 0.08,
 		.slice = 0.25,
@@ -31,7 +31,7 @@ static const struct plan plans[] = {
 	{
 		.name = "thorough",
 		.budget = 2 * 3600,
-		.proof = 0.005,
+		.controls = 0.005,
 		.window = 0.35,
 		.fetch_gaps = 0.08,
 		.slice = 0.25,

@@ -35,7 +35,7 @@ struct unprovoked {
 struct plan {
 	const char *name;
 	double budget;	   /* seconds, over all */
-	double proof;	   /* share of it, for the broken protocols */
+	double controls;   /* share of it, for the broken protocols */
 	double window;	   /* for stores inside a line */
 	double fetch_gaps; /* for the gap oracle */
 	bool only;	   /* all of the time for one of these two, none for the ladder */

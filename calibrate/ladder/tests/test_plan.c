@@ -33,9 +33,9 @@ static void plans_can_be_carried_out(void **state)
 	for (size_t i = 0; i < COUNT(names); i++) {
 		const struct plan *p = plan_find(names[i]);
 
-		assert_true(p->proof > 0 && p->window > 0 && p->fetch_gaps > 0);
+		assert_true(p->controls > 0 && p->window > 0 && p->fetch_gaps > 0);
 		/* Most of the time is the ladder's. */
-		assert_true(p->proof + p->window + p->fetch_gaps < 0.5);
+		assert_true(p->controls + p->window + p->fetch_gaps < 0.5);
 		assert_true(p->budget > 0 && p->slice > 0);
 		/* Each rung gets many slices: how they differ tells how sure a bound is. */
 		assert_true(p->budget / p->slice > 4 * RUNGS_MAX);
