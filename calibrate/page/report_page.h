@@ -31,7 +31,7 @@ struct page {
 struct page_figure {
 	const char *name;
 	const char *script;
-	const char *label;   /* what it shows, for those who do not see it */
+	const char *label;   /* what it shows, for readers that do not see it */
 	const char *caption; /* plain text */
 	void (*print)(FILE *stream, const void *arg);
 	const void *arg;

@@ -20,7 +20,7 @@ static size_t count_lines(const struct journal_data *data, const char *type)
 	return count;
 }
 
-static uint64_t whole(const json_t *object, const char *name)
+static uint64_t whole_number(const json_t *object, const char *name)
 {
 	double value = json_real_of(object, name);
 
@@ -29,8 +29,8 @@ static uint64_t whole(const json_t *object, const char *name)
 
 static char *rung_of_level(const json_t *level, char *buf)
 {
-	struct rung rung = { whole(level, "first"), whole(level, "second"),
-			     whole(level, "stretch") };
+	struct rung rung = { whole_number(level, "first"), whole_number(level, "second"),
+			     whole_number(level, "stretch") };
 
 	return rung_text(&rung, buf, RUNG_TEXT);
 }

@@ -18,7 +18,7 @@
 
 /* --- Checksums -------------------------------------------------------------------------------- */
 
-/* FNV-1a: against damage, not against people who want to deceive themselves. */
+/* FNV-1a: detects damage, not forgery. */
 static uint64_t checksum(const json_t *body)
 {
 	char *text = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));

@@ -82,7 +82,7 @@ static int append_locked(int fd, const char *text, size_t length)
 		rc = write_all(fd, text, length);
 	if (!rc)
 		rc = flush(fd);
-	/* If even that fails, the line stays cut, and who appends next ends it. */
+	/* If even that fails, the line stays cut, and the next program that appends ends it. */
 	if (rc && S_ISREG(st.st_mode))
 		(void)!ftruncate(fd, st.st_size);
 	return rc;
