@@ -36,7 +36,7 @@ static int recognise(struct looked *looked, const uint8_t *addr, size_t len)
 }
 
 /* An INT3 where a change is under way, or was left by a thread that is no more. */
-static bool is_held(const struct looked *looked, const uint8_t *addr)
+static bool code_is_held(const struct looked *looked, const uint8_t *addr)
 {
 	struct site *site = site_find((uintptr_t)addr);
 
@@ -48,7 +48,7 @@ static int look_at_code(struct looked *looked, const uint8_t *addr)
 {
 	int ret = recognise(looked, addr, CALL_MAX - 1);
 
-	if (ret == -ENOENT && is_held(looked, addr)) {
+	if (ret == -ENOENT && code_is_held(looked, addr)) {
 		call_go_on(addr);
 		return -EAGAIN;
 	}

@@ -43,7 +43,7 @@ static uintptr_t highest(uintptr_t end)
 }
 
 /* True unless another thread was faster, or this is no place for a mapping. */
-static bool map_at(uint8_t **at, uintptr_t addr, size_t size)
+static bool map_hole_at(uint8_t **at, uintptr_t addr, size_t size)
 {
 	void *wanted = (void *)addr;
 	void *got = mmap(wanted, size, PROT_READ | PROT_WRITE,
@@ -64,11 +64,11 @@ static bool map_at(uint8_t **at, uintptr_t addr, size_t size)
  * At the end of the hole, as the kernel does it: the heap may grow into its
  * beginning. But the main thread's stack grows the other way.
  */
-static bool map_in(uint8_t **at, const struct hole *hole, size_t size)
+static bool map_in_hole(uint8_t **at, const struct hole *hole, size_t size)
 {
 	if (hole->end <= hole->start || hole->end - hole->start < size)
 		return false;
-	return map_at(at, hole->below_stack ? hole->start : hole->end - size, size);
+	return map_hole_at(at, hole->below_stack ? hole->start : hole->end - size, size);
 }
 
 static bool has_stack(const struct mapping *map)
@@ -88,7 +88,7 @@ int stub_place(uint8_t **at, uintptr_t end, size_t size)
 	for (int i = 0; i < count && !done && hole.start < highest(end); i++) {
 		hole.end = map[i].start < highest(end) ? map[i].start : highest(end);
 		hole.below_stack = has_stack(&map[i]);
-		done = map_in(at, &hole, size);
+		done = map_in_hole(at, &hole, size);
 		hole.start = map[i].end > hole.start ? map[i].end : hole.start;
 	}
 	free(map);
@@ -96,7 +96,7 @@ int stub_place(uint8_t **at, uintptr_t end, size_t size)
 		return count;
 	hole.end = highest(end);
 	hole.below_stack = false;
-	return done || map_in(at, &hole, size) ? 0 : -ENOSPC;
+	return done || map_in_hole(at, &hole, size) ? 0 : -ENOSPC;
 }
 
 static bool is_function_end(const uint8_t *code, size_t left)

@@ -259,7 +259,7 @@ static void open_gate(struct thread *self)
 	cancel_let(before);
 }
 
-static void in_parent(void)
+static void fork_in_parent(void)
 {
 	struct thread *self = thread_here;
 
@@ -270,7 +270,7 @@ static void in_parent(void)
 	open_gate(self);
 }
 
-static void in_child(void)
+static void fork_in_child(void)
 {
 	struct thread *self = thread_here;
 
@@ -294,7 +294,7 @@ __attribute__((constructor(101))) static void watch_fork(void)
 	void *word =
 		mmap(NULL, TEXT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	pthread_atfork(before_fork, in_parent, in_child);
+	pthread_atfork(before_fork, fork_in_parent, fork_in_child);
 	if (word == MAP_FAILED)
 		return;
 	if (madvise(word, TEXT_PAGE, MADV_WIPEONFORK) < 0) {

@@ -26,7 +26,7 @@ NOPATCH void word_release(struct word *word)
 	site_release(word->site);
 }
 
-static int is_held(struct entry *entry, void *unused)
+static int entry_is_held(struct entry *entry, void *unused)
 {
 	(void)unused;
 	return site_turn((struct site *)entry) % 2;
@@ -34,7 +34,7 @@ static int is_held(struct entry *entry, void *unused)
 
 bool site_any_held(void)
 {
-	return sites_each(is_held, NULL);
+	return sites_each(entry_is_held, NULL);
 }
 
 int site_add_changes(struct entry *entry, void *sum)

@@ -87,7 +87,7 @@ NOPATCH bool thread_is_gone(uint64_t id)
 
 /* --- Registering ------------------------------------------------------------------------------ */
 
-static bool is_over(const struct thread *record)
+static bool record_is_over(const struct thread *record)
 {
 	return thread_is_gone(atomic_load_explicit(&record->id, memory_order_relaxed));
 }
@@ -99,7 +99,7 @@ static struct thread *find_over(uint32_t count)
 	count = 0;
 #endif
 	for (uint32_t slot = 0; slot < count; slot++)
-		if (is_over(record_at(slot)))
+		if (record_is_over(record_at(slot)))
 			return record_at(slot);
 	return NULL;
 }
@@ -268,7 +268,7 @@ static bool has_left(const struct thread *record, uint32_t first)
 	uint32_t now = atomic_load_explicit(&record->inside, memory_order_acquire);
 
 	return !(now & THREAD_INSIDE) || now / THREAD_PASSED != first / THREAD_PASSED ||
-	       is_over(record);
+	       record_is_over(record);
 }
 
 static bool record_runs(const struct thread *record)

@@ -69,7 +69,7 @@ NOPATCH int alias_prot(const struct page *page)
 
 /* --- The list of them ------------------------------------------------------------------------ */
 
-static struct page **place_of(uintptr_t addr)
+static struct page **place_in_list(uintptr_t addr)
 {
 	struct page **link = &alias_first;
 
@@ -89,7 +89,7 @@ static void note_changing(uintptr_t start, uintptr_t end, bool changing)
 
 static void list_add(uintptr_t start, uintptr_t end, ptrdiff_t shift)
 {
-	struct page **link = place_of(start);
+	struct page **link = place_in_list(start);
 
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE, link = &(*link)->next) {
 		struct page *page = page_find(p);
@@ -105,7 +105,7 @@ static void list_add(uintptr_t start, uintptr_t end, ptrdiff_t shift)
 /* Of what is changing, some may not be in the list, as the thread that began it has ended. */
 static void list_remove(uintptr_t start, uintptr_t end)
 {
-	struct page **link = place_of(start);
+	struct page **link = place_in_list(start);
 
 	while (*link && (*link)->entry.addr < end)
 		*link = (*link)->next;

@@ -196,7 +196,7 @@ struct wish {
 	uint64_t *loan;		     /* where to say when; NULL: it is for more than a patch */
 };
 
-/* May they be written to where they run, which others see who map the same? */
+/* May the pages be written where they run, though other mappings of the same show it? */
 static int check_shared(const struct wish *wish, uintptr_t start, uintptr_t end,
 			const struct mapping *map)
 {

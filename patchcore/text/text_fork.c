@@ -52,7 +52,7 @@ NOPATCH static struct page *run_last(struct page *first)
 	return page;
 }
 
-static bool write_all(int fd, const uint8_t *from, size_t len, size_t to)
+static bool write_whole(int fd, const uint8_t *from, size_t len, size_t to)
 {
 	while (len > 0) {
 		ssize_t n = pwrite(fd, from, len, (off_t)to);
@@ -85,8 +85,8 @@ static bool fill_copy(int fd)
 		last = run_last(page);
 		len = last->entry.addr - page->entry.addr + TEXT_PAGE;
 		/* The code may not be readable; its alias is. */
-		if (!write_all(fd, (uint8_t *)(page->entry.addr + (uintptr_t)page_shift(page)), len,
-			       page->copied_at))
+		if (!write_whole(fd, (uint8_t *)(page->entry.addr + (uintptr_t)page_shift(page)),
+				 len, page->copied_at))
 			return false;
 	}
 	return true;
@@ -176,7 +176,7 @@ void text_after_fork(void)
 
 /* --- In the child ---------------------------------------------------------------------------- */
 
-NOPATCH static bool map_at(uintptr_t at, size_t len, int prot, size_t from)
+NOPATCH static bool map_copy_at(uintptr_t at, size_t len, int prot, size_t from)
 {
 	return sys_call(SYS_mmap, at, len, prot, MAP_SHARED | MAP_FIXED, copied.fd, from) ==
 	       (long)at;
@@ -188,8 +188,8 @@ NOPATCH static bool map_run(const struct page *first, size_t len)
 	uintptr_t alias = first->entry.addr + (uintptr_t)page_shift(first);
 
 	return copied.fd >= 0 &&
-	       map_at(first->entry.addr, len, alias_prot(first), first->copied_at) &&
-	       map_at(alias, len, PROT_READ | PROT_WRITE, first->copied_at);
+	       map_copy_at(first->entry.addr, len, alias_prot(first), first->copied_at) &&
+	       map_copy_at(alias, len, PROT_READ | PROT_WRITE, first->copied_at);
 }
 
 NOPATCH static void take_run(struct page *first, const struct page *last)

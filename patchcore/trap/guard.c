@@ -71,7 +71,7 @@ static void *find_libc_function(void *slot, const char *name)
 	return function;
 }
 
-static void in_child(void)
+static void guard_in_child(void)
 {
 	atomic_store(&process, getpid());
 }
@@ -375,7 +375,7 @@ __attribute__((constructor)) static void start(void)
 
 	find_all();
 	atomic_store(&process, getpid());
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, guard_in_child);
 	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, &before, sizeof(trap));
 	here.blocked = (before & trap) != 0;
 }

@@ -19,7 +19,7 @@
 /* trap_on_signal - the handler. */
 void trap_on_signal(int signal, siginfo_t *info, void *context);
 
-/* trap_install - take SIGTRAP, remembering who had it. Idempotent. */
+/* trap_install - take SIGTRAP, and remember the handler before. Idempotent. */
 int trap_install(void);
 
 /* trap_remove - give it back. -EBUSY if there is another on top. */

@@ -157,7 +157,7 @@ NOPATCH static void call(const struct disposition *now, int signal, siginfo_t *i
 		((void (*)(int))now->handler)(signal);
 }
 
-NOPATCH static bool is_held(const siginfo_t *info, void *context)
+NOPATCH static bool chain_is_held(const siginfo_t *info, void *context)
 {
 	const struct guard *guard = atomic_load_explicit(&helper, memory_order_acquire);
 
@@ -169,7 +169,7 @@ NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
 	bool synchronous = info->si_code > 0;
 	struct disposition now;
 
-	if (!synchronous && is_held(info, context))
+	if (!synchronous && chain_is_held(info, context))
 		return;
 	take_disposition(&now);
 	/* The kernel does not let a synchronous trap be ignored; nor do we. */

@@ -17,7 +17,7 @@
 #include "patchcore/trap/trap_chain.h"
 
 /*
- * How long, in ticks, a look at who has SIGTRAP is good for: the system call
+ * How long, in ticks, the library relies on a look at the handler of SIGTRAP: the system call
  * costs as much as the stores of a whole patch.
  */
 #define CHECK_TICKS UINT64_C(1000000)

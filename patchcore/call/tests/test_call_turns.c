@@ -279,7 +279,7 @@ static void test_handler(void **state)
 	child_must_pass(handler, *state);
 }
 
-/* --- One who was held up while the call was moved ----------------------------------------- */
+/* --- A thread that was held up while the call moved ----------------------------------------- */
 
 static bool off_after; /* leave it off */
 

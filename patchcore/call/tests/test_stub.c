@@ -144,7 +144,7 @@ static void one_ret(const void *arg)
 	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
 	MUST((uintptr_t)stub != first.slot &&
 	     (uintptr_t)stub->code / CODE_PAGE == first.code / CODE_PAGE);
-	/* And another one for who is too far away. */
+	/* And another stub for a call that is too far away. */
 	MUST(stub_ret_get(&second, (uintptr_t)far_away) == 0);
 	MUST(second.code != first.code && stub_in_reach((uintptr_t)far_away, second.code));
 }

@@ -204,7 +204,7 @@ static void waited_for(const void *arg)
 /* Membarrier has no memory at first: the page stays with the change that is in flight. */
 static void try_again(void)
 {
-	failures = 2; /* to look who is inside, and to drain */
+	failures = 2; /* to look which threads are inside, and to drain */
 	patch_another(NULL);
 	must_be((const int[]){ RWX, RX, RX });
 	MUST(!is_all_adopted());

@@ -346,7 +346,10 @@ static void turned_off(const void *arg)
 	MUST(pc_fini() == 0 && call_run(call.addr) == OFF && code_prot(code) == RX);
 }
 
-/* A call that was turned off since is not turned on again by who finishes its last change. */
+/*
+ * A thread that finishes the last change of a call does not turn it on again if it was turned off
+ * since.
+ */
 static void test_turned_off(void **state)
 {
 	(void)state;

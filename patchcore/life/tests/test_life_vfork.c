@@ -279,7 +279,7 @@ static void *vfork_then_patch(void *mine)
 		int ret = pc_patch(site, code[i % 2], CODE_LEN);
 
 		MUST(ret == 0 || ret == -EAGAIN);
-		/* Which is what one does who waits for the other. */
+		/* Each patcher does so while it waits for the other. */
 		if (ret < 0)
 			MUST(pc_finish_patch(site) >= 0);
 	}

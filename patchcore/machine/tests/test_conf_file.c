@@ -276,7 +276,7 @@ static void test_folder_modes(void **state)
 	child_must_pass(folder_modes, NULL);
 }
 
-#define OTHER 12345 /* neither root nor who runs the test */
+#define OTHER 12345 /* neither root nor the user that runs the test */
 
 static void become(uid_t uid)
 {

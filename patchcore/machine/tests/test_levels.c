@@ -614,7 +614,7 @@ static void told(const void *arg)
 		status = status_now();
 		MUST(status.level == 0 && status.line_level == 0);
 		MUST(status.page_p == 0 && status.line_p == 0);
-		/* Of the surest level: who accepts that may wait. */
+		/* Of the surest level: a caller that accepts this bound may wait. */
 		MUST(status.upper_p == LINE_P && status.runs == 3);
 	}
 	MUST(pc_fini() == 0);

@@ -725,7 +725,7 @@ static void test_busy_fini(void **state)
 	child_must_pass(busy_fini, NULL);
 }
 
-/* Had by name, and by AUTO only for one who accepts anything; also after a new start. */
+/* Had by name, and by AUTO only for a caller that accepts 1; also after a new start. */
 static void assumed_waits(const void *unused)
 {
 	struct pc_status status;

@@ -24,7 +24,7 @@ static void *tell(void *id)
 	return NULL;
 }
 
-/* The kernel lets go of who waits for it a moment before it is through with it. */
+/* The kernel wakes a thread that joins this one a moment before this one is gone. */
 static void must_be_gone_soon(uint64_t id)
 {
 	while (!thread_is_gone(id))

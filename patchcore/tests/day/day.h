@@ -144,7 +144,7 @@ static inline bool day_stopped(void)
 	return atomic_load_explicit(&day->stop, memory_order_relaxed);
 }
 
-/* day_step - what the worker is about, for who asks why it goes no further. */
+/* day_step - what the worker does now, for the report of a worker that hangs. */
 static inline void day_step(struct day_worker *w, const char *step)
 {
 	atomic_store_explicit(w->child ? &w->slot->child_step : &w->slot->step, step,

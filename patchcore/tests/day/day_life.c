@@ -327,7 +327,7 @@ static void act_cancel(struct day_worker *w)
 
 /* --- Libraries -------------------------------------------------------------------------------- */
 
-/* One for each worker: who runs its sites is counted, and keeps it from being closed. */
+/* One for each worker. Threads that run its sites are counted, and keep it from being closed. */
 static struct library {
 	atomic_bool open;
 	_Atomic(unsigned) users;

@@ -100,7 +100,7 @@ static void tick(struct check *check, const struct model *model, const struct st
 	check_step(check, to, "time passes");
 }
 
-/* All who must have ended have, and all who need not are out of the handler. */
+/* All threads that must end have ended, and all others are out of the handler. */
 static bool all_ended(const struct model *model, const struct state *state)
 {
 	for (unsigned i = 0; i < model->thread_count; i++) {

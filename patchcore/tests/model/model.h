@@ -136,7 +136,7 @@ struct model_op {
 struct model_thread {
 	const char *name;
 	const struct model_op *program;
-	uint8_t id;    /* who it is to itself, not 0; a signal handler has its thread's */
+	uint8_t id;    /* the thread's own id, not 0; a signal handler has that of its thread */
 	uint8_t over;  /* 1 + the thread it interrupts, 0: none */
 	bool endless;  /* an executor: may be at its first step at the end */
 	bool mortal;   /* may die, if no other has */

@@ -16,7 +16,7 @@
 
 #include "patchcore/tests/model/model.h"
 
-/* Of each site: who writes there just now, and enum word_state. */
+/* Of each site: the thread that writes there just now, and enum word_state. */
 #define OWNER(site) (2 * (site))
 #define STATE(site) (2 * (site) + 1)
 

@@ -169,7 +169,10 @@ static void test_no_exchange(void **state)
 
 	(void)state;
 	breaks("call: turned on by a store", &model, "front 1 with back 2");
-	/* Off is a jump over the back: it does no harm by itself, but to who turns it on. */
+	/*
+	 * Off is a jump over the back: harmless by itself, but not for the thread that turns it
+	 * on.
+	 */
 	model.threads[0].program = stores_off;
 	model.threads[model.thread_count++] =
 		(struct model_thread){ .name = "third", .program = turns_on, .id = 3 };

@@ -221,7 +221,7 @@ static void test_release_first(void **state)
 	patch_breaks("word: release before front", patch, "foreign");
 }
 
-/* Two who do not ask each other; the INT3 of the one is no lock for the other. */
+/* Two patchers that do not look at the owner: the INT3 of the one is no lock for the other. */
 static void test_no_lock(void **state)
 {
 	static const struct model_op to_2_unheld[] = {

@@ -334,7 +334,7 @@ static void count(struct counts *counts, int ret)
 	counts->refused += ret == -EAGAIN;
 }
 
-/* At once, or left for those who run into it. */
+/* At once, or left for executors that run into it. */
 static void toggle(const struct libc_site *site, struct counts *counts, bool at_once)
 {
 	int ret;

@@ -76,7 +76,7 @@ void storm_add(const struct storm_result *some)
 
 /* --- The program's own SIGTRAP ------------------------------------------------------------ */
 
-/* The owner of the foreign INT3, who was there before the library. */
+/* The handler of the foreign INT3, which was there before the library. */
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
 	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];

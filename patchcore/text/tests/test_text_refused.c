@@ -97,7 +97,7 @@ static void test_refused_in_the_middle(void **state)
 	child_must_pass(refused_in_the_middle, NULL);
 }
 
-/* A failure takes nothing away from those who have the pages open. */
+/* A failure leaves pages open for the callers that have opened them. */
 static void refused_to_another(const void *arg)
 {
 	(void)arg;

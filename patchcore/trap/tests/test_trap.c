@@ -16,7 +16,7 @@
 #include "patchcore/machine/wait.h"
 #include "patchcore/tests/trap_case.h"
 
-/* Ticks: more than those for which a look at who has SIGTRAP is good. */
+/* Ticks: longer than the library relies on a look at the handler of SIGTRAP. */
 #define CHECK_TICKS 1000000
 
 /* --- Ours, and what only looks like it -------------------------------------------------- */

@@ -52,7 +52,7 @@ enum end {
 	ENDS
 };
 
-static _Atomic(uint64_t) last; /* thread_id() of who began last */
+static _Atomic(uint64_t) last; /* thread_id() of the patcher that began last */
 
 /* Joined, it may still be there for a moment. */
 static void join_for_good(pthread_t thread)
