@@ -49,7 +49,7 @@ struct climb {
 
 /* --- Cells ------------------------------------------------------------------------------------ */
 
-/* Records carry the seed; one per cell, from the run's own. */
+/* Each cell has a seed of its own, drawn from the run's and kept in its record. */
 static uint64_t seed_of_next_cell(const struct climb *c)
 {
 	uint64_t state = c->session->seed + c->session->count * UINT64_C(0x9e3779b97f4a7c15);
@@ -70,8 +70,8 @@ static void make_cell(const struct climb *c, struct cell *cell, const struct sea
 }
 
 /*
- * Split 1 of a pair with one opcode has no mix to see, and a pair with a NOP does not tell
- * whether a toggle was exposed: there tears count, and toggles do not. So few of these.
+ * Split 1 of a pair with one opcode has no mix to see. A pair with a NOP does not tell whether a
+ * toggle was exposed: its tears count, its toggles do not. So there are few of these.
  */
 static void draw_shape(struct cell *cell)
 {
@@ -86,7 +86,7 @@ static void draw_shape(struct cell *cell)
 	cell->pair = random_next(&random) % 4 ? PAIR_CALL_CALL : PAIR_WORD;
 }
 
-/* A place of the run's, which comes again, and now and then the other way round. */
+/* One of the run's places, so that each comes again; every other time with the seats swapped. */
 static void draw_place(const struct climb *c, struct cell *cell)
 {
 	uint64_t random = cell->seed ^ UINT64_C(0x5851f42d4c957f2d);
@@ -113,7 +113,7 @@ static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 		cell->loop = 64;
 }
 
-/* All that was seen counts: what was cut short, too, now or in the run that this one goes on with.
+/* Cells that were cut short count as well, in this run or in the one that it resumes.
  */
 static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
 		    const struct cell_record **record)
@@ -149,8 +149,7 @@ static int run_control(struct climb *c, enum protocol protocol, double seconds, 
 }
 
 /*
- * Both leave a mix standing in memory for a whole wait: an oracle that does not see that
- * is blind.
+ * Both protocols leave a mix in memory for a whole wait: an oracle that does not see it is blind.
  */
 static int run_controls(struct climb *c)
 {
@@ -255,7 +254,7 @@ static void estimate_run(const struct climb *c, struct estimate *e)
 
 #define GAP_SLICES 4 /* as long as so many others: each writes all that it saw */
 
-/* The line has its sums, for a run that goes on with this journal. */
+/* The line has its sums, for a run that resumes this journal. */
 static int write_gaps(struct climb *c, const struct cell *cell, const struct gap_result *result,
 		      const struct sums *sums)
 {
@@ -313,7 +312,7 @@ static int run_gap_cell(struct climb *c, const struct cell *cell, struct gap_res
 	return *c->session->stop && ret != -EIO ? -EINTR : ret;
 }
 
-/* Those of the run that this one goes on with; no other line of a journal has sums. */
+/* Sums of the run that this one resumes; no other line of a journal has any. */
 static int take_known_gaps(struct climb *c)
 {
 	const json_t *line;

@@ -103,7 +103,7 @@ static bool is_enough(const struct count *c, double times, double spread, double
 	return estimate_bound(&more, spread, cap, confidence) <= target;
 }
 
-/* How many times as much is needed. INFINITY: never, or not in any time there is. */
+/* How many times as many toggles it takes. INFINITY: more than any run can make. */
 static double times_needed(const struct count *c, double spread, double cap, double confidence,
 			   double target)
 {
@@ -178,7 +178,7 @@ static bool find_goal(const struct estimate *e, struct goal *best)
 		double target;
 		struct goal goal;
 
-		/* What a cheaper level keeps already is nothing to be had from this one. */
+		/* A bound that a cheaper level keeps already is no goal for this one. */
 		kept = fmin(kept, e->level[i].upper_p);
 		if (kept <= ENOUGH)
 			break;
@@ -192,7 +192,7 @@ static bool find_goal(const struct estimate *e, struct goal *best)
 	return isfinite(best->time);
 }
 
-/* Numbers of executors are one placement to a bound: any of them, by chance. */
+/* A bound does not tell numbers of executors apart: one of them is drawn. */
 static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 				  const struct goal *goal)
 {

@@ -225,7 +225,7 @@ static int make_folders(const char *path)
 	return ret;
 }
 
-/* Renaming a file over /dev/null would be the end of it. */
+/* Renaming a file over /dev/null would replace the device. */
 static int check_target(const char *path)
 {
 	size_t length = strlen(path);

@@ -115,7 +115,7 @@ static struct point point_of(const struct paper *paper, size_t i)
 	return p;
 }
 
-/* The finaliser of splitmix64: what differs in one bit comes out differing in half. */
+/* The finaliser of splitmix64: inputs that differ in one bit give outputs that differ in half. */
 static uint64_t mix(uint64_t z)
 {
 	z += UINT64_C(0x9e3779b97f4a7c15);

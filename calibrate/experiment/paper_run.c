@@ -154,7 +154,7 @@ int paper_run(struct session *s, const struct paper *paper, const struct shard *
 	size_t count = 0, *cells = calloc(paper_count(paper), sizeof(*cells));
 	int ret = cells ? list_shard(paper, shard, &s->known, cells, &count) : -ENOMEM;
 
-	/* The session would take a hang for an answer, and an old pace for today's. */
+	/* A session would take a cell that hung for an answer, and an old pace for today's. */
 	s->known.count = 0;
 	if (ret == 0 && count)
 		ret = estimate(s, paper, shard, cells, count);

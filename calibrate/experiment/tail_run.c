@@ -95,7 +95,7 @@ static int run_turn(struct course *c, unsigned arm)
 			   (unsigned)c->turn, &cell, &record);
 }
 
-/* What this machine cannot do it cannot do the next time either. */
+/* An arm that this machine cannot run once it can never run. */
 static void drop(struct course *c, unsigned arm, int error)
 {
 	struct tail_plan *plan = c->plan;

@@ -94,7 +94,7 @@ void html_number(FILE *out, const char *format, ...)
 
 void html_table(FILE *out, const char *caption, const char *const headings[])
 {
-	/* Outside the box: it would scroll out of sight. */
+	/* The caption stands outside the box, or it would scroll out of sight. */
 	if (caption) {
 		fputs("<p class=\"about\">", out);
 		html_text(out, caption);

@@ -83,7 +83,7 @@ static const struct section {
 
 /* --- The frame ----------------------------------------------------------------- */
 
-/* Journals of benchmarks alone: what they say nothing of needs no section for each part. */
+/* Journals of benchmarks alone need no sections that say what is missing of a calibration. */
 static bool is_of_benchmarks(const struct journal_data *data)
 {
 	static const char *const types[] = { "estimate", "gaps", "tail" };

@@ -39,7 +39,7 @@ static void put_runs(struct page *page)
 	html_table_end(page->out);
 }
 
-/* A cell that takes the machine with it leaves no more than that. */
+/* A cell that crashes the machine leaves only its "begin" line. */
 static void put_begun(struct page *page)
 {
 	json_t *begun = page->data->begun, *date;

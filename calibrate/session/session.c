@@ -32,7 +32,7 @@ static void name_cell(struct cell_record *record, unsigned round)
 		 c->stretch, c->loop);
 }
 
-/* A run that was allowed other CPUs has measured another cell by the same name. */
+/* A run that was allowed other CPUs has measured another cell under the same key. */
 static bool is_seated_here(const struct session *s, const struct cell_record *r)
 {
 	struct seating here;
@@ -98,7 +98,7 @@ static int measure_cell(struct session *s, struct cell_record *record)
 	record->noisy = record->result.outcome == OUTCOME_DONE &&
 			noise_of_cell(&record->cell, &record->result, reason, sizeof(reason));
 	ret = check_written(s, journal_write_cell(s->journal, record));
-	/* What this machine cannot run once it cannot run at all. */
+	/* A cell that this machine cannot run once it can never run. */
 	if (ret == 0 && record->result.outcome == OUTCOME_ERROR)
 		ret = record->result.error;
 	return ret;
@@ -121,8 +121,8 @@ static int obtain(struct session *s, struct cell_record *record)
 }
 
 /*
- * A cell that was interrupted is run again, but what it saw is seen: with tears it is added
- * as it is in the journal, besides the run to come.
+ * A cell that was interrupted is run again. If it saw tears, its record is added as well, since
+ * tears that were seen count.
  */
 static int add_interrupted(struct session *s, const char *key)
 {

@@ -16,7 +16,7 @@ double bound_upper(uint64_t tears, uint64_t toggles, double confidence);
 
 /*
  * bound_lower - lower confidence limit, likewise one-sided and never above the
- * exact one, nor further below it than by a share of tears / toggles of it. 0 without
+ * exact one, and below it by at most a share of tears / toggles. 0 without
  * tears.
  */
 double bound_lower(uint64_t tears, uint64_t toggles, double confidence);

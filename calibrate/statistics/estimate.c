@@ -116,9 +116,9 @@ static void count_level(struct estimate *e, struct level *level, const struct ru
 }
 
 /*
- * The rate differs between slices, by place and by time. By how much is told by the rungs
- * that tear, for it is the same site and the same time: by the excess of the tears'
- * variance over what chance alone would give.
+ * The rate differs between slices, by place and by time. How much is estimated from the rungs
+ * that tear, which share site and time with the others: it is the excess of the tears' variance
+ * over that of chance.
  */
 static double spread_of(const struct estimate *e, int claim)
 {
@@ -140,8 +140,8 @@ static double spread_of(const struct estimate *e, int claim)
 }
 
 /*
- * Of all slices for one kind of site, on any rung: no slice to come is taken to tear more often
- * than twice as often as the worst. 0: none tore.
+ * Twice the highest rate of all slices for one kind of site, on any rung: no slice to come is
+ * taken to have more. 0: none tore.
  */
 static double cap_of(const struct estimate *e, int claim)
 {
@@ -270,7 +270,7 @@ int estimate_best(const struct estimate *e, int claim, double p)
 	return -1;
 }
 
-/* So many tears at the longest waits that chance does not explain them. */
+/* More tears at the longest waits than chance explains. */
 static bool top_tears(const struct estimate *e)
 {
 	const struct level *top = &e->level[e->levels - 1];
@@ -332,7 +332,7 @@ void estimate_blind(struct estimate *e, const char *reason)
 	snprintf(e->reason, sizeof(e->reason), "%s", reason);
 }
 
-/* Runs of one thing alone, as the window, say nothing of how waits differ between runs. */
+/* Runs of the window or of gaps alone do not tell how waits differ between runs. */
 static unsigned count_of_waits(const struct run_sums *runs, size_t count)
 {
 	unsigned with = 0;

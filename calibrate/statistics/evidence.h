@@ -8,9 +8,9 @@
  *
  * Evidence of a machine that has changed is no evidence of what it is now. So runs belong to
  * epochs: a new one begins where the identity differs from the run before (CPU, microcode,
- * hypervisor, topology, kernel), and where a line "epoch" says so, which is written when a
- * run counts so differently from those before it that chance explains it once in a
- * thousand times, or when the user drops an epoch.
+ * hypervisor, topology, kernel), and where a line "epoch" says so. That line is written when a
+ * run's counts differ from those before it by more than chance does once in a thousand times, or
+ * when the user drops an epoch.
  */
 #ifndef CALIBRATE_STATISTICS_EVIDENCE_H
 #define CALIBRATE_STATISTICS_EVIDENCE_H
@@ -77,7 +77,7 @@ struct knowledge {
 
 /*
  * knowledge_of - from the runs of the present epoch, if that is this machine's. Runs that ended
- * in the same hour have met the same weather: they are added up to one. 0 or -ENOMEM; the
+ * in the same hour ran under the same conditions: they are added up to one. 0 or -ENOMEM; the
  * evidence must outlive it.
  */
 int knowledge_of(struct knowledge *knowledge, const struct evidence *evidence,

@@ -2,11 +2,11 @@
 /*
  * What rates differ by: the wait, the place of the site, the time.
  *
- * Of a slice its rung's rate leads to expect so many tears, and it had so many. What
- * exceeds that goes together in slices that share a place, if places differ; in slices of one
- * time, if times do; chance goes together in none. So the covariance of the excess within
- * such groups, by that of what was expected, is the variance of the factor in squares of the
- * mean rate: chance has no part in it.
+ * The rate of a slice's rung says how many tears to expect of it; the excess is what it had
+ * beyond. If places differ, the excesses of slices that share a place go together; if times
+ * differ, those of slices of one time; those of chance never do. So the covariance of the
+ * excesses within such groups, divided by that of the expected tears, is the variance of the
+ * factor in squares of the mean rate, without the part of chance.
  */
 #ifndef CALIBRATE_STATISTICS_FACTORS_H
 #define CALIBRATE_STATISTICS_FACTORS_H

@@ -49,7 +49,7 @@ static int add_gap_counts(struct sums *sums, const struct cell *cell,
 	return sums_add(sums, &sum);
 }
 
-/* The paper's waits are of programs that are left alone, and so are the gaps they are held by. */
+/* The paper's waits were measured unprovoked, so only unprovoked gaps are compared with them. */
 int long_add_gaps(struct sums *sums, const struct cell *cell, const struct gap_result *result)
 {
 	int ret = 0;
@@ -104,7 +104,7 @@ static struct count gaps_of(const struct estimate *e, const struct run_sums *run
 /* Half of the error is the factor's, which rests on two bounds; the other half the sections'. */
 #define EACH bound_confidence_each(CONFIDENCE, 4 * CLAIMS)
 
-/* Gaps come in bursts: so many of them are worth as much as a dispersion fewer. */
+/* Gaps come in bursts: they count as fewer, by their dispersion. */
 static double least_rate(const struct count *gaps)
 {
 	double dispersion = count_dispersion(gaps);

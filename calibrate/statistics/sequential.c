@@ -32,8 +32,8 @@ static struct evidence evidence(uint64_t tears, uint64_t toggles, double scale, 
 }
 
 /*
- * How far the evidence against a rate is beyond what is needed. Both terms may be
- * 1e10 and their difference 3: what rounding may have added does not count.
+ * How far the evidence against a rate exceeds what is needed. Both terms may be 1e10 and their
+ * difference 3, so possible rounding errors are taken off.
  */
 static double against(double rate, void *context)
 {

@@ -72,7 +72,10 @@ struct count count_as_unit(struct count count)
 	return count;
 }
 
-/* Those that could tear: an executor had run what they replaced. Not known: none is claimed. */
+/*
+ * Toggles that could tear: an executor had run what they replaced. If that is unknown, none is
+ * claimed.
+ */
 static uint64_t exposed_toggles(const struct cell_record *record)
 {
 	const struct cell_result *r = &record->result;

@@ -9,7 +9,7 @@
  *                 is not excluded by what was seen
  *   holds         else
  *
- * Noise takes toggles back, and never tears.
+ * Toggles under noise do not count; tears under noise do.
  */
 #include "calibrate/verify/verify.h"
 
@@ -106,7 +106,7 @@ static enum verify_status unclear(struct verify_cell *c, const char *reason)
 	return STATUS_UNCLEAR;
 }
 
-/* What a cell that did not break anything has answered. */
+/* The status of a cell that broke nothing. */
 static enum verify_status status_by_counts(struct verify_cell *c)
 {
 	if (c->failed)
@@ -217,7 +217,7 @@ static bool find_broken(struct verify *v, double alpha)
 	return true;
 }
 
-/* Short of an answer in any of the three parts? */
+/* Does any of the three parts lack an answer? */
 static bool find_unclear(struct verify *v)
 {
 	static const enum verify_check order[] = { CHECK_CONTROL, CHECK_WINDOW, CHECK_WAIT };

@@ -13,7 +13,7 @@
 #define WINDOW_SHARE  0.10
 #define CELL_SHARE    0.9  /* of a cell's time; the rest starts the child */
 #define CELL_MIN      0.05 /* seconds; shorter cells are mostly set-up */
-#define SLICE	      5.0  /* seconds of a cell at a time: so that all see the same weather */
+#define SLICE	      5.0  /* seconds of a cell at a time: so that all meet the same conditions */
 
 static struct verify_cell *add_cell(struct verify *v, enum verify_check check)
 {
@@ -143,7 +143,9 @@ static void note_failure(struct verify *v, struct verify_cell *c, int error)
 	} else if (error == -EIO) {
 		v->cut_short = EXIT_CANNOT_WRITE;
 	} else {
-		/* What this machine lacks is no failure, unless it had it a moment ago. */
+		/*
+		 * A seat that this machine lacks is no failure, unless it was there a moment ago.
+		 */
 		c->skipped = c->runs == 0 && (error == -ENOENT || error == -ENOTSUP);
 		c->failed += !c->skipped;
 		snprintf(c->reason, sizeof(c->reason), "it cannot be run here: %s",
@@ -204,7 +206,10 @@ static void run_part(struct verify *v, struct session *s, enum verify_check chec
 	double slices = ceil(seconds / SLICE / fmax(1, count_due(v, 0, check)));
 
 	progress_stage(&s->progress, verify_check_name(check));
-	/* Once at least: others may have taken more than their share, where it is noisy. */
+	/*
+	 * Each at least once: on a noisy machine other parts may have taken more than their
+	 * share.
+	 */
 	for (unsigned left = (unsigned)fmax(1, slices); left > 0; left--) {
 		for (unsigned i = 0; i < v->cells && !v->cut_short; i++) {
 			unsigned runs =
@@ -223,7 +228,7 @@ void verify_run(struct verify *v, struct session *session)
 
 	run_part(v, session, CHECK_CONTROL, v->budget * CONTROL_SHARE, &turn);
 	run_part(v, session, CHECK_WINDOW, v->budget * WINDOW_SHARE, &turn);
-	/* What the controls did not need is theirs. */
+	/* The waits get the time that the other parts did not need. */
 	run_part(v, session, CHECK_WAIT, session_left(session), &turn);
 	progress_end(&session->progress);
 }
