@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Membarrier as a test plays it: a filter makes a signal of each, in whose handler the
- * thread that syncs does what the test likes, and gets the answer that the test likes.
- * For the children of tests.
+ * Membarrier as a test plays it: a filter turns each call into a signal. In its handler the
+ * syncing thread runs a function of the test, whose result is the answer of the call. For the
+ * children of tests.
  */
 #ifndef PATCHCORE_TESTS_BARRIER_H
 #define PATCHCORE_TESTS_BARRIER_H
@@ -53,7 +53,7 @@ static inline double barrier_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Until it is true, but not for ever: what it waits for may itself wait for this thread. */
+/* Waits until it is true, but not for ever: the other thread may itself wait for this one. */
 static inline bool barrier_await(const atomic_bool *flag, double seconds)
 {
 	double start = barrier_seconds();

@@ -32,8 +32,8 @@
 #define PLACES 8 /* four splits, across a line and across a page */
 
 /*
- * Tears may exceed their expected number by chance; by so much that it would
- * happen once in a million runs, and the bound does not hold here.
+ * Tears may exceed their expected number by chance. If chance would do so once in a million runs
+ * only, the bound does not hold here.
  */
 #define CHANCE 1e-6
 

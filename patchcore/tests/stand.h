@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that stands at one place of code: another process stops it there, as being
- * pre-empted would, and lets it go when a look waits for it, or the code is changed. For
- * tests in a child.
+ * A thread that stands at one place of code: another process stops it there, as a pre-emption
+ * would, and lets it go when a look waits for it, or the code is changed. For tests in a child.
  */
 #ifndef PATCHCORE_TESTS_STAND_H
 #define PATCHCORE_TESTS_STAND_H

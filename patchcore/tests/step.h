@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run something one instruction at a time, with a look, or a hand, in between:
- * every moment at which another thread or a signal could come is met, by turns
- * and not by luck.
+ * Runs code one instruction at a time, and calls the test in between. So it meets every moment at
+ * which another thread or a signal could come, one after the other and not by luck.
  *
  * The trap flag raises SIGTRAP after each instruction. It is none of the
  * library's, which hands it on to the handler installed before it.

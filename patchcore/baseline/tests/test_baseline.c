@@ -73,7 +73,7 @@ static uint8_t *site;
 static atomic_bool stop;
 static sem_t ready;
 
-/* What is in memory by what a patch that has returned says; 0 while one is under way. */
+/* The code that the last patch has left in memory; 0 while one is under way. */
 static _Atomic(uint32_t) current;
 
 struct tally {

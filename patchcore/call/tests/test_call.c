@@ -125,7 +125,10 @@ static void toggle(const void *arg)
 		must_turn_off(&call);
 		must_turn(&call, NULL, one, ONE);
 		MUST(memcmp(at, before, len) == 0);
-		/* What it has already is no target of its own, if it is not in a slot. */
+		/*
+		 * The target that the call has already is no target of its own, unless it is in a
+		 * slot.
+		 */
 		if (!call_shapes[place->form].slot)
 			must_turn(&call, one, one, ONE);
 	}
@@ -512,7 +515,7 @@ static void *note_id(void *id)
 	return NULL;
 }
 
-/* A thread that ended in the middle of it has no call in hand. */
+/* A thread that ended in the middle of a move does not hold the call. */
 static void left_by_a_thread(const void *arg)
 {
 	pthread_t thread;
@@ -555,7 +558,7 @@ static void *end_in_the_middle(void *call)
 	return NULL;
 }
 
-/* With its INT3 in the code: others see it through, and have the call. */
+/* With its INT3 in the code: other threads finish the change, and get the call. */
 static void ended(const void *arg)
 {
 	struct sigaction action = { .sa_sigaction = on_membarrier, .sa_flags = SA_SIGINFO };
@@ -597,8 +600,8 @@ static void *take_moving(void *call)
 }
 
 /*
- * A thread that is left behind by a fork has none in the child, and keeps it in the
- * parent; nor does a child of vfork() take it away, whose pid is another.
+ * A thread that a fork leaves behind holds no call in the child, and still holds it in the
+ * parent. A child of vfork(), which has another pid, does not take it away.
  */
 static void left_by_a_fork(const void *arg)
 {

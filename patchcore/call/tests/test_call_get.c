@@ -42,7 +42,7 @@ static void start(const void *arg)
 	call_pages();
 	MUST(pc_text_open(code, CODE_PAGES * CODE_PAGE) == 0);
 	place = arg;
-	/* Once before, so that no pages are mapped in steps. */
+	/* Once before, so that no pages are mapped while stepping. */
 	renew(true);
 	MUST(pc_activate_call(&call, two) == 0);
 }
@@ -198,9 +198,8 @@ static void must_read_one_or_two(void)
 }
 
 /*
- * As many loads as there are with changes, and there is none that was not. A reader may
- * have read the front before the change, what is behind it in the middle, and the front
- * again when all is over.
+ * As many loads as there are, with changes before each of them. A reader may have read the front
+ * before the change, the bytes behind it in the middle, and the front again after it.
  */
 static void must_read(bool on)
 {
@@ -267,7 +266,7 @@ static void test_held_up(void **state_)
 
 /* --- Something else --------------------------------------------------------------------------- */
 
-/* Not followed: no target that it was ever given. */
+/* pc_call_get() does not follow it: the call was never given such a target. */
 static void not_followed(const void *arg)
 {
 	struct pc_call_info info;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pc_call at a place: who has it, how it is given up, and what is left of it. And
- * that to look at a call changes nothing.
+ * One pc_call at a place: which one has it, how it is given up, and what is left of it. A look at
+ * a call changes nothing.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
@@ -105,7 +105,7 @@ static void test_overlapping(void **state)
 	child_must_pass(overlapping, NULL);
 }
 
-/* What was no call, and then is one. */
+/* Code that is no call at first, and then is one. */
 static void not_yet(const void *arg)
 {
 	struct pc_call call;

@@ -181,7 +181,7 @@ static void int3_when_moving(unsigned window, bool expected)
 	for (int i = 0; i < 2; i++) {
 		MUST(pc_call_fini(&call) == 0);
 		MUST(pc_call_init(&call, put_call(code + CODE_PAGE / 2 + 32 - 3, CALL_NEAR)) == 0);
-		/* Another one first, so that no pages are mapped in steps. */
+		/* Another call first, so that no pages are mapped while stepping. */
 		if (i == 0)
 			MUST(pc_activate_call(&call, two) == 0);
 	}
@@ -215,8 +215,8 @@ static void test_windows(void **state)
 /* --- A signal handler that does the same ------------------------------------------------ */
 
 /*
- * So many instructions apart. Each place begins with another, and there are three
- * of every way, so that each instruction has its turn.
+ * Instructions from one look to the next. Each place begins at another one, and there are three
+ * places of every way, so that each instruction has its turn.
  */
 #define STRIDE (CHILD_ASAN ? 601 : 3) /* there are many more of them with the sanitizer */
 
@@ -242,8 +242,7 @@ static bool toggle_here(void)
 }
 
 /*
- * After one instruction after the other. What was interrupted comes last, or it was
- * already done.
+ * After each instruction in turn. The interrupted change comes last, or it was already made.
  */
 static void must_allow_handler(void (*run)(void), void *to, bool off_before)
 {

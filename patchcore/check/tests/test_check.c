@@ -241,7 +241,7 @@ static void test_window_of_the_library(void **state)
 		child_must_pass(window_of_the_library, &windows[i]);
 }
 
-/* Part of a straddler: the rest has to come along, or must never change. */
+/* Part of a straddler: the rest must change with it, or never. */
 static void test_cut(void **state)
 {
 	static const uint8_t call[] = { CALL, 1, 2, 3, 4 }, jump[] = { JMP, 3 };

@@ -137,7 +137,10 @@ static enum outcome make_visit(const struct visit *visit, struct report *report)
 		report->met += seen->met;
 		return CELL_WELL;
 	}
-	/* On a loaded machine a look may take more than its second: that shows nothing. */
+	/*
+	 * On a loaded machine a look may take more than its second: then the visit does not
+	 * count.
+	 */
 	if (status == 0 && (seen->ret == -ETIMEDOUT || seen->child_ret == -ETIMEDOUT))
 		return CELL_WELL;
 	describe(report, visit, status);
@@ -200,7 +203,7 @@ enum outcome cell_try(const struct cell *cell, struct report *report)
 	by_hand = choose_by_hand(cell->event, points);
 	if (by_hand)
 		visits = report->points = report->states = by_hand;
-	/* A system call more or less, and some steps are not there: then others. */
+	/* With a system call more or less some steps do not exist: then others are taken. */
 	for (; visit.turn < report->points && report->met < visits && outcome == CELL_WELL;
 	     visit.turn++) {
 		visit.point = by_hand ? points[0]

@@ -32,7 +32,7 @@ static void replace(void)
 /* By libc, which unwinds the stack, and by the kernel alone. */
 static void end_thread(void)
 {
-	/* Of which the address sanitizer would not know. */
+	/* The address sanitizer would not notice such an end of a thread. */
 	if (life_turn % 2 && !CHILD_ASAN)
 		syscall(SYS_exit, 0);
 	pthread_exit(NULL);
@@ -81,7 +81,7 @@ static void unload(void)
 	MUST(dlclose(library.handle) == 0);
 }
 
-/* What comes to its place is no business of what was there. */
+/* Code that comes to its place is not taken for what was there. */
 static void map_again(void)
 {
 	uint8_t *page = page_of_gone(), bytes[CODE_LEN];

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Where a column makes no use of what a row takes away, nothing is said: it completes. */
+/* Where a column does not need what a row takes away, no entry is made: it completes. */
 static const struct expected list[] = {
 	{ .event = NULL },
 	{ .event = "patcher", .errors = { -EAGAIN } },

@@ -69,7 +69,7 @@ static bool is_call(const uint8_t *at)
 	return at[0] == 0x0f && at[1] == 0x05;
 }
 
-/* What libc calls back, with a lock in hand, is not the library's own just then. */
+/* Code that libc calls back with a lock held does not count as the library's own. */
 static void follow_calls(const greg_t *gregs)
 {
 	uintptr_t sp = (uintptr_t)gregs[REG_RSP];
@@ -81,7 +81,7 @@ static void follow_calls(const greg_t *gregs)
 		now.left_at = sp;
 }
 
-/* libc's function for one system call is as good: it was called from here, and holds nothing. */
+/* libc's function for one system call counts as own: it was called from here, and holds no lock. */
 static bool is_in_own(const greg_t *gregs, bool at_call)
 {
 	if (is_own((uintptr_t)gregs[REG_RIP]))
@@ -250,7 +250,7 @@ static bool look(ucontext_t *context)
 	if (now.survey) {
 		note(gregs, at_call, now.steps);
 		now.survey->steps[now.point.call] = now.steps;
-		/* What comes then is seen when that call has its turn. */
+		/* Steps behind the next call are seen when that call has its turn. */
 		if (now.steps >= now.most || (at_call && is_next_call(gregs)))
 			return false;
 	} else if (may_arrive(gregs, at_call || now.steps == 1)) {

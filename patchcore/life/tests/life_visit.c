@@ -57,7 +57,7 @@ int life_change(unsigned i, bool to_new)
 	return visit_now->protocol->change(i, to_new);
 }
 
-/* What is refused in a child that shares its code, or by what was forbidden, changes nothing. */
+/* A change that is refused, in a child that shares its code or by a rule, changes nothing. */
 static void must_change(unsigned i, bool to_new, bool forbidden)
 {
 	uint32_t before = life_run(i);
@@ -85,8 +85,8 @@ static bool may_be_open(void)
 void life_must_work(bool forbidden)
 {
 	/*
-	 * There is not more to it without libc, which may have locked anything. A new target of a
-	 * call takes memory, and the address sanitizer's allocator then has a lock for each size.
+	 * No more is tried without libc, of which any lock may be held. A new target of a call
+	 * takes memory, and the address sanitizer's allocator has a lock for each size.
 	 */
 	if (!life_raw_child || (visit_now->protocol->ready && !CHILD_ASAN))
 		for (unsigned i = 0; i < life.sites; i++)
@@ -191,7 +191,7 @@ static void *operate(void *unused)
 	return unused;
 }
 
-/* Until the patcher has ended; what is asked for in between is done. */
+/* Until the patcher has ended; meanwhile it serves what the patcher asks for. */
 static void serve(void)
 {
 	bool done = false, joined = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a child of fork() inherits half done it sees to while no other of its threads is inside
- * the library, and none comes in meanwhile. Without either, a thread loses the page that it has
- * made writable.
+ * A child of fork() sees to what it inherits half done while no other of its threads is inside
+ * the library, and lets none in meanwhile. Without either rule, a thread loses the page that it
+ * has made writable.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <pthread.h>
@@ -25,7 +25,7 @@
 enum broken {
 	NOTHING,
 	NONE_IS_INSIDE,	 /* while another thread is */
-	ADOPTED_AT_ONCE, /* it is held for seen to from the moment that a thread is at it */
+	ADOPTED_AT_ONCE, /* it counts as done from the moment that a thread begins */
 };
 
 static enum broken broken;
@@ -91,7 +91,7 @@ static void begin(struct text_span *span, size_t page)
 
 extern pid_t _Fork(void) __attribute__((weak)); /* glibc 2.34 */
 
-/* Past the handlers: what was half done is inherited like that. */
+/* Past the handlers, so that the child inherits what is half done. */
 static void in_child(void (*run)(void))
 {
 	pid_t pid = _Fork ? _Fork() : (pid_t)syscall(SYS_fork);
@@ -116,8 +116,8 @@ static void *patch_another(void *unused)
 }
 
 /*
- * The one that forked is in the middle of a change, and has a page on loan. It comes to the library
- * before the other does, as its handler would.
+ * The forking thread is in the middle of a change, and has a page on loan. It comes to the
+ * library before the other thread does, as its signal handler would.
  */
 static void go_on_inside(void)
 {

@@ -155,7 +155,7 @@ static int leave_to_finisher(void)
 	return 0;
 }
 
-/* What drains for its own ends leaves it to the caller to be told. */
+/* A drain that the library makes for itself leaves the error to the next caller. */
 static void taken_back_on_the_way(const void *arg)
 {
 	way_fn *way = *(way_fn *const *)arg;
@@ -193,7 +193,7 @@ static void forbidden_half_way(const void *arg)
 	must_be_free();
 }
 
-/* With the back part there, there is no way back, but one on. */
+/* Once the back part is there, the change can only go forward. */
 static void test_forbidden_half_way(void **state)
 {
 	static const bool first[] = { false, true };

@@ -395,7 +395,7 @@ static int finish_site(void)
 	return 0;
 }
 
-/* Else than that, anything may be answered: what counts is the code of the parent. */
+/* Any other answer will do: what counts is the code of the parent. */
 static void without_copy(const void *arg)
 {
 	const struct parting *parting = arg;

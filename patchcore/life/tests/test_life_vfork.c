@@ -52,7 +52,7 @@ static const struct sharing sharings[] = {
 
 static char child_stack[65536] __attribute__((aligned(16)));
 
-/* What is left alone: libc, whose state is the parent's. */
+/* Does not call libc, whose state is the parent's. */
 static void leave(int status)
 {
 	__asm__ volatile("syscall" : : "a"(SYS_exit_group), "D"(status) : "rcx", "r11", "memory");
@@ -217,13 +217,13 @@ static void held_up(const void *arg)
 	MUST(pc_drain() == 0 && code_run(site) == OTHER);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	/* A sync of the first change is none of the second. */
+	/* A sync of the first change does not count for the second. */
 	MUST(!first_seen || first_seen == FLIGHT_INT3_OLD + 1);
 	MUST(pc_patch(site, old_code, CODE_LEN) == 0 && code_run(site) == CODE_OLD);
 	MUST(pc_fini() == 0);
 }
 
-/* It is alive and owns what it owns; or owns nothing while it waits for the kernel. */
+/* The child is alive and still owns its site; or owns none while it waits for the kernel. */
 static void test_held_up(void **state)
 {
 	(void)state;

@@ -360,7 +360,7 @@ static void fuzz_without(unsigned rule, const struct fuzz_corpus *corpus)
 	_exit(0);
 }
 
-/* A fuzzer that finds nothing must be one that can. */
+/* The fuzzer must be able to find something. */
 static bool finds_what_is_left_out(const struct fuzz_corpus *corpus)
 {
 	struct machine_conf conf = conf_here();

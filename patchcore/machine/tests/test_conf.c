@@ -320,7 +320,7 @@ static void test_verdict(void **state)
 	struct conf_lines lines = sample_lines;
 
 	(void)state;
-	/* To take a config out of use is no lie. */
+	/* A config that is taken out of use does not contradict itself. */
 	conf_set(&lines, "wait", "usable", "no");
 	expect_taken(&lines);
 	for (size_t i = 0; i < LENGTH(verdicts); i++) {
@@ -708,7 +708,7 @@ static size_t read_result(const char *name, char *text, size_t size)
 	return n;
 }
 
-/* What calibrate wrote in earnest contradicts itself nowhere. */
+/* A config that calibrate has written does not contradict itself. */
 static void test_results(void **state)
 {
 	static const struct {

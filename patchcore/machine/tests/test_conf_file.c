@@ -181,7 +181,7 @@ static void test_read_forbidden(void **state)
 	child_must_pass(read_forbidden, NULL);
 }
 
-/* --- Who can have written it --------------------------------------------------------- */
+/* --- Which users can have written it --------------------------------------------------------- */
 
 /* A good config of that name, which says how long to wait first. */
 static void put_conf(const char *path, mode_t mode, uint64_t first_wait)
@@ -318,7 +318,7 @@ static void test_owners(void **state)
 	child_must_pass(owners, NULL);
 }
 
-/* Who can write to any folder on the way can lead it elsewhere. */
+/* A user that can write to any folder on the way can lead the path elsewhere. */
 static void links(const void *arg)
 {
 	const char *target = new_place("target", 0755), *open_target = new_place("open", 0777);

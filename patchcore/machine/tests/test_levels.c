@@ -250,7 +250,7 @@ static void costs(const void *arg)
 		MUST(sync_cost(&mb) == 73000);
 	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_p(1e-9) == 0);
 	MUST(status_now().level == 1 && status_now().line_level == 1);
-	/* What another calibration says of a level is of another level; a membarrier is the same.
+	/* Another calibration has other levels, and the same membarrier.
 	 */
 	MUST(pc_fini() == 0);
 	sync_note_cost(&mb, 73000 - 8 * 1000);
@@ -371,7 +371,7 @@ static void one_by_one(const void *arg)
 	must_be_new(line_site, 1);
 	MUST(pc_patch(word_site, new_code, CODE_LEN) == 0);
 	must_be_new(word_site, 1);
-	/* Without a wish for less the cheap one would do. */
+	/* A caller that accepts more would get the cheap level. */
 	MUST(pc_set_accept_p(PAGE_P) == 0);
 	MUST(pc_patch(page_site, old_code, CODE_LEN) == 0);
 	MUST(code_run(page_site) == CODE_OLD && sync_at(page_site)->level == 1);

@@ -304,7 +304,7 @@ static void first_and_rest(const struct cpus *all, struct cpus *first, struct cp
 	cpus_beyond(all, first, rest);
 }
 
-/* Waits of some CPUs are no waits of others, and of unknown ones they are of none. */
+/* Waits of some CPUs do not count on others; waits of unknown CPUs count on none. */
 static void other_cpus(const void *arg)
 {
 	struct machine_conf conf = conf_here();

@@ -33,7 +33,7 @@ static void noted(const void *arg)
 	for (int i = 0; i < 100; i++)
 		sync_note_cost(&waiting, 800);
 	MUST(sync_cost(&waiting) < 900);
-	/* A patcher that lost its CPU for a second has not learnt what it costs. */
+	/* The time of a patcher that lost its CPU for a second is not taken for the cost. */
 	sync_note_cost(&waiting, UINT64_C(3000000000));
 	MUST(sync_cost(&waiting) < 2 * 900);
 }
@@ -50,7 +50,7 @@ static void picked(const void *arg)
 	MUST(sync_pick(&waiting) == &waiting && sync_pick(&membarrier) == &membarrier);
 	link_them();
 	sync_note_cost(&membarrier, 4000);
-	/* Of the wait is known how long it takes, before it was ever made. */
+	/* How long a wait takes is known before the first one. */
 	MUST(sync_pick(&waiting) == &membarrier && sync_pick(&membarrier) == &membarrier);
 	for (int i = 0; i < 100; i++)
 		sync_note_cost(&membarrier, 60000);
@@ -85,11 +85,11 @@ static void tried_again(const void *arg)
 			sync_note_cost(&waiting, 6000);
 		}
 	}
-	/* What it costs to find out is shared by many. */
+	/* Many picks share the cost of finding out. */
 	MUST(rounds > 1000);
 }
 
-/* One that was dear once is not passed over for ever. */
+/* A sync that was expensive once is not passed over for ever. */
 static void test_tried_again(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose TSC may be waited by: as the kernel has it, not as CPUID would like it.
+ * Which TSC may be waited by: the kernel decides, not CPUID alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>

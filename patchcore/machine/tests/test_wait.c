@@ -19,9 +19,9 @@
 #define TICKS 20000
 #define FAR   (INT64_C(1) << 50) /* ticks: days */
 
-#define LATENCY_MOST 100000 /* what a patcher that lost its CPU may hold against the line */
+#define LATENCY_MOST 100000 /* the longest latency that may count */
 
-/* So many ticks before now, or after: where this thread is now. */
+/* A moment so many ticks before now, or after, on the CPU of this thread. */
 static struct moment moment_at(int64_t distance)
 {
 	struct moment moment = moment_now();

@@ -89,7 +89,7 @@ static uint64_t lasted(wait_fn *wait, uint64_t ticks)
 	return now.time - begin;
 }
 
-/* As it was: whichever CPU's TSC it reads, it takes it for the same clock. */
+/* The broken variant: it takes the TSCs of all CPUs for one clock. */
 static void blind_wait(struct moment start, uint64_t ticks)
 {
 	uint64_t waited = 0;
@@ -136,7 +136,7 @@ static unsigned short_waits(wait_fn *wait)
 	return count;
 }
 
-/* The test sees what it is there to see. */
+/* The oracle of this test sees a wait that is too short. */
 static void test_a_blind_wait_is_short(void **state)
 {
 	(void)state;

@@ -393,7 +393,7 @@ static void stand_inside(const void *arg)
 	MUST(pthread_join(thread, NULL) == 0);
 	MUST(saw == (turn->look ? STAND_SAW_SIGNAL : STAND_SAW_CHANGE));
 	MUST(handled == turn->interrupt);
-	/* Who stands at the first NOP is not inside. */
+	/* A thread at the first NOP is not inside. */
 	MUST(got == (turn->look || turn->at == 0 ? GOT_NEW : GOT_BAD));
 }
 

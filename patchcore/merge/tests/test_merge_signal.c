@@ -395,7 +395,7 @@ static void test_between(void **state)
 
 /* --- Signals of others that meet the library's handler ------------------------------------- */
 
-/* By default it is the end, and so it is with the library. */
+/* By default the signal ends the process, and with the library it still does. */
 static void foreign(const void *arg)
 {
 	const bool *to_thread = arg;

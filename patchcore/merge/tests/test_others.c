@@ -372,7 +372,7 @@ extern char loop_start[];
 static void *run_loop(void *arg)
 {
 	sem_post(&ready);
-	/* Who stands at the jump, which leads to itself, gets behind it only from outside. */
+	/* A thread at the jump, which leads to itself, gets past it only if fn moves it. */
 	__asm__ volatile(".globl loop_start\nloop_start: .byte 0xeb, 0xfe" ::: "memory");
 	return arg;
 }

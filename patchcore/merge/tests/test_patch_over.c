@@ -523,7 +523,7 @@ static int by_over(void)
 	return over(mov);
 }
 
-/* What pc_patch() says of itself: that no thread stands inside is its caller's duty. */
+/* pc_patch() leaves it to its caller that no thread stands inside. */
 static int by_patch(void)
 {
 	return pc_patch(site, mov, LEN);
@@ -651,7 +651,7 @@ static void stay_in_handler(int signal)
 		usleep(1000);
 }
 
-/* A handler that has interrupted the code inside, and stays for as long as it likes. */
+/* A handler that has interrupted the code inside, and does not return for long. */
 static void handler_stays(const void *arg)
 {
 	struct stand where = { .interrupt = true, .bytes = mov, .len = LEN };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library runs while an INT3 stands may not be patched, and what the kernel
- * enters it by is such code.
+ * Code that the library runs while an INT3 stands may not be patched; that includes the code by
+ * which the kernel enters it.
  */
 #include <errno.h>
 #include <setjmp.h>

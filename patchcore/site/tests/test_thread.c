@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who a thread is, and whether it is still there.
+ * The id of a thread, and whether the thread still exists.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that comes to the library for the first time while another waits for all. What it has
- * stored by then, its record too, is seen once the barrier is over, and so not before is it
- * counted how many records there are.
+ * A thread that comes to the library for the first time while another waits for all. Its stores
+ * until then, its record among them, are visible once the barrier is over. So the records must be
+ * counted after the barrier, and not before.
  */
 #include <pthread.h>
 #include <setjmp.h>

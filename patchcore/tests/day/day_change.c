@@ -37,7 +37,7 @@ static void count(struct day_worker *w, const char *what, int ret)
 		day_error(w, "%s%s: %s", what, w->child ? " in a child" : "", strerror(-ret));
 }
 
-/* As one would do it without a library: the back, and somewhat later the front. */
+/* A patch without a library: the back, and a little later the front. */
 static void store_bare(const struct day_site *site, const uint8_t *code)
 {
 	volatile uint8_t *at = site->at;

@@ -448,7 +448,7 @@ static void on_signal(int signal)
 	errno = saved;
 }
 
-/* What a look of the library had on its way when the handler came is not the worker's. */
+/* A signal of the library's own look that was on its way does not count as the worker's. */
 static void on_own_signal(int signal, siginfo_t *info, void *context)
 {
 	unsigned index = (unsigned)(SIGRTMAX - 2 - signal);

@@ -22,21 +22,21 @@
  *   help, look at the byte, go back.
  *
  * What must hold
- *   Who fetches parts that are not one of the listed instructions tears. Who
- *   fetches one that has not been put there, or after it has seen a later
- *   one (`monotone`), is out of order. A trap at a site that is free, where INT3
- *   stands, is a foreign one. At the end every site is free and holds the last
- *   instruction that was put there; and from every state the end can be reached.
+ *   An executor that fetches parts that are not one of the listed instructions tears. One that
+ *   fetches an instruction that was not put there, or after it has seen a later one (`monotone`),
+ *   is out of order. A trap at a site that is free, where INT3 stands, is a foreign one. At the
+ *   end every site is free and holds the last instruction that was put there; and from every
+ *   state the end can be reached.
  *
  * What is not
  *   Bytes: a store to a part is whole, so nothing is said about windows. Store
  *   buffers: a store is visible at once, as a locked one is, and the plain
- *   stores of the library's own data are taken to be in order (TSO). Who has
- *   fetched and is held up before it runs it: that is part of `stale`. That every
- *   machine has a `stale`, and what it is: that is measured. Errata. Clocks that
- *   stop or step back. More threads, sites and changes than are listed in the tests;
- *   fairness, so "can reach the end" is not "will". How pages become writable.
- *   The code of the library: the programs are written after it by hand.
+ *   stores of the library's own data are taken to be in order (TSO). An executor that has fetched
+ *   and is held up before it runs the code: that is part of `stale`. That every machine has a
+ *   `stale`, and what it is: that is measured. Errata. Clocks that stop or step back. More
+ *   threads, sites and changes than are listed in the tests; fairness, so "can reach the end" is
+ *   not "will". How pages become writable. The code of the library: the programs are written
+ *   after it by hand.
  */
 #ifndef PATCHCORE_TESTS_MODEL_MODEL_H
 #define PATCHCORE_TESTS_MODEL_MODEL_H

@@ -119,7 +119,7 @@ static void step_if_dead(struct scene *scene, const struct model_op *op)
 {
 	struct scene other = *scene;
 
-	/* Who may be wrong about it need not be. */
+	/* A thread that may be wrong about it may also be right. */
 	if (is_dead(scene, scene->from->vars[op->a]))
 		jump_if(&other, true, op->b);
 	if (!is_dead(scene, scene->from->vars[op->a]) || scene->model->wrong_about)

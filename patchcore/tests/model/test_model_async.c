@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The asynchronous word protocol: started by one, finished by any thread, also when
- * who began it is no more. model.h says what is modelled.
+ * The asynchronous word protocol: one thread starts a change, any thread finishes it, also when
+ * the first one is gone. model.h says what is modelled.
  */
 #include "patchcore/tests/model/model_protocol.h"
 
@@ -230,7 +230,7 @@ static void test_clock_ahead(void **state)
 	holds("async: finisher's clock is ahead, waits allow for it", &model);
 }
 
-/* Two go on with it at once: one may be as late as the next change. */
+/* Two threads go on with it at once: one of them may be as late as the next change. */
 static void test_no_owner(void **state)
 {
 	static const struct model_op helper[] = {

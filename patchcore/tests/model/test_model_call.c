@@ -179,7 +179,7 @@ static void test_no_exchange(void **state)
 	breaks("call: turned off by a store", &model, "front 1 with back 2");
 }
 
-/* Who turns it on has the old low byte in hand, from before it was moved. */
+/* The thread that turns it on has read the old low byte before the move. */
 static void test_low_byte(void **state)
 {
 	static const struct model_op stalled[] = {
@@ -209,7 +209,10 @@ static void test_retarget_by_stores(void **state)
 
 	(void)state;
 	breaks("call: given another target by stores", &model, "tears");
-	/* Who has fetched the call before it was turned off has not fetched the back yet. */
+	/*
+	 * An executor that has fetched the call before it was turned off has not fetched the back
+	 * yet.
+	 */
 	model.threads[0].program = while_off;
 	breaks("call: given another target by stores while off", &model, "tears");
 }

@@ -234,7 +234,7 @@ static void test_no_lock(void **state)
 		FINISH(0, LONG, 3, LONG, 3, 3),
 		END(),
 	};
-	/* Who goes back from every trap: so that a foreign one is not what is found. */
+	/* An executor that goes back from every trap, so that no foreign trap is found. */
 	static const struct model_op tries_again[] = { LABEL(71), FETCH(0, 71), JUMP(71), END() };
 	struct model model = model_of(to_2_unheld, to_3_unheld);
 

@@ -205,7 +205,7 @@ static void use_merge(uint8_t *page)
 	code_load(bytes, CODE_NEW);
 	MUST(pc_patch(at, nops, CODE_LEN) == 0);
 	ret = pc_patch_merge(at, bytes, CODE_LEN, PC_CHECK_THREADS);
-	/* A thread that is slow to answer is no fault; not to be seen as one. */
+	/* A thread that is slow to answer is no fault. */
 	MUST(ret == 0 || ret == -ETIMEDOUT || ret == -EAGAIN);
 	if (ret == 0)
 		MUST(code_run(at) == CODE_NEW);

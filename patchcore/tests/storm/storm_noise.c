@@ -24,7 +24,7 @@
 static pthread_t noise[NOISES_MAX];
 static unsigned noises;
 
-/* Who gets signals. */
+/* The threads that get signals. */
 static pthread_mutex_t listeners_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the next two */
 static pthread_t listener[LISTENERS];
 static unsigned listeners;

@@ -87,7 +87,7 @@ static void finisher_leave(void)
 	(void)pc_finisher_stop();
 }
 
-/* Who starts looks at the code: that the finisher does its work is to be seen. */
+/* The starting thread only looks at the code, so the finisher must do its work. */
 static int await_one(struct storm_site *site, unsigned code)
 {
 	struct timespec begun, now;

@@ -320,10 +320,10 @@ static void traps_passed_on_are_seen(void **state)
 }
 
 /*
- * Races, and so up to the machine. Without a wait 1e-5 and more of the toggles
- * tear where any do, and there are some 1e5 in a second: not to see one in five
- * has a probability below exp(-5) at the least and exp(-500) as a rule. So none
- * is no failure, but said.
+ * These are races, so they depend on the machine. Without a wait 1e-5 and more of the toggles
+ * tear where any do, and there are some 1e5 toggles in a second: to see none in five seconds has
+ * a probability below exp(-5) at the least and exp(-500) as a rule. So no tear is reported, and
+ * is no failure.
  */
 static void race_is_seen(struct storm_way *way)
 {

@@ -136,7 +136,7 @@ static void test_refused_before(void **state)
 	child_must_pass(refused_before, NULL);
 }
 
-/* The system forbids pages that are writable and executable. Who does is told. */
+/* The system forbids pages that are writable and executable. The reason names what does. */
 static void must_be_denied(const char *error, const char *who)
 {
 	enum pc_text_way way = PC_TEXT_OPEN;

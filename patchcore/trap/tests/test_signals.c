@@ -30,7 +30,10 @@ static void must_pass(child_fn *fn)
 	child_must_pass(fn, NULL);
 }
 
-/* --- Who has SIGTRAP ------------------------------------------------------------------------ */
+/*
+ * --- The handler of SIGTRAP
+ * -----------------------------------------------------------------------
+ */
 
 static void nothing_wrong(const void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An executor of a real-time priority and a patcher without one, on one CPU: who
- * spins for the patcher keeps it from the very thing that it waits for.
+ * An executor of a real-time priority and a patcher without one, on one CPU: an executor that
+ * spins for the patcher keeps the CPU from it.
  */
 #define _GNU_SOURCE /* sched_setaffinity() */
 #include <errno.h>
