@@ -45,7 +45,7 @@ dist_man_MANS = \
 	docs/pc_text_way.3 \
 	docs/tmax.1
 
-TESTS += docs/tests/test_man.sh
+TESTS += docs/tests/test_man.sh docs/tests/test_readme.sh
 EXTRA_DIST += \
 	docs/architecture.md \
 	docs/costs.md \
@@ -56,4 +56,5 @@ EXTRA_DIST += \
 	docs/results.md \
 	docs/start.md \
 	docs/tail.md \
-	docs/tests/test_man.sh
+	docs/tests/test_man.sh \
+	docs/tests/test_readme.sh
