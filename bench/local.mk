@@ -88,9 +88,7 @@ libbench_la_SOURCES = \
 	bench/record/bench_record.c \
 	bench/record/bench_record.h \
 	bench/record/bench_words.c \
-	bench/record/bench_words.h \
-	bench/record/targets.c \
-	bench/record/targets.h
+	bench/record/bench_words.h
 libbench_la_LIBADD = $(JANSSON_LIBS) -lm
 
 # The command and its page stand above the program's own rooms, beside its other commands.
@@ -157,8 +155,8 @@ bench_tests = \
 	bench/peers/tests/test_peer_process \
 	bench/peers/tests/test_peers \
 	bench/peers/tests/test_peers_jvm \
-	bench/record/tests/test_bench_record \
-	bench/record/tests/test_targets
+	bench/record/tests/test_bench_find \
+	bench/record/tests/test_bench_record
 check_PROGRAMS += $(bench_tests)
 TESTS += $(bench_tests)
 endif

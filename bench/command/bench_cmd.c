@@ -16,7 +16,6 @@
 #include "bench/figures/bench_figure.h"
 #include "bench/peers/peer.h"
 #include "bench/record/bench_record.h"
-#include "bench/record/targets.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
@@ -34,8 +33,6 @@ struct bench {
 	struct bench_run run;
 	struct identity id;
 	struct journal *journal;
-	struct bench_result result[BENCH_ENTRIES];
-	unsigned results; /* finished */
 };
 
 /* --- Progress ------------------------------------------------------------------------------- */
@@ -182,14 +179,14 @@ static int measure(struct bench *b, const struct bench_entry *entry, struct benc
 /* One that fails does not keep the next from being measured. */
 static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
 {
-	struct bench_result *result = &b->result[b->results];
-	int ret = measure(b, entry, result);
+	struct bench_result result = { 0 };
+	int status = EXIT_PASS, ret = measure(b, entry, &result);
 
-	if (ret == 0) {
-		b->results++;
-		return tell(b, result);
-	}
-	bench_result_free(result);
+	if (ret == 0)
+		status = tell(b, &result);
+	bench_result_free(&result);
+	if (ret == 0)
+		return status;
 	if (ret == -EINTR)
 		return EXIT_INTERRUPTED;
 	fprintf(stderr, "tmax bench: %s: %s\n", entry->name, strerror(-ret));
@@ -233,10 +230,6 @@ static int run(struct bench *b)
 	peers_open(&b->run, !r->no_peers);
 	status = measure_all(b);
 	peers_close();
-	if (!r->json && b->results)
-		targets_print(b->result, b->results, stdout);
-	for (unsigned i = 0; i < b->results; i++)
-		bench_result_free(&b->result[i]);
 	return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What patching costs: the paper's table 2, peers against ours, and the targets.
+ * What patching costs: the paper's table 2, and peers against ours.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,6 @@
 #include "bench/page/report_bench.h"
 #include "bench/record/bench_find.h"
 #include "bench/record/bench_words.h"
-#include "bench/record/targets.h"
 #include "calibrate/page/html.h"
 
 /* Hot, with one executor, inside an open page. */
@@ -233,39 +232,6 @@ static void put_peers(FILE *out, const struct bench_results *all)
 		html_missing(out, "No peer was measured beside ours.");
 }
 
-/* --- Targets ---------------------------------------------------------------------------------- */
-
-static void put_target(FILE *out, const struct target *t)
-{
-	html_row(out, t->state == TARGET_MISSED	   ? "bad"
-		      : t->state == TARGET_UNKNOWN ? "gap"
-						   : NULL);
-	html_words(out, "%s", t->what);
-	html_number(out, "%s", t->paper);
-	html_number(out, "%s %s", t->most ? "at most" : "at least", NUMBER(t->limit));
-	html_number(out, "%s", INTERVAL(t->value));
-	html_cell(out, "%s", t->unit);
-	html_cell(out, "%s", target_state_text(t->state));
-	html_words(out, "%s", t->note);
-}
-
-static void put_targets(FILE *out, const struct bench_results *all)
-{
-	static const char *const headings[] = { "target", "#the paper", "#limit", "#here",
-						"in",	  "answer",	"by",	  NULL };
-	struct target targets[TARGETS_MAX];
-	size_t count = targets_of(all->result, all->count, targets, TARGETS_MAX);
-
-	html_table(out,
-		   "Targets, each by the row that has the least to spare. Reached or missed only "
-		   "where the whole interval is on one side; a balance is the geometric mean of "
-		   "all rates, with the best and the worst.",
-		   headings);
-	for (size_t i = 0; i < count && i < TARGETS_MAX; i++)
-		put_target(out, &targets[i]);
-	html_table_end(out);
-}
-
 static void put_limits(FILE *out)
 {
 	html_paragraph(out,
@@ -286,7 +252,6 @@ int section_costs(struct page *page)
 			all.unread, all.unread == 1 ? "" : "s", all.unread == 1 ? "is" : "are");
 	put_table2(page->out, &all);
 	put_peers(page->out, &all);
-	put_targets(page->out, &all);
 	put_limits(page->out);
 	bench_results_free(&all);
 	return 0;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/record/bench_words.h"
+
 static bool is_word_of(const char *text, const char *words)
 {
 	size_t length = strlen(text);
@@ -36,22 +38,19 @@ static bool has_key(const struct bench_row *row, const char *key)
 	return bench_row_text(row, key) || !isnan(bench_row_number(row, key));
 }
 
-/* One "key=value", "key!=value" or "?key=value", of so many bytes. */
+/* One "key=value" or "?key=value", of so many bytes. */
 static bool meets(const struct bench_row *row, const char *param, size_t length)
 {
-	char word[BENCH_KEY + BENCH_TEXT + 3], *key = word, *value;
-	bool without;
+	char word[BENCH_KEY + BENCH_TEXT + 2], *key = word, *value;
 
 	snprintf(word, sizeof(word), "%.*s", (int)length, param);
 	value = strchr(word, '=');
 	if (!value)
 		return false;
-	without = value > word && value[-1] == '!';
-	value[without ? -1 : 0] = '\0';
-	value++;
+	*value++ = '\0';
 	if (*key == '?' && !has_key(row, ++key))
 		return true;
-	return has_value(row, key, value) != without;
+	return has_value(row, key, value);
 }
 
 static bool meets_all(const struct bench_row *row, const char *params)
@@ -76,30 +75,15 @@ bool bench_is(const struct bench_row *row, const char *name, const char *measure
 	       (!params || meets_all(row, params));
 }
 
-static bool is_measured(const struct bench_row *row)
-{
-	return row->samples && isfinite(row->value.median);
-}
-
 const struct bench_row *bench_next(const struct bench_result *result, const char *name,
 				   const char *measure, const char *params, unsigned *i)
 {
 	while (result && *i < result->rows) {
 		const struct bench_row *row = &result->row[(*i)++];
 
-		if (is_measured(row) && bench_is(row, name, measure, params))
+		if (row_measured(row) && bench_is(row, name, measure, params))
 			return row;
 	}
-	return NULL;
-}
-
-const struct bench_row *bench_skipped(const struct bench_result *result, const char *name,
-				      const char *measure, const char *params)
-{
-	for (unsigned i = 0; result && i < result->rows; i++)
-		if (!is_measured(&result->row[i]) &&
-		    bench_is(&result->row[i], name, measure, params))
-			return &result->row[i];
 	return NULL;
 }
 
@@ -121,18 +105,11 @@ static struct bench_value whole(struct bench_value v)
 	return v;
 }
 
-struct bench_value value_over(struct bench_value a, struct bench_value b)
+static struct bench_value over(struct bench_value a, struct bench_value b)
 {
 	a = whole(a);
 	b = whole(b);
 	return (struct bench_value){ a.median / b.median, a.low / b.high, a.high / b.low };
-}
-
-struct bench_value value_less(struct bench_value a, struct bench_value b)
-{
-	a = whole(a);
-	b = whole(b);
-	return (struct bench_value){ a.median - b.median, a.low - b.high, a.high - b.low };
 }
 
 struct bench_value row_over(const struct bench_row *a, const struct bench_row *b)
@@ -140,5 +117,5 @@ struct bench_value row_over(const struct bench_row *a, const struct bench_row *b
 	bool same = a->against[0] && strcmp(a->against, b->against) == 0 &&
 		    isfinite(a->ratio.median) && isfinite(b->ratio.median);
 
-	return same ? value_over(a->ratio, b->ratio) : value_over(a->value, b->value);
+	return same ? over(a->ratio, b->ratio) : over(a->value, b->value);
 }

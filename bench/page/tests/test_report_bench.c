@@ -88,20 +88,6 @@ static void peers_are_told_as_ratios(void **state)
 	free(page);
 }
 
-static void targets_are_on_the_page(void **state)
-{
-	char *page = page_with(*state, write_benchmarks);
-
-	assert_has(page, "<tr><td class=\"w\">a call switched on or off, every split</td>"
-			 "<td class=\"n\">432 on, 315 off</td><td class=\"n\">at most 1.25</td>"
-			 "<td class=\"n\">1.16 [1.13, 1.19]</td><td>x floor</td><td>reached</td>"
-			 "<td class=\"w\">call: split 4|1, 1 executor, on</td>");
-	assert_has(page,
-		   "<tr class=\"bad\"><td class=\"w\">stopping by ptrace against a straddler");
-	assert_has(page, "<td>not measured</td><td class=\"w\">no more than 3.33e+05 toggles/s");
-	free(page);
-}
-
 static void rows_and_what_was_skipped_are_listed(void **state)
 {
 	char *page = page_with(*state, write_benchmarks);
@@ -266,7 +252,6 @@ int main(void)
 		ON_PAGE(benchmarks_alone_make_a_page),
 		ON_PAGE(table_2_has_the_papers_column_beside_ours),
 		ON_PAGE(peers_are_told_as_ratios),
-		ON_PAGE(targets_are_on_the_page),
 		ON_PAGE(rows_and_what_was_skipped_are_listed),
 		ON_PAGE(the_last_line_wins),
 		ON_PAGE(a_calibration_has_both),
