@@ -58,6 +58,8 @@ libbench_la_SOURCES = \
 	bench/method/over.c \
 	bench/method/over.h \
 	bench/method/pace.h \
+	bench/method/policy.c \
+	bench/method/policy.h \
 	bench/method/result.c \
 	bench/method/result.h \
 	bench/method/samples.c \

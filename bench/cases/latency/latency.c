@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/method/policy.h"
 #include "patchcore/async.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
@@ -132,18 +133,11 @@ static int init_calls(struct passes *l)
 static int choose_policy(struct pass_case *lc, char *why)
 {
 	struct pc_status status = { 0 };
-	int ret = pc_set_policy(lc->policy);
+	int ret = bench_set_policy(lc->policy, why);
 
-	/* Without any safe policy there are still words and calls. */
-	if (lc->policy == PC_POLICY_AUTO)
-		ret = 0;
 	pc_get_status(&status);
 	/* Calls are turned on and off by words, see call.h. */
 	lc->window = lc->change == change_call ? 8 : status.atomic_window;
-	if (ret < 0)
-		snprintf(why, BENCH_WHY, "refused by the library: %.120s",
-			 lc->policy == PC_POLICY_MEMBARRIER ? "no membarrier SYNC_CORE"
-							    : status.reason);
 	return ret;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bench/method/policy.h"
 #include "patchcore/patchcore.h"
 
 #define PAGE	    4096u
@@ -95,10 +96,8 @@ static int set_state(struct pass *pass)
 
 static void explain(int ret, char *why)
 {
-	struct pc_status status;
-
-	if (ret == -ENOTSUP && pc_get_status(&status) == 0)
-		snprintf(why, BENCH_WHY, "refused by the library: %.120s", status.reason);
+	if (ret == -ENOTSUP)
+		bench_policy_refused(PC_POLICY_AUTO, why);
 	else
 		snprintf(why, BENCH_WHY, "the site cannot be made ready: %s", strerror(-ret));
 }

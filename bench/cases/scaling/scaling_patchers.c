@@ -8,6 +8,7 @@
 #include "bench/cases/scaling/scaling.h"
 #include "bench/method/crew.h"
 #include "bench/method/hot.h"
+#include "bench/method/policy.h"
 #include "patchcore/call.h"
 #include "patchcore/patchcore.h"
 #include "stress/base/clock.h"
@@ -150,23 +151,10 @@ static int block(struct bench_case *c, struct samples *s, char *why)
 	return 0;
 }
 
-static int choose_policy(const struct mix_case *mc, char *why)
-{
-	struct pc_status status = { 0 };
-	int ret = mc->policy == PC_POLICY_AUTO ? 0 : pc_set_policy(mc->policy);
-
-	if (ret == 0)
-		return 0;
-	pc_get_status(&status);
-	snprintf(why, BENCH_WHY, "refused by the library: %.120s",
-		 mc->policy == PC_POLICY_MEMBARRIER ? "no membarrier SYNC_CORE" : status.reason);
-	return ret;
-}
-
 static int begin(struct bench_case *c, char *why)
 {
 	struct mix_case *mc = c->arg;
-	int ret = choose_policy(mc, why);
+	int ret = bench_set_policy(mc->policy, why);
 
 	if (ret < 0)
 		return ret;

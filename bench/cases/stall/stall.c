@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "bench/method/over.h"
+#include "bench/method/policy.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/trap/trap.h"
 #include "stress/base/random.h"
@@ -132,10 +133,8 @@ static int run_windows(struct stall_case *c, struct samples *s, change_fn *what)
 
 static int failed(const struct stall_case *c, int ret, char *why)
 {
-	struct pc_status status;
-
-	if (ret == -ENOTSUP && c->spec->protocol && pc_get_status(&status) == 0)
-		snprintf(why, BENCH_WHY, "refused by the library: %.120s", status.reason);
+	if (ret == -ENOTSUP && c->spec->protocol)
+		bench_policy_refused(c->spec->policy, why);
 	else
 		snprintf(why, BENCH_WHY, "%s: %s", c->spec->name, strerror(-ret));
 	return ret;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/method/policy.h"
 #include "bench/method/result.h"
 #include "patchcore/patchcore.h"
 
@@ -109,23 +110,9 @@ void flow_site_free(struct flow_site *site)
 	free(site);
 }
 
-static int choose_policy(const struct flow_way *way, char *why)
-{
-	struct pc_status status;
-	int ret = way->policy == PC_POLICY_AUTO ? 0 : pc_set_policy(way->policy);
-
-	if (ret == 0)
-		return 0;
-	if (way->policy == PC_POLICY_MEMBARRIER || pc_get_status(&status) < 0)
-		snprintf(why, BENCH_WHY, "policy refused: %s", strerror(-ret));
-	else
-		snprintf(why, BENCH_WHY, "policy refused: %.120s", status.reason);
-	return ret;
-}
-
 int flow_site_begin(struct flow_site *site, char *why)
 {
-	int ret = choose_policy(site->way, why);
+	int ret = bench_set_policy(site->way->policy, why);
 
 	if (ret < 0)
 		return ret;

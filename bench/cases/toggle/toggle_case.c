@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bench/method/policy.h"
 #include "patchcore/machine/wait.h"
 
 #define PAGE	    4096u
@@ -19,13 +20,6 @@ int toggle_say(char *why, const char *what, int ret)
 }
 
 /* --- Policies ------------------------------------------------------------------------- */
-
-static int refuse(char *why, enum pc_policy policy, const struct pc_status *status, int ret)
-{
-	snprintf(why, BENCH_WHY, "refused by the library: %.120s",
-		 policy == PC_POLICY_MEMBARRIER ? "no membarrier SYNC_CORE" : status->reason);
-	return ret;
-}
 
 /* Batches under policy auto may be let take the wait, whatever its bound. */
 static int accept_any(struct toggle_case *c, const struct pc_status *status, char *why)
@@ -51,8 +45,10 @@ static int set_policy(struct toggle_case *c, char *why)
 	if (ret < 0 || !c->spec.has_policy)
 		return ret;
 	ret = pc_set_policy(c->spec.policy);
-	if (ret < 0)
-		return refuse(why, c->spec.policy, &status, ret);
+	if (ret < 0) {
+		bench_policy_refused(c->spec.policy, why);
+		return ret;
+	}
 	if (pc_get_status(&status) == 0)
 		c->may_wait = status.in_use == PC_POLICY_WAIT;
 	return 0;
