@@ -8,10 +8,6 @@ libbench_la_SOURCES = \
 	bench/cases/pass/pass.c \
 	bench/cases/pass/pass.h \
 	bench/cases/pass/pass_measure.c \
-	bench/cases/scaling/known.c \
-	bench/cases/scaling/known.h \
-	bench/cases/scaling/known_sites.c \
-	bench/cases/scaling/known_sites.h \
 	bench/cases/scaling/scaling.c \
 	bench/cases/scaling/scaling.h \
 	bench/cases/scaling/scaling_known.c \
@@ -45,8 +41,6 @@ libbench_la_SOURCES = \
 	bench/figures/bench_rows.c \
 	bench/figures/bench_scaling.c \
 	bench/figures/bench_throughput.c \
-	bench/method/count.c \
-	bench/method/count.h \
 	bench/method/crew.c \
 	bench/method/crew.h \
 	bench/method/hot.c \
@@ -127,14 +121,12 @@ EXTRA_DIST += \
 	bench/tests/bench_sample.h \
 	bench/tests/pass_test.h \
 	bench/tests/peer_checks.h \
-	bench/tests/sample_bench.h \
-	bench/tests/serve.h
+	bench/tests/sample_bench.h
 
 if HAVE_CMOCKA
 bench_tests = \
 	bench/cases/tests/test_bench_flow \
 	bench/cases/tests/test_bench_invoke \
-	bench/cases/tests/test_bench_known \
 	bench/cases/tests/test_bench_latency \
 	bench/cases/tests/test_bench_latent \
 	bench/cases/tests/test_bench_scaling \
@@ -144,7 +136,6 @@ bench_tests = \
 	bench/cases/tests/test_bench_toggle_case \
 	bench/command/tests/test_bench_print \
 	bench/figures/tests/test_bench_figure \
-	bench/method/tests/test_bench_count \
 	bench/method/tests/test_bench_crew \
 	bench/method/tests/test_bench_hot \
 	bench/method/tests/test_bench_loop \

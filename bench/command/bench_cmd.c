@@ -10,7 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "bench/cases/scaling/known.h"
+#include "bench/cases/scaling/scaling.h"
 #include "bench/command/bench_options.h"
 #include "bench/command/bench_print.h"
 #include "bench/figures/bench_figure.h"
@@ -321,39 +321,14 @@ static int bench(const struct bench_request *r)
 	return status;
 }
 
-/* --- Helpers of a benchmark: this program started again by itself ---------------------------- */
-
-static unsigned long number(const char *text)
-{
-	return strtoul(text, NULL, 10);
-}
-
-/* Is it such a start? They are no options that a user could want. */
-static bool is_helper(int argc, char **argv, int *status)
-{
-	int ret;
-
-	if (argc == 4 && strcmp(argv[1], "--count-finds") == 0) {
-		ret = bench_count_finds(number(argv[2]), number(argv[3]));
-	} else if (argc == 6 && strcmp(argv[1], "--serve-sites") == 0) {
-		const struct known_waits waits = { number(argv[3]), number(argv[4]),
-						   number(argv[5]) };
-
-		ret = known_serve(number(argv[2]), &waits);
-	} else {
-		return false;
-	}
-	*status = ret == 0 ? EXIT_PASS : EXIT_INTERNAL;
-	return true;
-}
-
 int cmd_bench(int argc, char **argv)
 {
 	struct bench_request request;
 	int status;
 
-	if (is_helper(argc, argv, &status))
-		return status;
+	/* This program, started again by a benchmark. */
+	if (argc == 2 + SCALING_NUMBERS && strcmp(argv[1], SCALING_KNOW) == 0)
+		return scaling_know(argv + 2) == 0 ? EXIT_PASS : EXIT_INTERNAL;
 	status = bench_options(argc, argv, &request);
 	if (status != EXIT_PASS)
 		return status;

@@ -34,9 +34,10 @@ static const struct bench_figure figures[] = {
 	  "several, all calls per second by number of executors.",
 	  bench_throughput_print, bench_throughput_args },
 	{ "scaling", "bench-scaling.gp",
-	  "Cost of finding a site by sites known, and changes per second by patchers",
-	  "Medians with 95 % intervals. Finding a site against how many are known; changes per "
-	  "second of all patchers together, each with a site of its own unless it says otherwise.",
+	  "Cost of a change by sites known, and changes per second by patchers",
+	  "Medians with 95 % intervals. A change across a line against how many sites are known; "
+	  "changes per second of all patchers together, each with a site of its own unless it says "
+	  "otherwise.",
 	  bench_scaling_print, bench_scaling_args },
 	{ "latent", "bench-rows.gp", "Ticks per pass of a loop with a deactivated site",
 	  "Ticks per pass of a loop. " DOTS, bench_rows_print, bench_rows_args },

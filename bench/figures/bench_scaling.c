@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Costs against what grows: sites known, or patchers. What is found by the number of sites
- * has a panel per unit and a curve per kind; what is changed by patchers has a panel per
- * kind and a curve per number of executors.
+ * Costs against what grows: sites known, or patchers. By the number of sites there is a panel
+ * per measure and unit, and a curve per kind; by patchers a panel per kind, and a curve per number
+ * of executors.
  */
 #include <math.h>
 #include <string.h>

@@ -48,7 +48,7 @@ struct bench_bin {
 struct bench_row {
 	char name[BENCH_TEXT];	 /* what was done, or by which peer: "call", "jvm-volatile" */
 	char measure[BENCH_KEY]; /* what of it: "change", "on", "off", "calls", "stall" */
-	char unit[BENCH_KEY];	 /* "ticks", "calls/s", "instructions" */
+	char unit[BENCH_KEY];	 /* "ticks", "calls/s", "changes/s" */
 	bool peer;		 /* not this library's, but what one would use instead */
 	struct bench_param param[BENCH_PARAMS];
 	unsigned params;

@@ -283,15 +283,15 @@ static inline struct bench_result sample_throughput(void)
 
 /* --- The others ----------------------------------------------------------------------- */
 
-static inline void sample_finds(struct bench_result *r, const char *find, const char *unit,
-				double first, double slope, double most)
+static inline void sample_known(struct bench_result *r, const char *policy, double ticks,
+				double slope, double most)
 {
 	for (double sites = 10; sites <= most; sites *= 10) {
 		struct bench_row *row =
-			sample_row(r, "find", "find", unit, first + slope * log10(sites));
+			sample_row(r, "straddler", "change", "ticks", ticks + slope * log10(sites));
 
-		bench_row_param_text(row, "cache", find);
 		bench_row_param(row, "sites", sites);
+		bench_row_param_text(row, "policy", policy);
 	}
 }
 
@@ -318,9 +318,8 @@ static inline struct bench_result sample_scaling(void)
 	sample_patchers(&r, "aligned", NULL, 6e6);
 	sample_patchers(&r, "call", NULL, 5e6);
 	sample_patchers(&r, "straddler", "wait", 2e5);
-	sample_finds(&r, "hot", "ticks", 20, 2, 1e6);
-	sample_finds(&r, "cold", "ticks", 20, 60, 1e6);
-	sample_finds(&r, "hot", "instructions", 30, 3, 1e5);
+	sample_known(&r, "wait", 7000, 20, 1e5);
+	sample_known(&r, "membarrier", 110000, 60, 1e5);
 	return r;
 }
 

@@ -7,8 +7,7 @@
  *			sites, dealt out to them in turn. Rows call, aligned, straddler. With
  *			one-site 1 two patchers have one site between them: a change that is
  *			refused since the other is just at it is not counted.
- *	more sites	"find", ticks to find a site among those that are known, and instructions;
- *			"change", ticks of a straddler, and "trap", ticks of the trap handler
+ *	more sites	"change", ticks of a straddler where so many sites are known
  *
  * Baselines are other cases of the same operation:
  *
@@ -53,12 +52,20 @@ const char *scaling_base(struct scaling_mix mix, struct scaling_mix *base);
  */
 int scaling_patchers(const struct bench_run *run, double slice, struct bench_result *result);
 
-/* With so many sites known; known[0] is the baseline of all others. */
+/*
+ * With so many sites known, at most SCALING_KNOWN_MOST numbers; known[0] is the baseline of all
+ * others. The waits are those of result.
+ */
+#define SCALING_KNOWN_MOST 4
 int scaling_known(const struct bench_run *run, const unsigned long *known, unsigned count,
 		  struct bench_result *result);
 
-/* Instructions per find, by callgrind. Each number is exact, and measured once. */
-int scaling_instructions(const struct bench_run *run, const unsigned long *known, unsigned count,
-			 struct bench_result *result);
+/*
+ * scaling_know - a process that scaling_known() starts, as "PROGRAM bench SCALING_KNOW" with so
+ * many numbers. Returns when its input ends: 0, or a negative errno.
+ */
+#define SCALING_KNOW	"--known-sites"
+#define SCALING_NUMBERS 4
+int scaling_know(char *const numbers[SCALING_NUMBERS]);
 
 #endif

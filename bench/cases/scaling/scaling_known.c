@@ -1,45 +1,155 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A change where so many sites are known.
+ *
+ * What is known stays known as long as a process lives (see patchcore/site/site.h). So each number
+ * has a process of its own that has patched nothing before: this program, started by exec() as
+ *
+ *	tmax bench --known-sites SITES FIRST SECOND STRETCH
+ *
+ * It is asked by lines, see bench/peers/process.h: "POLICY COUNT" for the ticks of so many changes.
+ * PATCHED of its sites are code, each across a line, and are changed in turn; the others are only
+ * addresses, spread as calls in functions are.
+ */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "bench/cases/scaling/known.h"
 #include "bench/cases/scaling/scaling.h"
-#include "patchcore/patchcore.h"
+#include "bench/method/policy.h"
+#include "bench/method/spare.h"
+#include "bench/peers/process.h"
+#include "patchcore/life/library.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/site/site.h"
+#include "stress/base/random.h"
 
-/*
- * Patches and traps are compared between the first number of sites and the largest that is not
- * beyond this: if that makes no difference, nothing in between does.
- */
-#define PATCHED_AT_MOST 100000
+#define PATCHED	    8u /* the least number of sites there can be, too */
+#define SPLIT	    3u
+#define CELL	    16u /* functions are aligned to it */
+#define CELLS_MOST  24u /* of one function */
+#define WARM_UP	    8u	/* changes; the CPU has just come from another process */
+#define COUNT_MOST  1000u
+#define ANSWER_TIME 60 /* seconds */
 
 static const struct kind {
-	enum known_what what;
-	const char *name, *measure;
-	const char *key, *text; /* a param of its own */
-	unsigned samples;	/* in a block */
-	bool patches;
+	enum pc_policy policy;
+	const char *text;
+	unsigned changes; /* in a block */
 } kinds[] = {
-	{ KNOWN_FIND, "find", "find", "cache", "cold", 100, false },
-	{ KNOWN_FIND_HOT, "find", "find", "cache", "hot", 100, false },
-	{ KNOWN_FIND_MISS, "miss", "find", "cache", "cold", 100, false },
-	{ KNOWN_WAIT, "straddler", "change", "policy", "wait", 20, true },
-	{ KNOWN_MEMBARRIER, "straddler", "change", "policy", "membarrier", 100, true },
-	{ KNOWN_TRAP, "trap", "trap", NULL, NULL, 100, true },
+	{ PC_POLICY_WAIT, "wait", 20 },
+	{ PC_POLICY_MEMBARRIER, "membarrier", 100 },
 };
 
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
 
+/* --- The process that knows them ------------------------------------------------------------- */
+
+/* The first spare site is left alone: see spare_set(). */
+static int change(struct spare *spare, uint64_t *ticks)
+{
+	static unsigned done;
+	unsigned number = done++;
+	const struct pc_op *op = &spare->op[1 + number % PATCHED];
+	uint64_t start;
+	int ret;
+
+	if (number % PATCHED == 0)
+		spare_set(spare, PATCHED + 1, number / PATCHED % 2 == 0);
+	start = ticks_now();
+	ret = pc_patch(op->addr, op->bytes, op->len);
+	*ticks = ticks_now() - start;
+	return ret;
+}
+
+static int change_some(struct spare *spare, const char *request, uint64_t *ticks, unsigned *count)
+{
+	unsigned policy;
+	int ret;
+
+	if (sscanf(request, "%u %u", &policy, count) != 2 || *count > COUNT_MOST)
+		return -EINVAL;
+	ret = pc_set_policy((enum pc_policy)policy);
+	for (unsigned i = 0; i < WARM_UP && ret == 0; i++)
+		ret = change(spare, &ticks[0]);
+	for (unsigned i = 0; i < *count && ret == 0; i++)
+		ret = change(spare, &ticks[i]);
+	return ret;
+}
+
+static void answer(struct spare *spare, const char *request)
+{
+	uint64_t ticks[COUNT_MOST];
+	unsigned count = 0;
+	int ret = change_some(spare, request, ticks, &count);
+
+	for (unsigned i = 0; i < count && ret == 0; i++)
+		printf("%" PRIu64 "\n", ticks[i]);
+	if (ret < 0)
+		printf("error %s\n", strerror(-ret));
+	else
+		puts(".");
+	fflush(stdout);
+}
+
+/* Addresses that nobody else gets. There is nothing behind them. */
+static int know(unsigned long count)
+{
+	size_t bytes = (size_t)count * CELLS_MOST * CELL + 1;
+	uint8_t *map =
+		mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uintptr_t function = (uintptr_t)map;
+	uint64_t random = 1;
+
+	if (map == MAP_FAILED)
+		return -errno;
+	for (unsigned long i = 0; i < count; i++) {
+		if (!site_get(function + random_next(&random) % CELL))
+			return -ENOMEM;
+		function += CELL * (1 + random_next(&random) % CELLS_MOST);
+	}
+	return 0;
+}
+
+int scaling_know(char *const numbers[SCALING_NUMBERS])
+{
+	unsigned long number[SCALING_NUMBERS];
+	struct spare spare;
+	char request[64];
+	int ret;
+
+	for (unsigned i = 0; i < SCALING_NUMBERS; i++)
+		number[i] = strtoul(numbers[i], NULL, 10);
+	if (number[0] < PATCHED)
+		return -EINVAL;
+	if (number[1])
+		library_assume_waits(number[1], number[2], number[3]);
+	ret = pc_init();
+	if (ret == 0)
+		ret = know(number[0] - PATCHED);
+	if (ret == 0)
+		ret = spare_open(&spare, PATCHED + 1, SPLIT);
+	if (ret < 0)
+		return ret;
+	puts(".");
+	fflush(stdout);
+	while (fgets(request, sizeof(request), stdin))
+		answer(&spare, request);
+	spare_close(&spare);
+	return 0;
+}
+
+/* --- Its parent ------------------------------------------------------------------------------- */
+
 /* One of the processes, started when it is first needed. */
 struct knower {
 	unsigned long sites;
-	struct known_waits waits;
-	struct known known;
-	bool patches; /* are patches and traps measured there, too? */
-	int ret;      /* why there is none */
-	char why[BENCH_WHY];
-	bool tried;
+	const struct bench_run *run;
+	const struct bench_result *result; /* has the waits */
+	struct process *process;
 };
 
 struct known_case {
@@ -47,131 +157,88 @@ struct known_case {
 	const struct kind *kind;
 };
 
+static int start(struct knower *k, char *why)
+{
+	const uint64_t number[SCALING_NUMBERS] = { k->sites, k->result->first_wait,
+						   k->result->second_wait, k->result->stretch };
+	char text[SCALING_NUMBERS][24];
+	const char *const argv[] = { "/proc/self/exe", "bench", SCALING_KNOW, text[0],
+				     text[1],	       text[2], text[3],      NULL };
+	struct process_reply none = { 0 };
+	int ret;
+
+	for (unsigned i = 0; i < SCALING_NUMBERS; i++)
+		snprintf(text[i], sizeof(text[i]), "%" PRIu64, number[i]);
+	ret = process_start(&k->process, argv, k->run->stop, why);
+	if (ret == 0)
+		ret = process_ask(k->process, NULL, ANSWER_TIME, &none, why);
+	process_reply_free(&none);
+	return ret;
+}
+
 static int begin(struct bench_case *c, char *why)
 {
 	const struct known_case *kc = c->arg;
-	struct knower *k = kc->knower;
+	int ret = bench_set_policy(kc->kind->policy, why);
 
-	if (!k->tried)
-		k->ret = known_open(&k->known, k->sites, &k->waits, k->why);
-	k->tried = true;
-	if (k->ret < 0)
-		snprintf(why, BENCH_WHY, "%s", k->why);
-	return k->ret;
+	pc_set_policy(PC_POLICY_AUTO);
+	return ret < 0 || kc->knower->process ? ret : start(kc->knower, why);
 }
 
 static int block(struct bench_case *c, struct samples *s, char *why)
 {
 	const struct known_case *kc = c->arg;
+	struct process_reply reply = { 0 };
+	char request[32];
+	int ret;
 
-	return known_measure(&kc->knower->known, kc->kind->what, kc->kind->samples, &s[0], why);
-}
-
-static struct bench_case a_case(struct known_case *kc)
-{
-	return (struct bench_case){ .begin = begin, .block = block, .arg = kc };
-}
-
-static struct bench_case row_case(struct known_case *kc)
-{
-	const struct kind *kind = kc->kind;
-	struct bench_case c = a_case(kc);
-
-	bench_row_name(&c.row, kind->name, kind->measure, "ticks");
-	bench_row_param(&c.row, "sites", (double)kc->knower->sites);
-	if (kind->key)
-		bench_row_param_text(&c.row, kind->key, kind->text);
-	return c;
-}
-
-static struct bench_case base_case(struct known_case *kc)
-{
-	struct bench_case c = a_case(kc);
-	char name[BENCH_TEXT];
-
-	snprintf(name, sizeof(name), "%lu-sites", kc->knower->sites);
-	bench_row_name(&c.row, name, kc->kind->measure, "ticks");
-	return c;
-}
-
-/* Cases of all kinds for one process; returns how many. */
-static unsigned add_cases(struct knower *k, struct bench_case *base, struct known_case *arg,
-			  struct bench_case *cases)
-{
-	unsigned n = 0;
-
-	for (size_t i = 0; i < KINDS; i++) {
-		if (kinds[i].patches && !k->patches)
-			continue;
-		arg[n] = (struct known_case){ k, &kinds[i] };
-		cases[n] = row_case(&arg[n]);
-		cases[n].base = base ? &base[i] : NULL;
-		n++;
-	}
-	return n;
-}
-
-static struct known_waits waits_here(void)
-{
-	struct pc_status status;
-	struct known_waits waits = { 0, 0, 0 };
-
-	if (pc_set_policy(PC_POLICY_WAIT) == 0 && pc_get_status(&status) == 0)
-		waits = (struct known_waits){ status.first_wait, status.second_wait,
-					      status.stretch };
-	pc_set_policy(PC_POLICY_AUTO);
-	return waits;
-}
-
-static int measure(const struct bench_run *run, struct knower *knower, unsigned count,
-		   struct bench_result *result)
-{
-	struct bench_case *cases = calloc(count * KINDS, sizeof(*cases));
-	struct known_case *arg = calloc(count * KINDS, sizeof(*arg)), base_arg[KINDS];
-	struct bench_case *base = calloc(KINDS, sizeof(*base));
-	unsigned n = 0;
-	int ret = -ENOMEM;
-
-	if (cases && arg && base) {
-		for (size_t i = 0; i < KINDS; i++) {
-			base_arg[i] = (struct known_case){ &knower[0], &kinds[i] };
-			base[i] = base_case(&base_arg[i]);
-		}
-		for (unsigned i = 0; i < count; i++)
-			n += add_cases(&knower[i], i ? base : NULL, &arg[n], &cases[n]);
-		ret = bench_measure(run, cases, n, result);
-	}
-	free(cases);
-	free(arg);
-	free(base);
+	snprintf(request, sizeof(request), "%u %u", (unsigned)kc->kind->policy, kc->kind->changes);
+	ret = process_ask(kc->knower->process, request, ANSWER_TIME, &reply, why);
+	for (size_t i = 0; i < reply.count && ret == 0; i++)
+		samples_add(&s[0], reply.value[i]);
+	process_reply_free(&reply);
 	return ret;
 }
 
-static void choose_patched(struct knower *knower, unsigned count)
+static void make_case(struct bench_case *c, struct known_case *kc)
 {
-	unsigned last = 0;
+	*c = (struct bench_case){ .begin = begin, .block = block, .arg = kc };
+	bench_row_name(&c->row, "straddler", "change", "ticks");
+	bench_row_param(&c->row, "sites", (double)kc->knower->sites);
+	bench_row_param_text(&c->row, "policy", kc->kind->text);
+}
 
-	for (unsigned i = 1; i < count; i++)
-		if (knower[i].sites <= PATCHED_AT_MOST)
-			last = i;
-	knower[0].patches = knower[last].patches = true;
+/* The first of each kind is the baseline of the others. */
+static int measure(struct knower *knower, unsigned count, struct bench_result *result)
+{
+	struct bench_case cases[KINDS * SCALING_KNOWN_MOST], base[KINDS];
+	struct known_case arg[KINDS * SCALING_KNOWN_MOST];
+
+	for (unsigned i = 0; i < KINDS * count; i++) {
+		arg[i] = (struct known_case){ &knower[i % count], &kinds[i / count] };
+		make_case(&cases[i], &arg[i]);
+		if (i % count == 0) {
+			base[i / count] = cases[i];
+			snprintf(base[i / count].row.name, BENCH_TEXT, "%lu-sites", knower->sites);
+		} else {
+			cases[i].base = &base[i / count];
+		}
+	}
+	return bench_measure(knower->run, cases, KINDS * count, result);
 }
 
 int scaling_known(const struct bench_run *run, const unsigned long *known, unsigned count,
 		  struct bench_result *result)
 {
-	struct knower *knower = calloc(count, sizeof(*knower));
-	struct known_waits waits = waits_here();
+	struct knower knower[SCALING_KNOWN_MOST];
 	int ret;
 
-	if (!knower)
-		return -ENOMEM;
+	if (count > SCALING_KNOWN_MOST)
+		return -E2BIG;
 	for (unsigned i = 0; i < count; i++)
-		knower[i] = (struct knower){ .sites = known[i], .waits = waits };
-	choose_patched(knower, count);
-	ret = measure(run, knower, count, result);
+		knower[i] = (struct knower){ .sites = known[i], .run = run, .result = result };
+	ret = measure(knower, count, result);
 	for (unsigned i = 0; i < count; i++)
-		known_close(&knower[i].known);
-	free(knower);
+		process_end(knower[i].process);
 	return ret;
 }

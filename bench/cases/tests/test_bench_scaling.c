@@ -11,7 +11,7 @@
 
 #include "bench/cases/scaling/scaling.h"
 #include "bench/tests/bench_run.h"
-#include "bench/tests/serve.h"
+#include "patchcore/site/site.h"
 
 #define SLICE 0.001
 
@@ -202,81 +202,74 @@ static void the_policy_is_as_it_was(void **state)
 
 static const unsigned long known[] = { 10, 100, 1000 };
 
-static void expect_known(const struct bench_result *result, const char *name, unsigned long sites,
-			 const char *param, const char *measure)
+/* The processes wait as this one does. */
+static struct bench_result with_waits(void)
+{
+	return (struct bench_result){ .first_wait = BENCH_RUN_WAIT,
+				      .second_wait = BENCH_RUN_WAIT,
+				      .stretch = 4 };
+}
+
+static void expect_known(const struct bench_result *result, const char *policy, unsigned long sites)
 {
 	const struct bench_row *row;
 	char label[128];
 
-	snprintf(label, sizeof(label), "%s sites=%lu%s", name, sites, param);
-	row = bench_run_row(result, label, measure);
+	snprintf(label, sizeof(label), "straddler sites=%lu policy=%s", sites, policy);
+	row = bench_run_row(result, label, "change");
 	assert_non_null(row);
 	if (bench_run_skipped(row))
 		return;
-	assert_true(row->samples >= 2 * run.rounds);
+	assert_in_range(row->samples, 2 * run.rounds, 2 * run.rounds * 100);
+	assert_string_equal(row->unit, "ticks");
 	assert_string_equal(row->against, sites == 10 ? "" : "10-sites");
-	assert_true(row->value.median > 0);
+	assert_true(row->least > (strcmp(policy, "wait") == 0 ? 2.0 * BENCH_RUN_WAIT : 0));
 }
 
-static void finds_are_measured_for_all_and_patches_for_two(void **state)
+static void a_change_is_measured_for_each_number_of_sites(void **state)
 {
-	struct bench_result result = { 0 };
+	struct bench_result result = with_waits();
 
 	(void)state;
 	assert_int_equal(scaling_known(&run, known, 3, &result), 0);
-	assert_int_equal(result.rows, 3 * 3 + 2 * 3);
+	assert_int_equal(result.rows, 2 * 3);
 	for (unsigned i = 0; i < 3; i++) {
-		expect_known(&result, "find", known[i], " cache=cold", "find");
-		expect_known(&result, "find", known[i], " cache=hot", "find");
-		expect_known(&result, "miss", known[i], " cache=cold", "find");
-	}
-	for (unsigned i = 0; i < 3; i += 2) {
-		expect_known(&result, "straddler", known[i], " policy=wait", "change");
-		expect_known(&result, "straddler", known[i], " policy=membarrier", "change");
-		expect_known(&result, "trap", known[i], "", "trap");
+		expect_known(&result, "wait", known[i]);
+		expect_known(&result, "membarrier", known[i]);
 	}
 	bench_result_free(&result);
 }
 
-static void what_cannot_be_known_is_skipped(void **state)
+static int count_one(struct entry *entry, void *arg)
 {
-	static const unsigned long far_too_many[] = { 10, 1000000000000 };
-	struct bench_result result = { 0 };
-	const struct bench_row *row;
+	(void)entry;
+	++*(unsigned long *)arg;
+	return 0;
+}
+
+/* What one process knows, another does not. */
+static void the_parent_learns_nothing(void **state)
+{
+	struct bench_result result = with_waits();
+	unsigned long before = 0, after = 0;
 
 	(void)state;
-	assert_int_equal(scaling_known(&run, far_too_many, 2, &result), 0);
-	row = bench_run_row(&result, "find sites=1e+12 cache=hot", "find");
-	if (!row)
-		row = bench_run_row(&result, "find sites=1000000000000 cache=hot", "find");
-	assert_non_null(row);
-	assert_int_equal(row->samples, 0);
-	assert_non_null(strstr(row->why, "MiB"));
-	row = bench_run_row(&result, "find sites=10 cache=hot", "find");
-	assert_true(row->samples > 0);
+	sites_each(count_one, &before);
+	assert_int_equal(scaling_known(&run, known, 1, &result), 0);
+	sites_each(count_one, &after);
+	assert_int_equal(after, before);
 	bench_result_free(&result);
 }
 
-/* --- Instructions -------------------------------------------------------------------------------
- */
-
-static void instructions_are_counted_or_it_says_why(void **state)
+static void too_few_sites_are_skipped(void **state)
 {
-	static const unsigned long few[] = { 1000 };
-	struct bench_result result = { 0 };
-	const struct bench_row *row;
+	static const unsigned long few[] = { 7 };
+	struct bench_result result = with_waits();
 
 	(void)state;
-	assert_int_equal(scaling_instructions(&run, few, 1, &result), 0);
-	assert_int_equal(result.rows, 1);
-	row = &result.row[0];
-	assert_string_equal(row->unit, "instructions");
-	assert_true(bench_row_number(row, "sites") == (double)few[0]);
-	/* A hash, some loads and compares, even without optimisation. */
-	if (row->samples)
-		assert_true(row->value.median > 8 && row->value.median < 400);
-	else
-		assert_true(row->why[0]);
+	assert_int_equal(scaling_known(&run, few, 1, &result), 0);
+	assert_int_equal(result.row[0].samples, 0);
+	assert_non_null(strstr(result.row[0].why, "ended with status"));
 	bench_result_free(&result);
 }
 
@@ -302,13 +295,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_site_refuses_the_second),
 		cmocka_unit_test(more_cpus_have_more_mixes),
 		cmocka_unit_test(the_policy_is_as_it_was),
-		cmocka_unit_test(finds_are_measured_for_all_and_patches_for_two),
-		cmocka_unit_test(what_cannot_be_known_is_skipped),
-		cmocka_unit_test(instructions_are_counted_or_it_says_why),
+		cmocka_unit_test(a_change_is_measured_for_each_number_of_sites),
+		cmocka_unit_test(the_parent_learns_nothing),
+		cmocka_unit_test(too_few_sites_are_skipped),
 		cmocka_unit_test(it_can_be_interrupted),
 	};
 
-	if (argc > 1)
-		return serve(argc, argv);
+	if (argc == 3 + SCALING_NUMBERS && strcmp(argv[2], SCALING_KNOW) == 0)
+		return scaling_know(argv + 3) < 0;
 	return BENCH_RUN_TESTS(&run, tests, measure, tidy);
 }

@@ -39,7 +39,7 @@ done
 for row in '"name":"aligned","measure":"on"' '"name":"call","measure":"off"' '"split":"4|1"' \
 	'"against":"floor"' '"policy":"membarrier"' '"cache":"cold"' '"mapping":"protect"' \
 	'"name":"ptrace"' '"name":"batch"' '"batch":10000' '"name":"pc_init"' '"histogram":\[' \
-	'"against":"untouched"' '"rate":10000000' '"balance":' '"sites":1000000' '"patchers":2' \
+	'"against":"untouched"' '"rate":10000000' '"balance":' '"sites":100000' '"patchers":2' \
 	'"against":"empty"' '"against":"idle"' '"against":"direct"' '"peer":true' \
 	'"name":"jvm-volatile"[^}]*},"skipped":"not asked for"'; do
 	grep -q -- "$row" "$dir/all" || fail "bench without $row"

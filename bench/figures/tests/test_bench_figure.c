@@ -198,11 +198,11 @@ static void curves_of_scaling_stand_in_blocks(void **state)
 	struct bench_result r = sample_result("scaling");
 
 	sample_patchers(&r, "call", NULL, 100);
-	sample_finds(&r, "hot", "ticks", 20, 2, 100);
+	sample_known(&r, "wait", 20, 2, 100);
 	assert_int_equal(write_it(place, &r), 0);
 	expect_in("out.dat", "\nP 0 0 3 \"call\" \"changes/s\"\nK 0 0 \"no executor\"\n"
 			     "K 0 1 \"1 executor\"\nK 0 2 \"2 executors\"\n"
-			     "P 1 1 1 \"find\" \"ticks\"\nK 1 0 \"find: hot\"\n"
+			     "P 1 1 1 \"change\" \"ticks\"\nK 1 0 \"straddler: wait\"\n"
 			     "D 0 0 1 100 97 103\nD 0 0 2 ");
 	expect_in("out.dat", "\n\nD 1 0 10 22 21.34 22.66\nD 1 0 100 24 23.28 24.72\n\n");
 	bench_result_free(&r);
