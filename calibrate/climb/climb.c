@@ -52,9 +52,7 @@ struct climb {
 /* Each cell has a seed of its own, drawn from the run's and kept in its record. */
 static uint64_t seed_of_next_cell(const struct climb *c)
 {
-	uint64_t state = c->session->seed + c->session->count * UINT64_C(0x9e3779b97f4a7c15);
-
-	return random_next(&state) & INT64_MAX;
+	return random_at(c->session->seed, c->session->count) & INT64_MAX;
 }
 
 static void make_cell(const struct climb *c, struct cell *cell, const struct seat *seat,

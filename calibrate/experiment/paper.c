@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stress/base/random.h"
+
 void paper_defaults(struct paper *paper)
 {
 	*paper = (struct paper){
@@ -115,23 +117,15 @@ static struct point point_of(const struct paper *paper, size_t i)
 	return p;
 }
 
-/* The finaliser of splitmix64: inputs that differ in one bit give outputs that differ in half. */
-static uint64_t mix(uint64_t z)
-{
-	z += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
+/* What differs in one bit comes out differing in half. */
 static uint64_t seed_of_cell(const struct paper *paper, const struct cell *c, unsigned repetition)
 {
 	const uint64_t parts[] = { c->first_wait, c->split,   c->executors, (uint64_t)c->placement,
 				   repetition,	  c->toggles, c->rest };
-	uint64_t seed = mix(paper->seed);
+	uint64_t seed = random_at(paper->seed, 0);
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		seed = mix(seed ^ parts[i]);
+		seed = random_at(seed ^ parts[i], 0);
 	return seed & INT64_MAX;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stress/base/random.h"
 #include "stress/run/gap.h"
 
 #define BIT(provoker) (1u << (provoker))
@@ -137,7 +138,7 @@ void tail_cell(const struct tail_plan *plan, unsigned arm, const struct seat *se
 	cell->provokers = a->provokers;
 	cell->toggles = CELL_TOGGLES_MAX;
 	cell->seconds = plan->slice;
-	cell->seed = (seed + plan->fifo + (turn + 1) * UINT64_C(0x9e3779b97f4a7c15)) & INT64_MAX;
+	cell->seed = (seed + plan->fifo + (turn + 1) * RANDOM_STEP) & INT64_MAX;
 }
 
 const char *tail_name(const struct tail_plan *plan)

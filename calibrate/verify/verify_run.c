@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "calibrate/program/exit_status.h"
+#include "stress/base/random.h"
 #include "stress/provoke/provoker.h"
 
 #define CONTROL_SHARE 0.05 /* of the budget */
@@ -125,14 +126,9 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 		skip_impossible(&v->cell[i], topology);
 }
 
-/* splitmix64's last step: seeds of neighbours have nothing in common. */
 static uint64_t seed_of_run(const struct verify *v, unsigned run)
 {
-	uint64_t z = v->seed + (run + 1) * UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return (z ^ (z >> 31)) & INT64_MAX;
+	return random_at(v->seed, run) & INT64_MAX;
 }
 
 /* A run that did not come to a result. The cell's part of the run is over. */

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stress/base/random.h"
+
 #define FUZZ_INPUT_MAX	65536
 #define FUZZ_REPLAY_MAX (16u << 20)
 
@@ -48,11 +50,8 @@ static uint64_t fuzz_state;
 
 static uint64_t fuzz_random(uint64_t below)
 {
-	uint64_t z = fuzz_state += UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t z = random_next(&fuzz_state);
 
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	z ^= z >> 31;
 	return below ? z % below : 0;
 }
 

@@ -16,6 +16,7 @@
 #include "bench/record/bench_record.h"
 #include "bench/tests/sample_bench.h"
 #include "results/journal/journal.h"
+#include "stress/base/random.h"
 
 static struct bench_result result;
 
@@ -501,12 +502,6 @@ static void too_many_bins_are_refused(void **state)
 
 #define MUTANTS 20000
 
-static uint64_t next(uint64_t *state)
-{
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return *state >> 33;
-}
-
 /* What is read, however strange, can be written and reads back the same. */
 static void check_mutant(const char *text, size_t length, unsigned *taken)
 {
@@ -528,10 +523,10 @@ static void check_mutant(const char *text, size_t length, unsigned *taken)
 static void mutate(char *text, size_t *length, uint64_t *state)
 {
 	static const char bytes[] = "0123456789-.eE\"[]{},:ntu\\ a|\x1b\xff";
-	size_t at = next(state) % *length, some = 1 + next(state) % 8;
+	size_t at = random_next(state) % *length, some = 1 + random_next(state) % 8;
 
-	if (next(state) % 4) {
-		text[at] = bytes[next(state) % (sizeof(bytes) - 1)];
+	if (random_next(state) % 4) {
+		text[at] = bytes[random_next(state) % (sizeof(bytes) - 1)];
 		return;
 	}
 	some = some < *length - at ? some : *length - at;
