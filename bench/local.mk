@@ -121,7 +121,8 @@ EXTRA_DIST += \
 	bench/tests/bench_sample.h \
 	bench/tests/pass_test.h \
 	bench/tests/peer_checks.h \
-	bench/tests/sample_bench.h
+	bench/tests/sample_bench.h \
+	bench/tests/threads.h
 
 if HAVE_CMOCKA
 bench_tests = \

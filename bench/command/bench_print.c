@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/record/bench_words.h"
+
 #define LABEL_WIDTH 28
 #define LABEL_MAX   1024
 #define TEXT_MAX    64
@@ -49,12 +51,6 @@ struct group {
 	const struct bench_row **row;
 	size_t rows;
 };
-
-static bool same_param(const struct bench_param *a, const struct bench_param *b)
-{
-	return strcmp(a->key, b->key) == 0 && strcmp(a->text, b->text) == 0 &&
-	       (a->text[0] || a->number == b->number);
-}
 
 static bool has_param(const struct bench_row *row, const struct bench_param *param)
 {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/record/bench_words.h"
 #include "results/journal/journal.h"
 #include "results/journal/json_text.h"
 
@@ -35,13 +36,6 @@ static const struct real values[] = { REAL(value), REAL(base), REAL(ratio) };
 static const char *const benchmarks[] = { "toggle", "latency", "throughput", "scaling",
 					  "latent", "stall",   "invoke",     NULL };
 static const char *const waits[] = { "none", "config", "assumed", NULL };
-
-static bool is_one_of(const char *text, const char *const *names)
-{
-	while (*names && strcmp(text, *names) != 0)
-		names++;
-	return *names != NULL;
-}
 
 /* --- Writing -------------------------------------------------------------------------------- */
 
@@ -466,7 +460,7 @@ static int get_rest(const json_t *line, struct bench_result *result)
 	    get_value(line, "distance", &result->distance))
 		return -EINVAL;
 	result->rounds = (unsigned)rounds;
-	return is_one_of(result->waits_from, waits) ? 0 : -EINVAL;
+	return word_listed(result->waits_from, waits) ? 0 : -EINVAL;
 }
 
 /* All that bench_to_json() writes. */
@@ -474,7 +468,7 @@ static int body_from_json(const json_t *line, struct bench_result *result)
 {
 	int rc = get_text(line, "benchmark", result->benchmark, sizeof(result->benchmark));
 
-	if (rc || !is_one_of(result->benchmark, benchmarks))
+	if (rc || !word_listed(result->benchmark, benchmarks))
 		return -EINVAL;
 	rc = get_rest(line, result);
 	if (!rc)

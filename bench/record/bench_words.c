@@ -22,10 +22,10 @@ char *words_plain(const char *text, char *buf, size_t size)
 	return buf;
 }
 
-static bool is_one_of(const char *key, const char *const list[])
+bool word_listed(const char *word, const char *const list[])
 {
 	for (; list && *list; list++)
-		if (strcmp(key, *list) == 0)
+		if (strcmp(word, *list) == 0)
 			return true;
 	return false;
 }
@@ -37,7 +37,7 @@ static void text_words(const struct bench_param *param, char *buf, size_t size)
 
 	if (strcmp(param->key, "split") == 0 && strcmp(param->text, "0") == 0)
 		snprintf(buf, size, "inside 8 bytes");
-	else if (is_one_of(param->key, bare))
+	else if (word_listed(param->key, bare))
 		snprintf(buf, size, "%s", param->text);
 	else
 		snprintf(buf, size, "%s %s", param->key, param->text);
@@ -66,7 +66,7 @@ static void number_words(const struct bench_param *param, char *buf, size_t size
 		snprintf(buf, size, "batch of %.10g", param->number);
 	else if (strcmp(param->key, "rate") == 0)
 		snprintf(buf, size, "%.10g toggles/s", param->number);
-	else if (is_one_of(param->key, flags))
+	else if (word_listed(param->key, flags))
 		snprintf(buf, size, "%s", param->number == 0 ? "" : param->key);
 	else
 		count_words(param, buf, size);
@@ -89,7 +89,7 @@ char *words_of_params(const struct bench_row *row, const char *const without[], 
 	for (unsigned i = 0; i < row->params; i++) {
 		const struct bench_param *param = &row->param[i];
 
-		if (is_one_of(param->key, without))
+		if (word_listed(param->key, without))
 			continue;
 		if (param->text[0])
 			text_words(param, one, sizeof(one));
@@ -135,7 +135,7 @@ double finite_or(double value, double otherwise)
 	return isfinite(value) ? value : otherwise;
 }
 
-static bool same_param(const struct bench_param *a, const struct bench_param *b)
+bool same_param(const struct bench_param *a, const struct bench_param *b)
 {
 	return strcmp(a->key, b->key) == 0 && strcmp(a->text, b->text) == 0 &&
 	       (a->text[0] || a->number == b->number);

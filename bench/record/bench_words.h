@@ -33,6 +33,9 @@ char *words_of_row(const struct bench_row *row, const char *const without[], cha
 /* words_slot - where text is in the list; added if it is not there yet. -1: no room for it. */
 int words_slot(char (*list)[WORDS_ROOM], unsigned *count, unsigned most, const char *text);
 
+/* word_listed - is it in the list, which ends with NULL? The list may be NULL. */
+bool word_listed(const char *word, const char *const list[]);
+
 /* row_measured - has it figures? */
 bool row_measured(const struct bench_row *row);
 
@@ -41,6 +44,9 @@ bool row_measured(const struct bench_row *row);
  * in it for no row.
  */
 double finite_or(double value, double otherwise);
+
+/* same_param - the same key and value. */
+bool same_param(const struct bench_param *a, const struct bench_param *b);
 
 /* rows_same_case - the same thing with the same params; the measure may be another. */
 bool rows_same_case(const struct bench_row *a, const struct bench_row *b);

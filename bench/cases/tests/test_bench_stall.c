@@ -3,7 +3,6 @@
  * Does the recorder of stalls find one that was made up, in the window that it was made in and
  * nowhere else? Are the changes changes, and is every row there?
  */
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -19,6 +18,7 @@
 #include <cmocka.h>
 
 #include "bench/cases/stall/stall.h"
+#include "bench/tests/threads.h"
 #include "patchcore/machine/wait.h"
 
 #define PASSES 100
@@ -468,18 +468,6 @@ static struct {
 	unsigned wrong;	  /* neither, or the wrong one */
 	volatile sig_atomic_t stop;
 } seen;
-
-static unsigned threads(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	unsigned count = 0;
-
-	assert_non_null(dir);
-	for (struct dirent *entry; (entry = readdir(dir));)
-		count += entry->d_name[0] != '.';
-	closedir(dir);
-	return count;
-}
 
 /* The kernel lists a thread for a moment after it was joined. */
 static unsigned executors_there(unsigned expected)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -13,6 +12,7 @@
 
 #include "bench/method/crew.h"
 #include "bench/tests/bench_run.h"
+#include "bench/tests/threads.h"
 
 #define MEMBERS 3
 #define TURNS	200
@@ -129,18 +129,6 @@ static void a_crew_of_one_is_the_caller(void **state)
 	assert_int_equal(atomic_load(&tally.times[0]), 2);
 	crew_stop(crew);
 	crew_stop(NULL);
-}
-
-static unsigned threads(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	unsigned count = 0;
-
-	assert_non_null(dir);
-	for (struct dirent *entry; (entry = readdir(dir));)
-		count += entry->d_name[0] != '.';
-	closedir(dir);
-	return count;
 }
 
 /*

@@ -3,7 +3,6 @@
  * Executors: who is aimed runs, who sleeps does not, and what is counted is what was done.
  * Once with a CPU for each, as far as there are any, once with all on one CPU.
  */
-#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -17,6 +16,7 @@
 #include <cmocka.h>
 
 #include "bench/method/hot.h"
+#include "bench/tests/threads.h"
 #include "patchcore/machine/wait.h"
 
 #define MOST 5
@@ -249,18 +249,6 @@ static void cool_rests(void **state)
 }
 
 /* --- Beginning and end ---------------------------------------------------------------------- */
-
-static unsigned threads(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	unsigned count = 0;
-
-	assert_non_null(dir);
-	for (struct dirent *entry; (entry = readdir(dir));)
-		count += entry->d_name[0] != '.';
-	closedir(dir);
-	return count;
-}
 
 /* The kernel lists a thread for a moment after it was joined. */
 static void assert_threads(unsigned expected)

@@ -3,9 +3,8 @@
  * The peers as they are to be had here: whatever opens does what it is asked, and whatever
  * does not says why. What is not installed is skipped.
  */
-#include <dirent.h>
-
 #include "bench/tests/peer_checks.h"
+#include "bench/tests/threads.h"
 
 static void test_xray(void **arg)
 {
@@ -13,30 +12,18 @@ static void test_xray(void **arg)
 	check_all(peer_of("xray"), true);
 }
 
-static unsigned count_threads(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	unsigned count = 0;
-
-	assert_non_null(tasks);
-	for (struct dirent *e; (e = readdir(tasks));)
-		count += e->d_name[0] != '.';
-	closedir(tasks);
-	return count;
-}
-
 static void test_uprobe(void **arg)
 {
 	struct peer *peer = peer_of("uprobe");
 	struct peer_flow flow;
-	unsigned threads = count_threads();
+	unsigned before = threads();
 	char why[BENCH_WHY] = "";
 
 	(void)arg;
 	if (!is_open(peer))
 		skip();
 	/* One that slept would be stopped with all others by those who stop the world. */
-	assert_int_equal(count_threads(), threads);
+	assert_int_equal(threads(), before);
 	assert_int_equal(peer->flow(peer, 0, 0.01, false, &flow, why), -ENOTSUP);
 	check_reason(why);
 	close_it(peer);
