@@ -72,10 +72,6 @@ libbench_la_SOURCES = \
 	bench/peers/outside.h \
 	bench/peers/peer.h \
 	bench/peers/peers.c \
-	bench/peers/process.c \
-	bench/peers/process.h \
-	bench/peers/process_spawn.c \
-	bench/peers/process_spawn.h \
 	bench/peers/uftrace.c \
 	bench/peers/uprobe.c \
 	bench/peers/xray.c \
@@ -146,7 +142,7 @@ bench_tests = \
 	bench/method/tests/test_bench_sites \
 	bench/page/tests/test_report_bench \
 	bench/peers/tests/test_hand \
-	bench/peers/tests/test_peer_process \
+	bench/peers/tests/test_outside \
 	bench/peers/tests/test_peers \
 	bench/peers/tests/test_peers_jvm \
 	bench/record/tests/test_bench_find \

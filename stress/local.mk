@@ -5,6 +5,10 @@ libstress_la_SOURCES = \
 	stress/base/data_file.c \
 	stress/base/data_file.h \
 	stress/base/emit.h \
+	stress/base/process.c \
+	stress/base/process.h \
+	stress/base/process_spawn.c \
+	stress/base/process_spawn.h \
 	stress/base/random.h \
 	stress/cell/cell.c \
 	stress/cell/cell.h \
@@ -70,6 +74,7 @@ stress_witness_tests_fuzz_proc_text_CFLAGS = $(fuzz_cflags)
 if HAVE_CMOCKA
 stress_tests = \
 	stress/base/tests/test_data_file \
+	stress/base/tests/test_process \
 	stress/cell/tests/test_cell \
 	stress/cell/tests/test_code \
 	stress/oracle/tests/test_gap_judge \

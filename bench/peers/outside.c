@@ -20,6 +20,8 @@
 #define REQUEST	      96
 #define RATE_MOST     1e9
 
+_Static_assert(BENCH_WHY >= PROCESS_WHY, "no room for the reasons of a process");
+
 /* --- Files ---------------------------------------------------------------------------------- */
 
 static int no_room(char *why)

@@ -20,7 +20,7 @@
 #define BENCH_PEERS_OUTSIDE_H
 
 #include "bench/peers/peer.h"
-#include "bench/peers/process.h"
+#include "stress/base/process.h"
 
 #define OUTSIDE_PATH 512
 

@@ -2,22 +2,18 @@
 #include "results/figures/gnuplot.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "stress/base/data_file.h"
+#include "stress/base/process.h"
 
-#define ARGS_BEFORE 7 /* the program, its options, the script, format, output and data */
-
-extern char **environ;
+#define ARGS_BEFORE 7	/* the program, its options, the script, format, output and data */
+#define SECONDS	    600 /* for one picture */
 
 int picture_fail(int rc, char *error, size_t size, const char *format, ...)
 {
@@ -91,35 +87,6 @@ int picture_data(struct picture *p, const char *prefix,
 
 /* --- gnuplot ----------------------------------------------------------------- */
 
-static int spawn(const char *program, char *const argv[], pid_t *pid)
-{
-	posix_spawn_file_actions_t actions;
-	int rc = posix_spawn_file_actions_init(&actions);
-
-	if (rc)
-		return -rc;
-	rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (!rc)
-		rc = posix_spawnp(pid, program, &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	return -rc;
-}
-
-/* 0, a negative errno if it could not be started, or how it ended. */
-static int run_program(const char *program, char *const argv[])
-{
-	int status, rc;
-	pid_t pid;
-
-	rc = spawn(program, argv, &pid);
-	if (rc)
-		return rc;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return status;
-}
-
 static bool is_empty(const char *path)
 {
 	struct stat st;
@@ -134,16 +101,18 @@ static int draw_one(const char *const drawing[], const char *const args[], char 
 	const char *output = drawing[2], *data = drawing[3];
 	const char *argv[ARGS_BEFORE + PICTURE_ARGS_MAX + 1] = { program, "-d",	  "-c", script,
 								 format,  output, data };
+	char why[PROCESS_WHY] = "";
 	int rc;
 
 	for (size_t i = 0; args[i] && i < PICTURE_ARGS_MAX; i++)
 		argv[ARGS_BEFORE + i] = args[i];
-	rc = run_program(program, (char *const *)(uintptr_t)argv);
-	if (rc < 0)
+	rc = process_run(argv, SECONDS, NULL, why);
+	if (rc && rc != -EIO && rc != -ETIMEDOUT)
 		return picture_fail(rc, error, size, "cannot run %s: %s", program, strerror(-rc));
-	if (rc > 0 || is_empty(output))
-		return picture_fail(-EIO, error, size, "%s failed to draw %s", program, output);
-	return 0;
+	if (rc == 0 && !is_empty(output))
+		return 0;
+	return picture_fail(-EIO, error, size, "%s failed to draw %s%s%s", program, output,
+			    why[0] ? ": " : "", why);
 }
 
 int picture_draw(const struct picture *p, const char *script, const char *const args[], char *error,

@@ -7,7 +7,7 @@
  *
  *	tmax bench --known-sites SITES FIRST SECOND STRETCH
  *
- * It is asked by lines, see bench/peers/process.h: "POLICY COUNT" for the ticks of so many changes.
+ * It is asked by lines, see stress/base/process.h: "POLICY COUNT" for the ticks of so many changes.
  * PATCHED of its sites are code, each across a line, and are changed in turn; the others are only
  * addresses, spread as calls in functions are.
  */
@@ -21,10 +21,10 @@
 #include "bench/cases/scaling/scaling.h"
 #include "bench/method/policy.h"
 #include "bench/method/spare.h"
-#include "bench/peers/process.h"
 #include "patchcore/life/library.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/site/site.h"
+#include "stress/base/process.h"
 #include "stress/base/random.h"
 
 #define PATCHED	    8u /* the least number of sites there can be, too */

@@ -2,8 +2,8 @@
 /*
  * Start a program as the leader of a process group that does not outlive its parent.
  */
-#ifndef BENCH_PEERS_PROCESS_SPAWN_H
-#define BENCH_PEERS_PROCESS_SPAWN_H
+#ifndef STRESS_BASE_PROCESS_SPAWN_H
+#define STRESS_BASE_PROCESS_SPAWN_H
 
 #include <sys/types.h>
 

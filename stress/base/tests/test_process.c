@@ -13,10 +13,8 @@
 
 #include <cmocka.h>
 
-#include "bench/method/samples.h"
-#include "bench/peers/outside.h"
-#include "bench/peers/process.h"
 #include "stress/base/clock.h"
+#include "stress/base/process.h"
 #include "stress/base/random.h"
 
 #define SECONDS 10 /* for what answers at once */
@@ -26,7 +24,7 @@ static const char *const echo[] = { "cat", NULL };
 
 static struct process *start(const char *const argv[])
 {
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 	struct process *p;
 
 	assert_int_equal(process_start(&p, argv, NULL, why), 0);
@@ -80,7 +78,7 @@ static void test_numbers(void **arg)
 	static const double expected[] = { 0, 1, 2.5, 123456789012345678.0, 0.000001 };
 	struct process *p = start(echo);
 	struct process_reply reply = { 0 };
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 
 	(void)arg;
 	assert_int_equal(
@@ -105,7 +103,7 @@ static void test_many_numbers(void **arg)
 		script("read x; i=0; while [ $i -lt 5000 ]; do echo $i $i.5; i=$((i + 1)); "
 		       "done; echo .; read x");
 	struct process_reply reply = { 0 };
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 
 	(void)arg;
 	assert_int_equal(process_ask(p, "go", SECONDS, &reply, why), 0);
@@ -121,7 +119,7 @@ static void test_many_numbers(void **arg)
 static void test_an_error_is_no_end(void **arg)
 {
 	struct process *p = start(echo);
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 
 	(void)arg;
 	assert_int_equal(ask(p, "error not \a today", why), -EREMOTEIO);
@@ -133,7 +131,7 @@ static void test_an_error_is_no_end(void **arg)
 static void refuse(const char *answer)
 {
 	struct process *p = start(echo);
-	char why[BENCH_WHY] = "", again[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "", again[PROCESS_WHY] = "";
 	pid_t pid = process_pid(p);
 
 	if (ask(p, answer, why) != -EPROTO)
@@ -179,7 +177,7 @@ static void test_endless_line(void **arg)
 static void test_zero_byte(void **arg)
 {
 	struct process *p = script("read x; printf '1\\0002\\n.\\n'; read x");
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 
 	(void)arg;
 	assert_int_equal(ask(p, "go", why), -EPROTO);
@@ -189,7 +187,7 @@ static void test_zero_byte(void **arg)
 static void test_speaks_without_being_asked(void **arg)
 {
 	struct process *p = start(echo);
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 
 	(void)arg;
 	assert_int_equal(ask(p, "1\n.\n2\n.", why), 0);
@@ -241,7 +239,7 @@ static void test_fuzz(void **arg)
 	assert_int_equal(regcomp(&numbers, "^" NUMBER "( " NUMBER ")*$", REG_EXTENDED), 0);
 	for (int i = 0; i < 300; i++) {
 		struct process *p = start(echo);
-		char text[128], copy[128], why[BENCH_WHY] = "";
+		char text[128], copy[128], why[PROCESS_WHY] = "";
 		int expected, ret;
 
 		make_answer(text, sizeof(text), &state);
@@ -263,7 +261,7 @@ static void test_fuzz(void **arg)
 static void test_dies_with_words(void **arg)
 {
 	struct process *p = script("read x; echo first >&2; echo 'no more  ink' >&2; exit 3");
-	char why[BENCH_WHY] = "", again[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "", again[PROCESS_WHY] = "";
 
 	(void)arg;
 	assert_int_equal(ask(p, "go", why), -EPIPE);
@@ -276,7 +274,7 @@ static void test_dies_with_words(void **arg)
 static void test_dies_within_an_answer(void **arg)
 {
 	struct process *p = script("read x; echo 1; printf 2; kill -9 $$");
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 
 	(void)arg;
 	assert_int_equal(ask(p, "go", why), -EPIPE);
@@ -288,7 +286,7 @@ static void test_dies_within_an_answer(void **arg)
 static void test_died_before_it_was_asked(void **arg)
 {
 	struct process *p = script("exit 0");
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 	pid_t pid = process_pid(p);
 
 	(void)arg;
@@ -302,7 +300,7 @@ static void test_hangs(void **arg)
 {
 	struct process *p = script("sleep 1000 & echo $!; echo .; echo lost >&2; wait");
 	struct process_reply reply = { 0 };
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 	double begin = seconds_now();
 	pid_t child;
 
@@ -322,7 +320,7 @@ static void test_hangs(void **arg)
 static void test_stop(void **arg)
 {
 	volatile sig_atomic_t stop = 0;
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 	struct process *p;
 
 	(void)arg;
@@ -336,7 +334,7 @@ static void test_stop(void **arg)
 
 static void test_no_such_program(void **arg)
 {
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 	struct process *p = NULL;
 
 	(void)arg;
@@ -387,7 +385,7 @@ static void test_inherits_nothing(void **arg)
 	struct process *p =
 		script("for f in /proc/$$/fd/*; do echo ${f##*/}; done; echo .; read x");
 	struct process_reply reply = { 0 };
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 
 	(void)arg;
 	assert_true(fd >= 100);
@@ -408,7 +406,7 @@ static int run_script(const char *text, double seconds, char *why)
 
 static void test_run(void **arg)
 {
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 
 	(void)arg;
 	assert_int_equal(run_script("echo much; echo more; exit 0", SECONDS, why), 0);
@@ -428,77 +426,10 @@ static void test_run(void **arg)
 /* More than a socket holds: nobody may wait for the other for ever. */
 static void test_run_says_much(void **arg)
 {
-	char why[BENCH_WHY] = "";
+	char why[PROCESS_WHY] = "";
 
 	(void)arg;
 	assert_int_equal(run_script("head -c 3000000 /dev/zero; exit 0", SECONDS, why), 0);
-}
-
-/* --- A peer that is made of it -------------------------------------------------------------- */
-
-/* Answers only what it is asked by the letter. */
-#define FAKE                                                                                       \
-	"while read -r line; do case \"$line\" in "                                                \
-	"'toggle 2 1') printf '10 20\\n30 40\\n.\\n';; "                                           \
-	"'toggle 2 0') printf '1 2\\n.\\n';; "                                                     \
-	"'flow max 20 1') printf '20000000 7 8 9\\n.\\n';; "                                       \
-	"'flow 1000 5 0') printf '5000000 5 1 2\\n.\\n';; "                                        \
-	"'flow 0 5 0') printf '5000000 5 1\\n.\\n';; "                                             \
-	"'cost 100') printf '1.5 2\\n3\\n.\\n';; "                                                 \
-	"'cost 200') printf '1 2 3 4\\n.\\n';; "                                                   \
-	"*) echo error what;; esac; done"
-
-static struct peer fake_peer(struct outside *o)
-{
-	*o = (struct outside){ .process = script(FAKE), .ticks = 2 };
-	return (struct peer){ .name = "fake", .state = o };
-}
-
-static void test_toggle_order_and_scale(void **arg)
-{
-	struct samples s[2] = { { 0 } };
-	char why[BENCH_WHY] = "";
-	struct outside o;
-	struct peer peer = fake_peer(&o);
-
-	(void)arg;
-	assert_int_equal(outside_toggle(&peer, 2, true, s, why), 0);
-	assert_int_equal(s[0].count, 2);
-	assert_int_equal(s[1].count, 2);
-	assert_true(s[0].value[0] == 20 && s[0].value[1] == 60);
-	assert_true(s[1].value[0] == 40 && s[1].value[1] == 80);
-	/* Fewer than asked for: none is kept. */
-	assert_int_equal(outside_toggle(&peer, 2, false, s, why), -EPROTO);
-	assert_string_equal(why, "fake gave 2 numbers, not 4");
-	assert_int_equal(s[0].count, 2);
-	samples_free(&s[0]);
-	samples_free(&s[1]);
-	process_end(o.process);
-}
-
-static void test_flow_and_cost(void **arg)
-{
-	struct peer_flow flow = { 0 };
-	struct peer_cost cost = { 0 };
-	char why[BENCH_WHY] = "";
-	struct outside o;
-	struct peer peer = fake_peer(&o);
-
-	(void)arg;
-	assert_int_equal(outside_flow(&peer, 1e300, 0.02, true, &flow, why), 0);
-	assert_true(flow.seconds > 0.0199 && flow.seconds < 0.0201);
-	assert_int_equal(flow.toggles, 7);
-	assert_int_equal(flow.calls[0], 8);
-	assert_int_equal(flow.calls[1], 9);
-	assert_int_equal(outside_flow(&peer, 1000, 0.005, false, &flow, why), 0);
-	assert_int_equal(flow.toggles, 5);
-	assert_int_equal(outside_flow(&peer, 0, 0.005, false, &flow, why), -EPROTO);
-	assert_int_equal(outside_cost(&peer, 100, &cost, why), 0);
-	assert_true(cost.empty == 3 && cost.off == 4 && cost.on == 6);
-	assert_int_equal(outside_cost(&peer, 200, &cost, why), -EPROTO);
-	assert_int_equal(outside_cost(&peer, 300, &cost, why), -EREMOTEIO);
-	assert_string_equal(why, "sh: what");
-	process_end(o.process);
 }
 
 int main(void)
@@ -523,8 +454,6 @@ int main(void)
 		cmocka_unit_test(test_inherits_nothing),
 		cmocka_unit_test(test_run),
 		cmocka_unit_test(test_run_says_much),
-		cmocka_unit_test(test_toggle_order_and_scale),
-		cmocka_unit_test(test_flow_and_cost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/peers/process.h"
+#include "stress/base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench/method/result.h"
-#include "bench/peers/process_spawn.h"
 #include "stress/base/clock.h"
+#include "stress/base/process_spawn.h"
 
 #define SLICE_MS   100 /* how soon a wish to stop is seen */
 #define LAST_WORDS 4096
@@ -33,7 +32,7 @@ struct process {
 	char name[32];
 	int broken; /* the error that ended it */
 	int status; /* how it ended, once it has */
-	char why[BENCH_WHY];
+	char why[PROCESS_WHY];
 	char line[PROCESS_LINE]; /* what was read and not yet used */
 	size_t length;
 };
@@ -46,7 +45,7 @@ static int __attribute__((format(printf, 3, 4))) fail(int ret, char *why, const 
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(why, BENCH_WHY, format, args);
+	vsnprintf(why, PROCESS_WHY, format, args);
 	va_end(args);
 	for (char *c = why; *c; c++)
 		if (*c < ' ' || *c > '~')
@@ -126,7 +125,7 @@ static int give_up(struct process *p, int ret)
 /* It closed its output, so it has ended or soon will. */
 static int is_gone(struct process *p)
 {
-	char said[BENCH_WHY], how[64];
+	char said[PROCESS_WHY], how[64];
 	bool by_itself = ends_within(p, PATIENCE);
 
 	kill_it(p);
@@ -142,7 +141,7 @@ static int is_gone(struct process *p)
 
 static int is_late(struct process *p, double seconds)
 {
-	char said[BENCH_WHY];
+	char said[PROCESS_WHY];
 
 	if (words(p, false, said, sizeof(said)))
 		fail(0, p->why, "%s gave no answer in %.1f s: %s", p->name, seconds, said);
@@ -469,7 +468,7 @@ static int await_end(struct process *p, double seconds)
 int process_run(const char *const argv[], double seconds, const volatile sig_atomic_t *stop,
 		char *why)
 {
-	char said[BENCH_WHY] = "it failed without a word";
+	char said[PROCESS_WHY] = "it failed without a word";
 	struct process *p;
 	int ret = process_start(&p, argv, stop, why);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A peer that is a program of its own: a child process, spoken to by lines.
+ * A program in a child process of its own: run to its end, or spoken to by lines.
  *
  * A request is one line on its standard input. The answer is lines of numbers on its standard
  * output, of digits with at most one dot, a blank apart, ended by a line of one dot; or one
@@ -11,13 +11,14 @@
  *
  * No shell is involved. Programs are looked for in PATH. They run with LC_ALL=C.
  */
-#ifndef BENCH_PEERS_PROCESS_H
-#define BENCH_PEERS_PROCESS_H
+#ifndef STRESS_BASE_PROCESS_H
+#define STRESS_BASE_PROCESS_H
 
 #include <signal.h>
 #include <stddef.h>
 #include <sys/types.h>
 
+#define PROCESS_WHY	160	/* bytes of a reason, at most */
 #define PROCESS_LINE	1024	/* bytes of an answer's line, at most */
 #define PROCESS_NUMBERS 4000000 /* of an answer, at most */
 
@@ -31,7 +32,7 @@ struct process_reply {
 /*
  * process_start - @argv: ends with NULL. @stop: when it is set, requests fail with -EINTR; may
  * be NULL. 0; -ENOENT: there is no such program; another negative errno. All functions that
- * fail say why, in BENCH_WHY bytes of printable ASCII.
+ * fail say why, in PROCESS_WHY bytes of printable ASCII.
  */
 int process_start(struct process **process, const char *const argv[],
 		  const volatile sig_atomic_t *stop, char *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/peers/process_spawn.h"
+#include "stress/base/process_spawn.h"
 
 #include <errno.h>
 #include <signal.h>
