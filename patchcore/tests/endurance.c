@@ -72,7 +72,7 @@ static _Atomic(uint64_t) rounds __attribute__((aligned(64)));
 static struct counts seen; /* the executor's; read when it rests */
 static _Atomic(bool) rests __attribute__((aligned(64)));
 
-static void pin(int cpu)
+static void pin_to_cpu(int cpu)
 {
 	cpu_set_t set;
 
@@ -122,7 +122,7 @@ static inline void execute(const uint8_t *at, bool may_be_off, struct counts *co
 
 static void *executor(void *arg)
 {
-	pin(*(int *)arg);
+	pin_to_cpu(*(int *)arg);
 	while (!atomic_load_explicit(&work.stop, memory_order_acquire)) {
 		unsigned first = atomic_load_explicit(&work.first, memory_order_relaxed);
 		unsigned count = atomic_load_explicit(&work.count, memory_order_acquire);
@@ -169,7 +169,7 @@ static struct counts take_counts(void)
  */
 
 /* A site in each line, of split 1 to 4 by turns, or 0 to 4 of calls. */
-static uint8_t *place(unsigned i, unsigned split)
+static uint8_t *place_of_site(unsigned i, unsigned split)
 {
 	return text + PAGE + (size_t)i * LINE + LINE / 2 - split;
 }
@@ -178,7 +178,7 @@ static void put_straddlers(void)
 {
 	sites = SITES;
 	for (unsigned i = 0; i < sites; i++) {
-		site[i] = place(i, 1 + i % 4);
+		site[i] = place_of_site(i, 1 + i % 4);
 		memcpy(site[i], code[0], LEN);
 		site[i][LEN] = 0xc3;
 	}
@@ -200,7 +200,7 @@ static bool put_calls(uint8_t *targets[2])
 	for (unsigned i = 0; i < sites; i++) {
 		int32_t rel;
 
-		site[i] = place(i, i);
+		site[i] = place_of_site(i, i);
 		rel = (int32_t)(targets[0] - (site[i] + LEN));
 		site[i][0] = 0xe8;
 		memcpy(site[i] + 1, &rel, sizeof(rel));
@@ -266,8 +266,8 @@ static double bound_of(const struct part *part)
 }
 
 /* True: all is well. */
-static bool report(const struct part *part, const struct counts *c, uint64_t ticks,
-		   const struct held *before)
+static bool report_part(const struct part *part, const struct counts *c, uint64_t ticks,
+			const struct held *before)
 {
 	double expected = bound_of(part) * (double)part->toggles;
 	struct held after = held_now();
@@ -353,7 +353,7 @@ static bool toggle_singles(uint64_t toggles)
 }
 
 /* A little of it first, so that what is allocated once is there. */
-static bool run(const struct part *part)
+static bool run_part(const struct part *part)
 {
 	struct counts counts;
 	struct held before;
@@ -370,7 +370,7 @@ static bool run(const struct part *part)
 	well = part->toggle(part->toggles);
 	start = __rdtsc() - start;
 	counts = take_counts();
-	return report(part, &counts, start, &before) && well;
+	return report_part(part, &counts, start, &before) && well;
 }
 
 static int endure(const struct part *calls, const struct part *words, int cpus[2])
@@ -381,13 +381,13 @@ static int endure(const struct part *calls, const struct part *words, int cpus[2
 
 	if (!well || pthread_create(&thread, NULL, executor, &cpus[1]) != 0)
 		return 77;
-	pin(cpus[0]);
+	pin_to_cpu(cpus[0]);
 	atomic_store(&work.may_be_off, true);
-	well = run(calls);
+	well = run_part(calls);
 	atomic_store(&work.may_be_off, false);
 	put_straddlers();
 	for (unsigned i = 0; i < 2; i++)
-		well &= run(&words[i]);
+		well &= run_part(&words[i]);
 	atomic_store(&work.stop, true);
 	pthread_join(thread, NULL);
 	return !well;

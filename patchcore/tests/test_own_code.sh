@@ -23,8 +23,8 @@ allowed=(
 	# What these are given by code of the section is in the section, as its address is looked at.
 	table_each  # for each entry
 	task_list # for each thread
-	ask         # is that thread asleep where it may be?
-	on_signal   # what a look does in each thread
+	ask_thread # is that thread asleep where it may be?
+	on_look_signal # what a look does in each thread
 )
 
 # look LINKED FILE [ALLOWED] - LINKED 1: a branch leads where it says; 0: it may have a relocation

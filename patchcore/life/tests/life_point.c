@@ -89,7 +89,7 @@ static bool is_in_own(const greg_t *gregs, bool at_call)
 	return at_call && is_own(*(const uintptr_t *)gregs[REG_RSP]);
 }
 
-static void note(const greg_t *gregs, bool at_call, int step)
+static void note_state(const greg_t *gregs, bool at_call, int step)
 {
 	struct survey *survey = now.survey;
 	uint64_t state = now.state();
@@ -187,7 +187,7 @@ static void make_later(greg_t *gregs, long number)
 }
 
 /* This is the one: look, and go on in steps. */
-static void reach(ucontext_t *context, long number)
+static void reach_point(ucontext_t *context, long number)
 {
 	greg_t *gregs = context->uc_mcontext.gregs;
 
@@ -214,12 +214,12 @@ static void on_call(int signal, siginfo_t *info, void *context)
 	}
 	now.calls++;
 	if (now.survey && now.point.call == CALLS_MAX && now.calls < CALLS_MAX) {
-		note(gregs, true, 0);
+		note_state(gregs, true, 0);
 		now.survey->state[now.calls] = now.last;
 		now.survey->number[now.calls] = number;
 	}
 	if (now.calls == now.point.call) {
-		reach(context, number);
+		reach_point(context, number);
 		errno = saved;
 		return;
 	}
@@ -240,7 +240,7 @@ static bool is_next_call(const greg_t *gregs)
 	return next <= now.survey->calls && now.survey->number[next] == gregs[REG_RAX];
 }
 
-static bool look(ucontext_t *context)
+static bool look_at_step(ucontext_t *context)
 {
 	greg_t *gregs = context->uc_mcontext.gregs;
 	bool at_call = is_call((const uint8_t *)gregs[REG_RIP]);
@@ -248,7 +248,7 @@ static bool look(ucontext_t *context)
 	now.steps++;
 	follow_calls(gregs);
 	if (now.survey) {
-		note(gregs, at_call, now.steps);
+		note_state(gregs, at_call, now.steps);
 		now.survey->steps[now.point.call] = now.steps;
 		/* Steps behind the next call are seen when that call has its turn. */
 		if (now.steps >= now.most || (at_call && is_next_call(gregs)))
@@ -267,7 +267,7 @@ static void on_step(int signal, siginfo_t *info, void *context)
 	greg_t *gregs = ((ucontext_t *)context)->uc_mcontext.gregs;
 
 	MUST(signal == SIGTRAP && step_is(info));
-	if (!look(context))
+	if (!look_at_step(context))
 		gregs[REG_EFL] &= ~STEP_FLAG;
 }
 

@@ -191,7 +191,7 @@ static bool all_done(void)
 }
 
 /* The first are workers. At least so long, and at most until all has been done. */
-static void work(const char *phase, double at_least, double at_most)
+static void work_for(const char *phase, double at_least, double at_most)
 {
 	unsigned threads = day_options.workers + DAY_EXECUTORS;
 	double start = now();
@@ -265,7 +265,7 @@ static struct held held_now(void)
 }
 
 /* Nothing is at work and nothing in flight. */
-static struct held rest(struct day_worker *w)
+static struct held held_at_rest(struct day_worker *w)
 {
 	atomic_store(&day->main.step, "pc_finisher_stop");
 	DAY_MUST(w, pc_finisher_stop() == 0);
@@ -279,7 +279,7 @@ static struct held rest(struct day_worker *w)
 	return held_now();
 }
 
-static void compare(struct day_worker *w, const struct held *before, const struct held *after)
+static void compare_held(struct day_worker *w, const struct held *before, const struct held *after)
 {
 	printf("held: resident pages %ld to %ld, mappings %ld to %ld, files %ld to %ld\n",
 	       before->pages, after->pages, before->mappings, after->mappings, before->files,
@@ -332,12 +332,12 @@ static int live_day(void)
 	self.slot = &day->main;
 	atomic_store(&day->main.doing, "begin");
 	prepare();
-	work("warm-up", day_options.seconds / 3, day_options.seconds);
-	before = rest(&self);
-	work("day", day_options.seconds * 2 / 3, 0);
-	after = rest(&self);
+	work_for("warm-up", day_options.seconds / 3, day_options.seconds);
+	before = held_at_rest(&self);
+	work_for("day", day_options.seconds * 2 / 3, 0);
+	after = held_at_rest(&self);
 	if (!day_options.broken)
-		compare(&self, &before, &after);
+		compare_held(&self, &before, &after);
 	day_code_end(&self);
 	atomic_store(&day->main.step, "pc_fini");
 	DAY_MUST(&self, pc_fini() == 0);
@@ -460,7 +460,7 @@ static void end_all(pid_t pid)
 }
 
 /* The exit status. */
-static int watch(pid_t pid)
+static int watch_day(pid_t pid)
 {
 	int status;
 
@@ -649,7 +649,7 @@ int main(int argc, char **argv)
 		_exit(live_day());
 	if (pid < 0)
 		return 77;
-	status = watch(pid);
+	status = watch_day(pid);
 	report(now() - start);
 	if (status == 0 && (day->seen.torn > tears_allowed() || atomic_load(&day->errors) ||
 			    day->seen.ran[0] == 0 || day->seen.ran[1] == 0))

@@ -28,7 +28,7 @@
 #define PAIR_STARTS 5u /* instructions start at bytes 0 and 2 */
 
 /* 0 is a change, what is refused now and then is counted, and all else is wrong. */
-static void count(struct day_worker *w, const char *what, int ret)
+static void count_change(struct day_worker *w, const char *what, int ret)
 {
 	w->seen.changes += ret >= 0;
 	w->seen.refused += ret == -EAGAIN;
@@ -63,7 +63,7 @@ static void act_patch(struct day_worker *w)
 	for (unsigned i = 0; i < 8; i++) {
 		const struct day_site *site = day_pick(w, DAY_LOAD);
 
-		count(w, "pc_patch", day_change_load(w, site, day_below(w, 2)));
+		count_change(w, "pc_patch", day_change_load(w, site, day_below(w, 2)));
 		day_run(site, 4, &w->seen);
 	}
 }
@@ -72,8 +72,9 @@ static void act_starts(struct day_worker *w)
 {
 	const struct day_site *site = day_pick(w, DAY_PAIR);
 
-	count(w, "pc_patch_starts",
-	      pc_patch_starts(site->at, site->code[day_below(w, 2)], site->len, PAIR_STARTS));
+	count_change(
+		w, "pc_patch_starts",
+		pc_patch_starts(site->at, site->code[day_below(w, 2)], site->len, PAIR_STARTS));
 	day_run(site, 4, &w->seen);
 }
 
@@ -106,7 +107,7 @@ static void act_batch(struct day_worker *w)
 	ret = pc_patch_batch(ops, n);
 	DAY_MUST(w, ret <= 0);
 	for (unsigned i = 0; i < n; i++) {
-		count(w, "pc_patch_batch", ops[i].result);
+		count_change(w, "pc_patch_batch", ops[i].result);
 		day_run(some[i], 1, &w->seen);
 	}
 }
@@ -119,8 +120,9 @@ static void act_start(struct day_worker *w)
 	unsigned how = day_below(w, 4);
 
 	for (unsigned i = 0; i < n; i++)
-		count(w, "pc_start_patch",
-		      pc_start_patch(some[i]->at, some[i]->code[day_below(w, 2)], some[i]->len));
+		count_change(
+			w, "pc_start_patch",
+			pc_start_patch(some[i]->at, some[i]->code[day_below(w, 2)], some[i]->len));
 	day_step(w, how == 0 ? "finish" : how == 1 ? "drain" : "run");
 	for (unsigned i = 0; i < n && how == 0; i++) {
 		int ret;
@@ -165,7 +167,7 @@ static void act_call(struct day_worker *w)
 			ret = pc_deactivate_call(&site->call);
 		else
 			ret = pc_activate_call(&site->call, how == 1 ? NULL : day_target(how - 2));
-		count(w, "call", ret);
+		count_change(w, "call", ret);
 		get_call(w, site);
 		day_run(site, 4, &w->seen);
 	}
@@ -181,13 +183,13 @@ static void act_merge(struct day_worker *w)
 		ret = pc_patch(site->at, site->code[0], site->len);
 		/* Another worker was first, and a third has merged it again. */
 		if (ret != -EILSEQ)
-			count(w, "pc_patch of NOPs", ret);
+			count_change(w, "pc_patch of NOPs", ret);
 	} else {
 		ret = pc_patch_merge(site->at, site->code[1], site->len, PC_CHECK_THREADS);
 		/* Another worker was first; or a thread gave no answer, as when all are stopped. */
 		w->seen.refused += ret == -ETIMEDOUT;
 		if (ret != -EILSEQ && ret != -ETIMEDOUT)
-			count(w, "pc_patch_merge", ret);
+			count_change(w, "pc_patch_merge", ret);
 	}
 	day_run(site, 4, &w->seen);
 }
@@ -209,7 +211,7 @@ static void act_text(struct day_worker *w)
 	}
 	day_step(w, "patch");
 	ret = pc_patch(at, day_load(code), CODE_LEN);
-	count(w, "pc_patch of an open page", ret);
+	count_change(w, "pc_patch of an open page", ret);
 	DAY_MUST(w, ret == -EAGAIN || memcmp(at, day_load(code), CODE_LEN) == 0);
 	day_run_load(at, 4, &w->seen);
 	day_step(w, "close");
@@ -233,10 +235,11 @@ static void act_jit(struct day_worker *w)
 	}
 	if (how == 1)
 		DAY_MUST(w, pc_text_open(page, CODE_PAGE) == 0);
-	count(w, "pc_patch of new code", pc_patch(day_straddler(page, 0), day_load(1), CODE_LEN));
+	count_change(w, "pc_patch of new code",
+		     pc_patch(day_straddler(page, 0), day_load(1), CODE_LEN));
 	day_run_load(day_straddler(page, 0), 4, &w->seen);
-	count(w, "pc_start_patch of new code",
-	      pc_start_patch(day_straddler(page, 1), day_load(1), CODE_LEN));
+	count_change(w, "pc_start_patch of new code",
+		     pc_start_patch(day_straddler(page, 1), day_load(1), CODE_LEN));
 	if (day_below(w, 2))
 		day_run_load(day_straddler(page, 1), 1, &w->seen);
 	day_step(w, "forget");

@@ -277,7 +277,7 @@ struct regs {
 	uint32_t eax, ecx, edx;
 };
 
-static inline struct regs execute(const uint8_t *at)
+static inline struct regs execute_site(const uint8_t *at)
 {
 	struct regs regs;
 
@@ -310,7 +310,7 @@ static void judge_pair(const struct regs *regs, struct day_seen *seen)
 		seen->torn++;
 }
 
-static void judge(enum day_shape shape, const struct regs *regs, struct day_seen *seen)
+static void judge_run(enum day_shape shape, const struct regs *regs, struct day_seen *seen)
 {
 	seen->executions++;
 	if (shape == DAY_PAIR)
@@ -328,18 +328,18 @@ static void judge(enum day_shape shape, const struct regs *regs, struct day_seen
 void day_run(const struct day_site *site, unsigned times, struct day_seen *seen)
 {
 	for (unsigned i = 0; i < times; i++) {
-		struct regs regs = execute(site->at);
+		struct regs regs = execute_site(site->at);
 
-		judge(site->shape, &regs, seen);
+		judge_run(site->shape, &regs, seen);
 	}
 }
 
 void day_run_load(const uint8_t *at, unsigned times, struct day_seen *seen)
 {
 	for (unsigned i = 0; i < times; i++) {
-		struct regs regs = execute(at);
+		struct regs regs = execute_site(at);
 
-		judge(DAY_LOAD, &regs, seen);
+		judge_run(DAY_LOAD, &regs, seen);
 	}
 }
 

@@ -62,7 +62,7 @@ uint8_t settle_pc(const struct model *model, unsigned who, unsigned pc)
 }
 
 /* The state is what it is after this step of the thread. */
-static void done(struct scene *scene, unsigned pc, const char *note)
+static void end_step(struct scene *scene, unsigned pc, const char *note)
 {
 	const struct model_op *op =
 		op_at(scene->model, scene->who, scene->from->threads[scene->who].pc);
@@ -80,23 +80,25 @@ static void done(struct scene *scene, unsigned pc, const char *note)
 
 static void go_on(struct scene *scene)
 {
-	done(scene, settle_pc(scene->model, scene->who, scene->from->threads[scene->who].pc + 1u),
-	     "");
+	end_step(scene,
+		 settle_pc(scene->model, scene->who, scene->from->threads[scene->who].pc + 1u), "");
 }
 
-static void jump(struct scene *scene, uint8_t label)
+static void jump_to_label(struct scene *scene, uint8_t label)
 {
-	done(scene, label_at(scene->model, scene->who, scene->from->threads[scene->who].pc, label),
-	     "no");
+	end_step(scene,
+		 label_at(scene->model, scene->who, scene->from->threads[scene->who].pc, label),
+		 "no");
 }
 
 /* A jump that says yes. */
 static void jump_if(struct scene *scene, bool yes, uint8_t label)
 {
 	if (yes)
-		done(scene,
-		     label_at(scene->model, scene->who, scene->from->threads[scene->who].pc, label),
-		     "yes");
+		end_step(scene,
+			 label_at(scene->model, scene->who, scene->from->threads[scene->who].pc,
+				  label),
+			 "yes");
 	else
 		go_on(scene);
 }
@@ -136,7 +138,7 @@ static void step_maybe(struct scene *scene, const struct model_op *op)
 
 /* --- Running an instruction ----------------------------------------------------------------- */
 
-static void ran(struct scene *scene, uint8_t is, const struct model_op *op)
+static void note_version_ran(struct scene *scene, uint8_t is, const struct model_op *op)
 {
 	unsigned site = op->a, version;
 	struct thread *thread = &scene->to.threads[scene->who];
@@ -158,12 +160,13 @@ static void trapped(struct scene *scene)
 {
 	if (scene->model->trap_syncs)
 		bring_up_to_date(scene, scene->who);
-	done(scene, settle_pc(scene->model, scene->who, scene->from->threads[scene->who].pc + 1u),
-	     "traps");
+	end_step(scene,
+		 settle_pc(scene->model, scene->who, scene->from->threads[scene->who].pc + 1u),
+		 "traps");
 }
 
 /* Fetch the i-th value that the front's line still shows, and the j-th of the back's. */
-static void fetch(struct scene *scene, const struct model_op *op, unsigned i, unsigned j)
+static void fetch_parts(struct scene *scene, const struct model_op *op, unsigned i, unsigned j)
 {
 	const struct model_site *site = &scene->model->sites[op->a];
 	unsigned front_line = site->half[FRONT].line, back_line = site->half[BACK].line;
@@ -179,7 +182,7 @@ static void fetch(struct scene *scene, const struct model_op *op, unsigned i, un
 	if (front == INT3)
 		trapped(&other);
 	else if (is)
-		ran(&other, is, op);
+		note_version_ran(&other, is, op);
 	else
 		check_wrong(scene->check, "%s tears at site %u: front %u with back %u",
 			    scene->model->threads[scene->who].name, op->a, front, back);
@@ -193,7 +196,7 @@ static void step_fetch(struct scene *scene, const struct model_op *op)
 
 	for (unsigned i = thread->floor[front]; i < scene->from->lines[front].count; i++)
 		for (unsigned j = thread->floor[back]; j < scene->from->lines[back].count; j++)
-			fetch(scene, op, i, j);
+			fetch_parts(scene, op, i, j);
 }
 
 /* --- Syncs ---------------------------------------------------------------------------------- */
@@ -243,7 +246,7 @@ static void step_store(struct scene *scene, const struct model_op *op)
 static void step_put_int3(struct scene *scene, const struct model_op *op)
 {
 	if (now_at(scene->from, &scene->model->sites[op->a], FRONT) == INT3) {
-		jump(scene, op->b);
+		jump_to_label(scene, op->b);
 		return;
 	}
 	put_part(scene, op->a, FRONT, INT3);
@@ -253,7 +256,7 @@ static void step_put_int3(struct scene *scene, const struct model_op *op)
 static void step_exchange(struct scene *scene, const struct model_op *op)
 {
 	if (now_at(scene->from, &scene->model->sites[op->a], FRONT) != op->b) {
-		jump(scene, op->e);
+		jump_to_label(scene, op->e);
 		return;
 	}
 	put_part(scene, op->a, FRONT, op->c);
@@ -273,7 +276,7 @@ static void step_store_line(struct scene *scene, const struct model_op *op)
 static void step_swap(struct scene *scene, const struct model_op *op)
 {
 	if (scene->from->vars[op->a] != value_of(scene, op->b)) {
-		jump(scene, op->d);
+		jump_to_label(scene, op->d);
 		return;
 	}
 	scene->to.vars[op->a] = value_of(scene, op->c);
@@ -285,7 +288,7 @@ static void step_elapsed(struct scene *scene, const struct model_op *op)
 	unsigned passed = scene->from->stamp[op->a] + scene->model->threads[scene->who].ahead;
 
 	if (passed < op->b)
-		jump(scene, op->c);
+		jump_to_label(scene, op->c);
 	else
 		go_on(scene);
 }

@@ -327,7 +327,7 @@ struct counts {
 	uint64_t refused;
 };
 
-static void count(struct counts *counts, int ret)
+static void count_result(struct counts *counts, int ret)
 {
 	MUST(ret == 0 || ret == -EAGAIN);
 	counts->toggles += ret == 0;
@@ -335,16 +335,16 @@ static void count(struct counts *counts, int ret)
 }
 
 /* At once, or left for executors that run into it. */
-static void toggle(const struct libc_site *site, struct counts *counts, bool at_once)
+static void toggle_site(const struct libc_site *site, struct counts *counts, bool at_once)
 {
 	int ret;
 
 	if (at_once) {
-		count(counts, pc_patch(site->at, site->bytes, site->len));
+		count_result(counts, pc_patch(site->at, site->bytes, site->len));
 		return;
 	}
 	ret = pc_start_patch(site->at, site->bytes, site->len);
-	count(counts, ret);
+	count_result(counts, ret);
 	for (unsigned i = 0; ret == 0 && i < STANDS; i++)
 		__builtin_ia32_pause();
 	counts->seen += *(volatile uint8_t *)site->at == CODE_INT3;
@@ -405,7 +405,7 @@ static void patch_function(const void *unused)
 
 		if (open)
 			MUST(pc_text_open(sites[i % site_count].at, PC_PATCH_MAX) == 0);
-		toggle(&sites[i % site_count], &counts, i / site_count % 2);
+		toggle_site(&sites[i % site_count], &counts, i / site_count % 2);
 		if (open)
 			MUST(pc_text_close(sites[i % site_count].at, PC_PATCH_MAX) == 0);
 	}

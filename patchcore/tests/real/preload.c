@@ -100,7 +100,7 @@ static bool is_written_wrongly(void)
 	return strcmp(run.broken, "torn") == 0 || strcmp(run.broken, "bytewise") == 0;
 }
 
-static void toggle(struct site_call *site)
+static void toggle_call(struct site_call *site)
 {
 	int ret = is_written_wrongly() ? set_form_wrongly(site, !site->is_stub)
 				       : set_form(site, !site->is_stub);
@@ -133,7 +133,7 @@ static bool is_chosen(const struct site_call *site)
 }
 
 /* The hottest, as far as there is room for `most`: of those in question. */
-static void choose(unsigned most, bool window, bool line)
+static void choose_calls(unsigned most, bool window, bool line)
 {
 	for (size_t i = 0; i < run.sites.count && run.hots < most; i++) {
 		struct site_call *site = &run.sites.list[i];
@@ -150,9 +150,9 @@ static void choose_hot(void)
 		run.sites.list[i].heat = atomic_load(run.sites.list[i].count);
 	qsort(run.sites.list, run.sites.count, sizeof(*run.sites.list), by_heat);
 	run.hots = 0;
-	choose(HOT_MAX / 8, true, true);
-	choose(HOT_MAX / 2, true, false);
-	choose(HOT_MAX, false, false);
+	choose_calls(HOT_MAX / 8, true, true);
+	choose_calls(HOT_MAX / 2, true, false);
+	choose_calls(HOT_MAX, false, false);
 }
 
 static void find_hot(void)
@@ -209,13 +209,13 @@ static void toggle_until_stopped(void)
 
 	while (!atomic_load(&stop) && run.error == 0) {
 		wait_until_due(begin);
-		toggle(run.hot[run.toggles % run.hots]);
+		toggle_call(run.hot[run.toggles % run.hots]);
 	}
 	run.seconds = (double)(now() - begin) / SECOND;
 	run.through = count_through() - before;
 }
 
-static void *patch(void *unused)
+static void *run_patcher(void *unused)
 {
 	find_hot();
 	if (run.hots == 0)
@@ -237,7 +237,7 @@ static int start_thread(void)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = -pthread_create(&run.thread, NULL, patch, NULL);
+	ret = -pthread_create(&run.thread, NULL, run_patcher, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return ret;
 }
@@ -307,7 +307,7 @@ static size_t straddlers(size_t count, bool hot)
 	return n;
 }
 
-static void report(FILE *file)
+static void write_report(FILE *file)
 {
 	static const char *const policies[] = { "none", "wait", "membarrier" };
 
@@ -337,6 +337,6 @@ __attribute__((destructor)) static void end(void)
 	file = fopen(path, "we");
 	if (!file)
 		return;
-	report(file);
+	write_report(file);
 	fclose(file);
 }

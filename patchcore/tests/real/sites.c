@@ -34,7 +34,7 @@ static bool crosses(const uint8_t *addr, unsigned unit)
 	return ((uintptr_t)addr & (unit - 1)) + CALL_LEN > unit;
 }
 
-static void add(struct finder *finder, uint8_t *addr)
+static void add_site(struct finder *finder, uint8_t *addr)
 {
 	struct sites *sites = finder->sites;
 	struct site_call *site = &sites->list[sites->count];
@@ -63,7 +63,7 @@ static void decode(uint8_t *code, size_t size, void *arg)
 							      size - at, &insn)))
 			return;
 		if (insn.length == CALL_LEN && code[at] == CALL)
-			add(finder, code + at);
+			add_site(finder, code + at);
 	}
 }
 
@@ -119,7 +119,7 @@ static const uint8_t *target_of(const struct site_call *site)
 	return site->addr + CALL_LEN + distance;
 }
 
-static bool differ(const struct site_call *site)
+static bool all_bytes_differ(const struct site_call *site)
 {
 	for (unsigned i = 1; i < CALL_LEN; i++)
 		if (site->form[0][i] == site->form[1][i])
@@ -148,7 +148,7 @@ static bool place(struct site_call *site, uint8_t *area, size_t *next, bool *tak
 
 		site->stub = area + slot * STUB_SIZE;
 		put_call(site->form[1], site->addr, site->stub);
-		if (taken[slot] || !differ(site))
+		if (taken[slot] || !all_bytes_differ(site))
 			continue;
 		taken[slot] = true;
 		*next = (slot + 1) % STUBS;
@@ -157,7 +157,7 @@ static bool place(struct site_call *site, uint8_t *area, size_t *next, bool *tak
 	return false;
 }
 
-static int fill(struct sites *sites, uint8_t *area, bool *taken)
+static int fill_stubs(struct sites *sites, uint8_t *area, bool *taken)
 {
 	_Atomic(uint64_t) *counts = (_Atomic(uint64_t) *)(void *)(area + CODE_SIZE);
 	size_t next = 0;
@@ -175,7 +175,7 @@ int sites_add_stubs(struct sites *sites)
 {
 	uint8_t *area = map_within_reach(sites);
 	bool *taken = calloc(STUBS, sizeof(*taken));
-	int ret = area && taken ? fill(sites, area, taken) : -ENOMEM;
+	int ret = area && taken ? fill_stubs(sites, area, taken) : -ENOMEM;
 
 	free(taken);
 	return ret;

@@ -307,7 +307,7 @@ static unsigned place_of(const struct storm *storm, unsigned turn)
 	return storm->tight ? 4 + turn % 4 * 2 : 1 + turn % (STORM_PLACES - 1);
 }
 
-static void blow(const struct storm *storm)
+static void blow_storm(const struct storm *storm)
 {
 	uint64_t begun = now_ns(), length = storm->ms * UINT64_C(1000000), passed = 0;
 	const struct timespec slice = { .tv_nsec = SLICE_NS };
@@ -338,7 +338,7 @@ void storm_run(const struct storm *storm, struct storm_result *result)
 	for (uintptr_t i = 0; i < patchers(storm); i++)
 		MUST(pthread_create(&thread[n++], NULL, patcher, (void *)i) == 0);
 	storm_noise_begin();
-	blow(storm);
+	blow_storm(storm);
 	storm_noise_end();
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(thread[i], NULL);

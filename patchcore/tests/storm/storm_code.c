@@ -65,14 +65,14 @@ static void put_pair(uint8_t *to, unsigned code)
 	memcpy(to + 3, &numbers[code], sizeof(numbers[code]));
 }
 
-static uint8_t *target(unsigned column, unsigned code)
+static uint8_t *target_of_call(unsigned column, unsigned code)
 {
 	return storm_arena.elsewhere + (column * 2 + code) * STORM_TARGET;
 }
 
 static void put_call(uint8_t *to, unsigned column)
 {
-	int32_t rel = (int32_t)(target(column, 0) - (to + CODE_LEN));
+	int32_t rel = (int32_t)(target_of_call(column, 0) - (to + CODE_LEN));
 
 	to[0] = 0xe8;
 	memcpy(to + 1, &rel, sizeof(rel));
@@ -117,8 +117,8 @@ static void build_elsewhere(void)
 
 	for (unsigned i = 0; i < STORM_SITES; i++)
 		for (unsigned code = 0; code < 2; code++) {
-			put_load(target(i, code), i, code);
-			target(i, code)[CODE_LEN] = RET;
+			put_load(target_of_call(i, code), i, code);
+			target_of_call(i, code)[CODE_LEN] = RET;
 		}
 	storm_arena.foreign = page + CODE_PAGE - LINE;
 	storm_arena.foreign[0] = CODE_INT3;
@@ -158,7 +158,8 @@ bool storm_holds(const struct storm_site *site, enum storm_shape shape, unsigned
 		return memcmp(site->at, site->code[code], site->len) == 0;
 	if (pc_call_get(&site->call, &info) < 0)
 		return false;
-	return code == 2 ? !info.active : info.active && info.target == target(site->column, code);
+	return code == 2 ? !info.active
+			 : info.active && info.target == target_of_call(site->column, code);
 }
 
 static bool is_whole(const struct storm_site *site, enum storm_shape shape)
@@ -208,7 +209,7 @@ void storm_arena_check(const struct storm *storm)
 /* --- Running it --------------------------------------------------------------------------- */
 
 /* Nothing of a run is left over for the next. */
-static inline struct regs run(const uint8_t *at)
+static inline struct regs run_place(const uint8_t *at)
 {
 	struct regs r;
 
@@ -256,7 +257,7 @@ static void judge_pair(const struct regs *r, struct storm_result *seen)
 		seen->torn[r->at[0] != lows[0]]++;
 }
 
-static void judge(const struct regs *r, enum storm_shape shape, struct storm_result *seen)
+static void judge_run(const struct regs *r, enum storm_shape shape, struct storm_result *seen)
 {
 	seen->executions += storm_columns(shape);
 	if (shape == STORM_PAIRS) {
@@ -272,8 +273,8 @@ void storm_execute(const struct storm_place *place, enum storm_shape shape, unsi
 		   struct storm_result *seen)
 {
 	for (unsigned i = 0; i < times; i++) {
-		struct regs r = run(place->at);
+		struct regs r = run_place(place->at);
 
-		judge(&r, shape, seen);
+		judge_run(&r, shape, seen);
 	}
 }

@@ -14,8 +14,8 @@
 #define PATIENCE_S 10 /* for the background finisher, on a busy machine */
 
 /* Of several, all are tried; the first error counts. */
-static int each(struct storm_site *const *sites, size_t n, unsigned code,
-		int (*change)(struct storm_site *site, unsigned code))
+static int change_each(struct storm_site *const *sites, size_t n, unsigned code,
+		       int (*change)(struct storm_site *site, unsigned code))
 {
 	int first = 0;
 
@@ -33,9 +33,9 @@ static int patch_one(struct storm_site *site, unsigned code)
 	return pc_patch(site->at, site->code[code], site->len);
 }
 
-static int patch(struct storm_site *const *sites, size_t n, unsigned code)
+static int change_by_patch(struct storm_site *const *sites, size_t n, unsigned code)
 {
-	return each(sites, n, code, patch_one);
+	return change_each(sites, n, code, patch_one);
 }
 
 static int starts_one(struct storm_site *site, unsigned code)
@@ -43,9 +43,9 @@ static int starts_one(struct storm_site *site, unsigned code)
 	return pc_patch_starts(site->at, site->code[code], site->len, 1 << 0 | 1 << 2);
 }
 
-static int starts(struct storm_site *const *sites, size_t n, unsigned code)
+static int change_by_starts(struct storm_site *const *sites, size_t n, unsigned code)
 {
-	return each(sites, n, code, starts_one);
+	return change_each(sites, n, code, starts_one);
 }
 
 static int start_one(struct storm_site *site, unsigned code)
@@ -65,14 +65,15 @@ static int finish_one(struct storm_site *site, unsigned code)
 
 static int start_finish(struct storm_site *const *sites, size_t n, unsigned code)
 {
-	int ret = each(sites, n, code, start_one), finished = each(sites, n, code, finish_one);
+	int ret = change_each(sites, n, code, start_one),
+	    finished = change_each(sites, n, code, finish_one);
 
 	return ret ? ret : finished;
 }
 
 static int start_drain(struct storm_site *const *sites, size_t n, unsigned code)
 {
-	int ret = each(sites, n, code, start_one), drained = pc_drain();
+	int ret = change_each(sites, n, code, start_one), drained = pc_drain();
 
 	return ret ? ret : drained;
 }
@@ -104,12 +105,12 @@ static int await_one(struct storm_site *site, unsigned code)
 
 static int start_forget(struct storm_site *const *sites, size_t n, unsigned code)
 {
-	int ret = each(sites, n, code, start_one);
+	int ret = change_each(sites, n, code, start_one);
 
-	return ret ? ret : each(sites, n, code, await_one);
+	return ret ? ret : change_each(sites, n, code, await_one);
 }
 
-static int batch(struct storm_site *const *sites, size_t n, unsigned code)
+static int change_by_batch(struct storm_site *const *sites, size_t n, unsigned code)
 {
 	struct pc_op ops[STORM_PLACES];
 
@@ -127,14 +128,18 @@ static int call_one(struct storm_site *site, unsigned code)
 	return code == 2 ? pc_deactivate_call(&site->call) : pc_activate_call(&site->call, target);
 }
 
-static int call(struct storm_site *const *sites, size_t n, unsigned code)
+static int change_by_call(struct storm_site *const *sites, size_t n, unsigned code)
 {
-	return each(sites, n, code, call_one);
+	return change_each(sites, n, code, call_one);
 }
 
 const struct storm_way storm_ways[] = {
-	{ .name = "patch", .change = patch, .syncs = true, .lasts = true },
-	{ .name = "starts", .shape = STORM_PAIRS, .change = starts, .syncs = true, .lasts = true },
+	{ .name = "patch", .change = change_by_patch, .syncs = true, .lasts = true },
+	{ .name = "starts",
+	  .shape = STORM_PAIRS,
+	  .change = change_by_starts,
+	  .syncs = true,
+	  .lasts = true },
 	{ .name = "start and finish", .change = start_finish, .syncs = true, .lasts = true },
 	{ .name = "start many and drain",
 	  .change = start_drain,
@@ -147,8 +152,8 @@ const struct storm_way storm_ways[] = {
 	  .leave = finisher_leave,
 	  .many = true,
 	  .syncs = true },
-	{ .name = "batch", .change = batch, .many = true, .syncs = true, .lasts = true },
-	{ .name = "call", .shape = STORM_CALLS, .change = call, .lasts = true },
+	{ .name = "batch", .change = change_by_batch, .many = true, .syncs = true, .lasts = true },
+	{ .name = "call", .shape = STORM_CALLS, .change = change_by_call, .lasts = true },
 	{ .name = NULL },
 };
 
