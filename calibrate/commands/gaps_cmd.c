@@ -2,11 +2,13 @@
 /*
  * tmax gaps: one run of the gap oracle.
  */
+#include <error.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "calibrate/commands/one_cell.h"
+#include "calibrate/program/cell_options.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
 #include "results/journal/gap_record.h"
@@ -17,46 +19,41 @@
 #define PER_ROW 8  /* buckets of half an octave */
 #define ROWS	(GAP_BUCKETS / PER_ROW)
 
-static const char help[] =
-	"Usage: tmax gaps [OPTION]...\n"
-	"Measure the gaps between the two fetches of one instruction directly: generations\n"
-	"on both sides of the boundary, no INT3, and every pair that never stood in memory\n"
-	"gives a lower bound in ticks.\n"
-	"\n"
-	"  --placement NAME   where the executors sit (default spread; see tmax info)\n"
-	"  --crossing NAME    line, page, 8, 16, 32 or none (default line)\n"
-	"  --split S          bytes of the instruction before the boundary, 2 to 4 (3)\n"
-	"  --executors N      (1)\n"
-	"  --protocol NAME    wait: nothing but the rest between two stores; membarrier:\n"
-	"                     one after each store, so that no gap can be (wait)\n"
-	"  --rest T           mean ticks between two stores (500)\n"
-	"  --provoker NAMES   as for tmax stress, but not sites (none)\n"
-	"  --loop N           filler instructions in the executors' loop (0)\n"
-	"  --toggles N        stop after N stores to each part (1000000000000)\n"
-	"  --seconds T        or after this time, such as 10s; 0 is no limit (5)\n"
-	"  --seed N           of the rests and of the place of the site (1)\n"
-	"  --journal FILE     append the record to FILE\n"
-	"  --json             print the record instead of text\n"
-	"  --help\n"
-	"\n"
-	"Exit status: 0 measured, with gaps or without, 2 no answer (crash, hang, kill),\n"
-	"64 usage, 69 the machine cannot seat it, 73/74 journal not writable,\n"
-	"130 interrupted.\n";
-
-static const struct option options[] = {
-	{ "placement", required_argument, NULL, OPTION_PLACEMENT },
-	{ "crossing", required_argument, NULL, OPTION_CROSSING },
-	{ "split", required_argument, NULL, OPTION_SPLIT },
-	{ "executors", required_argument, NULL, OPTION_EXECUTORS },
-	{ "protocol", required_argument, NULL, OPTION_PROTOCOL },
-	{ "rest", required_argument, NULL, OPTION_REST },
-	{ "provoker", required_argument, NULL, OPTION_PROVOKER },
-	{ "loop", required_argument, NULL, OPTION_LOOP },
-	{ "toggles", required_argument, NULL, OPTION_TOGGLES },
-	{ "seconds", required_argument, NULL, OPTION_SECONDS },
-	{ "seed", required_argument, NULL, OPTION_SEED },
-	ONE_CELL_OPTIONS,
+static const struct option_row options[] = {
+	{ "placement", "NAME", "where the executors sit (spread); see tmax info",
+	  .take = option_of_cell },
+	{ "crossing", "NAME", "line, page, 8, 16, 32 or none (line)", .take = option_of_cell },
+	{ "split", "S", "bytes of the instruction before the boundary, 2 to 4 (3)",
+	  .take = option_of_cell },
+	{ "executors", "N", "how many (1)", .take = option_of_cell },
+	{ "protocol", "NAME",
+	  "wait: nothing but the rest between two stores; membarrier: one after each store, so "
+	  "that no gap can be (wait)",
+	  .take = option_of_cell },
+	{ "rest", "T", "mean ticks between two stores (500)", .take = option_of_cell },
+	{ "provoker", "NAMES", "as for tmax stress, but not sites (none)", .take = option_of_cell },
+	{ "loop", "N", "filler instructions in the executors' loop (0)", .take = option_of_cell },
+	{ "toggles", "N", "stop after N stores to each part (1000000000000)",
+	  .take = option_of_cell },
+	{ "seconds", "T", "or after this time, such as 10s; 0 is no limit (5)",
+	  .take = option_of_cell },
+	{ "seed", "N", "of the rests and of the place of the site (1)", .take = option_of_cell },
+	{ "journal", "FILE", "append the record to FILE",
+	  OPTION_FILE(struct one_cell_command, journal) },
+	{ "json", NULL, "print the record instead of text",
+	  OPTION_FLAG(struct one_cell_command, json) },
 	{ 0 },
+};
+
+static const struct command_line line = {
+	.name = "gaps",
+	.about = "Measure the gaps between the two fetches of one instruction directly:\n"
+		 "generations on both sides of the boundary, no INT3, and every pair that never\n"
+		 "stood in memory gives a lower bound in ticks.\n",
+	.options = { options },
+	.end = "Exit status: 0 measured, with gaps or without, 2 no answer (crash, hang, kill),\n"
+	       "64 usage, 69 the machine cannot seat it, 73/74 journal not writable,\n"
+	       "130 interrupted.\n",
 };
 
 static void print_bar(uint64_t count, uint64_t most)
@@ -138,7 +135,7 @@ static int tell(const struct one_cell_command *c, const struct gap_result *resul
 	int status;
 
 	if (!body) {
-		fprintf(stderr, "tmax gaps: the result cannot be told in JSON\n");
+		error(0, 0, "the result cannot be told in JSON");
 		return EXIT_INTERNAL;
 	}
 	status = one_cell_append(c, write_line, body);
@@ -163,9 +160,7 @@ static int run(const struct one_cell_command *c, const struct run_options *how, 
 int cmd_gaps(int argc, char **argv)
 {
 	struct one_cell_command command = {
-		.name = "gaps",
-		.help = help,
-		.options = options,
+		.line = &line,
 		.defaults = gap_defaults,
 		.check = gap_check,
 		.run = run,

@@ -2,11 +2,14 @@
 /*
  * tmax: find how long an instruction fetch may lag behind a store to code.
  */
+#include <errno.h>
+#include <error.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
 
@@ -29,12 +32,13 @@ static const struct {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static void print_help(FILE *to)
+static int print_help(FILE *to)
 {
 	fputs("Usage: tmax COMMAND [OPTION]...\n\n", to);
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].what);
-	fputs("\n'tmax COMMAND --help' tells the options; tmax(1) tells everything.\n", to);
+	fputs("\n'tmax help COMMAND' tells its options; tmax(1) tells everything.\n", to);
+	return EXIT_HELPED;
 }
 
 static void on_signal(int signal)
@@ -72,33 +76,62 @@ static void occupy_standard_streams(void)
 /* What was printed is only told once it is written. */
 static int flushed(int status)
 {
+	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
-	fputs("tmax: cannot write to standard output\n", stderr);
+		return status == EXIT_HELPED ? EXIT_PASS : status;
+	error(0, errno, "cannot write to standard output");
 	return EXIT_CANNOT_WRITE;
+}
+
+/* All complaints, getopt's too, begin with the name of the command. */
+static int run(int argc, char **argv)
+{
+	static char name[32];
+
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (strcmp(argv[0], commands[i].name) != 0)
+			continue;
+		snprintf(name, sizeof(name), "tmax %s", commands[i].name);
+		program_invocation_name = argv[0] = name;
+		catch_signals();
+		return commands[i].run(argc, argv);
+	}
+	return refuse_usage("no such command '%s'", argv[0]);
+}
+
+/* tmax help, tmax help COMMAND */
+static int help(int argc, char **argv)
+{
+	char option[] = "--help";
+	char *line[] = { argc > 1 ? argv[1] : NULL, option, NULL };
+
+	if (argc > 2)
+		return refuse_usage("unexpected argument '%s'", argv[2]);
+	return argc > 1 ? run(2, line) : print_help(stdout);
+}
+
+static int start(int argc, char **argv)
+{
+	const char *what = argv[0];
+
+	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
+		return print_help(stdout);
+	if (strcmp(what, "help") == 0)
+		return help(argc, argv);
+	if (strcmp(what, "--version") != 0)
+		return run(argc, argv);
+	puts(PACKAGE_STRING);
+	return EXIT_PASS;
 }
 
 int main(int argc, char **argv)
 {
+	static char name[] = "tmax";
+
+	program_invocation_name = name;
 	occupy_standard_streams();
-	if (argc < 2) {
-		print_help(stderr);
-		return EXIT_USAGE;
-	}
-	if (strcmp(argv[1], "--help") == 0) {
-		print_help(stdout);
-		return flushed(EXIT_PASS);
-	}
-	if (strcmp(argv[1], "--version") == 0) {
-		puts(PACKAGE_STRING);
-		return flushed(EXIT_PASS);
-	}
-	for (size_t i = 0; i < COMMANDS; i++) {
-		if (strcmp(argv[1], commands[i].name) != 0)
-			continue;
-		catch_signals();
-		return flushed(commands[i].run(argc - 1, argv + 1));
-	}
-	fprintf(stderr, "tmax: no such command '%s' (try 'tmax --help')\n", argv[1]);
+	if (argc > 1)
+		return flushed(start(argc - 1, argv + 1));
+	print_help(stderr);
 	return EXIT_USAGE;
 }

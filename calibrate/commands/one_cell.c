@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/commands/one_cell.h"
 
+#include <error.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,29 +10,18 @@
 #include "calibrate/program/here.h"
 #include "stress/provoke/provoker.h"
 
-static int parse(struct one_cell_command *c, int argc, char **argv, bool *help)
+_Static_assert(offsetof(struct one_cell_command, cell) == 0, "options of a cell are about it");
+
+static int parse(struct one_cell_command *c, int argc, char **argv)
 {
 	char reason[160];
-	int option;
+	int status;
 
 	c->defaults(&c->cell);
-	while ((option = getopt_long(argc, argv, "", c->options, NULL)) != -1) {
-		if (option == OPTION_JSON)
-			c->json = true;
-		else if (option == OPTION_HELP)
-			*help = true;
-		else if (option == OPTION_JOURNAL)
-			c->journal = optarg;
-		else if (option == OPTION_EVIDENCE)
-			c->evidence = optarg;
-		else if (option < OPTION_CELL_FIRST || !option_cell(option, optarg, &c->cell))
-			return EXIT_USAGE;
-	}
-	if (optind < argc)
-		return usage_error(c->name, "unexpected argument '%s'", argv[optind]);
-	if (!*help && c->check(&c->cell, reason, sizeof(reason)) < 0)
-		return usage_error(c->name, "%s", reason);
-	return EXIT_PASS;
+	status = command_line_parse(c->line, argc, argv, c, NULL);
+	if (status == EXIT_PASS && c->check(&c->cell, reason, sizeof(reason)) < 0)
+		return refuse_usage("%s", reason);
+	return status;
 }
 
 static int run(const struct one_cell_command *c)
@@ -51,24 +41,16 @@ static int run(const struct one_cell_command *c)
 	hwloc_topology_destroy(how.topology);
 	if (ret == 0)
 		return interrupted ? EXIT_INTERRUPTED : status;
-	fprintf(stderr, "tmax %s: cannot run %s with %u executors: %s\n", c->name,
-		placement_name(c->cell.placement), c->cell.executors,
-		reason[0] ? reason : strerror(-ret));
+	error(0, 0, "cannot run %s with %u executors: %s", placement_name(c->cell.placement),
+	      c->cell.executors, reason[0] ? reason : strerror(-ret));
 	return EXIT_MISSING;
 }
 
 int one_cell_main(struct one_cell_command *command, int argc, char **argv)
 {
-	bool help = false;
-	int status = parse(command, argc, argv, &help);
+	int status = parse(command, argc, argv);
 
-	if (status != EXIT_PASS)
-		return status;
-	if (help) {
-		fputs(command->help, stdout);
-		return EXIT_PASS;
-	}
-	return run(command);
+	return status == EXIT_PASS ? run(command) : status;
 }
 
 int one_cell_append(const struct one_cell_command *c,
@@ -82,17 +64,17 @@ int one_cell_append(const struct one_cell_command *c,
 		return EXIT_PASS;
 	ret = journal_open(&journal, c->journal);
 	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot open journal %s: %s\n", c->journal, strerror(-ret));
+		error(0, -ret, "cannot open journal %s", c->journal);
 		return EXIT_CANNOT_CREATE;
 	}
 	ret = identity_read(&id);
 	if (ret == 0)
-		ret = journal_write_run(journal, c->name, &id, NULL);
+		ret = journal_write_run(journal, c->line->name, &id, NULL);
 	if (ret == 0)
 		ret = write(journal, what);
 	journal_close(journal);
 	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot write journal %s: %s\n", c->journal, strerror(-ret));
+		error(0, -ret, "cannot write journal %s", c->journal);
 		return EXIT_CANNOT_WRITE;
 	}
 	return EXIT_PASS;

@@ -6,43 +6,25 @@
 #ifndef CALIBRATE_COMMANDS_ONE_CELL_H
 #define CALIBRATE_COMMANDS_ONE_CELL_H
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "calibrate/program/options.h"
+#include "calibrate/program/command_line.h"
 #include "results/journal/journal.h"
 #include "stress/run/run.h"
 
-/* getopt values beside those of the cell. */
-enum {
-	OPTION_JSON = 1,
-	OPTION_HELP,
-	OPTION_JOURNAL,
-	OPTION_EVIDENCE
-};
-
-#define ONE_CELL_OPTIONS                                                                           \
-	{ "json", no_argument, NULL, OPTION_JSON },                                                \
-		{ "journal", required_argument, NULL, OPTION_JOURNAL },                            \
-	{                                                                                          \
-		"help", no_argument, NULL, OPTION_HELP                                             \
-	}
-
 /* One of the two commands. */
 struct one_cell_command {
-	const char *name;
-	const char *help;
-	const struct option *options; /* ends with a row of zeros */
+	struct cell cell; /* as asked for; first, since options of a cell are about it */
+	const char *journal;
+	const char *evidence; /* the store to add to, or NULL */
+	bool json;
+	const struct command_line *line;
 	void (*defaults)(struct cell *cell);
 	int (*check)(const struct cell *cell, char *reason, size_t size);
 	/* Run the cell and tell of it. 0 with an exit status, or a negative errno. */
 	int (*run)(const struct one_cell_command *command, const struct run_options *how,
 		   int *status);
-	struct cell cell; /* as asked for, and the rest likewise */
-	const char *journal;
-	const char *evidence; /* the store to add to, or NULL */
-	bool json;
 };
 
 /* one_cell_main - the whole command. An exit status. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "calibrate/commands/one_cell.h"
+#include "calibrate/program/cell_options.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
@@ -15,46 +16,22 @@
 
 #define EVENTS_SHOWN 4
 
-static const char help[] =
-	"Usage: tmax stress [OPTION]...\n"
-	"Run one cell: toggle a site while executors run it, and count the tears.\n"
-	"\n"
-	"  --placement NAME   where the executors sit (default spread; see tmax info)\n"
-	"  --crossing NAME    line, page, 8, 16, 32 or none (default line)\n"
-	"  --split S          bytes of the instruction before the boundary, 1 to 4 (3)\n"
-	"  --executors N      (1)\n"
-	"  --pair NAME        call-call, call-nop, jmp-nop or word (call-call)\n"
-	"  --protocol NAME    wait, membarrier, atomic; broken on purpose: naive,\n"
-	"                     no-int3, front-first; tried against the tail: touch, read,\n"
-	"                     halves, again (wait)\n"
-	"  --oracle NAME      count, or crash: a tear kills the child (count)\n"
-	"  --first-wait T     ticks between INT3 and back part (3000)\n"
-	"  --second-wait T    ticks between back and front part (3000)\n"
-	"  --stretch N        each wait is at least N times the latency of the store (0)\n"
-	"  --rest T           mean ticks between toggles (2000)\n"
-	"  --provoker NAMES   what pulls the fetches apart: none, or names joined by +:\n"
-	"                     cold-back, cold-front, shootdown, bandwidth, load, sibling,\n"
-	"                     wide, chain, sites, evict (none)\n"
-	"  --loop N           filler instructions in the executors' loop (0)\n"
-	"  --toggles N        stop after N toggles (1000000)\n"
-	"  --seconds T        or after this time, such as 10s; 0 is no limit (0)\n"
-	"  --stop-tears N     or after N tears; 0 is no limit (0)\n"
-	"  --seed N           of the rests (1)\n"
-	"  --place N          picks the site's pages and line; 0: whatever comes (0)\n"
-	"  --swap             the patcher sits where the first executor would\n"
-	"  --journal FILE     append the record to FILE\n"
-	"  --evidence FILE    add what it counted to a store of evidence\n"
-	"  --json             print the record instead of text\n"
-	"  --help\n"
-	"\n"
-	"Exit status: 0 no tears, 1 tears, 2 no answer (hang, kill), 64 usage,\n"
-	"69 the machine cannot seat it, 73/74 journal not writable, 130 interrupted.\n";
-
-static const struct option options[] = {
-	CELL_OPTIONS,
-	ONE_CELL_OPTIONS,
-	{ "evidence", required_argument, NULL, OPTION_EVIDENCE },
+static const struct option_row options[] = {
+	{ "journal", "FILE", "append the record to FILE",
+	  OPTION_FILE(struct one_cell_command, journal) },
+	{ "evidence", "FILE", "add what it counted to a store of evidence",
+	  OPTION_FILE(struct one_cell_command, evidence) },
+	{ "json", NULL, "print the record instead of text",
+	  OPTION_FLAG(struct one_cell_command, json) },
 	{ 0 },
+};
+
+static const struct command_line line = {
+	.name = "stress",
+	.about = "Run one cell: toggle a site while executors run it, and count the tears.\n",
+	.options = { cell_options, options },
+	.end = "Exit status: 0 no tear, 1 at least one, 2 no answer (hang, kill), 64 usage,\n"
+	       "69 the machine cannot seat it, 73/74 journal not writable, 130 interrupted.\n",
 };
 
 static void print_event(const struct tear_event *e)
@@ -160,7 +137,7 @@ static int run(const struct one_cell_command *c, const struct run_options *how, 
 	int ret;
 
 	if (c->evidence && c->cell.stop_tears) {
-		*status = usage_error(c->name, "a cell that ends with a tear is no evidence");
+		*status = refuse_usage("a cell that ends with a tear is no evidence");
 		return 0;
 	}
 	ret = cell_run(&c->cell, how, &record.result);
@@ -181,9 +158,7 @@ static int run(const struct one_cell_command *c, const struct run_options *how, 
 int cmd_stress(int argc, char **argv)
 {
 	struct one_cell_command command = {
-		.name = "stress",
-		.help = help,
-		.options = options,
+		.line = &line,
 		.defaults = cell_defaults,
 		.check = cell_check,
 		.run = run,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/options.h"
+#include "calibrate/program/cell_options.h"
 
 #define WORDS_MAX 64
 #define BLANKS	  " \t\r\n"
@@ -45,28 +45,11 @@ static int split_words(char *text, char **words)
 	return count;
 }
 
-static int take_options(int argc, char **argv, struct cell *cell, char *why, size_t size)
-{
-	static const struct option options[] = { CELL_OPTIONS, { 0 } };
-	int option;
-
-	opterr = 0;
-	optind = 0; /* glibc: start anew */
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option < OPTION_CELL_FIRST)
-			return refuse_conf(why, size, "it has an option that describes no cell: ",
-					   argv[optind - 1]);
-		if (!option_cell(option, optarg, cell))
-			return refuse_conf(why, size, "no valid value: ", optarg);
-	}
-	return optind < argc ? refuse_conf(why, size, "it has an argument too many: ", argv[optind])
-			     : 0;
-}
-
 int verify_conf_command(const char *command, struct cell *cell, char *why, size_t size)
 {
+	static const struct command_line line = { .options = { cell_options } };
 	char *words[WORDS_MAX + 1], *copy = strdup(command);
-	char reason[160];
+	char reason[OPTION_WHY];
 	int ret, count = copy ? split_words(copy, words) : -ENOMEM;
 
 	cell_defaults(cell);
@@ -74,8 +57,13 @@ int verify_conf_command(const char *command, struct cell *cell, char *why, size_
 		ret = refuse_conf(why, size, "out of memory", "");
 	else if (count < 2 || strcmp(words[0], "tmax") != 0 || strcmp(words[1], "stress") != 0)
 		ret = refuse_conf(why, size, "it is no command line of tmax stress", "");
+	else if (command_line_read(&line, count - 1, words + 1, cell, reason) < 0)
+		ret = reason[0]
+			      ? refuse_conf(why, size, reason, "")
+			      : refuse_conf(why, size, "it has an option that describes no cell: ",
+					    words[optind]);
 	else
-		ret = take_options(count - 1, words + 1, cell, why, size);
+		ret = 0;
 	if (ret == 0 && cell->protocol != PROTOCOL_WAIT)
 		ret = refuse_conf(why, size, "it waits for nothing: its protocol is ",
 				  protocol_name(cell->protocol));

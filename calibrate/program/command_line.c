@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/program/command_line.h"
+
+#include <errno.h>
+#include <error.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrate/program/exit_status.h"
+
+#define WIDTH	   80  /* of help */
+#define FIRST	   256 /* getopt's value of the first row; letters are below */
+#define TIME_MAX   (31 * 86400.0)
+#define HELP_ABOUT "print this (also -h)"
+
+/* --- Values ----------------------------------------------------------------------------------- */
+
+static void *member(const struct option_row *row, void *request)
+{
+	return (char *)request + row->at;
+}
+
+bool option_refuse(char *why, const char *what)
+{
+	snprintf(why, OPTION_WHY, "%s", what);
+	return false;
+}
+
+bool option_flag(const struct option_row *row, const char *text, void *request, char *why)
+{
+	(void)text;
+	(void)why;
+	return *(bool *)member(row, request) = true;
+}
+
+bool option_text(const struct option_row *row, const char *text, void *request, char *why)
+{
+	(void)why;
+	*(const char **)member(row, request) = text;
+	return true;
+}
+
+bool option_file(const struct option_row *row, const char *text, void *request, char *why)
+{
+	return *text ? option_text(row, text, request, why)
+		     : option_refuse(why, "must be the name of a file");
+}
+
+bool number_in(const char *text, uint64_t min, uint64_t max, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *value >= min &&
+	       *value <= max;
+}
+
+bool option_number(const struct option_row *row, const char *text, void *request, char *why)
+{
+	uint64_t value;
+
+	if (!number_in(text, row->min, row->max, &value)) {
+		snprintf(why, OPTION_WHY, "must be a whole number from %" PRIu64 " to %" PRIu64,
+			 row->min, row->max);
+		return false;
+	}
+	if (row->size == sizeof(value))
+		*(uint64_t *)member(row, request) = value;
+	else
+		*(unsigned *)member(row, request) = (unsigned)value;
+	return true;
+}
+
+static bool is_time(const char *text, double least, double *seconds)
+{
+	static const struct {
+		const char *suffix;
+		double factor;
+	} units[] = { { "", 1 }, { "s", 1 }, { "m", 60 }, { "h", 3600 } };
+	double number;
+	char *end;
+
+	/* strtod() would take hexadecimal numbers, too. */
+	if (strspn(text, "0123456789.") == 0 || strpbrk(text, "xX"))
+		return false;
+	number = strtod(text, &end);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		*seconds = number * units[i].factor;
+		if (strcmp(end, units[i].suffix) == 0)
+			return *seconds > 0 && *seconds >= least && *seconds <= TIME_MAX;
+	}
+	return false;
+}
+
+bool option_time(const struct option_row *row, const char *text, void *request, char *why)
+{
+	if (is_time(text, (double)row->min, member(row, request)))
+		return true;
+	snprintf(why, OPTION_WHY, "must be a time such as 90s, 10m or 2h");
+	if (row->min)
+		snprintf(why + strlen(why), OPTION_WHY - strlen(why), ", at least %" PRIu64 "s",
+			 row->min);
+	return false;
+}
+
+bool option_limit(const struct option_row *row, const char *text, void *request, char *why)
+{
+	if (strcmp(text, "0") != 0)
+		return option_time(row, text, request, why);
+	*(double *)member(row, request) = 0;
+	return true;
+}
+
+bool option_choice(const struct option_row *row, const char *text, void *request, char *why)
+{
+	int value = row->parse(text);
+
+	if (value < 0)
+		return option_refuse(why, "no such name; see tmax(1)");
+	*(int *)member(row, request) = value;
+	return true;
+}
+
+const struct option_row *option_named(const struct option_row *table, const char *name)
+{
+	while (!table->name || strcmp(table->name, name) != 0)
+		table++;
+	return table;
+}
+
+/* --- Help ------------------------------------------------------------------------------------- */
+
+static bool is_row(const struct option_row *row)
+{
+	return row->name || row->help;
+}
+
+static int put_name(const char *name, const char *argument, int width)
+{
+	char text[WIDTH];
+	int length = snprintf(text, sizeof(text), "  --%s%s%s", name, argument ? " " : "",
+			      argument ? argument : "");
+
+	if (width)
+		printf("%-*s", width, text);
+	return length;
+}
+
+static int width_of(const struct command_line *line)
+{
+	int width = 0;
+
+	for (int t = 0; t < OPTION_TABLES; t++)
+		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
+			int length = r->name ? put_name(r->name, r->argument, 0) : 0;
+
+			width = length > width ? length : width;
+		}
+	return width + 2;
+}
+
+/* Word by word, in as many lines as it takes. */
+static void put_wrapped(const char *text, int indent)
+{
+	int column = indent;
+
+	while (*text) {
+		int length = (int)strcspn(text, " ");
+
+		if (column > indent && column + 1 + length >= WIDTH) {
+			printf("\n%*s", indent, "");
+			column = indent;
+		}
+		column += printf("%s%.*s", column > indent ? " " : "", length, text);
+		text += length;
+		text += *text == ' ';
+	}
+	putchar('\n');
+}
+
+static void put_row(const char *name, const char *argument, const char *help, int width)
+{
+	put_name(name, argument, width);
+	put_wrapped(help, width);
+}
+
+static void print_help(const struct command_line *line)
+{
+	int width = width_of(line);
+	bool helped = false;
+
+	printf("Usage: tmax %s [OPTION]...%s%s\n%s\n", line->name,
+	       line->operands && line->operands[0] ? " " : "", line->operands ? line->operands : "",
+	       line->about);
+	for (int t = 0; t < OPTION_TABLES; t++)
+		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
+			if (!r->name && !helped)
+				put_row("help", NULL, HELP_ABOUT, width);
+			helped |= !r->name;
+			if (r->name)
+				put_row(r->name, r->argument, r->help, width);
+			else
+				printf("\n%s\n", r->help);
+		}
+	if (!helped)
+		put_row("help", NULL, HELP_ABOUT, width);
+	printf("\n%s", line->end);
+}
+
+/* --- The line --------------------------------------------------------------------------------- */
+
+/* As getopt_long() wants it. */
+struct table {
+	const struct option_row *row[OPTIONS_MAX];
+	struct option options[OPTIONS_MAX + 2];
+	char letters[2 * OPTIONS_MAX + 2];
+	unsigned rows;
+};
+
+static void add_row(struct table *t, const struct option_row *row)
+{
+	size_t letters = strlen(t->letters);
+
+	t->options[t->rows] = (struct option){
+		.name = row->name ? row->name : "",
+		.has_arg = row->argument ? required_argument : no_argument,
+		.val = FIRST + (int)t->rows,
+	};
+	t->row[t->rows++] = row;
+	if (row->letter)
+		snprintf(t->letters + letters, sizeof(t->letters) - letters, "%c%s", row->letter,
+			 row->argument ? ":" : "");
+}
+
+static void make_table(struct table *t, const struct command_line *line)
+{
+	*t = (struct table){ .letters = "h" };
+	for (int i = 0; i < OPTION_TABLES; i++)
+		for (const struct option_row *r = line->options[i]; r && is_row(r); r++)
+			if (r->name && t->rows < OPTIONS_MAX)
+				add_row(t, r);
+	t->options[t->rows] = (struct option){ .name = "help", .val = 'h' };
+}
+
+static const struct option_row *row_of(const struct table *t, int option)
+{
+	for (unsigned i = 0; i < t->rows; i++)
+		if (option == FIRST + (int)i || option == t->row[i]->letter)
+			return t->row[i];
+	return NULL;
+}
+
+static bool take(const struct option_row *row, void *request, char *why)
+{
+	const char *text = row->fixed ? row->fixed : optarg;
+	char reason[OPTION_WHY] = "";
+
+	if (row->take(row, text, request, reason))
+		return true;
+	snprintf(why, OPTION_WHY, "--%s '%.60s': %s", row->name, text, reason);
+	return false;
+}
+
+/* EXIT_USAGE without a reason in why: it is getopt's. */
+static int read_options(const struct command_line *line, int argc, char **argv, void *request,
+			uint64_t *given, char *why)
+{
+	struct table table;
+	int option;
+
+	make_table(&table, line);
+	optind = 0; /* glibc: start anew */
+	while ((option = getopt_long(argc, argv, table.letters, table.options, NULL)) != -1) {
+		const struct option_row *row = row_of(&table, option);
+
+		if (!row)
+			return option == 'h' ? EXIT_HELPED : EXIT_USAGE;
+		if (!take(row, request, why))
+			return EXIT_USAGE;
+		if (given)
+			*given |= UINT64_C(1) << (row - line->options[0]);
+	}
+	if (optind == argc || line->operands)
+		return EXIT_PASS;
+	snprintf(why, OPTION_WHY, "unexpected argument '%.60s'", argv[optind]);
+	return EXIT_USAGE;
+}
+
+static int point_to_help(void)
+{
+	fprintf(stderr, "Try '%s --help'.\n", program_invocation_name);
+	return EXIT_USAGE;
+}
+
+int command_line_parse(const struct command_line *line, int argc, char **argv, void *request,
+		       uint64_t *given)
+{
+	char why[OPTION_WHY] = "";
+	int status = read_options(line, argc, argv, request, given, why);
+
+	if (status == EXIT_HELPED)
+		print_help(line);
+	if (why[0])
+		error(0, 0, "%s", why);
+	return status == EXIT_USAGE ? point_to_help() : status;
+}
+
+int command_line_read(const struct command_line *line, int argc, char **argv, void *request,
+		      char *why)
+{
+	int status;
+
+	why[0] = '\0';
+	opterr = 0;
+	status = read_options(line, argc, argv, request, NULL, why);
+	opterr = 1;
+	return status == EXIT_PASS ? 0 : -EINVAL;
+}
+
+int refuse_usage(const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fprintf(stderr, "%s: ", program_invocation_name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return point_to_help();
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command's options: one table, from which both the parser and --help work.
+ *
+ * Values are read strictly: what is not wholly understood is refused with a line that names
+ * option and value.
+ */
+#ifndef CALIBRATE_PROGRAM_COMMAND_LINE_H
+#define CALIBRATE_PROGRAM_COMMAND_LINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPTIONS_MAX   48  /* of a command, headings included */
+#define OPTION_WHY    200 /* bytes */
+#define OPTION_TABLES 2
+
+struct option_row;
+
+/* Takes text for the request. False with the reason in why, OPTION_WHY bytes. */
+typedef bool option_take(const struct option_row *row, const char *text, void *request, char *why);
+
+struct option_row {
+	const char *name;     /* NULL: help is a heading, or, without one, the table ends */
+	const char *argument; /* as help calls it; NULL: the option takes none */
+	const char *help;
+	option_take *take;
+	size_t at, size; /* of the member of the request that holds the value */
+	uint64_t min, max;
+	int (*parse)(const char *name);
+	const char *fixed; /* the text, of an option without an argument */
+	unsigned plans;	   /* those of calibrate that have it; 0: all */
+	char letter;	   /* another name, or 0 */
+};
+
+option_take option_flag, option_text, option_file, option_number, option_time, option_limit,
+	option_choice;
+
+/* Where values go: into a member of the request's type. */
+#define OPTION_INTO(function, type, member)                                                        \
+	.take = (function), .at = offsetof(type, member), .size = sizeof(((type *)0)->member)
+
+#define OPTION_FLAG(type, member) OPTION_INTO(option_flag, type, member) /* bool */
+#define OPTION_TEXT(type, member) OPTION_INTO(option_text, type, member) /* const char * */
+#define OPTION_FILE(type, member)                                                                  \
+	OPTION_INTO(option_file, type, member) /* of one byte at least                             \
+						*/
+/* Decimal, into a uint64_t or an unsigned. */
+#define OPTION_NUMBER(type, member, least, most)                                                   \
+	OPTION_INTO(option_number, type, member), .min = (least), .max = (most)
+/* Into a double: "90", "90s", "10m", "2h", at least so many seconds, above 0, at most 31 days. */
+#define OPTION_TIME(type, member, least) OPTION_INTO(option_time, type, member), .min = (least)
+#define OPTION_LIMIT(type, member)	 OPTION_INTO(option_limit, type, member) /* "0", too */
+/* Into an enum or an unsigned: one of the names that this function knows. */
+#define OPTION_CHOICE(type, member, names)                                                         \
+	OPTION_INTO(option_choice, type, member), .parse = (names)
+
+struct command_line {
+	const char *name;     /* "stress" */
+	const char *operands; /* as help calls them, "": untold; NULL: none are taken */
+	const char *about;    /* what the command does, in lines */
+	const struct option_row *options[OPTION_TABLES];
+	const char *end; /* below the options, in lines */
+};
+
+/*
+ * command_line_parse - take all options into the request; what is left begins at argv[optind].
+ *
+ * EXIT_PASS; EXIT_HELPED: help was asked for and printed; EXIT_USAGE after a complaint. given,
+ * unless NULL, gets a bit for each row of the first table that was given.
+ */
+int command_line_parse(const struct command_line *line, int argc, char **argv, void *request,
+		       uint64_t *given);
+
+/*
+ * command_line_read - the same, silent, and without help. 0, or -EINVAL with the reason, "" where
+ * argv[optind - 1] is no option of the command or lacks its value.
+ */
+int command_line_read(const struct command_line *line, int argc, char **argv, void *request,
+		      char *why);
+
+/* option_named - the row of that name. The table has it. */
+const struct option_row *option_named(const struct option_row *table, const char *name);
+
+/* number_in - a decimal number from min to max, nothing else. */
+bool number_in(const char *text, uint64_t min, uint64_t max, uint64_t *value);
+
+/* option_refuse - why = what, for an option_take. False. */
+bool option_refuse(char *why, const char *what);
+
+/* refuse_usage - complain, and tell where help is. Returns EXIT_USAGE. */
+int refuse_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
