@@ -3,6 +3,7 @@
  * tmax calibrate: the main job.
  */
 #include <errno.h>
+#include <error.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +29,10 @@ static int check_output(const char *path)
 	int ret = conf_check(path, why, sizeof(why));
 
 	if (ret == 0 && why[0])
-		fprintf(stderr, "tmax: the library will refuse %s: %s\n", path, why);
+		error(0, 0, "the library will refuse %s: %s", path, why);
 	if (ret == 0)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax: cannot write %s: %s\n", path, strerror(-ret));
+	error(0, -ret, "cannot write %s", path);
 	return EXIT_CANNOT_CREATE;
 }
 
@@ -103,12 +104,12 @@ static int resume(struct session *s, const struct request *r, const struct ident
 	if (ret == -ENOENT)
 		return EXIT_PASS;
 	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot read journal %s: %s\n", r->journal, strerror(-ret));
+		error(0, -ret, "cannot read journal %s", r->journal);
 		return EXIT_MISSING;
 	}
 	if (s->known.skipped)
-		fprintf(stderr, "tmax: %s: %zu unreadable lines skipped, the first is line %zu\n",
-			r->journal, s->known.skipped, s->known.first_bad);
+		error(0, 0, "%s: %zu unreadable lines skipped, the first is line %zu", r->journal,
+		      s->known.skipped, s->known.first_bad);
 	field = s->known.have_identity ? identity_differs(&s->known.identity, id) : NULL;
 	if (!r->experiment.kind) {
 		take_seed(s, r);
@@ -116,8 +117,8 @@ static int resume(struct session *s, const struct request *r, const struct ident
 	}
 	if (!field && !s->known.mixed)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax: %s is of another machine (%s differs): not resumed\n", r->journal,
-		field ? field : "it is mixed, something");
+	error(0, 0, "%s is of another machine (%s differs): not resumed", r->journal,
+	      field ? field : "it is mixed, something");
 	return EXIT_USAGE;
 }
 
@@ -130,7 +131,7 @@ static int open_journal(struct session *s, const struct request *r, const struct
 		return status;
 	ret = journal_open(&s->journal, r->journal);
 	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot open journal %s: %s\n", r->journal, strerror(-ret));
+		error(0, -ret, "cannot open journal %s", r->journal);
 		return EXIT_CANNOT_CREATE;
 	}
 	untested = untested_json(&r->plan);
@@ -140,7 +141,7 @@ static int open_journal(struct session *s, const struct request *r, const struct
 	json_decref(untested);
 	if (ret == 0)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax: cannot write journal %s: %s\n", r->journal, strerror(-ret));
+	error(0, -ret, "cannot write journal %s", r->journal);
 	return EXIT_CANNOT_WRITE;
 }
 
@@ -153,7 +154,7 @@ static int write_conf(const struct request *r, const struct estimate *e,
 		printf("Config:  %s\n", r->output);
 		return EXIT_PASS;
 	}
-	fprintf(stderr, "tmax: cannot write %s: %s\n", r->output, strerror(-ret));
+	error(0, -ret, "cannot write %s", r->output);
 	return EXIT_CANNOT_WRITE;
 }
 
@@ -166,14 +167,14 @@ static void draw(const struct session *s, const struct request *r, const struct 
 		.records = s->done,
 		.count = s->count,
 	};
-	char error[256] = "";
+	char why[256] = "";
 
 	if (!r->figure)
 		return;
-	if (figure9_write(&data, r->figure, error, sizeof(error)) == 0)
+	if (figure9_write(&data, r->figure, why, sizeof(why)) == 0)
 		printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure, r->figure);
 	else
-		fprintf(stderr, "tmax: no figure: %s\n", error);
+		error(0, 0, "no figure: %s", why);
 }
 
 static int exit_of(const struct estimate *e)
@@ -209,9 +210,9 @@ static struct provenance provenance_of(const struct session *s, const struct req
 
 /* --- Evidence --------------------------------------------------------------------------------- */
 
-static int evidence_failed(const char *path, int error)
+static int evidence_failed(const char *path, int ret)
 {
-	fprintf(stderr, "tmax: evidence %s: %s\n", path, strerror(-error));
+	error(0, -ret, "evidence %s", path);
 	return EXIT_CANNOT_WRITE;
 }
 
@@ -231,7 +232,7 @@ static int compare_with_before(const char *path, const struct evidence *before,
 	if (chance >= EVIDENCE_CHANGED)
 		return 0;
 	snprintf(reason, sizeof(reason), "the machine changed: p = %.1g", chance);
-	fprintf(stderr, "tmax: %s. What was known of it counts no more.\n", reason);
+	error(0, 0, "%s. What was known of it counts no more.", reason);
 	return evidence_begin_epoch(path, reason);
 }
 
@@ -260,8 +261,7 @@ static int estimate_all(const struct request *r, struct provenance *from, struct
 	if (ret < 0)
 		return ret;
 	if (evidence.broken)
-		fprintf(stderr, "tmax: %s: %zu unreadable lines passed over\n", r->evidence,
-			evidence.broken);
+		error(0, 0, "%s: %zu unreadable lines passed over", r->evidence, evidence.broken);
 	ret = knowledge_of(&known, &evidence, from->identity, from->cpus);
 	if (ret == 0 && !known.latest)
 		ret = -ENOENT;
@@ -293,7 +293,7 @@ static int write_estimate(struct session *s, const struct estimate *e)
 
 	json_decref(body);
 	if (ret < 0)
-		fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-ret));
+		error(0, -ret, "cannot write the journal");
 	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;
 }
 
@@ -357,7 +357,7 @@ static int run_session(struct session *s, struct request *r, const struct identi
 	broke_off = ret < 0 && ret != -EINTR && ret != -EIO;
 	/* -EIO has been told where it came up. What was counted is evidence, whatever came then. */
 	if (broke_off)
-		fprintf(stderr, "tmax: the calibration broke off: %s\n", strerror(-ret));
+		error(0, -ret, "the calibration broke off");
 	if (!estimate.blind)
 		status = conclude(s, r, id, &sums, &estimate, ret != -EIO);
 	else if (!broke_off)
@@ -379,7 +379,7 @@ static void warn_of_clock(const struct identity *id)
 	if (!id->tsc_invariant)
 		problem = "the TSC is not invariant";
 	if (problem)
-		fprintf(stderr, "tmax: %s: the library will refuse to wait by it\n", problem);
+		error(0, 0, "%s: the library will refuse to wait by it", problem);
 }
 
 static int run(struct request *r)
@@ -393,10 +393,9 @@ static int run(struct request *r)
 	struct identity id;
 	int status;
 
-	if (identity_read(&id) < 0) {
-		fprintf(stderr, "tmax: cannot tell what machine this is\n");
-		return EXIT_MISSING;
-	}
+	status = machine_here(&id);
+	if (status != EXIT_PASS)
+		return status;
 	warn_of_clock(&id);
 	status = topology_here(&s.topology);
 	if (status != EXIT_PASS)
@@ -419,10 +418,6 @@ int cmd_calibrate(int argc, char **argv)
 
 	if (status != EXIT_PASS)
 		return status;
-	if (r.help) {
-		fputs(request_help(), stdout);
-		return EXIT_PASS;
-	}
 	if (r.merge)
 		return experiment_merge(&r.experiment, r.journals, r.journal_count);
 	if (r.experiment.kind)

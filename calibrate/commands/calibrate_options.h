@@ -36,16 +36,9 @@ struct request {
 	bool only_window, only_gaps;
 	bool idle;
 	bool merge; /* the journals, and run nothing */
-	bool help;
 };
 
-/*
- * request_parse - EXIT_PASS, or EXIT_USAGE after a complaint. With help set the
- * rest is not to be relied on.
- */
+/* request_parse - EXIT_PASS, EXIT_HELPED, or EXIT_USAGE after a complaint. */
 int request_parse(int argc, char **argv, struct request *request);
-
-/* request_help - what --help prints. */
-const char *request_help(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/program/here.h"
 
+#include <error.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,23 @@ int topology_here(hwloc_topology_t *topology)
 	int foreign;
 
 	if (topology_open(topology, &foreign) < 0) {
-		fprintf(stderr, "tmax: cannot read the topology\n");
+		error(0, 0, "cannot read the topology");
 		return EXIT_MISSING;
 	}
 	if (!foreign)
 		return EXIT_PASS;
 	hwloc_topology_destroy(*topology);
-	fprintf(stderr, "tmax: HWLOC_* names another machine: nothing to measure there\n");
+	error(0, 0, "HWLOC_* names another machine: nothing to measure there");
+	return EXIT_MISSING;
+}
+
+int machine_here(struct identity *id)
+{
+	int ret = identity_read(id);
+
+	if (ret == 0)
+		return EXIT_PASS;
+	error(0, -ret, "cannot tell what machine this is");
 	return EXIT_MISSING;
 }
 

@@ -5,6 +5,7 @@
 #include <hwloc.h>
 
 #include "patchcore/machine/cpus.h"
+#include "patchcore/machine/identity.h"
 
 /*
  * topology_here - open the topology of this machine to measure on it. EXIT_PASS,
@@ -12,6 +13,9 @@
  * hwloc tell of another machine.
  */
 int topology_here(hwloc_topology_t *topology);
+
+/* machine_here - which machine this is. EXIT_PASS, or EXIT_MISSING after a complaint. */
+int machine_here(struct identity *id);
 
 /* cpus_here - the CPUs of that topology. */
 void cpus_here(hwloc_topology_t topology, struct cpus *cpus);
