@@ -3,53 +3,19 @@
  * tmax evidence: what all runs together have counted on this machine.
  */
 #include <errno.h>
-#include <getopt.h>
+#include <error.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "calibrate/conf/summary.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
-#include "calibrate/program/options.h"
 #include "calibrate/statistics/evidence.h"
 #include "patchcore/machine/conf_path.h"
-
-enum {
-	OPTION_STORE = 1,
-	OPTION_DROP,
-	OPTION_EXPORT,
-	OPTION_IMPORT,
-	OPTION_DETAILS,
-	OPTION_HELP
-};
-
-static const char help[] =
-	"Usage: tmax evidence [OPTION]...\n"
-	"Show what all calibrations together have counted on this machine: how much, how\n"
-	"old, in how many runs and boots, and what it supports.\n"
-	"\n"
-	"  --evidence FILE  the store (default: beside the config that calibrate writes)\n"
-	"  --verbose        every rung and placement, too\n"
-	"  --drop           begin a new epoch: what was counted so far counts no more\n"
-	"  --export FILE    write the runs of all epochs to FILE (- for standard output)\n"
-	"  --import FILE    add the runs of a store's present epoch that are not in this one\n"
-	"  --help\n"
-	"\n"
-	"Exit status: 0, 3 nothing is known, 64 usage, 69 it cannot be read, 74 cannot\n"
-	"write.\n";
-
-static const struct option options[] = {
-	{ "evidence", required_argument, NULL, OPTION_STORE },
-	{ "drop", no_argument, NULL, OPTION_DROP },
-	{ "export", required_argument, NULL, OPTION_EXPORT },
-	{ "import", required_argument, NULL, OPTION_IMPORT },
-	{ "verbose", no_argument, NULL, OPTION_DETAILS },
-	{ "help", no_argument, NULL, OPTION_HELP },
-	{ 0 },
-};
 
 struct request {
 	const char *store;
@@ -58,54 +24,52 @@ struct request {
 	const char *from;
 	bool drop;
 	bool verbose;
-	bool help;
+};
+
+static const struct option_row options[] = {
+	{ "evidence", "FILE", "the store (default: beside the config that calibrate writes)",
+	  OPTION_FILE(struct request, store) },
+	{ "verbose", NULL, "every rung and placement, too", OPTION_FLAG(struct request, verbose) },
+	{ "drop", NULL, "begin a new epoch: what was counted so far counts no more",
+	  OPTION_FLAG(struct request, drop) },
+	{ "export", "FILE", "write the runs of all epochs to FILE (- for standard output)",
+	  OPTION_FILE(struct request, to) },
+	{ "import", "FILE", "add the runs of a store's present epoch that are not in this one",
+	  OPTION_FILE(struct request, from) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.name = "evidence",
+	.about = "Show what all calibrations together have counted on this machine: how much, "
+		 "how\n"
+		 "old, in how many runs and boots, and what it supports.\n",
+	.options = { options },
+	.end = "Exit status: 0, 3 nothing is known, 64 usage, 69 it cannot be read, 74 cannot\n"
+	       "write.\n",
 };
 
 static int parse(int argc, char **argv, struct request *r)
 {
+	int status = command_line_parse(&line, argc, argv, r, NULL);
 	char conf[PATH_MAX];
-	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case OPTION_STORE:
-			r->store = optarg;
-			break;
-		case OPTION_DROP:
-			r->drop = true;
-			break;
-		case OPTION_EXPORT:
-			r->to = optarg;
-			break;
-		case OPTION_IMPORT:
-			r->from = optarg;
-			break;
-		case OPTION_DETAILS:
-			r->verbose = true;
-			break;
-		case OPTION_HELP:
-			r->help = true;
-			break;
-		default:
-			return EXIT_USAGE;
-		}
-	}
-	if (optind < argc)
-		return usage_error("evidence", "unexpected argument '%s'", argv[optind]);
+	if (status != EXIT_PASS)
+		return status;
 	if (r->drop + !!r->to + !!r->from > 1)
-		return usage_error("evidence", "one of --drop, --export and --import at a time");
-	if (r->store || r->help)
+		return refuse_usage("one of --drop, --export and --import at a time");
+	if (r->store)
 		return EXIT_PASS;
 	if (machine_conf_default_path(conf, sizeof(conf)) < 0)
-		return usage_error("evidence", "no home folder to look in: give --evidence");
+		return refuse_usage("no home folder to look in: give --evidence");
 	snprintf(r->default_store, sizeof(r->default_store), "%s.evidence", conf);
 	r->store = r->default_store;
 	return EXIT_PASS;
 }
 
-static int cannot(const char *what, const char *path, int error, int status)
+static int cannot(const char *what, const char *path, int ret, int status)
 {
-	fprintf(stderr, "tmax evidence: cannot %s %s: %s\n", what, path, strerror(-error));
+	error(0, -ret, "cannot %s %s", what, path);
 	return status;
 }
 
@@ -181,13 +145,10 @@ static int show_here(const struct request *r, const struct evidence *e)
 	struct identity id;
 	struct cpus cpus;
 	struct provenance from = { .identity = &id, .plan = &plan, .cpus = &cpus };
-	int status;
+	int status = machine_here(&id);
 
-	if (identity_read(&id) < 0) {
-		fprintf(stderr, "tmax: cannot tell what machine this is\n");
-		return EXIT_MISSING;
-	}
-	status = topology_here(&topology);
+	if (status == EXIT_PASS)
+		status = topology_here(&topology);
 	if (status != EXIT_PASS)
 		return status;
 	plan_seat(&plan, topology);
@@ -288,16 +249,11 @@ int cmd_evidence(int argc, char **argv)
 
 	if (status != EXIT_PASS)
 		return status;
-	if (r.help) {
-		fputs(help, stdout);
-		return EXIT_PASS;
-	}
 	ret = evidence_read(r.store, &e);
 	if (ret < 0)
 		return cannot("read", r.store, ret, EXIT_MISSING);
 	if (e.broken)
-		fprintf(stderr, "tmax evidence: %s: %zu unreadable lines passed over\n", r.store,
-			e.broken);
+		error(0, 0, "%s: %zu unreadable lines passed over", r.store, e.broken);
 	if (r.drop)
 		status = drop(&r);
 	else if (r.from)

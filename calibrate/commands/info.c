@@ -4,7 +4,7 @@
  * library makes of its machine.conf.
  */
 #include <errno.h>
-#include <getopt.h>
+#include <error.h>
 #include <hwloc.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,9 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
-#include "calibrate/program/options.h"
+#include "calibrate/program/here.h"
 #include "patchcore/machine/cpus.h"
 #include "patchcore/machine/identity.h"
 #include "patchcore/machine/tsc.h"
@@ -29,26 +30,23 @@
 #define INFO_SCHEMA  "tmax-info"
 #define INFO_VERSION 1
 
-enum {
-	OPTION_JSON = 1,
-	OPTION_HELP
+struct request {
+	bool json;
 };
 
-static const char help[] =
-	"Usage: tmax info [OPTION]...\n"
-	"Tell which machine this is, which placements can be tested on it, and whether\n"
-	"its machine.conf is in use.\n"
-	"\n"
-	"  --json   print one JSON object instead of text\n"
-	"  --help\n"
-	"\n"
-	"Exit status: 0, 3 machine.conf found but refused, 64 usage, 69 machine or\n"
-	"topology cannot be read, 70 the library cannot be set up, 74 cannot write.\n";
-
-static const struct option options[] = {
-	{ "json", no_argument, NULL, OPTION_JSON },
-	{ "help", no_argument, NULL, OPTION_HELP },
+static const struct option_row options[] = {
+	{ "json", NULL, "print one JSON object instead of text",
+	  OPTION_FLAG(struct request, json) },
 	{ 0 },
+};
+
+static const struct command_line line = {
+	.name = "info",
+	.about = "Tell which machine this is, which placements can be tested on it, and whether\n"
+		 "its machine.conf is in use.\n",
+	.options = { options },
+	.end = "Exit status: 0, 3 machine.conf found but refused, 64 usage, 69 machine or\n"
+	       "topology cannot be read, 70 the library cannot be set up, 74 cannot write.\n",
 };
 
 struct report {
@@ -123,12 +121,10 @@ static void read_cpus(char *text, size_t size)
 
 static int gather(struct report *r)
 {
-	int ret = identity_read(&r->identity);
+	int ret = machine_here(&r->identity);
 
-	if (ret < 0) {
-		fprintf(stderr, "tmax info: cannot identify this machine: %s\n", strerror(-ret));
-		return EXIT_MISSING;
-	}
+	if (ret != EXIT_PASS)
+		return ret;
 	read_codename(r->codename, sizeof(r->codename));
 	r->sync_core = query_sync_core();
 	read_clock(r->clock, sizeof(r->clock));
@@ -137,12 +133,12 @@ static int gather(struct report *r)
 	if (ret == 0)
 		ret = pc_get_status(&r->status);
 	if (ret < 0) {
-		fprintf(stderr, "tmax info: cannot set the library up: %s\n", strerror(-ret));
+		error(0, -ret, "cannot set the library up");
 		return EXIT_INTERNAL;
 	}
 	ret = topology_open(&r->topology, &r->foreign);
 	if (ret < 0) {
-		fprintf(stderr, "tmax info: cannot read the topology: %s\n", strerror(-ret));
+		error(0, -ret, "cannot read the topology");
 		return EXIT_MISSING;
 	}
 	return EXIT_PASS;
@@ -313,42 +309,20 @@ static int print_json(const struct report *r)
 	return ret;
 }
 
-static int parse(int argc, char **argv, bool *json, bool *want_help)
-{
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == OPTION_JSON)
-			*json = true;
-		else if (option == OPTION_HELP)
-			*want_help = true;
-		else
-			return EXIT_USAGE;
-	}
-	if (optind < argc)
-		return usage_error("info", "unexpected argument '%s'", argv[optind]);
-	return EXIT_PASS;
-}
-
 int cmd_info(int argc, char **argv)
 {
-	bool json = false, want_help = false;
+	struct request r = { .json = false };
 	struct report report;
-	int ret = parse(argc, argv, &json, &want_help);
+	int ret = command_line_parse(&line, argc, argv, &r, NULL);
 
-	if (ret)
+	if (ret == EXIT_PASS)
+		ret = gather(&report);
+	if (ret != EXIT_PASS)
 		return ret;
-	if (want_help) {
-		fputs(help, stdout);
-		return EXIT_PASS;
-	}
-	ret = gather(&report);
-	if (ret)
-		return ret;
-	ret = json ? print_json(&report) : print_text(&report);
+	ret = r.json ? print_json(&report) : print_text(&report);
 	hwloc_topology_destroy(report.topology);
 	if (ret != EXIT_PASS || !is_refused(&report.status))
 		return ret;
-	fprintf(stderr, "tmax info: %s: %s\n", report.status.conf_path, report.status.reason);
+	error(0, 0, "%s: %s", report.status.conf_path, report.status.reason);
 	return EXIT_NO_CONF;
 }

@@ -3,7 +3,7 @@
  * tmax verify: does the config in force hold on this machine, today?
  */
 #include <errno.h>
-#include <getopt.h>
+#include <error.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
-#include "calibrate/program/options.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/verify/verify_conf.h"
 #include "calibrate/verify/verify_print.h"
@@ -26,101 +26,44 @@
 #include "stress/base/clock.h"
 
 #define BUDGET	   30.0
-#define BUDGET_MIN 2.0 /* seconds; less cannot pass through all cells */
-
-enum {
-	OPTION_BUDGET = 1,
-	OPTION_CONFIG,
-	OPTION_FORMAT,
-	OPTION_OUTPUT,
-	OPTION_JOURNAL,
-	OPTION_SEED_OF_RUN,
-	OPTION_HELP,
-};
-
-static const char help[] =
-	"Usage: tmax verify [OPTION]...\n"
-	"Run the worst cells of the machine.conf in force at its waits, with fresh seeds,\n"
-	"and tell whether it holds.\n"
-	"\n"
-	"  --budget TIME      how long to take, at least 2s (30s)\n"
-	"  --config FILE      another config than the one that the library would find\n"
-	"  --format NAME      text, tap, junit or json (text)\n"
-	"  --output FILE      write the report there instead of standard output\n"
-	"  --journal FILE     append a line per cell\n"
-	"  --seed N           of the run (drawn, and told in the report)\n"
-	"  --help\n"
-	"\n"
-	"Exit status: 0 it holds, 1 broken, 2 inconclusive, 3 no config that applies,\n"
-	"64 usage, 69 something is missing, 73 cannot create, 74 cannot write,\n"
-	"130 interrupted.\n";
-
-static const struct option options[] = {
-	{ "budget", required_argument, NULL, OPTION_BUDGET },
-	{ "config", required_argument, NULL, OPTION_CONFIG },
-	{ "format", required_argument, NULL, OPTION_FORMAT },
-	{ "output", required_argument, NULL, OPTION_OUTPUT },
-	{ "journal", required_argument, NULL, OPTION_JOURNAL },
-	{ "seed", required_argument, NULL, OPTION_SEED_OF_RUN },
-	{ "help", no_argument, NULL, OPTION_HELP },
-	{ 0 },
-};
+#define BUDGET_MIN 2 /* seconds; less cannot pass through all cells */
+#define NO_SEED	   UINT64_MAX
 
 struct request {
 	double budget;
 	const char *config;
 	const char *output;
 	const char *journal;
-	int format;
+	enum verify_format format;
 	uint64_t seed;
-	bool have_seed;
-	bool help;
 	FILE *report;
 };
 
-static bool take_option(int option, const char *text, struct request *r)
-{
-	switch (option) {
-	case OPTION_BUDGET:
-		return option_seconds("budget", text, &r->budget);
-	case OPTION_CONFIG:
-		r->config = text;
-		return true;
-	case OPTION_FORMAT:
-		return option_name("format", text, verify_format_parse, &r->format);
-	case OPTION_OUTPUT:
-		r->output = text;
-		return true;
-	case OPTION_JOURNAL:
-		r->journal = text;
-		return true;
-	case OPTION_SEED_OF_RUN:
-		r->have_seed = true;
-		return option_u64("seed", text, 0, INT64_MAX, &r->seed);
-	case OPTION_HELP:
-		r->help = true;
-		return true;
-	}
-	return false;
-}
+static const struct option_row options[] = {
+	{ "budget", "TIME", "how long to take, at least 2s (30s)",
+	  OPTION_TIME(struct request, budget, BUDGET_MIN) },
+	{ "config", "FILE", "another config than the one that the library would find",
+	  OPTION_FILE(struct request, config) },
+	{ "format", "NAME", "text, tap, junit or json (text)",
+	  OPTION_CHOICE(struct request, format, verify_format_parse) },
+	{ "output", "FILE", "write the report there instead of standard output",
+	  OPTION_FILE(struct request, output) },
+	{ "journal", "FILE", "append a line per cell", OPTION_FILE(struct request, journal) },
+	{ "seed", "N", "of the run (drawn, and told in the report)",
+	  OPTION_NUMBER(struct request, seed, 0, INT64_MAX) },
+	{ 0 },
+};
 
-static int parse(int argc, char **argv, struct request *r)
-{
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
-		if (!take_option(option, optarg, r))
-			return EXIT_USAGE;
-	if (optind < argc)
-		return usage_error("verify", "unexpected argument '%s'", argv[optind]);
-	if (r->budget < BUDGET_MIN)
-		return usage_error("verify", "a budget below %g s shows nothing", BUDGET_MIN);
-	if ((r->config && !r->config[0]) || (r->output && !r->output[0]) ||
-	    (r->journal && !r->journal[0]))
-		return usage_error("verify", "--config, --output and --journal need the name of "
-					     "a file");
-	return EXIT_PASS;
-}
+static const struct command_line line = {
+	.name = "verify",
+	.about = "Run the worst cells of the machine.conf in force at its waits, with fresh "
+		 "seeds,\n"
+		 "and tell whether it holds.\n",
+	.options = { options },
+	.end = "Exit status: 0 it holds, 1 broken, 2 inconclusive, 3 no config that applies,\n"
+	       "64 usage, 69 something is missing, 73 cannot create, 74 cannot write,\n"
+	       "130 interrupted.\n",
+};
 
 /* --- the config --- */
 
@@ -191,15 +134,13 @@ static int open_journal(struct session *s, const char *path, const struct identi
 	int ret = journal_open(&s->journal, path ? path : "/dev/null");
 
 	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot open journal %s: %s\n", path ? path : "/dev/null",
-			strerror(-ret));
+		error(0, -ret, "cannot open journal %s", path ? path : "/dev/null");
 		return EXIT_CANNOT_CREATE;
 	}
 	ret = journal_write_run(s->journal, "verify", id, NULL);
 	if (ret == 0)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax: cannot write journal %s: %s\n", path ? path : "/dev/null",
-		strerror(-ret));
+	error(0, -ret, "cannot write journal %s", path ? path : "/dev/null");
 	return EXIT_CANNOT_WRITE;
 }
 
@@ -244,8 +185,8 @@ static int run(struct verify *v, const struct request *r, const char *config,
 static int draw_seed(const struct request *r, struct verify *v)
 {
 	v->seed = r->seed;
-	if (!r->have_seed && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed)) {
-		fprintf(stderr, "tmax: cannot draw a seed: give --seed\n");
+	if (r->seed == NO_SEED && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed)) {
+		error(0, 0, "cannot draw a seed: give --seed");
 		return EXIT_MISSING;
 	}
 	v->seed &= INT64_MAX;
@@ -256,14 +197,11 @@ static int verify(struct verify *v, const struct request *r)
 {
 	static struct cell worst[VERIFY_WORST_MAX];
 	char path[PATH_MAX];
-	int status, count;
+	int count, status = machine_here(&v->here);
 
-	if (identity_read(&v->here) < 0) {
-		fprintf(stderr, "tmax: cannot tell what machine this is\n");
-		return EXIT_MISSING;
-	}
-	v->have_here = true;
-	status = draw_seed(r, v);
+	v->have_here = status == EXIT_PASS;
+	if (status == EXIT_PASS)
+		status = draw_seed(r, v);
 	if (status != EXIT_PASS)
 		return status;
 	if (!find_conf(v, r->config, path, sizeof(path)) || !read_conf(v, path) || !conf_applies(v))
@@ -279,7 +217,7 @@ static int open_report(struct request *r)
 	r->report = r->output ? fopen(r->output, "we") : stdout;
 	if (r->report)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax: cannot create %s: %s\n", r->output, strerror(errno));
+	error(0, errno, "cannot create %s", r->output);
 	return EXIT_CANNOT_CREATE;
 }
 
@@ -293,7 +231,7 @@ static int close_report(struct request *r)
 	errno = 0;
 	if (fclose(r->report) == 0 && !failed)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax: cannot write %s: %s\n", r->output, strerror(errno ? errno : EIO));
+	error(0, errno ? errno : EIO, "cannot write %s", r->output);
 	return EXIT_CANNOT_WRITE;
 }
 
@@ -306,31 +244,26 @@ static int report(struct request *r, struct verify *v)
 		return status;
 	}
 	journal_date(v->date, sizeof(v->date));
-	verify_print(r->report, v, (enum verify_format)r->format);
+	verify_print(r->report, v, r->format);
 	status = close_report(r);
 	if (v->verdict == VERIFY_NO_CONF)
-		fprintf(stderr, "tmax: %s\n", v->reason);
+		error(0, 0, "%s", v->reason);
 	return status != EXIT_PASS ? status : v->status;
 }
 
 int cmd_verify(int argc, char **argv)
 {
-	struct request r = { .budget = BUDGET, .format = VERIFY_TEXT };
+	struct request r = { .budget = BUDGET, .format = VERIFY_TEXT, .seed = NO_SEED };
 	struct verify *v;
-	int status = parse(argc, argv, &r);
+	int status = command_line_parse(&line, argc, argv, &r, NULL);
 
-	if (status != EXIT_PASS)
-		return status;
-	if (r.help) {
-		fputs(help, stdout);
-		return EXIT_PASS;
-	}
-	status = open_report(&r);
+	if (status == EXIT_PASS)
+		status = open_report(&r);
 	if (status != EXIT_PASS)
 		return status;
 	v = calloc(1, sizeof(*v));
 	if (!v) {
-		fprintf(stderr, "tmax: out of memory\n");
+		error(0, 0, "out of memory");
 		return EXIT_MISSING;
 	}
 	v->budget = r.budget;
