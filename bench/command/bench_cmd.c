@@ -3,6 +3,7 @@
  * tmax bench: what patching costs here.
  */
 #include <errno.h>
+#include <error.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,26 +77,15 @@ static int append(const struct bench *b, json_t *body)
 	ret = journal_write_line(b->journal, "bench", body);
 	if (ret == 0)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax: cannot write journal %s: %s\n", b->request->journal, strerror(-ret));
+	error(0, -ret, "cannot write journal %s", b->request->journal);
 	return EXIT_CANNOT_WRITE;
-}
-
-static json_t *identity_json(const struct identity *id)
-{
-	json_t *json = json_object();
-	const char *name;
-	char value[256];
-
-	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++)
-		json_object_set_new(json, name, json_string(value));
-	return json;
 }
 
 /* As it stands in a journal, but there a line of its own tells the machine. */
 static void print_json(const struct bench *b, const struct bench_result *result, json_t *body)
 {
 	json_t *line = json_pack("{s:s, s:i, s:s, s:o}", "type", "bench", "schema", JOURNAL_SCHEMA,
-				 "date", result->date, "identity", identity_json(&b->id));
+				 "date", result->date, "identity", identity_to_json(&b->id));
 
 	if (line && json_object_update_missing(line, body) == 0)
 		json_dumpf(line, stdout, JSON_COMPACT);
@@ -109,21 +99,19 @@ static void print_json(const struct bench *b, const struct bench_result *result,
  */
 static int draw(const struct bench *b, const struct bench_result *result)
 {
-	char prefix[PATH_MAX], error[8192] = "";
+	char prefix[PATH_MAX], why[8192] = "";
 	int ret, length;
 
 	if (!b->request->figure)
 		return EXIT_PASS;
 	length = snprintf(prefix, sizeof(prefix), "%s-%s", b->request->figure, result->benchmark);
-	ret = (size_t)length < sizeof(prefix)
-		      ? bench_figure_write(result, prefix, error, sizeof(error))
-		      : -ENAMETOOLONG;
+	ret = (size_t)length < sizeof(prefix) ? bench_figure_write(result, prefix, why, sizeof(why))
+					      : -ENAMETOOLONG;
 	if (ret == 0 && !b->request->json)
 		printf("figure: %s.svg, %s.png (data: %s.dat)\n", prefix, prefix, prefix);
 	if (ret == 0)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax bench: no figure of %s: %s\n", result->benchmark,
-		error[0] ? error : strerror(-ret));
+	error(0, 0, "no figure of %s: %s", result->benchmark, why[0] ? why : strerror(-ret));
 	return ret == -ENOENT || ret == -EIO || ret == -ENODATA ? EXIT_PASS : EXIT_CANNOT_WRITE;
 }
 
@@ -134,7 +122,7 @@ static int tell(const struct bench *b, const struct bench_result *result)
 	int status, drawn;
 
 	if (!body) {
-		fprintf(stderr, "tmax bench: %s cannot be told in JSON\n", result->benchmark);
+		error(0, 0, "%s cannot be told in JSON", result->benchmark);
 		return EXIT_INTERNAL;
 	}
 	status = append(b, body);
@@ -189,7 +177,7 @@ static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
 		return status;
 	if (ret == -EINTR)
 		return EXIT_INTERRUPTED;
-	fprintf(stderr, "tmax bench: %s: %s\n", entry->name, strerror(-ret));
+	error(0, -ret, "%s", entry->name);
 	/* Counts that do not come out right are no matter of what the machine lacks. */
 	return ret == -EILSEQ || ret == -ENOMEM ? EXIT_INTERNAL : EXIT_MISSING;
 }
@@ -222,7 +210,7 @@ static int run(struct bench *b)
 	if (r->have_waits)
 		library_assume_waits(r->first_wait, r->second_wait, r->stretch);
 	if (pc_init() < 0) {
-		fprintf(stderr, "tmax bench: the library cannot be set up\n");
+		error(0, 0, "the library cannot be set up");
 		return EXIT_INTERNAL;
 	}
 	if (!r->json)
@@ -244,13 +232,13 @@ static int open_journal(struct bench *b)
 		return EXIT_PASS;
 	ret = journal_open(&b->journal, path);
 	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot open journal %s: %s\n", path, strerror(-ret));
+		error(0, -ret, "cannot open journal %s", path);
 		return EXIT_CANNOT_CREATE;
 	}
 	ret = journal_write_run(b->journal, "bench", &b->id, NULL);
 	if (ret == 0)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax: cannot write journal %s: %s\n", path, strerror(-ret));
+	error(0, -ret, "cannot write journal %s", path);
 	return EXIT_CANNOT_WRITE;
 }
 
@@ -266,9 +254,8 @@ static int seat(struct bench *b)
 				     reason, sizeof(reason));
 	if (ret == 0)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax bench: cannot seat %s: %s\n",
-		most ? "so many executors" : "a patcher and an executor",
-		reason[0] ? reason : strerror(-ret));
+	error(0, 0, "cannot seat %s: %s", most ? "so many executors" : "a patcher and an executor",
+	      reason[0] ? reason : strerror(-ret));
 	return EXIT_MISSING;
 }
 
@@ -277,8 +264,8 @@ static int draw_seed(struct bench *b)
 	uint64_t *seed = &b->run.seed;
 
 	*seed = b->request->seed;
-	if (!b->request->have_seed && getrandom(seed, sizeof(*seed), 0) != sizeof(*seed)) {
-		fprintf(stderr, "tmax bench: cannot draw a seed: give --seed\n");
+	if (*seed == BENCH_NO_SEED && getrandom(seed, sizeof(*seed), 0) != sizeof(*seed)) {
+		error(0, 0, "cannot draw a seed: give --seed");
 		return EXIT_MISSING;
 	}
 	*seed &= INT64_MAX;
@@ -292,13 +279,9 @@ static int get_ready(struct bench *b)
 
 	if (status == EXIT_PASS)
 		status = draw_seed(b);
-	if (status != EXIT_PASS)
-		return status;
-	if (identity_read(&b->id) < 0) {
-		fprintf(stderr, "tmax bench: cannot tell what machine this is\n");
-		return EXIT_MISSING;
-	}
-	return open_journal(b);
+	if (status == EXIT_PASS)
+		status = machine_here(&b->id);
+	return status == EXIT_PASS ? open_journal(b) : status;
 }
 
 static int bench(const struct bench_request *r)
@@ -330,11 +313,5 @@ int cmd_bench(int argc, char **argv)
 	if (argc == 2 + SCALING_NUMBERS && strcmp(argv[1], SCALING_KNOW) == 0)
 		return scaling_know(argv + 2) == 0 ? EXIT_PASS : EXIT_INTERNAL;
 	status = bench_options(argc, argv, &request);
-	if (status != EXIT_PASS)
-		return status;
-	if (request.help) {
-		bench_help();
-		return EXIT_PASS;
-	}
-	return bench(&request);
+	return status == EXIT_PASS ? bench(&request) : status;
 }

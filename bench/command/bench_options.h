@@ -17,6 +17,7 @@ struct bench_entry {
 };
 
 #define BENCH_ENTRIES 7
+#define BENCH_NO_SEED UINT64_MAX
 extern const struct bench_entry bench_entries[BENCH_ENTRIES];
 
 /* What was asked for. Texts are the command line's. */
@@ -24,20 +25,16 @@ struct bench_request {
 	const struct bench_entry *entry[BENCH_ENTRIES]; /* in the order asked for */
 	unsigned entries;
 	uint64_t rounds;
-	uint64_t seed;
-	bool have_seed;
+	uint64_t seed;	    /* BENCH_NO_SEED: to be drawn */
 	uint64_t executors; /* 0: all that can be seated */
 	bool have_waits;
 	uint64_t first_wait, second_wait, stretch; /* to be assumed, in ticks */
 	const char *journal;			   /* NULL: none */
 	const char *figure;			   /* prefix, NULL: no figures */
-	bool json, no_peers, quiet, help;
+	bool json, no_peers, quiet;
 };
 
-/* bench_options - parse it. EXIT_PASS, or EXIT_USAGE after a complaint. */
+/* bench_options - parse it. EXIT_PASS, EXIT_HELPED, or EXIT_USAGE after a complaint. */
 int bench_options(int argc, char **argv, struct bench_request *request);
-
-/* bench_help - print the options. */
-void bench_help(void);
 
 #endif
