@@ -48,8 +48,6 @@ libcalibrate_la_SOURCES = \
 	calibrate/program/exit_status.h \
 	calibrate/program/here.c \
 	calibrate/program/here.h \
-	calibrate/program/options.c \
-	calibrate/program/options.h \
 	calibrate/report/report.c \
 	calibrate/report/report.h \
 	calibrate/report/report_gaps.c \

@@ -12,6 +12,7 @@
 #include "calibrate/climb/climb.h"
 
 #include <errno.h>
+#include <error.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,7 +269,7 @@ static int write_gaps(struct climb *c, const struct cell *cell, const struct gap
 	if (ret == 0)
 		return 0;
 	progress_end(&c->session->progress);
-	fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-ret));
+	error(0, -ret, "cannot write the journal");
 	return -EIO;
 }
 

@@ -2,6 +2,7 @@
 #include "calibrate/experiment/experiment.h"
 
 #include <errno.h>
+#include <error.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,12 +33,12 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology, double b
 		ret = e->fifo ? tail_fifo() : 0;
 		if (ret == 0)
 			return EXIT_PASS;
-		fprintf(stderr, "tmax: no real-time priority for this user: %s\n", strerror(-ret));
+		error(0, -ret, "no real-time priority for this user");
 		return EXIT_MISSING;
 	}
 	if (paper_seat(&e->paper, topology, reason, sizeof(reason)) == 0)
 		return EXIT_PASS;
-	fprintf(stderr, "tmax: %s\n", reason);
+	error(0, 0, "%s", reason);
 	return EXIT_MISSING;
 }
 
@@ -49,25 +50,24 @@ static int read_journal(const char *path, struct journal_data *data)
 	int ret = journal_read(path, data);
 
 	if (ret < 0) {
-		fprintf(stderr, "tmax: cannot read journal %s: %s\n", path, strerror(-ret));
+		error(0, -ret, "cannot read journal %s", path);
 		return EXIT_MISSING;
 	}
 	if (data->skipped > skipped)
-		fprintf(stderr, "tmax: %s: %zu unreadable lines skipped\n", path,
-			data->skipped - skipped);
+		error(0, 0, "%s: %zu unreadable lines skipped", path, data->skipped - skipped);
 	return EXIT_PASS;
 }
 
 static void draw_figure(const struct experiment *e, const struct journal_data *data)
 {
-	char error[256] = "";
+	char why[256] = "";
 
 	if (!e->figure)
 		return;
-	if (figure9_write_oracle(data, ORACLE_CRASH, e->figure, error, sizeof(error)) == 0)
+	if (figure9_write_oracle(data, ORACLE_CRASH, e->figure, why, sizeof(why)) == 0)
 		printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", e->figure, e->figure, e->figure);
 	else
-		fprintf(stderr, "tmax: no figure: %s\n", error);
+		error(0, 0, "no figure: %s", why);
 }
 
 static int tell_outcome(const struct experiment *e, const struct journal_data *data)
@@ -120,7 +120,7 @@ int experiment_run(struct experiment *e, struct session *s, const struct plan *p
 	if (ret > 0)
 		return EXIT_INCONCLUSIVE;
 	if (ret < 0) {
-		fprintf(stderr, "tmax: the experiment broke off: %s\n", strerror(-ret));
+		error(0, -ret, "the experiment broke off");
 		return EXIT_MISSING;
 	}
 	/* Other shards are not this run's business. */
@@ -135,7 +135,7 @@ int experiment_merge(struct experiment *e, char *const *journals, int count)
 	for (int i = 0; i < count && status == EXIT_PASS; i++)
 		status = read_journal(journals[i], &data);
 	if (status == EXIT_PASS && data.mixed) {
-		fprintf(stderr, "tmax: these journals are of different machines\n");
+		error(0, 0, "these journals are of different machines");
 		status = EXIT_USAGE;
 	}
 	if (status == EXIT_PASS) {

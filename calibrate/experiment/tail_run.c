@@ -2,6 +2,7 @@
 #include "calibrate/experiment/tail_run.h"
 
 #include <errno.h>
+#include <error.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ static int keep_gaps(struct session *s, const struct cell *cell, const struct ga
 	if (ret == 0)
 		return 0;
 	progress_end(&s->progress);
-	fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-ret));
+	error(0, -ret, "cannot write the journal");
 	return -EIO;
 }
 
@@ -96,12 +97,12 @@ static int run_turn(struct course *c, unsigned arm)
 }
 
 /* An arm that this machine cannot run once it can never run. */
-static void drop(struct course *c, unsigned arm, int error)
+static void drop(struct course *c, unsigned arm, int ret)
 {
 	struct tail_plan *plan = c->plan;
 
 	progress_end(&c->session->progress);
-	fprintf(stderr, "tmax: arm %s not run here: %s\n", plan->arm[arm].name, strerror(-error));
+	error(0, -ret, "arm %s not run here", plan->arm[arm].name);
 	plan->arms--;
 	for (unsigned i = arm; i < plan->arms; i++) {
 		plan->arm[i] = plan->arm[i + 1];

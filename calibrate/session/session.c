@@ -2,6 +2,7 @@
 #include "calibrate/session/session.h"
 
 #include <errno.h>
+#include <error.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static int check_written(struct session *s, int ret)
 	if (ret == 0)
 		return 0;
 	progress_end(&s->progress);
-	fprintf(stderr, "tmax: cannot write the journal: %s\n", strerror(-ret));
+	error(0, -ret, "cannot write the journal");
 	return -EIO;
 }
 

@@ -2,6 +2,7 @@
 #include "calibrate/statistics/evidence.h"
 
 #include <errno.h>
+#include <error.h>
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdio.h>
@@ -124,7 +125,7 @@ int evidence_add(const char *path, const char *source, const struct identity *id
 	if (ret == 0 && run.sums.count)
 		ret = evidence_append(path, &run);
 	if (ret < 0)
-		fprintf(stderr, "tmax: not added to the evidence %s: %s\n", path, strerror(-ret));
+		error(0, -ret, "not added to the evidence %s", path);
 	sums_free(&run.sums);
 	return ret;
 }

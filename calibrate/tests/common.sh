@@ -59,13 +59,17 @@ expect()
 	[[ $want == *" $rc "* ]] || fail "exit status $rc, not$want: $*"
 }
 
-# complains "STATUS..." WORDS COMMAND... - the same, with one line on stderr that has these words
+# complains "STATUS..." WORDS COMMAND... - the same, with one line on stderr that has these words,
+# behind the name of the command, and of a usage error another that tells where help is ($hint)
 complains()
 {
 	local want=$1 words=$2
 
 	shift 2
 	expect "$want" "$@"
+	hint=$(sed -n '$s/^Try .\(tmax.* --help\).[.]$/\1/p' "$dir/err")
+	[ -z "$hint" ] || sed -i '$d' "$dir/err"
+	grep -qE '^tmax( [a-z]+)?: ' "$dir/err" || fail "no name before the complaint: $*"
 	[ "$(wc -l <"$dir/err")" = 1 ] || fail "not one line on stderr: $*"
 	grep -qF -- "$words" "$dir/err" || fail "nothing of '$words' on stderr: $*"
 }

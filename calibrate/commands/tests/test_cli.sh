@@ -11,8 +11,11 @@ expect 64 "$tmax"
 complains 64 "'bogus'" "$tmax" bogus
 complains 64 "'--bogus'" "$tmax" --bogus
 complains 64 "''" "$tmax" ''
-expect 0 "$tmax" --help
-grep -q '^Usage: tmax COMMAND' "$dir/out" || fail "help without usage"
+[ "$hint" = "tmax --help" ] || fail "'$hint' is where help is"
+for option in help -h --help; do
+	expect 0 "$tmax" "$option"
+	grep -q '^Usage: tmax COMMAND' "$dir/out" || fail "$option without usage"
+done
 mapfile -t commands < <(sed -nE 's/^  ([a-z]+) .*/\1/p' "$dir/out")
 [ "${commands[*]}" = "calibrate verify stress gaps evidence report bench info" ] || fail "commands: ${commands[*]}"
 expect 0 "$tmax" --version
@@ -26,6 +29,7 @@ options_taken()
 
 	for letter in {a..z}; do
 		expect 64 "$tmax" "$1" "--$letter=x" --bogus
+		sed -i '/^Try /d' "$dir/err"
 		if grep -q ambiguous "$dir/err"; then
 			sed 's/.*possibilities://' "$dir/err" | grep -oE -- '--[a-z-]+'
 		elif grep -q "doesn't allow" "$dir/err"; then
@@ -37,8 +41,16 @@ options_taken()
 	done
 }
 
+complains 64 "'bogus'" "$tmax" help bogus
+complains 64 "'more'" "$tmax" help stress more
 for command in "${commands[@]}"; do
 	expect 0 "$tmax" "$command" --help
+	cp "$dir/out" "$dir/help"
+	awk 'length > 80 { exit 1 }' "$dir/help" || fail "$command --help is wider than 80 columns"
+	expect 0 "$tmax" "$command" -h
+	cmp -s "$dir/out" "$dir/help" || fail "$command -h is not --help"
+	expect 0 "$tmax" help "$command"
+	cmp -s "$dir/out" "$dir/help" || fail "help $command is not $command --help"
 	[ ! -s "$dir/err" ] || fail "$command --help on stderr"
 	grep -q "^Usage: tmax $command" "$dir/out" || fail "$command --help without usage"
 	grep -q 'Exit status: 0' "$dir/out" || fail "$command --help without exit statuses"
@@ -56,7 +68,8 @@ for command in "${commands[@]}"; do
 	cut -d' ' -f1 "$dir/listed" | sort >"$dir/names"
 	options_taken "$command" | sort >"$dir/taken"
 	diff "$dir/names" "$dir/taken" || fail "$command: help lists <, the program takes >"
-	complains 64 "'--bogus'" "$tmax" "$command" --bogus
+	complains 64 "tmax $command: unrecognized option '--bogus'" "$tmax" "$command" --bogus
+	[ "$hint" = "tmax $command --help" ] || fail "'$hint' is where help of $command is"
 	case $command in
 	bench) said=benchmark ;;
 	report) said=--output ;;
@@ -74,7 +87,8 @@ complains 64 figure "$tmax" bench toggle --figure ''
 # --- absurd values ---
 
 while read -r command option value; do
-	complains 64 "$option" "$tmax" "$command" "$option" "$value"
+	complains 64 "tmax $command: $option" "$tmax" "$command" "$option" "$value"
+	[ "$hint" = "tmax $command --help" ] || fail "$command $option $value: no word of help"
 	[ ! -s "$dir/out" ] || fail "$command $option $value: something on stdout"
 done <<'LIST'
 stress --split 0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <getopt.h>
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +12,11 @@
 #include <cmocka.h>
 
 #include "calibrate/commands/calibrate_options.h"
+#include "calibrate/program/cell_options.h"
 #include "calibrate/program/exit_status.h"
-#include "calibrate/program/options.h"
+#include "stress/cell/cell.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static const struct option cell_options[] = { CELL_OPTIONS };
 
 /* --- what is said on stderr --- */
 
@@ -59,30 +58,47 @@ static void stop_listening(char *text, size_t size)
 	text[length] = '\0';
 }
 
-/* One line, and it names both. */
+/* One line that names both, and one that tells where help is. */
 static void assert_complaint(const char *text, const char *option, const char *value)
 {
-	const char *end = strchr(text, '\n');
+	char help[128], *end = strchr(text, '\n');
 
-	if (!end || end[1] != '\0' || !strstr(text, option) || !strstr(text, value))
+	snprintf(help, sizeof(help), "\nTry '%s --help'.\n", program_invocation_name);
+	if (!end || strcmp(end, help) != 0 || !strstr(text, option) || !strstr(text, value) ||
+	    strncmp(text, program_invocation_name, strlen(program_invocation_name)) != 0)
 		fail_msg("--%s '%s' was refused with \"%s\"", option, value, text);
 }
 
 /* --- numbers --- */
 
-static bool take_u64(const char *text, uint64_t min, uint64_t max, uint64_t *value)
+/* Through a command line of that option alone. */
+static bool take(const struct option_row *options, const char *name, const char *text,
+		 void *request)
 {
-	char complaint[512];
-	bool good;
+	const struct command_line line = { .name = "test", .options = { options } };
+	char complaint[512], option[64], value[64];
+	char *argv[] = { program_invocation_name, option, value, NULL };
+	int status;
 
+	snprintf(option, sizeof(option), "--%s", name);
+	snprintf(value, sizeof(value), "%s", text ? text : "");
 	start_listening();
-	good = option_u64("number", text, min, max, value);
+	status = command_line_parse(&line, text ? 3 : 2, argv, request, NULL);
 	stop_listening(complaint, sizeof(complaint));
-	if (good)
+	if (status == EXIT_PASS)
 		assert_string_equal(complaint, "");
 	else
-		assert_complaint(complaint, "--number", text);
-	return good;
+		assert_complaint(complaint, option, value);
+	return status == EXIT_PASS;
+}
+
+static bool take_u64(const char *text, uint64_t min, uint64_t max, uint64_t *value)
+{
+	const struct option_row options[] = { { "number", "N", "", .take = option_number,
+						.size = sizeof(*value), .min = min, .max = max },
+					      { 0 } };
+
+	return take(options, "number", text, value);
 }
 
 static void numbers_in_range(void **state)
@@ -144,17 +160,22 @@ static void numbers_that_are_none(void **state)
 
 static bool take_seconds(const char *text, double *seconds)
 {
-	char complaint[512];
-	bool good;
+	static const struct option_row options[] = { { "time", "T", "", .take = option_time },
+						     { 0 } };
 
-	start_listening();
-	good = option_seconds("time", text, seconds);
-	stop_listening(complaint, sizeof(complaint));
-	if (good)
-		assert_string_equal(complaint, "");
-	else
-		assert_complaint(complaint, "--time", text);
-	return good;
+	return take(options, "time", text, seconds);
+}
+
+static void times_that_are_too_short(void **state)
+{
+	static const struct option_row options[] = {
+		{ "time", "T", "", .take = option_time, .min = 5 }, { 0 }
+	};
+	double seconds;
+
+	(void)state;
+	assert_false(take(options, "time", "4.9s", &seconds));
+	assert_true(take(options, "time", "5s", &seconds));
 }
 
 static void times_with_and_without_unit(void **state)
@@ -202,40 +223,25 @@ static void times_that_are_none(void **state)
 
 /* --- cells --- */
 
-static bool take_cell(int option, const char *name, const char *text, struct cell *cell)
+static unsigned count_options(void)
 {
-	char complaint[512];
-	bool good;
+	unsigned count = 0;
 
-	start_listening();
-	good = option_cell(option, text, cell);
-	stop_listening(complaint, sizeof(complaint));
-	if (good)
-		assert_string_equal(complaint, "");
-	else
-		assert_complaint(complaint, name, text);
-	return good;
-}
-
-static int option_named(const char *name)
-{
-	for (size_t i = 0; i < COUNT(cell_options); i++)
-		if (strcmp(cell_options[i].name, name) == 0)
-			return cell_options[i].val;
-	fail_msg("no option --%s", name);
-	return -1;
+	while (cell_options[count].name)
+		count++;
+	return count;
 }
 
 static void every_option_is_in_the_table_once(void **state)
 {
 	(void)state;
-	assert_int_equal(COUNT(cell_options), OPTION_CELL_END - OPTION_CELL_FIRST);
-	for (size_t i = 0; i < COUNT(cell_options); i++) {
-		assert_int_equal(cell_options[i].has_arg, cell_options[i].val == OPTION_SWAP
-								  ? no_argument
-								  : required_argument);
-		assert_int_equal(cell_options[i].val, OPTION_CELL_FIRST + (int)i);
-		assert_null(cell_options[i].flag);
+	for (unsigned i = 0; i < count_options(); i++) {
+		const struct option_row *row = &cell_options[i];
+
+		assert_ptr_equal(option_named(cell_options, row->name), row);
+		assert_non_null(row->help);
+		assert_non_null(row->take);
+		assert_int_equal(!row->argument, strcmp(row->name, "swap") == 0);
 	}
 }
 
@@ -275,7 +281,7 @@ static void a_command_gives_its_cell_back(void **state)
 		assert_memory_equal(word, "--", 2);
 		const char *value = strcmp(word, "--swap") ? strtok(NULL, " ") : NULL;
 
-		assert_true(take_cell(option_named(word + 2), word, value, &back));
+		assert_true(take(cell_options, word + 2, value, &back));
 	}
 	assert_int_equal(back.placement, cell.placement);
 	assert_int_equal(back.crossing, cell.crossing);
@@ -303,7 +309,7 @@ static void no_limit_of_seconds(void **state)
 	struct cell cell = { .seconds = 5 };
 
 	(void)state;
-	assert_true(take_cell(OPTION_SECONDS, "seconds", "0", &cell));
+	assert_true(take(cell_options, "seconds", "0", &cell));
 	assert_true(cell.seconds == 0);
 }
 
@@ -338,11 +344,10 @@ static void absurd_cells_are_refused(void **state)
 
 	(void)state;
 	/* All but --swap, which has no value. */
-	assert_int_equal(COUNT(bad), COUNT(cell_options) - 1);
+	assert_int_equal(COUNT(bad), count_options() - 1);
 	for (size_t i = 0; i < COUNT(bad); i++)
 		for (size_t j = 0; j < COUNT(bad[i].text) && bad[i].text[j]; j++)
-			if (take_cell(option_named(bad[i].option), bad[i].option, bad[i].text[j],
-				      &cell))
+			if (take(cell_options, bad[i].option, bad[i].text[j], &cell))
 				fail_msg("--%s '%s' was taken", bad[i].option, bad[i].text[j]);
 }
 
@@ -369,36 +374,59 @@ static void the_limits_themselves_are_taken(void **state)
 
 		cell_defaults(&cell);
 		cell.pair = PAIR_CALL_NOP; /* any split */
-		assert_true(take_cell(option_named(good[i][0]), good[i][0], good[i][1], &cell));
+		assert_true(take(cell_options, good[i][0], good[i][1], &cell));
 		assert_int_equal(cell_check(&cell, reason, sizeof(reason)), 0);
 	}
 }
 
-static void a_usage_error_is_one_line(void **state)
+static void a_usage_error_tells_where_help_is(void **state)
 {
 	char complaint[512];
 	int status;
 
 	(void)state;
 	start_listening();
-	status = usage_error("stress", "not %d, but '%s'", 5, "five");
+	status = refuse_usage("not %d, but '%s'", 5, "five");
 	stop_listening(complaint, sizeof(complaint));
 	assert_int_equal(status, EXIT_USAGE);
-	assert_complaint(complaint, "tmax stress: not 5, but 'five'", "tmax stress --help");
+	assert_string_equal(complaint, "tmax test: not 5, but 'five'\nTry 'tmax test --help'.\n");
+}
+
+static void a_silent_reader_says_why(void **state)
+{
+	static const struct command_line line = { .options = { cell_options } };
+	static const char *const bad[][2] = { { "--split=9", "from 1 to 4" },
+					      { "--hope", "" },
+					      { "--split", "" },
+					      { "--help", "" },
+					      { "extra", "'extra'" } };
+	char why[OPTION_WHY], complaint[512];
+	struct cell cell;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		char word[32], *argv[] = { program_invocation_name, word, NULL };
+
+		snprintf(word, sizeof(word), "%s", bad[i][0]);
+		start_listening();
+		assert_int_equal(command_line_read(&line, 2, argv, &cell, why), -EINVAL);
+		stop_listening(complaint, sizeof(complaint));
+		assert_string_equal(complaint, "");
+		assert_true(bad[i][1][0] ? !!strstr(why, bad[i][1]) : !why[0]);
+	}
 }
 
 /* --- calibrate --- */
 
 static int parse_words(const char *const *words, struct request *r, char *complaint, size_t size)
 {
-	char *argv[16] = { (char *)"calibrate" };
+	char *argv[16] = { program_invocation_name };
 	int argc = 1, status;
 
 	while (words[argc - 1]) {
 		argv[argc] = (char *)(uintptr_t)words[argc - 1];
 		argc++;
 	}
-	optind = 0; /* glibc: start anew */
 	start_listening();
 	status = request_parse(argc, argv, r);
 	stop_listening(complaint, size);
@@ -505,17 +533,20 @@ static void names_of_files_are_not_empty(void **state)
 
 int main(void)
 {
+	static char name[] = "tmax test";
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_in_range),
 		cmocka_unit_test(numbers_that_are_none),
 		cmocka_unit_test(times_with_and_without_unit),
 		cmocka_unit_test(times_that_are_none),
+		cmocka_unit_test(times_that_are_too_short),
 		cmocka_unit_test(every_option_is_in_the_table_once),
 		cmocka_unit_test(a_command_gives_its_cell_back),
 		cmocka_unit_test(no_limit_of_seconds),
 		cmocka_unit_test(absurd_cells_are_refused),
 		cmocka_unit_test(the_limits_themselves_are_taken),
-		cmocka_unit_test(a_usage_error_is_one_line),
+		cmocka_unit_test(a_usage_error_tells_where_help_is),
+		cmocka_unit_test(a_silent_reader_says_why),
 		cmocka_unit_test(files_lie_beside_the_config),
 		cmocka_unit_test(the_plan_takes_what_the_user_requires),
 		cmocka_unit_test(probabilities_that_are_none),
@@ -523,5 +554,6 @@ int main(void)
 		cmocka_unit_test(names_of_files_are_not_empty),
 	};
 
+	program_invocation_name = name;
 	return cmocka_run_group_tests(tests, hear, unhear);
 }
