@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <error.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,19 @@
 #include "patchcore/machine/tsc.h"
 #include "results/figures/figure.h"
 #include "stress/base/clock.h"
+
+/* For people: with --json there is nothing but that on standard output. */
+static void say(const struct request *r, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void say(const struct request *r, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (!r->json)
+		vprintf(format, args);
+	va_end(args);
+}
 
 /* Better to fail before a quarter of an hour of work than after it. */
 static int check_output(const char *path)
@@ -151,7 +165,7 @@ static int write_conf(const struct request *r, const struct estimate *e,
 	int ret = conf_write(r->output, e, from);
 
 	if (ret == 0) {
-		printf("Config:  %s\n", r->output);
+		say(r, "Config:  %s\n", r->output);
 		return EXIT_PASS;
 	}
 	error(0, -ret, "cannot write %s", r->output);
@@ -172,7 +186,7 @@ static void draw(const struct session *s, const struct request *r, const struct 
 	if (!r->figure)
 		return;
 	if (figure9_write(&data, r->figure, why, sizeof(why)) == 0)
-		printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure, r->figure);
+		say(r, "Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure, r->figure);
 	else
 		error(0, 0, "no figure: %s", why);
 }
@@ -277,8 +291,13 @@ static int estimate_all(const struct request *r, struct provenance *from, struct
 /* --- The end ---------------------------------------------------------------------------------- */
 
 static void print(const struct session *s, const struct request *r, const struct estimate *e,
-		  const struct provenance *from)
+		  const struct provenance *from, const json_t *line)
 {
+	if (r->json) {
+		if (line && json_dumpf(line, stdout, JSON_COMPACT) == 0)
+			putchar('\n');
+		return;
+	}
 	summary_print(stdout, e, from);
 	if (!r->verbose)
 		return;
@@ -286,14 +305,18 @@ static void print(const struct session *s, const struct request *r, const struct
 	summary_factors(stdout, s->done, s->count);
 }
 
-static int write_estimate(struct session *s, const struct estimate *e)
+/* To the journal, where that has all that was measured, and to the user. */
+static int tell(struct session *s, const struct request *r, const struct estimate *e,
+		const struct provenance *from, bool written)
 {
-	json_t *body = estimate_to_json(e);
-	int ret = body ? journal_write_line(s->journal, "estimate", body) : -ENOMEM;
+	json_t *body = estimate_to_json(e), *line = body ? journal_line("estimate", body) : NULL;
+	int ret = written ? journal_put(s->journal, json_incref(line)) : -EIO;
 
-	json_decref(body);
-	if (ret < 0)
+	if (written && ret < 0)
 		error(0, -ret, "cannot write the journal");
+	print(s, r, e, from, line);
+	json_decref(line);
+	json_decref(body);
 	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;
 }
 
@@ -303,14 +326,13 @@ static int conclude_blind(struct session *s, const struct request *r, const stru
 {
 	struct cpus cpus;
 	struct provenance from = provenance_of(s, r, id, &cpus);
-	int status = written ? write_estimate(s, e) : EXIT_CANNOT_WRITE;
+	int status = tell(s, r, e, &from, written);
 
-	print(s, r, e, &from);
 	if (access(r->output, F_OK) < 0 && status == EXIT_PASS)
 		status = write_conf(r, e, &from);
 	else if (access(r->output, F_OK) == 0)
-		printf("Config:  %s, as it was\n", r->output);
-	printf("Journal: %s\n", r->journal);
+		say(r, "Config:  %s, as it was\n", r->output);
+	say(r, "Journal: %s\n", r->journal);
 	draw(s, r, id);
 	return status != EXIT_PASS ? status : EXIT_INCONCLUSIVE;
 }
@@ -327,17 +349,16 @@ static int conclude(struct session *s, const struct request *r, const struct ide
 	if (ret == 0)
 		ret = estimate_all(r, &from, &all);
 	if (ret < 0) {
-		print(s, r, one, &from);
+		tell(s, r, one, &from, false);
 		return evidence_failed(r->evidence, ret);
 	}
-	status = written ? write_estimate(s, &all) : EXIT_CANNOT_WRITE;
-	print(s, r, &all, &from);
+	status = tell(s, r, &all, &from, written);
 	/* Without a wait it would only take away what another had said. */
 	if (status == EXIT_PASS && (all.wait_runs || access(r->output, F_OK) < 0))
 		status = write_conf(r, &all, &from);
 	else if (status == EXIT_PASS)
-		printf("Config:  %s, as it was: no wait was ever tried\n", r->output);
-	printf("Journal: %s, evidence: %s\n", r->journal, r->evidence);
+		say(r, "Config:  %s, as it was: no wait was ever tried\n", r->output);
+	say(r, "Journal: %s, evidence: %s\n", r->journal, r->evidence);
 	draw(s, r, id);
 	return status != EXIT_PASS ? status : exit_of(&all);
 }

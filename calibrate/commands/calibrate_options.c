@@ -90,6 +90,8 @@ static const struct option_row options[] = {
 	  OPTION_FLAG(struct request, idle), .plans = FOR(NONE) },
 	{ "verbose", NULL, "tell every rung and placement, too",
 	  OPTION_FLAG(struct request, verbose), .plans = FOR(NONE) },
+	{ "json", NULL, "print the estimate as one line of JSON instead of text",
+	  OPTION_FLAG(struct request, json), .plans = FOR(NONE) },
 	{ "resume", NULL, "skip what the journal holds of a run that was killed",
 	  OPTION_FLAG(struct request, resume) },
 	{ "figure", "PREFIX", "draw tears against the wait as PREFIX.svg and PREFIX.png",

@@ -33,6 +33,7 @@ struct request {
 	bool resume;
 	bool quiet;
 	bool verbose;
+	bool json;
 	bool only_window, only_gaps;
 	bool idle;
 	bool merge; /* the journals, and run nothing */

@@ -136,8 +136,7 @@ int journal_close(struct journal *journal)
 	return rc;
 }
 
-/* Takes over line; NULL is what building it gives when it cannot be told in JSON. */
-static int write_line(struct journal *journal, json_t *line)
+int journal_put(struct journal *journal, json_t *line)
 {
 	size_t length = line ? json_dumpb(line, NULL, 0, JSON_COMPACT) : 0;
 	char *text;
@@ -215,7 +214,7 @@ int journal_write_run_of(struct journal *journal, const char *plan, const struct
 		json_decref(line);
 		return -EINVAL;
 	}
-	return write_line(journal, line);
+	return journal_put(journal, line);
 }
 
 int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
@@ -232,24 +231,28 @@ int journal_write_begin(struct journal *journal, const char *key)
 		json_decref(line);
 		return -EINVAL;
 	}
-	return write_line(journal, line);
+	return journal_put(journal, line);
 }
 
 int journal_write_cell(struct journal *journal, const struct cell_record *record)
 {
-	return write_line(journal, record_to_json(record));
+	return journal_put(journal, record_to_json(record));
 }
 
-int journal_write_line(struct journal *journal, const char *type, json_t *body)
+json_t *journal_line(const char *type, json_t *body)
 {
 	json_t *line = line_new(type);
 
 	/* What there is already, type and schema, wins: the body cannot pass for another. */
-	if (json_object_update_missing(line, body)) {
-		json_decref(line);
-		return -EINVAL;
-	}
-	return write_line(journal, line);
+	if (!json_object_update_missing(line, body))
+		return line;
+	json_decref(line);
+	return NULL;
+}
+
+int journal_write_line(struct journal *journal, const char *type, json_t *body)
+{
+	return journal_put(journal, journal_line(type, body));
 }
 
 /* --- Reading ----------------------------------------------------------------- */

@@ -89,6 +89,13 @@ int journal_write_begin(struct journal *journal, const char *key);
 int journal_write_cell(struct journal *journal, const struct cell_record *record);
 int journal_write_line(struct journal *journal, const char *type, json_t *body);
 
+/*
+ * journal_line - the line that journal_write_line() would write, for the caller to free or to put;
+ * NULL if it cannot be told in JSON. journal_put - write a line and free it; of NULL -EINVAL.
+ */
+json_t *journal_line(const char *type, json_t *body);
+int journal_put(struct journal *journal, json_t *line);
+
 int journal_close(struct journal *journal);
 
 /* journal_date - now, as cell_record.date wants it: "2026-01-31T23:59:59Z". */

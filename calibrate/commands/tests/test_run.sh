@@ -164,6 +164,24 @@ expect 0 "$tmax" evidence --evidence "$conf.evidence" --verbose
 grep -q '^  epoch 1  .*  quick .*toggles' "$dir/out" || fail "--verbose does not list the run"
 grep -q '^Every rung ' "$dir/out" || fail "--verbose does not tell every rung"
 
+# --- as JSON ---
+
+expect "0 1 2" "$tmax" calibrate "${short[@]}" --output "$dir/json/machine.conf" --json \
+	--figure "$dir/json/figure"
+[ "$(wc -l <"$dir/out")" = 1 ] || fail "the estimate is not one line"
+valid "$dir/out"
+cp "$dir/out" "$dir/printed"
+tail -n 1 "$dir/json/machine.conf.jsonl" | cmp -s - "$dir/printed" ||
+	fail "another estimate is printed than is in the journal"
+[ "$(member type)/$(member schema)" = estimate/2 ] || fail "what is printed has no envelope"
+case "$rc $(member verdict)" in
+"0 pass" | "1 fail" | "2 inconclusive") ;;
+*) fail "exit status $rc with verdict $(member verdict)" ;;
+esac
+[ "$(member verdict)" = "$(conf_says verdict "$dir/json/machine.conf" tmax)" ] ||
+	fail "another verdict in the config"
+complains 64 "plan paper has no --json" "$tmax" calibrate --paper --json
+
 # --- its config ---
 
 # info_says STATUS WORDS CONF
