@@ -17,6 +17,8 @@
 #include "calibrate/statistics/evidence.h"
 #include "patchcore/machine/conf_path.h"
 
+#define S(count) ((count) == 1 ? "" : "s")
+
 struct request {
 	const char *store;
 	char default_store[PATH_MAX + 16];
@@ -100,18 +102,20 @@ static void print_runs(const struct evidence *e)
 			toggles += run->sums.sum[k].count.toggles;
 			tears += run->sums.sum[k].count.tears;
 		}
-		printf("  epoch %u  %s  %-8s  %.3g toggles, %.3g tears\n", run->epoch, run->date,
-		       run->source, (double)toggles, (double)tears);
+		printf("  epoch %u  %s  %-8s  %.3g toggles, %.3g %s\n", run->epoch, run->date,
+		       run->source, (double)toggles, (double)tears, tears_word(tears));
 	}
 }
 
 static void print_known(const struct request *r, const struct evidence *e,
 			const struct knowledge *known, const struct provenance *from)
 {
+	unsigned boots = count_boots(e);
 	struct estimate estimate;
 
-	printf("Evidence: %s: %zu runs in %zu hours and %u boots, the latest %s; epoch %u\n",
-	       r->store, known->all, known->count, count_boots(e), known->latest->date, e->epoch);
+	printf("Evidence: %s: %zu run%s in %zu hour%s and %u boot%s, the latest %s; epoch %u\n",
+	       r->store, known->all, S(known->all), known->count, S(known->count), boots, S(boots),
+	       known->latest->date, e->epoch);
 	if (r->verbose)
 		print_runs(e);
 	estimate_make(&estimate, known->runs, known->count, from->plan);
@@ -131,9 +135,9 @@ static int show(const struct request *r, const struct evidence *e, const struct 
 	if (known.latest)
 		print_known(r, e, &known, from);
 	else
-		printf("Nothing is known of these CPUs as they are now (%s: %zu runs of others or "
+		printf("Nothing is known of these CPUs as they are now (%s: %zu run%s of others or "
 		       "of before).\n",
-		       r->store, e->count);
+		       r->store, e->count, S(e->count));
 	knowledge_free(&known);
 	return status;
 }
@@ -225,7 +229,7 @@ static int import_from(const struct request *r, const struct evidence *e)
 	evidence_free(&other);
 	if (ret < 0)
 		return cannot("write", r->store, ret, EXIT_CANNOT_WRITE);
-	printf("%zu runs added to %s\n", added, r->store);
+	printf("%zu run%s added to %s\n", added, S(added), r->store);
 	return EXIT_PASS;
 }
 
@@ -253,7 +257,8 @@ int cmd_evidence(int argc, char **argv)
 	if (ret < 0)
 		return cannot("read", r.store, ret, EXIT_MISSING);
 	if (e.broken)
-		error(0, 0, "%s: %zu unreadable lines passed over", r.store, e.broken);
+		error(0, 0, "%s: %zu unreadable line%s passed over", r.store, e.broken,
+		      S(e.broken));
 	if (r.drop)
 		status = drop(&r);
 	else if (r.from)

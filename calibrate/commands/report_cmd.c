@@ -55,8 +55,8 @@ static int read_journals(const struct report *r, struct journal_data *data)
 			return EXIT_MISSING;
 		}
 		if (data->skipped > before)
-			error(0, 0, "%s: %zu lines could not be read", r->journals[i],
-			      data->skipped - before);
+			error(0, 0, "%s: %zu line%s could not be read", r->journals[i],
+			      data->skipped - before, data->skipped - before == 1 ? "" : "s");
 	}
 	return EXIT_PASS;
 }

@@ -64,8 +64,8 @@ static void put_journals(struct page *page)
 	}
 	fputs(".</p>\n", out);
 	if (page->data->skipped)
-		html_paragraph(out, "%zu lines could not be read and are not in here%s.",
-			       page->data->skipped,
+		html_paragraph(out, "%zu line%s could not be read, so not in here%s.",
+			       page->data->skipped, page->data->skipped == 1 ? "" : "s",
 			       page->data->newer ? " (some are of a newer tmax)" : "");
 	put_begun(page);
 }

@@ -18,15 +18,16 @@ static void print_line(struct progress *p, const struct cell_result *so_far)
 {
 	const struct cell *c = &p->cell;
 	double left = p->left - (seconds_now() - p->cell_begin);
+	uint64_t tears = p->tears + cell_result_tears(so_far);
 
 	fprintf(stderr,
 		"%s%-8s %s, %s, split %u, %s, %u executor%s, waits %" PRIu64 "/%" PRIu64
-		": %" PRIu64 " tears in %.3g toggles; %.0f s left%s",
+		": %" PRIu64 " %s in %.3g toggles; %.0f s left%s",
 		p->terminal ? "\r\033[K" : "", p->stage, placement_name(c->placement),
 		crossing_name(c->crossing), c->split, pair_name(c->pair), c->executors,
-		c->executors == 1 ? "" : "s", c->first_wait, c->second_wait,
-		p->tears + cell_result_tears(so_far), (double)(p->toggles + so_far->toggles),
-		left > 0 ? left : 0, p->terminal ? "" : "\n");
+		c->executors == 1 ? "" : "s", c->first_wait, c->second_wait, tears,
+		tears_word(tears), (double)(p->toggles + so_far->toggles), left > 0 ? left : 0,
+		p->terminal ? "" : "\n");
 	fflush(stderr);
 	p->open = p->terminal;
 	p->last_line = seconds_now();

@@ -211,9 +211,8 @@ static bool find_broken(struct verify *v, double alpha)
 	}
 	if (v->chance >= alpha && count_of(v, CHECK_WAIT, STATUS_BROKEN) == 0)
 		return false;
-	conclude(v, VERIFY_BROKEN,
-		 "%" PRIu64 " tears in %.4g toggles are more than p = %.3g allows", v->tears,
-		 (double)v->toggles, verify_p(v));
+	conclude(v, VERIFY_BROKEN, "%" PRIu64 " %s in %.4g toggles: more than p = %.3g allows",
+		 v->tears, tears_word(v->tears), (double)v->toggles, verify_p(v));
 	return true;
 }
 
@@ -264,12 +263,13 @@ static void conclude_held(struct verify *v, bool apart)
 			 "same time");
 	} else if (v->missing > 0) {
 		conclude(v, VERIFY_INCONCLUSIVE,
-			 "%" PRIu64 " tears in %.4g toggles do not exclude a rate of %g times p: "
+			 "%" PRIu64 " %s in %.4g toggles: a rate of %g times p is not excluded, "
 			 "%.3g more are needed",
-			 v->tears, (double)v->quiet, VERIFY_TIMES, (double)v->missing);
+			 v->tears, tears_word(v->tears), (double)v->quiet, VERIFY_TIMES,
+			 (double)v->missing);
 	} else {
-		conclude(v, VERIFY_HOLDS, "%" PRIu64 " tears in %.4g toggles are within p = %.3g%s",
-			 v->tears, (double)v->toggles, verify_p(v),
+		conclude(v, VERIFY_HOLDS, "%" PRIu64 " %s in %.4g toggles: within p = %.3g%s",
+			 v->tears, tears_word(v->tears), (double)v->toggles, verify_p(v),
 			 skipped ? "; some cells were skipped" : "");
 	}
 }

@@ -77,7 +77,8 @@ static void text_cell(FILE *f, const struct verify_cell *c)
 		fprintf(f, "%s\n", c->reason);
 		return;
 	}
-	fprintf(f, "%" PRIu64 " tears in %.4g toggles", verify_tears(c), (double)c->toggles);
+	fprintf(f, "%" PRIu64 " %s in %.4g toggles", verify_tears(c), tears_word(verify_tears(c)),
+		(double)c->toggles);
 	if (c->check == CHECK_CONTROL && verify_tears(c))
 		fputs(", as it must", f);
 	if (c->noisy)
@@ -366,8 +367,8 @@ static void junit_cell(FILE *f, const struct verify_cell *c)
 	const char *kind = broken ? "failure" : has_answer(c->status) ? NULL : "skipped";
 
 	snprintf(class, sizeof(class), "tmax.verify.%s", verify_check_name(c->check));
-	snprintf(counts, sizeof(counts), "%" PRIu64 " tears in %" PRIu64 " toggles",
-		 verify_tears(c), c->toggles);
+	snprintf(counts, sizeof(counts), "%" PRIu64 " %s in %" PRIu64 " toggles", verify_tears(c),
+		 tears_word(verify_tears(c)), c->toggles);
 	junit_case(f, class, name_of(c, name), c->seconds, kind, broken ? counts : c->reason,
 		   command_of(c, command));
 }

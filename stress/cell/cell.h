@@ -244,6 +244,12 @@ unsigned crossing_bytes(enum crossing c);
  */
 int cell_command(const struct cell *cell, char *buf, size_t size);
 
+/* tears_word - what so many are called. */
+static inline const char *tears_word(uint64_t tears)
+{
+	return tears == 1 ? "tear" : "tears";
+}
+
 static inline uint64_t cell_result_tears(const struct cell_result *r)
 {
 	return r->tears[TEAR_OLD_FRONT] + r->tears[TEAR_NEW_FRONT] + r->tears[TEAR_OTHER];

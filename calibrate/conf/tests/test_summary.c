@@ -106,7 +106,7 @@ static void a_summary_has_a_dozen_lines(void **state)
 	assert_has_not(text, "\n  below 1e-5 ");
 	assert_has(text, "How sure: 95 % for the time of these runs, no more");
 	assert_has(text, "Sites inside 64 bytes: one store");
-	assert_has(text, "1 placements are not covered");
+	assert_has(text, "1 placement is not covered");
 	free(text);
 	text = printed(summary_details);
 	assert_has(text,

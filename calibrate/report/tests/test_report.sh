@@ -141,8 +141,8 @@ has "so there is no verdict" "no run of the gap oracle" "The journals hold no ce
 	echo 'cut off {'
 } >"$dir/shard"
 expect 0 env TMAX_GNUPLOT=/nonexistent "$tmax" report "$dir/shard" "$dir/all" -o "$dir/plain"
-grep -qF "$dir/shard: 1 lines could not be read" "$dir/err" || fail "says nothing of the cut line"
-has "28 cells of 2 journals" "1 lines could not be read"
+grep -qF "$dir/shard: 1 line could not be read" "$dir/err" || fail "says nothing of the cut line"
+has "28 cells of 2 journals" "1 line could not be read"
 
 # --- refused ---
 
