@@ -122,8 +122,8 @@ static int resume(struct session *s, const struct request *r, const struct ident
 		return EXIT_MISSING;
 	}
 	if (s->known.skipped)
-		error(0, 0, "%s: %zu unreadable lines skipped, the first is line %zu", r->journal,
-		      s->known.skipped, s->known.first_bad);
+		error(0, 0, "%s: %zu unreadable line%s skipped, the first is line %zu", r->journal,
+		      s->known.skipped, s->known.skipped == 1 ? "" : "s", s->known.first_bad);
 	field = s->known.have_identity ? identity_differs(&s->known.identity, id) : NULL;
 	if (!r->experiment.kind) {
 		take_seed(s, r);
@@ -275,7 +275,8 @@ static int estimate_all(const struct request *r, struct provenance *from, struct
 	if (ret < 0)
 		return ret;
 	if (evidence.broken)
-		error(0, 0, "%s: %zu unreadable lines passed over", r->evidence, evidence.broken);
+		error(0, 0, "%s: %zu unreadable line%s passed over", r->evidence, evidence.broken,
+		      evidence.broken == 1 ? "" : "s");
 	ret = knowledge_of(&known, &evidence, from->identity, from->cpus);
 	if (ret == 0 && !known.latest)
 		ret = -ENOENT;
@@ -385,7 +386,12 @@ static int run_session(struct session *s, struct request *r, const struct identi
 		status = conclude_blind(s, r, id, &estimate, ret != -EIO);
 	if (broke_off)
 		status = EXIT_MISSING;
-	else if (ret == -EINTR && (status == EXIT_PASS || status == EXIT_INCONCLUSIVE))
+	if (ret == -EINTR && status != EXIT_CANNOT_WRITE)
+		say(r, "Interrupted: %s\n",
+		    estimate.blind ? "nothing was added; the same command begins anew"
+				   : "what was counted until then is kept; the same command adds "
+				     "more");
+	if (ret == -EINTR && (status == EXIT_PASS || status == EXIT_INCONCLUSIVE))
 		status = EXIT_INTERRUPTED;
 	sums_free(&sums);
 	return status;

@@ -11,6 +11,8 @@
 #define DECADES_MAX 4 /* rows of the ladder */
 #define RUNG_TEXT   32
 
+#define WORTH_TELLING 0.1 /* a bound above it says nothing */
+
 static double microseconds(double ticks, const struct identity *id)
 {
 	return id->tsc_khz ? ticks * 1000.0 / (double)id->tsc_khz : 0;
@@ -104,7 +106,7 @@ static void put_long(FILE *out, const struct estimate *e, const struct identity 
 	for (unsigned i = 1; i < LONG_WAITS; i++)
 		if (e->long_level[i].upper_p < best->upper_p)
 			best = &e->long_level[i];
-	if (best->upper_p >= 1)
+	if (best->upper_p > WORTH_TELLING)
 		return;
 	fprintf(out,
 		"Started changes: two waits of %" PRIu64
@@ -120,6 +122,10 @@ static void put_window(FILE *out, const struct window *w)
 {
 	if (w->word_tore)
 		return;
+	if (w->upper_p > WORTH_TELLING) {
+		fprintf(out, "Sites inside a window: too few stores were seen to tell a bound.\n");
+		return;
+	}
 	fprintf(out,
 		"Sites inside %u bytes: one store, 0 tears in %.2g, so below %.1g; auto does so "
 		"%s.\n",
@@ -168,10 +174,10 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 	put_long(out, e, id);
 	put_window(out, &e->window);
 	fprintf(out,
-		"Next:    run it again, all runs add up (tmax evidence). %u placements are not "
+		"Next:    run it again, all runs add up (tmax evidence). %u placement%s not "
 		"covered: "
 		"see --verbose.\n",
-		from->plan->unseateds);
+		from->plan->unseateds, from->plan->unseateds == 1 ? " is" : "s are");
 }
 
 /* --- Everything ------------------------------------------------------------------------------- */
@@ -190,11 +196,11 @@ static void put_level(FILE *out, const struct level *level)
 				continue;
 			fprintf(out,
 				"  %-10s %-4s %-14s %6" PRIu64 " slices %9.3g toggles %7" PRIu64
-				" tears  below %8.2g  dispersion %.3g  worst slice %.2g\n",
+				" %-5s  below %8.2g  dispersion %.3g  worst slice %.2g\n",
 				rung_text(&level->rung, text, sizeof(text)), claim_name(c),
 				placement_name(s->placement), s->count.slices,
-				(double)s->count.toggles, s->count.tears, s->upper_p,
-				count_dispersion(&s->count),
+				(double)s->count.toggles, s->count.tears,
+				tears_word(s->count.tears), s->upper_p, count_dispersion(&s->count),
 				s->count.worst_toggles ? (double)s->count.worst_tears /
 								 (double)s->count.worst_toggles
 						       : 0);

@@ -113,8 +113,10 @@ int experiment_run(struct experiment *e, struct session *s, const struct plan *p
 	int status, ret = run_cells(e, s, plan);
 
 	status = tell_journal(e);
-	if (ret == -EINTR)
+	if (ret == -EINTR) {
+		puts("Interrupted: the same command with --resume goes on from here");
 		return EXIT_INTERRUPTED;
+	}
 	if (ret == -EIO)
 		return EXIT_CANNOT_WRITE;
 	if (ret > 0)

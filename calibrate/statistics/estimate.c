@@ -314,6 +314,11 @@ static void decide(struct estimate *e)
 			 "waits of %s tear more often than %.2g per toggle",
 			 rung_text(&e->level[e->levels - 1].rung, text, sizeof(text)),
 			 e->require_p);
+	} else if (least_bound(e) >= 1) {
+		e->verdict = VERDICT_INCONCLUSIVE;
+		snprintf(e->reason, sizeof(e->reason),
+			 "too little was measured: nothing has a bound yet, %.2g is required",
+			 e->require_p);
 	} else {
 		e->verdict = VERDICT_INCONCLUSIVE;
 		snprintf(e->reason, sizeof(e->reason),

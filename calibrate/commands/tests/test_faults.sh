@@ -177,7 +177,7 @@ printf '%s\n' '{"type":"cell","schema":1}' '{"type":"run","schema":1,"identity":
 printf '{' >>"$dir/rubbish"
 TMAX_GNUPLOT=/nonexistent/gnuplot expect "0 1 2" "${brief[@]}" --output "$dir/plain.conf" \
 	--journal "$dir/rubbish" --resume --figure "$dir/figure"
-[ "$(grep -c 'unreadable lines skipped' "$dir/err")" = 1 ] || fail "rubbish is not told"
+[ "$(grep -c 'unreadable lines\? skipped' "$dir/err")" = 1 ] || fail "rubbish is not told"
 [ "$(grep -c 'no figure' "$dir/err")" = 1 ] || fail "it is not told why there is no figure"
 [ "$(wc -l <"$dir/err")" = 2 ] || fail "more is told than that"
 grep -q '^usable = ' "$dir/plain.conf" || fail "no config without gnuplot"
@@ -281,6 +281,9 @@ for signal in INT TERM HUP; do
 	[ ! -s "$dir/err" ] || fail "SIG$signal is no error"
 	grep -q '^Verdict: ' "$dir/out" || fail "no summary"
 	grep -q "^Journal: $dir/$signal" "$dir/out" || fail "the journal is not named"
+	tail -n 1 "$dir/out" | grep -q '^Interrupted: what was counted .* is kept' ||
+		fail "it is not told what an interrupted run leaves"
+	! grep -qE 'below 1[ ;.]' "$dir/out" || fail "a bound that says nothing"
 	valid "$dir/$signal"
 	tail -n 1 "$dir/$signal" | grep -q '"type":"estimate"' || fail "no estimate"
 	# What it has counted until then is as good as any other.
@@ -300,6 +303,7 @@ if ! has_slices "$dir/early" 1; then
 	[ "$(runs_in "$conf.evidence")" = "$known" ] || fail "evidence of a run that tried no wait"
 	[ "$(cat "$conf")" = old ] || fail "a run that tried no wait replaced the config"
 	grep -q '^Verdict: inconclusive: it was broken off' "$dir/out" || fail "it does not say so"
+	grep -q '^Interrupted: nothing was added' "$dir/out" || fail "it does not say what to do"
 fi
 valid "$dir/early"
 [ -z "$(find "$dir" -name '*.tmp')" ] || fail "a temporary file was left"
@@ -358,7 +362,7 @@ if command -v script >/dev/null && script -qefc true "$dir/typescript" >/dev/nul
 	fi
 	grep -q 'Verdict: ' "$dir/typescript" || fail "no summary"
 	# One line that renews itself: what is running, tears so far, time left.
-	grep -q "$(printf '\r\033\\[K')[a-z]* .* tears in .* toggles; .* s left" \
+	grep -q "$(printf '\r\033\\[K')[a-z]* .* tears\\? in .* toggles; .* s left" \
 		"$dir/typescript" || fail "no progress on a terminal"
 else
 	echo "Ctrl-C not tested: no script"
