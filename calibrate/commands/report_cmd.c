@@ -28,7 +28,8 @@ static const struct command_line line = {
 	.options = { options },
 	.end = "Without gnuplot the page says which figures are missing. Exit status: 0,\n"
 	       "64 usage, or journals of different machines or of none, 69 a journal cannot be\n"
-	       "read, 73 the folder cannot be made, 74 the page cannot be written.\n",
+	       "read, 73 the folder cannot be made, or has a page that is not report's, 74 the\n"
+	       "page cannot be written.\n",
 };
 
 static int parse(int argc, char **argv, struct report *r)
@@ -81,6 +82,8 @@ static int write_page(struct report *r)
 
 	if (rc < 0) {
 		error(0, 0, "%s", why);
+		if (rc == -EEXIST)
+			return EXIT_CANNOT_CREATE;
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_CANNOT_WRITE;
 	}
 	if (r->undrawn)

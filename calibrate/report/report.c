@@ -14,6 +14,10 @@
 #include "calibrate/report/sections.h"
 #include "results/figures/gnuplot.h"
 
+/* What a page that may be written over has near its top. */
+#define WRITTEN_BY "<meta name=\"generator\" content=\"tmax report\" />\n"
+#define TOP	   512 /* bytes */
+
 static const char style[] =
 	":root{color-scheme:light}"
 	"*{box-sizing:border-box}"
@@ -148,7 +152,7 @@ static void put_head(struct page *page)
 	const char *what = is_of_benchmarks(page->data) ? "Patching on" : "T_max of";
 	FILE *out = page->out;
 
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n"
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n" WRITTEN_BY
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n<title>",
 	      out);
 	html_format(out, "%s %s", what, page->data->identity.brand);
@@ -205,6 +209,19 @@ static int write_file(struct report *report, const char *path)
 	return rc || !failed ? rc : -EIO;
 }
 
+/* Is there a page that this program did not write? */
+static bool is_foreign(const char *path)
+{
+	FILE *page = fopen(path, "re");
+	char top[TOP] = "";
+
+	if (!page)
+		return errno != ENOENT;
+	(void)!fread(top, 1, sizeof(top) - 1, page);
+	fclose(page);
+	return !strstr(top, WRITTEN_BY);
+}
+
 static int replace(struct report *report, const struct page *page)
 {
 	char path[PICTURE_PATH], fresh[PICTURE_PATH];
@@ -213,6 +230,8 @@ static int replace(struct report *report, const struct page *page)
 	if (page_path(page, "index.html", path, sizeof(path)) ||
 	    page_path(page, "index.html.new", fresh, sizeof(fresh)))
 		return -ENAMETOOLONG;
+	if (is_foreign(path))
+		return -EEXIST;
 	rc = write_file(report, fresh);
 	if (!rc && rename(fresh, path))
 		rc = -errno;
@@ -241,7 +260,12 @@ int report_write(struct report *report, char *error, size_t size)
 		return -EINVAL;
 	}
 	rc = replace(report, &page);
-	if (rc)
+	if (rc == -EEXIST)
+		snprintf(error, size,
+			 "%s/index.html was not written by tmax report: give another folder, or "
+			 "remove it",
+			 report->folder);
+	else if (rc)
 		snprintf(error, size, "cannot write the page in %s: %s", report->folder,
 			 strerror(-rc));
 	return rc;

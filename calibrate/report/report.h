@@ -21,6 +21,7 @@ const char *report_refusal(const struct journal_data *data);
  *
  * 0, or with the reason in words in error:
  * -EINVAL: refused as above; nothing is written.
+ * -EEXIST: index.html is there, and this program did not write it; nothing is written.
  * Else what writing failed with; then index.html is as it was.
  */
 int report_write(struct report *report, char *error, size_t size);

@@ -146,6 +146,13 @@ has "28 cells of 2 journals" "1 line could not be read"
 
 # --- refused ---
 
+expect 0 env TMAX_GNUPLOT=/nonexistent "$tmax" report "$dir/all" -o "$dir/plain"
+mkdir "$dir/theirs"
+echo '<html>mine</html>' >"$dir/theirs/index.html"
+complains 73 "$dir/theirs/index.html was not written by" "$tmax" report "$dir/all" -o "$dir/theirs"
+[ "$(cat "$dir/theirs/index.html")" = '<html>mine</html>' ] || fail "a page of others was written over"
+[ "$(ls "$dir/theirs")" = index.html ] || fail "figures beside a page of others"
+
 sed 's/"stepping":"8"/"stepping":"9"/' "$dir/empty" >"$dir/other"
 complains 64 "different machines" "$tmax" report "$dir/all" "$dir/other" -o "$dir/mixed"
 grep -v '"type":"run"' "$dir/all" >"$dir/anonymous"
