@@ -4,10 +4,12 @@
  */
 #include <errno.h>
 #include <error.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "calibrate/climb/climb.h"
@@ -22,6 +24,8 @@
 #include "patchcore/machine/tsc.h"
 #include "results/figures/figure.h"
 #include "stress/base/clock.h"
+
+#define LOCKED_BYTE (INT64_MAX - 1) /* of a journal: no line comes as far */
 
 /* For people: with --json there is nothing but that on standard output. */
 static void say(const struct request *r, const char *format, ...)
@@ -136,13 +140,35 @@ static int resume(struct session *s, const struct request *r, const struct ident
 	return EXIT_USAGE;
 }
 
+/*
+ * One run at a time writes to a journal: two that resume would both take what a third has left
+ * there, and count it twice. The lock goes with the process. What cannot be locked is not.
+ */
+static int lock_journal(const char *path)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_start = LOCKED_BYTE, .l_len = 1 };
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	struct stat st;
+
+	/* That it cannot be opened is told where it is opened to be written. */
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return EXIT_PASS;
+	if (errno != EAGAIN && errno != EACCES)
+		return EXIT_PASS;
+	error(0, 0, "another run writes to %s: waiting until it has ended", path);
+	return fcntl(fd, F_OFD_SETLKW, &lock) && interrupted ? EXIT_INTERRUPTED : EXIT_PASS;
+}
+
 static int open_journal(struct session *s, const struct request *r, const struct identity *id)
 {
 	json_t *untested;
-	int ret, status = r->resume ? resume(s, r, id) : EXIT_PASS;
+	int ret, status = lock_journal(r->journal);
 
+	if (status == EXIT_PASS && r->resume)
+		status = resume(s, r, id);
 	if (status != EXIT_PASS)
 		return status;
+	s->begin = seconds_now();
 	ret = journal_open(&s->journal, r->journal);
 	if (ret < 0) {
 		error(0, -ret, "cannot open journal %s", r->journal);

@@ -331,7 +331,7 @@ expect 0 "$tmax" evidence --evidence "$dir/rubbish" --import "$dir/store"
 expect 0 "$tmax" evidence --evidence "$dir/rubbish"
 head -n "$(wc -l <"$dir/all")" "$dir/rubbish" | cmp -s - "$dir/all" || fail "a store was rewritten"
 
-# Two at once.
+# Two at once: the second waits for the first.
 cp "$dir/store" "$store"
 "$tmax" calibrate "${short[@]}" --output "$killed" --seed 5 >"$dir/one" 2>&1 &
 first=$!
@@ -342,6 +342,8 @@ for pid in "$first" $!; do
 	wait "$pid" || rc=$?
 	[ "$rc" -le 2 ] || fail "exit status $rc of two at once: $(cat "$dir/one" "$dir/two")"
 done
+[ "$(cat "$dir/one" "$dir/two" | grep -cF "another run writes to $journal: waiting")" = 1 ] ||
+	fail "not one of two at once waits"
 valid "$store"
 valid <(sed "${cut}d" "$journal")
 told 4
