@@ -135,8 +135,8 @@ static int resume(struct session *s, const struct request *r, const struct ident
 	}
 	if (!field && !s->known.mixed)
 		return EXIT_PASS;
-	error(0, 0, "%s is of another machine (%s differs): not resumed", r->journal,
-	      field ? field : "it is mixed, something");
+	error(0, 0, "%s is of another machine (%s differs): not resumed; give another --journal",
+	      r->journal, field ? field : "it is mixed, something");
 	return EXIT_USAGE;
 }
 
@@ -252,7 +252,7 @@ static struct provenance provenance_of(const struct session *s, const struct req
 
 static int evidence_failed(const char *path, int ret)
 {
-	error(0, -ret, "evidence %s", path);
+	error(0, -ret, "cannot add to the evidence %s, or read it", path);
 	return EXIT_CANNOT_WRITE;
 }
 

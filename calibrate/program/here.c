@@ -14,13 +14,13 @@ int topology_here(hwloc_topology_t *topology)
 	int foreign;
 
 	if (topology_open(topology, &foreign) < 0) {
-		error(0, 0, "cannot read the topology");
+		error(0, 0, "cannot read the topology of this machine");
 		return EXIT_MISSING;
 	}
 	if (!foreign)
 		return EXIT_PASS;
 	hwloc_topology_destroy(*topology);
-	error(0, 0, "HWLOC_* names another machine: nothing to measure there");
+	error(0, 0, "HWLOC_* names another machine: nothing to measure there; unset it");
 	return EXIT_MISSING;
 }
 
