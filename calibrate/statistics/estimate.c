@@ -317,7 +317,8 @@ static void decide(struct estimate *e)
 	} else if (least_bound(e) >= 1) {
 		e->verdict = VERDICT_INCONCLUSIVE;
 		snprintf(e->reason, sizeof(e->reason),
-			 "too little was measured: nothing has a bound yet, %.2g is required",
+			 "too little was measured: no wait has a bound for lines and pages yet, "
+			 "%.2g is required",
 			 e->require_p);
 	} else {
 		e->verdict = VERDICT_INCONCLUSIVE;

@@ -11,7 +11,7 @@ cd "$dir"
 # --- what they refuse ---
 
 complains 64 "no plan is called 'slow'" "$tmax" calibrate --plan slow
-complains 64 "budget below" "$tmax" calibrate --plan thorough --budget 4s
+complains 64 "at least 5s" "$tmax" calibrate --plan thorough --budget 4s
 while read -ra line; do
 	complains 64 "plan ${line[0]} has no ${line[1]}" "$tmax" calibrate --plan "${line[@]}"
 done <<'LIST'
