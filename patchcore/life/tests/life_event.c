@@ -333,10 +333,11 @@ static void run_sites(void)
 
 static bool was_late; /* so that the other patcher was the first */
 
-/* No other thread writes the site while the patcher stands. */
+/* No other thread writes the site while the patcher stands, which it does not for ever. */
 static void patch_and_back(uint8_t *at, uint8_t bytes[CODE_LEN])
 {
 	uint8_t before[CODE_LEN];
+	bool is_so;
 	int ret;
 
 	memcpy(before, at, CODE_LEN);
@@ -346,9 +347,13 @@ static void patch_and_back(uint8_t *at, uint8_t bytes[CODE_LEN])
 		was_late |= ret == 0;
 		return;
 	}
-	MUST(memcmp(at, ret == 0 ? bytes : before, CODE_LEN) == 0);
-	if (ret == 0)
-		MUST(pc_patch(at, before, CODE_LEN) == 0);
+	is_so = memcmp(at, ret == 0 ? bytes : before, CODE_LEN) == 0;
+	MUST(is_so || !life_patcher_stands);
+	if (ret < 0)
+		return;
+	ret = pc_patch(at, before, CODE_LEN);
+	MUST(ret == 0 || !life_patcher_stands);
+	was_late |= !life_patcher_stands;
 }
 
 static void make_up(void)
