@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tmax fleet: what the database says of each kind of machine, to people and to programs.
+ */
+#include <errno.h>
+#include <error.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "calibrate/program/command_line.h"
+#include "calibrate/program/commands.h"
+#include "calibrate/program/exit_status.h"
+#include "fleet/commands/prior_cmd.h"
+#include "fleet/export/export.h"
+#include "fleet/report/fleet_report.h"
+
+enum action {
+	REPORT,
+	EXPORT,
+	PRIOR,
+	ACTIONS
+};
+
+static const char *const actions[ACTIONS] = { "report", "export", "prior" };
+
+struct request {
+	const char *page;
+	bool csv;
+	const char *textfile;
+	const char *output;
+	double require_p;
+};
+
+static bool take_probability(const struct option_row *row, const char *text, void *request,
+			     char *why)
+{
+	double *p = &((struct request *)request)->require_p;
+	char *end;
+
+	(void)row;
+	*p = strtod(text, &end);
+	if (strspn(text, "0123456789.eE-") == strlen(text) && end != text && *end == '\0' &&
+	    *p > 0 && *p < 1)
+		return true;
+	return option_refuse(why, "must be a probability such as 1e-4");
+}
+
+#define FOR(action) .plans = 1u << (action)
+
+static const struct option_row options[] = {
+	{ "page", "FOLDER", "of report: fleet.html with figures there, instead of text",
+	  OPTION_FILE(struct request, page), FOR(REPORT) },
+	{ "csv", NULL, "of export: each level of each kind as comma-separated values",
+	  OPTION_FLAG(struct request, csv), FOR(EXPORT) },
+	{ "textfile", "FOLDER", "of export: metrics of each machine, for node_exporter",
+	  OPTION_FILE(struct request, textfile), FOR(EXPORT) },
+	{ "output", "FILE", "of export: the table; of prior: the config (also -o)",
+	  OPTION_FILE(struct request, output), .letter = 'o', .plans = 1u << EXPORT | 1u << PRIOR },
+	{ "require-p", "P", "of prior: tears per toggle that a pass stays below (1e-4)",
+	  take_probability, FOR(PRIOR) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.name = "fleet",
+	.operands = "report|export DB | prior FILE",
+	.about = "report: tell what the machines of a database (tmax merge) say of each kind: the\n"
+		 "ladder and what stands behind it, machines that are worse than their kind, what\n"
+		 "moved it, and what was never tested.\n"
+		 "export: write the levels that a machine of each kind may go by which has not\n"
+		 "been calibrated; or the same as CSV; or metrics of each machine.\n"
+		 "prior: write machine.conf for this machine from such a table.\n",
+	.options = { options },
+	.end = "Exit status: 0, 1 a machine is worse than its kind (report), 3 the table says\n"
+	       "nothing of this machine, 64 usage, 69 the database or the table cannot be read,\n"
+	       "73 a measured config is there, 74 cannot write.\n",
+};
+
+static int check_uses(enum action action, uint64_t given)
+{
+	for (unsigned i = 0; options[i].name; i++)
+		if (given >> i & 1 && !(options[i].plans >> action & 1))
+			return refuse_usage("%s has no --%s", actions[action], options[i].name);
+	return EXIT_PASS;
+}
+
+static int cannot(const char *what, const char *path, int ret, int status)
+{
+	error(0, -ret, "cannot %s %s", what, path);
+	return status;
+}
+
+static int open_fleet(struct fleet **fleet, const char *path)
+{
+	int ret = fleet_open(fleet, path, false);
+
+	if (ret == -EPROTO)
+		error(0, 0, "cannot read %s: no fleet's database, or of a newer tmax", path);
+	else if (ret == -ESTALE)
+		error(0, 0,
+		      "cannot read %s: of an older tmax; 'tmax merge -o' with any file brings it "
+		      "up to date",
+		      path);
+	else if (ret < 0)
+		error(0, -ret, "cannot read %s", path);
+	return ret < 0 ? EXIT_MISSING : EXIT_PASS;
+}
+
+/* --- Report ----------------------------------------------------------------------------------- */
+
+static int report(struct fleet *fleet, const struct request *r, const char *path)
+{
+	char undrawn[256] = "";
+	int ret = r->page ? fleet_page(r->page, fleet, undrawn, sizeof(undrawn))
+			  : fleet_text(stdout, fleet);
+
+	if (undrawn[0])
+		error(0, 0, "figures are missing: %s", undrawn);
+	if (ret < 0 && r->page)
+		return cannot("write a page to", r->page, ret, EXIT_CANNOT_WRITE);
+	if (ret < 0)
+		return cannot("read", path, ret, EXIT_MISSING);
+	if (r->page)
+		printf("%s/fleet.html, %d machine%s worse than %s kind\n", r->page, ret,
+		       ret == 1 ? "" : "s", ret == 1 ? "its" : "their");
+	return ret ? EXIT_TEARS : EXIT_PASS;
+}
+
+/* --- Export ----------------------------------------------------------------------------------- */
+
+/* A reader of the file sees the old table or the new one. */
+static int write_table(struct fleet *fleet, const struct request *r)
+{
+	int (*put)(FILE *, struct fleet *) = r->csv ? export_csv : export_prior;
+	char fresh[PATH_MAX];
+	FILE *out;
+	int ret;
+
+	if (!r->output)
+		return put(stdout, fleet);
+	if (snprintf(fresh, sizeof(fresh), "%s.tmp", r->output) >= (int)sizeof(fresh))
+		return -ENAMETOOLONG;
+	out = fopen(fresh, "we");
+	if (!out)
+		return -errno;
+	ret = put(out, fleet);
+	if ((ferror(out) | fclose(out)) && ret == 0)
+		ret = -EIO;
+	if (ret == 0 && rename(fresh, r->output) < 0)
+		ret = -errno;
+	if (ret < 0)
+		unlink(fresh);
+	return ret;
+}
+
+static int export(struct fleet *fleet, const struct request *r)
+{
+	const char *to = r->textfile ? r->textfile : r->output ? r->output : "standard output";
+	int ret;
+
+	if (r->textfile && (r->csv || r->output))
+		return refuse_usage("--textfile goes with neither --csv nor --output");
+	ret = r->textfile ? export_textfile(r->textfile, fleet) : write_table(fleet, r);
+	if (ret < 0)
+		return cannot("export to", to, ret, EXIT_CANNOT_WRITE);
+	if (r->textfile)
+		printf("%d machine%s in %s\n", ret, ret == 1 ? "" : "s", to);
+	return EXIT_PASS;
+}
+
+/* --- The command ------------------------------------------------------------------------------ */
+
+static int on_database(enum action action, const struct request *r, const char *path)
+{
+	struct fleet *fleet;
+	int status = open_fleet(&fleet, path);
+
+	if (status != EXIT_PASS)
+		return status;
+	status = action == REPORT ? report(fleet, r, path) : export(fleet, r);
+	fleet_close(fleet, false);
+	return status;
+}
+
+int cmd_fleet(int argc, char **argv)
+{
+	struct request r = { 0 };
+	uint64_t given = 0;
+	int status = command_line_parse(&line, argc, argv, &r, &given);
+	unsigned action = 0;
+
+	if (status != EXIT_PASS)
+		return status;
+	if (argc - optind != 2)
+		return refuse_usage("say report or export and a database, or prior and a table");
+	while (action < ACTIONS && strcmp(argv[optind], actions[action]) != 0)
+		action++;
+	if (action == ACTIONS)
+		return refuse_usage("no such action '%s'", argv[optind]);
+	status = check_uses(action, given);
+	if (status != EXIT_PASS)
+		return status;
+	if (action == PRIOR)
+		return prior_apply(argv[optind + 1], r.output, r.require_p);
+	return on_database(action, &r, argv[optind + 1]);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What moved a kind: another microcode or hypervisor, another kernel, or time alone.
+ */
+#ifndef FLEET_JUDGE_CHANGES_H
+#define FLEET_JUDGE_CHANGES_H
+
+#include "fleet/judge/judge.h"
+
+struct change {
+	const char *what; /* "microcode", "hypervisor", "kernel", "time" */
+	char from[72], to[72];
+	struct moved moved; /* p is not corrected for how many changes are looked at */
+};
+
+/*
+ * changes_of_kind - the kind against those kinds that differ in microcode or hypervisor alone and
+ * began earlier; its runs under a kernel against those under the kernel before; and its later half
+ * of runs against the earlier one. What has too few machines to tell of is left out. The caller
+ * frees. 0 or a negative errno.
+ */
+int changes_of_kind(struct fleet *fleet, const struct fleet_kind *kinds, size_t kind_count,
+		    const struct fleet_kind *kind, const struct fleet_run *runs, size_t count,
+		    struct change **changes, size_t *change_count);
+
+#endif

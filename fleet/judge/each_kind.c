@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/judge/each_kind.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int tell_kind(struct kind_report *r,
+		     int (*tell)(const struct kind_report *report, void *arg), void *arg)
+{
+	struct fleet_run *runs;
+	int ret = fleet_runs(r->fleet, r->kind->id, &runs, &r->count);
+
+	r->runs = runs;
+	if (ret == 0)
+		ret = ladder_of_kind(runs, r->count, &r->estimate);
+	if (ret == 0) {
+		ladder_behind(runs, r->count, &r->estimate, &r->behind);
+		ret = tell(r, arg);
+	}
+	fleet_runs_free(runs, r->count);
+	return ret;
+}
+
+int each_kind(struct fleet *fleet, int (*tell)(const struct kind_report *report, void *arg),
+	      void *arg)
+{
+	struct kind_report *r = calloc(1, sizeof(*r));
+	struct fleet_kind *kinds = NULL;
+	int ret = r ? 0 : -ENOMEM, sum = 0;
+
+	if (ret == 0) {
+		r->fleet = fleet;
+		ret = fleet_kinds(fleet, &kinds, &r->kind_count);
+		r->kinds = kinds;
+	}
+	if (ret == 0 && !r->kind_count)
+		ret = -ENODATA;
+	for (size_t i = 0; ret >= 0 && i < r->kind_count; i++) {
+		r->kind = &kinds[i];
+		ret = tell_kind(r, tell, arg);
+		sum += ret;
+	}
+	free(kinds);
+	free(r);
+	return ret < 0 ? ret : sum;
+}

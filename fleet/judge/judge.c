@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/judge/judge.h"
+
+#include <errno.h>
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define HOUR	    3600 /* seconds */
+#define ALMOST_NONE 0.5	 /* added to tears, so that none has a logarithm */
+#define TILTS	    200	 /* of the residuals, that are tried for the tightest bound */
+#define TILT_LEAST  1e-3
+#define TILT_MOST   100.0
+#define IQR_OF_ONE  1.349 /* between the quartiles of a normal distribution */
+
+/* An hour of a machine. */
+struct hour {
+	size_t machine; /* index */
+	double ratio;
+};
+
+struct machine {
+	const struct fleet_run *first;
+	size_t runs;
+	struct sums sums; /* of all its hours */
+	unsigned hours;
+	double mean; /* of its hours' ratios */
+};
+
+/* --- Ratios ----------------------------------------------------------------------------------- */
+
+static bool is_wait(const struct sum *s)
+{
+	return s->kind == SUM_WAIT && s->count.toggles;
+}
+
+/*
+ * The logarithm of tears by those expected at the rates of all but own (NULL: of all). False: all
+ * never tore where these toggled.
+ */
+static bool ratio_of(const struct sums *all, const struct sums *own, const struct sums *these,
+		     double *ratio)
+{
+	double tears = ALMOST_NONE, expected = ALMOST_NONE;
+	bool some = false;
+
+	for (size_t i = 0; i < these->count; i++) {
+		const struct sum *s = &these->sum[i], *rest = sums_find(all, s),
+				 *mine = own ? sums_find(own, s) : NULL;
+		double n, k;
+
+		if (!is_wait(s) || !rest)
+			continue;
+		n = (double)rest->count.toggles - (mine ? (double)mine->count.toggles : 0);
+		k = (double)rest->count.tears - (mine ? (double)mine->count.tears : 0);
+		if (n <= 0)
+			continue;
+		some |= k > 0 || s->count.tears > 0;
+		tears += (double)s->count.tears;
+		expected += k / n * (double)s->count.toggles;
+	}
+	*ratio = log(tears / expected);
+	return some;
+}
+
+/* --- Machines --------------------------------------------------------------------------------- */
+
+static size_t list_machines(const struct fleet_run *runs, size_t count, struct machine *machines)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || runs[i].machine != runs[i - 1].machine)
+			machines[n++] = (struct machine){ .first = &runs[i] };
+		machines[n - 1].runs++;
+	}
+	return n;
+}
+
+static int add_waits(struct sums *to, const struct sums *what)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < what->count && ret == 0; i++)
+		if (is_wait(&what->sum[i]))
+			ret = sums_add(to, &what->sum[i]);
+	return ret;
+}
+
+/* The ratios of a machine's hours, and their mean. */
+static int take_hours(struct machine *m, size_t index, const struct sums *all, struct hour *hours,
+		      size_t *count)
+{
+	double sum = 0, ratio;
+
+	for (size_t i = 0, end; i < m->runs; i = end) {
+		struct sums sums = { 0 };
+		int ret = 0;
+
+		for (end = i; end < m->runs && ret == 0 &&
+			      m->first[end].time / HOUR == m->first[i].time / HOUR;
+		     end++)
+			ret = add_waits(&sums, &m->first[end].sums);
+		if (ret == 0 && ratio_of(all, &m->sums, &sums, &ratio)) {
+			hours[(*count)++] = (struct hour){ index, ratio };
+			m->hours++;
+			sum += ratio;
+		}
+		sums_free(&sums);
+		if (ret < 0)
+			return ret;
+	}
+	m->mean = m->hours ? sum / m->hours : 0;
+	return 0;
+}
+
+/* --- How hours and machines differ ------------------------------------------------------------ */
+
+struct spread {
+	double tilt[TILTS],
+		cgf[TILTS]; /* of the residuals of hours: log of the mean of e^(tilt r) */
+	double machines;    /* variance of machines' true means */
+	double middle;	    /* median of their means */
+	size_t residuals;
+};
+
+static double variance_of_machines(const struct machine *machines, size_t count, double within,
+				   double *middle)
+{
+	double *mean = malloc((count + 1) * sizeof(*mean)), noise = 0, width;
+	size_t n = 0;
+
+	if (!mean)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		if (!machines[i].hours)
+			continue;
+		mean[n++] = machines[i].mean;
+		noise += within / machines[i].hours;
+	}
+	gsl_sort(mean, 1, n);
+	*middle = n ? gsl_stats_median_from_sorted_data(mean, 1, n) : 0;
+	width = n ? (gsl_stats_quantile_from_sorted_data(mean, 1, n, 0.75) -
+		     gsl_stats_quantile_from_sorted_data(mean, 1, n, 0.25)) /
+				IQR_OF_ONE
+		  : 0;
+	free(mean);
+	return n ? fmax(0, width * width - noise / (double)n) : 0;
+}
+
+static int measure_spread(struct spread *s, const struct machine *machines, size_t count,
+			  const struct hour *hours, size_t hour_count)
+{
+	double *residual = malloc((hour_count + 1) * sizeof(*residual)), squares = 0;
+
+	*s = (struct spread){ 0 };
+	if (!residual)
+		return -ENOMEM;
+	for (size_t i = 0; i < hour_count; i++) {
+		const struct machine *m = &machines[hours[i].machine];
+		double n = m->hours;
+
+		if (m->hours < 2)
+			continue;
+		residual[s->residuals] = (hours[i].ratio - m->mean) * sqrt(n / (n - 1));
+		squares += residual[s->residuals] * residual[s->residuals];
+		s->residuals++;
+	}
+	for (int t = 0; t < TILTS && s->residuals; t++) {
+		double sum = 0;
+
+		s->tilt[t] = TILT_LEAST * pow(TILT_MOST / TILT_LEAST, t / (TILTS - 1.0));
+		for (size_t i = 0; i < s->residuals; i++)
+			sum += exp(s->tilt[t] * residual[i]);
+		s->cgf[t] = log(sum / (double)s->residuals);
+	}
+	free(residual);
+	s->machines = variance_of_machines(
+		machines, count, s->residuals ? squares / (double)s->residuals : 0, &s->middle);
+	return s->machines < 0 ? -ENOMEM : 0;
+}
+
+/*
+ * Chernoff's bound of the chance that a machine like the others has such a mean: the residuals of
+ * its hours are drawn from those of all, its own true mean from a normal distribution.
+ */
+static double chance_of(const struct spread *s, const struct machine *m)
+{
+	double n = m->hours, excess = m->mean - s->middle, best = 0;
+
+	if (s->residuals < JUDGE_HOURS || !m->hours)
+		return 1;
+	for (int t = 0; t < TILTS; t++) {
+		double tilt = s->tilt[t];
+
+		if (isfinite(s->cgf[t]))
+			best = fmax(best, n * (tilt * excess - s->cgf[t]) -
+						  tilt * tilt * n * n * s->machines / 2);
+	}
+	return exp(-best);
+}
+
+/* --- Judging ---------------------------------------------------------------------------------- */
+
+static int by_chance(const void *a, const void *b)
+{
+	const struct judged *x = a, *y = b;
+
+	return (x->p > y->p) - (x->p < y->p);
+}
+
+static struct judged judge(const struct machine *m, const struct spread *s)
+{
+	struct judged judged = { .machine = m->first->machine,
+				 .hours = m->hours,
+				 .times = exp(m->mean - s->middle) };
+
+	memcpy(judged.name, m->first->name, sizeof(judged.name));
+	judged.p = chance_of(s, m);
+	for (size_t i = 0; i < m->sums.count; i++) {
+		judged.toggles += m->sums.sum[i].count.toggles;
+		judged.tears += m->sums.sum[i].count.tears;
+	}
+	return judged;
+}
+
+int judge_machines(const struct fleet_run *runs, size_t count, struct judged **judged,
+		   size_t *judged_count)
+{
+	struct machine *machines = calloc(count + 1, sizeof(*machines));
+	struct hour *hours = malloc((count + 1) * sizeof(*hours));
+	size_t n = machines ? list_machines(runs, count, machines) : 0, hour_count = 0;
+	struct sums all = { 0 };
+	struct spread spread;
+	int ret;
+
+	*judged = calloc(n + 1, sizeof(**judged));
+	*judged_count = n;
+	ret = machines && hours && *judged ? 0 : -ENOMEM;
+	for (size_t i = 0; i < count && ret == 0; i++)
+		ret = add_waits(&all, &runs[i].sums);
+	for (size_t i = 0; i < n && ret == 0; i++)
+		for (size_t k = 0; k < machines[i].runs && ret == 0; k++)
+			ret = add_waits(&machines[i].sums, &machines[i].first[k].sums);
+	for (size_t i = 0; i < n && ret == 0; i++)
+		ret = take_hours(&machines[i], i, &all, hours, &hour_count);
+	if (ret == 0)
+		ret = measure_spread(&spread, machines, n, hours, hour_count);
+	for (size_t i = 0; i < n && ret == 0; i++)
+		(*judged)[i] = judge(&machines[i], &spread);
+	if (ret == 0)
+		qsort(*judged, n, sizeof(**judged), by_chance);
+	for (size_t i = 0; i < n; i++)
+		sums_free(&machines[i].sums);
+	sums_free(&all);
+	free(machines);
+	free(hours);
+	return ret;
+}
+
+/* --- Moves ------------------------------------------------------------------------------------ */
+
+/*
+ * The ratio of an hour: the runs from `from` on, of one machine. Only what others have, too, is
+ * compared. Where the next hour begins, or a negative errno.
+ */
+static ssize_t ratio_of_hour(const struct fleet_run *runs, size_t count, size_t from,
+			     const struct sums *both, const struct sums *others, bool *some,
+			     double *ratio)
+{
+	struct sums sums = { 0 };
+	size_t end = from;
+	int ret = 0;
+
+	for (; end < count && runs[end].machine == runs[from].machine &&
+	       runs[end].time / HOUR == runs[from].time / HOUR && ret == 0;
+	     end++)
+		for (size_t k = 0; k < runs[end].sums.count && ret == 0; k++) {
+			const struct sum *s = &runs[end].sums.sum[k];
+
+			if (is_wait(s) && sums_find(others, s))
+				ret = sums_add(&sums, s);
+		}
+	*some = ret == 0 && ratio_of(both, NULL, &sums, ratio);
+	sums_free(&sums);
+	return ret < 0 ? ret : (ssize_t)end;
+}
+
+/*
+ * The mean ratio of each machine's hours, by the rates of both together. Not the ratio of their
+ * sum: hours are skewed, and a machine with more of them would seem to tear more.
+ */
+static int means_of(const struct fleet_run *runs, size_t count, const struct sums *both,
+		    const struct sums *others, double *mean, size_t *n)
+{
+	for (size_t i = 0; i < count;) {
+		int64_t machine = runs[i].machine;
+		double sum = 0, ratio = 0;
+		unsigned hours = 0;
+
+		while (i < count && runs[i].machine == machine) {
+			bool some;
+			ssize_t next = ratio_of_hour(runs, count, i, both, others, &some, &ratio);
+
+			if (next < 0)
+				return (int)next;
+			hours += some;
+			sum += some ? ratio : 0;
+			i = (size_t)next;
+		}
+		if (hours)
+			mean[(*n)++] = sum / hours;
+	}
+	return 0;
+}
+
+int judge_move(const struct fleet_run *before, size_t before_count, const struct fleet_run *after,
+	       size_t after_count, struct moved *moved)
+{
+	const struct fleet_run *runs[] = { before, after };
+	const size_t counts[] = { before_count, after_count };
+	struct sums both = { 0 }, each[2] = { { 0 }, { 0 } };
+	double *mean[2] = { malloc((before_count + 1) * sizeof(double)),
+			    malloc((after_count + 1) * sizeof(double)) };
+	size_t n[2] = { 0, 0 };
+	int ret = mean[0] && mean[1] ? 0 : -ENOMEM;
+
+	*moved = (struct moved){ .times = 1, .p = 1 };
+	for (int g = 0; g < 2; g++)
+		for (size_t i = 0; i < counts[g] && ret == 0; i++)
+			ret = add_waits(&each[g], &runs[g][i].sums);
+	for (int g = 0; g < 2 && ret == 0; g++)
+		ret = sums_add_all(&both, &each[g]);
+	for (int g = 0; g < 2 && ret == 0; g++)
+		ret = means_of(runs[g], counts[g], &both, &each[1 - g], mean[g], &n[g]);
+	if (ret == 0 && n[0] && n[1]) {
+		double m[2], v[2] = { 0, 0 }, error, freedom;
+
+		for (int g = 0; g < 2; g++) {
+			m[g] = gsl_stats_mean(mean[g], 1, n[g]);
+			moved->machines[g] = (unsigned)n[g];
+			if (n[g] > 1)
+				v[g] = gsl_stats_variance(mean[g], 1, n[g]) / (double)n[g];
+		}
+		moved->times = exp(m[1] - m[0]);
+		error = v[0] + v[1];
+		/* Welch's, for machines of both sides that differ by their own. */
+		if (n[0] > 2 && n[1] > 2 && error > 0) {
+			freedom = error * error /
+				  (v[0] * v[0] / (double)(n[0] - 1) +
+				   v[1] * v[1] / (double)(n[1] - 1));
+			moved->p = 2 * gsl_cdf_tdist_Q(fabs(m[1] - m[0]) / sqrt(error), freedom);
+		}
+	}
+	for (int g = 0; g < 2; g++) {
+		sums_free(&each[g]);
+		free(mean[g]);
+	}
+	sums_free(&both);
+	return ret;
+}

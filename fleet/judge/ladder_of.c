@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/judge/ladder_of.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define HOUR 3600 /* seconds */
+
+static void seat_placements(struct plan *plan, const struct fleet_run *runs, size_t count)
+{
+	bool seen[PLACEMENT_COUNT] = { false };
+
+	plan->seats = 0;
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < runs[i].sums.count; k++) {
+			const struct sum *s = &runs[i].sums.sum[k];
+
+			if (s->kind != SUM_WAIT || seen[s->placement])
+				continue;
+			seen[s->placement] = true;
+			plan->seat[plan->seats++] = (struct seat){ s->placement, s->executors };
+		}
+	}
+}
+
+static int make_ladder(const struct fleet_run *runs, size_t count, struct estimate *e,
+		       bool by_machine)
+{
+	struct sums *hours = calloc(count + 1, sizeof(*hours));
+	struct plan plan = *plan_find("default");
+	size_t n = 0;
+	int ret = hours ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < count && ret == 0; i++) {
+		if (i == 0 || runs[i].machine != runs[i - 1].machine ||
+		    (!by_machine && runs[i].time / HOUR != runs[i - 1].time / HOUR))
+			n++;
+		ret = sums_add_all(&hours[n - 1], &runs[i].sums);
+	}
+	seat_placements(&plan, runs, count);
+	if (ret == 0)
+		estimate_make(e, hours, n, &plan);
+	for (size_t i = 0; i < n; i++)
+		sums_free(&hours[i]);
+	free(hours);
+	return ret;
+}
+
+int ladder_of_kind(const struct fleet_run *runs, size_t count, struct estimate *e)
+{
+	return make_ladder(runs, count, e, false);
+}
+
+/* --- For a machine that was never seen -------------------------------------------------------- */
+
+static bool has_toggled(const struct fleet_run *run, const struct sum *like)
+{
+	for (size_t k = 0; k < run->sums.count; k++) {
+		const struct sum *s = &run->sums.sum[k];
+
+		if (s->kind == like->kind && s->crossing == like->crossing && s->count.toggles &&
+		    (s->kind != SUM_WAIT ||
+		     (s->placement == like->placement && waits_same(&s->rung, &like->rung))))
+			return true;
+	}
+	return false;
+}
+
+/* If fewer have done like that than is known so far. */
+static void take_fewer(struct behind_one *fewest, const struct fleet_run *runs, size_t count,
+		       const struct sum *like)
+{
+	struct behind_one n = { 0 };
+	int64_t last = -1;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!has_toggled(&runs[i], like))
+			continue;
+		n.runs++;
+		n.machines += runs[i].machine != last;
+		last = runs[i].machine;
+	}
+	if (n.machines < fewest->machines)
+		*fewest = n;
+}
+
+void ladder_behind(const struct fleet_run *runs, size_t count, const struct estimate *e,
+		   struct behind *behind)
+{
+	static const enum crossing crossings[] = { CROSSING_LINE, CROSSING_PAGE },
+				   inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
+
+	*behind = (struct behind){ .window = { UINT64_MAX, 0 } };
+	for (unsigned i = 0; i < CLAIMS * e->levels; i++) {
+		const struct level *level = &e->level[i / CLAIMS];
+		const struct claim *claim = &level->claim[i % CLAIMS];
+		struct sum like = { .kind = SUM_WAIT,
+				    .rung = level->rung,
+				    .crossing = crossings[i % CLAIMS] };
+		struct behind_one *fewest = &behind->level[i / CLAIMS][i % CLAIMS];
+
+		if (!claim->count.toggles)
+			continue;
+		fewest->machines = UINT64_MAX;
+		for (unsigned k = 0; k < claim->sections; k++) {
+			like.placement = claim->section[k].placement;
+			take_fewer(fewest, runs, count, &like);
+		}
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		const struct sum like = { .kind = SUM_STORE, .crossing = inside[i] };
+
+		take_fewer(&behind->window, runs, count, &like);
+	}
+}
+
+int prior_of_kind(const struct fleet_run *runs, size_t count, struct estimate *e,
+		  struct behind *behind)
+{
+	int ret = make_ladder(runs, count, e, true);
+
+	if (ret < 0)
+		return ret;
+	ladder_behind(runs, count, e, behind);
+	for (unsigned i = 0; i < e->levels; i++) {
+		struct level *level = &e->level[i];
+
+		level->upper_p = 0;
+		for (int c = 0; c < CLAIMS; c++) {
+			double missed = machines_missed(behind->level[i][c].machines);
+
+			level->claim[c].upper_p = fmin(1, level->claim[c].upper_p + missed);
+			level->upper_p = fmax(level->upper_p, level->claim[c].upper_p);
+		}
+	}
+	e->window.upper_p = fmin(1, e->window.upper_p + machines_missed(behind->window.machines));
+	return 0;
+}
+
+double machines_missed(uint64_t machines)
+{
+	return bound_upper(0, machines, CONFIDENCE);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FLEET_JUDGE_LADDER_OF_H
+#define FLEET_JUDGE_LADDER_OF_H
+
+#include "calibrate/statistics/bound.h"
+#include "calibrate/statistics/estimate.h"
+#include "fleet/store/store.h"
+
+#define PRIOR_CONFIDENCE 0.9 /* that both parts of a prior's bound hold: each does with 0.95 */
+
+/*
+ * ladder_of_kind - what the hours of all its machines support together, as calibrate estimates it
+ * for one: for the placements that occur. An hour of a machine is a run. 0 or -ENOMEM.
+ */
+int ladder_of_kind(const struct fleet_run *runs, size_t count, struct estimate *e);
+
+/* What stands behind a number: machines that have toggled there, and their runs. */
+struct behind_one {
+	uint64_t machines, runs;
+};
+
+/* Of each level in the placement where there are fewest; of the window likewise. */
+struct behind {
+	struct behind_one level[RUNGS_MAX][CLAIMS], window;
+};
+void ladder_behind(const struct fleet_run *runs, size_t count, const struct estimate *e,
+		   struct behind *behind);
+
+/*
+ * prior_of_kind - what may be said of a machine of the kind that has counted nothing itself.
+ *
+ * It is drawn as the others were: a machine is a run, so that what bounds the mean speaks for it
+ * too. And a share of all machines that these exclude no more may be worse than all of them, at
+ * worst tear always: machines_missed() is added to each bound. 0 or -ENOMEM.
+ */
+int prior_of_kind(const struct fleet_run *runs, size_t count, struct estimate *e,
+		  struct behind *behind);
+
+/*
+ * machines_missed - so many machines of a thousand may be worse than all that were seen, with
+ * 95 %: as many clean machines exclude no more.
+ */
+double machines_missed(uint64_t machines);
+
+#endif

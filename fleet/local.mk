@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+noinst_LTLIBRARIES += libfleet.la
+libfleet_la_SOURCES = \
+	fleet/commands/fleet_cmd.c \
+	fleet/commands/merge_cmd.c \
+	fleet/commands/prior_cmd.c \
+	fleet/commands/prior_cmd.h \
+	fleet/export/export.h \
+	fleet/export/prior.c \
+	fleet/export/prior.h \
+	fleet/export/table.c \
+	fleet/export/textfile.c \
+	fleet/judge/changes.c \
+	fleet/judge/changes.h \
+	fleet/judge/each_kind.c \
+	fleet/judge/each_kind.h \
+	fleet/judge/judge.c \
+	fleet/judge/judge.h \
+	fleet/judge/ladder_of.c \
+	fleet/judge/ladder_of.h \
+	fleet/report/fleet_page.c \
+	fleet/report/fleet_report.c \
+	fleet/report/fleet_report.h \
+	fleet/store/intake.c \
+	fleet/store/intake.h \
+	fleet/store/store.c \
+	fleet/store/store.h
+libfleet_la_LIBADD = $(SQLITE_LIBS)
+
+dist_pkgdata_DATA += \
+	fleet/export/tmax-fleet.rules.yml \
+	fleet/report/fleet.gp \
+	results/schema/fleet.sql
+
+check_PROGRAMS += fleet/tests/simulate
+fleet_tests_simulate_SOURCES = fleet/tests/simulate.c fleet/tests/world.h
+TESTS += \
+	fleet/commands/tests/test_fleet.sh \
+	fleet/export/tests/test_scrape.sh
+EXTRA_DIST += \
+	fleet/commands/tests/test_fleet.sh \
+	fleet/export/tests/rules-test.yml \
+	fleet/export/tests/test_scrape.sh \
+	fleet/store/tests/fleet-1.sql
+
+if HAVE_CMOCKA
+fleet_tests = \
+	fleet/judge/tests/test_judge \
+	fleet/store/tests/test_intake
+check_PROGRAMS += $(fleet_tests)
+TESTS += $(fleet_tests)
+endif
+
+# How to run on many machines: scripts, used in place or from where they are installed.
+enginesdir = $(pkgdatadir)/engines
+dist_engines_SCRIPTS = fleet/engines/collect fleet/engines/part fleet/engines/slurm fleet/engines/ssh \
+	fleet/engines/verify-changed
+dist_engines_DATA = fleet/engines/prepare.sh
+engines_tests = \
+	fleet/engines/tests/test_ansible.sh \
+	fleet/engines/tests/test_part.sh \
+	fleet/engines/tests/test_slurm.sh \
+	fleet/engines/tests/test_ssh.sh \
+	fleet/engines/tests/test_units.sh
+TESTS += $(engines_tests)
+EXTRA_DIST += $(engines_tests) \
+	fleet/engines/ansible/roles/tmax/defaults/main.yml \
+	fleet/engines/ansible/roles/tmax/meta/main.yml \
+	fleet/engines/ansible/roles/tmax/tasks/collect.yml \
+	fleet/engines/ansible/roles/tmax/tasks/install.yml \
+	fleet/engines/ansible/roles/tmax/tasks/main.yml \
+	fleet/engines/ansible/roles/tmax/tasks/run.yml \
+	fleet/engines/ansible/tmax.yml
+
+# In the package, and enabled by nobody but the administrator.
+units = fleet/engines/systemd/tmax-calibrate.service fleet/engines/systemd/tmax-verify.service
+if SYSTEMD_UNITS
+systemdsystemunit_DATA = $(units)
+dist_systemdsystemunit_DATA = fleet/engines/systemd/tmax-calibrate.timer fleet/engines/systemd/tmax-verify.timer
+else
+EXTRA_DIST += fleet/engines/systemd/tmax-calibrate.timer fleet/engines/systemd/tmax-verify.timer
+noinst_DATA = $(units)
+endif
+CLEANFILES += $(units)
+EXTRA_DIST += $(units:=.in)
+
+$(units): %: $(srcdir)/%.in Makefile
+	@$(MKDIR_P) $(@D)
+	$(AM_V_GEN)sed -e 's|@bindir[@]|$(bindir)|g' -e 's|@enginesdir[@]|$(enginesdir)|g' \
+		-e 's|@localstatedir[@]|$(localstatedir)|g' $(srcdir)/$@.in >$@

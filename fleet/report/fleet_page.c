@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * FOLDER/fleet.html: of each kind its ladder as a figure, and what the text says.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "calibrate/page/html.h"
+#include "calibrate/page/report_page.h"
+#include "fleet/report/fleet_report.h"
+#include "results/figures/gnuplot.h"
+#include "stress/base/data_file.h"
+
+/* Rows: crossing, wait, bound, tears per toggle. */
+static void print_rows(FILE *out, const void *arg)
+{
+	const struct kind_report *r = arg;
+
+	for (int c = 0; c < CLAIMS; c++)
+		for (unsigned i = 0; i < r->estimate.levels; i++) {
+			const struct level *level = &r->estimate.level[i];
+			const struct claim *claim = &level->claim[c];
+
+			if (claim->count.toggles)
+				fprintf(out, "%s %" PRIu64 " %.9g %.9g\n", claim_name(c),
+					level->rung.first, claim->upper_p,
+					(double)claim->count.tears / (double)claim->count.toggles);
+		}
+}
+
+static bool has_rows(const struct kind_report *r)
+{
+	for (unsigned i = 0; i < CLAIMS * r->estimate.levels; i++)
+		if (r->estimate.level[i / CLAIMS].claim[i % CLAIMS].count.toggles)
+			return true;
+	return false;
+}
+
+static int put_figure(struct page *page, const struct kind_report *r)
+{
+	static const char *const none[] = { NULL };
+	char name[32];
+	struct page_figure figure = {
+		.name = name,
+		.script = "fleet.gp",
+		.label = "Bounds on tears per toggle against the wait",
+		.caption = "Bounds of 95 % on tears per toggle against the wait, and what was "
+			   "counted, over all machines of the kind. Lower is better.",
+		.print = print_rows,
+		.arg = r,
+		.args = none,
+	};
+
+	snprintf(name, sizeof(name), "kind-%" PRId64, r->kind->id);
+	return page_figure(page, &figure);
+}
+
+/* The text is cut at its ends of lines. */
+static void put_lines(FILE *out, char *text)
+{
+	for (const char *part; (part = strsep(&text, "\n"));) {
+		html_text(out, part);
+		fputc('\n', out);
+	}
+}
+
+static int put_kind(const struct kind_report *r, void *arg)
+{
+	struct page *page = arg;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&text, &size);
+	int ret = memory ? kind_text(memory, r) : -ENOMEM, rc = 0;
+
+	if (memory && fclose(memory) != 0)
+		ret = -ENOMEM;
+	if (ret >= 0) {
+		/* Its first line is the heading. */
+		size_t length = strcspn(text, "\n");
+
+		text[length] = '\0';
+		fputs("<section>\n<h2>", page->out);
+		html_text(page->out, text);
+		fputs("</h2>\n<pre>", page->out);
+		put_lines(page->out, text + length + 1);
+		fputs("</pre>\n", page->out);
+		rc = has_rows(r) ? put_figure(page, r) : 0;
+		fputs("</section>\n", page->out);
+	}
+	free(text);
+	return rc < 0 ? rc : ret;
+}
+
+static void put_head(FILE *out)
+{
+	char path[PICTURE_PATH];
+
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n"
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n"
+	      "<title>T_max of a fleet</title>\n",
+	      out);
+	if (data_file("page.css", path, sizeof(path)) == 0)
+		html_style(out, path);
+	fputs("</head>\n<body>\n<h1>T_max of a fleet</h1>\n", out);
+	html_paragraph(out, "What the evidence of many machines says of each kind of them, by %s.",
+		       PACKAGE_STRING);
+}
+
+int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t size)
+{
+	struct report report = { .folder = folder };
+	struct page page = { .report = &report };
+	char path[PICTURE_PATH];
+	int ret = page_path(&page, "fleet.html", path, sizeof(path));
+
+	undrawn[0] = '\0';
+	if (ret < 0)
+		return ret;
+	if (mkdir(folder, 0777) < 0 && errno != EEXIST)
+		return -errno;
+	page.out = fopen(path, "we");
+	if (!page.out)
+		return -errno;
+	put_head(page.out);
+	ret = each_kind(fleet, put_kind, &page);
+	if (ret == -ENODATA) {
+		html_missing(page.out, "No run is known.");
+		ret = 0;
+	}
+	fputs("</body>\n</html>\n", page.out);
+	snprintf(undrawn, size, "%s", report.undrawn_why);
+	if ((ferror(page.out) | fclose(page.out)) && ret >= 0)
+		ret = -EIO;
+	return ret;
+}

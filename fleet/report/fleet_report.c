@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/report/fleet_report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "calibrate/program/here.h"
+#include "fleet/judge/changes.h"
+#include "stress/base/number.h"
+
+#define S(count)  ((count) == 1 ? "" : "s")
+#define LOWEST	  9 /* of 1e-3, 1e-4, ..., the last that is told */
+#define TEXT_SIZE 300
+
+static const char *day_of(int64_t seconds, char *text)
+{
+	time_t time = (time_t)seconds;
+	struct tm tm;
+
+	if (!gmtime_r(&time, &tm) || !strftime(text, TEXT_SIZE, "%Y-%m-%d", &tm))
+		snprintf(text, TEXT_SIZE, "?");
+	return text;
+}
+
+/* What a line of a file says may be anything. */
+static const char *plain(const char *text, char *room)
+{
+	text_printable(room, TEXT_SIZE, text);
+	return room;
+}
+
+void kind_title(FILE *out, const struct fleet_kind *k)
+{
+	const struct identity *id = &k->identity;
+	bool bare = strcmp(id->hypervisor, "none") == 0;
+	char brand[TEXT_SIZE], vendor[TEXT_SIZE], microcode[TEXT_SIZE], hypervisor[TEXT_SIZE];
+
+	fprintf(out,
+		"%s (%s family %u, model %u, stepping %u), microcode %s, %s%s; %u socket%s, %u "
+		"core%s, %u CPU%s",
+		plain(id->brand, brand), plain(id->vendor, vendor), id->family, id->model,
+		id->stepping, plain(id->microcode, microcode), bare ? "bare metal" : "under ",
+		bare ? "" : plain(id->hypervisor, hypervisor), id->sockets, S(id->sockets),
+		id->cores, S(id->cores), id->cpus, S(id->cpus));
+}
+
+/* --- The ladder ------------------------------------------------------------------------------- */
+
+static void put_rung(FILE *out, const struct kind_report *r, int decade, int claim)
+{
+	int best = estimate_best(&r->estimate, claim, pow(10, -decade));
+	const struct level *level = &r->estimate.level[best < 0 ? 0 : best];
+	const struct claim *c = &level->claim[claim];
+	const struct behind_one *behind = &r->behind.level[best < 0 ? 0 : best][claim];
+
+	if (best < 0)
+		return;
+	fprintf(out, "    1e-%d  %-4s  %-12s %8.2g %9" PRIu64 " %8" PRIu64 " %9.3g %8" PRIu64 "\n",
+		decade, claim_name(claim), WAITS(&level->rung), c->upper_p, behind->machines,
+		behind->runs, (double)c->count.toggles, c->count.tears);
+}
+
+static void put_ladder(FILE *out, const struct kind_report *r)
+{
+	const struct estimate *e = &r->estimate;
+	bool some = false;
+
+	for (int decade = 3; decade <= LOWEST; decade++)
+		for (int c = 0; c < CLAIMS; c++) {
+			if (estimate_best(e, c, pow(10, -decade)) >= 0 && !some)
+				fputs("  tears below, across, waits    bound  machines     runs   "
+				      "toggles    tears\n",
+				      out);
+			some |= estimate_best(e, c, pow(10, -decade)) >= 0;
+			put_rung(out, r, decade, c);
+		}
+	if (!some)
+		fputs("  No wait keeps tears below 1e-3, as far as was counted.\n", out);
+	fprintf(out,
+		"  95 %% %s. Of machines never seen, up to %.2g %% may be worse than all these.\n",
+		e->long_run ? "for the long run" : "for the time of these runs, no more",
+		100 * machines_missed(r->kind->machines));
+}
+
+/* --- What was never tested -------------------------------------------------------------------- */
+
+static void put_name(FILE *out, unsigned *count, const char *name)
+{
+	fprintf(out, "%s%s", (*count)++ ? ", " : "  Never tested: ", name);
+}
+
+static void put_untested(FILE *out, const struct kind_report *r)
+{
+	const struct estimate *e = &r->estimate;
+	bool placed[PLACEMENT_COUNT] = { false };
+	unsigned count = 0, rungs = 0;
+
+	for (unsigned i = 0; i < e->levels; i++)
+		for (int c = 0; c < CLAIMS; c++)
+			for (unsigned k = 0; k < e->level[i].claim[c].sections; k++) {
+				const struct section *s = &e->level[i].claim[c].section[k];
+
+				placed[s->placement] |= s->count.toggles > 0;
+			}
+	for (int p = 0; p < PLACEMENT_COUNT; p++)
+		if (!placed[p])
+			put_name(out, &count, placement_name((enum placement)p));
+	for (unsigned i = 0; i < e->levels; i++)
+		rungs += !e->level[i].claim[CLAIM_LINE].count.toggles ||
+			 !e->level[i].claim[CLAIM_PAGE].count.toggles;
+	if (rungs) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "%u of %u waits of the ladder", rungs, e->levels);
+		put_name(out, &count, text);
+	}
+	if (!e->window.toggles && !e->window.word_tore)
+		put_name(out, &count, "stores inside a line");
+	if (!(e->membarrier_ticks > 0))
+		put_name(out, &count, "what a membarrier costs");
+	if (count)
+		fputs(".\n", out);
+}
+
+/* --- Machines, and what moved them ------------------------------------------------------------ */
+
+/* How many are worse than their kind, or a negative errno. */
+static int put_suspects(FILE *out, const struct kind_report *r)
+{
+	struct judged *machines;
+	char name[TEXT_SIZE];
+	size_t n;
+	int ret = judge_machines(r->runs, r->count, &machines, &n), found = 0;
+
+	for (size_t i = 0; i < n && ret == 0; i++) {
+		const struct judged *m = &machines[i];
+		double p = fmin(1, m->p * (double)n);
+
+		if (p >= SUSPECT)
+			break;
+		fprintf(out,
+			"  WORSE THAN ITS KIND: %s tears %.3g times as often (%" PRIu64
+			" tear%s in %.3g toggles, %u hour%s): by luck with %.1g, all %zu looked "
+			"at\n",
+			plain(m->name, name), m->times, m->tears, S(m->tears), (double)m->toggles,
+			m->hours, S(m->hours), p, n);
+		found++;
+	}
+	if (ret == 0 && !found && n && machines[0].p >= 1)
+		fputs("  Too little was counted to tell one machine from another.\n", out);
+	else if (ret == 0 && !found)
+		fputs("  No machine is worse than its kind by more than luck explains.\n", out);
+	free(machines);
+	return ret < 0 ? ret : found;
+}
+
+static int put_changes(FILE *out, const struct kind_report *r)
+{
+	struct change *changes;
+	char from[TEXT_SIZE], to[TEXT_SIZE];
+	size_t n;
+	int ret = changes_of_kind(r->fleet, r->kinds, r->kind_count, r->kind, r->runs, r->count,
+				  &changes, &n);
+
+	for (size_t i = 0; i < n && ret == 0; i++) {
+		const struct change *c = &changes[i];
+		double p = fmin(1, c->moved.p * (double)n);
+
+		fprintf(out,
+			"  %s%s, %s to %s: %.3g times as many tears (%u machines, then %u; by luck "
+			"with %.1g",
+			p < SUSPECT ? "MOVED BY " : "not moved by ", c->what, plain(c->from, from),
+			plain(c->to, to), c->moved.times, c->moved.machines[0],
+			c->moved.machines[1], p);
+		if (n > 1)
+			fprintf(out, ", all %zu looked at", n);
+		fputs(")\n", out);
+	}
+	free(changes);
+	return ret;
+}
+
+/* --- All of it -------------------------------------------------------------------------------- */
+
+int kind_text(FILE *out, const struct kind_report *r)
+{
+	const struct fleet_kind *k = r->kind;
+	unsigned placements = r->estimate.level[0].claim[CLAIM_LINE].sections;
+	char from[TEXT_SIZE], to[TEXT_SIZE];
+	int ret, suspects;
+
+	kind_title(out, k);
+	fprintf(out, "\n  %" PRIu64 " machine%s, %" PRIu64 " run%s, %s to %s; %u placement%s\n",
+		k->machines, S(k->machines), k->runs, S(k->runs), day_of(k->from, from),
+		day_of(k->to, to), placements, S(placements));
+	put_ladder(out, r);
+	suspects = put_suspects(out, r);
+	ret = suspects < 0 ? suspects : put_changes(out, r);
+	put_untested(out, r);
+	fputs("\n", out);
+	return ret < 0 ? ret : suspects;
+}
+
+static int text_of_kind(const struct kind_report *r, void *out)
+{
+	return kind_text(out, r);
+}
+
+int fleet_text(FILE *out, struct fleet *fleet)
+{
+	int ret = each_kind(fleet, text_of_kind, out);
+
+	if (ret == -ENODATA) {
+		fputs("No run is known.\n", out);
+		return 0;
+	}
+	return ret;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/store/intake.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "calibrate/program/cpuid.h"
+#include "results/journal/journal.h"
+
+#define DUMP_MAX (1 << 20) /* bytes; libcpuid writes some 20 thousand */
+
+/* One file on its way in. */
+struct taking {
+	struct fleet *fleet;
+	struct intake *intake;
+	const char *path;
+	char machine[FLEET_NAME];
+	unsigned epoch;		     /* that the lines so far have begun */
+	bool has_run;		     /* a journal's run line was seen: its cells follow */
+	struct evidence_run journal; /* what they add up to */
+	int64_t begin;		     /* when it began */
+	char processor[64];	     /* whose dump was looked for last */
+};
+
+void fleet_machine_of(const char *path, char *name, size_t size)
+{
+	char copy[PATH_MAX], folder[PATH_MAX];
+	const char *base, *own;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	snprintf(folder, sizeof(folder), "%s", path);
+	base = basename(copy);
+	own = basename(dirname(folder));
+	/* What calibrate writes has the same name everywhere. */
+	if (strncmp(base, "machine.conf", 12) == 0 && strcmp(own, ".") != 0 &&
+	    strcmp(own, "/") != 0)
+		snprintf(name, size, "%s", own);
+	else
+		snprintf(name, size, "%.*s", (int)strcspn(base, "."), base);
+}
+
+static int set_aside(struct taking *t, size_t number, const char *line, const char *reason)
+{
+	int ret = fleet_set_aside(t->fleet, t->path, number, line, reason);
+
+	t->intake->aside += ret >= 0;
+	return ret < 0 ? ret : 0;
+}
+
+/* --- Dumps of CPUID --------------------------------------------------------------------------- */
+
+/* One that libcpuid cannot read is none. */
+static int take_dump(struct taking *t, const char *path)
+{
+	struct cpu_name cpu;
+	char *text = NULL;
+	size_t size = 0;
+	int ret = cpuid_name_of(path, &cpu);
+	FILE *file = ret == 0 ? fopen(path, "re") : NULL;
+	ssize_t got;
+
+	if (ret == -EINVAL)
+		return set_aside(t, 0, path, "no dump of CPUID that libcpuid can read");
+	if (!file)
+		return 0;
+	got = getdelim(&text, &size, '\0', file);
+	fclose(file);
+	ret = got > 0 && got < DUMP_MAX ? fleet_add_cpuid(t->fleet, t->processor, text) : 0;
+	t->intake->dumps += ret == 0 && got > 0 && got < DUMP_MAX;
+	free(text);
+	return ret;
+}
+
+/* Beside the file, as calibrate leaves it there. */
+static int look_for_dump(struct taking *t, const struct identity *id)
+{
+	char name[sizeof(t->processor)], path[PATH_MAX];
+	int ret;
+
+	snprintf(name, sizeof(name), "%s-%u-%u-%u", id->vendor, id->family, id->model,
+		 id->stepping);
+	if (strcmp(name, t->processor) == 0)
+		return 0;
+	strcpy(t->processor, name);
+	for (const char *c = id->vendor; *c; c++)
+		if (!isalnum((unsigned char)*c))
+			return 0; /* what a line says is no path */
+	if (snprintf(path, sizeof(path), "%s.%s.cpuid", t->path, name) >= (int)sizeof(path))
+		return 0;
+	ret = fleet_has_cpuid(t->fleet, name);
+	if (ret == 0)
+		ret = take_dump(t, path);
+	return ret < 0 ? ret : 0;
+}
+
+/* --- Runs ------------------------------------------------------------------------------------- */
+
+static int add_run(struct taking *t, struct evidence_run *run)
+{
+	int ret;
+
+	run->epoch = t->epoch;
+	ret = fleet_add_run(t->fleet, t->machine, run);
+	t->intake->runs += ret > 0;
+	t->intake->known += ret == 0;
+	return ret < 0 ? ret : look_for_dump(t, &run->identity);
+}
+
+/* --- Journals --------------------------------------------------------------------------------- */
+
+static int64_t time_of(const json_t *line)
+{
+	const char *date = json_string_value(json_object_get(line, "date"));
+	struct tm tm = { 0 };
+
+	return date && strptime(date, "%Y-%m-%dT%H:%M:%SZ", &tm) ? timegm(&tm) : 0;
+}
+
+/* What the cells since the last run line add up to, unless the store of evidence has told of it. */
+static int end_journal_run(struct taking *t)
+{
+	struct evidence_run *run = &t->journal;
+	int ret = 0;
+
+	if (t->has_run && run->sums.count) {
+		ret = fleet_has_counted(t->fleet, run, t->begin, run->time + 60);
+		if (ret == 0)
+			ret = add_run(t, run);
+		else
+			t->intake->known += ret > 0;
+	}
+	sums_free(&run->sums);
+	t->has_run = false;
+	return ret < 0 ? ret : 0;
+}
+
+static int begin_journal_run(struct taking *t, const json_t *line)
+{
+	int ret = end_journal_run(t);
+
+	if (ret < 0)
+		return ret;
+	t->journal = (struct evidence_run){ .source = "journal" };
+	t->begin = t->journal.time = time_of(line);
+	t->has_run =
+		identity_from_json(json_object_get(line, "identity"), &t->journal.identity) == 0;
+	return 0;
+}
+
+static int take_cell(struct taking *t, const json_t *line)
+{
+	struct cell_record record;
+	int64_t time = time_of(line);
+
+	if (!t->has_run || record_from_json(line, &record) < 0)
+		return -EINVAL;
+	if (time > t->journal.time)
+		t->journal.time = time;
+	return sums_add_record(&t->journal.sums, &record);
+}
+
+/* --- Lines ------------------------------------------------------------------------------------ */
+
+static int take_json(struct taking *t, size_t number, const char *text, const json_t *line)
+{
+	const char *type = json_string_value(json_object_get(line, "type"));
+	struct evidence_run run;
+	int ret;
+
+	switch (evidence_take_line(line, &run)) {
+	case EVIDENCE_RUN:
+		ret = add_run(t, &run);
+		sums_free(&run.sums);
+		return ret;
+	case EVIDENCE_EPOCH:
+		t->epoch++;
+		return 0;
+	case EVIDENCE_BROKEN:
+		return set_aside(t, number, text,
+				 type ? "its checksum or a field is wrong" : "no type");
+	case EVIDENCE_OTHER:
+		break;
+	}
+	if (strcmp(type, "run") == 0)
+		return begin_journal_run(t, line);
+	if (strcmp(type, "cell") != 0)
+		return 0;
+	ret = take_cell(t, line);
+	return ret == -EINVAL ? set_aside(t, number, text, "a cell that cannot be read") : ret;
+}
+
+static int take_line(struct taking *t, size_t number, const char *text, size_t length)
+{
+	json_t *line = json_loadb(text, length, 0, NULL);
+	int ret;
+
+	if (json_is_object(line))
+		ret = take_json(t, number, text, line);
+	else
+		ret = set_aside(t, number, text, "no JSON object");
+	json_decref(line);
+	return ret;
+}
+
+int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
+		    struct intake *intake)
+{
+	struct taking t = { .fleet = fleet, .intake = intake, .path = path };
+	char *text = malloc(JOURNAL_LINE_MAX);
+	FILE *file = fopen(path, "re");
+	int ret = file ? text ? 0 : -ENOMEM : -errno;
+	size_t number = 0;
+
+	if (machine)
+		snprintf(t.machine, sizeof(t.machine), "%s", machine);
+	else
+		fleet_machine_of(path, t.machine, sizeof(t.machine));
+	while (ret == 0 && fgets(text, JOURNAL_LINE_MAX, file)) {
+		size_t length = strlen(text);
+
+		number++;
+		if (length == JOURNAL_LINE_MAX - 1 && text[length - 1] != '\n') {
+			for (int c = 0; c != '\n' && c != EOF;)
+				c = getc(file);
+			ret = set_aside(&t, number, text, "too long a line");
+		} else if (length > 1) {
+			ret = take_line(&t, number, text, length);
+		}
+	}
+	if (ret == 0 && ferror(file))
+		ret = -EIO;
+	if (ret == 0)
+		ret = end_journal_run(&t);
+	sums_free(&t.journal.sums);
+	if (file)
+		fclose(file);
+	free(text);
+	return ret;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files into the database: stores of evidence and journals, by their lines.
+ *
+ * A line that is damaged, forged without care or not ours is set aside with the reason. It costs no
+ * other line. Lines of journals that are no cells are passed over.
+ */
+#ifndef FLEET_STORE_INTAKE_H
+#define FLEET_STORE_INTAKE_H
+
+#include "fleet/store/store.h"
+
+struct intake {
+	size_t runs;  /* added */
+	size_t known; /* that were there already */
+	size_t dumps; /* of CPUID, of processors that there was none of */
+	size_t aside; /* lines set aside, those that had been before included */
+};
+
+/*
+ * fleet_take_file - add what a file holds to the counts and to the database. machine: whose it is;
+ * NULL: told by the file's name (HOST.evidence), or by its folder's (HOST/machine.conf.evidence).
+ * Dumps of CPUID that lie beside it (FILE.VENDOR-FAMILY-MODEL-STEPPING.cpuid) come along. 0 or a
+ * negative errno.
+ */
+int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
+		    struct intake *intake);
+
+/* fleet_machine_of - that name. */
+void fleet_machine_of(const char *path, char *name, size_t size);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The evidence of many machines in one SQLite database: results/schema/fleet.sql.
+ *
+ * Machines are judged by kind: vendor, family, model, stepping, microcode, hypervisor and topology.
+ * A run is known by a print of its contents, so that a file may be merged as often as one likes.
+ */
+#ifndef FLEET_STORE_STORE_H
+#define FLEET_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calibrate/statistics/evidence.h"
+
+#define FLEET_NAME 256 /* bytes of a machine's name */
+
+struct fleet; /* an open database */
+
+/*
+ * fleet_open - open a database; create: make it if there is none, and bring an older one up to
+ * date. All that is written until fleet_close() is one transaction. 0, -ENOENT, -EPROTO: no
+ * database of ours or a newer one, -ESTALE: an older one, and create is not set, or another
+ * negative errno.
+ */
+int fleet_open(struct fleet **fleet, const char *path, bool create);
+
+/* fleet_close - keep: write what was added, else forget it. 0 or a negative errno. */
+int fleet_close(struct fleet *fleet, bool keep);
+
+/* fleet_add_run - 1: added; 0: it was there; or a negative errno. */
+int fleet_add_run(struct fleet *fleet, const char *machine, const struct evidence_run *run);
+
+/*
+ * fleet_has_counted - is there a run of the same kind that ended in that time and has counted the
+ * same? The evidence of a calibration and its journal are one run. 1, 0 or a negative errno.
+ */
+int fleet_has_counted(struct fleet *fleet, const struct evidence_run *run, int64_t begin,
+		      int64_t end);
+
+/* fleet_set_aside - a line that is no evidence. 1: added; 0: it was there; or a negative errno. */
+int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const char *text,
+		    const char *reason);
+
+/*
+ * fleet_has_cpuid - is there a dump of that name? fleet_add_cpuid - keep one. 1, 0 or a negative
+ * errno.
+ */
+int fleet_has_cpuid(struct fleet *fleet, const char *name);
+int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump);
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+struct fleet_kind {
+	int64_t id;
+	struct identity identity; /* the fields that make a kind, and the brand */
+	uint64_t machines, runs;
+	int64_t from, to; /* when the first and the last of its runs ended */
+	uint64_t khz[2];  /* lowest and highest rate of their TSCs; 0: unknown */
+};
+
+/* A machine as its latest run has it. */
+struct fleet_host {
+	int64_t machine, kind;
+	char name[FLEET_NAME];
+	char kernel[72];
+	int64_t time;
+	uint64_t runs; /* of all kinds that it has been */
+	uint64_t khz;
+};
+
+struct fleet_run {
+	int64_t id;
+	int64_t machine; /* runs of one machine follow each other, by time */
+	char name[FLEET_NAME];
+	char kernel[72];
+	int64_t time;
+	unsigned epoch;
+	struct sums sums;
+};
+
+/* fleet_kinds - all, those of most machines first. The caller frees. */
+int fleet_kinds(struct fleet *fleet, struct fleet_kind **kinds, size_t *count);
+
+/* fleet_runs - the runs of a kind. 0 or a negative errno. */
+int fleet_runs(struct fleet *fleet, int64_t kind, struct fleet_run **runs, size_t *count);
+void fleet_runs_free(struct fleet_run *runs, size_t count);
+
+/* fleet_hosts - all machines, by number. The caller frees. 0 or a negative errno. */
+int fleet_hosts(struct fleet *fleet, struct fleet_host **hosts, size_t *count);
+
+/* fleet_asides - how many lines were set aside. */
+uint64_t fleet_asides(struct fleet *fleet);
+
+#endif

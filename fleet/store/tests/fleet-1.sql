@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: MIT
+-- A database of version 1 with a run, as the program of then made it.
+-- Times are seconds since 1970; ticks are of the TSC.
+
+-- What is judged together: a microarchitecture, its microcode, what it runs under, its shape.
+CREATE TABLE kind (
+  id INTEGER PRIMARY KEY,
+  vendor TEXT NOT NULL, family INTEGER NOT NULL, model INTEGER NOT NULL, stepping INTEGER NOT NULL,
+  microcode TEXT NOT NULL,
+  hypervisor TEXT NOT NULL, -- "none" on bare metal
+  sockets INTEGER NOT NULL, cores INTEGER NOT NULL, cpus INTEGER NOT NULL,
+  brand TEXT NOT NULL,      -- told, never compared
+  UNIQUE (vendor, family, model, stepping, microcode, hypervisor, sockets, cores, cpus)
+) STRICT;
+
+CREATE TABLE machine (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE
+) STRICT;
+
+-- One calibration, verification or stress run.
+CREATE TABLE run (
+  id INTEGER PRIMARY KEY,
+  print TEXT NOT NULL UNIQUE, -- of its contents: the same run comes in once
+  machine INTEGER NOT NULL REFERENCES machine,
+  kind INTEGER NOT NULL REFERENCES kind,
+  time INTEGER NOT NULL,      -- when it ended
+  boot TEXT NOT NULL,
+  kernel TEXT NOT NULL,
+  source TEXT NOT NULL,       -- "quick", "default", "verify", ..., "journal"
+  cpus TEXT NOT NULL,         -- that it was allowed to use
+  epoch INTEGER NOT NULL      -- new ones that its store had begun before, by the user or by its counts
+) STRICT;
+CREATE INDEX run_of_kind ON run (kind, machine, time);
+
+-- What a run has counted for one rung, crossing and placement.
+CREATE TABLE sum (
+  run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+  what TEXT NOT NULL,         -- "wait", "membarrier", "store", "gap"
+  first INTEGER NOT NULL, second INTEGER NOT NULL, stretch INTEGER NOT NULL,
+  crossing TEXT NOT NULL, placement TEXT NOT NULL, executors INTEGER NOT NULL,
+  slices INTEGER NOT NULL, toggles INTEGER NOT NULL, tears INTEGER NOT NULL,
+  unevenness REAL NOT NULL, squares REAL NOT NULL, ticks REAL NOT NULL,
+  worst_tears INTEGER NOT NULL, worst_toggles INTEGER NOT NULL,
+  PRIMARY KEY (run, what, first, second, stretch, crossing, placement, executors)
+) STRICT, WITHOUT ROWID;
+
+-- Lines that were no evidence, each once.
+CREATE TABLE aside (
+  print TEXT PRIMARY KEY,
+  file TEXT NOT NULL,
+  line INTEGER NOT NULL,      -- from 1
+  reason TEXT NOT NULL
+) STRICT;
+
+INSERT INTO kind VALUES (1, 'GenuineIntel', 6, 106, 1, '0x1', 'none', 2, 64, 128, 'Simulated 0');
+INSERT INTO machine VALUES (1, 'old node');
+INSERT INTO run VALUES (1, '0123456789abcdef', 1, 1, 1700000000, 'b', '6.1', 'default', '0-1', 1);
+INSERT INTO sum VALUES
+  (1, 'wait', 0, 0, 4, 'line', 'same-l3', 1, 4, 20000, 3, 0.00045, 1e8, 6e7, 3, 20000),
+  (1, 'wait', 0, 0, 4, 'page', 'same-l3', 1, 4, 20000, 0, 0, 1e8, 6e7, 0, 20000);
+INSERT INTO aside VALUES ('00000000000000aa', 'x.jsonl', 3, 'no JSON object');
+PRAGMA user_version = 1;

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* Evidence comes in once, whatever its files are called and whatever else is in them. */
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "fleet/store/intake.h"
+#include "fleet/tests/world.h"
+#include "results/journal/journal.h"
+
+static char folder[64], database[96], file[96];
+static struct world world = { .hours = 3, .unevenness = 0.5 };
+
+static int make_folder(void **state)
+{
+	(void)state;
+	strcpy(folder, "/tmp/test_intake.XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(database, sizeof(database), "%s/db", folder);
+	snprintf(file, sizeof(file), "%s/node1.evidence", folder);
+	world.rng = gsl_rng_alloc(gsl_rng_taus);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	char command[96];
+
+	(void)state;
+	gsl_rng_free(world.rng);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+static void append_hour(unsigned day)
+{
+	struct evidence_run run = world_hour(&world, 0, false, 1, day);
+
+	assert_int_equal(evidence_append(file, &run), 0);
+	sums_free(&run.sums);
+}
+
+static void append_text(const char *text)
+{
+	FILE *out = fopen(file, "a");
+
+	assert_non_null(out);
+	fputs(text, out);
+	fclose(out);
+}
+
+static struct intake merge(const char *path, const char *machine)
+{
+	struct intake intake = { 0 };
+	struct fleet *fleet;
+
+	assert_int_equal(fleet_open(&fleet, database, true), 0);
+	assert_int_equal(fleet_take_file(fleet, path, machine, &intake), 0);
+	assert_int_equal(fleet_close(fleet, true), 0);
+	return intake;
+}
+
+/* Runs and machines of the only kind. */
+static struct fleet_kind known(void)
+{
+	struct fleet_kind *kinds, kind;
+	struct fleet *fleet;
+	size_t count;
+
+	assert_int_equal(fleet_open(&fleet, database, false), 0);
+	assert_int_equal(fleet_kinds(fleet, &kinds, &count), 0);
+	assert_int_equal(count, 1);
+	kind = kinds[0];
+	free(kinds);
+	fleet_close(fleet, false);
+	return kind;
+}
+
+static void second_merge_changes_nothing(void **state)
+{
+	(void)state;
+	append_hour(1);
+	append_hour(2);
+	assert_int_equal(merge(file, NULL).runs, 2);
+	append_hour(3);
+	for (unsigned i = 0; i < 2; i++) {
+		struct intake again = merge(file, NULL);
+
+		assert_int_equal(again.runs, i == 0);
+		assert_int_equal(again.known, 2 + i);
+	}
+	assert_int_equal(known().runs, 3);
+	assert_int_equal(known().machines, 1);
+}
+
+static void all_that_was_counted_comes_back(void **state)
+{
+	struct evidence_run run = world_hour(&world, 0, false, 1, 1);
+	struct fleet_run *runs;
+	struct fleet *fleet;
+	size_t count;
+
+	(void)state;
+	assert_int_equal(evidence_append(file, &run), 0);
+	merge(file, NULL);
+	assert_int_equal(fleet_open(&fleet, database, false), 0);
+	assert_int_equal(fleet_runs(fleet, 1, &runs, &count), 0);
+	assert_int_equal(count, 1);
+	assert_string_equal(runs[0].name, "node1");
+	assert_int_equal(runs[0].time, run.time);
+	assert_int_equal(runs[0].sums.count, run.sums.count);
+	for (size_t i = 0; i < run.sums.count; i++) {
+		const struct sum *s = sums_find(&runs[0].sums, &run.sums.sum[i]);
+
+		assert_non_null(s);
+		assert_memory_equal(&s->count, &run.sums.sum[i].count, sizeof(s->count));
+	}
+	fleet_runs_free(runs, count);
+	fleet_close(fleet, false);
+	sums_free(&run.sums);
+}
+
+/* Whole lines, cut ones, other people's, and one whose numbers were improved. */
+static void bad_lines_cost_no_others(void **state)
+{
+	char line[65536], *tears;
+	FILE *in;
+
+	(void)state;
+	append_hour(1);
+	in = fopen(file, "r");
+	assert_non_null(fgets(line, sizeof(line), in));
+	fclose(in);
+	append_text("no JSON\n[1, 2]\n{\"type\": 7}\n{}\n\n");
+	tears = strstr(line, "\"tears\":");
+	assert_non_null(tears);
+	tears[8] = tears[8] == '9' ? '8' : '9';
+	append_text(line);
+	line[strlen(line) / 2] = '\0';
+	append_text(line);
+	append_text("\n");
+	append_hour(2);
+	for (unsigned i = 0; i < 2; i++) {
+		struct intake intake = merge(file, NULL);
+
+		assert_int_equal(intake.runs, i ? 0 : 2);
+		assert_int_equal(intake.aside, 6);
+	}
+	assert_int_equal(known().runs, 2);
+}
+
+/* The journal of a run whose evidence is there is the same run; of another it is a run more. */
+static void journals_count_once(void **state)
+{
+	char path[96];
+	struct identity id = world_identity(0, false);
+	struct cell_record record = { .stage = "ladder", .key = "1" };
+	struct journal *journal;
+	struct evidence_run run = { .identity = id, .source = "quick", .boot = "1" };
+	json_t *untested = json_array();
+
+	(void)state;
+	record.cell.crossing = CROSSING_LINE;
+	record.cell.placement = PLACEMENT_SAME_L3;
+	record.cell.executors = 1;
+	record.cell.split = 3;
+	record.cell.waits.stretch = 4;
+	record.result = (struct cell_result){
+		.outcome = OUTCOME_DONE, .toggles = 5000, .exposed = 4000, .torn = 0
+	};
+	snprintf(path, sizeof(path), "%s/node2.jsonl", folder);
+	assert_int_equal(journal_open(&journal, path), 0);
+	assert_int_equal(journal_write_run(journal, "quick", &id, untested), 0);
+	assert_int_equal(journal_write_cell(journal, &record), 0);
+	assert_int_equal(journal_close(journal), 0);
+	assert_int_equal(sums_add_record(&run.sums, &record), 0);
+	run.time = time(NULL);
+	run.cpus.word[0] = 3;
+	strcpy(run.date, "2026-01-01T00:00:00Z");
+	assert_int_equal(evidence_append(file, &run), 0);
+	assert_int_equal(merge(file, NULL).runs, 1);
+	assert_int_equal(merge(path, NULL).known, 1);
+	assert_int_equal(known().runs, 1);
+	assert_int_equal(unlink(database), 0);
+	assert_int_equal(merge(path, NULL).runs, 1);
+	sums_free(&run.sums);
+	json_decref(untested);
+}
+
+static void names_are_no_commands(void **state)
+{
+	static const char name[] = "x'); DROP TABLE run; --<script>\n\x1b[2J\xff\"";
+	static const char brand[] = "<b>\"o') DROP TABLE kind --";
+	struct evidence_run run = world_hour(&world, 0, false, 1, 1);
+	struct fleet_run *runs;
+	struct fleet *fleet;
+	size_t count;
+
+	(void)state;
+	strcpy(run.identity.brand, brand);
+	strcpy(run.identity.kernel, brand);
+	assert_int_equal(evidence_append(file, &run), 0);
+	sums_free(&run.sums);
+	assert_int_equal(merge(file, name).runs, 1);
+	assert_int_equal(fleet_open(&fleet, database, false), 0);
+	assert_int_equal(fleet_runs(fleet, 1, &runs, &count), 0);
+	assert_string_equal(runs[0].name, name);
+	assert_string_equal(runs[0].kernel, brand);
+	fleet_runs_free(runs, count);
+	fleet_close(fleet, false);
+	assert_string_equal(known().identity.brand, brand);
+}
+
+static void machine_of_a_file(void **state)
+{
+	static const char *const names[][2] = {
+		{ "node7.evidence", "node7" },
+		{ "/srv/node7.jsonl", "node7" },
+		{ "fleet/node7/machine.conf.evidence", "node7" },
+		{ "fleet/node7/machine.conf.jsonl", "node7" },
+		{ "machine.conf.evidence", "machine" },
+	};
+	char name[FLEET_NAME];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		fleet_machine_of(names[i][0], name, sizeof(name));
+		assert_string_equal(name, names[i][1]);
+	}
+}
+
+/* Another program's database, a newer one, and what is none stay as they are. */
+static void other_databases_are_refused(void **state)
+{
+	char command[256];
+	struct fleet *fleet;
+
+	(void)state;
+	append_hour(1);
+	assert_int_equal(fleet_open(&fleet, database, false), -ENOENT);
+	merge(file, NULL);
+	snprintf(command, sizeof(command),
+		 "printf '\\0\\0\\0\\11' | dd of=%s bs=1 seek=60 conv=notrunc "
+		 "2>/dev/null",
+		 database); /* user_version */
+	assert_int_equal(system(command), 0);
+	assert_int_equal(fleet_open(&fleet, database, true), -EPROTO);
+	assert_int_equal(fleet_open(&fleet, database, false), -EPROTO);
+	assert_int_equal(fleet_open(&fleet, file, true), -EPROTO);
+}
+
+/* A database of version 1, with more words of SQL behind it. */
+static void make_old(const char *more)
+{
+	const char *top = getenv("srcdir");
+	char path[PATH_MAX], text[8192];
+	sqlite3 *db;
+	size_t length;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "%s/fleet/store/tests/fleet-1.sql", top ? top : ".");
+	in = fopen(path, "r");
+	assert_non_null(in);
+	length = fread(text, 1, sizeof(text) - 1, in);
+	fclose(in);
+	assert_true(length < sizeof(text) - 1);
+	text[length] = '\0';
+	assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, more, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+}
+
+static void old_databases_are_brought_up_to_date(void **state)
+{
+	struct fleet_run *runs;
+	struct fleet *fleet;
+	size_t count;
+
+	(void)state;
+	make_old("");
+	assert_int_equal(fleet_open(&fleet, database, false), -ESTALE);
+	append_hour(1);
+	assert_int_equal(merge(file, NULL).runs, 1);
+	assert_int_equal(known().runs, 2);
+	assert_int_equal(known().machines, 2);
+	/* What is unknown of the old run is not taken for a rate. */
+	assert_int_equal(known().khz[0], 2600000);
+	assert_int_equal(known().khz[1], 2600000);
+	assert_int_equal(fleet_open(&fleet, database, false), 0);
+	assert_int_equal(fleet_asides(fleet), 1);
+	assert_int_equal(fleet_runs(fleet, 1, &runs, &count), 0);
+	assert_string_equal(runs[0].name, "old node");
+	assert_int_equal(runs[0].sums.count, 2);
+	assert_int_equal(runs[0].sums.sum[0].count.tears + runs[0].sums.sum[1].count.tears, 3);
+	fleet_runs_free(runs, count);
+	fleet_close(fleet, false);
+}
+
+/* A step that cannot be made leaves the database as it was: another program's table is in the way.
+ */
+static void half_a_step_is_none(void **state)
+{
+	struct fleet *fleet;
+
+	(void)state;
+	make_old("CREATE TABLE cpuid (x)");
+	assert_true(fleet_open(&fleet, database, true) < 0);
+	assert_int_equal(fleet_open(&fleet, database, false), -ESTALE);
+	assert_true(fleet_open(&fleet, database, true) < 0);
+}
+
+#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FOLDER(second_merge_changes_nothing),
+		WITH_FOLDER(all_that_was_counted_comes_back),
+		WITH_FOLDER(bad_lines_cost_no_others),
+		WITH_FOLDER(journals_count_once),
+		WITH_FOLDER(names_are_no_commands),
+		cmocka_unit_test(machine_of_a_file),
+		WITH_FOLDER(other_databases_are_refused),
+		WITH_FOLDER(old_databases_are_brought_up_to_date),
+		WITH_FOLDER(half_a_step_is_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
