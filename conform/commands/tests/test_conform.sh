@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# tmax conform: this machine keeps its promises, and with any fault each oracle that has to see it does.
+# A fault comes with the third chance for it and once in 17 after that, so that a cell of a few trials has one.
+# shellcheck source=calibrate/tests/common.sh
+. "${srcdir:-.}/calibrate/tests/common.sh"
+
+# --- as it is ---
+
+expect 0 "$tmax" conform --budget 2s --seed 1 --how-long
+[ "$(grep -c '^holds ' "$dir/out")" = 9 ] || fail "not all promises hold"
+[ "$(grep -cE '^  [a-z0-9]+ +[0-9].* (y|d|h|min|s)$' "$dir/out")" = 9 ] || fail "no table of times"
+grep -q '^Verdict: conforms$' "$dir/out" || fail "no verdict"
+
+# --- broken on purpose ---
+
+while read -r fault promises; do
+	# On a starved machine a cell has but a few trials: then a longer run.
+	for budget in 1s 4s 16s; do
+		expect 1 "$tmax" conform --budget $budget --seed 1 --broken "$fault"
+		[ "$(grep -c '^BROKEN ' "$dir/out")" != "$promises" ] || break
+	done
+	[ "$(grep -c '^BROKEN ' "$dir/out")" = "$promises" ] || fail "$fault is not seen by all $promises"
+	! grep -q '^holds ' "$dir/out" || fail "a promise holds in spite of $fault"
+	grep -q '^Suspect: no CPU stands out' "$dir/out" || fail "a CPU is named for what they all do"
+done <<'LIST'
+stale 7
+lost 8
+unsynced 2
+torn 3
+LIST
+# What is printed runs the same again, and says where it was.
+read -ra again <<<"$(sed -nE '/wanted/s/.*: tmax (conform .*) # [^,]+, microcode [^,]+, hypervisor .*$/\1/p' "$dir/out" | head -n 1)"
+expect 1 "$tmax" "${again[@]}" --budget 1s
+grep -qF "tmax ${again[*]} #" "$dir/out" || fail "another cell when it is run again"
+# Whether it shows that nothing serialises is the machine's affair: docs/conform.md.
+expect "0 1" "$tmax" conform --budget 1s --broken unserialized
+# A bad CPU is named, and no other.
+if [ "${#allowed[@]}" -gt 1 ]; then
+	for budget in 5s 20s; do
+		expect 1 "$tmax" conform --only flag,self,membarrier,executable --budget $budget \
+			--broken stale --broken-on "${allowed[1]}"
+		! grep -q "^Suspect: CPU ${allowed[1]} " "$dir/out" || break
+	done
+	[ "$(sed -nE 's/^Suspect: (CPU [0-9]+) .*/\1/p' "$dir/out")" = "CPU ${allowed[1]}" ] || fail "the bad CPU is not the one that is named"
+fi
+complains 64 "does not apply" "$tmax" conform --only self --broken torn
+complains 64 "no promise 'hope'" "$tmax" conform --only flag,hope
+complains 64 "two numbers" "$tmax" conform --cpus 0
+complains 64 "a CPU or none" "$tmax" conform --load some
+complains 64 "of which fault" "$tmax" conform --broken-on 0
+
+# --- formats ---
+
+short=("$tmax" conform --only "self,flag" --seed 2 --budget 1s)
+expect 1 "${short[@]}" --format json --broken stale
+valid "$dir/out"
+[ "$(member verdict)" = broken ] || fail "JSON without a verdict"
+expect 0 "${short[@]}" --format tap
+grep -qx '1..2' "$dir/out" || fail "TAP without a plan"
+[ "$(grep -c '^ok ' "$dir/out")" = 2 ] || fail "TAP"
+expect 1 "${short[@]}" --broken stale --format tap
+[ "$(grep -c '^not ok ' "$dir/out")" = 2 ] || fail "TAP of what is broken"
+expect 1 "${short[@]}" --broken stale --format junit
+if command -v python3 >/dev/null; then
+	python3 - "$dir/out" <<'PYTHON' || fail "JUnit"
+import sys, xml.etree.ElementTree as tree
+suite = tree.parse(sys.argv[1]).getroot().find("testsuite")
+assert suite.get("tests") == "2" and suite.get("failures") == "2"
+cases = suite.findall("testcase")
+assert len(cases) == 2 and all(case.find("failure") is not None for case in cases)
+assert all("tmax conform --only" in case.find("system-out").text for case in cases)
+PYTHON
+fi
+for fault in none stale; do
+	expect "0 1" "${short[@]}" --broken "$fault" --format opendcdiag
+	python3 -c 'import yaml' 2>/dev/null || continue
+	python3 - "$dir/out" "$rc" <<'PYTHON' || fail "YAML of $fault"
+import sys, yaml
+log = yaml.safe_load(open(sys.argv[1]))
+broken = sys.argv[2] == "1"
+for key in "command-line", "version", "os", "runtime", "cpu-info", "timing", "test-plans", "exit":
+    assert key in log, key
+assert log["exit"] == ("fail" if broken else "pass")
+assert log["virtualization-state"]["vm"] and log["cpu-info"][0]["logical"] >= 0
+assert [test["test"] for test in log["tests"]] == ["self", "flag"]
+for test in log["tests"]:
+    assert test["result"] == log["exit"] and test["details"]["quality"] == "production"
+    assert test["time-at-end"]["elapsed"] >= test["time-at-start"]["elapsed"] and test["test-runtime"] > 0
+    assert ("fail" in test) == broken
+    if broken:
+        assert test["fail"]["time-to-fail"] > 0 and 0 < test["fail"]["reproduction-rate"] <= 1
+        assert test["threads"][0]["state"] == "failed" and test["threads"][0]["time-to-fail"] > 0
+PYTHON
+done
+
+# --- one CPU ---
+
+if command -v taskset >/dev/null; then
+	expect 0 taskset -c "${allowed[0]}" "$tmax" conform --budget 2s
+	grep -q '^Verdict: conforms' "$dir/out" || fail "one CPU"
+fi
