@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Basic blocks of a program, by gcc and by clang: fastinst counts each as often as a library does
+# that the compiler calls at each; one more round shows that the comparison can fail. Then blocks
+# are turned on and off at random while threads compute.
+set -euo pipefail
+export LC_ALL=C
+
+top=${srcdir:-.}/probes/blocks/tests
+fastinst=$(realpath "${FASTINST:-./fastinst}")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_RUNTIME_DIR=$dir
+unset FASTINST_ON FASTINST_OUTPUT FASTINST_CONTROL LD_PRELOAD PATCHCORE_MACHINE_CONF
+failed=0
+
+if [ "${SANITIZERS:-none}" != none ]; then
+	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
+	exit 77
+fi
+if [ ! -e .libs/libfastinst-agent.so ]; then
+	echo "built without shared libraries"
+	exit 77
+fi
+if [ ! -e probes/calls/starts.lo ]; then
+	echo "built without Zydis: blocks are refused"
+	exit 77
+fi
+
+wrong()
+{
+	echo "WRONG: $*"
+	failed=1
+}
+
+# build NAME COMPILER FLAG... - the program; it is linked without the option, for which clang would
+# add a library
+build()
+{
+	local name=$1 compiler=$2
+
+	shift 2
+	# shellcheck disable=SC2086 # CC may carry options
+	$compiler "$@" -fsanitize-coverage=trace-pc -c -o "$dir/$name.o" "$top/blocked.c" || return 1
+	# shellcheck disable=SC2086
+	$CC "$@" -o "$dir/$name" "$dir/$name.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs" -pthread
+}
+
+# compare NAME - are the counts of fastinst those of the reference? A jump to the tracer comes back
+# elsewhere, so the reference has those at places of calls that are no site; their sum must agree.
+compare()
+{
+	nm -S "$dir/$1" | python3 -c '
+import sys
+functions = {}
+for line in sys.stdin:
+    field = line.split()
+    if len(field) == 4 and field[2] in "tT":
+        functions[field[3]] = int(field[0], 16)
+sites, places = {}, {}
+for line in open(sys.argv[1]):
+    field = line.split()
+    if len(field) == 5 and field[2] == "block" and field[1] == "0":
+        function, offset = field[3].split("+")
+        sites[functions[function] + int(offset, 16)] = int(field[0])
+for line in open(sys.argv[2]):
+    place, count = line.split()
+    places[int(place, 16)] = int(count)
+calls = sites.keys() & places.keys()
+jumps = sum(sites[site] for site in sites.keys() - calls)
+others = sum(places[place] for place in places.keys() - calls)
+wrong = [hex(site) for site in calls if sites[site] != places[site]]
+if wrong or jumps != others or len(calls) < 15:
+    sys.exit(f"{len(calls)} calls, wrong at {wrong}; jumps {jumps}, elsewhere {others}")
+' "$dir/counts" "$dir/blocks"
+}
+
+# check NAME ROUNDS ARGUMENT... - with so many rounds for fastinst
+check()
+{
+	local name=$1 rounds=$2
+
+	shift 2
+	BLOCKS=$dir/blocks LD_PRELOAD=$dir/reference.so "$dir/$name" 1000 "$@" >"$dir/is"
+	timeout 60 "$fastinst" run --output "$dir/counts" -- "$dir/$name" "$rounds" "$@" >"$dir/says" 2>"$dir/errors" ||
+		wrong "$name $*: $(cat "$dir/errors")"
+	compare "$name"
+}
+
+# shellcheck disable=SC2086
+$CC -O1 -shared -fPIC -o "$dir/reference.so" "$top/reference.c"
+compilers=0
+for compiler in "$CC" clang; do
+	for level in 1 2; do
+		for way in "-fno-pie -no-pie" "-fPIE -pie -fcf-protection=full"; do
+			# shellcheck disable=SC2086
+			if ! build program "$compiler" -O$level $way 2>"$dir/errors"; then
+				echo "$compiler -O$level $way: skipped, $(head -1 "$dir/errors")"
+				continue
+			fi
+			compilers=$((compilers + 1))
+			if check program 1001 2>/dev/null; then
+				wrong "a round more was not seen"
+			fi
+			check program 1000 || wrong "$compiler -O$level $way: counts"
+			check program 1000 threads || wrong "$compiler -O$level $way: counts of threads"
+			diff "$dir/is" "$dir/says" || wrong "$compiler -O$level $way: it computes something else"
+		done
+	done
+done
+if [ $compilers = 0 ]; then
+	echo "no compiler has -fsanitize-coverage=trace-pc"
+	exit 77
+fi
+
+# Toggled at random from outside, until the program ends.
+build program "$CC" -O2
+"$dir/program" 400000 threads >"$dir/is"
+timeout 120 "$fastinst" run --off --output "$dir/counts" -- "$dir/program" 400000 threads >"$dir/says" 2>"$dir/errors" &
+runner=$!
+while kill -0 "$runner" 2>/dev/null; do
+	for pattern in '*' 'collatz*' 'note*' '*+0x?[0-7]'; do
+		"$fastinst" on "$pattern" >/dev/null 2>&1 || true
+		"$fastinst" off "[$((RANDOM % 2))a-n]*" >/dev/null 2>&1 || true
+	done
+	"$fastinst" off '*' >/dev/null 2>&1 || true
+done
+wait "$runner" || wrong "toggled, it failed: $(cat "$dir/errors")"
+diff "$dir/is" "$dir/says" || wrong "toggled, it computes something else"
+grep -q ' block ' "$dir/counts" || wrong "nothing was ever on"
+
+exit $failed

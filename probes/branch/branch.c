@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Switches, and the code of their sites.
+ *
+ * A change is made in two steps: the counts of all switches of the set, then the code of all sites
+ * whose switch now says something else than their code, in one batch. If the code of one cannot be
+ * changed, the counts go back, and the same second step undoes the rest.
+ */
+#include "probes/branch/branch.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <patchcore/batch.h>
+
+#include "probes/branch/entries.h"
+#include "probes/include/fastinst/branch.h"
+
+#define SITE_LEN 5
+#define TRIES	 1000 /* of a site that another thread is changing */
+
+static const uint8_t nop[SITE_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+
+struct site {
+	struct object *object;
+	uint8_t *at;
+	uint8_t jump[SITE_LEN];
+	bool usual;
+	bool jumps;	    /* the code now */
+	const char *reason; /* why it is left alone, or NULL */
+	struct site *next;
+};
+
+struct flag {
+	const char *name;
+	bool usual;
+	unsigned count;
+	unsigned vetoes;
+	struct site *sites;
+	struct flag *next;
+};
+
+static struct flag *flags;
+static const char *settings_wrong;
+
+static bool value_of(const struct flag *flag)
+{
+	return flag->vetoes ? flag->usual : flag->count > 0;
+}
+
+/* --- The code --------------------------------------------------------------------------------- */
+
+static bool to_change(const struct flag *flag, const struct site *site)
+{
+	return !site->reason && !site->object->gone &&
+	       site->jumps != (value_of(flag) != site->usual);
+}
+
+static size_t count_changes(void)
+{
+	size_t n = 0;
+
+	for (const struct flag *flag = flags; flag; flag = flag->next)
+		for (const struct site *site = flag->sites; site; site = site->next)
+			n += to_change(flag, site);
+	return n;
+}
+
+/* Another thread may just change the same bytes, or fork. */
+static int patch(struct pc_op *ops, size_t n)
+{
+	int ret = pc_patch_batch(ops, n);
+
+	for (size_t i = 0; i < n && ret; i++)
+		for (int tries = 0; ops[i].result == -EAGAIN && tries < TRIES; tries++) {
+			sched_yield();
+			ops[i].result = pc_patch(ops[i].addr, ops[i].bytes, ops[i].len);
+		}
+	for (size_t i = 0; i < n; i++)
+		if (ops[i].result)
+			return ops[i].result;
+	return 0;
+}
+
+/* All sites as their switches say. The order of ops is that of the lists, both times. */
+static int apply(void)
+{
+	size_t n = count_changes(), i = 0;
+	struct pc_op *ops;
+	int ret;
+
+	if (n == 0)
+		return 0;
+	ops = calloc(n, sizeof(*ops));
+	if (!ops)
+		return -ENOMEM;
+	for (const struct flag *flag = flags; flag; flag = flag->next)
+		for (const struct site *site = flag->sites; site; site = site->next)
+			if (to_change(flag, site))
+				ops[i++] = (struct pc_op){ .addr = site->at,
+							   .bytes = site->jumps ? nop : site->jump,
+							   .len = SITE_LEN,
+							   .result = -ECANCELED };
+	ret = patch(ops, n);
+	i = 0;
+	for (struct flag *flag = flags; flag; flag = flag->next)
+		for (struct site *site = flag->sites; site; site = site->next)
+			if (to_change(flag, site) && ops[i++].result == 0)
+				site->jumps = !site->jumps;
+	free(ops);
+	return ret;
+}
+
+/* --- New sites -------------------------------------------------------------------------------- */
+
+/* What the environment says of a new switch: the last word that fits. */
+static void set_at_start(struct flag *flag)
+{
+	const char *at = secure_getenv("FASTINST_BRANCHES");
+	char word[256], *equals;
+	size_t len;
+
+	for (; at && *at; at += len + (at[len] == ',')) {
+		len = strcspn(at, ",");
+		if (len == 0)
+			continue;
+		snprintf(word, sizeof(word), "%.*s", (int)len, at);
+		equals = strrchr(word, '=');
+		if (len >= sizeof(word) || !equals) {
+			settings_wrong = "FASTINST_BRANCHES: each part is GLOB=on, =off or =veto";
+			continue;
+		}
+		*equals++ = '\0';
+		if (fnmatch(word, flag->name, 0) != 0)
+			continue;
+		if (strcmp(equals, "on") == 0)
+			flag->count = 1;
+		else if (strcmp(equals, "off") == 0)
+			flag->count = 0;
+		else if (strcmp(equals, "veto") == 0)
+			flag->vetoes = 1;
+		else
+			settings_wrong = "FASTINST_BRANCHES: a value is none of on, off, veto";
+	}
+}
+
+static struct flag *flag_named(const struct entry *entry)
+{
+	struct flag *flag = flags;
+
+	while (flag && strcmp(flag->name, entry->name) != 0)
+		flag = flag->next;
+	if (flag)
+		return flag;
+	flag = calloc(1, sizeof(*flag));
+	if (!flag)
+		return NULL;
+	*flag = (struct flag){ .name = object_string(entry->name),
+			       .usual = entry->usual,
+			       .count = entry->usual,
+			       .next = flags };
+	if (!flag->name) {
+		free(flag);
+		return NULL;
+	}
+	set_at_start(flag);
+	flags = flag;
+	return flag;
+}
+
+static const char *refusal(const struct site *site, const struct flag *flag, uintptr_t other)
+{
+	if (!object_covers(site->object, (uintptr_t)site->at, SITE_LEN, PF_X | PF_R) ||
+	    !object_covers(site->object, other, 1, PF_X))
+		return "its entry points outside the code";
+	if (memcmp(site->at, nop, SITE_LEN) != 0)
+		return "other bytes stand there than the compiler puts there";
+	if (site->usual != flag->usual)
+		return "the switch is usually true at one site and usually false at another";
+	return NULL;
+}
+
+static int add(const struct entry *entry, void *data)
+{
+	struct object *object = data;
+	struct flag *flag = flag_named(entry);
+	struct site *site = flag ? calloc(1, sizeof(*site)) : NULL;
+	uintptr_t other = object->base + entry->other;
+
+	if (!site)
+		return -ENOMEM;
+	*site = (struct site){ .object = object,
+			       .at = (uint8_t *)(object->base + entry->site),
+			       .usual = entry->usual,
+			       .next = flag->sites };
+	site->reason = refusal(site, flag, other);
+	if (site_rel32(site->jump, 0xe9, site->at, (const void *)other) < 0)
+		site->reason = "its entry points outside the code";
+	flag->sites = site;
+	return 0;
+}
+
+static int discover(struct object *object, const void *image, size_t size)
+{
+	struct elf elf;
+	int ret;
+
+	if (!elf_open(&elf, image, size))
+		return 0;
+	ret = entries_read(&elf, "fi_branch_sites", add, object);
+	if (!ret)
+		ret = call_discover(object, &elf);
+	/* What stays undone is tried again with the next change, and seen in fi_branches(). */
+	if (!ret && count_changes())
+		apply();
+	return ret;
+}
+
+const struct provider branch_provider = {
+	.name = "branch",
+	.discover = discover,
+};
+
+/* --- What callers ask for --------------------------------------------------------------------- */
+
+/* One of them; the other is 0. */
+struct change {
+	int count;
+	int vetoes;
+};
+
+/* As far as 0; it tells whether it has changed, so that it can be taken back. */
+static bool step(unsigned *number, int by)
+{
+	if (by == 0 || (by < 0 && *number == 0))
+		return false;
+	*number += (unsigned)by;
+	return true;
+}
+
+static long change(const char *pattern, struct change by)
+{
+	struct flag **moved;
+	size_t n = 0, moves = 0;
+	long found = 0;
+	int ret;
+
+	if (!pattern)
+		return -EINVAL;
+	ret = core_lock();
+	if (ret < 0)
+		return ret;
+	for (const struct flag *flag = flags; flag; flag = flag->next)
+		n++;
+	moved = calloc(n + 1, sizeof(struct flag *));
+	ret = moved ? 0 : -ENOMEM;
+	for (struct flag *flag = flags; flag && !ret; flag = flag->next) {
+		if (fnmatch(pattern, flag->name, 0) != 0)
+			continue;
+		found++;
+		if (step(&flag->count, by.count) || step(&flag->vetoes, by.vetoes))
+			moved[moves++] = flag;
+	}
+	if (!ret)
+		ret = apply();
+	if (ret && moves) {
+		for (size_t i = 0; i < moves; i++) {
+			moved[i]->count -= (unsigned)by.count;
+			moved[i]->vetoes -= (unsigned)by.vetoes;
+		}
+		apply();
+	}
+	core_unlock();
+	free(moved);
+	return ret ? ret : found;
+}
+
+long fi_branch_on(const char *pattern)
+{
+	return change(pattern, (struct change){ .count = 1 });
+}
+
+long fi_branch_off(const char *pattern)
+{
+	return change(pattern, (struct change){ .count = -1 });
+}
+
+long fi_branch_veto(const char *pattern)
+{
+	return change(pattern, (struct change){ .vetoes = 1 });
+}
+
+long fi_branch_allow(const char *pattern)
+{
+	return change(pattern, (struct change){ .vetoes = -1 });
+}
+
+static void describe(const struct flag *flag, struct fi_branch_state *state)
+{
+	*state = (struct fi_branch_state){ .name = flag->name,
+					   .value = value_of(flag),
+					   .usual = flag->usual,
+					   .count = flag->count,
+					   .vetoes = flag->vetoes };
+	for (const struct site *site = flag->sites; site; site = site->next) {
+		if (site->object->gone)
+			continue;
+		state->sites++;
+		if (site->reason) {
+			state->refused++;
+			state->reason = site->reason;
+		} else if (to_change(flag, site)) {
+			state->refused++;
+			state->reason = "its code could not be changed";
+		}
+	}
+}
+
+long fi_branches(struct fi_branch_state *states, size_t max)
+{
+	size_t n = 0;
+	int ret;
+
+	if (!states && max)
+		return -EINVAL;
+	ret = core_lock();
+	if (ret < 0)
+		return ret;
+	for (const struct flag *flag = flags; flag; flag = flag->next)
+		if (n++ < max)
+			describe(flag, &states[n - 1]);
+	core_unlock();
+	return (long)n;
+}
+
+const char *fi_branch_settings(void)
+{
+	return settings_wrong;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Static calls: sixteen aligned bytes to which all callers of one name call.
+ *
+ *	FF 25 rel32	jmp *slot(%rip), as it is compiled
+ *	E9 rel32	jmp target, where that is in reach
+ *
+ * Both start at the same byte and lie in one aligned word: either replaces the other by one store.
+ * pc_call_init() would take the FF 25, too, but its tail calls go by a slot for good, and that load
+ * is what is saved here.
+ *
+ * The slot is written first. While the code is FF 25 that is the change, and the code follows;
+ * while it is E9 no executor reads the slot.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <patchcore/patchcore.h>
+
+#include "probes/branch/branch.h"
+#include "probes/branch/entries.h"
+#include "probes/include/fastinst/branch.h"
+
+#define DIRECT_LEN 5
+#define SLOT_LEN   6
+
+struct static_call {
+	const char *name;
+	struct object *object;
+	uint8_t *at;
+	void **slot;
+	bool direct;
+	struct static_call *next;
+};
+
+static struct static_call *calls;
+
+static int by_slot(struct static_call *call)
+{
+	uint8_t code[SLOT_LEN] = { 0xff, 0x25 };
+	int32_t rel = (int32_t)((uint8_t *)call->slot - (call->at + SLOT_LEN));
+	int ret;
+
+	if (!call->direct)
+		return 0;
+	memcpy(code + 2, &rel, sizeof(rel));
+	ret = pc_patch(call->at, code, sizeof(code));
+	if (!ret)
+		call->direct = false;
+	return ret;
+}
+
+static int point(struct static_call *call, void *target)
+{
+	void *old = __atomic_load_n(call->slot, __ATOMIC_RELAXED);
+	uint8_t code[DIRECT_LEN];
+	int ret;
+
+	__atomic_store_n(call->slot, target, __ATOMIC_RELEASE);
+	if (site_rel32(code, 0xe9, call->at, target) < 0) {
+		ret = by_slot(call);
+	} else {
+		ret = pc_patch(call->at, code, sizeof(code));
+		if (!ret)
+			call->direct = true;
+	}
+	if (ret)
+		__atomic_store_n(call->slot, old, __ATOMIC_RELEASE);
+	return ret;
+}
+
+static bool is_call(const struct static_call *call)
+{
+	uint8_t code[SLOT_LEN] = { 0xff, 0x25 };
+	int32_t rel = (int32_t)((uint8_t *)call->slot - (call->at + SLOT_LEN));
+
+	memcpy(code + 2, &rel, sizeof(rel));
+	return (uintptr_t)call->at % 16 == 0 && (uintptr_t)call->slot % sizeof(void *) == 0 &&
+	       object_covers(call->object, (uintptr_t)call->at, 16, PF_X | PF_R) &&
+	       object_covers(call->object, (uintptr_t)call->slot, sizeof(void *), PF_R | PF_W) &&
+	       memcmp(call->at, code, sizeof(code)) == 0;
+}
+
+static int add(const struct entry *entry, void *data)
+{
+	struct object *object = data;
+	struct static_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return -ENOMEM;
+	call->object = object;
+	call->at = (uint8_t *)(object->base + entry->site);
+	call->slot = (void **)(object->base + entry->other);
+	/* Of a damaged file; such a call stays as it is compiled. */
+	if (!is_call(call)) {
+		free(call);
+		return 0;
+	}
+	call->name = object_string(entry->name);
+	if (!call->name) {
+		free(call);
+		return -ENOMEM;
+	}
+	call->next = calls;
+	calls = call;
+	/* If that fails, the slot serves. */
+	point(call, *call->slot);
+	return 0;
+}
+
+int call_discover(struct object *object, const struct elf *elf)
+{
+	return entries_read(elf, "fi_call_sites", add, object);
+}
+
+int fi_call_retarget(void *at, void *function)
+{
+	struct static_call *call;
+	int ret;
+
+	if (!at || !function)
+		return -EINVAL;
+	ret = core_lock();
+	if (ret < 0)
+		return ret;
+	for (call = calls; call && (call->at != at || call->object->gone); call = call->next)
+		;
+	ret = call ? point(call, function) : -ENOENT;
+	core_unlock();
+	return ret;
+}
+
+long fi_calls(struct fi_call_state *states, size_t max)
+{
+	size_t n = 0;
+	int ret;
+
+	if (!states && max)
+		return -EINVAL;
+	ret = core_lock();
+	if (ret < 0)
+		return ret;
+	for (const struct static_call *call = calls; call; call = call->next)
+		if (!call->object->gone && n++ < max)
+			states[n - 1] = (struct fi_call_state){ .name = call->name,
+								.target = *call->slot,
+								.direct = call->direct };
+	core_unlock();
+	return (long)n;
+}

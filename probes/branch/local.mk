@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+# Static branches and static calls.
+libfastinst_internal_la_SOURCES += \
+	probes/branch/branch.c \
+	probes/branch/branch.h \
+	probes/branch/call.c \
+	probes/branch/entries.c \
+	probes/branch/entries.h
+fastinstinclude_HEADERS += probes/include/fastinst/branch.h
+
+if HAVE_CMOCKA
+probes_branch_tests = \
+	probes/branch/tests/test_branch \
+	probes/branch/tests/test_call
+check_PROGRAMS += $(probes_branch_tests)
+TESTS += $(probes_branch_tests)
+probes_branch_tests_test_branch_LDADD = $(probes_ldadd)
+probes_branch_tests_test_call_LDADD = $(probes_ldadd)
+endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Probes on and off, their functions, and when an old function is left.
+ */
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probes/core/core.h"
+#include "probes/core/entry.h"
+
+#define PATIENCE 10 /* seconds */
+
+static int usable(uint32_t id)
+{
+	const struct probe *probe = probe_get(id);
+
+	if (!probe)
+		return -ENOENT;
+	if (probe->object->gone)
+		return -ENODEV;
+	return probe->reason ? -ENOTSUP : 0;
+}
+
+static void set_function(uint32_t id, uintptr_t function)
+{
+	atomic_store_explicit(&probe_slots[id].function, function, memory_order_release);
+}
+
+/* What the probe needs before it can be on for the first time. */
+static int arm(uint32_t id)
+{
+	struct probe *probe = probe_get(id);
+	int ret = usable(id);
+
+	if (ret < 0 || probe->armed)
+		return ret;
+	ret = probe->provider->arm(probe);
+	probe->armed = !ret;
+	return ret;
+}
+
+static void first_error(int *error, int ret)
+{
+	if (ret < 0 && !*error)
+		*error = ret;
+}
+
+/* Runs of probes that can be changed are toggled together. */
+static int toggle_runs(const uint32_t *ids, size_t n, bool on, uintptr_t function)
+{
+	int error = 0;
+
+	for (size_t i = 0, end; i < n; i = end + 1) {
+		for (end = i; end < n; end++) {
+			int ret = on ? arm(ids[end]) : usable(ids[end]);
+
+			first_error(&error, ret);
+			if (ret < 0)
+				break;
+			if (on)
+				set_function(ids[end], function);
+		}
+		near_seal();
+		if (end > i)
+			first_error(&error, site_toggle(ids + i, end - i, on));
+		for (size_t j = i; j < end; j++)
+			if (!probe_get(ids[j])->is_on)
+				set_function(ids[j], 0);
+	}
+	return error;
+}
+
+static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function)
+{
+	int ret;
+
+	if (!ids && n)
+		return -EINVAL;
+	ret = core_lock();
+	if (ret < 0)
+		return ret;
+	ret = toggle_runs(ids, n, on, function);
+	core_unlock();
+	return ret;
+}
+
+int fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsigned flags)
+{
+	uintptr_t word = (uintptr_t)function;
+
+	if (flags & ~FI_KEEPS_VECTORS)
+		return -EINVAL;
+	if (function && flags & FI_KEEPS_VECTORS)
+		word |= UINT64_C(1) << SLOT_KEEPS_VECTORS;
+	return change(ids, n, true, word);
+}
+
+int fi_activate_batch(const uint32_t *ids, size_t n, fi_function *function)
+{
+	return fi_activate_how(ids, n, function, 0);
+}
+
+int fi_activate(uint32_t id, fi_function *function)
+{
+	return fi_activate_how(&id, 1, function, 0);
+}
+
+int fi_deactivate_batch(const uint32_t *ids, size_t n)
+{
+	return change(ids, n, false, 0);
+}
+
+int fi_deactivate(uint32_t id)
+{
+	return change(&id, 1, false, 0);
+}
+
+int fi_set_data(uint32_t id, void *data)
+{
+	if (!probe_get(id))
+		return -ENOENT;
+	atomic_store_explicit(&probe_slots[id].data, data, memory_order_release);
+	return 0;
+}
+
+/* --- The grace period ------------------------------------------------------------------------- */
+
+static long membarrier(int command)
+{
+	return syscall(SYS_membarrier, command, 0, 0);
+}
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static int wait_for(const struct block *block, double until)
+{
+	const struct timespec pause = { .tv_nsec = 100000 };
+	uint64_t inside = atomic_load_explicit(&block->inside, memory_order_acquire);
+
+	if (!(inside & 1))
+		return 0;
+	while (atomic_load_explicit(&block->inside, memory_order_acquire) == inside) {
+		if (now() > until)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+int fi_synchronize(void)
+{
+	const struct block *mine = block_here();
+	double until = now() + PATIENCE;
+	int ret = 0;
+
+	if (mine && atomic_load_explicit(&mine->inside, memory_order_relaxed) & 1)
+		return -EDEADLK;
+	/* Pairs with the trampoline, which says that it is inside and then reads the function. */
+	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0 ||
+	    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0)
+		return -ENOTSUP;
+	for (const struct block *block = block_list(); block && !ret; block = block->next)
+		ret = wait_for(block, until);
+	return ret;
+}

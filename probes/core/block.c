@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks of counters, one per thread that has run a probe.
+ *
+ * The list only grows. A block is taken by one atomic exchange and given back when its thread ends,
+ * so that a signal handler may take one at any time, also in the middle of another's taking.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "probes/core/entry.h"
+
+__thread struct block *block_of_thread
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+static _Atomic(struct block *) blocks;
+static pthread_key_t key;
+
+/*
+ * Destructors that run later may run probes: the thread then takes a block again, and the C
+ * library comes back here.
+ */
+static void give_back(void *block)
+{
+	block_of_thread = NULL;
+	atomic_store_explicit(&((struct block *)block)->taken, 0, memory_order_release);
+}
+
+int block_start(void)
+{
+	return -pthread_key_create(&key, give_back);
+}
+
+struct block *block_list(void)
+{
+	return atomic_load_explicit(&blocks, memory_order_acquire);
+}
+
+struct block *block_here(void)
+{
+	return block_of_thread;
+}
+
+static struct block *take_free(void)
+{
+	for (struct block *block = block_list(); block; block = block->next)
+		if (!atomic_load_explicit(&block->taken, memory_order_relaxed) &&
+		    !atomic_exchange_explicit(&block->taken, 1, memory_order_acquire))
+			return block;
+	return NULL;
+}
+
+static struct block *map_one(void)
+{
+	struct block *block = mmap(NULL, sizeof(*block), PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (block == MAP_FAILED)
+		return NULL;
+	atomic_store_explicit(&block->taken, 1, memory_order_relaxed);
+	block->next = block_list();
+	while (!atomic_compare_exchange_weak_explicit(&blocks, &block->next, block,
+						      memory_order_release, memory_order_acquire))
+		;
+	return block;
+}
+
+/* Of the trampoline, so in any signal handler: keeps errno, and needs no lock. */
+struct block *block_make(void)
+{
+	int saved = errno;
+	struct block *block = take_free();
+
+	if (!block)
+		block = map_one();
+	if (block) {
+		block_of_thread = block;
+		pthread_setspecific(key, block);
+	}
+	errno = saved;
+	return block;
+}
+
+void block_forked(void)
+{
+	struct block *mine = block_of_thread;
+
+	for (struct block *block = block_list(); block; block = block->next) {
+		/* The first page has the head; zero pages come for the others when they are asked
+		 * for. */
+		for (size_t i = 0; i < (4096 - BLOCK_COUNTS) / 8; i++)
+			atomic_store_explicit(&block->counts[i], 0, memory_order_relaxed);
+		madvise((char *)block + 4096, sizeof(*block) - 4096, MADV_DONTNEED);
+		if (block == mine)
+			continue;
+		atomic_store_explicit(&block->inside, 0, memory_order_relaxed);
+		atomic_store_explicit(&block->taken, 0, memory_order_relaxed);
+	}
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the core share.
+ */
+#ifndef PROBES_CORE_CORE_H
+#define PROBES_CORE_CORE_H
+
+#include "probes/core/provider.h"
+
+/*
+ * core_lock - the one lock: objects, probes, their code. -EDEADLK: the thread holds it. -ESHUTDOWN:
+ * not between core_open() and core_close(). Executors never take it.
+ */
+int core_lock(void);
+void core_unlock(void);
+int core_open(void);
+void core_close(void);
+
+/* --- Under the lock --- */
+
+/* object_scan - new objects are given to the providers, probes of those that left are marked gone.
+ */
+int object_scan(const struct provider *const *providers);
+
+/* process_is_single - whether no other thread can run the program's code: see fi_own_thread(). */
+bool process_is_single(void);
+
+/* site_toggle - turn the probes of ids on or off by changing code; 0 or the first error. */
+int site_toggle(const uint32_t *ids, size_t n, bool on);
+
+/* site_merge_early - make one NOP of several where that is cheap: while there is one thread. */
+void site_merge_early(uint32_t from, uint32_t to);
+
+/* site_prepare - look at the bytes of a new probe: sets reason or merge. */
+void site_prepare(struct probe *probe);
+
+/* --- Without it --- */
+
+/* callback_tell - tell of the probes that have not been told of yet. */
+void callback_tell(void);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trampoline that sites call.
+ *
+ * The site calls the probe's stub, which pushes the id and jumps here. The stack then is
+ *
+ *	rsp + 8	  address to return to
+ *	rsp	  id
+ *
+ *  1. Save rax, rcx and the status flags: all that counting takes.
+ *  2. Count: one instruction, so that a signal handler that comes in between loses nothing.
+ *  3. No function: go back.
+ *  4. Save the other registers that a function may change, as struct fi_regs.
+ *  5. In a probe function already: the event is lost.
+ *  6. Say that the thread is inside, and read the function after that. fi_synchronize() reads the
+ *     two in the other order, with a membarrier between, so either it sees the thread inside, or
+ * the thread sees what was stored before the membarrier.
+ *  7. Save the vectors, unless the function keeps them. The x87 stack is empty at calls, but not at
+ *     markers: the function gets an empty one.
+ *     By moves, which take a tenth of the time of XSAVEC and XRSTOR, where it is known which halves
+ *     are in use: halves that are not are zero, and stay so, or SSE code would be slow afterwards.
+ *
+ * It returns by a RET to where the site's CALL came from, which shadow stacks agree with.
+ */
+#include "probes/core/entry.h"
+
+#include <assert.h>
+#include <cpuid.h>
+#include <stddef.h>
+
+static_assert(sizeof(struct slot) == 1 << SLOT_SHIFT, "the trampoline shifts the id");
+static_assert(offsetof(struct slot, function) == 0, "the trampoline reads it there");
+static_assert(offsetof(struct slot, data) == SLOT_DATA, "the trampoline reads it there");
+static_assert(offsetof(struct slot, site) == SLOT_SITE, "the trampoline reads it there");
+static_assert(offsetof(struct slot, lost) == SLOT_LOST, "the trampoline counts there");
+static_assert(offsetof(struct block, inside) == BLOCK_INSIDE, "the trampoline counts there");
+static_assert(offsetof(struct block, counts) == BLOCK_COUNTS, "the trampoline counts there");
+static_assert(sizeof(struct fi_regs) == 80, "the trampoline pushes ten registers");
+
+#define VECTOR_STATES 0xe7 /* x87, SSE, AVX, opmask, the upper halves, zmm16 to 31 */
+
+#define STATES_AVX    0x6
+#define STATES_AVX512 0xe0
+#define MOVES_AREA    2176 /* zmm0 to 31, k0 to 7, MXCSR; in whole lines */
+
+enum {
+	BY_FXSAVE = 0,
+	BY_XSAVE = 1,
+	BY_XSAVEC = 2
+};
+
+struct slot probe_slots[FI_PROBES_MAX];
+
+/* For the assembly. */
+uint32_t entry_way __attribute__((visibility("hidden")));
+uint32_t entry_states __attribute__((visibility("hidden"))); /* mask for xsave */
+uint64_t entry_area __attribute__((visibility("hidden"))) = 512;
+uint32_t entry_moves __attribute__((visibility("hidden"))); /* 1: up to ymm15, 2: all of AVX-512 */
+
+#define TEXT_(x) #x
+#define TEXT(x)	 TEXT_(x)
+
+/* clang-format off */
+asm(".pushsection .text\n"
+    ".p2align 6\n"
+    ".globl probe_entry\n"
+    ".hidden probe_entry\n"
+    ".type probe_entry, @function\n"
+    "probe_entry:\n"
+    ".cfi_startproc\n"
+    ".cfi_def_cfa_offset 16\n"
+    "	endbr64\n"
+    "	push %rax\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push %rcx\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	lahf\n"
+    "	seto %al\n"
+    "	push %rax\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "1:	mov 24(%rsp), %rcx\n"
+    "	mov block_of_thread@gottpoff(%rip), %rax\n"
+    "	mov %fs:(%rax), %rax\n"
+    "	test %rax, %rax\n"
+    "	jz 2f\n"
+    "	incq " TEXT(BLOCK_COUNTS) "(%rax,%rcx,8)\n"
+    "	shl $" TEXT(SLOT_SHIFT) ", %rcx\n"
+    "	lea probe_slots(%rip), %rax\n"
+    "	cmpq $0, (%rax,%rcx)\n"
+    "	jne 2f\n"
+    "9:	pop %rax\n"
+    ".cfi_adjust_cfa_offset -8\n"
+    "	add $127, %al\n" /* 1 and 127 overflow, 0 and 127 do not */
+    "	sahf\n"
+    "	pop %rcx\n"
+    ".cfi_adjust_cfa_offset -8\n"
+    "	pop %rax\n"
+    ".cfi_adjust_cfa_offset -8\n"
+    "	lea 8(%rsp), %rsp\n"
+    ".cfi_adjust_cfa_offset -8\n"
+    "	ret\n"
+    ".cfi_adjust_cfa_offset 32\n"
+
+    /* struct fi_regs from 8(%rbx), the flags at 88(%rbx), the id at 112(%rbx). */
+    "2:	lea 40(%rsp), %rax\n"
+    "	push %rax\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push 24(%rsp)\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push 24(%rsp)\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push %rdx\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push %rsi\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push %rdi\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push %r8\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push %r9\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push %r10\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push %r11\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	push %rbx\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "	mov %rsp, %rbx\n"
+    ".cfi_def_cfa rbx, 128\n"
+    ".cfi_offset rbx, -128\n"
+    "	push %rbp\n"
+    ".cfi_offset rbp, -136\n"
+    "	push %r12\n"
+    ".cfi_offset r12, -144\n"
+    "	push %r13\n"
+    ".cfi_offset r13, -152\n"
+    "	mov block_of_thread@gottpoff(%rip), %rax\n"
+    "	mov %fs:(%rax), %rbp\n"
+    "	mov 112(%rbx), %r12\n"
+    "	shl $" TEXT(SLOT_SHIFT) ", %r12\n"
+    "	lea probe_slots(%rip), %rax\n"
+    "	add %rax, %r12\n"
+    "	test %rbp, %rbp\n"
+    "	jz 3f\n"
+    "	testb $1, " TEXT(BLOCK_INSIDE) "(%rbp)\n"
+    "	jnz 7f\n"
+    "	incq " TEXT(BLOCK_INSIDE) "(%rbp)\n"
+    "	mov (%r12), %rax\n"
+    "	test %rax, %rax\n"
+    "	jz 6f\n"
+    "	btr $" TEXT(SLOT_KEEPS_VECTORS) ", %rax\n"
+    "	jnc 3f\n"
+    "	and $-16, %rsp\n"
+    "	mov 112(%rbx), %edi\n"
+    "	mov " TEXT(SLOT_SITE) "(%r12), %rsi\n"
+    "	lea 8(%rbx), %rdx\n"
+    "	mov " TEXT(SLOT_DATA) "(%r12), %rcx\n"
+    "	call *%rax\n"
+    "	jmp 6f\n"
+
+    /* The vectors. r11 keeps the function meanwhile. */
+    "3:	and $-64, %rsp\n"
+    "	sub entry_area(%rip), %rsp\n"
+    "	mov %rax, %r11\n"
+    "	xor %r13d, %r13d\n"
+    "	cmpl $0, entry_moves(%rip)\n"
+    "	jne 20f\n"
+    "30:	xor %edx, %edx\n"
+    "	cmpl $1, entry_way(%rip)\n"
+    "	jb 4f\n"
+    "	mov %rdx, 512(%rsp)\n"
+    "	mov %rdx, 520(%rsp)\n"
+    "	mov %rdx, 528(%rsp)\n"
+    "	mov %rdx, 536(%rsp)\n"
+    "	mov %rdx, 544(%rsp)\n"
+    "	mov %rdx, 552(%rsp)\n"
+    "	mov %rdx, 560(%rsp)\n"
+    "	mov %rdx, 568(%rsp)\n"
+    "	mov entry_states(%rip), %eax\n"
+    "	jne 31f\n"
+    "	xsave64 (%rsp)\n"
+    "	jmp 32f\n"
+    "31:	xsavec64 (%rsp)\n"
+    "32:	testb $1, 512(%rsp)\n" /* is x87 in use? */
+    "	jz 5f\n"
+    "	emms\n"
+    "	jmp 5f\n"
+    "4:	fxsave64 (%rsp)\n"
+    "	emms\n"
+    "5:	test %rbp, %rbp\n"
+    "	jz 8f\n"
+    "	mov 112(%rbx), %edi\n"
+    "	mov " TEXT(SLOT_SITE) "(%r12), %rsi\n"
+    "	lea 8(%rbx), %rdx\n"
+    "	mov " TEXT(SLOT_DATA) "(%r12), %rcx\n"
+    "	call *%r11\n"
+    "51:	test %r13d, %r13d\n"
+    "	jnz 26f\n"
+    "	xor %edx, %edx\n"
+    "	mov entry_states(%rip), %eax\n"
+    "	cmpl $1, entry_way(%rip)\n"
+    "	jb 52f\n"
+    "	xrstor64 (%rsp)\n"
+    "	jmp 53f\n"
+    "52:	fxrstor64 (%rsp)\n"
+    "53:	test %rbp, %rbp\n"
+    "	jz 10f\n"
+
+    "6:	incq " TEXT(BLOCK_INSIDE) "(%rbp)\n"
+    "10:	mov -8(%rbx), %rbp\n"
+    "	mov -16(%rbx), %r12\n"
+    "	mov -24(%rbx), %r13\n"
+    "	lea 8(%rbx), %rsp\n"
+    "	mov (%rbx), %rbx\n"
+    ".cfi_remember_state\n"
+    ".cfi_def_cfa rsp, 120\n"
+    ".cfi_restore rbx\n"
+    ".cfi_restore rbp\n"
+    ".cfi_restore r12\n"
+    ".cfi_restore r13\n"
+    "	pop %r11\n"
+    "	pop %r10\n"
+    "	pop %r9\n"
+    "	pop %r8\n"
+    "	pop %rdi\n"
+    "	pop %rsi\n"
+    "	pop %rdx\n"
+    "	cmpq $0, 16(%rsp)\n" /* regs.rsp: cleared where it is to start again */
+    "	lea 24(%rsp), %rsp\n"
+    ".cfi_def_cfa rsp, 40\n"
+    "	je 1b\n"
+    "	jmp 9b\n"
+    ".cfi_restore_state\n"
+
+    /* The event is lost. */
+    "7:	lock incq " TEXT(SLOT_LOST) "(%r12)\n"
+    "	jmp 10b\n"
+
+    /* A thread without a block: make one, and start again, or lose the event. */
+    "8:	call block_make\n"
+    "	test %rax, %rax\n"
+    "	jz 81f\n"
+    "	movq $0, 80(%rbx)\n"
+    "	jmp 51b\n"
+    "81:	lock incq " TEXT(SLOT_LOST) "(%r12)\n"
+    "	jmp 51b\n"
+
+    /* By moves. r13 keeps what was in use, and a bit that is never 0. */
+    "20:	mov $1, %ecx\n"
+    "	xgetbv\n"
+    "	test $1, %al\n" /* x87: by the instructions that know it */
+    "	jnz 30b\n"
+    "	mov %eax, %r13d\n"
+    "	or $0x100, %r13d\n"
+    "	stmxcsr 2112(%rsp)\n"
+    "	test $0x40, %al\n"
+    "	jnz 22f\n"
+    "	test $4, %al\n"
+    "	jnz 21f\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "	movups %xmm\\i, 64*\\i(%rsp)\n"
+    ".endr\n"
+    "	jmp 23f\n"
+    "21:\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "	vmovups %ymm\\i, 64*\\i(%rsp)\n"
+    ".endr\n"
+    "	jmp 23f\n"
+    "22:\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "	vmovups %zmm\\i, 64*\\i(%rsp)\n"
+    ".endr\n"
+    "23:	cmpl $2, entry_moves(%rip)\n"
+    "	jb 5b\n"
+    ".irp i,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+    "	vmovups %zmm\\i, 64*\\i(%rsp)\n"
+    ".endr\n"
+    ".irp i,0,1,2,3,4,5,6,7\n"
+    "	kmovq %k\\i, 2048+8*\\i(%rsp)\n"
+    ".endr\n"
+    "	jmp 5b\n"
+
+    "26:	test $0x40, %r13b\n"
+    "	jnz 28f\n"
+    "	test $4, %r13b\n"
+    "	jnz 27f\n"
+    "	vzeroupper\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "	movups 64*\\i(%rsp), %xmm\\i\n"
+    ".endr\n"
+    "	jmp 29f\n"
+    "27:\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "	vmovups 64*\\i(%rsp), %ymm\\i\n"
+    ".endr\n"
+    "	jmp 29f\n"
+    "28:\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "	vmovups 64*\\i(%rsp), %zmm\\i\n"
+    ".endr\n"
+    "29:	ldmxcsr 2112(%rsp)\n"
+    "	cmpl $2, entry_moves(%rip)\n"
+    "	jb 53b\n"
+    ".irp i,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+    "	vmovups 64*\\i(%rsp), %zmm\\i\n"
+    ".endr\n"
+    ".irp i,0,1,2,3,4,5,6,7\n"
+    "	kmovq 2048+8*\\i(%rsp), %k\\i\n"
+    ".endr\n"
+    "	jmp 53b\n"
+    ".cfi_endproc\n"
+    ".size probe_entry, . - probe_entry\n"
+    ".popsection\n");
+/* clang-format on */
+
+static uint64_t xcr0(void)
+{
+	uint32_t low, high;
+
+	asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	return (uint64_t)high << 32 | low;
+}
+
+/* To the end of the last component in the usual format; the compact one is never longer. */
+static uint64_t area_size(uint32_t states)
+{
+	uint64_t end = 576;
+	unsigned size, offset, c, d;
+
+	for (unsigned i = 2; i < 32; i++) {
+		if (!(states & 1u << i) || !__get_cpuid_count(0xd, i, &size, &offset, &c, &d))
+			continue;
+		if (offset + size > end)
+			end = offset + size;
+	}
+	/* Compact components may be aligned to 64 bytes. */
+	return (end + 64 * 8 + 63) & ~UINT64_C(63);
+}
+
+/* Needs XGETBV of what is in use. Halves of AVX-512 without BW are left to XSAVE. */
+static void moves_start(void)
+{
+	unsigned a, b = 0, c, d;
+
+	if ((entry_states & STATES_AVX) != STATES_AVX)
+		return;
+	__get_cpuid_count(7, 0, &a, &b, &c, &d);
+	if ((entry_states & STATES_AVX512) == STATES_AVX512 && b & bit_AVX512F && b & bit_AVX512BW)
+		entry_moves = 2;
+	else if (!(entry_states & STATES_AVX512))
+		entry_moves = 1;
+	if (entry_moves && entry_area < MOVES_AREA)
+		entry_area = MOVES_AREA;
+}
+
+void entry_start(void)
+{
+	unsigned a, b, c, d;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+		return;
+	entry_states = (uint32_t)xcr0() & VECTOR_STATES;
+	entry_area = area_size(entry_states);
+	entry_way = BY_XSAVE;
+	if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d))
+		return;
+	if (a & 2)
+		entry_way = BY_XSAVEC;
+	if (a & 4)
+		moves_start();
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trampoline, and what it reads: a slot per probe, a block of counters per thread.
+ */
+#ifndef PROBES_CORE_ENTRY_H
+#define PROBES_CORE_ENTRY_H
+
+/* Offsets that the assembly of entry.c uses; it asserts them. */
+#define SLOT_SHIFT   5
+#define SLOT_DATA    8
+#define SLOT_SITE    16
+#define SLOT_LOST    24
+#define BLOCK_INSIDE 0
+#define BLOCK_COUNTS 64
+
+/* In slot.function: the function keeps the vectors. User space has no such addresses. */
+#define SLOT_KEEPS_VECTORS 63
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "probes/include/fastinst.h"
+
+/* What an executor needs of a probe. */
+struct slot {
+	_Atomic(uintptr_t) function; /* 0: only count */
+	_Atomic(void *) data;
+	void *site;
+	_Atomic uint64_t lost;
+};
+
+extern struct slot probe_slots[FI_PROBES_MAX] __attribute__((visibility("hidden")));
+
+/*
+ * A thread's counters. Blocks are never unmapped: what a thread that has ended counted stays, and
+ * the next thread that takes the block goes on from there.
+ */
+struct block {
+	_Atomic uint64_t inside; /* odd: the thread is in a probe function */
+	_Atomic uint32_t taken;
+	struct block *next;
+	char pad[40];
+	_Atomic uint64_t counts[FI_PROBES_MAX];
+};
+
+/* The trampoline; see near_entry() in provider.h. Not a C function. */
+void probe_entry(void);
+
+/* entry_start - which instructions save the vectors here. */
+void entry_start(void);
+
+/* block_start - 0, or what pthread_key_create(3) failed with, negative. block_list - all of them.
+ */
+int block_start(void);
+struct block *block_list(void);
+
+/* block_here - the calling thread's, NULL: it has none yet. Async-signal-safe. */
+struct block *block_here(void);
+
+/* block_make - the same, with one if there is any memory for it. For the trampoline. */
+struct block *block_make(void) __attribute__((visibility("hidden")));
+
+/* block_forked - in the child of a fork: one thread is left, and it has counted nothing. */
+void block_forked(void);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory for stubs within 2 GiB of an object.
+ *
+ * A region is a piece of address space near some object. It serves every object in reach of all of
+ * it. At its beginning stands the jump to the trampoline, which may be anywhere.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "probes/core/core.h"
+#include "probes/core/entry.h"
+
+#define REGION_SIZE (UINT64_C(512) << 10)
+#define REACH	    ((UINT64_C(1) << 31) - 4096)
+#define STEP	    (UINT64_C(2) << 20)
+#define FLOOR	    (UINT64_C(64) << 10)
+#define HEAD	    16 /* jmp *0(%rip), and the address */
+
+struct region {
+	uint8_t *start;
+	size_t used;
+	struct region *next;
+};
+
+static struct region *regions;
+static uintptr_t open_from, open_to; /* pages that are writable now */
+
+static bool reaches(uintptr_t region, const struct object *object)
+{
+	return object->end <= region + REACH && region + REGION_SIZE <= object->start + REACH;
+}
+
+static void *map_at(uintptr_t at, const struct object *object)
+{
+	void *map;
+
+	at &= ~UINT64_C(4095);
+	if (!reaches(at, object))
+		return NULL;
+	map = mmap((void *)at, REGION_SIZE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (map == MAP_FAILED)
+		return NULL;
+	/* A kernel older than 4.17 takes the address for a hint. */
+	if ((uintptr_t)map != at) {
+		munmap(map, REGION_SIZE);
+		return NULL;
+	}
+	return map;
+}
+
+/* Below the object first: above a program lies the heap, which grows. */
+static void *map_near(const struct object *object)
+{
+	void *map = NULL;
+
+	for (uintptr_t down = REGION_SIZE; !map && down < REACH; down += STEP)
+		if (object->start > down + FLOOR)
+			map = map_at(object->start - down, object);
+	for (uintptr_t up = REACH - REGION_SIZE; !map && up > STEP; up -= STEP)
+		map = map_at(object->start + up, object);
+	return map;
+}
+
+static struct region *region_new(const struct object *object)
+{
+	static const uint8_t jump[] = { 0xff, 0x25, 0, 0, 0, 0 };
+	void (*entry)(void) = probe_entry;
+	struct region *region = calloc(1, sizeof(*region));
+
+	if (!region)
+		return NULL;
+	region->start = map_near(object);
+	if (!region->start) {
+		free(region);
+		return NULL;
+	}
+	memcpy(region->start, jump, sizeof(jump));
+	memcpy(region->start + sizeof(jump), &entry, sizeof(entry));
+	region->used = HEAD;
+	if (mprotect(region->start, REGION_SIZE, PROT_READ | PROT_EXEC) < 0) {
+		munmap(region->start, REGION_SIZE);
+		free(region);
+		return NULL;
+	}
+	region->next = regions;
+	regions = region;
+	return region;
+}
+
+void *near_alloc(const struct object *object, size_t size)
+{
+	struct region *region = regions;
+	void *place;
+
+	size = (size + 15) & ~(size_t)15;
+	while (region &&
+	       (!reaches((uintptr_t)region->start, object) || region->used + size > REGION_SIZE))
+		region = region->next;
+	if (!region)
+		region = region_new(object);
+	if (!region)
+		return NULL;
+	place = region->start + region->used;
+	region->used += size;
+	return place;
+}
+
+static const struct region *region_of(const void *place)
+{
+	const struct region *region = regions;
+
+	while (region && (uintptr_t)place - (uintptr_t)region->start >= REGION_SIZE)
+		region = region->next;
+	return region;
+}
+
+void *near_entry(const void *place)
+{
+	const struct region *region = region_of(place);
+
+	return region ? region->start : NULL;
+}
+
+/* All of the region at once: stubs that others run stay executable throughout. */
+int near_write(void *place, const void *code, size_t len)
+{
+	const struct region *region = region_of(place);
+	uintptr_t start;
+
+	if (!region)
+		return -EFAULT;
+	start = (uintptr_t)region->start;
+	if (open_from != start) {
+		near_seal();
+		if (mprotect(region->start, REGION_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
+			return -errno;
+		open_from = start;
+		open_to = start + REGION_SIZE;
+	}
+	memcpy(place, code, len);
+	return 0;
+}
+
+void near_seal(void)
+{
+	if (open_from)
+		mprotect((void *)open_from, open_to - open_from, PROT_READ | PROT_EXEC);
+	open_from = 0;
+	open_to = 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a provider and the core know of each other.
+ *
+ * A provider finds sites in an object and adds a probe for each. It says what bytes stand there
+ * when the probe is off and, at the latest before the first activation, what bytes turn it on. The
+ * core has the ids, states, functions, counts, and changes the code.
+ *
+ * A new provider: a struct provider, its line in probes/life/life.c.
+ */
+#ifndef PROBES_CORE_PROVIDER_H
+#define PROBES_CORE_PROVIDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <patchcore/call.h>
+
+#include "probes/include/fastinst.h"
+
+#define SITE_MAX 8
+
+struct probe;
+
+/* A program or library that is loaded. Never freed, so that what names it stays valid. */
+struct object {
+	const char *path; /* the program's own: its real path, by /proc/self/exe */
+	uintptr_t base;	  /* what is added to the addresses in its file */
+	uintptr_t start;  /* of its loaded segments, first to last byte */
+	uintptr_t end;
+	bool gone;
+	struct {
+		uintptr_t start, end;
+		uint32_t flags; /* PF_R and so on */
+	} segment[8];
+	struct object *next;
+};
+
+struct provider {
+	const char *name;
+	/*
+	 * A CALL across 8 bytes is a NOP whenever it is off, and takes the word protocol each time.
+	 * Else it is a jump, or a call of a RET, and changes by one store: dearer to come across,
+	 * cheaper to change.
+	 */
+	bool off_is_nop;
+	/*
+	 * Add the probes of an object that was just loaded (probe_add()). The core's lock is held.
+	 * @image, @size: its file, mapped to be read; see probes/elf/elf.h
+	 */
+	int (*discover)(struct object *object, const void *image, size_t size);
+	/*
+	 * Before its first activation: fill in probe->on, make what it needs. The core's lock is
+	 * held. NULL: probe->on was given to probe_add().
+	 */
+	int (*arm)(struct probe *probe);
+	/* After it was turned on, or off, by a change of its code. The core's lock is held. NULL.
+	 */
+	void (*toggled)(struct probe *probe, bool on);
+};
+
+/* A probe. What is above the line is the provider's, and not changed after probe_add(). */
+struct probe {
+	const struct provider *provider;
+	struct object *object;
+	const char *name; /* stays valid: see object_string() */
+	const char *file;
+	unsigned line;
+	enum fi_kind kind;
+	uint8_t *site;
+	uint8_t len; /* 1 to SITE_MAX */
+	uint8_t off[SITE_MAX];
+	uint8_t on[SITE_MAX];
+	const char *reason; /* why it is refused, or NULL */
+	void *extra;	    /* the provider's own */
+	/* --- the core's --- */
+	uint32_t id;
+	bool armed;    /* on is filled in */
+	bool is_on;    /* of the code */
+	bool queued;   /* in the batch that is being made */
+	bool has_call; /* toggled by call: a CALL across an 8-byte boundary */
+	bool merge;    /* the site still has 1-byte NOPs */
+	struct pc_call call;
+};
+
+/* probe_add - copies *probe, gives it its id, tells callbacks of it later. -ENOSPC, -ENOMEM. */
+int probe_add(const struct probe *probe, uint32_t *id);
+
+/* probe_get - by id; NULL: there is none. The probe stays where it is. */
+struct probe *probe_get(uint32_t id);
+
+/* object_covers - whether the range lies in one segment of it with these flags (PF_X and so on). */
+bool object_covers(const struct object *object, uintptr_t addr, size_t len, uint32_t flags);
+
+/* object_string - a copy that stays for good; NULL: no memory. */
+const char *object_string(const char *text);
+
+/*
+ * near_alloc - size bytes (4096 at most) for code, within 2 GiB of all of the object, 16-byte
+ * aligned. Never freed. Readable and executable; write to it by near_write(), before anyone runs
+ * it. NULL: no room in reach, or the system allows no new code. The core's lock is held.
+ */
+void *near_alloc(const struct object *object, size_t size);
+
+/* near_write - put code there. Its pages are writable until near_seal(), which the core calls. */
+int near_write(void *place, const void *code, size_t len);
+void near_seal(void);
+
+/*
+ * near_entry - what a stub in memory of near_alloc() jumps to, in reach of all of it: the
+ * trampoline.
+ *
+ * It expects the probe's id on the stack and above it the address to return to, as after
+ * "call stub; stub: push $id; jmp near_entry". It counts, calls the probe function if there is one,
+ * preserves all registers, vectors and status flags, drops the id and returns. Below the id the
+ * stack is written to: a stub that is jumped to from the middle of a function steps over the red
+ * zone (128 bytes) first, and calls one that pushes the id. fi_regs.rsp is then what it was there.
+ */
+void *near_entry(const void *place);
+
+/* site_rel32 - OPCODE rel32, the five bytes that lead from @from to @to. -ERANGE: out of reach. */
+int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to);
+
+/* site_arm_call - probe->on becomes a CALL of a stub of the probe's own; an arm() for entries. */
+int site_arm_call(struct probe *probe);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The code of a site, on and off.
+ *
+ *  - Inside 8 aligned bytes: the off bytes and the on bytes are exchanged by one store each way.
+ *  - A CALL that crosses an 8-byte boundary is patched in once, by the word protocol, in one batch
+ * with all others that are turned on. From then on it is turned off and on by pc_deactivate_call()
+ * and pc_activate_call(): one store, no INT3, no sync.
+ *  - Other bytes across a boundary, and what its provider wants a NOP: the word protocol each time.
+ *
+ * Runs of 1-byte NOPs become one NOP first: five instructions that become one would leave a thread
+ * that stands between them inside of it.
+ */
+#include <cpuid.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <patchcore/batch.h>
+#include <patchcore/mapping.h>
+#include <patchcore/merge.h>
+#include <patchcore/patchcore.h>
+
+#include "probes/core/core.h"
+#include "probes/core/entry.h"
+
+#define CALL	   0xe8
+#define JMP	   0xe9
+#define NOP	   0x90
+#define STUB_SIZE  16
+#define WORTH_OPEN 4 /* ops of one object from which on its pages are opened as a whole */
+
+int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to)
+{
+	int64_t distance = (int64_t)((uintptr_t)to - (uintptr_t)from) - 5;
+	int32_t rel = (int32_t)distance;
+
+	if (rel != distance)
+		return -ERANGE;
+	bytes[0] = opcode;
+	memcpy(bytes + 1, &rel, sizeof(rel));
+	return 0;
+}
+
+int site_arm_call(struct probe *probe)
+{
+	uint8_t *stub = near_alloc(probe->object, STUB_SIZE);
+	uint8_t code[10] = { 0x68 };
+	int ret;
+
+	if (!stub)
+		return -ENOSPC;
+	memcpy(code + 1, &probe->id, sizeof(probe->id));
+	ret = site_rel32(code + 5, JMP, stub + 5, near_entry(stub));
+	if (!ret)
+		ret = near_write(stub, code, sizeof(code));
+	if (!ret)
+		ret = site_rel32(probe->on, CALL, probe->site, stub);
+	return ret;
+}
+
+static bool crosses(const struct probe *probe)
+{
+	uintptr_t site = (uintptr_t)probe->site;
+
+	return site / 8 != (site + probe->len - 1) / 8;
+}
+
+/* --- A new probe ------------------------------------------------------------------------------ */
+
+static bool is_nops(const uint8_t *code, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (code[i] != NOP)
+			return false;
+	return true;
+}
+
+/* This thread may have fetched what stood there. */
+static void serialise(void)
+{
+	unsigned a, b, c, d;
+
+	__cpuid(0, a, b, c, d);
+}
+
+/* Several 1-byte NOPs, where the provider wants one instruction. */
+static int merge(struct probe *probe, enum pc_inside who)
+{
+	const struct pc_how unseen = { .flags = PC_UNSEEN };
+	int ret;
+
+	/* No INT3 and no membarrier where no thread can meet half of it. */
+	if (who == PC_NOBODY_INSIDE && crosses(probe))
+		ret = pc_patch_how(probe->site, probe->off, probe->len, &unseen);
+	else
+		ret = pc_patch_merge(probe->site, probe->off, probe->len, who);
+	if (!ret)
+		probe->merge = false;
+	return ret;
+}
+
+/* Before anyone runs them; else at the first activation, and then threads have to be looked at. */
+void site_merge_early(uint32_t from, uint32_t to)
+{
+	uintptr_t first = UINTPTR_MAX, last = 0;
+	size_t n = 0;
+
+	for (uint32_t id = from; id < to; id++) {
+		const struct probe *probe = probe_get(id);
+		uintptr_t site = (uintptr_t)probe->site;
+
+		if (!probe->merge)
+			continue;
+		first = site < first ? site : first;
+		last = site + probe->len > last ? site + probe->len : last;
+		n++;
+	}
+	if (!n || !process_is_single() || pc_text_open((void *)first, last - first) < 0)
+		return;
+	for (uint32_t id = from; id < to; id++)
+		if (probe_get(id)->merge)
+			merge(probe_get(id), PC_NOBODY_INSIDE);
+	pc_text_close((void *)first, last - first);
+	serialise();
+}
+
+void site_prepare(struct probe *probe)
+{
+	if (probe->reason)
+		return;
+	if (probe->len < 1 || probe->len > SITE_MAX)
+		probe->reason = "the provider named no length";
+	else if (probe->off[0] != NOP && is_nops(probe->site, probe->len))
+		probe->merge = true;
+	else if (memcmp(probe->site, probe->off, probe->len))
+		probe->reason = "other bytes stand there than the compiler puts there";
+}
+
+/* --- On and off ------------------------------------------------------------------------------- */
+
+struct batch {
+	struct pc_op *ops;
+	uint32_t *ids;
+	size_t n;
+	int first_error;
+	bool on;
+};
+
+static void note(struct batch *batch, int ret)
+{
+	if (ret < 0 && !batch->first_error)
+		batch->first_error = ret;
+}
+
+/* By its pc_call, or as an op of the batch. */
+static int add(struct batch *batch, struct probe *probe)
+{
+	int ret;
+
+	if (probe->is_on == batch->on || probe->queued)
+		return 0;
+	if (probe->merge) {
+		ret = merge(probe, process_is_single() ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
+		if (ret < 0)
+			return ret;
+	}
+	if (probe->has_call) {
+		ret = batch->on ? pc_activate_call(&probe->call, NULL)
+				: pc_deactivate_call(&probe->call);
+		if (!ret)
+			probe->is_on = batch->on;
+		return ret;
+	}
+	if (memcmp(probe->site, batch->on ? probe->off : probe->on, probe->len))
+		return -ESTALE;
+	probe->queued = true;
+	batch->ids[batch->n] = probe->id;
+	batch->ops[batch->n++] = (struct pc_op){ .addr = probe->site,
+						 .bytes = batch->on ? probe->on : probe->off,
+						 .len = probe->len };
+	return 0;
+}
+
+/* The pages of one object's sites, held writable for all of them by one call. */
+struct opened {
+	void *start;
+	size_t len;
+};
+
+static struct opened open_pages(const uint32_t *ids, size_t n, bool on)
+{
+	const struct object *object = n ? probe_get(ids[0])->object : NULL;
+	uintptr_t from = UINTPTR_MAX, to = 0;
+	size_t found = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct probe *probe = probe_get(ids[i]);
+		uintptr_t site = (uintptr_t)probe->site;
+
+		if (probe->object != object || probe->is_on == on)
+			continue;
+		from = site < from ? site : from;
+		to = site + probe->len > to ? site + probe->len : to;
+		found++;
+	}
+	if (found < WORTH_OPEN || pc_text_open((void *)from, to - from) < 0)
+		return (struct opened){ 0 };
+	return (struct opened){ .start = (void *)from, .len = to - from };
+}
+
+static void finish(struct batch *batch, size_t i)
+{
+	struct probe *probe = probe_get(batch->ids[i]);
+
+	probe->queued = false;
+	note(batch, batch->ops[i].result);
+	if (batch->ops[i].result)
+		return;
+	probe->is_on = batch->on;
+	if (probe->provider->toggled)
+		probe->provider->toggled(probe, batch->on);
+	if (batch->on && probe->on[0] == CALL && crosses(probe) && !probe->provider->off_is_nop)
+		probe->has_call = pc_call_init(&probe->call, probe->site) == 0;
+}
+
+static void run(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->n; i++)
+		batch->ops[i].result = -ECANCELED;
+	if (batch->n)
+		pc_patch_batch(batch->ops, batch->n);
+	for (size_t i = 0; i < batch->n; i++)
+		finish(batch, i);
+}
+
+/* Opens the pages of the first probe's object; those of others are opened change by change. */
+static int toggle(struct batch *batch, const uint32_t *ids, size_t n)
+{
+	struct opened opened = open_pages(ids, n, batch->on);
+
+	for (size_t i = 0; i < n; i++)
+		note(batch, add(batch, probe_get(ids[i])));
+	run(batch);
+	if (opened.len)
+		pc_text_close(opened.start, opened.len);
+	return batch->first_error;
+}
+
+int site_toggle(const uint32_t *ids, size_t n, bool on)
+{
+	struct pc_op op;
+	uint32_t id;
+	struct batch batch = { .ops = &op, .ids = &id, .on = on };
+	int ret = -ENOMEM;
+
+	if (n <= 1)
+		return toggle(&batch, ids, n);
+	batch.ops = calloc(n, sizeof(*batch.ops));
+	batch.ids = calloc(n, sizeof(*batch.ids));
+	if (batch.ops && batch.ids)
+		ret = toggle(&batch, ids, n);
+	free(batch.ops);
+	free(batch.ids);
+	return ret;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trampoline keeps what the ABI says a call keeps, and more: all registers that carry
+ * arguments, the others that a function may change, vectors in full width, mask registers, status
+ * flags, the alignment of the stack; whatever the probe function does to them. And trampolines that
+ * forget one thing each are noticed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "patchcore/tests/child.h"
+#include "probes/core/provider.h"
+#include "probes/include/fastinst.h"
+
+/* Layout known to the assembly below. */
+struct registers {
+	uint64_t general[15]; /* all but rsp */
+	uint64_t flags;
+	uint8_t vector[32][64];
+	uint64_t mask[8];
+};
+
+struct registers set, got;
+uint64_t vectors; /* 0: xmm, 1: ymm, 2: zmm and masks */
+
+void register_site(void);
+void register_run(void);
+void forgets_rdx(void);
+void forgets_r11(void);
+void forgets_flags(void);
+void forgets_xmm(void);
+void probe_entry(void);
+
+#define STATUS_FLAGS 0x8d5
+
+/*
+ * register_run loads all registers from set and calls register_site, which stores them to got.
+ * In the order of struct registers: rax rbx rcx rdx rsi rdi rbp r8 to r15.
+ */
+asm(".pushsection .text\n"
+    ".p2align 4\n"
+    ".globl register_site\n"
+    ".type register_site, @function\n"
+    "register_site:\n"
+    "	.fill 5, 1, 0x90\n"
+    "	mov %rax, got(%rip)\n"
+    "	pushf\n"
+    "	pop got+120(%rip)\n"
+    "	mov %rbx, got+8(%rip)\n"
+    "	mov %rcx, got+16(%rip)\n"
+    "	mov %rdx, got+24(%rip)\n"
+    "	mov %rsi, got+32(%rip)\n"
+    "	mov %rdi, got+40(%rip)\n"
+    "	mov %rbp, got+48(%rip)\n"
+    "	mov %r8, got+56(%rip)\n"
+    "	mov %r9, got+64(%rip)\n"
+    "	mov %r10, got+72(%rip)\n"
+    "	mov %r11, got+80(%rip)\n"
+    "	mov %r12, got+88(%rip)\n"
+    "	mov %r13, got+96(%rip)\n"
+    "	mov %r14, got+104(%rip)\n"
+    "	mov %r15, got+112(%rip)\n"
+    "	cmpq $1, vectors(%rip)\n"
+    "	ja 2f\n"
+    "	je 1f\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "	movdqu %xmm\\i, got+128+64*\\i(%rip)\n"
+    ".endr\n"
+    "	ret\n"
+    "1:\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "	vmovdqu %ymm\\i, got+128+64*\\i(%rip)\n"
+    ".endr\n"
+    "	ret\n"
+    "2:\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+    "	vmovdqu64 %zmm\\i, got+128+64*\\i(%rip)\n"
+    ".endr\n"
+    ".irp i,0,1,2,3,4,5,6,7\n"
+    "	kmovw %k\\i, got+2176+8*\\i(%rip)\n"
+    ".endr\n"
+    "	ret\n"
+    ".size register_site, . - register_site\n"
+
+    ".globl register_run\n"
+    ".type register_run, @function\n"
+    "register_run:\n"
+    "	push %rbx\n"
+    "	push %rbp\n"
+    "	push %r12\n"
+    "	push %r13\n"
+    "	push %r14\n"
+    "	push %r15\n"
+    "	sub $8, %rsp\n"
+    "	cmpq $1, vectors(%rip)\n"
+    "	ja 2f\n"
+    "	je 1f\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "	movdqu set+128+64*\\i(%rip), %xmm\\i\n"
+    ".endr\n"
+    "	jmp 3f\n"
+    "1:\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "	vmovdqu set+128+64*\\i(%rip), %ymm\\i\n"
+    ".endr\n"
+    "	jmp 3f\n"
+    "2:\n"
+    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+    "	vmovdqu64 set+128+64*\\i(%rip), %zmm\\i\n"
+    ".endr\n"
+    ".irp i,0,1,2,3,4,5,6,7\n"
+    "	kmovw set+2176+8*\\i(%rip), %k\\i\n"
+    ".endr\n"
+    "3:	push set+120(%rip)\n"
+    "	popf\n"
+    "	mov set(%rip), %rax\n"
+    "	mov set+8(%rip), %rbx\n"
+    "	mov set+16(%rip), %rcx\n"
+    "	mov set+24(%rip), %rdx\n"
+    "	mov set+32(%rip), %rsi\n"
+    "	mov set+40(%rip), %rdi\n"
+    "	mov set+48(%rip), %rbp\n"
+    "	mov set+56(%rip), %r8\n"
+    "	mov set+64(%rip), %r9\n"
+    "	mov set+72(%rip), %r10\n"
+    "	mov set+80(%rip), %r11\n"
+    "	mov set+88(%rip), %r12\n"
+    "	mov set+96(%rip), %r13\n"
+    "	mov set+104(%rip), %r14\n"
+    "	mov set+112(%rip), %r15\n"
+    "	call register_site\n"
+    "	add $8, %rsp\n"
+    "	pop %r15\n"
+    "	pop %r14\n"
+    "	pop %r13\n"
+    "	pop %r12\n"
+    "	pop %rbp\n"
+    "	pop %rbx\n"
+    "	cmpq $0, vectors(%rip)\n"
+    "	je 4f\n"
+    "	vzeroupper\n"
+    "4:	ret\n"
+    ".size register_run, . - register_run\n"
+
+    /* Trampolines that forget something. */
+    ".globl forgets_rdx\n"
+    "forgets_rdx:	xor %edx, %edx\n"
+    "	jmp probe_entry\n"
+    ".globl forgets_r11\n"
+    "forgets_r11:	mov $1, %r11\n"
+    "	jmp probe_entry\n"
+    ".globl forgets_flags\n"
+    "forgets_flags:	cmp %rsp, %rsp\n"
+    "	jmp probe_entry\n"
+    ".globl forgets_xmm\n"
+    "forgets_xmm:	pxor %xmm7, %xmm7\n"
+    "	jmp probe_entry\n"
+    "	jmp probe_entry\n"
+    ".popsection\n"
+    ".pushsection __patchable_function_entries, \"awo\", @progbits, .text\n"
+    "	.quad register_site\n"
+    ".popsection\n");
+
+/* --- The trampoline in use -------------------------------------------------------------------- */
+
+static void (*trampoline)(void);
+
+void *__real_near_entry(const void *place);
+void *__wrap_near_entry(const void *place);
+
+void *__wrap_near_entry(const void *place)
+{
+	return trampoline ? (void *)trampoline : __real_near_entry(place);
+}
+
+/* --- A probe function that does its worst ----------------------------------------------------- */
+
+static unsigned called;
+static struct fi_regs regs_seen;
+
+static void destroy_vectors(void)
+{
+	if (vectors == 0)
+		asm volatile(".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+			     "	pcmpeqd %%xmm\\i, %%xmm\\i\n"
+			     ".endr" ::
+				     : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+				       "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
+				       "xmm14", "xmm15");
+	else
+		asm volatile("vzeroall");
+	if (vectors == 2)
+		asm volatile(".irp i,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+			     "	vpxorq %%zmm\\i, %%zmm\\i, %%zmm\\i\n"
+			     ".endr\n"
+			     ".irp i,0,1,2,3,4,5,6,7\n"
+			     "	kxorw %%k\\i, %%k\\i, %%k\\i\n"
+			     ".endr" ::
+				     : "memory");
+}
+
+static void worst(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	(void)id;
+	(void)data;
+	MUST(site == (void *)register_site);
+	MUST(((uintptr_t)__builtin_frame_address(0) & 15) == 0);
+	regs_seen = *regs;
+	called++;
+	destroy_vectors();
+	asm volatile("mov $-1, %%rax\n mov $-1, %%rcx\n mov $-1, %%rdx\n mov $-1, %%rsi\n"
+		     "mov $-1, %%rdi\n mov $-1, %%r8\n mov $-1, %%r9\n mov $-1, %%r10\n"
+		     "mov $-1, %%r11\n xor %%eax, %%eax" ::
+			     : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
+			       "memory");
+}
+
+__attribute__((target("general-regs-only"))) static void
+modest(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	(void)id;
+	(void)site;
+	(void)data;
+	regs_seen = *regs;
+	called++;
+}
+
+/* --- The oracle ------------------------------------------------------------------------------- */
+
+static uint32_t register_probe(void)
+{
+	uint32_t id;
+
+	MUST(fi_init() == 0);
+	MUST(fi_find("register_site", &id, 1) == 1);
+	return id;
+}
+
+static void fill(unsigned seed, uint64_t flags)
+{
+	uint8_t *bytes = (uint8_t *)&set;
+
+	for (size_t i = 0; i < sizeof(set); i++)
+		bytes[i] = (uint8_t)(i * 37 + seed * 101 + 13);
+	set.flags = flags | 2;
+	for (int i = 0; i < 8; i++)
+		set.mask[i] &= 0xffff;
+	memset(&got, 0, sizeof(got));
+}
+
+static void must_be_kept(void)
+{
+	size_t width = vectors == 0 ? 16 : vectors == 1 ? 32 : 64;
+
+	MUST(memcmp(set.general, got.general, sizeof(set.general)) == 0);
+	MUST(((set.flags ^ got.flags) & STATUS_FLAGS) == 0);
+	for (int i = 0; i < (vectors == 2 ? 32 : 16); i++)
+		MUST(memcmp(set.vector[i], got.vector[i], width) == 0);
+	MUST(vectors < 2 || memcmp(set.mask, got.mask, sizeof(set.mask)) == 0);
+}
+
+static void run_all(void)
+{
+	static const uint64_t flags[] = {
+		0, STATUS_FLAGS, 0x800, 0x1, 0x40, 0x80, 0x4, 0x10, 0x8d4
+	};
+
+	for (unsigned i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		fill(i, flags[i]);
+		register_run();
+		must_be_kept();
+	}
+}
+
+struct way {
+	uint64_t vectors;
+	fi_function *function;
+	unsigned flags;
+	void (*trampoline)(void);
+};
+
+static void keeps_all(const void *arg)
+{
+	const struct way *way = arg;
+	uint32_t id;
+
+	if ((way->vectors >= 1 && !__builtin_cpu_supports("avx")) ||
+	    (way->vectors == 2 && !__builtin_cpu_supports("avx512f")))
+		child_skip("this processor has no such vectors");
+	vectors = way->vectors;
+	trampoline = way->trampoline;
+	id = register_probe();
+	run_all();
+	MUST(fi_activate_how(&id, 1, way->function, way->flags) == 0);
+	run_all();
+	run_all();
+	MUST(called == (way->function ? 18 : 0) && fi_count(id) == 18);
+	if (way->function)
+		MUST(regs_seen.rax == set.general[0] && regs_seen.rcx == set.general[2] &&
+		     regs_seen.rdx == set.general[3] && regs_seen.rsi == set.general[4] &&
+		     regs_seen.rdi == set.general[5] && regs_seen.r8 == set.general[7] &&
+		     regs_seen.r11 == set.general[10] && !(regs_seen.rsp & 7));
+	MUST(fi_deactivate(id) == 0);
+	run_all();
+	MUST(fi_count(id) == 18);
+}
+
+/* A function that breaks the promise to keep the vectors, and the trampolines above. */
+static void test_broken(void **state)
+{
+	static const struct way ways[] = {
+		{ .function = worst, .flags = FI_KEEPS_VECTORS },
+		{ .function = modest, .flags = FI_KEEPS_VECTORS, .trampoline = forgets_rdx },
+		{ .function = modest, .flags = FI_KEEPS_VECTORS, .trampoline = forgets_r11 },
+		{ .function = NULL, .trampoline = forgets_flags },
+		{ .function = worst, .trampoline = forgets_xmm },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+		child_must_fail(keeps_all, &ways[i]);
+}
+
+#define WAY(...)                                                                                   \
+	&(const struct way)                                                                        \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		child_unit_case("counting", keeps_all, WAY(0)),
+		child_unit_case("counting, zmm", keeps_all, WAY(.vectors = 2)),
+		child_unit_case("worst, xmm", keeps_all, WAY(0, .function = worst)),
+		child_unit_case("worst, ymm", keeps_all, WAY(1, .function = worst)),
+		child_unit_case("worst, zmm", keeps_all, WAY(2, .function = worst)),
+		child_unit_case("a function that keeps the vectors", keeps_all,
+				WAY(1, .function = modest, .flags = FI_KEEPS_VECTORS)),
+		cmocka_unit_test(test_broken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

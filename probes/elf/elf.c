@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/elf/elf.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void header_at(const struct elf *elf, uint32_t index, Elf64_Shdr *header)
+{
+	memcpy(header, elf->image + elf->sections + index * sizeof(*header), sizeof(*header));
+}
+
+bool elf_open(struct elf *elf, const void *image, size_t size)
+{
+	Elf64_Shdr first;
+	Elf64_Ehdr header;
+
+	*elf = (struct elf){ .image = image, .size = size };
+	if (size < sizeof(header))
+		return false;
+	memcpy(&header, image, sizeof(header));
+	if (memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64)
+		return false;
+	elf->type = header.e_type;
+	if (header.e_shentsize != sizeof(first) || !header.e_shoff ||
+	    !elf_inside(elf, header.e_shoff, sizeof(first)))
+		return true;
+	elf->sections = header.e_shoff;
+	elf->number = header.e_shnum;
+	elf->names = header.e_shstrndx;
+	/* More sections than the header can say: the first one says it. */
+	header_at(elf, 0, &first);
+	if (!elf->number)
+		elf->number = first.sh_size > UINT32_MAX ? 0 : (uint32_t)first.sh_size;
+	if (elf->names == SHN_XINDEX)
+		elf->names = first.sh_link;
+	if (!elf_inside(elf, elf->sections, elf->number * sizeof(first)))
+		elf->number = 0;
+	return true;
+}
+
+/* A string that ends within the section, or "". */
+static const char *string_at(const struct elf *elf, const Elf64_Shdr *strings, uint64_t offset)
+{
+	const char *text;
+
+	if (strings->sh_type != SHT_STRTAB ||
+	    !elf_inside(elf, strings->sh_offset, strings->sh_size) || offset >= strings->sh_size)
+		return "";
+	text = (const char *)elf->image + strings->sh_offset + offset;
+	return memchr(text, '\0', strings->sh_size - offset) ? text : "";
+}
+
+bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *section)
+{
+	Elf64_Shdr header, names = { 0 };
+
+	if (index >= elf->number)
+		return false;
+	header_at(elf, index, &header);
+	if (elf->names < elf->number)
+		header_at(elf, elf->names, &names);
+	*section = (struct elf_section){
+		.name = string_at(elf, &names, header.sh_name),
+		.type = header.sh_type,
+		.link = header.sh_link,
+		.flags = header.sh_flags,
+		.addr = header.sh_addr,
+		.len = header.sh_size,
+	};
+	if (header.sh_type == SHT_NOBITS || header.sh_type == SHT_NULL)
+		return true;
+	if (!elf_inside(elf, header.sh_offset, header.sh_size))
+		return false;
+	section->bytes = elf->image + header.sh_offset;
+	return true;
+}
+
+/* --- Functions -------------------------------------------------------------------------------- */
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct elf_symbol *one = a, *two = b;
+
+	if (one->addr != two->addr)
+		return one->addr < two->addr ? -1 : 1;
+	/* Of several names the longest function, then the same one each time. */
+	if (one->size != two->size)
+		return one->size > two->size ? -1 : 1;
+	return strcmp(one->name, two->name);
+}
+
+static bool find_table(const struct elf *elf, uint32_t type, struct elf_section *found)
+{
+	for (uint32_t i = 0; i < elf->number; i++)
+		if (elf_section(elf, i, found) && found->type == type && found->bytes)
+			return true;
+	return false;
+}
+
+int elf_functions(const struct elf *elf, struct elf_symbols *symbols)
+{
+	struct elf_section table;
+	Elf64_Shdr strings = { 0 };
+	Elf64_Sym symbol;
+	size_t n;
+
+	*symbols = (struct elf_symbols){ 0 };
+	if (!find_table(elf, SHT_SYMTAB, &table) && !find_table(elf, SHT_DYNSYM, &table))
+		return 0;
+	if (table.link < elf->number)
+		header_at(elf, table.link, &strings);
+	n = table.len / sizeof(symbol);
+	symbols->symbol = calloc(n ? n : 1, sizeof(*symbols->symbol));
+	if (!symbols->symbol)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(&symbol, table.bytes + i * sizeof(symbol), sizeof(symbol));
+		if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF)
+			continue;
+		symbols->symbol[symbols->n++] = (struct elf_symbol){
+			.addr = symbol.st_value,
+			.size = symbol.st_size,
+			.name = string_at(elf, &strings, symbol.st_name),
+		};
+	}
+	qsort(symbols->symbol, symbols->n, sizeof(*symbols->symbol), by_addr);
+	return 0;
+}
+
+void elf_free(struct elf_symbols *symbols)
+{
+	free(symbols->symbol);
+	*symbols = (struct elf_symbols){ 0 };
+}
+
+/* Index of the first function at or behind addr. */
+static size_t lower(const struct elf_symbols *symbols, uint64_t addr)
+{
+	size_t low = 0, high = symbols->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (symbols->symbol[middle].addr < addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct elf_symbol *elf_function_from(const struct elf_symbols *symbols, uint64_t addr)
+{
+	size_t i = lower(symbols, addr);
+
+	return i < symbols->n ? &symbols->symbol[i] : NULL;
+}
+
+const struct elf_symbol *elf_function_at(const struct elf_symbols *symbols, uint64_t addr)
+{
+	size_t i = lower(symbols, addr);
+
+	if (i < symbols->n && symbols->symbol[i].addr == addr)
+		return &symbols->symbol[i];
+	if (!i)
+		return NULL;
+	/* The first of those that begin at the same place. */
+	i = lower(symbols, symbols->symbol[i - 1].addr);
+	return addr - symbols->symbol[i].addr < symbols->symbol[i].size ? &symbols->symbol[i]
+									: NULL;
+}

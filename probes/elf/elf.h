@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading a 64-bit ELF file that is in memory, of which nothing is believed: a damaged one has
+ * fewer sections and symbols, and no byte outside of the image is read.
+ */
+#ifndef PROBES_ELF_ELF_H
+#define PROBES_ELF_ELF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf {
+	const uint8_t *image;
+	size_t size;
+	uint64_t sections; /* offset of their table */
+	uint32_t number;
+	uint32_t names; /* index of the section with their names */
+	uint16_t type;	/* ET_EXEC and so on */
+};
+
+struct elf_section {
+	const char *name;
+	uint32_t type;
+	uint32_t link;
+	uint64_t flags;
+	uint64_t addr;
+	uint64_t len;
+	const uint8_t *bytes; /* of the file; NULL: it has none there */
+};
+
+/* A function, or a relocation: both are sorted by addr. */
+struct elf_symbol {
+	uint64_t addr;
+	uint64_t size;
+	const char *name; /* in the image */
+};
+
+struct elf_symbols {
+	struct elf_symbol *symbol;
+	size_t n;
+};
+
+/* elf_open - false: no ELF file of this machine. */
+bool elf_open(struct elf *elf, const void *image, size_t size);
+
+/* elf_inside - whether the file has these bytes: asked before any of them is read. */
+bool elf_inside(const struct elf *elf, uint64_t offset, uint64_t len);
+
+/* elf_section - the one of that index; false: there is none, or it lies outside of the file. */
+bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *section);
+
+/* elf_functions - from .symtab, or where that was stripped, .dynsym. -ENOMEM. Free by elf_free().
+ */
+int elf_functions(const struct elf *elf, struct elf_symbols *symbols);
+void elf_free(struct elf_symbols *symbols);
+
+/* elf_function_at - the function that addr is in; elf_function_from - the first at or behind addr.
+ */
+const struct elf_symbol *elf_function_at(const struct elf_symbols *symbols, uint64_t addr);
+const struct elf_symbol *elf_function_from(const struct elf_symbols *symbols, uint64_t addr);
+
+/* elf_slots - where the loader puts the address of a function of that name; how many, up to max. */
+size_t elf_slots(const struct elf *elf, const char *name, uint64_t *slots, size_t max);
+
+#endif

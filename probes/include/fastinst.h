@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fastinst: probes that are turned on and off while the program runs.
+ *
+ * A probe is a place in the program where a function of the caller's can be attached: the entry of
+ * a function that was compiled with -fpatchable-function-entry=5, a marker, and what other
+ * providers find. A probe that is off is a NOP, or a short jump over dead bytes where it crosses an
+ *8-byte boundary. One that is on counts its calls, and calls the probe function if it has one.
+ *
+ *	fi_init();
+ *	n = fi_find("parse_*", ids, 64);
+ *	fi_activate_batch(ids, n, on_parse);
+ *
+ * Every function returns 0 (or a number) or a negative errno. All are thread-safe. None is
+ * async-signal-safe unless its comment says so. Nothing in the library prints, exits or asserts.
+ *Before fi_init() and after fi_fini() they return -ESHUTDOWN. A call that fails leaves the code of
+ * the probe as it was.
+ *
+ * Code is changed by libpatchcore, and only by it: see patchcore/patchcore.h for what an executor
+ * may run meanwhile. SIGTRAP belongs to that library while probes are in use. Paper: "Living on the
+ *Edge", sections 4 and 7, figure 3.
+ */
+#ifndef FASTINST_H
+#define FASTINST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The most probes that a process may have in all its life: ids are not used twice. */
+#define FI_PROBES_MAX (1u << 18)
+
+/* What kind of place a probe is at. */
+enum fi_kind {
+	FI_ENTRY = 0,  /* of a function; argument registers are intact, but for provider "cyg" */
+	FI_EXIT = 1,   /* before a function returns */
+	FI_MARKER = 2, /* named, anywhere in the code */
+	FI_BRANCH = 3, /* a static branch: it has a state and no probe function */
+	FI_CALL = 4,   /* a static call: its target is its state */
+	FI_BLOCK = 5,  /* a basic block */
+};
+
+enum fi_state {
+	FI_OFF = 0,
+	FI_ON = 1,
+	FI_REFUSED = 2, /* it cannot be used; reason says why */
+	FI_GONE = 3,	/* its object was unloaded */
+};
+
+/* What is known of a probe. The strings are the library's and stay valid until the process ends. */
+struct fi_probe {
+	uint32_t id; /* dense, from 0, in order of discovery */
+	enum fi_kind kind;
+	enum fi_state state;
+	const char *function; /* or the marker's name; "" where the object has no symbols */
+	const char *object;   /* path of the program or library */
+	const char *provider; /* "patchable", "marker" and so on */
+	const char *file;     /* source, "" if unknown */
+	unsigned line;	      /* 0: unknown */
+	void *address;	      /* of the site */
+	const char *reason;   /* FI_REFUSED: one line; else "" */
+};
+
+/*
+ * Registers as they were at the site, to be read by probe functions. rsp is the stack pointer
+ * before the site: at an entry it points at the return address. Entries and exits of provider "cyg"
+ * are calls of a hook by the function: rdi is its address, rsi what it returns to, the others hold
+ * nothing of use, and rsp is somewhere in its frame. At a marker rsp is not what it was:
+ * fi_marker_regs() has it, fastinst/args.h.
+ */
+struct fi_regs {
+	uint64_t r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax;
+	uint64_t rsp;
+};
+
+/*
+ * A probe function.
+ * @id:	  the probe
+ * @site: its address
+ * @regs: valid until it returns; the registers in it are restored afterwards whatever it did
+ * @data: what fi_set_data() gave the probe, or NULL
+ *
+ * Runs on the stack of the thread that came to the site, in a signal handler if that is where the
+ * site was run. Registers, vectors and flags are preserved around it. It may call instrumented
+ * code, and fi_* functions that are async-signal-safe: probes that it runs into count, but do not
+ * call their functions; such calls are lost events. It must return: no longjmp(), no exception,
+ * nor a siglongjmp() out of a signal handler that has interrupted it: the thread would count as
+ * inside for ever, and all its later events as lost. errno is not preserved.
+ */
+typedef void fi_function(uint32_t id, void *site, const struct fi_regs *regs, void *data);
+
+/* What is told of a probe that was discovered. Called without locks that fi_* functions take. */
+typedef void fi_callback(const struct fi_probe *probe, void *data);
+
+/* --- Life ------------------------------------------------------------------------------------- */
+
+/*
+ * fi_init - start libpatchcore and find the probes of all objects that are loaded.
+ *
+ * Idempotent. While the process has one thread, runs of five 1-byte NOPs become one NOP each, which
+ * writes to the pages that they are on; later that is done at the first activation, and takes an
+ * interruption of all threads (pc_patch_merge()).
+ *
+ * Errors of pc_init(); -ENOMEM. That a probe or an object cannot be used is no error: see
+ * FI_REFUSED.
+ */
+int fi_init(void);
+
+/*
+ * fi_fini - turn all probes off and wait until no thread is in a probe function.
+ *
+ * Counts stay readable through fi_count(). libpatchcore stays in use. -ETIMEDOUT, -ENOTSUP as
+ * fi_synchronize().
+ */
+int fi_fini(void);
+
+/*
+ * fi_scan - look for objects that came or went since the last look.
+ *
+ * For programs that call dlopen() and dlclose() themselves; under "fastinst run" it is done after
+ * each of them. Returns the number of new probes. The probes of an object that is gone are FI_GONE.
+ * An object must not be unloaded while one of its probes is on.
+ */
+int fi_scan(void);
+
+/*
+ * fi_own_thread - the calling thread is (1) or is no longer (-1) one that never runs code with
+ * probes: a thread of the tool. Where all others are such, five 1-byte NOPs become one without a
+ * look at them. -EINVAL: another number. Works before fi_init().
+ */
+int fi_own_thread(int change);
+
+/* --- Discovery -------------------------------------------------------------------------------- */
+
+/*
+ * fi_register_callback - have new probes told. Also tells of all that are known already, before it
+ * returns. Up to eight callbacks. -ENOSPC; -EINVAL: callback is NULL.
+ * fi_unregister_callback - no more. -ENOENT. A call in another thread may still be under way.
+ */
+int fi_register_callback(fi_callback *callback, void *data);
+int fi_unregister_callback(fi_callback *callback, void *data);
+
+/* fi_probes - how many there are: ids are below that. Async-signal-safe. Works before fi_init(). */
+uint32_t fi_probes(void);
+
+/* fi_get - all that is known of a probe. -ENOENT: no such id. -EINVAL. */
+int fi_get(uint32_t id, struct fi_probe *probe);
+
+/*
+ * fi_find - the set of probes that a pattern names, in order of their ids.
+ * @pattern: "FUNCTION" or "OBJECT:FUNCTION", globs (fnmatch(3)); OBJECT is matched against the last
+ *	     part of the path. With a '/' in front, "/REGEX/": an extended regular expression
+ *	     (regex(7)) on "OBJECT:FUNCTION".
+ * @ids:     filled up to max
+ *
+ * Returns how many there are, which may be more than max. Probes that are gone or refused are not
+ * among them. -EINVAL: pattern is NULL or no regular expression. -ENOMEM.
+ */
+long fi_find(const char *pattern, uint32_t *ids, size_t max);
+
+/* --- On and off ------------------------------------------------------------------------------- */
+
+/*
+ * fi_activate - turn a probe on.
+ * @function: called from now on; NULL: calls are only counted
+ *
+ * Of a probe that is on already, the function is changed by one atomic store, and no code.
+ * A thread that comes to the site sees the old function or the new one.
+ *
+ * fi_deactivate - turn it off. Off already: nothing to do, 0. On return no thread starts to call
+ * the function, but threads may still be inside, or on their way: see fi_synchronize().
+ *
+ * -ENOENT: no such id. -ENODEV: the object is gone. -ENOTSUP: refused, see fi_get(). -ENOSPC: no
+ * room for a trampoline within 2 GiB of the site. -ESTALE: the site holds other bytes than it
+ * should. Else as pc_patch() and pc_patch_merge().
+ */
+int fi_activate(uint32_t id, fi_function *function);
+int fi_deactivate(uint32_t id);
+
+/*
+ * fi_activate_batch, fi_deactivate_batch - the same for n probes, which share the waits.
+ *
+ * Each probe is changed or not, independent of the others. 0 if all were, else the first error; the
+ * state of each is what fi_get() says. A probe may be named twice.
+ */
+int fi_activate_batch(const uint32_t *ids, size_t n, fi_function *function);
+int fi_deactivate_batch(const uint32_t *ids, size_t n);
+
+/*
+ * fi_activate_how - fi_activate_batch() with flags.
+ *
+ * FI_KEEPS_VECTORS: the caller promises that the function, and all it calls, changes no vector
+ * register (gcc, clang: __attribute__((target("general-regs-only"))), and no calls of libc). It is
+ * then called without saving them, which is most of what a call costs. A function that breaks the
+ * promise destroys arguments and results of the program. -EINVAL: other flags.
+ */
+#define FI_KEEPS_VECTORS 1u
+int fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsigned flags);
+
+/* fi_set_data - what the probe function gets as data; one atomic store. Async-signal-safe. */
+int fi_set_data(uint32_t id, void *data);
+
+/*
+ * fi_synchronize - wait until every thread that was inside a probe function when this was called,
+ * or on its way there with a function that was replaced before, has left it.
+ *
+ * After fi_deactivate() and this, the old function and its data may be freed.
+ * -EDEADLK: called in a probe function. -ETIMEDOUT: a thread was still inside after ten seconds;
+ * nothing may be freed. -ENOTSUP: the kernel has no expedited membarrier(2).
+ */
+int fi_synchronize(void);
+
+/* --- Counts ----------------------------------------------------------------------------------- */
+
+/*
+ * fi_count - how often the site was run while it was on, by all threads of the process, those that
+ * have ended included. In the child of fork() it starts from 0. Exact once the threads that ran the
+ * site have been waited for (pthread_join() or the like); else it may lag behind.
+ *
+ * fi_lost - of these, how often a probe function was to be called and was not: the thread was in a
+ * probe function already. Calls that were not even counted, since the kernel had no memory for
+ * a thread's counters, are in here too.
+ *
+ * 0 for an id that is none. Not in signal handlers.
+ */
+uint64_t fi_count(uint32_t id);
+uint64_t fi_lost(uint32_t id);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

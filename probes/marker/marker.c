@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/marker/marker.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/marker/notes.h"
+#include "probes/marker/stub.h"
+
+#define NAME_SIZE  256
+#define NOP	   0x90
+#define BREAKPOINT 0xcc
+
+static const uint8_t off_code[] = { 0x0f, 0x1f, 0x44, 0x00, 0x08 };
+
+struct discovery {
+	const struct elf *elf;
+	struct object *object;
+};
+
+static bool find_symbol(const void *data, const char *name, size_t len, uint64_t *address)
+{
+	const struct discovery *d = data;
+
+	if (!notes_symbol(d->elf, name, len, address))
+		return false;
+	*address += d->object->base;
+	return true;
+}
+
+static struct marker *marker_new(const struct discovery *d, const struct note *note)
+{
+	const struct operand_symbols symbols = { .find = find_symbol, .object = d };
+	struct operand operands[OPERANDS_MAX];
+	unsigned count = operands_parse(note->operands, &symbols, operands);
+	struct marker *marker = calloc(1, sizeof(*marker) + count * sizeof(*operands));
+
+	if (!marker)
+		return NULL;
+	marker->count = count;
+	memcpy(marker->operands, operands, count * sizeof(*operands));
+	if (note->semaphore)
+		marker->semaphore = (uint16_t *)(d->object->base + note->semaphore);
+	return marker;
+}
+
+/* Why the site cannot be used, or NULL. The memory is looked at only where it is code. */
+static const char *refusal(const struct object *object, const struct note *note)
+{
+	uintptr_t at = object->base + note->address;
+	const uint8_t *site = (const uint8_t *)at;
+
+	if (!object_covers(object, at, 1, PF_X | PF_R))
+		return "its note points outside the code, as of a function that the linker dropped";
+	if (note->semaphore &&
+	    !object_covers(object, object->base + note->semaphore, 2, PF_W | PF_R))
+		return "its semaphore is no data of the program";
+	if (*site == BREAKPOINT)
+		return "a debugger or a uprobe has a breakpoint on it";
+	if (*site != NOP)
+		return "no NOP stands where its note points";
+	if (!object_covers(object, at, 1 + sizeof(off_code), PF_X | PF_R) ||
+	    memcmp(site + 1, off_code, sizeof(off_code)) != 0)
+		return "one 1-byte NOP has no room for a jump: compile with fastinst's sys/sdt.h";
+	return NULL;
+}
+
+static int add(const struct note *note, void *data)
+{
+	const struct discovery *d = data;
+	char name[NAME_SIZE];
+	struct probe probe = {
+		.provider = &marker_provider,
+		.object = d->object,
+		.kind = FI_MARKER,
+		.site = (uint8_t *)(d->object->base + note->address + 1),
+		.len = sizeof(off_code),
+		.reason = refusal(d->object, note),
+	};
+
+	snprintf(name, sizeof(name), "%s.%s", note->provider, note->name);
+	probe.name = object_string(name);
+	probe.extra = marker_new(d, note);
+	if (!probe.name || !probe.extra) {
+		free(probe.extra);
+		return -ENOMEM;
+	}
+	memcpy(probe.off, off_code, sizeof(off_code));
+	return probe_add(&probe, NULL);
+}
+
+static int discover(struct object *object, const void *bytes, size_t size)
+{
+	struct discovery d = { .object = object };
+	struct elf elf;
+
+	if (!elf_open(&elf, bytes, size))
+		return 0;
+	d.elf = &elf;
+	return notes_read(&elf, add, &d, NULL);
+}
+
+static int arm(struct probe *probe)
+{
+	uint8_t code[STUB_BYTES], *stub = near_alloc(probe->object, STUB_BYTES);
+	int ret;
+
+	if (!stub)
+		return -ENOSPC;
+	ret = stub_make(code, stub, probe->id, probe->site + probe->len);
+	if (!ret)
+		ret = near_write(stub, code, sizeof(code));
+	if (!ret)
+		ret = site_rel32(probe->on, 0xe9, probe->site, stub);
+	return ret;
+}
+
+/* Programs skip a marker, and what it takes to get its arguments, while its semaphore is 0. */
+static void toggled(struct probe *probe, bool on)
+{
+	const struct marker *marker = probe->extra;
+
+	if (marker->semaphore)
+		__atomic_add_fetch(marker->semaphore, on ? 1 : -1, __ATOMIC_RELAXED);
+}
+
+const struct provider marker_provider = {
+	.name = "marker",
+	.discover = discover,
+	.arm = arm,
+	.toggled = toggled,
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The provider of markers. What it keeps of one, and what stands on the stack while one runs.
+ */
+#ifndef PROBES_MARKER_MARKER_H
+#define PROBES_MARKER_MARKER_H
+
+#include "probes/core/provider.h"
+#include "probes/marker/operand.h"
+
+extern const struct provider marker_provider;
+
+/* probe->extra. Never freed: a thread may still be at the site of an object that is unloaded. */
+struct marker {
+	uint16_t *semaphore; /* NULL: none */
+	unsigned count;
+	struct operand operands[];
+};
+
+/*
+ * What marker_entry pushes, and below it the stub: fi_regs.rsp points here while a probe function
+ * of a marker runs.
+ */
+struct marker_saved {
+	uint64_t r15, r14, r13, r12, rbp, rbx;
+	uint64_t back; /* into the stub */
+	uint64_t id;
+	uint8_t red_zone[128];
+};
+
+/* Where stubs call. Not a C function. */
+void marker_entry(void);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/marker/notes.h"
+
+#include <elf.h>
+#include <string.h>
+
+#define NOTE_TYPE 3
+#define NOTE_NAME "stapsdt"
+
+/* Where .stapsdt.base is now. Addresses of notes are shifted as far as it is (prelink). */
+static uint64_t base_address(const struct elf *elf)
+{
+	struct elf_section section;
+
+	for (uint32_t i = 0; i < elf->number; i++)
+		if (elf_section(elf, i, &section) && strcmp(section.name, ".stapsdt.base") == 0)
+			return section.addr;
+	return 0;
+}
+
+/* The string at *at, which is moved behind it; NULL: it does not end. */
+static const char *string(const uint8_t **at, const uint8_t *end)
+{
+	const char *start = (const char *)*at;
+	const uint8_t *zero = memchr(*at, 0, (size_t)(end - *at));
+
+	if (!zero)
+		return NULL;
+	*at = zero + 1;
+	return start;
+}
+
+static bool note_from(const uint8_t *at, size_t size, uint64_t base, struct note *note)
+{
+	const uint8_t *end = at + size;
+	uint64_t words[3];
+
+	if (size < sizeof(words))
+		return false;
+	memcpy(words, at, sizeof(words));
+	at += sizeof(words);
+	note->address = words[0] + (base && words[1] ? base - words[1] : 0);
+	note->semaphore = words[2] && base && words[1] ? words[2] + (base - words[1]) : words[2];
+	note->provider = string(&at, end);
+	note->name = note->provider ? string(&at, end) : NULL;
+	note->operands = note->name ? string(&at, end) : NULL;
+	return note->operands != NULL;
+}
+
+static size_t round_up(size_t n)
+{
+	return (n + 3) & ~(size_t)3;
+}
+
+static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *tell, void *data,
+			unsigned *damaged)
+{
+	Elf64_Nhdr head;
+	struct note note;
+	int ret = 0;
+
+	while (size >= sizeof(head) && ret == 0) {
+		const uint8_t *name = at + sizeof(head);
+		size_t name_size, whole;
+
+		memcpy(&head, at, sizeof(head));
+		name_size = round_up(head.n_namesz);
+		whole = sizeof(head) + name_size + round_up(head.n_descsz);
+		/* The last one need not be filled up to a multiple of four. */
+		if (sizeof(head) + name_size + head.n_descsz > size) {
+			++*damaged;
+			return 0;
+		}
+		if (head.n_type == NOTE_TYPE && head.n_namesz == sizeof(NOTE_NAME) &&
+		    memcmp(name, NOTE_NAME, sizeof(NOTE_NAME)) == 0) {
+			if (note_from(name + name_size, head.n_descsz, base, &note))
+				ret = tell(&note, data);
+			else
+				++*damaged;
+		}
+		if (whole >= size)
+			break;
+		at += whole;
+		size -= whole;
+	}
+	return ret;
+}
+
+int notes_read(const struct elf *elf, note_fn *tell, void *data, unsigned *damaged)
+{
+	uint64_t base = base_address(elf);
+	struct elf_section section;
+	unsigned unread = 0;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < elf->number && ret == 0; i++) {
+		if (!elf_section(elf, i, &section) || section.type != SHT_NOTE ||
+		    strcmp(section.name, ".note.stapsdt") != 0)
+			continue;
+		if (section.bytes)
+			ret = read_section(section.bytes, section.len, base, tell, data, &unread);
+		else
+			unread++;
+	}
+	if (damaged)
+		*damaged = unread;
+	return ret;
+}
+
+/* Symbols of one table: how many places have the name. */
+static unsigned places_named(const struct elf *elf, const struct elf_section *table,
+			     const char *name, size_t len, uint64_t *address)
+{
+	struct elf_section names;
+	unsigned found = 0;
+	Elf64_Sym sym;
+
+	if (!table->bytes || !elf_section(elf, table->link, &names) || !names.bytes)
+		return 0;
+	for (size_t i = 0; i < table->len / sizeof(sym); i++) {
+		memcpy(&sym, table->bytes + i * sizeof(sym), sizeof(sym));
+		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE ||
+		    ELF64_ST_TYPE(sym.st_info) == STT_TLS || sym.st_name >= names.len ||
+		    names.len - sym.st_name <= len)
+			continue;
+		if (memcmp(names.bytes + sym.st_name, name, len) != 0 ||
+		    names.bytes[sym.st_name + len])
+			continue;
+		if (found && *address == sym.st_value)
+			continue;
+		*address = sym.st_value;
+		found++;
+	}
+	return found;
+}
+
+bool notes_symbol(const struct elf *elf, const char *name, size_t len, uint64_t *address)
+{
+	static const uint32_t tables[] = { SHT_SYMTAB, SHT_DYNSYM };
+	struct elf_section section;
+	unsigned found = 0;
+
+	/* What .symtab does not tell, of a stripped file, .dynsym may. */
+	for (size_t t = 0; t < 2 && found == 0 && len > 0; t++)
+		for (uint32_t i = 0; i < elf->number; i++)
+			if (elf_section(elf, i, &section) && section.type == tables[t])
+				found += places_named(elf, &section, name, len, address);
+	return found == 1;
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Markers, branches and calls in C and C++, by each compiler here, at several levels and standards, in
+# programs that can be moved and that cannot, and in libraries. What readelf and gdb see of them.
+# shellcheck disable=SC2016 # the dollars are gdb's
+set -euo pipefail
+
+source=$(cd "${srcdir:-.}" && pwd)/probes
+build=$PWD
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+tried=0
+
+if [ "${SANITIZERS:-none}" != none ]; then
+	echo "sanitizers: the library needs their runtime, which the programs here do not bring"
+	exit 77
+fi
+if [ ! -e "$build/.libs/libfastinst.so" ]; then
+	echo "there is no shared libfastinst"
+	exit 77
+fi
+
+wrong()
+{
+	echo "WRONG: $*"
+	failed=1
+}
+
+# try LANGUAGE LINK LINKER-FLAG COMPILER [FLAG]... - LINK: object, library
+try()
+{
+	local language=$1 link=$2 link_flags=$3 out
+
+	shift 3
+	# shellcheck disable=SC2206 # none, or one
+	local linked=(${link_flags:-})
+	local compile=("$@" -x "$language" -Wall -Wextra -Werror -I "$source/include")
+	local libs=(-L "$build/.libs" -lfastinst "-Wl,-rpath,$build/.libs")
+
+	tried=$((tried + 1))
+	if [ "$link" = library ]; then
+		"${compile[@]}" -fPIC -shared "$source/marker/tests/sample.c" -o "$dir/libother.so"
+		"${compile[@]}" -DMAIN "$source/marker/tests/sample.c" -x none "${linked[@]}" -o "$dir/sample" \
+			-L "$dir" -lother "-Wl,-rpath,$dir" "${libs[@]}"
+	else
+		"${compile[@]}" -c "$source/marker/tests/sample.c" -o "$dir/other.o"
+		"${compile[@]}" -DMAIN "$source/marker/tests/sample.c" -x none "${linked[@]}" "$dir/other.o" \
+			-o "$dir/sample" "${libs[@]}"
+	fi || {
+		wrong "$*: is not compiled"
+		return
+	}
+	out=$(timeout 60 "$dir/sample" 2>&1) || wrong "$language $link $*: $out"
+}
+
+for cc in gcc clang; do
+	command -v $cc >/dev/null || continue
+	for level in -O0 -O1 -O2 -O3; do
+		try c object '' $cc $level
+	done
+	try c object -no-pie $cc -O2 -fno-pie
+	try c object -Wl,--gc-sections $cc -O2 -ffunction-sections
+	try c library '' $cc -O2
+	try c library '' $cc -O0 -fcf-protection=full
+done
+for cc in g++ clang++; do
+	command -v $cc >/dev/null || continue
+	for standard in c++98 c++11 c++17 c++20; do
+		try c++ object '' $cc -O2 -std=$standard
+	done
+	try c++ object '' $cc -O0
+	try c++ object -no-pie $cc -O2 -fno-pie
+	try c++ library '' $cc -O1
+	try c++ library -Wl,--gc-sections $cc -O3 -ffunction-sections
+done
+echo "$tried programs"
+
+# --- the same markers by others ---
+
+"${CC:-gcc}" -g -O2 -I "$source/include" -DMAIN "$source/marker/tests/sample.c" -c -o "$dir/main.o"
+"${CC:-gcc}" -g -O2 -I "$source/include" "$source/marker/tests/sample.c" -c -o "$dir/other.o"
+"${CC:-gcc}" "$dir/main.o" "$dir/other.o" -o "$dir/sample" -L "$build/.libs" -lfastinst \
+	"-Wl,-rpath,$build/.libs"
+
+if command -v readelf >/dev/null; then
+	readelf -n "$dir/sample" >"$dir/notes"
+	for word in 'Provider: sample' 'Name: inlined' 'Name: other' 'Arguments: -4@'; do
+		grep -q -- "$word" "$dir/notes" || wrong "readelf -n does not show $word"
+	done
+	! grep -q 'Provider: nothing' "$dir/notes" || wrong "readelf -n shows everything"
+else
+	echo "no readelf"
+fi
+if command -v gdb >/dev/null; then
+	gdb -batch -nx -ex 'info probes stap sample' -ex 'break -probe-stap sample:other' \
+		-ex 'set debuginfod enabled off' -ex run -ex 'print $_probe_arg0' -ex kill \
+		"$dir/sample" >"$dir/gdb" 2>&1 || true
+	grep -q 'sample *inlined' "$dir/gdb" || wrong "gdb's info probes: $(cat "$dir/gdb")"
+	if grep -q 'Cannot.*ptrace\|Operation not permitted' "$dir/gdb"; then
+		echo "gdb may not trace here"
+	else
+		grep -q '^\$1 = 3$' "$dir/gdb" || wrong "gdb's breakpoint: $(cat "$dir/gdb")"
+	fi
+else
+	echo "no gdb"
+fi
+exit $failed

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sites that the compiler leaves as NOPs, and lists in a section.
+ *
+ * -fpatchable-function-entry=N[,M] leaves N bytes of NOPs at each function, M of them before its
+ * label, and the address of the first in a section __patchable_function_entries.
+ *
+ * gcc -pg -mfentry -mnop-mcount -mrecord-mcount leaves one NOP of five bytes at each function,
+ * listed in
+ * __mcount_loc; -minstrument-return=nop5 -mrecord-return one before each RET, in __return_loc.
+ * There the frame of the function is gone, and with it what was in the red zone.
+ *
+ * The section is read in memory, where the loader has relocated it. The file says where it is, and
+ * the names. The first five bytes behind the label, and behind an ENDBR64, are the site.
+ */
+#include "probes/patchable/patchable.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "probes/elf/elf.h"
+
+#define SITE_LEN  5
+#define NOPS_MAX  64 /* before a label that is looked for */
+#define ENDBR_LEN 4
+
+static const uint8_t endbr64[ENDBR_LEN] = { 0xf3, 0x0f, 0x1e, 0xfa };
+static const uint8_t nop5[SITE_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+
+static const struct table {
+	const char *section;
+	enum fi_kind kind;
+} tables[] = {
+	{ "__patchable_function_entries", FI_ENTRY },
+	{ "__mcount_loc", FI_ENTRY },
+	{ "__return_loc", FI_EXIT },
+};
+
+struct place {
+	struct object *object;
+	enum fi_kind kind;
+	struct elf_symbols symbols;
+};
+
+/* gcc leaves 1-byte NOPs, clang one of five bytes, or longer ones before the label. */
+static bool holds_nops(const uint8_t *code, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (code[i] != 0x90)
+			return false;
+	return true;
+}
+
+/* Where the function's label is, if some of the NOPs stand before it: then no function holds them.
+ */
+static uintptr_t behind_label(const struct place *place, uintptr_t entry)
+{
+	uint64_t in_file = entry - place->object->base;
+	const struct elf_symbol *next = elf_function_from(&place->symbols, in_file);
+
+	if (!next || next->addr == in_file || next->addr - in_file > NOPS_MAX ||
+	    elf_function_at(&place->symbols, in_file))
+		return entry;
+	return next->addr + place->object->base;
+}
+
+static const char *check(const struct place *place, uintptr_t *site)
+{
+	if (!object_covers(place->object, *site, ENDBR_LEN + SITE_LEN, PF_X | PF_R))
+		return "the table names a place that is no code of this object";
+	if (place->kind == FI_ENTRY && !memcmp((const void *)*site, endbr64, ENDBR_LEN))
+		*site += ENDBR_LEN;
+	return NULL;
+}
+
+static int add(const struct place *place, uintptr_t entry)
+{
+	struct probe probe = {
+		.provider = &patchable_provider,
+		.object = place->object,
+		.kind = place->kind,
+		.len = SITE_LEN,
+	};
+	const struct elf_symbol *symbol;
+	uintptr_t site = place->kind == FI_ENTRY ? behind_label(place, entry) : entry;
+	const uint8_t *code;
+
+	probe.reason = check(place, &site);
+	probe.site = (uint8_t *)site;
+	code = probe.site;
+	memcpy(probe.off, nop5, SITE_LEN);
+	/* clang's has another last byte, and says as little. */
+	if (!probe.reason && !memcmp(code, nop5, SITE_LEN - 1))
+		probe.off[SITE_LEN - 1] = code[SITE_LEN - 1];
+	else if (!probe.reason && !holds_nops(code, SITE_LEN))
+		probe.reason = "no five bytes of NOPs: compile with -fpatchable-function-entry=5";
+	symbol = elf_function_at(&place->symbols, site - place->object->base);
+	if (symbol) {
+		probe.name = object_string(symbol->name);
+		if (!probe.name)
+			return -ENOMEM;
+	}
+	return probe_add(&probe, NULL);
+}
+
+static int add_table(const struct place *place, const struct elf_section *section)
+{
+	uintptr_t at = place->object->base + section->addr;
+	uint64_t entry;
+	int ret = 0;
+
+	if (!(section->flags & SHF_ALLOC) || !object_covers(place->object, at, section->len, PF_R))
+		return 0;
+	for (uint64_t i = 0; i < section->len / sizeof(entry) && !ret; i++) {
+		memcpy(&entry, (const void *)(at + i * sizeof(entry)), sizeof(entry));
+		if (entry)
+			ret = add(place, entry);
+	}
+	return ret;
+}
+
+static const struct table *table_of(const char *section)
+{
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+		if (!strcmp(section, tables[i].section))
+			return &tables[i];
+	return NULL;
+}
+
+static int discover(struct object *object, const void *image, size_t size)
+{
+	struct place place = { .object = object };
+	const struct table *table;
+	struct elf_section section;
+	bool looked = false;
+	struct elf elf;
+	int ret = 0;
+
+	if (!elf_open(&elf, image, size))
+		return 0;
+	for (uint32_t i = 0; i < elf.number && !ret; i++) {
+		table = elf_section(&elf, i, &section) ? table_of(section.name) : NULL;
+		if (!table)
+			continue;
+		place.kind = table->kind;
+		if (!looked)
+			ret = elf_functions(&elf, &place.symbols);
+		looked = true;
+		if (!ret)
+			ret = add_table(&place, &section);
+	}
+	elf_free(&place.symbols);
+	return ret;
+}
+
+const struct provider patchable_provider = {
+	.name = "patchable",
+	.discover = discover,
+	.arm = site_arm_call,
+};
