@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Start and end of the agent, and its environment:
+ *
+ *	FASTINST_ON	  patterns of fi_find(), separated by blanks: on from the start
+ *	FASTINST_OUTPUT	  folder; each process leaves its counts there in a file named by its PID.
+ *			  Without it they go to stderr at the end
+ *	FASTINST_CONTROL  "off": no control socket
+ */
+#include "probes/agent/agent.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "probes/agent/leave.h"
+#include "probes/include/fastinst.h"
+
+static bool started;
+
+static void complain(const char *what, int error)
+{
+	dprintf(STDERR_FILENO, "fastinst: %s: %s\n", what, strerror(-error));
+}
+
+long agent_change(const char *pattern, bool on)
+{
+	size_t max = fi_probes();
+	uint32_t *ids = calloc(max ? max : 1, sizeof(*ids));
+	long n;
+	int ret = 0;
+
+	if (!ids)
+		return -ENOMEM;
+	n = fi_find(pattern, ids, max);
+	if (n > (long)max)
+		n = (long)max;
+	if (n > 0)
+		ret = on ? fi_activate_batch(ids, (size_t)n, NULL)
+			 : fi_deactivate_batch(ids, (size_t)n);
+	free(ids);
+	return ret < 0 ? ret : n;
+}
+
+static void turn_on(void)
+{
+	const char *wish = getenv("FASTINST_ON");
+	char *copy = wish ? strdup(wish) : NULL;
+	char *rest = copy, *pattern;
+	long n;
+
+	while (rest && (pattern = strsep(&rest, " "))) {
+		if (!*pattern)
+			continue;
+		n = agent_change(pattern, true);
+		if (n < 0)
+			complain(pattern, (int)n);
+	}
+	free(copy);
+}
+
+void agent_scan(void)
+{
+	if (started && fi_scan() > 0)
+		turn_on();
+}
+
+static void end_report(void)
+{
+	if (started)
+		report_final();
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	const char *control = getenv("FASTINST_CONTROL");
+	int ret = fi_init();
+
+	if (ret < 0) {
+		complain("the probes cannot be used, the program runs without them", ret);
+		return;
+	}
+	pthread_atfork(NULL, NULL, report_forked);
+	report_forked();
+	turn_on();
+	started = true;
+	leave_by(end_report);
+	if (!control || strcmp(control, "off") != 0)
+		control_start();
+}

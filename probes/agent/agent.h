@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent: what "fastinst run" puts into a program by LD_PRELOAD.
+ */
+#ifndef PROBES_AGENT_AGENT_H
+#define PROBES_AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* agent_change - turn the probes of a pattern on or off: how many there are, or a negative errno.
+ */
+long agent_change(const char *pattern, bool on);
+
+/* agent_scan - after an object came or went: finds its probes, turns on what FASTINST_ON names. */
+void agent_scan(void);
+
+/* report_lines - one line per probe that was run: count, lost, kind, function, object. */
+void report_lines(int fd, bool all);
+
+/* report_final - once per process: to FASTINST_OUTPUT/PID, or to stderr. Not in a child of vfork().
+ */
+void report_final(void);
+void report_forked(void);
+
+/* control_start - the thread that "fastinst on|off|top" talk to. Leaves a line on stderr if it
+ * cannot. */
+void control_start(void);
+
+#endif

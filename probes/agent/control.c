@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control socket: one thread that answers "fastinst on", "off" and "top".
+ *
+ * It stands in a folder that only its owner may enter, has mode 0600, and serves only who the
+ * kernel says is the owner or root. A request is one line, the answer a first line "ok N" or "error
+ * TEXT", then data. A client that says nothing for two seconds is dropped; others wait meanwhile.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "probes/agent/agent.h"
+#include "probes/agent/control.h"
+#include "probes/include/fastinst.h"
+
+#define PATIENCE 2 /* seconds */
+#define REQUEST	 4096
+
+static char socket_path[108];
+static pid_t socket_owner;
+
+/* Not by stdio: at exit the main thread would flush what this one has not written yet. */
+static void say(int fd, const char *text)
+{
+	send(fd, text, strlen(text), MSG_NOSIGNAL);
+}
+
+static void answer(int fd, long result)
+{
+	char text[128];
+
+	if (result < 0)
+		snprintf(text, sizeof(text), "error %s\n", strerror((int)-result));
+	else
+		snprintf(text, sizeof(text), "ok %ld\n", result);
+	say(fd, text);
+}
+
+static void serve(int fd, char *request)
+{
+	char *rest = request;
+	const char *word = strsep(&rest, " ");
+
+	if (!strcmp(word, "counts")) {
+		answer(fd, (long)fi_probes());
+		report_lines(fd, true);
+	} else if (rest && (!strcmp(word, "on") || !strcmp(word, "off"))) {
+		answer(fd, agent_change(rest, !strcmp(word, "on")));
+	} else {
+		say(fd, "error no such request\n");
+	}
+}
+
+static bool may(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
+	       (peer.uid == geteuid() || peer.uid == 0);
+}
+
+/* One line, or nothing. */
+static bool read_request(int fd, char *request, size_t size)
+{
+	size_t used = 0;
+
+	while (used < size - 1) {
+		ssize_t n = recv(fd, request + used, size - 1 - used, 0);
+		char *end;
+
+		if (n <= 0)
+			return false;
+		used += (size_t)n;
+		request[used] = '\0';
+		end = strchr(request, '\n');
+		if (end) {
+			*end = '\0';
+			return true;
+		}
+	}
+	return false;
+}
+
+static void client(int fd)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE };
+	char request[REQUEST];
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (may(fd) && read_request(fd, request, sizeof(request)))
+		serve(fd, request);
+	close(fd);
+}
+
+static void *control(void *data)
+{
+	int listener = (int)(intptr_t)data;
+	int fd;
+
+	for (;;) {
+		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0)
+			client(fd);
+		else if (errno != EINTR && errno != ECONNABORTED)
+			break;
+	}
+	/* The program has closed it, as daemons close all they do not know. */
+	fi_own_thread(-1);
+	return NULL;
+}
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd, ret = 0;
+
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0600) < 0 ||
+	    listen(fd, 16) < 0)
+		ret = -errno;
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
+}
+
+static void leave(void)
+{
+	if (socket_owner == getpid())
+		unlink(socket_path);
+}
+
+/* With all signals blocked but the one of patches. */
+static int start_thread(int listener)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int ret;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGTRAP);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	fi_own_thread(1);
+	ret = pthread_create(&thread, NULL, control, (void *)(intptr_t)listener);
+	if (ret)
+		fi_own_thread(-1);
+	else
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -ret;
+}
+
+/* The thread is not in the child, and the socket is the parent's. */
+static void forked(void)
+{
+	if (socket_owner) {
+		socket_owner = 0;
+		fi_own_thread(-1);
+	}
+}
+
+void control_start(void)
+{
+	int ret = control_path(getpid(), true, socket_path, sizeof(socket_path));
+	int listener = ret < 0 ? ret : listen_at(socket_path);
+
+	if (listener >= 0)
+		ret = start_thread(listener);
+	else
+		ret = listener;
+	if (ret < 0) {
+		dprintf(STDERR_FILENO, "fastinst: no control socket: %s\n", strerror(-ret));
+		return;
+	}
+	socket_owner = getpid();
+	pthread_atfork(NULL, NULL, forked);
+	atexit(leave);
+}

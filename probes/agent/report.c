@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counts as lines of text. No memory is asked for: a signal handler may have called _exit().
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "probes/agent/agent.h"
+#include "probes/include/fastinst.h"
+
+static _Atomic pid_t owner; /* who has not reported yet; 0: it has */
+
+static void put(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		text += n;
+		len -= (size_t)n;
+	}
+}
+
+static const char *kind_name(enum fi_kind kind)
+{
+	static const char *const names[] = { "entry", "exit", "marker", "branch", "call", "block" };
+
+	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "unknown";
+}
+
+static int line(uint32_t id, bool all, char *text, size_t size)
+{
+	uint64_t count = fi_count(id), lost = fi_lost(id);
+	struct fi_probe probe;
+	int len;
+
+	if (!count && !lost && !all)
+		return 0;
+	if (fi_get(id, &probe) < 0 || (!count && !lost && probe.state != FI_ON))
+		return 0;
+	len = snprintf(text, size, "%llu\t%llu\t%s\t%s\t%s\n", (unsigned long long)count,
+		       (unsigned long long)lost, kind_name(probe.kind), probe.function,
+		       probe.object);
+	return len > 0 && (size_t)len < size ? len : 0;
+}
+
+void report_lines(int fd, bool all)
+{
+	char text[PATH_MAX + 4096];
+	char block[16384];
+	size_t used = 0;
+	uint32_t n = fi_probes();
+
+	for (uint32_t id = 0; id < n; id++) {
+		int len = line(id, all, text, sizeof(text));
+
+		if (used + (size_t)len > sizeof(block)) {
+			put(fd, block, used);
+			used = 0;
+		}
+		memcpy(block + used, text, (size_t)len);
+		used += (size_t)len;
+	}
+	put(fd, block, used);
+}
+
+void report_forked(void)
+{
+	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
+}
+
+void report_final(void)
+{
+	const char *folder = getenv("FASTINST_OUTPUT");
+	pid_t me = getpid(), expected = me;
+	char path[PATH_MAX];
+	int fd = STDERR_FILENO;
+
+	/* The child of vfork() has its parent's counts. */
+	if (!atomic_compare_exchange_strong(&owner, &expected, 0))
+		return;
+	if (folder) {
+		snprintf(path, sizeof(path), "%s/%d", folder, (int)me);
+		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	}
+	if (fd < 0)
+		return;
+	report_lines(fd, false);
+	if (folder)
+		close(fd);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fastinst on, off, top: what is said to the control sockets of running programs.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "probes/agent/control.h"
+#include "probes/command/command.h"
+#include "probes/command/counts.h"
+
+static const char switch_help[] = "Usage: fastinst on|off [OPTION]... PATTERN\n"
+				  "Turns probes on or off in running programs: those started by "
+				  "\"fastinst run\" by this user.\n"
+				  "\n"
+				  "PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n"
+				  "\n"
+				  "  --pid PID      in that process only\n"
+				  "  --help         this text\n";
+static const char top_help[] =
+	"Usage: fastinst top [OPTION]...\n"
+	"Shows how often the probes that are on were run, in running programs.\n"
+	"\n"
+	"  --pid PID      of that process only\n"
+	"  --once         once, and no longer\n"
+	"  --json         as JSON, implies --once\n"
+	"  --lines N      so many probes, 20 unless said\n"
+	"  --delay S      seconds between two looks, 1 unless said\n"
+	"  --help         this text\n";
+
+/* A request, and what is done with the answer. */
+struct talk {
+	const char *request;
+	long pid; /* 0: all */
+	struct counts *counts;
+	unsigned answered;
+	int failed;
+};
+
+static FILE *connect_to(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	if (fd < 0)
+		return NULL;
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		close(fd);
+		return NULL;
+	}
+	return fdopen(fd, "r+");
+}
+
+static void take_answer(struct talk *talk, long pid, FILE *stream)
+{
+	char line[256] = "";
+	long n;
+
+	if (!fgets(line, sizeof(line), stream))
+		line[0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "ok %ld", &n) != 1) {
+		fprintf(stderr, "fastinst: process %ld: %s\n", pid,
+			*line ? line : "it did not answer");
+		talk->failed = 1;
+		return;
+	}
+	talk->answered++;
+	if (talk->counts)
+		counts_read(talk->counts, stream);
+	else
+		printf("process %ld: %ld probes\n", pid, n);
+}
+
+static void talk_to(struct talk *talk, long pid)
+{
+	char path[108];
+	FILE *stream;
+
+	if (control_path((pid_t)pid, false, path, sizeof(path)) < 0)
+		return;
+	stream = connect_to(path);
+	if (!stream) {
+		/* What a process that was killed has left behind. */
+		if (errno == ECONNREFUSED)
+			unlink(path);
+		return;
+	}
+	fprintf(stream, "%s\n", talk->request);
+	fflush(stream);
+	take_answer(talk, pid, stream);
+	fclose(stream);
+}
+
+/* To one process or all that listen. */
+static int talk_to_all(struct talk *talk)
+{
+	char folder[96];
+	int ret = control_folder(false, folder, sizeof(folder));
+	struct dirent *entry;
+	long pid;
+	DIR *dir;
+
+	dir = ret < 0 ? NULL : opendir(folder);
+	while (dir && (entry = readdir(dir)))
+		if (sscanf(entry->d_name, "%ld.sock", &pid) == 1 &&
+		    (!talk->pid || talk->pid == pid))
+			talk_to(talk, pid);
+	if (dir)
+		closedir(dir);
+	if (ret == -EPERM) {
+		fprintf(stderr, "fastinst: %s is not this user's alone, and not trusted\n", folder);
+		return STATUS_FAILED;
+	}
+	if (talk->failed)
+		return STATUS_FAILED;
+	if (talk->answered)
+		return STATUS_OK;
+	fprintf(stderr, "fastinst: no such program listens: start it by \"fastinst run\"\n");
+	return STATUS_NOT_FOUND;
+}
+
+int switch_command(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "pid", required_argument, NULL, 'p' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	char request[4000];
+	struct talk talk = { .request = request };
+	int option;
+
+	while ((option = getopt_long(argc, argv, "p:h", options, NULL)) >= 0) {
+		if (option == 'h')
+			return fputs(switch_help, stdout) < 0;
+		if (option == '?')
+			return usage_error(argv[0]);
+		talk.pid = atol(optarg);
+	}
+	if (optind + 1 != argc || strlen(argv[optind]) > sizeof(request) - 8)
+		return usage_error(argv[0]);
+	snprintf(request, sizeof(request), "%s %s", argv[0], argv[optind]);
+	return talk_to_all(&talk);
+}
+
+/* --- top -------------------------------------------------------------------------------------- */
+
+struct top {
+	long pid, lines;
+	double delay;
+	bool once, json;
+};
+
+static int show(const struct top *top)
+{
+	struct counts counts = { 0 };
+	struct talk talk = { .request = "counts", .pid = top->pid, .counts = &counts };
+	int status = talk_to_all(&talk);
+
+	if (status == STATUS_OK) {
+		counts_join(&counts);
+		if (!top->once)
+			printf("\033[H\033[2J%u processes\n", talk.answered);
+		counts_print(&counts, stdout, top->json, (size_t)top->lines);
+		fflush(stdout);
+	}
+	counts_free(&counts);
+	return status;
+}
+
+int top_command(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "pid", required_argument, NULL, 'p' },
+		{ "once", no_argument, NULL, '1' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "lines", required_argument, NULL, 'n' },
+		{ "delay", required_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct top top = { .lines = 20, .delay = 1 };
+	int option, status;
+
+	while ((option = getopt_long(argc, argv, "p:h", options, NULL)) >= 0) {
+		if (option == 'h')
+			return fputs(top_help, stdout) < 0;
+		if (option == '?')
+			return usage_error("top");
+		if (option == 'p')
+			top.pid = atol(optarg);
+		else if (option == 'n')
+			top.lines = atol(optarg);
+		else if (option == 'd')
+			top.delay = atof(optarg);
+		else
+			top.once = true;
+		if (option == 'j')
+			top.json = true;
+	}
+	if (optind != argc || top.lines < 1 || !(top.delay > 0))
+		return usage_error("top");
+	while ((status = show(&top)) == STATUS_OK && !top.once)
+		usleep((useconds_t)(top.delay * 1e6));
+	return status;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/command/counts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+static int grow(struct counts *counts)
+{
+	size_t room = counts->room ? 2 * counts->room : 256;
+	struct count *count = realloc(counts->count, room * sizeof(*count));
+
+	if (!count)
+		return -ENOMEM;
+	counts->count = count;
+	counts->room = room;
+	return 0;
+}
+
+int counts_line(struct counts *counts, char *line)
+{
+	char *field[5];
+	struct count *count;
+
+	line[strcspn(line, "\n")] = '\0';
+	for (int i = 0; i < 5; i++) {
+		field[i] = strsep(&line, "\t");
+		if (!field[i])
+			return 0;
+	}
+	if (counts->n == counts->room && grow(counts) < 0)
+		return -ENOMEM;
+	count = &counts->count[counts->n];
+	*count = (struct count){
+		.count = strtoull(field[0], NULL, 10),
+		.lost = strtoull(field[1], NULL, 10),
+		.kind = strdup(field[2]),
+		.function = strdup(field[3]),
+		.object = strdup(field[4]),
+	};
+	counts->n++;
+	return count->kind && count->function && count->object ? 0 : -ENOMEM;
+}
+
+int counts_read(struct counts *counts, FILE *stream)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int ret = 0;
+
+	while (!ret && getline(&line, &size, stream) > 0)
+		ret = counts_line(counts, line);
+	free(line);
+	counts->processes++;
+	return ret;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct count *one = a, *two = b;
+	int order = strcmp(one->object, two->object);
+
+	if (!order)
+		order = strcmp(one->function, two->function);
+	return order ? order : strcmp(one->kind, two->kind);
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct count *one = a, *two = b;
+
+	if (one->count != two->count)
+		return one->count > two->count ? -1 : 1;
+	return by_place(a, b);
+}
+
+static void release(struct count *count)
+{
+	free(count->kind);
+	free(count->function);
+	free(count->object);
+}
+
+void counts_join(struct counts *counts)
+{
+	size_t kept = 0;
+
+	if (!counts->n)
+		return;
+	qsort(counts->count, counts->n, sizeof(*counts->count), by_place);
+	for (size_t i = 1; i < counts->n; i++) {
+		struct count *last = &counts->count[kept], *next = &counts->count[i];
+
+		if (by_place(last, next)) {
+			counts->count[++kept] = *next;
+			continue;
+		}
+		last->count += next->count;
+		last->lost += next->lost;
+		release(next);
+	}
+	counts->n = kept + 1;
+	qsort(counts->count, counts->n, sizeof(*counts->count), by_count);
+}
+
+static void print_json(const struct counts *counts, FILE *out)
+{
+	json_t *probes = json_array();
+	json_t *root = json_pack("{s:I, s:o}", "processes", (json_int_t)counts->processes, "probes",
+				 probes);
+
+	for (size_t i = 0; root && i < counts->n; i++) {
+		const struct count *one = &counts->count[i];
+
+		json_array_append_new(probes,
+				      json_pack("{s:I, s:I, s:s, s:s, s:s}", "count",
+						(json_int_t)one->count, "lost",
+						(json_int_t)one->lost, "kind", one->kind,
+						"function", one->function, "object", one->object));
+	}
+	if (root)
+		json_dumpf(root, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+	fputc('\n', out);
+	json_decref(root);
+}
+
+void counts_print(const struct counts *counts, FILE *out, bool json, size_t most)
+{
+	if (json) {
+		print_json(counts, out);
+		return;
+	}
+	fprintf(out, "%14s %10s  %-6s  %-32s  %s\n", "count", "lost", "kind", "function", "object");
+	for (size_t i = 0; i < counts->n && i < most; i++)
+		fprintf(out, "%14" PRIu64 " %10" PRIu64 "  %-6s  %-32s  %s\n",
+			counts->count[i].count, counts->count[i].lost, counts->count[i].kind,
+			counts->count[i].function, counts->count[i].object);
+}
+
+void counts_free(struct counts *counts)
+{
+	for (size_t i = 0; i < counts->n; i++)
+		release(&counts->count[i]);
+	free(counts->count);
+	*counts = (struct counts){ 0 };
+}

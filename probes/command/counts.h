@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counts by name, added up over processes, from the lines that agents write.
+ */
+#ifndef PROBES_COMMAND_COUNTS_H
+#define PROBES_COMMAND_COUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct count {
+	uint64_t count, lost;
+	char *kind, *function, *object;
+};
+
+struct counts {
+	struct count *count;
+	size_t n, room;
+	size_t processes;
+};
+
+/* counts_line - add one line of an agent. A line that is none is passed over. -ENOMEM. */
+int counts_line(struct counts *counts, char *line);
+
+/* counts_read - all lines of a stream. */
+int counts_read(struct counts *counts, FILE *stream);
+
+/* counts_join - the same place of several processes becomes one; the most often run is first. */
+void counts_join(struct counts *counts);
+void counts_print(const struct counts *counts, FILE *out, bool json, size_t most);
+void counts_free(struct counts *counts);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "probes/command/command.h"
+#include "probes/profile/command/profile_cmd.h"
+
+static const char help[] =
+	"Usage: fastinst COMMAND [OPTION]... [ARGUMENT]...\n"
+	"Probes that are turned on and off while a program runs.\n"
+	"\n"
+	"  run PROGRAM    run a program with probes; print how often each was run\n"
+	"  on PATTERN     turn probes on in programs that run under \"fastinst run\"\n"
+	"  off PATTERN    turn them off\n"
+	"  top            show their counts while they run\n"
+	"  list PROGRAM   show what a program or library has to put probes on\n"
+	"  profile PROGRAM\n"
+	"                 run a program; estimate how often each function is called\n"
+	"\n"
+	"Each command says more with --help. See fastinst(1).\n";
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "run", run_command }, { "on", switch_command }, { "off", switch_command },
+	{ "top", top_command }, { "list", list_command }, { "profile", profile_command },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return usage_error("");
+	if (!strcmp(argv[1], "--help")) {
+		fputs(help, stdout);
+		return STATUS_OK;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		puts("fastinst (" PACKAGE_STRING ")");
+		return STATUS_OK;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "fastinst: there is no command \"%s\"\n", argv[1]);
+	return usage_error("");
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fastinst run: a program with the agent in it, and the counts of all its processes at the end.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/command/command.h"
+#include "probes/command/counts.h"
+
+static const char help[] =
+	"Usage: fastinst run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+	"Runs a program with probes and prints how often each was run, in all its processes.\n"
+	"\n"
+	"  --on PATTERN   on from the start, \"*\" unless said: FUNCTION, OBJECT:FUNCTION, "
+	"/REGEX/;\n"
+	"                 may be given several times\n"
+	"  --off          nothing is on until \"fastinst on\" says so\n"
+	"  --output FILE  the counts go there instead of to standard error\n"
+	"  --json         as JSON\n"
+	"  --no-control   no control socket, and no thread for it\n"
+	"  --help         this text\n"
+	"\n"
+	"The exit status is the program's, or 128 and the signal that ended it.\n";
+
+struct run {
+	char *on;
+	const char *output;
+	bool nothing_on;
+	bool json;
+	bool no_control;
+	struct launch launch;
+};
+
+static int read_counts(FILE *report, void *counts)
+{
+	return counts_read(counts, report);
+}
+
+static int print(const struct run *run)
+{
+	struct counts counts = { 0 };
+	FILE *out = stderr;
+	int ret = launch_reports(run->launch.folder, read_counts, &counts);
+
+	if (ret < 0) {
+		fprintf(stderr, "fastinst: the counts cannot be read: %s\n", strerror(-ret));
+		return STATUS_FAILED;
+	}
+	counts_join(&counts);
+	if (!counts.processes)
+		fprintf(stderr,
+			"fastinst: no process left counts: the program is linked statically, "
+			"or the loader did not take the agent\n");
+	else if (!counts.n && !run->nothing_on)
+		fprintf(stderr, "fastinst: nothing was counted: is the program compiled with "
+				"-fpatchable-function-entry=5? \"fastinst list\" tells\n");
+	if (run->output)
+		out = fopen(run->output, "we");
+	if (!out) {
+		fprintf(stderr, "fastinst: %s: %s\n", run->output, strerror(errno));
+		return STATUS_FAILED;
+	}
+	counts_print(&counts, out, run->json, SIZE_MAX);
+	if (out != stderr)
+		fclose(out);
+	counts_free(&counts);
+	return STATUS_OK;
+}
+
+static int run_program(struct run *run, char **argv)
+{
+	int status, printed;
+
+	run->launch.agent = "libfastinst-agent.so";
+	run->launch.lost = "its counts are";
+	if (run->no_control)
+		setenv("FASTINST_CONTROL", "off", 1);
+	if (run->nothing_on)
+		unsetenv("FASTINST_ON");
+	else
+		setenv("FASTINST_ON", run->on ? run->on : "*", 1);
+	status = launch_program(&run->launch, argv);
+	if (!run->launch.folder[0])
+		return status;
+	printed = print(run);
+	return status ? status : printed;
+}
+
+int run_command(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "on", required_argument, NULL, 'p' },
+		{ "off", no_argument, NULL, 'n' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "no-control", no_argument, NULL, 'c' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct run run = { 0 };
+	int option, status;
+
+	while ((option = getopt_long(argc, argv, "+o:h", options, NULL)) >= 0) {
+		if (option == 'h')
+			return fputs(help, stdout) < 0;
+		if (option == '?' || (option == 'p' && launch_pattern(&run.on, optarg) < 0))
+			return usage_error("run");
+		if (option == 'n')
+			run.nothing_on = true;
+		else if (option == 'o')
+			run.output = optarg;
+		else if (option == 'j')
+			run.json = true;
+		else if (option == 'c')
+			run.no_control = true;
+	}
+	if (optind == argc) {
+		fprintf(stderr, "fastinst: there is no program to run\n");
+		return usage_error("run");
+	}
+	status = run_program(&run, argv + optind);
+	free(run.on);
+	return status;
+}

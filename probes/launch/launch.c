@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/launch/launch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int usage_error(const char *command)
+{
+	fprintf(stderr, "fastinst: see \"fastinst %s%s--help\"\n", command, *command ? " " : "");
+	return STATUS_USAGE;
+}
+
+int launch_pattern(char **all, const char *pattern)
+{
+	char *more;
+
+	if (asprintf(&more, "%s%s%s", *all ? *all : "", *all ? " " : "", pattern) < 0)
+		return -ENOMEM;
+	free(*all);
+	*all = more;
+	return 0;
+}
+
+/* Beside this program, as in a build tree, or where it was installed. */
+static int find_agent(struct launch *launch)
+{
+	static const char *const places[] = { "", "/.libs" };
+	char self[PATH_MAX - 64];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	self[len < 0 ? 0 : len] = '\0';
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = '\0';
+	for (size_t i = 0; slash && i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(launch->path, sizeof(launch->path), "%s%s/%s", self, places[i],
+			 launch->agent);
+		if (!access(launch->path, R_OK))
+			return 0;
+	}
+	snprintf(launch->path, sizeof(launch->path), "%s/%s", PKGLIBDIR, launch->agent);
+	return access(launch->path, R_OK) ? -errno : 0;
+}
+
+static void preload(const char *agent)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char *all;
+
+	if (!before || !*before)
+		setenv("LD_PRELOAD", agent, 1);
+	else if (asprintf(&all, "%s:%s", agent, before) > 0)
+		setenv("LD_PRELOAD", all, 1);
+}
+
+/* A set-user-ID program would run without the agent, and nothing would say so. */
+static void warn_of_privileges(const char *program)
+{
+	struct stat stat_;
+
+	if (strchr(program, '/') && !stat(program, &stat_) && stat_.st_mode & (S_ISUID | S_ISGID))
+		fprintf(stderr,
+			"fastinst: %s gets the rights of its owner, so the loader leaves the agent "
+			"out; run it as its owner\n",
+			program);
+}
+
+static _Noreturn void start(const struct launch *launch, char **argv)
+{
+	preload(launch->path);
+	setenv("FASTINST_OUTPUT", launch->folder, 1);
+	execvp(argv[0], argv);
+	fprintf(stderr, "fastinst: cannot run %s: %s\n", argv[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* The terminal's signals are for the program; this one waits for it. */
+static int wait_for(pid_t child, const char *lost)
+{
+	int status;
+
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return STATUS_FAILED;
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status);
+	fprintf(stderr, "fastinst: signal %d ended the program, %s lost\n", WTERMSIG(status), lost);
+	return 128 + WTERMSIG(status);
+}
+
+int launch_program(struct launch *launch, char **argv)
+{
+	pid_t child;
+
+	launch->folder[0] = '\0';
+	if (find_agent(launch) < 0) {
+		fprintf(stderr, "fastinst: %s is neither beside this program nor installed\n",
+			launch->agent);
+		return STATUS_NOT_FOUND;
+	}
+	warn_of_privileges(argv[0]);
+	strcpy(launch->folder, "/tmp/fastinst-run-XXXXXX");
+	if (!mkdtemp(launch->folder)) {
+		fprintf(stderr, "fastinst: no folder in /tmp: %s\n", strerror(errno));
+		launch->folder[0] = '\0';
+		return STATUS_FAILED;
+	}
+	child = fork();
+	if (!child)
+		start(launch, argv);
+	return child < 0 ? STATUS_FAILED : wait_for(child, launch->lost);
+}
+
+int launch_reports(const char *folder, int (*read)(FILE *report, void *arg), void *arg)
+{
+	DIR *dir = opendir(folder);
+	const struct dirent *entry;
+	int ret = 0;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		char path[PATH_MAX];
+		FILE *report;
+
+		if (*entry->d_name == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		report = fopen(path, "re");
+		if (!report)
+			ret = ret ? ret : -errno;
+		else if (!ret)
+			ret = read(report, arg);
+		if (report)
+			fclose(report);
+		unlink(path);
+	}
+	closedir(dir);
+	rmdir(folder);
+	return ret;
+}

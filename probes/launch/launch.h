@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program with an agent in it: for the commands run and profile. The agent of each of its
+ * processes leaves a file of lines in a folder, which is made before and gone afterwards.
+ */
+#ifndef PROBES_LAUNCH_LAUNCH_H
+#define PROBES_LAUNCH_LAUNCH_H
+
+#include <limits.h>
+#include <stdio.h>
+
+/* Exit statuses of all commands of fastinst. */
+enum {
+	STATUS_OK = 0,
+	STATUS_FAILED = 1,
+	STATUS_USAGE = 64, /* as sysexits(3) has them */
+	STATUS_NO_INPUT = 66,
+	STATUS_NOT_FOUND = 69,
+};
+
+/* usage_error - says where help is; STATUS_USAGE. */
+int usage_error(const char *command);
+
+struct launch {
+	const char *agent; /* name of the library, as libfastinst-agent.so */
+	const char *lost;  /* "its counts are", where a signal ends the program */
+	char path[PATH_MAX];
+	char folder[32];
+};
+
+/* launch_pattern - one more for fi_find(), separated by blanks, which no symbol has. -ENOMEM. */
+int launch_pattern(char **all, const char *pattern);
+
+/*
+ * launch_program - run it, with the agent and with the caller's FASTINST_* environment, and wait.
+ * Returns its exit status, or 128 and the signal that ended it; or STATUS_* after a complaint, and
+ * then folder is empty: nothing ran.
+ */
+int launch_program(struct launch *launch, char **argv);
+
+/*
+ * launch_reports - give each report to read(), which returns 0 or a negative errno, and remove them
+ * with the folder. After an error the others are removed unread. Returns the first error.
+ */
+int launch_reports(const char *folder, int (*read)(FILE *report, void *arg), void *arg);
+
+#endif

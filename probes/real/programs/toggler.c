@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loaded into a program by LD_PRELOAD: threads that turn its probes on and off at random until it
+ * ends, one probe or many at once. The probe function calls nothing and changes nothing.
+ *
+ *	TOGGLER_THREADS	 how many, 3 unless said
+ *	TOGGLER_SEED	 of the random numbers
+ *	TOGGLER_OUTPUT	 file: a line "PROBES TOGGLES ERRORS ERROR CALLS" is added to it at the end
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <fastinst.h>
+
+#define THREADS_MAX 16
+#define BATCH	    64
+
+static pthread_t threads[THREADS_MAX];
+static unsigned started;
+static uint64_t seed;
+static pid_t owner;
+static uint32_t *probe; /* those that can be used */
+static uint32_t probes;
+static atomic_bool stop;
+static atomic_ulong toggles, errors, calls;
+static atomic_int last_error;
+
+static void on_call(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	(void)id;
+	(void)site;
+	(void)regs;
+	(void)data;
+	atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+}
+
+static uint32_t draw(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*state >> 33);
+}
+
+/* Half of the time one probe, else up to 64 of one stretch of ids. */
+static void toggle(uint64_t *state)
+{
+	uint32_t ids[BATCH];
+	uint32_t n = draw(state) % 2 ? 1 : 1 + draw(state) % BATCH;
+	uint32_t first = draw(state) % probes;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		ids[i] = probe[(first + i) % probes];
+	switch (draw(state) % 4) {
+	case 0:
+		ret = fi_activate_batch(ids, n, NULL);
+		break;
+	case 1:
+		ret = fi_activate_batch(ids, n, on_call);
+		break;
+	default:
+		ret = fi_deactivate_batch(ids, n);
+	}
+	if (ret < 0) {
+		atomic_fetch_add_explicit(&errors, 1, memory_order_relaxed);
+		atomic_store_explicit(&last_error, ret, memory_order_relaxed);
+	}
+	atomic_fetch_add_explicit(&toggles, n, memory_order_relaxed);
+}
+
+static void *loop(void *data)
+{
+	uint64_t state = seed * 16 + (uint64_t)(uintptr_t)data;
+
+	fi_own_thread(1);
+	/* Once even where the program is over before this thread gets a CPU. */
+	do
+		toggle(&state);
+	while (!atomic_load_explicit(&stop, memory_order_relaxed));
+	return NULL;
+}
+
+static unsigned long number(const char *name, unsigned long otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoul(text, NULL, 10) : otherwise;
+}
+
+static int find(void)
+{
+	uint32_t room = fi_probes();
+	long n;
+
+	probe = calloc(room ? room : 1, sizeof(*probe));
+	if (!probe)
+		return -ENOMEM;
+	n = fi_find("*", probe, room);
+	if (n < 0)
+		return (int)n;
+	probes = n < room ? (uint32_t)n : room;
+	return 0;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	unsigned long wanted = number("TOGGLER_THREADS", 3);
+	sigset_t all, before;
+	int ret = fi_init();
+
+	if (ret >= 0)
+		ret = find();
+	if (ret < 0 || !probes) {
+		dprintf(STDERR_FILENO, "toggler: %s\n", ret < 0 ? strerror(-ret) : "no probes");
+		return;
+	}
+	seed = number("TOGGLER_SEED", 1);
+	owner = getpid();
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	sigdelset(&all, SIGTRAP);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (started < wanted && started < THREADS_MAX &&
+	       !pthread_create(&threads[started], NULL, loop, (void *)(uintptr_t)started))
+		started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void tell(void)
+{
+	const char *path = getenv("TOGGLER_OUTPUT");
+	int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+
+	if (fd < 0)
+		return;
+	dprintf(fd, "%u %lu %lu %d %lu\n", probes, atomic_load(&toggles), atomic_load(&errors),
+		atomic_load(&last_error), atomic_load(&calls));
+	close(fd);
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	if (!started || getpid() != owner)
+		return;
+	atomic_store_explicit(&stop, true, memory_order_relaxed);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+	tell();
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# probes/real/measure on two small programs of the tree: the tables and the JSON have figures that
+# must hold whatever the machine. A program whose output changes under probes, one that dies under
+# them, and one that cannot be built or had show that it can fail.
+set -euo pipefail
+export LC_ALL=C
+
+top=$(cd "${srcdir:-.}" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_RUNTIME_DIR=$dir
+unset FASTINST_ON FASTINST_OUTPUT FASTINST_CONTROL LD_PRELOAD PATCHCORE_MACHINE_CONF
+failed=0
+
+if [ "${SANITIZERS:-none}" != none ]; then
+	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
+	exit 77
+fi
+if [ ! -e .libs/libfastinst-agent.so ]; then
+	echo "built without shared libraries"
+	exit 77
+fi
+echo 'int f(void); int f(void) { return 1; }' >"$dir/f.c"
+# shellcheck disable=SC2086 # CC may carry options
+if ! $CC -fpatchable-function-entry=5 -c -o "$dir/f.o" "$dir/f.c" 2>/dev/null; then
+	echo "$CC has no -fpatchable-function-entry"
+	exit 77
+fi
+
+wrong()
+{
+	echo "WRONG: $*"
+	failed=1
+}
+
+# measure STATUS ARGUMENT... - its exit status is that; the tables in table
+measure()
+{
+	local expected=$1 status=0
+
+	shift
+	timeout 300 bash "$top/probes/real/measure" --small --rounds 1 --toggle 1 --recipes "$dir/recipes.sh" "$@" \
+		"$dir/made" >"$dir/table" 2>"$dir/errors" || status=$?
+	[ $status = "$expected" ] || wrong "measure $*: exit status $status, $(cat "$dir/table" "$dir/errors")"
+}
+
+# has PATTERN - the tables say so
+has() { grep -qE "$1" "$dir/table" || wrong "not said: $1 in $(cat "$dir/table")"; }
+
+mkdir "$dir/sources"
+cat >"$dir/sources/liar.c" <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) { return puts(getenv("LD_PRELOAD") ? "probes" : "none") < 0; }
+END
+cat >"$dir/sources/dying.c" <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) { puts("begins"); fflush(stdout); if (getenv("LD_PRELOAD")) abort(); return 0; }
+END
+echo 'int main(void) { return nothing }' >"$dir/sources/broken.c"
+cat >"$dir/recipes.sh" <<'END'
+own_source() { "$CC" -O2 -c "$1/$2.c" && "$CC" -o program "$2.o"; }
+liar_build() { own_source "$1" liar; }
+liar_input() { arguments=(); }
+dying_build() { own_source "$1" dying; }
+dying_input() { arguments=(); }
+broken_build() { own_source "$1" broken; }
+broken_input() { arguments=(); }
+END
+
+measure 0 --programs "nbody blackscholes"
+# Calls that are known: ten pairs a step, and those of the energy before and after.
+has '^\| nbody \| 7 \| 7 \| 0 \| 7 \| [0-7] \| [0-9.]+ \| [0-7] \| [0-9.]+ \|$'
+has '^\| nbody \| .* \| 920[0-9]{3} \| -?[0-9.]+ \|$'
+has '^\| blackscholes \| .* \| 300[0-9]{2} \| -?[0-9.]+ \|$'
+has '^\| nbody \| [1-9][0-9]* \| 7 \| [1-9][0-9]* \| 0 \| 0 \|$'
+grep -q '"program": "nbody", "form": "entries", "sites": 7' "$dir/made/table.json" || wrong "$(cat "$dir/made/table.json")"
+cp "$dir/table" "$dir/before"
+measure 0 --programs "nbody blackscholes" --tables
+diff "$dir/before" "$dir/table" || wrong "--tables tells something else"
+if command -v python3 >/dev/null; then
+	python3 -m json.tool "$dir/made/table.json" >/dev/null || wrong "table.json is no JSON"
+fi
+
+export own_sources=$dir/sources
+measure 1 --programs "liar" --no-exits
+has '^- liar, init: the output differs'
+has '^- liar, toggled-entries: the output differs'
+grep -q 'liar, on: the output differs' "$dir/made/table.json" || wrong "table.json does not say what is wrong"
+measure 1 --programs "liar" --tables
+measure 1 --programs "dying" --no-exits
+has '^- dying, on: exit status 134, natively 0'
+measure 69 --programs "broken" --no-exits
+has "^- broken: the form 'native' could not be built"
+APT_SOURCE="deb-src [trusted=yes] file:$dir/nothing none main" measure 69 --programs "bzip2" --no-exits
+has '^- bzip2: '
+measure 64 --rounds 0
+measure 64 --no-such-option
+
+[ $failed = 0 ] && echo "the machinery of probes/real/measure"
+exit $failed
