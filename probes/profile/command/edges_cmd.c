@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/command/edges_cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "probes/launch/launch.h"
+
+#define ROWS 25
+
+struct row {
+	const char *from, *to; /* FUNCTION+OFFSET, a tab, OBJECT */
+	double half[2];
+};
+
+struct profile {
+	json_t *edges; /* "FROM\nTO" to two counts */
+	struct row *row;
+	size_t n;
+	double phases, wall, on, toggling, late, lost, blocks, refused;
+	unsigned processes;
+};
+
+/* --- What processes left ---------------------------------------------------------------------- */
+
+/* "ID", a tab and the rest of the line. */
+static void keep_name(json_t *names, char *line)
+{
+	char *name = strchr(line, '\t');
+
+	if (!name)
+		return;
+	*name++ = '\0';
+	json_object_set_new(names, line, json_string(name));
+}
+
+static int add_edge(struct profile *profile, const json_t *names, const char *from, const char *to,
+		    const double half[2])
+{
+	const char *a = json_string_value(json_object_get(names, from));
+	const char *b = json_string_value(json_object_get(names, to));
+	json_t *known;
+	char *key;
+	int ret;
+
+	if (!a || !b)
+		return 0;
+	if (asprintf(&key, "%s\n%s", a, b) < 0)
+		return -ENOMEM;
+	known = json_object_get(profile->edges, key);
+	ret = json_object_set_new(profile->edges, key,
+				  json_pack("[f, f]",
+					    json_real_value(json_array_get(known, 0)) + half[0],
+					    json_real_value(json_array_get(known, 1)) + half[1]));
+	free(key);
+	return ret ? -ENOMEM : 0;
+}
+
+static int read_line(struct profile *profile, json_t *names, char *line)
+{
+	double number[8], half[2];
+	char from[16], to[16];
+
+	line[strcspn(line, "\n")] = '\0';
+	if (!strncmp(line, "block\t", 6)) {
+		keep_name(names, line + 6);
+		return 0;
+	}
+	if (sscanf(line, "edge\t%15s\t%15s\t%lf\t%lf", from, to, &half[0], &half[1]) == 4)
+		return add_edge(profile, names, from, to, half);
+	if (sscanf(line, "phases\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", &number[0], &number[1],
+		   &number[2], &number[3], &number[4], &number[5], &number[6], &number[7]) != 8)
+		return 0;
+	profile->processes++;
+	profile->phases += number[0];
+	profile->wall += number[1];
+	profile->on += number[2];
+	profile->toggling += number[3];
+	profile->late += number[4];
+	profile->lost += number[5];
+	profile->blocks += number[6];
+	profile->refused += number[7];
+	return 0;
+}
+
+static int read_report(FILE *report, void *profile)
+{
+	json_t *names = json_object();
+	char *line = NULL;
+	size_t size = 0;
+	int ret = names ? 0 : -ENOMEM;
+
+	while (!ret && getline(&line, &size, report) > 0)
+		ret = read_line(profile, names, line);
+	free(line);
+	json_decref(names);
+	return ret;
+}
+
+/* --- What it says ----------------------------------------------------------------------------- */
+
+static double count_of(const struct row *row)
+{
+	return row->half[0] + row->half[1];
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct row *one = a, *two = b;
+
+	if (count_of(one) != count_of(two))
+		return count_of(one) > count_of(two) ? -1 : 1;
+	return strcmp(one->from, two->from) ? strcmp(one->from, two->from)
+					    : strcmp(one->to, two->to);
+}
+
+/* The keys are the profile's, and are cut in two. */
+static int make_rows(struct profile *profile)
+{
+	const char *key;
+	json_t *counts;
+
+	profile->row = calloc(json_object_size(profile->edges) + 1, sizeof(*profile->row));
+	if (!profile->row)
+		return -ENOMEM;
+	json_object_foreach(profile->edges, key, counts)
+	{
+		struct row *row = &profile->row[profile->n++];
+		char *to = strchr(key, '\n');
+
+		*to = '\0';
+		*row = (struct row){ .from = key, .to = to + 1 };
+		for (size_t i = 0; i < 2; i++)
+			row->half[i] = json_real_value(json_array_get(counts, i));
+	}
+	qsort(profile->row, profile->n, sizeof(*profile->row), by_count);
+	return 0;
+}
+
+/* What the shares of edges have in common in odd and in even phases, 0 to 1. */
+static double agreement(const struct profile *profile)
+{
+	double sum[2] = { 0 }, common = 0;
+
+	for (size_t i = 0; i < profile->n; i++)
+		for (int h = 0; h < 2; h++)
+			sum[h] += profile->row[i].half[h];
+	for (size_t i = 0; i < profile->n && sum[0] > 0 && sum[1] > 0; i++) {
+		double a = profile->row[i].half[0] / sum[0], b = profile->row[i].half[1] / sum[1];
+
+		common += a < b ? a : b;
+	}
+	return common;
+}
+
+static json_t *block_json(const char *name)
+{
+	const char *object = strchr(name, '\t');
+
+	if (!object)
+		return json_pack("{s:s}", "block", name);
+	return json_pack("{s:s%, s:s}", "block", name, (size_t)(object - name), "object",
+			 object + 1);
+}
+
+static int write_json(const struct profile *profile, const char *program, FILE *out)
+{
+	json_t *edges = json_array();
+	json_t *root =
+		json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "program",
+			  program, "processes", (int)profile->processes, "phases", profile->phases,
+			  "seconds", profile->wall, "seconds_in_phases", profile->on,
+			  "seconds_toggling", profile->toggling, "blocks", profile->blocks,
+			  "blocks_refused", profile->refused, "outside_of_phases", profile->late,
+			  "lost", profile->lost, "agreement_of_halves", agreement(profile));
+	int ret;
+
+	for (size_t i = 0; i < profile->n; i++) {
+		const struct row *row = &profile->row[i];
+
+		json_array_append_new(edges, json_pack("{s:o, s:o, s:f, s:f, s:f}", "from",
+						       block_json(row->from), "to",
+						       block_json(row->to), "count", count_of(row),
+						       "odd", row->half[0], "even", row->half[1]));
+	}
+	json_object_set_new(root, "edges", edges);
+	ret = json_dumpf(root, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+	json_decref(root);
+	putc('\n', out);
+	return ret ? -EIO : 0;
+}
+
+static int name_length(const char *name)
+{
+	return (int)strcspn(name, "\t");
+}
+
+static int write_table(const struct profile *profile, FILE *out)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < profile->n; i++)
+		all += count_of(&profile->row[i]);
+	fprintf(out, "   share        count  edge\n");
+	for (size_t i = 0; i < profile->n && i < ROWS; i++) {
+		const struct row *row = &profile->row[i];
+
+		fprintf(out, "%7.2f%% %12.0f  %.*s -> %.*s\n", 100 * count_of(row) / all,
+			count_of(row), name_length(row->from), row->from, name_length(row->to),
+			row->to);
+	}
+	if (profile->n > ROWS)
+		fprintf(out, "and %zu more edges: --format json has them\n", profile->n - ROWS);
+	fprintf(out,
+		"%.0f blocks, %.0f refused; %.0f phases, %.3f s of %.3f s, and %.3f s to turn "
+		"blocks on and off; %.0f blocks outside of phases not counted, %.0f lost\n"
+		"odd and even phases agree in %.1f%% of the profile\n",
+		profile->blocks, profile->refused, profile->phases, profile->on, profile->wall,
+		profile->toggling, profile->late, profile->lost, 100 * agreement(profile));
+	return ferror(out) ? -EIO : 0;
+}
+
+static int write_profile(const struct profile *profile, const char *program, const char *output,
+			 bool json)
+{
+	FILE *out = output ? fopen(output, "we") : stderr;
+	int ret;
+
+	if (!out)
+		return -errno;
+	ret = json ? write_json(profile, program, out) : write_table(profile, out);
+	if (out != stderr && fclose(out) && !ret)
+		ret = -errno;
+	return ret;
+}
+
+int edges_show(const char *folder, const char *program, const char *output, bool json)
+{
+	struct profile profile = { .edges = json_object() };
+	int ret = profile.edges ? launch_reports(folder, read_report, &profile) : -ENOMEM;
+
+	if (!ret)
+		ret = make_rows(&profile);
+	if (!ret && !profile.processes)
+		fputs("fastinst: no process left a profile: the program is linked statically, or "
+		      "the loader did not take the agent\n",
+		      stderr);
+	else if (!ret && !(profile.blocks > 0))
+		fputs("fastinst: no block could be watched: is the program compiled with "
+		      "-fsanitize-coverage=trace-pc and linked with -lfastinst, and has it "
+		      "symbols?\n",
+		      stderr);
+	else if (!ret)
+		ret = write_profile(&profile, program, output, json);
+	if (ret < 0)
+		fprintf(stderr, "fastinst: the profile of edges: %s\n", strerror(-ret));
+	free(profile.row);
+	json_decref(profile.edges);
+	return ret;
+}

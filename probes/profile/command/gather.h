@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lines that processes left (probes/profile/sample/report.h), as one profile.
+ */
+#ifndef PROBES_PROFILE_COMMAND_GATHER_H
+#define PROBES_PROFILE_COMMAND_GATHER_H
+
+#include "probes/profile/model/profile.h"
+
+/* gather - all files of a folder, which is removed. Negative errno. */
+int gather(struct profile *profile, const char *folder);
+
+#endif

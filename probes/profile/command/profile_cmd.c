@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fastinst profile: a program with the agent of profiles in it, and its profile at the end.
+ */
+#include "probes/profile/command/profile_cmd.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/launch/launch.h"
+#include "probes/profile/command/edges_cmd.h"
+#include "probes/profile/command/gather.h"
+#include "probes/profile/write/write.h"
+
+#define MOST 300 /* times the samples that are wanted, in a window */
+
+static const char help[] =
+	"Usage: fastinst profile [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+	"Runs a program and estimates how often each of its functions is called, and by which.\n"
+	"\n"
+	"  --overhead SHARE  what the profile may cost, as \"1%\" (unless said) or 0.01\n"
+	"  --epoch MS        the shortest time between two looks at a function (10)\n"
+	"  --samples N       calls to count in a look, about (10)\n"
+	"  --stop-by-count   a look ends by the N-th call, not after a time chosen before; right\n"
+	"                    only for calls that come at random\n"
+	"  --edges           which basic block is run behind which, in short phases, of a program\n"
+	"                    compiled with -fsanitize-coverage=trace-pc; formats are table and "
+	"json\n"
+	"  --period MS       time between two such phases (100), half of it more or less\n"
+	"  --phase MS        length of a phase (2)\n"
+	"  --on PATTERN      only these functions: FUNCTION, OBJECT:FUNCTION, /REGEX/; may be "
+	"given\n"
+	"                    several times\n"
+	"  --format FORMAT   table (unless said), json, collapsed, speedscope, callgrind, llvm or\n"
+	"                    chrome; several, with a comma between, go to FILE.FORMAT\n"
+	"  --output FILE     the profile goes there instead of to standard error\n"
+	"  --help            this text\n"
+	"\n"
+	"The exit status is the program's, or 128 and the signal that ended it.\n";
+
+struct run {
+	double epoch, budget;
+	unsigned samples;
+	bool by_count;
+	bool edges;
+	double period, phase;
+	char *on, *formats;
+	const char *output;
+	struct launch launch;
+};
+
+static bool parse_number(const char *text, double least, double most, double *value)
+{
+	char *end;
+
+	*value = strtod(text, &end);
+	if (*end == '%' && !end[1]) {
+		*value /= 100;
+		end++;
+	}
+	if (end != text && !*end && *value >= least && *value <= most)
+		return true;
+	fprintf(stderr, "fastinst: \"%s\" is not from %g to %g\n", text, least, most);
+	return false;
+}
+
+static bool formats_known(const struct run *run)
+{
+	char *copy = strdup(run->formats), *rest = copy;
+	const char *name;
+	bool known = copy != NULL, several = strchr(run->formats, ',');
+
+	while (known && (name = strsep(&rest, ","))) {
+		known = profile_format(name) != NULL;
+		if (!known)
+			fprintf(stderr, "fastinst: there is no format \"%s\"\n", name);
+	}
+	free(copy);
+	if (known && several && !run->output) {
+		fputs("fastinst: several formats need --output FILE\n", stderr);
+		return false;
+	}
+	return known;
+}
+
+static bool edges_possible(const struct run *run)
+{
+	if (strcmp(run->formats, "table") != 0 && strcmp(run->formats, "json") != 0)
+		fputs("fastinst: with --edges the format is table or json\n", stderr);
+	else if (run->on)
+		fputs("fastinst: --edges is about all blocks, and takes no --on\n", stderr);
+	else if (run->phase > run->period / 2)
+		fputs("fastinst: a phase is longer than half a period\n", stderr);
+	else
+		return true;
+	return false;
+}
+
+static bool parse(struct run *run, int option)
+{
+	double value;
+
+	switch (option) {
+	case 'v':
+		return parse_number(optarg, 0.0001, 1, &run->budget);
+	case 'e':
+		if (!parse_number(optarg, 0.1, 1000, &value))
+			return false;
+		run->epoch = value / 1000;
+		return true;
+	case 's':
+		if (!parse_number(optarg, 2, 10000, &value))
+			return false;
+		run->samples = (unsigned)value;
+		return true;
+	case 'c':
+		run->by_count = true;
+		return true;
+	case 'g':
+		run->edges = true;
+		return true;
+	case 'r':
+		return parse_number(optarg, 1, 100000, &run->period);
+	case 'l':
+		return parse_number(optarg, 0.1, 10000, &run->phase);
+	case 'p':
+		return !launch_pattern(&run->on, optarg);
+	case 'f':
+		run->formats = optarg;
+		return true;
+	case 'o':
+		run->output = optarg;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* --- The program ------------------------------------------------------------ */
+
+static void set_environment(const struct run *run)
+{
+	char options[128];
+
+	snprintf(options, sizeof(options), "%g %g %u %u %d", run->epoch, run->budget, run->samples,
+		 run->by_count ? run->samples : MOST * run->samples, run->by_count);
+	setenv("FASTINST_PROFILE", options, 1);
+	snprintf(options, sizeof(options), "%g %g", run->period / 1000, run->phase / 1000);
+	setenv("FASTINST_EDGES", options, 1);
+	setenv("FASTINST_FUNCTIONS", run->on ? run->on : "*", 1);
+}
+
+/* --- The profile ------------------------------------------------------------ */
+
+static int write_one(const struct profile *profile, const char *path,
+		     const struct profile_format *format)
+{
+	FILE *out = path ? fopen(path, "we") : stderr;
+	int ret;
+
+	if (!out)
+		ret = -errno;
+	else
+		ret = format->write(profile, out);
+	if (out && out != stderr && fclose(out) && !ret)
+		ret = -errno;
+	if (ret < 0)
+		fprintf(stderr, "fastinst: %s: %s\n", path ? path : "standard error",
+			strerror(-ret));
+	return ret;
+}
+
+static int write_all(const struct profile *profile, const struct run *run)
+{
+	bool several = strchr(run->formats, ',');
+	char *copy = strdup(run->formats), *rest = copy, *path = NULL;
+	const char *name;
+	int ret = copy ? 0 : -ENOMEM;
+
+	while (!ret && (name = strsep(&rest, ","))) {
+		if (several && asprintf(&path, "%s.%s", run->output, name) < 0)
+			ret = -ENOMEM;
+		else
+			ret = write_one(profile, several ? path : run->output,
+					profile_format(name));
+		if (several)
+			free(path);
+	}
+	free(copy);
+	return ret;
+}
+
+static int show(const struct run *run, const char *program)
+{
+	struct profile profile = { .program = strdup(program) };
+	int ret = gather(&profile, run->launch.folder);
+
+	if (ret < 0)
+		fprintf(stderr, "fastinst: the profile cannot be read: %s\n", strerror(-ret));
+	else if (!(profile.quality.processes > 0))
+		fputs("fastinst: no process left a profile: the program is linked statically, or "
+		      "the "
+		      "loader did not take the agent\n",
+		      stderr);
+	else if (!profile.functions)
+		fputs("fastinst: no function could be watched: is the program compiled with "
+		      "-fpatchable-function-entry=5? \"fastinst list\" tells\n",
+		      stderr);
+	else
+		ret = write_all(&profile, run);
+	profile_free(&profile);
+	return ret < 0 ? STATUS_FAILED : STATUS_OK;
+}
+
+static int run_program(struct run *run, char **argv)
+{
+	struct launch *launch = &run->launch;
+	int status, shown;
+
+	launch->agent = run->edges ? "libfastinst-edges.so" : "libfastinst-profile.so";
+	launch->lost = "its profile is";
+	set_environment(run);
+	status = launch_program(launch, argv);
+	if (!launch->folder[0])
+		return status;
+	if (run->edges)
+		shown = edges_show(launch->folder, argv[0], run->output,
+				   !strcmp(run->formats, "json"))
+				? STATUS_FAILED
+				: STATUS_OK;
+	else
+		shown = show(run, argv[0]);
+	return status ? status : shown;
+}
+
+int profile_command(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "overhead", required_argument, NULL, 'v' },
+		{ "epoch", required_argument, NULL, 'e' },
+		{ "samples", required_argument, NULL, 's' },
+		{ "stop-by-count", no_argument, NULL, 'c' },
+		{ "edges", no_argument, NULL, 'g' },
+		{ "period", required_argument, NULL, 'r' },
+		{ "phase", required_argument, NULL, 'l' },
+		{ "on", required_argument, NULL, 'p' },
+		{ "format", required_argument, NULL, 'f' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	char table[] = "table";
+	struct run run = { .epoch = 0.01,
+			   .budget = 0.01,
+			   .samples = 10,
+			   .period = 100,
+			   .phase = 2,
+			   .formats = table };
+	int option, status;
+
+	while ((option = getopt_long(argc, argv, "+o:h", options, NULL)) >= 0) {
+		if (option == 'h')
+			return fputs(help, stdout) < 0;
+		if (!parse(&run, option))
+			return usage_error("profile");
+	}
+	if (!formats_known(&run) || (run.edges && !edges_possible(&run)))
+		return usage_error("profile");
+	if (optind == argc) {
+		fputs("fastinst: there is no program to run\n", stderr);
+		return usage_error("profile");
+	}
+	status = run_program(&run, argv + optind);
+	free(run.on);
+	return status;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What "fastinst profile --edges" puts into a program by LD_PRELOAD. Its environment:
+ *
+ *	FASTINST_OUTPUT	folder; the process leaves its lines there in a file named by its PID
+ *	FASTINST_EDGES	"PERIOD ON", seconds
+ *
+ * Its lines:
+ *
+ *	phases NUMBER WALL ON TOGGLING LATE LOST BLOCKS REFUSED
+ *	block ID FUNCTION+OFFSET OBJECT		before the first edge that names it
+ *	edge FROM TO COUNT COUNT		of odd and of even phases
+ *
+ * A child of fork() is not profiled: the thread of phases is its parent's.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "probes/agent/leave.h"
+#include "probes/include/fastinst.h"
+#include "probes/profile/edges/edges.h"
+#include "probes/profile/edges/phases.h"
+
+static _Atomic pid_t owner; /* who has not reported yet; 0: it has, or there is nothing to report */
+
+static void name_block(FILE *out, uint32_t id, uint8_t *named)
+{
+	struct fi_probe probe;
+
+	if (named[id] || fi_get(id, &probe) < 0)
+		return;
+	named[id] = 1;
+	fprintf(out, "block\t%u\t%s\t%s\n", id, probe.function, probe.object);
+}
+
+static void report(FILE *out)
+{
+	const struct phases *sum = phases_get();
+	uint8_t *named = calloc(fi_probes() + 1, 1);
+	struct edge edge;
+	uint32_t place = 0;
+
+	fprintf(out,
+		"phases\t%" PRIu64 "\t%.9f\t%.9f\t%.9f\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
+		"\t%" PRIu64 "\n",
+		sum->number, sum->wall, sum->on, sum->toggling, edges_late(), edges_lost(),
+		sum->blocks, sum->refused);
+	while (named && edges_next(&place, &edge)) {
+		name_block(out, edge.from, named);
+		name_block(out, edge.to, named);
+		fprintf(out, "edge\t%u\t%u\t%" PRIu64 "\t%" PRIu64 "\n", edge.from, edge.to,
+			edge.count[1], edge.count[0]);
+	}
+	free(named);
+}
+
+/* The child of vfork() has its parent's memory, and another PID. */
+static void end_phases(void)
+{
+	const char *folder = getenv("FASTINST_OUTPUT");
+	pid_t me = getpid(), expected = me;
+	char path[PATH_MAX];
+	FILE *out;
+
+	if (!folder || !atomic_compare_exchange_strong(&owner, &expected, 0) || phases_stop() < 0)
+		return;
+	snprintf(path, sizeof(path), "%s/%d", folder, (int)me);
+	out = fopen(path, "ae");
+	if (!out)
+		return;
+	report(out);
+	fclose(out);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	const char *text = getenv("FASTINST_EDGES");
+	double period, on;
+	int ret = text && sscanf(text, "%lf %lf", &period, &on) == 2 ? fi_init() : -EINVAL;
+
+	if (!ret)
+		ret = edges_start();
+	/* At a fork no block is on. */
+	if (!ret)
+		ret = -pthread_atfork(phases_lock, phases_unlock, phases_forked);
+	if (!ret)
+		ret = phases_start(period, on);
+	if (ret < 0) {
+		dprintf(STDERR_FILENO, "fastinst: no profile, the program runs without it: %s\n",
+			strerror(-ret));
+		return;
+	}
+	owner = getpid();
+	leave_by(end_phases);
+}
+
+/* No block of an object that goes may be on meanwhile. */
+int dlclose(void *handle)
+{
+	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
+	int ret;
+
+	phases_lock();
+	ret = close(handle);
+	fi_scan();
+	phases_unlock();
+	return ret;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which block is run behind which, in phases. A thread's first block of a phase has none before it.
+ */
+#ifndef PROBES_PROFILE_EDGES_EDGES_H
+#define PROBES_PROFILE_EDGES_EDGES_H
+
+#include <stdint.h>
+
+#include "probes/include/fastinst.h"
+
+struct edge {
+	uint32_t from, to;
+	uint64_t count[2]; /* in odd and in even phases */
+};
+
+/* edges_start - memory for what is counted. -ENOMEM. */
+int edges_start(void);
+
+/* edges_phase - from now on blocks are counted, in a phase of that number; 0: they are not. */
+void edges_phase(uint64_t number);
+
+/* edges_block - the probe function of all blocks. Keeps the vectors. */
+fi_function edges_block;
+
+/* edges_next - the edge at or behind *place, which moves on; 0: there is no more. */
+int edges_next(uint32_t *place, struct edge *edge);
+
+/* edges_late - blocks outside of a phase. edges_lost - what there was no room for. */
+uint64_t edges_late(void);
+uint64_t edges_lost(void);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Phases: all blocks on in one batch, and off in one.
+ *
+ * Counting starts when all are on and every thread has seen that, and ends before the first is
+ * turned off: so no block of a phase is passed over, which would join two that are no neighbours.
+ */
+#include "probes/profile/edges/phases.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probes/include/fastinst.h"
+#include "probes/profile/edges/edges.h"
+
+#define PATIENCE 2 /* seconds */
+
+/* Held while blocks are on. What dlclose() calls may call dlclose(). */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t stop_asked = PTHREAD_COND_INITIALIZER;
+static bool stopping;
+static pthread_t thread;
+static double period, on_time, began;
+static struct phases sum;
+
+static uint32_t *ids;
+static size_t ids_n;
+static uint32_t looked_at; /* probes of ids below that */
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* True: the thread has to end. */
+static bool rest(double seconds)
+{
+	struct timespec until;
+	double end;
+	bool stop;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	end = (double)until.tv_nsec / 1e9 + seconds;
+	until.tv_sec += (time_t)end;
+	until.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
+	pthread_mutex_lock(&stop_lock);
+	while (!stopping && pthread_cond_timedwait(&stop_asked, &stop_lock, &until) != ETIMEDOUT)
+		;
+	stop = stopping;
+	pthread_mutex_unlock(&stop_lock);
+	return stop;
+}
+
+/* Blocks that came, of those that are known the ones that are still there. */
+static int collect(void)
+{
+	uint32_t n = fi_probes();
+	struct fi_probe probe;
+	uint32_t *more;
+	size_t kept = 0;
+
+	if (n == looked_at)
+		return 0;
+	more = realloc(ids, n * sizeof(*ids));
+	if (!more)
+		return -ENOMEM;
+	ids = more;
+	for (size_t i = 0; i < ids_n; i++)
+		if (!fi_get(ids[i], &probe) && probe.state != FI_GONE)
+			ids[kept++] = ids[i];
+	for (; looked_at < n; looked_at++) {
+		if (fi_get(looked_at, &probe) || probe.kind != FI_BLOCK || probe.state == FI_GONE)
+			continue;
+		if (probe.state == FI_REFUSED)
+			sum.refused++;
+		else
+			ids[kept++] = looked_at;
+	}
+	ids_n = kept;
+	sum.blocks = kept;
+	return 0;
+}
+
+static void all_see_it(void)
+{
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
+}
+
+/* The lock is held. True: the thread has to end. */
+static bool phase(void)
+{
+	double start = now(), counted, over;
+	bool stop = false;
+
+	if (fi_activate_how(ids, ids_n, edges_block, FI_KEEPS_VECTORS) == 0) {
+		all_see_it();
+		counted = now();
+		edges_phase(++sum.number);
+		stop = rest(on_time);
+		edges_phase(0);
+		over = now();
+		sum.on += over - counted;
+		sum.toggling -= over - counted;
+	}
+	fi_deactivate_batch(ids, ids_n);
+	sum.toggling += now() - start;
+	return stop;
+}
+
+static void *run(void *unused)
+{
+	unsigned short dice[3] = { (unsigned short)getpid(), 42, 4711 };
+	bool stop = false;
+
+	(void)unused;
+	while (!stop && !rest(period * (0.5 + erand48(dice)) - on_time)) {
+		pthread_mutex_lock(&lock);
+		if (fi_scan() >= 0 && !collect() && ids_n)
+			stop = phase();
+		pthread_mutex_unlock(&lock);
+	}
+	return NULL;
+}
+
+int phases_start(double every, double on)
+{
+	sigset_t all, before;
+	int ret;
+
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) < 0)
+		return -errno;
+	period = every;
+	on_time = on;
+	began = now();
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	ret = -pthread_create(&thread, NULL, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!ret)
+		fi_own_thread(1);
+	return ret;
+}
+
+int phases_stop(void)
+{
+	struct timespec until;
+
+	sum.wall = now() - began;
+	pthread_mutex_lock(&stop_lock);
+	stopping = true;
+	pthread_cond_signal(&stop_asked);
+	pthread_mutex_unlock(&stop_lock);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE;
+	return -pthread_timedjoin_np(thread, NULL, &until);
+}
+
+void phases_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void phases_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The owner that the lock knows is a thread of the parent. */
+void phases_forked(void)
+{
+	static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+	lock = unlocked;
+}
+
+const struct phases *phases_get(void)
+{
+	return &sum;
+}

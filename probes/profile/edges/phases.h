@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PROBES_PROFILE_EDGES_PHASES_H
+#define PROBES_PROFILE_EDGES_PHASES_H
+
+#include <stdint.h>
+
+struct phases {
+	uint64_t number;  /* of those that took place */
+	double wall;	  /* seconds since the start */
+	double on;	  /* of these, in phases */
+	double toggling;  /* of these, turning blocks on and off */
+	uint64_t refused; /* blocks, at the last look */
+	uint64_t blocks;
+};
+
+/*
+ * phases_start - a thread that turns all blocks on for a time, once in a period, whose length it
+ * draws from half to one and a half. Negative errno.
+ */
+int phases_start(double period, double on);
+
+/* phases_stop - the thread ends, and blocks are off. -ETIMEDOUT: it did not, in two seconds. */
+int phases_stop(void);
+
+/*
+ * phases_lock, phases_unlock - no block is on meanwhile. phases_forked - in place of the latter, in
+ * the child of a fork.
+ */
+void phases_lock(void);
+void phases_unlock(void);
+void phases_forked(void);
+
+const struct phases *phases_get(void);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is counted of blocks that come in a known order. A phase that is not told of joins blocks
+ * that are no neighbours: the same question sees it.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "probes/profile/edges/edges.h"
+
+static void run(const uint32_t *blocks, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		edges_block(blocks[i], NULL, NULL, NULL);
+}
+
+static uint64_t count(uint32_t from, uint32_t to, int half)
+{
+	struct edge edge;
+	uint32_t place = 0;
+
+	while (edges_next(&place, &edge))
+		if (edge.from == from && edge.to == to)
+			return edge.count[half];
+	return 0;
+}
+
+static void test_a_phase_begins_anew(void **state)
+{
+	static const uint32_t first[] = { 1, 2, 2, 3 }, second[] = { 4, 2, 3 };
+
+	(void)state;
+	edges_phase(1);
+	run(first, 4);
+	edges_phase(0);
+	run(second, 3);
+	assert_int_equal(edges_late(), 3);
+	edges_phase(2);
+	run(second, 3);
+	edges_phase(0);
+	assert_int_equal(count(1, 2, 1), 1);
+	assert_int_equal(count(2, 2, 1), 1);
+	assert_int_equal(count(2, 3, 1), 1);
+	assert_int_equal(count(2, 3, 0), 1);
+	assert_int_equal(count(4, 2, 0), 1);
+	/* They were run one behind the other, in two phases. */
+	assert_int_equal(count(3, 4, 0) + count(3, 4, 1), 0);
+}
+
+static void test_a_phase_that_is_not_told_of_is_seen(void **state)
+{
+	static const uint32_t first[] = { 11, 13 }, second[] = { 14, 12 };
+
+	(void)state;
+	edges_phase(3);
+	run(first, 2);
+	edges_phase(0);
+	edges_phase(3);
+	run(second, 2);
+	edges_phase(0);
+	assert_int_equal(count(13, 14, 1), 1);
+}
+
+#define ROUNDS 20000
+
+static void *loop(void *first)
+{
+	const uint32_t id = *(uint32_t *)first;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		edges_block(id, NULL, NULL, NULL);
+		edges_block(7, NULL, NULL, NULL);
+	}
+	return NULL;
+}
+
+/* Each has its own block before. */
+static void test_threads(void **state)
+{
+	uint32_t ids[4] = { 100, 101, 102, 103 };
+	pthread_t threads[4];
+
+	(void)state;
+	edges_phase(4);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, loop, &ids[i]), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	edges_phase(0);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(count(ids[i], 7, 0), ROUNDS);
+		assert_int_equal(count(7, ids[i], 0), ROUNDS - 1);
+	}
+	assert_int_equal(edges_lost(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_phase_begins_anew),
+		cmocka_unit_test(test_a_phase_that_is_not_told_of_is_seen),
+		cmocka_unit_test(test_threads),
+	};
+
+	if (edges_start())
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A program of basic blocks under "fastinst profile --edges": it computes the same, and each edge of the
+# profile is one that a library saw which the compiler calls at each block of a whole run. A run of
+# one round, which lacks most of them, shows that the comparison can fail.
+set -euo pipefail
+export LC_ALL=C
+
+top=${srcdir:-.}/probes/blocks/tests
+fastinst=$(realpath "${FASTINST:-./fastinst}")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset FASTINST_OUTPUT FASTINST_EDGES LD_PRELOAD PATCHCORE_MACHINE_CONF
+rounds=1000000
+
+if [ "${SANITIZERS:-none}" != none ]; then
+	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
+	exit 77
+fi
+if [ ! -e .libs/libfastinst-edges.so ]; then
+	echo "built without shared libraries"
+	exit 77
+fi
+if [ ! -e probes/calls/starts.lo ]; then
+	echo "built without Zydis: blocks are refused"
+	exit 77
+fi
+
+wrong()
+{
+	echo "WRONG: $*"
+	exit 1
+}
+
+# A jump to the tracer would come back elsewhere, for the reference.
+# shellcheck disable=SC2086 # CC may carry options
+if ! $CC -O1 -fno-optimize-sibling-calls -fsanitize-coverage=trace-pc -c -o "$dir/program.o" "$top/blocked.c"; then
+	echo "$CC has no -fsanitize-coverage=trace-pc"
+	exit 77
+fi
+# shellcheck disable=SC2086
+$CC -o "$dir/program" "$dir/program.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs" -pthread
+# shellcheck disable=SC2086
+$CC -O1 -shared -fPIC -o "$dir/reference.so" "$top/reference.c"
+EDGES=$dir/few LD_PRELOAD=$dir/reference.so "$dir/program" 1 threads >/dev/null
+EDGES=$dir/all LD_PRELOAD=$dir/reference.so "$dir/program" 3000 threads >/dev/null
+
+# judge FILE - are all edges of the profile in it, and are there any?
+judge()
+{
+	nm -S "$dir/program" | python3 -c '
+import json, sys
+functions = {}
+for line in sys.stdin:
+    field = line.split()
+    if len(field) == 4 and field[2] in "tT":
+        functions[field[3]] = int(field[0], 16)
+def place(block):
+    function, offset = block["block"].split("+")
+    return functions[function] + int(offset, 16)
+profile = json.load(open(sys.argv[1]))
+known = {tuple(int(place, 16) for place in line.split()) for line in open(sys.argv[2])}
+edges = {(place(edge["from"]), place(edge["to"])) for edge in profile["edges"]}
+assert 0 <= profile["agreement_of_halves"] <= 1.0001 and profile["lost"] == 0
+assert all(edge["count"] == edge["odd"] + edge["even"] > 0 for edge in profile["edges"])
+print(len(edges), "edges in", profile["phases"], "phases")
+if not edges:
+    sys.exit(2)
+sys.exit(not edges <= known)
+' "$dir/profile" "$1"
+}
+
+"$dir/program" $rounds threads >"$dir/is"
+for attempt in 1 2 3; do
+	timeout 120 "$fastinst" profile --edges --period 6 --phase 2 --format json --output "$dir/profile" \
+		"$dir/program" $rounds threads >"$dir/says" 2>"$dir/errors" || wrong "it failed: $(cat "$dir/errors")"
+	[ ! -s "$dir/errors" ] || wrong "it says $(cat "$dir/errors")"
+	diff "$dir/is" "$dir/says" || wrong "it computes something else"
+	status=0
+	judge "$dir/all" || status=$?
+	[ "$status" != 2 ] || continue
+	[ "$status" = 0 ] || wrong "an edge that no run has"
+	if judge "$dir/few" >"$dir/log"; then
+		wrong "edges that are not known were not seen"
+	fi
+	break
+done
+if [ "$status" = 2 ]; then
+	echo "in $attempt runs no phase met the program: the machine is too busy"
+	exit 77
+fi
+
+"$fastinst" profile --edges /bin/true 2>"$dir/errors"
+grep -q -- '-fsanitize-coverage=trace-pc' "$dir/errors" || wrong "nothing is said of a program without blocks"
+if "$fastinst" profile --edges --phase 80 /bin/true 2>/dev/null; then
+	wrong "a phase of nearly a period"
+fi

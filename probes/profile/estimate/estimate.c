@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/estimate/estimate.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define FORGET	  0.125 /* of the rate that windows are chosen by, per epoch */
+#define ENOUGH	  10	/* epochs with calls, and degrees of freedom, that a normal law needs */
+#define LARGEST	  0.25	/* share of one epoch */
+#define MATTERS	  0.02	/* share of calls that were not counted, or of time */
+#define ONE_CALL  0.125 /* variance of the place of a window's ends between two calls */
+#define BLUR	  0.25	/* error of the share that counting takes, relative */
+#define BLUR_MOST 0.25	/* of calls; beyond, the interval is not believed */
+#define FULL_MANY 0.1	/* share of full epochs from which the first call is looked at */
+
+static double rate_of(const struct epoch *epoch)
+{
+	double calls = (double)epoch->calls;
+
+	return (epoch->full && calls > 0 ? calls - 1 : calls) / (double)epoch->watched;
+}
+
+static void expect(struct estimate *estimate, double rate)
+{
+	/* At first the mean of all, then one that forgets. */
+	double share = fmax(FORGET, 1 / ++estimate->known);
+
+	estimate->expected += share * (rate - estimate->expected);
+}
+
+/*
+ * Neighbours differ by chance, and by what the program does: both make a sum uncertain. Windows
+ * that all hold as many calls do not tell how near they came to one more.
+ */
+static void add_variance(struct estimate *estimate, double rate, double weight, double watched)
+{
+	double step = rate - estimate->rate;
+	double part = (weight + estimate->weight) / 2 * step * step / 2;
+
+	if (watched > 0 && rate > 0)
+		part += weight / watched / watched * ONE_CALL;
+
+	if (estimate->sampled > 1) {
+		estimate->squares += part;
+		estimate->quads += part * part;
+	}
+	estimate->rate = rate;
+	estimate->weight = weight;
+}
+
+static void add_gaps(struct estimate *estimate, const struct epoch *epoch)
+{
+	if (!epoch->full || epoch->calls < 2)
+		return;
+	estimate->full++;
+	estimate->first += (double)epoch->first;
+	estimate->between += (double)(epoch->watched - epoch->first) / (double)(epoch->calls - 1);
+}
+
+/*
+ * Where the clock stood still, nothing tells how long the epoch was behind the end: as many calls
+ * may be hidden there as were seen.
+ */
+static void add_sudden(struct estimate *estimate, const struct epoch *epoch)
+{
+	estimate->calls += (double)epoch->calls;
+	estimate->pending += (double)(epoch->length - epoch->watched);
+	estimate->burst = rate_of(epoch);
+	if (epoch->length == epoch->watched)
+		estimate->hidden += (double)epoch->calls;
+}
+
+void estimate_add(struct estimate *estimate, const struct epoch *epoch)
+{
+	double length = (double)epoch->length, rate, all, unseen;
+
+	if (!epoch->length)
+		return;
+	/* An epoch in which nothing was watched is as others were. */
+	rate = epoch->watched ? rate_of(epoch) : estimate->expected;
+	estimate->counted += (double)epoch->calls;
+	estimate->time += length;
+	expect(estimate, rate);
+	if (epoch->sudden) {
+		add_sudden(estimate, epoch);
+		return;
+	}
+	if (epoch->watched >= epoch->length && !epoch->full && !(estimate->pending > 0)) {
+		estimate->calls += (double)epoch->calls;
+		return;
+	}
+	length += estimate->pending;
+	estimate->hidden += fmax(0, estimate->burst - rate) * estimate->pending;
+	estimate->pending = 0;
+	all = rate * length;
+	unseen = all - (double)epoch->calls;
+	estimate->calls += all;
+	if (epoch->slowed > 0 && epoch->slowed < 1)
+		estimate->blurred += unseen * BLUR * epoch->slowed / (1 - epoch->slowed);
+	estimate->unwatched += length - (double)epoch->watched;
+	estimate->sampled++;
+	estimate->active += epoch->calls > 0;
+	estimate->largest = fmax(estimate->largest, unseen);
+	add_variance(estimate, rate, length * (length - (double)epoch->watched),
+		     (double)epoch->watched);
+	add_gaps(estimate, epoch);
+}
+
+void estimate_join(struct estimate *sum, const struct estimate *other)
+{
+	sum->calls += other->calls;
+	sum->counted += other->counted;
+	sum->squares += other->squares;
+	sum->quads += other->quads;
+	sum->largest = fmax(sum->largest, other->largest);
+	sum->sampled += other->sampled;
+	sum->active += other->active;
+	sum->full += other->full;
+	sum->first += other->first;
+	sum->between += other->between;
+	sum->pending += other->pending;
+	sum->hidden += other->hidden;
+	sum->time += other->time;
+	sum->unwatched += other->unwatched;
+	sum->blurred += other->blurred;
+}
+
+/* The quantile of Student's law that 97.5 % are below: Cornish and Fisher's series, and its end. */
+static double student(double freedom)
+{
+	const double z = 1.959964, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+
+	if (freedom < 2)
+		return 12.71;
+	return z + (z3 + z) / (4 * freedom) +
+	       (5 * z5 + 16 * z3 + 3 * z) / (96 * freedom * freedom) +
+	       (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * freedom * freedom * freedom);
+}
+
+/* Neighbouring differences share an epoch, so three of them are worth two. */
+static double freedom_of(const struct estimate *estimate)
+{
+	if (!(estimate->quads > 0))
+		return 0;
+	return estimate->squares / estimate->quads * estimate->squares * 2 / 3;
+}
+
+/* Until the first call passes as much time as between two, unless calls come in bursts. */
+static bool in_bursts(const struct estimate *estimate)
+{
+	if (estimate->full < 2 || estimate->full < FULL_MANY * estimate->active)
+		return false;
+	return estimate->first > estimate->between * (1 + 4 * sqrt(1.2 / estimate->full));
+}
+
+static const char *problem_of(const struct estimate *estimate)
+{
+	double unseen = estimate->calls - estimate->counted;
+
+	if (estimate->blurred > BLUR_MOST * estimate->calls)
+		return "called so often that counting slows it";
+	if (in_bursts(estimate))
+		return "calls come in bursts";
+	if (estimate->pending > 0)
+		return "calls came suddenly, and its last ones were not counted";
+	if (estimate->hidden > MATTERS * estimate->calls)
+		return "calls came suddenly, and stopped unseen";
+	/* That windows saw no call says little of what came between them. */
+	if (estimate->active < ENOUGH && !(estimate->full > 0) &&
+	    estimate->unwatched < MATTERS * estimate->time &&
+	    fabs(unseen) < MATTERS * estimate->counted)
+		return NULL;
+	if (estimate->active < ENOUGH)
+		return "few epochs with calls";
+	if (unseen > MATTERS * estimate->calls && estimate->largest > LARGEST * unseen)
+		return "calls come in bursts";
+	if (estimate->squares > 0 && freedom_of(estimate) < ENOUGH)
+		return "calls come in bursts";
+	return NULL;
+}
+
+/* As of a logarithm that is normal: a sum of few large parts has its tail above. */
+struct interval estimate_interval(const struct estimate *estimate)
+{
+	struct interval interval = { .calls = estimate->calls,
+				     .low = estimate->calls,
+				     .high = estimate->calls };
+	double few, spread, factor;
+
+	if (!(estimate->sampled > 0) && !(estimate->pending > 0) && !(estimate->hidden > 0))
+		return interval;
+	interval.calls = fmax(estimate->calls, estimate->counted);
+	interval.problem = problem_of(estimate);
+	few = estimate->sampled > 1 ? estimate->sampled / (estimate->sampled - 1) : 1;
+	spread = interval.calls > 0 ? sqrt(estimate->squares * few) / interval.calls : 0;
+	factor = exp(student(freedom_of(estimate)) * sqrt(log1p(spread * spread)));
+	/* Calls are whole, and the ends of epochs belong to one or the other. */
+	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->blurred);
+	interval.high = interval.calls * factor + 1 + estimate->blurred + estimate->hidden;
+	return interval;
+}
+
+uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,
+			 uint64_t shortest)
+{
+	double window;
+
+	if (estimate->expected * (double)length <= samples)
+		return WINDOW_WHOLE;
+	window = samples / estimate->expected;
+	return window < (double)shortest ? shortest : (uint64_t)window;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How often a function was called, from epochs in which only some of its calls were counted.
+ *
+ * A probe counts for a window that was chosen before it opened, from epochs before, or until it has
+ * counted so many calls that it stops (full). Calls per time in a window are then what the whole
+ * epoch had on average, however the calls are spread. If counting stops by the n-th call at time T,
+ * n / T is too high: the end of the window was chosen by a call. (n - 1) / T is right on average if
+ * calls come at random (Poisson), together with k / window where fewer than n came. It is too low
+ * for calls at even distances, and far off for bursts. So a probe should be full rarely, and what
+ * full epochs say is held against the time that passed until the first call.
+ *
+ * Pure: no clock, no probe.
+ */
+#ifndef PROBES_PROFILE_ESTIMATE_H
+#define PROBES_PROFILE_ESTIMATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What one epoch saw of one function. Times are ticks. */
+struct epoch {
+	uint64_t calls;	  /* that were counted */
+	uint64_t watched; /* how long; to the last of them if full */
+	uint64_t length;  /* from its start to the start of the next */
+	uint64_t first;	  /* from its start to the first call, if there was one */
+	double slowed;	  /* share that counting took, and that watched is without */
+	bool full;	  /* counting stopped by the last of calls */
+	bool sudden;	  /* and so few were expected that all of it was to be watched */
+};
+
+/* The sum over epochs. All zero is empty. */
+struct estimate {
+	double calls;	  /* estimated */
+	double counted;	  /* of them */
+	double squares;	  /* variance of calls, but for few epochs */
+	double quads;	  /* sum of the squares of its parts */
+	double largest;	  /* part of one epoch in what was not counted */
+	double sampled;	  /* epochs that were not watched as a whole */
+	double active;	  /* of them with calls */
+	double full;	  /* of them full */
+	double first;	  /* in full epochs: time to the first call */
+	double between;	  /* and from each to the next, on average */
+	double rate;	  /* of the last sampled epoch, per tick */
+	double weight;	  /* of its variance */
+	double expected;  /* calls per tick: what the next window is chosen by */
+	double known;	  /* epochs */
+	double pending;	  /* ticks behind a sudden end: they are as the next window is */
+	double burst;	  /* calls per tick before that end */
+	double hidden;	  /* calls that there may be behind sudden ends, if it went on like that */
+	double time;	  /* ticks of all epochs */
+	double unwatched; /* of them */
+	double blurred;	  /* how far off calls may be since counting slowed the program */
+};
+
+/* It is nothing but doubles, and goes from process to process as such. */
+#define ESTIMATE_NUMBERS ((int)(sizeof(struct estimate) / sizeof(double)))
+
+/* What it comes to. */
+struct interval {
+	double calls, low, high; /* 95 % */
+	const char *problem;	 /* why the interval may be wrong, or NULL */
+};
+
+/* estimate_add - one more epoch. One without length says nothing. */
+void estimate_add(struct estimate *estimate, const struct epoch *epoch);
+
+/* estimate_join - what another process counted of the same function. */
+void estimate_join(struct estimate *sum, const struct estimate *other);
+
+struct interval estimate_interval(const struct estimate *estimate);
+
+#define WINDOW_WHOLE UINT64_MAX
+
+/*
+ * estimate_window - how long to count in the next epoch so that about so many calls come.
+ * @length:   of the epoch
+ * @samples:  that are wanted
+ * @shortest: window, so that what it takes to open it does not matter
+ *
+ * WINDOW_WHOLE where no more calls than that are expected in all of it.
+ */
+uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,
+			 uint64_t shortest);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/estimate/pace.h"
+
+#include "stress/base/random.h"
+
+#define MEMORY 0.25 /* weight of the last epoch in what one costs of late */
+#define AIM    0.9  /* of the budget */
+
+static double limit(double x, double low, double high)
+{
+	if (x < low)
+		return low;
+	return x > high ? high : x;
+}
+
+/* A dear start is saved again, by epochs of up to twice the length. */
+static double debt(const struct pace *pace)
+{
+	double share = pace->used > 0 ? pace->spent / pace->used : 0;
+
+	return limit(share / pace->budget, 1, 2);
+}
+
+static double remember(double before, double now, double first)
+{
+	return first > 0 ? before + MEMORY * (now - before) : now;
+}
+
+/* An epoch costs about the same whatever its length is. */
+uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t used)
+{
+	double length = (double)pace->shortest, allowed;
+	double last = pace->last ? (double)pace->last : length;
+
+	pace->cost = remember(pace->cost, (double)spent, pace->used);
+	pace->busy = remember(pace->busy, (double)used / last, pace->used);
+	pace->spent += (double)spent;
+	pace->used += (double)used;
+	allowed = AIM * pace->budget * pace->busy;
+	if (allowed > 0)
+		length = pace->cost / allowed * debt(pace);
+	length = limit(length, (double)pace->shortest, (double)pace->longest);
+	pace->length = (uint64_t)length;
+	pace->last = random_about(&pace->random, pace->length);
+	return pace->last;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long the next epoch is: as short as a budget allows.
+ */
+#ifndef PROBES_PROFILE_PACE_H
+#define PROBES_PROFILE_PACE_H
+
+#include <stdint.h>
+
+struct pace {
+	double budget;	   /* share of the program's time that may be spent */
+	uint64_t shortest; /* epochs, in ticks */
+	uint64_t longest;
+	uint64_t length; /* now, on average */
+	uint64_t last;	 /* as it was given out */
+	double cost;	 /* of an epoch, of late */
+	double busy;	 /* CPU time per time, of late */
+	double spent;	 /* in all, in ticks */
+	double used;	 /* by the program */
+	uint64_t random;
+};
+
+/*
+ * pace_next - length of the next epoch, jittered from half to one and a half, so that it meets no
+ * beat of the program's.
+ * @spent: ticks that the last one cost
+ * @used:  ticks of CPU time that the process used in it
+ */
+uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t used);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs that cost more or less to watch: the budget is kept, and no longer epochs than it takes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "probes/profile/estimate/pace.h"
+
+/* An epoch costs so much whatever its length is. */
+static double run(struct pace *pace, uint64_t cost, unsigned epochs)
+{
+	double spent = 0, used = 0;
+	uint64_t length = pace->length;
+
+	for (unsigned i = 0; i < epochs; i++) {
+		spent += (double)cost;
+		used += (double)length;
+		length = pace_next(pace, cost, length);
+		assert_in_range(length, pace->shortest / 2, pace->longest * 3 / 2 + 1);
+	}
+	return spent / used;
+}
+
+static struct pace fresh(void)
+{
+	return (struct pace){
+		.budget = 0.01, .shortest = 10000, .longest = 1000000, .length = 10000, .random = 1
+	};
+}
+
+static void test_cheap(void **state)
+{
+	struct pace pace = fresh();
+
+	(void)state;
+	assert_true(run(&pace, 20, 1000) < 0.01);
+	assert_int_equal(pace.length, pace.shortest);
+}
+
+static void test_dear(void **state)
+{
+	struct pace pace = fresh();
+	double share = run(&pace, 2000, 1000);
+
+	(void)state;
+	assert_true(share < 0.0101);
+	assert_true(share > 0.005);
+	/* It becomes cheap again. */
+	run(&pace, 20, 1000);
+	assert_int_equal(pace.length, pace.shortest);
+}
+
+/* Without the budget the same program costs far more: that is what the test can see. */
+static void test_no_budget_is_caught(void **state)
+{
+	struct pace pace = fresh();
+
+	(void)state;
+	pace.budget = 1;
+	assert_true(run(&pace, 2000, 1000) > 0.1);
+}
+
+static void test_sleeper(void **state)
+{
+	struct pace pace = fresh();
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		pace_next(&pace, 0, 0);
+	assert_int_equal(pace.length, pace.shortest);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cheap),
+		cmocka_unit_test(test_dear),
+		cmocka_unit_test(test_no_budget_is_caught),
+		cmocka_unit_test(test_sleeper),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

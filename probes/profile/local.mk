@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+# Profiles from probes. What computes and writes is used by the program; what samples goes into programs.
+noinst_LTLIBRARIES += libfastinst_estimate.la
+libfastinst_estimate_la_SOURCES = \
+	probes/profile/estimate/estimate.c \
+	probes/profile/estimate/estimate.h \
+	probes/profile/estimate/pace.c \
+	probes/profile/estimate/pace.h
+libfastinst_estimate_la_LIBADD = -lm
+
+noinst_LTLIBRARIES += libfastinst_writers.la
+libfastinst_writers_la_SOURCES = \
+	probes/profile/model/profile.c \
+	probes/profile/model/profile.h \
+	probes/profile/write/format.c \
+	probes/profile/write/json.c \
+	probes/profile/write/table.c \
+	probes/profile/write/text.c \
+	probes/profile/write/write.h
+libfastinst_writers_la_LIBADD = libfastinst_estimate.la $(JANSSON_LIBS)
+
+check_PROGRAMS += probes/profile/write/tests/write_sample
+probes_profile_write_tests_write_sample_SOURCES = probes/profile/write/tests/write_sample.c
+probes_profile_write_tests_write_sample_LDADD = libfastinst_writers.la
+TESTS += probes/profile/write/tests/test_writers.sh
+EXTRA_DIST += probes/profile/write/tests/test_writers.sh
+
+if HAVE_CMOCKA
+profile_tests = \
+	probes/profile/estimate/tests/test_estimate \
+	probes/profile/estimate/tests/test_pace
+check_PROGRAMS += $(profile_tests)
+TESTS += $(profile_tests)
+probes_profile_estimate_tests_test_estimate_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
+probes_profile_estimate_tests_test_pace_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
+endif
+
+# What "fastinst profile" puts into a program.
+pkglib_LTLIBRARIES += libfastinst-profile.la
+libfastinst_profile_la_SOURCES = \
+	probes/agent/leave.c \
+	probes/agent/leave.h \
+	probes/profile/sample/agent.c \
+	probes/profile/sample/epochs.c \
+	probes/profile/sample/epochs.h \
+	probes/profile/sample/price.c \
+	probes/profile/sample/price.h \
+	probes/profile/sample/report.c \
+	probes/profile/sample/report.h \
+	probes/profile/sample/ring.c \
+	probes/profile/sample/watch.c \
+	probes/profile/sample/watch.h
+libfastinst_profile_la_LIBADD = libfastinst_estimate.la libfastinst.la libpatchcore.la
+libfastinst_profile_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
+	-Wl,--version-script=$(top_srcdir)/probes/profile/sample/agent.map
+EXTRA_libfastinst_profile_la_DEPENDENCIES = probes/profile/sample/agent.map
+EXTRA_DIST += probes/profile/sample/agent.map
+
+# What "fastinst profile --edges" puts into a program.
+pkglib_LTLIBRARIES += libfastinst-edges.la
+libfastinst_edges_la_SOURCES = \
+	probes/agent/leave.c \
+	probes/agent/leave.h \
+	probes/profile/edges/agent.c \
+	probes/profile/edges/edges.c \
+	probes/profile/edges/edges.h \
+	probes/profile/edges/phases.c \
+	probes/profile/edges/phases.h
+libfastinst_edges_la_LIBADD = libfastinst.la
+libfastinst_edges_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
+	-Wl,--version-script=$(top_srcdir)/probes/profile/edges/agent.map
+EXTRA_libfastinst_edges_la_DEPENDENCIES = probes/profile/edges/agent.map
+EXTRA_DIST += probes/profile/edges/agent.map
+TESTS += probes/profile/edges/tests/test_phases.sh
+EXTRA_DIST += probes/profile/edges/tests/test_phases.sh
+if HAVE_CMOCKA
+check_PROGRAMS += probes/profile/edges/tests/test_edges
+TESTS += probes/profile/edges/tests/test_edges
+probes_profile_edges_tests_test_edges_SOURCES = \
+	probes/profile/edges/tests/test_edges.c \
+	probes/profile/edges/edges.c
+# An object of its own: the agent has one of libtool.
+probes_profile_edges_tests_test_edges_CFLAGS = $(AM_CFLAGS)
+probes_profile_edges_tests_test_edges_LDADD = $(CMOCKA_LIBS)
+endif
+
+fastinst_SOURCES += \
+	probes/profile/command/edges_cmd.c \
+	probes/profile/command/edges_cmd.h \
+	probes/profile/command/gather.c \
+	probes/profile/command/gather.h \
+	probes/profile/command/profile_cmd.c \
+	probes/profile/command/profile_cmd.h
+fastinst_LDADD += libfastinst_writers.la
+TESTS += probes/profile/command/tests/test_profile.sh
+EXTRA_DIST += \
+	probes/profile/command/tests/profiled.c \
+	probes/profile/command/tests/test_profile.sh

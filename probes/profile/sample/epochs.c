@@ -1,0 +1,754 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/sample/epochs.h"
+
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <patchcore/mapping.h>
+
+#include "probes/profile/estimate/pace.h"
+#include "probes/profile/sample/price.h"
+#include "probes/profile/sample/watch.h"
+#include "stress/base/random.h"
+
+#define SHORTEST_WINDOW 200e-6 /* seconds; opening one and switching to a thread take 10e-6 */
+#define LONGEST_EPOCH	1.0    /* seconds */
+#define SLACK		10000  /* ticks by which a call may seem to come before the window */
+#define SLOWED_MOST	0.1    /* share */
+#define REST		16     /* epochs between looks at what is hardly called */
+
+static struct options options;
+static struct book *books;
+static uint8_t rests[FI_PROBES_MAX]; /* epochs until a probe is looked at again */
+static double
+	dear; /* share of the program's time, if all windows that are short were open at once */
+static struct account account;
+static struct pace pace;
+static double per_second;   /* ticks */
+static double parallel = 1; /* threads of the program that run, of late */
+static double calls_run;    /* of the probe function */
+static uint32_t known;	    /* probes that were asked for */
+static pthread_mutex_t lock;
+static _Atomic bool over;
+
+/* --- Clocks ---------------------------------------------------------------------------------- */
+
+static uint64_t ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+static double seconds(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void sleep_ticks(uint64_t length)
+{
+	double time = (double)length / per_second;
+	struct timespec pause = { .tv_sec = (time_t)time };
+
+	pause.tv_nsec = (long)((time - (double)pause.tv_sec) * 1e9);
+	nanosleep(&pause, NULL);
+}
+
+/* Within a percent: only windows and epochs are chosen by it. */
+static double measure_ticks(void)
+{
+	double from = seconds(CLOCK_MONOTONIC), to = from;
+	uint64_t start = ticks();
+
+	while (to - from < 0.002)
+		to = seconds(CLOCK_MONOTONIC);
+	return (double)(ticks() - start) / (to - from);
+}
+
+/* --- The lock -------------------------------------------------------------------------------- */
+
+static void lock_start(void)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+int epochs_lock(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	return -pthread_mutex_timedlock(&lock, &until);
+}
+
+void epochs_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+struct book *epochs_book(uint32_t id)
+{
+	return &books[id];
+}
+
+struct account *epochs_account(void)
+{
+	return &account;
+}
+
+const struct options *epochs_options(void)
+{
+	return &options;
+}
+
+double epochs_cost(void)
+{
+	return account.used > 0 ? account.spent / account.used : 0;
+}
+
+/* --- Windows --------------------------------------------------------------------------------- */
+
+static uint64_t window_of(const struct book *book)
+{
+	if (options.by_count)
+		return WINDOW_WHOLE;
+	return estimate_window(&book->estimate, pace.length, options.samples,
+			       (uint64_t)(SHORTEST_WINDOW * per_second));
+}
+
+/*
+ * Windows are chosen in wall time in which the program runs, and epochs measured by its clock: with
+ * several threads at work that one is faster.
+ */
+static uint64_t since(const struct book *book, uint64_t now)
+{
+	return now > book->start ? (uint64_t)((double)(now - book->start) / parallel) : 0;
+}
+
+static double learn(struct book *book, uint64_t end)
+{
+	double before = book->estimate.calls;
+
+	book->epoch.length = since(book, end);
+	/* An epoch in which the clock stood still has calls all the same. */
+	if (!book->epoch.length)
+		book->epoch.length = 1;
+	if (book->epoch.watched > book->epoch.length)
+		book->epoch.watched = book->epoch.length;
+	estimate_add(&book->estimate, &book->epoch);
+	calls_run += (double)book->epoch.calls;
+	return book->estimate.calls - before;
+}
+
+static void read_full(const struct watch *watch, const struct book *book, struct epoch *epoch)
+{
+	uint64_t filled = atomic_load_explicit(&watch->filled, memory_order_relaxed);
+	uint64_t waited = atomic_load_explicit(&watch->waited, memory_order_relaxed);
+	uint64_t first = atomic_load_explicit(&watch->first, memory_order_relaxed);
+
+	epoch->full = true;
+	epoch->sudden = book->window == WINDOW_WHOLE && !options.by_count;
+	epoch->calls = options.limit;
+	epoch->watched = filled > waited ? filled - waited : 1;
+	/* Most often the program waited for its CPU right behind the start. */
+	epoch->first = first > waited ? first - waited : 0;
+	if (epoch->first > epoch->watched)
+		epoch->first = epoch->watched;
+}
+
+/* Counting took a share of the window, in which the program did not get on. */
+static void correct(const struct watch *watch, uint64_t state, uint64_t length, struct epoch *epoch)
+{
+	uint64_t closed = atomic_load_explicit(&watch->slowed, memory_order_relaxed);
+	double share = (double)closed / 4294967296.0;
+
+	if ((state & WATCH_BITS) == WATCH_OPEN)
+		share = watch_slowed(watch, length);
+	epoch->slowed = share;
+	epoch->watched = (uint64_t)((double)epoch->watched * (1 - share));
+	epoch->first = (uint64_t)((double)epoch->first * (1 - share));
+	if (!epoch->watched)
+		epoch->watched = 1;
+}
+
+/* What the window has seen until now. */
+static void read_epoch(uint32_t id, uint64_t state, uint64_t now)
+{
+	struct watch *watch = &watches[id];
+	struct book *book = &books[id];
+	uint64_t calls = atomic_load_explicit(&watch->calls, memory_order_relaxed) - book->base;
+	struct epoch *epoch = &book->epoch;
+
+	*epoch = (struct epoch){ .calls = calls, .watched = since(book, now) };
+	if ((state & WATCH_BITS) == WATCH_FULL && calls >= options.limit)
+		read_full(watch, book, epoch);
+	else if ((state & WATCH_BITS) != WATCH_OPEN && book->window == WINDOW_WHOLE)
+		/* It was filled while the epoch before was read: nothing was watched since. */
+		epoch->watched = 0;
+	else if (epoch->watched > book->window)
+		epoch->watched = book->window;
+	if (epoch->full || book->window != WINDOW_WHOLE)
+		correct(watch, state, since(book, now), epoch);
+}
+
+/* Nothing is counted from here on, until open_window(). False: the probe just turned itself off. */
+static bool next_number(struct watch *watch, uint64_t state)
+{
+	return atomic_compare_exchange_strong_explicit(
+		&watch->state, &state, ((state | WATCH_BITS) + 1) & ~(uint64_t)WATCH_BITS,
+		memory_order_acq_rel, memory_order_relaxed);
+}
+
+static void open_window(uint32_t id, uint64_t window, uint64_t now)
+{
+	struct watch *watch = &watches[id];
+	struct book *book = &books[id];
+
+	calls_run += (double)atomic_exchange_explicit(&watch->late, 0, memory_order_relaxed);
+	book->base = atomic_load_explicit(&watch->calls, memory_order_relaxed);
+	book->window = window;
+	atomic_store_explicit(&watch->base, book->base, memory_order_relaxed);
+	atomic_store_explicit(&watch->window, window, memory_order_relaxed);
+	atomic_store_explicit(&watch->wish, window, memory_order_relaxed);
+	atomic_store_explicit(&watch->run, ring_run(), memory_order_relaxed);
+	book->start = now;
+	atomic_store_explicit(&watch->began, now, memory_order_relaxed);
+	atomic_store_explicit(&watch->from, ticks(), memory_order_release);
+}
+
+/* A probe that is still on, so that no code has to be changed. */
+static double go_on(uint32_t id, uint64_t state, uint64_t now, uint64_t run_now)
+{
+	struct watch *watch = &watches[id];
+	struct book *book = &books[id];
+	bool whole = book->window == WINDOW_WHOLE;
+	uint64_t window;
+	double calls;
+
+	if (whole) {
+		calls = learn(book, now);
+		book->base += book->epoch.calls;
+		book->start = now;
+		window = window_of(book);
+		atomic_store_explicit(&watch->base, book->base, memory_order_relaxed);
+		/* Nothing else changes, so that no call is missed. */
+		if (window == WINDOW_WHOLE) {
+			atomic_store_explicit(&watch->began, now, memory_order_relaxed);
+			atomic_store_explicit(&watch->run, run_now, memory_order_relaxed);
+			atomic_store_explicit(&watch->from, ticks() - SLACK, memory_order_relaxed);
+			return calls;
+		}
+	}
+	atomic_store_explicit(&watch->from, NEVER, memory_order_release);
+	if (!next_number(watch, state))
+		return whole ? calls : 0;
+	if (!whole) {
+		calls = learn(book, now);
+		window = window_of(book);
+	}
+	open_window(id, window, watch_clock());
+	return calls;
+}
+
+/* What is hardly called is looked at now and then: all its calls are counted anyway. */
+static void rest(uint32_t id)
+{
+	const struct book *book = &books[id];
+	bool rare = book->window == WINDOW_WHOLE &&
+		    book->estimate.expected * (double)pace.length * REST < options.samples;
+
+	rests[id] = rare ? REST - 1 : 0;
+}
+
+struct reopen {
+	uint32_t *ids;
+	uint64_t *windows;
+	size_t n;
+};
+
+static void add_reopen(struct reopen *reopen, uint32_t id)
+{
+	reopen->windows[reopen->n] = window_of(&books[id]);
+	reopen->ids[reopen->n++] = id;
+}
+
+static double activate(const uint32_t *ids, const uint64_t *windows, size_t n)
+{
+	double calls = 0;
+	uint64_t now;
+
+	for (size_t i = 0; i < n; i++) {
+		struct watch *watch = &watches[ids[i]];
+
+		atomic_store_explicit(&watch->from, NEVER, memory_order_relaxed);
+		next_number(watch, atomic_load_explicit(&watch->state, memory_order_relaxed));
+	}
+	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)
+		account.refused++;
+	account.toggles += n;
+	now = watch_clock();
+	for (size_t i = 0; i < n; i++) {
+		struct book *book = &books[ids[i]];
+
+		if (book->opened)
+			calls += learn(book, now);
+		open_window(ids[i], windows[i], now);
+		book->opened = true;
+		rest(ids[i]);
+	}
+	return calls;
+}
+
+/* --- An epoch -------------------------------------------------------------------------------- */
+
+static double visit(uint32_t id, struct reopen *reopen, uint64_t now, uint64_t run_now)
+{
+	uint64_t state = atomic_load_explicit(&watches[id].state, memory_order_acquire);
+	double calls;
+
+	read_epoch(id, state, now);
+	if ((state & WATCH_BITS) != WATCH_OPEN) {
+		add_reopen(reopen, id);
+		return 0;
+	}
+	calls = go_on(id, state, now, run_now);
+	rest(id);
+	return calls;
+}
+
+static void merge_moments(void)
+{
+	for (unsigned i = 0; i < MOMENTS / 2; i++) {
+		struct moment *one = &account.moment[2 * i], *two = one + 1;
+
+		account.moment[i] = (struct moment){ .start = one->start,
+						     .length = one->length + two->length,
+						     .calls = one->calls + two->calls,
+						     .cost = one->cost + two->cost };
+	}
+	account.moments = MOMENTS / 2;
+	account.merged *= 2;
+}
+
+static void add_moment(uint64_t start, uint64_t end, double calls, double cost)
+{
+	struct moment *last;
+
+	if (account.moments == MOMENTS && account.epochs % account.merged == 0)
+		merge_moments();
+	if (account.epochs % account.merged == 0)
+		account.moment[account.moments++] =
+			(struct moment){ .start = (double)(start - account.began) };
+	last = &account.moment[account.moments - 1];
+	last->length = (double)(end - account.began) - last->start;
+	last->calls += calls;
+	last->cost += cost;
+}
+
+static void count_caller(const struct caller *caller)
+{
+	uint64_t hash = (caller->from ^ caller->id * 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
+
+	for (unsigned i = 0; i < 64; i++) {
+		struct caller_count *count = &account.callers[((hash >> 40) + i) % CALLERS];
+
+		if (!count->calls)
+			*count = (struct caller_count){ caller->id, caller->from, 0 };
+		if (count->id != caller->id || count->from != caller->from)
+			continue;
+		count->calls++;
+		return;
+	}
+	account.lost++;
+}
+
+static void drain(void)
+{
+	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
+		uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+		uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+
+		for (; tail < head; tail++)
+			count_caller(&ring->caller[tail % RING]);
+		atomic_store_explicit(&ring->tail, tail, memory_order_release);
+		account.lost += atomic_exchange_explicit(&ring->lost, 0, memory_order_relaxed);
+	}
+}
+
+/* Ticks that the profile has cost: this thread, what turned probes off, calls of the probe
+ * function. */
+static double spent(void)
+{
+	return seconds(CLOCK_THREAD_CPUTIME_ID) * per_second +
+	       (double)atomic_load_explicit(&watch_common.spent, memory_order_relaxed) +
+	       calls_run * watch_common.price;
+}
+
+static bool is_closed(uint32_t id)
+{
+	return atomic_load_explicit(&watches[id].state, memory_order_relaxed) & WATCH_BITS;
+}
+
+/*
+ * Of probes that are off, only so many are turned on in an epoch that those together do not slow
+ * the program by more than a tenth while they are on: what they see is corrected for it, but not
+ * well.
+ */
+static bool its_turn(void)
+{
+	double turns = dear / SLOWED_MOST;
+
+	return turns <= 1 || (double)(random_next(&pace.random) >> 40) * turns < 16777216.0;
+}
+
+static void look_at_all(struct reopen *reopen, double *calls)
+{
+	uint64_t now = watch_clock(), run_now = ring_run();
+	double rates = 0;
+
+	for (uint32_t id = 0; id < known; id++) {
+		if (rests[id]) {
+			rests[id]--;
+			continue;
+		}
+		if (!books[id].watched)
+			continue;
+		if (books[id].window != WINDOW_WHOLE)
+			rates += books[id].estimate.expected;
+		if (!is_closed(id) || its_turn())
+			*calls += visit(id, reopen, now, run_now);
+	}
+	dear = rates * watch_common.price;
+}
+
+static void run_epoch(void)
+{
+	struct reopen reopen = { .ids = calloc(known + 1, sizeof(uint32_t)),
+				 .windows = calloc(known + 1, sizeof(uint64_t)) };
+	static uint64_t before;
+	uint64_t start = before ? before : account.began;
+	double calls = 0;
+
+	if (reopen.ids && reopen.windows) {
+		look_at_all(&reopen, &calls);
+		if (reopen.n)
+			calls += activate(reopen.ids, reopen.windows, reopen.n);
+	}
+	free(reopen.ids);
+	free(reopen.windows);
+	drain();
+	before = ticks();
+	add_moment(start, before, calls, spent() - account.spent);
+	account.epochs++;
+}
+
+/* --- Which probes ---------------------------------------------------------------------------- */
+
+struct range {
+	const char *object;
+	uintptr_t from, to;
+};
+
+/* Turning off and on costs no system call then. Where it is refused, each does. */
+static void keep_open(const struct range *range)
+{
+	size_t len = range->to - range->from;
+
+	if (range->to <= range->from)
+		return;
+	if (pc_text_open((void *)range->from, len) < 0)
+		pc_text_alias((void *)range->from, len);
+}
+
+static void note_range(struct range *range, const struct fi_probe *probe)
+{
+	uintptr_t at = (uintptr_t)probe->address;
+
+	if (range->object != probe->object) {
+		keep_open(range);
+		*range = (struct range){ probe->object, at, at + 8 };
+	}
+	range->from = at < range->from ? at : range->from;
+	range->to = at + 8 > range->to ? at + 8 : range->to;
+}
+
+static void take(uint32_t id, struct reopen *reopen, struct range *range)
+{
+	struct fi_probe probe;
+
+	if (id < known || books[id].watched || fi_get(id, &probe) < 0 || probe.kind != FI_ENTRY ||
+	    price_is_own(probe.address))
+		return;
+	note_range(range, &probe);
+	books[id].watched = true;
+	reopen->windows[reopen->n] = WINDOW_WHOLE;
+	reopen->ids[reopen->n++] = id;
+}
+
+static void take_pattern(const char *pattern, uint32_t *found, uint32_t n, struct reopen *reopen,
+			 struct range *range)
+{
+	long matches = fi_find(pattern, found, n);
+
+	for (long i = 0; i < matches && i < (long)n; i++)
+		take(found[i], reopen, range);
+}
+
+static void watch_new(uint32_t n)
+{
+	struct reopen reopen = { .ids = calloc(n + 1, sizeof(uint32_t)),
+				 .windows = calloc(n + 1, sizeof(uint64_t)) };
+	uint32_t *found = calloc(n + 1, sizeof(*found));
+	char *copy = strdup(options.functions), *rest_of = copy, *pattern;
+	struct range range = { 0 };
+
+	if (reopen.ids && reopen.windows && found && copy) {
+		while ((pattern = strsep(&rest_of, " ")))
+			if (*pattern)
+				take_pattern(pattern, found, n, &reopen, &range);
+		keep_open(&range);
+		if (reopen.n)
+			activate(reopen.ids, reopen.windows, reopen.n);
+	}
+	known = n;
+	free(copy);
+	free(found);
+	free(reopen.ids);
+	free(reopen.windows);
+}
+
+void epochs_scan(void)
+{
+	uint32_t n;
+
+	fi_scan();
+	n = fi_probes();
+	for (uint32_t id = 0; id < known; id++) {
+		struct fi_probe probe;
+
+		if (books[id].watched && !fi_get(id, &probe) && probe.state == FI_GONE)
+			books[id].watched = false;
+	}
+	if (n > known)
+		watch_new(n);
+}
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(unsigned long long *)data = info->dlpi_adds;
+	return 1;
+}
+
+static void scan_if_loaded(void)
+{
+	static unsigned long long before;
+	unsigned long long now = 0;
+
+	dl_iterate_phdr(count_loads, &now);
+	if (before && now != before)
+		epochs_scan();
+	before = now;
+}
+
+/* --- The thread ------------------------------------------------------------------------------ */
+
+/* A program that waits for a CPU is not the less parallel. */
+static void measure_parallel(void)
+{
+	static uint64_t own_before, wall_before;
+	uint64_t own = watch_clock(), wall = ticks();
+
+	if (wall_before && own > own_before && wall > wall_before) {
+		double now = (double)(own - own_before) / (double)(wall - wall_before);
+
+		parallel += (now - parallel) / 16;
+		if (parallel < 1)
+			parallel = 1;
+	}
+	own_before = own;
+	wall_before = wall;
+}
+
+static uint64_t tick_epoch(void)
+{
+	static double used_before;
+	double spent_now, used_now = seconds(CLOCK_PROCESS_CPUTIME_ID) * per_second;
+	double last = account.spent;
+	uint64_t next;
+
+	measure_parallel();
+	scan_if_loaded();
+	run_epoch();
+	spent_now = spent();
+	account.spent = spent_now > last ? spent_now : last;
+	account.used = used_now;
+	next = pace_next(&pace, (uint64_t)(account.spent - last),
+			 used_now > used_before ? (uint64_t)(used_now - used_before) : 0);
+	used_before = used_now;
+	return next;
+}
+
+static void *thread(void *data)
+{
+	uint64_t next = pace.length;
+
+	while (!atomic_load_explicit(&over, memory_order_relaxed)) {
+		sleep_ticks(next);
+		if (pthread_mutex_lock(&lock))
+			break;
+		if (!atomic_load_explicit(&over, memory_order_relaxed))
+			next = tick_epoch();
+		pthread_mutex_unlock(&lock);
+	}
+	return data;
+}
+
+/* With all signals blocked but the one of patches. */
+static int start_thread(void)
+{
+	sigset_t all, before;
+	pthread_t id;
+	int ret;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGTRAP);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	fi_own_thread(1);
+	ret = pthread_create(&id, NULL, thread, NULL);
+	if (ret) {
+		fi_own_thread(-1);
+	} else {
+		pthread_getcpuclockid(id, &watch_common.own);
+		pthread_detach(id);
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -ret;
+}
+
+static void begin(void)
+{
+	account.began = ticks();
+	account.began_at = seconds(CLOCK_MONOTONIC);
+	account.merged = 1;
+	pace = (struct pace){ .budget = options.budget,
+			      .shortest = (uint64_t)(options.epoch * per_second),
+			      .longest = (uint64_t)(LONGEST_EPOCH * per_second),
+			      .random = account.began ^ (uint64_t)getpid() };
+	if (pace.longest < pace.shortest)
+		pace.longest = pace.shortest;
+	pace.length = pace.shortest;
+}
+
+int epochs_start(const struct options *wish)
+{
+	void *all = mmap(
+		NULL, FI_PROBES_MAX * sizeof(struct book) + CALLERS * sizeof(struct caller_count),
+		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int ret;
+
+	if (all == MAP_FAILED)
+		return -ENOMEM;
+	options = *wish;
+	account.callers = all;
+	books = (struct book *)(account.callers + CALLERS);
+	per_second = measure_ticks();
+	watch_common.per_second = per_second;
+	lock_start();
+	ret = watch_start();
+	if (!ret)
+		ret = ring_start();
+	if (ret)
+		return ret;
+	watch_common.limit = options.limit;
+	watch_common.callers = options.samples;
+	price_measure();
+	begin();
+	ret = epochs_lock();
+	if (!ret)
+		ret = start_thread();
+	if (ret)
+		return ret;
+	watch_new(fi_probes());
+	epochs_unlock();
+	return 0;
+}
+
+/* Threads of the parent that were turning probes off are not here to finish it. */
+static void reset(uint32_t id)
+{
+	struct watch *watch = &watches[id];
+	uint64_t state = atomic_load_explicit(&watch->state, memory_order_relaxed);
+
+	books[id] = (struct book){ .watched = true };
+	atomic_store_explicit(&watch->calls, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->late, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->from, NEVER, memory_order_relaxed);
+	atomic_store_explicit(&watch->state, state | WATCH_OVER, memory_order_relaxed);
+}
+
+/* All of them, before the child runs on. */
+static void open_again(void)
+{
+	struct reopen reopen = { .ids = calloc(known + 1, sizeof(uint32_t)),
+				 .windows = calloc(known + 1, sizeof(uint64_t)) };
+
+	for (uint32_t id = 0; id < known; id++) {
+		if (!books[id].watched)
+			continue;
+		reset(id);
+		if (reopen.ids && reopen.windows)
+			add_reopen(&reopen, id);
+	}
+	if (reopen.n)
+		activate(reopen.ids, reopen.windows, reopen.n);
+	free(reopen.ids);
+	free(reopen.windows);
+}
+
+void epochs_forked(void)
+{
+	struct caller_count *callers = account.callers;
+
+	fi_own_thread(-1);
+	lock_start();
+	ring_forked();
+	account = (struct account){ .callers = callers };
+	calls_run = 0;
+	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
+	memset(callers, 0, CALLERS * sizeof(*callers));
+	begin();
+	if (epochs_lock() || start_thread())
+		return;
+	open_again();
+	epochs_unlock();
+}
+
+void epochs_finish(void)
+{
+	uint64_t now = watch_clock();
+
+	atomic_store_explicit(&over, true, memory_order_relaxed);
+	for (uint32_t id = 0; id < known; id++) {
+		uint64_t state = atomic_load_explicit(&watches[id].state, memory_order_relaxed);
+
+		if (!books[id].opened)
+			continue;
+		read_epoch(id, state, now);
+		learn(&books[id], now);
+	}
+	drain();
+}

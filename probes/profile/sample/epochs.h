@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread that opens windows, once per epoch, and what it has learned.
+ *
+ * Its lock is held by the thread that changes which probes there are.
+ */
+#ifndef PROBES_PROFILE_SAMPLE_EPOCHS_H
+#define PROBES_PROFILE_SAMPLE_EPOCHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "probes/profile/estimate/estimate.h"
+
+struct options {
+	double epoch;  /* seconds */
+	double budget; /* share of CPU time */
+	unsigned samples;
+	unsigned limit;
+	bool by_count;	       /* windows are never closed by time */
+	const char *functions; /* patterns of fi_find(), separated by blanks */
+};
+
+/* What is known of one probe. */
+struct book {
+	struct estimate estimate;
+	uint64_t start; /* of the window, by the program's clock */
+	uint64_t window;
+	uint64_t base;
+	struct epoch epoch; /* that waits for its length */
+	bool opened;	    /* ever */
+	bool watched;
+};
+
+struct caller_count {
+	uint64_t id, from, calls;
+};
+
+struct moment {
+	double start, length; /* ticks from the start */
+	double calls, cost;   /* estimated; ticks */
+};
+
+#define CALLERS 65536u
+#define MOMENTS 512u
+
+struct account {
+	uint64_t epochs, toggles, lost, refused;
+	uint64_t began;		      /* ticks */
+	double began_at;	      /* seconds */
+	double spent, used;	      /* ticks */
+	struct caller_count *callers; /* CALLERS of them; calls is 0 where there is none */
+	struct moment moment[MOMENTS];
+	unsigned moments, merged; /* each is of so many epochs */
+};
+
+/* epochs_start - finds probes, opens all windows, starts the thread. Negative errno. */
+int epochs_start(const struct options *options);
+
+/* epochs_forked - in the child: nothing was counted, and there is a thread again. */
+void epochs_forked(void);
+
+/* epochs_lock, epochs_unlock - the thread waits meanwhile. Recursive. -ETIMEDOUT after a second. */
+int epochs_lock(void);
+void epochs_unlock(void);
+
+/* epochs_scan - what came and went is noticed. The lock is held. */
+void epochs_scan(void);
+
+/* epochs_finish - the last epoch ends. The lock is held. */
+void epochs_finish(void);
+
+struct book *epochs_book(uint32_t id);
+struct account *epochs_account(void);
+
+/* epochs_cost - share of the CPU time of the program that the profile took, by its own measure. */
+double epochs_cost(void);
+const struct options *epochs_options(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a call of the probe function costs here: by a function of our own that has a probe.
+ */
+#ifndef PROBES_PROFILE_SAMPLE_PRICE_H
+#define PROBES_PROFILE_SAMPLE_PRICE_H
+
+#include <stdbool.h>
+
+/* price_measure - sets watch_common.price; takes less than a millisecond. */
+void price_measure(void);
+
+/* price_is_own - whether a site is that of the function that is measured by. */
+bool price_is_own(const void *site);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process has learned, as lines of text with tabs between the fields; numbers in "%a":
+ *
+ *	Q seconds epochs budget cost toggles lost refused
+ *	F function object, and the fields of struct estimate
+ *	C function object, the caller's object and address in its file, calls that were seen
+ *	P start length calls cost	a stretch of time, in seconds; the cost is a share
+ */
+#ifndef PROBES_PROFILE_SAMPLE_REPORT_H
+#define PROBES_PROFILE_SAMPLE_REPORT_H
+
+#include <stdio.h>
+
+void report_profile(FILE *out);
+
+#endif

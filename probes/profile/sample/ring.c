@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rings are never unmapped: the next thread takes the one of a thread that has ended.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "probes/profile/sample/watch.h"
+
+static __thread struct ring *mine __attribute__((tls_model("initial-exec")));
+static _Atomic(struct ring *) rings;
+static pthread_key_t key;
+
+static void give_back(void *ring)
+{
+	mine = NULL;
+	atomic_store_explicit(&((struct ring *)ring)->taken, 0, memory_order_release);
+}
+
+int ring_start(void)
+{
+	return -pthread_key_create(&key, give_back);
+}
+
+struct ring *ring_list(void)
+{
+	return atomic_load_explicit(&rings, memory_order_acquire);
+}
+
+uint64_t ring_run(void)
+{
+	uint64_t sum = 0;
+
+	for (struct ring *ring = ring_list(); ring; ring = ring->next)
+		sum += atomic_load_explicit(&ring->run, memory_order_relaxed);
+	return sum;
+}
+
+struct ring *ring_here(void)
+{
+	return mine;
+}
+
+static struct ring *take_free(void)
+{
+	for (struct ring *ring = ring_list(); ring; ring = ring->next)
+		if (!atomic_load_explicit(&ring->taken, memory_order_relaxed) &&
+		    !atomic_exchange_explicit(&ring->taken, 1, memory_order_acquire))
+			return ring;
+	return NULL;
+}
+
+static struct ring *map_one(void)
+{
+	struct ring *ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (ring == MAP_FAILED)
+		return NULL;
+	atomic_store_explicit(&ring->taken, 1, memory_order_relaxed);
+	ring->next = ring_list();
+	while (!atomic_compare_exchange_weak_explicit(&rings, &ring->next, ring,
+						      memory_order_release, memory_order_acquire))
+		;
+	return ring;
+}
+
+/* Of the probe function, so in any signal handler: no lock, and errno is kept. */
+struct ring *ring_make(void)
+{
+	int saved = errno;
+	struct ring *ring = take_free();
+
+	if (!ring)
+		ring = map_one();
+	if (ring) {
+		mine = ring;
+		pthread_setspecific(key, ring);
+	}
+	errno = saved;
+	return ring;
+}
+
+void ring_forked(void)
+{
+	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
+		uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+		atomic_store_explicit(&ring->tail, head, memory_order_relaxed);
+		atomic_store_explicit(&ring->lost, 0, memory_order_relaxed);
+		if (ring != mine)
+			atomic_store_explicit(&ring->taken, 0, memory_order_relaxed);
+	}
+}

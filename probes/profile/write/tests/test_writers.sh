@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Each format, read by a program that is made to read it where one is here.
+set -euo pipefail
+
+write=probes/profile/write/tests/write_sample
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail()
+{
+	echo "$*" >&2
+	exit 1
+}
+
+# expect FILE LINE... - each stands in it
+expect()
+{
+	local file=$1 line
+
+	shift
+	for line in "$@"; do
+		grep -qF -- "$line" "$file" || {
+			cat "$file"
+			fail "$file: there is no \"$line\""
+		}
+	done
+}
+
+for format in table json collapsed speedscope callgrind llvm chrome; do
+	"$write" "$format" >"$work/$format"
+done
+! "$write" nonsense || fail "a format that there is not"
+
+expect "$work/table" '1000000  9e+05 .. 1.1e+06        ! #################### sum;of two' \
+	'20000  exact' '! 1 of 3'
+! grep -q $'\033' "$work/table" || fail "colours in a file"
+! grep -q never "$work/table" || fail "a function without calls"
+
+printf '%s\n' 'main 1' 'main;work 20000' 'main;work;sum_of_two 1000000' >"$work/want"
+diff "$work/want" "$work/collapsed"
+
+python3 - "$work" <<'PY'
+import json, sys
+work = sys.argv[1]
+profile = json.load(open(work + "/json"))
+assert [f["name"] for f in profile["functions"]] == ["sum;of two", "work", "main", "never"]
+assert profile["functions"][0]["problem"] == "calls come in bursts"
+assert profile["stacks"][2]["frames"] == [2, 1, 0]
+scope = json.load(open(work + "/speedscope"))
+one = scope["profiles"][0]
+# What speedscope's reader asserts of a sampled profile.
+assert one["type"] == "sampled" and len(one["samples"]) == len(one["weights"]) == 3
+assert all(0 <= f < len(scope["shared"]["frames"]) for s in one["samples"] for f in s)
+assert sum(one["weights"]) == one["endValue"] - one["startValue"]
+events = json.load(open(work + "/chrome"))["traceEvents"]
+assert [e["ts"] for e in events if e["name"] == "calls per second"] == [0, 5e5]
+PY
+
+if command -v callgrind_annotate >/dev/null; then
+	callgrind_annotate --threshold=100 "$work/callgrind" >"$work/annotated"
+	grep -Eq '^1,000,000 \(98\.04%\) .*sum;of two' "$work/annotated" || {
+		cat "$work/annotated"
+		fail "callgrind_annotate reads another count"
+	}
+else
+	echo "callgrind_annotate is not here: not tried"
+fi
+
+if command -v llvm-profdata >/dev/null; then
+	llvm-profdata show --sample "$work/llvm" >"$work/shown"
+	expect "$work/shown" 'Function: work: 20000, 20000' 'calls: sum;of_two:1000000'
+	# The reader refuses what is no profile.
+	! llvm-profdata show --sample "$work/json" >"$work/shown" 2>&1 || fail "it reads anything"
+else
+	echo "llvm-profdata is not here: not tried"
+fi
+
+if command -v clang >/dev/null; then
+	printf '%s\n' 'int sum(int x) { return x * 3; }' 'int work(int x) { return sum(x) + 1; }' \
+		'int main(int n, char **v) { (void)v; return work(n); }' >"$work/c.c"
+	clang -O2 -g -Werror -fprofile-sample-use="$work/llvm" -S -emit-llvm -o "$work/c.ll" "$work/c.c"
+	# It keeps a few for what it inlines.
+	grep -Eq 'function_entry_count", i64 (199|200)[0-9]{2}}' "$work/c.ll" ||
+		fail "clang takes another count from the profile"
+else
+	echo "clang is not here: not tried"
+fi

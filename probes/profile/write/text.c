@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The formats of lines: collapsed stacks, callgrind's, LLVM's. Their numbers are whole.
+ */
+#include "probes/profile/write/write.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+static uint64_t whole(double calls)
+{
+	return calls > 0 ? (uint64_t)(calls + 0.5) : 0;
+}
+
+/* Without the characters that end a name there. */
+static void put_name(FILE *out, const char *name, const char * not )
+{
+	for (; *name; name++) {
+		const char *bad = not ;
+
+		while (*bad && *bad != *name)
+			bad++;
+		fputc(*bad || (unsigned char)*name < ' ' ? '_' : *name, out);
+	}
+}
+
+static int result(FILE *out)
+{
+	return ferror(out) ? -EIO : 0;
+}
+
+int write_collapsed(const struct profile *profile, FILE *out)
+{
+	for (size_t i = 0; i < profile->stacks; i++) {
+		const struct stack *stack = &profile->stack[i];
+
+		if (!whole(stack->calls))
+			continue;
+		for (size_t j = 0; j < stack->frames; j++) {
+			if (j)
+				fputc(';', out);
+			put_name(out, profile->function[stack->frame[j]].name, "; ");
+		}
+		fprintf(out, " %" PRIu64 "\n", whole(stack->calls));
+	}
+	return result(out);
+}
+
+/* --- Who calls whom, from the last two frames of stacks --------------------------------------- */
+
+struct edge {
+	size_t from, to;
+	double calls;
+};
+
+static int by_ends(const void *a, const void *b)
+{
+	const struct edge *one = a, *two = b;
+
+	if (one->from != two->from)
+		return one->from < two->from ? -1 : 1;
+	return (one->to > two->to) - (one->to < two->to);
+}
+
+/* Sorted by caller. NULL: no memory. */
+static struct edge *edges_of(const struct profile *profile, size_t *n)
+{
+	struct edge *edge = calloc(profile->stacks + 1, sizeof(*edge));
+	size_t kept = 0;
+
+	*n = 0;
+	if (!edge)
+		return NULL;
+	for (size_t i = 0; i < profile->stacks; i++) {
+		const struct stack *stack = &profile->stack[i];
+
+		if (stack->frames > 1 && whole(stack->calls))
+			edge[(*n)++] =
+				(struct edge){ stack->frame[stack->frames - 2],
+					       stack->frame[stack->frames - 1], stack->calls };
+	}
+	qsort(edge, *n, sizeof(*edge), by_ends);
+	for (size_t i = 1; i < *n; i++) {
+		if (by_ends(&edge[kept], &edge[i]))
+			edge[++kept] = edge[i];
+		else
+			edge[kept].calls += edge[i].calls;
+	}
+	if (*n)
+		*n = kept + 1;
+	return edge;
+}
+
+static void put_callgrind(const struct profile *profile, size_t f, const struct edge *edge,
+			  const struct edge *end, FILE *out)
+{
+	const struct function *function = &profile->function[f];
+
+	fputs("\nob=", out);
+	put_name(out, function->object, "");
+	fputs("\nfl=???\nfn=", out);
+	put_name(out, function->name, "");
+	fprintf(out, "\n0 %" PRIu64 "\n", whole(function->calls));
+	for (; edge < end; edge++) {
+		fputs("cob=", out);
+		put_name(out, profile->function[edge->to].object, "");
+		fputs("\ncfi=???\ncfn=", out);
+		put_name(out, profile->function[edge->to].name, "");
+		fprintf(out, "\ncalls=%" PRIu64 " 0\n0 %" PRIu64 "\n", whole(edge->calls),
+			whole(edge->calls));
+	}
+}
+
+static void put_llvm(const struct profile *profile, size_t f, const struct edge *edge,
+		     const struct edge *end, FILE *out)
+{
+	const struct function *function = &profile->function[f];
+	uint64_t calls = whole(function->calls);
+
+	if (!calls)
+		return;
+	put_name(out, function->name, ": ");
+	fprintf(out, ":%" PRIu64 ":%" PRIu64 "\n 0: %" PRIu64, calls, calls, calls);
+	for (; edge < end; edge++) {
+		fputc(' ', out);
+		put_name(out, profile->function[edge->to].name, ": ");
+		fprintf(out, ":%" PRIu64, whole(edge->calls));
+	}
+	fputc('\n', out);
+}
+
+static int each(const struct profile *profile, FILE *out,
+		void (*put)(const struct profile *, size_t, const struct edge *,
+			    const struct edge *, FILE *))
+{
+	size_t n, next = 0;
+	struct edge *edge = edges_of(profile, &n);
+
+	if (!edge)
+		return -ENOMEM;
+	for (size_t f = 0; f < profile->functions; f++) {
+		size_t first = next;
+
+		while (next < n && edge[next].from == f)
+			next++;
+		put(profile, f, edge + first, edge + next, out);
+	}
+	free(edge);
+	return result(out);
+}
+
+int write_callgrind(const struct profile *profile, FILE *out)
+{
+	double all = 0;
+	int ret;
+
+	for (size_t i = 0; i < profile->functions; i++)
+		all += (double)whole(profile->function[i].calls);
+	fputs("# callgrind format\nversion: 1\ncreator: fastinst profile\ncmd: ", out);
+	put_name(out, profile->program, "");
+	fputs("\npositions: line\nevents: Calls\n", out);
+	fprintf(out, "summary: %.0f\n", all);
+	ret = each(profile, out, put_callgrind);
+	fprintf(out, "\ntotals: %.0f\n", all);
+	return ret ? ret : result(out);
+}
+
+/* The line of the entry has the calls of what the function calls: where, entries do not tell. */
+int write_llvm(const struct profile *profile, FILE *out)
+{
+	return each(profile, out, put_llvm);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Profiles in the formats of others. Names are written as they are, but for the characters that a
+ * format cannot hold. All return 0, or a negative errno.
+ */
+#ifndef PROBES_PROFILE_WRITE_WRITE_H
+#define PROBES_PROFILE_WRITE_WRITE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "probes/profile/model/profile.h"
+
+typedef int profile_writer(const struct profile *profile, FILE *out);
+
+profile_writer write_table;	/* for people; bars, in colour on a terminal, unless NO_COLOR */
+profile_writer write_json;	/* all of it */
+profile_writer write_collapsed; /* "a;b 12", as flame graphs are made from */
+profile_writer write_speedscope;
+profile_writer write_callgrind; /* for callgrind_annotate and kcachegrind: event "Calls" */
+profile_writer write_llvm;	/* LLVM's text of sample profiles, for clang -fprofile-sample-use */
+profile_writer write_chrome;	/* phases, for chrome://tracing and Perfetto */
+
+struct profile_format {
+	const char *name;
+	profile_writer *write;
+	const char *what;
+};
+
+/* profile_format - by name, or NULL. profile_format_at - the i-th; NULL: there are no more. */
+const struct profile_format *profile_format(const char *name);
+const struct profile_format *profile_format_at(size_t i);
+
+#endif
