@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# docs/machines.md is what scripts/machines makes of results/runs/, and would not be of other runs.
+set -euo pipefail
+export LC_ALL=C
+
+top=$(realpath "${srcdir:-.}")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+fail()
+{
+	echo "FAILED: $*"
+	exit 1
+}
+
+# is_made_of RUNS - is the page made of these?
+is_made_of()
+{
+	bash "$top/scripts/machines" "$1" >"$dir/page"
+	diff "$top/docs/machines.md" "$dir/page"
+}
+
+if [ ! -d "$top/results/runs/amd-25-17-1-kvm-paper" ]; then
+	echo "skipped: the measured runs are not in this package"
+	exit 77
+fi
+is_made_of "$top/results/runs" || fail "docs/machines.md is not up to date: make machines"
+
+# --- a run that counted something else, or is missing, is seen ---
+
+runs=$dir/runs
+copy()
+{
+	rm -rf "$runs"
+	mkdir "$runs"
+	for run in "$top"/results/runs/*/; do
+		run=${run%/}
+		mkdir "$runs/${run##*/}"
+		for file in "$run"/machine.conf "$run"/*.jsonl; do
+			[ ! -e "$file" ] || sed 1q "$file" >"$runs/${run##*/}/${file##*/}"
+		done
+		[ ! -e "$run/machine.conf" ] || cp "$run/machine.conf" "$runs/${run##*/}"
+	done
+	chmod -R u+w "$runs"
+}
+copy
+is_made_of "$runs" || fail "a copy gives another page"
+sed -i 's/^line_p = .*/line_p = 0.5/' "$runs/amd-25-17-1-kvm-ladder/machine.conf"
+! is_made_of "$runs" >/dev/null || fail "other bounds give the same page"
+copy
+rm -r "$runs/amd-25-17-1-kvm-paper"
+! is_made_of "$runs" >/dev/null || fail "fewer runs give the same page"
+
+# --- what a machine calls itself is no markup ---
+
+copy
+sed -i 's/^brand = .*/brand = <script>|`[a](b)/' "$runs"/*/machine.conf
+bash "$top/scripts/machines" "$runs" >"$dir/page"
+grep -q '^## &lt;script>???a?(b) ' "$dir/page" || fail "markup of a machine: $(grep '^## ' "$dir/page")"
+
+rc=0
+mkdir "$dir/none"
+bash "$top/scripts/machines" "$dir/none" >"$dir/page" || rc=$?
+[ "$rc" = 69 ] || fail "exit status $rc without a run"
