@@ -3,38 +3,20 @@ noinst_LTLIBRARIES += libbench.la
 libbench_la_SOURCES = \
 	bench/cases/latency/latency.c \
 	bench/cases/latency/latency.h \
-	bench/cases/pass/invoke.c \
-	bench/cases/pass/latent.c \
 	bench/cases/pass/pass.c \
 	bench/cases/pass/pass.h \
-	bench/cases/pass/pass_measure.c \
 	bench/cases/scaling/scaling.c \
 	bench/cases/scaling/scaling.h \
 	bench/cases/scaling/scaling_known.c \
-	bench/cases/scaling/scaling_mix.c \
-	bench/cases/scaling/scaling_patchers.c \
 	bench/cases/stall/stall.c \
 	bench/cases/stall/stall.h \
-	bench/cases/stall/stall_change.c \
 	bench/cases/stall/stall_record.c \
-	bench/cases/stall/stall_record.h \
 	bench/cases/throughput/flow.c \
 	bench/cases/throughput/flow.h \
-	bench/cases/throughput/flow_site.c \
-	bench/cases/throughput/flow_site.h \
-	bench/cases/throughput/flow_tally.c \
-	bench/cases/throughput/flow_tally.h \
 	bench/cases/throughput/throughput.c \
-	bench/cases/throughput/throughput.h \
 	bench/cases/toggle/toggle.c \
-	bench/cases/toggle/toggle_batch.c \
+	bench/cases/toggle/toggle.h \
 	bench/cases/toggle/toggle_case.c \
-	bench/cases/toggle/toggle_case.h \
-	bench/cases/toggle/toggle_cold.c \
-	bench/cases/toggle/toggle_list.c \
-	bench/cases/toggle/toggle_ops.c \
-	bench/cases/toggle/toggle_others.c \
-	bench/figures/bench_data.h \
 	bench/figures/bench_figure.c \
 	bench/figures/bench_figure.h \
 	bench/figures/bench_latency.c \
@@ -49,22 +31,13 @@ libbench_la_SOURCES = \
 	bench/method/loop.h \
 	bench/method/method.c \
 	bench/method/method.h \
-	bench/method/over.c \
-	bench/method/over.h \
-	bench/method/pace.h \
-	bench/method/policy.c \
-	bench/method/policy.h \
 	bench/method/result.c \
 	bench/method/result.h \
 	bench/method/samples.c \
 	bench/method/samples.h \
 	bench/method/sites.c \
 	bench/method/sites.h \
-	bench/method/spare.c \
-	bench/method/spare.h \
-	bench/peers/all.h \
 	bench/peers/compiled.c \
-	bench/peers/compiled.h \
 	bench/peers/hand.c \
 	bench/peers/hand.h \
 	bench/peers/jvm.c \
@@ -72,24 +45,21 @@ libbench_la_SOURCES = \
 	bench/peers/outside.h \
 	bench/peers/peer.h \
 	bench/peers/peers.c \
-	bench/peers/uftrace.c \
 	bench/peers/uprobe.c \
-	bench/peers/xray.c \
-	bench/record/bench_find.c \
-	bench/record/bench_find.h \
 	bench/record/bench_record.c \
 	bench/record/bench_record.h \
 	bench/record/bench_words.c \
-	bench/record/bench_words.h
+	bench/record/bench_words.h \
+	bench/ways/ways.c \
+	bench/ways/ways.h
 libbench_la_LIBADD = $(JANSSON_LIBS) -lm
 
 # The command and its page stand above the program's own rooms, beside its other commands.
 libcalibrate_la_SOURCES += \
 	bench/command/bench_cmd.c \
-	bench/command/bench_options.c \
-	bench/command/bench_options.h \
 	bench/command/bench_print.c \
 	bench/command/bench_print.h \
+	bench/page/report_answer.c \
 	bench/page/report_bench.c \
 	bench/page/report_bench.h \
 	bench/page/report_costs.c

@@ -20,18 +20,13 @@ libcalibrate_la_SOURCES = \
 	calibrate/conf/conf_write.h \
 	calibrate/conf/summary.c \
 	calibrate/conf/summary.h \
+	calibrate/experiment/cells.c \
+	calibrate/experiment/cells.h \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
-	calibrate/experiment/paper.c \
-	calibrate/experiment/paper.h \
-	calibrate/experiment/paper_run.c \
-	calibrate/experiment/paper_run.h \
-	calibrate/experiment/shard.c \
-	calibrate/experiment/shard.h \
-	calibrate/experiment/tail_plan.c \
-	calibrate/experiment/tail_plan.h \
-	calibrate/experiment/tail_run.c \
-	calibrate/experiment/tail_run.h \
+	calibrate/experiment/experiment_run.c \
+	calibrate/experiment/pace.c \
+	calibrate/experiment/tell.c \
 	calibrate/ladder/ladder.c \
 	calibrate/ladder/ladder.h \
 	calibrate/ladder/plan.c \
@@ -42,12 +37,20 @@ libcalibrate_la_SOURCES = \
 	calibrate/page/report_page.h \
 	calibrate/program/cell_options.c \
 	calibrate/program/cell_options.h \
+	calibrate/program/colour.c \
+	calibrate/program/colour.h \
 	calibrate/program/command_line.c \
 	calibrate/program/command_line.h \
 	calibrate/program/commands.h \
+	calibrate/program/completion.c \
+	calibrate/program/completion.h \
+	calibrate/program/cpuid.c \
+	calibrate/program/cpuid.h \
 	calibrate/program/exit_status.h \
 	calibrate/program/here.c \
 	calibrate/program/here.h \
+	calibrate/program/markup.c \
+	calibrate/program/markup.h \
 	calibrate/report/report.c \
 	calibrate/report/report.h \
 	calibrate/report/report_gaps.c \
@@ -55,9 +58,7 @@ libcalibrate_la_SOURCES = \
 	calibrate/report/report_noise.c \
 	calibrate/report/report_places.c \
 	calibrate/report/report_provokers.c \
-	calibrate/report/report_provokers.h \
 	calibrate/report/report_rate.c \
-	calibrate/report/report_rate.h \
 	calibrate/report/report_tears.c \
 	calibrate/report/report_verdict.c \
 	calibrate/report/sections.h \
@@ -65,24 +66,25 @@ libcalibrate_la_SOURCES = \
 	calibrate/session/progress.h \
 	calibrate/session/session.c \
 	calibrate/session/session.h \
-	calibrate/session/session_noise.c \
 	calibrate/statistics/bound.c \
 	calibrate/statistics/bound.h \
 	calibrate/statistics/estimate.c \
 	calibrate/statistics/estimate.h \
-	calibrate/statistics/estimate_json.c \
+	calibrate/statistics/estimate_fields.c \
 	calibrate/statistics/evidence.c \
 	calibrate/statistics/evidence.h \
 	calibrate/statistics/factors.c \
 	calibrate/statistics/factors.h \
 	calibrate/statistics/long_wait.c \
 	calibrate/statistics/long_wait.h \
-	calibrate/statistics/sequential.c \
-	calibrate/statistics/sequential.h \
+	calibrate/statistics/rise.c \
+	calibrate/statistics/rise.h \
 	calibrate/statistics/sums.c \
 	calibrate/statistics/sums.h \
 	calibrate/verify/verify.c \
 	calibrate/verify/verify.h \
+	calibrate/verify/verify_baseline.c \
+	calibrate/verify/verify_baseline.h \
 	calibrate/verify/verify_conf.c \
 	calibrate/verify/verify_conf.h \
 	calibrate/verify/verify_print.c \
@@ -92,28 +94,58 @@ libcalibrate_la_SOURCES = \
 libcalibrate_la_LIBADD = $(GSL_LIBS) $(LIBCPUID_LIBS)
 
 dist_pkgdata_DATA += \
+	calibrate/experiment/tail.cells \
+	calibrate/page/page.css \
 	calibrate/report/gaps.gp \
 	calibrate/report/rate.gp \
 	calibrate/report/witnesses.gp
 
+nodist_pkgdata_DATA += calibrate/experiment/paper.cells
+EXTRA_DIST += calibrate/experiment/paper.awk
+CLEANFILES += calibrate/experiment/paper.cells
+calibrate/experiment/paper.cells: calibrate/experiment/paper.awk
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+		$(AWK) -f $(srcdir)/calibrate/experiment/paper.awk >$@.new && mv $@.new $@
+
 bin_PROGRAMS += tmax
 tmax_SOURCES = calibrate/commands/main.c
 tmax_LDADD = $(package_libs)
+tmax_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
+
+# What the shells complete, of the program's own tables.
+bashcompletiondir = $(datadir)/bash-completion/completions
+zshcompletiondir = $(datadir)/zsh/site-functions
+nodist_bashcompletion_DATA = completion/tmax
+nodist_zshcompletion_DATA = completion/_tmax
+EXTRA_DIST += calibrate/program/completion.awk
+CLEANFILES += completion/tmax completion/_tmax
+completion/tmax completion/_tmax: tmax$(EXEEXT) calibrate/program/completion.awk
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./tmax$(EXEEXT) completion >$@.new && \
+		$(AWK) -v file=$(@F) -f $(srcdir)/calibrate/program/completion.awk $@.new >$@.script && \
+		rm $@.new && mv $@.script $@
 
 calibrate_script_tests = \
 	calibrate/commands/tests/test_cli.sh \
+	calibrate/commands/tests/test_completion.sh \
 	calibrate/commands/tests/test_faults.sh \
+	calibrate/commands/tests/test_foreign.sh \
 	calibrate/commands/tests/test_gaps.sh \
+	calibrate/commands/tests/test_hostile.sh \
+	calibrate/commands/tests/test_interrupted.sh \
+	calibrate/commands/tests/test_json.sh \
 	calibrate/commands/tests/test_proof.sh \
+	calibrate/commands/tests/test_report.sh \
+	calibrate/commands/tests/test_resume.sh \
 	calibrate/commands/tests/test_run.sh \
-	calibrate/experiment/tests/test_shard.sh \
-	calibrate/report/tests/test_report.sh \
-	calibrate/verify/tests/test_verify.sh
+	calibrate/commands/tests/test_verify.sh \
+	calibrate/experiment/tests/test_shard.sh
 TESTS += $(calibrate_script_tests)
 EXTRA_DIST += \
 	$(calibrate_script_tests) \
 	calibrate/tests/common.sh \
 	calibrate/tests/conf_place.h \
+	calibrate/tests/experiment_place.h \
+	calibrate/tests/hostile.py \
 	calibrate/tests/report_place.h \
 	calibrate/tests/report_sample.h \
 	calibrate/tests/session_place.h \
@@ -121,6 +153,13 @@ EXTRA_DIST += \
 	calibrate/tests/verify_sample.h
 
 check_PROGRAMS += calibrate/report/tests/report_journal
+
+check_PROGRAMS += calibrate/experiment/tests/fuzz_cells
+TESTS += calibrate/experiment/tests/fuzz_cells
+CLEANFILES += calibrate/experiment/tests/fuzz_cells.crash
+
+calibrate_experiment_tests_fuzz_cells_CPPFLAGS = $(fuzz_cppflags)
+calibrate_experiment_tests_fuzz_cells_CFLAGS = $(fuzz_cflags)
 
 # It needs the samples that cmocka's tests have, which assert by it.
 if HAVE_CMOCKA
@@ -140,9 +179,10 @@ calibrate_tests = \
 	calibrate/conf/tests/test_conf_target \
 	calibrate/conf/tests/test_conf_write \
 	calibrate/conf/tests/test_summary \
+	calibrate/experiment/tests/test_cells \
 	calibrate/experiment/tests/test_experiment \
 	calibrate/experiment/tests/test_paper \
-	calibrate/experiment/tests/test_tail_plan \
+	calibrate/experiment/tests/test_tail \
 	calibrate/ladder/tests/test_ladder \
 	calibrate/ladder/tests/test_plan \
 	calibrate/report/tests/test_report \
@@ -154,9 +194,10 @@ calibrate_tests = \
 	calibrate/statistics/tests/test_evidence \
 	calibrate/statistics/tests/test_factors \
 	calibrate/statistics/tests/test_long_wait \
-	calibrate/statistics/tests/test_sequential \
+	calibrate/statistics/tests/test_rise \
 	calibrate/statistics/tests/test_sums \
 	calibrate/verify/tests/test_verify \
+	calibrate/verify/tests/test_verify_baseline \
 	calibrate/verify/tests/test_verify_print \
 	calibrate/verify/tests/test_verify_run
 check_PROGRAMS += $(calibrate_tests)

@@ -31,3 +31,45 @@ AS_CASE([$host_cpu:$tmax_cv_x86_64],
 	[x86_64:yes], [],
 	[AC_MSG_ERROR([this package patches x86-64 instructions on Linux; $host with "$CC $CFLAGS" is another target])])
 ])
+
+# TMAX_TRY_FLAGS(VARIABLE, FLAGS, [PROGRAM])
+# ------------------------------------------
+# Appends the flags if the compiler compiles and links with them, and warns of nothing.
+AC_DEFUN([TMAX_TRY_FLAGS], [
+AC_MSG_CHECKING([whether $CC takes $2])
+save_CFLAGS=$CFLAGS
+CFLAGS="$CFLAGS -Werror $2"
+AC_LINK_IFELSE([m4_default([$3], [AC_LANG_PROGRAM()])], [
+	AC_MSG_RESULT([yes])
+	AS_VAR_APPEND([$1], [" $2"])
+], [AC_MSG_RESULT([no])])
+CFLAGS=$save_CFLAGS
+])
+
+# TMAX_HARDEN
+# -----------
+# HARDEN_CFLAGS for all code, HARDEN_LDFLAGS for what is installed, HARDEN_PIE for programs. Code that
+# runs while an INT3 stands (NOPATCH in patchcore/kernel/sys.h) gets no stack protector, by its
+# attribute. -fcf-protection is left to those who build: it says of code made at run time that it begins
+# with ENDBR64, which only the user of the library knows.
+AC_DEFUN([TMAX_HARDEN], [
+TMAX_TRY_FLAGS([HARDEN_CFLAGS], [-fstack-protector-strong])
+# Not if the compiler or the flags say it already; and without optimisation glibc warns of it.
+TMAX_TRY_FLAGS([HARDEN_CFLAGS], [-D_FORTIFY_SOURCE=2], [AC_LANG_PROGRAM([[
+#ifdef __OPTIMIZE__
+#include <stdio.h>
+#else
+#error "nothing is checked"
+#endif]])])
+TMAX_TRY_FLAGS([HARDEN_LDFLAGS], [-Wl,-z,relro])
+TMAX_TRY_FLAGS([HARDEN_LDFLAGS], [-Wl,-z,now])
+AC_MSG_CHECKING([whether $CC makes programs that lie anywhere])
+AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+#ifndef __PIE__
+#error "they lie where the linker says"
+#endif]])], [AC_MSG_RESULT([yes])], [
+	AC_MSG_RESULT([no])
+	TMAX_TRY_FLAGS([HARDEN_PIE], [-fPIE -pie])
+	AS_IF([test -n "$HARDEN_PIE"], [AS_VAR_APPEND([HARDEN_CFLAGS], [" -fPIE"]) HARDEN_PIE=-pie])
+])
+])

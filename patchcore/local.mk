@@ -11,7 +11,7 @@ libpatchcore_la_SOURCES =
 libpatchcore_la_LIBADD = libpatchcore_internal.la
 # now: late binding would take place on the stack of an executor that met an INT3.
 libpatchcore_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete -Wl,-z,now \
-	-Wl,--version-script=$(top_srcdir)/patchcore/patchcore.map
+	$(HARDEN_LDFLAGS) -Wl,--version-script=$(top_srcdir)/patchcore/patchcore.map
 EXTRA_libpatchcore_la_DEPENDENCIES = libpatchcore_internal.la patchcore/patchcore.map
 
 patchcoreincludedir = $(includedir)/patchcore
@@ -24,7 +24,10 @@ patchcoreinclude_HEADERS = \
 	patchcore/include/patchcore/patchcore.h \
 	patchcore/include/patchcore/signals.h
 pkgconfig_DATA = patchcore/patchcore.pc
-EXTRA_DIST += patchcore/patchcore.map
+cmakedir = $(libdir)/cmake/patchcore
+dist_cmake_DATA = patchcore/bindings/patchcoreConfig.cmake
+nodist_cmake_DATA = patchcore/bindings/patchcoreConfigVersion.cmake
+EXTRA_DIST += meson.build patchcore/patchcore.map
 
 include patchcore/kernel/local.mk
 include patchcore/machine/local.mk

@@ -2,34 +2,40 @@
 noinst_LTLIBRARIES += libresults.la
 libresults_la_SOURCES = \
 	results/figures/caption.c \
-	results/figures/caption.h \
 	results/figures/figure.c \
 	results/figures/figure.h \
-	results/figures/figure9_takes.c \
-	results/figures/figure9_takes.h \
 	results/figures/gnuplot.c \
 	results/figures/gnuplot.h \
+	results/figures/tally.c \
+	results/figures/tally.h \
 	results/journal/gap_record.c \
 	results/journal/gap_record.h \
 	results/journal/journal.c \
 	results/journal/journal.h \
-	results/journal/json_text.h \
 	results/journal/record.c
 libresults_la_LIBADD = $(JANSSON_LIBS)
 
 dist_pkgdata_DATA += \
+	results/figures/figure.gp \
 	results/figures/figure9.gp \
+	results/journal/tmax_journal.py \
 	results/schema/journal-2.json
+
+# What a config looks like: of another machine, so that the library refuses it.
+dist_examples_DATA += results/runs/amd-25-17-1-kvm-ladder/machine.conf
 
 check_PROGRAMS += \
 	results/journal/tests/fuzz_journal \
 	results/journal/tests/sample_journal
 TESTS += \
 	results/journal/tests/fuzz_journal \
+	results/journal/tests/test_reader.sh \
 	results/journal/tests/test_schema.sh
 EXTRA_DIST += \
 	results/tests/figure_place.h \
 	results/tests/fuzz_driver.h \
+	results/journal/tests/test_reader.sh \
+	results/tests/fuzz_target.h \
 	results/journal/tests/test_schema.sh \
 	results/tests/journal_place.h \
 	results/tests/sample.h \

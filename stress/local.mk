@@ -5,6 +5,8 @@ libstress_la_SOURCES = \
 	stress/base/data_file.c \
 	stress/base/data_file.h \
 	stress/base/emit.h \
+	stress/base/number.c \
+	stress/base/number.h \
 	stress/base/process.c \
 	stress/base/process.h \
 	stress/base/process_spawn.c \
@@ -16,14 +18,10 @@ libstress_la_SOURCES = \
 	stress/cell/code.h \
 	stress/cell/toggle.c \
 	stress/cell/toggle.h \
-	stress/cell/variant.c \
-	stress/cell/variant.h \
 	stress/oracle/gap_code.c \
 	stress/oracle/gap_code.h \
 	stress/oracle/gap_judge.c \
 	stress/oracle/gap_judge.h \
-	stress/oracle/gap_tally.c \
-	stress/oracle/gap_tally.h \
 	stress/oracle/trace_log.c \
 	stress/oracle/trace_log.h \
 	stress/placement/place.c \
@@ -41,15 +39,10 @@ libstress_la_SOURCES = \
 	stress/run/child.h \
 	stress/run/gap.c \
 	stress/run/gap.h \
-	stress/run/gap_child.c \
-	stress/run/gap_child.h \
 	stress/run/isolate.c \
 	stress/run/isolate.h \
 	stress/run/run.c \
 	stress/run/run.h \
-	stress/run/seat.c \
-	stress/witness/clock_rate.c \
-	stress/witness/clock_rate.h \
 	stress/witness/noise.c \
 	stress/witness/noise.h \
 	stress/witness/proc_text.c \

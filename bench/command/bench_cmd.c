@@ -2,9 +2,14 @@
 /*
  * tmax bench: what patching costs here.
  */
+
 #include <errno.h>
 #include <error.h>
+#include <getopt.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +17,12 @@
 #include <unistd.h>
 
 #include "bench/cases/scaling/scaling.h"
-#include "bench/command/bench_options.h"
 #include "bench/command/bench_print.h"
 #include "bench/figures/bench_figure.h"
+#include "bench/method/method.h"
 #include "bench/peers/peer.h"
 #include "bench/record/bench_record.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
@@ -25,6 +31,142 @@
 #include "patchcore/patchcore.h"
 #include "results/journal/journal.h"
 #include "stress/base/clock.h"
+
+/* --- The command line ----------------------------------------------------------------------- */
+
+/* A benchmark by its name. */
+struct bench_entry {
+	const char *name;
+	int (*run)(const struct bench_run *run, struct bench_result *result);
+};
+
+#define BENCH_ENTRIES 7
+#define BENCH_NO_SEED UINT64_MAX
+
+/* What was asked for. Texts are the command line's. */
+struct bench_request {
+	const struct bench_entry *entry[BENCH_ENTRIES]; /* in the order asked for */
+	unsigned entries;
+	uint64_t rounds;
+	uint64_t seed;	    /* BENCH_NO_SEED: to be drawn */
+	uint64_t executors; /* 0: all that can be seated */
+	bool have_waits;
+	struct waits waits;  /* to be assumed */
+	const char *journal; /* NULL: none */
+	const char *figure;  /* prefix, NULL: no figures */
+	bool json, no_peers, quiet;
+};
+
+#define ROUNDS	   20
+#define ROUNDS_MAX 10000
+#define STRETCH	   4
+
+static const struct bench_entry bench_entries[BENCH_ENTRIES] = {
+	{ "toggle", bench_toggle },	    { "latency", bench_latency },
+	{ "throughput", bench_throughput }, { "scaling", bench_scaling },
+	{ "latent", bench_latent },	    { "stall", bench_stall },
+	{ "invoke", bench_invoke },
+};
+
+/* "FIRST,SECOND" or "FIRST,SECOND,STRETCH" */
+static bool take_waits(const struct option_row *row, const char *text, void *request, char *why)
+{
+	struct bench_request *r = request;
+
+	(void)row;
+	r->have_waits = true;
+	r->waits.stretch = STRETCH;
+	if (strchr(text, ',') && waits_parse(text, &r->waits) == 0 && r->waits.first &&
+	    r->waits.second)
+		return true;
+	snprintf(why, OPTION_WHY,
+		 "must be FIRST,SECOND or FIRST,SECOND,STRETCH: ticks from 1 to %" PRIu64
+		 ", stretch from 0 to %d",
+		 CELL_WAIT_MAX, CELL_STRETCH_MAX);
+	return false;
+}
+
+static const struct option_row options[] = {
+	{ "rounds", "N", "times that every case is measured (20)",
+	  OPTION_NUMBER(struct bench_request, rounds, 1, ROUNDS_MAX) },
+	{ "seed", "N", "of the order of the cases (drawn, and told)",
+	  OPTION_NUMBER(struct bench_request, seed, 0, INT64_MAX) },
+	{ "executors", "N", "the most there may be; default: one on each CPU but one",
+	  OPTION_NUMBER(struct bench_request, executors, 1, PLACEMENT_EXECUTORS_MAX) },
+	{ "waits", "LIST",
+	  "FIRST,SECOND or FIRST,SECOND,STRETCH: time policy wait with these ticks, and with a "
+	  "stretch of STRETCH (4), although no machine.conf allows them. This tells costs only; "
+	  "nothing is claimed about safety",
+	  .take = take_waits },
+	{ "no-peers", NULL, "leave out those that run outside this program",
+	  OPTION_FLAG(struct bench_request, no_peers) },
+	{ "journal", "FILE", "append a line per benchmark",
+	  OPTION_FILE(struct bench_request, journal) },
+	{ "figure", "PREFIX", "draw PREFIX-BENCHMARK.svg and .png with gnuplot",
+	  OPTION_FILE(struct bench_request, figure) },
+	{ "json", NULL, "one line of JSON per benchmark instead of text",
+	  OPTION_FLAG(struct bench_request, json) },
+	{ "quiet", NULL, "no progress on standard error",
+	  OPTION_FLAG(struct bench_request, quiet) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.name = "bench",
+	.operands = "BENCHMARK...|all",
+	.about = "What patching costs here, beside what one would use instead: as medians with\n"
+		 "their intervals, and as ratios to a baseline measured in turn.\n"
+		 "\n"
+		 "  toggle      one change, by protocol, split, policy and mapping\n"
+		 "  latency     its distribution over 20,000 sites\n"
+		 "  throughput  calls through a site toggled 0 to 10 million times a second\n"
+		 "  scaling     more patchers, executors and sites\n"
+		 "  latent      a site that is switched off, in a loop\n"
+		 "  stall       what an executor loses while its site is changed\n"
+		 "  invoke      the call that a site makes which is switched on\n",
+	.options = { options },
+	.end = "Without --waits policy wait needs a machine.conf of this machine. What cannot be\n"
+	       "measured is skipped with its reason.\n"
+	       "Exit status: 0, 64 usage, 69 needs two CPUs, 70 executions do not add up, 73\n"
+	       "cannot create, 74 cannot write, 130 interrupted.\n",
+};
+
+static int take_entry(struct bench_request *r, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < BENCH_ENTRIES && strcmp(name, bench_entries[i].name) != 0)
+		i++;
+	if (i == BENCH_ENTRIES)
+		return refuse_usage("no benchmark '%s'", name);
+	for (unsigned k = 0; k < r->entries; k++)
+		if (r->entry[k] == &bench_entries[i])
+			return refuse_usage("benchmark '%s' is there twice", name);
+	r->entry[r->entries++] = &bench_entries[i];
+	return EXIT_PASS;
+}
+
+static int parse_options(int argc, char **argv, struct bench_request *r)
+{
+	int status;
+
+	*r = (struct bench_request){ .rounds = ROUNDS, .seed = BENCH_NO_SEED };
+	status = command_line_parse(&line, argc, argv, r, NULL);
+	argv += optind;
+	argc -= optind;
+	if (status == EXIT_PASS && !argc)
+		return refuse_usage("say which benchmark, or all");
+	if (status == EXIT_PASS && argc == 1 && strcmp(argv[0], "all") == 0) {
+		for (; r->entries < BENCH_ENTRIES; r->entries++)
+			r->entry[r->entries] = &bench_entries[r->entries];
+		return EXIT_PASS;
+	}
+	for (int i = 0; i < argc && status == EXIT_PASS; i++)
+		status = take_entry(r, argv[i]);
+	return status;
+}
+
+/* --- Its work ------------------------------------------------------------------------------- */
 
 #define PROGRESS_EVERY 0.2 /* seconds */
 
@@ -68,36 +210,20 @@ static void end_progress(void)
 
 /* --- Telling -------------------------------------------------------------------------------- */
 
-static int append(const struct bench *b, json_t *body)
-{
-	int ret;
-
-	if (!b->journal)
-		return EXIT_PASS;
-	ret = journal_write_line(b->journal, "bench", body);
-	if (ret == 0)
-		return EXIT_PASS;
-	error(0, -ret, "cannot write journal %s", b->request->journal);
-	return EXIT_CANNOT_WRITE;
-}
-
 /* As it stands in a journal, but there a line of its own tells the machine. */
-static void print_json(const struct bench *b, const struct bench_result *result, json_t *body)
+static void print_json(const struct bench *b, json_t *body)
 {
-	json_t *line = json_pack("{s:s, s:i, s:s, s:o}", "type", "bench", "schema", JOURNAL_SCHEMA,
-				 "date", result->date, "identity", identity_to_json(&b->id));
+	json_t *told = journal_line("bench", body);
 
-	if (line && json_object_update_missing(line, body) == 0)
-		json_dumpf(line, stdout, JSON_COMPACT);
-	putchar('\n');
-	json_decref(line);
+	json_object_set_new(told, "identity", identity_to_json(&b->id));
+	journal_tell(stdout, told);
 }
 
 /*
  * Drawing is a service: without gnuplot the benchmark stands all the same. Data that cannot
  * be written are a loss.
  */
-static int draw(const struct bench *b, const struct bench_result *result)
+static int draw_figure(const struct bench *b, const struct bench_result *result)
 {
 	char prefix[PATH_MAX], why[8192] = "";
 	int ret, length;
@@ -115,23 +241,27 @@ static int draw(const struct bench *b, const struct bench_result *result)
 	return ret == -ENOENT || ret == -EIO || ret == -ENODATA ? EXIT_PASS : EXIT_CANNOT_WRITE;
 }
 
-/* The journal comes first: whatever else fails, what was measured is kept. */
-static int tell(const struct bench *b, const struct bench_result *result)
+/* The journal comes first: if all else fails, what was measured is kept. */
+static int tell_result(const struct bench *b, const struct bench_result *result)
 {
 	json_t *body = bench_to_json(result);
-	int status, drawn;
+	int status = EXIT_PASS, drawn, ret;
 
 	if (!body) {
 		error(0, 0, "%s cannot be told in JSON", result->benchmark);
 		return EXIT_INTERNAL;
 	}
-	status = append(b, body);
+	ret = b->journal ? journal_write_line(b->journal, "bench", body) : 0;
+	if (ret < 0) {
+		error(0, -ret, "cannot write journal %s", b->request->journal);
+		status = EXIT_CANNOT_WRITE;
+	}
 	if (b->request->json)
-		print_json(b, result, body);
+		print_json(b, body);
 	else
 		bench_print(result, stdout);
 	json_decref(body);
-	drawn = draw(b, result);
+	drawn = draw_figure(b, result);
 	if (!b->request->json)
 		putchar('\n');
 	fflush(stdout);
@@ -140,48 +270,36 @@ static int tell(const struct bench *b, const struct bench_result *result)
 
 /* --- Measuring ------------------------------------------------------------------------------ */
 
-static const char *waits_from(const struct bench_request *r, const struct bench_result *result)
-{
-	if (!result->first_wait)
-		return "none";
-	return r->have_waits ? "assumed" : "config";
-}
-
-static int measure(struct bench *b, const struct bench_entry *entry, struct bench_result *result)
-{
-	struct bench_watch watch;
-	int ret = bench_result_begin(&b->run, entry->name, result, &watch);
-
-	if (ret < 0)
-		return ret;
-	snprintf(result->waits_from, sizeof(result->waits_from), "%s",
-		 waits_from(b->request, result));
-	shown.benchmark = entry->name;
-	ret = entry->run(&b->run, result);
-	end_progress();
-	if (ret == 0)
-		bench_result_end(&b->run, result, &watch);
-	return ret < 0 && interrupted ? -EINTR : ret;
-}
-
-/* One that fails does not keep the next from being measured. */
 static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
 {
 	struct bench_result result = { 0 };
-	int status = EXIT_PASS, ret = measure(b, entry, &result);
+	struct bench_watch watch;
+	int ret = bench_result_begin(&b->run, entry->name, &result, &watch), status = EXIT_PASS;
 
-	if (ret == 0)
-		status = tell(b, &result);
+	if (ret == 0) {
+		const char *from = b->request->have_waits ? "assumed" : "config";
+
+		snprintf(result.waits_from, sizeof(result.waits_from), "%s",
+			 result.waits.first ? from : "none");
+		shown.benchmark = entry->name;
+		ret = entry->run(&b->run, &result);
+		end_progress();
+	}
+	if (ret == 0) {
+		bench_result_end(&b->run, &result, &watch);
+		status = tell_result(b, &result);
+	}
 	bench_result_free(&result);
 	if (ret == 0)
 		return status;
-	if (ret == -EINTR)
+	if (ret == -EINTR || interrupted)
 		return EXIT_INTERRUPTED;
 	error(0, -ret, "%s", entry->name);
 	/* Counts that do not come out right are no matter of what the machine lacks. */
 	return ret == -EILSEQ || ret == -ENOMEM ? EXIT_INTERNAL : EXIT_MISSING;
 }
 
+/* One that fails does not keep the next from being measured. */
 static int measure_all(struct bench *b)
 {
 	int status = EXIT_PASS;
@@ -196,25 +314,21 @@ static int measure_all(struct bench *b)
 	return interrupted ? EXIT_INTERRUPTED : status;
 }
 
-static void print_machine(const struct identity *id)
-{
-	printf("%s, TSC %.3f GHz, Linux %s\n\n", id->brand, (double)id->tsc_khz / 1e6, id->kernel);
-	fflush(stdout);
-}
-
-static int run(struct bench *b)
+static int measure_with_library(struct bench *b)
 {
 	const struct bench_request *r = b->request;
 	int status;
 
 	if (r->have_waits)
-		library_assume_waits(r->first_wait, r->second_wait, r->stretch);
+		library_assume_waits(r->waits.first, r->waits.second, r->waits.stretch);
 	if (pc_init() < 0) {
 		error(0, 0, "the library cannot be set up");
 		return EXIT_INTERNAL;
 	}
 	if (!r->json)
-		print_machine(&b->id);
+		printf("%s, TSC %.3f GHz, Linux %s\n\n", b->id.brand, (double)b->id.tsc_khz / 1e6,
+		       b->id.kernel);
+	fflush(stdout);
 	peers_open(&b->run, !r->no_peers);
 	status = measure_all(b);
 	peers_close();
@@ -242,7 +356,7 @@ static int open_journal(struct bench *b)
 	return EXIT_CANNOT_WRITE;
 }
 
-static int seat(struct bench *b)
+static int seat_threads(struct bench *b)
 {
 	char reason[160] = "";
 	unsigned most = placement_max(b->run.topology, PLACEMENT_SPREAD, reason, sizeof(reason));
@@ -259,34 +373,11 @@ static int seat(struct bench *b)
 	return EXIT_MISSING;
 }
 
-static int draw_seed(struct bench *b)
-{
-	uint64_t *seed = &b->run.seed;
-
-	*seed = b->request->seed;
-	if (*seed == BENCH_NO_SEED && getrandom(seed, sizeof(*seed), 0) != sizeof(*seed)) {
-		error(0, 0, "cannot draw a seed: give --seed");
-		return EXIT_MISSING;
-	}
-	*seed &= INT64_MAX;
-	return EXIT_PASS;
-}
-
-/* All that can be refused, before anything is measured or written. */
-static int get_ready(struct bench *b)
-{
-	int status = seat(b);
-
-	if (status == EXIT_PASS)
-		status = draw_seed(b);
-	if (status == EXIT_PASS)
-		status = machine_here(&b->id);
-	return status == EXIT_PASS ? open_journal(b) : status;
-}
-
-static int bench(const struct bench_request *r)
+/* All that can be refused is, before anything is measured or written. */
+static int run_benchmarks(const struct bench_request *r)
 {
 	static struct bench b;
+	uint64_t seed = r->seed;
 	int status = topology_here(&b.run.topology);
 
 	if (status != EXIT_PASS)
@@ -296,9 +387,19 @@ static int bench(const struct bench_request *r)
 	b.run.stop = &interrupted;
 	if (!r->quiet && isatty(STDERR_FILENO))
 		b.run.progress = show_progress;
-	status = get_ready(&b);
+	status = seat_threads(&b);
+	if (status == EXIT_PASS && seed == BENCH_NO_SEED &&
+	    getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) {
+		error(0, 0, "cannot draw a seed: give --seed");
+		status = EXIT_MISSING;
+	}
+	b.run.seed = seed & INT64_MAX;
 	if (status == EXIT_PASS)
-		status = run(&b);
+		status = machine_here(&b.id);
+	if (status == EXIT_PASS)
+		status = open_journal(&b);
+	if (status == EXIT_PASS)
+		status = measure_with_library(&b);
 	journal_close(b.journal);
 	hwloc_topology_destroy(b.run.topology);
 	return status;
@@ -312,6 +413,6 @@ int cmd_bench(int argc, char **argv)
 	/* This program, started again by a benchmark. */
 	if (argc == 2 + SCALING_NUMBERS && strcmp(argv[1], SCALING_KNOW) == 0)
 		return scaling_know(argv + 2) == 0 ? EXIT_PASS : EXIT_INTERNAL;
-	status = bench_options(argc, argv, &request);
-	return status == EXIT_PASS ? bench(&request) : status;
+	status = parse_options(argc, argv, &request);
+	return status == EXIT_PASS ? run_benchmarks(&request) : status;
 }

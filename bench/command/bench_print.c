@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +10,10 @@
 #include "bench/record/bench_words.h"
 
 #define LABEL_WIDTH 28
-#define LABEL_MAX   1024
-#define TEXT_MAX    64
+#define TEXT_MAX    24
 
 /* For three digits; a zero has none. */
-static int decimals(double a)
+static int decimals_of(double a)
 {
 	static const double below[] = { 99.95, 9.995, 0.9995 };
 	int count = 0;
@@ -38,7 +36,7 @@ char *bench_figures(double x, char *buf, size_t size)
 	for (; a >= (letter ? 999.5 : 9999.5) && letter + 1 < sizeof(letters) && isfinite(a);
 	     letter++)
 		a /= 1000;
-	snprintf(buf, size, "%.*f%.1s", decimals(a), copysign(a, x), &letters[letter]);
+	snprintf(buf, size, "%.*f%.1s", decimals_of(a), copysign(a, x), &letters[letter]);
 	if (a > 0 && a < 0.00995)
 		snprintf(buf, size, "%.2g", x);
 	return buf;
@@ -52,19 +50,16 @@ struct group {
 	size_t rows;
 };
 
-static bool has_param(const struct bench_row *row, const struct bench_param *param)
-{
-	for (unsigned i = 0; i < row->params; i++)
-		if (same_param(&row->param[i], param))
-			return true;
-	return false;
-}
-
 static bool all_have_param(const struct group *g, const struct bench_param *param)
 {
-	for (size_t i = 0; i < g->rows; i++)
-		if (!has_param(g->row[i], param))
+	for (size_t i = 0; i < g->rows; i++) {
+		unsigned k = 0;
+
+		while (k < g->row[i]->params && !same_param(&g->row[i]->param[k], param))
+			k++;
+		if (k == g->row[i]->params)
 			return false;
+	}
 	return true;
 }
 
@@ -76,186 +71,94 @@ static bool all_have_measure(const struct group *g)
 	return true;
 }
 
-/* A text to which words are added, cut to size. */
-struct words {
-	char text[LABEL_MAX];
-	size_t length;
-};
-
-static void add(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct words *w, const char *format, ...)
-{
-	size_t left = sizeof(w->text) - w->length;
-	va_list ap;
-	int wrote;
-
-	va_start(ap, format);
-	wrote = vsnprintf(w->text + w->length, left, format, ap);
-	va_end(ap);
-	if (wrote > 0)
-		w->length += (size_t)wrote < left ? (size_t)wrote : left - 1;
-}
-
-/* Counts and rates are whole; the digits of a long one are hard to count. */
-static void add_number(struct words *w, const char *key, double x)
-{
-	if (x >= 1e9 && fmod(x, 1e8) == 0)
-		add(w, " %s=%.10gG", key, x / 1e9);
-	else if (x >= 1e6 && fmod(x, 1e5) == 0)
-		add(w, " %s=%.10gM", key, x / 1e6);
-	else if (x >= 1e4 && fmod(x, 100) == 0)
-		add(w, " %s=%.10gk", key, x / 1e3);
-	else
-		add(w, " %s=%.10g", key, x);
-}
-
-static void add_param(struct words *w, const struct bench_param *param, bool brief)
+/*
+ * Numbers are counts and rates, so whole; the digits of a long one are hard to count. These two
+ * return how much they have printed.
+ */
+static int print_param(FILE *out, const struct bench_param *param, bool brief)
 {
 	const char *text = param->text;
 	bool tells = text[strcspn(text, "|abcdefghijklmnopqrstuvwxyz")];
+	double x = param->number;
 
-	if (!text[0])
-		add_number(w, param->key, param->number);
-	else if (brief && tells)
-		add(w, " %s", text);
-	else
-		add(w, " %s=%s", param->key, text);
+	if (text[0])
+		return brief && tells ? fprintf(out, " %s", text)
+				      : fprintf(out, " %s=%s", param->key, text);
+	if (x >= 1e9 && fmod(x, 1e8) == 0)
+		return fprintf(out, " %s=%.10gG", param->key, x / 1e9);
+	if (x >= 1e6 && fmod(x, 1e5) == 0)
+		return fprintf(out, " %s=%.10gM", param->key, x / 1e6);
+	if (x >= 1e4 && fmod(x, 100) == 0)
+		return fprintf(out, " %s=%.10gk", param->key, x / 1e3);
+	return fprintf(out, " %s=%.10g", param->key, x);
 }
 
-static void begin(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void begin(struct words *w, const char *format, ...)
+/*
+ * What all rows of the group are; or what only one of them is, by names that tell themselves
+ * apart without a key.
+ */
+static int print_label(FILE *out, const struct group *g, const struct bench_row *only)
 {
-	va_list ap;
+	const struct bench_row *row = only ? only : g->row[0];
+	int length = only ? fprintf(out, " ")
+			  : fprintf(out, "%s%s", row->name, row->peer ? " (peer)" : "");
 
-	va_start(ap, format);
-	vsnprintf(w->text, sizeof(w->text), format, ap);
-	va_end(ap);
-	w->length = strlen(w->text);
-}
-
-/* What all rows of the group are. */
-static void heading_of(const struct group *g, struct words *w)
-{
-	const struct bench_row *row = g->row[0];
-
-	begin(w, "%s%s", row->name, row->peer ? " (peer)" : "");
-	if (all_have_measure(g))
-		add(w, " %s", row->measure);
+	if (all_have_measure(g) == !only)
+		length += fprintf(out, " %s", row->measure);
 	for (unsigned i = 0; i < row->params; i++)
-		if (all_have_param(g, &row->param[i]))
-			add_param(w, &row->param[i], false);
-}
-
-/* What only this row of the group is, by names that tell themselves apart without a key. */
-static void label_of(const struct group *g, const struct bench_row *row, struct words *w)
-{
-	begin(w, " ");
-	if (!all_have_measure(g))
-		add(w, " %s", row->measure);
-	for (unsigned i = 0; i < row->params; i++)
-		if (!all_have_param(g, &row->param[i]))
-			add_param(w, &row->param[i], true);
+		if (all_have_param(g, &row->param[i]) == !only)
+			length += print_param(out, &row->param[i], only);
+	return length;
 }
 
 /* --- A row ---------------------------------------------------------------------------------- */
 
-static bool has_interval(const struct bench_value *v)
-{
-	return !isnan(v->low) && !isnan(v->high);
-}
+#define FIGURES(x) bench_figures(x, (char[TEXT_MAX]){ 0 }, TEXT_MAX)
 
-static const char *interval_of(const struct bench_value *v, char text[TEXT_MAX])
+static const char *interval_of(const struct bench_value *v, char text[2 * TEXT_MAX])
 {
-	char low[TEXT_MAX / 4], high[TEXT_MAX / 4];
-
 	text[0] = '\0';
-	if (has_interval(v))
-		snprintf(text, TEXT_MAX, "[%s,%s]", bench_figures(v->low, low, sizeof(low)),
-			 bench_figures(v->high, high, sizeof(high)));
+	if (!isnan(v->low) && !isnan(v->high))
+		snprintf(text, 2 * TEXT_MAX, "[%s,%s]", FIGURES(v->low), FIGURES(v->high));
 	return text;
-}
-
-static const char *range_of(double from, double to, char text[TEXT_MAX])
-{
-	char low[TEXT_MAX / 4], high[TEXT_MAX / 4];
-
-	snprintf(text, TEXT_MAX, "%s..%s", bench_figures(from, low, sizeof(low)),
-		 bench_figures(to, high, sizeof(high)));
-	return text;
-}
-
-static const char *count_of(uint64_t count, char text[TEXT_MAX])
-{
-	if (count >= 10000)
-		return bench_figures((double)count, text, TEXT_MAX);
-	snprintf(text, TEXT_MAX, "%" PRIu64, count);
-	return text;
-}
-
-/* Where there is no difference the noise tells how large a one could have been seen. */
-static void print_ratio(FILE *out, const struct bench_row *row)
-{
-	char median[TEXT_MAX], interval[TEXT_MAX];
-
-	if (!row->against[0])
-		return;
-	bench_figures(row->ratio.median, median, sizeof(median));
-	interval_of(&row->ratio, interval);
-	fprintf(out, " %s%s%s", bench_row_same(row) ? "no difference" : median,
-		interval[0] ? " " : "", interval);
 }
 
 static void print_figures(FILE *out, const struct bench_row *row)
 {
-	char median[TEXT_MAX], interval[TEXT_MAX], range[TEXT_MAX], most[TEXT_MAX], count[TEXT_MAX];
+	char interval[2 * TEXT_MAX], range[2 * TEXT_MAX], count[TEXT_MAX];
+	bool many = row->outliers >= 10000;
 
-	fprintf(out, " %5s %13s %12s %5s %5s",
-		bench_figures(row->value.median, median, sizeof(median)),
-		interval_of(&row->value, interval), range_of(row->p5, row->p99, range),
-		bench_figures(row->most, most, sizeof(most)), count_of(row->outliers, count));
-	print_ratio(out, row);
+	snprintf(range, sizeof(range), "%s..%s", FIGURES(row->p5), FIGURES(row->p99));
+	snprintf(count, sizeof(count), "%" PRIu64, row->outliers);
+	fprintf(out, " %5s %13s %12s %5s %5s", FIGURES(row->value.median),
+		interval_of(&row->value, interval), range, FIGURES(row->most),
+		many ? FIGURES((double)row->outliers) : count);
+	/* Where there is no difference the noise tells how large a one could have been seen. */
+	interval_of(&row->ratio, interval);
+	if (row->against[0])
+		fprintf(out, " %s%s%s",
+			bench_row_same(row) ? "no difference" : FIGURES(row->ratio.median),
+			interval[0] ? " " : "", interval);
 	fputc('\n', out);
 }
 
-/* That executors were at work is for who reads the JSON. */
-static bool is_told(const struct bench_extra *extra)
+/* Behind a label of that length. What has no room beside the figures has a line above them. */
+static void print_row(FILE *out, int label, const struct bench_row *row)
 {
-	return strcmp(extra->key, "executed") != 0;
-}
-
-static unsigned extras_told(const struct bench_row *row)
-{
-	unsigned told = 0;
-
-	for (unsigned i = 0; i < row->extras; i++)
-		told += is_told(&row->extra[i]);
-	return told;
-}
-
-static void print_extras(FILE *out, const struct bench_row *row)
-{
-	const char *before = ":";
-	char text[TEXT_MAX];
+	bool told = false;
 
 	for (unsigned i = 0; i < row->extras; i++) {
-		if (!is_told(&row->extra[i]))
+		/* That executors were at work is for readers of the JSON. */
+		if (strcmp(row->extra[i].key, "executed") == 0)
 			continue;
-		fprintf(out, "%s %s %s", before, row->extra[i].key,
-			bench_figures(row->extra[i].number, text, sizeof(text)));
-		before = ",";
+		fprintf(out, "%s %s %s", told ? "," : ":", row->extra[i].key,
+			FIGURES(row->extra[i].number));
+		told = true;
 	}
-}
-
-/* What has no room beside the figures has a line above them. */
-static void print_row(FILE *out, const struct words *label, const struct bench_row *row)
-{
-	if (label->length > LABEL_WIDTH || extras_told(row)) {
-		fputs(label->text, out);
-		print_extras(out, row);
+	if (told || label > LABEL_WIDTH)
 		fprintf(out, "\n%*s", LABEL_WIDTH, "");
-	} else {
-		fprintf(out, "%-*s", LABEL_WIDTH, label->text);
-	}
+	else
+		fprintf(out, "%*s", LABEL_WIDTH - label, "");
 	print_figures(out, row);
 }
 
@@ -271,31 +174,6 @@ static bool is_of_group(const struct bench_row *a, const struct bench_row *b)
 	return is_alike(a, b) && a->peer == b->peer && strcmp(a->name, b->name) == 0;
 }
 
-static void print_head(FILE *out, const struct bench_row *row)
-{
-	fprintf(out, "\n%-*s %5s %13s %12s %5s %5s", LABEL_WIDTH, row->unit, "median", "[95 %]",
-		"p5..p99", "most", "outl.");
-	if (row->against[0])
-		fprintf(out, " ratio to %s [95 %%]", row->against);
-	fputc('\n', out);
-}
-
-static void print_group(FILE *out, const struct group *g)
-{
-	struct words words;
-
-	heading_of(g, &words);
-	if (g->rows == 1) {
-		print_row(out, &words, g->row[0]);
-		return;
-	}
-	fprintf(out, "%s\n", words.text);
-	for (size_t i = 0; i < g->rows; i++) {
-		label_of(g, g->row[i], &words);
-		print_row(out, &words, g->row[i]);
-	}
-}
-
 /* How many of the rows from here on belong together. */
 static struct group group_at(const struct bench_row **row, size_t left,
 			     bool (*together)(const struct bench_row *, const struct bench_row *))
@@ -309,13 +187,29 @@ static struct group group_at(const struct bench_row **row, size_t left,
 
 static void print_measured(FILE *out, const struct bench_row **row, size_t count)
 {
-	for (size_t i = 0; i < count;) {
-		struct group g = group_at(row + i, count - i, is_of_group);
+	struct group g;
 
-		if (i == 0 || !is_alike(row[i - 1], row[i]))
-			print_head(out, row[i]);
-		print_group(out, &g);
-		i += g.rows;
+	for (size_t i = 0; i < count; i += g.rows) {
+		int label;
+
+		g = group_at(row + i, count - i, is_of_group);
+		if (i == 0 || !is_alike(row[i - 1], row[i])) {
+			fprintf(out, "\n%-*s %5s %13s %12s %5s %5s", LABEL_WIDTH, row[i]->unit,
+				"median", "[95 %]", "p5..p99", "most", "outl.");
+			if (row[i]->against[0])
+				fprintf(out, " ratio to %s [95 %%]", row[i]->against);
+			fputc('\n', out);
+		}
+		label = print_label(out, &g, NULL);
+		if (g.rows == 1) {
+			print_row(out, label, row[i]);
+			continue;
+		}
+		fputc('\n', out);
+		for (size_t k = 0; k < g.rows; k++) {
+			label = print_label(out, &g, row[i + k]);
+			print_row(out, label, row[i + k]);
+		}
 	}
 }
 
@@ -326,17 +220,17 @@ static bool is_skipped_alike(const struct bench_row *a, const struct bench_row *
 
 static void print_skipped(FILE *out, const struct bench_row **row, size_t count)
 {
+	struct group g;
+
 	if (count)
 		fprintf(out, "\nskipped\n");
-	for (size_t i = 0; i < count;) {
-		struct group g = group_at(row + i, count - i, is_skipped_alike);
-		struct words words;
-
-		heading_of(&g, &words);
+	for (size_t i = 0; i < count; i += g.rows) {
+		g = group_at(row + i, count - i, is_skipped_alike);
+		fputs("  ", out);
+		print_label(out, &g, NULL);
 		if (g.rows > 1)
-			add(&words, " (%zu rows)", g.rows);
-		fprintf(out, "  %s: %s\n", words.text, row[i]->why);
-		i += g.rows;
+			fprintf(out, " (%zu rows)", g.rows);
+		fprintf(out, ": %s\n", row[i]->why);
 	}
 }
 
@@ -354,79 +248,57 @@ static void print_cpus(FILE *out, const unsigned *cpu, unsigned count)
 	}
 }
 
-static void print_seating(FILE *out, const struct seating *s)
-{
-	fprintf(out, "patcher on CPU %u", s->patcher);
-	if (s->executors)
-		fprintf(out, ", executor%s on ", s->executors == 1 ? "" : "s");
-	print_cpus(out, s->executor, s->executors);
-	fputc('\n', out);
-}
-
 static void print_waits(FILE *out, const struct bench_result *r)
 {
 	bool assumed = strcmp(r->waits_from, "assumed") == 0;
 
-	if (!r->first_wait) {
+	if (!r->waits.first) {
 		fprintf(out, "policy wait: not to be had here\n");
 		return;
 	}
-	fprintf(out, "policy wait: %" PRIu64 " and %" PRIu64 " ticks", r->first_wait,
-		r->second_wait);
-	if (r->stretch)
-		fprintf(out, ", or %" PRIu64 " times what the stores take", r->stretch);
+	fprintf(out, "policy wait: %" PRIu64 " and %" PRIu64 " ticks", r->waits.first,
+		r->waits.second);
+	if (r->waits.stretch)
+		fprintf(out, ", or %" PRIu64 " times what the stores take", r->waits.stretch);
 	fprintf(out, "%s\n",
 		assumed ? "\nThese waits are assumed, to tell costs. Nothing is claimed about "
 			  "tears at them."
 			: ", from machine.conf");
 }
 
-static void print_distance(FILE *out, const struct bench_value *d)
-{
-	char median[TEXT_MAX], low[TEXT_MAX], high[TEXT_MAX];
-
-	if (isnan(d->median))
-		return;
-	fprintf(out, "a line takes %s ticks from one to the other (%s to %s)\n",
-		bench_figures(d->median, median, sizeof(median)),
-		bench_figures(d->low, low, sizeof(low)),
-		bench_figures(d->high, high, sizeof(high)));
-}
-
 static void print_top(FILE *out, const struct bench_result *r)
 {
+	const struct seating *seating = &r->seating;
+	const struct bench_value *distance = &r->distance;
+
 	fprintf(out, "%s: %u round%s in %.0f s, seed %" PRIu64 "\n", r->benchmark, r->rounds,
 		r->rounds == 1 ? "" : "s", r->seconds, r->seed);
-	print_seating(out, &r->seating);
-	print_distance(out, &r->distance);
+	fprintf(out, "patcher on CPU %u", seating->patcher);
+	if (seating->executors)
+		fprintf(out, ", executor%s on ", seating->executors == 1 ? "" : "s");
+	print_cpus(out, seating->executor, seating->executors);
+	fputc('\n', out);
+	if (!isnan(distance->median))
+		fprintf(out, "a line takes %s ticks from one to the other (%s to %s)\n",
+			FIGURES(distance->median), FIGURES(distance->low), FIGURES(distance->high));
 	print_waits(out, r);
-}
-
-static void print_count(FILE *out, uint64_t count, const char *what)
-{
-	if (count == WITNESS_UNKNOWN)
-		fprintf(out, "%s unknown, ", what);
-	else
-		fprintf(out, "%s %" PRIu64 ", ", what, count);
-}
-
-static void print_measure(FILE *out, double x, const char *format)
-{
-	if (x < 0)
-		fputs("unknown", out);
-	else
-		fprintf(out, format, x);
 }
 
 static void print_witness(FILE *out, const struct witness *w)
 {
-	fputs("\nmeanwhile: ", out);
-	print_count(out, w->involuntary, "involuntary switches");
-	fputs("steal ", out);
-	print_measure(out, 100 * w->steal, "%.2f %%");
-	fputs(", runnable at the end ", out);
-	print_measure(out, w->load, "%.0f");
-	fputc('\n', out);
+	fputs("\nmeanwhile: involuntary switches ", out);
+	if (w->involuntary == WITNESS_UNKNOWN)
+		fputs("unknown", out);
+	else
+		fprintf(out, "%" PRIu64, w->involuntary);
+	if (w->steal < 0)
+		fputs(", steal unknown", out);
+	else
+		fprintf(out, ", steal %.2f %%", 100 * w->steal);
+	if (w->load < 0)
+		fputs(", runnable at the end unknown\n", out);
+	else
+		fprintf(out, ", runnable at the end %.0f\n", w->load);
 }
 
 void bench_print(const struct bench_result *result, FILE *out)

@@ -10,38 +10,31 @@
 # with the line counted from the top of its panel, the baseline 0 for none, and the measure from 0. LINES has the
 # number of lines of each panel, UNITS and MEASURES their names, each in quotes.
 
-DATA = ARG3; LINES = ARG4; UNITS = ARG5; MEASURES = ARG6
+FORMAT = ARG1; OUTPUT = ARG2; DATA = ARG3; LINES = ARG4; UNITS = ARG5; MEASURES = ARG6
 panels = words(LINES)
 measures = words(MEASURES)
-pitch = 21.0; above = 14.0; below = 58.0
+pitch = 36.0; above = 14.0; below = 48.0
 stats DATA using (strcol(1) eq "D" && $5 == 1 ? 1 : 0) name "E" nooutput
 any_peer = E_max > 0
-key_rows = ceil((measures + 5 + any_peer) / 3.0)
-top = 14.0 + 19 * key_rows
+key_rows = ceil((measures + 4 + any_peer) / 2.0)
+top = 14.0 + 18 * key_rows
 lines_of(p) = int(word(LINES, p)) + 0.0
 height = top
 do for [p = 1 : panels] { height = height + above + pitch * lines_of(p) + below }
+load ARG0[1 : strlen(ARG0) - strlen("bench-rows.gp")] . "figure.gp"
 
+# Below its label, and those of one case closer together.
+y(line) = floor(line + 0.5) + 0.18 + 0.6 * (line - floor(line + 0.5))
 is(row, p) = row eq "D" && $2 == p - 1
 # A baseline of 0 is none.
 lower(a, b) = a < b ? a : b
 least_of(low, p5, base) = base > 0 ? lower(base, lower(low, p5)) : lower(low, p5)
 array POINT[4] = [7, 6, 8, 4]
-array COLOUR[2] = [0x0072b2, 0xd55e00]
 
-if (ARG1 eq "svg") {
-	set terminal svg size 800,height font "sans,13" background "white"
-} else {
-	set terminal pngcairo size 800,height font "sans,10" background "white"
-}
-set output ARG2
-set multiplot
-stats DATA using (strcol(1) eq "L" ? strlen(strcol(5)) : 0) name "W" nooutput
-left_margin = (24 + 6.6 * W_max) / 800
-set lmargin at screen (left_margin > 0.6 ? 0.6 : left_margin < 0.2 ? 0.2 : left_margin)
-set rmargin at screen 0.985
-unset key
+set lmargin at screen 14.0 / wide
+set rmargin at screen 1 - 14.0 / wide
 unset ytics
+unset grid
 set border 1 linecolor "#404040"
 set bars 0
 edge = height - top
@@ -64,7 +57,7 @@ do for [p = 1 : panels] {
 		set xrange [least / 1.5 : B_max * 1.5]
 		set xtics out nomirror (1)
 		do for [decade = -6 : 15] {
-			do for [step in (B_max / least < 1e3 ? "1 2 5" : "1")] {
+			do for [step in (B_max / least < 300 ? "1 2 5" : "1")] {
 				set xtics add (step * 10.0 ** decade)
 			}
 		}
@@ -74,39 +67,38 @@ do for [p = 1 : panels] {
 		set xrange [0 : B_max > 0 ? B_max * 1.05 : 1]
 		set xtics out nomirror autofreq
 	}
-	set format x (logarithmic && B_max > 99999 ? "10^{%T}" : "%g")
+	set format x (logarithmic && B_max > 99999 ? "1e%T" : "%g")
 	set grid xtics linecolor "#dddddd" linewidth 1
 	set xlabel word(UNITS, p) noenhanced offset 0,0.3
 	left = logarithmic ? least / 1.5 : 0
-	plot DATA using (strcol(1) eq "L" && $2 == p - 1 && $4 == 0 ? left : NaN):3:5 \
-			with labels right offset -0.8,0 noenhanced textcolor rgb 0x303030, \
-		DATA using (strcol(1) eq "L" && $2 == p - 1 && $4 == 1 ? left : NaN):3:5 \
-			with labels right offset -0.8,0 noenhanced font ",11" \
-			textcolor rgb 0x000000, \
-		DATA using (is(strcol(1), p) && $12 > 0 ? $12 : NaN):($3 - 0.24):(0):(0.48) \
+	# A label stands above its dots, so that there is room for both on a small screen.
+	plot for [h = 0 : 1] DATA using (strcol(1) eq "L" && $2 == p - 1 && $4 == h ? left : NaN): \
+			($3 - (h ? 0 : 0.32)):5 with labels left offset 0.2,0 noenhanced \
+			font (h ? normal : small) textcolor rgb (h ? 0x000000 : 0x404040), \
+		DATA using (is(strcol(1), p) && $12 > 0 ? $12 : NaN):(y($3) - 0.18):(0):(0.36) \
 			with vectors nohead linewidth 2 linecolor rgb 0x909090, \
 		for [c = 0 : 1] DATA using (is(strcol(1), p) && $5 == c ? $9 : NaN): \
-			3:($10 - $9):(0) \
+			(y($3)):($10 - $9):(0) \
 			with vectors nohead linewidth 1 linecolor rgb COLOUR[c + 1], \
 		for [c = 0 : 1] DATA using (is(strcol(1), p) && $5 == c ? $11 : NaN): \
-			3 \
+			(y($3)) \
 			with points pointtype 2 pointsize 0.45 linewidth 0.8 \
 			linecolor rgb (c ? 0xf0b48a : 0x8cc4e4), \
 		for [c = 0 : 1] DATA using (is(strcol(1), p) && $5 == c ? $7 : NaN): \
-			3:($8 - $7):(0) \
+			(y($3)):($8 - $7):(0) \
 			with vectors nohead linewidth 4 linecolor rgb COLOUR[c + 1], \
-		for [k = 2 : measures] DATA using (is(strcol(1), p) && $4 == k - 1 ? $6 : NaN):3 \
+		for [k = 2 : measures] DATA using (is(strcol(1), p) && $4 == k - 1 ? $6 : NaN):(y($3)) \
 			with points pointtype 7 pointsize 0.7 linecolor rgb 0xffffff, \
 		for [c = 0 : 1] for [k = 1 : measures] DATA using \
 			(is(strcol(1), p) && $5 == c && $4 == k - 1 ? $6 : NaN): \
-			3 \
+			(y($3)) \
 			with points pointtype POINT[k] pointsize 0.75 linewidth 1.4 \
 			linecolor rgb COLOUR[c + 1]
 }
 set lmargin at screen 0.02
 set tmargin at screen 1 - 4.0 / height
 set bmargin at screen 1 - (top - 6.0) / height
-set key center center vertical maxrows key_rows samplen 1.6 width 1 noenhanced
+set key left center Left reverse vertical maxrows key_rows samplen 1.5 width -3 noenhanced
 unset xlabel; unset tics; unset grid; unset border; unset logscale
 set xrange [0 : 1]; set yrange [0 : 1]
 plot for [k = 1 : measures] NaN with points pointtype POINT[k] pointsize 0.9 linewidth 1.4 \

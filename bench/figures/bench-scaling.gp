@@ -10,10 +10,9 @@
 #   D panel curve number median low high
 # with sites 1 where the number is one of sites known, 0 where it is one of patchers.
 
-DATA = ARG3
+FORMAT = ARG1; OUTPUT = ARG2; DATA = ARG3
 panels = int(ARG4)
-high = 240.0; top = 6.0; foot = 6.0
-height = top + panels * high + foot
+high = 262.0; pitch = 17.0
 
 # Names are data: nothing of them is ever more than text.
 TITLES = ""; UNITS = ""; SITES = ""; CURVES = ""; NAMES = ""; seen = 0; named = 0
@@ -28,30 +27,19 @@ sites(p) = int(word(SITES, p))
 curves(p) = int(word(CURVES, p))
 before(p) = p == 1 ? 0 : sum [i = 1 : p - 1] curves(i)
 name(p, k) = word(NAMES, before(p) + k)
+height = 6 + panels * high + pitch * before(panels + 1)
+load ARG0[1 : strlen(ARG0) - strlen("bench-scaling.gp")] . "figure.gp"
 is(row, p, k) = row eq "D" && $2 == p - 1 && $3 == k - 1
 
-set xtics out nomirror
-set ytics out nomirror
-set border 3 linecolor "#404040"
-set grid ytics xtics linecolor "#dddddd" linewidth 1
-set bars small
 array COLOUR[8] = [0x0072b2, 0xd55e00, 0x009e73, 0xaa4499, 0xe69f00, 0x56b4e9, 0x000000, 0x999933]
 array POINT[8] = [7, 5, 9, 13, 6, 4, 8, 12]
 
-if (ARG1 eq "svg") {
-	set terminal svg size 800,height font "sans,13" background "white"
-} else {
-	set terminal pngcairo size 800,height font "sans,10" background "white"
-}
-set output ARG2
-set multiplot
-set lmargin at screen 0.115
-set rmargin at screen 0.68
 do for [p = 1 : panels] {
-	set tmargin at screen 1 - (top + (p - 1) * high + 24) / height
-	set bmargin at screen 1 - (top + p * high - 54) / height
-	set key at screen 0.7, screen 1 - (top + (p - 1) * high + 34) / height left top \
-		Left reverse samplen 2 noenhanced
+	at = (p - 1) * high + pitch * before(p)
+	set tmargin at screen from(at + 24)
+	set bmargin at screen from(at + high - 58)
+	set key at screen 30.0 / wide, screen from(at + high - 16) left top \
+		Left reverse samplen 2 maxcols 1 noenhanced
 	unset logscale
 	set xrange [*:*]
 	set yrange [*:*]
@@ -66,7 +54,7 @@ do for [p = 1 : panels] {
 		set logscale x
 		set xrange [X_min / 1.5 : X_max * 1.5]
 		set xtics autofreq
-		set format x "10^{%T}"
+		set format x "1e%T"
 		set xlabel "sites known" offset 0,0.4
 	} else {
 		set xrange [0.5 : X_max + 0.5]
@@ -78,7 +66,7 @@ do for [p = 1 : panels] {
 	if (sites(p) && Z_min > 0 && Y_max > 8 * Z_min) {
 		set logscale y
 		set yrange [Z_min / 1.5 : Y_max * 1.5]
-		set format y (Y_max > 99999 ? "10^{%T}" : "%g")
+		set format y (Y_max > 99999 ? "1e%T" : "%g")
 		set ytics (1)
 		do for [decade = 0 : 9] {
 			do for [step in (Y_max / Z_min < 1e3 ? "1 2 5" : "1")] {

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bench/figures/bench_data.h"
 #include "results/figures/gnuplot.h"
 
 #define DOTS                                                                                       \
@@ -59,37 +58,29 @@ const struct bench_figure *bench_figure_of(const char *benchmark)
 	return NULL;
 }
 
-struct drawing {
-	char words[PICTURE_ARGS_MAX][BENCH_ARGS_SIZE];
-	const char *args[PICTURE_ARGS_MAX + 1];
-};
-
-/* How it is drawn. -ENODATA: there is nothing to draw. */
-static int prepare(struct drawing *d, const struct bench_figure *f,
-		   const struct bench_result *result)
+unsigned bench_figure_args(const struct bench_figure *f, const struct bench_result *result,
+			   struct bench_words *words)
 {
-	unsigned count = f->args(result, d->words);
+	unsigned count = f->args(result, words->text);
 
 	for (unsigned i = 0; i < count; i++)
-		d->args[i] = d->words[i];
-	d->args[count] = NULL;
-	return count ? 0 : -ENODATA;
+		words->args[i] = words->text[i];
+	words->args[count] = NULL;
+	return count;
 }
 
 int bench_figure_write(const struct bench_result *result, const char *prefix, char *error,
 		       size_t size)
 {
 	const struct bench_figure *f = bench_figure_of(result->benchmark);
-	struct drawing d;
-	struct picture p;
-	int rc;
+	struct bench_words words;
 
 	if (!f)
 		return picture_fail(-EINVAL, error, size, "no figure for the benchmark %s",
 				    result->benchmark);
-	if (prepare(&d, f, result))
+	if (!bench_figure_args(f, result, &words))
 		return picture_fail(-ENODATA, error, size,
 				    "nothing was measured that could be drawn");
-	rc = picture_data(&p, prefix, f->print, result, error, size);
-	return rc ? rc : picture_draw(&p, f->script, d.args, error, size);
+	return picture_make(&(struct picture){ f->print, result, f->script, words.args }, prefix,
+			    error, size);
 }

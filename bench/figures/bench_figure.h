@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "bench/method/result.h"
+#include "results/figures/gnuplot.h"
 
 #define BENCH_ARGS_SIZE 128
 
@@ -16,7 +17,7 @@
 struct bench_figure {
 	const char *benchmark;
 	const char *script;  /* "bench-rows.gp" */
-	const char *label;   /* what it shows, for those who do not see it */
+	const char *label;   /* what it shows, for readers that do not see it */
 	const char *caption; /* plain text: what is drawn how, and what it does not show */
 	void (*print)(FILE *stream, const void *result); /* its data */
 	/*
@@ -26,8 +27,17 @@ struct bench_figure {
 	unsigned (*args)(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE]);
 };
 
-/* bench_figure_of - NULL for a benchmark that nobody knows. */
+/* bench_figure_of - NULL for a benchmark that is not known. */
 const struct bench_figure *bench_figure_of(const char *benchmark);
+
+/* bench_figure_args - the script's arguments, ended by NULL; words live as long as they. As args.
+ */
+struct bench_words {
+	char text[PICTURE_ARGS_MAX][BENCH_ARGS_SIZE];
+	const char *args[PICTURE_ARGS_MAX + 1];
+};
+unsigned bench_figure_args(const struct bench_figure *f, const struct bench_result *result,
+			   struct bench_words *words);
 
 /*
  * bench_figure_write - PREFIX.dat, PREFIX.svg, PREFIX.png. Errors as figure9_write(); -ENODATA:
@@ -35,5 +45,24 @@ const struct bench_figure *bench_figure_of(const char *benchmark);
  */
 int bench_figure_write(const struct bench_result *result, const char *prefix, char *error,
 		       size_t size);
+
+/* --- Data ------------------------------------------------------------------------------------ */
+
+/*
+ * The data of the figures of benchmarks, as the scripts read them. What a journal brings is
+ * in them only as numbers and as the plain words of bench/record/bench_words.h, in quotes.
+ */
+/* print - the data of arg, a struct bench_result. args - the script's, see each script. */
+void bench_rows_print(FILE *stream, const void *arg);
+unsigned bench_rows_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE]);
+
+void bench_latency_print(FILE *stream, const void *arg);
+unsigned bench_latency_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE]);
+
+void bench_throughput_print(FILE *stream, const void *arg);
+unsigned bench_throughput_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE]);
+
+void bench_scaling_print(FILE *stream, const void *arg);
+unsigned bench_scaling_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE]);
 
 #endif

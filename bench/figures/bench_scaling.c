@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/figures/bench_data.h"
+#include "bench/figures/bench_figure.h"
 #include "bench/record/bench_words.h"
 
 #define PANELS 16
@@ -36,7 +36,7 @@ static bool is_drawn(const struct bench_row *row)
 	return row_measured(row) && (by_sites(row) || bench_row_number(row, "patchers") > 0);
 }
 
-/* Whatever is not in the title tells curves apart, and the other way round. */
+/* All that is not in the title tells curves apart, and the other way round. */
 static void title_of(const struct bench_row *row, char *title, size_t size)
 {
 	static const char *const without[] = { "patchers", "executors", "oversubscribed", NULL };
@@ -47,19 +47,22 @@ static void title_of(const struct bench_row *row, char *title, size_t size)
 		words_of_row(row, without, title, size);
 }
 
-static void curve_name_of(const struct bench_row *row, char *name, size_t size)
+/* -1: no room for it. */
+static int curve_of(struct panel *panel, const struct bench_row *row)
 {
 	static const char *const sites[] = { "sites", NULL };
 	double executors = bench_row_number(row, "executors");
 	bool crowded = bench_row_number(row, "oversubscribed") > 0;
+	char name[WORDS_ROOM];
 
 	if (by_sites(row))
-		words_of_row(row, sites, name, size);
+		words_of_row(row, sites, name, sizeof(name));
 	else if (executors > 0)
-		snprintf(name, size, "%.0f executor%s%s", executors, executors == 1 ? "" : "s",
-			 crowded ? ", oversubscribed" : "");
+		snprintf(name, sizeof(name), "%.0f executor%s%s", executors,
+			 executors == 1 ? "" : "s", crowded ? ", oversubscribed" : "");
 	else
-		snprintf(name, size, "no executor%s", crowded ? ", oversubscribed" : "");
+		snprintf(name, sizeof(name), "no executor%s", crowded ? ", oversubscribed" : "");
+	return words_slot(panel->curve, &panel->curves, CURVES, name);
 }
 
 static struct panel *panel_of(struct panels *p, const struct bench_row *row)
@@ -81,16 +84,7 @@ static struct panel *panel_of(struct panels *p, const struct bench_row *row)
 	return panel;
 }
 
-/* -1: no room for it. */
-static int curve_of(struct panel *panel, const struct bench_row *row)
-{
-	char name[WORDS_ROOM];
-
-	curve_name_of(row, name, sizeof(name));
-	return words_slot(panel->curve, &panel->curves, CURVES, name);
-}
-
-static void take(struct panels *p, const struct bench_result *result)
+static void name_all(struct panels *p, const struct bench_result *result)
 {
 	for (unsigned i = 0; i < result->rows; i++) {
 		struct panel *panel =
@@ -101,26 +95,20 @@ static void take(struct panels *p, const struct bench_result *result)
 	}
 }
 
-static void put_point(FILE *stream, const struct panels *p, const struct panel *panel, int curve,
-		      const struct bench_row *row)
-{
-	double median = row->value.median;
-
-	fprintf(stream, "D %td %d %.9g %.9g %.9g %.9g\n", panel - p->panel, curve,
-		bench_row_number(row, panel->sites ? "sites" : "patchers"), median,
-		finite_or(row->value.low, median), finite_or(row->value.high, median));
-}
-
 /* Points of one curve stand in a block, for a line through them. */
 static void put_curve(FILE *stream, struct panels *p, struct panel *panel, unsigned curve,
 		      const struct bench_result *result)
 {
 	for (unsigned i = 0; i < result->rows; i++) {
 		const struct bench_row *row = &result->row[i];
+		double median = row->value.median;
 
 		if (is_drawn(row) && panel_of(p, row) == panel &&
 		    curve_of(panel, row) == (int)curve)
-			put_point(stream, p, panel, (int)curve, row);
+			fprintf(stream, "D %td %u %.9g %.9g %.9g %.9g\n", panel - p->panel, curve,
+				bench_row_number(row, panel->sites ? "sites" : "patchers"), median,
+				finite_or(row->value.low, median),
+				finite_or(row->value.high, median));
 	}
 	fputs("\n", stream);
 }
@@ -144,7 +132,7 @@ void bench_scaling_print(FILE *stream, const void *arg)
 	const struct bench_result *result = arg;
 	struct panels p = { .count = 0 };
 
-	take(&p, result);
+	name_all(&p, result);
 	fputs("# P panel sites curves title unit\n# K panel curve name\n"
 	      "# D panel curve number median low high\n",
 	      stream);
@@ -159,7 +147,7 @@ unsigned bench_scaling_args(const struct bench_result *result, char (*args)[BENC
 {
 	struct panels p = { .count = 0 };
 
-	take(&p, result);
+	name_all(&p, result);
 	snprintf(args[0], BENCH_ARGS_SIZE, "%u", p.count);
 	return p.count ? 1 : 0;
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/figures/bench_data.h"
+#include "bench/figures/bench_figure.h"
 #include "bench/record/bench_words.h"
 
 #define MODES	  2
@@ -64,40 +64,30 @@ static int curve_of(struct curves *c, const struct bench_row *row)
 	return curve;
 }
 
-/* The one there is, or a new one in its place. */
-static void add_executors(struct curves *c, double executors)
-{
-	unsigned at = 0;
-
-	while (at < c->sizes && c->executors[at] < executors)
-		at++;
-	if ((at < c->sizes && c->executors[at] == executors) || c->sizes == EXECUTORS)
-		return;
-	memmove(&c->executors[at + 1], &c->executors[at],
-		(c->sizes - at) * sizeof(c->executors[0]));
-	c->executors[at] = executors;
-	c->sizes++;
-}
-
-/* Call toggling, as in the paper's figure 11; else whatever of ours comes first. */
-static void take_sample(struct curves *c, const struct bench_row *row)
-{
-	bool call = strcmp(row->name, "call") == 0;
-
-	if (!row->peer && (!c->sample || (call && strcmp(c->sample->name, "call") != 0)))
-		c->sample = row;
-}
-
 static struct curves curves_of(const struct bench_result *result)
 {
 	struct curves c = { .result = result };
 
 	for (unsigned i = 0; i < result->rows; i++) {
-		if (!is_drawn(&result->row[i]))
+		const struct bench_row *row = &result->row[i];
+		bool call = strcmp(row->name, "call") == 0;
+		double executors = executors_of(row);
+		unsigned at = 0;
+
+		if (!is_drawn(row))
 			continue;
-		curve_of(&c, &result->row[i]);
-		add_executors(&c, executors_of(&result->row[i]));
-		take_sample(&c, &result->row[i]);
+		curve_of(&c, row);
+		/* The place of that many executors, or a new one. */
+		while (at < c.sizes && c.executors[at] < executors)
+			at++;
+		if ((at == c.sizes || c.executors[at] != executors) && c.sizes < EXECUTORS) {
+			memmove(&c.executors[at + 1], &c.executors[at],
+				(c.sizes++ - at) * sizeof(c.executors[0]));
+			c.executors[at] = executors;
+		}
+		/* Call toggling, as in the paper's figure 11; else the first of ours. */
+		if (!row->peer && (!c.sample || (call && strcmp(c.sample->name, "call") != 0)))
+			c.sample = row;
 	}
 	return c;
 }
@@ -111,25 +101,18 @@ static double rate_of(const struct bench_row *row)
 	return asked > 0 && got > 0 ? got : asked;
 }
 
-/* 0 for none. One state was never executed: as far up as the scale goes. */
-static double balance_of(const struct bench_row *row)
-{
-	double balance = bench_row_extra_of(row, "balance");
-
-	return isinf(balance) ? BALANCE_MOST : finite_or(balance, 0);
-}
-
 static void put_share(FILE *stream, struct curves *c, const struct bench_row *row)
 {
+	double share = row->ratio.median, balance = bench_row_extra_of(row, "balance");
 	int curve = curve_of(c, row);
-
-	double share = row->ratio.median;
 
 	if (curve < 0 || executors_of(row) != c->executors[0] || !isfinite(share))
 		return;
+	/* One state was never executed: as far up as the scale goes. 0 for none. */
+	balance = isinf(balance) ? BALANCE_MOST : finite_or(balance, 0);
 	fprintf(stream, "T %d %d %.9g %.9g %.9g %.9g %.9g\n", curve, mode_of(row), rate_of(row),
 		share, finite_or(row->ratio.low, share), finite_or(row->ratio.high, share),
-		balance_of(row));
+		balance);
 }
 
 static void put_calls(FILE *stream, const struct curves *c, const struct bench_row *row)

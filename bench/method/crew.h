@@ -13,7 +13,7 @@ struct crew;
 typedef void crew_fn(void *arg, unsigned member);
 
 /*
- * crew_start - members that sleep: the caller, who pins himself, and one thread on each of
+ * crew_start - members that sleep: the caller, which pins itself, and one thread on each of
  * cpu[1] to cpu[members - 1]. 0 or a negative errno, also what pinning failed with. crew_stop -
  * NULL is fine.
  */

@@ -37,7 +37,7 @@ struct hot {
 };
 
 /* Only its owner writes it: no locked addition is needed, which would slow the loop. */
-static void add(_Atomic(uint64_t) *counter, uint64_t more)
+static void add_to(_Atomic(uint64_t) *counter, uint64_t more)
 {
 	uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
 
@@ -50,7 +50,7 @@ void hot_loop(const struct hot_work *work, unsigned executor, struct hot_counts 
 
 	(void)executor;
 	loop->run(HOT_ROUND, counts->calls);
-	add(&counts->executed, HOT_ROUND);
+	add_to(&counts->executed, HOT_ROUND);
 }
 
 static const struct hot_work *work_of(struct executor *e)
@@ -58,37 +58,31 @@ static const struct hot_work *work_of(struct executor *e)
 	return atomic_load_explicit(&e->work, memory_order_acquire);
 }
 
-/* False: the end. */
-static bool sleep_until_aimed(struct executor *e)
-{
-	struct hot *hot = e->hot;
-	bool end;
-
-	pthread_mutex_lock(&hot->lock);
-	atomic_store_explicit(&e->asleep, true, memory_order_relaxed);
-	pthread_cond_broadcast(&hot->slept);
-	while (!work_of(e) && !hot->end)
-		pthread_cond_wait(&hot->aimed, &hot->lock);
-	end = hot->end;
-	atomic_store_explicit(&e->asleep, false, memory_order_relaxed);
-	pthread_mutex_unlock(&hot->lock);
-	return !end;
-}
-
 static void *executor_main(void *arg)
 {
 	struct executor *e = arg;
+	struct hot *hot = e->hot;
 
-	e->error = pin_this_thread(e->hot->topology, e->cpu);
-	while (sleep_until_aimed(e)) {
+	e->error = pin_this_thread(hot->topology, e->cpu);
+	for (;;) {
 		const struct hot_work *work;
+		bool end;
 
+		pthread_mutex_lock(&hot->lock);
+		atomic_store_explicit(&e->asleep, true, memory_order_relaxed);
+		pthread_cond_broadcast(&hot->slept);
+		while (!work_of(e) && !hot->end)
+			pthread_cond_wait(&hot->aimed, &hot->lock);
+		end = hot->end;
+		atomic_store_explicit(&e->asleep, false, memory_order_relaxed);
+		pthread_mutex_unlock(&hot->lock);
+		if (end)
+			return NULL;
 		while ((work = work_of(e))) {
 			work->run(work, e->number, &e->counts);
-			add(&e->counts.rounds, 1);
+			add_to(&e->counts.rounds, 1);
 		}
 	}
-	return NULL;
 }
 
 static uint64_t rounds_of(const struct executor *e)
@@ -96,7 +90,7 @@ static uint64_t rounds_of(const struct executor *e)
 	return atomic_load_explicit(&e->counts.rounds, memory_order_relaxed);
 }
 
-/* Whoever waits here must leave the CPU to an executor that shares it. */
+/* A patcher that waits here leaves the CPU to an executor that shares it. */
 static void await_rounds(const struct executor *e, uint64_t rounds)
 {
 	uint64_t begin = ticks_now();
@@ -126,18 +120,13 @@ void hot_aim(struct hot *hot, const struct hot_work *work, unsigned executors)
 		await_rounds(&hot->executor[i], before[i] + 1);
 }
 
-static bool is_asleep(const struct executor *e)
-{
-	return atomic_load_explicit(&e->asleep, memory_order_relaxed);
-}
-
 void hot_sleep(struct hot *hot)
 {
 	for (unsigned i = 0; i < hot->count; i++)
 		atomic_store_explicit(&hot->executor[i].work, NULL, memory_order_release);
 	pthread_mutex_lock(&hot->lock);
 	for (unsigned i = 0; i < hot->count; i++)
-		while (!is_asleep(&hot->executor[i]))
+		while (!atomic_load_explicit(&hot->executor[i].asleep, memory_order_relaxed))
 			pthread_cond_wait(&hot->slept, &hot->lock);
 	pthread_mutex_unlock(&hot->lock);
 	hot->running = 0;
@@ -173,30 +162,6 @@ unsigned hot_executors(const struct hot *hot)
 	return hot->count;
 }
 
-static int start_one(struct hot *hot, unsigned number, unsigned cpu)
-{
-	struct executor *e = &hot->executor[number];
-	int ret;
-
-	e->hot = hot;
-	e->number = number;
-	e->cpu = cpu;
-	ret = -pthread_create(&e->thread, NULL, executor_main, e);
-	if (ret == 0)
-		hot->count++;
-	return ret;
-}
-
-/* One that runs where it likes would sit on the patcher's CPU as likely as not. */
-static int all_pinned(const struct hot *hot)
-{
-	int error = 0;
-
-	for (unsigned i = 0; i < hot->count && error == 0; i++)
-		error = hot->executor[i].error;
-	return error;
-}
-
 int hot_start(struct hot **result, hwloc_topology_t topology, const struct seating *seating)
 {
 	size_t size = sizeof(struct hot) + seating->executors * sizeof(struct executor);
@@ -210,11 +175,19 @@ int hot_start(struct hot **result, hwloc_topology_t topology, const struct seati
 	pthread_mutex_init(&hot->lock, NULL);
 	pthread_cond_init(&hot->aimed, NULL);
 	pthread_cond_init(&hot->slept, NULL);
-	for (unsigned i = 0; i < seating->executors && ret == 0; i++)
-		ret = start_one(hot, i, seating->executor[i]);
+	for (unsigned i = 0; i < seating->executors && ret == 0; i++) {
+		struct executor *e = &hot->executor[i];
+
+		e->hot = hot;
+		e->number = i;
+		e->cpu = seating->executor[i];
+		ret = -pthread_create(&e->thread, NULL, executor_main, e);
+		hot->count += ret == 0;
+	}
 	hot_sleep(hot);
-	if (ret == 0)
-		ret = all_pinned(hot);
+	/* One that runs where it likes would sit on the patcher's CPU as likely as not. */
+	for (unsigned i = 0; i < hot->count && ret == 0; i++)
+		ret = hot->executor[i].error;
 	if (ret < 0) {
 		hot_stop(hot);
 		return ret;

@@ -17,7 +17,7 @@
 /* Of one executor, written by it alone: read with hot_count(). */
 struct hot_counts {
 	uint64_t calls[2];	    /* by target; the loops count there themselves */
-	_Atomic(uint64_t) executed; /* of the site, or whatever the work is */
+	_Atomic(uint64_t) executed; /* of the site, or of what else the work is */
 	_Atomic(uint64_t) rounds;
 };
 
@@ -48,7 +48,7 @@ unsigned hot_executors(const struct hot *hot);
 
 /*
  * hot_aim - let the first @executors run work (borrowed until hot_sleep()), and return when
- * each has. hot_sleep - and return when all sleep: nobody runs the work any more.
+ * each has. hot_sleep - and return when all sleep: no executor runs the work any more.
  */
 void hot_aim(struct hot *hot, const struct hot_work *work, unsigned executors);
 void hot_sleep(struct hot *hot);

@@ -58,41 +58,6 @@ static void put_guard(struct emit *e, const struct loop *loop, bool pointer)
 	put_rel32(&away, e->at, 0);
 }
 
-static void make_codes(struct loop *loop)
-{
-	static const uint8_t nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
-
-	memcpy(loop->bytes[LOOP_NOP], nop, sizeof(nop));
-	for (unsigned i = 0; i < 2; i++) {
-		struct emit e = { .at = loop->bytes[LOOP_CALL_0 + i] };
-
-		put_call(&e, loop->site, loop->target[i]);
-	}
-}
-
-static void put_body(struct emit *e, struct loop *loop, enum loop_kind kind)
-{
-	switch (kind) {
-	case LOOP_EMPTY:
-		break;
-	case LOOP_SITE:
-		loop->site = e->at;
-		make_codes(loop);
-		put(e, loop->bytes[LOOP_CALL_0], LOOP_SITE_BYTES);
-		break;
-	case LOOP_DIRECT:
-		put_call(e, e->at, loop->target[0]);
-		break;
-	case LOOP_FLAG:
-	case LOOP_FLAG_POINTER:
-		put_guard(e, loop, kind == LOOP_FLAG_POINTER);
-		break;
-	case LOOP_POINTER:
-		put_call_pointer(e, loop);
-		break;
-	}
-}
-
 /*
  * Twenty-four things that do not wait for each other, of the kinds that a machine has most
  * places for: what else runs beside them takes time of its own.
@@ -111,9 +76,9 @@ static void put_work(struct emit *e)
 
 /*
  * The body begins at its line, or as far in front of an odd multiple of the boundary as the
- * split says. Nobody aligns the stack for the targets: they are ours and use none.
+ * split says. The stack is not aligned for the targets: they are ours and use none.
  */
-static uint8_t *place(const struct loop *loop, const struct loop_spec *spec)
+static uint8_t *place_of(const struct loop *loop, const struct loop_spec *spec)
 {
 	unsigned boundary = spec->boundary ? spec->boundary : 64;
 	uint8_t *base = (uint8_t *)loop->map + LOOP;
@@ -129,16 +94,47 @@ static uint8_t *place(const struct loop *loop, const struct loop_spec *spec)
 
 static void emit_loop(struct loop *loop, const struct loop_spec *spec)
 {
-	uint8_t *body = place(loop, spec);
+	static const uint8_t nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+	uint8_t *body = place_of(loop, spec);
 	struct emit e = { .at = body };
 
-	put_body(&e, loop, spec->kind);
+	switch (spec->kind) {
+	case LOOP_EMPTY:
+		break;
+	case LOOP_SITE:
+		loop->site = body;
+		memcpy(loop->bytes[LOOP_NOP], nop, sizeof(nop));
+		for (unsigned i = 0; i < 2; i++) {
+			struct emit code = { .at = loop->bytes[LOOP_CALL_0 + i] };
+
+			put_call(&code, body, loop->target[i]);
+		}
+		put(&e, loop->bytes[LOOP_CALL_0], LOOP_SITE_BYTES);
+		break;
+	case LOOP_DIRECT:
+		put_call(&e, body, loop->target[0]);
+		break;
+	case LOOP_FLAG:
+	case LOOP_FLAG_POINTER:
+		put_guard(&e, loop, spec->kind == LOOP_FLAG_POINTER);
+		break;
+	case LOOP_POINTER:
+		put_call_pointer(&e, loop);
+		break;
+	}
 	if (spec->work)
 		put_work(&e);
 	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85); /* dec rdi; jnz */
 	put_rel32(&e, body, 0);
 	PUT(&e, 0xc3);
 	loop->run = (loop_fn *)(uintptr_t)body;
+}
+
+const char *loop_split_name(unsigned split)
+{
+	static const char *const names[] = { "0", "1|4", "2|3", "3|2", "4|1" };
+
+	return names[split];
 }
 
 int loop_build(struct loop *loop, const struct loop_spec *spec)

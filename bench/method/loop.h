@@ -78,8 +78,11 @@ struct loop {
 	void *map;
 };
 
+/* loop_split_name - as rows have it: "0", "1|4". */
+const char *loop_split_name(unsigned split);
+
 /*
- * loop_build - map it. 0 or a negative errno. loop_free - for a loop that nobody runs: also
+ * loop_build - map it. 0 or a negative errno. loop_free - for a loop that no executor runs: also
  * pc_forget().
  */
 int loop_build(struct loop *loop, const struct loop_spec *spec);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/method/result.h"
 #include "patchcore/patchcore.h"
 #include "stress/base/clock.h"
 #include "stress/base/random.h"
@@ -42,7 +43,7 @@ static bool stopped(const struct bench_run *run)
 }
 
 /* A B B A, or A A. */
-static int quadruple(const struct bench_run *run, struct bench_case *c, char *why)
+static int run_quadruple(const struct bench_run *run, struct bench_case *c, char *why)
 {
 	static const bool is_base[] = { false, true, true, false };
 	int ret = 0;
@@ -58,25 +59,9 @@ static int quadruple(const struct bench_run *run, struct bench_case *c, char *wh
 	return ret;
 }
 
-static int case_round(const struct bench_run *run, struct bench_case *c, unsigned round)
-{
-	char why[BENCH_WHY] = "";
-	int ret;
-
-	if (c->skipped || (c->rounds && round >= c->rounds))
-		return 0;
-	ret = quadruple(run, c, why);
-	if (ret == -EINTR || stopped(run))
-		return -EINTR;
-	if (ret < 0) {
-		c->skipped = true;
-		bench_row_skip(&c->row, "%s", why[0] ? why : strerror(-ret));
-	}
-	return 0;
-}
-
-/* Fisher and Yates. */
-static void shuffle(size_t *order, size_t count, uint64_t *state)
+/* Each case once, in an order drawn anew by Fisher and Yates. */
+static int one_round(const struct bench_run *run, struct bench_case *cases, size_t count,
+		     unsigned round, size_t *order, uint64_t *state)
 {
 	for (size_t i = count; i > 1; i--) {
 		size_t other = random_next(state) % i, mine = order[i - 1];
@@ -84,38 +69,46 @@ static void shuffle(size_t *order, size_t count, uint64_t *state)
 		order[i - 1] = order[other];
 		order[other] = mine;
 	}
-}
-
-static int one_round(const struct bench_run *run, struct bench_case *cases, size_t count,
-		     unsigned round, size_t *order, uint64_t *state)
-{
-	int ret = 0;
-
-	shuffle(order, count, state);
-	for (size_t i = 0; i < count && ret == 0; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct bench_case *c = &cases[order[i]];
+		char why[BENCH_WHY] = "";
+		int ret;
 
 		if (run->progress)
 			run->progress(round * (unsigned)count + (unsigned)i,
 				      run->rounds * (unsigned)count, c->row.name);
-		ret = case_round(run, c, round);
+		if (c->skipped || (c->rounds && round >= c->rounds))
+			continue;
+		ret = run_quadruple(run, c, why);
+		if (ret == -EINTR || stopped(run))
+			return -EINTR;
+		c->skipped = ret < 0;
+		if (ret < 0)
+			bench_row_skip(&c->row, "%s", why[0] ? why : strerror(-ret));
 	}
-	return ret;
+	return 0;
 }
 
-/* A baseline without a second measure serves both. */
-static const struct samples *base_of(const struct bench_case *c, unsigned which)
+/* One more row: what samples tell, and what the case has to add. */
+static int add_row(struct bench_case *c, unsigned which, uint64_t seed, struct bench_result *result)
 {
-	if (!c->base)
-		return NULL;
-	return &c->base_samples[c->base_samples[which].count ? which : 0];
-}
+	struct bench_row *row = bench_result_add(result);
+	const struct samples *base = NULL;
+	int ret;
 
-/* What samples tell, and what the case has to add. */
-static int fill_in(struct bench_case *c, unsigned which, uint64_t seed, struct bench_row *row)
-{
-	int ret = samples_sum_up(&c->samples[which], base_of(c, which), seed, row);
-
+	if (!row)
+		return -ENOMEM;
+	*row = c->row;
+	if (which)
+		snprintf(row->measure, sizeof(row->measure), "%s", c->second_measure);
+	if (c->skipped)
+		return 0;
+	if (c->base) {
+		snprintf(row->against, sizeof(row->against), "%s", c->base->row.name);
+		/* A baseline without a second measure serves both. */
+		base = &c->base_samples[c->base_samples[which].count ? which : 0];
+	}
+	ret = samples_sum_up(&c->samples[which], base, seed, row);
 	if (ret == 0 && c->histogram)
 		ret = samples_histogram(&c->samples[which], row);
 	if (ret == -EDOM)
@@ -125,44 +118,6 @@ static int fill_in(struct bench_case *c, unsigned which, uint64_t seed, struct b
 	else if (ret == 0 && c->sum_up)
 		c->sum_up(c, row);
 	return ret == -EDOM ? 0 : ret;
-}
-
-static int add_row(struct bench_case *c, unsigned which, uint64_t seed, struct bench_result *result)
-{
-	struct bench_row *row = bench_result_add(result);
-
-	if (!row)
-		return -ENOMEM;
-	*row = c->row;
-	if (which)
-		snprintf(row->measure, sizeof(row->measure), "%s", c->second_measure);
-	if (c->skipped)
-		return 0;
-	if (c->base)
-		snprintf(row->against, sizeof(row->against), "%s", c->base->row.name);
-	return fill_in(c, which, seed, row);
-}
-
-static int add_rows(const struct bench_run *run, struct bench_case *cases, size_t count,
-		    struct bench_result *result)
-{
-	int ret = 0;
-
-	for (size_t i = 0; i < count && ret == 0; i++) {
-		ret = add_row(&cases[i], 0, run->seed, result);
-		if (ret == 0 && cases[i].second_measure)
-			ret = add_row(&cases[i], 1, run->seed, result);
-	}
-	return ret;
-}
-
-static void forget(struct bench_case *cases, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		for (int which = 0; which < 2; which++) {
-			samples_free(&cases[i].samples[which]);
-			samples_free(&cases[i].base_samples[which]);
-		}
 }
 
 /*
@@ -212,11 +167,18 @@ int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t 
 		note_distance(run, &distance);
 		ret = one_round(run, cases, count, round, order, &state);
 	}
-	if (ret == 0)
-		ret = add_rows(run, cases, count, result);
+	for (size_t i = 0; i < count; i++)
+		for (unsigned which = 0; which < 2; which++) {
+			if (ret == 0 && (!which || cases[i].second_measure))
+				ret = add_row(&cases[i], which, run->seed, result);
+		}
 	keep_distance(&distance, &result->distance);
+	for (size_t i = 0; i < count; i++)
+		for (unsigned which = 0; which < 2; which++) {
+			samples_free(&cases[i].samples[which]);
+			samples_free(&cases[i].base_samples[which]);
+		}
 	samples_free(&distance);
-	forget(cases, count);
 	free(order);
 	return ret;
 }
@@ -228,34 +190,10 @@ static void note_waits(struct bench_result *result)
 {
 	struct pc_status status;
 
-	if (pc_set_policy(PC_POLICY_WAIT) == 0 && pc_get_status(&status) == 0) {
-		result->first_wait = status.first_wait;
-		result->second_wait = status.second_wait;
-		result->stretch = status.stretch;
-	}
+	if (pc_set_policy(PC_POLICY_WAIT) == 0 && pc_get_status(&status) == 0)
+		result->waits =
+			(struct waits){ status.first_wait, status.second_wait, status.stretch };
 	pc_set_policy(PC_POLICY_AUTO);
-}
-
-/*
- * Of the whole process: an executor that was pushed off its CPU spoils as much as a
- * patcher that was.
- */
-static void note_usage(struct witness *witness, const struct rusage *begin,
-		       const struct rusage *end)
-{
-	witness->voluntary = (uint64_t)(end->ru_nvcsw - begin->ru_nvcsw);
-	witness->involuntary = (uint64_t)(end->ru_nivcsw - begin->ru_nivcsw);
-	witness->minor_faults = (uint64_t)(end->ru_minflt - begin->ru_minflt);
-	witness->major_faults = (uint64_t)(end->ru_majflt - begin->ru_majflt);
-}
-
-static void note_date(struct bench_result *result)
-{
-	time_t now = time(NULL);
-	struct tm utc;
-
-	if (gmtime_r(&now, &utc))
-		strftime(result->date, sizeof(result->date), "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
 int bench_result_begin(const struct bench_run *run, const char *benchmark,
@@ -284,15 +222,65 @@ int bench_result_begin(const struct bench_run *run, const char *benchmark,
 void bench_result_end(const struct bench_run *run, struct bench_result *result,
 		      struct bench_watch *watch)
 {
+	struct witness *witness = &result->witness;
+	const struct rusage *before = &watch->usage;
 	struct witness_mark after;
 	struct rusage usage;
+	time_t now = time(NULL);
+	struct tm utc;
 
 	witness_mark(&run->seating, &after);
 	getrusage(RUSAGE_SELF, &usage);
-	note_usage(&result->witness, &watch->usage, &usage);
+	/*
+	 * Of the whole process: an executor that was pushed off its CPU spoils as much as a
+	 * patcher that was.
+	 */
+	witness->voluntary = (uint64_t)(usage.ru_nvcsw - before->ru_nvcsw);
+	witness->involuntary = (uint64_t)(usage.ru_nivcsw - before->ru_nivcsw);
+	witness->minor_faults = (uint64_t)(usage.ru_minflt - before->ru_minflt);
+	witness->major_faults = (uint64_t)(usage.ru_majflt - before->ru_majflt);
 	result->seconds = seconds_now() - watch->seconds;
-	witness_between(&result->witness, &run->seating, &watch->mark, &after, result->seconds);
-	witness_after(&result->witness);
-	result->witness.load = witness_load();
-	note_date(result);
+	witness_between(witness, &run->seating, &watch->mark, &after, result->seconds);
+	witness_after(witness);
+	witness->load = witness_load();
+	if (gmtime_r(&now, &utc))
+		strftime(result->date, sizeof(result->date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+/* --- Policies ------------------------------------------------------------------------------- */
+
+void bench_policy_refused(enum pc_policy policy, char *why)
+{
+	struct pc_status status = { 0 };
+
+	pc_get_status(&status);
+	snprintf(why, BENCH_WHY, "refused by the library: %.120s",
+		 policy == PC_POLICY_MEMBARRIER ? "no membarrier SYNC_CORE" : status.reason);
+}
+
+int bench_set_policy(enum pc_policy policy, char *why)
+{
+	int ret = pc_set_policy(policy);
+
+	if (ret == 0 || policy == PC_POLICY_AUTO)
+		return 0;
+	bench_policy_refused(policy, why);
+	return ret;
+}
+
+const char *bench_policy_name(enum pc_policy policy)
+{
+	static const char *const names[] = {
+		[PC_POLICY_AUTO] = "auto",
+		[PC_POLICY_WAIT] = "wait",
+		[PC_POLICY_MEMBARRIER] = "membarrier",
+	};
+
+	return names[policy];
+}
+
+int bench_say(char *why, const char *what, int ret)
+{
+	snprintf(why, BENCH_WHY, "%s: %s", what, strerror(-ret));
+	return ret;
 }

@@ -11,6 +11,7 @@
 
 #include "bench/method/result.h"
 #include "bench/method/samples.h"
+#include "patchcore/patchcore.h"
 #include "stress/witness/witness.h"
 
 struct bench_case;
@@ -105,5 +106,22 @@ int bench_scaling(const struct bench_run *run, struct bench_result *result);
 int bench_latent(const struct bench_run *run, struct bench_result *result);
 int bench_stall(const struct bench_run *run, struct bench_result *result);
 int bench_invoke(const struct bench_run *run, struct bench_result *result);
+
+/* --- Policies, with the reason where one is refused; a why has BENCH_WHY bytes --------------- */
+
+/*
+ * bench_set_policy - pc_set_policy(). 0, or a negative errno and bench_policy_refused(). Auto is
+ * never refused: without any safe policy there are still words and calls.
+ */
+int bench_set_policy(enum pc_policy policy, char *why);
+
+/* bench_policy_refused - why the library will not. Auto: what the library says. */
+void bench_policy_refused(enum pc_policy policy, char *why);
+
+/* bench_policy_name - as rows have it: "auto", "wait", "membarrier". */
+const char *bench_policy_name(enum pc_policy policy);
+
+/* bench_say - "what: error" in why. Returns ret, which is negative. */
+int bench_say(char *why, const char *what, int ret);
 
 #endif

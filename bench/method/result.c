@@ -28,7 +28,7 @@ void bench_result_free(struct bench_result *result)
 	*result = (struct bench_result){ 0 };
 }
 
-static void copy(char *to, size_t size, const char *from)
+static void copy_text(char *to, size_t size, const char *from)
 {
 	assert(strlen(from) < size);
 	snprintf(to, size, "%s", from);
@@ -36,36 +36,31 @@ static void copy(char *to, size_t size, const char *from)
 
 void bench_row_name(struct bench_row *row, const char *name, const char *measure, const char *unit)
 {
-	copy(row->name, sizeof(row->name), name);
-	copy(row->measure, sizeof(row->measure), measure);
-	copy(row->unit, sizeof(row->unit), unit);
+	copy_text(row->name, sizeof(row->name), name);
+	copy_text(row->measure, sizeof(row->measure), measure);
+	copy_text(row->unit, sizeof(row->unit), unit);
 }
 
-static struct bench_param *add_param(struct bench_row *row, const char *key)
+static void add_param(struct bench_row *row, const char *key, double number, const char *text)
 {
 	struct bench_param *param = &row->param[row->params];
 
 	assert(row->params < BENCH_PARAMS);
 	row->params++;
-	copy(param->key, sizeof(param->key), key);
-	return param;
+	copy_text(param->key, sizeof(param->key), key);
+	copy_text(param->text, sizeof(param->text), text);
+	param->number = number;
 }
 
 void bench_row_param(struct bench_row *row, const char *key, double number)
 {
-	struct bench_param *param = add_param(row, key);
-
-	param->text[0] = '\0';
-	param->number = number;
+	add_param(row, key, number, "");
 }
 
 void bench_row_param_text(struct bench_row *row, const char *key, const char *text)
 {
-	struct bench_param *param = add_param(row, key);
-
 	assert(*text);
-	copy(param->text, sizeof(param->text), text);
-	param->number = NAN;
+	add_param(row, key, NAN, text);
 }
 
 void bench_row_extra(struct bench_row *row, const char *key, double number)
@@ -74,7 +69,7 @@ void bench_row_extra(struct bench_row *row, const char *key, double number)
 
 	assert(row->extras < BENCH_EXTRAS);
 	row->extras++;
-	copy(extra->key, sizeof(extra->key), key);
+	copy_text(extra->key, sizeof(extra->key), key);
 	extra->number = number;
 }
 
@@ -125,23 +120,6 @@ double bench_row_extra_of(const struct bench_row *row, const char *key)
 		if (strcmp(row->extra[i].key, key) == 0)
 			return row->extra[i].number;
 	return NAN;
-}
-
-char *bench_row_label(const struct bench_row *row, char *buf, size_t size)
-{
-	int length = snprintf(buf, size, "%s", row->name);
-
-	for (unsigned i = 0; i < row->params && length >= 0 && (size_t)length < size; i++) {
-		const struct bench_param *param = &row->param[i];
-		char *at = buf + length;
-		size_t left = size - (size_t)length;
-
-		if (param->text[0])
-			length += snprintf(at, left, " %s=%s", param->key, param->text);
-		else
-			length += snprintf(at, left, " %s=%.10g", param->key, param->number);
-	}
-	return buf;
 }
 
 bool bench_row_same(const struct bench_row *row)

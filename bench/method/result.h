@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a benchmark found: rows of one shape, whatever was measured, so that text,
+ * What a benchmark found: rows of one shape for all that is measured, so that text,
  * journal, figures and report are written once.
  */
 #ifndef BENCH_METHOD_RESULT_H
@@ -76,9 +76,8 @@ struct bench_result {
 	uint64_t seed; /* of the order */
 	unsigned rounds;
 	double seconds;
-	struct seating seating;		  /* most executors that it used */
-	uint64_t first_wait, second_wait; /* in use for policy wait; 0: refused */
-	uint64_t stretch;		  /* both are at least so many store latencies */
+	struct seating seating; /* most executors that it used */
+	struct waits waits;	/* in use for policy wait; 0: refused */
 	char waits_from[16]; /* "config"; "assumed": costs only, nothing is known of tears; "none"
 			      */
 	/*
@@ -112,12 +111,6 @@ void bench_row_skip(struct bench_row *row, const char *format, ...)
 double bench_row_number(const struct bench_row *row, const char *key);
 const char *bench_row_text(const struct bench_row *row, const char *key);
 double bench_row_extra_of(const struct bench_row *row, const char *key);
-
-/*
- * bench_row_label - "name key=value ..." without what a reader does not need.
- * Returns buf, cut to size.
- */
-char *bench_row_label(const struct bench_row *row, char *buf, size_t size);
 
 /*
  * bench_row_same - is the difference to the baseline smaller than the noise? True

@@ -9,6 +9,7 @@
 #include "stress/base/random.h"
 
 #define BINS_PER_OCTAVE 8
+#define OVER_SEED	1 /* of the bootstrap; any will do */
 
 static bool grow(void *array, size_t count, size_t *room, size_t size)
 {
@@ -82,7 +83,7 @@ static double *sorted(const double *values, size_t count)
 }
 
 /* Of sorted values; between two of them in proportion. */
-static double quantile(const double *values, size_t count, double q)
+static double sample_quantile(const double *values, size_t count, double q)
 {
 	double at = q * (double)(count - 1);
 	size_t i = (size_t)at;
@@ -95,22 +96,16 @@ static double quantile(const double *values, size_t count, double q)
 	return values[i] + (at - (double)i) * (values[i + 1] - values[i]);
 }
 
-static double median_of(const double *values, size_t count)
+double samples_block_median(const struct samples *s, size_t block)
 {
-	double *copy = count ? sorted(values, count) : NULL, median;
+	size_t begin = block_begin(s, block), count = s->end[block] - begin;
+	double *copy = count ? sorted(s->value + begin, count) : NULL, median;
 
 	if (!copy)
 		return NAN;
-	median = quantile(copy, count, 0.5);
+	median = sample_quantile(copy, count, 0.5);
 	free(copy);
 	return median;
-}
-
-double samples_block_median(const struct samples *s, size_t block)
-{
-	size_t begin = block_begin(s, block);
-
-	return median_of(s->value + begin, s->end[block] - begin);
 }
 
 /* Values with their places in time, which sorting would lose. */
@@ -122,39 +117,7 @@ struct draws {
 	size_t count;
 };
 
-static void draws_free(struct draws *d)
-{
-	free(d->value);
-	free(d->rank);
-	free(d->drawn);
-	free(d->medians);
-}
-
-/* Where a value stands: equals take the same place, which does not matter to a median. */
-static size_t place_of(const struct draws *d, double value)
-{
-	const double *found = bsearch(&value, d->value, d->count, sizeof(value), by_value);
-
-	return (size_t)(found - d->value);
-}
-
-static bool draws_make(struct draws *d, const double *values, size_t count)
-{
-	*d = (struct draws){
-		.value = sorted(values, count),
-		.rank = calloc(count, sizeof(*d->rank)),
-		.drawn = calloc(count, sizeof(*d->drawn)),
-		.medians = calloc(BOOTSTRAP_DRAWS, sizeof(*d->medians)),
-		.count = count,
-	};
-	if (!d->value || !d->rank || !d->drawn || !d->medians)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		d->rank[i] = place_of(d, values[i]);
-	return true;
-}
-
-/* The median of a draw, told by how often each place was drawn: so many in all. */
+/* The median of a draw of all together, told by how often each place was drawn. */
 static double drawn_median(const struct draws *d, size_t all)
 {
 	size_t below = 0, i = 0;
@@ -168,37 +131,27 @@ static double drawn_median(const struct draws *d, size_t all)
 	return (low + d->value[i]) / 2;
 }
 
-/* As many groups as there are, each of neighbours in time, drawn whole. */
-static double draw_median(struct draws *d, size_t group, uint64_t *state)
+/* Each draw is of as many groups as there are, each of neighbours in time, drawn whole. */
+static void bootstrap_medians(struct draws *d, size_t group, uint64_t seed, struct bench_value *v)
 {
-	size_t groups = (d->count + group - 1) / group, all = 0;
+	size_t groups = (d->count + group - 1) / group;
 
-	memset(d->drawn, 0, d->count * sizeof(*d->drawn));
-	for (size_t k = 0; k < groups; k++) {
-		double u = (double)(random_next(state) >> 11) * 0x1p-53;
-		size_t i = (size_t)(u * (double)groups) * group;
+	for (size_t draw = 0; draw < BOOTSTRAP_DRAWS; draw++) {
+		size_t all = 0;
 
-		for (size_t end = i + group; i < end && i < d->count; i++, all++)
-			d->drawn[d->rank[i]]++;
+		memset(d->drawn, 0, d->count * sizeof(*d->drawn));
+		for (size_t k = 0; k < groups; k++) {
+			double u = (double)(random_next(&seed) >> 11) * 0x1p-53;
+			size_t i = (size_t)(u * (double)groups) * group;
+
+			for (size_t end = i + group; i < end && i < d->count; i++, all++)
+				d->drawn[d->rank[i]]++;
+		}
+		d->medians[draw] = drawn_median(d, all);
 	}
-	return drawn_median(d, all);
-}
-
-static void bootstrap(struct draws *d, size_t group, uint64_t seed, struct bench_value *v)
-{
-	for (size_t i = 0; i < BOOTSTRAP_DRAWS; i++)
-		d->medians[i] = draw_median(d, group, &seed);
 	qsort(d->medians, BOOTSTRAP_DRAWS, sizeof(*d->medians), by_value);
-	v->low = quantile(d->medians, BOOTSTRAP_DRAWS, 0.025);
-	v->high = quantile(d->medians, BOOTSTRAP_DRAWS, 0.975);
-}
-
-static bool all_numbers(const double *values, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!isfinite(values[i]))
-			return false;
-	return true;
+	v->low = sample_quantile(d->medians, BOOTSTRAP_DRAWS, 0.025);
+	v->high = sample_quantile(d->medians, BOOTSTRAP_DRAWS, 0.975);
 }
 
 /* False: out of memory. */
@@ -209,16 +162,33 @@ static bool bootstrap_groups(const double *values, size_t count, size_t group, u
 	bool made;
 
 	*v = (struct bench_value){ NAN, NAN, NAN };
-	if (!count || !all_numbers(values, count))
+	for (size_t i = 0; i < count; i++)
+		if (!isfinite(values[i]))
+			return true;
+	if (!count)
 		return true;
-	made = draws_make(&d, values, count);
-	if (made) {
-		*v = (struct bench_value){ quantile(d.value, count, 0.5), d.value[0],
+	d = (struct draws){
+		.value = sorted(values, count),
+		.rank = calloc(count, sizeof(*d.rank)),
+		.drawn = calloc(count, sizeof(*d.drawn)),
+		.medians = calloc(BOOTSTRAP_DRAWS, sizeof(*d.medians)),
+		.count = count,
+	};
+	made = d.value && d.rank && d.drawn && d.medians;
+	/* Equals take the same place, which does not matter to a median. */
+	for (size_t i = 0; i < count && made; i++)
+		d.rank[i] = (size_t)((double *)bsearch(&values[i], d.value, count, sizeof(*values),
+						       by_value) -
+				     d.value);
+	if (made)
+		*v = (struct bench_value){ sample_quantile(d.value, count, 0.5), d.value[0],
 					   d.value[count - 1] };
-		if ((count + group - 1) / group >= BOOTSTRAP_LEAST)
-			bootstrap(&d, group, seed, v);
-	}
-	draws_free(&d);
+	if (made && (count + group - 1) / group >= BOOTSTRAP_LEAST)
+		bootstrap_medians(&d, group, seed, v);
+	free(d.value);
+	free(d.rank);
+	free(d.drawn);
+	free(d.medians);
 	return made;
 }
 
@@ -251,75 +221,72 @@ static bool of_blocks(const struct samples *s, uint64_t seed, struct bench_value
 	return done;
 }
 
-/* Has a whole quadruple samples? */
-static bool whole(const struct samples *s, size_t pair)
-{
-	return !empty_block(s, 2 * pair) && !empty_block(s, 2 * pair + 1);
-}
-
+/* Of the two blocks of a quadruple; NAN: one of them is empty. */
 static double of_two(const struct samples *s, size_t pair)
 {
 	return samples_block_median(s, 2 * pair) + samples_block_median(s, 2 * pair + 1);
+}
+
+static size_t pairs_of(const struct samples *s, const struct samples *base)
+{
+	return (s->blocks < base->blocks ? s->blocks : base->blocks) / 2;
 }
 
 /* Quadruples of which a block is empty have no ratio. */
 static bool of_ratios(const struct samples *s, const struct samples *base, uint64_t seed,
 		      struct bench_row *row)
 {
-	size_t pairs = (s->blocks < base->blocks ? s->blocks : base->blocks) / 2;
+	size_t pairs = pairs_of(s, base);
 	double *ratios = calloc(pairs + !pairs, sizeof(*ratios));
 	bool done;
 
 	if (!ratios)
 		return false;
 	row->pairs = 0;
-	for (size_t i = 0; i < pairs; i++)
-		if (whole(s, i) && whole(base, i))
-			ratios[row->pairs++] = of_two(s, i) / of_two(base, i);
+	for (size_t i = 0; i < pairs; i++) {
+		double over = of_two(s, i), under = of_two(base, i);
+
+		if (!isnan(over) && !isnan(under))
+			ratios[row->pairs++] = over / under;
+	}
 	done = bootstrap_groups(ratios, row->pairs, 1, seed, &row->ratio);
 	free(ratios);
 	return done;
 }
 
-static int describe(const struct samples *s, struct bench_row *row)
+struct bench_value over_pairs(const struct samples *s, const struct samples *base)
 {
-	double *all, fence;
+	size_t pairs = pairs_of(s, base);
+	double *over = calloc(pairs + !pairs, sizeof(*over));
+	struct bench_value v = { NAN, NAN, NAN };
 
-	row->least = row->p5 = row->p25 = row->p75 = row->p95 = row->p99 = row->most = NAN;
-	row->outliers = 0;
-	if (!s->count)
-		return 0;
-	all = sorted(s->value, s->count);
-	if (!all)
+	if (!over)
+		return v;
+	for (size_t i = 0; i < pairs; i++)
+		over[i] = (of_two(s, i) - of_two(base, i)) / 2;
+	v = bootstrap_median(over, pairs, OVER_SEED);
+	free(over);
+	return v;
+}
+
+/* Of all samples, no matter of which block. */
+static int describe_samples(const struct samples *s, struct bench_row *row)
+{
+	static const double at[] = { 0, 0.05, 0.25, 0.75, 0.95, 0.99, 1 };
+	double *const to[] = { &row->least, &row->p5,  &row->p25, &row->p75,
+			       &row->p95,   &row->p99, &row->most };
+	double *all = s->count ? sorted(s->value, s->count) : NULL, fence;
+
+	if (s->count && !all)
 		return -ENOMEM;
-	row->least = all[0];
-	row->p5 = quantile(all, s->count, 0.05);
-	row->p25 = quantile(all, s->count, 0.25);
-	row->p75 = quantile(all, s->count, 0.75);
-	row->p95 = quantile(all, s->count, 0.95);
-	row->p99 = quantile(all, s->count, 0.99);
-	row->most = all[s->count - 1];
+	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
+		*to[i] = all ? sample_quantile(all, s->count, at[i]) : NAN;
+	row->outliers = 0;
 	fence = row->p75 + 3 * (row->p75 - row->p25);
 	for (size_t i = s->count; i > 0 && all[i - 1] > fence; i--)
 		row->outliers++;
 	free(all);
 	return 0;
-}
-
-/* Of blocks with samples. */
-static uint64_t blocks_of(const struct samples *s)
-{
-	uint64_t blocks = 0;
-
-	for (size_t i = 0; i < s->blocks; i++)
-		blocks += !empty_block(s, i);
-	return blocks;
-}
-
-static bool sum_up_base(const struct samples *s, const struct samples *base, uint64_t seed,
-			struct bench_row *row)
-{
-	return !base || (of_blocks(base, seed, &row->base) && of_ratios(s, base, seed, row));
 }
 
 int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t seed,
@@ -331,10 +298,14 @@ int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t
 		return -EDOM;
 	row->value = row->base = row->ratio = (struct bench_value){ NAN, NAN, NAN };
 	row->samples = s->count;
-	row->pairs = blocks_of(s);
-	if (!of_blocks(s, seed, &row->value) || !sum_up_base(s, base, seed, row))
+	row->pairs = 0;
+	for (size_t i = 0; i < s->blocks; i++)
+		row->pairs += !empty_block(s, i);
+	if (!of_blocks(s, seed, &row->value))
 		return -ENOMEM;
-	return describe(s, row);
+	if (base && (!of_blocks(base, seed, &row->base) || !of_ratios(s, base, seed, row)))
+		return -ENOMEM;
+	return describe_samples(s, row);
 }
 
 static double bin_low(unsigned bin)
@@ -355,32 +326,11 @@ static unsigned bin_of(double value)
 	return bin;
 }
 
-/* The outermost bins hold whatever is beyond the scale. */
-static void stretch_bins(struct bench_row *row, double least, double most)
-{
-	struct bench_bin *last = &row->bin[row->bins - 1];
-
-	if (least < row->bin[0].low)
-		row->bin[0].low = least;
-	if (most >= last->high)
-		last->high = nextafter(most, INFINITY);
-}
-
-static int make_bins(struct bench_row *row, const uint64_t *count, unsigned first, unsigned last)
-{
-	row->bin = calloc(last - first + 1, sizeof(*row->bin));
-	if (!row->bin)
-		return -ENOMEM;
-	for (unsigned i = first; i <= last; i++)
-		row->bin[row->bins++] = (struct bench_bin){ bin_low(i), bin_low(i + 1), count[i] };
-	return 0;
-}
-
 int samples_histogram(const struct samples *s, struct bench_row *row)
 {
 	double least = INFINITY, most = -INFINITY;
 	uint64_t count[BENCH_HIST_MAX] = { 0 };
-	int ret;
+	unsigned first, last;
 
 	free(row->bin);
 	row->bin = NULL;
@@ -392,8 +342,16 @@ int samples_histogram(const struct samples *s, struct bench_row *row)
 		least = fmin(least, s->value[i]);
 		most = fmax(most, s->value[i]);
 	}
-	ret = make_bins(row, count, bin_of(least), bin_of(most));
-	if (ret == 0)
-		stretch_bins(row, least, most);
-	return ret;
+	first = bin_of(least);
+	last = bin_of(most);
+	row->bin = calloc(last - first + 1, sizeof(*row->bin));
+	if (!row->bin)
+		return -ENOMEM;
+	for (unsigned i = first; i <= last; i++)
+		row->bin[row->bins++] = (struct bench_bin){ bin_low(i), bin_low(i + 1), count[i] };
+	/* The outermost bins hold all that is beyond the scale. */
+	row->bin[0].low = fmin(least, row->bin[0].low);
+	if (most >= row->bin[row->bins - 1].high)
+		row->bin[row->bins - 1].high = nextafter(most, INFINITY);
+	return 0;
 }

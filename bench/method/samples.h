@@ -53,6 +53,14 @@ int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t
 		   struct bench_row *row);
 
 /*
+ * over_pairs - how much more than its baseline something takes, where the difference says more
+ * than the ratio: a loop of one cycle per pass is twice as long with one cycle more. Median and
+ * interval of the difference of block medians, s less base, of two blocks of each at once. Those
+ * came as A B B A, or side by side, so what drifts is gone. NAN: there are no two blocks of both.
+ */
+struct bench_value over_pairs(const struct samples *s, const struct samples *base);
+
+/*
  * samples_histogram - bins on a logarithmic scale, eight to an octave, from the least to
  * the most sample; all that is below 1 in one bin, and all beyond the last one in that.
  * 0 or -ENOMEM.

@@ -22,20 +22,16 @@ static const uint8_t nop[SITES_LENGTH] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 /* --- One function ------------------------------------------------------------------------- */
 
-static unsigned draw(uint64_t *random, unsigned below)
+static unsigned draw_below(uint64_t *random, unsigned below)
 {
 	return (unsigned)(random_next(random) % below);
 }
 
-static double draw_unit(uint64_t *random)
-{
-	return ((double)(random_next(random) >> 11) + 0.5) * 0x1p-53;
-}
-
-/* Log-normal, as function sizes are. */
+/* A size of a body. Log-normal, as function sizes are. */
 static size_t draw_body(uint64_t *random)
 {
-	double u = draw_unit(random), v = draw_unit(random);
+	double u = ((double)(random_next(random) >> 11) + 0.5) * 0x1p-53;
+	double v = ((double)(random_next(random) >> 11) + 0.5) * 0x1p-53;
 	double normal = sqrt(-2 * log(u)) * cos(2 * M_PI * v);
 
 	return (size_t)fmin(BODY_MEDIAN * exp(normal), BODY_MOST);
@@ -56,28 +52,20 @@ static const struct {
 /* What a compiler puts in front of a call; rdi and rax are not touched. */
 static void put_filler(struct emit *e, uint64_t *random)
 {
-	switch (draw(random, 7)) {
-	case 0:
-		PUT(e, 0x48, 0x89, 0xf2); /* mov rdx, rsi */
-		break;
-	case 1:
-		PUT(e, 0x31, 0xc9); /* xor ecx, ecx */
-		break;
-	case 2:
-		PUT(e, 0xbe, 0x01, 0x00, 0x00, 0x00); /* mov esi, 1 */
-		break;
-	case 3:
-		PUT(e, 0x48, 0x8d, 0x35, 0x40, 0x00, 0x00, 0x00); /* lea rsi, [rip + 64] */
-		break;
-	case 4:
-		PUT(e, 0x48, 0x8b, 0x54, 0x24, 0x08); /* mov rdx, [rsp + 8] */
-		break;
-	case 5:
-		PUT(e, 0x40, 0x0f, 0xb6, 0xce); /* movzx ecx, sil */
-		break;
-	default:
-		PUT(e, 0x41, 0xb8, 0x02, 0x00, 0x00, 0x00); /* mov r8d, 2 */
-	}
+	static const struct {
+		uint8_t len, bytes[7];
+	} fillers[] = {
+		{ 3, { 0x48, 0x89, 0xf2 } },			     /* mov rdx, rsi */
+		{ 2, { 0x31, 0xc9 } },				     /* xor ecx, ecx */
+		{ 5, { 0xbe, 0x01, 0x00, 0x00, 0x00 } },	     /* mov esi, 1 */
+		{ 7, { 0x48, 0x8d, 0x35, 0x40, 0x00, 0x00, 0x00 } }, /* lea rsi, [rip + 64] */
+		{ 5, { 0x48, 0x8b, 0x54, 0x24, 0x08 } },	     /* mov rdx, [rsp + 8] */
+		{ 4, { 0x40, 0x0f, 0xb6, 0xce } },		     /* movzx ecx, sil */
+		{ 6, { 0x41, 0xb8, 0x02, 0x00, 0x00, 0x00 } },	     /* mov r8d, 2 */
+	};
+	unsigned i = draw_below(random, sizeof(fillers) / sizeof(*fillers));
+
+	put(e, fillers[i].bytes, fillers[i].len);
 }
 
 /* sub and add rsp; none, a small frame, or a large one. */
@@ -91,121 +79,75 @@ static void put_frame(struct emit *e, unsigned frame, bool open)
 		PUT(e, 0x48, 0x81, which, 0x88, 0x01, 0x00, 0x00);
 }
 
-static void put_prologue(struct emit *e, unsigned pushes, unsigned frame, uint64_t *random)
+/* Returns where in it the site is. */
+static size_t put_function(struct emit *e, const uint8_t *target, uint64_t *random)
 {
-	if (draw(random, 2))
+	unsigned pushes = draw_below(random, SAVED_MOST + 1), frame = draw_below(random, 3);
+	size_t site, body;
+
+	if (draw_below(random, 2))
 		PUT(e, 0xf3, 0x0f, 0x1e, 0xfa); /* endbr64 */
 	for (unsigned i = pushes; i > 0; i--)
 		put(e, saved[i - 1].push, saved[i - 1].len);
 	put_frame(e, frame, true);
 	PUT(e, 0x31, 0xc0); /* xor eax, eax */
-	for (unsigned fillers = draw(random, 8); fillers > 0; fillers--)
+	for (unsigned fillers = draw_below(random, 8); fillers > 0; fillers--)
 		put_filler(e, random);
-}
-
-static void put_epilogue(struct emit *e, unsigned pushes, unsigned frame)
-{
+	site = e->done;
+	PUT(e, 0xe8);
+	put_rel32(e, target, 0);
 	put_frame(e, frame, false);
 	for (unsigned i = 0; i < pushes; i++)
 		put(e, saved[i].pop, saved[i].len);
 	PUT(e, 0xc3);
-}
-
-/* Nobody runs it. */
-static void put_body(struct emit *e, uint64_t *random)
-{
-	size_t len = draw_body(random);
-
-	put_copies(e, 0x90, len + -(e->done + len) % ALIGN);
-}
-
-/* Returns where in it the site is. */
-static size_t put_function(struct emit *e, const uint8_t *target, uint64_t *random)
-{
-	unsigned pushes = draw(random, SAVED_MOST + 1), frame = draw(random, 3);
-	size_t site;
-
-	put_prologue(e, pushes, frame, random);
-	site = e->done;
-	PUT(e, 0xe8);
-	put_rel32(e, target, 0);
-	put_epilogue(e, pushes, frame);
-	put_body(e, random);
+	/* What no executor runs. */
+	body = draw_body(random);
+	put_copies(e, 0x90, body + -(e->done + body) % ALIGN);
 	return site;
-}
-
-/* inc qword [rdi]; mov eax, 1; ret */
-static void put_target(struct emit *e)
-{
-	PUT(e, 0x48, 0xff, 0x07, 0xb8, 0x01, 0x00, 0x00, 0x00, 0xc3);
-	put_copies(e, 0x00, TARGET_BYTES - e->done);
 }
 
 /* --- All of them -------------------------------------------------------------------------- */
 
-/* Without a base nothing is noted: the same draws, to see how long it gets. */
-static size_t put_functions(struct sites *sites, unsigned long first, unsigned long end,
-			    uint8_t *base, uint64_t *random)
+/* Unmapped nothing is noted: the same draws, to see how long it gets. */
+static size_t put_functions(struct sites *sites, uint64_t random)
 {
-	struct emit e = { .at = base };
+	struct emit e = { .at = sites->map };
 
-	put_target(&e);
-	for (unsigned long i = first; i < end; i++) {
-		size_t start = e.done, site = put_function(&e, base, random);
+	/* inc qword [rdi]; mov eax, 1; ret */
+	PUT(&e, 0x48, 0xff, 0x07, 0xb8, 0x01, 0x00, 0x00, 0x00, 0xc3);
+	put_copies(&e, 0x00, TARGET_BYTES - e.done);
+	for (unsigned long i = 0; i < sites->count; i++) {
+		size_t start = e.done, site = put_function(&e, sites->map, &random);
 
-		if (!base)
+		if (!sites->map)
 			continue;
-		sites->run[i] = (sites_fn *)(uintptr_t)(base + start);
-		sites->site[i] = base + site;
-		sites->target[i] = base;
+		sites->run[i] = (sites_fn *)(uintptr_t)(sites->map + start);
+		sites->site[i] = sites->map + site;
 	}
 	return e.done;
 }
 
-static int build_map(struct sites *sites, unsigned long first, unsigned long end, uint64_t *random)
+int sites_build(struct sites *sites, unsigned long count, uint64_t seed)
 {
-	uint64_t again = *random;
-	struct sites_map map = { .bytes = put_functions(sites, first, end, NULL, random) };
+	void *map = MAP_FAILED;
+	int ret = -ENOMEM;
 
-	map.bytes = (map.bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
-	map.at = mmap(NULL, map.bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (map.at == MAP_FAILED)
-		return -errno;
-	sites->map[sites->maps++] = map;
-	put_functions(sites, first, end, map.at, &again);
-	return pc_text_open(map.at, map.bytes);
-}
-
-static int build_maps(struct sites *sites, const struct sites_spec *spec)
-{
-	unsigned long per_map = spec->per_map ? spec->per_map : spec->count;
-	uint64_t random = spec->seed;
-	int ret = 0;
-
-	for (unsigned long first = 0; first < spec->count && ret == 0; first += per_map) {
-		unsigned long left = spec->count - first;
-
-		ret = build_map(sites, first, first + (left < per_map ? left : per_map), &random);
-	}
-	return ret;
-}
-
-int sites_build(struct sites *sites, const struct sites_spec *spec)
-{
-	int ret;
-
-	if (!spec->count)
+	if (!count)
 		return -EINVAL;
 	*sites = (struct sites){
-		.count = spec->count,
-		.run = calloc(spec->count, sizeof(*sites->run)),
-		.site = calloc(spec->count, sizeof(*sites->site)),
-		.target = calloc(spec->count, sizeof(*sites->target)),
-		.map = calloc(spec->count, sizeof(*sites->map)),
+		.count = count,
+		.run = calloc(count, sizeof(*sites->run)),
+		.site = calloc(count, sizeof(*sites->site)),
 	};
-	ret = sites->run && sites->site && sites->target && sites->map ? build_maps(sites, spec)
-								       : -ENOMEM;
+	sites->bytes = (put_functions(sites, seed) + PAGE - 1) & ~(size_t)(PAGE - 1);
+	if (sites->run && sites->site)
+		map = mmap(NULL, sites->bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map != MAP_FAILED) {
+		sites->map = map;
+		put_functions(sites, seed);
+		ret = pc_text_open(map, sites->bytes);
+	}
 	if (ret < 0)
 		sites_free(sites);
 	return ret;
@@ -213,25 +155,23 @@ int sites_build(struct sites *sites, const struct sites_spec *spec)
 
 void sites_free(struct sites *sites)
 {
-	for (unsigned long i = 0; i < sites->maps; i++) {
-		pc_forget(sites->map[i].at, sites->map[i].bytes);
-		munmap(sites->map[i].at, sites->map[i].bytes);
+	if (sites->map) {
+		pc_forget(sites->map, sites->bytes);
+		munmap(sites->map, sites->bytes);
 	}
 	free(sites->run);
 	free(sites->site);
-	free(sites->target);
-	free(sites->map);
 	*sites = (struct sites){ 0 };
 }
 
-/* --- Of use to those who patch and run it ----------------------------------------------- */
+/* --- Patching and running it ----------------------------------------------- */
 
 void sites_code(const struct sites *sites, unsigned long i, bool on, uint8_t code[SITES_LENGTH])
 {
 	struct emit e = { .at = code };
 
 	if (on)
-		put_call(&e, sites->site[i], sites->target[i]);
+		put_call(&e, sites->site[i], sites->map);
 	else
 		put(&e, nop, sizeof(nop));
 }

@@ -26,35 +26,24 @@
 #define SITES_LENGTH 5	/* bytes of a site */
 #define SITES_ROUND  64 /* functions that an executor runs between two looks at its work */
 
-struct sites_spec {
-	unsigned long count;   /* functions */
-	uint64_t seed;	       /* same seed, same program */
-	unsigned long per_map; /* so many functions in one mapping; 0: all */
-};
-
 /* Runs one function. calls[0]: raised by the target. Returns 1 if it was called, else 0. */
 typedef uint64_t sites_fn(uint64_t *calls);
-
-struct sites_map {
-	uint8_t *at;
-	size_t bytes;
-};
 
 struct sites {
 	unsigned long count;
 	sites_fn **run; /* by function */
 	uint8_t **site;
-	uint8_t **target; /* that its call goes to */
-	struct sites_map *map;
-	unsigned long maps;
+	uint8_t *map; /* the target of all calls, then the functions */
+	size_t bytes;
 };
 
 /*
- * sites_build - lay it out, all calls on, and open its pages for patching (pc_init() was
- * called). 0 or a negative errno. sites_free - for a program that nobody runs and where
- * nothing is in flight: pc_forget() and unmap. An empty one is fine.
+ * sites_build - lay out so many functions, all calls on, and open their pages for patching
+ * (pc_init() was called). Same seed, same program. 0 or a negative errno. sites_free - for a
+ * program that no executor runs and where nothing is in flight: pc_forget() and unmap. An empty one
+ * is fine.
  */
-int sites_build(struct sites *sites, const struct sites_spec *spec);
+int sites_build(struct sites *sites, unsigned long count, uint64_t seed);
 void sites_free(struct sites *sites);
 
 /* sites_code - what stands at a site when it is on, or off: the call, or 0F 1F 44 00 00. */

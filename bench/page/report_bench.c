@@ -14,36 +14,28 @@
 #include "bench/record/bench_record.h"
 #include "bench/record/bench_words.h"
 #include "calibrate/page/html.h"
-#include "results/figures/gnuplot.h"
+
+#define TELLING 5 /* rows */
 
 /* --- Reading ------------------------------------------------------------------------ */
 
-/* The place of a benchmark of that name, or a new one; NULL: no room for it. */
-static struct bench_result *place_of(struct bench_results *results, const char *benchmark)
+/* In the place of an older one of the same benchmark. */
+static void keep_result(struct bench_results *results, struct bench_result *fresh)
 {
 	size_t i = 0;
 
-	while (i < results->count && strcmp(results->result[i].benchmark, benchmark) != 0)
+	while (i < results->count && strcmp(results->result[i].benchmark, fresh->benchmark) != 0)
 		i++;
-	if (i == BENCHMARKS_MAX)
-		return NULL;
-	if (i == results->count)
-		results->count++;
-	results->lines[i]++;
-	return &results->result[i];
-}
-
-static void take(struct bench_results *results, struct bench_result *fresh)
-{
-	struct bench_result *place = place_of(results, fresh->benchmark);
-
-	if (!place) {
+	if (i == BENCHMARKS_MAX) {
 		results->unread++;
 		bench_result_free(fresh);
 		return;
 	}
-	bench_result_free(place);
-	*place = *fresh;
+	if (i == results->count)
+		results->count++;
+	bench_result_free(&results->result[i]);
+	results->result[i] = *fresh;
+	results->lines[i]++;
 }
 
 int bench_results_read(const struct journal_data *data, struct bench_results *results)
@@ -63,7 +55,7 @@ int bench_results_read(const struct journal_data *data, struct bench_results *re
 		if (rc)
 			results->unread++;
 		else
-			take(results, &fresh);
+			keep_result(results, &fresh);
 	}
 	return 0;
 }
@@ -104,24 +96,13 @@ char *bench_interval(char *buf, struct bench_value v)
 	return buf;
 }
 
-static void put_ratio(FILE *out, const struct bench_row *row)
+static void begin_rows(FILE *out, const char *caption)
 {
-	if (!row->against[0])
-		html_cell(out, "%s", "");
-	else if (isnan(row->ratio.median))
-		html_cell(out, "unknown to %s", row->against);
-	else
-		html_cell(out, "%s x %s%s", INTERVAL(row->ratio), row->against,
-			  bench_row_same(row) ? ": no difference" : "");
-}
+	static const char *const headings[] = { "operation",  "measure", "#median [95 %]",
+						"#5 to 99 %", "#most",	 "#outliers",
+						"ratio",      "besides", NULL };
 
-static void put_extras(FILE *out, const struct bench_row *row)
-{
-	fputs("<td>", out);
-	for (unsigned i = 0; i < row->extras; i++)
-		html_format(out, "%s%s %s", i ? ", " : "", row->extra[i].key,
-			    FIGURE(row->extra[i].number));
-	fputs("</td>", out);
+	html_table(out, caption, headings);
 }
 
 static void put_row(FILE *out, const struct bench_row *row)
@@ -136,8 +117,67 @@ static void put_row(FILE *out, const struct bench_row *row)
 	html_number(out, "%s to %s", FIGURE(row->p5), FIGURE(row->p99));
 	html_number(out, "%s", FIGURE(row->most));
 	html_number(out, "%" PRIu64 " of %" PRIu64, row->outliers, row->samples);
-	put_ratio(out, row);
-	put_extras(out, row);
+	if (!row->against[0])
+		html_cell(out, "%s", "");
+	else if (isnan(row->ratio.median))
+		html_cell(out, "unknown to %s", row->against);
+	else
+		html_cell(out, "%s x %s%s", INTERVAL(row->ratio), row->against,
+			  bench_row_same(row) ? ": no difference" : "");
+	fputs("<td>", out);
+	for (unsigned i = 0; i < row->extras; i++)
+		html_format(out, "%s%s %s", i ? ", " : "", row->extra[i].key,
+			    FIGURE(row->extra[i].number));
+	fputs("</td>", out);
+}
+
+/* The five rows that tell most, in this order; of a name that is there twice, the next one. */
+static void put_telling(FILE *out, const struct bench_result *result)
+{
+	static const struct {
+		const char *benchmark, *measure, *params, *name[TELLING];
+	} all[] = {
+		{ "toggle",
+		  "on",
+		  "?mapping=open ?cache=hot ?executors=1 ?crossing=line",
+		  { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
+		{ "latency", "on", "?executors=1", { "call", "patch", "patch", "start", "start" } },
+		{ "throughput",
+		  "calls",
+		  "?rate=1000000 ?executors=1",
+		  { "call", "aligned", "straddler", "pointer", "flag" } },
+		{ "scaling",
+		  NULL,
+		  "?patchers=2 ?executors=0 ?one-site=0 ?sites=100000",
+		  { "call", "aligned", "straddler", "straddler", "straddler" } },
+		{ "latent", NULL, "?body=none", { "nop", "call", "flag", "pointer", "direct" } },
+		{ "stall",
+		  NULL,
+		  "?executors=1",
+		  { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
+		{ "invoke",
+		  NULL,
+		  "?body=none",
+		  { "aligned", "call", "flag", "pointer", "direct" } },
+	};
+	const struct bench_row *row;
+	unsigned told = 0, i = 0;
+
+	for (size_t of = 0; of < sizeof(all) / sizeof(*all); of++)
+		for (unsigned k = 0; k < TELLING && !strcmp(all[of].benchmark, result->benchmark);
+		     k++) {
+			const char *name = all[of].name[k];
+
+			if (k && strcmp(name, all[of].name[k - 1]) != 0)
+				i = 0;
+			row = bench_next(result, name, all[of].measure, all[of].params, &i);
+			if (row && told++ == 0)
+				begin_rows(out, NULL);
+			if (row)
+				put_row(out, row);
+		}
+	if (told)
+		html_table_end(out);
 }
 
 static unsigned count_measured(const struct bench_result *result)
@@ -151,19 +191,15 @@ static unsigned count_measured(const struct bench_result *result)
 
 static void put_rows(FILE *out, const struct bench_result *result)
 {
-	static const char *const headings[] = { "operation",  "measure", "#median [95 %]",
-						"#5 to 99 %", "#most",	 "#outliers",
-						"ratio",      "besides", NULL };
 	unsigned count = count_measured(result);
 
 	if (!count)
 		return;
 	fprintf(out, "<details><summary>All %u rows</summary>\n", count);
-	html_table(out,
+	begin_rows(out,
 		   "Median of the medians of blocks with its bootstrap interval. Outliers lie "
 		   "beyond the third quartile by three times the distance of the quartiles; they "
-		   "are in all figures. A ratio whose interval holds 1 is no difference.",
-		   headings);
+		   "are in all figures. A ratio whose interval holds 1 is no difference.");
 	for (unsigned i = 0; i < result->rows; i++)
 		if (row_measured(&result->row[i]))
 			put_row(out, &result->row[i]);
@@ -187,7 +223,7 @@ static void put_skipped(FILE *out, const struct bench_result *result)
 		html_row(out, "gap");
 		html_cell(out, "%s", words_of_row(row, NULL, label, sizeof(label)));
 		html_cell(out, "%s", row->measure);
-		html_words(out, "%s", row->why[0] ? row->why : "nobody says why");
+		html_words(out, "%s", row->why[0] ? row->why : "no reason is told");
 	}
 	html_table_end(out);
 }
@@ -201,11 +237,11 @@ static void put_about(FILE *out, const struct bench_result *result, unsigned lin
 		       "%" PRIu64 ".",
 		       result->rounds, FIGURE(result->seconds), result->seating.executors,
 		       result->seating.executors == 1 ? "" : "s", result->date, result->seed);
-	if (result->first_wait)
+	if (result->waits.first)
 		html_paragraph(out,
 			       "Waits in use: %" PRIu64 " and %" PRIu64
 			       " ticks, each at least %" PRIu64 " times as long as a store took.",
-			       result->first_wait, result->second_wait, result->stretch);
+			       result->waits.first, result->waits.second, result->waits.stretch);
 	else
 		html_paragraph(out, "No waits were in use: policy wait was refused.");
 	if (strcmp(result->waits_from, "assumed") == 0)
@@ -242,17 +278,14 @@ static void put_witnesses(FILE *out, const struct bench_result *result)
 static int put_figure(struct page *page, const struct bench_result *result)
 {
 	const struct bench_figure *of = bench_figure_of(result->benchmark);
-	char words[PICTURE_ARGS_MAX][BENCH_ARGS_SIZE], name[BENCH_KEY + 8];
-	const char *args[PICTURE_ARGS_MAX + 1] = { NULL };
-	unsigned count = of ? of->args(result, words) : 0;
+	struct bench_words words;
+	char name[BENCH_KEY + 8];
 	struct page_figure figure;
 
-	if (!count) {
+	if (!of || !bench_figure_args(of, result, &words)) {
 		html_missing(page->out, "Nothing was measured that could be drawn.");
 		return 0;
 	}
-	while (count--)
-		args[count] = words[count];
 	snprintf(name, sizeof(name), "bench-%s", of->benchmark);
 	figure = (struct page_figure){ .name = name,
 				       .script = of->script,
@@ -260,7 +293,7 @@ static int put_figure(struct page *page, const struct bench_result *result)
 				       .caption = of->caption,
 				       .print = of->print,
 				       .arg = result,
-				       .args = args };
+				       .args = words.args };
 	return page_figure(page, &figure);
 }
 
@@ -268,6 +301,7 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 {
 	int rc;
 
+	put_telling(page->out, result);
 	put_about(page->out, result, lines);
 	rc = put_figure(page, result);
 	if (rc)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "bench/page/report_bench.h"
-#include "bench/record/bench_find.h"
 #include "bench/record/bench_words.h"
 #include "calibrate/page/html.h"
 
@@ -56,46 +55,31 @@ static const struct method methods[] = {
 	{ "DTrace", "~70,771", "", "1176", "a Linux uprobe", "uprobe", "", "uprobe", "" },
 };
 
-static const struct bench_row *find_change(const struct bench_result *toggle,
-					   const struct method *m, const char *measure,
-					   const char *params)
+/* What on or off costs: alone, or hot and then beside the floor. */
+static void put_change(FILE *out, const struct bench_result *toggle, const struct method *m,
+		       const char *measure, bool hot)
 {
+	const struct bench_row *row;
 	char all[128];
 
-	snprintf(all, sizeof(all), "%s%s", m->policy, params);
-	return dearest(toggle, m->name, measure, all);
-}
-
-static void put_hot(FILE *out, const struct bench_result *toggle, const struct method *m,
-		    const char *measure)
-{
-	const struct bench_row *row = find_change(toggle, m, measure, USUAL);
-
-	if (!row) {
-		html_number(out, "%s", "not measured");
-		html_number(out, "%s", "");
-		return;
-	}
-	html_number(out, "%s", INTERVAL(row->value));
-	html_number(out, "%s", INTERVAL(row->ratio));
-}
-
-static void put_alone(FILE *out, const struct bench_result *toggle, const struct method *m,
-		      const char *measure)
-{
-	const struct bench_row *row = find_change(toggle, m, measure, ALONE);
-
+	snprintf(all, sizeof(all), "%s%s", m->policy, hot ? USUAL : ALONE);
+	row = dearest(toggle, m->name, measure, all);
 	html_number(out, "%s", row ? INTERVAL(row->value) : "not measured");
+	if (hot)
+		html_number(out, "%s", row ? INTERVAL(row->ratio) : "");
 }
 
-/* The one that adds most to its loop; a loop of nothing else hides a call that runs beside it. */
-static const struct bench_row *heaviest(const struct bench_result *invoke, const struct method *m)
+/*
+ * A call alone, without the loop around it: of the row that adds most to its loop, since a loop
+ * of nothing else hides a call that runs beside it.
+ */
+static void put_invocation(FILE *out, const struct bench_result *invoke, const struct method *m)
 {
 	const struct bench_row *row, *most = NULL;
 	double over = -INFINITY;
 	unsigned i = 0;
 
-	while ((row = bench_next(invoke, m->call, "call on", m->call_params, &i))) {
+	while (m->call && (row = bench_next(invoke, m->call, "call on", m->call_params, &i))) {
 		double its = bench_row_extra_of(row, "over_empty");
 
 		if (!most || its > over) {
@@ -103,20 +87,12 @@ static const struct bench_row *heaviest(const struct bench_result *invoke, const
 			over = its;
 		}
 	}
-	return most;
-}
-
-/* A call alone, without the loop around it. */
-static void put_invocation(FILE *out, const struct bench_result *invoke, const struct method *m)
-{
-	const struct bench_row *row = m->call ? heaviest(invoke, m) : NULL;
-
-	if (!row)
+	if (!most)
 		html_number(out, "%s", "not measured");
-	else if (isfinite(bench_row_extra_of(row, "over_empty")))
-		html_number(out, "%s", FIGURE(bench_row_extra_of(row, "over_empty")));
+	else if (isfinite(over))
+		html_number(out, "%s", FIGURE(over));
 	else
-		html_number(out, "%s with its loop", FIGURE(row->value.median));
+		html_number(out, "%s with its loop", FIGURE(most->value.median));
 }
 
 static void put_table2(FILE *out, const struct bench_results *all)
@@ -132,7 +108,8 @@ static void put_table2(FILE *out, const struct bench_results *all)
 	html_table(
 		out,
 		"The paper's table 2, in its ticks, and the same here, in this machine's: "
-		"medians with 95 % intervals, of several splits the dearest. Alone: nobody runs "
+		"medians with 95 % intervals, of several splits the dearest. Alone: no executor "
+		"runs "
 		"the site, as in the paper, which had one core. Hot: an executor does. Ticks of "
 		"two machines do not compare. The floor is one locked 8-byte exchange on the "
 		"same line in turn, which any protocol must pay. Invocation is what the call "
@@ -148,10 +125,10 @@ static void put_table2(FILE *out, const struct bench_results *all)
 		html_number(out, "%s", m->off);
 		html_number(out, "%s", m->invocation);
 		html_cell(out, "%s", m->here);
-		put_alone(out, toggle, m, "on");
-		put_alone(out, toggle, m, "off");
-		put_hot(out, toggle, m, "on");
-		put_hot(out, toggle, m, "off");
+		put_change(out, toggle, m, "on", false);
+		put_change(out, toggle, m, "off", false);
+		put_change(out, toggle, m, "on", true);
+		put_change(out, toggle, m, "off", true);
 		put_invocation(out, invoke, m);
 	}
 	html_table_end(out);
@@ -198,17 +175,14 @@ static void put_versus(FILE *out, const struct job *job, const struct bench_row 
 
 static unsigned put_job(FILE *out, const struct job *job, const struct bench_result *result)
 {
-	const struct bench_row *peer;
+	const struct bench_row *peer, *ours;
 	unsigned count = 0, i = 0;
 
 	while ((peer = bench_next(result, job->peers, NULL, USUAL " ?body=none", &i))) {
-		const struct bench_row *ours =
-			peer->peer ? dearest(result, job->name, peer->measure, job->params) : NULL;
-
-		if (!ours)
-			continue;
-		put_versus(out, job, peer, ours);
-		count++;
+		ours = peer->peer ? dearest(result, job->name, peer->measure, job->params) : NULL;
+		if (ours)
+			put_versus(out, job, peer, ours);
+		count += ours != NULL;
 	}
 	return count;
 }
@@ -219,6 +193,7 @@ static void put_peers(FILE *out, const struct bench_results *all)
 						"#ours", "#its cost / ours", NULL };
 	unsigned count = 0;
 
+	html_fold(out, "Peers beside ours");
 	html_table(
 		out,
 		"Peers, measured in turn with ours. Both ratios to the same baseline where there "
@@ -228,15 +203,9 @@ static void put_peers(FILE *out, const struct bench_results *all)
 		count += put_job(out, &jobs[i],
 				 bench_of(all->result, all->count, jobs[i].benchmark));
 	html_table_end(out);
+	html_fold_end(out);
 	if (!count)
 		html_missing(out, "No peer was measured beside ours.");
-}
-
-static void put_limits(FILE *out)
-{
-	html_paragraph(out,
-		       "What is missing is not in the page because nobody measured it, not because "
-		       "it costs nothing. Runs on a virtual machine are true of it on its host.");
 }
 
 int section_costs(struct page *page)
@@ -246,13 +215,17 @@ int section_costs(struct page *page)
 
 	if (rc)
 		return rc;
+	bench_answer(page->out, &all);
 	if (all.unread)
 		html_paragraph(
 			page->out, "%zu line%s of benchmarks could not be read and %s not in here.",
 			all.unread, all.unread == 1 ? "" : "s", all.unread == 1 ? "is" : "are");
 	put_table2(page->out, &all);
 	put_peers(page->out, &all);
-	put_limits(page->out);
+	html_paragraph(
+		page->out,
+		"What is missing is not in the page because it was not measured, not because "
+		"it costs nothing. Runs on a virtual machine are true of it on its host.");
 	bench_results_free(&all);
 	return 0;
 }

@@ -84,35 +84,20 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 
 /* --- The patcher ---------------------------------------------------------------------- */
 
-static int take_traps(void)
-{
-	struct sigaction ours = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-
-	/* Known before the first trap comes. */
-	if (sigaction(SIGTRAP, NULL, &hand.before) < 0)
-		return -errno;
-	return sigaction(SIGTRAP, &ours, NULL) < 0 ? -errno : 0;
-}
-
-static int open_locked(void)
-{
-	int ret;
-
-	if (hand.open)
-		return -EALREADY;
-	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) < 0)
-		return -ENOTSUP;
-	ret = take_traps();
-	hand.open = ret == 0;
-	return ret;
-}
-
 int hand_open(void)
 {
-	int ret;
+	struct sigaction ours = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	int ret = 0;
 
 	pthread_mutex_lock(&hand.lock);
-	ret = open_locked();
+	if (hand.open)
+		ret = -EALREADY;
+	else if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) < 0)
+		ret = -ENOTSUP;
+	/* What is there is known before the first trap comes. */
+	else if (sigaction(SIGTRAP, NULL, &hand.before) < 0 || sigaction(SIGTRAP, &ours, NULL) < 0)
+		ret = -errno;
+	hand.open |= ret == 0;
 	pthread_mutex_unlock(&hand.lock);
 	return ret;
 }
@@ -128,8 +113,8 @@ void hand_close(void)
 	pthread_mutex_unlock(&hand.lock);
 }
 
-/* Before its INT3 is: who traps must find it. */
-static int remember(uint8_t *site)
+/* Before its INT3 is there: an executor that traps must find it. */
+static int remember_site(uint8_t *site)
 {
 	for (unsigned i = 0; i < HAND_SITES; i++) {
 		uint8_t *known = atomic_load_explicit(&hand.site[i], memory_order_relaxed);
@@ -158,7 +143,7 @@ static int patch_locked(uint8_t *site, const uint8_t *bytes, size_t len)
 		return -ESHUTDOWN;
 	if (*site == INT3)
 		return -EAGAIN;
-	ret = remember(site);
+	ret = remember_site(site);
 	if (ret < 0)
 		return ret;
 	put_first(site, INT3);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a careful person writes without a library: the protocol of Linux text_poke_bp()
+ * What careful people write without a library: the protocol of Linux text_poke_bp()
  * (arch/x86/kernel/alternative.c) in a program, after the SDM's rules for cross-modifying
  * code (vol. 3, 9.1.3).
  *
@@ -24,9 +24,9 @@
 #define HAND_MAX   8  /* bytes of a change */
 
 /*
- * hand_open - register for membarrier, and take SIGTRAP, on top of whoever has it: a trap at no
- * site of ours is handed on. -EALREADY: it is open. -ENOTSUP: no membarrier SYNC_CORE. Else what
- * sigaction(2) failed with.
+ * hand_open - register for membarrier, and take SIGTRAP, on top of the handler that has it: a trap
+ * at no site of ours is handed on. -EALREADY: it is open. -ENOTSUP: no membarrier SYNC_CORE. Else
+ * what sigaction(2) failed with.
  */
 int hand_open(void);
 
@@ -37,8 +37,8 @@ int hand_open(void);
 int hand_patch(void *addr, const void *bytes, size_t len);
 
 /*
- * hand_close - give SIGTRAP back to whoever had it. No thread may be inside a site: a trap
- * that is on its way would come to somebody who does not know it. Nothing if not open.
+ * hand_close - give SIGTRAP back to the handler that had it. No thread may be inside a site: a
+ * trap that is on its way would come to a handler that does not know it. Nothing if not open.
  */
 void hand_close(void);
 

@@ -8,14 +8,14 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <sched.h>
+#include <hwloc/linux.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/method/hot.h"
-#include "bench/peers/all.h"
+#include "bench/peers/outside.h"
 #include "patchcore/machine/wait.h"
 #include "stress/base/clock.h"
 
@@ -29,20 +29,20 @@
 #define PATCHER	 "tmax-patcher"
 #define EXECUTOR "tmax-executor"
 
-/* Both as a peer of one kind of site has them; borrowed from jvm, below. */
-struct site {
-	const char *head;
+/*
+ * One kind of site, with both processes, which are borrowed from jvm. The first is the one that
+ * requests go to unless it is said otherwise: see outside.h.
+ */
+static struct site {
 	struct outside hot, still;
+	const char *kind; /* and the head of requests */
 	bool warm;
-};
+} sites[] = { { .kind = "volatile " }, { .kind = "mutable " } };
 
 static struct {
 	struct outside hot, still;
 	unsigned users; /* peers that are open */
 } jvm;
-
-static struct site volatile_site = { .head = "volatile " };
-static struct site mutable_site = { .head = "mutable " };
 
 /* A program of the JDK: of $JAVA_HOME if there is one, else of PATH. */
 static const char *jdk_program(const char *name, char path[OUTSIDE_PATH])
@@ -58,65 +58,45 @@ static const char *jdk_program(const char *name, char path[OUTSIDE_PATH])
 
 /* --- Pinning: Java has no word for it ------------------------------------------------------- */
 
-static void read_comm(pid_t pid, const char *task, char comm[COMM])
-{
-	char path[OUTSIDE_PATH];
-	FILE *file;
-
-	comm[0] = '\0';
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", (int)pid, task);
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	if (!fgets(comm, COMM, file))
-		comm[0] = '\0';
-	comm[strcspn(comm, "\n")] = '\0';
-	fclose(file);
-}
-
-static int pin_task(pid_t task, unsigned cpu)
-{
-	cpu_set_t *set = CPU_ALLOC(cpu + 1);
-	size_t size = CPU_ALLOC_SIZE(cpu + 1);
-	int ret;
-
-	if (!set)
-		return -ENOMEM;
-	CPU_ZERO_S(size, set);
-	CPU_SET_S(cpu, size, set);
-	ret = sched_setaffinity(task, size, set) ? -errno : 0;
-	CPU_FREE(set);
-	return ret;
-}
-
 /* There is an executor per kind of site. */
-static int pin_named(pid_t pid, const char *name, unsigned cpu)
+static int pin_named(const struct outside *o, const char *name, unsigned cpu)
 {
-	char path[64], comm[COMM];
+	int pid = (int)process_pid(o->process);
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	char path[OUTSIDE_PATH], comm[COMM];
 	int ret = -ESRCH;
 	struct dirent *e;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
-	if (!dir)
-		return -errno;
+	if (!dir || !set || hwloc_bitmap_only(set, cpu))
+		ret = -ENOMEM;
 	while ((ret == -ESRCH || ret == 0) && (e = readdir(dir))) {
-		read_comm(pid, e->d_name, comm);
-		if (!strcmp(comm, name))
-			ret = pin_task((pid_t)atoi(e->d_name), cpu);
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", pid, e->d_name);
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		if (fscanf(file, "%31[^\n]", comm) == 1 && !strcmp(comm, name))
+			ret = hwloc_linux_set_tid_cpubind(o->run->topology, atoi(e->d_name), set)
+				      ? -errno
+				      : 0;
+		fclose(file);
 	}
-	closedir(dir);
+	if (dir)
+		closedir(dir);
+	hwloc_bitmap_free(set);
 	return ret;
 }
 
 static int pin_threads(const struct outside *o, char *why)
 {
-	pid_t pid = process_pid(o->process);
-	int ret = pin_named(pid, PATCHER, outside_patcher(o->run));
+	int ret = pin_named(o, PATCHER, outside_patcher(o->run));
 
 	if (ret == 0)
-		ret = pin_named(pid, EXECUTOR, outside_executor(o->run));
+		ret = pin_named(o, EXECUTOR, outside_executor(o->run));
 	if (ret < 0)
 		snprintf(why, BENCH_WHY, "cannot pin its threads: %s", strerror(-ret));
 	return ret;
@@ -124,7 +104,7 @@ static int pin_threads(const struct outside *o, char *why)
 
 /* --- Starting ------------------------------------------------------------------------------- */
 
-static int compile(struct outside *o, char *why)
+static int compile_class(struct outside *o, char *why)
 {
 	char source[OUTSIDE_PATH], javac[OUTSIDE_PATH];
 	int ret = outside_source("CallSites.java", source, why);
@@ -142,7 +122,7 @@ static int compile(struct outside *o, char *why)
  * every change goes through all that was ever compiled with the site. It leaves alone what has
  * not run for a while. Newer machines have no sweeper and not the first of these two options.
  */
-static int start(struct outside *o, const char *folder, char *why)
+static int start_java(struct outside *o, const char *folder, char *why)
 {
 	char java[OUTSIDE_PATH];
 	const char *const argv[] = {
@@ -157,7 +137,7 @@ static int start(struct outside *o, const char *folder, char *why)
 		"CallSites",
 		NULL,
 	};
-	int ret = outside_start(o, argv, PACKAGE, START_SECONDS, NULL, why);
+	int ret = outside_start(o, argv, PACKAGE, START_SECONDS, why);
 
 	return ret < 0 ? ret : pin_threads(o, why);
 }
@@ -169,20 +149,13 @@ static int start_both(const struct bench_run *run, char *why)
 
 	jvm.still.run = run;
 	if (ret == 0)
-		ret = compile(&jvm.hot, why);
+		ret = compile_class(&jvm.hot, why);
 	if (ret == 0)
-		ret = start(&jvm.hot, jvm.hot.folder, why);
+		ret = start_java(&jvm.hot, jvm.hot.folder, why);
 	if (ret == 0)
-		ret = start(&jvm.still, jvm.hot.folder, why);
+		ret = start_java(&jvm.still, jvm.hot.folder, why);
 	outside_remove(&jvm.hot);
 	return ret;
-}
-
-static void end_both(void)
-{
-	outside_close(&jvm.hot);
-	outside_close(&jvm.still);
-	volatile_site.warm = mutable_site.warm = false;
 }
 
 static int ask_warm(const struct outside *o, const char *word, char *why)
@@ -206,7 +179,7 @@ static int warm_up(struct site *site, char *why)
 
 	site->hot = jvm.hot;
 	site->still = jvm.still;
-	site->hot.head = site->still.head = site->head;
+	site->hot.head = site->still.head = site->kind;
 	ret = ask_warm(&site->hot, "warm", why);
 	ticks = ticks_now() - ticks;
 	site->hot.ticks = (double)ticks / ((seconds_now() - seconds) * 1e9);
@@ -217,94 +190,45 @@ static int warm_up(struct site *site, char *why)
 	return ret;
 }
 
-static void leave(void)
+void jvm_close(struct peer *peer)
 {
-	if (--jvm.users == 0)
-		end_both();
+	peer->state = NULL;
+	if (--jvm.users > 0)
+		return;
+	outside_close(&jvm.hot);
+	outside_close(&jvm.still);
+	sites[0].warm = sites[1].warm = false;
 }
 
-static int jvm_open(struct peer *peer, struct site *site, const struct bench_run *run, char *why)
+/* Of the kind that the peer's name tells. */
+int jvm_open(struct peer *peer, const struct bench_run *run, char *why)
 {
+	struct site *site = &sites[strncmp(peer->name, "jvm-volatile", 12) != 0];
 	int ret = jvm.users++ ? 0 : start_both(run, why);
 
 	if (ret == 0 && !site->warm)
 		ret = warm_up(site, why);
 	if (ret < 0)
-		leave();
-	peer->state = ret < 0 ? NULL : site;
+		jvm_close(peer);
+	else
+		peer->state = site;
 	return ret;
 }
 
-int jvm_volatile_open(struct peer *peer, const struct bench_run *run, char *why)
-{
-	return jvm_open(peer, &volatile_site, run, why);
-}
-
-int jvm_mutable_open(struct peer *peer, const struct bench_run *run, char *why)
-{
-	return jvm_open(peer, &mutable_site, run, why);
-}
-
-void jvm_close(struct peer *peer)
-{
-	peer->state = NULL;
-	leave();
-}
-
-/* --- Requests ------------------------------------------------------------------------------- */
-
-/* As the peer of one of the two. */
-static struct peer of(const struct peer *peer, struct outside *o)
-{
-	struct peer own = *peer;
-
-	own.state = o;
-	return own;
-}
-
 /* The rest between changes is ours, see hot.h. */
-static int changes(struct peer *peer, struct outside *o, const char *mode, unsigned pairs,
-		   struct samples *s, char *why)
-{
-	struct peer own = of(peer, o);
-	char request[REQUEST];
-
-	snprintf(request, sizeof(request), "toggle %u %s %.0f", pairs, mode, HOT_REST / o->ticks);
-	return outside_changes(&own, request, pairs, s, why);
-}
-
 int jvm_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
 {
+	const char *mode = !hot ? "still" : peer->hot_only ? "compiled" : "hot";
 	struct site *site = peer->state;
+	struct peer still = *peer;
+	char request[REQUEST];
 
-	if (hot)
-		return changes(peer, &site->hot, "hot", pairs, s, why);
-	return changes(peer, &site->still, "still", pairs, s, why);
-}
-
-int jvm_toggle_compiled(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
-{
-	struct site *site = peer->state;
-
-	if (hot)
-		return changes(peer, &site->hot, "compiled", pairs, s, why);
-	snprintf(why, BENCH_WHY, "what no executor runs is not compiled");
-	return -ENOTSUP;
-}
-
-int jvm_flow(struct peer *peer, double rate, double seconds, bool on_off, struct peer_flow *flow,
-	     char *why)
-{
-	struct site *site = peer->state;
-	struct peer own = of(peer, &site->hot);
-
-	return outside_flow(&own, rate, seconds, on_off, flow, why);
-}
-
-int jvm_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why)
-{
-	struct site *site = peer->state;
-	struct peer own = of(peer, &site->hot);
-
-	return outside_cost(&own, calls, cost, why);
+	if (!hot && peer->hot_only) {
+		snprintf(why, BENCH_WHY, "what no executor runs is not compiled");
+		return -ENOTSUP;
+	}
+	still.state = &site->still;
+	snprintf(request, sizeof(request), "toggle %u %s %.0f", pairs, mode,
+		 HOT_REST / site->hot.ticks);
+	return outside_changes(hot ? peer : &still, request, pairs, s, why);
 }

@@ -33,11 +33,10 @@ static int no_room(char *why)
 int outside_source(const char *name, char path[OUTSIDE_PATH], char *why)
 {
 	char file[OUTSIDE_PATH];
-	int ret;
+	int ret = -ENAMETOOLONG;
 
-	if (snprintf(file, sizeof(file), "peers/%s", name) >= OUTSIDE_PATH)
-		return no_room(why);
-	ret = data_file(file, path, OUTSIDE_PATH);
+	if (snprintf(file, sizeof(file), "peers/%s", name) < OUTSIDE_PATH)
+		ret = data_file(file, path, OUTSIDE_PATH);
 	if (ret == -ENAMETOOLONG)
 		return no_room(why);
 	if (ret)
@@ -90,7 +89,7 @@ void outside_remove(struct outside *o)
 /* --- Programs ------------------------------------------------------------------------------- */
 
 /* What runs beside its two pinned threads, such as a compiler, has all CPUs of the run. */
-static hwloc_bitmap_t widen(const struct bench_run *run)
+static hwloc_bitmap_t widen_cpus(const struct bench_run *run)
 {
 	hwloc_bitmap_t before = hwloc_bitmap_alloc();
 
@@ -103,7 +102,7 @@ static hwloc_bitmap_t widen(const struct bench_run *run)
 	return NULL;
 }
 
-static void narrow(const struct bench_run *run, hwloc_bitmap_t before)
+static void narrow_cpus(const struct bench_run *run, hwloc_bitmap_t before)
 {
 	if (!before)
 		return;
@@ -120,25 +119,25 @@ static int name_package(int ret, const char *program, const char *package, char 
 
 int outside_build(struct outside *o, const char *const argv[], const char *package, char *why)
 {
-	hwloc_bitmap_t before = widen(o->run);
+	hwloc_bitmap_t before = widen_cpus(o->run);
 	int ret = process_run(argv, BUILD_SECONDS, o->run->stop, why);
 
-	narrow(o->run, before);
+	narrow_cpus(o->run, before);
 	return name_package(ret, argv[0], package, why);
 }
 
 int outside_start(struct outside *o, const char *const argv[], const char *package, double seconds,
-		  struct process_reply *ready, char *why)
+		  char *why)
 {
-	struct process_reply own = { 0 };
-	hwloc_bitmap_t before = widen(o->run);
+	struct process_reply ready = { 0 };
+	hwloc_bitmap_t before = widen_cpus(o->run);
 	int ret = process_start(&o->process, argv, o->run->stop, why);
 
-	narrow(o->run, before);
+	narrow_cpus(o->run, before);
 	if (ret < 0)
 		return name_package(ret, argv[0], package, why);
-	ret = process_ask(o->process, NULL, seconds, ready ? ready : &own, why);
-	process_reply_free(&own);
+	ret = process_ask(o->process, NULL, seconds, &ready, why);
+	process_reply_free(&ready);
 	return ret;
 }
 
@@ -162,8 +161,8 @@ unsigned outside_executor(const struct bench_run *run)
 /* --- Requests ------------------------------------------------------------------------------- */
 
 /* The answer has to be so many numbers. */
-static int ask(struct peer *peer, const char *request, double seconds, size_t count,
-	       struct process_reply *reply, char *why)
+static int ask_program(struct peer *peer, const char *request, double seconds, size_t count,
+		       struct process_reply *reply, char *why)
 {
 	struct outside *o = peer->state;
 	char line[2 * REQUEST];
@@ -182,8 +181,8 @@ int outside_changes(struct peer *peer, const char *request, unsigned pairs, stru
 {
 	const struct outside *o = peer->state;
 	struct process_reply reply = { 0 };
-	int ret = ask(peer, request, TOGGLE_SPARE + TOGGLE_MOST * 2 * pairs, 2 * (size_t)pairs,
-		      &reply, why);
+	int ret = ask_program(peer, request, TOGGLE_SPARE + TOGGLE_MOST * 2 * pairs,
+			      2 * (size_t)pairs, &reply, why);
 
 	for (size_t i = 0; ret == 0 && i < reply.count; i++)
 		samples_add(&s[i % 2], reply.value[i] * o->ticks);
@@ -199,25 +198,18 @@ int outside_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *
 	return outside_changes(peer, request, pairs, s, why);
 }
 
-static void put_flow(char *request, double rate, double seconds, bool on_off)
-{
-	double ms = fmax(round(seconds * 1e3), 1);
-
-	if (rate > RATE_MOST)
-		snprintf(request, REQUEST, "flow max %.0f %d", ms, on_off);
-	else
-		snprintf(request, REQUEST, "flow %.0f %.0f %d", rate, ms, on_off);
-}
-
 int outside_flow(struct peer *peer, double rate, double seconds, bool on_off,
 		 struct peer_flow *flow, char *why)
 {
 	struct process_reply reply = { 0 };
-	char request[REQUEST];
+	char request[REQUEST], number[REQUEST / 2] = "max";
 	int ret;
 
-	put_flow(request, rate, seconds, on_off);
-	ret = ask(peer, request, seconds + FLOW_SPARE, 4, &reply, why);
+	if (rate <= RATE_MOST)
+		snprintf(number, sizeof(number), "%.0f", rate);
+	snprintf(request, REQUEST, "flow %s %.0f %d", number, fmax(round(seconds * 1e3), 1),
+		 on_off);
+	ret = ask_program(peer, request, seconds + FLOW_SPARE, 4, &reply, why);
 	if (ret == 0)
 		*flow = (struct peer_flow){
 			.seconds = reply.value[0] * 1e-9,
@@ -236,7 +228,7 @@ int outside_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char
 	int ret;
 
 	snprintf(request, sizeof(request), "cost %llu", (unsigned long long)calls);
-	ret = ask(peer, request, COST_SECONDS, 3, &reply, why);
+	ret = ask_program(peer, request, COST_SECONDS, 3, &reply, why);
 	if (ret == 0)
 		*cost = (struct peer_cost){
 			.empty = reply.value[0] * o->ticks,

@@ -41,31 +41,29 @@ int outside_source(const char *name, char path[OUTSIDE_PATH], char *why);
 /*
  * outside_open - @o zeroed: a temporary folder. outside_build - run a compiler: argv ends with
  * NULL; @package: the Debian package to name if it is missing. outside_start - start the
- * program, and wait so many seconds until it is ready; ready may be NULL. On every CPU that the
- * run may use, although the caller is pinned. outside_close - end it, remove the folder; also
- * after any of these failed.
+ * program, and wait so many seconds until it is ready. On every CPU that the run may use, although
+ * the caller is pinned. outside_close - end it, remove the folder; also after any of these failed.
  */
 int outside_open(struct outside *o, const struct bench_run *run, char *why);
 int outside_build(struct outside *o, const char *const argv[], const char *package, char *why);
 int outside_start(struct outside *o, const char *const argv[], const char *package, double seconds,
-		  struct process_reply *ready, char *why);
+		  char *why);
 void outside_close(struct outside *o);
 
 /*
  * outside_path - a file in the folder, cut to fit. outside_remove - everything in the folder
- * and itself, as soon as nobody needs it any more.
+ * and itself, as soon as nothing is read from it any more.
  */
 void outside_path(const struct outside *o, const char *name, char path[OUTSIDE_PATH]);
 void outside_remove(struct outside *o);
 
-/* outside_changes - as outside_toggle(), by a request of its own. */
-int outside_changes(struct peer *peer, const char *request, unsigned pairs, struct samples *s,
-		    char *why);
-
 /*
  * outside_toggle, _flow, _cost - ask. An answer of another shape than asked for is -EPROTO.
- * For struct peer; state is a struct outside.
+ * For struct peer; state is a struct outside, or begins with one. outside_changes - as
+ * outside_toggle(), by a request of its own.
  */
+int outside_changes(struct peer *peer, const char *request, unsigned pairs, struct samples *s,
+		    char *why);
 int outside_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why);
 int outside_flow(struct peer *peer, double rate, double seconds, bool on_off,
 		 struct peer_flow *flow, char *why);
@@ -74,5 +72,25 @@ int outside_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char
 /* outside_patcher, outside_executor - their CPUs; of the patcher if there is no executor. */
 unsigned outside_patcher(const struct bench_run *run);
 unsigned outside_executor(const struct bench_run *run);
+
+/*
+ * The functions of each peer, for the table of them. See peer.h and docs/peers.md. An open
+ * that fails has closed what it opened.
+ */
+int jvm_open(struct peer *peer, const struct bench_run *run, char *why);
+void jvm_close(struct peer *peer);
+int jvm_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why);
+
+int xray_open(struct peer *peer, const struct bench_run *run, char *why);
+int uftrace_open(struct peer *peer, const struct bench_run *run, char *why);
+void compiled_close(struct peer *peer);
+int uftrace_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why);
+
+int uprobe_open(struct peer *peer, const struct bench_run *run, char *why);
+void uprobe_close(struct peer *peer);
+int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why);
+int uprobe_flow(struct peer *peer, double rate, double seconds, bool on_off, struct peer_flow *flow,
+		char *why);
+int uprobe_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why);
 
 #endif

@@ -30,8 +30,7 @@ struct peer_cost {
  */
 struct peer {
 	const char *name;
-	const char *on, *off; /* what the measures mean there: "setTarget", "unpatch" */
-	bool hot_only;	      /* to toggle it while no executor runs says nothing */
+	bool hot_only; /* to toggle it while no executor runs says nothing */
 	/*
 	 * Start it, with its executor on the CPU of the first one; warmed up when this
 	 * returns. Once per run, before the functions below.
@@ -60,7 +59,7 @@ extern struct peer peers[];
 
 /*
  * peers_open - open all that are to be had here; one that is not says why, and costs at most
- * seconds. With @want false none is opened, and why says that nobody asked. peers_close.
+ * seconds. With @want false none is opened, and why says that none was asked for. peers_close.
  */
 void peers_open(const struct bench_run *run, bool want);
 void peers_close(void);

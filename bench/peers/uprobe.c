@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "bench/method/hot.h"
-#include "bench/peers/all.h"
+#include "bench/peers/outside.h"
 #include "patchcore/machine/wait.h"
 #include "stress/base/clock.h"
 
@@ -85,18 +85,6 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 
 /* --- The event ------------------------------------------------------------------------------ */
 
-static int read_type(__u32 *type)
-{
-	FILE *file = fopen(TYPE_FILE, "re");
-	int found;
-
-	if (!file)
-		return -errno;
-	found = fscanf(file, "%u", type);
-	fclose(file);
-	return found == 1 ? 0 : -EINVAL;
-}
-
 static int switch_on(pid_t task)
 {
 	int fd = (int)syscall(SYS_perf_event_open, &state.attr, task, -1, -1, PERF_FLAG_FD_CLOEXEC);
@@ -104,7 +92,7 @@ static int switch_on(pid_t task)
 	return fd < 0 ? -errno : fd;
 }
 
-static int reason(int ret, char *why)
+static int reason_of(int ret, char *why)
 {
 	const char *hint = ret == -EACCES || ret == -EPERM ? " (it takes CAP_PERFMON)" : "";
 
@@ -112,17 +100,22 @@ static int reason(int ret, char *why)
 	return ret;
 }
 
-static int prepare(char *why)
+static int prepare_uprobe(char *why)
 {
 	struct place place = { .addr = (uintptr_t)uprobe_probed };
+	FILE *file = fopen(TYPE_FILE, "re");
 	__u32 type;
-	int ret = read_type(&type);
+	int found;
 
-	if (ret < 0)
-		return reason(ret, why);
+	if (!file)
+		return reason_of(-errno, why);
+	found = fscanf(file, "%u", &type);
+	fclose(file);
+	if (found != 1)
+		return reason_of(-EINVAL, why);
 	dl_iterate_phdr(look_in, &place);
 	if (!place.file)
-		return reason(-ENOENT, why);
+		return reason_of(-ENOENT, why);
 	state.file = strdup(place.file);
 	if (!state.file)
 		return -ENOMEM;
@@ -137,7 +130,8 @@ static int prepare(char *why)
 
 /* --- The executor --------------------------------------------------------------------------- */
 
-static void execute(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
+static void execute_traced(const struct hot_work *work, unsigned executor,
+			   struct hot_counts *counts)
 {
 	(void)work;
 	(void)executor;
@@ -150,10 +144,10 @@ static void execute(const struct hot_work *work, unsigned executor, struct hot_c
 			      memory_order_relaxed);
 }
 
-static const struct hot_work work = { execute, NULL };
+static const struct hot_work work = { execute_traced, NULL };
 
 /* An event belongs to one thread: the executor's, or without one the caller's. */
-static pid_t counted(void)
+static pid_t counted_child(void)
 {
 	return atomic_load_explicit(&state.executor, memory_order_acquire);
 }
@@ -170,8 +164,8 @@ static void end_executor(void)
 }
 
 /*
- * One, and only while it is needed: whoever stops all threads of this process would stop it, too,
- * and be charged for it.
+ * One, and only while it is needed: a peer that stops all threads of this process would stop it,
+ * too, and be charged for it.
  */
 static int begin_executor(void)
 {
@@ -189,25 +183,20 @@ static int begin_executor(void)
 	return ret;
 }
 
-static int try_it(char *why)
-{
-	int fd = switch_on(counted());
-
-	if (fd < 0)
-		return reason(fd, why);
-	close(fd);
-	return 0;
-}
-
 int uprobe_open(struct peer *peer, const struct bench_run *run, char *why)
 {
-	int ret = prepare(why);
+	int ret = prepare_uprobe(why), fd;
 
 	state.run = run;
 	if (ret == 0)
 		ret = begin_executor();
-	if (ret == 0)
-		ret = try_it(why);
+	if (ret == 0) {
+		fd = switch_on(counted_child());
+		if (fd < 0)
+			ret = reason_of(fd, why);
+		else
+			close(fd);
+	}
 	end_executor();
 	if (ret < 0)
 		uprobe_close(peer);
@@ -225,25 +214,6 @@ void uprobe_close(struct peer *peer)
 
 /* --- What it costs -------------------------------------------------------------------------- */
 
-static int timed_pair(struct samples *s, char *why)
-{
-	uint64_t begin;
-	int fd;
-
-	hot_cool(state.hot);
-	begin = ticks_now();
-	fd = switch_on(counted());
-	begin = ticks_now() - begin;
-	if (fd < 0)
-		return reason(fd, why);
-	samples_add(&s[0], (double)begin);
-	hot_cool(state.hot);
-	begin = ticks_now();
-	close(fd);
-	samples_add(&s[1], (double)(ticks_now() - begin));
-	return 0;
-}
-
 int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
 {
 	int ret = begin_executor();
@@ -251,8 +221,25 @@ int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s
 	(void)peer;
 	if (ret == 0 && hot)
 		hot_aim(state.hot, &work, 1);
-	for (unsigned i = 0; i < pairs && ret == 0; i++)
-		ret = stopped() ? -EINTR : timed_pair(s, why);
+	for (unsigned i = 0; i < pairs && ret == 0; i++) {
+		uint64_t begin;
+		int fd;
+
+		hot_cool(state.hot);
+		begin = ticks_now();
+		fd = switch_on(counted_child());
+		begin = ticks_now() - begin;
+		if (fd < 0) {
+			ret = reason_of(fd, why);
+			break;
+		}
+		samples_add(&s[0], (double)begin);
+		hot_cool(state.hot);
+		begin = ticks_now();
+		close(fd);
+		samples_add(&s[1], (double)(ticks_now() - begin));
+		ret = stopped() ? -EINTR : 0;
+	}
 	end_executor();
 	return ret;
 }
@@ -285,7 +272,7 @@ static int keep_rate(int *fd, double rate, double seconds, struct peer_flow *flo
 			ret = switch_off(*fd, &flow->calls[0]);
 			*fd = -1;
 		} else {
-			*fd = switch_on(counted());
+			*fd = switch_on(counted_child());
 			ret = *fd < 0 ? *fd : 0;
 		}
 		flow->toggles++;
@@ -295,30 +282,11 @@ static int keep_rate(int *fd, double rate, double seconds, struct peer_flow *flo
 	return ret;
 }
 
-/* The executor runs. What it calls is counted from when the probe is on. */
-static int flow_on_off(double rate, double seconds, struct peer_flow *flow)
-{
-	int fd = switch_on(counted()), ret;
-	uint64_t before, all;
-
-	if (fd < 0)
-		return fd;
-	ioctl(fd, PERF_EVENT_IOC_RESET, 0);
-	before = hot_count(state.hot).executed;
-	ret = keep_rate(&fd, rate, seconds, flow);
-	hot_sleep(state.hot);
-	if (fd >= 0)
-		switch_off(fd, &flow->calls[0]);
-	all = hot_count(state.hot).executed - before;
-	/* It may have been within a round when the first count was read. */
-	flow->calls[1] = all > flow->calls[0] ? all - flow->calls[0] : 0;
-	return ret;
-}
-
 int uprobe_flow(struct peer *peer, double rate, double seconds, bool on_off, struct peer_flow *flow,
 		char *why)
 {
-	int ret;
+	uint64_t before, all;
+	int ret, fd;
 
 	(void)peer;
 	*flow = (struct peer_flow){ 0 };
@@ -332,11 +300,25 @@ int uprobe_flow(struct peer *peer, double rate, double seconds, bool on_off, str
 	if (ret < 0)
 		return ret;
 	hot_aim(state.hot, &work, 1);
-	ret = flow_on_off(rate, seconds, flow);
+	fd = switch_on(counted_child());
+	if (fd >= 0) {
+		/* What the executor calls is counted from when the probe is on. */
+		ioctl(fd, PERF_EVENT_IOC_RESET, 0);
+		before = hot_count(state.hot).executed;
+		ret = keep_rate(&fd, rate, seconds, flow);
+		hot_sleep(state.hot);
+		if (fd >= 0)
+			switch_off(fd, &flow->calls[0]);
+		all = hot_count(state.hot).executed - before;
+		/* It may have been within a round when the first count was read. */
+		flow->calls[1] = all > flow->calls[0] ? all - flow->calls[0] : 0;
+	} else {
+		ret = fd;
+	}
 	end_executor();
 	if (stopped())
 		return -EINTR;
-	return ret < 0 ? reason(ret, why) : 0;
+	return ret < 0 ? reason_of(ret, why) : 0;
 }
 
 static double passes(void (*function)(void), uint64_t calls)
@@ -358,7 +340,7 @@ int uprobe_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char 
 	cost->off = passes(uprobe_probed, calls);
 	fd = switch_on(0);
 	if (fd < 0)
-		return reason(fd, why);
+		return reason_of(fd, why);
 	cost->on = passes(uprobe_probed, calls);
 	close(fd);
 	return 0;

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_plain(char c)
@@ -11,7 +12,7 @@ static bool is_plain(char c)
 	return isalnum((unsigned char)c) || (c && strchr(" ,.:|=+/()-_%", c));
 }
 
-/* Of ASCII alone, whatever the locale says of the rest. */
+/* Of ASCII alone, whichever the locale. */
 char *words_plain(const char *text, char *buf, size_t size)
 {
 	size_t i = 0;
@@ -30,50 +31,38 @@ bool word_listed(const char *word, const char *const list[])
 	return false;
 }
 
-static void text_words(const struct bench_param *param, char *buf, size_t size)
+/* "1|4" of a split, "2 executors", "no executor", "batch of 10". */
+static void param_words(const struct bench_param *param, char *buf, size_t size)
 {
-	/* Values that speak for themselves. */
+	/* Values that speak for themselves, and what is there or not and no number of anything. */
 	static const char *const bare[] = { "policy", "mapping", "cache", "mode", NULL };
-
-	if (strcmp(param->key, "split") == 0 && strcmp(param->text, "0") == 0)
-		snprintf(buf, size, "inside 8 bytes");
-	else if (word_listed(param->key, bare))
-		snprintf(buf, size, "%s", param->text);
-	else
-		snprintf(buf, size, "%s %s", param->key, param->text);
-}
-
-/* "no executor", "1 executor", "2 executors". */
-static void count_words(const struct bench_param *param, char *buf, size_t size)
-{
-	size_t length = strlen(param->key);
-	bool plural = length && param->key[length - 1] == 's';
-	bool one = param->number == 1 || param->number == 0;
-	int cut = (int)(length - (plural && one));
-
-	if (param->number == 0)
-		snprintf(buf, size, "no %.*s", cut, param->key);
-	else
-		snprintf(buf, size, "%.10g %.*s", param->number, cut, param->key);
-}
-
-static void number_words(const struct bench_param *param, char *buf, size_t size)
-{
-	/* There or not, and no number of anything. */
 	static const char *const flags[] = { "oversubscribed", "one-site", NULL };
+	const char *key = param->key;
+	double number = param->number;
+	size_t length = strlen(key);
+	bool plural = length && key[length - 1] == 's';
+	int one = (int)(length - (plural && (number == 1 || number == 0)));
 
-	if (strcmp(param->key, "batch") == 0)
-		snprintf(buf, size, "batch of %.10g", param->number);
-	else if (strcmp(param->key, "rate") == 0)
-		snprintf(buf, size, "%.10g toggles/s", param->number);
-	else if (word_listed(param->key, flags))
-		snprintf(buf, size, "%s", param->number == 0 ? "" : param->key);
+	if (strcmp(key, "split") == 0 && strcmp(param->text, "0") == 0)
+		snprintf(buf, size, "inside 8 bytes");
+	else if (param->text[0])
+		snprintf(buf, size, "%s%s%s", word_listed(key, bare) ? "" : key,
+			 word_listed(key, bare) ? "" : " ", param->text);
+	else if (strcmp(key, "batch") == 0)
+		snprintf(buf, size, "batch of %.10g", number);
+	else if (strcmp(key, "rate") == 0)
+		snprintf(buf, size, "%.10g toggles/s", number);
+	else if (word_listed(key, flags))
+		snprintf(buf, size, "%s", number == 0 ? "" : key);
+	else if (number == 0)
+		snprintf(buf, size, "no %.*s", one, key);
 	else
-		count_words(param, buf, size);
+		snprintf(buf, size, "%.10g %.*s", number, one, key);
 }
 
 /* Counts on past the end of a buffer that is full, as snprintf() does. */
-static size_t append(char *buf, size_t size, size_t length, const char *between, const char *more)
+static size_t append_word(char *buf, size_t size, size_t length, const char *between,
+			  const char *more)
 {
 	if (length < size)
 		snprintf(buf + length, size - length, "%s%s", length ? between : "", more);
@@ -91,12 +80,9 @@ char *words_of_params(const struct bench_row *row, const char *const without[], 
 
 		if (word_listed(param->key, without))
 			continue;
-		if (param->text[0])
-			text_words(param, one, sizeof(one));
-		else
-			number_words(param, one, sizeof(one));
+		param_words(param, one, sizeof(one));
 		if (one[0])
-			length = append(raw, sizeof(raw), length, ", ", one);
+			length = append_word(raw, sizeof(raw), length, ", ", one);
 	}
 	return words_plain(raw, buf, size);
 }
@@ -110,7 +96,7 @@ char *words_of_row(const struct bench_row *row, const char *const without[], cha
 	words_of_params(row, without, params, sizeof(params));
 	length = strlen(buf);
 	if (params[0])
-		append(buf, size, length, ": ", params);
+		append_word(buf, size, length, ": ", params);
 	return buf;
 }
 
@@ -123,6 +109,17 @@ int words_slot(char (*list)[WORDS_ROOM], unsigned *count, unsigned most, const c
 		return -1;
 	strcpy(list[*count], text);
 	return (int)(*count)++;
+}
+
+void words_quoted(char (*list)[WORDS_ROOM], unsigned count, char *text, size_t size)
+{
+	char word[WORDS_ROOM];
+	size_t length = 0;
+
+	text[0] = '\0';
+	for (unsigned i = 0; i < count && length < size; i++)
+		length += (size_t)snprintf(text + length, size - length, "%s\"%s\"", i ? " " : "",
+					   words_plain(list[i], word, sizeof(word)));
 }
 
 bool row_measured(const struct bench_row *row)
@@ -149,4 +146,100 @@ bool rows_same_case(const struct bench_row *a, const struct bench_row *b)
 		if (!same_param(&a->param[i], &b->param[i]))
 			return false;
 	return true;
+}
+
+/* --- Finding rows --------------------------------------------------------------------------- */
+
+/* Copies the next of the words in at, cut to size, and returns what is behind it; NULL: none. */
+static const char *next_word(const char *at, char *word, size_t size)
+{
+	int length;
+
+	at += strspn(at, " ");
+	length = (int)strcspn(at, " ");
+	snprintf(word, size, "%.*s", length, at);
+	return length ? at + length : NULL;
+}
+
+static bool is_word_of(const char *text, const char *words)
+{
+	char word[BENCH_KEY + BENCH_TEXT];
+
+	while ((words = next_word(words, word, sizeof(word))))
+		if (strcmp(word, text) == 0)
+			return true;
+	return false;
+}
+
+/* One "key=value" or "?key=value". */
+static bool meets(const struct bench_row *row, char *key)
+{
+	char *value = strchr(key, '='), *end;
+	const char *text;
+	double number;
+
+	if (!value)
+		return false;
+	*value++ = '\0';
+	if (*key == '?' && !bench_row_text(row, ++key) && isnan(bench_row_number(row, key)))
+		return true;
+	text = bench_row_text(row, key);
+	if (text)
+		return strcmp(text, value) == 0;
+	number = strtod(value, &end);
+	return *value && !*end && bench_row_number(row, key) == number;
+}
+
+bool bench_is(const struct bench_row *row, const char *name, const char *measure,
+	      const char *params)
+{
+	char param[BENCH_KEY + BENCH_TEXT + 2];
+
+	if ((name && !is_word_of(row->name, name)) ||
+	    (measure && !is_word_of(row->measure, measure)))
+		return false;
+	while (params && (params = next_word(params, param, sizeof(param))))
+		if (!meets(row, param))
+			return false;
+	return true;
+}
+
+const struct bench_row *bench_next(const struct bench_result *result, const char *name,
+				   const char *measure, const char *params, unsigned *i)
+{
+	while (result && *i < result->rows) {
+		const struct bench_row *row = &result->row[(*i)++];
+
+		if (row_measured(row) && bench_is(row, name, measure, params))
+			return row;
+	}
+	return NULL;
+}
+
+const struct bench_result *bench_of(const struct bench_result *results, size_t count,
+				    const char *benchmark)
+{
+	while (count--)
+		if (strcmp(results[count].benchmark, benchmark) == 0)
+			return &results[count];
+	return NULL;
+}
+
+static struct bench_value whole(struct bench_value v)
+{
+	if (!isfinite(v.low))
+		v.low = v.median;
+	if (!isfinite(v.high))
+		v.high = v.median;
+	return v;
+}
+
+struct bench_value row_over(const struct bench_row *a, const struct bench_row *b)
+{
+	bool same = a->against[0] && strcmp(a->against, b->against) == 0 &&
+		    isfinite(a->ratio.median) && isfinite(b->ratio.median);
+	struct bench_value x = whole(same ? a->ratio : a->value);
+	struct bench_value y = whole(same ? b->ratio : b->value);
+
+	return (struct bench_value){ x.median / y.median, x.low / y.high, x.high / y.low };
 }

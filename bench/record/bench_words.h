@@ -10,7 +10,7 @@
 
 #include "bench/method/result.h"
 
-#define WORDS_ROOM 256 /* holds whatever the functions below write */
+#define WORDS_ROOM 256 /* holds all that the functions below write */
 
 /*
  * words_plain - a text in which there is nothing but letters, digits, spaces and the marks
@@ -33,6 +33,9 @@ char *words_of_row(const struct bench_row *row, const char *const without[], cha
 /* words_slot - where text is in the list; added if it is not there yet. -1: no room for it. */
 int words_slot(char (*list)[WORDS_ROOM], unsigned *count, unsigned most, const char *text);
 
+/* words_quoted - the list as one text, each plain and in quotes, a space apart; cut to size. */
+void words_quoted(char (*list)[WORDS_ROOM], unsigned count, char *text, size_t size);
+
 /* word_listed - is it in the list, which ends with NULL? The list may be NULL. */
 bool word_listed(const char *word, const char *const list[]);
 
@@ -50,5 +53,33 @@ bool same_param(const struct bench_param *a, const struct bench_param *b);
 
 /* rows_same_case - the same thing with the same params; the measure may be another. */
 bool rows_same_case(const struct bench_row *a, const struct bench_row *b);
+
+/* --- Finding rows by what they are ---------------------------------------------------------- */
+
+/*
+ * bench_is - is it a row of that name and measure with those params?
+ * @name, @measure: one of the words in it, which are separated by spaces; NULL: any.
+ * @params: "key=value" separated by spaces, NULL: any. "?key=value" is met by a row without that
+ * key, too: by one that does not say so because nothing else was measured, or because it is what
+ * one would expect.
+ */
+bool bench_is(const struct bench_row *row, const char *name, const char *measure,
+	      const char *params);
+
+/* bench_next - the next measured one at or behind *i, which is moved behind it. NULL: none. */
+const struct bench_row *bench_next(const struct bench_result *result, const char *name,
+				   const char *measure, const char *params, unsigned *i);
+
+/* bench_of - the last one of the results of that name, NULL: none. */
+const struct bench_result *bench_of(const struct bench_result *results, size_t count,
+				    const char *benchmark);
+
+/*
+ * row_over - how many times the cost of b is a's: by their ratios to the same baseline where
+ * both have one, so that a machine that drifts hits neither, else by their medians. The interval
+ * is made of the ends of both, so it is at least as wide as 95 % asks for; without intervals the
+ * medians stand for them.
+ */
+struct bench_value row_over(const struct bench_row *a, const struct bench_row *b);
 
 #endif

@@ -77,6 +77,25 @@ static inline int bench_run_open_apart(struct bench_run *run)
 	return bench_run_seat(run->topology, &run->seating) == 0 && pc_init() == 0 ? 0 : 77;
 }
 
+/* "name key=value ..." */
+static inline char *bench_run_label(const struct bench_row *row, char *buf, size_t size)
+{
+	size_t length = (size_t)snprintf(buf, size, "%s", row->name);
+
+	for (unsigned i = 0; i < row->params; i++) {
+		const struct bench_param *p = &row->param[i];
+
+		assert_true(length < size);
+		if (p->text[0])
+			length += (size_t)snprintf(buf + length, size - length, " %s=%s", p->key,
+						   p->text);
+		else
+			length += (size_t)snprintf(buf + length, size - length, " %s=%.10g", p->key,
+						   p->number);
+	}
+	return buf;
+}
+
 /* The row of that label and measure, NULL: there is none. There must not be two. */
 static inline const struct bench_row *bench_run_row(const struct bench_result *result,
 						    const char *label, const char *measure)
@@ -87,7 +106,7 @@ static inline const struct bench_row *bench_run_row(const struct bench_result *r
 	for (unsigned i = 0; i < result->rows; i++) {
 		const struct bench_row *row = &result->row[i];
 
-		if (strcmp(bench_row_label(row, text, sizeof(text)), label) != 0 ||
+		if (strcmp(bench_run_label(row, text, sizeof(text)), label) != 0 ||
 		    strcmp(row->measure, measure) != 0)
 			continue;
 		assert_null(found);

@@ -56,9 +56,9 @@ static inline struct bench_result sample_result(const char *benchmark)
 	struct bench_result r = { .seed = 7,
 				  .rounds = 20,
 				  .seconds = 61.5,
-				  .first_wait = SAMPLE_FIRST,
-				  .second_wait = SAMPLE_SECOND,
-				  .stretch = 4,
+				  .waits.first = SAMPLE_FIRST,
+				  .waits.second = SAMPLE_SECOND,
+				  .waits.stretch = 4,
 				  .distance = { 140, 120, 390 } };
 
 	snprintf(r.benchmark, sizeof(r.benchmark), "%s", benchmark);

@@ -64,7 +64,7 @@ static void make_cell(const struct climb *c, struct cell *cell, const struct sea
 	cell->executors = seat->executors;
 	cell->toggles = CELL_TOGGLES_MAX;
 	cell->seconds = seconds > CELL_MIN ? seconds : CELL_MIN;
-	cell->first_wait = cell->second_wait = 0;
+	cell->waits = (struct waits){ 0 };
 	cell->seed = seed_of_next_cell(c);
 }
 
@@ -103,8 +103,8 @@ static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 
 	if (random_next(&random) % PROVOKE_IN == 0 || (is_gap && p == PROVOKER_SITES))
 		return;
-	for (unsigned i = 0; i < c->plan->unprovokeds; i++)
-		if (c->plan->unprovoked[i].provoker == p)
+	for (unsigned i = c->plan->unseateds; i < c->plan->untesteds; i++)
+		if (c->plan->untested[i].which == (int)p)
 			return;
 	cell->provokers = 1u << p;
 	/* Fetch runs ahead in a loop that is long enough. */
@@ -112,75 +112,67 @@ static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 		cell->loop = 64;
 }
 
-/* Cells that were cut short count as well, in this run or in the one that it resumes.
+/*
+ * Cells that were cut short count as well, in this run or in the one that it resumes. used, unless
+ * NULL, gets the seconds of one that was not.
  */
-static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
-		    const struct cell_record **record)
+static int run_cell(struct climb *c, const char *stage, const struct cell *cell, double *used)
 {
+	const struct cell_record *record;
 	struct session *s = c->session;
 	size_t first = s->count;
-	int ret = session_run(s, stage, c->round++, cell, record);
+	int ret;
 
+	progress_stage(&s->progress, stage);
+	ret = session_run(s, stage, c->round++, cell, &record);
 	for (size_t i = first; i < s->count; i++)
 		if (sums_add_record(c->sums, &s->done[i]) < 0)
 			return -ENOMEM;
 	if (s->tries)
-		c->disturbed = (*record)->noisy ? c->disturbed + 1 : 0;
-	return ret;
-}
-
-/* --- Controls --------------------------------------------------------------------------------- */
-
-static int run_control(struct climb *c, enum protocol protocol, double seconds, uint64_t *tears)
-{
-	const struct cell_record *record;
-	struct cell cell;
-	int ret;
-
-	make_cell(c, &cell, &c->plan->seat[0], seconds);
-	cell.first_wait = cell.second_wait = 3000;
-	cell.protocol = protocol;
-	cell.stop_tears = 1;
-	ret = run_cell(c, "proof", &cell, &record);
-	if (ret == 0)
-		*tears += cell_result_tears(&record->result);
+		c->disturbed = record->noisy ? c->disturbed + 1 : 0;
+	if (ret == 0 && used)
+		*used += record->result.seconds;
 	return ret;
 }
 
 /*
- * Both protocols leave a mix in memory for a whole wait: an oracle that does not see it is blind.
+ * The controls. Both protocols leave a mix in memory for a whole wait: an oracle that does not see
+ * it is blind.
  */
 static int run_controls(struct climb *c)
 {
+	static const enum protocol broken[] = { PROTOCOL_NO_INT3, PROTOCOL_FRONT_FIRST };
 	double share = c->plan->budget * c->plan->controls / 2;
 	double seconds = share > CONTROLS_MIN ? share : CONTROLS_MIN;
-	uint64_t no_int3 = 0, front_first = 0;
-	int ret;
+	unsigned tore = 0;
+	int ret = 0;
 
-	progress_stage(&c->session->progress, "proof");
-	ret = run_control(c, PROTOCOL_NO_INT3, seconds, &no_int3);
-	if (ret == 0)
-		ret = run_control(c, PROTOCOL_FRONT_FIRST, seconds, &front_first);
+	for (unsigned i = 0; i < 2 && ret == 0; i++) {
+		struct session *s = c->session;
+		struct cell cell;
+
+		make_cell(c, &cell, &c->plan->seat[0], seconds);
+		cell.waits = (struct waits){ 3000, 3000, 0 };
+		cell.protocol = broken[i];
+		cell.stop_tears = 1;
+		ret = run_cell(c, "proof", &cell, NULL);
+		tore += ret == 0 && cell_result_tears(&s->done[s->count - 1].result) > 0;
+	}
 	c->controls_ran = ret == 0;
-	c->sighted = c->controls_ran && no_int3 && front_first;
+	c->sighted = tore == 2;
 	return ret;
 }
 
-/* --- Membarrier ------------------------------------------------------------------------------- */
-
 static int time_membarrier(struct climb *c)
 {
-	static const enum crossing crossings[] = { CROSSING_LINE, CROSSING_PAGE };
-	const struct cell_record *record;
 	struct cell cell;
 	int ret = 0;
 
-	progress_stage(&c->session->progress, "membarrier");
 	for (unsigned i = 0; i < 2 * BARRIERS && ret == 0; i++) {
 		make_cell(c, &cell, &c->plan->seat[0], c->plan->slice);
 		cell.protocol = PROTOCOL_MEMBARRIER;
-		cell.crossing = crossings[i % 2];
-		ret = run_cell(c, "membarrier", &cell, &record);
+		cell.crossing = i % 2 ? CROSSING_PAGE : CROSSING_LINE;
+		ret = run_cell(c, "membarrier", &cell, NULL);
 	}
 	/* Without it the ladder goes all the way up. */
 	return ret == -EINTR || ret == -EIO ? ret : 0;
@@ -188,65 +180,75 @@ static int time_membarrier(struct climb *c)
 
 /* --- The ladder ------------------------------------------------------------------------------- */
 
-#define WORDS_IN 8 /* one window slice in so many stays inside 8 bytes, where vendors promise */
+#define WORDS_IN  16 /* one window slice in so many stays inside 8 bytes, where vendors promise, */
+#define SHARED_IN 4  /* one in so many of those with executors that share CPUs is run as such */
+#define SHAPES_IN 8  /* one in so many has one site, of any shape; the others have three calls */
 
-static enum crossing window_crossing(unsigned turn)
+/*
+ * All seats in turn. Executors that share a CPU see few of the stores, so most of their turns go to
+ * seats where they do not, if there are any.
+ */
+static const struct seat *window_seat(const struct plan *plan, unsigned turn)
 {
-	return turn % WORDS_IN ? (enum crossing)(CROSSING_8 + turn % 3) : CROSSING_NONE;
+	const struct seat *seat = &plan->seat[turn % plan->seats];
+	unsigned round = turn / plan->seats;
+
+	if (seat->placement != PLACEMENT_OVERSUBSCRIBED || round % SHARED_IN == 0)
+		return seat;
+	for (unsigned i = 0; i < plan->seats; i++) {
+		const struct seat *other = &plan->seat[(round + i) % plan->seats];
+
+		if (other->placement != PLACEMENT_OVERSUBSCRIBED)
+			return other;
+	}
+	return seat;
 }
 
 /*
  * Sites inside a line are most of all sites, and with a window that is proved they cost one
- * store: stores across each boundary inside a line, as fast as executors can see them.
+ * store: stores across each boundary inside a line, as fast as executors can see them. An executor
+ * that fetches a line again sees three stores in it as soon as one.
  */
 static int run_window(struct climb *c)
 {
-	const struct cell_record *record;
 	unsigned turn = c->window_turn++;
 	struct cell cell;
-	int ret;
 
-	make_cell(c, &cell, &c->plan->seat[turn % c->plan->seats], c->plan->slice);
+	make_cell(c, &cell, window_seat(c->plan, turn), c->plan->slice);
 	cell.protocol = PROTOCOL_ATOMIC;
-	cell.crossing = window_crossing(turn);
 	cell.rest = WINDOW_REST;
-	draw_shape(&cell);
+	if (turn % SHAPES_IN == 0) {
+		cell.crossing = turn % WORDS_IN ? (enum crossing)(CROSSING_8 + turn / SHAPES_IN % 3)
+						: CROSSING_NONE;
+		draw_shape(&cell);
+	} else {
+		cell.crossing = CROSSING_INSIDE;
+		cell.split = 2 + turn % 3;
+	}
 	draw_place(c, &cell);
-	ret = run_cell(c, "window", &cell, &record);
-	if (ret == 0)
-		c->window_used += record->result.seconds;
-	return ret;
+	return run_cell(c, "window", &cell, &c->window_used);
 }
 
 static int run_slice(struct climb *c, const struct estimate *e)
 {
 	const struct sum *kind = schedule_next(&c->schedule, e);
 	const struct seat seat = { kind->placement, kind->executors };
-	const struct cell_record *record;
 	struct cell cell;
-	int ret;
 
 	make_cell(c, &cell, &seat, c->plan->slice);
 	cell.crossing = kind->crossing;
-	cell.first_wait = kind->rung.first;
-	cell.second_wait = kind->rung.second;
-	cell.stretch = kind->rung.stretch;
+	cell.waits = kind->rung;
 	draw_shape(&cell);
 	draw_place(c, &cell);
 	/* The paper's figure is of a program that is left alone. */
-	if (cell.stretch)
+	if (cell.waits.stretch)
 		draw_provoker(c, &cell, false);
-	ret = run_cell(c, "ladder", &cell, &record);
-	if (ret == 0)
-		c->ladder_used += record->result.seconds;
-	return ret;
+	return run_cell(c, "ladder", &cell, &c->ladder_used);
 }
 
 static void estimate_run(const struct climb *c, struct estimate *e)
 {
-	struct run_sums run = { .sums = *c->sums };
-
-	estimate_make(e, &run, 1, c->plan);
+	estimate_make(e, c->sums, 1, c->plan);
 }
 
 /* --- Gaps ------------------------------------------------------------------------------------- */
@@ -254,61 +256,27 @@ static void estimate_run(const struct climb *c, struct estimate *e)
 #define GAP_SLICES 4 /* as long as so many others: each writes all that it saw */
 
 /* The line has its sums, for a run that resumes this journal. */
-static int write_gaps(struct climb *c, const struct cell *cell, const struct gap_result *result,
-		      const struct sums *sums)
-{
-	json_t *body = gap_to_json(cell, result);
-	int ret;
-
-	if (!body || json_object_set_new(body, "sums", sums_to_json(sums))) {
-		json_decref(body);
-		return -ENOMEM;
-	}
-	ret = journal_write_line(c->session->journal, "gaps", body);
-	json_decref(body);
-	if (ret == 0)
-		return 0;
-	progress_end(&c->session->progress);
-	error(0, -ret, "cannot write the journal");
-	return -EIO;
-}
-
 static int add_gaps(struct climb *c, const struct cell *cell, const struct gap_result *result)
 {
+	json_t *body = gap_to_json(cell, result);
 	struct sums sums = { 0 };
-	int ret = long_add_gaps(&sums, cell, result);
+	int ret = body ? long_add_gaps(&sums, cell, result) : -ENOMEM;
 
 	if (ret == 0)
 		ret = sums_add_all(c->sums, &sums);
-	if (ret == 0)
-		ret = write_gaps(c, cell, result, &sums);
+	if (ret == 0 && json_object_set_new(body, "sums", sums_to_json(&sums)))
+		ret = -ENOMEM;
+	if (ret == 0) {
+		ret = journal_write_line(c->session->journal, "gaps", body);
+		if (ret < 0) {
+			progress_end(&c->session->progress);
+			error(0, -ret, "cannot write the journal");
+			ret = -EIO;
+		}
+	}
+	json_decref(body);
 	sums_free(&sums);
 	return ret;
-}
-
-static bool was_disturbed(const struct cell *cell, const struct gap_result *result)
-{
-	const struct noise_case noise = {
-		.cell = cell,
-		.seating = &result->seating,
-		.witness = &result->witness,
-		.seconds = result->seconds + result->bare_seconds,
-	};
-	char reason[NOISE_REASON_MAX];
-
-	return noise_here(noise, reason, sizeof(reason));
-}
-
-static int run_gap_cell(struct climb *c, const struct cell *cell, struct gap_result *result)
-{
-	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
-	int ret = gap_run(cell, &how, result);
-
-	if (ret == 0 && result->outcome == OUTCOME_DONE) {
-		c->disturbed = was_disturbed(cell, result) ? c->disturbed + 1 : 0;
-		ret = add_gaps(c, cell, result);
-	}
-	return *c->session->stop && ret != -EIO ? -EINTR : ret;
 }
 
 /* Sums of the run that this one resumes; no other line of a journal has any. */
@@ -340,11 +308,15 @@ static int take_known_gaps(struct climb *c)
 
 static int run_gaps(struct climb *c)
 {
+	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
 	struct gap_result *result = malloc(sizeof(*result));
 	unsigned turn = c->gap_turn++;
+	char reason[NOISE_REASON_MAX];
 	struct cell cell;
-	int ret = -ENOMEM;
+	int ret;
 
+	if (!result)
+		return -ENOMEM;
 	gap_defaults(&cell);
 	cell.placement = c->plan->seat[turn / CLAIMS % c->plan->seats].placement;
 	cell.executors = c->plan->seat[turn / CLAIMS % c->plan->seats].executors;
@@ -352,21 +324,28 @@ static int run_gaps(struct climb *c)
 	cell.seconds = GAP_SLICES * c->plan->slice;
 	cell.seed = seed_of_next_cell(c) + turn;
 	draw_provoker(c, &cell, true);
-	if (result)
-		ret = run_gap_cell(c, &cell, result);
+	progress_stage(&c->session->progress, "gaps");
+	progress_begin_cell(&c->session->progress, &cell, session_left(c->session));
+	ret = gap_run(&cell, &how, result);
+	if (ret == 0 && result->outcome == OUTCOME_DONE) {
+		const struct noise_case noise = {
+			.cell = &cell,
+			.seating = &result->seating,
+			.witness = &result->witness,
+			.seconds = result->seconds + result->bare_seconds,
+		};
+
+		c->disturbed = noise_here(noise, reason, sizeof(reason)) ? c->disturbed + 1 : 0;
+		ret = add_gaps(c, &cell, result);
+	}
 	free(result);
 	c->gaps_used += cell.seconds;
-	return ret == -EINTR || ret == -EIO || ret == -ENOMEM ? ret : 0;
+	if (*c->session->stop && ret != -EIO)
+		return -EINTR;
+	return ret == -EIO || ret == -ENOMEM ? ret : 0;
 }
 
-/* --- Which next
- * ----------------------------------------------------------------------------------- */
-
-/* Other programs want the machine. */
-static bool is_wanted(const struct climb *c)
-{
-	return c->plan->idle && c->disturbed >= DISTURBED;
-}
+/* --- All of it -------------------------------------------------------------------------------- */
 
 static bool is_behind(const struct climb *c, double share, double used)
 {
@@ -375,63 +354,49 @@ static bool is_behind(const struct climb *c, double share, double used)
 
 static int climb_ladder(struct climb *c, struct estimate *e)
 {
-	int ret;
+	int ret = take_known_gaps(c);
 
-	ret = take_known_gaps(c);
 	if (ret < 0)
 		return ret;
 	estimate_run(c, e);
 	ret = schedule_make(&c->schedule, c->plan, &e->ladder, c->session->seed);
-	progress_stage(&c->session->progress, "ladder");
-	while (ret == 0 && session_left(c->session) > 0 && !is_wanted(c)) {
+	while (ret == 0 && session_left(c->session) > 0) {
+		/* Other programs want the machine. */
+		if (c->plan->idle && c->disturbed >= DISTURBED)
+			break;
 		if (is_behind(c, c->plan->window, c->window_used)) {
 			ret = run_window(c);
-			continue;
-		}
-		if (is_behind(c, c->plan->fetch_gaps, c->gaps_used)) {
+		} else if (is_behind(c, c->plan->fetch_gaps, c->gaps_used)) {
 			ret = run_gaps(c);
-			continue;
+		} else {
+			/* A slice that is dealt needs no estimate. */
+			if (schedule_is_focused(&c->schedule))
+				estimate_run(c, e);
+			ret = run_slice(c, e);
 		}
-		/* A slice that is dealt needs no estimate. */
-		if (schedule_is_focused(&c->schedule))
-			estimate_run(c, e);
-		ret = run_slice(c, e);
 	}
 	schedule_free(&c->schedule);
 	return ret;
 }
 
-/* --- All of it -------------------------------------------------------------------------------- */
-
-/* With one CPU threads take turns, and no fetch ever meets a store. */
-static bool runs_apart(const struct plan *plan)
-{
-	for (unsigned i = 0; i < plan->seats; i++)
-		if (plan->seat[i].placement != PLACEMENT_OVERSUBSCRIBED)
-			return true;
-	return false;
-}
-
-static bool counted_any(const struct sums *sums)
-{
-	for (size_t i = 0; i < sums->count; i++)
-		if (sums->sum[i].kind == SUM_WAIT && sums->sum[i].count.toggles)
-			return true;
-	return false;
-}
-
+/* Why what was counted is no evidence, or NULL. */
 static const char *doubt_of(const struct climb *c)
 {
-	if (!runs_apart(c->plan))
+	bool apart = false, counted = c->plan->only;
+
+	/* With one CPU threads take turns, and no fetch ever meets a store. */
+	for (unsigned i = 0; i < c->plan->seats; i++)
+		apart |= c->plan->seat[i].placement != PLACEMENT_OVERSUBSCRIBED;
+	for (size_t i = 0; i < c->sums->count; i++)
+		counted |= c->sums->sum[i].kind == SUM_WAIT && c->sums->sum[i].count.toggles;
+	if (!apart)
 		return "only one CPU was allowed: nothing ran at the same time";
 	if (!c->controls_ran)
 		return "it was broken off before it was known whether the oracle sees tears";
 	if (!c->sighted)
 		return "the oracle did not see the broken protocols tear";
 	/* Nor would it be a run among others. */
-	if (!c->plan->only && !counted_any(c->sums))
-		return "it was broken off before any wait was tried";
-	return NULL;
+	return counted ? NULL : "it was broken off before any wait was tried";
 }
 
 int climb(struct session *session, const struct plan *plan, struct sums *sums,

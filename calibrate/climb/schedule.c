@@ -11,41 +11,41 @@
 #define ENOUGH 1e-9 /* a bound that needs no further decade */
 #define UNSEEN 3e-6 /* seconds a toggle takes, where none was measured; only an order matters */
 
-static void add_kind(struct schedule *s, const struct rung *rung, int claim,
+static void add_kind(struct schedule *s, const struct waits *rung, enum crossing crossing,
 		     const struct seat *seat)
 {
 	s->kind[s->kinds++] = (struct sum){
 		.kind = SUM_WAIT,
 		.rung = *rung,
-		.crossing = claim == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE,
+		.crossing = crossing,
 		.placement = seat->placement,
 		.executors = seat->executors,
 	};
 }
 
-/* Constant waits by which tears are held against gaps across a page, too: see long_wait.h. */
-static bool is_compared(uint64_t wait)
-{
-	return wait == 200 || wait == 400 || wait == 800 || wait == 1600;
-}
-
-/* The paper's constant waits are for its figure: at one seat, across a line. */
+/*
+ * The paper's constant waits are for its figure: at one seat, across a line. By some of them tears
+ * are held against gaps across a page, too: see long_wait.h.
+ */
 static void list_kinds(struct schedule *s, const struct ladder *ladder)
 {
 	const struct plan *plan = s->plan;
 
 	for (unsigned i = 0; i < ladder->stretched; i++)
-		for (int claim = 0; claim < CLAIMS; claim++)
-			for (unsigned k = 0; k < plan->seats; k++)
-				add_kind(s, &ladder->rung[i], claim, &plan->seat[k]);
+		for (unsigned k = 0; k < CLAIMS * plan->seats; k++)
+			add_kind(s, &ladder->rung[i],
+				 k < plan->seats ? CROSSING_LINE : CROSSING_PAGE,
+				 &plan->seat[k % plan->seats]);
 	for (unsigned i = ladder->stretched; i < ladder->count && plan->seats; i++) {
-		add_kind(s, &ladder->rung[i], CLAIM_LINE, &plan->seat[0]);
-		if (is_compared(ladder->rung[i].first))
-			add_kind(s, &ladder->rung[i], CLAIM_PAGE, &plan->seat[0]);
+		uint64_t wait = ladder->rung[i].first;
+
+		add_kind(s, &ladder->rung[i], CROSSING_LINE, &plan->seat[0]);
+		if (wait == 200 || wait == 400 || wait == 800 || wait == 1600)
+			add_kind(s, &ladder->rung[i], CROSSING_PAGE, &plan->seat[0]);
 	}
 }
 
-static void shuffle(struct schedule *s)
+static void shuffle_schedule(struct schedule *s)
 {
 	for (unsigned i = 0; i < s->kinds; i++)
 		s->deck[i] = i;
@@ -71,7 +71,7 @@ int schedule_make(struct schedule *s, const struct plan *plan, const struct ladd
 		return -ENOMEM;
 	}
 	list_kinds(s, ladder);
-	shuffle(s);
+	shuffle_schedule(s);
 	return 0;
 }
 
@@ -84,11 +84,6 @@ void schedule_free(struct schedule *s)
 }
 
 /* --- Where a decade is nearest ---------------------------------------------------------------- */
-
-static double decade_below(double p)
-{
-	return pow(10, ceil(log10(p) - 1e-9) - 1);
-}
 
 /* Is so many times what was counted enough, if tears go on as they came? */
 static bool is_enough(const struct count *c, double times, double spread, double cap,
@@ -123,19 +118,6 @@ static double times_needed(const struct count *c, double spread, double cap, dou
 	return tries[high];
 }
 
-/* Seconds, or any unit of time, until the section keeps the target. */
-static double time_to(const struct section *section, double spread, double cap, double confidence,
-		      double target, double each)
-{
-	const struct count *c = &section->count;
-
-	if (section->upper_p <= target)
-		return 0;
-	if (!c->toggles)
-		return 4 / target * each;
-	return (times_needed(c, spread, cap, confidence, target) - 1) * (double)c->toggles * each;
-}
-
 struct goal {
 	double time;
 	unsigned level;
@@ -155,9 +137,16 @@ static struct goal goal_of(const struct estimate *e, unsigned index, double targ
 		double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
 
 		for (unsigned i = 0; i < claim->sections; i++) {
-			double time = time_to(&claim->section[i], e->spread[c], e->cap[c],
-					      confidence, target, each);
+			const struct section *s = &claim->section[i];
+			double time = 0;
 
+			if (s->upper_p > target && !s->count.toggles)
+				time = 4 / target * each;
+			else if (s->upper_p > target)
+				time = (times_needed(&s->count, e->spread[c], e->cap[c], confidence,
+						     target) -
+					1) *
+				       (double)s->count.toggles * each;
 			goal.time += time;
 			if (time <= most)
 				continue;
@@ -182,7 +171,7 @@ static bool find_goal(const struct estimate *e, struct goal *best)
 		kept = fmin(kept, e->level[i].upper_p);
 		if (kept <= ENOUGH)
 			break;
-		target = decade_below(kept);
+		target = pow(10, ceil(log10(kept) - 1e-9) - 1);
 		if (kept > e->require_p && target > e->require_p)
 			target = e->require_p;
 		goal = goal_of(e, i, target);
@@ -196,7 +185,7 @@ static bool find_goal(const struct estimate *e, struct goal *best)
 static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 				  const struct goal *goal)
 {
-	const struct rung *rung = &e->level[goal->level].rung;
+	const struct waits *rung = &e->level[goal->level].rung;
 	const struct sum *found = NULL;
 	unsigned like = 0;
 
@@ -204,7 +193,7 @@ static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 		const struct sum *kind = &s->kind[i];
 
 		if (claim_of(kind->crossing) == goal->claim && kind->placement == goal->placement &&
-		    rung_same(&kind->rung, rung) && random_next(&s->random) % ++like == 0)
+		    waits_same(&kind->rung, rung) && random_next(&s->random) % ++like == 0)
 			found = kind;
 	}
 	return found;
@@ -225,6 +214,6 @@ const struct sum *schedule_next(struct schedule *s, const struct estimate *e)
 	if (focus)
 		return focus;
 	if (s->dealt == s->kinds)
-		shuffle(s);
+		shuffle_schedule(s);
 	return &s->kind[s->deck[s->dealt++]];
 }

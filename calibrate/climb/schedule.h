@@ -13,8 +13,6 @@
 #include "calibrate/statistics/estimate.h"
 #include "calibrate/statistics/sums.h"
 
-#define SCHEDULE_KINDS_MAX (PLAN_SEATS_MAX * RUNGS_MAX * CLAIMS)
-
 /* One kind of slice: its count is not used. seat: index into the plan. */
 struct schedule {
 	const struct plan *plan;

@@ -8,9 +8,11 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "calibrate/program/cell_options.h"
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
-#include "patchcore/machine/conf_path.h"
+#include "patchcore/machine/machine_conf.h"
+#include "results/figures/figure.h"
 
 #define BUDGET_MIN 5 /* seconds; less cannot pass through all stages */
 #define NO_SEED	   UINT64_MAX
@@ -40,36 +42,29 @@ static bool take_only(const struct option_row *row, const char *text, void *requ
 	return r->only_window || r->only_gaps || option_refuse(why, "must be window or gaps");
 }
 
-static bool take_shard(const struct option_row *row, const char *text, void *request, char *why)
+/* For completion: the plans that are here, not those that a file describes. */
+static int plan_known(const char *name)
 {
-	struct request *r = request;
+	enum experiment_kind kind = experiment_find(name);
 
-	(void)row;
-	return shard_parse(text, &r->experiment.shard) == 0 ||
-	       option_refuse(why, "must be such as 3/16, of 1000 at most");
+	return plan_find(name) || kind == EXPERIMENT_PAPER || kind == EXPERIMENT_TAIL ? 0 : -1;
 }
 
-static bool take_executors(const struct option_row *row, const char *text, void *request, char *why)
+/* In place of what each line of the list says. */
+static bool take_for_all(const struct option_row *row, const char *text, void *request, char *why)
 {
-	struct request *r = request;
+	struct experiment *e = &((struct request *)request)->experiment;
 
-	(void)row;
-	if (paper_executors(&r->experiment.paper, text) == 0)
-		return true;
-	snprintf(why, OPTION_WHY,
-		 "must be a list such as 2-6 or 1,2,4, each once, from 1 to %d, %d numbers at most",
-		 PAPER_EXECUTORS_MAX, PAPER_SEATS_MAX);
-	return false;
+	experiment_replace(e, row->name);
+	return option_of_cell(row, text, &e->with, why);
 }
 
 #define FOR(kind)  (1u << EXPERIMENT_##kind)
 #define PLAN(name) OPTION_TEXT(struct request, plan_name), .fixed = (name)
-#define GRID(member, least, most)                                                                  \
-	OPTION_NUMBER(struct request, experiment.paper.member, least, most), .plans = FOR(PAPER)
 
 static const struct option_row options[] = {
 	{ "plan", "NAME", "quick, default, thorough; or an experiment: paper, tail",
-	  OPTION_TEXT(struct request, plan_name) },
+	  OPTION_TEXT(struct request, plan_name), .parse = plan_known },
 	{ "quick", NULL, "plan quick: a minute", PLAN("quick") },
 	{ "thorough", NULL, "plan thorough: two hours; default: a quarter of an hour",
 	  PLAN("thorough") },
@@ -100,14 +95,18 @@ static const struct option_row options[] = {
 	  OPTION_NUMBER(struct request, seed, 0, INT64_MAX) },
 	{ "quiet", NULL, "no progress", OPTION_FLAG(struct request, quiet) },
 	{ .help = "Of the paper's grid:" },
-	{ "shard", "PART", "run one part of it only, such as 3/16", take_shard,
-	  .plans = FOR(PAPER) },
+	{ "shard", "PART", "run one part of it only, such as 3/16",
+	  OPTION_INTO(option_shard, struct request, experiment.shard), .plans = FOR(PAPER) },
 	{ "merge", NULL, "run nothing; tell what the journals named behind it hold",
 	  OPTION_FLAG(struct request, merge), .plans = FOR(PAPER) },
-	{ "toggles", "N", "a run (50000000)", GRID(toggles, 1, CELL_TOGGLES_MAX) },
-	{ "repetitions", "N", "runs of each cell (5)", GRID(repetitions, 1, PAPER_REPEAT_MAX) },
-	{ "executors", "LIST", "numbers of executors (2-6)", take_executors, .plans = FOR(PAPER) },
-	{ "rest", "T", "mean ticks between two toggles (2000)", GRID(rest, 0, CELL_WAIT_MAX) },
+	{ "toggles", "N", "a run (50000000)", take_for_all, .plans = FOR(PAPER) },
+	{ "repetitions", "N", "runs of each cell (5)",
+	  OPTION_NUMBER(struct request, experiment.repetitions, 1, REPETITIONS_MAX),
+	  .plans = FOR(PAPER) },
+	{ "executors", "LIST", "numbers of executors (2-6)",
+	  OPTION_INTO(option_executors, struct request, experiment.executors),
+	  .plans = FOR(PAPER) },
+	{ "rest", "T", "mean ticks between two toggles (2000)", take_for_all, .plans = FOR(PAPER) },
 	{ .help = "Of the tail's experiment:" },
 	{ "fifo", NULL, "all threads with real-time priority",
 	  OPTION_FLAG(struct request, experiment.fifo), .plans = FOR(TAIL) },
@@ -161,22 +160,25 @@ static int take_output(struct request *r)
 }
 
 /* An experiment's journal is to be carried elsewhere, so it lies where the user is. */
-static int take_experiment(struct request *r)
+void request_experiment(struct request *r)
 {
 	struct experiment *e = &r->experiment;
 
+	experiment_name(e);
 	r->plan.budget = r->budget > 0 ? r->budget : TAIL_BUDGET;
-	if (!r->journal)
-		r->journal = e->kind == EXPERIMENT_PAPER ? "paper.jsonl"
-			     : e->fifo			 ? "tail-fifo.jsonl"
-							 : "tail.jsonl";
+	if (!r->journal) {
+		r->journal = r->default_journal;
+		snprintf(r->default_journal, sizeof(r->default_journal), "%s.jsonl", e->name);
+	}
 	/* Its cells are a fixed list: shards and resumed runs must agree on it. */
 	if (!r->have_seed)
 		r->seed = 1;
-	e->paper.seed = r->seed;
+	/* Round after round until the budget is spent; a grid comes to its end. */
+	if (e->kind == EXPERIMENT_TAIL)
+		e->repetitions = 0;
+	e->seed = r->seed;
 	e->journal = r->journal;
 	e->figure = r->figure;
-	return EXIT_PASS;
 }
 
 /* Other places and another order in each run: only so do runs tell more together. */
@@ -206,8 +208,10 @@ static int take_plan(struct request *r, uint64_t given)
 	r->have_seed = r->seed != NO_SEED;
 	if (!r->have_seed)
 		r->seed = draw_seed();
-	if (r->experiment.kind)
-		return take_experiment(r);
+	if (r->experiment.kind) {
+		request_experiment(r);
+		return EXIT_PASS;
+	}
 	if (r->budget > 0)
 		r->plan.budget = r->budget;
 	r->plan.idle = r->idle;
@@ -228,7 +232,7 @@ int request_parse(int argc, char **argv, struct request *r)
 
 	*r = (struct request){ .seed = NO_SEED, .plan_name = "default" };
 	r->experiment.shard = (struct shard){ 1, 1 };
-	paper_defaults(&r->experiment.paper);
+	r->experiment.repetitions = PAPER_REPETITIONS;
 	status = command_line_parse(&line, argc, argv, r, &given);
 	if (status != EXIT_PASS)
 		return status;

@@ -42,4 +42,10 @@ struct request {
 /* request_parse - EXIT_PASS, EXIT_HELPED, or EXIT_USAGE after a complaint. */
 int request_parse(int argc, char **argv, struct request *request);
 
+/* request_experiment - fill in what an experiment wants besides, and was not given. */
+void request_experiment(struct request *request);
+
+/* request_run - all of it. An exit status. */
+int request_run(struct request *request);
+
 #endif

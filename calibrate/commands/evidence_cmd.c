@@ -15,7 +15,8 @@
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
-#include "patchcore/machine/conf_path.h"
+#include "patchcore/machine/machine_conf.h"
+#include "stress/base/number.h"
 
 #define S(count) ((count) == 1 ? "" : "s")
 
@@ -26,12 +27,15 @@ struct request {
 	const char *from;
 	bool drop;
 	bool verbose;
+	bool json;
 };
 
 static const struct option_row options[] = {
 	{ "evidence", "FILE", "the store (default: beside the config that calibrate writes)",
 	  OPTION_FILE(struct request, store) },
 	{ "verbose", NULL, "every rung and placement, too", OPTION_FLAG(struct request, verbose) },
+	{ "json", NULL, "print one line of JSON instead of text",
+	  OPTION_FLAG(struct request, json) },
 	{ "drop", NULL, "begin a new epoch: what was counted so far counts no more",
 	  OPTION_FLAG(struct request, drop) },
 	{ "export", "FILE", "write the runs of all epochs to FILE (- for standard output)",
@@ -51,25 +55,7 @@ static const struct command_line line = {
 	       "write.\n",
 };
 
-static int parse(int argc, char **argv, struct request *r)
-{
-	int status = command_line_parse(&line, argc, argv, r, NULL);
-	char conf[PATH_MAX];
-
-	if (status != EXIT_PASS)
-		return status;
-	if (r->drop + !!r->to + !!r->from > 1)
-		return refuse_usage("one of --drop, --export and --import at a time");
-	if (r->store)
-		return EXIT_PASS;
-	if (machine_conf_default_path(conf, sizeof(conf)) < 0)
-		return refuse_usage("no home folder to look in: give --evidence");
-	snprintf(r->default_store, sizeof(r->default_store), "%s.evidence", conf);
-	r->store = r->default_store;
-	return EXIT_PASS;
-}
-
-static int cannot(const char *what, const char *path, int ret, int status)
+static int complain_of_store(const char *what, const char *path, int ret, int status)
 {
 	error(0, -ret, "cannot %s %s", what, path);
 	return status;
@@ -92,7 +78,8 @@ static unsigned count_boots(const struct evidence *e)
 	return boots;
 }
 
-static void print_runs(const struct evidence *e)
+/* A row of text, or a member of the JSON array. */
+static void show_runs(const struct evidence *e, json_t *array)
 {
 	for (size_t i = 0; i < e->count; i++) {
 		const struct evidence_run *run = &e->run[i];
@@ -102,54 +89,68 @@ static void print_runs(const struct evidence *e)
 			toggles += run->sums.sum[k].count.toggles;
 			tears += run->sums.sum[k].count.tears;
 		}
-		printf("  epoch %u  %s  %-8s  %.3g toggles, %.3g %s\n", run->epoch, run->date,
-		       run->source, (double)toggles, (double)tears, tears_word(tears));
+		if (array)
+			json_array_append_new(array, json_pack("{s:i, s:s, s:s, s:I, s:I}", "epoch",
+							       (int)run->epoch, "date", run->date,
+							       "source", run->source, "toggles",
+							       (json_int_t)toggles, "tears",
+							       (json_int_t)tears));
+		else
+			printf("  epoch %u  %s  %-8s  %s toggles, %s %s\n", run->epoch, run->date,
+			       run->source, NUMBER(toggles), NUMBER(tears), tears_word(tears));
 	}
 }
 
-static void print_known(const struct request *r, const struct evidence *e,
-			const struct knowledge *known, const struct provenance *from)
+static void show_text(const struct request *r, const struct evidence *e,
+		      const struct knowledge *known, const struct estimate *estimate,
+		      const struct provenance *from)
 {
 	unsigned boots = count_boots(e);
-	struct estimate estimate;
 
+	if (!known->latest) {
+		printf("Nothing is known of these CPUs as they are now (%s: %zu run%s of others or "
+		       "of before).\n",
+		       r->store, e->count, S(e->count));
+		return;
+	}
 	printf("Evidence: %s: %zu run%s in %zu hour%s and %u boot%s, the latest %s; epoch %u\n",
 	       r->store, known->all, S(known->all), known->count, S(known->count), boots, S(boots),
 	       known->latest->date, e->epoch);
 	if (r->verbose)
-		print_runs(e);
-	estimate_make(&estimate, known->runs, known->count, from->plan);
-	summary_print(stdout, &estimate, from);
+		show_runs(e, NULL);
+	summary_print(stdout, estimate, from);
 	if (r->verbose)
-		summary_details(stdout, &estimate, from);
+		summary_details(stdout, estimate, from);
 }
 
-static int show(const struct request *r, const struct evidence *e, const struct provenance *from)
+static void show_json(const struct request *r, const struct evidence *e,
+		      const struct knowledge *known, const struct estimate *estimate)
 {
-	struct knowledge known;
-	int ret = knowledge_of(&known, e, from->identity, from->cpus);
-	int status = known.latest ? EXIT_PASS : EXIT_NO_CONF;
+	json_t *runs = json_array(), *body;
+	char store[PATH_MAX];
 
-	if (ret < 0)
-		return cannot("read", r->store, ret, EXIT_MISSING);
-	if (known.latest)
-		print_known(r, e, &known, from);
-	else
-		printf("Nothing is known of these CPUs as they are now (%s: %zu run%s of others or "
-		       "of before).\n",
-		       r->store, e->count, S(e->count));
-	knowledge_free(&known);
-	return status;
+	text_printable(store, sizeof(store), r->store);
+	show_runs(e, runs);
+	body = json_pack("{s:s, s:i, s:I, s:i, s:i, s:i, s:s?, s:o, s:o}", "store", store, "epoch",
+			 (int)e->epoch, "broken", (json_int_t)e->broken, "known_runs",
+			 (int)known->all, "hours", (int)known->count, "boots", (int)count_boots(e),
+			 "latest", known->latest ? known->latest->date : NULL, "runs", runs,
+			 "estimate", known->latest ? estimate_to_json(estimate) : json_null());
+	if (body)
+		journal_tell(stdout, journal_line("store", body));
+	json_decref(body);
 }
 
-static int show_here(const struct request *r, const struct evidence *e)
+static int show_evidence(const struct request *r, const struct evidence *e)
 {
 	struct plan plan = *plan_find("default");
+	struct estimate estimate;
+	struct knowledge known;
 	hwloc_topology_t topology;
 	struct identity id;
 	struct cpus cpus;
 	struct provenance from = { .identity = &id, .plan = &plan, .cpus = &cpus };
-	int status = machine_here(&id);
+	int ret, status = machine_here(&id);
 
 	if (status == EXIT_PASS)
 		status = topology_here(&topology);
@@ -158,7 +159,18 @@ static int show_here(const struct request *r, const struct evidence *e)
 	plan_seat(&plan, topology);
 	cpus_here(topology, &cpus);
 	hwloc_topology_destroy(topology);
-	return show(r, e, &from);
+	ret = knowledge_of(&known, e, &id, &cpus);
+	if (ret < 0)
+		return complain_of_store("read", r->store, ret, EXIT_MISSING);
+	if (known.latest)
+		estimate_make(&estimate, known.runs, known.count, &plan);
+	if (r->json)
+		show_json(r, e, &known, &estimate);
+	else
+		show_text(r, e, &known, &estimate, &from);
+	status = known.latest ? EXIT_PASS : EXIT_NO_CONF;
+	knowledge_free(&known);
+	return status;
 }
 
 /* --- Moving ----------------------------------------------------------------------------------- */
@@ -212,9 +224,9 @@ static int export_to(const struct request *r, const struct evidence *e)
 	int ret;
 
 	if (access(r->to, F_OK) == 0)
-		return cannot("write", r->to, -EEXIST, EXIT_CANNOT_WRITE);
+		return complain_of_store("write", r->to, -EEXIST, EXIT_CANNOT_WRITE);
 	ret = append_all(path, e, NULL, &added);
-	return ret < 0 ? cannot("write", r->to, ret, EXIT_CANNOT_WRITE) : EXIT_PASS;
+	return ret < 0 ? complain_of_store("write", r->to, ret, EXIT_CANNOT_WRITE) : EXIT_PASS;
 }
 
 static int import_from(const struct request *r, const struct evidence *e)
@@ -224,24 +236,12 @@ static int import_from(const struct request *r, const struct evidence *e)
 	int ret = access(r->from, R_OK) < 0 ? -errno : evidence_read(r->from, &other);
 
 	if (ret < 0)
-		return cannot("read", r->from, ret, EXIT_MISSING);
+		return complain_of_store("read", r->from, ret, EXIT_MISSING);
 	ret = append_all(r->store, &other, e, &added);
 	evidence_free(&other);
 	if (ret < 0)
-		return cannot("write", r->store, ret, EXIT_CANNOT_WRITE);
+		return complain_of_store("write", r->store, ret, EXIT_CANNOT_WRITE);
 	printf("%zu run%s added to %s\n", added, S(added), r->store);
-	return EXIT_PASS;
-}
-
-static int drop(const struct request *r)
-{
-	int ret = evidence_begin_epoch(r->store, "dropped by the user");
-
-	if (ret < 0)
-		return cannot("write", r->store, ret, EXIT_CANNOT_WRITE);
-	printf("What was counted so far counts no more. The next calibration begins anew; the "
-	       "config\n"
-	       "stays as it is until then.\n");
 	return EXIT_PASS;
 }
 
@@ -249,22 +249,38 @@ int cmd_evidence(int argc, char **argv)
 {
 	struct request r = { 0 };
 	struct evidence e;
-	int ret, status = parse(argc, argv, &r);
+	char conf[PATH_MAX];
+	int ret, status = command_line_parse(&line, argc, argv, &r, NULL);
 
 	if (status != EXIT_PASS)
 		return status;
+	if (r.drop + !!r.to + !!r.from + r.json > 1)
+		return refuse_usage("one of --drop, --export, --import and --json at a time");
+	if (!r.store) {
+		if (machine_conf_default_path(conf, sizeof(conf)) < 0)
+			return refuse_usage("no home folder to look in: give --evidence");
+		snprintf(r.default_store, sizeof(r.default_store), "%s.evidence", conf);
+		r.store = r.default_store;
+	}
 	ret = evidence_read(r.store, &e);
 	if (ret < 0)
-		return cannot("read", r.store, ret, EXIT_MISSING);
+		return complain_of_store("read", r.store, ret, EXIT_MISSING);
 	if (e.broken)
 		error(0, 0, "%s: %zu unreadable line%s passed over", r.store, e.broken,
 		      S(e.broken));
-	if (r.drop)
-		status = drop(&r);
-	else if (r.from)
+	if (r.drop) {
+		ret = evidence_begin_epoch(r.store, "dropped by the user");
+		status = ret < 0 ? complain_of_store("write", r.store, ret, EXIT_CANNOT_WRITE)
+				 : EXIT_PASS;
+		if (status == EXIT_PASS)
+			printf("What was counted so far counts no more. The next calibration "
+			       "begins "
+			       "anew; the config\nstays as it is until then.\n");
+	} else if (r.from) {
 		status = import_from(&r, &e);
-	else
-		status = r.to ? export_to(&r, &e) : show_here(&r, &e);
+	} else {
+		status = r.to ? export_to(&r, &e) : show_evidence(&r, &e);
+	}
 	evidence_free(&e);
 	return status;
 }

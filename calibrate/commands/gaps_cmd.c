@@ -56,15 +56,6 @@ static const struct command_line line = {
 	       "130 interrupted.\n",
 };
 
-static void print_bar(uint64_t count, uint64_t most)
-{
-	uint64_t length = (count * BAR + most - 1) / most;
-
-	for (uint64_t i = 0; i < length; i++)
-		putchar('#');
-	putchar('\n');
-}
-
 /* Rows of half an octave; those below and above all gaps are left out. */
 static void print_histogram(const struct gap_tally *t)
 {
@@ -83,21 +74,10 @@ static void print_histogram(const struct gap_tally *t)
 	for (unsigned i = first; i <= last && i < ROWS; i++) {
 		printf("  %10" PRIu64 " to %10" PRIu64 " %9" PRIu64 " ",
 		       gap_bucket_low(i * PER_ROW), gap_bucket_low((i + 1) * PER_ROW) - 1, row[i]);
-		print_bar(row[i], most);
-	}
-}
-
-static void print_kind(enum gap_kind kind, const struct gap_tally *t)
-{
-	printf("%-11s %" PRIu64 " gaps (%s)\n", gap_kind_name(kind), t->count,
-	       kind == GAP_OLD_FRONT ? "old front with new back" : "new front with old back");
-	print_histogram(t);
-	if (t->tails)
-		printf("  largest   ");
-	for (unsigned i = 0; i < t->tails && i < LARGEST; i++)
-		printf(" %" PRIu64, t->tail[i]);
-	if (t->tails)
+		for (uint64_t n = (row[i] * BAR + most - 1) / most; n; n--)
+			putchar('#');
 		putchar('\n');
+	}
 }
 
 static void print_text(const struct cell *cell, const struct gap_result *r)
@@ -112,8 +92,19 @@ static void print_text(const struct cell *cell, const struct gap_result *r)
 	printf("stores      %" PRIu64 " in %.2f s, %.0f per second; %.0f without stamps\n",
 	       r->stores, r->seconds, rate, bare);
 	printf("executions  %" PRIu64 "\n", r->executions);
-	for (unsigned k = 0; k < GAP_KINDS; k++)
-		print_kind((enum gap_kind)k, &r->kind[k]);
+	for (unsigned k = 0; k < GAP_KINDS; k++) {
+		const struct gap_tally *t = &r->kind[k];
+
+		printf("%-11s %" PRIu64 " gaps (%s)\n", gap_kind_name((enum gap_kind)k), t->count,
+		       k == GAP_OLD_FRONT ? "old front with new back" : "new front with old back");
+		print_histogram(t);
+		if (t->tails)
+			printf("  largest   ");
+		for (unsigned i = 0; i < t->tails && i < LARGEST; i++)
+			printf(" %" PRIu64, t->tail[i]);
+		if (t->tails)
+			putchar('\n');
+	}
 	printf("discarded  ");
 	for (unsigned i = 0; i < GAP_REASONS; i++)
 		printf(" %s %" PRIu64 "%s", gap_reason_name((enum gap_reason)i), r->discarded[i],
@@ -129,7 +120,7 @@ static int write_line(struct journal *journal, const void *what)
 	return journal_write_line(journal, "gaps", (json_t *)what);
 }
 
-static int tell(const struct one_cell_command *c, const struct gap_result *result)
+static int tell_gaps(const struct one_cell_command *c, const struct gap_result *result)
 {
 	json_t *body = gap_to_json(&c->cell, result);
 	int status;
@@ -140,20 +131,20 @@ static int tell(const struct one_cell_command *c, const struct gap_result *resul
 	}
 	status = one_cell_append(c, write_line, body);
 	if (c->json)
-		one_cell_print(body);
+		journal_tell(stdout, journal_line("gaps", body));
 	else
 		print_text(&c->cell, result);
 	json_decref(body);
 	return status != EXIT_PASS ? status : one_cell_status(result->outcome);
 }
 
-static int run(const struct one_cell_command *c, const struct run_options *how, int *status)
+static int run_gaps(const struct one_cell_command *c, const struct run_options *how, int *status)
 {
 	struct gap_result result;
 	int ret = gap_run(&c->cell, how, &result);
 
 	if (ret == 0)
-		*status = tell(c, &result);
+		*status = tell_gaps(c, &result);
 	return ret;
 }
 
@@ -163,7 +154,8 @@ int cmd_gaps(int argc, char **argv)
 		.line = &line,
 		.defaults = gap_defaults,
 		.check = gap_check,
-		.run = run,
+		.run = run_gaps,
+		.shard = { 1, 1 },
 	};
 
 	return one_cell_main(&command, argc, argv);

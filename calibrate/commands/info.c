@@ -8,7 +8,6 @@
 #include <hwloc.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <libcpuid/libcpuid.h>
 #include <linux/membarrier.h>
 #include <patchcore/patchcore.h>
 #include <stdbool.h>
@@ -20,22 +19,25 @@
 
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
+#include "calibrate/program/cpuid.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
 #include "patchcore/machine/cpus.h"
 #include "patchcore/machine/identity.h"
 #include "patchcore/machine/tsc.h"
+#include "results/journal/journal.h"
+#include "stress/base/number.h"
 #include "stress/placement/placement.h"
-
-#define INFO_SCHEMA  "tmax-info"
-#define INFO_VERSION 1
 
 struct request {
 	bool json;
+	const char *dump; /* of another machine, or NULL */
 };
 
 static const struct option_row options[] = {
-	{ "json", NULL, "print one JSON object instead of text",
+	{ "cpuid", "FILE", "of the machine where this CPUID dump was taken, what it is",
+	  OPTION_FILE(struct request, dump) },
+	{ "json", NULL, "print one line of JSON instead of text",
 	  OPTION_FLAG(struct request, json) },
 	{ 0 },
 };
@@ -45,13 +47,14 @@ static const struct command_line line = {
 	.about = "Tell which machine this is, which placements can be tested on it, and whether\n"
 		 "its machine.conf is in use.\n",
 	.options = { options },
-	.end = "Exit status: 0, 3 machine.conf found but refused, 64 usage, 69 machine or\n"
+	.end = "Exit status: 0, 3 machine.conf found but refused, 64 usage, 69 machine, dump or\n"
 	       "topology cannot be read, 70 the library cannot be set up, 74 cannot write.\n",
 };
 
+/* What is told of this machine. */
 struct report {
 	struct identity identity;
-	char codename[64]; /* libcpuid's best guess: never to be relied upon */
+	struct cpu_name cpu; /* all 0 if it is not known */
 	hwloc_topology_t topology;
 	int foreign;
 	bool sync_core;
@@ -77,58 +80,36 @@ static bool is_refused(const struct pc_status *s)
 	return s->conf_path[0] && !s->conf_valid;
 }
 
-static const char *verdict(const struct pc_status *s)
+static const char *verdict_of(const struct pc_status *s)
 {
 	if (!s->conf_path[0])
 		return "none";
 	return is_refused(s) ? "refused" : "valid";
 }
 
-static bool query_sync_core(void)
+static const char *codename_of(const struct cpu_name *cpu)
+{
+	return cpu->codename[0] ? cpu->codename : "not known for sure";
+}
+
+static int gather_report(struct report *r)
 {
 	long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
-
-	return commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
-}
-
-static void read_codename(char *codename, size_t size)
-{
-	struct cpu_raw_data_t raw;
-	struct cpu_id_t data;
-	bool known =
-		cpuid_present() && cpuid_get_raw_data(&raw) == 0 && cpu_identify(&raw, &data) == 0;
-
-	snprintf(codename, size, "%s", known ? data.cpu_codename : "unknown");
-}
-
-static void read_clock(char *text, size_t size)
-{
 	char room[160];
 	const char *problem = tsc_problem(room, sizeof(room));
-
-	snprintf(text, size, "%s", problem ? problem : "");
-}
-
-static void read_cpus(char *text, size_t size)
-{
 	struct cpus cpus;
-
-	if (cpus_allowed(&cpus) < 0)
-		snprintf(text, size, "unknown");
-	else if (cpus_print(&cpus, text, size) >= size)
-		strcpy(text + size - 4, "...");
-}
-
-static int gather(struct report *r)
-{
 	int ret = machine_here(&r->identity);
 
 	if (ret != EXIT_PASS)
 		return ret;
-	read_codename(r->codename, sizeof(r->codename));
-	r->sync_core = query_sync_core();
-	read_clock(r->clock, sizeof(r->clock));
-	read_cpus(r->cpus, sizeof(r->cpus));
+	if (cpuid_name_here(&r->cpu) < 0)
+		r->cpu = (struct cpu_name){ 0 };
+	r->sync_core = commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
+	snprintf(r->clock, sizeof(r->clock), "%s", problem ? problem : "");
+	if (cpus_allowed(&cpus) < 0)
+		strcpy(r->cpus, "unknown");
+	else if (cpus_print(&cpus, r->cpus, sizeof(r->cpus)) >= sizeof(r->cpus))
+		strcpy(r->cpus + sizeof(r->cpus) - 4, "...");
 	ret = pc_init();
 	if (ret == 0)
 		ret = pc_get_status(&r->status);
@@ -144,19 +125,17 @@ static int gather(struct report *r)
 	return EXIT_PASS;
 }
 
-static void print_identity(const struct report *r)
+/* --- Text ------------------------------------------------------------------------------------- */
+
+static void print_machine(const struct report *r)
 {
-	char value[128];
+	char text[160];
 	const char *name;
 
 	puts("machine");
-	for (unsigned i = 0; identity_field(&r->identity, i, &name, value, sizeof(value)); i++)
-		printf("  %-16s %s\n", name, value);
-	printf("  %-16s %s (libcpuid's guess, for display only)\n", "codename", r->codename);
-}
-
-static void print_sync(const struct report *r)
-{
+	for (unsigned i = 0; identity_field(&r->identity, i, &name, text, sizeof(text)); i++)
+		printf("  %-16s %s\n", name, text);
+	printf("  %-16s %s\n", "codename", codename_of(&r->cpu));
 	puts("sync");
 	printf("  %-16s %s, %" PRIu64 " kHz\n", "tsc",
 	       r->identity.tsc_invariant ? "invariant" : "not invariant", r->identity.tsc_khz);
@@ -164,95 +143,53 @@ static void print_sync(const struct report *r)
 	printf("  %-16s %s\n", "runs_on", r->cpus);
 	printf("  %-16s sync-core %s\n", "membarrier",
 	       r->sync_core ? "supported" : "not supported");
-}
-
-static void print_placements(const struct report *r)
-{
-	char reason[128];
-
 	printf("placements%s\n", r->foreign ? " (of a described machine, not of this one)" : "");
 	for (int p = 0; p < PLACEMENT_COUNT; p++) {
-		unsigned n = placement_max(r->topology, (enum placement)p, reason, sizeof(reason));
+		unsigned n = placement_max(r->topology, (enum placement)p, text, sizeof(text));
 
 		printf("  %-16s ", placement_name((enum placement)p));
 		if (n)
 			printf("%u executor%s\n", n, n == 1 ? "" : "s");
 		else
-			printf("gap: %s\n", reason);
+			printf("none: %s\n", text);
 	}
-}
-
-/* How old what is claimed is, and of what time it speaks. */
-static void print_evidence(const struct pc_status *s)
-{
-	time_t when = (time_t)s->measured;
-	char date[32] = "at an unknown time";
-
-	if (!s->runs)
-		return;
-	if (when)
-		strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&when));
-	printf("  %-16s %" PRIu64 " run%s, the latest %s; speaks for %s\n", "evidence", s->runs,
-	       s->runs == 1 ? "" : "s", date, s->long_run ? "the long run" : "that time only");
 }
 
 static void print_status(const struct pc_status *s)
 {
+	time_t when = (time_t)s->measured;
+	char date[32] = "at an unknown time";
+
 	puts("machine.conf");
 	printf("  %-16s %s\n", "path", s->conf_path[0] ? s->conf_path : "none");
-	printf("  %-16s %s\n", "verdict", verdict(s));
+	printf("  %-16s %s\n", "verdict", verdict_of(s));
 	printf("  %-16s %s (asked: %s)\n", "policy",
 	       s->in_use == PC_POLICY_AUTO ? "none is safe" : policy_name(s->in_use),
 	       policy_name(s->asked));
 	printf("  %-16s %" PRIu64 " ticks\n", "first_wait", s->first_wait);
 	printf("  %-16s %" PRIu64 " ticks\n", "second_wait", s->second_wait);
 	if (s->level || s->line_level)
-		printf("  %-16s %u across pages (below %.3g), %u across lines (below %.3g)\n",
-		       "level", s->level, s->page_p, s->line_level, s->line_p);
-	print_evidence(s);
+		printf("  %-16s %u across pages (below %s), %u across lines (below %s)\n", "level",
+		       s->level, NUMBER(s->page_p), s->line_level, NUMBER(s->line_p));
+	/* How old what is claimed is, and of what time it speaks. */
+	if (when)
+		strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&when));
+	if (s->runs)
+		printf("  %-16s %s\n", "source",
+		       s->fleet ? "a fleet: other machines of this kind" : "calibration");
+	if (s->runs)
+		printf("  %-16s %" PRIu64 " run%s, the latest %s; speaks for %s\n", "evidence",
+		       s->runs, s->runs == 1 ? "" : "s", date,
+		       s->long_run ? "the long run" : "that time only");
 	printf("  %-16s %u bytes\n", "window", s->atomic_window);
-	printf("  %-16s %.3g per toggle\n", "upper_p", s->upper_p);
-	printf("  %-16s %.3g per toggle\n", "accept_p", s->accept_p);
+	printf("  %-16s %s per toggle\n", "upper_p", NUMBER(s->upper_p));
+	printf("  %-16s %s per toggle\n", "accept_p", NUMBER(s->accept_p));
 	printf("  %-16s %s\n", "reason", s->reason);
 }
 
-static int print_text(const struct report *r)
-{
-	print_identity(r);
-	print_sync(r);
-	print_placements(r);
-	print_status(&r->status);
-	return EXIT_PASS;
-}
+/* --- JSON ------------------------------------------------------------------------------------- */
 
-/* Paths may hold any bytes, JSON may not. */
-static json_t *json_text(const char *text)
-{
-	json_t *string = json_string(text);
-	char plain[256];
-	size_t i;
-
-	if (string)
-		return string;
-	for (i = 0; text[i] && i + 1 < sizeof(plain); i++)
-		plain[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
-	plain[i] = '\0';
-	return json_string(plain);
-}
-
-/* Every value as text, just as machine.conf spells it. */
-static json_t *json_identity(const struct identity *id)
-{
-	json_t *object = json_object();
-	char value[128];
-	const char *name;
-
-	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++)
-		json_object_set_new(object, name, json_text(value));
-	return object;
-}
-
-static json_t *json_placements(const struct report *r)
+static json_t *placements_json(const struct report *r)
 {
 	json_t *array = json_array();
 	char reason[128];
@@ -261,52 +198,81 @@ static json_t *json_placements(const struct report *r)
 		unsigned n = placement_max(r->topology, (enum placement)p, reason, sizeof(reason));
 
 		json_array_append_new(array,
-				      json_pack("{s:s, s:i, s:s?}", "name",
+				      json_pack("{s:s, s:i, s:s*}", "placement",
 						placement_name((enum placement)p), "executors",
-						(int)n, "gap", n ? NULL : reason));
+						(int)n, "reason", n ? NULL : reason));
 	}
 	return array;
 }
 
-static json_t *json_status(const struct pc_status *s)
+static json_t *status_json(const struct pc_status *s)
 {
-	return json_pack(
-		"{s:o, s:s, s:s, s:s?, s:I, s:I, s:i, s:f, s:f, s:o, s:i, s:i, s:f, s:f, s:b, "
-		"s:I, s:I}",
-		"path", s->conf_path[0] ? json_text(s->conf_path) : json_null(), "verdict",
-		verdict(s), "asked", policy_name(s->asked), "policy",
-		s->in_use == PC_POLICY_AUTO ? NULL : policy_name(s->in_use), "first_wait",
-		(json_int_t)s->first_wait, "second_wait", (json_int_t)s->second_wait, "window",
-		(int)s->atomic_window, "upper_p", s->upper_p, "accept_p", s->accept_p, "reason",
-		json_text(s->reason), "level", (int)s->level, "line_level", (int)s->line_level,
-		"page_p", s->page_p, "line_p", s->line_p, "long_run", s->long_run, "runs",
-		(json_int_t)s->runs, "measured", (json_int_t)s->measured);
+	char path[sizeof(s->conf_path)], reason[sizeof(s->reason)];
+
+	/* Paths may hold any bytes, JSON may not. */
+	text_printable(path, sizeof(path), s->conf_path);
+	text_printable(reason, sizeof(reason), s->reason);
+	return json_pack("{s:s?, s:s, s:s, s:s?, s:I, s:I, s:I, s:i, s:f, s:f, s:s, s:i, s:i, s:f, "
+			 "s:f, s:b, "
+			 "s:I, s:I, s:b}",
+			 "path", path[0] ? path : NULL, "verdict", verdict_of(s), "asked",
+			 policy_name(s->asked), "policy",
+			 s->in_use == PC_POLICY_AUTO ? NULL : policy_name(s->in_use), "first_wait",
+			 (json_int_t)s->first_wait, "second_wait", (json_int_t)s->second_wait,
+			 "stretch", (json_int_t)s->stretch, "window", (int)s->atomic_window,
+			 "upper_p", s->upper_p, "accept_p", s->accept_p, "reason", reason, "level",
+			 (int)s->level, "line_level", (int)s->line_level, "page_p", s->page_p,
+			 "line_p", s->line_p, "long_run", s->long_run, "runs", (json_int_t)s->runs,
+			 "measured", (json_int_t)s->measured, "fleet", s->fleet);
 }
 
-static json_t *json_report(const struct report *r)
+static json_t *report_json(const struct report *r)
 {
-	return json_pack("{s:s, s:i, s:o, s:o, s:{s:b, s:I, s:s?}, s:s, s:{s:b}, s:b, s:o, s:o}",
-			 "schema", INFO_SCHEMA, "version", INFO_VERSION, "machine",
-			 json_identity(&r->identity), "codename_display_only",
-			 json_text(r->codename), "tsc", "invariant", r->identity.tsc_invariant,
-			 "khz", (json_int_t)r->identity.tsc_khz, "problem",
-			 r->clock[0] ? r->clock : NULL, "runs_on", r->cpus, "membarrier",
+	return json_pack("{s:o, s:s?, s:{s:b, s:I, s:s?}, s:s, s:{s:b}, s:b, s:o, s:o}", "identity",
+			 identity_to_json(&r->identity), "codename",
+			 r->cpu.codename[0] ? r->cpu.codename : NULL, "tsc", "invariant",
+			 r->identity.tsc_invariant, "khz", (json_int_t)r->identity.tsc_khz,
+			 "problem", r->clock[0] ? r->clock : NULL, "runs_on", r->cpus, "membarrier",
 			 "sync_core", r->sync_core, "topology_described", r->foreign, "placements",
-			 json_placements(r), "machine_conf", json_status(&r->status));
+			 placements_json(r), "machine_conf", status_json(&r->status));
 }
 
-static int print_json(const struct report *r)
+static int tell_json(const char *type, json_t *body)
 {
-	json_t *object = json_report(r);
-	int ret = EXIT_INTERNAL;
+	int ret = body ? journal_tell(stdout, journal_line(type, body)) : -EINVAL;
 
-	if (object && json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 &&
-	    putchar('\n') != EOF)
-		ret = EXIT_PASS;
-	else if (object)
-		ret = EXIT_CANNOT_WRITE;
-	json_decref(object);
-	return ret;
+	json_decref(body);
+	return ret == -EIO ? EXIT_CANNOT_WRITE : ret < 0 ? EXIT_INTERNAL : EXIT_PASS;
+}
+
+/* --- The command ------------------------------------------------------------------------------ */
+
+static int tell_dump(const struct request *r)
+{
+	char vendor[16], brand[64];
+	struct cpu_name cpu;
+	int ret = cpuid_name_of(r->dump, &cpu);
+
+	if (ret == -EINVAL) {
+		error(0, 0, "%s is no dump of CPUID that libcpuid can read", r->dump);
+		return EXIT_MISSING;
+	}
+	if (ret < 0) {
+		error(0, -ret, "cannot read %s", r->dump);
+		return EXIT_MISSING;
+	}
+	text_printable(vendor, sizeof(vendor), cpu.vendor);
+	text_printable(brand, sizeof(brand), cpu.brand);
+	if (r->json)
+		return tell_json("cpuid",
+				 json_pack("{s:s, s:i, s:i, s:i, s:s, s:s?}", "vendor", vendor,
+					   "family", (int)cpu.family, "model", (int)cpu.model,
+					   "stepping", (int)cpu.stepping, "brand", brand,
+					   "codename", cpu.codename[0] ? cpu.codename : NULL));
+	printf("  %-16s %s\n  %-16s %u\n  %-16s %u\n  %-16s %u\n  %-16s %s\n  %-16s %s\n", "vendor",
+	       vendor, "family", cpu.family, "model", cpu.model, "stepping", cpu.stepping, "brand",
+	       brand, "codename", codename_of(&cpu));
+	return EXIT_PASS;
 }
 
 int cmd_info(int argc, char **argv)
@@ -315,11 +281,18 @@ int cmd_info(int argc, char **argv)
 	struct report report;
 	int ret = command_line_parse(&line, argc, argv, &r, NULL);
 
+	if (ret == EXIT_PASS && r.dump)
+		return tell_dump(&r);
 	if (ret == EXIT_PASS)
-		ret = gather(&report);
+		ret = gather_report(&report);
 	if (ret != EXIT_PASS)
 		return ret;
-	ret = r.json ? print_json(&report) : print_text(&report);
+	if (r.json) {
+		ret = tell_json("info", report_json(&report));
+	} else {
+		print_machine(&report);
+		print_status(&report.status);
+	}
 	hwloc_topology_destroy(report.topology);
 	if (ret != EXIT_PASS || !is_refused(&report.status))
 		return ret;

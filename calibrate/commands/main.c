@@ -11,6 +11,7 @@
 
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
+#include "calibrate/program/completion.h"
 #include "calibrate/program/exit_status.h"
 
 volatile sig_atomic_t interrupted;
@@ -26,6 +27,9 @@ static const struct {
 	{ "gaps", cmd_gaps, "measure the gaps between the two fetches of one instruction" },
 	{ "evidence", cmd_evidence, "what all runs together have counted on this machine" },
 	{ "report", cmd_report, "journals as a page with their figures" },
+	{ "conform", cmd_conform, "does each CPU keep what is promised about code that changes?" },
+	{ "merge", cmd_merge, "evidence of many machines into one database" },
+	{ "fleet", cmd_fleet, "what that database says of each kind of machine" },
 	{ "bench", cmd_bench, "what patching costs here, beside what people use instead" },
 	{ "info", cmd_info, "identity, placements, and whether machine.conf fits" },
 };
@@ -48,11 +52,11 @@ static void on_signal(int signal)
 
 static void catch_signals(void)
 {
-	static const int which[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action = { .sa_handler = on_signal };
 
-	for (size_t i = 0; i < sizeof(which) / sizeof(which[0]); i++)
-		sigaction(which[i], &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
 	/* A reader that goes away, or a file size limit, is a write error to report. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
@@ -84,7 +88,7 @@ static int flushed(int status)
 }
 
 /* All complaints, getopt's too, begin with the name of the command. */
-static int run(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
 	static char name[32];
 
@@ -99,29 +103,40 @@ static int run(int argc, char **argv)
 	return refuse_usage("no such command '%s'", argv[0]);
 }
 
-/* tmax help, tmax help COMMAND */
-static int help(int argc, char **argv)
+/* Not in the help: the build makes the shells' completions of it. */
+static int print_completion(void)
+{
+	completion_wanted = true;
+	for (size_t i = 0; i < COMMANDS; i++) {
+		char name[32], *line[] = { name, NULL };
+
+		snprintf(name, sizeof(name), "%s", commands[i].name);
+		printf("\t%s\t\t\t%s\n", name, commands[i].what);
+		if (commands[i].run(1, line) != EXIT_HELPED)
+			return EXIT_INTERNAL;
+	}
+	return EXIT_PASS;
+}
+
+static int run_line(int argc, char **argv)
 {
 	char option[] = "--help";
 	char *line[] = { argc > 1 ? argv[1] : NULL, option, NULL };
-
-	if (argc > 2)
-		return refuse_usage("unexpected argument '%s'", argv[2]);
-	return argc > 1 ? run(2, line) : print_help(stdout);
-}
-
-static int start(int argc, char **argv)
-{
 	const char *what = argv[0];
 
 	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
 		return print_help(stdout);
-	if (strcmp(what, "help") == 0)
-		return help(argc, argv);
-	if (strcmp(what, "--version") != 0)
-		return run(argc, argv);
-	puts(PACKAGE_STRING);
-	return EXIT_PASS;
+	if (strcmp(what, "--version") == 0) {
+		puts(PACKAGE_STRING);
+		return EXIT_PASS;
+	}
+	if (strcmp(what, "completion") == 0 && argc == 1)
+		return print_completion();
+	if (strcmp(what, "help") != 0)
+		return run_command(argc, argv);
+	if (argc > 2)
+		return refuse_usage("unexpected argument '%s'", argv[2]);
+	return argc > 1 ? run_command(2, line) : print_help(stdout);
 }
 
 int main(int argc, char **argv)
@@ -131,7 +146,7 @@ int main(int argc, char **argv)
 	program_invocation_name = name;
 	occupy_standard_streams();
 	if (argc > 1)
-		return flushed(start(argc - 1, argv + 1));
+		return flushed(run_line(argc - 1, argv + 1));
 	print_help(stderr);
 	return EXIT_USAGE;
 }

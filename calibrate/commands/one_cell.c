@@ -12,27 +12,25 @@
 
 _Static_assert(offsetof(struct one_cell_command, cell) == 0, "options of a cell are about it");
 
-static int parse(struct one_cell_command *c, int argc, char **argv)
-{
-	char reason[160];
-	int status;
-
-	c->defaults(&c->cell);
-	status = command_line_parse(c->line, argc, argv, c, NULL);
-	if (status == EXIT_PASS && c->check(&c->cell, reason, sizeof(reason)) < 0)
-		return refuse_usage("%s", reason);
-	return status;
-}
-
-static int run(const struct one_cell_command *c)
+int one_cell_main(struct one_cell_command *c, int argc, char **argv)
 {
 	struct run_options how = { .stop = &interrupted };
 	struct seating seating;
 	char reason[160] = "";
-	int status = EXIT_PASS, ret = topology_here(&how.topology);
+	int status, ret;
 
-	if (ret != EXIT_PASS)
-		return ret;
+	c->defaults(&c->cell);
+	status = command_line_parse(c->line, argc, argv, c, &c->given);
+	if (status == EXIT_PASS && c->run_list && c->list)
+		return c->run_list(c);
+	if (status == EXIT_PASS && (c->shard.of > 1 || c->resume || c->quiet))
+		return refuse_usage("--shard, --resume and --quiet go with a --list");
+	if (status == EXIT_PASS && c->check(&c->cell, reason, sizeof(reason)) < 0)
+		return refuse_usage("%s", reason);
+	if (status == EXIT_PASS)
+		status = topology_here(&how.topology);
+	if (status != EXIT_PASS)
+		return status;
 	ret = cell_seat(&c->cell, how.topology, &seating, reason, sizeof(reason));
 	if (ret == 0)
 		ret = provokers_possible(&c->cell, how.topology, &seating, reason, sizeof(reason));
@@ -44,13 +42,6 @@ static int run(const struct one_cell_command *c)
 	error(0, 0, "cannot run %s with %u executors: %s", placement_name(c->cell.placement),
 	      c->cell.executors, reason[0] ? reason : strerror(-ret));
 	return EXIT_MISSING;
-}
-
-int one_cell_main(struct one_cell_command *command, int argc, char **argv)
-{
-	int status = parse(command, argc, argv);
-
-	return status == EXIT_PASS ? run(command) : status;
 }
 
 int one_cell_append(const struct one_cell_command *c,
@@ -78,13 +69,6 @@ int one_cell_append(const struct one_cell_command *c,
 		return EXIT_CANNOT_WRITE;
 	}
 	return EXIT_PASS;
-}
-
-void one_cell_print(const json_t *json)
-{
-	if (json)
-		json_dumpf(json, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-	putchar('\n');
 }
 
 int one_cell_status(enum outcome outcome)

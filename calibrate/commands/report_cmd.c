@@ -12,6 +12,7 @@
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
+#include "calibrate/program/here.h"
 #include "calibrate/report/report.h"
 
 static const struct option_row options[] = {
@@ -32,54 +33,44 @@ static const struct command_line line = {
 	       "page cannot be written.\n",
 };
 
-static int parse(int argc, char **argv, struct report *r)
-{
-	int status = command_line_parse(&line, argc, argv, r, NULL);
-
-	if (status != EXIT_PASS)
-		return status;
-	r->journals = argv + optind;
-	r->count = (size_t)(argc - optind);
-	if (!r->count)
-		return refuse_usage("name the journals");
-	return r->folder ? EXIT_PASS : refuse_usage("say where to with --output");
-}
-
 static int read_journals(const struct report *r, struct journal_data *data)
 {
 	for (size_t i = 0; i < r->count; i++) {
 		size_t before = data->skipped;
 		int rc = journal_read(r->journals[i], data);
+		char shown[FILENAME_MAX]; /* other machines may have chosen the name */
 
+		text_printable(shown, sizeof(shown), r->journals[i]);
 		if (rc < 0) {
-			error(0, -rc, "cannot read %s", r->journals[i]);
+			error(0, -rc, "cannot read %s", shown);
 			return EXIT_MISSING;
 		}
 		if (data->skipped > before)
-			error(0, 0, "%s: %zu line%s could not be read", r->journals[i],
+			error(0, 0, "%s: %zu line%s could not be read", shown,
 			      data->skipped - before, data->skipped - before == 1 ? "" : "s");
 	}
 	return EXIT_PASS;
 }
 
-static int make_folder(const char *folder)
-{
-	struct stat st;
-
-	if (mkdir(folder, 0777) == 0)
-		return EXIT_PASS;
-	if (errno == EEXIST && stat(folder, &st) == 0 && S_ISDIR(st.st_mode))
-		return EXIT_PASS;
-	error(0, 0, "cannot make %s: %s", folder,
-	      errno == EEXIST ? "there is a file of that name" : strerror(errno));
-	return EXIT_CANNOT_CREATE;
-}
-
 static int write_page(struct report *r)
 {
+	const char *refusal = report_refusal(r->data);
 	char why[8192];
-	int rc = report_write(r, why, sizeof(why));
+	struct stat st;
+	int rc;
 
+	/* Refused before a folder is made. */
+	if (refusal) {
+		error(0, 0, "%s", refusal);
+		return EXIT_USAGE;
+	}
+	if (mkdir(r->folder, 0777) < 0 &&
+	    (errno != EEXIST || stat(r->folder, &st) < 0 || !S_ISDIR(st.st_mode))) {
+		error(0, 0, "cannot make %s: %s", r->folder,
+		      errno == EEXIST ? "there is a file of that name" : strerror(errno));
+		return EXIT_CANNOT_CREATE;
+	}
+	rc = report_write(r, why, sizeof(why));
 	if (rc < 0) {
 		error(0, 0, "%s", why);
 		if (rc == -EEXIST)
@@ -93,32 +84,23 @@ static int write_page(struct report *r)
 	return EXIT_PASS;
 }
 
-/* Refused before a folder is made. */
-static int run(struct report *r, const struct journal_data *data)
-{
-	const char *refusal = report_refusal(data);
-	int status;
-
-	r->data = data;
-	if (refusal) {
-		error(0, 0, "%s", refusal);
-		return EXIT_USAGE;
-	}
-	status = make_folder(r->folder);
-	return status == EXIT_PASS ? write_page(r) : status;
-}
-
 int cmd_report(int argc, char **argv)
 {
-	struct report r = { .folder = NULL };
 	struct journal_data data = { 0 };
-	int status = parse(argc, argv, &r);
+	struct report r = { .data = &data };
+	int status = command_line_parse(&line, argc, argv, &r, NULL);
 
 	if (status != EXIT_PASS)
 		return status;
+	r.journals = argv + optind;
+	r.count = (size_t)(argc - optind);
+	if (!r.count)
+		return refuse_usage("name the journals");
+	if (!r.folder)
+		return refuse_usage("say where to with --output");
 	status = read_journals(&r, &data);
 	if (status == EXIT_PASS)
-		status = run(&r, &data);
+		status = write_page(&r);
 	journal_free(&data);
 	return status;
 }

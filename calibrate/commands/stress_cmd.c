@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tmax stress: one cell.
+ * tmax stress: one cell, or a list of them.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "calibrate/commands/calibrate_options.h"
 #include "calibrate/commands/one_cell.h"
 #include "calibrate/program/cell_options.h"
 #include "calibrate/program/commands.h"
@@ -23,42 +24,25 @@ static const struct option_row options[] = {
 	  OPTION_FILE(struct one_cell_command, evidence) },
 	{ "json", NULL, "print the record instead of text",
 	  OPTION_FLAG(struct one_cell_command, json) },
+	{ .help = "Many cells:" },
+	{ "list", "FILE", "run the cells of FILE, with what is given here in place of what it says",
+	  OPTION_FILE(struct one_cell_command, list) },
+	{ "shard", "PART", "only one part of them, such as 3/16",
+	  OPTION_INTO(option_shard, struct one_cell_command, shard) },
+	{ "resume", NULL, "skip what the journal holds of them",
+	  OPTION_FLAG(struct one_cell_command, resume) },
+	{ "quiet", NULL, "no progress", OPTION_FLAG(struct one_cell_command, quiet) },
 	{ 0 },
 };
 
 static const struct command_line line = {
 	.name = "stress",
-	.about = "Run one cell: toggle a site while executors run it, and count the tears.\n",
+	.about = "Run one cell: toggle a site while executors run it, and count the tears.\n"
+		 "Or a list of cells, one by one into a journal.\n",
 	.options = { cell_options, options },
 	.end = "Exit status: 0 no tear, 1 at least one, 2 no answer (hang, kill), 64 usage,\n"
 	       "69 the machine cannot seat it, 73/74 journal not writable, 130 interrupted.\n",
 };
-
-static void print_event(const struct tear_event *e)
-{
-	printf("  toggle %" PRIu64 ", executor %u, %s: %" PRId64 " ticks after INT3, %" PRId64
-	       " after the patch, latency %" PRIu64 " %" PRIu64 " %" PRIu64 ", waited %" PRIu64
-	       " %" PRIu64 ", longest step %" PRIu64 " %" PRIu64 "\n",
-	       e->toggle, e->executor, tear_kind_name(e->kind), e->after_int3, e->after_front,
-	       e->latency[0], e->latency[1], e->latency[2], e->waited[0], e->waited[1], e->step[0],
-	       e->step[1]);
-}
-
-static void print_events(const struct cell_result *r)
-{
-	for (unsigned i = 0; i < r->events && i < EVENTS_SHOWN; i++)
-		print_event(&r->event[i]);
-	if (r->events > EVENTS_SHOWN)
-		printf("  and %u more in the record\n", r->events - EVENTS_SHOWN);
-}
-
-static void print_latency(const struct latency *latency)
-{
-	if (latency->median)
-		printf("latency     median %" PRIu64 ", 99th percentile %" PRIu64
-		       ", longest %" PRIu64 " ticks\n",
-		       latency->median, latency->p99, latency->max);
-}
 
 static void print_text(const struct cell_record *record)
 {
@@ -80,11 +64,24 @@ static void print_text(const struct cell_record *record)
 	       cell_result_tears(r), r->tears[TEAR_OLD_FRONT], r->tears[TEAR_NEW_FRONT],
 	       r->tears[TEAR_OTHER]);
 	printf("torn        %" PRIu64 " toggles\n", r->torn);
-	print_events(r);
+	for (const struct tear_event *e = r->event;
+	     e < r->event + r->events && e < r->event + EVENTS_SHOWN; e++)
+		printf("  toggle %" PRIu64 ", executor %u, %s: %" PRId64
+		       " ticks after INT3, %" PRId64 " after the patch, latency %" PRIu64
+		       " %" PRIu64 " %" PRIu64 ", waited %" PRIu64 " %" PRIu64
+		       ", longest step %" PRIu64 " %" PRIu64 "\n",
+		       e->toggle, e->executor, tear_kind_name(e->kind), e->after_int3,
+		       e->after_front, e->latency[0], e->latency[1], e->latency[2], e->waited[0],
+		       e->waited[1], e->step[0], e->step[1]);
+	if (r->events > EVENTS_SHOWN)
+		printf("  and %u more in the record\n", r->events - EVENTS_SHOWN);
 	if (r->frame[0])
 		printf("frames      %#" PRIx64 " %#" PRIx64 "\n", r->frame[0], r->frame[1]);
 	printf("provokers   %s\n", provokers_name(record->cell.provokers, provokers));
-	print_latency(&r->latency);
+	if (r->latency.median)
+		printf("latency     median %" PRIu64 ", 99th percentile %" PRIu64
+		       ", longest %" PRIu64 " ticks\n",
+		       r->latency.median, r->latency.p99, r->latency.max);
 	printf("traps       %" PRIu64 "\n", r->traps);
 	printf("noise       %" PRIu64 " involuntary switches, %.2f %% steal, %.0f runnable\n",
 	       r->witness.involuntary, 100 * r->witness.steal, r->witness.load);
@@ -96,44 +93,12 @@ static int write_record(struct journal *journal, const void *what)
 	return journal_write_cell(journal, what);
 }
 
-/* Only when asked: a user who runs a cell again because it tore has chosen what is counted. */
-static int add_evidence(const struct one_cell_command *c, const struct run_options *how,
-			const struct cell_record *record)
-{
-	struct identity id;
-	struct cpus cpus;
-	int ret = identity_read(&id);
-
-	if (ret < 0)
-		return EXIT_MISSING;
-	cpus_here(how->topology, &cpus);
-	ret = evidence_add(c->evidence, "stress", &id, &cpus, record, 1);
-	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;
-}
-
-static void print(const struct one_cell_command *c, const struct cell_record *record)
-{
-	json_t *json;
-
-	if (!c->json) {
-		print_text(record);
-		return;
-	}
-	json = record_to_json(record);
-	one_cell_print(json);
-	json_decref(json);
-}
-
-/* A tear is an answer, however the cell ended. */
-static int judge(const struct cell_result *r)
-{
-	return cell_result_tears(r) > 0 ? EXIT_TEARS : one_cell_status(r->outcome);
-}
-
-static int run(const struct one_cell_command *c, const struct run_options *how, int *status)
+static int run_stress(const struct one_cell_command *c, const struct run_options *how, int *status)
 {
 	struct cell_record record = { .stage = "stress", .key = "stress", .cell = c->cell };
 	char reason[NOISE_REASON_MAX];
+	struct identity id;
+	struct cpus cpus;
 	int ret;
 
 	if (c->evidence && c->cell.stop_tears) {
@@ -147,12 +112,53 @@ static int run(const struct one_cell_command *c, const struct run_options *how, 
 	record.noisy = record.result.outcome == OUTCOME_DONE &&
 		       noise_of_cell(&record.cell, &record.result, reason, sizeof(reason));
 	*status = one_cell_append(c, write_record, &record);
-	print(c, &record);
-	if (*status == EXIT_PASS && c->evidence)
-		*status = add_evidence(c, how, &record);
+	if (c->json)
+		journal_tell(stdout, record_to_json(&record));
+	else
+		print_text(&record);
+	/* Only when asked: a user who runs a cell again because it tore has chosen what is counted.
+	 */
+	if (*status == EXIT_PASS && c->evidence) {
+		cpus_here(how->topology, &cpus);
+		if (identity_read(&id) < 0)
+			*status = EXIT_MISSING;
+		else if (evidence_add(c->evidence, "stress", &id, &cpus, &record, 1) < 0)
+			*status = EXIT_CANNOT_WRITE;
+	}
+	/* A tear is an answer, however the cell ended. */
 	if (*status == EXIT_PASS)
-		*status = judge(&record.result);
+		*status = cell_result_tears(&record.result) > 0
+				  ? EXIT_TEARS
+				  : one_cell_status(record.result.outcome);
 	return 0;
+}
+
+/* The seed is the experiment's: a line that says its own keeps it. */
+static int run_list(const struct one_cell_command *c)
+{
+	static struct request r;
+	const struct option_row *seed = option_named(cell_options, "seed");
+
+	if (c->json || c->evidence)
+		return refuse_usage("a list has no --json and no --evidence");
+	r = (struct request){
+		.plan = *plan_find("default"),
+		.experiment = {
+			.kind = EXPERIMENT_LIST,
+			.list = c->list,
+			.with = c->cell,
+			.replaced = c->given & ~(UINT64_C(1) << (seed - cell_options)),
+			.repetitions = 1,
+			.shard = c->shard,
+		},
+		.journal = c->journal,
+		.seed = c->cell.seed,
+		.have_seed = true,
+		.resume = c->resume,
+		.quiet = c->quiet,
+	};
+	request_experiment(&r);
+	return request_run(&r);
 }
 
 int cmd_stress(int argc, char **argv)
@@ -161,7 +167,9 @@ int cmd_stress(int argc, char **argv)
 		.line = &line,
 		.defaults = cell_defaults,
 		.check = cell_check,
-		.run = run,
+		.run = run_stress,
+		.run_list = run_list,
+		.shard = { 1, 1 },
 	};
 
 	return one_cell_main(&command, argc, argv);

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <error.h>
 #include <limits.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +18,12 @@
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
+#include "calibrate/verify/verify_baseline.h"
 #include "calibrate/verify/verify_conf.h"
 #include "calibrate/verify/verify_print.h"
 #include "calibrate/verify/verify_run.h"
-#include "patchcore/machine/conf_open.h"
-#include "patchcore/machine/conf_path.h"
-#include "patchcore/machine/conf_read.h"
+#include "conform/rounds/rounds.h"
+#include "patchcore/machine/machine_conf.h"
 #include "patchcore/machine/policy.h"
 #include "stress/base/clock.h"
 
@@ -29,14 +31,19 @@
 #define BUDGET_MIN 2 /* seconds; less cannot pass through all cells */
 #define NO_SEED	   UINT64_MAX
 
+#define CONFORM_SHARE 0.1 /* of the budget */
+#define LOOK_SHARE    0.3
+
 struct request {
 	double budget;
 	const char *config;
 	const char *output;
 	const char *journal;
+	const char *baseline;
 	enum verify_format format;
 	uint64_t seed;
-	FILE *report;
+	uint64_t fleet;
+	double conform; /* seconds; below 0: a share of the budget */
 };
 
 static const struct option_row options[] = {
@@ -44,6 +51,12 @@ static const struct option_row options[] = {
 	  OPTION_TIME(struct request, budget, BUDGET_MIN) },
 	{ "config", "FILE", "another config than the one that the library would find",
 	  OPTION_FILE(struct request, config) },
+	{ "conform", "TIME", "for what processor and kernel promise, 0: none (a tenth)",
+	  OPTION_LIMIT(struct request, conform) },
+	{ "baseline", "FILE", "add a look to it, and tell whether the ladder rose since",
+	  OPTION_FILE(struct request, baseline) },
+	{ "fleet", "N", "so many machines share one chance of a false alarm (1)",
+	  OPTION_NUMBER(struct request, fleet, 1, 100000000) },
 	{ "format", "NAME", "text, tap, junit or json (text)",
 	  OPTION_CHOICE(struct request, format, verify_format_parse) },
 	{ "output", "FILE", "write the report there instead of standard output",
@@ -58,62 +71,50 @@ static const struct command_line line = {
 	.name = "verify",
 	.about = "Run the worst cells of the machine.conf in force at its waits, with fresh "
 		 "seeds,\n"
-		 "and tell whether it holds.\n",
+		 "and tell whether it holds. Some of the time goes into what processor and "
+		 "kernel\n"
+		 "promise, as in tmax conform.\n",
 	.options = { options },
-	.end = "Exit status: 0 it holds, 1 broken, 2 inconclusive, 3 no config that applies,\n"
-	       "64 usage, 69 something is missing, 73 cannot create, 74 cannot write,\n"
-	       "130 interrupted.\n",
+	.end = "Exit status: 0 it holds, 1 broken or risen, 2 inconclusive, 3 no config\n"
+	       "that applies, 64 usage, 69 something is missing, 73 cannot create, 74 cannot\n"
+	       "write, 130 interrupted.\n",
 };
 
-/* --- the config --- */
-
-static bool find_conf(struct verify *v, const char *named, char *path, size_t size)
+/*
+ * The config that is to hold, and the cells that it names: how many, or -1 after refusing it, for
+ * the reasons for which the library would.
+ */
+static int load_conf(struct verify *v, const char *named, char *path, size_t size,
+		     struct cell *worst)
 {
-	int ret = 0;
+	char why[400] = "";
+	const char *problem;
+	int fd, ret = 0;
+	FILE *f;
 
 	if (named)
 		snprintf(path, size, "%s", named);
 	else
 		ret = machine_conf_find(path, size);
-	if (ret == 0) {
-		verify_printable(v->config, sizeof(v->config), path);
-		return true;
+	if (ret < 0) {
+		verify_refuse(v, ret == -ENOENT ? "no machine.conf was found: run tmax calibrate"
+						: "the path of machine.conf is too long");
+		return -1;
 	}
-	verify_refuse(v, ret == -ENOENT ? "no machine.conf was found: run tmax calibrate"
-					: "the path of machine.conf is too long");
-	return false;
-}
-
-static bool read_conf(struct verify *v, const char *path)
-{
-	char why[256];
-
-	if (machine_conf_read(&v->conf, path, why, sizeof(why)) == 0) {
-		v->have_conf = true;
-		return true;
+	text_printable(v->config, sizeof(v->config), path);
+	if (machine_conf_read(&v->conf, path, why, sizeof(why)) < 0) {
+		verify_refuse(v, "%s: %s", v->config, why);
+		return -1;
 	}
-	verify_refuse(v, "%s: %s", v->config, why);
-	return false;
-}
-
-/* The library would refuse it for the same reasons. */
-static bool conf_applies(struct verify *v)
-{
-	char why[160];
-	const char *problem = conf_problem(&v->conf, &v->here, why, sizeof(why));
-
-	if (problem)
+	v->have_conf = true;
+	problem = conf_problem(&v->conf, &v->here, why, sizeof(why));
+	if (problem) {
 		verify_refuse(v, "the config does not apply: %s", problem);
-	return !problem;
-}
-
-/* Returns how many cells the config names, or a negative errno after refusing it. */
-static int read_cells(struct verify *v, const char *path, struct cell *worst)
-{
-	char why[400] = "";
-	int fd = conf_open(path, why, sizeof(why)), ret = fd;
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-
+		return -1;
+	}
+	why[0] = '\0';
+	ret = fd = conf_open(path, why, sizeof(why));
+	f = fd < 0 ? NULL : fdopen(fd, "r");
 	if (f) {
 		ret = verify_conf_cells(f, worst, VERIFY_WORST_MAX, why, sizeof(why));
 		fclose(f);
@@ -123,142 +124,174 @@ static int read_cells(struct verify *v, const char *path, struct cell *worst)
 	}
 	if (ret < 0)
 		verify_refuse(v, "%s: %s", v->config, why[0] ? why : strerror(-ret));
-	return ret;
+	return ret < 0 ? -1 : ret;
 }
 
-/* --- the run --- */
+/* --- What is promised ------------------------------------------------------------------------- */
 
-static int open_journal(struct session *s, const char *path, const struct identity *id)
+static void take_promise(struct verify *v, const struct conformance *c, const struct tried *t)
 {
-	/* The session keeps all in one; without a name it is kept nowhere. */
-	int ret = journal_open(&s->journal, path ? path : "/dev/null");
+	struct verify_promise *p = &v->promise[v->promises++];
 
-	if (ret < 0) {
-		error(0, -ret, "cannot open journal %s", path ? path : "/dev/null");
-		return EXIT_CANNOT_CREATE;
-	}
-	ret = journal_write_run(s->journal, "verify", id, NULL);
-	if (ret == 0)
-		return EXIT_PASS;
-	error(0, -ret, "cannot write journal %s", path ? path : "/dev/null");
-	return EXIT_CANNOT_WRITE;
+	*p = (struct verify_promise){
+		.name = t->guarantee->name,
+		.status = t->failures ? STATUS_BROKEN
+			  : t->trials ? STATUS_HELD
+				      : STATUS_SKIPPED,
+		.trials = t->trials,
+		.failures = t->failures,
+		.seconds = t->seconds,
+	};
+	tried_reason(t, p->reason, sizeof(p->reason));
+	for (unsigned i = c->faileds; i-- > 0;)
+		if (c->failed[i].cell.guarantee == t->guarantee)
+			conform_command(&c->failed[i].cell, p->command, sizeof(p->command));
 }
 
-/* What it counted adds to what is known. That the store cannot be written takes nothing away. */
-static void add_evidence(const struct verify *v, const struct session *s, const char *config)
+/* A share of them, from a CPU that is drawn: other runs begin with others. */
+static void try_promises(struct verify *v, const struct cpus *cpus, double seconds)
 {
-	char path[PATH_MAX + 16];
-	struct cpus cpus;
+	struct conform_request r = {
+		.budget = seconds,
+		.strict = true,
+		.seed = v->seed,
+		.load = LOAD_IN_TURN,
+		.try_one = conform_run,
+		.stop = &interrupted,
+	};
+	unsigned *cpu = calloc(cpus_count(cpus) + 1, sizeof(*cpu));
+	struct conformance tried = { 0 };
 
-	snprintf(path, sizeof(path), "%s.evidence", config);
-	cpus_here(s->topology, &cpus);
-	evidence_add(path, "verify", &v->here, &cpus, s->done, s->count);
+	if (!cpu)
+		return;
+	for (unsigned i = 0; i < CPUS_MAX; i++)
+		if (cpus->word[i / 64] >> (i % 64) & 1)
+			cpu[r.cpus++] = i;
+	r.cpu = cpu;
+	for (const struct guarantee *g = guarantees; g->name; g++)
+		r.promise[r.promises++] = g;
+	if (conformance_try(&tried, &r) == 0)
+		for (unsigned i = 0; i < tried.count; i++)
+			take_promise(v, &tried, &tried.tried[i]);
+	conformance_free(&tried);
+	free(cpu);
 }
 
-static int run(struct verify *v, const struct request *r, const char *config,
-	       const struct cell *worst, unsigned count)
+/* --- What is measured ------------------------------------------------------------------------- */
+
+/* Said before a look is taken, not behind it. */
+static bool can_append(const char *path)
 {
+	FILE *f = fopen(path, "ae");
+
+	if (!f)
+		error(0, errno, "cannot write the looks to %s", path);
+	else
+		fclose(f);
+	return f != NULL;
+}
+
+static int run_cells(struct verify *v, const struct request *r, const char *config,
+		     const struct cell *worst, unsigned count)
+{
+	/* The session keeps all in a journal; without a name it is kept nowhere. */
+	const char *journal = r->journal ? r->journal : "/dev/null";
 	struct session s = {
 		.stop = &interrupted,
 		.budget = v->budget,
 		.begin = seconds_now(),
 		.seed = v->seed,
 	};
-	int status = topology_here(&s.topology);
+	double conform = r->conform < 0 ? CONFORM_SHARE * v->budget : r->conform;
+	double look = r->baseline ? LOOK_SHARE * v->budget : 0;
+	char store[PATH_MAX + 16];
+	struct cpus cpus;
+	size_t verified;
+	int ret, status = topology_here(&s.topology);
 
 	if (status != EXIT_PASS)
 		return status;
-	status = open_journal(&s, r->journal, &v->here);
-	if (status == EXIT_PASS) {
-		progress_open(&s.progress, !isatty(STDERR_FILENO));
-		verify_plan(v, s.topology, worst, count);
-		verify_run(v, &s);
-		v->seconds = seconds_now() - s.begin;
-		verify_judge(v);
-		add_evidence(v, &s, config);
+	ret = journal_open(&s.journal, journal);
+	if (ret < 0) {
+		error(0, -ret, "cannot open journal %s", journal);
+		status = EXIT_CANNOT_CREATE;
+		goto out;
 	}
+	ret = journal_write_run(s.journal, "verify", &v->here, NULL);
+	if (ret < 0) {
+		error(0, -ret, "cannot write journal %s", journal);
+		status = EXIT_CANNOT_WRITE;
+		goto out;
+	}
+	if (r->baseline && !can_append(r->baseline)) {
+		status = EXIT_CANNOT_CREATE;
+		goto out;
+	}
+	progress_open(&s.progress, !isatty(STDERR_FILENO));
+	verify_plan(v, s.topology, worst, count);
+	verify_run(v, &s, conform + look);
+	verified = s.count;
+	cpus_here(s.topology, &cpus);
+	if (look > 0 && !v->cut_short)
+		verify_look(v, &s, look);
+	/* A look that was cut has another mix of cells. */
+	if (look > 0 && !v->cut_short &&
+	    verify_baseline_add(v, r->baseline, &cpus, s.done + verified, s.count - verified) < 0)
+		status = EXIT_CANNOT_WRITE;
+	if (conform > 0 && !v->cut_short)
+		try_promises(v, &cpus, conform);
+	if (interrupted)
+		v->cut_short = EXIT_INTERRUPTED;
+	v->seconds = seconds_now() - s.begin;
+	verify_judge(v);
+	/* It adds to what is known. That the store cannot be written takes nothing away. */
+	snprintf(store, sizeof(store), "%s.evidence", config);
+	evidence_add(store, "verify", &v->here, &cpus, s.done, verified);
+out:
 	session_free(&s);
 	hwloc_topology_destroy(s.topology);
 	return status;
 }
 
-static int draw_seed(const struct request *r, struct verify *v)
-{
-	v->seed = r->seed;
-	if (r->seed == NO_SEED && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed)) {
-		error(0, 0, "cannot draw a seed: give --seed");
-		return EXIT_MISSING;
-	}
-	v->seed &= INT64_MAX;
-	return EXIT_PASS;
-}
-
-static int verify(struct verify *v, const struct request *r)
+static int verify_here(struct verify *v, const struct request *r)
 {
 	static struct cell worst[VERIFY_WORST_MAX];
 	char path[PATH_MAX];
 	int count, status = machine_here(&v->here);
 
 	v->have_here = status == EXIT_PASS;
-	if (status == EXIT_PASS)
-		status = draw_seed(r, v);
 	if (status != EXIT_PASS)
 		return status;
-	if (!find_conf(v, r->config, path, sizeof(path)) || !read_conf(v, path) || !conf_applies(v))
-		return EXIT_PASS;
-	count = read_cells(v, path, worst);
-	return count < 0 ? EXIT_PASS : run(v, r, path, worst, (unsigned)count);
-}
-
-/* --- the report --- */
-
-static int open_report(struct request *r)
-{
-	r->report = r->output ? fopen(r->output, "we") : stdout;
-	if (r->report)
-		return EXIT_PASS;
-	error(0, errno, "cannot create %s", r->output);
-	return EXIT_CANNOT_CREATE;
-}
-
-static int close_report(struct request *r)
-{
-	bool failed;
-
-	if (!r->output)
-		return EXIT_PASS; /* main() looks after standard output */
-	failed = ferror(r->report);
-	errno = 0;
-	if (fclose(r->report) == 0 && !failed)
-		return EXIT_PASS;
-	error(0, errno ? errno : EIO, "cannot write %s", r->output);
-	return EXIT_CANNOT_WRITE;
-}
-
-static int report(struct request *r, struct verify *v)
-{
-	int status = verify(v, r);
-
-	if (status != EXIT_PASS) {
-		close_report(r);
-		return status;
+	v->seed = r->seed;
+	if (r->seed == NO_SEED && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed)) {
+		error(0, 0, "cannot draw a seed: give --seed");
+		return EXIT_MISSING;
 	}
-	journal_date(v->date, sizeof(v->date));
-	verify_print(r->report, v, r->format);
-	status = close_report(r);
-	if (v->verdict == VERIFY_NO_CONF)
-		error(0, 0, "%s", v->reason);
-	return status != EXIT_PASS ? status : v->status;
+	v->seed &= INT64_MAX;
+	v->baseline.fleet = (unsigned)r->fleet;
+	v->baseline.level = VERIFY_LEVEL;
+	if (r->baseline)
+		text_printable(v->baseline.file, sizeof(v->baseline.file), r->baseline);
+	count = load_conf(v, r->config, path, sizeof(path), worst);
+	return count < 0 ? EXIT_PASS : run_cells(v, r, path, worst, (unsigned)count);
 }
 
 int cmd_verify(int argc, char **argv)
 {
-	struct request r = { .budget = BUDGET, .format = VERIFY_TEXT, .seed = NO_SEED };
-	struct verify *v;
+	struct request r = {
+		.budget = BUDGET,
+		.format = VERIFY_TEXT,
+		.seed = NO_SEED,
+		.fleet = 1,
+		.conform = -1,
+	};
 	int status = command_line_parse(&line, argc, argv, &r, NULL);
+	FILE *report = stdout;
+	struct verify *v;
+	bool failed;
 
-	if (status == EXIT_PASS)
-		status = open_report(&r);
+	if (status == EXIT_PASS && fmax(r.conform, 0) > r.budget)
+		status = refuse_usage("--conform is more than --budget");
 	if (status != EXIT_PASS)
 		return status;
 	v = calloc(1, sizeof(*v));
@@ -266,8 +299,29 @@ int cmd_verify(int argc, char **argv)
 		error(0, 0, "out of memory");
 		return EXIT_MISSING;
 	}
+	if (r.output)
+		report = fopen(r.output, "we");
+	if (!report) {
+		error(0, errno, "cannot create %s", r.output);
+		free(v);
+		return EXIT_CANNOT_CREATE;
+	}
 	v->budget = r.budget;
-	status = report(&r, v);
+	status = verify_here(v, &r);
+	if (status == EXIT_PASS) {
+		journal_date(v->date, sizeof(v->date));
+		verify_print(report, v, r.format);
+		if (v->verdict == VERIFY_NO_CONF)
+			error(0, 0, "%s", v->reason);
+		status = v->status;
+	}
+	/* main() looks after standard output. */
+	failed = ferror(report);
+	errno = 0;
+	if (r.output && (fclose(report) != 0 || failed)) {
+		error(0, errno ? errno : EIO, "cannot write %s", r.output);
+		status = EXIT_CANNOT_WRITE;
+	}
 	free(v);
 	return status;
 }

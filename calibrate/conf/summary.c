@@ -4,12 +4,13 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "calibrate/program/colour.h"
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/factors.h"
 #include "patchcore/patchcore.h"
+#include "stress/base/number.h"
 
 #define DECADES_MAX 4 /* rows of the ladder */
-#define RUNG_TEXT   32
 
 #define WORTH_TELLING 0.1 /* a bound above it says nothing */
 
@@ -24,13 +25,11 @@ static void put_cell(FILE *out, const struct estimate *e, int claim, double p,
 		     const struct identity *id)
 {
 	int best = estimate_best(e, claim, p);
-	char text[RUNG_TEXT];
 
 	if (best < 0)
 		fprintf(out, "  %-24s", "not shown");
 	else
-		fprintf(out, "  %-10s (%7.2f us) ",
-			rung_text(&e->level[best].rung, text, sizeof(text)),
+		fprintf(out, "  %-10s (%7.2f us) ", WAITS(&e->level[best].rung),
 			microseconds(e->level[best].ticks, id));
 }
 
@@ -74,12 +73,10 @@ static void put_policy(FILE *out, const struct estimate *e, const struct identit
 {
 	int by_default = estimate_best(e, -1, PC_ACCEPT_P_DEFAULT), best;
 	double barrier = microseconds(e->membarrier_ticks, id), accept;
-	char text[RUNG_TEXT];
 
 	if (by_default >= 0 && e->level[by_default].ticks < e->membarrier_ticks) {
-		fprintf(out, "Policy auto waits %s: it keeps the default, %g.\n",
-			rung_text(&e->level[by_default].rung, text, sizeof(text)),
-			PC_ACCEPT_P_DEFAULT);
+		fprintf(out, "Policy auto waits %s: it keeps the default, %s.\n",
+			WAITS(&e->level[by_default].rung), NUMBER(PC_ACCEPT_P_DEFAULT));
 		return;
 	}
 	best = estimate_best(e, -1, e->require_p);
@@ -91,10 +88,10 @@ static void put_policy(FILE *out, const struct estimate *e, const struct identit
 	}
 	accept = pow(10, ceil(log10(e->level[best].upper_p) - 1e-9));
 	fprintf(out,
-		"Policy auto uses membarrier (%.1f us a change); after pc_set_accept_p(%g) it "
+		"Policy auto uses membarrier (%.1f us a change); after pc_set_accept_p(%s) it "
 		"waits "
 		"%s (%.2f us).\n",
-		barrier, accept, rung_text(&e->level[best].rung, text, sizeof(text)),
+		barrier, NUMBER(accept), WAITS(&e->level[best].rung),
 		microseconds(e->level[best].ticks, id));
 }
 
@@ -111,8 +108,8 @@ static void put_long(FILE *out, const struct estimate *e, const struct identity 
 	fprintf(out,
 		"Started changes: two waits of %" PRIu64
 		" (%.0f us, no executor interrupted) keep them "
-		"below %.1g; auto %s.\n",
-		best->rung.first, microseconds(best->ticks, id), best->upper_p,
+		"below %s; auto %s.\n",
+		best->rung.first, microseconds(best->ticks, id), NUMBER(best->upper_p),
 		best->upper_p <= PC_ACCEPT_P_DEFAULT
 			? "does so"
 			: "does so below 1e-9, or if told to accept it");
@@ -127,38 +124,12 @@ static void put_window(FILE *out, const struct window *w)
 		return;
 	}
 	fprintf(out,
-		"Sites inside %u bytes: one store, 0 tears in %.2g, so below %.1g; auto does so "
+		"Sites inside %u bytes: one store, 0 tears in %s, so below %s; auto does so "
 		"%s.\n",
-		w->bytes, (double)w->toggles, w->upper_p,
+		w->bytes, NUMBER(w->toggles), NUMBER(w->upper_p),
 		w->bytes == 8 || w->upper_p <= PC_ACCEPT_P_DEFAULT
 			? "already"
 			: "below 1e-9, or if told to accept it");
-}
-
-static void put_scope(FILE *out, const struct estimate *e)
-{
-	if (e->long_run)
-		fprintf(out, "How sure: %.0f %% for the long run, from %u runs.\n",
-			100 * CONFIDENCE, e->runs);
-	else
-		fprintf(out,
-			"How sure: %.0f %% for the time of %s, no more: the long run takes %d "
-			"runs.\n",
-			100 * CONFIDENCE, e->runs > 1 ? "these runs" : "this run", LONG_RUN);
-}
-
-static void put_paper(FILE *out, const struct estimate *e)
-{
-	const struct paper_wait *p = &e->paper;
-
-	if (!p->known)
-		return;
-	if (!p->found)
-		fprintf(out, "The paper's T_max: none, every constant wait up to %u ticks tore.\n",
-			(unsigned)LADDER_PAPER);
-	else
-		fprintf(out, "The paper's T_max: %" PRIu64 " ticks without a tear%s.\n", p->wait,
-			p->stays ? ", nor at any longer wait" : ", but longer waits tore again");
 }
 
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from)
@@ -167,9 +138,18 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 
 	fprintf(out, "Machine: %s, microcode %s, hypervisor %s, %u CPUs\n", id->brand,
 		id->microcode, id->hypervisor, id->cpus);
-	fprintf(out, "Verdict: %s: %s\n", verdict_name(e->verdict), e->reason);
+	fputs("Verdict: ", out);
+	put_verdict(out, verdict_name(e->verdict), (int)e->verdict);
+	fprintf(out, ": %s\n", e->reason);
 	put_ladder(out, e, id);
-	put_scope(out, e);
+	if (e->long_run)
+		fprintf(out, "How sure: %.0f %% for the long run, from %u runs.\n",
+			100 * CONFIDENCE, e->runs);
+	else
+		fprintf(out,
+			"How sure: %.0f %% for the time of %s, no more: the long run takes %d "
+			"runs.\n",
+			100 * CONFIDENCE, e->runs > 1 ? "these runs" : "this run", LONG_RUN);
 	put_policy(out, e, id);
 	put_long(out, e, id);
 	put_window(out, &e->window);
@@ -182,65 +162,68 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 
 /* --- Everything ------------------------------------------------------------------------------- */
 
-static void put_level(FILE *out, const struct level *level)
+static void put_sections(FILE *out, const struct level *level, unsigned count)
 {
-	char text[RUNG_TEXT];
+	fprintf(out, "  %-10s %-4s %-14s", "waits", "at", "placement");
+	fields_put_titles(out, section_fields);
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = 0; k < CLAIMS * PLACEMENT_COUNT; k++) {
+			const struct claim *claim = &level[i].claim[k / PLACEMENT_COUNT];
+			const struct section *s = &claim->section[k % PLACEMENT_COUNT];
 
-	for (int c = 0; c < CLAIMS; c++) {
-		const struct claim *claim = &level->claim[c];
-
-		for (unsigned i = 0; i < claim->sections; i++) {
-			const struct section *s = &claim->section[i];
-
-			if (!s->count.toggles)
+			if (k % PLACEMENT_COUNT >= claim->sections || !s->count.toggles)
 				continue;
-			fprintf(out,
-				"  %-10s %-4s %-14s %6" PRIu64 " slices %9.3g toggles %7" PRIu64
-				" %-5s  below %8.2g  dispersion %.3g  worst slice %.2g\n",
-				rung_text(&level->rung, text, sizeof(text)), claim_name(c),
-				placement_name(s->placement), s->count.slices,
-				(double)s->count.toggles, s->count.tears,
-				tears_word(s->count.tears), s->upper_p, count_dispersion(&s->count),
-				s->count.worst_toggles ? (double)s->count.worst_tears /
-								 (double)s->count.worst_toggles
-						       : 0);
+			fprintf(out, "  %-10s %-4s %-14s", WAITS(&level[i].rung),
+				claim_name((int)(k / PLACEMENT_COUNT)),
+				placement_name(s->placement));
+			fields_put_row(out, section_fields, s);
 		}
-	}
+}
+
+static void put_factor(FILE *out, const struct estimate *e, int claim)
+{
+	if (e->factor[claim] > 0)
+		fprintf(out,
+			"  across a %s: at most %s times as many tears per toggle as gaps per "
+			"store, at %" PRIu64 " ticks\n",
+			claim_name(claim), NUMBER(e->factor[claim]), e->factor_wait[claim]);
+	else
+		fprintf(out,
+			"  across a %s: how many tears a gap stands for is unknown, since no wait "
+			"had enough of both; so no bound\n",
+			claim_name(claim));
 }
 
 void summary_details(FILE *out, const struct estimate *e, const struct provenance *from)
 {
+	const struct paper_wait *paper = &e->paper;
+
 	fprintf(out, "\nEvery rung (bounds with %.0f %%, all sections of a rung at once):\n",
 		100 * CONFIDENCE);
-	for (unsigned i = 0; i < e->ladder.count; i++)
-		put_level(out, &e->level[i]);
+	put_sections(out, e->level, e->ladder.count);
+	fprintf(out, "Long waits, by gaps of fetches; stores and gaps are told as toggles and "
+		     "tears:\n");
+	put_factor(out, e, CLAIM_LINE);
+	put_factor(out, e, CLAIM_PAGE);
+	put_sections(out, e->long_level, LONG_WAITS);
+	if (paper->known && !paper->found)
+		fprintf(out, "The paper's T_max: none, every constant wait up to %u ticks tore.\n",
+			(unsigned)LADDER_PAPER);
+	else if (paper->known)
+		fprintf(out, "The paper's T_max: %" PRIu64 " ticks without a tear%s.\n",
+			paper->wait,
+			paper->stays ? ", nor at any longer wait"
+				     : ", but longer waits tore again");
 	fprintf(out,
-		"Long waits, by gaps of fetches (%.3g times as many tears per toggle as gaps per "
-		"store "
-		"at most\nacross a line, at %" PRIu64 " ticks, %.3g across a page, at %" PRIu64
-		"; stores and gaps are told as toggles and tears):\n",
-		e->factor[CLAIM_LINE], e->factor_wait[CLAIM_LINE], e->factor[CLAIM_PAGE],
-		e->factor_wait[CLAIM_PAGE]);
-	for (unsigned i = 0; i < LONG_WAITS; i++)
-		put_level(out, &e->long_level[i]);
-	put_paper(out, e);
-	fprintf(out,
-		"Rates differ between slices by %.2g times their mean squared across a line, %.2g "
+		"Rates differ between slices by %s times their mean squared across a line, %s "
 		"across a page.\n",
-		e->spread[CLAIM_LINE], e->spread[CLAIM_PAGE]);
-	for (unsigned i = 0; i < from->plan->unseateds; i++)
-		fprintf(out, "  %-14s not tested: %s\n",
-			placement_name(from->plan->unseated[i].placement),
-			from->plan->unseated[i].reason);
-	for (unsigned i = 0; i < from->plan->unprovokeds; i++)
-		fprintf(out, "  %-14s not provoked: %s\n",
-			provoker_name(from->plan->unprovoked[i].provoker),
-			from->plan->unprovoked[i].reason);
-}
+		NUMBER(e->spread[CLAIM_LINE]), NUMBER(e->spread[CLAIM_PAGE]));
+	for (unsigned i = 0; i < from->plan->untesteds; i++) {
+		const struct untested *u = &from->plan->untested[i];
 
-static void put_share(FILE *out, const char *what, double variance, double all)
-{
-	fprintf(out, " %s %.0f %%", what, all > 0 ? 100 * fmax(0, variance) / all : 0);
+		fprintf(out, "  %-14s not %s: %s\n", untested_name(u),
+			u->is_provoker ? "provoked" : "tested", u->reason);
+	}
 }
 
 void summary_factors(FILE *out, const struct cell_record *records, size_t count)
@@ -253,11 +236,11 @@ void summary_factors(FILE *out, const struct cell_record *records, size_t count)
 		return;
 	}
 	all = fmax(0, f.place) + fmax(0, f.time) + fmax(0, f.wait);
-	fprintf(out, "Of what rates differed by in this run (%zu slices, %u places):", f.slices,
-		f.places);
-	put_share(out, "wait", f.wait, all);
-	put_share(out, ", place of the site", f.place, all);
-	put_share(out, ", time", f.time, all);
-	fprintf(out, ".\nThe worst tenth of the places tore %.2g times as often as the mean.\n",
-		f.worst_rate);
+	all = all > 0 ? all / 100 : 1;
+	fprintf(out,
+		"Of what rates differed by in this run (%zu slices, %u places): wait %.0f %%, "
+		"place of the site %.0f %%, time %.0f %%.\nThe worst tenth of the places tore %s "
+		"times as often as the mean.\n",
+		f.slices, f.places, fmax(0, f.wait) / all, fmax(0, f.place) / all,
+		fmax(0, f.time) / all, NUMBER(f.worst_rate));
 }

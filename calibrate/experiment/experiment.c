@@ -3,13 +3,24 @@
 
 #include <errno.h>
 #include <error.h>
-#include <stdio.h>
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/experiment/paper_run.h"
-#include "calibrate/experiment/tail_run.h"
+#include "calibrate/program/cell_options.h"
 #include "calibrate/program/exit_status.h"
-#include "results/figures/figure.h"
+#include "stress/base/data_file.h"
+#include "stress/base/number.h"
+#include "stress/base/random.h"
+#include "stress/run/gap.h"
+
+#define TAIL_SLICE     2.0  /* seconds of a cell */
+#define TAIL_SLICE_MIN 0.05 /* shorter cells are mostly set-up */
+#define PARTS	       17   /* of what makes a cell */
+
+/* --- What is asked for ------------------------------------------------------------------------ */
 
 enum experiment_kind experiment_find(const char *plan)
 {
@@ -18,132 +29,299 @@ enum experiment_kind experiment_find(const char *plan)
 	return strcmp(plan, "tail") == 0 ? EXPERIMENT_TAIL : EXPERIMENT_NONE;
 }
 
-const char *experiment_name(const struct experiment *e)
+bool option_shard(const struct option_row *row, const char *text, void *request, char *why)
 {
-	return e->kind == EXPERIMENT_PAPER ? "paper" : tail_name(&e->tail);
+	struct shard *shard = (void *)((char *)request + row->at);
+	size_t digits = strcspn(text, "/");
+	uint64_t number, of;
+	char first[8];
+
+	snprintf(first, sizeof(first), "%.*s", (int)(digits < 7 ? digits : 7), text);
+	if (!text[digits] || !number_in(text + digits + 1, 1, SHARDS_MAX, &of) ||
+	    !number_in(first, 1, of, &number))
+		return option_refuse(why, "must be such as 3/16, of 1000 at most");
+	*shard = (struct shard){ (unsigned)number, (unsigned)of };
+	return true;
 }
 
-int experiment_prepare(struct experiment *e, hwloc_topology_t topology, double budget)
+bool option_executors(const struct option_row *row, const char *text, void *request, char *why)
 {
-	char reason[160];
+	struct cpus *executors = (void *)((char *)request + row->at), most, beyond;
+
+	cpus_parse(&most, "1-64", 4);
+	if (cpus_parse(executors, text, strlen(text)) == 0 &&
+	    !cpus_beyond(executors, &most, &beyond))
+		return true;
+	snprintf(why, OPTION_WHY, "must be a list such as 2-6 or 1,2,4, from 1 to %d",
+		 EXECUTORS_MOST);
+	return false;
+}
+
+void experiment_replace(struct experiment *e, const char *row)
+{
+	e->replaced |= UINT64_C(1) << (option_named(cell_options, row) - cell_options);
+}
+
+void experiment_name(struct experiment *e)
+{
+	const char *slash = e->list ? strrchr(e->list, '/') : NULL, *base;
+
+	if (e->kind == EXPERIMENT_PAPER)
+		base = "paper";
+	else if (e->kind == EXPERIMENT_TAIL)
+		base = e->fifo ? "tail-fifo" : "tail";
+	else
+		base = slash ? slash + 1 : e->list;
+	snprintf(e->name, sizeof(e->name), "%.*s", (int)strcspn(base, "."), base);
+	/* Of letters that a stage may have. */
+	for (char *c = e->name; *c; c++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789", *c))
+			*c = '-';
+	if (e->name[0] < 'a')
+		snprintf(e->name, sizeof(e->name), "list");
+}
+
+/* --- The list --------------------------------------------------------------------------------- */
+
+static int read_list(struct experiment *e)
+{
+	char path[PATH_MAX], why[CELLS_WHY];
+	FILE *stream;
 	int ret;
 
-	if (e->kind == EXPERIMENT_TAIL) {
-		tail_plan_make(&e->tail, budget, e->fifo);
-		ret = e->fifo ? tail_fifo() : 0;
-		if (ret == 0)
-			return EXIT_PASS;
+	if (e->kind == EXPERIMENT_LIST)
+		snprintf(path, sizeof(path), "%s", e->list);
+	else
+		data_file(e->kind == EXPERIMENT_PAPER ? "paper.cells" : "tail.cells", path,
+			  sizeof(path));
+	stream = fopen(path, "re");
+	if (!stream) {
+		error(0, errno, "cannot read the list %s", path);
+		return EXIT_MISSING;
+	}
+	ret = cells_read(stream, &e->cells, why);
+	fclose(stream);
+	if (ret == -EINVAL)
+		error(0, 0, "%s: %s", path, why);
+	else if (ret < 0)
+		error(0, -ret, "cannot read the list %s", path);
+	else if (!e->cells.count)
+		error(0, 0, "%s: there is no cell in it", path);
+	else
+		return EXIT_PASS;
+	return ret < 0 && ret != -EINVAL ? EXIT_MISSING : EXIT_USAGE;
+}
+
+/*
+ * The lines of the first number of executors, as often as there are others. They change from line
+ * to line, so that every stretch of the list has all of them.
+ */
+static int put_executors(struct experiment *e)
+{
+	struct cells old = e->cells;
+	unsigned number[EXECUTORS_MOST], count = 0, lines = 0;
+	int ret = 0;
+
+	for (unsigned n = 1; n <= EXECUTORS_MOST; n++)
+		if (e->executors.word[n / 64] >> n % 64 & 1)
+			number[count++] = n;
+	if (!count)
+		return 0;
+	e->cells = (struct cells){ 0 };
+	for (unsigned turn = 0; turn < count; turn++, lines = 0)
+		for (size_t i = 0; ret == 0 && i < old.count; i++) {
+			struct listed l = old.at[i];
+
+			if (l.cell.executors != old.at[0].cell.executors)
+				continue;
+			l.cell.executors = number[(turn + lines++) % count];
+			ret = cells_add(&e->cells, &l);
+		}
+	cells_free(&old);
+	return ret;
+}
+
+static void parts_of(const struct cell *c, uint64_t part[PARTS])
+{
+	const uint64_t all[PARTS] = {
+		c->seed,      c->waits.first, c->waits.second, c->waits.stretch, c->rest,
+		c->toggles,   c->place,	      c->placement,    c->crossing,	 c->pair,
+		c->protocol,  c->oracle,      c->split,	       c->executors,	 c->swap,
+		c->provokers, c->loop,
+	};
+
+	memcpy(part, all, sizeof(all));
+}
+
+bool same_cell(const struct listed *a, const struct listed *b)
+{
+	uint64_t of_a[PARTS], of_b[PARTS];
+
+	parts_of(&a->cell, of_a);
+	parts_of(&b->cell, of_b);
+	return a->gaps == b->gaps && memcmp(of_a, of_b, sizeof(of_a)) == 0;
+}
+
+/* Threads of one real-time priority take no turns: the provoker load would end the cell. */
+static int prepare_tail(struct experiment *e, const struct plan *plan)
+{
+	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
+	size_t kept = 0;
+
+	for (size_t i = 0; i < e->cells.count; i++)
+		if (!e->fifo || !(e->cells.at[i].cell.provokers & 1u << PROVOKER_LOAD))
+			e->cells.at[kept++] = e->cells.at[i];
+	e->cells.count = kept;
+	/* So short that each line gets its turn. */
+	e->with.seconds = fmax(fmin(plan->budget / (double)kept, TAIL_SLICE), TAIL_SLICE_MIN);
+	e->with.placement = plan->seat[0].placement;
+	e->with.executors = plan->seat[0].executors;
+	experiment_replace(e, "seconds");
+	experiment_replace(e, "placement");
+	experiment_replace(e, "executors");
+	return e->fifo && sched_setscheduler(0, SCHED_FIFO, &lowest) ? -errno : 0;
+}
+
+int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const struct plan *plan)
+{
+	struct listed *end, *l, *k;
+	struct seating seating;
+	char reason[OPTION_WHY];
+	int ret, status = read_list(e);
+
+	if (status != EXIT_PASS)
+		return status;
+	ret = put_executors(e);
+	if (ret < 0) {
+		error(0, -ret, "the list cannot be made");
+		return EXIT_MISSING;
+	}
+	ret = e->kind == EXPERIMENT_TAIL ? prepare_tail(e, plan) : 0;
+	if (ret < 0) {
 		error(0, -ret, "no real-time priority for this user");
 		return EXIT_MISSING;
 	}
-	if (paper_seat(&e->paper, topology, reason, sizeof(reason)) == 0)
-		return EXIT_PASS;
-	error(0, 0, "%s", reason);
-	return EXIT_MISSING;
-}
+	end = e->cells.at + e->cells.count;
+	for (l = e->cells.at; l < end; l++) {
+		struct cell *cell = &l->cell;
 
-/* --- What the journals hold --------------------------------------------------------- */
-
-static int read_journal(const char *path, struct journal_data *data)
-{
-	size_t skipped = data->skipped;
-	int ret = journal_read(path, data);
-
-	if (ret < 0) {
-		error(0, -ret, "cannot read journal %s", path);
-		return EXIT_MISSING;
+		for (const struct option_row *r = cell_options; r->name; r++) {
+			if (!(e->replaced >> (r - cell_options) & 1))
+				continue;
+			l->placed |= strcmp(r->name, "placement") == 0;
+			memcpy((char *)cell + r->at, (const char *)&e->with + r->at, r->size);
+		}
+		if ((l->gaps ? gap_check : cell_check)(cell, reason, sizeof(reason)) < 0)
+			return refuse_usage("%s", reason);
+		if (!topology || l->placed)
+			continue;
+		/* One CPU each as far as there are any beside the patcher's; else all are shared.
+		 */
+		if (placement_max(topology, PLACEMENT_SPREAD, reason, sizeof(reason)) <
+		    cell->executors)
+			cell->placement = PLACEMENT_OVERSUBSCRIBED;
+		if (placement_seat(topology, cell->placement, cell->executors, &seating, reason,
+				   sizeof(reason)) < 0) {
+			error(0, 0, "%s", reason);
+			return EXIT_MISSING;
+		}
 	}
-	if (data->skipped > skipped)
-		error(0, 0, "%s: %zu unreadable lines skipped", path, data->skipped - skipped);
+	for (l = e->cells.at; l < end; l++)
+		for (k = e->cells.at, l->copies = 0; k < end; k++) {
+			if (k == l)
+				l->copy = l->copies;
+			l->copies += same_cell(k, l);
+		}
 	return EXIT_PASS;
 }
 
-static void draw_figure(const struct experiment *e, const struct journal_data *data)
-{
-	char why[256] = "";
+/* --- Its cells -------------------------------------------------------------------------------- */
 
-	if (!e->figure)
-		return;
-	if (figure9_write_oracle(data, ORACLE_CRASH, e->figure, why, sizeof(why)) == 0)
-		printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", e->figure, e->figure, e->figure);
-	else
-		error(0, 0, "no figure: %s", why);
+size_t experiment_count(const struct experiment *e)
+{
+	return e->cells.count * e->repetitions;
 }
 
-static int tell_outcome(const struct experiment *e, const struct journal_data *data)
+struct listed *experiment_line(const struct experiment *e, size_t i)
 {
-	int missing;
-
-	if (e->kind == EXPERIMENT_TAIL) {
-		tail_tell(&e->tail, data);
-		return EXIT_PASS;
-	}
-	missing = paper_tell(&e->paper, data);
-	draw_figure(e, data);
-	if (missing < 0)
-		return EXIT_INTERNAL;
-	return missing ? EXIT_INCONCLUSIVE : EXIT_PASS;
+	return &e->cells.at[(i + i / e->cells.count) % e->cells.count];
 }
 
-/* Also what other runs have put there: a grid may take several. */
-static int tell_journal(const struct experiment *e)
+unsigned experiment_cell(const struct experiment *e, size_t i, struct cell *cell)
 {
-	struct journal_data data = { 0 };
-	int status = read_journal(e->journal, &data);
+	const struct listed *l = experiment_line(e, i);
+	unsigned run = (unsigned)(i / e->cells.count) * l->copies + l->copy;
+	const uint64_t parts[] = { l->cell.waits.first, l->cell.split, l->cell.executors,
+				   l->cell.placement,	run,	       l->cell.toggles,
+				   l->cell.rest };
+	uint64_t seed = random_at(e->seed + e->fifo, 0);
 
-	if (status == EXIT_PASS)
-		status = tell_outcome(e, &data);
-	journal_free(&data);
-	printf("Journal: %s\n", e->journal);
-	puts("Config:  left as it is: this was an experiment, not a calibration");
-	return status;
+	*cell = l->cell;
+	/* What differs in one bit comes out differing in half. */
+	for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+		seed = random_at(seed ^ parts[k], 0);
+	cell->seed = (l->seeded ? cell->seed + run : seed) & INT64_MAX;
+	return run;
 }
 
-/* --- Running -------------------------------------------------------------------------- */
-
-static int run_cells(struct experiment *e, struct session *s, const struct plan *plan)
+char *experiment_stage(const struct experiment *e, const struct listed *listed,
+		       char stage[sizeof(((struct cell_record *)0)->stage)])
 {
-	if (e->kind == EXPERIMENT_TAIL)
-		return tail_run(s, &e->tail, &plan->seat[0]);
-	return paper_run(s, &e->paper, &e->shard);
+	snprintf(stage, sizeof(((struct cell_record *)0)->stage), "%s%s%s", e->name,
+		 listed->name[0] ? "-" : "", listed->name);
+	return stage;
 }
 
-int experiment_run(struct experiment *e, struct session *s, const struct plan *plan)
+bool has_answer(const struct cell_record *r)
 {
-	int status, ret = run_cells(e, s, plan);
-
-	status = tell_journal(e);
-	if (ret == -EINTR) {
-		puts("Interrupted: the same command with --resume goes on from here");
-		return EXIT_INTERRUPTED;
-	}
-	if (ret == -EIO)
-		return EXIT_CANNOT_WRITE;
-	if (ret > 0)
-		return EXIT_INCONCLUSIVE;
-	if (ret < 0) {
-		error(0, -ret, "the experiment broke off");
-		return EXIT_MISSING;
-	}
-	/* Other shards are not this run's business. */
-	return e->shard.of > 1 && status == EXIT_INCONCLUSIVE ? EXIT_PASS : status;
+	return r->result.outcome == OUTCOME_CRASH ||
+	       (r->result.outcome == OUTCOME_DONE && (r->result.toggles >= r->cell.toggles ||
+						      r->cell.seconds > 0 || r->cell.stop_tears));
 }
 
-int experiment_merge(struct experiment *e, char *const *journals, int count)
-{
-	struct journal_data data = { 0 };
-	int status = EXIT_PASS;
+struct known {
+	uint64_t part[PARTS];
+	size_t index;
+	bool seen;
+};
 
-	for (int i = 0; i < count && status == EXIT_PASS; i++)
-		status = read_journal(journals[i], &data);
-	if (status == EXIT_PASS && data.mixed) {
-		error(0, 0, "these journals are of different machines");
-		status = EXIT_USAGE;
+static int compare_known(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(((struct known *)0)->part));
+}
+
+int experiment_look(const struct experiment *e, const struct journal_data *data, bool *have,
+		    struct there *there)
+{
+	size_t count = experiment_count(e);
+	struct known *known = calloc(count, sizeof(*known)), wanted;
+	struct cell cell;
+
+	if (!known)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		experiment_cell(e, i, &cell);
+		parts_of(&cell, known[i].part);
+		known[i].index = i;
 	}
-	if (status == EXIT_PASS) {
-		paper_seat_as(&e->paper, &data);
-		status = tell_outcome(e, &data);
+	qsort(known, count, sizeof(*known), compare_known);
+	*there = (struct there){ .missing = count };
+	for (size_t i = 0; i < data->count; i++) {
+		const struct cell_record *r = &data->records[i];
+		struct known *found;
+
+		parts_of(&r->cell, wanted.part);
+		found = bsearch(&wanted, known, count, sizeof(*known), compare_known);
+		if (!found) {
+			there->other += strcmp(r->stage, e->name) == 0;
+		} else if (has_answer(r)) {
+			there->doubled += found->seen;
+			there->missing -= !found->seen;
+			found->seen = true;
+		}
 	}
-	journal_free(&data);
-	return status;
+	for (size_t i = 0; have && i < count; i++)
+		have[known[i].index] = known[i].seen;
+	free(known);
+	return 0;
 }

@@ -1,29 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans that answer a question instead of finding waits. They never touch
- * machine.conf.
+ * Experiments: lists of cells that are run one by one into a journal, and what that holds of them.
+ * They answer a question instead of finding waits, and never touch machine.conf.
+ *
+ * paper.cells and tail.cells say what those of `tmax calibrate` run; `tmax stress --list` runs any.
  */
 #ifndef CALIBRATE_EXPERIMENT_EXPERIMENT_H
 #define CALIBRATE_EXPERIMENT_EXPERIMENT_H
 
-#include "calibrate/experiment/paper.h"
-#include "calibrate/experiment/shard.h"
-#include "calibrate/experiment/tail_plan.h"
+#include <hwloc.h>
+
+#include "calibrate/experiment/cells.h"
+#include "calibrate/ladder/plan.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/session/session.h"
+#include "calibrate/statistics/bound.h"
+#include "patchcore/machine/cpus.h"
+
+#define SHARDS_MAX	1000
+#define EXECUTORS_MOST	64 /* of the paper's grid */
+#define REPETITIONS_MAX 1000
+#define EXPERIMENT_NAME 14 /* bytes */
+#define TAIL_BUDGET	1200.0
+#define TIMING_STAGE	"timing" /* of cells that are run for their pace alone */
 
 enum experiment_kind {
 	EXPERIMENT_NONE, /* a calibration */
 	EXPERIMENT_PAPER,
 	EXPERIMENT_TAIL,
+	EXPERIMENT_LIST, /* the user's */
 	EXPERIMENT_KINDS
+};
+
+/* The number-th of so many, from 1. 1/1 is everything. */
+struct shard {
+	unsigned number;
+	unsigned of;
 };
 
 struct experiment {
 	enum experiment_kind kind;
-	struct paper paper;
+	const char *list;	    /* its file, of the user's */
+	char name[EXPERIMENT_NAME]; /* begins the stages in the journal: "paper", "tail-fifo" */
+	struct cells cells;
+	struct cell with;      /* what stands for what the lines say, */
+	uint64_t replaced;     /* a bit for each row of cell_options that does */
+	struct cpus executors; /* how many, in place of those of the list; empty: as they are */
+	unsigned repetitions;  /* of the whole list; 0: until the budget is spent */
+	uint64_t seed;
 	struct shard shard;
-	struct tail_plan tail;
-	bool fifo;
+	bool fifo; /* all threads have a real-time priority */
 	const char *journal;
 	const char *figure; /* prefix, or NULL */
 };
@@ -31,23 +57,128 @@ struct experiment {
 /* experiment_find - by the name of a plan. EXPERIMENT_NONE if it is none of them. */
 enum experiment_kind experiment_find(const char *plan);
 
-/* experiment_name - for the journal: "paper", "tail", "tail-fifo". */
-const char *experiment_name(const struct experiment *e);
+/* experiment_name - fill it in, from kind, fifo and list. */
+void experiment_name(struct experiment *e);
+
+/* For tables of options. Their request has a struct shard, and a struct cpus. */
+option_take option_shard, option_executors;
+
+/* experiment_replace - the row of that name, of cell_options, stands for all lines, as with has it.
+ */
+void experiment_replace(struct experiment *e, const char *row);
 
 /*
- * experiment_prepare - choose seats and arms for this machine and budget. EXIT_PASS,
- * or another exit status after a complaint.
+ * experiment_prepare - read the list, put in what replaces what it says, and seat it. Without a
+ * topology it is seated as it is. EXIT_PASS, or another exit status after a complaint.
  */
-int experiment_prepare(struct experiment *e, hwloc_topology_t topology, double budget);
+int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const struct plan *plan);
 
 /*
- * experiment_run - run it in a session whose journal is open; what the whole journal
- * holds of it is told on stdout. plan says where a single pair of threads can sit.
- * Returns an exit status.
+ * experiment_run - run it in a session whose journal is open; what the whole journal holds of it is
+ * told on stdout. Returns an exit status.
  */
-int experiment_run(struct experiment *e, struct session *session, const struct plan *plan);
+int experiment_run(struct experiment *e, struct session *session);
 
-/* experiment_merge - run nothing; tell what these journals hold together. */
+/* experiment_merge - run nothing; tell what these journals hold together of the paper's grid. */
 int experiment_merge(struct experiment *e, char *const *journals, int count);
+
+/* --- For experiments among themselves, and their tests --------------------------------------- */
+
+/* experiment_count - the cells of a list that comes to its end. */
+size_t experiment_count(const struct experiment *e);
+
+/*
+ * experiment_cell - the i-th of all cells. Returns which of the runs of this cell it is, from 0.
+ *
+ * The list is gone through once and once more, each time from one line further on, so that the runs
+ * of a cell fall into different shards. A seed that the line does not say follows from what makes
+ * the cell, toggles and rest included, from the run and from the experiment's own: a cell of a
+ * smaller grid is never taken for one of this.
+ */
+unsigned experiment_cell(const struct experiment *e, size_t i, struct cell *cell);
+
+/* same_cell - both lines make the same runs. */
+bool same_cell(const struct listed *a, const struct listed *b);
+
+/* experiment_line - the line that it comes from. */
+struct listed *experiment_line(const struct experiment *e, size_t i);
+
+/* experiment_stage - what the records of a line have as their stage. Returns stage. */
+char *experiment_stage(const struct experiment *e, const struct listed *listed,
+		       char stage[sizeof(((struct cell_record *)0)->stage)]);
+
+/* has_answer - the cell ran to its end, or it crashed. As figure 9 counts. */
+bool has_answer(const struct cell_record *record);
+
+/* What of the cells is there. */
+struct there {
+	size_t missing; /* cells without an answer */
+	size_t doubled; /* records of cells that were there already */
+	size_t other;	/* records of the experiment that are none of its cells */
+};
+
+/*
+ * experiment_look - compare the cells with the records. Their order does not matter, so the
+ * journals of shards may be read one after another. have, if not NULL, has room for
+ * experiment_count() and gets which cells have an answer. 0 or -ENOMEM.
+ */
+int experiment_look(const struct experiment *e, const struct journal_data *data, bool *have,
+		    struct there *there);
+
+/*
+ * How long a toggle takes with so many executors, at their lowest and at their highest wait, and
+ * the start of a cell, seconds.
+ */
+struct pace {
+	unsigned executors;
+	enum placement placement;
+	uint64_t wait[2];
+	double toggle[2];
+	double start;
+};
+
+/* pace_seconds - at most: a run that crashes ends sooner. */
+double pace_seconds(const struct pace *pace, const struct cell *cell);
+
+/*
+ * pace_grid - time both ends of the paper's grid, say on stdout how long what is missing of it
+ * takes, and make that the session's budget. 0 or a negative errno.
+ */
+int pace_grid(const struct experiment *e, struct session *s);
+
+/* Cells of one stage, added up. */
+struct stage_sum {
+	size_t cells;
+	uint64_t toggles;
+	uint64_t tears[TEAR_KINDS];
+	uint64_t all;	       /* tears of every kind, and crashes where tears should be counted */
+	struct rate_band band; /* tears per toggle, 95 %, two-sided */
+	uint64_t latency[2];   /* least and greatest median, ticks; 0 where nothing was measured */
+};
+
+/*
+ * By half a round trip of a cache line between the two CPUs: where a hypervisor moves its CPUs, a
+ * cell finds them near or far.
+ */
+enum regime {
+	REGIME_ALL,
+	REGIME_NEAR, /* below FAR_TICKS */
+	REGIME_FAR,
+};
+
+#define FAR_TICKS 300
+
+/* stage_sum - the records of one stage and one regime, and no others. */
+struct stage_sum stage_sum(const char *stage, enum regime regime, const struct journal_data *data);
+
+/* tell_duration - "3 d 4 h", "2 h 5 min", "40 s". Returns buf. */
+char *tell_duration(double seconds, char *buf, size_t size);
+
+/* tell_stages - a row for each stage, the tears one by one, and the gaps, on stdout. */
+void tell_stages(const struct experiment *e, const struct journal_data *data);
+
+/* tell_paper - what is there of the grid, and how the runs ended. 0: all is there, 1, or -ENOMEM.
+ */
+int tell_paper(const struct experiment *e, const struct journal_data *data);
 
 #endif

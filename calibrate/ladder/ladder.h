@@ -20,14 +20,8 @@
 #define LADDER_STEP    UINT64_C(200)	/* and the step between its waits here */
 #define RUNGS_MAX      32
 
-struct rung {
-	uint64_t first;	  /* ticks */
-	uint64_t second;  /* ticks */
-	uint64_t stretch; /* 0: a wait that stands still, as the paper's */
-};
-
 struct ladder {
-	struct rung rung[RUNGS_MAX];
+	struct waits rung[RUNGS_MAX];
 	unsigned count;	    /* of all */
 	unsigned stretched; /* of them, first in order, rising; the paper's come behind */
 };
@@ -40,16 +34,5 @@ struct ladder {
  * least up to 3200. Behind them the paper's, 0 to 2400.
  */
 void ladder_make(struct ladder *ladder, uint64_t ticks);
-
-/* ladder_find - the index of a cell's rung, -1 if it is none. */
-int ladder_find(const struct ladder *ladder, const struct cell *cell);
-
-/* rung_of - the waits of a cell; rung_same, rung_compare - stretched first, then rising. */
-struct rung rung_of(const struct cell *cell);
-bool rung_same(const struct rung *a, const struct rung *b);
-int rung_compare(const struct rung *a, const struct rung *b);
-
-/* rung_text - "1600 x4", or "1600" without a stretch, "300+900 x4". Returns buf. */
-char *rung_text(const struct rung *rung, char *buf, size_t size);
 
 #endif

@@ -47,12 +47,19 @@ const struct plan *plan_find(const char *name)
 	return NULL;
 }
 
-static void add_unseated(struct plan *plan, enum placement p, const char *reason)
+const char *untested_name(const struct untested *u)
 {
-	struct unseated *unseated = &plan->unseated[plan->unseateds++];
+	return u->is_provoker ? provoker_name((enum provoker)u->which)
+			      : placement_name((enum placement)u->which);
+}
 
-	unseated->placement = p;
-	snprintf(unseated->reason, sizeof(unseated->reason), "%s", reason);
+static void add_untested(struct plan *plan, bool is_provoker, int which, const char *reason)
+{
+	struct untested *u = &plan->untested[plan->untesteds++];
+
+	*u = (struct untested){ .is_provoker = is_provoker, .which = which };
+	snprintf(u->reason, sizeof(u->reason), "%s", reason);
+	plan->unseateds += !is_provoker;
 }
 
 static void add_seat(struct plan *plan, enum placement p, unsigned executors)
@@ -82,70 +89,45 @@ static const struct seat *find_same(const struct plan *plan, hwloc_topology_t to
 	return NULL;
 }
 
-static void seat_spread(struct plan *plan, hwloc_topology_t topology, unsigned max)
-{
-	const struct seat *same = find_same(plan, topology, PLACEMENT_SPREAD, max);
-	char reason[160];
-
-	if (!same) {
-		add_seat(plan, PLACEMENT_SPREAD, max);
-		return;
-	}
-	snprintf(reason, sizeof(reason), "the same CPUs as %s here",
-		 placement_name(same->placement));
-	add_unseated(plan, PLACEMENT_SPREAD, reason);
-}
-
 static void seat_placement(struct plan *plan, hwloc_topology_t topology, enum placement p)
 {
 	char reason[160] = "";
 	unsigned max = placement_max(topology, p, reason, sizeof(reason));
+	const struct seat *same =
+		p == PLACEMENT_SPREAD && max ? find_same(plan, topology, p, max) : NULL;
 
-	if (max == 0) {
-		add_unseated(plan, p, reason);
-		return;
-	}
-	if (p == PLACEMENT_OVERSUBSCRIBED) {
+	if (same)
+		snprintf(reason, sizeof(reason), "the same CPUs as %s here",
+			 placement_name(same->placement));
+	if (max == 0 || same) {
+		add_untested(plan, false, (int)p, reason);
+	} else if (p == PLACEMENT_OVERSUBSCRIBED) {
 		unsigned cpus = (unsigned)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
 
 		/* One thread too many, and twice as many executors as CPUs. */
 		add_seat(plan, p, cpus);
 		if (cpus < max)
 			add_seat(plan, p, 2 * cpus < max ? 2 * cpus : max);
-		return;
-	}
-	if (p == PLACEMENT_SPREAD) {
-		seat_spread(plan, topology, max);
-		return;
-	}
-	for (unsigned n = 1; n < max; n *= 2)
-		add_seat(plan, p, n);
-	add_seat(plan, p, max);
-}
-
-static void list_unprovoked(struct plan *plan, hwloc_topology_t topology)
-{
-	struct seating seating;
-	char reason[160];
-
-	if (plan->seats == 0 ||
-	    placement_seat(topology, plan->seat[0].placement, plan->seat[0].executors, &seating,
-			   reason, sizeof(reason)) < 0)
-		return;
-	for (int p = 0; p < PROVOKER_COUNT; p++) {
-		struct unprovoked *u = &plan->unprovoked[plan->unprovokeds];
-
-		if (provoker_possible((enum provoker)p, topology, &seating, u->reason,
-				      sizeof(u->reason)) == 0)
-			continue;
-		u->provoker = (enum provoker)p;
-		plan->unprovokeds++;
+	} else {
+		for (unsigned n = 1; n < max && p != PLACEMENT_SPREAD; n *= 2)
+			add_seat(plan, p, n);
+		add_seat(plan, p, max);
 	}
 }
 
 void plan_seat(struct plan *plan, hwloc_topology_t topology)
 {
+	struct seating seating;
+	char reason[160];
+
 	for (int p = 0; p < PLACEMENT_COUNT; p++)
 		seat_placement(plan, topology, (enum placement)p);
-	list_unprovoked(plan, topology);
+	if (plan->seats == 0 ||
+	    placement_seat(topology, plan->seat[0].placement, plan->seat[0].executors, &seating,
+			   reason, sizeof(reason)) < 0)
+		return;
+	for (int p = 0; p < PROVOKER_COUNT; p++)
+		if (provoker_possible((enum provoker)p, topology, &seating, reason,
+				      sizeof(reason)) < 0)
+			add_untested(plan, true, p, reason);
 }

@@ -20,15 +20,10 @@ struct seat {
 	unsigned executors;
 };
 
-/* A placement that is not tested, and why. */
-struct unseated {
-	enum placement placement;
-	char reason[160];
-};
-
-/* A provoker that this machine cannot offer, and why. */
-struct unprovoked {
-	enum provoker provoker;
+/* A placement that is not tested, or a provoker that this machine cannot offer, and why. */
+struct untested {
+	bool is_provoker;
+	int which; /* enum placement or enum provoker */
 	char reason[160];
 };
 
@@ -46,10 +41,9 @@ struct plan {
 	/* From the topology. */
 	struct seat seat[PLAN_SEATS_MAX];
 	unsigned seats;
-	struct unseated unseated[PLACEMENT_COUNT];
-	unsigned unseateds;
-	struct unprovoked unprovoked[PROVOKER_COUNT];
-	unsigned unprovokeds;
+	struct untested untested[PLACEMENT_COUNT + PROVOKER_COUNT];
+	unsigned untesteds;
+	unsigned unseateds; /* of them: the placements, first in order */
 };
 
 /* plan_find - "quick", "default" or "thorough"; NULL if there is no such plan. */
@@ -60,5 +54,8 @@ const struct plan *plan_find(const char *name);
  * first seat. Each placement is seated with 1, 2, 4, ... executors, up to all that fit.
  */
 void plan_seat(struct plan *plan, hwloc_topology_t topology);
+
+/* untested_name - of the placement or the provoker. */
+const char *untested_name(const struct untested *untested);
 
 #endif

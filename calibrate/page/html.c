@@ -2,104 +2,76 @@
 #include "calibrate/page/html.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX     1024
-#define WHOLE_MAX    99999.5 /* numbers below are written in full, */
-#define FRACTION_MIN 1e-3    /* and fractions above with a point only */
-
-static const char *escaped(char c)
-{
-	switch (c) {
-	case '&':
-		return "&amp;";
-	case '<':
-		return "&lt;";
-	case '>':
-		return "&gt;";
-	case '"':
-		return "&quot;";
-	case '\'':
-		return "&#39;";
-	default:
-		return NULL;
-	}
-}
+#define TEXT_MAX 1024
 
 void html_text(FILE *out, const char *text)
 {
-	for (; *text; text++) {
-		const char *instead = escaped(*text);
+	static const char marks[] = "&<>\"'";
+	static const char *const instead[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&#39;" };
 
-		if (instead)
-			fputs(instead, out);
+	for (; *text; text++) {
+		const char *mark = strchr(marks, *text);
+
+		if (mark)
+			fputs(instead[mark - marks], out);
 		else
 			putc(*text >= ' ' && *text <= '~' ? *text : '?', out);
 	}
 }
 
-static void put_escaped(FILE *out, const char *format, va_list args)
+void html_between(FILE *out, const char *before, const char *after, const char *format, ...)
 {
 	char text[TEXT_MAX];
+	va_list args;
 
+	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fputs(before, out);
 	html_text(out, text);
+	fputs(after, out);
 }
 
-/* Each of these is a format between two tags. */
-#define PUT_BETWEEN(before, after)                                                                 \
-	do {                                                                                       \
-		va_list args;                                                                      \
-                                                                                                   \
-		fputs(before, out);                                                                \
-		va_start(args, format);                                                            \
-		put_escaped(out, format, args);                                                    \
-		va_end(args);                                                                      \
-		fputs(after, out);                                                                 \
-	} while (0)
-
-void html_format(FILE *out, const char *format, ...)
+void html_cells(FILE *out, const char *kinds, const char *format, ...)
 {
-	PUT_BETWEEN("", "");
+	char text[TEXT_MAX], *rest = text;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	for (; *kinds; kinds++) {
+		const char *cell = rest ? strsep(&rest, "\t") : "";
+
+		html_between(out, *kinds == 'n' ? "<td class=\"n\">" : "<td>", "</td>", "%s", cell);
+	}
 }
 
-void html_paragraph(FILE *out, const char *format, ...)
+void html_tile(FILE *out, const char *label, const char *number, const char *unit,
+	       const char *format, ...)
 {
-	PUT_BETWEEN("<p>", "</p>\n");
-}
+	char text[TEXT_MAX];
+	va_list args;
 
-void html_missing(FILE *out, const char *format, ...)
-{
-	PUT_BETWEEN("<p class=\"missing\">", "</p>\n");
-}
-
-void html_cell(FILE *out, const char *format, ...)
-{
-	PUT_BETWEEN("<td>", "</td>");
-}
-
-void html_words(FILE *out, const char *format, ...)
-{
-	PUT_BETWEEN("<td class=\"w\">", "</td>");
-}
-
-void html_number(FILE *out, const char *format, ...)
-{
-	PUT_BETWEEN("<td class=\"n\">", "</td>");
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	html_between(out, "<div><dt>", "</dt>", "%s", label);
+	html_between(out, "<dd><span>", "</span>", "%s", number);
+	html_between(out, " ", "</dd>", "%s", unit);
+	html_between(out, "<dd>", "</dd></div>\n", "%s", text);
 }
 
 void html_table(FILE *out, const char *caption, const char *const headings[])
 {
 	/* The caption stands outside the box, or it would scroll out of sight. */
-	if (caption) {
-		fputs("<p class=\"about\">", out);
-		html_text(out, caption);
-		fputs("</p>\n", out);
-	}
+	if (caption)
+		html_between(out, "<p class=\"about\">", "</p>\n", "%s", caption);
 	fputs("<div class=\"scroll\" tabindex=\"0\"><table>\n<tr>", out);
 	for (; *headings; headings++) {
 		bool number = **headings == '#';
@@ -119,43 +91,7 @@ void html_row(FILE *out, const char *class)
 		fputs("<tr>", out);
 }
 
-void html_table_end(FILE *out)
-{
-	fputs("</tr>\n</table></div>\n", out);
-}
-
-static bool is_plain(double value)
-{
-	return fabs(value) < WHOLE_MAX && fabs(value) >= FRACTION_MIN;
-}
-
-char *number_text(char buf[NUMBER_TEXT], double value)
-{
-	char *e, *digits;
-
-	if (isnan(value))
-		return strcpy(buf, "?");
-	if (value == floor(value) && fabs(value) < WHOLE_MAX) {
-		snprintf(buf, NUMBER_TEXT, "%.0f", value);
-		return buf;
-	}
-	snprintf(buf, NUMBER_TEXT, is_plain(value) ? "%.3g" : "%.2e", value);
-	e = strchr(buf, 'e');
-	if (!e)
-		return buf;
-	/* "1.60e+06" reads as well as "1.6e6". */
-	digits = e + 1 + (e[1] == '+' || e[1] == '-');
-	digits += strspn(digits, "0");
-	value = e[1] == '-' ? -atof(digits) : atof(digits);
-	while (e[-1] == '0' && memchr(buf, '.', (size_t)(e - buf)))
-		e--;
-	if (e[-1] == '.')
-		e--;
-	snprintf(e, (size_t)(buf + NUMBER_TEXT - e), "e%.0f", value);
-	return buf;
-}
-
-/* --- SVG --------------------------------------------------------------------- */
+/* --- Files --------------------------------------------------------------------- */
 
 /* The whole file, to be freed; NULL with errno. */
 static char *read_file(const char *path)
@@ -178,60 +114,49 @@ static char *read_file(const char *path)
 	return text;
 }
 
+int html_style(FILE *out, const char *path)
+{
+	char *text = read_file(path);
+
+	if (!text)
+		return -errno;
+	fprintf(out, "<style>\n%s</style>\n", text);
+	free(text);
+	return 0;
+}
+
 static bool starts(const char *text, const char *with)
 {
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Bytes at the end of which an id begins: in its definition or where it is used. */
-static size_t before_id(const char *text)
+/* Copies without titles, with the prefix before every id, defined or used. */
+static void copy_svg(FILE *out, const char *svg, const char *end, const char *prefix)
 {
 	static const char *const marks[] = { " id=\"",	  " id='",     "\tid=\"",
 					     "\tid='",	  " href=\"#", " href='#",
 					     ":href=\"#", ":href='#",  "url(#" };
 
-	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
-		if (starts(text, marks[i]))
-			return strlen(marks[i]);
-	return 0;
-}
-
-/*
- * gnuplot titles each curve with its own source text, which browsers would show
- * under the pointer. The place behind such an element, or text itself.
- */
-static const char *behind_title(const char *text)
-{
-	const char *end = starts(text, "<title>") ? strstr(text, "</title>") : NULL;
-
-	return end ? end + strlen("</title>") : text;
-}
-
-static void copy_svg(FILE *out, const char *svg, const char *end, const char *prefix)
-{
 	while (svg < end) {
-		const char *behind = behind_title(svg);
-		size_t length = before_id(svg);
+		/* gnuplot titles each curve with its own source, which browsers would show. */
+		const char *title = starts(svg, "<title>") ? strstr(svg, "</title>") : NULL;
+		bool id = false;
 
-		if (behind != svg) {
-			svg = behind;
-		} else if (length) {
-			fwrite(svg, 1, length, out);
-			html_text(out, prefix);
-			svg += length;
-		} else {
-			putc(*svg++, out);
+		if (title) {
+			svg = title + strlen("</title>");
+			continue;
 		}
+		for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]) && !id; i++) {
+			id = starts(svg, marks[i]);
+			if (id) {
+				fputs(marks[i], out);
+				html_text(out, prefix);
+				svg += strlen(marks[i]);
+			}
+		}
+		if (!id)
+			putc(*svg++, out);
 	}
-}
-
-static char *last_end(char *svg)
-{
-	char *end = NULL;
-
-	while ((svg = strstr(svg, "</svg>")))
-		end = svg += strlen("</svg>");
-	return end;
 }
 
 int html_svg(FILE *out, const char *path, const char *prefix)
@@ -242,7 +167,9 @@ int html_svg(FILE *out, const char *path, const char *prefix)
 	if (rc)
 		return rc;
 	svg = strstr(text, "<svg");
-	end = svg ? last_end(svg) : NULL;
+	end = NULL;
+	for (char *at = svg; at && (at = strstr(at, "</svg>"));)
+		end = at += strlen("</svg>");
 	if (end)
 		copy_svg(out, svg, end, prefix);
 	else

@@ -5,8 +5,9 @@
 #ifndef CALIBRATE_PAGE_HTML_H
 #define CALIBRATE_PAGE_HTML_H
 
-#include <stdint.h>
 #include <stdio.h>
+
+#include "stress/base/number.h"
 
 /*
  * html_text - text in which nothing is markup. What a journal holds is printable
@@ -14,12 +15,26 @@
  */
 void html_text(FILE *out, const char *text);
 
-/* html_format - the same for a text of at most 1023 bytes; longer ones are cut. */
-void html_format(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* html_between - the same for a format, of at most 1023 bytes, between two tags. */
+void html_between(FILE *out, const char *before, const char *after, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
-/* html_paragraph - <p>; html_missing marks one that says what is not there. */
-void html_paragraph(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void html_missing(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The rest of the arguments is a format: html_missing is a paragraph that says what is not there.
+ */
+#define html_format(out, ...)	 html_between(out, "", "", __VA_ARGS__)
+#define html_paragraph(out, ...) html_between(out, "<p>", "</p>\n", __VA_ARGS__)
+#define html_missing(out, ...)	 html_between(out, "<p class=\"missing\">", "</p>\n", __VA_ARGS__)
+
+/* What follows up to html_fold_end() is folded behind these words. */
+#define html_fold(out, ...) html_between(out, "<details><summary>", "</summary>\n", __VA_ARGS__)
+#define html_fold_end(out)  fputs("</details>\n", out)
+
+/*
+ * html_tile - one of the large numbers of a page, in an element <dl class="tiles">: what it is, the
+ * number, its unit, and a few words below.
+ */
+void html_tile(FILE *out, const char *label, const char *number, const char *unit,
+	       const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /*
  * html_table - a table in a box that scrolls by itself, with its heading row, below a
@@ -29,10 +44,21 @@ void html_missing(FILE *out, const char *format, ...) __attribute__((format(prin
  */
 void html_table(FILE *out, const char *caption, const char *const headings[]);
 void html_row(FILE *out, const char *class); /* NULL: of no class; ends the row before */
-void html_cell(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void html_words(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void html_number(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void html_table_end(FILE *out);
+#define html_cell(out, ...)   html_between(out, "<td>", "</td>", __VA_ARGS__)
+#define html_words(out, ...)  html_between(out, "<td class=\"w\">", "</td>", __VA_ARGS__)
+#define html_number(out, ...) html_between(out, "<td class=\"n\">", "</td>", __VA_ARGS__)
+#define html_code(out, ...)   html_between(out, "<td><code>", "</code></td>", __VA_ARGS__)
+#define html_table_end(out)   fputs("</tr>\n</table></div>\n", out)
+
+/*
+ * html_cells - several cells at once, with tabs between them; kinds has a letter for each: t text,
+ * n a number.
+ */
+void html_cells(FILE *out, const char *kinds, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* html_style - the style sheet of the page. 0, or what reading the file failed with. */
+int html_style(FILE *out, const char *path);
 
 /*
  * html_svg - copy an SVG file's root element into the page, without titles.
@@ -42,12 +68,5 @@ void html_table_end(FILE *out);
  * was written then.
  */
 int html_svg(FILE *out, const char *path, const char *prefix);
-
-/* number_text - a number for people: "4700", "1.62e6", "3.1e-7", "?" for none. Returns buf. */
-#define NUMBER_TEXT 24
-char *number_text(char buf[NUMBER_TEXT], double value);
-
-/* The same as an expression, for the arguments of the functions above. */
-#define NUMBER(value) number_text((char[NUMBER_TEXT]){ 0 }, (double)(value))
 
 #endif

@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/program/cell_options.h"
 
-#include "stress/cell/cell.h"
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS_MAX 64
+#define BLANKS	  " \t\r\n"
+
+static const char *placement_word(int i)
+{
+	return i < PLACEMENT_COUNT ? placement_name((enum placement)i) : NULL;
+}
 
 const struct option_row cell_options[] = {
 	{ "placement", "NAME", "where the executors sit (spread); see tmax info",
-	  OPTION_CHOICE(struct cell, placement, placement_parse) },
-	{ "crossing", "NAME", "line, page, 8, 16, 32 or none (line)",
+	  OPTION_CHOICE(struct cell, placement, placement_parse), .word = placement_word },
+	{ "crossing", "NAME", "line, page, 8, 16, 32, inside or none (line)",
 	  OPTION_CHOICE(struct cell, crossing, crossing_parse) },
 	{ "split", "S", "bytes of the instruction before the boundary, 1 to 4 (3)",
 	  OPTION_NUMBER(struct cell, split, 1, 4) },
@@ -21,11 +33,11 @@ const struct option_row cell_options[] = {
 	{ "oracle", "NAME", "count, or crash: a tear kills the child (count)",
 	  OPTION_CHOICE(struct cell, oracle, oracle_parse) },
 	{ "first-wait", "T", "ticks between INT3 and back part (3000)",
-	  OPTION_NUMBER(struct cell, first_wait, 0, CELL_WAIT_MAX) },
+	  OPTION_NUMBER(struct cell, waits.first, 0, CELL_WAIT_MAX) },
 	{ "second-wait", "T", "ticks between back and front part (3000)",
-	  OPTION_NUMBER(struct cell, second_wait, 0, CELL_WAIT_MAX) },
+	  OPTION_NUMBER(struct cell, waits.second, 0, CELL_WAIT_MAX) },
 	{ "stretch", "N", "each wait is at least N times the latency of the store (0)",
-	  OPTION_NUMBER(struct cell, stretch, 0, CELL_STRETCH_MAX) },
+	  OPTION_NUMBER(struct cell, waits.stretch, 0, CELL_STRETCH_MAX) },
 	{ "rest", "T", "mean ticks between toggles (2000)",
 	  OPTION_NUMBER(struct cell, rest, 0, CELL_WAIT_MAX) },
 	{ "provoker", "NAMES",
@@ -53,4 +65,30 @@ bool option_of_cell(const struct option_row *row, const char *text, void *reques
 	const struct option_row *real = option_named(cell_options, row->name);
 
 	return real->take(real, text, request, why);
+}
+
+/* cell_command() quotes nothing. */
+int cell_read(const char *text, const char *command, struct cell *cell, char *why)
+{
+	static const struct command_line line = { .options = { cell_options } };
+	char *words[WORDS_MAX + 1] = { NULL }, *copy = strdup(text), *save;
+	int count = 0, ret = -EINVAL;
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *word = strtok_r(copy, BLANKS, &save);
+	     word && !strchr(";#", word[0]) && count < WORDS_MAX;
+	     word = strtok_r(NULL, BLANKS, &save))
+		words[count++] = word;
+	if (count < 2 || strcmp(words[0], "tmax") != 0 || strcmp(words[1], command) != 0)
+		snprintf(why, OPTION_WHY, "it is no command line of tmax %s", command);
+	else if (count == WORDS_MAX)
+		option_refuse(why, "it has too many words");
+	else
+		ret = command_line_read(&line, count - 1, words + 1, cell, why);
+	if (ret < 0 && !why[0])
+		snprintf(why, OPTION_WHY, "it has an option that describes no cell: %.60s",
+			 words[optind]);
+	free(copy);
+	return ret;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrate/program/completion.h"
 #include "calibrate/program/exit_status.h"
 
 #define WIDTH	   80  /* of help */
@@ -19,7 +20,7 @@
 
 /* --- Values ----------------------------------------------------------------------------------- */
 
-static void *member(const struct option_row *row, void *request)
+static void *member_of(const struct option_row *row, void *request)
 {
 	return (char *)request + row->at;
 }
@@ -34,13 +35,13 @@ bool option_flag(const struct option_row *row, const char *text, void *request, 
 {
 	(void)text;
 	(void)why;
-	return *(bool *)member(row, request) = true;
+	return *(bool *)member_of(row, request) = true;
 }
 
 bool option_text(const struct option_row *row, const char *text, void *request, char *why)
 {
 	(void)why;
-	*(const char **)member(row, request) = text;
+	*(const char **)member_of(row, request) = text;
 	return true;
 }
 
@@ -70,9 +71,9 @@ bool option_number(const struct option_row *row, const char *text, void *request
 		return false;
 	}
 	if (row->size == sizeof(value))
-		*(uint64_t *)member(row, request) = value;
+		*(uint64_t *)member_of(row, request) = value;
 	else
-		*(unsigned *)member(row, request) = (unsigned)value;
+		*(unsigned *)member_of(row, request) = (unsigned)value;
 	return true;
 }
 
@@ -99,7 +100,7 @@ static bool is_time(const char *text, double least, double *seconds)
 
 bool option_time(const struct option_row *row, const char *text, void *request, char *why)
 {
-	if (is_time(text, (double)row->min, member(row, request)))
+	if (is_time(text, (double)row->min, member_of(row, request)))
 		return true;
 	snprintf(why, OPTION_WHY, "must be a time such as 90s, 10m or 2h");
 	if (row->min)
@@ -112,7 +113,7 @@ bool option_limit(const struct option_row *row, const char *text, void *request,
 {
 	if (strcmp(text, "0") != 0)
 		return option_time(row, text, request, why);
-	*(double *)member(row, request) = 0;
+	*(double *)member_of(row, request) = 0;
 	return true;
 }
 
@@ -122,7 +123,7 @@ bool option_choice(const struct option_row *row, const char *text, void *request
 
 	if (value < 0)
 		return option_refuse(why, "no such name; see tmax(1)");
-	*(int *)member(row, request) = value;
+	*(int *)member_of(row, request) = value;
 	return true;
 }
 
@@ -189,6 +190,7 @@ static void put_row(const char *name, const char *argument, const char *help, in
 	put_wrapped(help, width);
 }
 
+/* The option for help stands in front of the first heading, or at the end. */
 static void print_help(const struct command_line *line)
 {
 	int width = width_of(line);
@@ -219,51 +221,29 @@ struct table {
 	const struct option_row *row[OPTIONS_MAX];
 	struct option options[OPTIONS_MAX + 2];
 	char letters[2 * OPTIONS_MAX + 2];
-	unsigned rows;
+	int rows;
 };
-
-static void add_row(struct table *t, const struct option_row *row)
-{
-	size_t letters = strlen(t->letters);
-
-	t->options[t->rows] = (struct option){
-		.name = row->name ? row->name : "",
-		.has_arg = row->argument ? required_argument : no_argument,
-		.val = FIRST + (int)t->rows,
-	};
-	t->row[t->rows++] = row;
-	if (row->letter)
-		snprintf(t->letters + letters, sizeof(t->letters) - letters, "%c%s", row->letter,
-			 row->argument ? ":" : "");
-}
 
 static void make_table(struct table *t, const struct command_line *line)
 {
 	*t = (struct table){ .letters = "h" };
 	for (int i = 0; i < OPTION_TABLES; i++)
-		for (const struct option_row *r = line->options[i]; r && is_row(r); r++)
-			if (r->name && t->rows < OPTIONS_MAX)
-				add_row(t, r);
+		for (const struct option_row *r = line->options[i]; r && is_row(r); r++) {
+			size_t letters = strlen(t->letters);
+
+			if (!r->name || t->rows == OPTIONS_MAX)
+				continue;
+			t->options[t->rows] = (struct option){
+				.name = r->name,
+				.has_arg = r->argument ? required_argument : no_argument,
+				.val = FIRST + t->rows,
+			};
+			t->row[t->rows++] = r;
+			if (r->letter)
+				snprintf(t->letters + letters, sizeof(t->letters) - letters, "%c%s",
+					 r->letter, r->argument ? ":" : "");
+		}
 	t->options[t->rows] = (struct option){ .name = "help", .val = 'h' };
-}
-
-static const struct option_row *row_of(const struct table *t, int option)
-{
-	for (unsigned i = 0; i < t->rows; i++)
-		if (option == FIRST + (int)i || option == t->row[i]->letter)
-			return t->row[i];
-	return NULL;
-}
-
-static bool take(const struct option_row *row, void *request, char *why)
-{
-	const char *text = row->fixed ? row->fixed : optarg;
-	char reason[OPTION_WHY] = "";
-
-	if (row->take(row, text, request, reason))
-		return true;
-	snprintf(why, OPTION_WHY, "--%s '%.60s': %s", row->name, text, reason);
-	return false;
 }
 
 /* EXIT_USAGE without a reason in why: it is getopt's. */
@@ -276,14 +256,23 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 	make_table(&table, line);
 	optind = 0; /* glibc: start anew */
 	while ((option = getopt_long(argc, argv, table.letters, table.options, NULL)) != -1) {
-		const struct option_row *row = row_of(&table, option);
+		const struct option_row *row = NULL;
+		char reason[OPTION_WHY] = "";
+		const char *text;
 
+		for (int i = 0; i < table.rows && !row; i++)
+			if (option == FIRST + i || option == table.row[i]->letter)
+				row = table.row[i];
 		if (!row)
 			return option == 'h' ? EXIT_HELPED : EXIT_USAGE;
-		if (!take(row, request, why))
+		text = row->fixed ? row->fixed : optarg;
+		if (!row->take(row, text, request, reason)) {
+			snprintf(why, OPTION_WHY, "--%s '%.60s': %s", row->name, text, reason);
 			return EXIT_USAGE;
-		if (given)
-			*given |= UINT64_C(1) << (row - line->options[0]);
+		}
+		for (const struct option_row *r = line->options[0]; given && is_row(r); r++)
+			if (r == row)
+				*given |= UINT64_C(1) << (r - line->options[0]);
 	}
 	if (optind == argc || line->operands)
 		return EXIT_PASS;
@@ -301,8 +290,13 @@ int command_line_parse(const struct command_line *line, int argc, char **argv, v
 		       uint64_t *given)
 {
 	char why[OPTION_WHY] = "";
-	int status = read_options(line, argc, argv, request, given, why);
+	int status;
 
+	if (completion_wanted) {
+		completion_print(line);
+		return EXIT_HELPED;
+	}
+	status = read_options(line, argc, argv, request, given, why);
 	if (status == EXIT_HELPED)
 		print_help(line);
 	if (why[0])

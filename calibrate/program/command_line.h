@@ -29,9 +29,10 @@ struct option_row {
 	size_t at, size; /* of the member of the request that holds the value */
 	uint64_t min, max;
 	int (*parse)(const char *name);
-	const char *fixed; /* the text, of an option without an argument */
-	unsigned plans;	   /* those of calibrate that have it; 0: all */
-	char letter;	   /* another name, or 0 */
+	const char *(*word)(int i); /* what parse knows, in turn, then NULL; or help names it */
+	const char *fixed;	    /* the text, of an option without an argument */
+	unsigned plans;		    /* those of calibrate that have it; 0: all */
+	char letter;		    /* another name, or 0 */
 };
 
 option_take option_flag, option_text, option_file, option_number, option_time, option_limit,

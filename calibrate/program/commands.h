@@ -15,6 +15,9 @@ int cmd_bench(int argc, char **argv);
 int cmd_evidence(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_conform(int argc, char **argv);
+int cmd_merge(int argc, char **argv);
+int cmd_fleet(int argc, char **argv);
 
 /* Set to the signal's number by SIGINT, SIGTERM and SIGHUP. */
 extern volatile sig_atomic_t interrupted;

@@ -10,58 +10,55 @@
 #include "calibrate/page/html.h"
 #include "calibrate/report/sections.h"
 
-#define WITNESSES 6
+/* --- Witnesses of a cell --------------------------------------------------------- */
 
-/* --- Witnesses of a cell; NAN where there is none -------------------------------- */
-
-static double per_second(uint64_t count, const struct cell_record *r)
-{
-	return count == WITNESS_UNKNOWN || !(r->result.seconds > 0)
-		       ? NAN
-		       : (double)count / r->result.seconds;
-}
-
-static double steal(const struct cell_record *r)
-{
-	return r->result.witness.steal < 0 ? NAN : 100 * r->result.witness.steal;
-}
-
-static double involuntary(const struct cell_record *r)
-{
-	return per_second(r->result.witness.involuntary, r);
-}
-
-/* Older journals have no count of these: what is nothing there was not counted. */
-static double interrupts(const struct cell_record *r)
-{
-	return r->result.witness.interrupts ? per_second(r->result.witness.interrupts, r) : NAN;
-}
-
-static double latency(const struct cell_record *r)
-{
-	return r->result.latency.median ? (double)r->result.latency.median : NAN;
-}
-
-/* Half a round trip of a cache line; threads on one CPU have none. */
-static double distance(const struct cell_record *r)
-{
-	uint64_t ticks = r->result.witness.offset_error;
-
-	return ticks == 0 || ticks == WITNESS_UNKNOWN ? NAN : (double)ticks;
-}
-
-static double clock_rate(const struct cell_record *r)
-{
-	return r->result.witness.clock[0] > 0 ? r->result.witness.clock[0] : NAN;
-}
+enum {
+	STEAL,
+	INVOLUNTARY,
+	INTERRUPTS,
+	LATENCY,
+	DISTANCE,
+	CLOCK,
+	WITNESSES
+};
 
 static const struct {
 	const char *name; /* of the panel in witnesses.gp */
-	double (*value)(const struct cell_record *r);
+	const char *told;
 } witnesses[WITNESSES] = {
-	{ "steal", steal },	{ "involuntary", involuntary }, { "interrupts", interrupts },
-	{ "latency", latency }, { "distance", distance },	{ "clock", clock_rate },
+	{ "steal", "steal time" },
+	{ "involuntary", "involuntary switches" },
+	{ "interrupts", "interrupts" },
+	{ "latency", "latency of the stores" },
+	{ "distance", "distance of the CPUs" },
+	{ "clock", "clock rate" },
 };
+
+/* NAN where there is none; older journals have no count of some, and a 0 in its place. */
+static double value_of(const struct cell_record *r, int which)
+{
+	const struct witness *w = &r->result.witness;
+	double seconds = r->result.seconds > 0 ? r->result.seconds : NAN;
+
+	switch (which) {
+	case STEAL:
+		return w->steal < 0 ? NAN : 100 * w->steal;
+	case INVOLUNTARY:
+		return w->involuntary == WITNESS_UNKNOWN ? NAN : (double)w->involuntary / seconds;
+	case INTERRUPTS:
+		return !w->interrupts || w->interrupts == WITNESS_UNKNOWN
+			       ? NAN
+			       : (double)w->interrupts / seconds;
+	case LATENCY:
+		return r->result.latency.median ? (double)r->result.latency.median : NAN;
+	case DISTANCE: /* half a round trip of a cache line; threads on one CPU have none */
+		return !w->offset_error || w->offset_error == WITNESS_UNKNOWN
+			       ? NAN
+			       : (double)w->offset_error;
+	default:
+		return w->clock[0] > 0 ? w->clock[0] : NAN;
+	}
+}
 
 /* --- The figure ------------------------------------------------------------------ */
 
@@ -69,6 +66,9 @@ struct noise {
 	const struct cell_record **record; /* by date */
 	size_t count;
 	bool have[WITNESSES];
+	size_t noisy;
+	uint64_t tears[2]; /* in quiet cells, in noisy ones */
+	double minutes;
 };
 
 /* Records lie in the journal's order, which decides within one second. */
@@ -87,11 +87,6 @@ static uint64_t tears_of(const struct cell_record *r)
 	return protocol_is_broken(r->cell.protocol) ? 0 : record_tears(r);
 }
 
-static uint64_t longer_wait(const struct cell *c)
-{
-	return c->first_wait > c->second_wait ? c->first_wait : c->second_wait;
-}
-
 static void print_noise(FILE *stream, const void *arg)
 {
 	const struct noise *n = arg;
@@ -104,12 +99,15 @@ static void print_noise(FILE *stream, const void *arg)
 	for (size_t i = 0; i < n->count; i++) {
 		const struct cell_record *r = n->record[i];
 
+		const struct cell *c = &r->cell;
+
 		minutes += r->result.seconds / 60;
 		fprintf(stream, "%.5f", minutes);
 		for (int w = 0; w < WITNESSES; w++)
-			fprintf(stream, " %g", witnesses[w].value(r));
+			fprintf(stream, " %g", value_of(r, w));
 		fprintf(stream, " %d %s %s %s\n", r->noisy, NUMBER(tears_of(r)),
-			NUMBER(longer_wait(&r->cell)), r->date);
+			NUMBER(c->waits.first > c->waits.second ? c->waits.first : c->waits.second),
+			r->date);
 	}
 }
 
@@ -119,86 +117,64 @@ static int collect_noise(struct noise *n, const struct journal_data *data)
 	if (!n->record)
 		return -ENOMEM;
 	for (size_t i = 0; i < data->count; i++) {
-		n->record[n->count++] = &data->records[i];
+		const struct cell_record *r = &data->records[i];
+
+		n->record[n->count++] = r;
+		n->noisy += r->noisy;
+		n->minutes += r->result.seconds / 60;
+		sum_add(&n->tears[r->noisy], tears_of(r));
 		for (int w = 0; w < WITNESSES; w++)
-			n->have[w] |= !isnan(witnesses[w].value(&data->records[i]));
+			n->have[w] |= !isnan(value_of(r, w));
 	}
 	qsort(n->record, n->count, sizeof(const struct cell_record *), by_date);
 	return 0;
 }
 
-static void list_panels(const struct noise *n, char *text, size_t size)
-{
-	size_t length = 0;
-
-	for (int w = 0; w < WITNESSES; w++)
-		if (n->have[w])
-			length += (size_t)snprintf(text + length, size - length, "%s%s",
-						   length ? " " : "", witnesses[w].name);
-}
-
 static int draw_witnesses(struct page *page, const struct noise *n)
 {
-	char panels[64] = "";
+	char panels[64] = "", label[200];
 	const char *const args[] = { panels, NULL };
 	const struct page_figure figure = {
 		.name = "witnesses",
 		.script = "witnesses.gp",
-		.label = "Witnesses of noise over the time of the measurement",
-		.caption =
-			"One point per cell; open points: noisy cells. Marks on the axis: cells "
-			"with "
-			"tears, long and dark where a wait was 1000 ticks or more. Latency is that "
-			"of the patcher's INT3 store, the median over a cell: how far the lines "
-			"travel. The axis is measuring time, with the pauses left out.",
+		.label = label,
+		.caption = "One point per cell; open points: noisy cells. Marks on the axis: cells "
+			   "with tears, long where a wait was 1000 ticks or more. Latency is that "
+			   "of the patcher's INT3 store, the median over a cell: how far the lines "
+			   "travel. The axis is measuring time, with the pauses left out.",
 		.print = print_noise,
 		.arg = n,
 		.args = args,
 	};
+	size_t length = 0;
 
-	list_panels(n, panels, sizeof(panels));
-	if (!panels[0]) {
+	for (int w = 0; w < WITNESSES; w++)
+		if (n->have[w])
+			length += (size_t)snprintf(panels + length, sizeof(panels) - length, "%s%s",
+						   length ? " " : "", witnesses[w].name);
+	if (!length) {
 		html_missing(page->out, "No cell has a witness that could be read.");
 		return 0;
 	}
+	snprintf(label, sizeof(label),
+		 "Witnesses of noise over %s minutes: %zu of %zu cells are noisy. Tears in noisy "
+		 "cells: %s; in others: %s.",
+		 NUMBER(n->minutes), n->noisy, n->count, NUMBER(n->tears[1]), NUMBER(n->tears[0]));
 	return page_figure(page, &figure);
 }
 
-/* --- Words ------------------------------------------------------------------------- */
-
-static void put_noisy(struct page *page, const struct noise *n)
+static void put_unknown(FILE *out, const struct noise *n)
 {
-	uint64_t tears[2] = { 0 };
-	size_t noisy = 0;
-
-	for (size_t i = 0; i < n->count; i++) {
-		noisy += n->record[i]->noisy;
-		sum_add(&tears[n->record[i]->noisy], tears_of(n->record[i]));
-	}
-	html_paragraph(
-		page->out,
-		"%zu of %zu cells are marked as noisy. Tears in noisy cells: %s; in others: %s.",
-		noisy, n->count, NUMBER(tears[1]), NUMBER(tears[0]));
-}
-
-static void put_unknown(struct page *page, const struct noise *n)
-{
-	static const char *const told[WITNESSES] = {
-		"steal time",		"involuntary switches",
-		"interrupts",		"latency of the stores",
-		"distance of the CPUs", "clock rate"
-	};
 	unsigned missing = 0;
 
-	for (int w = 0; w < WITNESSES; w++) {
-		if (n->have[w])
-			continue;
-		fputs(missing++ ? ", " : "<p class=\"missing\">Not recorded in any cell: ",
-		      page->out);
-		fputs(told[w], page->out);
-	}
+	for (int w = 0; w < WITNESSES; w++)
+		if (!n->have[w])
+			fprintf(out, "%s%s",
+				missing++ ? ", "
+					  : "<p class=\"missing\">Not recorded in any cell: ",
+				witnesses[w].told);
 	if (missing)
-		fputs(".</p>\n", page->out);
+		fputs(".</p>\n", out);
 }
 
 int section_noise(struct page *page)
@@ -212,11 +188,14 @@ int section_noise(struct page *page)
 	}
 	rc = collect_noise(&n, page->data);
 	if (!rc) {
-		put_noisy(page, &n);
+		html_paragraph(page->out,
+			       "%zu of %zu cells are marked as noisy. Tears in noisy cells: %s; in "
+			       "others: %s.",
+			       n.noisy, n.count, NUMBER(n.tears[1]), NUMBER(n.tears[0]));
 		rc = draw_witnesses(page, &n);
 	}
 	if (!rc)
-		put_unknown(page, &n);
+		put_unknown(page->out, &n);
 	free(n.record);
 	return rc;
 }

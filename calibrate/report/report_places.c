@@ -2,162 +2,106 @@
 /*
  * Which placements were tested with how many executors, and which could not be.
  */
-#include <string.h>
+#include <errno.h>
 
 #include "calibrate/page/html.h"
 #include "calibrate/report/sections.h"
 
 #define COLUMNS 16 /* numbers of executors; more than a page is wide */
 
-struct columns {
-	unsigned executors[COLUMNS];
-	unsigned count;
-	bool more;
-};
-
-struct sum {
-	uint64_t toggles, tears;
-};
-
-static bool record_counts(const struct cell_record *r)
+/* Why no run could seat it. */
+static const char *why_untested(const struct journal_data *data, enum placement p)
 {
-	return r->cell.protocol == PROTOCOL_WAIT && (r->result.toggles || record_tears(r));
-}
-
-/* Keeps the smallest numbers, in order. */
-static void add_column(struct columns *c, unsigned executors)
-{
-	unsigned i = 0;
-
-	while (i < c->count && c->executors[i] < executors)
-		i++;
-	if (i < c->count && c->executors[i] == executors)
-		return;
-	c->more |= c->count == COLUMNS;
-	if (i == COLUMNS)
-		return;
-	if (c->count < COLUMNS)
-		c->count++;
-	memmove(&c->executors[i + 1], &c->executors[i],
-		(c->count - 1 - i) * sizeof(c->executors[0]));
-	c->executors[i] = executors;
-}
-
-static struct sum sum_of(const struct journal_data *data, enum placement p, unsigned executors)
-{
-	struct sum sum = { 0 };
-
-	for (size_t i = 0; i < data->count; i++) {
-		const struct cell_record *r = &data->records[i];
-
-		if (!record_counts(r) || r->cell.placement != p || r->cell.executors != executors)
-			continue;
-		sum_add(&sum.toggles, r->result.toggles);
-		sum_add(&sum.tears, record_tears(r));
-	}
-	return sum;
-}
-
-static bool was_measured(const struct journal_data *data, enum placement p)
-{
-	for (size_t i = 0; i < data->count; i++)
-		if (record_counts(&data->records[i]) && data->records[i].cell.placement == p)
-			return true;
-	return false;
-}
-
-/* Why no run could seat it; NULL where none said so. */
-static const char *gap_reason(const struct journal_data *data, enum placement p)
-{
-	const json_t *line, *gap;
-	size_t i = 0, n;
+	const json_t *line, *untested;
+	size_t i = 0;
 
 	while ((line = line_next(data, "run", &i))) {
-		json_array_foreach(json_object_get(line, "gaps"), n, gap)
-		{
-			if (strcmp(json_text_of(gap, "placement"), placement_name(p)) == 0)
-				return json_text_of(gap, "reason");
-		}
+		untested = json_find(json_object_get(line, "gaps"), "placement", placement_name(p));
+		if (untested)
+			return json_text_of(untested, "reason");
 	}
-	return NULL;
+	return "not measured, and no run says why";
 }
 
-static void put_sums(struct page *page, const struct columns *c, enum placement p)
+/* @sums: by placement and executors. @columns: the numbers of executors. */
+static void put_placement(struct page *page, const struct tally *sums, const struct tally *columns,
+			  size_t count, enum placement p)
 {
+	bool measured = false;
 	FILE *out = page->out;
 
-	for (unsigned i = 0; i < c->count; i++) {
-		struct sum sum = sum_of(page->data, p, c->executors[i]);
+	for (size_t i = 0; i < sums->count; i++)
+		measured |= sums->row[i].key[0] == (uint64_t)p;
+	html_row(out, measured ? NULL : "gap");
+	html_cell(out, "%s", placement_name(p));
+	if (!measured) {
+		fprintf(out, "<td colspan=\"%zu\">", count);
+		html_format(out, "%s", why_untested(page->data, p));
+		fputs("</td>", out);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t key[TALLY_KEYS] = { p, columns->row[i].key[0] };
+		const struct tally_row *sum = tally_find(sums, key);
 
-		if (sum.toggles || sum.tears)
-			html_number(out, "%s: %s tear%s", NUMBER(sum.toggles), NUMBER(sum.tears),
-				    sum.tears == 1 ? "" : "s");
+		if (sum)
+			html_number(out, "%s: %s tear%s", NUMBER(sum->trials), NUMBER(sum->events),
+				    sum->events == 1 ? "" : "s");
 		else
 			html_number(out, "-");
 	}
 }
 
-static void put_gap(struct page *page, const struct columns *c, enum placement p)
+static void put_matrix(struct page *page, const struct tally *sums, const struct tally *columns)
 {
-	const char *reason = gap_reason(page->data, p);
-
-	fprintf(page->out, "<td colspan=\"%u\">", c->count);
-	if (reason)
-		html_format(page->out, "gap: %s", reason);
-	else
-		html_text(page->out, "not measured, and no run says why");
-	fputs("</td>", page->out);
-}
-
-static void put_placement(struct page *page, const struct columns *c, enum placement p)
-{
-	bool measured = was_measured(page->data, p);
-
-	html_row(page->out, measured ? NULL : "gap");
-	html_cell(page->out, "%s", placement_name(p));
-	if (measured)
-		put_sums(page, c, p);
-	else
-		put_gap(page, c, p);
-}
-
-static void put_matrix(struct page *page, const struct columns *c)
-{
+	size_t count = columns->count < COLUMNS ? columns->count : COLUMNS;
 	const char *headings[COLUMNS + 2] = { "placement" };
-	char texts[COLUMNS][32];
+	char texts[COLUMNS][40];
+	FILE *out = page->out;
 
-	for (unsigned i = 0; i < c->count; i++) {
-		snprintf(texts[i], sizeof(texts[i]), "#%u executor%s", c->executors[i],
-			 c->executors[i] == 1 ? "" : "s");
+	if (!count) {
+		html_missing(out, "No cell of the library's own protocol was run, so no placement "
+				  "was tested.");
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		snprintf(texts[i], sizeof(texts[i]), "#%s executor%s",
+			 NUMBER(columns->row[i].key[0]), columns->row[i].key[0] == 1 ? "" : "s");
 		headings[1 + i] = texts[i];
 	}
 	html_table(
-		page->out,
-		"Toggles and tears of the library's own protocol, at all waits. A gap is what the "
+		out,
+		"Toggles and tears of the library's own protocol, at all waits. In grey what the "
 		"machine, or the CPUs allowed, could not seat.",
 		headings);
 	for (int p = 0; p < PLACEMENT_COUNT; p++)
-		put_placement(page, c, (enum placement)p);
-	html_table_end(page->out);
+		put_placement(page, sums, columns, count, (enum placement)p);
+	html_table_end(out);
+	if (columns->count > COLUMNS)
+		html_paragraph(out, "Cells with more than %s executors are not in this table.",
+			       NUMBER(columns->row[COLUMNS - 1].key[0]));
 }
 
 int section_placements(struct page *page)
 {
-	struct columns c = { .count = 0 };
+	struct tally sums = { 0 }, columns = { 0 };
+	bool failed;
 
-	for (size_t i = 0; i < page->data->count; i++)
-		if (record_counts(&page->data->records[i]))
-			add_column(&c, page->data->records[i].cell.executors);
-	if (!c.count) {
-		html_missing(page->out,
-			     "No cell of the library's own protocol was run, so no placement "
-			     "was tested.");
-		return 0;
+	for (size_t i = 0; i < page->data->count; i++) {
+		const struct cell_record *r = &page->data->records[i];
+		struct tally_row row = { .key = { r->cell.placement, r->cell.executors },
+					 .events = record_tears(r),
+					 .trials = r->result.toggles };
+
+		if (r->cell.protocol != PROTOCOL_WAIT || (!row.trials && !row.events))
+			continue;
+		tally_add(&sums, &row);
+		tally_add(&columns, &(struct tally_row){ .key = { r->cell.executors } });
 	}
-	put_matrix(page, &c);
-	if (c.more)
-		html_paragraph(page->out,
-			       "Cells with more than %u executors are not in this table.",
-			       c.executors[COLUMNS - 1]);
-	return 0;
+	failed = sums.failed || columns.failed;
+	if (!failed)
+		put_matrix(page, &sums, &columns);
+	tally_free(&sums);
+	tally_free(&columns);
+	return failed ? -ENOMEM : 0;
 }

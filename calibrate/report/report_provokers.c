@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/report/report_provokers.h"
-
+/*
+ * How much a provoker raises the rate of tears.
+ */
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,128 +13,90 @@
 
 /* --- Combinations ------------------------------------------------------------------ */
 
+/* What the first keys of a row are; the others say which cells are alike but for them. */
+enum {
+	CROSSING,
+	PROVOKERS,
+	REST,
+	LOOP,
+	COMBINATION /* so many keys tell combinations apart */
+};
+
 /* The paper's waits, which stand still, are never provoked. Before the ladder a stage was. */
 static bool is_provoke_cell(const struct cell_record *r)
 {
 	if (strcmp(r->stage, "ladder") == 0)
-		return r->cell.stretch && is_wait_cell(r);
+		return r->cell.waits.stretch && is_wait_cell(r);
 	return strcmp(r->stage, "provoke") == 0 && is_wait_cell(r);
 }
 
-/* The same measurement but for what was done to provoke tears. */
-static bool alike(const struct cell *a, const struct cell *b)
-{
-	return a->placement == b->placement && a->crossing == b->crossing && a->pair == b->pair &&
-	       a->split == b->split && a->executors == b->executors &&
-	       a->first_wait == b->first_wait && a->second_wait == b->second_wait &&
-	       a->stretch == b->stretch;
-}
-
-static const struct cell_record *reference(const struct journal_data *data)
+/* Of cells without provokers the first one; NULL: there is none. */
+static const struct cell *reference(const struct journal_data *data)
 {
 	for (size_t i = 0; i < data->count; i++)
 		if (is_provoke_cell(&data->records[i]) && !data->records[i].cell.provokers)
-			return &data->records[i];
+			return &data->records[i].cell;
 	return NULL;
 }
 
-/* Cells without provokers, at the reference's rhythm. */
-static bool is_plain(const struct cell_record *r, const struct cell_record *reference)
+static void add_row(struct provoked *p, const struct tally *cells, const struct tally_row *row,
+		    const struct cell *ref)
 {
-	return is_provoke_cell(r) && reference && !r->cell.provokers &&
-	       r->cell.rest == reference->cell.rest && r->cell.loop == reference->cell.loop;
-}
+	const struct tally_row *none;
+	struct tally_row alike = *row;
 
-static bool belongs(const struct provoked *p, const struct cell_record *r)
-{
-	return is_provoke_cell(r) && r->cell.crossing == p->crossing &&
-	       r->cell.provokers == p->provokers && r->cell.rest == p->rest &&
-	       r->cell.loop == p->loop;
-}
-
-static struct provoked *combination(struct provoked *list, size_t *count, const struct cell *c)
-{
-	for (size_t i = 0; i < *count; i++) {
-		struct provoked *p = &list[i];
-
-		if (p->crossing == c->crossing && p->provokers == c->provokers &&
-		    p->rest == c->rest && p->loop == c->loop)
-			return p;
-	}
-	list[*count] = (struct provoked){
-		.crossing = c->crossing, .provokers = c->provokers, .rest = c->rest, .loop = c->loop
-	};
-	return &list[(*count)++];
-}
-
-static bool has_plain(const struct journal_data *data, const struct cell_record *r,
-		      const struct cell_record *ref)
-{
-	for (size_t i = 0; i < data->count; i++)
-		if (is_plain(&data->records[i], ref) && alike(&data->records[i].cell, &r->cell))
-			return true;
-	return false;
-}
-
-static bool has_provoked(const struct journal_data *data, const struct cell_record *plain,
-			 const struct provoked *p)
-{
-	for (size_t i = 0; i < data->count; i++)
-		if (belongs(p, &data->records[i]) && alike(&data->records[i].cell, &plain->cell))
-			return true;
-	return false;
-}
-
-static void match_provoked(struct provoked *p, const struct journal_data *data,
-			   const struct cell_record *ref)
-{
-	for (size_t i = 0; i < data->count; i++) {
-		const struct cell_record *r = &data->records[i];
-
-		if (belongs(p, r) && has_plain(data, r, ref)) {
-			sum_add(&p->matched_tears, record_tears(r));
-			sum_add(&p->matched_toggles, record_toggles(r));
-		}
-		if (is_plain(r, ref) && has_provoked(data, r, p)) {
-			sum_add(&p->none_tears, record_tears(r));
-			sum_add(&p->none_toggles, record_toggles(r));
-		}
-	}
-}
-
-static int by_crossing(const void *a, const void *b)
-{
-	const struct provoked *p = a, *q = b;
-
-	if (p->crossing != q->crossing)
-		return p->crossing < q->crossing ? -1 : 1;
-	if (p->provokers != q->provokers)
-		return p->provokers < q->provokers ? -1 : 1;
-	if (p->rest != q->rest)
-		return p->rest < q->rest ? -1 : 1;
-	return (p->loop > q->loop) - (p->loop < q->loop);
+	sum_add(&p->tears, row->events);
+	sum_add(&p->toggles, row->trials);
+	if (!ref)
+		return;
+	alike.key[PROVOKERS] = 0;
+	alike.key[REST] = ref->rest;
+	alike.key[LOOP] = ref->loop;
+	none = tally_find(cells, alike.key);
+	if (!none)
+		return;
+	sum_add(&p->matched_tears, row->events);
+	sum_add(&p->matched_toggles, row->trials);
+	sum_add(&p->none_tears, none->events);
+	sum_add(&p->none_toggles, none->trials);
 }
 
 struct provoked *provoked_list(const struct journal_data *data, size_t *count)
 {
-	struct provoked *list = calloc(data->count + 1, sizeof(*list));
-	const struct cell_record *ref = reference(data);
+	const struct cell *ref = reference(data);
+	struct tally cells = { 0 };
+	struct provoked *list;
 
-	*count = 0;
-	for (size_t i = 0; list && i < data->count; i++) {
+	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_record *r = &data->records[i];
-		struct provoked *p;
+		const struct cell *c = &r->cell;
 
-		if (!is_provoke_cell(r))
-			continue;
-		p = combination(list, count, &r->cell);
-		sum_add(&p->tears, record_tears(r));
-		sum_add(&p->toggles, record_toggles(r));
+		if (is_provoke_cell(r))
+			tally_add(&cells, &(struct tally_row){
+						  .key = { c->crossing, c->provokers, c->rest,
+							   c->loop, c->placement, c->pair, c->split,
+							   c->executors, c->waits.first,
+							   c->waits.second, c->waits.stretch },
+						  .events = record_tears(r),
+						  .trials = record_toggles(r) });
 	}
-	for (size_t i = 0; list && i < *count; i++)
-		match_provoked(&list[i], data, ref);
-	if (list)
-		qsort(list, *count, sizeof(*list), by_crossing);
+	*count = 0;
+	list = cells.failed ? NULL : calloc(cells.count + 1, sizeof(*list));
+	for (size_t i = 0; list && i < cells.count; i++) {
+		const uint64_t *key = cells.row[i].key;
+
+		if (tally_begins(&cells, i, COMBINATION))
+			list[(*count)++] = (struct provoked){
+				.crossing = (enum crossing)key[CROSSING],
+				.provokers = (unsigned)key[PROVOKERS],
+				.rest = key[REST],
+				.loop = (unsigned)key[LOOP],
+				.is_reference = ref && !key[PROVOKERS] && key[REST] == ref->rest &&
+						key[LOOP] == ref->loop,
+			};
+		add_row(&list[*count - 1], &cells, &cells.row[i], ref);
+	}
+	tally_free(&cells);
 	return list;
 }
 
@@ -162,56 +123,20 @@ struct ratio provoked_ratio(const struct provoked *p, double confidence)
 
 /* --- The table ----------------------------------------------------------------------- */
 
-static void put_rate(FILE *out, uint64_t tears, uint64_t toggles)
-{
-	html_number(out, "%s", NUMBER(toggles));
-	html_number(out, "%s", NUMBER(tears));
-	html_number(out, "%s", toggles ? NUMBER((double)tears / (double)toggles) : "none");
-}
-
 static void put_ratio(FILE *out, const struct provoked *p)
 {
 	struct ratio r = provoked_ratio(p, CONFIDENCE);
-	char high[NUMBER_TEXT] = "any";
 
-	if (!p->none_toggles) {
+	if (p->is_reference)
+		html_number(out, "1, by definition");
+	else if (!p->none_toggles)
 		html_number(out, "nothing to compare");
-		return;
-	}
-	if (isfinite(r.high))
-		number_text(high, r.high);
-	if (isnan(r.value))
+	else if (isnan(r.value))
 		html_number(out, "no tear in either");
 	else
 		html_number(out, "%s (%s to %s)",
 			    isfinite(r.value) ? NUMBER(r.value) : "none without", NUMBER(r.low),
-			    high);
-}
-
-static void put_combination(FILE *out, const struct provoked *p, const struct provoked *plain)
-{
-	bool is_reference = !p->provokers && p->rest == plain->rest && p->loop == plain->loop;
-	char names[PROVOKERS_MAX];
-
-	html_row(out, NULL);
-	html_cell(out, "%s", crossing_name(p->crossing));
-	html_cell(out, "%s", provokers_name(p->provokers, names));
-	html_number(out, "%s", NUMBER(p->rest));
-	html_number(out, "%u", p->loop);
-	put_rate(out, p->tears, p->toggles);
-	if (is_reference)
-		html_number(out, "1, by definition");
-	else
-		put_ratio(out, p);
-}
-
-static const struct provoked *plain_of(const struct page *page, struct provoked *plain)
-{
-	const struct cell_record *ref = reference(page->data);
-
-	plain->rest = ref ? ref->cell.rest : 0;
-	plain->loop = ref ? ref->cell.loop : UINT32_MAX;
-	return plain;
+			    isfinite(r.high) ? NUMBER(r.high) : "any");
 }
 
 static void put_list(struct page *page, const struct provoked *list, size_t count)
@@ -219,20 +144,53 @@ static void put_list(struct page *page, const struct provoked *list, size_t coun
 	static const char *const headings[] = { "crossing", "provokers",	  "#rest",
 						"#loop",    "#toggles",		  "#tears",
 						"#rate",    "#times none (95 %)", NULL };
-	struct provoked plain = { 0 };
+	char names[PROVOKERS_MAX];
+	FILE *out = page->out;
 
-	plain_of(page, &plain);
 	if (!reference(page->data))
-		html_missing(page->out,
-			     "No cell without a provoker is among them, so there is nothing "
-			     "to compare with.");
-	html_table(page->out,
+		html_missing(out, "No cell without a provoker is among them, so there is nothing "
+				  "to compare with.");
+	html_fold(out, "%zu combination%s", count, count == 1 ? "" : "s");
+	html_table(out,
 		   "Tears per toggle with each combination, and how many times that of none at the "
 		   "same waits, placement, split and pair. The limits take tears for independent.",
 		   headings);
-	for (size_t i = 0; i < count; i++)
-		put_combination(page->out, &list[i], &plain);
-	html_table_end(page->out);
+	for (const struct provoked *p = list; p < list + count; p++) {
+		html_row(out, NULL);
+		html_cells(out, "ttnnnnn", "%s\t%s\t%s\t%u\t%s\t%s\t%s", crossing_name(p->crossing),
+			   provokers_name(p->provokers, names), NUMBER(p->rest), p->loop,
+			   NUMBER(p->toggles), NUMBER(p->tears),
+			   p->toggles ? NUMBER((double)p->tears / (double)p->toggles) : "none");
+		put_ratio(out, p);
+	}
+	html_table_end(out);
+	html_fold_end(out);
+}
+
+/* In words: which of them raises the rate most, as far as is sure. */
+static void put_strongest(FILE *out, const struct provoked *list, size_t count)
+{
+	const struct provoked *most = NULL;
+	char names[PROVOKERS_MAX];
+	double least = 1;
+
+	for (const struct provoked *p = list; p < list + count; p++) {
+		struct ratio r = provoked_ratio(p, CONFIDENCE);
+
+		if (p->is_reference || !(r.low > least))
+			continue;
+		least = r.low;
+		most = p;
+	}
+	if (!most)
+		html_paragraph(out, "None raises the rate of tears for sure.");
+	else
+		html_paragraph(
+			out,
+			"The strongest for sure: %s across a %s, with a rest of %s ticks and "
+			"a loop of %u: at least %s times the rate of none.",
+			provokers_name(most->provokers, names), crossing_name(most->crossing),
+			NUMBER(most->rest), most->loop, NUMBER(least));
 }
 
 int section_provokers(struct page *page)
@@ -242,12 +200,14 @@ int section_provokers(struct page *page)
 
 	if (!list)
 		return -ENOMEM;
-	if (count)
+	if (count) {
+		put_strongest(page->out, list, count);
 		put_list(page, list, count);
-	else
+	} else {
 		html_missing(page->out,
 			     "The journals hold no cell of the ladder, so nothing tells how much "
 			     "a provoker raises the rate.");
+	}
 	free(list);
 	return 0;
 }

@@ -2,12 +2,9 @@
 /*
  * The two figures of tears against waits.
  */
-#include "calibrate/report/report_rate.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/page/html.h"
@@ -19,90 +16,78 @@
 #define TAIL_POINTS 60
 #define TAIL_REACH  1e4 /* times the threshold */
 #define TAIL_LEAST  1e-13
-#define BAND	    (1 - (1 - CONFIDENCE) / 2) /* of either limit of a band */
+#define EITHER	    (1 - (1 - CONFIDENCE) / 2) /* confidence of either end of a bar */
+#define LABEL_MAX   600
 
 /* --- Points ------------------------------------------------------------------ */
 
-static struct rate_point rate_point(const struct cell_record *r, unsigned which)
+void rate_points(struct tally *points, const struct journal_data *data)
 {
-	static const enum tear_kind kinds[] = { TEAR_OLD_FRONT, TEAR_NEW_FRONT };
-	const struct cell_result *result = &r->result;
-	bool cut = result->outcome == OUTCOME_KILLED || result->outcome == OUTCOME_HANG;
-	struct rate_point p = {
-		.crossing = r->cell.crossing,
-		.which = which,
-		.provoked = r->cell.provokers != 0,
-		.wait = which ? r->cell.second_wait : r->cell.first_wait,
-		.tears = result->tears[kinds[which]],
-		.toggles = cut ? 0 : result->toggles,
-	};
+	for (size_t i = 0; i < data->count; i++) {
+		const struct cell_record *r = &data->records[i];
+		const uint64_t wait[] = { r->cell.waits.first, r->cell.waits.second };
 
-	sum_add(&p.tears, result->tears[TEAR_OTHER]);
-	return p;
-}
+		for (unsigned which = 0; which < 2 && is_wait_cell(r); which++) {
+			struct tally_row p = {
+				.key = { crossing_bytes(r->cell.crossing), r->cell.waits.stretch,
+					 which + 2 * (r->cell.provokers != 0), wait[which] },
+				.events = r->result.tears[which ? TEAR_NEW_FRONT : TEAR_OLD_FRONT],
+				.trials = record_toggles(r),
+			};
 
-static int compare_rate_points(const void *a, const void *b)
-{
-	const struct rate_point *p = a, *q = b;
-
-	if (p->crossing != q->crossing)
-		return p->crossing < q->crossing ? -1 : 1;
-	if (p->which != q->which)
-		return p->which < q->which ? -1 : 1;
-	if (p->provoked != q->provoked)
-		return p->provoked ? 1 : -1;
-	return (p->wait > q->wait) - (p->wait < q->wait);
-}
-
-static size_t merge_rate_points(struct rate_point *points, size_t count)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (kept && compare_rate_points(&points[kept - 1], &points[i]) == 0) {
-			sum_add(&points[kept - 1].tears, points[i].tears);
-			sum_add(&points[kept - 1].toggles, points[i].toggles);
-		} else {
-			points[kept++] = points[i];
+			sum_add(&p.events, r->result.tears[TEAR_OTHER]);
+			tally_add(points, &p);
 		}
 	}
-	return kept;
-}
-
-struct rate_point *rate_points(const struct journal_data *data, size_t *count)
-{
-	struct rate_point *points = calloc(2 * data->count + 1, sizeof(*points));
-	size_t n = 0;
-
-	if (!points)
-		return NULL;
-	for (size_t i = 0; i < data->count; i++)
-		for (unsigned which = 0; which < 2 && is_wait_cell(&data->records[i]); which++)
-			points[n++] = rate_point(&data->records[i], which);
-	qsort(points, n, sizeof(*points), compare_rate_points);
-	*count = merge_rate_points(points, n);
-	return points;
 }
 
 /* --- Rate against wait --------------------------------------------------------- */
 
 struct rate_data {
 	const struct journal_data *data;
-	const struct rate_point *points;
-	size_t count;
+	struct tally points;
 };
 
-/* Rows "P crossing which provoked wait tears toggles rate low high". */
-static void print_point(FILE *stream, const struct rate_point *p)
+static void print_point(FILE *stream, const struct tally_row *p)
 {
-	double low = bound_lower(p->tears, p->toggles, BAND);
-	double high = bound_upper(p->tears, p->toggles, p->tears ? BAND : CONFIDENCE);
+	double low = bound_lower(p->events, p->trials, EITHER);
+	double high = bound_upper(p->events, p->trials, p->events ? EITHER : CONFIDENCE);
 
-	if (!p->toggles)
-		return;
-	fprintf(stream, "P %u %u %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %g %g %g\n",
-		crossing_bytes(p->crossing), p->which, p->provoked, p->wait, p->tears, p->toggles,
-		(double)p->tears / (double)p->toggles, low, high);
+	if (p->trials)
+		fprintf(stream,
+			"P %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+			" %g %g %g\n",
+			p->key[RATE_CROSSING], p->key[RATE_STRETCH], p->key[RATE_CURVE],
+			p->key[RATE_WAIT], p->events, p->trials,
+			(double)p->events / (double)p->trials, low, high);
+}
+
+/* What each level claims, which of them is chosen, and the constant wait of the paper. */
+static void print_claims(FILE *stream, const json_t *e)
+{
+	const json_t *best = level_keeping(e, json_real_of(e, "require_p"));
+	const json_t *paper = json_object_get(e, "paper"), *level, *claim;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(e, "levels"), i, level)
+	{
+		json_array_foreach(json_object_get(level, "claims"), k, claim)
+		{
+			int crossing = crossing_parse(json_text_of(claim, "crossing"));
+			double wait = json_real_of(level, "first"), p;
+
+			p = json_real_of(claim, "upper_p");
+			if (crossing < 0 || !(wait >= 0) || !(p > 0 && p < 1))
+				continue;
+			fprintf(stream, "L %u %.0f %.0f %g %d\n",
+				crossing_bytes((enum crossing)crossing),
+				fmax(0, json_real_of(level, "stretch")), wait, p, level == best);
+		}
+	}
+	if (json_is_true(json_object_get(paper, "found")))
+		for (int crossing = CROSSING_LINE; crossing <= CROSSING_PAGE; crossing++)
+			fprintf(stream, "C %u 0 %.0f\n", crossing_bytes((enum crossing)crossing),
+				fmax(0, json_real_of(paper, "wait")));
 }
 
 /* Share of the stores whose gap is longer than wait, by the fit. */
@@ -117,30 +102,26 @@ static double tail_share(const json_t *fit, double wait)
 	return 1 + xi * z > 0 ? share * pow(1 + xi * z, -1 / xi) : 0;
 }
 
-static bool is_of_machine(const json_t *fit)
-{
-	return json_is_true(json_object_get(fit, "accepted")) &&
-	       strcmp(json_text_of(fit, "source"), "gaps") == 0 &&
-	       crossing_parse(json_text_of(fit, "crossing")) >= 0 &&
-	       json_real_of(fit, "threshold") > 0;
-}
-
-/* Rows "T crossing which provoked wait share". */
 static void print_tail(FILE *stream, const json_t *fit)
 {
 	int crossing = crossing_parse(json_text_of(fit, "crossing"));
-	int which = strcmp(json_text_of(fit, "kind"), "old-front") != 0;
-	int provoked = strcmp(json_text_of(fit, "provokers"), "none") != 0;
+	int curve = strcmp(json_text_of(fit, "kind"), "old-front") != 0;
 	double threshold = json_real_of(fit, "threshold");
 
+	/* Only of this machine, not simulated. */
+	if (!json_is_true(json_object_get(fit, "accepted")) || crossing < 0 || !(threshold > 0) ||
+	    strcmp(json_text_of(fit, "source"), "gaps") != 0)
+		return;
+	if (strcmp(json_text_of(fit, "provokers"), "none") != 0)
+		curve += 2;
 	for (int i = 0; i < TAIL_POINTS; i++) {
 		double wait = threshold * pow(TAIL_REACH, (double)i / (TAIL_POINTS - 1));
 		double share = tail_share(fit, wait);
 
 		if (!(share > TAIL_LEAST))
 			return;
-		fprintf(stream, "T %u %d %d %.1f %g\n", crossing_bytes((enum crossing)crossing),
-			which, provoked, wait, share);
+		fprintf(stream, "T %u %d %.1f %g\n", crossing_bytes((enum crossing)crossing), curve,
+			wait, share);
 	}
 }
 
@@ -150,134 +131,160 @@ static void print_rates(FILE *stream, const void *arg)
 	const json_t *fit;
 	size_t i = 0;
 
-	fputs("# P crossing which provoked wait tears toggles rate low high\n"
-	      "# T crossing which provoked wait share: fitted tail of the fetch gaps\n"
-	      "# which: 0 old front against the first wait, 1 old back against the second\n",
+	fputs("# P crossing stretch curve wait tears toggles rate low high\n"
+	      "# L crossing stretch wait p chosen: the bound of a level of the ladder\n"
+	      "# C crossing 0 wait: the paper's T_max\n"
+	      "# T crossing curve wait share: fitted tail of the fetch gaps\n"
+	      "# curve: 0 old front against the first wait, 1 old back against the second; 2 and 3 "
+	      "the same, provoked\n",
 	      stream);
-	for (size_t n = 0; n < d->count; n++)
-		print_point(stream, &d->points[n]);
+	for (size_t n = 0; n < d->points.count; n++)
+		print_point(stream, &d->points.row[n]);
+	print_claims(stream, line_last(d->data, "estimate"));
 	while ((fit = line_next(d->data, "tail", &i)))
-		if (is_of_machine(fit))
-			print_tail(stream, fit);
+		print_tail(stream, fit);
 }
 
-/* "64 4096": the panels that exist. */
-static void list_crossings(const struct rate_data *d, char *text, size_t size)
+/* Of each panel: the rate at its shortest wait, and its longest wait that tore. */
+static void print_label(const struct tally *points, const char *what, char *text, size_t size)
 {
-	size_t length = 0;
+	size_t length = (size_t)snprintf(text, size, "%s against the wait.", what);
 
-	text[0] = '\0';
-	for (size_t i = 0; i < d->count; i++)
-		if (!i || d->points[i].crossing != d->points[i - 1].crossing)
-			length += (size_t)snprintf(text + length, size - length, "%s%u",
-						   length ? " " : "",
-						   crossing_bytes(d->points[i].crossing));
-}
+	for (size_t i = 0, end; i < points->count && length < size; i = end) {
+		const uint64_t *key = points->row[i].key;
+		uint64_t tears = 0, toggles = 0, least = UINT64_MAX, torn = 0, most = 0;
+		bool any = false;
 
-static bool any_toggles(const struct rate_data *d)
-{
-	for (size_t i = 0; i < d->count; i++)
-		if (d->points[i].toggles)
-			return true;
-	return false;
-}
+		for (end = i; end < points->count && (end == i || !tally_begins(points, end, 2));
+		     end++) {
+			const struct tally_row *p = &points->row[end];
 
-static bool any_stretch(const struct journal_data *data)
-{
-	for (size_t i = 0; i < data->count; i++)
-		if (is_wait_cell(&data->records[i]) && data->records[i].cell.stretch)
-			return true;
-	return false;
+			if (p->key[RATE_WAIT] < least) {
+				least = p->key[RATE_WAIT];
+				tears = toggles = 0;
+			}
+			if (p->key[RATE_WAIT] == least) {
+				sum_add(&tears, p->events);
+				sum_add(&toggles, p->trials);
+			}
+			if (p->events && p->key[RATE_WAIT] >= torn) {
+				torn = p->key[RATE_WAIT];
+				any = true;
+			}
+			if (p->key[RATE_WAIT] > most)
+				most = p->key[RATE_WAIT];
+		}
+		length += (size_t)snprintf(text + length, size - length,
+					   " Across %s bytes, %s waits: %s at %s ticks; longest "
+					   "wait that tore: %s, of "
+					   "up to %s.",
+					   NUMBER(key[RATE_CROSSING]),
+					   key[RATE_STRETCH] ? "stretched" : "constant",
+					   NUMBER((double)tears / (double)toggles), NUMBER(least),
+					   any ? NUMBER(torn) : "none", NUMBER(most));
+	}
 }
 
 static int put_rates(struct page *page, const struct rate_data *d)
 {
-	char crossings[48];
-	const char *const args[] = { crossings, NULL };
+	char crossings[96], stretches[96], label[LABEL_MAX];
+	const char *const args[] = { crossings, stretches, NULL };
 	const struct page_figure figure = {
 		.name = "rate",
 		.script = "rate.gp",
-		.label = "Tears per toggle against the wait, with confidence bands",
+		.label = label,
 		.caption =
 			"Tears per toggle against the wait that was too short for them: old front "
 			"with new back against the first wait, new front with old back against the "
-			"second; all placements, splits and pairs together. Bars and bands: 95 % "
-			"(Clopper-Pearson); open triangles: none seen, 95 % upper bound. Dashed: "
-			"the fitted tail of the fetch gaps, where there is one.",
+			"second; all placements, splits and pairs together. Waits that stand still "
+			"are in panels of their own; those that are stretched with the time that a "
+			"store took stand at the wait asked for, and waited longer. Bars: 95 % "
+			"(Clopper-Pearson); open triangles: none seen, 95 % upper bound. Black: "
+			"the bound that the ladder claims for a wait; the upright line: the wait "
+			"that is chosen, or the paper's T_max where waits stand still. Dashed: the "
+			"fitted tail of the fetch gaps, where there is one.",
 		.print = print_rates,
 		.arg = d,
 		.args = args,
 	};
+	bool any = false;
 
-	if (!any_toggles(d)) {
+	for (size_t i = 0; i < d->points.count; i++)
+		any |= d->points.row[i].trials > 0;
+	if (!any) {
 		html_missing(page->out,
 			     "No cell of the library's protocol with the counting oracle, "
 			     "so no rate.");
 		return 0;
 	}
-	list_crossings(d, crossings, sizeof(crossings));
-	if (any_stretch(d->data))
-		html_paragraph(page->out,
-			       "Some cells stretched their waits with the time that a store "
-			       "took. They stand at the wait asked for, and waited longer.");
+	tally_words(&d->points, 2, RATE_CROSSING, crossings, sizeof(crossings));
+	tally_words(&d->points, 2, RATE_STRETCH, stretches, sizeof(stretches));
+	print_label(&d->points, "Tears per toggle", label, sizeof(label));
 	return page_figure(page, &figure);
 }
 
 int section_rate(struct page *page)
 {
 	struct rate_data d = { .data = page->data };
-	struct rate_point *points = rate_points(page->data, &d.count);
 	int rc;
 
-	if (!points)
-		return -ENOMEM;
-	d.points = points;
-	rc = put_rates(page, &d);
-	free(points);
+	rate_points(&d.points, page->data);
+	rc = d.points.failed ? -ENOMEM : put_rates(page, &d);
+	tally_free(&d.points);
 	return rc;
 }
 
 /* --- Figure 9 -------------------------------------------------------------------- */
 
-struct nine {
-	enum oracle oracle;
-	struct page_figure figure;
-	const char *missing;
-};
-
-static int put_nine(struct page *page, const struct nine *nine)
-{
-	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64] = "";
-	int rc = page_path(page, nine->figure.name, prefix, sizeof(prefix));
-
-	if (!rc)
-		rc = figure9_write_oracle(page->data, nine->oracle, prefix, why, sizeof(why));
-	if (rc == -ENODATA) {
-		html_missing(page->out, "%s", nine->missing);
-		return 0;
-	}
-	if (rc && rc != -ENOENT && rc != -EIO)
-		return rc;
-	return page_picture(page, &nine->figure, rc, why);
-}
-
 int section_figure9(struct page *page)
 {
-	static const struct nine nines[] = {
-		{ ORACLE_COUNT,
-		  { .name = "figure9",
-		    .label = "Tears per million toggles against the wait, by split",
-		    .caption = "Cells whose two waits are equal. Tears are counted, not died of." },
+	static const struct {
+		enum oracle oracle;
+		const char *name, *what, *caption, *missing;
+	} nines[] = {
+		{ ORACLE_COUNT, "figure9", "Tears per toggle, by split,",
+		  "Cells whose two waits are equal. Tears are counted, not died of.",
 		  "No cell with the counting oracle and two equal waits across a line or a page." },
-		{ ORACLE_CRASH,
-		  { .name = "figure9-crash",
-		    .label = "Failed runs in 100 against the wait, by split",
-		    .caption = "The paper's own oracle: a run fails when its child dies." },
+		{ ORACLE_CRASH, "figure9-crash", "Share of runs that failed, by split,",
+		  "The paper's own oracle: a run fails when its child dies.",
 		  "No cell with the paper's own oracle, which dies of a tear." },
 	};
+	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64] = "", label[LABEL_MAX];
 	int rc = 0;
 
-	for (size_t i = 0; i < sizeof(nines) / sizeof(nines[0]) && !rc; i++)
-		rc = put_nine(page, &nines[i]);
+	for (size_t i = 0; i < sizeof(nines) / sizeof(nines[0]) && !rc; i++) {
+		const struct page_figure figure = { .name = nines[i].name,
+						    .label = label,
+						    .caption = nines[i].caption };
+
+		struct tally points = { 0 };
+
+		for (size_t n = 0; n < page->data->count; n++) {
+			const struct cell_record *r = &page->data->records[n];
+			bool crash = nines[i].oracle == ORACLE_CRASH;
+			struct tally_row point = {
+				.key = { crossing_bytes(r->cell.crossing), r->cell.waits.stretch, 0,
+					 r->cell.waits.first },
+				.events = crash ? r->result.outcome == OUTCOME_CRASH
+						: record_tears(r),
+				.trials = crash ? 1 : r->result.toggles,
+			};
+
+			if (figure9_takes(r, nines[i].oracle) && (crash || !r->cell.waits.stretch))
+				tally_add(&points, &point);
+		}
+		print_label(&points, nines[i].what, label, sizeof(label));
+		tally_free(&points);
+		rc = page_path(page, figure.name, prefix, sizeof(prefix));
+		if (!rc)
+			rc = figure9_write_oracle(page->data, nines[i].oracle, prefix, why,
+						  sizeof(why));
+		if (rc == -ENODATA) {
+			html_missing(page->out, "%s", nines[i].missing);
+			rc = 0;
+		} else {
+			rc = page_picture(page, &figure, rc, why);
+		}
+	}
 	return rc;
 }

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/page/html.h"
@@ -23,59 +22,36 @@ static bool is_broken(const struct cell_record *r)
 static uint64_t torn_wait(const struct cell_record *r)
 {
 	const uint64_t *tears = r->result.tears;
-	uint64_t first = tears[TEAR_OTHER] || tears[TEAR_OLD_FRONT] ? r->cell.first_wait : 0;
-	uint64_t second = tears[TEAR_OTHER] || tears[TEAR_NEW_FRONT] ? r->cell.second_wait : 0;
+	uint64_t first = tears[TEAR_OTHER] || tears[TEAR_OLD_FRONT] ? r->cell.waits.first : 0;
+	uint64_t second = tears[TEAR_OTHER] || tears[TEAR_NEW_FRONT] ? r->cell.waits.second : 0;
 
 	return first > second ? first : second;
 }
 
 /* --- Events -------------------------------------------------------------------------- */
 
-struct event {
-	const struct cell_record *record;
-	const struct tear_event *tear;
-};
-
+/* Records by the wait that tore, the longest first: the key is its complement, and the place. */
 struct events {
-	struct event *event;
-	size_t count;
+	const struct journal_data *data;
+	struct tally records;
+	size_t count; /* of events */
 };
 
-static int by_wait(const void *a, const void *b)
+static void collect_events(struct events *e)
 {
-	const struct event *p = a, *q = b;
-	uint64_t first = torn_wait(p->record), second = torn_wait(q->record);
+	for (size_t i = 0; i < e->data->count; i++) {
+		const struct cell_record *r = &e->data->records[i];
 
-	if (first != second)
-		return first > second ? -1 : 1;
-	if (p->record != q->record)
-		return p->record < q->record ? -1 : 1;
-	return (p->tear > q->tear) - (p->tear < q->tear);
-}
-
-static size_t count_events(const struct journal_data *data)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < data->count; i++)
-		if (!is_broken(&data->records[i]))
-			count += data->records[i].result.events;
-	return count;
-}
-
-static int collect_events(struct events *e, const struct journal_data *data)
-{
-	e->event = calloc(count_events(data) + 1, sizeof(*e->event));
-	if (!e->event)
-		return -ENOMEM;
-	for (size_t i = 0; i < data->count; i++) {
-		const struct cell_record *r = &data->records[i];
-
-		for (unsigned n = 0; n < r->result.events && !is_broken(r); n++)
-			e->event[e->count++] = (struct event){ r, &r->result.event[n] };
+		if (is_broken(r) || !r->result.events)
+			continue;
+		tally_add(&e->records, &(struct tally_row){ .key = { ~torn_wait(r), i } });
+		e->count += r->result.events;
 	}
-	qsort(e->event, e->count, sizeof(*e->event), by_wait);
-	return 0;
+}
+
+static const struct cell_record *record_of(const struct events *e, size_t i)
+{
+	return &e->data->records[e->records.row[i].key[1]];
 }
 
 static void print_events(FILE *stream, const void *arg)
@@ -86,183 +62,162 @@ static void print_events(FILE *stream, const void *arg)
 	      "latency_int3 latency_back latency_front waited_first waited_second step_first "
 	      "step_second key\n",
 	      stream);
-	for (size_t i = 0; i < e->count; i++) {
-		const struct cell *c = &e->event[i].record->cell;
-		const struct tear_event *t = e->event[i].tear;
+	for (size_t i = 0; i < e->records.count; i++) {
+		const struct cell_record *r = record_of(e, i);
+		const struct tear_event *t = r->result.event;
 
-		fprintf(stream, "%" PRIu64 " %" PRIu64 " %s %s %" PRIu64 " %u %" PRId64 " %" PRId64,
-			c->first_wait, c->second_wait, crossing_name(c->crossing),
-			tear_kind_name(t->kind), t->toggle, t->executor, t->after_int3,
-			t->after_front);
-		for (int k = 0; k < 3; k++)
-			fprintf(stream, " %" PRIu64, t->latency[k]);
-		fprintf(stream, " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " \"%s\"\n",
-			t->waited[0], t->waited[1], t->step[0], t->step[1],
-			e->event[i].record->key);
+		for (; t < r->result.event + r->result.events; t++)
+			fprintf(stream,
+				"%" PRIu64 " %" PRIu64 " %s %s %" PRIu64 " %u %" PRId64 " %" PRId64
+				" %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+				" %" PRIu64 " %" PRIu64 " \"%s\"\n",
+				r->cell.waits.first, r->cell.waits.second,
+				crossing_name(r->cell.crossing), tear_kind_name(t->kind), t->toggle,
+				t->executor, t->after_int3, t->after_front, t->latency[0],
+				t->latency[1], t->latency[2], t->waited[0], t->waited[1],
+				t->step[0], t->step[1], r->key);
 	}
 }
 
-static void put_event(FILE *out, const struct event *e)
+static void put_event(FILE *out, const struct cell *c, const struct tear_event *t)
 {
-	const struct tear_event *t = e->tear;
-	const struct cell *c = &e->record->cell;
 	char names[PROVOKERS_MAX];
 
 	html_row(out, NULL);
-	html_cell(out, "%s", tear_kind_name(t->kind));
-	html_number(out, "%" PRIu64 " / %" PRIu64, c->first_wait, c->second_wait);
-	html_cell(out, "%s %s %u|%u, %s", placement_name(c->placement), crossing_name(c->crossing),
-		  c->split, 5 - c->split, provokers_name(c->provokers, names));
-	html_number(out, "%" PRId64, t->after_int3);
-	html_number(out, "%" PRId64, t->after_front);
-	html_number(out, "%" PRIu64 " / %" PRIu64 " / %" PRIu64, t->latency[0], t->latency[1],
-		    t->latency[2]);
-	html_number(out, "%" PRIu64 " / %" PRIu64, t->waited[0], t->waited[1]);
-	html_number(out, "%" PRIu64 " / %" PRIu64, t->step[0], t->step[1]);
+	html_cells(out, "tntnnnnn",
+		   "%s\t%s / %s\t%s %s %u|%u, %s\t%s\t%s\t%s / %s / %s\t%s / %s\t%s / %s",
+		   tear_kind_name(t->kind), NUMBER(c->waits.first), NUMBER(c->waits.second),
+		   placement_name(c->placement), crossing_name(c->crossing), c->split, 5 - c->split,
+		   provokers_name(c->provokers, names), NUMBER(t->after_int3),
+		   NUMBER(t->after_front), NUMBER(t->latency[0]), NUMBER(t->latency[1]),
+		   NUMBER(t->latency[2]), NUMBER(t->waited[0]), NUMBER(t->waited[1]),
+		   NUMBER(t->step[0]), NUMBER(t->step[1]));
 }
 
-static void put_events(struct page *page, const struct events *e)
+static void put_events(FILE *out, const struct events *e)
 {
 	static const char *const headings[] = {
 		"kind",	       "#waits",	 "cell",
 		"#after INT3", "#after front",	 "#INT3 / back / front",
 		"#waited",     "#longest steps", NULL
 	};
-	FILE *out = page->out;
+	size_t shown = e->count < EVENTS_SHOWN ? e->count : EVENTS_SHOWN;
 
+	html_fold(out, "%zu tear%s, the longest waits first", shown, shown == 1 ? "" : "s");
 	html_table(
 		out,
-		"In ticks, the longest waits first. After: from the lock byte's visibility, and "
+		"In ticks. After: from the lock byte's visibility, and "
 		"from the end of the patch (negative: still under way), to the moment when the "
 		"executor counted it. Then how long each store took to be visible, how long was "
 		"really waited, and the longest time between two looks at the clock in each wait.",
 		headings);
-	for (size_t i = 0; i < e->count && i < EVENTS_SHOWN; i++)
-		put_event(out, &e->event[i]);
+	for (size_t i = 0, left = shown; left; i++) {
+		const struct cell_record *r = record_of(e, i);
+
+		for (unsigned n = 0; n < r->result.events && left; n++, left--)
+			put_event(out, &r->cell, &r->result.event[n]);
+	}
 	html_table_end(out);
+	html_fold_end(out);
 	fputs("<p>", out);
-	if (e->count > EVENTS_SHOWN)
-		html_format(out, "%d of %zu are shown. ", EVENTS_SHOWN, e->count);
+	if (e->count > shown)
+		html_format(out, "%zu of %zu are shown. ", shown, e->count);
 	html_format(out, "A cell keeps its first %d. All of them: ", TEAR_EVENTS_MAX);
 	fputs("<a href=\"events.dat\">events.dat</a>.</p>\n", out);
 }
 
-static int write_events(struct page *page, const struct events *e)
-{
-	char prefix[PICTURE_PATH];
-	struct picture files;
-
-	if (page_path(page, "events", prefix, sizeof(prefix)) || picture_name(&files, prefix))
-		return -ENAMETOOLONG;
-	return picture_write_data(&files, print_events, e);
-}
-
 int section_events(struct page *page)
 {
-	struct events e = { 0 };
-	int rc = collect_events(&e, page->data);
+	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64];
+	struct events e = { .data = page->data };
+	const struct picture data = { print_events, &e, NULL, NULL };
+	int rc = 0;
 
-	if (!rc && !e.count)
+	collect_events(&e);
+	if (e.records.failed) {
+		rc = -ENOMEM;
+	} else if (!e.count) {
 		html_missing(page->out,
 			     "No cell recorded when its tears came: there were none, or the "
 			     "journals are older than that.");
-	else if (!rc)
-		rc = write_events(page, &e);
-	if (!rc && e.count)
-		put_events(page, &e);
-	free(e.event);
+	} else {
+		rc = page_path(page, "events", prefix, sizeof(prefix));
+		if (!rc)
+			rc = picture_make(&data, prefix, why, sizeof(why));
+		if (!rc)
+			put_events(page->out, &e);
+	}
+	tally_free(&e.records);
 	return rc;
 }
 
 /* --- Cells ----------------------------------------------------------------------------- */
 
-static double rate(const struct cell_record *r)
+static double rate_of(const struct cell_record *r)
 {
 	return r->result.toggles ? (double)record_tears(r) / (double)r->result.toggles : 1;
 }
 
-static bool is_worse(const struct cell_record *r, const struct cell_record *than)
+/*
+ * The one that an estimate of before the ladder names by its key ("worst" in schema 1, then
+ * "torn_cell"), else the one with the longest wait that tore, then the highest rate.
+ */
+static const struct cell_record *worst_of(const struct journal_data *data, bool *named)
 {
-	if (!than || torn_wait(r) != torn_wait(than))
-		return !than || torn_wait(r) > torn_wait(than);
-	return rate(r) > rate(than);
-}
-
-/* The longest wait that tore, then the highest rate. */
-static const struct cell_record *worst_of(const struct journal_data *data)
-{
+	const json_t *e = line_last(data, "estimate");
+	const char *key = json_string_value(json_object_get(e, "torn_cell"));
 	const struct cell_record *worst = NULL;
 
+	if (!key)
+		key = json_text_of(e, "worst");
+	*named = true;
+	for (size_t i = 0; i < data->count; i++)
+		if (strcmp(data->records[i].key, key) == 0 && record_tears(&data->records[i]))
+			return &data->records[i];
+	*named = false;
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_record *r = &data->records[i];
 
-		if (r->cell.protocol == PROTOCOL_WAIT && record_tears(r) && is_worse(r, worst))
+		if (r->cell.protocol != PROTOCOL_WAIT || !record_tears(r))
+			continue;
+		if (!worst || torn_wait(r) > torn_wait(worst) ||
+		    (torn_wait(r) == torn_wait(worst) && rate_of(r) > rate_of(worst)))
 			worst = r;
 	}
 	return worst;
 }
 
-/* An estimate of before the ladder names it by its key: "worst" in schema 1, then "torn_cell". */
-static const struct cell_record *worst_named(const struct journal_data *data)
-{
-	const json_t *e = line_last(data, "estimate");
-	const char *key = json_string_value(json_object_get(e, "torn_cell"));
-
-	if (!key)
-		key = json_text_of(e, "worst");
-	for (size_t i = 0; i < data->count; i++)
-		if (strcmp(data->records[i].key, key) == 0 && record_tears(&data->records[i]))
-			return &data->records[i];
-	return NULL;
-}
-
-static void put_command(FILE *out, const struct cell *cell)
-{
-	char command[COMMAND_MAX];
-
-	cell_command(cell, command, sizeof(command));
-	fputs("<code>", out);
-	html_text(out, command);
-	fputs("</code>", out);
-}
-
 static void put_worst(struct page *page)
 {
-	const struct cell_record *named = worst_named(page->data);
-	const struct cell_record *worst = named ? named : worst_of(page->data);
-
-	if (!worst) {
-		html_missing(page->out,
-			     "No cell of the library's own protocol tore, so there is no worst "
-			     "one to run again.");
-		return;
-	}
-	html_paragraph(page->out,
-		       "The worst cell%s: %s tear%s in %s toggles, at waits of %" PRIu64
-		       " and %" PRIu64 " ticks. This runs it again:",
-		       named ? ", as the estimate names it" : "", NUMBER(record_tears(worst)),
-		       record_tears(worst) == 1 ? "" : "s", NUMBER(worst->result.toggles),
-		       worst->cell.first_wait, worst->cell.second_wait);
-	fputs("<pre>", page->out);
-	put_command(page->out, &worst->cell);
-	fputs("</pre>\n", page->out);
-}
-
-/* What versions before the ladder found hardest at their last waits. */
-static void put_hardest(struct page *page)
-{
-	const json_t *list = json_object_get(line_last(page->data, "estimate"), "worst"), *worst;
+	/* What versions before the ladder found hardest at their last waits. */
+	const json_t *list = json_object_get(line_last(page->data, "estimate"), "worst"), *hardest;
+	char command[COMMAND_MAX];
 	FILE *out = page->out;
+	bool named;
+	const struct cell_record *worst = worst_of(page->data, &named);
 	size_t i;
 
+	if (!worst) {
+		html_missing(out,
+			     "No cell of the library's own protocol tore, so there is no worst "
+			     "one to run again.");
+	} else {
+		html_paragraph(out,
+			       "The worst cell%s: %s tear%s in %s toggles, at waits of %s and %s "
+			       "ticks. This runs it again:",
+			       named ? ", as the estimate names it" : "",
+			       NUMBER(record_tears(worst)), record_tears(worst) == 1 ? "" : "s",
+			       NUMBER(worst->result.toggles), NUMBER(worst->cell.waits.first),
+			       NUMBER(worst->cell.waits.second));
+		cell_command(&worst->cell, command, sizeof(command));
+		html_between(out, "<pre><code>", "</code></pre>\n", "%s", command);
+	}
 	if (!json_array_size(list))
 		return;
 	fputs("<p>The hardest cells at the waits of the estimate:</p>\n<pre>", out);
-	json_array_foreach(list, i, worst)
+	json_array_foreach(list, i, hardest)
 	{
-		fputs("<code>", out);
-		html_text(out, json_text_of(worst, "command"));
-		fputs("</code>\n", out);
+		html_between(out, "<code>", "</code>\n", "%s", json_text_of(hardest, "command"));
 	}
 	fputs("</pre>\n", out);
 }
@@ -270,57 +225,44 @@ static void put_hardest(struct page *page)
 static void put_cell(FILE *out, const struct cell_record *r)
 {
 	const uint64_t *tears = r->result.tears;
+	char command[COMMAND_MAX];
 
+	cell_command(&r->cell, command, sizeof(command));
 	html_row(out, NULL);
-	html_cell(out, "%s%s", r->stage, r->noisy ? ", noisy" : "");
-	html_number(out, "%" PRIu64 " / %" PRIu64, r->cell.first_wait, r->cell.second_wait);
-	html_number(out, "%s", NUMBER(r->result.toggles));
-	for (int kind = 0; kind < TEAR_KINDS; kind++)
-		html_number(out, "%s", NUMBER(tears[kind]));
-	html_cell(out, "%s", outcome_name(r->result.outcome));
-	fputs("<td>", out);
-	put_command(out, &r->cell);
-	fputs("</td>", out);
-}
-
-static bool is_listed(const struct cell_record *r)
-{
-	return !is_broken(r) && record_tears(r);
-}
-
-static void put_cells(struct page *page, size_t count)
-{
-	static const char *const headings[] = { "stage",      "#waits",	       "#toggles",
-						"#old front", "#new front",    "#other",
-						"outcome",    "runs it again", NULL };
-	FILE *out = page->out;
-
-	fprintf(out, "<details><summary>All %zu cells with tears</summary>\n", count);
-	html_table(out, NULL, headings);
-	for (size_t i = 0; i < page->data->count; i++)
-		if (is_listed(&page->data->records[i]))
-			put_cell(out, &page->data->records[i]);
-	html_table_end(out);
-	fputs("</details>\n", out);
+	html_cells(out, "tnnnnnt", "%s%s\t%s / %s\t%s\t%s\t%s\t%s\t%s", r->stage,
+		   r->noisy ? ", noisy" : "", NUMBER(r->cell.waits.first),
+		   NUMBER(r->cell.waits.second), NUMBER(r->result.toggles),
+		   NUMBER(tears[TEAR_OLD_FRONT]), NUMBER(tears[TEAR_NEW_FRONT]),
+		   NUMBER(tears[TEAR_OTHER]), outcome_name(r->result.outcome));
+	html_code(out, "%s", command);
 }
 
 int section_cells(struct page *page)
 {
+	static const char *const headings[] = { "stage",      "#waits",	       "#toggles",
+						"#old front", "#new front",    "#other",
+						"outcome",    "runs it again", NULL };
+	const struct cell_record *end = page->data->records + page->data->count;
 	size_t count = 0, broken = 0;
+	FILE *out = page->out;
 
-	for (size_t i = 0; i < page->data->count; i++) {
-		const struct cell_record *r = &page->data->records[i];
-
-		count += is_listed(r);
+	for (const struct cell_record *r = page->data->records; r < end; r++) {
+		count += !is_broken(r) && record_tears(r);
 		broken += is_broken(r) && record_tears(r);
 	}
 	put_worst(page);
-	put_hardest(page);
-	if (count)
-		put_cells(page, count);
-	html_paragraph(
-		page->out,
-		"Protocols that are broken on purpose tore in %zu more cells, as they should.",
-		broken);
+	if (count) {
+		html_fold(out, "All %zu cells with tears", count);
+		html_table(out, NULL, headings);
+		for (const struct cell_record *r = page->data->records; r < end; r++)
+			if (!is_broken(r) && record_tears(r))
+				put_cell(out, r);
+		html_table_end(out);
+		html_fold_end(out);
+	}
+	html_paragraph(out,
+		       "Protocols that are broken on purpose tore in %zu more cell%s, as they "
+		       "should.",
+		       broken, broken == 1 ? "" : "s");
 	return 0;
 }

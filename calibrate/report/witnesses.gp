@@ -8,14 +8,15 @@
 # switches and interrupts per second, latency and distance in ticks, clock in cycles per
 # tick, noisy, tears, longer wait, date. PANELS lists the witnesses that were read.
 
-DATA = ARG3; PANELS = ARG4
+FORMAT = ARG1; OUTPUT = ARG2; DATA = ARG3; PANELS = ARG4
 panels = words(PANELS)
-high = 160; top = 8; foot = 118
-height = top + panels * high + foot
+high = 126
+height = panels * high + 88
+load ARG0[1 : strlen(ARG0) - strlen("witnesses.gp")] . "figure.gp"
 
 ALL = "steal involuntary interrupts latency distance clock"
-array TEXT[6] = ["steal (%)", "involuntary\nswitches / s", "interrupts / s", \
-	"INT3 latency\n(ticks)", "distance\n(ticks)", "clock\n(cycles / tick)"]
+array TEXT[6] = ["steal (%)", "involuntary switches / s", "interrupts / s", \
+	"latency of the INT3 store (ticks)", "distance (ticks)", "clock (cycles / tick)"]
 # Tics at round numbers that do not begin below the data, where the marks stand.
 round_step(raw) = (m = 10 ** floor(log10(raw)), raw / m < 1.5 ? m : raw / m < 3.5 ? 2 * m \
 	: raw / m < 7.5 ? 5 * m : 10 * m)
@@ -23,21 +24,6 @@ index_of(name) = sum [k = 1 : 6] (word(ALL, k) eq name ? k : 0)
 
 stats DATA using 1 name "X" nooutput
 set xrange [-0.01 * X_max : 1.01 * X_max]
-set xtics out nomirror
-set ytics out nomirror
-set border 3 linecolor "#404040"
-set grid ytics xtics linecolor "#dddddd" linewidth 1
-
-if (ARG1 eq "svg") {
-	set terminal svg size 800,height font "sans,14" background "white"
-} else {
-	set terminal pngcairo size 800,height font "sans,11" background "white"
-}
-set output ARG2
-set multiplot
-set lmargin at screen 0.155
-set rmargin at screen 0.985
-unset key
 do for [p = 1 : panels] {
 	k = index_of(word(PANELS, p))
 	unset logscale y
@@ -55,7 +41,7 @@ do for [p = 1 : panels] {
 	} else {
 		first = Y_min >= 0 && Y_min < 0.7 * Y_max || Y_max <= 0 ? 0 : Y_min
 		span = Y_max > first ? Y_max - first : (Y_max > 0 ? 0.1 * Y_max : 1)
-		step = round_step(span / 4.0)
+		step = round_step(span / 3.0)
 		set ytics ceil(first / step) * step, step
 		low = first - 0.18 * span
 		room = Y_max + 0.1 * span
@@ -64,11 +50,11 @@ do for [p = 1 : panels] {
 		set format y "%g"
 	}
 	set yrange [low : room]
-	set tmargin at screen 1 - (top + (p - 1) * high + 8.0) / height
-	set bmargin at screen 1 - (top + p * high - 10.0) / height
-	set ylabel TEXT[k] offset -0.8,0
+	set tmargin at screen from((p - 1) * high + 22.0)
+	set bmargin at screen from(p * high - 10.0)
+	set title TEXT[k] offset 0,-0.8
 	if (p == panels) {
-		set xlabel "measuring time (minutes)"
+		set xlabel "measuring time (minutes)" offset 0,0.4
 		set format x "%g"
 	} else {
 		unset xlabel
@@ -83,10 +69,11 @@ do for [p = 1 : panels] {
 		DATA using ($8 != 0 ? $1 : NaN):(column(k + 1)) \
 			with points pointtype 6 pointsize 0.8 linewidth 1.2 linecolor rgb 0xe69f00
 }
-set tmargin at screen 48.0 / height
+set tmargin at screen from(panels * high + 42.0)
 set bmargin at screen 4.0 / height
-set key center center horizontal samplen 2 width 2 noenhanced
-unset xlabel; unset ylabel; unset tics; unset grid; unset border; unset logscale
+set lmargin at screen 0.02
+set key left center Left reverse vertical maxrows 2 samplen 1.5 width -3 noenhanced
+unset title; unset xlabel; unset tics; unset grid; unset border; unset logscale
 set xrange [0 : 1]; set yrange [0 : 1]
 plot NaN with points pointtype 7 pointsize 0.5 linecolor rgb 0x0072b2 title "quiet cell", \
 	NaN with points pointtype 6 pointsize 0.9 linecolor rgb 0xe69f00 title "noisy cell", \

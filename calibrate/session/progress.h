@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is running, tears so far, time left: one line that renews itself on a
- * terminal, a plain line now and then elsewhere. On stderr.
+ * How far a run is, on stderr: time left, what is running, the tears of all of it so far. One
+ * line, which renews itself on a terminal and is repeated now and then elsewhere.
  */
 #ifndef CALIBRATE_SESSION_PROGRESS_H
 #define CALIBRATE_SESSION_PROGRESS_H
@@ -14,7 +14,7 @@ struct progress {
 	bool quiet;
 	bool terminal;
 	const char *stage;
-	uint64_t tears;	  /* in this stage, finished cells */
+	uint64_t tears;	  /* of cells that ended; broken protocols must tear and do not count */
 	uint64_t toggles; /* likewise */
 	struct cell cell;
 	double left; /* seconds of budget when the cell began */
@@ -34,7 +34,7 @@ void progress_begin_cell(struct progress *p, const struct cell *cell, double lef
 void progress_cell(void *arg, const struct cell_result *so_far);
 
 /* progress_add - a cell has ended. */
-void progress_add(struct progress *p, const struct cell_result *result);
+void progress_add(struct progress *p, const struct cell *cell, const struct cell_result *result);
 
 /* progress_end - finish the terminal line, so that others can print. */
 void progress_end(struct progress *p);

@@ -22,15 +22,15 @@ static void name_cell(struct cell_record *record, unsigned round)
 	size_t size = sizeof(record->key);
 	int length;
 
-	length = snprintf(record->key, size,
-			  "%s %u %s %s %s s%u %s n%u w%" PRIu64 "/%" PRIu64 " #%" PRIu64,
-			  record->stage, round, placement_name(c->placement),
-			  crossing_name(c->crossing), protocol_name(c->protocol), c->split,
-			  pair_name(c->pair), c->executors, c->first_wait, c->second_wait, c->seed);
-	if (length < 0 || (size_t)length >= size || !(c->provokers || c->stretch || c->loop))
+	length = snprintf(
+		record->key, size, "%s %u %s %s %s s%u %s n%u w%" PRIu64 "/%" PRIu64 " #%" PRIu64,
+		record->stage, round, placement_name(c->placement), crossing_name(c->crossing),
+		protocol_name(c->protocol), c->split, pair_name(c->pair), c->executors,
+		c->waits.first, c->waits.second, c->seed);
+	if (length < 0 || (size_t)length >= size || !(c->provokers || c->waits.stretch || c->loop))
 		return;
 	snprintf(record->key + length, size - (size_t)length, " p%x x%" PRIu64 " l%u", c->provokers,
-		 c->stretch, c->loop);
+		 c->waits.stretch, c->loop);
 }
 
 /* A run that was allowed other CPUs has measured another cell under the same key. */
@@ -70,7 +70,7 @@ static struct cell_record *add_record(struct session *s)
 	return &s->done[s->count++];
 }
 
-/* An answer of the journal's. */
+/* What the journal answered. */
 static int check_written(struct session *s, int ret)
 {
 	if (ret == 0)
@@ -105,22 +105,6 @@ static int measure_cell(struct session *s, struct cell_record *record)
 	return ret;
 }
 
-/* Take it from the journal or measure it. */
-static int obtain(struct session *s, struct cell_record *record)
-{
-	const struct cell_record *known = find_known(s, record->key);
-
-	if (known) {
-		*record = *known;
-		s->used += record->result.seconds;
-		return 0;
-	}
-	if (*s->stop)
-		return -EINTR;
-	progress_begin_cell(&s->progress, &record->cell, session_left(s));
-	return measure_cell(s, record);
-}
-
 /*
  * A cell that was interrupted is run again. If it saw tears, its record is added as well, since
  * tears that were seen count.
@@ -142,56 +126,43 @@ static int add_interrupted(struct session *s, const char *key)
 	return 0;
 }
 
-static int try_once(struct session *s, const struct cell_record *wanted,
-		    const struct cell_record **record)
+int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
+		const struct cell_record **record)
 {
-	struct cell_record *r = add_record(s);
+	struct cell_record wanted = { .cell = *cell }, *r;
+	const struct cell_record *known;
 	int ret;
 
+	snprintf(wanted.stage, sizeof(wanted.stage), "%s", stage);
+	name_cell(&wanted, round);
+	s->tries = 0;
+	ret = add_interrupted(s, wanted.key);
+	if (ret < 0)
+		return ret;
+	r = add_record(s);
 	if (!r)
 		return -ENOMEM;
-	*r = *wanted;
-	ret = obtain(s, r);
+	*r = wanted;
+	known = find_known(s, wanted.key);
+	if (known) {
+		*r = *known;
+		s->used += r->result.seconds;
+	} else if (*s->stop) {
+		ret = -EINTR;
+	} else {
+		progress_begin_cell(&s->progress, cell, session_left(s));
+		ret = measure_cell(s, r);
+	}
 	if (ret < 0) {
 		s->count--;
 		return ret;
 	}
 	s->tries++;
 	*record = r;
-	progress_add(&s->progress, &r->result);
-	return 0;
-}
-
-/* The journal says which cells are noisy, by the rules of the run that wrote it. */
-static void add_noise(struct session *s)
-{
-	const struct cell_record *last = &s->done[s->count - 1];
-	struct session_noise *n = &s->noise;
-
-	n->cells++;
-	if (!last->noisy)
-		return;
-	n->noisy++;
-	if (!noise_of_cell(&last->cell, &last->result, n->reason, sizeof(n->reason)))
-		snprintf(n->reason, sizeof(n->reason), "as the journal has it");
-}
-
-int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
-		const struct cell_record **record)
-{
-	struct cell_record first = { .cell = *cell };
-	int ret;
-
-	snprintf(first.stage, sizeof(first.stage), "%s", stage);
-	name_cell(&first, round);
-	s->tries = 0;
-	ret = add_interrupted(s, first.key);
-	if (ret < 0)
-		return ret;
-	ret = try_once(s, &first, record);
-	if (ret < 0)
-		return ret;
-	add_noise(s);
+	progress_add(&s->progress, cell, &r->result);
+	/* The journal says which cells are noisy, by the rules of the run that wrote it. */
+	if (r->noisy && !noise_of_cell(&r->cell, &r->result, s->noise, sizeof(s->noise)))
+		snprintf(s->noise, sizeof(s->noise), "as the journal has it");
 	return *s->stop ? -EINTR : 0;
 }
 

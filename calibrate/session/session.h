@@ -14,13 +14,6 @@
 #include "stress/run/run.h"
 #include "stress/witness/noise.h"
 
-/* How many cells were disturbed. */
-struct session_noise {
-	unsigned cells;
-	unsigned noisy;
-	char reason[NOISE_REASON_MAX]; /* of the last of them */
-};
-
 struct session {
 	hwloc_topology_t topology; /* NULL: cells are seated nowhere (tests) */
 	const volatile sig_atomic_t *stop;
@@ -34,7 +27,7 @@ struct session {
 	double begin;
 	uint64_t seed;
 	struct progress progress;
-	struct session_noise noise;
+	char noise[NOISE_REASON_MAX]; /* what the last disturbed cell was disturbed by */
 	unsigned tries; /* records that the last session_run() added, all of one cell */
 };
 
@@ -53,12 +46,6 @@ double session_left(const struct session *s);
  */
 int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
 		const struct cell_record **record);
-
-/*
- * session_noise_summary - "3 of 40 cells were noisy (steal 7.1 %)", the reason
- * being the last one's. Returns how many did; then buf is empty if none.
- */
-unsigned session_noise_summary(const struct session *s, char *buf, size_t size);
 
 void session_free(struct session *s);
 

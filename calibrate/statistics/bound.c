@@ -3,6 +3,7 @@
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>
+#include <stdbool.h>
 
 #define COUNTS_MAX UINT64_C(100000) /* that GSL's distributions take without giving up */
 #define HALVINGS   64
@@ -11,44 +12,47 @@
 typedef double cdf_fn(const double x, const double a, const double b);
 
 /*
- * Where a distribution reaches the confidence. GSL's own inverses abort the
- * program for counts as ordinary as 2 in 10000, and its distributions do so far
- * out in a tail: hence no look beyond the rates that can be meant.
+ * Where a distribution reaches the confidence, between rates beyond which nothing is left of its
+ * tails. GSL's own inverses abort the program for counts as ordinary as 2 in 10000, and its
+ * distributions do so far out in a tail. Below: the lower of the two rates between which it is,
+ * else the higher one.
  */
 static double quantile(cdf_fn *cdf, double a, double b, double tears, double toggles,
-		       double confidence)
+		       double confidence, bool below)
 {
-	double low = tears / toggles;
-	double high = fmin(1, (tears + DEVIATES * sqrt(tears) + DEVIATES * DEVIATES) / toggles);
+	double reach = DEVIATES * sqrt(tears);
+	double low = below ? fmax(0, (tears - reach) / toggles) : tears / toggles;
+	double high =
+		below ? tears / toggles : fmin(1, (tears + reach + DEVIATES * DEVIATES) / toggles);
 
 	for (unsigned i = 0; i < HALVINGS; i++) {
 		double middle = (low + high) / 2;
+		double p = cdf(middle, a, b);
 
-		if (cdf(middle, a, b) >= confidence)
+		if (below ? p > confidence : p >= confidence)
 			high = middle;
 		else
 			low = middle;
 	}
-	return high;
+	return below ? low : high;
 }
 
 static double exact(double tears, double toggles, double confidence)
 {
-	return quantile(gsl_cdf_beta_P, tears + 1, toggles - tears, tears, toggles, confidence);
+	return quantile(gsl_cdf_beta_P, tears + 1, toggles - tears, tears, toggles, confidence,
+			false);
 }
 
-/* Wilson and Hilferty 1931, good to eleven digits for so many. */
-static double poisson_of_many(double tears, double toggles, double confidence)
+/* Wilson and Hilferty 1931, good to eleven digits for so many; z is negative of a lower bound. */
+static double poisson_of_many(double a, double toggles, double z)
 {
-	double a = tears + 1, z = gsl_cdf_ugaussian_Pinv(confidence);
-
 	return fmin(1, a * pow(1 - 1 / (9 * a) + z / (3 * sqrt(a)), 3) / toggles);
 }
 
 /* Never below the exact bound, and close to it where tears are rare. */
 static double poisson(double tears, double toggles, double confidence)
 {
-	return quantile(gsl_cdf_gamma_P, tears + 1, 1 / toggles, tears, toggles, confidence);
+	return quantile(gsl_cdf_gamma_P, tears + 1, 1 / toggles, tears, toggles, confidence, false);
 }
 
 double bound_upper(uint64_t tears, uint64_t toggles, double confidence)
@@ -63,37 +67,9 @@ double bound_upper(uint64_t tears, uint64_t toggles, double confidence)
 	if (toggles <= COUNTS_MAX)
 		return exact(k, n, confidence);
 	if (tears >= COUNTS_MAX)
-		return poisson_of_many(k, n, confidence);
+		return poisson_of_many(k + 1, n, gsl_cdf_ugaussian_Pinv(confidence));
 	/* More toggles never say less than the largest number known exactly. */
 	return fmin(poisson(k, n, confidence), exact(k, (double)COUNTS_MAX, confidence));
-}
-
-/*
- * The other tail. Not looked at so far below the rate that nothing is left of it,
- * for GSL's sake; what is returned has less than the error left below it.
- */
-static double low_quantile(cdf_fn *cdf, double a, double b, double tears, double toggles,
-			   double error)
-{
-	double low = fmax(0, (tears - DEVIATES * sqrt(tears)) / toggles);
-	double high = tears / toggles;
-
-	for (unsigned i = 0; i < HALVINGS; i++) {
-		double middle = (low + high) / 2;
-
-		if (cdf(middle, a, b) > error)
-			high = middle;
-		else
-			low = middle;
-	}
-	return low;
-}
-
-static double low_of_many(double tears, double toggles, double confidence)
-{
-	double z = gsl_cdf_ugaussian_Pinv(confidence);
-
-	return tears * pow(1 - 1 / (9 * tears) - z / (3 * sqrt(tears)), 3) / toggles;
 }
 
 double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
@@ -105,14 +81,14 @@ double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
 	if (tears >= toggles)
 		return exp(log1p(-confidence) / n);
 	if (toggles <= COUNTS_MAX)
-		return low_quantile(gsl_cdf_beta_P, k, n - k + 1, k, n, error);
+		return quantile(gsl_cdf_beta_P, k, n - k + 1, k, n, error, true);
 	/*
 	 * A toggle that tears with p tears no more often than a Poisson variable of mean
 	 * -log(1 - p) is above 0: so this is never above the exact bound.
 	 */
 	return -expm1(-(tears >= COUNTS_MAX
-				? low_of_many(k, n, confidence)
-				: low_quantile(gsl_cdf_gamma_P, k, 1 / n, k, n, error)));
+				? poisson_of_many(k, n, -gsl_cdf_ugaussian_Pinv(confidence))
+				: quantile(gsl_cdf_gamma_P, k, 1 / n, k, n, error, true)));
 }
 
 /* Below that, a spread is as good as none. */

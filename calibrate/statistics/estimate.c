@@ -7,6 +7,7 @@
 
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/long_wait.h"
+#include "stress/base/number.h"
 
 static const enum crossing claimed[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
 
@@ -25,94 +26,68 @@ const char *claim_name(int claim)
 
 /* --- Adding up -------------------------------------------------------------------------------- */
 
-/* What one run has counted at a rung and crossing, for one placement. */
-static struct count count_of_run(const struct sums *sums, const struct rung *rung,
-				 enum crossing crossing, enum placement placement)
+struct count estimate_count(const struct estimate *e, const struct sums *runs,
+			    const struct sum *like, unsigned any)
 {
-	struct count count = { 0 };
-
-	for (size_t i = 0; i < sums->count; i++) {
-		const struct sum *s = &sums->sum[i];
-
-		if (s->kind == SUM_WAIT && s->crossing == crossing && s->placement == placement &&
-		    rung_same(&s->rung, rung))
-			count_add(&count, &s->count);
-	}
-	return count;
-}
-
-static struct count count_of_runs(const struct estimate *e, const struct run_sums *runs,
-				  const struct rung *rung, enum crossing crossing,
-				  enum placement placement)
-{
-	struct count count = { 0 };
+	struct count all = { 0 };
 
 	for (unsigned i = 0; i < e->runs; i++) {
-		struct count one = count_of_run(&runs[i].sums, rung, crossing, placement);
+		const struct sums *sums = &runs[i];
+		struct count one = { 0 };
 
-		if (e->long_run)
+		for (size_t k = 0; k < sums->count; k++) {
+			const struct sum *s = &sums->sum[k];
+
+			if (s->kind == like->kind && s->crossing == like->crossing &&
+			    (any & ANY_RUNG || waits_same(&s->rung, &like->rung)) &&
+			    (any & ANY_PLACEMENT || s->placement == like->placement) &&
+			    (any & ANY_EXECUTORS || s->executors == like->executors))
+				count_add(&one, &s->count);
+		}
+		if (e->long_run && !(any & ANY_RUNG))
 			one = count_as_unit(one);
-		count_add(&count, &one);
+		count_add(&all, &one);
 	}
-	return count;
+	return all;
 }
 
 /* All counts of one kind, also where they differ in all else. */
-static struct count count_of_kind(const struct estimate *e, const struct run_sums *runs,
+static struct count count_of_kind(const struct estimate *e, const struct sums *runs,
 				  enum sum_kind kind, enum crossing crossing)
 {
-	struct count count = { 0 };
+	const struct sum like = { .kind = kind, .crossing = crossing };
 
-	for (unsigned i = 0; i < e->runs; i++) {
-		const struct sums *sums = &runs[i].sums;
-
-		for (size_t k = 0; k < sums->count; k++)
-			if (sums->sum[k].kind == kind && sums->sum[k].crossing == crossing)
-				count_add(&count, &sums->sum[k].count);
-	}
-	return count;
+	return estimate_count(e, runs, &like, ANY_RUNG | ANY_PLACEMENT | ANY_EXECUTORS);
 }
 
 /* --- Levels ----------------------------------------------------------------------------------- */
-
-static void list_placements(struct claim *claim, const struct plan *plan)
-{
-	bool listed[PLACEMENT_COUNT] = { false };
-
-	for (unsigned i = 0; i < plan->seats; i++) {
-		enum placement p = plan->seat[i].placement;
-
-		if (!listed[p])
-			claim->section[claim->sections++] = (struct section){ .placement = p };
-		listed[p] = true;
-	}
-}
 
 static double cost_of(const struct count *count)
 {
 	return count->toggles ? count->ticks / (double)count->toggles : 0;
 }
 
-static void count_level(struct estimate *e, struct level *level, const struct run_sums *runs,
-			const struct plan *plan)
+/* A section for each placement of the plan, with what was counted there. */
+static void count_claim(struct estimate *e, const struct level *level, struct claim *claim,
+			enum crossing crossing, const struct sums *runs, const struct plan *plan)
 {
-	struct count all = { 0 };
+	bool listed[PLACEMENT_COUNT] = { false };
 
-	for (int c = 0; c < CLAIMS; c++) {
-		struct claim *claim = &level->claim[c];
+	for (unsigned i = 0; i < plan->seats; i++) {
+		const struct sum like = { .kind = SUM_WAIT,
+					  .rung = level->rung,
+					  .crossing = crossing,
+					  .placement = plan->seat[i].placement };
+		struct section *s = &claim->section[claim->sections];
 
-		list_placements(claim, plan);
-		for (unsigned i = 0; i < claim->sections; i++) {
-			struct section *s = &claim->section[i];
-
-			s->count = count_of_runs(e, runs, &level->rung, claimed[c], s->placement);
-			count_add(&claim->count, &s->count);
-		}
-		/* Where a membarrier was timed, too: at the plan's first seat. */
-		if (claim->sections)
-			count_add(&all, &claim->section[0].count);
+		if (listed[like.placement])
+			continue;
+		listed[like.placement] = true;
+		claim->sections++;
+		*s = (struct section){ .placement = like.placement };
+		s->count = estimate_count(e, runs, &like, ANY_EXECUTORS);
+		count_add(&claim->count, &s->count);
 	}
-	level->ticks = cost_of(&all);
 }
 
 /*
@@ -169,41 +144,43 @@ double estimate_bound(const struct count *count, double spread, double cap, doub
 	return fmin(mixed, bound_capped(count->tears, count->toggles, slices, cap, each));
 }
 
-static void bound_claim(const struct estimate *e, struct claim *claim, int which)
-{
-	double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
-
-	claim->upper_p = claim->sections ? 0 : 1;
-	for (unsigned i = 0; i < claim->sections; i++) {
-		struct section *s = &claim->section[i];
-
-		s->upper_p = estimate_bound(&s->count, e->spread[which], e->cap[which], confidence);
-		claim->upper_p = fmax(claim->upper_p, s->upper_p);
-	}
-}
-
-static void make_levels(struct estimate *e, const struct run_sums *runs, const struct plan *plan)
+static void make_levels(struct estimate *e, const struct sums *runs, const struct plan *plan)
 {
 	for (unsigned i = 0; i < e->ladder.count; i++) {
-		e->level[i].rung = e->ladder.rung[i];
-		count_level(e, &e->level[i], runs, plan);
+		struct level *level = &e->level[i];
+		struct count first = { 0 };
+
+		level->rung = e->ladder.rung[i];
+		for (int c = 0; c < CLAIMS; c++) {
+			count_claim(e, level, &level->claim[c], claimed[c], runs, plan);
+			/* Where a membarrier was timed, too: at the plan's first seat. */
+			if (level->claim[c].sections)
+				count_add(&first, &level->claim[c].section[0].count);
+		}
+		level->ticks = cost_of(&first);
 	}
 	for (int c = 0; c < CLAIMS; c++) {
 		e->spread[c] = spread_of(e, c);
 		e->cap[c] = cap_of(e, c);
 	}
-	for (unsigned i = 0; i < e->ladder.count; i++) {
-		struct level *level = &e->level[i];
+	for (unsigned i = 0; i < CLAIMS * e->ladder.count; i++) {
+		struct level *level = &e->level[i / CLAIMS];
+		struct claim *claim = &level->claim[i % CLAIMS];
+		double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
 
-		for (int c = 0; c < CLAIMS; c++)
-			bound_claim(e, &level->claim[c], c);
-		level->upper_p =
-			fmax(level->claim[CLAIM_LINE].upper_p, level->claim[CLAIM_PAGE].upper_p);
+		claim->upper_p = claim->sections ? 0 : 1;
+		for (unsigned k = 0; k < claim->sections; k++) {
+			struct section *s = &claim->section[k];
+
+			s->upper_p = estimate_bound(&s->count, e->spread[i % CLAIMS],
+						    e->cap[i % CLAIMS], confidence);
+			claim->upper_p = fmax(claim->upper_p, s->upper_p);
+		}
+		level->upper_p = fmax(level->upper_p, claim->upper_p);
 	}
 }
 
-/* --- The paper's T_max, the window, what a membarrier costs ------------------------------------
- */
+/* --- The paper's T_max, the window, what a membarrier costs ----------------------------------- */
 
 static void find_paper_wait(struct estimate *e)
 {
@@ -225,7 +202,7 @@ static void find_paper_wait(struct estimate *e)
 }
 
 /* The largest window such that no store tore across any boundary inside it. */
-static void judge_window(struct estimate *e, const struct run_sums *runs)
+static void judge_window(struct estimate *e, const struct sums *runs)
 {
 	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
 	struct window *w = &e->window;
@@ -243,18 +220,6 @@ static void judge_window(struct estimate *e, const struct run_sums *runs)
 		w->toggles = i == 0 || c.toggles < w->toggles ? c.toggles : w->toggles;
 		w->upper_p = i == 0 || p > w->upper_p ? p : w->upper_p;
 	}
-}
-
-static double cost_of_membarrier(const struct estimate *e, const struct run_sums *runs)
-{
-	struct count count = { 0 };
-
-	for (int c = 0; c < CLAIMS; c++) {
-		struct count one = count_of_kind(e, runs, SUM_MEMBARRIER, claimed[c]);
-
-		count_add(&count, &one);
-	}
-	return cost_of(&count);
 }
 
 /* --- The verdict ------------------------------------------------------------------------------ */
@@ -293,10 +258,9 @@ static double least_bound(const struct estimate *e)
 	return p;
 }
 
-static void decide(struct estimate *e)
+static void decide_verdict(struct estimate *e)
 {
 	int best = estimate_best(e, -1, e->require_p);
-	char text[64];
 
 	if (e->window.word_tore) {
 		e->verdict = VERDICT_FAIL;
@@ -304,28 +268,25 @@ static void decide(struct estimate *e)
 			 "a store inside one aligned 8-byte word tore");
 	} else if (best >= 0) {
 		e->verdict = VERDICT_PASS;
-		snprintf(e->reason, sizeof(e->reason),
-			 "waits of %s keep tears below %.2g per toggle",
-			 rung_text(&e->level[best].rung, text, sizeof(text)),
-			 e->level[best].upper_p);
+		snprintf(e->reason, sizeof(e->reason), "waits of %s keep tears below %s per toggle",
+			 WAITS(&e->level[best].rung), NUMBER(e->level[best].upper_p));
 	} else if (e->levels && top_tears(e)) {
 		e->verdict = VERDICT_FAIL;
 		snprintf(e->reason, sizeof(e->reason),
-			 "waits of %s tear more often than %.2g per toggle",
-			 rung_text(&e->level[e->levels - 1].rung, text, sizeof(text)),
-			 e->require_p);
+			 "waits of %s tear more often than %s per toggle",
+			 WAITS(&e->level[e->levels - 1].rung), NUMBER(e->require_p));
 	} else if (least_bound(e) >= 1) {
 		e->verdict = VERDICT_INCONCLUSIVE;
 		snprintf(e->reason, sizeof(e->reason),
 			 "too little was measured: no wait has a bound for lines and pages yet, "
-			 "%.2g is required",
-			 e->require_p);
+			 "%s is required",
+			 NUMBER(e->require_p));
 	} else {
 		e->verdict = VERDICT_INCONCLUSIVE;
 		snprintf(e->reason, sizeof(e->reason),
-			 "too little was measured: the best bound is %.2g per toggle, %.2g is "
+			 "too little was measured: the best bound is %s per toggle, %s is "
 			 "required",
-			 least_bound(e), e->require_p);
+			 NUMBER(least_bound(e)), NUMBER(e->require_p));
 	}
 }
 
@@ -338,32 +299,28 @@ void estimate_blind(struct estimate *e, const char *reason)
 	snprintf(e->reason, sizeof(e->reason), "%s", reason);
 }
 
-/* Runs of the window or of gaps alone do not tell how waits differ between runs. */
-static unsigned count_of_waits(const struct run_sums *runs, size_t count)
+void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
+		   const struct plan *plan)
 {
-	unsigned with = 0;
+	struct count barrier = { 0 };
 
+	*e = (struct estimate){ .require_p = plan->require_p, .runs = (unsigned)count };
+	/* Runs of the window or of gaps alone do not tell how waits differ between runs. */
 	for (size_t i = 0; i < count; i++) {
 		bool has_waits = false;
 
-		for (size_t k = 0; k < runs[i].sums.count; k++)
-			has_waits |= runs[i].sums.sum[k].kind == SUM_WAIT &&
-				     runs[i].sums.sum[k].count.toggles;
-		with += has_waits;
+		for (size_t k = 0; k < runs[i].count; k++)
+			has_waits |=
+				runs[i].sum[k].kind == SUM_WAIT && runs[i].sum[k].count.toggles;
+		e->wait_runs += has_waits;
 	}
-	return with;
-}
-
-void estimate_make(struct estimate *e, const struct run_sums *runs, size_t count,
-		   const struct plan *plan)
-{
-	*e = (struct estimate){
-		.require_p = plan->require_p,
-		.runs = (unsigned)count,
-		.wait_runs = count_of_waits(runs, count),
-	};
 	e->long_run = e->wait_runs >= LONG_RUN;
-	e->membarrier_ticks = cost_of_membarrier(e, runs);
+	for (int c = 0; c < CLAIMS; c++) {
+		struct count one = count_of_kind(e, runs, SUM_MEMBARRIER, claimed[c]);
+
+		count_add(&barrier, &one);
+	}
+	e->membarrier_ticks = cost_of(&barrier);
 	/* All rungs that any run may have tried; those that none has are told as unknown. */
 	ladder_make(&e->ladder, (uint64_t)e->membarrier_ticks);
 	e->levels = e->ladder.stretched;
@@ -371,7 +328,7 @@ void estimate_make(struct estimate *e, const struct run_sums *runs, size_t count
 	long_estimate(e, runs, plan);
 	find_paper_wait(e);
 	judge_window(e, runs);
-	decide(e);
+	decide_verdict(e);
 }
 
 const char *verdict_name(enum verdict verdict)

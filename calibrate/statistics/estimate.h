@@ -7,6 +7,8 @@
 #define CALIBRATE_STATISTICS_ESTIMATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 
 #include "calibrate/ladder/plan.h"
 #include "calibrate/statistics/sums.h"
@@ -14,6 +16,7 @@
 #define LONG_RUN    30	/* runs, from which on a bound speaks for more than their own time */
 #define SPREAD_NONE 1.0 /* between slices where no tear tells of it */
 
+/* Numbered as the exit statuses of tmax(1). */
 enum verdict {
 	VERDICT_PASS,	      /* some rung keeps the probability that is required */
 	VERDICT_FAIL,	      /* not even the top rung does, or a single store tore */
@@ -48,7 +51,7 @@ struct claim {
 };
 
 struct level {
-	struct rung rung;
+	struct waits rung;
 	struct claim claim[CLAIMS];
 	double upper_p; /* of the machine: the worse claim's */
 	double ticks;	/* that a change takes; 0: unknown */
@@ -93,17 +96,12 @@ struct estimate {
 	bool blind;	    /* estimate_blind(): what was counted is no evidence */
 };
 
-/* Of one run among several: its sums. */
-struct run_sums {
-	struct sums sums;
-};
-
 /*
  * estimate_make - from the sums of so many runs. The placements of the plan's seats are those
  * that must be known. verdict and reason say what the numbers say; a caller that knows better
  * (the run saw nothing) says so with estimate_blind().
  */
-void estimate_make(struct estimate *e, const struct run_sums *runs, size_t count,
+void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 		   const struct plan *plan);
 
 /* estimate_blind - inconclusive, for that reason. A tear inside one word stays a failure. */
@@ -115,6 +113,18 @@ void estimate_blind(struct estimate *e, const char *reason);
  */
 double estimate_bound(const struct count *count, double spread, double cap, double confidence);
 
+/*
+ * estimate_count - what the runs have counted of sums like that, but for what may be any. Of one
+ * rung, a run is a unit where the estimate has it so.
+ */
+enum {
+	ANY_RUNG = 1,
+	ANY_PLACEMENT = 2,
+	ANY_EXECUTORS = 4
+};
+struct count estimate_count(const struct estimate *e, const struct sums *runs,
+			    const struct sum *like, unsigned any);
+
 /* estimate_best - the index of the cheapest level that keeps p, for one claim or (-1) both. -1. */
 int estimate_best(const struct estimate *e, int claim, double p);
 
@@ -124,7 +134,37 @@ const char *claim_name(int claim);
 
 const char *verdict_name(enum verdict verdict);
 
-/* estimate_to_json - for the journal's "estimate" line. NULL: out of memory. */
+enum field_type {
+	FIELD_COUNT,	  /* uint64_t */
+	FIELD_UNSIGNED,	  /* unsigned */
+	FIELD_REAL,	  /* double */
+	FIELD_TICKS,	  /* double, told as a whole number in machine.conf */
+	FIELD_YES_NO,	  /* bool */
+	FIELD_DISPERSION, /* of a struct count */
+};
+
+/* A number of an estimate, and how it is called by those who tell it. NULL: not told there. */
+struct estimate_field {
+	const char *name;  /* in JSON; NULL: the table ends */
+	const char *conf;  /* key in machine.conf */
+	const char *title; /* of its column, in the summary and on the page */
+	enum field_type type;
+	size_t at; /* in the struct that the table is of */
+};
+
+extern const struct estimate_field level_fields[], claim_fields[], section_fields[],
+	window_fields[], paper_fields[], estimate_fields[];
+
+/* fields_put_conf - a line of machine.conf for each, with a prefix ("") before the key. */
+void fields_put_conf(FILE *out, const struct estimate_field *fields, const void *base,
+		     const char *prefix);
+
+/* fields_put_titles, fields_put_row - a row of a table in text: those that have a title. */
+#define FIELD_WIDTH 12
+void fields_put_titles(FILE *out, const struct estimate_field *fields);
+void fields_put_row(FILE *out, const struct estimate_field *fields, const void *base);
+
+/* estimate_to_json - for the journal's "estimate" line. */
 json_t *estimate_to_json(const struct estimate *e);
 
 #endif

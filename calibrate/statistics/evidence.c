@@ -14,6 +14,7 @@
 #include "patchcore/machine/identity.h"
 
 #define EVIDENCE_SCHEMA 1
+#define SEAL		20   /* bytes of a checksum as text */
 #define HOUR		3600 /* seconds */
 #define ALMOST_NONE	0.5  /* added to tears, so that none has a logarithm */
 
@@ -31,73 +32,63 @@ static uint64_t checksum(const json_t *body)
 	return hash;
 }
 
-static int seal_line(json_t *body)
+/* As text. What the journal adds to each line is not under the seal, and neither is the seal. */
+static char *seal_of(const json_t *line, char text[SEAL])
 {
-	char text[32];
+	static const char *const unsealed[] = { "checksum", "type", "schema", "tool", "date" };
+	json_t *body = json_copy((json_t *)(uintptr_t)line);
 
-	snprintf(text, sizeof(text), "%016llx", (unsigned long long)checksum(body));
-	return json_object_set_new(body, "checksum", json_string(text));
+	for (size_t i = 0; body && i < sizeof(unsealed) / sizeof(unsealed[0]); i++)
+		json_object_del(body, unsealed[i]);
+	snprintf(text, SEAL, "%016llx", (unsigned long long)checksum(body));
+	json_decref(body);
+	return text;
 }
 
-/* What the journal adds to each line is not under the seal. */
 static bool is_sealed(const json_t *line)
 {
 	const char *sum = json_string_value(json_object_get(line, "checksum"));
-	json_t *body = json_deep_copy(line);
-	char text[32];
+	char text[SEAL];
 
-	json_object_del(body, "checksum");
-	json_object_del(body, "type");
-	json_object_del(body, "schema");
-	json_object_del(body, "date");
-	snprintf(text, sizeof(text), "%016llx", (unsigned long long)checksum(body));
-	json_decref(body);
-	return sum && strcmp(sum, text) == 0;
+	return sum && strcmp(sum, seal_of(line, text)) == 0;
 }
 
 /* --- Writing ---------------------------------------------------------------------------------- */
 
+/* The body is freed. */
 static int append_line(const char *path, const char *type, json_t *body)
 {
 	struct journal *journal;
-	int ret = body && seal_line(body) == 0 ? journal_open(&journal, path) : -ENOMEM;
+	char seal[SEAL];
+	int ret = -ENOMEM;
 
-	if (ret < 0)
-		return ret;
-	ret = journal_write_line(journal, type, body);
-	journal_close(journal);
+	if (body && json_object_set_new(body, "checksum", json_string(seal_of(body, seal))) == 0)
+		ret = journal_open(&journal, path);
+	if (ret == 0) {
+		ret = journal_write_line(journal, type, body);
+		journal_close(journal);
+	}
+	json_decref(body);
 	return ret;
-}
-
-#define CPUS_TEXT (CPUS_MAX * 3) /* at most every other one, with four digits and a comma */
-
-static const char *print_cpus(const struct cpus *cpus, char *text)
-{
-	cpus_print(cpus, text, CPUS_TEXT);
-	return text;
 }
 
 int evidence_append(const char *path, const struct evidence_run *run)
 {
 	char cpus[CPUS_TEXT];
-	json_t *body =
-		json_pack("{s:i, s:s, s:I, s:s, s:s, s:o, s:o}", "evidence", EVIDENCE_SCHEMA,
-			  "cpus", print_cpus(&run->cpus, cpus), "time", (json_int_t)run->time,
-			  "boot", run->boot, "source", run->source, "identity",
-			  identity_to_json(&run->identity), "sums", sums_to_json(&run->sums));
-	int ret = append_line(path, "evidence", body);
 
-	json_decref(body);
-	return ret;
+	cpus_print(&run->cpus, cpus, sizeof(cpus));
+	return append_line(path, "evidence",
+			   json_pack("{s:i, s:s, s:I, s:s, s:s, s:o, s:o}", "evidence",
+				     EVIDENCE_SCHEMA, "cpus", cpus, "time", (json_int_t)run->time,
+				     "boot", run->boot, "source", run->source, "identity",
+				     identity_to_json(&run->identity), "sums",
+				     sums_to_json(&run->sums)));
 }
 
 int evidence_begin_epoch(const char *path, const char *reason)
 {
-	json_t *body = json_pack("{s:i, s:s}", "evidence", EVIDENCE_SCHEMA, "reason", reason);
-	int ret = append_line(path, "epoch", body);
-
-	json_decref(body);
-	return ret;
+	return append_line(path, "epoch",
+			   json_pack("{s:i, s:s}", "evidence", EVIDENCE_SCHEMA, "reason", reason));
 }
 
 void evidence_stamp(struct evidence_run *run, const char *source, const struct identity *id,
@@ -132,28 +123,22 @@ int evidence_add(const char *path, const char *source, const struct identity *id
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
+/* They are printed: what a terminal takes for a command is no text. */
 static bool take_text(const json_t *line, const char *name, char *to, size_t size)
 {
-	const char *text = json_string_value(json_object_get(line, name));
-
-	return text && snprintf(to, size, "%s", text) < (int)size;
+	return text_take(json_string_value(json_object_get(line, name)), to, size) == 0;
 }
 
-static bool take_cpus(const json_t *line, struct cpus *cpus)
+static bool run_from_json(const json_t *line, struct evidence_run *run)
 {
-	const char *text = json_string_value(json_object_get(line, "cpus"));
-
-	return text && cpus_parse(cpus, text, strlen(text)) == 0;
-}
-
-static bool take_run(const json_t *line, struct evidence_run *run)
-{
+	const char *cpus = json_string_value(json_object_get(line, "cpus"));
 	const json_t *time = json_object_get(line, "time");
 
 	*run = (struct evidence_run){ .time = json_integer_value(time) };
 	if (is_sealed(line) && json_is_integer(time) && run->time >= 0 &&
-	    json_integer_value(json_object_get(line, "evidence")) == EVIDENCE_SCHEMA &&
-	    take_cpus(line, &run->cpus) && take_text(line, "date", run->date, sizeof(run->date)) &&
+	    json_integer_value(json_object_get(line, "evidence")) == EVIDENCE_SCHEMA && cpus &&
+	    cpus_parse(&run->cpus, cpus, strlen(cpus)) == 0 &&
+	    take_text(line, "date", run->date, sizeof(run->date)) &&
 	    take_text(line, "boot", run->boot, sizeof(run->boot)) &&
 	    take_text(line, "source", run->source, sizeof(run->source)) &&
 	    identity_from_json(json_object_get(line, "identity"), &run->identity) == 0 &&
@@ -163,52 +148,40 @@ static bool take_run(const json_t *line, struct evidence_run *run)
 	return false;
 }
 
+enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *run)
+{
+	const char *type = json_string_value(json_object_get(line, "type"));
+
+	if (!type)
+		return EVIDENCE_BROKEN;
+	if (strcmp(type, "epoch") == 0)
+		return is_sealed(line) ? EVIDENCE_EPOCH : EVIDENCE_BROKEN;
+	if (strcmp(type, "evidence") == 0)
+		return run_from_json(line, run) ? EVIDENCE_RUN : EVIDENCE_BROKEN;
+	return EVIDENCE_OTHER;
+}
+
 /* The kernel is part of what the bounds are of, though no config is refused for it. */
 static bool is_same_machine(const struct identity *a, const struct identity *b)
 {
 	return !identity_differs(a, b) && strcmp(a->kernel, b->kernel) == 0;
 }
 
-static int add_run(struct evidence *e, const struct evidence_run *run, bool *begins)
+/* The run is the evidence's from now on, also if there is no memory for it. */
+static int add_run(struct evidence *e, struct evidence_run *run, bool begins)
 {
 	struct evidence_run *more = realloc(e->run, (e->count + 1) * sizeof(*more));
 
-	if (!more)
+	if (!more) {
+		sums_free(&run->sums);
 		return -ENOMEM;
+	}
 	e->run = more;
-	e->run[e->count] = *run;
-	if (e->count == 0 || *begins ||
+	if (e->count == 0 || begins ||
 	    !is_same_machine(&e->run[e->count - 1].identity, &run->identity))
 		e->epoch++;
-	*begins = false;
-	e->run[e->count++].epoch = e->epoch;
-	return 0;
-}
-
-static int take_lines(struct evidence *e, const struct journal_data *data)
-{
-	bool begins = false;
-	json_t *line;
-	size_t i;
-
-	json_array_foreach(data->others, i, line)
-	{
-		const char *type = json_string_value(json_object_get(line, "type"));
-		struct evidence_run run;
-
-		if (type && strcmp(type, "epoch") == 0 && is_sealed(line)) {
-			begins = true;
-		} else if (type && strcmp(type, "evidence") == 0 && take_run(line, &run)) {
-			if (add_run(e, &run, &begins) < 0) {
-				sums_free(&run.sums);
-				return -ENOMEM;
-			}
-		} else {
-			e->broken++;
-		}
-	}
-	/* What comes next is a new one, although no run has begun it. */
-	e->epoch += begins && e->count;
+	run->epoch = e->epoch;
+	e->run[e->count++] = *run;
 	return 0;
 }
 
@@ -216,12 +189,31 @@ int evidence_read(const char *path, struct evidence *e)
 {
 	struct journal_data data = { 0 };
 	int ret = journal_read(path, &data);
+	bool begins = false;
+	json_t *line;
+	size_t i;
 
-	*e = (struct evidence){ 0 };
-	if (ret == 0) {
-		e->broken = data.skipped;
-		ret = take_lines(e, &data);
+	*e = (struct evidence){ .broken = data.skipped };
+	json_array_foreach(data.others, i, line)
+	{
+		struct evidence_run run;
+
+		if (ret < 0)
+			break;
+		switch (evidence_take_line(line, &run)) {
+		case EVIDENCE_EPOCH:
+			begins = true;
+			break;
+		case EVIDENCE_RUN:
+			ret = add_run(e, &run, begins);
+			begins = false;
+			break;
+		default:
+			e->broken++;
+		}
 	}
+	/* What comes next is a new one, although no run has begun it. */
+	e->epoch += begins && e->count;
 	journal_free(&data);
 	if (ret < 0)
 		evidence_free(e);
@@ -236,13 +228,6 @@ void evidence_free(struct evidence *e)
 	*e = (struct evidence){ 0 };
 }
 
-static bool is_of(const struct evidence *e, const struct evidence_run *run,
-		  const struct identity *here, const struct cpus *cpus)
-{
-	return run->epoch == e->epoch && is_same_machine(&run->identity, here) &&
-	       memcmp(&run->cpus, cpus, sizeof(*cpus)) == 0;
-}
-
 int knowledge_of(struct knowledge *k, const struct evidence *e, const struct identity *here,
 		 const struct cpus *cpus)
 {
@@ -254,11 +239,12 @@ int knowledge_of(struct knowledge *k, const struct evidence *e, const struct ide
 	for (size_t i = 0; i < e->count && ret == 0; i++) {
 		const struct evidence_run *run = &e->run[i];
 
-		if (!is_of(e, run, here, cpus))
+		if (run->epoch != e->epoch || !is_same_machine(&run->identity, here) ||
+		    memcmp(&run->cpus, cpus, sizeof(*cpus)) != 0)
 			continue;
 		if (!k->latest || k->latest->time / HOUR != run->time / HOUR)
 			k->count++;
-		ret = sums_add_all(&k->runs[k->count - 1].sums, &run->sums);
+		ret = sums_add_all(&k->runs[k->count - 1], &run->sums);
 		k->all++;
 		k->latest = run;
 	}
@@ -270,40 +256,31 @@ int knowledge_of(struct knowledge *k, const struct evidence *e, const struct ide
 void knowledge_free(struct knowledge *k)
 {
 	for (size_t i = 0; i < k->count; i++)
-		sums_free(&k->runs[i].sums);
+		sums_free(&k->runs[i]);
 	free(k->runs);
 	*k = (struct knowledge){ 0 };
 }
 
 /* --- Has the machine changed ------------------------------------------------------------------ */
 
-static struct count count_like(const struct run_sums *runs, size_t count, const struct sum *like)
-{
-	struct count all = { 0 };
-
-	for (size_t i = 0; i < count; i++) {
-		const struct sum *sum = sums_find(&runs[i].sums, like);
-
-		if (sum)
-			count_add(&all, &sum->count);
-	}
-	return all;
-}
-
 /* The logarithm of a run's tears by those expected of it; false: nothing to compare. */
-static bool log_ratio(const struct run_sums *all, size_t count, const struct sums *run,
-		      double *ratio)
+static bool log_ratio(const struct sums *all, size_t count, const struct sums *run, double *ratio)
 {
 	double tears = ALMOST_NONE, expected = ALMOST_NONE;
 	bool some = false;
 
 	for (size_t i = 0; i < run->count; i++) {
 		const struct sum *s = &run->sum[i];
-		struct count c;
+		struct count c = { 0 };
 
 		if (s->kind != SUM_WAIT || !s->count.toggles)
 			continue;
-		c = count_like(all, count, s);
+		for (size_t k = 0; k < count; k++) {
+			const struct sum *like = sums_find(&all[k], s);
+
+			if (like)
+				count_add(&c, &like->count);
+		}
 		if (!c.toggles || !c.tears)
 			continue;
 		some = true;
@@ -314,14 +291,14 @@ static bool log_ratio(const struct run_sums *all, size_t count, const struct sum
 	return some;
 }
 
-double evidence_strangeness(const struct run_sums *before, size_t count, const struct sums *run)
+double evidence_strangeness(const struct sums *before, size_t count, const struct sums *run)
 {
 	double sum = 0, squares = 0, ratio, mean, deviation, n = 0;
 
 	if (count < EVIDENCE_KNOWN)
 		return 1;
 	for (size_t i = 0; i < count; i++) {
-		if (!log_ratio(before, count, &before[i].sums, &ratio))
+		if (!log_ratio(before, count, &before[i], &ratio))
 			continue;
 		n++;
 		sum += ratio;

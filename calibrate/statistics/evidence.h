@@ -19,6 +19,7 @@
 #include "calibrate/statistics/sums.h"
 #include "patchcore/machine/cpus.h"
 
+#define CPUS_TEXT	 (CPUS_MAX * 3) /* at most every other one, with four digits and a comma */
 #define EVIDENCE_CHANGED 1e-3 /* chance of a run so different on a machine that is the same */
 #define EVIDENCE_KNOWN	 5    /* with fewer runs it is unknown how much they differ */
 
@@ -46,6 +47,16 @@ struct evidence {
 int evidence_read(const char *path, struct evidence *evidence);
 void evidence_free(struct evidence *evidence);
 
+enum evidence_line {
+	EVIDENCE_BROKEN, /* damaged, forged without care, or of a newer schema */
+	EVIDENCE_RUN,
+	EVIDENCE_EPOCH, /* a new one begins */
+	EVIDENCE_OTHER, /* a sound line of something else */
+};
+
+/* evidence_take_line - what a line of a store holds. The run's sums are the caller's to free. */
+enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *run);
+
 /*
  * evidence_append - add a run: one line, written at once and flushed to the file system;
  * several programs may do so. epoch is not looked at. 0 or a negative errno.
@@ -69,7 +80,7 @@ int evidence_add(const char *path, const char *source, const struct identity *id
 
 /* What is known of these CPUs of this machine, as it is now. */
 struct knowledge {
-	struct run_sums *runs; /* for estimate_make() */
+	struct sums *runs; /* for estimate_make() */
 	size_t count;
 	size_t all;			   /* runs, before those of one hour became one */
 	const struct evidence_run *latest; /* NULL: nothing is known */
@@ -90,6 +101,6 @@ void knowledge_free(struct knowledge *knowledge);
  * those that the rates of all would give, and their spread between runs (Student's t). 1 if
  * there are too few runs to tell.
  */
-double evidence_strangeness(const struct run_sums *before, size_t count, const struct sums *run);
+double evidence_strangeness(const struct sums *before, size_t count, const struct sums *run);
 
 #endif

@@ -12,31 +12,27 @@
 struct slice {
 	uint64_t place;
 	size_t time; /* number of the slice, in stretches */
-	struct rung rung;
+	struct waits rung;
 	double toggles;
 	double tears;
 	double expected;
 };
 
-static bool is_slice(const struct cell_record *r)
-{
-	return r->cell.protocol == PROTOCOL_WAIT && r->cell.place && r->cell.stretch &&
-	       r->cell.placement != PLACEMENT_OVERSUBSCRIBED;
-}
-
-static size_t gather(struct slice *slices, const struct cell_record *records, size_t count)
+static size_t gather_slices(struct slice *slices, const struct cell_record *records, size_t count)
 {
 	size_t used = 0;
 
 	for (size_t i = 0; i < count; i++) {
+		const struct cell *cell = &records[i].cell;
 		struct count c = count_of_record(&records[i]);
 
-		if (!is_slice(&records[i]) || !c.toggles)
+		if (cell->protocol != PROTOCOL_WAIT || !cell->place || !cell->waits.stretch ||
+		    cell->placement == PLACEMENT_OVERSUBSCRIBED || !c.toggles)
 			continue;
 		slices[used++] = (struct slice){
-			.place = records[i].cell.place,
+			.place = cell->place,
 			.time = i / FACTORS_TIME,
-			.rung = rung_of(&records[i].cell),
+			.rung = cell->waits,
 			.toggles = (double)c.toggles,
 			.tears = (double)c.tears,
 		};
@@ -53,7 +49,7 @@ static double expect_tears(struct slice *slices, size_t count)
 		double tears = 0, toggles = 0;
 
 		for (size_t k = 0; k < count; k++) {
-			if (!rung_same(&slices[k].rung, &slices[i].rung))
+			if (!waits_same(&slices[k].rung, &slices[i].rung))
 				continue;
 			tears += slices[k].tears;
 			toggles += slices[k].toggles;
@@ -64,26 +60,17 @@ static double expect_tears(struct slice *slices, size_t count)
 	return all;
 }
 
-static bool same_place(const struct slice *a, const struct slice *b)
-{
-	return a->place == b->place && a->time != b->time;
-}
-
-static bool same_time(const struct slice *a, const struct slice *b)
-{
-	return a->time == b->time && a->place != b->place;
-}
-
-static double variance_of(const struct slice *slices, size_t count,
-			  bool (*same)(const struct slice *a, const struct slice *b))
+/* Of slices that have the place in common and not the time, or the other way round. */
+static double variance_of(const struct slice *slices, size_t count, bool of_places)
 {
 	double excess = 0, expected = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		for (size_t k = i + 1; k < count; k++) {
 			const struct slice *a = &slices[i], *b = &slices[k];
+			bool place = a->place == b->place, time = a->time == b->time;
 
-			if (!same(a, b))
+			if (place == time || place != of_places)
 				continue;
 			excess += (a->tears - a->expected) * (b->tears - b->expected);
 			expected += a->expected * b->expected;
@@ -157,10 +144,10 @@ int factors_of(struct factors *f, const struct cell_record *records, size_t coun
 	*f = (struct factors){ 0 };
 	if (!slices)
 		return -ENOMEM;
-	f->slices = gather(slices, records, count);
+	f->slices = gather_slices(slices, records, count);
 	if (expect_tears(slices, f->slices) >= TEARS_MIN) {
-		f->place = variance_of(slices, f->slices, same_place);
-		f->time = variance_of(slices, f->slices, same_time);
+		f->place = variance_of(slices, f->slices, true);
+		f->time = variance_of(slices, f->slices, false);
 		f->wait = variance_of_waits(slices, f->slices);
 		ret = find_worst(f, slices, f->slices);
 	}

@@ -66,74 +66,40 @@ int long_add_gaps(struct sums *sums, const struct cell *cell, const struct gap_r
 
 /* --- Judging ---------------------------------------------------------------------------------- */
 
-/* Gaps of which kind: executors 0 stands for any number of them. */
-static bool is_of(const struct sum *s, uint64_t wait, enum crossing crossing,
-		  const struct seat *seat)
-{
-	return s->kind == SUM_GAP && s->rung.first == wait && s->crossing == crossing &&
-	       s->placement == seat->placement &&
-	       (!seat->executors || s->executors == seat->executors);
-}
-
-static struct count gaps_of_run(const struct sums *sums, uint64_t wait, enum crossing crossing,
-				const struct seat *seat)
-{
-	struct count count = { 0 };
-
-	for (size_t i = 0; i < sums->count; i++)
-		if (is_of(&sums->sum[i], wait, crossing, seat))
-			count_add(&count, &sums->sum[i].count);
-	return count;
-}
-
-static struct count gaps_of(const struct estimate *e, const struct run_sums *runs, uint64_t wait,
+/* Gaps at a seat as long as the wait; executors 0 stands for any number of them. */
+static struct count gaps_of(const struct estimate *e, const struct sums *runs, uint64_t wait,
 			    enum crossing crossing, const struct seat *seat)
 {
-	struct count count = { 0 };
+	const struct sum like = {
+		.kind = SUM_GAP,
+		.rung = { wait, wait, 0 },
+		.crossing = crossing,
+		.placement = seat->placement,
+		.executors = seat->executors,
+	};
 
-	for (unsigned i = 0; i < e->runs; i++) {
-		struct count one = gaps_of_run(&runs[i].sums, wait, crossing, seat);
-
-		if (e->long_run)
-			one = count_as_unit(one);
-		count_add(&count, &one);
-	}
-	return count;
+	return estimate_count(e, runs, &like, seat->executors ? 0 : ANY_EXECUTORS);
 }
 
 /* Half of the error is the factor's, which rests on two bounds; the other half the sections'. */
 #define EACH bound_confidence_each(CONFIDENCE, 4 * CLAIMS)
 
-/* Gaps come in bursts: they count as fewer, by their dispersion. */
-static double least_rate(const struct count *gaps)
-{
-	double dispersion = count_dispersion(gaps);
-
-	return bound_lower((uint64_t)((double)gaps->tears / dispersion),
-			   (uint64_t)((double)gaps->toggles / dispersion), EACH);
-}
-
-/* Tears per toggle by gaps per store, at most; 0: too few gaps to tell. */
-static double factor_at(const struct estimate *e, const struct level *level, int claim,
-			const struct count *gaps)
-{
-	const struct count *tears = &level->claim[claim].count;
-	double least = least_rate(gaps);
-
-	if (gaps->tears < LONG_GAPS || !(least > 0) || !tears->toggles)
-		return 0;
-	return estimate_bound(tears, e->spread[claim], e->cap[claim], EACH) / least;
-}
-
-/* At the one seat where constant waits are tried. */
-static void find_factor(struct estimate *e, const struct run_sums *runs, const struct seat *seat,
+/* Tears per toggle by gaps per store, at most: at the one seat where constant waits are tried. */
+static void find_factor(struct estimate *e, const struct sums *runs, const struct seat *seat,
 			int claim, enum crossing crossing)
 {
 	for (unsigned i = e->levels; i < e->ladder.count; i++) {
 		uint64_t wait = e->level[i].rung.first;
+		const struct count *tears = &e->level[i].claim[claim].count;
 		struct count gaps = gaps_of(e, runs, wait, crossing, seat);
-		double factor = wait ? factor_at(e, &e->level[i], claim, &gaps) : 0;
+		/* Gaps come in bursts: they count as fewer, by their dispersion. */
+		double dispersion = count_dispersion(&gaps), factor;
+		double least = bound_lower((uint64_t)((double)gaps.tears / dispersion),
+					   (uint64_t)((double)gaps.toggles / dispersion), EACH);
 
+		if (!wait || gaps.tears < LONG_GAPS || !(least > 0) || !tears->toggles)
+			continue;
+		factor = estimate_bound(tears, e->spread[claim], e->cap[claim], EACH) / least;
 		if (factor > e->factor[claim]) {
 			e->factor[claim] = factor;
 			e->factor_wait[claim] = wait;
@@ -144,20 +110,13 @@ static void find_factor(struct estimate *e, const struct run_sums *runs, const s
 		e->factor[claim] = fmax(2, e->factor[claim]);
 }
 
-static void bound_section(const struct estimate *e, struct section *s, int claim, double confidence)
-{
-	double cap = s->count.worst_toggles && s->count.worst_tears ? e->cap[claim] : 0;
-	double p = estimate_bound(&s->count, e->spread[claim], cap, confidence);
-
-	s->upper_p = e->factor[claim] > 0 ? fmin(1, e->factor[claim] * p) : 1;
-}
-
-static void make_claim(const struct estimate *e, const struct run_sums *runs, struct level *level,
+static void make_claim(const struct estimate *e, const struct sums *runs, struct level *level,
 		       int which, enum crossing crossing)
 {
 	const struct claim *like = &e->level[0].claim[which];
 	double confidence = bound_confidence_each(CONFIDENCE, 2 * CLAIMS * like->sections);
 	struct claim *claim = &level->claim[which];
+	double cap;
 
 	*claim = (struct claim){ .sections = like->sections, .upper_p = like->sections ? 0 : 1 };
 	for (unsigned i = 0; i < claim->sections; i++) {
@@ -166,13 +125,18 @@ static void make_claim(const struct estimate *e, const struct run_sums *runs, st
 		s->placement = like->section[i].placement;
 		s->count = gaps_of(e, runs, level->rung.first, crossing,
 				   &(struct seat){ .placement = s->placement });
-		bound_section(e, s, which, confidence);
+		cap = s->count.worst_toggles && s->count.worst_tears ? e->cap[which] : 0;
+		s->upper_p = 1;
+		if (e->factor[which] > 0)
+			s->upper_p = fmin(1, e->factor[which] * estimate_bound(&s->count,
+									       e->spread[which],
+									       cap, confidence));
 		count_add(&claim->count, &s->count);
 		claim->upper_p = fmax(claim->upper_p, s->upper_p);
 	}
 }
 
-void long_estimate(struct estimate *e, const struct run_sums *runs, const struct plan *plan)
+void long_estimate(struct estimate *e, const struct sums *runs, const struct plan *plan)
 {
 	static const enum crossing crossings[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
 

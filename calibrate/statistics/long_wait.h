@@ -27,6 +27,6 @@ uint64_t long_wait(unsigned i);
 int long_add_gaps(struct sums *sums, const struct cell *cell, const struct gap_result *result);
 
 /* long_estimate - for estimate_make(), when the levels are made. */
-void long_estimate(struct estimate *e, const struct run_sums *runs, const struct plan *plan);
+void long_estimate(struct estimate *e, const struct sums *runs, const struct plan *plan);
 
 #endif

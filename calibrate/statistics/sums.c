@@ -92,7 +92,7 @@ static uint64_t torn_toggles(const struct cell_result *r)
 	return r->torn != CELL_UNKNOWN && r->torn < tears ? r->torn : tears;
 }
 
-struct count count_of_record(const struct cell_record *record)
+static struct count count_of_torn(const struct cell_record *record, uint64_t torn)
 {
 	const struct cell_result *r = &record->result;
 	double rests = (double)record->cell.rest * (double)r->toggles;
@@ -100,7 +100,7 @@ struct count count_of_record(const struct cell_record *record)
 	struct count count = {
 		.slices = 1,
 		.toggles = exposed_toggles(record),
-		.tears = torn_toggles(r),
+		.tears = torn,
 	};
 
 	toggles = (double)count.toggles;
@@ -117,13 +117,18 @@ struct count count_of_record(const struct cell_record *record)
 	return count;
 }
 
+struct count count_of_record(const struct cell_record *record)
+{
+	return count_of_torn(record, torn_toggles(&record->result));
+}
+
 static bool is_like(const struct sum *a, const struct sum *b)
 {
-	return a->kind == b->kind && rung_same(&a->rung, &b->rung) && a->crossing == b->crossing &&
+	return a->kind == b->kind && waits_same(&a->rung, &b->rung) && a->crossing == b->crossing &&
 	       a->placement == b->placement && a->executors == b->executors;
 }
 
-static struct sum *find_sum(const struct sums *sums, const struct sum *like)
+struct sum *sums_find(const struct sums *sums, const struct sum *like)
 {
 	for (size_t i = 0; i < sums->count; i++)
 		if (is_like(&sums->sum[i], like))
@@ -131,38 +136,24 @@ static struct sum *find_sum(const struct sums *sums, const struct sum *like)
 	return NULL;
 }
 
-const struct sum *sums_find(const struct sums *sums, const struct sum *like)
+int sums_add(struct sums *sums, const struct sum *what)
 {
-	return find_sum(sums, like);
-}
+	struct sum *sum = sums_find(sums, what);
 
-static struct sum *make_sum(struct sums *sums, const struct sum *like)
-{
-	struct sum *sum;
-
-	if (sums->count == sums->room) {
+	if (!sum && sums->count == sums->room) {
 		size_t room = sums->room ? 2 * sums->room : 64;
 		struct sum *more = realloc(sums->sum, room * sizeof(*more));
 
 		if (!more)
-			return NULL;
+			return -ENOMEM;
 		sums->sum = more;
 		sums->room = room;
 	}
-	sum = &sums->sum[sums->count++];
-	*sum = *like;
-	sum->count = (struct count){ 0 };
-	return sum;
-}
-
-int sums_add(struct sums *sums, const struct sum *what)
-{
-	struct sum *sum = find_sum(sums, what);
-
-	if (!sum)
-		sum = make_sum(sums, what);
-	if (!sum)
-		return -ENOMEM;
+	if (!sum) {
+		sum = &sums->sum[sums->count++];
+		*sum = *what;
+		sum->count = (struct count){ 0 };
+	}
 	count_add(&sum->count, &what->count);
 	return 0;
 }
@@ -177,13 +168,21 @@ int sums_add_record(struct sums *sums, const struct cell_record *record)
 		.executors = cell->executors,
 		.count = count_of_record(record),
 	};
+	int ret = 0;
 
 	if (kind < 0 || record->result.outcome == OUTCOME_ERROR)
 		return 0;
 	sum.kind = (enum sum_kind)kind;
 	if (kind == SUM_WAIT)
-		sum.rung = rung_of(cell);
-	return sums_add(sums, &sum);
+		sum.rung = cell->waits;
+	if (cell->crossing != CROSSING_INSIDE)
+		return sums_add(sums, &sum);
+	for (unsigned i = 0; i < CELL_INSIDE && ret == 0; i++) {
+		sum.crossing = (enum crossing)(CROSSING_8 + i);
+		sum.count = count_of_torn(record, record->result.torn_inside[i]);
+		ret = sums_add(sums, &sum);
+	}
+	return ret;
 }
 
 int sums_add_all(struct sums *sums, const struct sums *others)
@@ -210,19 +209,49 @@ static const char *const kinds[SUM_KINDS] = {
 	[SUM_GAP] = "gap",
 };
 
+#define AT(member) offsetof(struct sum, member)
+
+/* The numbers of a sum; those without a limit are real. Both directions go by this. */
+static const struct {
+	const char *name;
+	size_t at;
+	uint64_t max;
+} numbers[] = {
+	{ "first", AT(rung.first), CELL_WAIT_MAX },
+	{ "second", AT(rung.second), CELL_WAIT_MAX },
+	{ "stretch", AT(rung.stretch), CELL_STRETCH_MAX },
+	{ "slices", AT(count.slices), INT64_MAX },
+	{ "toggles", AT(count.toggles), INT64_MAX },
+	{ "tears", AT(count.tears), INT64_MAX },
+	{ "unevenness", AT(count.unevenness), 0 },
+	{ "squares", AT(count.squares), 0 },
+	{ "ticks", AT(count.ticks), 0 },
+	{ "worst_tears", AT(count.worst_tears), INT64_MAX },
+	{ "worst_toggles", AT(count.worst_toggles), INT64_MAX },
+};
+
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+const char *sum_kind_name(enum sum_kind kind)
+{
+	return kinds[kind];
+}
+
 static json_t *sum_to_json(const struct sum *s)
 {
-	const struct count *c = &s->count;
+	json_t *object = json_pack("{s:s, s:s, s:s, s:i}", "kind", kinds[s->kind], "crossing",
+				   crossing_name(s->crossing), "placement",
+				   placement_name(s->placement), "executors", (int)s->executors);
 
-	return json_pack(
-		"{s:s, s:I, s:I, s:I, s:s, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I}",
-		"kind", kinds[s->kind], "first", (json_int_t)s->rung.first, "second",
-		(json_int_t)s->rung.second, "stretch", (json_int_t)s->rung.stretch, "crossing",
-		crossing_name(s->crossing), "placement", placement_name(s->placement), "executors",
-		(int)s->executors, "slices", (json_int_t)c->slices, "toggles",
-		(json_int_t)c->toggles, "tears", (json_int_t)c->tears, "unevenness", c->unevenness,
-		"squares", c->squares, "ticks", c->ticks, "worst_tears", (json_int_t)c->worst_tears,
-		"worst_toggles", (json_int_t)c->worst_toggles);
+	for (size_t i = 0; object && i < NUMBERS; i++) {
+		const void *at = (const char *)s + numbers[i].at;
+
+		json_object_set_new(object, numbers[i].name,
+				    numbers[i].max
+					    ? json_integer((json_int_t) * (const uint64_t *)at)
+					    : json_real(*(const double *)at));
+	}
+	return object;
 }
 
 json_t *sums_to_json(const struct sums *sums)
@@ -238,24 +267,6 @@ json_t *sums_to_json(const struct sums *sums)
 	return array;
 }
 
-static bool take_u64(const json_t *object, const char *name, uint64_t max, uint64_t *value)
-{
-	const json_t *number = json_object_get(object, name);
-
-	if (!json_is_integer(number) || json_integer_value(number) < 0)
-		return false;
-	*value = (uint64_t)json_integer_value(number);
-	return *value <= max;
-}
-
-static bool take_real(const json_t *object, const char *name, double *value)
-{
-	const json_t *number = json_object_get(object, name);
-
-	*value = json_number_value(number);
-	return json_is_number(number) && *value >= 0 && *value <= REAL_MAX;
-}
-
 static bool take_name(const json_t *object, const char *name, int (*parse)(const char *),
 		      int *value)
 {
@@ -265,7 +276,7 @@ static bool take_name(const json_t *object, const char *name, int (*parse)(const
 	return *value >= 0;
 }
 
-static int kind_parse(const char *name)
+int sum_kind_parse(const char *name)
 {
 	for (int kind = 0; kind < SUM_KINDS; kind++)
 		if (strcmp(kinds[kind], name) == 0)
@@ -273,38 +284,41 @@ static int kind_parse(const char *name)
 	return -EINVAL;
 }
 
-static bool take_count(const json_t *object, struct count *c)
+static bool number_from_json(const json_t *number, uint64_t max, void *at)
 {
-	return take_u64(object, "slices", INT64_MAX, &c->slices) &&
-	       take_u64(object, "toggles", INT64_MAX, &c->toggles) &&
-	       take_u64(object, "tears", INT64_MAX, &c->tears) &&
-	       take_real(object, "unevenness", &c->unevenness) &&
-	       take_real(object, "squares", &c->squares) && take_real(object, "ticks", &c->ticks) &&
-	       take_u64(object, "worst_tears", INT64_MAX, &c->worst_tears) &&
-	       take_u64(object, "worst_toggles", INT64_MAX, &c->worst_toggles) &&
-	       c->worst_tears <= c->tears && c->worst_toggles <= c->toggles &&
-	       (c->tears <= c->toggles || c->toggles == 0);
+	if (!max) {
+		double real = json_number_value(number);
+
+		*(double *)at = real;
+		return json_is_number(number) && real >= 0 && real <= REAL_MAX;
+	}
+	*(uint64_t *)at = (uint64_t)json_integer_value(number);
+	return json_is_integer(number) && *(uint64_t *)at <= max;
 }
 
-static bool take_sum(const json_t *object, struct sum *sum)
+static bool sum_from_json(const json_t *object, struct sum *sum)
 {
+	const struct count *c = &sum->count;
 	int kind, crossing, placement;
 	uint64_t executors;
 
 	*sum = (struct sum){ 0 };
-	if (!take_name(object, "kind", kind_parse, &kind) ||
+	if (!take_name(object, "kind", sum_kind_parse, &kind) ||
 	    !take_name(object, "crossing", crossing_parse, &crossing) ||
 	    !take_name(object, "placement", placement_parse, &placement) ||
-	    !take_u64(object, "executors", PLACEMENT_EXECUTORS_MAX, &executors) ||
-	    !take_u64(object, "first", CELL_WAIT_MAX, &sum->rung.first) ||
-	    !take_u64(object, "second", CELL_WAIT_MAX, &sum->rung.second) ||
-	    !take_u64(object, "stretch", CELL_STRETCH_MAX, &sum->rung.stretch))
+	    !number_from_json(json_object_get(object, "executors"), PLACEMENT_EXECUTORS_MAX,
+			      &executors))
 		return false;
 	sum->kind = (enum sum_kind)kind;
 	sum->crossing = (enum crossing)crossing;
 	sum->placement = (enum placement)placement;
 	sum->executors = (unsigned)executors;
-	return take_count(object, &sum->count);
+	for (size_t i = 0; i < NUMBERS; i++)
+		if (!number_from_json(json_object_get(object, numbers[i].name), numbers[i].max,
+				      (char *)sum + numbers[i].at))
+			return false;
+	return c->worst_tears <= c->tears && c->worst_toggles <= c->toggles &&
+	       (c->tears <= c->toggles || c->toggles == 0);
 }
 
 int sums_from_json(const json_t *array, struct sums *sums)
@@ -317,7 +331,7 @@ int sums_from_json(const json_t *array, struct sums *sums)
 		return -EINVAL;
 	json_array_foreach((json_t *)(uintptr_t)array, i, object)
 	{
-		if (!take_sum(object, &sum))
+		if (!sum_from_json(object, &sum))
 			return -EINVAL;
 		if (sums_add(sums, &sum) < 0)
 			return -ENOMEM;

@@ -9,6 +9,8 @@
 #ifndef CALIBRATE_STATISTICS_SUMS_H
 #define CALIBRATE_STATISTICS_SUMS_H
 
+#include <stddef.h>
+
 #include <jansson.h>
 
 #include "calibrate/ladder/ladder.h"
@@ -36,7 +38,7 @@ enum sum_kind {
 
 struct sum {
 	enum sum_kind kind;
-	struct rung rung; /* of a wait or of gaps, else all 0 */
+	struct waits rung; /* of a wait or of gaps, else all 0 */
 	enum crossing crossing;
 	enum placement placement;
 	unsigned executors;
@@ -48,6 +50,10 @@ struct sums {
 	size_t count;
 	size_t room;
 };
+
+/* sum_kind_name, sum_kind_parse - "wait", "membarrier", "store", "gap"; -EINVAL for others. */
+const char *sum_kind_name(enum sum_kind kind);
+int sum_kind_parse(const char *name);
 
 /* sum_kind_of - of a cell; -1: it proves nothing of the library's (a broken protocol). */
 int sum_kind_of(const struct cell *cell);
@@ -75,7 +81,7 @@ int sums_add_record(struct sums *sums, const struct cell_record *record);
 int sums_add_all(struct sums *sums, const struct sums *others);
 
 /* sums_find - NULL if nothing was counted there. */
-const struct sum *sums_find(const struct sums *sums, const struct sum *like);
+struct sum *sums_find(const struct sums *sums, const struct sum *like);
 
 /* sums_to_json, sums_from_json - an array. NULL: no memory. -EINVAL: not what the first writes. */
 json_t *sums_to_json(const struct sums *sums);

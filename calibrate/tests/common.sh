@@ -88,10 +88,32 @@ valid()
 	fi
 }
 
+# in_journal FILE - lines that a command printed, as they stand in a journal: without the tool
+in_journal()
+{
+	sed -E 's/^(\{"type":"[a-z]+","schema":[0-9]+),"tool":"[^"]*"/\1/' "$1"
+}
+
 # member NAME [FILE] - the first value of that name in compact JSON, without quotes
 member()
 {
 	sed -nE "s/.*\"$1\":(\"([^\"]*)\"|([^,}]*)).*/\2\3/p" "${2:-$dir/out}" | sed -n 1p
+}
+
+# dump - a recorded machine (patchcore/tests/fixtures, on stdin) as libcpuid's dump
+dump()
+{
+	local leaf subleaf values
+
+	echo version=0.6.2
+	while read -r leaf subleaf values; do
+		leaf=$((16#$leaf))
+		if ((leaf < 32 && subleaf == 0)); then
+			echo "basic_cpuid[$leaf]=$values"
+		elif ((leaf >= 16#80000000 && leaf < 16#80000020)); then
+			echo "ext_cpuid[$((leaf - 16#80000000))]=$values"
+		fi
+	done
 }
 
 # wait_for COMMAND... - until it holds; half a minute is for ever
@@ -158,4 +180,96 @@ conf_of_here()
 	printf '[wait]\nusable = yes\nfirst = 3000\nsecond = 2000\nstretch = 0\ntoggles = 100000000000\ntears = 0\n'
 	printf 'upper_p = 1e-10\nconfidence = 0.95\n'
 	printf '[window]\nbytes = 8\ntoggles = 100000000000\nupper_p = 1e-10\nconfidence = 0.95\n'
+}
+
+# conf_says NAME FILE SECTION - the value of a name in the config
+conf_says()
+{
+	awk -v section="[$3]" -v name="$1" '
+		/^\[/ { inside = $0 == section }
+		inside && $1 == name && $2 == "=" { sub(/^[^=]*= /, ""); print }' "$2"
+}
+
+# agrees CONF JOURNAL - config, last estimate of the journal, summary and exit status $rc
+agrees()
+{
+	local verdict usable
+
+	grep '"type":"estimate"' "$2" | tail -n 1 >"$dir/estimate"
+	[ -s "$dir/estimate" ] || fail "no estimate in $2"
+	verdict=$(conf_says verdict "$1" tmax)
+	usable=$(conf_says usable "$1" wait)
+	case "$rc $verdict $usable" in
+	"0 pass yes" | "1 fail no" | "2 inconclusive no") ;;
+	*) fail "exit status $rc, verdict $verdict, usable $usable" ;;
+	esac
+	[ "$(member verdict "$dir/estimate")" = "$verdict" ] || fail "another verdict in $2"
+	[ "$(member reason "$dir/estimate")" = "$(conf_says reason "$1" tmax)" ] ||
+		fail "another reason in $2"
+	[ "$(member runs "$dir/estimate")" = "$(conf_says runs "$1" scope)" ] ||
+		fail "another number of runs in $2"
+	grep -qF "Verdict: $verdict" "$dir/out" || fail "another verdict in the summary"
+}
+
+# adds_up CONF STORE JOURNAL... - each level of the config has what the store's lines have, and
+# these what the cells of the journals have. By a reader that is not ours.
+adds_up()
+{
+	command -v python3 >/dev/null || return 0
+	python3 - "$@" <<'READER' || fail "$1 is not the sum of $2"
+import collections, configparser, json, sys
+
+conf_path, store, *journals = sys.argv[1:]
+
+def lines(path, kind):
+    for line in open(path, "rb"):
+        try:
+            line = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(line, dict) and line.get("type") == kind:
+            yield line
+
+def add(sums, crossing, first, second, stretch, toggles, tears, slices):
+    key = crossing, first, second, stretch
+    sums[key] = [a + b for a, b in zip(sums[key], (toggles, tears, slices))]
+
+stored = collections.defaultdict(lambda: [0, 0, 0])
+for run in lines(store, "evidence"):
+    for s in run["sums"]:
+        if s["kind"] == "wait":
+            add(stored, s["crossing"], s["first"], s["second"], s["stretch"], s["toggles"],
+                s["tears"], s["slices"])
+
+conf = configparser.ConfigParser(interpolation=None)
+conf.read(conf_path)
+levels = [conf[name] for name in conf.sections() if name.startswith("level ")]
+assert len(levels) == int(conf["wait"]["levels"]), len(levels)
+for level in levels:
+    for crossing in "line", "page":
+        key = crossing, int(level["first"]), int(level["second"]), int(level["stretch"])
+        counted = [int(level[f"{crossing}_{name}"]) for name in ("toggles", "tears")]
+        assert counted == stored[key][:2], (key, counted, stored[key])
+        assert 0 < float(level[crossing + "_p"]) <= 1, key
+
+seen = collections.defaultdict(lambda: [0, 0, 0])
+for path in journals:
+    for record in lines(path, "cell"):
+        cell, result = record["cell"], record["result"]
+        if cell["protocol"] == "wait" and cell["oracle"] == "count":
+            assert result["outcome"] in ("done", "interrupted"), result["outcome"]
+            toggles, tears = result["exposed"] or 0, sum(result["tears"].values())
+            if result["torn"] is not None:
+                tears = min(tears, result["torn"])
+            add(seen, cell["crossing"], cell["first_wait"], cell["second_wait"],
+                cell["stretch"], toggles, min(tears, toggles or tears), 1)
+if journals:
+    assert seen == stored, [(k, seen[k], stored[k]) for k in seen if seen[k] != stored[k]]
+READER
+}
+
+# runs STORE - that can be read
+runs()
+{
+	grep -c '^{.*"type":"evidence".*}$' "$1" || true
 }

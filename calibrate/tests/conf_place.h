@@ -20,7 +20,7 @@
 
 #include "calibrate/conf/conf_write.h"
 #include "calibrate/tests/sums_sample.h"
-#include "patchcore/machine/conf_read.h"
+#include "patchcore/machine/machine_conf.h"
 #include "results/tests/sample.h"
 
 #define OLD "what an earlier run has proved\n"
@@ -45,19 +45,19 @@ static inline void fill_text(char *text, size_t size)
 static inline void fill_estimate(struct estimate *e, struct plan *plan)
 {
 	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
-	struct run_sums run = { 0 };
+	struct sums run = { 0 };
 
 	*plan = sample_plan(2);
-	sample_membarrier(&run.sums, plan, 73000);
-	sample_rung(&run.sums, plan, (struct rung){ 100, 100, LADDER_STRETCH },
+	sample_membarrier(&run, plan, 73000);
+	sample_rung(&run, plan, (struct waits){ 100, 100, LADDER_STRETCH },
 		    sample_count(20, 100000, 50));
-	sample_rung(&run.sums, plan, (struct rung){ 1600, 1600, LADDER_STRETCH },
+	sample_rung(&run, plan, (struct waits){ 1600, 1600, LADDER_STRETCH },
 		    sample_count(20, 50000, 0));
 	for (unsigned i = 0; i < 3; i++)
-		sample_add(&run.sums, SUM_STORE, (struct rung){ 0 }, inside[i], &plan->seat[0],
+		sample_add(&run, SUM_STORE, (struct waits){ 0 }, inside[i], &plan->seat[0],
 			   sample_count(4, 1000000, 0));
 	estimate_make(e, &run, 1, plan);
-	sums_free(&run.sums);
+	sums_free(&run);
 	assert_int_equal(e->verdict, VERDICT_PASS);
 }
 
@@ -72,8 +72,9 @@ static inline int new_place(void **state)
 	snprintf(p->path, sizeof(p->path), "%s/machine.conf", p->folder);
 	p->identity = sample_identity();
 	fill_estimate(&p->estimate, &p->plan);
-	p->plan.unseated[p->plan.unseateds++] =
-		(struct unseated){ PLACEMENT_CROSS_SOCKET, "one package only" };
+	p->plan.unseateds++;
+	p->plan.untested[p->plan.untesteds++] =
+		(struct untested){ false, PLACEMENT_CROSS_SOCKET, "one package only" };
 	p->cpus.word[0] = 3;
 	p->from = (struct provenance){
 		.identity = &p->identity,

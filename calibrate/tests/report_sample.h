@@ -61,10 +61,10 @@ static inline void sample_add_event(struct cell_record *r, enum tear_kind kind, 
 		.toggle = 4000 + i,
 		.kind = kind,
 		.tsc = 1000000000 + i,
-		.after_int3 = (int64_t)r->cell.first_wait + 900 + i,
+		.after_int3 = (int64_t)r->cell.waits.first + 900 + i,
 		.after_front = kind == TEAR_OLD_FRONT ? -120 : 250,
 		.latency = { 500 + i, 640, 620 },
-		.waited = { r->cell.first_wait + 8, r->cell.second_wait + 6 },
+		.waited = { r->cell.waits.first + 8, r->cell.waits.second + 6 },
 		.step = { 40, 1234 + i },
 	};
 }
@@ -91,7 +91,7 @@ static inline int sample_paper_waits(struct journal *journal, unsigned *i)
 
 		r.cell.crossing = n % 2 ? CROSSING_PAGE : CROSSING_LINE;
 		r.cell.split = 1 + n % 4;
-		r.cell.first_wait = r.cell.second_wait = waits[n / 2];
+		r.cell.waits.first = r.cell.waits.second = waits[n / 2];
 		r.noisy = n == 9;
 		r.result.witness.steal += n == 9 ? 0.2 : 0;
 		sample_tears(&r, tears * (1 + n % 2), tears / 3 + (n == 11));
@@ -115,9 +115,9 @@ static inline int sample_provoke(struct journal *journal, unsigned *i)
 	for (unsigned n = 0; n < 4 && !rc; n++) {
 		struct cell_record r = sample_cell("ladder", (*i)++);
 
-		r.cell.stretch = 4;
+		r.cell.waits.stretch = 4;
 		r.cell.provokers = arms[n].provokers;
-		r.cell.first_wait = r.cell.second_wait = 500;
+		r.cell.waits.first = r.cell.waits.second = 500;
 		sample_tears(&r, arms[n].tears, 0);
 		rc = journal_write_cell(journal, &r);
 	}
@@ -135,9 +135,9 @@ static inline int sample_campaign(struct journal *journal, unsigned *i)
 		r.cell.placement = n % 2 ? PLACEMENT_OVERSUBSCRIBED : PLACEMENT_SAME_L3;
 		r.cell.executors = r.result.seating.executors = n % 2 ? 2 + n / 4 * 2 : 1;
 		r.cell.crossing = n / 2 % 2 ? CROSSING_PAGE : CROSSING_LINE;
-		r.cell.first_wait = 4100;
-		r.cell.second_wait = 2100;
-		r.cell.stretch = 4;
+		r.cell.waits.first = 4100;
+		r.cell.waits.second = 2100;
+		r.cell.waits.stretch = 4;
 		if (n == 6)
 			sample_tears(&r, 3, 0);
 		rc = journal_write_cell(journal, &r);

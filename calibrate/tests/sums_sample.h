@@ -45,7 +45,7 @@ static inline struct count sample_count(uint64_t slices, uint64_t toggles, uint6
 	};
 }
 
-static inline void sample_add(struct sums *sums, enum sum_kind kind, struct rung rung,
+static inline void sample_add(struct sums *sums, enum sum_kind kind, struct waits rung,
 			      enum crossing crossing, const struct seat *seat, struct count count)
 {
 	struct sum sum = {
@@ -61,7 +61,7 @@ static inline void sample_add(struct sums *sums, enum sum_kind kind, struct rung
 }
 
 /* The same at every seat and crossing of a rung. */
-static inline void sample_rung(struct sums *sums, const struct plan *plan, struct rung rung,
+static inline void sample_rung(struct sums *sums, const struct plan *plan, struct waits rung,
 			       struct count count)
 {
 	for (unsigned i = 0; i < plan->seats; i++) {
@@ -76,7 +76,7 @@ static inline void sample_membarrier(struct sums *sums, const struct plan *plan,
 	struct count count = sample_count(2, 1000, 0);
 
 	count.ticks = ticks * (double)count.toggles;
-	sample_add(sums, SUM_MEMBARRIER, (struct rung){ 0 }, CROSSING_LINE, &plan->seat[0], count);
+	sample_add(sums, SUM_MEMBARRIER, (struct waits){ 0 }, CROSSING_LINE, &plan->seat[0], count);
 }
 
 #endif

@@ -4,7 +4,9 @@
  *
  *   broken        a store inside the window tore; or more tears than the config's
  *                 p allows, in one cell or over all: their binomial probability is
- *                 below VERIFY_ALPHA over the number of looks (Bonferroni)
+ *                 below VERIFY_ALPHA over the number of looks (Bonferroni); or a
+ *                 promise of the processor was broken
+ *   rose          the ladder is higher than at earlier looks (statistics/rise.h)
  *   inconclusive  anything that keeps us from knowing; or a rate of VERIFY_TIMES p
  *                 is not excluded by what was seen
  *   holds         else
@@ -21,6 +23,7 @@
 
 #include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/bound.h"
+#include "stress/base/number.h"
 
 #define COUNTS_MAX   UINT64_C(100000) /* that GSL's distributions take without giving up */
 #define TOGGLES_HUGE (UINT64_C(1) << 62)
@@ -99,56 +102,30 @@ void verify_add(struct verify_cell *cell, const struct cell_record *record)
 	}
 }
 
-static enum verify_status unclear(struct verify_cell *c, const char *reason)
-{
-	if (!c->reason[0])
-		snprintf(c->reason, sizeof(c->reason), "%s", reason);
-	return STATUS_UNCLEAR;
-}
-
-/* The status of a cell that broke nothing. */
-static enum verify_status status_by_counts(struct verify_cell *c)
-{
-	if (c->failed)
-		return STATUS_UNCLEAR;
-	if (c->toggles == 0)
-		return unclear(c, "nothing ran");
-	if (c->check == CHECK_CONTROL)
-		return verify_tears(c) ? STATUS_HELD : unclear(c, "did not tear, and must");
-	if (c->check == CHECK_WAIT && c->quiet == 0)
-		return unclear(c, "too noisy in all of its runs");
-	return STATUS_HELD;
-}
-
-static unsigned looks(const struct verify *v)
-{
-	unsigned count = 1; /* over all */
-
-	for (unsigned i = 0; i < v->cells; i++)
-		count += v->cell[i].check == CHECK_WAIT && v->cell[i].toggles > 0;
-	return count;
-}
-
 static void judge_cell(struct verify_cell *c, double p, double alpha)
 {
-	c->chance = 1;
-	if (c->check == CHECK_WAIT)
-		c->chance = verify_chance(verify_tears(c), c->toggles, p);
-	if (c->skipped)
+	const char *reason = NULL;
+
+	c->chance = c->check == CHECK_WAIT ? verify_chance(verify_tears(c), c->toggles, p) : 1;
+	if (c->skipped) {
 		c->status = STATUS_SKIPPED;
-	else if (c->chance < alpha || (c->check == CHECK_WINDOW && verify_tears(c)))
+		return;
+	}
+	if (c->chance < alpha || (c->check == CHECK_WINDOW && verify_tears(c))) {
 		c->status = STATUS_BROKEN;
-	else
-		c->status = status_by_counts(c);
-}
-
-static unsigned count_of(const struct verify *v, enum verify_check check, enum verify_status status)
-{
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < v->cells; i++)
-		count += v->cell[i].check == check && v->cell[i].status == status;
-	return count;
+		return;
+	}
+	if (c->failed)
+		reason = c->reason;
+	else if (c->toggles == 0)
+		reason = "nothing ran";
+	else if (c->check == CHECK_CONTROL && !verify_tears(c))
+		reason = "did not tear, and must";
+	else if (c->check == CHECK_WAIT && c->quiet == 0)
+		reason = "too noisy in all of its runs";
+	if (reason && !c->reason[0])
+		snprintf(c->reason, sizeof(c->reason), "%s", reason);
+	c->status = reason ? STATUS_UNCLEAR : STATUS_HELD;
 }
 
 static const struct verify_cell *first_of(const struct verify *v, enum verify_check check,
@@ -160,37 +137,16 @@ static const struct verify_cell *first_of(const struct verify *v, enum verify_ch
 	return NULL;
 }
 
-/* Counts over the cells at the config's waits. Returns whether any ran apart. */
-static bool sum_up_checks(struct verify *v)
-{
-	bool apart = false;
-
-	v->toggles = v->quiet = v->tears = 0;
-	for (unsigned i = 0; i < v->cells; i++) {
-		const struct verify_cell *c = &v->cell[i];
-
-		if (c->check != CHECK_WAIT)
-			continue;
-		v->toggles += c->toggles;
-		v->quiet += c->quiet;
-		v->tears += verify_tears(c);
-		apart |= c->apart;
-	}
-	v->chance = verify_chance(v->tears, v->toggles, verify_p(v));
-	v->upper_p = bound_upper(v->tears, v->quiet, VERIFY_CONFIDENCE);
-	v->missing = verify_missing(v->tears, v->quiet, verify_p(v));
-	return apart;
-}
-
-static void conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+static void conclude_verify(struct verify *v, enum verify_verdict verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+static void conclude_verify(struct verify *v, enum verify_verdict verdict, const char *format, ...)
 {
 	static const int status[VERIFY_VERDICTS] = {
 		[VERIFY_HOLDS] = EXIT_PASS,
 		[VERIFY_BROKEN] = EXIT_TEARS,
 		[VERIFY_INCONCLUSIVE] = EXIT_INCONCLUSIVE,
+		[VERIFY_ROSE] = EXIT_TEARS,
 		[VERIFY_NO_CONF] = EXIT_NO_CONF,
 	};
 	va_list args;
@@ -202,101 +158,107 @@ static void conclude(struct verify *v, enum verify_verdict verdict, const char *
 	va_end(args);
 }
 
-static bool find_broken(struct verify *v, double alpha)
-{
-	if (count_of(v, CHECK_WINDOW, STATUS_BROKEN) > 0) {
-		conclude(v, VERIFY_BROKEN, "a store inside the window of %u bytes tore",
-			 v->conf.window);
-		return true;
-	}
-	if (v->chance >= alpha && count_of(v, CHECK_WAIT, STATUS_BROKEN) == 0)
-		return false;
-	conclude(v, VERIFY_BROKEN, "%" PRIu64 " %s in %.4g toggles: more than p = %.3g allows",
-		 v->tears, tears_word(v->tears), (double)v->toggles, verify_p(v));
-	return true;
-}
-
 /* Does any of the three parts lack an answer? */
 static bool find_unclear(struct verify *v)
 {
-	static const enum verify_check order[] = { CHECK_CONTROL, CHECK_WINDOW, CHECK_WAIT };
 	static const char *const what[CHECK_COUNT] = {
 		[CHECK_CONTROL] = "the oracle sees nothing here",
 		[CHECK_WINDOW] = "the window was not tested",
 		[CHECK_WAIT] = "not all cells gave an answer",
 	};
 
-	for (unsigned i = 0; i < CHECK_COUNT; i++) {
-		const struct verify_cell *c = first_of(v, order[i], STATUS_UNCLEAR);
+	for (int check = 0; check < CHECK_COUNT; check++) {
+		const struct verify_cell *c = first_of(v, (enum verify_check)check, STATUS_UNCLEAR);
 
 		/* Only what the config names may be missing here. */
-		if (!c && order[i] != CHECK_WAIT)
-			c = first_of(v, order[i], STATUS_SKIPPED);
+		if (!c && check != CHECK_WAIT)
+			c = first_of(v, (enum verify_check)check, STATUS_SKIPPED);
 		if (!c)
 			continue;
-		conclude(v, VERIFY_INCONCLUSIVE, "%s: %s %s %s split %u: %s", what[order[i]],
-			 protocol_name(c->cell.protocol), placement_name(c->cell.placement),
-			 crossing_name(c->cell.crossing), c->cell.split, c->reason);
+		conclude_verify(v, VERIFY_INCONCLUSIVE, "%s: %s %s %s split %u: %s", what[check],
+				protocol_name(c->cell.protocol), placement_name(c->cell.placement),
+				crossing_name(c->cell.crossing), c->cell.split, c->reason);
 		return true;
 	}
 	return false;
 }
 
-static bool find_untried(struct verify *v)
+static const struct verify_promise *broken_promise(const struct verify *v)
 {
-	const struct verify_cell *skipped = first_of(v, CHECK_WAIT, STATUS_SKIPPED);
-
-	if (v->quiet > 0)
-		return false;
-	conclude(v, VERIFY_INCONCLUSIVE, "nothing ran at the config's waits%s%s",
-		 skipped ? ": " : "", skipped ? skipped->reason : "");
-	return true;
-}
-
-static void conclude_held(struct verify *v, bool apart)
-{
-	unsigned skipped = count_of(v, CHECK_WAIT, STATUS_SKIPPED);
-
-	if (!apart) {
-		conclude(v, VERIFY_INCONCLUSIVE,
-			 "only one CPU was used: nothing ran at the "
-			 "same time");
-	} else if (v->missing > 0) {
-		conclude(v, VERIFY_INCONCLUSIVE,
-			 "%" PRIu64 " %s in %.4g toggles: a rate of %g times p is not excluded, "
-			 "%.3g more are needed",
-			 v->tears, tears_word(v->tears), (double)v->quiet, VERIFY_TIMES,
-			 (double)v->missing);
-	} else {
-		conclude(v, VERIFY_HOLDS, "%" PRIu64 " %s in %.4g toggles: within p = %.3g%s",
-			 v->tears, tears_word(v->tears), (double)v->toggles, verify_p(v),
-			 skipped ? "; some cells were skipped" : "");
-	}
-}
-
-static void conclude_cut_short(struct verify *v)
-{
-	conclude(v, VERIFY_INCONCLUSIVE, "%s",
-		 v->cut_short == EXIT_INTERRUPTED ? "interrupted"
-						  : "broken off: the journal cannot be written");
-	v->status = v->cut_short;
+	for (unsigned i = 0; i < v->promises; i++)
+		if (v->promise[i].status == STATUS_BROKEN)
+			return &v->promise[i];
+	return NULL;
 }
 
 void verify_judge(struct verify *v)
 {
-	double alpha = VERIFY_ALPHA / looks(v);
-	bool apart;
+	const struct verify_cell *skipped;
+	unsigned looks = 1; /* over all */
+	bool apart = false;
+	double alpha;
 
 	for (unsigned i = 0; i < v->cells; i++)
-		judge_cell(&v->cell[i], verify_p(v), alpha);
-	apart = sum_up_checks(v);
+		looks += v->cell[i].check == CHECK_WAIT && v->cell[i].toggles > 0;
+	alpha = VERIFY_ALPHA / looks;
+	v->toggles = v->quiet = v->tears = 0;
+	for (unsigned i = 0; i < v->cells; i++) {
+		struct verify_cell *c = &v->cell[i];
+
+		judge_cell(c, verify_p(v), alpha);
+		if (c->check != CHECK_WAIT)
+			continue;
+		v->toggles += c->toggles;
+		v->quiet += c->quiet;
+		v->tears += verify_tears(c);
+		apart |= c->apart;
+	}
+	v->chance = verify_chance(v->tears, v->toggles, verify_p(v));
+	v->upper_p = bound_upper(v->tears, v->quiet, VERIFY_CONFIDENCE);
+	v->missing = verify_missing(v->tears, v->quiet, verify_p(v));
+	skipped = first_of(v, CHECK_WAIT, STATUS_SKIPPED);
+
 	/* What was seen stays seen, however the run ended. */
-	if (find_broken(v, alpha))
+	if (first_of(v, CHECK_WINDOW, STATUS_BROKEN)) {
+		conclude_verify(v, VERIFY_BROKEN, "a store inside the window of %u bytes tore",
+				v->conf.window);
+	} else if (v->chance < alpha || first_of(v, CHECK_WAIT, STATUS_BROKEN)) {
+		conclude_verify(v, VERIFY_BROKEN,
+				"%" PRIu64 " %s in %s toggles: more than p = %s allows", v->tears,
+				tears_word(v->tears), NUMBER(v->toggles), NUMBER(verify_p(v)));
+	} else if (broken_promise(v)) {
+		conclude_verify(v, VERIFY_BROKEN, "the machine breaks the promise '%s': %s",
+				broken_promise(v)->name, broken_promise(v)->reason);
+	} else if (v->baseline.rose) {
+		conclude_verify(v, VERIFY_ROSE,
+				"the ladder rose: %s times as many tears as before, since %s",
+				NUMBER(v->baseline.times), v->baseline.since);
+	} else if (v->cut_short) {
+		conclude_verify(v, VERIFY_INCONCLUSIVE, "%s",
+				v->cut_short == EXIT_INTERRUPTED
+					? "interrupted"
+					: "broken off: the journal cannot be written");
+		v->status = v->cut_short;
+	} else if (find_unclear(v)) {
 		return;
-	if (v->cut_short)
-		conclude_cut_short(v);
-	else if (!find_unclear(v) && !find_untried(v))
-		conclude_held(v, apart);
+	} else if (v->quiet == 0) {
+		conclude_verify(v, VERIFY_INCONCLUSIVE, "nothing ran at the config's waits%s%s",
+				skipped ? ": " : "", skipped ? skipped->reason : "");
+	} else if (!apart) {
+		conclude_verify(v, VERIFY_INCONCLUSIVE,
+				"only one CPU was used: nothing ran at the same time");
+	} else if (v->missing > 0) {
+		conclude_verify(v, VERIFY_INCONCLUSIVE,
+				"%" PRIu64
+				" %s in %s toggles: a rate of %s times p is not excluded, "
+				"%s more are needed",
+				v->tears, tears_word(v->tears), NUMBER(v->quiet),
+				NUMBER(VERIFY_TIMES), NUMBER(v->missing));
+	} else {
+		conclude_verify(v, VERIFY_HOLDS, "%" PRIu64 " %s in %s toggles: within p = %s%s",
+				v->tears, tears_word(v->tears), NUMBER(v->toggles),
+				NUMBER(verify_p(v)), skipped ? "; some cells were skipped" : "");
+	}
 }
 
 void verify_refuse(struct verify *v, const char *format, ...)
@@ -307,7 +269,7 @@ void verify_refuse(struct verify *v, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
-	conclude(v, VERIFY_NO_CONF, "%s", reason);
+	conclude_verify(v, VERIFY_NO_CONF, "%s", reason);
 }
 
 const char *verify_check_name(enum verify_check check)
@@ -339,6 +301,7 @@ const char *verify_verdict_name(enum verify_verdict verdict)
 		[VERIFY_HOLDS] = "holds",
 		[VERIFY_BROKEN] = "broken",
 		[VERIFY_INCONCLUSIVE] = "inconclusive",
+		[VERIFY_ROSE] = "rose",
 		[VERIFY_NO_CONF] = "no config",
 	};
 

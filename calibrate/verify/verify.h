@@ -18,6 +18,8 @@
 #define VERIFY_CONFIDENCE 0.95	/* with this */
 #define VERIFY_WORST_MAX  256	/* cells named by a config */
 #define VERIFY_CELLS_MAX  (VERIFY_WORST_MAX + 2 + 4 * 4)
+#define VERIFY_PROMISES	  16
+#define VERIFY_LEVEL	  0.05 /* chance that some machine is said to have risen that has not */
 
 /* What a cell is run for. */
 enum verify_check {
@@ -39,6 +41,7 @@ enum verify_verdict {
 	VERIFY_HOLDS,
 	VERIFY_BROKEN,
 	VERIFY_INCONCLUSIVE,
+	VERIFY_ROSE,	/* it holds or not: the ladder is higher than it was */
 	VERIFY_NO_CONF, /* there is none that applies */
 	VERIFY_VERDICTS
 };
@@ -63,6 +66,31 @@ struct verify_cell {
 	enum verify_status status;
 };
 
+/* What processor and kernel promise, config or not. */
+struct verify_promise {
+	const char *name;
+	enum verify_status status;
+	uint64_t trials, failures;
+	double seconds;
+	char reason[200];  /* in a line: what came of it */
+	char command[320]; /* that runs its first failure again; "" without one */
+};
+
+/* How the looks of `verify --baseline` compare. */
+struct verify_baseline {
+	char file[4096];  /* fit to print; "": none was asked for */
+	unsigned looks;	  /* at this machine, this one included */
+	unsigned crowded; /* that came too soon after another to be ranked */
+	unsigned others;  /* lines of the file that are of other machines, or damaged */
+	unsigned fleet;	  /* machines that share the level */
+	double level;
+	double capital, now; /* rise.h; it rose if the first reaches fleet / level */
+	bool rose;
+	char since[32];		 /* date of the first look that is higher; "" if none seems so */
+	double times;		 /* as many tears since then */
+	uint64_t toggles, tears; /* of this look */
+};
+
 struct verify {
 	char config[4096]; /* its path, fit to print; "" if none was found */
 	bool have_conf;	   /* conf was read */
@@ -77,6 +105,9 @@ struct verify {
 	int cut_short;	/* 0, or the exit status that says why */
 	struct verify_cell cell[VERIFY_CELLS_MAX];
 	unsigned cells;
+	struct verify_promise promise[VERIFY_PROMISES];
+	unsigned promises;
+	struct verify_baseline baseline;
 
 	/* From verify_judge(), or verify_refuse(). */
 	uint64_t toggles; /* at the config's waits */

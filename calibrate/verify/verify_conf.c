@@ -2,15 +2,11 @@
 #include "calibrate/verify/verify_conf.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <ini.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/program/cell_options.h"
-
-#define WORDS_MAX 64
-#define BLANKS	  " \t\r\n"
 
 struct reader {
 	FILE *f;
@@ -30,47 +26,21 @@ static int refuse_conf(char *why, size_t size, const char *what, const char *det
 	return -EINVAL;
 }
 
-/* cell_command() quotes nothing, and a comment behind it is none of it. */
-static int split_words(char *text, char **words)
-{
-	int count = 0;
-
-	for (char *save, *word = strtok_r(text, BLANKS, &save); word && word[0] != ';';
-	     word = strtok_r(NULL, BLANKS, &save)) {
-		if (count == WORDS_MAX)
-			return -E2BIG;
-		words[count++] = word;
-	}
-	words[count] = NULL;
-	return count;
-}
-
 int verify_conf_command(const char *command, struct cell *cell, char *why, size_t size)
 {
-	static const struct command_line line = { .options = { cell_options } };
-	char *words[WORDS_MAX + 1], *copy = strdup(command);
 	char reason[OPTION_WHY];
-	int ret, count = copy ? split_words(copy, words) : -ENOMEM;
+	int ret;
 
 	cell_defaults(cell);
-	if (count == -ENOMEM)
-		ret = refuse_conf(why, size, "out of memory", "");
-	else if (count < 2 || strcmp(words[0], "tmax") != 0 || strcmp(words[1], "stress") != 0)
-		ret = refuse_conf(why, size, "it is no command line of tmax stress", "");
-	else if (command_line_read(&line, count - 1, words + 1, cell, reason) < 0)
-		ret = reason[0]
-			      ? refuse_conf(why, size, reason, "")
-			      : refuse_conf(why, size, "it has an option that describes no cell: ",
-					    words[optind]);
-	else
-		ret = 0;
+	ret = cell_read(command, "stress", cell, reason);
 	if (ret == 0 && cell->protocol != PROTOCOL_WAIT)
-		ret = refuse_conf(why, size, "it waits for nothing: its protocol is ",
-				  protocol_name(cell->protocol));
-	if (ret == 0 && cell_check(cell, reason, sizeof(reason)) < 0)
-		ret = refuse_conf(why, size, reason, "");
-	free(copy);
-	return ret;
+		return refuse_conf(why, size, "it waits for nothing: its protocol is ",
+				   protocol_name(cell->protocol));
+	if (ret == 0)
+		ret = cell_check(cell, reason, sizeof(reason));
+	if (ret == -ENOMEM)
+		return refuse_conf(why, size, "out of memory", "");
+	return ret < 0 ? refuse_conf(why, size, reason, "") : 0;
 }
 
 /* A reader for inih, which takes 200 bytes at most; a command may be longer. */

@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include "calibrate/program/colour.h"
+#include "calibrate/program/markup.h"
+#include "stress/base/number.h"
+
 #define COMMAND_MAX 1024
-#define SCHEMA	    1
 
 typedef void print_fn(FILE *f, const struct verify *v);
 
@@ -34,39 +38,7 @@ static const char *name_of(const struct verify_cell *c, char name[256])
 	return name;
 }
 
-void verify_printable(char *to, size_t size, const char *text)
-{
-	json_t *valid = json_string(text); /* NULL if it is no UTF-8 */
-
-	snprintf(to, size, "%s", text);
-	/* Cut in the middle of a character is no UTF-8 either. */
-	if (valid && strlen(text) >= size) {
-		json_decref(valid);
-		valid = json_string(to);
-	}
-	for (char *p = to; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f || (!valid && (*p & 0x80)))
-			*p = '?';
-	json_decref(valid);
-}
-
 /* --- text --- */
-
-static void text_header(FILE *f, const struct verify *v)
-{
-	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
-	if (!v->have_conf)
-		return;
-	fprintf(f,
-		"Waits:    %" PRIu64 " and %" PRIu64 " ticks, or %" PRIu64
-		" store latencies; p = %.3g at %g %% confidence; window %u bytes\n",
-		verify_level(v)->first_wait, verify_level(v)->second_wait, verify_level(v)->stretch,
-		verify_p(v), 100 * v->conf.confidence, v->conf.window);
-	if (v->cells)
-		fprintf(f, "Seed:     %" PRIu64 "\n", v->seed);
-	if (v->fallback)
-		fputs("Cells:    the config names none: line and page at all splits instead\n", f);
-}
 
 static void text_cell(FILE *f, const struct verify_cell *c)
 {
@@ -77,8 +49,8 @@ static void text_cell(FILE *f, const struct verify_cell *c)
 		fprintf(f, "%s\n", c->reason);
 		return;
 	}
-	fprintf(f, "%" PRIu64 " %s in %.4g toggles", verify_tears(c), tears_word(verify_tears(c)),
-		(double)c->toggles);
+	fprintf(f, "%" PRIu64 " %s in %s toggles", verify_tears(c), tears_word(verify_tears(c)),
+		NUMBER(c->toggles));
 	if (c->check == CHECK_CONTROL && verify_tears(c))
 		fputs(", as it must", f);
 	if (c->noisy)
@@ -89,31 +61,56 @@ static void text_cell(FILE *f, const struct verify_cell *c)
 		fprintf(f, "%10s%s\n", "", command_of(c, command));
 }
 
+static void text_promise(FILE *f, const struct verify_promise *p)
+{
+	fprintf(f, "%-9s promise %s: %s\n", verify_status_name(p->status), p->name, p->reason);
+	if (p->command[0])
+		fprintf(f, "%10s%s\n", "", p->command);
+}
+
+static void text_baseline(FILE *f, const struct verify_baseline *b)
+{
+	fprintf(f,
+		"Ladder:   %u look%s, this one with %" PRIu64 " %s in %s toggles; a bet that it "
+		"rose has made %s of 1, and %s tell so",
+		b->looks, b->looks == 1 ? "" : "s", b->tears, tears_word(b->tears),
+		NUMBER(b->toggles), NUMBER(b->now), NUMBER(b->fleet / b->level));
+	fprintf(f, "%s%s\n", b->since[0] && b->times > 1 ? "; highest since " : "",
+		b->since[0] && b->times > 1 ? b->since : "");
+	if (b->crowded)
+		fprintf(f, "          %u look%s of the same days %s left out\n", b->crowded,
+			b->crowded == 1 ? "" : "s", b->crowded == 1 ? "is" : "are");
+	if (b->others)
+		fprintf(f, "          %u lines of %s are damaged, or not of this machine\n",
+			b->others, b->file);
+}
+
 static void print_text(FILE *f, const struct verify *v)
 {
-	text_header(f, v);
+	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
+	if (v->have_conf)
+		fprintf(f, "Waits:    %s ticks; p = %s at %s %% confidence; window %u bytes\n",
+			WAITS(&verify_level(v)->waits), NUMBER(verify_p(v)),
+			NUMBER(100 * v->conf.confidence), v->conf.window);
+	if (v->have_conf && v->cells)
+		fprintf(f, "Seed:     %" PRIu64 "\n", v->seed);
+	if (v->have_conf && v->fallback)
+		fputs("Cells:    the config names none: line and page at all splits instead\n", f);
 	for (unsigned i = 0; i < v->cells; i++)
 		text_cell(f, &v->cell[i]);
-	fprintf(f, "Verdict:  %s: %s\n", verify_verdict_name(v->verdict), v->reason);
+	for (unsigned i = 0; i < v->promises; i++)
+		text_promise(f, &v->promise[i]);
+	if (v->baseline.looks)
+		text_baseline(f, &v->baseline);
+	fputs("Verdict:  ", f);
+	put_verdict(f, verify_verdict_name(v->verdict), v->status);
+	fprintf(f, ": %s\n", v->reason);
 	if (v->cells && v->verdict == VERIFY_HOLDS)
-		fprintf(f, "          this run alone says: at most %.3g per toggle, at %g %%\n",
-			v->upper_p, 100 * VERIFY_CONFIDENCE);
+		fprintf(f, "          this run alone says: at most %s per toggle, at %s %%\n",
+			NUMBER(v->upper_p), NUMBER(100 * VERIFY_CONFIDENCE));
 }
 
 /* --- JSON --- */
-
-static json_t *json_identity(const struct identity *id)
-{
-	json_t *object = json_object();
-	const char *name;
-	char value[128], fit[128];
-
-	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++) {
-		verify_printable(fit, sizeof(fit), value);
-		json_object_set_new(object, name, json_string(fit));
-	}
-	return object;
-}
 
 static json_t *json_cell(const struct verify_cell *c)
 {
@@ -137,44 +134,175 @@ static json_t *json_conf(const struct machine_conf *conf)
 	const struct machine_conf_level *level = machine_conf_surest(conf);
 
 	return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:i}", "first_wait",
-			 (json_int_t)level->first_wait, "second_wait",
-			 (json_int_t)level->second_wait, "stretch", (json_int_t)level->stretch, "p",
-			 machine_conf_p(level), "confidence", conf->confidence, "toggles",
-			 (json_int_t)(level->page.toggles & INT64_MAX), "window",
-			 (int)conf->window);
+			 (json_int_t)level->waits.first, "second_wait",
+			 (json_int_t)level->waits.second, "stretch",
+			 (json_int_t)level->waits.stretch, "p", machine_conf_p(level), "confidence",
+			 conf->confidence, "toggles", (json_int_t)(level->page.toggles & INT64_MAX),
+			 "window", (int)conf->window);
 }
 
-static json_t *json_all(const struct verify *v)
+static json_t *json_baseline(const struct verify_baseline *b)
 {
-	json_t *cells = json_array();
+	if (!b->file[0])
+		return json_null();
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:b, s:s, s:f, s:I, s:I}",
+			 "file", b->file, "looks", (int)b->looks, "crowded", (int)b->crowded,
+			 "others", (int)b->others, "fleet", (int)b->fleet, "level", b->level,
+			 "capital", b->capital, "now", b->now, "rose", b->rose, "since", b->since,
+			 "times", b->times, "toggles", (json_int_t)b->toggles, "tears",
+			 (json_int_t)b->tears);
+}
 
-	for (unsigned i = 0; i < v->cells; i++)
-		json_array_append_new(cells, json_cell(&v->cell[i]));
-	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:I, s:f, s:f, s:b, s:o, s:I, s:I, "
-			 "s:I, s:f, s:f, s:I, s:s, s:i, s:s}",
-			 "type", "verify", "schema", SCHEMA, "tool", PACKAGE_STRING, "date",
-			 v->date, "config", v->config, "identity",
-			 v->have_here ? json_identity(&v->here) : json_null(), "promise",
-			 v->have_conf ? json_conf(&v->conf) : json_null(), "seed",
-			 (json_int_t)v->seed, "budget", v->budget, "seconds", v->seconds,
-			 "fallback", v->fallback, "cells", cells, "toggles", (json_int_t)v->toggles,
-			 "quiet_toggles", (json_int_t)v->quiet, "tears", (json_int_t)v->tears,
-			 "chance", v->chance, "upper_p", v->upper_p, "missing",
-			 (json_int_t)v->missing, "verdict", verify_verdict_name(v->verdict), "exit",
-			 v->status, "reason", v->reason);
+static json_t *json_promises(const struct verify *v)
+{
+	json_t *promises = json_array();
+
+	for (unsigned i = 0; i < v->promises; i++) {
+		const struct verify_promise *p = &v->promise[i];
+
+		json_array_append_new(promises,
+				      json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:s}", "name",
+						p->name, "status", verify_status_name(p->status),
+						"trials", (json_int_t)p->trials, "failures",
+						(json_int_t)p->failures, "seconds", p->seconds,
+						"reason", p->reason, "command", p->command));
+	}
+	return promises;
 }
 
 static void print_json(FILE *f, const struct verify *v)
 {
-	json_t *all = json_all(v);
+	json_t *cells = json_array(), *body;
 
-	if (all)
-		json_dumpf(all, f, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-	fputc('\n', f);
-	json_decref(all);
+	for (unsigned i = 0; i < v->cells; i++)
+		json_array_append_new(cells, json_cell(&v->cell[i]));
+	body = json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:b, s:o, s:o, s:o, s:I, s:I, s:I, s:f, "
+			 "s:f, s:I, s:s, s:i, s:s}",
+			 "config", v->config, "identity",
+			 v->have_here ? identity_to_json(&v->here) : json_null(), "promise",
+			 v->have_conf ? json_conf(&v->conf) : json_null(), "seed",
+			 seed_to_json(v->seed), "budget", v->budget, "seconds", v->seconds,
+			 "fallback", v->fallback, "cells", cells, "promises", json_promises(v),
+			 "baseline", json_baseline(&v->baseline), "toggles", (json_int_t)v->toggles,
+			 "quiet_toggles", (json_int_t)v->quiet, "tears", (json_int_t)v->tears,
+			 "chance", v->chance, "upper_p", v->upper_p, "missing",
+			 (json_int_t)v->missing, "verdict", verify_verdict_name(v->verdict), "exit",
+			 v->status, "reason", v->reason);
+	if (body)
+		journal_tell(f, journal_line("verify", body));
+	json_decref(body);
 }
 
-/* --- TAP --- */
+/* --- Tests, for TAP and JUnit ----------------------------------------------------------------- */
+
+/* The config is a test, and each cell, each promise, the ladder, and the verdict. */
+struct point {
+	const struct verify_cell *cell; /* or NULL */
+	double seconds;
+	char name[256];
+	char class[64];
+	char message[420];  /* why it failed or was skipped */
+	char command[4096]; /* what it was */
+	bool failed, skipped;
+};
+
+static unsigned test_points(const struct verify *v)
+{
+	return v->cells + v->promises + (v->baseline.looks > 0) + 2;
+}
+
+static struct point point_of_promise(const struct verify_promise *promise)
+{
+	struct point p = { .class = "tmax.verify.promise", .seconds = promise->seconds };
+
+	p.failed = promise->status == STATUS_BROKEN;
+	p.skipped = promise->status == STATUS_SKIPPED;
+	snprintf(p.name, sizeof(p.name), "promise %s", promise->name);
+	snprintf(p.message, sizeof(p.message), "%s", promise->reason);
+	snprintf(p.command, sizeof(p.command), "%s",
+		 promise->command[0] ? promise->command : promise->reason);
+	return p;
+}
+
+static struct point point_of_baseline(const struct verify_baseline *b)
+{
+	struct point p = { .class = "tmax.verify.baseline", .name = "ladder", .failed = b->rose };
+
+	snprintf(p.message, sizeof(p.message), "%s times as many tears since %s", NUMBER(b->times),
+		 b->since);
+	snprintf(p.command, sizeof(p.command),
+		 "%u looks; a bet that the ladder rose turned 1 into %s", b->looks, NUMBER(b->now));
+	return p;
+}
+
+static struct point point_of(const struct verify *v, unsigned i)
+{
+	const struct verify_cell *c = i > 0 && i <= v->cells ? &v->cell[i - 1] : NULL;
+	struct point p = { .cell = c, .class = "tmax.verify" };
+
+	if (c) {
+		p.seconds = c->seconds;
+		p.failed = c->status == STATUS_BROKEN;
+		p.skipped = c->status == STATUS_SKIPPED || c->status == STATUS_UNCLEAR;
+		name_of(c, p.name);
+		command_of(c, p.command);
+		snprintf(p.class, sizeof(p.class), "tmax.verify.%s", verify_check_name(c->check));
+		snprintf(p.message, sizeof(p.message), "%s", c->reason);
+		if (p.failed)
+			snprintf(p.message, sizeof(p.message),
+				 "%" PRIu64 " %s in %" PRIu64 " toggles", verify_tears(c),
+				 tears_word(verify_tears(c)), c->toggles);
+		return p;
+	}
+	if (i > v->cells && i <= v->cells + v->promises)
+		return point_of_promise(&v->promise[i - v->cells - 1]);
+	if (i > v->cells && i + 1 < test_points(v))
+		return point_of_baseline(&v->baseline);
+	p.failed = v->verdict == VERIFY_NO_CONF ||
+		   (i > 0 && (v->verdict == VERIFY_BROKEN || v->verdict == VERIFY_ROSE));
+	p.skipped = i > 0 && v->verdict == VERIFY_INCONCLUSIVE;
+	snprintf(p.name, sizeof(p.name), i > 0 ? "verdict" : "config");
+	snprintf(p.message, sizeof(p.message), "%s", v->reason);
+	snprintf(p.command, sizeof(p.command), "%s", i > 0 ? v->reason : v->config);
+	return p;
+}
+
+/* A named value, in the way of TAP's YAML or of a property of JUnit's. */
+typedef void put_fn(FILE *f, const char *name, const char *text);
+
+static void put_formatted(put_fn *put, FILE *f, const char *name, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+static void put_formatted(put_fn *put, FILE *f, const char *name, const char *format, ...)
+{
+	char text[64];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	put(f, name, text);
+}
+
+static void put_promise(put_fn *put, FILE *f, const struct verify *v)
+{
+	const struct waits *waits = &verify_level(v)->waits;
+
+	if (v->have_conf) {
+		put_formatted(put, f, "first_wait", "%" PRIu64, waits->first);
+		put_formatted(put, f, "second_wait", "%" PRIu64, waits->second);
+		put_formatted(put, f, "stretch", "%" PRIu64, waits->stretch);
+		put_formatted(put, f, "p", "%.17g", verify_p(v));
+		put_formatted(put, f, "confidence", "%.17g", v->conf.confidence);
+	}
+	put_formatted(put, f, "seed", "%" PRIu64, v->seed);
+}
+
+/* --- TAP ------------------------------------------------------------------------------------- */
+
+static void yaml_number(FILE *f, const char *name, const char *text)
+{
+	fprintf(f, "  %s: %s\n", name, text);
+}
 
 /* JSON is YAML. */
 static void yaml_text(FILE *f, const char *name, const char *text)
@@ -188,225 +316,84 @@ static void yaml_text(FILE *f, const char *name, const char *text)
 	json_decref(string);
 }
 
-static void tap_point(FILE *f, unsigned number, bool good, const char *name, const char *skipped)
-{
-	fprintf(f, "%s %u - %s", good ? "ok" : "not ok", number, name);
-	if (skipped)
-		fprintf(f, " # SKIP %s", skipped);
-	fputc('\n', f);
-}
-
-static void tap_config(FILE *f, const struct verify *v)
-{
-	tap_point(f, 1, v->verdict != VERIFY_NO_CONF, "config applies to this machine", NULL);
-	fputs("  ---\n", f);
-	yaml_text(f, "config", v->config);
-	if (v->verdict == VERIFY_NO_CONF)
-		yaml_text(f, "message", v->reason);
-	if (v->have_conf)
-		fprintf(f,
-			"  first_wait: %" PRIu64 "\n  second_wait: %" PRIu64 "\n  stretch: %" PRIu64
-			"\n  p: %.17g\n  seed: %" PRIu64 "\n",
-			verify_level(v)->first_wait, verify_level(v)->second_wait,
-			verify_level(v)->stretch, verify_p(v), v->seed);
-	fputs("  ...\n", f);
-}
-
-static bool has_answer(enum verify_status status)
-{
-	return status == STATUS_HELD || status == STATUS_BROKEN;
-}
-
-static void tap_cell(FILE *f, unsigned number, const struct verify_cell *c)
-{
-	char name[256], command[COMMAND_MAX];
-
-	tap_point(f, number, c->status != STATUS_BROKEN, name_of(c, name),
-		  has_answer(c->status) ? NULL : c->reason);
-	fputs("  ---\n", f);
-	yaml_text(f, "command", command_of(c, command));
-	fprintf(f,
-		"  tears: %" PRIu64 "\n  toggles: %" PRIu64 "\n  quiet_toggles: %" PRIu64
-		"\n  chance: %.3g\n  ...\n",
-		verify_tears(c), c->toggles, c->quiet, c->chance);
-}
-
-static bool is_failed(const struct verify *v)
-{
-	return v->verdict == VERIFY_BROKEN || v->verdict == VERIFY_NO_CONF;
-}
-
-static void tap_verdict(FILE *f, const struct verify *v)
-{
-	tap_point(f, v->cells + 2, !is_failed(v), "verdict",
-		  v->verdict == VERIFY_INCONCLUSIVE ? v->reason : NULL);
-	fputs("  ---\n", f);
-	yaml_text(f, "verdict", verify_verdict_name(v->verdict));
-	yaml_text(f, "message", v->reason);
-	fprintf(f, "  exit: %d\n  ...\n", v->status);
-}
-
 static void print_tap(FILE *f, const struct verify *v)
 {
-	fprintf(f, "TAP version 13\n1..%u\n", v->cells + 2);
-	tap_config(f, v);
-	for (unsigned i = 0; i < v->cells; i++)
-		tap_cell(f, i + 2, &v->cell[i]);
-	tap_verdict(f, v);
-}
+	fprintf(f, "TAP version 13\n1..%u\n", test_points(v));
+	for (unsigned i = 0; i < test_points(v); i++) {
+		struct point p = point_of(v, i);
+		const struct verify_cell *c = p.cell;
 
-/* --- JUnit --- */
-
-static void xml_text(FILE *f, const char *text)
-{
-	for (; *text; text++) {
-		switch (*text) {
-		case '&':
-			fputs("&amp;", f);
-			break;
-		case '<':
-			fputs("&lt;", f);
-			break;
-		case '>':
-			fputs("&gt;", f);
-			break;
-		case '"':
-			fputs("&quot;", f);
-			break;
-		default:
-			fputc(*text, f);
+		fprintf(f, "%sok %u - %s%s%s%s\n  ---\n", p.failed ? "not " : "", i + 1, p.name,
+			i == 0 ? " applies to this machine" : "", p.skipped ? " # SKIP " : "",
+			p.skipped ? p.message : "");
+		if (c) {
+			yaml_text(f, "command", p.command);
+			put_formatted(yaml_number, f, "tears", "%" PRIu64, verify_tears(c));
+			put_formatted(yaml_number, f, "toggles", "%" PRIu64, c->toggles);
+			put_formatted(yaml_number, f, "quiet_toggles", "%" PRIu64, c->quiet);
+			put_formatted(yaml_number, f, "chance", "%.3g", c->chance);
+		} else if (i > 0 && i + 1 < test_points(v)) {
+			yaml_text(f, p.failed ? "command" : "message", p.command);
+		} else if (i == 0) {
+			yaml_text(f, "config", v->config);
+			if (p.failed)
+				yaml_text(f, "message", v->reason);
+			put_promise(yaml_number, f, v);
+		} else {
+			yaml_text(f, "verdict", verify_verdict_name(v->verdict));
+			yaml_text(f, "message", v->reason);
+			put_formatted(yaml_number, f, "exit", "%d", v->status);
 		}
+		fputs("  ...\n", f);
 	}
 }
 
-static void xml_attribute(FILE *f, const char *name, const char *text)
-{
-	fprintf(f, " %s=\"", name);
-	xml_text(f, text);
-	fputc('"', f);
-}
-
-static void xml_property(FILE *f, const char *name, const char *value)
-{
-	fputs("      <property", f);
-	xml_attribute(f, "name", name);
-	xml_attribute(f, "value", value);
-	fputs("/>\n", f);
-}
-
-static void junit_machine(FILE *f, const struct identity *id)
-{
-	const char *name;
-	char value[128], fit[128], full[64];
-
-	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++) {
-		verify_printable(fit, sizeof(fit), value);
-		snprintf(full, sizeof(full), "machine.%s", name);
-		xml_property(f, full, fit);
-	}
-}
-
-static void junit_number(FILE *f, const char *name, double value)
-{
-	char text[40];
-
-	snprintf(text, sizeof(text), "%.17g", value);
-	xml_property(f, name, text);
-}
-
-static void junit_count(FILE *f, const char *name, uint64_t value)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, value);
-	xml_property(f, name, text);
-}
-
-static void junit_properties(FILE *f, const struct verify *v)
-{
-	fputs("    <properties>\n", f);
-	xml_property(f, "tool", PACKAGE_STRING);
-	xml_property(f, "config", v->config);
-	if (v->have_here)
-		junit_machine(f, &v->here);
-	if (v->have_conf) {
-		junit_count(f, "first_wait", verify_level(v)->first_wait);
-		junit_count(f, "second_wait", verify_level(v)->second_wait);
-		junit_count(f, "stretch", verify_level(v)->stretch);
-		junit_number(f, "p", verify_p(v));
-		junit_number(f, "confidence", v->conf.confidence);
-	}
-	junit_count(f, "seed", v->seed);
-	xml_property(f, "verdict", verify_verdict_name(v->verdict));
-	junit_count(f, "exit", (uint64_t)v->status);
-	fputs("    </properties>\n", f);
-}
-
-/* kind: "failure", "skipped", or NULL. */
-static void junit_case(FILE *f, const char *class, const char *name, double seconds,
-		       const char *kind, const char *message, const char *output)
-{
-	fputs("    <testcase", f);
-	xml_attribute(f, "classname", class);
-	xml_attribute(f, "name", name);
-	fprintf(f, " time=\"%.3f\">\n", seconds);
-	if (kind) {
-		fprintf(f, "      <%s", kind);
-		xml_attribute(f, "message", message);
-		fputs("/>\n", f);
-	}
-	fputs("      <system-out>", f);
-	xml_text(f, output);
-	fputs("</system-out>\n    </testcase>\n", f);
-}
-
-static void junit_cell(FILE *f, const struct verify_cell *c)
-{
-	char name[256], command[COMMAND_MAX], class[64], counts[160];
-	bool broken = c->status == STATUS_BROKEN;
-	const char *kind = broken ? "failure" : has_answer(c->status) ? NULL : "skipped";
-
-	snprintf(class, sizeof(class), "tmax.verify.%s", verify_check_name(c->check));
-	snprintf(counts, sizeof(counts), "%" PRIu64 " %s in %" PRIu64 " toggles", verify_tears(c),
-		 tears_word(verify_tears(c)), c->toggles);
-	junit_case(f, class, name_of(c, name), c->seconds, kind, broken ? counts : c->reason,
-		   command_of(c, command));
-}
-
-static void junit_verdict(FILE *f, const struct verify *v)
-{
-	const char *kind = is_failed(v)			       ? "failure"
-			   : v->verdict == VERIFY_INCONCLUSIVE ? "skipped"
-							       : NULL;
-
-	junit_case(f, "tmax.verify", "verdict", 0, kind, v->reason, v->reason);
-}
-
-static unsigned count_tests(const struct verify *v, bool skipped)
-{
-	unsigned count = skipped ? v->verdict == VERIFY_INCONCLUSIVE
-				 : is_failed(v) + (v->verdict == VERIFY_NO_CONF);
-
-	for (unsigned i = 0; i < v->cells; i++)
-		count += skipped ? !has_answer(v->cell[i].status)
-				 : v->cell[i].status == STATUS_BROKEN;
-	return count;
-}
+/* --- JUnit ------------------------------------------------------------------------------------ */
 
 static void print_junit(FILE *f, const struct verify *v)
 {
-	bool refused = v->verdict == VERIFY_NO_CONF;
+	unsigned failures = 0, skipped = 0;
+	char value[128], full[64];
+	const char *name;
 
+	for (unsigned i = 0; i < test_points(v); i++) {
+		struct point p = point_of(v, i);
+
+		failures += p.failed;
+		skipped += p.skipped;
+	}
 	fprintf(f,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
 		"name=\"tmax verify\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\" "
-		"time=\"%.3f\" timestamp=\"%s\">\n",
-		v->cells + 2, count_tests(v, false), count_tests(v, true), v->seconds, v->date);
-	junit_properties(f, v);
-	junit_case(f, "tmax.verify", "config", 0, refused ? "failure" : NULL, v->reason, v->config);
-	for (unsigned i = 0; i < v->cells; i++)
-		junit_cell(f, &v->cell[i]);
-	junit_verdict(f, v);
+		"time=\"%.3f\" timestamp=\"%s\">\n    <properties>\n",
+		test_points(v), failures, skipped, v->seconds, v->date);
+	xml_property(f, "tool", PACKAGE_STRING);
+	xml_property(f, "config", v->config);
+	for (unsigned i = 0;
+	     v->have_here && identity_field(&v->here, i, &name, value, sizeof(value)); i++) {
+		snprintf(full, sizeof(full), "machine.%s", name);
+		xml_property(f, full, value);
+	}
+	put_promise(xml_property, f, v);
+	xml_property(f, "verdict", verify_verdict_name(v->verdict));
+	put_formatted(xml_property, f, "exit", "%d", v->status);
+	fputs("    </properties>\n", f);
+	for (unsigned i = 0; i < test_points(v); i++) {
+		struct point p = point_of(v, i);
+
+		fputs("    <testcase", f);
+		xml_attribute(f, "classname", p.class);
+		xml_attribute(f, "name", p.name);
+		fprintf(f, " time=\"%.3f\">\n", p.seconds);
+		if (p.failed || p.skipped) {
+			fprintf(f, "      <%s", p.failed ? "failure" : "skipped");
+			xml_attribute(f, "message", p.message);
+			fputs("/>\n", f);
+		}
+		fputs("      <system-out>", f);
+		xml_text(f, p.command);
+		fputs("</system-out>\n    </testcase>\n", f);
+	}
 	fputs("  </testsuite>\n</testsuites>\n", f);
 }
 

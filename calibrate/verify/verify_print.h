@@ -26,10 +26,4 @@ int verify_format_parse(const char *name);
 
 void verify_print(FILE *f, const struct verify *v, enum verify_format format);
 
-/*
- * verify_printable - copy text so that every format can hold it: what is no UTF-8,
- * and control characters, become '?'.
- */
-void verify_printable(char *to, size_t size, const char *text);
-
 #endif

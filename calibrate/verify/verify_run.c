@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calibrate/ladder/ladder.h"
 #include "calibrate/program/exit_status.h"
 #include "stress/base/random.h"
 #include "stress/provoke/provoker.h"
@@ -14,6 +15,7 @@
 #define WINDOW_SHARE  0.10
 #define CELL_SHARE    0.9  /* of a cell's time; the rest starts the child */
 #define CELL_MIN      0.05 /* seconds; shorter cells are mostly set-up */
+#define LOOK_SLICE    0.2  /* seconds: many places say more than much time at one */
 #define SLICE	      5.0  /* seconds of a cell at a time: so that all meet the same conditions */
 
 static struct verify_cell *add_cell(struct verify *v, enum verify_check check)
@@ -79,9 +81,7 @@ static void plan_wait(struct verify *v, const struct cell *worst)
 
 	*cell = *worst;
 	cell->oracle = ORACLE_COUNT; /* goes on after a tear */
-	cell->first_wait = verify_level(v)->first_wait;
-	cell->second_wait = verify_level(v)->second_wait;
-	cell->stretch = verify_level(v)->stretch;
+	cell->waits = verify_level(v)->waits;
 	cell->toggles = CELL_TOGGLES_MAX;
 	cell->stop_tears = 0;
 }
@@ -126,39 +126,6 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 		skip_impossible(&v->cell[i], topology);
 }
 
-static uint64_t seed_of_run(const struct verify *v, unsigned run)
-{
-	return random_at(v->seed, run) & INT64_MAX;
-}
-
-/* A run that did not come to a result. The cell's part of the run is over. */
-static void note_failure(struct verify *v, struct verify_cell *c, int error)
-{
-	if (error == -EINTR) {
-		v->cut_short = EXIT_INTERRUPTED;
-	} else if (error == -EIO) {
-		v->cut_short = EXIT_CANNOT_WRITE;
-	} else {
-		/*
-		 * A seat that this machine lacks is no failure, unless it was there a moment ago.
-		 */
-		c->skipped = c->runs == 0 && (error == -ENOENT || error == -ENOTSUP);
-		c->failed += !c->skipped;
-		snprintf(c->reason, sizeof(c->reason), "it cannot be run here: %s",
-			 strerror(-error));
-	}
-}
-
-static void note_noise(struct verify_cell *c, const struct session *s)
-{
-	if (c->failed || c->skipped)
-		return;
-	c->reason[0] = '\0';
-	if (c->noisy && c->quiet == 0)
-		snprintf(c->reason, sizeof(c->reason), "too noisy: %s", s->noise.reason);
-}
-
-/* The session may run it several times, if there is noise. */
 static void run_cell(struct verify *v, struct session *s, struct verify_cell *c, unsigned turn,
 		     double seconds)
 {
@@ -168,13 +135,28 @@ static void run_cell(struct verify *v, struct session *s, struct verify_cell *c,
 	int ret;
 
 	cell.seconds = fmax(seconds * CELL_SHARE, CELL_MIN);
-	cell.seed = seed_of_run(v, turn);
+	cell.seed = random_at(v->seed, turn) & INT64_MAX;
 	ret = session_run(s, "verify", turn, &cell, &last);
 	for (size_t i = before; i < s->count; i++)
 		verify_add(c, &s->done[i]);
-	if (ret < 0)
-		note_failure(v, c, ret);
-	note_noise(c, s);
+	/* Without a result the cell's part of the run is over. */
+	if (ret == -EINTR) {
+		v->cut_short = EXIT_INTERRUPTED;
+	} else if (ret == -EIO) {
+		v->cut_short = EXIT_CANNOT_WRITE;
+	} else if (ret < 0) {
+		/*
+		 * A seat that this machine lacks is no failure, unless it was there a moment ago.
+		 */
+		c->skipped = c->runs == 0 && (ret == -ENOENT || ret == -ENOTSUP);
+		c->failed += !c->skipped;
+		snprintf(c->reason, sizeof(c->reason), "it cannot be run here: %s", strerror(-ret));
+	}
+	if (c->failed || c->skipped)
+		return;
+	c->reason[0] = '\0';
+	if (c->noisy && c->quiet == 0)
+		snprintf(c->reason, sizeof(c->reason), "too noisy: %s", s->noise);
 }
 
 static bool is_due(const struct verify *v, unsigned i, enum verify_check check)
@@ -218,13 +200,56 @@ static void run_part(struct verify *v, struct session *s, enum verify_check chec
 	}
 }
 
-void verify_run(struct verify *v, struct session *session)
+/*
+ * The lowest rungs, of waits that are stretched and of those that are not: they tear often enough
+ * to tell something within seconds. All looks have the same mix of them.
+ */
+void verify_look(struct verify *v, struct session *session, double seconds)
+{
+	static const struct waits rungs[] = {
+		{ 0, 0, 0 }, { 0, 0, LADDER_STRETCH }, { 200, 200, 0 }, { 200, 200, LADDER_STRETCH }
+	};
+	const unsigned kinds = 2 * sizeof(rungs) / sizeof(rungs[0]);
+	double end = session_left(session) - seconds;
+	unsigned turn = 0;
+	int ret = 0;
+
+	progress_stage(&session->progress, "look");
+	/* All kinds once, and then again in the same order, so that a look that is cut has each. */
+	while (ret == 0 && (turn < kinds || session_left(session) - end > LOOK_SLICE)) {
+		const struct cell_record *last;
+		struct cell cell;
+		uint64_t random;
+
+		cell_defaults(&cell);
+		seat_anywhere(&cell, session->topology);
+		cell.waits = rungs[turn % kinds / 2];
+		cell.crossing = turn % 2 ? CROSSING_PAGE : CROSSING_LINE;
+		cell.toggles = CELL_TOGGLES_MAX;
+		cell.seconds = LOOK_SLICE;
+		cell.seed = random = random_at(~v->seed, turn++) & INT64_MAX;
+		cell.split = 2 + (unsigned)(random_next(&random) % 3);
+		cell.pair = PAIR_CALL_CALL;
+		cell.place = 1 + (random_next(&random) & INT32_MAX);
+		cell.swap = random_next(&random) % 2;
+		if (random_next(&random) % 2)
+			cell.provokers = 1u << PROVOKER_COLD_BACK;
+		ret = session_run(session, "look", turn, &cell, &last);
+	}
+	progress_end(&session->progress);
+	if (ret == -EINTR)
+		v->cut_short = EXIT_INTERRUPTED;
+	else if (ret == -EIO)
+		v->cut_short = EXIT_CANNOT_WRITE;
+}
+
+void verify_run(struct verify *v, struct session *session, double reserve)
 {
 	unsigned turn = 0;
 
 	run_part(v, session, CHECK_CONTROL, v->budget * CONTROL_SHARE, &turn);
 	run_part(v, session, CHECK_WINDOW, v->budget * WINDOW_SHARE, &turn);
 	/* The waits get the time that the other parts did not need. */
-	run_part(v, session, CHECK_WAIT, session_left(session), &turn);
+	run_part(v, session, CHECK_WAIT, session_left(session) - reserve, &turn);
 	progress_end(&session->progress);
 }

@@ -17,7 +17,14 @@
 void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell *worst,
 		 unsigned count);
 
-/* verify_run - run them within the session's budget. Sets v->cut_short if it must end early. */
-void verify_run(struct verify *v, struct session *session);
+/*
+ * verify_look - run cells on low rungs for so long, line and page in turn, each at a place and with
+ * a seed of its own: what later looks are compared with. Stage "look".
+ */
+void verify_look(struct verify *v, struct session *session, double seconds);
+
+/* verify_run - run them within the session's budget, but for the last `reserve` seconds. Sets
+ * v->cut_short if it must end early. */
+void verify_run(struct verify *v, struct session *session, double reserve);
 
 #endif

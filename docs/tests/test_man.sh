@@ -194,12 +194,17 @@ part SH FORMAT <"$dir/conf" | awk '
 grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf/conf_write.c" | sed 's/^"//; s/"$//; s/\\n/\n/g' |
 	sed -nE 's/^([a-z_]+) = .*/\1/p' >"$dir/is"
 sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/conf/conf_write.c" >>"$dir/is"
+# Fields of an estimate: a name in JSON and a key here; those of a claim are of lines and of pages.
+sed -nE 's/^\tFIELD\(([A-Z_]+), ([a-z_]+), [^,]+, "[a-z_]+", "([a-z_]+)", .*/\2 \3/p' \
+	"$top/calibrate/statistics/estimate_fields.c" |
+	awk '$1 == "claim" { print "line_" $2; print "page_" $2; next } { print $2 }' >>"$dir/is"
 library_keys() # of sections without a number, and of a level
 {
-	grep -oE '\{ "[a-z]+", "[a-z_]+", read_[a-z_]+, [A-Z0-9]+' "$top/patchcore/machine/conf_keys.c" |
-		sed -E 's/\{ "([a-z]+)", "([a-z_]+)", .* NEVER/[\1] \2/; s/\{ "([a-z]+)", "([a-z_]+)".*/[\1] \2 required/'
-	grep -oE '\{ "[a-z_]+", read_' "$top/patchcore/machine/conf_keys.c" |
-		sed -E 's/\{ "([a-z_]+)".*/[level] \1 required/'
+	awk '/^static const struct key (conf|level)_keys/ { on = 1 } /^};/ { on = 0 } on' \
+		"$top/patchcore/machine/conf_read.c" | sed -nE '
+		s/^\t\{ "([a-z]+)", "([a-z_]+)", NEVER.*/[\1] \2/p
+		s/^\t\{ "([a-z]+)", "([a-z_]+)".*/[\1] \2 required/p
+		s/^\t\{ NULL, "([a-z_]+)".*/[level] \1 required/p'
 }
 library_keys | awk '{ print $2 }' >>"$dir/is"
 awk '$1 != "[identity]" { print $2 }' "$dir/documented" >"$dir/says"
@@ -222,7 +227,8 @@ same "keys that the library requires"
 		!skip && !(scope && /^cpus /)'
 	sed -n 's/^Cpus_allowed_list:[[:space:]]*/[scope]\ncpus = /p' /proc/self/status
 	echo "[identity]"
-	"$tmax" info | awk '
+	# 3: a config that is installed here is refused.
+	{ "$tmax" info 2>/dev/null || [ $? = 3 ]; } | awk '
 		/^[a-z]/ { machine = $0 == "machine" }
 		machine && /^  / && $1 != "codename" { name = $1; sub(/^ +[^ ]+ +/, ""); print name " = " $0 }'
 } >"$dir/machine.conf"

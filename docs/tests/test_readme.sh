@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The code in README.md compiles, and the links of README.md, CONTRIBUTING.md and docs/ lead to files.
+# The code in README.md compiles, and the links of README.md, CONTRIBUTING.md and docs/ lead to files; docs/README.md leads to every page.
 set -euo pipefail
 export LC_ALL=C
 
@@ -25,5 +25,12 @@ for path in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/docs/*.md; do
 	while read -r link; do
 		[ -e "$(dirname "$path")/$link" ] || wrong "$path: there is no $link"
 	done < <(grep -oE '\]\([^)#:]+' "$path" | cut -c3-)
+done
+
+# A newcomer finds every page, and a tarball has it.
+for path in "$top"/docs/*.md; do
+	page=${path##*/}
+	[ "$page" = README.md ] || grep -q "($page)" "$top/docs/README.md" || wrong "docs/README.md leads to no $page"
+	grep -q "docs/$page " "$top/docs/local.mk" || wrong "docs/$page is in no tarball"
 done
 exit "$failed"

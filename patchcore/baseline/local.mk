@@ -3,8 +3,6 @@
 noinst_LTLIBRARIES += libpatchcore_baseline.la
 libpatchcore_baseline_la_SOURCES = \
 	patchcore/baseline/baseline.h \
-	patchcore/baseline/patcher.c \
-	patchcore/baseline/patcher.h \
 	patchcore/baseline/ptrace.c \
 	patchcore/baseline/stop.c
 

@@ -1,22 +1,255 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Baseline: a patcher in another process, asked over a socket.
+ * Baseline: a patcher in another process, asked over a socket. After each request every thread is
+ * detached again, so no tracer has to stay to pass on their signals.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "patchcore/baseline/baseline.h"
-#include "patchcore/baseline/patcher.h"
+#include "patchcore/patchcore.h"
 #include "patchcore/word/word.h"
+
+#define TRACEES_MAX 4096u
+#define STOP_MS	    1000 /* how long all threads may take to stop */
+#define POLL_MS	    1000 /* how often to see whether the process is still there */
+#define SPINS	    200u
+
+/* What the patcher is asked; it answers 0 or a negative errno, an int32_t. */
+struct patcher_request {
+	uintptr_t addr;
+	uint64_t len; /* 0: only stop all threads once */
+	uint8_t bytes[PC_PATCH_MAX];
+};
+
+/* --- The patcher: a child made by clone(), which uses neither heap nor locks ---------------- */
+
+struct tracee {
+	pid_t tid;
+	int signal; /* that it was about to take, handed on when it is let go */
+	bool gone;
+};
+
+static struct tracee tracees[TRACEES_MAX];
+static unsigned count;
+static pid_t process;
+static int64_t deadline; /* ms */
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+static bool thread_has_ended(pid_t tid)
+{
+	char path[64], text[512];
+	const char *name_end;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)process, (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len <= 0)
+		return true;
+	text[len] = '\0';
+	/* The name may hold anything, brackets too. */
+	name_end = strrchr(text, ')');
+	return name_end && (name_end[2] == 'Z' || name_end[2] == 'X');
+}
+
+static int wait_stop(struct tracee *tracee)
+{
+	static const struct timespec pause = { .tv_nsec = 20000 };
+
+	for (unsigned i = 0;; i++) {
+		int status = 0;
+		pid_t pid = waitpid(tracee->tid, &status, __WALL | WNOHANG);
+
+		if (pid != 0) {
+			tracee->gone = pid < 0 || !WIFSTOPPED(status);
+			if (!tracee->gone && status >> 16 != PTRACE_EVENT_STOP)
+				tracee->signal = WSTOPSIG(status);
+			return 0;
+		}
+		if (now_ms() > deadline)
+			return -ETIMEDOUT;
+		if (i > SPINS)
+			nanosleep(&pause, NULL);
+	}
+}
+
+/* 1: it is new, and seized. 0: known, or not worth it. */
+static int seize_thread(pid_t tid)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (tracees[i].tid == tid && !tracees[i].gone)
+			return 0;
+	if (count == TRACEES_MAX)
+		return -ENOMEM;
+	if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0)
+		return errno == ESRCH || thread_has_ended(tid) ? 0 : -EPERM;
+	tracees[count++] = (struct tracee){ .tid = tid };
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	return 1;
+}
+
+/* How many of those listed are new. */
+static int seize_listed(void)
+{
+	char path[64], buffer[4096] __attribute__((aligned(8)));
+	int fd, ret = 0, fresh = 0;
+	long len = 1;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -EPERM;
+	while (ret >= 0 && len > 0) {
+		len = syscall(SYS_getdents64, fd, buffer, sizeof(buffer));
+		for (long at = 0; ret >= 0 && at < len;) {
+			const struct dirent64 *entry = (const void *)(buffer + at);
+			int tid = atoi(entry->d_name);
+
+			ret = tid > 0 ? seize_thread(tid) : 0;
+			fresh += ret;
+			at += entry->d_reclen;
+		}
+	}
+	close(fd);
+	if (ret < 0)
+		return ret;
+	return len < 0 ? -EPERM : fresh;
+}
+
+/* Until a look at the list finds no new thread: then none runs that could make one. */
+static int stop_all(void)
+{
+	unsigned stopped = 0;
+	int fresh;
+
+	count = 0;
+	deadline = now_ms() + STOP_MS;
+	do {
+		fresh = seize_listed();
+		for (; fresh >= 0 && stopped < count; stopped++) {
+			int ret = wait_stop(&tracees[stopped]);
+
+			if (ret < 0)
+				return ret;
+		}
+	} while (fresh > 0);
+	return fresh;
+}
+
+static bool any_inside(const struct patcher_request *request)
+{
+	struct user_regs_struct regs;
+
+	for (unsigned i = 0; i < count; i++)
+		if (!tracees[i].gone && ptrace(PTRACE_GETREGS, tracees[i].tid, 0, &regs) == 0 &&
+		    regs.rip > request->addr && regs.rip < request->addr + request->len)
+			return true;
+	return false;
+}
+
+static int write_code(int memory, const struct patcher_request *request)
+{
+	ssize_t len = (ssize_t)request->len, done;
+	off_t at = (off_t)request->addr;
+	uint8_t old[PC_PATCH_MAX];
+
+	if (pread(memory, old, request->len, at) != len)
+		return -EFAULT;
+	if (old[0] == WORD_INT3)
+		return -EAGAIN;
+	done = pwrite(memory, request->bytes, request->len, at);
+	if (done == len)
+		return 0;
+	/* It crosses into a page that cannot be written. */
+	if (done > 0 && pwrite(memory, old, (size_t)done, at) != done)
+		return -EIO;
+	return -EACCES;
+}
+
+/* False: not all threads can be let go by name, so this process has to end. */
+static bool serve_request(int socket, const struct patcher_request *request)
+{
+	int32_t answer = -EPERM;
+	bool stopped = false;
+	char path[64];
+	int memory;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process);
+	memory = open(path, O_RDWR | O_CLOEXEC);
+	if (memory >= 0) {
+		answer = stop_all();
+		stopped = answer >= 0;
+	}
+	if (stopped) {
+		if (request->len)
+			answer = any_inside(request) ? -EBUSY : write_code(memory, request);
+		for (unsigned i = 0; i < count; i++)
+			if (!tracees[i].gone)
+				ptrace(PTRACE_DETACH, tracees[i].tid, 0, (long)tracees[i].signal);
+	}
+	if (memory >= 0)
+		close(memory);
+	send(socket, &answer, sizeof(answer), MSG_NOSIGNAL);
+	return stopped;
+}
+
+static bool next_request(int socket, struct patcher_request *request)
+{
+	struct pollfd ready = { .fd = socket, .events = POLLIN };
+
+	/* The socket alone does not tell: a child of the process may hold it, too. */
+	while (poll(&ready, 1, POLL_MS) == 0)
+		if (getppid() != process)
+			return false;
+	return recv(socket, request, sizeof(*request), 0) == (ssize_t)sizeof(*request);
+}
+
+/* Until the process that it patches closes its end of the socket or ends. */
+static void __attribute__((noreturn)) run_patcher(int socket, pid_t of)
+{
+	struct patcher_request request;
+
+	process = of;
+	if (socket > 0)
+		syscall(SYS_close_range, 0, socket - 1, 0);
+	syscall(SYS_close_range, socket + 1, UINT_MAX, 0);
+	while (next_request(socket, &request) && serve_request(socket, &request))
+		;
+	/* A thread that is still traced runs on without a tracer. */
+	_exit(0);
+}
+
+/* --- The process that is patched ------------------------------------------------------------ */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
 static pid_t owner;					 /* the process that has opened it */
@@ -53,36 +286,28 @@ static void end_patcher(void)
  * A child without an exit signal: the program's SIGCHLD handler and its wait()
  * do not notice it. All signals are blocked in it.
  */
-static pid_t clone_patcher(int socket)
+static int begin_patcher(void)
 {
-	sigset_t all, before;
 	pid_t pid, self = getpid();
+	sigset_t all, before;
+	int pair[2];
 
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 	if (pid == 0)
-		patcher_run(socket, self);
+		run_patcher(pair[1], self);
 	if (pid < 0)
 		pid = -errno;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return pid;
-}
-
-static int begin_patcher(void)
-{
-	int pair[2];
-	pid_t pid;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	pid = clone_patcher(pair[1]);
 	close(pair[1]);
 	if (pid < 0) {
 		close(pair[0]);
 		return pid;
 	}
-	owner = getpid();
+	owner = self;
 	patcher = pid;
 	line = pair[0];
 	/* Yama lets a process be traced by whom it names; elsewhere this fails, and is not needed.
@@ -91,83 +316,66 @@ static int begin_patcher(void)
 	return 0;
 }
 
-/* If some thread could not be stopped, the patcher has ended, which lets the others go. */
-static bool has_given_up(int ret)
+/* Under the lock and not to be cancelled there. What leave_tracer() is to be given. */
+static int enter_tracer(void)
 {
-	return ret == -ETIMEDOUT || ret == -EPERM || ret == -ENOMEM || ret == -ESHUTDOWN;
-}
-
-static int patch_locked(const struct patcher_request *request)
-{
-	int ret = ask_patcher(request);
-
-	if (has_given_up(ret)) {
-		end_patcher();
-		begin_patcher();
-	}
-	return ret;
-}
-
-/* Under the lock and not to be cancelled there. */
-static int locked(int (*act)(const struct patcher_request *), const struct patcher_request *request)
-{
-	int state, ret;
+	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&lock);
-	ret = act(request);
+	return state;
+}
+
+static void leave_tracer(int state)
+{
 	pthread_mutex_unlock(&lock);
 	pthread_setcancelstate(state, NULL);
-	return ret;
-}
-
-/* With a first try, which tells whether it may. */
-static int open_new(const struct patcher_request *try)
-{
-	int ret = is_open() ? -EALREADY : begin_patcher();
-
-	if (ret < 0)
-		return ret;
-	ret = ask_patcher(try);
-	if (ret < 0)
-		end_patcher();
-	return ret;
-}
-
-static int patch_open(const struct patcher_request *request)
-{
-	return is_open() ? patch_locked(request) : -ESHUTDOWN;
-}
-
-static int close_open(const struct patcher_request *unused)
-{
-	(void)unused;
-	if (!is_open())
-		return -ESHUTDOWN;
-	end_patcher();
-	return 0;
 }
 
 int baseline_ptrace_open(void)
 {
 	static const struct patcher_request try;
+	int state = enter_tracer(), ret = is_open() ? -EALREADY : begin_patcher();
 
-	return locked(open_new, &try);
+	/* A first try tells whether the patcher may trace this process. */
+	if (ret == 0) {
+		ret = ask_patcher(&try);
+		if (ret < 0)
+			end_patcher();
+	}
+	leave_tracer(state);
+	return ret;
 }
 
 int baseline_ptrace_close(void)
 {
-	return locked(close_open, NULL);
+	int state = enter_tracer(), ret = is_open() ? 0 : -ESHUTDOWN;
+
+	if (ret == 0)
+		end_patcher();
+	leave_tracer(state);
+	return ret;
 }
 
 int baseline_ptrace_patch(void *addr, const void *bytes, size_t len)
 {
 	struct patcher_request request = { .addr = (uintptr_t)addr, .len = len };
+	int state, ret = -ESHUTDOWN;
 
 	if (len < 1 || len > PC_PATCH_MAX || !bytes || *(const uint8_t *)bytes == WORD_INT3)
 		return -EINVAL;
 	if (request.addr > INT64_MAX - len)
 		return -EFAULT;
 	memcpy(request.bytes, bytes, len);
-	return locked(patch_open, &request);
+	state = enter_tracer();
+	if (is_open()) {
+		ret = ask_patcher(&request);
+		/* If some thread could not be stopped, the patcher has ended, which lets go. */
+		if (ret == -ETIMEDOUT || ret == -EPERM || ret == -ENOMEM || ret == -ESHUTDOWN) {
+			end_patcher();
+			begin_patcher();
+		}
+	}
+	leave_tracer(state);
+	return ret;
 }

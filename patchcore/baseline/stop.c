@@ -33,16 +33,6 @@ static void look_inside(ucontext_t *context, struct others_room *unused, void *a
 		atomic_store_explicit(&range->inside, true, memory_order_relaxed);
 }
 
-/* No other thread runs, so any way to write will do. */
-static int write_stopped(const struct text_span *span, const uint8_t *bytes)
-{
-	if (*span->addr == WORD_INT3)
-		return -EAGAIN;
-	for (size_t i = 0; i < span->len; i++)
-		*(volatile uint8_t *)text_at(span, span->addr + i) = bytes[i];
-	return 0;
-}
-
 static int stop_and_write(const struct text_span *span, const uint8_t *bytes)
 {
 	struct site_range range = {
@@ -55,28 +45,19 @@ static int stop_and_write(const struct text_span *span, const uint8_t *bytes)
 		return ret;
 	if (atomic_load_explicit(&range.inside, memory_order_relaxed))
 		ret = -EBUSY;
-	else
-		ret = write_stopped(span, bytes);
+	else if (*span->addr == WORD_INT3)
+		ret = -EAGAIN;
+	/* No other thread runs, so any way to write will do. */
+	for (size_t i = 0; ret == 0 && i < span->len; i++)
+		*(volatile uint8_t *)text_at(span, span->addr + i) = bytes[i];
 	others_resume();
-	return ret;
-}
-
-/* A handler of this thread's might need a lock that a stopped thread holds. */
-static int stop_undisturbed(const struct text_span *span, const uint8_t *bytes)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = stop_and_write(span, bytes);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return ret;
 }
 
 int baseline_stop_patch(void *addr, const void *bytes, size_t len)
 {
 	struct text_span span;
+	sigset_t all, before;
 	int ret;
 
 	if (len < 1 || len > PC_PATCH_MAX || !bytes || *(const uint8_t *)bytes == WORD_INT3)
@@ -84,7 +65,11 @@ int baseline_stop_patch(void *addr, const void *bytes, size_t len)
 	ret = text_begin(&span, addr, len);
 	if (ret < 0)
 		return ret;
-	ret = stop_undisturbed(&span, bytes);
+	/* A handler of this thread's might need a lock that a stopped thread holds. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = stop_and_write(&span, bytes);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	text_end(&span);
 	return ret;
 }

@@ -38,7 +38,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "patchcore/call/call_own.h"
+#include "patchcore/call/call_form.h"
 #include "patchcore/call/call_store.h"
 #include "patchcore/machine/choice.h"
 #include "patchcore/machine/wait.h"
@@ -46,18 +46,6 @@
 #include "patchcore/site/site.h"
 #include "patchcore/site/thread.h"
 #include "patchcore/text/text.h"
-
-/* One byte at a time: it may lie on two pages, each with an alias of its own. */
-static int32_t load_displacement(const struct pc_call *call, const struct text_span *span)
-{
-	int32_t displacement;
-	uint8_t bytes[sizeof(displacement)];
-
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = call_load_byte(text_at(span, call_operand(call) + i));
-	memcpy(&displacement, bytes, sizeof(bytes));
-	return displacement;
-}
 
 static uint16_t off_first(const struct pc_call *call)
 {
@@ -76,14 +64,24 @@ static bool is_known_moved(const struct pc_call *call)
 /* Also by a thread that has ended, or was left behind by fork(), before it could say so. */
 static bool is_moved(const struct pc_call *call, const struct text_span *span)
 {
-	const struct stub *own = call_own(call);
+	const struct stub *own;
+	int32_t displacement;
+	uint8_t bytes[sizeof(displacement)];
 
-	return is_known_moved(call) ||
-	       (own && load_displacement(call, span) == call_to_own(call, own));
+	if (is_known_moved(call))
+		return true;
+	own = call_own(call);
+	if (!own)
+		return false;
+	/* One byte at a time: it may lie on two pages, each with an alias of its own. */
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = call_load_byte(text_at(span, call_operand(call) + i));
+	memcpy(&displacement, bytes, sizeof(bytes));
+	return displacement == call_to_own(call, own);
 }
 
 /* Locked, so that it is visible before the next store. */
-static void *aim(struct stub *own, void *target)
+static void *aim_stub(struct stub *own, void *target)
 {
 	if (atomic_load(&own->target) == target)
 		return target;
@@ -136,6 +134,7 @@ static int store_first(const struct pc_call *call, const struct text_span *span,
 	return done || seen == to ? 0 : explain_first_byte((uint8_t)seen);
 }
 
+/* By way of DISPLACEMENT. */
 static void store_displacement(const struct pc_call *call, const struct text_span *span,
 			       int32_t displacement)
 {
@@ -149,78 +148,31 @@ static void store_displacement(const struct pc_call *call, const struct text_spa
 
 /* --- On and off -------------------------------------------------------------- */
 
-/* The displacement for that target; NULL is the original one. */
-static int displacement_for(struct pc_call *call, void *target, int32_t *displacement)
-{
-	void *original = call_original(call), *to = target ? target : original;
-	struct stub *own;
-	int ret;
-
-	if ((!target || !call_shape(call)->slot) && stub_in_reach(call_end(call), (uintptr_t)to)) {
-		*displacement = call_displacement(call, to);
-		return 0;
-	}
-	ret = call_own_get(call, &own);
-	if (ret < 0)
-		return ret;
-	aim(own, to);
-	*displacement = call_to_own(call, own);
-	return 0;
-}
-
-static int displace(struct pc_call *call, void *target, const struct text_span *span)
-{
-	int32_t displacement;
-	int ret = check_opcode(call, span);
-
-	if (ret == 0)
-		ret = displacement_for(call, target, &displacement);
-	if (ret == 0)
-		store_displacement(call, span, displacement);
-	return ret;
-}
-
-/* The caller holds the call's `moving`. */
-static int move_held(struct pc_call *call, void *target)
-{
-	uint8_t code[CALL_MAX];
-	struct stub *own;
-	int ret = call_own_get(call, &own);
-
-	if (ret < 0)
-		return ret;
-	aim(own, target);
-	ret = pc_patch(call->addr, code, call_encode(code, call->form, call_to_own(call, own)));
-	if (ret == 0)
-		__atomic_store_n(&call->moved, 1, __ATOMIC_RELEASE);
-	return ret;
-}
-
-/* A thread that ended in the middle of it, or was left behind by fork(), does not count. */
-static bool is_at_work(uint64_t thread)
-{
-	return thread && !thread_is_gone(thread);
-}
-
-/* False: another thread has it, or this one in what its signal handler interrupted. */
-static bool take_moving(struct pc_call *call)
-{
-	uint64_t holder = __atomic_load_n(&call->moving, __ATOMIC_RELAXED);
-
-	return !is_at_work(holder) &&
-	       __atomic_compare_exchange_n(&call->moving, &holder, thread_id(), false,
-					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-
 /* Give it its first target of its own, and turn it on with it. */
 static int move_to_stub(struct pc_call *call, void *target, const struct text_span *span)
 {
+	uint64_t holder = __atomic_load_n(&call->moving, __ATOMIC_RELAXED);
+	uint8_t code[CALL_MAX];
+	struct stub *own;
 	int ret = -EAGAIN;
 
-	if (!take_moving(call))
+	/*
+	 * Another thread has it, or this one in what its signal handler interrupted. One that
+	 * ended in the middle of it, or was left behind by fork(), does not count.
+	 */
+	if ((holder && !thread_is_gone(holder)) ||
+	    !__atomic_compare_exchange_n(&call->moving, &holder, thread_id(), false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return -EAGAIN;
 	if (!is_moved(call, span))
-		ret = move_held(call, target);
+		ret = call_own_get(call, &own);
+	if (ret == 0) {
+		aim_stub(own, target);
+		ret = pc_patch(call->addr, code,
+			       call_encode(code, call->form, call_to_own(call, own)));
+	}
+	if (ret == 0)
+		__atomic_store_n(&call->moved, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&call->moving, 0, __ATOMIC_RELEASE);
 	return ret;
 }
@@ -235,18 +187,26 @@ static void *original_target(const struct pc_call *call)
 		       : original;
 }
 
-static int turn_on_moved(struct pc_call *call, void *target, const struct text_span *span)
+/* By way of FRONT or TAIL. */
+static int turn_on(struct pc_call *call, void *target, const struct text_span *span)
 {
-	uint16_t off = off_first(call), seen = load_first(call, text_at(span, call->addr));
-	struct stub *own = call_own(call);
+	uint16_t off = off_first(call), seen;
+	bool moved = is_moved(call, span);
+	struct stub *own;
 	void *before;
 	int ret;
 
+	if (!moved && (!target || (!call_shape(call)->slot && target == call_original(call))))
+		return store_first(call, span, off, call->on);
+	seen = load_first(call, text_at(span, call->addr));
 	if (seen != off && seen != call->on)
 		return explain_first_byte((uint8_t)seen);
+	if (!moved)
+		return move_to_stub(call, target, span);
+	own = call_own(call);
 	if (!target)
 		target = original_target(call);
-	before = aim(own, target);
+	before = aim_stub(own, target);
 	ret = store_first(call, span, off, call->on);
 	/* Unless another thread has changed it since. */
 	if (ret < 0)
@@ -254,28 +214,25 @@ static int turn_on_moved(struct pc_call *call, void *target, const struct text_s
 	return ret;
 }
 
-static int turn_on(struct pc_call *call, void *target, const struct text_span *span)
+/* By way of DISPLACEMENT; a target of NULL is the original one. */
+static int displace_call(struct pc_call *call, void *target, const struct text_span *span)
 {
-	int ret;
+	void *to = target ? target : call_original(call);
+	struct stub *own;
+	int ret = check_opcode(call, span);
 
-	if (is_moved(call, span))
-		return turn_on_moved(call, target, span);
-	if (!target || (!call_shape(call)->slot && target == call_original(call)))
-		return store_first(call, span, off_first(call), call->on);
-	ret = load_first(call, text_at(span, call->addr));
-	if (ret != call->on && ret != off_first(call))
-		return explain_first_byte((uint8_t)ret);
-	return move_to_stub(call, target, span);
-}
-
-/* A call that never had one remembers the first that it was given. */
-static void remember(struct pc_call *call, void *target)
-{
-	void *none = NULL, *original = call_shape(call)->slot ? call_own(call) : target;
-
-	if (!call_original(call))
-		__atomic_compare_exchange_n(&call->original, &none, original, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	if (ret < 0)
+		return ret;
+	if ((!target || !call_shape(call)->slot) && stub_in_reach(call_end(call), (uintptr_t)to)) {
+		store_displacement(call, span, call_displacement(call, to));
+		return 0;
+	}
+	ret = call_own_get(call, &own);
+	if (ret < 0)
+		return ret;
+	aim_stub(own, to);
+	store_displacement(call, span, call_to_own(call, own));
+	return 0;
 }
 
 /* Ask for the line that the store will go to; the other one, if there is, stays the executors'. */
@@ -284,23 +241,19 @@ static void expect_store(const struct pc_call *call)
 	line_for_writing(call->way == PC_CALL_DISPLACEMENT ? call_operand(call) : call->addr);
 }
 
-/*
- * Most likely only its slot will change then: to ask for the line of the code would take it
- * away from the executors for nothing.
- */
-static bool aims_in_data(const struct pc_call *call)
-{
-	return call->way != PC_CALL_DISPLACEMENT && is_known_moved(call);
-}
-
 int pc_activate_call(struct pc_call *call, void *target)
 {
+	void *none = NULL, *original;
 	struct text_span span;
 	int ret;
 
 	if (!call || !call->addr || (!target && !call_original(call)))
 		return -EINVAL;
-	if (!target || !aims_in_data(call))
+	/*
+	 * Of a call that goes through its stub most likely only the slot will change then: to ask
+	 * for the line of the code would take it away from the executors for nothing.
+	 */
+	if (!target || call->way == PC_CALL_DISPLACEMENT || !is_known_moved(call))
 		expect_store(call);
 	if (!choice_sync())
 		return -ESHUTDOWN;
@@ -308,26 +261,18 @@ int pc_activate_call(struct pc_call *call, void *target)
 	if (ret < 0)
 		return ret;
 	if (call->way == PC_CALL_DISPLACEMENT)
-		ret = displace(call, target, &span);
+		ret = displace_call(call, target, &span);
 	else
 		ret = turn_on(call, target, &span);
-	if (ret == 0 && target)
-		remember(call, target);
+	/* A call that never had one remembers the first that it was given. */
+	if (ret == 0 && target && !call_original(call)) {
+		original = call_shape(call)->slot ? call_own(call) : target;
+		__atomic_compare_exchange_n(&call->original, &none, original, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	}
 	if (ret == -EAGAIN)
 		call_go_on(call->addr);
 	text_end(&span);
-	return ret;
-}
-
-static int turn_off(struct pc_call *call, const struct text_span *span)
-{
-	int ret;
-
-	if (call->way != PC_CALL_DISPLACEMENT)
-		return store_first(call, span, call->on, off_first(call));
-	ret = check_opcode(call, span);
-	if (ret == 0)
-		store_displacement(call, span, call->off);
 	return ret;
 }
 
@@ -344,7 +289,13 @@ int pc_deactivate_call(struct pc_call *call)
 	ret = text_begin(&span, call->addr, call_shape(call)->len);
 	if (ret < 0)
 		return ret;
-	ret = turn_off(call, &span);
+	if (call->way != PC_CALL_DISPLACEMENT) {
+		ret = store_first(call, &span, call->on, off_first(call));
+	} else {
+		ret = check_opcode(call, &span);
+		if (ret == 0)
+			store_displacement(call, &span, call->off);
+	}
 	if (ret == -EAGAIN)
 		call_go_on(call->addr);
 	text_end(&span);
@@ -399,21 +350,12 @@ static bool find_target(const struct pc_call *call, int32_t displacement, void *
 }
 
 /* Where the code can be read: a copy, if loads from it may fault. */
-static int readable(const struct pc_call *call, uint8_t copy[CALL_MAX], const uint8_t **at)
+static int readable_call(const struct pc_call *call, uint8_t copy[CALL_MAX], const uint8_t **at)
 {
 	int ret = call->hidden ? text_read(copy, call->addr, call_shape(call)->len) : 0;
 
 	*at = call->hidden ? copy : call->addr;
 	return ret < 0 ? ret : 0;
-}
-
-static int look_at_front(const struct pc_call *call)
-{
-	uint8_t copy[CALL_MAX];
-	const uint8_t *at;
-	int ret = readable(call, copy, &at);
-
-	return ret < 0 ? ret : is_on(call, load_first(call, at));
 }
 
 /* 1: on, and leads to *target; 0: off; or a negative errno. */
@@ -423,7 +365,7 @@ static int look_at_call(const struct pc_call *call, void **target)
 	int32_t displacement;
 	const uint8_t *at;
 	bool is_found;
-	int ret = readable(call, copy, &at);
+	int ret = readable_call(call, copy, &at);
 
 	if (ret == 0)
 		ret = is_on(call, load_first(call, at));
@@ -433,7 +375,10 @@ static int look_at_call(const struct pc_call *call, void **target)
 	if (call->way == PC_CALL_DISPLACEMENT && displacement == call->off)
 		return 0;
 	is_found = find_target(call, displacement, target);
-	ret = look_at_front(call);
+	/* The front once more. */
+	ret = readable_call(call, copy, &at);
+	if (ret == 0)
+		ret = is_on(call, load_first(call, at));
 	return ret == 1 && !is_found ? MIXTURE : ret;
 }
 

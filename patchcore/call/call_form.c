@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "patchcore/word/flight.h"
+
 #define DISPLACEMENT 4 /* bytes */
 
 const struct call_shape call_shapes[CALL_FORMS] = {
@@ -95,4 +97,34 @@ void call_encode_off(uint8_t code[CALL_MAX], enum call_form form)
 uint16_t call_first(const uint8_t *code, enum pc_call_way way)
 {
 	return way == PC_CALL_TAIL ? code[0] : (uint16_t)(code[0] | code[1] << 8);
+}
+
+void call_go_on(const void *addr)
+{
+	struct site *site = site_find((uintptr_t)addr);
+
+	if (site)
+		flight_step(site);
+}
+
+int call_own_get(struct pc_call *call, struct stub **own)
+{
+	struct stub *made;
+	void *none = NULL;
+	int ret;
+
+	*own = call_own(call);
+	if (*own)
+		return 0;
+	ret = stub_get(&made, call_end(call), call_low(call));
+	if (ret < 0)
+		return ret == -EACCES ? -ENOSPC : ret;
+	*own = made;
+	if (__atomic_compare_exchange_n(&call->own, &none, made, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return 0;
+	/* Another thread was faster. */
+	stub_put(made);
+	*own = none;
+	return 0;
 }

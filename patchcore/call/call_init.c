@@ -7,9 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "patchcore/call/call_own.h"
+#include "patchcore/call/call_form.h"
 #include "patchcore/call/call_place.h"
-#include "patchcore/call/stub_place.h"
 #include "patchcore/machine/choice.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
@@ -25,7 +24,7 @@ struct looked {
 	bool hidden;
 };
 
-static int recognise(struct looked *looked, const uint8_t *addr, size_t len)
+static int recognise_call(struct looked *looked, const uint8_t *addr, size_t len)
 {
 	int ret = text_read(looked->code, addr, len);
 
@@ -35,62 +34,45 @@ static int recognise(struct looked *looked, const uint8_t *addr, size_t len)
 	return call_recognise(&looked->found, looked->code, len);
 }
 
-/* An INT3 where a change is under way, or was left by a thread that is no more. */
-static bool code_is_held(const struct looked *looked, const uint8_t *addr)
-{
-	struct site *site = site_find((uintptr_t)addr);
-
-	return looked->code[0] == WORD_INT3 && site && site_turn(site) % 2;
-}
-
 /* No more bytes are read than the call has: it may end where the mapping ends. */
 static int look_at_code(struct looked *looked, const uint8_t *addr)
 {
-	int ret = recognise(looked, addr, CALL_MAX - 1);
+	struct site *site = NULL;
+	int ret = recognise_call(looked, addr, CALL_MAX - 1);
 
-	if (ret == -ENOENT && code_is_held(looked, addr)) {
+	if (ret != -ENOENT)
+		return ret;
+	/* An INT3 where a change is under way, or was left by a thread that is no more. */
+	if (looked->code[0] == WORD_INT3)
+		site = site_find((uintptr_t)addr);
+	if (site && site_turn(site) % 2) {
 		call_go_on(addr);
 		return -EAGAIN;
 	}
-	if (ret != -ENOENT)
-		return ret;
-	ret = recognise(looked, addr, CALL_MAX);
+	ret = recognise_call(looked, addr, CALL_MAX);
 	return ret == -EFAULT ? -ENOENT : ret;
 }
 
-/* Turned off by us, through a pc_call that gave it up. */
-static bool is_off(const struct pc_call *call, const struct call_found *found)
-{
-	return call->way == PC_CALL_DISPLACEMENT && !found->off &&
-	       stub_is_ret(call_end(call) + (uintptr_t)found->displacement);
-}
-
-/* Two bytes of front where there is nothing for the displacement to lead to. */
-static int fall_back(struct pc_call *call)
-{
-	if (call_split(call->addr, call_shape(call)->len) == 1)
-		return -ENOSPC;
-	call->way = PC_CALL_FRONT;
-	return 0;
-}
-
+/* Where off leads; two bytes of front, where there is nothing for the displacement to lead to. */
 static int find_ret(struct pc_call *call)
 {
+	bool slot = call_shape(call)->slot;
 	struct stub_ret found;
 	int ret = stub_ret_get(&found, call_end(call));
+	uintptr_t to;
 
-	if (ret == 0) {
-		uintptr_t to = call_shape(call)->slot ? found.slot : found.code;
-
-		call->off = call_displacement(call, (void *)to);
-		return 0;
-	}
-	if (ret != -ENOSPC && ret != -EACCES)
+	if (ret < 0 && ret != -ENOSPC && ret != -EACCES)
 		return ret;
-	found.code = call_shape(call)->slot ? 0 : stub_find_ret(call_end(call));
-	if (!found.code)
-		return fall_back(call);
-	call->off = call_displacement(call, (void *)found.code);
+	if (ret == 0)
+		to = slot ? found.slot : found.code;
+	else
+		to = slot ? 0 : stub_find_ret(call_end(call));
+	if (to)
+		call->off = call_displacement(call, (void *)to);
+	else if (call_split(call->addr, call_shape(call)->len) == 1)
+		return -ENOSPC;
+	else
+		call->way = PC_CALL_FRONT;
 	return 0;
 }
 
@@ -133,7 +115,8 @@ static void start_on(struct pc_call *call, const struct looked *looked)
 	const struct stub *own = call_own(call);
 
 	call->on = call_first(looked->code, call->way);
-	if (is_off(call, &looked->found)) {
+	/* Turned off by us, through a pc_call that gave it up. */
+	if (call->way == PC_CALL_DISPLACEMENT && stub_is_ret(target)) {
 		call->off = displacement;
 		return;
 	}
@@ -145,39 +128,13 @@ static void start_on(struct pc_call *call, const struct looked *looked)
 	call->original = (void *)target;
 }
 
-/*
- * The stub that an earlier pc_call had here, if the code is still such that it will do.
- * The code may lead through it, and a thread may be inside.
- */
-static void keep_own(struct pc_call *call, struct stub *own, const struct looked *looked)
-{
-	int low;
-
-	if (!looked->found.off)
-		call->on = call_first(looked->code, call->way);
-	low = call_low(call);
-	if (own && (low == STUB_ANY || (uint8_t)(uintptr_t)own->code == low))
-		call->own = own;
-}
-
-static int set_up_call(struct pc_call *call, const struct looked *looked)
-{
-	int ret = call->way == PC_CALL_DISPLACEMENT ? find_ret(call) : 0;
-
-	if (ret < 0)
-		return ret;
-	if (looked->found.off)
-		return turn_into_off(call, looked->code);
-	start_on(call, looked);
-	return 0;
-}
-
 static int init_at(struct pc_call *call, struct call_place *place)
 {
 	uint8_t *addr = (uint8_t *)place->entry.addr;
+	struct stub *own = place->own;
 	struct looked looked;
 	unsigned len;
-	int ret = look_at_code(&looked, addr);
+	int ret = look_at_code(&looked, addr), low;
 
 	if (ret < 0)
 		return ret;
@@ -191,32 +148,29 @@ static int init_at(struct pc_call *call, struct call_place *place)
 		.way = call_way(looked.found.form, call_split(addr, len)),
 		.hidden = looked.hidden,
 	};
-	keep_own(call, place->own, &looked);
-	return set_up_call(call, &looked);
-}
-
-static int init_inside(struct pc_call *call, void *addr)
-{
-	struct call_place *place;
-	struct pc_call ready;
-	int ret;
-
-	forget_gone();
-	ret = call_place_take(&place, addr);
+	if (!looked.found.off)
+		call->on = call_first(looked.code, call->way);
+	/*
+	 * The stub that an earlier pc_call had here is kept, if the code is still such that it will
+	 * do: the code may lead through it, and a thread may be inside.
+	 */
+	low = call_low(call);
+	if (own && (low == STUB_ANY || (uint8_t)(uintptr_t)own->code == low))
+		call->own = own;
+	if (call->way == PC_CALL_DISPLACEMENT)
+		ret = find_ret(call);
 	if (ret < 0)
 		return ret;
-	ret = init_at(&ready, place);
-	if (ret < 0) {
-		call_place_leave(place, place->own);
-		return ret;
-	}
-	ready.number = call_place_ready(place);
-	*call = ready;
+	if (looked.found.off)
+		return turn_into_off(call, looked.code);
+	start_on(call, &looked);
 	return 0;
 }
 
 int pc_call_init(struct pc_call *call, void *addr)
 {
+	struct call_place *place;
+	struct pc_call ready;
 	struct thread *self;
 	int ret;
 
@@ -229,7 +183,17 @@ int pc_call_init(struct pc_call *call, void *addr)
 	ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
-	ret = init_inside(call, addr);
+	forget_gone();
+	ret = call_place_take(&place, addr);
+	if (ret == 0) {
+		ret = init_at(&ready, place);
+		if (ret < 0) {
+			call_place_leave(place, place->own);
+		} else {
+			ready.number = call_place_ready(place);
+			*call = ready;
+		}
+	}
 	fork_leave(self);
 	return ret;
 }
@@ -244,29 +208,11 @@ static bool may_be_run(const struct pc_call *call, const struct stub *own)
 	       displacement == call_to_own(call, own);
 }
 
-static int fini_inside(struct pc_call *call)
-{
-	struct call_place *place;
-	struct stub *own;
-
-	forget_gone();
-	place = call_place_of(call->addr, call->number);
-	if (!place)
-		return -ENOENT;
-	own = call_own(call);
-	/* The code has never led there: the patch that was to change that failed. */
-	if (own && !may_be_run(call, own)) {
-		stub_put(own);
-		own = NULL;
-	}
-	*call = (struct pc_call){ 0 };
-	call_place_leave(place, own);
-	return 0;
-}
-
 int pc_call_fini(struct pc_call *call)
 {
+	struct call_place *place;
 	struct thread *self;
+	struct stub *own;
 	int ret;
 
 	if (!call || !call->addr)
@@ -276,7 +222,20 @@ int pc_call_fini(struct pc_call *call)
 	ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
-	ret = fini_inside(call);
+	forget_gone();
+	place = call_place_of(call->addr, call->number);
+	if (place) {
+		own = call_own(call);
+		/* The code has never led there: the patch that was to change that failed. */
+		if (own && !may_be_run(call, own)) {
+			stub_put(own);
+			own = NULL;
+		}
+		*call = (struct pc_call){ 0 };
+		call_place_leave(place, own);
+	} else {
+		ret = -ENOENT;
+	}
 	fork_leave(self);
 	return ret;
 }

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "patchcore/call/stub_place.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/text/text.h"
 
@@ -49,9 +48,18 @@ static uint8_t *pool_code(const struct pool *pool, unsigned index)
 	return pool->code + index * STRIDE + pool->low;
 }
 
-static void fill_code(const struct pool *pool)
+static bool pool_in_reach(const struct pool *pool, uintptr_t end)
 {
-	memset(pool->code, 0xcc, TEXT_PAGE);
+	return stub_in_reach(end, (uintptr_t)pool->code) &&
+	       stub_in_reach(end, (uintptr_t)pool->code + 2 * TEXT_PAGE);
+}
+
+static int pool_fill(const struct pool *pool)
+{
+	uint8_t *code = pool->code, *ret = pool_code(pool, 0) + JUMP;
+	int fd, error = -EACCES;
+
+	memset(code, 0xcc, TEXT_PAGE);
 	for (unsigned i = 0; i < STUBS; i++) {
 		uint8_t *at = pool_code(pool, i);
 		int32_t displacement = (int32_t)((uint8_t *)pool_stub(pool, i) - (at + JUMP));
@@ -60,47 +68,23 @@ static void fill_code(const struct pool *pool)
 		memcpy(at + sizeof(jump), &displacement, sizeof(displacement));
 		memcpy(at + JUMP, ret_code, sizeof(ret_code));
 	}
-}
-
-static void fill_data(const struct pool *pool)
-{
-	uint8_t *ret = pool_code(pool, 0) + JUMP;
-
 	/* Without a target, go back. */
 	for (unsigned i = 0; i <= STUBS; i++)
 		*pool_stub(pool, i) = (struct stub){ .target = ret, .code = pool_code(pool, i) };
-}
-
-static bool pool_in_reach(const struct pool *pool, uintptr_t end)
-{
-	return stub_in_reach(end, (uintptr_t)pool->code) &&
-	       stub_in_reach(end, (uintptr_t)pool->code + 2 * TEXT_PAGE);
-}
-
-/*
- * Where memory that was writable may not become executable (SELinux, MDWE): the
- * page of a file that holds the same bytes may be.
- */
-static int map_copy(uint8_t *code)
-{
-	int fd = memfd_create("patchcore", MFD_CLOEXEC), ret = -EACCES;
-
+	if (mprotect(code, TEXT_PAGE, PROT_READ | PROT_EXEC) == 0)
+		return 0;
+	/*
+	 * Where memory that was writable may not become executable (SELinux, MDWE): the
+	 * page of a file that holds the same bytes may be.
+	 */
+	fd = memfd_create("patchcore", MFD_CLOEXEC);
 	if (fd < 0)
 		return -EACCES;
 	if (write(fd, code, TEXT_PAGE) == (ssize_t)TEXT_PAGE &&
 	    mmap(code, TEXT_PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == code)
-		ret = 0;
+		error = 0;
 	close(fd);
-	return ret;
-}
-
-static int pool_fill(struct pool *pool)
-{
-	fill_code(pool);
-	fill_data(pool);
-	if (mprotect(pool->code, TEXT_PAGE, PROT_READ | PROT_EXEC) == 0)
-		return 0;
-	return map_copy(pool->code);
+	return error;
 }
 
 static int pool_new(struct pool **made, uintptr_t end, unsigned low)
@@ -145,28 +129,20 @@ static struct stub *take_stub(struct pool *pool, int low)
 	return NULL;
 }
 
-static int get_locked(struct stub **stub, uintptr_t end, int low)
-{
-	struct pool *pool;
-	int ret;
-
-	for (pool = pools; pool; pool = pool->next) {
-		*stub = pool_in_reach(pool, end) ? take_stub(pool, low) : NULL;
-		if (*stub)
-			return 0;
-	}
-	ret = pool_new(&pool, end, low == STUB_ANY ? 0 : (unsigned)low % STRIDE);
-	if (ret == 0)
-		*stub = take_stub(pool, low);
-	return ret;
-}
-
 int stub_get(struct stub **stub, uintptr_t end, int low)
 {
-	int ret;
+	struct pool *pool;
+	int ret = 0;
 
 	lock_take(&lock);
-	ret = get_locked(stub, end, low);
+	*stub = NULL;
+	for (pool = pools; pool && !*stub; pool = pool->next)
+		if (pool_in_reach(pool, end))
+			*stub = take_stub(pool, low);
+	if (!*stub)
+		ret = pool_new(&pool, end, low == STUB_ANY ? 0 : (unsigned)low % STRIDE);
+	if (!*stub && ret == 0)
+		*stub = take_stub(pool, low);
 	lock_drop(&lock);
 	return ret;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/call/stub_place.h"
+#include "patchcore/call/stub.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -28,36 +28,18 @@ struct hole {
 	bool below_stack; /* which wants to grow into it */
 };
 
-static uintptr_t lowest(uintptr_t end)
+static uintptr_t lowest_stub(uintptr_t end)
 {
 	uintptr_t low = end > REACH + BOTTOM ? end - REACH : BOTTOM;
 
 	return (low + TEXT_PAGE - 1) & ~(uintptr_t)(TEXT_PAGE - 1);
 }
 
-static uintptr_t highest(uintptr_t end)
+static uintptr_t highest_stub(uintptr_t end)
 {
 	uintptr_t high = end < TOP - REACH ? end + REACH : TOP;
 
 	return high & ~(uintptr_t)(TEXT_PAGE - 1);
-}
-
-/* True unless another thread was faster, or this is no place for a mapping. */
-static bool map_hole_at(uint8_t **at, uintptr_t addr, size_t size)
-{
-	void *wanted = (void *)addr;
-	void *got = mmap(wanted, size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-
-	if (got == MAP_FAILED)
-		return false;
-	if (got == wanted) {
-		*at = got;
-		return true;
-	}
-	/* Before Linux 4.17 that address is only a hint. */
-	munmap(got, size);
-	return false;
 }
 
 /*
@@ -66,35 +48,43 @@ static bool map_hole_at(uint8_t **at, uintptr_t addr, size_t size)
  */
 static bool map_in_hole(uint8_t **at, const struct hole *hole, size_t size)
 {
+	uint8_t *wanted, *got;
+
 	if (hole->end <= hole->start || hole->end - hole->start < size)
 		return false;
-	return map_hole_at(at, hole->below_stack ? hole->start : hole->end - size, size);
-}
-
-static bool has_stack(const struct mapping *map)
-{
-	uintptr_t inside = getauxval(AT_RANDOM);
-
-	return map->start <= inside && inside < map->end;
+	wanted = (uint8_t *)(hole->below_stack ? hole->start : hole->end - size);
+	got = mmap(wanted, size, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	/* Another thread was faster, or this is no place for a mapping. */
+	if (got == MAP_FAILED)
+		return false;
+	/* Before Linux 4.17 that address is only a hint. */
+	if (got != wanted) {
+		munmap(got, size);
+		return false;
+	}
+	*at = got;
+	return true;
 }
 
 int stub_place(uint8_t **at, uintptr_t end, size_t size)
 {
-	struct hole hole = { .start = lowest(end) };
+	uintptr_t high = highest_stub(end), on_stack = getauxval(AT_RANDOM);
+	struct hole hole = { .start = lowest_stub(end) };
 	struct mapping *map;
 	int count = mappings_read(hole.start, UINTPTR_MAX, &map);
 	bool done = false;
 
-	for (int i = 0; i < count && !done && hole.start < highest(end); i++) {
-		hole.end = map[i].start < highest(end) ? map[i].start : highest(end);
-		hole.below_stack = has_stack(&map[i]);
+	for (int i = 0; i < count && !done && hole.start < high; i++) {
+		hole.end = map[i].start < high ? map[i].start : high;
+		hole.below_stack = map[i].start <= on_stack && on_stack < map[i].end;
 		done = map_in_hole(at, &hole, size);
 		hole.start = map[i].end > hole.start ? map[i].end : hole.start;
 	}
 	free(map);
 	if (count < 0)
 		return count;
-	hole.end = highest(end);
+	hole.end = high;
 	hole.below_stack = false;
 	return done || map_in_hole(at, &hole, size) ? 0 : -ENOSPC;
 }
@@ -126,29 +116,23 @@ static bool is_function_end(const uint8_t *code, size_t left)
 	return false;
 }
 
-static uintptr_t find_in(const struct mapping *map, uintptr_t end)
-{
-	uintptr_t low = map->start > lowest(end) ? map->start : lowest(end);
-	uintptr_t high = map->end < highest(end) ? map->end : highest(end);
-
-	/* Of the same function rather than of one before. */
-	for (uintptr_t at = end; at < high; at++)
-		if (is_function_end((const uint8_t *)at, high - at))
-			return at;
-	for (uintptr_t at = end - CALL_MAX; at > low; at--)
-		if (is_function_end((const uint8_t *)at, end - at))
-			return at;
-	return 0;
-}
-
 uintptr_t stub_find_ret(uintptr_t end)
 {
+	uintptr_t found = 0, low = lowest_stub(end), high = highest_stub(end);
 	struct mapping *map;
 	int count = mappings_read(end - 1, end, &map);
-	uintptr_t found = 0;
 
-	if (count == 1 && (map->prot & BOTH) == BOTH)
-		found = find_in(map, end);
+	if (count == 1 && (map->prot & BOTH) == BOTH) {
+		low = map->start > low ? map->start : low;
+		high = map->end < high ? map->end : high;
+		/* Of the same function rather than of one before. */
+		for (uintptr_t at = end; at < high && !found; at++)
+			if (is_function_end((const uint8_t *)at, high - at))
+				found = at;
+		for (uintptr_t at = end - CALL_MAX; at > low && !found; at--)
+			if (is_function_end((const uint8_t *)at, end - at))
+				found = at;
+	}
 	free(map);
 	return found;
 }

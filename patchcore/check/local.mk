@@ -5,15 +5,13 @@ noinst_LTLIBRARIES += libpatchcore_check_internal.la
 libpatchcore_check_internal_la_SOURCES = \
 	patchcore/check/check.c \
 	patchcore/check/decode.c \
-	patchcore/check/decode.h \
-	patchcore/check/read.c \
-	patchcore/check/read.h
+	patchcore/check/decode.h
 libpatchcore_check_internal_la_LIBADD = $(ZYDIS_LIBS)
 
 lib_LTLIBRARIES += libpatchcore_check.la
 libpatchcore_check_la_SOURCES =
 libpatchcore_check_la_LIBADD = libpatchcore_check_internal.la libpatchcore.la
-libpatchcore_check_la_LDFLAGS = -version-info 0:0:0 \
+libpatchcore_check_la_LDFLAGS = -version-info 0:0:0 $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/patchcore/check/patchcore_check.map
 EXTRA_libpatchcore_check_la_DEPENDENCIES = patchcore/check/patchcore_check.map
 
@@ -21,6 +19,7 @@ patchcoreinclude_HEADERS += patchcore/include/patchcore/check.h
 pkgconfig_DATA += patchcore/check/patchcore_check.pc
 
 examples += patchcore/examples/check
+dist_examples_DATA += patchcore/examples/check.c
 patchcore_examples_check_LDADD = libpatchcore_check.la libpatchcore.la
 
 TESTS += patchcore/check/tests/test_check_exports.sh
@@ -49,7 +48,6 @@ patchcore_tests_real_preload_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 TESTS += patchcore/tests/real/test_real.sh
 endif
 
-dist_examples_DATA += patchcore/examples/check.c
 EXTRA_DIST += \
 	patchcore/check/patchcore_check.map \
 	patchcore/tests/real/load.lua \

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Ask whether a change may be made while other threads run the code, and why not. */
-#include <errno.h>
 #include <patchcore/check.h>
-#include <patchcore/patchcore.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
+
+#include "example.h"
 
 static const uint8_t call[5] = { 0xe8, 1, 2, 3, 4 };
 static const uint8_t nop_5[5] = { 0x0f, 0x1f, 0x44, 0, 0 };
@@ -27,17 +23,13 @@ static int ask(const char *what, uint8_t *at, const uint8_t was[5], const uint8_
 
 int main(void)
 {
-	uint8_t *page =
-		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int ret;
+	uint8_t *page = map_code(PAGE, PROT_READ | PROT_WRITE);
+	int ret = pc_init(); /* so that the answers are about the window of this machine */
 
-	if (page == MAP_FAILED)
-		return 1;
-	ret = pc_init(); /* so that the answers are about the window of this machine */
 	if (ret < 0)
 		return fprintf(stderr, "pc_init: %s\n", strerror(-ret)), 1;
 	ret = ask("a NOP for a call", page, call, nop_5) == 0 &&
-	      ask("the same across a line", page + 62, call, nop_5) == 0 &&
+	      ask("the same across a line", page + ACROSS, call, nop_5) == 0 &&
 	      ask("a call for a NOP", page, nop_5, call) == 0 &&
 	      ask("a call for five NOPs", page, nops, call) == -EILSEQ;
 	return pc_fini() == 0 && ret ? 0 : 1;

@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Code that comes and goes: tell the library before it is unmapped. */
-#include <patchcore/patchcore.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-
-/* mov eax, imm32; ret */
-static const uint8_t one[] = { 0xb8, 1, 0, 0, 0, 0xc3 };
-static const uint8_t two[] = { 0xb8, 2, 0, 0, 0 };
+#include "example.h"
 
 static int use_once(void)
 {
-	uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *code = map_open_code(), two[5];
 	int ret = 0;
 
-	if (code == MAP_FAILED)
-		return puts("no memory that is writable and executable"), 2;
-	memcpy(code, one, sizeof(one));
-	if (pc_text_open(code, 4096) == 0 && pc_patch(code, two, sizeof(two)) == 0)
-		ret = ((int (*)(void))(void *)code)();
+	put_function(code, 1);
+	put_load(two, 2);
+	if (pc_text_open(code, PAGE) == 0 && pc_patch(code, two, sizeof(two)) == 0)
+		ret = run(code);
 	/* Code that is mapped here later is new to the library. */
-	if (pc_forget(code, 4096) < 0)
+	if (pc_forget(code, PAGE) < 0)
 		ret = 0;
-	munmap(code, 4096);
+	munmap(code, PAGE);
 	return ret;
 }
 

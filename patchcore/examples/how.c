@@ -3,14 +3,7 @@
  * A library that patches a program it is part of: a policy of its own, a look before, and a change
  * that is made only if the code is still the one that it knows.
  */
-#include <errno.h>
-#include <patchcore/patchcore.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-
-#define PAGE 4096u
+#include "example.h"
 
 static const char *const protocols[] = {
 	[PC_BY_STORE] = "one store",
@@ -18,12 +11,6 @@ static const char *const protocols[] = {
 	[PC_BY_MEMBARRIER] = "INT3 and two membarriers",
 	[PC_BY_NOTHING] = "nothing that is safe here",
 };
-
-/* mov eax, number; ret */
-static void put_function(uint8_t *at, uint8_t number)
-{
-	memcpy(at, (const uint8_t[]){ 0xb8, number, 0, 0, 0, 0xc3 }, 6);
-}
 
 static int look(const uint8_t *site, const struct pc_choice *own)
 {
@@ -53,15 +40,12 @@ static int change(uint8_t *site, const struct pc_choice *own)
 
 int main(void)
 {
-	uint8_t *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *code = map_open_code();
 	const struct pc_choice *own;
 	int ret = pc_init();
 
-	if (code == MAP_FAILED)
-		return 1;
 	put_function(code, 1);
-	put_function(code + 64 - 2, 1);
+	put_function(code + ACROSS, 1);
 	if (ret == 0)
 		ret = pc_choose(&own, PC_POLICY_MEMBARRIER, PC_ACCEPT_P_DEFAULT);
 	if (ret == -ENOTSUP) {
@@ -71,7 +55,7 @@ int main(void)
 	if (ret == 0)
 		ret = change(code, own);
 	if (ret == 0)
-		ret = change(code + 64 - 2, own);
+		ret = change(code + ACROSS, own);
 	if (ret < 0)
 		fprintf(stderr, "patchcore: %s\n", strerror(-ret));
 	return ret < 0 ? 1 : 0;

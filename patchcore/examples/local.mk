@@ -42,6 +42,7 @@ dist_examples_DATA = \
 	patchcore/examples/async.c \
 	patchcore/examples/batch.c \
 	patchcore/examples/call.c \
+	patchcore/examples/example.h \
 	patchcore/examples/finisher.c \
 	patchcore/examples/forget.c \
 	patchcore/examples/how.c \
@@ -55,3 +56,15 @@ dist_examples_DATA = \
 	patchcore/examples/text_open.c \
 	patchcore/examples/text_shared.c \
 	patchcore/examples/text_use_alias.c
+
+# Of other languages and builds.
+examplescmakedir = $(examplesdir)/cmake
+dist_examplescmake_DATA = patchcore/examples/cmake/CMakeLists.txt
+examplesmesondir = $(examplesdir)/meson
+dist_examplesmeson_DATA = patchcore/examples/meson/meson.build
+exampleswrapdir = $(examplesdir)/meson/subprojects
+dist_exampleswrap_DATA = patchcore/examples/meson/subprojects/patchcore.wrap
+examplesrustdir = $(examplesdir)/rust
+dist_examplesrust_DATA = \
+	patchcore/examples/rust/budget.rs \
+	patchcore/examples/rust/patchcore.rs

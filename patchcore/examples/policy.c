@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Choose how straddlers are patched, and tell what the library made of it. */
-#include <errno.h>
-#include <patchcore/patchcore.h>
-#include <stdio.h>
-#include <string.h>
+#include "example.h"
 
 static const char *const names[] = {
 	[PC_POLICY_AUTO] = "auto",

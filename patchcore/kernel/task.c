@@ -65,7 +65,7 @@ NOPATCH static long read_file(pid_t tid, const char *name, char text[TEXT_MAX])
 
 /* --- The list ------------------------------------------------------------------------------- */
 
-NOPATCH static bool list_some(const char *from, const char *end, task_met_fn *met, void *arg)
+NOPATCH int task_list(task_met_fn *met, void *arg)
 {
 	struct entry {
 		uint64_t inode;
@@ -74,58 +74,42 @@ NOPATCH static bool list_some(const char *from, const char *end, task_met_fn *me
 		uint8_t type;
 		char name[];
 	};
-
-	while (from < end) {
-		const struct entry *entry = (const void *)from;
-		pid_t tid = (pid_t)proc_number(entry->name, 10);
-
-		if (tid > 0 && !met(tid, arg))
-			return false;
-		from += entry->length;
-	}
-	return true;
-}
-
-NOPATCH int task_list(task_met_fn *met, void *arg)
-{
 	char buffer[TEXT_MAX] __attribute__((aligned(8)));
 	long fd = open_file("/proc/self/task", O_DIRECTORY), len;
+	bool more = true;
 
 	if (fd < 0)
 		return (int)fd;
-	do
+	do {
 		len = sys_call(SYS_getdents64, fd, buffer, sizeof(buffer));
-	while (len > 0 && list_some(buffer, buffer + len, met, arg));
+		for (long at = 0; more && at < len;) {
+			const struct entry *entry = (const void *)(buffer + at);
+			pid_t tid = (pid_t)proc_number(entry->name, 10);
+
+			more = tid <= 0 || met(tid, arg);
+			at += entry->length;
+		}
+	} while (more && len > 0);
 	sys_call(SYS_close, fd);
 	return len < 0 ? (int)len : 0;
 }
 
 /* --- stat ----------------------------------------------------------------------------------- */
 
-NOPATCH static bool is_kernels(uint64_t flags, unsigned release)
-{
-	return (release >= IO_WORKER_RELEASE && (flags & IO_WORKER)) ||
-	       (release >= USER_WORKER_RELEASE && (flags & USER_WORKER));
-}
-
-/* By number, as proc(5) counts. The name may hold anything, brackets and blanks too. */
-NOPATCH static const char *field(const char *text, unsigned number)
-{
-	const char *name_end = proc_last(text, ')');
-
-	return name_end ? proc_field(name_end, number - 2) : NULL;
-}
-
 NOPATCH int task_stat_parse(const char *text, unsigned release, struct task_stat *stat)
 {
-	const char *state = field(text, 3), *flags = field(text, 9);
-	const char *started = field(text, 22), *size = field(text, 23);
+	/* Field 2, as proc(5) counts. It may hold anything, brackets and blanks too. */
+	const char *name_end = proc_last(text, ')');
+	const char *size = name_end ? proc_field(name_end, 21) : NULL;
+	uint64_t flags;
 
 	if (!size)
 		return -ESRCH;
-	stat->state = *state;
-	stat->is_kernels = is_kernels(proc_number(flags, 10), release);
-	stat->started = proc_number(started, 10);
+	flags = proc_number(proc_field(name_end, 7), 10);
+	stat->state = *proc_field(name_end, 1);
+	stat->is_kernels = (release >= IO_WORKER_RELEASE && (flags & IO_WORKER)) ||
+			   (release >= USER_WORKER_RELEASE && (flags & USER_WORKER));
+	stat->started = proc_number(proc_field(name_end, 20), 10);
 	stat->has_memory = proc_number(size, 10) != 0;
 	return 0;
 }
@@ -173,39 +157,29 @@ NOPATCH uint64_t task_clock(void)
 
 /* --- status and syscall --------------------------------------------------------------------- */
 
-/* Before these lines there may be any number of groups. */
-NOPATCH static const char *find_signals(long fd, char text[TEXT_MAX], long *error)
-{
-	size_t from = 0;
-
-	for (;;) {
-		long len = read_some(fd, text, from);
-		const char *found = len > 0 ? proc_find(text, "\nSigPnd:") : NULL;
-
-		*error = len;
-		if (len < 0)
-			return NULL;
-		if (found && (len < (long)TEXT_MAX - 1 || found < text + len - LINES))
-			return found;
-		/* The last piece lacks these lines: the thread has ended. Pieces overlap. */
-		if (len <= 2 * (long)LINES)
-			return NULL;
-		from += (size_t)len - 2 * LINES;
-	}
-}
-
 NOPATCH static int read_masks(pid_t tid, struct task_signals *signals)
 {
 	char text[TEXT_MAX];
 	const char *found, *shared, *blocked;
-	long fd = open_of(tid, "status"), error;
+	long fd = open_of(tid, "status"), len;
+	size_t from = 0;
 
 	if (fd < 0)
 		return (int)fd;
-	found = find_signals(fd, text, &error);
+	/* Before these lines there may be any number of groups. Pieces overlap. */
+	for (;; from += (size_t)len - 2 * LINES) {
+		len = read_some(fd, text, from);
+		found = len > 0 ? proc_find(text, "\nSigPnd:") : NULL;
+		if (found && (len < (long)TEXT_MAX - 1 || found < text + len - LINES))
+			break;
+		found = NULL;
+		/* The last piece lacks these lines: the thread has ended. */
+		if (len <= 2 * (long)LINES)
+			break;
+	}
 	sys_call(SYS_close, fd);
 	if (!found)
-		return error < 0 ? (int)error : -ESRCH;
+		return len < 0 ? (int)len : -ESRCH;
 	shared = proc_find(found, "\nShdPnd:");
 	blocked = proc_find(found, "\nSigBlk:");
 	if (!shared || !blocked)
@@ -215,23 +189,10 @@ NOPATCH static int read_masks(pid_t tid, struct task_signals *signals)
 	return 0;
 }
 
-/* The set is in memory of this process, where the sleeping thread has put it. */
-NOPATCH static uint64_t waited_set(const char *call)
-{
-	const char *set = proc_field(call, 1);
-	uint64_t mask = 0;
-	struct iovec here = { &mask, sizeof(mask) }, there;
-
-	if (!set)
-		return 0;
-	there.iov_base = (void *)(uintptr_t)proc_number(set, 16);
-	there.iov_len = sizeof(mask);
-	sys_call(SYS_process_vm_readv, sys_call(SYS_getpid), &here, 1, &there, 1, 0);
-	return mask;
-}
-
 NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
 {
+	struct iovec here = { &signals->waited, sizeof(uint64_t) }, there = { 0, sizeof(uint64_t) };
+	const char *set;
 	char text[TEXT_MAX];
 	int ret = read_masks(tid, signals);
 
@@ -243,7 +204,12 @@ NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
 	    proc_number(text, 10) != SYS_rt_sigtimedwait)
 		return 0;
 	signals->waits = true;
-	signals->waited = waited_set(text);
+	set = proc_field(text, 1);
+	if (!set)
+		return 0;
+	/* The set is in memory of this process, where the sleeping thread has put it. */
+	there.iov_base = (void *)(uintptr_t)proc_number(set, 16);
+	sys_call(SYS_process_vm_readv, sys_call(SYS_getpid), &here, 1, &there, 1, 0);
 	return 0;
 }
 

@@ -35,7 +35,7 @@ int pc_forget(void *addr, size_t len)
 static struct objects_view view = OBJECTS_VIEW_INIT;
 
 /* No thread can be at work there: the code is gone, and so is what else is on its pages. */
-static void gone(uintptr_t start, uintptr_t end)
+static void forget_range(uintptr_t start, uintptr_t end)
 {
 	start &= ~(uintptr_t)(TEXT_PAGE - 1);
 	end = (end + TEXT_PAGE - 1) & ~(uintptr_t)(TEXT_PAGE - 1);
@@ -45,5 +45,5 @@ static void gone(uintptr_t start, uintptr_t end)
 
 void forget_gone(void)
 {
-	objects_each_gone(&view, gone);
+	objects_each_gone(&view, forget_range);
 }

@@ -16,7 +16,8 @@
  *   6. block signals, all but those that code raises: a handler that patched from here on would
  *      change what the child still runs
  * After, in the parent:
- *   7. wait until the child has mapped the copy: until then it runs our pages
+ *   7. wait until the child has mapped the copy: until then it runs our pages. A child that is
+ *      starved or stopped is late: what has an alias is not changed before it is ready
  *   8. open the gate, and let signals come
  * After, in the child:
  *   7. adopt (below), if a trap or an entry point has not done so before
@@ -50,7 +51,7 @@
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/patch/finisher.h"
+#include "patchcore/patch/patch.h"
 #include "patchcore/site/cancel.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/text/objects.h"
@@ -72,19 +73,14 @@ _Atomic(uint32_t) *fork_adopted = &never_wiped;
 
 /* --- Adopting --------------------------------------------------------------------------------- */
 
-NOPATCH static void adopt_process(void)
-{
-	thread_adopt();
-	text_adopt();
-}
-
 NOPATCH void fork_adopt(void)
 {
 	uint32_t self = ADOPTING | (uint32_t)sys_call(SYS_gettid), state = 0;
 
 	if (atomic_compare_exchange_strong_explicit(fork_adopted, &state, self,
 						    memory_order_acquire, memory_order_acquire)) {
-		adopt_process();
+		thread_adopt();
+		text_adopt();
 		atomic_store_explicit(fork_adopted, REST, memory_order_release);
 		return;
 	}
@@ -102,13 +98,6 @@ static uint64_t not_raised(void)
 		 kernel_bit(SIGILL) | kernel_bit(SIGFPE) | kernel_bit(SIGSYS));
 }
 
-/* False: membarrier has no memory just now, and what is still in flight needs its pages. */
-static bool is_all_over(void)
-{
-	flight_rescue_all();
-	return flight_drain() == 0;
-}
-
 static bool is_adopted(void)
 {
 	return atomic_load_explicit(fork_adopted, memory_order_acquire) == FORK_ADOPTED;
@@ -122,7 +111,12 @@ static bool try_adopt_rest(void)
 	bool is_turn = atomic_compare_exchange_strong(fork_adopted, &state, me), all_over;
 
 	if (is_turn) {
-		all_over = !thread_any_inside() && is_all_over();
+		all_over = !thread_any_inside();
+		if (all_over) {
+			flight_rescue_all();
+			/* Else membarrier lacks memory, and what is in flight needs its pages. */
+			all_over = flight_drain() == 0;
+		}
 		if (all_over)
 			text_give_back_borrowed();
 		atomic_store_explicit(fork_adopted, all_over ? FORK_ADOPTED : REST,
@@ -132,90 +126,63 @@ static bool try_adopt_rest(void)
 	return is_turn;
 }
 
-/*
- * What needs more than a trap handler may do: see to what threads have left half done that are not
- * here. A fork that waited for all of them left nothing. Other threads wait outside meanwhile, and
- * it is put off while one is inside, as the forking one may be in the middle of a change of its
- * own, or while a change cannot be finished.
- */
-static void adopt_rest(struct thread *self)
-{
-	if (is_adopted() || thread_is_nested(self) || lock_any_held())
-		return;
-	while (!try_adopt_rest() && !is_adopted()) {
-		thread_leave(self);
-		nap();
-		thread_enter_as(self);
-	}
-}
-
 /* What comes before the fork is done, what comes after is not begun: the rest is libc's. */
 static _Atomic(bool) prepared;
 
-/*
- * A thread that comes to the gate may hold a lock that fork() itself needs after our handlers, as
- * malloc()'s where its signal handler patches. So it must not wait without end for a thread that
- * sleeps in fork(). Nor may it go past: the child's copy of the code is made, or its memory is
- * being copied, and a change would be in a part of them only.
- */
 #define GATE_LOOK_NS (20 * CLOCK_MS)
 
-static bool is_used_up(uint64_t gate, int64_t ns, int64_t *deadline)
-{
-	int64_t now = clock_ns();
-
-	if (!*deadline || !atomic_load_explicit(&prepared, memory_order_relaxed))
-		*deadline = now + ns;
-	if (now <= *deadline)
-		return false;
-	*deadline = now + GATE_LOOK_NS;
-	return !thread_runs(gate);
-}
-
+/*
+ * 1. Adopt. The rest of it needs more than a trap handler may do: to see to what threads have left
+ *    half done that are not here. A fork that waited for all of them left nothing. Other threads
+ *    wait outside meanwhile, and it is put off while one is inside, as the forking one may be in
+ *    the middle of a change of its own, or while a change cannot be finished.
+ * 2. Wait at the gate. This thread may hold a lock that fork() itself needs after our handlers, as
+ *    malloc()'s where its signal handler patches. So it must not wait without end for a thread
+ *    that sleeps in fork(). Nor may it go past: the child's copy of the code is made, or its
+ *    memory is being copied, and a change would be in a part of them only.
+ */
 int fork_enter_slowly(struct thread *self, int64_t ns)
 {
-	int64_t deadline = 0;
+	int64_t deadline = 0, now;
 	uint64_t gate;
 
 	if (fork_is_new())
 		fork_adopt();
-	adopt_rest(self);
+	while (!is_adopted() && !thread_is_nested(self) && !lock_any_held() && !try_adopt_rest()) {
+		thread_leave(self);
+		nap();
+		thread_enter_as(self);
+	}
 	while ((gate = atomic_load_explicit(&fork_gate, memory_order_acquire)) != 0) {
 		if (fork_is_mine(self) || thread_is_nested(self) || thread_is_gone(gate))
 			return 0;
 		thread_leave(self);
-		if (is_used_up(gate, ns, &deadline))
-			return -EAGAIN;
+		/* Once it is time, as long as the forking thread sleeps. */
+		now = clock_ns();
+		if (!deadline || !atomic_load_explicit(&prepared, memory_order_relaxed))
+			deadline = now + ns;
+		if (now > deadline) {
+			if (!thread_runs(gate))
+				return -EAGAIN;
+			deadline = now + GATE_LOOK_NS;
+		}
 		nap();
 		thread_enter_as(self);
 	}
 	return 0;
 }
 
-/* --- The handlers ------------------------------------------------------------------------------
- */
+/* --- The handlers ----------------------------------------------------------------------------- */
 
 /* The gate's owner's. */
 static unsigned depth; /* forks inside the handlers of a fork */
 static int cancel;     /* its cancellation before */
 static uint64_t mask;  /* its signal mask before */
 
-static void close_gate(struct thread *self)
-{
-	uint64_t id = atomic_load_explicit(&self->id, memory_order_relaxed), gate = 0;
-
-	/* Sequentially consistent: pairs with the barrier in thread_await_all(). */
-	while (!atomic_compare_exchange_strong(&fork_gate, &gate, id)) {
-		if (thread_is_gone(gate))
-			continue;
-		nap();
-		gate = 0;
-	}
-}
-
 static void before_fork(void)
 {
 	struct thread *self = thread_self();
+	uint64_t id, gate = 0;
 	bool all_outside;
 
 	if (!self)
@@ -224,7 +191,15 @@ static void before_fork(void)
 		depth++;
 		return;
 	}
-	close_gate(self);
+	/* 1 to 6 of the list above. */
+	id = atomic_load_explicit(&self->id, memory_order_relaxed);
+	/* Sequentially consistent: pairs with the barrier in thread_await_all(). */
+	while (!atomic_compare_exchange_strong(&fork_gate, &gate, id)) {
+		if (thread_is_gone(gate))
+			continue;
+		nap();
+		gate = 0;
+	}
 	cancel = cancel_hold();
 	thread_enter_as(self);
 	flight_finish_own();
@@ -237,22 +212,22 @@ static void before_fork(void)
 	atomic_store_explicit(&prepared, true, memory_order_relaxed);
 }
 
-/* True: this is the outermost fork of a thread that has closed the gate. */
-static bool is_through(struct thread *self)
+/* In parent and child; after a nested fork nothing is to be done. */
+static void after_fork(struct thread *self, void (*drop_copy)(void))
 {
+	uint64_t mask_before;
+	int before;
+
 	if (!self || !fork_is_mine(self))
-		return false;
-	if (depth == 0)
-		return true;
-	depth--;
-	return false;
-}
-
-static void open_gate(struct thread *self)
-{
-	uint64_t mask_before = mask;
-	int before = cancel;
-
+		return;
+	if (depth > 0) {
+		depth--;
+		return;
+	}
+	mask_before = mask;
+	before = cancel;
+	atomic_store_explicit(&prepared, false, memory_order_relaxed);
+	drop_copy();
 	atomic_store_explicit(&fork_gate, 0, memory_order_release);
 	thread_leave(self);
 	kernel_mask(SIG_SETMASK, mask_before);
@@ -261,19 +236,11 @@ static void open_gate(struct thread *self)
 
 static void fork_in_parent(void)
 {
-	struct thread *self = thread_here;
-
-	if (!is_through(self))
-		return;
-	atomic_store_explicit(&prepared, false, memory_order_relaxed);
-	text_after_fork();
-	open_gate(self);
+	after_fork(thread_here, text_after_fork);
 }
 
 static void fork_in_child(void)
 {
-	struct thread *self = thread_here;
-
 	if (fork_adopted == &never_wiped)
 		atomic_store_explicit(fork_adopted, FORK_NEW, memory_order_relaxed);
 	if (fork_is_new())
@@ -281,11 +248,7 @@ static void fork_in_child(void)
 	thread_rearm();
 	finisher_forked();
 	objects_in_child();
-	if (!is_through(self))
-		return;
-	atomic_store_explicit(&prepared, false, memory_order_relaxed);
-	text_drop_copy();
-	open_gate(self);
+	after_fork(thread_here, text_drop_copy);
 }
 
 /* First of all, and not with the first change: a fork under way then would know nothing of it. */

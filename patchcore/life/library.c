@@ -16,7 +16,6 @@
 #include "patchcore/site/lock.h"
 #include "patchcore/site/site.h"
 #include "patchcore/text/text.h"
-#include "patchcore/trap/probe.h"
 #include "patchcore/trap/trap.h"
 #include "patchcore/word/flight.h"
 
@@ -25,20 +24,12 @@ static struct facts facts;
 static unsigned learned; /* pc_init() so far */
 static enum pc_policy asked = PC_POLICY_AUTO;
 static double accept_p = PC_ACCEPT_P_DEFAULT;
-static struct {
-	bool on;
-	uint64_t first, second, stretch;
-} assumed;
-
-static struct pc_choice *get_choice(enum pc_policy policy, double p)
-{
-	return choice_get(&facts, learned, policy, p);
-}
+static struct machine_conf assumed; /* without a level: none */
 
 /* The process's own, from now on. */
 static int choose_for_process(enum pc_policy policy, double p)
 {
-	struct pc_choice *choice = get_choice(policy, p);
+	struct pc_choice *choice = choice_get(&facts, learned, policy, p);
 
 	if (!choice)
 		return -ENOMEM;
@@ -48,47 +39,19 @@ static int choose_for_process(enum pc_policy policy, double p)
 	return 0;
 }
 
-/* Without a trap handler, or with one that INT3 does not reach, straddlers are off. */
-static int take_traps(void)
-{
-	int ret = trap_install();
-
-	if (ret < 0)
-		snprintf(facts.trap_reason, sizeof(facts.trap_reason),
-			 "SIGTRAP could not be taken");
-	else
-		facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
-	return ret;
-}
-
+/* A bound of 1 is none. */
 void library_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
 {
-	assumed.on = true;
-	assumed.first = first;
-	assumed.second = second;
-	assumed.stretch = stretch;
-}
-
-/* A bound of 1 is none. */
-static void learn_assumed(void)
-{
-	if (!assumed.on)
-		return;
-	facts.have_conf = true;
-	facts.have_window = false;
-	facts.conf = (struct machine_conf){
+	assumed = (struct machine_conf){
 		.levels = 1,
 		.level = { {
-			.first_wait = assumed.first,
-			.second_wait = assumed.second,
-			.stretch = assumed.stretch,
+			.waits = { first, second, stretch },
 			.line.upper_p = 1,
 			.page.upper_p = 1,
 		} },
 		.window = 8,
 		.window_p = 1,
 	};
-	sync_expect_level(1, 0);
 }
 
 static int init_locked(void)
@@ -98,9 +61,20 @@ static int init_locked(void)
 	if (choice_in_use())
 		return 0;
 	facts_learn(&facts);
-	learn_assumed();
+	if (assumed.levels) {
+		facts.have_conf = true;
+		facts.have_window = false;
+		facts.conf = assumed;
+		sync_expect_level(1, 0);
+	}
 	learned++;
-	ret = take_traps();
+	/* Without a trap handler, or with one that INT3 does not reach, straddlers are off. */
+	ret = trap_install();
+	if (ret < 0)
+		snprintf(facts.trap_reason, sizeof(facts.trap_reason),
+			 "SIGTRAP could not be taken");
+	else
+		facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
 	chosen = choose_for_process(asked, accept_p);
 	return ret < 0 ? ret : chosen;
 }
@@ -126,7 +100,7 @@ static int fini_locked(void)
 	if (!choice_in_use())
 		return 0;
 	flight_rescue_all();
-	if (flight_any() || site_any_held())
+	if (flight_any() || sites_count().held)
 		return -EBUSY;
 	ret = trap_remove();
 	if (ret < 0)
@@ -168,46 +142,60 @@ static bool is_probability(double p)
 	return p > 0 && p <= 1;
 }
 
-/* With the lock, between pc_init() and pc_fini(). */
-typedef int settings_fn(void *arg);
-
-static int with_settings(settings_fn *fn, void *arg)
+static void settings_leave(struct thread *self)
 {
-	struct thread *self;
-	int ret = fork_enter(&self);
+	lock_drop(&setup_lock);
+	fork_leave(self);
+}
+
+/* With the lock, between pc_init() and pc_fini(). Else -ESHUTDOWN, and nothing is to be left. */
+static int settings_enter(struct thread **self)
+{
+	int ret = fork_enter(self);
 
 	if (ret < 0)
 		return ret;
 	lock_take(&setup_lock);
-	ret = choice_sync() ? fn(arg) : -ESHUTDOWN;
-	lock_drop(&setup_lock);
-	fork_leave(self);
-	return ret;
+	if (choice_sync())
+		return 0;
+	settings_leave(*self);
+	return -ESHUTDOWN;
 }
 
-static int set_policy(void *arg)
+/* What it is by that policy, if that is possible at all. */
+static int get_possible(struct pc_choice **choice, enum pc_policy policy, double p)
 {
-	enum pc_policy policy = *(enum pc_policy *)arg;
-	struct pc_choice *choice = get_choice(policy, accept_p);
-
-	if (!choice)
+	*choice = choice_get(&facts, learned, policy, p);
+	if (!*choice)
 		return -ENOMEM;
-	return policy_is_possible(&choice->syncs) ? choose_for_process(policy, accept_p) : -ENOTSUP;
+	return policy_is_possible(&(*choice)->syncs) ? 0 : -ENOTSUP;
 }
 
 int pc_set_policy(enum pc_policy policy)
 {
-	return is_policy(policy) ? with_settings(set_policy, &policy) : -EINVAL;
-}
+	struct pc_choice *choice;
+	struct thread *self;
+	int ret = is_policy(policy) ? settings_enter(&self) : -EINVAL;
 
-static int set_accept_p(void *p)
-{
-	return choose_for_process(asked, *(double *)p);
+	if (ret < 0)
+		return ret;
+	ret = get_possible(&choice, policy, accept_p);
+	if (ret == 0)
+		ret = choose_for_process(policy, accept_p);
+	settings_leave(self);
+	return ret;
 }
 
 int pc_set_accept_p(double p)
 {
-	return is_probability(p) ? with_settings(set_accept_p, &p) : -EINVAL;
+	struct thread *self;
+	int ret = is_probability(p) ? settings_enter(&self) : -EINVAL;
+
+	if (ret < 0)
+		return ret;
+	ret = choose_for_process(asked, p);
+	settings_leave(self);
+	return ret;
 }
 
 int pc_set_accept_rate(double tears_per_hour, double changes_per_second)
@@ -224,41 +212,22 @@ int pc_set_accept_rate(double tears_per_hour, double changes_per_second)
 	return pc_set_accept_p(p < 1 ? p : 1);
 }
 
-struct wish {
-	enum pc_policy policy;
-	double accept_p;
-	const struct pc_choice *choice;
-};
-
-static int fulfil(void *arg)
-{
-	struct wish *wish = arg;
-
-	wish->choice = get_choice(wish->policy, wish->accept_p);
-	if (!wish->choice)
-		return -ENOMEM;
-	return policy_is_possible(&wish->choice->syncs) ? 0 : -ENOTSUP;
-}
-
 int pc_choose(const struct pc_choice **choice, enum pc_policy policy, double p)
 {
-	struct wish wish = { .policy = policy, .accept_p = p };
+	struct pc_choice *found;
+	struct thread *self;
 	int ret;
 
 	if (!choice || !is_policy(policy) || !is_probability(p))
 		return -EINVAL;
-	ret = with_settings(fulfil, &wish);
+	ret = settings_enter(&self);
+	if (ret < 0)
+		return ret;
+	ret = get_possible(&found, policy, p);
 	if (ret == 0)
-		*choice = wish.choice;
+		*choice = found;
+	settings_leave(self);
 	return ret;
-}
-
-static uint64_t count_changes(void)
-{
-	uint64_t changes = 0;
-
-	sites_each(site_add_changes, &changes);
-	return changes;
 }
 
 /* The worse bound of what is waited by; else the lowest that the config has. */
@@ -274,25 +243,31 @@ static double status_bound(const struct syncs *syncs)
 	return machine_conf_p(machine_conf_surest(&facts.conf));
 }
 
-static int fill_in_status(void *arg)
+int pc_get_status(struct pc_status *status)
 {
-	const struct pc_choice *choice = choice_in_use();
-	const struct syncs *syncs = &choice->syncs;
-	const struct sync *page = &syncs->page;
-	struct pc_status *status = arg;
+	const struct pc_choice *choice;
+	const struct syncs *syncs;
+	const struct sync *page;
+	struct thread *self;
+	int ret = status ? settings_enter(&self) : -EINVAL;
 
+	if (ret < 0)
+		return ret;
+	choice = choice_in_use();
+	syncs = &choice->syncs;
+	page = &syncs->page;
 	*status = (struct pc_status){
 		.asked = choice->asked,
 		.in_use = page->policy,
-		.first_wait = page->first_wait,
-		.second_wait = page->second_wait,
-		.stretch = page->stretch,
+		.first_wait = page->waits.first,
+		.second_wait = page->waits.second,
+		.stretch = page->waits.stretch,
 		.atomic_window = page->window,
 		.conf_valid = facts.have_conf,
 		.upper_p = status_bound(syncs),
 		.accept_p = choice->accept_p,
 		.traps = trap_count(),
-		.changes = count_changes(),
+		.changes = sites_count().changes,
 		.undone = flight_undone(),
 		.level = page->level,
 		.line_level = syncs->line.level,
@@ -301,17 +276,14 @@ static int fill_in_status(void *arg)
 		.long_run = facts.have_conf && facts.conf.long_run,
 		.runs = facts.have_conf ? facts.conf.runs : 0,
 		.measured = facts.have_conf ? facts.conf.measured : 0,
-		.later_wait = syncs->page_later.first_wait,
+		.later_wait = syncs->page_later.waits.first,
 		.later_p = policy_bound(&facts, &syncs->page_later, true),
-		.line_later_wait = syncs->line_later.first_wait,
+		.line_later_wait = syncs->line_later.waits.first,
 		.line_later_p = policy_bound(&facts, &syncs->line_later, false),
+		.fleet = facts.have_conf && facts.conf.fleet,
 	};
 	snprintf(status->conf_path, sizeof(status->conf_path), "%s", facts.conf_path);
 	snprintf(status->reason, sizeof(status->reason), "%s", choice->reason);
+	settings_leave(self);
 	return 0;
-}
-
-int pc_get_status(struct pc_status *status)
-{
-	return status ? with_settings(fill_in_status, status) : -EINVAL;
 }

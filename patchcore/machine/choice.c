@@ -9,36 +9,27 @@ static struct pc_choice *choices;
 /* The process's own. NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
 static _Atomic(struct pc_choice *) current;
 
-static struct pc_choice *find_choice(unsigned learned, enum pc_policy policy, double p)
+struct pc_choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
+			     double accept_p)
 {
-	for (struct pc_choice *choice = choices; choice; choice = choice->next)
-		if (choice->learned == learned && choice->asked == policy && choice->accept_p == p)
-			return choice;
-	return NULL;
-}
+	struct pc_choice *choice = choices;
 
-static struct pc_choice *make_choice(const struct facts *facts, unsigned learned,
-				     enum pc_policy policy, double p)
-{
-	struct pc_choice *choice = calloc(1, sizeof(*choice));
-
+	while (choice && (choice->learned != learned || choice->asked != policy ||
+			  choice->accept_p != accept_p))
+		choice = choice->next;
+	if (choice)
+		return choice;
+	choice = calloc(1, sizeof(*choice));
 	if (!choice)
 		return NULL;
 	choice->learned = learned;
 	choice->asked = policy;
-	choice->accept_p = p;
-	policy_choose(facts, policy, p, &choice->syncs, choice->reason, sizeof(choice->reason));
+	choice->accept_p = accept_p;
+	policy_choose(facts, policy, accept_p, &choice->syncs, choice->reason,
+		      sizeof(choice->reason));
 	choice->next = choices;
 	choices = choice;
 	return choice;
-}
-
-struct pc_choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
-			     double accept_p)
-{
-	struct pc_choice *choice = find_choice(learned, policy, accept_p);
-
-	return choice ? choice : make_choice(facts, learned, policy, accept_p);
 }
 
 void choice_use(struct pc_choice *choice)

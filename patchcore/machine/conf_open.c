@@ -3,7 +3,7 @@
  * A user who can write to the config decides how long this process waits, and so whether its code
  * tears.
  */
-#include "patchcore/machine/conf_open.h"
+#include "patchcore/machine/machine_conf.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,65 +18,35 @@
 
 #define LINKS_MAX 40 /* as the kernel follows */
 
-struct complaint {
-	char *why;
-	size_t size;
-};
-
-static bool is_trusted(uid_t uid)
+/* The folder, or the file, which must be a regular one. */
+static int judge_owner(int fd, bool is_folder, char *why, size_t size)
 {
-	return uid == 0 || uid == geteuid();
-}
-
-/* what: "it", or "its folder". */
-static int judge_owner(const struct complaint *c, const char *what, const struct stat *st)
-{
-	if (is_trusted(st->st_uid))
-		return 0;
-	if (geteuid() == 0)
-		snprintf(c->why, c->size, "%s belongs to user %u, not to root: chown it", what,
-			 (unsigned)st->st_uid);
-	else
-		snprintf(c->why, c->size,
-			 "%s belongs to user %u, not to root or user %u, who runs this: chown it",
-			 what, (unsigned)st->st_uid, (unsigned)geteuid());
-	return -EPERM;
-}
-
-static int judge_mode(const struct complaint *c, const char *what, const struct stat *st)
-{
-	if (!(st->st_mode & (S_IWGRP | S_IWOTH)))
-		return 0;
-	snprintf(c->why, c->size, "%s can be written to by others (mode %04o): %s", what,
-		 (unsigned)(st->st_mode & 07777),
-		 st->st_mode & S_ISVTX ? "move the file to a folder of your own" : "chmod go-w it");
-	return -EPERM;
-}
-
-static int judge_folder(const struct complaint *c, int folder)
-{
+	const char *what = is_folder ? "its folder" : "it";
 	struct stat st;
-	int ret;
 
-	if (fstat(folder, &st) < 0)
+	if (fstat(fd, &st) < 0)
 		return -errno;
-	ret = judge_owner(c, "its folder", &st);
-	return ret < 0 ? ret : judge_mode(c, "its folder", &st);
-}
-
-static int judge_file(const struct complaint *c, int file)
-{
-	struct stat st;
-	int ret;
-
-	if (fstat(file, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode)) {
-		snprintf(c->why, c->size, "it is no regular file");
+	if (!is_folder && !S_ISREG(st.st_mode)) {
+		snprintf(why, size, "it is no regular file");
 		return -EINVAL;
 	}
-	ret = judge_owner(c, "it", &st);
-	return ret < 0 ? ret : judge_mode(c, "it", &st);
+	if (st.st_uid != 0 && st.st_uid != geteuid()) {
+		if (geteuid() == 0)
+			snprintf(why, size, "%s belongs to user %u, not to root: chown it", what,
+				 (unsigned)st.st_uid);
+		else
+			snprintf(why, size,
+				 "%s belongs to user %u, not to root or user %u, who runs this: "
+				 "chown it",
+				 what, (unsigned)st.st_uid, (unsigned)geteuid());
+		return -EPERM;
+	}
+	if (!(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return 0;
+	snprintf(why, size, "%s can be written to by others (mode %04o): %s", what,
+		 (unsigned)(st.st_mode & 07777),
+		 st.st_mode & S_ISVTX ? "move the file to a folder of your own" : "chmod go-w it");
+	return -EPERM;
 }
 
 /* Opens the folder part of a path that starts at from, and leaves the name in path. */
@@ -101,18 +71,19 @@ static int open_folder(int from, char *path)
 }
 
 /* Does not block: the name may be that of a pipe or a device. */
-static int open_name(int folder, const char *name, int flags)
+static int open_file(int folder, const char *name)
 {
-	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static bool is_proc(int folder)
-{
+	const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	int file = openat(folder, name, flags | O_NOFOLLOW), error = errno;
 	struct statfs fs;
 
-	return fstatfs(folder, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+	if (file >= 0)
+		return file;
+	/* A link of /proc may lead to what has no name. */
+	if (error != ELOOP || fstatfs(folder, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return -error;
+	file = openat(folder, name, flags);
+	return file < 0 ? -errno : file;
 }
 
 /* A link's name becomes what it says. */
@@ -134,7 +105,7 @@ static int read_link(int folder, char path[PATH_MAX])
  * One name of the way: opens it in its folder, which becomes *folder. -ELOOP: it is a
  * symbolic link, and path is now where that leads, seen from *folder.
  */
-static int open_next_name(const struct complaint *c, int *folder, char path[PATH_MAX])
+static int open_next_name(int *folder, char path[PATH_MAX], char *why, size_t size)
 {
 	int ret, file, next = open_folder(*folder, path);
 
@@ -143,28 +114,22 @@ static int open_next_name(const struct complaint *c, int *folder, char path[PATH
 	*folder = next;
 	if (next < 0)
 		return next;
-	file = open_name(next, path, O_NOFOLLOW);
-	if (file == -ELOOP && is_proc(next))
-		file = open_name(next, path, 0);
+	file = open_file(next, path);
 	if (file < 0 && file != -ELOOP)
 		return file;
 	/* The file's own fault is told first. */
-	ret = file >= 0 ? judge_file(c, file) : 0;
+	ret = file >= 0 ? judge_owner(file, false, why, size) : 0;
 	if (ret == 0)
-		ret = judge_folder(c, next);
+		ret = judge_owner(next, true, why, size);
+	if (ret == 0 && file < 0)
+		ret = read_link(next, path);
 	if (ret < 0 && file >= 0)
 		close(file);
-	if (ret < 0)
-		return ret;
-	if (file >= 0)
-		return file;
-	ret = read_link(next, path);
-	return ret < 0 ? ret : -ELOOP;
+	return ret < 0 ? ret : file;
 }
 
 int conf_open(const char *path, char *why, size_t size)
 {
-	const struct complaint complaint = { why, size };
 	int ret = -ELOOP, folder = AT_FDCWD;
 	char rest[PATH_MAX];
 
@@ -175,7 +140,7 @@ int conf_open(const char *path, char *why, size_t size)
 		ret = -ENAMETOOLONG;
 	else
 		for (int links = 0; ret == -ELOOP && links <= LINKS_MAX; links++)
-			ret = open_next_name(&complaint, &folder, rest);
+			ret = open_next_name(&folder, rest, why, size);
 	if (folder >= 0)
 		close(folder);
 	if (ret < 0 && !why[0])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/machine/conf_path.h"
+#include "patchcore/machine/machine_conf.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 #define FILE_NAME "machine.conf"
 
-static int join(char *path, size_t size, const char *folder, const char *rest)
+static int join_path(char *path, size_t size, const char *folder, const char *rest)
 {
 	int n = snprintf(path, size, "%s%s", folder, rest);
 
@@ -23,9 +23,9 @@ static int user_path(char *path, size_t size)
 	const char *home = secure_getenv("HOME");
 
 	if (config && config[0] == '/')
-		return join(path, size, config, "/tmax/" FILE_NAME);
+		return join_path(path, size, config, "/tmax/" FILE_NAME);
 	if (home && home[0] == '/')
-		return join(path, size, home, "/.config/tmax/" FILE_NAME);
+		return join_path(path, size, home, "/.config/tmax/" FILE_NAME);
 	return -ENOENT;
 }
 
@@ -43,14 +43,14 @@ int machine_conf_find(char *path, size_t size)
 
 	/* If the file that the user names is missing, that is an error: no other is looked for. */
 	if (named && named[0])
-		return join(path, size, named, "");
+		return join_path(path, size, named, "");
 	ret = user_path(path, size);
 	if (ret == -ENAMETOOLONG || (ret == 0 && exists(path)))
 		return ret;
-	ret = join(path, size, SYSCONFDIR, "/tmax/" FILE_NAME);
+	ret = join_path(path, size, SYSCONFDIR, "/tmax/" FILE_NAME);
 	if (ret < 0 || exists(path))
 		return ret;
-	ret = join(path, size, LOCALSTATEDIR, "/lib/tmax/" FILE_NAME);
+	ret = join_path(path, size, LOCALSTATEDIR, "/lib/tmax/" FILE_NAME);
 	if (ret < 0 || exists(path))
 		return ret;
 	return -ENOENT;
@@ -59,6 +59,6 @@ int machine_conf_find(char *path, size_t size)
 int machine_conf_default_path(char *path, size_t size)
 {
 	if (geteuid() == 0)
-		return join(path, size, LOCALSTATEDIR, "/lib/tmax/" FILE_NAME);
+		return join_path(path, size, LOCALSTATEDIR, "/lib/tmax/" FILE_NAME);
 	return user_path(path, size);
 }

@@ -1,35 +1,177 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/machine/conf_read.h"
+#include "patchcore/machine/machine_conf.h"
 
 #include <errno.h>
 #include <ini.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "patchcore/machine/conf_keys.h"
-#include "patchcore/machine/conf_open.h"
-#include "patchcore/machine/conf_rules.h"
-
 #define LEVEL_PREFIX "level "
 
+/* --- The keys -------------------------------------------------------------------------------- */
+
+/* How a value is written. */
+enum form {
+	NUMBER, /* from min to max, digits and nothing else */
+	POWER,	/* such a number, a power of two */
+	WORD,	/* one of some, numbered from min on */
+	BOUND,	/* a probability above 0 */
+	SURE,	/* of a bound: less than 0.9 is refused, and calibrate writes 0.95 */
+	CPUS	/* a list, of any length: inih would cut it */
+};
+
+/* What the library must know, where it goes, and from which schema on. */
+struct key {
+	const char *section; /* NULL: of a level */
+	const char *name;
+	unsigned since;
+	enum form form;
+	size_t offset, size;
+	uint64_t min, max;
+	const char *const *words; /* up to a NULL */
+};
+
+static const char *const no_yes[] = { "no", "yes", NULL };
+static const char *const sources[] = { "calibration", "fleet", NULL };
+static const char *const evidence[] = { "this-run", "long-run", NULL };
+static const char *const verdicts[] = {
+	[MACHINE_CONF_PASS] = "pass",
+	[MACHINE_CONF_FAIL] = "fail",
+	[MACHINE_CONF_INCONCLUSIVE] = "inconclusive",
+	[MACHINE_CONF_INCONCLUSIVE + 1] = NULL,
+};
+
+#define PLACE(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
+#define CONF(member)	    PLACE(machine_conf, member)
+#define LEVEL(member)	    PLACE(machine_conf_level, member)
+#define NEVER		    (MACHINE_CONF_SCHEMA + 1)
+
+/* clang-format off */
+static const struct key conf_keys[] = {
+	{ "tmax", "schema", 2, NUMBER, CONF(schema), MACHINE_CONF_OLDEST, MACHINE_CONF_SCHEMA, NULL },
+	{ "tmax", "verdict", 3, WORD, CONF(verdict), MACHINE_CONF_PASS, 0, verdicts },
+	{ "tmax", "source", NEVER, WORD, CONF(fleet), 0, 0, sources },
+	{ "scope", "cpus", 3, CPUS, CONF(cpus), 0, 0, NULL },
+	{ "scope", "evidence", 4, WORD, CONF(long_run), 0, 0, evidence },
+	{ "scope", "runs", 4, NUMBER, CONF(runs), 1, UINT64_MAX, NULL },
+	{ "scope", "measured", 4, NUMBER, CONF(measured), 0, MACHINE_CONF_TIME, NULL },
+	{ "wait", "usable", 2, WORD, CONF(usable), 0, 0, no_yes },
+	{ "wait", "confidence", 2, SURE, CONF(confidence), 0, 0, NULL },
+	{ "wait", "levels", 4, NUMBER, CONF(levels), 0, MACHINE_CONF_LEVELS, NULL },
+	{ "wait", "long_levels", NEVER, NUMBER, CONF(long_levels), 0, MACHINE_CONF_LEVELS, NULL },
+	{ "wait", "membarrier_ticks", 4, NUMBER, CONF(membarrier_ticks), 0, MACHINE_CONF_COST, NULL },
+	{ "window", "bytes", 2, POWER, CONF(window), 8, 64, NULL },
+	{ "window", "toggles", 3, NUMBER, CONF(window_toggles), 0, UINT64_MAX, NULL },
+	{ "window", "upper_p", 2, BOUND, CONF(window_p), 0, 0, NULL },
+	{ "window", "confidence", 3, SURE, CONF(window_confidence), 0, 0, NULL },
+};
+
+/* Up to schema 3 there is one level, and it stands here. */
+static const struct key wait_keys[] = {
+	{ "wait", "first", 2, NUMBER, LEVEL(waits.first), 0, MACHINE_CONF_WAIT, NULL },
+	{ "wait", "second", 2, NUMBER, LEVEL(waits.second), 0, MACHINE_CONF_WAIT, NULL },
+	{ "wait", "stretch", 2, NUMBER, LEVEL(waits.stretch), 0, MACHINE_CONF_STRETCH, NULL },
+	{ "wait", "toggles", 2, NUMBER, LEVEL(line.toggles), 0, UINT64_MAX, NULL },
+	{ "wait", "tears", 3, NUMBER, LEVEL(line.tears), 0, UINT64_MAX, NULL },
+	{ "wait", "upper_p", 2, BOUND, LEVEL(line.upper_p), 0, 0, NULL },
+};
+
+/* Since then each level has a section of its own. */
+static const struct key level_keys[] = {
+	{ NULL, "first", 4, NUMBER, LEVEL(waits.first), 0, MACHINE_CONF_WAIT, NULL },
+	{ NULL, "second", 4, NUMBER, LEVEL(waits.second), 0, MACHINE_CONF_WAIT, NULL },
+	{ NULL, "stretch", 4, NUMBER, LEVEL(waits.stretch), 0, MACHINE_CONF_STRETCH, NULL },
+	{ NULL, "ticks", 4, NUMBER, LEVEL(ticks), 0, MACHINE_CONF_COST, NULL },
+	{ NULL, "line_toggles", 4, NUMBER, LEVEL(line.toggles), 0, UINT64_MAX, NULL },
+	{ NULL, "line_tears", 4, NUMBER, LEVEL(line.tears), 0, UINT64_MAX, NULL },
+	{ NULL, "line_p", 4, BOUND, LEVEL(line.upper_p), 0, 0, NULL },
+	{ NULL, "page_toggles", 4, NUMBER, LEVEL(page.toggles), 0, UINT64_MAX, NULL },
+	{ NULL, "page_tears", 4, NUMBER, LEVEL(page.tears), 0, UINT64_MAX, NULL },
+	{ NULL, "page_p", 4, BOUND, LEVEL(page.upper_p), 0, 0, NULL },
+};
+/* clang-format on */
+
+#define LENGTH(keys) (sizeof(keys) / sizeof((keys)[0]))
+
+/* --- One value ------------------------------------------------------------------------------- */
+
+static bool read_number(const char *text, uint64_t min, uint64_t max, uint64_t *value)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return errno == 0 && *end == '\0' && *value >= min && *value <= max;
+}
+
+static bool read_double(const char *text, double *value)
+{
+	locale_t c;
+	char *end;
+
+	if (*text == '\0' || strspn(text, "0123456789.e+-") != strlen(text))
+		return false;
+	/* The program may write decimal commas; the file does not. */
+	c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+	if (c == (locale_t)0)
+		return false;
+	*value = strtod_l(text, &end, c);
+	freelocale(c);
+	return *end == '\0';
+}
+
+/* Into the struct that the key's table is of. False: it is not valid. */
+static bool read_value(const struct key *key, const char *text, void *to)
+{
+	void *member = (char *)to + key->offset;
+	uint64_t number = key->min;
+	double *p = member;
+
+	switch (key->form) {
+	case CPUS:
+		return cpus_parse(member, text, strlen(text)) == 0;
+	case BOUND:
+		return read_double(text, p) && *p > 0 && *p <= 1;
+	case SURE:
+		return read_double(text, p) && *p >= 0.9 && *p < 1;
+	case WORD:
+		while (key->words[number] && strcmp(key->words[number], text) != 0)
+			number++;
+		if (!key->words[number])
+			return false;
+		break;
+	case NUMBER:
+	case POWER:
+		if (!read_number(text, key->min, key->max, &number) ||
+		    (key->form == POWER && (number & (number - 1))))
+			return false;
+	}
+	memcpy(member, &number, key->size); /* the lowest bytes come first */
+	return true;
+}
+
+/* --- One line -------------------------------------------------------------------------------- */
+
+/* What was seen of a table or section: a bit per key. */
 struct parser {
 	struct machine_conf *conf;
-	uint32_t seen; /* bit per entry of conf_keys[] */
-	uint32_t identity_seen;
-	uint32_t level_seen[MACHINE_CONF_LEVELS]; /* bit per entry of conf_level_keys[] */
-	struct machine_conf_level wait;		  /* the one of [wait], up to schema 3 */
-	uint32_t wait_seen;
-	const char *rest; /* of the text */
-	const char *line; /* the present one, in the text */
-	bool cut;	  /* it did not fit inih's buffer */
+	uint32_t seen, identity_seen, wait_seen, level_seen[MACHINE_CONF_LEVELS];
+	struct machine_conf_level wait; /* the one of [wait], up to schema 3 */
+	const char *rest;		/* of the text */
+	const char *line;		/* the present one, in the text */
+	bool cut;			/* it did not fit inih's buffer */
+	const char *section, *name;	/* of the present line */
 	char *why;
 	size_t why_size;
 };
 
-static int complain(struct parser *p, const char *format, ...)
+static int complain_of_line(struct parser *p, const char *format, ...)
 {
 	va_list args;
 
@@ -39,7 +181,23 @@ static int complain(struct parser *p, const char *format, ...)
 	return -EINVAL;
 }
 
-static int on_identity(struct parser *p, const char *name, const char *value)
+/* Of each key there is one, and it is whole. */
+static int note_key(struct parser *p, uint32_t *seen, unsigned i, bool any_length)
+{
+	if (*seen & (1u << i))
+		return complain_of_line(p, "[%s] %s stands twice", p->section, p->name);
+	*seen |= 1u << i;
+	if (p->cut && !any_length)
+		return complain_of_line(p, "[%s] %s is too long", p->section, p->name);
+	return 0;
+}
+
+static int complain_value(struct parser *p)
+{
+	return complain_of_line(p, "[%s] %s has no valid value", p->section, p->name);
+}
+
+static int take_identity(struct parser *p, const char *value)
 {
 	struct identity none = { 0 };
 	char ignored[128];
@@ -47,15 +205,12 @@ static int on_identity(struct parser *p, const char *name, const char *value)
 	int ret;
 
 	for (unsigned i = 0; identity_field(&none, i, &field, ignored, sizeof(ignored)); i++) {
-		if (strcmp(field, name) != 0)
+		if (strcmp(field, p->name) != 0)
 			continue;
-		if (p->identity_seen & (1u << i))
-			return complain(p, "[identity] %s stands twice", name);
-		p->identity_seen |= 1u << i;
-		if (p->cut)
-			return complain(p, "[identity] %s is too long", name);
-		ret = identity_set(&p->conf->identity, name, value);
-		return ret < 0 ? complain(p, "[identity] %s has no valid value", name) : 0;
+		ret = note_key(p, &p->identity_seen, i, false);
+		if (ret == 0 && identity_set(&p->conf->identity, field, value) < 0)
+			ret = complain_value(p);
+		return ret;
 	}
 	return 0;
 }
@@ -74,85 +229,64 @@ static char *whole_value(const struct parser *p)
 	return strndup(from, (size_t)(to - from));
 }
 
-static bool read_long(struct parser *p, unsigned key)
+/* If the present line has a key of the table. */
+static int take_key(struct parser *p, const struct key *keys, unsigned count, const char *value,
+		    void *to, uint32_t *seen)
 {
-	char *value = whole_value(p);
-	bool good = value && conf_keys[key].read(p->conf, value);
+	const struct key *key = keys;
+	char *whole = NULL;
+	int ret;
 
-	free(value);
-	return good;
-}
-
-static int on_level_key(struct parser *p, const char *section, unsigned key, const char *name,
-			const char *value, struct machine_conf_level *level, uint32_t *seen)
-{
-	if (*seen & (1u << key))
-		return complain(p, "[%s] %s stands twice", section, name);
-	*seen |= 1u << key;
+	while (key < keys + count && ((key->section && strcmp(key->section, p->section) != 0) ||
+				      strcmp(key->name, p->name) != 0))
+		key++;
+	if (key == keys + count)
+		return 0;
+	ret = note_key(p, seen, (unsigned)(key - keys), key->form == CPUS);
+	if (ret < 0)
+		return ret;
 	if (p->cut)
-		return complain(p, "[%s] %s is too long", section, name);
-	if (!conf_level_keys[key].read(level, value))
-		return complain(p, "[%s] %s has no valid value", section, name);
-	return 0;
+		value = whole = whole_value(p);
+	if (!value || !read_value(key, value, to))
+		ret = complain_value(p);
+	free(whole);
+	return ret;
 }
 
-/* The number has one spelling, so that no level stands twice unnoticed. */
-static int on_level(struct parser *p, const char *section, const char *name, const char *value)
+static int take_level(struct parser *p, const char *value)
 {
-	const char *number = section + strlen(LEVEL_PREFIX);
+	const char *number = p->section + strlen(LEVEL_PREFIX);
 	uint64_t n;
 
-	if (number[0] == '0' || !conf_number(number, 1, MACHINE_CONF_LEVELS, &n))
-		return complain(p, "a section [" LEVEL_PREFIX "...] is none of 1 to %d",
-				MACHINE_CONF_LEVELS);
-	for (unsigned i = 0; i < CONF_LEVEL_KEYS; i++)
-		if (strcmp(conf_level_keys[i].name, name) == 0)
-			return on_level_key(p, section, i, name, value, &p->conf->level[n - 1],
-					    &p->level_seen[n - 1]);
-	return 0;
-}
-
-static int on_wait(struct parser *p, const char *name, const char *value)
-{
-	for (unsigned i = 0; i < CONF_LEVEL_KEYS; i++)
-		if (conf_level_keys[i].in_wait && strcmp(conf_level_keys[i].in_wait, name) == 0)
-			return on_level_key(p, "wait", i, name, value, &p->wait, &p->wait_seen);
-	return 0;
-}
-
-static int on_key(struct parser *p, const char *section, const char *name, const char *value)
-{
-	for (unsigned i = 0; i < CONF_KEYS; i++) {
-		if (strcmp(conf_keys[i].section, section) != 0 ||
-		    strcmp(conf_keys[i].name, name) != 0)
-			continue;
-		if (p->seen & (1u << i))
-			return complain(p, "[%s] %s stands twice", section, name);
-		p->seen |= 1u << i;
-		if (p->cut && !conf_keys[i].any_length)
-			return complain(p, "[%s] %s is too long", section, name);
-		if (p->cut ? !read_long(p, i) : !conf_keys[i].read(p->conf, value))
-			return complain(p, "[%s] %s has no valid value", section, name);
-		return 0;
-	}
-	return strcmp(section, "wait") == 0 ? on_wait(p, name, value) : 0;
+	/* The number has one spelling, so that no level stands twice unnoticed. */
+	if (number[0] == '0' || !read_number(number, 1, MACHINE_CONF_LEVELS, &n))
+		return complain_of_line(p, "a section [" LEVEL_PREFIX "...] is none of 1 to %d",
+					MACHINE_CONF_LEVELS);
+	return take_key(p, level_keys, LENGTH(level_keys), value, &p->conf->level[n - 1],
+			&p->level_seen[n - 1]);
 }
 
 /* inih wants 1 for "go on" and 0 for an error. */
 static int on_line(void *arg, const char *section, const char *name, const char *value)
 {
 	struct parser *p = arg;
+	int ret;
 
 	if (!name || !value)
 		return 1;
 	/* inih goes on after an error; the first complaint is the one to keep. */
 	if (p->why[0])
 		return 0;
+	p->section = section;
+	p->name = name;
 	if (strcmp(section, "identity") == 0)
-		return on_identity(p, name, value) == 0;
+		return take_identity(p, value) == 0;
 	if (strncmp(section, LEVEL_PREFIX, strlen(LEVEL_PREFIX)) == 0)
-		return on_level(p, section, name, value) == 0;
-	return on_key(p, section, name, value) == 0;
+		return take_level(p, value) == 0;
+	ret = take_key(p, conf_keys, LENGTH(conf_keys), value, p->conf, &p->seen);
+	if (ret == 0)
+		ret = take_key(p, wait_keys, LENGTH(wait_keys), value, &p->wait, &p->wait_seen);
+	return ret == 0;
 }
 
 /*
@@ -174,16 +308,17 @@ static char *next_line(char *line, int size, void *arg)
 	return line;
 }
 
-static int check_level(struct parser *p, unsigned level)
-{
-	bool wanted = level < machine_conf_all_levels(p->conf);
+/* --- The whole ------------------------------------------------------------------------------- */
 
-	if (!wanted && p->level_seen[level])
-		return complain(p, "[" LEVEL_PREFIX "%u] is beyond [wait] levels", level + 1);
-	for (unsigned i = 0; wanted && i < CONF_LEVEL_KEYS; i++)
-		if (!(p->level_seen[level] & (1u << i)))
-			return complain(p, "[" LEVEL_PREFIX "%u] %s is missing", level + 1,
-					conf_level_keys[i].name);
+/* Is there all that a file of that schema must have? */
+static int check_keys(struct parser *p, const char *section, const struct key *keys, unsigned count,
+		      uint32_t seen, unsigned schema)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!(seen & (1u << i)) && schema >= keys[i].since)
+			return complain_of_line(p, "[%s] %s is missing",
+						keys[i].section ? keys[i].section : section,
+						keys[i].name);
 	return 0;
 }
 
@@ -191,11 +326,8 @@ static int check_level(struct parser *p, unsigned level)
 static int take_wait(struct parser *p)
 {
 	struct machine_conf *conf = p->conf;
+	int ret = check_keys(p, NULL, wait_keys, LENGTH(wait_keys), p->wait_seen, conf->schema);
 
-	for (unsigned i = 0; i < CONF_LEVEL_KEYS; i++)
-		if (conf_level_keys[i].in_wait && conf->schema >= conf_level_keys[i].since &&
-		    !(p->wait_seen & (1u << i)))
-			return complain(p, "[wait] %s is missing", conf_level_keys[i].in_wait);
 	conf->long_run = false;
 	conf->runs = 1;
 	conf->measured = 0;
@@ -205,113 +337,114 @@ static int take_wait(struct parser *p)
 	conf->long_levels = 0;
 	conf->level[0] = p->wait;
 	conf->level[0].page = p->wait.line;
-	return 0;
+	return ret;
 }
 
 static int check_levels(struct parser *p)
 {
+	const struct machine_conf *conf = p->conf;
+	unsigned levels = machine_conf_all_levels(conf);
+	char section[16];
 	int ret = 0;
 
-	if (p->conf->schema < 4)
-		return take_wait(p);
-	if (machine_conf_all_levels(p->conf) > MACHINE_CONF_LEVELS)
-		return complain(p, "[wait] has more than %d levels in all", MACHINE_CONF_LEVELS);
-	for (unsigned i = 0; ret == 0 && i < MACHINE_CONF_LEVELS; i++)
-		ret = check_level(p, i);
+	if (levels > MACHINE_CONF_LEVELS)
+		return complain_of_line(p, "[wait] has more than %d levels in all",
+					MACHINE_CONF_LEVELS);
+	for (unsigned i = 0; ret == 0 && i < MACHINE_CONF_LEVELS; i++) {
+		snprintf(section, sizeof(section), LEVEL_PREFIX "%u", i + 1);
+		if (i < levels)
+			ret = check_keys(p, section, level_keys, LENGTH(level_keys),
+					 p->level_seen[i], conf->schema);
+		else if (p->level_seen[i])
+			ret = complain_of_line(p, "[%s] is beyond [wait] levels", section);
+	}
 	return ret;
 }
 
 static int check_complete(struct parser *p)
 {
+	const struct machine_conf *conf = p->conf;
 	struct identity none = { 0 };
-	char ignored[128];
-	const char *field;
 	char broken[128];
-	int ret;
+	const char *field;
+	/* Without a schema that is what is missing. */
+	int ret = check_keys(p, NULL, conf_keys, LENGTH(conf_keys), p->seen,
+			     conf->schema ? conf->schema : MACHINE_CONF_OLDEST);
 
-	for (unsigned i = 0; i < CONF_KEYS; i++)
-		if (!(p->seen & (1u << i)) &&
-		    (!p->conf->schema || p->conf->schema >= conf_keys[i].since))
-			return complain(p, "[%s] %s is missing", conf_keys[i].section,
-					conf_keys[i].name);
-	for (unsigned i = 0; identity_field(&none, i, &field, ignored, sizeof(ignored)); i++)
-		if (!(p->identity_seen & (1u << i)))
-			return complain(p, "[identity] %s is missing", field);
-	ret = check_levels(p);
 	if (ret < 0)
 		return ret;
-	for (unsigned i = 0; conf_rule(i, p->conf, broken, sizeof(broken)); i++)
+	for (unsigned i = 0; identity_field(&none, i, &field, broken, sizeof(broken)); i++)
+		if (!(p->identity_seen & (1u << i)))
+			return complain_of_line(p, "[identity] %s is missing", field);
+	ret = conf->schema < 4 ? take_wait(p) : check_levels(p);
+	if (ret < 0)
+		return ret;
+	for (unsigned i = 0; conf_rule(i, conf, broken, sizeof(broken)); i++)
 		if (broken[0])
-			return complain(p, "%s", broken);
+			return complain_of_line(p, "%s", broken);
 	return 0;
 }
 
 int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size, char *why,
 		       size_t why_size)
 {
-	struct parser p = { .conf = conf, .why = why, .why_size = why_size };
+	struct parser p = { .conf = conf, .why = why, .why_size = why_size, .rest = text };
 	int ret;
 
 	*conf = (struct machine_conf){ 0 };
 	why[0] = '\0';
 	if (strlen(text) != size)
-		return complain(&p, "it holds a NUL byte");
+		return complain_of_line(&p, "it holds a NUL byte");
 	/* A number that was cut off could still be a number. */
 	if (size > 0 && text[size - 1] != '\n')
-		return complain(&p, "its last line is cut off");
-	p.rest = text;
+		return complain_of_line(&p, "its last line is cut off");
 	ret = ini_parse_stream(next_line, &p, on_line, &p);
 	if (why[0])
 		return -EINVAL;
 	if (ret != 0)
-		return complain(&p, "line %d is no INI line", ret);
+		return complain_of_line(&p, "line %d is no INI line", ret);
 	return check_complete(&p);
-}
-
-static int read_all(int fd, char *text, size_t size)
-{
-	size_t used = 0;
-	ssize_t got = 1;
-
-	while (got > 0 && used < size) {
-		got = read(fd, text + used, size - used);
-		if (got < 0)
-			return -errno;
-		used += (size_t)got;
-	}
-	if (used == size)
-		return -EFBIG;
-	text[used] = '\0';
-	return (int)used;
-}
-
-static int read_file(const char *path, char *text, size_t size, char *why, size_t why_size)
-{
-	int ret, fd = conf_open(path, why, why_size);
-
-	if (fd < 0)
-		return fd;
-	ret = read_all(fd, text, size);
-	close(fd);
-	if (ret == -EFBIG)
-		snprintf(why, why_size, "it is larger than %d bytes", MACHINE_CONF_BYTES);
-	else if (ret < 0)
-		snprintf(why, why_size, "it cannot be read: %s", strerror(-ret));
-	return ret;
 }
 
 int machine_conf_read(struct machine_conf *conf, const char *path, char *why, size_t why_size)
 {
-	char *text = malloc(MACHINE_CONF_BYTES + 1);
-	int ret;
+	const size_t room = MACHINE_CONF_BYTES + 1;
+	char *text = malloc(room);
+	size_t used = 0;
+	ssize_t got;
+	int fd;
 
 	if (!text) {
 		snprintf(why, why_size, "out of memory");
 		return -ENOMEM;
 	}
-	ret = read_file(path, text, MACHINE_CONF_BYTES + 1, why, why_size);
-	if (ret >= 0)
-		ret = machine_conf_parse(conf, text, (size_t)ret, why, why_size);
+	fd = conf_open(path, why, why_size);
+	if (fd < 0) {
+		free(text);
+		return fd;
+	}
+	while ((got = read(fd, text + used, room - used)) > 0)
+		used += (size_t)got;
+	got = got < 0 ? -errno : used == room ? -EFBIG : 0;
+	close(fd);
+	if (got == -EFBIG) {
+		snprintf(why, why_size, "it is larger than %d bytes", MACHINE_CONF_BYTES);
+	} else if (got < 0) {
+		snprintf(why, why_size, "it cannot be read: %s", strerror((int)-got));
+	} else {
+		text[used] = '\0';
+		got = machine_conf_parse(conf, text, used, why, why_size);
+	}
 	free(text);
-	return ret;
+	return (int)got;
+}
+
+const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf)
+{
+	const struct machine_conf_level *surest = &conf->level[0];
+
+	for (unsigned i = 1; i < conf->levels; i++)
+		if (machine_conf_p(&conf->level[i]) < machine_conf_p(surest))
+			surest = &conf->level[i];
+	return surest;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/machine/conf_rules.h"
+#include "patchcore/machine/machine_conf.h"
 
 #include <stdio.h>
 
@@ -85,8 +85,8 @@ static bool level_waits(const struct machine_conf *c, unsigned i)
 {
 	const struct machine_conf_level *level = &c->level[i];
 
-	return !c->usable || level->stretch > 0 ||
-	       (level->first_wait > 0 && level->second_wait > 0);
+	return !c->usable || level->waits.stretch > 0 ||
+	       (level->waits.first > 0 && level->waits.second > 0);
 }
 
 static bool bounded(const struct machine_conf *c, const struct machine_conf_bound *bound)
@@ -111,8 +111,9 @@ static bool in_order(const struct machine_conf *c, unsigned i)
 	const struct machine_conf_level *level = &c->level[i];
 
 	for (const struct machine_conf_level *before = c->level; before < level; before++)
-		if (before->stretch == level->stretch && (before->first_wait > level->first_wait ||
-							  before->second_wait > level->second_wait))
+		if (before->waits.stretch == level->waits.stretch &&
+		    (before->waits.first > level->waits.first ||
+		     before->waits.second > level->waits.second))
 			return false;
 	return true;
 }

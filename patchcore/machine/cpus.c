@@ -10,11 +10,6 @@
 
 #define DIGITS 5 /* of a number that can be below CPUS_MAX */
 
-static void add_cpu(struct cpus *cpus, unsigned cpu)
-{
-	cpus->word[cpu / 64] |= UINT64_C(1) << cpu % 64;
-}
-
 static bool has(const struct cpus *cpus, unsigned cpu)
 {
 	return cpu < CPUS_MAX && cpus->word[cpu / 64] >> cpu % 64 & 1;
@@ -44,7 +39,7 @@ static bool take_range(const char **at, const char *end, struct cpus *cpus)
 			return false;
 	}
 	for (unsigned cpu = from; cpu <= to; cpu++)
-		add_cpu(cpus, cpu);
+		cpus->word[cpu / 64] |= UINT64_C(1) << cpu % 64;
 	return from <= to;
 }
 

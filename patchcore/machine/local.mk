@@ -3,21 +3,14 @@
 libpatchcore_internal_la_SOURCES += \
 	patchcore/machine/choice.c \
 	patchcore/machine/choice.h \
-	patchcore/machine/conf_keys.c \
-	patchcore/machine/conf_keys.h \
 	patchcore/machine/conf_open.c \
-	patchcore/machine/conf_open.h \
 	patchcore/machine/conf_path.c \
-	patchcore/machine/conf_path.h \
 	patchcore/machine/conf_read.c \
-	patchcore/machine/conf_read.h \
 	patchcore/machine/conf_rules.c \
-	patchcore/machine/conf_rules.h \
 	patchcore/machine/cpus.c \
 	patchcore/machine/cpus.h \
 	patchcore/machine/identity.c \
 	patchcore/machine/identity.h \
-	patchcore/machine/machine_conf.c \
 	patchcore/machine/machine_conf.h \
 	patchcore/machine/policy.c \
 	patchcore/machine/policy.h \

@@ -11,6 +11,7 @@
 
 #include "patchcore/machine/cpus.h"
 #include "patchcore/machine/identity.h"
+#include "patchcore/machine/sync.h"
 
 #define MACHINE_CONF_SCHEMA  4 /* the newest that is read */
 #define MACHINE_CONF_OLDEST  2 /* that is read; see struct machine_conf */
@@ -37,10 +38,8 @@ struct machine_conf_bound {
 
 /* One way to wait. */
 struct machine_conf_level {
-	uint64_t first_wait;  /* ticks */
-	uint64_t second_wait; /* ticks */
-	uint64_t stretch;     /* and at least so many times the latency of the stores, 0 to 64 */
-	uint64_t ticks;	      /* that one change of a straddler costs, 0: not measured */
+	struct waits waits;
+	uint64_t ticks;			/* that one change of a straddler costs, 0: not measured */
 	struct machine_conf_bound line; /* of sites inside one page */
 	struct machine_conf_bound page; /* of sites that cross a page */
 };
@@ -53,6 +52,7 @@ struct machine_conf_level {
 struct machine_conf {
 	unsigned schema;
 	enum machine_conf_verdict verdict; /* schema 3 */
+	bool fleet; /* [tmax] source: counted on other machines of the kind */
 	struct identity identity;
 	struct cpus cpus;	   /* schema 3: [scope] cpus, those that were calibrated */
 	bool long_run;		   /* [scope] evidence: of more than this one run */
@@ -77,12 +77,69 @@ static inline unsigned machine_conf_all_levels(const struct machine_conf *conf)
 }
 
 /* machine_conf_p - the worse bound of a level. */
-double machine_conf_p(const struct machine_conf_level *level);
+static inline double machine_conf_p(const struct machine_conf_level *level)
+{
+	return level->line.upper_p > level->page.upper_p ? level->line.upper_p
+							 : level->page.upper_p;
+}
 
 /*
  * machine_conf_surest - the level with the lowest worse bound, the first of equals. A level of
  * zeros where there is none.
  */
 const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf);
+
+/*
+ * machine_conf_find - the path of the config in force: the first that exists
+ * in the order of pc_init(). -ENOENT if there is none, -ENAMETOOLONG.
+ */
+int machine_conf_find(char *path, size_t size);
+
+/*
+ * machine_conf_default_path - where a calibration run by this user puts it: the
+ * user's folder, or localstatedir for root. -ENOENT if there is no home.
+ */
+int machine_conf_default_path(char *path, size_t size);
+
+/*
+ * conf_open - open a config for reading, and judge what was opened.
+ *
+ * It must be a regular file, and it and the folder that holds it must belong to root or to
+ * the effective user, with no write permission for group or others (a sticky folder is no
+ * exception). For a symbolic link the same holds of the folder with the link, and of all that
+ * it leads through. What is judged are the open descriptors, so that nothing can be put in
+ * their place afterwards. A link of /proc (/proc/self/fd/3) leads to a file that is open
+ * already and may have no folder: there the file counts, and the folder in /proc.
+ *
+ * Returns a descriptor, or with one line in why: -EINVAL: no regular file; -EPERM: others
+ * could have written it; else what open(2) failed with.
+ */
+int conf_open(const char *path, char *why, size_t size);
+
+/*
+ * machine_conf_read - read the file at that path, which conf_open() opens.
+ *
+ * INI, read with inih. Sections and keys that the library does not need are skipped, so that the
+ * calibrator may say more; what it needs must be there once, be well formed, and not contradict
+ * itself (conf_rule()). 0, or with one line in why: -EINVAL, -EFBIG, what conf_open() and read(2)
+ * fail with.
+ */
+int machine_conf_read(struct machine_conf *conf, const char *path, char *why, size_t why_size);
+
+/*
+ * machine_conf_parse - the same of text of a known size, which must end in a NUL that is not
+ * counted.
+ */
+int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size, char *why,
+		       size_t why_size);
+
+/*
+ * conf_rule - rule number i of what the numbers must say together. why: what is wrong, in one
+ * line, or "" if it holds. Returns false behind the last rule.
+ *
+ * Each number may be in its range, and the file still claim more than it has counted. The rules
+ * never refuse what a calibration writes: its bounds are wider than theirs.
+ */
+bool conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t size);
 
 #endif

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "patchcore/machine/conf_path.h"
-#include "patchcore/machine/conf_read.h"
 #include "patchcore/machine/tsc.h"
 #include "patchcore/machine/wait.h"
 
@@ -61,17 +59,9 @@ const char *conf_problem(const struct machine_conf *conf, const struct identity 
 	return scope_problem(conf, text, size);
 }
 
-/* The atomic window depends neither on the clock nor on waits. */
-static bool is_of_here(const struct machine_conf *conf, const struct identity *here)
-{
-	char ignored[160];
-
-	return !identity_differs(&conf->identity, here) &&
-	       !scope_problem(conf, ignored, sizeof(ignored));
-}
-
 static void learn_conf(struct facts *facts)
 {
+	const struct machine_conf *conf = &facts->conf;
 	struct identity here;
 	char why[160];
 	const char *problem = why;
@@ -84,11 +74,13 @@ static void learn_conf(struct facts *facts)
 		return;
 	}
 	ret = machine_conf_read(&facts->conf, facts->conf_path, why, sizeof(why));
-	if (ret == 0) {
-		ret = identity_read(&here);
-		problem = ret < 0 ? "this machine cannot be identified"
-				  : conf_problem(&facts->conf, &here, why, sizeof(why));
-		facts->have_window = ret == 0 && is_of_here(&facts->conf, &here);
+	if (ret == 0 && identity_read(&here) < 0) {
+		problem = "this machine cannot be identified";
+	} else if (ret == 0) {
+		/* The atomic window depends neither on the clock nor on waits. */
+		facts->have_window = !identity_differs(&conf->identity, &here) &&
+				     !scope_problem(conf, why, sizeof(why));
+		problem = conf_problem(conf, &here, why, sizeof(why));
 	}
 	facts->have_conf = !problem;
 	if (problem)
@@ -96,32 +88,29 @@ static void learn_conf(struct facts *facts)
 			 problem);
 }
 
-/*
- * The first patch needs to know what a pair of membarriers costs: what the calibration measured
- * beside running threads, else two membarriers timed here, where few threads run yet.
- */
-static void learn_costs(const struct facts *facts)
+void facts_learn(struct facts *facts)
 {
-	const struct machine_conf *conf = &facts->conf;
-	uint64_t start, ticks = facts->have_conf ? conf->membarrier_ticks : 0;
+	uint64_t start, ticks = 0;
 
+	*facts = (struct facts){ 0 };
+	tsc_learn();
+	learn_conf(facts);
+	if (facts->have_conf)
+		ticks = facts->conf.membarrier_ticks;
 	for (unsigned i = 0; i < SYNC_LEVELS; i++)
-		sync_expect_level(i + 1, facts->have_conf ? conf->level[i].ticks : 0);
+		sync_expect_level(i + 1, facts->have_conf ? facts->conf.level[i].ticks : 0);
+	facts->membarrier = membarrier_register() == 0;
 	if (!facts->membarrier)
 		return;
+	/*
+	 * The first patch needs to know what a pair of membarriers costs: what the calibration
+	 * measured beside running threads, else two membarriers timed here, where few threads run
+	 * yet.
+	 */
 	start = ticks_now();
 	if (!ticks && membarrier_sync() == 0 && membarrier_sync() == 0)
 		ticks = ticks_now() - start;
 	sync_expect_membarrier(ticks);
-}
-
-void facts_learn(struct facts *facts)
-{
-	*facts = (struct facts){ 0 };
-	tsc_learn();
-	learn_conf(facts);
-	facts->membarrier = membarrier_register() == 0;
-	learn_costs(facts);
 }
 
 /* --- Choosing --------------------------------------------------------------------------------- */
@@ -131,30 +120,20 @@ static double bound_of(const struct machine_conf_level *level, bool page)
 	return page ? level->page.upper_p : level->line.upper_p;
 }
 
-/* Levels stand in order of rising cost; a measured cost is known better. */
-static bool is_cheaper(const struct machine_conf_level *level,
-		       const struct machine_conf_level *than)
-{
-	return level->ticks && than->ticks && level->ticks < than->ticks;
-}
-
-/* The cheapest of some levels whose bound is accepted: its number from 1, or 0. */
-static unsigned accepted_among(const struct facts *facts, unsigned from, unsigned count, bool page,
+/*
+ * The cheapest of some levels whose bound is accepted: its number from 1, or 0. They stand in order
+ * of rising cost; a measured cost is known better.
+ */
+static unsigned accepted_level(const struct facts *facts, unsigned from, unsigned count, bool page,
 			       double accept_p)
 {
-	const struct machine_conf_level *level = facts->conf.level;
-	unsigned best = 0;
+	const struct machine_conf_level *level = facts->conf.level, *best = NULL;
 
 	for (unsigned i = from; facts->have_conf && i < from + count; i++)
 		if (bound_of(&level[i], page) <= accept_p &&
-		    (!best || is_cheaper(&level[i], &level[best - 1])))
-			best = i + 1;
-	return best;
-}
-
-static unsigned accepted_level(const struct facts *facts, bool page, double accept_p)
-{
-	return accepted_among(facts, 0, facts->conf.levels, page, accept_p);
+		    (!best || (level[i].ticks && level[i].ticks < best->ticks)))
+			best = &level[i];
+	return best ? (unsigned)(best - level) + 1 : 0;
 }
 
 /* The level with the lowest bound, the first of equals: from 1, or 0. */
@@ -169,77 +148,54 @@ static unsigned surest_level(const struct facts *facts, bool page)
 	return best;
 }
 
-/* By name, the caller owns the risk of the surest level there is. */
-static unsigned choose_level(const struct facts *facts, enum pc_policy asked, bool page,
-			     double accept_p)
-{
-	unsigned level = accepted_level(facts, page, accept_p);
-
-	return level || asked != PC_POLICY_WAIT ? level : surest_level(facts, page);
-}
-
-static bool window_is_accepted(const struct facts *facts, enum pc_policy asked, double accept_p)
-{
-	if (asked == PC_POLICY_WAIT && facts->have_conf)
-		return true;
-	return facts->have_window && facts->conf.window_p <= accept_p;
-}
-
 static void wait_by(const struct facts *facts, unsigned level, struct sync *sync)
 {
 	const struct machine_conf_level *wait = &facts->conf.level[level - 1];
 
 	sync->policy = PC_POLICY_WAIT;
 	sync->level = level;
-	sync->first_wait = wait->first_wait;
-	sync->second_wait = wait->second_wait;
-	sync->stretch = wait->stretch;
+	sync->waits = wait->waits;
 }
 
+/* Of straddlers of one kind: the sync, and those that it points to. */
 static void choose_sync(const struct facts *facts, enum pc_policy asked, bool page, double accept_p,
-			struct sync *sync)
-{
-	unsigned level =
-		asked == PC_POLICY_MEMBARRIER ? 0 : choose_level(facts, asked, page, accept_p);
-
-	*sync = (struct sync){
-		.policy = PC_POLICY_AUTO,
-		.window = window_is_accepted(facts, asked, accept_p) ? facts->conf.window
-								     : WINDOW_DEFAULT,
-	};
-	if (!facts->trap)
-		return;
-	if (level) {
-		wait_by(facts, level, sync);
-	} else if (asked != PC_POLICY_WAIT && facts->membarrier) {
-		sync->policy = PC_POLICY_MEMBARRIER;
-	}
-}
-
-/* Both are safe enough for the caller: each patch takes the cheaper. */
-static void add_other(const struct facts *facts, enum pc_policy asked, struct sync *sync,
-		      struct sync *other)
-{
-	if (asked != PC_POLICY_AUTO || sync->policy != PC_POLICY_WAIT || !facts->membarrier)
-		return;
-	*other = (struct sync){ .policy = PC_POLICY_MEMBARRIER,
-				.window = sync->window,
-				.other = sync };
-	sync->other = other;
-}
-
-/* A started change waits, if need be for long, rather than interrupt every executor. */
-static void add_later(const struct facts *facts, enum pc_policy asked, bool page, double accept_p,
-		      struct sync *sync, struct sync *later)
+			struct sync *sync, struct sync *other, struct sync *later)
 {
 	const struct machine_conf *conf = &facts->conf;
-	unsigned level = accepted_among(facts, conf->levels, conf->long_levels, page, accept_p);
+	bool window = asked == PC_POLICY_WAIT && facts->have_conf;
+	unsigned level = 0;
 
-	if (asked != PC_POLICY_AUTO || sync->policy != PC_POLICY_MEMBARRIER || !level)
+	window |= facts->have_window && conf->window_p <= accept_p;
+	sync->policy = PC_POLICY_AUTO;
+	sync->window = window ? conf->window : WINDOW_DEFAULT;
+	if (!facts->trap)
 		return;
-	*later = (struct sync){ .window = sync->window };
-	wait_by(facts, level, later);
-	sync->later = later;
+	if (asked != PC_POLICY_MEMBARRIER)
+		level = accepted_level(facts, 0, conf->levels, page, accept_p);
+	/* By name, the caller owns the risk of the surest level there is. */
+	if (asked == PC_POLICY_WAIT && !level)
+		level = surest_level(facts, page);
+	if (level)
+		wait_by(facts, level, sync);
+	else if (asked != PC_POLICY_WAIT && facts->membarrier)
+		sync->policy = PC_POLICY_MEMBARRIER;
+	if (asked != PC_POLICY_AUTO || !facts->membarrier)
+		return;
+	if (level) {
+		/* Both are safe enough for the caller: each patch takes the cheaper. */
+		*other = (struct sync){ .policy = PC_POLICY_MEMBARRIER,
+					.window = sync->window,
+					.other = sync };
+		sync->other = other;
+		return;
+	}
+	/* A started change waits, if need be for long, rather than interrupt every executor. */
+	level = accepted_level(facts, conf->levels, conf->long_levels, page, accept_p);
+	if (level) {
+		later->window = sync->window;
+		wait_by(facts, level, later);
+		sync->later = later;
+	}
 }
 
 /* --- Telling why ------------------------------------------------------------------------------ */
@@ -252,10 +208,11 @@ static void explain_auto(const struct facts *facts, double accept_p, const struc
 	const char *instead = page->policy == PC_POLICY_MEMBARRIER
 				      ? "; so membarrier"
 				      : ", and the kernel has no membarrier SYNC_CORE";
+	const char *conf = facts->conf.fleet ? "machine.conf, by a fleet," : "machine.conf";
 	char lines[64] = "";
 
 	if (page->policy == PC_POLICY_WAIT) {
-		snprintf(reason, size, "auto: machine.conf bounds tears by %.2g per toggle",
+		snprintf(reason, size, "auto: %s bounds tears by %.2g per toggle", conf,
 			 level[page->level - 1].page.upper_p);
 		return;
 	}
@@ -266,33 +223,27 @@ static void explain_auto(const struct facts *facts, double accept_p, const struc
 	if (page->line && page->line->level)
 		snprintf(lines, sizeof(lines), "; inside a page by %.2g: there wait",
 			 level[page->line->level - 1].line.upper_p);
-	snprintf(reason, size,
-		 "auto: machine.conf bounds tears only by %.2g per toggle, above %.2g%s%s",
-		 level[surest_level(facts, true) - 1].page.upper_p, accept_p, instead, lines);
+	snprintf(reason, size, "auto: %s bounds tears only by %.2g per toggle, above %.2g%s%s",
+		 conf, level[surest_level(facts, true) - 1].page.upper_p, accept_p, instead, lines);
 }
 
 static void explain_policy(const struct facts *facts, enum pc_policy asked, double accept_p,
 			   const struct syncs *syncs, char *reason, size_t size)
 {
-	if (!facts->trap) {
-		snprintf(reason, size, "%s",
-			 facts->trap_reason[0] ? facts->trap_reason : "SIGTRAP could not be taken");
-		return;
-	}
-	switch (asked) {
-	case PC_POLICY_AUTO:
+	const char *why;
+
+	if (!facts->trap)
+		why = facts->trap_reason[0] ? facts->trap_reason : "SIGTRAP could not be taken";
+	else if (asked == PC_POLICY_WAIT)
+		why = facts->have_conf ? "wait: asked for by name" : facts->conf_reason;
+	else if (asked == PC_POLICY_MEMBARRIER)
+		why = facts->membarrier ? "membarrier: asked for by name"
+					: "the kernel has no membarrier SYNC_CORE";
+	else {
 		explain_auto(facts, accept_p, syncs, reason, size);
 		return;
-	case PC_POLICY_WAIT:
-		snprintf(reason, size, "%s",
-			 facts->have_conf ? "wait: asked for by name" : facts->conf_reason);
-		return;
-	case PC_POLICY_MEMBARRIER:
-		snprintf(reason, size, "%s",
-			 facts->membarrier ? "membarrier: asked for by name"
-					   : "the kernel has no membarrier SYNC_CORE");
-		return;
 	}
+	snprintf(reason, size, "%s", why);
 }
 
 /* --- Both ------------------------------------------------------------------------------------- */
@@ -301,12 +252,10 @@ void policy_choose(const struct facts *facts, enum pc_policy asked, double accep
 		   struct syncs *syncs, char *reason, size_t size)
 {
 	*syncs = (struct syncs){ 0 };
-	choose_sync(facts, asked, true, accept_p, &syncs->page);
-	choose_sync(facts, asked, false, accept_p, &syncs->line);
-	add_other(facts, asked, &syncs->page, &syncs->page_other);
-	add_other(facts, asked, &syncs->line, &syncs->line_other);
-	add_later(facts, asked, true, accept_p, &syncs->page, &syncs->page_later);
-	add_later(facts, asked, false, accept_p, &syncs->line, &syncs->line_later);
+	choose_sync(facts, asked, true, accept_p, &syncs->page, &syncs->page_other,
+		    &syncs->page_later);
+	choose_sync(facts, asked, false, accept_p, &syncs->line, &syncs->line_other,
+		    &syncs->line_later);
 	if (syncs->line.policy != syncs->page.policy || syncs->line.level != syncs->page.level ||
 	    syncs->line_later.level != syncs->page_later.level)
 		syncs->page.line = &syncs->line;

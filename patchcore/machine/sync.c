@@ -78,7 +78,7 @@ void sync_expect_membarrier(uint64_t ticks)
 
 uint64_t sync_least(const struct sync *sync)
 {
-	return sync->first_wait + sync->second_wait;
+	return sync->waits.first + sync->waits.second;
 }
 
 /* At least the ticks of both waits. Of a sync that was never used nothing more is known. */
@@ -89,14 +89,6 @@ static uint64_t cost_of(const struct sync *sync)
 	return cost > least ? cost : least;
 }
 
-/* The cost of the sync that is not picked decays, so that it is tried again. */
-static void forget_cost(const struct sync *sync)
-{
-	uint64_t cost = sync_cost(sync);
-
-	atomic_store_explicit(cost_at(sync), cost - cost / FORGET, memory_order_relaxed);
-}
-
 const struct sync *sync_later(const struct sync *sync)
 {
 	return sync->policy == PC_POLICY_MEMBARRIER && sync->later ? sync->later : sync;
@@ -105,6 +97,7 @@ const struct sync *sync_later(const struct sync *sync)
 const struct sync *sync_pick(const struct sync *sync)
 {
 	const struct sync *one = sync, *other = sync->other;
+	uint64_t cost;
 
 	if (!other)
 		return sync;
@@ -112,6 +105,8 @@ const struct sync *sync_pick(const struct sync *sync)
 		one = other;
 		other = sync;
 	}
-	forget_cost(other);
+	/* The cost of the sync that is not picked decays, so that it is tried again. */
+	cost = sync_cost(other);
+	atomic_store_explicit(cost_at(other), cost - cost / FORGET, memory_order_relaxed);
 	return one;
 }

@@ -11,11 +11,16 @@
 
 #define SYNC_LEVELS 32 /* of waits, whose costs are told apart */
 
+struct waits {
+	uint64_t first;	  /* ticks between INT3 and the back part */
+	uint64_t second;  /* ticks between back and front part */
+	uint64_t stretch; /* each is at least so many times the latency of the stores; 0: it is not
+			   */
+};
+
 struct sync {
-	enum pc_policy policy;	  /* WAIT or MEMBARRIER; AUTO: there is none */
-	uint64_t first_wait;	  /* ticks */
-	uint64_t second_wait;	  /* ticks */
-	uint64_t stretch;	  /* a wait is at least so many times the latency of the stores */
+	enum pc_policy policy; /* WAIT or MEMBARRIER; AUTO: there is none */
+	struct waits waits;
 	unsigned level;		  /* of machine.conf, from 1 to SYNC_LEVELS; 0: of none */
 	unsigned window;	  /* bytes that one store changes at once: 8, 16, 32 or 64 */
 	const struct sync *line;  /* for sites inside one page, or NULL: this one; word_sync() */

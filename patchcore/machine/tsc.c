@@ -27,54 +27,30 @@ static bool has_word(const char *line, const char *word)
 	return false;
 }
 
-static bool is_by_tsc(const char *source)
-{
-	for (size_t i = 0; i < sizeof(by_tsc) / sizeof(by_tsc[0]); i++)
-		if (strcmp(source, by_tsc[i]) == 0)
-			return true;
-	return false;
-}
-
-static void trim(char *line)
-{
-	size_t n = strlen(line);
-
-	while (n > 0 && line[n - 1] == ' ')
-		line[--n] = '\0';
-}
-
-/* Where sysfs lists no clock sources, the kernel's command line has to do. */
-static const char *command_line_problem(const struct identity_source *src)
-{
-	char line[4096];
-
-	identity_line(src, "/proc/cmdline", line, sizeof(line));
-	if (has_word(line, "tsc=unstable") || has_word(line, "notsc"))
-		return "the kernel was told not to trust the TSC (tsc=unstable or notsc)";
-	return NULL;
-}
-
 static const char *source_problem(const struct identity_source *src, char *text, size_t size)
 {
-	char available[256], current[64];
+	char available[256], current[64], booted[4096];
 	bool have =
 		identity_line(src, CLOCKS "available_clocksource", available, sizeof(available));
 
-	if (have)
-		trim(available);
 	if (have && !has_word(available, "tsc")) {
 		snprintf(text, size,
 			 "the kernel does not trust the TSC: its clock sources are %.100s",
 			 available);
 		return text;
 	}
-	if (!identity_line(src, CLOCKS "current_clocksource", current, sizeof(current)))
-		return have ? NULL : command_line_problem(src);
-	trim(current);
-	if (is_by_tsc(current))
-		return NULL;
-	snprintf(text, size, "the kernel keeps time by %s, not by the TSC", current);
-	return text;
+	if (identity_line(src, CLOCKS "current_clocksource", current, sizeof(current))) {
+		for (size_t i = 0; i < sizeof(by_tsc) / sizeof(by_tsc[0]); i++)
+			if (strcmp(current, by_tsc[i]) == 0)
+				return NULL;
+		snprintf(text, size, "the kernel keeps time by %s, not by the TSC", current);
+		return text;
+	}
+	/* Where sysfs lists no clock sources, the kernel's command line has to do. */
+	identity_line(src, "/proc/cmdline", booted, sizeof(booted));
+	if (!have && (has_word(booted, "tsc=unstable") || has_word(booted, "notsc")))
+		return "the kernel was told not to trust the TSC (tsc=unstable or notsc)";
+	return NULL;
 }
 
 static bool has_rdtscp(const struct identity_source *src)

@@ -104,23 +104,6 @@ NOPATCH static void meet_frame(struct frames_search *search, uintptr_t frame)
 		transfer(SYS_process_vm_writev, frame + FRAME_RIP, &end, sizeof(end));
 }
 
-/* From sp up. 0, or -EACCES. */
-NOPATCH static int search_stack(struct frames_search *search, uintptr_t sp)
-{
-	for (uintptr_t at = sp; at < sp + FRAMES_REACH; at += FRAMES_CHUNK) {
-		long len = transfer(SYS_process_vm_readv, at, search->words, FRAMES_CHUNK);
-
-		if (len < 0)
-			return len == -EFAULT ? 0 : -EACCES;
-		for (size_t i = 0; i < (size_t)len / sizeof(*search->words); i++)
-			if (is_restorer(search->frames, search->words[i]))
-				meet_frame(search, at + i * sizeof(*search->words));
-		if (len < (long)FRAMES_CHUNK)
-			return 0;
-	}
-	return 0;
-}
-
 NOPATCH int frames_visit(const struct frames *frames, struct frames_search *search, uintptr_t sp,
 			 const struct frames_inside *inside, bool move)
 {
@@ -131,10 +114,17 @@ NOPATCH int frames_visit(const struct frames *frames, struct frames_search *sear
 	search->stack_count = 0;
 	add_stack(search, sp & ~(uintptr_t)7);
 	for (unsigned i = 0; i < search->stack_count; i++) {
-		int ret = search_stack(search, search->stacks[i]);
+		uintptr_t at = search->stacks[i], end = at + FRAMES_REACH;
+		long len = FRAMES_CHUNK;
 
-		if (ret < 0)
-			return ret;
+		for (; at < end && len == (long)FRAMES_CHUNK; at += FRAMES_CHUNK) {
+			len = transfer(SYS_process_vm_readv, at, search->words, FRAMES_CHUNK);
+			if (len < 0 && len != -EFAULT)
+				return -EACCES;
+			for (size_t n = 0; len > 0 && n < (size_t)len / sizeof(*search->words); n++)
+				if (is_restorer(frames, search->words[n]))
+					meet_frame(search, at + n * sizeof(*search->words));
+		}
 	}
 	return search->found;
 }

@@ -6,10 +6,10 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/merge/merge.c \
 	patchcore/merge/merge.h \
 	patchcore/merge/merge_check.h \
-	patchcore/merge/merge_steps.c \
-	patchcore/merge/merge_steps.h \
 	patchcore/merge/others.c \
-	patchcore/merge/others.h
+	patchcore/merge/others.h \
+	patchcore/merge/others_signal.c \
+	patchcore/merge/others_signal.h
 
 if HAVE_CMOCKA
 patchcore_merge_tests = \

@@ -3,16 +3,232 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <ucontext.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/machine/sync.h"
+#include "patchcore/merge/frames.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/merge/others.h"
 
 /* How long to wait before looking again for threads that were inside. */
 #define PAUSE_MIN (CLOCK_MS / 20)
 #define PAUSE_MAX (10 * CLOCK_MS)
+
+/* --- The steps ------------------------------------------------------------------------------- */
+
+NOPATCH static bool is_door(const struct merge *merge, size_t i)
+{
+	return merge->old_starts & merge->new_starts & 1u << i;
+}
+
+int merge_find(struct merge *merge)
+{
+	merge->id = thread_id();
+	if (!merge->id)
+		return -ENOMEM;
+	for (size_t i = 0; i < merge->span.len; i++) {
+		if (!is_door(merge, i))
+			continue;
+		merge->sites[i] = site_get((uintptr_t)merge->span.addr + i);
+		if (!merge->sites[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Of the word protocol's business there is one byte, for what flight_rescue.c asks at the end. */
+NOPATCH static void fill_in_sites(const struct merge *merge)
+{
+	struct word *word = &merge->sites[0]->word;
+
+	word->site = merge->sites[0];
+	word->addr = merge->span.addr;
+	word->front_at = word->back_at = text_at(&merge->span, merge->span.addr);
+	word->len = word->front = 1;
+	word->new_front = word->new_back = merge->bytes[0];
+	word->old_front = merge->old[0];
+	word->int3_mask = 0xff;
+	word->sync = NULL;
+	word->span.addr = merge->span.addr;
+	word->span.len = merge->span.len;
+	word->span.shift[0] = merge->span.shift[0];
+	word->span.shift[1] = merge->span.shift[1];
+	word->span.loan = 0;
+	word->failures = 0;
+	word->holder = merge->id;
+	word->also_count = 0;
+	word->merge = NULL;
+}
+
+/* Each is noted with the first one before it is held, so that both are let go together. */
+NOPATCH static bool hold_door(const struct merge *merge, size_t i)
+{
+	struct site *first = merge->sites[0], *site = merge->sites[i];
+
+	if (i > 0)
+		first->word.also[first->word.also_count++] = site;
+	if (!site_try_hold(site, merge->id)) {
+		if (i > 0)
+			first->word.also_count--;
+		return false;
+	}
+	if (i > 0)
+		site_set_lead(site, first);
+	else
+		fill_in_sites(merge);
+	site_set_resume(site, 0);
+	site_set_state(site, WORD_HELD);
+	return true;
+}
+
+NOPATCH void merge_read(struct merge *merge)
+{
+	for (size_t i = 0; i < merge->span.len; i++)
+		merge->old[i] = __atomic_load_n(text_at(&merge->span, merge->span.addr + i),
+						__ATOMIC_RELAXED);
+}
+
+NOPATCH int merge_hold(struct merge *merge)
+{
+	bool all = hold_door(merge, 0);
+
+	if (!all)
+		return -EAGAIN;
+	for (size_t i = 1; i < merge->span.len && all; i++)
+		all = !is_door(merge, i) || hold_door(merge, i);
+	if (all)
+		merge_read(merge);
+	for (size_t i = 0; i < merge->span.len && all; i++)
+		all = !is_door(merge, i) || merge->old[i] != WORD_INT3;
+	if (!all)
+		merge_release(merge);
+	return all ? 0 : -EAGAIN;
+}
+
+NOPATCH void merge_release(struct merge *merge)
+{
+	struct word *word = &merge->sites[0]->word;
+
+	word->merge = NULL;
+	word_release(word);
+}
+
+/* One locked store for each byte of the doors, or for each of the rest; NULL: of INT3. */
+NOPATCH static void put_bytes(const struct merge *merge, bool doors, const uint8_t *bytes)
+{
+	for (size_t i = 0; i < merge->span.len; i++)
+		if (is_door(merge, i) == doors)
+			__atomic_exchange_n(text_at(&merge->span, merge->span.addr + i),
+					    (uint8_t)(bytes ? bytes[i] : WORD_INT3),
+					    __ATOMIC_SEQ_CST);
+}
+
+NOPATCH void merge_put_int3(const struct merge *merge)
+{
+	/* From here on there is something to undo. */
+	merge->sites[0]->word.merge = merge;
+	put_bytes(merge, true, NULL);
+}
+
+/* The doors' old bytes again. */
+NOPATCH static void merge_undo(const struct merge *merge)
+{
+	put_bytes(merge, true, merge->old);
+}
+
+NOPATCH void merge_put_rest(struct merge *merge)
+{
+	atomic_store_explicit(&merge->committed, true, memory_order_release);
+	put_bytes(merge, false, merge->bytes);
+}
+
+NOPATCH void merge_put_doors(const struct merge *merge)
+{
+	put_bytes(merge, true, merge->bytes);
+}
+
+NOPATCH void merge_adopt(const struct merge *merge)
+{
+	if (!atomic_load_explicit(&merge->committed, memory_order_acquire)) {
+		merge_undo(merge);
+		return;
+	}
+	put_bytes(merge, false, merge->bytes);
+	put_bytes(merge, true, merge->bytes);
+}
+
+/* --- The look ------------------------------------------------------------------------------ */
+
+/* What the handlers need too. */
+struct look {
+	struct frames frames;
+	struct frames_inside inside;
+	bool move;
+	_Atomic(int) found; /* inside */
+	_Atomic(int) error; /* of those of which it could not be told */
+};
+
+_Static_assert(sizeof(struct frames_search) <= sizeof(struct others_room), "room for a search");
+
+NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, void *arg)
+{
+	greg_t *gregs = context->uc_mcontext.gregs;
+	struct look *look = arg;
+	bool is_inside = frames_is_inside(&look->inside, (uintptr_t)gregs[REG_RIP]);
+	/* The calling thread may itself be in a handler that has interrupted the code. */
+	int found = frames_visit(&look->frames, (struct frames_search *)room,
+				 (uintptr_t)gregs[REG_RSP], &look->inside, look->move);
+
+	if (found < 0)
+		atomic_store(&look->error, found);
+	else if (look->move && is_inside)
+		gregs[REG_RIP] = (greg_t)look->inside.end;
+	else if (!look->move)
+		atomic_fetch_add(&look->found, found + is_inside);
+}
+
+/*
+ * A handler that sleeps may wake and return while its frame is looked at: so none is moved,
+ * and where that is to be done, it must answer.
+ */
+NOPATCH static bool look_asleep(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg)
+{
+	struct look *look = arg;
+	int found =
+		frames_visit(&look->frames, (struct frames_search *)room, sp, &look->inside, false);
+
+	if (found < 0)
+		return false;
+	found += frames_is_inside(&look->inside, pc);
+	if (look->move)
+		return found == 0;
+	atomic_fetch_add(&look->found, found);
+	return true;
+}
+
+/* How many threads are inside, 0 where they are moved; or an error. */
+NOPATCH static int merge_look(const struct merge *merge)
+{
+	struct look look;
+	int ret;
+
+	look.inside.start = (uintptr_t)merge->span.addr;
+	look.inside.end = look.inside.start + merge->span.len;
+	look.inside.doors = merge->old_starts & merge->new_starts;
+	look.move = merge->move;
+	look.found = 0;
+	look.error = 0;
+	frames_learn(&look.frames);
+	ret = others_look(look_inside, look_asleep, &look);
+	if (ret == 0)
+		ret = look.error;
+	return ret < 0 ? ret : look.found;
+}
+
+/* --- The protocol ---------------------------------------------------------------------------- */
 
 /*
  * Until none is inside. Those that are not moved out go on, and are looked at again.
@@ -24,10 +240,10 @@ NOPATCH static int wait_until_empty(const struct merge *merge)
 {
 	bool makes_threads = merge_makes_threads(merge->old, merge->span.len, merge->old_starts);
 	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS, pause = PAUSE_MIN;
-	int found, clean = 0;
+	int clean = 0;
 
 	for (;;) {
-		found = merge_look(merge);
+		int found = merge_look(merge);
 		if (found < 0)
 			return found;
 		clean = found ? 0 : clean + 1;
@@ -72,28 +288,39 @@ NOPATCH static int wait_until_empty(const struct merge *merge)
  */
 NOPATCH static int protocol(struct merge *merge)
 {
-	int ret;
+	int ret = merge_hold(merge);
 
+	if (ret < 0)
+		return ret;
+	/* Looked at again now that it is held: another patcher may have been faster. */
+	ret = merge_check_old(merge);
+	if (ret == 0)
+		ret = merge_check_calls(merge);
+	if (ret < 0) {
+		merge_release(merge);
+		return ret;
+	}
 	merge_put_int3(merge);
 	ret = membarrier_sync();
 	if (ret == 0)
 		ret = wait_until_empty(merge);
-	if (ret < 0) {
+	if (ret == 0) {
+		merge_put_rest(merge);
+		membarrier_sync_surely();
+		merge_put_doors(merge);
+		site_count_change(merge->sites[0]);
+	} else {
 		merge_undo(merge);
-		return ret;
 	}
-	merge_put_rest(merge);
-	membarrier_sync_surely();
-	merge_put_doors(merge);
-	site_count_change(merge->sites[0]);
-	return 0;
+	merge_release(merge);
+	return ret;
 }
 
-/* Where a thread is moved over NOPs, there must be NOPs. */
 NOPATCH int merge_check_old(const struct merge *merge)
 {
 	size_t len = merge->span.len;
 
+	/* Where a thread is moved over NOPs, there must be NOPs. */
 	if (merge->move)
 		return merge_nops(merge->old, len) == len ? 0 : -EILSEQ;
 	return merge_denies_nops(merge->old, len, merge->old_starts) ? -EILSEQ : 0;
@@ -107,22 +334,6 @@ NOPATCH int merge_check_calls(const struct merge *merge)
 		       : 0;
 }
 
-/* Looked at again now that it is held: another patcher may have been faster. */
-NOPATCH static int merge_held(struct merge *merge)
-{
-	int ret = merge_hold(merge);
-
-	if (ret < 0)
-		return ret;
-	ret = merge_check_old(merge);
-	if (ret == 0)
-		ret = merge_check_calls(merge);
-	if (ret == 0)
-		ret = protocol(merge);
-	merge_release(merge);
-	return ret;
-}
-
 /*
  * Without signals, as one of this thread's handlers might run into the code and
  * wait for the very thread that it has interrupted.
@@ -133,7 +344,7 @@ NOPATCH_ENTRY int merge_undisturbed(struct merge *merge)
 	int ret;
 
 	others_keep_off(before);
-	ret = merge_held(merge);
+	ret = protocol(merge);
 	kernel_mask(SIG_SETMASK, before);
 	return ret;
 }

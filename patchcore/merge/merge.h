@@ -1,11 +1,63 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replacing several instructions by others: the protocol. Private; merge_steps.h has its steps.
+ * Replacing several instructions by others: the protocol, and its steps. Private.
+ *
+ * The steps are apart so that a test can also put them together wrongly and show that
+ * its oracle notices.
  */
 #ifndef PATCHCORE_MERGE_MERGE_H
 #define PATCHCORE_MERGE_MERGE_H
 
-#include "patchcore/merge/merge_steps.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "patchcore/patchcore.h"
+#include "patchcore/site/site.h"
+
+/*
+ * Bit i of the starts: an instruction starts at byte i. Starts of both, old and new, are
+ * doors: executors may come to them, and find an INT3 meanwhile.
+ */
+struct merge {
+	struct text_span span; /* begun */
+	const uint8_t *bytes;
+	unsigned old_starts;
+	unsigned new_starts;
+	/* A thread inside goes on at the end, where its NOPs lead. Else it is waited for. */
+	bool move;
+	uint64_t id;			  /* of the patcher */
+	uint8_t old[PC_PATCH_MAX];	  /* the code before; of the doors alone it is needed */
+	struct site *sites[PC_PATCH_MAX]; /* of the doors: held */
+	_Atomic(bool) committed;	  /* more than INT3 may have been stored */
+};
+
+/* merge_find - look up the sites and the patcher's id; takes locks and memory. 0, or -ENOMEM. */
+int merge_find(struct merge *merge);
+
+/* merge_read - read the old code. */
+void merge_read(struct merge *merge);
+
+/*
+ * merge_hold - hold them, and read the old code. 0, or -EAGAIN: another patcher has one, or an
+ * INT3 stands there. merge_release - let them go.
+ */
+int merge_hold(struct merge *merge);
+void merge_release(struct merge *merge);
+
+/*
+ * merge_put_int3 - on the doors. merge_put_rest - all new bytes but those of the doors.
+ * merge_put_doors - these.
+ */
+void merge_put_int3(const struct merge *merge);
+void merge_put_rest(struct merge *merge);
+void merge_put_doors(const struct merge *merge);
+
+/*
+ * merge_adopt - the patcher is not in this process, which has copied its memory in the middle of
+ * a fork that went past the handlers. No thread is inside but the one that has forked, if that.
+ * Undone, or done if that has begun. Async-signal-safe.
+ */
+void merge_adopt(const struct merge *merge);
 
 /* merge_check_old - is the old code, which was read, what it must be? 0, or -EILSEQ. */
 int merge_check_old(const struct merge *merge);
@@ -15,8 +67,9 @@ int merge_check_calls(const struct merge *merge);
 
 /*
  * merge_undisturbed - the protocol, with all signals blocked; of a merge that merge_find() has
- * looked up. 0, the errors of merge_hold(), of the checks above or of merge_look(), -ETIMEDOUT: a
- * thread stayed inside, or what membarrier failed with; then the code is as it was.
+ * looked up. 0, the errors of merge_hold(), of the checks above or of others_look(), -EACCES: a
+ * stack could not be read, -ETIMEDOUT: a thread stayed inside, or what membarrier failed with;
+ * then the code is as it was.
  */
 int merge_undisturbed(struct merge *merge);
 

@@ -45,12 +45,6 @@ static inline bool merge_loses_starts(const uint8_t *old, const uint8_t *new, si
 	return false;
 }
 
-/* merge_needed - the same of a change that is one instruction. */
-static inline bool merge_needed(const uint8_t *old, const uint8_t *new, size_t len)
-{
-	return merge_loses_starts(old, new, len, 1);
-}
-
 /* merge_denies_nops - does the old code begin with 1-byte NOPs that are not all named as starts? */
 NOPATCH_INLINE bool merge_denies_nops(const uint8_t *old, size_t len, unsigned old_starts)
 {
@@ -62,27 +56,18 @@ NOPATCH_INLINE bool merge_denies_nops(const uint8_t *old, size_t len, unsigned o
 	return false;
 }
 
-NOPATCH_INLINE bool merge_is_prefix(uint8_t byte)
-{
-	return (byte & 0xf0) == 0x40 || (byte & 0xe7) == 0x26 || (byte & 0xfc) == 0x64 ||
-	       (byte & 0xfe) == 0xf2;
-}
-
 /* Does an instruction of at most len bytes push where it goes on? CALL, of any kind. */
 NOPATCH_INLINE bool merge_is_call(const uint8_t *code, size_t len)
 {
 	size_t i = 0;
 
-	while (i < len && merge_is_prefix(code[i]))
+	/* Prefixes. */
+	while (i < len && ((code[i] & 0xf0) == 0x40 || (code[i] & 0xe7) == 0x26 ||
+			   (code[i] & 0xfc) == 0x64 || (code[i] & 0xfe) == 0xf2))
 		i++;
 	if (i < len && code[i] == 0xe8)
 		return true;
 	return i + 1 < len && code[i] == 0xff && (code[i + 1] >> 3 & 6) == 2;
-}
-
-NOPATCH_INLINE bool merge_is_syscall(const uint8_t *code, size_t len)
-{
-	return len >= 2 && code[0] == 0x0f && code[1] == 0x05;
 }
 
 /* The start behind the one at i, or len. */
@@ -109,13 +94,12 @@ NOPATCH_INLINE bool merge_returns_inside(const uint8_t *old, size_t len, unsigne
 	return false;
 }
 
-/* merge_makes_threads - may a new thread begin inside: is there a system call with code behind it?
- */
+/* merge_makes_threads - may a new thread begin inside, behind a system call? */
 NOPATCH_INLINE bool merge_makes_threads(const uint8_t *old, size_t len, unsigned old_starts)
 {
 	for (size_t i = 0, next; i < len; i = next) {
 		next = merge_next(old_starts, i, len);
-		if (next < len && merge_is_syscall(old + i, next - i))
+		if (next < len && next - i >= 2 && old[i] == 0x0f && old[i + 1] == 0x05)
 			return true;
 	}
 	return false;

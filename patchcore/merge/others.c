@@ -3,7 +3,7 @@
  * One round at a time. The asker gives each thread a slot and sends it the
  * slot's number with the signal; the handler claims the slot, serves, and says
  * so. Signals of rounds that are over claim nothing; those that are not of the
- * library are passed on.
+ * library are passed on (others_signal.c).
  */
 #include "patchcore/merge/others.h"
 
@@ -21,17 +21,11 @@
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/sys.h"
 #include "patchcore/kernel/task.h"
+#include "patchcore/merge/others_signal.h"
 
 #define CHUNK  256u /* slots per chunk */
 #define CHUNKS 1024u
 #define SPINS  2000u
-
-/* The signals that may be taken: not SIGRTMAX, which programs take first. */
-#define SIGNAL_MIN TASK_REAL_TIME_MIN
-#define SIGNAL_MAX (KERNEL_SIGNALS - 1)
-
-/* The kernel takes these two out of every mask that it keeps. */
-#define ALL_SIGNALS (~(kernel_bit(SIGKILL) | kernel_bit(SIGSTOP)))
 
 enum answer {
 	SLOT_ASKED, /* the thread has a signal on its way, or will get one */
@@ -74,7 +68,6 @@ static _Atomic(pid_t) holder;
 static struct round *current;
 static struct chunk *chunks[CHUNKS]; /* kept for the next round */
 static _Atomic(unsigned) count;	     /* slots in use; a signal carries only a number below it */
-static int number;		     /* of the signal; 0: none was ever taken */
 
 static _Atomic(int) tickets;
 static _Atomic(int) ticket;	  /* of the round; 0: none, claim nothing */
@@ -98,155 +91,6 @@ NOPATCH static void futex_wake(_Atomic(uint32_t) *word)
 	sys_call(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-NOPATCH static void serialise(void)
-{
-	unsigned a, b, c, d;
-
-	__cpuid(0, a, b, c, d);
-	(void)(a + b + c + d);
-}
-
-/* --- The signal ------------------------------------------------------------------------- */
-
-/*
- * Signals whose handler is ours, and was their program's default before. One is added
- * with the first round that needs it, and stays.
- */
-static _Atomic(uint64_t) taken;
-
-/* The one whose handler is being changed: it may be a program's, displaced for a moment. */
-static _Atomic(int) settling;
-
-static void on_look_signal(int signal, siginfo_t *info, void *context);
-
-NOPATCH static bool is_ours(const struct kernel_action *action)
-{
-	return action->handler == (uintptr_t)on_look_signal;
-}
-
-NOPATCH static bool stands(int signal)
-{
-	struct kernel_action now;
-
-	return signal && kernel_action(signal, NULL, &now) == 0 && is_ours(&now);
-}
-
-NOPATCH static long set_default(int signal, struct kernel_action *before)
-{
-	struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL };
-
-	return kernel_action(signal, &dfl, before);
-}
-
-NOPATCH static bool same(const struct kernel_action *a, const struct kernel_action *b)
-{
-	return a->handler == b->handler && a->flags == b->flags && a->mask == b->mask;
-}
-
-/*
- * Put back what was displaced. Should the program have set another meanwhile, that is
- * what this displaces, and so it is put back in turn.
- */
-NOPATCH static void put_back(int signal, struct kernel_action *displaced,
-			     struct kernel_action *expected)
-{
-	struct kernel_action put = *displaced, found;
-
-	while (kernel_action(signal, &put, &found) == 0 && !same(&found, expected)) {
-		*expected = put;
-		put = found;
-	}
-}
-
-/* By exchange, since the program may set a handler at any moment. */
-NOPATCH static bool take_signal(int signal)
-{
-	struct kernel_action ours = { .handler = (uintptr_t)on_look_signal,
-				      .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART |
-					       KERNEL_RESTORER,
-				      .restorer = (uintptr_t)kernel_sigreturn,
-				      .mask = ALL_SIGNALS };
-	struct kernel_action before;
-	uint64_t mask = kernel_mask(SIG_BLOCK, ~UINT64_C(0));
-	bool free = false;
-
-	atomic_store(&settling, signal);
-	if (kernel_action(signal, &ours, &before) == 0) {
-		free = before.handler == (uintptr_t)SIG_DFL || is_ours(&before);
-		if (free)
-			atomic_fetch_or(&taken, kernel_bit(signal));
-		else
-			put_back(signal, &before, &ours);
-	}
-	atomic_store(&settling, 0);
-	kernel_mask(SIG_SETMASK, mask);
-	return free;
-}
-
-NOPATCH static bool is_default(int signal)
-{
-	struct kernel_action now;
-
-	return kernel_action(signal, NULL, &now) == 0 && now.handler == (uintptr_t)SIG_DFL;
-}
-
-/*
- * What some thread was seen to have a use for. Kept: one that has all signals blocked for a
- * moment, as in a handler, hides what it blocks besides.
- */
-static _Atomic(uint64_t) known_used;
-
-NOPATCH void others_keep_off(uint64_t blocked)
-{
-	struct task_signals signals = { .blocked = blocked };
-	uint64_t used = task_uses(&signals);
-
-	if (used & ~atomic_load_explicit(&known_used, memory_order_relaxed))
-		atomic_fetch_or(&known_used, used);
-}
-
-/* How it is now with the real-time signals of all threads. */
-struct signal_use {
-	uint64_t used;	  /* by some thread: see task_uses() */
-	uint64_t pending; /* the library's own too, of rounds that are over */
-};
-
-/* What is pending is the library's own where its handler stands; else it would be taken. */
-NOPATCH static bool may_have(int signal, uint64_t pending)
-{
-	return stands(signal) ||
-	       (!(pending & kernel_bit(signal)) && is_default(signal) && take_signal(signal));
-}
-
-/* Without a look at the threads: ours, and as far as is known none has a use for it. */
-NOPATCH static bool will_do(int signal)
-{
-	return stands(signal) && !(atomic_load(&known_used) & kernel_bit(signal));
-}
-
-/* One of those in use by none, the one of the last round if that will still do. */
-NOPATCH static int choose_from(uint64_t used, uint64_t pending)
-{
-	if (stands(number) && !(used & kernel_bit(number)))
-		return 0;
-	for (int i = SIGNAL_MAX; i >= SIGNAL_MIN; i--) {
-		if (!(used & kernel_bit(i)) && may_have(i, pending)) {
-			number = i;
-			return 0;
-		}
-	}
-	return -EAGAIN;
-}
-
-/* Rather one that was in use once than none. */
-NOPATCH static int choose_signal(const struct signal_use *now)
-{
-	uint64_t known = atomic_fetch_or(&known_used, now->used) | now->used;
-	int ret = choose_from(known, now->pending);
-
-	return ret == -EAGAIN ? choose_from(now->used, now->pending) : ret;
-}
-
 /* --- The handler ------------------------------------------------------------------------ */
 
 NOPATCH static struct slot *slot_at(unsigned index)
@@ -254,78 +98,15 @@ NOPATCH static struct slot *slot_at(unsigned index)
 	return &chunks[index / CHUNK]->slots[index % CHUNK];
 }
 
-NOPATCH static struct others_room *room_at(unsigned index)
+NOPATCH void on_look_signal(int signal, siginfo_t *info, void *context)
 {
-	return &chunks[index / CHUNK]->rooms[index % CHUNK];
-}
+	uint64_t value = (uintptr_t)info->si_value.sival_ptr;
+	unsigned index = (unsigned)value, a, b, c, d;
+	struct slot *slot;
+	int open;
 
-NOPATCH static uint64_t value_of_signal(const siginfo_t *info)
-{
-	return (uintptr_t)info->si_value.sival_ptr;
-}
-
-NOPATCH static bool is_of_ours(const siginfo_t *info)
-{
-	return others_is_ours(info->si_code, value_of_signal(info));
-}
-
-/* False unless the signal is of this round and for this thread. */
-NOPATCH static bool is_asked(const siginfo_t *info, unsigned index)
-{
-	int open = atomic_load(&ticket);
-	const struct slot *slot;
-
-	if (!open || info->si_errno != open || index >= count)
-		return false;
-	slot = slot_at(index);
-	return slot->tid == (pid_t)sys_call(SYS_gettid) && atomic_load(&slot->answer) == SLOT_ASKED;
-}
-
-NOPATCH static void serve_slot(unsigned index, ucontext_t *context)
-{
-	const struct round *round = current;
-	uint32_t parked = (uint32_t)atomic_load(&ticket);
-
-	if (round->fn)
-		round->fn(context, room_at(index), round->arg);
-	/* Release: the asker sees what fn did. */
-	atomic_store_explicit(&slot_at(index)->answer, SLOT_SERVED, memory_order_release);
-	atomic_fetch_add(&answers, 1);
-	futex_wake(&answers);
-	if (!round->park)
-		return;
-	while (atomic_load(&gate) == parked)
-		sys_call(SYS_futex, &gate, FUTEX_WAIT_PRIVATE, parked, NULL, NULL, 0);
-	serialise();
-}
-
-/*
- * Not one of ours. It is sent again, to this thread, for what the program has set: its
- * handler, which is back at its place, or the default, which is the end. Where a handler
- * that was installed on top of ours has called it, as what was there before, the signal
- * has been dealt with.
- */
-NOPATCH static void pass_on_signal(int signal, siginfo_t *info)
-{
-	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
-	bool is_kept;
-
-	while (atomic_load(&settling) == signal && clock_ns() < deadline)
-		clock_sleep(CLOCK_MS / 20);
-	is_kept = atomic_load(&taken) & kernel_bit(signal);
-	if (stands(signal))
-		set_default(signal, NULL);
-	else if (is_kept)
-		return;
-	sys_call(SYS_rt_tgsigqueueinfo, sys_call(SYS_getpid), sys_call(SYS_gettid), signal, info);
-}
-
-NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
-{
-	unsigned index = (unsigned)value_of_signal(info);
-
-	if (!is_of_ours(info)) {
-		pass_on_signal(signal, info);
+	if (!others_is_ours(info->si_code, value)) {
+		signal_pass_on(signal, info);
 		return;
 	}
 	/*
@@ -333,8 +114,27 @@ NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 	 * before it reads the count: so it either sees us, or we find no ticket.
 	 */
 	atomic_fetch_add(&inside, 1);
-	if (is_asked(info, index))
-		serve_slot(index, context);
+	open = atomic_load(&ticket);
+	slot = open && info->si_errno == open && index < count ? slot_at(index) : NULL;
+	/* Is the signal of this round, and for this thread? */
+	if (slot && slot->tid == (pid_t)sys_call(SYS_gettid) &&
+	    atomic_load(&slot->answer) == SLOT_ASKED) {
+		const struct round *round = current;
+
+		if (round->fn)
+			round->fn(context, &chunks[index / CHUNK]->rooms[index % CHUNK],
+				  round->arg);
+		/* Release: the asker sees what fn did. */
+		atomic_store_explicit(&slot->answer, SLOT_SERVED, memory_order_release);
+		atomic_fetch_add(&answers, 1);
+		futex_wake(&answers);
+		if (round->park) {
+			while (atomic_load(&gate) == (uint32_t)open)
+				sys_call(SYS_futex, &gate, FUTEX_WAIT_PRIVATE, open, NULL, NULL, 0);
+			__cpuid(0, a, b, c, d); /* serialises */
+			(void)(a + b + c + d);
+		}
+	}
 	if (atomic_fetch_sub(&inside, 1) == 1)
 		futex_wake(&inside);
 }
@@ -350,13 +150,13 @@ NOPATCH static long send_to(const struct round *round, pid_t tid, unsigned index
 
 	for (unsigned i = 0; i < sizeof(u.words) / 8; i++)
 		*(volatile uint64_t *)&u.words[i] = 0;
-	u.info.si_signo = number;
+	u.info.si_signo = others_signal;
 	u.info.si_code = SI_QUEUE;
 	u.info.si_errno = atomic_load(&ticket);
 	u.info.si_pid = round->process;
 	u.info.si_uid = (uid_t)sys_call(SYS_getuid);
 	u.info.si_value.sival_ptr = (void *)(uintptr_t)(OTHERS_MAGIC << 32 | index);
-	return sys_call(SYS_rt_tgsigqueueinfo, round->process, tid, number, &u.info);
+	return sys_call(SYS_rt_tgsigqueueinfo, round->process, tid, others_signal, &u.info);
 }
 
 /* A thread that cannot be looked at is asked: it will turn out to have ended. */
@@ -368,31 +168,22 @@ NOPATCH static void learn_thread(struct slot *slot)
 	slot->signals.waits = false;
 }
 
-/* Does the thread sleep at a place that the caller allows? Then it need not answer. */
-NOPATCH static bool may_sleep_on(const struct round *round, pid_t tid)
-{
-	uintptr_t pc, sp;
-
-	return round->asleep && task_sleeps(tid, &pc, &sp) &&
-	       round->asleep(pc, sp, &own_room, round->arg);
-}
-
-/*
- * An executor that waits at an INT3 of ours blocks all signals, but for a short while between one
- * trap and the next. What is on its way by then comes through before anything else.
- */
-NOPATCH static bool takes(const struct round *round, const struct slot *slot)
-{
-	return !round->ask_first || task_takes(&slot->signals, number) ||
-	       (!slot->signals.waits && slot->signals.blocked == round->trapped);
-}
-
 NOPATCH static void ask_thread(const struct round *round, struct slot *slot, unsigned index)
 {
+	uintptr_t pc, sp;
 	long ret;
+	/*
+	 * An executor that waits at an INT3 of ours blocks all signals, but for a short while
+	 * between one trap and the next. What is on its way by then comes through before anything
+	 * else.
+	 */
+	bool takes = !round->ask_first || task_takes(&slot->signals, others_signal) ||
+		     (!slot->signals.waits && slot->signals.blocked == round->trapped);
 
-	if (!takes(round, slot)) {
-		if (may_sleep_on(round, slot->tid))
+	if (!takes) {
+		/* One that sleeps at a place that the caller allows need not answer. */
+		if (round->asleep && task_sleeps(slot->tid, &pc, &sp) &&
+		    round->asleep(pc, sp, &own_room, round->arg))
 			atomic_store(&slot->answer, SLOT_GONE);
 		return;
 	}
@@ -405,60 +196,38 @@ NOPATCH static void ask_thread(const struct round *round, struct slot *slot, uns
 		atomic_store(&slot->answer, SLOT_GONE);
 }
 
-NOPATCH static bool grow_slots(void)
-{
-	long chunk;
-
-	if (count % CHUNK || chunks[count / CHUNK])
-		return true;
-	chunk = sys_call(SYS_mmap, NULL, sizeof(struct chunk), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (chunk < 0 && chunk > -4096)
-		return false;
-	chunks[count / CHUNK] = (struct chunk *)chunk;
-	return true;
-}
-
-NOPATCH static struct slot *find_slot(pid_t tid)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (slot_at(i)->tid == tid)
-			return slot_at(i);
-	return NULL;
-}
-
-/*
- * A look is for those that were there before: so it ends, however many are made. Threads
- * of the kernel's never answer; a stop, which is to be quick, looks for them only once it
- * has waited for one.
- */
-NOPATCH static bool is_meant(const struct round *round, pid_t tid)
-{
-	struct task_stat stat;
-
-	if (round->park && !atomic_load_explicit(&kernels_seen, memory_order_relaxed))
-		return true;
-	if (task_stat(tid, &stat) < 0)
-		return true;
-	return !stat.is_kernels && (round->park || stat.started <= round->began);
-}
-
 /* A thread that /proc lists. */
 NOPATCH static bool meet(pid_t tid, void *arg)
 {
 	struct round *round = arg;
+	struct task_stat stat;
 	struct slot *slot;
+	long chunk;
 
 	if (tid == round->self)
 		return true;
-	slot = find_slot(tid);
-	if (slot) {
-		slot->pass = round->pass;
-		return true;
+	for (unsigned i = 0; i < count; i++) {
+		if (slot_at(i)->tid == tid) {
+			slot_at(i)->pass = round->pass;
+			return true;
+		}
 	}
-	if (!is_meant(round, tid))
+	/*
+	 * A look is for those that were there before: so it ends, however many are made. Threads
+	 * of the kernel's never answer; a stop, which is to be quick, looks for them only once it
+	 * has waited for one.
+	 */
+	if ((!round->park || atomic_load_explicit(&kernels_seen, memory_order_relaxed)) &&
+	    task_stat(tid, &stat) == 0 &&
+	    (stat.is_kernels || (!round->park && stat.started > round->began)))
 		return true;
-	if (count == CHUNK * CHUNKS || !grow_slots()) {
+	if (count % CHUNK == 0 && count < CHUNK * CHUNKS && !chunks[count / CHUNK]) {
+		chunk = sys_call(SYS_mmap, NULL, sizeof(struct chunk), PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (chunk > 0 || chunk <= -4096)
+			chunks[count / CHUNK] = (struct chunk *)chunk;
+	}
+	if (count == CHUNK * CHUNKS || !chunks[count / CHUNK]) {
 		round->error = -ENOMEM;
 		return false;
 	}
@@ -476,27 +245,21 @@ NOPATCH static bool is_open(const struct slot *slot)
 	return atomic_load_explicit(&slot->answer, memory_order_acquire) == SLOT_ASKED;
 }
 
-NOPATCH static bool never_answers(pid_t tid)
-{
-	struct task_stat stat;
-
-	if (task_has_ended(tid))
-		return true;
-	if (task_stat(tid, &stat) < 0 || !stat.is_kernels)
-		return false;
-	atomic_store_explicit(&kernels_seen, true, memory_order_relaxed);
-	return true;
-}
-
 /* Some have not answered for a while. */
 NOPATCH static void insist(const struct round *round)
 {
 	for (unsigned i = 0; i < count; i++) {
 		struct slot *slot = slot_at(i);
+		struct task_stat stat;
+		bool is_kernels;
 
 		if (!is_open(slot))
 			continue;
-		if (never_answers(slot->tid)) {
+		is_kernels = task_stat(slot->tid, &stat) == 0 && stat.is_kernels;
+		if (is_kernels)
+			atomic_store_explicit(&kernels_seen, true, memory_order_relaxed);
+		/* These never answer. */
+		if (is_kernels || task_has_ended(slot->tid)) {
 			atomic_store(&slot->answer, SLOT_GONE);
 			continue;
 		}
@@ -534,58 +297,6 @@ NOPATCH static int await_answers(const struct round *round)
 	return 0;
 }
 
-/* Of those from one slot on, and what is pending for this thread: its mask is not its own now. */
-NOPATCH static void learn_all(const struct round *round, unsigned from, struct signal_use *now)
-{
-	struct task_signals own;
-
-	for (unsigned i = from; i < count; i++) {
-		struct slot *slot = slot_at(i);
-
-		learn_thread(slot);
-		now->used |= task_uses(&slot->signals);
-		now->pending |= slot->signals.pending;
-	}
-	if (task_signals(round->self, &own) == 0)
-		now->pending |= own.pending;
-}
-
-/* Those from one slot on, which are new. The signal is chosen once they are known. */
-NOPATCH static int ask_from(const struct round *round, unsigned from)
-{
-	bool first = round->pass == 1;
-	struct signal_use now = { 0 };
-	int ret;
-
-	if (round->ask_first || (first && !will_do(number)))
-		learn_all(round, from, &now);
-	ret = first ? choose_signal(&now) : 0;
-	for (unsigned i = from; i < count && ret == 0; i++)
-		ask_thread(round, slot_at(i), i);
-	return ret;
-}
-
-/* Is every thread of the last passes one of this pass? */
-NOPATCH static bool none_missing(const struct round *round)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (slot_at(i)->pass + 1 == round->pass)
-			return false;
-	return true;
-}
-
-NOPATCH static int ask_once(struct round *round)
-{
-	unsigned before = count;
-	int ret;
-
-	round->pass++;
-	ret = task_list(meet, round) < 0 ? -EACCES : round->error;
-	if (ret == 0)
-		ret = ask_from(round, before);
-	return ret < 0 ? ret : await_answers(round);
-}
-
 /*
  * Pass after pass over the list of threads, until one finds none that is new and
  * misses none: a list that is read while threads end may leave others out. There are
@@ -593,26 +304,45 @@ NOPATCH static int ask_once(struct round *round)
  */
 NOPATCH static int ask_all(struct round *round)
 {
+	struct task_signals own;
 	unsigned before;
+	bool again;
 	int ret;
 
 	do {
+		struct signal_use now = { 0 };
+		bool first = ++round->pass == 1;
+
 		before = count;
-		ret = ask_once(round);
-	} while (ret == 0 && (count > before || !none_missing(round)));
+		ret = task_list(meet, round) < 0 ? -EACCES : round->error;
+		if (ret < 0)
+			return ret;
+		/* The new ones are asked. The signal is chosen once they are known. */
+		if (round->ask_first || (first && !signal_will_do())) {
+			for (unsigned i = before; i < count; i++) {
+				learn_thread(slot_at(i));
+				now.used |= task_uses(&slot_at(i)->signals);
+				now.pending |= slot_at(i)->signals.pending;
+			}
+			/* The mask of this thread is not its own now. */
+			if (task_signals(round->self, &own) == 0)
+				now.pending |= own.pending;
+		}
+		if (first)
+			ret = signal_choose(&now);
+		if (ret < 0)
+			return ret;
+		for (unsigned i = before; i < count; i++)
+			ask_thread(round, slot_at(i), i);
+		ret = await_answers(round);
+		again = count > before;
+		for (unsigned i = 0; i < count; i++)
+			again |= slot_at(i)->pass + 1 == round->pass;
+	} while (ret == 0 && again);
 	return ret;
 }
 
 /* --- The round -------------------------------------------------------------------------- */
-
-/* After fork() in the middle of a round of the parent's: its threads are not here. */
-NOPATCH static void drop_round(void)
-{
-	atomic_store(&ticket, 0);
-	atomic_store(&gate, 0);
-	atomic_store(&inside, 0);
-	atomic_store(&settling, 0);
-}
 
 /* Others wait with their signals open, so that they can be interrupted meanwhile. */
 NOPATCH static void hold(void)
@@ -624,14 +354,18 @@ NOPATCH static void hold(void)
 			clock_sleep(CLOCK_MS / 20);
 			seen = 0;
 		} else if (seen && atomic_compare_exchange_strong(&holder, &seen, self)) {
-			drop_round();
+			/* After fork() in a round of the parent's: its threads are not here. */
+			atomic_store(&ticket, 0);
+			atomic_store(&gate, 0);
+			atomic_store(&inside, 0);
+			signal_forked();
 			return;
 		}
 	}
 }
 
 /* None begins any more, and those that have begun have left. */
-NOPATCH static void close_round(void)
+NOPATCH void others_resume(void)
 {
 	uint32_t left;
 
@@ -643,40 +377,27 @@ NOPATCH static void close_round(void)
 	atomic_store(&holder, 0);
 }
 
-/* 0, which is no mask of such a thread: there is no handler. */
-NOPATCH static uint64_t blocked_by_traps(void)
+NOPATCH static int run_round(struct round *round)
 {
+	int next = atomic_fetch_add(&tickets, 1) % INT_MAX + 1, ret;
 	struct kernel_action trap;
-
-	if (kernel_action(SIGTRAP, NULL, &trap) < 0 || trap.handler == (uintptr_t)SIG_DFL ||
-	    trap.handler == (uintptr_t)SIG_IGN)
-		return 0;
-	return trap.mask | kernel_bit(SIGTRAP);
-}
-
-NOPATCH static void open_round(struct round *round)
-{
-	int next = atomic_fetch_add(&tickets, 1) % INT_MAX + 1;
 
 	current = round;
 	count = 0;
 	round->process = (pid_t)sys_call(SYS_getpid);
 	round->self = (pid_t)sys_call(SYS_gettid);
 	round->began = task_clock();
-	round->trapped = blocked_by_traps();
+	/* 0, which is no mask of such a thread: there is no handler. */
+	round->trapped = 0;
+	if (kernel_action(SIGTRAP, NULL, &trap) == 0 && trap.handler != (uintptr_t)SIG_DFL &&
+	    trap.handler != (uintptr_t)SIG_IGN)
+		round->trapped = trap.mask | kernel_bit(SIGTRAP);
 	if (round->park)
 		atomic_store(&gate, (uint32_t)next);
 	atomic_store(&ticket, next);
-}
-
-NOPATCH static int run_round(struct round *round)
-{
-	int ret;
-
-	open_round(round);
 	ret = ask_all(round);
 	if (ret < 0 || !round->park)
-		close_round();
+		others_resume();
 	return ret;
 }
 
@@ -697,11 +418,6 @@ NOPATCH int others_stop(others_fn *fn, void *arg)
 	return run_round(&round);
 }
 
-NOPATCH void others_resume(void)
-{
-	close_round();
-}
-
 /* --- Giving back ------------------------------------------------------------------------ */
 
 NOPATCH static bool note_pending(pid_t tid, void *arg)
@@ -714,18 +430,6 @@ NOPATCH static bool note_pending(pid_t tid, void *arg)
 	return true;
 }
 
-/* Only where ours is still the handler. */
-NOPATCH static void give_back_signal(int signal)
-{
-	struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL }, before;
-
-	if (!stands(signal) || set_default(signal, &before) < 0)
-		return;
-	if (!is_ours(&before))
-		put_back(signal, &before, &dfl);
-	atomic_fetch_and(&taken, ~kernel_bit(signal));
-}
-
 NOPATCH void others_give_back(void)
 {
 	uint64_t pending = 0;
@@ -733,8 +437,6 @@ NOPATCH void others_give_back(void)
 	hold();
 	if (task_list(note_pending, &pending) < 0)
 		pending = ~UINT64_C(0);
-	for (int i = SIGNAL_MIN; i <= SIGNAL_MAX; i++)
-		if (atomic_load(&taken) & ~pending & kernel_bit(i))
-			give_back_signal(i);
+	signal_give_back_all(pending);
 	atomic_store(&holder, 0);
 }

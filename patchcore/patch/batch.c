@@ -16,7 +16,6 @@ struct batch {
 	struct site **sites;	/* of straddlers that are held, ... */
 	struct pc_op **ops;	/* ... and their ops */
 	size_t n;		/* of those two */
-	size_t standing;	/* the first so many have their INT3 */
 	const struct sync *sync;
 	const struct sync *picked[2]; /* for sites inside a page, for others; NULL: none yet */
 };
@@ -48,92 +47,44 @@ static void refuse_overlaps(struct pc_op **by_addr, size_t n)
 	}
 }
 
-/* One for all sites of a kind, so that they share it. */
-static const struct sync *pick_sync(struct batch *batch, const struct pc_op *op)
-{
-	const struct sync *sync = word_sync(batch->sync, op->addr, op->len);
-	const struct sync **picked = &batch->picked[sync == batch->sync];
-
-	if (!*picked)
-		*picked = sync_pick(sync);
-	return *picked;
-}
-
-static int hold(struct batch *batch, struct pc_op *op, const struct change *change)
-{
-	const struct sync *sync = pick_sync(batch, op);
-	struct word *word;
-	int ret = word_hold(&word, change, sync);
-
-	if (ret == -EAGAIN && change_try_again(change))
-		ret = word_hold(&word, change, sync);
-	if (ret < 0)
-		return ret;
-	batch->sites[batch->n] = word->site;
-	batch->ops[batch->n++] = op;
-	return 0;
-}
-
+/* A straddler is held, and its INT3 is yet to come; what one store changes is made at once. */
 static int begin_op(struct batch *batch, struct pc_op *op)
 {
+	const struct sync *sync, **picked;
 	struct change change;
+	struct word *word;
 	int ret = change_begin(&change, op->addr, op->bytes, op->len, 1, batch->sync);
 
 	if (ret < 0)
 		return ret;
-	if (word_straddles(op->addr, op->len, batch->sync->window)) {
-		ret = hold(batch, op, &change);
-		if (ret == 0) {
-			/* The batch as a whole is inside. */
-			text_keep(&change.span);
-			return 0;
-		}
-	} else {
+	if (!word_straddles(op->addr, op->len, batch->sync->window)) {
 		ret = word_patch(&change, batch->sync);
+		text_end(&change.span);
+		return ret;
 	}
-	text_end(&change.span);
-	return ret;
-}
-
-NOPATCH static void swap(struct batch *batch, size_t i, size_t j)
-{
-	struct site *site = batch->sites[i];
-	struct pc_op *op = batch->ops[i];
-
-	batch->sites[i] = batch->sites[j];
-	batch->ops[i] = batch->ops[j];
-	batch->sites[j] = site;
-	batch->ops[j] = op;
-}
-
-/*
- * A site that has an INT3 already is left out, and its op says so. From the first
- * INT3 on nothing is allocated and no lock is taken: a thread that holds that lock may be
- * interrupted by a signal, and wait in the handler for us.
- */
-NOPATCH static void put_int3(struct batch *batch)
-{
-	struct moment now = moment_now();
-	size_t kept = 0;
-
-	for (size_t i = 0; i < batch->n; i++) {
-		struct word *word = &batch->sites[i]->word;
-
-		word->asked = now;
-		batch->ops[i]->result = word_put_int3(word);
-		now = moment_now();
-		if (batch->ops[i]->result < 0)
-			continue;
-		word_note_visible(word, WORD_PART_INT3, word->asked, now);
-		swap(batch, kept++, i);
+	/* One sync for all sites of a kind, so that they share it. */
+	sync = word_sync(batch->sync, op->addr, op->len);
+	picked = &batch->picked[sync == batch->sync];
+	if (!*picked)
+		*picked = sync_pick(sync);
+	ret = word_hold(&word, &change, *picked);
+	if (ret == -EAGAIN && change_try_again(&change))
+		ret = word_hold(&word, &change, *picked);
+	if (ret < 0) {
+		text_end(&change.span);
+		return ret;
 	}
-	batch->standing = kept;
+	batch->sites[batch->n] = word->site;
+	batch->ops[batch->n++] = op;
+	/* The batch as a whole is inside. */
+	text_keep(&change.span);
+	return 0;
 }
 
 /*
  * The word protocol for all straddlers together:
  *
- *   0. hold all, and make their pages writable. What cannot be had is left out,
+ *   0. hold all, and make their pages writable (begin_op()). What cannot be had is left out,
  *      and its op says why.
  *   1. all INT3
  *   2. one sync, the longest that any of them calls for, counted from the last INT3: no
@@ -142,35 +93,39 @@ NOPATCH static void put_int3(struct batch *batch)
  *   4. one sync
  *   5. all fronts
  *
- * If the first sync fails, every INT3 is taken back, and nothing was changed.
+ * If the first sync fails, every INT3 is taken back, and nothing was changed. From the first
+ * INT3 on nothing is allocated and no lock is taken: a thread that holds that lock may be
+ * interrupted by a signal, and wait in the handler for us.
  */
 NOPATCH static void make_straddlers(struct batch *batch)
 {
-	int ret;
+	struct moment now = moment_now();
+	size_t standing = 0;
+	int ret = 0;
 
-	put_int3(batch);
-	ret = batch->standing ? flight_complete(batch->sites, batch->standing) : 0;
-	for (size_t i = 0; ret < 0 && i < batch->standing; i++)
+	for (size_t i = 0; i < batch->n; i++) {
+		struct site *site = batch->sites[i];
+		struct pc_op *op = batch->ops[i];
+
+		site->word.asked = now;
+		op->result = word_put_int3(&site->word);
+		now = moment_now();
+		/* One that has an INT3 already is left out, and its op says so. */
+		if (op->result < 0)
+			continue;
+		word_note_visible(&site->word, WORD_PART_INT3, site->word.asked, now);
+		/* Those that stand come first. */
+		batch->sites[i] = batch->sites[standing];
+		batch->ops[i] = batch->ops[standing];
+		batch->sites[standing] = site;
+		batch->ops[standing++] = op;
+	}
+	if (standing)
+		ret = flight_complete(batch->sites, standing);
+	for (size_t i = 0; ret < 0 && i < standing; i++)
 		/* What a signal handler of this thread has completed is made. */
 		if (word_undo(&batch->sites[i]->word))
 			batch->ops[i]->result = ret;
-}
-
-static void end_straddlers(struct batch *batch)
-{
-	for (size_t i = 0; i < batch->n; i++) {
-		if (site_state(batch->sites[i]) == WORD_UNDONE && batch->ops[i]->result == 0)
-			batch->ops[i]->result = -ECANCELED;
-		flight_end(batch->sites[i]);
-	}
-}
-
-static int first_error(const struct pc_op *ops, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (ops[i].result < 0)
-			return ops[i].result;
-	return 0;
 }
 
 static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
@@ -190,7 +145,11 @@ static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 		if (batch->by_addr[i]->result == 0)
 			batch->by_addr[i]->result = begin_op(batch, batch->by_addr[i]);
 	make_straddlers(batch);
-	end_straddlers(batch);
+	for (size_t i = 0; i < batch->n; i++) {
+		if (site_state(batch->sites[i]) == WORD_UNDONE && batch->ops[i]->result == 0)
+			batch->ops[i]->result = -ECANCELED;
+		flight_end(batch->sites[i]);
+	}
 	fork_leave(self);
 	return 0;
 }
@@ -216,7 +175,9 @@ int pc_patch_batch_by(struct pc_op *ops, size_t n, const struct pc_choice *choic
 	free(batch.by_addr);
 	free(batch.sites);
 	free(batch.ops);
-	return first_error(ops, n);
+	for (size_t i = 0; i < n && ret == 0; i++)
+		ret = ops[i].result;
+	return ret;
 }
 
 int pc_patch_batch(struct pc_op *ops, size_t n)

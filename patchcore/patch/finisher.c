@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/patch/finisher.h"
+#include "patchcore/patch/patch.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -14,6 +14,7 @@
 #include "patchcore/machine/wait.h"
 #include "patchcore/site/cancel.h"
 #include "patchcore/site/fork.h"
+#include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 
 /* How long it looks for more, in ticks, before it goes to sleep. */
@@ -47,29 +48,6 @@ void finisher_wake(void)
 		sys_call(SYS_futex, &asleep, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
-static bool more_soon(void)
-{
-	uint64_t start = ticks_now();
-
-	while (!flight_any() && !atomic_load_explicit(&stopping, memory_order_relaxed)) {
-		if (ticks_now() - start > LINGER_TICKS)
-			return false;
-		_mm_pause();
-	}
-	return true;
-}
-
-static void sleep_until_woken(void)
-{
-	atomic_store_explicit(&asleep, 1, memory_order_seq_cst);
-	if (flight_any() || atomic_load_explicit(&stopping, memory_order_seq_cst)) {
-		atomic_store_explicit(&asleep, 0, memory_order_relaxed);
-		return;
-	}
-	/* Returns at once if the wake was quicker, and now and then for nothing. */
-	sys_call(SYS_futex, &asleep, FUTEX_WAIT_PRIVATE, 1, 0, 0, 0);
-}
-
 static int drain_inside(int (*flights)(void))
 {
 	struct thread *self;
@@ -85,31 +63,35 @@ static int drain_inside(int (*flights)(void))
 static void *run_finisher(void *unused)
 {
 	while (!atomic_load_explicit(&stopping, memory_order_acquire)) {
+		uint64_t start;
+
 		/* On an error membarrier is short of memory: the finisher tries again later. */
 		if (drain_inside(flight_drain) < 0)
 			nap();
-		if (!more_soon())
-			sleep_until_woken();
+		start = ticks_now();
+		while (!flight_any() && !atomic_load_explicit(&stopping, memory_order_relaxed) &&
+		       ticks_now() - start <= LINGER_TICKS)
+			_mm_pause();
+		if (flight_any())
+			continue;
+		atomic_store_explicit(&asleep, 1, memory_order_seq_cst);
+		/* Returns at once if the wake was quicker, and now and then for nothing. */
+		if (!flight_any() && !atomic_load_explicit(&stopping, memory_order_seq_cst))
+			sys_call(SYS_futex, &asleep, FUTEX_WAIT_PRIVATE, 1, 0, 0, 0);
+		else
+			atomic_store_explicit(&asleep, 0, memory_order_relaxed);
 	}
 	return unused;
 }
 
-/* A program's signals are not for our thread; a trap in a patched function is. */
-static int create(void)
+int pc_drain(void)
 {
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	sigdelset(&all, SIGTRAP);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&thread, NULL, run_finisher, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -ret;
+	/* What is kept to look after a child goes when the child is ready. */
+	text_child_is_late();
+	return choice_sync() ? drain_inside(flight_drain_told) : -ESHUTDOWN;
 }
 
-/* Wait until no other thread starts or stops it; then move it on. False: it is not in that state.
- */
+/* Wait until no other thread starts or stops it, and move it on. False: it is in another state. */
 static bool begin_transition(enum finisher_state from, enum finisher_state to)
 {
 	enum finisher_state state = from;
@@ -126,6 +108,7 @@ static bool begin_transition(enum finisher_state from, enum finisher_state to)
 
 int pc_finisher_start(void)
 {
+	sigset_t all, before;
 	int ret;
 
 	if (!choice_sync())
@@ -133,7 +116,12 @@ int pc_finisher_start(void)
 	if (!begin_transition(FINISHER_NONE, FINISHER_STARTING))
 		return 0;
 	atomic_store_explicit(&stopping, false, memory_order_relaxed);
-	ret = create();
+	/* A program's signals are not for our thread; a trap in a patched function is. */
+	sigfillset(&all);
+	sigdelset(&all, SIGTRAP);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -pthread_create(&thread, NULL, run_finisher, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	atomic_store_explicit(&finisher, ret == 0 ? FINISHER_RUNNING : FINISHER_NONE,
 			      memory_order_release);
 	return ret;

@@ -3,7 +3,6 @@
 libpatchcore_internal_la_SOURCES += \
 	patchcore/patch/batch.c \
 	patchcore/patch/finisher.c \
-	patchcore/patch/finisher.h \
 	patchcore/patch/over.c \
 	patchcore/patch/patch.c \
 	patchcore/patch/patch.h \

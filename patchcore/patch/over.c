@@ -58,21 +58,6 @@ static int merge_promised(const struct merge *merge, const struct sync *sync)
 	return ret;
 }
 
-static int merge_begun(struct merge *merge, enum pc_inside who, const struct sync *sync)
-{
-	int ret;
-
-	merge_read(merge);
-	if (merge->old[0] == WORD_INT3)
-		return -EAGAIN;
-	ret = merge_check_old(merge);
-	if (ret < 0)
-		return ret;
-	if (who == PC_CHECK_THREADS && (merge->old_starts & ~merge->new_starts))
-		return merge_checked(merge);
-	return merge_promised(merge, sync);
-}
-
 static int merge_span(struct merge *merge, void *addr, size_t len, enum pc_inside who)
 {
 	const struct sync *sync = choice_sync();
@@ -83,7 +68,12 @@ static int merge_span(struct merge *merge, void *addr, size_t len, enum pc_insid
 	ret = text_begin(&merge->span, addr, len);
 	if (ret < 0)
 		return ret;
-	ret = merge_begun(merge, who, sync);
+	merge_read(merge);
+	ret = merge->old[0] == WORD_INT3 ? -EAGAIN : merge_check_old(merge);
+	if (ret == 0 && who == PC_CHECK_THREADS && (merge->old_starts & ~merge->new_starts))
+		ret = merge_checked(merge);
+	else if (ret == 0)
+		ret = merge_promised(merge, sync);
 	text_end(&merge->span);
 	return ret;
 }

@@ -10,7 +10,6 @@
 #include "patchcore/machine/choice.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/merge/merge_check.h"
-#include "patchcore/patch/finisher.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/own.h"
 #include "patchcore/text/forget.h"
@@ -37,41 +36,19 @@ int change_check(const void *addr, const void *bytes, size_t len, unsigned start
 	return 0;
 }
 
-static int check_straddler(const void *addr, size_t len, const struct sync *sync)
-{
-	if (word_sync(sync, addr, len)->policy == PC_POLICY_AUTO)
-		return -ENOTSUP;
-	if (!trap_was_ours_lately())
-		return -EBUSY;
-	if (!site_find((uintptr_t)addr))
-		forget_gone();
-	return 0;
-}
-
-static int check_code(const struct change *change, const struct sync *sync)
-{
-	const struct text_span *span = &change->span;
-
-	/* The code of a straddler is looked at when it is held. */
-	if (word_straddles(span->addr, span->len, sync->window))
-		return check_straddler(span->addr, span->len, sync);
-	return merge_loses_starts(text_at(span, span->addr), change->bytes, span->len,
-				  change->starts)
-		       ? -EILSEQ
-		       : 0;
-}
-
 int change_begin(struct change *change, void *addr, const void *bytes, size_t len, unsigned starts,
 		 const struct sync *sync)
 {
 	int ret = change_check(addr, bytes, len, starts);
+	bool straddles;
 
 	if (ret < 0)
 		return ret;
 	if (!sync)
 		return -ESHUTDOWN;
+	straddles = word_straddles(addr, len, sync->window);
 	/* Not of a straddler: how long that takes has to be measured, see word_hold(). */
-	if (!word_straddles(addr, len, sync->window))
+	if (!straddles)
 		line_for_writing(addr);
 	change->bytes = bytes;
 	change->starts = (uint8_t)starts;
@@ -80,7 +57,17 @@ int change_begin(struct change *change, void *addr, const void *bytes, size_t le
 	ret = text_begin(&change->span, addr, len);
 	if (ret < 0)
 		return ret;
-	ret = check_code(change, sync);
+	if (!straddles) {
+		/* The old code of a straddler is looked at when it is held. */
+		if (merge_loses_starts(text_at(&change->span, addr), bytes, len, starts))
+			ret = -EILSEQ;
+	} else if (word_sync(sync, addr, len)->policy == PC_POLICY_AUTO) {
+		ret = -ENOTSUP;
+	} else if (!trap_was_ours_lately()) {
+		ret = -EBUSY;
+	} else if (!site_find((uintptr_t)addr)) {
+		forget_gone();
+	}
 	if (ret < 0)
 		text_end(&change->span);
 	return ret;
@@ -102,8 +89,7 @@ bool change_try_again(const struct change *change)
 	return false;
 }
 
-/* --- Now, later, and unseen --------------------------------------------------------------------
- */
+/* --- Now, later, and unseen ------------------------------------------------------------------- */
 
 static int patch_now(struct change *change, const struct sync *sync)
 {
@@ -115,25 +101,18 @@ static int patch_now(struct change *change, const struct sync *sync)
 	return ret;
 }
 
-static int start_straddler(const struct change *change, const struct sync *sync)
-{
-	const struct sync *own = word_sync(sync, change->span.addr, change->span.len);
-	int ret = flight_start(change, sync_later(own));
-
-	if (ret == -EAGAIN && change_try_again(change))
-		ret = flight_start(change, sync_later(own));
-	return ret;
-}
-
 /* A thread between the handlers of its own fork leaves nothing in flight for the child. */
 static int patch_later(struct change *change, const struct sync *sync)
 {
+	const struct text_span *span = &change->span;
 	int ret;
 
-	if (!word_straddles(change->span.addr, change->span.len, sync->window) ||
-	    fork_is_mine(thread_here))
+	if (!word_straddles(span->addr, span->len, sync->window) || fork_is_mine(thread_here))
 		return patch_now(change, sync);
-	ret = start_straddler(change, sync);
+	sync = sync_later(word_sync(sync, span->addr, span->len));
+	ret = flight_start(change, sync);
+	if (ret == -EAGAIN && change_try_again(change))
+		ret = flight_start(change, sync);
 	if (ret < 0) {
 		text_end(&change->span);
 		return ret;
@@ -142,14 +121,6 @@ static int patch_later(struct change *change, const struct sync *sync)
 	/* The span is the flight's from here on. */
 	text_keep(&change->span);
 	return 0;
-}
-
-static int patch_unseen(struct change *change, const struct sync *sync)
-{
-	int ret = word_publish(change, sync);
-
-	text_end(&change->span);
-	return ret;
 }
 
 int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how *how)
@@ -166,9 +137,13 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 	if (ret < 0)
 		return ret;
 	change.expected = how->expected;
-	if (how->flags & PC_UNSEEN)
-		return patch_unseen(&change, sync);
-	return how->flags & PC_LATER ? patch_later(&change, sync) : patch_now(&change, sync);
+	if (how->flags & PC_LATER)
+		return patch_later(&change, sync);
+	if (!(how->flags & PC_UNSEEN))
+		return patch_now(&change, sync);
+	ret = word_publish(&change, sync);
+	text_end(&change.span);
+	return ret;
 }
 
 int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
@@ -221,63 +196,39 @@ int pc_finish_patch(void *addr)
 	return ret;
 }
 
-int pc_drain(void)
-{
-	struct thread *self;
-	int ret;
-
-	if (!choice_sync())
-		return -ESHUTDOWN;
-	ret = fork_enter(&self);
-	if (ret < 0)
-		return ret;
-	ret = flight_drain_told();
-	fork_leave(self);
-	return ret;
-}
-
 /* --- A look ----------------------------------------------------------------------------------- */
-
-/* The largest of the boundaries 8, 16, ... 4096 that the bytes cross; 0: none. */
-static unsigned crossed(uintptr_t addr, size_t len)
-{
-	unsigned boundary = TEXT_PAGE;
-
-	while (boundary >= 8 && !word_straddles((void *)addr, len, boundary))
-		boundary /= 2;
-	return boundary >= 8 ? boundary : 0;
-}
-
-static enum pc_protocol protocol_of(const struct sync *sync, bool straddles)
-{
-	if (!straddles)
-		return PC_BY_STORE;
-	if (sync->policy == PC_POLICY_WAIT)
-		return PC_BY_WAIT;
-	return sync->policy == PC_POLICY_MEMBARRIER ? PC_BY_MEMBARRIER : PC_BY_NOTHING;
-}
 
 int pc_get_site(const void *addr, size_t len, const struct pc_choice *choice, struct pc_site *found)
 {
+	static const enum pc_protocol protocols[] = {
+		[PC_POLICY_AUTO] = PC_BY_NOTHING,
+		[PC_POLICY_WAIT] = PC_BY_WAIT,
+		[PC_POLICY_MEMBARRIER] = PC_BY_MEMBARRIER,
+	};
 	const struct sync *sync = choice_sync_of(choice);
+	unsigned crosses = TEXT_PAGE;
 	struct site *site;
-	bool straddles;
 
 	if (!found || len < 1 || len > PC_PATCH_MAX || (uintptr_t)addr + len < len)
 		return -EINVAL;
 	if (!sync)
 		return -ESHUTDOWN;
-	straddles = word_straddles(addr, len, sync->window);
-	sync = straddles ? sync_pick(word_sync(sync, addr, len)) : sync;
-	site = site_find((uintptr_t)addr);
+	/* The largest of the boundaries 8, 16, ... 4096 that the bytes cross; 0: none. */
+	while (crosses >= 8 && !word_straddles(addr, len, crosses))
+		crosses /= 2;
 	*found = (struct pc_site){
-		.straddles = straddles,
-		.crosses = crossed((uintptr_t)addr, len),
-		.protocol = protocol_of(sync, straddles),
-		.cost = straddles ? sync_cost(sync) : 0,
+		.crosses = crosses >= 8 ? crosses : 0,
+		.protocol = PC_BY_STORE,
 	};
-	if (straddles && sync->policy == PC_POLICY_WAIT && found->cost < sync_least(sync))
-		found->cost = sync_least(sync);
+	if (word_straddles(addr, len, sync->window)) {
+		sync = sync_pick(word_sync(sync, addr, len));
+		found->straddles = true;
+		found->protocol = protocols[sync->policy];
+		found->cost = sync_cost(sync);
+		if (sync->policy == PC_POLICY_WAIT && found->cost < sync_least(sync))
+			found->cost = sync_least(sync);
+	}
+	site = site_find((uintptr_t)addr);
 	if (!site)
 		return 0;
 	found->busy = site_turn(site) % 2;

@@ -22,4 +22,11 @@ int change_begin(struct change *change, void *addr, const void *bytes, size_t le
  */
 bool change_try_again(const struct change *change);
 
+/*
+ * Of the thread that finishes what was started (pc_finisher_start(3)). finisher_wake - something
+ * was started: if it sleeps, it shall not. finisher_forked - in the child of fork(): there is none.
+ */
+void finisher_wake(void);
+void finisher_forked(void);
+
 #endif

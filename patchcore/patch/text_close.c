@@ -37,35 +37,27 @@ static int await_patchers(struct thread **self)
 	return ret;
 }
 
-static int close_from_outside(uintptr_t start, uintptr_t end)
+int pc_text_close(void *addr, size_t len)
 {
+	uintptr_t start, end;
 	struct thread *self;
 	uint64_t loan;
-	int ret = fork_enter(&self);
+	int ret = text_asked(addr, len, &start, &end);
 
+	if (ret == 0)
+		ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
 	ret = text_stop_using(&start, &end, &loan);
-	if (ret < 0) {
-		fork_leave(self);
-		return ret;
-	}
-	if (!text_is_open(start, end)) {
+	if (ret == 0 && !text_is_open(start, end)) {
 		ret = await_patchers(&self);
 		if (ret < 0) {
 			text_use_again(start, end, loan);
 			return ret;
 		}
 	}
-	ret = text_drop(start, end, loan);
+	if (ret == 0)
+		ret = text_drop(start, end, loan);
 	fork_leave(self);
 	return ret;
-}
-
-int pc_text_close(void *addr, size_t len)
-{
-	uintptr_t start, end;
-	int ret = text_asked(addr, len, &start, &end);
-
-	return ret < 0 ? ret : close_from_outside(start, end);
 }

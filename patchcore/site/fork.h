@@ -42,13 +42,6 @@ NOPATCH_INLINE bool fork_is_new(void)
 	return atomic_load_explicit(fork_adopted, memory_order_relaxed) == FORK_NEW;
 }
 
-/* fork_is_ours - is all of it done, and no thread of this process forking just now? */
-static inline bool fork_is_ours(void)
-{
-	return atomic_load_explicit(fork_adopted, memory_order_relaxed) == FORK_ADOPTED &&
-	       !atomic_load_explicit(&fork_gate, memory_order_acquire);
-}
-
 /* fork_is_mine - is the calling thread between the handlers of its own fork()? */
 NOPATCH_INLINE bool fork_is_mine(const struct thread *self)
 {
@@ -63,7 +56,13 @@ static inline int fork_enter_within(struct thread **self, int64_t ns)
 	if (!*self)
 		return -ENOMEM;
 	thread_enter_as(*self);
-	return __builtin_expect(!fork_is_ours(), 0) ? fork_enter_slowly(*self, ns) : 0;
+	/* All of the process is its own, and no thread of it forks just now. */
+	if (__builtin_expect(atomic_load_explicit(fork_adopted, memory_order_relaxed) ==
+					     FORK_ADOPTED &&
+				     !atomic_load_explicit(&fork_gate, memory_order_acquire),
+			     1))
+		return 0;
+	return fork_enter_slowly(*self, ns);
 }
 
 /*

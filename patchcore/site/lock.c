@@ -2,6 +2,7 @@
 #include "patchcore/site/lock.h"
 
 #include <linux/futex.h>
+#include <time.h>
 
 #include "patchcore/kernel/sys.h"
 #include "patchcore/site/cancel.h"
@@ -26,24 +27,6 @@ static bool try_take(struct lock *lock, uint64_t self, uint64_t *holder)
 	return true;
 }
 
-/* The waiter is counted before it looks again, and drop looks after it has let go. */
-static bool sleep_and_try(struct lock *lock, uint64_t self)
-{
-	const struct {
-		int64_t s, ns;
-	} some = { 0, WAIT_NS };
-	uint64_t holder;
-	bool taken;
-
-	atomic_fetch_add_explicit(&lock->waiters, 1, memory_order_seq_cst);
-	taken = try_take(lock, self, &holder);
-	if (!taken)
-		sys_call(SYS_futex, futex_of(lock), FUTEX_WAIT_PRIVATE, (uint32_t)holder, &some, 0,
-			 0);
-	atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
-	return taken;
-}
-
 /* Counted before it is taken and after it is dropped: a signal handler errs on the safe side. */
 static void count_held(int change)
 {
@@ -64,7 +47,9 @@ bool lock_any_held(void)
 
 void lock_take(struct lock *lock)
 {
+	static const struct timespec some = { .tv_nsec = WAIT_NS };
 	uint64_t self = thread_id(), holder;
+	bool taken;
 
 	count_held(1);
 	for (unsigned i = 0; i < SPINS; i++) {
@@ -72,8 +57,15 @@ void lock_take(struct lock *lock)
 			return;
 		__builtin_ia32_pause();
 	}
-	while (!sleep_and_try(lock, self))
-		;
+	do {
+		/* Counted before it looks again; lock_drop() looks after it has let go. */
+		atomic_fetch_add_explicit(&lock->waiters, 1, memory_order_seq_cst);
+		taken = try_take(lock, self, &holder);
+		if (!taken)
+			sys_call(SYS_futex, futex_of(lock), FUTEX_WAIT_PRIVATE, (uint32_t)holder,
+				 &some);
+		atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
+	} while (!taken);
 }
 
 void lock_drop(struct lock *lock)

@@ -26,21 +26,21 @@ NOPATCH void word_release(struct word *word)
 	site_release(word->site);
 }
 
-static int entry_is_held(struct entry *entry, void *unused)
-{
-	(void)unused;
-	return site_turn((struct site *)entry) % 2;
-}
-
-bool site_any_held(void)
-{
-	return sites_each(entry_is_held, NULL);
-}
-
-int site_add_changes(struct entry *entry, void *sum)
+static int count_entry(struct entry *entry, void *arg)
 {
 	const struct site *site = (const struct site *)entry;
+	struct site_counts *sum = arg;
 
-	*(uint64_t *)sum += atomic_load_explicit(&site->changes, memory_order_relaxed);
+	sum->held += atomic_load_explicit(&site->turn, memory_order_acquire) % 2;
+	sum->changes += atomic_load_explicit(&site->changes, memory_order_relaxed);
+	sum->traps += atomic_load_explicit(&site->traps, memory_order_relaxed);
 	return 0;
+}
+
+struct site_counts sites_count(void)
+{
+	struct site_counts sum = { 0 };
+
+	sites_each(count_entry, &sum);
+	return sum;
 }

@@ -60,7 +60,7 @@ struct word {
 	uint64_t holder;		    /* id of the patcher that held it and its also */
 	struct site *also[WORD_STARTS - 1]; /* held for starts behind the first */
 	unsigned also_count;
-	const struct merge *merge; /* the change is one of these (merge_steps.h); else NULL */
+	const struct merge *merge; /* the change is one of these (merge.h); else NULL */
 };
 
 /*
@@ -135,11 +135,12 @@ struct site *site_get(uintptr_t addr);
 /* sites_each - as table_each(). */
 int sites_each(table_fn *fn, void *arg);
 
-/* site_add_changes - for sites_each(): add the changes made there to a uint64_t. */
-int site_add_changes(struct entry *entry, void *sum);
+/* sites_count - the sum over all sites: how many are held just now, changes made, traps met. */
+struct site_counts {
+	uint64_t held, changes, traps;
+};
 
-/* site_any_held - is a patch in flight anywhere? */
-bool site_any_held(void);
+struct site_counts sites_count(void);
 
 /*
  * site_try_own - be the only one that writes there, as thread_id() or thread_guest(). Acquire,

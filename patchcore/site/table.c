@@ -73,38 +73,31 @@ NOPATCH struct entry *table_find(struct table *table, uintptr_t addr)
 	return slots ? slots_find(slots, addr) : NULL;
 }
 
-static struct entry *add_entry(struct table *table, uintptr_t addr)
-{
-	struct slots *slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
-	struct entry *entry = slots ? slots_find(slots, addr) : NULL;
-
-	if (entry)
-		return entry;
-	/* At most half full, so that every search meets an empty slot soon. */
-	if (!slots || table->used * 2 > slots->mask) {
-		slots = slots_grown(slots);
-		if (!slots)
-			return NULL;
-		atomic_store_explicit(&table->slots, slots, memory_order_release);
-	}
-	entry = aligned_alloc(table->entry_align, table->entry_size);
-	if (!entry)
-		return NULL;
-	memset(entry, 0, table->entry_size);
-	entry->addr = addr;
-	slots_put(slots, entry);
-	table->used++;
-	return entry;
-}
-
 struct entry *table_get(struct table *table, uintptr_t addr)
 {
 	struct entry *entry = table_find(table, addr);
+	struct slots *slots;
 
 	if (entry)
 		return entry;
 	lock_take(&table->lock);
-	entry = add_entry(table, addr);
+	slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
+	entry = slots ? slots_find(slots, addr) : NULL;
+	if (!entry) {
+		/* At most half full, so that every search meets an empty slot soon. */
+		if (!slots || table->used * 2 > slots->mask) {
+			slots = slots_grown(slots);
+			if (slots)
+				atomic_store_explicit(&table->slots, slots, memory_order_release);
+		}
+		entry = slots ? aligned_alloc(table->entry_align, table->entry_size) : NULL;
+		if (entry) {
+			memset(entry, 0, table->entry_size);
+			entry->addr = addr;
+			slots_put(slots, entry);
+			table->used++;
+		}
+	}
 	lock_drop(&table->lock);
 	return entry;
 }

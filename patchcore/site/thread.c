@@ -9,6 +9,7 @@
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/kernel/proc_text.h"
 #include "patchcore/machine/sync.h"
 
 #define CHUNK  256u /* records that are allocated together */
@@ -51,38 +52,30 @@ NOPATCH static uint32_t futex_of(const struct thread *record)
 
 /* --- Is it gone? ------------------------------------------------------------------------------ */
 
-NOPATCH static bool record_has_ended(uint64_t id, uint64_t id_now, uint32_t epoch, uint32_t futex)
-{
-	/* The slot belongs to another thread now, so the thread of this id has ended. */
-	if (id != id_now)
-		return true;
-	return epoch != atomic_load_explicit(&process_epoch, memory_order_acquire) ||
-	       (futex & FUTEX_OWNER_DIED);
-}
-
-NOPATCH static bool guest_is_gone(uint64_t id)
-{
-	const struct guest *guest = &guests[id % SLOTS - (SLOTS - GUESTS)];
-	/* Before the others, which are stored before it when the slot is taken again. */
-	uint64_t now = atomic_load_explicit(&guest->id, memory_order_acquire);
-
-	return record_has_ended(id, now, atomic_load_explicit(&guest->epoch, memory_order_relaxed),
-				atomic_load_explicit(&guest->word, memory_order_acquire));
-}
-
 NOPATCH bool thread_is_gone(uint64_t id)
 {
-	uint32_t slot = id % SLOTS;
-	const struct thread *record;
+	uint32_t slot = id % SLOTS, epoch, futex;
+	uint64_t now;
 
-	if (slot >= SLOTS - GUESTS)
-		return guest_is_gone(id);
-	if (slot >= atomic_load_explicit(&used, memory_order_acquire))
+	/* The id is read first: the others are stored before it when a slot is taken again. */
+	if (slot >= SLOTS - GUESTS) {
+		const struct guest *guest = &guests[slot - (SLOTS - GUESTS)];
+
+		now = atomic_load_explicit(&guest->id, memory_order_acquire);
+		epoch = atomic_load_explicit(&guest->epoch, memory_order_relaxed);
+		futex = atomic_load_explicit(&guest->word, memory_order_acquire);
+	} else if (slot < atomic_load_explicit(&used, memory_order_acquire)) {
+		const struct thread *record = record_at(slot);
+
+		now = atomic_load_explicit(&record->id, memory_order_acquire);
+		epoch = atomic_load_explicit(&record->epoch, memory_order_relaxed);
+		futex = futex_of(record);
+	} else {
 		return true;
-	record = record_at(slot);
-	return record_has_ended(id, atomic_load_explicit(&record->id, memory_order_acquire),
-				atomic_load_explicit(&record->epoch, memory_order_relaxed),
-				futex_of(record));
+	}
+	/* Another id: another thread has the slot now, so the one that is asked for has ended. */
+	return id != now || epoch != atomic_load_explicit(&process_epoch, memory_order_acquire) ||
+	       (futex & FUTEX_OWNER_DIED);
 }
 
 /* --- Registering ------------------------------------------------------------------------------ */
@@ -102,21 +95,6 @@ static struct thread *find_over(uint32_t count)
 		if (record_is_over(record_at(slot)))
 			return record_at(slot);
 	return NULL;
-}
-
-static struct thread *append_record(uint32_t slot)
-{
-	if (slot / CHUNK >= CHUNKS)
-		return NULL;
-	if (slot % CHUNK == 0) {
-		void *chunk = mmap(NULL, CHUNK * sizeof(struct thread), PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (chunk == MAP_FAILED)
-			return NULL;
-		atomic_store_explicit(&chunks[slot / CHUNK], chunk, memory_order_release);
-	}
-	return record_at(slot);
 }
 
 /* Locks the mutex for good. Its owner is, for libc, the thread of this thread-local storage. */
@@ -139,17 +117,26 @@ static void hold_life(struct thread *record)
  */
 static struct thread *make_record(void)
 {
-	uint32_t count = atomic_load_explicit(&used, memory_order_relaxed), slot;
+	uint32_t count = atomic_load_explicit(&used, memory_order_relaxed), slot = count;
 	struct thread *record = find_over(count);
 	uint64_t generation = atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1;
 
-	slot = count;
-	if (record)
+	if (record) {
 		slot = atomic_load_explicit(&record->id, memory_order_relaxed) % SLOTS;
-	else
-		record = append_record(count);
-	if (!record)
-		return NULL;
+	} else {
+		if (slot / CHUNK >= CHUNKS)
+			return NULL;
+		if (slot % CHUNK == 0) {
+			void *chunk =
+				mmap(NULL, CHUNK * sizeof(struct thread), PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+			if (chunk == MAP_FAILED)
+				return NULL;
+			atomic_store_explicit(&chunks[slot / CHUNK], chunk, memory_order_release);
+		}
+		record = record_at(slot);
+	}
 	atomic_store_explicit(&record->inside, 0, memory_order_relaxed);
 	record->locks = 0;
 	atomic_store_explicit(&record->id, generation << THREAD_SLOT_BITS | slot,
@@ -195,58 +182,30 @@ struct thread *thread_register(void)
 	return thread_here;
 }
 
-/* --- Whom a signal has interrupted --------------------------------------------------------------
- */
+/* --- Whom a signal has interrupted ----------------------------------------------------------- */
 
-/* A thread that waits for its child of vfork() sleeps uninterruptibly ... */
 #define LOOKS 3
 
-/* "/proc/TID/stat" by the ids of the mounted /proc, which may not be the caller's pid namespace. */
-NOPATCH static void put_stat_path(char path[32], uint32_t tid)
-{
-	const char *const head = "/proc/", *const tail = "/stat";
-	uint32_t unit = 1;
-	unsigned at = 0;
-
-	for (unsigned i = 0; head[i]; i++)
-		path[at++] = head[i];
-	while (tid / unit >= 10)
-		unit *= 10;
-	for (; unit; unit /= 10)
-		path[at++] = (char)('0' + tid / unit % 10);
-	for (unsigned i = 0; tail[i]; i++)
-		path[at++] = tail[i];
-	path[at] = '\0';
-}
-
-/* The letter of its state, 0: not to be had. */
+/*
+ * The letter of its state, 0: not to be had. By the ids of the mounted /proc, which may not be the
+ * caller's pid namespace; a child of vfork() finds its parent's thread by no other path.
+ */
 NOPATCH static char state_of_task(uint32_t tid)
 {
 	char path[32], text[256];
+	const char *name_end;
 	long fd, len;
 
-	put_stat_path(path, tid);
+	proc_put(proc_put_number(proc_put(path, "/proc/"), tid), "/stat");
 	fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return 0;
-	len = sys_call(SYS_read, fd, text, sizeof(text));
+	len = sys_call(SYS_read, fd, text, sizeof(text) - 1);
 	sys_call(SYS_close, fd);
+	text[len > 0 ? len : 0] = '\0';
 	/* The name in brackets may hold anything; the state follows the last one. */
-	for (long at = len - 3; at > 0; at--)
-		if (text[at] == ')')
-			return text[at + 2];
-	return 0;
-}
-
-/* ... for as long as the child runs: a thread that waits for a disk does not, look after look. */
-NOPATCH static bool stands_still(uint32_t tid)
-{
-	for (unsigned i = 0; i < LOOKS; i++) {
-		if (state_of_task(tid) != 'D')
-			return false;
-		nap();
-	}
-	return true;
+	name_end = proc_last(text, ')');
+	return name_end && name_end[1] ? name_end[2] : 0;
 }
 
 NOPATCH bool thread_is_interrupted(uint64_t id)
@@ -257,11 +216,21 @@ NOPATCH bool thread_is_interrupted(uint64_t id)
 	if (!record || atomic_load_explicit(&record->id, memory_order_relaxed) != id)
 		return false;
 	tid = atomic_load_explicit(&record->tid, memory_order_relaxed);
-	return (uint32_t)sys_call(SYS_gettid) == tid || stands_still(tid);
+	if ((uint32_t)sys_call(SYS_gettid) == tid)
+		return true;
+	/*
+	 * A thread that waits for its child of vfork() sleeps uninterruptibly for as long as the
+	 * child runs. One that waits for a disk does not, look after look.
+	 */
+	for (unsigned i = 0; i < LOOKS; i++) {
+		if (state_of_task(tid) != 'D')
+			return false;
+		nap();
+	}
+	return true;
 }
 
-/* --- Waiting for all
- * ------------------------------------------------------------------------------ */
+/* --- Waiting for all ------------------------------------------------------------------------- */
 
 static bool has_left(const struct thread *record, uint32_t first)
 {
@@ -283,53 +252,22 @@ bool thread_runs(uint64_t id)
 	return record_runs(record_at(id % SLOTS));
 }
 
-/* Is a thread inside that only lacks a CPU, or a page? It runs on, in the middle of a fork too. */
-static bool any_runs_inside(void)
+/* Is another thread inside? that_runs: one that only lacks a CPU, or a page. */
+static bool any_inside(uint32_t count, bool that_runs)
 {
-	uint32_t count = atomic_load_explicit(&used, memory_order_acquire);
-
 	for (uint32_t slot = 0; slot < count; slot++) {
 		const struct thread *record = record_at(slot);
 
 		if (record != thread_here && !has_left(record, atomic_load(&record->inside)) &&
-		    record_runs(record))
+		    (!that_runs || record_runs(record)))
 			return true;
 	}
 	return false;
 }
 
-/* When to give up: at the end only, as long as a thread inside runs. */
-struct patience {
-	int64_t deadline, end; /* ns, by clock_ns() */
-};
-
 #define ASLEEP_NS	INT64_C(1000000000)
 #define STARVED_NS	(16 * ASLEEP_NS)
 #define STARVED_LOOK_NS (20 * CLOCK_MS)
-
-static bool is_used_up(struct patience *patience)
-{
-	int64_t now = clock_ns();
-
-	if (now <= patience->deadline)
-		return false;
-	if (now > patience->end || !any_runs_inside())
-		return true;
-	patience->deadline = now + STARVED_LOOK_NS;
-	return false;
-}
-
-static bool await_one(const struct thread *record, struct patience *patience)
-{
-	uint32_t first = atomic_load_explicit(&record->inside, memory_order_acquire);
-
-	while (!has_left(record, first)) {
-		if (is_used_up(patience))
-			return false;
-		nap();
-	}
-	return true;
-}
 
 /*
  * One thread enters while another closes the gate (or a page): one of the two must see the
@@ -346,67 +284,69 @@ static uint32_t see_all(void)
 
 bool thread_any_inside(void)
 {
-	uint32_t count = see_all();
-
-	for (uint32_t slot = 0; slot < count; slot++)
-		if (record_at(slot) != thread_here &&
-		    !has_left(record_at(slot), atomic_load(&record_at(slot)->inside)))
-			return true;
-	return false;
+	return any_inside(see_all(), false);
 }
 
 bool thread_await_all(void)
 {
-	int64_t now = clock_ns();
-	struct patience patience = { now + ASLEEP_NS, now + STARVED_NS };
+	int64_t start = clock_ns(), deadline = start + ASLEEP_NS;
 	uint32_t count = see_all();
 	bool all = true;
 
-	for (uint32_t slot = 0; slot < count; slot++)
-		if (record_at(slot) != thread_here)
-			all &= await_one(record_at(slot), &patience);
+	for (uint32_t slot = 0; slot < count; slot++) {
+		const struct thread *record = record_at(slot);
+		uint32_t first = atomic_load_explicit(&record->inside, memory_order_acquire);
+
+		while (record != thread_here && !has_left(record, first)) {
+			int64_t now = clock_ns();
+
+			/* At the end only as long as one inside runs, in a fork too. */
+			if (now > start + STARVED_NS ||
+			    (now > deadline &&
+			     !any_inside(atomic_load_explicit(&used, memory_order_acquire),
+					 true))) {
+				all = false;
+				break;
+			}
+			if (now > deadline)
+				deadline = now + STARVED_LOOK_NS;
+			nap();
+		}
+	}
 	return all;
 }
 
-/* --- Guests -------------------------------------------------------------------------------------
- */
+/* --- Guests ---------------------------------------------------------------------------------- */
 
 #define FUTEX_OFFSET ((long)offsetof(struct guest, word) - (long)offsetof(struct guest, entry))
 
-NOPATCH static struct guest *claim_guest(uint32_t tid)
-{
-	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
-
-	for (unsigned i = 0; i < GUESTS; i++) {
-		struct guest *guest = &guests[i];
-		uint32_t word = atomic_load_explicit(&guest->word, memory_order_relaxed);
-
-		/* Left behind: by a task that was killed, or by fork(). */
-		if (word && !(word & FUTEX_OWNER_DIED) &&
-		    atomic_load_explicit(&guest->epoch, memory_order_relaxed) == epoch)
-			continue;
-		if (!atomic_compare_exchange_strong_explicit(
-			    &guest->word, &word, tid, memory_order_acquire, memory_order_relaxed))
-			continue;
-		return guest;
-	}
-	return NULL;
-}
-
 NOPATCH uint64_t thread_guest(void)
 {
+	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+	uint32_t tid = (uint32_t)sys_call(SYS_gettid), i;
 	struct robust_list_head *theirs = NULL;
 	uint64_t length = 0, id;
-	struct guest *guest = claim_guest((uint32_t)sys_call(SYS_gettid));
+	struct guest *guest;
 
-	if (!guest)
+	for (i = 0; i < GUESTS; i++) {
+		uint32_t word = atomic_load_explicit(&guests[i].word, memory_order_relaxed);
+
+		/* One that was left behind, by a task that was killed or by fork(), is free. */
+		if (word && !(word & FUTEX_OWNER_DIED) &&
+		    atomic_load_explicit(&guests[i].epoch, memory_order_relaxed) == epoch)
+			continue;
+		if (atomic_compare_exchange_strong_explicit(&guests[i].word, &word, tid,
+							    memory_order_acquire,
+							    memory_order_relaxed))
+			break;
+	}
+	if (i == GUESTS)
 		return 0;
+	guest = &guests[i];
 	id = (atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1)
 		     << THREAD_SLOT_BITS |
-	     (SLOTS - GUESTS + (uint32_t)(guest - guests));
-	atomic_store_explicit(&guest->epoch,
-			      atomic_load_explicit(&process_epoch, memory_order_relaxed),
-			      memory_order_relaxed);
+	     (SLOTS - GUESTS + i);
+	atomic_store_explicit(&guest->epoch, epoch, memory_order_relaxed);
 	atomic_store_explicit(&guest->id, id, memory_order_release);
 	guest->head.list.next = NULL;
 	/* Threads have a list of libc's; a child of vfork() has none. */
@@ -429,8 +369,7 @@ NOPATCH void thread_guest_leave(uint64_t id)
 	atomic_store_explicit(&guest->word, 0, memory_order_release);
 }
 
-/* --- fork() -------------------------------------------------------------------------------------
- */
+/* --- fork() ---------------------------------------------------------------------------------- */
 
 NOPATCH void thread_adopt(void)
 {

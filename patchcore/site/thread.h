@@ -67,12 +67,6 @@ static inline uint64_t thread_id(void)
 	return self ? atomic_load_explicit(&self->id, memory_order_relaxed) : 0;
 }
 
-/* thread_id_here - the same of a thread that is registered, as every one inside the library is. */
-NOPATCH_INLINE uint64_t thread_id_here(void)
-{
-	return atomic_load_explicit(&thread_here->id, memory_order_relaxed);
-}
-
 /*
  * thread_is_gone - has the owner of that id ended, or stayed behind in the process that
  * this one was forked from? Never true of one that runs. No system call.
@@ -146,8 +140,7 @@ bool thread_await_all(void);
 uint64_t thread_guest(void);
 void thread_guest_leave(uint64_t id);
 
-/* --- fork() -------------------------------------------------------------------------------------
- */
+/* --- fork() ---------------------------------------------------------------------------------- */
 
 /*
  * thread_adopt - in a new process: a new epoch, in which only the calling thread exists.

@@ -147,11 +147,31 @@ static inline uint8_t *put_call(uint8_t *at, enum call_form form)
 	return at;
 }
 
-/* A test for each place, or for some of them: test_NAME gets the place as its state. */
-#define AT_PLACE(name, i)                                                                          \
-	{                                                                                          \
-#name " " #i, test_##name, NULL, NULL, (void *)(uintptr_t)&places[i]               \
-	}
+static inline void call_must_be(const struct pc_call *call, int active, void *target)
+{
+	struct pc_call_info info;
+
+	MUST(pc_call_get(call, &info) == 0);
+	MUST(info.active == active && info.target == target);
+}
+
+static inline void call_must_turn(struct pc_call *call, void *target, void *expected,
+				  uint32_t number)
+{
+	MUST(pc_activate_call(call, target) == 0);
+	MUST(call_run(call->addr) == number);
+	call_must_be(call, 1, expected);
+}
+
+static inline void call_must_turn_off(struct pc_call *call)
+{
+	MUST(pc_deactivate_call(call) == 0);
+	MUST(call_run(call->addr) == OFF);
+	call_must_be(call, 0, NULL);
+}
+
+/* A test for each place, or for some of them: NAME gets the place as its argument. */
+#define AT_PLACE(name, i) child_unit_case(#name " " #i, name, &places[i])
 
 #define AT_PLACES(name, first)                                                                     \
 	AT_PLACE(name, (first) + 0), AT_PLACE(name, (first) + 1), AT_PLACE(name, (first) + 2),     \

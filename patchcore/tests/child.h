@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHILD_SECONDS 30 /* then it is held to hang */
+#define CHILD_SECONDS 120 /* then it is held to hang; a nice test may have a tenth of a CPU */
 #define CHILD_SKIPPED 77
 
 #ifdef __has_feature
@@ -93,6 +93,38 @@ static inline void child_must_pass(child_fn *fn, const void *arg)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
+
+struct child_case {
+	child_fn *fn;
+	const void *arg;
+};
+
+static inline void child_test(void **state)
+{
+	child_must_pass((child_fn *)*state, NULL);
+}
+
+static inline void child_case_test(void **state)
+{
+	const struct child_case *test = *state;
+
+	child_must_pass(test->fn, test->arg);
+}
+
+/* In the place of cmocka_unit_test(): a test that is all child. */
+#define child_unit_test(fn)                                                                        \
+	{                                                                                          \
+		"test_" #fn, child_test, NULL, NULL, (void *)(fn)                                  \
+	}
+
+/* The same for one of several, each with a name and an argument. */
+#define child_unit_case(name, fn, arg)                                                             \
+	{                                                                                          \
+		name, child_case_test, NULL, NULL, &(struct child_case)                            \
+		{                                                                                  \
+			fn, arg                                                                    \
+		}                                                                                  \
+	}
 
 /* A deliberately broken variant: some MUST() notices. */
 static inline void child_must_fail(child_fn *fn, const void *arg)

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/machine/conf_read.h"
+#include "patchcore/machine/machine_conf.h"
 #include "patchcore/tests/conf_sample.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))

@@ -45,9 +45,9 @@ static inline struct machine_conf conf_here(void)
 		.confidence = 0.95,
 		.levels = 1,
 		.level = { {
-			.first_wait = 600,
-			.second_wait = 700,
-			.stretch = 4,
+			.waits.first = 600,
+			.waits.second = 700,
+			.waits.stretch = 4,
 			.line = CONF_BOUND(1e-10),
 			.page = CONF_BOUND(1e-10),
 		} },
@@ -71,9 +71,9 @@ static inline struct machine_conf_level *conf_add_level(struct machine_conf *con
 	if (conf->levels > MACHINE_CONF_LEVELS)
 		abort();
 	*level = (struct machine_conf_level){
-		.first_wait = wait,
-		.second_wait = wait,
-		.stretch = 4,
+		.waits.first = wait,
+		.waits.second = wait,
+		.waits.stretch = 4,
 		.line = CONF_BOUND(line_p),
 		.page = CONF_BOUND(page_p),
 	};
@@ -126,9 +126,9 @@ static inline void conf_add_bound(struct conf_lines *lines, const char *section,
 static inline void conf_add_waits(struct conf_lines *lines, const char *section,
 				  const struct machine_conf_level *level)
 {
-	conf_add_number(lines, section, "first", level->first_wait);
-	conf_add_number(lines, section, "second", level->second_wait);
-	conf_add_number(lines, section, "stretch", level->stretch);
+	conf_add_number(lines, section, "first", level->waits.first);
+	conf_add_number(lines, section, "second", level->waits.second);
+	conf_add_number(lines, section, "stretch", level->waits.stretch);
 }
 
 static inline void conf_add_levels(struct conf_lines *lines, const struct machine_conf *conf)
@@ -256,9 +256,10 @@ static inline bool conf_same_levels(const struct machine_conf *a, const struct m
 	for (unsigned i = 0; same && i < machine_conf_all_levels(a); i++) {
 		const struct machine_conf_level *left = &a->level[i], *right = &b->level[i];
 
-		same = left->first_wait == right->first_wait &&
-		       left->second_wait == right->second_wait && left->stretch == right->stretch &&
-		       left->ticks == right->ticks && conf_same_bound(&left->line, &right->line) &&
+		same = left->waits.first == right->waits.first &&
+		       left->waits.second == right->waits.second &&
+		       left->waits.stretch == right->waits.stretch && left->ticks == right->ticks &&
+		       conf_same_bound(&left->line, &right->line) &&
 		       conf_same_bound(&left->page, &right->page);
 	}
 	return same;

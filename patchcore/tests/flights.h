@@ -16,6 +16,7 @@
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/start.h"
 
 #define FLIGHT_FRONT 2	 /* bytes before the boundary */
 #define FLIGHT_LINE  64u /* bytes from one to the next */
@@ -64,9 +65,9 @@ static inline void flights_use_wait(uint64_t first, uint64_t second)
 
 	if (!conf.identity.tsc_invariant)
 		child_skip("this machine has no invariant TSC");
-	conf.level[0].first_wait = first;
-	conf.level[0].second_wait = second;
-	conf.level[0].stretch = 0;
+	conf.level[0].waits.first = first;
+	conf.level[0].waits.second = second;
+	conf.level[0].waits.stretch = 0;
 	conf.window = 8;
 	conf_use(&conf);
 	MUST(pc_init() == 0);
@@ -76,10 +77,7 @@ static inline void flights_use_wait(uint64_t first, uint64_t second)
 
 static inline void flights_use_membarrier(void)
 {
-	conf_use_none();
-	MUST(pc_init() == 0);
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("membarrier is not to be had here");
+	start_by_membarrier();
 }
 
 /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE; an errno, or SECCOMP_RET_TRAP. */

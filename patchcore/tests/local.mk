@@ -22,11 +22,16 @@ EXTRA_DIST += \
 	patchcore/tests/recorded.h \
 	patchcore/tests/scale.h \
 	patchcore/tests/stand.h \
+	patchcore/tests/start.h \
 	patchcore/tests/step.h \
 	patchcore/tests/storm/storm.h \
 	patchcore/tests/test_endurance.sh \
 	patchcore/tests/test_exports.sh \
+	patchcore/tests/test_hardened.sh \
+	patchcore/tests/test_library_only.sh \
 	patchcore/tests/test_own_code.sh \
+	patchcore/tests/test_rust.sh \
+	patchcore/tests/test_users.sh \
 	patchcore/tests/test_valgrind.sh \
 	patchcore/tests/text_fork.h \
 	patchcore/tests/text_library.h \
@@ -35,8 +40,14 @@ EXTRA_DIST += \
 TESTS += \
 	patchcore/tests/test_endurance.sh \
 	patchcore/tests/test_exports.sh \
+	patchcore/tests/test_hardened.sh \
 	patchcore/tests/test_own_code.sh \
+	patchcore/tests/test_rust.sh \
+	patchcore/tests/test_users.sh \
 	patchcore/tests/test_valgrind.sh
+if !LIBRARY_ONLY
+TESTS += patchcore/tests/test_library_only.sh
+endif
 CLEANFILES += valgrind.log
 
 # With nothing but the public functions.

@@ -36,16 +36,6 @@ static int error_of_refusal(int error)
 	}
 }
 
-static int open_memory(void)
-{
-	/* Some systems refuse memory that does not rule out becoming a program. */
-	int fd = memfd_create("patchcore", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-
-	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create("patchcore", MFD_CLOEXEC);
-	return fd < 0 ? error_of_refusal(errno) : fd;
-}
-
 int alias_memory(size_t len)
 {
 	struct rlimit limit;
@@ -54,17 +44,16 @@ int alias_memory(size_t len)
 	/* Beyond the limit the kernel sends a signal instead of returning an error. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < len)
 		return -EACCES;
-	fd = open_memory();
-	if (fd < 0 || ftruncate(fd, (off_t)len) == 0)
+	/* Some systems refuse memory that does not rule out becoming a program. */
+	fd = memfd_create("patchcore", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("patchcore", MFD_CLOEXEC);
+	if (fd >= 0 && ftruncate(fd, (off_t)len) == 0)
 		return fd;
 	ret = error_of_refusal(errno);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return ret;
-}
-
-NOPATCH int alias_prot(const struct page *page)
-{
-	return page->prot & ~PROT_WRITE;
 }
 
 /* --- The list of them ------------------------------------------------------------------------ */
@@ -85,21 +74,6 @@ static void note_changing(uintptr_t start, uintptr_t end, bool changing)
 		page_find(p)->changing = changing;
 	/* The thread may end behind each of these. */
 	atomic_signal_fence(memory_order_seq_cst);
-}
-
-static void list_add(uintptr_t start, uintptr_t end, ptrdiff_t shift)
-{
-	struct page **link = place_in_list(start);
-
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE, link = &(*link)->next) {
-		struct page *page = page_find(p);
-
-		page->granule = TEXT_PAGE;
-		atomic_store_explicit(&page->stale, false, memory_order_relaxed);
-		atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
-		page->next = *link;
-		*link = page;
-	}
 }
 
 /* Of what is changing, some may not be in the list, as the thread that began it has ended. */
@@ -138,31 +112,25 @@ static int copy_forcibly(int fd, uintptr_t from, size_t len)
 	return done < len ? -EFAULT : 0;
 }
 
-/* By system call, so that what cannot be read is an error and not a signal. */
-static int copy_code(int fd, uintptr_t from, size_t len)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = pwrite(fd, (const void *)(from + done), len - done, (off_t)done);
-
-		if (n < 0 && errno == EFAULT)
-			return copy_forcibly(fd, from, len);
-		if (n < 0 && errno != EINTR)
-			return error_of_refusal(errno);
-		if (n > 0)
-			done += (size_t)n;
-	}
-	return 0;
-}
-
+/* New memory with that code in it: its descriptor. */
 static int memory_with(uintptr_t from, size_t len)
 {
-	int fd = alias_memory(len), ret;
+	int fd = alias_memory(len), ret = 0;
 
 	if (fd < 0)
 		return fd;
-	ret = copy_code(fd, from, len);
+	/* By system call, so that what cannot be read is an error and not a signal. */
+	for (size_t done = 0; ret == 0 && done < len;) {
+		ssize_t n = pwrite(fd, (const void *)(from + done), len - done, (off_t)done);
+
+		if (n < 0 && errno == EFAULT) {
+			ret = copy_forcibly(fd, from, len);
+			break;
+		}
+		if (n < 0 && errno != EINTR)
+			ret = error_of_refusal(errno);
+		done += n > 0 ? (size_t)n : 0;
+	}
 	if (ret == 0)
 		return fd;
 	close(fd);
@@ -189,52 +157,51 @@ static void note_origin(uintptr_t start, uintptr_t end, int fd)
 		};
 }
 
-static int map_twice(uintptr_t start, uintptr_t end, int fd)
-{
-	size_t len = end - start;
-	uint8_t *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	int ret;
-
-	if (at == MAP_FAILED)
-		return error_of_refusal(errno);
-	note_changing(start, end, true);
-	list_add(start, end, (intptr_t)at - (intptr_t)start);
-	ret = put_in_place(start, len, alias_prot(page_find(start)), MAP_SHARED, fd);
-	if (ret < 0) {
-		list_remove(start, end);
-		munmap(at, len);
-		return ret;
-	}
-	note_origin(start, end, fd);
-	return 0;
-}
-
 int alias_make(uintptr_t start, uintptr_t end)
 {
-	int fd, ret;
+	struct page **link = place_in_list(start);
+	size_t len = end - start;
+	int fd = memory_with(start, len), ret;
+	uint8_t *at;
 
-	fd = memory_with(start, end - start);
 	if (fd < 0)
 		return fd;
-	ret = map_twice(start, end, fd);
+	at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED) {
+		ret = error_of_refusal(errno);
+		close(fd);
+		return ret;
+	}
+	note_changing(start, end, true);
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE, link = &(*link)->next) {
+		struct page *page = page_find(p);
+
+		page->granule = TEXT_PAGE;
+		atomic_store_explicit(&page->stale, false, memory_order_relaxed);
+		atomic_store_explicit(&page->shift, (intptr_t)at - (intptr_t)start,
+				      memory_order_relaxed);
+		page->next = *link;
+		*link = page;
+	}
+	ret = put_in_place(start, len, alias_prot(page_find(start)), MAP_SHARED, fd);
+	if (ret == 0) {
+		note_origin(start, end, fd);
+	} else {
+		list_remove(start, end);
+		munmap(at, len);
+	}
 	close(fd);
 	return ret;
 }
 
-static void *alias_of(const struct page *page)
-{
-	return (void *)(page->entry.addr + (uintptr_t)page_shift(page));
-}
-
 void alias_forget(struct page *page)
 {
-	void *alias;
+	uint8_t *alias = page_alias(page);
 
 	if (page->callers) {
 		alias_return(page->entry.addr, page->entry.addr + TEXT_PAGE);
 		return;
 	}
-	alias = alias_of(page);
 	list_remove(page->entry.addr, page->entry.addr + TEXT_PAGE);
 	munmap(alias, TEXT_PAGE);
 }
@@ -247,7 +214,7 @@ void alias_forget(struct page *page)
 int alias_end(uintptr_t start, uintptr_t end)
 {
 	struct page *first = page_find(start);
-	void *alias = alias_of(first);
+	uint8_t *alias = page_alias(first);
 	int fd = memory_with((uintptr_t)alias, end - start);
 	int ret;
 
@@ -267,7 +234,7 @@ int alias_end(uintptr_t start, uintptr_t end)
 
 /* --- The caller's ---------------------------------------------------------------------------- */
 
-int alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift)
+void alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift)
 {
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
@@ -278,7 +245,6 @@ int alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift)
 		page->process = atomic_load_explicit(&process_epoch, memory_order_relaxed);
 		atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
 	}
-	return 0;
 }
 
 void alias_return(uintptr_t start, uintptr_t end)

@@ -31,16 +31,13 @@ int alias_end(uintptr_t start, uintptr_t end);
 
 /*
  * alias_use, alias_return - the same for an alias of the caller's, so far from the code: noted
- * down and given up, and nothing is mapped. 0 or -ENOMEM. Under text_lock.
+ * down and given up, and nothing is mapped. Under text_lock.
  */
-int alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift);
+void alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift);
 void alias_return(uintptr_t start, uintptr_t end);
 
 /* alias_forget - the page is gone, only its alias is still there. Under text_lock. */
 void alias_forget(struct page *page);
-
-/* The protection with which an aliased page runs. */
-int alias_prot(const struct page *page);
 
 /* alias_memory - new memory to map, as a file. Its descriptor or -errno. */
 int alias_memory(size_t len);

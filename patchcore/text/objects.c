@@ -16,16 +16,6 @@ struct object {
 	uint64_t identity; /* of base, file name and build-id */
 };
 
-/* What a look finds; the view without its lock. */
-struct look {
-	struct object *list;
-	size_t count;
-	size_t room;
-	uint64_t loads;
-	uint64_t unloads;
-	bool failed;
-};
-
 /* FNV-1a */
 static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 {
@@ -36,7 +26,7 @@ static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 	return seed;
 }
 
-static size_t padded(size_t len)
+static size_t padded_note(size_t len)
 {
 	return (len + 3) & ~(size_t)3;
 }
@@ -45,8 +35,8 @@ static uint64_t hash_build_id(uint64_t seed, const uint8_t *notes, size_t len)
 {
 	while (len >= sizeof(ElfW(Nhdr))) {
 		const ElfW(Nhdr) *note = (const void *)notes;
-		size_t name = sizeof(*note), data = name + padded(note->n_namesz);
-		size_t next = data + padded(note->n_descsz);
+		size_t name = sizeof(*note), data = name + padded_note(note->n_namesz);
+		size_t next = data + padded_note(note->n_descsz);
 
 		if (next > len)
 			break;
@@ -82,42 +72,34 @@ static void describe_object(const struct dl_phdr_info *info, struct object *obje
 	object->identity = seed;
 }
 
-static struct object *next_object(struct look *look)
-{
-	if (look->count == look->room) {
-		size_t room = look->room ? look->room * 2 : 16;
-		struct object *more = realloc(look->list, room * sizeof(*more));
-
-		if (!more)
-			return NULL;
-		look->list = more;
-		look->room = room;
-	}
-	return &look->list[look->count++];
-}
-
-static int add_object(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct look *look = data;
-	struct object *object = next_object(look);
-
-	(void)size;
-	look->loads = info->dlpi_adds;
-	look->unloads = info->dlpi_subs;
-	look->failed = !object;
-	if (object)
-		describe_object(info, object);
-	return look->failed;
-}
-
+/* Every object tells the counts. */
 static int count_only(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct look *look = data;
+	struct objects_view *look = data;
 
 	(void)size;
 	look->loads = info->dlpi_adds;
 	look->unloads = info->dlpi_subs;
 	return 1;
+}
+
+/* Not 0: no memory. */
+static int add_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct objects_view *look = data;
+
+	count_only(info, size, look);
+	if (look->count == look->room) {
+		size_t room = look->room ? look->room * 2 : 16;
+		struct object *more = realloc(look->list, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		look->list = more;
+		look->room = room;
+	}
+	describe_object(info, &look->list[look->count++]);
+	return 0;
 }
 
 /*
@@ -141,7 +123,7 @@ void objects_in_child(void)
 uint64_t objects_unloads(void)
 {
 	static _Atomic(uint64_t) guesses; /* relaxed: only to differ each time */
-	struct look look = { 0 };
+	struct objects_view look = OBJECTS_VIEW_INIT;
 
 	if (atomic_load_explicit(&lock_may_be_lost, memory_order_relaxed))
 		return UINT64_MAX - atomic_fetch_add_explicit(&guesses, 1, memory_order_relaxed);
@@ -150,7 +132,7 @@ uint64_t objects_unloads(void)
 	return look.unloads;
 }
 
-static bool contains(const struct look *look, const struct object *object)
+static bool contains(const struct objects_view *look, const struct object *object)
 {
 	for (size_t i = 0; i < look->count; i++)
 		if (look->list[i].identity == object->identity &&
@@ -159,54 +141,36 @@ static bool contains(const struct look *look, const struct object *object)
 	return false;
 }
 
-static bool is_new(struct objects_view *view, const struct look *look)
-{
-	bool new;
-
-	lock_take(&view->lock);
-	new = look->loads != view->loads || look->unloads != view->unloads;
-	lock_drop(&view->lock);
-	return new;
-}
-
-/* Another thread may have looked meanwhile: the later of the two looks counts. */
-static void take_over(struct objects_view *view, struct look *look,
-		      void (*gone)(uintptr_t start, uintptr_t end))
-{
-	struct object *old;
-
-	lock_take(&view->lock);
-	if (look->loads < view->loads || look->unloads < view->unloads) {
-		lock_drop(&view->lock);
-		free(look->list);
-		return;
-	}
-	for (size_t i = 0; i < view->count; i++)
-		if (!contains(look, &view->list[i]))
-			gone(view->list[i].start, view->list[i].end);
-	old = view->list;
-	view->list = look->list;
-	view->count = look->count;
-	view->loads = look->loads;
-	view->unloads = look->unloads;
-	lock_drop(&view->lock);
-	free(old);
-}
-
 int objects_each_gone(struct objects_view *view, void (*gone)(uintptr_t start, uintptr_t end))
 {
-	struct look now = { 0 }, look = { 0 };
+	struct objects_view look = OBJECTS_VIEW_INIT;
+	struct object *unused;
+	bool is_new;
+	int ret;
 
 	if (atomic_load_explicit(&lock_may_be_lost, memory_order_relaxed))
 		return 0;
-	dl_iterate_phdr(count_only, &now);
-	if (!is_new(view, &now))
+	dl_iterate_phdr(count_only, &look);
+	lock_take(&view->lock);
+	is_new = look.loads != view->loads || look.unloads != view->unloads;
+	lock_drop(&view->lock);
+	if (!is_new)
 		return 0;
-	dl_iterate_phdr(add_object, &look);
-	if (look.failed) {
-		free(look.list);
-		return -ENOMEM;
+	ret = dl_iterate_phdr(add_object, &look);
+	unused = look.list;
+	lock_take(&view->lock);
+	/* Another thread may have looked meanwhile: the later of the two looks counts. */
+	if (ret == 0 && look.loads >= view->loads && look.unloads >= view->unloads) {
+		for (size_t i = 0; i < view->count; i++)
+			if (!contains(&look, &view->list[i]))
+				gone(view->list[i].start, view->list[i].end);
+		unused = view->list;
+		view->list = look.list;
+		view->count = look.count;
+		view->loads = look.loads;
+		view->unloads = look.unloads;
 	}
-	take_over(view, &look, gone);
-	return 0;
+	lock_drop(&view->lock);
+	free(unused);
+	return ret;
 }

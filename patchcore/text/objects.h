@@ -16,9 +16,8 @@ struct object;
 struct objects_view {
 	struct lock lock;
 	struct object *list;
-	size_t count;
-	uint64_t loads;
-	uint64_t unloads;
+	size_t count, room;
+	uint64_t loads, unloads;
 };
 
 #define OBJECTS_VIEW_INIT                                                                          \

@@ -46,43 +46,20 @@ static bool needs_giving_back(const struct page *page)
 	return page && (page->owed || page->changing);
 }
 
-static bool is_like(const struct page *a, const struct page *b)
-{
-	return page_shift(a) == page_shift(b) && a->prot == b->prot && a->callers == b->callers;
-}
-
-/* The end of what can be given back with one call, from start on. */
-static uintptr_t run_end(uintptr_t start, uintptr_t end)
-{
-	struct page *first = page_find(start);
-	uintptr_t p = start + TEXT_PAGE;
-
-	while (p < end && needs_giving_back(page_find(p)) && is_like(page_find(p), first))
-		p += TEXT_PAGE;
-	return p;
-}
-
-static bool is_mapped(uintptr_t page)
+/* What is not mapped any more has no protection to get back. */
+static int protect_again(uintptr_t start, uintptr_t end, int prot)
 {
 	unsigned char unused;
 
-	return mincore((void *)page, TEXT_PAGE, &unused) == 0 || errno != ENOMEM;
-}
-
-/* What is not mapped any more has no protection to get back. */
-static int protect_mapped(uintptr_t start, uintptr_t end, int prot)
-{
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
-		if (is_mapped(p) && mprotect((void *)p, TEXT_PAGE, prot) < 0)
-			return errno == ENOMEM ? -ENOMEM : -EACCES;
-	return 0;
-}
-
-static int protect(uintptr_t start, uintptr_t end, int prot)
-{
 	if (mprotect((void *)start, end - start, prot) == 0)
 		return 0;
-	return errno == ENOMEM ? protect_mapped(start, end, prot) : -EACCES;
+	if (errno != ENOMEM)
+		return -EACCES;
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+		if ((mincore((void *)p, TEXT_PAGE, &unused) == 0 || errno != ENOMEM) &&
+		    mprotect((void *)p, TEXT_PAGE, prot) < 0)
+			return errno == ENOMEM ? -ENOMEM : -EACCES;
+	return 0;
 }
 
 static int give_back_run(uintptr_t start, uintptr_t end)
@@ -95,7 +72,7 @@ static int give_back_run(uintptr_t start, uintptr_t end)
 	else if (page_shift(first))
 		ret = alias_end(start, end);
 	else if (!(first->prot & PROT_WRITE))
-		ret = protect(start, end, first->prot);
+		ret = protect_again(start, end, first->prot);
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		page_find(p)->owed = ret < 0;
 		page_find(p)->changing &= ret < 0;
@@ -103,19 +80,23 @@ static int give_back_run(uintptr_t start, uintptr_t end)
 	return ret;
 }
 
-/* All that is owed in [start, end). The first error, if any. */
+/* All that is owed in [start, end), with one call what is alike. The first error, if any. */
 static int give_back_pages(uintptr_t start, uintptr_t end)
 {
 	uintptr_t to;
 	int ret = 0;
 
 	for (uintptr_t p = start; p < end; p = to) {
-		int failed = 0;
+		const struct page *first = page_find(p), *page;
+		int failed;
 
 		to = p + TEXT_PAGE;
-		if (!needs_giving_back(page_find(p)))
+		if (!needs_giving_back(first))
 			continue;
-		to = run_end(p, end);
+		while (to < end && needs_giving_back(page = page_find(to)) &&
+		       page_shift(page) == page_shift(first) && page->prot == first->prot &&
+		       page->callers == first->callers)
+			to += TEXT_PAGE;
 		failed = give_back_run(p, to);
 		if (ret == 0)
 			ret = failed;
@@ -125,19 +106,16 @@ static int give_back_pages(uintptr_t start, uintptr_t end)
 
 /* --- Making writable ------------------------------------------------------------------------- */
 
-/*
- * Make [start, end), all of one mapping, writable. A page that is open already
- * is writable already; asking again is harmless.
- */
-static int unprotect(uintptr_t start, uintptr_t end, int prot)
-{
-	if (prot & PROT_WRITE)
-		return 0;
-	if (mprotect((void *)start, end - start, prot | PROT_WRITE) == 0)
-		return 0;
-	text_refused_with = errno;
-	return errno == ENOMEM || errno == EINVAL ? -errno : -EACCES;
-}
+/* What is to become of some pages. */
+struct wish {
+	unsigned opens;		       /* 1; 0: only for one patch */
+	bool shared;		       /* also if others see what changes there */
+	bool alias;		       /* written through an alias of the library's */
+	ptrdiff_t shift;	       /* to the caller's alias, ... */
+	const struct mapping *callers; /* ... what is mapped there, ... */
+	int callers_count;	       /* ... and how many of them */
+	uint64_t *loan;		       /* where to say when; NULL: it is for more than a patch */
+};
 
 /* Note what pages that are not open yet are. */
 static int note_pages(uintptr_t start, uintptr_t end, const struct mapping *map)
@@ -157,17 +135,6 @@ static int note_pages(uintptr_t start, uintptr_t end, const struct mapping *map)
 	return 0;
 }
 
-/* The end of pages alike: all with an alias, or all without. */
-static uintptr_t alike_until(uintptr_t start, uintptr_t end)
-{
-	bool aliased = page_shift(page_find(start));
-	uintptr_t p = start + TEXT_PAGE;
-
-	while (p < end && (page_shift(page_find(p)) != 0) == aliased)
-		p += TEXT_PAGE;
-	return p;
-}
-
 /* Until they have a user, they are to be given back. */
 static void note_changed(uintptr_t start, uintptr_t end)
 {
@@ -179,112 +146,42 @@ static void note_changed(uintptr_t start, uintptr_t end)
 	}
 }
 
-/* What is to become of some pages. */
-struct wish;
-
-/* For pages of one mapping. *reached: how far it came. */
-typedef int prepare_fn(const struct wish *wish, uintptr_t start, uintptr_t end,
-		       const struct mapping *map, uintptr_t *reached);
-
-struct wish {
-	prepare_fn *prepare;
-	unsigned opens;		     /* 1; 0: only for one patch */
-	bool shared;		     /* also if others see what changes there */
-	ptrdiff_t shift;	     /* to the caller's alias, ... */
-	const struct mapping *alias; /* ... what is mapped there, ... */
-	int alias_count;	     /* ... and how many of them */
-	uint64_t *loan;		     /* where to say when; NULL: it is for more than a patch */
-};
-
-/* May the pages be written where they run, though other mappings of the same show it? */
-static int check_shared(const struct wish *wish, uintptr_t start, uintptr_t end,
-			const struct mapping *map)
+/* Where they run: [start, end), all of one mapping and without an alias. */
+static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end,
+			 const struct mapping *map)
 {
-	if (!map->shared || wish->shared)
-		return 0;
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+	/* Other mappings of the same show what is changed in this one. */
+	for (uintptr_t p = start; map->shared && !wish->shared && p < end; p += TEXT_PAGE) {
 		const struct page *page = page_find(p);
 
 		/* One patch may go where the page is open for all. */
 		if (wish->opens || !page->users || !page->shared)
 			return -EPERM;
 	}
-	return 0;
+	/* Noted before: a thread that ends in between leaves what others give back. */
+	note_changed(start, end);
+	/* A page that is open already is writable already; asking again is harmless. */
+	if (map->prot & PROT_WRITE ||
+	    mprotect((void *)start, end - start, map->prot | PROT_WRITE) == 0)
+		return 0;
+	text_refused_with = errno;
+	return errno == ENOMEM || errno == EINVAL ? -errno : -EACCES;
 }
 
-/* What of [start, end) has no alias. */
-static int prepare_open(const struct wish *wish, uintptr_t start, uintptr_t end,
-			const struct mapping *map, uintptr_t *reached)
-{
-	int ret = note_pages(start, end, map);
-
-	while (start < end && ret == 0) {
-		uintptr_t to = alike_until(start, end);
-
-		if (!page_shift(page_find(start))) {
-			ret = check_shared(wish, start, to, map);
-			/* Noted before: a thread that ends in between leaves what others give back.
-			 */
-			if (ret == 0)
-				note_changed(start, to);
-			if (ret == 0)
-				ret = unprotect(start, to, map->prot);
-		}
-		if (ret < 0)
-			break;
-		note_changed(start, to);
-		*reached = start = to;
-	}
-	return ret;
-}
-
-static bool is_used(uintptr_t start, uintptr_t end)
-{
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
-		if (page_find(p)->users)
-			return true;
-	return false;
-}
-
-static int prepare_alias(const struct wish *wish, uintptr_t start, uintptr_t end,
-			 const struct mapping *map, uintptr_t *reached)
-{
-	int ret = note_pages(start, end, map);
-
-	(void)wish;
-	while (start < end && ret == 0) {
-		uintptr_t to = alike_until(start, end);
-
-		if (!page_shift(page_find(start)))
-			ret = is_used(start, to) ? -EBUSY : alias_make(start, to);
-		if (ret < 0)
-			break;
-		note_changed(start, to);
-		*reached = start = to;
-	}
-	return ret;
-}
-
-/* Is it the memory of that page, and will it stay that when the process forks? */
-static bool is_alias_of(const struct wish *wish, uintptr_t addr, const struct mapping *map)
-{
-	uintptr_t at = addr + (uintptr_t)wish->shift;
-	const struct mapping *alias = mappings_find(wish->alias, wish->alias_count, at);
-	struct origin origin = mapping_origin(map, addr), other;
-
-	if (!alias || !(alias->prot & PROT_WRITE) || !alias->shared || !map->shared)
-		return false;
-	other = mapping_origin(alias, at);
-	return origin_same(&origin, &other);
-}
-
+/* Is it the memory of these pages, and will it stay that when the process forks? */
 static int check_alias(const struct wish *wish, uintptr_t start, uintptr_t end,
 		       const struct mapping *map)
 {
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		uintptr_t at = p + (uintptr_t)wish->shift;
+		const struct mapping *alias = mappings_find(wish->callers, wish->callers_count, at);
 		const struct page *page = page_find(p);
+		struct origin origin = mapping_origin(map, p), other;
 
-		if (!is_alias_of(wish, p, map))
+		if (!alias || !(alias->prot & PROT_WRITE) || !alias->shared || !map->shared)
+			return -EINVAL;
+		other = mapping_origin(alias, at);
+		if (!origin_same(&origin, &other))
 			return -EINVAL;
 		if ((page->users || page_shift(page)) &&
 		    !(page->callers && page_shift(page) == wish->shift &&
@@ -294,20 +191,36 @@ static int check_alias(const struct wish *wish, uintptr_t start, uintptr_t end,
 	return 0;
 }
 
-static int prepare_use(const struct wish *wish, uintptr_t start, uintptr_t end,
-		       const struct mapping *map, uintptr_t *reached)
+/* For pages of one mapping. */
+static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t end,
+			  const struct mapping *map)
 {
 	int ret = note_pages(start, end, map);
 
-	if (ret == 0)
+	if (ret == 0 && wish->callers) {
 		ret = check_alias(wish, start, end, map);
-	if (ret == 0)
-		ret = alias_use(start, end, wish->shift);
-	if (ret < 0)
-		return ret;
-	note_changed(start, end);
-	*reached = end;
-	return 0;
+		if (ret < 0)
+			return ret;
+		alias_use(start, end, wish->shift);
+		note_changed(start, end);
+		return 0;
+	}
+	while (start < end && ret == 0) {
+		bool aliased = page_shift(page_find(start)), used = page_find(start)->users;
+		uintptr_t to = start + TEXT_PAGE;
+
+		for (; to < end && (page_shift(page_find(to)) != 0) == aliased; to += TEXT_PAGE)
+			used |= page_find(to)->users > 0;
+		/* What has an alias already is written through that. */
+		if (!aliased && wish->alias)
+			ret = used ? -EBUSY : alias_make(start, to);
+		else if (!aliased)
+			ret = make_writable(wish, start, to, map);
+		if (ret == 0)
+			note_changed(start, to);
+		start = to;
+	}
+	return ret;
 }
 
 /* All of it, or leave it as it is. */
@@ -316,13 +229,12 @@ static int prepare_pages(const struct wish *wish, uintptr_t start, uintptr_t end
 	struct mapping *map;
 	int count = mappings_read(start, end, &map);
 	int ret = count < 0 ? count : 0;
-	uintptr_t reached = start;
 
 	if (ret == 0 && !mappings_cover(map, count, start, end))
 		ret = -EFAULT;
 	for (int i = 0; i < count && ret == 0; i++)
-		ret = wish->prepare(wish, map[i].start > start ? map[i].start : start,
-				    map[i].end < end ? map[i].end : end, &map[i], &reached);
+		ret = prepare_mapped(wish, map[i].start > start ? map[i].start : start,
+				     map[i].end < end ? map[i].end : end, &map[i]);
 	free(map);
 	/* Of what lies behind, only an old protection is known; to set it again does no harm. */
 	if (ret < 0)
@@ -344,19 +256,6 @@ static bool widen_to_mapped(uintptr_t *start, uintptr_t *end)
 	return wider;
 }
 
-static void note_granules(uintptr_t start, uintptr_t end)
-{
-	size_t granule = TEXT_PAGE;
-
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
-		struct page *page = page_find(p);
-
-		if (p == start || (p & (granule - 1)) == 0)
-			granule = mapping_page_size(p);
-		page->granule = granule;
-	}
-}
-
 /* To what was opened along with the first and the last page. */
 static void widen_to_opened(uintptr_t *start, uintptr_t *end)
 {
@@ -366,8 +265,38 @@ static void widen_to_opened(uintptr_t *start, uintptr_t *end)
 
 /* --- Users ----------------------------------------------------------------------------------- */
 
-static void add_users(const struct wish *wish, uintptr_t start, uintptr_t end)
+static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
 {
+	size_t granule = TEXT_PAGE;
+	bool left_over = false;
+	int ret = 0;
+
+	if (!wish->callers)
+		widen_to_opened(&start, &end);
+	/* An alias that a thread began to make or to end, before that thread ended. */
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+		left_over |= page_find(p) && page_find(p)->changing;
+	if (left_over)
+		ret = give_back_pages(start, end);
+	if (ret < 0)
+		return ret;
+	ret = prepare_pages(wish, start, end);
+	/* A protection that can only be had for more than was asked for. */
+	if (ret == -EINVAL && !wish->callers) {
+		bool wider = widen_to_mapped(&start, &end);
+
+		if (wider)
+			ret = prepare_pages(wish, start, end);
+		for (uintptr_t p = start; wider && ret == 0 && p < end; p += TEXT_PAGE) {
+			if ((p & (granule - 1)) == 0)
+				granule = mapping_page_size(p);
+			page_find(p)->granule = granule;
+		}
+		if (ret == -EINVAL)
+			ret = -EACCES;
+	}
+	if (ret < 0)
+		return ret;
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
@@ -377,48 +306,9 @@ static void add_users(const struct wish *wish, uintptr_t start, uintptr_t end)
 		/* Release: pairs with the acquire in page_is_open. */
 		atomic_fetch_add_explicit(&page->opens, wish->opens, memory_order_release);
 	}
-}
-
-/* Where a protection can only be had for more than was asked for. */
-static int use_widened(const struct wish *wish, uintptr_t *start, uintptr_t *end)
-{
-	int ret = prepare_pages(wish, *start, *end);
-
-	if (ret != -EINVAL)
-		return ret;
-	if (widen_to_mapped(start, end)) {
-		ret = prepare_pages(wish, *start, *end);
-		if (ret == 0)
-			note_granules(*start, *end);
-	}
-	return ret == -EINVAL ? -EACCES : ret;
-}
-
-/* An alias that a thread began to make or to end, before that thread ended. */
-static int end_changes(uintptr_t start, uintptr_t end)
-{
-	bool found = false;
-
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
-		found |= page_find(p) && page_find(p)->changing;
-	return found ? give_back_pages(start, end) : 0;
-}
-
-static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
-{
-	int ret;
-
-	if (!wish->alias)
-		widen_to_opened(&start, &end);
-	ret = end_changes(start, end);
-	if (ret < 0)
-		return ret;
-	ret = wish->alias ? prepare_pages(wish, start, end) : use_widened(wish, &start, &end);
-	if (ret == 0)
-		add_users(wish, start, end);
-	if (ret == 0 && wish->loan)
+	if (wish->loan)
 		*wish->loan = text_forgets + 1;
-	return ret;
+	return 0;
 }
 
 static int use_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
@@ -446,7 +336,7 @@ static int drop_users(uintptr_t start, uintptr_t end, uint64_t loan)
 
 int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan)
 {
-	return use_pages(&(struct wish){ .prepare = prepare_open, .loan = loan }, start, end);
+	return use_pages(&(struct wish){ .loan = loan }, start, end);
 }
 
 void text_return(uintptr_t start, uintptr_t end, uint64_t loan)
@@ -559,6 +449,8 @@ static int set_shift(struct text_span *span, int i, const struct page *page)
 {
 	if (!page_may_be_written(page))
 		return -EACCES;
+	if (page_shift(page) && text_child_is_late())
+		return -EAGAIN;
 	span->shift[i] = page_shift(page);
 	return 0;
 }
@@ -583,9 +475,8 @@ __attribute__((noinline)) static int begin_anywhere(struct text_span *span)
 		return -EFAULT;
 	}
 	end = page_of((uintptr_t)span->addr + span->len - 1) + TEXT_PAGE;
-	if (!text_is_open(start, end)) {
+	if (!text_is_open(start, end))
 		ret = text_borrow(start, end, &span->loan);
-	}
 	if (ret == 0)
 		ret = set_shifts(span, page_find((uintptr_t)span->addr),
 				 page_find((uintptr_t)span->addr + span->len - 1));
@@ -606,11 +497,11 @@ int text_begin(struct text_span *span, void *addr, size_t len)
 	*span = (struct text_span){ .addr = addr, .len = len };
 	if (!page_is_open(page) || (uintptr_t)addr % TEXT_PAGE + len > TEXT_PAGE)
 		return begin_anywhere(span);
-	if (page_shift(page) && set_shifts(span, page, page) < 0) {
+	if (page_shift(page))
+		ret = set_shifts(span, page, page);
+	if (ret < 0)
 		text_end(span);
-		return -EACCES;
-	}
-	return 0;
+	return ret;
 }
 
 void text_return_kept(struct text_span *span)
@@ -667,50 +558,38 @@ static int use_asked(const struct wish *wish, void *addr, size_t len)
 
 int pc_text_open(void *addr, size_t len)
 {
-	return use_asked(&(struct wish){ .prepare = prepare_open, .opens = 1 }, addr, len);
+	return use_asked(&(struct wish){ .opens = 1 }, addr, len);
 }
 
 int pc_text_open_shared(void *addr, size_t len)
 {
-	return use_asked(&(struct wish){ .prepare = prepare_open, .opens = 1, .shared = true },
-			 addr, len);
+	return use_asked(&(struct wish){ .opens = 1, .shared = true }, addr, len);
 }
 
 int pc_text_alias(void *addr, size_t len)
 {
-	return use_asked(&(struct wish){ .prepare = prepare_alias, .opens = 1 }, addr, len);
-}
-
-/* Whole pages of it, which are as far away. */
-static int find_alias(struct wish *wish, const void *addr, size_t len, const void *writable)
-{
-	uintptr_t start, end, alias_start, alias_end;
-	struct mapping *map;
-	int ret = text_asked(addr, len, &start, &end);
-
-	wish->shift = (intptr_t)writable - (intptr_t)addr;
-	if (ret == 0)
-		ret = text_range(writable, len, &alias_start, &alias_end);
-	if (ret == 0 && (wish->shift == 0 || wish->shift % (ptrdiff_t)TEXT_PAGE != 0))
-		ret = -EINVAL;
-	if (ret < 0)
-		return ret;
-	wish->alias_count = mappings_read(alias_start, alias_end, &map);
-	if (wish->alias_count == 0) {
-		free(map);
-		return -EINVAL;
-	}
-	wish->alias = map;
-	return wish->alias_count < 0 ? wish->alias_count : 0;
+	return use_asked(&(struct wish){ .opens = 1, .alias = true }, addr, len);
 }
 
 int pc_text_use_alias(void *addr, size_t len, void *writable)
 {
-	struct wish wish = { .prepare = prepare_use, .opens = 1 };
-	int ret = find_alias(&wish, addr, len, writable);
+	struct wish wish = { .opens = 1, .shift = (intptr_t)writable - (intptr_t)addr };
+	uintptr_t start, end, alias_start, alias_end;
+	struct mapping *map;
+	int ret = text_asked(addr, len, &start, &end);
 
 	if (ret == 0)
+		ret = text_range(writable, len, &alias_start, &alias_end);
+	/* Whole pages of it, which are as far away. */
+	if (ret == 0 && (wish.shift == 0 || wish.shift % (ptrdiff_t)TEXT_PAGE != 0))
+		ret = -EINVAL;
+	if (ret < 0)
+		return ret;
+	wish.callers_count = mappings_read(alias_start, alias_end, &map);
+	wish.callers = map;
+	ret = wish.callers_count ? wish.callers_count : -EINVAL;
+	if (ret > 0)
 		ret = use_asked(&wish, addr, len);
-	free((void *)(uintptr_t)wish.alias);
+	free(map);
 	return ret;
 }

@@ -84,6 +84,13 @@ void text_drop_copy(void);
 void text_copy_again(const struct text_span *span);
 
 /*
+ * text_child_is_late - is there a child that had its time after a fork and still runs this process's
+ * pages? Then none with an alias is changed. Async-signal-safe. text_drop_late - in a child.
+ */
+bool text_child_is_late(void);
+void text_drop_late(void);
+
+/*
  * text_give_back_borrowed - in a child: pages that threads had borrowed that are not here get their
  * protection back. After their changes are over, and if the calling thread has borrowed none.
  */

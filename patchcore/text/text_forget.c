@@ -24,16 +24,6 @@ static void forget_page(struct page *page)
 		alias_forget(page);
 }
 
-static uintptr_t first_whole(uintptr_t start)
-{
-	return page_of(start + TEXT_PAGE - 1);
-}
-
-static bool is_whole(uintptr_t page, uintptr_t end)
-{
-	return page < end && end - page >= TEXT_PAGE;
-}
-
 /* With text_lock: is it gone with [start, end)? A part of a huge page is not. *to: its end. */
 static bool is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to)
 {
@@ -71,7 +61,8 @@ void text_forget(uintptr_t start, uintptr_t end)
 	uintptr_t to;
 
 	lock_take(&text_lock);
-	for (uintptr_t p = first_whole(start); is_whole(p, end); p += TEXT_PAGE) {
+	for (uintptr_t p = page_of(start + TEXT_PAGE - 1); p < end && end - p >= TEXT_PAGE;
+	     p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
 		if (page && is_gone(p, start, end, &to))
@@ -85,27 +76,23 @@ struct maps {
 	int count;
 };
 
-/* Is that mapping what this library made of it? */
-static bool is_there(const struct page *page, const struct maps *maps)
+/* Unless the mapping there is what this library made of it. */
+static int forget_if_gone(struct entry *entry, void *arg)
 {
-	uintptr_t addr = page->entry.addr;
-	const struct mapping *map = mappings_find(maps->list, maps->count, addr);
+	const struct maps *maps = arg;
+	const struct mapping *map = mappings_find(maps->list, maps->count, entry->addr);
+	struct page *page = (struct page *)entry;
 	struct origin origin;
 
-	if (!map)
-		return false;
-	origin = mapping_origin(map, addr);
-	if (!origin_same(&origin, &page->origin))
-		return false;
-	return page_shift(page) || (map->prot & PROT_WRITE);
-}
-
-static int forget_if_gone(struct entry *entry, void *maps)
-{
-	struct page *page = (struct page *)entry;
-
-	if ((page->users || page->owed || page_shift(page)) && !is_there(page, maps))
-		forget_page(page);
+	if (!page->users && !page->owed && !page_shift(page))
+		return 0;
+	if (map) {
+		origin = mapping_origin(map, entry->addr);
+		if (origin_same(&origin, &page->origin) &&
+		    (page_shift(page) || (map->prot & PROT_WRITE)))
+			return 0;
+	}
+	forget_page(page);
 	return 0;
 }
 

@@ -9,7 +9,9 @@
  *
  * Until the child has done so it runs its parent's pages, and no membarrier of the parent reaches
  * it. So the parent's changes wait. The child holds the end of a pipe and closes it when it is
- * ready; if it dies, or if there is no child, the kernel closes it.
+ * ready; if it dies, or if there is no child, the kernel closes it. fork() waits for that, but not
+ * without end: the child may be stopped by a debugger, or starved. Then it is late, and until it
+ * is ready changes of pages with an alias are refused (-EAGAIN).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +29,7 @@
 #include "patchcore/text/text_page.h"
 
 #define PATIENCE_MS 1000
+#define LATE_MAX    16 /* children that may be late at a time; fork() waits for the next one */
 
 /* The copy for the child, from before the fork until both have it behind them. */
 static struct {
@@ -37,6 +40,10 @@ static struct {
 	uint64_t inode;
 	int ready[2]; /* a pipe, -1: there is none */
 } copied = { .fd = -1, .ready = { -1, -1 } };
+
+/* The pipes of children that are late: descriptor + 1, 0 where there is none. */
+static _Atomic(int) late[LATE_MAX];
+static _Atomic(unsigned) lates;
 
 /* --- The copy -------------------------------------------------------------------------------- */
 
@@ -52,42 +59,24 @@ NOPATCH static struct page *run_last(struct page *first)
 	return page;
 }
 
-static bool write_whole(int fd, const uint8_t *from, size_t len, size_t to)
-{
-	while (len > 0) {
-		ssize_t n = pwrite(fd, from, len, (off_t)to);
-
-		if (n <= 0)
-			return false;
-		from += n;
-		len -= (size_t)n;
-		to += (size_t)n;
-	}
-	return true;
-}
-
-static size_t number_pages(void)
-{
-	size_t len = 0;
-
-	for (struct page *page = alias_first; page; page = page->next, len += TEXT_PAGE)
-		page->copied_at = len;
-	return len;
-}
-
+/* The code may not be readable; its alias is. */
 static bool fill_copy(int fd)
 {
 	struct page *last;
 
 	for (struct page *page = alias_first; page; page = last->next) {
-		size_t len;
+		size_t len, done = 0;
 
 		last = run_last(page);
 		len = last->entry.addr - page->entry.addr + TEXT_PAGE;
-		/* The code may not be readable; its alias is. */
-		if (!write_whole(fd, (uint8_t *)(page->entry.addr + (uintptr_t)page_shift(page)),
-				 len, page->copied_at))
-			return false;
+		while (done < len) {
+			ssize_t n = pwrite(fd, page_alias(page) + done, len - done,
+					   (off_t)(page->copied_at + done));
+
+			if (n <= 0)
+				return false;
+			done += (size_t)n;
+		}
 	}
 	return true;
 }
@@ -115,26 +104,25 @@ void text_drop_copy(void)
 	close_end(1);
 }
 
-static bool map_copy(void)
-{
-	void *at = mmap(NULL, copied.len, PROT_READ | PROT_WRITE, MAP_SHARED, copied.fd, 0);
-
-	copied.at = at == MAP_FAILED ? NULL : at;
-	return copied.at;
-}
-
 void text_before_fork(void)
 {
+	void *at = MAP_FAILED;
 	struct stat stat;
 
+	text_child_is_late();
 	if (!alias_first)
 		return;
-	copied.len = number_pages();
+	copied.len = 0;
+	for (struct page *page = alias_first; page; page = page->next, copied.len += TEXT_PAGE)
+		page->copied_at = copied.len;
 	copied.fd = alias_memory(copied.len);
-	if (copied.fd < 0 || !fill_copy(copied.fd) || fstat(copied.fd, &stat) < 0 || !map_copy()) {
+	if (copied.fd >= 0 && fill_copy(copied.fd) && fstat(copied.fd, &stat) == 0)
+		at = mmap(NULL, copied.len, PROT_READ | PROT_WRITE, MAP_SHARED, copied.fd, 0);
+	if (at == MAP_FAILED) {
 		text_drop_copy();
 		return;
 	}
+	copied.at = at;
 	copied.device = stat.st_dev;
 	copied.inode = stat.st_ino;
 	if (pipe2(copied.ready, O_CLOEXEC) < 0)
@@ -144,8 +132,7 @@ void text_before_fork(void)
 static void copy_page(const struct page *page)
 {
 	if (page && page_shift(page) && !page->callers)
-		memcpy(copied.at + page->copied_at,
-		       (void *)(page->entry.addr + (uintptr_t)page_shift(page)), TEXT_PAGE);
+		memcpy(copied.at + page->copied_at, page_alias(page), TEXT_PAGE);
 }
 
 void text_copy_again(const struct text_span *span)
@@ -156,22 +143,74 @@ void text_copy_again(const struct text_span *span)
 	copy_page(page_find((uintptr_t)span->addr + span->len - 1));
 }
 
-/* A signal that is handled does not shorten it. */
-static void await_child(void)
+/* No child holds the other end any more. A signal that is handled makes it no longer wait. */
+NOPATCH static bool is_ready(int fd, int ms)
 {
-	struct pollfd child = { .fd = copied.ready[0] };
-	int64_t until = clock_ns() + PATIENCE_MS * CLOCK_MS, left = until - clock_ns();
+	struct pollfd child = { .fd = fd };
 
-	while (left > 0 && poll(&child, 1, (int)(left / CLOCK_MS) + 1) < 0 && errno == EINTR)
-		left = until - clock_ns();
+	return sys_call(SYS_poll, (long)&child, 1, ms) > 0;
+}
+
+NOPATCH bool text_child_is_late(void)
+{
+	if (atomic_load_explicit(&lates, memory_order_acquire) == 0)
+		return false;
+	for (unsigned i = 0; i < LATE_MAX; i++) {
+		int fd = atomic_load_explicit(&late[i], memory_order_acquire);
+
+		/* The thread that takes it out closes it. */
+		if (fd && is_ready(fd - 1, 0) &&
+		    atomic_compare_exchange_strong_explicit(&late[i], &fd, 0, memory_order_acq_rel,
+							    memory_order_relaxed)) {
+			sys_call(SYS_close, fd - 1);
+			atomic_fetch_sub_explicit(&lates, 1, memory_order_release);
+		}
+	}
+	return atomic_load_explicit(&lates, memory_order_acquire) != 0;
+}
+
+/* The forking thread alone, with the gate closed. False: there is no room. */
+static bool note_late(int fd)
+{
+	text_child_is_late();
+	for (unsigned i = 0; i < LATE_MAX; i++) {
+		if (atomic_load_explicit(&late[i], memory_order_relaxed))
+			continue;
+		atomic_store_explicit(&late[i], fd + 1, memory_order_release);
+		atomic_fetch_add_explicit(&lates, 1, memory_order_release);
+		return true;
+	}
+	return false;
 }
 
 void text_after_fork(void)
 {
+	int64_t left = PATIENCE_MS * CLOCK_MS, until = clock_ns() + left;
+	int fd = copied.ready[0];
+	bool ready = fd < 0;
+
 	close_end(1);
-	if (copied.ready[0] >= 0)
-		await_child();
+	while (!ready && left > 0) {
+		ready = is_ready(fd, (int)(left / CLOCK_MS) + 1);
+		left = until - clock_ns();
+	}
+	while (!ready && !note_late(fd))
+		ready = is_ready(fd, PATIENCE_MS);
+	if (!ready)
+		copied.ready[0] = -1;
 	text_drop_copy();
+}
+
+/* Not the child's affair: it has a copy of its own. */
+void text_drop_late(void)
+{
+	for (unsigned i = 0; i < LATE_MAX; i++) {
+		int fd = atomic_exchange_explicit(&late[i], 0, memory_order_relaxed);
+
+		if (fd)
+			close(fd - 1);
+	}
+	atomic_store_explicit(&lates, 0, memory_order_relaxed);
 }
 
 /* --- In the child ---------------------------------------------------------------------------- */
@@ -182,22 +221,16 @@ NOPATCH static bool map_copy_at(uintptr_t at, size_t len, int prot, size_t from)
 	       (long)at;
 }
 
-/* The code first: an alias of its own for code that it shares would be of no use. */
-NOPATCH static bool map_run(const struct page *first, size_t len)
-{
-	uintptr_t alias = first->entry.addr + (uintptr_t)page_shift(first);
-
-	return copied.fd >= 0 &&
-	       map_copy_at(first->entry.addr, len, alias_prot(first), first->copied_at) &&
-	       map_copy_at(alias, len, PROT_READ | PROT_WRITE, first->copied_at);
-}
-
 NOPATCH static void take_run(struct page *first, const struct page *last)
 {
-	bool taken = map_run(first, last->entry.addr - first->entry.addr + TEXT_PAGE);
+	size_t len = last->entry.addr - first->entry.addr + TEXT_PAGE;
+	/* The code first: an alias of its own for code that it shares would be of no use. */
+	bool taken = copied.fd >= 0 &&
+		     map_copy_at(first->entry.addr, len, alias_prot(first), first->copied_at) &&
+		     map_copy_at((uintptr_t)page_alias(first), len, PROT_READ | PROT_WRITE,
+				 first->copied_at);
 
-	for (struct page *page = first; page && page->entry.addr <= last->entry.addr;
-	     page = page->next) {
+	for (struct page *page = first; page != last->next; page = page->next) {
 		if (taken)
 			page->origin =
 				(struct origin){ copied.device, copied.inode, page->copied_at };
@@ -206,7 +239,7 @@ NOPATCH static void take_run(struct page *first, const struct page *last)
 	}
 }
 
-NOPATCH static void take_copy(void)
+NOPATCH void text_adopt(void)
 {
 	struct page *last;
 
@@ -219,11 +252,6 @@ NOPATCH static void take_copy(void)
 	if (copied.ready[1] >= 0)
 		sys_call(SYS_close, copied.ready[1]);
 	copied.ready[1] = -1;
-}
-
-NOPATCH void text_adopt(void)
-{
-	take_copy();
 }
 
 static int take_from_borrowers(struct entry *entry, void *unused)

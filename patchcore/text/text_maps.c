@@ -9,13 +9,6 @@
 
 #include "patchcore/site/span.h"
 
-/* A list that grows. */
-struct mappings {
-	struct mapping *list;
-	int count;
-	int room;
-};
-
 static bool parse_mapping(const char *line, struct mapping *map)
 {
 	unsigned long start, end, offset, inode;
@@ -36,48 +29,39 @@ static bool parse_mapping(const char *line, struct mapping *map)
 	return true;
 }
 
-static int append_mapping(struct mappings *to, const struct mapping *map)
-{
-	if (to->count == to->room) {
-		int room = to->room ? to->room * 2 : 4;
-		struct mapping *more = realloc(to->list, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		to->list = more;
-		to->room = room;
-	}
-	to->list[to->count++] = *map;
-	return 0;
-}
-
 int mappings_read(uintptr_t start, uintptr_t end, struct mapping **list)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
-	struct mappings found = { 0 };
-	struct mapping map;
+	struct mapping *found = NULL, *more, map;
+	int count = 0, room = 0;
 	char *line = NULL;
 	size_t size = 0;
-	int ret = 0;
 
 	*list = NULL;
 	if (!file)
 		return errno == ENOMEM ? -ENOMEM : -EACCES;
-	while (ret == 0 && getline(&line, &size, file) > 0) {
+	while (getline(&line, &size, file) > 0) {
 		if (!parse_mapping(line, &map) || map.end <= start)
 			continue;
 		if (map.start >= end)
 			break;
-		ret = append_mapping(&found, &map);
+		if (count == room) {
+			room = room ? room * 2 : 4;
+			more = realloc(found, room * sizeof(*more));
+			if (!more) {
+				free(found);
+				found = NULL;
+				count = -ENOMEM;
+				break;
+			}
+			found = more;
+		}
+		found[count++] = map;
 	}
 	free(line);
 	fclose(file);
-	if (ret < 0) {
-		free(found.list);
-		return ret;
-	}
-	*list = found.list;
-	return found.count;
+	*list = found;
+	return count;
 }
 
 bool mappings_cover(const struct mapping *list, int count, uintptr_t start, uintptr_t end)

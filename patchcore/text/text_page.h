@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "patchcore/site/lock.h"
 #include "patchcore/site/span.h"
@@ -75,6 +76,18 @@ NOPATCH_INLINE bool page_has_changed(const struct page *page, uint64_t loan)
 NOPATCH_INLINE ptrdiff_t page_shift(const struct page *page)
 {
 	return atomic_load_explicit(&page->shift, memory_order_relaxed);
+}
+
+/* page_alias - where a page with an alias is written. */
+NOPATCH_INLINE uint8_t *page_alias(const struct page *page)
+{
+	return (uint8_t *)(page->entry.addr + (uintptr_t)page_shift(page));
+}
+
+/* alias_prot - the protection with which an aliased page runs. */
+NOPATCH_INLINE int alias_prot(const struct page *page)
+{
+	return page->prot & ~PROT_WRITE;
 }
 
 /* Acquire: a thread that sees it open may use its shift, or write to it. */

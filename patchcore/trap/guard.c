@@ -71,22 +71,9 @@ static void *find_libc_function(void *slot, const char *name)
 	return function;
 }
 
-static void guard_in_child(void)
+static void note_process(void)
 {
 	atomic_store(&process, getpid());
-}
-
-static void find_all(void)
-{
-	REAL(sigprocmask);
-	REAL(pthread_sigmask);
-	REAL(sigpending);
-	REAL(sigsuspend);
-	REAL(sigtimedwait);
-	REAL(ppoll);
-	REAL(pselect);
-	REAL(epoll_pwait);
-	REAL(sigaction);
 }
 
 static bool is_vforked(void)
@@ -99,12 +86,14 @@ static bool has_trap(const sigset_t *set)
 	return sigismember(set, SIGTRAP) == 1;
 }
 
-static sigset_t without_trap(const sigset_t *set)
+/* The same without SIGTRAP, in *room; NULL stays NULL. */
+static const sigset_t *without_trap(const sigset_t *set, sigset_t *room)
 {
-	sigset_t other = *set;
-
-	sigdelset(&other, SIGTRAP);
-	return other;
+	if (!set)
+		return NULL;
+	*room = *set;
+	sigdelset(room, SIGTRAP);
+	return room;
 }
 
 static void set_bit(sigset_t *set, bool on)
@@ -115,55 +104,49 @@ static void set_bit(sigset_t *set, bool on)
 		sigdelset(set, SIGTRAP);
 }
 
+static void send_to_self(const siginfo_t *info)
+{
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), SIGTRAP, info);
+}
+
 /* --- Masks ----------------------------------------------------------------------- */
 
-/* The one that was kept, to this thread, as it came. */
-static void deliver_pending(void)
-{
-	siginfo_t info = here.info;
-
-	here.pending = 0;
-	syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), SIGTRAP, &info);
-}
-
-static bool would_block(int how, const sigset_t *set)
-{
-	if (!set || (how != SIG_SETMASK && !has_trap(set)))
-		return here.blocked;
-	return how == SIG_BLOCK || (how == SIG_SETMASK && has_trap(set));
-}
-
 /* set_mask: sigprocmask() or pthread_sigmask(), which differ in how they fail. */
-static int mask(int (*set_mask)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set,
-		sigset_t *old)
+static int mask_without_trap(int (*set_mask)(int, const sigset_t *, sigset_t *), int how,
+			     const sigset_t *set, sigset_t *old)
 {
-	bool before = here.blocked, after = would_block(how, set);
+	bool before = here.blocked, after = before;
 	sigset_t kept;
+	siginfo_t info;
 	int ret;
 
+	if (set && (how == SIG_SETMASK || has_trap(set)))
+		after = how == SIG_BLOCK || (how == SIG_SETMASK && has_trap(set));
 	if (before != after && is_vforked())
 		return set_mask(how, set, old);
-	if (set && how != SIG_UNBLOCK)
-		kept = without_trap(set);
-	ret = set_mask(how, set && how != SIG_UNBLOCK ? &kept : set, old);
+	ret = set_mask(how, how == SIG_UNBLOCK ? set : without_trap(set, &kept), old);
 	if (ret != 0)
 		return ret;
 	if (old)
 		set_bit(old, before);
 	here.blocked = after;
-	if (!after && here.pending)
-		deliver_pending();
+	/* The one that was kept, to this thread, as it came. */
+	if (!after && here.pending) {
+		info = here.info;
+		here.pending = 0;
+		send_to_self(&info);
+	}
 	return 0;
 }
 
 int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
-	return mask(REAL(sigprocmask), how, set, old);
+	return mask_without_trap(REAL(sigprocmask), how, set, old);
 }
 
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-	return mask(REAL(pthread_sigmask), how, set, old);
+	return mask_without_trap(REAL(pthread_sigmask), how, set, old);
 }
 
 int sigpending(sigset_t *set)
@@ -179,18 +162,16 @@ int sigpending(sigset_t *set)
 
 int sigsuspend(const sigset_t *set)
 {
-	const sigset_t kept = without_trap(set);
+	sigset_t kept;
 
-	return REAL(sigsuspend)(&kept);
+	return REAL(sigsuspend)(without_trap(set, &kept));
 }
 
 int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *set)
 {
 	sigset_t kept;
 
-	if (set)
-		kept = without_trap(set);
-	return REAL(ppoll)(fds, count, timeout, set ? &kept : NULL);
+	return REAL(ppoll)(fds, count, timeout, without_trap(set, &kept));
 }
 
 int pselect(int count, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
@@ -198,18 +179,14 @@ int pselect(int count, fd_set *in, fd_set *out, fd_set *except, const struct tim
 {
 	sigset_t kept;
 
-	if (set)
-		kept = without_trap(set);
-	return REAL(pselect)(count, in, out, except, timeout, set ? &kept : NULL);
+	return REAL(pselect)(count, in, out, except, timeout, without_trap(set, &kept));
 }
 
 int epoll_pwait(int epoll, struct epoll_event *events, int count, int timeout, const sigset_t *set)
 {
 	sigset_t kept;
 
-	if (set)
-		kept = without_trap(set);
-	return REAL(epoll_pwait)(epoll, events, count, timeout, set ? &kept : NULL);
+	return REAL(epoll_pwait)(epoll, events, count, timeout, without_trap(set, &kept));
 }
 
 /* --- Waiting for the signal itself --------------------------------------------------- */
@@ -218,11 +195,13 @@ int epoll_pwait(int epoll, struct epoll_event *events, int count, int timeout, c
  * One that comes from now on and does not find the thread in the kernel is sent
  * again, this time really blocked (holds() below), and so ends the wait.
  */
-static int wait_for_trap(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
 {
 	const uint64_t trap = TRAP_BIT;
 	int ret, error;
 
+	if (!has_trap(set) || is_vforked())
+		return REAL(sigtimedwait)(set, info, timeout);
 	here.waiting = 1;
 	if (here.pending) {
 		here.waiting = here.pending = 0;
@@ -236,13 +215,6 @@ static int wait_for_trap(const sigset_t *set, siginfo_t *info, const struct time
 	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, NULL, sizeof(trap));
 	errno = error;
 	return ret;
-}
-
-int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
-{
-	if (!has_trap(set) || is_vforked())
-		return REAL(sigtimedwait)(set, info, timeout);
-	return wait_for_trap(set, info, timeout);
 }
 
 int sigwaitinfo(const sigset_t *set, siginfo_t *info)
@@ -290,19 +262,16 @@ static int set_other(int signal, const struct sigaction *now, struct sigaction *
 	return 0;
 }
 
-static int set_trap(const struct sigaction *now, struct sigaction *old)
+int sigaction(int signal, const struct sigaction *now, struct sigaction *old)
 {
 	guard_chain_fn *set = atomic_load(&chain);
 
-	/* The library may be giving SIGTRAP back just now; then it refuses. */
-	return set && set(now, old) == 0 ? 0 : REAL(sigaction)(SIGTRAP, now, old);
-}
-
-int sigaction(int signal, const struct sigaction *now, struct sigaction *old)
-{
 	if (is_vforked())
 		return REAL(sigaction)(signal, now, old);
-	return signal == SIGTRAP ? set_trap(now, old) : set_other(signal, now, old);
+	if (signal != SIGTRAP)
+		return set_other(signal, now, old);
+	/* The library may be giving SIGTRAP back just now; then it refuses. */
+	return set && set(now, old) == 0 ? 0 : REAL(sigaction)(SIGTRAP, now, old);
 }
 
 static void (*set_handler(int signal, void (*handler)(int), unsigned flags))(int)
@@ -338,7 +307,7 @@ static int sigaction_without(int signal, const struct sigaction *now, struct sig
 	return REAL(sigaction)(signal, now, old);
 }
 
-static void attach(guard_chain_fn *set)
+static void attach_chain(guard_chain_fn *set)
 {
 	atomic_store(&chain, set);
 }
@@ -349,7 +318,7 @@ static bool holds(const siginfo_t *info, void *context)
 	if (here.waiting) {
 		/* Back to the wait with SIGTRAP blocked, where it is found pending. */
 		sigaddset(&((ucontext_t *)context)->uc_sigmask, SIGTRAP);
-		syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), SIGTRAP, info);
+		send_to_self(info);
 		return true;
 	}
 	if (!here.blocked)
@@ -363,7 +332,7 @@ static bool holds(const siginfo_t *info, void *context)
 extern const struct guard GUARD_OBJECT __attribute__((visibility("default")));
 const struct guard GUARD_OBJECT = {
 	.sigaction = sigaction_without,
-	.attach = attach,
+	.attach = attach_chain,
 	.holds = holds,
 };
 
@@ -373,9 +342,17 @@ __attribute__((constructor)) static void start(void)
 	const uint64_t trap = TRAP_BIT;
 	uint64_t before = 0;
 
-	find_all();
-	atomic_store(&process, getpid());
-	pthread_atfork(NULL, NULL, guard_in_child);
+	REAL(sigprocmask);
+	REAL(pthread_sigmask);
+	REAL(sigpending);
+	REAL(sigsuspend);
+	REAL(sigtimedwait);
+	REAL(ppoll);
+	REAL(pselect);
+	REAL(epoll_pwait);
+	REAL(sigaction);
+	note_process();
+	pthread_atfork(NULL, NULL, note_process);
 	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, &before, sizeof(trap));
 	here.blocked = (before & trap) != 0;
 }

@@ -3,7 +3,6 @@
 libpatchcore_internal_la_SOURCES += \
 	patchcore/trap/guard.h \
 	patchcore/trap/probe.c \
-	patchcore/trap/probe.h \
 	patchcore/trap/signals.c \
 	patchcore/trap/trap.c \
 	patchcore/trap/trap.h \
@@ -14,7 +13,7 @@ libpatchcore_internal_la_SOURCES += \
 # For programs that block SIGTRAP or take it themselves.
 lib_LTLIBRARIES += libpatchcore_guard.la
 libpatchcore_guard_la_SOURCES = patchcore/trap/guard.c
-libpatchcore_guard_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete -Wl,-z,now
+libpatchcore_guard_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS)
 
 EXTRA_DIST += patchcore/trap/tests/test_guard_preload.sh
 TESTS += patchcore/trap/tests/test_guard_preload.sh

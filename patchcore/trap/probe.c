@@ -11,7 +11,7 @@
  * 2. In the process itself, because a tracer may follow this one and not the
  *    child. After 1 it is known that INT3 is SIGTRAP, for which there is a handler.
  */
-#include "patchcore/trap/probe.h"
+#include "patchcore/trap/trap.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -68,17 +68,6 @@ NOPATCH bool probe_met(uintptr_t addr)
 
 #define IN_CHILD NOPATCH __attribute__((no_sanitize("address", "thread", "undefined")))
 
-IN_CHILD static int classify(int signal, const siginfo_t *info, uintptr_t rip)
-{
-	if (signal == SIGILL)
-		return SEEN_ILLEGAL;
-	if (signal != SIGTRAP)
-		return SEEN_FAULT;
-	if (info->si_code != SI_KERNEL)
-		return SEEN_OTHER_CODE;
-	return rip == (uintptr_t)probe_byte + 1 ? SEEN_TRAP : SEEN_OTHER_PLACE;
-}
-
 /* Whichever signal it was, the child ends. */
 IN_CHILD static void leave(int what)
 {
@@ -89,9 +78,15 @@ IN_CHILD static void leave(int what)
 
 IN_CHILD static void on_signal(int signal, siginfo_t *info, void *context)
 {
-	greg_t rip = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	uintptr_t rip = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 
-	leave(classify(signal, info, (uintptr_t)rip));
+	if (signal == SIGILL)
+		leave(SEEN_ILLEGAL);
+	if (signal != SIGTRAP)
+		leave(SEEN_FAULT);
+	if (info->si_code != SI_KERNEL)
+		leave(SEEN_OTHER_CODE);
+	leave(rip == (uintptr_t)probe_byte + 1 ? SEEN_TRAP : SEEN_OTHER_PLACE);
 }
 
 IN_CHILD static bool handle(int signal)
@@ -174,61 +169,38 @@ NOPATCH_ENTRY static int run_child(void *stack)
 	return ret;
 }
 
-static int see_in_child(void)
-{
-	void *stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	int ret;
-
-	if (stack == MAP_FAILED)
-		return -errno;
-	ret = run_child(stack);
-	munmap(stack, CHILD_STACK);
-	return ret;
-}
-
-static int see_here(void)
-{
-	uint64_t mask;
-
-	atomic_store(&met, false);
-	mask = kernel_mask(SIG_UNBLOCK, kernel_bit(SIGTRAP));
-	probe_run();
-	kernel_mask(SIG_SETMASK, mask);
-	return atomic_load(&met) ? SEEN_TRAP : SEEN_NOTHING;
-}
-
-static const char *meaning(int what)
-{
-	switch (what) {
-	case SEEN_NOTHING:
-		return "INT3 raises no SIGTRAP here: a tracer swallows it";
-	case SEEN_OTHER_CODE:
-		return "INT3 raises a SIGTRAP with a foreign si_code: an emulator?";
-	case SEEN_OTHER_PLACE:
-		return "INT3 raises SIGTRAP at another address: an emulator?";
-	case SEEN_ILLEGAL:
-		return "INT3 raises SIGILL: this hypervisor delivers it as #UD";
-	case SEEN_FAULT:
-		return "INT3 raises SIGSEGV or SIGBUS";
-	case SEEN_NO_HANDLER:
-		return "INT3 could not be tested: sigaction failed in a child";
-	default:
-		return "INT3 ends a process in spite of its SIGTRAP handler";
-	}
-}
-
 int probe_int3(char *why, size_t size)
 {
-	int what = see_in_child();
+	static const char *const meanings[] = {
+		[SEEN_NOTHING] = "INT3 raises no SIGTRAP here: a tracer swallows it",
+		[SEEN_OTHER_CODE] = "INT3 raises a SIGTRAP with a foreign si_code: an emulator?",
+		[SEEN_OTHER_PLACE] = "INT3 raises SIGTRAP at another address: an emulator?",
+		[SEEN_ILLEGAL] = "INT3 raises SIGILL: this hypervisor delivers it as #UD",
+		[SEEN_FAULT] = "INT3 raises SIGSEGV or SIGBUS",
+		[SEEN_NO_HANDLER] = "INT3 could not be tested: sigaction failed in a child",
+	};
+	void *stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	int what = stack == MAP_FAILED ? -errno : run_child(stack);
+	uint64_t mask;
 
-	if (what == SEEN_TRAP)
-		what = see_here();
-	if (what == SEEN_TRAP)
-		return 0;
+	if (stack != MAP_FAILED)
+		munmap(stack, CHILD_STACK);
+	if (what == SEEN_TRAP) {
+		atomic_store(&met, false);
+		mask = kernel_mask(SIG_UNBLOCK, kernel_bit(SIGTRAP));
+		probe_run();
+		kernel_mask(SIG_SETMASK, mask);
+		if (atomic_load(&met))
+			return 0;
+		what = SEEN_NOTHING;
+	}
 	if (what < 0)
 		snprintf(why, size, "INT3 could not be tested in a child: %s", strerror(-what));
 	else
-		snprintf(why, size, "%s", meaning(what));
+		snprintf(why, size, "%s",
+			 what >= SEEN_NOTHING && what <= SEEN_NO_HANDLER
+				 ? meanings[what]
+				 : "INT3 ends a process in spite of its SIGTRAP handler");
 	return what < 0 ? what : -ENOTSUP;
 }

@@ -37,47 +37,28 @@ static int is_blocking(pid_t tid)
 	return ret < 0 ? ret : (signals.blocked & kernel_bit(SIGTRAP)) != 0;
 }
 
-/* libc blocks all signals for a moment in threads that start and end. */
-static int is_blocking_for_long(pid_t tid)
-{
-	const struct timespec moment = { .tv_nsec = 1000000 };
-	int ret = is_blocking(tid);
-
-	for (int i = 0; ret == 1 && i < MOMENTS; i++) {
-		nanosleep(&moment, NULL);
-		ret = is_blocking(tid);
-	}
-	return ret;
-}
-
-/* Does it run code of the program, or will it again? 1, 0, or what could not be read. */
-static int runs_code(pid_t tid)
-{
-	struct task_stat stat;
-	int ret = task_stat(tid, &stat);
-
-	return ret < 0 ? ret : stat.has_memory && !stat.is_kernels;
-}
-
-static int look_at_thread(pid_t tid, struct pc_signals *report)
-{
-	int blocking = is_blocking_for_long(tid), runs = runs_code(tid);
-
-	if (blocking < 0 || runs < 0)
-		return blocking < 0 ? blocking : runs;
-	if (!runs)
-		return 0;
-	report->threads++;
-	if (blocking && report->threads_blocking++ == 0)
-		report->first_thread = tid;
-	return 0;
-}
-
+/* False: it could not be told of this one, which ends the list. */
 static bool meet_thread(pid_t tid, void *arg)
 {
+	const struct timespec moment = { .tv_nsec = 1000000 };
 	struct look *look = arg;
-	int ret = look_at_thread(tid, look->report);
+	int blocking = is_blocking(tid), ret;
+	struct task_stat stat;
 
+	/* libc blocks all signals for a moment in threads that start and end. */
+	for (int i = 0; blocking == 1 && i < MOMENTS; i++) {
+		nanosleep(&moment, NULL);
+		blocking = is_blocking(tid);
+	}
+	ret = task_stat(tid, &stat);
+	if (blocking < 0)
+		ret = blocking;
+	/* Does it run code of the program, or will it again? */
+	if (ret == 0 && stat.has_memory && !stat.is_kernels) {
+		look->report->threads++;
+		if (blocking && look->report->threads_blocking++ == 0)
+			look->report->first_thread = tid;
+	}
 	/* It has ended, or is ending, meanwhile. */
 	if (ret == -ENOENT || ret == -ESRCH)
 		ret = 0;
@@ -85,64 +66,13 @@ static bool meet_thread(pid_t tid, void *arg)
 	return ret == 0;
 }
 
-static int look_at_threads(struct pc_signals *report)
-{
-	struct look look = { .report = report };
-	int ret = task_list(meet_thread, &look);
-
-	return ret < 0 ? ret : look.error;
-}
-
 static bool is_handler(const struct sigaction *action)
 {
 	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
-/* That of SIGTRAP itself is the owner's business. libc keeps two of its own to itself. */
-static void look_at_handlers(struct pc_signals *report)
-{
-	for (int signal = 1; signal < NSIG; signal++) {
-		struct sigaction action;
-
-		if (signal == SIGTRAP || trap_see(signal, &action) < 0)
-			continue;
-		if (!is_handler(&action) || sigismember(&action.sa_mask, SIGTRAP) != 1)
-			continue;
-		if (report->handlers_blocking++ == 0)
-			report->first_signal = signal;
-	}
-}
-
-static int look_at_owner(struct pc_signals *report)
-{
-	struct sigaction now;
-	int ret = trap_now(&now);
-
-	if (ret < 0)
-		return ret;
-	if (ret > 0)
-		report->owner = PC_TRAP_OURS;
-	else if (is_handler(&now))
-		report->owner = PC_TRAP_OTHER;
-	else
-		report->owner = now.sa_handler == SIG_IGN ? PC_TRAP_IGNORED : PC_TRAP_DEFAULT;
-	return 0;
-}
-
-/* Of two handlers, which do not come on top of each other: each blocks the other's signal. */
-static void look_at_stack(struct pc_signals *report)
-{
-	size_t frame = getauxval(AT_MINSIGSTKSZ);
-	stack_t stack;
-
-	report->stack_need = frame ? frame : FRAME_DEFAULT;
-	report->stack_need += TRAP_STACK > OTHERS_STACK ? TRAP_STACK : OTHERS_STACK;
-	if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_DISABLE))
-		report->alternate_size = stack.ss_size;
-}
-
 /* The deadly first. */
-static void advise(struct pc_signals *report)
+static void advise_signals(struct pc_signals *report)
 {
 	static const char *const owners[] = {
 		[PC_TRAP_OTHER] = "has another handler, installed after pc_init()",
@@ -173,17 +103,40 @@ static void advise(struct pc_signals *report)
 
 static int check_threads_and_handlers(struct pc_signals *report)
 {
-	int ret;
+	size_t frame = getauxval(AT_MINSIGSTKSZ);
+	struct look look = { .report = report };
+	struct sigaction now;
+	stack_t stack;
+	int ret = trap_now(&now);
 
 	*report = (struct pc_signals){ .guarded = trap_is_guarded() };
-	ret = look_at_owner(report);
-	if (ret == 0)
-		ret = look_at_threads(report);
 	if (ret < 0)
 		return ret;
-	look_at_handlers(report);
-	look_at_stack(report);
-	advise(report);
+	if (ret > 0)
+		report->owner = PC_TRAP_OURS;
+	else if (is_handler(&now))
+		report->owner = PC_TRAP_OTHER;
+	else
+		report->owner = now.sa_handler == SIG_IGN ? PC_TRAP_IGNORED : PC_TRAP_DEFAULT;
+	ret = task_list(meet_thread, &look);
+	if (ret < 0 || look.error < 0)
+		return ret < 0 ? ret : look.error;
+	/* That of SIGTRAP itself is the owner's business. libc keeps two of its own to itself. */
+	for (int signal = 1; signal < NSIG; signal++) {
+		struct sigaction action;
+
+		if (signal == SIGTRAP || trap_see(signal, &action) < 0 || !is_handler(&action) ||
+		    sigismember(&action.sa_mask, SIGTRAP) != 1)
+			continue;
+		if (report->handlers_blocking++ == 0)
+			report->first_signal = signal;
+	}
+	/* Of the larger of two handlers: each blocks the other's signal. */
+	report->stack_need = frame ? frame : FRAME_DEFAULT;
+	report->stack_need += TRAP_STACK > OTHERS_STACK ? TRAP_STACK : OTHERS_STACK;
+	if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_DISABLE))
+		report->alternate_size = stack.ss_size;
+	advise_signals(report);
 	return report->owner != PC_TRAP_OURS || report->threads_blocking ? -EBUSY : 0;
 }
 

@@ -21,7 +21,6 @@
 #include "patchcore/site/site.h"
 #include "patchcore/text/pkeys.h"
 #include "patchcore/text/text.h"
-#include "patchcore/trap/probe.h"
 #include "patchcore/trap/trap_chain.h"
 #include "patchcore/word/flight.h"
 #include "patchcore/word/word.h"
@@ -45,12 +44,6 @@ NOPATCH static bool is_int3(uintptr_t addr)
 {
 	return atomic_load_explicit((const _Atomic(uint8_t) *)addr, memory_order_acquire) ==
 	       WORD_INT3;
-}
-
-/* Is this INT3 of a site that is not held a foreign one? */
-NOPATCH static bool is_foreign(struct site *site, uint64_t turn)
-{
-	return is_int3(site->entry.addr) && site_turn(site) == turn;
 }
 
 /*
@@ -82,52 +75,38 @@ NOPATCH static bool settle_trap(struct site *site)
 		_mm_pause();
 		turn = site_turn(site);
 	}
-	return !is_foreign(site, turn);
-}
-
-/*
- * In a child that shares its code with the parent (no copy of the alias could be made), the
- * parent's INT3 may stand where this process knows of no change. It is gone soon.
- */
-NOPATCH static bool is_of_parent(uintptr_t addr)
-{
-	if (!text_is_stale(addr))
-		return false;
-	nap();
-	return true;
-}
-
-/* A process that has just become its own has its own code from here on. */
-NOPATCH static bool was_adopted(uintptr_t addr)
-{
-	if (!fork_is_new())
-		return false;
-	fork_adopt();
-	return !is_int3(addr);
+	return !is_int3(site->entry.addr) || site_turn(site) != turn;
 }
 
 /* An INT3 at addr was met. Is it one of ours, and has it come to its end? */
 NOPATCH static bool is_served(uintptr_t addr, uintptr_t *resume)
 {
-	bool adopted = was_adopted(addr);
-	struct site *site = site_find(addr);
+	bool adopted = fork_is_new();
+	struct site *site;
 
 	*resume = addr;
-	if (!site || !settle_trap(site))
-		return adopted || is_of_parent(addr);
-	if (atomic_load_explicit(&site->resume, memory_order_relaxed))
-		*resume = atomic_load_explicit(&site->resume, memory_order_relaxed);
-	atomic_fetch_add_explicit(&site->traps, 1, memory_order_relaxed);
+	/* A process that has just become its own has its own code from here on. */
+	if (adopted) {
+		fork_adopt();
+		adopted = !is_int3(addr);
+	}
+	site = site_find(addr);
+	if (site && settle_trap(site)) {
+		if (atomic_load_explicit(&site->resume, memory_order_relaxed))
+			*resume = atomic_load_explicit(&site->resume, memory_order_relaxed);
+		atomic_fetch_add_explicit(&site->traps, 1, memory_order_relaxed);
+		return true;
+	}
+	if (adopted)
+		return true;
+	/*
+	 * In a child that shares its code with the parent (no copy of the alias could be made), the
+	 * parent's INT3 may stand where this process knows of no change. It is gone soon.
+	 */
+	if (!text_is_stale(addr))
+		return false;
+	nap();
 	return true;
-}
-
-/* A patcher that looks at all threads finds this one with all signals blocked. */
-NOPATCH static void tell_own_mask(const ucontext_t *context)
-{
-	uint64_t mask;
-
-	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
-	others_keep_off(mask);
 }
 
 NOPATCH void trap_on_signal(int signal, siginfo_t *info, void *context)
@@ -136,12 +115,15 @@ NOPATCH void trap_on_signal(int signal, siginfo_t *info, void *context)
 	/* INT3 arrives as SI_KERNEL, with rip behind it; kill() and single steps do not. */
 	bool is_trap = info->si_code == SI_KERNEL, served = false;
 	uintptr_t addr = (uintptr_t)*rip - 1, resume;
+	uint64_t mask;
 
 	if (is_trap) {
 		/* The code is read here, and a step of its change may be made. */
 		uint32_t rights = pkeys_open();
 
-		tell_own_mask(context);
+		/* A patcher that looks at all threads finds this one with all signals blocked. */
+		memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof(mask));
+		others_keep_off(mask);
 		served = is_served(addr, &resume);
 		pkeys_close(rights);
 	}
@@ -151,18 +133,7 @@ NOPATCH void trap_on_signal(int signal, siginfo_t *info, void *context)
 		trap_chain(signal, info, context);
 }
 
-static int add_traps(struct entry *entry, void *sum)
-{
-	const struct site *site = (const struct site *)entry;
-
-	*(uint64_t *)sum += atomic_load_explicit(&site->traps, memory_order_relaxed);
-	return 0;
-}
-
 uint64_t trap_count(void)
 {
-	uint64_t sum = 0;
-
-	sites_each(add_traps, &sum);
-	return sum;
+	return sites_count().traps;
 }

@@ -46,4 +46,18 @@ bool trap_was_ours_lately(void);
 /* trap_count - how often an executor met one of our INT3 so far. */
 uint64_t trap_count(void);
 
+/*
+ * probe_int3 - run an INT3 in a child that shares this memory, then one
+ * here, through the installed handler. Well below a millisecond.
+ * @why: what is wrong, in one line, when it fails
+ *
+ * After trap_install(). The calling thread has SIGTRAP unblocked meanwhile, so
+ * one that was sent to it before arrives. 0, -ENOTSUP (INT3 does not arrive as
+ * it should), or what the child could not be made or waited for with.
+ */
+int probe_int3(char *why, size_t size);
+
+/* probe_met - for the trap handler: is this INT3 the one of the test? */
+bool probe_met(uintptr_t addr);
+
 #endif

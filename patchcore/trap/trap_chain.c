@@ -40,19 +40,19 @@ static _Atomic(const struct guard *) helper; /* NULL without libpatchcore_guard 
  * done, unless a thread of a higher priority spins on its CPU. It is inside the library, so
  * no fork leaves the lock behind.
  */
-NOPATCH trap_lock trap_chain_lock(void)
+NOPATCH uint64_t trap_chain_lock(void)
 {
-	trap_lock lock = { .mask = kernel_mask(SIG_BLOCK, ~UINT64_C(0)) };
+	uint64_t mask = kernel_mask(SIG_BLOCK, ~UINT64_C(0));
 
 	while (atomic_exchange_explicit(&locked, true, memory_order_acquire))
 		nap();
-	return lock;
+	return mask;
 }
 
-NOPATCH void trap_chain_unlock(trap_lock lock)
+NOPATCH void trap_chain_unlock(uint64_t mask)
 {
 	atomic_store_explicit(&locked, false, memory_order_release);
-	kernel_mask(SIG_SETMASK, lock.mask);
+	kernel_mask(SIG_SETMASK, mask);
 }
 
 void trap_chain_use(const struct guard *guard)
@@ -103,80 +103,59 @@ void trap_chain_get(struct sigaction *action)
 }
 
 /*
- * SA_RESETHAND: only one signal gets the handler, also when two threads have one
- * at the same time. False: it was another that got it.
+ * What the next SIGTRAP is to do. SA_RESETHAND: only one signal gets the handler, also when two
+ * threads have one at the same time; the other looks again.
  */
-NOPATCH static bool reset_once(unsigned seen)
-{
-	static const struct disposition dfl; /* SIG_DFL is 0 */
-	trap_lock lock = trap_chain_lock();
-	bool first = atomic_load(&version) == seen;
-
-	if (first)
-		put_disposition(&dfl);
-	trap_chain_unlock(lock);
-	return first;
-}
-
-/* What the next SIGTRAP is to do. */
 NOPATCH static void take_disposition(struct disposition *now)
 {
-	unsigned seen;
+	static const struct disposition dfl; /* SIG_DFL is 0 */
+	bool first = false;
 
 	do {
-		seen = read_disposition(now);
-	} while (now->handler && (now->flags & (int)SA_RESETHAND) && !reset_once(seen));
-}
+		unsigned seen = read_disposition(now);
+		uint64_t mask;
 
-NOPATCH static void die(void)
-{
-	const struct kernel_action dfl = { 0 }; /* SIG_DFL is 0 */
-
-	/* SIGTRAP is blocked here, so this is delivered when the handler returns. */
-	kernel_action(SIGTRAP, &dfl, NULL);
-	sys_call(SYS_tgkill, sys_call(SYS_getpid), sys_call(SYS_gettid), SIGTRAP);
-}
-
-/*
- * With the mask that the kernel would give it, not that of our own handler.
- * sigreturn gives the thread its own back.
- */
-NOPATCH static void call(const struct disposition *now, int signal, siginfo_t *info, void *context)
-{
-	const uint64_t trap = kernel_bit(SIGTRAP);
-	uint64_t mask;
-
-	memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof(mask));
-	mask |= now->mask;
-	if (!(now->flags & SA_NODEFER))
-		mask |= trap;
-	kernel_mask(SIG_SETMASK, mask);
-	if (now->flags & SA_SIGINFO)
-		((void (*)(int, siginfo_t *, void *))now->handler)(signal, info, context);
-	else
-		((void (*)(int))now->handler)(signal);
-}
-
-NOPATCH static bool chain_is_held(const siginfo_t *info, void *context)
-{
-	const struct guard *guard = atomic_load_explicit(&helper, memory_order_acquire);
-
-	return guard && guard->holds(info, context);
+		if (!now->handler || !(now->flags & (int)SA_RESETHAND))
+			return;
+		mask = trap_chain_lock();
+		first = atomic_load(&version) == seen;
+		if (first)
+			put_disposition(&dfl);
+		trap_chain_unlock(mask);
+	} while (!first);
 }
 
 NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
 {
+	const struct guard *guard = atomic_load_explicit(&helper, memory_order_acquire);
+	const struct kernel_action dfl = { 0 }; /* SIG_DFL is 0 */
 	bool synchronous = info->si_code > 0;
 	struct disposition now;
+	uint64_t mask;
 
-	if (!synchronous && chain_is_held(info, context))
+	if (!synchronous && guard && guard->holds(info, context))
 		return;
 	take_disposition(&now);
 	/* The kernel does not let a synchronous trap be ignored; nor do we. */
 	if (now.handler == (uintptr_t)SIG_IGN && !synchronous)
 		return;
-	if (now.handler == (uintptr_t)SIG_DFL || now.handler == (uintptr_t)SIG_IGN)
-		die();
+	if (now.handler == (uintptr_t)SIG_DFL || now.handler == (uintptr_t)SIG_IGN) {
+		/* SIGTRAP is blocked here, so this is delivered when the handler returns. */
+		kernel_action(SIGTRAP, &dfl, NULL);
+		sys_call(SYS_tgkill, sys_call(SYS_getpid), sys_call(SYS_gettid), SIGTRAP);
+		return;
+	}
+	/*
+	 * With the mask that the kernel would give it, not that of our own handler.
+	 * sigreturn gives the thread its own back.
+	 */
+	memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof(mask));
+	mask |= now.mask;
+	if (!(now.flags & SA_NODEFER))
+		mask |= kernel_bit(SIGTRAP);
+	kernel_mask(SIG_SETMASK, mask);
+	if (now.flags & SA_SIGINFO)
+		((void (*)(int, siginfo_t *, void *))now.handler)(signal, info, context);
 	else
-		call(&now, signal, info, context);
+		((void (*)(int))now.handler)(signal);
 }

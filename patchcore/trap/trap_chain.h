@@ -15,15 +15,11 @@
 void trap_chain(int signal, siginfo_t *info, void *context);
 
 /*
- * The setters below and pc_set_chained_trap() exclude each other, threads and
- * signal handlers alike; the lock is held with all signals blocked.
+ * The setters below and pc_set_chained_trap() exclude each other, threads and signal handlers
+ * alike; the lock is held with all signals blocked. It returns the mask that unlocking restores.
  */
-typedef struct {
-	uint64_t mask; /* of the thread, to be restored */
-} trap_lock;
-
-trap_lock trap_chain_lock(void);
-void trap_chain_unlock(trap_lock lock);
+uint64_t trap_chain_lock(void);
+void trap_chain_unlock(uint64_t mask);
 
 /* trap_chain_set, trap_chain_get - the disposition. With the lock held. */
 void trap_chain_set(const struct sigaction *action);

@@ -62,11 +62,6 @@ static int set_action(int signal, const struct sigaction *new, struct sigaction 
 }
 #endif
 
-static bool is_ours(const struct sigaction *action)
-{
-	return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == trap_on_signal;
-}
-
 bool trap_is_ours(void)
 {
 	struct sigaction now;
@@ -88,7 +83,9 @@ int trap_now(struct sigaction *now)
 {
 	int ret = trap_see(SIGTRAP, now);
 
-	return ret < 0 ? ret : is_ours(now);
+	if (ret < 0)
+		return ret;
+	return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == trap_on_signal;
 }
 
 bool trap_was_ours_lately(void)
@@ -104,36 +101,30 @@ bool trap_was_ours_lately(void)
 	return true;
 }
 
-/*
- * SIGTRAP is blocked in the handler: what came on top of it could not run a site.
- * But a signal that an instruction of ours raises cannot wait: a system call may
- * be a sandbox's to answer.
- */
-static void mask_out(sigset_t *mask)
-{
-	static const int raised[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
-
-	sigfillset(mask);
-	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
-		sigdelset(mask, raised[i]);
-}
-
 /* On top of `before`, the program's own. */
 static int put_ours(const struct sigaction *before)
 {
+	/*
+	 * SIGTRAP is blocked in the handler: what came on top of it could not run a site.
+	 * But a signal that an instruction of ours raises cannot wait: a system call may
+	 * be a sandbox's to answer.
+	 */
+	static const int raised[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
 	struct sigaction ours = { .sa_sigaction = trap_on_signal,
 				  .sa_flags = SA_SIGINFO | SA_ONSTACK };
 
 	/* A SIGTRAP that is sent must not break off system calls that it did not before. */
 	if ((before->sa_flags & SA_RESTART) || before->sa_handler == SIG_IGN)
 		ours.sa_flags |= SA_RESTART;
-	mask_out(&ours.sa_mask);
+	sigfillset(&ours.sa_mask);
+	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
+		sigdelset(&ours.sa_mask, raised[i]);
 	return set_action(SIGTRAP, &ours, NULL);
 }
 
 int pc_set_chained_trap(const struct sigaction *new_action, struct sigaction *old_action)
 {
-	trap_lock lock = trap_chain_lock();
+	uint64_t mask = trap_chain_lock();
 	int ret = atomic_load(&installed) ? 0 : -ESHUTDOWN;
 	struct sigaction old;
 
@@ -145,69 +136,50 @@ int pc_set_chained_trap(const struct sigaction *new_action, struct sigaction *ol
 				put_ours(new_action);
 		}
 	}
-	trap_chain_unlock(lock);
+	trap_chain_unlock(mask);
 	if (ret == 0 && old_action)
 		*old_action = old;
 	return ret;
 }
 
-static void use_guard(void)
-{
-	guard = dlsym(RTLD_DEFAULT, GUARD_NAME);
-}
-
-/* With the lock held: a sigaction() of the program that comes meanwhile waits. */
-static int install(void)
-{
-	struct sigaction before;
-	int ret = trap_now(&before);
-
-	if (ret != 0)
-		return ret < 0 ? ret : 0;
-	trap_chain_set(&before);
-	trap_chain_use(guard);
-	ret = put_ours(&before);
-	atomic_store(&installed, ret == 0);
-	return ret;
-}
-
 int trap_install(void)
 {
-	trap_lock lock;
+	struct sigaction before;
+	uint64_t mask;
 	int ret;
 
 	/* dlsym() may allocate, which is nothing to do with signals blocked. */
-	use_guard();
-	lock = trap_chain_lock();
+	guard = dlsym(RTLD_DEFAULT, GUARD_NAME);
+	/* With the lock held: a sigaction() of the program that comes meanwhile waits. */
+	mask = trap_chain_lock();
 	if (guard)
 		guard->attach(pc_set_chained_trap);
-	ret = install();
-	trap_chain_unlock(lock);
-	return ret;
-}
-
-static int give_back_sigtrap(void)
-{
-	struct sigaction before;
-	int ret;
-
-	if (!trap_is_ours())
-		return -EBUSY;
-	trap_chain_get(&before);
-	ret = set_action(SIGTRAP, &before, NULL);
-	if (ret < 0)
-		return ret;
-	atomic_store(&installed, false);
-	if (guard)
-		guard->attach(NULL);
-	return 0;
+	ret = trap_now(&before);
+	if (ret == 0) {
+		trap_chain_set(&before);
+		trap_chain_use(guard);
+		ret = put_ours(&before);
+		atomic_store(&installed, ret == 0);
+	}
+	trap_chain_unlock(mask);
+	return ret < 0 ? ret : 0;
 }
 
 int trap_remove(void)
 {
-	trap_lock lock = trap_chain_lock();
-	int ret = give_back_sigtrap();
+	uint64_t mask = trap_chain_lock();
+	struct sigaction before;
+	int ret = -EBUSY;
 
-	trap_chain_unlock(lock);
+	if (trap_is_ours()) {
+		trap_chain_get(&before);
+		ret = set_action(SIGTRAP, &before, NULL);
+	}
+	if (ret == 0) {
+		atomic_store(&installed, false);
+		if (guard)
+			guard->attach(NULL);
+	}
+	trap_chain_unlock(mask);
 	return ret;
 }

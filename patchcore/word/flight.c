@@ -19,6 +19,45 @@
 static _Atomic(uint64_t) undone_known; /* changes taken back that a drain has told of */
 static struct lock drain_lock = LOCK_INIT;
 
+/*
+ * The list of what is in flight. Pushed by the patcher that starts a change, taken as a whole by
+ * the thread that drains: so no ABA. Sites that others finish meanwhile are still in it and are
+ * passed over.
+ */
+static _Atomic(struct site *) flights;
+
+/* Release: pairs with the acquire in flight_drain(). */
+NOPATCH void flight_push(struct site *site)
+{
+	struct site *first = atomic_load_explicit(&flights, memory_order_relaxed);
+
+	if (atomic_exchange_explicit(&site->queued, true, memory_order_acq_rel))
+		return;
+	do {
+		site->next = first;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&flights, &first, site, memory_order_seq_cst, memory_order_relaxed));
+}
+
+bool flight_any(void)
+{
+	return atomic_load_explicit(&flights, memory_order_seq_cst);
+}
+
+/*
+ * Take the first site off a list. A thread that leaves a change behind at this moment finds the
+ * site queued or not. If queued, the drain sees that thread's last state, because this exchange
+ * comes after its own. If not, the thread pushes the site again.
+ */
+static struct site *unqueue_first(struct site **rest)
+{
+	struct site *site = *rest;
+
+	*rest = site->next;
+	atomic_exchange_explicit(&site->queued, false, memory_order_acq_rel);
+	return site;
+}
+
 static enum word_state idle_or_undone(const struct site *site)
 {
 	return atomic_load_explicit(&site->undone, memory_order_relaxed) ? WORD_UNDONE : WORD_IDLE;
@@ -96,7 +135,7 @@ NOPATCH static int sync_all(struct site *const *sites, size_t n, bool first)
 	for (size_t i = 0; i < n; i++) {
 		const struct word *word = &sites[i]->word;
 		const struct sync *sync = word->sync;
-		uint64_t wait = word_stretch(word, first ? sync->first_wait : sync->second_wait);
+		uint64_t wait = word_stretch(word, first ? sync->waits.first : sync->waits.second);
 
 		if (sync->policy == PC_POLICY_MEMBARRIER)
 			barrier = true;
@@ -112,10 +151,27 @@ NOPATCH static int sync_all(struct site *const *sites, size_t n, bool first)
 	return ret;
 }
 
-NOPATCH static void put_backs(struct site *const *sites, size_t n)
+/*
+ * Steps 2 to 5 of the word protocol, each for all sites before the next for any: so one sync does
+ * for all. A site that is further on already misses only the rest.
+ */
+NOPATCH int flight_complete(struct site *const *sites, size_t n)
 {
-	struct moment now = moment_now();
+	/* The cost of different syncs together says nothing of each. */
+	const struct sync *alike = n ? sites[0]->word.sync : NULL;
+	uint64_t start = __rdtsc(), between;
+	struct moment now;
+	int ret;
 
+	for (size_t i = 1; alike && i < n; i++)
+		if (sites[i]->word.sync->policy != alike->policy ||
+		    sites[i]->word.sync->level != alike->level)
+			alike = NULL;
+	ret = sync_all(sites, n, true);
+	if (ret < 0)
+		return ret;
+	between = __rdtsc();
+	now = moment_now();
 	for (size_t i = 0; i < n; i++) {
 		struct moment asked = now;
 
@@ -125,56 +181,14 @@ NOPATCH static void put_backs(struct site *const *sites, size_t n)
 		now = moment_now();
 		word_note_visible(&sites[i]->word, WORD_PART_BACK, asked, now);
 	}
-}
-
-NOPATCH static void put_fronts(struct site *const *sites, size_t n)
-{
+	start += __rdtsc() - between;
+	sync_all(sites, n, false);
+	if (alike && alike->other)
+		sync_note_cost(alike, __rdtsc() - start);
 	for (size_t i = 0; i < n; i++)
 		if (!flight_is_over(sites[i]))
 			word_store_front(&sites[i]->word);
-}
-
-/* Do all sites have the same sync? The cost of different syncs together says nothing of each. */
-NOPATCH static bool all_alike(struct site *const *sites, size_t n)
-{
-	const struct sync *first = sites[0]->word.sync;
-
-	for (size_t i = 1; i < n; i++) {
-		const struct sync *sync = sites[i]->word.sync;
-
-		if (sync->policy != first->policy || sync->level != first->level)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Steps 2 to 5 of the word protocol, each for all sites before the next for any:
- * so one sync does for all. A site that is further on already misses only the rest.
- */
-NOPATCH int flight_complete(struct site *const *sites, size_t n)
-{
-	const struct sync *sync = n && all_alike(sites, n) ? sites[0]->word.sync : NULL;
-	uint64_t start = __rdtsc(), between;
-	int ret = sync_all(sites, n, true);
-
-	if (ret < 0)
-		return ret;
-	between = __rdtsc();
-	put_backs(sites, n);
-	start += __rdtsc() - between;
-	sync_all(sites, n, false);
-	if (sync && sync->other)
-		sync_note_cost(sync, __rdtsc() - start);
-	put_fronts(sites, n);
 	return 0;
-}
-
-/* Another thread has it. True: that thread leaves it to others, or may do so. */
-static bool is_left(struct site *site)
-{
-	flight_rescue(site);
-	return flight_is_on(site);
 }
 
 /*
@@ -186,12 +200,12 @@ static size_t take_sites(struct site **rest, struct site **mine, size_t *busy)
 	size_t n = 0;
 
 	while (*rest && n < CHUNK) {
-		struct site *site = *rest;
+		struct site *site = unqueue_first(rest);
 
-		*rest = site->next;
-		flight_unqueue(site);
 		if (!site_try_own(site, thread_id())) {
-			if (is_left(site)) {
+			flight_rescue(site);
+			/* Its owner leaves it to others, or may do so. */
+			if (flight_is_on(site)) {
 				flight_push(site);
 				/* An interrupted thread finishes its own change. */
 				*busy += !site_is_owned_by(site, thread_id());
@@ -205,18 +219,6 @@ static size_t take_sites(struct site **rest, struct site **mine, size_t *busy)
 			mine[n++] = site;
 	}
 	return n;
-}
-
-/* Those that are left of a list after an error. */
-static void push_all(struct site *rest)
-{
-	while (rest) {
-		struct site *site = rest;
-
-		rest = site->next;
-		flight_unqueue(site);
-		flight_push(site);
-	}
 }
 
 /*
@@ -251,62 +253,54 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 	return ret;
 }
 
+/* 0, or an error: then what is left goes back to the list. */
 static int drain_list(struct site *rest, size_t *busy)
 {
 	struct site *mine[CHUNK];
+	int ret = 0;
 
-	while (rest) {
+	while (rest && ret == 0) {
 		size_t n = take_sites(&rest, mine, busy);
-		int ret = flight_complete(mine, n);
 
+		ret = flight_complete(mine, n);
 		if (ret < 0)
 			ret = put_aside(mine, n, ret);
 		else
 			for (size_t i = 0; i < n; i++)
 				flight_end(mine[i]);
-		if (ret < 0) {
-			push_all(rest);
-			return ret;
-		}
 	}
-	return 0;
-}
-
-/* The lock: what another drain has taken off the list is still in flight. */
-static int drain_once(size_t *busy)
-{
-	int ret;
-
-	*busy = 0;
-	lock_take(&drain_lock);
-	ret = drain_list(flight_take_list(), busy);
-	lock_drop(&drain_lock);
+	while (rest)
+		flight_push(unqueue_first(&rest));
 	return ret;
-}
-
-static bool any_undone_since(void)
-{
-	uint64_t now = flight_undone();
-
-	return atomic_exchange_explicit(&undone_known, now, memory_order_relaxed) != now;
 }
 
 /* What starts meanwhile is not waited for, or this might never end. */
 int flight_drain(void)
 {
 	size_t busy;
-	int ret = drain_once(&busy);
+	int ret;
 
-	while (ret == 0 && busy) {
+	for (;;) {
+		busy = 0;
+		/* The lock: what another drain has taken off the list is still in flight. */
+		lock_take(&drain_lock);
+		ret = drain_list(atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel),
+				 &busy);
+		lock_drop(&drain_lock);
+		if (ret < 0 || !busy)
+			return ret;
 		nap();
-		ret = drain_once(&busy);
 	}
-	return ret;
 }
 
 int flight_drain_told(void)
 {
 	int ret = flight_drain();
+	uint64_t now = flight_undone();
 
-	return ret == 0 && any_undone_since() ? -ECANCELED : ret;
+	if (ret < 0)
+		return ret;
+	return atomic_exchange_explicit(&undone_known, now, memory_order_relaxed) != now
+		       ? -ECANCELED
+		       : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/word/flight_own.h"
+#include "patchcore/word/flight.h"
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/machine/sync.h"
@@ -12,51 +12,7 @@ uint64_t flight_undone(void)
 	return atomic_load_explicit(&undone, memory_order_relaxed);
 }
 
-/* --- The list of what is in flight ------------------------------------------------------ */
-
-/*
- * Pushed by the patcher that starts a change, taken as a whole by the thread that drains: so no
- * ABA. Sites that others finish meanwhile are still in it and are passed over.
- */
-static _Atomic(struct site *) flights;
-
-/* Release: pairs with the acquire in flight_take_list(). */
-NOPATCH void flight_push(struct site *site)
-{
-	struct site *first = atomic_load_explicit(&flights, memory_order_relaxed);
-
-	if (atomic_exchange_explicit(&site->queued, true, memory_order_acq_rel))
-		return;
-	do {
-		site->next = first;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&flights, &first, site, memory_order_seq_cst, memory_order_relaxed));
-}
-
-void flight_unqueue(struct site *site)
-{
-	atomic_exchange_explicit(&site->queued, false, memory_order_acq_rel);
-}
-
-struct site *flight_take_list(void)
-{
-	return atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel);
-}
-
-bool flight_any(void)
-{
-	return atomic_load_explicit(&flights, memory_order_seq_cst);
-}
-
-/* --- When a step is due ---------------------------------------------------------------- */
-
-NOPATCH static uint64_t raw_ns(void)
-{
-	struct timespec now;
-
-	sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
+/* --- One step ---------------------------------------------------------------------------- */
 
 NOPATCH void flight_note(struct word *word, enum word_part which, struct moment asked)
 {
@@ -73,6 +29,7 @@ NOPATCH void flight_note(struct word *word, enum word_part which, struct moment 
 NOPATCH static bool has_passed(struct word *word, uint64_t ticks)
 {
 	struct moment now = moment_now();
+	struct timespec raw;
 	uint64_t ns;
 
 	if (now.cpu == word->since.cpu) {
@@ -81,63 +38,17 @@ NOPATCH static bool has_passed(struct word *word, uint64_t ticks)
 			word->since = now;
 		return now.ticks - word->since.ticks >= ticks;
 	}
-	ns = raw_ns();
+	sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &raw);
+	ns = (uint64_t)raw.tv_sec * UINT64_C(1000000000) + (uint64_t)raw.tv_nsec;
 	if (!word->seen)
 		word->seen = ns;
 	return ns - word->seen > 2 * ticks;
 }
 
-/* --- One step ---------------------------------------------------------------------------- */
-
 NOPATCH void flight_take_back(struct site *site)
 {
 	if (word_undo(&site->word))
 		atomic_fetch_add_explicit(&undone, 1, memory_order_relaxed);
-}
-
-/* Is the first sync done? `barrier` is what membarrier has said since the INT3 was there. */
-NOPATCH static bool first_is_due(struct site *site, int barrier)
-{
-	struct word *word = &site->word;
-
-	if (word->sync->policy != PC_POLICY_MEMBARRIER)
-		return has_passed(word, word_stretch(word, word->sync->first_wait));
-	if (barrier == 0)
-		return true;
-	if (word_has_failed(word, barrier))
-		flight_take_back(site);
-	return false;
-}
-
-NOPATCH static bool second_is_due(struct word *word, int barrier)
-{
-	if (word->sync->policy != PC_POLICY_MEMBARRIER)
-		return has_passed(word, word_stretch(word, word->sync->second_wait));
-	return barrier == 0 || has_passed(word, SYNC_LAST_RESORT);
-}
-
-/* The owner's. The table of states in site.h says what each step does. */
-NOPATCH static void make_step(struct site *site, int barrier)
-{
-	struct word *word = &site->word;
-	struct moment asked;
-
-	switch (site_state(site)) {
-	case WORD_FIRST_WAIT:
-		if (!first_is_due(site, barrier))
-			return;
-		asked = moment_now();
-		word_store_back(word);
-		flight_note(word, WORD_PART_BACK, asked);
-		return;
-	case WORD_SECOND_WAIT:
-		if (!second_is_due(word, barrier))
-			return;
-		word_store_front(word);
-		return;
-	default:
-		return;
-	}
 }
 
 void flight_end(struct site *site)
@@ -178,15 +89,38 @@ __attribute__((no_sanitize("thread"))) NOPATCH static int barrier_for(const stru
 	return site->word.sync->policy == PC_POLICY_MEMBARRIER ? membarrier_sync() : 0;
 }
 
+/* The table of states in site.h says what each step does. */
 NOPATCH bool flight_own_and_step(struct site *site, uint64_t id)
 {
+	struct word *word = &site->word;
 	uint64_t turn = site_turn(site);
 	enum word_state state = site_state(site);
+	/* What membarrier has said since the last store, where it was asked. */
 	int barrier = barrier_for(site);
+	struct moment asked;
+	bool waits, due;
 
 	if (!site_try_own(site, id))
 		return false;
-	if (site_turn(site) == turn && site_state(site) == state && flight_is_ours(site))
-		make_step(site, barrier);
+	if (site_turn(site) != turn || site_state(site) != state || !flight_is_ours(site))
+		return true;
+	if (state == WORD_FIRST_WAIT) {
+		waits = word->sync->policy != PC_POLICY_MEMBARRIER;
+		due = waits ? has_passed(word, word_stretch(word, word->sync->waits.first))
+			    : barrier == 0;
+		if (due) {
+			asked = moment_now();
+			word_store_back(word);
+			flight_note(word, WORD_PART_BACK, asked);
+		} else if (!waits && word_has_failed(word, barrier)) {
+			flight_take_back(site);
+		}
+	} else if (state == WORD_SECOND_WAIT) {
+		waits = word->sync->policy != PC_POLICY_MEMBARRIER;
+		due = waits ? has_passed(word, word_stretch(word, word->sync->waits.second))
+			    : barrier == 0 || has_passed(word, SYNC_LAST_RESORT);
+		if (due)
+			word_store_front(word);
+	}
 	return true;
 }

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changes whose patcher does not go on: it was interrupted, has left them to the executors, or is
- * gone.
+ * gone; or their code is.
  */
-#include "patchcore/merge/merge_steps.h"
+#include <errno.h>
+
+#include "patchcore/merge/merge.h"
 #include "patchcore/site/thread.h"
+#include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 
-/* --- As the owner that was interrupted ---------------------------------------------------------
- */
+/* --- As the owner that was interrupted -------------------------------------------------------- */
+
+NOPATCH_INLINE bool int3_stands(const struct site *site)
+{
+	return *(const volatile uint8_t *)site->entry.addr == WORD_INT3;
+}
 
 /* The owner is this same thread, so it sees its own stores in order. */
 NOPATCH static bool finish_as_owner(struct site *site)
@@ -16,7 +23,7 @@ NOPATCH static bool finish_as_owner(struct site *site)
 	struct word *word = &site->word;
 	int ret;
 
-	if (site_state(site) == WORD_IDLE || !flight_int3_stands(site))
+	if (site_state(site) == WORD_IDLE || !int3_stands(site))
 		return false;
 	if (flight_is_over(site)) {
 		word_settle(word);
@@ -77,21 +84,7 @@ NOPATCH bool flight_help(struct site *site)
 	return whole;
 }
 
-/* --- In place of an owner that is gone -----------------------------------------------------------
- */
-
-/* Own a site that has no owner and is only to be given back, or one whose owner is gone. */
-NOPATCH static bool take_over(struct site *site, uint64_t id, bool *was_left)
-{
-	uint64_t owner = atomic_load_explicit(&site->owner, memory_order_relaxed);
-
-	*was_left = owner != 0;
-	if (!owner)
-		return flight_is_over(site) && site_try_own(site, id);
-	return thread_is_gone(owner) &&
-	       atomic_compare_exchange_strong_explicit(&site->owner, &owner, id,
-						       memory_order_acquire, memory_order_relaxed);
-}
+/* --- In place of an owner that is gone -------------------------------------------------------- */
 
 /*
  * The owner may have gone after any instruction. Each state tells which stores it may have made;
@@ -107,7 +100,7 @@ NOPATCH static void take_over_site(struct site *site)
 			site_set_state(site, WORD_WRITTEN);
 			return;
 		}
-		if (!flight_int3_stands(site)) {
+		if (!int3_stands(site)) {
 			site_set_state(site, WORD_WRITTEN);
 			return;
 		}
@@ -133,15 +126,20 @@ NOPATCH static bool needs_rescue(const struct site *lead)
 	return owner ? thread_is_gone(owner) : flight_is_over(lead);
 }
 
-/* True: the caller is to end it, and look again. */
+/*
+ * Own a site whose owner is gone, or one without an owner that is only to be given back; then let
+ * its change go on as one in flight. True: the caller is to end it, and look again.
+ */
 NOPATCH static bool rescue(struct site *lead, uint64_t id, bool in_handler, bool *done)
 {
-	bool was_left;
+	uint64_t owner = atomic_load_explicit(&lead->owner, memory_order_relaxed);
+	bool was_left = owner != 0;
 
-	*done = false;
-	if (!take_over(lead, id, &was_left))
+	*done = (owner ? thread_is_gone(owner) : flight_is_over(lead)) &&
+		atomic_compare_exchange_strong_explicit(&lead->owner, &owner, id,
+							memory_order_acquire, memory_order_relaxed);
+	if (!*done)
 		return false;
-	*done = true;
 	/* With a change that was never begun, the turn may still be odd. */
 	if (site_state(lead) == WORD_IDLE) {
 		if (was_left)
@@ -198,4 +196,62 @@ static int rescue_entry(struct entry *entry, void *unused)
 void flight_rescue_all(void)
 {
 	sites_each(rescue_entry, NULL);
+}
+
+/* --- Code that is no more --------------------------------------------------------------------- */
+
+struct range {
+	uintptr_t start;
+	uintptr_t end;
+	int ret;
+};
+
+/*
+ * Its span is ended only on pages that stay: the others are forgotten, see text_forget(). A site
+ * that is held for the change of another is free when that one is.
+ */
+static int forget_site(struct site *site, const struct range *range)
+{
+	struct text_span span;
+
+	if (!site_try_own(site, thread_id()) &&
+	    !(flight_rescue(site) && site_try_own(site, thread_id())))
+		return -EBUSY;
+	site_set_resume(site, 0);
+	if (!flight_is_on(site)) {
+		site_disown(site);
+		return 0;
+	}
+	span = site->word.span;
+	word_release(&site->word);
+	text_end_outside(&span, range->start, range->end);
+	return 0;
+}
+
+/* All of them, also where one is busy. */
+static int forget_entry(struct entry *entry, void *arg)
+{
+	struct site *site = (struct site *)entry;
+	struct range *range = arg;
+	int ret;
+
+	if (entry->addr < range->start || entry->addr >= range->end)
+		return 0;
+	ret = forget_site(site, range);
+	if (ret == -EBUSY && site_lead(site) != site) {
+		ret = forget_site(site_lead(site), range);
+		if (ret == 0)
+			ret = forget_site(site, range);
+	}
+	if (range->ret == 0)
+		range->ret = ret;
+	return 0;
+}
+
+int flight_forget(uintptr_t start, uintptr_t end)
+{
+	struct range range = { start, end, 0 };
+
+	sites_each(forget_entry, &range);
+	return range.ret;
 }

@@ -3,9 +3,7 @@
 libpatchcore_internal_la_SOURCES += \
 	patchcore/word/flight.c \
 	patchcore/word/flight.h \
-	patchcore/word/flight_forget.c \
 	patchcore/word/flight_own.c \
-	patchcore/word/flight_own.h \
 	patchcore/word/flight_rescue.c \
 	patchcore/word/word.c \
 	patchcore/word/word.h

@@ -88,11 +88,6 @@ enum guard {
 	ONLY_INT3
 };
 
-NOPATCH static bool permits(enum guard guard, uint8_t first)
-{
-	return guard == ALWAYS || (guard == ONLY_INT3) == (first == WORD_INT3);
-}
-
 /*
  * Change those of len bytes at addr that the mask names to code, the lowest byte
  * first. False: the guard forbade it. *old, if asked for, is what stood there.
@@ -108,7 +103,9 @@ NOPATCH static bool store_bytes(uint8_t *addr, size_t len, uint64_t code, uint64
 	code = code << shift & mask;
 	seen = load(at);
 	do {
-		if (!permits(guard, (uint8_t)(seen >> shift)))
+		bool is_int3 = (uint8_t)(seen >> shift) == WORD_INT3;
+
+		if (guard != ALWAYS && is_int3 != (guard == ONLY_INT3))
 			return false;
 	} while (!compare_exchange(at, &seen, (seen & ~mask) | code));
 	if (old)
@@ -121,33 +118,6 @@ int word_store(uint8_t *at, const uint8_t *bytes, size_t len)
 	uint64_t mask = mask_of(len);
 
 	return store_bytes(at, len, number_of(bytes, len), mask, UNLESS_INT3, NULL) ? 0 : -EAGAIN;
-}
-
-int word_exchange(uint8_t *at, const uint8_t *expected, const uint8_t *bytes, size_t len)
-{
-	uint64_t old = number_of(expected, len), new = number_of(bytes, len), mask = mask_of(len);
-	uint8_t *word = container(at, len);
-	unsigned shift = 8 * (unsigned)(at - word);
-	uint64_t seen = load(word);
-
-	do {
-		if ((seen >> shift & 0xff) == WORD_INT3 && expected[0] != WORD_INT3)
-			return -EAGAIN;
-		if ((seen >> shift & mask) != old)
-			return -ESTALE;
-	} while (!compare_exchange(word, &seen, (seen & ~(mask << shift)) | new << shift));
-	return 0;
-}
-
-/* A byte of 0xff for each bit. */
-static uint64_t bytes_of(uint8_t bits)
-{
-	uint64_t mask = 0;
-
-	for (unsigned i = 0; i < 8; i++)
-		if (bits & 1u << i)
-			mask |= UINT64_C(0xff) << 8 * i;
-	return mask;
 }
 
 /*
@@ -179,45 +149,11 @@ static int hold_also(struct word *word, uint8_t starts)
 	return 0;
 }
 
-static void fill_in_word(struct word *word, const struct change *change, const struct sync *sync,
-			 uint64_t id)
-{
-	uint8_t *addr = change->span.addr;
-	size_t len = change->span.len,
-	       front = sync->window - ((uintptr_t)addr & (sync->window - 1));
-
-	word->addr = addr;
-	word->len = len;
-	word->front = front;
-	word->front_at = text_at(&change->span, addr);
-	word->back_at = text_at(&change->span, addr + front);
-	word->new_front = number_of(change->bytes, front);
-	word->new_back = number_of(change->bytes + front, len - front);
-	word->int3_mask = bytes_of(change->starts) & mask_of(front);
-	word->sync = sync;
-	word->latency = 0;
-	word->span = change->span;
-	word->failures = 0;
-	word->holder = id;
-	word->also_count = 0;
-}
-
-/*
- * Read only now that the line is on its way for writing: to fetch it for reading first would cost
- * the patcher as much again.
- */
-static bool loses_starts(const struct word *word, const struct change *change)
-{
-	uint8_t old[PC_PATCH_MAX];
-
-	memcpy(old, word->front_at, word->front);
-	memcpy(old + word->front, word->back_at, word->len - word->front);
-	return !change->merges && merge_loses_starts(old, change->bytes, word->len, change->starts);
-}
-
 int word_hold(struct word **held, const struct change *change, const struct sync *sync)
 {
-	uint8_t *addr = change->span.addr;
+	uint8_t *addr = change->span.addr, old[PC_PATCH_MAX];
+	size_t len = change->span.len,
+	       front = sync->window - ((uintptr_t)addr & (sync->window - 1));
 	struct site *site = site_get((uintptr_t)addr);
 	uint64_t id = thread_id();
 	struct word *word;
@@ -240,10 +176,35 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	word = &site->word;
 	word->site = site;
 	word->asked = asked;
-	fill_in_word(word, change, sync, id);
+	word->addr = addr;
+	word->len = len;
+	word->front = front;
+	word->front_at = text_at(&change->span, addr);
+	word->back_at = text_at(&change->span, addr + front);
+	word->new_front = number_of(change->bytes, front);
+	word->new_back = number_of(change->bytes + front, len - front);
+	word->int3_mask = 0;
+	for (unsigned i = 0; i < front; i++)
+		if (change->starts & 1u << i)
+			word->int3_mask |= UINT64_C(0xff) << 8 * i;
+	word->sync = sync;
+	word->latency = 0;
+	word->span = change->span;
+	word->failures = 0;
+	word->holder = id;
+	word->also_count = 0;
 	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
-	ret = loses_starts(word, change) ? -EILSEQ : hold_also(word, change->starts);
+	/*
+	 * The old code is read only now that the line is on its way for writing: to fetch it for
+	 * reading first would cost the patcher as much again.
+	 */
+	memcpy(old, word->front_at, front);
+	memcpy(old + front, word->back_at, len - front);
+	if (!change->merges && merge_loses_starts(old, change->bytes, len, change->starts))
+		ret = -EILSEQ;
+	else
+		ret = hold_also(word, change->starts);
 	if (ret < 0) {
 		word_release(word);
 		return ret;
@@ -265,14 +226,20 @@ void word_prepared(struct word *word)
 
 int word_begin(struct word **held, const struct change *change, const struct sync *sync)
 {
+	const uint8_t *expected = change->expected;
 	struct word *word;
 	int ret = word_hold(&word, change, sync);
+	size_t back;
 
 	if (ret < 0)
 		return ret;
 	word_prepared(word);
 	ret = word_put_int3(word);
-	if (ret == 0 && word_is_stale(word, change)) {
+	back = word->len - word->front;
+	/* Only the site's owner changes the back part. */
+	if (ret == 0 && expected &&
+	    (word->old_front != number_of(expected, word->front) ||
+	     number_of(word->back_at, back) != number_of(expected + word->front, back))) {
 		word_undo(word);
 		ret = -ESTALE;
 	}
@@ -308,19 +275,7 @@ NOPATCH void word_put_front(struct word *word)
 		    NULL);
 }
 
-bool word_is_stale(const struct word *word, const struct change *change)
-{
-	size_t back = word->len - word->front;
-
-	if (!change->expected)
-		return false;
-	/* Only the site's owner changes the back part. */
-	return word->old_front != number_of(change->expected, word->front) ||
-	       number_of(word->back_at, back) != number_of(change->expected + word->front, back);
-}
-
-/* --- The transitions that go with them ----------------------------------------------------------
- */
+/* --- The transitions that go with them -------------------------------------------------------- */
 
 NOPATCH void word_settle(struct word *word)
 {
@@ -386,7 +341,7 @@ NOPATCH void word_note_visible(struct word *word, enum word_part which, struct m
 	}
 }
 
-/* --- The syncs -------------------------------------------------------------------------------- */
+/* --- The protocol ----------------------------------------------------------------------------- */
 
 NOPATCH static struct moment wait_since(const struct word *word, unsigned which,
 					struct moment visible, uint64_t ticks)
@@ -405,63 +360,9 @@ NOPATCH bool word_has_failed(struct word *word, int error)
 	return error != -ENOMEM || ++word->failures >= SYNC_TRIES;
 }
 
-/* Right after the INT3, which was asked for when the site was held. *now: when it was over. */
-NOPATCH static int first_sync(struct word *word, struct moment *now)
-{
-	struct moment visible = word_note_store(word, WORD_PART_INT3, word->asked);
-	int ret = 0;
-
-	if (word->sync->policy == PC_POLICY_MEMBARRIER) {
-		ret = membarrier_sync();
-		*now = moment_now();
-	} else {
-		*now = wait_since(word, WORD_PART_INT3, visible,
-				  word_stretch(word, word->sync->first_wait));
-	}
-	return ret;
-}
-
-/* There is no way back, so there must be one forward. *now: when the store was asked for, and over.
- */
-NOPATCH static void second_sync(struct word *word, struct moment *now)
-{
-	struct moment visible = word_note_store(word, WORD_PART_BACK, *now);
-
-	if (word->sync->policy == PC_POLICY_MEMBARRIER) {
-		membarrier_sync_surely();
-		*now = moment_now();
-	} else {
-		*now = wait_since(word, WORD_PART_BACK, visible,
-				  word_stretch(word, word->sync->second_wait));
-	}
-}
-
-NOPATCH int word_finish(struct word *word)
-{
-	const struct sync *sync = word->sync;
-	struct site *site = word->site;
-	enum word_state state = site_state(site);
-	struct moment asked = moment_now();
-	int ret;
-
-	if (state == WORD_HELD || state == WORD_FIRST_WAIT) {
-		ret = first_sync(word, &asked);
-		if (ret < 0)
-			return ret;
-	}
-	if (!word_store_back(word))
-		return -ECANCELED;
-	if (site_state(site) == WORD_SECOND_WAIT)
-		second_sync(word, &asked);
-	word_store_front(word);
-	if (sync->trace)
-		word_note_store(word, WORD_PART_FRONT, asked);
-	return 0;
-}
-
 /*
- * The protocol for a straddler that is held. F and B are its old front and
- * back part, f and b the new ones; 3 is INT3 over the first byte of F.
+ * The protocol for a straddler. F and B are its old front and back part, f and b the new
+ * ones; 3 is INT3 over the first byte of F. word_begin() holds it and takes step 1.
  *
  *   1. F B -> 3 B  An executor that fetches the first byte from now on traps and waits in
  *                  the handler. One that fetched F before may be about to fetch B.
@@ -485,12 +386,86 @@ NOPATCH int word_finish(struct word *word)
  * No step is needed at the end. Executors with a stale INT3 trap once more and
  * find the site in the table.
  */
-static int patch_straddler(const struct change *change, const struct sync *sync)
+NOPATCH int word_finish(struct word *word)
 {
-	uint64_t start = __rdtsc();
-	struct word *word;
-	int ret = word_begin(&word, change, sync);
+	const struct sync *sync = word->sync;
+	struct site *site = word->site;
+	enum word_state state = site_state(site);
+	struct moment asked = moment_now(), visible;
+	int ret;
 
+	if (state == WORD_HELD || state == WORD_FIRST_WAIT) {
+		/* Right after the INT3, which was asked for when the site was held. */
+		visible = word_note_store(word, WORD_PART_INT3, word->asked);
+		if (sync->policy == PC_POLICY_MEMBARRIER) {
+			ret = membarrier_sync();
+			if (ret < 0)
+				return ret;
+			asked = moment_now();
+		} else {
+			asked = wait_since(word, WORD_PART_INT3, visible,
+					   word_stretch(word, sync->waits.first));
+		}
+	}
+	if (!word_store_back(word))
+		return -ECANCELED;
+	if (site_state(site) == WORD_SECOND_WAIT) {
+		visible = word_note_store(word, WORD_PART_BACK, asked);
+		if (sync->policy == PC_POLICY_MEMBARRIER) {
+			/* There is no way back, so there must be one forward. */
+			membarrier_sync_surely();
+			asked = moment_now();
+		} else {
+			asked = wait_since(word, WORD_PART_BACK, visible,
+					   word_stretch(word, sync->waits.second));
+		}
+	}
+	word_store_front(word);
+	if (sync->trace)
+		word_note_store(word, WORD_PART_FRONT, asked);
+	return 0;
+}
+
+/* As word_store(); where the change expects old bytes only if they are there, else -ESTALE. */
+static int patch_inside(const struct change *change)
+{
+	uint8_t *at = text_at(&change->span, change->span.addr), *word;
+	const uint8_t *expected = change->expected;
+	size_t len = change->span.len;
+	uint64_t old, new, mask, seen;
+	unsigned shift;
+
+	if (!expected)
+		return word_store(at, change->bytes, len);
+	old = number_of(expected, len);
+	new = number_of(change->bytes, len);
+	mask = mask_of(len);
+	word = container(at, len);
+	shift = 8 * (unsigned)(at - word);
+	seen = load(word);
+	do {
+		if ((seen >> shift & 0xff) == WORD_INT3 && expected[0] != WORD_INT3)
+			return -EAGAIN;
+		if ((seen >> shift & mask) != old)
+			return -ESTALE;
+	} while (!compare_exchange(word, &seen, (seen & ~(mask << shift)) | new << shift));
+	return 0;
+}
+
+int word_patch(const struct change *change, const struct sync *sync)
+{
+	struct word *word;
+	uint64_t start;
+	int ret;
+
+	if (!word_straddles(change->span.addr, change->span.len, sync->window))
+		return patch_inside(change);
+	sync = word_sync(sync, change->span.addr, change->span.len);
+	if (sync->policy == PC_POLICY_AUTO)
+		return -ENOTSUP;
+	sync = sync_pick(sync);
+	start = __rdtsc();
+	ret = word_begin(&word, change, sync);
 	if (ret < 0)
 		return ret;
 	ret = word_finish(word);
@@ -504,25 +479,6 @@ static int patch_straddler(const struct change *change, const struct sync *sync)
 	if (sync->other)
 		sync_note_cost(sync, __rdtsc() - start);
 	return ret;
-}
-
-static int patch_inside(const struct change *change)
-{
-	uint8_t *at = text_at(&change->span, change->span.addr);
-
-	if (change->expected)
-		return word_exchange(at, change->expected, change->bytes, change->span.len);
-	return word_store(at, change->bytes, change->span.len);
-}
-
-int word_patch(const struct change *change, const struct sync *sync)
-{
-	if (!word_straddles(change->span.addr, change->span.len, sync->window))
-		return patch_inside(change);
-	sync = word_sync(sync, change->span.addr, change->span.len);
-	if (sync->policy == PC_POLICY_AUTO)
-		return -ENOTSUP;
-	return patch_straddler(change, sync_pick(sync));
 }
 
 /* One word at a time, so that neighbours keep what they hold. */

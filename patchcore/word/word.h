@@ -51,9 +51,6 @@ NOPATCH_INLINE const struct sync *word_sync(const struct sync *sync, const void 
  */
 int word_store(uint8_t *at, const uint8_t *bytes, size_t len);
 
-/* word_exchange - the same, if the bytes there are the expected ones. -ESTALE: they are not. */
-int word_exchange(uint8_t *at, const uint8_t *expected, const uint8_t *bytes, size_t len);
-
 /* What is to be changed. */
 struct change {
 	struct text_span span;	 /* begun */
@@ -95,7 +92,7 @@ int word_begin(struct word **word, const struct change *change, const struct syn
  */
 NOPATCH_INLINE uint64_t word_stretch(const struct word *word, uint64_t ticks)
 {
-	uint64_t stretched = word->sync->stretch * word->latency;
+	uint64_t stretched = word->sync->waits.stretch * word->latency;
 
 	return stretched > ticks ? stretched : ticks;
 }
@@ -108,9 +105,6 @@ NOPATCH_INLINE uint64_t word_stretch(const struct word *word, uint64_t ticks)
 int word_put_int3(struct word *word);
 void word_put_back(struct word *word);
 void word_put_front(struct word *word);
-
-/* word_is_stale - with the INT3 there: is the old code other than the change expects? */
-bool word_is_stale(const struct word *word, const struct change *change);
 
 /*
  * word_undo - by the owner, from HELD or FIRST_WAIT: take the INT3 back. False, and nothing

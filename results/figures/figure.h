@@ -10,6 +10,9 @@
 
 #include "results/journal/journal.h"
 
+/* figure9_takes - is the record one that such a figure counts? */
+bool figure9_takes(const struct cell_record *record, enum oracle oracle);
+
 /*
  * figure9_write - tears per million toggles against the wait.
  *
@@ -18,14 +21,10 @@
  * everything else added up. Waits that stand still, as the paper's do; those that
  * stretch only where there are no others. Writes PREFIX.dat, PREFIX.svg and PREFIX.png.
  *
- * The script is found by data_file(); $TMAX_GNUPLOT names another gnuplot.
- *
  * 0, or with the reason in words in error:
  * -EINVAL: the journal names no machine, or several; nothing is written.
  * -ENODATA: no record fits; nothing is written.
- * -ENOENT: gnuplot or its script is missing; PREFIX.dat is written.
- * -EIO: gnuplot failed; PREFIX.dat is written.
- * -ENOTDIR: the folder is missing. Else what writing failed with.
+ * Else as picture_make().
  */
 int figure9_write(const struct journal_data *data, const char *prefix, char *error, size_t size);
 
@@ -36,5 +35,23 @@ int figure9_write(const struct journal_data *data, const char *prefix, char *err
  */
 int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, const char *prefix,
 			 char *error, size_t size);
+
+/* What the paper ran: section 8.1. Waits in ticks; N counts executors. */
+#define PAPER_WAIT_MOST	  2400
+#define PAPER_WAIT_STEP	  100
+#define PAPER_WAITS	  (PAPER_WAIT_MOST / PAPER_WAIT_STEP + 1)
+#define PAPER_SPLITS	  4
+#define PAPER_N_FEWEST	  2
+#define PAPER_N_MOST	  6
+#define PAPER_REPETITIONS 5
+#define PAPER_TOGGLES	  50000000
+
+/*
+ * caption_paper - two lines: what the paper ran, and what the runs of a figure by the crash oracle
+ * are where that is not the same or not told by the paper. From the records alone. 0, -ENODATA if
+ * no record belongs to such a figure, or -ENOMEM; then text is empty.
+ */
+#define CAPTION_ROOM 1024
+int caption_paper(const struct journal_data *data, char *text, size_t size);
 
 #endif

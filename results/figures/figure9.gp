@@ -2,28 +2,53 @@
 #
 # Figure 9 of the paper for one machine: tears (or failures) against the wait.
 #
-#   gnuplot -d -c figure9.gp FORMAT OUTPUT DATA TITLE SUBTITLE ORACLE CROSSINGS SPLITS CAPTION
+#   gnuplot -d -c figure9.gp FORMAT OUTPUT DATA TITLES ORACLE CROSSINGS SPLITS CAPTION MARK
 #
 # FORMAT is svg or png. DATA has a row per point: crossing in bytes, split, wait
 # in ticks, events, trials. ORACLE is count (events are tears, trials toggles) or
 # crash (events are failed runs, trials runs). CROSSINGS lists the panels, SPLITS
-# the curves; split 0 is all of them in one. CAPTION may have several lines. Texts
-# come as arguments and without enhanced mode, so that nothing that a machine calls
-# itself can mean anything here.
+# the curves; split 0 is all of them in one. TITLES is the machine, and what was run on the next
+# line; CAPTION may have several lines. MARK is a wait that gets an upright line, or empty. Texts
+# come as arguments and without enhanced mode, so that nothing that a machine calls itself can mean
+# anything here.
 
-DATA = ARG3
-CROSSINGS = ARG7; SPLITS = ARG8
-counting = ARG6 eq "count"
+FORMAT = ARG1; OUTPUT = ARG2; DATA = ARG3
+CROSSINGS = ARG6; SPLITS = ARG7; MARK = ARG9
+counting = ARG5 eq "count"
 panels = words(CROSSINGS)
-# Room for a caption is made at the foot.
-low_edge = strlen(ARG9) > 0 ? 0.075 : 0
+curves = words(SPLITS)
+high = 270
+
+# Lines that are no longer than the figure is wide; broken behind a blank.
+end_of(text) = strstrt(text, "\n") > 0 ? strstrt(text, "\n") - 1 : strlen(text)
+last_blank(text, at) = at < 2 ? 0 : text[at : at] eq " " ? at : last_blank(text, at - 1)
+cut(text, most) = strlen(text) <= most || last_blank(text, most) == 0 ? strlen(text) \
+	: last_blank(text, most)
+LINES = ""; lines = 0
+do for [part = 1 : 2] {
+	rest = part == 1 ? ARG4 : ARG8
+	while (strlen(rest) > 0) {
+		line = rest[1 : end_of(rest)]
+		rest = rest[end_of(rest) + 2 : *]
+		while (strlen(line) > 0) {
+			at = cut(line, 70)
+			LINES = LINES . line[1 : at] . "\n"
+			lines = lines + 1
+			line = line[at + 1 : *]
+		}
+	}
+	if (part == 1) { HEADING = LINES; heading = lines; LINES = ""; lines = 0 }
+}
+top = 17 * heading + 8
+rows = ceil((curves + 1 + (strlen(MARK) > 0)) / 2.0)
+foot = 18 * rows + 17 * (lines + 2) + 12
+height = top + panels * high + 16 + foot
+load ARG0[1 : strlen(ARG0) - strlen("figure9.gp")] . "figure.gp"
 
 unit = counting ? 1e6 : 100
 y_text = counting ? "tears per million toggles" : "failed runs in 100"
-bound_text = counting ? "no tear seen: 95 % upper bound, 3/N" \
-	: "no failure seen: 95 % upper bound"
-note = "split: bytes before|behind the boundary; the same wait side by side; " \
-	. "bars: 95 % intervals"
+bound_text = counting ? "no tear: 95 % bound" : "no failure: 95 % bound"
+note = "split: bytes before|behind the boundary; the same wait side\nby side; bars: 95 % intervals"
 
 # Poisson for tears among very many toggles, binomial (Clopper-Pearson) for runs.
 upper_of_none(n) = unit * (counting ? 3 / n : 1 - 0.05 ** (1 / n))
@@ -42,129 +67,99 @@ poisson_high(k, n) = (k > 50 ? cube_root(k + 1, 1.96) \
 binomial_low(k, n) = beta_quantile(0.025, k, n - k + 1, 0.0, 1.0, 40)
 binomial_high(k, n) = k < n ? beta_quantile(0.975, k + 1, n - k, 0.0, 1.0, 40) : 1
 low(k, n) = unit * (counting ? poisson_low(k, n) : binomial_low(k, n))
-high(k, n) = unit * (counting ? poisson_high(k, n) : binomial_high(k, n))
+high_end(k, n) = unit * (counting ? poisson_high(k, n) : binomial_high(k, n))
 mark(k, n) = k > 0 ? unit * k / n : upper_of_none(n)
 
 stats DATA using 3 name "X" nooutput
 stats DATA using (mark($4, $5)) name "Y" nooutput
 
-# The wait axis is linear near 0 and logarithmic far from it: hardly bent for the
-# paper's waits, while the ladder's long waits leave room for the short ones.
+# Hardly bent for the paper's waits, while the ladder's long waits leave room for the short ones.
 x_most = X_max > 100 ? X_max : 100
 short = x_most <= 3000
-knee = short ? 1500.0 : 300.0
-scaled(x) = asinh(x / knee)
-unscaled(t) = knee * sinh(t)
+if (short) { knee = 1500.0 }
 span = scaled(x_most)
 # Equal bounds and bars can be told apart when they stand side by side.
-curves = words(SPLITS)
 array SHIFT[5]
 # Arrays have no element 0.
 curve(split) = split == 0 ? 5 : split
 do for [i = 1 : curves] {
-	SHIFT[curve(int(word(SPLITS, i)))] = (i - (curves + 1) / 2.0) * 0.004 * panels * span
+	SHIFT[curve(int(word(SPLITS, i)))] = (i - (curves + 1) / 2.0) * 0.008 * span
 }
 aside(x, split) = unscaled(scaled(x) + SHIFT[curve(split)])
 
 set nonlinear x via scaled(x) inverse unscaled(x)
 set xrange [unscaled(-0.04 * span) : unscaled(1.04 * span)]
-set format x "%.0f"
-set xtics out nomirror font ",10"
 set xtics (0)
 if (short) {
 	do for [tic = 1 : 6] { set xtics add (500 * tic) }
 	if (x_most < 1000) { set xtics add (100, 200, 300, 400) }
 } else {
-	do for [decade = 2 : 9] { set xtics add (10 ** decade) }
-	if (x_most <= 30000) { set xtics add (200, 500, 2000, 3000, 5000, 20000) }
+	do for [decade = 2 : 9] {
+		do for [step in "1 3"] {
+			set xtics add (tic_text(int(step), decade) step * 10 ** decade)
+		}
+	}
 }
 
 if (counting) {
 	set logscale y
 	set yrange [Y_min * 0.3 : Y_max * 3]
-	set format y "10^{%T}"
+	set format y "1e%T"
 } else {
 	set yrange [0 : 105]
 	set format y "%g"
 }
-set ytics out nomirror font ",10"
-
-array COLOUR[5] = [0x0072b2, 0xd55e00, 0x009e73, 0xaa4499, 0x202020]
-array POINT[5] = [7, 5, 9, 13, 3]
-width(split) = split == 0 ? 2.5 : 1.5
+width(split) = split == 0 ? 2.5 : 1.2
 curve_text(split) = split == 0 ? "all splits" : sprintf("split %d|%d", split, 5 - split)
-
-set border 3 linecolor "#404040"
-set grid ytics xtics linecolor "#d4d4d4" linewidth 1
-set bars small
-
-panel_text(crossing) = crossing == 64 ? "line crossing (64 bytes)" \
-	: crossing == 4096 ? "page crossing (4096 bytes)" : sprintf("crossing of %d bytes", crossing)
-
 here(crossing, split) = $1 == crossing && $2 == split
 
-left = 0.075
-gap = 0.035
-wide = (0.985 - left - gap * (panels - 1)) / panels
-
-if (ARG1 eq "svg") {
-	set terminal svg size 1200,700 font "sans,13" background "white"
-} else {
-	set terminal pngcairo size 1200,700 font "sans,11" background "white"
-}
-set output ARG2
-set multiplot
-set label 1 ARG4 at screen 0.5,0.965 center font ",15" noenhanced
-set label 2 ARG5 at screen 0.5,0.920 center textcolor "#505050" noenhanced
-set label 3 "" at screen left + 0.006,0.035 + low_edge \
-	point pointtype 10 pointsize 1.2 linewidth 1.4 linecolor "#404040"
-set label 5 bound_text at screen left + 0.018,0.035 + low_edge left textcolor "#505050" noenhanced
-set label 4 note at screen 0.985,0.035 + low_edge right textcolor "#505050" noenhanced
-if (low_edge > 0) {
-	set label 6 ARG9 at screen left,0.062 left textcolor "#505050" font ",11" noenhanced
-}
-set xlabel "first wait = second wait (ticks)"
+at_top(pixels) = from(pixels + 0.0)
+set label 1 HEADING at screen 8.0 / wide,at_top(12) left noenhanced font small
+set label 2 LINES . note at screen 8.0 / wide,(17.0 * (lines + 2) - 10) / height left \
+	textcolor "#505050" font small noenhanced
 set ylabel y_text
-set tmargin at screen 0.835
-set bmargin at screen 0.225 + low_edge
-unset key
+mark_at = strlen(MARK) > 0 ? real(MARK) : 0
+ceiling = counting ? Y_max * 3 : 105
+floor_y = counting ? Y_min * 0.3 : 0
 do for [p = 1 : panels] {
 	crossing = int(word(CROSSINGS, p))
-	set lmargin at screen left + (p - 1) * (wide + gap)
-	set rmargin at screen left + (p - 1) * (wide + gap) + wide
-	set title panel_text(crossing) offset 0,-0.4
-	plot for [s in SPLITS] DATA \
+	set tmargin at screen from(top + (p - 1) * high + 24.0)
+	set bmargin at screen from(top + p * high - 42.0)
+	set title panel_text(crossing) offset 0,-0.7
+	if (p == panels) { set xlabel "first wait = second wait (ticks)" offset 0,0.4 } \
+	else { unset xlabel }
+	plot for [i = 1 : strlen(MARK) > 0] "+" every ::0::0 \
+		using (mark_at):(floor_y):(0):(ceiling - floor_y) \
+		with vectors nohead linewidth 1.6 dashtype 3 linecolor rgb 0x202020, \
+		for [s in SPLITS] DATA \
 		using (here(crossing, s) ? aside($3, int(s)) : NaN):($4 > 0 ? mark($4, $5) : NaN) \
 		with lines linewidth width(int(s)) linecolor rgb COLOUR[curve(int(s))], \
 		for [s in SPLITS] DATA \
 		using (here(crossing, s) && $4 > 0 ? aside($3, int(s)) : NaN): \
-			(mark($4, $5)):(low($4, $5)):(high($4, $5)) \
+			(mark($4, $5)):(low($4, $5)):(high_end($4, $5)) \
 		with yerrorbars linewidth 1 pointsize 0 linecolor rgb COLOUR[curve(int(s))], \
 		for [s in SPLITS] DATA \
 		using (here(crossing, s) && $4 > 0 ? aside($3, int(s)) : NaN):(mark($4, $5)) \
-		with points pointtype POINT[curve(int(s))] pointsize 0.8 \
+		with points pointtype POINT[curve(int(s))] pointsize 0.5 \
 		linecolor rgb COLOUR[curve(int(s))], \
 		for [s in SPLITS] DATA \
 		using (here(crossing, s) && $4 == 0 ? aside($3, int(s)) : NaN):(mark($4, $5)) \
-		with points pointtype 10 pointsize 1.2 linewidth 1.4 \
+		with points pointtype 10 pointsize 0.7 linewidth 1.2 \
 		linecolor rgb COLOUR[curve(int(s))]
 	unset label
-	unset ylabel
-	set format y ""
 }
 # The legend is a plot of its own below the panels, never over data.
-set lmargin at screen left
-set rmargin at screen 0.985
-set tmargin at screen 0.120 + low_edge
-set bmargin at screen 0.060 + low_edge
-set key center center horizontal samplen 2 width 3 noenhanced
-unset title
-unset xlabel
-unset tics
-unset grid
-unset border
+set lmargin at screen 0.02
+set tmargin at screen from(top + panels * high + 14.0)
+set bmargin at screen (17.0 * (lines + 2) + 4) / height
+set key left center Left reverse vertical maxrows rows samplen 1.5 width -3 noenhanced
+unset title; unset xlabel; unset ylabel; unset tics; unset grid; unset border; unset logscale
+set xrange [0 : 1]; set yrange [0 : 1]
 plot for [s in SPLITS] NaN with linespoints linewidth width(int(s)) \
-	pointtype POINT[curve(int(s))] pointsize 0.8 linecolor rgb COLOUR[curve(int(s))] \
-	title curve_text(int(s))
+	pointtype POINT[curve(int(s))] pointsize 0.7 linecolor rgb COLOUR[curve(int(s))] \
+	title curve_text(int(s)), \
+	NaN with points pointtype 10 linecolor rgb 0x404040 title bound_text, \
+	for [i = 1 : strlen(MARK) > 0] NaN with lines linewidth 1.6 dashtype 3 \
+		linecolor rgb 0x202020 title "the paper's T_max here"
 unset multiplot
 unset output

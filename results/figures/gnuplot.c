@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +14,15 @@
 #define ARGS_BEFORE 7	/* the program, its options, the script, format, output and data */
 #define SECONDS	    600 /* for one picture */
 
+enum {
+	DATA,
+	SVG,
+	PNG,
+	FILES
+};
+
+static const char *const endings[FILES] = { "dat", "svg", "png" };
+
 int picture_fail(int rc, char *error, size_t size, const char *format, ...)
 {
 	va_list args;
@@ -25,110 +33,73 @@ int picture_fail(int rc, char *error, size_t size, const char *format, ...)
 	return rc;
 }
 
-/* --- Files ------------------------------------------------------------------- */
-
-static int join(char *path, const char *folder, const char *prefix, const char *suffix)
+static int write_data(const struct picture *p, const char *path)
 {
-	int length = snprintf(path, PICTURE_PATH, "%s%s%s", folder, prefix, suffix);
-
-	return length < PICTURE_PATH ? 0 : -ENAMETOOLONG;
-}
-
-/* To gnuplot a name that starts with '<', '|' or '-' is a command or a stream. */
-int picture_name(struct picture *p, const char *prefix)
-{
-	const char *folder = prefix[0] == '/' ? "" : "./";
-
-	if (join(p->data, folder, prefix, ".dat") || join(p->svg, folder, prefix, ".svg") ||
-	    join(p->png, folder, prefix, ".png"))
-		return -ENAMETOOLONG;
-	return 0;
-}
-
-static void remove_pictures(const struct picture *p)
-{
-	unlink(p->svg);
-	unlink(p->png);
-}
-
-int picture_write_data(const struct picture *p, void (*print)(FILE *stream, const void *arg),
-		       const void *arg)
-{
-	FILE *stream;
+	FILE *stream = fopen(path, "we");
 	int failed;
 
-	remove_pictures(p);
-	stream = fopen(p->data, "we");
 	/* -ENOENT would say that only gnuplot is missing. */
 	if (!stream)
 		return errno == ENOENT ? -ENOTDIR : -errno;
-	print(stream, arg);
+	p->print(stream, p->arg);
 	failed = ferror(stream);
 	if (!fclose(stream) && !failed)
 		return 0;
 	failed = errno;
-	unlink(p->data);
+	unlink(path);
 	return failed ? -failed : -EIO;
 }
 
-int picture_data(struct picture *p, const char *prefix,
-		 void (*print)(FILE *stream, const void *arg), const void *arg, char *error,
-		 size_t size)
-{
-	int rc = picture_name(p, prefix);
-
-	if (rc)
-		return picture_fail(rc, error, size, "the name is too long: %s", prefix);
-	rc = picture_write_data(p, print, arg);
-	if (rc)
-		return picture_fail(rc, error, size, "cannot write %s: %s", p->data, strerror(-rc));
-	return 0;
-}
-
-/* --- gnuplot ----------------------------------------------------------------- */
-
-static bool is_empty(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) || st.st_size == 0;
-}
-
-static int draw_one(const char *const drawing[], const char *const args[], char *error, size_t size)
+static int draw_file(const struct picture *p, const char *script, char path[FILES][PICTURE_PATH],
+		     int file, char *error, size_t size)
 {
 	const char *named = getenv("TMAX_GNUPLOT"), *program = named ? named : "gnuplot";
-	const char *script = drawing[0], *format = drawing[1];
-	const char *output = drawing[2], *data = drawing[3];
-	const char *argv[ARGS_BEFORE + PICTURE_ARGS_MAX + 1] = { program, "-d",	  "-c", script,
-								 format,  output, data };
+	const char *argv[ARGS_BEFORE + PICTURE_ARGS_MAX + 1] = {
+		program, "-d", "-c", script, endings[file], path[file], path[DATA]
+	};
 	char why[PROCESS_WHY] = "";
+	struct stat st;
 	int rc;
 
-	for (size_t i = 0; args[i] && i < PICTURE_ARGS_MAX; i++)
-		argv[ARGS_BEFORE + i] = args[i];
+	for (size_t i = 0; p->args[i] && i < PICTURE_ARGS_MAX; i++)
+		argv[ARGS_BEFORE + i] = p->args[i];
 	rc = process_run(argv, SECONDS, NULL, why);
 	if (rc && rc != -EIO && rc != -ETIMEDOUT)
 		return picture_fail(rc, error, size, "cannot run %s: %s", program, strerror(-rc));
-	if (rc == 0 && !is_empty(output))
+	if (rc == 0 && stat(path[file], &st) == 0 && st.st_size > 0)
 		return 0;
-	return picture_fail(-EIO, error, size, "%s failed to draw %s%s%s", program, output,
+	return picture_fail(-EIO, error, size, "%s failed to draw %s%s%s", program, path[file],
 			    why[0] ? ": " : "", why);
 }
 
-int picture_draw(const struct picture *p, const char *script, const char *const args[], char *error,
-		 size_t size)
+int picture_make(const struct picture *p, const char *prefix, char *error, size_t size)
 {
-	char path[PICTURE_PATH];
-	const char *const svg[] = { path, "svg", p->svg, p->data };
-	const char *const png[] = { path, "png", p->png, p->data };
-	int rc = data_file(script, path, sizeof(path));
+	char path[FILES][PICTURE_PATH], script[PICTURE_PATH];
+	int rc;
 
+	/* To gnuplot a name that starts with '<', '|' or '-' is a command or a stream. */
+	for (int i = 0; i < FILES; i++)
+		if (snprintf(path[i], PICTURE_PATH, "%s%s.%s", prefix[0] == '/' ? "" : "./", prefix,
+			     endings[i]) >= PICTURE_PATH)
+			return picture_fail(-ENAMETOOLONG, error, size, "the name is too long: %s",
+					    prefix);
+	unlink(path[SVG]);
+	unlink(path[PNG]);
+	rc = write_data(p, path[DATA]);
 	if (rc)
-		return picture_fail(rc, error, size, "cannot read %s: %s", path, strerror(-rc));
-	rc = draw_one(svg, args, error, size);
+		return picture_fail(rc, error, size, "cannot write %s: %s", path[DATA],
+				    strerror(-rc));
+	if (!p->script)
+		return 0;
+	rc = data_file(p->script, script, sizeof(script));
+	if (rc)
+		return picture_fail(rc, error, size, "cannot read %s: %s", script, strerror(-rc));
+	rc = draw_file(p, script, path, SVG, error, size);
 	if (!rc)
-		rc = draw_one(png, args, error, size);
-	if (rc)
-		remove_pictures(p);
+		rc = draw_file(p, script, path, PNG, error, size);
+	if (rc) {
+		unlink(path[SVG]);
+		unlink(path[PNG]);
+	}
 	return rc;
 }

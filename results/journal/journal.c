@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,57 +49,36 @@ static int write_all(int fd, const char *text, size_t length)
 	return 0;
 }
 
-/* Things that cannot be flushed, such as a pipe, need no flushing. */
-static int flush(int fd)
-{
-	return fdatasync(fd) && errno != EINVAL && errno != EROFS ? -errno : 0;
-}
-
-static bool line_is_open(int fd, const struct stat *st)
-{
-	char last;
-
-	if (!S_ISREG(st->st_mode) || st->st_size == 0)
-		return false;
-	return pread(fd, &last, 1, st->st_size - 1) == 1 && last != '\n';
-}
-
-/* Ends a line that another run left cut. */
-static int end_open_line(int fd, const struct stat *st)
-{
-	return line_is_open(fd, st) ? write_all(fd, "\n", 1) : 0;
-}
-
-static int append_locked(int fd, const char *text, size_t length)
-{
-	struct stat st;
-	int rc;
-
-	if (fstat(fd, &st))
-		return -errno;
-	rc = end_open_line(fd, &st);
-	/* One write unless the disk fills up; then the next one tells why. */
-	if (!rc)
-		rc = write_all(fd, text, length);
-	if (!rc)
-		rc = flush(fd);
-	/* If even that fails, the line stays cut, and the next program that appends ends it. */
-	if (rc && S_ISREG(st.st_mode))
-		(void)!ftruncate(fd, st.st_size);
-	return rc;
-}
-
 /*
  * Locked, because taking back a line must not take another run's with it. A
  * file system without locks leaves that to the user.
  */
 static int append_text(int fd, const char *text, size_t length)
 {
-	int rc;
+	struct stat st;
+	char last;
+	int rc = 0;
 
 	while (flock(fd, LOCK_EX) && errno == EINTR)
 		;
-	rc = append_locked(fd, text, length);
+	if (fstat(fd, &st)) {
+		rc = -errno;
+		flock(fd, LOCK_UN);
+		return rc;
+	}
+	/* A line that another run left cut is ended. */
+	if (S_ISREG(st.st_mode) && st.st_size && pread(fd, &last, 1, st.st_size - 1) == 1 &&
+	    last != '\n')
+		rc = write_all(fd, "\n", 1);
+	/* One write unless the disk fills up; then the next one tells why. */
+	if (!rc)
+		rc = write_all(fd, text, length);
+	/* Things that cannot be flushed, such as a pipe, need no flushing. */
+	if (!rc && fdatasync(fd) && errno != EINVAL && errno != EROFS)
+		rc = -errno;
+	/* If even that fails, the line stays cut, and the next program that appends ends it. */
+	if (rc && S_ISREG(st.st_mode))
+		(void)!ftruncate(fd, st.st_size);
 	flock(fd, LOCK_UN);
 	return rc;
 }
@@ -138,24 +118,16 @@ int journal_close(struct journal *journal)
 
 int journal_put(struct journal *journal, json_t *line)
 {
-	size_t length = line ? json_dumpb(line, NULL, 0, JSON_COMPACT) : 0;
-	char *text;
-	int rc = -EMSGSIZE;
+	char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
+	size_t length = text ? strlen(text) : 0;
+	int rc = -EINVAL;
 
-	if (!length) {
-		json_decref(line);
-		return -EINVAL;
-	}
-	text = malloc(length + 1);
-	if (!text) {
-		json_decref(line);
-		return -ENOMEM;
-	}
-	json_dumpb(line, text, length, JSON_COMPACT);
 	json_decref(line);
-	text[length] = '\n';
-	if (length < JOURNAL_LINE_MAX)
-		rc = append_text(journal->fd, text, length + 1);
+	if (text) {
+		text[length] = '\n';
+		rc = length < JOURNAL_LINE_MAX ? append_text(journal->fd, text, length + 1)
+					       : -EMSGSIZE;
+	}
 	free(text);
 	return rc;
 }
@@ -208,8 +180,7 @@ int journal_write_run_of(struct journal *journal, const char *plan, const struct
 	    json_object_set_new(line, "tool", json_string(PACKAGE_STRING)) ||
 	    json_object_set_new(line, "plan", json_string(plan)) ||
 	    json_object_set_new(line, "identity", identity_to_json(id)) ||
-	    (seed != JOURNAL_NO_SEED &&
-	     json_object_set_new(line, "seed", json_integer((json_int_t)seed))) ||
+	    (seed != JOURNAL_NO_SEED && json_object_set_new(line, "seed", seed_to_json(seed))) ||
 	    json_object_set_new(line, "gaps", untested ? json_incref(untested) : json_array())) {
 		json_decref(line);
 		return -EINVAL;
@@ -255,30 +226,20 @@ int journal_write_line(struct journal *journal, const char *type, json_t *body)
 	return journal_put(journal, journal_line(type, body));
 }
 
-/* --- Reading ----------------------------------------------------------------- */
-
-struct line {
-	char *text; /* JOURNAL_LINE_MAX bytes */
-	size_t length;
-	bool too_long;
-};
-
-static bool next_line(FILE *stream, struct line *line)
+int journal_tell(FILE *to, json_t *line)
 {
-	int c;
+	json_t *told = json_pack("{s:O, s:O, s:s}", "type", json_object_get(line, "type"), "schema",
+				 json_object_get(line, "schema"), "tool", PACKAGE_STRING);
+	int rc = -EINVAL;
 
-	line->length = 0;
-	line->too_long = false;
-	while ((c = getc_unlocked(stream)) != EOF) {
-		if (c == '\n')
-			return true;
-		if (line->length == JOURNAL_LINE_MAX - 1)
-			line->too_long = true;
-		else
-			line->text[line->length++] = (char)c;
-	}
-	return line->length > 0;
+	if (told && json_object_update_missing(told, line) == 0)
+		rc = json_dumpf(told, to, JSON_COMPACT) == 0 && putc('\n', to) != EOF ? 0 : -EIO;
+	json_decref(told);
+	json_decref(line);
+	return rc;
 }
+
+/* --- Reading ----------------------------------------------------------------- */
 
 /* Room for one more record, which the caller may fill and then count. */
 static struct cell_record *next_record(struct journal_data *data)
@@ -334,92 +295,77 @@ static int take_run(struct journal_data *data, const json_t *json)
 	return 0;
 }
 
-/* All other lines are kept as they are, for readers that know their type. */
-static int take_other(struct journal_data *data, json_t *json)
-{
-	if (!data->others)
-		data->others = json_array();
-	return json_array_append(data->others, json) ? -ENOMEM : 0;
-}
-
-static bool is_type(const char *type)
-{
-	return strcmp(type, "estimate") == 0 || strcmp(type, "gaps") == 0 ||
-	       strcmp(type, "tail") == 0 || strcmp(type, "bench") == 0 ||
-	       strcmp(type, "epoch") == 0;
-}
-
 static int take_json(struct journal_data *data, json_t *json)
 {
+	static const char *const others[] = { "estimate", "gaps", "tail", "bench", "epoch" };
 	json_int_t schema = json_integer_value(json_object_get(json, "schema"));
-	const char *type = json_string_value(json_object_get(json, "type"));
-	int rc;
+	const char *type = json_text_of(json, "type");
+	bool known = false;
+	int rc = 0;
 
-	if (schema > JOURNAL_SCHEMA) {
+	if (schema > JOURNAL_SCHEMA)
 		data->newer++;
-		return -EINVAL;
-	}
-	if (!type || schema < 1)
+	if (schema < 1 || schema > JOURNAL_SCHEMA)
 		return -EINVAL;
 	if (strcmp(type, "cell") == 0)
 		return take_cell(data, json);
 	if (strcmp(type, "begin") == 0)
 		return take_begin(data, json);
-	/* Both name the machine. */
-	if (strcmp(type, "run") != 0 && strcmp(type, "evidence") != 0)
-		return is_type(type) ? take_other(data, json) : -EINVAL;
-	rc = take_run(data, json);
-	return rc ? rc : take_other(data, json);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		known |= strcmp(type, others[i]) == 0;
+	/* Both of these name the machine. */
+	if (strcmp(type, "run") == 0 || strcmp(type, "evidence") == 0)
+		rc = take_run(data, json);
+	else if (!known)
+		rc = -EINVAL;
+	if (rc)
+		return rc;
+	/* They are kept as they are, for readers that know their type. */
+	if (!data->others)
+		data->others = json_array();
+	return json_array_append(data->others, json) ? -ENOMEM : 0;
 }
 
-/* jansson gives a reason for every bad text, but seldom for a failed malloc(). */
-static bool out_of_memory(const json_error_t *error)
-{
-	enum json_error_code code = json_error_code(error);
-
-	return code == json_error_out_of_memory || code == json_error_unknown;
-}
-
-static int take_line(struct journal_data *data, const struct line *line)
+static int take_line(struct journal_data *data, const char *text, size_t length)
 {
 	json_error_t error = { 0 }; /* jansson leaves the code as it was */
-	json_t *json;
+	json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+	enum json_error_code code;
 	int rc;
 
-	if (line->too_long)
-		return -EINVAL;
-	json = json_loadb(line->text, line->length, JSON_REJECT_DUPLICATES, &error);
-	if (!json)
-		return out_of_memory(&error) ? -ENOMEM : -EINVAL;
-	rc = take_json(data, json);
-	json_decref(json);
-	return rc;
-}
-
-static int read_lines(FILE *stream, struct journal_data *data, struct line *line)
-{
-	for (size_t number = 1; next_line(stream, line); number++) {
-		int rc = take_line(data, line);
-
-		if (rc == -ENOMEM)
-			return rc;
-		if (rc && !data->skipped++)
-			data->first_bad = number;
+	if (json) {
+		rc = take_json(data, json);
+		json_decref(json);
+		return rc;
 	}
-	if (ferror(stream))
-		return errno ? -errno : -EIO;
-	return 0;
+	/* jansson gives a reason for every bad text, but seldom for a failed malloc(). */
+	code = json_error_code(&error);
+	return code == json_error_out_of_memory || code == json_error_unknown ? -ENOMEM : -EINVAL;
 }
 
 int journal_read_stream(FILE *stream, struct journal_data *data)
 {
-	struct line line = { .text = malloc(JOURNAL_LINE_MAX) };
-	int rc;
+	char *text = malloc(JOURNAL_LINE_MAX);
+	int rc = text ? 0 : -ENOMEM, c = 0;
 
-	if (!line.text)
-		return -ENOMEM;
-	rc = read_lines(stream, data, &line);
-	free(line.text);
+	for (size_t number = 1; rc != -ENOMEM && c != EOF; number++) {
+		size_t length = 0;
+
+		/* Of a line that is too long only its length is read. */
+		while ((c = getc_unlocked(stream)) != EOF && c != '\n') {
+			if (length < JOURNAL_LINE_MAX)
+				text[length] = (char)c;
+			length++;
+		}
+		if (c == EOF && !length)
+			break;
+		rc = length < JOURNAL_LINE_MAX ? take_line(data, text, length) : -EINVAL;
+		if (rc && !data->skipped++)
+			data->first_bad = number;
+	}
+	if (rc != -ENOMEM)
+		rc = !ferror(stream) ? 0 : errno ? -errno : -EIO;
+	free(text);
 	if (rc)
 		journal_free(data);
 	return rc;
@@ -443,4 +389,54 @@ void journal_free(struct journal_data *data)
 	json_decref(data->others);
 	json_decref(data->begun);
 	memset(data, 0, sizeof(*data));
+}
+
+/* --- Lines of the other types ------------------------------------------------ */
+
+const json_t *line_next(const struct journal_data *data, const char *type, size_t *i)
+{
+	while (*i < json_array_size(data->others)) {
+		const json_t *line = json_array_get(data->others, (*i)++);
+
+		if (strcmp(json_text_of(line, "type"), type) == 0)
+			return line;
+	}
+	return NULL;
+}
+
+const json_t *line_last(const struct journal_data *data, const char *type)
+{
+	const json_t *line, *last = NULL;
+	size_t i = 0;
+
+	while ((line = line_next(data, type, &i)))
+		last = line;
+	return last;
+}
+
+double json_real_of(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+
+	return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+const char *json_text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "?";
+}
+
+const json_t *json_find(const json_t *list, const char *member, const char *text)
+{
+	const json_t *object;
+	size_t i;
+
+	json_array_foreach(list, i, object)
+	{
+		if (strcmp(json_text_of(object, member), text) == 0)
+			return object;
+	}
+	return NULL;
 }

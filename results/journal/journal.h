@@ -49,6 +49,23 @@ static inline uint64_t record_toggles(const struct cell_record *r)
 	return cut ? 0 : r->result.toggles;
 }
 
+/* Sums stay at the top instead of starting over: journals may claim anything. */
+static inline void sum_add(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = UINT64_MAX;
+}
+
+/* record_tears - a crash under the counting oracle is one that no pad could count. */
+static inline uint64_t record_tears(const struct cell_record *r)
+{
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < TEAR_KINDS; kind++)
+		sum_add(&sum, r->result.tears[kind]);
+	return sum;
+}
+
 /* Everything worth keeping of a journal. */
 struct journal_data {
 	int have_identity;	  /* a run line was seen */
@@ -96,6 +113,12 @@ int journal_write_line(struct journal *journal, const char *type, json_t *body);
 json_t *journal_line(const char *type, json_t *body);
 int journal_put(struct journal *journal, json_t *line);
 
+/*
+ * journal_tell - a line as what a command of the program answers: with the tool behind its type
+ * and schema. One line on `to`; the line is freed. 0; -EINVAL: of NULL; or -EIO.
+ */
+int journal_tell(FILE *to, json_t *line);
+
 int journal_close(struct journal *journal);
 
 /* journal_date - now, as cell_record.date wants it: "2026-01-31T23:59:59Z". */
@@ -111,6 +134,27 @@ int journal_read(const char *path, struct journal_data *data);
 int journal_read_stream(FILE *stream, struct journal_data *data);
 void journal_free(struct journal_data *data);
 
+/*
+ * seed_to_json, seed_from_json - 64 bits that readers which have doubles for numbers would round
+ * (jq 1.6 does): written as a string, read as a string or a number up to INT64_MAX. -EINVAL.
+ */
+json_t *seed_to_json(uint64_t seed);
+int seed_from_json(const json_t *json, uint64_t *seed);
+
+/*
+ * line_next - the next of the other lines of that type at or after *i, which is moved behind it.
+ * line_last - the last one. NULL: none.
+ */
+const json_t *line_next(const struct journal_data *data, const char *type, size_t *i);
+const json_t *line_last(const struct journal_data *data, const char *type);
+
+/* Members of a line; not there or of another type: NAN, "?". */
+double json_real_of(const json_t *object, const char *name);
+const char *json_text_of(const json_t *object, const char *name);
+
+/* json_find - the first object of a list whose member is that text, NULL: none. */
+const json_t *json_find(const json_t *list, const char *member, const char *text);
+
 /* identity_to_json / identity_from_json - an object, a member for each field. NULL / -EINVAL. */
 json_t *identity_to_json(const struct identity *id);
 int identity_from_json(const json_t *object, struct identity *id);
@@ -118,5 +162,12 @@ int identity_from_json(const json_t *object, struct identity *id);
 /* record_to_json / record_from_json - one "cell" line. NULL / -EINVAL on failure. */
 json_t *record_to_json(const struct cell_record *record);
 int record_from_json(const json_t *line, struct cell_record *record);
+
+/*
+ * text_take - copy a text that was read, whole or not at all: a shortened name would be
+ * another's. Printable ASCII only, because it ends up on terminals and in figures. 0 or -EINVAL,
+ * also where text is NULL.
+ */
+int text_take(const char *text, char *to, size_t size);
 
 #endif

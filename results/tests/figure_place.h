@@ -48,7 +48,7 @@ static inline struct cell_record *add_record(struct place *place, uint64_t wait,
 	assert_true(place->data.count <= RECORDS_MAX);
 	*r = sample_record(0);
 	r->cell.split = 2;
-	r->cell.first_wait = r->cell.second_wait = wait;
+	r->cell.waits.first = r->cell.waits.second = wait;
 	r->result.toggles = toggles;
 	r->result.tears[TEAR_OLD_FRONT] = tears;
 	r->result.tears[TEAR_NEW_FRONT] = r->result.tears[TEAR_OTHER] = 0;

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "results/tests/fuzz_target.h"
 #include "stress/base/random.h"
 
 #define FUZZ_INPUT_MAX	65536
@@ -34,8 +35,6 @@ struct fuzz_corpus {
 	size_t count;
 	const char *const *tokens; /* words worth inserting, NULL ends them */
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The sanitizers exit without a signal, but call this back first. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));

@@ -40,11 +40,11 @@ static inline struct cell_record sample_record(unsigned i)
 	cell_defaults(&r.cell);
 	r.cell.crossing = i % 2 ? CROSSING_PAGE : CROSSING_LINE;
 	r.cell.split = 1 + i % 4;
-	r.cell.first_wait = r.cell.second_wait = 100 * (uint64_t)i;
+	r.cell.waits.first = r.cell.waits.second = 100 * (uint64_t)i;
 	r.cell.seconds = 0.1;
 	r.cell.seed = 1 + i;
 	r.cell.provokers = i;
-	r.cell.stretch = i % 2 * 4;
+	r.cell.waits.stretch = i % 2 * 4;
 	r.cell.loop = i;
 	r.cell.place = 7 * (uint64_t)i;
 	r.cell.swap = i % 2;

@@ -42,6 +42,10 @@ def definition(schema, line):
         "evidence": "evidence",
         "epoch": "epoch",
         "bench": "bench",
+        "verify": "verify",
+        "store": "store",
+        "info": "info",
+        "cpuid": "cpuid",
     }
     name = names.get(line.get("type")) if isinstance(line, dict) else None
     if name == "estimate" and "first_wait" in line:

@@ -17,29 +17,20 @@ static int find_in(const char *folder, const char *name, char *path, size_t size
 	return access(path, R_OK) ? -errno : 0;
 }
 
-static int find_beside_program(const char *name, char *path, size_t size)
-{
-	char folder[PATH_MAX + sizeof("/data")];
-	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX);
-	char *end;
-
-	if (length < 0 || length == PATH_MAX)
-		return -ENOENT;
-	folder[length] = '\0';
-	end = strrchr(folder, '/');
-	if (!end)
-		return -ENOENT;
-	strcpy(end, "/data");
-	return find_in(folder, name, path, size);
-}
-
 int data_file(const char *name, char *path, size_t size)
 {
 	const char *folder = getenv("TMAX_DATADIR");
+	char beside[PATH_MAX + sizeof("/data")], *slash;
+	ssize_t length;
 
 	if (folder)
 		return find_in(folder, name, path, size);
-	if (find_beside_program(name, path, size) == 0)
+	length = readlink("/proc/self/exe", beside, PATH_MAX);
+	beside[length > 0 && length < PATH_MAX ? length : 0] = '\0';
+	slash = strrchr(beside, '/');
+	if (slash)
+		strcpy(slash, "/data");
+	if (slash && find_in(beside, name, path, size) == 0)
 		return 0;
 	return find_in(PKGDATADIR, name, path, size);
 }

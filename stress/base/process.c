@@ -40,7 +40,8 @@ struct process {
 /* --- Reasons -------------------------------------------------------------------------------- */
 
 /* printf into why, with everything that is not plain text as a question mark. */
-static int __attribute__((format(printf, 3, 4))) fail(int ret, char *why, const char *format, ...)
+static int __attribute__((format(printf, 3, 4)))
+fail_saying(int ret, char *why, const char *format, ...)
 {
 	va_list args;
 
@@ -53,41 +54,24 @@ static int __attribute__((format(printf, 3, 4))) fail(int ret, char *why, const 
 	return ret;
 }
 
-/* A line of what it said, the first or the last that is not empty. False: it said nothing. */
-static bool words(const struct process *p, bool first, char *text, size_t size)
+/* A line of what it said, the first or the last that is not empty; text stays if it said nothing.
+ */
+static void line_said(const struct process *p, bool first, char *text, size_t size)
 {
 	char said[LAST_WORDS + 1], *line, *rest;
 	off_t end = lseek(p->said, 0, SEEK_END);
 	off_t from = !first && end > LAST_WORDS ? end - LAST_WORDS : 0;
 	ssize_t got = pread(p->said, said, LAST_WORDS, from);
-	bool found = false;
 
 	said[got > 0 ? got : 0] = '\0';
 	for (line = strtok_r(said, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest)) {
-		if (first && found)
-			break;
 		snprintf(text, size, "%s", line);
-		found = true;
+		if (first)
+			break;
 	}
-	return found;
-}
-
-static void describe(int status, char *text, size_t size)
-{
-	if (WIFSIGNALED(status))
-		snprintf(text, size, "was ended by signal %d", WTERMSIG(status));
-	else
-		snprintf(text, size, "ended with status %d", WEXITSTATUS(status));
 }
 
 /* --- Its end -------------------------------------------------------------------------------- */
-
-static void reap(struct process *p)
-{
-	while (p->pid && waitpid(p->pid, &p->status, 0) < 0 && errno == EINTR)
-		;
-	p->pid = 0;
-}
 
 /* The group as long as its leader is not waited for: no other process can have the number. */
 static void kill_it(struct process *p)
@@ -96,7 +80,9 @@ static void kill_it(struct process *p)
 		kill(-p->pid, SIGKILL);
 		kill(p->pid, SIGKILL);
 	}
-	reap(p);
+	while (p->pid && waitpid(p->pid, &p->status, 0) < 0 && errno == EINTR)
+		;
+	p->pid = 0;
 }
 
 static bool ends_within(struct process *p, double seconds)
@@ -125,67 +111,54 @@ static int give_up(struct process *p, int ret)
 /* It closed its output, so it has ended or soon will. */
 static int is_gone(struct process *p)
 {
-	char said[PROCESS_WHY], how[64];
+	char said[PROCESS_WHY] = "", how[64];
 	bool by_itself = ends_within(p, PATIENCE);
 
 	kill_it(p);
-	describe(p->status, how, sizeof(how));
 	if (!by_itself)
 		snprintf(how, sizeof(how), "closed its output");
-	if (words(p, false, said, sizeof(said)))
-		fail(0, p->why, "%s %s: %s", p->name, how, said);
+	else if (WIFSIGNALED(p->status))
+		snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(p->status));
 	else
-		fail(0, p->why, "%s %s", p->name, how);
+		snprintf(how, sizeof(how), "ended with status %d", WEXITSTATUS(p->status));
+	line_said(p, false, said, sizeof(said));
+	fail_saying(0, p->why, "%s %s%s%s", p->name, how, said[0] ? ": " : "", said);
 	return give_up(p, -EPIPE);
 }
 
 static int is_late(struct process *p, double seconds)
 {
-	char said[PROCESS_WHY];
+	char said[PROCESS_WHY] = "";
 
-	if (words(p, false, said, sizeof(said)))
-		fail(0, p->why, "%s gave no answer in %.1f s: %s", p->name, seconds, said);
-	else
-		fail(0, p->why, "%s gave no answer in %.1f s", p->name, seconds);
+	line_said(p, false, said, sizeof(said));
+	fail_saying(0, p->why, "%s gave no answer in %.1f s%s%s", p->name, seconds,
+		    said[0] ? ": " : "", said);
 	return give_up(p, -ETIMEDOUT);
 }
 
 static int is_garbage(struct process *p, const char *line)
 {
-	fail(0, p->why, "%s gave an answer that is none: %.60s", p->name, line);
+	fail_saying(0, p->why, "%s gave an answer that is none: %.60s", p->name, line);
 	return give_up(p, -EPROTO);
 }
 
 /* --- Lines ---------------------------------------------------------------------------------- */
 
-/* 0: there is something to read; -ETIMEDOUT, -EINTR. */
-static int await(struct process *p, double until)
+static int read_more(struct process *p, double seconds, double until)
 {
 	struct pollfd fd = { .fd = p->talk, .events = POLLIN };
 	double left;
+	ssize_t got;
 
-	for (;;) {
-		if (p->stop && *p->stop)
-			return -EINTR;
+	do {
+		if (p->stop && *p->stop) {
+			fail_saying(0, p->why, "interrupted");
+			return give_up(p, -EINTR);
+		}
 		left = (until - seconds_now()) * 1e3;
 		if (left <= 0)
-			return -ETIMEDOUT;
-		if (poll(&fd, 1, left < SLICE_MS ? (int)left + 1 : SLICE_MS) > 0)
-			return 0;
-	}
-}
-
-static int read_more(struct process *p, double seconds, double until)
-{
-	ssize_t got;
-	int ret = await(p, until);
-
-	if (ret == -ETIMEDOUT)
-		return is_late(p, seconds);
-	if (ret < 0) {
-		fail(0, p->why, "interrupted");
-		return give_up(p, ret);
-	}
+			return is_late(p, seconds);
+	} while (poll(&fd, 1, left < SLICE_MS ? (int)left + 1 : SLICE_MS) <= 0);
 	got = recv(p->talk, p->line + p->length, sizeof(p->line) - p->length, 0);
 	if (got < 0 && errno == EINTR)
 		return 0;
@@ -212,7 +185,7 @@ static int next_line(struct process *p, double seconds, double until, char *line
 	used = (size_t)(end + 1 - p->line);
 	memcpy(line, p->line, used - 1);
 	line[used - 1] = '\0';
-	/* A line is its text up to the end, whatever bytes are in it. */
+	/* A line is its text up to the end, with any bytes in it. */
 	if (memchr(line, '\0', used - 1))
 		return is_garbage(p, "a line with a zero byte");
 	p->length -= used;
@@ -222,7 +195,7 @@ static int next_line(struct process *p, double seconds, double until, char *line
 
 /* --- Numbers -------------------------------------------------------------------------------- */
 
-static int keep(struct process_reply *reply, double value)
+static int keep_number(struct process_reply *reply, double value)
 {
 	size_t room = reply->room ? 2 * reply->room : 64;
 	double *more;
@@ -240,70 +213,26 @@ static int keep(struct process_reply *reply, double value)
 	return 0;
 }
 
-/* Behind the digits; too many of them are refused by the caller. */
-static const char *digits(const char *text, uint64_t *value, uint64_t *weight)
+/* Digits with at most one dot between, a blank apart. 0, -EPROTO: not only that. */
+static int read_numbers(const char *line, struct process_reply *reply)
 {
-	*value = 0;
-	*weight = 1;
-	for (; *text >= '0' && *text <= '9'; text++) {
-		*value = *value * 10 + (uint64_t)(*text - '0');
-		*weight *= 10;
-	}
-	return text;
-}
-
-/* The end of the number at text, NULL: it is none. By hand: strtod() asks the locale. */
-static const char *number(const char *text, double *value)
-{
-	uint64_t whole, part, weight;
-	const char *dot = digits(text, &whole, &weight), *end;
-
-	*value = (double)whole;
-	if (dot == text || dot - text > DIGITS)
-		return NULL;
-	if (*dot != '.')
-		return dot;
-	end = digits(dot + 1, &part, &weight);
-	if (end == dot + 1 || end - dot - 1 > DIGITS)
-		return NULL;
-	*value += (double)part / (double)weight;
-	return end;
-}
-
-/* 0, -EPROTO: not only numbers. */
-static int numbers(const char *line, struct process_reply *reply)
-{
-	double value;
-	int ret;
+	static const char digits[] = "0123456789";
 
 	for (;;) {
-		line = number(line, &value);
-		if (!line)
+		size_t whole = strspn(line, digits), dot = line[whole] == '.';
+		size_t part = dot ? strspn(line + whole + 1, digits) : 0;
+		int ret;
+
+		if (!whole || whole > DIGITS || part > DIGITS || (dot && !part))
 			return -EPROTO;
-		ret = keep(reply, value);
+		/* Nothing here sets a locale, in which the dot might be another sign. */
+		ret = keep_number(reply, strtod(line, NULL));
+		line += whole + dot + part;
 		if (ret < 0 || !*line)
 			return ret;
 		if (*line++ != ' ')
 			return -EPROTO;
 	}
-}
-
-/* 1: the answer is complete. */
-static int take_line(struct process *p, const char *line, struct process_reply *reply, char *why)
-{
-	static const char error[] = "error ";
-	int ret;
-
-	if (!strcmp(line, "."))
-		return 1;
-	if (!strncmp(line, error, sizeof(error) - 1))
-		return fail(-EREMOTEIO, why, "%s: %s", p->name, line + sizeof(error) - 1);
-	ret = numbers(line, reply);
-	if (ret == -ENOMEM) {
-		fail(0, p->why, "out of memory");
-		return give_up(p, ret);
-	}
-	return ret < 0 ? is_garbage(p, line) : 0;
 }
 
 /* --- Requests ------------------------------------------------------------------------------- */
@@ -323,43 +252,41 @@ static int send_all(struct process *p, const char *text, size_t length)
 	return 0;
 }
 
-/* What came before the question answers nothing. */
-static int send_request(struct process *p, const char *request)
-{
-	int ret;
-
-	if (p->length)
-		return is_garbage(p, "it spoke without being asked");
-	ret = send_all(p, request, strlen(request));
-	return ret < 0 ? ret : send_all(p, "\n", 1);
-}
-
-static int listen_to(struct process *p, double seconds, struct process_reply *reply, char *why)
-{
-	double until = seconds_now() + seconds;
-	char line[PROCESS_LINE];
-	int ret;
-
-	reply->count = 0;
-	do {
-		ret = next_line(p, seconds, until, line);
-		if (ret == 0)
-			ret = take_line(p, line, reply, why);
-	} while (ret == 0);
-	return ret < 0 ? ret : 0;
-}
-
 int process_ask(struct process *p, const char *request, double seconds, struct process_reply *reply,
 		char *why)
 {
+	static const char error[] = "error ";
+	double until;
+	char line[PROCESS_LINE];
 	int ret = p->broken;
 
+	/* What came before the question answers nothing. */
+	if (ret == 0 && request && p->length)
+		ret = is_garbage(p, "it spoke without being asked");
 	if (ret == 0 && request)
-		ret = send_request(p, request);
+		ret = send_all(p, request, strlen(request));
+	if (ret == 0 && request)
+		ret = send_all(p, "\n", 1);
+	until = seconds_now() + seconds;
 	if (ret == 0)
-		ret = listen_to(p, seconds, reply, why);
+		reply->count = 0;
+	while (ret == 0) {
+		ret = next_line(p, seconds, until, line);
+		if (ret < 0 || !strcmp(line, "."))
+			break;
+		if (!strncmp(line, error, sizeof(error) - 1))
+			return fail_saying(-EREMOTEIO, why, "%s: %s", p->name,
+					   line + sizeof(error) - 1);
+		ret = read_numbers(line, reply);
+		if (ret == -EPROTO)
+			is_garbage(p, line);
+		if (ret != -ENOMEM)
+			continue;
+		fail_saying(0, p->why, "out of memory");
+		give_up(p, ret);
+	}
 	if (p->broken)
-		fail(0, why, "%s", p->why);
+		fail_saying(0, why, "%s", p->why);
 	return ret;
 }
 
@@ -412,28 +339,22 @@ static void set_free(struct process *p)
 	free(p);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 int process_start(struct process **process, const char *const argv[],
 		  const volatile sig_atomic_t *stop, char *why)
 {
+	const char *slash = strrchr(argv[0], '/');
 	struct process *p = calloc(1, sizeof(*p));
 	int ret;
 
 	if (!p)
-		return fail(-ENOMEM, why, "out of memory");
+		return fail_saying(-ENOMEM, why, "out of memory");
 	p->talk = -1;
 	p->said = -1;
 	p->stop = stop;
-	snprintf(p->name, sizeof(p->name), "%s", base_name(argv[0]));
+	snprintf(p->name, sizeof(p->name), "%s", slash ? slash + 1 : argv[0]);
 	ret = spawn_on(p, argv);
 	if (ret < 0) {
-		fail(0, why, "cannot run %s: %s", p->name, strerror(-ret));
+		fail_saying(0, why, "cannot run %s: %s", p->name, strerror(-ret));
 		set_free(p);
 		return ret;
 	}
@@ -452,37 +373,30 @@ void process_end(struct process *p)
 	set_free(p);
 }
 
-/* What it writes is read and forgotten: it ends when its output does. */
-static int await_end(struct process *p, double seconds)
-{
-	double until = seconds_now() + seconds;
-	int ret;
-
-	do {
-		p->length = 0;
-		ret = read_more(p, seconds, until);
-	} while (ret == 0);
-	return ret;
-}
-
 int process_run(const char *const argv[], double seconds, const volatile sig_atomic_t *stop,
 		char *why)
 {
 	char said[PROCESS_WHY] = "it failed without a word";
 	struct process *p;
+	double until;
 	int ret = process_start(&p, argv, stop, why);
 
 	if (ret < 0)
 		return ret;
 	shutdown(p->talk, SHUT_WR);
-	ret = await_end(p, seconds);
+	until = seconds_now() + seconds;
+	/* What it writes is read and forgotten: it ends when its output does. */
+	do {
+		p->length = 0;
+		ret = read_more(p, seconds, until);
+	} while (ret == 0);
 	if (ret == -EPIPE && p->status == 0) {
 		ret = 0;
 	} else if (ret == -EPIPE) {
-		words(p, true, said, sizeof(said));
-		ret = fail(-EIO, why, "%s: %s", p->name, said);
+		line_said(p, true, said, sizeof(said));
+		ret = fail_saying(-EIO, why, "%s: %s", p->name, said);
 	} else {
-		fail(0, why, "%s", p->why);
+		fail_saying(0, why, "%s", p->why);
 	}
 	set_free(p);
 	return ret;

@@ -4,7 +4,7 @@
  *
  * A request is one line on its standard input. The answer is lines of numbers on its standard
  * output, of digits with at most one dot, a blank apart, ended by a line of one dot; or one
- * line "error TEXT", after which it goes on. Whatever else it says is a fault, and so are its
+ * line "error TEXT", after which it goes on. Anything else that it says is a fault, and so are its
  * death and an answer that takes too long: then it is killed, with its whole group, and every
  * later request fails for the same reason. It is killed if the caller's thread ends, too.
  * What it writes to its standard error is kept, and a line of that is the reason that is told.

@@ -23,7 +23,7 @@ struct spawn {
 	volatile int error;
 };
 
-/* The environment, with messages in a language that can be told to everybody. */
+/* The environment, with messages in the language of all others. */
 static char **plain_environment(void)
 {
 	static char plain[] = "LC_ALL=C";

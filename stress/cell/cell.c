@@ -7,16 +7,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const crossing_names[CROSSING_COUNT] = {
-	[CROSSING_NONE] = "none", [CROSSING_8] = "8",	    [CROSSING_16] = "16",
-	[CROSSING_32] = "32",	  [CROSSING_LINE] = "line", [CROSSING_PAGE] = "page",
+	[CROSSING_NONE] = "none", [CROSSING_8] = "8",		[CROSSING_16] = "16",
+	[CROSSING_32] = "32",	  [CROSSING_INSIDE] = "inside", [CROSSING_LINE] = "line",
+	[CROSSING_PAGE] = "page",
 };
 
 static const unsigned crossing_sizes[CROSSING_COUNT] = {
-	[CROSSING_NONE] = 0, [CROSSING_8] = 8,	   [CROSSING_16] = 16,
-	[CROSSING_32] = 32,  [CROSSING_LINE] = 64, [CROSSING_PAGE] = 4096,
+	[CROSSING_NONE] = 0,   [CROSSING_8] = 8,     [CROSSING_16] = 16,     [CROSSING_32] = 32,
+	[CROSSING_INSIDE] = 8, [CROSSING_LINE] = 64, [CROSSING_PAGE] = 4096,
 };
 
 static const char *const pair_names[PAIR_COUNT] = {
@@ -62,7 +64,7 @@ static const char *const provoker_names[PROVOKER_COUNT] = {
 	[PROVOKER_SITES] = "sites",	    [PROVOKER_EVICT] = "evict",
 };
 
-static int parse(const char *const *names, int count, const char *name)
+static int index_of(const char *const *names, int count, const char *name)
 {
 	for (int i = 0; i < count; i++)
 		if (strcmp(names[i], name) == 0)
@@ -70,65 +72,23 @@ static int parse(const char *const *names, int count, const char *name)
 	return -EINVAL;
 }
 
-const char *crossing_name(enum crossing c)
-{
-	return crossing_names[c];
-}
+/* The two functions of each table: WHAT_name() and WHAT_parse(). */
+#define NAMES(what, type, count)                                                                   \
+	const char *what##_name(enum type value)                                                   \
+	{                                                                                          \
+		return what##_names[value];                                                        \
+	}                                                                                          \
+	int what##_parse(const char *name)                                                         \
+	{                                                                                          \
+		return index_of(what##_names, count, name);                                        \
+	}
 
-const char *pair_name(enum code_pair p)
-{
-	return pair_names[p];
-}
-
-const char *protocol_name(enum protocol p)
-{
-	return protocol_names[p];
-}
-
-const char *oracle_name(enum oracle o)
-{
-	return oracle_names[o];
-}
-
-const char *outcome_name(enum outcome o)
-{
-	return outcome_names[o];
-}
-
-int crossing_parse(const char *name)
-{
-	return parse(crossing_names, CROSSING_COUNT, name);
-}
-
-int pair_parse(const char *name)
-{
-	return parse(pair_names, PAIR_COUNT, name);
-}
-
-int protocol_parse(const char *name)
-{
-	return parse(protocol_names, PROTOCOL_COUNT, name);
-}
-
-int oracle_parse(const char *name)
-{
-	return parse(oracle_names, ORACLE_KINDS, name);
-}
-
-int outcome_parse(const char *name)
-{
-	return parse(outcome_names, OUTCOME_COUNT, name);
-}
-
-const char *tear_kind_name(enum tear_kind k)
-{
-	return tear_kind_names[k];
-}
-
-int tear_kind_parse(const char *name)
-{
-	return parse(tear_kind_names, TEAR_KINDS, name);
-}
+NAMES(crossing, crossing, CROSSING_COUNT)
+NAMES(pair, code_pair, PAIR_COUNT)
+NAMES(protocol, protocol, PROTOCOL_COUNT)
+NAMES(oracle, oracle, ORACLE_KINDS)
+NAMES(outcome, outcome, OUTCOME_COUNT)
+NAMES(tear_kind, tear_kind, TEAR_KINDS)
 
 const char *provoker_name(enum provoker p)
 {
@@ -149,16 +109,6 @@ char *provokers_name(unsigned provokers, char *buf)
 	return buf;
 }
 
-/* The provoker that such a piece of a list names, or -EINVAL. */
-static int parse_piece(const char *text, size_t length)
-{
-	for (int i = 0; i < PROVOKER_COUNT; i++)
-		if (strlen(provoker_names[i]) == length &&
-		    memcmp(provoker_names[i], text, length) == 0)
-			return i;
-	return -EINVAL;
-}
-
 int provokers_parse(const char *names)
 {
 	unsigned set = 0;
@@ -167,9 +117,12 @@ int provokers_parse(const char *names)
 		return 0;
 	for (;; names++) {
 		size_t length = strcspn(names, "+");
-		int one = parse_piece(names, length);
+		unsigned one = 0;
 
-		if (one < 0 || set & 1u << one)
+		while (one < PROVOKER_COUNT && (strlen(provoker_names[one]) != length ||
+						memcmp(provoker_names[one], names, length) != 0))
+			one++;
+		if (one == PROVOKER_COUNT || set & 1u << one)
 			return -EINVAL;
 		set |= 1u << one;
 		names += length;
@@ -193,15 +146,14 @@ void cell_defaults(struct cell *cell)
 		.oracle = ORACLE_COUNT,
 		.split = 3,
 		.executors = 1,
-		.first_wait = 3000,
-		.second_wait = 3000,
+		.waits = { 3000, 3000, 0 },
 		.rest = 2000,
 		.toggles = 1000000,
 		.seed = 1,
 	};
 }
 
-static int refuse(char *reason, size_t size, const char *text)
+static int refuse_cell(char *reason, size_t size, const char *text)
 {
 	snprintf(reason, size, "%s", text);
 	return -EINVAL;
@@ -210,40 +162,113 @@ static int refuse(char *reason, size_t size, const char *text)
 int cell_check(const struct cell *cell, char *reason, size_t size)
 {
 	if (cell->split < 1 || cell->split > 4)
-		return refuse(reason, size, "the split must be 1 to 4 bytes before the boundary");
+		return refuse_cell(reason, size,
+				   "the split must be 1 to 4 bytes before the boundary");
 	if (cell->executors < 1 || cell->executors > PLACEMENT_EXECUTORS_MAX)
-		return refuse(reason, size, "executors must be 1 to 1024");
-	if (cell->first_wait > CELL_WAIT_MAX || cell->second_wait > CELL_WAIT_MAX ||
+		return refuse_cell(reason, size, "executors must be 1 to 1024");
+	if (cell->waits.first > CELL_WAIT_MAX || cell->waits.second > CELL_WAIT_MAX ||
 	    cell->rest > CELL_WAIT_MAX)
-		return refuse(reason, size, "a wait must be at most 1000000000 ticks");
-	if (cell->stretch > CELL_STRETCH_MAX)
-		return refuse(reason, size, "the stretch must be 0 to 64 times the latency");
+		return refuse_cell(reason, size, "a wait must be at most 1000000000 ticks");
+	if (cell->waits.stretch > CELL_STRETCH_MAX)
+		return refuse_cell(reason, size, "the stretch must be 0 to 64 times the latency");
 	if (cell->provokers & ~PROVOKERS_ALL)
-		return refuse(reason, size, "no such provoker");
+		return refuse_cell(reason, size, "no such provoker");
 	if (cell->loop > CELL_LOOP_MAX)
-		return refuse(reason, size, "the loop takes 0 to 4096 filler instructions");
+		return refuse_cell(reason, size, "the loop takes 0 to 4096 filler instructions");
 	if (cell->toggles < 1 || cell->toggles > CELL_TOGGLES_MAX)
-		return refuse(reason, size, "toggles must be 1 to 1000000000000");
+		return refuse_cell(reason, size, "toggles must be 1 to 1000000000000");
 	if (!(cell->seconds >= 0 && cell->seconds <= 86400.0 * 31))
-		return refuse(reason, size, "seconds must be 0 to 2678400");
+		return refuse_cell(reason, size, "seconds must be 0 to 2678400");
 	if (cell->swap &&
 	    (cell->placement == PLACEMENT_KIND_UP || cell->placement == PLACEMENT_KIND_DOWN))
-		return refuse(reason, size, "kind-up swapped is kind-down: ask for that");
+		return refuse_cell(reason, size, "kind-up swapped is kind-down: ask for that");
 	if (cell->place > INT64_MAX)
-		return refuse(reason, size, "the place must be at most 9223372036854775807");
+		return refuse_cell(reason, size, "the place must be at most 9223372036854775807");
 	if (cell->crossing == CROSSING_NONE && cell->protocol != PROTOCOL_ATOMIC &&
 	    cell->protocol != PROTOCOL_NAIVE)
-		return refuse(reason, size,
-			      "crossing none has no split: use protocol atomic or naive");
+		return refuse_cell(reason, size,
+				   "crossing none has no split: use protocol atomic or naive");
 	if (cell->split == 1 && (cell->pair == PAIR_CALL_CALL || cell->pair == PAIR_WORD))
-		return refuse(
+		return refuse_cell(
 			reason, size,
 			"split 1 of call-call and word has no mix: its codes share the opcode");
 	if (cell->pair == PAIR_WORD && cell->oracle == ORACLE_CRASH)
-		return refuse(reason, size, "no mix of pair word crashes: use oracle count");
+		return refuse_cell(reason, size, "no mix of pair word crashes: use oracle count");
+	if (cell->crossing == CROSSING_INSIDE &&
+	    (cell->pair != PAIR_CALL_CALL || cell->oracle != ORACLE_COUNT ||
+	     (cell->protocol != PROTOCOL_ATOMIC && !protocol_is_broken(cell->protocol))))
+		return refuse_cell(reason, size,
+				   "crossing inside has pair call-call, oracle count and protocol "
+				   "atomic, naive, no-int3 or front-first");
 	if (cell->crossing >= CROSSING_LINE && cell->protocol == PROTOCOL_ATOMIC)
-		return refuse(reason, size, "no store is atomic across a line: use protocol naive");
+		return refuse_cell(reason, size,
+				   "no store is atomic across a line: use protocol naive");
 	return 0;
+}
+
+char *waits_text(const struct waits *waits, char buf[WAITS_TEXT])
+{
+	char second[24] = "", stretch[24] = "";
+
+	if (waits->second != waits->first)
+		snprintf(second, sizeof(second), "+%" PRIu64, waits->second);
+	if (waits->stretch)
+		snprintf(stretch, sizeof(stretch), " x%" PRIu64, waits->stretch);
+	snprintf(buf, WAITS_TEXT, "%" PRIu64 "%s%s", waits->first, second, stretch);
+	return buf;
+}
+
+/* strtoull() would take signs and blanks, too. */
+static bool parse_ticks(const char **text, uint64_t max, uint64_t *ticks)
+{
+	char *end;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	errno = 0;
+	*ticks = strtoull(*text, &end, 10);
+	*text = end;
+	return errno == 0 && *ticks <= max;
+}
+
+int waits_parse(const char *text, struct waits *waits)
+{
+	struct waits w = *waits;
+
+	if (!parse_ticks(&text, CELL_WAIT_MAX, &w.first))
+		return -EINVAL;
+	w.second = w.first;
+	if ((*text == '+' || *text == ',') &&
+	    (text++, !parse_ticks(&text, CELL_WAIT_MAX, &w.second)))
+		return -EINVAL;
+	if ((strncmp(text, " x", 2) == 0 && (text += 2)) || (*text == ',' && text++))
+		if (!parse_ticks(&text, CELL_STRETCH_MAX, &w.stretch))
+			return -EINVAL;
+	if (*text)
+		return -EINVAL;
+	*waits = w;
+	return 0;
+}
+
+static int compare_ticks(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+int waits_compare(const struct waits *a, const struct waits *b)
+{
+	int order = compare_ticks(a->stretch == 0, b->stretch == 0);
+
+	if (order == 0)
+		order = compare_ticks(a->stretch, b->stretch);
+	if (order == 0)
+		order = compare_ticks(a->first, b->first);
+	return order ? order : compare_ticks(a->second, b->second);
+}
+
+bool waits_same(const struct waits *a, const struct waits *b)
+{
+	return waits_compare(a, b) == 0;
 }
 
 int cell_command(const struct cell *c, char *buf, size_t size)
@@ -260,7 +285,20 @@ int cell_command(const struct cell *c, char *buf, size_t size)
 			" --seconds %.9g --stop-tears %" PRIu64 " --seed %" PRIu64 "%s%s",
 			placement_name(c->placement), crossing_name(c->crossing), c->split,
 			c->executors, pair_name(c->pair), protocol_name(c->protocol),
-			oracle_name(c->oracle), c->first_wait, c->second_wait, c->stretch, c->rest,
-			provokers_name(c->provokers, provokers), c->loop, c->toggles, c->seconds,
-			c->stop_tears, c->seed, place, c->swap ? " --swap" : "");
+			oracle_name(c->oracle), c->waits.first, c->waits.second, c->waits.stretch,
+			c->rest, provokers_name(c->provokers, provokers), c->loop, c->toggles,
+			c->seconds, c->stop_tears, c->seed, place, c->swap ? " --swap" : "");
+}
+
+int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating *seating,
+	      char *reason, size_t size)
+{
+	int ret = placement_seat(topology, cell->placement, cell->executors, seating, reason, size);
+	unsigned patcher = seating->patcher;
+
+	if (ret < 0 || !cell->swap)
+		return ret;
+	seating->patcher = seating->executor[0];
+	seating->executor[0] = patcher;
+	return 0;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "patchcore/machine/sync.h"
 #include "stress/placement/placement.h"
 
 #define CELL_WAIT_MAX	 UINT64_C(1000000000) /* ticks */
@@ -17,12 +18,13 @@
 
 /* Boundary that the instruction straddles. */
 enum crossing {
-	CROSSING_NONE, /* inside one 8-byte word */
-	CROSSING_8,    /* 8-byte word boundary that is no multiple of 16 */
-	CROSSING_16,   /* multiple of 16, not of 32 */
-	CROSSING_32,   /* multiple of 32, not of 64 */
-	CROSSING_LINE, /* multiple of 64, not of 4096 */
-	CROSSING_PAGE, /* multiple of 4096 */
+	CROSSING_NONE,	 /* inside one 8-byte word */
+	CROSSING_8,	 /* 8-byte word boundary that is no multiple of 16 */
+	CROSSING_16,	 /* multiple of 16, not of 32 */
+	CROSSING_32,	 /* multiple of 32, not of 64 */
+	CROSSING_INSIDE, /* three sites in one line, one across each of the three above */
+	CROSSING_LINE,	 /* multiple of 64, not of 4096 */
+	CROSSING_PAGE,	 /* multiple of 4096 */
 	CROSSING_COUNT
 };
 
@@ -43,7 +45,7 @@ enum protocol {
 	PROTOCOL_NAIVE,	      /* one plain unaligned store */
 	PROTOCOL_NO_INT3,     /* wait, back, wait, front, without the lock byte */
 	PROTOCOL_FRONT_FIRST, /* INT3, wait, front, wait, back */
-	/* Tried against the tail: as wait, with something more in the first wait (variant.h). */
+	/* Tried against the tail: as wait, with something more in the first wait (toggle.c). */
 	PROTOCOL_TOUCH,	 /* a locked store to the back line that changes nothing */
 	PROTOCOL_READ,	 /* the back line is read */
 	PROTOCOL_HALVES, /* the wait in two halves, with that store between */
@@ -93,11 +95,9 @@ struct cell {
 	enum oracle oracle;
 	unsigned split; /* bytes of the instruction before the boundary, 1 to 4 */
 	unsigned executors;
-	bool swap;	      /* the patcher sits where the first executor would, and it there */
-	uint64_t place;	      /* picks the site's pages and line (place.h); 0: whatever comes */
-	uint64_t first_wait;  /* ticks */
-	uint64_t second_wait; /* ticks */
-	uint64_t stretch;     /* each wait is at least so many times the store's own latency */
+	bool swap;	/* the patcher sits where the first executor would, and it there */
+	uint64_t place; /* picks the site's pages and line (place.h); 0: as it comes */
+	struct waits waits;
 	uint64_t rest; /* mean ticks between toggles, drawn from half to one and a half of it */
 	unsigned provokers;  /* set of 1u << enum provoker */
 	unsigned loop;	     /* filler instructions in the executors' loop beside the site */
@@ -170,6 +170,7 @@ struct latency {
 };
 
 #define CELL_UNKNOWN UINT64_MAX
+#define CELL_INSIDE  3 /* sites of crossing inside: across 8, 16 and 32 bytes */
 
 struct cell_result {
 	enum outcome outcome;
@@ -178,8 +179,8 @@ struct cell_result {
 	uint64_t toggles; /* done */
 	/*
 	 * Of these, before which an executor had run what they replaced: no other can
-	 * tear. Of several executors the one that saw most, so rather too few. Old
-	 * journals: CELL_UNKNOWN.
+	 * tear. Of several executors the one that saw most, of several sites the one that was
+	 * seen least, so rather too few. Old journals: CELL_UNKNOWN.
 	 */
 	uint64_t exposed;
 	uint64_t executions;	    /* over all executors */
@@ -191,6 +192,7 @@ struct cell_result {
 	 * lost: rather too many. Old journals: CELL_UNKNOWN.
 	 */
 	uint64_t torn;
+	uint64_t torn_inside[CELL_INSIDE]; /* of crossing inside: the same of each site */
 	struct tear_event event[TEAR_EVENTS_MAX];
 	unsigned events;
 	struct latency latency;
@@ -243,6 +245,23 @@ unsigned crossing_bytes(enum crossing c);
  * Returns its length as snprintf does.
  */
 int cell_command(const struct cell *cell, char *buf, size_t size);
+
+/* cell_seat - placement_seat for this cell: swapped if it says so. */
+int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating *seating,
+	      char *reason, size_t size);
+/*
+ * waits_text, WAITS - "1600 x4", or "1600" without a stretch, "300+900 x4". waits_parse -
+ * that, or "300,900,4" as on a command line. A stretch that is not told stays as it is. 0 or
+ * -EINVAL: it is neither, or beyond CELL_WAIT_MAX or CELL_STRETCH_MAX.
+ */
+#define WAITS_TEXT 64
+char *waits_text(const struct waits *waits, char buf[WAITS_TEXT]);
+#define WAITS(waits) waits_text((waits), (char[WAITS_TEXT]){ 0 })
+int waits_parse(const char *text, struct waits *waits);
+
+/* waits_same; waits_compare - in which order: stretched ones first, then rising. */
+bool waits_same(const struct waits *a, const struct waits *b);
+int waits_compare(const struct waits *a, const struct waits *b);
 
 /* tears_word - what so many are called. */
 static inline const char *tears_word(uint64_t tears)

@@ -78,36 +78,12 @@ uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 		return second - cell->split;
 	case CROSSING_LINE:
 		return line + (cell->place ? 0 : LINE * choice) - cell->split;
+	case CROSSING_INSIDE:
+		return line + bytes - cell->split;
 	default:
 		/* 8, 24, 40, 56, or 16, 48, or 32 bytes into the line. */
 		return line + bytes + choice * 2 * bytes % LINE - cell->split;
 	}
-}
-
-/* Under the site: the second page, and where it ends in it also the first. */
-static int place_arena(uint8_t *arena, const struct cell *cell)
-{
-	bool two = cell->crossing == CROSSING_PAGE;
-	int ret = 0;
-
-	if (cell->place)
-		ret = place_pages(two ? arena : arena + PAGE, two ? 2 : 1, cell->place);
-	/* Or a fork of a provoker's would leave the patcher with copies, elsewhere. */
-	if (ret == 0 && madvise(arena, PAGES * PAGE, MADV_DONTFORK) < 0)
-		ret = -errno;
-	return ret;
-}
-
-/* The call or jump of a NOP pair; see the table in code.h. */
-static void write_jump(uint8_t *bytes, const struct cell *cell)
-{
-	static const uint8_t front[CODE_LENGTH] = { 0xe8, 0x10, 0x11, 0x21, 0x31 };
-
-	memcpy(bytes, front, CODE_LENGTH);
-	if (cell->pair == PAIR_JMP_NOP)
-		bytes[0] = 0xe9;
-	memset(bytes + cell->split, OPCODE_CLD, CODE_LENGTH - cell->split);
-	bytes[cell->split] = cell->oracle == ORACLE_CRASH ? OPCODE_INVALID : OPCODE_STC;
 }
 
 static void write_codes(struct code *code, const struct cell *cell)
@@ -133,26 +109,52 @@ static void write_codes(struct code *code, const struct cell *cell)
 		}
 		break;
 	default:
+		/* The call or jump of a NOP pair; see the table in code.h. */
 		code->codes = 2;
-		write_jump(code->bytes[0], cell);
+		memcpy(code->bytes[0], calls[0], CODE_LENGTH);
+		if (cell->pair == PAIR_JMP_NOP)
+			code->bytes[0][0] = 0xe9;
+		memset(code->bytes[0] + cell->split, OPCODE_CLD, CODE_LENGTH - cell->split);
+		code->bytes[0][cell->split] =
+			cell->oracle == ORACLE_CRASH ? OPCODE_INVALID : OPCODE_STC;
 		memcpy(code->bytes[1], nop, CODE_LENGTH);
 	}
 	code->pair = cell->pair;
+	if (cell->crossing != CROSSING_INSIDE)
+		return;
+	code->besides = CODE_BESIDE;
+	for (unsigned i = 0; i < CODE_BESIDE; i++) {
+		struct code_beside *beside = &code->beside[i];
+
+		/* 16 and 32 bytes into the line; the first is at 8. */
+		beside->site = code->site - 8 + (16u << i);
+		memcpy(beside->bytes, code->bytes, sizeof(beside->bytes));
+		/* No mix of one site lands near one of another. */
+		for (unsigned k = 0; k < 3; k++)
+			beside->bytes[k][2] = (uint8_t)(beside->bytes[k][2] + 4 * (i + 1));
+	}
 }
 
 /* The front of code k with the back of code j, as an executor could fetch it. */
-static void mix(const struct code *code, unsigned k, unsigned j, unsigned split, uint8_t *bytes)
+static void mix_codes(const struct code *code, unsigned site, unsigned k, unsigned j,
+		      unsigned split, uint8_t *bytes)
 {
-	memcpy(bytes, code->bytes[k], split);
-	memcpy(bytes + split, code->bytes[j] + split, CODE_LENGTH - split);
+	memcpy(bytes, code_bytes(code, site, k), split);
+	memcpy(bytes + split, code_bytes(code, site, j) + split, CODE_LENGTH - split);
 }
 
-static uint8_t *destination(const struct code *code, const uint8_t *bytes)
+static uint8_t *destination(const uint8_t *site, const uint8_t *bytes)
 {
 	int32_t rel;
 
 	memcpy(&rel, bytes + 1, sizeof(rel));
-	return code->site + CODE_LENGTH + rel;
+	return (uint8_t *)(uintptr_t)site + CODE_LENGTH + rel;
+}
+
+/* Where the counters of a site begin, from the first one's. */
+static size_t slots_of(unsigned site)
+{
+	return site * sizeof(struct code_slots);
 }
 
 /* Map the page of a landing place, and the next one, unless that was done before. */
@@ -201,16 +203,16 @@ static void put_return(const struct code *code, struct emit *e)
  *		inc qword [r9 + seen]
  *		ret
  */
-static int write_target(const struct code *code, const uint8_t *bytes, unsigned slot)
+static int write_target(const struct code *code, unsigned site, const uint8_t *bytes, unsigned slot)
 {
-	const size_t last = offsetof(struct code_slots, last);
-	struct emit e = { .at = destination(code, bytes) };
+	const size_t last = slots_of(site) + offsetof(struct code_slots, last);
+	struct emit e = { .at = destination(code_site(code, site), bytes) };
 	uint8_t *other;
 	int ret = map_landing(e.at);
 
 	if (ret < 0)
 		return ret;
-	PUT(&e, 0x49, 0xff, 0x41, (uint8_t)(slot * 8));
+	PUT_AT(&e, slots_of(site) + slot * 8, 0x49, 0xff, 0x81);
 	PUT_AT(&e, last, 0x49, 0x83, 0xb9);
 	PUT(&e, (uint8_t)(slot + 1), 0x75, 0);
 	other = e.at;
@@ -218,7 +220,7 @@ static int write_target(const struct code *code, const uint8_t *bytes, unsigned 
 	other[-1] = (uint8_t)(e.at - other);
 	PUT_AT(&e, last, 0x49, 0xc7, 0x81);
 	PUT(&e, (uint8_t)(slot + 1), 0, 0, 0);
-	PUT_AT(&e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
+	PUT_AT(&e, slots_of(site) + offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
 	put_return(code, &e);
 	return 0;
 }
@@ -229,27 +231,22 @@ static void put_slot_by_toggle(struct emit *e, unsigned slot)
 	PUT(e, 0x4d, 0x8b, 0x02, 0x41, 0x83, 0xe0, 1, 0x41, 0x83, 0xc0, (uint8_t)slot);
 }
 
-/* mov r8d, slot */
-static void put_slot(struct emit *e, unsigned slot)
-{
-	PUT(e, 0x41, 0xb8, (uint8_t)slot, 0, 0, 0);
-}
-
 /*
  * A mix, its slot in r8: count it, leave a mark, and see whether it is the first of
  * its toggle. Leaves rcx, rdi, r9 and r10, which the loop needs, and the carry clear. The
  * mark is complete before it is counted; the low byte of the count is its place in
  * the ring.
  */
-static void put_mix(struct emit *e)
+static void put_mix(struct emit *e, unsigned site)
 {
-	const size_t marks = offsetof(struct code_slots, marks);
-	const size_t tsc = offsetof(struct code_slots, mark[0].tsc);
-	const size_t where = offsetof(struct code_slots, mark[0].where);
-	const size_t torn = offsetof(struct code_slots, torn);
-	const size_t last = offsetof(struct code_slots, torn_last);
+	const size_t slots = slots_of(site);
+	const size_t marks = slots + offsetof(struct code_slots, marks);
+	const size_t tsc = slots + offsetof(struct code_slots, mark[0].tsc);
+	const size_t where = slots + offsetof(struct code_slots, mark[0].where);
+	const size_t torn = slots + offsetof(struct code_slots, torn);
+	const size_t last = slots + offsetof(struct code_slots, torn_last);
 
-	PUT(e, 0x4b, 0xff, 0x04, 0xc1);		    /* inc qword [r9 + r8 * 8] */
+	PUT_AT(e, slots, 0x4b, 0xff, 0x84, 0xc1);   /* inc qword [r9 + r8 * 8 + slots] */
 	PUT(e, 0x0f, 0x31);			    /* rdtsc */
 	PUT_AT(e, marks, 0x45, 0x0f, 0xb6, 0x99);   /* movzx r11d, byte [r9 + marks] */
 	PUT(e, 0x4f, 0x8d, 0x1c, 0x1b);		    /* lea r11, [r11 + r11] */
@@ -290,7 +287,7 @@ static void put_jump(struct emit *e, const uint8_t *target)
  */
 static int write_call(const struct code *code, const uint8_t *bytes)
 {
-	struct emit e = { .at = destination(code, bytes) };
+	struct emit e = { .at = destination(code->site, bytes) };
 	uint8_t *other;
 	int ret = map_landing(e.at);
 
@@ -308,9 +305,10 @@ static int write_call(const struct code *code, const uint8_t *bytes)
 	return 0;
 }
 
-static int write_pad(const struct code *code, const uint8_t *bytes, unsigned slot)
+static int write_pad(const struct code *code, unsigned site, const uint8_t *bytes, unsigned slot,
+		     const uint8_t *mix)
 {
-	struct emit e = { .at = destination(code, bytes) };
+	struct emit e = { .at = destination(code_site(code, site), bytes) };
 	int ret = map_landing(e.at);
 
 	if (ret < 0)
@@ -318,43 +316,36 @@ static int write_pad(const struct code *code, const uint8_t *bytes, unsigned slo
 	if (code->codes == 2)
 		put_slot_by_toggle(&e, slot);
 	else
-		put_slot(&e, slot);
-	put_jump(&e, code->mix);
+		PUT(&e, 0x41, 0xb8, (uint8_t)slot, 0, 0, 0); /* mov r8d, slot */
+	put_jump(&e, mix);
 	return 0;
 }
 
-static int write_landings_rotation(const struct code *code, const struct cell *cell)
+static int write_landings(const struct code *code, unsigned site, const struct cell *cell,
+			  const uint8_t *mix)
 {
 	uint8_t bytes[CODE_LENGTH];
 	int ret = 0;
 
-	for (unsigned k = 0; k < 3; k++) {
-		for (unsigned j = 0; j < 3 && ret == 0; j++) {
-			/* The crash oracle has landings for whole codes only. */
-			if (k != j && (cell->oracle == ORACLE_CRASH || cell->split == 1))
-				continue;
-			mix(code, k, j, cell->split, bytes);
-			ret = k == j ? write_target(code, bytes, k * 3 + j)
-				     : write_pad(code, bytes, k * 3 + j);
-		}
-	}
-	return ret;
-}
-
-static int write_landings(const struct code *code, const struct cell *cell)
-{
-	uint8_t bytes[CODE_LENGTH];
-	int ret;
-
 	if (cell->pair == PAIR_WORD)
 		return 0;
-	if (cell->pair == PAIR_CALL_CALL)
-		return write_landings_rotation(code, cell);
+	for (unsigned i = 0; code->codes == 3 && i < 9 && ret == 0; i++) {
+		bool whole = i / 3 == i % 3;
+
+		/* The crash oracle has landings for whole codes only. */
+		if (!whole && (cell->oracle == ORACLE_CRASH || cell->split == 1))
+			continue;
+		mix_codes(code, site, i / 3, i % 3, cell->split, bytes);
+		ret = whole ? write_target(code, site, bytes, i)
+			    : write_pad(code, site, bytes, i, mix);
+	}
+	if (code->codes == 3)
+		return ret;
 	ret = write_call(code, code->bytes[0]);
 	if (ret < 0 || cell->oracle == ORACLE_CRASH)
 		return ret;
-	mix(code, 0, 1, cell->split, bytes);
-	return write_pad(code, bytes, SLOT_PAD);
+	mix_codes(code, site, 0, 1, cell->split, bytes);
+	return write_pad(code, site, bytes, SLOT_PAD, mix);
 }
 
 /* A branch out of the loop that only a mix takes, and where it comes back. */
@@ -375,93 +366,28 @@ static struct branch put_branch(struct emit *e, uint8_t condition)
 }
 
 /* The branch ends here. */
-static void land(const struct branch *branch, const struct emit *e)
+static void land_branch(const struct branch *branch, const struct emit *e)
 {
 	struct emit hole = { .at = branch->hole };
 
 	put_rel32(&hole, e->at, 0);
 }
 
-/*
- * Word: count by lowest and highest byte of eax.
- *
- *		movzx ecx, al
- *		shr eax, 24
- *		cmp ecx, eax
- *		jne mix
- *		lea ecx, [rcx + rcx * 2]
- *		add ecx, eax
- *		inc qword [r9 + rcx * 8]
- *		inc ecx
- *		cmp rcx, [r9 + last]
- *		jne other
- * back:
- */
-static void put_sort(struct emit *e, struct branch *mix, struct branch *other)
-{
-	PUT(e, 0x0f, 0xb6, 0xc8, 0xc1, 0xe8, 0x18, 0x39, 0xc1);
-	*mix = put_branch(e, 0x85);
-	PUT(e, 0x8d, 0x0c, 0x49, 0x01, 0xc1, 0x49, 0xff, 0x04, 0xc9, 0xff, 0xc1);
-	PUT_AT(e, offsetof(struct code_slots, last), 0x49, 0x3b, 0x89);
-	*other = put_branch(e, 0x85);
-	mix->back = other->back = e->at;
-}
-
-/* other:	mov [r9 + last], rcx; inc qword [r9 + seen] */
-static void put_sort_other(struct emit *e, const struct branch *other)
-{
-	land(other, e);
-	PUT_AT(e, offsetof(struct code_slots, last), 0x49, 0x89, 0x89);
-	PUT_AT(e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
-	put_jump(e, other->back);
-}
-
-/* mix:		lea r8d, [rcx + rcx * 2]; add r8d, eax */
-static void put_sort_mix(struct emit *e, const struct branch *mix)
-{
-	land(mix, e);
-	PUT(e, 0x44, 0x8d, 0x04, 0x49, 0x41, 0x01, 0xc0);
-	put_mix(e);
-	put_jump(e, mix->back);
-}
-
-/* NOP pairs: a set carry is a tear. Counted, and cleared. */
-static void put_carry_mix(struct emit *e, const struct branch *mix)
-{
-	land(mix, e);
-	put_slot_by_toggle(e, SLOT_CARRY);
-	put_mix(e);
-	put_jump(e, mix->back);
-}
-
-/* Up to the address, with as few NOPs as possible. */
-static void put_nops(struct emit *e, const uint8_t *to)
-{
-	static const uint8_t nop[8] = { 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 };
-
-	while (to - e->at >= 8)
-		put(e, nop, 8);
-	while (e->at < to)
-		PUT(e, 0x90);
-}
-
-/* Each has two lines of its own, none of them the site's. */
-static void put_extra(struct emit *e, struct code *code)
-{
-	for (unsigned i = 0; i < CODE_EXTRA; i++) {
-		uintptr_t line = ((uintptr_t)e->at + 3 + 2 * LINE) & ~(uintptr_t)(LINE - 1);
-
-		code->extra[i] = (uint8_t *)(line - 4);
-		put_nops(e, code->extra[i]);
-		PUT(e, 0x0f, 0x1f, 0x44, 0x00, 0x00);
-	}
-}
-
 /* What the cell adds to the loop. Leaves the carry clear, and what the loop needs. */
 static void put_additions(struct emit *e, struct code *code, const struct cell *cell)
 {
-	if (cell->provokers & 1u << PROVOKER_SITES)
-		put_extra(e, code);
+	static const uint8_t nop[8] = { 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 };
+
+	/* Each straddler has two lines of its own, none of them the site's. */
+	for (unsigned i = 0; cell->provokers & 1u << PROVOKER_SITES && i < CODE_EXTRA; i++) {
+		uintptr_t line = ((uintptr_t)e->at + 3 + 2 * LINE) & ~(uintptr_t)(LINE - 1);
+
+		code->extra[i] = (uint8_t *)(line - 4);
+		while (code->extra[i] - e->at >= 8)
+			put(e, nop, 8);
+		put_copies(e, 0x90, (size_t)(code->extra[i] - e->at));
+		PUT(e, 0x0f, 0x1f, 0x44, 0x00, 0x00);
+	}
 	for (unsigned i = 0; i < cell->loop; i++)
 		PUT(e, 0x48, 0x8d, 0x52, 0x01); /* lea rdx, [rdx + 1] */
 	if (!(cell->provokers & 1u << PROVOKER_CHAIN))
@@ -476,6 +402,7 @@ static void put_additions(struct emit *e, struct code *code, const struct cell *
  *		mov r10, rdx	number of the toggle
  *		clc
  * site:	the 5 bytes
+ *		(the sites beside it, NOPs between them)
  *		(what the pair needs to see its mixes)
  *		(what the cell adds)
  *		dec rdi		leaves the carry alone
@@ -483,9 +410,24 @@ static void put_additions(struct emit *e, struct code *code, const struct cell *
  *		mov rax, rcx	what the NOP pairs keep there
  *		ret
  *		(where mixes are counted)
- * mix:		(where pads go, their slot in r8)
+ * mix:		(where pads go, their slot in r8; one for each site)
+ *
+ * Pair word sees its mixes by the lowest and the highest byte of eax:
+ *
+ *		movzx ecx, al
+ *		shr eax, 24
+ *		cmp ecx, eax
+ *		jne mix
+ *		lea ecx, [rcx + rcx * 2]
+ *		add ecx, eax
+ *		inc qword [r9 + rcx * 8]
+ *		inc ecx
+ *		cmp rcx, [r9 + last]
+ *		jne other
+ * back:
  */
-static void write_loop(struct code *code, const struct cell *cell)
+static void write_loop(struct code *code, const struct cell *cell,
+		       const uint8_t *pads[1 + CODE_BESIDE])
 {
 	struct emit e = { .at = code->site - 7 };
 	struct branch mix = { 0 }, other = { 0 };
@@ -493,39 +435,69 @@ static void write_loop(struct code *code, const struct cell *cell)
 	code->loop = (code_loop_fn *)(uintptr_t)e.at;
 	PUT(&e, 0x49, 0x89, 0xf1, 0x49, 0x89, 0xd2, 0xf8);
 	put(&e, code->bytes[0], CODE_LENGTH);
-	if (code->pair == PAIR_WORD)
-		put_sort(&e, &mix, &other);
-	else if (code->codes == 2)
+	for (unsigned i = 1; i <= code->besides; i++) {
+		put_copies(&e, 0x90, (size_t)(code_site(code, i) - e.at));
+		put(&e, code_bytes(code, i, 0), CODE_LENGTH);
+	}
+	if (code->pair == PAIR_WORD) {
+		PUT(&e, 0x0f, 0xb6, 0xc8, 0xc1, 0xe8, 0x18, 0x39, 0xc1);
+		mix = put_branch(&e, 0x85);
+		PUT(&e, 0x8d, 0x0c, 0x49, 0x01, 0xc1, 0x49, 0xff, 0x04, 0xc9, 0xff, 0xc1);
+		PUT_AT(&e, offsetof(struct code_slots, last), 0x49, 0x3b, 0x89);
+		other = put_branch(&e, 0x85);
+		mix.back = other.back = e.at;
+	} else if (code->codes == 2) {
 		mix = put_branch(&e, 0x82); /* jc */
+	}
 	put_additions(&e, code, cell);
 	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85);
 	put_rel32(&e, code->site, 0);
 	PUT(&e, 0x48, 0x89, 0xc8, 0xc3);
 	if (code->pair == PAIR_WORD) {
-		put_sort_mix(&e, &mix);
-		put_sort_other(&e, &other);
+		land_branch(&mix, &e); /* lea r8d, [rcx + rcx * 2]; add r8d, eax */
+		PUT(&e, 0x44, 0x8d, 0x04, 0x49, 0x41, 0x01, 0xc0);
+		put_mix(&e, 0);
+		put_jump(&e, mix.back);
+		land_branch(&other, &e); /* mov [r9 + last], rcx; inc qword [r9 + seen] */
+		PUT_AT(&e, offsetof(struct code_slots, last), 0x49, 0x89, 0x89);
+		PUT_AT(&e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
+		put_jump(&e, other.back);
 	} else if (code->codes == 2) {
-		put_carry_mix(&e, &mix);
+		land_branch(&mix, &e); /* a set carry is a tear: counted, and cleared */
+		put_slot_by_toggle(&e, SLOT_CARRY);
+		put_mix(&e, 0);
+		put_jump(&e, mix.back);
 	}
-	code->mix = e.at;
-	put_mix(&e);
-	put_return(code, &e);
+	for (unsigned i = 0; i <= code->besides; i++) {
+		pads[i] = e.at;
+		put_mix(&e, i);
+		put_return(code, &e);
+	}
 }
 
 int code_build(struct code *code, const struct cell *cell)
 {
+	bool two = cell->crossing == CROSSING_PAGE;
+	const uint8_t *pads[1 + CODE_BESIDE];
 	int error = 0;
 	uint8_t *arena = map_arena(cell, &error);
 
 	if (!arena)
 		return error;
-	error = place_arena(arena, cell);
+	/* Under the site: the second page, and where it ends in it also the first. */
+	if (cell->place)
+		error = place_pages(two ? arena : arena + PAGE, two ? 2 : 1, cell->place);
+	/* Or a fork of a provoker's would leave the patcher with copies, elsewhere. */
+	if (error == 0 && madvise(arena, PAGES * PAGE, MADV_DONTFORK) < 0)
+		error = -errno;
 	if (error < 0)
 		return error;
 	*code = (struct code){ .site = code_place_site(arena, cell) };
 	write_codes(code, cell);
-	write_loop(code, cell);
-	return write_landings(code, cell);
+	write_loop(code, cell, pads);
+	for (unsigned i = 0; i <= code->besides && error == 0; i++)
+		error = write_landings(code, i, cell, pads[i]);
+	return error;
 }
 
 /* Even toggles are call to NOP, so a call front is old in them; odd ones are the way back. */
@@ -555,18 +527,20 @@ static void collect_rotation(const struct code_slots *s, uint64_t executions,
 	}
 	for (unsigned i = 0; i < SLOT_SORTED; i++)
 		sorted += s->at[i];
-	/* Whatever ran and is in no slot ran something that we did not foresee. */
+	/* An execution that is in no slot ran something that was not foreseen. */
 	result->tears[TEAR_OTHER] += executions - sorted;
 }
 
 void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
 		  struct cell_result *result)
 {
-	result->executions += executions;
-	if (code->codes == 2)
-		collect_nop(slots, executions, result);
-	else
-		collect_rotation(slots, executions, result);
+	for (unsigned i = 0; i <= code->besides; i++) {
+		result->executions += executions;
+		if (code->codes == 2)
+			collect_nop(slots + i, executions, result);
+		else
+			collect_rotation(slots + i, executions, result);
+	}
 }
 
 /* A call that ended the round before comes right before this one. */
@@ -580,27 +554,19 @@ void code_run(const struct code *code, uint64_t iterations, struct code_slots *s
 		slots->last = last;
 }
 
-/*
- * NOP pairs: a call that follows no call has ended a time of NOPs and begun one of
- * calls, but there are no NOPs before the first. If calls stand in the end, the last
- * such time no toggle has ended.
- */
-static uint64_t seen_nop(const struct code_slots *slots, uint64_t toggles)
-{
-	if (!slots->seen)
-		return 0;
-	return 2 * slots->seen - (toggles % 2 ? 1 : 2);
-}
-
-/* The first run of the first code counts as a change, too. */
 uint64_t code_exposed(const struct code *code, const struct code_slots *slots, uint64_t toggles)
 {
 	uint64_t standing = toggles % code->codes, seen = slots->seen;
 
-	/* What stands in the end no toggle has replaced. */
-	if (code->codes == 2)
-		seen = seen_nop(slots, toggles);
-	else if (slots->last == standing * 4 + 1)
+	/*
+	 * What stands in the end no toggle has replaced. Of NOP pairs: a call that follows no call
+	 * has ended a time of NOPs and begun one of calls, but there are no NOPs before the first;
+	 * if calls stand in the end, the last such time no toggle has ended. Of the others the
+	 * first run of the first code counts as a change, too.
+	 */
+	if (code->codes == 2 && seen)
+		seen = 2 * seen - (toggles % 2 ? 1 : 2);
+	else if (code->codes == 3 && slots->last == standing * 4 + 1)
 		seen--;
 	return seen < toggles ? seen : toggles;
 }
@@ -609,10 +575,12 @@ uint64_t code_tears(const struct code *code, const struct code_slots *slots)
 {
 	struct cell_result so_far = { 0 };
 
-	if (code->codes == 2) {
-		collect_nop(slots, 0, &so_far);
-	} else {
-		collect_rotation(slots, 0, &so_far);
+	for (unsigned i = 0; i <= code->besides; i++) {
+		if (code->codes == 2) {
+			collect_nop(slots + i, 0, &so_far);
+			continue;
+		}
+		collect_rotation(slots + i, 0, &so_far);
 		so_far.tears[TEAR_OTHER] = 0;
 	}
 	return cell_result_tears(&so_far);

@@ -21,7 +21,7 @@
  *              it; right as long as a tear runs within `rest` of its toggle.
  *
  * Rather the prefixed NOP than 0F 1F 44 00 00: in that one, three of the eight
- * mixes are still a NOP, harmless by construction and seen by nobody.
+ * mixes are still a NOP, harmless by construction and seen by no oracle.
  *
  * A fetch that is two changes old (of A -> B -> C: front A, back C) lands where the
  * opposite kind of C -> A does, so the other wait gets the blame. Where its toggle's
@@ -46,7 +46,11 @@
  *   chain      40 multiplications, each waiting for the one before it: what is
  *              fetched after them waits for its turn, and so does the site
  *   sites      three more straddlers of a line: 0F 1F 44 xx yy is a 5-byte NOP
- *              whatever xx yy are; xx ends one line, yy begins the next
+ *              for any xx yy; xx ends one line, yy begins the next
+ *
+ * Crossing inside has three sites in one line, one after the other, across the boundaries of 8, 16
+ * and 32 bytes: who fetches the line once sees three. Each has calls, landings and counters of its
+ * own; the counters of an executor are an array, site by site.
  *
  * For the crash oracle pads stay unmapped and 06 (invalid) takes the place of F9.
  */
@@ -63,6 +67,7 @@
 #define CODE_ARENA_PAGES 8
 #define CODE_MARKS	 256 /* the generated code takes a byte for its index */
 #define CODE_EXTRA	 3
+#define CODE_BESIDE	 (CELL_INSIDE - 1)
 
 /* A mix that was run. */
 struct code_mark {
@@ -96,6 +101,12 @@ struct code_slots {
 	struct code_mark mark[CODE_MARKS];
 };
 
+/* A site of crossing inside that is not the first. */
+struct code_beside {
+	uint8_t *site;
+	uint8_t bytes[3][8];
+};
+
 /*
  * Runs the site so often. toggle: number of the one that the patcher is at, from 0.
  * last, of NOP pairs: the iterations that were left when the call was run last, in and
@@ -110,7 +121,8 @@ struct code {
 	unsigned codes;	     /* 2 or 3 */
 	enum code_pair pair;
 	code_loop_fn *loop;
-	uint8_t *mix;		    /* where pads go to be counted */
+	unsigned besides; /* 0, or CODE_BESIDE */
+	struct code_beside beside[CODE_BESIDE];
 	uint8_t *extra[CODE_EXTRA]; /* the straddlers of provoker sites, or NULL */
 };
 
@@ -128,6 +140,17 @@ int code_build(struct code *code, const struct cell *cell);
  */
 uint8_t *code_place_site(uint8_t *arena, const struct cell *cell);
 
+/* code_site, code_bytes - of the first site, or those beside it. */
+static inline uint8_t *code_site(const struct code *code, unsigned site)
+{
+	return site ? code->beside[site - 1].site : code->site;
+}
+
+static inline const uint8_t *code_bytes(const struct code *code, unsigned site, unsigned k)
+{
+	return site ? code->beside[site - 1].bytes[k] : code->bytes[k];
+}
+
 /* code_collect - add what an executor counted in so many executions. */
 void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
 		  struct cell_result *result);
@@ -138,8 +161,8 @@ void code_run(const struct code *code, uint64_t iterations, struct code_slots *s
 
 /*
  * code_exposed - of so many toggles, those before which this executor had run the
- * code that they replaced. An executor that sleeps through a whole rotation does not
- * see it: rather too few.
+ * code that they replaced; slots are those of one site. An executor that sleeps through a whole
+ * rotation does not see it: rather too few.
  */
 uint64_t code_exposed(const struct code *code, const struct code_slots *slots, uint64_t toggles);
 

@@ -1,110 +1,151 @@
 /* SPDX-License-Identifier: MIT */
 #include "stress/cell/toggle.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "patchcore/machine/wait.h"
 #include "stress/cell/code.h"
-#include "stress/cell/variant.h"
 
 /* So that a tear of a broken protocol can be told with when it was. */
-static void note(const struct sync *sync, unsigned store)
+static void note_visible(const struct sync *sync, unsigned store)
 {
 	if (sync->trace)
 		sync->trace->visible[store] = ticks_now();
 }
 
 /* Where no site is held, the first store is all there is to prepare. */
-static void prepared(const struct sync *sync)
+static void tell_prepared(const struct sync *sync)
 {
 	if (sync->trace && sync->trace->prepared)
 		sync->trace->prepared(sync->trace->arg);
 }
 
-static int toggle_library(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
+/*
+ * Broken, both: no INT3, so no executor is kept out between the two parts; or an INT3 and the front
+ * first, so the first byte is whole again before the back part is there.
+ */
+static int toggle_wrongly(const struct change *change, const struct sync *sync, bool front_first)
+{
+	struct word *word;
+	int ret = word_hold(&word, change, sync);
+
+	if (ret < 0)
+		return ret;
+	word_prepared(word);
+	if (front_first)
+		word_put_int3(word);
+	note_visible(sync, 0);
+	ticks_wait(sync->waits.first);
+	if (front_first)
+		word_put_front(word);
+	else
+		word_put_back(word);
+	note_visible(sync, front_first ? 2 : 1);
+	ticks_wait(sync->waits.second);
+	if (front_first)
+		word_put_back(word);
+	else
+		word_put_front(word);
+	note_visible(sync, front_first ? 1 : 2);
+	word_release(word);
+	return 0;
+}
+
+/* A locked store that changes nothing: it takes the line from the executors. */
+static void store_same(uint8_t *at)
+{
+	__asm__ volatile("lock orb $0, %0" : "+m"(*at) : : "memory");
+}
+
+/* The store of the back part then queues behind what an executor still waits for. */
+static void touch_back(struct word *word)
+{
+	uint64_t start = ticks_now(), latency;
+
+	store_same(word->back_at);
+	latency = ticks_now() - start;
+	if (latency > word->latency)
+		word->latency = latency;
+}
+
+/*
+ * Tried against the slow tail: like word_patch() of a straddler, under policy wait, with something
+ * more in its first wait, between INT3 and the back part. docs/tail.md tells what came of each.
+ */
+static int toggle_variant(const struct change *change, const struct sync *sync,
+			  enum protocol protocol)
+{
+	struct moment visible, asked;
+	uint64_t from = 0, wait;
+	struct word *word;
+	int ret = word_begin(&word, change, sync);
+
+	if (ret < 0)
+		return ret;
+	visible = word_note_store(word, WORD_PART_INT3, word->asked);
+	wait = word_stretch(word, sync->waits.first);
+	switch (protocol) {
+	case PROTOCOL_READ: /* the back line is read */
+		(void)*(volatile uint8_t *)word->back_at;
+		break;
+	case PROTOCOL_AGAIN: /* INT3 is put a second time, half way */
+		ticks_wait_since(visible, wait / 2);
+		store_same(word->front_at);
+		break;
+	case PROTOCOL_HALVES: /* the wait in two halves, with a touch between */
+		ticks_wait_since(visible, wait / 2);
+		touch_back(word);
+		from = ticks_now() - visible.ticks;
+		wait = word_stretch(word, sync->waits.first) / 2;
+		break;
+	default: /* touch: its latency stretches the wait that follows */
+		touch_back(word);
+		from = ticks_now() - visible.ticks;
+		wait = word_stretch(word, sync->waits.first);
+	}
+	ticks_wait_since(visible, from + wait);
+	asked = moment_now();
+	word_store_back(word);
+	visible = word_note_store(word, WORD_PART_BACK, asked);
+	ticks_wait_since(visible, word_stretch(word, sync->waits.second));
+	asked = moment_now();
+	word_store_front(word);
+	word_note_store(word, WORD_PART_FRONT, asked);
+	word_release(word);
+	return 0;
+}
+
+int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const struct sync *sync)
 {
 	struct change change = change_in_place(site, bytes, CODE_LENGTH);
-
-	return word_patch(&change, sync);
-}
-
-static int toggle_atomic(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
-{
-	int ret;
-
-	prepared(sync);
-	ret = word_store(site, bytes, CODE_LENGTH);
-	note(sync, 2);
-	return ret;
-}
-
-/* Broken: one plain store of 8 bytes, boundary or not. The neighbours never change here. */
-static int toggle_naive(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
-{
 	uint64_t word;
+	int ret = 0;
 
-	memcpy(&word, site, sizeof(word));
-	memcpy(&word, bytes, CODE_LENGTH);
-	prepared(sync);
-	__asm__ volatile("movq %1, %0" : "=m"(*(uint8_t(*)[8])site) : "r"(word) : "memory");
-	note(sync, 2);
-	return 0;
-}
-
-/* Broken: nobody is kept out between the two parts. */
-static int toggle_no_int3(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
-{
-	struct change change = change_in_place(site, bytes, CODE_LENGTH);
-	struct word *word;
-	int ret = word_hold(&word, &change, sync);
-
-	if (ret < 0)
+	switch (protocol) {
+	case PROTOCOL_WAIT:
+	case PROTOCOL_MEMBARRIER:
+		return word_patch(&change, sync);
+	case PROTOCOL_ATOMIC:
+		tell_prepared(sync);
+		ret = word_store(site, bytes, CODE_LENGTH);
+		note_visible(sync, 2);
 		return ret;
-	word_prepared(word);
-	note(sync, 0);
-	ticks_wait(sync->first_wait);
-	word_put_back(word);
-	note(sync, 1);
-	ticks_wait(sync->second_wait);
-	word_put_front(word);
-	note(sync, 2);
-	word_release(word);
-	return 0;
-}
-
-/* Broken: the first byte is whole again before the back part is there. */
-static int toggle_front_first(uint8_t *site, const uint8_t *bytes, const struct sync *sync)
-{
-	struct change change = change_in_place(site, bytes, CODE_LENGTH);
-	struct word *word;
-	int ret = word_hold(&word, &change, sync);
-
-	if (ret < 0)
-		return ret;
-	word_prepared(word);
-	word_put_int3(word);
-	note(sync, 0);
-	ticks_wait(sync->first_wait);
-	word_put_front(word);
-	note(sync, 2);
-	ticks_wait(sync->second_wait);
-	word_put_back(word);
-	note(sync, 1);
-	word_release(word);
-	return 0;
-}
-
-toggle_fn *toggle_of(enum protocol protocol)
-{
-	static toggle_fn *const fn[PROTOCOL_COUNT] = {
-		[PROTOCOL_WAIT] = toggle_library,    [PROTOCOL_MEMBARRIER] = toggle_library,
-		[PROTOCOL_ATOMIC] = toggle_atomic,   [PROTOCOL_NAIVE] = toggle_naive,
-		[PROTOCOL_NO_INT3] = toggle_no_int3, [PROTOCOL_FRONT_FIRST] = toggle_front_first,
-		[PROTOCOL_TOUCH] = toggle_touch,     [PROTOCOL_READ] = toggle_read,
-		[PROTOCOL_HALVES] = toggle_halves,   [PROTOCOL_AGAIN] = toggle_again,
-	};
-
-	return fn[protocol];
+	case PROTOCOL_NAIVE:
+		/* Broken: one plain store of 8 bytes, boundary or not. The neighbours never change
+		 * here. */
+		memcpy(&word, site, sizeof(word));
+		memcpy(&word, bytes, CODE_LENGTH);
+		tell_prepared(sync);
+		__asm__ volatile("movq %1, %0" : "=m"(*(uint8_t(*)[8])site) : "r"(word) : "memory");
+		note_visible(sync, 2);
+		return 0;
+	case PROTOCOL_NO_INT3:
+	case PROTOCOL_FRONT_FIRST:
+		return toggle_wrongly(&change, sync, protocol == PROTOCOL_FRONT_FIRST);
+	default:
+		return toggle_variant(&change, sync, protocol);
+	}
 }
 
 struct sync toggle_sync(const struct cell *cell)
@@ -112,9 +153,7 @@ struct sync toggle_sync(const struct cell *cell)
 	return (struct sync){
 		.policy = cell->protocol == PROTOCOL_MEMBARRIER ? PC_POLICY_MEMBARRIER
 								: PC_POLICY_WAIT,
-		.first_wait = cell->first_wait,
-		.second_wait = cell->second_wait,
-		.stretch = cell->stretch,
+		.waits = cell->waits,
 		/* The smallest window, so that every crossing is one to be straddled. */
 		.window = 8,
 	};

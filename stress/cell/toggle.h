@@ -11,10 +11,8 @@
 #include "patchcore/word/word.h"
 #include "stress/cell/cell.h"
 
-/* Returns 0 or a negative errno; bytes holds 8, of which 5 count. */
-typedef int toggle_fn(uint8_t *site, const uint8_t *bytes, const struct sync *sync);
-
-toggle_fn *toggle_of(enum protocol protocol);
+/* toggle - 0 or a negative errno; bytes holds 8, of which 5 count. */
+int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const struct sync *sync);
 
 /*
  * toggle_sync - the sync that goes with a cell; its trace is left to the caller.

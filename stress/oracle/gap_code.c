@@ -18,15 +18,6 @@
 static const uint8_t filler[] = { 0x0f, 0x1f, 0x00 };		/* nop dword [rax] */
 static const uint8_t chain_link[] = { 0x48, 0x0f, 0xaf, 0xc0 }; /* imul rax, rax */
 
-static uint8_t *map_arena(void)
-{
-	size_t size = (LEAD_PAGES + CODE_ARENA_PAGES) * PAGE;
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
-
-	return p == MAP_FAILED ? NULL : (uint8_t *)p + LEAD_PAGES * PAGE;
-}
-
 /* So many copies that end at `end`. Returns where they begin. */
 static uint8_t *put_before(uint8_t *end, const uint8_t *code, size_t len, unsigned copies)
 {
@@ -37,28 +28,26 @@ static uint8_t *put_before(uint8_t *end, const uint8_t *code, size_t len, unsign
 	return end;
 }
 
-static uint8_t *write_run_up(uint8_t *site, const struct cell *cell)
-{
-	uint8_t *entry = site;
-
-	if (cell->provokers & (1u << PROVOKER_CHAIN))
-		entry = put_before(entry, chain_link, sizeof(chain_link), CHAIN_LINKS);
-	return put_before(entry, filler, sizeof(filler), cell->loop);
-}
-
 int gap_code_build(struct gap_code *code, const struct cell *cell)
 {
 	static const uint8_t site[] = { OPCODE_MOV, 0, 0, 0, 0, OPCODE_RET };
-	uint8_t *arena = map_arena();
+	size_t size = (LEAD_PAGES + CODE_ARENA_PAGES) * PAGE;
+	void *arena = mmap(NULL, size, PROT_READ | PROT_WRITE | PROT_EXEC,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *entry;
 
-	if (!arena)
+	if (arena == MAP_FAILED)
 		return -ENOMEM;
 	*code = (struct gap_code){
-		.site = code_place_site(arena, cell),
+		.site = code_place_site((uint8_t *)arena + LEAD_PAGES * PAGE, cell),
 		.layout = gap_layout_of(cell->split),
 	};
 	memcpy(code->site, site, sizeof(site));
-	code->fetch = (gap_fetch_fn *)(uintptr_t)write_run_up(code->site, cell);
+	entry = code->site;
+	if (cell->provokers & (1u << PROVOKER_CHAIN))
+		entry = put_before(entry, chain_link, sizeof(chain_link), CHAIN_LINKS);
+	entry = put_before(entry, filler, sizeof(filler), cell->loop);
+	code->fetch = (gap_fetch_fn *)(uintptr_t)entry;
 	code->word = (struct word){
 		.front_at = code->site,
 		.back_at = code->site + cell->split,

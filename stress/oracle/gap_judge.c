@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "stress/oracle/gap_judge.h"
 
+#include <string.h>
+
+#define SUB_BITS 4
+#define SUBS	 (1u << SUB_BITS)
+
 static const char *const kind_names[GAP_KINDS] = {
 	[GAP_OLD_FRONT] = "old-front",
 	[GAP_NEW_FRONT] = "new-front",
@@ -48,7 +53,7 @@ void gap_history_restart(struct gap_history *h, uint64_t now)
 		*store_of(h, n) = (struct gap_store){ now, now };
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
+static uint64_t less_or_zero(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
 }
@@ -58,7 +63,7 @@ static struct window window_of(const struct tsc_offset *offset, const struct gap
 	uint64_t unsure = offset->error + GAP_DRIFT;
 
 	return (struct window){
-		.from = less(fetch->before - (uint64_t)offset->offset, GAP_LEAD + unsure),
+		.from = less_or_zero(fetch->before - (uint64_t)offset->offset, GAP_LEAD + unsure),
 		.to = fetch->after - (uint64_t)offset->offset + unsure,
 	};
 }
@@ -92,8 +97,9 @@ static bool outlived(const struct gap_history *h, enum gap_part part, uint64_t g
 	return store_of(h, death)->after >= time;
 }
 
-static enum match find(const struct gap_history *h, struct window window, enum gap_part part,
-		       unsigned bits, uint64_t value, uint64_t *generation)
+static enum match find_generation(const struct gap_history *h, struct window window,
+				  enum gap_part part, unsigned bits, uint64_t value,
+				  uint64_t *generation)
 {
 	uint64_t newest, count = UINT64_C(1) << bits, g;
 
@@ -118,19 +124,19 @@ static enum match find(const struct gap_history *h, struct window window, enum g
 	return MATCH_ONE;
 }
 
-static struct gap_verdict discard(enum gap_reason reason)
+static struct gap_verdict discard_for(enum gap_reason reason)
 {
 	return (struct gap_verdict){ .is_gap = false, .reason = reason };
 }
 
 /* The time between the end of one store, and the begin of a later one. */
-static struct gap_verdict between(const struct gap_history *h, enum gap_kind kind, uint64_t gone,
-				  uint64_t come)
+static struct gap_verdict judge_distance(const struct gap_history *h, enum gap_kind kind,
+					 uint64_t gone, uint64_t come)
 {
 	uint64_t end = store_of(h, gone)->after, begin = store_of(h, come)->before;
 
 	if (begin <= end)
-		return discard(GAP_LATE);
+		return discard_for(GAP_LATE);
 	return (struct gap_verdict){ .is_gap = true, .kind = kind, .ticks = begin - end };
 }
 
@@ -140,16 +146,57 @@ struct gap_verdict gap_judge(const struct gap_history *h, struct gap_layout layo
 	struct window window = window_of(offset, fetch);
 	uint64_t front, back;
 	unsigned shift = layout.bits[GAP_FRONT];
-	enum match f =
-		find(h, window, GAP_FRONT, shift, fetch->value & ((1u << shift) - 1), &front);
-	enum match b =
-		find(h, window, GAP_BACK, layout.bits[GAP_BACK], fetch->value >> shift, &back);
+	enum match f = find_generation(h, window, GAP_FRONT, shift,
+				       fetch->value & ((1u << shift) - 1), &front);
+	enum match b = find_generation(h, window, GAP_BACK, layout.bits[GAP_BACK],
+				       fetch->value >> shift, &back);
 
 	if (f == MATCH_NONE || b == MATCH_NONE)
-		return discard(GAP_STALE);
+		return discard_for(GAP_STALE);
 	if (f == MATCH_SEVERAL || b == MATCH_SEVERAL)
-		return discard(fetch->after - fetch->before > GAP_LONG ? GAP_PREEMPTED : GAP_WRAP);
+		return discard_for(fetch->after - fetch->before > GAP_LONG ? GAP_PREEMPTED
+									   : GAP_WRAP);
 	if (back > front)
-		return between(h, GAP_OLD_FRONT, 2 * (front + 1), 2 * back + 1);
-	return between(h, GAP_NEW_FRONT, 2 * (back + 1) + 1, 2 * front);
+		return judge_distance(h, GAP_OLD_FRONT, 2 * (front + 1), 2 * back + 1);
+	return judge_distance(h, GAP_NEW_FRONT, 2 * (back + 1) + 1, 2 * front);
+}
+
+unsigned gap_bucket(uint64_t ticks)
+{
+	unsigned octave;
+
+	if (ticks < SUBS)
+		return (unsigned)ticks;
+	octave = 63 - (unsigned)__builtin_clzll(ticks);
+	return SUBS * (octave - SUB_BITS + 1) +
+	       (unsigned)(ticks >> (octave - SUB_BITS) & (SUBS - 1));
+}
+
+uint64_t gap_bucket_low(unsigned bucket)
+{
+	if (bucket < SUBS)
+		return bucket;
+	if (bucket >= GAP_BUCKETS)
+		return UINT64_MAX;
+	return (uint64_t)(SUBS + bucket % SUBS) << (bucket / SUBS - 1);
+}
+
+void gap_tally_add(struct gap_tally *tally, uint64_t ticks, uint64_t time)
+{
+	unsigned at = tally->tails, moved;
+
+	tally->count++;
+	tally->bucket[gap_bucket(ticks)]++;
+	while (at > 0 && tally->tail[at - 1] < ticks)
+		at--;
+	if (at == GAP_TAIL)
+		return;
+	if (tally->tails < GAP_TAIL)
+		tally->tails++;
+	moved = tally->tails - at - 1;
+	memmove(&tally->tail[at + 1], &tally->tail[at], moved * sizeof(tally->tail[0]));
+	memmove(&tally->tail_time[at + 1], &tally->tail_time[at],
+		moved * sizeof(tally->tail_time[0]));
+	tally->tail[at] = ticks;
+	tally->tail_time[at] = time;
 }

@@ -35,7 +35,7 @@ void trace_end(struct trace_log *log, uint64_t toggle, struct witness *witness)
 }
 
 /* When the site could not be run as a whole any more. */
-static uint64_t closed(const struct trace_entry *entry)
+static uint64_t closed_at(const struct trace_entry *entry)
 {
 	return entry->trace.visible[0] ? entry->trace.visible[0] : entry->begun;
 }
@@ -48,56 +48,25 @@ static uint64_t toggle_at(struct trace_log *log, uint64_t tsc)
 
 	while (known-- > 0) {
 		toggle--;
-		if ((int64_t)(tsc - closed(entry_of(log, toggle))) >= 0)
+		if ((int64_t)(tsc - closed_at(entry_of(log, toggle))) >= 0)
 			break;
 	}
 	return toggle;
 }
 
-static void describe(struct trace_log *log, const struct code *code, const struct code_mark *mark,
-		     struct tear_event *event)
-{
-	uint64_t toggle = toggle_at(log, mark->tsc);
-	const struct trace_entry *entry = entry_of(log, toggle);
-	const struct word_trace *trace = &entry->trace;
-
-	*event = (struct tear_event){
-		.toggle = toggle,
-		.kind = code_mark_kind(code, mark),
-		.tsc = mark->tsc,
-		.after_int3 = (int64_t)(mark->tsc - closed(entry)),
-		.after_front = (int64_t)(mark->tsc - trace->visible[2]),
-	};
-	for (unsigned i = 0; i < 3; i++)
-		event->latency[i] = trace->latency[i];
-	for (unsigned i = 0; i < 2; i++) {
-		event->waited[i] = trace->waited[i];
-		event->step[i] = trace->step[i];
-	}
-}
-
-/* Has another executor torn this toggle, which is new of this one? */
-static bool is_torn_twice(struct trace_log *log, unsigned executor, uint64_t toggle)
-{
-	uint64_t *torn = &log->torn[toggle % TRACE_TOGGLES];
-
-	if (log->torn_last[executor] == toggle + 1)
-		return false;
-	log->torn_last[executor] = toggle + 1;
-	if (*torn == toggle + 1)
-		return true;
-	*torn = toggle + 1;
-	return false;
-}
-
 uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned executor,
-		     const struct code_slots *slots, struct cell_result *result)
+		     unsigned site, const struct code_slots *slots, struct cell_result *result)
 {
 	uint64_t made = __atomic_load_n(&slots->marks, __ATOMIC_ACQUIRE);
-	uint64_t number = log->seen[executor], twice = 0;
+	struct trace_seen *seen = &log->seen[executor][site];
+	uint64_t number = seen->marks, twice = 0;
+	const struct trace_entry *entry;
+	const struct word_trace *trace;
+	struct tear_event *event;
 	struct code_mark mark;
+	uint64_t toggle;
 
-	log->seen[executor] = made;
+	seen->marks = made;
 	if (!log->toggles)
 		return 0;
 	if (made - number >= CODE_MARKS)
@@ -105,11 +74,30 @@ uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned ex
 	for (; number < made; number++) {
 		if (!code_mark(slots, number, &mark))
 			continue;
-		twice += is_torn_twice(log, executor, code_mark_toggle(&mark));
+		/* Torn for the first time by this executor: has another one done so before? */
+		toggle = code_mark_toggle(&mark);
+		if (seen->torn_last != toggle + 1) {
+			twice += log->torn[toggle % TRACE_TOGGLES] == toggle + 1;
+			log->torn[toggle % TRACE_TOGGLES] = toggle + 1;
+			seen->torn_last = toggle + 1;
+		}
 		if (result->events == TEAR_EVENTS_MAX)
 			continue;
-		describe(log, code, &mark, &result->event[result->events]);
-		result->event[result->events++].executor = executor;
+		toggle = toggle_at(log, mark.tsc);
+		entry = entry_of(log, toggle);
+		trace = &entry->trace;
+		event = &result->event[result->events++];
+		*event = (struct tear_event){
+			.toggle = toggle,
+			.kind = code_mark_kind(code, &mark),
+			.tsc = mark.tsc,
+			.after_int3 = (int64_t)(mark.tsc - closed_at(entry)),
+			.after_front = (int64_t)(mark.tsc - trace->visible[2]),
+			.latency = { trace->latency[0], trace->latency[1], trace->latency[2] },
+			.waited = { trace->waited[0], trace->waited[1] },
+			.step = { trace->step[0], trace->step[1] },
+			.executor = executor,
+		};
 	}
 	return twice;
 }

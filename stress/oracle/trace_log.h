@@ -12,7 +12,7 @@
 #include "patchcore/word/word.h"
 #include "stress/cell/cell.h"
 #include "stress/cell/code.h"
-#include "stress/oracle/gap_tally.h"
+#include "stress/oracle/gap_judge.h"
 
 #define TRACE_TOGGLES 256 /* looked through at least four times in so many */
 
@@ -27,9 +27,12 @@ struct trace_log {
 	uint64_t latencies;	       /* measured so far */
 	uint64_t latency[GAP_BUCKETS]; /* of INT3, by size */
 	uint64_t latency_max;
-	uint64_t seen[PLACEMENT_EXECUTORS_MAX];	     /* marks of each executor */
-	uint64_t torn[TRACE_TOGGLES];		     /* number of a torn toggle, plus 1 */
-	uint64_t torn_last[PLACEMENT_EXECUTORS_MAX]; /* the same, of each executor */
+	uint64_t torn[TRACE_TOGGLES]; /* number of a torn toggle, plus 1 */
+	/* Of each executor at each site. */
+	struct trace_seen {
+		uint64_t marks;
+		uint64_t torn_last; /* as torn */
+	} seen[PLACEMENT_EXECUTORS_MAX][CELL_INSIDE];
 };
 
 /*
@@ -42,8 +45,8 @@ struct word_trace *trace_begin(struct trace_log *log, uint64_t toggle);
 void trace_end(struct trace_log *log, uint64_t toggle, struct witness *witness);
 
 /*
- * trace_tears - add the new tears of one executor to the result's events. Returns how
- * many toggles, torn for the first time by this executor, others had torn already.
+ * trace_tears - add the new tears of one executor at one site to the result's events. Returns how
+ * many toggles, torn for the first time by this executor there, others had torn already.
  *
  * A tear is taken to belong to the last toggle whose INT3 was visible when it
  * was counted: right as long as it is counted within the rest between toggles.
@@ -51,7 +54,7 @@ void trace_end(struct trace_log *log, uint64_t toggle, struct witness *witness);
  * TSCs, too. Marks that the ring has lost already are left out.
  */
 uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned executor,
-		     const struct code_slots *slots, struct cell_result *result);
+		     unsigned site, const struct code_slots *slots, struct cell_result *result);
 
 /* trace_latency - what came of the latencies. */
 void trace_latency(const struct trace_log *log, struct latency *latency);

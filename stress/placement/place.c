@@ -26,7 +26,7 @@ enum draw {
 	DRAW_BOUNDARY
 };
 
-static uint64_t draw(uint64_t place, enum draw which)
+static uint64_t draw_number(uint64_t place, enum draw which)
 {
 	uint64_t value = random_next(&place);
 
@@ -37,31 +37,32 @@ static uint64_t draw(uint64_t place, enum draw which)
 
 unsigned place_index(uint64_t place, unsigned which)
 {
-	unsigned first = (unsigned)(draw(place, DRAW_FIRST) % PLACE_POOL);
+	unsigned first = (unsigned)(draw_number(place, DRAW_FIRST) % PLACE_POOL);
 
 	if (which == 0)
 		return first;
-	return (first + 1 + (unsigned)(draw(place, DRAW_SECOND) % (PLACE_POOL - 1))) % PLACE_POOL;
+	return (first + 1 + (unsigned)(draw_number(place, DRAW_SECOND) % (PLACE_POOL - 1))) %
+	       PLACE_POOL;
 }
 
 unsigned place_line(uint64_t place)
 {
-	return 1 + (unsigned)(draw(place, DRAW_LINE) % (LINES - 1));
+	return 1 + (unsigned)(draw_number(place, DRAW_LINE) % (LINES - 1));
 }
 
 unsigned place_word(uint64_t place)
 {
-	return (unsigned)(draw(place, DRAW_WORD) % LINES);
+	return (unsigned)(draw_number(place, DRAW_WORD) % LINES);
 }
 
 uint64_t place_boundary(uint64_t place)
 {
 	static const uint64_t boundaries[] = { PAGE, 32768, 2097152, 1073741824 };
 
-	return place ? boundaries[draw(place, DRAW_BOUNDARY) % 4] : PAGE;
+	return place ? boundaries[draw_number(place, DRAW_BOUNDARY) % 4] : PAGE;
 }
 
-/* Made by the first that asks, which is the parent of all cells: they inherit it. */
+/* Made by the first caller, which is the parent of all cells: they inherit it. */
 static uint8_t *pool;
 
 /* Memory and no file, which a limit on the size of files would forbid. */
@@ -79,12 +80,12 @@ int place_open(void)
 }
 
 /* Without an old size it is mapped once more, and stays where it was. */
-static int put(uint8_t *under, unsigned index)
+static int put_page(uint8_t *under, unsigned index)
 {
 	if (mremap(pool + index * PAGE, 0, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, under) ==
 	    MAP_FAILED)
 		return -errno;
-	/* Whatever another cell left there. */
+	/* What another cell left there goes. */
 	memset(under, 0, PAGE);
 	return 0;
 }
@@ -94,7 +95,7 @@ int place_pages(uint8_t *under, unsigned count, uint64_t place)
 	int ret = place_open();
 
 	for (unsigned i = 0; i < count && ret == 0; i++)
-		ret = put(under + i * PAGE, place_index(place, i));
+		ret = put_page(under + i * PAGE, place_index(place, i));
 	return ret;
 }
 

@@ -18,7 +18,7 @@ unsigned place_index(uint64_t place, unsigned which);
 /* place_line - which line of its page the site's boundary begins, from 1 to 63. */
 unsigned place_line(uint64_t place);
 
-/* place_word - and a number that is as free for whatever is smaller than a line. */
+/* place_word - and a number that is as free, for what is smaller than a line. */
 unsigned place_word(uint64_t place);
 
 /*

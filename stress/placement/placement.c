@@ -19,7 +19,7 @@ static const char *const names[PLACEMENT_COUNT] = {
 	[PLACEMENT_OVERSUBSCRIBED] = "oversubscribed",
 };
 
-static const char *const gaps[PLACEMENT_COUNT] = {
+static const char *const missing[PLACEMENT_COUNT] = {
 	[PLACEMENT_SAME_CORE] = "no two usable CPUs are threads of one core",
 	[PLACEMENT_SAME_L2] = "no two usable cores are known to share an L2",
 	[PLACEMENT_SAME_L3] = "no two usable cores with an L2 each are known to share an L3",
@@ -42,14 +42,6 @@ int placement_parse(const char *name)
 		if (strcmp(name, names[p]) == 0)
 			return p;
 	return -EINVAL;
-}
-
-/* Is a machine described in the environment, that is not said to be this one? */
-static bool environment_describes(void)
-{
-	const char *synthetic = getenv("HWLOC_SYNTHETIC"), *xml = getenv("HWLOC_XMLFILE");
-
-	return ((synthetic && *synthetic) || (xml && *xml)) && !getenv("HWLOC_THISSYSTEM");
 }
 
 /*
@@ -76,38 +68,31 @@ static int restrict_to_process(hwloc_topology_t topology)
  * another system and restricts nothing. A topology set by a call would be
  * claimed, and cut down to the CPUs of this machine.
  */
-static int load(hwloc_topology_t topology)
+int topology_open(hwloc_topology_t *topology, int *foreign)
 {
 	unsigned long flags =
 		HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING;
-
-	if (hwloc_topology_set_flags(topology, flags) < 0 || hwloc_topology_load(topology) < 0)
-		return errno ? -errno : -EIO;
-	if (!hwloc_topology_is_thissystem(topology))
-		return 0;
-	/* A description that hwloc could not read has silently become this machine. */
-	if (environment_describes())
-		return -EINVAL;
-	return restrict_to_process(topology);
-}
-
-int topology_open(hwloc_topology_t *topology, int *foreign)
-{
-	int ret;
+	const char *synthetic = getenv("HWLOC_SYNTHETIC"), *xml = getenv("HWLOC_XMLFILE");
+	bool described =
+		((synthetic && *synthetic) || (xml && *xml)) && !getenv("HWLOC_THISSYSTEM");
+	int ret = 0;
 
 	if (hwloc_topology_init(topology) < 0)
 		return -ENOMEM;
-	ret = load(*topology);
-	if (ret < 0) {
+	errno = 0;
+	if (hwloc_topology_set_flags(*topology, flags) < 0 || hwloc_topology_load(*topology) < 0)
+		ret = errno ? -errno : -EIO;
+	*foreign = ret == 0 && !hwloc_topology_is_thissystem(*topology);
+	/* A description that hwloc could not read has silently become this machine. */
+	if (ret == 0 && !*foreign)
+		ret = described ? -EINVAL : restrict_to_process(*topology);
+	if (ret < 0)
 		hwloc_topology_destroy(*topology);
-		return ret;
-	}
-	*foreign = !hwloc_topology_is_thissystem(*topology);
-	return 0;
+	return ret;
 }
 
 /* CPUs no farther from this one than the relation says; NULL if that is not known. */
-static hwloc_const_cpuset_t reach(hwloc_topology_t topology, int relation, unsigned cpu)
+static hwloc_const_cpuset_t cpus_within(hwloc_topology_t topology, int relation, unsigned cpu)
 {
 	static const hwloc_obj_type_t types[] = { HWLOC_OBJ_CORE, HWLOC_OBJ_L2CACHE,
 						  HWLOC_OBJ_L3CACHE, HWLOC_OBJ_PACKAGE };
@@ -128,16 +113,16 @@ static hwloc_const_cpuset_t reach(hwloc_topology_t topology, int relation, unsig
  * CPUs in exactly this relation. Every closer level is taken out, not only the
  * next one: a virtual machine may well put one L3 around all its packages.
  */
-static void related(hwloc_topology_t topology, hwloc_bitmap_t set, int relation, unsigned cpu)
+static void find_related(hwloc_topology_t topology, hwloc_bitmap_t set, int relation, unsigned cpu)
 {
-	hwloc_const_cpuset_t cpus = reach(topology, relation, cpu);
+	hwloc_const_cpuset_t cpus = cpus_within(topology, relation, cpu);
 
 	hwloc_bitmap_zero(set);
 	if (!cpus)
 		return;
 	hwloc_bitmap_copy(set, cpus);
 	for (int closer = PLACEMENT_SAME_CORE; closer < relation; closer++) {
-		cpus = reach(topology, closer, cpu);
+		cpus = cpus_within(topology, closer, cpu);
 		if (cpus)
 			hwloc_bitmap_andnot(set, set, cpus);
 	}
@@ -145,7 +130,7 @@ static void related(hwloc_topology_t topology, hwloc_bitmap_t set, int relation,
 }
 
 /* CPUs of the weakest or the strongest kind; none if hwloc cannot rank them (-1). */
-static void kind(hwloc_topology_t topology, hwloc_bitmap_t set, bool strongest)
+static void find_kind(hwloc_topology_t topology, hwloc_bitmap_t set, bool strongest)
 {
 	int kinds = hwloc_cpukinds_get_nr(topology, 0), efficiency = -1;
 
@@ -157,15 +142,15 @@ static void kind(hwloc_topology_t topology, hwloc_bitmap_t set, bool strongest)
 }
 
 /* Where executors may sit when the patcher sits on this CPU. */
-static void candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum placement p,
-		       unsigned patcher)
+static void find_candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum placement p,
+			    unsigned patcher)
 {
 	switch (p) {
 	case PLACEMENT_KIND_UP:
 	case PLACEMENT_KIND_DOWN:
-		kind(topology, set, p == PLACEMENT_KIND_DOWN);
+		find_kind(topology, set, p == PLACEMENT_KIND_DOWN);
 		if (hwloc_bitmap_isset(set, patcher))
-			kind(topology, set, p == PLACEMENT_KIND_UP);
+			find_kind(topology, set, p == PLACEMENT_KIND_UP);
 		else
 			hwloc_bitmap_zero(set);
 		break;
@@ -174,7 +159,7 @@ static void candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum place
 		hwloc_bitmap_clr(set, patcher);
 		break;
 	default:
-		related(topology, set, p, patcher);
+		find_related(topology, set, p, patcher);
 	}
 }
 
@@ -191,7 +176,7 @@ static unsigned find_patcher(hwloc_topology_t topology, hwloc_bitmap_t set, enum
 	for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu)) {
 		unsigned found;
 
-		candidates(topology, set, p, (unsigned)cpu);
+		find_candidates(topology, set, p, (unsigned)cpu);
 		found = (unsigned)hwloc_bitmap_weight(set);
 		if (found <= most)
 			continue;
@@ -214,41 +199,39 @@ static hwloc_bitmap_t new_set(hwloc_topology_t topology)
 	return hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(topology));
 }
 
-/* How many executors can be seated; -ENOMEM. */
-static int most_executors(hwloc_topology_t topology, enum placement p)
-{
-	unsigned most, patcher;
-	hwloc_bitmap_t set;
-
-	if (p == PLACEMENT_OVERSUBSCRIBED)
-		return count_cpus(topology) <= PLACEMENT_EXECUTORS_MAX ? PLACEMENT_EXECUTORS_MAX
-								       : 0;
-	set = new_set(topology);
-	if (!set)
-		return -ENOMEM;
-	most = find_patcher(topology, set, p, PLACEMENT_EXECUTORS_MAX, &patcher);
-	hwloc_bitmap_free(set);
-	return most < PLACEMENT_EXECUTORS_MAX ? (int)most : PLACEMENT_EXECUTORS_MAX;
-}
-
 unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason, size_t size)
 {
-	int most;
+	unsigned most = 0, patcher;
+	hwloc_bitmap_t set;
 
+	snprintf(reason, size, "%s", "");
 	if ((unsigned)p >= PLACEMENT_COUNT) {
 		snprintf(reason, size, "no such placement");
 		return 0;
 	}
-	most = most_executors(topology, p);
-	snprintf(reason, size, "%s", most > 0 ? "" : most == 0 ? gaps[p] : "out of memory");
-	return most > 0 ? (unsigned)most : 0;
+	if (p == PLACEMENT_OVERSUBSCRIBED) {
+		if (count_cpus(topology) <= PLACEMENT_EXECUTORS_MAX)
+			most = PLACEMENT_EXECUTORS_MAX;
+	} else {
+		set = new_set(topology);
+		if (!set) {
+			snprintf(reason, size, "out of memory");
+			return 0;
+		}
+		most = find_patcher(topology, set, p, PLACEMENT_EXECUTORS_MAX, &patcher);
+		hwloc_bitmap_free(set);
+	}
+	if (most == 0)
+		snprintf(reason, size, "%s", missing[p]);
+	return most < PLACEMENT_EXECUTORS_MAX ? most : PLACEMENT_EXECUTORS_MAX;
 }
 
 /*
  * Executors stand evenly apart in hwloc's order, in which neighbours share the
  * most: so they share a core only if there are more of them than cores.
  */
-static void pick(hwloc_topology_t topology, hwloc_const_bitmap_t set, struct seating *seating)
+static void deal_executors(hwloc_topology_t topology, hwloc_const_bitmap_t set,
+			   struct seating *seating)
 {
 	uint64_t all = (uint64_t)hwloc_bitmap_weight(set);
 	unsigned seen = 0, taken = 0;
@@ -263,54 +246,14 @@ static void pick(hwloc_topology_t topology, hwloc_const_bitmap_t set, struct sea
 	}
 }
 
-static int seat_related(hwloc_topology_t topology, struct seating *seating, char *reason,
-			size_t size)
-{
-	enum placement p = seating->placement;
-	hwloc_bitmap_t set = new_set(topology);
-	unsigned most;
-
-	if (!set) {
-		snprintf(reason, size, "out of memory");
-		return -ENOMEM;
-	}
-	most = find_patcher(topology, set, p, seating->executors, &seating->patcher);
-	if (most >= seating->executors)
-		pick(topology, set, seating);
-	hwloc_bitmap_free(set);
-	if (most >= seating->executors)
-		return 0;
-	if (most == 0)
-		snprintf(reason, size, "%s", gaps[p]);
-	else
-		snprintf(reason, size, "%s seats %u executors at most", names[p], most);
-	return -ENOENT;
-}
-
-static int seat_oversubscribed(hwloc_topology_t topology, struct seating *seating, char *reason,
-			       size_t size)
-{
-	hwloc_const_cpuset_t cpus = hwloc_topology_get_topology_cpuset(topology);
-	int cpu = hwloc_bitmap_first(cpus);
-
-	if (seating->executors < count_cpus(topology)) {
-		snprintf(reason, size, "oversubscribed needs more threads than CPUs: %u executors",
-			 count_cpus(topology));
-		return -ENOENT;
-	}
-	seating->patcher = (unsigned)cpu;
-	for (unsigned i = 0; i < seating->executors; i++) {
-		cpu = hwloc_bitmap_next(cpus, cpu);
-		if (cpu < 0)
-			cpu = hwloc_bitmap_first(cpus);
-		seating->executor[i] = (unsigned)cpu;
-	}
-	return 0;
-}
-
 int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
 		   char *reason, size_t size)
 {
+	hwloc_const_cpuset_t cpus = hwloc_topology_get_topology_cpuset(topology);
+	int cpu = hwloc_bitmap_first(cpus);
+	hwloc_bitmap_t set;
+	unsigned most;
+
 	snprintf(reason, size, "%s", "");
 	if ((unsigned)p >= PLACEMENT_COUNT || n == 0) {
 		snprintf(reason, size, n ? "no such placement" : "no executors to seat");
@@ -320,11 +263,49 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 		snprintf(reason, size, "more than %d executors", PLACEMENT_EXECUTORS_MAX);
 		return -ENOENT;
 	}
-	memset(seating, 0, sizeof(*seating));
-	seating->placement = p;
-	seating->executors = n;
-	return p == PLACEMENT_OVERSUBSCRIBED ? seat_oversubscribed(topology, seating, reason, size)
-					     : seat_related(topology, seating, reason, size);
+	*seating = (struct seating){ .placement = p, .executors = n };
+	if (p == PLACEMENT_OVERSUBSCRIBED) {
+		most = count_cpus(topology);
+		if (n < most) {
+			snprintf(reason, size,
+				 "oversubscribed needs more threads than CPUs: %u executors", most);
+			return -ENOENT;
+		}
+		seating->patcher = (unsigned)cpu;
+		for (unsigned i = 0; i < n; i++) {
+			cpu = hwloc_bitmap_next(cpus, cpu);
+			if (cpu < 0)
+				cpu = hwloc_bitmap_first(cpus);
+			seating->executor[i] = (unsigned)cpu;
+		}
+		return 0;
+	}
+	set = new_set(topology);
+	if (!set) {
+		snprintf(reason, size, "out of memory");
+		return -ENOMEM;
+	}
+	most = find_patcher(topology, set, p, n, &seating->patcher);
+	if (most >= n)
+		deal_executors(topology, set, seating);
+	else if (most)
+		snprintf(reason, size, "%s seats %u executors at most", names[p], most);
+	else
+		snprintf(reason, size, "%s", missing[p]);
+	hwloc_bitmap_free(set);
+	return most >= n ? 0 : -ENOENT;
+}
+
+hwloc_bitmap_t seating_cpus(const struct seating *seating)
+{
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+
+	if (!cpus)
+		return NULL;
+	hwloc_bitmap_set(cpus, seating->patcher);
+	for (unsigned i = 0; i < seating->executors; i++)
+		hwloc_bitmap_set(cpus, seating->executor[i]);
+	return cpus;
 }
 
 bool seating_is_same(const struct seating *a, const struct seating *b)

@@ -22,7 +22,7 @@ enum placement {
 	PLACEMENT_KIND_UP,   /* hybrid: patcher on the weakest core kind, executors on the strongest
 			      */
 	PLACEMENT_KIND_DOWN, /* hybrid: patcher on the strongest, executors on the weakest */
-	PLACEMENT_SPREAD,    /* one executor on every other CPU, whatever the distance */
+	PLACEMENT_SPREAD,    /* one executor on every other CPU, at any distance */
 	PLACEMENT_OVERSUBSCRIBED, /* more threads than CPUs, all CPUs shared */
 	PLACEMENT_COUNT
 };
@@ -54,7 +54,7 @@ int topology_open(hwloc_topology_t *topology, int *foreign);
 
 /*
  * placement_max - most executors that a placement can seat, one per CPU
- * (oversubscribed: any number, PLACEMENT_EXECUTORS_MAX). 0 is a gap: then
+ * (oversubscribed: any number, PLACEMENT_EXECUTORS_MAX). 0 is none: then
  * reason says in words what the machine or the cpuset lacks.
  */
 unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason, size_t size);
@@ -69,6 +69,9 @@ unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason
  */
 int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
 		   char *reason, size_t size);
+
+/* seating_cpus - all of them, to be freed; NULL without memory. */
+hwloc_bitmap_t seating_cpus(const struct seating *seating);
 
 /* seating_is_same - do two seatings put the same threads on the same CPUs? */
 bool seating_is_same(const struct seating *a, const struct seating *b);

@@ -24,7 +24,7 @@ struct provokers {
 	_Atomic(uint64_t) evicted; /* lines */
 };
 
-static bool has(const struct provokers *p, enum provoker which)
+static bool has_provoker(const struct provokers *p, enum provoker which)
 {
 	return p->set & 1u << which;
 }
@@ -98,42 +98,6 @@ int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
 	return ret;
 }
 
-static int start_loads(struct provokers *p, hwloc_topology_t topology,
-		       const struct seating *seating)
-{
-	for (unsigned i = 0; i < seating->executors; i++) {
-		pid_t pid;
-
-		if (is_executors(seating, seating->executor[i], i))
-			continue;
-		pid = load_start(topology, seating->executor[i]);
-		if (pid < 0)
-			return pid;
-		p->load[p->loads++] = pid;
-	}
-	return 0;
-}
-
-static int start_threads(struct provokers *p, hwloc_topology_t topology,
-			 const struct seating *seating)
-{
-	unsigned free = p->cpu, sibling = sibling_cpu(topology, seating);
-	int ret = 0;
-
-	p->shootdown.work = work_shootdown;
-	p->shootdown.size = SHOOTDOWN_SIZE;
-	p->bandwidth.work = work_bandwidth;
-	p->bandwidth.size = bandwidth_size(topology);
-	p->sibling.work = work_sibling;
-	if (has(p, PROVOKER_SHOOTDOWN))
-		ret = worker_start(&p->shootdown, topology, free);
-	if (ret == 0 && has(p, PROVOKER_BANDWIDTH))
-		ret = worker_start(&p->bandwidth, topology, free);
-	if (ret == 0 && has(p, PROVOKER_SIBLING))
-		ret = worker_start(&p->sibling, topology, sibling);
-	return ret;
-}
-
 int provokers_start(struct provokers **provokers, const struct cell *cell,
 		    hwloc_topology_t topology, const struct seating *seating, const uint8_t *site)
 {
@@ -152,13 +116,29 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 		.front = site,
 		.back = site + cell->split,
 		.cpu = free_cpu(topology, seating),
+		.shootdown = { .work = work_shootdown, .size = SHOOTDOWN_SIZE },
+		.bandwidth = { .work = work_bandwidth, .size = bandwidth_size(topology) },
+		.sibling = { .work = work_sibling },
 	};
-	if (has(p, PROVOKER_LOAD))
-		ret = start_loads(p, topology, seating);
-	if (ret == 0 && has(p, PROVOKER_EVICT))
+	/* A process for each CPU that has executors. */
+	for (unsigned i = 0; ret == 0 && has_provoker(p, PROVOKER_LOAD) && i < seating->executors;
+	     i++) {
+		if (is_executors(seating, seating->executor[i], i))
+			continue;
+		p->load[p->loads] = load_start(topology, seating->executor[i]);
+		if (p->load[p->loads] < 0)
+			ret = p->load[p->loads];
+		else
+			p->loads++;
+	}
+	if (ret == 0 && has_provoker(p, PROVOKER_EVICT))
 		ret = evict_start(&p->evict, p->front, p->back);
-	if (ret == 0)
-		ret = start_threads(p, topology, seating);
+	if (ret == 0 && has_provoker(p, PROVOKER_SHOOTDOWN))
+		ret = worker_start(&p->shootdown, topology, p->cpu);
+	if (ret == 0 && has_provoker(p, PROVOKER_BANDWIDTH))
+		ret = worker_start(&p->bandwidth, topology, p->cpu);
+	if (ret == 0 && has_provoker(p, PROVOKER_SIBLING))
+		ret = worker_start(&p->sibling, topology, sibling_cpu(topology, seating));
 	if (ret < 0)
 		provokers_stop(p);
 	else
@@ -179,35 +159,35 @@ void provokers_stop(struct provokers *p)
 	free(p);
 }
 
-static void flush(struct provokers *p, const uint8_t *line)
+static void flush_line(struct provokers *p, const uint8_t *line)
 {
 	_mm_clflush(line);
 	p->flushes++;
 }
 
-static void evict(struct provokers *p)
+static void evict_now(struct provokers *p)
 {
 	atomic_fetch_add_explicit(&p->evicted, evict_lines(&p->evict), memory_order_relaxed);
 }
 
 void provoke_toggle(struct provokers *p)
 {
-	if (has(p, PROVOKER_EVICT))
-		evict(p);
-	if (has(p, PROVOKER_COLD_BACK))
-		flush(p, p->back);
-	if (has(p, PROVOKER_COLD_FRONT))
-		flush(p, p->front);
+	if (has_provoker(p, PROVOKER_EVICT))
+		evict_now(p);
+	if (has_provoker(p, PROVOKER_COLD_BACK))
+		flush_line(p, p->back);
+	if (has_provoker(p, PROVOKER_COLD_FRONT))
+		flush_line(p, p->front);
 	/* The toggle must not begin before the lines are gone. */
-	if (has(p, PROVOKER_COLD_BACK) || has(p, PROVOKER_COLD_FRONT))
+	if (has_provoker(p, PROVOKER_COLD_BACK) || has_provoker(p, PROVOKER_COLD_FRONT))
 		_mm_mfence();
 }
 
 void provoke_round(struct provokers *p)
 {
-	if (has(p, PROVOKER_EVICT))
-		evict(p);
-	if (!has(p, PROVOKER_WIDE))
+	if (has_provoker(p, PROVOKER_EVICT))
+		evict_now(p);
+	if (!has_provoker(p, PROVOKER_WIDE))
 		return;
 	wide_burst();
 	atomic_fetch_add_explicit(&p->bursts, 1, memory_order_relaxed);

@@ -27,7 +27,7 @@ bool evict_possible(void)
 	return place_frame(&here) != 0;
 }
 
-static void choose(struct evict *e, unsigned part, const uint8_t *at)
+static void choose_lines(struct evict *e, unsigned part, const uint8_t *at)
 {
 	uint64_t colour = place_frame(at) % COLOURS;
 	size_t offset = (uintptr_t)at % PAGE / LINE * LINE;
@@ -48,8 +48,8 @@ int evict_start(struct evict *e, const uint8_t *front, const uint8_t *back)
 	if (at == MAP_FAILED)
 		return -errno;
 	e->memory = at;
-	choose(e, 0, front);
-	choose(e, 1, back);
+	choose_lines(e, 0, front);
+	choose_lines(e, 1, back);
 	return e->lines[0] == EVICT_LINES && e->lines[1] == EVICT_LINES ? 0 : -ENOMEM;
 }
 

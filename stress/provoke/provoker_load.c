@@ -21,26 +21,9 @@ static uint64_t nanoseconds_now(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/*
- * Bursts with as long a rest: who has slept goes first when it wakes up, so the
- * executors lose their CPU at every burst, not once in a time slice.
- */
-static _Noreturn void load(void)
-{
-	const struct timespec rest = { .tv_nsec = BURST };
-
-	prctl(PR_SET_TIMERSLACK, 1);
-	for (;;) {
-		uint64_t end = nanoseconds_now() + BURST;
-
-		while (nanoseconds_now() < end)
-			;
-		nanosleep(&rest, NULL);
-	}
-}
-
 pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 {
+	const struct timespec rest = { .tv_nsec = BURST };
 	pid_t us = getpid(), pid = fork();
 
 	if (pid < 0)
@@ -54,7 +37,18 @@ pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 	syscall(SYS_close_range, 0u, ~0u, 0u);
 	if (pin_this_thread(topology, cpu) < 0)
 		_exit(1);
-	load();
+	/*
+	 * Bursts with as long a rest: a thread that has slept goes first when it wakes up, so the
+	 * executors lose their CPU at every burst, not once in a time slice.
+	 */
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (;;) {
+		uint64_t end = nanoseconds_now() + BURST;
+
+		while (nanoseconds_now() < end)
+			;
+		nanosleep(&rest, NULL);
+	}
 }
 
 void load_stop(pid_t pid)

@@ -26,22 +26,9 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-static int pin(const struct worker *w, hwloc_topology_t topology, unsigned cpu)
-{
-	hwloc_bitmap_t set = hwloc_bitmap_alloc();
-	int ret = 0;
-
-	if (!set)
-		return -ENOMEM;
-	hwloc_bitmap_only(set, cpu);
-	if (hwloc_set_thread_cpubind(topology, w->thread, set, HWLOC_CPUBIND_STRICT) < 0)
-		ret = -errno;
-	hwloc_bitmap_free(set);
-	return ret;
-}
-
 int worker_start(struct worker *w, hwloc_topology_t topology, unsigned cpu)
 {
+	hwloc_bitmap_t set;
 	int ret;
 
 	if (w->size) {
@@ -54,8 +41,14 @@ int worker_start(struct worker *w, hwloc_topology_t topology, unsigned cpu)
 	w->runs = ret == 0;
 	if (ret < 0 && w->size)
 		munmap(w->memory, w->size);
-	if (ret == 0)
-		ret = pin(w, topology, cpu);
+	set = hwloc_bitmap_alloc();
+	if (ret == 0 && !set)
+		ret = -ENOMEM;
+	if (ret == 0 &&
+	    (hwloc_bitmap_only(set, cpu) < 0 ||
+	     hwloc_set_thread_cpubind(topology, w->thread, set, HWLOC_CPUBIND_STRICT) < 0))
+		ret = -errno;
+	hwloc_bitmap_free(set);
 	if (ret < 0)
 		worker_stop(w);
 	return ret;
@@ -72,7 +65,7 @@ void worker_stop(struct worker *w)
 	w->runs = false;
 }
 
-static void count(struct worker *w, uint64_t more)
+static void count_done(struct worker *w, uint64_t more)
 {
 	atomic_fetch_add_explicit(&w->done, more, memory_order_relaxed);
 }
@@ -86,9 +79,9 @@ void work_shootdown(struct worker *w)
 	page[0] = 1;
 	page[PAGE] = 1;
 	if (mprotect(w->memory, PAGE, PROT_READ) == 0)
-		count(w, 1);
+		count_done(w, 1);
 	if (madvise(w->memory + PAGE, PAGE, MADV_DONTNEED) == 0)
-		count(w, 1);
+		count_done(w, 1);
 	mprotect(w->memory, PAGE, PROT_READ | PROT_WRITE);
 	nanosleep(&pause, NULL);
 }
@@ -113,7 +106,7 @@ void work_bandwidth(struct worker *w)
 	for (size_t i = 0; i < STREAM_PIECE; i += sizeof(value))
 		_mm_store_si128((__m128i *)(void *)(piece + i), value);
 	w->at = (w->at + STREAM_PIECE) % (w->size / STREAM_PIECE * STREAM_PIECE);
-	count(w, STREAM_PIECE);
+	count_done(w, STREAM_PIECE);
 }
 
 /* Something for every part that siblings share: multiplier, adders, loads and stores. */
@@ -130,5 +123,5 @@ void work_sibling(struct worker *w)
 		__asm__ volatile("" : : "m"(memory));
 	}
 	__asm__ volatile("" : : "r"(a), "r"(b), "r"(c));
-	count(w, 1);
+	count_done(w, 1);
 }

@@ -11,24 +11,22 @@
 #include "stress/cell/cell.h"
 #include "stress/cell/code.h"
 #include "stress/provoke/provoker.h"
+#include "stress/run/isolate.h"
 
 /* One executor's memory, on cache lines of its own. */
 struct executor_counts {
-	struct code_slots slots;
-	_Atomic(uint64_t) executions; /* of finished rounds */
+	struct code_slots slots[CELL_INSIDE]; /* of each site; only crossing inside has three */
+	_Atomic(uint64_t) executions;	      /* of finished rounds */
 } __attribute__((aligned(128)));
 
 /* Memory shared by parent and child; survives the child. */
 struct shared {
-	_Atomic(int) stop;	   /* parent asks the child to end */
-	_Atomic(uint64_t) toggles; /* done so far */
-	_Atomic(uint64_t) tears;   /* seen so far, for the parent's progress */
-	struct cell_result result; /* complete when finished is set */
+	struct leash leash;	   /* its life is the toggles done so far */
+	struct cell_result result; /* complete when the child has finished */
 	struct provoker_counts provoked;
 	uint64_t torn_twice; /* toggles that the executors' counts have more than once */
 	uint64_t stirred;    /* extra sites that were rewritten */
-	_Atomic(int) finished;
-	struct code code; /* so that the parent can read the slots of a dead child */
+	struct code code;    /* so that the parent can read the slots of a dead child */
 	struct executor_counts executor[];
 };
 

@@ -3,11 +3,17 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
+#include "patchcore/machine/wait.h"
 #include "stress/base/clock.h"
-#include "stress/run/gap_child.h"
+#include "stress/base/random.h"
+#include "stress/oracle/gap_code.h"
+#include "stress/provoke/provoker.h"
 #include "stress/run/isolate.h"
 #include "stress/witness/witness.h"
 
@@ -15,25 +21,444 @@
 #define DEFAULT_REST	500 /* ticks */
 #define DEFAULT_SECONDS 5.0
 
-/* A gap run: what the parent holds of it. */
+#define ROUND	      256   /* executions between two looks at the quit flag */
+#define HISTORY	      65536 /* stores that are remembered */
+#define LOG	      4096  /* torn pairs that an executor can log until they are judged */
+#define JUDGE_EVERY   (HISTORY / 4)
+#define LOOK_EVERY    64	     /* stores between two looks at the clock and the logs, */
+#define LOOK_TICKS    1000000	     /* unless one store takes so long */
+#define PROVOKED_REST 1		     /* ticks: so that the clock is read again */
+#define BARE_TICKS    10000000	     /* the mean of a phase's length, */
+#define STAMPED_TICKS 40000000	     /* drawn anew each time: what is periodic has another period */
+#define SETTLE_TICKS  (3 * GAP_LEAD) /* after it no executor is left with an older fetch */
+
+/* Memory shared by parent and child; survives the child. */
+struct gap_shared {
+	struct leash leash; /* its life: stores, stamped or not */
+	struct gap_result result;
+	struct gap_simulation simulation;
+};
+
+struct gap_child {
+	const struct cell *cell;
+	hwloc_topology_t topology;
+	struct gap_shared *shared;
+	struct gap_code code;
+	struct provokers *provokers; /* NULL: none */
+	struct gap_history history;
+	struct gap_executor *executors;
+	pthread_barrier_t ready; /* patcher and executors, before the first store */
+	uint64_t random;
+	uint64_t phases;     /* another source, so that the rests stay what they are */
+	uint64_t look_every; /* stores */
+	uint64_t stored;     /* TSC after the latest stamped store */
+	uint64_t rest;	     /* ticks from there to the next */
+	uint64_t begin;	     /* TSC */
+	double deadline;     /* 0: none */
+	_Atomic(int) quit __attribute__((aligned(128)));
+	_Atomic(int) error; /* the first negative errno of an executor */
+};
+
+/* What an executor writes lies on cache lines of its own. */
+struct gap_executor {
+	struct gap_child *child;
+	struct tsc_offset offset;
+	unsigned cpu;
+	pthread_t thread;
+	uint64_t judged; /* entries of the log */
+	_Atomic(uint64_t) logged __attribute__((aligned(128)));
+	_Atomic(uint64_t) executions; /* of finished rounds */
+	_Atomic(uint64_t) lost;	      /* torn pairs that had no room */
+	struct gap_fetch log[LOG];
+} __attribute__((aligned(128)));
+
+static void log_fetch(struct gap_executor *e, uint32_t value, uint64_t before, uint64_t after)
+{
+	uint64_t at = atomic_load_explicit(&e->logged, memory_order_relaxed);
+
+	/* Acquire: pairs with the patcher's release when it has read them. */
+	if (at - __atomic_load_n(&e->judged, __ATOMIC_ACQUIRE) >= LOG) {
+		atomic_fetch_add_explicit(&e->lost, 1, memory_order_relaxed);
+		return;
+	}
+	e->log[at % LOG] = (struct gap_fetch){ value, before, after };
+	atomic_store_explicit(&e->logged, at + 1, memory_order_release);
+}
+
+/*
+ * RDTSC without a fence is late enough: it is fetched behind the site, so it runs
+ * after the site was fetched, and a fence would keep the front end from running
+ * ahead as it does in programs.
+ */
+static void run_round(struct gap_executor *e, gap_fetch_fn *fetch, const void *arg)
+{
+	struct gap_layout layout = e->child->code.layout;
+	uint64_t before = __rdtsc(), after;
+
+	for (unsigned i = 0; i < ROUND; i++) {
+		uint32_t value = fetch(arg);
+
+		after = __rdtsc();
+		if (__builtin_expect(gap_is_torn(layout, value), 0))
+			log_fetch(e, value, before, after);
+		before = after;
+	}
+	atomic_fetch_add_explicit(&e->executions, ROUND, memory_order_relaxed);
+}
+
+static uint32_t fetch_simulated(const void *arg)
+{
+	struct gap_child *c = (struct gap_child *)(uintptr_t)arg;
+	struct gap_simulation *s = &c->shared->simulation;
+	uint64_t begin = ticks_now(), lasted;
+	uint32_t value = gap_code_load(&c->code, s->first, s->ticks);
+	uint64_t longest = __atomic_load_n(&s->longest, __ATOMIC_RELAXED);
+
+	lasted = ticks_now() - begin;
+	while (lasted > longest && !__atomic_compare_exchange_n(&s->longest, &longest, lasted, true,
+								__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return value;
+}
+
+static void *executor_main(void *arg)
+{
+	struct gap_executor *e = arg;
+	struct gap_child *c = e->child;
+	gap_fetch_fn *fetch = c->shared->simulation.on ? fetch_simulated : c->code.fetch;
+	int ret = pin_this_thread(c->topology, e->cpu);
+	struct rusage begin;
+
+	if (ret < 0)
+		atomic_store(&c->error, ret);
+	pthread_barrier_wait(&c->ready);
+	witness_thread_begin(&begin);
+	while (!atomic_load_explicit(&c->quit, memory_order_relaxed)) {
+		run_round(e, fetch, c);
+		if (c->provokers)
+			provoke_round(c->provokers);
+	}
+	witness_thread_end(&c->shared->result.witness, &begin);
+	return NULL;
+}
+
+static void judge_log(struct gap_child *c, struct gap_executor *e)
+{
+	uint64_t logged = atomic_load_explicit(&e->logged, memory_order_acquire);
+	struct gap_result *result = &c->shared->result;
+
+	for (uint64_t i = e->judged; i != logged; i++) {
+		const struct gap_fetch *fetch = &e->log[i % LOG];
+		struct gap_verdict v = gap_judge(&c->history, c->code.layout, &e->offset, fetch);
+
+		if (v.is_gap)
+			gap_tally_add(&result->kind[v.kind], v.ticks,
+				      fetch->after - (uint64_t)e->offset.offset - c->begin);
+		else
+			result->discarded[v.reason]++;
+	}
+	__atomic_store_n(&e->judged, logged, __ATOMIC_RELEASE);
+}
+
+static void judge_all(struct gap_child *c)
+{
+	for (unsigned i = 0; i < c->cell->executors; i++) {
+		struct gap_executor *e = &c->executors[i];
+
+		judge_log(c, e);
+		c->shared->result.discarded[GAP_LOST] += atomic_exchange(&e->lost, 0);
+	}
+}
+
+static void judge_half_full(struct gap_child *c)
+{
+	for (struct gap_executor *e = c->executors; e < c->executors + c->cell->executors; e++)
+		if (atomic_load_explicit(&e->logged, memory_order_relaxed) - e->judged > LOG / 2)
+			judge_log(c, e);
+}
+
+/*
+ * Forget what was logged while nothing was stamped. Except where the execution
+ * began earlier, and its executor came to log it only now.
+ */
+static void forget_logs(struct gap_child *c, uint64_t since)
+{
+	for (unsigned i = 0; i < c->cell->executors; i++) {
+		struct gap_executor *e = &c->executors[i];
+		uint64_t logged = atomic_load_explicit(&e->logged, memory_order_acquire);
+
+		for (uint64_t k = e->judged; k != logged; k++)
+			if (e->log[k % LOG].before - (uint64_t)e->offset.offset < since)
+				c->shared->result.discarded[GAP_PREEMPTED]++;
+		__atomic_store_n(&e->judged, logged, __ATOMIC_RELEASE);
+		atomic_store_explicit(&e->lost, 0, memory_order_relaxed);
+	}
+}
+
+static uint64_t executions_now(const struct gap_child *c)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < c->cell->executors; i++)
+		sum += atomic_load_explicit(&c->executors[i].executions, memory_order_relaxed);
+	return sum;
+}
+
+/*
+ * Half of the stores follow at once, so that short gaps are seen, and of both
+ * kinds: either part may come first. The others keep the mean.
+ */
+static uint64_t draw_rest(struct gap_child *c)
+{
+	uint64_t random = random_next(&c->random);
+
+	if (random % 2 || !c->cell->rest)
+		return 0;
+	return random / 2 % (4 * c->cell->rest + 1);
+}
+
+static int fence_after(const struct gap_child *c)
+{
+	return c->cell->protocol == PROTOCOL_MEMBARRIER ? membarrier_sync() : 0;
+}
+
+static void put_next(struct gap_child *c, uint64_t number)
+{
+	gap_code_store(&c->code, (enum gap_part)(number % GAP_PARTS), number / GAP_PARTS);
+}
+
+/*
+ * The last reading of the clock before the store. Whether the loop ends depends
+ * on it, so the locked store cannot be visible any earlier.
+ */
+static uint64_t rest_since(uint64_t start, uint64_t ticks)
+{
+	uint64_t now;
+
+	do
+		now = __rdtsc();
+	while (now - start < ticks);
+	return now;
+}
+
+static int store_stamped(struct gap_child *c)
+{
+	uint64_t rest = draw_rest(c), number = c->history.next;
+	struct gap_store *store = gap_history_add(&c->history);
+
+	store->before = rest_since(c->stored, c->rest);
+	if (c->rest && c->provokers) {
+		provoke_toggle(c->provokers);
+		store->before = rest_since(ticks_now(), PROVOKED_REST);
+	}
+	put_next(c, number);
+	c->stored = store->after = ticks_now();
+	c->rest = rest;
+	return fence_after(c);
+}
+
+static bool is_over(const struct gap_child *c)
+{
+	if (atomic_load_explicit(&c->shared->leash.stop, memory_order_relaxed) ||
+	    atomic_load_explicit(&c->error, memory_order_relaxed) < 0)
+		return true;
+	if (c->shared->result.stores >= GAP_PARTS * c->cell->toggles)
+		return true;
+	return c->deadline > 0 && seconds_now() >= c->deadline;
+}
+
+static int store_bare(struct gap_child *c)
+{
+	uint64_t rest = draw_rest(c);
+
+	put_next(c, c->history.next++);
+	if (rest)
+		ticks_wait(rest);
+	if (rest && c->provokers)
+		provoke_toggle(c->provokers);
+	return fence_after(c);
+}
+
+/* Stores are told to the parent, and counted, at each look. */
+static int run_phase(struct gap_child *c, bool stamped)
+{
+	struct gap_result *result = &c->shared->result;
+	uint64_t executions = executions_now(c), judged = c->history.next;
+	uint64_t length = random_about(&c->phases, stamped ? STAMPED_TICKS : BARE_TICKS);
+	uint64_t ticks = c->stored = ticks_now();
+	double begin = seconds_now();
+	int ret = 0;
+
+	while (ret == 0 && ticks_now() - ticks < length && !is_over(c)) {
+		for (uint64_t i = 0; i < c->look_every && ret == 0; i++)
+			ret = stamped ? store_stamped(c) : store_bare(c);
+		*(stamped ? &result->stores : &result->bare_stores) += c->look_every;
+		atomic_fetch_add_explicit(&c->shared->leash.life, c->look_every,
+					  memory_order_relaxed);
+		if (!stamped)
+			continue;
+		judge_half_full(c);
+		if (c->history.next - judged >= JUDGE_EVERY) {
+			judge_all(c);
+			judged = c->history.next;
+		}
+	}
+	if (stamped) {
+		judge_all(c);
+		result->executions += executions_now(c) - executions;
+	}
+	*(stamped ? &result->seconds : &result->bare_seconds) += seconds_now() - begin;
+	return ret;
+}
+
+static int store_until_over(struct gap_child *c)
+{
+	uint64_t since = 0;
+	int ret = 0;
+
+	while (ret == 0 && !is_over(c)) {
+		ret = run_phase(c, false);
+		gap_history_restart(&c->history, ticks_now());
+		ticks_wait(SETTLE_TICKS);
+		forget_logs(c, since);
+		if (ret == 0)
+			ret = run_phase(c, true);
+		since = ticks_now();
+		ticks_wait(SETTLE_TICKS);
+		judge_all(c);
+	}
+	return ret;
+}
+
+/* Again, and what is known of the worst of them. */
+static int measure_offsets_after(struct gap_child *c)
+{
+	struct gap_result *result = &c->shared->result;
+	int ret = 0;
+
+	for (unsigned i = 0; i < c->cell->executors && ret == 0; i++) {
+		struct gap_executor *e = &c->executors[i];
+		struct tsc_offset after, joined;
+
+		ret = tsc_offset_measure(c->topology, result->seating.patcher, e->cpu, &after);
+		if (ret < 0)
+			return ret;
+		joined = tsc_offset_join(&e->offset, &after);
+		if (i == 0 || joined.error > result->offset.error)
+			result->offset = joined;
+		if (joined.error > e->offset.error + GAP_DRIFT)
+			ret = -ERANGE;
+	}
+	return ret;
+}
+
+static int prepare_gaps(struct gap_child *c)
+{
+	const struct seating *seating = &c->shared->result.seating;
+	size_t size = c->cell->executors * sizeof(*c->executors);
+	int ret = pin_this_thread(c->topology, seating->patcher);
+
+	c->history.size = HISTORY;
+	c->history.ring = calloc(HISTORY, sizeof(*c->history.ring));
+	/* Pages of a log are touched as it fills: most never are. */
+	c->executors = aligned_alloc(_Alignof(struct gap_executor), size);
+	if (!c->history.ring || !c->executors)
+		return -ENOMEM;
+	for (unsigned i = 0; i < c->cell->executors; i++) {
+		struct gap_executor *e = &c->executors[i];
+
+		e->child = c;
+		e->cpu = seating->executor[i];
+		e->judged = 0;
+		atomic_init(&e->logged, 0);
+		atomic_init(&e->executions, 0);
+		atomic_init(&e->lost, 0);
+	}
+	if (ret == 0)
+		ret = gap_code_build(&c->code, c->cell);
+	if (ret == 0 && c->cell->protocol == PROTOCOL_MEMBARRIER)
+		ret = membarrier_register();
+	for (unsigned i = 0; ret == 0 && i < c->cell->executors; i++)
+		ret = tsc_offset_measure(c->topology, seating->patcher, c->executors[i].cpu,
+					 &c->executors[i].offset);
+	if (ret == 0)
+		ret = -pthread_barrier_init(&c->ready, NULL, c->cell->executors + 1);
+	return ret;
+}
+
+static int run_gaps(struct gap_child *c)
+{
+	struct witness *witness = &c->shared->result.witness;
+	struct rusage usage;
+	int ret = prepare_gaps(c);
+
+	if (ret < 0)
+		return ret;
+	witness_before(witness, c->topology, &c->shared->result.seating);
+	if (c->cell->provokers)
+		ret = provokers_start(&c->provokers, c->cell, c->topology,
+				      &c->shared->result.seating, c->code.site);
+	for (unsigned i = 0; ret == 0 && i < c->cell->executors; i++)
+		/* Those already started wait at the barrier; the exit of the child ends them. */
+		if (pthread_create(&c->executors[i].thread, NULL, executor_main,
+				   &c->executors[i]) != 0)
+			ret = -EAGAIN;
+	if (ret < 0)
+		return ret;
+	pthread_barrier_wait(&c->ready);
+	witness_thread_begin(&usage);
+	c->begin = ticks_now();
+	c->deadline = c->cell->seconds > 0 ? seconds_now() + c->cell->seconds : 0;
+	ret = store_until_over(c);
+	witness_thread_end(witness, &usage);
+	atomic_store_explicit(&c->quit, 1, memory_order_relaxed);
+	for (unsigned i = 0; i < c->cell->executors; i++)
+		pthread_join(c->executors[i].thread, NULL);
+	judge_all(c);
+	provokers_stop(c->provokers);
+	witness_after(witness);
+	if (ret == 0)
+		ret = atomic_load(&c->error);
+	return ret < 0 ? ret : measure_offsets_after(c);
+}
+
+/* What the parent holds of it. */
 struct gap_parent {
 	const struct cell *cell;
 	const struct run_options *options;
 	struct gap_shared *shared;
 };
 
+static void run_inside(void *arg)
+{
+	struct gap_parent *p = arg;
+	const struct cell *cell = p->cell;
+	static struct gap_child child;
+
+	child.cell = cell;
+	child.topology = p->options->topology;
+	child.shared = p->shared;
+	child.random = cell->seed;
+	child.phases = ~cell->seed;
+	child.look_every = cell->rest > LOOK_TICKS / LOOK_EVERY ? 1 : LOOK_EVERY;
+	isolate_finish(&p->shared->leash, run_gaps(&child), &p->shared->result.error,
+		       &p->shared->result.outcome);
+}
+
+/* --- The parent ------------------------------------------------------------------------------- */
+
 void gap_defaults(struct cell *cell)
 {
 	cell_defaults(cell);
 	cell->pair = PAIR_WORD;
-	cell->first_wait = 0;
-	cell->second_wait = 0;
+	cell->waits.first = 0;
+	cell->waits.second = 0;
 	cell->rest = DEFAULT_REST;
 	cell->toggles = CELL_TOGGLES_MAX;
 	cell->seconds = DEFAULT_SECONDS;
 }
 
-static int refuse(char *reason, size_t size, const char *text)
+static int refuse_gaps(char *reason, size_t size, const char *text)
 {
 	snprintf(reason, size, "%s", text);
 	return -EINVAL;
@@ -44,76 +469,31 @@ int gap_check(const struct cell *cell, char *reason, size_t size)
 	struct cell plain = *cell;
 
 	if (cell->split == 1)
-		return refuse(reason, size,
-			      "the split must be 2 to 4: one byte in front is the opcode alone");
+		return refuse_gaps(
+			reason, size,
+			"the split must be 2 to 4: one byte in front is the opcode alone");
 	if (cell->pair != PAIR_WORD || cell->oracle != ORACLE_COUNT)
-		return refuse(reason, size, "a gap run has pair word and oracle count");
+		return refuse_gaps(reason, size, "a gap run has pair word and oracle count");
 	if (cell->protocol != PROTOCOL_WAIT && cell->protocol != PROTOCOL_MEMBARRIER)
-		return refuse(reason, size, "the protocol must be wait or membarrier");
+		return refuse_gaps(reason, size, "the protocol must be wait or membarrier");
 	if (cell->provokers & (1u << PROVOKER_SITES))
-		return refuse(reason, size, "a gap run has one site: no provoker sites");
+		return refuse_gaps(reason, size, "a gap run has one site: no provoker sites");
+	if (cell->crossing == CROSSING_INSIDE)
+		return refuse_gaps(reason, size, "a gap run has one site: no crossing inside");
 	/* Here crossing none is a control: its two parts are stored apart all the same. */
 	if (plain.crossing == CROSSING_NONE)
 		plain.crossing = CROSSING_8;
 	return cell_check(&plain, reason, size);
 }
 
-static void run_inside(void *arg)
-{
-	struct gap_parent *p = arg;
-
-	gap_child_run(p->cell, p->options->topology, p->shared);
-}
-
-static void tell_progress(void *arg)
-{
-	struct gap_parent *p = arg;
-	struct cell_result so_far = { 0 };
-
-	if (!p->options->progress)
-		return;
-	so_far.toggles = atomic_load_explicit(&p->shared->stores, memory_order_relaxed) / 2;
-	p->options->progress(p->options->arg, &so_far);
-}
-
-static int run_seated(struct gap_parent *p, struct gap_result *result)
-{
-	const struct isolated what = {
-		.inside = run_inside,
-		.look = tell_progress,
-		.arg = p,
-		.stop = &p->shared->stop,
-		.life = &p->shared->stores,
-		.options = p->options,
-		.seating = &p->shared->result.seating,
-	};
-	struct gap_result *inside = &p->shared->result;
-	struct witness_mark before, after;
-	double begin = seconds_now();
-	struct ending ending;
-	int ret;
-
-	witness_clear(&inside->witness);
-	witness_mark(&inside->seating, &before);
-	ret = isolate(&what, &ending);
-	if (ret < 0)
-		return ret;
-	witness_mark(&inside->seating, &after);
-	*result = *inside;
-	if (!atomic_load_explicit(&p->shared->finished, memory_order_acquire)) {
-		result->outcome = ending.outcome;
-		result->signal = ending.signal;
-		witness_threads_lost(&result->witness);
-	}
-	witness_between(&result->witness, &result->seating, &before, &after, seconds_now() - begin);
-	result->witness.load = witness_load();
-	return 0;
-}
-
 int gap_run_simulated(const struct cell *cell, const struct run_options *options,
 		      struct gap_simulation *simulation, struct gap_result *result)
 {
 	struct gap_parent p = { .cell = cell, .options = options };
+	struct isolated what = {
+		.inside = run_inside, .arg = &p, .parts = GAP_PARTS, .options = options
+	};
+	struct ending ending;
 	char reason[160];
 	int ret;
 
@@ -126,9 +506,18 @@ int gap_run_simulated(const struct cell *cell, const struct run_options *options
 	if (p.shared == MAP_FAILED)
 		return -ENOMEM;
 	p.shared->simulation = *simulation;
+	what.leash = &p.shared->leash;
+	what.seating = &p.shared->result.seating;
+	what.witness = &p.shared->result.witness;
 	ret = cell_seat(cell, options->topology, &p.shared->result.seating, reason, sizeof(reason));
 	if (ret == 0)
-		ret = run_seated(&p, result);
+		ret = isolate(&what, &ending);
+	if (ret == 0)
+		*result = p.shared->result;
+	if (ret == 0 && !ending.finished) {
+		result->outcome = ending.outcome;
+		result->signal = ending.signal;
+	}
 	*simulation = p.shared->simulation;
 	munmap(p.shared, sizeof(*p.shared));
 	return ret;

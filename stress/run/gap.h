@@ -23,7 +23,6 @@
 
 #include "stress/cell/cell.h"
 #include "stress/oracle/gap_judge.h"
-#include "stress/oracle/gap_tally.h"
 #include "stress/run/run.h"
 #include "stress/witness/tsc_offset.h"
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "stress/base/clock.h"
+#include "stress/witness/witness.h"
 
 #define LOOK_MS	      250  /* from a CPU that is not measured, */
 #define LOOK_RARE_MS  1000 /* and from one that is */
@@ -23,8 +24,7 @@
 struct watch {
 	const struct isolated *what;
 	pid_t pid;
-	int alive;     /* read end of a pipe that only the child holds open */
-	uint64_t seen; /* *what->life at the last sign of life */
+	uint64_t seen; /* of the child's life */
 	double life;   /* when that was */
 	int look_ms;
 	hwloc_bitmap_t home; /* where the caller ran before, or NULL: it runs there still */
@@ -33,7 +33,7 @@ struct watch {
 };
 
 /* A child that stands on its own: no core file, the terminal's Ctrl-C is the parent's. */
-static void detach(pid_t parent)
+static void detach_child(pid_t parent)
 {
 	static const int to_default[] = { SIGILL, SIGSEGV, SIGBUS, SIGTRAP, SIGPIPE };
 	struct rlimit none = { 0, 0 };
@@ -52,52 +52,33 @@ static void detach(pid_t parent)
 	sigprocmask(SIG_SETMASK, &empty, NULL);
 }
 
-static int start(struct watch *w)
-{
-	int ends[2];
-	pid_t parent = getpid();
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	fflush(NULL);
-	w->pid = fork();
-	if (w->pid == 0) {
-		close(ends[0]);
-		detach(parent);
-		w->what->inside(w->what->arg);
-		_exit(0);
-	}
-	close(ends[1]);
-	if (w->pid < 0) {
-		close(ends[0]);
-		return -EAGAIN;
-	}
-	w->alive = ends[0];
-	w->life = seconds_now();
-	return 0;
-}
-
 static void end_child(struct watch *w, enum outcome why)
 {
 	w->ended_for = why;
 	kill(w->pid, SIGKILL);
 }
 
-static void look(struct watch *w)
+static void look_at_child(struct watch *w)
 {
 	const struct run_options *options = w->what->options;
+	struct leash *leash = w->what->leash;
+	struct cell_result so_far = { 0 };
 	double now = seconds_now();
 	double hang = options->hang_seconds > 0 ? options->hang_seconds : HANG_SECONDS;
-	uint64_t seen = atomic_load_explicit(w->what->life, memory_order_relaxed);
+	uint64_t seen = atomic_load_explicit(&leash->life, memory_order_relaxed);
 
-	if (w->what->look)
-		w->what->look(w->what->arg);
+	if (options->progress) {
+		so_far.toggles = seen / w->what->parts;
+		so_far.tears[TEAR_OTHER] =
+			atomic_load_explicit(&leash->tears, memory_order_relaxed);
+		options->progress(options->arg, &so_far);
+	}
 	if (seen != w->seen) {
 		w->seen = seen;
 		w->life = now;
 	}
 	if (options->stop && *options->stop && !w->asked) {
-		atomic_store(w->what->stop, 1);
+		atomic_store(&leash->stop, 1);
 		w->asked = now;
 	}
 	if (w->asked && now - w->asked > GRACE_SECONDS)
@@ -106,76 +87,112 @@ static void look(struct watch *w)
 		end_child(w, OUTCOME_HANG);
 }
 
-/* The pipe's end of file is the child's end; a signal to us only wakes us early. */
-static int watch(struct watch *w)
-{
-	struct pollfd fd = { .fd = w->alive, .events = POLLIN };
-	int status;
-
-	while (poll(&fd, 1, w->look_ms) <= 0)
-		look(w);
-	close(w->alive);
-	while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return status;
-}
-
-/* What the caller may use, without the CPUs that are measured. */
-static void leave_out(hwloc_bitmap_t cpus, const struct seating *seating)
-{
-	hwloc_bitmap_clr(cpus, seating->patcher);
-	for (unsigned i = 0; i < seating->executors; i++)
-		hwloc_bitmap_clr(cpus, seating->executor[i]);
-}
-
 /* Bound elsewhere, or if that cannot be, to look rarely. */
 static void keep_off(struct watch *w)
 {
 	hwloc_topology_t topology = w->what->options->topology;
-	hwloc_bitmap_t home = hwloc_bitmap_alloc(), cpus = NULL;
+	hwloc_bitmap_t home = hwloc_bitmap_alloc(), cpus = NULL, measured = NULL;
 
 	w->look_ms = LOOK_RARE_MS;
 	if (home && w->what->seating &&
 	    hwloc_get_cpubind(topology, home, HWLOC_CPUBIND_THREAD) == 0)
 		cpus = hwloc_bitmap_dup(home);
 	if (cpus)
-		leave_out(cpus, w->what->seating);
-	if (cpus && !hwloc_bitmap_iszero(cpus) &&
+		measured = seating_cpus(w->what->seating);
+	if (measured && hwloc_bitmap_andnot(cpus, cpus, measured) == 0 &&
+	    !hwloc_bitmap_iszero(cpus) &&
 	    hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_THREAD) == 0) {
 		w->look_ms = LOOK_MS;
 		w->home = home;
 		home = NULL;
 	}
+	hwloc_bitmap_free(measured);
 	hwloc_bitmap_free(cpus);
 	hwloc_bitmap_free(home);
 }
 
-static void come_home(struct watch *w)
+/* 0, and the child's status as waitpid() tells it; or a negative errno. */
+static int run_child(struct watch *w, int *status)
 {
+	struct pollfd alive = { .events = POLLIN };
+	pid_t parent = getpid();
+	int ends[2]; /* of a pipe whose write end only the child holds open */
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	fflush(NULL);
+	w->pid = fork();
+	if (w->pid == 0) {
+		close(ends[0]);
+		detach_child(parent);
+		w->what->inside(w->what->arg);
+		_exit(0);
+	}
+	close(ends[1]);
+	if (w->pid < 0) {
+		close(ends[0]);
+		return -EAGAIN;
+	}
+	w->life = seconds_now();
+	/* Only now: the child has its own seats to take. */
+	keep_off(w);
+	/* The pipe's end of file is the child's end; a signal to us only wakes us early. */
+	alive.fd = ends[0];
+	while (poll(&alive, 1, w->look_ms) <= 0)
+		look_at_child(w);
+	close(ends[0]);
+	while (waitpid(w->pid, status, 0) < 0 && errno == EINTR)
+		;
 	if (w->home)
 		hwloc_set_cpubind(w->what->options->topology, w->home, HWLOC_CPUBIND_THREAD);
 	hwloc_bitmap_free(w->home);
-}
-
-static bool is_crash(int sig)
-{
-	return sig == SIGILL || sig == SIGSEGV || sig == SIGBUS || sig == SIGTRAP;
+	return 0;
 }
 
 int isolate(const struct isolated *what, struct ending *ending)
 {
 	struct watch w = { .what = what, .ended_for = OUTCOME_DONE };
-	int status, ret = start(&w);
+	struct witness_mark before, after;
+	double begin = seconds_now();
+	int sig, status, ret;
 
+	if (what->witness) {
+		witness_clear(what->witness);
+		witness_mark(what->seating, &before);
+	}
+	ret = run_child(&w, &status);
 	if (ret < 0)
 		return ret;
-	/* Only now: the child has its own seats to take. */
-	keep_off(&w);
-	status = watch(&w);
-	come_home(&w);
-	ending->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-	ending->outcome = is_crash(ending->signal) ? OUTCOME_CRASH : OUTCOME_KILLED;
+	sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	*ending = (struct ending){
+		/* Acquire: pairs with the child's release. */
+		.finished = atomic_load_explicit(&what->leash->finished, memory_order_acquire),
+		.outcome = OUTCOME_KILLED,
+		.signal = sig,
+		.seconds = seconds_now() - begin,
+	};
 	if (w.ended_for != OUTCOME_DONE)
 		ending->outcome = w.ended_for;
+	else if (sig == SIGILL || sig == SIGSEGV || sig == SIGBUS || sig == SIGTRAP)
+		ending->outcome = OUTCOME_CRASH;
+	if (!what->witness)
+		return 0;
+	witness_mark(what->seating, &after);
+	if (!ending->finished)
+		witness_threads_lost(what->witness);
+	witness_between(what->witness, what->seating, &before, &after, ending->seconds);
+	what->witness->load = witness_load();
 	return 0;
+}
+
+void isolate_finish(struct leash *leash, int ret, int *error, enum outcome *outcome)
+{
+	*error = ret;
+	*outcome = OUTCOME_DONE;
+	if (ret < 0)
+		*outcome = OUTCOME_ERROR;
+	else if (atomic_load(&leash->stop))
+		*outcome = OUTCOME_INTERRUPTED;
+	/* Release: pairs with the parent's acquire. */
+	atomic_store_explicit(&leash->finished, 1, memory_order_release);
 }

@@ -7,24 +7,35 @@
 #define STRESS_RUN_ISOLATE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "stress/run/run.h"
 
-/* What to run. The atomics lie in memory that parent and child share. */
-struct isolated {
-	void (*inside)(void *arg);	   /* in the child, which ends when it returns */
-	void (*look)(void *arg);	   /* in the parent, see below; may be NULL */
-	void *arg;			   /* of both */
-	_Atomic(int) *stop;		   /* set when the child is to end early */
-	const _Atomic(uint64_t) *life;	   /* changes as long as the child gets on */
-	const struct run_options *options; /* stop and hang_seconds are looked at here */
-	const struct seating *seating;	   /* CPUs that are measured, or NULL */
+/* What parent and child share of a run besides its result: memory that survives the child. */
+struct leash {
+	_Atomic(int) stop;	/* the parent asks the child to end */
+	_Atomic(uint64_t) life; /* toggles or stores so far: changes as long as the child gets on */
+	_Atomic(uint64_t) tears; /* seen so far */
+	_Atomic(int) finished;	 /* the result is complete */
 };
 
-/* How it ended, for whoever finds that it did not finish. */
+/* What to run. */
+struct isolated {
+	void (*inside)(void *arg); /* in the child, which ends when it returns */
+	void *arg;
+	struct leash *leash;
+	unsigned parts;			   /* what a toggle adds to the life of it */
+	const struct run_options *options; /* but for the topology, which is the child's affair */
+	const struct seating *seating;	   /* CPUs that are measured, or NULL */
+	struct witness *witness;	   /* gets what went on beside it; NULL: nothing does */
+};
+
+/* How it ended. */
 struct ending {
+	bool finished;	      /* the child did, else: */
 	enum outcome outcome; /* crash, killed, hang or interrupted */
 	int signal;	      /* that ended it, 0 if none */
+	double seconds;	      /* from beginning to end */
 };
 
 /*
@@ -32,12 +43,15 @@ struct ending {
  *
  * Meanwhile the caller keeps off the CPUs that are measured, and looks four times a
  * second. Where it may use no others it looks once a second: each look takes a CPU
- * from who is measured there.
+ * from the thread that is measured there.
  *
  * The caller must have one thread only (it forks). No child is left behind on
  * return; if the caller dies, the kernel ends the child. 0, or a negative errno
  * if no child could be started.
  */
 int isolate(const struct isolated *what, struct ending *ending);
+
+/* isolate_finish - the child's last words: its error and outcome, by what it came to. */
+void isolate_finish(struct leash *leash, int ret, int *error, enum outcome *outcome);
 
 #endif

@@ -5,11 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "stress/base/clock.h"
 #include "stress/placement/place.h"
 #include "stress/run/child.h"
-#include "stress/run/isolate.h"
-#include "stress/witness/witness.h"
 
 /* A cell being run: what the parent holds of it. */
 struct watch {
@@ -23,14 +20,6 @@ static size_t shared_size(const struct cell *cell)
 	return sizeof(struct shared) + cell->executors * sizeof(struct executor_counts);
 }
 
-static struct shared *share(const struct cell *cell)
-{
-	void *p = mmap(NULL, shared_size(cell), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		       -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
 static void run_inside(void *arg)
 {
 	struct watch *w = arg;
@@ -38,96 +27,47 @@ static void run_inside(void *arg)
 	child_run(w->cell, w->options->topology, w->shared);
 }
 
-static void tell_progress(void *arg)
-{
-	struct watch *w = arg;
-	struct cell_result so_far = { 0 };
-
-	if (!w->options->progress)
-		return;
-	so_far.toggles = atomic_load_explicit(&w->shared->toggles, memory_order_relaxed);
-	so_far.tears[TEAR_OTHER] = atomic_load_explicit(&w->shared->tears, memory_order_relaxed);
-	w->options->progress(w->options->arg, &so_far);
-}
-
-/* The round in which it died was not added, but its slots were counted. */
-static uint64_t known_executions(const struct watch *w, struct executor_counts *counts)
-{
-	uint64_t known = 0, finished = atomic_load(&counts->executions);
-
-	for (unsigned i = 0; i < CODE_SLOTS; i++)
-		known += counts->slots.at[i];
-	/* NOPs leave no trace: only finished rounds tell of them. */
-	return w->shared->code.codes == 2 && finished > known ? finished : known;
-}
-
-/*
- * A mix that was not foreseen; with the crash oracle, any mix. It is counted here and
- * nowhere else. The toggle that it tore may be beyond those that were told of.
- */
-static void count_crash(struct cell_result *result)
-{
-	result->tears[TEAR_OTHER]++;
-	result->torn++;
-	if (result->toggles < result->torn)
-		result->toggles = result->torn;
-}
-
 /* The child did not finish: rescue what its executors had counted. */
-static void rescue(struct watch *w, const struct ending *ending, struct cell_result *result)
+static void rescue_counts(struct watch *w, const struct ending *ending, struct cell_result *result)
 {
 	for (unsigned i = 0; w->shared->code.loop && i < w->cell->executors; i++) {
 		struct executor_counts *counts = &w->shared->executor[i];
 
-		code_collect(&w->shared->code, &counts->slots, known_executions(w, counts), result);
+		uint64_t known = 0, finished = atomic_load(&counts->executions);
+
+		/* The round in which it died was not added, but its slots were counted. */
+		for (unsigned k = 0; k < CODE_SLOTS; k++)
+			known += counts->slots[0].at[k];
+		/* NOPs leave no trace: only finished rounds tell of them. */
+		if (w->shared->code.codes == 2 && finished > known)
+			known = finished;
+		code_collect(&w->shared->code, counts->slots, known, result);
 	}
-	result->toggles = atomic_load(&w->shared->toggles);
+	result->toggles = atomic_load(&w->shared->leash.life);
 	if (w->shared->code.loop)
 		child_sum(w->shared, result);
 	result->signal = ending->signal;
 	result->outcome = ending->outcome;
-	if (result->outcome == OUTCOME_CRASH)
-		count_crash(result);
-}
-
-static int run_seated(struct watch *w, struct cell_result *result)
-{
-	const struct isolated what = {
-		.inside = run_inside,
-		.look = tell_progress,
-		.arg = w,
-		.stop = &w->shared->stop,
-		.life = &w->shared->toggles,
-		.options = w->options,
-		.seating = &w->shared->result.seating,
-	};
-	struct ending ending;
-	struct seating *seating = &w->shared->result.seating;
-	struct witness_mark before, after;
-	double begin = seconds_now(), lasted;
-	int ret;
-
-	witness_clear(&w->shared->result.witness);
-	witness_mark(seating, &before);
-	ret = isolate(&what, &ending);
-	if (ret < 0)
-		return ret;
-	lasted = seconds_now() - begin;
-	*result = w->shared->result;
-	if (!atomic_load_explicit(&w->shared->finished, memory_order_acquire)) {
-		rescue(w, &ending, result);
-		result->seconds = lasted;
-		witness_threads_lost(&result->witness);
-	}
-	witness_mark(seating, &after);
-	witness_between(&result->witness, seating, &before, &after, lasted);
-	result->witness.load = witness_load();
-	return 0;
+	if (result->outcome != OUTCOME_CRASH)
+		return;
+	/*
+	 * A mix that was not foreseen; with the crash oracle, any mix. It is counted here and
+	 * nowhere else. The toggle that it tore may be beyond those that were told of.
+	 */
+	result->tears[TEAR_OTHER]++;
+	result->torn++;
+	/* Of several sites it may be any. */
+	for (unsigned i = 0; i < CELL_INSIDE && w->cell->crossing == CROSSING_INSIDE; i++)
+		result->torn_inside[i]++;
+	if (result->toggles < result->torn)
+		result->toggles = result->torn;
 }
 
 int cell_run(const struct cell *cell, const struct run_options *options, struct cell_result *result)
 {
 	struct watch w = { .cell = cell, .options = options };
+	struct isolated what = { .inside = run_inside, .arg = &w, .parts = 1, .options = options };
+	struct ending ending;
 	char reason[160];
 	int ret;
 
@@ -137,12 +77,22 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 		ret = place_open();
 	if (ret < 0)
 		return ret;
-	w.shared = share(cell);
-	if (!w.shared)
+	w.shared = mmap(NULL, shared_size(cell), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
+	if (w.shared == MAP_FAILED)
 		return -ENOMEM;
+	what.leash = &w.shared->leash;
+	what.seating = &w.shared->result.seating;
+	what.witness = &w.shared->result.witness;
 	ret = cell_seat(cell, options->topology, &w.shared->result.seating, reason, sizeof(reason));
 	if (ret == 0)
-		ret = run_seated(&w, result);
+		ret = isolate(&what, &ending);
+	if (ret == 0)
+		*result = w.shared->result;
+	if (ret == 0 && !ending.finished) {
+		rescue_counts(&w, &ending, result);
+		result->seconds = ending.seconds;
+	}
 	munmap(w.shared, shared_size(cell));
 	return ret;
 }

@@ -20,14 +20,10 @@ struct run_options {
 	double hang_seconds; /* without any toggle before the child is ended; 0 is 20 */
 };
 
-/* cell_seat - placement_seat for this cell: swapped if it says so. */
-int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating *seating,
-	      char *reason, size_t size);
-
 /*
  * cell_run - run one cell and wait for it.
  *
- * The caller must have one thread only (it forks). Whatever happens to the
+ * The caller must have one thread only (it forks). What happens to the
  * child is told in result->outcome; counts up to that moment are kept. No child
  * is left behind when it returns; if the caller dies, the kernel ends the child.
  *

@@ -21,7 +21,7 @@
 #define STEAL_GRAIN 0.01
 
 /*
- * Involuntary switches of one pinned thread with nobody to share its CPU with.
+ * Involuntary switches of one pinned thread with no other to share its CPU with.
  * The kernel's own threads take it some 25 times a second; a program that wants
  * the CPU all the time takes it at each tick or every other: 50 times a second
  * at least on top of those, 125 as distributions come.
@@ -79,102 +79,45 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *w, const cha
 	w->length += strlen(w->at + w->length);
 }
 
-static bool sits(const struct seating *s, unsigned cpu, unsigned before)
-{
-	for (unsigned i = 0; i < before; i++)
-		if (s->executor[i] == cpu)
-			return true;
-	return cpu == s->patcher;
-}
-
-static unsigned cpus_used(const struct seating *s)
-{
-	unsigned count = 1;
-
-	for (unsigned i = 0; i < s->executors; i++)
-		count += !sits(s, s->executor[i], i);
-	return count;
-}
-
-static void judge_steal(const struct noise_case *n, struct words *w)
-{
-	double cpu_seconds = n->seconds * cpus_used(n->seating);
-	double stolen = n->witness->steal * cpu_seconds;
-
-	if (stolen - STEAL_GRAIN > STEAL_SHARE * cpu_seconds)
-		say(w, "steal %.1f %%", 100 * n->witness->steal);
-}
-
-static void judge_switches(const struct noise_case *n, struct words *w)
-{
-	double threads = 1 + n->seating->executors;
-	double allowed = SWITCHES_ANYWAY + SWITCHES_PER_SECOND * threads * n->seconds;
-	uint64_t count = n->witness->involuntary;
-
-	/* Where threads are meant to share CPUs they take turns. */
-	if (n->cell->placement == PLACEMENT_OVERSUBSCRIBED || (n->cell->provokers & SHARING))
-		return;
-	if (count != WITNESS_UNKNOWN && (double)count > allowed)
-		say(w, "%" PRIu64 " involuntary switches in %.3g s", count, n->seconds);
-}
-
-/* The witness counted itself. As long as there are free CPUs others do not come to ours. */
-static void judge_load(const struct noise_case *n, struct words *w)
-{
-	unsigned used = cpus_used(n->seating);
-	double others = n->witness->load - 1;
-	double spare = n->online > used ? n->online - used : 0;
-
-	if (others > spare)
-		say(w, "%.0f other task%s runnable", others, others > 1 ? "s" : "");
-}
-
-static void judge_clock(const struct noise_case *n, struct words *w)
-{
-	const double *clock = n->witness->clock;
-
-	/* Wide vector work is there to change it. */
-	if (clock[0] <= 0 || clock[1] <= 0 || (n->cell->provokers & BIT(PROVOKER_WIDE)))
-		return;
-	if (fabs(clock[1] - clock[0]) > CLOCK_CHANGE * clock[0])
-		say(w, "clock rate from %.2f to %.2f cycles per tick", clock[0], clock[1]);
-}
-
-static void judge_tsc(const struct noise_case *n, struct words *w)
-{
-	const struct witness *t = n->witness;
-	uint64_t apart = t->offset < 0 ? -(uint64_t)t->offset : (uint64_t)t->offset;
-
-	if (t->longest_step == WITNESS_BACKWARDS)
-		say(w, "the TSC went backwards");
-	/* An unknown error is larger than any offset. */
-	if (apart > OFFSET_ALLOWED && apart - OFFSET_ALLOWED > t->offset_error)
-		say(w, "TSCs %" PRIu64 " ticks apart", apart);
-}
-
-static void judge_machine(const struct noise_case *n, struct words *w)
-{
-	uint64_t throttles = n->witness->throttles, smis = n->witness->smis;
-
-	if (throttles != WITNESS_UNKNOWN && throttles > 0)
-		say(w, "throttled %" PRIu64 " time%s", throttles, throttles > 1 ? "s" : "");
-	/* The first may come at any time, in the shortest cell too. */
-	if (smis != WITNESS_UNKNOWN && smis > 1 && (double)smis > SMIS_PER_SECOND * n->seconds)
-		say(w, "%" PRIu64 " SMIs in %.3g s", smis, n->seconds);
-}
-
-bool noise_judge(const struct noise_case *noise, char *reason, size_t size)
+bool noise_judge(const struct noise_case *n, char *reason, size_t size)
 {
 	struct words w = { .at = reason, .size = size };
+	const struct witness *t = n->witness;
+	hwloc_bitmap_t cpus = seating_cpus(n->seating);
+	unsigned used = cpus ? (unsigned)hwloc_bitmap_weight(cpus) : 1;
+	unsigned provokers = n->cell->provokers;
+	double cpu_seconds = n->seconds * used, threads = 1 + n->seating->executors;
+	double switches = SWITCHES_ANYWAY + SWITCHES_PER_SECOND * threads * n->seconds;
+	uint64_t apart = t->offset < 0 ? -(uint64_t)t->offset : (uint64_t)t->offset;
+	/* The witness counted itself. As long as there are free CPUs others do not come to ours. */
+	double others = t->load - 1, spare = n->online > used ? n->online - used : 0;
 
+	hwloc_bitmap_free(cpus);
 	if (size)
 		reason[0] = '\0';
-	judge_steal(noise, &w);
-	judge_switches(noise, &w);
-	judge_load(noise, &w);
-	judge_clock(noise, &w);
-	judge_tsc(noise, &w);
-	judge_machine(noise, &w);
+	if (t->steal * cpu_seconds - STEAL_GRAIN > STEAL_SHARE * cpu_seconds)
+		say(&w, "steal %.1f %%", 100 * t->steal);
+	/* Where threads are meant to share CPUs they take turns. */
+	if (n->cell->placement != PLACEMENT_OVERSUBSCRIBED && !(provokers & SHARING) &&
+	    t->involuntary != WITNESS_UNKNOWN && (double)t->involuntary > switches)
+		say(&w, "%" PRIu64 " involuntary switches in %.3g s", t->involuntary, n->seconds);
+	if (others > spare)
+		say(&w, "%.0f other task%s runnable", others, others > 1 ? "s" : "");
+	/* Wide vector work is there to change it. */
+	if (t->clock[0] > 0 && t->clock[1] > 0 && !(provokers & BIT(PROVOKER_WIDE)) &&
+	    fabs(t->clock[1] - t->clock[0]) > CLOCK_CHANGE * t->clock[0])
+		say(&w, "clock rate from %.2f to %.2f cycles per tick", t->clock[0], t->clock[1]);
+	if (t->longest_step == WITNESS_BACKWARDS)
+		say(&w, "the TSC went backwards");
+	/* An unknown error is larger than any offset. */
+	if (apart > OFFSET_ALLOWED && apart - OFFSET_ALLOWED > t->offset_error)
+		say(&w, "TSCs %" PRIu64 " ticks apart", apart);
+	if (t->throttles != WITNESS_UNKNOWN && t->throttles > 0)
+		say(&w, "throttled %" PRIu64 " time%s", t->throttles, t->throttles > 1 ? "s" : "");
+	/* The first may come at any time, in the shortest cell too. */
+	if (t->smis != WITNESS_UNKNOWN && t->smis > 1 &&
+	    (double)t->smis > SMIS_PER_SECOND * n->seconds)
+		say(&w, "%" PRIu64 " SMIs in %.3g s", t->smis, n->seconds);
 	return w.any;
 }
 

@@ -25,7 +25,7 @@ static bool take_number(const char **text, uint64_t *value)
 }
 
 /* Text that is not the kernel's may hold anything, sums past the end included. */
-static void add(uint64_t *sum, uint64_t count)
+static void add_count(uint64_t *sum, uint64_t count)
 {
 	if (*sum == WITNESS_UNKNOWN)
 		*sum = 0;
@@ -50,23 +50,18 @@ static bool read_header(const char *line, hwloc_const_bitmap_t cpus, hwloc_bitma
 	return !hwloc_bitmap_iszero(columns);
 }
 
-static bool of_no_cpu(const char *line)
-{
-	line += strspn(line, " \t");
-	return strncmp(line, "ERR:", 4) == 0 || strncmp(line, "MIS:", 4) == 0;
-}
-
 static void add_row(const char *line, hwloc_const_bitmap_t columns, uint64_t *sum)
 {
 	const char *at = strchr(line, ':');
 	uint64_t value;
 
-	if (!at || of_no_cpu(line))
+	line += strspn(line, " \t");
+	if (!at || strncmp(line, "ERR:", 4) == 0 || strncmp(line, "MIS:", 4) == 0)
 		return;
 	at++;
 	for (unsigned i = 0; take_number(&at, &value); i++)
 		if (hwloc_bitmap_isset(columns, i))
-			add(sum, value);
+			add_count(sum, value);
 }
 
 uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
@@ -108,7 +103,7 @@ uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus)
 
 	while (getline(&line, &room, stream) > 0)
 		if (read_steal(line, &cpu, &steal) && hwloc_bitmap_isset(cpus, (unsigned)cpu))
-			add(&sum, steal);
+			add_count(&sum, steal);
 	free(line);
 	return sum;
 }

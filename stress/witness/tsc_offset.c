@@ -47,7 +47,7 @@ struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct 
 	};
 }
 
-static void *answer(void *arg)
+static void *answer_main(void *arg)
 {
 	struct table *t = arg;
 	uint64_t round = 0, asked;
@@ -63,38 +63,28 @@ static void *answer(void *arg)
 	return NULL;
 }
 
-/* TSC of the answer, or 0: there was none for too long. */
-static uint64_t wait_for_answer(struct table *t)
-{
-	double deadline = 0;
-
-	for (uint64_t i = 0;; i++) {
-		uint64_t at = atomic_load_explicit(&t->answered, memory_order_acquire);
-
-		if (at)
-			return at;
-		if (i % LOOK_EVERY != LOOK_EVERY - 1)
-			continue;
-		/* A thread that has not left our CPU yet; under SCHED_FIFO it could not. */
-		sched_yield();
-		if (deadline == 0)
-			deadline = seconds_now() + GIVE_UP_AFTER;
-		else if (seconds_now() > deadline)
-			return 0;
-	}
-}
-
-static int ask(struct table *t, struct tsc_offset *offset)
+static int ask_rounds(struct table *t, struct tsc_offset *offset)
 {
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
 		uint64_t asked, answered;
+		double deadline = 0;
 
 		atomic_store_explicit(&t->answered, 0, memory_order_relaxed);
 		asked = ticks_now();
 		atomic_store_explicit(&t->asked, round, memory_order_seq_cst);
-		answered = wait_for_answer(t);
-		if (!answered)
-			return -ETIMEDOUT;
+		for (uint64_t i = 1;; i++) {
+			answered = atomic_load_explicit(&t->answered, memory_order_acquire);
+			if (answered)
+				break;
+			if (i % LOOK_EVERY)
+				continue;
+			/* A thread that has not left our CPU yet; under SCHED_FIFO it could not. */
+			sched_yield();
+			if (deadline > 0 && seconds_now() > deadline)
+				return -ETIMEDOUT;
+			if (deadline <= 0)
+				deadline = seconds_now() + GIVE_UP_AFTER;
+		}
 		tsc_offset_take(offset, asked, answered, ticks_now());
 	}
 	return 0;
@@ -112,9 +102,9 @@ int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
 		*offset = (struct tsc_offset){ 0, 0 };
 		return 0;
 	}
-	if (pthread_create(&thread, NULL, answer, &t) != 0)
+	if (pthread_create(&thread, NULL, answer_main, &t) != 0)
 		return -EAGAIN;
-	ret = ask(&t, offset);
+	ret = ask_rounds(&t, offset);
 	atomic_store(&t.quit, 1);
 	pthread_join(thread, NULL);
 	if (ret == 0 || t.error == 0)

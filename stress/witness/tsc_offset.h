@@ -19,14 +19,14 @@ struct tsc_offset {
 /*
  * tsc_offset_take - learn from one round trip: asked and heard back at these
  * times here, answered at that time there. Kept if it is closer than what was
- * known: the answer was given at some time between the two, whatever the ways
+ * known: the answer was given at some time between the two, however long the ways
  * there and back take, so half the round trip is all that it can be wrong by.
  */
 void tsc_offset_take(struct tsc_offset *known, uint64_t asked, uint64_t answered, uint64_t heard);
 
 /*
  * tsc_offset_join - what holds of two measurements, one before and one after:
- * an offset whose error covers both, so also whatever it drifted by.
+ * an offset whose error covers both, so also what it drifted by.
  */
 struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct tsc_offset *after);
 

@@ -8,12 +8,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "stress/witness/clock_rate.h"
+#include "patchcore/machine/wait.h"
 #include "stress/witness/proc_text.h"
 #include "stress/witness/tsc_offset.h"
 
 #define MSR_SMI_COUNT 0x34
 #define LOAD_SAMPLES  3
+
+#define ADDS  100
+#define LOOPS 2500 /* about 100 us */
+#define RUNS  20   /* long enough to come up to speed, and one of them undisturbed */
+
+#define TEXT_OF(x) #x
+#define TEXT(x)	   TEXT_OF(x)
 
 void witness_clear(struct witness *witness)
 {
@@ -26,18 +33,6 @@ void witness_clear(struct witness *witness)
 		.steal = -1,
 		.load = -1,
 	};
-}
-
-static hwloc_bitmap_t cpus_of(const struct seating *seating)
-{
-	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-
-	if (!cpus)
-		return NULL;
-	hwloc_bitmap_set(cpus, seating->patcher);
-	for (unsigned i = 0; i < seating->executors; i++)
-		hwloc_bitmap_set(cpus, seating->executor[i]);
-	return cpus;
 }
 
 static uint64_t read_file(const char *path, hwloc_const_bitmap_t cpus,
@@ -94,28 +89,11 @@ uint64_t witness_smis(const char *path)
 	return got == (ssize_t)sizeof(msr) ? (uint32_t)msr : WITNESS_UNKNOWN;
 }
 
-/* On other makes the register is something else, or a fault that the kernel logs. */
-static bool counts_smis(void)
-{
-	unsigned eax, name[3];
-
-	return __get_cpuid(0, &eax, &name[0], &name[2], &name[1]) &&
-	       memcmp(name, "GenuineIntel", sizeof(name)) == 0;
-}
-
-static uint64_t smis_of(unsigned cpu)
-{
-	char path[64];
-
-	if (!counts_smis())
-		return WITNESS_UNKNOWN;
-	snprintf(path, sizeof(path), "/dev/cpu/%u/msr", cpu);
-	return witness_smis(path);
-}
-
 void witness_mark(const struct seating *seating, struct witness_mark *mark)
 {
-	hwloc_bitmap_t cpus = cpus_of(seating);
+	hwloc_bitmap_t cpus = seating_cpus(seating);
+	unsigned eax, name[3];
+	char path[64];
 
 	*mark = (struct witness_mark){ WITNESS_UNKNOWN, WITNESS_UNKNOWN, WITNESS_UNKNOWN,
 				       WITNESS_UNKNOWN };
@@ -124,7 +102,12 @@ void witness_mark(const struct seating *seating, struct witness_mark *mark)
 	mark->interrupts = read_file("/proc/interrupts", cpus, proc_interrupts);
 	mark->steal = read_file("/proc/stat", cpus, proc_steal);
 	mark->throttles = witness_throttles("/sys/devices/system/cpu", cpus);
-	mark->smis = smis_of(seating->patcher);
+	/* On other makes the register is something else, or a fault that the kernel logs. */
+	if (__get_cpuid(0, &eax, &name[0], &name[2], &name[1]) &&
+	    memcmp(name, "GenuineIntel", sizeof(name)) == 0) {
+		snprintf(path, sizeof(path), "/dev/cpu/%u/msr", seating->patcher);
+		mark->smis = witness_smis(path);
+	}
 	hwloc_bitmap_free(cpus);
 }
 
@@ -136,9 +119,9 @@ static uint64_t grown(uint64_t before, uint64_t after)
 	return after - before;
 }
 
-static double share(uint64_t steal, const struct seating *seating, double seconds)
+static double steal_share(uint64_t steal, const struct seating *seating, double seconds)
 {
-	hwloc_bitmap_t cpus = cpus_of(seating);
+	hwloc_bitmap_t cpus = seating_cpus(seating);
 	int count = cpus ? hwloc_bitmap_weight(cpus) : 0;
 
 	hwloc_bitmap_free(cpus);
@@ -154,7 +137,7 @@ void witness_between(struct witness *witness, const struct seating *seating,
 	witness->interrupts = grown(before->interrupts, after->interrupts);
 	witness->throttles = grown(before->throttles, after->throttles);
 	witness->smis = grown(before->smis, after->smis);
-	witness->steal = share(grown(before->steal, after->steal), seating, seconds);
+	witness->steal = steal_share(grown(before->steal, after->steal), seating, seconds);
 }
 
 static double runnable_now(void)
@@ -169,7 +152,7 @@ static double runnable_now(void)
 	return runnable;
 }
 
-/* The least of a few: a task that only woke for a moment is nobody's noise. */
+/* The least of a few: a task that only woke for a moment is no noise. */
 double witness_load(void)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
@@ -190,7 +173,7 @@ void witness_thread_begin(struct rusage *begin)
 		*begin = (struct rusage){ 0 };
 }
 
-static void count(uint64_t *sum, long begin, long end)
+static void add_growth(uint64_t *sum, long begin, long end)
 {
 	if (end > begin)
 		__atomic_fetch_add(sum, (uint64_t)(end - begin), __ATOMIC_RELAXED);
@@ -201,10 +184,10 @@ void witness_thread_end(struct witness *witness, const struct rusage *begin)
 	struct rusage end;
 
 	witness_thread_begin(&end);
-	count(&witness->voluntary, begin->ru_nvcsw, end.ru_nvcsw);
-	count(&witness->involuntary, begin->ru_nivcsw, end.ru_nivcsw);
-	count(&witness->minor_faults, begin->ru_minflt, end.ru_minflt);
-	count(&witness->major_faults, begin->ru_majflt, end.ru_majflt);
+	add_growth(&witness->voluntary, begin->ru_nvcsw, end.ru_nvcsw);
+	add_growth(&witness->involuntary, begin->ru_nivcsw, end.ru_nivcsw);
+	add_growth(&witness->minor_faults, begin->ru_minflt, end.ru_minflt);
+	add_growth(&witness->major_faults, begin->ru_majflt, end.ru_majflt);
 }
 
 void witness_threads_lost(struct witness *witness)
@@ -213,6 +196,39 @@ void witness_threads_lost(struct witness *witness)
 	witness->involuntary = WITNESS_UNKNOWN;
 	witness->minor_faults = WITNESS_UNKNOWN;
 	witness->major_faults = WITNESS_UNKNOWN;
+}
+
+/*
+ * Every add waits for the one before, so a cycle each; the loop's own counting
+ * runs beside them. Of registers: some cores do additions of a constant while
+ * renaming, for nothing.
+ */
+static uint64_t time_adds(void)
+{
+	uint64_t sum = 1, step = 3, loops = LOOPS, begin = ticks_now();
+
+	__asm__ volatile("1:\n\t"
+			 ".rept " TEXT(ADDS) "\n\t"
+					     "add %[step], %[sum]\n\t"
+					     ".endr\n\t"
+					     "dec %[loops]\n\t"
+					     "jnz 1b"
+			 : [sum] "+r"(sum), [loops] "+r"(loops)
+			 : [step] "r"(step)
+			 : "cc");
+	return ticks_now() - begin;
+}
+
+double clock_rate(void)
+{
+	uint64_t best = UINT64_MAX, ticks;
+
+	for (unsigned i = 0; i < RUNS; i++) {
+		ticks = time_adds();
+		if (ticks && ticks < best)
+			best = ticks;
+	}
+	return best == UINT64_MAX ? -1 : (double)ADDS * LOOPS / (double)best;
 }
 
 void witness_before(struct witness *witness, hwloc_topology_t topology,

@@ -17,7 +17,7 @@
 /* longest_step of a TSC that went backwards. */
 #define WITNESS_BACKWARDS ((uint64_t)INT64_MAX)
 #define WITNESS_STEP_ALLOWED                                                                       \
-	10000 /* ticks: an interrupt takes less, whatever takes more is told                       \
+	10000 /* ticks: an interrupt takes less, what takes more is told                           \
 	       */
 
 /* Counters since boot; each may be WITNESS_UNKNOWN. */
@@ -64,6 +64,12 @@ void witness_step(struct witness *witness, uint64_t step);
 void witness_before(struct witness *witness, hwloc_topology_t topology,
 		    const struct seating *seating);
 void witness_after(struct witness *witness);
+
+/*
+ * clock_rate - core cycles per TSC tick of the CPU that the caller runs on. Takes about 2 ms, in
+ * which a core that was asleep also comes up to speed. The caller should be pinned.
+ */
+double clock_rate(void);
 
 /* witness_smis - from an msr device. witness_throttles - root is /sys/devices/system/cpu. */
 uint64_t witness_smis(const char *path);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/method/policy.h"
+#include "bench/method/method.h"
 #include "patchcore/async.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
@@ -73,7 +73,7 @@ static int change_floor(struct passes *l, unsigned long i, int to)
 
 /* --- One block: all off, all on ----------------------------------------------------------- */
 
-static int pass(const struct pass_case *lc, int to, struct samples *s)
+static int pass_once(const struct pass_case *lc, int to, struct samples *s)
 {
 	struct passes *l = lc->passes;
 
@@ -102,15 +102,15 @@ static int expect_all(const struct pass_case *lc, int to)
 	return 0;
 }
 
-static int block(struct bench_case *c, struct samples *s, char *why)
+static int block_of_passes(struct bench_case *c, struct samples *s, char *why)
 {
 	const struct pass_case *lc = c->arg;
-	int ret = pass(lc, OFF, &s[OFF]);
+	int ret = pass_once(lc, OFF, &s[OFF]);
 
 	if (ret == 0)
 		ret = expect_all(lc, OFF);
 	if (ret == 0)
-		ret = pass(lc, ON, &s[ON]);
+		ret = pass_once(lc, ON, &s[ON]);
 	if (ret == 0)
 		ret = expect_all(lc, ON);
 	if (ret < 0)
@@ -119,62 +119,43 @@ static int block(struct bench_case *c, struct samples *s, char *why)
 	return ret;
 }
 
-/* Once: pc_call_init() looks at calls that are on. */
-static int init_calls(struct passes *l)
-{
-	int ret = 0;
-
-	for (unsigned long i = 0; i < l->sites->count && ret == 0 && !l->calls_ready; i++)
-		ret = pc_call_init(&l->call[i], l->sites->site[i]);
-	l->calls_ready = ret == 0;
-	return ret;
-}
-
-static int choose_policy(struct pass_case *lc, char *why)
-{
-	struct pc_status status = { 0 };
-	int ret = bench_set_policy(lc->policy, why);
-
-	pc_get_status(&status);
-	/* Calls are turned on and off by words, see call.h. */
-	lc->window = lc->change == change_call ? 8 : status.atomic_window;
-	return ret;
-}
-
-static int begin(struct bench_case *c, char *why)
+static int begin_pass(struct bench_case *c, char *why)
 {
 	struct pass_case *lc = c->arg;
 	struct passes *l = lc->passes;
-	int ret = choose_policy(lc, why);
+	bool call = lc->change == change_call;
+	struct pc_status status = { 0 };
+	int ret = bench_set_policy(lc->policy, why);
 
 	if (ret < 0)
 		return ret;
-	if (lc->change == change_call)
-		ret = init_calls(l);
-	if (ret < 0) {
-		snprintf(why, BENCH_WHY, "pc_call_init: %s", strerror(-ret));
-		pc_set_policy(PC_POLICY_AUTO);
-		return ret;
+	pc_get_status(&status);
+	/* Calls are turned on and off by words, see call.h. */
+	lc->window = call ? 8 : status.atomic_window;
+	/* Once: pc_call_init() looks at calls that are on. */
+	for (unsigned long i = 0; i < l->sites->count && call && !l->calls_ready; i++) {
+		ret = pc_call_init(&l->call[i], l->sites->site[i]);
+		if (ret < 0) {
+			pc_set_policy(PC_POLICY_AUTO);
+			return bench_say(why, "pc_call_init", ret);
+		}
 	}
+	l->calls_ready |= call;
 	hot_aim(l->hot, &l->work, lc->executors);
 	return 0;
 }
 
-/* A block that failed left some of it off. */
-static void all_on(struct passes *l)
+static void end_pass(struct bench_case *c)
 {
+	struct pass_case *lc = c->arg;
+	struct passes *l = lc->passes;
+
+	hot_sleep(l->hot);
 	pc_drain();
+	/* A block that failed left some of it off. */
 	for (unsigned long i = 0; i < l->sites->count; i++)
 		if (memcmp(l->sites->site[i], l->code[i][ON], SITES_LENGTH) != 0)
 			change_patch(l, i, ON);
-}
-
-static void end(struct bench_case *c)
-{
-	struct pass_case *lc = c->arg;
-
-	hot_sleep(lc->passes->hot);
-	all_on(lc->passes);
 	pc_set_policy(PC_POLICY_AUTO);
 }
 
@@ -223,127 +204,96 @@ static void sum_up(struct bench_case *c, struct bench_row *row)
 
 /* --- All cases ---------------------------------------------------------------------------- */
 
-static const struct {
-	const char *name, *policy_text;
+static const struct kind {
+	const char *name;
 	change_fn *change;
+	bool has_policy;
 	enum pc_policy policy;
 	bool drains;
 } kinds[] = {
-	{ "patch", "wait", change_patch, PC_POLICY_WAIT, false },
-	{ "patch", "membarrier", change_patch, PC_POLICY_MEMBARRIER, false },
-	{ "start", "wait", change_start, PC_POLICY_WAIT, true },
-	{ "start", "membarrier", change_start, PC_POLICY_MEMBARRIER, true },
-	{ "call", NULL, change_call, PC_POLICY_AUTO, false },
+	{ "floor", change_floor, false, PC_POLICY_AUTO, false }, /* the baseline of the others */
+	{ "patch", change_patch, true, PC_POLICY_WAIT, false },
+	{ "patch", change_patch, true, PC_POLICY_MEMBARRIER, false },
+	{ "start", change_start, true, PC_POLICY_WAIT, true },
+	{ "start", change_start, true, PC_POLICY_MEMBARRIER, true },
+	{ "call", change_call, false, PC_POLICY_AUTO, false },
 };
 
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
-#define CASES (2 * KINDS) /* with and without an executor */
+#define CASES (2 * (KINDS - 1)) /* with and without an executor */
 
-static struct bench_case a_case(struct pass_case *lc)
+static struct bench_case make_case(struct pass_case *lc, struct passes *l, const struct kind *kind,
+				   unsigned executors)
 {
-	return (struct bench_case){
-		.begin = begin,
-		.block = block,
-		.end = end,
+	struct bench_case c = {
+		.begin = begin_pass,
+		.block = block_of_passes,
+		.end = end_pass,
 		.arg = lc,
 		.second_measure = "off",
 		.rounds = LATENCY_ROUNDS,
+		.sum_up = kind == kinds ? NULL : sum_up,
+		.histogram = kind != kinds,
 	};
-}
-
-static struct bench_case base_case(struct passes *l, unsigned executors, struct pass_case *lc)
-{
-	struct bench_case c = a_case(lc);
 
 	*lc = (struct pass_case){
 		.passes = l,
-		.change = change_floor,
-		.policy = PC_POLICY_AUTO,
+		.change = kind->change,
+		.policy = kind->policy,
+		.drains = kind->drains,
 		.executors = executors,
 	};
-	bench_row_name(&c.row, "floor", "on", "ticks");
-	return c;
-}
-
-static struct bench_case one_case(struct passes *l, size_t kind, unsigned executors,
-				  struct pass_case *lc)
-{
-	struct bench_case c = a_case(lc);
-
-	*lc = (struct pass_case){
-		.passes = l,
-		.change = kinds[kind].change,
-		.policy = kinds[kind].policy,
-		.drains = kinds[kind].drains,
-		.executors = executors,
-	};
-	c.sum_up = sum_up;
-	c.histogram = true;
-	bench_row_name(&c.row, kinds[kind].name, "on", "ticks");
-	if (kinds[kind].policy_text)
-		bench_row_param_text(&c.row, "policy", kinds[kind].policy_text);
+	bench_row_name(&c.row, kind->name, "on", "ticks");
+	if (kind->has_policy)
+		bench_row_param_text(&c.row, "policy", bench_policy_name(kind->policy));
 	bench_row_param(&c.row, "executors", executors);
 	bench_row_param(&c.row, "sites", (double)l->sites->count);
 	return c;
 }
 
-static int measure(const struct bench_run *run, struct passes *l, struct bench_result *result)
+static int measure_kinds(const struct bench_run *run, struct passes *l, struct bench_result *result)
 {
 	struct pass_case arg[CASES], base_arg[2];
 	struct bench_case cases[CASES], base[2];
+	size_t count = 0;
 
 	for (unsigned executors = 0; executors < 2; executors++) {
-		base[executors] = base_case(l, executors, &base_arg[executors]);
-		for (size_t kind = 0; kind < KINDS; kind++) {
-			size_t i = executors * KINDS + kind;
-
-			cases[i] = one_case(l, kind, executors, &arg[i]);
-			cases[i].base = &base[executors];
+		base[executors] = make_case(&base_arg[executors], l, &kinds[0], executors);
+		for (size_t k = 1; k < KINDS; k++, count++) {
+			cases[count] = make_case(&arg[count], l, &kinds[k], executors);
+			cases[count].base = &base[executors];
 		}
 	}
-	return bench_measure(run, cases, CASES, result);
-}
-
-static void note_codes(struct passes *l)
-{
-	for (unsigned long i = 0; i < l->sites->count; i++) {
-		sites_code(l->sites, i, true, l->code[i][ON]);
-		sites_code(l->sites, i, false, l->code[i][OFF]);
-		l->word[i] = __atomic_load_n(word_of(l, i), __ATOMIC_RELAXED);
-	}
-}
-
-static int build(const struct bench_run *run, struct passes *l)
-{
-	unsigned long sites = l->sites->count;
-
-	l->code = calloc(sites, sizeof(*l->code));
-	l->word = calloc(sites, sizeof(*l->word));
-	l->call = calloc(sites, sizeof(*l->call));
-	if (!l->code || !l->word || !l->call)
-		return -ENOMEM;
-	note_codes(l);
-	l->work = (struct hot_work){ sites_run, (void *)l->sites };
-	return hot_start(&l->hot, run->topology, &run->seating);
-}
-
-static int check_counts(const struct hot *hot)
-{
-	struct hot_sum sum = hot_count(hot);
-
-	return sum.calls[0] == sum.calls[1] && sum.calls[0] <= sum.executed ? 0 : -EILSEQ;
+	return bench_measure(run, cases, count, result);
 }
 
 int latency_measure(const struct bench_run *run, const struct sites *sites,
 		    struct bench_result *result)
 {
-	struct passes l = { .sites = sites };
-	int ret = build(run, &l);
+	struct passes l = {
+		.sites = sites,
+		.code = calloc(sites->count, sizeof(*l.code)),
+		.word = calloc(sites->count, sizeof(*l.word)),
+		.call = calloc(sites->count, sizeof(*l.call)),
+		.work = { sites_run, (void *)sites },
+	};
+	struct hot_sum sum;
+	int ret = l.code && l.word && l.call ? 0 : -ENOMEM;
 
+	for (unsigned long i = 0; i < sites->count && ret == 0; i++) {
+		sites_code(sites, i, true, l.code[i][ON]);
+		sites_code(sites, i, false, l.code[i][OFF]);
+		l.word[i] = __atomic_load_n(word_of(&l, i), __ATOMIC_RELAXED);
+	}
 	if (ret == 0)
-		ret = measure(run, &l, result);
+		ret = hot_start(&l.hot, run->topology, &run->seating);
 	if (ret == 0)
-		ret = check_counts(l.hot);
+		ret = measure_kinds(run, &l, result);
+	if (ret == 0) {
+		sum = hot_count(l.hot);
+		if (sum.calls[0] != sum.calls[1] || sum.calls[0] > sum.executed)
+			ret = -EILSEQ;
+	}
 	hot_stop(l.hot);
 	free(l.code);
 	free(l.word);
@@ -353,9 +303,8 @@ int latency_measure(const struct bench_run *run, const struct sites *sites,
 
 int bench_latency(const struct bench_run *run, struct bench_result *result)
 {
-	struct sites_spec spec = { .count = LATENCY_SITES, .seed = run->seed };
 	struct sites sites;
-	int ret = sites_build(&sites, &spec);
+	int ret = sites_build(&sites, LATENCY_SITES, run->seed);
 
 	if (ret < 0)
 		return ret;

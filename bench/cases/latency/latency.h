@@ -16,12 +16,11 @@
  * Extras of a row:
  *	straddlers	share of sites across 8 bytes, and
  *	straddlers_line	across 64
- *	window		bytes: who crosses a multiple of it is patched as a straddler. Calls are
- *			turned on and off by words of 8 bytes, whatever the machine could do
- *	p50_straddlers	median of those who cross the window, and
- *	p50_others	of those who do not
- *	expensive	share of samples above the geometric mean of these two; only where the
- *			first is more than twice the second, so where there are two modes
+ *	window		bytes: a site that crosses a multiple of it is patched as a straddler. Calls
+ * are turned on and off by words of 8 bytes, also where the machine could do more p50_straddlers
+ * median of those that cross the window, and p50_others	of those that do not expensive	share of
+ * samples above the geometric mean of these two; only where the first is more than twice the second,
+ * so where there are two modes
  */
 #ifndef BENCH_CASES_LATENCY_LATENCY_H
 #define BENCH_CASES_LATENCY_LATENCY_H
@@ -35,7 +34,7 @@
 
 /*
  * latency_measure - bench_latency() with this program, which is on before and after. -EILSEQ: its
- * calls are not as many as the functions say; an executor ran what nobody wrote.
+ * calls are not as many as the functions say; an executor ran what the patcher did not write.
  */
 int latency_measure(const struct bench_run *run, const struct sites *sites,
 		    struct bench_result *result);

@@ -2,22 +2,82 @@
 #include "bench/cases/pass/pass.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bench/method/policy.h"
+#include "bench/method/method.h"
+#include "bench/method/samples.h"
+#include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
 
-#define PAGE	    4096u
-#define FAR	    (UINT64_C(6) << 30) /* bytes */
-#define TARGET_SIZE 16
+#define PAGE	     4096u
+#define FAR	     (UINT64_C(6) << 30) /* bytes */
+#define TARGET_SIZE  16
+#define SPLITS	     LOOP_SITE_BYTES
+#define BODIES	     2
+#define PEERS	     16
+#define PEER_CALLS   10000
+#define PEER_SAMPLES 2
+#define CHAIN	     100 /* additions, each needs the one before */
+#define LENGTH(a)    (sizeof(a) / sizeof(*(a)))
 
-const char *pass_split(unsigned split)
+/* --- The loops ------------------------------------------------------------------------------ */
+
+/* Those with a split stand for one at each. */
+static const struct pass_spec latent[] = {
+	{ "nop", PASS_NOP, .split = true },
+	{ "call", PASS_CALL_OFF, .split = true },
+	{ "flag", PASS_FLAG_DOWN, .loop.kind = LOOP_FLAG, .peer = true },
+	{ "flag-pointer", PASS_FLAG_DOWN, .loop.kind = LOOP_FLAG_POINTER, .peer = true },
+	{ "pointer", PASS_BUILT, .loop.kind = LOOP_POINTER, .peer = true },
+	{ "direct", PASS_BUILT, .loop.kind = LOOP_DIRECT, .peer = true },
+	{ "empty", PASS_BUILT, .loop.kind = LOOP_EMPTY },
+};
+
+static const struct pass_spec invoke[] = {
+	{ "aligned", PASS_PATCHED, .split = true, .only_split_0 = true },
+	{ "call", PASS_CALL_ON, .split = true, .target = "original" },
+	{ "call", PASS_CALL_OTHER, .split = true, .target = "other" },
+	{ "call", PASS_CALL_FAR, .split = true, .target = "far" },
+	{ "flag", PASS_BUILT, .loop.kind = LOOP_FLAG, .peer = true },
+	{ "pointer", PASS_BUILT, .loop.kind = LOOP_POINTER, .peer = true },
+	{ "flag-pointer", PASS_BUILT, .loop.kind = LOOP_FLAG_POINTER, .peer = true },
+	{ "direct", PASS_BUILT, .loop.kind = LOOP_DIRECT, .peer = true },
+};
+
+/* First with nothing else in the loop, then with work in it. */
+static size_t list_specs(struct pass_spec *to, const struct pass_spec *from, size_t count)
 {
-	static const char *const names[] = { "0", "1|4", "2|3", "3|2", "4|1" };
+	size_t added = 0;
 
-	return names[split];
+	for (unsigned work = 0; work < BODIES; work++)
+		for (size_t i = 0; i < count; i++) {
+			unsigned splits = from[i].split && !from[i].only_split_0 ? SPLITS : 1;
+
+			for (unsigned split = 0; split < splits; split++) {
+				struct pass_spec *spec = &to[added++];
+
+				*spec = from[i];
+				if (spec->split)
+					spec->loop.kind = LOOP_SITE;
+				spec->loop.split = split;
+				spec->loop.work = work;
+			}
+		}
+	return added;
+}
+
+size_t latent_specs(struct pass_spec *spec)
+{
+	return list_specs(spec, latent, LENGTH(latent));
+}
+
+size_t invoke_specs(struct pass_spec *spec)
+{
+	return list_specs(spec, invoke, LENGTH(invoke));
 }
 
 static bool is_far(const void *a, const void *b)
@@ -43,63 +103,38 @@ static int map_far(struct pass *pass)
 	return 0;
 }
 
-static int set_word(struct pass *pass, bool back)
-{
-	int ret = pc_patch(pass->loop.site, pass->loop.bytes[LOOP_NOP], LOOP_SITE_BYTES);
-
-	if (ret == 0 && back)
-		ret = pc_patch(pass->loop.site, pass->loop.bytes[LOOP_CALL_0], LOOP_SITE_BYTES);
-	return ret;
-}
-
-static int set_target(struct pass *pass)
-{
-	int ret;
-
-	switch (pass->spec.state) {
-	case PASS_CALL_ON:
-		return pc_activate_call(&pass->call, NULL);
-	case PASS_CALL_OTHER:
-		return pc_activate_call(&pass->call, pass->loop.target[1]);
-	case PASS_CALL_FAR:
-		ret = map_far(pass);
-		return ret < 0 ? ret : pc_activate_call(&pass->call, pass->far);
-	default:
-		return 0;
-	}
-}
-
-static int set_call(struct pass *pass)
-{
-	int ret = pc_call_init(&pass->call, pass->loop.site);
-
-	if (ret == 0)
-		ret = pc_deactivate_call(&pass->call);
-	return ret < 0 ? ret : set_target(pass);
-}
-
 static int set_state(struct pass *pass)
 {
-	switch (pass->spec.state) {
+	enum pass_state state = pass->spec.state;
+	struct loop *loop = &pass->loop;
+	int ret;
+
+	switch (state) {
 	case PASS_BUILT:
 		return 0;
 	case PASS_FLAG_DOWN:
-		atomic_store_explicit(pass->loop.flag, 0, memory_order_relaxed);
+		atomic_store_explicit(loop->flag, 0, memory_order_relaxed);
 		return 0;
 	case PASS_NOP:
 	case PASS_PATCHED:
-		return set_word(pass, pass->spec.state == PASS_PATCHED);
+		ret = pc_patch(loop->site, loop->bytes[LOOP_NOP], LOOP_SITE_BYTES);
+		if (ret == 0 && state == PASS_PATCHED)
+			ret = pc_patch(loop->site, loop->bytes[LOOP_CALL_0], LOOP_SITE_BYTES);
+		return ret;
 	default:
-		return set_call(pass);
+		ret = pc_call_init(&pass->call, loop->site);
 	}
-}
-
-static void explain(int ret, char *why)
-{
-	if (ret == -ENOTSUP)
-		bench_policy_refused(PC_POLICY_AUTO, why);
-	else
-		snprintf(why, BENCH_WHY, "the site cannot be made ready: %s", strerror(-ret));
+	if (ret == 0)
+		ret = pc_deactivate_call(&pass->call);
+	if (ret < 0 || state == PASS_CALL_OFF)
+		return ret;
+	if (state == PASS_CALL_FAR)
+		ret = map_far(pass);
+	if (ret < 0)
+		return ret;
+	return pc_activate_call(&pass->call, state == PASS_CALL_ON	? NULL
+					     : state == PASS_CALL_OTHER ? loop->target[1]
+									: pass->far);
 }
 
 int pass_build(struct pass *pass, const struct pass_spec *spec, char *why)
@@ -112,7 +147,10 @@ int pass_build(struct pass *pass, const struct pass_spec *spec, char *why)
 		ret = set_state(pass);
 	if (ret == 0)
 		return 0;
-	explain(ret, why);
+	if (ret == -ENOTSUP)
+		bench_policy_refused(PC_POLICY_AUTO, why);
+	else
+		bench_say(why, "the site cannot be made ready", ret);
 	pass_free(pass);
 	return ret;
 }
@@ -125,25 +163,279 @@ void pass_free(struct pass *pass)
 	pass->far = NULL;
 }
 
-/* --- Lists ---------------------------------------------------------------------------------- */
+/* --- One of the two benchmarks -------------------------------------------------------------- */
 
-size_t pass_add_splits(struct pass_spec *to, const struct pass_spec *spec, bool work)
+struct pass_bench {
+	const char *measure;
+	size_t (*specs)(struct pass_spec *spec);
+	struct pass_spec base; /* but for its split and work: those of the case */
+	bool base_empty;       /* it is the empty loop */
+	bool peers_on; /* of a peer, the cost on is wanted; else off, against its own loop */
+};
+
+/* A loop, and the empty one that is timed beside it, in the same block. */
+struct timed {
+	struct pass pass;
+	struct timed *beside; /* NULL: none */
+	int ret;	      /* of its being built */
+	char why[BENCH_WHY];
+	const struct bench_case *clock;
+	bool base_empty;
+};
+
+struct timed_peer {
+	struct peer *peer;
+	bool on;
+	bool only_empty;
+};
+
+/* All that one run of a benchmark needs. */
+struct plan {
+	const struct pass_bench *bench;
+	struct pass_spec spec[PASS_SPECS];
+	struct timed timed[PASS_SPECS];
+	struct timed base[SPLITS][BODIES], empty[SPLITS][BODIES];
+	struct timed_peer peer[PEERS], peer_empty[PEERS];
+	struct bench_case base_case[SPLITS][BODIES], peer_base[PEERS];
+	struct bench_case cases[PASS_SPECS + PEERS + 1];
+	size_t count;
+};
+
+/* --- Blocks ----------------------------------------------------------------------------------- */
+
+static double time_passes(const struct timed *t)
 {
-	for (unsigned split = 0; split < LOOP_SITE_BYTES; split++) {
-		to[split] = *spec;
-		to[split].split = true;
-		to[split].loop =
-			(struct loop_spec){ .kind = LOOP_SITE, .split = split, .work = work };
-	}
-	return LOOP_SITE_BYTES;
+	uint64_t counts[2] = { 0, 0 }, start = ticks_now();
+
+	t->pass.loop.run(PASS_TIMES, counts);
+	return (double)(ticks_now() - start) / PASS_TIMES;
 }
 
-size_t pass_add_others(struct pass_spec *to, const struct pass_spec *others, size_t count,
-		       bool work)
+/*
+ * Once untimed, for the caches and the branch predictors: two loops that took turns would each
+ * be timed with what the other has left there.
+ */
+static void add_passes(const struct timed *t, struct samples *s)
 {
-	for (size_t i = 0; i < count; i++) {
-		to[i] = others[i];
-		to[i].loop.work = work;
+	time_passes(t);
+	for (unsigned i = 0; i < PASS_SAMPLES; i++)
+		samples_add(s, time_passes(t));
+}
+
+static int timed_block(struct bench_case *c, struct samples *s, char *why)
+{
+	const struct timed *t = c->arg;
+	const struct timed *broken = t->ret < 0 ? t : t->beside;
+
+	if (broken && broken->ret < 0) {
+		snprintf(why, BENCH_WHY, "%s", broken->why);
+		return broken->ret;
 	}
-	return count;
+	add_passes(t, &s[0]);
+	if (t->beside)
+		add_passes(t->beside, &s[1]);
+	return 0;
+}
+
+/* What a cycle of the core takes: an addition that needs the one before is one of them. */
+static int clock_block(struct bench_case *c, struct samples *s, char *why)
+{
+	(void)c;
+	(void)why;
+	for (unsigned i = 0; i < PASS_SAMPLES; i++) {
+		uint64_t times = PASS_TIMES / CHAIN, sum = 0, start = ticks_now();
+
+		__asm__ volatile("1:\n\t"
+				 ".rept 100\n\t"
+				 "add %1, %0\n\t"
+				 ".endr\n\t"
+				 "dec %1\n\t"
+				 "jnz 1b"
+				 : "+r"(sum), "+r"(times)
+				 :
+				 : "cc");
+		samples_add(&s[0], (double)(ticks_now() - start) / PASS_TIMES);
+	}
+	return 0;
+}
+
+static int peer_block(struct bench_case *c, struct samples *s, char *why)
+{
+	const struct timed_peer *p = c->arg;
+	struct peer_cost cost;
+
+	if (p->peer->ret < 0) {
+		snprintf(why, BENCH_WHY, "%s", p->peer->why);
+		return -ENODEV;
+	}
+	for (unsigned i = 0; i < PEER_SAMPLES; i++) {
+		int ret = p->peer->cost(p->peer, PEER_CALLS, &cost, why);
+
+		if (ret < 0)
+			return ret;
+		samples_add(&s[0], p->only_empty ? cost.empty : p->on ? cost.on : cost.off);
+		samples_add(&s[1], cost.empty);
+	}
+	return 0;
+}
+
+/* --- Rows ------------------------------------------------------------------------------------- */
+
+static void add_over(struct bench_row *row, const struct samples *s, const struct samples *empty)
+{
+	struct bench_value over = over_pairs(s, empty);
+
+	bench_row_extra(row, "over_empty", over.median);
+	bench_row_extra(row, "over_low", over.low);
+	bench_row_extra(row, "over_high", over.high);
+}
+
+static void sum_up_timed(struct bench_case *c, struct bench_row *row)
+{
+	const struct timed *t = c->arg;
+	const struct bench_case *clock = t->clock;
+	struct bench_row cycle = { 0 };
+
+	add_over(row, &c->samples[0], t->base_empty ? &c->base_samples[0] : &c->samples[1]);
+	if (samples_sum_up(&clock->samples[0], NULL, 1, &cycle) == 0 && cycle.samples)
+		bench_row_extra(row, "over_cycles",
+				bench_row_extra_of(row, "over_empty") / cycle.value.median);
+}
+
+static void sum_up_peer(struct bench_case *c, struct bench_row *row)
+{
+	add_over(row, &c->samples[0], &c->samples[1]);
+}
+
+static void name_row(const struct pass_bench *bench, const struct pass_spec *spec,
+		     struct bench_row *row)
+{
+	bench_row_name(row, spec->name, bench->measure, "ticks");
+	row->peer = spec->peer;
+	if (spec->split)
+		bench_row_param_text(row, "split", loop_split_name(spec->loop.split));
+	if (spec->target)
+		bench_row_param_text(row, "target", spec->target);
+	bench_row_param_text(row, "body", spec->loop.work ? "work" : "none");
+}
+
+/* --- The plan --------------------------------------------------------------------------------- */
+
+static void build_timed(struct timed *t, const struct pass_spec *spec)
+{
+	t->ret = pass_build(&t->pass, spec, t->why);
+}
+
+static void plan_bases(struct plan *p)
+{
+	for (unsigned split = 0; split < SPLITS; split++)
+		for (unsigned work = 0; work < BODIES; work++) {
+			struct pass_spec base = p->bench->base, empty = { .name = "empty" };
+			struct bench_case *c = &p->base_case[split][work];
+
+			base.loop.split = empty.loop.split = split;
+			base.loop.work = empty.loop.work = work;
+			build_timed(&p->base[split][work], &base);
+			build_timed(&p->empty[split][work], &empty);
+			if (!p->bench->base_empty)
+				p->base[split][work].beside = &p->empty[split][work];
+			*c = (struct bench_case){ .block = timed_block,
+						  .arg = &p->base[split][work] };
+			name_row(p->bench, &base, &c->row);
+		}
+}
+
+static void plan_timed(struct plan *p, size_t i)
+{
+	const struct pass_spec *spec = &p->spec[i];
+	struct timed *t = &p->timed[i];
+
+	build_timed(t, spec);
+	t->clock = &p->cases[0];
+	t->base_empty = p->bench->base_empty;
+	if (!t->base_empty)
+		t->beside = &p->empty[spec->loop.split][spec->loop.work];
+	p->cases[p->count] = (struct bench_case){
+		.block = timed_block,
+		.sum_up = sum_up_timed,
+		.arg = t,
+		.base = &p->base_case[spec->loop.split][spec->loop.work],
+	};
+	name_row(p->bench, spec, &p->cases[p->count++].row);
+}
+
+/* Its own empty loop is what it is off against; on, it stands beside our base. */
+static void plan_peer(struct plan *p, struct peer *peer, unsigned i)
+{
+	struct bench_case *c = &p->cases[p->count++];
+	struct pass_spec spec = { .name = peer->name, .peer = true };
+
+	p->peer[i] = (struct timed_peer){ peer, p->bench->peers_on, false };
+	p->peer_empty[i] = (struct timed_peer){ peer, false, true };
+	p->peer_base[i] = (struct bench_case){ .block = peer_block, .arg = &p->peer_empty[i] };
+	bench_row_name(&p->peer_base[i].row, "empty", p->bench->measure, "ticks");
+	*c = (struct bench_case){ .block = peer_block, .sum_up = sum_up_peer, .arg = &p->peer[i] };
+	c->base = p->bench->peers_on ? &p->base_case[0][0] : &p->peer_base[i];
+	name_row(p->bench, &spec, &c->row);
+}
+
+static void free_timed(struct timed *t)
+{
+	if (t->ret == 0)
+		pass_free(&t->pass);
+}
+
+static int measure_passes(const struct pass_bench *bench, const struct bench_run *run,
+			  struct bench_result *result)
+{
+	struct plan *p = calloc(1, sizeof(*p));
+	unsigned count = 0;
+	size_t specs;
+	int ret;
+
+	if (!p)
+		return -ENOMEM;
+	p->bench = bench;
+	specs = bench->specs(p->spec);
+	p->cases[p->count].block = clock_block;
+	bench_row_name(&p->cases[p->count++].row, "clock", "cycle", "ticks");
+	plan_bases(p);
+	for (size_t i = 0; i < specs; i++)
+		plan_timed(p, i);
+	for (struct peer *peer = peers; peer->name && count < PEERS; peer++)
+		if (peer->cost)
+			plan_peer(p, peer, count++);
+	ret = bench_measure(run, p->cases, p->count, result);
+	for (size_t i = 0; i < specs; i++)
+		free_timed(&p->timed[i]);
+	for (unsigned i = 0; i < SPLITS * BODIES; i++) {
+		free_timed(&p->base[i / BODIES][i % BODIES]);
+		free_timed(&p->empty[i / BODIES][i % BODIES]);
+	}
+	free(p);
+	return ret;
+}
+
+int bench_latent(const struct bench_run *run, struct bench_result *result)
+{
+	static const struct pass_bench bench = {
+		.measure = "pass",
+		.specs = latent_specs,
+		.base = { .name = "empty", .loop.kind = LOOP_EMPTY },
+		.base_empty = true,
+	};
+
+	return measure_passes(&bench, run, result);
+}
+
+int bench_invoke(const struct bench_run *run, struct bench_result *result)
+{
+	static const struct pass_bench bench = {
+		.measure = "call",
+		.specs = invoke_specs,
+		.base = { .name = "direct", .loop.kind = LOOP_DIRECT, .peer = true },
+		.peers_on = true,
+	};
+
+	return measure_passes(&bench, run, result);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one pass of a loop takes the thread that runs it, while nobody changes anything: a
+ * What one pass of a loop takes the thread that runs it, while nothing is changed: a
  * site that is off (latent) or on (invoke), and what people use instead.
  *
  * A sample is the time of PASS_TIMES passes in a row, divided by their number, so the clock and
@@ -10,7 +10,29 @@
  * more fits.
  *
  * The TSC ticks at a rate of its own. The row "clock" says how many ticks a cycle of the core
- * took in this run, and "over_cycles" is "over_empty" by that.
+ * took in this run, and "over_cycles" is "over_empty" by that. "over_empty" is how much longer a
+ * pass takes than one of the empty loop that lies as this one, with its interval "over_low",
+ * "over_high".
+ *
+ * Latent: what a site that is off costs the threads that pass it ("Living on the Edge",
+ * section 8.5), beside the empty loop, and what a guard costs that is compiled in.
+ *
+ * "nop" is a site that pc_patch() has turned off. "call" was turned off by pc_deactivate_call():
+ * a call of a ret at splits 0 and 1|4, a short jump at the others. A "pointer" is off when it
+ * leads to an empty function. "direct" is never off; it tells the scale. "empty" against itself
+ * is a second empty loop at another address: what is found there is what this method cannot
+ * tell from nothing. Peers in processes of their own are measured against the empty loop of that
+ * process.
+ *
+ * Invoke: what the call costs that a site makes while it is on (table 2's invocation): of an
+ * empty function, beside a call that the compiler would have emitted and nothing ever changes.
+ *
+ * "aligned" was patched off and on by pc_patch(). "call" was by pc_deactivate_call() and
+ * pc_activate_call(), with the target that it had, with an other one next to that, which splits
+ * 2|3 to 4|1 reach through a stub, or with a far one, which all reach through a stub. "direct"
+ * against itself is a second one at another address. A row's figure is the pass of the loop with
+ * the call; "over_empty" is the call alone. Peers in processes of their own have an empty loop of
+ * their own for that.
  */
 #ifndef BENCH_CASES_PASS_PASS_H
 #define BENCH_CASES_PASS_PASS_H
@@ -41,7 +63,8 @@ struct pass_spec {
 	enum pass_state state;
 	struct loop_spec loop;
 	bool peer;
-	bool split;	    /* is a param of the row */
+	bool split;	    /* it is a site, and that is a param of the row */
+	bool only_split_0;  /* else it is measured at each */
 	const char *target; /* a param, too; NULL: none */
 };
 
@@ -54,21 +77,10 @@ struct pass {
 
 /*
  * pass_build - the loop, in its state. 0, or a negative errno with a line in why; there is
- * nothing to free then. pass_free - nobody runs it any more.
+ * nothing to free then. pass_free - no thread runs it any more.
  */
 int pass_build(struct pass *pass, const struct pass_spec *spec, char *why);
 void pass_free(struct pass *pass);
-
-/* pass_split - as rows have it: "0", "1|4". */
-const char *pass_split(unsigned split);
-
-/*
- * For lists of loops: pass_add_splits - one of that state, with its site at each split.
- * pass_add_others - as they are listed. Return how many.
- */
-size_t pass_add_splits(struct pass_spec *to, const struct pass_spec *spec, bool work);
-size_t pass_add_others(struct pass_spec *to, const struct pass_spec *others, size_t count,
-		       bool work);
 
 /*
  * The loops of the two benchmarks, PASS_SPECS at most, in the order of their rows. Return how
@@ -76,22 +88,5 @@ size_t pass_add_others(struct pass_spec *to, const struct pass_spec *others, siz
  */
 size_t latent_specs(struct pass_spec *spec);
 size_t invoke_specs(struct pass_spec *spec);
-
-/* One of the two benchmarks. */
-struct pass_bench {
-	const char *measure;
-	size_t (*specs)(struct pass_spec *spec);
-	struct pass_spec base; /* but for its split and work: those of the case */
-	bool base_empty;       /* it is the empty loop */
-	bool body;	       /* is a param of the rows */
-	bool peers_on; /* of a peer, the cost on is wanted; else off, against its own loop */
-};
-
-/*
- * pass_measure - all rows of it. Each is told by "over_empty": how much longer a pass takes than
- * one of the empty loop that lies as this one, with its interval "over_low", "over_high".
- */
-int pass_measure(const struct pass_bench *bench, const struct bench_run *run,
-		 struct bench_result *result);
 
 #endif

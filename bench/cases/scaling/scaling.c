@@ -1,6 +1,340 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/cases/scaling/scaling.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/method/crew.h"
+#include "bench/method/method.h"
+#include "bench/ways/ways.h"
+#include "stress/base/clock.h"
+
+#define SPLIT	      3 /* of the straddler */
+#define LOOK_EVERY    8 /* changes between two looks at the clock */
+#define SLICES	      2
+#define SHARED_SLICE  5 /* times as long where threads share CPUs */
+#define SHARED_ROUNDS 8
+#define SITES	      3 /* of each patcher: call, aligned, straddler */
+
+static const struct op {
+	enum way_name way;
+	unsigned site;
+	bool has_policy;
+	enum pc_policy policy;
+} ops[] = {
+	{ .way = WAY_CALL, .site = 0 },
+	{ .way = WAY_ALIGNED, .site = 1 },
+	{ WAY_STRADDLER, 2, true, PC_POLICY_WAIT },
+	{ WAY_STRADDLER, 2, true, PC_POLICY_MEMBARRIER },
+};
+#define OPS (sizeof(ops) / sizeof(*ops))
+
+/* One patcher, and all that it alone writes. */
+struct patcher {
+	struct bench_site site[SITES];
+	unsigned state; /* to bring about next */
+	uint64_t changes, refused;
+	double seconds;
+	int ret;
+} __attribute__((aligned(128)));
+
+struct gang {
+	struct hot *hot;
+	struct crew *crew;
+	struct seating seating; /* executors: also those that share a CPU */
+	unsigned patchers;	/* at most */
+	double slice;		/* seconds */
+	struct patcher *patcher;
+};
+
+struct mix_case {
+	struct gang *gang;
+	struct scaling_mix mix;
+	const struct op *op;
+	bool against_one; /* is the baseline a single patcher? */
+	struct hot_work work;
+	uint64_t changes, refused;
+};
+
+/* --- Which are measured ----------------------------------------------------------------------- */
+
+/* 0, 1, 2, 4, and then in steps of four: more would take too long on a large machine. */
+static unsigned next_number(unsigned n)
+{
+	return n < 2 ? n + 1 : n < 4 ? 2 * n : 4 * n;
+}
+
+/* On two CPUs patchers and executors can only grow together where they share. */
+unsigned scaling_mixes(unsigned cpus, struct scaling_mix *mixes)
+{
+	const struct scaling_mix more[] = {
+		{ 2, 1, false, true },
+		{ 2, 2, false, true },
+		{ 2, 0, true, false },
+		{ 2, 1, true, cpus < 3 },
+	};
+	unsigned count = 0;
+
+	for (unsigned p = 1; p <= cpus; p = next_number(p))
+		for (unsigned e = 0; p + e <= cpus && count < SCALING_MIXES; e = next_number(e))
+			mixes[count++] = (struct scaling_mix){ p, e, false, false };
+	for (unsigned i = cpus == 2 ? 0 : 2; i < 4 && count < SCALING_MIXES; i++)
+		mixes[count++] = more[i];
+	return count;
+}
+
+const char *scaling_base(struct scaling_mix mix, struct scaling_mix *base)
+{
+	*base = mix;
+	base->one_site = false;
+	if (mix.one_site)
+		return "own-sites";
+	base->shared = false;
+	if (mix.patchers > 1) {
+		base->patchers = 1;
+		/* A second executor shares the CPU of the patcher, on two CPUs. */
+		base->shared = mix.shared && mix.executors > 1;
+		return "one-patcher";
+	}
+	base->executors = 0;
+	return mix.executors ? "no-executor" : NULL;
+}
+
+/* --- One block -------------------------------------------------------------------------------- */
+
+/* A change that is refused is tried again: the next state stays the same. */
+static void patch_for_a_slice(void *arg, unsigned member)
+{
+	const struct mix_case *mc = arg;
+	struct patcher *me = &mc->gang->patcher[member];
+	struct bench_site *site =
+		&mc->gang->patcher[mc->mix.one_site ? 0 : member].site[mc->op->site];
+	double slice = mc->gang->slice * (mc->mix.shared ? SHARED_SLICE : 1);
+	const struct way *way = &ways[mc->op->way];
+	double begin = seconds_now();
+
+	me->changes = me->refused = 0;
+	me->ret = 0;
+	do {
+		for (unsigned i = 0; i < LOOK_EVERY; i++) {
+			int ret = way->set(site, me->state);
+
+			me->changes += ret == 0;
+			me->state ^= ret == 0;
+			me->refused += ret == -EAGAIN;
+			if (ret < 0 && ret != -EAGAIN)
+				me->ret = ret;
+		}
+		me->seconds = seconds_now() - begin;
+	} while (me->ret == 0 && me->seconds < slice);
+}
+
+/* Executors are dealt out to the sites in turn. */
+static void run_a_site(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
+{
+	const struct mix_case *mc = work->arg;
+	unsigned sites = mc->mix.one_site ? 1 : mc->mix.patchers;
+	const struct hot_work loop = {
+		.arg = &mc->gang->patcher[executor % sites].site[mc->op->site].loop,
+	};
+
+	hot_loop(&loop, executor, counts);
+}
+
+static int block_of_slices(struct bench_case *c, struct samples *s, char *why)
+{
+	struct mix_case *mc = c->arg;
+	struct gang *gang = mc->gang;
+
+	for (unsigned i = 0; i < (mc->mix.shared ? 1 : SLICES); i++) {
+		double rate = 0;
+
+		crew_run(gang->crew, mc->mix.patchers, patch_for_a_slice, mc);
+		for (unsigned k = 0; k < mc->mix.patchers; k++) {
+			const struct patcher *p = &gang->patcher[k];
+
+			if (p->ret < 0)
+				return bench_say(why, "a change failed", p->ret);
+			rate += (double)p->changes / p->seconds;
+			mc->changes += p->changes;
+			mc->refused += p->refused;
+		}
+		samples_add(&s[0], rate);
+	}
+	return 0;
+}
+
+static int begin_mix(struct bench_case *c, char *why)
+{
+	struct mix_case *mc = c->arg;
+	int ret = bench_set_policy(mc->op->policy, why);
+
+	if (ret < 0)
+		return ret;
+	for (unsigned i = 0; i < mc->mix.patchers; i++)
+		mc->gang->patcher[i].state = 1;
+	hot_aim(mc->gang->hot, &mc->work, mc->mix.executors);
+	return 0;
+}
+
+/* All sites are calls again, as begin_mix() expects. */
+static void end_mix(struct bench_case *c)
+{
+	struct mix_case *mc = c->arg;
+
+	hot_sleep(mc->gang->hot);
+	for (unsigned i = 0; i < mc->mix.patchers; i++)
+		bench_site_set(&mc->gang->patcher[i].site[mc->op->site], 0);
+	pc_set_policy(PC_POLICY_AUTO);
+}
+
+static void sum_up(struct bench_case *c, struct bench_row *row)
+{
+	const struct mix_case *mc = c->arg;
+	double attempts = (double)(mc->changes + mc->refused);
+
+	bench_row_extra(row, "per_patcher", row->value.median / mc->mix.patchers);
+	/* With executors, each site of many has fewer of them than the one of a single patcher. */
+	if (mc->against_one && !mc->mix.executors)
+		bench_row_extra(row, "efficiency", row->ratio.median / mc->mix.patchers);
+	if (mc->mix.one_site && attempts > 0)
+		bench_row_extra(row, "refused", (double)mc->refused / attempts);
+}
+
+/* --- Cases ------------------------------------------------------------------------------------ */
+
+static struct bench_case a_case(struct mix_case *mc, struct gang *gang, const struct op *op,
+				struct scaling_mix mix)
+{
+	*mc = (struct mix_case){
+		.gang = gang,
+		.mix = mix,
+		.op = op,
+		.work = { run_a_site, mc },
+	};
+	return (struct bench_case){
+		.begin = begin_mix,
+		.block = block_of_slices,
+		.end = end_mix,
+		.arg = mc,
+	};
+}
+
+/* A case, its row, and the baseline if it has one. */
+static void make_case(struct bench_case *c, struct mix_case *mc, struct bench_case *base,
+		      struct mix_case *base_arg, struct gang *gang, const struct op *op,
+		      struct scaling_mix mix)
+{
+	struct scaling_mix base_mix;
+	const char *name = scaling_base(mix, &base_mix);
+
+	*c = a_case(mc, gang, op, mix);
+	c->sum_up = sum_up;
+	c->rounds = mix.shared ? SHARED_ROUNDS : 0;
+	bench_row_name(&c->row, ways[op->way].name, "changes", "changes/s");
+	if (op->has_policy)
+		bench_row_param_text(&c->row, "policy", bench_policy_name(op->policy));
+	bench_row_param(&c->row, "patchers", mix.patchers);
+	bench_row_param(&c->row, "executors", mix.executors);
+	if (mix.one_site)
+		bench_row_param(&c->row, "one-site", 1);
+	if (mix.shared)
+		bench_row_param(&c->row, "oversubscribed", 1);
+	if (!name)
+		return;
+	*base = a_case(base_arg, gang, op, base_mix);
+	bench_row_name(&base->row, name, "changes", "changes/s");
+	c->base = base;
+	mc->against_one = strcmp(name, "one-patcher") == 0;
+}
+
+static int measure_mixes(const struct bench_run *run, struct gang *gang,
+			 struct bench_result *result)
+{
+	struct scaling_mix mixes[SCALING_MIXES];
+	unsigned count = scaling_mixes(gang->patchers, mixes);
+	size_t all = count * OPS;
+	struct bench_case *cases = calloc(2 * all, sizeof(*cases));
+	struct mix_case *arg = calloc(2 * all, sizeof(*arg));
+	int ret = cases && arg ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < all && ret == 0; i++)
+		make_case(&cases[i], &arg[i], &cases[all + i], &arg[all + i], gang, &ops[i / count],
+			  mixes[i % count]);
+	if (ret == 0)
+		ret = bench_measure(run, cases, all, result);
+	free(cases);
+	free(arg);
+	return ret;
+}
+
+/* --- Getting ready ---------------------------------------------------------------------------- */
+
+static int build_sites(struct patcher *p, char *why)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < SITES && ret == 0; i++)
+		ret = bench_site_build(
+			&p->site[i],
+			&(struct site_spec){ .way = &ways[ops[i].way],
+					     .target = LOOP_COUNT,
+					     .split = ops[i].has_policy ? SPLIT : 0 },
+			why);
+	return ret;
+}
+
+/*
+ * Executors have their seats; patchers but the first get those at the other end, so that
+ * they meet only where there are more threads than CPUs. There the last executor sits with
+ * the first patcher.
+ */
+static void seat_all(const struct bench_run *run, struct gang *gang, unsigned *cpu)
+{
+	struct seating *seating = &gang->seating;
+	unsigned others = run->seating.executors;
+
+	*seating = run->seating;
+	cpu[0] = seating->patcher;
+	for (unsigned i = 1; i < gang->patchers; i++)
+		cpu[i] = seating->executor[others - 1 - (i - 1) % others];
+	if (others == 1)
+		seating->executor[seating->executors++] = seating->patcher;
+}
+
+int scaling_patchers(const struct bench_run *run, double slice, struct bench_result *result)
+{
+	struct gang gang = { .patchers = run->seating.executors + 1, .slice = slice };
+	size_t size = gang.patchers * sizeof(*gang.patcher);
+	unsigned cpu[PLACEMENT_EXECUTORS_MAX + 1];
+	char why[BENCH_WHY];
+	int ret = 0;
+
+	gang.patcher = aligned_alloc(128, size);
+	if (!gang.patcher)
+		return -ENOMEM;
+	memset(gang.patcher, 0, size);
+	for (unsigned i = 0; i < gang.patchers && ret == 0; i++)
+		ret = build_sites(&gang.patcher[i], why);
+	seat_all(run, &gang, cpu);
+	if (ret == 0)
+		ret = hot_start(&gang.hot, run->topology, &gang.seating);
+	if (ret == 0)
+		ret = crew_start(&gang.crew, run->topology, cpu, gang.patchers);
+	if (ret == 0)
+		ret = measure_mixes(run, &gang, result);
+	hot_stop(gang.hot);
+	crew_stop(gang.crew);
+	for (unsigned i = 0; i < gang.patchers; i++)
+		for (unsigned k = 0; k < SITES; k++)
+			bench_site_free(&gang.patcher[i].site[k]);
+	free(gang.patcher);
+	return ret;
+}
+
 int bench_scaling(const struct bench_run *run, struct bench_result *result)
 {
 	static const unsigned long known[] = { 10, 1000, 100000 };

@@ -19,8 +19,8 @@
 #include <sys/mman.h>
 
 #include "bench/cases/scaling/scaling.h"
-#include "bench/method/policy.h"
-#include "bench/method/spare.h"
+#include "bench/method/method.h"
+#include "bench/ways/ways.h"
 #include "patchcore/life/library.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/site/site.h"
@@ -37,11 +37,10 @@
 
 static const struct kind {
 	enum pc_policy policy;
-	const char *text;
 	unsigned changes; /* in a block */
 } kinds[] = {
-	{ PC_POLICY_WAIT, "wait", 20 },
-	{ PC_POLICY_MEMBARRIER, "membarrier", 100 },
+	{ PC_POLICY_WAIT, 20 },
+	{ PC_POLICY_MEMBARRIER, 100 },
 };
 
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -49,7 +48,7 @@ static const struct kind {
 /* --- The process that knows them ------------------------------------------------------------- */
 
 /* The first spare site is left alone: see spare_set(). */
-static int change(struct spare *spare, uint64_t *ticks)
+static int change_next(struct spare *spare, uint64_t *ticks)
 {
 	static unsigned done;
 	unsigned number = done++;
@@ -65,29 +64,18 @@ static int change(struct spare *spare, uint64_t *ticks)
 	return ret;
 }
 
-static int change_some(struct spare *spare, const char *request, uint64_t *ticks, unsigned *count)
+static void answer_spare(struct spare *spare, const char *request)
 {
-	unsigned policy;
-	int ret;
+	uint64_t ticks[WARM_UP + COUNT_MOST];
+	unsigned policy, count = 0;
+	int ret = -EINVAL;
 
-	if (sscanf(request, "%u %u", &policy, count) != 2 || *count > COUNT_MOST)
-		return -EINVAL;
-	ret = pc_set_policy((enum pc_policy)policy);
-	for (unsigned i = 0; i < WARM_UP && ret == 0; i++)
-		ret = change(spare, &ticks[0]);
-	for (unsigned i = 0; i < *count && ret == 0; i++)
-		ret = change(spare, &ticks[i]);
-	return ret;
-}
-
-static void answer(struct spare *spare, const char *request)
-{
-	uint64_t ticks[COUNT_MOST];
-	unsigned count = 0;
-	int ret = change_some(spare, request, ticks, &count);
-
+	if (sscanf(request, "%u %u", &policy, &count) == 2 && count <= COUNT_MOST)
+		ret = pc_set_policy((enum pc_policy)policy);
+	for (unsigned i = 0; i < WARM_UP + count && ret == 0; i++)
+		ret = change_next(spare, &ticks[i]);
 	for (unsigned i = 0; i < count && ret == 0; i++)
-		printf("%" PRIu64 "\n", ticks[i]);
+		printf("%" PRIu64 "\n", ticks[WARM_UP + i]);
 	if (ret < 0)
 		printf("error %s\n", strerror(-ret));
 	else
@@ -95,8 +83,8 @@ static void answer(struct spare *spare, const char *request)
 	fflush(stdout);
 }
 
-/* Addresses that nobody else gets. There is nothing behind them. */
-static int know(unsigned long count)
+/* Addresses that no other code gets. There is nothing behind them. */
+static int know_sites(unsigned long count)
 {
 	size_t bytes = (size_t)count * CELLS_MOST * CELL + 1;
 	uint8_t *map =
@@ -129,7 +117,7 @@ int scaling_know(char *const numbers[SCALING_NUMBERS])
 		library_assume_waits(number[1], number[2], number[3]);
 	ret = pc_init();
 	if (ret == 0)
-		ret = know(number[0] - PATCHED);
+		ret = know_sites(number[0] - PATCHED);
 	if (ret == 0)
 		ret = spare_open(&spare, PATCHED + 1, SPLIT);
 	if (ret < 0)
@@ -137,7 +125,7 @@ int scaling_know(char *const numbers[SCALING_NUMBERS])
 	puts(".");
 	fflush(stdout);
 	while (fgets(request, sizeof(request), stdin))
-		answer(&spare, request);
+		answer_spare(&spare, request);
 	spare_close(&spare);
 	return 0;
 }
@@ -157,10 +145,11 @@ struct known_case {
 	const struct kind *kind;
 };
 
-static int start(struct knower *k, char *why)
+static int start_knower(struct knower *k, char *why)
 {
-	const uint64_t number[SCALING_NUMBERS] = { k->sites, k->result->first_wait,
-						   k->result->second_wait, k->result->stretch };
+	const uint64_t number[SCALING_NUMBERS] = { k->sites, k->result->waits.first,
+						   k->result->waits.second,
+						   k->result->waits.stretch };
 	char text[SCALING_NUMBERS][24];
 	const char *const argv[] = { "/proc/self/exe", "bench", SCALING_KNOW, text[0],
 				     text[1],	       text[2], text[3],      NULL };
@@ -176,16 +165,16 @@ static int start(struct knower *k, char *why)
 	return ret;
 }
 
-static int begin(struct bench_case *c, char *why)
+static int begin_known(struct bench_case *c, char *why)
 {
 	const struct known_case *kc = c->arg;
 	int ret = bench_set_policy(kc->kind->policy, why);
 
 	pc_set_policy(PC_POLICY_AUTO);
-	return ret < 0 || kc->knower->process ? ret : start(kc->knower, why);
+	return ret < 0 || kc->knower->process ? ret : start_knower(kc->knower, why);
 }
 
-static int block(struct bench_case *c, struct samples *s, char *why)
+static int block_of_known(struct bench_case *c, struct samples *s, char *why)
 {
 	const struct known_case *kc = c->arg;
 	struct process_reply reply = { 0 };
@@ -200,36 +189,12 @@ static int block(struct bench_case *c, struct samples *s, char *why)
 	return ret;
 }
 
-static void make_case(struct bench_case *c, struct known_case *kc)
-{
-	*c = (struct bench_case){ .begin = begin, .block = block, .arg = kc };
-	bench_row_name(&c->row, "straddler", "change", "ticks");
-	bench_row_param(&c->row, "sites", (double)kc->knower->sites);
-	bench_row_param_text(&c->row, "policy", kc->kind->text);
-}
-
 /* The first of each kind is the baseline of the others. */
-static int measure(struct knower *knower, unsigned count, struct bench_result *result)
-{
-	struct bench_case cases[KINDS * SCALING_KNOWN_MOST], base[KINDS];
-	struct known_case arg[KINDS * SCALING_KNOWN_MOST];
-
-	for (unsigned i = 0; i < KINDS * count; i++) {
-		arg[i] = (struct known_case){ &knower[i % count], &kinds[i / count] };
-		make_case(&cases[i], &arg[i]);
-		if (i % count == 0) {
-			base[i / count] = cases[i];
-			snprintf(base[i / count].row.name, BENCH_TEXT, "%lu-sites", knower->sites);
-		} else {
-			cases[i].base = &base[i / count];
-		}
-	}
-	return bench_measure(knower->run, cases, KINDS * count, result);
-}
-
 int scaling_known(const struct bench_run *run, const unsigned long *known, unsigned count,
 		  struct bench_result *result)
 {
+	struct bench_case cases[KINDS * SCALING_KNOWN_MOST], base[KINDS];
+	struct known_case arg[KINDS * SCALING_KNOWN_MOST];
 	struct knower knower[SCALING_KNOWN_MOST];
 	int ret;
 
@@ -237,7 +202,26 @@ int scaling_known(const struct bench_run *run, const unsigned long *known, unsig
 		return -E2BIG;
 	for (unsigned i = 0; i < count; i++)
 		knower[i] = (struct knower){ .sites = known[i], .run = run, .result = result };
-	ret = measure(knower, count, result);
+	for (unsigned i = 0; i < KINDS * count; i++) {
+		struct bench_case *c = &cases[i], *first = &base[i / count];
+
+		arg[i] = (struct known_case){ &knower[i % count], &kinds[i / count] };
+		*c = (struct bench_case){
+			.begin = begin_known,
+			.block = block_of_known,
+			.arg = &arg[i],
+		};
+		bench_row_name(&c->row, "straddler", "change", "ticks");
+		bench_row_param(&c->row, "sites", (double)known[i % count]);
+		bench_row_param_text(&c->row, "policy", bench_policy_name(arg[i].kind->policy));
+		if (i % count == 0) {
+			*first = *c;
+			snprintf(first->row.name, BENCH_TEXT, "%lu-sites", known[0]);
+		} else {
+			c->base = first;
+		}
+	}
+	ret = bench_measure(run, cases, KINDS * count, result);
 	for (unsigned i = 0; i < count; i++)
 		process_end(knower[i].process);
 	return ret;

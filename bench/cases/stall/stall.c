@@ -9,7 +9,7 @@
  * fine this is.
  *
  * In two parts, each a bench_measure() of its own: first everything with one executor, while no
- * other exists, for who stops the world or traces stops every thread there is, also those that
+ * other exists, for what stops the world or traces stops every thread there is, also those that
  * sleep; then what more executors lose.
  *
  * Of each row tell, in ticks:
@@ -30,8 +30,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/method/over.h"
-#include "bench/method/policy.h"
+#include "bench/method/method.h"
+#include "patchcore/async.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/trap/trap.h"
 #include "stress/base/random.h"
@@ -40,8 +40,51 @@
 #define JITTER 25000 /* ticks, up to */
 #define CASES  32
 
-struct plan {
-	struct stall stall;
+#define WAIT	   .protocol = true, .policy = PC_POLICY_WAIT
+#define MEMBARRIER .protocol = true, .policy = PC_POLICY_MEMBARRIER
+
+const struct stall_spec stall_specs[STALL_SPECS] = {
+	{ WAY_ALIGNED, .all = true },
+	{ .way = WAY_CALL },
+	{ WAY_CALL, true, .all = true },
+	{ WAY_STRADDLER, true, .all = true, WAIT },
+	{ WAY_STRADDLER, true, .all = true, MEMBARRIER },
+	{ WAY_START, true, WAIT },
+	{ WAY_START, true, MEMBARRIER },
+	{ WAY_BATCH, true, WAIT },
+	{ WAY_BATCH, true, MEMBARRIER },
+	{ .way = WAY_FLAG },
+	{ .way = WAY_POINTER },
+	{ WAY_HAND, true, .all = true },
+	{ WAY_STOP, true, .windows = 40 },
+	{ WAY_PTRACE, true, .windows = 20 },
+};
+
+struct stall_case {
+	struct bench_site site;
+	const struct stall_spec *spec;
+	const struct way *way;
+	struct stall *stall;
+	unsigned executors;
+	struct spare spare;	      /* of a batch */
+	unsigned state;		      /* that the site is in */
+	uint64_t changes;	      /* so far */
+	uint64_t traps;		      /* that they made */
+	uint64_t took[STALL_WINDOWS]; /* of the last block: ticks of each change */
+	uint64_t usual;		      /* pass of the first executor, ticks */
+	int ret;		      /* of its being built, and why */
+	char why[BENCH_WHY];
+};
+
+/*
+ * What a block needs, shared by the cases. What executors read has lines of its own, or they
+ * would be held up by what the patcher writes beside it.
+ */
+struct stall {
+	struct hot_work work __attribute__((aligned(128)));
+	struct stall_record record __attribute__((aligned(128)));
+	struct hot *hot __attribute__((aligned(128)));
+	uint64_t random; /* of the jitter */
 	struct stall_case site[CASES];
 	struct bench_case cases[CASES], idle[CASES];
 	size_t count;
@@ -49,20 +92,25 @@ struct plan {
 
 /* --- Windows -------------------------------------------------------------------------------- */
 
-typedef int change_fn(struct stall_case *c, uint64_t *took);
-
-static int change(struct stall_case *c, uint64_t *took)
+/*
+ * What happens in a window: a change; or nothing, for as long as the change took that the last
+ * block made in its place.
+ */
+static int change_site(struct stall_case *c, uint64_t *took)
 {
 	uint64_t start = ticks_now();
-	int ret = c->spec->change(c);
+	int ret = c->way->set(&c->site, !c->state);
 
+	/* Step by step, as a program does that has other work meanwhile. */
+	if (ret == 0 && c->spec->way == WAY_START)
+		while ((ret = pc_finish_patch(c->site.at)) > PC_FINISHED)
+			;
 	*took = ticks_now() - start;
 	c->changes++;
-	c->off = !c->off;
+	c->state = !c->state;
 	return ret;
 }
 
-/* For as long as the change took that the last block made in its place. */
 static int change_nothing(struct stall_case *c, uint64_t *took)
 {
 	(void)c;
@@ -70,106 +118,75 @@ static int change_nothing(struct stall_case *c, uint64_t *took)
 	return 0;
 }
 
-/*
- * The executor has seen the number before the change begins, and has ended the pass that it
- * was in when the change did.
- */
-static int one_window(struct stall_case *c, unsigned number, change_fn *what)
-{
-	struct stall *stall = c->stall;
-	int ret;
-
-	stall_announce(&stall->record);
-	hot_cool(stall->hot);
-	ret = what(c, &c->took[number - 1]);
-	ticks_wait(REST + random_next(&stall->state) % JITTER);
-	hot_cool(stall->hot);
-	return ret;
-}
-
-static void await_usual(struct stall_case *c)
-{
-	struct stall *stall = c->stall;
-
-	for (unsigned i = 0; i < c->executors; i++)
-		while (!atomic_load_explicit(&stall->record.log[i].usual, memory_order_acquire))
-			hot_cool(stall->hot);
-}
-
 static unsigned windows_of(const struct stall_case *c)
 {
 	return c->spec->windows ? c->spec->windows : STALL_WINDOWS;
 }
 
-static void collect(struct stall_case *c, struct samples *s)
-{
-	for (unsigned i = 0; i < c->executors; i++)
-		for (unsigned w = 1; w <= windows_of(c); w++) {
-			const struct stall_window *window = &c->stall->record.log[i].window[w];
-
-			samples_add(&s[0], (double)window->worst);
-			samples_add(&s[1], (double)window->lost);
-		}
-	c->usual = atomic_load_explicit(&c->stall->record.log[0].usual, memory_order_relaxed);
-}
-
-static int run_windows(struct stall_case *c, struct samples *s, change_fn *what)
+/*
+ * The executor has seen the number before the change begins, and has ended the pass that it
+ * was in when the change did.
+ */
+static int run_windows(struct stall_case *c, struct samples *s,
+		       int (*change)(struct stall_case *c, uint64_t *took))
 {
 	struct stall *stall = c->stall;
+	struct stall_log *log = stall->record.log;
+	unsigned windows = windows_of(c);
 	int ret = 0;
 
-	stall_record_begin(&stall->record, c->loop.run, c->executors);
+	stall_record_begin(&stall->record, c->site.loop.run, c->executors);
 	hot_aim(stall->hot, &stall->work, c->executors);
-	await_usual(c);
-	for (unsigned w = 1; w <= windows_of(c) && ret == 0; w++)
-		ret = one_window(c, w, what);
+	for (unsigned i = 0; i < c->executors; i++)
+		while (!atomic_load_explicit(&log[i].usual, memory_order_acquire))
+			hot_cool(stall->hot);
+	for (unsigned w = 0; w < windows && ret == 0; w++) {
+		stall_announce(&stall->record);
+		hot_cool(stall->hot);
+		ret = change(c, &c->took[w]);
+		ticks_wait(REST + random_next(&stall->random) % JITTER);
+		hot_cool(stall->hot);
+	}
 	hot_sleep(stall->hot);
-	if (ret == 0)
-		collect(c, s);
+	for (unsigned i = 0; i < c->executors && ret == 0; i++)
+		for (unsigned w = 1; w <= windows; w++) {
+			samples_add(&s[0], (double)log[i].window[w].worst);
+			samples_add(&s[1], (double)log[i].window[w].lost);
+		}
+	c->usual = atomic_load_explicit(&log[0].usual, memory_order_relaxed);
 	return ret;
 }
 
 /* --- Cases ---------------------------------------------------------------------------------- */
 
-static int failed(const struct stall_case *c, int ret, char *why)
-{
-	if (ret == -ENOTSUP && c->spec->protocol)
-		bench_policy_refused(c->spec->policy, why);
-	else
-		snprintf(why, BENCH_WHY, "%s: %s", c->spec->name, strerror(-ret));
-	return ret;
-}
-
-static void end(struct bench_case *b)
-{
-	const struct stall_case *c = b->arg;
-
-	if (c->spec->protocol)
-		pc_set_policy(PC_POLICY_AUTO);
-	if (c->spec->close)
-		c->spec->close();
-}
-
-static int begin(struct bench_case *b, char *why)
+static int begin_case(struct bench_case *b, char *why)
 {
 	struct stall_case *c = b->arg;
 	int ret = c->ret;
 
-	if (ret == 0 && c->spec->protocol)
-		ret = pc_set_policy(c->spec->policy);
-	if (ret == 0 && c->spec->open)
-		ret = c->spec->open();
-	return ret < 0 ? failed(c, ret, why) : 0;
+	if (ret < 0)
+		snprintf(why, BENCH_WHY, "%s", c->why);
+	if (ret == 0)
+		ret = bench_site_begin(&c->site, c->spec->policy, why);
+	c->state = 0;
+	return ret;
 }
 
-static int block(struct bench_case *b, struct samples *s, char *why)
+static void end_case(struct bench_case *b)
+{
+	struct stall_case *c = b->arg;
+
+	bench_site_end(&c->site);
+}
+
+static int block_of_changes(struct bench_case *b, struct samples *s, char *why)
 {
 	struct stall_case *c = b->arg;
 	uint64_t traps = trap_count();
-	int ret = run_windows(c, s, change);
+	int ret = run_windows(c, s, change_site);
 
 	c->traps += trap_count() - traps;
-	return ret < 0 ? failed(c, ret, why) : 0;
+	return ret < 0 ? bench_say(why, c->way->name, ret) : 0;
 }
 
 static int idle_block(struct bench_case *b, struct samples *s, char *why)
@@ -190,41 +207,60 @@ static void sum_up(struct bench_case *b, struct bench_row *row)
 	bench_row_extra(row, "idle_worst", idle.most - idle.value.median);
 	bench_row_extra(row, "lost", over_pairs(&b->samples[1], &b->base_samples[1]).median);
 	bench_row_extra(row, "pass", (double)c->usual);
-	if (!c->spec->peer)
+	if (!c->way->peer)
 		bench_row_extra(row, "traps", (double)c->traps / (double)c->changes);
 }
 
 static void name_row(const struct stall_case *c, struct bench_row *row)
 {
-	const struct stall_spec *spec = c->spec;
-
-	bench_row_name(row, spec->name, "stall", "ticks");
-	row->peer = spec->peer;
-	if (spec->loop.kind == LOOP_SITE)
-		bench_row_param_text(row, "split", spec->loop.split ? "3|2" : "0");
-	if (spec->protocol)
-		bench_row_param_text(row, "policy",
-				     spec->policy == PC_POLICY_WAIT ? "wait" : "membarrier");
-	if (spec->batch)
-		bench_row_param(row, "batch", spec->batch);
+	bench_row_name(row, c->way->name, "stall", "ticks");
+	row->peer = c->way->peer;
+	if (c->way->loop == LOOP_SITE)
+		bench_row_param_text(row, "split", loop_split_name(c->spec->straddles ? 3 : 0));
+	if (c->spec->protocol)
+		bench_row_param_text(row, "policy", bench_policy_name(c->spec->policy));
+	if (c->spec->way == WAY_BATCH)
+		bench_row_param(row, "batch", STALL_BATCH);
 	bench_row_param(row, "executors", c->executors);
 }
 
-static void add_case(struct plan *p, const struct stall_spec *spec, unsigned executors)
+/* The spare sites come last, and so lie lower: a batch goes by addresses, and to ours last. */
+int stall_build(struct bench_site *site, struct spare *spare, const struct stall_spec *spec,
+		char *why)
 {
-	struct stall_case *c = &p->site[p->count];
-	struct bench_case *b = &p->cases[p->count], *idle = &p->idle[p->count];
+	unsigned split = spec->straddles ? 3 : 0;
+	struct site_spec of = {
+		.way = &ways[spec->way],
+		.split = split,
+		.target = LOOP_COUNT,
+		.spare = spare,
+		.batch = STALL_BATCH,
+	};
+	int ret = bench_site_build(site, &of, why);
 
-	p->count++;
-	c->ret = stall_build(c, spec);
-	c->stall = &p->stall;
+	if (ret < 0 || spec->way != WAY_BATCH)
+		return ret;
+	ret = spare_open(spare, STALL_BATCH, split);
+	return ret < 0 ? bench_say(why, "spare sites", ret) : 0;
+}
+
+static void add_case(struct stall *stall, const struct stall_spec *spec, unsigned executors)
+{
+	struct stall_case *c = &stall->site[stall->count];
+	struct bench_case *b = &stall->cases[stall->count], *idle = &stall->idle[stall->count];
+
+	stall->count++;
+	c->spec = spec;
+	c->way = &ways[spec->way];
+	c->ret = stall_build(&c->site, &c->spare, spec, c->why);
+	c->stall = stall;
 	c->executors = executors;
 	*idle = (struct bench_case){ .block = idle_block, .arg = c };
 	bench_row_name(&idle->row, "idle", "stall", "ticks");
 	*b = (struct bench_case){
-		.begin = begin,
-		.block = block,
-		.end = end,
+		.begin = begin_case,
+		.block = block_of_changes,
+		.end = end_case,
 		.sum_up = sum_up,
 		.arg = c,
 		.base = idle,
@@ -233,68 +269,50 @@ static void add_case(struct plan *p, const struct stall_spec *spec, unsigned exe
 	name_row(c, &b->row);
 }
 
-/* For so many executors. Only some are of interest with more than one. */
-static void add_cases(struct plan *p, unsigned executors)
-{
-	size_t count;
-	const struct stall_spec *spec = stall_specs(&count);
-
-	for (size_t i = 0; i < count; i++)
-		if (executors == 1 || spec[i].all)
-			add_case(p, &spec[i], executors);
-}
-
 /* --- The parts ------------------------------------------------------------------------------ */
 
 /* No other executors exist meanwhile, not even asleep. */
-static int measure_with(const struct bench_run *run, struct plan *p, unsigned executors,
+static int measure_with(const struct bench_run *run, struct stall *stall, unsigned executors,
 			struct bench_result *result)
 {
 	struct seating seating = run->seating;
-	size_t first = p->count;
+	size_t first = stall->count;
 	int ret;
 
 	seating.executors = executors;
-	ret = hot_start(&p->stall.hot, run->topology, &seating);
+	ret = hot_start(&stall->hot, run->topology, &seating);
 	if (ret < 0)
 		return ret;
-	add_cases(p, executors);
-	ret = bench_measure(run, &p->cases[first], p->count - first, result);
-	hot_stop(p->stall.hot);
-	p->stall.hot = NULL;
+	for (size_t i = 0; i < STALL_SPECS; i++)
+		if (executors == 1 || stall_specs[i].all)
+			add_case(stall, &stall_specs[i], executors);
+	ret = bench_measure(run, &stall->cases[first], stall->count - first, result);
+	hot_stop(stall->hot);
+	stall->hot = NULL;
 	return ret;
-}
-
-static int make_plan(struct plan *p, const struct bench_run *run)
-{
-	p->stall.work = (struct hot_work){ stall_run, &p->stall.record };
-	p->stall.state = run->seed;
-	p->stall.record.log = aligned_alloc(128, run->seating.executors * sizeof(struct stall_log));
-	return p->stall.record.log ? 0 : -ENOMEM;
-}
-
-static void free_plan(struct plan *p)
-{
-	for (size_t i = 0; i < p->count; i++)
-		if (p->site[i].ret == 0)
-			stall_free(&p->site[i]);
-	free(p->stall.record.log);
-	free(p);
 }
 
 int bench_stall(const struct bench_run *run, struct bench_result *result)
 {
-	struct plan *p = aligned_alloc(128, (sizeof(*p) + 127) & ~(size_t)127);
-	int ret;
+	struct stall *stall = aligned_alloc(128, sizeof(*stall));
+	struct stall_log *log =
+		aligned_alloc(128, (run->seating.executors + 1) * sizeof(struct stall_log));
+	int ret = stall && log ? 0 : -ENOMEM;
 
-	if (!p)
-		return -ENOMEM;
-	memset(p, 0, sizeof(*p));
-	ret = make_plan(p, run);
-	if (ret == 0)
-		ret = measure_with(run, p, 1, result);
-	if (ret == 0 && run->seating.executors > 1)
-		ret = measure_with(run, p, run->seating.executors, result);
-	free_plan(p);
+	if (ret == 0) {
+		memset(stall, 0, sizeof(*stall));
+		stall->work = (struct hot_work){ stall_run, &stall->record };
+		stall->random = run->seed;
+		stall->record.log = log;
+		ret = measure_with(run, stall, 1, result);
+		if (ret == 0 && run->seating.executors > 1)
+			ret = measure_with(run, stall, run->seating.executors, result);
+		for (size_t i = 0; i < stall->count; i++) {
+			bench_site_free(&stall->site[i].site);
+			spare_close(&stall->site[i].spare);
+		}
+	}
+	free(log);
+	free(stall);
 	return ret;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/cases/stall/stall_record.h"
+#include "bench/cases/stall/stall.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +22,6 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Release: who sees it may announce, and then the early passes are over. */
-static void note_early(struct stall_log *log, uint64_t ticks)
-{
-	if (log->early == STALL_EARLY)
-		return;
-	log->early_pass[log->early++] = ticks;
-	if (log->early < STALL_EARLY)
-		return;
-	qsort(log->early_pass, STALL_EARLY, sizeof(log->early_pass[0]), by_value);
-	atomic_store_explicit(&log->usual, log->early_pass[STALL_EARLY / 2], memory_order_release);
-}
-
 void stall_note(struct stall_log *log, unsigned number, uint64_t ticks)
 {
 	struct stall_window *window = &log->window[number];
@@ -43,16 +31,22 @@ void stall_note(struct stall_log *log, unsigned number, uint64_t ticks)
 	window->passes++;
 	if (ticks > window->worst)
 		window->worst = ticks;
-	if (number == 0)
-		note_early(log, ticks);
-	else if (ticks >= LONG * usual)
+	if (number && ticks >= LONG * usual)
 		window->lost += ticks - usual;
+	if (number || log->early == STALL_EARLY)
+		return;
+	log->early_pass[log->early++] = ticks;
+	if (log->early < STALL_EARLY)
+		return;
+	qsort(log->early_pass, STALL_EARLY, sizeof(log->early_pass[0]), by_value);
+	/* Release: a patcher that sees it may announce, and then the early passes are over. */
+	atomic_store_explicit(&log->usual, log->early_pass[STALL_EARLY / 2], memory_order_release);
 }
 
 /*
  * The number is loaded behind ticks_now(), whose LFENCE waits for the pass: so one that is older
- * than the pass was never seen after it. The calls are counted apart, or whoever looks at the
- * executor's counts would hold up its passes.
+ * than the pass was never seen after it. The calls are counted apart, or a patcher that looks
+ * at the executor's counts would hold up its passes.
  */
 void stall_run(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
 {

@@ -16,10 +16,9 @@
 #include <cmocka.h>
 
 #include "bench/cases/throughput/flow.h"
-#include "bench/cases/throughput/flow_site.h"
-#include "bench/cases/throughput/flow_tally.h"
-#include "bench/method/pace.h"
+#include "bench/method/method.h"
 #include "bench/tests/bench_run.h"
+#include "bench/ways/ways.h"
 #include "patchcore/machine/wait.h"
 
 #define HZ    1e9 /* of made-up clocks; the real one's rate only sets how long things take */
@@ -140,48 +139,62 @@ static int fake_set(void *arg, unsigned state)
 	return fake->fail_at && fake->calls == (uint64_t)fake->fail_at ? -EBADF : 0;
 }
 
-static const struct flow_way ways[] = {
-	{ "call", FLOW_CALL, 0, false, PC_POLICY_AUTO },
-	{ "call", FLOW_CALL, 0, true, PC_POLICY_AUTO },
-	{ "call", FLOW_CALL, 3, false, PC_POLICY_AUTO },
-	{ "call", FLOW_CALL, 3, true, PC_POLICY_AUTO },
-	{ "aligned", FLOW_PATCH, 0, false, PC_POLICY_AUTO },
-	{ "aligned", FLOW_PATCH, 0, true, PC_POLICY_AUTO },
-	{ "straddler", FLOW_PATCH, 3, false, PC_POLICY_MEMBARRIER },
-	{ "straddler", FLOW_PATCH, 3, true, PC_POLICY_MEMBARRIER },
-	{ "floor", FLOW_STORE, 0, false, PC_POLICY_AUTO },
-	{ "floor", FLOW_STORE, 0, true, PC_POLICY_AUTO },
-	{ "pointer", FLOW_POINTER, 0, false, PC_POLICY_AUTO },
-	{ "flag", FLOW_FLAG, 0, true, PC_POLICY_AUTO },
+static const struct line {
+	enum way_name way;
+	unsigned split;
+	bool on_off;
+	enum pc_policy policy;
+} lines[] = {
+	{ WAY_RETARGET, 0, false, PC_POLICY_AUTO },
+	{ WAY_CALL, 0, true, PC_POLICY_AUTO },
+	{ WAY_RETARGET, 3, false, PC_POLICY_AUTO },
+	{ WAY_CALL, 3, true, PC_POLICY_AUTO },
+	{ WAY_ALIGNED, 0, false, PC_POLICY_AUTO },
+	{ WAY_ALIGNED, 0, true, PC_POLICY_AUTO },
+	{ WAY_STRADDLER, 3, false, PC_POLICY_MEMBARRIER },
+	{ WAY_STRADDLER, 3, true, PC_POLICY_MEMBARRIER },
+	{ WAY_STORE, 0, false, PC_POLICY_AUTO },
+	{ WAY_STORE, 0, true, PC_POLICY_AUTO },
+	{ WAY_POINTER, 0, false, PC_POLICY_AUTO },
+	{ WAY_FLAG, 0, true, PC_POLICY_AUTO },
 };
-#define WAYS (sizeof(ways) / sizeof(*ways))
+#define LINES (sizeof(lines) / sizeof(*lines))
 
-static struct flow_site *aimed_at(const struct flow_way *way, unsigned executors)
+static struct bench_site *aimed_at(const struct line *line, unsigned executors)
 {
+	struct bench_site *site = aligned_alloc(128, sizeof(*site));
 	char why[BENCH_WHY] = "";
-	struct flow_site *site;
 
-	assert_int_equal(flow_site_build(&site, way), 0);
-	if (flow_site_begin(site, why) < 0) {
-		print_message("%s: %s\n", way->name, why);
-		flow_site_free(site);
+	assert_non_null(site);
+	assert_int_equal(bench_site_build(site,
+					  &(struct site_spec){ .way = &ways[line->way],
+							       .split = line->split,
+							       .target = LOOP_COUNT,
+							       .two_targets = !line->on_off },
+					  why),
+			 0);
+	if (bench_site_begin(site, line->policy, why) < 0) {
+		print_message("%s: %s\n", ways[line->way].name, why);
+		bench_site_free(site);
+		free(site);
 		return NULL;
 	}
-	flow_aim(flow, &site->loop, executors, way->on_off);
+	flow_aim(flow, &site->loop, executors, line->on_off);
 	return site;
 }
 
-static void leave(struct flow_site *site)
+static void leave(struct bench_site *site)
 {
 	flow_sleep(flow);
-	flow_site_end();
-	flow_site_free(site);
+	bench_site_end(site);
+	bench_site_free(site);
+	free(site);
 }
 
 /* By the clock that the tests' flow was told of: one tick, one nanosecond. */
 static void the_patcher_hits_the_asked_rate(void **state)
 {
-	struct flow_site *site = aimed_at(&ways[0], 1);
+	struct bench_site *site = aimed_at(&lines[0], 1);
 	uint64_t most = 0;
 
 	(void)state;
@@ -200,7 +213,7 @@ static void the_patcher_hits_the_asked_rate(void **state)
 
 static void a_slow_change_is_told_by_the_rate(void **state)
 {
-	struct flow_site *site = aimed_at(&ways[0], 1);
+	struct bench_site *site = aimed_at(&lines[0], 1);
 	struct fake fake = { .slow = 100000 };
 	struct flow_sum sum;
 
@@ -214,7 +227,7 @@ static void a_slow_change_is_told_by_the_rate(void **state)
 /* Else the last round would be counted that ran undisturbed. */
 static void toggling_goes_on_until_all_have_seen_the_end(void **state)
 {
-	struct flow_site *site = aimed_at(&ways[0], 1);
+	struct bench_site *site = aimed_at(&lines[0], 1);
 	bool went_on = false;
 
 	(void)state;
@@ -232,7 +245,7 @@ static void toggling_goes_on_until_all_have_seen_the_end(void **state)
 
 static void a_change_that_fails_ends_it(void **state)
 {
-	struct flow_site *site = aimed_at(&ways[0], 1);
+	struct bench_site *site = aimed_at(&lines[0], 1);
 	struct fake fake = { .fail_at = 7 };
 	struct flow_sum sum;
 
@@ -249,12 +262,12 @@ static uint64_t differs(const struct hot_sum *before, const struct hot_sum *afte
 }
 
 /* What was counted at the gate is what the executors say that they ran, all told. */
-static void check_sum(const struct flow_way *way, const struct flow_sum *sum,
+static void check_sum(const struct line *line, const struct flow_sum *sum,
 		      const struct hot_sum *before)
 {
 	struct hot_sum after = hot_count(hot);
 
-	assert_int_equal(flow_check(sum, way->on_off), 0);
+	assert_int_equal(flow_check(sum, line->on_off), 0);
 	assert_int_equal(sum->ran[0] + sum->ran[1], sum->executed);
 	assert_int_equal(sum->executed, after.executed - before->executed);
 	assert_true(sum->executed > 0);
@@ -262,27 +275,27 @@ static void check_sum(const struct flow_way *way, const struct flow_sum *sum,
 		assert_int_equal(sum->calls[t], differs(before, &after, t));
 }
 
-static bool toggle_counted(const struct flow_way *way, unsigned executors, double rate)
+static bool toggle_counted(const struct line *line, unsigned executors, double rate)
 {
 	struct hot_sum before = hot_count(hot);
-	struct flow_site *site = aimed_at(way, executors);
+	struct bench_site *site = aimed_at(line, executors);
 	struct flow_sum sum;
 
 	if (!site)
 		return true;
-	assert_int_equal(flow_toggle(flow, flow_site_set, site, rate, SLICE, &sum), 0);
+	assert_int_equal(flow_toggle(flow, bench_site_set, site, rate, SLICE, &sum), 0);
 	flow_sleep(flow);
-	check_sum(way, &sum, &before);
+	check_sum(line, &sum, &before);
 	leave(site);
 	return alone || (sum.ran[0] && sum.ran[1]);
 }
 
 static void count_all(unsigned executors, double rate)
 {
-	for (unsigned i = 0; i < WAYS; i++) {
+	for (unsigned i = 0; i < LINES; i++) {
 		unsigned tries = 0;
 
-		while (!toggle_counted(&ways[i], executors, rate))
+		while (!toggle_counted(&lines[i], executors, rate))
 			assert_true(++tries < TRIES);
 	}
 }
@@ -297,8 +310,8 @@ static void every_execution_is_counted_once(void **state)
 static void also_as_fast_as_possible(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < WAYS; i++)
-		toggle_counted(&ways[i], 1, INFINITY);
+	for (unsigned i = 0; i < LINES; i++)
+		toggle_counted(&lines[i], 1, INFINITY);
 }
 
 static void also_of_many_executors(void **state)
@@ -310,7 +323,7 @@ static void also_of_many_executors(void **state)
 static void nothing_counts_outside_the_gate(void **state)
 {
 	struct hot_sum before = hot_count(hot), after;
-	struct flow_site *site = aimed_at(&ways[0], 1);
+	struct bench_site *site = aimed_at(&lines[0], 1);
 
 	(void)state;
 	hot_cool(hot);
@@ -322,12 +335,12 @@ static void nothing_counts_outside_the_gate(void **state)
 /* Those who count take their time from before the first change to after the last. */
 static void the_counted_time_is_the_toggled_time(void **state)
 {
-	struct flow_site *site = aimed_at(&ways[0], 1);
+	struct bench_site *site = aimed_at(&lines[0], 1);
 	struct flow_sum sum;
 	double executors;
 
 	(void)state;
-	assert_int_equal(flow_toggle(flow, flow_site_set, site, 1e5, SLICE, &sum), 0);
+	assert_int_equal(flow_toggle(flow, bench_site_set, site, 1e5, SLICE, &sum), 0);
 	leave(site);
 	if (!sum.ran[0])
 		skip();
@@ -341,7 +354,7 @@ static void the_counted_time_is_the_toggled_time(void **state)
 /* --- Untouched ---------------------------------------------------------------------------- */
 
 struct log {
-	struct flow_site *site;
+	struct bench_site *site;
 	unsigned states[4];
 	unsigned count;
 };
@@ -352,19 +365,19 @@ static int set_logged(void *arg, unsigned state)
 
 	assert_true(log->count < 4);
 	log->states[log->count++] = state;
-	return flow_site_set(log->site, state);
+	return bench_site_set(log->site, state);
 }
 
 static void untouched_has_both_states_and_no_change(void **state)
 {
-	struct log log = { .site = aimed_at(&ways[1], 1) };
+	struct log log = { .site = aimed_at(&lines[1], 1) };
 	struct hot_sum before = hot_count(hot);
 	struct flow_sum sum;
 
 	(void)state;
 	assert_int_equal(flow_untouched(flow, set_logged, &log, SLICE, &sum), 0);
 	flow_sleep(flow);
-	check_sum(&ways[1], &sum, &before);
+	check_sum(&lines[1], &sum, &before);
 	assert_int_equal(log.count, 2);
 	assert_int_equal(log.states[0], 0);
 	assert_int_equal(log.states[1], 1);
@@ -388,7 +401,7 @@ static int set_nothing(void *site, unsigned state)
 
 static void a_change_that_changes_nothing_is_caught(void **state)
 {
-	struct flow_site *site = aimed_at(&ways[0], 1);
+	struct bench_site *site = aimed_at(&lines[0], 1);
 	struct flow_tally t = { 0 };
 	struct bench_row row = { 0 };
 	struct flow_sum sum;

@@ -2,7 +2,7 @@
 /*
  * Do the sites call what invoke says, each time, and is every row there?
  */
-#include "bench/method/over.h"
+#include "bench/method/samples.h"
 #include "bench/tests/pass_test.h"
 
 /* -1: another number than the passes; else which target they called. */
@@ -90,7 +90,7 @@ static void every_row_is_there(void **state)
 	for (unsigned b = 0; b < 2; b++)
 		for (unsigned n = 0; n < 3; n++)
 			for (unsigned split = 0; split < LOOP_SITE_BYTES; split++)
-				assert_non_null(find_row(&result, "call", pass_split(split),
+				assert_non_null(find_row(&result, "call", loop_split_name(split),
 							 targets[n], bodies[b]));
 	check_others(&result, others, 5);
 	check_rows(&result, "call", 2 * PASS_SAMPLES, "direct");

@@ -33,13 +33,12 @@ static const char *const ops[OPS] = {
 	"call",
 };
 
-static int measure(void **state)
+static int measure_once(void **state)
 {
-	struct sites_spec spec = { SITES, 9, 0 };
 	struct bench_watch watch;
 
 	(void)state;
-	assert_int_equal(sites_build(&sites, &spec), 0);
+	assert_int_equal(sites_build(&sites, SITES, 9), 0);
 	assert_int_equal(bench_result_begin(&run, "latency", &result, &watch), 0);
 	assert_int_equal(latency_measure(&run, &sites, &result), 0);
 	bench_result_end(&run, &result, &watch);
@@ -167,15 +166,14 @@ static void the_policy_is_as_it_was(void **state)
 /* What makes the counts of an executor disagree ends the benchmark. */
 static void a_miscount_is_an_error(void **state)
 {
-	struct sites_spec spec = { 64, 9, 0 };
 	struct bench_result other = { 0 };
 	struct bench_run once = run;
 	struct sites broken;
 
 	(void)state;
 	once.rounds = 1;
-	assert_int_equal(sites_build(&broken, &spec), 0);
-	memset(broken.target[0], 0x90, 3); /* inc qword [rdi] */
+	assert_int_equal(sites_build(&broken, 64, 9), 0);
+	memset(broken.map, 0x90, 3); /* inc qword [rdi] */
 	assert_int_equal(latency_measure(&once, &broken, &other), -EILSEQ);
 	bench_result_free(&other);
 	sites_free(&broken);
@@ -206,5 +204,5 @@ int main(void)
 		cmocka_unit_test(it_can_be_interrupted),
 	};
 
-	return BENCH_RUN_TESTS(&run, tests, measure, tidy);
+	return BENCH_RUN_TESTS(&run, tests, measure_once, tidy);
 }

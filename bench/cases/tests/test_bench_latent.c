@@ -83,8 +83,8 @@ static void every_row_is_there(void **state)
 	for (unsigned b = 0; b < 2; b++)
 		for (unsigned n = 0; n < 2; n++)
 			for (unsigned split = 0; split < LOOP_SITE_BYTES; split++)
-				assert_non_null(find_row(&result, names[n], pass_split(split), NULL,
-							 bodies[b]));
+				assert_non_null(find_row(&result, names[n], loop_split_name(split),
+							 NULL, bodies[b]));
 	check_others(&result, others, 5);
 	check_rows(&result, "pass", 2 * 2 * PASS_SAMPLES, "empty");
 	assert_false(find_row(&result, "call", NULL, NULL, NULL)->peer);

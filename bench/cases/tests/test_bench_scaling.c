@@ -105,7 +105,7 @@ static void expect_mix(unsigned op, const char *mix, const char *against, unsign
 		    row->value.median);
 }
 
-static int measure(void **state)
+static int measure_once(void **state)
 {
 	(void)state;
 	run.rounds = 1;
@@ -205,9 +205,9 @@ static const unsigned long known[] = { 10, 100, 1000 };
 /* The processes wait as this one does. */
 static struct bench_result with_waits(void)
 {
-	return (struct bench_result){ .first_wait = BENCH_RUN_WAIT,
-				      .second_wait = BENCH_RUN_WAIT,
-				      .stretch = 4 };
+	return (struct bench_result){ .waits.first = BENCH_RUN_WAIT,
+				      .waits.second = BENCH_RUN_WAIT,
+				      .waits.stretch = 4 };
 }
 
 static void expect_known(const struct bench_result *result, const char *policy, unsigned long sites)
@@ -303,5 +303,5 @@ int main(int argc, char **argv)
 
 	if (argc == 3 + SCALING_NUMBERS && strcmp(argv[2], SCALING_KNOW) == 0)
 		return scaling_know(argv + 3) < 0;
-	return BENCH_RUN_TESTS(&run, tests, measure, tidy);
+	return BENCH_RUN_TESTS(&run, tests, measure_once, tidy);
 }

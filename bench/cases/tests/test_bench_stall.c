@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "bench/cases/stall/stall.h"
+#include "bench/method/method.h"
 #include "bench/tests/threads.h"
 #include "patchcore/machine/wait.h"
 
@@ -125,7 +126,7 @@ static bool would_be_one_early(const struct stall_window *window)
 	return is_where_it_was_made(window + 1);
 }
 
-static void judge(bool (*make)(void))
+static void judge_windows(bool (*make)(void))
 {
 	unsigned found = 0, broken = 0;
 
@@ -173,7 +174,7 @@ static bool make_alone(void)
 static void a_stall_is_found(void **state)
 {
 	(void)state;
-	judge(make_alone);
+	judge_windows(make_alone);
 }
 
 /* As the benchmark has it: one patcher, one executor on another CPU. */
@@ -217,7 +218,7 @@ static void a_stall_of_another_thread_is_found(void **state)
 	if (!seating.executors)
 		skip();
 	assert_int_equal(hot_start(&hot, topology, &seating), 0);
-	judge(make_beside);
+	judge_windows(make_beside);
 	hot_stop(hot);
 }
 
@@ -297,71 +298,85 @@ static void executors_have_logs_of_their_own(void **state)
 
 /* --- The changes ------------------------------------------------------------------------------ */
 
-/* Not to be had here: no policy, no ptrace. */
-static bool is_to_be_had(const struct stall_spec *spec)
+/* The site of the next one that is to be had here, and after that to be let go. NULL: that was all.
+ */
+static struct bench_site *next_site(size_t *i, struct spare *spare)
 {
-	if (spec->protocol && pc_set_policy(spec->policy) < 0)
-		return false;
-	return !spec->open || spec->open() == 0;
+	struct bench_site *site = aligned_alloc(128, sizeof(*site));
+	char why[BENCH_WHY];
+
+	assert_non_null(site);
+	*spare = (struct spare){ 0 };
+	for (; *i < STALL_SPECS; ++*i) {
+		const struct stall_spec *spec = &stall_specs[*i];
+
+		assert_int_equal(stall_build(site, spare, spec, why), 0);
+		if (bench_site_begin(site, spec->policy, why) == 0)
+			return site;
+		bench_site_free(site);
+		spare_close(spare);
+	}
+	free(site);
+	return NULL;
 }
 
-static void run_passes(const struct stall_case *c, uint64_t calls[2])
+static void let_go(struct bench_site *site, struct spare *spare)
+{
+	bench_site_end(site);
+	bench_site_free(site);
+	spare_close(spare);
+	free(site);
+}
+
+static int set_settled(struct bench_site *site, unsigned to)
+{
+	const struct way *way = site->spec.way;
+	int ret = way->set(site, to);
+
+	return ret == 0 && way->settle ? way->settle() : ret;
+}
+
+static void run_passes(const struct bench_site *site, uint64_t calls[2])
 {
 	calls[0] = calls[1] = 0;
 	for (unsigned i = 0; i < PASSES; i++)
-		c->loop.run(1, calls);
-}
-
-static void check_off_and_on(struct stall_case *c)
-{
-	bool pointer = c->spec->loop.kind == LOOP_POINTER;
-	uint64_t calls[2];
-
-	for (unsigned i = 0; i < 3; i++) {
-		run_passes(c, calls);
-		assert_true(calls[0] == PASSES && calls[1] == 0);
-		assert_int_equal(c->spec->change(c), 0);
-		c->off = true;
-		run_passes(c, calls);
-		assert_true(calls[0] == 0 && calls[1] == (pointer ? PASSES : 0));
-		assert_int_equal(c->spec->change(c), 0);
-		c->off = false;
-	}
+		site->loop.run(1, calls);
 }
 
 static void changes_turn_off_and_on(void **state)
 {
-	size_t count;
-	const struct stall_spec *spec = stall_specs(&count);
+	struct spare spare;
+	struct bench_site *site;
 	unsigned had = 0;
 
 	(void)state;
-	for (size_t i = 0; i < count; i++) {
-		struct stall_case c = { 0 };
+	for (size_t i = 0; (site = next_site(&i, &spare)); i++, had++) {
+		bool pointer = stall_specs[i].way == WAY_POINTER;
+		uint64_t calls[2];
 
-		if (!is_to_be_had(&spec[i]))
-			continue;
-		had++;
-		assert_int_equal(stall_build(&c, &spec[i]), 0);
-		check_off_and_on(&c);
-		if (spec[i].close)
-			spec[i].close();
-		stall_free(&c);
+		for (unsigned turn = 0; turn < 3; turn++) {
+			run_passes(site, calls);
+			assert_true(calls[0] == PASSES && calls[1] == 0);
+			assert_int_equal(set_settled(site, 1), 0);
+			run_passes(site, calls);
+			assert_true(calls[0] == 0 && calls[1] == (pointer ? PASSES : 0));
+			assert_int_equal(set_settled(site, 0), 0);
+		}
+		let_go(site, &spare);
 	}
-	pc_set_policy(PC_POLICY_AUTO);
-	/* Whatever the machine: aligned, the calls, flag, pointer. */
+	/* On any machine: aligned, the calls, flag, pointer. */
 	assert_true(had >= 5);
 }
 
-static void check_batch(struct stall_case *c)
+static void check_batch(struct bench_site *site, const struct spare *spare, unsigned to)
 {
 	uint8_t before[STALL_BATCH][LOOP_SITE_BYTES];
 
 	for (unsigned i = 0; i < STALL_BATCH; i++)
-		memcpy(before[i], c->batch.op[i].addr, LOOP_SITE_BYTES);
-	assert_int_equal(c->spec->change(c), 0);
+		memcpy(before[i], spare->op[i].addr, LOOP_SITE_BYTES);
+	assert_int_equal(bench_site_set(site, to), 0);
 	for (unsigned i = 0; i < STALL_BATCH; i++) {
-		const struct pc_op *op = &c->batch.op[i];
+		const struct pc_op *op = &spare->op[i];
 
 		assert_int_equal(op->result, 0);
 		assert_memory_equal(op->addr, op->bytes, op->len);
@@ -369,24 +384,18 @@ static void check_batch(struct stall_case *c)
 	}
 }
 
-/* All sites of a batch are changed, also those that nobody runs. */
+/* All sites of a batch are changed, also those that no executor runs. */
 static void a_batch_is_whole(void **state)
 {
-	size_t count;
-	const struct stall_spec *spec = stall_specs(&count);
+	struct spare spare;
+	struct bench_site *site;
 
 	(void)state;
-	for (size_t i = 0; i < count; i++) {
-		struct stall_case c = { 0 };
-
-		if (!spec[i].batch || !is_to_be_had(&spec[i]))
-			continue;
-		assert_int_equal(stall_build(&c, &spec[i]), 0);
-		for (unsigned turn = 0; turn < 3; turn++, c.off = !c.off)
-			check_batch(&c);
-		stall_free(&c);
+	for (size_t i = 0; (site = next_site(&i, &spare)); i++) {
+		for (unsigned turn = 0; turn < 3 && stall_specs[i].way == WAY_BATCH; turn++)
+			check_batch(site, &spare, !(turn % 2));
+		let_go(site, &spare);
 	}
-	pc_set_policy(PC_POLICY_AUTO);
 }
 
 /* --- Rows --------------------------------------------------------------------------------------
@@ -405,9 +414,9 @@ static void check_row(const struct bench_row *row, const struct stall_spec *spec
 {
 	unsigned windows = spec->windows ? spec->windows : STALL_WINDOWS;
 
-	assert_string_equal(row->name, spec->name);
+	assert_string_equal(row->name, ways[spec->way].name);
 	assert_string_equal(row->measure, "stall");
-	assert_int_equal(row->peer, spec->peer);
+	assert_int_equal(row->peer, ways[spec->way].peer);
 	if (row->samples == 0) {
 		assert_true(strlen(row->why) > 0);
 		return;
@@ -424,7 +433,7 @@ static void check_row(const struct bench_row *row, const struct stall_spec *spec
 	/* These never stop anybody. */
 	if (strcmp(row->name, "aligned") == 0 || strcmp(row->name, "call") == 0)
 		assert_true(bench_row_extra_of(row, "traps") == 0);
-	assert_int_equal(isnan(bench_row_extra_of(row, "traps")), spec->peer);
+	assert_int_equal(isnan(bench_row_extra_of(row, "traps")), ways[spec->way].peer);
 }
 
 static void every_row_is_there(void **state)
@@ -434,21 +443,18 @@ static void every_row_is_there(void **state)
 		.topology = topology, .seating = seating, .rounds = 1, .seed = 1, .stop = &never
 	};
 	struct bench_result result = { .benchmark = "stall" };
-	const struct stall_spec *spec;
 	struct pc_status status;
 	unsigned row = 0;
-	size_t count;
 
 	(void)state;
 	if (!seating.executors)
 		skip();
-	spec = stall_specs(&count);
 	assert_int_equal(bench_stall(&run, &result), 0);
-	for (size_t i = 0; i < count; i++)
-		check_row(&result.row[row++], &spec[i]);
-	for (size_t i = 0; i < count && seating.executors > 1; i++)
-		if (spec[i].all)
-			check_row(&result.row[row++], &spec[i]);
+	for (size_t i = 0; i < STALL_SPECS; i++)
+		check_row(&result.row[row++], &stall_specs[i]);
+	for (size_t i = 0; i < STALL_SPECS && seating.executors > 1; i++)
+		if (stall_specs[i].all)
+			check_row(&result.row[row++], &stall_specs[i]);
 	assert_int_equal(result.rows, row);
 	bench_result_free(&result);
 	assert_int_equal(pc_get_status(&status), 0);
@@ -495,12 +501,9 @@ static void look_at_a_crowd(void)
 /* Called before each case. The second part has fewer: without those who stop everybody. */
 static void look_around(unsigned done, unsigned all, const char *name)
 {
-	size_t count;
-
 	(void)done;
-	stall_specs(&count);
-	seen.wrong += (all == count) != (seen.singles < count);
-	if (seen.singles < count)
+	seen.wrong += (all == STALL_SPECS) != (seen.singles < STALL_SPECS);
+	if (seen.singles < STALL_SPECS)
 		look_at_a_single(name);
 	else
 		look_at_a_crowd();
@@ -516,7 +519,6 @@ static void one_executor_is_alone(void **state)
 				 .stop = &seen.stop,
 				 .progress = look_around };
 	struct bench_result result = { .benchmark = "stall" };
-	size_t count;
 
 	(void)state;
 	if (!seating.executors)
@@ -524,11 +526,10 @@ static void one_executor_is_alone(void **state)
 	run.seating.executors = CROWD;
 	for (unsigned i = 1; i < CROWD; i++)
 		run.seating.executor[i] = seating.executor[0];
-	stall_specs(&count);
 	assert_int_equal(bench_stall(&run, &result), -EINTR);
 	assert_int_equal(seen.wrong, 0);
-	assert_int_equal(seen.singles, count);
-	assert_int_equal(result.rows, count);
+	assert_int_equal(seen.singles, STALL_SPECS);
+	assert_int_equal(result.rows, STALL_SPECS);
 	assert_int_equal(seen.stops, 2);
 	assert_int_equal(seen.crowds, 1);
 	/* And nobody is left. */

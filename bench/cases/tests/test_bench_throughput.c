@@ -15,8 +15,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/throughput/flow_tally.h"
-#include "bench/cases/throughput/throughput.h"
+#include "bench/cases/throughput/flow.h"
 #include "bench/peers/peer.h"
 #include "bench/tests/bench_run.h"
 

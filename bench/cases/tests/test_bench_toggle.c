@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/toggle/toggle_case.h"
+#include "bench/cases/toggle/toggle.h"
 #include "bench/tests/bench_run.h"
 #include "patchcore/machine/wait.h"
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/toggle/toggle_case.h"
+#include "bench/cases/toggle/toggle.h"
 #include "bench/tests/bench_run.h"
 #include "patchcore/machine/wait.h"
 
@@ -51,8 +51,7 @@ static void measure_one(struct one *one, const struct toggle_spec *spec)
 	one->c = aligned_alloc(128, sizeof(*one->c));
 	assert_non_null(one->c);
 	open_shared(&one->toggle);
-	assert_int_equal(toggle_case_build(one->c, spec, &one->toggle, &one->bench, &one->floor),
-			 0);
+	toggle_case_build(one->c, spec, &one->toggle, &one->bench, &one->floor);
 	assert_int_equal(bench_measure(&run, &one->bench, 1, &one->result), 0);
 }
 
@@ -67,12 +66,12 @@ static void free_one(struct one *one)
 /* Calls stand as on, or through a stub of their own; all else as the call it was. */
 static void check_code(const struct toggle_case *c)
 {
-	const struct toggle_op *op = c->spec.op;
+	const struct way *way = c->spec.way;
 	const struct loop *loop = &c->site.loop;
 	struct pc_call_info info;
 
-	if (op == &toggle_call || op == &toggle_retarget) {
-		assert_int_equal(pc_call_get(&c->call, &info), 0);
+	if (way == &ways[WAY_CALL] || way == &ways[WAY_RETARGET]) {
+		assert_int_equal(pc_call_get(&c->site.call, &info), 0);
 		assert_true(info.active);
 		assert_ptr_equal(info.target, loop->target[0]);
 	} else if (loop->site) {
@@ -103,9 +102,8 @@ static void what_stood_there_stands_there(void **state)
 	assert_true(c && bench);
 	open_shared(&shared);
 	for (size_t i = 0; i < list->count; i++)
-		assert_int_equal(toggle_case_build(&c[i], &list->spec[i], &shared, &bench[i],
-						   &bench[list->count + i]),
-				 0);
+		toggle_case_build(&c[i], &list->spec[i], &shared, &bench[i],
+				  &bench[list->count + i]);
 	assert_int_equal(bench_measure(&run, bench, list->count, &result), 0);
 	for (size_t i = 0; i < list->count; i++) {
 		check_code(&c[i]);
@@ -124,7 +122,7 @@ static void what_stood_there_stands_there(void **state)
 /* The floor lies where the call changes: behind the boundary, where that is a displacement. */
 static void the_floor_is_on_the_line_that_changes(void **state)
 {
-	struct toggle_spec spec = { .op = &toggle_call, .executors = 1, .has_split = true };
+	struct toggle_spec spec = { .way = &ways[WAY_CALL], .executors = 1, .has_split = true };
 
 	(void)state;
 	for (spec.split = 0; spec.split < LOOP_SITE_BYTES; spec.split++) {
@@ -132,9 +130,9 @@ static void the_floor_is_on_the_line_that_changes(void **state)
 		struct one one;
 
 		measure_one(&one, &spec);
-		memcpy(before, one.c->site.word, 8);
-		assert_int_equal(pc_deactivate_call(&one.c->call), 0);
-		memcpy(after, one.c->site.word, 8);
+		memcpy(before, one.c->site.place, 8);
+		assert_int_equal(pc_deactivate_call(&one.c->site.call), 0);
+		memcpy(after, one.c->site.place, 8);
 		assert_memory_not_equal(before, after, 8);
 		free_one(&one);
 	}
@@ -156,7 +154,7 @@ static unsigned changed(const struct toggle_case *c, unsigned which)
 static void a_batch_is_all_of_its_sites(void **state)
 {
 	struct toggle_spec spec = {
-		.op = &toggle_batch,
+		.way = &ways[WAY_BATCH],
 		.split = TOGGLE_SPLIT,
 		.has_policy = true,
 		.policy = PC_POLICY_WAIT,
@@ -170,7 +168,7 @@ static void a_batch_is_all_of_its_sites(void **state)
 	measure_one(&one, &spec);
 	assert_true(one.result.row[0].samples > 0);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(toggle_batch.change(one.c, i % 2, &ticks), 0);
+		assert_int_equal(ways[WAY_BATCH].time(&one.c->site, i % 2, &ticks), 0);
 		assert_int_equal(changed(one.c, i % 2), 100);
 	}
 	free_one(&one);
@@ -178,25 +176,25 @@ static void a_batch_is_all_of_its_sites(void **state)
 
 static void mappings_are_what_they_say(void **state)
 {
-	static const enum pc_text_way ways[] = {
-		[TOGGLE_OPEN] = PC_TEXT_OPEN,
-		[TOGGLE_PROTECT] = PC_TEXT_PROTECT,
-		[TOGGLE_ALIAS] = PC_TEXT_ALIAS,
+	static const enum pc_text_way expected[] = {
+		[SITE_OPEN] = PC_TEXT_OPEN,
+		[SITE_PROTECT] = PC_TEXT_PROTECT,
+		[SITE_ALIAS] = PC_TEXT_ALIAS,
 	};
-	struct toggle_spec spec = { .op = &toggle_aligned, .executors = 1 };
+	struct toggle_spec spec = { .way = &ways[WAY_ALIGNED], .executors = 1 };
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		enum pc_text_way way;
 		struct one one;
 
-		spec.mapping = (enum toggle_mapping)i;
+		spec.mapping = (enum site_mapping)i;
 		measure_one(&one, &spec);
 		if (one.c->ret == 0) {
 			assert_int_equal(
 				pc_text_way(one.c->site.loop.site, LOOP_SITE_BYTES, &way, NULL, 0),
 				0);
-			assert_int_equal(way, ways[i]);
+			assert_int_equal(way, expected[i]);
 		}
 		free_one(&one);
 	}
@@ -217,22 +215,21 @@ static void the_sweep_is_larger_than_the_caches(void **state)
 
 /* --- Lists ---------------------------------------------------------------------------- */
 
-static unsigned in_list(const struct toggle_list *list, const struct toggle_op *op,
-			unsigned executors)
+static unsigned in_list(const struct toggle_list *list, enum way_name way, unsigned executors)
 {
 	unsigned count = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		count += list->spec[i].op == op && list->spec[i].executors == executors;
+		count += list->spec[i].way == &ways[way] && list->spec[i].executors == executors;
 	return count;
 }
 
 static void check_crowd(const struct toggle_list *list, unsigned executors, unsigned times)
 {
-	assert_int_equal(in_list(list, &toggle_aligned, executors), times);
-	assert_int_equal(in_list(list, &toggle_call, executors), 2 * times);
-	assert_int_equal(in_list(list, &toggle_straddler, executors), 2 * times);
-	assert_int_equal(in_list(list, &toggle_start, executors), 2 * times);
+	assert_int_equal(in_list(list, WAY_ALIGNED, executors), times);
+	assert_int_equal(in_list(list, WAY_CALL, executors), 2 * times);
+	assert_int_equal(in_list(list, WAY_STRADDLER, executors), 2 * times);
+	assert_int_equal(in_list(list, WAY_START, executors), 2 * times);
 }
 
 static void crowds_are_doubled_up_to_all(void **state)
@@ -258,7 +255,7 @@ static void crowds_are_doubled_up_to_all(void **state)
 /* Needs three CPUs. */
 static void more_executors_run(void **state)
 {
-	struct toggle_spec spec = { .op = &toggle_aligned, .executors = 2 };
+	struct toggle_spec spec = { .way = &ways[WAY_ALIGNED], .executors = 2 };
 	struct seating one_executor = run.seating;
 	char reason[160];
 	struct one one;

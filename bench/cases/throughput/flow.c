@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/method/pace.h"
+#include "bench/method/samples.h"
 #include "patchcore/machine/wait.h"
 
 /* As in hot.c: the patcher meets executors at the site, and at the gate twice. */
 #define OWN_LINES __attribute__((aligned(128)))
 
-/* Whoever waits longer than that may be in the way of whom it waits for. */
+/* A patcher that waits longer may be in the way of the executor that it waits for. */
 #define PATIENCE 1000000 /* ticks */
 
 /* Of one executor, written by it alone; the patcher reads it once phase says that it is done. */
@@ -37,7 +37,7 @@ struct flow {
 };
 
 /* The gate has opened, or closed. */
-static void turn(struct slot *slot, const struct hot_counts *counts, unsigned phase)
+static void pass_gate(struct slot *slot, const struct hot_counts *counts, unsigned phase)
 {
 	uint64_t executed = atomic_load_explicit(&counts->executed, memory_order_relaxed);
 
@@ -55,7 +55,7 @@ static void run_counted(const struct hot_work *work, unsigned executor, struct h
 	unsigned phase = atomic_load_explicit(&flow->gate, memory_order_acquire);
 
 	if (phase != atomic_load_explicit(&slot->phase, memory_order_relaxed))
-		turn(slot, counts, phase);
+		pass_gate(slot, counts, phase);
 	flow->loop->run(HOT_ROUND, phase % 2 ? counts->calls : slot->scrap);
 	if (phase % 2)
 		atomic_store_explicit(&counts->executed, counts->executed + HOT_ROUND,
@@ -100,11 +100,6 @@ void flow_sleep(struct flow *flow)
 	hot_sleep(flow->hot);
 }
 
-static void turn_gate(struct flow *flow)
-{
-	atomic_fetch_add_explicit(&flow->gate, 1, memory_order_release);
-}
-
 static bool all_have_seen(const struct flow *flow)
 {
 	unsigned phase = atomic_load_explicit(&flow->gate, memory_order_relaxed);
@@ -122,15 +117,6 @@ static void await_all(const struct flow *flow)
 	while (!all_have_seen(flow))
 		if (pace_passed(patience))
 			sched_yield();
-}
-
-static int toggle_until_end(struct pace *pace, flow_set *set, void *site)
-{
-	int ret = 0;
-
-	while (ret == 0 && pace_next(pace))
-		ret = set(site, pace->done % 2);
-	return ret;
 }
 
 /*
@@ -171,30 +157,20 @@ int flow_toggle(struct flow *flow, flow_set *set, void *site, double rate, doubl
 		struct flow_sum *sum)
 {
 	struct pace pace;
-	int ret, late;
+	int ret = 0, late;
 
 	*sum = (struct flow_sum){ 0 };
-	turn_gate(flow);
+	atomic_fetch_add_explicit(&flow->gate, 1, memory_order_release);
 	await_all(flow);
 	pace = pace_from(ticks_now(), rate, seconds, flow->ticks_per_second);
-	ret = toggle_until_end(&pace, set, site);
-	turn_gate(flow);
+	while (ret == 0 && pace_next(&pace))
+		ret = set(site, pace.done % 2);
+	atomic_fetch_add_explicit(&flow->gate, 1, memory_order_release);
 	sum->seconds = (double)(ticks_now() - pace.start) / flow->ticks_per_second;
 	sum->toggles = pace.done;
 	late = toggle_until_seen(flow, &pace, set, site);
 	sum_up(flow, sum);
 	return ret < 0 ? ret : late;
-}
-
-static void add_half(struct flow_sum *sum, const struct flow_sum *half)
-{
-	sum->seconds += half->seconds;
-	sum->executed += half->executed;
-	for (unsigned t = 0; t < 2; t++) {
-		sum->calls[t] += half->calls[t];
-		sum->ran[t] += half->ran[t];
-		sum->per_second[t] += half->per_second[t] / 2;
-	}
 }
 
 int flow_untouched(struct flow *flow, flow_set *set, void *site, double seconds,
@@ -204,14 +180,19 @@ int flow_untouched(struct flow *flow, flow_set *set, void *site, double seconds,
 
 	*sum = (struct flow_sum){ 0 };
 	for (unsigned state = 0; state < 2 && ret == 0; state++) {
-		struct flow_sum half;
+		struct flow_sum half = { 0 };
 
 		ret = set(site, state);
 		hot_cool(flow->hot);
 		if (ret == 0)
 			ret = flow_toggle(flow, set, site, 0, seconds / 2, &half);
-		if (ret == 0)
-			add_half(sum, &half);
+		sum->seconds += half.seconds;
+		sum->executed += half.executed;
+		for (unsigned t = 0; t < 2; t++) {
+			sum->calls[t] += half.calls[t];
+			sum->ran[t] += half.ran[t];
+			sum->per_second[t] += half.per_second[t] / 2;
+		}
 	}
 	return ret;
 }
@@ -228,4 +209,108 @@ double flow_balance(double a, double b)
 	double more = fmax(a, b), less = fmin(a, b);
 
 	return more > 0 ? more / less : NAN;
+}
+
+/* --- What the blocks tell ------------------------------------------------------------------- */
+
+#define WARM_UP 1 /* blocks */
+
+int flow_tally_add(struct flow_tally *tally, const struct flow_sum *sum)
+{
+	if (tally->count == tally->room) {
+		size_t room = tally->room ? 2 * tally->room : 16;
+		struct flow_sum *more = reallocarray(tally->sum, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		tally->sum = more;
+		tally->room = room;
+	}
+	tally->sum[tally->count++] = *sum;
+	return 0;
+}
+
+void flow_tally_free(struct flow_tally *tally)
+{
+	free(tally->sum);
+	*tally = (struct flow_tally){ 0 };
+}
+
+/* A number of a block. Those of time need the rate of either state untouched. */
+enum figure {
+	TOGGLES,
+	SLANT, /* less to more: a median can be taken of that also where a balance is infinite */
+	SLANT_TIME,
+	KEPT,
+	FIRST,
+	SECOND,
+};
+
+static double figure_of(const struct flow_sum *sum, enum figure figure, const double *rate)
+{
+	const double *per_second = sum->per_second;
+
+	switch (figure) {
+	case TOGGLES:
+		return (double)sum->toggles / sum->seconds;
+	case SLANT:
+		return 1 / flow_balance((double)sum->ran[0], (double)sum->ran[1]);
+	case SLANT_TIME:
+		return 1 / flow_balance(per_second[0] / rate[0], per_second[1] / rate[1]);
+	case KEPT:
+		return (per_second[0] / rate[0] + per_second[1] / rate[1]) / 2;
+	default:
+		return per_second[figure - FIRST];
+	}
+}
+
+/* And the least of all blocks, if it is asked for. */
+static double median_of(const struct flow_tally *tally, enum figure figure, const double *rate,
+			double *least)
+{
+	struct samples all = { 0 };
+	double median = NAN;
+
+	for (size_t i = WARM_UP; i < tally->count; i++) {
+		double value = figure_of(&tally->sum[i], figure, rate);
+
+		samples_add(&all, value);
+		if (least)
+			*least = fmin(*least, value);
+	}
+	samples_end_block(&all);
+	if (all.blocks && !all.lost)
+		median = samples_block_median(&all, 0);
+	samples_free(&all);
+	return median;
+}
+
+void flow_tally_extras(const struct flow_tally *tally, const struct flow_tally *untouched,
+		       struct bench_row *row)
+{
+	double toggles = median_of(tally, TOGGLES, NULL, NULL), rate[2], least = NAN;
+
+	bench_row_extra(row, "toggles_per_s", toggles);
+	if (!(toggles > 0))
+		return;
+	bench_row_extra(row, "balance", 1 / median_of(tally, SLANT, NULL, &least));
+	bench_row_extra(row, "balance_worst", 1 / least);
+	if (!untouched)
+		return;
+	rate[0] = median_of(untouched, FIRST, NULL, NULL);
+	rate[1] = median_of(untouched, SECOND, NULL, NULL);
+	bench_row_extra(row, "balance_time", 1 / median_of(tally, SLANT_TIME, rate, NULL));
+	bench_row_extra(row, "kept", median_of(tally, KEPT, rate, NULL));
+}
+
+bool flow_tally_stuck(const struct flow_tally *tally)
+{
+	uint64_t toggles = 0, ran[2] = { 0, 0 };
+
+	for (size_t i = 0; i < tally->count; i++) {
+		toggles += tally->sum[i].toggles;
+		ran[0] += tally->sum[i].ran[0];
+		ran[1] += tally->sum[i].ran[1];
+	}
+	return toggles > 1 && (!ran[0] || !ran[1]);
 }

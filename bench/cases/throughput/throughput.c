@@ -12,6 +12,7 @@
  * Peers count for themselves, and their baseline is their own flow at rate 0. With that
  * their site is on all of the time, so between a call and none half of it is the baseline.
  */
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,11 +20,9 @@
 #include <string.h>
 
 #include "bench/cases/throughput/flow.h"
-#include "bench/cases/throughput/flow_site.h"
-#include "bench/cases/throughput/flow_tally.h"
-#include "bench/cases/throughput/throughput.h"
 #include "bench/method/method.h"
 #include "bench/peers/peer.h"
+#include "bench/ways/ways.h"
 #include "patchcore/machine/identity.h"
 
 #define PEER_SLICE  0.030
@@ -34,29 +33,36 @@ static const double rates[] = { 0, 1e3, 1e4, 1e5, 1e6, 1e7 };
 #define RATES	(sizeof(rates) / sizeof(*rates))
 #define FASTEST 1e7 /* of them: as fast as possible */
 
-static const struct flow_way ways[] = {
-	{ "call", FLOW_CALL, 0, false, PC_POLICY_AUTO },
-	{ "call", FLOW_CALL, 0, true, PC_POLICY_AUTO },
-	{ "call", FLOW_CALL, 3, false, PC_POLICY_AUTO },
-	{ "call", FLOW_CALL, 3, true, PC_POLICY_AUTO },
-	{ "aligned", FLOW_PATCH, 0, false, PC_POLICY_AUTO },
-	{ "aligned", FLOW_PATCH, 0, true, PC_POLICY_AUTO },
-	{ "straddler", FLOW_PATCH, 3, false, PC_POLICY_WAIT },
-	{ "straddler", FLOW_PATCH, 3, true, PC_POLICY_WAIT },
-	{ "straddler", FLOW_PATCH, 3, false, PC_POLICY_MEMBARRIER },
-	{ "straddler", FLOW_PATCH, 3, true, PC_POLICY_MEMBARRIER },
-	{ "floor", FLOW_STORE, 0, false, PC_POLICY_AUTO },
-	{ "floor", FLOW_STORE, 0, true, PC_POLICY_AUTO },
-	{ "pointer", FLOW_POINTER, 0, false, PC_POLICY_AUTO },
-	{ "flag", FLOW_FLAG, 0, true, PC_POLICY_AUTO },
+/* The first ones with all numbers of executors, the others with 1 and most. */
+static const struct line {
+	enum way_name way;
+	unsigned split;
+	bool on_off; /* else between two targets */
+	enum pc_policy policy;
+} lines[] = {
+	{ WAY_RETARGET, 0, false, PC_POLICY_AUTO },
+	{ WAY_CALL, 0, true, PC_POLICY_AUTO },
+	{ WAY_RETARGET, 3, false, PC_POLICY_AUTO },
+	{ WAY_CALL, 3, true, PC_POLICY_AUTO },
+	{ WAY_ALIGNED, 0, false, PC_POLICY_AUTO },
+	{ WAY_ALIGNED, 0, true, PC_POLICY_AUTO },
+	{ WAY_STRADDLER, 3, false, PC_POLICY_WAIT },
+	{ WAY_STRADDLER, 3, true, PC_POLICY_WAIT },
+	{ WAY_STRADDLER, 3, false, PC_POLICY_MEMBARRIER },
+	{ WAY_STRADDLER, 3, true, PC_POLICY_MEMBARRIER },
+	{ WAY_STORE, 0, false, PC_POLICY_AUTO },
+	{ WAY_STORE, 0, true, PC_POLICY_AUTO },
+	{ WAY_POINTER, 0, false, PC_POLICY_AUTO },
+	{ WAY_FLAG, 0, true, PC_POLICY_AUTO },
 };
-#define WAYS	     (sizeof(ways) / sizeof(*ways))
-#define SCALING_WAYS 2 /* the first: with all numbers of executors, others with 1 and most */
+#define LINES	      (sizeof(lines) / sizeof(*lines))
+#define SCALING_LINES 2
 
 /* What a case works on; its baseline has one of its own. */
 struct point {
 	struct throughput *all;
-	struct flow_site *site; /* NULL: it is the peer's */
+	const struct line *line; /* NULL: the peer's */
+	struct bench_site *site;
 	struct peer *peer;
 	bool on_off;
 	unsigned executors;
@@ -70,7 +76,7 @@ struct throughput {
 	double slice; /* seconds */
 	struct hot *hot;
 	struct flow *flow;
-	struct flow_site *site[WAYS];
+	struct bench_site *site;  /* by line */
 	struct bench_case *cases; /* the first `count` are measured, baselines grow from the end */
 	struct point *points;	  /* one per case */
 	size_t count, room, bases;
@@ -93,7 +99,7 @@ static int take_sample(struct point *point, const struct flow_sum *sum, struct s
 static int begin_site(struct bench_case *c, char *why)
 {
 	struct point *point = c->arg;
-	int ret = flow_site_begin(point->site, why);
+	int ret = bench_site_begin(point->site, point->line->policy, why);
 
 	if (ret == 0)
 		flow_aim(point->all->flow, &point->site->loop, point->executors, point->on_off);
@@ -105,34 +111,25 @@ static void end_site(struct bench_case *c)
 	const struct point *point = c->arg;
 
 	flow_sleep(point->all->flow);
-	flow_site_end();
+	bench_site_end(point->site);
 }
 
-static int flow_through(const struct point *point, struct flow_sum *sum)
-{
-	struct flow *flow = point->all->flow;
-	double slice = point->all->slice;
-	/* A warm-up leaves it in either state. */
-	int ret = flow_site_set(point->site, 0);
-
-	if (ret < 0)
-		return ret;
-	if (point->rate > 0)
-		return flow_toggle(flow, flow_site_set, point->site, asked(point->rate), slice,
-				   sum);
-	return flow_untouched(flow, flow_site_set, point->site, slice, sum);
-}
-
-static int block_site(struct bench_case *c, struct samples *s, char *why)
+static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 {
 	struct point *point = c->arg;
+	struct flow *flow = point->all->flow;
+	double slice = point->all->slice;
 	struct flow_sum sum;
-	int ret = flow_through(point, &sum);
+	/* A warm-up leaves it in either state. */
+	int ret = bench_site_set(point->site, 0);
 
-	if (ret < 0) {
-		snprintf(why, BENCH_WHY, "a change failed: %s", strerror(-ret));
-		return ret;
-	}
+	if (ret == 0 && point->rate > 0)
+		ret = flow_toggle(flow, bench_site_set, point->site, asked(point->rate), slice,
+				  &sum);
+	else if (ret == 0)
+		ret = flow_untouched(flow, bench_site_set, point->site, slice, &sum);
+	if (ret < 0)
+		return bench_say(why, "a change failed", ret);
 	ret = flow_check(&sum, point->on_off);
 	if (ret < 0) {
 		snprintf(why, BENCH_WHY, "%llu executions, but %llu and %llu calls",
@@ -143,7 +140,7 @@ static int block_site(struct bench_case *c, struct samples *s, char *why)
 	return take_sample(point, &sum, &s[0]);
 }
 
-static int block_peer(struct bench_case *c, struct samples *s, char *why)
+static int block_of_peer(struct bench_case *c, struct samples *s, char *why)
 {
 	struct point *point = c->arg;
 	struct peer_flow told = { 0 };
@@ -186,7 +183,7 @@ static struct bench_case *put_case(struct throughput *all, size_t at, const stru
 	all->points[at] = *point;
 	*c = (struct bench_case){
 		.begin = point->site ? begin_site : NULL,
-		.block = point->site ? block_site : block_peer,
+		.block = point->site ? block_of_site : block_of_peer,
 		.end = point->site ? end_site : NULL,
 		.sum_up = sum_up,
 		.arg = &all->points[at],
@@ -195,80 +192,35 @@ static struct bench_case *put_case(struct throughput *all, size_t at, const stru
 	return c;
 }
 
-static struct bench_case *add_base(struct throughput *all, const struct point *point)
+static void name_row(struct bench_row *row, const struct point *point)
 {
-	struct point untouched = *point;
-	struct bench_case *c;
+	const struct line *line = point->line;
 
-	untouched.rate = 0;
-	c = put_case(all, all->room - ++all->bases, &untouched);
-	bench_row_name(&c->row, "untouched", "calls", "calls/s");
-	return c;
-}
-
-static void describe_way(struct bench_row *row, const struct flow_way *way)
-{
-	static const char *const policies[] = { [PC_POLICY_AUTO] = "auto",
-						[PC_POLICY_WAIT] = "wait",
-						[PC_POLICY_MEMBARRIER] = "membarrier" };
-
-	bench_row_name(row, way->name, "calls", "calls/s");
-	row->peer =
-		way->means == FLOW_STORE || way->means == FLOW_POINTER || way->means == FLOW_FLAG;
+	bench_row_name(row, line ? ways[line->way].name : point->peer->name, "calls", "calls/s");
+	row->peer = !line || ways[line->way].peer;
 	if (!row->peer)
-		bench_row_param_text(row, "split", way->split ? "3|2" : "0");
-	if (way->policy != PC_POLICY_AUTO)
-		bench_row_param_text(row, "policy", policies[way->policy]);
-}
-
-static void describe_point(struct bench_row *row, const struct point *point)
-{
+		bench_row_param_text(row, "split", loop_split_name(line->split));
+	if (line && line->policy != PC_POLICY_AUTO)
+		bench_row_param_text(row, "policy", bench_policy_name(line->policy));
 	bench_row_param_text(row, "mode", point->on_off ? "call-nop" : "call-call");
-	bench_row_param(row, "executors", point->executors);
-	bench_row_param(row, "rate", point->rate);
 }
 
-static struct bench_row *add_point(struct throughput *all, const struct point *point,
-				   struct bench_case *base)
+/* At every rate, and untouched. */
+static void add_points(struct throughput *all, struct point point)
 {
-	struct bench_case *c = put_case(all, all->count++, point);
+	struct bench_case *base = put_case(all, all->room - ++all->bases, &point);
 
-	c->base = base;
-	all->points[all->count - 1].base = base->arg;
-	return &c->row;
-}
-
-static void add_way(struct throughput *all, unsigned way, unsigned executors)
-{
-	struct point point = { .all = all,
-			       .site = all->site[way],
-			       .on_off = ways[way].on_off,
-			       .executors = executors };
-	struct bench_case *base = add_base(all, &point);
-
+	point.base = base->arg;
+	bench_row_name(&base->row, "untouched", "calls", "calls/s");
 	for (size_t i = 0; i < RATES; i++) {
-		struct bench_row *row;
+		struct bench_case *c;
 
 		point.rate = rates[i];
-		row = add_point(all, &point, base);
-		describe_way(row, &ways[way]);
-		describe_point(row, &point);
-	}
-}
-
-static void add_peer(struct throughput *all, struct peer *peer, bool on_off)
-{
-	struct point point = { .all = all, .peer = peer, .on_off = on_off, .executors = 1 };
-	struct bench_case *base = add_base(all, &point);
-
-	for (size_t i = 0; i < RATES; i++) {
-		struct bench_row *row;
-
-		point.rate = rates[i];
-		row = add_point(all, &point, base);
-		bench_row_name(row, peer->name, "calls", "calls/s");
-		row->peer = true;
-		describe_point(row, &point);
+		c = put_case(all, all->count++, &point);
+		c->base = base;
+		name_row(&c->row, &point);
+		bench_row_param(&c->row, "executors", point.executors);
+		bench_row_param(&c->row, "rate", point.rate);
 	}
 }
 
@@ -280,39 +232,42 @@ static unsigned next_executors(unsigned executors, unsigned most)
 	return executors && 2 * executors < most ? 2 * executors : executors ? most : 1;
 }
 
-static void add_ways(struct throughput *all)
+static void add_sites(struct throughput *all)
 {
 	unsigned most = hot_executors(all->hot);
 
-	for (unsigned way = 0; way < WAYS; way++)
+	for (unsigned i = 0; i < LINES; i++)
 		for (unsigned n = next_executors(0, most); n; n = next_executors(n, most))
-			if (way < SCALING_WAYS || n == 1 || n == most)
-				add_way(all, way, n);
+			if (i < SCALING_LINES || n == 1 || n == most)
+				add_points(all, (struct point){ .all = all,
+								.line = &lines[i],
+								.site = &all->site[i],
+								.on_off = lines[i].on_off,
+								.executors = n });
 }
 
-/* --- Peers that are not to be had: one row tells why, and not one per rate ---------------- */
-
-static int try_peer(struct peer *peer, bool on_off, char *why)
+/* Of a peer that is not to be had one row tells why, and not one per rate. */
+static int add_peer(struct throughput *all, struct peer *peer, bool on_off,
+		    struct bench_result *result)
 {
+	struct point point = { .all = all, .peer = peer, .on_off = on_off, .executors = 1 };
+	struct bench_row *row;
 	struct peer_flow flow;
+	char why[BENCH_WHY] = "";
+	int ret = peer->ret;
 
-	if (peer->ret < 0) {
+	if (ret < 0)
 		snprintf(why, BENCH_WHY, "%s", peer->why);
-		return peer->ret;
+	else
+		ret = peer->flow(peer, 0, PEER_TRY, on_off, &flow, why);
+	if (ret == 0) {
+		add_points(all, point);
+		return 0;
 	}
-	return peer->flow(peer, 0, PEER_TRY, on_off, &flow, why);
-}
-
-static int refuse_peer(struct bench_result *result, const struct peer *peer, bool on_off, int ret,
-		       const char *why)
-{
-	struct bench_row *row = bench_result_add(result);
-
+	row = bench_result_add(result);
 	if (!row)
 		return -ENOMEM;
-	bench_row_name(row, peer->name, "calls", "calls/s");
-	row->peer = true;
-	bench_row_param_text(row, "mode", on_off ? "call-nop" : "call-call");
+	name_row(row, &point);
 	bench_row_skip(row, "%s", why[0] ? why : strerror(-ret));
 	return 0;
 }
@@ -322,21 +277,14 @@ static int add_peers(struct throughput *all, struct bench_result *result)
 	int ret = 0;
 
 	for (struct peer *peer = peers; peer->name && ret == 0; peer++)
-		for (unsigned on_off = 0; on_off < 2 && peer->flow && ret == 0; on_off++) {
-			char why[BENCH_WHY] = "";
-			int had = try_peer(peer, on_off, why);
-
-			if (had < 0)
-				ret = refuse_peer(result, peer, on_off, had, why);
-			else
-				add_peer(all, peer, on_off);
-		}
+		for (unsigned on_off = 0; on_off < 2 && peer->flow && ret == 0; on_off++)
+			ret = add_peer(all, peer, on_off, result);
 	return ret;
 }
 
 /* --- All of it -------------------------------------------------------------------------- */
 
-/* No more than all ways and peers with every number of executors. */
+/* No more than all lines and peers with every number of executors. */
 static size_t most_cases(const struct throughput *all)
 {
 	unsigned most = hot_executors(all->hot);
@@ -346,18 +294,10 @@ static size_t most_cases(const struct throughput *all)
 		steps++;
 	for (const struct peer *peer = peers; peer->name; peer++)
 		peer_modes += 2;
-	return (WAYS * steps + peer_modes) * (RATES + 1);
+	return (LINES * steps + peer_modes) * (RATES + 1);
 }
 
-static int make_room(struct throughput *all)
-{
-	all->room = most_cases(all);
-	all->cases = calloc(all->room, sizeof(*all->cases));
-	all->points = calloc(all->room, sizeof(*all->points));
-	return all->cases && all->points ? 0 : -ENOMEM;
-}
-
-static int open_flow(struct throughput *all)
+static int open_all(struct throughput *all, char *why)
 {
 	const struct bench_run *run = all->run;
 	struct identity id;
@@ -365,15 +305,24 @@ static int open_flow(struct throughput *all)
 
 	if (ret == 0)
 		ret = hot_start(&all->hot, run->topology, &run->seating);
-	return ret < 0 ? ret : flow_open(&all->flow, all->hot, 1000.0 * (double)id.tsc_khz);
-}
-
-static int build_sites(struct throughput *all)
-{
-	int ret = 0;
-
-	for (unsigned way = 0; way < WAYS && ret == 0; way++)
-		ret = flow_site_build(&all->site[way], &ways[way]);
+	if (ret == 0)
+		ret = flow_open(&all->flow, all->hot, 1000.0 * (double)id.tsc_khz);
+	if (ret < 0)
+		return ret;
+	all->room = most_cases(all);
+	all->cases = calloc(all->room, sizeof(*all->cases));
+	all->points = calloc(all->room, sizeof(*all->points));
+	all->site = aligned_alloc(128, LINES * sizeof(*all->site));
+	if (!all->cases || !all->points || !all->site)
+		return -ENOMEM;
+	memset(all->site, 0, LINES * sizeof(*all->site));
+	for (unsigned i = 0; i < LINES && ret == 0; i++)
+		ret = bench_site_build(&all->site[i],
+				       &(struct site_spec){ .way = &ways[lines[i].way],
+							    .split = lines[i].split,
+							    .target = LOOP_COUNT,
+							    .two_targets = !lines[i].on_off },
+				       why);
 	return ret;
 }
 
@@ -383,8 +332,9 @@ static void close_all(struct throughput *all)
 		flow_tally_free(&all->points[i].tally);
 	flow_close(all->flow);
 	hot_stop(all->hot);
-	for (unsigned way = 0; way < WAYS; way++)
-		flow_site_free(all->site[way]);
+	for (unsigned i = 0; i < LINES && all->site; i++)
+		bench_site_free(&all->site[i]);
+	free(all->site);
 	free(all->cases);
 	free(all->points);
 }
@@ -392,14 +342,11 @@ static void close_all(struct throughput *all)
 int throughput_measure(const struct bench_run *run, double slice, struct bench_result *result)
 {
 	struct throughput all = { .run = run, .slice = slice };
-	int ret = open_flow(&all);
+	char why[BENCH_WHY];
+	int ret = open_all(&all, why);
 
-	if (ret == 0)
-		ret = build_sites(&all);
-	if (ret == 0)
-		ret = make_room(&all);
 	if (ret == 0) {
-		add_ways(&all);
+		add_sites(&all);
 		ret = add_peers(&all, result);
 	}
 	if (ret == 0)

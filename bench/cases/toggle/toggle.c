@@ -5,118 +5,150 @@
  * In four parts, each a bench_measure() of its own:
  *
  *   - start-up of the library, which closes all code that is open, so first;
- *   - everything with one executor or none. No other executors exist: who stops the
+ *   - everything with one executor or none. No other executors exist: what stops the
  *     world, or lets the kernel interrupt it, stops one;
  *   - what more executors cost;
  *   - batches: their ten thousand sites stay known to the library from then on.
  */
+#include "bench/cases/toggle/toggle.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-#include "bench/cases/toggle/toggle_case.h"
+#include "bench/method/method.h"
 #include "stress/base/clock.h"
 
-/* --- Measuring a list ----------------------------------------------------------------- */
+/* --- Which cases there are ------------------------------------------------------------ */
 
-struct part {
-	struct toggle_case *c;
-	struct bench_case *bench;
-	struct bench_case *floor;
-	size_t built;
+/*
+ * A line stands for a case per number of executors and split, each a digit. Of rows that differ
+ * in one thing only the usual one comes first. The world is stopped only where an executor is
+ * in it.
+ */
+struct line {
+	enum way_name way;
+	const char *executors;
+	const char *splits; /* NULL: none, and not told */
+	bool has_policy;
+	enum pc_policy policy;
+	bool page, cold;
+	enum site_mapping mapping;
 };
 
-static int build_part(struct part *part, const struct toggle_list *list, struct toggle *toggle)
-{
-	part->c = aligned_alloc(128, (list->count + !list->count) * sizeof(*part->c));
-	part->bench = calloc(list->count + !list->count, sizeof(*part->bench));
-	part->floor = calloc(list->count + !list->count, sizeof(*part->floor));
-	if (!part->c || !part->bench || !part->floor)
-		return -ENOMEM;
-	while (part->built < list->count) {
-		size_t i = part->built++;
-		int ret = toggle_case_build(&part->c[i], &list->spec[i], toggle, &part->bench[i],
-					    &part->floor[i]);
+#define WAIT	   .has_policy = true, .policy = PC_POLICY_WAIT
+#define MEMBARRIER .has_policy = true, .policy = PC_POLICY_MEMBARRIER
 
-		if (ret < 0)
-			return ret;
+static const struct line singles[] = {
+	{ .way = WAY_ALIGNED, .executors = "10" },
+	{ WAY_ALIGNED, "0", .cold = true },
+	{ WAY_ALIGNED, "1", .mapping = SITE_PROTECT },
+	{ WAY_ALIGNED, "1", .mapping = SITE_ALIAS },
+	{ .way = WAY_CALL, .executors = "10", .splits = "01234" },
+	{ WAY_CALL, "0", .splits = "03", .cold = true },
+	{ .way = WAY_RETARGET, .executors = "1", .splits = "01234" },
+	{ WAY_STRADDLER, "1", .splits = "1234", WAIT },
+	{ WAY_STRADDLER, "0", .splits = "3", WAIT },
+	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .page = true },
+	{ WAY_STRADDLER, "0", .splits = "3", WAIT, .cold = true },
+	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .mapping = SITE_PROTECT },
+	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .mapping = SITE_ALIAS },
+	{ WAY_STRADDLER, "1", .splits = "1234", MEMBARRIER },
+	{ WAY_STRADDLER, "0", .splits = "3", MEMBARRIER },
+	{ WAY_STRADDLER, "1", .splits = "3", MEMBARRIER, .page = true },
+	{ WAY_START, "10", .splits = "3", WAIT },
+	{ WAY_START, "0", .splits = "3", WAIT, .cold = true },
+	{ WAY_START, "10", .splits = "3", MEMBARRIER },
+	{ .way = WAY_FLAG, .executors = "10" },
+	{ .way = WAY_POINTER, .executors = "10" },
+	{ .way = WAY_HAND, .executors = "10", .splits = "3" },
+	{ .way = WAY_STOP, .executors = "1", .splits = "3" },
+	{ .way = WAY_PTRACE, .executors = "1", .splits = "3" },
+};
+
+static const struct line crowds[] = {
+	{ .way = WAY_ALIGNED },
+	{ WAY_CALL, .splits = "03" },
+	{ WAY_STRADDLER, .splits = "3", WAIT },
+	{ WAY_START, .splits = "3", WAIT },
+	{ WAY_STRADDLER, .splits = "3", MEMBARRIER },
+	{ WAY_START, .splits = "3", MEMBARRIER },
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static void add_spec(struct toggle_list *list, const struct toggle_spec *spec)
+{
+	assert(list->count < TOGGLE_CASES_MAX);
+	list->spec[list->count++] = *spec;
+}
+
+static void add_line(struct toggle_list *list, const struct line *line, unsigned executors)
+{
+	struct toggle_spec spec = {
+		.way = &ways[line->way],
+		.executors = executors,
+		.page = line->page,
+		.has_policy = line->has_policy,
+		.policy = line->policy,
+		.mapping = line->mapping,
+		.cold = line->cold,
+	};
+
+	if (!line->splits)
+		add_spec(list, &spec);
+	for (const char *split = line->splits; split && *split; split++) {
+		spec.has_split = true;
+		spec.split = (unsigned)(*split - '0');
+		add_spec(list, &spec);
 	}
-	return 0;
 }
 
-static void free_part(struct part *part)
+void toggle_list_singles(struct toggle_list *list)
 {
-	while (part->built)
-		toggle_case_free(&part->c[--part->built]);
-	free(part->c);
-	free(part->bench);
-	free(part->floor);
+	for (size_t i = 0; i < LENGTH(singles); i++)
+		for (const char *n = singles[i].executors; *n; n++)
+			add_line(list, &singles[i], (unsigned)(*n - '0'));
+	for (struct peer *peer = peers; peer->name; peer++)
+		for (unsigned executors = 2; executors-- > 0 && peer->toggle;)
+			if (executors || !peer->hot_only)
+				add_spec(list, &(struct toggle_spec){ .way = &ways[WAY_PROCESS],
+								      .peer = peer,
+								      .executors = executors });
 }
 
-static int measure_list(const struct bench_run *run, const struct toggle_list *list,
-			struct toggle *toggle, struct bench_result *result)
+/* 2, 4, 8 and so on, and all. */
+void toggle_list_crowds(struct toggle_list *list, unsigned most)
 {
-	struct part part = { 0 };
-	int ret = build_part(&part, list, toggle);
-
-	if (ret == 0)
-		ret = bench_measure(run, part.bench, list->count, result);
-	free_part(&part);
-	return ret;
+	for (unsigned executors = 2; executors / 2 < most && most > 1; executors *= 2)
+		for (size_t i = 0; i < LENGTH(crowds); i++)
+			add_line(list, &crowds[i], executors < most ? executors : most);
 }
 
-/* With so many executors at hand, asleep when they are not asked for. */
-static int measure_with(const struct bench_run *run, const struct toggle_list *list,
-			unsigned executors, struct toggle *toggle, struct bench_result *result)
+/* Auto takes the wait into account only where its bound is accepted, as in the last two. */
+void toggle_list_batches(struct toggle_list *list)
 {
-	struct seating seating = run->seating;
-	int ret;
+	static const enum pc_policy policies[] = { PC_POLICY_WAIT, PC_POLICY_MEMBARRIER,
+						   PC_POLICY_AUTO };
+	static const unsigned sizes[] = { 1, 10, 100, 1000, 1024, TOGGLE_BATCH_MAX, 1, 1024 };
 
-	if (seating.executors > executors)
-		seating.executors = executors;
-	ret = hot_start(&toggle->hot, run->topology, &seating);
-	if (ret < 0)
-		return ret;
-	ret = measure_list(run, list, toggle, result);
-	hot_stop(toggle->hot);
-	toggle->hot = NULL;
-	return ret;
+	for (size_t p = 0; p < LENGTH(policies); p++)
+		for (size_t i = 0; i < LENGTH(sizes); i++)
+			if (i < 6 || policies[p] == PC_POLICY_AUTO)
+				add_spec(list, &(struct toggle_spec){ .way = &ways[WAY_BATCH],
+								      .executors = 1,
+								      .has_split = true,
+								      .split = TOGGLE_SPLIT,
+								      .has_policy = true,
+								      .policy = policies[p],
+								      .batch = sizes[i],
+								      .any_risk = i >= 6 });
 }
 
 /* --- The parts ------------------------------------------------------------------------ */
 
-static int measure_singles(const struct bench_run *run, struct toggle_list *list,
-			   struct toggle *toggle, struct bench_result *result)
-{
-	int ret = toggle_sweep_open(toggle, run->topology);
-
-	toggle_list_singles(list);
-	if (ret == 0)
-		ret = measure_with(run, list, 1, toggle, result);
-	toggle_sweep_close(toggle);
-	return ret;
-}
-
-static int measure_crowds(const struct bench_run *run, struct toggle_list *list,
-			  struct toggle *toggle, struct bench_result *result)
-{
-	toggle_list_crowds(list, run->seating.executors);
-	return list->count ? measure_with(run, list, run->seating.executors, toggle, result) : 0;
-}
-
-static int measure_batches(const struct bench_run *run, struct toggle_list *list,
-			   struct toggle *toggle, struct bench_result *result)
-{
-	int ret = spare_open(&toggle->pool, TOGGLE_BATCH_MAX, TOGGLE_SPLIT);
-
-	toggle_list_batches(list);
-	if (ret == 0)
-		ret = measure_with(run, list, 1, toggle, result);
-	spare_close(&toggle->pool);
-	return ret;
-}
-
 /* Finding and reading the config, taking SIGTRAP, and trying it. */
-static int block_starts(struct bench_case *c, struct samples *s, char *why)
+static int block_of_starts(struct bench_case *c, struct samples *s, char *why)
 {
 	(void)c;
 	for (unsigned i = 0; i < 5; i++) {
@@ -126,41 +158,73 @@ static int block_starts(struct bench_case *c, struct samples *s, char *why)
 		if (ret == 0)
 			ret = pc_init();
 		if (ret < 0)
-			return toggle_say(why, "pc_fini and pc_init", ret);
+			return bench_say(why, "pc_fini and pc_init", ret);
 		samples_add(&s[0], (seconds_now() - begin) * 1e6);
 	}
 	return 0;
 }
 
-static int measure_starts(const struct bench_run *run, struct toggle_list *list,
-			  struct toggle *toggle, struct bench_result *result)
+static int measure_starts(const struct bench_run *run, struct bench_result *result)
 {
-	struct bench_case c = { .block = block_starts };
+	struct bench_case c = { .block = block_of_starts };
 
-	(void)list;
-	(void)toggle;
 	bench_row_name(&c.row, "pc_init", "start", "us");
 	return bench_measure(run, &c, 1, result);
 }
 
-typedef int part_fn(const struct bench_run *run, struct toggle_list *list, struct toggle *toggle,
-		    struct bench_result *result);
+/* With so many executors at hand, asleep when they are not asked for. The list is empty after. */
+static int measure_list(const struct bench_run *run, struct toggle_list *list, unsigned executors,
+			struct toggle *toggle, struct bench_result *result)
+{
+	struct toggle_case *c = aligned_alloc(128, list->count * sizeof(*c));
+	struct bench_case *bench = calloc(2 * list->count, sizeof(*bench));
+	struct seating seating = run->seating;
+	size_t built = 0;
+	int ret = c && bench ? 0 : -ENOMEM;
+
+	if (seating.executors > executors)
+		seating.executors = executors;
+	if (ret == 0)
+		ret = hot_start(&toggle->hot, run->topology, &seating);
+	for (; ret == 0 && built < list->count; built++)
+		toggle_case_build(&c[built], &list->spec[built], toggle, &bench[built],
+				  &bench[list->count + built]);
+	if (ret == 0)
+		ret = bench_measure(run, bench, list->count, result);
+	while (built > 0)
+		toggle_case_free(&c[--built]);
+	hot_stop(toggle->hot);
+	toggle->hot = NULL;
+	free(c);
+	free(bench);
+	list->count = 0;
+	return ret;
+}
 
 int bench_toggle(const struct bench_run *run, struct bench_result *result)
 {
-	static part_fn *const parts[] = {
-		measure_starts,
-		measure_singles,
-		measure_crowds,
-		measure_batches,
-	};
 	struct toggle_list *list = calloc(1, sizeof(*list));
 	struct toggle toggle = { 0 };
-	int ret = list ? 0 : -ENOMEM;
+	int ret = list ? measure_starts(run, result) : -ENOMEM;
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && ret == 0; i++) {
-		list->count = 0;
-		ret = parts[i](run, list, &toggle, result);
+	if (ret == 0)
+		ret = toggle_sweep_open(&toggle, run->topology);
+	if (ret == 0) {
+		toggle_list_singles(list);
+		ret = measure_list(run, list, 1, &toggle, result);
+	}
+	toggle_sweep_close(&toggle);
+	if (ret == 0) {
+		toggle_list_crowds(list, run->seating.executors);
+		if (list->count)
+			ret = measure_list(run, list, run->seating.executors, &toggle, result);
+	}
+	if (ret == 0) {
+		toggle_list_batches(list);
+		ret = spare_open(&toggle.pool, TOGGLE_BATCH_MAX, TOGGLE_SPLIT);
+		if (ret == 0)
+			ret = measure_list(run, list, 1, &toggle, result);
+		spare_close(&toggle.pool);
 	}
 	free(list);
 	return ret;

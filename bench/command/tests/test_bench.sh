@@ -50,7 +50,7 @@ sed -n 1p "$dir/journal" | grep -q '"type":"run".*"plan":"bench"' || fail "no ru
 valid "$dir/journal"
 strip()
 {
-	sed -E 's/"date":"[^"]*",//; s/"identity":\{[^}]*\},//' "$1"
+	sed -E 's/"(date|tool)":"[^"]*",//g; s/,"identity":\{[^}]*\}//' "$1"
 }
 strip "$dir/all" >"$dir/printed"
 sed 1d "$dir/journal" >"$dir/kept"

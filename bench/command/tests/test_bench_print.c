@@ -255,7 +255,7 @@ static void the_top_tells_on_what(void **state)
 	     "policy wait: 9300 and 10800 ticks, or 4 times what the stores take, "
 	     "from machine.conf\n");
 	strcpy(result.waits_from, "assumed");
-	result.stretch = 0;
+	result.waits.stretch = 0;
 	result.seating.executors = 1;
 	result.distance.median = NAN;
 	print();
@@ -263,7 +263,7 @@ static void the_top_tells_on_what(void **state)
 	     "policy wait: 9300 and 10800 ticks\n"
 	     "These waits are assumed, to tell costs. Nothing is claimed about tears at them.\n");
 	assert_int_equal(times("machine.conf"), 0);
-	result.first_wait = 0;
+	result.waits.first = 0;
 	print();
 	says("\npolicy wait: not to be had here\n");
 	assert_int_equal(times("assumed"), 0);

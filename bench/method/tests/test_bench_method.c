@@ -114,7 +114,7 @@ static void make_case(struct bench_case *c, struct thing *t, struct bench_case *
 	bench_row_param(&c->row, "executors", 1);
 }
 
-static int measure(struct bench_case *cases, size_t count, struct bench_result *result)
+static int measure_cases(struct bench_case *cases, size_t count, struct bench_result *result)
 {
 	*result = (struct bench_result){ .distance = { NAN, NAN, NAN } };
 	log_length = 0;
@@ -133,7 +133,7 @@ static struct bench_row measure_one(struct thing *a, struct thing *b, int expect
 	make_case(&c, a, &base);
 	if (a->twice)
 		c.second_measure = "off";
-	assert_int_equal(measure(&c, 1, &result), expected);
+	assert_int_equal(measure_cases(&c, 1, &result), expected);
 	assert_int_equal(result.rows, expected < 0 ? 0 : a->twice ? 2 : 1);
 	if (result.rows)
 		row = result.row[0];
@@ -168,7 +168,7 @@ static void without_a_baseline_a_a(void **state)
 	c.begin = NULL;
 	c.end = NULL;
 	a.begun = 1;
-	assert_int_equal(measure(&c, 1, &result), 0);
+	assert_int_equal(measure_cases(&c, 1, &result), 0);
 	assert_string_equal(log_text, "AAAAAAA");
 	assert_int_equal(result.row[0].samples, 6);
 	assert_int_equal(result.row[0].pairs, 6);
@@ -191,7 +191,7 @@ static void order_of(uint64_t seed, char *order)
 		thing[i].cost = 1;
 		make_case(&cases[i], &thing[i], NULL);
 	}
-	assert_int_equal(measure(cases, CASES, &result), 0);
+	assert_int_equal(measure_cases(cases, CASES, &result), 0);
 	/* The rows come in the order of the array, whatever came first. */
 	for (unsigned i = 0; i < CASES; i++)
 		assert_int_equal(result.row[i].name[0], 'a' + (int)i);
@@ -304,7 +304,7 @@ static void a_second_measure_has_a_row_of_its_own(void **state)
 		bench_row_name(&c.row, "A", "on", "ticks");
 		c.second_measure = "off";
 		c.histogram = true;
-		assert_int_equal(measure(&c, 1, &result), 0);
+		assert_int_equal(measure_cases(&c, 1, &result), 0);
 		assert_int_equal(result.rows, 2);
 		assert_string_equal(result.row[0].measure, "on");
 		assert_string_equal(result.row[1].measure, "off");
@@ -337,7 +337,7 @@ static void a_case_adds_what_it_knows(void **state)
 	make_case(&cases[0], &a, NULL);
 	make_case(&cases[1], &b, NULL);
 	cases[0].sum_up = cases[1].sum_up = add_extra;
-	assert_int_equal(measure(cases, 2, &result), 0);
+	assert_int_equal(measure_cases(cases, 2, &result), 0);
 	assert_float_equal(bench_row_extra_of(&result.row[0], "cost"), 300, 0);
 	assert_float_equal(bench_row_extra_of(&result.row[0], "samples"), 4, 0);
 	assert_int_equal(result.row[1].extras, 0);
@@ -432,7 +432,7 @@ static void one_that_fails_does_not_take_others_along(void **state)
 	make_case(&cases[0], &a, NULL);
 	make_case(&cases[1], &b, NULL);
 	cases[0].second_measure = "off";
-	assert_int_equal(measure(cases, 2, &result), 0);
+	assert_int_equal(measure_cases(cases, 2, &result), 0);
 	assert_int_equal(result.rows, 3);
 	assert_skipped(&result.row[0], "A broke");
 	assert_skipped(&result.row[1], "A broke");
@@ -457,7 +457,7 @@ static void what_is_no_number_is_skipped(void **state)
 	run.rounds = 0;
 	make_case(&c, &none, NULL);
 	c.histogram = true;
-	assert_int_equal(measure(&c, 1, &result), 0);
+	assert_int_equal(measure_cases(&c, 1, &result), 0);
 	assert_skipped(&result.row[0], "nothing was measured");
 	bench_result_free(&result);
 }
@@ -473,7 +473,7 @@ static void rounds_of_its_own(void **state)
 	make_case(&cases[0], &a, NULL);
 	make_case(&cases[1], &b, NULL);
 	cases[0].rounds = 2;
-	assert_int_equal(measure(cases, 2, &result), 0);
+	assert_int_equal(measure_cases(cases, 2, &result), 0);
 	assert_int_equal(result.row[0].samples, 4);
 	assert_int_equal(result.row[1].samples, 14);
 	bench_result_free(&result);
@@ -522,7 +522,7 @@ static void progress_is_told(void **state)
 	run.progress = on_progress;
 	make_case(&cases[0], &a, NULL);
 	make_case(&cases[1], &b, NULL);
-	assert_int_equal(measure(cases, 2, &result), 0);
+	assert_int_equal(measure_cases(cases, 2, &result), 0);
 	run.progress = NULL;
 	assert_int_equal(told, 6);
 	assert_int_equal(told_all, 6);

@@ -23,11 +23,9 @@
 
 static struct bench_run run;
 
-static void build(struct sites *sites, unsigned long count, uint64_t seed, unsigned long per_map)
+static void build(struct sites *sites, unsigned long count, uint64_t seed)
 {
-	struct sites_spec spec = { count, seed, per_map };
-
-	assert_int_equal(sites_build(sites, &spec), 0);
+	assert_int_equal(sites_build(sites, count, seed), 0);
 	assert_int_equal(sites->count, count);
 }
 
@@ -56,7 +54,7 @@ static void sites_are_calls_inside_aligned_functions(void **state)
 	struct sites sites;
 
 	(void)state;
-	build(&sites, SOME, 1, 0);
+	build(&sites, SOME, 1);
 	for (unsigned long i = 0; i < sites.count; i++) {
 		const uint8_t *start = (const uint8_t *)(uintptr_t)sites.run[i];
 		uint8_t code[SITES_LENGTH];
@@ -79,12 +77,12 @@ static void same_seed_same_program(void **state)
 	unsigned long moved = 0;
 
 	(void)state;
-	build(&one, SOME, 1, 0);
-	build(&same, SOME, 1, 0);
-	build(&other, SOME, 2, 0);
-	assert_memory_equal(one.map[0].at, same.map[0].at, one.map[0].bytes);
+	build(&one, SOME, 1);
+	build(&same, SOME, 1);
+	build(&other, SOME, 2);
+	assert_memory_equal(one.map, same.map, one.bytes);
 	for (unsigned long i = 0; i < SOME; i++)
-		moved += one.site[i] - one.map[0].at != other.site[i] - other.map[0].at;
+		moved += one.site[i] - one.map != other.site[i] - other.map;
 	assert_true(moved > SOME / 2);
 	sites_free(&one);
 	sites_free(&same);
@@ -106,7 +104,7 @@ static void straddlers_are_as_many_as_chance_has_it(void **state)
 	for (uint64_t seed = 1; seed <= 3; seed++) {
 		struct sites sites;
 
-		build(&sites, MANY, seed, 0);
+		build(&sites, MANY, seed);
 		expect_share(&sites, 8);
 		expect_share(&sites, 64);
 		sites_free(&sites);
@@ -128,7 +126,7 @@ static void each_function_calls_when_on_and_not_when_off(void **state)
 	uint64_t calls = 0;
 
 	(void)state;
-	build(&sites, SOME, 3, 0);
+	build(&sites, SOME, 3);
 	for (unsigned long i = 0; i < SOME; i++) {
 		assert_int_equal(sites.run[i](&calls), 1);
 		assert_int_equal(calls, i + 1);
@@ -145,38 +143,21 @@ static void each_function_calls_when_on_and_not_when_off(void **state)
 	sites_free(&sites);
 }
 
-static void a_program_may_have_several_mappings(void **state)
-{
-	struct sites sites;
-	uint64_t calls = 0;
-
-	(void)state;
-	build(&sites, 100, 4, 30);
-	assert_int_equal(sites.maps, 4);
-	for (unsigned long i = 0; i < sites.count; i++) {
-		const struct sites_map *map = &sites.map[i / 30];
-
-		assert_true(sites.site[i] >= map->at);
-		assert_true(sites.site[i] + SITES_LENGTH <= map->at + map->bytes);
-		assert_int_equal(sites.run[i](&calls), 1);
-	}
-	assert_int_equal(calls, 100);
-	sites_free(&sites);
-}
-
 static void nothing_is_left_of_a_program(void **state)
 {
 	struct sites sites;
-	struct sites_map map;
+	uint8_t *map;
+	size_t bytes;
 
 	(void)state;
-	build(&sites, SOME, 5, 0);
-	map = sites.map[0];
+	build(&sites, SOME, 5);
+	map = sites.map;
+	bytes = sites.bytes;
 	sites_free(&sites);
-	assert_int_equal(pc_text_close(map.at, map.bytes), -ENOENT);
+	assert_int_equal(pc_text_close(map, bytes), -ENOENT);
 	assert_null(sites.site);
 	sites_free(&sites);
-	assert_int_equal(sites_build(&sites, &(struct sites_spec){ 0, 1, 0 }), -EINVAL);
+	assert_int_equal(sites_build(&sites, 0, 1), -EINVAL);
 }
 
 /* --- While executors run it ------------------------------------------------------------------- */
@@ -267,7 +248,7 @@ static void expect_exact_counts(void (*toggle)(const struct turn *, const struct
 	struct turn turn = { .work = { sites_run, &sites } };
 	struct hot_sum sum;
 
-	build(&sites, SOME, 6, 200);
+	build(&sites, SOME, 6);
 	assert_int_equal(hot_start(&turn.hot, run.topology, &run.seating), 0);
 	expect_all_or_none(&turn, &sites, true);
 	begin_turn(&turn);
@@ -305,11 +286,11 @@ static void a_call_that_does_not_count_shows(void **state)
 	struct hot_work work = { sites_run, &sites };
 
 	(void)state;
-	build(&sites, SITES_ROUND, 7, 0);
+	build(&sites, SITES_ROUND, 7);
 	sites_run(&work, 0, &counts);
 	assert_int_equal(counts.calls[0], SITES_ROUND);
 	assert_int_equal(counts.calls[1], SITES_ROUND);
-	memset(sites.target[0], 0x90, 3); /* inc qword [rdi] */
+	memset(sites.map, 0x90, 3); /* inc qword [rdi] */
 	serialise();
 	sites_run(&work, 0, &counts);
 	assert_int_equal(counts.calls[0], SITES_ROUND);
@@ -325,7 +306,6 @@ int main(void)
 		cmocka_unit_test(straddlers_are_as_many_as_chance_has_it),
 		cmocka_unit_test(a_site_crosses_where_its_bytes_are_on_both_sides),
 		cmocka_unit_test(each_function_calls_when_on_and_not_when_off),
-		cmocka_unit_test(a_program_may_have_several_mappings),
 		cmocka_unit_test(nothing_is_left_of_a_program),
 		cmocka_unit_test(counts_are_exact_while_patched),
 		cmocka_unit_test(counts_are_exact_while_calls_are_turned),

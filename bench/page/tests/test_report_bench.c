@@ -107,6 +107,18 @@ static void rows_and_what_was_skipped_are_listed(void **state)
 	free(page);
 }
 
+/* And stand once more among all. */
+static void telling_rows_come_first(void **state)
+{
+	static const char row[] = "<td>aligned: 1 executor</td><td>on, ticks</td>";
+	char *page = page_with(*state, write_benchmarks);
+	const char *first = strstr(page, row), *all = strstr(page, "<details><summary>All ");
+
+	assert_true(first && all && first < all);
+	assert_non_null(strstr(all, row));
+	free(page);
+}
+
 static int write_twice(struct journal *journal)
 {
 	struct bench_result old = sample_result("invoke"), fresh = sample_result("invoke");
@@ -210,7 +222,7 @@ static int write_unmeasured(struct journal *journal)
 {
 	struct bench_result r = sample_result("stall");
 
-	r.first_wait = r.second_wait = 0;
+	r.waits.first = r.waits.second = 0;
 	snprintf(r.waits_from, sizeof(r.waits_from), "none");
 	r.witness.steal = r.witness.load = -1;
 	r.witness.interrupts = WITNESS_UNKNOWN;
@@ -253,6 +265,7 @@ int main(void)
 		ON_PAGE(table_2_has_the_papers_column_beside_ours),
 		ON_PAGE(peers_are_told_as_ratios),
 		ON_PAGE(rows_and_what_was_skipped_are_listed),
+		ON_PAGE(telling_rows_come_first),
 		ON_PAGE(the_last_line_wins),
 		ON_PAGE(a_calibration_has_both),
 		ON_PAGE(nothing_of_a_line_is_markup),

@@ -72,6 +72,15 @@ LINES_PLAIN void put_number(uint64_t ticks, uint64_t per, const char *end)
 	printf("%llu.%03u%s", (unsigned long long)whole, (unsigned)part, end);
 }
 
+/* What so many calls of a function take. Inlined by hand: what calls it must not be traced. */
+#define TIME(call, calls, ticks)                                                                   \
+	do {                                                                                       \
+		(ticks) = ticks_now();                                                             \
+		for (uint64_t i = 0; i < (calls); i++)                                             \
+			call();                                                                    \
+		(ticks) = ticks_now() - (ticks);                                                   \
+	} while (0)
+
 LINES_PLAIN void put_end(void)
 {
 	puts(".");

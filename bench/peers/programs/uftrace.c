@@ -26,14 +26,6 @@ __attribute__((noinline, aligned(64))) static void plain(void)
 	__asm__ volatile("nop");
 }
 
-#define TIME(call, ticks)                                                                          \
-	do {                                                                                       \
-		(ticks) = ticks_now();                                                             \
-		for (uint64_t i = 0; i < calls; i++)                                               \
-			call();                                                                    \
-		(ticks) = ticks_now() - (ticks);                                                   \
-	} while (0)
-
 /* Both begin alike, until one of them is changed. */
 LINES_PLAIN int is_patched(void)
 {
@@ -51,9 +43,9 @@ LINES_PLAIN void cost(uint64_t calls)
 	uint64_t empty, off, on;
 
 	calls += !calls;
-	TIME(plain, empty);
-	TIME(left_alone, off);
-	TIME(traced, on);
+	TIME(plain, calls, empty);
+	TIME(left_alone, calls, off);
+	TIME(traced, calls, on);
 	put_number(empty, calls, " ");
 	put_number(off, calls, " ");
 	put_number(on, calls, "\n");

@@ -142,29 +142,21 @@ LINES_PLAIN void patch(bool on)
 	exit(1);
 }
 
-LINES_PLAIN uint64_t timed_patch(bool on, bool hot)
-{
-	uint64_t begin = ticks_now();
-
-	while (ticks_now() - begin < LINES_REST)
-		;
-	if (hot)
-		await_rounds(2);
-	begin = ticks_now();
-	patch(on);
-	return ticks_now() - begin;
-}
-
 LINES_PLAIN void toggle(unsigned long pairs, bool hot)
 {
 	__xray_set_handler(nothing);
 	if (hot)
 		start();
-	for (unsigned long i = 0; i < pairs; i++) {
-		uint64_t on = timed_patch(true, hot);
+	for (unsigned long i = 0; i < 2 * pairs; i++) {
+		uint64_t begin = ticks_now();
 
-		put_number(on, 1, " ");
-		put_number(timed_patch(false, hot), 1, "\n");
+		while (ticks_now() - begin < LINES_REST)
+			;
+		if (hot)
+			await_rounds(2);
+		begin = ticks_now();
+		patch(i % 2 == 0);
+		put_number(ticks_now() - begin, 1, i % 2 ? "\n" : " ");
 	}
 	if (hot)
 		stop();
@@ -225,33 +217,20 @@ LINES_PLAIN void flow(double rate, uint64_t ns, bool on_off)
 
 /* --- Costs ---------------------------------------------------------------------------------- */
 
-LINES_PLAIN uint64_t time_plain(uint64_t calls)
-{
-	uint64_t begin = ticks_now();
-
-	for (uint64_t i = 0; i < calls; i++)
-		plain();
-	return ticks_now() - begin;
-}
-
-LINES_PLAIN uint64_t time_traced(uint64_t calls)
-{
-	uint64_t begin = ticks_now();
-
-	for (uint64_t i = 0; i < calls; i++)
-		traced();
-	return ticks_now() - begin;
-}
-
 LINES_PLAIN void cost(uint64_t calls)
 {
+	uint64_t empty, off, on;
+
 	calls += !calls;
 	__xray_set_handler(nothing);
-	put_number(time_plain(calls), calls, " ");
-	put_number(time_traced(calls), calls, " ");
+	TIME(plain, calls, empty);
+	TIME(traced, calls, off);
 	patch(true);
-	put_number(time_traced(calls), calls, "\n");
+	TIME(traced, calls, on);
 	patch(false);
+	put_number(empty, calls, " ");
+	put_number(off, calls, " ");
+	put_number(on, calls, "\n");
 	put_end();
 }
 

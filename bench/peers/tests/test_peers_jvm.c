@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <sched.h>
 
-#include "bench/cases/toggle/toggle_case.h"
+#include "bench/cases/toggle/toggle.h"
 #include "bench/tests/peer_checks.h"
 
 #define MOST	  8 /* processes or threads that are looked at */

@@ -138,8 +138,8 @@ static void same_result(const struct bench_result *a, const struct bench_result 
 	assert_int_equal(a->seating.executors, b->seating.executors);
 	assert_memory_equal(a->seating.executor, b->seating.executor,
 			    a->seating.executors * sizeof(a->seating.executor[0]));
-	assert_true(a->first_wait == b->first_wait && a->second_wait == b->second_wait);
-	assert_true(a->stretch == b->stretch);
+	assert_true(a->waits.first == b->waits.first && a->waits.second == b->waits.second);
+	assert_true(a->waits.stretch == b->waits.stretch);
 	assert_string_equal(a->waits_from, b->waits_from);
 	same_value(&a->distance, &b->distance);
 	assert_memory_equal(&a->witness, &b->witness, sizeof(a->witness));
@@ -166,7 +166,7 @@ static void what_is_not_known_stays_so(void **state)
 	result.witness.involuntary = WITNESS_UNKNOWN;
 	result.witness.load = -1;
 	result.seating.executors = 0;
-	result.first_wait = result.second_wait = result.stretch = 0;
+	result.waits.first = result.waits.second = result.waits.stretch = 0;
 	strcpy(result.waits_from, "none");
 	back = back_of(retold(line_of(&result)));
 	same_result(&result, &back);
@@ -390,7 +390,7 @@ static void changed_lines_are_refused(void **state)
 		{ "benchmark", "\"other\"" },
 		{ "seed", "-1" },
 		{ "seed", "1.5" },
-		{ "seed", "\"1\"" },
+		{ "seed", "\"one\"" },
 		{ "rounds", "4294967296" },
 		{ "rounds", NULL },
 		{ "seconds", "-1" },

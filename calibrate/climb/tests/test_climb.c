@@ -63,7 +63,7 @@ static double rate_of(const struct cell *cell)
 	case PROTOCOL_ATOMIC:
 		return here->word_tears && cell->crossing == CROSSING_NONE ? 1e-3 : 0;
 	case PROTOCOL_WAIT:
-		return rate_at(here, cell->first_wait);
+		return rate_at(here, cell->waits.first);
 	default:
 		return 0;
 	}
@@ -71,7 +71,7 @@ static double rate_of(const struct cell *cell)
 
 static double ticks_of(const struct cell *cell)
 {
-	double waits = (double)(cell->first_wait + cell->second_wait);
+	double waits = (double)(cell->waits.first + cell->waits.second);
 
 	return cell->protocol == PROTOCOL_MEMBARRIER ? BARRIER : STORES + waits;
 }
@@ -237,7 +237,7 @@ static void the_papers_waits_are_left_alone(void **state)
 
 		if (strcmp(m->session.done[i].stage, "ladder") != 0)
 			continue;
-		if (!cell->stretch)
+		if (!cell->waits.stretch)
 			assert_int_equal(cell->provokers, 0);
 		else if (cell->provokers)
 			provoked++;
@@ -252,7 +252,7 @@ static void what_cannot_be_provoked_is_not(void **state)
 {
 	struct machine *m = *state;
 
-	m->plan.unprovoked[m->plan.unprovokeds++].provoker = PROVOKER_SIBLING;
+	m->plan.untested[m->plan.untesteds++] = (struct untested){ true, PROVOKER_SIBLING, "" };
 	climb_to(m, 0);
 	for (size_t i = 0; i < m->session.count; i++)
 		assert_false(m->session.done[i].cell.provokers & 1u << PROVOKER_SIBLING);

@@ -12,7 +12,7 @@
 #define SEEDS  5
 
 /* Tears of a toggle: halved with each rung, down to none. */
-static double rate_at(const struct rung *rung)
+static double rate_at(const struct waits *rung)
 {
 	return rung->first >= 3200 ? 0 : 1e-2 / (1 + (double)rung->first * (double)rung->first);
 }
@@ -40,15 +40,15 @@ struct simulation {
 
 static void start(struct simulation *s, unsigned seats, uint64_t seed)
 {
-	struct run_sums none = { 0 };
+	struct sums none = { 0 };
 
 	*s = (struct simulation){ .plan = sample_plan(seats) };
 	s->rng = gsl_rng_alloc(gsl_rng_mt19937);
 	gsl_rng_set(s->rng, seed);
-	sample_membarrier(&none.sums, &s->plan, 20000);
-	assert_int_equal(sums_add_all(&s->sums, &none.sums), 0);
-	sums_free(&none.sums);
-	estimate_make(&s->e, &(struct run_sums){ s->sums }, 1, &s->plan);
+	sample_membarrier(&none, &s->plan, 20000);
+	assert_int_equal(sums_add_all(&s->sums, &none), 0);
+	sums_free(&none);
+	estimate_make(&s->e, &s->sums, 1, &s->plan);
 	assert_int_equal(schedule_make(&s->schedule, &s->plan, &s->e.ladder, seed), 0);
 }
 
@@ -66,7 +66,7 @@ static void run(struct simulation *s, unsigned slices)
 
 		sum.count = run_slice(&sum, s->rng);
 		assert_int_equal(sums_add(&s->sums, &sum), 0);
-		estimate_make(&s->e, &(struct run_sums){ s->sums }, 1, &s->plan);
+		estimate_make(&s->e, &s->sums, 1, &s->plan);
 	}
 }
 

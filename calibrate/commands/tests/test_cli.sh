@@ -17,7 +17,7 @@ for option in help -h --help; do
 	grep -q '^Usage: tmax COMMAND' "$dir/out" || fail "$option without usage"
 done
 mapfile -t commands < <(sed -nE 's/^  ([a-z]+) .*/\1/p' "$dir/out")
-[ "${commands[*]}" = "calibrate verify stress gaps evidence report bench info" ] || fail "commands: ${commands[*]}"
+[ "${commands[*]}" = "calibrate verify stress gaps evidence report conform merge fleet bench info" ] || fail "commands: ${commands[*]}"
 expect 0 "$tmax" --version
 grep -qE '^tmax [0-9]+[.][0-9]+' "$dir/out" || fail "version"
 
@@ -72,7 +72,8 @@ for command in "${commands[@]}"; do
 	[ "$hint" = "tmax $command --help" ] || fail "'$hint' is where help of $command is"
 	case $command in
 	bench) said=benchmark ;;
-	report) said=--output ;;
+	report | merge) said=--output ;;
+	fleet) said="report or export" ;;
 	*) said=extra ;;
 	esac
 	complains 64 "$said" "$tmax" "$command" extra
@@ -193,11 +194,14 @@ expect "0 1" "$tmax" "${again[@]:1}" --json
 	fail "another cell the second time"
 
 expect "0 1" "$tmax" stress "${seat[@]}" "${cell[@]}" --journal "$dir/journal" --json
-cat "$dir/out" >>"$dir/record"
+{
+	in_journal "$dir/record"
+	in_journal "$dir/out"
+} >"$dir/records"
 expect "0 1" "$tmax" stress "${seat[@]}" "${cell[@]}" --journal "$dir/journal"
 grep -q '^again  *tmax stress ' "$dir/out" || fail "no command in the text"
 [ "$(grep -c '"type":"cell"' "$dir/journal")" = 2 ] || fail "stress --journal appends a record"
-grep -qxFf "$dir/record" "$dir/journal" || fail "the journal has not what was printed"
+grep -qxFf "$dir/records" "$dir/journal" || fail "the journal has not what was printed"
 valid "$dir/journal"
 complains 69 "executors" "$tmax" stress --placement same-core --executors 1024
 
@@ -231,7 +235,7 @@ for section in machine sync placements machine.conf; do
 done
 expect "0 3" "$tmax" info --json
 is_json "$dir/out"
-for key in schema machine tsc runs_on membarrier placements machine_conf; do
+for key in schema identity tsc runs_on membarrier placements machine_conf; do
 	grep -q "\"$key\":" "$dir/out" || fail "info --json without $key"
 done
 for placement in same-core same-l2 same-l3 same-socket cross-socket kind-up kind-down spread \
@@ -246,7 +250,7 @@ refused()
 	grep -q '^  verdict  *refused$' "$dir/out" || fail "info does not say that it refused $1"
 	PATCHCORE_MACHINE_CONF=$1 complains 3 "$2" "$tmax" info --json
 	is_json "$dir/out"
-	grep -q '"verdict": "refused"' "$dir/out" || fail "--json does not say that it refused $1"
+	grep -q '"verdict":"refused"' "$dir/out" || fail "--json does not say that it refused $1"
 }
 
 conf_of_here >"$dir/machine.conf"
@@ -272,10 +276,40 @@ if can_wait; then
 	[ ! -s "$dir/err" ] || fail "info complains of a good config"
 	grep -q '^  verdict  *valid$' "$dir/out" || fail "info does not say that it is valid"
 	expect 0 "$tmax" info --json
-	grep -q '"verdict": "valid"' "$dir/out" || fail "info --json does not say that it is valid"
-	for told in '"policy": "wait"' '"first_wait": 3000' '"second_wait": 2000'; do
+	grep -q '"verdict":"valid"' "$dir/out" || fail "info --json does not say that it is valid"
+	for told in '"policy":"wait"' '"first_wait":3000' '"second_wait":2000'; do
 		grep -q "$told" "$dir/out" || fail "info --json without $told"
 	done
 else
 	echo "no TSC to wait by: no config can be valid here"
+fi
+
+# --- colours ---
+
+# on_terminal COMMAND - with standard output on a terminal; what it shows goes to $dir/shown
+on_terminal()
+{
+	rc=0
+	script -qefc "$1" "$dir/shown" >/dev/null </dev/null || rc=$?
+}
+missing="'$tmax' verify --config '$dir/missing.conf'"
+yellow=$(printf '\033\\[1;33mno config\033\\[0m')
+if command -v script >/dev/null; then
+	export TERM=xterm
+	unset NO_COLOR
+	on_terminal "$missing"
+	[ "$rc" = 3 ] || fail "exit status $rc on a terminal"
+	grep -q "$yellow" "$dir/shown" || fail "no colour on a terminal"
+	on_terminal "NO_COLOR=1 $missing"
+	if grep -q "$(printf '\033')" "$dir/shown"; then
+		fail "colour in spite of NO_COLOR"
+	fi
+	on_terminal "TERM=dumb $missing"
+	if grep -q "$(printf '\033')" "$dir/shown"; then
+		fail "colour on a dumb terminal"
+	fi
+	expect 3 "$tmax" verify --config "$dir/missing.conf"
+	grep -q '^Verdict:  no config: ' "$dir/out" || fail "colour where there is no terminal"
+else
+	echo "colours not tested: no script"
 fi

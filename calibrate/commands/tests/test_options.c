@@ -256,9 +256,9 @@ static void a_command_gives_its_cell_back(void **state)
 		.oracle = ORACLE_CRASH,
 		.split = 4,
 		.executors = 1024,
-		.first_wait = 1000000000,
-		.second_wait = 7,
-		.stretch = 64,
+		.waits.first = 1000000000,
+		.waits.second = 7,
+		.waits.stretch = 64,
 		.rest = 11,
 		.provokers = 1u << PROVOKER_SITES | 1u << PROVOKER_SHOOTDOWN,
 		.loop = 4096,
@@ -290,9 +290,9 @@ static void a_command_gives_its_cell_back(void **state)
 	assert_int_equal(back.oracle, cell.oracle);
 	assert_int_equal(back.split, cell.split);
 	assert_int_equal(back.executors, cell.executors);
-	assert_int_equal(back.first_wait, cell.first_wait);
-	assert_int_equal(back.second_wait, cell.second_wait);
-	assert_int_equal(back.stretch, cell.stretch);
+	assert_int_equal(back.waits.first, cell.waits.first);
+	assert_int_equal(back.waits.second, cell.waits.second);
+	assert_int_equal(back.waits.stretch, cell.waits.stretch);
 	assert_int_equal(back.rest, cell.rest);
 	assert_int_equal(back.provokers, cell.provokers);
 	assert_int_equal(back.loop, cell.loop);

@@ -38,9 +38,9 @@ static void assert_same_levels(const struct machine_conf *conf, const struct est
 		if (!e->level[i].claim[CLAIM_LINE].count.toggles ||
 		    !e->level[i].claim[CLAIM_PAGE].count.toggles)
 			continue;
-		assert_int_equal(level->first_wait, e->level[i].rung.first);
-		assert_int_equal(level->second_wait, e->level[i].rung.second);
-		assert_int_equal(level->stretch, e->level[i].rung.stretch);
+		assert_int_equal(level->waits.first, e->level[i].rung.first);
+		assert_int_equal(level->waits.second, e->level[i].rung.second);
+		assert_int_equal(level->waits.stretch, e->level[i].rung.stretch);
 		assert_true(llabs((long long)level->ticks - (long long)e->level[i].ticks) <= 1);
 		assert_same_bound(&level->line, &e->level[i].claim[CLAIM_LINE]);
 		assert_same_bound(&level->page, &e->level[i].claim[CLAIM_PAGE]);
@@ -167,7 +167,7 @@ static void many_cpus_fit(void **state)
 static void extremes_are_readable(void **state)
 {
 	struct place *p = *state;
-	struct run_sums none = { 0 };
+	struct sums none = { 0 };
 	struct machine_conf conf;
 
 	estimate_make(&p->estimate, &none, 1, &p->plan);
@@ -221,10 +221,10 @@ static void the_longest_texts_fit(void **state)
 	fill_text(p->estimate.reason, sizeof(p->estimate.reason));
 	fill_text(journal, sizeof(journal));
 	p->from.journal = journal;
-	p->plan.unseateds = PLACEMENT_COUNT;
+	p->plan.unseateds = p->plan.untesteds = PLACEMENT_COUNT;
 	for (unsigned i = 0; i < PLACEMENT_COUNT; i++) {
-		p->plan.unseated[i].placement = (enum placement)i;
-		fill_text(p->plan.unseated[i].reason, sizeof(p->plan.unseated[i].reason));
+		p->plan.untested[i].which = (int)i;
+		fill_text(p->plan.untested[i].reason, sizeof(p->plan.untested[i].reason));
 	}
 	assert_int_equal(write_conf(p), 0);
 	assert_short_lines(p->path);
@@ -277,7 +277,8 @@ static void people_can_read_it(void **state)
 {
 	static const char *const words[] = {
 		"[tmax]\nschema = 4\ntool = " PACKAGE_STRING "\ndate = 2",
-		"\nplan = quick\njournal = journal.jsonl\nevidence = machine.conf.evidence\n"
+		"\nplan = quick\nsource = calibration\njournal = journal.jsonl\nevidence = "
+		"machine.conf.evidence\n"
 		"verdict = pass\nreason = waits of 1600 x4 keep tears below ",
 		"\n[scope]\ncpus = 0-1\nevidence = this-run\nruns = 1\nmeasured = 1795335991\n",
 		"\n[window]\nbytes = 64\ntoggles = 4000000\n",
@@ -291,6 +292,25 @@ static void people_can_read_it(void **state)
 	};
 
 	assert_all_said(*state, words, sizeof(words) / sizeof(words[0]));
+}
+
+static void a_prior_says_so(void **state)
+{
+	struct place *p = *state;
+	struct machine_conf conf;
+	char *text;
+
+	assert_int_equal(write_conf(p), 0);
+	assert_false(must_read(p).fleet);
+	p->from.prior = "fleet.prior";
+	p->from.confidence = 0.9;
+	assert_int_equal(write_conf(p), 0);
+	conf = must_read(p);
+	assert_true(conf.fleet);
+	assert_true(conf.confidence == 0.9 && conf.window_confidence == 0.9);
+	text = read_text(p->path);
+	assert_says(text, "\nsource = fleet\nprior = fleet.prior\nverdict = ");
+	free(text);
 }
 
 /* As verify does it: the level that the verdict rests on, at every seat. */
@@ -308,7 +328,7 @@ static void the_cells_can_be_run_again(void **state)
 		fail_msg("%s", why);
 	fclose(f);
 	for (unsigned i = 0; i < 4; i++) {
-		assert_int_equal(cells[i].first_wait, 1600);
+		assert_int_equal(cells[i].waits.first, 1600);
 		assert_int_equal(cells[i].placement, p->plan.seat[i / 2].placement);
 		assert_int_equal(cells[i].crossing, i % 2 ? CROSSING_PAGE : CROSSING_LINE);
 	}
@@ -326,6 +346,7 @@ int main(void)
 		IN_PLACE(the_longest_texts_fit),
 		IN_PLACE(a_journal_name_is_only_a_name),
 		IN_PLACE(people_can_read_it),
+		IN_PLACE(a_prior_says_so),
 		IN_PLACE(the_cells_can_be_run_again),
 	};
 

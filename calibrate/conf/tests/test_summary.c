@@ -51,8 +51,9 @@ static void make(double membarrier_ticks)
 		}
 	}
 	plan = *plan_find("default");
-	plan.unseated[plan.unseateds++] =
-		(struct unseated){ PLACEMENT_SAME_CORE, "one thread for each core" };
+	plan.unseateds++;
+	plan.untested[plan.untesteds++] =
+		(struct untested){ false, PLACEMENT_SAME_CORE, "one thread for each core" };
 	identity = sample_identity();
 	identity.tsc_khz = 2600000;
 }
@@ -127,7 +128,7 @@ static void it_says_what_the_library_does(void **state)
 	make(20000);
 	text = printed(summary_print);
 	assert_has(text,
-		   "Policy auto uses membarrier (7.7 us a change); after pc_set_accept_p(0.0001)"
+		   "Policy auto uses membarrier (7.7 us a change); after pc_set_accept_p(1e-4)"
 		   " it waits 800 x4 (5.00 us).");
 	free(text);
 	e.verdict = VERDICT_FAIL;
@@ -150,6 +151,23 @@ static void it_says_how_far_its_bounds_reach(void **state)
 	e.long_run = true;
 	text = printed(summary_print);
 	assert_has(text, "95 % for the long run, from 31 runs.");
+	free(text);
+}
+
+/* A factor that is not known is no number. */
+static void a_factor_is_told_if_it_is_known(void **state)
+{
+	char *text;
+
+	(void)state;
+	make(40000);
+	e.factor[CLAIM_LINE] = 60;
+	e.factor_wait[CLAIM_LINE] = 400;
+	text = printed(summary_details);
+	assert_has(text, "across a line: at most 60 times as many tears per toggle as gaps per "
+			 "store, at 400 ticks\n");
+	assert_has(text, "across a page: how many tears a gap stands for is unknown");
+	assert_has_not(text, " 0 times as many");
 	free(text);
 }
 
@@ -181,14 +199,13 @@ static void details_tell_each_rung(void **state)
 
 	(void)state;
 	make(40000);
-	plan.unprovoked[plan.unprovokeds++] =
-		(struct unprovoked){ PROVOKER_SIBLING, "no core has two threads" };
+	plan.untested[plan.untesteds++] =
+		(struct untested){ true, PROVOKER_SIBLING, "no core has two threads" };
 	text = printed(summary_details);
 	for (unsigned i = 0; i < e.ladder.count; i++) {
-		char rung[64], line[70];
+		char line[WAITS_TEXT + 4];
 
-		snprintf(line, sizeof(line), "\n  %s ",
-			 rung_text(&e.level[i].rung, rung, sizeof(rung)));
+		snprintf(line, sizeof(line), "\n  %s ", WAITS(&e.level[i].rung));
 		assert_has(text, line);
 	}
 	assert_has(text, "same-core      not tested: one thread for each core");
@@ -202,6 +219,7 @@ int main(void)
 		cmocka_unit_test(a_summary_has_a_dozen_lines),
 		cmocka_unit_test(it_says_what_the_library_does),
 		cmocka_unit_test(it_says_how_far_its_bounds_reach),
+		cmocka_unit_test(a_factor_is_told_if_it_is_known),
 		cmocka_unit_test(nothing_is_told_too),
 		cmocka_unit_test(details_tell_each_rung),
 	};

@@ -14,8 +14,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/experiment/paper_run.h"
-#include "calibrate/experiment/tail_run.h"
+#include "calibrate/tests/experiment_place.h"
 #include "calibrate/tests/session_place.h"
 #include "stress/base/clock.h"
 #include "stress/witness/witness.h"
@@ -38,8 +37,11 @@ struct machine {
 
 static struct machine *here;
 
-static const struct seat seat = { PLACEMENT_SAME_L3, 1 };
-static const struct shard whole = { 1, 1 };
+static const char arms_text[] =
+	"one: tmax stress --first-wait 1000 --toggles 1000\n"
+	"two: tmax stress --first-wait 2000 --provoker shootdown --toggles 1000\n"
+	"two: tmax stress --first-wait 2000 --provoker shootdown --toggles 1000\n"
+	"three: tmax stress --crossing page --toggles 1000\n";
 
 int cell_run(const struct cell *cell, const struct run_options *options, struct cell_result *result)
 {
@@ -53,7 +55,7 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 	}
 	here->ran[here->runs++] = *cell;
 	here->stop = here->stop_after && here->runs >= here->stop_after;
-	if (cell->oracle == ORACLE_CRASH && cell->first_wait == here->hangs_at)
+	if (cell->oracle == ORACLE_CRASH && cell->waits.first == here->hangs_at)
 		result->outcome = OUTCOME_HANG;
 	witness_clear(&result->witness);
 	if (here->noisy)
@@ -99,15 +101,14 @@ static int end_machine(void **state)
 
 /* --- The paper's grid ------------------------------------------------------------------ */
 
-static struct paper small_grid(void)
+static struct experiment small_grid(struct machine *m)
 {
-	struct paper paper;
+	struct experiment e = paper_as_shipped();
 
-	paper_defaults(&paper);
-	paper.repetitions = 1;
-	paper.toggles = 1000;
-	assert_int_equal(paper_executors(&paper, "2"), 0);
-	return paper;
+	e.repetitions = 1;
+	e.journal = m->path;
+	experiment_make(&e, "2", 1000);
+	return e;
 }
 
 static unsigned count_grid(const struct machine *m)
@@ -122,140 +123,168 @@ static unsigned count_grid(const struct machine *m)
 static void test_estimate_times_both_ends(void **state)
 {
 	struct machine *m = *state;
-	struct paper paper = small_grid();
+	struct experiment e = small_grid(m);
 
-	assert_int_equal(paper_run(&m->session, &paper, &whole), 0);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
 	assert_int_equal(m->runs, 102);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(m->ran[i].oracle, ORACLE_COUNT);
-		assert_int_equal(m->ran[i].first_wait, i ? 2400 : 0);
+		assert_int_equal(m->ran[i].waits.first, i ? 2400 : 0);
 	}
 	assert_int_equal(count_grid(m), 100);
+	cells_free(&e.cells);
 }
 
 static void test_resumed_grid(void **state)
 {
 	struct machine *m = *state;
-	struct paper paper = small_grid();
+	struct experiment e = small_grid(m);
 	struct journal_data all = { 0 };
-	struct paper_there there;
+	struct there there;
 
 	m->stop_after = 42;
-	assert_int_equal(paper_run(&m->session, &paper, &whole), -EINTR);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_INTERRUPTED);
 	assert_int_equal(count_grid(m), 40);
 	restart(m);
-	assert_int_equal(paper_run(&m->session, &paper, &whole), 0);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
 	assert_int_equal(count_grid(m), 60);
 	assert_int_equal(journal_read(m->path, &all), 0);
-	assert_int_equal(paper_look(&paper, &all, NULL, &there), 0);
+	assert_int_equal(experiment_look(&e, &all, NULL, &there), 0);
 	assert_true(there.missing == 0 && there.doubled == 0);
 	journal_free(&all);
 	/* Nothing to run is nothing to time. */
 	restart(m);
-	assert_int_equal(paper_run(&m->session, &paper, &whole), 0);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
 	assert_int_equal(m->runs, 0);
+	cells_free(&e.cells);
 }
 
 static void test_hangs_are_no_answer(void **state)
 {
 	struct machine *m = *state;
-	struct paper paper = small_grid();
+	struct experiment e = small_grid(m);
 
 	m->hangs_at = 700;
-	assert_int_equal(paper_run(&m->session, &paper, &whole), 1);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_INCONCLUSIVE);
 	assert_int_equal(count_grid(m), 100);
 	m->hangs_at = UINT64_MAX;
 	restart(m);
-	assert_int_equal(paper_run(&m->session, &paper, &whole), 0);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
 	assert_int_equal(count_grid(m), 4);
+	cells_free(&e.cells);
 }
 
 /* The list of cells is the experiment: three of one and one of another is another. */
 static void test_noise_repeats_nothing(void **state)
 {
 	struct machine *m = *state;
-	struct paper paper = small_grid();
+	struct experiment e = small_grid(m);
 
 	m->noisy = true;
-	assert_int_equal(paper_run(&m->session, &paper, &whole), 0);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
 	assert_int_equal(count_grid(m), 100);
 	assert_true(m->session.done[m->session.count - 1].noisy);
+	cells_free(&e.cells);
 }
 
-/* --- The tail ---------------------------------------------------------------------------- */
+/* --- Round after round ------------------------------------------------------------------- */
 
 /* Without the gap oracle, which has a machine of its own. */
-static void make_plan(struct tail_plan *plan)
+static struct experiment arms(struct machine *m)
 {
-	tail_plan_make(plan, TAIL_BUDGET, false);
-	while (plan->arm[plan->arms - 1].gaps)
-		plan->arms--;
+	struct experiment e = { .kind = EXPERIMENT_LIST,
+				.name = "arms",
+				.shard = { 1, 1 },
+				.seed = 1,
+				.journal = m->path };
+	char why[CELLS_WHY];
+	FILE *stream = fmemopen((void *)(uintptr_t)arms_text, strlen(arms_text), "r");
+
+	assert_int_equal(cells_read(stream, &e.cells, why), 0);
+	fclose(stream);
+	e.cells.at[1].copies = e.cells.at[2].copies = 2;
+	e.cells.at[0].copies = e.cells.at[3].copies = e.cells.at[2].copy = 1;
+	return e;
 }
 
-static void test_tail_lasts_as_long_as_the_budget(void **state)
+static void test_lasts_as_long_as_the_budget(void **state)
 {
 	struct machine *m = *state;
-	struct tail_plan plan;
+	struct experiment e = arms(m);
 
-	make_plan(&plan);
 	m->session.budget = 1000;
 	m->seconds = 10;
 	m->noisy = true;
-	assert_int_equal(tail_run(&m->session, &plan, &seat), 0);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
 	assert_int_equal(m->runs, 100);
-	for (unsigned i = 0; i < plan.arms; i++)
-		assert_int_equal(m->ran[i].provokers, plan.arm[i].provokers);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(m->ran[i].provokers, e.cells.at[i].cell.provokers);
+	cells_free(&e.cells);
 }
 
 static void test_missing_provokers_are_left_out(void **state)
 {
 	struct machine *m = *state;
-	struct tail_plan plan;
-	unsigned arms;
+	struct experiment e = arms(m);
 
-	make_plan(&plan);
-	arms = plan.arms;
 	m->cannot = 1u << PROVOKER_SHOOTDOWN;
 	m->session.budget = 100;
 	m->seconds = 1;
-	assert_int_equal(tail_run(&m->session, &plan, &seat), 0);
-	assert_int_equal(plan.arms, arms - 1);
-	for (unsigned i = 0; i < plan.arms; i++)
-		assert_int_not_equal(plan.arm[i].provokers, m->cannot);
-	assert_true(m->runs > 90);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
+	assert_true(e.cells.at[1].left_out && e.cells.at[2].left_out);
+	assert_false(e.cells.at[0].left_out || e.cells.at[3].left_out);
+	assert_int_equal(m->runs, 100);
+	cells_free(&e.cells);
+}
+
+/* A list that ends has an answer to all of it, or not. */
+static void test_what_is_left_out_is_missing(void **state)
+{
+	struct machine *m = *state;
+	struct experiment e = arms(m);
+
+	e.repetitions = 1;
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
+	assert_int_equal(m->runs, 4);
+	cells_free(&e.cells);
+	e = arms(m);
+	e.repetitions = 1;
+	e.seed = 2;
+	m->cannot = 1u << PROVOKER_SHOOTDOWN;
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_INCONCLUSIVE);
+	assert_int_equal(m->runs, 6);
+	cells_free(&e.cells);
 }
 
 static void test_no_arm_left(void **state)
 {
 	struct machine *m = *state;
-	struct tail_plan plan;
+	struct experiment e = arms(m);
 
-	make_plan(&plan);
-	plan.arm[0] = plan.arm[plan.arms - 1];
-	plan.arms = 1;
-	m->cannot = plan.arm[0].provokers;
-	assert_int_not_equal(m->cannot, 0);
-	assert_int_equal(tail_run(&m->session, &plan, &seat), -ENOENT);
-	assert_int_equal(plan.arms, 0);
+	e.cells.at[0] = e.cells.at[1];
+	e.cells.at[3] = e.cells.at[1];
+	m->cannot = 1u << PROVOKER_SHOOTDOWN;
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_MISSING);
+	assert_int_equal(m->runs, 0);
+	cells_free(&e.cells);
 }
 
-static void test_resumed_tail(void **state)
+static void test_resumed_rounds(void **state)
 {
 	struct machine *m = *state;
-	struct tail_plan plan;
+	struct experiment e = arms(m);
 	uint64_t last;
 
-	make_plan(&plan);
 	m->stop_after = 30;
-	assert_int_equal(tail_run(&m->session, &plan, &seat), -EINTR);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_INTERRUPTED);
 	last = m->ran[29].seed;
 	restart(m);
-	make_plan(&plan);
 	m->stop_after = 1;
-	assert_int_equal(tail_run(&m->session, &plan, &seat), -EINTR);
+	assert_int_equal(experiment_run(&e, &m->session), EXIT_INTERRUPTED);
 	assert_int_equal(m->session.count, 31);
 	assert_int_equal(m->session.done[29].cell.seed, last);
 	assert_int_equal(m->runs, 1);
+	cells_free(&e.cells);
 }
 
 #define ON_MACHINE(test) cmocka_unit_test_setup_teardown(test, new_machine, end_machine)
@@ -267,10 +296,11 @@ int main(void)
 		ON_MACHINE(test_resumed_grid),
 		ON_MACHINE(test_hangs_are_no_answer),
 		ON_MACHINE(test_noise_repeats_nothing),
-		ON_MACHINE(test_tail_lasts_as_long_as_the_budget),
+		ON_MACHINE(test_lasts_as_long_as_the_budget),
 		ON_MACHINE(test_missing_provokers_are_left_out),
+		ON_MACHINE(test_what_is_left_out_is_missing),
 		ON_MACHINE(test_no_arm_left),
-		ON_MACHINE(test_resumed_tail),
+		ON_MACHINE(test_resumed_rounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

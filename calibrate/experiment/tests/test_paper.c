@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,66 +9,54 @@
 
 #include <cmocka.h>
 
-#include "calibrate/experiment/paper.h"
-#include "calibrate/experiment/paper_run.h"
-#include "calibrate/experiment/shard.h"
+#include "calibrate/tests/experiment_place.h"
 
 #define GRID (25 * 4 * 5 * 5)
 
-static struct paper grid(void)
+static struct experiment grid(void)
 {
-	struct paper paper;
+	struct experiment e = paper_as_shipped();
 
-	paper_defaults(&paper);
-	return paper;
+	experiment_make(&e, NULL, 0);
+	return e;
 }
 
 /* --- The grid ------------------------------------------------------------------ */
 
 static void test_grid_is_the_papers(void **state)
 {
-	struct paper paper = grid();
+	static bool seen[25][4][5][5];
+	struct experiment e = grid();
 	struct cell cell;
 	char reason[160];
 
 	(void)state;
-	assert_int_equal(paper_count(&paper), GRID);
+	memset(seen, 0, sizeof(seen));
+	assert_int_equal(experiment_count(&e), GRID);
 	for (size_t i = 0; i < GRID; i++) {
-		paper_cell(&paper, i, &cell);
+		unsigned run = experiment_cell(&e, i, &cell);
+		bool *at;
+
 		assert_int_equal(cell_check(&cell, reason, sizeof(reason)), 0);
 		assert_int_equal(cell.toggles, 50000000);
 		assert_int_equal(cell.oracle, ORACLE_CRASH);
 		assert_int_equal(cell.protocol, PROTOCOL_WAIT);
 		assert_int_equal(cell.crossing, CROSSING_LINE);
 		assert_int_equal(cell.pair, PAIR_CALL_NOP);
-		assert_int_equal(cell.first_wait, cell.second_wait);
+		assert_int_equal(cell.waits.first, cell.waits.second);
 		assert_int_equal(cell.rest, 2000);
-		assert_true(cell.stretch == 0 && cell.provokers == 0 && cell.loop == 0);
+		assert_true(cell.waits.stretch == 0 && cell.provokers == 0 && cell.loop == 0);
 		assert_true(cell.seconds == 0 && cell.stop_tears == 0);
-	}
-}
-
-static void test_every_variant_is_there_once(void **state)
-{
-	static bool seen[25][4][5][5];
-	struct paper paper = grid();
-	struct cell cell;
-
-	(void)state;
-	memset(seen, 0, sizeof(seen));
-	for (size_t i = 0; i < GRID; i++) {
-		bool *at;
-
-		paper_cell(&paper, i, &cell);
-		assert_int_equal(cell.first_wait % 100, 0);
-		assert_true(cell.first_wait <= 2400 && cell.split >= 1 && cell.split <= 4);
+		/* Each of them once. */
+		assert_int_equal(cell.waits.first % 100, 0);
+		assert_true(cell.waits.first <= 2400 && cell.split >= 1 && cell.split <= 4);
 		assert_true(cell.executors >= 2 && cell.executors <= 6);
-		assert_true(paper_repetition(&paper, i) < 5);
-		at = &seen[cell.first_wait / 100][cell.split - 1][cell.executors - 2]
-			  [paper_repetition(&paper, i)];
+		assert_true(run < 5);
+		at = &seen[cell.waits.first / 100][cell.split - 1][cell.executors - 2][run];
 		assert_false(*at);
 		*at = true;
 	}
+	cells_free(&e.cells);
 }
 
 static int compare(const void *a, const void *b)
@@ -79,96 +68,104 @@ static int compare(const void *a, const void *b)
 
 static void test_seeds_differ(void **state)
 {
-	struct paper paper = grid();
+	struct experiment e = grid();
 	uint64_t *seed = calloc(GRID, sizeof(*seed));
 	struct cell cell;
 
 	(void)state;
 	assert_non_null(seed);
 	for (size_t i = 0; i < GRID; i++) {
-		paper_cell(&paper, i, &cell);
+		experiment_cell(&e, i, &cell);
 		seed[i] = cell.seed;
 	}
 	qsort(seed, GRID, sizeof(*seed), compare);
 	for (size_t i = 1; i < GRID; i++)
 		assert_true(seed[i] != seed[i - 1]);
 	free(seed);
+	cells_free(&e.cells);
 }
 
 /* Else a resumed run would take short runs for long ones. */
 static void test_other_grids_have_other_seeds(void **state)
 {
-	struct paper paper = grid(), other = paper;
-	struct cell a, b;
+	struct experiment e = grid();
+	struct cell a, b, *line = &e.cells.at[7].cell;
 
 	(void)state;
-	paper_cell(&paper, 7, &a);
-	other.toggles = 1000;
-	paper_cell(&other, 7, &b);
+	experiment_cell(&e, 7, &a);
+	line->toggles = 1000;
+	experiment_cell(&e, 7, &b);
 	assert_true(a.seed != b.seed);
-	other = paper;
-	other.rest = 0;
-	paper_cell(&other, 7, &b);
+	line->toggles = a.toggles;
+	line->rest = 0;
+	experiment_cell(&e, 7, &b);
 	assert_true(a.seed != b.seed);
-	other = paper;
-	other.seed = 2;
-	paper_cell(&other, 7, &b);
+	line->rest = a.rest;
+	e.seed = 2;
+	experiment_cell(&e, 7, &b);
 	assert_true(a.seed != b.seed);
-	other = paper;
-	other.seat[0].placement = PLACEMENT_OVERSUBSCRIBED;
-	paper_cell(&other, 7, &b);
+	e.seed = 1;
+	line->placement = PLACEMENT_OVERSUBSCRIBED;
+	experiment_cell(&e, 7, &b);
 	assert_true(a.seed != b.seed);
-	paper_cell(&paper, 7, &b);
+	line->placement = a.placement;
+	experiment_cell(&e, 7, &b);
 	assert_int_equal(a.seed, b.seed);
+	cells_free(&e.cells);
 }
 
 static void test_executor_lists(void **state)
 {
-	static const char *const bad[] = { "",	    "0",  "2-",	  "-2",	  "6-2",  "2,2",
-					   "1-3,2", "2,", ",2",	  "2-65", "a",	  "2 ",
-					   " 2",    "+2", "2--3", "1-33", "2-3-4" };
-	struct paper paper = grid();
+	static const char *const bad[] = { "",	   "0", "2-", "-2", "6-2", "2,",   ",2",
+					   "2-65", "a", "2 ", " 2", "+2",  "2--3", "2-3-4" };
+	const struct option_row row = { .name = "executors" };
+	char why[OPTION_WHY];
+	struct cpus executors;
+	struct experiment e = paper_as_shipped();
+	unsigned count[65] = { 0 };
 
 	(void)state;
-	for (unsigned i = 0; i < 5; i++)
-		assert_int_equal(paper.seat[i].executors, 2 + i);
-	assert_int_equal(paper_executors(&paper, "1,4-6,3"), 0);
-	assert_int_equal(paper.seats, 5);
-	assert_int_equal(paper.seat[0].executors, 1);
-	assert_int_equal(paper.seat[3].executors, 6);
-	assert_int_equal(paper.seat[4].executors, 3);
-	assert_int_equal(paper_count(&paper), GRID);
+	assert_true(option_executors(&row, "1-64", &executors, why));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(paper_executors(&paper, bad[i]), -EINVAL);
+		assert_false(option_executors(&row, bad[i], &executors, why));
+	/* Each as often as the others, and next to each other. */
+	experiment_make(&e, "1,3-5", 0);
+	assert_int_equal(e.cells.count, 400);
+	for (size_t i = 0; i < 400; i++)
+		count[e.cells.at[i].cell.executors]++;
+	assert_true(count[1] == 100 && count[3] == 100 && count[4] == 100 && count[5] == 100);
+	for (size_t i = 1; i < 100; i++)
+		assert_true(e.cells.at[i].cell.executors != e.cells.at[i - 1].cell.executors);
+	cells_free(&e.cells);
 }
 
-static void seat_on(const char *machine, struct paper *paper)
+static enum placement seat_on(const char *machine, const char *executors)
 {
+	struct experiment e = paper_as_shipped();
 	hwloc_topology_t topology;
-	char reason[160];
+	enum placement placement;
 	int foreign;
 
 	setenv("HWLOC_SYNTHETIC", machine, 1);
 	assert_int_equal(topology_open(&topology, &foreign), 0);
 	unsetenv("HWLOC_SYNTHETIC");
-	assert_int_equal(paper_seat(paper, topology, reason, sizeof(reason)), 0);
+	assert_int_equal(cpus_parse(&e.executors, executors, strlen(executors)), 0);
+	assert_int_equal(experiment_prepare(&e, topology, NULL), EXIT_PASS);
+	placement = e.cells.at[0].cell.placement;
+	for (size_t i = 0; i < e.cells.count; i++)
+		assert_int_equal(e.cells.at[i].cell.placement, placement);
+	cells_free(&e.cells);
 	hwloc_topology_destroy(topology);
+	return placement;
 }
 
 /* One CPU each as far as they reach. */
 static void test_seats(void **state)
 {
-	struct paper paper = grid();
-
 	(void)state;
-	seat_on("pack:2 core:8 pu:1", &paper);
-	for (unsigned i = 0; i < 5; i++)
-		assert_int_equal(paper.seat[i].placement, PLACEMENT_SPREAD);
-	seat_on("pack:1 core:4 pu:1", &paper);
-	assert_int_equal(paper.seat[0].placement, PLACEMENT_SPREAD);
-	assert_int_equal(paper.seat[1].placement, PLACEMENT_SPREAD);
-	for (unsigned i = 2; i < 5; i++)
-		assert_int_equal(paper.seat[i].placement, PLACEMENT_OVERSUBSCRIBED);
+	assert_int_equal(seat_on("pack:2 core:8 pu:1", "2-6"), PLACEMENT_SPREAD);
+	assert_int_equal(seat_on("pack:1 core:4 pu:1", "2-3"), PLACEMENT_SPREAD);
+	assert_int_equal(seat_on("pack:1 core:4 pu:1", "4-6"), PLACEMENT_OVERSUBSCRIBED);
 }
 
 /* --- Shards --------------------------------------------------------------------- */
@@ -180,103 +177,71 @@ static void test_shard_names(void **state)
 					   "1/0",   "1/1001", "-1/3",
 					   "1/+3",  " 1/3",   "1/3 ",
 					   "1/3/5", "1.5/3",  "4294967297/4294967298" };
+	const struct option_row row = { .name = "shard" };
+	char why[OPTION_WHY];
 	struct shard shard;
 
 	(void)state;
-	assert_int_equal(shard_parse("3/16", &shard), 0);
+	assert_true(option_shard(&row, "3/16", &shard, why));
 	assert_int_equal(shard.number, 3);
 	assert_int_equal(shard.of, 16);
-	assert_int_equal(shard_parse("1/1", &shard), 0);
-	assert_int_equal(shard_parse("1000/1000", &shard), 0);
+	assert_true(option_shard(&row, "1/1", &shard, why));
+	assert_true(option_shard(&row, "1000/1000", &shard, why));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(shard_parse(bad[i], &shard), -EINVAL);
+		assert_false(option_shard(&row, bad[i], &shard, why));
 }
 
-static void test_shards_part_the_grid(void **state)
-{
-	static size_t order[GRID];
-	static unsigned taken[GRID];
-	const unsigned cuts[] = { 1, 3, 16, 1000 };
-
-	(void)state;
-	assert_int_equal(shard_order(order, GRID, 1), 0);
-	for (size_t c = 0; c < sizeof(cuts) / sizeof(cuts[0]); c++) {
-		memset(taken, 0, sizeof(taken));
-		for (unsigned number = 1; number <= cuts[c]; number++) {
-			const struct shard shard = { number, cuts[c] };
-			size_t has = 0;
-
-			for (size_t place = 0; place < GRID; place++)
-				if (shard_has(&shard, place)) {
-					taken[order[place]]++;
-					has++;
-				}
-			assert_in_range(has, GRID / cuts[c], GRID / cuts[c] + 1);
-		}
-		for (size_t i = 0; i < GRID; i++)
-			assert_int_equal(taken[i], 1);
-	}
-}
-
-/* Shards are run on different days: they must agree on the order. */
-static void test_order_is_the_seeds(void **state)
-{
-	static size_t a[GRID], b[GRID];
-	size_t same = 0;
-
-	(void)state;
-	assert_int_equal(shard_order(a, GRID, 1), 0);
-	assert_int_equal(shard_order(b, GRID, 1), 0);
-	assert_memory_equal(a, b, sizeof(a));
-	assert_int_equal(shard_order(b, GRID, 0), 0);
-	for (size_t i = 0; i < GRID; i++)
-		same += a[i] == b[i];
-	assert_true(same < 20);
-}
-
-/* Every 16th cell of an unshuffled grid would have the same few waits. */
+/* A part of every shard has its share of what is slow, and the runs of a cell are spread. */
 static void test_shards_are_alike(void **state)
 {
-	static size_t order[GRID];
-	struct paper paper = grid();
-	double sum[16] = { 0 };
+	const unsigned cuts[] = { 2, 5, 16, 25, 100 };
+	struct experiment e = grid();
 	struct cell cell;
 
 	(void)state;
-	assert_int_equal(shard_order(order, GRID, 1), 0);
-	for (size_t place = 0; place < GRID; place++) {
-		paper_cell(&paper, order[place], &cell);
-		sum[place % 16] += (double)cell.first_wait;
+	for (size_t c = 0; c < sizeof(cuts) / sizeof(cuts[0]); c++) {
+		unsigned of = cuts[c];
+
+		for (unsigned shard = 0; shard < of; shard++) {
+			double sum = 0, n = 0;
+
+			for (size_t i = shard; i < GRID; i += of) {
+				experiment_cell(&e, i, &cell);
+				sum += (double)cell.waits.first;
+				n++;
+			}
+			/* Five times the error of a mean of waits from 0 to 2400. */
+			assert_true(fabs(sum / n - 1200) < 5 * 721 / sqrt(n));
+		}
 	}
-	for (unsigned i = 0; i < 16; i++)
-		assert_true(sum[i] > 0.8 * 1200 * GRID / 16 && sum[i] < 1.2 * 1200 * GRID / 16);
+	for (size_t i = 0; i < GRID / 5; i++) {
+		struct cell next;
+
+		experiment_cell(&e, i, &cell);
+		experiment_cell(&e, GRID / 5 + (i ? i - 1 : GRID / 5 - 1), &next);
+		assert_int_equal(next.waits.first, cell.waits.first);
+		assert_int_equal(next.executors, cell.executors);
+		assert_true(next.seed != cell.seed);
+	}
+	cells_free(&e.cells);
 }
 
 /* --- How long --------------------------------------------------------------------- */
 
 static void test_seconds_follow_from_the_pace(void **state)
 {
-	struct paper paper = grid();
-	struct paper_pace pace[5] = { 0 };
-	size_t cells[GRID];
-	double all;
+	const struct pace pace = { .wait = { 0, 2400 }, .toggle = { 1e-6, 3e-6 }, .start = 0.5 };
+	const struct pace flat = { .wait = { 700, 700 }, .toggle = { 1e-6, 1e-6 } };
+	struct cell cell = { .toggles = 50000000 };
 
 	(void)state;
-	for (size_t i = 0; i < GRID; i++)
-		cells[i] = i;
-	for (unsigned n = 0; n < 5; n++)
-		pace[n] = (struct paper_pace){ .low = 1e-6, .high = 3e-6, .start = 0.5 };
-	all = paper_seconds(&paper, pace, cells, GRID);
-	/* In the middle of the waits a run takes 50e6 times 2 us. */
-	assert_true(all > GRID * 100.5 * (1 - 1e-9) && all < GRID * 100.5 * (1 + 1e-9));
-	assert_true(paper_seconds(&paper, pace, cells, 1) > 50.4999);
-	assert_true(paper_seconds(&paper, pace, cells, 1) < 50.5001);
-	assert_true(paper_seconds(&paper, pace, cells + 24, 1) > 150.4999);
-	assert_true(paper_seconds(&paper, pace, cells + 24, 1) < 150.5001);
-	/* Each N has its own pace. */
-	pace[4].low = pace[4].high = 1e-3;
-	assert_true(paper_seconds(&paper, pace, cells, GRID) > GRID / 5 * 5e4);
-	assert_true(paper_seconds(&paper, pace, cells, 0) < 1e-12);
+	assert_true(fabs(pace_seconds(&pace, &cell) - 50.5) < 1e-4);
+	cell.waits.first = 2400;
+	assert_true(fabs(pace_seconds(&pace, &cell) - 150.5) < 1e-4);
+	cell.waits.first = 1200;
+	assert_true(fabs(pace_seconds(&pace, &cell) - 100.5) < 1e-4);
+	cell.waits.first = 700;
+	assert_true(fabs(pace_seconds(&flat, &cell) - 50) < 1e-4);
 }
 
 static void test_durations_are_readable(void **state)
@@ -284,11 +249,11 @@ static void test_durations_are_readable(void **state)
 	char text[32];
 
 	(void)state;
-	assert_string_equal(paper_duration(0.2, text, sizeof(text)), "1 s");
-	assert_string_equal(paper_duration(89, text, sizeof(text)), "89 s");
-	assert_string_equal(paper_duration(600, text, sizeof(text)), "10 min");
-	assert_string_equal(paper_duration(7500, text, sizeof(text)), "2 h 5 min");
-	assert_string_equal(paper_duration(3 * 86400 + 4 * 3600, text, sizeof(text)), "3 d 4 h");
+	assert_string_equal(tell_duration(0.2, text, sizeof(text)), "1 s");
+	assert_string_equal(tell_duration(89, text, sizeof(text)), "89 s");
+	assert_string_equal(tell_duration(600, text, sizeof(text)), "10 min");
+	assert_string_equal(tell_duration(7500, text, sizeof(text)), "2 h 5 min");
+	assert_string_equal(tell_duration(3 * 86400 + 4 * 3600, text, sizeof(text)), "3 d 4 h");
 }
 
 /* --- What is there ------------------------------------------------------------------ */
@@ -296,7 +261,7 @@ static void test_durations_are_readable(void **state)
 struct journals {
 	struct cell_record *records;
 	struct journal_data data;
-	struct paper paper;
+	struct experiment e;
 };
 
 static int make_journals(void **state)
@@ -305,11 +270,11 @@ static int make_journals(void **state)
 
 	if (!j)
 		return -1;
-	j->paper = grid();
+	j->e = paper_as_shipped();
 	/* Small, so that the records are few. */
-	j->paper.repetitions = 1;
-	assert_int_equal(paper_executors(&j->paper, "2"), 0);
-	j->records = calloc(3 * paper_count(&j->paper), sizeof(*j->records));
+	j->e.repetitions = 1;
+	experiment_make(&j->e, "2", 0);
+	j->records = calloc(3 * experiment_count(&j->e), sizeof(*j->records));
 	j->data.records = j->records;
 	*state = j;
 	return j->records ? 0 : -1;
@@ -319,6 +284,7 @@ static int free_journals(void **state)
 {
 	struct journals *j = *state;
 
+	cells_free(&j->e.cells);
 	free(j->records);
 	free(j);
 	return 0;
@@ -328,42 +294,37 @@ static struct cell_record *put(struct journals *j, size_t i, enum outcome outcom
 {
 	struct cell_record *r = &j->records[j->data.count++];
 
-	strcpy(r->stage, PAPER_STAGE);
-	paper_cell(&j->paper, i, &r->cell);
+	strcpy(r->stage, "paper");
+	experiment_cell(&j->e, i, &r->cell);
 	r->result.outcome = outcome;
 	r->result.toggles = outcome == OUTCOME_DONE ? r->cell.toggles : 1000;
 	return r;
 }
 
-static struct paper_there look(struct journals *j)
+static struct there look(struct journals *j)
 {
-	struct paper_there there;
+	struct there there;
 
-	assert_int_equal(paper_look(&j->paper, &j->data, NULL, &there), 0);
+	assert_int_equal(experiment_look(&j->e, &j->data, NULL, &there), 0);
 	return there;
 }
 
 static void test_shards_add_up(void **state)
 {
 	struct journals *j = *state;
-	const struct shard first = { 1, 2 }, second = { 2, 2 };
-	size_t order[100];
 	bool have[100];
-	struct paper_there there;
+	struct there there;
 
-	assert_int_equal(paper_count(&j->paper), 100);
+	assert_int_equal(experiment_count(&j->e), 100);
 	assert_int_equal(look(j).missing, 100);
-	assert_int_equal(shard_order(order, 100, 1), 0);
-	for (size_t place = 0; place < 100; place++)
-		if (shard_has(&second, place))
-			put(j, order[place], place % 3 ? OUTCOME_DONE : OUTCOME_CRASH);
-	assert_int_equal(paper_look(&j->paper, &j->data, have, &there), 0);
+	for (size_t i = 1; i < 100; i += 2)
+		put(j, i, i % 3 ? OUTCOME_DONE : OUTCOME_CRASH);
+	assert_int_equal(experiment_look(&j->e, &j->data, have, &there), 0);
 	assert_int_equal(there.missing, 50);
-	for (size_t place = 0; place < 100; place++)
-		assert_int_equal(have[order[place]], shard_has(&second, place));
-	for (size_t place = 0; place < 100; place++)
-		if (shard_has(&first, place))
-			put(j, order[place], OUTCOME_DONE);
+	for (size_t i = 0; i < 100; i++)
+		assert_int_equal(have[i], i % 2);
+	for (size_t i = 0; i < 100; i += 2)
+		put(j, i, OUTCOME_DONE);
 	there = look(j);
 	assert_int_equal(there.missing, 0);
 	assert_int_equal(there.doubled, 0);
@@ -395,7 +356,7 @@ static void test_doubles_and_strangers(void **state)
 	put(j, 5, OUTCOME_DONE)->cell.rest = 0;
 	put(j, 6, OUTCOME_DONE)->cell.provokers = 1;
 	put(j, 7, OUTCOME_DONE)->cell.pair = PAIR_JMP_NOP;
-	put(j, 8, OUTCOME_DONE)->cell.second_wait++;
+	put(j, 8, OUTCOME_DONE)->cell.waits.second++;
 	put(j, 9, OUTCOME_DONE)->cell.seed++;
 	strcpy(put(j, 9, OUTCOME_DONE)->stage, "campaign");
 	j->records[j->data.count - 1].cell.seed++;
@@ -404,31 +365,15 @@ static void test_doubles_and_strangers(void **state)
 	assert_int_equal(look(j).other, 6);
 }
 
-/* The journals may come from a machine with other CPUs than this one. */
-static void test_seats_as_recorded(void **state)
-{
-	struct journals *j = *state;
-
-	j->paper.seat[0].placement = PLACEMENT_OVERSUBSCRIBED;
-	put(j, 3, OUTCOME_DONE);
-	j->paper.seat[0].placement = PLACEMENT_SPREAD;
-	assert_int_equal(look(j).missing, 100);
-	paper_seat_as(&j->paper, &j->data);
-	assert_int_equal(look(j).missing, 99);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grid_is_the_papers),
-		cmocka_unit_test(test_every_variant_is_there_once),
 		cmocka_unit_test(test_seeds_differ),
 		cmocka_unit_test(test_other_grids_have_other_seeds),
 		cmocka_unit_test(test_executor_lists),
 		cmocka_unit_test(test_seats),
 		cmocka_unit_test(test_shard_names),
-		cmocka_unit_test(test_shards_part_the_grid),
-		cmocka_unit_test(test_order_is_the_seeds),
 		cmocka_unit_test(test_shards_are_alike),
 		cmocka_unit_test(test_seconds_follow_from_the_pace),
 		cmocka_unit_test(test_durations_are_readable),
@@ -436,8 +381,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_answer_is_missing, make_journals,
 						free_journals),
 		cmocka_unit_test_setup_teardown(test_doubles_and_strangers, make_journals,
-						free_journals),
-		cmocka_unit_test_setup_teardown(test_seats_as_recorded, make_journals,
 						free_journals),
 	};
 

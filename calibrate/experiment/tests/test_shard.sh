@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The experiments from the command line: the paper's grid in shards whose journals merge, the tail's
-# arms in turn; neither touches machine.conf.
+# arms in turn, a list of the user's; none touches machine.conf.
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
 top=$(realpath "$top")
@@ -43,6 +43,7 @@ done <<'LIST'
 --repetitions 0
 --executors 2-
 --executors 65
+--executors 0-3
 --rest -1
 LIST
 for p in 0 1 -1e-9 nan 0x1p-9 1e-9x ' 1e-9' ''; do
@@ -100,6 +101,16 @@ grep -q ' 100 runs belong to another grid' "$dir/out" || fail "another grid is n
 expect 2 "$tmax" calibrate --paper --merge 1.jsonl
 grep -q '2500 cells, 0 there, 2500 missing' "$dir/out" || fail "the paper's own grid"
 
+# What an earlier version wrote on another machine, with other seats, is the same grid.
+expect 0 "$tmax" calibrate --paper --toggles 100000 --repetitions 1 --executors 1-4 \
+	--merge "$top/results/runs/amd-25-17-1-kvm-paper/paper.jsonl"
+grep -q '400 cells, 400 there, 0 missing' "$dir/out" || fail "an old journal"
+if grep -q 'another grid' "$dir/out"; then
+	fail "old runs are of another grid"
+fi
+grep -q '^  N 1, spread  *[0-9]* of 100 runs failed' "$dir/out" || fail "the seats of N = 1"
+grep -q '^  N 4, oversubscribed  *[0-9]* of 100 ' "$dir/out" || fail "the seats of N = 4"
+
 sed 's/"microcode":"[^"]*"/"microcode":"0xbadbad"/' 2.jsonl >foreign.jsonl
 complains 64 "different machines" "${paper[@]}" --merge 1.jsonl foreign.jsonl
 
@@ -127,7 +138,19 @@ valid paper.jsonl
 
 # --- the tail ---
 
-expect 0 "$tmax" calibrate --plan tail --budget 6s --quiet
+# Of a starved run some arms come to nothing: then a longer one.
+lacks_an_arm()
+{
+	for arm in line-1000 line-2000 line-4000 stretch-1000 page-2000 inside-2000 cold-back; do
+		grep -q "^$arm  *all  *[1-9]" "$dir/out" || return 0
+	done
+	! grep -q '^gap-line .* stores; old-front ' "$dir/out"
+}
+for budget in 6s 24s 96s; do
+	rm -f tail.jsonl
+	expect 0 "$tmax" calibrate --plan tail --budget $budget --quiet
+	lacks_an_arm || break
+done
 [ "$(head -n 1 tail.jsonl | member plan /dev/stdin)" = tail ] || fail "the plan's name"
 for arm in line-1000 line-2000 line-4000 stretch-1000 page-2000 inside-2000 cold-back; do
 	grep -q "\"stage\":\"tail-$arm\"" tail.jsonl || fail "no cell of arm $arm"
@@ -137,6 +160,50 @@ grep -q '"type":"gaps"' tail.jsonl || fail "no run of the gap oracle"
 grep -q '^gap-line .* stores; old-front ' "$dir/out" || fail "gaps are not in the table"
 grep -q '^Config:  left as it is' "$dir/out" || fail "the config is not told of"
 valid tail.jsonl
+
+# --- a list of the user's ---
+
+cat >own.cells <<LIST
+# three cells and a run of the gap oracle
+one: tmax stress ${seat[*]} --crossing page --toggles 3000 # behind it
+  two: tmax stress --first-wait 0 --second-wait 0 --toggles 3000 --seed 77
+tmax stress ${seat[*]} --oracle crash --pair call-nop --toggles 3000
+gap: tmax gaps ${seat[*]} --toggles 2000
+LIST
+expect 0 "$tmax" stress --list own.cells --quiet
+[ "$(head -n 1 own.jsonl | member plan /dev/stdin)" = own ] || fail "the plan's name"
+for stage in own-one own-two own; do
+	[ "$(grep -c "\"stage\":\"$stage\"" own.jsonl)" = 1 ] || fail "not one cell of $stage"
+done
+[ "$(grep -c '"type":"gaps"' own.jsonl)" = 1 ] || fail "not one run of the gap oracle"
+grep -q '"stage":"own-two".* --seed 77"' own.jsonl || fail "the line's own seed"
+grep -q '"stage":"own-one".* --crossing page .* --seed [0-9]\{9\}' own.jsonl || fail "no seed drawn"
+for row in 'one  *all  *1 ' 'two  *all  *1 ' 'own  *all  *1 ' 'gap  *1 runs'; do
+	grep -q "^$row" "$dir/out" || fail "no row '$row' in the table"
+done
+grep -q '^Journal: own.jsonl' "$dir/out" || fail "the journal is not told of"
+valid own.jsonl
+lines=$(wc -l <own.jsonl)
+expect 0 "$tmax" stress --list own.cells --quiet --resume
+[ "$(wc -l <own.jsonl)" = $((lines + 1)) ] || fail "cells were run again"
+for i in 1 2; do
+	expect 0 "$tmax" stress --list own.cells --shard "$i/2" --journal "part$i.jsonl" --quiet \
+		--toggles 2000
+	grep -q '"toggles":2000' "part$i.jsonl" || fail "--toggles is not taken"
+done
+[ "$(cat part?.jsonl | grep -cE '"type":"(cell|gaps)"')" = 4 ] || fail "the shards are not all of it"
+
+echo "tmax stress --split 9" >bad.cells
+complains 64 "bad.cells: line 1: --split '9'" "$tmax" stress --list bad.cells
+echo "# nothing" >bad.cells
+complains 64 "no cell in it" "$tmax" stress --list bad.cells
+complains 69 "cannot read the list none" "$tmax" stress --list none
+complains 64 "go with a --list" "$tmax" stress --shard 1/2
+complains 64 "no --json" "$tmax" stress --list own.cells --json
+# What no machine can run is left out and missing.
+echo "tmax stress --placement same-core --executors 1000 --toggles 100" >>own.cells
+expect 2 "$tmax" stress --list own.cells --quiet --resume
+grep -q '^tmax stress: own not run here' "$dir/err" || fail "what is left out is not told"
 
 for conf in machine.conf tmax/machine.conf .config/tmax/machine.conf; do
 	[ ! -e "$dir/$conf" ] || fail "an experiment has written $conf"

@@ -26,7 +26,7 @@ static void rungs_rise_to_a_membarrier(void **state)
 		assert_int_equal(l.rung[1].first, 100);
 		assert_int_equal(l.rung[l.stretched - 1].first, cases[i].top);
 		for (unsigned k = 1; k < l.stretched; k++)
-			assert_true(rung_compare(&l.rung[k - 1], &l.rung[k]) < 0);
+			assert_true(waits_compare(&l.rung[k - 1], &l.rung[k]) < 0);
 	}
 }
 
@@ -40,7 +40,7 @@ static void rungs_are_the_same_everywhere(void **state)
 	for (uint64_t ticks = 1; ticks < 300000; ticks += 997) {
 		ladder_make(&some, ticks);
 		for (unsigned i = 0; i < some.stretched; i++)
-			assert_true(rung_same(&some.rung[i], &all.rung[i]));
+			assert_true(waits_same(&some.rung[i], &all.rung[i]));
 	}
 }
 
@@ -54,45 +54,9 @@ static void the_papers_waits_come_behind(void **state)
 	for (unsigned i = l.stretched; i < l.count; i++) {
 		assert_int_equal(l.rung[i].stretch, 0);
 		assert_int_equal(l.rung[i].first, (i - l.stretched) * LADDER_STEP);
-		assert_true(rung_compare(&l.rung[i - 1], &l.rung[i]) < 0);
+		assert_true(waits_compare(&l.rung[i - 1], &l.rung[i]) < 0);
 	}
 	assert_true(l.count <= RUNGS_MAX);
-}
-
-static void a_cell_finds_its_rung(void **state)
-{
-	struct ladder l;
-	struct cell cell;
-
-	(void)state;
-	ladder_make(&l, 0);
-	cell_defaults(&cell);
-	for (unsigned i = 0; i < l.count; i++) {
-		cell.first_wait = l.rung[i].first;
-		cell.second_wait = l.rung[i].second;
-		cell.stretch = l.rung[i].stretch;
-		assert_int_equal(ladder_find(&l, &cell), i);
-	}
-	cell.second_wait++;
-	assert_int_equal(ladder_find(&l, &cell), -1);
-}
-
-static void rungs_have_names(void **state)
-{
-	static const struct {
-		struct rung rung;
-		const char *text;
-	} cases[] = { { { 1600, 1600, 4 }, "1600 x4" },
-		      { { 0, 0, 0 }, "0" },
-		      { { 300, 900, 4 }, "300+900 x4" } };
-	char text[32], tiny[4];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_string_equal(rung_text(&cases[i].rung, text, sizeof(text)), cases[i].text);
-		rung_text(&cases[i].rung, tiny, sizeof(tiny));
-		assert_true(strlen(tiny) < sizeof(tiny));
-	}
 }
 
 int main(void)
@@ -101,8 +65,6 @@ int main(void)
 		cmocka_unit_test(rungs_rise_to_a_membarrier),
 		cmocka_unit_test(rungs_are_the_same_everywhere),
 		cmocka_unit_test(the_papers_waits_come_behind),
-		cmocka_unit_test(a_cell_finds_its_rung),
-		cmocka_unit_test(rungs_have_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,15 +141,15 @@ static void assert_seats(const struct plan *plan, enum placement p, const unsign
 	assert_int_equal(*executors, 0);
 }
 
-static const struct unseated *find_unseated(const struct plan *plan, enum placement p)
+static const struct untested *find_unseated(const struct plan *plan, enum placement p)
 {
-	const struct unseated *found = NULL;
+	const struct untested *found = NULL;
 
 	for (unsigned i = 0; i < plan->unseateds; i++) {
-		if (plan->unseated[i].placement != p)
+		if (plan->untested[i].which != (int)p)
 			continue;
 		assert_null(found);
-		found = &plan->unseated[i];
+		found = &plan->untested[i];
 	}
 	return found;
 }
@@ -165,7 +165,7 @@ static void every_placement_is_seated_or_says_why_not(void **state)
 		for (int p = 0; p < PLACEMENT_COUNT; p++) {
 			const unsigned *executors = executors_of(
 				machines[m].wanted, COUNT(machines[m].wanted), (enum placement)p);
-			const struct unseated *unseated = find_unseated(&plan, (enum placement)p);
+			const struct untested *unseated = find_unseated(&plan, (enum placement)p);
 
 			assert_seats(&plan, (enum placement)p, executors);
 			assert_int_equal(unseated == NULL, *executors != 0);

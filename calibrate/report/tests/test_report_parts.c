@@ -13,8 +13,7 @@
 #include <cmocka.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/report/report_provokers.h"
-#include "calibrate/report/report_rate.h"
+#include "calibrate/report/sections.h"
 #include "calibrate/tests/report_sample.h"
 
 /* --- HTML -------------------------------------------------------------------------- */
@@ -50,6 +49,36 @@ static void escapes_what_a_format_brings(void **state)
 	fclose(out);
 	assert_string_equal(written,
 			    "<td>&lt;td&gt;</td><td class=\"n\">&amp;</td><p>7 &#39;</p>\n");
+}
+
+/* A text with a tab in it may shift its row's cells, and does no other harm. */
+static void cells_of_a_row_are_escaped(void **state)
+{
+	FILE *out = write_to();
+
+	(void)state;
+	html_cells(out, "tnt", "%s\t%d", "<b>", 7);
+	fclose(out);
+	assert_string_equal(written, "<td>&lt;b&gt;</td><td class=\"n\">7</td>"
+				     "<td></td>");
+	out = write_to();
+	html_cells(out, "tt", "%s\t%s", "<\t>\t", "'");
+	fclose(out);
+	assert_string_equal(written, "<td>&lt;</td><td>&gt;</td>");
+}
+
+static void tiles_and_folds_are_escaped(void **state)
+{
+	FILE *out = write_to();
+
+	(void)state;
+	html_tile(out, "<a>", "<b>", "<c>", "%s", "<d>");
+	html_fold(out, "%s", "<e>");
+	fclose(out);
+	assert_string_equal(
+		written,
+		"<div><dt>&lt;a&gt;</dt><dd><span>&lt;b&gt;</span> &lt;c&gt;</dd><dd>&lt;d&gt;"
+		"</dd></div>\n<details><summary>&lt;e&gt;</summary>\n");
 }
 
 static void cuts_long_texts(void **state)
@@ -130,83 +159,100 @@ static struct journal_data of(struct cell_record *records, size_t count)
 	return (struct journal_data){ .records = records, .count = count };
 }
 
-static const struct rate_point *find(const struct rate_point *points, size_t count, unsigned which,
-				     uint64_t wait)
+static const struct tally_row *find(const struct tally *points, uint64_t stretch, uint64_t curve,
+				    uint64_t wait)
 {
-	for (size_t i = 0; i < count; i++)
-		if (points[i].which == which && points[i].wait == wait && !points[i].provoked)
-			return &points[i];
-	fail();
-	return NULL;
+	const uint64_t key[TALLY_KEYS] = { 64, stretch, curve, wait };
+	const struct tally_row *row = tally_find(points, key);
+
+	assert_non_null(row);
+	return row;
 }
 
 static void each_wait_answers_for_its_own_tears(void **state)
 {
 	struct cell_record r[3] = { sample_cell("a", 0), sample_cell("a", 1), sample_cell("a", 2) };
 	struct journal_data data = of(r, 3);
-	struct rate_point *points;
-	size_t count;
+	struct tally points = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		r[i].cell.first_wait = 1000;
-		r[i].cell.second_wait = 500 + 500 * (uint64_t)(i == 2);
+		r[i].cell.waits.first = 1000;
+		r[i].cell.waits.second = 500 + 500 * (uint64_t)(i == 2);
 		r[i].result.tears[TEAR_OLD_FRONT] = 5;
 		r[i].result.tears[TEAR_NEW_FRONT] = 2;
 	}
 	r[0].result.tears[TEAR_OTHER] = 1;
-	points = rate_points(&data, &count);
-	assert_int_equal(count, 3);
-	assert_int_equal(find(points, count, 0, 1000)->tears, 16);
-	assert_int_equal(find(points, count, 0, 1000)->toggles, 3000000);
-	assert_int_equal(find(points, count, 1, 500)->tears, 5);
-	assert_int_equal(find(points, count, 1, 500)->toggles, 2000000);
-	assert_int_equal(find(points, count, 1, 1000)->tears, 2);
-	free(points);
+	rate_points(&points, &data);
+	assert_int_equal(points.count, 3);
+	assert_int_equal(find(&points, 0, 0, 1000)->events, 16);
+	assert_int_equal(find(&points, 0, 0, 1000)->trials, 3000000);
+	assert_int_equal(find(&points, 0, 1, 500)->events, 5);
+	assert_int_equal(find(&points, 0, 1, 500)->trials, 2000000);
+	assert_int_equal(find(&points, 0, 1, 1000)->events, 2);
+	tally_free(&points);
+}
+
+static void waits_that_stretch_are_points_of_their_own(void **state)
+{
+	struct cell_record r[3] = { sample_cell("a", 0), sample_cell("a", 1), sample_cell("a", 2) };
+	struct journal_data data = of(r, 3);
+	struct tally points = { 0 };
+	uint64_t wait = r[0].cell.waits.first;
+
+	(void)state;
+	for (uint64_t i = 0; i < 3; i++) {
+		r[i].cell.waits.stretch = i ? 4 : 0;
+		r[i].cell.provokers = i == 2;
+		r[i].result.tears[TEAR_OLD_FRONT] = 1 + i;
+	}
+	rate_points(&points, &data);
+	assert_int_equal(find(&points, 0, 0, wait)->events, 1);
+	assert_int_equal(find(&points, 4, 0, wait)->events, 2);
+	assert_int_equal(find(&points, 4, 2, wait)->events, 3);
+	tally_free(&points);
 }
 
 static void other_protocols_and_oracles_are_no_rate(void **state)
 {
 	struct cell_record r[3] = { sample_cell("a", 0), sample_cell("a", 1), sample_cell("a", 2) };
 	struct journal_data data = of(r, 3);
-	size_t count = 99;
+	struct tally points = { 0 };
 
 	(void)state;
 	r[0].cell.protocol = PROTOCOL_MEMBARRIER;
 	r[1].cell.oracle = ORACLE_CRASH;
 	r[2].result.toggles = 0;
-	free(rate_points(&data, &count));
-	assert_int_equal(count, 0);
+	rate_points(&points, &data);
+	assert_int_equal(points.count, 0);
 }
 
 static void a_hung_cell_keeps_its_tears_only(void **state)
 {
 	struct cell_record r[2] = { sample_cell("a", 0), sample_cell("a", 1) };
 	struct journal_data data = of(r, 2);
-	struct rate_point *points;
-	size_t count;
+	struct tally points = { 0 };
 
 	(void)state;
 	r[1].result.outcome = OUTCOME_HANG;
 	r[1].result.tears[TEAR_OLD_FRONT] = 4;
-	points = rate_points(&data, &count);
-	assert_int_equal(find(points, count, 0, 3000)->tears, 4);
-	assert_int_equal(find(points, count, 0, 3000)->toggles, 1000000);
-	free(points);
+	rate_points(&points, &data);
+	assert_int_equal(find(&points, 0, 0, 3000)->events, 4);
+	assert_int_equal(find(&points, 0, 0, 3000)->trials, 1000000);
+	tally_free(&points);
 }
 
 static void sums_do_not_wrap(void **state)
 {
 	struct cell_record r[2] = { sample_cell("a", 0), sample_cell("a", 1) };
 	struct journal_data data = of(r, 2);
-	struct rate_point *points;
-	size_t count;
+	struct tally points = { 0 };
 
 	(void)state;
 	r[0].result.tears[TEAR_OLD_FRONT] = r[1].result.tears[TEAR_OLD_FRONT] = UINT64_MAX - 1;
-	points = rate_points(&data, &count);
-	assert_true(find(points, count, 0, 3000)->tears == UINT64_MAX);
-	free(points);
+	rate_points(&points, &data);
+	assert_true(find(&points, 0, 0, 3000)->events == UINT64_MAX);
+	tally_free(&points);
 }
 
 /* --- Provokers ----------------------------------------------------------------------- */
@@ -216,7 +262,7 @@ static struct cell_record provoke(unsigned provokers, uint64_t wait, uint64_t te
 	struct cell_record r = sample_cell("provoke", 0);
 
 	r.cell.provokers = provokers;
-	r.cell.first_wait = r.cell.second_wait = wait;
+	r.cell.waits.first = r.cell.waits.second = wait;
 	r.result.tears[TEAR_OLD_FRONT] = tears;
 	return r;
 }
@@ -255,7 +301,7 @@ static void the_ladder_is_searched_for_provokers(void **state)
 	(void)state;
 	for (int i = 0; i < 4; i++) {
 		strcpy(r[i].stage, "ladder");
-		r[i].cell.stretch = i % 2 ? 0 : 4;
+		r[i].cell.waits.stretch = i % 2 ? 0 : 4;
 	}
 	list = provoked_list(&data, &count);
 	assert_int_equal(count, 2);
@@ -329,11 +375,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(escapes_all_markup),
 		cmocka_unit_test(escapes_what_a_format_brings),
+		cmocka_unit_test(cells_of_a_row_are_escaped),
+		cmocka_unit_test(tiles_and_folds_are_escaped),
 		cmocka_unit_test(cuts_long_texts),
 		cmocka_unit_test(numbers_are_for_people),
 		cmocka_unit_test(only_the_root_element_is_inlined),
 		cmocka_unit_test(what_is_no_svg_is_refused),
 		cmocka_unit_test(each_wait_answers_for_its_own_tears),
+		cmocka_unit_test(waits_that_stretch_are_points_of_their_own),
 		cmocka_unit_test(other_protocols_and_oracles_are_no_rate),
 		cmocka_unit_test(a_hung_cell_keeps_its_tears_only),
 		cmocka_unit_test(sums_do_not_wrap),

@@ -14,14 +14,7 @@
 #include <unistd.h>
 
 #include "calibrate/statistics/evidence.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int holds)
-{
-	if (!holds)
-		abort();
-}
+#include "results/tests/fuzz_target.h"
 
 static int64_t rate_is_below(const struct count *count, double p)
 {
@@ -40,7 +33,7 @@ static void check_level(const struct level *level)
 	}
 }
 
-static void check_estimate(const struct run_sums *runs, size_t count)
+static void check_estimate(const struct sums *runs, size_t count)
 {
 	static struct estimate estimate;
 	struct plan plan = *plan_find("quick");
@@ -56,20 +49,20 @@ static void check_estimate(const struct run_sums *runs, size_t count)
 
 static void check_sums(const json_t *array)
 {
-	struct run_sums run = { 0 }, again = { 0 };
+	struct sums run = { 0 }, again = { 0 };
 	json_t *first, *second;
 
-	if (sums_from_json(array, &run.sums) == 0) {
-		first = sums_to_json(&run.sums);
-		must(first && sums_from_json(first, &again.sums) == 0);
-		second = sums_to_json(&again.sums);
+	if (sums_from_json(array, &run) == 0) {
+		first = sums_to_json(&run);
+		must(first && sums_from_json(first, &again) == 0);
+		second = sums_to_json(&again);
 		must(second && json_equal(first, second));
 		check_estimate(&run, 1);
 		json_decref(first);
 		json_decref(second);
 	}
-	sums_free(&run.sums);
-	sums_free(&again.sums);
+	sums_free(&run);
+	sums_free(&again);
 }
 
 /* The first line's, or the whole. */
@@ -138,10 +131,10 @@ static void fill(struct sums *sums, uint64_t tears)
 {
 	struct plan plan = sample_plan(1);
 
-	sample_rung(sums, &plan, (struct rung){ 0, 0, 4 }, sample_count(9, 20000, tears + 3));
-	sample_rung(sums, &plan, (struct rung){ 400, 400, 4 }, sample_count(9, 20000, tears));
-	sample_rung(sums, &plan, (struct rung){ 200, 200, 0 }, sample_count(9, 20000, tears));
-	sample_add(sums, SUM_STORE, (struct rung){ 0 }, CROSSING_8, &plan.seat[0],
+	sample_rung(sums, &plan, (struct waits){ 0, 0, 4 }, sample_count(9, 20000, tears + 3));
+	sample_rung(sums, &plan, (struct waits){ 400, 400, 4 }, sample_count(9, 20000, tears));
+	sample_rung(sums, &plan, (struct waits){ 200, 200, 0 }, sample_count(9, 20000, tears));
+	sample_add(sums, SUM_STORE, (struct waits){ 0 }, CROSSING_8, &plan.seat[0],
 		   sample_count(9, 90000, 0));
 	sample_membarrier(sums, &plan, 60000);
 }

@@ -19,11 +19,9 @@
 
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/estimate.h"
-#include "calibrate/statistics/sequential.h"
 #include "patchcore/tests/scale.h"
 
 #define CHANCE 1e-6
-#define LOOKS  60
 
 static gsl_rng *rng;
 
@@ -97,98 +95,6 @@ static void all_cells_hold_at_once(void **state)
 	assert_share(held, runs, 0.95);
 	/* That the correction is needed: (1 - 0.05)^20 = 0.36. */
 	assert_at_most(uncorrected, runs, 0.8);
-}
-
-/* --- Looking as often as one likes --------------------------------------------------- */
-
-struct stopping {
-	bool upper_failed, lower_failed;
-	enum decision decision;
-};
-
-#define more_at(look, promise) ((unsigned)(0.05 / (promise)*pow(1.12, (look))))
-
-static struct stopping stop(double p, double promise)
-{
-	struct stopping s = { .decision = DECISION_CONTINUE };
-	uint64_t k = 0, n = 0;
-
-	for (unsigned look = 0; look < LOOKS; look++) {
-		unsigned more = more_at(look, promise);
-
-		k += gsl_ran_binomial(rng, p, more);
-		n += more;
-		s.upper_failed |= sequential_upper(k, n, promise, 0.05) < p;
-		s.lower_failed |= sequential_lower(k, n, promise, 0.05) > p;
-		if (s.decision == DECISION_CONTINUE)
-			s.decision = sequential_decide(k, n, promise, 0.05);
-	}
-	return s;
-}
-
-/* Does the bound for a fixed number of toggles fail at any look? */
-static bool peeking_fails(double p)
-{
-	uint64_t k = 0, n = 0;
-
-	for (unsigned look = 0; look < LOOKS; look++) {
-		unsigned more = more_at(look, p);
-
-		k += gsl_ran_binomial(rng, p, more);
-		n += more;
-		if (bound_upper(k, n, 0.95) < p)
-			return true;
-	}
-	return false;
-}
-
-static void peeking_at_a_fixed_bound_does_not(void **state)
-{
-	unsigned failed = 0;
-
-	(void)state;
-	for (unsigned i = 0; i < 200; i++)
-		failed += peeking_fails(1e-5);
-	/* Else the sequential bounds would be of no use. */
-	assert_share(failed, 200, 0.15);
-}
-
-static void bounds_hold_under_optional_stopping(void **state)
-{
-	static const double rates[] = { 1e-3, 1e-5, 2e-7 };
-	const unsigned runs = scaled(1000);
-
-	(void)state;
-	for (size_t c = 0; c < sizeof(rates) / sizeof(rates[0]); c++) {
-		unsigned both = 0;
-
-		for (unsigned i = 0; i < runs; i++) {
-			struct stopping s = stop(rates[c], rates[c]);
-
-			both += !s.upper_failed && !s.lower_failed;
-		}
-		assert_share(both, runs, 0.95);
-	}
-}
-
-static void early_stopping_keeps_its_error(void **state)
-{
-	const unsigned runs = scaled(1000);
-	const double promise = 1e-6;
-	unsigned accepted = 0, rejected = 0, accepted_good = 0, rejected_bad = 0;
-
-	(void)state;
-	for (unsigned i = 0; i < runs; i++) {
-		accepted += stop(promise * 1.001, promise).decision == DECISION_ACCEPT;
-		rejected += stop(promise * 0.999, promise).decision == DECISION_REJECT;
-		accepted_good += stop(promise / 10, promise).decision == DECISION_ACCEPT;
-		rejected_bad += stop(promise * 10, promise).decision == DECISION_REJECT;
-	}
-	assert_at_most(accepted, runs, 0.05);
-	assert_at_most(rejected, runs, 0.05);
-	/* And it does decide where there is something to decide. */
-	assert_share(accepted_good, runs, 0.95);
-	assert_share(rejected_bad, runs, 0.95);
 }
 
 /* --- Storms ----------------------------------------------------------------------------------- */
@@ -408,9 +314,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counted_bounds_hold),
 		cmocka_unit_test(all_cells_hold_at_once),
-		cmocka_unit_test(bounds_hold_under_optional_stopping),
-		cmocka_unit_test(peeking_at_a_fixed_bound_does_not),
-		cmocka_unit_test(early_stopping_keeps_its_error),
 		cmocka_unit_test(a_run_speaks_for_its_time),
 		cmocka_unit_test(without_the_spread_it_does_not),
 		cmocka_unit_test(many_runs_speak_for_the_long_run),

@@ -6,21 +6,21 @@
 #include "calibrate/statistics/bound.h"
 #include "calibrate/tests/sums_sample.h"
 
-static const struct rung low = { 100, 100, LADDER_STRETCH }, high = { 1600, 1600, LADDER_STRETCH };
+static const struct waits low = { 100, 100, LADDER_STRETCH }, high = { 1600, 1600, LADDER_STRETCH };
 
 static struct estimate estimate_of(const struct sums *sums, const struct plan *plan)
 {
-	struct run_sums run = { *sums };
+	struct sums run = *sums;
 	struct estimate e;
 
 	estimate_make(&e, &run, 1, plan);
 	return e;
 }
 
-static const struct level *level_at(const struct estimate *e, struct rung rung)
+static const struct level *level_at(const struct estimate *e, struct waits rung)
 {
 	for (unsigned i = 0; i < e->levels; i++)
-		if (rung_same(&e->level[i].rung, &rung))
+		if (waits_same(&e->level[i].rung, &rung))
 			return &e->level[i];
 	fail();
 	return NULL;
@@ -51,8 +51,8 @@ static void the_cheapest_that_keeps_it_passes(void **state)
 	sample_rung(&sums, &plan, high, sample_count(20, 100000, 0));
 	e = estimate_of(&sums, &plan);
 	assert_int_equal(e.verdict, VERDICT_PASS);
-	assert_true(rung_same(&e.level[estimate_best(&e, -1, REQUIRE_P)].rung, &high));
-	assert_true(rung_same(&e.level[estimate_best(&e, -1, 1e-2)].rung, &low));
+	assert_true(waits_same(&e.level[estimate_best(&e, -1, REQUIRE_P)].rung, &high));
+	assert_true(waits_same(&e.level[estimate_best(&e, -1, 1e-2)].rung, &low));
 	assert_true(level_at(&e, high)->upper_p < 1e-5);
 	assert_true(level_at(&e, low)->upper_p > 5e-4);
 	sums_free(&sums);
@@ -125,7 +125,7 @@ static void too_many_tears_at_the_top_fail(void **state)
 
 	(void)state;
 	sample_membarrier(&sums, &plan, 3300);
-	sample_rung(&sums, &plan, (struct rung){ 3200, 3200, LADDER_STRETCH },
+	sample_rung(&sums, &plan, (struct waits){ 3200, 3200, LADDER_STRETCH },
 		    sample_count(20, 10000, 100));
 	e = estimate_of(&sums, &plan);
 	assert_int_equal(e.verdict, VERDICT_FAIL);
@@ -140,7 +140,7 @@ static void a_word_that_tears_fails_whatever_else(void **state)
 
 	(void)state;
 	sample_rung(&sums, &plan, high, sample_count(20, 100000, 0));
-	sample_add(&sums, SUM_STORE, (struct rung){ 0 }, CROSSING_NONE, &plan.seat[0],
+	sample_add(&sums, SUM_STORE, (struct waits){ 0 }, CROSSING_NONE, &plan.seat[0],
 		   sample_count(1, 1000000, 1));
 	e = estimate_of(&sums, &plan);
 	assert_int_equal(e.verdict, VERDICT_FAIL);
@@ -161,7 +161,7 @@ static void the_window_ends_where_a_store_tore(void **state)
 		struct estimate e;
 
 		for (unsigned i = 0; i < 3; i++)
-			sample_add(&sums, SUM_STORE, (struct rung){ 0 }, inside[i], &plan.seat[0],
+			sample_add(&sums, SUM_STORE, (struct waits){ 0 }, inside[i], &plan.seat[0],
 				   sample_count(4, 1000000, i == torn));
 		e = estimate_of(&sums, &plan);
 		assert_int_equal(e.window.bytes, 8u << torn);
@@ -179,7 +179,7 @@ static void the_papers_wait_is_the_lowest_without_a_tear(void **state)
 
 	(void)state;
 	for (uint64_t wait = 0; wait <= LADDER_PAPER; wait += LADDER_STEP)
-		sample_add(&sums, SUM_WAIT, (struct rung){ wait, wait, 0 }, CROSSING_LINE,
+		sample_add(&sums, SUM_WAIT, (struct waits){ wait, wait, 0 }, CROSSING_LINE,
 			   &plan.seat[0], sample_count(2, 10000, wait < 600 || wait == 1800));
 	e = estimate_of(&sums, &plan);
 	assert_true(e.paper.known && e.paper.found && !e.paper.stays);
@@ -191,12 +191,12 @@ static void the_papers_wait_is_the_lowest_without_a_tear(void **state)
 static void many_runs_speak_for_the_long_run(void **state)
 {
 	struct plan plan = sample_plan(1);
-	struct run_sums runs[LONG_RUN] = { 0 };
+	struct sums runs[LONG_RUN] = { 0 };
 	struct estimate few, many;
 
 	(void)state;
 	for (unsigned i = 0; i < LONG_RUN; i++)
-		sample_rung(&runs[i].sums, &plan, low, sample_count(10, 100000, i == 7 ? 100 : 0));
+		sample_rung(&runs[i], &plan, low, sample_count(10, 100000, i == 7 ? 100 : 0));
 	estimate_make(&few, runs, LONG_RUN - 1, &plan);
 	estimate_make(&many, runs, LONG_RUN, &plan);
 	assert_false(few.long_run);
@@ -205,27 +205,27 @@ static void many_runs_speak_for_the_long_run(void **state)
 	assert_int_equal(level_at(&many, low)->claim[CLAIM_LINE].count.slices, LONG_RUN);
 	assert_true(level_at(&many, low)->upper_p > level_at(&few, low)->upper_p);
 	for (unsigned i = 0; i < LONG_RUN; i++)
-		sums_free(&runs[i].sums);
+		sums_free(&runs[i]);
 }
 
 /* More evidence without a tear never says less. */
 static void evidence_adds_up(void **state)
 {
 	struct plan plan = sample_plan(2);
-	struct run_sums runs[8] = { 0 };
+	struct sums runs[8] = { 0 };
 	double before = 1;
 
 	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		struct estimate e;
 
-		sample_rung(&runs[i].sums, &plan, high, sample_count(5, 100000, 0));
+		sample_rung(&runs[i], &plan, high, sample_count(5, 100000, 0));
 		estimate_make(&e, runs, i + 1, &plan);
 		assert_true(level_at(&e, high)->upper_p < before);
 		before = level_at(&e, high)->upper_p;
 	}
 	for (unsigned i = 0; i < 8; i++)
-		sums_free(&runs[i].sums);
+		sums_free(&runs[i]);
 }
 
 static void an_estimate_has_a_line(void **state)

@@ -41,7 +41,7 @@ static struct evidence_run new_run(uint64_t tears)
 	evidence_stamp(&run, "quick", &id, &two_cpus);
 	/* Of an hour each. */
 	run.time = 3600 * ++hours;
-	sample_rung(&run.sums, &plan, (struct rung){ 100, 100, 4 }, sample_count(5, 10000, tears));
+	sample_rung(&run.sums, &plan, (struct waits){ 100, 100, 4 }, sample_count(5, 10000, tears));
 	return run;
 }
 
@@ -108,7 +108,7 @@ static void runs_add_up(void **state)
 	assert_int_equal(known.count, 4);
 	assert_ptr_equal(known.latest, &e.run[3]);
 	for (uint64_t i = 0; i < 4; i++)
-		assert_int_equal(known.runs[i].sums.sum[0].count.tears, 5 * i);
+		assert_int_equal(known.runs[i].sum[0].count.tears, 5 * i);
 	knowledge_free(&known);
 	evidence_free(&e);
 }
@@ -129,8 +129,8 @@ static void runs_of_an_hour_are_one(void **state)
 	known = known_of(&e, &id);
 	assert_int_equal(known.all, 5);
 	assert_int_equal(known.count, 2);
-	assert_int_equal(known.runs[0].sums.sum[0].count.tears, 15);
-	assert_int_equal(known.runs[1].sums.sum[0].count.tears, 10);
+	assert_int_equal(known.runs[0].sum[0].count.tears, 15);
+	assert_int_equal(known.runs[1].sum[0].count.tears, 10);
 	knowledge_free(&known);
 	evidence_free(&e);
 }
@@ -213,6 +213,27 @@ static void a_cut_line_costs_itself_alone(void **state)
 	free(text);
 }
 
+/* The seal is no signature: anyone can make one. What is printed is printable all the same. */
+static void a_text_for_a_terminal_is_no_evidence(void **state)
+{
+	static const char *const texts[] = { "\033[2J", "a\nb", "\xc2\x9b", "\x7f" };
+	struct evidence e;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(texts) / sizeof(texts[0]); i++) {
+		struct evidence_run run = new_run(1);
+
+		strcpy(i % 2 ? run.source : run.boot, texts[i / 2]);
+		assert_int_equal(evidence_append(path, &run), 0);
+		sums_free(&run.sums);
+	}
+	add(1);
+	e = read_store();
+	assert_int_equal(e.count, 1);
+	assert_int_equal(e.broken, 8);
+	evidence_free(&e);
+}
+
 static void runs_at_once_leave_all_their_lines(void **state)
 {
 	struct evidence e;
@@ -289,29 +310,29 @@ static void a_strange_run_is_noticed(void **state)
 {
 	static const uint64_t usual[] = { 20, 35, 11, 27, 18, 40, 22, 30 };
 	struct plan plan = sample_plan(1);
-	struct run_sums runs[8] = { 0 };
+	struct sums runs[8] = { 0 };
 	struct sums run = { 0 };
 
 	(void)state;
 	for (unsigned i = 0; i < 8; i++)
-		sample_rung(&runs[i].sums, &plan, (struct rung){ 100, 100, 4 },
+		sample_rung(&runs[i], &plan, (struct waits){ 100, 100, 4 },
 			    sample_count(5, 100000, usual[i]));
-	sample_rung(&run, &plan, (struct rung){ 100, 100, 4 }, sample_count(5, 100000, 33));
+	sample_rung(&run, &plan, (struct waits){ 100, 100, 4 }, sample_count(5, 100000, 33));
 	assert_true(evidence_strangeness(runs, 8, &run) > 0.1);
 	assert_true(evidence_strangeness(runs, EVIDENCE_KNOWN - 1, &run) == 1);
 	sums_free(&run);
-	sample_rung(&run, &plan, (struct rung){ 100, 100, 4 }, sample_count(5, 100000, 2500));
+	sample_rung(&run, &plan, (struct waits){ 100, 100, 4 }, sample_count(5, 100000, 2500));
 	assert_true(evidence_strangeness(runs, 8, &run) < EVIDENCE_CHANGED);
 	sums_free(&run);
-	sample_rung(&run, &plan, (struct rung){ 100, 100, 4 }, sample_count(5, 100000, 0));
+	sample_rung(&run, &plan, (struct waits){ 100, 100, 4 }, sample_count(5, 100000, 0));
 	assert_true(evidence_strangeness(runs, 8, &run) < EVIDENCE_CHANGED);
 	sums_free(&run);
 	/* What has nothing in common says nothing. */
-	sample_rung(&run, &plan, (struct rung){ 200, 200, 4 }, sample_count(5, 100000, 2500));
+	sample_rung(&run, &plan, (struct waits){ 200, 200, 4 }, sample_count(5, 100000, 2500));
 	assert_true(evidence_strangeness(runs, 8, &run) == 1);
 	sums_free(&run);
 	for (unsigned i = 0; i < 8; i++)
-		sums_free(&runs[i].sums);
+		sums_free(&runs[i]);
 }
 
 int main(void)
@@ -324,6 +345,7 @@ int main(void)
 		IN_STORE(other_cpus_are_not_known),
 		IN_STORE(a_damaged_line_is_passed_over),
 		IN_STORE(a_cut_line_costs_itself_alone),
+		IN_STORE(a_text_for_a_terminal_is_no_evidence),
 		IN_STORE(runs_at_once_leave_all_their_lines),
 		IN_STORE(a_machine_that_changed_begins_an_epoch),
 		IN_STORE(an_epoch_may_be_begun),

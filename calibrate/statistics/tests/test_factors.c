@@ -45,12 +45,13 @@ static struct cell_record *make(const struct truth *truth)
 			time = draw(truth->time);
 		cell_defaults(&r->cell);
 		r->cell.place = 1 + at;
-		r->cell.stretch = 4;
-		r->cell.first_wait = r->cell.second_wait = gsl_rng_uniform_int(rng, 2) ? 100 : 1600;
+		r->cell.waits.stretch = 4;
+		r->cell.waits.first = r->cell.waits.second =
+			gsl_rng_uniform_int(rng, 2) ? 100 : 1600;
 		r->result.toggles = r->result.exposed = TOGGLES;
 		r->result.torn = r->result.tears[TEAR_OLD_FRONT] =
 			gsl_ran_poisson(rng, truth->rate * TOGGLES * place[at] * time /
-						     (r->cell.first_wait == 100 ? 1 : 10));
+						     (r->cell.waits.first == 100 ? 1 : 10));
 	}
 	return records;
 }

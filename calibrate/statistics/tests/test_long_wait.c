@@ -100,7 +100,7 @@ static void provoked_gaps_count_for_long_waits_only(void **state)
 static struct estimate estimate_with(uint64_t tears, unsigned gaps, unsigned far)
 {
 	struct plan plan = sample_plan(2);
-	struct run_sums run = { .sums = { 0 } };
+	struct sums run = { 0 };
 	struct estimate e;
 
 	add_gaps(500, gaps);
@@ -111,14 +111,13 @@ static struct estimate estimate_with(uint64_t tears, unsigned gaps, unsigned far
 				gap_cell(&plan.seat[i], c ? CROSSING_PAGE : CROSSING_LINE, 0);
 
 			for (unsigned k = 0; k < 40; k++)
-				assert_int_equal(long_add_gaps(&run.sums, &cell, result), 0);
+				assert_int_equal(long_add_gaps(&run, &cell, result), 0);
 		}
 	}
-	sample_rung(&run.sums, &plan, (struct rung){ 400, 400, 0 },
-		    sample_count(40, 100000, tears));
-	sample_rung(&run.sums, &plan, (struct rung){ 1600, 1600, 4 }, sample_count(40, 100000, 0));
+	sample_rung(&run, &plan, (struct waits){ 400, 400, 0 }, sample_count(40, 100000, tears));
+	sample_rung(&run, &plan, (struct waits){ 1600, 1600, 4 }, sample_count(40, 100000, 0));
 	estimate_make(&e, &run, 1, &plan);
-	sums_free(&run.sums);
+	sums_free(&run);
 	return e;
 }
 

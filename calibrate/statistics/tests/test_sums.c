@@ -72,6 +72,27 @@ static void broken_protocols_prove_nothing(void **state)
 	assert_int_equal(sums.count, 0);
 }
 
+/* Three sites of a line: each toggle counts at each of them, a tear only at its own. */
+static void sites_inside_count_for_their_crossings(void **state)
+{
+	struct cell_record record = slice(1000, 700, 5);
+	struct sums sums = { 0 };
+
+	(void)state;
+	record.cell.crossing = CROSSING_INSIDE;
+	record.cell.protocol = PROTOCOL_ATOMIC;
+	record.result.torn_inside[1] = 5;
+	assert_int_equal(sums_add_record(&sums, &record), 0);
+	assert_int_equal(sums.count, 3);
+	for (unsigned i = 0; i < sums.count; i++) {
+		assert_int_equal(sums.sum[i].kind, SUM_STORE);
+		assert_int_equal(sums.sum[i].crossing, CROSSING_8 + i);
+		assert_int_equal(sums.sum[i].count.toggles, 700);
+		assert_int_equal(sums.sum[i].count.tears, i == 1 ? 5 : 0);
+	}
+	sums_free(&sums);
+}
+
 static void kinds_are_kept_apart(void **state)
 {
 	struct cell_record r = slice(1000, 400, 2);
@@ -79,9 +100,9 @@ static void kinds_are_kept_apart(void **state)
 
 	(void)state;
 	for (int turn = 0; turn < 3; turn++) {
-		r.cell.first_wait = 100;
+		r.cell.waits.first = 100;
 		assert_int_equal(sums_add_record(&sums, &r), 0);
-		r.cell.first_wait = 200;
+		r.cell.waits.first = 200;
 		assert_int_equal(sums_add_record(&sums, &r), 0);
 		r.cell.crossing = CROSSING_PAGE;
 		assert_int_equal(sums_add_record(&sums, &r), 0);
@@ -129,7 +150,7 @@ static void sums_survive_json(void **state)
 	json_t *array;
 
 	(void)state;
-	sample_rung(&sums, &plan, (struct rung){ 100, 100, 4 }, sample_count(3, 12345, 6));
+	sample_rung(&sums, &plan, (struct waits){ 100, 100, 4 }, sample_count(3, 12345, 6));
 	sample_membarrier(&sums, &plan, 1e5 / 3);
 	array = sums_to_json(&sums);
 	assert_int_equal(sums_from_json(array, &back), 0);
@@ -182,6 +203,7 @@ int main(void)
 		cmocka_unit_test(tears_without_a_number_of_toggles_count_all),
 		cmocka_unit_test(what_was_cut_has_tears_alone),
 		cmocka_unit_test(broken_protocols_prove_nothing),
+		cmocka_unit_test(sites_inside_count_for_their_crossings),
 		cmocka_unit_test(kinds_are_kept_apart),
 		cmocka_unit_test(the_worst_slice_is_remembered),
 		cmocka_unit_test(dispersion_tells_bursts),

@@ -98,7 +98,7 @@ static void test_holds(void **state)
 	begin();
 	put(CHECK_WAIT, ENOUGH / 2, 0);
 	put(CHECK_WAIT, ENOUGH / 2, 0);
-	expect(VERIFY_HOLDS, EXIT_PASS, "0 tears in 3e+05 toggles");
+	expect(VERIFY_HOLDS, EXIT_PASS, "0 tears in 3e5 toggles");
 	assert_int_equal(v.cell[0].status, STATUS_HELD);
 	assert_int_equal(v.cell[3].status, STATUS_HELD);
 	assert_true(v.upper_p <= VERIFY_TIMES * P);
@@ -152,7 +152,7 @@ static void test_broken_together(void **state)
 	begin();
 	for (unsigned i = 0; i < 10; i++)
 		put(CHECK_WAIT, 100000, 1);
-	expect(VERIFY_BROKEN, EXIT_TEARS, "10 tears in 1e+06 toggles");
+	expect(VERIFY_BROKEN, EXIT_TEARS, "10 tears in 1e6 toggles");
 	for (unsigned i = 3; i < v.cells; i++)
 		assert_int_equal(v.cell[i].status, STATUS_HELD);
 }
@@ -231,7 +231,7 @@ static void test_too_few(void **state)
 	put(CHECK_WAIT, need, 0);
 	expect(VERIFY_HOLDS, EXIT_PASS, "");
 	v.cell[3].toggles = v.cell[3].quiet = need - 1000;
-	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "1e+03 more are needed");
+	expect(VERIFY_INCONCLUSIVE, EXIT_INCONCLUSIVE, "1000 more are needed");
 	assert_int_equal(v.missing, 1000);
 }
 

@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "calibrate/program/exit_status.h"
+#include "calibrate/program/here.h"
 #include "calibrate/tests/verify_sample.h"
 #include "calibrate/verify/verify_print.h"
 
@@ -35,7 +36,7 @@ static char *printed(enum verify_format format)
 static void judge_all_kinds(void)
 {
 	begin();
-	verify_printable(v.config, sizeof(v.config), "/a<b>&\"c' # d\n\xff");
+	text_printable(v.config, sizeof(v.config), "/a<b>&\"c' # d\n\xff");
 	v.seed = 99;
 	put(CHECK_WAIT, 1000000, 50);
 	put(CHECK_WAIT, 1000, 0)->quiet = 0;
@@ -60,13 +61,17 @@ static void test_printable(void **state)
 	char to[8];
 
 	(void)state;
-	verify_printable(to, sizeof(to), "a\x01\n\x7f+");
+	text_printable(to, sizeof(to), "a\x01\n\x7f+");
 	assert_string_equal(to, "a???+");
-	verify_printable(to, sizeof(to), "\xc3\xa4\xe2\x82\xac");
+	text_printable(to, sizeof(to), "\xc3\xa4\xe2\x82\xac");
 	assert_string_equal(to, "\xc3\xa4\xe2\x82\xac");
-	verify_printable(to, sizeof(to), "a\xc3(");
+	text_printable(to, sizeof(to),
+		       "a\xc2\x9b"
+		       "1m\xc2\xa7");
+	assert_string_equal(to, "a??1m\xc2\xa7");
+	text_printable(to, sizeof(to), "a\xc3(");
 	assert_string_equal(to, "a?(");
-	verify_printable(to, sizeof(to), "abcdef\xc3\xa4");
+	text_printable(to, sizeof(to), "abcdef\xc3\xa4");
 	assert_string_equal(to, "abcdef?");
 }
 

@@ -44,7 +44,7 @@ static void test_conf_long_command(void **state)
 	cell.crossing = CROSSING_PAGE;
 	cell.provokers = PROVOKERS_ALL;
 	cell.loop = 77;
-	cell.first_wait = 123456;
+	cell.waits.first = 123456;
 	cell.seed = 987654321;
 	assert_true(cell_command(&cell, command, sizeof(command)) > 300);
 	other = cell;
@@ -156,7 +156,7 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 	if (cell->protocol == PROTOCOL_WAIT && world.noisy) {
 		world.noisy--;
 		r->noisy = true;
-		strcpy(s->noise.reason, "steal 9 %");
+		strcpy(s->noise, "steal 9 %");
 	}
 	if (cell->protocol == PROTOCOL_WAIT)
 		r->result.tears[TEAR_OLD_FRONT] = world.tears;
@@ -187,16 +187,16 @@ static void run_for(double budget, unsigned count, unsigned window)
 	v = (struct verify){ .have_conf = true, .budget = budget, .seed = 5 };
 	v.conf = (struct machine_conf){
 		.levels = 1,
-		.level = { { .first_wait = 1100,
-			     .second_wait = 900,
-			     .stretch = 3,
+		.level = { { .waits.first = 1100,
+			     .waits.second = 900,
+			     .waits.stretch = 3,
 			     .line.upper_p = P,
 			     .page.upper_p = P } },
 		.window = window,
 	};
 	progress_open(&session.progress, true);
 	verify_plan(&v, topology, worst, count);
-	verify_run(&v, &session);
+	verify_run(&v, &session, 0);
 	verify_judge(&v);
 	hwloc_topology_destroy(topology);
 }
@@ -211,7 +211,7 @@ static void reset(void)
 		worst[i].rest = 777;
 		worst[i].loop = 9;
 		worst[i].oracle = ORACLE_CRASH;
-		worst[i].first_wait = 5;
+		worst[i].waits.first = 5;
 		worst[i].stop_tears = 4;
 		worst[i].toggles = 10;
 		worst[i].seed = 1;
@@ -233,9 +233,9 @@ static void test_run_waits(void **state)
 		if (c->protocol != PROTOCOL_WAIT)
 			continue;
 		waits++;
-		assert_int_equal(c->first_wait, 1100);
-		assert_int_equal(c->second_wait, 900);
-		assert_int_equal(c->stretch, 3);
+		assert_int_equal(c->waits.first, 1100);
+		assert_int_equal(c->waits.second, 900);
+		assert_int_equal(c->waits.stretch, 3);
 		assert_int_equal(c->provokers, 1u << PROVOKER_COLD_BACK);
 		assert_int_equal(c->rest, 777);
 		assert_int_equal(c->loop, 9);

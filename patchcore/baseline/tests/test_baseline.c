@@ -24,9 +24,10 @@
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
+#include "patchcore/tests/scale.h"
 
 #define EXECUTORS 3
-#define PATCHES	  400 /* times BASELINE_STRESS of the environment */
+#define PATCHES	  800 /* at scale 1 */
 
 struct way {
 	int (*open)(void);
@@ -115,13 +116,6 @@ static void *storm(void *arg)
 	return arg;
 }
 
-static unsigned long patches(void)
-{
-	const char *factor = getenv("BASELINE_STRESS");
-
-	return PATCHES * (factor ? strtoul(factor, NULL, 10) : 1);
-}
-
 static void toggle(const struct way *way, unsigned long times)
 {
 	uint8_t code[2][CODE_LEN];
@@ -157,7 +151,7 @@ static void counts(const void *arg)
 	MUST(pthread_create(&stormer, NULL, storm, NULL) == 0);
 	for (int i = 0; i <= EXECUTORS; i++)
 		MUST(sem_wait(&ready) == 0);
-	toggle(arg, patches());
+	toggle(arg, (unsigned long)(PATCHES * test_scale()));
 	stop = true;
 	MUST(pthread_join(stormer, NULL) == 0);
 	for (int i = 0; i < EXECUTORS; i++) {
@@ -180,7 +174,7 @@ static void *run_site(void *arg)
 }
 
 /* NOP, and a jump that leads to itself: a thread stands at the second byte. */
-static void somebody_inside(const void *arg)
+static void thread_inside(const void *arg)
 {
 	static const struct timespec ms = { .tv_nsec = 1000000 };
 	static const uint8_t old[] = { 0x90, 0xeb, 0xfe };
@@ -204,7 +198,7 @@ static void somebody_inside(const void *arg)
 	MUST(pthread_join(thread, &got) == 0 && (uintptr_t)got == CODE_NEW);
 }
 
-BOTH(somebody_inside)
+BOTH(thread_inside)
 
 static void refusals(const void *arg)
 {
@@ -349,12 +343,6 @@ static void quiet(const void *arg)
 	MUST(baseline_ptrace_patch(site, new, CODE_LEN) == -ESHUTDOWN);
 }
 
-static void test_quiet(void **state)
-{
-	(void)state;
-	child_must_pass(quiet, NULL);
-}
-
 static _Atomic(unsigned long) taken;
 
 static void on_signal(int signal)
@@ -404,8 +392,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts_stop),
 		cmocka_unit_test(test_counts_ptrace),
-		cmocka_unit_test(test_somebody_inside_stop),
-		cmocka_unit_test(test_somebody_inside_ptrace),
+		cmocka_unit_test(test_thread_inside_stop),
+		cmocka_unit_test(test_thread_inside_ptrace),
 		cmocka_unit_test(test_refusals_stop),
 		cmocka_unit_test(test_refusals_ptrace),
 		cmocka_unit_test(test_protection_stop),
@@ -413,7 +401,7 @@ int main(void)
 		cmocka_unit_test(test_blocks_signals_stop),
 		cmocka_unit_test(test_in_vfork_stop),
 		cmocka_unit_test(test_in_vfork_ptrace),
-		cmocka_unit_test(test_quiet),
+		child_unit_test(quiet),
 		cmocka_unit_test(test_signals_arrive_stop),
 		cmocka_unit_test(test_signals_arrive_ptrace),
 	};

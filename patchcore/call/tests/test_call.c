@@ -24,38 +24,14 @@
 #include "patchcore/tests/call_site.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/start.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 
 static void start(void)
 {
-	conf_use_none();
-	MUST(pc_init() == 0);
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("the kernel has no membarrier SYNC_CORE");
+	start_by_membarrier();
 	call_pages();
-}
-
-static void must_be(const struct pc_call *call, int active, void *target)
-{
-	struct pc_call_info info;
-
-	MUST(pc_call_get(call, &info) == 0);
-	MUST(info.active == active && info.target == target);
-}
-
-static void must_turn(struct pc_call *call, void *target, void *expected, uint32_t number)
-{
-	MUST(pc_activate_call(call, target) == 0);
-	MUST(call_run(call->addr) == number);
-	must_be(call, 1, expected);
-}
-
-static void must_turn_off(struct pc_call *call)
-{
-	MUST(pc_deactivate_call(call) == 0);
-	MUST(call_run(call->addr) == OFF);
-	must_be(call, 0, NULL);
 }
 
 /* --- Every form at every split -------------------------------------------------- */
@@ -120,25 +96,20 @@ static void toggle(const void *arg)
 	MUST(memcmp(at, before, len) == 0);
 	must_know(&call, place);
 	for (int i = 0; i < 3; i++) {
-		must_turn_off(&call);
+		call_must_turn_off(&call);
 		must_look_off(place, before);
-		must_turn_off(&call);
-		must_turn(&call, NULL, one, ONE);
+		call_must_turn_off(&call);
+		call_must_turn(&call, NULL, one, ONE);
 		MUST(memcmp(at, before, len) == 0);
 		/*
 		 * The target that the call has already is no target of its own, unless it is in a
 		 * slot.
 		 */
 		if (!call_shapes[place->form].slot)
-			must_turn(&call, one, one, ONE);
+			call_must_turn(&call, one, one, ONE);
 	}
 	must_keep_neighbours(at, len);
 	MUST(code_prot(at) == RWX);
-}
-
-static void test_toggle(void **state)
-{
-	child_must_pass(toggle, *state);
 }
 
 static void retarget(const void *arg)
@@ -151,21 +122,16 @@ static void retarget(const void *arg)
 	at = put_call(place_at(place), place->form);
 	MUST(pc_call_init(&call, at) == 0);
 	for (int i = 0; i < 3; i++) {
-		must_turn(&call, two, two, TWO);
-		must_turn(&call, far_away, far_away, FAR);
-		must_turn_off(&call);
-		must_turn(&call, two, two, TWO);
-		must_turn_off(&call);
-		must_turn(&call, NULL, one, ONE);
-		must_turn(&call, far_away, far_away, FAR);
-		must_turn(&call, one, one, ONE);
+		call_must_turn(&call, two, two, TWO);
+		call_must_turn(&call, far_away, far_away, FAR);
+		call_must_turn_off(&call);
+		call_must_turn(&call, two, two, TWO);
+		call_must_turn_off(&call);
+		call_must_turn(&call, NULL, one, ONE);
+		call_must_turn(&call, far_away, far_away, FAR);
+		call_must_turn(&call, one, one, ONE);
 	}
 	must_keep_neighbours(at, call_shapes[place->form].len);
-}
-
-static void test_retarget(void **state)
-{
-	child_must_pass(retarget, *state);
 }
 
 /* The first target of its own while it is off. */
@@ -176,15 +142,10 @@ static void retarget_off(const void *arg)
 
 	start();
 	MUST(pc_call_init(&call, put_call(place_at(place), place->form)) == 0);
-	must_turn_off(&call);
-	must_turn(&call, far_away, far_away, FAR);
-	must_turn_off(&call);
-	must_turn(&call, NULL, one, ONE);
-}
-
-static void test_retarget_off(void **state)
-{
-	child_must_pass(retarget_off, *state);
+	call_must_turn_off(&call);
+	call_must_turn(&call, far_away, far_away, FAR);
+	call_must_turn_off(&call);
+	call_must_turn(&call, NULL, one, ONE);
 }
 
 /* The program owns the slot and may change it. */
@@ -195,17 +156,12 @@ static void slot_changes(const void *arg)
 
 	start();
 	MUST(pc_call_init(&call, put_call(place_at(place), place->form)) == 0);
-	must_turn_off(&call);
+	call_must_turn_off(&call);
 	*slot = two;
-	must_turn(&call, NULL, two, TWO);
-	must_turn(&call, far_away, far_away, FAR);
+	call_must_turn(&call, NULL, two, TWO);
+	call_must_turn(&call, far_away, far_away, FAR);
 	*slot = one;
-	must_turn(&call, NULL, one, ONE);
-}
-
-static void test_slot_changes(void **state)
-{
-	child_must_pass(slot_changes, *state);
+	call_must_turn(&call, NULL, one, ONE);
 }
 
 /* With a page for the span, and its protection given back. */
@@ -219,16 +175,11 @@ static void closed(const void *arg)
 	at = put_call(place_at(place), place->form);
 	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, RX) == 0);
 	MUST(pc_call_init(&call, at) == 0);
-	must_turn_off(&call);
-	must_turn(&call, two, two, TWO);
-	must_turn_off(&call);
-	must_turn(&call, NULL, one, ONE);
+	call_must_turn_off(&call);
+	call_must_turn(&call, two, two, TWO);
+	call_must_turn_off(&call);
+	call_must_turn(&call, NULL, one, ONE);
 	MUST(code_prot(code) == RX && code_prot(code + CODE_PAGE) == RX);
-}
-
-static void test_closed(void **state)
-{
-	child_must_pass(closed, *state);
 }
 
 /* --- What stands for a call that is off --------------------------------------------- */
@@ -253,15 +204,15 @@ static void must_adopt(const uint8_t *off, unsigned len, unsigned split)
 	memcpy(at, off, len);
 	at[len] = 0xc3;
 	MUST(pc_call_init(&call, at) == 0);
-	must_be(&call, 0, NULL);
+	call_must_be(&call, 0, NULL);
 	MUST(call_run(at) == OFF);
 	MUST(pc_activate_call(&call, NULL) == -EINVAL);
-	must_be(&call, 0, NULL);
-	must_turn(&call, two, two, TWO);
-	must_turn_off(&call);
-	must_turn(&call, far_away, far_away, FAR);
-	must_turn_off(&call);
-	must_turn(&call, NULL, two, TWO);
+	call_must_be(&call, 0, NULL);
+	call_must_turn(&call, two, two, TWO);
+	call_must_turn_off(&call);
+	call_must_turn(&call, far_away, far_away, FAR);
+	call_must_turn_off(&call);
+	call_must_turn(&call, NULL, two, TWO);
 	must_keep_neighbours(at, len);
 	MUST(pc_call_fini(&call) == 0);
 }
@@ -275,12 +226,6 @@ static void adopt(const void *arg)
 			must_adopt(offs[i].code, offs[i].len, split);
 }
 
-static void test_adopt(void **state)
-{
-	(void)state;
-	child_must_pass(adopt, NULL);
-}
-
 /* What one pc_call has turned off, another may turn on. */
 static void adopt_ours(const void *arg)
 {
@@ -291,7 +236,7 @@ static void adopt_ours(const void *arg)
 	start();
 	at = put_call(place_at(place), place->form);
 	MUST(pc_call_init(&first, at) == 0);
-	must_turn_off(&first);
+	call_must_turn_off(&first);
 	MUST(pc_call_init(&second, at) == -EBUSY);
 	MUST(pc_call_fini(&first) == 0);
 	if (way_of(place) == PC_CALL_TAIL) {
@@ -299,16 +244,11 @@ static void adopt_ours(const void *arg)
 		return;
 	}
 	MUST(pc_call_init(&second, at) == 0);
-	must_be(&second, 0, NULL);
+	call_must_be(&second, 0, NULL);
 	MUST(pc_activate_call(&second, NULL) == -EINVAL);
-	must_turn(&second, two, two, TWO);
-	must_turn_off(&second);
-	must_turn(&second, NULL, two, TWO);
-}
-
-static void test_adopt_ours(void **state)
-{
-	child_must_pass(adopt_ours, *state);
+	call_must_turn(&second, two, two, TWO);
+	call_must_turn_off(&second);
+	call_must_turn(&second, NULL, two, TWO);
 }
 
 /* The last five bytes of a mapping. */
@@ -323,18 +263,12 @@ static void at_the_end(const void *arg)
 	MUST(munmap(end, CODE_PAGE) == 0);
 	call_encode(end - 5, CALL_TAIL, to_target(end - 5, CALL_TAIL, one));
 	MUST(pc_call_init(&call, end - 5) == 0);
-	must_turn_off(&call);
-	must_turn(&call, two, two, TWO);
+	call_must_turn_off(&call);
+	call_must_turn(&call, two, two, TWO);
 	MUST(pc_call_fini(&call) == 0);
 	memcpy(end - 5, call_shapes[CALL_ADDR32].code, 2);
 	MUST(pc_call_init(&call, end - 5) == -ENOENT);
 	MUST(pc_call_init(&call, end - 4) == -EFAULT);
-}
-
-static void test_at_the_end(void **state)
-{
-	(void)state;
-	child_must_pass(at_the_end, NULL);
 }
 
 /* --- What is refused ----------------------------------------------------------------- */
@@ -372,12 +306,6 @@ static void no_call(const void *arg)
 		must_not_take(nothing[i], CALL_MAX);
 }
 
-static void test_no_call(void **state)
-{
-	(void)state;
-	child_must_pass(no_call, NULL);
-}
-
 static void arguments(const void *arg)
 {
 	struct pc_call call;
@@ -398,12 +326,6 @@ static void arguments(const void *arg)
 	MUST(pc_call_init(&call, code + CODE_PAGE) == -EFAULT);
 }
 
-static void test_arguments(void **state)
-{
-	(void)state;
-	child_must_pass(arguments, NULL);
-}
-
 /* An INT3, a debugger's or a word patch's, is never overwritten. */
 static void held(const void *arg)
 {
@@ -416,7 +338,7 @@ static void held(const void *arg)
 	start();
 	at = put_call(place_at(place), place->form);
 	MUST(pc_call_init(&call, at) == 0);
-	must_turn(&call, two, two, TWO);
+	call_must_turn(&call, two, two, TWO);
 	for (int i = 0; i < 2; i++) {
 		uint8_t first = *at;
 
@@ -429,16 +351,12 @@ static void held(const void *arg)
 		MUST(memcmp(at, before, len) == 0);
 		*at = first;
 		MUST(call_run(at) == (i ? OFF : TWO));
-		must_turn_off(&call);
+		call_must_turn_off(&call);
 	}
-	must_turn(&call, two, two, TWO);
+	call_must_turn(&call, two, two, TWO);
 }
 
-static void test_held(void **state)
-{
-	child_must_pass(held, *state);
-}
-
+/* The move has failed, and may be tried again. */
 static void held_at_first(const void *arg)
 {
 	const struct place *place = arg;
@@ -452,14 +370,8 @@ static void held_at_first(const void *arg)
 	*at = CODE_INT3;
 	MUST(pc_activate_call(&call, two) == -EAGAIN);
 	*at = first;
-	must_be(&call, 1, one);
-	must_turn(&call, two, two, TWO);
-}
-
-/* The move has failed, and may be tried again. */
-static void test_held_at_first(void **state)
-{
-	child_must_pass(held_at_first, *state);
+	call_must_be(&call, 1, one);
+	call_must_turn(&call, two, two, TWO);
 }
 
 static void replaced(const void *arg)
@@ -481,11 +393,6 @@ static void replaced(const void *arg)
 		MUST(at[i] == CODE_NOP);
 }
 
-static void test_replaced(void **state)
-{
-	child_must_pass(replaced, *state);
-}
-
 static void shut_down(const void *arg)
 {
 	struct pc_call call, other;
@@ -500,13 +407,7 @@ static void shut_down(const void *arg)
 	MUST(pc_deactivate_call(&call) == -ESHUTDOWN);
 	MUST(pc_call_init(&other, at) == -ESHUTDOWN);
 	MUST(pc_init() == 0);
-	must_turn_off(&call);
-}
-
-static void test_shut_down(void **state)
-{
-	(void)state;
-	child_must_pass(shut_down, NULL);
+	call_must_turn_off(&call);
 }
 
 static void *note_id(void *id)
@@ -527,17 +428,11 @@ static void left_by_a_thread(const void *arg)
 	MUST(pc_call_init(&call, put_call(code + CODE_PAGE - 2, CALL_NEAR)) == 0);
 	call.moving = thread_id();
 	MUST(pc_activate_call(&call, two) == -EAGAIN);
-	must_be(&call, 1, one);
+	call_must_be(&call, 1, one);
 	MUST(pthread_create(&thread, NULL, note_id, &other) == 0);
 	MUST(pthread_join(thread, NULL) == 0);
 	call.moving = other;
-	must_turn(&call, two, two, TWO);
-}
-
-static void test_left_by_a_thread(void **state)
-{
-	(void)state;
-	child_must_pass(left_by_a_thread, NULL);
+	call_must_turn(&call, two, two, TWO);
 }
 
 static _Thread_local bool shall_end;
@@ -579,14 +474,8 @@ static void ended(const void *arg)
 	for (int i = 0; i < 100 && ret == -EAGAIN; i++)
 		ret = pc_activate_call(&call, far_away);
 	MUST(ret == 0 && call_run(call.addr) == FAR);
-	must_turn_off(&call);
-	must_turn(&call, two, two, TWO);
-}
-
-static void test_ended(void **state)
-{
-	(void)state;
-	child_must_pass(ended, NULL);
+	call_must_turn_off(&call);
+	call_must_turn(&call, two, two, TWO);
 }
 
 static atomic_bool taken;
@@ -620,7 +509,7 @@ static void left_by_a_fork(const void *arg)
 		sched_yield();
 	pid = fork();
 	if (pid == 0) {
-		must_turn(&call, two, two, TWO);
+		call_must_turn(&call, two, two, TWO);
 		_exit(0);
 	}
 	MUST(waitpid(pid, &status, 0) == pid && status == 0);
@@ -629,39 +518,23 @@ static void left_by_a_fork(const void *arg)
 		_exit(pc_activate_call(&call, two) == -EAGAIN ? 0 : 1);
 	MUST(waitpid(pid, &status, 0) == pid && status == 0);
 	MUST(pc_activate_call(&call, two) == -EAGAIN);
-	must_be(&call, 1, one);
+	call_must_be(&call, 1, one);
 }
 
-static void test_left_by_a_fork(void **state)
-{
-	(void)state;
-	child_must_pass(left_by_a_fork, NULL);
-}
+static const struct CMUnitTest tests[] = {
+	AT_ALL_PLACES(toggle),	      AT_ALL_PLACES(retarget),
+	AT_ALL_PLACES(retarget_off),  AT_ALL_PLACES(closed),
+	AT_ALL_PLACES(adopt_ours),    AT_ALL_PLACES(held),
+	AT_ALL_PLACES(held_at_first), AT_ALL_PLACES(replaced),
+	AT_PLACE(slot_changes, 11),   AT_PLACE(slot_changes, 14),
+	AT_PLACE(slot_changes, 22),   AT_PLACE(slot_changes, 25),
+	child_unit_test(adopt),	      child_unit_test(at_the_end),
+	child_unit_test(no_call),     child_unit_test(arguments),
+	child_unit_test(shut_down),   child_unit_test(left_by_a_thread),
+	child_unit_test(ended),	      child_unit_test(left_by_a_fork),
+};
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		AT_ALL_PLACES(toggle),
-		AT_ALL_PLACES(retarget),
-		AT_ALL_PLACES(retarget_off),
-		AT_ALL_PLACES(closed),
-		AT_ALL_PLACES(adopt_ours),
-		AT_ALL_PLACES(held),
-		AT_ALL_PLACES(held_at_first),
-		AT_ALL_PLACES(replaced),
-		AT_PLACE(slot_changes, 11),
-		AT_PLACE(slot_changes, 14),
-		AT_PLACE(slot_changes, 22),
-		AT_PLACE(slot_changes, 25),
-		cmocka_unit_test(test_adopt),
-		cmocka_unit_test(test_at_the_end),
-		cmocka_unit_test(test_no_call),
-		cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_shut_down),
-		cmocka_unit_test(test_left_by_a_thread),
-		cmocka_unit_test(test_ended),
-		cmocka_unit_test(test_left_by_a_fork),
-	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

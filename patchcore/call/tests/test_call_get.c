@@ -115,11 +115,6 @@ static void changed(const void *arg)
 	must_retarget(false);
 }
 
-static void test_changed(void **state_)
-{
-	child_must_pass(changed, *state_);
-}
-
 /* --- The reader, load by load ------------------------------------------------------------- */
 
 /*
@@ -224,11 +219,6 @@ static void reader(const void *arg)
 	must_read(false);
 }
 
-static void test_reader(void **state_)
-{
-	child_must_pass(reader, *state_);
-}
-
 /* --- A reader that was held up ------------------------------------------------------------ */
 
 static unsigned at_load;
@@ -259,11 +249,6 @@ static void held_up(const void *arg)
 	MUST(at_load > 3);
 }
 
-static void test_held_up(void **state_)
-{
-	child_must_pass(held_up, *state_);
-}
-
 /* --- Something else --------------------------------------------------------------------------- */
 
 /* pc_call_get() does not follow it: the call was never given such a target. */
@@ -277,18 +262,13 @@ static void not_followed(const void *arg)
 	MUST(pc_call_get(&call, &info) == -ENOENT);
 }
 
-static void test_not_followed(void **state_)
-{
-	child_must_pass(not_followed, *state_);
-}
+static const struct CMUnitTest tests[] = {
+	AT_ALL_PLACES(changed),	    AT_ALL_PLACES(reader),	AT_ALL_PLACES(held_up),
+	AT_PLACE(not_followed, 2),  AT_PLACE(not_followed, 11), AT_PLACE(not_followed, 16),
+	AT_PLACE(not_followed, 18), AT_PLACE(not_followed, 27),
+};
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		AT_ALL_PLACES(changed),	    AT_ALL_PLACES(reader),	AT_ALL_PLACES(held_up),
-		AT_PLACE(not_followed, 2),  AT_PLACE(not_followed, 11), AT_PLACE(not_followed, 16),
-		AT_PLACE(not_followed, 18), AT_PLACE(not_followed, 27),
-	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,34 +24,14 @@
 #include "patchcore/tests/call_site.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/start.h"
 #include "patchcore/tests/text_library.h"
 #include "patchcore/text/text.h"
 
 static void start(void)
 {
-	conf_use_none();
-	MUST(pc_init() == 0);
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("the kernel has no membarrier SYNC_CORE");
+	start_by_membarrier();
 	call_pages();
-}
-
-static void must_be(const struct pc_call *call, int active, void *target)
-{
-	struct pc_call_info info;
-
-	MUST(pc_call_get(call, &info) == 0);
-	MUST(info.active == active && info.target == target);
-}
-
-static void must_turn(struct pc_call *call, void *target, uint32_t number)
-{
-	MUST(pc_activate_call(call, target) == 0 && call_run(call->addr) == number);
-}
-
-static void must_turn_off(struct pc_call *call)
-{
-	MUST(pc_deactivate_call(call) == 0 && call_run(call->addr) == OFF);
 }
 
 /* --- One at a place --------------------------------------------------------------------- */
@@ -66,17 +46,11 @@ static void one_each(const void *arg)
 	at = put_call(code + 512, CALL_NEAR);
 	MUST(pc_call_init(&call, at) == 0);
 	MUST(pc_call_init(&other, at) == -EBUSY && pc_call_init(&call, at) == -EBUSY);
-	must_turn(&call, two, TWO);
+	call_must_turn(&call, two, two, TWO);
 	MUST(pc_call_init(&other, at) == -EBUSY);
 	MUST(pc_call_fini(&call) == 0);
 	MUST(pc_call_init(&other, at) == 0);
 	MUST(pc_call_init(&call, at) == -EBUSY);
-}
-
-static void test_one_each(void **state)
-{
-	(void)state;
-	child_must_pass(one_each, NULL);
 }
 
 /* 67 E8 has in it an E8, which would be a call as well. */
@@ -99,12 +73,6 @@ static void overlapping(const void *arg)
 	MUST(pc_call_init(&outer, at) == 0);
 }
 
-static void test_overlapping(void **state)
-{
-	(void)state;
-	child_must_pass(overlapping, NULL);
-}
-
 /* Code that is no call at first, and then is one. */
 static void not_yet(const void *arg)
 {
@@ -117,12 +85,6 @@ static void not_yet(const void *arg)
 	MUST(pc_call_init(&call, at) == -ENOENT);
 	put_call(at, CALL_NEAR);
 	MUST(pc_call_init(&call, at) == 0);
-}
-
-static void test_not_yet(void **state)
-{
-	(void)state;
-	child_must_pass(not_yet, NULL);
 }
 
 static struct pc_call shared;
@@ -160,12 +122,7 @@ static void while_toggled(const void *arg)
 		MUST(pc_call_init(&call, at) == -EBUSY);
 	atomic_store(&stop, true);
 	MUST(pthread_join(thread, NULL) == 0);
-	must_turn(&shared, two, TWO);
-}
-
-static void test_while_toggled(void **state)
-{
-	child_must_pass(while_toggled, *state);
+	call_must_turn(&shared, two, two, TWO);
 }
 
 /* --- Given up --------------------------------------------------------------------------- */
@@ -188,12 +145,6 @@ static void refused(const void *arg)
 	MUST(call_run(code + 512) == ONE);
 }
 
-static void test_refused(void **state)
-{
-	(void)state;
-	child_must_pass(refused, NULL);
-}
-
 /* The code is as it was, and the next pc_call goes on with it. */
 static void goes_on(const void *arg)
 {
@@ -206,7 +157,7 @@ static void goes_on(const void *arg)
 	start();
 	at = put_call(place_at(place), place->form);
 	MUST(pc_call_init(&call, at) == 0);
-	must_turn(&call, far_away, FAR);
+	call_must_turn(&call, far_away, far_away, FAR);
 	own = call.own;
 	for (int i = 0; i < 3; i++) {
 		memcpy(before, at, CALL_MAX);
@@ -214,27 +165,22 @@ static void goes_on(const void *arg)
 		MUST(memcmp(before, at, CALL_MAX) == 0 && call_run(at) == FAR);
 		MUST(pc_call_init(&call, at) == 0);
 		MUST(memcmp(before, at, CALL_MAX) == 0);
-		must_be(&call, 1, far_away);
-		must_turn_off(&call);
+		call_must_be(&call, 1, far_away);
+		call_must_turn_off(&call);
 		/* Where it led when it was looked at. */
-		must_turn(&call, NULL, FAR);
-		must_turn(&call, one, ONE);
-		must_turn(&call, far_away, FAR);
+		call_must_turn(&call, NULL, far_away, FAR);
+		call_must_turn(&call, one, one, ONE);
+		call_must_turn(&call, far_away, far_away, FAR);
 		MUST(call.own == own);
 		if (!has_off)
 			continue;
-		must_turn_off(&call);
+		call_must_turn_off(&call);
 		MUST(pc_call_fini(&call) == 0 && pc_call_init(&call, at) == 0);
-		must_be(&call, 0, NULL);
+		call_must_be(&call, 0, NULL);
 		MUST(pc_activate_call(&call, NULL) == -EINVAL);
-		must_turn(&call, far_away, FAR);
+		call_must_turn(&call, far_away, far_away, FAR);
 		MUST(call.own == own);
 	}
-}
-
-static void test_goes_on(void **state)
-{
-	child_must_pass(goes_on, *state);
 }
 
 /* A stub that the code never led to is had by the next. */
@@ -258,12 +204,6 @@ static void unused_stub(const void *arg)
 	MUST(stub_get(&stub, (uintptr_t)end, STUB_ANY) == 0 && stub == own);
 }
 
-static void test_unused_stub(void **state)
-{
-	(void)state;
-	child_must_pass(unused_stub, NULL);
-}
-
 /* --- Forgotten -------------------------------------------------------------------------- */
 
 static void forgotten(const void *arg)
@@ -275,24 +215,18 @@ static void forgotten(const void *arg)
 	start();
 	at = put_call(code + 512, CALL_NEAR);
 	MUST(pc_call_init(&first, at) == 0);
-	must_turn(&first, far_away, FAR);
+	call_must_turn(&first, far_away, far_away, FAR);
 	/* Not that one. */
 	MUST(pc_forget(at + 1, 100) == 0 && pc_forget(at - 100, 100) == 0);
 	MUST(pc_call_init(&second, at) == -EBUSY);
 	MUST(pc_forget(at, 1) == 0);
 	put_call(at, CALL_NEAR);
 	MUST(pc_call_init(&second, at) == 0);
-	must_be(&second, 1, one);
+	call_must_be(&second, 1, one);
 	/* It has nothing to give up any more. */
 	MUST(pc_call_fini(&first) == -ENOENT);
 	MUST(pc_call_init(&third, at) == -EBUSY);
 	MUST(pc_call_fini(&second) == 0);
-}
-
-static void test_forgotten(void **state)
-{
-	(void)state;
-	child_must_pass(forgotten, NULL);
 }
 
 static void put_in_library(uint8_t *fn)
@@ -329,12 +263,6 @@ static void unloaded(const void *arg)
 	MUST(pc_call_fini(&first) == -ENOENT);
 }
 
-static void test_unloaded(void **state)
-{
-	(void)state;
-	child_must_pass(unloaded, NULL);
-}
-
 /* --- Processes and threads ---------------------------------------------------------------- */
 
 static void forked(const void *arg)
@@ -349,19 +277,13 @@ static void forked(const void *arg)
 	pid = fork();
 	if (pid == 0) {
 		MUST(pc_call_init(&other, call.addr) == -EBUSY);
-		must_turn(&call, two, TWO);
+		call_must_turn(&call, two, two, TWO);
 		MUST(pc_call_fini(&call) == 0 && pc_call_init(&other, code + 512) == 0);
 		_exit(0);
 	}
 	MUST(waitpid(pid, &status, 0) == pid && status == 0);
 	MUST(pc_call_init(&other, call.addr) == -EBUSY);
-	must_be(&call, 1, one);
-}
-
-static void test_forked(void **state)
-{
-	(void)state;
-	child_must_pass(forked, NULL);
+	call_must_be(&call, 1, one);
 }
 
 static atomic_int step_of;
@@ -397,12 +319,6 @@ static void abandoned(const void *arg)
 	MUST(pc_call_init(&call, at) == 0);
 }
 
-static void test_abandoned(void **state)
-{
-	(void)state;
-	child_must_pass(abandoned, NULL);
-}
-
 /* --- A look changes nothing ----------------------------------------------------------------- */
 
 static void only_read(const void *arg)
@@ -416,13 +332,8 @@ static void only_read(const void *arg)
 	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, RX) == 0);
 	child_filter(SYS_mprotect, 2, PROT_WRITE, SECCOMP_RET_KILL);
 	MUST(pc_call_init(&call, at) == 0);
-	must_be(&call, 1, one);
+	call_must_be(&call, 1, one);
 	MUST(pc_call_fini(&call) == 0);
-}
-
-static void test_only_read(void **state)
-{
-	child_must_pass(only_read, *state);
 }
 
 /* Code that is only executed. */
@@ -437,26 +348,21 @@ static void hidden(const void *arg)
 	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, PROT_EXEC) == 0);
 	MUST(pc_call_init(&call, at) == 0);
 	MUST(code_prot(code) == PROT_EXEC);
-	must_be(&call, 1, one);
+	call_must_be(&call, 1, one);
 	MUST(pc_text_alias(code, CODE_PAGE) == 0);
 	MUST(pc_text_alias(code + CODE_PAGE, CODE_PAGE) == 0);
 	for (int i = 0; i < 2; i++) {
-		must_turn_off(&call);
-		must_be(&call, 0, NULL);
-		must_turn(&call, two, TWO);
-		must_be(&call, 1, two);
-		must_turn(&call, far_away, FAR);
-		must_be(&call, 1, far_away);
+		call_must_turn_off(&call);
+		call_must_be(&call, 0, NULL);
+		call_must_turn(&call, two, two, TWO);
+		call_must_be(&call, 1, two);
+		call_must_turn(&call, far_away, far_away, FAR);
+		call_must_be(&call, 1, far_away);
 		if (i == 0)
 			MUST(pc_text_close(code, CODE_PAGES * CODE_PAGE) == 0);
 	}
 	MUST(code_prot(code) == PROT_EXEC && code_prot(code + CODE_PAGE) == PROT_EXEC);
 	MUST(pc_call_fini(&call) == 0);
-}
-
-static void test_hidden(void **state)
-{
-	child_must_pass(hidden, *state);
 }
 
 /* --- text_read ------------------------------------------------------------------------------ */
@@ -496,26 +402,17 @@ static void reads(const void *arg)
 	MUST(text_read(bytes, code, 6) == -EACCES);
 }
 
-static void test_reads(void **state)
-{
-	(void)state;
-	child_must_pass(reads, NULL);
-}
+static const struct CMUnitTest tests[] = {
+	child_unit_test(one_each),   child_unit_test(overlapping), child_unit_test(not_yet),
+	AT_PLACE(while_toggled, 0),  AT_PLACE(while_toggled, 2),   AT_PLACE(while_toggled, 11),
+	AT_PLACE(while_toggled, 16), AT_PLACE(while_toggled, 18),  AT_PLACE(while_toggled, 25),
+	child_unit_test(refused),    AT_ALL_PLACES(goes_on),	   child_unit_test(unused_stub),
+	child_unit_test(forgotten),  child_unit_test(unloaded),	   child_unit_test(forked),
+	child_unit_test(abandoned),  AT_ALL_PLACES(only_read),	   AT_ALL_PLACES(hidden),
+	child_unit_test(reads),
+};
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_each),  cmocka_unit_test(test_overlapping),
-		cmocka_unit_test(test_not_yet),	  AT_PLACE(while_toggled, 0),
-		AT_PLACE(while_toggled, 2),	  AT_PLACE(while_toggled, 11),
-		AT_PLACE(while_toggled, 16),	  AT_PLACE(while_toggled, 18),
-		AT_PLACE(while_toggled, 25),	  cmocka_unit_test(test_refused),
-		AT_ALL_PLACES(goes_on),		  cmocka_unit_test(test_unused_stub),
-		cmocka_unit_test(test_forgotten), cmocka_unit_test(test_unloaded),
-		cmocka_unit_test(test_forked),	  cmocka_unit_test(test_abandoned),
-		AT_ALL_PLACES(only_read),	  AT_ALL_PLACES(hidden),
-		cmocka_unit_test(test_reads),
-	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,7 @@
 /*
  * Calls turned on and off, and elsewhere, while other threads run them, and
  * while other threads do the same. What the executors got is counted: each
- * execution went to one of the targets or to none, and no fourth way.
- *
- * PC_CALL_ROUNDS: toggles per place and storm, 1500 if not given.
+ * execution went to one of the targets or to none, and no fourth way. TMAX_STRESS_SCALE lengthens it.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
@@ -23,6 +21,8 @@
 #include "patchcore/tests/call_site.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/scale.h"
+#include "patchcore/tests/start.h"
 
 #define EXECUTORS 2
 #define PATCHERS  3
@@ -33,19 +33,15 @@ static atomic_bool stop;
 static _Atomic(uint64_t) executions;
 static _Atomic(uint64_t) seen[KINDS];
 
+/* Toggles per place and storm. */
 static unsigned long rounds(void)
 {
-	const char *text = getenv("PC_CALL_ROUNDS");
-
-	return text ? strtoul(text, NULL, 0) : 1500;
+	return (unsigned long)(3000 * test_scale());
 }
 
 static void start(void)
 {
-	conf_use_none();
-	MUST(pc_init() == 0);
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("the kernel has no membarrier SYNC_CORE");
+	start_by_membarrier();
 	call_pages();
 	MUST(pc_text_open(code, CODE_PAGES * CODE_PAGE) == 0);
 }
@@ -127,11 +123,6 @@ static void on_and_off(const void *arg)
 	MUST(seen[OFF] > 0 && seen[ONE] > 0 && seen[TWO] == 0 && seen[FAR] == 0);
 }
 
-static void test_on_and_off(void **state)
-{
-	child_must_pass(on_and_off, *state);
-}
-
 static void retarget_storm(const void *arg)
 {
 	const struct place *place = arg;
@@ -154,11 +145,6 @@ static void retarget_storm(const void *arg)
 	}
 	stop_executors();
 	MUST(seen[OFF] > 0 && seen[ONE] > 0 && seen[TWO] > 0 && seen[FAR] > 0);
-}
-
-static void test_retarget_storm(void **state)
-{
-	child_must_pass(retarget_storm, *state);
 }
 
 /* --- Its first target of its own, again and again ------------------------------------------ */
@@ -202,11 +188,6 @@ static void moved_in_flight(const void *arg)
 	}
 }
 
-static void test_moved_in_flight(void **state)
-{
-	child_must_pass(moved_in_flight, *state);
-}
-
 /* --- Several patchers, one call ------------------------------------------------------------- */
 
 static void *patch_same(void *to)
@@ -248,11 +229,6 @@ static void same_call(const void *arg)
 	MUST(pc_activate_call(&call, two) == 0 && call_run(call.addr) == TWO);
 	MUST(pc_deactivate_call(&call) == 0 && call_run(call.addr) == OFF);
 	MUST(pc_activate_call(&call, NULL) == 0 && call_run(call.addr) == ONE);
-}
-
-static void test_same_call(void **state)
-{
-	child_must_pass(same_call, *state);
 }
 
 /* --- Neighbours ------------------------------------------------------------------------------- */
@@ -330,19 +306,12 @@ static void adjacent(const void *arg)
 	must_be_as_left();
 }
 
-static void test_adjacent(void **state)
-{
-	(void)state;
-	child_must_pass(adjacent, NULL);
-}
+static const struct CMUnitTest tests[] = {
+	AT_ALL_PLACES(on_and_off), AT_ALL_PLACES(retarget_storm), AT_ALL_PLACES(moved_in_flight),
+	AT_ALL_PLACES(same_call),  child_unit_test(adjacent),
+};
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		AT_ALL_PLACES(on_and_off),	 AT_ALL_PLACES(retarget_storm),
-		AT_ALL_PLACES(moved_in_flight),	 AT_ALL_PLACES(same_call),
-		cmocka_unit_test(test_adjacent),
-	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,6 @@
 #include <cmocka.h>
 
 #include "patchcore/call/stub.h"
-#include "patchcore/call/stub_place.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/call_site.h"
 #include "patchcore/tests/child.h"
@@ -63,12 +62,6 @@ static void every_low_byte(const void *arg)
 		MUST(call_run(stub->code) == OFF);
 		must_jump(stub);
 	}
-}
-
-static void test_every_low_byte(void **state)
-{
-	(void)state;
-	child_must_pass(every_low_byte, NULL);
 }
 
 #define MANY 1000
@@ -119,12 +112,6 @@ static void put_back(const void *arg)
 	MUST(stub_get(&second, near_by, 0x40) == 0 && second == first);
 }
 
-static void test_put_back(void **state)
-{
-	(void)state;
-	child_must_pass(put_back, NULL);
-}
-
 static void one_ret(const void *arg)
 {
 	struct stub_ret first, second;
@@ -149,12 +136,6 @@ static void one_ret(const void *arg)
 	MUST(second.code != first.code && stub_in_reach((uintptr_t)far_away, second.code));
 }
 
-static void test_one_ret(void **state)
-{
-	(void)state;
-	child_must_pass(one_ret, NULL);
-}
-
 static void forked(const void *arg)
 {
 	struct stub *stub;
@@ -166,12 +147,6 @@ static void forked(const void *arg)
 		return;
 	MUST(WEXITSTATUS(child_run(forked, "")) == 0);
 	MUST(call_run(stub->code) == ONE);
-}
-
-static void test_forked(void **state)
-{
-	(void)state;
-	child_must_pass(forked, NULL);
 }
 
 /* --- Where they are put ----------------------------------------------------------------- */
@@ -285,12 +260,6 @@ static void below_stack(const void *arg)
 	MUST((uintptr_t)stub->code / CODE_PAGE == low / CODE_PAGE);
 }
 
-static void test_below_stack(void **state)
-{
-	(void)state;
-	child_must_pass(below_stack, NULL);
-}
-
 /* --- Where there is no room ----------------------------------------------------------------- */
 
 /* Away from page boundaries, and behind its ret the padding of a function's end. */
@@ -355,12 +324,6 @@ static void find_ret(const void *arg)
 	MUST(stub_find_ret((uintptr_t)call) == 0);
 }
 
-static void test_find_ret(void **state)
-{
-	(void)state;
-	child_must_pass(find_ret, NULL);
-}
-
 static void nothing_at_all(const void *arg)
 {
 	const struct place *place = arg;
@@ -396,6 +359,7 @@ static void test_nothing_at_all(void **state)
 
 /* --- Where the system allows no new code ------------------------------------------------------ */
 
+/* Memory that was writable may not become executable, a file may be mapped so. */
 static void no_mprotect(const void *arg)
 {
 	struct stub *stub;
@@ -406,13 +370,6 @@ static void no_mprotect(const void *arg)
 	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
 	MUST(code_prot(stub->code) == RX);
 	must_jump(stub);
-}
-
-/* Memory that was writable may not become executable, a file may be mapped so. */
-static void test_no_mprotect(void **state)
-{
-	(void)state;
-	child_must_pass(no_mprotect, NULL);
 }
 
 static void no_code(const void *arg)
@@ -436,12 +393,6 @@ static void no_code(const void *arg)
 	MUST(pc_activate_call(&call, far_away) == -ENOSPC);
 }
 
-static void test_no_code(void **state)
-{
-	(void)state;
-	child_must_pass(no_code, NULL);
-}
-
 static void no_memory(const void *arg)
 {
 	struct stub *stub;
@@ -456,22 +407,23 @@ static void no_memory(const void *arg)
 	MUST(stub_get(&stub, near_by, 0x05) == -ENOSPC);
 }
 
-static void test_no_memory(void **state)
-{
-	(void)state;
-	child_must_pass(no_memory, NULL);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_low_byte), cmocka_unit_test(test_many),
-		cmocka_unit_test(test_put_back),       cmocka_unit_test(test_one_ret),
-		cmocka_unit_test(test_forked),	       cmocka_unit_test(test_crowded),
-		cmocka_unit_test(test_just_too_far),   cmocka_unit_test(test_foreign_ret),
-		cmocka_unit_test(test_find_ret),       cmocka_unit_test(test_nothing_at_all),
-		cmocka_unit_test(test_no_mprotect),    cmocka_unit_test(test_no_code),
-		cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_below_stack),
+		child_unit_test(every_low_byte),
+		cmocka_unit_test(test_many),
+		child_unit_test(put_back),
+		child_unit_test(one_ret),
+		child_unit_test(forked),
+		cmocka_unit_test(test_crowded),
+		cmocka_unit_test(test_just_too_far),
+		cmocka_unit_test(test_foreign_ret),
+		child_unit_test(find_ret),
+		cmocka_unit_test(test_nothing_at_all),
+		child_unit_test(no_mprotect),
+		child_unit_test(no_code),
+		child_unit_test(no_memory),
+		child_unit_test(below_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

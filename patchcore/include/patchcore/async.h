@@ -42,7 +42,8 @@ enum pc_progress {
  * 0: the change will be made; only if the kernel takes membarrier away is it taken back. The bytes
  * are copied.
  * A second change of a site in flight, by this function or any other, is
- * refused with -EAGAIN. The pages stay writable until the change is finished.
+ * refused with -EAGAIN; rarely also one right after its end, while an executor that came to
+ * help is preempted there. The pages stay writable until the change is finished.
  *
  * Under PC_POLICY_AUTO the change waits where the config has a wait that the caller accepts,
  * also one that is longer than a membarrier takes (a long level, machine.conf(5)): no caller

@@ -96,6 +96,7 @@ struct pc_status {
 	double later_p;
 	uint64_t line_later_wait;
 	double line_later_p;
+	int fleet; /* the config was counted on other machines of this kind, not here */
 };
 
 /*
@@ -155,7 +156,9 @@ int pc_fini(void);
  * straddler, the site was patched before.
  *
  * Returns 0, or with the code unchanged:
- *   -EAGAIN   another patcher holds the site (its first byte is INT3), or forks
+ *   -EAGAIN   another patcher holds the site (its first byte is INT3), or forks; or an
+ *             executor that came to help with the change before is preempted there; or the
+ *             page has an alias, and a child of a fork is starved or stopped and still runs it
  *   -EINVAL   len is 0 or above 8, bytes is NULL, or the new code starts with
  *             INT3, which could not be told from a held site
  *   -EFAULT   addr is not mapped

@@ -22,6 +22,7 @@
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/start.h"
 
 #define PATIENCE_MS 15000
 
@@ -113,10 +114,7 @@ static void fork_meanwhile(const void *arg)
 	int status;
 	pid_t pid;
 
-	conf_use_none();
-	MUST(pc_init() == 0);
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("no membarrier SYNC_CORE");
+	start_by_membarrier();
 	page = code_map(1, RWX);
 	code_put(code_straddler(page), CODE_OLD);
 	MUST(mprotect(page, CODE_PAGE, RX) == 0 && way->hold(page, CODE_PAGE) == 0);

@@ -231,12 +231,6 @@ static void tried_again(const void *arg)
 	must_be((const int[]){ RX, RX, RX });
 }
 
-static void test_tried_again(void **state)
-{
-	(void)state;
-	child_must_pass(tried_again, NULL);
-}
-
 /* --- A thread that ends while it is at it ----------------------------------------------------- */
 
 static void end_thread(int unused)
@@ -268,12 +262,6 @@ static void ended(const void *arg)
 	in_child(come_after);
 }
 
-static void test_ended(void **state)
-{
-	(void)state;
-	child_must_pass(ended, NULL);
-}
-
 /* --- Both, and without the one that each is for ---------------------------------------------- */
 
 static void test_put_off(void **state)
@@ -299,8 +287,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_put_off),
 		cmocka_unit_test(test_waited_for),
-		cmocka_unit_test(test_tried_again),
-		cmocka_unit_test(test_ended),
+		child_unit_test(tried_again),
+		child_unit_test(ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

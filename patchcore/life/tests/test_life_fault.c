@@ -320,6 +320,10 @@ static void *run_call(void *number)
 	return NULL;
 }
 
+/*
+ * A thread that finishes the last change of a call does not turn it on again if it was turned off
+ * since.
+ */
 static void turned_off(const void *arg)
 {
 	static const struct place front = { CALL_NEAR, 3 };
@@ -346,16 +350,6 @@ static void turned_off(const void *arg)
 	MUST(pc_fini() == 0 && call_run(call.addr) == OFF && code_prot(code) == RX);
 }
 
-/*
- * A thread that finishes the last change of a call does not turn it on again if it was turned off
- * since.
- */
-static void test_turned_off(void **state)
-{
-	(void)state;
-	child_must_pass(turned_off, NULL);
-}
-
 #define FAILS(i)                                                                                   \
 	{                                                                                          \
 		"test_fails " #i, test_fails, NULL, NULL, (void *)(i)                              \
@@ -368,7 +362,7 @@ int main(void)
 		cmocka_unit_test(test_executor_comes_first),
 		cmocka_unit_test(test_taken_back_on_the_way),
 		cmocka_unit_test(test_forbidden_half_way),
-		cmocka_unit_test(test_turned_off),
+		child_unit_test(turned_off),
 		FAILS(0),
 		FAILS(1),
 		FAILS(2),

@@ -168,19 +168,13 @@ static void fork_beside_patcher(void (*in_child)(void))
 	end_patcher(thread);
 }
 
+/* Where the library's own handler is still to come. */
 static void in_early_child(const void *arg)
 {
 	(void)arg;
 	play();
 	early_child = run_early;
 	fork_beside_patcher(must_be_usable);
-}
-
-/* Where the library's own handler is still to come. */
-static void test_in_early_child(void **state)
-{
-	(void)state;
-	child_must_pass(in_early_child, NULL);
 }
 
 /* The library's handler of this kind has been called, so its gate is closed. */
@@ -194,6 +188,7 @@ static void run_behind_gate(void)
 	MUST(is_whole(code_run(site)));
 }
 
+/* The forking thread does not wait for a patcher that waits for the fork. */
 static void behind_gate(const void *arg)
 {
 	(void)arg;
@@ -203,31 +198,18 @@ static void behind_gate(const void *arg)
 	fork_beside_patcher(must_be_usable);
 }
 
-/* The forking thread does not wait for a patcher that waits for the fork. */
-static void test_behind_gate(void **state)
-{
-	(void)state;
-	child_must_pass(behind_gate, NULL);
-}
-
 static void end_library(void)
 {
 	limit_child();
 	MUST(pc_fini() == 0 && is_whole(code_run(site)) && code_prot(site) == RX);
 }
 
+/* Nothing of another thread is in the way. */
 static void fini_at_once(const void *arg)
 {
 	(void)arg;
 	play();
 	fork_beside_patcher(end_library);
-}
-
-/* Nothing of another thread is in the way. */
-static void test_fini_at_once(void **state)
-{
-	(void)state;
-	child_must_pass(fini_at_once, NULL);
 }
 
 /* --- Patchers that never pause
@@ -449,9 +431,9 @@ static void test_without_copy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_early_child),
-		cmocka_unit_test(test_behind_gate),
-		cmocka_unit_test(test_fini_at_once),
+		child_unit_test(in_early_child),
+		child_unit_test(behind_gate),
+		child_unit_test(fini_at_once),
 		cmocka_unit_test(test_without_copy),
 		BUSY("test_busy_inside", patch_inside, false, FORKS),
 		BUSY("test_busy_across", patch_across, false, FORKS),

@@ -253,12 +253,16 @@ static bool is_number(uint32_t number)
 static void vfork_often(unsigned turn)
 {
 	uint8_t code[CODE_LEN];
+	int ret;
 
 	for (unsigned i = 0; i < CHILDREN / 2; i++) {
 		must_end_well(make_child(&sharings[0], CODE_NEW));
 		MUST(pc_drain() == 0);
 		code_load(code, i == CHILDREN / 2 - 1 && turn ? CODE_OLD : CODE_NEW);
-		MUST(pc_start_patch(site, code, CODE_LEN) == 0);
+		/* An executor that came too late to help may own the site, and be preempted just then. */
+		while ((ret = pc_start_patch(site, code, CODE_LEN)) == -EAGAIN)
+			sched_yield();
+		MUST(ret == 0);
 	}
 }
 
@@ -312,18 +316,12 @@ static void tears(const void *arg)
 	MUST(pc_text_close(pages, CODE_PAGE) == 0 && pc_fini() == 0);
 }
 
-static void test_tears(void **state)
-{
-	(void)state;
-	child_must_pass(tears, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_not_gone),
 		cmocka_unit_test(test_held_up),
-		cmocka_unit_test(test_tears),
+		child_unit_test(tears),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

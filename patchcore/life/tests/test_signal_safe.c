@@ -149,15 +149,9 @@ static void handlers(const void *arg)
 	}
 }
 
-static void test_handlers(void **state)
-{
-	(void)state;
-	child_must_pass(handlers, NULL);
-}
-
 int main(void)
 {
-	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_handlers) };
+	static const struct CMUnitTest tests[] = { child_unit_test(handlers) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,15 +104,9 @@ static void unload(const void *arg)
 		use(pages, i % 2 ? CODE_OLD : CODE_NEW);
 }
 
-static void test_unload(void **state)
-{
-	(void)state;
-	child_must_pass(unload, NULL);
-}
-
 int main(void)
 {
-	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_unload) };
+	static const struct CMUnitTest tests[] = { child_unit_test(unload) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

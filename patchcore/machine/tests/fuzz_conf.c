@@ -16,15 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patchcore/machine/conf_read.h"
-#include "patchcore/machine/conf_rules.h"
+#include "patchcore/machine/machine_conf.h"
 #include "patchcore/tests/conf_sample.h"
+#include "results/tests/fuzz_target.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 #define VALUES	      1	    /* the first byte of an input of values */
 #define NO_RULE	      (~0u) /* is left out */
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 bool __real_conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t size);
 bool __wrap_conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t size);
 
@@ -39,18 +38,12 @@ bool __wrap_conf_rule(unsigned i, const struct machine_conf *conf, char *why, si
 	return true;
 }
 
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
 /* --- What is true of every config that is accepted --------------------------------- */
 
 static void check_level(const struct machine_conf_level *level)
 {
-	must(level->first_wait <= MACHINE_CONF_WAIT && level->second_wait <= MACHINE_CONF_WAIT);
-	must(level->stretch <= MACHINE_CONF_STRETCH && level->ticks <= MACHINE_CONF_COST);
+	must(level->waits.first <= MACHINE_CONF_WAIT && level->waits.second <= MACHINE_CONF_WAIT);
+	must(level->waits.stretch <= MACHINE_CONF_STRETCH && level->ticks <= MACHINE_CONF_COST);
 	must(level->line.upper_p > 0 && level->line.upper_p <= 1);
 	must(level->page.upper_p > 0 && level->page.upper_p <= 1);
 }
@@ -102,10 +95,10 @@ static void check_level_bound(double confidence, const struct machine_conf_bound
 static void check_waits(const struct machine_conf_level *level)
 {
 	for (uint64_t latency = 1; latency <= 1000; latency *= 10) {
-		uint64_t stretched = level->stretch * latency;
+		uint64_t stretched = level->waits.stretch * latency;
 
-		must(level->first_wait > 0 || stretched > 0);
-		must(level->second_wait > 0 || stretched > 0);
+		must(level->waits.first > 0 || stretched > 0);
+		must(level->waits.second > 0 || stretched > 0);
 	}
 }
 
@@ -116,9 +109,9 @@ static void check_order(const struct machine_conf *conf)
 			const struct machine_conf_level *one = &conf->level[k],
 							*two = &conf->level[i];
 
-			must(one->stretch != two->stretch ||
-			     (one->first_wait <= two->first_wait &&
-			      one->second_wait <= two->second_wait));
+			must(one->waits.stretch != two->waits.stretch ||
+			     (one->waits.first <= two->waits.first &&
+			      one->waits.second <= two->waits.second));
 		}
 }
 
@@ -335,7 +328,7 @@ static size_t write_variant(unsigned variant, char text[CONF_TEXT])
 	conf.verdict = variant == 1 ? MACHINE_CONF_FAIL : MACHINE_CONF_PASS;
 	conf.level[0].page.toggles = variant ? UINT64_MAX : 1000;
 	conf.level[0].page.upper_p = variant ? 1e-12 : 1;
-	conf.level[0].first_wait = variant * (MACHINE_CONF_WAIT / 4);
+	conf.level[0].waits.first = variant * (MACHINE_CONF_WAIT / 4);
 	conf.level[0].line = conf.level[0].page;
 	if (variant == 2)
 		conf_add_level(&conf, MACHINE_CONF_WAIT, 1e-13, 1e-12);

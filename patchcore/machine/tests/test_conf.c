@@ -90,6 +90,27 @@ struct value {
 	const char *value;
 };
 
+static void expect_refused_values(const struct value *bad, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct conf_lines lines = sample_lines;
+
+		conf_set(&lines, bad[i].section, bad[i].name, bad[i].value);
+		expect_lines_refused(&lines, bad[i].name);
+		expect_lines_refused(&lines, "has no valid value");
+	}
+}
+
+/* Each piece of junk as the value of each key. */
+static void expect_refused_junk(struct value *keys, size_t count, const char *const *junk)
+{
+	for (; *junk; junk++) {
+		for (size_t i = 0; i < count; i++)
+			keys[i].value = *junk;
+		expect_refused_values(keys, count);
+	}
+}
+
 static void test_junk_numbers(void **state)
 {
 	static const char *const junk[] = {
@@ -117,25 +138,20 @@ static void test_junk_numbers(void **state)
 		"18446744073709551616",
 		"-18446744073709551608",
 		"184467440737095516160000000000000000000008",
+		NULL,
 	};
-	static const struct value keys[] = {
-		{ "tmax", "schema", "" },	    { "scope", "runs", "" },
-		{ "scope", "measured", "" },	    { "wait", "levels", "" },
-		{ "wait", "membarrier_ticks", "" }, { "level 1", "first", "" },
-		{ "level 2", "second", "" },	    { "level 2", "stretch", "" },
-		{ "level 2", "ticks", "" },	    { "level 1", "line_toggles", "" },
-		{ "level 1", "line_tears", "" },    { "level 2", "page_toggles", "" },
-		{ "level 2", "page_tears", "" },    { "window", "bytes", "" },
+	struct value keys[] = {
+		{ "tmax", "schema", NULL },	      { "scope", "runs", NULL },
+		{ "scope", "measured", NULL },	      { "wait", "levels", NULL },
+		{ "wait", "membarrier_ticks", NULL }, { "level 1", "first", NULL },
+		{ "level 2", "second", NULL },	      { "level 2", "stretch", NULL },
+		{ "level 2", "ticks", NULL },	      { "level 1", "line_toggles", NULL },
+		{ "level 1", "line_tears", NULL },    { "level 2", "page_toggles", NULL },
+		{ "level 2", "page_tears", NULL },    { "window", "bytes", NULL },
 	};
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(keys) * LENGTH(junk); i++) {
-		const struct value *key = &keys[i / LENGTH(junk)];
-		struct conf_lines lines = sample_lines;
-
-		conf_set(&lines, key->section, key->name, junk[i % LENGTH(junk)]);
-		expect_lines_refused(&lines, "has no valid value");
-	}
+	expect_refused_junk(keys, LENGTH(keys), junk);
 }
 
 static void test_junk_probabilities(void **state)
@@ -144,23 +160,17 @@ static void test_junk_probabilities(void **state)
 		"",	  "0",	      "-0",   "0.0",	"-0.75",  "nan",    "NAN",	 "-nan",
 		"inf",	  "INFINITY", "-inf", "0x1p-1", "0.75e",  "0.75x",  "0.75 1",	 "0,75",
 		".",	  "e",	      "e-1",  "--0.75", "1e999",  "1e-400", "1.0000001", "0.75.1",
-		"0.75e-", "7.5e-1e",  "2",    "1e1",	"nan(1)",
+		"0.75e-", "7.5e-1e",  "2",    "1e1",	"nan(1)", NULL,
 	};
-	static const struct value keys[] = {
-		{ "level 1", "line_p", "" },
-		{ "level 2", "page_p", "" },
-		{ "wait", "confidence", "" },
-		{ "window", "upper_p", "" },
+	struct value keys[] = {
+		{ "level 1", "line_p", NULL },
+		{ "level 2", "page_p", NULL },
+		{ "wait", "confidence", NULL },
+		{ "window", "upper_p", NULL },
 	};
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(keys) * LENGTH(junk); i++) {
-		const struct value *key = &keys[i / LENGTH(junk)];
-		struct conf_lines lines = sample_lines;
-
-		conf_set(&lines, key->section, key->name, junk[i % LENGTH(junk)]);
-		expect_lines_refused(&lines, "has no valid value");
-	}
+	expect_refused_junk(keys, LENGTH(keys), junk);
 }
 
 static void test_out_of_range(void **state)
@@ -204,39 +214,27 @@ static void test_out_of_range(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(bad); i++) {
-		struct conf_lines lines = sample_lines;
-
-		conf_set(&lines, bad[i].section, bad[i].name, bad[i].value);
-		expect_lines_refused(&lines, bad[i].name);
-		expect_lines_refused(&lines, "has no valid value");
-	}
+	expect_refused_values(bad, LENGTH(bad));
 }
 
 static void test_hostile_identity(void **state)
 {
 	static const struct value bad[] = {
-		{ "", "vendor", "" },
-		{ "", "vendor", "SeventeenLetters!" },
-		{ "", "family", "-1" },
-		{ "", "family", "4294967296" },
-		{ "", "model", "0x11" },
-		{ "", "features", "12" },
-		{ "", "features", "0xzzzzzzzzzzzzzzzz" },
-		{ "", "tsc_invariant", "perhaps" },
-		{ "", "tsc_khz", "99999999999999999999" },
-		{ "", "cpus", "2x" },
-		{ "", "brand", "two  blanks" },
+		{ "identity", "vendor", "" },
+		{ "identity", "vendor", "SeventeenLetters!" },
+		{ "identity", "family", "-1" },
+		{ "identity", "family", "4294967296" },
+		{ "identity", "model", "0x11" },
+		{ "identity", "features", "12" },
+		{ "identity", "features", "0xzzzzzzzzzzzzzzzz" },
+		{ "identity", "tsc_invariant", "perhaps" },
+		{ "identity", "tsc_khz", "99999999999999999999" },
+		{ "identity", "cpus", "2x" },
+		{ "identity", "brand", "two  blanks" },
 	};
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(bad); i++) {
-		struct conf_lines lines = sample_lines;
-
-		conf_set(&lines, "identity", bad[i].name, bad[i].value);
-		expect_lines_refused(&lines, bad[i].name);
-		expect_lines_refused(&lines, "has no valid value");
-	}
+	expect_refused_values(bad, LENGTH(bad));
 }
 
 static int parse_lines(const struct conf_lines *lines, struct machine_conf *conf)
@@ -441,7 +439,7 @@ static void test_long_levels(void **state)
 	assert_int_equal(parse_lines(&lines, &conf), 0);
 	assert_int_equal(conf.levels, 1);
 	assert_int_equal(conf.long_levels, 1);
-	assert_int_equal(conf.level[1].first_wait, 900);
+	assert_int_equal(conf.level[1].waits.first, 900);
 	assert_ptr_equal(machine_conf_surest(&conf), &conf.level[0]);
 	conf_set(&lines, "level 2", "page_p", "1e-30");
 	expect_lines_refused(&lines, "[level 2] page_p is lower than");
@@ -449,6 +447,25 @@ static void test_long_levels(void **state)
 	expect_lines_refused(&lines, "[level 3] first is missing");
 	conf_set(&lines, "wait", "long_levels", "32");
 	expect_lines_refused(&lines, "[wait] has more than 32 levels in all");
+}
+
+/* A file that does not say is of a calibration. */
+static void test_source(void **state)
+{
+	struct conf_lines lines = sample_lines;
+	struct machine_conf conf;
+
+	(void)state;
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_false(conf.fleet);
+	conf_add(&lines, "tmax", "source", "fleet");
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_true(conf.fleet);
+	conf_set(&lines, "tmax", "source", "calibration");
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_false(conf.fleet);
+	conf_set(&lines, "tmax", "source", "hearsay");
+	expect_lines_refused(&lines, "[tmax] source has no valid value");
 }
 
 static void test_level_names(void **state)
@@ -754,18 +771,19 @@ static void test_results(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),	      cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_twice),	      cmocka_unit_test(test_sections_matter),
-		cmocka_unit_test(test_junk_numbers),  cmocka_unit_test(test_junk_probabilities),
-		cmocka_unit_test(test_out_of_range),  cmocka_unit_test(test_hostile_identity),
-		cmocka_unit_test(test_limits),	      cmocka_unit_test(test_toggles_behind),
-		cmocka_unit_test(test_verdict),	      cmocka_unit_test(test_no_wait),
-		cmocka_unit_test(test_order),	      cmocka_unit_test(test_level_count),
-		cmocka_unit_test(test_long_levels),   cmocka_unit_test(test_level_names),
-		cmocka_unit_test(test_many_levels),   cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_window_bounds), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_cpus),	      cmocka_unit_test(test_schema_2),
-		cmocka_unit_test(test_schema_3),      cmocka_unit_test(test_results),
+		cmocka_unit_test(test_good),	     cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_twice),	     cmocka_unit_test(test_sections_matter),
+		cmocka_unit_test(test_junk_numbers), cmocka_unit_test(test_junk_probabilities),
+		cmocka_unit_test(test_out_of_range), cmocka_unit_test(test_hostile_identity),
+		cmocka_unit_test(test_limits),	     cmocka_unit_test(test_toggles_behind),
+		cmocka_unit_test(test_verdict),	     cmocka_unit_test(test_no_wait),
+		cmocka_unit_test(test_order),	     cmocka_unit_test(test_level_count),
+		cmocka_unit_test(test_source),	     cmocka_unit_test(test_long_levels),
+		cmocka_unit_test(test_level_names),  cmocka_unit_test(test_many_levels),
+		cmocka_unit_test(test_bounds),	     cmocka_unit_test(test_window_bounds),
+		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_cpus),
+		cmocka_unit_test(test_schema_2),     cmocka_unit_test(test_schema_3),
+		cmocka_unit_test(test_results),
 	};
 
 	return cmocka_run_group_tests(tests, make_sample, NULL);

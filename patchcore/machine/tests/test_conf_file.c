@@ -19,8 +19,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/machine/conf_path.h"
-#include "patchcore/machine/conf_read.h"
+#include "patchcore/machine/machine_conf.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/conf_sample.h"
 
@@ -156,12 +155,6 @@ static void read_no_file(const void *arg)
 	MUST(reads_as(in_folder("socket"), -ENXIO));
 }
 
-static void test_read_no_file(void **state)
-{
-	(void)state;
-	child_must_pass(read_no_file, NULL);
-}
-
 /* Root reads everything, so root becomes another user. */
 static void read_forbidden(const void *arg)
 {
@@ -175,12 +168,6 @@ static void read_forbidden(const void *arg)
 	MUST(reads_as(path, -EACCES));
 }
 
-static void test_read_forbidden(void **state)
-{
-	(void)state;
-	child_must_pass(read_forbidden, NULL);
-}
-
 /* --- Which users can have written it --------------------------------------------------------- */
 
 /* A good config of that name, which says how long to wait first. */
@@ -192,7 +179,7 @@ static void put_conf(const char *path, mode_t mode, uint64_t first_wait)
 	size_t size;
 	int fd;
 
-	sample.level[0].first_wait = first_wait;
+	sample.level[0].waits.first = first_wait;
 	lines = conf_lines(&sample);
 	size = conf_text(&lines, text);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -242,12 +229,6 @@ static void file_modes(const void *arg)
 	}
 }
 
-static void test_file_modes(void **state)
-{
-	(void)state;
-	child_must_pass(file_modes, NULL);
-}
-
 static void folder_modes(const void *arg)
 {
 	static const mode_t good[] = { 0500, 0700, 0755, 02755 };
@@ -268,12 +249,6 @@ static void folder_modes(const void *arg)
 	MUST(refused_for("machine.conf", "its folder"));
 	MUST(refused_for("./machine.conf", "its folder"));
 	MUST(refused_for("../folder-modes//machine.conf", "its folder"));
-}
-
-static void test_folder_modes(void **state)
-{
-	(void)state;
-	child_must_pass(folder_modes, NULL);
 }
 
 #define OTHER 12345 /* neither root nor the user that runs the test */
@@ -312,12 +287,6 @@ static void owners(const void *arg)
 	MUST(refused_for(path, "it belongs to user 65534"));
 }
 
-static void test_owners(void **state)
-{
-	(void)state;
-	child_must_pass(owners, NULL);
-}
-
 /* A user that can write to any folder on the way can lead the path elsewhere. */
 static void links(const void *arg)
 {
@@ -348,12 +317,6 @@ static void links(const void *arg)
 	MUST(refused_for(link, "its folder can be written to"));
 }
 
-static void test_links(void **state)
-{
-	(void)state;
-	child_must_pass(links, NULL);
-}
-
 /* Without a folder: its mode counts, and a memfd is open to all at first. */
 static void open_files(const void *arg)
 {
@@ -367,12 +330,6 @@ static void open_files(const void *arg)
 	MUST(fchmod(fd, 0600) == 0 && reads_as(other, -EINVAL) && reads_as(path, -EINVAL));
 	snprintf(other, sizeof(other), "/dev/fd/%d", fd);
 	MUST(reads_as(other, -EINVAL));
-}
-
-static void test_open_files(void **state)
-{
-	(void)state;
-	child_must_pass(open_files, NULL);
 }
 
 #define EXCHANGES 3000
@@ -398,7 +355,7 @@ static void must_not_mix(const char *path, const char *const pair[2])
 		char why[160];
 		int ret = machine_conf_read(&conf, path, why, sizeof(why));
 
-		MUST(ret == -EPERM || (ret == 0 && conf.level[0].first_wait == 600));
+		MUST(ret == -EPERM || (ret == 0 && conf.level[0].waits.first == 600));
 		good += ret == 0;
 		bad += ret != 0;
 	}
@@ -421,12 +378,6 @@ static void exchanged(const void *arg)
 	snprintf(a, sizeof(a), "%s/a", folder);
 	snprintf(b, sizeof(b), "%s/b", folder);
 	must_not_mix(path, folders);
-}
-
-static void test_exchanged(void **state)
-{
-	(void)state;
-	child_must_pass(exchanged, NULL);
 }
 
 /* --- Finding ---------------------------------------------------------------------- */
@@ -506,12 +457,6 @@ static void find_in_order(const void *arg)
 	must_find("/xdg" FILE_NAME);
 }
 
-static void test_find_in_order(void **state)
-{
-	(void)state;
-	child_must_pass(find_in_order, NULL);
-}
-
 /* What is no absolute path is no folder of the user's. */
 static void find_odd_homes(const void *arg)
 {
@@ -537,12 +482,7 @@ static void find_odd_homes(const void *arg)
 	must_find(SYSTEM);
 }
 
-static void test_find_odd_homes(void **state)
-{
-	(void)state;
-	child_must_pass(find_odd_homes, NULL);
-}
-
+/* The first that exists decides, also when it cannot be used. */
 static void find_unreadable(const void *arg)
 {
 	(void)arg;
@@ -555,13 +495,6 @@ static void find_unreadable(const void *arg)
 	MUST(unlink("/home/me/.config" FILE_NAME) == 0);
 	MUST(mkdir("/home/me/.config" FILE_NAME, 0755) == 0);
 	must_find("/home/me/.config" FILE_NAME);
-}
-
-/* The first that exists decides, also when it cannot be used. */
-static void test_find_unreadable(void **state)
-{
-	(void)state;
-	child_must_pass(find_unreadable, NULL);
 }
 
 static void find_too_long(const void *arg)
@@ -583,12 +516,6 @@ static void find_too_long(const void *arg)
 	home[sizeof(home) - 1] = '\0';
 	setenv("HOME", home, 1);
 	MUST(machine_conf_find(longer, sizeof(longer)) == -ENAMETOOLONG);
-}
-
-static void test_find_too_long(void **state)
-{
-	(void)state;
-	child_must_pass(find_too_long, NULL);
 }
 
 static void default_path(const void *arg)
@@ -613,12 +540,6 @@ static void default_path(const void *arg)
 	unsetenv("XDG_CONFIG_HOME");
 	unsetenv("HOME");
 	MUST(machine_conf_default_path(path, sizeof(path)) == -ENOENT);
-}
-
-static void test_default_path(void **state)
-{
-	(void)state;
-	child_must_pass(default_path, NULL);
 }
 
 /* --- With the rights of another user ----------------------------------------------- */
@@ -684,24 +605,15 @@ static void test_rights_ignore_environment(void **state)
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),
-		cmocka_unit_test(test_read_bad_text),
-		cmocka_unit_test(test_read_large),
-		cmocka_unit_test(test_read_missing),
-		cmocka_unit_test(test_read_no_file),
-		cmocka_unit_test(test_read_forbidden),
-		cmocka_unit_test(test_file_modes),
-		cmocka_unit_test(test_folder_modes),
-		cmocka_unit_test(test_owners),
-		cmocka_unit_test(test_links),
-		cmocka_unit_test(test_open_files),
-		cmocka_unit_test(test_exchanged),
-		cmocka_unit_test(test_find_in_order),
-		cmocka_unit_test(test_find_odd_homes),
-		cmocka_unit_test(test_find_unreadable),
-		cmocka_unit_test(test_find_too_long),
-		cmocka_unit_test(test_default_path),
-		cmocka_unit_test(test_rights_ignore_environment),
+		cmocka_unit_test(test_read),	   cmocka_unit_test(test_read_bad_text),
+		cmocka_unit_test(test_read_large), cmocka_unit_test(test_read_missing),
+		child_unit_test(read_no_file),	   child_unit_test(read_forbidden),
+		child_unit_test(file_modes),	   child_unit_test(folder_modes),
+		child_unit_test(owners),	   child_unit_test(links),
+		child_unit_test(open_files),	   child_unit_test(exchanged),
+		child_unit_test(find_in_order),	   child_unit_test(find_odd_homes),
+		child_unit_test(find_unreadable),  child_unit_test(find_too_long),
+		child_unit_test(default_path),	   cmocka_unit_test(test_rights_ignore_environment),
 	};
 
 	if (argc == 2 && strcmp(argv[1], "--find") == 0)

@@ -5,7 +5,7 @@
 #define _GNU_SOURCE /* memfd_create() */
 #include <locale.h>
 
-#include "patchcore/machine/conf_read.h"
+#include "patchcore/machine/machine_conf.h"
 #include "patchcore/tests/conf_check.h"
 
 /* --- Form ----------------------------------------------------------------------- */

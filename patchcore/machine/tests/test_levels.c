@@ -36,24 +36,24 @@
 
 /* Bounds that do not fall from level to level, as they may be measured. */
 static const struct machine_conf_level ladder[] = {
-	{ .first_wait = 100,
-	  .second_wait = 150,
-	  .stretch = 2,
+	{ .waits.first = 100,
+	  .waits.second = 150,
+	  .waits.stretch = 2,
 	  .line.upper_p = 1e-7,
 	  .page.upper_p = 1e-5 },
-	{ .first_wait = 200,
-	  .second_wait = 250,
-	  .stretch = 2,
+	{ .waits.first = 200,
+	  .waits.second = 250,
+	  .waits.stretch = 2,
 	  .line.upper_p = 1e-9,
 	  .page.upper_p = 1e-6 },
-	{ .first_wait = 300,
-	  .second_wait = 350,
-	  .stretch = 2,
+	{ .waits.first = 300,
+	  .waits.second = 350,
+	  .waits.stretch = 2,
 	  .line.upper_p = 1e-8,
 	  .page.upper_p = 1e-8 },
-	{ .first_wait = 400,
-	  .second_wait = 450,
-	  .stretch = 4,
+	{ .waits.first = 400,
+	  .waits.second = 450,
+	  .waits.stretch = 4,
 	  .line.upper_p = 1,
 	  .page.upper_p = 1e-7 },
 };
@@ -80,9 +80,9 @@ static void expect_sync(const struct sync *sync, unsigned level, bool membarrier
 
 	assert_int_equal(sync->level, level);
 	assert_int_equal(sync->policy, level ? WAIT : membarrier ? MB : NONE);
-	assert_int_equal(sync->first_wait, wait ? wait->first_wait : 0);
-	assert_int_equal(sync->second_wait, wait ? wait->second_wait : 0);
-	assert_int_equal(sync->stretch, wait ? wait->stretch : 0);
+	assert_int_equal(sync->waits.first, wait ? wait->waits.first : 0);
+	assert_int_equal(sync->waits.second, wait ? wait->waits.second : 0);
+	assert_int_equal(sync->waits.stretch, wait ? wait->waits.stretch : 0);
 }
 
 /* Only where the caller leaves the choice, each of the two may take the place of the other. */
@@ -263,12 +263,6 @@ static void costs(const void *arg)
 		MUST(sync_cost(&mb) == 72000);
 }
 
-static void test_costs(void **state)
-{
-	(void)state;
-	child_must_pass(costs, NULL);
-}
-
 static const struct sync *sync_at(const uint8_t *site)
 {
 	return site_find((uintptr_t)site)->word.sync;
@@ -335,7 +329,7 @@ static struct machine_conf two_levels(double safe_p)
 {
 	struct machine_conf conf = conf_here();
 
-	conf.level[0].first_wait = conf.level[0].second_wait = SHORT;
+	conf.level[0].waits.first = conf.level[0].waits.second = SHORT;
 	conf.level[0].line.upper_p = LINE_P;
 	conf.level[0].page.upper_p = PAGE_P;
 	conf_add_level(&conf, LONG, LINE_P, safe_p);
@@ -354,7 +348,7 @@ static void must_be_new(uint8_t *site, unsigned level)
 {
 	MUST(code_run(site) == CODE_NEW);
 	MUST(sync_at(site)->policy == WAIT && sync_at(site)->level == level);
-	MUST(sync_at(site)->first_wait == (level == 1 ? SHORT : LONG));
+	MUST(sync_at(site)->waits.first == (level == 1 ? SHORT : LONG));
 }
 
 static void one_by_one(const void *arg)
@@ -377,12 +371,6 @@ static void one_by_one(const void *arg)
 	MUST(code_run(page_site) == CODE_OLD && sync_at(page_site)->level == 1);
 }
 
-static void test_one_by_one(void **state)
-{
-	(void)state;
-	child_must_pass(one_by_one, NULL);
-}
-
 static void merged(const void *arg)
 {
 	(void)arg;
@@ -391,12 +379,6 @@ static void merged(const void *arg)
 	must_be_new(line_site, 1);
 	MUST(pc_patch_over(page_site, new_code, CODE_LEN, 1, 1, PC_NOBODY_INSIDE) == 0);
 	must_be_new(page_site, 2);
-}
-
-static void test_merged(void **state)
-{
-	(void)state;
-	child_must_pass(merged, NULL);
 }
 
 static void later(const void *arg)
@@ -424,12 +406,6 @@ static void later(const void *arg)
 	MUST(code_run(line_site) == CODE_OLD && code_run(page_site) == CODE_OLD);
 }
 
-static void test_later(void **state)
-{
-	(void)state;
-	child_must_pass(later, NULL);
-}
-
 /* A patcher uses membarrier; what it starts waits, and leaves executors alone. */
 static void long_later(const void *arg)
 {
@@ -454,12 +430,6 @@ static void long_later(const void *arg)
 	MUST(sync_at(line_site)->policy == MB);
 	MUST(pc_drain() == 0);
 	MUST(code_run(page_site) == CODE_OLD && code_run(line_site) == CODE_NEW);
-}
-
-static void test_long_later(void **state)
-{
-	(void)state;
-	child_must_pass(long_later, NULL);
 }
 
 /* They share the wait of the one that needs the longest, wherever it stands in the batch. */
@@ -509,12 +479,6 @@ static void batched(const void *arg)
 	MUST(least >= 2 * SHORT && least < 2 * LONG);
 }
 
-static void test_batched(void **state)
-{
-	(void)state;
-	child_must_pass(batched, NULL);
-}
-
 /* --- Where only some may be waited for ------------------------------------------------ */
 
 static void must_be_made_by(const uint8_t *site, enum pc_protocol protocol)
@@ -555,12 +519,6 @@ static void lines_only(const void *arg)
 	MUST(pc_patch(line_site, new_code, CODE_LEN) == -ENOTSUP);
 }
 
-static void test_lines_only(void **state)
-{
-	(void)state;
-	child_must_pass(lines_only, NULL);
-}
-
 static void pages_by_membarrier(const void *arg)
 {
 	struct pc_op ops[2];
@@ -581,12 +539,6 @@ static void pages_by_membarrier(const void *arg)
 	MUST(pc_patch_batch(ops, 2) == 0);
 	MUST(sync_at(page_site)->policy == MB && sync_at(line_site)->level == 1);
 	MUST(code_run(page_site) == CODE_OLD && code_run(line_site) == CODE_NEW);
-}
-
-static void test_pages_by_membarrier(void **state)
-{
-	(void)state;
-	child_must_pass(pages_by_membarrier, NULL);
 }
 
 /* --- What is told --------------------------------------------------------------------- */
@@ -625,12 +577,6 @@ static void told(const void *arg)
 	MUST(!status.level && !status.line_level && !status.page_p && !status.line_p);
 }
 
-static void test_told(void **state)
-{
-	(void)state;
-	child_must_pass(told, NULL);
-}
-
 /* A schema 3 is one level for both. */
 static void old_schema(const void *arg)
 {
@@ -645,12 +591,6 @@ static void old_schema(const void *arg)
 	MUST(status.page_p == 1e-10 && status.line_p == 1e-10 && status.upper_p == 1e-10);
 	MUST(!status.long_run && status.runs == 1 && status.measured == 0);
 	MUST(choice_sync()->line == NULL);
-}
-
-static void test_old_schema(void **state)
-{
-	(void)state;
-	child_must_pass(old_schema, NULL);
 }
 
 /* --- The window ----------------------------------------------------------------------- */
@@ -687,12 +627,6 @@ static void window_alone(const void *arg)
 	conf.cpus.word[CPUS_MAX / 64 - 1] = UINT64_C(1) << 63;
 	conf_use(&conf);
 	MUST(pc_init() == 0 && status_now().atomic_window == 8);
-}
-
-static void test_window_alone(void **state)
-{
-	(void)state;
-	child_must_pass(window_alone, NULL);
 }
 
 /* --- By the hour ---------------------------------------------------------------------- */
@@ -737,12 +671,6 @@ static void accept_rate(const void *arg)
 	}
 }
 
-static void test_accept_rate(void **state)
-{
-	(void)state;
-	child_must_pass(accept_rate, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -750,19 +678,19 @@ int main(void)
 		cmocka_unit_test(test_nothing_to_wait_by),
 		cmocka_unit_test(test_cheapest),
 		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_costs),
+		child_unit_test(costs),
 		cmocka_unit_test(test_long),
-		cmocka_unit_test(test_one_by_one),
-		cmocka_unit_test(test_merged),
-		cmocka_unit_test(test_later),
-		cmocka_unit_test(test_long_later),
-		cmocka_unit_test(test_batched),
-		cmocka_unit_test(test_lines_only),
-		cmocka_unit_test(test_pages_by_membarrier),
-		cmocka_unit_test(test_told),
-		cmocka_unit_test(test_old_schema),
-		cmocka_unit_test(test_window_alone),
-		cmocka_unit_test(test_accept_rate),
+		child_unit_test(one_by_one),
+		child_unit_test(merged),
+		child_unit_test(later),
+		child_unit_test(long_later),
+		child_unit_test(batched),
+		child_unit_test(lines_only),
+		child_unit_test(pages_by_membarrier),
+		child_unit_test(told),
+		child_unit_test(old_schema),
+		child_unit_test(window_alone),
+		child_unit_test(accept_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

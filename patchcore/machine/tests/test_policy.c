@@ -44,9 +44,9 @@ static struct facts made_up(bool have_conf, bool accepted, bool membarrier)
 		.conf = {
 			.levels = 1,
 			.level = { {
-				.first_wait = 1000,
-				.second_wait = 2000,
-				.stretch = 5,
+				.waits.first = 1000,
+				.waits.second = 2000,
+				.waits.stretch = 5,
 				.line.upper_p = accepted ? ACCEPTED : ACCEPTED * 1.001,
 				.page.upper_p = accepted ? ACCEPTED : ACCEPTED * 1.001,
 			} },
@@ -64,9 +64,9 @@ static void expect_choice(const struct facts *facts, enum pc_policy asked, enum 
 
 	policy_choose(facts, asked, ACCEPTED, &syncs, reason, sizeof(reason));
 	assert_int_equal(syncs.page.policy, expected);
-	assert_int_equal(syncs.page.first_wait, expected == WAIT ? 1000 : 0);
-	assert_int_equal(syncs.page.second_wait, expected == WAIT ? 2000 : 0);
-	assert_int_equal(syncs.page.stretch, expected == WAIT ? 5 : 0);
+	assert_int_equal(syncs.page.waits.first, expected == WAIT ? 1000 : 0);
+	assert_int_equal(syncs.page.waits.second, expected == WAIT ? 2000 : 0);
+	assert_int_equal(syncs.page.waits.stretch, expected == WAIT ? 5 : 0);
 	assert_true(reason[0] && !strchr(reason, '\n'));
 }
 
@@ -247,12 +247,6 @@ static void other_machines(const void *arg)
 	}
 }
 
-static void test_other_machines(void **state)
-{
-	(void)state;
-	child_must_pass(other_machines, NULL);
-}
-
 static void bad_calibrations(const void *arg)
 {
 	struct machine_conf conf = conf_here();
@@ -288,12 +282,6 @@ static void bad_calibrations(const void *arg)
 	conf_use_none();
 	facts_learn(&facts);
 	MUST(!facts.have_conf && strstr(facts.conf_reason, "cannot be read"));
-}
-
-static void test_bad_calibrations(void **state)
-{
-	(void)state;
-	child_must_pass(bad_calibrations, NULL);
 }
 
 static void first_and_rest(const struct cpus *all, struct cpus *first, struct cpus *rest)
@@ -347,12 +335,6 @@ static void other_cpus(const void *arg)
 	must_refuse(&conf, "not calibrated on CPU");
 }
 
-static void test_other_cpus(void **state)
-{
-	(void)state;
-	child_must_pass(other_cpus, NULL);
-}
-
 /* What calibrate wrote before it named its CPUs. */
 static void old_schema(const void *arg)
 {
@@ -376,12 +358,6 @@ static void old_schema(const void *arg)
 	MUST(strstr(facts.conf_reason, "calibrate again") && !facts.have_window);
 }
 
-static void test_old_schema(void **state)
-{
-	(void)state;
-	child_must_pass(old_schema, NULL);
-}
-
 /* The config that made policy auto wait for no time at all, in the place where it is found. */
 static void hostile_conf(const void *arg)
 {
@@ -393,7 +369,7 @@ static void hostile_conf(const void *arg)
 	FILE *f;
 
 	(void)arg;
-	conf.level[0].first_wait = conf.level[0].second_wait = conf.level[0].stretch = 0;
+	conf.level[0].waits.first = conf.level[0].waits.second = conf.level[0].waits.stretch = 0;
 	conf.verdict = MACHINE_CONF_FAIL;
 	conf.level[0].page.toggles = 1;
 	conf.level[0].page.upper_p = conf.window_p = 1e-300;
@@ -419,12 +395,6 @@ static void hostile_conf(const void *arg)
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	MUST(system(command) == 0);
 	MUST(!facts.have_conf && strstr(facts.conf_reason, "can be written to by others"));
-}
-
-static void test_hostile_conf(void **state)
-{
-	(void)state;
-	child_must_pass(hostile_conf, NULL);
 }
 
 /* --- Through the public functions ---------------------------------------------------- */
@@ -490,12 +460,6 @@ static void good_conf(const void *arg)
 	MUST(pc_get_status(NULL) == -EINVAL);
 }
 
-static void test_good_conf(void **state)
-{
-	(void)state;
-	child_must_pass(good_conf, NULL);
-}
-
 static void weak_conf(const void *arg)
 {
 	enum pc_policy fallback = have_membarrier() ? MB : NONE;
@@ -517,12 +481,6 @@ static void weak_conf(const void *arg)
 	must_use(PC_POLICY_WAIT, WAIT);
 	MUST(pc_set_accept_p(1e-12) == 0);
 	must_use(PC_POLICY_WAIT, WAIT);
-}
-
-static void test_weak_conf(void **state)
-{
-	(void)state;
-	child_must_pass(weak_conf, NULL);
 }
 
 static void foreign_conf(const void *arg)
@@ -550,12 +508,6 @@ static void foreign_conf(const void *arg)
 	must_use(PC_POLICY_AUTO, MB);
 }
 
-static void test_foreign_conf(void **state)
-{
-	(void)state;
-	child_must_pass(foreign_conf, NULL);
-}
-
 static void nothing_is_safe(const void *arg)
 {
 	uint8_t *page = code_map(1, RWX), *site = code_straddler(page), bytes[CODE_LEN];
@@ -579,12 +531,6 @@ static void nothing_is_safe(const void *arg)
 	MUST(code_run(page) == CODE_NEW);
 }
 
-static void test_nothing_is_safe(void **state)
-{
-	(void)state;
-	child_must_pass(nothing_is_safe, NULL);
-}
-
 static void accept_p(const void *arg)
 {
 	static const double bad[] = { 0, -1e-9, 1.0000001, 2, NAN, INFINITY, -INFINITY, -0.0 };
@@ -603,12 +549,6 @@ static void accept_p(const void *arg)
 	MUST(pc_fini() == 0 && pc_set_accept_p(0.25) == -ESHUTDOWN);
 	MUST(pc_init() == 0 && status_now().accept_p == 5e-324);
 	MUST(pc_set_accept_p(0.25) == 0 && status_now().accept_p == 0.25);
-}
-
-static void test_accept_p(void **state)
-{
-	(void)state;
-	child_must_pass(accept_p, NULL);
 }
 
 /* --- Starting and ending -------------------------------------------------------------- */
@@ -666,12 +606,6 @@ static void cycles(const void *arg)
 			must_give_back(&own[k]);
 }
 
-static void test_cycles(void **state)
-{
-	(void)state;
-	child_must_pass(cycles, NULL);
-}
-
 /* What was read before pc_fini() does not count after the next pc_init(). */
 static void conf_is_read_again(const void *arg)
 {
@@ -688,12 +622,6 @@ static void conf_is_read_again(const void *arg)
 	use_conf(1e-11, 16);
 	must_use(PC_POLICY_WAIT, WAIT);
 	MUST(status_now().upper_p == 1e-11 && status_now().atomic_window == 16);
-}
-
-static void test_conf_is_read_again(void **state)
-{
-	(void)state;
-	child_must_pass(conf_is_read_again, NULL);
 }
 
 static void busy_fini(const void *arg)
@@ -719,12 +647,6 @@ static void busy_fini(const void *arg)
 	MUST(pc_fini() == 0 && !trap_is_ours());
 }
 
-static void test_busy_fini(void **state)
-{
-	(void)state;
-	child_must_pass(busy_fini, NULL);
-}
-
 /* Had by name, and by AUTO only for a caller that accepts 1; also after a new start. */
 static void assumed_waits(const void *unused)
 {
@@ -747,24 +669,18 @@ static void assumed_waits(const void *unused)
 	}
 }
 
-static void test_assumed_waits(void **state)
-{
-	(void)state;
-	child_must_pass(assumed_waits, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_choose),		 cmocka_unit_test(test_window),
-		cmocka_unit_test(test_reasons),		 cmocka_unit_test(test_other_machines),
-		cmocka_unit_test(test_bad_calibrations), cmocka_unit_test(test_good_conf),
-		cmocka_unit_test(test_weak_conf),	 cmocka_unit_test(test_foreign_conf),
-		cmocka_unit_test(test_nothing_is_safe),	 cmocka_unit_test(test_accept_p),
-		cmocka_unit_test(test_cycles),		 cmocka_unit_test(test_conf_is_read_again),
-		cmocka_unit_test(test_busy_fini),	 cmocka_unit_test(test_assumed_waits),
-		cmocka_unit_test(test_other_cpus),	 cmocka_unit_test(test_old_schema),
-		cmocka_unit_test(test_hostile_conf),
+		cmocka_unit_test(test_choose),	   cmocka_unit_test(test_window),
+		cmocka_unit_test(test_reasons),	   child_unit_test(other_machines),
+		child_unit_test(bad_calibrations), child_unit_test(good_conf),
+		child_unit_test(weak_conf),	   child_unit_test(foreign_conf),
+		child_unit_test(nothing_is_safe),  child_unit_test(accept_p),
+		child_unit_test(cycles),	   child_unit_test(conf_is_read_again),
+		child_unit_test(busy_fini),	   child_unit_test(assumed_waits),
+		child_unit_test(other_cpus),	   child_unit_test(old_schema),
+		child_unit_test(hostile_conf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

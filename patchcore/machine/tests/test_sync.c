@@ -13,7 +13,9 @@
 #include "patchcore/machine/sync.h"
 #include "patchcore/tests/child.h"
 
-static struct sync waiting = { .policy = PC_POLICY_WAIT, .first_wait = 3000, .second_wait = 2000 };
+static struct sync waiting = { .policy = PC_POLICY_WAIT,
+			       .waits.first = 3000,
+			       .waits.second = 2000 };
 static struct sync membarrier = { .policy = PC_POLICY_MEMBARRIER };
 
 static void link_them(void)
@@ -38,12 +40,6 @@ static void noted(const void *arg)
 	MUST(sync_cost(&waiting) < 2 * 900);
 }
 
-static void test_noted(void **state)
-{
-	(void)state;
-	child_must_pass(noted, NULL);
-}
-
 static void picked(const void *arg)
 {
 	(void)arg;
@@ -62,12 +58,7 @@ static void picked(const void *arg)
 	MUST(sync_pick(&waiting) == &membarrier);
 }
 
-static void test_picked(void **state)
-{
-	(void)state;
-	child_must_pass(picked, NULL);
-}
-
+/* A sync that was expensive once is not passed over for ever. */
 static void tried_again(const void *arg)
 {
 	int others = 0, rounds = 0;
@@ -89,19 +80,12 @@ static void tried_again(const void *arg)
 	MUST(rounds > 1000);
 }
 
-/* A sync that was expensive once is not passed over for ever. */
-static void test_tried_again(void **state)
-{
-	(void)state;
-	child_must_pass(tried_again, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_noted),
-		cmocka_unit_test(test_picked),
-		cmocka_unit_test(test_tried_again),
+		child_unit_test(noted),
+		child_unit_test(picked),
+		child_unit_test(tried_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

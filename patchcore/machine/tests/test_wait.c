@@ -61,12 +61,7 @@ static void waits(const void *arg)
 	MUST(__rdtsc() - start >= TICKS);
 }
 
-static void test_waits(void **state)
-{
-	(void)state;
-	child_must_pass(waits, NULL);
-}
-
+/* From a start that lies in the future: the step back counts for nothing. */
 static void steps_back(const void *arg)
 {
 	uint64_t start;
@@ -79,13 +74,6 @@ static void steps_back(const void *arg)
 	start = __rdtsc();
 	MUST(ticks_wait_watched(moment_at(FAR), TICKS) == UINT64_MAX);
 	MUST(__rdtsc() - start >= TICKS);
-}
-
-/* From a start that lies in the future: the step back counts for nothing. */
-static void test_steps_back(void **state)
-{
-	(void)state;
-	child_must_pass(steps_back, NULL);
 }
 
 /* From a start on another CPU, whose time says nothing here. */
@@ -105,27 +93,21 @@ static void elsewhere(const void *arg)
 	MUST(__rdtsc() - begin >= TICKS);
 }
 
-static void test_elsewhere(void **state)
-{
-	(void)state;
-	child_must_pass(elsewhere, NULL);
-}
-
 static void test_stretch(void **state)
 {
-	struct sync sync = { .stretch = 64 };
+	struct sync sync = { .waits.stretch = 64 };
 	struct word word = { .sync = &sync, .latency = 70 };
 
 	(void)state;
 	assert_int_equal(word_stretch(&word, 1000), 64 * 70);
 	assert_int_equal(word_stretch(&word, 5000), 5000);
-	sync.stretch = 0;
+	sync.waits.stretch = 0;
 	assert_int_equal(word_stretch(&word, 1000), 1000);
 }
 
 static void latency(const void *arg)
 {
-	struct sync sync = { .stretch = 64 };
+	struct sync sync = { .waits.stretch = 64 };
 	struct word word = { .sync = &sync };
 	struct moment visible, asked;
 
@@ -161,23 +143,11 @@ static void visible(const void *arg)
 	}
 }
 
-static void test_visible(void **state)
-{
-	(void)state;
-	child_must_pass(visible, NULL);
-}
-
-static void test_latency(void **state)
-{
-	(void)state;
-	child_must_pass(latency, NULL);
-}
-
 /* How long a store took that began on another CPU cannot be told: so as long as may count. */
 static void test_latency_elsewhere(void **state)
 {
 	static const int64_t offsets[] = { 0, 100, -100, FAR, -FAR };
-	struct sync sync = { .stretch = 4 };
+	struct sync sync = { .waits.stretch = 4 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
@@ -204,7 +174,7 @@ static void stretched(const void *arg)
 {
 	struct word_trace trace = { 0 };
 	struct sync sync = {
-		.policy = PC_POLICY_WAIT, .stretch = 50, .window = 8, .trace = &trace
+		.policy = PC_POLICY_WAIT, .waits.stretch = 50, .window = 8, .trace = &trace
 	};
 	uint8_t *site = code_straddler(code_map(1, RWX)), code[CODE_LEN];
 	struct change change = change_in_place(site, code, sizeof(code));
@@ -224,19 +194,13 @@ static void stretched(const void *arg)
 	MUST(trace.step[0] > 0 && trace.step[0] <= trace.waited[0]);
 }
 
-static void test_stretched(void **state)
-{
-	(void)state;
-	child_must_pass(stretched, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waits),	  cmocka_unit_test(test_steps_back),
-		cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_stretch),
-		cmocka_unit_test(test_latency),	  cmocka_unit_test(test_latency_elsewhere),
-		cmocka_unit_test(test_stretched), cmocka_unit_test(test_visible),
+		child_unit_test(waits),	    child_unit_test(steps_back),
+		child_unit_test(elsewhere), cmocka_unit_test(test_stretch),
+		child_unit_test(latency),   cmocka_unit_test(test_latency_elsewhere),
+		child_unit_test(stretched), child_unit_test(visible),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,12 +106,6 @@ static void from_stack_to_stack(const void *arg)
 	MUST(outer_pc && !depth);
 }
 
-static void test_from_stack_to_stack(void **state)
-{
-	(void)state;
-	child_must_pass(from_stack_to_stack, NULL);
-}
-
 extern char at_int3[], at_landing[];
 static volatile bool landed;
 
@@ -149,12 +143,6 @@ static void moved(const void *arg)
 	MUST(landed);
 }
 
-static void test_moved(void **state)
-{
-	(void)state;
-	child_must_pass(moved, NULL);
-}
-
 /* Without a restorer that is known there are no frames. */
 static void none_known(const void *arg)
 {
@@ -172,19 +160,13 @@ static void none_known(const void *arg)
 	MUST(visit(&all, false) == -EACCES);
 }
 
-static void test_none_known(void **state)
-{
-	(void)state;
-	child_must_pass(none_known, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_from_stack_to_stack),
-		cmocka_unit_test(test_moved),
-		cmocka_unit_test(test_none_known),
+		child_unit_test(from_stack_to_stack),
+		child_unit_test(moved),
+		child_unit_test(none_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

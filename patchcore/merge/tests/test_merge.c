@@ -20,13 +20,14 @@
 
 #include "patchcore/machine/sync.h"
 #include "patchcore/merge.h"
+#include "patchcore/merge/merge.h"
 #include "patchcore/merge/merge_check.h"
-#include "patchcore/merge/merge_steps.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
 #include "patchcore/tests/stand.h"
+#include "patchcore/tests/start.h"
 #include "patchcore/text/text.h"
 
 #define RUN	  5u
@@ -72,10 +73,7 @@ static bool is(const uint8_t *code)
 
 static void start(void)
 {
-	conf_use_none();
-	MUST(pc_init() == 0);
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("the kernel has no membarrier SYNC_CORE");
+	start_by_membarrier();
 }
 
 /* Bytes of the run before a multiple of every window, 0 to 5; of a page too. */
@@ -86,7 +84,7 @@ static uint8_t *place(unsigned split)
 
 /* --- What is refused -------------------------------------------------------------------- */
 
-static void test_merge_needed(void **state)
+static void test_lost_starts(void **state)
 {
 	static const uint8_t mixed[] = { 0x90, 0x90, 0x0f, 0x1f, 0x00 };
 	static const uint8_t single[] = { 0x90, 0x48, 0x89, 0xe5, 0x90 };
@@ -95,16 +93,16 @@ static void test_merge_needed(void **state)
 	static const uint8_t tail[] = { 0x90, 0x90, 0x90, 0x90, 0xc3 };
 
 	(void)state;
-	assert_true(merge_needed(nops, one, RUN));
-	assert_true(merge_needed(nops, one, 2));
-	assert_false(merge_needed(nops, one, 1));
-	assert_false(merge_needed(nops, nops, RUN));
-	assert_false(merge_needed(one, nops, RUN));
-	assert_true(merge_needed(mixed, one, RUN));
-	assert_false(merge_needed(single, one, RUN));
-	assert_false(merge_needed(later, one, RUN));
-	assert_true(merge_needed(nops, keep, RUN));
-	assert_false(merge_needed(nops, tail, RUN));
+	assert_true(merge_loses_starts(nops, one, RUN, 1));
+	assert_true(merge_loses_starts(nops, one, 2, 1));
+	assert_false(merge_loses_starts(nops, one, 1, 1));
+	assert_false(merge_loses_starts(nops, nops, RUN, 1));
+	assert_false(merge_loses_starts(one, nops, RUN, 1));
+	assert_true(merge_loses_starts(mixed, one, RUN, 1));
+	assert_false(merge_loses_starts(single, one, RUN, 1));
+	assert_false(merge_loses_starts(later, one, RUN, 1));
+	assert_true(merge_loses_starts(nops, keep, RUN, 1));
+	assert_false(merge_loses_starts(nops, tail, RUN, 1));
 	assert_false(merge_loses_starts(nops, one, RUN, 0x1f));
 	assert_true(merge_loses_starts(nops, one, RUN, 0x0f));
 	assert_true(merge_loses_starts(nops, one, RUN, 0x17));
@@ -440,7 +438,7 @@ static void must_be_undone(int ret, int expected)
 {
 	MUST(ret == expected);
 	MUST(is(nops) && run() == GOT_OLD);
-	MUST(!site_any_held());
+	MUST(!sites_count().held);
 }
 
 static void undone(const void *arg)
@@ -458,12 +456,6 @@ static void undone(const void *arg)
 	MUST(pc_patch_merge(site, one, RUN, PC_CHECK_THREADS) == 0 && run() == GOT_NEW);
 }
 
-static void test_undone(void **state)
-{
-	(void)state;
-	child_must_pass(undone, NULL);
-}
-
 /* membarrier: MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, registering is another. */
 static void sync_fails(const void *arg)
 {
@@ -472,12 +464,6 @@ static void sync_fails(const void *arg)
 	put_code(place(2));
 	child_filter(SYS_membarrier, 0, 1 << 5, SECCOMP_RET_ERRNO | ENOMEM);
 	must_be_undone(pc_patch_merge(site, one, RUN, PC_CHECK_THREADS), -ENOMEM);
-}
-
-static void test_sync_fails(void **state)
-{
-	(void)state;
-	child_must_pass(sync_fails, NULL);
 }
 
 static void held(const void *arg)
@@ -492,12 +478,6 @@ static void held(const void *arg)
 	MUST(is(nops));
 	let_go(&merge);
 	MUST(pc_patch_merge(site, one, RUN, PC_CHECK_THREADS) == 0);
-}
-
-static void test_held(void **state)
-{
-	(void)state;
-	child_must_pass(held, NULL);
 }
 
 /* The first that would be taken is one that the caller itself has blocked, to wait for it. */
@@ -516,20 +496,19 @@ static void keeps_off(const void *arg)
 	MUST(sigaction(SIGRTMAX - 1, NULL, &now) == 0 && now.sa_handler == SIG_DFL);
 }
 
-static void test_keeps_off(void **state)
-{
-	(void)state;
-	child_must_pass(keeps_off, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_merge_needed), cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_every_place),  cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_stand_inside), cmocka_unit_test(test_without_look),
-		cmocka_unit_test(test_undone),	     cmocka_unit_test(test_sync_fails),
-		cmocka_unit_test(test_held),	     cmocka_unit_test(test_keeps_off),
+		cmocka_unit_test(test_lost_starts),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_every_place),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_stand_inside),
+		cmocka_unit_test(test_without_look),
+		child_unit_test(undone),
+		child_unit_test(sync_fails),
+		child_unit_test(held),
+		child_unit_test(keeps_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

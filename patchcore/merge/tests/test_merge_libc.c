@@ -52,7 +52,7 @@ static void add(uintptr_t place)
 static void *patch_libc(void *arg)
 {
 	static const struct sync sync = {
-		.policy = PC_POLICY_WAIT, .first_wait = 50000, .second_wait = 50000, .window = 2
+		.policy = PC_POLICY_WAIT, .waits.first = 50000, .waits.second = 50000, .window = 2
 	};
 
 	sem_post(&ready);
@@ -150,12 +150,6 @@ static void functions(const void *arg)
 	merge_meanwhile();
 }
 
-static void test_functions(void **state)
-{
-	(void)state;
-	child_must_pass(functions, NULL);
-}
-
 static void nothing(int signal)
 {
 	(void)signal;
@@ -180,17 +174,11 @@ static void restorer(const void *arg)
 	merge_meanwhile();
 }
 
-static void test_restorer(void **state)
-{
-	(void)state;
-	child_must_pass(restorer, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_functions),
-		cmocka_unit_test(test_restorer),
+		child_unit_test(functions),
+		child_unit_test(restorer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

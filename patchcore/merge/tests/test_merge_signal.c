@@ -235,12 +235,6 @@ static void waited_for(const void *arg)
 	MUST(pthread_join(thread, NULL) == 0);
 }
 
-static void test_waited_for(void **state)
-{
-	(void)state;
-	child_must_pass(waited_for, NULL);
-}
-
 /* --- A handler that comes in between ------------------------------------------------------- */
 
 /*
@@ -451,12 +445,6 @@ static void chained(const void *arg)
 	MUST(handled == 1 && !is_default(FIRST - 1));
 }
 
-static void test_chained(void **state)
-{
-	(void)state;
-	child_must_pass(chained, NULL);
-}
-
 /* --- The end -------------------------------------------------------------------------------- */
 
 static void given_back(const void *arg)
@@ -496,9 +484,9 @@ static void test_given_back(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_queued),	cmocka_unit_test(test_waited_for),
+		cmocka_unit_test(test_queued),	child_unit_test(waited_for),
 		cmocka_unit_test(test_between), cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_chained), cmocka_unit_test(test_given_back),
+		child_unit_test(chained),	cmocka_unit_test(test_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

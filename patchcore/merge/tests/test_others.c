@@ -130,12 +130,6 @@ static void each_once(const void *arg)
 	MUST(others_look(count, NULL, &asked) == 0 && asked == ROUNDS * THREADS);
 }
 
-static void test_each_once(void **state)
-{
-	(void)state;
-	child_must_pass(each_once, NULL);
-}
-
 /* --- Threads that come and go ---------------------------------------------------------- */
 
 static void *end_at_once(void *arg)
@@ -171,12 +165,6 @@ static void come_and_go(const void *arg)
 		MUST(pthread_join(threads[i], NULL) == 0);
 }
 
-static void test_come_and_go(void **state)
-{
-	(void)state;
-	child_must_pass(come_and_go, NULL);
-}
-
 static void *look_and_end(void *arg)
 {
 	sem_wait(&ready);
@@ -204,12 +192,6 @@ static void first_has_ended(const void *arg)
 	MUST(pthread_create(&thread, NULL, look_and_end, NULL) == 0);
 	sem_post(&ready);
 	pthread_exit(NULL);
-}
-
-static void test_first_has_ended(void **state)
-{
-	(void)state;
-	child_must_pass(first_has_ended, NULL);
 }
 
 /* --- Threads that do not take the signal ------------------------------------------------ */
@@ -275,12 +257,6 @@ static void blocked_and_running(const void *arg)
 	MUST(pthread_join(thread, NULL) == 0);
 }
 
-static void test_blocked_and_running(void **state)
-{
-	(void)state;
-	child_must_pass(blocked_and_running, NULL);
-}
-
 static void blocked_and_asleep(const void *arg)
 {
 	pthread_t thread[2];
@@ -298,12 +274,6 @@ static void blocked_and_asleep(const void *arg)
 	MUST(pthread_join(thread[0], NULL) == 0 && pthread_join(thread[1], NULL) == 0);
 }
 
-static void test_blocked_and_asleep(void **state)
-{
-	(void)state;
-	child_must_pass(blocked_and_asleep, NULL);
-}
-
 static bool never_mind(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg)
 {
 	return !pc || !sp || !room || !arg;
@@ -318,12 +288,6 @@ static void refused_asleep(const void *arg)
 	MUST(others_look(count, never_mind, &asked) == -ETIMEDOUT);
 	MUST(others_look(count, NULL, &asked) == -ETIMEDOUT);
 	MUST(asked == 0);
-}
-
-static void test_refused_asleep(void **state)
-{
-	(void)state;
-	child_must_pass(refused_asleep, NULL);
 }
 
 /* --- The signal --------------------------------------------------------------------------- */
@@ -350,12 +314,6 @@ static void no_signal_free(const void *arg)
 	for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
 		MUST(sigaction(i, NULL, &now) == 0 &&
 		     (now.sa_handler == other_handler) == (i != SIGRTMIN + 3));
-}
-
-static void test_no_signal_free(void **state)
-{
-	(void)state;
-	child_must_pass(no_signal_free, NULL);
 }
 
 static void move_on(ucontext_t *context, struct others_room *room, void *arg)
@@ -387,12 +345,6 @@ static void moved(const void *arg)
 	thread = start(run_loop, NULL);
 	while (pthread_tryjoin_np(thread, NULL) != 0)
 		MUST(others_look(move_on, NULL, loop_start) == 0);
-}
-
-static void test_moved(void **state)
-{
-	(void)state;
-	child_must_pass(moved, NULL);
 }
 
 /* --- Stopping ------------------------------------------------------------------------------ */
@@ -449,12 +401,6 @@ static void all_stand(const void *arg)
 	MUST(pthread_join(stormer, NULL) == 0);
 }
 
-static void test_all_stand(void **state)
-{
-	(void)state;
-	child_must_pass(all_stand, NULL);
-}
-
 static void *look_on(void *arg)
 {
 	sem_post(&ready);
@@ -482,12 +428,6 @@ static void together(const void *arg)
 	MUST(asked > 0);
 }
 
-static void test_together(void **state)
-{
-	(void)state;
-	child_must_pass(together, NULL);
-}
-
 /* A child of fork() made in the middle of a round begins anew. */
 static void fork_within(const void *arg)
 {
@@ -511,26 +451,15 @@ static void fork_within(const void *arg)
 	MUST(others_look(count, NULL, &asked) == 0 && asked == 1);
 }
 
-static void test_fork_within(void **state)
-{
-	(void)state;
-	child_must_pass(fork_within, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_once),
-		cmocka_unit_test(test_come_and_go),
-		cmocka_unit_test(test_first_has_ended),
-		cmocka_unit_test(test_blocked_and_running),
-		cmocka_unit_test(test_blocked_and_asleep),
-		cmocka_unit_test(test_refused_asleep),
-		cmocka_unit_test(test_no_signal_free),
-		cmocka_unit_test(test_moved),
-		cmocka_unit_test(test_all_stand),
-		cmocka_unit_test(test_together),
-		cmocka_unit_test(test_fork_within),
+		child_unit_test(each_once),	     child_unit_test(come_and_go),
+		child_unit_test(first_has_ended),    child_unit_test(blocked_and_running),
+		child_unit_test(blocked_and_asleep), child_unit_test(refused_asleep),
+		child_unit_test(no_signal_free),     child_unit_test(moved),
+		child_unit_test(all_stand),	     child_unit_test(together),
+		child_unit_test(fork_within),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,12 +71,6 @@ static void no_memory(const void *arg)
 	MUST(pc_patch_batch(ops, 2) == 0 && flight_look(ops[0].addr) == FLIGHT_NEW);
 }
 
-static void test_no_memory(void **state)
-{
-	(void)state;
-	child_must_pass(no_memory, NULL);
-}
-
 /* --- What becomes of each ------------------------------------------------------------------------
  */
 
@@ -99,6 +93,7 @@ static void must_give(struct pc_op *ops, const int *results, size_t n)
 	MUST(memcmp(pages, expected, sizeof(expected)) == 0);
 }
 
+/* Refused ones do not keep the others from being made, nor change a byte. */
 static void exact(const void *arg)
 {
 	static const uint8_t int3[] = { CODE_INT3, 1, 2, 3, 4 };
@@ -136,13 +131,6 @@ static void exact(const void *arg)
 	MUST(pc_drain() == 0 && pc_text_close(pages, CODE_PAGE) == 0 && code_prot(pages) == RX);
 }
 
-/* Refused ones do not keep the others from being made, nor change a byte. */
-static void test_exact(void **state)
-{
-	(void)state;
-	child_must_pass(exact, NULL);
-}
-
 static void overlaps(const void *arg)
 {
 	uint8_t *one, *two;
@@ -172,12 +160,6 @@ static void overlaps(const void *arg)
 	must_give(ops, results, LENGTH(ops));
 }
 
-static void test_overlaps(void **state)
-{
-	(void)state;
-	child_must_pass(overlaps, NULL);
-}
-
 static void nothing(const void *arg)
 {
 	struct pc_op op, two[2];
@@ -192,12 +174,6 @@ static void nothing(const void *arg)
 	two[1].bytes = NULL;
 	MUST(pc_patch_batch(two, 2) == -EINVAL && two[0].result == 0 && two[1].result == -EINVAL);
 	MUST(flight_look(op.addr) == FLIGHT_NEW);
-}
-
-static void test_nothing(void **state)
-{
-	(void)state;
-	child_must_pass(nothing, NULL);
 }
 
 /* --- Ten thousand
@@ -300,6 +276,7 @@ static void play_membarrier(void)
 		many[i] = op_at(flight_site(pages, i), CODE_LEN);
 }
 
+/* All INT3 before the first, all backs before the second, and no front before that. */
 static void one_pair(const void *arg)
 {
 	(void)arg;
@@ -309,13 +286,7 @@ static void one_pair(const void *arg)
 		MUST(flight_look(many[i].addr) == FLIGHT_NEW && many[i].result == 0);
 }
 
-/* All INT3 before the first, all backs before the second, and no front before that. */
-static void test_one_pair(void **state)
-{
-	(void)state;
-	child_must_pass(one_pair, NULL);
-}
-
+/* Nothing was changed anywhere, and the sites are free. */
 static void first_sync_fails(const void *arg)
 {
 	uint8_t before[8 * CODE_PAGE];
@@ -332,13 +303,7 @@ static void first_sync_fails(const void *arg)
 	MUST(pc_patch_batch(many, SITES) == 0 && syncs.count == 2);
 }
 
-/* Nothing was changed anywhere, and the sites are free. */
-static void test_first_sync_fails(void **state)
-{
-	(void)state;
-	child_must_pass(first_sync_fails, NULL);
-}
-
+/* What lies inside the window needs no sync. */
 static void denied(const void *arg)
 {
 	uint8_t before[CODE_PAGE];
@@ -357,13 +322,6 @@ static void denied(const void *arg)
 	before[8] = new_code[0];
 	MUST(memcmp(pages, before, sizeof(before)) == 0 && code_prot(pages) == RX);
 	MUST(pc_fini() == 0);
-}
-
-/* What lies inside the window needs no sync. */
-static void test_denied(void **state)
-{
-	(void)state;
-	child_must_pass(denied, NULL);
 }
 
 #define RUN 10
@@ -438,12 +396,6 @@ static void test_waits(void **state)
 	child_must_pass(waits, NULL);
 }
 
-static void test_helped_sync_fails(void **state)
-{
-	(void)state;
-	child_must_pass(helped_sync_fails, NULL);
-}
-
 /* --- The cheaper one
  * ------------------------------------------------------------------------------------ */
 
@@ -492,11 +444,11 @@ static void test_cheaper(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_memory),	  cmocka_unit_test(test_exact),
-		cmocka_unit_test(test_overlaps),	  cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_ten_thousand),	  cmocka_unit_test(test_one_pair),
-		cmocka_unit_test(test_first_sync_fails),  cmocka_unit_test(test_denied),
-		cmocka_unit_test(test_helped_sync_fails), cmocka_unit_test(test_waits),
+		child_unit_test(no_memory),	     child_unit_test(exact),
+		child_unit_test(overlaps),	     child_unit_test(nothing),
+		cmocka_unit_test(test_ten_thousand), child_unit_test(one_pair),
+		child_unit_test(first_sync_fails),   child_unit_test(denied),
+		child_unit_test(helped_sync_fails),  cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_cheaper),
 	};
 

@@ -42,7 +42,7 @@ static void use(const struct way *way)
 {
 	struct machine_conf conf = conf_here();
 
-	conf.level[0].first_wait = conf.level[0].second_wait = way->wait;
+	conf.level[0].waits.first = conf.level[0].waits.second = way->wait;
 	conf.window = way->window;
 	if (way->policy == PC_POLICY_WAIT)
 		conf_use(&conf);
@@ -527,6 +527,7 @@ static void must_be_shut(uint8_t *at, const uint8_t code[CODE_LEN])
 	MUST(!trap_is_ours() && memcmp(at, before, sizeof(before)) == 0);
 }
 
+/* Neither before pc_init() nor after pc_fini() is anything patched. */
 static void not_started(const void *way)
 {
 	uint8_t code[CODE_LEN];
@@ -542,13 +543,6 @@ static void not_started(const void *way)
 	code_load(code, CODE_OLD);
 	MUST(pc_fini() == 0 && pc_fini() == 0);
 	must_be_shut(pages + INSIDE, code);
-}
-
-/* Neither before pc_init() nor after pc_fini() is anything patched. */
-static void test_not_started(void **state)
-{
-	(void)state;
-	child_must_pass(not_started, NULL);
 }
 
 #define WITH(test, way)                                                                            \
@@ -585,7 +579,7 @@ int main(void)
 		WITH(test_contests, no_wait),
 		WITH(test_contests, long_wait),
 		WITH(test_executed, membarrier),
-		cmocka_unit_test(test_not_started),
+		child_unit_test(not_started),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,7 @@
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/start.h"
 
 /* The section that NOPATCH code is in (sys.h). */
 extern const char __start_patchcore_nopatch[] __attribute__((visibility("hidden")));
@@ -50,10 +51,7 @@ static uint8_t *end(void)
 
 static void start(void)
 {
-	conf_use_none();
-	MUST(pc_init() == 0);
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("no membarrier SYNC_CORE");
+	start_by_membarrier();
 	MUST(first() < end());
 }
 

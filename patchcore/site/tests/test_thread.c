@@ -57,12 +57,6 @@ static void one_by_one(const void *arg)
 	}
 }
 
-static void test_one_by_one(void **state)
-{
-	(void)state;
-	child_must_pass(one_by_one, NULL);
-}
-
 static _Atomic(uint64_t) waiting; /* id of a thread that is there until let go */
 static pthread_barrier_t let_go;
 static pthread_t waiter;
@@ -100,12 +94,6 @@ static void comes_and_goes(const void *arg)
 	MUST(thread_is_gone(waiting) && errno == 0);
 }
 
-static void test_comes_and_goes(void **state)
-{
-	(void)state;
-	child_must_pass(comes_and_goes, NULL);
-}
-
 static void must_exit_well(pid_t pid)
 {
 	int status;
@@ -114,6 +102,7 @@ static void must_exit_well(pid_t pid)
 	MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* The thread that forks goes on in the child, and none of the others is there. */
 static void forked(const void *arg)
 {
 	uint64_t self = thread_id();
@@ -139,13 +128,7 @@ static void forked(const void *arg)
 	end_waiter();
 }
 
-/* The thread that forks goes on in the child, and none of the others is there. */
-static void test_forked(void **state)
-{
-	(void)state;
-	child_must_pass(forked, NULL);
-}
-
+/* It has the memory, and so the sites, that the threads of its parent work on. */
 static void vforked(const void *arg)
 {
 	static uint64_t self;
@@ -166,20 +149,13 @@ static void vforked(const void *arg)
 	end_waiter();
 }
 
-/* It has the memory, and so the sites, that the threads of its parent work on. */
-static void test_vforked(void **state)
-{
-	(void)state;
-	child_must_pass(vforked, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_by_one),
-		cmocka_unit_test(test_comes_and_goes),
-		cmocka_unit_test(test_forked),
-		cmocka_unit_test(test_vforked),
+		child_unit_test(one_by_one),
+		child_unit_test(comes_and_goes),
+		child_unit_test(forked),
+		child_unit_test(vforked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

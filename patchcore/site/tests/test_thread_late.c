@@ -60,12 +60,6 @@ static void awaited(const void *arg)
 	MUST(pthread_join(late, NULL) == 0);
 }
 
-static void test_awaited(void **state)
-{
-	(void)state;
-	child_must_pass(awaited, NULL);
-}
-
 static void seen(const void *arg)
 {
 	(void)arg;
@@ -76,17 +70,11 @@ static void seen(const void *arg)
 	MUST(pthread_join(late, NULL) == 0);
 }
 
-static void test_seen(void **state)
-{
-	(void)state;
-	child_must_pass(seen, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_awaited),
-		cmocka_unit_test(test_seen),
+		child_unit_test(awaited),
+		child_unit_test(seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,8 @@ struct day_slot {
 struct day_shared {
 	struct day_seen seen; /* by atomic additions */
 	_Atomic(uint64_t) done[DAY_ACTIONS];
-	_Atomic(uint64_t) errors; /* what must not be */
+	_Atomic(uint64_t) errors;  /* what must not be */
+	_Atomic(uint64_t) control; /* rounds of a process without the library */
 	_Atomic(bool) stop;
 	_Atomic(unsigned) focus; /* the site that most are at */
 	_Atomic(pid_t) pid;	 /* of the process whose day it is */

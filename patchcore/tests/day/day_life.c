@@ -31,7 +31,7 @@
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/day/day.h"
 
-#define CHILD_LIFE    10u /* seconds: less than the monitor has patience */
+#define CHILD_LIFE    60u /* seconds: the monitor is the first to find that one hangs */
 #define SMALL_STACK   (64u * 1024)
 #define VM_ROUNDS     300u
 #define LIBRARY_SITES 4u

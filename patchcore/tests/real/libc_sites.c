@@ -372,7 +372,7 @@ static void begin_library(void)
 	struct machine_conf conf = conf_here();
 
 	/* Read anew by each child that begins again. */
-	conf.level[0].first_wait = conf.level[0].second_wait = WAIT_TICKS;
+	conf.level[0].waits.first = conf.level[0].waits.second = WAIT_TICKS;
 	conf_use(&conf);
 	MUST(pc_init() == 0);
 	if (pc_set_policy(policy) < 0)

@@ -241,7 +241,7 @@ static void begin_library(const struct storm *storm)
 {
 	struct machine_conf conf = conf_here();
 
-	conf.level[0].first_wait = conf.level[0].second_wait = WAIT_TICKS;
+	conf.level[0].waits.first = conf.level[0].waits.second = WAIT_TICKS;
 	conf_use(&conf);
 	own_traps();
 	MUST(pc_init() == 0);

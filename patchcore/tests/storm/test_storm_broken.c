@@ -30,12 +30,12 @@ static struct storm_result *shared; /* with the child */
 
 static const struct sync waits = {
 	.policy = PC_POLICY_WAIT,
-	.first_wait = LONG_TICKS,
-	.second_wait = LONG_TICKS,
-	.stretch = 1,
+	.waits.first = LONG_TICKS,
+	.waits.second = LONG_TICKS,
+	.waits.stretch = 1,
 	.window = 8,
 };
-static const struct sync no_waits = { .policy = PC_POLICY_WAIT, .stretch = 0, .window = 8 };
+static const struct sync no_waits = { .policy = PC_POLICY_WAIT, .waits.stretch = 0, .window = 8 };
 
 /* --- The steps, with nothing that holds the site -------------------------------------------- */
 

@@ -51,12 +51,6 @@ static void rights(const void *arg)
 	MUST(!pkeys_on || before != 0);
 }
 
-static void test_rights(void **state)
-{
-	(void)state;
-	child_must_pass(rights, NULL);
-}
-
 /* --- Traps that find the code protected ------------------------------------------------------ */
 
 #define ROUNDS 20
@@ -186,7 +180,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known),
-		cmocka_unit_test(test_rights),
+		child_unit_test(rights),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_patched),
 	};

@@ -41,12 +41,6 @@ static void patched(const void *arg)
 	}
 }
 
-static void test_patched(void **state)
-{
-	(void)state;
-	child_must_pass(patched, NULL);
-}
-
 /* Refused for another reason, the page is closed all the same. */
 static void refused(const void *arg)
 {
@@ -61,12 +55,6 @@ static void refused(const void *arg)
 	MUST(mprotect(at, CODE_PAGE, RX) == 0);
 	MUST(patch(at) == -EAGAIN);
 	must_be(prot);
-}
-
-static void test_refused(void **state)
-{
-	(void)state;
-	child_must_pass(refused, NULL);
 }
 
 static void opened(const void *arg)
@@ -92,12 +80,6 @@ static void opened(const void *arg)
 	must_be(prot);
 }
 
-static void test_opened(void **state)
-{
-	(void)state;
-	child_must_pass(opened, NULL);
-}
-
 /* One byte on either side of a boundary is two pages. */
 static void by_pages(const void *arg)
 {
@@ -116,12 +98,6 @@ static void by_pages(const void *arg)
 	must_be((const int[]){ RX, RWX, RWX });
 	MUST(pc_text_close(page_at(1), CODE_PAGE + 1) == 0);
 	must_be(prot);
-}
-
-static void test_by_pages(void **state)
-{
-	(void)state;
-	child_must_pass(by_pages, NULL);
 }
 
 static void nested(const void *arg)
@@ -147,12 +123,6 @@ static void nested(const void *arg)
 	must_be(prot);
 }
 
-static void test_nested(void **state)
-{
-	(void)state;
-	child_must_pass(nested, NULL);
-}
-
 static void overlapping(const void *arg)
 {
 	static const int prot[] = { RX, RO, RX, RX };
@@ -174,12 +144,6 @@ static void overlapping(const void *arg)
 	must_be(prot);
 }
 
-static void test_overlapping(void **state)
-{
-	(void)state;
-	child_must_pass(overlapping, NULL);
-}
-
 /* What the caller set meanwhile is what comes back the next time. */
 static void changed_meanwhile(const void *arg)
 {
@@ -192,12 +156,6 @@ static void changed_meanwhile(const void *arg)
 	must_be((const int[]){ RW });
 	MUST(close_pages(0, 1) == 0);
 	must_be((const int[]){ RO });
-}
-
-static void test_changed_meanwhile(void **state)
-{
-	(void)state;
-	child_must_pass(changed_meanwhile, NULL);
 }
 
 /* --- This program's own code ----------------------------------------------------------------- */
@@ -261,24 +219,18 @@ static void leaves_nothing(const void *arg)
 	MUST(dup(0) == fd);
 }
 
-static void test_leaves_nothing(void **state)
-{
-	(void)state;
-	child_must_pass(leaves_nothing, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_patched),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_opened),
-		cmocka_unit_test(test_by_pages),
-		cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_overlapping),
-		cmocka_unit_test(test_changed_meanwhile),
+		child_unit_test(patched),
+		child_unit_test(refused),
+		child_unit_test(opened),
+		child_unit_test(by_pages),
+		child_unit_test(nested),
+		child_unit_test(overlapping),
+		child_unit_test(changed_meanwhile),
 		cmocka_unit_test(test_own_code),
-		cmocka_unit_test(test_leaves_nothing),
+		child_unit_test(leaves_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

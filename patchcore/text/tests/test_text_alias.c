@@ -85,12 +85,6 @@ static void aliased(const void *arg)
 	must_be(prot);
 }
 
-static void test_aliased(void **state)
-{
-	(void)state;
-	child_must_pass(aliased, NULL);
-}
-
 /* What cannot be read can be copied. */
 static void unreadable(const void *arg)
 {
@@ -110,12 +104,6 @@ static void unreadable(const void *arg)
 	MUST(mprotect(base, 2 * CODE_PAGE, RO) == 0);
 	must_read(page_at(0), 0x77, CODE_PAGE);
 	must_read((uint8_t *)page_at(1) + 5, 0x77, CODE_PAGE - 5);
-}
-
-static void test_unreadable(void **state)
-{
-	(void)state;
-	child_must_pass(unreadable, NULL);
 }
 
 static void nested(const void *arg)
@@ -138,12 +126,6 @@ static void nested(const void *arg)
 	MUST(close_pages(1, 1) == -ENOENT);
 	must_be(prot);
 	MUST(look_at_maps().aliases == 0);
-}
-
-static void test_nested(void **state)
-{
-	(void)state;
-	child_must_pass(nested, NULL);
 }
 
 /* Each of two pages may have an alias of its own, or none; ways may mix. */
@@ -170,12 +152,6 @@ static void across(const void *arg)
 	must_be(prot);
 }
 
-static void test_across(void **state)
-{
-	(void)state;
-	child_must_pass(across, NULL);
-}
-
 /* No system call: a signal handler may do it. */
 static void without_system_calls(const void *arg)
 {
@@ -187,12 +163,6 @@ static void without_system_calls(const void *arg)
 	child_filter(SYS_mprotect, 0, 0, SECCOMP_RET_KILL);
 	child_filter(SYS_futex, 0, 0, SECCOMP_RET_KILL);
 	MUST(patch(page_at(0)) == 0);
-}
-
-static void test_without_system_calls(void **state)
-{
-	(void)state;
-	child_must_pass(without_system_calls, NULL);
 }
 
 /* --- While it runs --------------------------------------------------------------------------- */
@@ -244,12 +214,6 @@ static void while_it_runs(const void *arg)
 	MUST(runs > 0 && code_prot(base) == RX);
 }
 
-static void test_while_it_runs(void **state)
-{
-	(void)state;
-	child_must_pass(while_it_runs, NULL);
-}
-
 /* --- Where pages may not be writable and executable ------------------------------------------ */
 
 static void must_work_by_alias(void)
@@ -275,12 +239,6 @@ static void denied_by_kernel(const void *arg)
 	must_work_by_alias();
 }
 
-static void test_denied_by_kernel(void **state)
-{
-	(void)state;
-	child_must_pass(denied_by_kernel, NULL);
-}
-
 /* Every mprotect() there is. */
 static void denied_by_filter(const void *arg)
 {
@@ -289,12 +247,6 @@ static void denied_by_filter(const void *arg)
 	lay_out((const int[]){ RX, RX }, 2);
 	child_filter(SYS_mprotect, 2, 0, SECCOMP_RET_ERRNO | EPERM);
 	must_work_by_alias();
-}
-
-static void test_denied_by_filter(void **state)
-{
-	(void)state;
-	child_must_pass(denied_by_filter, NULL);
 }
 
 /* --- What is refused ------------------------------------------------------------------------- */
@@ -327,12 +279,6 @@ static void busy(const void *arg)
 	MUST(pc_text_alias(NULL, 1) == -EFAULT);
 }
 
-static void test_busy(void **state)
-{
-	(void)state;
-	child_must_pass(busy, NULL);
-}
-
 static void no_memory_file(const void *arg)
 {
 	(void)arg;
@@ -342,12 +288,6 @@ static void no_memory_file(const void *arg)
 	must_refuse(-EACCES);
 }
 
-static void test_no_memory_file(void **state)
-{
-	(void)state;
-	child_must_pass(no_memory_file, NULL);
-}
-
 static void no_mapping(const void *arg)
 {
 	(void)arg;
@@ -355,12 +295,6 @@ static void no_mapping(const void *arg)
 	lay_out((const int[]){ RX, RX }, 2);
 	child_filter(SYS_mmap, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
 	must_refuse(-EACCES);
-}
-
-static void test_no_mapping(void **state)
-{
-	(void)state;
-	child_must_pass(no_mapping, NULL);
 }
 
 /* An error, and not the signal that comes with a file that is too large. */
@@ -375,12 +309,6 @@ static void no_files_so_large(const void *arg)
 	must_refuse(-EACCES);
 }
 
-static void test_no_files_so_large(void **state)
-{
-	(void)state;
-	child_must_pass(no_files_so_large, NULL);
-}
-
 /* The second of two mappings fails, and the first is undone. */
 static void undone(const void *arg)
 {
@@ -392,12 +320,6 @@ static void undone(const void *arg)
 	must_be((const int[]){ RO, RX });
 	MUST(look_at_maps().aliases == 0);
 	MUST(alias_pages(0, 1) == 0);
-}
-
-static void test_undone(void **state)
-{
-	(void)state;
-	child_must_pass(undone, NULL);
 }
 
 /* It is closed all the same, and given back when that is possible again. */
@@ -423,12 +345,6 @@ static void not_given_back(const void *arg)
 	must_be((const int[]){ RWX, RX });
 }
 
-static void test_not_given_back(void **state)
-{
-	(void)state;
-	child_must_pass(not_given_back, NULL);
-}
-
 /* Neither descriptors nor mappings. */
 static void leaves_nothing(const void *arg)
 {
@@ -444,30 +360,24 @@ static void leaves_nothing(const void *arg)
 	MUST(look_at_maps().aliases == 0);
 }
 
-static void test_leaves_nothing(void **state)
-{
-	(void)state;
-	child_must_pass(leaves_nothing, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_aliased),
-		cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_across),
-		cmocka_unit_test(test_without_system_calls),
-		cmocka_unit_test(test_while_it_runs),
-		cmocka_unit_test(test_denied_by_kernel),
-		cmocka_unit_test(test_denied_by_filter),
-		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_no_memory_file),
-		cmocka_unit_test(test_no_mapping),
-		cmocka_unit_test(test_no_files_so_large),
-		cmocka_unit_test(test_undone),
-		cmocka_unit_test(test_not_given_back),
-		cmocka_unit_test(test_leaves_nothing),
+		child_unit_test(aliased),
+		child_unit_test(unreadable),
+		child_unit_test(nested),
+		child_unit_test(across),
+		child_unit_test(without_system_calls),
+		child_unit_test(while_it_runs),
+		child_unit_test(denied_by_kernel),
+		child_unit_test(denied_by_filter),
+		child_unit_test(busy),
+		child_unit_test(no_memory_file),
+		child_unit_test(no_mapping),
+		child_unit_test(no_files_so_large),
+		child_unit_test(undone),
+		child_unit_test(not_given_back),
+		child_unit_test(leaves_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,12 +70,6 @@ static void told(const void *arg)
 	MUST(pc_text_alias(base, 3 * CODE_PAGE) == 0 && patch_nop(base) == 0);
 }
 
-static void test_told(void **state)
-{
-	(void)state;
-	child_must_pass(told, NULL);
-}
-
 /*
  * Told of a page that is still there: it is one without an alias from then on, which children
  * will share.
@@ -95,12 +89,6 @@ static void told_of_one(const void *arg)
 	MUST(patch_nop((uint8_t *)page_at(1) - 2) == 0);
 	MUST(patch_nop((uint8_t *)page_at(2) - 2) == 0);
 	MUST(close_pages(0, 3) == 0);
-}
-
-static void test_told_of_one(void **state)
-{
-	(void)state;
-	child_must_pass(told_of_one, NULL);
 }
 
 /* Only what was named: one of two functions on a page, and the other goes on as it was. */
@@ -131,12 +119,6 @@ static void told_of_a_part(const void *arg)
 	must_be((const int[]){ RX, RWX, RX });
 }
 
-static void test_told_of_a_part(void **state)
-{
-	(void)state;
-	child_must_pass(told_of_a_part, NULL);
-}
-
 /* What was made writable for a change in flight is given back on the page that stays. */
 static void told_in_flight(const void *arg)
 {
@@ -158,12 +140,6 @@ static void told_in_flight(const void *arg)
 	must_be((const int[]){ RX, RX });
 }
 
-static void test_told_in_flight(void **state)
-{
-	(void)state;
-	child_must_pass(told_in_flight, NULL);
-}
-
 /* A patch that was under way when the code went ends without harm. */
 static void told_too_early(const void *arg)
 {
@@ -179,12 +155,6 @@ static void told_too_early(const void *arg)
 	must_be((const int[]){ RO });
 	MUST(open_pages(0, 1) == 0 && close_pages(0, 1) == 0);
 	must_be((const int[]){ RO });
-}
-
-static void test_told_too_early(void **state)
-{
-	(void)state;
-	child_must_pass(told_too_early, NULL);
 }
 
 /* Nor does it harm a change of what is mapped there since. */
@@ -203,12 +173,6 @@ static void told_late(const void *arg)
 	must_be((const int[]){ RWX });
 	text_end(&second);
 	must_be((const int[]){ RX });
-}
-
-static void test_told_late(void **state)
-{
-	(void)state;
-	child_must_pass(told_late, NULL);
 }
 
 /* --- Noticed --------------------------------------------------------------------------------- */
@@ -273,12 +237,6 @@ static void loaded_again(const void *arg)
 	MUST(pc_text_close(page, 1) == -ENOENT);
 }
 
-static void test_loaded_again(void **state)
-{
-	(void)state;
-	child_must_pass(loaded_again, NULL);
-}
-
 /* Pages that have nothing to do with what was unloaded stay as they are. */
 static void others(const void *arg)
 {
@@ -304,12 +262,6 @@ static void others(const void *arg)
 	must_be((const int[]){ RX, RX, RX });
 	MUST(code_prot(staying.fn) == RWX && pc_text_close(staying.fn, 1) == 0);
 	MUST(code_prot(staying.fn) == RX);
-}
-
-static void test_others(void **state)
-{
-	(void)state;
-	child_must_pass(others, NULL);
 }
 
 /* --- The objects ----------------------------------------------------------------------------- */
@@ -356,12 +308,6 @@ static void objects(const void *arg)
 	unlink(second.path);
 }
 
-static void test_objects(void **state)
-{
-	(void)state;
-	child_must_pass(objects, NULL);
-}
-
 /* --- Given back ------------------------------------------------------------------------------ */
 
 static void given_back(const void *arg)
@@ -380,21 +326,15 @@ static void given_back(const void *arg)
 		MUST(close_pages(i, 1) == -ENOENT);
 }
 
-static void test_given_back(void **state)
-{
-	(void)state;
-	child_must_pass(given_back, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_told),	       cmocka_unit_test(test_told_of_one),
-		cmocka_unit_test(test_told_of_a_part), cmocka_unit_test(test_told_in_flight),
-		cmocka_unit_test(test_told_too_early), cmocka_unit_test(test_told_late),
-		cmocka_unit_test(test_unloaded),       cmocka_unit_test(test_loaded_again),
-		cmocka_unit_test(test_others),	       cmocka_unit_test(test_objects),
-		cmocka_unit_test(test_given_back),
+		child_unit_test(told),		 child_unit_test(told_of_one),
+		child_unit_test(told_of_a_part), child_unit_test(told_in_flight),
+		child_unit_test(told_too_early), child_unit_test(told_late),
+		cmocka_unit_test(test_unloaded), child_unit_test(loaded_again),
+		child_unit_test(others),	 child_unit_test(objects),
+		child_unit_test(given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

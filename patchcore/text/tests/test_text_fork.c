@@ -82,12 +82,6 @@ static void each_its_own(const void *arg)
 	must_be((const int[]){ RX, RX, RX });
 }
 
-static void test_each_its_own(void **state)
-{
-	(void)state;
-	child_must_pass(each_its_own, NULL);
-}
-
 /* What was an alias once is private, and not shared with later children. */
 static void closed_before(const void *arg)
 {
@@ -107,12 +101,6 @@ static void closed_before(const void *arg)
 	MUST(code_run(fn) == CODE_NEW);
 }
 
-static void test_closed_before(void **state)
-{
-	(void)state;
-	child_must_pass(closed_before, NULL);
-}
-
 /* vfork() borrows the parent's memory, which stays as it is. */
 static void vforked(const void *arg)
 {
@@ -126,12 +114,6 @@ static void vforked(const void *arg)
 		_exit(0);
 	must_end_well(pid);
 	must_patch(fn, CODE_NEW);
-}
-
-static void test_vforked(void **state)
-{
-	(void)state;
-	child_must_pass(vforked, NULL);
 }
 
 /* --- No copy to be had ----------------------------------------------------------------------- */
@@ -164,12 +146,6 @@ static void without_handlers(const void *arg)
 	must_patch(fn, CODE_NEW);
 }
 
-static void test_without_handlers(void **state)
-{
-	(void)state;
-	child_must_pass(without_handlers, NULL);
-}
-
 static void without_copy(const void *arg)
 {
 	struct rlimit limit, none;
@@ -194,12 +170,6 @@ static void without_copy(const void *arg)
 	must_end_well(pid);
 	MUST(code_run(fn) == CODE_OLD);
 	must_patch(fn, CODE_NEW);
-}
-
-static void test_without_copy(void **state)
-{
-	(void)state;
-	child_must_pass(without_copy, NULL);
 }
 
 /* --- While others store ---------------------------------------------------------------------- */
@@ -253,12 +223,6 @@ static void stores(const void *arg)
 	MUST(code_run(fn) == CODE_OLD);
 }
 
-static void test_stores(void **state)
-{
-	(void)state;
-	child_must_pass(stores, NULL);
-}
-
 static pid_t forked_in_handler;
 
 static void fork_in_handler(int signal)
@@ -291,12 +255,6 @@ static void in_the_middle(const void *arg)
 	}
 	must_end_well(forked_in_handler);
 	MUST(code_run(fn) == CODE_NEW);
-}
-
-static void test_in_the_middle(void **state)
-{
-	(void)state;
-	child_must_pass(in_the_middle, NULL);
 }
 
 /* A handler that stores, in a thread that another waits for: stores nest. */
@@ -345,12 +303,6 @@ static void nested_store(const void *arg)
 	pthread_join(thread, NULL);
 }
 
-static void test_nested_store(void **state)
-{
-	(void)state;
-	child_must_pass(nested_store, NULL);
-}
-
 /* Nor for ever for a thread that was stopped; and the child does not know of it. */
 static void *stop_in_store(void *at)
 {
@@ -386,12 +338,6 @@ static void stopped_store(const void *arg)
 	MUST(code_run(fn) == CODE_OLD);
 }
 
-static void test_stopped_store(void **state)
-{
-	(void)state;
-	child_must_pass(stopped_store, NULL);
-}
-
 /* --- While it forks itself ------------------------------------------------------------------- */
 
 static bool store_while_forking;
@@ -410,9 +356,78 @@ static void prepare(void)
 	text_end(&span);
 }
 
+/* --- A child that is late --------------------------------------------------------------------- */
+
+static struct lateness {
+	atomic_bool held;  /* the child is to stay */
+	atomic_bool there; /* in its earliest handler, before it has mapped its copy */
+	atomic_uint runs;  /* of the site, by the child while it stays */
+	atomic_uint torn;
+} * lateness;
+
+static void stay(void)
+{
+	if (!lateness)
+		return;
+	alarm(60); /* a parent that has failed does not let it go */
+	while (atomic_load(&lateness->held)) {
+		uint32_t got = code_run(fn);
+
+		atomic_fetch_add(&lateness->runs, 1);
+		if (got != CODE_OLD)
+			atomic_fetch_add(&lateness->torn, 1);
+		atomic_store(&lateness->there, true);
+	}
+}
+
+/* What it still runs is not changed under it; as soon as it is ready, or dead, it may be. */
+static void late_child(const void *dies)
+{
+	uint8_t bytes[CODE_LEN];
+	pid_t pid;
+
+	start();
+	MUST(pc_text_alias(base, CODE_PAGE) == 0);
+	lateness = mmap(NULL, sizeof(*lateness), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
+	MUST(lateness != MAP_FAILED);
+	atomic_store(&lateness->held, true);
+	pid = fork();
+	MUST(pid >= 0);
+	code_load(bytes, CODE_NEW);
+	if (pid == 0) {
+		MUST(code_run(fn) == CODE_OLD);
+		MUST(pc_patch(fn, bytes, CODE_LEN) == 0);
+		_exit(0);
+	}
+	while (!atomic_load(&lateness->there))
+		;
+	for (unsigned i = 0; i < 100; i++)
+		MUST(pc_patch(fn, bytes, CODE_LEN) == -EAGAIN);
+	MUST(code_run(fn) == CODE_OLD);
+	if (dies)
+		kill(pid, SIGKILL);
+	else
+		atomic_store(&lateness->held, false);
+	if (dies)
+		MUST(waitpid(pid, NULL, 0) == pid);
+	else
+		must_end_well(pid);
+	MUST(atomic_load(&lateness->runs) > 0 && atomic_load(&lateness->torn) == 0);
+	MUST(pc_patch(fn, bytes, CODE_LEN) == 0);
+	MUST(code_run(fn) == CODE_NEW);
+}
+
+static void test_late_child(void **state)
+{
+	(void)state;
+	child_must_pass(late_child, NULL);
+	child_must_pass(late_child, "");
+}
+
 __attribute__((constructor(101))) static void be_first(void)
 {
-	pthread_atfork(prepare, NULL, NULL);
+	pthread_atfork(prepare, NULL, stay);
 }
 
 static void forking_thread(const void *arg)
@@ -431,20 +446,15 @@ static void forking_thread(const void *arg)
 	must_end_well(pid);
 }
 
-static void test_forking_thread(void **state)
-{
-	(void)state;
-	child_must_pass(forking_thread, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_its_own),  cmocka_unit_test(test_closed_before),
-		cmocka_unit_test(test_vforked),	      cmocka_unit_test(test_without_handlers),
-		cmocka_unit_test(test_without_copy),  cmocka_unit_test(test_stores),
-		cmocka_unit_test(test_in_the_middle), cmocka_unit_test(test_nested_store),
-		cmocka_unit_test(test_stopped_store), cmocka_unit_test(test_forking_thread),
+		child_unit_test(each_its_own),	child_unit_test(closed_before),
+		child_unit_test(vforked),	child_unit_test(without_handlers),
+		child_unit_test(without_copy),	child_unit_test(stores),
+		child_unit_test(in_the_middle), child_unit_test(nested_store),
+		child_unit_test(stopped_store), child_unit_test(forking_thread),
+		cmocka_unit_test(test_late_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

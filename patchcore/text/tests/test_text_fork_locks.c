@@ -57,12 +57,6 @@ static void with_lock(const void *arg)
 	must_be((const int[]){ RX, RX, RX });
 }
 
-static void test_with_lock(void **state)
-{
-	(void)state;
-	child_must_pass(with_lock, NULL);
-}
-
 /* Nor is a lock of the dynamic linker, which fork() leaves as it was. */
 static void *look_often(void *unused)
 {
@@ -91,12 +85,6 @@ static void with_linker_lock(const void *arg)
 	}
 	stop = true;
 	pthread_join(thread, NULL);
-}
-
-static void test_with_linker_lock(void **state)
-{
-	(void)state;
-	child_must_pass(with_linker_lock, NULL);
 }
 
 /* The thread that forks has the lock itself: a filter makes a signal of its system call. */
@@ -130,18 +118,12 @@ static void with_own_lock(const void *arg)
 	MUST(pc_text_alias(page_at(2), 1) == 0);
 }
 
-static void test_with_own_lock(void **state)
-{
-	(void)state;
-	child_must_pass(with_own_lock, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_with_lock),
-		cmocka_unit_test(test_with_linker_lock),
-		cmocka_unit_test(test_with_own_lock),
+		child_unit_test(with_lock),
+		child_unit_test(with_linker_lock),
+		child_unit_test(with_own_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

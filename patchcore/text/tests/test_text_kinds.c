@@ -249,12 +249,6 @@ static void huge_parts(const void *arg)
 	MUST(pc_text_close(at, 1) == -ENOENT);
 }
 
-static void test_huge_parts(void **state)
-{
-	(void)state;
-	child_must_pass(huge_parts, NULL);
-}
-
 int main(void)
 {
 	struct CMUnitTest tests[LENGTH(kinds) + 1];
@@ -262,6 +256,6 @@ int main(void)
 	for (size_t i = 0; i < LENGTH(kinds); i++)
 		tests[i] = (struct CMUnitTest){ kinds[i].name, run_kind, NULL, NULL,
 						(void *)(uintptr_t)&kinds[i] };
-	tests[LENGTH(kinds)] = (struct CMUnitTest)cmocka_unit_test(test_huge_parts);
+	tests[LENGTH(kinds)] = (struct CMUnitTest)child_unit_test(huge_parts);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,12 +144,6 @@ static void forked_whole(const void *arg)
 	must_be(ALL_RX);
 }
 
-static void test_forked_whole(void **state)
-{
-	(void)state;
-	child_must_pass(forked_whole, NULL);
-}
-
 /* A part of one is forgotten: it is not gone, nor are its other parts. */
 static void part_forgotten(const void *arg)
 {
@@ -168,12 +162,6 @@ static void part_forgotten(const void *arg)
 	MUST(mprotect(base, HUGE_SIZE, RX) == 0);
 	MUST(close_pages(0, 1) == -ENOENT && pc_fini() == 0);
 	must_be(ALL_RX);
-}
-
-static void test_part_forgotten(void **state)
-{
-	(void)state;
-	child_must_pass(part_forgotten, NULL);
 }
 
 /* --- Pages that have lost their users -------------------------------------------------------- */
@@ -296,18 +284,12 @@ static void kept_open(const void *arg)
 	must_be((const int[]){ RX });
 }
 
-static void test_kept_open(void **state)
-{
-	(void)state;
-	child_must_pass(kept_open, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_across_two),     cmocka_unit_test(test_forked_whole),
-		cmocka_unit_test(test_part_forgotten), cmocka_unit_test(test_given_back),
-		cmocka_unit_test(test_forked),	       cmocka_unit_test(test_kept_open),
+		cmocka_unit_test(test_across_two), child_unit_test(forked_whole),
+		child_unit_test(part_forgotten),   cmocka_unit_test(test_given_back),
+		cmocka_unit_test(test_forked),	   child_unit_test(kept_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,12 +45,6 @@ static void bad_ranges(const void *arg)
 	must_be((const int[]){ RX });
 }
 
-static void test_bad_ranges(void **state)
-{
-	(void)state;
-	child_must_pass(bad_ranges, NULL);
-}
-
 static void holes(const void *arg)
 {
 	static const int layouts[][4] = {
@@ -66,12 +60,6 @@ static void holes(const void *arg)
 		must_be(layouts[i]);
 		MUST(close_pages(0, LENGTH(layouts[i])) == -ENOENT);
 	}
-}
-
-static void test_holes(void **state)
-{
-	(void)state;
-	child_must_pass(holes, NULL);
 }
 
 /* Where it fails in the middle, what was opened before it is closed again. */
@@ -91,12 +79,6 @@ static void refused_in_the_middle(const void *arg)
 	must_be(prot);
 }
 
-static void test_refused_in_the_middle(void **state)
-{
-	(void)state;
-	child_must_pass(refused_in_the_middle, NULL);
-}
-
 /* A failure leaves pages open for the callers that have opened them. */
 static void refused_to_another(const void *arg)
 {
@@ -111,12 +93,6 @@ static void refused_to_another(const void *arg)
 	must_be((const int[]){ RX, RX, RX });
 }
 
-static void test_refused_to_another(void **state)
-{
-	(void)state;
-	child_must_pass(refused_to_another, NULL);
-}
-
 /* A page that the failure did not reach has what its owner gave it since. */
 static void refused_before(const void *arg)
 {
@@ -128,12 +104,6 @@ static void refused_before(const void *arg)
 	MUST(mprotect(page_at(1), CODE_PAGE, RO) == 0);
 	MUST(open_pages(0, 2) == -EPERM);
 	must_be((const int[]){ RX, RO });
-}
-
-static void test_refused_before(void **state)
-{
-	(void)state;
-	child_must_pass(refused_before, NULL);
 }
 
 /* The system forbids pages that are writable and executable. The reason names what does. */
@@ -167,12 +137,6 @@ static void denied_by_kernel(const void *arg)
 	must_be_denied("EACCES", "PR_SET_MDWE");
 }
 
-static void test_denied_by_kernel(void **state)
-{
-	(void)state;
-	child_must_pass(denied_by_kernel, NULL);
-}
-
 static void denied_by_filter(const void *arg)
 {
 	(void)arg;
@@ -180,12 +144,6 @@ static void denied_by_filter(const void *arg)
 	lay_out((const int[]){ RX, RX }, 2);
 	child_filter(SYS_mprotect, 2, PROT_WRITE | PROT_EXEC, SECCOMP_RET_ERRNO | EPERM);
 	must_be_denied("EPERM", "seccomp");
-}
-
-static void test_denied_by_filter(void **state)
-{
-	(void)state;
-	child_must_pass(denied_by_filter, NULL);
 }
 
 /* --- Asked for the way ----------------------------------------------------------------------- */
@@ -226,23 +184,17 @@ static void ways(const void *arg)
 	must_be(prot);
 }
 
-static void test_ways(void **state)
-{
-	(void)state;
-	child_must_pass(ways, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bad_ranges),
-		cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_refused_in_the_middle),
-		cmocka_unit_test(test_refused_to_another),
-		cmocka_unit_test(test_refused_before),
-		cmocka_unit_test(test_denied_by_kernel),
-		cmocka_unit_test(test_denied_by_filter),
-		cmocka_unit_test(test_ways),
+		child_unit_test(bad_ranges),
+		child_unit_test(holes),
+		child_unit_test(refused_in_the_middle),
+		child_unit_test(refused_to_another),
+		child_unit_test(refused_before),
+		child_unit_test(denied_by_kernel),
+		child_unit_test(denied_by_filter),
+		child_unit_test(ways),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,12 +109,6 @@ static void refused(const void *arg)
 	must_be((const int[]){ RWX, RWX, RWX });
 }
 
-static void test_refused(void **state)
-{
-	(void)state;
-	child_must_pass(refused, NULL);
-}
-
 /* Shared memory that is no file. */
 static void share_memory(void)
 {
@@ -130,12 +124,6 @@ static void refused_memory(const void *arg)
 	(void)arg;
 	share_memory();
 	must_refuse_all();
-}
-
-static void test_refused_memory(void **state)
-{
-	(void)state;
-	child_must_pass(refused_memory, NULL);
 }
 
 /* --- Asked for ----------------------------------------------------------------------------- */
@@ -177,12 +165,6 @@ static void opened(const void *arg)
 	MUST(pc_fini() == 0 && open_shared(0, 1) == -ESHUTDOWN);
 }
 
-static void test_opened(void **state)
-{
-	(void)state;
-	child_must_pass(opened, NULL);
-}
-
 /* A change across two pages, of which one is open. */
 static void across(const void *arg)
 {
@@ -198,12 +180,6 @@ static void across(const void *arg)
 	MUST(open_shared(1, 1) == 0 && patch(at) == 0);
 	MUST(close_pages(0, 2) == 0);
 	must_be((const int[]){ RX, RX, RX });
-}
-
-static void test_across(void **state)
-{
-	(void)state;
-	child_must_pass(across, NULL);
 }
 
 /* Where it is refused by the kernel, and where it is no different. */
@@ -222,12 +198,6 @@ static void no_better(const void *arg)
 	must_be(prot);
 }
 
-static void test_no_better(void **state)
-{
-	(void)state;
-	child_must_pass(no_better, NULL);
-}
-
 /* An alias of the library's own takes it out of the file. */
 static void aliased(const void *arg)
 {
@@ -239,12 +209,6 @@ static void aliased(const void *arg)
 	MUST(pc_text_open(base, CODE_PAGE) == 0);
 	MUST(close_pages(0, 1) == 0 && close_pages(0, 1) == 0);
 	MUST(change(0, CODE_OLD) == 0 && change(1, CODE_NEW) == -EPERM);
-}
-
-static void test_aliased(void **state)
-{
-	(void)state;
-	child_must_pass(aliased, NULL);
 }
 
 /* --- A mapping of the caller's ---------------------------------------------------------------- */
@@ -271,12 +235,6 @@ static void used(const void *arg)
 	MUST(close_pages(0, PAGES) == -ENOENT);
 }
 
-static void test_used(void **state)
-{
-	(void)state;
-	child_must_pass(used, NULL);
-}
-
 /* Both mappings are there afterwards as they were, also when others are done away with. */
 static void left_alone(const void *arg)
 {
@@ -295,12 +253,6 @@ static void left_alone(const void *arg)
 		MUST(code_prot(writable + i * CODE_PAGE) == RW);
 	writable[100] = 1;
 	MUST(base[100] == 1 && run(0) == CODE_OLD);
-}
-
-static void test_left_alone(void **state)
-{
-	(void)state;
-	child_must_pass(left_alone, NULL);
 }
 
 static void nested(const void *arg)
@@ -329,12 +281,6 @@ static void nested(const void *arg)
 	MUST(close_pages(2, 1) == 0);
 }
 
-static void test_nested(void **state)
-{
-	(void)state;
-	child_must_pass(nested, NULL);
-}
-
 /* Not by whole pages alone, and with shared memory that is no file. */
 static void parts(const void *arg)
 {
@@ -348,12 +294,6 @@ static void parts(const void *arg)
 	MUST(pc_text_use_alias(base + 64, 5, writable + 64) == 0);
 	MUST(change(0, CODE_NEW) == 0 && run(0) == CODE_NEW);
 	MUST(pc_text_close(base + 64, 5) == 0);
-}
-
-static void test_parts(void **state)
-{
-	(void)state;
-	child_must_pass(parts, NULL);
 }
 
 static void no_alias(const void *arg)
@@ -394,12 +334,6 @@ static void no_alias(const void *arg)
 	MUST(close_pages(0, 1) == -ENOENT && change(0, CODE_NEW) == -EPERM);
 	MUST(use_alias(0, 2) == 0 && change(1, CODE_NEW) == 0 && close_pages(0, 2) == 0);
 	MUST(pc_fini() == 0 && use_alias(0, 2) == -ESHUTDOWN);
-}
-
-static void test_no_alias(void **state)
-{
-	(void)state;
-	child_must_pass(no_alias, NULL);
 }
 
 /* --- Over fork() ---------------------------------------------------------------------------- */
@@ -500,12 +434,6 @@ static void both_kinds(const void *arg)
 	MUST(close_pages(0, PAGES) == 0);
 }
 
-static void test_both_kinds(void **state)
-{
-	(void)state;
-	child_must_pass(both_kinds, NULL);
-}
-
 static bool store_while_forking;
 
 /* Runs after the library's own, since it was registered before: all is copied by now. */
@@ -545,22 +473,16 @@ static void store_in_fork(const void *arg)
 	must_end_well(pid);
 }
 
-static void test_store_in_fork(void **state)
-{
-	(void)state;
-	child_must_pass(store_in_fork, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),	   cmocka_unit_test(test_refused_memory),
-		cmocka_unit_test(test_opened),	   cmocka_unit_test(test_across),
-		cmocka_unit_test(test_no_better),  cmocka_unit_test(test_aliased),
-		cmocka_unit_test(test_used),	   cmocka_unit_test(test_left_alone),
-		cmocka_unit_test(test_nested),	   cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_no_alias),   cmocka_unit_test(test_forked),
-		cmocka_unit_test(test_both_kinds), cmocka_unit_test(test_store_in_fork),
+		child_unit_test(refused),    child_unit_test(refused_memory),
+		child_unit_test(opened),     child_unit_test(across),
+		child_unit_test(no_better),  child_unit_test(aliased),
+		child_unit_test(used),	     child_unit_test(left_alone),
+		child_unit_test(nested),     child_unit_test(parts),
+		child_unit_test(no_alias),   cmocka_unit_test(test_forked),
+		child_unit_test(both_kinds), child_unit_test(store_in_fork),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,7 @@
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/start.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 
@@ -33,10 +34,7 @@ static uint8_t *page;
 /* One page, and in it as many straddlers as are asked for. */
 static void start(void)
 {
-	conf_use_none();
-	MUST(pc_init() == 0);
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("no membarrier");
+	start_by_membarrier();
 	page = code_map(1, RX);
 }
 
@@ -168,12 +166,6 @@ static void test_closed_meanwhile(void **state)
 	child_must_pass(closed_meanwhile, &sleeps);
 }
 
-static void test_one_ends_before(void **state)
-{
-	(void)state;
-	child_must_pass(one_ends_before, NULL);
-}
-
 /* --- As it comes ----------------------------------------------------------------------------- */
 
 #define ROUNDS 3000
@@ -215,12 +207,6 @@ static void patched(const void *arg)
 	MUST(code_prot(page) == RX);
 }
 
-static void test_patched(void **state)
-{
-	(void)state;
-	child_must_pass(patched, NULL);
-}
-
 /* In a range that is open, while others come and go on the same page. */
 static void open_all_along(const void *arg)
 {
@@ -235,19 +221,13 @@ static void open_all_along(const void *arg)
 	MUST(code_prot(page) == RX);
 }
 
-static void test_open_all_along(void **state)
-{
-	(void)state;
-	child_must_pass(open_all_along, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_ends_before),
+		child_unit_test(one_ends_before),
 		cmocka_unit_test(test_closed_meanwhile),
-		cmocka_unit_test(test_patched),
-		cmocka_unit_test(test_open_all_along),
+		child_unit_test(patched),
+		child_unit_test(open_all_along),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "patchcore/tests/trap_case.h"
-#include "patchcore/trap/probe.h"
+#include "patchcore/trap/trap.h"
 
 /* --- Under a tracer ---------------------------------------------------------------------- */
 
@@ -172,23 +172,11 @@ static void no_trace(const void *arg)
 	MUST(waitpid(-1, NULL, WNOHANG | __WALL) == -1 && errno == ECHILD);
 }
 
-static void test_no_trace(void **state)
-{
-	(void)state;
-	child_must_pass(no_trace, NULL);
-}
-
 static void children_ignored(const void *arg)
 {
 	(void)arg;
 	signal(SIGCHLD, SIG_IGN);
 	must_work();
-}
-
-static void test_children_ignored(void **state)
-{
-	(void)state;
-	child_must_pass(children_ignored, NULL);
 }
 
 static void all_blocked(const void *arg)
@@ -201,12 +189,6 @@ static void all_blocked(const void *arg)
 	must_work();
 	sigprocmask(SIG_SETMASK, NULL, &now);
 	MUST(sigismember(&now, SIGTRAP) && sigismember(&now, SIGUSR1));
-}
-
-static void test_all_blocked(void **state)
-{
-	(void)state;
-	child_must_pass(all_blocked, NULL);
 }
 
 /* A handler of the program must not run in the child, which has its memory. */
@@ -265,20 +247,18 @@ static void no_child(const void *arg)
 	MUST(pc_patch(site, new_code, CODE_LEN) == -ENOTSUP);
 }
 
-static void test_no_child(void **state)
-{
-	(void)state;
-	child_must_pass(no_child, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tracer_passes), cmocka_unit_test(test_tracer_swallows),
-		cmocka_unit_test(test_other_signal),  cmocka_unit_test(test_other_code),
-		cmocka_unit_test(test_no_trace),      cmocka_unit_test(test_children_ignored),
-		cmocka_unit_test(test_all_blocked),   cmocka_unit_test(test_group_signals),
-		cmocka_unit_test(test_no_child),
+		cmocka_unit_test(test_tracer_passes),
+		cmocka_unit_test(test_tracer_swallows),
+		cmocka_unit_test(test_other_signal),
+		cmocka_unit_test(test_other_code),
+		child_unit_test(no_trace),
+		child_unit_test(children_ignored),
+		child_unit_test(all_blocked),
+		cmocka_unit_test(test_group_signals),
+		child_unit_test(no_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,12 +274,6 @@ static void no_proc(const void *arg)
 	MUST(pc_check_signals(&report) == -EACCES);
 }
 
-static void test_no_proc(void **state)
-{
-	(void)state;
-	child_must_pass(no_proc, NULL);
-}
-
 /* --- The program's own disposition ---------------------------------------------------------------
  */
 
@@ -305,12 +299,6 @@ static void set_chained(const void *arg)
 	MUST(pc_fini() == 0);
 	MUST(sigaction(SIGTRAP, NULL, &now) == 0 && now.sa_handler == earlier_plain);
 	MUST(pc_set_chained_trap(&plain, NULL) == -ESHUTDOWN);
-}
-
-static void test_set_chained(void **state)
-{
-	(void)state;
-	child_must_pass(set_chained, NULL);
 }
 
 /*
@@ -368,12 +356,6 @@ static void chained_changes(const void *arg)
 		code_run(at);
 	pthread_join(thread, NULL);
 	MUST(calls > 0 && wrong_kind == 0);
-}
-
-static void test_chained_changes(void **state)
-{
-	(void)state;
-	child_must_pass(chained_changes, NULL);
 }
 
 /*
@@ -470,21 +452,21 @@ static void async_signal_safe(const void *arg)
 		change_chained(NULL);
 }
 
-static void test_async_signal_safe(void **state)
-{
-	(void)state;
-	child_must_pass(async_signal_safe, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_wrong),	cmocka_unit_test(test_owners),
-		cmocka_unit_test(test_threads),		cmocka_unit_test(test_moment),
-		cmocka_unit_test(test_stepped_read),	cmocka_unit_test(test_caller_blocks),
-		cmocka_unit_test(test_handlers),	cmocka_unit_test(test_alternate_stack),
-		cmocka_unit_test(test_no_proc),		cmocka_unit_test(test_set_chained),
-		cmocka_unit_test(test_chained_changes), cmocka_unit_test(test_async_signal_safe),
+		cmocka_unit_test(test_nothing_wrong),
+		cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_moment),
+		cmocka_unit_test(test_stepped_read),
+		cmocka_unit_test(test_caller_blocks),
+		cmocka_unit_test(test_handlers),
+		cmocka_unit_test(test_alternate_stack),
+		child_unit_test(no_proc),
+		child_unit_test(set_chained),
+		child_unit_test(chained_changes),
+		child_unit_test(async_signal_safe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

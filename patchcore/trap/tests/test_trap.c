@@ -42,12 +42,6 @@ static void foreign_on_site(const void *arg)
 	MUST(trap_count() == 0);
 }
 
-static void test_foreign_on_site(void **state)
-{
-	(void)state;
-	child_must_pass(foreign_on_site, NULL);
-}
-
 /* The handler as the kernel would call it. Returns where it would go on. */
 static uintptr_t deliver(int code, uintptr_t rip)
 {
@@ -74,12 +68,6 @@ static void stale(const void *arg)
 	MUST(trap_count() == 1 && earlier.count == 1);
 }
 
-static void test_stale(void **state)
-{
-	(void)state;
-	child_must_pass(stale, NULL);
-}
-
 /* A signal may come while the thread is just there, behind the first byte. */
 static void sent_behind_site(const void *arg)
 {
@@ -96,12 +84,6 @@ static void sent_behind_site(const void *arg)
 		MUST(earlier.count == i + 1 && earlier.code == codes[i]);
 	}
 	MUST(trap_count() == 0);
-}
-
-static void test_sent_behind_site(void **state)
-{
-	(void)state;
-	child_must_pass(sent_behind_site, NULL);
 }
 
 /* --- Executors --- */
@@ -122,12 +104,6 @@ static void waits(const void *arg)
 	word_release(word);
 	pthread_join(thread, NULL);
 	MUST(result == CODE_NEW);
-}
-
-static void test_waits(void **state)
-{
-	(void)state;
-	child_must_pass(waits, NULL);
 }
 
 /* --- The patcher's own signals ---------------------------------------------------------------- */
@@ -161,6 +137,7 @@ static void start_timer(void)
 	MUST(timer_settime(timer, 0, &often, NULL) == 0);
 }
 
+/* It cannot wait for itself. */
 static void own_signals(const void *arg)
 {
 	struct machine_conf conf = conf_here();
@@ -170,7 +147,7 @@ static void own_signals(const void *arg)
 		child_skip("the thread sanitizer delivers signals at times of its own");
 	if (!conf.identity.tsc_invariant)
 		child_skip("this machine has no invariant TSC");
-	conf.level[0].first_wait = conf.level[0].second_wait = 20000;
+	conf.level[0].waits.first = conf.level[0].waits.second = 20000;
 	conf_use(&conf);
 	start();
 	MUST(pc_set_policy(PC_POLICY_WAIT) == 0);
@@ -182,13 +159,6 @@ static void own_signals(const void *arg)
 	}
 	if (helped < HELPS)
 		child_skip("the timer never came at the right time");
-}
-
-/* It cannot wait for itself. */
-static void test_own_signals(void **state)
-{
-	(void)state;
-	child_must_pass(own_signals, NULL);
 }
 
 /* --- A program that takes SIGTRAP after us
@@ -223,18 +193,12 @@ static void taken_away(const void *arg)
 	MUST(code_run(site) == CODE_OLD);
 }
 
-static void test_taken_away(void **state)
-{
-	(void)state;
-	child_must_pass(taken_away, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_foreign_on_site),	 cmocka_unit_test(test_stale),
-		cmocka_unit_test(test_sent_behind_site), cmocka_unit_test(test_waits),
-		cmocka_unit_test(test_own_signals),	 cmocka_unit_test(test_taken_away),
+		child_unit_test(foreign_on_site),  child_unit_test(stale),
+		child_unit_test(sent_behind_site), child_unit_test(waits),
+		child_unit_test(own_signals),	   child_unit_test(taken_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

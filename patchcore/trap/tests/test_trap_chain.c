@@ -42,24 +42,12 @@ static void chained_info(const void *arg)
 	MUST(trap_count() == 0);
 }
 
-static void test_chained_info(void **state)
-{
-	(void)state;
-	child_must_pass(chained_info, NULL);
-}
-
 static void chained_plain(const void *arg)
 {
 	set_earlier(earlier_plain);
 	start_variant(arg);
 	MUST(code_run(foreign_trap()) == CODE_OLD);
 	MUST(earlier.count == 1);
-}
-
-static void test_chained_plain(void **state)
-{
-	(void)state;
-	child_must_pass(chained_plain, NULL);
 }
 
 /* Its mask holds while it runs, and no longer. */
@@ -73,12 +61,6 @@ static void chained_mask(const void *arg)
 	MUST(earlier.usr1_held && earlier.trap_held);
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	MUST(!sigismember(&mask, SIGUSR1) && !sigismember(&mask, SIGTRAP));
-}
-
-static void test_chained_mask(void **state)
-{
-	(void)state;
-	child_must_pass(chained_mask, NULL);
 }
 
 static void sent(const void *arg)
@@ -95,12 +77,6 @@ static void sent(const void *arg)
 	MUST(trap_count() == 0);
 }
 
-static void test_sent(void **state)
-{
-	(void)state;
-	child_must_pass(sent, NULL);
-}
-
 static void keeps_errno(const void *arg)
 {
 	(void)arg;
@@ -110,12 +86,6 @@ static void keeps_errno(const void *arg)
 	code_run(foreign_trap());
 	/* That of the earlier handler is its own business. */
 	MUST(earlier.count == 1 && errno == EILSEQ);
-}
-
-static void test_keeps_errno(void **state)
-{
-	(void)state;
-	child_must_pass(keeps_errno, NULL);
 }
 
 /* --- No handler before ---------------------------------------------------------------------- */
@@ -234,12 +204,6 @@ static void resethand_ours(const void *arg)
 	MUST(raise(SIGTRAP) == 0 && earlier.count == 1);
 }
 
-static void test_resethand_ours(void **state)
-{
-	(void)state;
-	child_must_pass(resethand_ours, NULL);
-}
-
 static sigjmp_buf jump;
 
 static void leap(int signal)
@@ -268,12 +232,6 @@ static void longjmps(const void *arg)
 	MUST(trap_is_ours());
 }
 
-static void test_longjmps(void **state)
-{
-	(void)state;
-	child_must_pass(longjmps, NULL);
-}
-
 static uint8_t alternate[65536];
 static volatile uintptr_t handler_stack;
 
@@ -296,12 +254,6 @@ static void on_alternate(const void *arg)
 	MUST(code_run(foreign_trap()) == CODE_OLD);
 	MUST(earlier.count == 1);
 	MUST(handler_stack - (uintptr_t)alternate < sizeof(alternate));
-}
-
-static void test_on_alternate(void **state)
-{
-	(void)state;
-	child_must_pass(on_alternate, NULL);
 }
 
 /* A single step of the program's own, over our site too. */
@@ -329,12 +281,6 @@ static void stepped(const void *arg)
 			 :
 			 : "memory", "cc");
 	MUST(steps == 10 && trap_count() == 0);
-}
-
-static void test_stepped(void **state)
-{
-	(void)state;
-	child_must_pass(stepped, NULL);
 }
 
 /* --- SA_RESTART: a sent SIGTRAP breaks off what it did before, and no more ------------------ */
@@ -451,13 +397,13 @@ static void test_broken(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chained_info), cmocka_unit_test(test_chained_plain),
-		cmocka_unit_test(test_chained_mask), cmocka_unit_test(test_sent),
-		cmocka_unit_test(test_keeps_errno),  cmocka_unit_test(test_default_dies),
-		cmocka_unit_test(test_ignored),	     cmocka_unit_test(test_nodefer),
-		cmocka_unit_test(test_resethand),    cmocka_unit_test(test_resethand_ours),
-		cmocka_unit_test(test_longjmps),     cmocka_unit_test(test_on_alternate),
-		cmocka_unit_test(test_stepped),	     cmocka_unit_test(test_restarts),
+		child_unit_test(chained_info),	  child_unit_test(chained_plain),
+		child_unit_test(chained_mask),	  child_unit_test(sent),
+		child_unit_test(keeps_errno),	  cmocka_unit_test(test_default_dies),
+		cmocka_unit_test(test_ignored),	  cmocka_unit_test(test_nodefer),
+		cmocka_unit_test(test_resethand), child_unit_test(resethand_ours),
+		child_unit_test(longjmps),	  child_unit_test(on_alternate),
+		child_unit_test(stepped),	  cmocka_unit_test(test_restarts),
 		cmocka_unit_test(test_broken),
 	};
 

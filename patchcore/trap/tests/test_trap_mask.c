@@ -22,6 +22,7 @@
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/start.h"
 
 #define FIRST (SIGRTMAX - 1) /* the one that is taken where nothing speaks against it */
 #define RUN   5u
@@ -81,10 +82,7 @@ static void look(const void *arg)
 	is_untold = arg;
 	if (CHILD_TSAN)
 		child_skip("the thread sanitizer delivers signals when it likes");
-	conf_use_none();
-	MUST(pc_init() == 0);
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("no membarrier SYNC_CORE");
+	start_by_membarrier();
 	page = code_map(1, RWX);
 	straddler = code_straddler(page);
 	code_put(straddler, CODE_OLD);

@@ -66,16 +66,10 @@ static void starves(const void *arg)
 	MUST(trap_count() >= 1 && trap_count() < TRAPS_MAX);
 }
 
-static void test_starves(void **state)
-{
-	(void)state;
-	child_must_pass(starves, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_starves),
+		child_unit_test(starves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

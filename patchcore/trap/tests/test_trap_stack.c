@@ -81,12 +81,6 @@ static void small_alternate_stack(const void *arg)
 	MUST(result == CODE_NEW);
 }
 
-static void test_small_alternate_stack(void **state)
-{
-	(void)state;
-	child_must_pass(small_alternate_stack, NULL);
-}
-
 /* --- The smallest stack that a thread can have, and no alternate one ----------------------- */
 
 static void least_thread_stack(const void *arg)
@@ -321,7 +315,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_looked_at),
 		cmocka_unit_test(test_measured),
-		cmocka_unit_test(test_small_alternate_stack),
+		child_unit_test(small_alternate_stack),
 		cmocka_unit_test(test_least_thread_stack),
 		cmocka_unit_test(test_handler_on_alternate),
 	};

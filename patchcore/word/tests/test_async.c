@@ -107,12 +107,7 @@ static void in_order(const void *arg)
 	MUST(seen_at[FLIGHT_NEW] - seen_at[FLIGHT_INT3_NEW] >= LONG_SECOND);
 }
 
-static void test_in_order(void **state)
-{
-	(void)state;
-	child_must_pass(in_order, NULL);
-}
-
+/* Never two steps at once, and what it says is what stands there. */
 static void told(const void *arg)
 {
 	(void)arg;
@@ -126,13 +121,6 @@ static void told(const void *arg)
 	MUST(pc_finish_patch(site) == PC_FINISHED && code_run(site) == CODE_NEW);
 }
 
-/* Never two steps at once, and what it says is what stands there. */
-static void test_told(void **state)
-{
-	(void)state;
-	child_must_pass(told, NULL);
-}
-
 static uint64_t raw_ns(void)
 {
 	struct timespec now;
@@ -141,6 +129,7 @@ static uint64_t raw_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* Two TSC are never compared: the wait counts anew, by a clock that both share. */
 static void other_cpu(const void *arg)
 {
 	uint64_t start;
@@ -163,13 +152,7 @@ static void other_cpu(const void *arg)
 	MUST(raw_ns() - start >= 2 * LONG_SECOND);
 }
 
-/* Two TSC are never compared: the wait counts anew, by a clock that both share. */
-static void test_other_cpu(void **state)
-{
-	(void)state;
-	child_must_pass(other_cpu, NULL);
-}
-
+/* A TSC that went back makes the wait neither shorter nor endless. */
 static void step_back(const void *arg)
 {
 	uint64_t start;
@@ -185,13 +168,7 @@ static void step_back(const void *arg)
 	MUST(__rdtsc() - start >= LONG_FIRST);
 }
 
-/* A TSC that went back makes the wait neither shorter nor endless. */
-static void test_step_back(void **state)
-{
-	(void)state;
-	child_must_pass(step_back, NULL);
-}
-
+/* Where the stores took long, so do the waits. */
 static void slow_line(const void *arg)
 {
 	struct machine_conf conf = conf_here();
@@ -201,8 +178,8 @@ static void slow_line(const void *arg)
 	flights_pin(0);
 	start_waiting(1, 1);
 	MUST(pc_fini() == 0);
-	conf.level[0].first_wait = conf.level[0].second_wait = 1;
-	conf.level[0].stretch = 50;
+	conf.level[0].waits.first = conf.level[0].waits.second = 1;
+	conf.level[0].waits.stretch = 50;
 	conf_use(&conf);
 	MUST(pc_init() == 0 && pc_set_policy(PC_POLICY_WAIT) == 0);
 	start = __rdtsc();
@@ -215,13 +192,7 @@ static void slow_line(const void *arg)
 	MUST(__rdtsc() - start >= 50 * 100000);
 }
 
-/* Where the stores took long, so do the waits. */
-static void test_slow_line(void **state)
-{
-	(void)state;
-	child_must_pass(slow_line, NULL);
-}
-
+/* One for each step, and no step without. */
 static void by_membarrier(const void *arg)
 {
 	(void)arg;
@@ -236,13 +207,6 @@ static void by_membarrier(const void *arg)
 	MUST(pc_finish_patch(site) == PC_FIRST_WAIT && flight_look(site) == FLIGHT_INT3_OLD);
 	MUST(pc_drain() == -ENOMEM && flight_look(site) == FLIGHT_INT3_OLD);
 	MUST(pc_drain() == -ENOMEM && flight_look(site) == FLIGHT_INT3_OLD);
-}
-
-/* One for each step, and no step without. */
-static void test_by_membarrier(void **state)
-{
-	(void)state;
-	child_must_pass(by_membarrier, NULL);
 }
 
 /* --- Sites that are in flight, and those that are not ----------------------------------------- */
@@ -260,6 +224,10 @@ static void must_refuse(uint8_t *at)
 	MUST(memcmp(at, before, sizeof(before)) == 0);
 }
 
+/*
+ * A change in flight, in either state, keeps other patchers off its site, and not off its
+ * neighbours.
+ */
 static void twice(const void *arg)
 {
 	(void)arg;
@@ -277,16 +245,7 @@ static void twice(const void *arg)
 	must_refuse(site);
 }
 
-/*
- * A change in flight, in either state, keeps other patchers off its site, and not off its
- * neighbours.
- */
-static void test_twice(void **state)
-{
-	(void)state;
-	child_must_pass(twice, NULL);
-}
-
+/* Inside the window there is nothing to wait for. The bytes are the library's by then. */
 static void at_once(const void *arg)
 {
 	uint8_t code[CODE_LEN];
@@ -308,16 +267,10 @@ static void at_once(const void *arg)
 	MUST(pc_drain() == 0 && flight_look(site) == FLIGHT_NEW);
 }
 
-/* Inside the window there is nothing to wait for. The bytes are the library's by then. */
-static void test_at_once(void **state)
-{
-	(void)state;
-	child_must_pass(at_once, NULL);
-}
-
 /* --- Executors, pages, the end ------------------------------------------------------------------
  */
 
+/* Who runs into it makes the steps himself, and waits as long. */
 static void never_finished(const void *arg)
 {
 	uint64_t start;
@@ -335,13 +288,6 @@ static void never_finished(const void *arg)
 	MUST(pc_fini() == 0);
 }
 
-/* Who runs into it makes the steps himself, and waits as long. */
-static void test_never_finished(void **state)
-{
-	(void)state;
-	child_must_pass(never_finished, NULL);
-}
-
 static void must_help_closed(void)
 {
 	MUST(pc_patch(site, old_code, CODE_LEN) == 0 && code_prot(site) == RX);
@@ -350,6 +296,7 @@ static void must_help_closed(void)
 	MUST(code_run(site) == CODE_NEW && code_prot(site) == RWX);
 }
 
+/* The page stays writable until a thread comes by that may take a lock. */
 static void helped_closed(const void *arg)
 {
 	struct pc_op op;
@@ -371,13 +318,7 @@ static void helped_closed(const void *arg)
 	MUST(code_run(site) == CODE_OLD && pc_fini() == 0 && code_prot(site) == RX);
 }
 
-/* The page stays writable until a thread comes by that may take a lock. */
-static void test_helped_closed(void **state)
-{
-	(void)state;
-	child_must_pass(helped_closed, NULL);
-}
-
+/* Each page until the last change on it is finished. */
 static void closed(const void *arg)
 {
 	uint8_t *across;
@@ -403,13 +344,7 @@ static void closed(const void *arg)
 	MUST(code_prot(pages) == RX && code_prot(pages + CODE_PAGE) == RX);
 }
 
-/* Each page until the last change on it is finished. */
-static void test_closed(void **state)
-{
-	(void)state;
-	child_must_pass(closed, NULL);
-}
-
+/* It finishes what was started, or leaves all as it is. */
 static void the_end(const void *arg)
 {
 	(void)arg;
@@ -424,13 +359,6 @@ static void the_end(const void *arg)
 	flights_filter_membarrier(SECCOMP_RET_ERRNO | ENOMEM);
 	MUST(pc_fini() == -EBUSY && flight_look(site) == FLIGHT_INT3_OLD);
 	MUST(pc_start_patch(site, old_code, CODE_LEN) == -EAGAIN);
-}
-
-/* It finishes what was started, or leaves all as it is. */
-static void test_the_end(void **state)
-{
-	(void)state;
-	child_must_pass(the_end, NULL);
 }
 
 #define MANY_PAGES 40
@@ -475,12 +403,12 @@ static void test_many(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_order),       cmocka_unit_test(test_told),
-		cmocka_unit_test(test_other_cpu),      cmocka_unit_test(test_step_back),
-		cmocka_unit_test(test_slow_line),      cmocka_unit_test(test_by_membarrier),
-		cmocka_unit_test(test_twice),	       cmocka_unit_test(test_at_once),
-		cmocka_unit_test(test_never_finished), cmocka_unit_test(test_helped_closed),
-		cmocka_unit_test(test_closed),	       cmocka_unit_test(test_the_end),
+		child_unit_test(in_order),	 child_unit_test(told),
+		child_unit_test(other_cpu),	 child_unit_test(step_back),
+		child_unit_test(slow_line),	 child_unit_test(by_membarrier),
+		child_unit_test(twice),		 child_unit_test(at_once),
+		child_unit_test(never_finished), child_unit_test(helped_closed),
+		child_unit_test(closed),	 child_unit_test(the_end),
 		cmocka_unit_test(test_many),
 	};
 

@@ -110,6 +110,7 @@ static void *start_and_finish(void *arg)
 	return NULL;
 }
 
+/* Each site's last change is what stands there, whichever thread has finished it. */
 static void thousands(const void *arg)
 {
 	(void)arg;
@@ -122,13 +123,6 @@ static void thousands(const void *arg)
 		MUST(site_turn(site_find((uintptr_t)flight_site(pages, i))) % 2 == 0);
 	}
 	MUST(pc_text_close(pages, PAGES * CODE_PAGE) == 0 && pc_fini() == 0);
-}
-
-/* Each site's last change is what stands there, whichever thread has finished it. */
-static void test_thousands(void **state)
-{
-	(void)state;
-	child_must_pass(thousands, NULL);
 }
 
 static void *finish_all(void *arg)
@@ -153,12 +147,6 @@ static void by_another(const void *arg)
 	for (size_t i = 0; i < 100; i++)
 		MUST(flight_look(flight_site(pages, i)) == FLIGHT_NEW);
 	MUST(code_prot(pages) == RX && pc_fini() == 0);
-}
-
-static void test_by_another(void **state)
-{
-	(void)state;
-	child_must_pass(by_another, NULL);
 }
 
 /* --- Drains
@@ -253,6 +241,7 @@ static void *own_for_a_while(void *at)
 	return NULL;
 }
 
+/* A site that a thread has for a moment is not passed over. */
 static void busy(const void *arg)
 {
 	pthread_t thread;
@@ -268,13 +257,6 @@ static void busy(const void *arg)
 		;
 	MUST(pc_drain() == 0 && !go && flight_look(at) == FLIGHT_NEW);
 	pthread_join(thread, NULL);
-}
-
-/* A site that a thread has for a moment is not passed over. */
-static void test_busy(void **state)
-{
-	(void)state;
-	child_must_pass(busy, NULL);
 }
 
 static void *fork_as_owner(void *at)
@@ -295,6 +277,7 @@ static void *fork_as_owner(void *at)
 	return NULL;
 }
 
+/* A thread that waits for it has no lock that it needs to fork. */
 static void busy_forking(const void *arg)
 {
 	pthread_t thread;
@@ -310,13 +293,6 @@ static void busy_forking(const void *arg)
 		;
 	MUST(pc_drain() == 0 && flight_look(at) == FLIGHT_NEW);
 	pthread_join(thread, NULL);
-}
-
-/* A thread that waits for it has no lock that it needs to fork. */
-static void test_busy_forking(void **state)
-{
-	(void)state;
-	child_must_pass(busy_forking, NULL);
 }
 
 /* --- The finisher
@@ -403,6 +379,7 @@ static void test_forgets(void **state)
 	child_must_pass(forgets, &by_wait);
 }
 
+/* The child has none, but may have one of its own; the parent keeps its own. */
 static void finisher_forked(const void *arg)
 {
 	int status;
@@ -435,13 +412,6 @@ static void finisher_forked(const void *arg)
 	MUST(pc_fini() == 0);
 }
 
-/* The child has none, but may have one of its own; the parent keeps its own. */
-static void test_finisher_forked(void **state)
-{
-	(void)state;
-	child_must_pass(finisher_forked, NULL);
-}
-
 static pthread_t expected;
 static atomic_int caught;
 
@@ -452,6 +422,7 @@ static void on_signal(int signal)
 	caught++;
 }
 
+/* The program's signals are not for it, and its own mask is the program's. */
 static void finisher_signals(const void *arg)
 {
 	sigset_t set;
@@ -473,20 +444,13 @@ static void finisher_signals(const void *arg)
 	MUST(caught == 1 && pc_finisher_stop() == 0);
 }
 
-/* The program's signals are not for it, and its own mask is the program's. */
-static void test_finisher_signals(void **state)
-{
-	(void)state;
-	child_must_pass(finisher_signals, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_thousands),	cmocka_unit_test(test_by_another),
-		cmocka_unit_test(test_drains),		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_busy_forking),	cmocka_unit_test(test_forgets),
-		cmocka_unit_test(test_finisher_forked), cmocka_unit_test(test_finisher_signals),
+		child_unit_test(thousands),	  child_unit_test(by_another),
+		cmocka_unit_test(test_drains),	  child_unit_test(busy),
+		child_unit_test(busy_forking),	  cmocka_unit_test(test_forgets),
+		child_unit_test(finisher_forked), child_unit_test(finisher_signals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

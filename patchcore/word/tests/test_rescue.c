@@ -35,8 +35,8 @@ static void map(void)
 	site = flight_site(pages, 10);
 	MUST(pc_get_status(&status) == 0);
 	sync_now = (struct sync){ .policy = status.in_use,
-				  .first_wait = status.first_wait,
-				  .second_wait = status.second_wait,
+				  .waits.first = status.first_wait,
+				  .waits.second = status.second_wait,
 				  .window = 8 };
 }
 
@@ -233,6 +233,7 @@ static bool both_are_free(void)
 	       site_turn(site_find((uintptr_t)site + SECOND)) % 2 == 0;
 }
 
+/* The starts behind the first are released with it, however far it got. */
 static void several_starts(const void *arg)
 {
 	bool int3 = false;
@@ -254,13 +255,6 @@ static void several_starts(const void *arg)
 	MUST(pc_fini() == 0 && code_prot(site) == RX);
 }
 
-/* The starts behind the first are released with it, however far it got. */
-static void test_several_starts(void **state)
-{
-	(void)state;
-	child_must_pass(several_starts, NULL);
-}
-
 static atomic_bool stay;
 
 static void *stay_owner(void *unused)
@@ -273,6 +267,7 @@ static void *stay_owner(void *unused)
 	return unused;
 }
 
+/* But not what it only wanted, and another thread has. */
 static void noted_only(const void *arg)
 {
 	pthread_t thread;
@@ -291,13 +286,7 @@ static void noted_only(const void *arg)
 	MUST(both_are_free());
 }
 
-/* But not what it only wanted, and another thread has. */
-static void test_noted_only(void **state)
-{
-	(void)state;
-	child_must_pass(noted_only, NULL);
-}
-
+/* No thread takes a change from a patcher that still exists. */
 static void alive(const void *arg)
 {
 	enum end end = INT3_PUT;
@@ -310,13 +299,6 @@ static void alive(const void *arg)
 	MUST(pc_patch(site, old_code, CODE_LEN) == -EAGAIN);
 	MUST(pc_finish_patch(site) == PC_FIRST_WAIT && pc_drain() == 0);
 	MUST(flight_look(site) == FLIGHT_OLD && pc_fini() == -EBUSY);
-}
-
-/* No thread takes a change from a patcher that still exists. */
-static void test_alive(void **state)
-{
-	(void)state;
-	child_must_pass(alive, NULL);
 }
 
 /* --- Children --------------------------------------------------------------------------------- */
@@ -377,6 +359,7 @@ static void fork_at(enum end end)
 	must_be_free();
 }
 
+/* The child's executor completes its copy; the parent's patcher its own. */
 static void forked(const void *arg)
 {
 	pid_t pid;
@@ -396,13 +379,6 @@ static void forked(const void *arg)
 	must_exit_well(pid);
 	MUST(flight_look(site) == FLIGHT_NEW && pc_drain() == 0);
 	must_be_free();
-}
-
-/* The child's executor completes its copy; the parent's patcher its own. */
-static void test_forked(void **state)
-{
-	(void)state;
-	child_must_pass(forked, NULL);
 }
 
 /* --- A patcher that is interrupted
@@ -469,6 +445,7 @@ static void by_batch(void)
 
 static void (*const ways[])(void) = { by_patch, by_finish, by_drain, by_batch };
 
+/* Its own signal handler cannot wait for it, and does the rest. */
 static void runs_it(const void *arg)
 {
 	(void)arg;
@@ -479,13 +456,6 @@ static void runs_it(const void *arg)
 		MUST(!syncs.run && flight_look(site) == FLIGHT_NEW);
 		must_be_free();
 	}
-}
-
-/* Its own signal handler cannot wait for it, and does the rest. */
-static void test_runs_it(void **state)
-{
-	(void)state;
-	child_must_pass(runs_it, NULL);
 }
 
 static void forks_in(void (*way)(void), int at)
@@ -503,6 +473,7 @@ static void forks_in(void (*way)(void), int at)
 	must_exit_well(syncs.child);
 }
 
+/* Both go on with it, each with its own copy; no lock is in the way. */
 static void forks(const void *arg)
 {
 	(void)arg;
@@ -513,20 +484,13 @@ static void forks(const void *arg)
 	}
 }
 
-/* Both go on with it, each with its own copy; no lock is in the way. */
-static void test_forks(void **state)
-{
-	(void)state;
-	child_must_pass(forks, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ended),	   cmocka_unit_test(test_several_starts),
-		cmocka_unit_test(test_noted_only), cmocka_unit_test(test_alive),
-		cmocka_unit_test(test_forked),	   cmocka_unit_test(test_runs_it),
-		cmocka_unit_test(test_forks),
+		cmocka_unit_test(test_ended), child_unit_test(several_starts),
+		child_unit_test(noted_only),  child_unit_test(alive),
+		child_unit_test(forked),      child_unit_test(runs_it),
+		child_unit_test(forks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,6 +87,7 @@ static void patch_it(void)
 	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == 0);
 }
 
+/* INT3 on every start before the boundary and nowhere else; all of them or none. */
 static void each_start(const void *arg)
 {
 	(void)arg;
@@ -100,13 +101,6 @@ static void each_start(const void *arg)
 	put_old();
 	step_run(patch_it, look_on);
 	MUST(seen == FLIGHT_NEW && code_run(site) == NEW);
-}
-
-/* INT3 on every start before the boundary and nowhere else; all of them or none. */
-static void test_each_start(void **state)
-{
-	(void)state;
-	child_must_pass(each_start, NULL);
 }
 
 static void refused(const void *arg)
@@ -130,12 +124,6 @@ static void refused(const void *arg)
 	MUST(memcmp(site, code, LEN) == 0);
 }
 
-static void test_refused(void **state)
-{
-	(void)state;
-	child_must_pass(refused, NULL);
-}
-
 /* --- Executors ------------------------------------------------------------------------------ */
 
 static atomic_int arrived, gone_on;
@@ -150,6 +138,7 @@ static void *enter_at(void *at)
 	return (void *)(uintptr_t)number;
 }
 
+/* Who comes in at any of them waits there, and then runs what is new from there on. */
 static void enters(const void *arg)
 {
 	struct sync sync = { .policy = PC_POLICY_WAIT, .window = 8 };
@@ -181,13 +170,6 @@ static void enters(const void *arg)
 	}
 }
 
-/* Who comes in at any of them waits there, and then runs what is new from there on. */
-static void test_enters(void **state)
-{
-	(void)state;
-	child_must_pass(enters, NULL);
-}
-
 static void *begin_only(void *unused)
 {
 	static const struct sync kept = { .policy = PC_POLICY_MEMBARRIER, .window = 8 };
@@ -199,6 +181,7 @@ static void *begin_only(void *unused)
 	return unused;
 }
 
+/* Who waits at one behind the first goes on with the change that it is held for. */
 static void left_behind(const void *arg)
 {
 	pthread_t thread;
@@ -211,13 +194,6 @@ static void left_behind(const void *arg)
 	MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
 	MUST((code_run(site + 2) & 0xffffff00) == (NEW & 0xffffff00));
 	MUST(look(old_code, new_code) == FLIGHT_NEW && pc_drain() == 0 && pc_fini() == 0);
-}
-
-/* Who waits at one behind the first goes on with the change that it is held for. */
-static void test_left_behind(void **state)
-{
-	(void)state;
-	child_must_pass(left_behind, NULL);
 }
 
 static atomic_bool done;
@@ -253,15 +229,10 @@ static void executed(const void *arg)
 	pthread_join(thread, NULL);
 }
 
-static void test_executed(void **state)
-{
-	(void)state;
-	child_must_pass(executed, NULL);
-}
-
 /* --- Whose the starts behind the first are -----------------------------------------------------
  */
 
+/* One site has one change, whether it is the first start of that or another. */
 static void shared(const void *arg)
 {
 	struct sync sync = { .policy = PC_POLICY_WAIT, .window = 8 };
@@ -289,13 +260,7 @@ static void shared(const void *arg)
 	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_fini() == 0);
 }
 
-/* One site has one change, whether it is the first start of that or another. */
-static void test_shared(void **state)
-{
-	(void)state;
-	child_must_pass(shared, NULL);
-}
-
+/* Every INT3 is taken back. */
 static void undone(const void *arg)
 {
 	(void)arg;
@@ -305,13 +270,6 @@ static void undone(const void *arg)
 	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == -ENOMEM);
 	MUST(look(old_code, new_code) == FLIGHT_OLD && code_run(site) == OLD);
 	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == -ENOMEM && pc_fini() == 0);
-}
-
-/* Every INT3 is taken back. */
-static void test_undone(void **state)
-{
-	(void)state;
-	child_must_pass(undone, NULL);
 }
 
 /* Its page, read-only, is closed while the INT3s of a thread that is gone stand. */
@@ -329,12 +287,6 @@ static void closed(const void *arg)
 	MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
 	MUST(pc_text_close(page, CODE_PAGE) == 0 && code_prot(page) == RX);
 	MUST(look(old_code, new_code) == FLIGHT_NEW && code_run(site) == NEW);
-}
-
-static void test_closed(void **state)
-{
-	(void)state;
-	child_must_pass(closed, NULL);
 }
 
 /* Whichever of the sites is found first: they lie in a table by their addresses. */
@@ -355,20 +307,14 @@ static void forgotten(const void *arg)
 	MUST(pc_drain() == 0 && pc_fini() == 0);
 }
 
-static void test_forgotten(void **state)
-{
-	(void)state;
-	child_must_pass(forgotten, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_start),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_enters),	    cmocka_unit_test(test_executed),
-		cmocka_unit_test(test_left_behind), cmocka_unit_test(test_shared),
-		cmocka_unit_test(test_undone),	    cmocka_unit_test(test_closed),
-		cmocka_unit_test(test_forgotten),
+		child_unit_test(each_start),  child_unit_test(refused),
+		child_unit_test(enters),      child_unit_test(executed),
+		child_unit_test(left_behind), child_unit_test(shared),
+		child_unit_test(undone),      child_unit_test(closed),
+		child_unit_test(forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,8 +104,8 @@ static void set_sync(void)
 	MUST(pc_get_status(&status) == 0);
 	patch.sync = (struct sync){
 		.policy = status.in_use,
-		.first_wait = status.first_wait,
-		.second_wait = status.second_wait,
+		.waits.first = status.first_wait,
+		.waits.second = status.second_wait,
 		.window = status.atomic_window,
 	};
 }
@@ -127,9 +127,9 @@ static void use_waits(uint64_t first, uint64_t second)
 
 	if (!conf.identity.tsc_invariant)
 		child_skip("this machine has no invariant TSC");
-	conf.level[0].first_wait = first;
-	conf.level[0].second_wait = second;
-	conf.level[0].stretch = 0;
+	conf.level[0].waits.first = first;
+	conf.level[0].waits.second = second;
+	conf.level[0].waits.stretch = 0;
 	conf_use(&conf);
 }
 
@@ -200,23 +200,11 @@ static void order_waiting(const void *arg)
 	MUST(seen_at[NEW_NEW] - seen_at[INT3_NEW] >= LONG_SECOND);
 }
 
-static void test_order_waiting(void **state)
-{
-	(void)state;
-	child_must_pass(order_waiting, NULL);
-}
-
 static void order_membarrier(const void *arg)
 {
 	(void)arg;
 	start_membarrier();
 	must_go_in_order();
-}
-
-static void test_order_membarrier(void **state)
-{
-	(void)state;
-	child_must_pass(order_membarrier, NULL);
 }
 
 /* --- Neighbours ------------------------------------------------------------------------ */
@@ -290,12 +278,6 @@ static void neighbours(const void *arg)
 	keep_neighbours_of(site, CODE_LEN);
 }
 
-static void test_neighbours(void **state)
-{
-	(void)state;
-	child_must_pass(neighbours, NULL);
-}
-
 /* --- Signals in the patcher's own thread ------------------------------------------------- */
 
 static unsigned long held_steps; /* so far in this patch */
@@ -345,23 +327,11 @@ static void help_waiting(const void *arg)
 	must_help_everywhere();
 }
 
-static void test_help_waiting(void **state)
-{
-	(void)state;
-	child_must_pass(help_waiting, NULL);
-}
-
 static void help_membarrier(const void *arg)
 {
 	(void)arg;
 	start_membarrier();
 	must_help_everywhere();
-}
-
-static void test_help_membarrier(void **state)
-{
-	(void)state;
-	child_must_pass(help_membarrier, NULL);
 }
 
 static enum state help_in; /* run the site when it is in this state for help_at steps */
@@ -405,12 +375,6 @@ static void help_waits(const void *arg)
 	MUST(pc_fini() == 0);
 	start_waiting(LONG_FIRST, SHORT_SECOND);
 	must_help_slowly(INT3_OLD, LONG_FIRST + SHORT_SECOND);
-}
-
-static void test_help_waits(void **state)
-{
-	(void)state;
-	child_must_pass(help_waits, NULL);
 }
 
 /* --- Membarrier, played by the test ------------------------------------------------------ */
@@ -468,12 +432,7 @@ static void syncs_in_between(const void *arg)
 	MUST(state_now() == NEW_NEW);
 }
 
-static void test_syncs_in_between(void **state)
-{
-	(void)state;
-	child_must_pass(syncs_in_between, NULL);
-}
-
+/* The code is as it was, and the site is free for another attempt. */
 static void first_sync_fails(const void *arg)
 {
 	(void)arg;
@@ -486,13 +445,7 @@ static void first_sync_fails(const void *arg)
 	MUST(state_now() == NEW_NEW);
 }
 
-/* The code is as it was, and the site is free for another attempt. */
-static void test_first_sync_fails(void **state)
-{
-	(void)state;
-	child_must_pass(first_sync_fails, NULL);
-}
-
+/* No way back from there, so on with it until it works. */
 static void second_sync_fails(const void *arg)
 {
 	(void)arg;
@@ -503,13 +456,6 @@ static void second_sync_fails(const void *arg)
 	MUST(syncs.count == 6 && state_now() == NEW_NEW);
 	for (int i = 1; i < 6; i++)
 		MUST(syncs.state[i] == INT3_NEW);
-}
-
-/* No way back from there, so on with it until it works. */
-static void test_second_sync_fails(void **state)
-{
-	(void)state;
-	child_must_pass(second_sync_fails, NULL);
 }
 
 static void change_part(size_t from, size_t to)
@@ -540,6 +486,10 @@ static void must_sync_between(void)
 	MUST(synced);
 }
 
+/*
+ * Of two changes, each of one part, no executor may see the second and not the first: with that
+ * front and that back the instruction never stood there.
+ */
 static void part_by_part(const void *arg)
 {
 	(void)arg;
@@ -551,16 +501,6 @@ static void part_by_part(const void *arg)
 	change_part(0, FRONT);
 	change_part(FRONT, CODE_LEN);
 	must_sync_between();
-}
-
-/*
- * Of two changes, each of one part, no executor may see the second and not the first: with that
- * front and that back the instruction never stood there.
- */
-static void test_part_by_part(void **state)
-{
-	(void)state;
-	child_must_pass(part_by_part, NULL);
 }
 
 /*
@@ -579,21 +519,15 @@ static void helped_sync_fails(const void *arg)
 	MUST(state_now() == (ret == 0 ? NEW_NEW : OLD_OLD));
 }
 
-static void test_helped_sync_fails(void **state)
-{
-	(void)state;
-	child_must_pass(helped_sync_fails, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order_waiting),	  cmocka_unit_test(test_order_membarrier),
-		cmocka_unit_test(test_neighbours),	  cmocka_unit_test(test_help_waiting),
-		cmocka_unit_test(test_help_membarrier),	  cmocka_unit_test(test_help_waits),
-		cmocka_unit_test(test_syncs_in_between),  cmocka_unit_test(test_first_sync_fails),
-		cmocka_unit_test(test_second_sync_fails), cmocka_unit_test(test_helped_sync_fails),
-		cmocka_unit_test(test_part_by_part),
+		child_unit_test(order_waiting),	    child_unit_test(order_membarrier),
+		child_unit_test(neighbours),	    child_unit_test(help_waiting),
+		child_unit_test(help_membarrier),   child_unit_test(help_waits),
+		child_unit_test(syncs_in_between),  child_unit_test(first_sync_fails),
+		child_unit_test(second_sync_fails), child_unit_test(helped_sync_fails),
+		child_unit_test(part_by_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

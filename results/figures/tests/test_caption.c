@@ -8,13 +8,13 @@
 
 #include <cmocka.h>
 
-#include "results/figures/caption.h"
+#include "results/figures/figure.h"
 #include "results/tests/sample.h"
 
 #define RECORDS_MAX 4096
 
 static const char paper[] = "The paper: 25 waits from 0 to 2400, S = 1 to 4, N = 2 to 6 executors, "
-			    "5 runs of each, 50 million toggles a run.\n";
+			    "5 runs of each, 5e7 toggles a run.\n";
 
 struct place {
 	struct cell_record *records;
@@ -54,7 +54,7 @@ static struct cell_record *add(struct place *p, uint64_t wait, unsigned split, u
 	r->cell.oracle = ORACLE_CRASH;
 	r->cell.pair = PAIR_CALL_NOP;
 	r->cell.placement = PLACEMENT_SPREAD;
-	r->cell.first_wait = r->cell.second_wait = wait;
+	r->cell.waits.first = r->cell.waits.second = wait;
 	r->cell.split = split;
 	r->cell.executors = executors;
 	r->cell.toggles = 50000000;
@@ -90,7 +90,7 @@ static void test_the_papers_own_grid(void **state)
 
 	add_grid(p);
 	assert_string_equal(caption(p),
-			    "Here: N = 2 to 6 (spread) on 2 CPUs, 5 runs of each, 50 million "
+			    "Here: N = 2 to 6 (spread) on 2 CPUs, 5 runs of each, 5e7 "
 			    "toggles a run; a rest of 2000 ticks between toggles, pair call-nop.");
 }
 
@@ -112,7 +112,7 @@ static void test_a_hole_in_the_waits(void **state)
 
 	add_grid(p);
 	for (size_t i = 0; i < p->data.count; i++)
-		if (p->records[i].cell.first_wait == 1200)
+		if (p->records[i].cell.waits.first == 1200)
 			p->records[i].cell.oracle = ORACLE_COUNT;
 	assert_true(says(p, ", 24 waits from 0 to 2400"));
 }
@@ -124,7 +124,7 @@ static void test_scaled_down_runs(void **state)
 	add_grid(p);
 	p->records[0].cell.toggles = 20000;
 	p->records[1].cell.rest = 0;
-	assert_true(says(p, "20000 to 50 million toggles a run"));
+	assert_true(says(p, "20000 to 5e7 toggles a run"));
 	assert_true(says(p, "a rest of 0 to 2000 ticks"));
 }
 
@@ -138,7 +138,7 @@ static void test_placements(void **state)
 	add(p, 0, 1, 6)->cell.placement = PLACEMENT_OVERSUBSCRIBED;
 	assert_true(says(p, "Here: N = 1 (spread) and 2 to 3, 6 (oversubscribed) on 2 CPUs"));
 	add(p, 0, 1, 700)->cell.placement = PLACEMENT_OVERSUBSCRIBED;
-	assert_true(says(p, "2 to 3, 6 and more (oversubscribed)"));
+	assert_true(says(p, "2 to 3, 6, 700 (oversubscribed)"));
 }
 
 static void test_other_sites(void **state)
@@ -151,7 +151,7 @@ static void test_other_sites(void **state)
 	assert_false(says(p, "provoked"));
 	add(p, 0, 1, 2)->cell.crossing = CROSSING_PAGE;
 	assert_true(says(p, ", across a page, too"));
-	add(p, 0, 1, 2)->cell.stretch = 4;
+	add(p, 0, 1, 2)->cell.waits.stretch = 4;
 	assert_true(says(p, ", waits stretched"));
 	add(p, 0, 1, 2)->cell.provokers = 1;
 	assert_true(says(p, ", provoked"));
@@ -166,7 +166,7 @@ static void test_only_what_the_figure_counts(void **state)
 
 	add(p, 0, 1, 2)->result.outcome = OUTCOME_HANG;
 	add(p, 0, 1, 2)->cell.oracle = ORACLE_COUNT;
-	add(p, 0, 1, 2)->cell.second_wait = 100;
+	add(p, 0, 1, 2)->cell.waits.second = 100;
 	assert_int_equal(caption_paper(&p->data, p->text, sizeof(p->text)), -ENODATA);
 	assert_string_equal(p->text, "");
 	add(p, 0, 1, 2);

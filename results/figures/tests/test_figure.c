@@ -78,7 +78,7 @@ static void test_other_records_do_not_count(void **state)
 	add_record(place, 100, 1, 10)->cell.oracle = ORACLE_CRASH;
 	add_record(place, 100, 1, 10)->cell.crossing = CROSSING_32;
 	add_record(place, 100, 1, 10)->cell.crossing = CROSSING_8;
-	add_record(place, 100, 1, 10)->cell.second_wait = 101;
+	add_record(place, 100, 1, 10)->cell.waits.second = 101;
 	add_record(place, 100, 1, 10)->cell.provokers = 1u << PROVOKER_CHAIN;
 	add_record(place, 100, 1, 10)->cell.loop = 64;
 	add_record(place, 100, 0, 0);
@@ -95,7 +95,7 @@ static void test_waits_that_stretch_stay_apart(void **state)
 {
 	struct place *place = *state;
 
-	add_record(place, 100, 1, 10)->cell.stretch = 4;
+	add_record(place, 100, 1, 10)->cell.waits.stretch = 4;
 	assert_int_equal(write_it(place), 0);
 	expect_rows("64 2 100 1 10\n");
 	add_record(place, 100, 2, 30);
@@ -160,7 +160,7 @@ static void test_counted_tears_need_no_caption(void **state)
 	add_record(place, 100, 1, 10);
 	add_record(place, 100, 1, 10)->cell.split = 3;
 	assert_int_equal(write_it(place), 0);
-	assert_true(file_has("arguments", "\ncount\n64\n2 3\n\n"));
+	assert_true(file_has("arguments", "\ncount\n64\n2 3\n\n\n"));
 	assert_false(file_has("out.dat", "The paper"));
 }
 

@@ -11,8 +11,7 @@
 
 #include "bench/record/bench_record.h"
 #include "results/journal/journal.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "results/tests/fuzz_target.h"
 
 static size_t lines_in(const uint8_t *data, size_t size)
 {
@@ -21,12 +20,6 @@ static size_t lines_in(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < size; i++)
 		lines += data[i] == '\n';
 	return lines;
-}
-
-static void must(int holds)
-{
-	if (!holds)
-		abort();
 }
 
 static void check_record(const struct cell_record *record)
@@ -75,12 +68,8 @@ static void check_data(const struct journal_data *data, size_t lines)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct journal_data journal = { 0 };
-	FILE *stream;
+	FILE *stream = fuzz_open(data, size);
 
-	if (!size)
-		return 0;
-	stream = fmemopen((void *)(uintptr_t)data, size, "r");
-	must(stream != NULL);
 	must(journal_read_stream(stream, &journal) == 0);
 	check_data(&journal, lines_in(data, size));
 	journal_free(&journal);

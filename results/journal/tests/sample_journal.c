@@ -109,8 +109,8 @@ static int make_sums(struct sums *sums)
 	int rc = 0;
 
 	r.cell.oracle = ORACLE_COUNT;
-	r.cell.first_wait = r.cell.second_wait = 400;
-	r.cell.stretch = LADDER_STRETCH;
+	r.cell.waits.first = r.cell.waits.second = 400;
+	r.cell.waits.stretch = LADDER_STRETCH;
 	r.cell.placement = PLACEMENT_SPREAD;
 	r.result.outcome = OUTCOME_DONE;
 	for (unsigned i = 0; i < 3 && !rc; i++) {
@@ -125,7 +125,7 @@ static int write_estimate(struct journal *journal, const struct sums *sums)
 {
 	static struct estimate e;
 	struct plan plan = *plan_find("default");
-	struct run_sums run = { .sums = *sums };
+	struct sums run = *sums;
 	json_t *body;
 	int rc;
 

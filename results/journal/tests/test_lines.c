@@ -119,7 +119,7 @@ static void test_older_schema_is_read(void **state)
 	assert_int_equal(data.skipped, 0);
 	assert_int_equal(json_array_size(data.others), 1);
 	assert_int_equal(r->cell.seed, 7);
-	assert_int_equal(r->cell.stretch, 0);
+	assert_int_equal(r->cell.waits.stretch, 0);
 	assert_int_equal(r->cell.provokers, 0);
 	assert_int_equal(r->cell.loop, 0);
 	assert_false(r->noisy);

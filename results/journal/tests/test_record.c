@@ -49,6 +49,7 @@ static void test_round_trip_of_every_name(void **state)
 		r.cell.protocol = (enum protocol)(i % PROTOCOL_COUNT);
 		r.cell.oracle = (enum oracle)(i % ORACLE_KINDS);
 		r.result.outcome = (enum outcome)(i % OUTCOME_COUNT);
+		r.result.torn_inside[1] = r.cell.crossing == CROSSING_INSIDE ? 7 : 0;
 		expect_round_trip(&r);
 	}
 }
@@ -58,7 +59,7 @@ static void test_round_trip_of_extremes(void **state)
 	struct cell_record r = sample_record(1);
 
 	(void)state;
-	r.cell.seed = r.cell.first_wait = r.cell.toggles = INT64_MAX;
+	r.cell.seed = r.cell.waits.first = r.cell.toggles = INT64_MAX;
 	r.cell.seconds = 1e300;
 	r.cell.executors = r.result.seating.executors = PLACEMENT_EXECUTORS_MAX;
 	for (unsigned i = 0; i < PLACEMENT_EXECUTORS_MAX; i++)

@@ -90,10 +90,10 @@ static void absurd_cells_are_refused(void **state)
 	REFUSED(split, 5);
 	REFUSED(executors, 0);
 	REFUSED(executors, PLACEMENT_EXECUTORS_MAX + 1);
-	REFUSED(first_wait, CELL_WAIT_MAX + 1);
-	REFUSED(second_wait, UINT64_MAX);
+	REFUSED(waits.first, CELL_WAIT_MAX + 1);
+	REFUSED(waits.second, UINT64_MAX);
 	REFUSED(rest, CELL_WAIT_MAX + 1);
-	REFUSED(stretch, CELL_STRETCH_MAX + 1);
+	REFUSED(waits.stretch, CELL_STRETCH_MAX + 1);
 	REFUSED(provokers, PROVOKERS_ALL + 1);
 	REFUSED(loop, CELL_LOOP_MAX + 1);
 	REFUSED(toggles, 0);
@@ -122,6 +122,44 @@ static void absurd_cells_are_refused(void **state)
 	assert_int_equal(check(&cell), -EINVAL);
 }
 
+static void waits_round_trip(void **state)
+{
+	static const struct {
+		struct waits waits;
+		const char *text, *list;
+	} cases[] = { { { 1600, 1600, 4 }, "1600 x4", "1600,1600,4" },
+		      { { 0, 0, 0 }, "0", "0,0,0" },
+		      { { 300, 900, 4 }, "300+900 x4", "300,900,4" },
+		      { { 1000000000, 7, 64 }, "1000000000+7 x64", "1000000000,7,64" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct waits back = { 0 }, listed = { 0 };
+
+		assert_string_equal(WAITS(&cases[i].waits), cases[i].text);
+		assert_int_equal(waits_parse(cases[i].text, &back), 0);
+		assert_true(waits_same(&back, &cases[i].waits));
+		assert_int_equal(waits_parse(cases[i].list, &listed), 0);
+		assert_true(waits_same(&listed, &cases[i].waits));
+	}
+}
+
+static void bad_waits_are_refused(void **state)
+{
+	static const char *const bad[] = { "",	     "x4",	"-1",	 "+1",
+					   "1 ",     "1 x",	"1 x65", "1000000001",
+					   "1,1,65", "1,2,3,4", "1,,4",	 "1+",
+					   "1 x-1",  "0x10",	"1 2",	 "18446744073709551617" };
+	struct waits waits = { 1, 2, 3 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(waits_parse(bad[i], &waits), -EINVAL);
+	assert_true(waits_same(&waits, &(struct waits){ 1, 2, 3 }));
+	assert_int_equal(waits_parse("5,6", &waits), 0);
+	assert_true(waits_same(&waits, &(struct waits){ 5, 6, 3 }));
+}
+
 static void command_names_every_parameter(void **state)
 {
 	struct cell cell;
@@ -131,7 +169,7 @@ static void command_names_every_parameter(void **state)
 	(void)state;
 	cell_defaults(&cell);
 	cell.split = 2;
-	cell.first_wait = 12345;
+	cell.waits.first = 12345;
 	cell.seed = 678;
 	len = cell_command(&cell, command, sizeof(command));
 	assert_in_range(len, 1, sizeof(command) - 1);
@@ -140,10 +178,10 @@ static void command_names_every_parameter(void **state)
 	assert_non_null(strstr(command, "--seed 678"));
 	assert_int_equal(strncmp(command, "tmax stress ", 12), 0);
 
-	cell.stretch = 4;
+	cell.waits.stretch = 4;
 	cell.loop = 77;
 	cell.provokers = PROVOKERS_ALL;
-	cell.first_wait = cell.second_wait = cell.rest = CELL_WAIT_MAX;
+	cell.waits.first = cell.waits.second = cell.rest = CELL_WAIT_MAX;
 	cell.toggles = CELL_TOGGLES_MAX;
 	cell.stop_tears = cell.seed = INT64_MAX;
 	cell.placement = PLACEMENT_OVERSUBSCRIBED;
@@ -217,6 +255,8 @@ int main(void)
 		cmocka_unit_test(every_set_of_provokers_round_trips),
 		cmocka_unit_test(bad_lists_of_provokers_are_refused),
 		cmocka_unit_test(absurd_cells_are_refused),
+		cmocka_unit_test(waits_round_trip),
+		cmocka_unit_test(bad_waits_are_refused),
 		cmocka_unit_test(command_names_every_parameter),
 		cmocka_unit_test(codes_differ_where_it_counts),
 		cmocka_unit_test(site_straddles_just_what_it_should),

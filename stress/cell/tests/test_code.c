@@ -124,7 +124,7 @@ static void every_mix_is_counted_and_marked(void **state)
 
 	(void)state;
 	for (int crossing = 0; crossing < CROSSING_COUNT; crossing++) {
-		for (int pair = 0; pair < PAIR_COUNT; pair++) {
+		for (int pair = 0; pair < PAIR_COUNT && crossing != CROSSING_INSIDE; pair++) {
 			for (unsigned i = 0; i < 4 * ADDITIONS; i++) {
 				cell_defaults(&cell);
 				cell.crossing = (enum crossing)crossing;
@@ -133,6 +133,52 @@ static void every_mix_is_counted_and_marked(void **state)
 				cell.seed = i;
 				check_cell(&cell, &additions[i / 4]);
 			}
+		}
+	}
+}
+
+/* Every mix at every site, while the others run whole codes, also those of the next toggle. */
+static void sites_inside_are_counted_apart(void **state)
+{
+	static struct code_slots slots[CELL_INSIDE];
+
+	(void)state;
+	for (unsigned i = 0; i < 3 * 3 * 3 * CELL_INSIDE; i++) {
+		unsigned split = 2 + i % 3, front = i / 3 % 3, back = i / 9 % 3, at = i / 27;
+		bool mix = front != back;
+		struct cell_result r = { 0 };
+		uint64_t toggle = front;
+		struct cell cell;
+		struct code code;
+
+		cell_defaults(&cell);
+		cell.crossing = CROSSING_INSIDE;
+		cell.split = split;
+		cell.place = i;
+		build(&code, &cell, &additions[i % ADDITIONS]);
+		assert_int_equal(code.besides, CELL_INSIDE - 1);
+		for (unsigned site = 0; site < CELL_INSIDE; site++) {
+			uint8_t *bytes = code_site(&code, site);
+			unsigned last = site == at ? back : front;
+
+			assert_int_equal(((uintptr_t)bytes + split) % LINE, 8u << site);
+			memcpy(bytes, code_bytes(&code, site, front), split);
+			memcpy(bytes + split, code_bytes(&code, site, last) + split,
+			       CODE_LENGTH - split);
+		}
+		memset(slots, 0, sizeof(slots));
+		/* A thread that runs what it wrote serialises in between. */
+		__asm__ volatile("cpuid" : : "a"(0), "c"(0) : "rbx", "rdx", "memory");
+		code_run(&code, EXECUTIONS, slots, &toggle);
+		code_collect(&code, slots, EXECUTIONS, &r);
+		assert_int_equal(r.executions, CELL_INSIDE * EXECUTIONS);
+		assert_int_equal(cell_result_tears(&r), mix ? EXECUTIONS : 0);
+		assert_int_equal(r.tears[TEAR_OTHER], 0);
+		assert_int_equal(code_tears(&code, slots), mix ? EXECUTIONS : 0);
+		for (unsigned site = 0; site < CELL_INSIDE; site++) {
+			assert_int_equal(slots[site].torn, mix && site == at);
+			assert_int_equal(slots[site].marks, mix && site == at ? EXECUTIONS : 0);
+			assert_int_equal(slots[site].seen, !mix || site != at);
 		}
 	}
 }
@@ -365,6 +411,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_mix_is_counted_and_marked),
+		cmocka_unit_test(sites_inside_are_counted_apart),
 		cmocka_unit_test(extra_sites_are_harmless),
 		cmocka_unit_test(extra_sites_straddle_lines_of_their_own),
 		cmocka_unit_test(stirring_changes_the_extra_sites_alone),

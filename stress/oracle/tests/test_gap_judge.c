@@ -14,7 +14,6 @@
 
 #include "stress/base/random.h"
 #include "stress/oracle/gap_judge.h"
-#include "stress/oracle/gap_tally.h"
 
 #define SIZE  4096
 #define EVERY 1000 /* ticks from one store to the next */

@@ -42,7 +42,7 @@ static void mark(uint64_t tsc, uint64_t slot)
 
 static void look(void)
 {
-	trace_tears(&log_, &rotation, 0, &slots, &result);
+	trace_tears(&log_, &rotation, 0, 0, &slots, &result);
 }
 
 static void a_tear_belongs_to_the_last_closed_toggle(void **state)
@@ -85,7 +85,7 @@ static void an_event_has_what_the_trace_had(void **state)
 		trace->step[i] = 31 + i;
 	}
 	mark(250, 1);
-	trace_tears(&log_, &rotation, 5, &slots, &result);
+	trace_tears(&log_, &rotation, 5, 0, &slots, &result);
 	assert_int_equal(result.events, 1);
 	assert_int_equal(result.event[0].executor, 5);
 	assert_int_equal(result.event[0].latency[2], 13);
@@ -111,7 +111,7 @@ static void each_tear_is_told_once(void **state)
 
 static uint64_t look_of(unsigned executor, struct code_slots *of)
 {
-	return trace_tears(&log_, &rotation, executor, of, &result);
+	return trace_tears(&log_, &rotation, executor, 0, of, &result);
 }
 
 static void mark_toggle(struct code_slots *of, uint64_t toggle)

@@ -42,12 +42,13 @@ static bool is_measured(const struct seating *seating, unsigned cpu)
 	return is;
 }
 
-static void look(void *arg)
+static void look(void *arg, const struct cell_result *so_far)
 {
 	struct looks *looks = arg;
 	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 	unsigned cpu;
 
+	(void)so_far;
 	looks->count++;
 	hwloc_get_cpubind(how.topology, cpus, HWLOC_CPUBIND_THREAD);
 	hwloc_bitmap_foreach_begin(cpu, cpus) looks->on_measured +=
@@ -59,20 +60,19 @@ static void look(void *arg)
 static struct looks run(const struct seating *seating)
 {
 	struct looks looks = { .seating = seating };
-	_Atomic(uint64_t) life = 0;
-	_Atomic(int) stop = 0;
+	struct leash leash = { .finished = 0 };
 	const struct isolated what = {
 		.inside = sleep_inside,
-		.look = look,
-		.arg = &looks,
-		.stop = &stop,
-		.life = &life,
+		.parts = 1,
+		.leash = &leash,
 		.options = &how,
 		.seating = seating,
 	};
 	hwloc_bitmap_t before = hwloc_bitmap_alloc(), after = hwloc_bitmap_alloc();
 	struct ending ending;
 
+	how.progress = look;
+	how.arg = &looks;
 	hwloc_get_cpubind(how.topology, before, HWLOC_CPUBIND_THREAD);
 	assert_int_equal(isolate(&what, &ending), 0);
 	assert_int_equal(ending.signal, 0);

@@ -61,7 +61,7 @@ static void standing_mix_is_caught(enum protocol protocol, enum tear_kind kind, 
 			cell.split = split;
 			cell.provokers = provokers;
 			cell.loop = provokers ? 20 : 0;
-			cell.first_wait = cell.second_wait = 20000;
+			cell.waits.first = cell.waits.second = 20000;
 			cell.stop_tears = 1000;
 			cell.seconds = 20;
 			cell.toggles = CELL_TOGGLES_MAX;
@@ -108,7 +108,7 @@ static void run_broken(enum protocol protocol, struct cell *cell, struct cell_re
 {
 	seat(cell);
 	cell->protocol = protocol;
-	cell->first_wait = cell->second_wait = 200000;
+	cell->waits.first = cell->waits.second = 200000;
 	cell->stop_tears = 1000;
 	cell->seconds = 20;
 	cell->toggles = CELL_TOGGLES_MAX;
@@ -136,7 +136,7 @@ static void events_tell_when_it_tore(void **state)
 		assert_true(e->toggle < r.toggles + 1);
 		assert_int_equal(e->executor, 0);
 		within += e->kind == TEAR_OLD_FRONT && e->after_front < clock_error(&r.witness) &&
-			  e->after_int3 > (int64_t)cell.first_wait - clock_error(&r.witness);
+			  e->after_int3 > (int64_t)cell.waits.first - clock_error(&r.witness);
 	}
 	assert_true(within > TEAR_EVENTS_MAX / 2);
 
@@ -176,9 +176,9 @@ static void stretch_reaches_the_library(void **state)
 
 	(void)state;
 	seat(&cell);
-	cell.stretch = 64;
+	cell.waits.stretch = 64;
 	sync = toggle_sync(&cell);
-	assert_int_equal(sync.stretch, 64);
+	assert_int_equal(sync.waits.stretch, 64);
 	assert_null(sync.trace);
 }
 
@@ -199,7 +199,7 @@ static void racing_store_is_caught(enum protocol protocol, enum crossing crossin
 	cell.protocol = protocol;
 	cell.crossing = crossing;
 	cell.pair = PAIR_WORD;
-	cell.first_wait = cell.second_wait = wait;
+	cell.waits.first = cell.waits.second = wait;
 	cell.stop_tears = 1;
 	cell.seconds = 20 * test_scale();
 	cell.toggles = CELL_TOGGLES_MAX;
@@ -232,6 +232,47 @@ static void check_accounts(const struct cell *cell, const struct cell_result *r)
 	assert_int_equal(r->old_new[0] + r->old_new[1] + cell_result_tears(r), r->executions);
 	assert_true(r->torn <= r->toggles && r->torn <= cell_result_tears(r));
 	assert_true(r->exposed <= r->toggles);
+}
+
+/* Of three sites in one line each is seen to tear where it does, and none where it does not. */
+static void sites_inside_tear_each_by_itself(void **state)
+{
+	uint64_t torn[CELL_INSIDE] = { 0 };
+	struct cell_result r;
+	struct cell cell;
+
+	(void)state;
+	if (alone)
+		skip();
+	seat(&cell);
+	cell.crossing = CROSSING_INSIDE;
+	cell.pair = PAIR_CALL_CALL;
+	cell.protocol = PROTOCOL_ATOMIC;
+	cell.toggles = 20000;
+	run(&cell, &r);
+	check_accounts(&cell, &r);
+	assert_int_equal(r.executions % CELL_INSIDE, 0);
+	assert_int_equal(r.torn, 0);
+	assert_true(!r.torn_inside[0] && !r.torn_inside[1] && !r.torn_inside[2]);
+
+	/* A mix stands at each for a whole wait, one site after the other. */
+	cell.protocol = PROTOCOL_NO_INT3;
+	cell.waits = (struct waits){ 20000, 20000, 0 };
+	cell.toggles = 2000;
+	for (unsigned turn = 0; turn < 20 && !(torn[0] && torn[1] && torn[2]); turn++) {
+		run(&cell, &r);
+		assert_int_equal(r.outcome, OUTCOME_DONE);
+		for (unsigned site = 0; site < CELL_INSIDE; site++) {
+			assert_true(r.torn_inside[site] <= r.toggles);
+			torn[site] += r.torn_inside[site];
+		}
+	}
+	if (torn[0] + torn[1] + torn[2] < 100) {
+		print_message("# patcher and executor hardly ever ran at a time: skipped\n");
+		skip();
+	}
+	/* Of 100 by chance all at two sites: 3 * (2/3)^100, below 1e-16. */
+	assert_true(torn[0] && torn[1] && torn[2]);
 }
 
 /*
@@ -308,7 +349,7 @@ static void variants_are_whole(void **state)
 		assert_false(protocol_is_broken((enum protocol)p));
 		seat(&cell);
 		cell.protocol = (enum protocol)p;
-		cell.first_wait = cell.second_wait = wait;
+		cell.waits.first = cell.waits.second = wait;
 		cell.toggles = 50;
 		run(&cell, &r);
 		check_accounts(&cell, &r);
@@ -365,7 +406,7 @@ static void a_toggle_is_torn_once_by_however_many(void **state)
 	cell.placement = PLACEMENT_OVERSUBSCRIBED;
 	cell.executors = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) * 2;
 	cell.protocol = PROTOCOL_NO_INT3;
-	cell.first_wait = cell.second_wait = 20000;
+	cell.waits.first = cell.waits.second = 20000;
 	cell.toggles = (uint64_t)(5000 * test_scale());
 	run(&cell, &r);
 	check_accounts(&cell, &r);
@@ -391,7 +432,7 @@ static void crash_oracle_dies(void **state)
 			cell.protocol = PROTOCOL_NO_INT3;
 			cell.pair = pairs[i];
 			cell.split = split;
-			cell.first_wait = cell.second_wait = 20000;
+			cell.waits.first = cell.waits.second = 20000;
 			cell.seconds = 20;
 			run(&cell, &r);
 			assert_int_equal(r.outcome, OUTCOME_CRASH);
@@ -481,6 +522,7 @@ int main(void)
 		cmocka_unit_test(latency_is_measured),
 		cmocka_unit_test(stretch_reaches_the_library),
 		cmocka_unit_test(naive_store_is_caught),
+		cmocka_unit_test(sites_inside_tear_each_by_itself),
 		cmocka_unit_test(wait_zero_is_caught),
 		cmocka_unit_test(membarrier_never_tears),
 		cmocka_unit_test(one_word_never_tears),

@@ -114,7 +114,7 @@ static void find(void *arg)
 	f->calls++;
 	f->is_old = memcmp(f->code->site, f->code->bytes[0], CODE_LENGTH) == 0;
 	sync.trace = NULL;
-	f->second = toggle_of(PROTOCOL_WAIT)(f->code->site, f->code->bytes[2], &sync);
+	f->second = toggle(PROTOCOL_WAIT, f->code->site, f->code->bytes[2], &sync);
 	f->tsc = ticks_now();
 }
 
@@ -124,7 +124,7 @@ static struct code *build(struct cell *cell, enum protocol protocol)
 
 	cell_defaults(cell);
 	cell->protocol = protocol;
-	cell->first_wait = cell->second_wait = 100;
+	cell->waits.first = cell->waits.second = 100;
 	assert_int_equal(code_build(&code, cell), 0);
 	return &code;
 }
@@ -147,7 +147,7 @@ static void provokers_act_right_before_the_first_store(void **state)
 		struct word_trace trace = { .prepared = find, .arg = &f };
 
 		sync.trace = &trace;
-		assert_int_equal(toggle_of(protocols[i])(code->site, code->bytes[1], &sync), 0);
+		assert_int_equal(toggle(protocols[i], code->site, code->bytes[1], &sync), 0);
 		assert_int_equal(f.calls, 1);
 		assert_true(f.is_old);
 		assert_int_equal(f.second, protocols[i] == PROTOCOL_NAIVE ? 0 : -EAGAIN);
@@ -190,8 +190,8 @@ static uint64_t back_latency(bool before, bool in_it)
 		sync.trace = &trace;
 		if (before)
 			flush_line(back);
-		assert_int_equal(
-			toggle_of(PROTOCOL_WAIT)(code->site, code->bytes[(i + 1) % 3], &sync), 0);
+		assert_int_equal(toggle(PROTOCOL_WAIT, code->site, code->bytes[(i + 1) % 3], &sync),
+				 0);
 		latency[i] = trace.latency[1];
 	}
 	qsort(latency, MEASURED, sizeof(*latency), by_size);

@@ -7,16 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "results/tests/fuzz_target.h"
 #include "stress/cell/cell.h"
 #include "stress/witness/proc_text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static void check_count(uint64_t count)
 {
@@ -26,12 +19,10 @@ static void check_count(uint64_t count)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-	FILE *stream;
+	FILE *stream = fuzz_open(data, size);
 	double load;
 
 	must(cpus && hwloc_bitmap_set_range(cpus, 1, 3) == 0);
-	stream = size ? fmemopen((void *)(uintptr_t)data, size, "r") : fopen("/dev/null", "r");
-	must(stream != NULL);
 	check_count(proc_interrupts(stream, cpus));
 	rewind(stream);
 	check_count(proc_steal(stream, cpus));
@@ -48,23 +39,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef TMAX_LIBFUZZER
 #include "results/tests/fuzz_driver.h"
 
-#define INPUT(text)                                                                                \
-	{                                                                                          \
-		text, sizeof(text) - 1                                                             \
-	}
-
 static const struct fuzz_input inputs[] = {
-	INPUT("           CPU0       CPU1       CPU3\n"
-	      "  8:          1         20        300  IO-APIC 8-edge rtc0\n"
-	      "LOC:       4000      50000     600000  Local timer interrupts\n"
-	      "ERR:          0\n"
-	      "MIS:          0\n"),
-	INPUT("cpu  3 0 6 9 3 0 9 3 0 0\n"
-	      "cpu1 1 0 2 3 1 0 3 1 0 0\n"
-	      "cpu2 2 0 4 6 2 0 6 2 0 0\n"
-	      "intr 9215718 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 1 13\n"),
-	INPUT("0.64 0.35 0.63 2/101 2841\n"),
-	INPUT("17\n"),
+	FUZZ_INPUT("           CPU0       CPU1       CPU3\n"
+		   "  8:          1         20        300  IO-APIC 8-edge rtc0\n"
+		   "LOC:       4000      50000     600000  Local timer interrupts\n"
+		   "ERR:          0\n"
+		   "MIS:          0\n"),
+	FUZZ_INPUT("cpu  3 0 6 9 3 0 9 3 0 0\n"
+		   "cpu1 1 0 2 3 1 0 3 1 0 0\n"
+		   "cpu2 2 0 4 6 2 0 6 2 0 0\n"
+		   "intr 9215718 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 1 13\n"),
+	FUZZ_INPUT("0.64 0.35 0.63 2/101 2841\n"),
+	FUZZ_INPUT("17\n"),
 };
 
 static const char *const tokens[] = {

@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include "stress/run/run.h"
-#include "stress/witness/clock_rate.h"
 #include "stress/witness/proc_text.h"
 #include "stress/witness/witness.h"
 
@@ -522,7 +521,7 @@ static void threads_that_died_leave_no_counts(void **state)
 	cell_defaults(&cell);
 	cell.protocol = PROTOCOL_NO_INT3;
 	cell.oracle = ORACLE_CRASH;
-	cell.first_wait = 2000000;
+	cell.waits.first = 2000000;
 	cell.toggles = 100000;
 	cell.seconds = 20;
 	run_cell(&cell, &result);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/ways/ways.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "bench/method/method.h"
+#include "bench/method/result.h"
+#include "bench/peers/hand.h"
+#include "patchcore/async.h"
+#include "patchcore/baseline/baseline.h"
+#include "patchcore/machine/wait.h"
+#include "patchcore/patchcore.h"
+
+#define PAGE 4096u
+
+/* --- One change ----------------------------------------------------------------------------- */
+
+/*
+ * Two functions: the change, and the same with the clock around it and nothing else. What it
+ * reads is read once before: of a cold site the lines of the benchmark itself are no cost.
+ */
+#define WAY(what, change)                                                                          \
+	static inline int set_##what(struct bench_site *site, unsigned state)                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		return change;                                                                     \
+	}                                                                                          \
+	static int time_##what(struct bench_site *site, unsigned state, double *ticks)             \
+	{                                                                                          \
+		uint64_t start;                                                                    \
+		int ret;                                                                           \
+                                                                                                   \
+		(void)*(uint8_t *volatile *)&site->at;                                             \
+		start = ticks_now();                                                               \
+		ret = set_##what(site, state);                                                     \
+		*ticks = (double)(ticks_now() - start);                                            \
+		return ret;                                                                        \
+	}
+
+WAY(patch, pc_patch(site->at, site->code[state], LOOP_SITE_BYTES))
+WAY(start, pc_start_patch(site->at, site->code[state], LOOP_SITE_BYTES))
+WAY(call, state ? pc_deactivate_call(&site->call) : pc_activate_call(&site->call, NULL))
+WAY(retarget, pc_activate_call(&site->call, site->target[state]))
+WAY(store, (__atomic_exchange_n(site->place, site->word[state], __ATOMIC_SEQ_CST), 0))
+WAY(flag, (atomic_store_explicit((_Atomic(uint8_t) *)site->data, !state, memory_order_seq_cst), 0))
+WAY(pointer, (atomic_store_explicit((_Atomic(void *) *)site->data, site->target[state],
+				    memory_order_seq_cst),
+	      0))
+WAY(hand, hand_patch(site->at, site->code[state], LOOP_SITE_BYTES))
+WAY(stop, baseline_stop_patch(site->at, site->code[state], LOOP_SITE_BYTES))
+WAY(ptrace, baseline_ptrace_patch(site->at, site->code[state], LOOP_SITE_BYTES))
+
+/* Another batch, of another size, may have left the sites otherwise. */
+static struct pc_op *fill_batch(struct bench_site *site, unsigned state)
+{
+	struct spare *spare = site->spec.spare;
+
+	spare_set(spare, site->spec.batch, state);
+	spare->op[0] = (struct pc_op){
+		.addr = site->at,
+		.bytes = site->code[state],
+		.len = LOOP_SITE_BYTES,
+	};
+	return spare->op;
+}
+
+static int set_batch(struct bench_site *site, unsigned state)
+{
+	return pc_patch_batch(fill_batch(site, state), site->spec.batch);
+}
+
+static int time_batch(struct bench_site *site, unsigned state, double *ticks)
+{
+	struct pc_op *op = fill_batch(site, state);
+	uint64_t start = ticks_now();
+	int ret = pc_patch_batch(op, site->spec.batch);
+
+	*ticks = (double)(ticks_now() - start) / site->spec.batch;
+	return ret;
+}
+
+static void close_ptrace(void)
+{
+	baseline_ptrace_close();
+}
+
+/* --- The ways ------------------------------------------------------------------------------- */
+
+#define BY(what) .set = set_##what, .time = time_##what
+#define OURS	 .loop = LOOP_SITE, .pairs = 100
+#define THEIRS	 .peer = true, .loop = LOOP_SITE
+#define ON_OFF	 .first = "on", .second = "off"
+
+const struct way ways[WAYS] = {
+	[WAY_ALIGNED] = { "aligned", ON_OFF, OURS, BY(patch) },
+	[WAY_STRADDLER] = { "straddler", ON_OFF, OURS, BY(patch) },
+	[WAY_START] = { "start", ON_OFF, OURS, BY(start), .settle = pc_drain },
+	[WAY_CALL] = { "call", ON_OFF, OURS, BY(call) },
+	[WAY_RETARGET] = { "call", "retarget", OURS, BY(retarget), .two_targets = true },
+	[WAY_BATCH] = { "batch", "change", .loop = LOOP_SITE, .pairs = 20, BY(batch) },
+	[WAY_STORE] = { "floor", ON_OFF, THEIRS, BY(store) },
+	[WAY_FLAG] = { "flag", ON_OFF, .peer = true, .loop = LOOP_FLAG, .pairs = 100, BY(flag) },
+	[WAY_POINTER] = { "pointer", "retarget", .peer = true, .two_targets = true,
+			  .loop = LOOP_POINTER, .pairs = 100, BY(pointer) },
+	[WAY_HAND] = { "hand-membarrier", ON_OFF, THEIRS, .pairs = 50, BY(hand),
+		       .needs = "membarrier SYNC_CORE, or SIGTRAP", .open = hand_open,
+		       .close = hand_close },
+	[WAY_STOP] = { "stop-the-world", ON_OFF, THEIRS, .pairs = 20, BY(stop) },
+	[WAY_PTRACE] = { "ptrace", ON_OFF, THEIRS, .pairs = 10, BY(ptrace),
+			 .open = baseline_ptrace_open, .close = close_ptrace },
+	[WAY_PROCESS] = { "process", ON_OFF, THEIRS, .pairs = 25 },
+};
+
+/* --- Sites ---------------------------------------------------------------------------------- */
+
+/* Both pages, where it crosses. */
+static int protect_site(uint8_t *at)
+{
+	uintptr_t first = (uintptr_t)at & ~(uintptr_t)(PAGE - 1);
+	uintptr_t last = ((uintptr_t)at + LOOP_SITE_BYTES - 1) & ~(uintptr_t)(PAGE - 1);
+
+	return mprotect((void *)first, last - first + PAGE, PROT_READ | PROT_EXEC) < 0 ? -errno : 0;
+}
+
+static int map_site(struct bench_site *site, char *why)
+{
+	int ret;
+
+	switch (site->spec.mapping) {
+	case SITE_PROTECT:
+		ret = protect_site(site->at);
+		return ret < 0 ? bench_say(why, "protect", ret) : 0;
+	case SITE_ALIAS:
+		ret = pc_text_alias(site->at, LOOP_SITE_BYTES);
+		break;
+	case SITE_OPEN:
+		ret = pc_text_open(site->at, LOOP_SITE_BYTES);
+		break;
+	default:
+		return 0;
+	}
+	site->opened = ret == 0;
+	return ret < 0 ? bench_say(why, site->spec.mapping == SITE_ALIAS ? "alias" : "open", ret)
+		       : 0;
+}
+
+/* A displacement is in the second word where its call has a split. */
+static int build_call(struct bench_site *site)
+{
+	struct pc_call_info info;
+	int ret = pc_call_init(&site->call, site->at);
+
+	if (ret == 0)
+		ret = pc_call_get(&site->call, &info);
+	if (ret == 0 && info.split && info.way == PC_CALL_DISPLACEMENT)
+		site->place++;
+	return ret;
+}
+
+int bench_site_build(struct bench_site *site, const struct site_spec *spec, char *why)
+{
+	const struct way *way = spec->way;
+	bool two_targets = spec->two_targets || way->two_targets;
+	struct loop *loop = &site->loop;
+	int ret;
+
+	memset(site, 0, sizeof(*site));
+	site->spec = *spec;
+	ret = loop_build(loop, &(struct loop_spec){ .kind = way->loop,
+						    .target = spec->target,
+						    .split = spec->split,
+						    .boundary = spec->boundary });
+	if (ret < 0)
+		return bench_say(why, way->name, ret);
+	site->work = (struct hot_work){ .run = hot_loop, .arg = loop };
+	site->at = loop->site;
+	site->data = loop->flag ? (void *)loop->flag : (void *)loop->pointer;
+	site->place = (uint64_t *)((uintptr_t)(site->at ? site->at : site->data) & ~(uintptr_t)7);
+	memcpy(site->target, loop->target, sizeof(site->target));
+	if (!site->at)
+		return 0;
+	memcpy(site->code[0], loop->bytes[LOOP_CALL_0], sizeof(site->code[0]));
+	memcpy(site->code[1], loop->bytes[two_targets ? LOOP_CALL_1 : LOOP_NOP],
+	       sizeof(site->code[1]));
+	for (unsigned state = 0; state < 2; state++) {
+		memcpy(&site->word[state], site->place, sizeof(site->word[state]));
+		if (spec->split == 0)
+			memcpy(&site->word[state], site->code[state], LOOP_SITE_BYTES);
+	}
+	ret = map_site(site, why);
+	if (ret == 0 && (way == &ways[WAY_CALL] || way == &ways[WAY_RETARGET])) {
+		ret = build_call(site);
+		if (ret < 0)
+			bench_say(why, way->name, ret);
+	}
+	return ret;
+}
+
+void bench_site_free(struct bench_site *site)
+{
+	if (site->opened)
+		pc_text_close(site->at, LOOP_SITE_BYTES);
+	site->opened = false;
+	loop_free(&site->loop);
+}
+
+int bench_site_set(void *arg, unsigned state)
+{
+	struct bench_site *site = arg;
+
+	return site->spec.way->set(site, state);
+}
+
+int bench_site_begin(struct bench_site *site, enum pc_policy policy, char *why)
+{
+	const struct way *way = site->spec.way;
+	int ret = bench_set_policy(policy, why);
+
+	if (ret < 0)
+		return ret;
+	ret = way->open ? way->open() : 0;
+	if (ret < 0)
+		return bench_say(why, way->needs ? way->needs : way->name, ret);
+	for (unsigned i = 0; i < 2 && ret == 0; i++) {
+		ret = way->set(site, 1 - i);
+		if (ret == 0 && way->settle)
+			ret = way->settle();
+	}
+	if (ret < 0) {
+		bench_site_end(site);
+		snprintf(why, BENCH_WHY, "the first change failed: %s", strerror(-ret));
+	}
+	return ret;
+}
+
+void bench_site_end(struct bench_site *site)
+{
+	pc_set_policy(PC_POLICY_AUTO);
+	if (site->spec.way->close)
+		site->spec.way->close();
+}
+
+/* --- Spare sites ---------------------------------------------------------------------------- */
+
+/* Lines to spare between two sites, or the prefetchers would bring one with the other. */
+enum {
+	LENGTH = 5,
+	LINE = 64,
+	STRIDE = 256
+};
+
+/* mov eax, imm32 */
+static const uint8_t codes[2][8] = { { 0xb8, 1, 2, 3, 4 }, { 0xb8, 5, 6, 7, 8 } };
+
+static size_t bytes_of(const struct spare *spare)
+{
+	return (size_t)spare->count * STRIDE;
+}
+
+int spare_open(struct spare *spare, unsigned count, unsigned split)
+{
+	void *map = mmap(NULL, (size_t)count * STRIDE, PROT_READ | PROT_WRITE | PROT_EXEC,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*spare = (struct spare){ .count = count };
+	if (map == MAP_FAILED)
+		return -errno;
+	spare->map = map;
+	spare->op = calloc(count, sizeof(*spare->op));
+	if (!spare->op)
+		return -ENOMEM;
+	for (unsigned i = 0; i < count; i++) {
+		uint8_t *at = spare->map + i * STRIDE + LINE - split;
+
+		memcpy(at, codes[0], LENGTH);
+		spare->op[i] = (struct pc_op){ .addr = at, .len = LENGTH };
+	}
+	return pc_text_open(map, bytes_of(spare));
+}
+
+void spare_close(struct spare *spare)
+{
+	if (spare->map) {
+		pc_text_close(spare->map, bytes_of(spare));
+		pc_forget(spare->map, bytes_of(spare));
+		munmap(spare->map, bytes_of(spare));
+	}
+	free(spare->op);
+	*spare = (struct spare){ 0 };
+}
+
+void spare_set(struct spare *spare, unsigned count, unsigned which)
+{
+	for (unsigned i = 1; i < count; i++)
+		spare->op[i].bytes = codes[which];
+}

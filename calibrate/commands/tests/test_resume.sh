@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Real calibrations, as short as can be: what one has counted adds up with what others have, whether
+# they are killed, resumed, or run at the same time, and wherever their evidence is moved.
+# shellcheck source=calibrate/tests/common.sh
+. "${srcdir:-.}/calibrate/tests/common.sh"
+
+short=(--quick --budget 5s --quiet)
+
+# --- killed and resumed ---
+
+# keys JOURNAL - of the cells that can be read
+keys()
+{
+	grep '^{.*}$' "$1" | sed -nE 's/.*"type":"cell".*"key":"([^"]*)".*/\1/p'
+}
+
+killed=$dir/killed/machine.conf
+journal=$killed.jsonl # where it lies unless told otherwise
+store=$killed.evidence
+resumable=("$tmax" calibrate --quick --budget 10s --quiet --output "$killed")
+
+"${resumable[@]}" >"$dir/out" 2>"$dir/err" &
+started+=($!)
+wait_for has_cells "$journal" 10 || fail "no cells"
+kill -KILL $!
+wait $! || true
+[ ! -e "$killed" ] || fail "a killed run left a config"
+[ ! -e "$store" ] || fail "a killed run left evidence"
+cp "$journal" "$dir/before"
+valid "$dir/before"
+
+"${resumable[@]}" --resume >"$dir/out" 2>"$dir/err" &
+started+=($!)
+wait_for has_cells "$journal" $(($(count_cells "$dir/before") + 10)) || fail "not resumed"
+kill -KILL $!
+wait $! || true
+[ ! -s "$dir/err" ] || fail "a journal without fault is complained of"
+head -n "$(wc -l <"$dir/before")" "$journal" | cmp -s - "$dir/before" ||
+	fail "what a killed run had written has changed"
+[ -z "$(keys "$journal" | sort | uniq -d)" ] || fail "cells were run again"
+
+# The next one is cut in the middle of its last line.
+lost=$(keys "$journal" | tail -n 1)
+truncate -s -60 "$journal"
+cut=$(($(wc -l <"$journal") + 1))
+valid <(head -n "$((cut - 1))" "$journal")
+expect "0 1 2" "${resumable[@]}" --resume
+[ "$(wc -l <"$dir/err")" = 1 ] || fail "a cut line is not told with one line"
+grep -q "1 unreadable.* line $cut\$" "$dir/err" || fail "it is not told that line $cut is cut"
+agrees "$killed" "$journal"
+[ -z "$(keys "$journal" | sort | uniq -d)" ] || fail "cells were run again"
+keys "$journal" >"$dir/keys"
+grep -qxF "$lost" "$dir/keys" || fail "the cell that was cut was not run again"
+valid <(sed "${cut}d" "$journal")
+[ "$(grep -c '"type":"run"' "$journal")" = 3 ] || fail "not one run line per start"
+# One run's evidence, of all its cells.
+[ "$(runs "$store")" = 1 ] || fail "a resumed run is not one run"
+adds_up "$killed" "$store" "$journal"
+
+# What has been added is not added again: the cells are run anew.
+cells=$(count_cells "$journal")
+expect "0 1 2" "$tmax" calibrate "${short[@]}" --output "$killed" --resume
+[ "$(count_cells "$journal")" -gt $((cells + 10)) ] || fail "cells that were added were taken again"
+[ "$(runs "$store")" = 2 ] || fail "a second run did not add to the first"
+[[ "$(conf_says runs "$killed" scope)" = [12] ]] || fail "the config is not of both runs"
+agrees "$killed" "$journal"
+adds_up "$killed" "$store" "$journal"
+
+# --- the store: killed, damaged, at the same time ---
+
+# A run that is killed harms neither store nor config.
+cp "$store" "$dir/store"
+cp "$killed" "$dir/conf"
+cells=$(count_cells "$journal")
+"${resumable[@]}" >"$dir/out" 2>"$dir/err" &
+started+=($!)
+wait_for has_cells "$journal" $((cells + 5)) || fail "no cells"
+kill -KILL $!
+wait $! || true
+cmp -s "$store" "$dir/store" || fail "a killed run changed the store"
+cmp -s "$killed" "$dir/conf" || fail "a killed run changed the config"
+
+# told RUNS [OPTION...] - so many runs are known, and nothing is complained of
+told()
+{
+	expect 0 "$tmax" evidence --evidence "$store"
+	grep -q "^Evidence: .*: $1 runs" "$dir/out" || fail "not $1 runs in the store"
+	[ ! -s "$dir/err" ] || fail "a sound store is complained of"
+}
+
+told 2
+# Killed in the middle of its line: that one is lost, and what is appended behind it is not.
+head -c -40 "$dir/store" >"$store"
+expect 0 "$tmax" evidence --evidence "$store"
+grep -q "^Evidence: .*: 1 run " "$dir/out" || fail "a cut line took others with it"
+grep -q '1 unreadable line passed over' "$dir/err" || fail "a cut line is not told"
+tail -n 1 "$dir/store" >"$dir/whole"
+expect 0 "$tmax" evidence --evidence "$store" --import "$dir/whole"
+grep -q "^1 run added" "$dir/out" || fail "the line that was cut cannot be added again"
+expect 0 "$tmax" evidence --evidence "$store"
+grep -q "^Evidence: .*: 2 runs" "$dir/out" || fail "a cut line spoiled the next"
+# One digit that has turned: the line is valid JSON, and its checksum is wrong.
+sed -E '1s/"tears":0,/"tears":9,/' "$dir/store" >"$store"
+! cmp -s "$store" "$dir/store" || sed -E '1s/"slices":[0-9]+/"slices":77/' "$dir/store" >"$store"
+expect 0 "$tmax" evidence --evidence "$store"
+grep -q "^Evidence: .*: 1 run " "$dir/out" || fail "a damaged line counts"
+grep -q '1 unreadable line passed over' "$dir/err" || fail "a damaged line is not told"
+expect "0 1 2" "$tmax" calibrate "${short[@]}" --output "$killed"
+grep -q '1 unreadable line passed over' "$dir/err" || fail "calibrate does not tell a damaged line"
+[[ "$(conf_says runs "$killed" scope)" = [12] ]] || fail "a damaged line is in the config"
+# A store in which nothing can be read is begun behind what is there.
+printf 'rubbish\n{"type":"evidence","schema":2}\n\0\n' >"$dir/rubbish"
+cp "$dir/rubbish" "$dir/all"
+expect 3 "$tmax" evidence --evidence "$dir/rubbish"
+expect 0 "$tmax" evidence --evidence "$dir/rubbish" --import "$dir/store"
+expect 0 "$tmax" evidence --evidence "$dir/rubbish"
+head -n "$(wc -l <"$dir/all")" "$dir/rubbish" | cmp -s - "$dir/all" || fail "a store was rewritten"
+
+# Two at once: the second waits for the first.
+cp "$dir/store" "$store"
+"$tmax" calibrate "${short[@]}" --output "$killed" --seed 5 >"$dir/one" 2>&1 &
+first=$!
+"$tmax" calibrate "${short[@]}" --output "$killed" --seed 6 >"$dir/two" 2>&1 &
+started+=("$first" $!)
+for pid in "$first" $!; do
+	rc=0
+	wait "$pid" || rc=$?
+	[ "$rc" -le 2 ] || fail "exit status $rc of two at once: $(cat "$dir/one" "$dir/two")"
+done
+[ "$(cat "$dir/one" "$dir/two" | grep -cF "another run writes to $journal: waiting")" = 1 ] ||
+	fail "not one of two at once waits"
+valid "$store"
+valid <(sed "${cut}d" "$journal")
+told 4
+
+# --- moved to another folder, and dropped ---
+
+expect 0 "$tmax" evidence --evidence "$store"
+sed 1d "$dir/out" >"$dir/told"
+expect 0 "$tmax" evidence --evidence "$store" --export "$dir/exported"
+valid "$dir/exported"
+complains 74 "File exists" "$tmax" evidence --evidence "$store" --export "$dir/exported"
+cp "$store" "$dir/before"
+expect 0 "$tmax" evidence --evidence "$store" --import "$dir/exported"
+grep -q '^0 runs added' "$dir/out" || fail "what was exported was added to itself"
+cmp -s "$store" "$dir/before" || fail "an import of nothing changed the store"
+for added in 4 0; do
+	expect 0 "$tmax" evidence --evidence "$dir/other" --import "$dir/exported"
+	grep -q "^$added runs added" "$dir/out" || fail "not $added runs added"
+done
+expect 0 "$tmax" evidence --evidence "$dir/other"
+sed 1d "$dir/out" | diff "$dir/told" - || fail "exported and imported < it tells otherwise >"
+"$tmax" evidence --evidence "$store" --export - | cmp -s - "$dir/exported" ||
+	[ "$("$tmax" evidence --evidence "$store" --export - | wc -l)" = 4 ] ||
+	fail "--export - does not write to standard output"
+
+cp "$killed" "$dir/conf"
+expect 0 "$tmax" evidence --evidence "$store" --drop
+cmp -s "$killed" "$dir/conf" || fail "--drop changed the config"
+valid "$store"
+[ "$(runs "$store")" = 4 ] || fail "--drop took runs away"
+expect 3 "$tmax" evidence --evidence "$store"
+grep -q '^Nothing is known of these CPUs as they are now' "$dir/out" || fail "what was dropped counts"
+expect "0 1 2" "$tmax" calibrate "${short[@]}" --output "$killed"
+[ "$(conf_says runs "$killed" scope)" = 1 ] || fail "what was dropped is in the config"
+expect 0 "$tmax" evidence --evidence "$store" --verbose
+grep -q '^Evidence: .*: 1 run .*; epoch 2$' "$dir/out" || fail "no new epoch begins"
+[ "$(grep -c '^  epoch 1 ' "$dir/out")" = 4 ] || fail "--verbose does not list what was dropped"
+# Epochs travel, too.
+expect 0 "$tmax" evidence --evidence "$store" --export "$dir/epochs"
+expect 0 "$tmax" evidence --evidence "$dir/elsewhere" --import "$dir/epochs"
+expect 0 "$tmax" evidence --evidence "$dir/elsewhere"
+grep -q '^Evidence: .*: 1 run .*; epoch 2$' "$dir/out" || fail "an import mixes epochs"
+# What another machine has counted is kept, and says nothing of this one.
+sed 's/"microcode":"[^"]*"/"microcode":"0xbadbad"/' "$dir/exported" >"$dir/foreign"
+expect 3 "$tmax" evidence --evidence "$dir/foreign"

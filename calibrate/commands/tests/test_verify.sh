@@ -1,0 +1,203 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# tmax verify: a config that does not apply is told from one that was tried, each report is what
+# its readers take, the run can be repeated, and nothing that was measured is lost.
+# shellcheck source=calibrate/tests/common.sh
+. "${srcdir:-.}/calibrate/tests/common.sh"
+
+# well_formed FORMAT FILE - by a reader of that format that is not ours
+well_formed()
+{
+	command -v python3 >/dev/null || return 0
+	python3 - "$@" <<'READER' || fail "$2 is no $1"
+import json, re, sys
+import xml.etree.ElementTree as tree
+
+form, path = sys.argv[1:]
+data = open(path, "rb").read()
+if form == "json":
+    report = json.loads(data)
+    assert report["exit"] in (0, 1, 2, 3, 74, 130) and report["reason"]
+elif form == "junit":
+    suite = tree.fromstring(data).find("testsuite")
+    cases = suite.findall("testcase")
+    assert len(cases) == int(suite.get("tests"))
+    for kind in "failure", "skipped":
+        name = "failures" if kind == "failure" else kind
+        assert sum(c.find(kind) is not None for c in cases) == int(suite.get(name)), kind
+elif form == "tap":
+    lines = data.decode().splitlines()
+    assert lines[0] == "TAP version 13"
+    points = [re.match(r"(not )?ok (\d+) - ", l) for l in lines]
+    numbers = [int(p.group(2)) for p in points if p]
+    assert lines[1] == f"1..{len(numbers)}" and numbers == list(range(1, len(numbers) + 1))
+    inside = False
+    for line in lines[2:]:
+        if line in ("  ---", "  ..."):
+            assert inside == (line == "  ...")
+            inside = not inside
+        else:
+            assert re.match(r"  [a-z0-9_]+: ." if inside else r"(not )?ok ", line), line
+    assert not inside
+else:
+    assert data.decode().splitlines()[-1]
+READER
+	if [ "$1" = junit ] && command -v xmllint >/dev/null; then
+		xmllint --noout "$2" || fail "$2 is no XML"
+	fi
+}
+
+# --- configs that do not apply ---
+
+# not_taken FILE WORDS - with status 3 and a reason, in every format
+not_taken()
+{
+	local format
+
+	for format in text tap junit json; do
+		complains 3 "$2" "$tmax" verify --config "$1" --format "$format"
+		grep -qF -- "$2" "$dir/out" || fail "$format does not say '$2'"
+		well_formed "$format" "$dir/out"
+	done
+	[ "$(grep -c '"exit":3' "$dir/out")" = 1 ] || fail "another status in the report"
+}
+
+conf_of_here >"$dir/machine.conf"
+sed 's/^microcode = .*/microcode = 0xbadbad/' "$dir/machine.conf" >"$dir/foreign.conf"
+sed 's/^usable = .*/usable = no/' "$dir/machine.conf" >"$dir/unusable.conf"
+sed '/^first = /d' "$dir/machine.conf" >"$dir/broken.conf"
+not_taken "$dir/none.conf" "No such file"
+not_taken "$dir/foreign.conf" "microcode differs"
+not_taken "$dir/broken.conf" "[wait] first is missing"
+# Unless there is one for all users of this machine.
+if "$tmax" info 2>/dev/null | grep '^  path  *none' >/dev/null; then
+	complains 3 "no machine.conf was found" "$tmax" verify
+fi
+PATCHCORE_MACHINE_CONF=$dir/foreign.conf complains 3 "microcode differs" "$tmax" verify
+
+# A name that is hard on every format.
+nasty=$dir/$'a<b>&"c\' # d\n]]>\xff.conf'
+cp "$dir/foreign.conf" "$nasty"
+for format in text tap junit json; do
+	complains 3 "microcode" "$tmax" verify --config "$nasty" --format "$format"
+	well_formed "$format" "$dir/out"
+done
+
+if ! can_wait; then
+	not_taken "$dir/machine.conf" "the config does not apply"
+	echo "no TSC to wait by: no config applies here"
+	exit 0
+fi
+not_taken "$dir/unusable.conf" "no wait that is safe"
+{ cat "$dir/machine.conf"; printf '[cell 1]\ncommand = tmax stress --protocol naive\n'; } >"$dir/naive.conf"
+not_taken "$dir/naive.conf" "[cell 1] command: it waits for nothing"
+
+# --- what cannot be read or written ---
+
+complains 64 format "$tmax" verify --format yaml
+complains 64 budget "$tmax" verify --budget 1s
+complains 64 "more than --budget" "$tmax" verify --budget 3s --conform 4s
+complains 64 fleet "$tmax" verify --fleet 0
+complains 64 "name of a file" "$tmax" verify --config ''
+complains 73 "$dir/no/report" "$tmax" verify --config "$dir/foreign.conf" --output "$dir/no/report"
+complains 73 "$dir/no/journal" "$tmax" verify --config "$dir/machine.conf" \
+	--journal "$dir/no/journal"
+if [ -e /dev/full ]; then
+	complains 74 "/dev/full" "$tmax" verify --config "$dir/machine.conf" --journal /dev/full
+	expect 74 "$tmax" verify --config "$dir/foreign.conf" --output /dev/full
+fi
+
+# --- runs ---
+
+# A promise that little can break, so that an ordinary machine has it kept in no time.
+worst=(--placement "${seat[1]}" --executors "$cpus" --crossing page --split 2 --rest 300)
+{
+	sed 's/^upper_p = 1e-10/upper_p = 0.01/' "$dir/machine.conf"
+	printf '[cell 1]\ntoggles = 5\ncommand = tmax stress %s\n' "${worst[*]}"
+	printf '[cell 2]\ncommand = tmax stress --placement same-core --executors 1024\n'
+} >"$dir/kept.conf"
+expect "0 1 2" "$tmax" verify --config "$dir/kept.conf" --budget 2s --seed 77 --format json \
+	--journal "$dir/journal"
+[ ! -s "$dir/err" ] || fail "something on stderr that is no terminal"
+well_formed json "$dir/out"
+cp "$dir/out" "$dir/first"
+# has FILE JSON - in a report
+has()
+{
+	grep -qF -- "$2" "$1" || fail "the report has no $2"
+}
+has "$dir/first" "\"exit\":$rc"
+has "$dir/first" '"seed":"77"'
+has "$dir/first" '"p":0.01'
+has "$dir/first" '"status":"skipped"'
+has "$dir/first" "--crossing page --split 2"
+has "$dir/first" "--first-wait 3000 --second-wait 2000"
+if [ "$(grep -oE '"check":"control"[^}]*"status":"held"' "$dir/first" | wc -l)" != 2 ] &&
+	[ "$rc" = 0 ]; then
+	fail "it holds, but the oracle saw nothing"
+fi
+
+# Every run of a cell is in the journal, those that were noisy included.
+valid "$dir/journal"
+runs=$(grep -oE '"runs":[0-9]+' "$dir/first" | cut -d: -f2 | awk '{ sum += $1 } END { print sum }')
+[ "$(count_cells "$dir/journal")" = "$runs" ] ||
+	fail "$(count_cells "$dir/journal") cells in the journal, $runs in the report"
+[ "$(grep '"type":"cell"' "$dir/journal" | grep -vc '"stage":"verify"')" = 0 ] ||
+	fail "a cell of another stage"
+grep -q '"type":"run".*"plan":"verify"' "$dir/journal" || fail "the journal does not tell the run"
+
+# The same seed begins with the same cells; another one with others.
+seeds()
+{
+	grep '"type":"cell"' "$1" | sed -nE '1s/.*"seed":"([0-9]+)".*/\1/p'
+}
+expect "0 1 2" "$tmax" verify --config "$dir/kept.conf" --budget 2s --seed 77 --format tap \
+	--journal "$dir/again" --conform 0
+well_formed tap "$dir/out"
+grep -q '^ok [0-9]* - wait same-core .*# SKIP ' "$dir/out" || fail "TAP without the skipped cell"
+cp "$dir/out" "$dir/report.tap"
+[ "$(seeds "$dir/journal")" = "$(seeds "$dir/again")" ] || fail "another seed the second time"
+PATCHCORE_MACHINE_CONF=$dir/kept.conf expect "0 1 2" "$tmax" verify --budget 2s --format junit \
+	--output "$dir/report" --journal "$dir/other"
+[ ! -s "$dir/out" ] || fail "the report is on standard output too"
+well_formed junit "$dir/report"
+grep -q '<property name="machine.vendor"' "$dir/report" || fail "JUnit without the machine"
+[ "$(seeds "$dir/journal")" != "$(seeds "$dir/other")" ] || fail "the seed is not drawn"
+
+# What processor and kernel promise was tried, unless it was not asked for.
+[ "$(grep -c '^ok [0-9]* - promise ' "$dir/report.tap")" = 0 ] || fail "promises that were not asked for"
+[ "$(grep -oE '"name":"[a-z0-9]+","status":"(held|skipped)","trials"' "$dir/first" | wc -l)" = 9 ] ||
+	fail "not all promises were tried, or one is broken"
+grep -q 'classname="tmax.verify.promise" name="promise flag"' "$dir/report" || fail "JUnit without promises"
+
+# Looks add up in their own file, and there only.
+for look in 1 2; do
+	cp "$dir/kept.conf.evidence" "$dir/before"
+	expect "0 1 2" "$tmax" verify --config "$dir/kept.conf" --budget 2s --conform 0 --format json \
+		--baseline "$dir/looks" --fleet 10
+	valid "$dir/out"
+	has "$dir/out" "\"looks\":1,\"crowded\":$((look - 1)),\"others\":0,\"fleet\":10"
+	[ "$(grep -c '"source":"look"' "$dir/looks")" = "$look" ] || fail "not $look looks"
+	! tail -n +$(($(wc -l <"$dir/before") + 1)) "$dir/kept.conf.evidence" | grep -q '"first":200,' ||
+		fail "a look's cells are evidence of the config"
+done
+complains 73 "cannot write the looks" "$tmax" verify --config "$dir/kept.conf" --budget 2s --baseline "$dir/no/looks"
+
+# A config that names no cells, whose promise takes more toggles than there is time for.
+expect "1 2" "$tmax" verify --config "$dir/machine.conf" --budget 2s
+grep -q '^Cells: .*names none' "$dir/out" || fail "nothing of the cells that took their place"
+grep -q '^Verdict:  \(inconclusive\|broken\): ' "$dir/out" || fail "another verdict than status $rc"
+
+# --- interrupted ---
+
+"$tmax" verify --config "$dir/kept.conf" --budget 60s --format json --journal "$dir/cut" \
+	>"$dir/out" 2>"$dir/err" </dev/null &
+pid=$!
+started+=("$pid")
+wait_for has_cells "$dir/cut" 3 || fail "no cells"
+kill -TERM "$pid"
+rc=0
+wait "$pid" || rc=$?
+[ "$rc" = 130 ] || [ "$rc" = 1 ] || fail "exit status $rc when interrupted"
+well_formed json "$dir/out"
+has "$dir/out" "\"exit\":$rc"

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+# Makes a shell's completion of the tables of options.
+#
+# usage: tmax completion | awk -v file=tmax|_tmax -f completion.awk
+#	file	tmax: for bash; _tmax: for zsh. As the shells want them called
+#
+# Fields of a line, apart by tabs: command, option, argument, words, help. Without a command it
+# names one, and tells what it does; without an option it is of operands.
+BEGIN {
+	FS = OFS = "\t"
+	quote = "'"
+}
+
+# What an argument is called tells whether it is a file.
+function files(argument)
+{
+	return argument ~ /FILE|DIR|DB|JOURNAL|EVIDENCE|PREFIX/
+}
+
+# A text in zsh's specifications, inside single quotes.
+function plain(text)
+{
+	gsub(/\\/, "\\\\", text)
+	gsub(/\[/, "\\[", text)
+	gsub(/\]/, "\\]", text)
+	gsub(/:/, "\\:", text)
+	gsub(quote, quote "\\" quote quote, text)
+	return text
+}
+
+function zsh_action(argument, words)
+{
+	if (words != "")
+		return ":" plain(argument) ":(" words ")"
+	return ":" plain(argument) ":" (files(argument) ? "_files" : " ")
+}
+
+$1 == "" {
+	name[++commands] = $2
+	about[$2] = $5
+	next
+}
+
+# Help names the default once more.
+function once(words,   n, i, word, seen, all)
+{
+	n = split(words, word, " ")
+	for (i = 1; i <= n; i++)
+		if (!seen[word[i]]++)
+			all = all (all == "" ? "" : " ") word[i]
+	return all
+}
+
+{
+	$4 = once($4)
+}
+
+$2 == "" {
+	operands[$1] = zsh_action($3, $4)
+	operand_words[$1] = $4
+	operand_files[$1] = files($3)
+	next
+}
+
+{
+	options[$1] = options[$1] " " $2
+	specs[$1] = specs[$1] " \\\n\t\t\t" quote $2 "[" plain($5) "]" ($3 == "" ? "" : zsh_action($3, $4)) quote
+	if ($3 == "")
+		next
+	reply = $4 != "" ? "words=" quote $4 quote : files($3) ? "files=1" : ":"
+	values = values "\t" $1 ":" $2 ") " reply "; options= ;;\n"
+}
+
+function bash(   i, c, all)
+{
+	for (i = 1; i <= commands; i++)
+		all = all name[i] " "
+	print "# bash completion of tmax, made of its tables of options"
+	print "_tmax()\n{"
+	print "\tlocal cur=${COMP_WORDS[COMP_CWORD]} options= words= files="
+	print ""
+	print "\tif [ \"$COMP_CWORD\" = 1 ] || [ \"$COMP_CWORD:${COMP_WORDS[1]}\" = 2:help ]; then"
+	print "\t\toptions='--help --version' words='" all "'"
+	print "\t\t[ \"$COMP_CWORD\" = 2 ] || words+=help"
+	print "\tfi"
+	print "\tcase ${COMP_WORDS[1]} in"
+	for (i = 1; i <= commands; i++) {
+		c = name[i]
+		printf "\t%s) options='%s --help' words='%s' files=%s ;;\n", c, substr(options[c], 2),
+			operand_words[c], operand_files[c] ? 1 : ""
+	}
+	print "\tesac"
+	print "\tcase ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in"
+	printf "%s", values
+	print "\tesac"
+	print "\tCOMPREPLY=()"
+	print "\tcase $cur in"
+	print "\t-*) mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\") ;;"
+	print "\t*)"
+	print "\t\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")"
+	print "\t\tif [ -n \"$files\" ]; then"
+	print "\t\t\tcompopt -o filenames 2>/dev/null"
+	print "\t\t\tmapfile -t -O \"${#COMPREPLY[@]}\" COMPREPLY < <(compgen -f -- \"$cur\")"
+	print "\t\tfi ;;"
+	print "\tesac\n}"
+	print "complete -F _tmax tmax"
+}
+
+function zsh(   i, c)
+{
+	print "#compdef tmax"
+	print "# Made of the tables of options of tmax."
+	print "_tmax()\n{"
+	print "\tlocal -a commands"
+	print "\tcommands=("
+	for (i = 1; i <= commands; i++)
+		print "\t\t" quote name[i] ":" plain(about[name[i]]) quote
+	print "\t\t'help:the options of a command'"
+	print "\t)"
+	print "\tif (( CURRENT == 2 )) || [[ $CURRENT$words[2] == 3help ]]; then"
+	print "\t\t_describe command commands"
+	print "\t\treturn"
+	print "\tfi"
+	print "\tshift words"
+	print "\t(( CURRENT-- ))"
+	print "\tcase $words[1] in"
+	for (i = 1; i <= commands; i++) {
+		c = name[i]
+		printf "\t%s)\n\t\t_arguments%s \\\n\t\t\t'--help[print its options]'", c, specs[c]
+		if (c in operands)
+			printf " \\\n\t\t\t%s*%s%s", quote, operands[c], quote
+		print "\n\t\t;;"
+	}
+	print "\tesac\n}"
+	print "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n\t_tmax \"$@\"\nfi"
+}
+
+END {
+	if (!commands)
+		exit 1
+	if (file == "_tmax")
+		zsh()
+	else
+		bash()
+}

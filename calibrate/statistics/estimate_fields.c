@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The fields of an estimate, as all who tell it spell them: JSON, machine.conf, the summary and
+ * the page. What is added here is told by all of them.
+ */
+#include <inttypes.h>
+
+#include "calibrate/statistics/bound.h"
+#include "calibrate/statistics/estimate.h"
+#include "stress/base/number.h"
+
+/* clang-format off */
+#define FIELD(type, of, member, name, conf, title) \
+	{ name, conf, title, FIELD_##type, offsetof(struct of, member) }
+#define END { NULL, NULL, NULL, FIELD_COUNT, 0 }
+
+const struct estimate_field level_fields[] = {
+	FIELD(COUNT, level, rung.first, "first", "first", NULL),
+	FIELD(COUNT, level, rung.second, "second", "second", NULL),
+	FIELD(COUNT, level, rung.stretch, "stretch", "stretch", NULL),
+	FIELD(TICKS, level, ticks, "ticks", "ticks", NULL),
+	FIELD(REAL, level, upper_p, "upper_p", NULL, NULL),
+	END
+};
+
+const struct estimate_field claim_fields[] = {
+	FIELD(COUNT, claim, count.slices, "slices", NULL, NULL),
+	FIELD(COUNT, claim, count.toggles, "toggles", "toggles", "toggles"),
+	FIELD(COUNT, claim, count.tears, "tears", "tears", "tears"),
+	FIELD(REAL, claim, upper_p, "upper_p", "p", "p below"),
+	END
+};
+
+const struct estimate_field section_fields[] = {
+	FIELD(COUNT, section, count.slices, "slices", NULL, "slices"),
+	FIELD(COUNT, section, count.toggles, "toggles", NULL, "toggles"),
+	FIELD(COUNT, section, count.tears, "tears", NULL, "tears"),
+	FIELD(REAL, section, upper_p, "upper_p", NULL, "p below"),
+	FIELD(DISPERSION, section, count, "dispersion", NULL, "dispersion"),
+	FIELD(COUNT, section, count.worst_tears, "worst_tears", NULL, "worst: tears"),
+	FIELD(COUNT, section, count.worst_toggles, "worst_toggles", NULL, "in toggles"),
+	END
+};
+
+const struct estimate_field window_fields[] = {
+	FIELD(UNSIGNED, window, bytes, "bytes", "bytes", NULL),
+	FIELD(COUNT, window, toggles, "toggles", "toggles", NULL),
+	FIELD(REAL, window, upper_p, "upper_p", "upper_p", NULL),
+	FIELD(YES_NO, window, word_tore, "word_tore", NULL, NULL),
+	END
+};
+
+const struct estimate_field paper_fields[] = {
+	FIELD(YES_NO, paper_wait, known, "known", NULL, NULL),
+	FIELD(YES_NO, paper_wait, found, "found", NULL, NULL),
+	FIELD(COUNT, paper_wait, wait, "wait", "paper_wait", NULL),
+	FIELD(YES_NO, paper_wait, stays, "stays", "paper_stays", NULL),
+	END
+};
+
+const struct estimate_field estimate_fields[] = {
+	FIELD(REAL, estimate, require_p, "require_p", "require_p", NULL),
+	FIELD(UNSIGNED, estimate, runs, "runs", NULL, NULL),
+	FIELD(TICKS, estimate, membarrier_ticks, "membarrier_ticks", "membarrier_ticks", NULL),
+	FIELD(REAL, estimate, spread[CLAIM_LINE], "spread_line", NULL, NULL),
+	FIELD(REAL, estimate, spread[CLAIM_PAGE], "spread_page", NULL, NULL),
+	FIELD(REAL, estimate, factor[CLAIM_LINE], "factor_line", NULL, NULL),
+	FIELD(REAL, estimate, factor[CLAIM_PAGE], "factor_page", NULL, NULL),
+	END
+};
+/* clang-format on */
+
+/* --- machine.conf, and text ------------------------------------------------------------------- */
+
+static const void *field_at(const struct estimate_field *f, const void *base)
+{
+	return (const char *)base + f->at;
+}
+
+static void put_value(FILE *out, const struct estimate_field *f, const void *at)
+{
+	switch (f->type) {
+	case FIELD_COUNT:
+		fprintf(out, "%" PRIu64, *(const uint64_t *)at);
+		break;
+	case FIELD_UNSIGNED:
+		fprintf(out, "%u", *(const unsigned *)at);
+		break;
+	case FIELD_REAL:
+		fprintf(out, "%.17g", *(const double *)at);
+		break;
+	case FIELD_TICKS:
+		fprintf(out, "%.0f", *(const double *)at);
+		break;
+	case FIELD_DISPERSION:
+		fprintf(out, "%.3g", count_dispersion(at));
+		break;
+	case FIELD_YES_NO:
+		fputs(*(const bool *)at ? "yes" : "no", out);
+		break;
+	}
+}
+
+void fields_put_conf(FILE *out, const struct estimate_field *f, const void *base,
+		     const char *prefix)
+{
+	for (; f->name; f++) {
+		if (!f->conf)
+			continue;
+		fprintf(out, "%s%s = ", prefix, f->conf);
+		put_value(out, f, field_at(f, base));
+		fputc('\n', out);
+	}
+}
+
+void fields_put_titles(FILE *out, const struct estimate_field *f)
+{
+	for (; f->name; f++)
+		if (f->title)
+			fprintf(out, " %*s", FIELD_WIDTH, f->title);
+	fputc('\n', out);
+}
+
+void fields_put_row(FILE *out, const struct estimate_field *f, const void *base)
+{
+	for (; f->name; f++) {
+		const void *at = field_at(f, base);
+
+		if (f->title && f->type == FIELD_COUNT)
+			fprintf(out, " %*s", FIELD_WIDTH, NUMBER(*(const uint64_t *)at));
+		else if (f->title)
+			fprintf(out, " %*s", FIELD_WIDTH,
+				NUMBER(f->type == FIELD_DISPERSION ? count_dispersion(at)
+								   : *(const double *)at));
+	}
+	fputc('\n', out);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static json_t *value_json(const struct estimate_field *f, const void *at)
+{
+	switch (f->type) {
+	case FIELD_COUNT:
+		return json_integer((json_int_t) * (const uint64_t *)at);
+	case FIELD_UNSIGNED:
+		return json_integer(*(const unsigned *)at);
+	case FIELD_DISPERSION:
+		return json_real(count_dispersion(at));
+	case FIELD_YES_NO:
+		return json_boolean(*(const bool *)at);
+	default:
+		return json_real(*(const double *)at);
+	}
+}
+
+/* Adds the fields to an object and returns it. */
+static json_t *fields_json(json_t *object, const struct estimate_field *f, const void *base)
+{
+	for (; f->name; f++)
+		json_object_set_new(object, f->name, value_json(f, field_at(f, base)));
+	return object;
+}
+
+static json_t *claim_json(const struct claim *claim, int which)
+{
+	json_t *object = fields_json(json_pack("{s:s}", "crossing", claim_name(which)),
+				     claim_fields, claim),
+	       *sections = json_array();
+
+	for (unsigned i = 0; i < claim->sections; i++) {
+		const struct section *s = &claim->section[i];
+
+		json_array_append_new(sections, fields_json(json_pack("{s:s}", "placement",
+								      placement_name(s->placement)),
+							    section_fields, s));
+	}
+	json_object_set_new(object, "sections", sections);
+	return object;
+}
+
+static json_t *levels_json(const struct level *level, unsigned count)
+{
+	json_t *levels = json_array();
+
+	for (unsigned i = 0; i < count; i++) {
+		json_t *object = fields_json(json_object(), level_fields, &level[i]);
+
+		json_object_set_new(object, "claims",
+				    json_pack("[o, o]", claim_json(&level[i].claim[CLAIM_LINE], 0),
+					      claim_json(&level[i].claim[CLAIM_PAGE], 1)));
+		json_array_append_new(levels, object);
+	}
+	return levels;
+}
+
+json_t *estimate_to_json(const struct estimate *e)
+{
+	json_t *object = json_pack("{s:s, s:s, s:s, s:f}", "verdict", verdict_name(e->verdict),
+				   "reason", e->reason, "scope",
+				   e->long_run ? "long-run" : "this-run", "confidence", CONFIDENCE);
+
+	fields_json(object, estimate_fields, e);
+	json_object_set_new(object, "window",
+			    fields_json(json_object(), window_fields, &e->window));
+	json_object_set_new(object, "paper", fields_json(json_object(), paper_fields, &e->paper));
+	json_object_set_new(object, "levels", levels_json(e->level, e->ladder.count));
+	json_object_set_new(object, "long_levels", levels_json(e->long_level, LONG_WAITS));
+	return object;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/statistics/rise.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "stress/base/random.h"
+
+#define ALMOST_NONE 0.5	 /* added to tears, so that none has a logarithm */
+#define HAZARD	    0.02 /* that the ladder rises just before a look: one in fifty */
+
+/*
+ * A bet that the ladder rose at a look pays by the ranks of the looks from there on. The first kind
+ * pays e * p^(e - 1) for each: for looks that are often high. The second puts a part of its
+ * capital on the ranks that these looks have if all of them are higher than all before. Both pay 1
+ * in the mean where every rank is as likely.
+ */
+static const double exponents[] = { 0.25, 0.5, 0.75 }, parts[] = { 0.5, 0.9 };
+#define EXPONENTS (sizeof(exponents) / sizeof(exponents[0]))
+#define BETS	  (EXPONENTS + sizeof(parts) / sizeof(parts[0]))
+#define TOP_MOST  0.5 /* share of the ranks that the second kind bets on */
+
+/* --- Ranks ------------------------------------------------------------------------------------ */
+
+/* Logarithm of tears by those that the rates of all looks so far give for what it toggled. */
+static double score_of(const struct sums *look, const struct sums *all)
+{
+	double tears = ALMOST_NONE, expected = ALMOST_NONE;
+
+	for (size_t i = 0; i < look->count; i++) {
+		const struct sum *s = &look->sum[i], *rate;
+
+		if (s->kind != SUM_WAIT || !s->count.toggles)
+			continue;
+		rate = sums_find(all, s);
+		tears += (double)s->count.tears;
+		expected += (double)rate->count.tears / (double)rate->count.toggles *
+			    (double)s->count.toggles;
+	}
+	return log(tears / expected);
+}
+
+static int add_waits(struct sums *all, const struct sums *look)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < look->count && ret == 0; i++)
+		if (look->sum[i].kind == SUM_WAIT && look->sum[i].count.toggles)
+			ret = sums_add(all, &look->sum[i]);
+	return ret;
+}
+
+/* By the rates of all, these look the same in whatever order they came: as ranks need it. */
+static double chance_of_last(const struct rise_look *looks, size_t last, const struct sums *all)
+{
+	double score = score_of(looks[last].sums, all);
+	double between = (double)(random_at(looks[last].seed, last) >> 11) * 0x1p-53;
+	size_t higher = 0, equal = 1;
+
+	for (size_t i = 0; i < last; i++) {
+		double other = score_of(looks[i].sums, all);
+
+		higher += other > score;
+		equal += other == score;
+	}
+	return ((double)higher + (1 - between) * (double)equal) / (double)(last + 1);
+}
+
+int rise_chances(const struct rise_look *looks, size_t count, double *chances)
+{
+	struct sums all = { 0 };
+	int ret = 0;
+
+	for (size_t i = 0; i < count && ret == 0; i++) {
+		ret = add_waits(&all, looks[i].sums);
+		if (ret == 0)
+			chances[i] = chance_of_last(looks, i, &all);
+	}
+	sums_free(&all);
+	return ret;
+}
+
+/* --- Bets ------------------------------------------------------------------------------------- */
+
+static double bet_pays(unsigned bet, double chance, double top)
+{
+	double part;
+
+	if (bet < EXPONENTS)
+		return exponents[bet] * pow(chance, exponents[bet] - 1);
+	part = parts[bet - EXPONENTS];
+	return 1 - part + (chance <= top ? part / top : 0);
+}
+
+/* What the bets on a rise just before look `start` have become of 1 after look i, in the mean. */
+static double bet_on(double capital[BETS], const double *chances, size_t start, size_t i)
+{
+	double top = fmin(TOP_MOST, (double)(i + 1 - start) / (double)(i + 1)), sum = 0;
+
+	for (unsigned k = 0; k < BETS; k++) {
+		capital[k] *= bet_pays(k, chances[i], top);
+		sum += capital[k] / (double)BETS;
+	}
+	return sum;
+}
+
+/*
+ * The capital is shared out among all looks before which the ladder may rise, with a share of
+ * HAZARD of what is left for each; what is not yet bet is kept. So the sum is one martingale.
+ */
+int rise_bet(const double *chances, size_t count, double level, struct rise *rise)
+{
+	size_t bets = count > RISE_LEARN ? count - RISE_LEARN : 0;
+	double(*capital)[BETS] = calloc(bets + 1, sizeof(*capital)), left = 1;
+
+	*rise = (struct rise){ .capital = 1, .now = 1, .since = count, .times = 1 };
+	if (!capital)
+		return -ENOMEM;
+	for (size_t i = RISE_LEARN; i < count; i++) {
+		double best = 0;
+
+		for (unsigned k = 0; k < BETS; k++)
+			capital[i - RISE_LEARN][k] = left * HAZARD;
+		left -= left * HAZARD;
+		rise->now = left;
+		for (size_t start = RISE_LEARN; start <= i; start++) {
+			double won = bet_on(capital[start - RISE_LEARN], chances, start, i);
+
+			rise->now += won;
+			if (won > best) {
+				best = won;
+				rise->since = start;
+			}
+		}
+		rise->capital = fmax(rise->capital, rise->now);
+		if (!rise->rose && rise->capital >= 1 / level) {
+			rise->rose = true;
+			rise->at = i;
+		}
+	}
+	free(capital);
+	return 0;
+}
+
+static double mean_score(const struct rise_look *looks, size_t from, size_t to,
+			 const struct sums *all)
+{
+	double sum = 0;
+
+	for (size_t i = from; i < to; i++)
+		sum += score_of(looks[i].sums, all);
+	return sum / (double)(to - from);
+}
+
+int rise_of(const struct rise_look *looks, size_t count, double level, struct rise *rise)
+{
+	double *chances = malloc((count + 1) * sizeof(*chances));
+	struct sums all = { 0 };
+	int ret = chances ? rise_chances(looks, count, chances) : -ENOMEM;
+
+	if (ret == 0)
+		ret = rise_bet(chances, count, level, rise);
+	for (size_t i = 0; i < count && ret == 0; i++)
+		ret = add_waits(&all, looks[i].sums);
+	if (ret == 0 && rise->since > 0 && rise->since < count)
+		rise->times = exp(mean_score(looks, rise->since, count, &all) -
+				  mean_score(looks, 0, rise->since, &all));
+	sums_free(&all);
+	free(chances);
+	return ret;
+}

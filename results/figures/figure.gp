@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+#
+# What all figures have in common: one column of panels, as wide as a small screen, so that they
+# can be read there. A script sets FORMAT (svg or png), OUTPUT and height, in pixels, and loads this.
+
+wide = 440.0
+if (FORMAT eq "svg") {
+	set terminal svg size wide,height font "sans,12" background "white"
+} else {
+	set terminal pngcairo size 2 * wide,2 * height font "sans,9" fontscale 2 linewidth 2 \
+		pointscale 2 background "white"
+}
+# The fonts of labels, which are scaled otherwise.
+normal = FORMAT eq "svg" ? ",12" : ",9"
+small = FORMAT eq "svg" ? ",11" : ",8"
+set output OUTPUT
+set multiplot
+
+array COLOUR[5] = [0x0072b2, 0xd55e00, 0x009e73, 0xaa4499, 0x202020]
+array POINT[5] = [7, 5, 9, 13, 3]
+set border 3 linecolor "#404040"
+set tics out nomirror
+set grid xtics ytics linecolor "#dddddd" linewidth 1
+set bars small
+set lmargin at screen 72.0 / wide
+set rmargin at screen 1 - 18.0 / wide
+unset key
+
+# Panel p of so many pixels, below so many: set tmargin/bmargin at screen from(...)
+from(pixels) = 1 - pixels / height
+panel_text(crossing) = crossing == 64 ? "line crossing (64 bytes)" \
+	: crossing == 4096 ? "page crossing (4096 bytes)" \
+	: crossing == 0 ? "no crossing (inside 8 bytes)" : sprintf("crossing of %d bytes", crossing)
+# Whole numbers as everywhere else: 30000, 1e5.
+tic_text(step, decade) = decade < 5 ? sprintf("%d", step * 10 ** decade) \
+	: sprintf("%de%d", step, decade)
+
+# An axis of waits is linear near 0, where the short ones lie, and logarithmic far from it.
+knee = 300.0
+scaled(x) = asinh(x / knee)
+unscaled(t) = knee * sinh(t)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "results/figures/tally.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "results/journal/journal.h"
+
+/* Where a key is, or belongs. */
+static size_t place_of(const struct tally *tally, const uint64_t key[TALLY_KEYS])
+{
+	size_t low = 0, high = tally->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const uint64_t *its = tally->row[middle].key;
+		unsigned i = 0;
+
+		while (i < TALLY_KEYS - 1 && its[i] == key[i])
+			i++;
+		if (its[i] < key[i])
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool has(const struct tally *tally, size_t at, const uint64_t key[TALLY_KEYS])
+{
+	return at < tally->count &&
+	       memcmp(tally->row[at].key, key, sizeof(tally->row[at].key)) == 0;
+}
+
+void tally_add(struct tally *tally, const struct tally_row *row)
+{
+	size_t at = place_of(tally, row->key);
+
+	if (has(tally, at, row->key)) {
+		sum_add(&tally->row[at].events, row->events);
+		sum_add(&tally->row[at].trials, row->trials);
+		return;
+	}
+	/* Full exactly when the count is a power of two. */
+	if ((tally->count & (tally->count - 1)) == 0) {
+		size_t room = tally->count ? 2 * tally->count : 1;
+		struct tally_row *grown = reallocarray(tally->row, room, sizeof(*grown));
+
+		if (!grown) {
+			tally->failed = true;
+			return;
+		}
+		tally->row = grown;
+	}
+	memmove(&tally->row[at + 1], &tally->row[at], (tally->count - at) * sizeof(*row));
+	tally->row[at] = *row;
+	tally->count++;
+}
+
+const struct tally_row *tally_find(const struct tally *tally, const uint64_t key[TALLY_KEYS])
+{
+	size_t at = place_of(tally, key);
+
+	return has(tally, at, key) ? &tally->row[at] : NULL;
+}
+
+bool tally_begins(const struct tally *tally, size_t i, unsigned keys)
+{
+	return i == 0 || memcmp(tally->row[i - 1].key, tally->row[i].key, keys * sizeof(uint64_t));
+}
+
+char *tally_words(const struct tally *tally, unsigned keys, unsigned which, char *text, size_t size)
+{
+	size_t length = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < tally->count && length < size; i++)
+		if (tally_begins(tally, i, keys))
+			length += (size_t)snprintf(text + length, size - length, "%s%" PRIu64,
+						   length ? " " : "", tally->row[i].key[which]);
+	return text;
+}
+
+void tally_free(struct tally *tally)
+{
+	free(tally->row);
+	*tally = (struct tally){ 0 };
+}
