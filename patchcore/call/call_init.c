@@ -12,7 +12,6 @@
 #include "patchcore/machine/choice.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/site/own.h"
 #include "patchcore/site/site.h"
 #include "patchcore/text/forget.h"
 #include "patchcore/text/text.h"

@@ -52,7 +52,6 @@
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/patch/patch.h"
-#include "patchcore/site/cancel.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"

@@ -12,8 +12,8 @@
 #include "patchcore/kernel/clock.h"
 #include "patchcore/machine/choice.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/site/cancel.h"
 #include "patchcore/site/fork.h"
+#include "patchcore/site/lock.h"
 #include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 

@@ -11,7 +11,7 @@
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/patch/patch.h"
-#include "patchcore/site/cancel.h"
+#include "patchcore/site/lock.h"
 #include "patchcore/text/text.h"
 #include "patchcore/trap/trap.h"
 

@@ -11,7 +11,7 @@
 #include "patchcore/machine/wait.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/site/own.h"
+#include "patchcore/site/site.h"
 #include "patchcore/text/forget.h"
 #include "patchcore/text/text.h"
 #include "patchcore/trap/trap.h"

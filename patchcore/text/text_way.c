@@ -9,8 +9,8 @@
 #include <sys/prctl.h>
 
 #include "patchcore/mapping.h"
-#include "patchcore/site/cancel.h"
 #include "patchcore/site/fork.h"
+#include "patchcore/site/lock.h"
 #include "patchcore/text/alias.h"
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"

@@ -14,7 +14,7 @@
 #include "patchcore/kernel/task.h"
 #include "patchcore/merge/others.h"
 #include "patchcore/patchcore.h"
-#include "patchcore/site/cancel.h"
+#include "patchcore/site/lock.h"
 #include "patchcore/trap/trap.h"
 
 #define MOMENTS 3 /* milliseconds */
