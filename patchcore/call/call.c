@@ -40,7 +40,7 @@
 
 #include "patchcore/call/call_form.h"
 #include "patchcore/call/call_store.h"
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/site.h"

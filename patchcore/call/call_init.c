@@ -9,7 +9,7 @@
 
 #include "patchcore/call/call_form.h"
 #include "patchcore/call/call_place.h"
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"

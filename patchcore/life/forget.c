@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "patchcore/call/call_place.h"
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"

@@ -10,7 +10,7 @@
 
 #include "patchcore/async.h"
 #include "patchcore/kernel/clock.h"
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/patch/patch.h"

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "patchcore/async.h"
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/site/fork.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/mapping.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/text/alias.h"
