@@ -13,7 +13,7 @@
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"
-#include "patchcore/text/forget.h"
+#include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 
 /* What is there, and whether loads from it may fault. */

@@ -12,7 +12,7 @@
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"
-#include "patchcore/text/forget.h"
+#include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/trap/trap.h"
 #include "patchcore/word/flight.h"

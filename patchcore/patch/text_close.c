@@ -57,7 +57,7 @@ int pc_text_close(void *addr, size_t len)
 		}
 	}
 	if (ret == 0)
-		ret = text_drop(start, end, loan);
+		ret = text_return(start, end, loan);
 	fork_leave(self);
 	return ret;
 }

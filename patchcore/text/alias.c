@@ -3,7 +3,7 @@
  * Memory that is mapped twice: executable where it runs, writable elsewhere. By the
  * library, or by a caller that tells it.
  */
-#include "patchcore/text/alias.h"
+#include "patchcore/text/text_page.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "patchcore/text/alias.h"
-#include "patchcore/text/forget.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
