@@ -20,29 +20,23 @@
 #define FRAME_SIGNAL (8 + offsetof(ucontext_t, uc_sigmask) + 8)
 #define INFO_READ    32 /* bytes of siginfo, up to the value that it carries */
 
-NOPATCH void frames_learn(struct frames *frames)
-{
-	struct kernel_action action;
-
-	frames->count = 0;
-	for (int i = 1; i <= KERNEL_SIGNALS; i++) {
-		unsigned known = 0;
-
-		if (kernel_action(i, NULL, &action) < 0 || !(action.flags & KERNEL_RESTORER))
-			continue;
-		while (known < frames->count && frames->restorers[known] != action.restorer)
-			known++;
-		if (known == frames->count)
-			frames->restorers[frames->count++] = action.restorer;
-	}
-}
-
 NOPATCH static bool is_restorer(const struct frames *frames, uintptr_t word)
 {
 	for (unsigned i = 0; i < frames->count; i++)
 		if (frames->restorers[i] == word)
 			return true;
 	return false;
+}
+
+NOPATCH void frames_learn(struct frames *frames)
+{
+	struct kernel_action action;
+
+	frames->count = 0;
+	for (int i = 1; i <= KERNEL_SIGNALS; i++)
+		if (kernel_action(i, NULL, &action) == 0 && (action.flags & KERNEL_RESTORER) &&
+		    !is_restorer(frames, action.restorer))
+			frames->restorers[frames->count++] = action.restorer;
 }
 
 NOPATCH static long transfer(long call, uintptr_t at, void *local, size_t size)
@@ -95,9 +89,7 @@ NOPATCH static void meet_frame(struct frames_search *search, uintptr_t frame)
 	uintptr_t pc = word_at(frame + FRAME_RIP), end = inside->end;
 
 	add_stack(search, word_at(frame + FRAME_RSP) & ~(uintptr_t)7);
-	if (!frames_is_inside(inside, pc))
-		return;
-	if (!search->move && is_void(inside, frame, pc))
+	if (!frames_is_inside(inside, pc) || (!search->move && is_void(inside, frame, pc)))
 		return;
 	search->found++;
 	if (search->move)
