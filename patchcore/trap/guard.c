@@ -162,31 +162,24 @@ int sigpending(sigset_t *set)
 
 int sigsuspend(const sigset_t *set)
 {
-	sigset_t kept;
-
-	return REAL(sigsuspend)(without_trap(set, &kept));
+	return REAL(sigsuspend)(without_trap(set, &(sigset_t){ 0 }));
 }
 
 int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *set)
 {
-	sigset_t kept;
-
-	return REAL(ppoll)(fds, count, timeout, without_trap(set, &kept));
+	return REAL(ppoll)(fds, count, timeout, without_trap(set, &(sigset_t){ 0 }));
 }
 
 int pselect(int count, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
 	    const sigset_t *set)
 {
-	sigset_t kept;
-
-	return REAL(pselect)(count, in, out, except, timeout, without_trap(set, &kept));
+	return REAL(pselect)(count, in, out, except, timeout, without_trap(set, &(sigset_t){ 0 }));
 }
 
 int epoll_pwait(int epoll, struct epoll_event *events, int count, int timeout, const sigset_t *set)
 {
-	sigset_t kept;
-
-	return REAL(epoll_pwait)(epoll, events, count, timeout, without_trap(set, &kept));
+	return REAL(epoll_pwait)(epoll, events, count, timeout,
+				 without_trap(set, &(sigset_t){ 0 }));
 }
 
 /* --- Waiting for the signal itself --------------------------------------------------- */

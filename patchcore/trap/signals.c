@@ -28,31 +28,26 @@ struct look {
 	int error; /* the first */
 };
 
-/* 1: it has SIGTRAP blocked, 0: not, or what its status could not be read with. */
-static int is_blocking(pid_t tid)
-{
-	struct task_signals signals;
-	int ret = task_signals(tid, &signals);
-
-	return ret < 0 ? ret : (signals.blocked & kernel_bit(SIGTRAP)) != 0;
-}
-
 /* False: it could not be told of this one, which ends the list. */
 static bool meet_thread(pid_t tid, void *arg)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
 	struct look *look = arg;
-	int blocking = is_blocking(tid), ret;
+	struct task_signals signals;
 	struct task_stat stat;
+	bool blocking;
+	int ret;
 
 	/* libc blocks all signals for a moment in threads that start and end. */
-	for (int i = 0; blocking == 1 && i < MOMENTS; i++) {
+	for (int i = 0;; i++) {
+		ret = task_signals(tid, &signals);
+		blocking = ret == 0 && (signals.blocked & kernel_bit(SIGTRAP));
+		if (!blocking || i == MOMENTS)
+			break;
 		nanosleep(&moment, NULL);
-		blocking = is_blocking(tid);
 	}
-	ret = task_stat(tid, &stat);
-	if (blocking < 0)
-		ret = blocking;
+	if (ret == 0)
+		ret = task_stat(tid, &stat);
 	/* Does it run code of the program, or will it again? */
 	if (ret == 0 && stat.has_memory && !stat.is_kernels) {
 		look->report->threads++;
