@@ -39,13 +39,60 @@
 #include <string.h>
 
 #include "patchcore/call/call_form.h"
-#include "patchcore/call/call_store.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/site.h"
 #include "patchcore/site/thread.h"
 #include "patchcore/text/text.h"
+
+/*
+ * The loads and the locked stores of a call. In assembly, because C has no atomic access to
+ * unaligned memory; all of them stay inside one 8-byte word, where the processor makes them one
+ * access (AMD APM vol. 2, 7.3.2).
+ */
+static uint8_t call_load_byte(const uint8_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+static uint16_t call_load_two(const uint8_t *at)
+{
+	uint16_t two;
+
+	__asm__ volatile("movw %1, %0" : "=r"(two) : "m"(*(const uint8_t(*)[2])at) : "memory");
+	return two;
+}
+
+static int32_t call_load_four(const uint8_t *at)
+{
+	int32_t four;
+
+	__asm__ volatile("movl %1, %0" : "=r"(four) : "m"(*(const uint8_t(*)[4])at) : "memory");
+	return four;
+}
+
+/* True: it was *seen and is now `to`. False: *seen is what it was instead. */
+static bool call_exchange_byte(uint8_t *at, uint16_t *seen, uint8_t to)
+{
+	uint8_t expected = (uint8_t)*seen;
+	bool done = __atomic_compare_exchange_n(at, &expected, to, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_SEQ_CST);
+
+	*seen = expected;
+	return done;
+}
+
+static bool call_exchange_two(uint8_t *at, uint16_t *seen, uint16_t to)
+{
+	bool done;
+
+	__asm__ volatile("lock cmpxchgw %3, %1"
+			 : "=@ccz"(done), "+m"(*(uint8_t(*)[2])at), "+a"(*seen)
+			 : "r"(to)
+			 : "memory");
+	return done;
+}
 
 static uint16_t off_first(const struct pc_call *call)
 {
@@ -143,7 +190,11 @@ static void store_displacement(const struct pc_call *call, const struct text_spa
 	/* Saves the executors the loss of the line where nothing changes. */
 	if (call_load_four(at) == displacement)
 		return;
-	call_swap_four(at, displacement);
+	/* xchg locks without being told. */
+	__asm__ volatile("xchgl %1, %0"
+			 : "+m"(*(uint8_t(*)[4])at), "+r"(displacement)
+			 :
+			 : "memory");
 }
 
 /* --- On and off -------------------------------------------------------------- */

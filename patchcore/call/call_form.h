@@ -34,23 +34,8 @@ struct call_shape {
 
 extern const struct call_shape call_shapes[CALL_FORMS];
 
-/* What was found. */
-struct call_found {
-	enum call_form form;
-	bool off; /* has no target, and is not yet of our making */
-	int32_t displacement;
-};
-
-/*
- * call_recognise - what stands in the first len bytes of code. 0, or -ENOENT.
- */
-int call_recognise(struct call_found *found, const uint8_t *code, size_t len);
-
 /* call_split - bytes before an 8-byte boundary that the call crosses, or 0. */
 unsigned call_split(const void *addr, unsigned len);
-
-/* call_way - how a call of that form is turned on and off there. */
-enum pc_call_way call_way(enum call_form form, unsigned split);
 
 /* call_encode - the instruction, with that displacement. Returns its length. */
 size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displacement);

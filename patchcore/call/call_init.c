@@ -15,22 +15,133 @@
 #include "patchcore/site/site.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
+#include "patchcore/word/flight.h"
+
+#define DISPLACEMENT 4 /* bytes */
+
+const struct call_shape call_shapes[CALL_FORMS] = {
+	[CALL_NEAR] = { .len = 5, .opcode = 1, .code = { 0xe8 } },
+	[CALL_ADDR32] = { .len = 6, .opcode = 2, .code = { 0x67, 0xe8 } },
+	[CALL_SLOT] = { .len = 6, .opcode = 2, .code = { 0xff, 0x15 }, .slot = true },
+	[CALL_TAIL] = { .len = 5, .opcode = 1, .code = { 0xe9 }, .tail = true },
+	[CALL_TAIL_SLOT] = { .len = 6,
+			     .opcode = 2,
+			     .code = { 0xff, 0x25 },
+			     .slot = true,
+			     .tail = true },
+};
+
+/* What may stand for a call that is off. */
+static const struct {
+	uint8_t code[CALL_MAX];
+	uint8_t compared; /* bytes of it */
+	uint8_t form;
+} offs[] = {
+	{ { 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 5, CALL_NEAR },
+	{ { 0x0f, 0x1f, 0x44, 0x00, 0x08 }, 5, CALL_NEAR },
+	{ { 0xeb, 0x03 }, 2, CALL_NEAR },
+	{ { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 6, CALL_ADDR32 },
+	{ { 0xeb, 0x04 }, 2, CALL_ADDR32 },
+};
+
+unsigned call_split(const void *addr, unsigned len)
+{
+	unsigned before = CALL_WINDOW - ((uintptr_t)addr & (CALL_WINDOW - 1));
+
+	return before < len ? before : 0;
+}
+
+size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displacement)
+{
+	const struct call_shape *shape = &call_shapes[form];
+
+	memcpy(code, shape->code, shape->opcode);
+	memcpy(code + shape->opcode, &displacement, DISPLACEMENT);
+	return shape->len;
+}
+
+void call_encode_off(uint8_t code[CALL_MAX], enum call_form form)
+{
+	if (call_shapes[form].tail) {
+		code[0] = 0xc3; /* ret */
+		return;
+	}
+	code[0] = 0xeb; /* jmp */
+	code[1] = (uint8_t)(call_shapes[form].len - 2);
+}
+
+uint16_t call_first(const uint8_t *code, enum pc_call_way way)
+{
+	return way == PC_CALL_TAIL ? code[0] : (uint16_t)(code[0] | code[1] << 8);
+}
+
+void call_go_on(const void *addr)
+{
+	struct site *site = site_find((uintptr_t)addr);
+
+	if (site)
+		flight_step(site);
+}
+
+int call_own_get(struct pc_call *call, struct stub **own)
+{
+	struct stub *made;
+	void *none = NULL;
+	int ret;
+
+	*own = call_own(call);
+	if (*own)
+		return 0;
+	ret = stub_get(&made, call_end(call), call_low(call));
+	if (ret < 0)
+		return ret == -EACCES ? -ENOSPC : ret;
+	*own = made;
+	if (__atomic_compare_exchange_n(&call->own, &none, made, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return 0;
+	/* Another thread was faster. */
+	stub_put(made);
+	*own = none;
+	return 0;
+}
+
+/* --- A look at it ----------------------------------------------------------------------------- */
 
 /* What is there, and whether loads from it may fault. */
 struct looked {
-	struct call_found found;
+	enum call_form form;
+	bool off; /* has no target, and is not yet of our making */
+	int32_t displacement;
 	uint8_t code[CALL_MAX];
 	bool hidden;
 };
 
+/* What stands in the first len bytes. -ENOENT: no call. */
 static int recognise_call(struct looked *looked, const uint8_t *addr, size_t len)
 {
+	const uint8_t *code = looked->code;
 	int ret = text_read(looked->code, addr, len);
 
 	if (ret < 0)
 		return ret;
 	looked->hidden = ret;
-	return call_recognise(&looked->found, looked->code, len);
+	looked->off = false;
+	for (unsigned form = 0; form < CALL_FORMS; form++) {
+		const struct call_shape *shape = &call_shapes[form];
+
+		looked->form = form;
+		memcpy(&looked->displacement, code + shape->opcode, DISPLACEMENT);
+		if (len >= shape->len && memcmp(code, shape->code, shape->opcode) == 0)
+			return 0;
+	}
+	looked->off = true;
+	for (size_t i = 0; i < sizeof(offs) / sizeof(*offs); i++) {
+		looked->form = offs[i].form;
+		if (len >= call_shapes[looked->form].len &&
+		    memcmp(code, offs[i].code, offs[i].compared) == 0)
+			return 0;
+	}
+	return -ENOENT;
 }
 
 /* No more bytes are read than the call has: it may end where the mapping ends. */
@@ -109,7 +220,7 @@ static int turn_into_off(struct pc_call *call, const uint8_t *there)
 
 static void start_on(struct pc_call *call, const struct looked *looked)
 {
-	int32_t displacement = looked->found.displacement;
+	int32_t displacement = looked->displacement;
 	uintptr_t target = call_end(call) + (uintptr_t)displacement;
 	const struct stub *own = call_own(call);
 
@@ -137,17 +248,21 @@ static int init_at(struct pc_call *call, struct call_place *place)
 
 	if (ret < 0)
 		return ret;
-	len = call_shapes[looked.found.form].len;
+	len = call_shapes[looked.form].len;
 	ret = call_place_claim(place, len);
 	if (ret < 0)
 		return ret;
 	*call = (struct pc_call){
 		.addr = addr,
-		.form = looked.found.form,
-		.way = call_way(looked.found.form, call_split(addr, len)),
+		.form = looked.form,
+		.way = PC_CALL_FRONT,
 		.hidden = looked.hidden,
 	};
-	if (!looked.found.off)
+	if (call_shape(call)->tail)
+		call->way = PC_CALL_TAIL;
+	else if (call_split(addr, len) <= call_shape(call)->opcode)
+		call->way = PC_CALL_DISPLACEMENT;
+	if (!looked.off)
 		call->on = call_first(looked.code, call->way);
 	/*
 	 * The stub that an earlier pc_call had here is kept, if the code is still such that it will
@@ -160,7 +275,7 @@ static int init_at(struct pc_call *call, struct call_place *place)
 		ret = find_ret(call);
 	if (ret < 0)
 		return ret;
-	if (looked.found.off)
+	if (looked.off)
 		return turn_into_off(call, looked.code);
 	start_on(call, &looked);
 	return 0;

@@ -98,11 +98,6 @@ static uint64_t not_raised(void)
 		 kernel_bit(SIGILL) | kernel_bit(SIGFPE) | kernel_bit(SIGSYS));
 }
 
-static bool is_adopted(void)
-{
-	return atomic_load_explicit(fork_adopted, memory_order_acquire) == FORK_ADOPTED;
-}
-
 /* False: it is not the turn of this thread. The others wait, so no handler may end or leave it. */
 static bool try_adopt_rest(void)
 {
@@ -148,7 +143,8 @@ int fork_enter_slowly(struct thread *self, int64_t ns)
 
 	if (fork_is_new())
 		fork_adopt();
-	while (!is_adopted() && !thread_is_nested(self) && !lock_any_held() && !try_adopt_rest()) {
+	while (atomic_load_explicit(fork_adopted, memory_order_acquire) != FORK_ADOPTED &&
+	       !thread_is_nested(self) && !lock_any_held() && !try_adopt_rest()) {
 		thread_leave(self);
 		nap();
 		thread_enter_as(self);

@@ -57,11 +57,8 @@ static int begin_op(struct batch *batch, struct pc_op *op)
 
 	if (ret < 0)
 		return ret;
-	if (!word_straddles(op->addr, op->len, batch->sync->window)) {
-		ret = word_patch(&change, batch->sync);
-		text_end(&change.span);
-		return ret;
-	}
+	if (!word_straddles(op->addr, op->len, batch->sync->window))
+		return change_make(&change, batch->sync);
 	/* One sync for all sites of a kind, so that they share it. */
 	sync = word_sync(batch->sync, op->addr, op->len);
 	picked = &batch->picked[sync == batch->sync];
