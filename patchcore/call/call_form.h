@@ -5,10 +5,6 @@
 #ifndef PATCHCORE_CALL_CALL_FORM_H
 #define PATCHCORE_CALL_CALL_FORM_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "patchcore/call.h"
 #include "patchcore/call/stub.h"
 

@@ -6,9 +6,6 @@
 #ifndef PATCHCORE_CALL_CALL_PLACE_H
 #define PATCHCORE_CALL_CALL_PLACE_H
 
-#include <stdatomic.h>
-#include <stdint.h>
-
 #include "patchcore/call/stub.h"
 #include "patchcore/site/table.h"
 

@@ -123,9 +123,9 @@ NOPATCH char *proc_put_number(char *end, unsigned number)
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-NOPATCH static long open_file(const char *path, int flags)
+NOPATCH static long open_file(const char *path)
 {
-	return sys_call(SYS_openat, AT_FDCWD, path, flags | O_RDONLY | O_CLOEXEC, 0);
+	return sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 }
 
 NOPATCH static long open_of(const char *folder, pid_t tid, const char *name)
@@ -133,7 +133,7 @@ NOPATCH static long open_of(const char *folder, pid_t tid, const char *name)
 	char path[64];
 
 	proc_put(proc_put_number(proc_put(path, folder), (unsigned)tid), name);
-	return open_file(path, 0);
+	return open_file(path);
 }
 
 /* From a place in the file on. The length, never 0, or a negative errno. Ends with a NUL. */
@@ -160,7 +160,7 @@ NOPATCH static long read_file(const char *folder, pid_t tid, const char *name, c
 
 /* --- The list ------------------------------------------------------------------------------- */
 
-NOPATCH int task_list(task_met_fn *met, void *arg)
+NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
 {
 	struct entry {
 		uint64_t inode;
@@ -170,7 +170,7 @@ NOPATCH int task_list(task_met_fn *met, void *arg)
 		char name[];
 	};
 	char buffer[TEXT_MAX] __attribute__((aligned(8)));
-	long fd = open_file("/proc/self/task", O_DIRECTORY), len;
+	long fd = process ? open_of("/proc/", process, "/task") : open_file(OWN_TASKS), len;
 	bool more = true;
 
 	if (fd < 0)

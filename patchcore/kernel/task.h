@@ -14,8 +14,11 @@
 /* False: enough. */
 typedef bool task_met_fn(pid_t tid, void *arg);
 
-/* task_list - call met for every thread. 0, or what /proc could not be read with. */
-int task_list(task_met_fn *met, void *arg);
+/*
+ * task_list - call met for every thread of a process, 0: of this one. 0, or what /proc could not be
+ * read with.
+ */
+int task_list(pid_t process, task_met_fn *met, void *arg);
 
 /*
  * task_state - the letter of its state, 0: not to be had. By the ids of the mounted /proc, which

@@ -46,7 +46,6 @@
  */
 #include "patchcore/site/fork.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 

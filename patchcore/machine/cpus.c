@@ -104,6 +104,6 @@ int cpus_allowed(struct cpus *cpus)
 	*cpus = (struct cpus){ 0 };
 	/* The caller's own first: there may be no /proc. */
 	add_allowed(0, cpus);
-	task_list(add_allowed, cpus);
+	task_list(0, add_allowed, cpus);
 	return cpus_count(cpus) ? 0 : -ENODATA;
 }

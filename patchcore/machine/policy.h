@@ -5,8 +5,6 @@
 #ifndef PATCHCORE_MACHINE_POLICY_H
 #define PATCHCORE_MACHINE_POLICY_H
 
-#include <stdbool.h>
-
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/patchcore.h"

@@ -6,10 +6,8 @@
 #include "patchcore/merge/frames.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stddef.h>
 #include <sys/uio.h>
-#include <ucontext.h>
 
 #include "patchcore/merge/others.h"
 

@@ -11,7 +11,6 @@
 #define PATCHCORE_MERGE_FRAMES_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "patchcore/kernel/kernel_signal.h"
 

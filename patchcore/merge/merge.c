@@ -2,9 +2,6 @@
 #include "patchcore/merge/merge.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <ucontext.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"

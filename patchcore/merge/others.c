@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -21,7 +20,6 @@
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/kernel/sys.h"
 #include "patchcore/kernel/task.h"
 
 #define CHUNK  256u /* slots per chunk */
@@ -446,7 +444,7 @@ NOPATCH static int ask_all(struct round *round)
 		bool first = ++round->pass == 1;
 
 		before = count;
-		ret = task_list(meet, round) < 0 ? -EACCES : round->error;
+		ret = task_list(0, meet, round) < 0 ? -EACCES : round->error;
 		if (ret < 0)
 			return ret;
 		/* The new ones are asked. The signal is chosen once they are known. */
@@ -574,7 +572,7 @@ NOPATCH void others_give_back(void)
 	uint64_t pending = 0;
 
 	hold();
-	if (task_list(note_pending, &pending) < 0)
+	if (task_list(0, note_pending, &pending) < 0)
 		pending = ~UINT64_C(0);
 	for (int i = SIGNAL_MIN; i <= SIGNAL_MAX; i++) {
 		struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL }, before;

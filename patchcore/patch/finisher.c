@@ -3,10 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 
 #include "patchcore/async.h"
 #include "patchcore/kernel/clock.h"

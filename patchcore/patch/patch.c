@@ -8,10 +8,8 @@
 
 #include "patchcore/async.h"
 #include "patchcore/machine/policy.h"
-#include "patchcore/machine/wait.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/site/site.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/trap/trap.h"

@@ -9,9 +9,6 @@
 #ifndef PATCHCORE_SITE_SITE_H
 #define PATCHCORE_SITE_SITE_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-
 #include "patchcore/machine/wait.h"
 #include "patchcore/site/span.h"
 #include "patchcore/site/table.h"

@@ -3,7 +3,6 @@
 
 #include <linux/futex.h>
 #include <signal.h>
-#include <stddef.h>
 #include <sys/mman.h>
 
 #include "patchcore/kernel/clock.h"

@@ -4,8 +4,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/single_threaded.h>

@@ -6,7 +6,6 @@
 #define PATCHCORE_TEXT_OBJECTS_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "patchcore/site/lock.h"
 

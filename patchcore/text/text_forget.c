@@ -2,7 +2,6 @@
 /*
  * Pages whose code is gone.
  */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 

@@ -5,10 +5,6 @@
 #ifndef PATCHCORE_TEXT_TEXT_PAGE_H
 #define PATCHCORE_TEXT_TEXT_PAGE_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 
 #include "patchcore/site/lock.h"

@@ -5,7 +5,6 @@
 #include "patchcore/signals.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/auxv.h>
 #include <time.h>
@@ -113,7 +112,7 @@ static int check_threads_and_handlers(struct pc_signals *report)
 		report->owner = PC_TRAP_OTHER;
 	else
 		report->owner = now.sa_handler == SIG_IGN ? PC_TRAP_IGNORED : PC_TRAP_DEFAULT;
-	ret = task_list(meet_thread, &look);
+	ret = task_list(0, meet_thread, &look);
 	if (ret < 0 || look.error < 0)
 		return ret < 0 ? ret : look.error;
 	/* That of SIGTRAP itself is the owner's business. libc keeps two of its own to itself. */

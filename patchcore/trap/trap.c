@@ -8,11 +8,7 @@
  */
 #include "patchcore/trap/trap.h"
 
-#include <signal.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <ucontext.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/machine/wait.h"

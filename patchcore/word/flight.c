@@ -9,13 +9,7 @@
 #include <errno.h>
 
 #include "patchcore/kernel/clock.h"
-#include "patchcore/machine/sync.h"
-#include "patchcore/machine/wait.h"
 #include "patchcore/merge/merge.h"
-#include "patchcore/site/lock.h"
-#include "patchcore/site/site.h"
-#include "patchcore/site/thread.h"
-#include "patchcore/text/text.h"
 
 #define CHUNK 256 /* sites that one pair of syncs serves when draining */
 

@@ -11,9 +11,6 @@
 #ifndef PATCHCORE_WORD_FLIGHT_H
 #define PATCHCORE_WORD_FLIGHT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "patchcore/text/text.h"
 #include "patchcore/word/word.h"
 
