@@ -7,6 +7,7 @@
 
 #include "patchcore/call.h"
 #include "patchcore/call/stub.h"
+#include "patchcore/site/table.h"
 
 #define CALL_WINDOW 8u /* bytes, AMD APM vol. 2, 7.6.1 */
 #define CALL_MAX    6u /* bytes of the longest form */
@@ -105,5 +106,40 @@ static inline int call_low(const struct pc_call *call)
  * the system allows no new code. -ENOMEM.
  */
 int call_own_get(struct pc_call *call, struct stub **own);
+
+/* --- Places ------------------------------------------------------------------------------------
+ */
+
+/*
+ * Which calls are under a pc_call: one each at most, since two would not know of each other's stubs
+ * and moves. Nothing here is async-signal-safe.
+ */
+
+/* The address of a call. */
+struct call_place {
+	struct entry entry;
+	/*
+	 * 0: free. CALL_PLACE_TAKING and a thread_id(): that thread gets it ready. Else the
+	 * number of the pc_call that it is under, which is never used again: so one that was
+	 * forgotten is not taken for one that came later. Release, acquire.
+	 */
+	_Atomic(uint64_t) user;
+	_Atomic(unsigned) len; /* bytes of the call, 0 while not known */
+	struct stub *own;      /* the user's: the stub that it was left with, or NULL */
+};
+
+#define CALL_PLACE_TAKING (UINT64_C(1) << 63)
+
+/*
+ * call_place_take - for one pc_call.
+ * -EBUSY: another has it. -ENOMEM.
+ */
+int call_place_take(struct call_place **place, const void *addr);
+
+/* call_place_claim - it has len bytes. -EBUSY: another place that is not free has some of them. */
+int call_place_claim(struct call_place *place, unsigned len);
+
+/* call_places_forget - the code of [start, end) is no more: its places are free. */
+void call_places_forget(uintptr_t start, uintptr_t end);
 
 #endif

@@ -4,8 +4,6 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/call/call.c \
 	patchcore/call/call_form.h \
 	patchcore/call/call_init.c \
-	patchcore/call/call_place.c \
-	patchcore/call/call_place.h \
 	patchcore/call/stub.c \
 	patchcore/call/stub.h
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "patchcore/call/call_place.h"
+#include "patchcore/call/call_form.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/text/text.h"
