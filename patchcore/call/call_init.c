@@ -303,31 +303,12 @@ static int turn_into_off(struct pc_call *call, const uint8_t *there)
 	return ret;
 }
 
-static void start_on(struct pc_call *call, const struct looked *looked)
-{
-	int32_t displacement = looked->displacement;
-	uintptr_t target = call_end(call) + (uintptr_t)displacement;
-	const struct stub *own = call_own(call);
-
-	call->on = call_first(looked->code, call->way);
-	/* Turned off by us, through a pc_call that gave it up. */
-	if (call->way == PC_CALL_DISPLACEMENT && stub_is_ret(target)) {
-		call->off = displacement;
-		return;
-	}
-	if (own && displacement == call_to_own(call, own)) {
-		call->moved = 1;
-		if (!call_shape(call)->slot)
-			target = (uintptr_t)atomic_load(&own->target);
-	}
-	call->original = (void *)target;
-}
-
 static int init_at(struct pc_call *call, struct call_place *place)
 {
 	uint8_t *addr = (uint8_t *)place->entry.addr;
 	struct stub *own = place->own;
 	struct looked looked;
+	uintptr_t target;
 	unsigned len;
 	int ret = look_at_code(&looked, addr), low;
 
@@ -362,7 +343,19 @@ static int init_at(struct pc_call *call, struct call_place *place)
 		return ret;
 	if (looked.off)
 		return turn_into_off(call, looked.code);
-	start_on(call, &looked);
+	target = call_end(call) + (uintptr_t)looked.displacement;
+	own = call_own(call);
+	/* Turned off by us, through a pc_call that gave it up. */
+	if (call->way == PC_CALL_DISPLACEMENT && stub_is_ret(target)) {
+		call->off = looked.displacement;
+		return 0;
+	}
+	if (own && looked.displacement == call_to_own(call, own)) {
+		call->moved = 1;
+		if (!call_shape(call)->slot)
+			target = (uintptr_t)atomic_load(&own->target);
+	}
+	call->original = (void *)target;
 	return 0;
 }
 
@@ -398,20 +391,11 @@ int pc_call_init(struct pc_call *call, void *addr)
 	return ret;
 }
 
-/* Where it cannot be told, it may. */
-static bool may_be_run(const struct pc_call *call, const struct stub *own)
-{
-	int32_t displacement;
-
-	return call->way == PC_CALL_DISPLACEMENT || call->moved || call->moving ||
-	       text_read(&displacement, call_operand(call), sizeof(displacement)) < 0 ||
-	       displacement == call_to_own(call, own);
-}
-
 int pc_call_fini(struct pc_call *call)
 {
 	struct call_place *place;
 	struct thread *self;
+	int32_t displacement;
 	struct stub *own;
 	int ret;
 
@@ -427,7 +411,9 @@ int pc_call_fini(struct pc_call *call)
 	if (place && user_of(place) == call->number) {
 		own = call_own(call);
 		/* The code has never led there: the patch that was to change that failed. */
-		if (own && !may_be_run(call, own)) {
+		if (own && call->way != PC_CALL_DISPLACEMENT && !call->moved && !call->moving &&
+		    text_read(&displacement, call_operand(call), sizeof(displacement)) >= 0 &&
+		    displacement != call_to_own(call, own)) {
 			stub_put(own);
 			own = NULL;
 		}

@@ -401,22 +401,19 @@ NOPATCH bool text_span_is_ours(const struct text_span *span)
 	       (!span->shift[1] || !text_is_stale(addr + span->len - 1));
 }
 
-static int set_shift(struct text_span *span, int i, const struct page *page)
-{
-	if (!page_may_be_written(page))
-		return -EACCES;
-	if (page_shift(page) && text_child_is_late())
-		return -EAGAIN;
-	span->shift[i] = page_shift(page);
-	return 0;
-}
-
 /* The bytes of both ends, which may be on one page. */
 static int set_shifts(struct text_span *span, const struct page *first, const struct page *last)
 {
-	int ret = set_shift(span, 0, first);
+	const struct page *const ends[] = { first, last };
 
-	return ret < 0 ? ret : set_shift(span, 1, last);
+	for (int i = 0; i < 2; i++) {
+		if (!page_may_be_written(ends[i]))
+			return -EACCES;
+		if (page_shift(ends[i]) && text_child_is_late())
+			return -EAGAIN;
+		span->shift[i] = page_shift(ends[i]);
+	}
+	return 0;
 }
 
 /* Across two pages, or on one that is not open. */

@@ -18,8 +18,6 @@
 #define PR_GET_MDWE 66 /* Linux 6.3 */
 #endif
 
-/* --- What has forbidden it -------------------------------------------------------------------- */
-
 /* What of this process could have forbidden it; the kernel does not say which. */
 static const char *suspect(void)
 {
@@ -44,8 +42,6 @@ static const char *suspect(void)
 	}
 	return enforcing ? "SELinux is enforcing" : "a security module, perhaps";
 }
-
-/* --- The way --------------------------------------------------------------------------------- */
 
 /* All of it is open. */
 static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, char *reason,

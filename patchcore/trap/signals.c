@@ -95,14 +95,17 @@ static void advise_signals(struct pc_signals *report)
 			report->alternate_size, report->stack_need);
 }
 
-static int check_threads_and_handlers(struct pc_signals *report)
+int pc_check_signals(struct pc_signals *report)
 {
 	size_t frame = getauxval(AT_MINSIGSTKSZ);
 	struct look look = { .report = report };
 	struct sigaction now;
 	stack_t stack;
-	int ret = trap_now(&now);
+	int ret, cancel;
 
+	if (!report)
+		return -EINVAL;
+	ret = trap_now(&now);
 	*report = (struct pc_signals){ .guarded = trap_is_guarded() };
 	if (ret < 0)
 		return ret;
@@ -112,7 +115,9 @@ static int check_threads_and_handlers(struct pc_signals *report)
 		report->owner = PC_TRAP_OTHER;
 	else
 		report->owner = now.sa_handler == SIG_IGN ? PC_TRAP_IGNORED : PC_TRAP_DEFAULT;
+	cancel = cancel_hold();
 	ret = task_list(0, meet_thread, &look);
+	cancel_let(cancel);
 	if (ret < 0 || look.error < 0)
 		return ret < 0 ? ret : look.error;
 	/* That of SIGTRAP itself is the owner's business. libc keeps two of its own to itself. */
@@ -132,16 +137,4 @@ static int check_threads_and_handlers(struct pc_signals *report)
 		report->alternate_size = stack.ss_size;
 	advise_signals(report);
 	return report->owner != PC_TRAP_OURS || report->threads_blocking ? -EBUSY : 0;
-}
-
-int pc_check_signals(struct pc_signals *report)
-{
-	int cancel, ret;
-
-	if (!report)
-		return -EINVAL;
-	cancel = cancel_hold();
-	ret = check_threads_and_handlers(report);
-	cancel_let(cancel);
-	return ret;
 }

@@ -76,12 +76,6 @@ NOPATCH static bool is_over(const struct site *site)
 	return site_state(site) == WORD_WRITTEN || site_state(site) == WORD_UNDONE;
 }
 
-/* May this process write there? Not to an alias that is its parent's. */
-NOPATCH static bool is_ours(const struct site *site)
-{
-	return text_span_is_ours(&site->word.span);
-}
-
 /* RDTSCP waits for what comes before it, so for the locked store. */
 NOPATCH static void set_since(struct word *word)
 {
@@ -186,7 +180,8 @@ NOPATCH static bool own_and_step(struct site *site, uint64_t id)
 
 	if (!site_try_own(site, id))
 		return false;
-	if (site_turn(site) != turn || site_state(site) != state || !is_ours(site))
+	if (site_turn(site) != turn || site_state(site) != state ||
+	    !text_span_is_ours(&site->word.span))
 		return true;
 	if (state == WORD_FIRST_WAIT) {
 		waits = word->sync->policy != PC_POLICY_MEMBARRIER;
@@ -364,7 +359,7 @@ static size_t take_sites(struct site **rest, struct site **mine, size_t *busy)
 			continue;
 		}
 		/* A child leaves the changes of its parent alone. */
-		if (site_state(site) == WORD_IDLE || !is_ours(site))
+		if (site_state(site) == WORD_IDLE || !text_span_is_ours(&site->word.span))
 			site_disown(site);
 		else
 			mine[n++] = site;
@@ -404,39 +399,30 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 	return ret;
 }
 
-/* 0, or an error: then what is left goes back to the list. */
-static int drain_list(struct site *rest, size_t *busy)
-{
-	struct site *mine[CHUNK];
-	int ret = 0;
-
-	while (rest && ret == 0) {
-		size_t n = take_sites(&rest, mine, busy);
-
-		ret = flight_complete(mine, n);
-		if (ret < 0)
-			ret = put_aside(mine, n, ret);
-		else
-			for (size_t i = 0; i < n; i++)
-				flight_end(mine[i]);
-	}
-	while (rest)
-		flight_push(unqueue_first(&rest));
-	return ret;
-}
-
 /* What starts meanwhile is not waited for, or this might never end. */
 int flight_drain(void)
 {
-	size_t busy;
-	int ret;
+	struct site *mine[CHUNK], *rest;
+	size_t n, busy;
+	int ret = 0;
 
 	for (;;) {
 		busy = 0;
 		/* The lock: what another drain has taken off the list is still in flight. */
 		lock_take(&drain_lock);
-		ret = drain_list(atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel),
-				 &busy);
+		rest = atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel);
+		while (rest && ret == 0) {
+			n = take_sites(&rest, mine, &busy);
+			ret = flight_complete(mine, n);
+			if (ret < 0)
+				ret = put_aside(mine, n, ret);
+			else
+				for (size_t i = 0; i < n; i++)
+					flight_end(mine[i]);
+		}
+		/* After an error what is left goes back to the list. */
+		while (rest)
+			flight_push(unqueue_first(&rest));
 		lock_drop(&drain_lock);
 		if (ret < 0 || !busy)
 			return ret;
@@ -566,7 +552,7 @@ NOPATCH static bool rescue(struct site *lead, uint64_t id, bool in_handler, bool
 		return false;
 	}
 	/* The parent's own threads see to what is its parent's. */
-	if (!is_ours(lead)) {
+	if (!text_span_is_ours(&lead->word.span)) {
 		word_release(&lead->word);
 		return false;
 	}
