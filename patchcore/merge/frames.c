@@ -74,6 +74,7 @@ NOPATCH static bool is_void(const struct frames_inside *inside, uintptr_t frame,
  */
 NOPATCH static void add_stack(struct frames_search *search, uintptr_t sp)
 {
+	sp &= ~(uintptr_t)7;
 	for (unsigned i = 0; i < search->stack_count; i++)
 		if (sp - search->stacks[i] < FRAMES_REACH)
 			return;
@@ -81,28 +82,14 @@ NOPATCH static void add_stack(struct frames_search *search, uintptr_t sp)
 		search->stacks[search->stack_count++] = sp;
 }
 
-NOPATCH static void meet_frame(struct frames_search *search, uintptr_t frame)
-{
-	const struct frames_inside *inside = search->inside;
-	uintptr_t pc = word_at(frame + FRAME_RIP), end = inside->end;
-
-	add_stack(search, word_at(frame + FRAME_RSP) & ~(uintptr_t)7);
-	if (!frames_is_inside(inside, pc) || (!search->move && is_void(inside, frame, pc)))
-		return;
-	search->found++;
-	if (search->move)
-		transfer(SYS_process_vm_writev, frame + FRAME_RIP, &end, sizeof(end));
-}
-
 NOPATCH int frames_visit(const struct frames *frames, struct frames_search *search, uintptr_t sp,
 			 const struct frames_inside *inside, bool move)
 {
-	search->frames = frames;
-	search->inside = inside;
-	search->move = move;
-	search->found = 0;
+	uintptr_t stop = inside->end, frame, pc;
+	int found = 0;
+
 	search->stack_count = 0;
-	add_stack(search, sp & ~(uintptr_t)7);
+	add_stack(search, sp);
 	for (unsigned i = 0; i < search->stack_count; i++) {
 		uintptr_t at = search->stacks[i], end = at + FRAMES_REACH;
 		long len = FRAMES_CHUNK;
@@ -111,10 +98,22 @@ NOPATCH int frames_visit(const struct frames *frames, struct frames_search *sear
 			len = transfer(SYS_process_vm_readv, at, search->words, FRAMES_CHUNK);
 			if (len < 0 && len != -EFAULT)
 				return -EACCES;
-			for (size_t n = 0; len > 0 && n < (size_t)len / sizeof(*search->words); n++)
-				if (is_restorer(frames, search->words[n]))
-					meet_frame(search, at + n * sizeof(*search->words));
+			for (size_t n = 0; len > 0 && n < (size_t)len / sizeof(*search->words);
+			     n++) {
+				if (!is_restorer(frames, search->words[n]))
+					continue;
+				frame = at + n * sizeof(*search->words);
+				add_stack(search, word_at(frame + FRAME_RSP));
+				pc = word_at(frame + FRAME_RIP);
+				if (!frames_is_inside(inside, pc) ||
+				    (!move && is_void(inside, frame, pc)))
+					continue;
+				found++;
+				if (move)
+					transfer(SYS_process_vm_writev, frame + FRAME_RIP, &stop,
+						 sizeof(stop));
+			}
 		}
 	}
-	return search->found;
+	return found;
 }

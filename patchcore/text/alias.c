@@ -195,14 +195,15 @@ int alias_make(uintptr_t start, uintptr_t end)
 
 void alias_forget(struct page *page)
 {
+	uintptr_t start = page->entry.addr;
 	uint8_t *alias = page_alias(page);
 
 	if (page->callers) {
-		alias_return(page->entry.addr, page->entry.addr + TEXT_PAGE);
-		return;
+		alias_return(start, start + TEXT_PAGE);
+	} else {
+		list_remove(start, start + TEXT_PAGE);
+		munmap(alias, TEXT_PAGE);
 	}
-	list_remove(page->entry.addr, page->entry.addr + TEXT_PAGE);
-	munmap(alias, TEXT_PAGE);
 }
 
 /*

@@ -122,18 +122,14 @@ void text_before_fork(void)
 		copied.ready[0] = copied.ready[1] = -1;
 }
 
-static void copy_page(const struct page *page)
-{
-	if (page && page_shift(page) && !page->callers)
-		memcpy(copied.at + page->copied_at, page_alias(page), TEXT_PAGE);
-}
-
 void text_copy_again(const struct text_span *span)
 {
-	if (!copied.at)
-		return;
-	copy_page(page_find((uintptr_t)span->addr));
-	copy_page(page_find((uintptr_t)span->addr + span->len - 1));
+	uintptr_t addr = (uintptr_t)span->addr;
+	const struct page *const ends[] = { page_find(addr), page_find(addr + span->len - 1) };
+
+	for (int i = 0; copied.at && i < 2; i++)
+		if (ends[i] && page_shift(ends[i]) && !ends[i]->callers)
+			memcpy(copied.at + ends[i]->copied_at, page_alias(ends[i]), TEXT_PAGE);
 }
 
 /* No child holds the other end any more. A signal that is handled makes it no longer wait. */
