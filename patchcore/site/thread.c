@@ -337,7 +337,7 @@ NOPATCH void thread_adopt(void)
 				      memory_order_relaxed);
 		atomic_store_explicit(&self->epoch, epoch, memory_order_relaxed);
 	}
-	/* Release: pairs with the acquire in record_has_ended(). */
+	/* Release: pairs with the acquire in thread_is_gone(). */
 	atomic_store_explicit(&process_epoch, epoch, memory_order_release);
 }
 
