@@ -10,7 +10,6 @@ libbench_la_SOURCES = \
 	bench/cases/scaling/scaling_known.c \
 	bench/cases/stall/stall.c \
 	bench/cases/stall/stall.h \
-	bench/cases/stall/stall_record.c \
 	bench/cases/throughput/flow.c \
 	bench/cases/throughput/flow.h \
 	bench/cases/throughput/throughput.c \
@@ -23,8 +22,6 @@ libbench_la_SOURCES = \
 	bench/figures/bench_rows.c \
 	bench/figures/bench_scaling.c \
 	bench/figures/bench_throughput.c \
-	bench/method/crew.c \
-	bench/method/crew.h \
 	bench/method/hot.c \
 	bench/method/hot.h \
 	bench/method/loop.c \
@@ -103,7 +100,6 @@ bench_tests = \
 	bench/cases/tests/test_bench_toggle_case \
 	bench/command/tests/test_bench_print \
 	bench/figures/tests/test_bench_figure \
-	bench/method/tests/test_bench_crew \
 	bench/method/tests/test_bench_hot \
 	bench/method/tests/test_bench_loop \
 	bench/method/tests/test_bench_method \

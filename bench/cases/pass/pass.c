@@ -80,24 +80,18 @@ size_t invoke_specs(struct pass_spec *spec)
 	return list_specs(spec, invoke, LENGTH(invoke));
 }
 
-static bool is_far(const void *a, const void *b)
-{
-	int64_t distance = (int64_t)((uintptr_t)a - (uintptr_t)b);
-
-	return distance != (int32_t)distance;
-}
-
 /* What the second target does, where no displacement leads. */
 static int map_far(struct pass *pass)
 {
-	void *wish = (void *)((uintptr_t)pass->loop.map - FAR);
-	void *page = mmap(wish, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+	uint8_t *here = pass->loop.map;
+	void *page = mmap((void *)((uintptr_t)here - FAR), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int64_t distance = (int64_t)((uintptr_t)page - (uintptr_t)here);
 
 	if (page == MAP_FAILED)
 		return -errno;
 	pass->far = page;
-	if (!is_far(page, pass->loop.map))
+	if (distance == (int32_t)distance)
 		return -ENOSPC;
 	memcpy(page, pass->loop.target[1], TARGET_SIZE);
 	return 0;
@@ -192,9 +186,9 @@ struct timed_peer {
 /* All that one run of a benchmark needs. */
 struct plan {
 	const struct pass_bench *bench;
-	struct pass_spec spec[PASS_SPECS];
-	struct timed timed[PASS_SPECS];
-	struct timed base[SPLITS][BODIES], empty[SPLITS][BODIES];
+	struct timed timed[PASS_SPECS + 2 * SPLITS * BODIES];
+	size_t loops;
+	struct timed *empty[SPLITS][BODIES];
 	struct timed_peer peer[PEERS], peer_empty[PEERS];
 	struct bench_case base_case[SPLITS][BODIES], peer_base[PEERS];
 	struct bench_case cases[PASS_SPECS + PEERS + 1];
@@ -203,23 +197,19 @@ struct plan {
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-static double time_passes(const struct timed *t)
-{
-	uint64_t counts[2] = { 0, 0 }, start = ticks_now();
-
-	t->pass.loop.run(PASS_TIMES, counts);
-	return (double)(ticks_now() - start) / PASS_TIMES;
-}
-
 /*
  * Once untimed, for the caches and the branch predictors: two loops that took turns would each
  * be timed with what the other has left there.
  */
 static void add_passes(const struct timed *t, struct samples *s)
 {
-	time_passes(t);
-	for (unsigned i = 0; i < PASS_SAMPLES; i++)
-		samples_add(s, time_passes(t));
+	for (unsigned i = 0; i <= PASS_SAMPLES; i++) {
+		uint64_t counts[2] = { 0, 0 }, start = ticks_now();
+
+		t->pass.loop.run(PASS_TIMES, counts);
+		if (i)
+			samples_add(s, (double)(ticks_now() - start) / PASS_TIMES);
+	}
 }
 
 static int timed_block(struct bench_case *c, struct samples *s, char *why)
@@ -321,47 +311,46 @@ static void name_row(const struct pass_bench *bench, const struct pass_spec *spe
 
 /* --- The plan --------------------------------------------------------------------------------- */
 
-static void build_timed(struct timed *t, const struct pass_spec *spec)
+static struct timed *build_timed(struct plan *p, const struct pass_spec *spec)
 {
+	struct timed *t = &p->timed[p->loops++];
+
 	t->ret = pass_build(&t->pass, spec, t->why);
+	return t;
 }
 
-static void plan_bases(struct plan *p)
+static void plan_base(struct plan *p, unsigned split, unsigned work)
 {
-	for (unsigned split = 0; split < SPLITS; split++)
-		for (unsigned work = 0; work < BODIES; work++) {
-			struct pass_spec base = p->bench->base, empty = { .name = "empty" };
-			struct bench_case *c = &p->base_case[split][work];
+	struct pass_spec base = p->bench->base, empty = { .name = "empty" };
+	struct bench_case *c = &p->base_case[split][work];
+	struct timed *t;
 
-			base.loop.split = empty.loop.split = split;
-			base.loop.work = empty.loop.work = work;
-			build_timed(&p->base[split][work], &base);
-			build_timed(&p->empty[split][work], &empty);
-			if (!p->bench->base_empty)
-				p->base[split][work].beside = &p->empty[split][work];
-			*c = (struct bench_case){ .block = timed_block,
-						  .arg = &p->base[split][work] };
-			name_row(p->bench, &base, &c->row);
-		}
+	base.loop.split = empty.loop.split = split;
+	base.loop.work = empty.loop.work = work;
+	t = build_timed(p, &base);
+	p->empty[split][work] = build_timed(p, &empty);
+	if (!p->bench->base_empty)
+		t->beside = p->empty[split][work];
+	*c = (struct bench_case){ .block = timed_block, .arg = t };
+	name_row(p->bench, &base, &c->row);
 }
 
-static void plan_timed(struct plan *p, size_t i)
+static void plan_timed(struct plan *p, const struct pass_spec *spec)
 {
-	const struct pass_spec *spec = &p->spec[i];
-	struct timed *t = &p->timed[i];
+	struct timed *t = build_timed(p, spec);
+	struct bench_case *c = &p->cases[p->count++];
 
-	build_timed(t, spec);
 	t->clock = &p->cases[0];
 	t->base_empty = p->bench->base_empty;
 	if (!t->base_empty)
-		t->beside = &p->empty[spec->loop.split][spec->loop.work];
-	p->cases[p->count] = (struct bench_case){
+		t->beside = p->empty[spec->loop.split][spec->loop.work];
+	*c = (struct bench_case){
 		.block = timed_block,
 		.sum_up = sum_up_timed,
 		.arg = t,
 		.base = &p->base_case[spec->loop.split][spec->loop.work],
 	};
-	name_row(p->bench, spec, &p->cases[p->count++].row);
+	name_row(p->bench, spec, &c->row);
 }
 
 /* Its own empty loop is what it is off against; on, it stands beside our base. */
@@ -379,39 +368,31 @@ static void plan_peer(struct plan *p, struct peer *peer, unsigned i)
 	name_row(p->bench, &spec, &c->row);
 }
 
-static void free_timed(struct timed *t)
-{
-	if (t->ret == 0)
-		pass_free(&t->pass);
-}
-
 static int measure_passes(const struct pass_bench *bench, const struct bench_run *run,
 			  struct bench_result *result)
 {
 	struct plan *p = calloc(1, sizeof(*p));
+	struct pass_spec spec[PASS_SPECS];
+	size_t specs = bench->specs(spec);
 	unsigned count = 0;
-	size_t specs;
 	int ret;
 
 	if (!p)
 		return -ENOMEM;
 	p->bench = bench;
-	specs = bench->specs(p->spec);
 	p->cases[p->count].block = clock_block;
 	bench_row_name(&p->cases[p->count++].row, "clock", "cycle", "ticks");
-	plan_bases(p);
+	for (unsigned i = 0; i < SPLITS * BODIES; i++)
+		plan_base(p, i / BODIES, i % BODIES);
 	for (size_t i = 0; i < specs; i++)
-		plan_timed(p, i);
+		plan_timed(p, &spec[i]);
 	for (struct peer *peer = peers; peer->name && count < PEERS; peer++)
 		if (peer->cost)
 			plan_peer(p, peer, count++);
 	ret = bench_measure(run, p->cases, p->count, result);
-	for (size_t i = 0; i < specs; i++)
-		free_timed(&p->timed[i]);
-	for (unsigned i = 0; i < SPLITS * BODIES; i++) {
-		free_timed(&p->base[i / BODIES][i % BODIES]);
-		free_timed(&p->empty[i / BODIES][i % BODIES]);
-	}
+	for (size_t i = 0; i < p->loops; i++)
+		if (p->timed[i].ret == 0)
+			pass_free(&p->timed[i].pass);
 	free(p);
 	return ret;
 }

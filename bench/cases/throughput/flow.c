@@ -36,28 +36,23 @@ struct flow {
 	struct slot slot[];
 };
 
-/* The gate has opened, or closed. */
-static void pass_gate(struct slot *slot, const struct hot_counts *counts, unsigned phase)
-{
-	uint64_t executed = atomic_load_explicit(&counts->executed, memory_order_relaxed);
-
-	for (unsigned t = 0; t < 2; t++)
-		slot->calls[t] = counts->calls[t] - (phase % 2 ? 0 : slot->calls[t]);
-	slot->executed = executed - (phase % 2 ? 0 : slot->executed);
-	*(phase % 2 ? &slot->begin : &slot->end) = ticks_now();
-	atomic_store_explicit(&slot->phase, phase, memory_order_release);
-}
-
 static void run_counted(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
 {
 	struct flow *flow = work->arg;
 	struct slot *slot = &flow->slot[executor];
 	unsigned phase = atomic_load_explicit(&flow->gate, memory_order_acquire);
+	bool open = phase % 2;
 
-	if (phase != atomic_load_explicit(&slot->phase, memory_order_relaxed))
-		pass_gate(slot, counts, phase);
-	flow->loop->run(HOT_ROUND, phase % 2 ? counts->calls : slot->scrap);
-	if (phase % 2)
+	/* The gate has opened, or closed. */
+	if (phase != atomic_load_explicit(&slot->phase, memory_order_relaxed)) {
+		for (unsigned t = 0; t < 2; t++)
+			slot->calls[t] = counts->calls[t] - (open ? 0 : slot->calls[t]);
+		slot->executed = counts->executed - (open ? 0 : slot->executed);
+		*(open ? &slot->begin : &slot->end) = ticks_now();
+		atomic_store_explicit(&slot->phase, phase, memory_order_release);
+	}
+	flow->loop->run(HOT_ROUND, open ? counts->calls : slot->scrap);
+	if (open)
 		atomic_store_explicit(&counts->executed, counts->executed + HOT_ROUND,
 				      memory_order_relaxed);
 }
@@ -119,45 +114,12 @@ static void await_all(const struct flow *flow)
 			sched_yield();
 }
 
-/*
- * Until the last executor has seen that the gate is closed. One that gets nowhere because of
- * the toggling would never see it: so at most for as long again.
- */
-static int toggle_until_seen(const struct flow *flow, struct pace *pace, flow_set *set, void *site)
-{
-	uint64_t patience = pace->end + (pace->end - pace->start);
-	int ret = 0;
-
-	pace->end = UINT64_MAX / 4 + pace->start;
-	while (ret == 0 && !all_have_seen(flow) && !pace_passed(patience))
-		if (pace_passed(pace_due(pace)))
-			ret = set(site, ++pace->done % 2);
-	await_all(flow);
-	return ret;
-}
-
-static void sum_up(const struct flow *flow, struct flow_sum *sum)
-{
-	for (unsigned i = 0; i < flow->executors; i++) {
-		const struct slot *slot = &flow->slot[i];
-		double seconds = (double)(slot->end - slot->begin) / flow->ticks_per_second;
-		uint64_t other = flow->on_off ? slot->executed - slot->calls[0] : slot->calls[1];
-
-		sum->executed += slot->executed;
-		for (unsigned t = 0; t < 2; t++)
-			sum->calls[t] += slot->calls[t];
-		sum->ran[0] += slot->calls[0];
-		sum->ran[1] += other;
-		sum->per_second[0] += (double)slot->calls[0] / seconds;
-		sum->per_second[1] += (double)other / seconds;
-	}
-}
-
 int flow_toggle(struct flow *flow, flow_set *set, void *site, double rate, double seconds,
 		struct flow_sum *sum)
 {
 	struct pace pace;
-	int ret = 0, late;
+	uint64_t patience;
+	int ret = 0, late = 0;
 
 	*sum = (struct flow_sum){ 0 };
 	atomic_fetch_add_explicit(&flow->gate, 1, memory_order_release);
@@ -168,8 +130,30 @@ int flow_toggle(struct flow *flow, flow_set *set, void *site, double rate, doubl
 	atomic_fetch_add_explicit(&flow->gate, 1, memory_order_release);
 	sum->seconds = (double)(ticks_now() - pace.start) / flow->ticks_per_second;
 	sum->toggles = pace.done;
-	late = toggle_until_seen(flow, &pace, set, site);
-	sum_up(flow, sum);
+	/*
+	 * Until the last executor has seen that the gate is closed. One that gets nowhere because
+	 * of the toggling would never see it: so at most for as long again.
+	 */
+	patience = pace.end + (pace.end - pace.start);
+	pace.end = UINT64_MAX / 4 + pace.start;
+	while (late == 0 && !all_have_seen(flow) && !pace_passed(patience))
+		if (pace_passed(pace_due(&pace)))
+			late = set(site, ++pace.done % 2);
+	await_all(flow);
+	for (unsigned i = 0; i < flow->executors; i++) {
+		const struct slot *slot = &flow->slot[i];
+		double ran = (double)(slot->end - slot->begin) / flow->ticks_per_second;
+
+		sum->executed += slot->executed;
+		for (unsigned t = 0; t < 2; t++) {
+			uint64_t here = t && flow->on_off ? slot->executed - slot->calls[0]
+							  : slot->calls[t];
+
+			sum->calls[t] += slot->calls[t];
+			sum->ran[t] += here;
+			sum->per_second[t] += (double)here / ran;
+		}
+	}
 	return ret < 0 ? ret : late;
 }
 
@@ -246,24 +230,6 @@ enum figure {
 	SECOND,
 };
 
-static double figure_of(const struct flow_sum *sum, enum figure figure, const double *rate)
-{
-	const double *per_second = sum->per_second;
-
-	switch (figure) {
-	case TOGGLES:
-		return (double)sum->toggles / sum->seconds;
-	case SLANT:
-		return 1 / flow_balance((double)sum->ran[0], (double)sum->ran[1]);
-	case SLANT_TIME:
-		return 1 / flow_balance(per_second[0] / rate[0], per_second[1] / rate[1]);
-	case KEPT:
-		return (per_second[0] / rate[0] + per_second[1] / rate[1]) / 2;
-	default:
-		return per_second[figure - FIRST];
-	}
-}
-
 /* And the least of all blocks, if it is asked for. */
 static double median_of(const struct flow_tally *tally, enum figure figure, const double *rate,
 			double *least)
@@ -272,11 +238,21 @@ static double median_of(const struct flow_tally *tally, enum figure figure, cons
 	double median = NAN;
 
 	for (size_t i = WARM_UP; i < tally->count; i++) {
-		double value = figure_of(&tally->sum[i], figure, rate);
+		const struct flow_sum *sum = &tally->sum[i];
+		const double *second = sum->per_second;
+		double part[2] = { rate ? second[0] / rate[0] : 0, rate ? second[1] / rate[1] : 0 };
+		const double value[] = {
+			[TOGGLES] = (double)sum->toggles / sum->seconds,
+			[SLANT] = 1 / flow_balance((double)sum->ran[0], (double)sum->ran[1]),
+			[SLANT_TIME] = 1 / flow_balance(part[0], part[1]),
+			[KEPT] = (part[0] + part[1]) / 2,
+			[FIRST] = second[0],
+			[SECOND] = second[1],
+		};
 
-		samples_add(&all, value);
+		samples_add(&all, value[figure]);
 		if (least)
-			*least = fmin(*least, value);
+			*least = fmin(*least, value[figure]);
 	}
 	samples_end_block(&all);
 	if (all.blocks && !all.lost)

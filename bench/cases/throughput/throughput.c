@@ -82,11 +82,6 @@ struct throughput {
 	size_t count, room, bases;
 };
 
-static double asked(double rate)
-{
-	return rate == FASTEST ? INFINITY : rate;
-}
-
 /* --- Blocks ----------------------------------------------------------------------------- */
 
 /* Calls per second; between a call and none they are what state 0 does. */
@@ -124,8 +119,8 @@ static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 	int ret = bench_site_set(point->site, 0);
 
 	if (ret == 0 && point->rate > 0)
-		ret = flow_toggle(flow, bench_site_set, point->site, asked(point->rate), slice,
-				  &sum);
+		ret = flow_toggle(flow, bench_site_set, point->site,
+				  point->rate == FASTEST ? INFINITY : point->rate, slice, &sum);
 	else if (ret == 0)
 		ret = flow_untouched(flow, bench_site_set, point->site, slice, &sum);
 	if (ret < 0)
@@ -146,8 +141,8 @@ static int block_of_peer(struct bench_case *c, struct samples *s, char *why)
 	struct peer_flow told = { 0 };
 	struct flow_sum sum = { 0 };
 	double half = point->on_off && point->rate == 0 ? 0.5 : 1;
-	int ret = point->peer->flow(point->peer, asked(point->rate), PEER_SLICE, point->on_off,
-				    &told, why);
+	int ret = point->peer->flow(point->peer, point->rate == FASTEST ? INFINITY : point->rate,
+				    PEER_SLICE, point->on_off, &told, why);
 
 	if (ret < 0)
 		return ret;
@@ -232,20 +227,6 @@ static unsigned next_executors(unsigned executors, unsigned most)
 	return executors && 2 * executors < most ? 2 * executors : executors ? most : 1;
 }
 
-static void add_sites(struct throughput *all)
-{
-	unsigned most = hot_executors(all->hot);
-
-	for (unsigned i = 0; i < LINES; i++)
-		for (unsigned n = next_executors(0, most); n; n = next_executors(n, most))
-			if (i < SCALING_LINES || n == 1 || n == most)
-				add_points(all, (struct point){ .all = all,
-								.line = &lines[i],
-								.site = &all->site[i],
-								.on_off = lines[i].on_off,
-								.executors = n });
-}
-
 /* Of a peer that is not to be had one row tells why, and not one per rate. */
 static int add_peer(struct throughput *all, struct peer *peer, bool on_off,
 		    struct bench_result *result)
@@ -272,86 +253,63 @@ static int add_peer(struct throughput *all, struct peer *peer, bool on_off,
 	return 0;
 }
 
-static int add_peers(struct throughput *all, struct bench_result *result)
-{
-	int ret = 0;
-
-	for (struct peer *peer = peers; peer->name && ret == 0; peer++)
-		for (unsigned on_off = 0; on_off < 2 && peer->flow && ret == 0; on_off++)
-			ret = add_peer(all, peer, on_off, result);
-	return ret;
-}
-
-/* --- All of it -------------------------------------------------------------------------- */
-
-/* No more than all lines and peers with every number of executors. */
-static size_t most_cases(const struct throughput *all)
-{
-	unsigned most = hot_executors(all->hot);
-	size_t steps = 0, peer_modes = 0;
-
-	for (unsigned n = next_executors(0, most); n; n = next_executors(n, most))
-		steps++;
-	for (const struct peer *peer = peers; peer->name; peer++)
-		peer_modes += 2;
-	return (LINES * steps + peer_modes) * (RATES + 1);
-}
-
-static int open_all(struct throughput *all, char *why)
-{
-	const struct bench_run *run = all->run;
-	struct identity id;
-	int ret = identity_read(&id);
-
-	if (ret == 0)
-		ret = hot_start(&all->hot, run->topology, &run->seating);
-	if (ret == 0)
-		ret = flow_open(&all->flow, all->hot, 1000.0 * (double)id.tsc_khz);
-	if (ret < 0)
-		return ret;
-	all->room = most_cases(all);
-	all->cases = calloc(all->room, sizeof(*all->cases));
-	all->points = calloc(all->room, sizeof(*all->points));
-	all->site = aligned_alloc(128, LINES * sizeof(*all->site));
-	if (!all->cases || !all->points || !all->site)
-		return -ENOMEM;
-	memset(all->site, 0, LINES * sizeof(*all->site));
-	for (unsigned i = 0; i < LINES && ret == 0; i++)
-		ret = bench_site_build(&all->site[i],
-				       &(struct site_spec){ .way = &ways[lines[i].way],
-							    .split = lines[i].split,
-							    .target = LOOP_COUNT,
-							    .two_targets = !lines[i].on_off },
-				       why);
-	return ret;
-}
-
-static void close_all(struct throughput *all)
-{
-	for (size_t i = 0; all->points && i < all->room; i++)
-		flow_tally_free(&all->points[i].tally);
-	flow_close(all->flow);
-	hot_stop(all->hot);
-	for (unsigned i = 0; i < LINES && all->site; i++)
-		bench_site_free(&all->site[i]);
-	free(all->site);
-	free(all->cases);
-	free(all->points);
-}
-
 int throughput_measure(const struct bench_run *run, double slice, struct bench_result *result)
 {
 	struct throughput all = { .run = run, .slice = slice };
+	unsigned most = run->seating.executors;
 	char why[BENCH_WHY];
-	int ret = open_all(&all, why);
+	struct identity id;
+	size_t series = 0;
+	int ret = identity_read(&id);
 
-	if (ret == 0) {
-		add_sites(&all);
-		ret = add_peers(&all, result);
+	if (ret == 0)
+		ret = hot_start(&all.hot, run->topology, &run->seating);
+	if (ret == 0)
+		ret = flow_open(&all.flow, all.hot, 1000.0 * (double)id.tsc_khz);
+	/* No more than all lines and peers with every number of executors. */
+	for (unsigned n = next_executors(0, most); n; n = next_executors(n, most))
+		series += LINES;
+	for (const struct peer *peer = peers; peer->name; peer++)
+		series += 2;
+	all.room = series * (RATES + 1);
+	all.cases = calloc(all.room, sizeof(*all.cases));
+	all.points = calloc(all.room, sizeof(*all.points));
+	all.site = aligned_alloc(128, LINES * sizeof(*all.site));
+	if (ret == 0 && (!all.cases || !all.points || !all.site))
+		ret = -ENOMEM;
+	if (all.site)
+		memset(all.site, 0, LINES * sizeof(*all.site));
+	for (unsigned i = 0; i < LINES && ret == 0; i++) {
+		struct site_spec spec = { .way = &ways[lines[i].way],
+					  .split = lines[i].split,
+					  .target = LOOP_COUNT,
+					  .two_targets = !lines[i].on_off };
+		struct point point = { .all = &all,
+				       .line = &lines[i],
+				       .site = &all.site[i],
+				       .on_off = lines[i].on_off };
+
+		ret = bench_site_build(&all.site[i], &spec, why);
+		for (unsigned n = next_executors(0, most); n; n = next_executors(n, most)) {
+			point.executors = n;
+			if (i < SCALING_LINES || n == 1 || n == most)
+				add_points(&all, point);
+		}
 	}
+	for (struct peer *peer = peers; peer->name && ret == 0; peer++)
+		for (unsigned on_off = 0; on_off < 2 && peer->flow && ret == 0; on_off++)
+			ret = add_peer(&all, peer, on_off, result);
 	if (ret == 0)
 		ret = bench_measure(run, all.cases, all.count, result);
-	close_all(&all);
+	for (size_t i = 0; all.points && i < all.room; i++)
+		flow_tally_free(&all.points[i].tally);
+	flow_close(all.flow);
+	hot_stop(all.hot);
+	for (unsigned i = 0; i < LINES && all.site; i++)
+		bench_site_free(&all.site[i]);
+	free(all.site);
+	free(all.cases);
+	free(all.points);
 	return ret;
 }
 

@@ -88,17 +88,16 @@ static void add_line(struct toggle_list *list, const struct line *line, unsigned
 	struct toggle_spec spec = {
 		.way = &ways[line->way],
 		.executors = executors,
+		.has_split = line->splits,
 		.page = line->page,
 		.has_policy = line->has_policy,
 		.policy = line->policy,
 		.mapping = line->mapping,
 		.cold = line->cold,
 	};
+	const char *split = line->splits ? line->splits : "0";
 
-	if (!line->splits)
-		add_spec(list, &spec);
-	for (const char *split = line->splits; split && *split; split++) {
-		spec.has_split = true;
+	for (; *split; split++) {
 		spec.split = (unsigned)(*split - '0');
 		add_spec(list, &spec);
 	}
@@ -164,14 +163,6 @@ static int block_of_starts(struct bench_case *c, struct samples *s, char *why)
 	return 0;
 }
 
-static int measure_starts(const struct bench_run *run, struct bench_result *result)
-{
-	struct bench_case c = { .block = block_of_starts };
-
-	bench_row_name(&c.row, "pc_init", "start", "us");
-	return bench_measure(run, &c, 1, result);
-}
-
 /* With so many executors at hand, asleep when they are not asked for. The list is empty after. */
 static int measure_list(const struct bench_run *run, struct toggle_list *list, unsigned executors,
 			struct toggle *toggle, struct bench_result *result)
@@ -205,8 +196,12 @@ int bench_toggle(const struct bench_run *run, struct bench_result *result)
 {
 	struct toggle_list *list = calloc(1, sizeof(*list));
 	struct toggle toggle = { 0 };
-	int ret = list ? measure_starts(run, result) : -ENOMEM;
+	struct bench_case start = { .block = block_of_starts };
+	int ret = list ? 0 : -ENOMEM;
 
+	bench_row_name(&start.row, "pc_init", "start", "us");
+	if (ret == 0)
+		ret = bench_measure(run, &start, 1, result);
 	if (ret == 0)
 		ret = toggle_sweep_open(&toggle, run->topology);
 	if (ret == 0) {

@@ -59,13 +59,6 @@ static void await_executors(struct toggle_case *c, const struct bench_site *site
 	hot_cool(c->toggle->hot);
 }
 
-static void end_risk(struct toggle_case *c)
-{
-	pc_set_policy(PC_POLICY_AUTO);
-	if (c->spec.any_risk)
-		pc_set_accept_p(c->accept_p);
-}
-
 static int begin_case(struct bench_case *bench, char *why)
 {
 	struct toggle_case *c = bench->arg;
@@ -94,7 +87,9 @@ static int begin_case(struct bench_case *bench, char *why)
 	if (ret == 0)
 		ret = bench_site_begin(&c->site, c->spec.policy, why);
 	if (ret < 0) {
-		end_risk(c);
+		pc_set_policy(PC_POLICY_AUTO);
+		if (c->spec.any_risk)
+			pc_set_accept_p(c->accept_p);
 		return ret;
 	}
 	c->may_wait = pc_get_status(&status) == 0 && status.in_use == PC_POLICY_WAIT;
@@ -110,14 +105,8 @@ static void end_case(struct bench_case *bench)
 	hot_sleep(c->toggle->hot);
 	c->executed += hot_count(c->toggle->hot).executed;
 	bench_site_end(&c->site);
-	end_risk(c);
-}
-
-static unsigned pairs_of(const struct toggle_spec *spec)
-{
-	if (spec->cold)
-		return COLD_PAIRS;
-	return spec->batch >= TOGGLE_BATCH_MAX ? 2 : spec->batch >= 1000 ? 5 : spec->way->pairs;
+	if (c->spec.any_risk)
+		pc_set_accept_p(c->accept_p);
 }
 
 /* Off, and on again: what stands there first stands there last. */
@@ -127,7 +116,7 @@ static int block_of_changes(struct bench_case *bench, struct samples *s, char *w
 	const struct way *way = c->spec.way;
 	int ret = 0;
 
-	for (unsigned i = 0; i < 2 * pairs_of(&c->spec) && ret == 0; i++) {
+	for (unsigned i = 0; i < 2 * c->pairs && ret == 0; i++) {
 		unsigned state = !(i % 2);
 		double ticks;
 
@@ -166,47 +155,37 @@ static int block_of_process(struct bench_case *bench, struct samples *s, char *w
 	struct toggle_case *c = bench->arg;
 	struct peer *peer = c->spec.peer;
 
-	return peer->toggle(peer, pairs_of(&c->spec), c->spec.executors > 0, s, why);
+	return peer->toggle(peer, c->pairs, c->spec.executors > 0, s, why);
 }
 
 /* --- The floor ------------------------------------------------------------------------ */
-
-static struct bench_site *floor_site(struct toggle_case *c)
-{
-	return c->twin.place ? &c->twin : &c->site;
-}
 
 static int begin_floor(struct bench_case *bench, char *why)
 {
 	struct toggle_case *c = bench->arg;
 
 	(void)why;
-	hot_aim(c->toggle->hot, &floor_site(c)->work, c->spec.executors);
+	hot_aim(c->toggle->hot, &c->floor->work, c->spec.executors);
 	return 0;
 }
 
 static void end_floor(struct bench_case *bench)
 {
-	struct toggle_case *c = bench->arg;
-
-	hot_sleep(c->toggle->hot);
+	hot_sleep(((struct toggle_case *)bench->arg)->toggle->hot);
 }
 
 /* The value is the one that stands there; a load of it in time would fetch the line untimed. */
 static int block_of_floor(struct bench_case *bench, struct samples *s, char *why)
 {
 	struct toggle_case *c = bench->arg;
-	struct bench_site *site = floor_site(c);
-	uint64_t *word = site->place, same = __atomic_load_n(word, __ATOMIC_RELAXED);
-	unsigned pairs = pairs_of(&c->spec);
+	uint64_t *word = c->floor->place, same = __atomic_load_n(word, __ATOMIC_RELAXED);
+	bool few = c->pairs < FLOOR_LEAST && !c->spec.cold;
 
 	(void)why;
-	if (pairs < FLOOR_LEAST && !c->spec.cold)
-		pairs = FLOOR_LEAST;
-	for (unsigned i = 0; i < 2 * pairs; i++) {
+	for (unsigned i = 0; i < 2 * (few ? FLOOR_LEAST : c->pairs); i++) {
 		uint64_t start;
 
-		await_executors(c, site);
+		await_executors(c, c->floor);
 		start = ticks_now();
 		__atomic_exchange_n(word, same, __ATOMIC_SEQ_CST);
 		samples_add(&s[c->spec.way->second ? i % 2 : 0], (double)(ticks_now() - start));
@@ -216,11 +195,52 @@ static int block_of_floor(struct bench_case *bench, struct samples *s, char *why
 
 /* --- Building ------------------------------------------------------------------------- */
 
-/* What is as in most cases is not told: mapping open, hot, across a line. */
-static void name_row(struct bench_row *row, const struct toggle_spec *spec)
+void toggle_case_build(struct toggle_case *c, const struct toggle_spec *spec, struct toggle *toggle,
+		       struct bench_case *bench, struct bench_case *floor)
 {
+	struct site_spec site = {
+		.way = spec->way,
+		.split = spec->split,
+		.boundary = spec->page ? 4096 : 0,
+		.mapping = spec->peer ? SITE_RAW : spec->mapping,
+		.spare = &toggle->pool,
+		.batch = spec->batch,
+	};
 	const struct way *way = spec->way;
+	struct bench_row *row;
 
+	memset(c, 0, sizeof(*c));
+	c->spec = *spec;
+	c->toggle = toggle;
+	c->pairs = spec->cold			     ? COLD_PAIRS
+		   : spec->batch >= TOGGLE_BATCH_MAX ? 2
+		   : spec->batch >= 1000	     ? 5
+						     : spec->way->pairs;
+	c->ret = bench_site_build(&c->site, &site, c->why);
+	if (c->ret == 0 && spec->mapping != SITE_OPEN) {
+		site.way = &ways[WAY_PROCESS];
+		site.mapping = SITE_RAW;
+		c->ret = bench_site_build(&c->twin, &site, c->why);
+	}
+	c->floor = c->twin.place ? &c->twin : &c->site;
+	*floor = (struct bench_case){
+		.begin = begin_floor,
+		.block = block_of_floor,
+		.end = end_floor,
+		.arg = c,
+	};
+	bench_row_name(&floor->row, "floor", spec->way->first, "ticks");
+	*bench = (struct bench_case){
+		.begin = spec->peer ? begin_process : begin_case,
+		.block = spec->peer ? block_of_process : block_of_changes,
+		.end = spec->peer ? NULL : end_case,
+		.sum_up = spec->peer ? NULL : sum_up,
+		.arg = c,
+		.base = floor,
+		.second_measure = spec->way->second,
+	};
+	row = &bench->row;
+	/* What is as in most cases is not told: mapping open, hot, across a line. */
 	bench_row_name(row, spec->peer ? spec->peer->name : way->name, way->first, "ticks");
 	row->peer = way->peer;
 	if (spec->batch)
@@ -239,46 +259,6 @@ static void name_row(struct bench_row *row, const struct toggle_spec *spec)
 	bench_row_param(row, "executors", spec->executors);
 	if (spec->cold)
 		bench_row_param_text(row, "cache", "cold");
-}
-
-void toggle_case_build(struct toggle_case *c, const struct toggle_spec *spec, struct toggle *toggle,
-		       struct bench_case *bench, struct bench_case *floor)
-{
-	struct site_spec site = {
-		.way = spec->way,
-		.split = spec->split,
-		.boundary = spec->page ? 4096 : 0,
-		.mapping = spec->peer ? SITE_RAW : spec->mapping,
-		.spare = &toggle->pool,
-		.batch = spec->batch,
-	};
-
-	memset(c, 0, sizeof(*c));
-	c->spec = *spec;
-	c->toggle = toggle;
-	c->ret = bench_site_build(&c->site, &site, c->why);
-	if (c->ret == 0 && spec->mapping != SITE_OPEN) {
-		site.way = &ways[WAY_PROCESS];
-		site.mapping = SITE_RAW;
-		c->ret = bench_site_build(&c->twin, &site, c->why);
-	}
-	*floor = (struct bench_case){
-		.begin = begin_floor,
-		.block = block_of_floor,
-		.end = end_floor,
-		.arg = c,
-	};
-	bench_row_name(&floor->row, "floor", spec->way->first, "ticks");
-	*bench = (struct bench_case){
-		.begin = spec->peer ? begin_process : begin_case,
-		.block = spec->peer ? block_of_process : block_of_changes,
-		.end = spec->peer ? NULL : end_case,
-		.sum_up = spec->peer ? NULL : sum_up,
-		.arg = c,
-		.base = floor,
-		.second_measure = spec->way->second,
-	};
-	name_row(&bench->row, spec);
 }
 
 void toggle_case_free(struct toggle_case *c)
