@@ -10,12 +10,10 @@ libbench_la_SOURCES = \
 	bench/cases/scaling/scaling_known.c \
 	bench/cases/stall/stall.c \
 	bench/cases/stall/stall.h \
-	bench/cases/throughput/flow.c \
 	bench/cases/throughput/flow.h \
 	bench/cases/throughput/throughput.c \
 	bench/cases/toggle/toggle.c \
 	bench/cases/toggle/toggle.h \
-	bench/cases/toggle/toggle_case.c \
 	bench/figures/bench_figure.c \
 	bench/figures/bench_figure.h \
 	bench/figures/bench_latency.c \
@@ -34,7 +32,6 @@ libbench_la_SOURCES = \
 	bench/method/samples.h \
 	bench/method/sites.c \
 	bench/method/sites.h \
-	bench/peers/compiled.c \
 	bench/peers/hand.c \
 	bench/peers/hand.h \
 	bench/peers/jvm.c \
@@ -56,7 +53,6 @@ libcalibrate_la_SOURCES += \
 	bench/command/bench_cmd.c \
 	bench/command/bench_print.c \
 	bench/command/bench_print.h \
-	bench/page/report_answer.c \
 	bench/page/report_bench.c \
 	bench/page/report_bench.h \
 	bench/page/report_costs.c

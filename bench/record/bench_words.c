@@ -7,18 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_plain(char c)
-{
-	return isalnum((unsigned char)c) || (c && strchr(" ,.:|=+/()-_%", c));
-}
-
 /* Of ASCII alone, whichever the locale. */
 char *words_plain(const char *text, char *buf, size_t size)
 {
 	size_t i = 0;
 
-	for (; text[i] && i + 1 < size; i++)
-		buf[i] = (text[i] & 0x80) == 0 && is_plain(text[i]) ? text[i] : '?';
+	for (; text[i] && i + 1 < size; i++) {
+		bool plain = (text[i] & 0x80) == 0 &&
+			     (isalnum((unsigned char)text[i]) || strchr(" ,.:|=+/()-_%", text[i]));
+
+		buf[i] = text[i];
+		if (!plain)
+			buf[i] = '?';
+	}
 	buf[i] = '\0';
 	return buf;
 }
@@ -60,15 +61,6 @@ static void param_words(const struct bench_param *param, char *buf, size_t size)
 		snprintf(buf, size, "%.10g %.*s", number, one, key);
 }
 
-/* Counts on past the end of a buffer that is full, as snprintf() does. */
-static size_t append_word(char *buf, size_t size, size_t length, const char *between,
-			  const char *more)
-{
-	if (length < size)
-		snprintf(buf + length, size - length, "%s%s", length ? between : "", more);
-	return length + (length ? strlen(between) : 0) + strlen(more);
-}
-
 char *words_of_params(const struct bench_row *row, const char *const without[], char *buf,
 		      size_t size)
 {
@@ -76,13 +68,12 @@ char *words_of_params(const struct bench_row *row, const char *const without[], 
 	size_t length = 0;
 
 	for (unsigned i = 0; i < row->params; i++) {
-		const struct bench_param *param = &row->param[i];
-
-		if (word_listed(param->key, without))
+		if (word_listed(row->param[i].key, without))
 			continue;
-		param_words(param, one, sizeof(one));
-		if (one[0])
-			length = append_word(raw, sizeof(raw), length, ", ", one);
+		param_words(&row->param[i], one, sizeof(one));
+		if (one[0] && length < sizeof(raw))
+			length += (size_t)snprintf(raw + length, sizeof(raw) - length, "%s%s",
+						   length ? ", " : "", one);
 	}
 	return words_plain(raw, buf, size);
 }
@@ -96,7 +87,7 @@ char *words_of_row(const struct bench_row *row, const char *const without[], cha
 	words_of_params(row, without, params, sizeof(params));
 	length = strlen(buf);
 	if (params[0])
-		append_word(buf, size, length, ": ", params);
+		snprintf(buf + length, size - length, "%s%s", length ? ": " : "", params);
 	return buf;
 }
 
@@ -165,6 +156,8 @@ static bool is_word_of(const char *text, const char *words)
 {
 	char word[BENCH_KEY + BENCH_TEXT];
 
+	if (!words)
+		return true;
 	while ((words = next_word(words, word, sizeof(word))))
 		if (strcmp(word, text) == 0)
 			return true;
@@ -195,8 +188,7 @@ bool bench_is(const struct bench_row *row, const char *name, const char *measure
 {
 	char param[BENCH_KEY + BENCH_TEXT + 2];
 
-	if ((name && !is_word_of(row->name, name)) ||
-	    (measure && !is_word_of(row->measure, measure)))
+	if (!is_word_of(row->name, name) || !is_word_of(row->measure, measure))
 		return false;
 	while (params && (params = next_word(params, param, sizeof(param))))
 		if (!meets(row, param))
@@ -225,21 +217,15 @@ const struct bench_result *bench_of(const struct bench_result *results, size_t c
 	return NULL;
 }
 
-static struct bench_value whole(struct bench_value v)
-{
-	if (!isfinite(v.low))
-		v.low = v.median;
-	if (!isfinite(v.high))
-		v.high = v.median;
-	return v;
-}
-
 struct bench_value row_over(const struct bench_row *a, const struct bench_row *b)
 {
 	bool same = a->against[0] && strcmp(a->against, b->against) == 0 &&
 		    isfinite(a->ratio.median) && isfinite(b->ratio.median);
-	struct bench_value x = whole(same ? a->ratio : a->value);
-	struct bench_value y = whole(same ? b->ratio : b->value);
+	struct bench_value x = same ? a->ratio : a->value, y = same ? b->ratio : b->value;
 
-	return (struct bench_value){ x.median / y.median, x.low / y.high, x.high / y.low };
+	return (struct bench_value){
+		x.median / y.median,
+		finite_or(x.low, x.median) / finite_or(y.high, y.median),
+		finite_or(x.high, x.median) / finite_or(y.low, y.median),
+	};
 }

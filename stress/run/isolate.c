@@ -52,12 +52,6 @@ static void detach_child(pid_t parent)
 	sigprocmask(SIG_SETMASK, &empty, NULL);
 }
 
-static void end_child(struct watch *w, enum outcome why)
-{
-	w->ended_for = why;
-	kill(w->pid, SIGKILL);
-}
-
 static void look_at_child(struct watch *w)
 {
 	const struct run_options *options = w->what->options;
@@ -82,9 +76,11 @@ static void look_at_child(struct watch *w)
 		w->asked = now;
 	}
 	if (w->asked && now - w->asked > GRACE_SECONDS)
-		end_child(w, OUTCOME_INTERRUPTED);
+		w->ended_for = OUTCOME_INTERRUPTED;
 	else if (now - w->life > hang)
-		end_child(w, OUTCOME_HANG);
+		w->ended_for = OUTCOME_HANG;
+	if (w->ended_for != OUTCOME_DONE)
+		kill(w->pid, SIGKILL);
 }
 
 /* Bound elsewhere, or if that cannot be, to look rarely. */

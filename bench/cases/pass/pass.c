@@ -185,7 +185,6 @@ struct timed_peer {
 
 /* All that one run of a benchmark needs. */
 struct plan {
-	const struct pass_bench *bench;
 	struct timed timed[PASS_SPECS + 2 * SPLITS * BODIES];
 	size_t loops;
 	struct timed *empty[SPLITS][BODIES];
@@ -319,76 +318,69 @@ static struct timed *build_timed(struct plan *p, const struct pass_spec *spec)
 	return t;
 }
 
-static void plan_base(struct plan *p, unsigned split, unsigned work)
-{
-	struct pass_spec base = p->bench->base, empty = { .name = "empty" };
-	struct bench_case *c = &p->base_case[split][work];
-	struct timed *t;
-
-	base.loop.split = empty.loop.split = split;
-	base.loop.work = empty.loop.work = work;
-	t = build_timed(p, &base);
-	p->empty[split][work] = build_timed(p, &empty);
-	if (!p->bench->base_empty)
-		t->beside = p->empty[split][work];
-	*c = (struct bench_case){ .block = timed_block, .arg = t };
-	name_row(p->bench, &base, &c->row);
-}
-
-static void plan_timed(struct plan *p, const struct pass_spec *spec)
-{
-	struct timed *t = build_timed(p, spec);
-	struct bench_case *c = &p->cases[p->count++];
-
-	t->clock = &p->cases[0];
-	t->base_empty = p->bench->base_empty;
-	if (!t->base_empty)
-		t->beside = p->empty[spec->loop.split][spec->loop.work];
-	*c = (struct bench_case){
-		.block = timed_block,
-		.sum_up = sum_up_timed,
-		.arg = t,
-		.base = &p->base_case[spec->loop.split][spec->loop.work],
-	};
-	name_row(p->bench, spec, &c->row);
-}
-
-/* Its own empty loop is what it is off against; on, it stands beside our base. */
-static void plan_peer(struct plan *p, struct peer *peer, unsigned i)
-{
-	struct bench_case *c = &p->cases[p->count++];
-	struct pass_spec spec = { .name = peer->name, .peer = true };
-
-	p->peer[i] = (struct timed_peer){ peer, p->bench->peers_on, false };
-	p->peer_empty[i] = (struct timed_peer){ peer, false, true };
-	p->peer_base[i] = (struct bench_case){ .block = peer_block, .arg = &p->peer_empty[i] };
-	bench_row_name(&p->peer_base[i].row, "empty", p->bench->measure, "ticks");
-	*c = (struct bench_case){ .block = peer_block, .sum_up = sum_up_peer, .arg = &p->peer[i] };
-	c->base = p->bench->peers_on ? &p->base_case[0][0] : &p->peer_base[i];
-	name_row(p->bench, &spec, &c->row);
-}
-
 static int measure_passes(const struct pass_bench *bench, const struct bench_run *run,
 			  struct bench_result *result)
 {
 	struct plan *p = calloc(1, sizeof(*p));
 	struct pass_spec spec[PASS_SPECS];
 	size_t specs = bench->specs(spec);
+	struct bench_case *c;
 	unsigned count = 0;
+	struct timed *t;
 	int ret;
 
 	if (!p)
 		return -ENOMEM;
-	p->bench = bench;
 	p->cases[p->count].block = clock_block;
 	bench_row_name(&p->cases[p->count++].row, "clock", "cycle", "ticks");
-	for (unsigned i = 0; i < SPLITS * BODIES; i++)
-		plan_base(p, i / BODIES, i % BODIES);
-	for (size_t i = 0; i < specs; i++)
-		plan_timed(p, &spec[i]);
-	for (struct peer *peer = peers; peer->name && count < PEERS; peer++)
-		if (peer->cost)
-			plan_peer(p, peer, count++);
+	for (unsigned i = 0; i < SPLITS * BODIES; i++) {
+		unsigned split = i / BODIES, work = i % BODIES;
+		struct pass_spec base = bench->base, empty = { .name = "empty" };
+
+		base.loop.split = empty.loop.split = split;
+		base.loop.work = empty.loop.work = work;
+		t = build_timed(p, &base);
+		p->empty[split][work] = build_timed(p, &empty);
+		if (!bench->base_empty)
+			t->beside = p->empty[split][work];
+		c = &p->base_case[split][work];
+		*c = (struct bench_case){ .block = timed_block, .arg = t };
+		name_row(bench, &base, &c->row);
+	}
+	for (size_t i = 0; i < specs; i++) {
+		unsigned split = spec[i].loop.split, work = spec[i].loop.work;
+
+		t = build_timed(p, &spec[i]);
+		t->clock = &p->cases[0];
+		t->base_empty = bench->base_empty;
+		if (!t->base_empty)
+			t->beside = p->empty[split][work];
+		c = &p->cases[p->count++];
+		*c = (struct bench_case){ .block = timed_block,
+					  .sum_up = sum_up_timed,
+					  .arg = t,
+					  .base = &p->base_case[split][work] };
+		name_row(bench, &spec[i], &c->row);
+	}
+	/* Its own empty loop is what a peer is off against; on, it stands beside our base. */
+	for (struct peer *peer = peers; peer->name && count < PEERS; peer++) {
+		struct pass_spec its = { .name = peer->name, .peer = true };
+		struct bench_case *base = &p->peer_base[count];
+
+		if (!peer->cost)
+			continue;
+		p->peer[count] = (struct timed_peer){ peer, bench->peers_on, false };
+		p->peer_empty[count] = (struct timed_peer){ peer, false, true };
+		*base = (struct bench_case){ .block = peer_block, .arg = &p->peer_empty[count] };
+		bench_row_name(&base->row, "empty", bench->measure, "ticks");
+		c = &p->cases[p->count++];
+		*c = (struct bench_case){ .block = peer_block,
+					  .sum_up = sum_up_peer,
+					  .arg = &p->peer[count],
+					  .base = bench->peers_on ? &p->base_case[0][0] : base };
+		name_row(bench, &its, &c->row);
+		count++;
+	}
 	ret = bench_measure(run, p->cases, p->count, result);
 	for (size_t i = 0; i < p->loops; i++)
 		if (p->timed[i].ret == 0)
