@@ -38,21 +38,6 @@ static bool is_stopped(const struct running *run)
 	return run->r->stop && *run->r->stop;
 }
 
-static int note_pair(struct conformance *c, const struct turn *turn, bool failed)
-{
-	if (c->pairs == c->room) {
-		size_t room = 2 * c->room + 64;
-		struct tried_pair *pair = realloc(c->pair, room * sizeof(*pair));
-
-		if (!pair)
-			return -ENOMEM;
-		c->pair = pair;
-		c->room = room;
-	}
-	c->pair[c->pairs++] = (struct tried_pair){ turn->writer, turn->executor, failed };
-	return 0;
-}
-
 static int run_turn(struct running *run, const struct turn *turn, bool *failed)
 {
 	const struct conform_request *r = run->r;
@@ -69,7 +54,7 @@ static int run_turn(struct running *run, const struct turn *turn, bool *failed)
 		.loaded = r->load == LOAD_IN_TURN ? turn->loaded : r->load != LOAD_NONE,
 		.load_on = r->load < 0 ? r->cpu[turn->load_on] : (unsigned)r->load,
 	};
-	struct turn pair = *turn;
+	struct conformance *c = run->c;
 	struct run_options options = { .stop = r->stop };
 	struct conform_result result;
 	int ret;
@@ -94,12 +79,23 @@ static int run_turn(struct running *run, const struct turn *turn, bool *failed)
 	*failed = result.failures > 0;
 	if (*failed) {
 		t->failed++;
-		if (run->c->faileds < FAILED_MAX)
-			run->c->failed[run->c->faileds++] = (struct failed){ cell, result };
+		if (c->faileds < FAILED_MAX)
+			c->failed[c->faileds++] = (struct failed){ cell, result };
 	}
-	if (alone)
-		pair.executor = pair.writer;
-	return result.trials ? note_pair(run->c, &pair, *failed) : 0;
+	if (!result.trials)
+		return 0;
+	if (c->pairs == c->room) {
+		size_t room = 2 * c->room + 64;
+		struct tried_pair *pair = realloc(c->pair, room * sizeof(*pair));
+
+		if (!pair)
+			return -ENOMEM;
+		c->pair = pair;
+		c->room = room;
+	}
+	c->pair[c->pairs++] =
+		(struct tried_pair){ turn->writer, alone ? turn->writer : turn->executor, *failed };
+	return 0;
 }
 
 /* Which of the two was it? Either with others. */

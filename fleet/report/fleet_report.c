@@ -50,20 +50,6 @@ void kind_title(FILE *out, const struct fleet_kind *k)
 
 /* --- The ladder ------------------------------------------------------------------------------- */
 
-static void put_rung(FILE *out, const struct kind_report *r, int decade, int claim)
-{
-	int best = estimate_best(&r->estimate, claim, pow(10, -decade));
-	const struct level *level = &r->estimate.level[best < 0 ? 0 : best];
-	const struct claim *c = &level->claim[claim];
-	const struct behind_one *behind = &r->behind.level[best < 0 ? 0 : best][claim];
-
-	if (best < 0)
-		return;
-	fprintf(out, "    1e-%d  %-4s  %-12s %8.2g %9" PRIu64 " %8" PRIu64 " %9.3g %8" PRIu64 "\n",
-		decade, claim_name(claim), WAITS(&level->rung), c->upper_p, behind->machines,
-		behind->runs, (double)c->count.toggles, c->count.tears);
-}
-
 static void put_ladder(FILE *out, const struct kind_report *r)
 {
 	const struct estimate *e = &r->estimate;
@@ -71,12 +57,25 @@ static void put_ladder(FILE *out, const struct kind_report *r)
 
 	for (int decade = 3; decade <= LOWEST; decade++)
 		for (int c = 0; c < CLAIMS; c++) {
-			if (estimate_best(e, c, pow(10, -decade)) >= 0 && !some)
+			int best = estimate_best(e, c, pow(10, -decade));
+			const struct level *level = &e->level[best < 0 ? 0 : best];
+			const struct claim *claim = &level->claim[c];
+			const struct behind_one *behind;
+
+			if (best < 0)
+				continue;
+			behind = &r->behind.level[best][c];
+			if (!some)
 				fputs("  tears below, across, waits    bound  machines     runs   "
 				      "toggles    tears\n",
 				      out);
-			some |= estimate_best(e, c, pow(10, -decade)) >= 0;
-			put_rung(out, r, decade, c);
+			some = true;
+			fprintf(out,
+				"    1e-%d  %-4s  %-12s %8.2g %9" PRIu64 " %8" PRIu64
+				" %9.3g %8" PRIu64 "\n",
+				decade, claim_name(c), WAITS(&level->rung), claim->upper_p,
+				behind->machines, behind->runs, (double)claim->count.toggles,
+				claim->count.tears);
 		}
 	if (!some)
 		fputs("  No wait keeps tears below 1e-3, as far as was counted.\n", out);
