@@ -64,7 +64,8 @@ static void emit_loop(struct loop *loop, const struct loop_spec *spec)
 		body += PAGE;
 	if (spec->kind == LOOP_EMPTY)
 		body += LOOP_SITE_BYTES;
-	body += spec->split == 0 ? 64 : (boundary == PAGE ? 0 : 128 + boundary) - spec->split;
+	body += spec->split == 0 ? 64 : boundary == PAGE ? 0 : 128 + boundary;
+	body -= spec->split;
 	e = (struct emit){ .at = body };
 	switch (spec->kind) {
 	case LOOP_EMPTY:

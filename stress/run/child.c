@@ -243,38 +243,32 @@ void child_run(const struct cell *cell, hwloc_topology_t topology, struct shared
 
 /* --- The parent ------------------------------------------------------------------------------ */
 
-/* A cell being run: what the parent holds of it. */
-struct watch {
-	const struct cell *cell;
-	const struct run_options *options;
-	struct shared *shared;
-};
-
 static void run_inside(void *arg)
 {
-	struct watch *w = arg;
+	struct shared *shared = arg;
 
-	child_run(w->cell, w->options->topology, w->shared);
+	child_run(shared->cell, shared->options->topology, shared);
 }
 
 /* The child did not finish: rescue what its executors had counted. */
-static void rescue_counts(struct watch *w, const struct ending *ending, struct cell_result *result)
+static void rescue_counts(const struct shared *s, const struct ending *ending,
+			  struct cell_result *result)
 {
-	for (unsigned i = 0; w->shared->code.loop && i < w->cell->executors; i++) {
-		struct executor_counts *counts = &w->shared->executor[i];
+	for (unsigned i = 0; s->code.loop && i < s->cell->executors; i++) {
+		const struct executor_counts *counts = &s->executor[i];
 		uint64_t known = 0, finished = atomic_load(&counts->executions);
 
 		/* The round in which it died was not added, but its slots were counted. */
 		for (unsigned k = 0; k < CODE_SLOTS; k++)
 			known += counts->slots[0].at[k];
 		/* NOPs leave no trace: only finished rounds tell of them. */
-		if (w->shared->code.codes == 2 && finished > known)
+		if (s->code.codes == 2 && finished > known)
 			known = finished;
-		code_collect(&w->shared->code, counts->slots, known, result);
+		code_collect(&s->code, counts->slots, known, result);
 	}
-	result->toggles = atomic_load(&w->shared->leash.life);
-	if (w->shared->code.loop)
-		child_sum(w->shared, result);
+	result->toggles = atomic_load(&s->leash.life);
+	if (s->code.loop)
+		child_sum(s, result);
 	result->signal = ending->signal;
 	result->outcome = ending->outcome;
 	if (result->outcome != OUTCOME_CRASH)
@@ -286,7 +280,7 @@ static void rescue_counts(struct watch *w, const struct ending *ending, struct c
 	result->tears[TEAR_OTHER]++;
 	result->torn++;
 	/* Of several sites it may be any. */
-	for (unsigned i = 0; i < CELL_INSIDE && w->cell->crossing == CROSSING_INSIDE; i++)
+	for (unsigned i = 0; i < CELL_INSIDE && s->cell->crossing == CROSSING_INSIDE; i++)
 		result->torn_inside[i]++;
 	if (result->toggles < result->torn)
 		result->toggles = result->torn;
@@ -294,9 +288,9 @@ static void rescue_counts(struct watch *w, const struct ending *ending, struct c
 
 int cell_run(const struct cell *cell, const struct run_options *options, struct cell_result *result)
 {
-	struct watch w = { .cell = cell, .options = options };
-	struct isolated what = { .inside = run_inside, .arg = &w, .parts = 1, .options = options };
+	struct isolated what = { .inside = run_inside, .parts = 1, .options = options };
 	size_t size = sizeof(struct shared) + cell->executors * sizeof(struct executor_counts);
+	struct shared *s;
 	struct ending ending;
 	char reason[160];
 	int ret;
@@ -307,21 +301,24 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 		ret = place_open();
 	if (ret < 0)
 		return ret;
-	w.shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (w.shared == MAP_FAILED)
+	s = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s == MAP_FAILED)
 		return -ENOMEM;
-	what.leash = &w.shared->leash;
-	what.seating = &w.shared->result.seating;
-	what.witness = &w.shared->result.witness;
-	ret = cell_seat(cell, options->topology, &w.shared->result.seating, reason, sizeof(reason));
+	what.arg = s;
+	s->cell = cell;
+	s->options = options;
+	what.leash = &s->leash;
+	what.seating = &s->result.seating;
+	what.witness = &s->result.witness;
+	ret = cell_seat(cell, options->topology, &s->result.seating, reason, sizeof(reason));
 	if (ret == 0)
 		ret = isolate(&what, &ending);
 	if (ret == 0)
-		*result = w.shared->result;
+		*result = s->result;
 	if (ret == 0 && !ending.finished) {
-		rescue_counts(&w, &ending, result);
+		rescue_counts(s, &ending, result);
 		result->seconds = ending.seconds;
 	}
-	munmap(w.shared, size);
+	munmap(s, size);
 	return ret;
 }

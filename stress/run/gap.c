@@ -42,6 +42,8 @@
 
 /* Memory shared by parent and child; survives the child. */
 struct gap_shared {
+	const struct cell *cell; /* the caller's, as these two */
+	const struct run_options *options;
 	struct leash leash; /* its life: stores, stamped or not */
 	struct gap_result result;
 	struct gap_simulation simulation;
@@ -313,7 +315,8 @@ static bool is_over(const struct gap_child *c)
 		return true;
 	if (c->shared->result.stores >= GAP_PARTS * c->cell->toggles)
 		return true;
-	return c->deadline > 0 && seconds_now() >= c->deadline;
+	/* A patcher that got its CPU late has stamped nothing yet. */
+	return c->deadline > 0 && c->shared->result.stores && seconds_now() >= c->deadline;
 }
 
 static int store_bare(struct gap_child *c)
@@ -466,27 +469,18 @@ static int run_gaps(struct gap_child *c)
 	return ret;
 }
 
-/* What the parent holds of it. */
-struct gap_parent {
-	const struct cell *cell;
-	const struct run_options *options;
-	struct gap_shared *shared;
-};
-
 static void run_inside(void *arg)
 {
-	struct gap_parent *p = arg;
-	const struct cell *cell = p->cell;
 	static struct gap_child child;
+	struct gap_shared *s = arg;
 
-	child.cell = cell;
-	child.topology = p->options->topology;
-	child.shared = p->shared;
-	child.random = cell->seed;
-	child.phases = ~cell->seed;
-	child.look_every = cell->rest > LOOK_TICKS / LOOK_EVERY ? 1 : LOOK_EVERY;
-	isolate_finish(&p->shared->leash, run_gaps(&child), &p->shared->result.error,
-		       &p->shared->result.outcome);
+	child.cell = s->cell;
+	child.topology = s->options->topology;
+	child.shared = s;
+	child.random = s->cell->seed;
+	child.phases = ~s->cell->seed;
+	child.look_every = s->cell->rest > LOOK_TICKS / LOOK_EVERY ? 1 : LOOK_EVERY;
+	isolate_finish(&s->leash, run_gaps(&child), &s->result.error, &s->result.outcome);
 }
 
 /* --- The parent ------------------------------------------------------------------------------- */
@@ -530,10 +524,8 @@ int gap_check(const struct cell *cell, char *reason, size_t size)
 int gap_run_simulated(const struct cell *cell, const struct run_options *options,
 		      struct gap_simulation *simulation, struct gap_result *result)
 {
-	struct gap_parent p = { .cell = cell, .options = options };
-	struct isolated what = {
-		.inside = run_inside, .arg = &p, .parts = GAP_PARTS, .options = options
-	};
+	struct isolated what = { .inside = run_inside, .parts = GAP_PARTS, .options = options };
+	struct gap_shared *s;
 	struct ending ending;
 	char reason[160];
 	int ret;
@@ -542,25 +534,27 @@ int gap_run_simulated(const struct cell *cell, const struct run_options *options
 	ret = gap_check(cell, reason, sizeof(reason));
 	if (ret < 0)
 		return ret;
-	p.shared = mmap(NULL, sizeof(*p.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			-1, 0);
-	if (p.shared == MAP_FAILED)
+	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s == MAP_FAILED)
 		return -ENOMEM;
-	p.shared->simulation = *simulation;
-	what.leash = &p.shared->leash;
-	what.seating = &p.shared->result.seating;
-	what.witness = &p.shared->result.witness;
-	ret = cell_seat(cell, options->topology, &p.shared->result.seating, reason, sizeof(reason));
+	what.arg = s;
+	s->cell = cell;
+	s->options = options;
+	s->simulation = *simulation;
+	what.leash = &s->leash;
+	what.seating = &s->result.seating;
+	what.witness = &s->result.witness;
+	ret = cell_seat(cell, options->topology, &s->result.seating, reason, sizeof(reason));
 	if (ret == 0)
 		ret = isolate(&what, &ending);
 	if (ret == 0)
-		*result = p.shared->result;
+		*result = s->result;
 	if (ret == 0 && !ending.finished) {
 		result->outcome = ending.outcome;
 		result->signal = ending.signal;
 	}
-	*simulation = p.shared->simulation;
-	munmap(p.shared, sizeof(*p.shared));
+	*simulation = s->simulation;
+	munmap(s, sizeof(*s));
 	return ret;
 }
 
