@@ -22,6 +22,7 @@
 /* Stores follow each other closely: what is shorter than the rest is seen seldom. */
 #define DEFAULT_REST	500 /* ticks */
 #define DEFAULT_SECONDS 5.0
+#define LATE_SECONDS	10.0 /* beyond what was asked for, if nothing was run until then */
 
 #define ROUND	      256   /* executions between two looks at the quit flag */
 #define HISTORY	      65536 /* stores that are remembered */
@@ -315,8 +316,9 @@ static bool is_over(const struct gap_child *c)
 		return true;
 	if (c->shared->result.stores >= GAP_PARTS * c->cell->toggles)
 		return true;
-	/* A patcher that got its CPU late has stamped nothing yet. */
-	return c->deadline > 0 && c->shared->result.stores && seconds_now() >= c->deadline;
+	/* Where others took the CPUs a whole phase may be needed in which all have run. */
+	return c->deadline > 0 &&
+	       seconds_now() >= c->deadline + (c->shared->result.executions ? 0 : LATE_SECONDS);
 }
 
 static int store_bare(struct gap_child *c)
