@@ -280,23 +280,6 @@ static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
 
 /* --- Getting ready -------------------------------------------------------------------------- */
 
-static int seat_threads(struct bench *b)
-{
-	char reason[160] = "";
-	unsigned most = placement_max(b->run.topology, PLACEMENT_SPREAD, reason, sizeof(reason));
-	unsigned executors = b->request->executors ? (unsigned)b->request->executors : most;
-	int ret = -ENOENT;
-
-	if (most)
-		ret = placement_seat(b->run.topology, PLACEMENT_SPREAD, executors, &b->run.seating,
-				     reason, sizeof(reason));
-	if (ret == 0)
-		return EXIT_PASS;
-	error(0, 0, "cannot seat %s: %s", most ? "so many executors" : "a patcher and an executor",
-	      reason[0] ? reason : strerror(-ret));
-	return EXIT_MISSING;
-}
-
 static int measure_all(struct bench *b)
 {
 	const struct bench_request *r = b->request;
@@ -329,8 +312,10 @@ int cmd_bench(int argc, char **argv)
 {
 	static struct bench b;
 	struct bench_request request;
+	char why[160] = "";
+	unsigned most;
 	uint64_t seed;
-	int status;
+	int status, ret;
 
 	/* This program, started again by a benchmark. */
 	if (argc == 2 + SCALING_NUMBERS && strcmp(argv[1], SCALING_KNOW) == 0)
@@ -346,7 +331,17 @@ int cmd_bench(int argc, char **argv)
 	if (!request.quiet && isatty(STDERR_FILENO))
 		b.run.progress = show_progress;
 	/* All that can be refused is, before anything is measured or written. */
-	status = seat_threads(&b);
+	most = placement_max(b.run.topology, PLACEMENT_SPREAD, why, sizeof(why));
+	ret = most ? placement_seat(b.run.topology, PLACEMENT_SPREAD,
+				    request.executors ? (unsigned)request.executors : most,
+				    &b.run.seating, why, sizeof(why))
+		   : -ENOENT;
+	if (ret < 0) {
+		error(0, 0, "cannot seat %s: %s",
+		      most ? "so many executors" : "a patcher and an executor",
+		      why[0] ? why : strerror(-ret));
+		status = EXIT_MISSING;
+	}
 	seed = request.seed;
 	if (status == EXIT_PASS && seed == BENCH_NO_SEED &&
 	    getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) {
@@ -357,8 +352,7 @@ int cmd_bench(int argc, char **argv)
 	if (status == EXIT_PASS)
 		status = machine_here(&b.id);
 	if (status == EXIT_PASS && request.journal) {
-		int ret = journal_open(&b.journal, request.journal);
-
+		ret = journal_open(&b.journal, request.journal);
 		if (ret < 0) {
 			error(0, -ret, "cannot open journal %s", request.journal);
 			status = EXIT_CANNOT_CREATE;

@@ -32,29 +32,12 @@ static void put_call_pointer(struct emit *e, const struct loop *loop)
 	put_rel32(e, loop->pointer, 0);
 }
 
-/* cmp byte [flag], 0; jne away; the way back is behind it. */
-static void put_guard(struct emit *e, const struct loop *loop, bool pointer)
-{
-	struct emit away = { .at = (uint8_t *)loop->map + AWAY };
-
-	PUT(e, 0x80, 0x3d);
-	put_rel32(e, loop->flag, 1);
-	PUT(e, 0x00, 0x0f, 0x85);
-	put_rel32(e, away.at, 0);
-	if (pointer)
-		put_call_pointer(&away, loop);
-	else
-		put_call(&away, away.at, loop->target[0]);
-	PUT(&away, 0xe9);
-	put_rel32(&away, e->at, 0);
-}
-
 static void emit_loop(struct loop *loop, const struct loop_spec *spec)
 {
 	static const uint8_t nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 	unsigned boundary = spec->boundary ? spec->boundary : 64;
 	uint8_t *body = (uint8_t *)loop->map + LOOP;
-	struct emit e;
+	struct emit e, away = { 0 };
 
 	/*
 	 * The body begins at its line, or as far in front of an odd multiple of the boundary as the
@@ -85,7 +68,18 @@ static void emit_loop(struct loop *loop, const struct loop_spec *spec)
 		break;
 	case LOOP_FLAG:
 	case LOOP_FLAG_POINTER:
-		put_guard(&e, loop, spec->kind == LOOP_FLAG_POINTER);
+		/* cmp byte [flag], 0; jne away; the way back is behind it. */
+		away.at = (uint8_t *)loop->map + AWAY;
+		PUT(&e, 0x80, 0x3d);
+		put_rel32(&e, loop->flag, 1);
+		PUT(&e, 0x00, 0x0f, 0x85);
+		put_rel32(&e, away.at, 0);
+		if (spec->kind == LOOP_FLAG_POINTER)
+			put_call_pointer(&away, loop);
+		else
+			put_call(&away, away.at, loop->target[0]);
+		PUT(&away, 0xe9);
+		put_rel32(&away, e.at, 0);
 		break;
 	case LOOP_POINTER:
 		put_call_pointer(&e, loop);

@@ -164,35 +164,29 @@ static bool is_word_of(const char *text, const char *words)
 	return false;
 }
 
-/* One "key=value" or "?key=value". */
-static bool meets(const struct bench_row *row, char *key)
-{
-	char *value = strchr(key, '='), *end;
-	const char *text;
-	double number;
-
-	if (!value)
-		return false;
-	*value++ = '\0';
-	if (*key == '?' && !bench_row_text(row, ++key) && isnan(bench_row_number(row, key)))
-		return true;
-	text = bench_row_text(row, key);
-	if (text)
-		return strcmp(text, value) == 0;
-	number = strtod(value, &end);
-	return *value && !*end && bench_row_number(row, key) == number;
-}
-
 bool bench_is(const struct bench_row *row, const char *name, const char *measure,
 	      const char *params)
 {
 	char param[BENCH_KEY + BENCH_TEXT + 2];
+	double number;
 
 	if (!is_word_of(row->name, name) || !is_word_of(row->measure, measure))
 		return false;
-	while (params && (params = next_word(params, param, sizeof(param))))
-		if (!meets(row, param))
+	while (params && (params = next_word(params, param, sizeof(param)))) {
+		char *key = param, *value = strchr(key, '='), *end;
+		const char *text;
+
+		if (!value)
 			return false;
+		*value++ = '\0';
+		if (*key == '?' && !bench_row_text(row, ++key) && isnan(bench_row_number(row, key)))
+			continue;
+		text = bench_row_text(row, key);
+		number = strtod(value, &end);
+		if (text ? strcmp(text, value) != 0
+			 : !*value || *end || bench_row_number(row, key) != number)
+			return false;
+	}
 	return true;
 }
 

@@ -103,26 +103,6 @@ static hwloc_const_cpuset_t cpus_within(hwloc_topology_t topology, int relation,
 						 : NULL;
 }
 
-/*
- * CPUs in exactly this relation. Every closer level is taken out, not only the
- * next one: a virtual machine may well put one L3 around all its packages.
- */
-static void find_related(hwloc_topology_t topology, hwloc_bitmap_t set, int relation, unsigned cpu)
-{
-	hwloc_const_cpuset_t cpus = cpus_within(topology, relation, cpu);
-
-	hwloc_bitmap_zero(set);
-	if (!cpus)
-		return;
-	hwloc_bitmap_copy(set, cpus);
-	for (int closer = PLACEMENT_SAME_CORE; closer < relation; closer++) {
-		cpus = cpus_within(topology, closer, cpu);
-		if (cpus)
-			hwloc_bitmap_andnot(set, set, cpus);
-	}
-	hwloc_bitmap_clr(set, cpu);
-}
-
 /* CPUs of the weakest or the strongest kind; none if hwloc cannot rank them (-1). */
 static void find_kind(hwloc_topology_t topology, hwloc_bitmap_t set, bool strongest)
 {
@@ -139,6 +119,8 @@ static void find_kind(hwloc_topology_t topology, hwloc_bitmap_t set, bool strong
 static void find_candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum placement p,
 			    unsigned patcher)
 {
+	hwloc_const_cpuset_t cpus;
+
 	switch (p) {
 	case PLACEMENT_KIND_UP:
 	case PLACEMENT_KIND_DOWN:
@@ -153,7 +135,21 @@ static void find_candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum 
 		hwloc_bitmap_clr(set, patcher);
 		break;
 	default:
-		find_related(topology, set, p, patcher);
+		/*
+		 * CPUs in exactly this relation. Every closer level is taken out, not only the
+		 * next one: a virtual machine may well put one L3 around all its packages.
+		 */
+		hwloc_bitmap_zero(set);
+		cpus = cpus_within(topology, (int)p, patcher);
+		if (!cpus)
+			break;
+		hwloc_bitmap_copy(set, cpus);
+		for (int closer = PLACEMENT_SAME_CORE; closer < (int)p; closer++) {
+			cpus = cpus_within(topology, closer, patcher);
+			if (cpus)
+				hwloc_bitmap_andnot(set, set, cpus);
+		}
+		hwloc_bitmap_clr(set, patcher);
 	}
 }
 

@@ -196,13 +196,6 @@ static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 	}
 }
 
-static void load_stop(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 /* --- Lines that take the place of a site's -------------------------------------------------- */
 
 bool evict_possible(void)
@@ -273,12 +266,6 @@ uint64_t evict_lines(const struct evict *e)
 
 BURST(512, "avx512f", __m512d)
 BURST(256, "avx2,fma", __m256d)
-
-static bool wide_possible(void)
-{
-	return __builtin_cpu_supports("avx512f") ||
-	       (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
-}
 
 /* Some thousand multiply-adds. */
 static void wide_burst(void)
@@ -358,7 +345,8 @@ int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct s
 			 seating->executor[0]);
 		return -ENOTSUP;
 	}
-	if (p == PROVOKER_WIDE && !wide_possible()) {
+	if (p == PROVOKER_WIDE && !__builtin_cpu_supports("avx512f") &&
+	    !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) {
 		snprintf(reason, size, "the CPU has no AVX2 with FMA");
 		return -ENOTSUP;
 	}
@@ -437,8 +425,11 @@ void provokers_stop(struct provokers *p)
 		return;
 	for (unsigned i = 0; i < WORKERS; i++)
 		worker_stop(&p->worker[i]);
-	for (unsigned i = 0; i < p->loads; i++)
-		load_stop(p->load[i]);
+	for (unsigned i = 0; i < p->loads; i++) {
+		kill(p->load[i], SIGKILL);
+		while (waitpid(p->load[i], NULL, 0) < 0 && errno == EINTR)
+			;
+	}
 	evict_stop(&p->evict);
 	free(p);
 }

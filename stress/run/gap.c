@@ -293,19 +293,28 @@ static uint64_t rest_since(uint64_t start, uint64_t ticks)
 	return now;
 }
 
-static int store_stamped(struct gap_child *c)
+static int store_next(struct gap_child *c, bool stamped)
 {
 	uint64_t rest = draw_rest(c), number = c->history.next;
-	struct gap_store *store = gap_history_add(&c->history);
 
-	store->before = rest_since(c->stored, c->rest);
-	if (c->rest && c->provokers) {
-		provoke_toggle(c->provokers);
-		store->before = rest_since(ticks_now(), PROVOKED_REST);
+	if (stamped) {
+		struct gap_store *store = gap_history_add(&c->history);
+
+		store->before = rest_since(c->stored, c->rest);
+		if (c->rest && c->provokers) {
+			provoke_toggle(c->provokers);
+			store->before = rest_since(ticks_now(), PROVOKED_REST);
+		}
+		put_next(c, number);
+		c->stored = store->after = ticks_now();
+		c->rest = rest;
+	} else {
+		put_next(c, c->history.next++);
+		if (rest)
+			ticks_wait(rest);
+		if (rest && c->provokers)
+			provoke_toggle(c->provokers);
 	}
-	put_next(c, number);
-	c->stored = store->after = ticks_now();
-	c->rest = rest;
 	return c->cell->protocol == PROTOCOL_MEMBARRIER ? membarrier_sync() : 0;
 }
 
@@ -321,18 +330,6 @@ static bool is_over(const struct gap_child *c)
 	       seconds_now() >= c->deadline + (c->shared->result.executions ? 0 : LATE_SECONDS);
 }
 
-static int store_bare(struct gap_child *c)
-{
-	uint64_t rest = draw_rest(c);
-
-	put_next(c, c->history.next++);
-	if (rest)
-		ticks_wait(rest);
-	if (rest && c->provokers)
-		provoke_toggle(c->provokers);
-	return c->cell->protocol == PROTOCOL_MEMBARRIER ? membarrier_sync() : 0;
-}
-
 /* Stores are told to the parent, and counted, at each look. */
 static int run_phase(struct gap_child *c, bool stamped)
 {
@@ -345,7 +342,7 @@ static int run_phase(struct gap_child *c, bool stamped)
 
 	while (ret == 0 && ticks_now() - ticks < length && !is_over(c)) {
 		for (uint64_t i = 0; i < c->look_every && ret == 0; i++)
-			ret = stamped ? store_stamped(c) : store_bare(c);
+			ret = store_next(c, stamped);
 		*(stamped ? &result->stores : &result->bare_stores) += c->look_every;
 		atomic_fetch_add_explicit(&c->shared->leash.life, c->look_every,
 					  memory_order_relaxed);

@@ -49,35 +49,26 @@ static void add_count(uint64_t *sum, uint64_t count)
 	*sum = count > INT64_MAX - *sum ? INT64_MAX : *sum + count;
 }
 
-/* "   CPU0   CPU2 ...": which columns are of these CPUs. False: of none. */
-static bool read_header(const char *line, hwloc_const_bitmap_t cpus, hwloc_bitmap_t columns)
-{
-	uint64_t cpu;
-
-	for (unsigned column = 0;; column++) {
-		line += strspn(line, " \t");
-		if (strncmp(line, "CPU", 3) != 0)
-			break;
-		line += 3;
-		if (!take_number(&line, &cpu))
-			break;
-		if (cpu <= INT32_MAX && hwloc_bitmap_isset(cpus, (unsigned)cpu))
-			hwloc_bitmap_set(columns, column);
-	}
-	return !hwloc_bitmap_iszero(columns);
-}
-
 uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
 {
 	hwloc_bitmap_t columns = hwloc_bitmap_alloc();
-	uint64_t sum = WITNESS_UNKNOWN;
-	bool more = false;
+	uint64_t sum = WITNESS_UNKNOWN, cpu;
+	const char *head = "";
 	char *line = NULL;
 	size_t room = 0;
 
 	if (columns && getline(&line, &room, stream) > 0)
-		more = read_header(line, cpus, columns);
-	while (more && getline(&line, &room, stream) > 0) {
+		head = line + strspn(line, " \t");
+	/* "   CPU0   CPU2 ...": which columns are of these CPUs. */
+	for (unsigned column = 0; strncmp(head, "CPU", 3) == 0; column++) {
+		head += 3;
+		if (!take_number(&head, &cpu))
+			break;
+		if (cpu <= INT32_MAX && hwloc_bitmap_isset(cpus, (unsigned)cpu))
+			hwloc_bitmap_set(columns, column);
+		head += strspn(head, " \t");
+	}
+	while (columns && !hwloc_bitmap_iszero(columns) && getline(&line, &room, stream) > 0) {
 		const char *name = line + strspn(line, " \t"), *at = strchr(line, ':');
 		uint64_t value;
 

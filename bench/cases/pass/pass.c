@@ -80,27 +80,12 @@ size_t invoke_specs(struct pass_spec *spec)
 	return list_specs(spec, invoke, LENGTH(invoke));
 }
 
-/* What the second target does, where no displacement leads. */
-static int map_far(struct pass *pass)
-{
-	uint8_t *here = pass->loop.map;
-	void *page = mmap((void *)((uintptr_t)here - FAR), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int64_t distance = (int64_t)((uintptr_t)page - (uintptr_t)here);
-
-	if (page == MAP_FAILED)
-		return -errno;
-	pass->far = page;
-	if (distance == (int32_t)distance)
-		return -ENOSPC;
-	memcpy(page, pass->loop.target[1], TARGET_SIZE);
-	return 0;
-}
-
 static int set_state(struct pass *pass)
 {
 	enum pass_state state = pass->spec.state;
 	struct loop *loop = &pass->loop;
+	void *target = NULL;
+	int64_t distance;
 	int ret;
 
 	switch (state) {
@@ -122,13 +107,22 @@ static int set_state(struct pass *pass)
 		ret = pc_deactivate_call(&pass->call);
 	if (ret < 0 || state == PASS_CALL_OFF)
 		return ret;
-	if (state == PASS_CALL_FAR)
-		ret = map_far(pass);
-	if (ret < 0)
-		return ret;
-	return pc_activate_call(&pass->call, state == PASS_CALL_ON	? NULL
-					     : state == PASS_CALL_OTHER ? loop->target[1]
-									: pass->far);
+	if (state == PASS_CALL_OTHER)
+		target = loop->target[1];
+	if (state == PASS_CALL_FAR) {
+		/* What the second target does, where no displacement leads. */
+		target = mmap((void *)((uintptr_t)loop->map - FAR), PAGE,
+			      PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
+		if (target == MAP_FAILED)
+			return -errno;
+		pass->far = target;
+		distance = (int64_t)((uintptr_t)target - (uintptr_t)loop->map);
+		if (distance == (int32_t)distance)
+			return -ENOSPC;
+		memcpy(target, loop->target[1], TARGET_SIZE);
+	}
+	return pc_activate_call(&pass->call, target);
 }
 
 int pass_build(struct pass *pass, const struct pass_spec *spec, char *why)

@@ -282,39 +282,6 @@ int stall_build(struct bench_site *site, struct spare *spare, const struct stall
 	return ret < 0 ? bench_say(why, "spare sites", ret) : 0;
 }
 
-static void add_case(struct stall *stall, const struct stall_spec *spec, unsigned executors)
-{
-	struct stall_case *c = &stall->site[stall->count];
-	struct bench_case *b = &stall->cases[stall->count], *idle = &stall->idle[stall->count];
-
-	stall->count++;
-	c->spec = spec;
-	c->way = &ways[spec->way];
-	c->ret = stall_build(&c->site, &c->spare, spec, c->why);
-	c->stall = stall;
-	c->executors = executors;
-	*idle = (struct bench_case){ .block = idle_block, .arg = c };
-	bench_row_name(&idle->row, "idle", "stall", "ticks");
-	*b = (struct bench_case){
-		.begin = begin_case,
-		.block = block_of_changes,
-		.end = end_case,
-		.sum_up = sum_up,
-		.arg = c,
-		.base = idle,
-		.histogram = true,
-	};
-	bench_row_name(&b->row, c->way->name, "stall", "ticks");
-	b->row.peer = c->way->peer;
-	if (c->way->loop == LOOP_SITE)
-		bench_row_param_text(&b->row, "split", loop_split_name(spec->straddles ? 3 : 0));
-	if (spec->protocol)
-		bench_row_param_text(&b->row, "policy", bench_policy_name(spec->policy));
-	if (spec->way == WAY_BATCH)
-		bench_row_param(&b->row, "batch", STALL_BATCH);
-	bench_row_param(&b->row, "executors", executors);
-}
-
 /* --- The parts ------------------------------------------------------------------------------ */
 
 /* No other executors exist meanwhile, not even asleep. */
@@ -329,9 +296,42 @@ static int measure_with(const struct bench_run *run, struct stall *stall, unsign
 	ret = hot_start(&stall->hot, run->topology, &seating);
 	if (ret < 0)
 		return ret;
-	for (size_t i = 0; i < STALL_SPECS; i++)
-		if (executors == 1 || stall_specs[i].all)
-			add_case(stall, &stall_specs[i], executors);
+	for (const struct stall_spec *spec = stall_specs; spec < stall_specs + STALL_SPECS;
+	     spec++) {
+		struct stall_case *c = &stall->site[stall->count];
+		struct bench_case *b = &stall->cases[stall->count];
+		struct bench_case *idle = &stall->idle[stall->count];
+
+		if (executors > 1 && !spec->all)
+			continue;
+		stall->count++;
+		c->spec = spec;
+		c->way = &ways[spec->way];
+		c->ret = stall_build(&c->site, &c->spare, spec, c->why);
+		c->stall = stall;
+		c->executors = executors;
+		*idle = (struct bench_case){ .block = idle_block, .arg = c };
+		bench_row_name(&idle->row, "idle", "stall", "ticks");
+		*b = (struct bench_case){
+			.begin = begin_case,
+			.block = block_of_changes,
+			.end = end_case,
+			.sum_up = sum_up,
+			.arg = c,
+			.base = idle,
+			.histogram = true,
+		};
+		bench_row_name(&b->row, c->way->name, "stall", "ticks");
+		b->row.peer = c->way->peer;
+		if (c->way->loop == LOOP_SITE)
+			bench_row_param_text(&b->row, "split",
+					     loop_split_name(spec->straddles ? 3 : 0));
+		if (spec->protocol)
+			bench_row_param_text(&b->row, "policy", bench_policy_name(spec->policy));
+		if (spec->way == WAY_BATCH)
+			bench_row_param(&b->row, "batch", STALL_BATCH);
+		bench_row_param(&b->row, "executors", executors);
+	}
 	ret = bench_measure(run, &stall->cases[first], stall->count - first, result);
 	hot_stop(stall->hot);
 	stall->hot = NULL;

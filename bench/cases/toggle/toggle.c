@@ -279,21 +279,15 @@ static void sum_up(struct bench_case *bench, struct bench_row *row)
 		bench_row_extra(row, "may_wait", c->may_wait);
 }
 
-static int begin_process(struct bench_case *bench, char *why)
-{
-	struct toggle_case *c = bench->arg;
-
-	if (c->spec.peer->ret == 0)
-		return 0;
-	snprintf(why, BENCH_WHY, "%s", c->spec.peer->why);
-	return -ENOTSUP;
-}
-
 static int block_of_process(struct bench_case *bench, struct samples *s, char *why)
 {
 	struct toggle_case *c = bench->arg;
 	struct peer *peer = c->spec.peer;
 
+	if (peer->ret < 0) {
+		snprintf(why, BENCH_WHY, "%s", peer->why);
+		return -ENOTSUP;
+	}
 	return peer->toggle(peer, c->pairs, c->spec.executors > 0, s, why);
 }
 
@@ -370,7 +364,7 @@ void toggle_case_build(struct toggle_case *c, const struct toggle_spec *spec, st
 	};
 	bench_row_name(&floor->row, "floor", spec->way->first, "ticks");
 	*bench = (struct bench_case){
-		.begin = spec->peer ? begin_process : begin_case,
+		.begin = spec->peer ? NULL : begin_case,
 		.block = spec->peer ? block_of_process : block_of_changes,
 		.end = spec->peer ? NULL : end_case,
 		.sum_up = spec->peer ? NULL : sum_up,
