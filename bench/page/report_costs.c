@@ -16,15 +16,21 @@
 /* As in the paper's table: one core. */
 #define ALONE "?mapping=open ?cache=hot executors=0 ?crossing=line"
 
-/* The dearest of such rows: no reader shall find one that cost more. */
+/* The median, or this extra. */
+static double figure_of(const struct bench_row *row, const char *extra)
+{
+	return extra ? bench_row_extra_of(row, extra) : row->value.median;
+}
+
+/* The dearest of such rows, as of several splits: no reader shall find one that cost more. */
 static const struct bench_row *dearest(const struct bench_result *result, const char *name,
-				       const char *measure, const char *params)
+				       const char *measure, const char *params, const char *extra)
 {
 	const struct bench_row *row, *most = NULL;
 	unsigned i = 0;
 
 	while ((row = bench_next(result, name, measure, params, &i)))
-		if (!most || row->value.median > most->value.median)
+		if (!most || figure_of(row, extra) > figure_of(most, extra))
 			most = row;
 	return most;
 }
@@ -48,33 +54,23 @@ static const struct {
 	  "a pass more than without it" },
 };
 
-static double told_ratio(const struct bench_row *row, const char *over)
-{
-	return over ? bench_row_extra_of(row, over) : row->value.median;
-}
-
 static void put_answer(FILE *out, const struct bench_results *all)
 {
 	fputs("<dl class=\"tiles\">\n", out);
 	for (size_t i = 0; i < sizeof(telling) / sizeof(telling[0]); i++) {
 		const struct bench_result *of =
 			bench_of(all->result, all->count, telling[i].benchmark);
-		const struct bench_row *row, *most = NULL;
 		const char *over = telling[i].over;
-		unsigned at = 0;
+		const struct bench_row *most =
+			dearest(of, telling[i].name, telling[i].measure, telling[i].params, over);
 
-		/* Of several splits the dearest: no reader shall find one that cost more. */
-		while (of && (row = bench_next(of, telling[i].name, telling[i].measure,
-					       telling[i].params, &at)))
-			if (!most || told_ratio(row, over) > told_ratio(most, over))
-				most = row;
 		if (!most)
 			html_tile(out, telling[i].what, "?", "", "not measured");
 		else if (over || !most->against[0] || isnan(most->ratio.median))
-			html_tile(out, telling[i].what, FIGURE(told_ratio(most, over)), most->unit,
+			html_tile(out, telling[i].what, FIGURE(figure_of(most, over)), most->unit,
 				  "%s", telling[i].unit);
 		else
-			html_tile(out, telling[i].what, FIGURE(told_ratio(most, over)), most->unit,
+			html_tile(out, telling[i].what, FIGURE(figure_of(most, over)), most->unit,
 				  "%s, %s x %s", telling[i].unit, FIGURE(most->ratio.median),
 				  most->against);
 	}
@@ -116,33 +112,10 @@ static void put_change(FILE *out, const struct bench_result *toggle, const struc
 	char all[128];
 
 	snprintf(all, sizeof(all), "%s%s", m->policy, hot ? USUAL : ALONE);
-	row = dearest(toggle, m->name, measure, all);
+	row = dearest(toggle, m->name, measure, all, NULL);
 	html_number(out, "%s", row ? INTERVAL(row->value) : "not measured");
 	if (hot)
 		html_number(out, "%s", row ? INTERVAL(row->ratio) : "");
-}
-
-/*
- * A call alone, without the loop around it: of the row that adds most to its loop, since a loop
- * of nothing else hides a call that runs beside it.
- */
-static void put_invocation(FILE *out, const struct bench_result *invoke, const struct method *m)
-{
-	const struct bench_row *row, *most = NULL;
-	double over = -INFINITY;
-	unsigned i = 0;
-
-	while (m->call && (row = bench_next(invoke, m->call, "call on", m->call_params, &i)))
-		if (!most || bench_row_extra_of(row, "over_empty") > over) {
-			most = row;
-			over = bench_row_extra_of(row, "over_empty");
-		}
-	if (!most)
-		html_number(out, "%s", "not measured");
-	else if (isfinite(over))
-		html_number(out, "%s", FIGURE(over));
-	else
-		html_number(out, "%s with its loop", FIGURE(most->value.median));
 }
 
 static void put_table2(FILE *out, const struct bench_results *all)
@@ -168,6 +141,8 @@ static void put_table2(FILE *out, const struct bench_results *all)
 		headings);
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		const struct method *m = &methods[i];
+		const struct bench_row *call = NULL;
+		double over;
 
 		html_row(out, NULL);
 		html_cell(out, "%s", m->there);
@@ -179,7 +154,19 @@ static void put_table2(FILE *out, const struct bench_results *all)
 		put_change(out, toggle, m, "off", false);
 		put_change(out, toggle, m, "on", true);
 		put_change(out, toggle, m, "off", true);
-		put_invocation(out, invoke, m);
+		/*
+		 * A call alone, without the loop around it: of the row that adds most to its loop,
+		 * since a loop of nothing else hides a call that runs beside it.
+		 */
+		if (m->call)
+			call = dearest(invoke, m->call, "call on", m->call_params, "over_empty");
+		over = call ? bench_row_extra_of(call, "over_empty") : NAN;
+		if (!call)
+			html_number(out, "%s", "not measured");
+		else if (isfinite(over))
+			html_number(out, "%s", FIGURE(over));
+		else
+			html_number(out, "%s with its loop", FIGURE(call->value.median));
 	}
 	html_table_end(out);
 }
@@ -228,7 +215,7 @@ static void put_peers(FILE *out, const struct bench_results *all)
 		while ((peer = bench_next(of, job->peers, NULL, USUAL " ?body=none", &i))) {
 			struct bench_value times;
 
-			ours = peer->peer ? dearest(of, job->name, peer->measure, job->params)
+			ours = peer->peer ? dearest(of, job->name, peer->measure, job->params, NULL)
 					  : NULL;
 			if (!ours)
 				continue;

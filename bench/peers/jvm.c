@@ -118,7 +118,7 @@ static int start_java(struct outside *o, const char *folder, char *why)
 
 	if (ret < 0)
 		return ret;
-	ret = pin_named(o, PATCHER, outside_patcher(o->run));
+	ret = pin_named(o, PATCHER, o->run->seating.patcher);
 	if (ret == 0)
 		ret = pin_named(o, EXECUTOR, outside_executor(o->run));
 	if (ret < 0)

@@ -130,11 +130,6 @@ void outside_close(struct outside *o)
 	outside_remove(o);
 }
 
-unsigned outside_patcher(const struct bench_run *run)
-{
-	return run->seating.patcher;
-}
-
 unsigned outside_executor(const struct bench_run *run)
 {
 	return run->seating.executors ? run->seating.executor[0] : run->seating.patcher;

@@ -69,8 +69,7 @@ int outside_flow(struct peer *peer, double rate, double seconds, bool on_off,
 		 struct peer_flow *flow, char *why);
 int outside_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why);
 
-/* outside_patcher, outside_executor - their CPUs; of the patcher if there is no executor. */
-unsigned outside_patcher(const struct bench_run *run);
+/* outside_executor - its CPU; the patcher's if there is none. */
 unsigned outside_executor(const struct bench_run *run);
 
 /*

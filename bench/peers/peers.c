@@ -67,7 +67,7 @@ static int make_xray(struct outside *o, const char *source, const char *program,
 	}
 	if (ret < 0)
 		return ret;
-	snprintf(patcher, sizeof(patcher), "%u", outside_patcher(o->run));
+	snprintf(patcher, sizeof(patcher), "%u", o->run->seating.patcher);
 	snprintf(executor, sizeof(executor), "%u", outside_executor(o->run));
 	return outside_start(o, (const char *[]){ program, patcher, executor, NULL }, "clang",
 			     XRAY_SECONDS, why);
@@ -95,7 +95,7 @@ static int make_uftrace(struct outside *o, const char *source, const char *progr
 	if (ret < 0)
 		return ret;
 	outside_path(o, "data", data);
-	snprintf(cpu, sizeof(cpu), "%u", outside_patcher(o->run));
+	snprintf(cpu, sizeof(cpu), "%u", o->run->seating.patcher);
 	return outside_start(o, start, "uftrace", UFTRACE_SECONDS, why);
 }
 

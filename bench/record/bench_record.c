@@ -286,11 +286,27 @@ static int get_params(const json_t *object, const char *name, struct bench_param
 	return 0;
 }
 
-static int get_histogram(const json_t *list, struct bench_row *row)
+static int row_from_json(const json_t *object, struct bench_row *row)
 {
+	const json_t *peer = json_object_get(object, "peer");
+	const json_t *skipped = json_object_get(object, "skipped");
+	const json_t *list = json_object_get(object, "histogram"), *json;
 	size_t count = json_array_size(list), i;
-	const json_t *json;
+	char why[BENCH_WHY];
 
+	if (!json_is_boolean(peer) || get_fields(object, row, COUNTED(of_row)) ||
+	    get_params(object, "params", row->param, &row->params, BENCH_PARAMS, true))
+		return -EINVAL;
+	row->peer = json_is_true(peer);
+	if (skipped) {
+		if (copy_text(json_string_value(skipped), why, sizeof(why)))
+			return -EINVAL;
+		bench_row_skip(row, "%s", why);
+		return 0;
+	}
+	if (get_fields(object, row, COUNTED(figures)) || !row->samples ||
+	    get_params(object, "extras", row->extra, &row->extras, BENCH_EXTRAS, false))
+		return -EINVAL;
 	if (!list)
 		return 0;
 	if (!json_is_array(list) || !count || count > BENCH_HIST_MAX)
@@ -310,28 +326,6 @@ static int get_histogram(const json_t *list, struct bench_row *row)
 		    count_from_json(json_array_get(json, 2), INT64_MAX, &bin->count))
 			return -EINVAL;
 	}
-	return 0;
-}
-
-static int row_from_json(const json_t *object, struct bench_row *row)
-{
-	const json_t *peer = json_object_get(object, "peer");
-	const json_t *skipped = json_object_get(object, "skipped");
-	char why[BENCH_WHY];
-
-	if (!json_is_boolean(peer) || get_fields(object, row, COUNTED(of_row)) ||
-	    get_params(object, "params", row->param, &row->params, BENCH_PARAMS, true))
-		return -EINVAL;
-	row->peer = json_is_true(peer);
-	if (!skipped) {
-		if (get_fields(object, row, COUNTED(figures)) || !row->samples ||
-		    get_params(object, "extras", row->extra, &row->extras, BENCH_EXTRAS, false))
-			return -EINVAL;
-		return get_histogram(json_object_get(object, "histogram"), row);
-	}
-	if (copy_text(json_string_value(skipped), why, sizeof(why)))
-		return -EINVAL;
-	bench_row_skip(row, "%s", why);
 	return 0;
 }
 

@@ -32,45 +32,40 @@ bool word_listed(const char *word, const char *const list[])
 	return false;
 }
 
-/* "1|4" of a split, "2 executors", "no executor", "batch of 10". */
-static void param_words(const struct bench_param *param, char *buf, size_t size)
+char *words_of_params(const struct bench_row *row, const char *const without[], char *buf,
+		      size_t size)
 {
 	/* Values that speak for themselves, and what is there or not and no number of anything. */
 	static const char *const bare[] = { "policy", "mapping", "cache", "mode", NULL };
 	static const char *const flags[] = { "oversubscribed", "one-site", NULL };
-	const char *key = param->key;
-	double number = param->number;
-	size_t length = strlen(key);
-	bool plural = length && key[length - 1] == 's';
-	int one = (int)(length - (plural && (number == 1 || number == 0)));
-
-	if (strcmp(key, "split") == 0 && strcmp(param->text, "0") == 0)
-		snprintf(buf, size, "inside 8 bytes");
-	else if (param->text[0])
-		snprintf(buf, size, "%s%s%s", word_listed(key, bare) ? "" : key,
-			 word_listed(key, bare) ? "" : " ", param->text);
-	else if (strcmp(key, "batch") == 0)
-		snprintf(buf, size, "batch of %.10g", number);
-	else if (strcmp(key, "rate") == 0)
-		snprintf(buf, size, "%.10g toggles/s", number);
-	else if (word_listed(key, flags))
-		snprintf(buf, size, "%s", number == 0 ? "" : key);
-	else if (number == 0)
-		snprintf(buf, size, "no %.*s", one, key);
-	else
-		snprintf(buf, size, "%.10g %.*s", number, one, key);
-}
-
-char *words_of_params(const struct bench_row *row, const char *const without[], char *buf,
-		      size_t size)
-{
 	char raw[WORDS_ROOM] = "", one[BENCH_KEY + BENCH_TEXT + 16];
 	size_t length = 0;
 
 	for (unsigned i = 0; i < row->params; i++) {
-		if (word_listed(row->param[i].key, without))
+		const char *key = row->param[i].key, *text = row->param[i].text;
+		double number = row->param[i].number;
+		size_t all = strlen(key);
+		bool plural = all && key[all - 1] == 's';
+		int stem = (int)(all - (plural && (number == 1 || number == 0)));
+
+		if (word_listed(key, without))
 			continue;
-		param_words(&row->param[i], one, sizeof(one));
+		/* "1|4" of a split, "2 executors", "no executor", "batch of 10". */
+		if (strcmp(key, "split") == 0 && strcmp(text, "0") == 0)
+			snprintf(one, sizeof(one), "inside 8 bytes");
+		else if (text[0])
+			snprintf(one, sizeof(one), "%s%s%s", word_listed(key, bare) ? "" : key,
+				 word_listed(key, bare) ? "" : " ", text);
+		else if (strcmp(key, "batch") == 0)
+			snprintf(one, sizeof(one), "batch of %.10g", number);
+		else if (strcmp(key, "rate") == 0)
+			snprintf(one, sizeof(one), "%.10g toggles/s", number);
+		else if (word_listed(key, flags))
+			snprintf(one, sizeof(one), "%s", number == 0 ? "" : key);
+		else if (number == 0)
+			snprintf(one, sizeof(one), "no %.*s", stem, key);
+		else
+			snprintf(one, sizeof(one), "%.10g %.*s", number, stem, key);
 		if (one[0] && length < sizeof(raw))
 			length += (size_t)snprintf(raw + length, sizeof(raw) - length, "%s%s",
 						   length ? ", " : "", one);

@@ -124,29 +124,6 @@ static int run_again(struct running *run, const struct turn *turn)
 	return ret;
 }
 
-static int run_rounds(struct running *run)
-{
-	const uint64_t round = order_round(&run->order);
-	bool first = true;
-	int ret = 0;
-
-	for (uint64_t n = 0; ret == 0 && !is_stopped(run); n++) {
-		struct turn turn = order_turn(&run->order, n);
-		bool failed;
-
-		first = n < round;
-		if (seconds_spent(run) + run->slice > run->r->budget &&
-		    (!first || (run->r->strict && n >= run->order.promises)))
-			break;
-		ret = run_turn(run, &turn, &failed);
-		if (ret == 0 && failed)
-			ret = run_again(run, &turn);
-		if (ret == 0 && first && turn.promise + 1 == run->order.promises)
-			run->c->reached++;
-	}
-	return ret;
-}
-
 int conformance_try(struct conformance *c, const struct conform_request *r)
 {
 	struct running run = {
@@ -156,15 +133,29 @@ int conformance_try(struct conformance *c, const struct conform_request *r)
 			   r->fixed },
 		.begin = seconds_now(),
 	};
-	int ret;
+	uint64_t round;
+	int ret = 0;
 
 	*c = (struct conformance){ .count = r->promises };
 	for (unsigned i = 0; i < r->promises; i++)
 		c->tried[i].guarantee = r->promise[i];
 	/* Two rounds: one without load, and one with it. */
-	run.slice = r->budget / (2.0 * (double)order_round(&run.order));
+	round = order_round(&run.order);
+	run.slice = r->budget / (2.0 * (double)round);
 	run.slice = fmin(fmax(run.slice, SLICE_LEAST), SLICE_MOST);
-	ret = run_rounds(&run);
+	for (uint64_t n = 0; ret == 0 && !is_stopped(&run); n++) {
+		struct turn turn = order_turn(&run.order, n);
+		bool first = n < round, failed;
+
+		if (seconds_spent(&run) + run.slice > r->budget &&
+		    (!first || (r->strict && n >= run.order.promises)))
+			break;
+		ret = run_turn(&run, &turn, &failed);
+		if (ret == 0 && failed)
+			ret = run_again(&run, &turn);
+		if (ret == 0 && first && turn.promise + 1 == run.order.promises)
+			c->reached++;
+	}
 	c->seconds = seconds_spent(&run);
 	if (ret == 0) {
 		c->suspects = suspects_find(c->pair, c->pairs, r->cpus, c->suspect);

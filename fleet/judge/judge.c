@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 
 #define HOUR	    3600 /* seconds */
 #define ALMOST_NONE 0.5	 /* added to tears, so that none has a logarithm */
@@ -243,57 +242,41 @@ int judge_machines(const struct fleet_run *runs, size_t count, struct judged **j
 /* --- Moves ------------------------------------------------------------------------------------ */
 
 /*
- * The ratio of an hour: the runs from `from` on, of one machine. Only what others have, too, is
- * compared. Where the next hour begins, or a negative errno.
- */
-static ssize_t ratio_of_hour(const struct fleet_run *runs, size_t count, size_t from,
-			     const struct sums *both, const struct sums *others, bool *some,
-			     double *ratio)
-{
-	struct sums sums = { 0 };
-	size_t end = from;
-	int ret = 0;
-
-	for (; end < count && runs[end].machine == runs[from].machine &&
-	       runs[end].time / HOUR == runs[from].time / HOUR && ret == 0;
-	     end++)
-		for (size_t k = 0; k < runs[end].sums.count && ret == 0; k++) {
-			const struct sum *s = &runs[end].sums.sum[k];
-
-			if (is_wait(s) && sums_find(others, s))
-				ret = sums_add(&sums, s);
-		}
-	*some = ret == 0 && ratio_of(both, NULL, &sums, ratio);
-	sums_free(&sums);
-	return ret < 0 ? ret : (ssize_t)end;
-}
-
-/*
- * The mean ratio of each machine's hours, by the rates of both together. Not the ratio of their
- * sum: hours are skewed, and a machine with more of them would seem to tear more.
+ * The mean ratio of each machine's hours, by the rates of both together: of what others have, too.
+ * Not the ratio of their sum: hours are skewed, and a machine with more of them would seem to tear
+ * more.
  */
 static int means_of(const struct fleet_run *runs, size_t count, const struct sums *both,
 		    const struct sums *others, double *mean, size_t *n)
 {
-	for (size_t i = 0; i < count;) {
-		int64_t machine = runs[i].machine;
-		double sum = 0, ratio = 0;
-		unsigned hours = 0;
+	double sum = 0, ratio = 0;
+	unsigned hours = 0;
+	int ret = 0;
 
-		while (i < count && runs[i].machine == machine) {
-			bool some;
-			ssize_t next = ratio_of_hour(runs, count, i, both, others, &some, &ratio);
+	for (size_t i = 0, end; i < count && ret == 0; i = end) {
+		struct sums sums = { 0 };
 
-			if (next < 0)
-				return (int)next;
-			hours += some;
-			sum += some ? ratio : 0;
-			i = (size_t)next;
+		for (end = i; end < count && runs[end].machine == runs[i].machine &&
+			      runs[end].time / HOUR == runs[i].time / HOUR && ret == 0;
+		     end++)
+			for (size_t k = 0; k < runs[end].sums.count && ret == 0; k++) {
+				const struct sum *s = &runs[end].sums.sum[k];
+
+				if (is_wait(s) && sums_find(others, s))
+					ret = sums_add(&sums, s);
+			}
+		if (ret == 0 && ratio_of(both, NULL, &sums, &ratio)) {
+			hours++;
+			sum += ratio;
 		}
+		sums_free(&sums);
+		if (end < count && runs[end].machine == runs[i].machine)
+			continue;
 		if (hours)
 			mean[(*n)++] = sum / hours;
+		sum = hours = 0;
 	}
-	return 0;
+	return ret;
 }
 
 int judge_move(const struct fleet_run *before, size_t before_count, const struct fleet_run *after,

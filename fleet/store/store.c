@@ -267,30 +267,6 @@ static void bind_kind(sqlite3_stmt *statement, const struct identity *id)
 		bind_number(statement, 7 + i, shape[i]);
 }
 
-static int add_sum(struct fleet *fleet, int64_t run, const struct sum *s)
-{
-	sqlite3_stmt *statement = fleet->statement[ADD_SUM];
-	const struct count *c = &s->count;
-
-	sqlite3_bind_int64(statement, 1, run);
-	bind_text(statement, 2, sum_kind_name(s->kind));
-	bind_number(statement, 3, s->rung.first);
-	bind_number(statement, 4, s->rung.second);
-	bind_number(statement, 5, s->rung.stretch);
-	bind_text(statement, 6, crossing_name(s->crossing));
-	bind_text(statement, 7, placement_name(s->placement));
-	bind_number(statement, 8, s->executors);
-	bind_number(statement, 9, c->slices);
-	bind_number(statement, 10, c->toggles);
-	bind_number(statement, 11, c->tears);
-	sqlite3_bind_double(statement, 12, c->unevenness);
-	sqlite3_bind_double(statement, 13, c->squares);
-	sqlite3_bind_double(statement, 14, c->ticks);
-	bind_number(statement, 15, c->worst_tears);
-	bind_number(statement, 16, c->worst_toggles);
-	return step_once(statement, NULL);
-}
-
 int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_run *run)
 {
 	sqlite3_stmt *statement = fleet->statement[ADD_RUN];
@@ -321,8 +297,29 @@ int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_r
 	ret = step_once(statement, &id);
 	if (ret <= 0)
 		return ret;
-	for (size_t i = 0; i < run->sums.count && ret >= 0; i++)
-		ret = add_sum(fleet, id, &run->sums.sum[i]);
+	for (size_t i = 0; i < run->sums.count && ret >= 0; i++) {
+		const struct sum *s = &run->sums.sum[i];
+		const struct count *c = &s->count;
+
+		statement = fleet->statement[ADD_SUM];
+		sqlite3_bind_int64(statement, 1, id);
+		bind_text(statement, 2, sum_kind_name(s->kind));
+		bind_number(statement, 3, s->rung.first);
+		bind_number(statement, 4, s->rung.second);
+		bind_number(statement, 5, s->rung.stretch);
+		bind_text(statement, 6, crossing_name(s->crossing));
+		bind_text(statement, 7, placement_name(s->placement));
+		bind_number(statement, 8, s->executors);
+		bind_number(statement, 9, c->slices);
+		bind_number(statement, 10, c->toggles);
+		bind_number(statement, 11, c->tears);
+		sqlite3_bind_double(statement, 12, c->unevenness);
+		sqlite3_bind_double(statement, 13, c->squares);
+		sqlite3_bind_double(statement, 14, c->ticks);
+		bind_number(statement, 15, c->worst_tears);
+		bind_number(statement, 16, c->worst_toggles);
+		ret = step_once(statement, NULL);
+	}
 	return ret < 0 ? ret : 1;
 }
 

@@ -83,29 +83,25 @@ uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
 	return sum;
 }
 
-/* "cpu3 1 2 3 4 5 6 7 STEAL ...". False: another line, or a kernel that does not count it. */
-static bool read_steal(const char *line, uint64_t *cpu, uint64_t *steal)
-{
-	if (strncmp(line, "cpu", 3) != 0 || !isdigit((unsigned char)line[3]))
-		return false;
-	line += 3;
-	if (!take_number(&line, cpu) || *cpu > INT32_MAX)
-		return false;
-	for (unsigned i = 0; i < STEAL_FIELD; i++)
-		if (!take_number(&line, steal))
-			return false;
-	return true;
-}
-
 uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus)
 {
-	uint64_t sum = WITNESS_UNKNOWN, cpu, steal;
+	uint64_t sum = WITNESS_UNKNOWN, cpu, steal = 0;
 	char *line = NULL;
 	size_t room = 0;
 
-	while (getline(&line, &room, stream) > 0)
-		if (read_steal(line, &cpu, &steal) && hwloc_bitmap_isset(cpus, (unsigned)cpu))
+	/* "cpu3 1 2 3 4 5 6 7 STEAL ...". Some kernels do not count it. */
+	while (getline(&line, &room, stream) > 0) {
+		const char *at = line + 3;
+		unsigned fields = 0;
+
+		if (strncmp(line, "cpu", 3) != 0 || !isdigit((unsigned char)*at) ||
+		    !take_number(&at, &cpu) || cpu > INT32_MAX)
+			continue;
+		while (fields < STEAL_FIELD && take_number(&at, &steal))
+			fields++;
+		if (fields == STEAL_FIELD && hwloc_bitmap_isset(cpus, (unsigned)cpu))
 			add_count(&sum, steal);
+	}
 	free(line);
 	return sum;
 }

@@ -266,26 +266,6 @@ static void make_case(struct bench_case *c, struct mix_case *mc, struct bench_ca
 	mc->against_one = strcmp(name, "one-patcher") == 0;
 }
 
-static int measure_mixes(const struct bench_run *run, struct gang *gang,
-			 struct bench_result *result)
-{
-	struct scaling_mix mixes[SCALING_MIXES];
-	unsigned count = scaling_mixes(gang->patchers, mixes);
-	size_t all = count * OPS;
-	struct bench_case *cases = calloc(2 * all, sizeof(*cases));
-	struct mix_case *arg = calloc(2 * all, sizeof(*arg));
-	int ret = cases && arg ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < all && ret == 0; i++)
-		make_case(&cases[i], &arg[i], &cases[all + i], &arg[all + i], gang, &ops[i / count],
-			  mixes[i % count]);
-	if (ret == 0)
-		ret = bench_measure(run, cases, all, result);
-	free(cases);
-	free(arg);
-	return ret;
-}
-
 /*
  * Executors have their seats; patchers but the first get those at the other end, so that
  * they meet only where there are more threads than CPUs. There the last executor sits with
@@ -297,13 +277,19 @@ int scaling_patchers(const struct bench_run *run, double slice, struct bench_res
 	struct gang gang = { .patchers = others + 1, .slice = slice, .seating = run->seating };
 	size_t size = gang.patchers * sizeof(*gang.patcher);
 	struct seating patchers = run->seating;
+	struct scaling_mix mixes[SCALING_MIXES];
+	unsigned count = scaling_mixes(gang.patchers, mixes);
+	size_t all = count * OPS;
+	struct bench_case *cases = calloc(2 * all, sizeof(*cases));
+	struct mix_case *arg = calloc(2 * all, sizeof(*arg));
 	char why[BENCH_WHY];
-	int ret = 0;
+	int ret = cases && arg ? 0 : -ENOMEM;
 
 	gang.patcher = aligned_alloc(128, size);
-	if (!gang.patcher)
-		return -ENOMEM;
-	memset(gang.patcher, 0, size);
+	if (gang.patcher)
+		memset(gang.patcher, 0, size);
+	else
+		ret = -ENOMEM;
 	for (unsigned i = 0; i < gang.patchers * SITES && ret == 0; i++) {
 		const struct op *op = &ops[i % SITES];
 		struct site_spec spec = { .way = &ways[op->way],
@@ -320,13 +306,18 @@ int scaling_patchers(const struct bench_run *run, double slice, struct bench_res
 		ret = hot_start(&gang.hot, run->topology, &gang.seating);
 	if (ret == 0)
 		ret = hot_start(&gang.others, run->topology, &patchers);
+	for (size_t i = 0; i < all && ret == 0; i++)
+		make_case(&cases[i], &arg[i], &cases[all + i], &arg[all + i], &gang,
+			  &ops[i / count], mixes[i % count]);
 	if (ret == 0)
-		ret = measure_mixes(run, &gang, result);
+		ret = bench_measure(run, cases, all, result);
 	hot_stop(gang.hot);
 	hot_stop(gang.others);
-	for (unsigned i = 0; i < gang.patchers * SITES; i++)
+	for (unsigned i = 0; i < gang.patchers * SITES && gang.patcher; i++)
 		bench_site_free(&gang.patcher[i / SITES].site[i % SITES]);
 	free(gang.patcher);
+	free(cases);
+	free(arg);
 	return ret;
 }
 
