@@ -40,17 +40,6 @@ static bool is_kind_of(const json_t *kind, const struct identity *here)
 	       is_number(kind, "cpus", here->cpus);
 }
 
-/* Waits are ticks: at another rate they are other times. Where it is unknown it is none of ours. */
-static bool is_rate_of(const json_t *line, const struct identity *here)
-{
-	const json_t *range = json_object_get(line, "tsc_khz");
-	double low = (double)json_integer_value(json_array_get(range, 0));
-	double high = (double)json_integer_value(json_array_get(range, 1));
-	double khz = (double)here->tsc_khz;
-
-	return low > 0 && khz >= low * (1 - SAME_RATE) && khz <= high * (1 + SAME_RATE);
-}
-
 /* --- Its numbers ------------------------------------------------------------------------------ */
 
 static bool take_count(const json_t *object, const char *name, uint64_t *count)
@@ -135,6 +124,7 @@ static bool take_line(const json_t *line, struct prior *prior)
 int prior_read(const char *path, const struct identity *here, struct prior *prior, char *why,
 	       size_t size)
 {
+	double khz = (double)here->tsc_khz;
 	FILE *file = fopen(path, "re");
 	char *text = NULL;
 	size_t room = 0;
@@ -147,6 +137,9 @@ int prior_read(const char *path, const struct identity *here, struct prior *prio
 	while (ret == 0 && (length = getline(&text, &room, file)) > 0) {
 		json_t *line = json_loadb(text, (size_t)length, 0, NULL);
 		const json_t *kind = json_object_get(line, "kind");
+		const json_t *range = json_object_get(line, "tsc_khz");
+		double low = (double)json_integer_value(json_array_get(range, 0));
+		double high = (double)json_integer_value(json_array_get(range, 1));
 
 		*prior = (struct prior){ 0 };
 		if (!is_text(line, "type", "prior") || !json_is_object(kind)) {
@@ -154,7 +147,9 @@ int prior_read(const char *path, const struct identity *here, struct prior *prio
 			ret = -EINVAL;
 		} else if (!is_kind_of(kind, here)) {
 			ret = 0;
-		} else if (!is_rate_of(line, here)) {
+		} else if (!(low > 0 && khz >= low * (1 - SAME_RATE) &&
+			     khz <= high * (1 + SAME_RATE))) {
+			/* Waits are ticks: at another rate they are other times. */
 			snprintf(why, size,
 				 "the machines of this kind in it have another rate of the TSC, or "
 				 "it is unknown");

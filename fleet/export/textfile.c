@@ -105,9 +105,12 @@ static void put_metric(FILE *out, const struct fleet_host *host, const char *nam
 	fprintf(out, "} %.17g\n", value);
 }
 
-static void put_metrics(FILE *out, const struct collection *all, const struct fleet_host *host,
-			const struct kind_report *r, const struct judged *judged, size_t looked_at)
+/* --- Files ------------------------------------------------------------------------------------ */
+
+static int write_file(const struct collection *all, const struct fleet_host *host,
+		      const struct kind_report *r, const struct judged *judged, size_t looked_at)
 {
+	char name[FILE_NAME + 32], path[PATH_MAX], fresh[PATH_MAX + 8];
 	static const char seconds[] = "tmax_machine_change_seconds";
 	const struct identity *id = &r->kind->identity;
 	const struct estimate *e = &r->estimate;
@@ -118,7 +121,17 @@ static void put_metrics(FILE *out, const struct collection *all, const struct fl
 	};
 	double p = fmin(1, judged->p * (double)looked_at);
 	bool some = false;
+	FILE *out;
+	int ret = 0;
 
+	file_of(host, name, sizeof(name));
+	if (snprintf(path, sizeof(path), "%s/%s", all->folder, name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	/* The collector reads what ends with .prom. */
+	snprintf(fresh, sizeof(fresh), "%s.tmp", path);
+	out = fopen(fresh, "we");
+	if (!out)
+		return -errno;
 	put_head(out, "tmax_machine_info", "What the machine was in its latest run.");
 	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
 		fputs(i ? "," : "tmax_machine_info{", out);
@@ -162,26 +175,6 @@ static void put_metrics(FILE *out, const struct collection *all, const struct fl
 	}
 	put_metric(out, host, "tmax_export_completion_timestamp_seconds",
 		   "When this file was completed.", (double)all->now);
-}
-
-/* --- Files ------------------------------------------------------------------------------------ */
-
-static int write_file(const struct collection *all, const struct fleet_host *host,
-		      const struct kind_report *r, const struct judged *judged, size_t looked_at)
-{
-	char name[FILE_NAME + 32], path[PATH_MAX], fresh[PATH_MAX + 8];
-	FILE *out;
-	int ret = 0;
-
-	file_of(host, name, sizeof(name));
-	if (snprintf(path, sizeof(path), "%s/%s", all->folder, name) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	/* The collector reads what ends with .prom. */
-	snprintf(fresh, sizeof(fresh), "%s.tmp", path);
-	out = fopen(fresh, "we");
-	if (!out)
-		return -errno;
-	put_metrics(out, all, host, r, judged, looked_at);
 	if (ferror(out) | fclose(out))
 		ret = -EIO;
 	if (ret == 0 && rename(fresh, path) < 0)

@@ -78,21 +78,6 @@ static int put_kind(const struct kind_report *r, void *arg)
 	return rc < 0 ? rc : ret;
 }
 
-static void put_head(FILE *out)
-{
-	char path[PICTURE_PATH];
-
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n"
-	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n"
-	      "<title>T_max of a fleet</title>\n",
-	      out);
-	if (data_file("page.css", path, sizeof(path)) == 0)
-		html_style(out, path);
-	fputs("</head>\n<body>\n<h1>T_max of a fleet</h1>\n", out);
-	html_paragraph(out, "What the evidence of many machines says of each kind of them, by %s.",
-		       PACKAGE_STRING);
-}
-
 int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t size)
 {
 	struct report report = { .folder = folder };
@@ -108,7 +93,16 @@ int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t si
 	page.out = fopen(path, "we");
 	if (!page.out)
 		return -errno;
-	put_head(page.out);
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n"
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n"
+	      "<title>T_max of a fleet</title>\n",
+	      page.out);
+	if (data_file("page.css", path, sizeof(path)) == 0)
+		html_style(page.out, path);
+	fputs("</head>\n<body>\n<h1>T_max of a fleet</h1>\n", page.out);
+	html_paragraph(page.out,
+		       "What the evidence of many machines says of each kind of them, by %s.",
+		       PACKAGE_STRING);
 	ret = each_kind(fleet, put_kind, &page);
 	if (ret == -ENODATA) {
 		html_missing(page.out, "No run is known.");

@@ -157,14 +157,26 @@ static int put_suspects(FILE *out, const struct kind_report *r)
 	return ret < 0 ? ret : found;
 }
 
-static int put_changes(FILE *out, const struct kind_report *r)
-{
-	struct change *changes;
-	char from[TEXT_SIZE], to[TEXT_SIZE];
-	size_t n;
-	int ret = changes_of_kind(r->fleet, r->kinds, r->kind_count, r->kind, r->runs, r->count,
-				  &changes, &n);
+/* --- All of it -------------------------------------------------------------------------------- */
 
+int kind_text(FILE *out, const struct kind_report *r)
+{
+	const struct fleet_kind *k = r->kind;
+	unsigned placements = r->estimate.level[0].claim[CLAIM_LINE].sections;
+	char from[TEXT_SIZE], to[TEXT_SIZE];
+	struct change *changes = NULL;
+	size_t n = 0;
+	int ret, suspects;
+
+	kind_title(out, k);
+	fprintf(out, "\n  %" PRIu64 " machine%s, %" PRIu64 " run%s, %s to %s; %u placement%s\n",
+		k->machines, S(k->machines), k->runs, S(k->runs), day_of(k->from, from),
+		day_of(k->to, to), placements, S(placements));
+	put_ladder(out, r);
+	suspects = put_suspects(out, r);
+	ret = suspects < 0 ? suspects
+			   : changes_of_kind(r->fleet, r->kinds, r->kind_count, k, r->runs,
+					     r->count, &changes, &n);
 	for (size_t i = 0; i < n && ret == 0; i++) {
 		const struct change *c = &changes[i];
 		double p = fmin(1, c->moved.p * (double)n);
@@ -180,25 +192,6 @@ static int put_changes(FILE *out, const struct kind_report *r)
 		fputs(")\n", out);
 	}
 	free(changes);
-	return ret;
-}
-
-/* --- All of it -------------------------------------------------------------------------------- */
-
-int kind_text(FILE *out, const struct kind_report *r)
-{
-	const struct fleet_kind *k = r->kind;
-	unsigned placements = r->estimate.level[0].claim[CLAIM_LINE].sections;
-	char from[TEXT_SIZE], to[TEXT_SIZE];
-	int ret, suspects;
-
-	kind_title(out, k);
-	fprintf(out, "\n  %" PRIu64 " machine%s, %" PRIu64 " run%s, %s to %s; %u placement%s\n",
-		k->machines, S(k->machines), k->runs, S(k->runs), day_of(k->from, from),
-		day_of(k->to, to), placements, S(placements));
-	put_ladder(out, r);
-	suspects = put_suspects(out, r);
-	ret = suspects < 0 ? suspects : put_changes(out, r);
 	put_untested(out, r);
 	fputs("\n", out);
 	return ret < 0 ? ret : suspects;

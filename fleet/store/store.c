@@ -377,33 +377,6 @@ static void read_text(sqlite3_stmt *row, int at, char *to, size_t size)
 	snprintf(to, size, "%s", text ? (const char *)text : "");
 }
 
-static struct fleet_kind read_kind(sqlite3_stmt *row)
-{
-	struct fleet_kind kind = {
-		.id = sqlite3_column_int64(row, 0),
-		.identity = {
-			.family = (unsigned)sqlite3_column_int(row, 2),
-			.model = (unsigned)sqlite3_column_int(row, 3),
-			.stepping = (unsigned)sqlite3_column_int(row, 4),
-			.sockets = (unsigned)sqlite3_column_int(row, 7),
-			.cores = (unsigned)sqlite3_column_int(row, 8),
-			.cpus = (unsigned)sqlite3_column_int(row, 9),
-		},
-		.machines = (uint64_t)sqlite3_column_int64(row, 11),
-		.runs = (uint64_t)sqlite3_column_int64(row, 12),
-		.from = sqlite3_column_int64(row, 13),
-		.to = sqlite3_column_int64(row, 14),
-		.khz = { (uint64_t)sqlite3_column_int64(row, 15),
-			 (uint64_t)sqlite3_column_int64(row, 16) },
-	};
-
-	read_text(row, 1, kind.identity.vendor, sizeof(kind.identity.vendor));
-	read_text(row, 5, kind.identity.microcode, sizeof(kind.identity.microcode));
-	read_text(row, 6, kind.identity.hypervisor, sizeof(kind.identity.hypervisor));
-	read_text(row, 10, kind.identity.brand, sizeof(kind.identity.brand));
-	return kind;
-}
-
 /* An array that grows, of things of one size. */
 struct list {
 	char *at;
@@ -430,7 +403,27 @@ static int take_kind(sqlite3_stmt *row, void *list)
 
 	if (!kind)
 		return -ENOMEM;
-	*kind = read_kind(row);
+	*kind = (struct fleet_kind){
+		.id = sqlite3_column_int64(row, 0),
+		.identity = {
+			.family = (unsigned)sqlite3_column_int(row, 2),
+			.model = (unsigned)sqlite3_column_int(row, 3),
+			.stepping = (unsigned)sqlite3_column_int(row, 4),
+			.sockets = (unsigned)sqlite3_column_int(row, 7),
+			.cores = (unsigned)sqlite3_column_int(row, 8),
+			.cpus = (unsigned)sqlite3_column_int(row, 9),
+		},
+		.machines = (uint64_t)sqlite3_column_int64(row, 11),
+		.runs = (uint64_t)sqlite3_column_int64(row, 12),
+		.from = sqlite3_column_int64(row, 13),
+		.to = sqlite3_column_int64(row, 14),
+		.khz = { (uint64_t)sqlite3_column_int64(row, 15),
+			 (uint64_t)sqlite3_column_int64(row, 16) },
+	};
+	read_text(row, 1, kind->identity.vendor, sizeof(kind->identity.vendor));
+	read_text(row, 5, kind->identity.microcode, sizeof(kind->identity.microcode));
+	read_text(row, 6, kind->identity.hypervisor, sizeof(kind->identity.hypervisor));
+	read_text(row, 10, kind->identity.brand, sizeof(kind->identity.brand));
 	return 0;
 }
 

@@ -182,40 +182,12 @@ static uint32_t fetch_simulated(const void *arg)
 
 /* --- Executors -------------------------------------------------------------------------------- */
 
-/*
- * RDTSC without a fence is late enough: it is fetched behind the site, so it runs
- * after the site was fetched, and a fence would keep the front end from running
- * ahead as it does in programs.
- */
-static void run_round(struct gap_executor *e, gap_fetch_fn *fetch, const void *arg)
-{
-	struct gap_layout layout = e->child->layout;
-	uint64_t before = __rdtsc(), after;
-
-	for (unsigned i = 0; i < ROUND; i++, before = after) {
-		uint32_t value = fetch(arg);
-		uint64_t at;
-
-		after = __rdtsc();
-		if (!__builtin_expect(gap_is_torn(layout, value), 0))
-			continue;
-		at = atomic_load_explicit(&e->logged, memory_order_relaxed);
-		/* Acquire: pairs with the patcher's release when it has read them. */
-		if (at - __atomic_load_n(&e->judged, __ATOMIC_ACQUIRE) >= LOG) {
-			atomic_fetch_add_explicit(&e->lost, 1, memory_order_relaxed);
-			continue;
-		}
-		e->log[at % LOG] = (struct gap_fetch){ value, before, after };
-		atomic_store_explicit(&e->logged, at + 1, memory_order_release);
-	}
-	atomic_fetch_add_explicit(&e->executions, ROUND, memory_order_relaxed);
-}
-
 static void *executor_main(void *arg)
 {
 	struct gap_executor *e = arg;
 	struct gap_child *c = e->child;
 	gap_fetch_fn *fetch = c->shared->simulation.on ? fetch_simulated : c->fetch;
+	struct gap_layout layout = c->layout;
 	int ret = pin_this_thread(c->topology, e->cpu);
 	struct rusage begin;
 
@@ -224,7 +196,29 @@ static void *executor_main(void *arg)
 	pthread_barrier_wait(&c->ready);
 	witness_thread_begin(&begin);
 	while (!atomic_load_explicit(&c->quit, memory_order_relaxed)) {
-		run_round(e, fetch, c);
+		/*
+		 * RDTSC without a fence is late enough: it is fetched behind the site, so it runs
+		 * after the site was fetched, and a fence would keep the front end from running
+		 * ahead as it does in programs.
+		 */
+		uint64_t before = __rdtsc(), after, at;
+
+		for (unsigned i = 0; i < ROUND; i++, before = after) {
+			uint32_t value = fetch(c);
+
+			after = __rdtsc();
+			if (!__builtin_expect(gap_is_torn(layout, value), 0))
+				continue;
+			at = atomic_load_explicit(&e->logged, memory_order_relaxed);
+			/* Acquire: pairs with the patcher's release when it has read them. */
+			if (at - __atomic_load_n(&e->judged, __ATOMIC_ACQUIRE) >= LOG) {
+				atomic_fetch_add_explicit(&e->lost, 1, memory_order_relaxed);
+				continue;
+			}
+			e->log[at % LOG] = (struct gap_fetch){ value, before, after };
+			atomic_store_explicit(&e->logged, at + 1, memory_order_release);
+		}
+		atomic_fetch_add_explicit(&e->executions, ROUND, memory_order_relaxed);
 		if (c->provokers)
 			provoke_round(c->provokers);
 	}

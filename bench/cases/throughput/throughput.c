@@ -512,32 +512,6 @@ static unsigned next_executors(unsigned executors, unsigned most)
 	return executors && 2 * executors < most ? 2 * executors : executors ? most : 1;
 }
 
-/* Of a peer that is not to be had one row tells why, and not one per rate. */
-static int add_peer(struct throughput *all, struct peer *peer, bool on_off,
-		    struct bench_result *result)
-{
-	struct point point = { .all = all, .peer = peer, .on_off = on_off, .executors = 1 };
-	struct bench_row *row;
-	struct peer_flow flow;
-	char why[BENCH_WHY] = "";
-	int ret = peer->ret;
-
-	if (ret < 0)
-		snprintf(why, BENCH_WHY, "%s", peer->why);
-	else
-		ret = peer->flow(peer, 0, PEER_TRY, on_off, &flow, why);
-	if (ret == 0) {
-		add_points(all, point);
-		return 0;
-	}
-	row = bench_result_add(result);
-	if (!row)
-		return -ENOMEM;
-	name_row(row, &point);
-	bench_row_skip(row, "%s", why[0] ? why : strerror(-ret));
-	return 0;
-}
-
 int throughput_measure(const struct bench_run *run, double slice, struct bench_result *result)
 {
 	struct throughput all = { .run = run, .slice = slice };
@@ -582,8 +556,27 @@ int throughput_measure(const struct bench_run *run, double slice, struct bench_r
 		}
 	}
 	for (struct peer *peer = peers; peer->name && ret == 0; peer++)
-		for (unsigned on_off = 0; on_off < 2 && peer->flow && ret == 0; on_off++)
-			ret = add_peer(&all, peer, on_off, result);
+		for (unsigned on_off = 0; on_off < 2 && peer->flow && ret == 0; on_off++) {
+			struct point point = {
+				.all = &all, .peer = peer, .on_off = on_off, .executors = 1
+			};
+			struct bench_row *row = NULL;
+			struct peer_flow flow;
+			int there = peer->ret;
+
+			snprintf(why, sizeof(why), "%s", peer->why);
+			if (there == 0)
+				there = peer->flow(peer, 0, PEER_TRY, on_off, &flow, why);
+			if (there == 0)
+				add_points(&all, point);
+			else if (!(row = bench_result_add(result)))
+				ret = -ENOMEM;
+			/* Of one that is not to be had one row tells why, and not one per rate. */
+			if (row) {
+				name_row(row, &point);
+				bench_row_skip(row, "%s", why[0] ? why : strerror(-there));
+			}
+		}
 	if (ret == 0)
 		ret = bench_measure(run, all.cases, all.count, result);
 	for (size_t i = 0; all.points && i < all.room; i++)
