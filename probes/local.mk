@@ -50,6 +50,7 @@ pkglib_LTLIBRARIES = libfastinst-agent.la
 libfastinst_agent_la_SOURCES = \
 	probes/agent/agent.c \
 	probes/agent/agent.h \
+	probes/agent/change.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
 	probes/agent/leave.c \
@@ -62,8 +63,24 @@ libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now
 EXTRA_libfastinst_agent_la_DEPENDENCIES = probes/agent/agent.map
 EXTRA_DIST += probes/agent/agent.map
 
+# What "fastinst attach" puts into a process.
+pkglib_LTLIBRARIES += libfastinst-attached.la
+libfastinst_attached_la_SOURCES = \
+	probes/agent/agent.h \
+	probes/agent/attached.c \
+	probes/agent/change.c \
+	probes/agent/control.c \
+	probes/agent/control.h \
+	probes/agent/report.c
+libfastinst_attached_la_LIBADD = libfastinst.la
+libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
+	-Wl,--version-script=$(top_srcdir)/probes/agent/attached.map
+EXTRA_libfastinst_attached_la_DEPENDENCIES = probes/agent/attached.map
+EXTRA_DIST += probes/agent/attached.map
+
 bin_PROGRAMS += fastinst
 fastinst_SOURCES = \
+	probes/command/attach.c \
 	probes/command/command.h \
 	probes/command/control.c \
 	probes/command/counts.c \
@@ -73,6 +90,13 @@ fastinst_SOURCES = \
 	probes/command/run.c \
 	probes/launch/launch.c \
 	probes/launch/launch.h
+fastinst_SOURCES += \
+	probes/inject/inject.c \
+	probes/inject/inject.h \
+	probes/inject/letter.h \
+	probes/inject/stub.c \
+	probes/inject/target.c \
+	probes/inject/target.h
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 fastinst_LDADD = libfastinst_elf.la $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
