@@ -44,6 +44,7 @@ include probes/real/local.mk
 include probes/blocks/local.mk
 include probes/calls/local.mk
 include probes/cyg/local.mk
+include probes/inject/local.mk
 
 # What "fastinst run" puts into a program.
 pkglib_LTLIBRARIES = libfastinst-agent.la
@@ -90,15 +91,8 @@ fastinst_SOURCES = \
 	probes/command/run.c \
 	probes/launch/launch.c \
 	probes/launch/launch.h
-fastinst_SOURCES += \
-	probes/inject/inject.c \
-	probes/inject/inject.h \
-	probes/inject/letter.h \
-	probes/inject/stub.c \
-	probes/inject/target.c \
-	probes/inject/target.h
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-fastinst_LDADD = libfastinst_elf.la $(JANSSON_LIBS)
+fastinst_LDADD = libfastinst_inject.la libfastinst_elf.la $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
 EXTRA_DIST += probes/tests/sample.h

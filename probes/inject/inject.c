@@ -34,7 +34,7 @@
 #include "probes/inject/letter.h"
 #include "probes/inject/target.h"
 
-#define PATIENCE_STOP	 0.05 /* seconds: until a thread has stopped */
+#define PATIENCE_STOP	 2.0 /* seconds: until a thread has stopped */
 #define PATIENCE_MOMENT	 5.0
 #define PATIENCE_CALL	 1.0
 #define PATIENCE_LIBRARY 10.0
@@ -164,7 +164,7 @@ static void give_back(struct stopped *at)
 /* The kernel is to start it again, and not to end it, unless a signal handler runs. */
 static void go_on(struct user_regs_struct *regs)
 {
-	if (target_waits((long)regs->orig_rax) && (long)regs->rax == -EINTR)
+	if ((long)regs->orig_rax >= 0 && target_waits(regs) && (long)regs->rax == -EINTR)
 		regs->rax = (uint64_t)-NOHAND;
 }
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -486,9 +487,11 @@ void target_free(struct target *target)
  * as if nothing had been; those of the second kind say EINTR when a thread is stopped in them,
  * which inject.c sees to, but their time begins anew.
  */
-static int kind_of(long number)
+static int kind_of(long number, uint64_t second)
 {
 	switch (number) {
+	case SYS_futex:
+		return (second & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? 0 : -1;
 	case SYS_read:
 	case SYS_write:
 	case SYS_readv:
@@ -528,6 +531,7 @@ int target_sleeps(const struct target *target, pid_t thread)
 {
 	char name[64];
 	FILE *file;
+	unsigned long second;
 	long number;
 	int kind = -1;
 	char line[256] = "";
@@ -539,8 +543,8 @@ int target_sleeps(const struct target *target, pid_t thread)
 	if (fgets(line, sizeof(line), file)) {
 		if (!strncmp(line, "running", 7))
 			kind = 2;
-		else if (sscanf(line, "%ld", &number) == 1 && number >= 0)
-			kind = kind_of(number);
+		else if (sscanf(line, "%ld %*s %lx", &number, &second) == 2 && number >= 0)
+			kind = kind_of(number, second);
 	}
 	fclose(file);
 	return kind;
@@ -598,9 +602,9 @@ static const char *handlers(const struct target *target, uint64_t from)
 	return why;
 }
 
-bool target_waits(long number)
+bool target_waits(const struct user_regs_struct *regs)
 {
-	return kind_of(number) >= 0;
+	return kind_of((long)regs->orig_rax, regs->rsi) >= 0;
 }
 
 const char *target_safe(const struct target *target, const struct user_regs_struct *regs)
@@ -611,7 +615,7 @@ const char *target_safe(const struct target *target, const struct user_regs_stru
 		return "it runs 32-bit code";
 	if (!target_read(target, target->loader_state, &state, sizeof(state)) || state)
 		return "its loader is at work";
-	if ((long)regs->orig_rax >= 0 && !target_waits((long)regs->orig_rax))
+	if ((long)regs->orig_rax >= 0 && !target_waits(regs))
 		return "it is in a system call that malloc or the loader may have made";
 	if ((long)regs->orig_rax < 0 && !is_quiet(target, regs->rip))
 		return "it is in the C library, in its loader, or in an allocator";

@@ -53,8 +53,8 @@ bool target_write(const struct target *target, uint64_t at, const void *from, si
  */
 int target_sleeps(const struct target *target, pid_t thread);
 
-/* target_waits - whether a system call of that number is one of those. */
-bool target_waits(long number);
+/* target_waits - whether the system call that was interrupted is one of those. */
+bool target_waits(const struct user_regs_struct *regs);
 
 /*
  * target_safe - NULL, or why a thread with these registers must not be made to call functions of
