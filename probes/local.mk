@@ -23,6 +23,7 @@ noinst_LTLIBRARIES += libfastinst_elf.la
 libfastinst_elf_la_SOURCES = \
 	probes/elf/elf.c \
 	probes/elf/elf.h \
+	probes/elf/frames.c \
 	probes/elf/inside.c \
 	probes/elf/slot.c
 
@@ -45,6 +46,7 @@ include probes/blocks/local.mk
 include probes/calls/local.mk
 include probes/cyg/local.mk
 include probes/inject/local.mk
+include probes/entries/local.mk
 
 # What "fastinst run" puts into a program.
 pkglib_LTLIBRARIES = libfastinst-agent.la
@@ -88,11 +90,13 @@ fastinst_SOURCES = \
 	probes/command/counts.h \
 	probes/command/fastinst.c \
 	probes/command/list.c \
+	probes/command/reach.c \
+	probes/command/reach.h \
 	probes/command/run.c \
 	probes/launch/launch.c \
 	probes/launch/launch.h
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-fastinst_LDADD = libfastinst_inject.la libfastinst_elf.la $(JANSSON_LIBS)
+fastinst_LDADD = libfastinst_inject.la libfastinst_survey.la libfastinst_elf.la $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
 EXTRA_DIST += probes/tests/sample.h

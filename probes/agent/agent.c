@@ -5,6 +5,7 @@
  *	FASTINST_ON	  patterns of fi_find(), separated by blanks: on from the start
  *	FASTINST_OUTPUT	  folder; each process leaves its counts there in a file named by its PID.
  *			  Without it they go to stderr at the end
+ *	FASTINST_ENTRIES  objects of which functions are taken that nothing was compiled into
  *	FASTINST_CONTROL  "off": no control socket
  */
 #include "probes/agent/agent.h"
@@ -59,8 +60,10 @@ static void end_report(void)
 __attribute__((constructor)) static void start(void)
 {
 	const char *control = getenv("FASTINST_CONTROL");
-	int ret = fi_init();
+	int ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 
+	if (!ret)
+		ret = fi_init();
 	if (ret < 0) {
 		complain("the probes cannot be used, the program runs without them", ret);
 		return;

@@ -24,6 +24,10 @@ static const char help[] =
 	"  --for SECONDS  turn them on (\"*\" unless said) for that time, print how often each "
 	"was\n"
 	"                 run, and turn them off; until the process ends or ^C where it is sooner\n"
+	"  --entries[=OBJECT]\n"
+	"                 take functions as well that nothing was compiled into, of the program "
+	"or\n"
+	"                 of objects of these names (a glob)\n"
 	"  --output FILE  the counts go there instead of to standard error\n"
 	"  --json         as JSON\n"
 	"  --help         this text\n"
@@ -36,6 +40,7 @@ struct attach {
 	long pid;
 	char *on;
 	const char *output;
+	const char *entries;
 	double seconds; /* 0: no counts are wanted */
 	bool json;
 	struct launch launch;
@@ -59,12 +64,12 @@ static double now(void)
 /* Where the agent makes its socket: where on, off and top of this user look. */
 static int put_agent(struct attach *attach)
 {
-	char folder[96];
+	char folder[96], text[512];
 	struct inject inject = {
 		.pid = (pid_t)attach->pid,
 		.library = attach->launch.path,
 		.entry = "fastinst_attached",
-		.text = folder,
+		.text = text,
 	};
 	double began = now();
 	int ret = control_folder(true, folder, sizeof(folder));
@@ -74,6 +79,8 @@ static int put_agent(struct attach *attach)
 			strerror(-ret));
 		return STATUS_FAILED;
 	}
+	snprintf(text, sizeof(text), "%s%s%s", folder, attach->entries ? "\n" : "",
+		 attach->entries ? attach->entries : "");
 	ret = inject_library(&inject);
 	if (ret < 0) {
 		fprintf(stderr, "fastinst: cannot attach to process %ld: %s\n", attach->pid,
@@ -152,7 +159,8 @@ static int attach_to(struct attach *attach)
 
 	attach->launch.agent = "libfastinst-attached.so";
 	if (control_listens(attach->pid))
-		fprintf(stderr, "the agent is in process %ld already\n", attach->pid);
+		fprintf(stderr, "the agent is in process %ld already%s\n", attach->pid,
+			attach->entries ? ", and took no --entries" : "");
 	else if (launch_find(&attach->launch) < 0)
 		status = STATUS_NOT_FOUND;
 	else
@@ -183,6 +191,8 @@ int attach_command(int argc, char **argv)
 			attach.output = optarg;
 		else if (option == 'j')
 			attach.json = true;
+		else if (option == 'e')
+			attach.entries = optarg ? optarg : "";
 		else if (option == 'f' && !((attach.seconds = atof(optarg)) > 0))
 			return usage_error("attach");
 	}

@@ -53,6 +53,13 @@ bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *sect
 /* elf_functions - from .symtab, or where that was stripped, .dynsym. -ENOMEM. Free by elf_free().
  */
 int elf_functions(const struct elf *elf, struct elf_symbols *symbols);
+
+/*
+ * elf_frames - functions without names, from .eh_frame: what begins as a function does, by what is
+ * said of its frame. -ENOMEM. Free by elf_free().
+ */
+int elf_frames(const struct elf *elf, struct elf_symbols *frames);
+
 void elf_free(struct elf_symbols *symbols);
 
 /* elf_function_at - the function that addr is in; elf_function_from - the first at or behind addr.

@@ -8,11 +8,10 @@ libfastinst_inject_la_SOURCES = \
 	probes/inject/stub.c \
 	probes/inject/target.c \
 	probes/inject/target.h
-libfastinst_inject_la_LIBADD = libfastinst_elf.la
 
 check_PROGRAMS += probes/inject/tests/injector probes/inject/tests/victim
 probes_inject_tests_injector_LDFLAGS = -Wl,--wrap=ptrace
-probes_inject_tests_injector_LDADD = libfastinst_inject.la
+probes_inject_tests_injector_LDADD = libfastinst_inject.la libfastinst_elf.la
 probes_inject_tests_victim_LDADD = -lpthread
 TESTS += probes/inject/tests/test_inject.sh
 EXTRA_DIST += probes/inject/tests/guest.c probes/inject/tests/test_inject.sh

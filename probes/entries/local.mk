@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# Entries of functions that nothing was compiled into.
+libfastinst_internal_la_SOURCES += \
+	probes/entries/entries.c \
+	probes/entries/entries.h
+noinst_LTLIBRARIES += libfastinst_survey.la
+libfastinst_survey_la_SOURCES = probes/entries/survey.h
+libfastinst_survey_la_LIBADD =
+if HAVE_ZYDIS
+libfastinst_survey_la_SOURCES += probes/entries/survey.c
+libfastinst_survey_la_LIBADD += $(ZYDIS_LIBS)
+else
+libfastinst_survey_la_SOURCES += probes/entries/no_survey.c
+endif
+libfastinst_internal_la_LIBADD += libfastinst_survey.la
