@@ -119,12 +119,14 @@ probes_core_tests_test_probes_LDADD = libfastinst_internal.la $(LDADD)
 endif
 
 TESTS += \
+	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/tests/test_pages.sh
 EXTRA_DIST += \
 	probes/tests/test_pages.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/plugin.c \
+	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh
 
 check_PROGRAMS += probes/elf/tests/fuzz_elf

@@ -175,9 +175,13 @@ static int attach_to(struct attach *attach)
 int attach_command(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "on", required_argument, NULL, 'p' },	    { "for", required_argument, NULL, 'f' },
-		{ "output", required_argument, NULL, 'o' }, { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },	    { 0 },
+		{ "on", required_argument, NULL, 'p' },
+		{ "for", required_argument, NULL, 'f' },
+		{ "entries", optional_argument, NULL, 'e' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
 	struct attach attach = { 0 };
 	int option, status;

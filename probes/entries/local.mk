@@ -13,3 +13,10 @@ else
 libfastinst_survey_la_SOURCES += probes/entries/no_survey.c
 endif
 libfastinst_internal_la_LIBADD += libfastinst_survey.la
+
+if HAVE_CMOCKA
+check_PROGRAMS += probes/entries/tests/test_entries
+TESTS += probes/entries/tests/test_entries
+probes_entries_tests_test_entries_LDFLAGS = -Wl,--wrap=survey_move
+probes_entries_tests_test_entries_LDADD = libfastinst_internal.la $(LDADD)
+endif
