@@ -137,6 +137,14 @@ probes_elf_tests_fuzz_elf_CFLAGS = $(fuzz_cflags)
 probes_elf_tests_fuzz_elf_LDFLAGS = -Wl,--wrap=elf_inside
 probes_elf_tests_fuzz_elf_LDADD = libfastinst_elf.la
 
+check_PROGRAMS += probes/elf/tests/fuzz_frames
+TESTS += probes/elf/tests/fuzz_frames
+CLEANFILES += probes/elf/tests/fuzz_frames.crash
+probes_elf_tests_fuzz_frames_CPPFLAGS = $(fuzz_cppflags)
+probes_elf_tests_fuzz_frames_CFLAGS = $(fuzz_cflags)
+probes_elf_tests_fuzz_frames_LDFLAGS = -Wl,--wrap=elf_left
+probes_elf_tests_fuzz_frames_LDADD = libfastinst_elf.la
+
 # By hand: what a probe costs.
 check_PROGRAMS += probes/tests/costs
 probes_tests_costs_LDADD = libfastinst.la libpatchcore.la

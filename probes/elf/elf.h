@@ -47,6 +47,9 @@ bool elf_open(struct elf *elf, const void *image, size_t size);
 /* elf_inside - whether the file has these bytes: asked before any of them is read. */
 bool elf_inside(const struct elf *elf, uint64_t offset, uint64_t len);
 
+/* elf_left - whether a section that ends at end has them from at on. */
+bool elf_left(const uint8_t *at, const uint8_t *end, uint64_t len);
+
 /* elf_section - the one of that index; false: there is none, or it lies outside of the file. */
 bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *section);
 

@@ -23,7 +23,7 @@ static uint64_t take(struct reader *reader, size_t len)
 {
 	uint64_t value = 0;
 
-	if ((size_t)(reader->end - reader->at) < len) {
+	if (!elf_left(reader->at, reader->end, len)) {
 		reader->failed = true;
 		reader->at = reader->end;
 		return 0;
@@ -77,7 +77,7 @@ static bool take_record(struct reader *section, struct reader *record)
 
 	if (len == UINT32_MAX)
 		len = take(section, 8);
-	if (section->failed || !len || len > (uint64_t)(section->end - section->at))
+	if (section->failed || !len || !elf_left(section->at, section->end, len))
 		return false;
 	*record = (struct reader){ .at = section->at, .end = section->at + len };
 	section->at += len;
@@ -150,7 +150,7 @@ static bool begins_bare(struct reader record, const struct common *common)
 	uint64_t skip = common->has_lengths ? take_leb(&record) : 0;
 	uint8_t operation;
 
-	if (record.failed || skip > (uint64_t)(record.end - record.at))
+	if (record.failed || !elf_left(record.at, record.end, skip))
 		return false;
 	record.at += skip;
 	operation = record.at < record.end ? *record.at : 0;

@@ -176,7 +176,9 @@ refused()
 {
 	status=0
 	timeout 60 "$fastinst" attach "$1" >/dev/null 2>"$dir/log" || status=$?
-	[ $status = 1 ] && grep -q "$2" "$dir/log" || wrong "attach to $1: $status, $(cat "$dir/log")"
+	if [ $status != 1 ] || ! grep -q "$2" "$dir/log"; then
+		wrong "attach to $1: $status, $(cat "$dir/log")"
+	fi
 }
 
 refused 999999999 "no such process"
