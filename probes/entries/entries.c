@@ -46,17 +46,17 @@ int fi_take_entries(const char *objects)
 }
 
 /* What the trampoline itself calls, and what changes code, must not come back to it. */
-static bool is_ours(const char *name)
+static bool is_ours(const struct object *object, const char *name)
 {
-	static const char *const ours[] = { "libc.so*",	    "ld-linux*",     "libpthread*",
-					    "libfastinst*", "libpatchcore*", "libZydis*",
-					    "libZycore*",   "linux-vdso*",   "libasan*",
-					    "libtsan*",	    "libubsan*" };
+	static const char *const ours[] = { "libc.so*",	     "ld-linux*",   "libpthread*",
+					    "libpatchcore*", "libZydis*",   "libZycore*",
+					    "linux-vdso*",   "libasan*",    "libtsan*",
+					    "libubsan*",     "libclang_rt*" };
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
 		if (!fnmatch(ours[i], name, 0))
 			return true;
-	return false;
+	return entries_own(object);
 }
 
 static bool is_program(const struct object *object)
@@ -73,7 +73,7 @@ static bool is_wished(const struct object *object)
 	const char *slash = strrchr(object->path, '/');
 	const char *name = slash ? slash + 1 : object->path;
 
-	if (!wished || is_ours(name))
+	if (!wished || is_ours(object, name))
 		return false;
 	return *wished ? !fnmatch(wished, name, 0) : is_program(object);
 }

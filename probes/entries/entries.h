@@ -6,4 +6,7 @@
 
 extern const struct provider entries_provider;
 
+/* entries_own - whether this library is in the object: by itself, or linked into a program. */
+bool entries_own(const struct object *object);
+
 #endif

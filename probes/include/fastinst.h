@@ -141,7 +141,8 @@ int fi_own_thread(int change);
  *
  * Where it can be shown that their first instructions can be moved elsewhere; the others are
  * FI_REFUSED. Such a function begins with a jump while its probe is on; a backtrace from the few
- * instructions that were moved ends there. The C library and this one are not among them.
+ * instructions that were moved ends there. The C library is not among them, nor what this library is
+ * in.
  * FASTINST_ENTRIES in the environment of an agent does the same. -ENOMEM. Before fi_init(), or
  * before fi_scan() brings new objects; not while either runs.
  */
