@@ -573,15 +573,25 @@ static bool is_restorer(const struct target *target, uint64_t word)
 	return false;
 }
 
-/*
- * The stack, for signal handlers: a handler may have interrupted malloc. Behind the address that
- * it returns to stands the context that it interrupted.
- */
+/* In words behind the address that a signal handler returns to, as the kernel puts them there. */
+#define FRAME_FLAGS    1
+#define FRAME_LINK     2
+#define FRAME_RIP      (6 + REG_RIP)
+#define FRAME_SEGMENTS (6 + REG_CSGSFS)
+#define FRAME_WORDS    (FRAME_SEGMENTS + 1)
+
+/* Whether a context that was interrupted stands there; the same address is in what sigaction(2)
+ * got. */
+static bool is_frame(const uint64_t *words)
+{
+	return words[FRAME_FLAGS] <= 7 && !words[FRAME_LINK] &&
+	       (words[FRAME_SEGMENTS] & 0xffff) == USER_CODE;
+}
+
+/* The stack, for signal handlers: one may have interrupted malloc. */
 static const char *handlers(const struct target *target, uint64_t from)
 {
 	const struct piece *stack = piece_at(target, from);
-	/* In words behind that address: flags, link, a stack, and then the registers. */
-	const size_t rip = 1 + 5 + REG_RIP;
 	const char *why = NULL;
 	uint64_t *words;
 	size_t n;
@@ -594,9 +604,9 @@ static const char *handlers(const struct target *target, uint64_t from)
 	words = malloc(n * sizeof(*words) + 1);
 	if (!words || !target_read(target, from, words, n * sizeof(*words)))
 		why = "its stack cannot be read";
-	for (size_t i = 0; !why && i < n; i++)
-		if (is_restorer(target, words[i]) &&
-		    (i + rip >= n || !is_quiet(target, words[i + rip])))
+	for (size_t i = 0; !why && i + FRAME_WORDS <= n; i++)
+		if (is_restorer(target, words[i]) && is_frame(words + i) &&
+		    !is_quiet(target, words[i + FRAME_RIP]))
 			why = "it is in a signal handler, which may have interrupted malloc";
 	free(words);
 	return why;
