@@ -149,7 +149,9 @@ __attribute__((constructor)) static void start(void)
 
 	if (only && strcmp(only, program_invocation_short_name) != 0)
 		return;
-	ret = fi_init();
+	ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
+	if (!ret)
+		ret = fi_init();
 	if (ret >= 0)
 		ret = find();
 	if (ret < 0 || !probes) {
