@@ -11,6 +11,7 @@
 #define ONE_CALL  0.125 /* variance of the place of a window's ends between two calls */
 #define BLUR	  0.25	/* error of the share that counting takes, relative */
 #define BLUR_MOST 0.25	/* of calls; beyond, the interval is not believed */
+#define SLOWEST	  0.8	/* share that counting is believed to take at most */
 #define FULL_MANY 0.1	/* share of full epochs from which the first call is looked at */
 
 static double rate_of(const struct epoch *epoch)
@@ -198,6 +199,11 @@ struct interval estimate_interval(const struct estimate *estimate)
 	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->blurred);
 	interval.high = interval.calls * factor + 1 + estimate->blurred + estimate->hidden;
 	return interval;
+}
+
+double estimate_slowed(double calls, double price, double spent, double ticks)
+{
+	return ticks > 0 ? fmin(SLOWEST, (calls * price + spent) / ticks) : 0;
 }
 
 uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,

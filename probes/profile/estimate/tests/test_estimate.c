@@ -223,6 +223,45 @@ static void test_naive_is_caught(void **state)
 	assert_true(outcome.bias > 0.05);
 }
 
+/*
+ * The program stands still while probes count, and while others are turned off; and behind the
+ * opening of a window it is slower than on average. What the estimate is of the truth.
+ */
+static double of_truth(bool with_spent, uint64_t warm)
+{
+	struct estimate estimate = { 0 };
+	uint64_t random = 9;
+	double truth = 0;
+
+	for (unsigned i = 0; i < EPOCHS; i++) {
+		const double window = 1000, rate = 0.05, price = 4, others = 8;
+		double spent = 50 + (double)(random_next(&random) % 200);
+		double cold = warm ? 0 : 100;
+		/* calls * (1 / rate + price * others) + spent + cold = window */
+		double calls = (window - spent - cold) / (1 / rate + price * others);
+		double slowed =
+			estimate_slowed(calls * others, price, with_spent ? spent : 0, window);
+		struct epoch epoch = { .length = EPOCH, .slowed = slowed };
+
+		epoch.calls = (uint64_t)(calls + (double)(random_next(&random) % 1000) / 1000);
+		epoch.watched = (uint64_t)(window * (1 - slowed));
+		estimate_add(&estimate, &epoch);
+		truth += rate * EPOCH;
+	}
+	return estimate_interval(&estimate).calls / truth;
+}
+
+static void test_what_slows_a_window(void **state)
+{
+	(void)state;
+	assert_true(fabs(of_truth(true, 200) - 1) < 0.02);
+	/* The broken variants: told low. */
+	assert_true(of_truth(false, 200) < 0.9);
+	assert_true(of_truth(true, 0) < 0.9);
+	assert_true(estimate_slowed(1000, 60, 0, 100) < 1);
+	assert_true(estimate_slowed(1000, 60, 0, 0) == 0);
+}
+
 static void test_nothing(void **state)
 {
 	struct estimate estimate = { 0 };
@@ -303,11 +342,16 @@ static void test_join(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_windows),		cmocka_unit_test(test_rare_calls_are_exact),
-		cmocka_unit_test(test_bursts),		cmocka_unit_test(test_stopping_by_count),
-		cmocka_unit_test(test_naive_is_caught), cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_sudden_end),	cmocka_unit_test(test_unseen_end),
+		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_rare_calls_are_exact),
+		cmocka_unit_test(test_bursts),
+		cmocka_unit_test(test_stopping_by_count),
+		cmocka_unit_test(test_naive_is_caught),
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_sudden_end),
+		cmocka_unit_test(test_unseen_end),
 		cmocka_unit_test(test_join),
+		cmocka_unit_test(test_what_slows_a_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
