@@ -14,6 +14,8 @@ libfastinst_writers_la_SOURCES = \
 	probes/profile/model/profile.h \
 	probes/profile/write/format.c \
 	probes/profile/write/json.c \
+	probes/profile/write/page.c \
+	probes/profile/write/pprof.c \
 	probes/profile/write/table.c \
 	probes/profile/write/text.c \
 	probes/profile/write/write.h
