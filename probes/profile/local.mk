@@ -96,6 +96,8 @@ else
 libfastinst_lines_la_SOURCES = probes/profile/lines/none.c probes/profile/lines/lines.h
 endif
 EXTRA_DIST += probes/profile/lines/llvm.c probes/profile/lines/none.c
+TESTS += probes/profile/lines/tests/test_lines.sh
+EXTRA_DIST += probes/profile/lines/tests/test_lines.sh
 
 fastinst_SOURCES += \
 	probes/profile/command/edges_cmd.c \
