@@ -22,7 +22,7 @@
 #define WARM_UP		200e-6 /* seconds */
 #define LONGEST_EPOCH	1.0    /* seconds */
 #define SLACK		10000  /* ticks by which a call may seem to come before the window */
-#define SLOWED_MOST	0.1    /* share */
+#define SLOWED_MOST	0.2    /* share */
 #define REST		16     /* epochs between looks at what is hardly called */
 
 static struct options options;
@@ -433,7 +433,7 @@ static bool is_closed(uint32_t id)
 
 /*
  * Of probes that are off, only so many are turned on in an epoch that those together do not slow
- * the program by more than a tenth while they are on: what they see is corrected for it, but not
+ * the program by more than a fifth while they are on: what they see is corrected for it, but not
  * well.
  */
 static bool its_turn(void)

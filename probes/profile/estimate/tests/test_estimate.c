@@ -276,10 +276,11 @@ static void test_nothing(void **state)
 	assert_int_equal(estimate_window(&estimate, 100, 10, 1), WINDOW_WHOLE);
 }
 
-/* What comes behind a sudden end is as the next window; if there is none, the end is open. */
+/* What comes behind a sudden end is as the next window; if there is none, it went on, or did not.
+ */
 static void test_sudden_end(void **state)
 {
-	struct estimate estimate = { 0 };
+	struct estimate estimate = { 0 }, sum = { 0 }, next_only = { 0 }, late = { 0 };
 	struct epoch burst = {
 		.calls = 50, .watched = 100, .length = 1100, .full = true, .sudden = true
 	};
@@ -287,8 +288,18 @@ static void test_sudden_end(void **state)
 
 	(void)state;
 	estimate_add(&estimate, &burst);
-	assert_true(estimate_interval(&estimate).calls == 50);
+	assert_true(fabs(estimate_interval(&estimate).calls - (50 + 0.49 * 1000)) < 1e-6);
+	assert_true(estimate_interval(&estimate).low == 50);
+	assert_true(estimate_interval(&estimate).high > 50 + 0.5 * 1100);
 	assert_non_null(estimate_interval(&estimate).problem);
+	/* The quiet before the burst is none of it. */
+	burst.first = 51;
+	estimate_add(&late, &burst);
+	assert_true(fabs(estimate_interval(&late).calls - (50 + 1000)) < 1e-6);
+	/* Processes of which one ended so. */
+	estimate_join(&sum, &next_only);
+	estimate_join(&sum, &estimate);
+	assert_true(fabs(estimate_interval(&sum).calls - (50 + 0.49 * 1000)) < 1e-6);
 	estimate_add(&estimate, &next);
 	assert_true(fabs(estimate_interval(&estimate).calls - 250) < 1e-6);
 }
