@@ -14,6 +14,8 @@ libfastinst_writers_la_SOURCES = \
 	probes/profile/model/profile.h \
 	probes/profile/write/format.c \
 	probes/profile/write/json.c \
+	probes/profile/write/page.c \
+	probes/profile/write/pprof.c \
 	probes/profile/write/table.c \
 	probes/profile/write/text.c \
 	probes/profile/write/write.h
@@ -84,6 +86,19 @@ probes_profile_edges_tests_test_edges_CFLAGS = $(AM_CFLAGS)
 probes_profile_edges_tests_test_edges_LDADD = $(CMOCKA_LIBS)
 endif
 
+# The lines that blocks stand on.
+noinst_LTLIBRARIES += libfastinst_lines.la
+if HAVE_LIBDW
+libfastinst_lines_la_SOURCES = probes/profile/lines/llvm.c probes/profile/lines/lines.h
+libfastinst_lines_la_CFLAGS = $(AM_CFLAGS) $(LIBDW_CFLAGS)
+libfastinst_lines_la_LIBADD = $(LIBDW_LIBS)
+else
+libfastinst_lines_la_SOURCES = probes/profile/lines/none.c probes/profile/lines/lines.h
+endif
+EXTRA_DIST += probes/profile/lines/llvm.c probes/profile/lines/none.c
+TESTS += probes/profile/lines/tests/test_lines.sh
+EXTRA_DIST += probes/profile/lines/tests/test_lines.sh
+
 fastinst_SOURCES += \
 	probes/profile/command/edges_cmd.c \
 	probes/profile/command/edges_cmd.h \
@@ -91,7 +106,7 @@ fastinst_SOURCES += \
 	probes/profile/command/gather.h \
 	probes/profile/command/profile_cmd.c \
 	probes/profile/command/profile_cmd.h
-fastinst_LDADD += libfastinst_writers.la
+fastinst_LDADD += libfastinst_writers.la libfastinst_lines.la
 TESTS += probes/profile/command/tests/test_profile.sh
 EXTRA_DIST += \
 	probes/profile/command/tests/profiled.c \

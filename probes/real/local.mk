@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	probes/real/inputs/work.lua \
 	probes/real/inputs/work.sql \
 	probes/real/measure \
+	probes/real/rebuild \
 	probes/real/programs/blackscholes.c \
 	probes/real/programs/nbody.c \
 	probes/real/programs/toggler.c \

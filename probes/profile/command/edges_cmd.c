@@ -2,6 +2,8 @@
 #include "probes/profile/command/edges_cmd.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +11,20 @@
 #include <jansson.h>
 
 #include "probes/launch/launch.h"
+#include "probes/profile/command/profile_cmd.h"
+#include "probes/profile/lines/lines.h"
 
 #define ROWS 25
 
 struct row {
-	const char *from, *to; /* FUNCTION+OFFSET, a tab, OBJECT */
+	const char *from, *to; /* FUNCTION+OFFSET, a tab, OBJECT, a tab, address */
 	double half[2];
 };
 
 struct profile {
-	json_t *edges; /* "FROM\nTO" to two counts */
+	const char *program;
+	json_t *edges;	/* "FROM\nTO" to two counts */
+	json_t *counts; /* all blocks to theirs */
 	struct row *row;
 	size_t n;
 	double phases, wall, on, toggling, late, lost, blocks, refused;
@@ -27,15 +33,23 @@ struct profile {
 
 /* --- What processes left ---------------------------------------------------------------------- */
 
+static int add_count(json_t *counts, const char *block, double count)
+{
+	double before = json_real_value(json_object_get(counts, block));
+
+	return json_object_set_new(counts, block, json_real(before + count)) ? -ENOMEM : 0;
+}
+
 /* "ID", a tab and the rest of the line. */
-static void keep_name(json_t *names, char *line)
+static int keep_name(json_t *counts, json_t *names, char *line)
 {
 	char *name = strchr(line, '\t');
 
 	if (!name)
-		return;
+		return 0;
 	*name++ = '\0';
 	json_object_set_new(names, line, json_string(name));
+	return add_count(counts, name, 0);
 }
 
 static int add_edge(struct profile *profile, const json_t *names, const char *from, const char *to,
@@ -57,7 +71,7 @@ static int add_edge(struct profile *profile, const json_t *names, const char *fr
 					    json_real_value(json_array_get(known, 0)) + half[0],
 					    json_real_value(json_array_get(known, 1)) + half[1]));
 	free(key);
-	return ret ? -ENOMEM : 0;
+	return ret ? -ENOMEM : add_count(profile->counts, b, half[0] + half[1]);
 }
 
 static int read_line(struct profile *profile, json_t *names, char *line)
@@ -66,10 +80,8 @@ static int read_line(struct profile *profile, json_t *names, char *line)
 	char from[16], to[16];
 
 	line[strcspn(line, "\n")] = '\0';
-	if (!strncmp(line, "block\t", 6)) {
-		keep_name(names, line + 6);
-		return 0;
-	}
+	if (!strncmp(line, "block\t", 6))
+		return keep_name(profile->counts, names, line + 6);
 	if (sscanf(line, "edge\t%15s\t%15s\t%lf\t%lf", from, to, &half[0], &half[1]) == 4)
 		return add_edge(profile, names, from, to, half);
 	if (sscanf(line, "phases\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", &number[0], &number[1],
@@ -159,24 +171,23 @@ static double agreement(const struct profile *profile)
 
 static json_t *block_json(const char *name)
 {
-	const char *object = strchr(name, '\t');
+	size_t len = strcspn(name, "\t"), rest = strcspn(name + len + !!name[len], "\t");
 
-	if (!object)
+	if (!name[len])
 		return json_pack("{s:s}", "block", name);
-	return json_pack("{s:s%, s:s}", "block", name, (size_t)(object - name), "object",
-			 object + 1);
+	return json_pack("{s:s%, s:s%}", "block", name, len, "object", name + len + 1, rest);
 }
 
-static int write_json(const struct profile *profile, const char *program, FILE *out)
+static int write_json(const struct profile *profile, FILE *out)
 {
 	json_t *edges = json_array();
-	json_t *root =
-		json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "program",
-			  program, "processes", (int)profile->processes, "phases", profile->phases,
-			  "seconds", profile->wall, "seconds_in_phases", profile->on,
-			  "seconds_toggling", profile->toggling, "blocks", profile->blocks,
-			  "blocks_refused", profile->refused, "outside_of_phases", profile->late,
-			  "lost", profile->lost, "agreement_of_halves", agreement(profile));
+	json_t *root = json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+				 "program", profile->program, "processes", (int)profile->processes,
+				 "phases", profile->phases, "seconds", profile->wall,
+				 "seconds_in_phases", profile->on, "seconds_toggling",
+				 profile->toggling, "blocks", profile->blocks, "blocks_refused",
+				 profile->refused, "outside_of_phases", profile->late, "lost",
+				 profile->lost, "agreement_of_halves", agreement(profile));
 	int ret;
 
 	for (size_t i = 0; i < profile->n; i++) {
@@ -224,24 +235,115 @@ static int write_table(const struct profile *profile, FILE *out)
 	return ferror(out) ? -EIO : 0;
 }
 
-static int write_profile(const struct profile *profile, const char *program, const char *output,
-			 bool json)
-{
-	FILE *out = output ? fopen(output, "we") : stderr;
-	int ret;
+/* --- Blocks of an object ---------------------------------------------------------------------- */
 
-	if (!out)
-		return -errno;
-	ret = json ? write_json(profile, program, out) : write_table(profile, out);
-	if (out != stderr && fclose(out) && !ret)
-		ret = -errno;
+/* "FUNCTION+OFFSET\tOBJECT\tADDRESS": where the object's name starts and ends. */
+static bool cut_name(const char *name, const char **object, size_t *len, uint64_t *address)
+{
+	const char *start = strchr(name, '\t'), *end = start ? strchr(start + 1, '\t') : NULL;
+
+	if (!end)
+		return false;
+	*object = start + 1;
+	*len = (size_t)(end - start - 1);
+	*address = strtoull(end + 1, NULL, 16);
+	return true;
+}
+
+static size_t blocks_of(const struct profile *profile, const char *object, struct block *block)
+{
+	const char *name, *in;
+	uint64_t address;
+	json_t *count;
+	size_t n = 0, len;
+
+	json_object_foreach(profile->counts, name, count) if (cut_name(name, &in, &len, &address) &&
+							      len == strlen(object) &&
+							      !memcmp(in, object, len)) block[n++] =
+		(struct block){ address, json_real_value(count) };
+	return n;
+}
+
+static json_t *objects_of(const struct profile *profile)
+{
+	json_t *objects = json_object(), *count;
+	const char *name, *object;
+	uint64_t address;
+	size_t len;
+
+	json_object_foreach(profile->counts, name,
+			    count) if (cut_name(name, &object, &len, &address))
+		json_object_setn_new(objects, object, len, json_true());
+	return objects;
+}
+
+static int each_object(const struct profile *profile, FILE *out,
+		       int (*write)(FILE *, const char *, struct block *, size_t))
+{
+	struct block *block = calloc(json_object_size(profile->counts) + 1, sizeof(*block));
+	json_t *objects = objects_of(profile), *unused;
+	const char *object;
+	int ret = block && objects ? 0 : -ENOMEM;
+
+	json_object_foreach(objects, object, unused)
+	{
+		if (!ret)
+			ret = write(out, object, block, blocks_of(profile, object, block));
+		if (ret == -ENODATA)
+			fprintf(stderr,
+				"fastinst: %s has no debug information: compile it with "
+				"-gline-tables-only -fdebug-info-for-profiling\n",
+				object);
+		if (ret == -ENOSYS)
+			fputs("fastinst: built without libdw, which finds the lines of blocks\n",
+			      stderr);
+	}
+	json_decref(objects);
+	free(block);
 	return ret;
 }
 
-int edges_show(const char *folder, const char *program, const char *output, bool json)
+static int write_llvm(const struct profile *profile, FILE *out)
 {
-	struct profile profile = { .edges = json_object() };
-	int ret = profile.edges ? launch_reports(folder, read_report, &profile) : -ENOMEM;
+	return each_object(profile, out, lines_write_llvm);
+}
+
+/* --- All -------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	int (*write)(const struct profile *, FILE *);
+} formats_known[] = { { "table", write_table }, { "json", write_json }, { "llvm", write_llvm } };
+
+static size_t format_index(const char *name)
+{
+	size_t i = 0;
+
+	while (i < sizeof(formats_known) / sizeof(*formats_known) &&
+	       strcmp(name, formats_known[i].name) != 0)
+		i++;
+	return i;
+}
+
+int edges_format(const char *name)
+{
+	return format_index(name) < sizeof(formats_known) / sizeof(*formats_known);
+}
+
+static int write_format(const char *format, FILE *out, const void *profile)
+{
+	int ret = formats_known[format_index(format)].write(profile, out);
+
+	return ret < 0 ? ret : ferror(out) ? -EIO : 0;
+}
+
+int edges_show(const char *folder, const char *program, const char *output, const char *formats)
+{
+	struct profile profile = { .program = program,
+				   .edges = json_object(),
+				   .counts = json_object() };
+	int ret = profile.edges && profile.counts ? launch_reports(folder, read_report, &profile)
+						  : -ENOMEM;
 
 	if (!ret)
 		ret = make_rows(&profile);
@@ -255,10 +357,11 @@ int edges_show(const char *folder, const char *program, const char *output, bool
 		      "symbols?\n",
 		      stderr);
 	else if (!ret)
-		ret = write_profile(&profile, program, output, json);
-	if (ret < 0)
+		ret = write_formats(formats, output, write_format, &profile);
+	else
 		fprintf(stderr, "fastinst: the profile of edges: %s\n", strerror(-ret));
 	free(profile.row);
 	json_decref(profile.edges);
+	json_decref(profile.counts);
 	return ret;
 }

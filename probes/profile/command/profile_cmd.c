@@ -28,15 +28,16 @@ static const char help[] =
 	"  --stop-by-count   a look ends by the N-th call, not after a time chosen before; right\n"
 	"                    only for calls that come at random\n"
 	"  --edges           which basic block is run behind which, in short phases, of a program\n"
-	"                    compiled with -fsanitize-coverage=trace-pc; formats are table and "
-	"json\n"
+	"                    compiled with -fsanitize-coverage=trace-pc; formats are table,\n"
+	"                    json and llvm (of lines, by the program's debug information)\n"
 	"  --period MS       time between two such phases (100), half of it more or less\n"
 	"  --phase MS        length of a phase (2)\n"
 	"  --on PATTERN      only these functions: FUNCTION, OBJECT:FUNCTION, /REGEX/; may be "
 	"given\n"
 	"                    several times\n"
-	"  --format FORMAT   table (unless said), json, collapsed, speedscope, callgrind, llvm or\n"
-	"                    chrome; several, with a comma between, go to FILE.FORMAT\n"
+	"  --format FORMAT   table (unless said), json, collapsed, speedscope, callgrind, llvm,\n"
+	"                    pprof, html or chrome; several, with a comma between, go to "
+	"FILE.FORMAT\n"
 	"  --output FILE     the profile goes there instead of to standard error\n"
 	"  --help            this text\n"
 	"\n"
@@ -75,9 +76,10 @@ static bool formats_known(const struct run *run)
 	bool known = copy != NULL, several = strchr(run->formats, ',');
 
 	while (known && (name = strsep(&rest, ","))) {
-		known = profile_format(name) != NULL;
+		known = run->edges ? edges_format(name) : profile_format(name) != NULL;
 		if (!known)
-			fprintf(stderr, "fastinst: there is no format \"%s\"\n", name);
+			fprintf(stderr, "fastinst: there is no format \"%s\"%s\n", name,
+				run->edges ? " of edges" : "");
 	}
 	free(copy);
 	if (known && several && !run->output) {
@@ -89,9 +91,7 @@ static bool formats_known(const struct run *run)
 
 static bool edges_possible(const struct run *run)
 {
-	if (strcmp(run->formats, "table") != 0 && strcmp(run->formats, "json") != 0)
-		fputs("fastinst: with --edges the format is table or json\n", stderr);
-	else if (run->on)
+	if (run->on)
 		fputs("fastinst: --edges is about all blocks, and takes no --on\n", stderr);
 	else if (run->phase > run->period / 2)
 		fputs("fastinst: a phase is longer than half a period\n", stderr);
@@ -156,8 +156,8 @@ static void set_environment(const struct run *run)
 
 /* --- The profile ------------------------------------------------------------ */
 
-static int write_one(const struct profile *profile, const char *path,
-		     const struct profile_format *format)
+static int write_one(const char *path, const char *format,
+		     int (*write)(const char *, FILE *, const void *), const void *data)
 {
 	FILE *out = path ? fopen(path, "we") : stderr;
 	int ret;
@@ -165,7 +165,7 @@ static int write_one(const struct profile *profile, const char *path,
 	if (!out)
 		ret = -errno;
 	else
-		ret = format->write(profile, out);
+		ret = write(format, out, data);
 	if (out && out != stderr && fclose(out) && !ret)
 		ret = -errno;
 	if (ret < 0)
@@ -174,24 +174,29 @@ static int write_one(const struct profile *profile, const char *path,
 	return ret;
 }
 
-static int write_all(const struct profile *profile, const struct run *run)
+int write_formats(const char *formats, const char *output,
+		  int (*write)(const char *, FILE *, const void *), const void *data)
 {
-	bool several = strchr(run->formats, ',');
-	char *copy = strdup(run->formats), *rest = copy, *path = NULL;
+	bool several = strchr(formats, ',');
+	char *copy = strdup(formats), *rest = copy, *path = NULL;
 	const char *name;
 	int ret = copy ? 0 : -ENOMEM;
 
 	while (!ret && (name = strsep(&rest, ","))) {
-		if (several && asprintf(&path, "%s.%s", run->output, name) < 0)
+		if (several && asprintf(&path, "%s.%s", output, name) < 0)
 			ret = -ENOMEM;
 		else
-			ret = write_one(profile, several ? path : run->output,
-					profile_format(name));
+			ret = write_one(several ? path : output, name, write, data);
 		if (several)
 			free(path);
 	}
 	free(copy);
 	return ret;
+}
+
+static int write_profile(const char *format, FILE *out, const void *profile)
+{
+	return profile_format(format)->write(profile, out);
 }
 
 static int show(const struct run *run, const char *program)
@@ -211,7 +216,7 @@ static int show(const struct run *run, const char *program)
 		      "-fpatchable-function-entry=5? \"fastinst list\" tells\n",
 		      stderr);
 	else
-		ret = write_all(&profile, run);
+		ret = write_formats(run->formats, run->output, write_profile, &profile);
 	profile_free(&profile);
 	return ret < 0 ? STATUS_FAILED : STATUS_OK;
 }
@@ -228,8 +233,7 @@ static int run_program(struct run *run, char **argv)
 	if (!launch->folder[0])
 		return status;
 	if (run->edges)
-		shown = edges_show(launch->folder, argv[0], run->output,
-				   !strcmp(run->formats, "json"))
+		shown = edges_show(launch->folder, argv[0], run->output, run->formats)
 				? STATUS_FAILED
 				: STATUS_OK;
 	else

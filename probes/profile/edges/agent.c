@@ -8,7 +8,7 @@
  * Its lines:
  *
  *	phases NUMBER WALL ON TOGGLING LATE LOST BLOCKS REFUSED
- *	block ID FUNCTION+OFFSET OBJECT		before the first edge that names it
+ *	block ID FUNCTION+OFFSET OBJECT ADDRESS	all; the address is that in the file, in hex
  *	edge FROM TO COUNT COUNT		of odd and of even phases
  *
  * A child of fork() is not profiled: the thread of phases is its parent's.
@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,35 +33,35 @@
 
 static _Atomic pid_t owner; /* who has not reported yet; 0: it has, or there is nothing to report */
 
-static void name_block(FILE *out, uint32_t id, uint8_t *named)
+static void name_block(FILE *out, uint32_t id)
 {
+	const struct link_map *map = NULL;
 	struct fi_probe probe;
+	Dl_info info;
 
-	if (named[id] || fi_get(id, &probe) < 0)
+	if (fi_get(id, &probe) < 0 || probe.kind != FI_BLOCK ||
+	    !dladdr1(probe.address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
 		return;
-	named[id] = 1;
-	fprintf(out, "block\t%u\t%s\t%s\n", id, probe.function, probe.object);
+	fprintf(out, "block\t%u\t%s\t%s\t%lx\n", id, probe.function, probe.object,
+		(unsigned long)((uintptr_t)probe.address - map->l_addr));
 }
 
 static void report(FILE *out)
 {
 	const struct phases *sum = phases_get();
-	uint8_t *named = calloc(fi_probes() + 1, 1);
+	uint32_t n = fi_probes(), place = 0;
 	struct edge edge;
-	uint32_t place = 0;
 
 	fprintf(out,
 		"phases\t%" PRIu64 "\t%.9f\t%.9f\t%.9f\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
 		"\t%" PRIu64 "\n",
 		sum->number, sum->wall, sum->on, sum->toggling, edges_late(), edges_lost(),
 		sum->blocks, sum->refused);
-	while (named && edges_next(&place, &edge)) {
-		name_block(out, edge.from, named);
-		name_block(out, edge.to, named);
+	for (uint32_t id = 0; id < n; id++)
+		name_block(out, id);
+	while (edges_next(&place, &edge))
 		fprintf(out, "edge\t%u\t%u\t%" PRIu64 "\t%" PRIu64 "\n", edge.from, edge.to,
 			edge.count[1], edge.count[0]);
-	}
-	free(named);
 }
 
 /* The child of vfork() has its parent's memory, and another PID. */

@@ -11,6 +11,7 @@
 #define ONE_CALL  0.125 /* variance of the place of a window's ends between two calls */
 #define BLUR	  0.25	/* error of the share that counting takes, relative */
 #define BLUR_MOST 0.25	/* of calls; beyond, the interval is not believed */
+#define SLOWEST	  0.8	/* share that counting is believed to take at most */
 #define FULL_MANY 0.1	/* share of full epochs from which the first call is looked at */
 
 static double rate_of(const struct epoch *epoch)
@@ -65,7 +66,12 @@ static void add_sudden(struct estimate *estimate, const struct epoch *epoch)
 {
 	estimate->calls += (double)epoch->calls;
 	estimate->pending += (double)(epoch->length - epoch->watched);
-	estimate->burst = rate_of(epoch);
+	/* Not from its start: quiet may have come before. */
+	if (epoch->full && epoch->calls > 1 && epoch->watched > epoch->first)
+		estimate->burst =
+			(double)(epoch->calls - 1) / (double)(epoch->watched - epoch->first);
+	else
+		estimate->burst = rate_of(epoch);
 	if (epoch->length == epoch->watched)
 		estimate->hidden += (double)epoch->calls;
 }
@@ -118,6 +124,9 @@ void estimate_join(struct estimate *sum, const struct estimate *other)
 	sum->full += other->full;
 	sum->first += other->first;
 	sum->between += other->between;
+	if (other->pending > 0)
+		sum->burst = (sum->burst * sum->pending + other->burst * other->pending) /
+			     (sum->pending + other->pending);
 	sum->pending += other->pending;
 	sum->hidden += other->hidden;
 	sum->time += other->time;
@@ -185,7 +194,7 @@ struct interval estimate_interval(const struct estimate *estimate)
 	struct interval interval = { .calls = estimate->calls,
 				     .low = estimate->calls,
 				     .high = estimate->calls };
-	double few, spread, factor;
+	double few, spread, factor, open;
 
 	if (!(estimate->sampled > 0) && !(estimate->pending > 0) && !(estimate->hidden > 0))
 		return interval;
@@ -196,8 +205,17 @@ struct interval estimate_interval(const struct estimate *estimate)
 	factor = exp(student(freedom_of(estimate)) * sqrt(log1p(spread * spread)));
 	/* Calls are whole, and the ends of epochs belong to one or the other. */
 	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->blurred);
-	interval.high = interval.calls * factor + 1 + estimate->blurred + estimate->hidden;
+	/* Nothing came behind a sudden end by which to tell: it went on like that, or twice as
+	 * fast. */
+	open = estimate->burst * estimate->pending;
+	interval.calls += open;
+	interval.high = interval.calls * factor + 1 + estimate->blurred + estimate->hidden + open;
 	return interval;
+}
+
+double estimate_slowed(double calls, double price, double spent, double ticks)
+{
+	return ticks > 0 ? fmin(SLOWEST, (calls * price + spent) / ticks) : 0;
 }
 
 uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,

@@ -70,6 +70,15 @@ void estimate_join(struct estimate *sum, const struct estimate *other);
 
 struct interval estimate_interval(const struct estimate *estimate);
 
+/*
+ * estimate_slowed - share of a window in which the program did not get on, from 0 to 0.8.
+ * @calls: of the probe function, by all probes
+ * @price: ticks of one
+ * @spent: ticks in turning other probes off
+ * @ticks: of CPU time that the program's threads had in the window
+ */
+double estimate_slowed(double calls, double price, double spent, double ticks);
+
 #define WINDOW_WHOLE UINT64_MAX
 
 /*

@@ -19,9 +19,10 @@
 #include "stress/base/random.h"
 
 #define SHORTEST_WINDOW 200e-6 /* seconds; opening one and switching to a thread take 10e-6 */
+#define WARM_UP		200e-6 /* seconds */
 #define LONGEST_EPOCH	1.0    /* seconds */
 #define SLACK		10000  /* ticks by which a call may seem to come before the window */
-#define SLOWED_MOST	0.1    /* share */
+#define SLOWED_MOST	0.2    /* share */
 #define REST		16     /* epochs between looks at what is hardly called */
 
 static struct options options;
@@ -133,16 +134,16 @@ static uint64_t window_of(const struct book *book)
  * Windows are chosen in wall time in which the program runs, and epochs measured by its clock: with
  * several threads at work that one is faster.
  */
-static uint64_t since(const struct book *book, uint64_t now)
+static uint64_t since(uint64_t start, uint64_t now)
 {
-	return now > book->start ? (uint64_t)((double)(now - book->start) / parallel) : 0;
+	return now > start ? (uint64_t)((double)(now - start) / parallel) : 0;
 }
 
 static double learn(struct book *book, uint64_t end)
 {
 	double before = book->estimate.calls;
 
-	book->epoch.length = since(book, end);
+	book->epoch.length = since(book->start, end);
 	/* An epoch in which the clock stood still has calls all the same. */
 	if (!book->epoch.length)
 		book->epoch.length = 1;
@@ -170,13 +171,13 @@ static void read_full(const struct watch *watch, const struct book *book, struct
 }
 
 /* Counting took a share of the window, in which the program did not get on. */
-static void correct(const struct watch *watch, uint64_t state, uint64_t length, struct epoch *epoch)
+static void correct(const struct watch *watch, uint64_t state, uint64_t own, struct epoch *epoch)
 {
 	uint64_t closed = atomic_load_explicit(&watch->slowed, memory_order_relaxed);
 	double share = (double)closed / 4294967296.0;
 
 	if ((state & WATCH_BITS) == WATCH_OPEN)
-		share = watch_slowed(watch, length);
+		share = watch_slowed(watch, own);
 	epoch->slowed = share;
 	epoch->watched = (uint64_t)((double)epoch->watched * (1 - share));
 	epoch->first = (uint64_t)((double)epoch->first * (1 - share));
@@ -190,9 +191,11 @@ static void read_epoch(uint32_t id, uint64_t state, uint64_t now)
 	struct watch *watch = &watches[id];
 	struct book *book = &books[id];
 	uint64_t calls = atomic_load_explicit(&watch->calls, memory_order_relaxed) - book->base;
+	uint64_t began = atomic_load_explicit(&watch->began, memory_order_relaxed) +
+			 atomic_load_explicit(&watch->warm, memory_order_relaxed);
 	struct epoch *epoch = &book->epoch;
 
-	*epoch = (struct epoch){ .calls = calls, .watched = since(book, now) };
+	*epoch = (struct epoch){ .calls = calls, .watched = since(began, now) };
 	if ((state & WATCH_BITS) == WATCH_FULL && calls >= options.limit)
 		read_full(watch, book, epoch);
 	else if ((state & WATCH_BITS) != WATCH_OPEN && book->window == WINDOW_WHOLE)
@@ -201,7 +204,7 @@ static void read_epoch(uint32_t id, uint64_t state, uint64_t now)
 	else if (epoch->watched > book->window)
 		epoch->watched = book->window;
 	if (epoch->full || book->window != WINDOW_WHOLE)
-		correct(watch, state, since(book, now), epoch);
+		correct(watch, state, now > began ? now - began : 0, epoch);
 }
 
 /* Nothing is counted from here on, until open_window(). False: the probe just turned itself off. */
@@ -212,7 +215,19 @@ static bool next_number(struct watch *watch, uint64_t state)
 		memory_order_acq_rel, memory_order_relaxed);
 }
 
-static void open_window(uint32_t id, uint64_t window, uint64_t now)
+/*
+ * The thread that opens windows has just emptied the caches of the CPU that the program gets back,
+ * or the program has just come to it: for a while it is slower than it is on average.
+ */
+static uint64_t warm_of(uint64_t window)
+{
+	if (window == WINDOW_WHOLE)
+		return 0;
+	return (uint64_t)(WARM_UP * per_second);
+}
+
+/* No window is open, so that nothing is counted until start_window(). */
+static void prepare_window(uint32_t id, uint64_t window)
 {
 	struct watch *watch = &watches[id];
 	struct book *book = &books[id];
@@ -223,14 +238,22 @@ static void open_window(uint32_t id, uint64_t window, uint64_t now)
 	atomic_store_explicit(&watch->base, book->base, memory_order_relaxed);
 	atomic_store_explicit(&watch->window, window, memory_order_relaxed);
 	atomic_store_explicit(&watch->wish, window, memory_order_relaxed);
-	atomic_store_explicit(&watch->run, ring_run(), memory_order_relaxed);
-	book->start = now;
-	atomic_store_explicit(&watch->began, now, memory_order_relaxed);
-	atomic_store_explicit(&watch->from, ticks(), memory_order_release);
+	atomic_store_explicit(&watch->warm, warm_of(window), memory_order_relaxed);
+	watch_mark(watch);
+}
+
+/* Right behind the clock was read: the program may run meanwhile. */
+static void start_window(uint32_t id, uint64_t now)
+{
+	atomic_store_explicit(&watches[id].began, now, memory_order_relaxed);
+	atomic_store_explicit(&watches[id].from,
+			      ticks() +
+				      atomic_load_explicit(&watches[id].warm, memory_order_relaxed),
+			      memory_order_release);
 }
 
 /* A probe that is still on, so that no code has to be changed. */
-static double go_on(uint32_t id, uint64_t state, uint64_t now, uint64_t run_now)
+static double go_on(uint32_t id, uint64_t state, uint64_t now)
 {
 	struct watch *watch = &watches[id];
 	struct book *book = &books[id];
@@ -247,7 +270,7 @@ static double go_on(uint32_t id, uint64_t state, uint64_t now, uint64_t run_now)
 		/* Nothing else changes, so that no call is missed. */
 		if (window == WINDOW_WHOLE) {
 			atomic_store_explicit(&watch->began, now, memory_order_relaxed);
-			atomic_store_explicit(&watch->run, run_now, memory_order_relaxed);
+			watch_mark(watch);
 			atomic_store_explicit(&watch->from, ticks() - SLACK, memory_order_relaxed);
 			return calls;
 		}
@@ -259,7 +282,9 @@ static double go_on(uint32_t id, uint64_t state, uint64_t now, uint64_t run_now)
 		calls = learn(book, now);
 		window = window_of(book);
 	}
-	open_window(id, window, watch_clock());
+	book->start = now;
+	prepare_window(id, window);
+	start_window(id, watch_clock());
 	return calls;
 }
 
@@ -305,16 +330,20 @@ static double activate(const uint32_t *ids, const uint64_t *windows, size_t n)
 
 		if (book->opened)
 			calls += learn(book, now);
-		open_window(ids[i], windows[i], now);
 		book->opened = true;
+		book->start = now;
+		prepare_window(ids[i], windows[i]);
 		rest(ids[i]);
 	}
+	now = watch_clock();
+	for (size_t i = 0; i < n; i++)
+		start_window(ids[i], now);
 	return calls;
 }
 
 /* --- An epoch -------------------------------------------------------------------------------- */
 
-static double visit(uint32_t id, struct reopen *reopen, uint64_t now, uint64_t run_now)
+static double visit(uint32_t id, struct reopen *reopen, uint64_t now)
 {
 	uint64_t state = atomic_load_explicit(&watches[id].state, memory_order_acquire);
 	double calls;
@@ -324,7 +353,7 @@ static double visit(uint32_t id, struct reopen *reopen, uint64_t now, uint64_t r
 		add_reopen(reopen, id);
 		return 0;
 	}
-	calls = go_on(id, state, now, run_now);
+	calls = go_on(id, state, now);
 	rest(id);
 	return calls;
 }
@@ -404,7 +433,7 @@ static bool is_closed(uint32_t id)
 
 /*
  * Of probes that are off, only so many are turned on in an epoch that those together do not slow
- * the program by more than a tenth while they are on: what they see is corrected for it, but not
+ * the program by more than a fifth while they are on: what they see is corrected for it, but not
  * well.
  */
 static bool its_turn(void)
@@ -416,7 +445,7 @@ static bool its_turn(void)
 
 static void look_at_all(struct reopen *reopen, double *calls)
 {
-	uint64_t now = watch_clock(), run_now = ring_run();
+	uint64_t now = watch_clock();
 	double rates = 0;
 
 	for (uint32_t id = 0; id < known; id++) {
@@ -429,7 +458,7 @@ static void look_at_all(struct reopen *reopen, double *calls)
 		if (books[id].window != WINDOW_WHOLE)
 			rates += books[id].estimate.expected;
 		if (!is_closed(id) || its_turn())
-			*calls += visit(id, reopen, now, run_now);
+			*calls += visit(id, reopen, now);
 	}
 	dear = rates * watch_common.price;
 }

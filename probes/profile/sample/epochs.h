@@ -24,7 +24,7 @@ struct options {
 /* What is known of one probe. */
 struct book {
 	struct estimate estimate;
-	uint64_t start; /* of the window, by the program's clock */
+	uint64_t start; /* of the epoch, by the program's clock */
 	uint64_t window;
 	uint64_t base;
 	struct epoch epoch; /* that waits for its length */

@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "probes/profile/estimate/estimate.h"
+
 #define WITHOUT_VECTORS __attribute__((target("general-regs-only")))
 #define DEAREST		100000 /* ticks of a turning off; what took longer waited for a CPU */
 #define RESUME		30e-6  /* seconds */
@@ -78,15 +80,15 @@ static double seconds(clockid_t clock)
 
 uint64_t watch_clock(void)
 {
-	double own = seconds(watch_common.own), all = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	double own, all;
 
+	ring_refresh();
+	own = seconds(watch_common.own);
+	all = seconds(CLOCK_PROCESS_CPUTIME_ID);
 	return all > own ? (uint64_t)((all - own) * watch_common.per_second) : 0;
 }
 
-/*
- * By its own clock. The kernel's sum for a thread that runs on another CPU when a window starts may
- * be some milliseconds old: then too much seems to have passed, and wall time decides.
- */
+/* By its own clock. */
 static uint64_t passed(const struct watch *watch)
 {
 	uint64_t now = watch_clock();
@@ -95,21 +97,26 @@ static uint64_t passed(const struct watch *watch)
 	return now > began ? now - began : 0;
 }
 
-double watch_slowed(const struct watch *watch, uint64_t ticks)
+void watch_mark(struct watch *watch)
 {
-	uint64_t before = atomic_load_explicit(&watch->run, memory_order_relaxed);
-	uint64_t now = ring_run();
-	double share;
-
-	if (now <= before || !ticks)
-		return 0;
-	share = (double)(now - before) * watch_common.price / (double)ticks;
-	return share < 0.99 ? share : 0.99;
+	atomic_store_explicit(&watch->run, ring_run(), memory_order_relaxed);
+	atomic_store_explicit(&watch->spent,
+			      atomic_load_explicit(&watch_common.spent, memory_order_relaxed),
+			      memory_order_relaxed);
 }
 
-static void note_slowed(struct watch *watch, uint64_t since, uint64_t own)
+double watch_slowed(const struct watch *watch, uint64_t ticks)
 {
-	double share = watch_slowed(watch, own < since ? own : since);
+	uint64_t run = ring_run() - atomic_load_explicit(&watch->run, memory_order_relaxed);
+	uint64_t spent = atomic_load_explicit(&watch_common.spent, memory_order_relaxed) -
+			 atomic_load_explicit(&watch->spent, memory_order_relaxed);
+
+	return estimate_slowed((double)run, watch_common.price, (double)spent, (double)ticks);
+}
+
+static void note_slowed(struct watch *watch, uint64_t own)
+{
+	double share = watch_slowed(watch, own);
 
 	atomic_store_explicit(&watch->slowed, (uint64_t)(share * 4294967296.0),
 			      memory_order_relaxed);
@@ -122,25 +129,28 @@ static bool claim(struct watch *watch, uint64_t state, uint64_t why)
 }
 
 /*
- * The program had no CPU when the window was opened, and has just got one: the clock has run since
- * the kernel began to switch to it, which takes as long as a short window. So that starts here.
+ * The time before the window is up, unless the program was not running: then it lasts longer. No
+ * call came since it was up, so the window starts there and not here: what starts by a call sees
+ * bursts too often.
  */
-static bool has_just_come(const struct watch *watch, uint64_t since, uint64_t own)
-{
-	double soon = RESUME * watch_common.per_second;
-
-	return (double)own < soon && (double)since > (double)own + soon &&
-	       atomic_load_explicit(&watch->calls, memory_order_relaxed) ==
-		       atomic_load_explicit(&watch->base, memory_order_relaxed);
-}
-
-static void start_here(struct watch *watch, uint64_t since, uint64_t own)
+static bool warm_up(struct watch *watch, uint64_t warm, uint64_t since)
 {
 	uint64_t wish = atomic_load_explicit(&watch->wish, memory_order_relaxed);
+	uint64_t own = passed(watch);
 
-	atomic_store_explicit(&watch->window, since + wish, memory_order_relaxed);
-	atomic_fetch_add_explicit(&watch->began, own, memory_order_relaxed);
-	atomic_store_explicit(&watch->run, ring_run(), memory_order_relaxed);
+	if (own + warm / 64 < warm) {
+		atomic_fetch_add_explicit(&watch->from, since + warm - own, memory_order_relaxed);
+		return false;
+	}
+	if (!atomic_compare_exchange_strong_explicit(&watch->warm, &warm, 0, memory_order_relaxed,
+						     memory_order_relaxed))
+		return true;
+	own = own > warm ? own - warm : 0;
+	atomic_fetch_add_explicit(&watch->began, warm, memory_order_relaxed);
+	atomic_store_explicit(&watch->window, own < wish ? since + wish - own : 0,
+			      memory_order_relaxed);
+	watch_mark(watch);
+	return true;
 }
 
 /* The time is up, unless the program was not running: then the window lasts longer. */
@@ -149,15 +159,11 @@ static bool end_window(struct watch *watch, uint32_t id, uint64_t state, uint64_
 	uint64_t wish = atomic_load_explicit(&watch->wish, memory_order_relaxed);
 	uint64_t own = passed(watch);
 
-	if (has_just_come(watch, since, own)) {
-		start_here(watch, since, own);
-		return false;
-	}
-	if (own + wish / 16 < wish) {
+	if (own + wish / 64 < wish) {
 		atomic_store_explicit(&watch->window, since + wish - own, memory_order_relaxed);
 		return false;
 	}
-	note_slowed(watch, since, own);
+	note_slowed(watch, own);
 	if (claim(watch, state, WATCH_OVER))
 		fi_deactivate(id);
 	return true;
@@ -167,11 +173,19 @@ static void end_full(struct watch *watch, uint32_t id, uint64_t state, uint64_t 
 {
 	uint64_t own = passed(watch);
 
-	note_slowed(watch, since, own);
+	note_slowed(watch, own);
 	atomic_store_explicit(&watch->filled, since, memory_order_relaxed);
 	atomic_store_explicit(&watch->waited, own < since ? since - own : 0, memory_order_relaxed);
 	if (claim(watch, state, WATCH_FULL))
 		fi_deactivate(id);
+}
+
+WITHOUT_VECTORS static void note_spent(uint64_t before)
+{
+	uint64_t spent = __builtin_ia32_rdtsc() - before;
+
+	atomic_fetch_add_explicit(&watch_common.spent, spent < DEAREST ? spent : DEAREST,
+				  memory_order_relaxed);
 }
 
 /*
@@ -181,7 +195,7 @@ static void end_full(struct watch *watch, uint32_t id, uint64_t state, uint64_t 
 WITHOUT_VECTORS static __attribute__((noinline)) bool
 stop(struct watch *watch, uint32_t id, uint64_t state, uint64_t since, bool full)
 {
-	uint64_t before = __builtin_ia32_rdtsc(), spent;
+	uint64_t before = __builtin_ia32_rdtsc();
 	struct vectors vectors;
 	bool over = true;
 	int saved;
@@ -195,10 +209,25 @@ stop(struct watch *watch, uint32_t id, uint64_t state, uint64_t since, bool full
 	errno = saved;
 	restore(&vectors);
 	atomic_fetch_add_explicit(&watch_common.offs, over, memory_order_relaxed);
-	spent = __builtin_ia32_rdtsc() - before;
-	atomic_fetch_add_explicit(&watch_common.spent, spent < DEAREST ? spent : DEAREST,
-				  memory_order_relaxed);
+	note_spent(before);
 	return over;
+}
+
+WITHOUT_VECTORS static __attribute__((noinline)) bool is_warm(struct watch *watch, uint64_t warm,
+							      uint64_t since)
+{
+	uint64_t before = __builtin_ia32_rdtsc();
+	struct vectors vectors;
+	int saved;
+	bool ready;
+
+	save(&vectors);
+	saved = errno;
+	ready = warm_up(watch, warm, since);
+	errno = saved;
+	restore(&vectors);
+	note_spent(before);
+	return ready;
 }
 
 WITHOUT_VECTORS static __attribute__((noinline)) struct ring *first_ring(void)
@@ -264,10 +293,16 @@ WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *r
 	uint64_t from = atomic_load_explicit(&watch->from, memory_order_acquire);
 	uint64_t now = __builtin_ia32_rdtsc();
 	struct ring *ring = note_run();
+	uint64_t warm;
 
 	(void)site;
 	(void)data;
 	if ((state & WATCH_BITS) != WATCH_OPEN || now < from) {
+		atomic_fetch_add_explicit(&watch->late, 1, memory_order_relaxed);
+		return;
+	}
+	warm = atomic_load_explicit(&watch->warm, memory_order_relaxed);
+	if (warm && !is_warm(watch, warm, now - from)) {
 		atomic_fetch_add_explicit(&watch->late, 1, memory_order_relaxed);
 		return;
 	}

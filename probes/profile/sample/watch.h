@@ -28,12 +28,14 @@ struct watch {
 	_Atomic uint64_t base;	 /* of them before the window */
 	_Atomic uint64_t from;	 /* start of the window, in ticks; NEVER: none is open */
 	_Atomic uint64_t window; /* until when no clock of the program's need be asked */
+	_Atomic uint64_t warm;	 /* ticks of the program's own time before it; 0: it has begun */
 	_Atomic uint64_t wish;	 /* ticks of the program's own time that it shall have */
 	_Atomic uint64_t began;	 /* at its start, by that clock */
 	_Atomic uint64_t first;	 /* call in it */
 	_Atomic uint64_t filled; /* when it was full: since the start */
 	_Atomic uint64_t waited; /* of that, without a CPU */
 	_Atomic uint64_t run;	 /* calls of the probe function before it, by all probes */
+	_Atomic uint64_t spent;	 /* ticks in turning probes off before it */
 	_Atomic uint64_t
 		slowed; /* share of the window that calls of the probe function took, / 2^32 */
 	_Atomic uint64_t state;
@@ -81,6 +83,7 @@ struct ring {
 	_Atomic uint64_t lost;
 	_Atomic uint64_t run; /* calls of the probe function */
 	_Atomic uint32_t taken;
+	_Atomic int32_t thread; /* its number in the kernel */
 	struct ring *next;
 	struct caller caller[RING];
 };
@@ -95,8 +98,14 @@ struct ring *ring_list(void);
 /* ring_run - calls of the probe function by all threads. */
 uint64_t ring_run(void);
 
-/* watch_slowed - share of a window of so many ticks that they took so far, from 0 to 1. */
+/* ring_refresh - the kernel adds up what threads that run right now have used. */
+void ring_refresh(void);
+
+/* watch_slowed - share of a window of so many ticks of CPU time that the profile took so far. */
 double watch_slowed(const struct watch *watch, uint64_t ticks);
+
+/* watch_mark - what the profile takes from here on is the window's. */
+void watch_mark(struct watch *watch);
 
 /* ring_forked - in the child: other threads' rings are free, and none holds anything. */
 void ring_forked(void);

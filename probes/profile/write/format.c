@@ -10,6 +10,8 @@ static const struct profile_format formats[] = {
 	{ "speedscope", write_speedscope, "for speedscope" },
 	{ "callgrind", write_callgrind, "for callgrind_annotate and kcachegrind" },
 	{ "llvm", write_llvm, "for clang -fprofile-sample-use" },
+	{ "pprof", write_pprof, "for pprof" },
+	{ "html", write_page, "for browsers" },
 	{ "chrome", write_chrome, "phases, for Perfetto and chrome://tracing" },
 };
 

@@ -21,6 +21,9 @@ profile_writer write_callgrind; /* for callgrind_annotate and kcachegrind: event
 profile_writer write_llvm;	/* LLVM's text of sample profiles, for clang -fprofile-sample-use */
 profile_writer write_chrome;	/* phases, for chrome://tracing and Perfetto */
 
+profile_writer write_pprof; /* protocol buffers, for pprof */
+profile_writer write_page;  /* HTML that needs nothing else */
+
 struct profile_format {
 	const char *name;
 	profile_writer *write;

@@ -223,6 +223,45 @@ static void test_naive_is_caught(void **state)
 	assert_true(outcome.bias > 0.05);
 }
 
+/*
+ * The program stands still while probes count, and while others are turned off; and behind the
+ * opening of a window it is slower than on average. What the estimate is of the truth.
+ */
+static double of_truth(bool with_spent, uint64_t warm)
+{
+	struct estimate estimate = { 0 };
+	uint64_t random = 9;
+	double truth = 0;
+
+	for (unsigned i = 0; i < EPOCHS; i++) {
+		const double window = 1000, rate = 0.05, price = 4, others = 8;
+		double spent = 50 + (double)(random_next(&random) % 200);
+		double cold = warm ? 0 : 100;
+		/* calls * (1 / rate + price * others) + spent + cold = window */
+		double calls = (window - spent - cold) / (1 / rate + price * others);
+		double slowed =
+			estimate_slowed(calls * others, price, with_spent ? spent : 0, window);
+		struct epoch epoch = { .length = EPOCH, .slowed = slowed };
+
+		epoch.calls = (uint64_t)(calls + (double)(random_next(&random) % 1000) / 1000);
+		epoch.watched = (uint64_t)(window * (1 - slowed));
+		estimate_add(&estimate, &epoch);
+		truth += rate * EPOCH;
+	}
+	return estimate_interval(&estimate).calls / truth;
+}
+
+static void test_what_slows_a_window(void **state)
+{
+	(void)state;
+	assert_true(fabs(of_truth(true, 200) - 1) < 0.02);
+	/* The broken variants: told low. */
+	assert_true(of_truth(false, 200) < 0.9);
+	assert_true(of_truth(true, 0) < 0.9);
+	assert_true(estimate_slowed(1000, 60, 0, 100) < 1);
+	assert_true(estimate_slowed(1000, 60, 0, 0) == 0);
+}
+
 static void test_nothing(void **state)
 {
 	struct estimate estimate = { 0 };
@@ -237,10 +276,11 @@ static void test_nothing(void **state)
 	assert_int_equal(estimate_window(&estimate, 100, 10, 1), WINDOW_WHOLE);
 }
 
-/* What comes behind a sudden end is as the next window; if there is none, the end is open. */
+/* What comes behind a sudden end is as the next window; if there is none, it went on, or did not.
+ */
 static void test_sudden_end(void **state)
 {
-	struct estimate estimate = { 0 };
+	struct estimate estimate = { 0 }, sum = { 0 }, next_only = { 0 }, late = { 0 };
 	struct epoch burst = {
 		.calls = 50, .watched = 100, .length = 1100, .full = true, .sudden = true
 	};
@@ -248,8 +288,18 @@ static void test_sudden_end(void **state)
 
 	(void)state;
 	estimate_add(&estimate, &burst);
-	assert_true(estimate_interval(&estimate).calls == 50);
+	assert_true(fabs(estimate_interval(&estimate).calls - (50 + 0.49 * 1000)) < 1e-6);
+	assert_true(estimate_interval(&estimate).low == 50);
+	assert_true(estimate_interval(&estimate).high > 50 + 0.5 * 1100);
 	assert_non_null(estimate_interval(&estimate).problem);
+	/* The quiet before the burst is none of it. */
+	burst.first = 51;
+	estimate_add(&late, &burst);
+	assert_true(fabs(estimate_interval(&late).calls - (50 + 1000)) < 1e-6);
+	/* Processes of which one ended so. */
+	estimate_join(&sum, &next_only);
+	estimate_join(&sum, &estimate);
+	assert_true(fabs(estimate_interval(&sum).calls - (50 + 0.49 * 1000)) < 1e-6);
 	estimate_add(&estimate, &next);
 	assert_true(fabs(estimate_interval(&estimate).calls - 250) < 1e-6);
 }
@@ -303,11 +353,16 @@ static void test_join(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_windows),		cmocka_unit_test(test_rare_calls_are_exact),
-		cmocka_unit_test(test_bursts),		cmocka_unit_test(test_stopping_by_count),
-		cmocka_unit_test(test_naive_is_caught), cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_sudden_end),	cmocka_unit_test(test_unseen_end),
+		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_rare_calls_are_exact),
+		cmocka_unit_test(test_bursts),
+		cmocka_unit_test(test_stopping_by_count),
+		cmocka_unit_test(test_naive_is_caught),
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_sudden_end),
+		cmocka_unit_test(test_unseen_end),
 		cmocka_unit_test(test_join),
+		cmocka_unit_test(test_what_slows_a_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

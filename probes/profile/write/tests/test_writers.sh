@@ -27,7 +27,7 @@ expect()
 	done
 }
 
-for format in table json collapsed speedscope callgrind llvm chrome; do
+for format in table json collapsed speedscope callgrind llvm pprof html chrome; do
 	"$write" "$format" >"$work/$format"
 done
 ! "$write" nonsense || fail "a format that there is not"
@@ -56,6 +56,57 @@ assert sum(one["weights"]) == one["endValue"] - one["startValue"]
 events = json.load(open(work + "/chrome"))["traceEvents"]
 assert [e["ts"] for e in events if e["name"] == "calls per second"] == [0, 5e5]
 PY
+
+# A reader of protocol buffers of its own; pprof itself was tried by hand.
+cat >"$work/read.py" <<'PY'
+import sys
+data = open(sys.argv[1], "rb").read()
+
+def number(b, i):
+    value = shift = 0
+    while True:
+        value |= (b[i] & 0x7F) << shift
+        shift += 7
+        i += 1
+        if b[i - 1] < 0x80:
+            return value, i
+
+def fields(b):
+    i, out = 0, []
+    while i < len(b):
+        key, i = number(b, i)
+        value, i = number(b, i)
+        if key & 7 == 2:
+            assert i + value <= len(b), "cut off"
+            value, i = b[i:i + value], i + value
+        else:
+            assert key & 7 == 0, "wire type"
+        out.append((key >> 3, value))
+    return out
+
+all_ = fields(data)
+strings = [v.decode() for k, v in all_ if k == 6]
+assert strings[0] == "" and "calls" in strings
+functions = {dict(fields(v))[1]: strings[dict(fields(v))[2]] for k, v in all_ if k == 5}
+places = {}
+for k, v in all_:
+    if k == 4:
+        place = dict(fields(v))
+        places[place[1]] = functions[dict(fields(place[4]))[1]]
+stacks = {}
+for k, v in all_:
+    if k == 2:
+        sample = fields(v)
+        stacks[";".join(places[f] for k, f in sample if k == 1)] = [f for k, f in sample if k == 2]
+assert stacks == {"main": [1], "work;main": [20000], "sum;of two;work;main": [1000000]}, stacks
+PY
+python3 "$work/read.py" "$work/pprof"
+head -c 60 "$work/pprof" >"$work/short"
+! python3 "$work/read.py" "$work/short" 2>"$work/err" || fail "the reader of pprof takes anything"
+
+# All of the page is in it, and nothing is fetched.
+expect "$work/html" '<script id=profile' 'sum;of two'
+! grep -Eq '(src|href)=|https?:' "$work/html" || fail "the page fetches something"
 
 if command -v callgrind_annotate >/dev/null; then
 	callgrind_annotate --threshold=100 "$work/callgrind" >"$work/annotated"

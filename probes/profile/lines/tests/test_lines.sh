@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A program whose lines are run in known proportions is profiled by phases, and the profile of its lines is
+# held against these; clang takes it. Other proportions, and a program without lines, are noticed.
+set -euo pipefail
+export LC_ALL=C
+
+fastinst=$(realpath "${FASTINST:-./fastinst}")
+libs=$PWD/.libs
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset FASTINST_OUTPUT FASTINST_EDGES LD_PRELOAD PATCHCORE_MACHINE_CONF
+
+if [ "${SANITIZERS:-none}" != none ]; then
+	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
+	exit 77
+fi
+if [ ! -e .libs/libfastinst-edges.so ]; then
+	echo "built without shared libraries"
+	exit 77
+fi
+for need in clang llvm-profdata python3; do
+	command -v $need >/dev/null || {
+		echo "$need is not here"
+		exit 77
+	}
+done
+cd "$dir"
+
+fail()
+{
+	echo "WRONG: $*"
+	exit 1
+}
+
+cat >lined.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+
+static volatile unsigned long often, seldom;
+
+static inline __attribute__((always_inline)) void inlined(void)
+{
+	often = often + 1;
+}
+
+__attribute__((noinline)) static void work(unsigned long n)
+{
+	/* Copies of a loop are taken to be run as often as each other. */
+#pragma clang loop unroll(disable)
+	for (unsigned long i = 0; i < n; i++) {
+		inlined();
+		if (i % 16 == 0)
+			seldom = seldom + 1;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 1;
+
+	for (unsigned long i = 0; i < rounds; i++)
+		work(1000);
+	return printf("%lu %lu\n", often, seldom) < 0;
+}
+C
+flags="-O2 -gline-tables-only -fdebug-info-for-profiling -Werror"
+# shellcheck disable=SC2086 # flags
+clang $flags -fsanitize-coverage=trace-pc,no-prune -c -o lined.o lined.c || {
+	echo "this clang has not these options"
+	exit 77
+}
+link="-L$libs -Wl,-rpath,$libs -lfastinst -lpatchcore"
+# shellcheck disable=SC2086 # flags
+gcc -pthread -o lined lined.o $link
+
+cat >judge.py <<'PY'
+"""judge.py PROFILE EVERY - 0: seldom is run every EVERY rounds; 1: it is not; 2: too little was seen."""
+import re, sys
+
+spots, function, inlined = {}, None, 0
+for line in open(sys.argv[1]):
+    if m := re.match(r"(\w+):\d+:\d+", line):
+        function = m[1]
+    elif m := re.match(r" (\d+)(?:\.\d+)?: inlined:(\d+)", line):
+        inlined = max(inlined, int(m[2]))
+    elif m := re.match(r" (\d+)(?:\.\d+)?: (\d+)", line):
+        spot = function, int(m[1])
+        spots[spot] = max(spots.get(spot, 0), int(m[2]))
+# Lines from the first of work().
+often, seldom = inlined, spots.get(("work", 7), 0)
+if often < 20000:
+    sys.exit(2)
+print(often, seldom, spots)
+sys.exit(not 0.8 < often / max(seldom, 1) / int(sys.argv[2]) < 1.25)
+PY
+
+# Until enough of it was in phases: a thread that gets no CPU comes late.
+for rounds in 100000 400000 1600000 6400000; do
+	timeout 120 "$fastinst" profile --edges --period 10 --phase 4 --format llvm --output p ./lined $rounds >out 2>err || {
+		cat err
+		grep -q 'without libdw' err && exit 77
+		fail "no profile"
+	}
+	status=0
+	python3 judge.py p 16 || status=$?
+	[ "$status" = 2 ] || break
+done
+[ "$status" = 0 ] || fail "lines: $(cat p)"
+! python3 judge.py p 4 || fail "any proportion is taken for right"
+
+# clang believes it: what is seldom run is less likely in its branches.
+llvm-profdata show --sample p | grep -q 'Function: work' || fail "llvm-profdata does not read it"
+# shellcheck disable=SC2086 # flags
+clang $flags -fprofile-sample-use=p -S -emit-llvm -o lined.ll lined.c
+grep -q '"branch_weights", i32 [0-9]*, i32 [0-9]*' lined.ll || fail "clang has no weights from it"
+# shellcheck disable=SC2086 # flags
+clang $flags -S -emit-llvm -o plain.ll lined.c
+! grep -q '"branch_weights"' plain.ll || fail "clang has weights without it"
+
+# Without lines it says what to do.
+clang -O2 -fsanitize-coverage=trace-pc,no-prune -c -o bare.o lined.c
+# shellcheck disable=SC2086 # flags
+gcc -pthread -o bare bare.o $link
+! timeout 60 "$fastinst" profile --edges --format llvm --output p ./bare "$rounds" >out 2>err || fail "lines of nothing"
+grep -q 'fdebug-info-for-profiling' err || fail "it does not say what is missing: $(cat err)"

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pprof's profile.proto, not compressed, which its readers take: so few fields that a library of
+ * protocol buffers would be more to write. Calls are scaled up already.
+ */
+#include "probes/profile/write/write.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum wire {
+	NUMBER = 0,
+	BYTES = 2
+};
+
+/* The fields of a Profile that are written, and those of what stands in it. */
+enum {
+	SAMPLE_TYPE = 1,
+	SAMPLE = 2,
+	LOCATION = 4,
+	FUNCTION = 5,
+	STRING = 6,
+	DURATION = 10,
+};
+
+/* Strings: none, these two, then name and object of each function. */
+enum {
+	CALLS = 1,
+	COUNT = 2,
+	NAMES = 3
+};
+
+struct message {
+	FILE *out;
+	char *bytes;
+	size_t len;
+};
+
+static void put_number(FILE *out, uint64_t number)
+{
+	for (; number > 0x7f; number >>= 7)
+		fputc((int)(number & 0x7f) | 0x80, out);
+	fputc((int)number, out);
+}
+
+static void put_field(FILE *out, unsigned field, uint64_t number)
+{
+	put_number(out, field << 3 | NUMBER);
+	put_number(out, number);
+}
+
+static void put_bytes(FILE *out, unsigned field, const void *bytes, size_t len)
+{
+	put_number(out, field << 3 | BYTES);
+	put_number(out, len);
+	fwrite(bytes, 1, len, out);
+}
+
+static int begin(struct message *message)
+{
+	message->out = open_memstream(&message->bytes, &message->len);
+	return message->out ? 0 : -ENOMEM;
+}
+
+static void end(FILE *out, unsigned field, struct message *message)
+{
+	fclose(message->out);
+	put_bytes(out, field, message->bytes, message->len);
+	free(message->bytes);
+}
+
+static int put_fields(FILE *out, unsigned field, size_t n, const uint64_t *number)
+{
+	struct message message;
+
+	if (begin(&message))
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (number[i])
+			put_field(message.out, (unsigned)i + 1, number[i]);
+	end(out, field, &message);
+	return 0;
+}
+
+/* A location per function, without address and line. */
+static int put_function(FILE *out, size_t f)
+{
+	uint64_t function[] = { f + 1, NAMES + 2 * f, NAMES + 2 * f, NAMES + 2 * f + 1 };
+	struct message message;
+
+	if (put_fields(out, FUNCTION, 4, function) || begin(&message))
+		return -ENOMEM;
+	put_field(message.out, 1, f + 1);
+	put_fields(message.out, 4, 1, &function[0]);
+	end(out, LOCATION, &message);
+	return 0;
+}
+
+/* The innermost first. */
+static int put_sample(FILE *out, const struct stack *stack)
+{
+	struct message message;
+
+	if (begin(&message))
+		return -ENOMEM;
+	for (size_t i = stack->frames; i > 0; i--)
+		put_field(message.out, 1, stack->frame[i - 1] + 1);
+	put_field(message.out, 2, (uint64_t)(stack->calls + 0.5));
+	end(out, SAMPLE, &message);
+	return 0;
+}
+
+static void put_string(FILE *out, const char *string)
+{
+	put_bytes(out, STRING, string, strlen(string));
+}
+
+int write_pprof(const struct profile *profile, FILE *out)
+{
+	int ret = put_fields(out, SAMPLE_TYPE, 2, (uint64_t[]){ CALLS, COUNT });
+
+	for (size_t i = 0; i < profile->stacks && !ret; i++)
+		if (profile->stack[i].calls >= 0.5)
+			ret = put_sample(out, &profile->stack[i]);
+	for (size_t f = 0; f < profile->functions && !ret; f++)
+		ret = put_function(out, f);
+	put_string(out, "");
+	put_string(out, "calls");
+	put_string(out, "count");
+	for (size_t f = 0; f < profile->functions; f++) {
+		put_string(out, profile->function[f].name);
+		put_string(out, profile->function[f].object);
+	}
+	put_field(out, DURATION, (uint64_t)(profile->quality.seconds * 1e9));
+	return ferror(out) ? -EIO : ret;
+}
