@@ -19,7 +19,6 @@ libcalibrate_la_SOURCES = \
 	calibrate/conf/conf_write.c \
 	calibrate/conf/conf_write.h \
 	calibrate/conf/summary.c \
-	calibrate/conf/summary.h \
 	calibrate/experiment/cells.c \
 	calibrate/experiment/cells.h \
 	calibrate/experiment/experiment.c \
@@ -37,8 +36,6 @@ libcalibrate_la_SOURCES = \
 	calibrate/page/report_page.h \
 	calibrate/program/cell_options.c \
 	calibrate/program/cell_options.h \
-	calibrate/program/colour.c \
-	calibrate/program/colour.h \
 	calibrate/program/command_line.c \
 	calibrate/program/command_line.h \
 	calibrate/program/commands.h \
@@ -61,7 +58,6 @@ libcalibrate_la_SOURCES = \
 	calibrate/report/report_rate.c \
 	calibrate/report/report_tears.c \
 	calibrate/report/report_verdict.c \
-	calibrate/report/sections.h \
 	calibrate/session/progress.c \
 	calibrate/session/progress.h \
 	calibrate/session/session.c \
@@ -83,14 +79,8 @@ libcalibrate_la_SOURCES = \
 	calibrate/statistics/sums.h \
 	calibrate/verify/verify.c \
 	calibrate/verify/verify.h \
-	calibrate/verify/verify_baseline.c \
-	calibrate/verify/verify_baseline.h \
-	calibrate/verify/verify_conf.c \
-	calibrate/verify/verify_conf.h \
 	calibrate/verify/verify_print.c \
-	calibrate/verify/verify_print.h \
-	calibrate/verify/verify_run.c \
-	calibrate/verify/verify_run.h
+	calibrate/verify/verify_run.c
 libcalibrate_la_LIBADD = $(GSL_LIBS) $(LIBCPUID_LIBS)
 
 dist_pkgdata_DATA += \

@@ -15,7 +15,6 @@
 #include "calibrate/climb/climb.h"
 #include "calibrate/commands/calibrate_options.h"
 #include "calibrate/conf/conf_write.h"
-#include "calibrate/conf/summary.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/cpuid.h"
 #include "calibrate/program/exit_status.h"

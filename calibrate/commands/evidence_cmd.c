@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "calibrate/conf/summary.h"
+#include "calibrate/conf/conf_write.h"
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
