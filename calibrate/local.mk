@@ -35,12 +35,10 @@ libcalibrate_la_SOURCES = \
 	calibrate/page/report_page.c \
 	calibrate/page/report_page.h \
 	calibrate/program/cell_options.c \
-	calibrate/program/cell_options.h \
 	calibrate/program/command_line.c \
 	calibrate/program/command_line.h \
 	calibrate/program/commands.h \
 	calibrate/program/completion.c \
-	calibrate/program/completion.h \
 	calibrate/program/cpuid.c \
 	calibrate/program/cpuid.h \
 	calibrate/program/exit_status.h \

@@ -8,8 +8,7 @@ libresults_la_SOURCES = \
 	results/figures/gnuplot.h \
 	results/figures/tally.c \
 	results/figures/tally.h \
-	results/journal/gap_record.c \
-	results/journal/gap_record.h \
+	results/journal/fields.h \
 	results/journal/journal.c \
 	results/journal/journal.h \
 	results/journal/record.c

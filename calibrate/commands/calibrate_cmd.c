@@ -95,10 +95,8 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 
 	if (ret == -ENOENT)
 		return EXIT_PASS;
-	if (ret < 0) {
-		error(0, -ret, "cannot read journal %s", r->journal);
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return fail(EXIT_MISSING, ret, "cannot read journal %s", r->journal);
 	if (s->known.skipped)
 		error(0, 0, "%s: %zu unreadable line%s skipped, the first is line %zu", r->journal,
 		      s->known.skipped, s->known.skipped == 1 ? "" : "s", s->known.first_bad);
@@ -142,10 +140,8 @@ static int open_journal(struct session *s, const struct request *r, const struct
 		return status;
 	s->begin = seconds_now();
 	ret = journal_open(&s->journal, r->journal);
-	if (ret < 0) {
-		error(0, -ret, "cannot open journal %s", r->journal);
-		return EXIT_CANNOT_CREATE;
-	}
+	if (ret < 0)
+		return fail(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", r->journal);
 	untested = untested_json(&r->plan);
 	ret = journal_write_run_of(s->journal,
 				   r->experiment.kind ? r->experiment.name : r->plan.name, id,
@@ -399,10 +395,8 @@ int cmd_calibrate(int argc, char **argv)
 		return request_run(&r);
 	/* Better to fail before a quarter of an hour of work than after it. */
 	ret = conf_check(r.output, why, sizeof(why));
-	if (ret < 0) {
-		error(0, -ret, "cannot write %s", r.output);
-		return EXIT_CANNOT_CREATE;
-	}
+	if (ret < 0)
+		return fail(EXIT_CANNOT_CREATE, ret, "cannot write %s", r.output);
 	if (why[0])
 		error(0, 0, "the library will refuse %s: %s", r.output, why);
 	return request_run(&r);

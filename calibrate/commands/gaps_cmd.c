@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "calibrate/commands/one_cell.h"
-#include "calibrate/program/cell_options.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
-#include "results/journal/gap_record.h"
+#include "results/journal/journal.h"
 #include "stress/run/gap.h"
 
 #define LARGEST 10 /* printed */
@@ -125,10 +125,8 @@ static int tell_gaps(const struct one_cell_command *c, const struct gap_result *
 	json_t *body = gap_to_json(&c->cell, result);
 	int status;
 
-	if (!body) {
-		error(0, 0, "the result cannot be told in JSON");
-		return EXIT_INTERNAL;
-	}
+	if (!body)
+		return fail(EXIT_INTERNAL, 0, "the result cannot be told in JSON");
 	status = one_cell_append(c, write_line, body);
 	if (c->json)
 		journal_tell(stdout, journal_line("gaps", body));

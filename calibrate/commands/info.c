@@ -113,15 +113,11 @@ static int gather_report(struct report *r)
 	ret = pc_init();
 	if (ret == 0)
 		ret = pc_get_status(&r->status);
-	if (ret < 0) {
-		error(0, -ret, "cannot set the library up");
-		return EXIT_INTERNAL;
-	}
+	if (ret < 0)
+		return fail(EXIT_INTERNAL, ret, "cannot set the library up");
 	ret = topology_open(&r->topology, &r->foreign);
-	if (ret < 0) {
-		error(0, -ret, "cannot read the topology");
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return fail(EXIT_MISSING, ret, "cannot read the topology");
 	return EXIT_PASS;
 }
 
@@ -253,14 +249,11 @@ static int tell_dump(const struct request *r)
 	struct cpu_name cpu;
 	int ret = cpuid_name_of(r->dump, &cpu);
 
-	if (ret == -EINVAL) {
-		error(0, 0, "%s is no dump of CPUID that libcpuid can read", r->dump);
-		return EXIT_MISSING;
-	}
-	if (ret < 0) {
-		error(0, -ret, "cannot read %s", r->dump);
-		return EXIT_MISSING;
-	}
+	if (ret == -EINVAL)
+		return fail(EXIT_MISSING, 0, "%s is no dump of CPUID that libcpuid can read",
+			    r->dump);
+	if (ret < 0)
+		return fail(EXIT_MISSING, ret, "cannot read %s", r->dump);
 	text_printable(vendor, sizeof(vendor), cpu.vendor);
 	text_printable(brand, sizeof(brand), cpu.brand);
 	if (r->json)

@@ -11,7 +11,6 @@
 
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/completion.h"
 #include "calibrate/program/exit_status.h"
 
 volatile sig_atomic_t interrupted;

@@ -41,10 +41,8 @@ static int read_journals(const struct report *r, struct journal_data *data)
 		char shown[FILENAME_MAX]; /* other machines may have chosen the name */
 
 		text_printable(shown, sizeof(shown), r->journals[i]);
-		if (rc < 0) {
-			error(0, -rc, "cannot read %s", shown);
-			return EXIT_MISSING;
-		}
+		if (rc < 0)
+			return fail(EXIT_MISSING, rc, "cannot read %s", shown);
 		if (data->skipped > before)
 			error(0, 0, "%s: %zu line%s could not be read", shown,
 			      data->skipped - before, data->skipped - before == 1 ? "" : "s");
@@ -60,16 +58,12 @@ static int write_page(struct report *r)
 	int rc;
 
 	/* Refused before a folder is made. */
-	if (refusal) {
-		error(0, 0, "%s", refusal);
-		return EXIT_USAGE;
-	}
+	if (refusal)
+		return fail(EXIT_USAGE, 0, "%s", refusal);
 	if (mkdir(r->folder, 0777) < 0 &&
-	    (errno != EEXIST || stat(r->folder, &st) < 0 || !S_ISDIR(st.st_mode))) {
-		error(0, 0, "cannot make %s: %s", r->folder,
-		      errno == EEXIST ? "there is a file of that name" : strerror(errno));
-		return EXIT_CANNOT_CREATE;
-	}
+	    (errno != EEXIST || stat(r->folder, &st) < 0 || !S_ISDIR(st.st_mode)))
+		return fail(EXIT_CANNOT_CREATE, 0, "cannot make %s: %s", r->folder,
+			    errno == EEXIST ? "there is a file of that name" : strerror(errno));
 	rc = report_write(r, why, sizeof(why));
 	if (rc < 0) {
 		error(0, 0, "%s", why);

@@ -8,7 +8,7 @@
 
 #include "calibrate/commands/calibrate_options.h"
 #include "calibrate/commands/one_cell.h"
-#include "calibrate/program/cell_options.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"

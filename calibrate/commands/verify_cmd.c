@@ -260,10 +260,8 @@ static int verify_here(struct verify *v, const struct request *r)
 	if (status != EXIT_PASS)
 		return status;
 	v->seed = r->seed;
-	if (r->seed == NO_SEED && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed)) {
-		error(0, 0, "cannot draw a seed: give --seed");
-		return EXIT_MISSING;
-	}
+	if (r->seed == NO_SEED && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed))
+		return fail(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
 	v->seed &= INT64_MAX;
 	v->baseline.fleet = (unsigned)r->fleet;
 	v->baseline.level = VERIFY_LEVEL;
@@ -292,10 +290,8 @@ int cmd_verify(int argc, char **argv)
 	if (status != EXIT_PASS)
 		return status;
 	v = calloc(1, sizeof(*v));
-	if (!v) {
-		error(0, 0, "out of memory");
-		return EXIT_MISSING;
-	}
+	if (!v)
+		return fail(EXIT_MISSING, 0, "out of memory");
 	if (r.output)
 		report = fopen(r.output, "we");
 	if (!report) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/cell_options.h"
+#include "calibrate/program/command_line.h"
 #include "stress/run/gap.h"
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"

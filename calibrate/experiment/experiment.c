@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/cell_options.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "stress/base/data_file.h"
 #include "stress/base/number.h"
@@ -95,10 +95,8 @@ static int read_list(struct experiment *e)
 		data_file(e->kind == EXPERIMENT_PAPER ? "paper.cells" : "tail.cells", path,
 			  sizeof(path));
 	stream = fopen(path, "re");
-	if (!stream) {
-		error(0, errno, "cannot read the list %s", path);
-		return EXIT_MISSING;
-	}
+	if (!stream)
+		return fail(EXIT_MISSING, -errno, "cannot read the list %s", path);
 	ret = cells_read(stream, &e->cells, why);
 	fclose(stream);
 	if (ret == -EINVAL)
@@ -192,15 +190,11 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const st
 	if (status != EXIT_PASS)
 		return status;
 	ret = put_executors(e);
-	if (ret < 0) {
-		error(0, -ret, "the list cannot be made");
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return fail(EXIT_MISSING, ret, "the list cannot be made");
 	ret = e->kind == EXPERIMENT_TAIL ? prepare_tail(e, plan) : 0;
-	if (ret < 0) {
-		error(0, -ret, "no real-time priority for this user");
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return fail(EXIT_MISSING, ret, "no real-time priority for this user");
 	end = e->cells.at + e->cells.count;
 	for (l = e->cells.at; l < end; l++) {
 		struct cell *cell = &l->cell;
@@ -221,10 +215,8 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const st
 		    cell->executors)
 			cell->placement = PLACEMENT_OVERSUBSCRIBED;
 		if (placement_seat(topology, cell->placement, cell->executors, &seating, reason,
-				   sizeof(reason)) < 0) {
-			error(0, 0, "%s", reason);
-			return EXIT_MISSING;
-		}
+				   sizeof(reason)) < 0)
+			return fail(EXIT_MISSING, 0, "%s", reason);
 	}
 	for (l = e->cells.at; l < end; l++)
 		for (k = e->cells.at, l->copies = 0; k < end; k++) {

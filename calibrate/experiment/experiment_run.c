@@ -7,7 +7,7 @@
 #include "calibrate/experiment/experiment.h"
 #include "calibrate/program/exit_status.h"
 #include "results/figures/figure.h"
-#include "results/journal/gap_record.h"
+#include "results/journal/journal.h"
 #include "stress/run/gap.h"
 
 /* A session would take a cell that hung for an answer, and an old pace for today's. */
@@ -133,10 +133,8 @@ static int read_journal(const char *path, struct journal_data *data)
 	size_t skipped = data->skipped;
 	int ret = journal_read(path, data);
 
-	if (ret < 0) {
-		error(0, -ret, "cannot read journal %s", path);
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return fail(EXIT_MISSING, ret, "cannot read journal %s", path);
 	if (data->skipped > skipped)
 		error(0, 0, "%s: %zu unreadable lines skipped", path, data->skipped - skipped);
 	return EXIT_PASS;
@@ -185,10 +183,8 @@ int experiment_run(struct experiment *e, struct session *s)
 		return EXIT_CANNOT_WRITE;
 	if (ret > 0)
 		return EXIT_INCONCLUSIVE;
-	if (ret < 0) {
-		error(0, -ret, "the experiment broke off");
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return fail(EXIT_MISSING, ret, "the experiment broke off");
 	/* Other shards are not this run's business. */
 	return e->shard.of > 1 && status == EXIT_INCONCLUSIVE ? EXIT_PASS : status;
 }

@@ -9,7 +9,7 @@
 
 #include "calibrate/experiment/experiment.h"
 #include "results/figures/figure.h"
-#include "results/journal/gap_record.h"
+#include "results/journal/journal.h"
 #include "stress/base/number.h"
 #include "stress/run/gap.h"
 

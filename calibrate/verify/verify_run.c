@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "calibrate/ladder/ladder.h"
-#include "calibrate/program/cell_options.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/statistics/rise.h"

@@ -27,30 +27,6 @@ enum {
 	SETS
 };
 
-static void add_run(struct tally set[SETS], const struct cell *c)
-{
-	const struct tally_row row[SETS] = {
-		[VARIANT] = { .key = { c->waits.first, c->crossing, c->split, c->executors,
-				       c->placement } },
-		[SEAT] = { .key = { c->placement, c->executors } },
-		[WAIT] = { .key = { c->waits.first } },
-		[SPLIT] = { .key = { c->split } },
-		[TOGGLES] = { .key = { c->toggles } },
-		[REST] = { .key = { c->rest } },
-		[PAIR] = { .key = { c->pair } },
-		[CROSSING] = { .key = { c->crossing } },
-		[STRETCH] = { .key = { c->waits.stretch } },
-		[PROVOKED] = { .key = { c->provokers || c->loop } },
-	};
-
-	for (int i = 0; i < SETS; i++) {
-		struct tally_row one = row[i];
-
-		one.trials = 1;
-		tally_add(&set[i], &one);
-	}
-}
-
 /* --- Words --------------------------------------------------------------------------- */
 
 static void put_range(FILE *out, uint64_t least, uint64_t most)
@@ -65,11 +41,6 @@ static void put_ends(FILE *out, const struct tally *set)
 	put_range(out, set->row[0].key[0], set->row[set->count - 1].key[0]);
 }
 
-static bool has(const struct tally *set, uint64_t value)
-{
-	return tally_find(set, (const uint64_t[TALLY_KEYS]){ value });
-}
-
 /* "2 to 6", and "1, 3 to 4" where there are holes: one key of so many rows. */
 static void put_values(FILE *out, const struct tally_row *row, size_t count, unsigned key)
 {
@@ -82,34 +53,13 @@ static void put_values(FILE *out, const struct tally_row *row, size_t count, uns
 	}
 }
 
-/* Where they sit is always told: the paper does not. */
-static void put_executors(FILE *out, const struct tally *seats)
-{
-	for (size_t i = 0, end; i < seats->count; i = end) {
-		for (end = i + 1; end < seats->count && !tally_begins(seats, end, 1); end++)
-			;
-		fputs(i ? " and " : "N = ", out);
-		put_values(out, &seats->row[i], end - i, 1);
-		fprintf(out, " (%s)", placement_name((enum placement)seats->row[i].key[0]));
-	}
-}
-
-/* Only where they are not the paper's, all of them. */
-static void put_waits(FILE *out, const struct tally *waits)
-{
-	uint64_t least = waits->row[0].key[0], most = waits->row[waits->count - 1].key[0];
-	bool even = least == 0 && most == PAPER_WAIT_MOST;
-
-	for (size_t i = 1; i < waits->count; i++)
-		even = even && waits->row[i].key[0] - waits->row[i - 1].key[0] == PAPER_WAIT_STEP;
-	if (!even)
-		fprintf(out, ", %zu wait%s from %" PRIu64 " to %" PRIu64, waits->count,
-			waits->count == 1 ? "" : "s", least, most);
-}
-
+/* How its runs differ from the paper's; where they sit is always told: the paper does not. */
 static void put_here(FILE *out, const struct tally set[SETS], const struct identity *id)
 {
-	uint64_t fewest = UINT64_MAX, most = 0;
+	const struct tally *seats = &set[SEAT], *waits = &set[WAIT], *crossings = &set[CROSSING];
+	uint64_t fewest = UINT64_MAX, most = 0, least_wait = waits->row[0].key[0];
+	uint64_t most_wait = waits->row[waits->count - 1].key[0];
+	bool even = least_wait == 0 && most_wait == PAPER_WAIT_MOST;
 
 	for (size_t i = 0; i < set[VARIANT].count; i++) {
 		uint64_t runs = set[VARIANT].row[i].trials;
@@ -118,13 +68,24 @@ static void put_here(FILE *out, const struct tally set[SETS], const struct ident
 		most = runs > most ? runs : most;
 	}
 	fputs("Here: ", out);
-	put_executors(out, &set[SEAT]);
+	for (size_t i = 0, end; i < seats->count; i = end) {
+		for (end = i + 1; end < seats->count && !tally_begins(seats, end, 1); end++)
+			;
+		fputs(i ? " and " : "N = ", out);
+		put_values(out, &seats->row[i], end - i, 1);
+		fprintf(out, " (%s)", placement_name((enum placement)seats->row[i].key[0]));
+	}
 	fprintf(out, " on %u CPUs, ", id->cpus);
 	put_range(out, fewest, most);
 	fprintf(out, " run%s of each, ", most == 1 ? "" : "s");
 	put_ends(out, &set[TOGGLES]);
 	fputs(" toggles a run", out);
-	put_waits(out, &set[WAIT]);
+	/* Only where they are not the paper's, all of them. */
+	for (size_t i = 1; i < waits->count; i++)
+		even = even && waits->row[i].key[0] - waits->row[i - 1].key[0] == PAPER_WAIT_STEP;
+	if (!even)
+		fprintf(out, ", %zu wait%s from %" PRIu64 " to %" PRIu64, waits->count,
+			waits->count == 1 ? "" : "s", least_wait, most_wait);
 	if (set[SPLIT].count < PAPER_SPLITS) {
 		fputs(", only S = ", out);
 		put_values(out, set[SPLIT].row, set[SPLIT].count, 0);
@@ -135,12 +96,11 @@ static void put_here(FILE *out, const struct tally set[SETS], const struct ident
 	for (size_t i = 0; i < set[PAIR].count; i++)
 		fprintf(out, "%s%s", i ? " and " : ", pair ",
 			pair_name((enum code_pair)set[PAIR].row[i].key[0]));
-	if (has(&set[CROSSING], CROSSING_PAGE))
-		fprintf(out, ", across a page%s",
-			has(&set[CROSSING], CROSSING_LINE) ? ", too" : "");
+	if (tally_find(crossings, (const uint64_t[TALLY_KEYS]){ CROSSING_PAGE }))
+		fprintf(out, ", across a page%s", crossings->count > 1 ? ", too" : "");
 	if (set[STRETCH].row[set[STRETCH].count - 1].key[0])
 		fputs(", waits stretched", out);
-	if (has(&set[PROVOKED], true))
+	if (set[PROVOKED].row[set[PROVOKED].count - 1].key[0])
 		fputs(", provoked", out);
 	fputs(".", out);
 }
@@ -155,7 +115,27 @@ int caption_paper(const struct journal_data *data, char *text, size_t size)
 	text[0] = '\0';
 	for (size_t i = 0; i < data->count; i++)
 		if (figure9_takes(&data->records[i], ORACLE_CRASH)) {
-			add_run(set, &data->records[i].cell);
+			const struct cell *c = &data->records[i].cell;
+			const struct tally_row row[SETS] = {
+				[VARIANT] = { .key = { c->waits.first, c->crossing, c->split,
+						       c->executors, c->placement } },
+				[SEAT] = { .key = { c->placement, c->executors } },
+				[WAIT] = { .key = { c->waits.first } },
+				[SPLIT] = { .key = { c->split } },
+				[TOGGLES] = { .key = { c->toggles } },
+				[REST] = { .key = { c->rest } },
+				[PAIR] = { .key = { c->pair } },
+				[CROSSING] = { .key = { c->crossing } },
+				[STRETCH] = { .key = { c->waits.stretch } },
+				[PROVOKED] = { .key = { c->provokers || c->loop } },
+			};
+
+			for (int k = 0; k < SETS; k++) {
+				struct tally_row one = row[k];
+
+				one.trials = 1;
+				tally_add(&set[k], &one);
+			}
 			runs++;
 		}
 	for (int i = 0; i < SETS; i++)

@@ -50,15 +50,11 @@ static bool fits(const struct cell *c, enum oracle oracle)
  */
 static bool has_answer(const struct cell_record *r)
 {
-	switch (r->result.outcome) {
-	case OUTCOME_DONE:
-	case OUTCOME_CRASH:
-		return r->result.toggles > 0;
-	case OUTCOME_INTERRUPTED:
-		return r->cell.oracle == ORACLE_COUNT && r->result.toggles > 0;
-	default:
-		return false;
-	}
+	enum outcome outcome = r->result.outcome;
+
+	return r->result.toggles > 0 &&
+	       (outcome == OUTCOME_DONE || outcome == OUTCOME_CRASH ||
+		(outcome == OUTCOME_INTERRUPTED && r->cell.oracle == ORACLE_COUNT));
 }
 
 bool figure9_takes(const struct cell_record *record, enum oracle oracle)
@@ -122,31 +118,6 @@ static void collect_records(struct figure *f, const struct journal_data *data)
 
 /* --- The picture --------------------------------------------------------------- */
 
-static void print_texts(struct figure *f, const struct identity *id)
-{
-	bool bare = strcmp(id->hypervisor, "none") == 0;
-	char executors[32], left_out[64] = "", crashes[64] = "";
-
-	snprintf(f->title, sizeof(f->title), "%s, microcode %s, %s%s", id->brand, id->microcode,
-		 bare ? "bare metal" : "hypervisor ", bare ? "" : id->hypervisor);
-	/* What a machine calls itself stays on its line, in the figure and in the data. */
-	for (char *c = f->title; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == '\x7f')
-			*c = '?';
-	snprintf(executors, sizeof(executors), "%u", f->fewest);
-	if (f->fewest != f->most)
-		snprintf(executors, sizeof(executors), "%u to %u", f->fewest, f->most);
-	if (f->crashes)
-		snprintf(crashes, sizeof(crashes), "; %" PRIu64 " crashed, each counted as a tear",
-			 f->crashes);
-	if (f->left_out)
-		snprintf(left_out, sizeof(left_out), "; %zu without an answer left out",
-			 f->left_out);
-	snprintf(f->subtitle, sizeof(f->subtitle), "%s toggles in %zu %s, %s executor%s%s%s",
-		 NUMBER(f->toggles), f->cells, f->oracle == ORACLE_CRASH ? "runs" : "cells",
-		 executors, f->most == 1 ? "" : "s", crashes, left_out);
-}
-
 static void print_points(FILE *stream, const void *arg)
 {
 	const struct figure *f = arg;
@@ -169,44 +140,20 @@ static void print_points(FILE *stream, const void *arg)
 	}
 }
 
-/* The paper's T_max, as the last estimate has it; empty without one. */
-static void print_mark(const struct journal_data *data, char *text, size_t size)
-{
-	const json_t *paper = json_object_get(line_last(data, "estimate"), "paper");
-	double wait = json_real_of(paper, "wait");
-
-	text[0] = '\0';
-	if (json_is_true(json_object_get(paper, "found")) && wait >= 0)
-		snprintf(text, size, "%.0f", wait);
-}
-
-static int draw_figure(struct figure *f, const struct journal_data *data, const char *prefix,
-		       char *error, size_t size)
-{
-	char titles[sizeof(f->title) + sizeof(f->subtitle)];
-	char crossings[16], splits[16] = "", mark[32] = "";
-	const char *const args[] = {
-		titles, oracle_name(f->oracle), crossings, splits, f->caption, mark, NULL
-	};
-	const struct picture picture = { print_points, f, "figure9.gp", args };
-	size_t length = 0;
-
-	print_texts(f, &data->identity);
-	snprintf(titles, sizeof(titles), "%s\n%s", f->title, f->subtitle);
-	tally_words(&f->points, 1, 0, crossings, sizeof(crossings));
-	for (unsigned split = ALL_SPLITS; split <= PAPER_SPLITS; split++)
-		if (f->splits & 1u << split)
-			length += (size_t)snprintf(splits + length, sizeof(splits) - length, "%s%u",
-						   length ? " " : "", split);
-	if (f->oracle == ORACLE_COUNT && f->still)
-		print_mark(data, mark, sizeof(mark));
-	return picture_make(&picture, prefix, error, size);
-}
-
 int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, const char *prefix,
 			 char *error, size_t size)
 {
 	struct figure f = { .oracle = oracle };
+	const struct identity *id = &data->identity;
+	const json_t *paper = json_object_get(line_last(data, "estimate"), "paper");
+	bool bare = strcmp(id->hypervisor, "none") == 0;
+	char titles[sizeof(f.title) + sizeof(f.subtitle)], executors[32], left_out[64] = "";
+	char crossings[16], splits[16] = "", mark[32] = "", crashes[64] = "";
+	const char *const args[] = { titles, oracle_name(oracle), crossings,
+				     splits, f.caption,		  mark,
+				     NULL };
+	const struct picture picture = { print_points, &f, "figure9.gp", args };
+	size_t length = 0;
 	int rc;
 
 	if (!data->have_identity)
@@ -217,10 +164,43 @@ int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, co
 	if (f.points.failed ||
 	    (oracle == ORACLE_CRASH && caption_paper(data, f.caption, CAPTION_ROOM) == -ENOMEM))
 		rc = picture_fail(-ENOMEM, error, size, "out of memory");
-	else if (!f.points.count)
-		rc = picture_fail(-ENODATA, error, size, "no cell fits the figure");
 	else
-		rc = draw_figure(&f, data, prefix, error, size);
+		rc = f.points.count
+			     ? 0
+			     : picture_fail(-ENODATA, error, size, "no cell fits the figure");
+	if (rc) {
+		tally_free(&f.points);
+		return rc;
+	}
+	snprintf(f.title, sizeof(f.title), "%s, microcode %s, %s%s", id->brand, id->microcode,
+		 bare ? "bare metal" : "hypervisor ", bare ? "" : id->hypervisor);
+	/* What a machine calls itself stays on its line, in the figure and in the data. */
+	for (char *c = f.title; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == '\x7f')
+			*c = '?';
+	snprintf(executors, sizeof(executors), "%u", f.fewest);
+	if (f.fewest != f.most)
+		snprintf(executors, sizeof(executors), "%u to %u", f.fewest, f.most);
+	if (f.crashes)
+		snprintf(crashes, sizeof(crashes), "; %" PRIu64 " crashed, each counted as a tear",
+			 f.crashes);
+	if (f.left_out)
+		snprintf(left_out, sizeof(left_out), "; %zu without an answer left out",
+			 f.left_out);
+	snprintf(f.subtitle, sizeof(f.subtitle), "%s toggles in %zu %s, %s executor%s%s%s",
+		 NUMBER(f.toggles), f.cells, oracle == ORACLE_CRASH ? "runs" : "cells", executors,
+		 f.most == 1 ? "" : "s", crashes, left_out);
+	snprintf(titles, sizeof(titles), "%s\n%s", f.title, f.subtitle);
+	tally_words(&f.points, 1, 0, crossings, sizeof(crossings));
+	for (unsigned split = ALL_SPLITS; split <= PAPER_SPLITS; split++)
+		if (f.splits & 1u << split)
+			length += (size_t)snprintf(splits + length, sizeof(splits) - length, "%s%u",
+						   length ? " " : "", split);
+	/* The paper's T_max, as the last estimate has it. */
+	if (oracle == ORACLE_COUNT && f.still && json_is_true(json_object_get(paper, "found")) &&
+	    json_real_of(paper, "wait") >= 0)
+		snprintf(mark, sizeof(mark), "%.0f", json_real_of(paper, "wait"));
+	rc = picture_make(&picture, prefix, error, size);
 	tally_free(&f.points);
 	return rc;
 }
