@@ -29,9 +29,8 @@
 #define LOCKED_BYTE (INT64_MAX - 1) /* of a journal: no line comes as far */
 
 /* For people: with --json there is nothing but that on standard output. */
-static void say(const struct request *r, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-static void say(const struct request *r, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+say(const struct request *r, const char *format, ...)
 {
 	va_list args;
 
@@ -41,68 +40,46 @@ static void say(const struct request *r, const char *format, ...)
 	va_end(args);
 }
 
-static json_t *untested_json(const struct plan *plan)
-{
-	json_t *untested = json_array();
-
-	for (unsigned i = 0; i < plan->untesteds; i++) {
-		const struct untested *u = &plan->untested[i];
-
-		json_array_append_new(untested, json_pack("{s:s, s:s}",
-							  u->is_provoker ? "provoker" : "placement",
-							  untested_name(u), "reason", u->reason));
-	}
-	return untested;
-}
-
 /* --- The journal ------------------------------------------------------------------------------ */
 
-/*
- * What the journal that is resumed says of this run. The seed: the same draws again, unless other
- * ones are asked for. And cells before its last estimate have been added to the store when that
- * was made: to count them again would be to invent evidence. A date is the second when a line was
- * written, so a cell of the same second as the estimate is measured again, which does no harm.
- */
-static void take_known(struct session *s, const struct request *r)
+static int resume_calibration(struct session *s, const struct request *r, const struct identity *id)
 {
+	int ret = journal_read(r->journal, &s->known);
 	struct journal_data *known = &s->known;
-	const char *until = "";
+	const char *field, *until = "";
 	const json_t *line;
 	size_t i, kept = 0;
 	uint64_t seed;
 
-	json_array_foreach(known->others, i, line)
-	{
-		const char *type = json_string_value(json_object_get(line, "type"));
-		const char *date = json_string_value(json_object_get(line, "date"));
-
-		if (date && strcmp(type, "estimate") == 0 && strcmp(date, until) > 0)
-			until = date;
-		if (!r->have_seed && strcmp(type, "run") == 0 &&
-		    seed_from_json(json_object_get(line, "seed"), &seed) == 0)
-			s->seed = seed;
-	}
-	for (i = 0; i < known->count; i++)
-		if (strcmp(known->records[i].date, until) > 0)
-			known->records[kept++] = known->records[i];
-	known->count = kept;
-}
-
-static int resume_calibration(struct session *s, const struct request *r, const struct identity *id)
-{
-	const char *field;
-	int ret = journal_read(r->journal, &s->known);
-
 	if (ret == -ENOENT)
 		return EXIT_PASS;
 	if (ret < 0)
-		return fail(EXIT_MISSING, ret, "cannot read journal %s", r->journal);
+		return complain(EXIT_MISSING, ret, "cannot read journal %s", r->journal);
 	if (s->known.skipped)
 		error(0, 0, "%s: %zu unreadable line%s skipped, the first is line %zu", r->journal,
 		      s->known.skipped, s->known.skipped == 1 ? "" : "s", s->known.first_bad);
 	field = s->known.have_identity ? identity_differs(&s->known.identity, id) : NULL;
-	if (!r->experiment.kind)
-		take_known(s, r);
+	/*
+	 * What it says of this run. The seed: the same draws again, unless other ones are asked
+	 * for. And cells before its last estimate have been added to the store when that was made:
+	 * to count them again would be to invent evidence. A date is the second when a line was
+	 * written, so a cell of the same second as the estimate is measured again, which does no
+	 * harm.
+	 */
+	json_array_foreach(known->others, i, line)
+	{
+		const char *type = json_text_of(line, "type"), *date = json_text_of(line, "date");
+
+		if (strcmp(type, "estimate") == 0 && strcmp(date, until) > 0 && *date != '?')
+			until = date;
+		if (!r->experiment.kind && !r->have_seed && strcmp(type, "run") == 0 &&
+		    seed_from_json(json_object_get(line, "seed"), &seed) == 0)
+			s->seed = seed;
+	}
+	for (i = 0; i < known->count; i++)
+		if (r->experiment.kind || strcmp(known->records[i].date, until) > 0)
+			known->records[kept++] = known->records[i];
+	known->count = kept;
 	if (!field && !s->known.mixed)
 		return EXIT_PASS;
 	error(0, 0, "%s is of another machine (%s differs): not resumed; give another --journal",
@@ -110,47 +87,44 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 	return EXIT_USAGE;
 }
 
-/*
- * One run at a time writes to a journal: two that resume would both take what a third has left
- * there, and count it twice. The lock goes with the process. What cannot be locked is not.
- */
-static int lock_journal(const char *path)
-{
-	struct flock lock = { .l_type = F_WRLCK, .l_start = LOCKED_BYTE, .l_len = 1 };
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	struct stat st;
-
-	/* That it cannot be opened is told where it is opened to be written. */
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || fcntl(fd, F_OFD_SETLK, &lock) == 0)
-		return EXIT_PASS;
-	if (errno != EAGAIN && errno != EACCES)
-		return EXIT_PASS;
-	error(0, 0, "another run writes to %s: waiting until it has ended", path);
-	return fcntl(fd, F_OFD_SETLKW, &lock) && interrupted ? EXIT_INTERRUPTED : EXIT_PASS;
-}
-
 static int open_journal(struct session *s, const struct request *r, const struct identity *id)
 {
+	const char *plan = r->experiment.kind ? r->experiment.name : r->plan.name;
+	struct flock lock = { .l_type = F_WRLCK, .l_start = LOCKED_BYTE, .l_len = 1 };
+	int ret, status, fd = open(r->journal, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	json_t *untested;
-	int ret, status = lock_journal(r->journal);
+	struct stat st;
 
-	if (status == EXIT_PASS && r->resume)
-		status = resume_calibration(s, r, id);
+	/*
+	 * One run at a time writes to a journal: two that resume would both take what a third has
+	 * left there, and count it twice. The lock goes with the process. What cannot be locked is
+	 * not; that it cannot be opened is told where it is opened to be written.
+	 */
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    fcntl(fd, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES)) {
+		error(0, 0, "another run writes to %s: waiting until it has ended", r->journal);
+		if (fcntl(fd, F_OFD_SETLKW, &lock) && interrupted)
+			return EXIT_INTERRUPTED;
+	}
+	status = r->resume ? resume_calibration(s, r, id) : EXIT_PASS;
 	if (status != EXIT_PASS)
 		return status;
 	s->begin = seconds_now();
 	ret = journal_open(&s->journal, r->journal);
 	if (ret < 0)
-		return fail(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", r->journal);
-	untested = untested_json(&r->plan);
-	ret = journal_write_run_of(s->journal,
-				   r->experiment.kind ? r->experiment.name : r->plan.name, id,
-				   untested, s->seed);
+		return complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", r->journal);
+	untested = json_array();
+	for (unsigned i = 0; i < r->plan.untesteds; i++) {
+		const struct untested *u = &r->plan.untested[i];
+
+		json_array_append_new(untested, json_pack("{s:s, s:s}",
+							  u->is_provoker ? "provoker" : "placement",
+							  untested_name(u), "reason", u->reason));
+	}
+	ret = journal_write_run_of(s->journal, plan, id, untested, s->seed);
 	json_decref(untested);
-	if (ret == 0)
-		return EXIT_PASS;
-	error(0, -ret, "cannot write journal %s", r->journal);
-	return EXIT_CANNOT_WRITE;
+	return ret == 0 ? EXIT_PASS
+			: complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", r->journal);
 }
 
 /* --- The store of evidence -------------------------------------------------------------------- */
@@ -296,27 +270,12 @@ static int conclude_calibration(struct session *s, const struct request *r,
 	return status != EXIT_PASS ? status : (int)e->verdict;
 }
 
-/* A figure is a service: without gnuplot the calibration stands all the same. */
-static void draw_figure(const struct session *s, const struct request *r, const struct identity *id)
-{
-	struct journal_data data = {
-		.have_identity = 1,
-		.identity = *id,
-		.records = s->done,
-		.count = s->count,
-	};
-	char why[256] = "";
-
-	if (figure9_write(&data, r->figure, why, sizeof(why)) == 0)
-		say(r, "Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure, r->figure);
-	else
-		error(0, 0, "no figure: %s", why);
-}
-
 static int run_session(struct session *s, struct request *r, const struct identity *id)
 {
+	struct journal_data data = { .have_identity = 1, .identity = *id };
 	struct sums sums = { 0 };
 	struct estimate estimate;
+	char why[256] = "";
 	int ret, status = open_journal(s, r, id);
 	bool broke_off;
 
@@ -331,8 +290,14 @@ static int run_session(struct session *s, struct request *r, const struct identi
 		error(0, -ret, "the calibration broke off");
 	if (!estimate.blind || !broke_off) {
 		status = conclude_calibration(s, r, id, &sums, &estimate, ret != -EIO);
-		if (r->figure)
-			draw_figure(s, r, id);
+		/* A figure is a service: without gnuplot the calibration stands all the same. */
+		data.records = s->done;
+		data.count = s->count;
+		if (r->figure && figure9_write(&data, r->figure, why, sizeof(why)) == 0)
+			say(r, "Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure,
+			    r->figure);
+		else if (r->figure)
+			error(0, 0, "no figure: %s", why);
 	}
 	if (broke_off)
 		status = EXIT_MISSING;
@@ -396,7 +361,7 @@ int cmd_calibrate(int argc, char **argv)
 	/* Better to fail before a quarter of an hour of work than after it. */
 	ret = conf_check(r.output, why, sizeof(why));
 	if (ret < 0)
-		return fail(EXIT_CANNOT_CREATE, ret, "cannot write %s", r.output);
+		return complain(EXIT_CANNOT_CREATE, ret, "cannot write %s", r.output);
 	if (why[0])
 		error(0, 0, "the library will refuse %s: %s", r.output, why);
 	return request_run(&r);

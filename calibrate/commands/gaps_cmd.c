@@ -126,7 +126,7 @@ static int tell_gaps(const struct one_cell_command *c, const struct gap_result *
 	int status;
 
 	if (!body)
-		return fail(EXIT_INTERNAL, 0, "the result cannot be told in JSON");
+		return complain(EXIT_INTERNAL, 0, "the result cannot be told in JSON");
 	status = one_cell_append(c, write_line, body);
 	if (c->json)
 		journal_tell(stdout, journal_line("gaps", body));

@@ -55,7 +55,7 @@ int one_cell_append(const struct one_cell_command *c,
 		return EXIT_PASS;
 	ret = journal_open(&journal, c->journal);
 	if (ret < 0)
-		return fail(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", c->journal);
+		return complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", c->journal);
 	ret = identity_read(&id);
 	if (ret == 0)
 		ret = journal_write_run(journal, c->line->name, &id, NULL);
@@ -63,7 +63,7 @@ int one_cell_append(const struct one_cell_command *c,
 		ret = write(journal, what);
 	journal_close(journal);
 	if (ret < 0)
-		return fail(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", c->journal);
+		return complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", c->journal);
 	return EXIT_PASS;
 }
 

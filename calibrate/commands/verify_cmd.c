@@ -126,25 +126,6 @@ static int load_conf(struct verify *v, const char *named, char *path, size_t siz
 
 /* --- What is promised ------------------------------------------------------------------------- */
 
-static void take_promise(struct verify *v, const struct conformance *c, const struct tried *t)
-{
-	struct verify_promise *p = &v->promise[v->promises++];
-
-	*p = (struct verify_promise){
-		.name = t->guarantee->name,
-		.status = t->failures ? STATUS_BROKEN
-			  : t->trials ? STATUS_HELD
-				      : STATUS_SKIPPED,
-		.trials = t->trials,
-		.failures = t->failures,
-		.seconds = t->seconds,
-	};
-	tried_reason(t, p->reason, sizeof(p->reason));
-	for (unsigned i = c->faileds; i-- > 0;)
-		if (c->failed[i].cell.guarantee == t->guarantee)
-			conform_command(&c->failed[i].cell, p->command, sizeof(p->command));
-}
-
 /* A share of them, from a CPU that is drawn: other runs begin with others. */
 static void try_promises(struct verify *v, const struct cpus *cpus, double seconds)
 {
@@ -168,25 +149,29 @@ static void try_promises(struct verify *v, const struct cpus *cpus, double secon
 	for (const struct guarantee *g = guarantees; g->name; g++)
 		r.promise[r.promises++] = g;
 	if (conformance_try(&tried, &r) == 0)
-		for (unsigned i = 0; i < tried.count; i++)
-			take_promise(v, &tried, &tried.tried[i]);
+		for (const struct tried *t = tried.tried; t < tried.tried + tried.count; t++) {
+			struct verify_promise *p = &v->promise[v->promises++];
+
+			*p = (struct verify_promise){
+				.name = t->guarantee->name,
+				.status = t->failures ? STATUS_BROKEN
+					  : t->trials ? STATUS_HELD
+						      : STATUS_SKIPPED,
+				.trials = t->trials,
+				.failures = t->failures,
+				.seconds = t->seconds,
+			};
+			tried_reason(t, p->reason, sizeof(p->reason));
+			for (unsigned i = tried.faileds; i-- > 0;)
+				if (tried.failed[i].cell.guarantee == t->guarantee)
+					conform_command(&tried.failed[i].cell, p->command,
+							sizeof(p->command));
+		}
 	conformance_free(&tried);
 	free(cpu);
 }
 
 /* --- What is measured ------------------------------------------------------------------------- */
-
-/* Said before a look is taken, not behind it. */
-static bool can_append(const char *path)
-{
-	FILE *f = fopen(path, "ae");
-
-	if (!f)
-		error(0, errno, "cannot write the looks to %s", path);
-	else
-		fclose(f);
-	return f != NULL;
-}
 
 static int run_cells(struct verify *v, const struct request *r, const char *config,
 		     const struct cell *worst, unsigned count)
@@ -204,26 +189,30 @@ static int run_cells(struct verify *v, const struct request *r, const char *conf
 	char store[PATH_MAX + 16];
 	struct cpus cpus;
 	size_t verified;
+	FILE *looks;
 	int ret, status = topology_here(&s.topology);
 
 	if (status != EXIT_PASS)
 		return status;
 	ret = journal_open(&s.journal, journal);
 	if (ret < 0) {
-		error(0, -ret, "cannot open journal %s", journal);
-		status = EXIT_CANNOT_CREATE;
+		status = complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", journal);
 		goto out;
 	}
 	ret = journal_write_run(s.journal, "verify", &v->here, NULL);
 	if (ret < 0) {
-		error(0, -ret, "cannot write journal %s", journal);
-		status = EXIT_CANNOT_WRITE;
+		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", journal);
 		goto out;
 	}
-	if (r->baseline && !can_append(r->baseline)) {
-		status = EXIT_CANNOT_CREATE;
+	/* Said before a look is taken, not behind it. */
+	looks = r->baseline ? fopen(r->baseline, "ae") : NULL;
+	if (r->baseline && !looks) {
+		status = complain(EXIT_CANNOT_CREATE, -errno, "cannot write the looks to %s",
+				  r->baseline);
 		goto out;
 	}
+	if (looks)
+		fclose(looks);
 	progress_open(&s.progress, !isatty(STDERR_FILENO));
 	verify_plan(v, s.topology, worst, count);
 	verify_run(v, &s, conform + look);
@@ -261,7 +250,7 @@ static int verify_here(struct verify *v, const struct request *r)
 		return status;
 	v->seed = r->seed;
 	if (r->seed == NO_SEED && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed))
-		return fail(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
+		return complain(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
 	v->seed &= INT64_MAX;
 	v->baseline.fleet = (unsigned)r->fleet;
 	v->baseline.level = VERIFY_LEVEL;
@@ -291,7 +280,7 @@ int cmd_verify(int argc, char **argv)
 		return status;
 	v = calloc(1, sizeof(*v));
 	if (!v)
-		return fail(EXIT_MISSING, 0, "out of memory");
+		return complain(EXIT_MISSING, 0, "out of memory");
 	if (r.output)
 		report = fopen(r.output, "we");
 	if (!report) {

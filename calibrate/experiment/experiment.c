@@ -96,7 +96,7 @@ static int read_list(struct experiment *e)
 			  sizeof(path));
 	stream = fopen(path, "re");
 	if (!stream)
-		return fail(EXIT_MISSING, -errno, "cannot read the list %s", path);
+		return complain(EXIT_MISSING, -errno, "cannot read the list %s", path);
 	ret = cells_read(stream, &e->cells, why);
 	fclose(stream);
 	if (ret == -EINVAL)
@@ -191,10 +191,10 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const st
 		return status;
 	ret = put_executors(e);
 	if (ret < 0)
-		return fail(EXIT_MISSING, ret, "the list cannot be made");
+		return complain(EXIT_MISSING, ret, "the list cannot be made");
 	ret = e->kind == EXPERIMENT_TAIL ? prepare_tail(e, plan) : 0;
 	if (ret < 0)
-		return fail(EXIT_MISSING, ret, "no real-time priority for this user");
+		return complain(EXIT_MISSING, ret, "no real-time priority for this user");
 	end = e->cells.at + e->cells.count;
 	for (l = e->cells.at; l < end; l++) {
 		struct cell *cell = &l->cell;
@@ -216,7 +216,7 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const st
 			cell->placement = PLACEMENT_OVERSUBSCRIBED;
 		if (placement_seat(topology, cell->placement, cell->executors, &seating, reason,
 				   sizeof(reason)) < 0)
-			return fail(EXIT_MISSING, 0, "%s", reason);
+			return complain(EXIT_MISSING, 0, "%s", reason);
 	}
 	for (l = e->cells.at; l < end; l++)
 		for (k = e->cells.at, l->copies = 0; k < end; k++) {

@@ -134,7 +134,7 @@ static int read_journal(const char *path, struct journal_data *data)
 	int ret = journal_read(path, data);
 
 	if (ret < 0)
-		return fail(EXIT_MISSING, ret, "cannot read journal %s", path);
+		return complain(EXIT_MISSING, ret, "cannot read journal %s", path);
 	if (data->skipped > skipped)
 		error(0, 0, "%s: %zu unreadable lines skipped", path, data->skipped - skipped);
 	return EXIT_PASS;
@@ -184,7 +184,7 @@ int experiment_run(struct experiment *e, struct session *s)
 	if (ret > 0)
 		return EXIT_INCONCLUSIVE;
 	if (ret < 0)
-		return fail(EXIT_MISSING, ret, "the experiment broke off");
+		return complain(EXIT_MISSING, ret, "the experiment broke off");
 	/* Other shards are not this run's business. */
 	return e->shard.of > 1 && status == EXIT_INCONCLUSIVE ? EXIT_PASS : status;
 }

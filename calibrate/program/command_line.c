@@ -24,7 +24,7 @@ static void *member_of(const struct option_row *row, void *request)
 	return (char *)request + row->at;
 }
 
-int fail(int status, int ret, const char *format, ...)
+int complain(int status, int ret, const char *format, ...)
 {
 	char text[8192];
 	va_list args;

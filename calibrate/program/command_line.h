@@ -93,10 +93,10 @@ bool number_in(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 bool option_refuse(char *why, const char *what);
 
 /*
- * fail - complain, and why: what a negative errno says, or nothing for 0. Returns the status. On
- * one line after what was printed, as error(3).
+ * complain - say what went wrong, and why: what a negative errno says, or nothing for 0. Returns
+ * the status. On one line after what was printed, as error(3).
  */
-int fail(int status, int ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int complain(int status, int ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* refuse_usage - complain, and tell where help is. Returns EXIT_USAGE. */
 int refuse_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -16,19 +16,20 @@ int topology_here(hwloc_topology_t *topology)
 	int foreign;
 
 	if (topology_open(topology, &foreign) < 0)
-		return fail(EXIT_MISSING, 0, "cannot read the topology of this machine");
+		return complain(EXIT_MISSING, 0, "cannot read the topology of this machine");
 	if (!foreign)
 		return EXIT_PASS;
 	hwloc_topology_destroy(*topology);
-	return fail(EXIT_MISSING, 0,
-		    "HWLOC_* names another machine: nothing to measure there; unset it");
+	return complain(EXIT_MISSING, 0,
+			"HWLOC_* names another machine: nothing to measure there; unset it");
 }
 
 int machine_here(struct identity *id)
 {
 	int ret = identity_read(id);
 
-	return ret == 0 ? EXIT_PASS : fail(EXIT_MISSING, ret, "cannot tell what machine this is");
+	return ret == 0 ? EXIT_PASS
+			: complain(EXIT_MISSING, ret, "cannot tell what machine this is");
 }
 
 void cpus_here(hwloc_topology_t topology, struct cpus *cpus)
