@@ -20,11 +20,9 @@ libcalibrate_la_SOURCES = \
 	calibrate/conf/conf_write.h \
 	calibrate/conf/summary.c \
 	calibrate/experiment/cells.c \
-	calibrate/experiment/cells.h \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
-	calibrate/experiment/pace.c \
 	calibrate/experiment/tell.c \
 	calibrate/ladder/ladder.c \
 	calibrate/ladder/ladder.h \

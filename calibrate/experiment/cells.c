@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/experiment/cells.h"
+#include "calibrate/experiment/experiment.h"
 
 #include <errno.h>
 #include <stdlib.h>

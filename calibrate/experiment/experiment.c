@@ -160,31 +160,13 @@ bool same_cell(const struct listed *a, const struct listed *b)
 	return a->gaps == b->gaps && memcmp(of_a, of_b, sizeof(of_a)) == 0;
 }
 
-/* Threads of one real-time priority take no turns: the provoker load would end the cell. */
-static int prepare_tail(struct experiment *e, const struct plan *plan)
-{
-	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
-	size_t kept = 0;
-
-	for (size_t i = 0; i < e->cells.count; i++)
-		if (!e->fifo || !(e->cells.at[i].cell.provokers & 1u << PROVOKER_LOAD))
-			e->cells.at[kept++] = e->cells.at[i];
-	e->cells.count = kept;
-	/* So short that each line gets its turn. */
-	e->with.seconds = fmax(fmin(plan->budget / (double)kept, TAIL_SLICE), TAIL_SLICE_MIN);
-	e->with.placement = plan->seat[0].placement;
-	e->with.executors = plan->seat[0].executors;
-	experiment_replace(e, "seconds");
-	experiment_replace(e, "placement");
-	experiment_replace(e, "executors");
-	return e->fifo && sched_setscheduler(0, SCHED_FIFO, &lowest) ? -errno : 0;
-}
-
 int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const struct plan *plan)
 {
 	struct listed *end, *l, *k;
 	struct seating seating;
 	char reason[OPTION_WHY];
+	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
+	size_t kept = 0;
 	int ret, status = read_list(e);
 
 	if (status != EXIT_PASS)
@@ -192,7 +174,22 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const st
 	ret = put_executors(e);
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "the list cannot be made");
-	ret = e->kind == EXPERIMENT_TAIL ? prepare_tail(e, plan) : 0;
+	/* Threads of one real-time priority take no turns: the provoker load would end the cell. */
+	for (size_t i = 0; e->kind == EXPERIMENT_TAIL && i < e->cells.count; i++)
+		if (!e->fifo || !(e->cells.at[i].cell.provokers & 1u << PROVOKER_LOAD))
+			e->cells.at[kept++] = e->cells.at[i];
+	if (e->kind == EXPERIMENT_TAIL) {
+		e->cells.count = kept;
+		/* So short that each line gets its turn. */
+		e->with.seconds =
+			fmax(fmin(plan->budget / (double)kept, TAIL_SLICE), TAIL_SLICE_MIN);
+		e->with.placement = plan->seat[0].placement;
+		e->with.executors = plan->seat[0].executors;
+		experiment_replace(e, "seconds");
+		experiment_replace(e, "placement");
+		experiment_replace(e, "executors");
+		ret = e->fifo && sched_setscheduler(0, SCHED_FIFO, &lowest) ? -errno : 0;
+	}
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "no real-time priority for this user");
 	end = e->cells.at + e->cells.count;
