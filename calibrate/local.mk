@@ -19,7 +19,6 @@ libcalibrate_la_SOURCES = \
 	calibrate/conf/conf_write.c \
 	calibrate/conf/conf_write.h \
 	calibrate/conf/summary.c \
-	calibrate/experiment/cells.c \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
@@ -36,7 +35,6 @@ libcalibrate_la_SOURCES = \
 	calibrate/program/command_line.c \
 	calibrate/program/command_line.h \
 	calibrate/program/commands.h \
-	calibrate/program/completion.c \
 	calibrate/program/cpuid.c \
 	calibrate/program/cpuid.h \
 	calibrate/program/exit_status.h \
@@ -66,7 +64,6 @@ libcalibrate_la_SOURCES = \
 	calibrate/statistics/evidence.c \
 	calibrate/statistics/evidence.h \
 	calibrate/statistics/factors.c \
-	calibrate/statistics/factors.h \
 	calibrate/statistics/long_wait.c \
 	calibrate/statistics/long_wait.h \
 	calibrate/statistics/rise.c \

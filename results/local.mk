@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 noinst_LTLIBRARIES += libresults.la
 libresults_la_SOURCES = \
-	results/figures/caption.c \
 	results/figures/figure.c \
 	results/figures/figure.h \
 	results/figures/gnuplot.c \

@@ -6,7 +6,7 @@
 
 #include "calibrate/program/markup.h"
 #include "calibrate/statistics/bound.h"
-#include "calibrate/statistics/factors.h"
+#include "calibrate/statistics/estimate.h"
 #include "patchcore/patchcore.h"
 #include "stress/base/number.h"
 

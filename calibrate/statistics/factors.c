@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/statistics/factors.h"
+#include "calibrate/statistics/estimate.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -140,43 +140,44 @@ int seed_from_json(const json_t *json, uint64_t *seed)
 		       : -EINVAL;
 }
 
-static json_t *number_to_json(const struct field *f, const void *base)
-{
-	const char *at = (const char *)base + f->offset;
-
-	switch (f->type) {
-	case NUMBER_UNSIGNED:
-		return json_integer(*(const unsigned *)at);
-	case NUMBER_INT:
-		return json_integer(*(const int *)at);
-	case NUMBER_COUNT:
-	case NUMBER_SIGNED:
-		return json_integer(*(const int64_t *)at);
-	case NUMBER_SEED:
-		return seed_to_json(*(const uint64_t *)at);
-	case NUMBER_REAL:
-		return json_real(*(const double *)at);
-	case NUMBER_WITNESS:
-		return *(const uint64_t *)at == WITNESS_UNKNOWN
-			       ? json_null()
-			       : json_integer(*(const int64_t *)at);
-	case NUMBER_MEASURE:
-		return *(const double *)at < 0 ? json_null() : json_real(*(const double *)at);
-	case NUMBER_NAME:
-		return *(const unsigned *)at <= f->max
-			       ? json_string(f->name_of(*(const unsigned *)at))
-			       : NULL;
-	default:
-		return NULL;
-	}
-}
-
 json_t *table_to_json(const struct field *f, const void *base)
 {
-	json_t *object = json_object();
+	json_t *object = json_object(), *value;
 
 	for (; f->name; f++) {
-		if (json_object_set_new(object, f->name, number_to_json(f, base))) {
+		const char *at = (const char *)base + f->offset;
+
+		switch (f->type) {
+		case NUMBER_UNSIGNED:
+			value = json_integer(*(const unsigned *)at);
+			break;
+		case NUMBER_INT:
+			value = json_integer(*(const int *)at);
+			break;
+		case NUMBER_COUNT:
+		case NUMBER_SIGNED:
+			value = json_integer(*(const int64_t *)at);
+			break;
+		case NUMBER_SEED:
+			value = seed_to_json(*(const uint64_t *)at);
+			break;
+		case NUMBER_REAL:
+			value = json_real(*(const double *)at);
+			break;
+		case NUMBER_WITNESS:
+			value = *(const uint64_t *)at == WITNESS_UNKNOWN
+					? json_null()
+					: json_integer(*(const int64_t *)at);
+			break;
+		case NUMBER_MEASURE:
+			value = *(const double *)at < 0 ? json_null() : json_real(*(const double *)at);
+			break;
+		default:
+			value = *(const unsigned *)at <= f->max
+					? json_string(f->name_of(*(const unsigned *)at))
+					: NULL;
+		}
+		if (json_object_set_new(object, f->name, value)) {
 			json_decref(object);
 			return NULL;
 		}
@@ -244,54 +245,6 @@ int text_take(const char *text, char *to, size_t size)
 	return 0;
 }
 
-static json_t *cell_to_json(const struct cell *c)
-{
-	json_t *object = c->provokers & ~PROVOKERS_ALL ? NULL : table_to_json(cell_fields, c);
-	char provokers[PROVOKERS_MAX];
-
-	if (!object ||
-	    json_object_set_new(object, "provokers",
-				json_string(provokers_name(c->provokers, provokers))) ||
-	    json_object_set_new(object, "swap", json_boolean(c->swap))) {
-		json_decref(object);
-		return NULL;
-	}
-	return object;
-}
-
-static int cell_from_json(const json_t *object, int schema, struct cell *c)
-{
-	const char *names = json_string_value(json_object_get(object, "provokers"));
-	const json_t *swap = json_object_get(object, "swap");
-	int provokers = schema < 2 ? 0 : names ? provokers_parse(names) : -EINVAL;
-
-	if (provokers < 0 || (swap && !json_is_boolean(swap)))
-		return -EINVAL;
-	c->provokers = (unsigned)provokers;
-	c->swap = json_is_true(swap);
-	return table_from_json(object, schema, cell_fields, c);
-}
-
-static int cpus_from_json(const json_t *object, struct seating *s)
-{
-	const json_t *list = json_object_get(object, "executors");
-	size_t count = json_array_size(list);
-
-	if (!json_is_array(list) || count > PLACEMENT_EXECUTORS_MAX)
-		return -EINVAL;
-	for (size_t i = 0; i <= count; i++) {
-		const json_t *value =
-			i < count ? json_array_get(list, i) : json_object_get(object, "patcher");
-		json_int_t cpu = json_integer_value(value);
-
-		if (!json_is_integer(value) || cpu < 0 || cpu > UINT32_MAX)
-			return -EINVAL;
-		*(i < count ? &s->executor[i] : &s->patcher) = (unsigned)cpu;
-	}
-	s->executors = (unsigned)count;
-	return 0;
-}
-
 /* Appends; NULL if anything is. */
 static json_t *list_add(json_t *list, json_t *value)
 {
@@ -348,14 +301,19 @@ json_t *record_to_json(const struct cell_record *record)
 	const struct cell_result *result = &record->result;
 	const struct seating *s = &result->seating;
 	json_t *cpus = s->executors <= PLACEMENT_EXECUTORS_MAX ? json_array() : NULL;
-	json_t *line, *cell = cell_to_json(&record->cell);
+	const struct cell *c = &record->cell;
+	json_t *line, *cell = c->provokers & ~PROVOKERS_ALL ? NULL : table_to_json(cell_fields, c);
 	struct cell_record back;
+	char provokers[PROVOKERS_MAX];
 	char command[COMMAND_MAX];
 	int length;
 
 	/* Only a cell that has names has a command. */
-	length = cell ? cell_command(&record->cell, command, sizeof(command)) : -EINVAL;
-	if (length < 0 || (size_t)length >= sizeof(command)) {
+	length = cell ? cell_command(c, command, sizeof(command)) : -EINVAL;
+	if (length < 0 ||
+	    json_object_set_new(cell, "provokers",
+				json_string(provokers_name(c->provokers, provokers))) ||
+	    json_object_set_new(cell, "swap", json_boolean(c->swap)) || (size_t)length >= sizeof(command)) {
 		json_decref(cell);
 		json_decref(cpus);
 		return NULL;
@@ -381,19 +339,37 @@ int record_from_json(const json_t *line, struct cell_record *record)
 {
 	struct cell_result *result = &record->result;
 	int schema = (int)json_integer_value(json_object_get(line, "schema"));
-	const json_t *noisy = json_object_get(line, "noisy");
+	const json_t *noisy = json_object_get(line, "noisy"), *cell = json_object_get(line, "cell");
+	const json_t *cpus = json_object_get(line, "cpus"), *swap = json_object_get(cell, "swap");
+	const json_t *executors = json_object_get(cpus, "executors");
+	const char *names = json_string_value(json_object_get(cell, "provokers"));
+	int provokers = schema < 2 ? 0 : names ? provokers_parse(names) : -EINVAL;
+	size_t count = json_array_size(executors);
 
 	memset(record, 0, sizeof(*record));
 	if (text_take(json_string_value(json_object_get(line, "stage")), record->stage, sizeof(record->stage)) ||
 	    text_take(json_string_value(json_object_get(line, "key")), record->key, sizeof(record->key)) ||
 	    text_take(json_string_value(json_object_get(line, "date")), record->date, sizeof(record->date)) ||
 	    (schema >= 2 && !json_is_boolean(noisy)) ||
-	    cell_from_json(json_object_get(line, "cell"), schema, &record->cell) ||
-	    cpus_from_json(json_object_get(line, "cpus"), &result->seating) ||
+	    provokers < 0 || (swap && !json_is_boolean(swap)) ||
+	    table_from_json(cell, schema, cell_fields, &record->cell) ||
+	    !json_is_array(executors) || count > PLACEMENT_EXECUTORS_MAX ||
 	    result_from_json(json_object_get(line, "result"), schema, &record->cell, result) ||
 	    table_from_json(json_object_get(line, "witness"), schema, witness_fields,
 			      &result->witness))
 		return -EINVAL;
+	record->cell.provokers = (unsigned)provokers;
+	record->cell.swap = json_is_true(swap);
+	for (size_t i = 0; i <= count; i++) {
+		const json_t *value =
+			i < count ? json_array_get(executors, i) : json_object_get(cpus, "patcher");
+		json_int_t cpu = json_integer_value(value);
+
+		if (!json_is_integer(value) || cpu < 0 || cpu > UINT32_MAX)
+			return -EINVAL;
+		*(i < count ? &result->seating.executor[i] : &result->seating.patcher) = (unsigned)cpu;
+	}
+	result->seating.executors = (unsigned)count;
 	record->noisy = schema >= 2 && json_is_true(noisy);
 	result->seating.placement = record->cell.placement;
 	return 0;
