@@ -129,41 +129,37 @@ static int open_journal(struct session *s, const struct request *r, const struct
 
 /* --- The store of evidence -------------------------------------------------------------------- */
 
-/* A run unlike all before it says that the machine is another one: a new epoch begins. */
-static int add_evidence(const struct request *r, const struct provenance *from,
-			const struct sums *sums)
+/*
+ * Adds the run, and estimates from all that is known of this machine, this run included. A run
+ * unlike all before it says that the machine is another one: a new epoch begins.
+ */
+static int add_evidence(const struct request *r, struct provenance *from, const struct sums *sums,
+			struct estimate *all)
 {
 	struct evidence_run run = { .sums = *sums };
-	struct evidence before;
+	struct evidence evidence;
 	struct knowledge known;
 	char reason[80];
 	double chance = 1;
-	int ret = evidence_read(r->evidence, &before);
+	int ret = evidence_read(r->evidence, &evidence);
 
 	if (ret < 0)
 		return ret;
 	evidence_stamp(&run, r->plan.name, from->identity, from->cpus);
-	ret = knowledge_of(&known, &before, &run.identity, &run.cpus);
-	if (ret == 0) {
+	ret = knowledge_of(&known, &evidence, &run.identity, &run.cpus);
+	if (ret == 0)
 		chance = evidence_strangeness(known.runs, known.count, &run.sums);
-		knowledge_free(&known);
-	}
-	evidence_free(&before);
+	knowledge_free(&known);
+	evidence_free(&evidence);
 	if (chance < EVIDENCE_CHANGED) {
 		snprintf(reason, sizeof(reason), "the machine changed: p = %s", NUMBER(chance));
 		error(0, 0, "%s. What was known of it counts no more.", reason);
 		ret = evidence_begin_epoch(r->evidence, reason);
 	}
-	return ret < 0 ? ret : evidence_append(r->evidence, &run);
-}
-
-/* All that is known of this machine, this run included. */
-static int estimate_all(const struct request *r, struct provenance *from, struct estimate *all)
-{
-	struct knowledge known;
-	struct evidence evidence;
-	int ret = evidence_read(r->evidence, &evidence);
-
+	if (ret == 0)
+		ret = evidence_append(r->evidence, &run);
+	if (ret == 0)
+		ret = evidence_read(r->evidence, &evidence);
 	if (ret < 0)
 		return ret;
 	if (evidence.broken)
@@ -205,13 +201,6 @@ static int tell_estimate(struct session *s, const struct request *r, const struc
 	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /*
  * What one run has counted goes to the store, and what the store then says of this machine to the
  * journal, the user and the config. A run that saw nothing adds nothing, and takes nothing away:
@@ -230,16 +219,14 @@ static int conclude_calibration(struct session *s, const struct request *r,
 		.identity = id,
 		.cpus = &cpus,
 		.plan = &r->plan,
-		.journal = base_name(r->journal),
-		.evidence = base_name(r->evidence),
+		.journal = basename(r->journal),
+		.evidence = basename(r->evidence),
 	};
 	int status, ret = 0;
 
 	cpus_here(s->topology, &cpus);
 	if (!one->blind) {
-		ret = add_evidence(r, &from, sums);
-		if (ret == 0)
-			ret = estimate_all(r, &from, &all);
+		ret = add_evidence(r, &from, sums, &all);
 		if (ret < 0) {
 			tell_estimate(s, r, one, &from, false);
 			error(0, -ret, "cannot add to the evidence %s, or read it", r->evidence);

@@ -47,8 +47,7 @@ static const struct option_row options[] = {
 
 static const struct command_line line = {
 	.name = "evidence",
-	.about = "Show what all calibrations together have counted on this machine: how much, "
-		 "how\n"
+	.about = "Show what all calibrations together have counted on this machine: how much, how\n"
 		 "old, in how many runs and boots, and what it supports.\n",
 	.options = { options },
 	.end = "Exit status: 0, 3 nothing is known, 64 usage, 69 it cannot be read, 74 cannot\n"

@@ -66,11 +66,10 @@ static const struct option_row options[] = {
 
 static const struct command_line line = {
 	.name = "verify",
-	.about = "Run the worst cells of the machine.conf in force at its waits, with fresh "
-		 "seeds,\n"
-		 "and tell whether it holds. Some of the time goes into what processor and "
-		 "kernel\n"
-		 "promise, as in tmax conform.\n",
+	.about =
+		"Run the worst cells of the machine.conf in force at its waits, with fresh seeds,\n"
+		"and tell whether it holds. Some of the time goes into what processor and kernel\n"
+		"promise, as in tmax conform.\n",
 	.options = { options },
 	.end = "Exit status: 0 it holds, 1 broken or risen, 2 inconclusive, 3 no config\n"
 	       "that applies, 64 usage, 69 something is missing, 73 cannot create, 74 cannot\n"
