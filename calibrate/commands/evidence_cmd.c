@@ -254,8 +254,7 @@ int cmd_evidence(int argc, char **argv)
 				 : EXIT_PASS;
 		if (status == EXIT_PASS)
 			printf("What was counted so far counts no more. The next calibration "
-			       "begins "
-			       "anew; the config\nstays as it is until then.\n");
+			       "begins anew; the config\nstays as it is until then.\n");
 	} else if (r.from) {
 		status = import_from(&r, &e);
 	} else {

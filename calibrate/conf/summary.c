@@ -109,8 +109,7 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 	else if (!e->window.word_tore)
 		fprintf(out,
 			"Sites inside %u bytes: one store, 0 tears in %s, so below %s; auto does "
-			"so "
-			"%s.\n",
+			"so %s.\n",
 			e->window.bytes, NUMBER(e->window.toggles), NUMBER(e->window.upper_p),
 			e->window.bytes == 8 || e->window.upper_p <= PC_ACCEPT_P_DEFAULT
 				? "already"
@@ -160,8 +159,7 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 		else
 			fprintf(out,
 				"  across a %s: how many tears a gap stands for is unknown, since "
-				"no wait "
-				"had enough of both; so no bound\n",
+				"no wait had enough of both; so no bound\n",
 				claim_name(claim));
 	put_sections(out, e->long_level, LONG_WAITS);
 	if (paper->known && !paper->found)

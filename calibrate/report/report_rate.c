@@ -167,8 +167,7 @@ static void print_label(const struct tally *points, const char *what, char *text
 		}
 		length += (size_t)snprintf(text + length, size - length,
 					   " Across %s bytes, %s waits: %s at %s ticks; longest "
-					   "wait that tore: %s, of "
-					   "up to %s.",
+					   "wait that tore: %s, of up to %s.",
 					   NUMBER(key[RATE_CROSSING]),
 					   key[RATE_STRETCH] ? "stretched" : "constant",
 					   NUMBER((double)tears / (double)toggles), NUMBER(least),

@@ -247,8 +247,7 @@ static void decide_verdict(struct estimate *e)
 	} else {
 		e->verdict = VERDICT_INCONCLUSIVE;
 		snprintf(e->reason, sizeof(e->reason),
-			 "too little was measured: the best bound is %s per toggle, %s is "
-			 "required",
+			 "too little was measured: the best bound is %s per toggle, %s is required",
 			 NUMBER(least), NUMBER(e->require_p));
 	}
 }
