@@ -7,6 +7,11 @@
 
 static const uint64_t waits[LONG_WAITS] = { 32000, 100000, 320000, 1000000, 10000000 };
 
+uint64_t long_wait(unsigned i)
+{
+	return i < LONG_WAITS ? waits[i] : 0;
+}
+
 /* --- Counting --------------------------------------------------------------------------------- */
 
 /* Those in whose bucket some may be as long count, too. */
