@@ -170,7 +170,8 @@ json_t *table_to_json(const struct field *f, const void *base)
 					: json_integer(*(const int64_t *)at);
 			break;
 		case NUMBER_MEASURE:
-			value = *(const double *)at < 0 ? json_null() : json_real(*(const double *)at);
+			value = *(const double *)at < 0 ? json_null()
+							: json_real(*(const double *)at);
 			break;
 		default:
 			value = *(const unsigned *)at <= f->max
@@ -285,12 +286,11 @@ static int result_from_json(const json_t *object, int schema, const struct cell 
 	if (table_from_json(object, schema, result_fields, r) ||
 	    table_from_json(json_object_get(object, "tears"), schema, tear_fields, r) ||
 	    table_from_json(json_object_get(object, "latency"), schema, latency_fields,
-			      &r->latency) ||
+			    &r->latency) ||
 	    (schema >= 2 && !json_is_array(events)) || count > TEAR_EVENTS_MAX)
 		return -EINVAL;
 	for (size_t i = 0; i < count; i++)
-		if (table_from_json(json_array_get(events, i), schema, event_fields,
-				      &r->event[i]))
+		if (table_from_json(json_array_get(events, i), schema, event_fields, &r->event[i]))
 			return -EINVAL;
 	r->events = (unsigned)count;
 	return 0;
@@ -313,7 +313,8 @@ json_t *record_to_json(const struct cell_record *record)
 	if (length < 0 ||
 	    json_object_set_new(cell, "provokers",
 				json_string(provokers_name(c->provokers, provokers))) ||
-	    json_object_set_new(cell, "swap", json_boolean(c->swap)) || (size_t)length >= sizeof(command)) {
+	    json_object_set_new(cell, "swap", json_boolean(c->swap)) ||
+	    (size_t)length >= sizeof(command)) {
 		json_decref(cell);
 		json_decref(cpus);
 		return NULL;
@@ -321,12 +322,12 @@ json_t *record_to_json(const struct cell_record *record)
 	for (unsigned i = 0; cpus && i < s->executors; i++)
 		cpus = list_add(cpus, json_integer(s->executor[i]));
 	/* json_pack() gives NULL, and frees the others, if any part is NULL. */
-	line = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:b, s:o, s:{s:I, s:o}, s:o, s:o}", "type", "cell",
-			 "schema", JOURNAL_SCHEMA, "date", record->date, "stage", record->stage,
-			 "key", record->key, "command", command, "noisy", record->noisy, "cell",
-			 cell, "cpus", "patcher", (json_int_t)s->patcher, "executors", cpus, "result",
-			 result_to_json(&record->cell, result), "witness",
-			 table_to_json(witness_fields, &result->witness));
+	line = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:b, s:o, s:{s:I, s:o}, s:o, s:o}", "type",
+			 "cell", "schema", JOURNAL_SCHEMA, "date", record->date, "stage",
+			 record->stage, "key", record->key, "command", command, "noisy",
+			 record->noisy, "cell", cell, "cpus", "patcher", (json_int_t)s->patcher,
+			 "executors", cpus, "result", result_to_json(&record->cell, result),
+			 "witness", table_to_json(witness_fields, &result->witness));
 	/* What could not be read back must not be written. */
 	if (line && record_from_json(line, &back)) {
 		json_decref(line);
@@ -347,16 +348,19 @@ int record_from_json(const json_t *line, struct cell_record *record)
 	size_t count = json_array_size(executors);
 
 	memset(record, 0, sizeof(*record));
-	if (text_take(json_string_value(json_object_get(line, "stage")), record->stage, sizeof(record->stage)) ||
-	    text_take(json_string_value(json_object_get(line, "key")), record->key, sizeof(record->key)) ||
-	    text_take(json_string_value(json_object_get(line, "date")), record->date, sizeof(record->date)) ||
-	    (schema >= 2 && !json_is_boolean(noisy)) ||
-	    provokers < 0 || (swap && !json_is_boolean(swap)) ||
+	if (text_take(json_string_value(json_object_get(line, "stage")), record->stage,
+		      sizeof(record->stage)) ||
+	    text_take(json_string_value(json_object_get(line, "key")), record->key,
+		      sizeof(record->key)) ||
+	    text_take(json_string_value(json_object_get(line, "date")), record->date,
+		      sizeof(record->date)) ||
+	    (schema >= 2 && !json_is_boolean(noisy)) || provokers < 0 ||
+	    (swap && !json_is_boolean(swap)) ||
 	    table_from_json(cell, schema, cell_fields, &record->cell) ||
 	    !json_is_array(executors) || count > PLACEMENT_EXECUTORS_MAX ||
 	    result_from_json(json_object_get(line, "result"), schema, &record->cell, result) ||
 	    table_from_json(json_object_get(line, "witness"), schema, witness_fields,
-			      &result->witness))
+			    &result->witness))
 		return -EINVAL;
 	record->cell.provokers = (unsigned)provokers;
 	record->cell.swap = json_is_true(swap);
@@ -367,7 +371,8 @@ int record_from_json(const json_t *line, struct cell_record *record)
 
 		if (!json_is_integer(value) || cpu < 0 || cpu > UINT32_MAX)
 			return -EINVAL;
-		*(i < count ? &result->seating.executor[i] : &result->seating.patcher) = (unsigned)cpu;
+		*(i < count ? &result->seating.executor[i] : &result->seating.patcher) =
+			(unsigned)cpu;
 	}
 	result->seating.executors = (unsigned)count;
 	record->noisy = schema >= 2 && json_is_true(noisy);
@@ -397,10 +402,10 @@ static json_t *kind_to_json(enum gap_kind kind, const struct gap_tally *tally)
 
 	for (unsigned i = 0; i < GAP_BUCKETS; i++)
 		if (tally->bucket[i])
-			histogram = list_add(histogram,
-					     json_pack("[o, o, o]", count_to_json(gap_bucket_low(i)),
-						       count_to_json(gap_bucket_low(i + 1)),
-						       count_to_json(tally->bucket[i])));
+			histogram = list_add(
+				histogram, json_pack("[o, o, o]", count_to_json(gap_bucket_low(i)),
+						     count_to_json(gap_bucket_low(i + 1)),
+						     count_to_json(tally->bucket[i])));
 	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:b}", "kind", gap_kind_name(kind), "count",
 			 count_to_json(tally->count), "histogram", histogram, "tail",
 			 counts_to_json(tally->tail, tally->tails), "tail_times",
