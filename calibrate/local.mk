@@ -19,13 +19,9 @@ libcalibrate_a_SOURCES = \
 	calibrate/conf/conf_write.c \
 	calibrate/conf/conf_write.h \
 	calibrate/conf/summary.c \
-	calibrate/conf/summary.h \
-	calibrate/experiment/cells.c \
-	calibrate/experiment/cells.h \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
-	calibrate/experiment/pace.c \
 	calibrate/experiment/tell.c \
 	calibrate/ladder/ladder.c \
 	calibrate/ladder/ladder.h \
@@ -36,14 +32,9 @@ libcalibrate_a_SOURCES = \
 	calibrate/page/report_page.c \
 	calibrate/page/report_page.h \
 	calibrate/program/cell_options.c \
-	calibrate/program/cell_options.h \
-	calibrate/program/colour.c \
-	calibrate/program/colour.h \
 	calibrate/program/command_line.c \
 	calibrate/program/command_line.h \
 	calibrate/program/commands.h \
-	calibrate/program/completion.c \
-	calibrate/program/completion.h \
 	calibrate/program/cpuid.c \
 	calibrate/program/cpuid.h \
 	calibrate/program/exit_status.h \
@@ -61,7 +52,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/report/report_rate.c \
 	calibrate/report/report_tears.c \
 	calibrate/report/report_verdict.c \
-	calibrate/report/sections.h \
 	calibrate/session/progress.c \
 	calibrate/session/progress.h \
 	calibrate/session/session.c \
@@ -74,7 +64,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/statistics/evidence.c \
 	calibrate/statistics/evidence.h \
 	calibrate/statistics/factors.c \
-	calibrate/statistics/factors.h \
 	calibrate/statistics/long_wait.c \
 	calibrate/statistics/long_wait.h \
 	calibrate/statistics/rise.c \
@@ -83,14 +72,8 @@ libcalibrate_a_SOURCES = \
 	calibrate/statistics/sums.h \
 	calibrate/verify/verify.c \
 	calibrate/verify/verify.h \
-	calibrate/verify/verify_baseline.c \
-	calibrate/verify/verify_baseline.h \
-	calibrate/verify/verify_conf.c \
-	calibrate/verify/verify_conf.h \
 	calibrate/verify/verify_print.c \
-	calibrate/verify/verify_print.h \
-	calibrate/verify/verify_run.c \
-	calibrate/verify/verify_run.h
+	calibrate/verify/verify_run.c
 
 dist_pkgdata_DATA += \
 	calibrate/experiment/tail.cells \

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libresults.a
 libresults_a_SOURCES = \
-	results/figures/caption.c \
 	results/figures/figure.c \
 	results/figures/figure.h \
 	results/figures/gnuplot.c \
 	results/figures/gnuplot.h \
 	results/figures/tally.c \
 	results/figures/tally.h \
-	results/journal/gap_record.c \
-	results/journal/gap_record.h \
+	results/journal/fields.h \
 	results/journal/journal.c \
 	results/journal/journal.h \
 	results/journal/record.c

@@ -120,11 +120,6 @@ static void put_change(FILE *out, const struct bench_result *toggle, const struc
 
 static void put_table2(FILE *out, const struct bench_results *all)
 {
-	static const char *const headings[] = { "the paper",   "#on",	   "#off",
-						"#invocation", "here",	   "#on, alone",
-						"#off, alone", "#on, hot", "#x floor",
-						"#off, hot",   "#x floor", "#invocation",
-						NULL };
 	const struct bench_result *toggle = bench_of(all->result, all->count, "toggle");
 	const struct bench_result *invoke = bench_of(all->result, all->count, "invoke");
 
@@ -138,7 +133,8 @@ static void put_table2(FILE *out, const struct bench_results *all)
 		"same line in turn, which any protocol must pay. Invocation is what the call "
 		"adds to its loop: the more of a loop of nothing else and of one with work to do "
 		"beside it, so not what a program loses that waits for the call.",
-		headings);
+		"the paper\t#on\t#off\t#invocation\there\t#on, alone\t#off, alone\t#on, hot\t#x "
+		"floor\t#off, hot\t#x floor\t#invocation");
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		const struct method *m = &methods[i];
 		const struct bench_row *call = NULL;
@@ -196,8 +192,6 @@ static const struct job jobs[] = {
 
 static void put_peers(FILE *out, const struct bench_results *all)
 {
-	static const char *const headings[] = { "job",	 "a peer",	     "#its cost", "ours",
-						"#ours", "#its cost / ours", NULL };
 	char theirs[WORDS_ROOM], mine[WORDS_ROOM];
 	bool any = false;
 
@@ -206,7 +200,7 @@ static void put_peers(FILE *out, const struct bench_results *all)
 		out,
 		"Peers, measured in turn with ours. Both ratios to the same baseline where there "
 		"is one; the interval is made of both intervals and no narrower than 95 %.",
-		headings);
+		"job\ta peer\t#its cost\tours\t#ours\t#its cost / ours");
 	for (const struct job *job = jobs; job < jobs + sizeof(jobs) / sizeof(jobs[0]); job++) {
 		const struct bench_result *of = bench_of(all->result, all->count, job->benchmark);
 		const struct bench_row *peer, *ours;

@@ -19,7 +19,7 @@
 
 #include "calibrate/climb/schedule.h"
 #include "calibrate/statistics/long_wait.h"
-#include "results/journal/gap_record.h"
+#include "results/journal/journal.h"
 #include "stress/base/random.h"
 #include "stress/run/gap.h"
 

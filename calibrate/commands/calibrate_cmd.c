@@ -15,7 +15,6 @@
 #include "calibrate/climb/climb.h"
 #include "calibrate/commands/calibrate_options.h"
 #include "calibrate/conf/conf_write.h"
-#include "calibrate/conf/summary.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/cpuid.h"
 #include "calibrate/program/exit_status.h"
@@ -30,9 +29,8 @@
 #define LOCKED_BYTE (INT64_MAX - 1) /* of a journal: no line comes as far */
 
 /* For people: with --json there is nothing but that on standard output. */
-static void say(const struct request *r, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-static void say(const struct request *r, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+say(const struct request *r, const char *format, ...)
 {
 	va_list args;
 
@@ -42,70 +40,46 @@ static void say(const struct request *r, const char *format, ...)
 	va_end(args);
 }
 
-static json_t *untested_json(const struct plan *plan)
-{
-	json_t *untested = json_array();
-
-	for (unsigned i = 0; i < plan->untesteds; i++) {
-		const struct untested *u = &plan->untested[i];
-
-		json_array_append_new(untested, json_pack("{s:s, s:s}",
-							  u->is_provoker ? "provoker" : "placement",
-							  untested_name(u), "reason", u->reason));
-	}
-	return untested;
-}
-
 /* --- The journal ------------------------------------------------------------------------------ */
 
-/*
- * What the journal that is resumed says of this run. The seed: the same draws again, unless other
- * ones are asked for. And cells before its last estimate have been added to the store when that
- * was made: to count them again would be to invent evidence. A date is the second when a line was
- * written, so a cell of the same second as the estimate is measured again, which does no harm.
- */
-static void take_known(struct session *s, const struct request *r)
+static int resume_calibration(struct session *s, const struct request *r, const struct identity *id)
 {
+	int ret = journal_read(r->journal, &s->known);
 	struct journal_data *known = &s->known;
-	const char *until = "";
+	const char *field, *until = "";
 	const json_t *line;
 	size_t i, kept = 0;
 	uint64_t seed;
 
-	json_array_foreach(known->others, i, line)
-	{
-		const char *type = json_string_value(json_object_get(line, "type"));
-		const char *date = json_string_value(json_object_get(line, "date"));
-
-		if (date && strcmp(type, "estimate") == 0 && strcmp(date, until) > 0)
-			until = date;
-		if (!r->have_seed && strcmp(type, "run") == 0 &&
-		    seed_from_json(json_object_get(line, "seed"), &seed) == 0)
-			s->seed = seed;
-	}
-	for (i = 0; i < known->count; i++)
-		if (strcmp(known->records[i].date, until) > 0)
-			known->records[kept++] = known->records[i];
-	known->count = kept;
-}
-
-static int resume_calibration(struct session *s, const struct request *r, const struct identity *id)
-{
-	const char *field;
-	int ret = journal_read(r->journal, &s->known);
-
 	if (ret == -ENOENT)
 		return EXIT_PASS;
-	if (ret < 0) {
-		error(0, -ret, "cannot read journal %s", r->journal);
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return complain(EXIT_MISSING, ret, "cannot read journal %s", r->journal);
 	if (s->known.skipped)
 		error(0, 0, "%s: %zu unreadable line%s skipped, the first is line %zu", r->journal,
 		      s->known.skipped, s->known.skipped == 1 ? "" : "s", s->known.first_bad);
 	field = s->known.have_identity ? identity_differs(&s->known.identity, id) : NULL;
-	if (!r->experiment.kind)
-		take_known(s, r);
+	/*
+	 * What it says of this run. The seed: the same draws again, unless other ones are asked
+	 * for. And cells before its last estimate have been added to the store when that was made:
+	 * to count them again would be to invent evidence. A date is the second when a line was
+	 * written, so a cell of the same second as the estimate is measured again, which does no
+	 * harm.
+	 */
+	json_array_foreach(known->others, i, line)
+	{
+		const char *type = json_text_of(line, "type"), *date = json_text_of(line, "date");
+
+		if (strcmp(type, "estimate") == 0 && strcmp(date, until) > 0 && *date != '?')
+			until = date;
+		if (!r->experiment.kind && !r->have_seed && strcmp(type, "run") == 0 &&
+		    seed_from_json(json_object_get(line, "seed"), &seed) == 0)
+			s->seed = seed;
+	}
+	for (i = 0; i < known->count; i++)
+		if (r->experiment.kind || strcmp(known->records[i].date, until) > 0)
+			known->records[kept++] = known->records[i];
+	known->count = kept;
 	if (!field && !s->known.mixed)
 		return EXIT_PASS;
 	error(0, 0, "%s is of another machine (%s differs): not resumed; give another --journal",
@@ -113,88 +87,79 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 	return EXIT_USAGE;
 }
 
-/*
- * One run at a time writes to a journal: two that resume would both take what a third has left
- * there, and count it twice. The lock goes with the process. What cannot be locked is not.
- */
-static int lock_journal(const char *path)
-{
-	struct flock lock = { .l_type = F_WRLCK, .l_start = LOCKED_BYTE, .l_len = 1 };
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	struct stat st;
-
-	/* That it cannot be opened is told where it is opened to be written. */
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || fcntl(fd, F_OFD_SETLK, &lock) == 0)
-		return EXIT_PASS;
-	if (errno != EAGAIN && errno != EACCES)
-		return EXIT_PASS;
-	error(0, 0, "another run writes to %s: waiting until it has ended", path);
-	return fcntl(fd, F_OFD_SETLKW, &lock) && interrupted ? EXIT_INTERRUPTED : EXIT_PASS;
-}
-
 static int open_journal(struct session *s, const struct request *r, const struct identity *id)
 {
+	const char *plan = r->experiment.kind ? r->experiment.name : r->plan.name;
+	struct flock lock = { .l_type = F_WRLCK, .l_start = LOCKED_BYTE, .l_len = 1 };
+	int ret, status, fd = open(r->journal, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	json_t *untested;
-	int ret, status = lock_journal(r->journal);
+	struct stat st;
 
-	if (status == EXIT_PASS && r->resume)
-		status = resume_calibration(s, r, id);
+	/*
+	 * One run at a time writes to a journal: two that resume would both take what a third has
+	 * left there, and count it twice. The lock goes with the process. What cannot be locked is
+	 * not; that it cannot be opened is told where it is opened to be written.
+	 */
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    fcntl(fd, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES)) {
+		error(0, 0, "another run writes to %s: waiting until it has ended", r->journal);
+		if (fcntl(fd, F_OFD_SETLKW, &lock) && interrupted)
+			return EXIT_INTERRUPTED;
+	}
+	status = r->resume ? resume_calibration(s, r, id) : EXIT_PASS;
 	if (status != EXIT_PASS)
 		return status;
 	s->begin = seconds_now();
 	ret = journal_open(&s->journal, r->journal);
-	if (ret < 0) {
-		error(0, -ret, "cannot open journal %s", r->journal);
-		return EXIT_CANNOT_CREATE;
+	if (ret < 0)
+		return complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", r->journal);
+	untested = json_array();
+	for (unsigned i = 0; i < r->plan.untesteds; i++) {
+		const struct untested *u = &r->plan.untested[i];
+
+		json_array_append_new(untested, json_pack("{s:s, s:s}",
+							  u->is_provoker ? "provoker" : "placement",
+							  untested_name(u), "reason", u->reason));
 	}
-	untested = untested_json(&r->plan);
-	ret = journal_write_run_of(s->journal,
-				   r->experiment.kind ? r->experiment.name : r->plan.name, id,
-				   untested, s->seed);
+	ret = journal_write_run_of(s->journal, plan, id, untested, s->seed);
 	json_decref(untested);
-	if (ret == 0)
-		return EXIT_PASS;
-	error(0, -ret, "cannot write journal %s", r->journal);
-	return EXIT_CANNOT_WRITE;
+	return ret == 0 ? EXIT_PASS
+			: complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", r->journal);
 }
 
 /* --- The store of evidence -------------------------------------------------------------------- */
 
-/* A run unlike all before it says that the machine is another one: a new epoch begins. */
-static int add_evidence(const struct request *r, const struct provenance *from,
-			const struct sums *sums)
+/*
+ * Adds the run, and estimates from all that is known of this machine, this run included. A run
+ * unlike all before it says that the machine is another one: a new epoch begins.
+ */
+static int add_evidence(const struct request *r, struct provenance *from, const struct sums *sums,
+			struct estimate *all)
 {
 	struct evidence_run run = { .sums = *sums };
-	struct evidence before;
+	struct evidence evidence;
 	struct knowledge known;
 	char reason[80];
 	double chance = 1;
-	int ret = evidence_read(r->evidence, &before);
+	int ret = evidence_read(r->evidence, &evidence);
 
 	if (ret < 0)
 		return ret;
 	evidence_stamp(&run, r->plan.name, from->identity, from->cpus);
-	ret = knowledge_of(&known, &before, &run.identity, &run.cpus);
-	if (ret == 0) {
+	ret = knowledge_of(&known, &evidence, &run.identity, &run.cpus);
+	if (ret == 0)
 		chance = evidence_strangeness(known.runs, known.count, &run.sums);
-		knowledge_free(&known);
-	}
-	evidence_free(&before);
+	knowledge_free(&known);
+	evidence_free(&evidence);
 	if (chance < EVIDENCE_CHANGED) {
 		snprintf(reason, sizeof(reason), "the machine changed: p = %s", NUMBER(chance));
 		error(0, 0, "%s. What was known of it counts no more.", reason);
 		ret = evidence_begin_epoch(r->evidence, reason);
 	}
-	return ret < 0 ? ret : evidence_append(r->evidence, &run);
-}
-
-/* All that is known of this machine, this run included. */
-static int estimate_all(const struct request *r, struct provenance *from, struct estimate *all)
-{
-	struct knowledge known;
-	struct evidence evidence;
-	int ret = evidence_read(r->evidence, &evidence);
-
+	if (ret == 0)
+		ret = evidence_append(r->evidence, &run);
+	if (ret == 0)
+		ret = evidence_read(r->evidence, &evidence);
 	if (ret < 0)
 		return ret;
 	if (evidence.broken)
@@ -236,13 +201,6 @@ static int tell_estimate(struct session *s, const struct request *r, const struc
 	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /*
  * What one run has counted goes to the store, and what the store then says of this machine to the
  * journal, the user and the config. A run that saw nothing adds nothing, and takes nothing away:
@@ -261,16 +219,14 @@ static int conclude_calibration(struct session *s, const struct request *r,
 		.identity = id,
 		.cpus = &cpus,
 		.plan = &r->plan,
-		.journal = base_name(r->journal),
-		.evidence = base_name(r->evidence),
+		.journal = basename(r->journal),
+		.evidence = basename(r->evidence),
 	};
 	int status, ret = 0;
 
 	cpus_here(s->topology, &cpus);
 	if (!one->blind) {
-		ret = add_evidence(r, &from, sums);
-		if (ret == 0)
-			ret = estimate_all(r, &from, &all);
+		ret = add_evidence(r, &from, sums, &all);
 		if (ret < 0) {
 			tell_estimate(s, r, one, &from, false);
 			error(0, -ret, "cannot add to the evidence %s, or read it", r->evidence);
@@ -301,27 +257,12 @@ static int conclude_calibration(struct session *s, const struct request *r,
 	return status != EXIT_PASS ? status : (int)e->verdict;
 }
 
-/* A figure is a service: without gnuplot the calibration stands all the same. */
-static void draw_figure(const struct session *s, const struct request *r, const struct identity *id)
-{
-	struct journal_data data = {
-		.have_identity = 1,
-		.identity = *id,
-		.records = s->done,
-		.count = s->count,
-	};
-	char why[256] = "";
-
-	if (figure9_write(&data, r->figure, why, sizeof(why)) == 0)
-		say(r, "Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure, r->figure);
-	else
-		error(0, 0, "no figure: %s", why);
-}
-
 static int run_session(struct session *s, struct request *r, const struct identity *id)
 {
+	struct journal_data data = { .have_identity = 1, .identity = *id };
 	struct sums sums = { 0 };
 	struct estimate estimate;
+	char why[256] = "";
 	int ret, status = open_journal(s, r, id);
 	bool broke_off;
 
@@ -336,8 +277,14 @@ static int run_session(struct session *s, struct request *r, const struct identi
 		error(0, -ret, "the calibration broke off");
 	if (!estimate.blind || !broke_off) {
 		status = conclude_calibration(s, r, id, &sums, &estimate, ret != -EIO);
-		if (r->figure)
-			draw_figure(s, r, id);
+		/* A figure is a service: without gnuplot the calibration stands all the same. */
+		data.records = s->done;
+		data.count = s->count;
+		if (r->figure && figure9_write(&data, r->figure, why, sizeof(why)) == 0)
+			say(r, "Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure,
+			    r->figure);
+		else if (r->figure)
+			error(0, 0, "no figure: %s", why);
 	}
 	if (broke_off)
 		status = EXIT_MISSING;
@@ -400,10 +347,8 @@ int cmd_calibrate(int argc, char **argv)
 		return request_run(&r);
 	/* Better to fail before a quarter of an hour of work than after it. */
 	ret = conf_check(r.output, why, sizeof(why));
-	if (ret < 0) {
-		error(0, -ret, "cannot write %s", r.output);
-		return EXIT_CANNOT_CREATE;
-	}
+	if (ret < 0)
+		return complain(EXIT_CANNOT_CREATE, ret, "cannot write %s", r.output);
 	if (why[0])
 		error(0, 0, "the library will refuse %s: %s", r.output, why);
 	return request_run(&r);

@@ -8,7 +8,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "calibrate/program/cell_options.h"
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "patchcore/machine/machine_conf.h"
@@ -124,41 +123,6 @@ static const struct command_line line = {
 	       "69 something is missing, 73 cannot create, 74 cannot write, 130 interrupted.\n",
 };
 
-/* Options that only some plans have a use for. Better refused than ignored. */
-static int check_uses(const struct request *r, uint64_t given)
-{
-	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (given >> i & 1 && options[i].plans &&
-		    !(options[i].plans & 1u << r->experiment.kind))
-			return refuse_usage("plan %s has no --%s", r->plan_name, options[i].name);
-	if (r->merge && r->experiment.shard.of > 1)
-		return refuse_usage("--merge looks at the whole grid, not at a shard");
-	if (r->merge && !r->journal_count)
-		return refuse_usage("--merge needs the names of journals");
-	if (!r->merge && r->journal_count)
-		return refuse_usage("unexpected argument '%s'", r->journals[0]);
-	return EXIT_PASS;
-}
-
-static int take_output(struct request *r)
-{
-	if (!r->output) {
-		r->output = r->default_output;
-		if (machine_conf_default_path(r->default_output, sizeof(r->default_output)) < 0)
-			return refuse_usage("no home folder to write to: give --output");
-	}
-	if (!r->evidence) {
-		r->evidence = r->default_evidence;
-		snprintf(r->default_evidence, sizeof(r->default_evidence), "%.4096s.evidence",
-			 r->output);
-	}
-	if (r->journal)
-		return EXIT_PASS;
-	r->journal = r->default_journal;
-	snprintf(r->default_journal, sizeof(r->default_journal), "%.4096s.jsonl", r->output);
-	return EXIT_PASS;
-}
-
 /* An experiment's journal is to be carried elsewhere, so it lies where the user is. */
 void request_experiment(struct request *r)
 {
@@ -181,33 +145,44 @@ void request_experiment(struct request *r)
 	e->figure = r->figure;
 }
 
-/* Other places and another order in each run: only so do runs tell more together. */
-static uint64_t draw_seed(void)
-{
-	uint32_t seed = 1;
-
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		seed = (uint32_t)time(NULL);
-	return seed;
-}
-
-static int take_plan(struct request *r, uint64_t given)
+int request_parse(int argc, char **argv, struct request *r)
 {
 	const struct plan *plan;
+	uint64_t given = 0;
+	uint32_t seed;
 	int status;
 
+	*r = (struct request){ .seed = NO_SEED, .plan_name = "default" };
+	r->experiment.shard = (struct shard){ 1, 1 };
+	r->experiment.repetitions = PAPER_REPETITIONS;
+	status = command_line_parse(&line, argc, argv, r, &given);
+	if (status != EXIT_PASS)
+		return status;
+	r->journals = argv + optind;
+	r->journal_count = argc - optind;
 	r->experiment.kind = experiment_find(r->plan_name);
 	/* What an experiment has in common with a calibration is where threads can sit. */
 	plan = plan_find(r->experiment.kind ? "default" : r->plan_name);
 	if (!plan)
 		return refuse_usage("no plan is called '%s'", r->plan_name);
-	status = check_uses(r, given);
-	if (status != EXIT_PASS)
-		return status;
+	/* Options that only some plans have a use for. Better refused than ignored. */
+	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (given >> i & 1 && options[i].plans &&
+		    !(options[i].plans & 1u << r->experiment.kind))
+			return refuse_usage("plan %s has no --%s", r->plan_name, options[i].name);
+	if (r->merge && r->experiment.shard.of > 1)
+		return refuse_usage("--merge looks at the whole grid, not at a shard");
+	if (r->merge && !r->journal_count)
+		return refuse_usage("--merge needs the names of journals");
+	if (!r->merge && r->journal_count)
+		return refuse_usage("unexpected argument '%s'", r->journals[0]);
+
 	r->plan = *plan;
 	r->have_seed = r->seed != NO_SEED;
+	/* Other places and another order in each run: only so do runs tell more together. */
 	if (!r->have_seed)
-		r->seed = draw_seed();
+		r->seed = getrandom(&seed, sizeof(seed), 0) == sizeof(seed) ? seed
+									    : (uint32_t)time(NULL);
 	if (r->experiment.kind) {
 		request_experiment(r);
 		return EXIT_PASS;
@@ -222,21 +197,16 @@ static int take_plan(struct request *r, uint64_t given)
 	}
 	if (r->require_p > 0)
 		r->plan.require_p = r->require_p;
-	return take_output(r);
-}
-
-int request_parse(int argc, char **argv, struct request *r)
-{
-	uint64_t given = 0;
-	int status;
-
-	*r = (struct request){ .seed = NO_SEED, .plan_name = "default" };
-	r->experiment.shard = (struct shard){ 1, 1 };
-	r->experiment.repetitions = PAPER_REPETITIONS;
-	status = command_line_parse(&line, argc, argv, r, &given);
-	if (status != EXIT_PASS)
-		return status;
-	r->journals = argv + optind;
-	r->journal_count = argc - optind;
-	return take_plan(r, given);
+	if (!r->output) {
+		r->output = r->default_output;
+		if (machine_conf_default_path(r->default_output, sizeof(r->default_output)) < 0)
+			return refuse_usage("no home folder to write to: give --output");
+	}
+	if (!r->evidence)
+		r->evidence = r->default_evidence;
+	snprintf(r->default_evidence, sizeof(r->default_evidence), "%.4096s.evidence", r->output);
+	if (!r->journal)
+		r->journal = r->default_journal;
+	snprintf(r->default_journal, sizeof(r->default_journal), "%.4096s.jsonl", r->output);
+	return EXIT_PASS;
 }

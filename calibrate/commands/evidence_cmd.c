@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "calibrate/conf/summary.h"
+#include "calibrate/conf/conf_write.h"
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
@@ -47,19 +47,12 @@ static const struct option_row options[] = {
 
 static const struct command_line line = {
 	.name = "evidence",
-	.about = "Show what all calibrations together have counted on this machine: how much, "
-		 "how\n"
+	.about = "Show what all calibrations together have counted on this machine: how much, how\n"
 		 "old, in how many runs and boots, and what it supports.\n",
 	.options = { options },
 	.end = "Exit status: 0, 3 nothing is known, 64 usage, 69 it cannot be read, 74 cannot\n"
 	       "write.\n",
 };
-
-static int complain_of_store(const char *what, const char *path, int ret, int status)
-{
-	error(0, -ret, "cannot %s %s", what, path);
-	return status;
-}
 
 /* --- Showing ---------------------------------------------------------------------------------- */
 
@@ -101,46 +94,6 @@ static void show_runs(const struct evidence *e, json_t *array)
 	}
 }
 
-static void show_text(const struct request *r, const struct evidence *e,
-		      const struct knowledge *known, const struct estimate *estimate,
-		      const struct provenance *from)
-{
-	unsigned boots = count_boots(e);
-
-	if (!known->latest) {
-		printf("Nothing is known of these CPUs as they are now (%s: %zu run%s of others or "
-		       "of before).\n",
-		       r->store, e->count, S(e->count));
-		return;
-	}
-	printf("Evidence: %s: %zu run%s in %zu hour%s and %u boot%s, the latest %s; epoch %u\n",
-	       r->store, known->all, S(known->all), known->count, S(known->count), boots, S(boots),
-	       known->latest->date, e->epoch);
-	if (r->verbose)
-		show_runs(e, NULL);
-	summary_print(stdout, estimate, from);
-	if (r->verbose)
-		summary_details(stdout, estimate, from);
-}
-
-static void show_json(const struct request *r, const struct evidence *e,
-		      const struct knowledge *known, const struct estimate *estimate)
-{
-	json_t *runs = json_array(), *body;
-	char store[PATH_MAX];
-
-	text_printable(store, sizeof(store), r->store);
-	show_runs(e, runs);
-	body = json_pack("{s:s, s:i, s:I, s:i, s:i, s:i, s:s?, s:o, s:o}", "store", store, "epoch",
-			 (int)e->epoch, "broken", (json_int_t)e->broken, "known_runs",
-			 (int)known->all, "hours", (int)known->count, "boots", (int)count_boots(e),
-			 "latest", known->latest ? known->latest->date : NULL, "runs", runs,
-			 "estimate", known->latest ? estimate_to_json(estimate) : json_null());
-	if (body)
-		journal_tell(stdout, journal_line("store", body));
-	json_decref(body);
-}
-
 static int show_evidence(const struct request *r, const struct evidence *e)
 {
 	struct plan plan = *plan_find("default");
@@ -150,6 +103,7 @@ static int show_evidence(const struct request *r, const struct evidence *e)
 	struct identity id;
 	struct cpus cpus;
 	struct provenance from = { .identity = &id, .plan = &plan, .cpus = &cpus };
+	unsigned boots = count_boots(e);
 	int ret, status = machine_here(&id);
 
 	if (status == EXIT_PASS)
@@ -161,13 +115,39 @@ static int show_evidence(const struct request *r, const struct evidence *e)
 	hwloc_topology_destroy(topology);
 	ret = knowledge_of(&known, e, &id, &cpus);
 	if (ret < 0)
-		return complain_of_store("read", r->store, ret, EXIT_MISSING);
+		return complain(EXIT_MISSING, ret, "cannot read %s", r->store);
 	if (known.latest)
 		estimate_make(&estimate, known.runs, known.count, &plan);
-	if (r->json)
-		show_json(r, e, &known, &estimate);
-	else
-		show_text(r, e, &known, &estimate, &from);
+	if (r->json) {
+		json_t *runs = json_array(), *body;
+		char store[PATH_MAX];
+
+		text_printable(store, sizeof(store), r->store);
+		show_runs(e, runs);
+		body = json_pack("{s:s, s:i, s:I, s:i, s:i, s:i, s:s?, s:o, s:o}", "store", store,
+				 "epoch", (int)e->epoch, "broken", (json_int_t)e->broken,
+				 "known_runs", (int)known.all, "hours", (int)known.count, "boots",
+				 (int)boots, "latest", known.latest ? known.latest->date : NULL,
+				 "runs", runs, "estimate",
+				 known.latest ? estimate_to_json(&estimate) : json_null());
+		if (body)
+			journal_tell(stdout, journal_line("store", body));
+		json_decref(body);
+	} else if (!known.latest) {
+		printf("Nothing is known of these CPUs as they are now (%s: %zu run%s of others or "
+		       "of before).\n",
+		       r->store, e->count, S(e->count));
+	} else {
+		printf("Evidence: %s: %zu run%s in %zu hour%s and %u boot%s, the latest %s; epoch "
+		       "%u\n",
+		       r->store, known.all, S(known.all), known.count, S(known.count), boots,
+		       S(boots), known.latest->date, e->epoch);
+		if (r->verbose)
+			show_runs(e, NULL);
+		summary_print(stdout, &estimate, &from);
+		if (r->verbose)
+			summary_details(stdout, &estimate, &from);
+	}
 	status = known.latest ? EXIT_PASS : EXIT_NO_CONF;
 	knowledge_free(&known);
 	return status;
@@ -224,9 +204,9 @@ static int export_to(const struct request *r, const struct evidence *e)
 	int ret;
 
 	if (access(r->to, F_OK) == 0)
-		return complain_of_store("write", r->to, -EEXIST, EXIT_CANNOT_WRITE);
+		return complain(EXIT_CANNOT_WRITE, -EEXIST, "cannot write %s", r->to);
 	ret = append_all(path, e, NULL, &added);
-	return ret < 0 ? complain_of_store("write", r->to, ret, EXIT_CANNOT_WRITE) : EXIT_PASS;
+	return ret < 0 ? complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", r->to) : EXIT_PASS;
 }
 
 static int import_from(const struct request *r, const struct evidence *e)
@@ -236,11 +216,11 @@ static int import_from(const struct request *r, const struct evidence *e)
 	int ret = access(r->from, R_OK) < 0 ? -errno : evidence_read(r->from, &other);
 
 	if (ret < 0)
-		return complain_of_store("read", r->from, ret, EXIT_MISSING);
+		return complain(EXIT_MISSING, ret, "cannot read %s", r->from);
 	ret = append_all(r->store, &other, e, &added);
 	evidence_free(&other);
 	if (ret < 0)
-		return complain_of_store("write", r->store, ret, EXIT_CANNOT_WRITE);
+		return complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", r->store);
 	printf("%zu run%s added to %s\n", added, S(added), r->store);
 	return EXIT_PASS;
 }
@@ -264,18 +244,17 @@ int cmd_evidence(int argc, char **argv)
 	}
 	ret = evidence_read(r.store, &e);
 	if (ret < 0)
-		return complain_of_store("read", r.store, ret, EXIT_MISSING);
+		return complain(EXIT_MISSING, ret, "cannot read %s", r.store);
 	if (e.broken)
 		error(0, 0, "%s: %zu unreadable line%s passed over", r.store, e.broken,
 		      S(e.broken));
 	if (r.drop) {
 		ret = evidence_begin_epoch(r.store, "dropped by the user");
-		status = ret < 0 ? complain_of_store("write", r.store, ret, EXIT_CANNOT_WRITE)
+		status = ret < 0 ? complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", r.store)
 				 : EXIT_PASS;
 		if (status == EXIT_PASS)
 			printf("What was counted so far counts no more. The next calibration "
-			       "begins "
-			       "anew; the config\nstays as it is until then.\n");
+			       "begins anew; the config\nstays as it is until then.\n");
 	} else if (r.from) {
 		status = import_from(&r, &e);
 	} else {

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "calibrate/commands/one_cell.h"
-#include "calibrate/program/cell_options.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
-#include "results/journal/gap_record.h"
+#include "results/journal/journal.h"
 #include "stress/run/gap.h"
 
 #define LARGEST 10 /* printed */
@@ -56,30 +56,6 @@ static const struct command_line line = {
 	       "130 interrupted.\n",
 };
 
-/* Rows of half an octave; those below and above all gaps are left out. */
-static void print_histogram(const struct gap_tally *t)
-{
-	uint64_t row[ROWS] = { 0 }, most = 1;
-	unsigned first = ROWS, last = 0;
-
-	for (unsigned i = 0; i < GAP_BUCKETS; i++)
-		row[i / PER_ROW] += t->bucket[i];
-	for (unsigned i = 0; i < ROWS; i++) {
-		if (!row[i])
-			continue;
-		first = i < first ? i : first;
-		last = i;
-		most = row[i] > most ? row[i] : most;
-	}
-	for (unsigned i = first; i <= last && i < ROWS; i++) {
-		printf("  %10" PRIu64 " to %10" PRIu64 " %9" PRIu64 " ",
-		       gap_bucket_low(i * PER_ROW), gap_bucket_low((i + 1) * PER_ROW) - 1, row[i]);
-		for (uint64_t n = (row[i] * BAR + most - 1) / most; n; n--)
-			putchar('#');
-		putchar('\n');
-	}
-}
-
 static void print_text(const struct cell *cell, const struct gap_result *r)
 {
 	double rate = gap_rate(r->stores, r->seconds);
@@ -94,10 +70,29 @@ static void print_text(const struct cell *cell, const struct gap_result *r)
 	printf("executions  %" PRIu64 "\n", r->executions);
 	for (unsigned k = 0; k < GAP_KINDS; k++) {
 		const struct gap_tally *t = &r->kind[k];
+		uint64_t row[ROWS] = { 0 }, most = 1;
+		unsigned first = ROWS, last = 0;
 
 		printf("%-11s %" PRIu64 " gaps (%s)\n", gap_kind_name((enum gap_kind)k), t->count,
 		       k == GAP_OLD_FRONT ? "old front with new back" : "new front with old back");
-		print_histogram(t);
+		/* Rows of half an octave; those below and above all gaps are left out. */
+		for (unsigned i = 0; i < GAP_BUCKETS; i++)
+			row[i / PER_ROW] += t->bucket[i];
+		for (unsigned i = 0; i < ROWS; i++) {
+			if (!row[i])
+				continue;
+			first = i < first ? i : first;
+			last = i;
+			most = row[i] > most ? row[i] : most;
+		}
+		for (unsigned i = first; i <= last && i < ROWS; i++) {
+			printf("  %10" PRIu64 " to %10" PRIu64 " %9" PRIu64 " ",
+			       gap_bucket_low(i * PER_ROW), gap_bucket_low((i + 1) * PER_ROW) - 1,
+			       row[i]);
+			for (uint64_t n = (row[i] * BAR + most - 1) / most; n; n--)
+				putchar('#');
+			putchar('\n');
+		}
 		if (t->tails)
 			printf("  largest   ");
 		for (unsigned i = 0; i < t->tails && i < LARGEST; i++)
@@ -114,38 +109,22 @@ static void print_text(const struct cell *cell, const struct gap_result *r)
 	printf("again       %s\n", command);
 }
 
-static int write_line(struct journal *journal, const void *what)
-{
-	/* The journal takes a copy. */
-	return journal_write_line(journal, "gaps", (json_t *)what);
-}
-
-static int tell_gaps(const struct one_cell_command *c, const struct gap_result *result)
-{
-	json_t *body = gap_to_json(&c->cell, result);
-	int status;
-
-	if (!body) {
-		error(0, 0, "the result cannot be told in JSON");
-		return EXIT_INTERNAL;
-	}
-	status = one_cell_append(c, write_line, body);
-	if (c->json)
-		journal_tell(stdout, journal_line("gaps", body));
-	else
-		print_text(&c->cell, result);
-	json_decref(body);
-	return status != EXIT_PASS ? status : one_cell_status(result->outcome);
-}
-
 static int run_gaps(const struct one_cell_command *c, const struct run_options *how, int *status)
 {
 	struct gap_result result;
+	json_t *body;
 	int ret = gap_run(&c->cell, how, &result);
 
-	if (ret == 0)
-		*status = tell_gaps(c, &result);
-	return ret;
+	if (ret < 0)
+		return ret;
+	body = gap_to_json(&c->cell, &result);
+	*status = one_cell_tell(c, body ? journal_line("gaps", body) : NULL);
+	if (body && !c->json)
+		print_text(&c->cell, &result);
+	json_decref(body);
+	if (*status == EXIT_PASS)
+		*status = one_cell_status(result.outcome);
+	return 0;
 }
 
 int cmd_gaps(int argc, char **argv)

@@ -65,14 +65,9 @@ struct report {
 
 static const char *policy_name(enum pc_policy policy)
 {
-	switch (policy) {
-	case PC_POLICY_WAIT:
-		return "wait";
-	case PC_POLICY_MEMBARRIER:
-		return "membarrier";
-	default:
-		return "auto";
-	}
+	return policy == PC_POLICY_WAIT		? "wait"
+	       : policy == PC_POLICY_MEMBARRIER ? "membarrier"
+						: "auto";
 }
 
 static bool is_refused(const struct pc_status *s)
@@ -113,15 +108,11 @@ static int gather_report(struct report *r)
 	ret = pc_init();
 	if (ret == 0)
 		ret = pc_get_status(&r->status);
-	if (ret < 0) {
-		error(0, -ret, "cannot set the library up");
-		return EXIT_INTERNAL;
-	}
+	if (ret < 0)
+		return complain(EXIT_INTERNAL, ret, "cannot set the library up");
 	ret = topology_open(&r->topology, &r->foreign);
-	if (ret < 0) {
-		error(0, -ret, "cannot read the topology");
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return complain(EXIT_MISSING, ret, "cannot read the topology");
 	return EXIT_PASS;
 }
 
@@ -189,52 +180,40 @@ static void print_status(const struct pc_status *s)
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-static json_t *placements_json(const struct report *r)
+static json_t *report_json(const struct report *r)
 {
-	json_t *array = json_array();
-	char reason[128];
+	const struct pc_status *s = &r->status;
+	char path[sizeof(s->conf_path)], reason[sizeof(s->reason)];
+	json_t *placements = json_array();
 
 	for (int p = 0; p < PLACEMENT_COUNT; p++) {
 		unsigned n = placement_max(r->topology, (enum placement)p, reason, sizeof(reason));
 
-		json_array_append_new(array,
+		json_array_append_new(placements,
 				      json_pack("{s:s, s:i, s:s*}", "placement",
 						placement_name((enum placement)p), "executors",
 						(int)n, "reason", n ? NULL : reason));
 	}
-	return array;
-}
-
-static json_t *status_json(const struct pc_status *s)
-{
-	char path[sizeof(s->conf_path)], reason[sizeof(s->reason)];
-
 	/* Paths may hold any bytes, JSON may not. */
 	text_printable(path, sizeof(path), s->conf_path);
 	text_printable(reason, sizeof(reason), s->reason);
-	return json_pack("{s:s?, s:s, s:s, s:s?, s:I, s:I, s:I, s:i, s:f, s:f, s:s, s:i, s:i, s:f, "
-			 "s:f, s:b, "
-			 "s:I, s:I, s:b}",
-			 "path", path[0] ? path : NULL, "verdict", verdict_of(s), "asked",
-			 policy_name(s->asked), "policy",
-			 s->in_use == PC_POLICY_AUTO ? NULL : policy_name(s->in_use), "first_wait",
-			 (json_int_t)s->first_wait, "second_wait", (json_int_t)s->second_wait,
-			 "stretch", (json_int_t)s->stretch, "window", (int)s->atomic_window,
-			 "upper_p", s->upper_p, "accept_p", s->accept_p, "reason", reason, "level",
-			 (int)s->level, "line_level", (int)s->line_level, "page_p", s->page_p,
-			 "line_p", s->line_p, "long_run", s->long_run, "runs", (json_int_t)s->runs,
-			 "measured", (json_int_t)s->measured, "fleet", s->fleet);
-}
-
-static json_t *report_json(const struct report *r)
-{
-	return json_pack("{s:o, s:s?, s:{s:b, s:I, s:s?}, s:s, s:{s:b}, s:b, s:o, s:o}", "identity",
-			 identity_to_json(&r->identity), "codename",
-			 r->cpu.codename[0] ? r->cpu.codename : NULL, "tsc", "invariant",
-			 r->identity.tsc_invariant, "khz", (json_int_t)r->identity.tsc_khz,
-			 "problem", r->clock[0] ? r->clock : NULL, "runs_on", r->cpus, "membarrier",
-			 "sync_core", r->sync_core, "topology_described", r->foreign, "placements",
-			 placements_json(r), "machine_conf", status_json(&r->status));
+	return json_pack(
+		"{s:o, s:s?, s:{s:b, s:I, s:s?}, s:s, s:{s:b}, s:b, s:o, s:{s:s?, s:s, s:s, s:s?, "
+		"s:I, s:I, s:I, s:i, s:f, s:f, s:s, s:i, s:i, s:f, s:f, s:b, s:I, s:I, s:b}}",
+		"identity", identity_to_json(&r->identity), "codename",
+		r->cpu.codename[0] ? r->cpu.codename : NULL, "tsc", "invariant",
+		r->identity.tsc_invariant, "khz", (json_int_t)r->identity.tsc_khz, "problem",
+		r->clock[0] ? r->clock : NULL, "runs_on", r->cpus, "membarrier", "sync_core",
+		r->sync_core, "topology_described", r->foreign, "placements", placements,
+		"machine_conf", "path", path[0] ? path : NULL, "verdict", verdict_of(s), "asked",
+		policy_name(s->asked), "policy",
+		s->in_use == PC_POLICY_AUTO ? NULL : policy_name(s->in_use), "first_wait",
+		(json_int_t)s->first_wait, "second_wait", (json_int_t)s->second_wait, "stretch",
+		(json_int_t)s->stretch, "window", (int)s->atomic_window, "upper_p", s->upper_p,
+		"accept_p", s->accept_p, "reason", reason, "level", (int)s->level, "line_level",
+		(int)s->line_level, "page_p", s->page_p, "line_p", s->line_p, "long_run",
+		s->long_run, "runs", (json_int_t)s->runs, "measured", (json_int_t)s->measured,
+		"fleet", s->fleet);
 }
 
 static int tell_json(const char *type, json_t *body)
@@ -253,14 +232,11 @@ static int tell_dump(const struct request *r)
 	struct cpu_name cpu;
 	int ret = cpuid_name_of(r->dump, &cpu);
 
-	if (ret == -EINVAL) {
-		error(0, 0, "%s is no dump of CPUID that libcpuid can read", r->dump);
-		return EXIT_MISSING;
-	}
-	if (ret < 0) {
-		error(0, -ret, "cannot read %s", r->dump);
-		return EXIT_MISSING;
-	}
+	if (ret == -EINVAL)
+		return complain(EXIT_MISSING, 0, "%s is no dump of CPUID that libcpuid can read",
+				r->dump);
+	if (ret < 0)
+		return complain(EXIT_MISSING, ret, "cannot read %s", r->dump);
 	text_printable(vendor, sizeof(vendor), cpu.vendor);
 	text_printable(brand, sizeof(brand), cpu.brand);
 	if (r->json)

@@ -3,7 +3,6 @@
  * tmax: find how long an instruction fetch may lag behind a store to code.
  */
 #include <errno.h>
-#include <error.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/completion.h"
 #include "calibrate/program/exit_status.h"
 
 volatile sig_atomic_t interrupted;
@@ -50,46 +48,10 @@ static void on_signal(int signal)
 	interrupted = signal;
 }
 
-static void catch_signals(void)
-{
-	struct sigaction action = { .sa_handler = on_signal };
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	/* A reader that goes away, or a file size limit, is a write error to report. */
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-}
-
-/*
- * A file of ours must not get the number of a closed standard stream, or text for
- * people would end up in it. What stands in refuses to be written, so that the
- * loss is told.
- */
-static void occupy_standard_streams(void)
-{
-	int fd = open("/dev/null", O_RDONLY);
-
-	while (fd >= 0 && fd <= STDERR_FILENO)
-		fd = open("/dev/null", O_RDONLY);
-	if (fd >= 0)
-		close(fd);
-}
-
-/* What was printed is only told once it is written. */
-static int flushed(int status)
-{
-	errno = 0;
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status == EXIT_HELPED ? EXIT_PASS : status;
-	error(0, errno, "cannot write to standard output");
-	return EXIT_CANNOT_WRITE;
-}
-
 /* All complaints, getopt's too, begin with the name of the command. */
 static int run_command(int argc, char **argv)
 {
+	const struct sigaction action = { .sa_handler = on_signal };
 	static char name[32];
 
 	for (size_t i = 0; i < COMMANDS; i++) {
@@ -97,7 +59,12 @@ static int run_command(int argc, char **argv)
 			continue;
 		snprintf(name, sizeof(name), "tmax %s", commands[i].name);
 		program_invocation_name = argv[0] = name;
-		catch_signals();
+		sigaction(SIGINT, &action, NULL);
+		sigaction(SIGTERM, &action, NULL);
+		sigaction(SIGHUP, &action, NULL);
+		/* A reader that goes away, or a file size limit, is a write error to report. */
+		signal(SIGPIPE, SIG_IGN);
+		signal(SIGXFSZ, SIG_IGN);
 		return commands[i].run(argc, argv);
 	}
 	return refuse_usage("no such command '%s'", argv[0]);
@@ -142,11 +109,26 @@ static int run_line(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static char name[] = "tmax";
+	int status, fd;
 
 	program_invocation_name = name;
-	occupy_standard_streams();
-	if (argc > 1)
-		return flushed(run_line(argc - 1, argv + 1));
-	print_help(stderr);
-	return EXIT_USAGE;
+	/*
+	 * A file of ours must not get the number of a closed standard stream, or text for people
+	 * would end up in it. What stands in refuses to be written, so that the loss is told.
+	 */
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	status = run_line(argc - 1, argv + 1);
+	/* What was printed is only told once it is written. */
+	errno = 0;
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return complain(EXIT_CANNOT_WRITE, -errno, "cannot write to standard output");
+	return status == EXIT_HELPED ? EXIT_PASS : status;
 }

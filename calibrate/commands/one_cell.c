@@ -44,43 +44,39 @@ int one_cell_main(struct one_cell_command *c, int argc, char **argv)
 	return EXIT_MISSING;
 }
 
-int one_cell_append(const struct one_cell_command *c,
-		    int (*write)(struct journal *journal, const void *what), const void *what)
+int one_cell_tell(const struct one_cell_command *c, json_t *line)
 {
 	struct journal *journal;
 	struct identity id;
-	int ret;
+	int ret = 0, status = EXIT_PASS;
 
-	if (!c->journal)
-		return EXIT_PASS;
-	ret = journal_open(&journal, c->journal);
+	if (!line)
+		return complain(EXIT_INTERNAL, 0, "the result cannot be told in JSON");
+	if (c->journal)
+		ret = journal_open(&journal, c->journal);
 	if (ret < 0) {
-		error(0, -ret, "cannot open journal %s", c->journal);
-		return EXIT_CANNOT_CREATE;
+		status = complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", c->journal);
+	} else if (c->journal) {
+		ret = identity_read(&id);
+		if (ret == 0)
+			ret = journal_write_run(journal, c->line->name, &id, NULL);
+		if (ret == 0)
+			ret = journal_put(journal, json_incref(line));
+		journal_close(journal);
+		if (ret < 0)
+			status = complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s",
+					  c->journal);
 	}
-	ret = identity_read(&id);
-	if (ret == 0)
-		ret = journal_write_run(journal, c->line->name, &id, NULL);
-	if (ret == 0)
-		ret = write(journal, what);
-	journal_close(journal);
-	if (ret < 0) {
-		error(0, -ret, "cannot write journal %s", c->journal);
-		return EXIT_CANNOT_WRITE;
-	}
-	return EXIT_PASS;
+	if (c->json)
+		journal_tell(stdout, json_incref(line));
+	json_decref(line);
+	return status;
 }
 
 int one_cell_status(enum outcome outcome)
 {
-	switch (outcome) {
-	case OUTCOME_DONE:
-		return EXIT_PASS;
-	case OUTCOME_INTERRUPTED:
-		return EXIT_INTERRUPTED;
-	case OUTCOME_ERROR:
-		return EXIT_MISSING;
-	default:
-		return EXIT_INCONCLUSIVE;
-	}
+	return outcome == OUTCOME_DONE		? EXIT_PASS
+	       : outcome == OUTCOME_INTERRUPTED ? EXIT_INTERRUPTED
+	       : outcome == OUTCOME_ERROR	? EXIT_MISSING
+						: EXIT_INCONCLUSIVE;
 }

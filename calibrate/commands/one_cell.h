@@ -37,11 +37,11 @@ struct one_cell_command {
 int one_cell_main(struct one_cell_command *command, int argc, char **argv);
 
 /*
- * one_cell_append - add a run line and then what write() writes to the journal
- * that was asked for, if one was. EXIT_PASS, or another status after a complaint.
+ * one_cell_tell - add a run line and then this one to the journal that was asked for, if one was;
+ * with --json it is told on stdout. The line is freed. EXIT_PASS, or another status after a
+ * complaint.
  */
-int one_cell_append(const struct one_cell_command *command,
-		    int (*write)(struct journal *journal, const void *what), const void *what);
+int one_cell_tell(const struct one_cell_command *command, json_t *line);
 
 /* one_cell_status - the exit status of an outcome in which nothing was found. */
 int one_cell_status(enum outcome outcome);

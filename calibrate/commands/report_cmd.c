@@ -33,25 +33,6 @@ static const struct command_line line = {
 	       "page cannot be written.\n",
 };
 
-static int read_journals(const struct report *r, struct journal_data *data)
-{
-	for (size_t i = 0; i < r->count; i++) {
-		size_t before = data->skipped;
-		int rc = journal_read(r->journals[i], data);
-		char shown[FILENAME_MAX]; /* other machines may have chosen the name */
-
-		text_printable(shown, sizeof(shown), r->journals[i]);
-		if (rc < 0) {
-			error(0, -rc, "cannot read %s", shown);
-			return EXIT_MISSING;
-		}
-		if (data->skipped > before)
-			error(0, 0, "%s: %zu line%s could not be read", shown,
-			      data->skipped - before, data->skipped - before == 1 ? "" : "s");
-	}
-	return EXIT_PASS;
-}
-
 static int write_page(struct report *r)
 {
 	const char *refusal = report_refusal(r->data);
@@ -60,16 +41,12 @@ static int write_page(struct report *r)
 	int rc;
 
 	/* Refused before a folder is made. */
-	if (refusal) {
-		error(0, 0, "%s", refusal);
-		return EXIT_USAGE;
-	}
+	if (refusal)
+		return complain(EXIT_USAGE, 0, "%s", refusal);
 	if (mkdir(r->folder, 0777) < 0 &&
-	    (errno != EEXIST || stat(r->folder, &st) < 0 || !S_ISDIR(st.st_mode))) {
-		error(0, 0, "cannot make %s: %s", r->folder,
-		      errno == EEXIST ? "there is a file of that name" : strerror(errno));
-		return EXIT_CANNOT_CREATE;
-	}
+	    (errno != EEXIST || stat(r->folder, &st) < 0 || !S_ISDIR(st.st_mode)))
+		return complain(EXIT_CANNOT_CREATE, 0, "cannot make %s: %s", r->folder,
+				errno == EEXIST ? "there is a file of that name" : strerror(errno));
 	rc = report_write(r, why, sizeof(why));
 	if (rc < 0) {
 		error(0, 0, "%s", why);
@@ -98,7 +75,18 @@ int cmd_report(int argc, char **argv)
 		return refuse_usage("name the journals");
 	if (!r.folder)
 		return refuse_usage("say where to with --output");
-	status = read_journals(&r, &data);
+	for (size_t i = 0; i < r.count && status == EXIT_PASS; i++) {
+		size_t before = data.skipped;
+		int rc = journal_read(r.journals[i], &data);
+		char shown[FILENAME_MAX]; /* other machines may have chosen the name */
+
+		text_printable(shown, sizeof(shown), r.journals[i]);
+		if (rc < 0)
+			status = complain(EXIT_MISSING, rc, "cannot read %s", shown);
+		else if (data.skipped > before)
+			error(0, 0, "%s: %zu line%s could not be read", shown,
+			      data.skipped - before, data.skipped - before == 1 ? "" : "s");
+	}
 	if (status == EXIT_PASS)
 		status = write_page(&r);
 	journal_free(&data);

@@ -8,7 +8,7 @@
 
 #include "calibrate/commands/calibrate_options.h"
 #include "calibrate/commands/one_cell.h"
-#include "calibrate/program/cell_options.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
@@ -88,11 +88,6 @@ static void print_text(const struct cell_record *record)
 	printf("again       %s\n", command);
 }
 
-static int write_record(struct journal *journal, const void *what)
-{
-	return journal_write_cell(journal, what);
-}
-
 static int run_stress(const struct one_cell_command *c, const struct run_options *how, int *status)
 {
 	struct cell_record record = { .stage = "stress", .key = "stress", .cell = c->cell };
@@ -111,10 +106,8 @@ static int run_stress(const struct one_cell_command *c, const struct run_options
 	journal_date(record.date, sizeof(record.date));
 	record.noisy = record.result.outcome == OUTCOME_DONE &&
 		       noise_of_cell(&record.cell, &record.result, reason, sizeof(reason));
-	*status = one_cell_append(c, write_record, &record);
-	if (c->json)
-		journal_tell(stdout, record_to_json(&record));
-	else
+	*status = one_cell_tell(c, record_to_json(&record));
+	if (!c->json)
 		print_text(&record);
 	/* Only when asked: a user who runs a cell again because it tore has chosen what is counted.
 	 */

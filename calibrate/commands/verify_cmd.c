@@ -18,10 +18,7 @@
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
-#include "calibrate/verify/verify_baseline.h"
-#include "calibrate/verify/verify_conf.h"
-#include "calibrate/verify/verify_print.h"
-#include "calibrate/verify/verify_run.h"
+#include "calibrate/verify/verify.h"
 #include "conform/rounds/rounds.h"
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/machine/policy.h"
@@ -69,11 +66,10 @@ static const struct option_row options[] = {
 
 static const struct command_line line = {
 	.name = "verify",
-	.about = "Run the worst cells of the machine.conf in force at its waits, with fresh "
-		 "seeds,\n"
-		 "and tell whether it holds. Some of the time goes into what processor and "
-		 "kernel\n"
-		 "promise, as in tmax conform.\n",
+	.about =
+		"Run the worst cells of the machine.conf in force at its waits, with fresh seeds,\n"
+		"and tell whether it holds. Some of the time goes into what processor and kernel\n"
+		"promise, as in tmax conform.\n",
 	.options = { options },
 	.end = "Exit status: 0 it holds, 1 broken or risen, 2 inconclusive, 3 no config\n"
 	       "that applies, 64 usage, 69 something is missing, 73 cannot create, 74 cannot\n"
@@ -129,25 +125,6 @@ static int load_conf(struct verify *v, const char *named, char *path, size_t siz
 
 /* --- What is promised ------------------------------------------------------------------------- */
 
-static void take_promise(struct verify *v, const struct conformance *c, const struct tried *t)
-{
-	struct verify_promise *p = &v->promise[v->promises++];
-
-	*p = (struct verify_promise){
-		.name = t->guarantee->name,
-		.status = t->failures ? STATUS_BROKEN
-			  : t->trials ? STATUS_HELD
-				      : STATUS_SKIPPED,
-		.trials = t->trials,
-		.failures = t->failures,
-		.seconds = t->seconds,
-	};
-	tried_reason(t, p->reason, sizeof(p->reason));
-	for (unsigned i = c->faileds; i-- > 0;)
-		if (c->failed[i].cell.guarantee == t->guarantee)
-			conform_command(&c->failed[i].cell, p->command, sizeof(p->command));
-}
-
 /* A share of them, from a CPU that is drawn: other runs begin with others. */
 static void try_promises(struct verify *v, const struct cpus *cpus, double seconds)
 {
@@ -171,25 +148,29 @@ static void try_promises(struct verify *v, const struct cpus *cpus, double secon
 	for (const struct guarantee *g = guarantees; g->name; g++)
 		r.promise[r.promises++] = g;
 	if (conformance_try(&tried, &r) == 0)
-		for (unsigned i = 0; i < tried.count; i++)
-			take_promise(v, &tried, &tried.tried[i]);
+		for (const struct tried *t = tried.tried; t < tried.tried + tried.count; t++) {
+			struct verify_promise *p = &v->promise[v->promises++];
+
+			*p = (struct verify_promise){
+				.name = t->guarantee->name,
+				.status = t->failures ? STATUS_BROKEN
+					  : t->trials ? STATUS_HELD
+						      : STATUS_SKIPPED,
+				.trials = t->trials,
+				.failures = t->failures,
+				.seconds = t->seconds,
+			};
+			tried_reason(t, p->reason, sizeof(p->reason));
+			for (unsigned i = tried.faileds; i-- > 0;)
+				if (tried.failed[i].cell.guarantee == t->guarantee)
+					conform_command(&tried.failed[i].cell, p->command,
+							sizeof(p->command));
+		}
 	conformance_free(&tried);
 	free(cpu);
 }
 
 /* --- What is measured ------------------------------------------------------------------------- */
-
-/* Said before a look is taken, not behind it. */
-static bool can_append(const char *path)
-{
-	FILE *f = fopen(path, "ae");
-
-	if (!f)
-		error(0, errno, "cannot write the looks to %s", path);
-	else
-		fclose(f);
-	return f != NULL;
-}
 
 static int run_cells(struct verify *v, const struct request *r, const char *config,
 		     const struct cell *worst, unsigned count)
@@ -207,26 +188,30 @@ static int run_cells(struct verify *v, const struct request *r, const char *conf
 	char store[PATH_MAX + 16];
 	struct cpus cpus;
 	size_t verified;
+	FILE *looks;
 	int ret, status = topology_here(&s.topology);
 
 	if (status != EXIT_PASS)
 		return status;
 	ret = journal_open(&s.journal, journal);
 	if (ret < 0) {
-		error(0, -ret, "cannot open journal %s", journal);
-		status = EXIT_CANNOT_CREATE;
+		status = complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", journal);
 		goto out;
 	}
 	ret = journal_write_run(s.journal, "verify", &v->here, NULL);
 	if (ret < 0) {
-		error(0, -ret, "cannot write journal %s", journal);
-		status = EXIT_CANNOT_WRITE;
+		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", journal);
 		goto out;
 	}
-	if (r->baseline && !can_append(r->baseline)) {
-		status = EXIT_CANNOT_CREATE;
+	/* Said before a look is taken, not behind it. */
+	looks = r->baseline ? fopen(r->baseline, "ae") : NULL;
+	if (r->baseline && !looks) {
+		status = complain(EXIT_CANNOT_CREATE, -errno, "cannot write the looks to %s",
+				  r->baseline);
 		goto out;
 	}
+	if (looks)
+		fclose(looks);
 	progress_open(&s.progress, !isatty(STDERR_FILENO));
 	verify_plan(v, s.topology, worst, count);
 	verify_run(v, &s, conform + look);
@@ -263,10 +248,8 @@ static int verify_here(struct verify *v, const struct request *r)
 	if (status != EXIT_PASS)
 		return status;
 	v->seed = r->seed;
-	if (r->seed == NO_SEED && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed)) {
-		error(0, 0, "cannot draw a seed: give --seed");
-		return EXIT_MISSING;
-	}
+	if (r->seed == NO_SEED && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed))
+		return complain(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
 	v->seed &= INT64_MAX;
 	v->baseline.fleet = (unsigned)r->fleet;
 	v->baseline.level = VERIFY_LEVEL;
@@ -295,10 +278,8 @@ int cmd_verify(int argc, char **argv)
 	if (status != EXIT_PASS)
 		return status;
 	v = calloc(1, sizeof(*v));
-	if (!v) {
-		error(0, 0, "out of memory");
-		return EXIT_MISSING;
-	}
+	if (!v)
+		return complain(EXIT_MISSING, 0, "out of memory");
 	if (r.output)
 		report = fopen(r.output, "we");
 	if (!report) {

@@ -25,44 +25,6 @@ static void put_text(FILE *f, const char *name, const char *text)
 	fputc('\n', f);
 }
 
-static void put_header(FILE *f, const struct estimate *e, const struct provenance *from)
-{
-	char value[128];
-	const char *name;
-
-	journal_date(value, sizeof(value));
-	fprintf(f,
-		"; How long an instruction fetch may lag behind a store to code, on %s.\n"
-		"; Waits are TSC ticks, probabilities are per toggle. See machine.conf(5).\n\n"
-		"[tmax]\nschema = %d\ntool = %s\ndate = %s\nplan = %s\n",
-		from->prior ? "machines of this kind" : "this machine", MACHINE_CONF_SCHEMA,
-		PACKAGE_STRING, value, from->plan->name);
-	fprintf(f, "source = %s\n", from->prior ? "fleet" : "calibration");
-	if (from->prior) {
-		put_text(f, "prior", from->prior);
-	} else {
-		put_text(f, "journal", from->journal);
-		put_text(f, "evidence", from->evidence);
-	}
-	fprintf(f, "verdict = %s\nreason = %s\n\n[identity]\n", verdict_name(e->verdict),
-		e->reason);
-	for (unsigned i = 0; identity_field(from->identity, i, &name, value, sizeof(value)); i++)
-		fprintf(f, "%s = %s\n", name, value);
-}
-
-/* The CPUs are on one line of any length: the library reads this one whole. */
-static void put_scope(FILE *f, const struct estimate *e, const struct provenance *from)
-{
-	static char list[CPUS_MAX * 3]; /* at most every other one, with four digits and a comma */
-
-	cpus_print(from->cpus, list, sizeof(list));
-	fprintf(f,
-		"\n; What is claimed is claimed for these CPUs, and for the time of these runs; "
-		"for the long\n; run only where it says so.\n[scope]\ncpus = %s\nevidence = %s\n"
-		"runs = %u\nmeasured = %" PRId64 "\n",
-		list, e->long_run ? "long-run" : "this-run", e->runs, from->measured);
-}
-
 /*
  * Levels of which nothing is known for one kind of site or the other are of no use. Without a
  * factor the gaps behind a long wait say nothing of tears.
@@ -71,15 +33,6 @@ static bool is_known(const struct level *level, bool is_long)
 {
 	return level->claim[CLAIM_LINE].count.toggles && level->claim[CLAIM_PAGE].count.toggles &&
 	       (!is_long || level->upper_p < 1);
-}
-
-static unsigned count_known(const struct level *level, unsigned count, bool is_long)
-{
-	unsigned known = 0;
-
-	for (unsigned i = 0; i < count; i++)
-		known += is_known(&level[i], is_long);
-	return known;
 }
 
 static void put_levels(FILE *f, const struct level *level, unsigned count, bool is_long,
@@ -95,39 +48,66 @@ static void put_levels(FILE *f, const struct level *level, unsigned count, bool 
 	}
 }
 
-static void put_waits(FILE *f, const struct estimate *e, const struct provenance *from)
+static int put_conf(FILE *f, const struct estimate *e, const struct provenance *from)
 {
-	unsigned longs = count_known(e->long_level, LONG_WAITS, true), number = 0;
+	static char list[CPUS_MAX * 3]; /* at most every other one, with four digits and a comma */
 	double confidence = from->confidence > 0 ? from->confidence : CONFIDENCE;
+	int best = estimate_best(e, -1, e->require_p);
+	unsigned levels = 0, longs = 0, number = 0;
+	const struct plan *plan = from->plan;
+	char value[128], command[1024];
+	const char *name;
+
+	journal_date(value, sizeof(value));
+	fprintf(f,
+		"; How long an instruction fetch may lag behind a store to code, on %s.\n"
+		"; Waits are TSC ticks, probabilities are per toggle. See machine.conf(5).\n\n"
+		"[tmax]\nschema = %d\ntool = %s\ndate = %s\nplan = %s\n",
+		from->prior ? "machines of this kind" : "this machine", MACHINE_CONF_SCHEMA,
+		PACKAGE_STRING, value, plan->name);
+	fprintf(f, "source = %s\n", from->prior ? "fleet" : "calibration");
+	if (from->prior) {
+		put_text(f, "prior", from->prior);
+	} else {
+		put_text(f, "journal", from->journal);
+		put_text(f, "evidence", from->evidence);
+	}
+	fprintf(f, "verdict = %s\nreason = %s\n\n[identity]\n", verdict_name(e->verdict),
+		e->reason);
+	for (unsigned i = 0; identity_field(from->identity, i, &name, value, sizeof(value)); i++)
+		fprintf(f, "%s = %s\n", name, value);
+	/* The CPUs are on one line of any length: the library reads this one whole. */
+	cpus_print(from->cpus, list, sizeof(list));
+	fprintf(f,
+		"\n; What is claimed is claimed for these CPUs, and for the time of these runs; "
+		"for the long\n; run only where it says so.\n[scope]\ncpus = %s\nevidence = %s\n"
+		"runs = %u\nmeasured = %" PRId64 "\n",
+		list, e->long_run ? "long-run" : "this-run", e->runs, from->measured);
 
 	fputs("\n; One store changes this many aligned bytes at once, as far as was seen.\n"
 	      "[window]\n",
 	      f);
 	fields_put_conf(f, window_fields, &e->window, "");
+	for (unsigned i = 0; i < e->levels; i++)
+		levels += is_known(&e->level[i], false);
+	for (unsigned i = 0; i < LONG_WAITS; i++)
+		longs += is_known(&e->long_level[i], true);
 	fprintf(f,
 		"confidence = %g\n"
 		"\n; What the library waits by: the cheapest level that its caller accepts.\n"
 		"[wait]\nusable = %s\nconfidence = %g\nlevels = %u\nlong_levels = %u\n",
-		confidence, e->verdict == VERDICT_PASS ? "yes" : "no", confidence,
-		count_known(e->level, e->levels, false), longs);
+		confidence, e->verdict == VERDICT_PASS ? "yes" : "no", confidence, levels, longs);
 	fields_put_conf(f, estimate_fields, e, "");
 	if (e->paper.known && e->paper.found)
 		fields_put_conf(f, paper_fields, &e->paper, "");
 	put_levels(f, e->level, e->levels, false, &number);
 	if (longs)
 		fputs("\n; For changes that are started and finished later. Counted are stores, "
-		      "and\n"
-		      "; gaps between two fetches of one instruction that are as long.\n",
+		      "and\n; gaps between two fetches of one instruction that are as long.\n",
 		      f);
 	put_levels(f, e->long_level, LONG_WAITS, true, &number);
-}
 
-/* What tmax verify runs again: the level that the verdict rests on, everywhere. */
-static void put_cells(FILE *f, const struct estimate *e, const struct plan *plan)
-{
-	int best = estimate_best(e, -1, e->require_p);
-	char command[1024];
-
+	/* What tmax verify runs again: the level that the verdict rests on, everywhere. */
 	for (unsigned i = 0; best >= 0 && i < CLAIMS * plan->seats; i++) {
 		struct cell cell;
 
@@ -139,71 +119,46 @@ static void put_cells(FILE *f, const struct estimate *e, const struct plan *plan
 		cell_command(&cell, command, sizeof(command));
 		fprintf(f, "\n[cell %u]\ncommand = %s\n", i + 1, command);
 	}
-}
-
-static void put_untested(FILE *f, const struct plan *plan)
-{
 	fputs("\n; Not tested, so nothing is claimed for them.\n[gaps]\n", f);
 	for (unsigned i = 0; i < plan->untesteds; i++)
 		fprintf(f, "%s%s = %s\n", plan->untested[i].is_provoker ? "provoker " : "",
 			untested_name(&plan->untested[i]), plan->untested[i].reason);
-}
-
-static int put_conf(FILE *f, const struct estimate *e, const struct provenance *from)
-{
-	put_header(f, e, from);
-	put_scope(f, e, from);
-	put_waits(f, e, from);
-	put_cells(f, e, from->plan);
-	put_untested(f, from->plan);
 	errno = 0;
 	if (fflush(f) != 0 || ferror(f))
 		return errno ? -errno : -EIO;
 	return fsync(fileno(f)) < 0 ? -errno : 0;
 }
 
-static int make_folders(const char *path)
-{
-	char *copy = strdup(path);
-	int ret = 0;
-
-	if (!copy)
-		return -ENOMEM;
-	for (char *slash = strchr(copy + 1, '/'); slash && ret == 0;
-	     slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(copy, 0755) < 0 && errno != EEXIST)
-			ret = -errno;
-		*slash = '/';
-	}
-	free(copy);
-	return ret;
-}
-
-/* Renaming a file over /dev/null would replace the device. */
-static int check_target(const char *path)
-{
-	size_t length = strlen(path);
-	struct stat st;
-
-	if (length == 0 || path[length - 1] == '/')
-		return -EISDIR;
-	if (stat(path, &st) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISREG(st.st_mode))
-		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
-	return access(path, W_OK) < 0 ? -errno : 0;
-}
-
+/* Where conf_write() writes first; the folders that are missing are made. A file, or -errno. */
 static int open_temporary(const char *path, char *temporary, size_t size)
 {
 	int ret = snprintf(temporary, size, "%s.%d.tmp", path, (int)getpid());
+	size_t length = strlen(path);
+	struct stat st;
+	char *copy;
 
 	if (ret < 0 || (size_t)ret >= size)
 		return -ENAMETOOLONG;
-	ret = check_target(path);
-	if (ret == 0)
-		ret = make_folders(path);
+	/* Renaming a file over /dev/null would replace the device. */
+	if (length == 0 || path[length - 1] == '/')
+		return -EISDIR;
+	if (stat(path, &st) == 0) {
+		if (!S_ISREG(st.st_mode))
+			return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
+		if (access(path, W_OK) < 0)
+			return -errno;
+	} else if (errno != ENOENT) {
+		return -errno;
+	}
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	ret = 0;
+	for (char *slash = copy; ret == 0 && (slash = strchr(slash + 1, '/')); *slash = '/') {
+		*slash = '\0';
+		ret = mkdir(copy, 0755) < 0 && errno != EEXIST ? -errno : 0;
+	}
+	free(copy);
 	if (ret < 0)
 		return ret;
 	/* A file that is there is of a run that was killed, or a trap: what is written is our own.

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/* What came of a calibration: machine.conf, and a summary for people. */
 #ifndef CALIBRATE_CONF_CONF_WRITE_H
 #define CALIBRATE_CONF_CONF_WRITE_H
+
+#include <stdio.h>
 
 #include "calibrate/statistics/estimate.h"
 #include "patchcore/machine/cpus.h"
@@ -30,5 +33,19 @@ int conf_check(const char *path, char *why, size_t size);
  * missing are made. 0 or a negative errno, with path as it was.
  */
 int conf_write(const char *path, const struct estimate *estimate, const struct provenance *from);
+
+#define SUMMARY_LINES 12 /* at most; the three that name files follow */
+
+/*
+ * summary_print - what was found, in a dozen lines: the machine, the verdict, the ladder, what
+ * the library will do and why, and what to do next.
+ */
+void summary_print(FILE *out, const struct estimate *e, const struct provenance *from);
+
+/* summary_factors - of this run: what rates differ by. */
+void summary_factors(FILE *out, const struct cell_record *records, size_t count);
+
+/* summary_details - every rung and placement, with all numbers. */
+void summary_details(FILE *out, const struct estimate *e, const struct provenance *from);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/conf/summary.h"
+#include "calibrate/conf/conf_write.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-#include "calibrate/program/colour.h"
+#include "calibrate/program/markup.h"
 #include "calibrate/statistics/bound.h"
-#include "calibrate/statistics/factors.h"
+#include "calibrate/statistics/estimate.h"
 #include "patchcore/patchcore.h"
 #include "stress/base/number.h"
 
@@ -18,8 +18,6 @@ static double microseconds(double ticks, const struct identity *id)
 {
 	return id->tsc_khz ? ticks * 1000.0 / (double)id->tsc_khz : 0;
 }
-
-/* --- The ladder, a row for each decade -------------------------------------------------------- */
 
 static void put_cell(FILE *out, const struct estimate *e, int claim, double p,
 		     const struct identity *id)
@@ -33,115 +31,39 @@ static void put_cell(FILE *out, const struct estimate *e, int claim, double p,
 			microseconds(e->level[best].ticks, id));
 }
 
-static double least_bound(const struct estimate *e)
-{
-	double p = 1;
-
-	for (unsigned i = 0; i < e->levels; i++)
-		for (int c = 0; c < CLAIMS; c++)
-			p = fmin(p, e->level[i].claim[c].upper_p);
-	return p;
-}
-
-static void put_ladder(FILE *out, const struct estimate *e, const struct identity *id)
-{
-	int least = (int)ceil(log10(least_bound(e)) - 1e-9), first = -3;
-
-	if (least > -1) {
-		fprintf(out, "No wait keeps tears below 0.1 per toggle, as far as was seen.\n");
-		return;
-	}
-	if (first < least)
-		first = least;
-	if (first - least >= DECADES_MAX)
-		first = least + DECADES_MAX - 1;
-	fprintf(out, "Tears of a toggle  at sites across a line    across a page"
-		     "   (two waits, and what a change costs)\n");
-	for (int decade = first; decade >= least; decade--) {
-		double p = pow(10, decade);
-
-		fprintf(out, "  below 1e%d      ", decade);
-		put_cell(out, e, CLAIM_LINE, p, id);
-		put_cell(out, e, CLAIM_PAGE, p, id);
-		fputc('\n', out);
-	}
-}
-
-/* --- What the library will do ----------------------------------------------------------------- */
-
-static void put_policy(FILE *out, const struct estimate *e, const struct identity *id)
-{
-	int by_default = estimate_best(e, -1, PC_ACCEPT_P_DEFAULT), best;
-	double barrier = microseconds(e->membarrier_ticks, id), accept;
-
-	if (by_default >= 0 && e->level[by_default].ticks < e->membarrier_ticks) {
-		fprintf(out, "Policy auto waits %s: it keeps the default, %s.\n",
-			WAITS(&e->level[by_default].rung), NUMBER(PC_ACCEPT_P_DEFAULT));
-		return;
-	}
-	best = estimate_best(e, -1, e->require_p);
-	if (best < 0 || e->verdict != VERDICT_PASS) {
-		fprintf(out,
-			"Policy auto uses membarrier (%.1f us a change): no wait is good enough.\n",
-			barrier);
-		return;
-	}
-	accept = pow(10, ceil(log10(e->level[best].upper_p) - 1e-9));
-	fprintf(out,
-		"Policy auto uses membarrier (%.1f us a change); after pc_set_accept_p(%s) it "
-		"waits "
-		"%s (%.2f us).\n",
-		barrier, NUMBER(accept), WAITS(&e->level[best].rung),
-		microseconds(e->level[best].ticks, id));
-}
-
-/* The shortest of the long waits with the best bound. */
-static void put_long(FILE *out, const struct estimate *e, const struct identity *id)
-{
-	const struct level *best = &e->long_level[0];
-
-	for (unsigned i = 1; i < LONG_WAITS; i++)
-		if (e->long_level[i].upper_p < best->upper_p)
-			best = &e->long_level[i];
-	if (best->upper_p > WORTH_TELLING)
-		return;
-	fprintf(out,
-		"Started changes: two waits of %" PRIu64
-		" (%.0f us, no executor interrupted) keep them "
-		"below %s; auto %s.\n",
-		best->rung.first, microseconds(best->ticks, id), NUMBER(best->upper_p),
-		best->upper_p <= PC_ACCEPT_P_DEFAULT
-			? "does so"
-			: "does so below 1e-9, or if told to accept it");
-}
-
-static void put_window(FILE *out, const struct window *w)
-{
-	if (w->word_tore)
-		return;
-	if (w->upper_p > WORTH_TELLING) {
-		fprintf(out, "Sites inside a window: too few stores were seen to tell a bound.\n");
-		return;
-	}
-	fprintf(out,
-		"Sites inside %u bytes: one store, 0 tears in %s, so below %s; auto does so "
-		"%s.\n",
-		w->bytes, NUMBER(w->toggles), NUMBER(w->upper_p),
-		w->bytes == 8 || w->upper_p <= PC_ACCEPT_P_DEFAULT
-			? "already"
-			: "below 1e-9, or if told to accept it");
-}
-
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from)
 {
 	const struct identity *id = from->identity;
+	const struct level *longest = &e->long_level[0], *level;
+	double barrier = microseconds(e->membarrier_ticks, id), bound = 1;
+	int best, least, first = -3;
 
 	fprintf(out, "Machine: %s, microcode %s, hypervisor %s, %u CPUs\n", id->brand,
 		id->microcode, id->hypervisor, id->cpus);
 	fputs("Verdict: ", out);
 	put_verdict(out, verdict_name(e->verdict), (int)e->verdict);
 	fprintf(out, ": %s\n", e->reason);
-	put_ladder(out, e, id);
+
+	/* The ladder, a row for each decade. */
+	for (unsigned i = 0; i < e->levels; i++)
+		for (int c = 0; c < CLAIMS; c++)
+			bound = fmin(bound, e->level[i].claim[c].upper_p);
+	least = (int)ceil(log10(bound) - 1e-9);
+	if (least > -1)
+		fprintf(out, "No wait keeps tears below 0.1 per toggle, as far as was seen.\n");
+	else
+		fprintf(out, "Tears of a toggle  at sites across a line    across a page"
+			     "   (two waits, and what a change costs)\n");
+	if (first < least)
+		first = least;
+	if (first - least >= DECADES_MAX)
+		first = least + DECADES_MAX - 1;
+	for (int decade = first; least <= -1 && decade >= least; decade--) {
+		fprintf(out, "  below 1e%d      ", decade);
+		put_cell(out, e, CLAIM_LINE, pow(10, decade), id);
+		put_cell(out, e, CLAIM_PAGE, pow(10, decade), id);
+		fputc('\n', out);
+	}
 	if (e->long_run)
 		fprintf(out, "How sure: %.0f %% for the long run, from %u runs.\n",
 			100 * CONFIDENCE, e->runs);
@@ -150,13 +72,51 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 			"How sure: %.0f %% for the time of %s, no more: the long run takes %d "
 			"runs.\n",
 			100 * CONFIDENCE, e->runs > 1 ? "these runs" : "this run", LONG_RUN);
-	put_policy(out, e, id);
-	put_long(out, e, id);
-	put_window(out, &e->window);
+
+	/* What the library will do. */
+	best = estimate_best(e, -1, PC_ACCEPT_P_DEFAULT);
+	level = best < 0 ? NULL : &e->level[best];
+	if (level && level->ticks < e->membarrier_ticks) {
+		fprintf(out, "Policy auto waits %s: it keeps the default, %s.\n",
+			WAITS(&level->rung), NUMBER(PC_ACCEPT_P_DEFAULT));
+	} else if ((best = estimate_best(e, -1, e->require_p)) < 0 || e->verdict != VERDICT_PASS) {
+		fprintf(out,
+			"Policy auto uses membarrier (%.1f us a change): no wait is good enough.\n",
+			barrier);
+	} else {
+		level = &e->level[best];
+		fprintf(out,
+			"Policy auto uses membarrier (%.1f us a change); after pc_set_accept_p(%s) "
+			"it waits %s (%.2f us).\n",
+			barrier, NUMBER(pow(10, ceil(log10(level->upper_p) - 1e-9))),
+			WAITS(&level->rung), microseconds(level->ticks, id));
+	}
+	/* The shortest of the long waits with the best bound. */
+	for (unsigned i = 1; i < LONG_WAITS; i++)
+		if (e->long_level[i].upper_p < longest->upper_p)
+			longest = &e->long_level[i];
+	if (longest->upper_p <= WORTH_TELLING)
+		fprintf(out,
+			"Started changes: two waits of %" PRIu64
+			" (%.0f us, no executor interrupted) keep them below %s; auto %s.\n",
+			longest->rung.first, microseconds(longest->ticks, id),
+			NUMBER(longest->upper_p),
+			longest->upper_p <= PC_ACCEPT_P_DEFAULT
+				? "does so"
+				: "does so below 1e-9, or if told to accept it");
+	if (!e->window.word_tore && e->window.upper_p > WORTH_TELLING)
+		fprintf(out, "Sites inside a window: too few stores were seen to tell a bound.\n");
+	else if (!e->window.word_tore)
+		fprintf(out,
+			"Sites inside %u bytes: one store, 0 tears in %s, so below %s; auto does "
+			"so %s.\n",
+			e->window.bytes, NUMBER(e->window.toggles), NUMBER(e->window.upper_p),
+			e->window.bytes == 8 || e->window.upper_p <= PC_ACCEPT_P_DEFAULT
+				? "already"
+				: "below 1e-9, or if told to accept it");
 	fprintf(out,
 		"Next:    run it again, all runs add up (tmax evidence). %u placement%s not "
-		"covered: "
-		"see --verbose.\n",
+		"covered: see --verbose.\n",
 		from->plan->unseateds, from->plan->unseateds == 1 ? " is" : "s are");
 }
 
@@ -180,20 +140,6 @@ static void put_sections(FILE *out, const struct level *level, unsigned count)
 		}
 }
 
-static void put_factor(FILE *out, const struct estimate *e, int claim)
-{
-	if (e->factor[claim] > 0)
-		fprintf(out,
-			"  across a %s: at most %s times as many tears per toggle as gaps per "
-			"store, at %" PRIu64 " ticks\n",
-			claim_name(claim), NUMBER(e->factor[claim]), e->factor_wait[claim]);
-	else
-		fprintf(out,
-			"  across a %s: how many tears a gap stands for is unknown, since no wait "
-			"had enough of both; so no bound\n",
-			claim_name(claim));
-}
-
 void summary_details(FILE *out, const struct estimate *e, const struct provenance *from)
 {
 	const struct paper_wait *paper = &e->paper;
@@ -203,8 +149,18 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 	put_sections(out, e->level, e->ladder.count);
 	fprintf(out, "Long waits, by gaps of fetches; stores and gaps are told as toggles and "
 		     "tears:\n");
-	put_factor(out, e, CLAIM_LINE);
-	put_factor(out, e, CLAIM_PAGE);
+	for (int claim = 0; claim < CLAIMS; claim++)
+		if (e->factor[claim] > 0)
+			fprintf(out,
+				"  across a %s: at most %s times as many tears per toggle as gaps "
+				"per "
+				"store, at %" PRIu64 " ticks\n",
+				claim_name(claim), NUMBER(e->factor[claim]), e->factor_wait[claim]);
+		else
+			fprintf(out,
+				"  across a %s: how many tears a gap stands for is unknown, since "
+				"no wait had enough of both; so no bound\n",
+				claim_name(claim));
 	put_sections(out, e->long_level, LONG_WAITS);
 	if (paper->known && !paper->found)
 		fprintf(out, "The paper's T_max: none, every constant wait up to %u ticks tore.\n",

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/cell_options.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "stress/base/data_file.h"
 #include "stress/base/number.h"
@@ -19,6 +19,8 @@
 #define TAIL_SLICE     2.0  /* seconds of a cell */
 #define TAIL_SLICE_MIN 0.05 /* shorter cells are mostly set-up */
 #define PARTS	       17   /* of what makes a cell */
+
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 /* --- What is asked for ------------------------------------------------------------------------ */
 
@@ -81,6 +83,93 @@ void experiment_name(struct experiment *e)
 		snprintf(e->name, sizeof(e->name), "list");
 }
 
+/* --- Lists of cells ----------------------------------------------------------------------------
+ */
+
+int cells_add(struct cells *cells, const struct listed *listed)
+{
+	struct listed *more = cells->at;
+
+	/* Doubled whenever the count is a power of two. */
+	if ((cells->count & (cells->count - 1)) == 0)
+		more = realloc(more, (cells->count ? 2 * cells->count : 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	cells->at = more;
+	more[cells->count++] = *listed;
+	return 0;
+}
+
+void cells_free(struct cells *cells)
+{
+	free(cells->at);
+	*cells = (struct cells){ 0 };
+}
+
+static int read_cell(const char *text, struct listed *l, char *why)
+{
+	size_t name = strspn(text, NAME_LETTERS);
+	struct cell *cell = &l->cell;
+	char command[8] = "";
+	int ret;
+
+	*l = (struct listed){ 0 };
+	if (name && text[name] == ':') {
+		if (name >= sizeof(l->name) || text[0] < 'a') {
+			snprintf(why, OPTION_WHY, "its name is not one of %d letters at most",
+				 CELLS_NAME - 1);
+			return -EINVAL;
+		}
+		memcpy(l->name, text, name);
+		text += name + 1;
+	}
+	if (sscanf(text, " tmax %7s", command) == 1)
+		l->gaps = strcmp(command, "gaps") == 0;
+	if (l->gaps)
+		gap_defaults(cell);
+	else
+		cell_defaults(cell);
+	/* What no line can say, to see whether it says anything. */
+	cell->seed = UINT64_MAX;
+	cell->placement = PLACEMENT_COUNT;
+	ret = cell_read(text, l->gaps ? "gaps" : "stress", cell, why);
+	if (ret < 0)
+		return ret;
+	l->seeded = cell->seed != UINT64_MAX;
+	l->placed = cell->placement != PLACEMENT_COUNT;
+	if (!l->seeded)
+		cell->seed = 1;
+	if (!l->placed)
+		cell->placement = PLACEMENT_SPREAD;
+	return l->gaps ? gap_check(cell, why, OPTION_WHY) : cell_check(cell, why, OPTION_WHY);
+}
+
+int cells_read(FILE *stream, struct cells *cells, char *why)
+{
+	char *line = NULL, reason[OPTION_WHY] = "";
+	struct listed listed;
+	size_t room = 0;
+	int ret = 0;
+
+	for (size_t number = 1; ret == 0 && getline(&line, &room, stream) > 0; number++) {
+		const char *text = line + strspn(line, " \t\r\n");
+
+		if (!*text || *text == '#')
+			continue;
+		ret = read_cell(text, &listed, reason);
+		if (ret == 0 && cells->count == CELLS_MAX) {
+			option_refuse(reason, "there are too many cells");
+			ret = -EINVAL;
+		}
+		if (ret == 0)
+			ret = cells_add(cells, &listed);
+		if (ret == -EINVAL)
+			snprintf(why, CELLS_WHY, "line %zu: %s", number, reason);
+	}
+	free(line);
+	return ret == 0 && ferror(stream) ? -EIO : ret;
+}
+
 /* --- The list --------------------------------------------------------------------------------- */
 
 static int read_list(struct experiment *e)
@@ -95,10 +184,8 @@ static int read_list(struct experiment *e)
 		data_file(e->kind == EXPERIMENT_PAPER ? "paper.cells" : "tail.cells", path,
 			  sizeof(path));
 	stream = fopen(path, "re");
-	if (!stream) {
-		error(0, errno, "cannot read the list %s", path);
-		return EXIT_MISSING;
-	}
+	if (!stream)
+		return complain(EXIT_MISSING, -errno, "cannot read the list %s", path);
 	ret = cells_read(stream, &e->cells, why);
 	fclose(stream);
 	if (ret == -EINVAL)
@@ -162,45 +249,38 @@ bool same_cell(const struct listed *a, const struct listed *b)
 	return a->gaps == b->gaps && memcmp(of_a, of_b, sizeof(of_a)) == 0;
 }
 
-/* Threads of one real-time priority take no turns: the provoker load would end the cell. */
-static int prepare_tail(struct experiment *e, const struct plan *plan)
-{
-	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
-	size_t kept = 0;
-
-	for (size_t i = 0; i < e->cells.count; i++)
-		if (!e->fifo || !(e->cells.at[i].cell.provokers & 1u << PROVOKER_LOAD))
-			e->cells.at[kept++] = e->cells.at[i];
-	e->cells.count = kept;
-	/* So short that each line gets its turn. */
-	e->with.seconds = fmax(fmin(plan->budget / (double)kept, TAIL_SLICE), TAIL_SLICE_MIN);
-	e->with.placement = plan->seat[0].placement;
-	e->with.executors = plan->seat[0].executors;
-	experiment_replace(e, "seconds");
-	experiment_replace(e, "placement");
-	experiment_replace(e, "executors");
-	return e->fifo && sched_setscheduler(0, SCHED_FIFO, &lowest) ? -errno : 0;
-}
-
 int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const struct plan *plan)
 {
 	struct listed *end, *l, *k;
 	struct seating seating;
 	char reason[OPTION_WHY];
+	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
+	size_t kept = 0;
 	int ret, status = read_list(e);
 
 	if (status != EXIT_PASS)
 		return status;
 	ret = put_executors(e);
-	if (ret < 0) {
-		error(0, -ret, "the list cannot be made");
-		return EXIT_MISSING;
+	if (ret < 0)
+		return complain(EXIT_MISSING, ret, "the list cannot be made");
+	/* Threads of one real-time priority take no turns: the provoker load would end the cell. */
+	for (size_t i = 0; e->kind == EXPERIMENT_TAIL && i < e->cells.count; i++)
+		if (!e->fifo || !(e->cells.at[i].cell.provokers & 1u << PROVOKER_LOAD))
+			e->cells.at[kept++] = e->cells.at[i];
+	if (e->kind == EXPERIMENT_TAIL) {
+		e->cells.count = kept;
+		/* So short that each line gets its turn. */
+		e->with.seconds =
+			fmax(fmin(plan->budget / (double)kept, TAIL_SLICE), TAIL_SLICE_MIN);
+		e->with.placement = plan->seat[0].placement;
+		e->with.executors = plan->seat[0].executors;
+		experiment_replace(e, "seconds");
+		experiment_replace(e, "placement");
+		experiment_replace(e, "executors");
+		ret = e->fifo && sched_setscheduler(0, SCHED_FIFO, &lowest) ? -errno : 0;
 	}
-	ret = e->kind == EXPERIMENT_TAIL ? prepare_tail(e, plan) : 0;
-	if (ret < 0) {
-		error(0, -ret, "no real-time priority for this user");
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return complain(EXIT_MISSING, ret, "no real-time priority for this user");
 	end = e->cells.at + e->cells.count;
 	for (l = e->cells.at; l < end; l++) {
 		struct cell *cell = &l->cell;
@@ -221,10 +301,8 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const st
 		    cell->executors)
 			cell->placement = PLACEMENT_OVERSUBSCRIBED;
 		if (placement_seat(topology, cell->placement, cell->executors, &seating, reason,
-				   sizeof(reason)) < 0) {
-			error(0, 0, "%s", reason);
-			return EXIT_MISSING;
-		}
+				   sizeof(reason)) < 0)
+			return complain(EXIT_MISSING, 0, "%s", reason);
 	}
 	for (l = e->cells.at; l < end; l++)
 		for (k = e->cells.at, l->copies = 0; k < end; k++) {

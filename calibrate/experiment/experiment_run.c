@@ -2,55 +2,38 @@
 /* An experiment's cells one by one into its journal, and what that tells. */
 #include <errno.h>
 #include <error.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/experiment/experiment.h"
 #include "calibrate/program/exit_status.h"
 #include "results/figures/figure.h"
-#include "results/journal/gap_record.h"
+#include "results/journal/journal.h"
+#include "stress/base/clock.h"
+#include "stress/base/number.h"
 #include "stress/run/gap.h"
-
-/* A session would take a cell that hung for an answer, and an old pace for today's. */
-static void forget_no_answers(struct journal_data *known)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < known->count; i++)
-		if (has_answer(&known->records[i]) &&
-		    strcmp(known->records[i].stage, TIMING_STAGE) != 0)
-			known->records[kept++] = known->records[i];
-	known->count = kept;
-}
-
-/* A run of the gap oracle is known by its command. */
-static bool is_known_gap(const struct session *s, const struct cell *cell)
-{
-	const json_t *line;
-	char command[512];
-	size_t i;
-
-	gap_command(cell, command, sizeof(command));
-	json_array_foreach(s->known.others, i, line)
-	{
-		const char *known = json_string_value(json_object_get(line, "command"));
-
-		if (known && strcmp(known, command) == 0)
-			return true;
-	}
-	return false;
-}
 
 /* 1: it has an answer. */
 static int run_gaps(struct session *s, const struct cell *cell)
 {
 	struct run_options how = { .topology = s->topology, .stop = s->stop };
 	static struct gap_result result;
+	const json_t *line;
+	char command[512];
 	json_t *body;
+	size_t i;
 	int ret;
 
-	if (is_known_gap(s, cell)) {
-		s->used += cell->seconds;
-		return 1;
+	/* A run of the gap oracle is known by its command. */
+	gap_command(cell, command, sizeof(command));
+	json_array_foreach(s->known.others, i, line)
+	{
+		if (strcmp(json_text_of(line, "command"), command) == 0) {
+			s->used += cell->seconds;
+			return 1;
+		}
 	}
 	progress_begin_cell(&s->progress, cell, session_left(s));
 	ret = gap_run(cell, &how, &result);
@@ -69,61 +52,150 @@ static int run_gaps(struct session *s, const struct cell *cell)
 	return *s->stop ? -EINTR : result.outcome == OUTCOME_DONE;
 }
 
-/* 1: it has an answer. */
-static int run_cell(const struct experiment *e, struct session *s, size_t i)
-{
-	const struct listed *l = experiment_line(e, i);
-	const char *name = l->name[0] ? l->name : e->name;
-	const struct cell_record *record;
-	char stage[sizeof(record->stage)];
-	struct cell cell;
-	unsigned run = experiment_cell(e, i, &cell);
-	int ret;
-
-	if (s->progress.stage != name)
-		progress_stage(&s->progress, name);
-	if (l->gaps)
-		return run_gaps(s, &cell);
-	ret = session_run(s, experiment_stage(e, l, stage), run, &cell, &record);
-	return ret < 0 ? ret : has_answer(record);
-}
-
-/* What this machine cannot run once it can never run. 0, or -ENOENT: nothing else is left. */
-static int leave_out(struct cells *cells, const struct listed *which)
-{
-	size_t left = 0;
-
-	for (struct listed *l = cells->at; l < cells->at + cells->count; l++) {
-		l->left_out |= same_cell(l, which);
-		left += !l->left_out;
-	}
-	return left ? 0 : -ENOENT;
-}
-
 /* 0: all of it has an answer; 1: some cell hung, was killed or left out. */
 static int run_cells(struct experiment *e, struct session *s)
 {
 	bool ends = e->repetitions, unanswered = false;
-	size_t count = ends ? experiment_count(e) : SIZE_MAX;
-	char stage[sizeof(((struct cell_record *)0)->stage)];
+	size_t left, count = ends ? experiment_count(e) : SIZE_MAX;
+	const struct cell_record *record;
+	char stage[sizeof(record->stage)];
 	int ret = 0;
 
 	for (size_t i = e->shard.number - 1; ret >= 0 && i < count; i += e->shard.of) {
 		struct listed *l = experiment_line(e, i);
+		const char *name = l->name[0] ? l->name : e->name;
+		struct cell cell;
+		unsigned run = experiment_cell(e, i, &cell);
 
 		if (!ends && session_left(s) <= 0)
 			break;
-		ret = l->left_out ? 0 : run_cell(e, s, i);
+		experiment_stage(e, l, stage);
+		if (!l->left_out && s->progress.stage != name)
+			progress_stage(&s->progress, name);
+		if (l->left_out)
+			ret = 0;
+		else if (l->gaps)
+			ret = run_gaps(s, &cell);
+		else if ((ret = session_run(s, stage, run, &cell, &record)) >= 0)
+			ret = has_answer(record);
 		unanswered |= ret == 0;
 		if (ret >= 0 || ret == -EINTR || ret == -EIO || ret == -ENOMEM)
 			continue;
 		progress_end(&s->progress);
-		error(0, -ret, "%s not run here", experiment_stage(e, l, stage));
+		error(0, -ret, "%s not run here", stage);
 		unanswered = true;
-		ret = leave_out(&e->cells, l);
+		/* What this machine cannot run once it can never run. */
+		left = 0;
+		for (struct listed *k = e->cells.at; k < e->cells.at + e->cells.count; k++) {
+			k->left_out |= same_cell(k, l);
+			left += !k->left_out;
+		}
+		ret = left ? 0 : -ENOENT;
 	}
 	progress_end(&s->progress);
 	return ret < 0 ? ret : ends && unanswered;
+}
+
+/* --- How long the paper's grid takes: cells of both ends of it are timed before it begins -------
+ */
+
+#define TIMING_SECONDS 0.5
+
+double pace_seconds(const struct pace *pace, const struct cell *cell)
+{
+	double share = 0;
+
+	if (pace->wait[1] > pace->wait[0])
+		share = (double)(cell->waits.first - pace->wait[0]) /
+			(double)(pace->wait[1] - pace->wait[0]);
+	return pace->start + (double)cell->toggles * (pace->toggle[0] +
+						      share * (pace->toggle[1] - pace->toggle[0]));
+}
+
+/* Of each number of executors, in their order. */
+static int time_executors(const struct experiment *e, struct session *s, struct pace *pace)
+{
+	int ret = 0;
+
+	progress_stage(&s->progress, TIMING_STAGE);
+	for (unsigned n = 1; ret == 0 && n <= EXECUTORS_MOST; n++) {
+		const struct listed *end[2] = { NULL, NULL };
+		const struct cell_record *record;
+		struct cell cell;
+		double begin;
+
+		for (size_t i = 0; i < e->cells.count; i++) {
+			const struct listed *l = &e->cells.at[i];
+
+			if (l->cell.executors != n)
+				continue;
+			if (!end[0] || l->cell.waits.first < end[0]->cell.waits.first)
+				end[0] = l;
+			if (!end[1] || l->cell.waits.first > end[1]->cell.waits.first)
+				end[1] = l;
+		}
+		for (int i = 0; ret == 0 && end[0] && i < 2; i++) {
+			experiment_cell(e, (size_t)(end[i] - e->cells.at), &cell);
+			pace[n].executors = n;
+			pace[n].placement = cell.placement;
+			/* By the oracle that survives its tears, so that it lasts. */
+			cell.oracle = ORACLE_COUNT;
+			cell.toggles = CELL_TOGGLES_MAX;
+			cell.seconds = TIMING_SECONDS;
+			begin = seconds_now();
+			ret = session_run(s, TIMING_STAGE, 0, &cell, &record);
+			if (ret < 0)
+				break;
+			if (record->result.toggles == 0)
+				ret = -ETIME;
+			pace[n].wait[i] = cell.waits.first;
+			pace[n].toggle[i] = record->result.seconds / (double)record->result.toggles;
+			pace[n].start =
+				fmax(pace[n].start, seconds_now() - begin - record->result.seconds);
+		}
+	}
+	progress_end(&s->progress);
+	return ret;
+}
+
+int pace_grid(const struct experiment *e, struct session *s)
+{
+	struct pace pace[EXECUTORS_MOST + 1] = { 0 };
+	size_t count = experiment_count(e), to_run = 0;
+	bool *have = calloc(count, sizeof(*have));
+	struct there there;
+	char duration[32];
+	struct cell cell;
+	double seconds = 0;
+	int ret = have ? experiment_look(e, &s->known, have, &there) : -ENOMEM;
+
+	for (size_t i = e->shard.number - 1; ret == 0 && i < count; i += e->shard.of)
+		to_run += !have[i];
+	if (ret == 0 && to_run)
+		ret = time_executors(e, s, pace);
+	for (size_t i = e->shard.number - 1; ret == 0 && i < count; i += e->shard.of) {
+		experiment_cell(e, i, &cell);
+		if (!have[i] && cell.executors <= EXECUTORS_MOST)
+			seconds += pace_seconds(&pace[cell.executors], &cell);
+	}
+	free(have);
+	if (ret < 0 || !to_run)
+		return ret;
+	printf("The paper's grid: %zu cells of %" PRIu64 " toggles", count,
+	       e->cells.at[0].cell.toggles);
+	if (e->shard.of > 1)
+		printf(", shard %u/%u", e->shard.number, e->shard.of);
+	printf("; %zu to run: about %s, less where runs crash\n", to_run,
+	       tell_duration(seconds, duration, sizeof(duration)));
+	for (unsigned n = 1; n <= EXECUTORS_MOST; n++)
+		if (pace[n].executors)
+			printf("  N %u, %s: %s to %s us a toggle\n", n,
+			       placement_name(pace[n].placement), NUMBER(1e6 * pace[n].toggle[0]),
+			       NUMBER(1e6 * pace[n].toggle[1]));
+	fflush(stdout);
+	/* For the time left that the progress shows. */
+	s->budget = seconds_now() - s->begin + seconds;
+	return 0;
 }
 
 /* --- What the journals hold ------------------------------------------------------------------ */
@@ -133,10 +205,8 @@ static int read_journal(const char *path, struct journal_data *data)
 	size_t skipped = data->skipped;
 	int ret = journal_read(path, data);
 
-	if (ret < 0) {
-		error(0, -ret, "cannot read journal %s", path);
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return complain(EXIT_MISSING, ret, "cannot read journal %s", path);
 	if (data->skipped > skipped)
 		error(0, 0, "%s: %zu unreadable lines skipped", path, data->skipped - skipped);
 	return EXIT_PASS;
@@ -163,10 +233,16 @@ static int tell_outcome(const struct experiment *e, const struct journal_data *d
 
 int experiment_run(struct experiment *e, struct session *s)
 {
-	struct journal_data data = { 0 };
+	struct journal_data data = { 0 }, *known = &s->known;
+	size_t i, kept = 0;
 	int status, ret;
 
-	forget_no_answers(&s->known);
+	/* A session would take a cell that hung for an answer, and an old pace for today's. */
+	for (i = 0; i < known->count; i++)
+		if (has_answer(&known->records[i]) &&
+		    strcmp(known->records[i].stage, TIMING_STAGE) != 0)
+			known->records[kept++] = known->records[i];
+	known->count = kept;
 	ret = e->kind == EXPERIMENT_PAPER ? pace_grid(e, s) : 0;
 	if (ret == 0)
 		ret = run_cells(e, s);
@@ -185,24 +261,10 @@ int experiment_run(struct experiment *e, struct session *s)
 		return EXIT_CANNOT_WRITE;
 	if (ret > 0)
 		return EXIT_INCONCLUSIVE;
-	if (ret < 0) {
-		error(0, -ret, "the experiment broke off");
-		return EXIT_MISSING;
-	}
+	if (ret < 0)
+		return complain(EXIT_MISSING, ret, "the experiment broke off");
 	/* Other shards are not this run's business. */
 	return e->shard.of > 1 && status == EXIT_INCONCLUSIVE ? EXIT_PASS : status;
-}
-
-/* The journals may come from a machine with other CPUs than this one. */
-static void seat_as_recorded(struct experiment *e, const struct journal_data *data)
-{
-	for (size_t i = 0; i < data->count; i++) {
-		const struct cell_record *r = &data->records[i];
-
-		for (size_t k = 0; strcmp(r->stage, e->name) == 0 && k < e->cells.count; k++)
-			if (e->cells.at[k].cell.executors == r->cell.executors)
-				e->cells.at[k].cell.placement = r->cell.placement;
-	}
 }
 
 int experiment_merge(struct experiment *e, char *const *journals, int count)
@@ -217,7 +279,12 @@ int experiment_merge(struct experiment *e, char *const *journals, int count)
 		status = EXIT_USAGE;
 	}
 	if (status == EXIT_PASS) {
-		seat_as_recorded(e, &data);
+		/* The journals may come from a machine with other CPUs than this one. */
+		for (const struct cell_record *r = data.records; r < data.records + data.count; r++)
+			for (size_t k = 0; strcmp(r->stage, e->name) == 0 && k < e->cells.count;
+			     k++)
+				if (e->cells.at[k].cell.executors == r->cell.executors)
+					e->cells.at[k].cell.placement = r->cell.placement;
 		status = tell_outcome(e, &data);
 	}
 	journal_free(&data);

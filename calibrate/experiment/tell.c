@@ -9,7 +9,7 @@
 
 #include "calibrate/experiment/experiment.h"
 #include "results/figures/figure.h"
-#include "results/journal/gap_record.h"
+#include "results/journal/journal.h"
 #include "stress/base/number.h"
 #include "stress/run/gap.h"
 
@@ -32,27 +32,19 @@ char *tell_duration(double seconds, char *buf, size_t size)
 
 /* --- Stage by stage -------------------------------------------------------------------------- */
 
-static bool in_regime(const struct cell_result *r, enum regime regime)
-{
-	uint64_t distance = r->witness.offset_error;
-
-	if (regime == REGIME_ALL)
-		return true;
-	/* Threads on one CPU have no distance, and the dead tell nothing. */
-	if (distance == 0 || distance == WITNESS_UNKNOWN)
-		return false;
-	return (distance >= FAR_TICKS) == (regime == REGIME_FAR);
-}
-
 struct stage_sum stage_sum(const char *stage, enum regime regime, const struct journal_data *data)
 {
 	struct stage_sum sum = { 0 };
 
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_result *r = &data->records[i].result;
-		uint64_t median = r->latency.median;
+		uint64_t median = r->latency.median, distance = r->witness.offset_error;
 
-		if (strcmp(data->records[i].stage, stage) != 0 || !in_regime(r, regime))
+		if (strcmp(data->records[i].stage, stage) != 0)
+			continue;
+		/* Threads on one CPU have no distance, and the dead tell nothing. */
+		if (regime != REGIME_ALL && (distance == 0 || distance == WITNESS_UNKNOWN ||
+					     (distance >= FAR_TICKS) != (regime == REGIME_FAR)))
 			continue;
 		sum.cells++;
 		sum.toggles += r->toggles;
@@ -68,28 +60,26 @@ struct stage_sum stage_sum(const char *stage, enum regime regime, const struct j
 	return sum;
 }
 
-static void print_sum(const char *name, const char *regime, const struct stage_sum *sum)
-{
-	printf("%-13s %-7s %5zu %10s %6" PRIu64 " %6" PRIu64 " %6" PRIu64 "  %s (%s to %s)", name,
-	       regime, sum->cells, NUMBER(sum->toggles), sum->tears[TEAR_OLD_FRONT],
-	       sum->tears[TEAR_NEW_FRONT], sum->tears[TEAR_OTHER], NUMBER(sum->band.rate),
-	       NUMBER(sum->band.lower), NUMBER(sum->band.upper));
-	if (sum->latency[1])
-		printf("  %" PRIu64 " to %" PRIu64, sum->latency[0], sum->latency[1]);
-	putchar('\n');
-}
-
 static void print_stage(const char *name, const char *stage, const struct journal_data *data)
 {
-	struct stage_sum all = stage_sum(stage, REGIME_ALL, data);
-	struct stage_sum near = stage_sum(stage, REGIME_NEAR, data);
-	struct stage_sum far = stage_sum(stage, REGIME_FAR, data);
+	static const char *const regimes[] = {
+		[REGIME_ALL] = "all", [REGIME_NEAR] = "near", [REGIME_FAR] = "far"
+	};
+	bool both = stage_sum(stage, REGIME_NEAR, data).cells &&
+		    stage_sum(stage, REGIME_FAR, data).cells;
 
-	print_sum(name, "all", &all);
-	if (!near.cells || !far.cells)
-		return;
-	print_sum("", "near", &near);
-	print_sum("", "far", &far);
+	for (int regime = REGIME_ALL; regime <= (both ? REGIME_FAR : REGIME_ALL); regime++) {
+		struct stage_sum sum = stage_sum(stage, (enum regime)regime, data);
+
+		printf("%-13s %-7s %5zu %10s %6" PRIu64 " %6" PRIu64 " %6" PRIu64 "  %s (%s to %s)",
+		       regime == REGIME_ALL ? name : "", regimes[regime], sum.cells,
+		       NUMBER(sum.toggles), sum.tears[TEAR_OLD_FRONT], sum.tears[TEAR_NEW_FRONT],
+		       sum.tears[TEAR_OTHER], NUMBER(sum.band.rate), NUMBER(sum.band.lower),
+		       NUMBER(sum.band.upper));
+		if (sum.latency[1])
+			printf("  %" PRIu64 " to %" PRIu64, sum.latency[0], sum.latency[1]);
+		putchar('\n');
+	}
 }
 
 /* Returns how many tears there are now. */
@@ -133,11 +123,9 @@ static void print_gaps(const char *name, enum crossing crossing, const json_t *l
 
 	json_array_foreach(lines, i, line)
 	{
-		const char *type = json_string_value(json_object_get(line, "type"));
-		const char *across = json_string_value(
-			json_object_get(json_object_get(line, "cell"), "crossing"));
+		const char *across = json_text_of(json_object_get(line, "cell"), "crossing");
 
-		if (!type || strcmp(type, "gaps") != 0 || !across ||
+		if (strcmp(json_text_of(line, "type"), "gaps") != 0 ||
 		    crossing_parse(across) != (int)crossing)
 			continue;
 		runs++;

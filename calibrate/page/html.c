@@ -67,28 +67,25 @@ void html_tile(FILE *out, const char *label, const char *number, const char *uni
 	html_between(out, "<dd>", "</dd></div>\n", "%s", text);
 }
 
-void html_table(FILE *out, const char *caption, const char *const headings[])
+void html_table(FILE *out, const char *caption, const char *headings)
 {
 	/* The caption stands outside the box, or it would scroll out of sight. */
 	if (caption)
 		html_between(out, "<p class=\"about\">", "</p>\n", "%s", caption);
 	fputs("<div class=\"scroll\" tabindex=\"0\"><table>\n<tr>", out);
-	for (; *headings; headings++) {
-		bool number = **headings == '#';
+	for (int length; *headings; headings += length + (headings[length] != '\0')) {
+		bool number = *headings == '#';
 
-		fputs(number ? "<th class=\"n\" scope=\"col\">" : "<th scope=\"col\">", out);
-		html_text(out, *headings + number);
-		fputs("</th>", out);
+		length = (int)strcspn(headings, "\t");
+		html_between(out, number ? "<th class=\"n\" scope=\"col\">" : "<th scope=\"col\">",
+			     "</th>", "%.*s", length - number, headings + number);
 	}
 }
 
 void html_row(FILE *out, const char *class)
 {
-	fputs("</tr>\n", out);
-	if (class)
-		fprintf(out, "<tr class=\"%s\">", class);
-	else
-		fputs("<tr>", out);
+	fprintf(out, "</tr>\n<tr%s%s%s>", class ? " class=\"" : "", class ? class : "",
+		class ? "\"" : "");
 }
 
 /* --- Files --------------------------------------------------------------------- */
@@ -125,55 +122,38 @@ int html_style(FILE *out, const char *path)
 	return 0;
 }
 
-static bool starts(const char *text, const char *with)
-{
-	return strncmp(text, with, strlen(with)) == 0;
-}
-
-/* Copies without titles, with the prefix before every id, defined or used. */
-static void copy_svg(FILE *out, const char *svg, const char *end, const char *prefix)
+/* gnuplot titles each curve with its own source, which browsers would show. */
+int html_svg(FILE *out, const char *path, const char *prefix)
 {
 	static const char *const marks[] = { " id=\"",	  " id='",     "\tid=\"",
 					     "\tid='",	  " href=\"#", " href='#",
 					     ":href=\"#", ":href='#",  "url(#" };
+	char *text = read_file(path), *svg, *end = NULL;
 
-	while (svg < end) {
-		/* gnuplot titles each curve with its own source, which browsers would show. */
-		const char *title = starts(svg, "<title>") ? strstr(svg, "</title>") : NULL;
+	if (!text)
+		return -errno;
+	svg = strstr(text, "<svg");
+	for (char *at = svg; at && (at = strstr(at, "</svg>"));)
+		end = at += strlen("</svg>");
+	for (char *at = svg; end && at < end;) {
+		char *title = strncmp(at, "<title>", 7) == 0 ? strstr(at, "</title>") : NULL;
 		bool id = false;
 
 		if (title) {
-			svg = title + strlen("</title>");
+			at = title + strlen("</title>");
 			continue;
 		}
 		for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]) && !id; i++) {
-			id = starts(svg, marks[i]);
+			id = strncmp(at, marks[i], strlen(marks[i])) == 0;
 			if (id) {
 				fputs(marks[i], out);
 				html_text(out, prefix);
-				svg += strlen(marks[i]);
+				at += strlen(marks[i]);
 			}
 		}
 		if (!id)
-			putc(*svg++, out);
+			putc(*at++, out);
 	}
-}
-
-int html_svg(FILE *out, const char *path, const char *prefix)
-{
-	char *text = read_file(path), *svg, *end;
-	int rc = text ? 0 : -errno;
-
-	if (rc)
-		return rc;
-	svg = strstr(text, "<svg");
-	end = NULL;
-	for (char *at = svg; at && (at = strstr(at, "</svg>"));)
-		end = at += strlen("</svg>");
-	if (end)
-		copy_svg(out, svg, end, prefix);
-	else
-		rc = -EINVAL;
 	free(text);
-	return rc;
+	return end ? 0 : -EINVAL;
 }

@@ -37,12 +37,11 @@ void html_tile(FILE *out, const char *label, const char *number, const char *uni
 	       const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /*
- * html_table - a table in a box that scrolls by itself, with its heading row, below a
- * caption (NULL: none).
- * headings ends with NULL; one that starts with '#' is of a column of numbers. Only
- * the cells of html_words break into lines.
+ * html_table - a table in a box that scrolls by itself, with its heading row, below a caption
+ * (NULL: none). Tabs stand between headings; one that starts with '#' is of a column of numbers.
+ * Only the cells of html_words break into lines.
  */
-void html_table(FILE *out, const char *caption, const char *const headings[]);
+void html_table(FILE *out, const char *caption, const char *headings);
 void html_row(FILE *out, const char *class); /* NULL: of no class; ends the row before */
 #define html_cell(out, ...)   html_between(out, "<td>", "</td>", __VA_ARGS__)
 #define html_words(out, ...)  html_between(out, "<td class=\"w\">", "</td>", __VA_ARGS__)

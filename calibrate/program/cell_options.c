@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/program/cell_options.h"
+#include "calibrate/program/command_line.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/completion.h"
 #include "calibrate/program/exit_status.h"
 
 #define WIDTH	   80  /* of help */
 #define FIRST	   256 /* getopt's value of the first row; letters are below */
 #define TIME_MAX   (31 * 86400.0)
+#define WORD_CHARS "abcdefghijklmnopqrstuvwxyz0123456789-"
+#define WORD_MAX   32
 #define HELP_ABOUT "print this (also -h)"
 
 /* --- Values ----------------------------------------------------------------------------------- */
@@ -23,6 +24,18 @@
 static void *member_of(const struct option_row *row, void *request)
 {
 	return (char *)request + row->at;
+}
+
+int complain(int status, int ret, const char *format, ...)
+{
+	char text[8192];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	error(0, -ret, "%s", text);
+	return status;
 }
 
 bool option_refuse(char *why, const char *what)
@@ -77,31 +90,27 @@ bool option_number(const struct option_row *row, const char *text, void *request
 	return true;
 }
 
-static bool is_time(const char *text, double least, double *seconds)
+bool option_time(const struct option_row *row, const char *text, void *request, char *why)
 {
 	static const struct {
 		const char *suffix;
 		double factor;
 	} units[] = { { "", 1 }, { "s", 1 }, { "m", 60 }, { "h", 3600 } };
-	double number;
-	char *end;
+	double number = 0;
+	char *end = NULL;
 
 	/* strtod() would take hexadecimal numbers, too. */
-	if (strspn(text, "0123456789.") == 0 || strpbrk(text, "xX"))
-		return false;
-	number = strtod(text, &end);
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		*seconds = number * units[i].factor;
-		if (strcmp(end, units[i].suffix) == 0)
-			return *seconds > 0 && *seconds >= least && *seconds <= TIME_MAX;
-	}
-	return false;
-}
+	if (strspn(text, "0123456789.") && !strpbrk(text, "xX"))
+		number = strtod(text, &end);
+	for (size_t i = 0; end && i < sizeof(units) / sizeof(units[0]); i++) {
+		double seconds = number * units[i].factor;
 
-bool option_time(const struct option_row *row, const char *text, void *request, char *why)
-{
-	if (is_time(text, (double)row->min, member_of(row, request)))
-		return true;
+		if (strcmp(end, units[i].suffix) != 0)
+			continue;
+		*(double *)member_of(row, request) = seconds;
+		if (seconds > 0 && seconds >= (double)row->min && seconds <= TIME_MAX)
+			return true;
+	}
 	snprintf(why, OPTION_WHY, "must be a time such as 90s, 10m or 2h");
 	if (row->min)
 		snprintf(why + strlen(why), OPTION_WHY - strlen(why), ", at least %" PRIu64 "s",
@@ -141,60 +150,38 @@ static bool is_row(const struct option_row *row)
 	return row->name || row->help;
 }
 
-static int put_name(const char *name, const char *argument, int width)
-{
-	char text[WIDTH];
-	int length = snprintf(text, sizeof(text), "  --%s%s%s", name, argument ? " " : "",
-			      argument ? argument : "");
-
-	if (width)
-		printf("%-*s", width, text);
-	return length;
-}
-
-static int width_of(const struct command_line *line)
-{
-	int width = 0;
-
-	for (int t = 0; t < OPTION_TABLES; t++)
-		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
-			int length = r->name ? put_name(r->name, r->argument, 0) : 0;
-
-			width = length > width ? length : width;
-		}
-	return width + 2;
-}
-
-/* Word by word, in as many lines as it takes. */
-static void put_wrapped(const char *text, int indent)
-{
-	int column = indent;
-
-	while (*text) {
-		int length = (int)strcspn(text, " ");
-
-		if (column > indent && column + 1 + length >= WIDTH) {
-			printf("\n%*s", indent, "");
-			column = indent;
-		}
-		column += printf("%s%.*s", column > indent ? " " : "", length, text);
-		text += length;
-		text += *text == ' ';
-	}
-	putchar('\n');
-}
-
+/* The option, and its help word by word in as many lines as it takes. */
 static void put_row(const char *name, const char *argument, const char *help, int width)
 {
-	put_name(name, argument, width);
-	put_wrapped(help, width);
+	int column = printf("  --%s%s%s", name, argument ? " " : "", argument ? argument : "");
+
+	printf("%*s", width - column, "");
+	for (column = width; *help; help += *help == ' ') {
+		int length = (int)strcspn(help, " ");
+
+		if (column > width && column + 1 + length >= WIDTH) {
+			printf("\n%*s", width, "");
+			column = width;
+		}
+		column += printf("%s%.*s", column > width ? " " : "", length, help);
+		help += length;
+	}
+	putchar('\n');
 }
 
 /* The option for help stands in front of the first heading, or at the end. */
 static void print_help(const struct command_line *line)
 {
-	int width = width_of(line);
 	bool helped = false;
+	int width = 0;
+
+	for (int t = 0; t < OPTION_TABLES; t++)
+		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
+			size_t argument = r->argument ? 1 + strlen(r->argument) : 0;
+			int length = r->name ? (int)(6 + strlen(r->name) + argument) : 0;
+
+			width = length > width ? length : width;
+		}
 
 	printf("Usage: tmax %s [OPTION]...%s%s\n%s\n", line->name,
 	       line->operands && line->operands[0] ? " " : "", line->operands ? line->operands : "",
@@ -216,53 +203,41 @@ static void print_help(const struct command_line *line)
 
 /* --- The line --------------------------------------------------------------------------------- */
 
-/* As getopt_long() wants it. */
-struct table {
-	const struct option_row *row[OPTIONS_MAX];
-	struct option options[OPTIONS_MAX + 2];
-	char letters[2 * OPTIONS_MAX + 2];
-	int rows;
-};
-
-static void make_table(struct table *t, const struct command_line *line)
-{
-	*t = (struct table){ .letters = "h" };
-	for (int i = 0; i < OPTION_TABLES; i++)
-		for (const struct option_row *r = line->options[i]; r && is_row(r); r++) {
-			size_t letters = strlen(t->letters);
-
-			if (!r->name || t->rows == OPTIONS_MAX)
-				continue;
-			t->options[t->rows] = (struct option){
-				.name = r->name,
-				.has_arg = r->argument ? required_argument : no_argument,
-				.val = FIRST + t->rows,
-			};
-			t->row[t->rows++] = r;
-			if (r->letter)
-				snprintf(t->letters + letters, sizeof(t->letters) - letters, "%c%s",
-					 r->letter, r->argument ? ":" : "");
-		}
-	t->options[t->rows] = (struct option){ .name = "help", .val = 'h' };
-}
-
 /* EXIT_USAGE without a reason in why: it is getopt's. */
 static int read_options(const struct command_line *line, int argc, char **argv, void *request,
 			uint64_t *given, char *why)
 {
-	struct table table;
-	int option;
+	const struct option_row *rows[OPTIONS_MAX];
+	struct option options[OPTIONS_MAX + 2] = { 0 };
+	char letters[2 * OPTIONS_MAX + 2] = "h";
+	int option, count = 0;
 
-	make_table(&table, line);
+	for (int t = 0; t < OPTION_TABLES; t++)
+		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
+			size_t length = strlen(letters);
+
+			if (!r->name || count == OPTIONS_MAX)
+				continue;
+			options[count] = (struct option){
+				.name = r->name,
+				.has_arg = r->argument ? required_argument : no_argument,
+				.val = FIRST + count,
+			};
+			rows[count++] = r;
+			if (r->letter)
+				snprintf(letters + length, sizeof(letters) - length, "%c%s",
+					 r->letter, r->argument ? ":" : "");
+		}
+	options[count] = (struct option){ .name = "help", .val = 'h' };
 	optind = 0; /* glibc: start anew */
-	while ((option = getopt_long(argc, argv, table.letters, table.options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		const struct option_row *row = NULL;
 		char reason[OPTION_WHY] = "";
 		const char *text;
 
-		for (int i = 0; i < table.rows && !row; i++)
-			if (option == FIRST + i || option == table.row[i]->letter)
-				row = table.row[i];
+		for (int i = 0; i < count && !row; i++)
+			if (option == FIRST + i || option == rows[i]->letter)
+				row = rows[i];
 		if (!row)
 			return option == 'h' ? EXIT_HELPED : EXIT_USAGE;
 		text = row->fixed ? row->fixed : optarg;
@@ -278,6 +253,55 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 		return EXIT_PASS;
 	snprintf(why, OPTION_WHY, "unexpected argument '%.60s'", argv[optind]);
 	return EXIT_USAGE;
+}
+
+/* --- For the completion of shells ------------------------------------------------------------- */
+
+bool completion_wanted;
+
+void completion_print(const struct command_line *line)
+{
+	const char *text = line->about, *word;
+
+	for (int t = 0; t < OPTION_TABLES; t++)
+		for (const struct option_row *r = line->options[t]; r && (r->name || r->help);
+		     r++) {
+			const struct option_row *real = r;
+
+			if (!r->name)
+				continue;
+			printf("%s\t--%s\t%s\t", line->name, r->name,
+			       r->argument ? r->argument : "");
+			/* Of a cell; but what several names may be is then told by the other
+			 * command. */
+			if (r->take == option_of_cell && strcmp(r->argument, "NAME") == 0)
+				real = option_named(cell_options, r->name);
+			for (int i = 0; real->word && (word = real->word(i)); i++)
+				printf("%s ", word);
+			/* What it takes, of the words that its help is made of: its parser knows.
+			 */
+			word = real->parse && !real->word ? r->help : "";
+			for (size_t length; *(word += strcspn(word, WORD_CHARS)); word += length) {
+				char known[WORD_MAX];
+
+				length = strspn(word, WORD_CHARS);
+				snprintf(known, sizeof(known), "%.*s", (int)length, word);
+				if (length < sizeof(known) && real->parse(known) >= 0)
+					printf("%s ", known);
+			}
+			printf("\t%s\n", r->help);
+		}
+	if (!line->operands || !line->operands[0])
+		return;
+	/* Operands: what a list in what the command is about begins its lines with, and what is in
+	 * small letters. */
+	printf("%s\t\t%s\t", line->name, line->operands);
+	for (; text && *text; text = strchr(text, '\n')) {
+		text += strspn(text, "\n");
+		if (strncmp(text, "  ", 2) == 0 && strspn(text + 2, WORD_CHARS))
+			printf("%.*s ", (int)strspn(text + 2, WORD_CHARS), text + 2);
+	}
+	printf("%s\t\n", line->operands + strcspn(line->operands, WORD_CHARS));
 }
 
 static int point_to_help(void)

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "stress/cell/cell.h"
+
 #define OPTIONS_MAX   48  /* of a command, headings included */
 #define OPTION_WHY    200 /* bytes */
 #define OPTION_TABLES 2
@@ -90,7 +92,41 @@ bool number_in(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 /* option_refuse - why = what, for an option_take. False. */
 bool option_refuse(char *why, const char *what);
 
+/*
+ * complain - say what went wrong, and why: what a negative errno says, or nothing for 0. Returns
+ * the status. On one line after what was printed, as error(3).
+ */
+int complain(int status, int ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* refuse_usage - complain, and tell where help is. Returns EXIT_USAGE. */
 int refuse_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- Cells --------------------------------------------------------------------------------------
+ */
+
+/* All options that describe a cell. Their request begins with a struct cell. */
+extern const struct option_row cell_options[];
+
+/*
+ * cell_read - a command line of "tmax stress", or of another command, up to a word that begins with
+ * # or ; into the cell, which has its defaults. 0; -ENOMEM, or -EINVAL with the reason in why,
+ * OPTION_WHY bytes.
+ */
+int cell_read(const char *text, const char *command, struct cell *cell, char *why);
+
+/* option_of_cell - for rows of other tables: takes what the row of that name there takes. */
+option_take option_of_cell;
+
+/* --- For the completion of shells (completion.awk) ----------------------------------------------
+ */
+
+/* While it is set, command_line_parse() prints a command's table instead of reading its line. */
+extern bool completion_wanted;
+
+/*
+ * completion_print - a line per option, and one without a name for operands. Fields, apart by
+ * tabs: command, option, argument, words that it may be, help.
+ */
+void completion_print(const struct command_line *line);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/program/here.h"
 
-#include <error.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "stress/placement/placement.h"
 
@@ -15,25 +15,21 @@ int topology_here(hwloc_topology_t *topology)
 {
 	int foreign;
 
-	if (topology_open(topology, &foreign) < 0) {
-		error(0, 0, "cannot read the topology of this machine");
-		return EXIT_MISSING;
-	}
+	if (topology_open(topology, &foreign) < 0)
+		return complain(EXIT_MISSING, 0, "cannot read the topology of this machine");
 	if (!foreign)
 		return EXIT_PASS;
 	hwloc_topology_destroy(*topology);
-	error(0, 0, "HWLOC_* names another machine: nothing to measure there; unset it");
-	return EXIT_MISSING;
+	return complain(EXIT_MISSING, 0,
+			"HWLOC_* names another machine: nothing to measure there; unset it");
 }
 
 int machine_here(struct identity *id)
 {
 	int ret = identity_read(id);
 
-	if (ret == 0)
-		return EXIT_PASS;
-	error(0, -ret, "cannot tell what machine this is");
-	return EXIT_MISSING;
+	return ret == 0 ? EXIT_PASS
+			: complain(EXIT_MISSING, ret, "cannot tell what machine this is");
 }
 
 void cpus_here(hwloc_topology_t topology, struct cpus *cpus)

@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/program/markup.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "calibrate/program/exit_status.h"
+
+void put_verdict(FILE *out, const char *name, int status)
+{
+	const char *refused = getenv("NO_COLOR"), *terminal = getenv("TERM");
+	int colour = status == EXIT_PASS ? 32 : status == EXIT_TEARS ? 31 : 33;
+
+	if (isatty(fileno(out)) && !(refused && *refused) && terminal && *terminal &&
+	    strcmp(terminal, "dumb") != 0)
+		fprintf(out, "\033[1;%dm%s\033[0m", colour, name);
+	else
+		fputs(name, out);
+}
 
 void xml_text(FILE *f, const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text inside XML and YAML, for reports that other programs read.
+ * Verdicts on terminals, and text inside XML and YAML for reports that other programs read.
  */
 #ifndef CALIBRATE_PROGRAM_MARKUP_H
 #define CALIBRATE_PROGRAM_MARKUP_H
@@ -8,6 +8,13 @@
 #include <stdio.h>
 
 #include <jansson.h>
+
+/*
+ * put_verdict - the name of a verdict, which the program exits with that status for: green of
+ * EXIT_PASS, red of EXIT_TEARS, else yellow. Plain where out is no terminal that has colours, and
+ * where the user has set NO_COLOR (no-color.org).
+ */
+void put_verdict(FILE *out, const char *name, int status);
 
 /* xml_text - with what XML would take for its own named. xml_attribute - a blank, name="text". */
 void xml_text(FILE *f, const char *text);

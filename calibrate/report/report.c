@@ -11,7 +11,6 @@
 
 #include "bench/page/report_bench.h"
 #include "calibrate/page/html.h"
-#include "calibrate/report/sections.h"
 #include "results/figures/gnuplot.h"
 #include "stress/base/data_file.h"
 
@@ -111,47 +110,35 @@ static void put_head(struct page *page)
 			       benchmarks == 1 ? "" : "s");
 }
 
-static void put_nav(struct page *page)
-{
-	fputs("<nav aria-label=\"Sections\">", page->out);
-	for (size_t i = 0; i < SECTIONS; i++)
-		if (is_wanted(&sections[i], page->data))
-			fprintf(page->out, "<a href=\"#%s\">%s</a>\n", sections[i].id,
-				sections[i].title);
-	fputs("</nav>\n", page->out);
-}
-
-/* The answer comes first, then what else there is. */
-static int put_sections(struct page *page)
-{
-	bool first = true;
-	int rc = 0;
-
-	for (size_t i = 0; i < SECTIONS && !rc; i++) {
-		const struct section *s = &sections[i];
-
-		if (!is_wanted(s, page->data))
-			continue;
-		fprintf(page->out, "<section>\n<h2 id=\"%s\">%s</h2>\n", s->id, s->title);
-		rc = s->benchmark ? section_benchmark(page, s->benchmark) : s->write(page);
-		fputs("</section>\n", page->out);
-		if (first)
-			put_nav(page);
-		first = false;
-	}
-	return rc;
-}
-
 static int write_file(struct report *report, const char *path)
 {
 	FILE *out = fopen(path, "we");
 	struct page page = { .out = out, .report = report, .data = report->data };
-	int rc, failed;
+	bool first = true;
+	int rc = 0, failed;
 
 	if (!out)
 		return -errno;
 	put_head(&page);
-	rc = put_sections(&page);
+	for (size_t i = 0; i < SECTIONS && !rc; i++) {
+		const struct section *s = &sections[i];
+
+		if (!is_wanted(s, report->data))
+			continue;
+		fprintf(out, "<section>\n<h2 id=\"%s\">%s</h2>\n", s->id, s->title);
+		rc = s->benchmark ? section_benchmark(&page, s->benchmark) : s->write(&page);
+		fputs("</section>\n", out);
+		/* The answer comes first, then what else there is. */
+		if (first)
+			fputs("<nav aria-label=\"Sections\">", out);
+		for (size_t k = 0; first && k < SECTIONS; k++)
+			if (is_wanted(&sections[k], report->data))
+				fprintf(out, "<a href=\"#%s\">%s</a>\n", sections[k].id,
+					sections[k].title);
+		if (first)
+			fputs("</nav>\n", out);
+		first = false;
+	}
 	fputs("</body>\n</html>\n", out);
 	failed = ferror(out);
 	if (fclose(out) && !rc)

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page of a machine: what its journals hold, as one HTML file with its figures.
- *
- * It lives here rather than in results/, because it needs the bounds of
- * calibrate/statistics/bound.h and the dependencies point that way.
+ * The page of a machine: what its journals hold, as one HTML file with its figures. Its sections
+ * about a calibration, and the sums that they show; those of the benchmarks: bench/page/.
  */
 #ifndef CALIBRATE_REPORT_REPORT_H
 #define CALIBRATE_REPORT_REPORT_H
 
-#include <stddef.h>
-
 #include "calibrate/page/report_page.h"
+#include "results/figures/tally.h"
 
 /* report_refusal - why there can be no page of these journals, NULL if there can. */
 const char *report_refusal(const struct journal_data *data);
@@ -25,5 +22,72 @@ const char *report_refusal(const struct journal_data *data);
  * Else what writing failed with; then index.html is as it was.
  */
 int report_write(struct report *report, char *error, size_t size);
+
+/* --- The sections ----------------------------------------------------------------------------- */
+
+/* A section returns 0 or a negative errno; what is missing is no error. */
+int section_verdict(struct page *page);
+int section_machine(struct page *page);
+int section_figure9(struct page *page);
+int section_rate(struct page *page);
+int section_tail(struct page *page);
+int section_gaps(struct page *page);
+int section_provokers(struct page *page);
+int section_placements(struct page *page);
+int section_noise(struct page *page);
+int section_events(struct page *page);
+int section_cells(struct page *page);
+int section_limits(struct page *page);
+
+/* level_keeping - the cheapest level of an estimate that keeps p; NULL: none. */
+const json_t *level_keeping(const json_t *estimate, double p);
+
+/*
+ * rate_points - tears against the wait that they speak against, of the cells of the wait protocol
+ * and the counting oracle. A tear that could not be told apart is in both curves of its cell. The
+ * tears of a cell that hung or was killed count, its toggles do not.
+ */
+enum {
+	RATE_CROSSING, /* in bytes */
+	RATE_STRETCH,
+	RATE_CURVE, /* 0: old front against the first wait, 1: old back against the second; provoked
+		       2 and 3 */
+	RATE_WAIT,
+	RATE_CURVES = 4
+};
+
+void rate_points(struct tally *points, const struct journal_data *data);
+
+/* How much a combination of provokers, rest and loop raises the rate of tears at a crossing. */
+struct provoked {
+	enum crossing crossing;
+	unsigned provokers;
+	uint64_t rest;
+	unsigned loop;
+	uint64_t tears, toggles;
+	/* Of these, what has cells without provokers at the same waits and seats beside it, */
+	uint64_t matched_tears, matched_toggles;
+	/* and those cells. */
+	uint64_t none_tears, none_toggles;
+	bool is_reference; /* it is these cells */
+};
+
+/*
+ * provoked_list - the combinations among the cells of stage "ladder" (in older journals "provoke"),
+ * by crossing. The first cell without provokers has the rest and the loop that all are compared
+ * with. An array to be freed, NULL without memory.
+ */
+struct provoked *provoked_list(const struct journal_data *data, size_t *count);
+
+/* A ratio of two rates with its two-sided limits; NAN, 0 and infinity where open. */
+struct ratio {
+	double value, low, high;
+};
+
+/*
+ * provoked_ratio - the matched cells' rate by that of the cells without. Given all tears, how many
+ * fell to the first is binomial: hence exact limits.
+ */
+struct ratio provoked_ratio(const struct provoked *p, double confidence);
 
 #endif

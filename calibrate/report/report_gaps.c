@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/report/sections.h"
+#include "calibrate/report/report.h"
 
 #define LABEL_MAX 400
 
@@ -120,34 +120,6 @@ static void print_label(const struct tally *buckets, char *text, size_t size)
 	}
 }
 
-static int put_histogram(struct page *page, const struct gaps *g)
-{
-	char crossings[48], label[LABEL_MAX];
-	const char *const args[] = { crossings, NULL };
-	const struct page_figure figure = {
-		.name = "gaps",
-		.script = "gaps.gp",
-		.label = label,
-		.caption =
-			"Fetch gaps per million stores, by kind and crossing: a stroke is as wide "
-			"as its bucket, and where there is none, none was seen. Each gap is a "
-			"lower bound of the time between the two fetches of one instruction.",
-		.print = print_buckets,
-		.arg = g,
-		.args = args,
-	};
-
-	if (!g->buckets.count) {
-		html_missing(page->out, "No gap was seen in these runs.");
-		return 0;
-	}
-	tally_words(&g->buckets, 1, CROSSING, crossings, sizeof(crossings));
-	print_label(&g->buckets, label, sizeof(label));
-	return page_figure(page, &figure);
-}
-
-/* --- The runs ---------------------------------------------------------------------- */
-
 /* How many gaps of a kind, and how long the longest was. */
 static void put_kind(FILE *out, const json_t *run, const char *name)
 {
@@ -158,37 +130,27 @@ static void put_kind(FILE *out, const json_t *run, const char *name)
 		   json_is_number(longest) ? NUMBER(json_number_value(longest)) : "none");
 }
 
-static void put_run(FILE *out, const json_t *run)
-{
-	const json_t *cell = cell_of(run);
-	double ratio = json_real_of(run, "rate") / json_real_of(run, "bare_rate");
-	const char *outcome = json_string_value(json_object_get(run, "outcome"));
-	bool early = outcome && strcmp(outcome, "done") != 0;
-
-	html_row(out, NULL);
-	html_cells(out, "tntn", "%s\t%s\t%s%s%s%s\t%s", json_text_of(cell, "crossing"),
-		   NUMBER(json_real_of(cell, "split")), json_text_of(cell, "provokers"),
-		   is_control(run) ? " (membarrier between: control)" : "", early ? ", " : "",
-		   early ? outcome : "", NUMBER(json_real_of(run, "stores")));
-	put_kind(out, run, "old-front");
-	put_kind(out, run, "new-front");
-	html_cells(out, "nnn", "%s\t%s\t%s", NUMBER(json_real_of(run, "faked")),
-		   isfinite(ratio) ? NUMBER(ratio) : "?",
-		   NUMBER(json_real_of(run, "offset_error")));
-	html_code(out, "%s", json_text_of(run, "command"));
-}
-
 int section_gaps(struct page *page)
 {
-	static const char *const headings[] = { "crossing",   "#split",	  "provokers",	"#stores",
-						"#old front", "#longest", "#new front", "#longest",
-						"#discarded", "#speed",	  "#TSC error", "command",
-						NULL };
-	FILE *out = page->out;
+	char crossings[48], label[LABEL_MAX];
+	const char *const args[] = { crossings, NULL };
 	struct gaps g = { 0 };
+	const struct page_figure figure = {
+		.name = "gaps",
+		.script = "gaps.gp",
+		.label = label,
+		.caption =
+			"Fetch gaps per million stores, by kind and crossing: a stroke is as wide "
+			"as its bucket, and where there is none, none was seen. Each gap is a "
+			"lower bound of the time between the two fetches of one instruction.",
+		.print = print_buckets,
+		.arg = &g,
+		.args = args,
+	};
+	FILE *out = page->out;
 	const json_t *run;
 	size_t i = 0, count = 0;
-	int rc;
+	int rc = 0;
 
 	while ((run = line_next(page->data, "gaps", &i))) {
 		add_run(&g, run);
@@ -199,7 +161,14 @@ int section_gaps(struct page *page)
 				  "there is no histogram of fetch gaps.");
 		return 0;
 	}
-	rc = g.buckets.failed || g.stores.failed ? -ENOMEM : put_histogram(page, &g);
+	tally_words(&g.buckets, 1, CROSSING, crossings, sizeof(crossings));
+	print_label(&g.buckets, label, sizeof(label));
+	if (g.buckets.failed || g.stores.failed)
+		rc = -ENOMEM;
+	else if (g.buckets.count)
+		rc = page_figure(page, &figure);
+	else
+		html_missing(out, "No gap was seen in these runs.");
 	tally_free(&g.buckets);
 	tally_free(&g.stores);
 	if (rc)
@@ -210,9 +179,27 @@ int section_gaps(struct page *page)
 		"Longest and TSC error in ticks. Discarded: pairs that a pre-emption, a late "
 		"stamp or a wrapped generation may have faked. Speed: stores per second by those "
 		"of a bare loop.",
-		headings);
-	for (i = 0; (run = line_next(page->data, "gaps", &i));)
-		put_run(out, run);
+		"crossing\t#split\tprovokers\t#stores\t#old front\t#longest\t#new front\t#longest\t"
+		"#discarded\t#speed\t#TSC error\tcommand");
+	for (i = 0; (run = line_next(page->data, "gaps", &i));) {
+		const json_t *cell = cell_of(run);
+		double ratio = json_real_of(run, "rate") / json_real_of(run, "bare_rate");
+		const char *outcome = json_string_value(json_object_get(run, "outcome"));
+		bool early = outcome && strcmp(outcome, "done") != 0;
+
+		html_row(out, NULL);
+		html_cells(out, "tntn", "%s\t%s\t%s%s%s%s\t%s", json_text_of(cell, "crossing"),
+			   NUMBER(json_real_of(cell, "split")), json_text_of(cell, "provokers"),
+			   is_control(run) ? " (membarrier between: control)" : "",
+			   early ? ", " : "", early ? outcome : "",
+			   NUMBER(json_real_of(run, "stores")));
+		put_kind(out, run, "old-front");
+		put_kind(out, run, "new-front");
+		html_cells(out, "nnn", "%s\t%s\t%s", NUMBER(json_real_of(run, "faked")),
+			   isfinite(ratio) ? NUMBER(ratio) : "?",
+			   NUMBER(json_real_of(run, "offset_error")));
+		html_code(out, "%s", json_text_of(run, "command"));
+	}
 	html_table_end(out);
 	html_fold_end(out);
 	return 0;
@@ -220,45 +207,23 @@ int section_gaps(struct page *page)
 
 /* --- Fits ---------------------------------------------------------------------------- */
 
-static void put_fit(FILE *out, const json_t *fit)
+int section_tail(struct page *page)
 {
 	static const char *const numbers[] = {
 		"stores",	  "threshold",	    "exceedances", "xi", "sigma",
 		"independence_p", "stationarity_p", "fit_p",	   NULL
 	};
-	bool accepted = json_is_true(json_object_get(fit, "accepted"));
-	double level = json_real_of(fit, "level"), upper = json_real_of(fit, "level_upper");
-
-	html_row(out, accepted ? NULL : "gap");
-	html_cells(out, "ttttnn", "%s\t%s\t%s%s\t%s%s\t%s\t%s", json_text_of(fit, "crossing"),
-		   json_text_of(fit, "kind"), json_text_of(fit, "provokers"),
-		   strcmp(json_text_of(fit, "source"), "gaps") == 0 ? "" : " (simulated)",
-		   accepted ? "accepted" : "refused: ", accepted ? "" : json_text_of(fit, "reason"),
-		   isnan(level) ? "none" : NUMBER(round(level)),
-		   isnan(upper) ? "none" : NUMBER(round(upper)));
-	for (size_t i = 0; numbers[i]; i++)
-		html_number(out, "%s", NUMBER(json_real_of(fit, numbers[i])));
-}
-
-int section_tail(struct page *page)
-{
-	static const char *const headings[] = {
-		"crossing",	   "kind",	   "provokers", "outcome",
-		"#level (ticks)",  "#upper limit", "#stores",	"#threshold",
-		"#exceedances",	   "#xi",	   "#sigma",	"#independence p",
-		"#stationarity p", "#fit p",	   NULL
-	};
 	const json_t *fit = line_last(page->data, "tail");
 	size_t i = 0, count = 0, accepted = 0;
+	FILE *out = page->out;
 
 	if (!fit) {
-		html_missing(page->out,
-			     "The journals hold no fit of a tail: nothing is extrapolated "
-			     "here.");
+		html_missing(out,
+			     "The journals hold no fit of a tail: nothing is extrapolated here.");
 		return 0;
 	}
 	html_paragraph(
-		page->out,
+		out,
 		"Peaks over threshold with a generalised Pareto tail. An accepted fit proposes "
 		"the wait that gaps exceed with probability %s per store (upper limit at %s %% "
 		"confidence); nothing rests on it. A refused one proposes nothing.",
@@ -268,12 +233,27 @@ int section_tail(struct page *page)
 		count++;
 		accepted += json_is_true(json_object_get(fit, "accepted"));
 	}
-	html_fold(page->out, "%zu fit%s, %zu of them accepted", count, count == 1 ? "" : "s",
-		  accepted);
-	html_table(page->out, NULL, headings);
-	for (i = 0; (fit = line_next(page->data, "tail", &i));)
-		put_fit(page->out, fit);
-	html_table_end(page->out);
-	html_fold_end(page->out);
+	html_fold(out, "%zu fit%s, %zu of them accepted", count, count == 1 ? "" : "s", accepted);
+	html_table(
+		out, NULL,
+		"crossing\tkind\tprovokers\toutcome\t#level (ticks)\t#upper limit\t#stores\t"
+		"#threshold\t#exceedances\t#xi\t#sigma\t#independence p\t#stationarity p\t#fit p");
+	for (i = 0; (fit = line_next(page->data, "tail", &i));) {
+		double level = json_real_of(fit, "level"), upper = json_real_of(fit, "level_upper");
+		bool good = json_is_true(json_object_get(fit, "accepted"));
+
+		html_row(out, good ? NULL : "gap");
+		html_cells(out, "ttttnn", "%s\t%s\t%s%s\t%s%s\t%s\t%s",
+			   json_text_of(fit, "crossing"), json_text_of(fit, "kind"),
+			   json_text_of(fit, "provokers"),
+			   strcmp(json_text_of(fit, "source"), "gaps") == 0 ? "" : " (simulated)",
+			   good ? "accepted" : "refused: ", good ? "" : json_text_of(fit, "reason"),
+			   isnan(level) ? "none" : NUMBER(round(level)),
+			   isnan(upper) ? "none" : NUMBER(round(upper)));
+		for (size_t k = 0; numbers[k]; k++)
+			html_number(out, "%s", NUMBER(json_real_of(fit, numbers[k])));
+	}
+	html_table_end(out);
+	html_fold_end(out);
 	return 0;
 }

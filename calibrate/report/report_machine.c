@@ -5,77 +5,55 @@
 #include <string.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/report/sections.h"
-
-static void put_identity(struct page *page)
-{
-	static const char *const headings[] = { "field", "value", NULL };
-	char value[256];
-	const char *name;
-
-	html_fold(page->out, "Identity");
-	html_table(page->out, NULL, headings);
-	for (unsigned i = 0; identity_field(&page->data->identity, i, &name, value, sizeof(value));
-	     i++) {
-		html_row(page->out, NULL);
-		html_cells(page->out, "tt", "%s\t%s", name, value);
-	}
-	html_table_end(page->out);
-	html_fold_end(page->out);
-}
-
-static void put_runs(struct page *page)
-{
-	static const char *const headings[] = { "started", "plan", "by", NULL };
-	const json_t *line;
-	size_t i = 0, runs = 0;
-
-	while (line_next(page->data, "run", &i))
-		runs++;
-	html_fold(page->out, "%zu run%s, in the order of the journals", runs, runs == 1 ? "" : "s");
-	html_table(page->out, NULL, headings);
-	for (i = 0; (line = line_next(page->data, "run", &i));) {
-		html_row(page->out, NULL);
-		html_cells(page->out, "ttt", "%s\t%s\t%s", json_text_of(line, "date"),
-			   json_text_of(line, "plan"), json_text_of(line, "tool"));
-	}
-	html_table_end(page->out);
-	html_fold_end(page->out);
-}
-
-static void put_journals(struct page *page)
-{
-	json_t *begun = page->data->begun, *date;
-	FILE *out = page->out;
-	const char *key;
-
-	fputs("<p>Read from", out);
-	for (size_t i = 0; i < page->report->count; i++)
-		html_between(out, i ? ", <code>" : " <code>", "</code>", "%s",
-			     page->report->journals[i]);
-	fputs(".</p>\n", out);
-	if (page->data->skipped)
-		html_paragraph(out, "%zu line%s could not be read, so not in here%s.",
-			       page->data->skipped, page->data->skipped == 1 ? "" : "s",
-			       page->data->newer ? " (some are of a newer tmax)" : "");
-	/* A cell that crashes the machine leaves only its "begin" line. */
-	json_object_foreach(begun, key, date)
-		html_paragraph(out,
-			       "A cell began on %s and has no result: it could not be run, or the "
-			       "program or the machine ended in it (%s).",
-			       json_string_value(date), key);
-}
+#include "calibrate/report/report.h"
 
 int section_machine(struct page *page)
 {
-	put_identity(page);
-	if (strcmp(page->data->identity.hypervisor, "none") != 0)
-		html_paragraph(
-			page->out,
-			"This is a virtual machine. What is told here is true of it on its host, "
-			"and says nothing of bare metal.");
-	put_runs(page);
-	put_journals(page);
+	const struct journal_data *data = page->data;
+	size_t i = 0, runs = 0;
+	FILE *out = page->out;
+	const char *name;
+	const json_t *line;
+	json_t *date;
+	char value[256];
+
+	html_fold(out, "Identity");
+	html_table(out, NULL, "field\tvalue");
+	for (unsigned n = 0; identity_field(&data->identity, n, &name, value, sizeof(value)); n++) {
+		html_row(out, NULL);
+		html_cells(out, "tt", "%s\t%s", name, value);
+	}
+	html_table_end(out);
+	html_fold_end(out);
+	if (strcmp(data->identity.hypervisor, "none") != 0)
+		html_paragraph(out, "This is a virtual machine. What is told here is true of it on "
+				    "its host, and says nothing of bare metal.");
+	while (line_next(data, "run", &i))
+		runs++;
+	html_fold(out, "%zu run%s, in the order of the journals", runs, runs == 1 ? "" : "s");
+	html_table(out, NULL, "started\tplan\tby");
+	for (i = 0; (line = line_next(data, "run", &i));) {
+		html_row(out, NULL);
+		html_cells(out, "ttt", "%s\t%s\t%s", json_text_of(line, "date"),
+			   json_text_of(line, "plan"), json_text_of(line, "tool"));
+	}
+	html_table_end(out);
+	html_fold_end(out);
+	fputs("<p>Read from", out);
+	for (i = 0; i < page->report->count; i++)
+		html_between(out, i ? ", <code>" : " <code>", "</code>", "%s",
+			     page->report->journals[i]);
+	fputs(".</p>\n", out);
+	if (data->skipped)
+		html_paragraph(out, "%zu line%s could not be read, so not in here%s.",
+			       data->skipped, data->skipped == 1 ? "" : "s",
+			       data->newer ? " (some are of a newer tmax)" : "");
+	/* A cell that crashes the machine leaves only its "begin" line. */
+	json_object_foreach(data->begun, name, date)
+		html_paragraph(out,
+			       "A cell began on %s and has no result: it could not be run, or the "
+			       "program or the machine ended in it (%s).",
+			       json_string_value(date), name);
 	return 0;
 }
 

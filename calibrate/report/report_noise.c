@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/report/sections.h"
+#include "calibrate/report/report.h"
 
 /* --- Witnesses of a cell --------------------------------------------------------- */
 
@@ -111,27 +111,11 @@ static void print_noise(FILE *stream, const void *arg)
 	}
 }
 
-static int collect_noise(struct noise *n, const struct journal_data *data)
+int section_noise(struct page *page)
 {
-	n->record = calloc(data->count + 1, sizeof(const struct cell_record *));
-	if (!n->record)
-		return -ENOMEM;
-	for (size_t i = 0; i < data->count; i++) {
-		const struct cell_record *r = &data->records[i];
-
-		n->record[n->count++] = r;
-		n->noisy += r->noisy;
-		n->minutes += r->result.seconds / 60;
-		sum_add(&n->tears[r->noisy], tears_of(r));
-		for (int w = 0; w < WITNESSES; w++)
-			n->have[w] |= !isnan(value_of(r, w));
-	}
-	qsort(n->record, n->count, sizeof(const struct cell_record *), by_date);
-	return 0;
-}
-
-static int draw_witnesses(struct page *page, const struct noise *n)
-{
+	const size_t records = page->data->count;
+	struct noise n = { 0 };
+	FILE *out = page->out;
 	char panels[64] = "", label[200];
 	const char *const args[] = { panels, NULL };
 	const struct page_figure figure = {
@@ -143,59 +127,53 @@ static int draw_witnesses(struct page *page, const struct noise *n)
 			   "of the patcher's INT3 store, the median over a cell: how far the lines "
 			   "travel. The axis is measuring time, with the pauses left out.",
 		.print = print_noise,
-		.arg = n,
+		.arg = &n,
 		.args = args,
 	};
 	size_t length = 0;
+	unsigned missing = 0;
+	int rc = 0;
 
-	for (int w = 0; w < WITNESSES; w++)
-		if (n->have[w])
-			length += (size_t)snprintf(panels + length, sizeof(panels) - length, "%s%s",
-						   length ? " " : "", witnesses[w].name);
-	if (!length) {
-		html_missing(page->out, "No cell has a witness that could be read.");
+	if (!records) {
+		html_missing(out, "The journals hold no cell.");
 		return 0;
 	}
+	n.record = calloc(records, sizeof(const struct cell_record *));
+	if (!n.record)
+		return -ENOMEM;
+	for (const struct cell_record *r = page->data->records; n.count < records; r++) {
+		n.record[n.count++] = r;
+		n.noisy += r->noisy;
+		n.minutes += r->result.seconds / 60;
+		sum_add(&n.tears[r->noisy], tears_of(r));
+		for (int w = 0; w < WITNESSES; w++)
+			n.have[w] |= !isnan(value_of(r, w));
+	}
+	qsort(n.record, n.count, sizeof(const struct cell_record *), by_date);
+	html_paragraph(out,
+		       "%zu of %zu cells are marked as noisy. Tears in noisy cells: %s; in "
+		       "others: %s.",
+		       n.noisy, n.count, NUMBER(n.tears[1]), NUMBER(n.tears[0]));
+	for (int w = 0; w < WITNESSES; w++)
+		if (n.have[w])
+			length += (size_t)snprintf(panels + length, sizeof(panels) - length, "%s%s",
+						   length ? " " : "", witnesses[w].name);
 	snprintf(label, sizeof(label),
 		 "Witnesses of noise over %s minutes: %zu of %zu cells are noisy. Tears in noisy "
 		 "cells: %s; in others: %s.",
-		 NUMBER(n->minutes), n->noisy, n->count, NUMBER(n->tears[1]), NUMBER(n->tears[0]));
-	return page_figure(page, &figure);
-}
-
-static void put_unknown(FILE *out, const struct noise *n)
-{
-	unsigned missing = 0;
-
-	for (int w = 0; w < WITNESSES; w++)
-		if (!n->have[w])
+		 NUMBER(n.minutes), n.noisy, n.count, NUMBER(n.tears[1]), NUMBER(n.tears[0]));
+	if (length)
+		rc = page_figure(page, &figure);
+	else
+		html_missing(out, "No cell has a witness that could be read.");
+	for (int w = 0; w < WITNESSES && !rc; w++)
+		if (!n.have[w])
 			fprintf(out, "%s%s",
 				missing++ ? ", "
 					  : "<p class=\"missing\">Not recorded in any cell: ",
 				witnesses[w].told);
 	if (missing)
 		fputs(".</p>\n", out);
-}
-
-int section_noise(struct page *page)
-{
-	struct noise n = { 0 };
-	int rc;
-
-	if (!page->data->count) {
-		html_missing(page->out, "The journals hold no cell.");
-		return 0;
-	}
-	rc = collect_noise(&n, page->data);
-	if (!rc) {
-		html_paragraph(page->out,
-			       "%zu of %zu cells are marked as noisy. Tears in noisy cells: %s; in "
-			       "others: %s.",
-			       n.noisy, n.count, NUMBER(n.tears[1]), NUMBER(n.tears[0]));
-		rc = draw_witnesses(page, &n);
-	}
-	if (!rc)
-		put_unknown(page->out, &n);
 	free(n.record);
 	return rc;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/report/sections.h"
+#include "calibrate/report/report.h"
 #include "calibrate/statistics/bound.h"
 
 /* --- Combinations ------------------------------------------------------------------ */
@@ -39,28 +39,6 @@ static const struct cell *reference(const struct journal_data *data)
 	return NULL;
 }
 
-static void add_row(struct provoked *p, const struct tally *cells, const struct tally_row *row,
-		    const struct cell *ref)
-{
-	const struct tally_row *none;
-	struct tally_row alike = *row;
-
-	sum_add(&p->tears, row->events);
-	sum_add(&p->toggles, row->trials);
-	if (!ref)
-		return;
-	alike.key[PROVOKERS] = 0;
-	alike.key[REST] = ref->rest;
-	alike.key[LOOP] = ref->loop;
-	none = tally_find(cells, alike.key);
-	if (!none)
-		return;
-	sum_add(&p->matched_tears, row->events);
-	sum_add(&p->matched_toggles, row->trials);
-	sum_add(&p->none_tears, none->events);
-	sum_add(&p->none_toggles, none->trials);
-}
-
 struct provoked *provoked_list(const struct journal_data *data, size_t *count)
 {
 	const struct cell *ref = reference(data);
@@ -83,7 +61,10 @@ struct provoked *provoked_list(const struct journal_data *data, size_t *count)
 	*count = 0;
 	list = cells.failed ? NULL : calloc(cells.count + 1, sizeof(*list));
 	for (size_t i = 0; list && i < cells.count; i++) {
-		const uint64_t *key = cells.row[i].key;
+		const struct tally_row *row = &cells.row[i], *none = NULL;
+		const uint64_t *key = row->key;
+		struct tally_row alike = *row;
+		struct provoked *p;
 
 		if (tally_begins(&cells, i, COMBINATION))
 			list[(*count)++] = (struct provoked){
@@ -94,7 +75,21 @@ struct provoked *provoked_list(const struct journal_data *data, size_t *count)
 				.is_reference = ref && !key[PROVOKERS] && key[REST] == ref->rest &&
 						key[LOOP] == ref->loop,
 			};
-		add_row(&list[*count - 1], &cells, &cells.row[i], ref);
+		p = &list[*count - 1];
+		sum_add(&p->tears, row->events);
+		sum_add(&p->toggles, row->trials);
+		if (ref) {
+			alike.key[PROVOKERS] = 0;
+			alike.key[REST] = ref->rest;
+			alike.key[LOOP] = ref->loop;
+			none = tally_find(&cells, alike.key);
+		}
+		if (!none)
+			continue;
+		sum_add(&p->matched_tears, row->events);
+		sum_add(&p->matched_toggles, row->trials);
+		sum_add(&p->none_tears, none->events);
+		sum_add(&p->none_toggles, none->trials);
 	}
 	tally_free(&cells);
 	return list;
@@ -123,58 +118,24 @@ struct ratio provoked_ratio(const struct provoked *p, double confidence)
 
 /* --- The table ----------------------------------------------------------------------- */
 
-static void put_ratio(FILE *out, const struct provoked *p)
+int section_provokers(struct page *page)
 {
-	struct ratio r = provoked_ratio(p, CONFIDENCE);
-
-	if (p->is_reference)
-		html_number(out, "1, by definition");
-	else if (!p->none_toggles)
-		html_number(out, "nothing to compare");
-	else if (isnan(r.value))
-		html_number(out, "no tear in either");
-	else
-		html_number(out, "%s (%s to %s)",
-			    isfinite(r.value) ? NUMBER(r.value) : "none without", NUMBER(r.low),
-			    isfinite(r.high) ? NUMBER(r.high) : "any");
-}
-
-static void put_list(struct page *page, const struct provoked *list, size_t count)
-{
-	static const char *const headings[] = { "crossing", "provokers",	  "#rest",
-						"#loop",    "#toggles",		  "#tears",
-						"#rate",    "#times none (95 %)", NULL };
+	size_t count;
+	struct provoked *list = provoked_list(page->data, &count), *most = NULL;
 	char names[PROVOKERS_MAX];
 	FILE *out = page->out;
-
-	if (!reference(page->data))
-		html_missing(out, "No cell without a provoker is among them, so there is nothing "
-				  "to compare with.");
-	html_fold(out, "%zu combination%s", count, count == 1 ? "" : "s");
-	html_table(out,
-		   "Tears per toggle with each combination, and how many times that of none at the "
-		   "same waits, placement, split and pair. The limits take tears for independent.",
-		   headings);
-	for (const struct provoked *p = list; p < list + count; p++) {
-		html_row(out, NULL);
-		html_cells(out, "ttnnnnn", "%s\t%s\t%s\t%u\t%s\t%s\t%s", crossing_name(p->crossing),
-			   provokers_name(p->provokers, names), NUMBER(p->rest), p->loop,
-			   NUMBER(p->toggles), NUMBER(p->tears),
-			   p->toggles ? NUMBER((double)p->tears / (double)p->toggles) : "none");
-		put_ratio(out, p);
-	}
-	html_table_end(out);
-	html_fold_end(out);
-}
-
-/* In words: which of them raises the rate most, as far as is sure. */
-static void put_strongest(FILE *out, const struct provoked *list, size_t count)
-{
-	const struct provoked *most = NULL;
-	char names[PROVOKERS_MAX];
 	double least = 1;
 
-	for (const struct provoked *p = list; p < list + count; p++) {
+	if (!list)
+		return -ENOMEM;
+	if (!count) {
+		html_missing(out, "The journals hold no cell of the ladder, so nothing tells how "
+				  "much a provoker raises the rate.");
+		free(list);
+		return 0;
+	}
+	/* In words: which of them raises the rate most, as far as is sure. */
+	for (struct provoked *p = list; p < list + count; p++) {
 		struct ratio r = provoked_ratio(p, CONFIDENCE);
 
 		if (p->is_reference || !(r.low > least))
@@ -191,23 +152,36 @@ static void put_strongest(FILE *out, const struct provoked *list, size_t count)
 			"a loop of %u: at least %s times the rate of none.",
 			provokers_name(most->provokers, names), crossing_name(most->crossing),
 			NUMBER(most->rest), most->loop, NUMBER(least));
-}
+	if (!reference(page->data))
+		html_missing(out, "No cell without a provoker is among them, so there is nothing "
+				  "to compare with.");
+	html_fold(out, "%zu combination%s", count, count == 1 ? "" : "s");
+	html_table(out,
+		   "Tears per toggle with each combination, and how many times that of none at the "
+		   "same waits, placement, split and pair. The limits take tears for independent.",
+		   "crossing\tprovokers\t#rest\t#loop\t#toggles\t#tears\t#rate\t"
+		   "#times none (95 %)");
+	for (const struct provoked *p = list; p < list + count; p++) {
+		struct ratio r = provoked_ratio(p, CONFIDENCE);
 
-int section_provokers(struct page *page)
-{
-	size_t count;
-	struct provoked *list = provoked_list(page->data, &count);
-
-	if (!list)
-		return -ENOMEM;
-	if (count) {
-		put_strongest(page->out, list, count);
-		put_list(page, list, count);
-	} else {
-		html_missing(page->out,
-			     "The journals hold no cell of the ladder, so nothing tells how much "
-			     "a provoker raises the rate.");
+		html_row(out, NULL);
+		html_cells(out, "ttnnnnn", "%s\t%s\t%s\t%u\t%s\t%s\t%s", crossing_name(p->crossing),
+			   provokers_name(p->provokers, names), NUMBER(p->rest), p->loop,
+			   NUMBER(p->toggles), NUMBER(p->tears),
+			   p->toggles ? NUMBER((double)p->tears / (double)p->toggles) : "none");
+		if (p->is_reference)
+			html_number(out, "1, by definition");
+		else if (!p->none_toggles)
+			html_number(out, "nothing to compare");
+		else if (isnan(r.value))
+			html_number(out, "no tear in either");
+		else
+			html_number(out, "%s (%s to %s)",
+				    isfinite(r.value) ? NUMBER(r.value) : "none without",
+				    NUMBER(r.low), isfinite(r.high) ? NUMBER(r.high) : "any");
 	}
+	html_table_end(out);
+	html_fold_end(out);
 	free(list);
 	return 0;
 }

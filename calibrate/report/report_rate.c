@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/report/sections.h"
+#include "calibrate/report/report.h"
 #include "calibrate/statistics/bound.h"
 #include "results/figures/figure.h"
 #include "results/figures/gnuplot.h"
@@ -48,20 +48,6 @@ struct rate_data {
 	struct tally points;
 };
 
-static void print_point(FILE *stream, const struct tally_row *p)
-{
-	double low = bound_lower(p->events, p->trials, EITHER);
-	double high = bound_upper(p->events, p->trials, p->events ? EITHER : CONFIDENCE);
-
-	if (p->trials)
-		fprintf(stream,
-			"P %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-			" %g %g %g\n",
-			p->key[RATE_CROSSING], p->key[RATE_STRETCH], p->key[RATE_CURVE],
-			p->key[RATE_WAIT], p->events, p->trials,
-			(double)p->events / (double)p->trials, low, high);
-}
-
 /* What each level claims, which of them is chosen, and the constant wait of the paper. */
 static void print_claims(FILE *stream, const json_t *e)
 {
@@ -90,23 +76,12 @@ static void print_claims(FILE *stream, const json_t *e)
 				fmax(0, json_real_of(paper, "wait")));
 }
 
-/* Share of the stores whose gap is longer than wait, by the fit. */
-static double tail_share(const json_t *fit, double wait)
-{
-	double xi = json_real_of(fit, "xi"), sigma = json_real_of(fit, "sigma");
-	double z = (wait - json_real_of(fit, "threshold")) / sigma;
-	double share = json_real_of(fit, "exceedances") / json_real_of(fit, "stores");
-
-	if (fabs(xi) < 1e-9)
-		return share * exp(-z);
-	return 1 + xi * z > 0 ? share * pow(1 + xi * z, -1 / xi) : 0;
-}
-
 static void print_tail(FILE *stream, const json_t *fit)
 {
 	int crossing = crossing_parse(json_text_of(fit, "crossing"));
 	int curve = strcmp(json_text_of(fit, "kind"), "old-front") != 0;
-	double threshold = json_real_of(fit, "threshold");
+	double threshold = json_real_of(fit, "threshold"), xi = json_real_of(fit, "xi");
+	double least = json_real_of(fit, "exceedances") / json_real_of(fit, "stores");
 
 	/* Only of this machine, not simulated. */
 	if (!json_is_true(json_object_get(fit, "accepted")) || crossing < 0 || !(threshold > 0) ||
@@ -115,9 +90,14 @@ static void print_tail(FILE *stream, const json_t *fit)
 	if (strcmp(json_text_of(fit, "provokers"), "none") != 0)
 		curve += 2;
 	for (int i = 0; i < TAIL_POINTS; i++) {
+		/* Share of the stores whose gap is longer than wait, by the fit. */
 		double wait = threshold * pow(TAIL_REACH, (double)i / (TAIL_POINTS - 1));
-		double share = tail_share(fit, wait);
+		double z = (wait - threshold) / json_real_of(fit, "sigma"), share = 0;
 
+		if (fabs(xi) < 1e-9)
+			share = least * exp(-z);
+		else if (1 + xi * z > 0)
+			share = least * pow(1 + xi * z, -1 / xi);
 		if (!(share > TAIL_LEAST))
 			return;
 		fprintf(stream, "T %u %d %.1f %g\n", crossing_bytes((enum crossing)crossing), curve,
@@ -138,8 +118,19 @@ static void print_rates(FILE *stream, const void *arg)
 	      "# curve: 0 old front against the first wait, 1 old back against the second; 2 and 3 "
 	      "the same, provoked\n",
 	      stream);
-	for (size_t n = 0; n < d->points.count; n++)
-		print_point(stream, &d->points.row[n]);
+	for (size_t n = 0; n < d->points.count; n++) {
+		const struct tally_row *p = &d->points.row[n];
+
+		if (p->trials)
+			fprintf(stream,
+				"P %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+				" %" PRIu64 " %g %g %g\n",
+				p->key[RATE_CROSSING], p->key[RATE_STRETCH], p->key[RATE_CURVE],
+				p->key[RATE_WAIT], p->events, p->trials,
+				(double)p->events / (double)p->trials,
+				bound_lower(p->events, p->trials, EITHER),
+				bound_upper(p->events, p->trials, p->events ? EITHER : CONFIDENCE));
+	}
 	print_claims(stream, line_last(d->data, "estimate"));
 	while ((fit = line_next(d->data, "tail", &i)))
 		print_tail(stream, fit);
@@ -176,8 +167,7 @@ static void print_label(const struct tally *points, const char *what, char *text
 		}
 		length += (size_t)snprintf(text + length, size - length,
 					   " Across %s bytes, %s waits: %s at %s ticks; longest "
-					   "wait that tore: %s, of "
-					   "up to %s.",
+					   "wait that tore: %s, of up to %s.",
 					   NUMBER(key[RATE_CROSSING]),
 					   key[RATE_STRETCH] ? "stretched" : "constant",
 					   NUMBER((double)tears / (double)toggles), NUMBER(least),
@@ -185,8 +175,9 @@ static void print_label(const struct tally *points, const char *what, char *text
 	}
 }
 
-static int put_rates(struct page *page, const struct rate_data *d)
+int section_rate(struct page *page)
 {
+	struct rate_data d = { .data = page->data };
 	char crossings[96], stretches[96], label[LABEL_MAX];
 	const char *const args[] = { crossings, stretches, NULL };
 	const struct page_figure figure = {
@@ -204,32 +195,25 @@ static int put_rates(struct page *page, const struct rate_data *d)
 			"that is chosen, or the paper's T_max where waits stand still. Dashed: the "
 			"fitted tail of the fetch gaps, where there is one.",
 		.print = print_rates,
-		.arg = d,
+		.arg = &d,
 		.args = args,
 	};
 	bool any = false;
-
-	for (size_t i = 0; i < d->points.count; i++)
-		any |= d->points.row[i].trials > 0;
-	if (!any) {
-		html_missing(page->out,
-			     "No cell of the library's protocol with the counting oracle, "
-			     "so no rate.");
-		return 0;
-	}
-	tally_words(&d->points, 2, RATE_CROSSING, crossings, sizeof(crossings));
-	tally_words(&d->points, 2, RATE_STRETCH, stretches, sizeof(stretches));
-	print_label(&d->points, "Tears per toggle", label, sizeof(label));
-	return page_figure(page, &figure);
-}
-
-int section_rate(struct page *page)
-{
-	struct rate_data d = { .data = page->data };
-	int rc;
+	int rc = 0;
 
 	rate_points(&d.points, page->data);
-	rc = d.points.failed ? -ENOMEM : put_rates(page, &d);
+	for (size_t i = 0; i < d.points.count; i++)
+		any |= d.points.row[i].trials > 0;
+	tally_words(&d.points, 2, RATE_CROSSING, crossings, sizeof(crossings));
+	tally_words(&d.points, 2, RATE_STRETCH, stretches, sizeof(stretches));
+	print_label(&d.points, "Tears per toggle", label, sizeof(label));
+	if (d.points.failed)
+		rc = -ENOMEM;
+	else if (any)
+		rc = page_figure(page, &figure);
+	else
+		html_missing(page->out, "No cell of the library's protocol with the counting "
+					"oracle, so no rate.");
 	tally_free(&d.points);
 	return rc;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/report/sections.h"
+#include "calibrate/report/report.h"
 #include "results/figures/gnuplot.h"
 
 #define EVENTS_SHOWN 100
@@ -36,18 +36,6 @@ struct events {
 	struct tally records;
 	size_t count; /* of events */
 };
-
-static void collect_events(struct events *e)
-{
-	for (size_t i = 0; i < e->data->count; i++) {
-		const struct cell_record *r = &e->data->records[i];
-
-		if (is_broken(r) || !r->result.events)
-			continue;
-		tally_add(&e->records, &(struct tally_row){ .key = { ~torn_wait(r), i } });
-		e->count += r->result.events;
-	}
-}
 
 static const struct cell_record *record_of(const struct events *e, size_t i)
 {
@@ -79,30 +67,34 @@ static void print_events(FILE *stream, const void *arg)
 	}
 }
 
-static void put_event(FILE *out, const struct cell *c, const struct tear_event *t)
+int section_events(struct page *page)
 {
-	char names[PROVOKERS_MAX];
+	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64], names[PROVOKERS_MAX];
+	struct events e = { .data = page->data };
+	const struct picture data = { print_events, &e, NULL, NULL };
+	FILE *out = page->out;
+	size_t shown;
+	int rc;
 
-	html_row(out, NULL);
-	html_cells(out, "tntnnnnn",
-		   "%s\t%s / %s\t%s %s %u|%u, %s\t%s\t%s\t%s / %s / %s\t%s / %s\t%s / %s",
-		   tear_kind_name(t->kind), NUMBER(c->waits.first), NUMBER(c->waits.second),
-		   placement_name(c->placement), crossing_name(c->crossing), c->split, 5 - c->split,
-		   provokers_name(c->provokers, names), NUMBER(t->after_int3),
-		   NUMBER(t->after_front), NUMBER(t->latency[0]), NUMBER(t->latency[1]),
-		   NUMBER(t->latency[2]), NUMBER(t->waited[0]), NUMBER(t->waited[1]),
-		   NUMBER(t->step[0]), NUMBER(t->step[1]));
-}
+	for (size_t i = 0; i < e.data->count; i++) {
+		const struct cell_record *r = &e.data->records[i];
 
-static void put_events(FILE *out, const struct events *e)
-{
-	static const char *const headings[] = {
-		"kind",	       "#waits",	 "cell",
-		"#after INT3", "#after front",	 "#INT3 / back / front",
-		"#waited",     "#longest steps", NULL
-	};
-	size_t shown = e->count < EVENTS_SHOWN ? e->count : EVENTS_SHOWN;
-
+		if (is_broken(r) || !r->result.events)
+			continue;
+		tally_add(&e.records, &(struct tally_row){ .key = { ~torn_wait(r), i } });
+		e.count += r->result.events;
+	}
+	rc = e.records.failed ? -ENOMEM : page_path(page, "events", prefix, sizeof(prefix));
+	if (!rc && !e.count)
+		html_missing(out, "No cell recorded when its tears came: there were none, or the "
+				  "journals are older than that.");
+	else if (!rc)
+		rc = picture_make(&data, prefix, why, sizeof(why));
+	if (rc || !e.count) {
+		tally_free(&e.records);
+		return rc;
+	}
+	shown = e.count < EVENTS_SHOWN ? e.count : EVENTS_SHOWN;
 	html_fold(out, "%zu tear%s, the longest waits first", shown, shown == 1 ? "" : "s");
 	html_table(
 		out,
@@ -110,45 +102,37 @@ static void put_events(FILE *out, const struct events *e)
 		"from the end of the patch (negative: still under way), to the moment when the "
 		"executor counted it. Then how long each store took to be visible, how long was "
 		"really waited, and the longest time between two looks at the clock in each wait.",
-		headings);
+		"kind\t#waits\tcell\t#after INT3\t#after front\t#INT3 / back / front\t#waited\t"
+		"#longest steps");
 	for (size_t i = 0, left = shown; left; i++) {
-		const struct cell_record *r = record_of(e, i);
+		const struct cell_record *r = record_of(&e, i);
+		const struct cell *c = &r->cell;
+		const struct tear_event *t = r->result.event;
 
-		for (unsigned n = 0; n < r->result.events && left; n++, left--)
-			put_event(out, &r->cell, &r->result.event[n]);
+		for (; t < r->result.event + r->result.events && left; t++, left--) {
+			html_row(out, NULL);
+			html_cells(
+				out, "tntnnnnn",
+				"%s\t%s / %s\t%s %s %u|%u, %s\t%s\t%s\t%s / %s / %s\t%s / %s\t%s / "
+				"%s",
+				tear_kind_name(t->kind), NUMBER(c->waits.first),
+				NUMBER(c->waits.second), placement_name(c->placement),
+				crossing_name(c->crossing), c->split, 5 - c->split,
+				provokers_name(c->provokers, names), NUMBER(t->after_int3),
+				NUMBER(t->after_front), NUMBER(t->latency[0]),
+				NUMBER(t->latency[1]), NUMBER(t->latency[2]), NUMBER(t->waited[0]),
+				NUMBER(t->waited[1]), NUMBER(t->step[0]), NUMBER(t->step[1]));
+		}
 	}
 	html_table_end(out);
 	html_fold_end(out);
 	fputs("<p>", out);
-	if (e->count > shown)
-		html_format(out, "%zu of %zu are shown. ", shown, e->count);
+	if (e.count > shown)
+		html_format(out, "%zu of %zu are shown. ", shown, e.count);
 	html_format(out, "A cell keeps its first %d. All of them: ", TEAR_EVENTS_MAX);
 	fputs("<a href=\"events.dat\">events.dat</a>.</p>\n", out);
-}
-
-int section_events(struct page *page)
-{
-	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64];
-	struct events e = { .data = page->data };
-	const struct picture data = { print_events, &e, NULL, NULL };
-	int rc = 0;
-
-	collect_events(&e);
-	if (e.records.failed) {
-		rc = -ENOMEM;
-	} else if (!e.count) {
-		html_missing(page->out,
-			     "No cell recorded when its tears came: there were none, or the "
-			     "journals are older than that.");
-	} else {
-		rc = page_path(page, "events", prefix, sizeof(prefix));
-		if (!rc)
-			rc = picture_make(&data, prefix, why, sizeof(why));
-		if (!rc)
-			put_events(page->out, &e);
-	}
 	tally_free(&e.records);
-	return rc;
+	return 0;
 }
 
 /* --- Cells ----------------------------------------------------------------------------- */
@@ -187,15 +171,16 @@ static const struct cell_record *worst_of(const struct journal_data *data, bool 
 	return worst;
 }
 
-static void put_worst(struct page *page)
+int section_cells(struct page *page)
 {
 	/* What versions before the ladder found hardest at their last waits. */
 	const json_t *list = json_object_get(line_last(page->data, "estimate"), "worst"), *hardest;
+	const struct cell_record *end = page->data->records + page->data->count;
+	size_t i, count = 0, broken = 0;
 	char command[COMMAND_MAX];
 	FILE *out = page->out;
 	bool named;
 	const struct cell_record *worst = worst_of(page->data, &named);
-	size_t i;
 
 	if (!worst) {
 		html_missing(out,
@@ -212,51 +197,37 @@ static void put_worst(struct page *page)
 		cell_command(&worst->cell, command, sizeof(command));
 		html_between(out, "<pre><code>", "</code></pre>\n", "%s", command);
 	}
-	if (!json_array_size(list))
-		return;
-	fputs("<p>The hardest cells at the waits of the estimate:</p>\n<pre>", out);
-	json_array_foreach(list, i, hardest)
-	{
-		html_between(out, "<code>", "</code>\n", "%s", json_text_of(hardest, "command"));
+	if (json_array_size(list)) {
+		fputs("<p>The hardest cells at the waits of the estimate:</p>\n<pre>", out);
+		json_array_foreach(list, i, hardest) html_between(out, "<code>", "</code>\n", "%s",
+								  json_text_of(hardest, "command"));
+		fputs("</pre>\n", out);
 	}
-	fputs("</pre>\n", out);
-}
-
-static void put_cell(FILE *out, const struct cell_record *r)
-{
-	const uint64_t *tears = r->result.tears;
-	char command[COMMAND_MAX];
-
-	cell_command(&r->cell, command, sizeof(command));
-	html_row(out, NULL);
-	html_cells(out, "tnnnnnt", "%s%s\t%s / %s\t%s\t%s\t%s\t%s\t%s", r->stage,
-		   r->noisy ? ", noisy" : "", NUMBER(r->cell.waits.first),
-		   NUMBER(r->cell.waits.second), NUMBER(r->result.toggles),
-		   NUMBER(tears[TEAR_OLD_FRONT]), NUMBER(tears[TEAR_NEW_FRONT]),
-		   NUMBER(tears[TEAR_OTHER]), outcome_name(r->result.outcome));
-	html_code(out, "%s", command);
-}
-
-int section_cells(struct page *page)
-{
-	static const char *const headings[] = { "stage",      "#waits",	       "#toggles",
-						"#old front", "#new front",    "#other",
-						"outcome",    "runs it again", NULL };
-	const struct cell_record *end = page->data->records + page->data->count;
-	size_t count = 0, broken = 0;
-	FILE *out = page->out;
-
 	for (const struct cell_record *r = page->data->records; r < end; r++) {
 		count += !is_broken(r) && record_tears(r);
 		broken += is_broken(r) && record_tears(r);
 	}
-	put_worst(page);
 	if (count) {
 		html_fold(out, "All %zu cells with tears", count);
-		html_table(out, NULL, headings);
-		for (const struct cell_record *r = page->data->records; r < end; r++)
-			if (!is_broken(r) && record_tears(r))
-				put_cell(out, r);
+		html_table(out, NULL,
+			   "stage\t#waits\t#toggles\t#old front\t#new front\t#other\toutcome\t"
+			   "runs it again");
+	}
+	for (const struct cell_record *r = page->data->records; r < end; r++) {
+		const uint64_t *tears = r->result.tears;
+
+		if (is_broken(r) || !record_tears(r))
+			continue;
+		cell_command(&r->cell, command, sizeof(command));
+		html_row(out, NULL);
+		html_cells(out, "tnnnnnt", "%s%s\t%s / %s\t%s\t%s\t%s\t%s\t%s", r->stage,
+			   r->noisy ? ", noisy" : "", NUMBER(r->cell.waits.first),
+			   NUMBER(r->cell.waits.second), NUMBER(r->result.toggles),
+			   NUMBER(tears[TEAR_OLD_FRONT]), NUMBER(tears[TEAR_NEW_FRONT]),
+			   NUMBER(tears[TEAR_OTHER]), outcome_name(r->result.outcome));
+		html_code(out, "%s", command);
+	}
+	if (count) {
 		html_table_end(out);
 		html_fold_end(out);
 	}

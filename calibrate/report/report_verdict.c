@@ -7,21 +7,19 @@
 
 #include "calibrate/ladder/ladder.h"
 #include "calibrate/page/html.h"
-#include "calibrate/report/sections.h"
-
-static uint64_t whole_number(const json_t *object, const char *name)
-{
-	double value = json_real_of(object, name);
-
-	return value >= 0 && value < 1e18 ? (uint64_t)value : 0;
-}
+#include "calibrate/report/report.h"
 
 static char *waits_of_level(const json_t *level, char buf[WAITS_TEXT])
 {
-	struct waits waits = { whole_number(level, "first"), whole_number(level, "second"),
-			       whole_number(level, "stretch") };
+	static const char *const names[] = { "first", "second", "stretch" };
+	uint64_t number[3];
 
-	return waits_text(&waits, buf);
+	for (int i = 0; i < 3; i++) {
+		double value = json_real_of(level, names[i]);
+
+		number[i] = value >= 0 && value < 1e18 ? (uint64_t)value : 0;
+	}
+	return waits_text(&(struct waits){ number[0], number[1], number[2] }, buf);
 }
 
 const json_t *level_keeping(const json_t *e, double p)
@@ -39,37 +37,50 @@ const json_t *level_keeping(const json_t *e, double p)
 
 /* --- The answer ------------------------------------------------------------------------------- */
 
-/* A level that keeps several decades stands for them at the least of them. */
-static void put_waits_tiles(struct page *page, const json_t *e)
+static void put_answer(struct page *page, const json_t *e)
 {
+	const json_t *window = json_object_get(e, "window"), *paper = json_object_get(e, "paper");
 	const json_t *level = level_keeping(e, 1e-3), *next;
-	char text[WAITS_TEXT], label[32];
+	const char *verdict = json_text_of(e, "verdict");
+	bool known = strcmp(verdict, "pass") == 0 || strcmp(verdict, "fail") == 0;
+	double runs = json_real_of(e, "runs"), barrier = json_real_of(e, "membarrier_ticks");
+	char text[WAITS_TEXT], label[48];
+	FILE *out = page->out;
 
+	fprintf(out, "<div class=\"verdict %s\">", known ? verdict : "inconclusive");
+	html_between(out, "<p><strong>", "</strong>: ", "%s", verdict);
+	html_between(out, "", "</p>\n", "%s.", json_text_of(e, "reason"));
+	fputs("<dl class=\"tiles\">\n", out);
+	if (!json_object_get(e, "levels")) {
+		/* What versions before the ladder concluded: one pair of waits. */
+		snprintf(label, sizeof(label), "%s + %s", NUMBER(json_real_of(e, "first_wait")),
+			 NUMBER(json_real_of(e, "second_wait")));
+		html_tile(out, "Waits", label, "ticks", "at most %s tears per toggle",
+			  NUMBER(json_real_of(e, "upper_p")));
+		fputs("</dl>\n", out);
+		html_paragraph(out, "Of an older version, which looked for one pair of waits.");
+		fputs("</div>\n", out);
+		return;
+	}
 	if (!level)
-		html_tile(page->out, "T_max", "none", "", "no wait keeps tears below 1e-3");
+		html_tile(out, "T_max", "none", "", "no wait keeps tears below 1e-3");
+	/* A level that keeps several decades stands for them at the least of them. */
 	for (int decade = 3; decade <= 9 && level; decade++, level = next) {
 		next = level_keeping(e, pow(10, -decade - 1));
 		if (next == level && decade < 9)
 			continue;
 		snprintf(label, sizeof(label), "T_max(1e-%d)", decade);
-		html_tile(page->out, label, waits_of_level(level, text), "ticks", "%s us a change",
+		html_tile(out, label, waits_of_level(level, text), "ticks", "%s us a change",
 			  NUMBER(ticks_us(page, json_real_of(level, "ticks"))));
 	}
-}
-
-static void put_other_tiles(struct page *page, const json_t *e)
-{
-	const json_t *window = json_object_get(e, "window"), *paper = json_object_get(e, "paper");
-	double barrier = json_real_of(e, "membarrier_ticks");
-	char label[48], bound[NUMBER_TEXT + 8];
-	FILE *out = page->out;
-
 	if (barrier > 0)
 		html_tile(out, "membarrier", NUMBER(ticks_us(page, barrier)), "us",
 			  "a change, without waits");
 	if (json_is_true(json_object_get(window, "word_tore"))) {
 		html_tile(out, "A single store", "tears", "", "nothing can be relied on here");
 	} else if (window) {
+		char bound[NUMBER_TEXT + 8];
+
 		snprintf(label, sizeof(label), "One store in %s bytes",
 			 NUMBER(json_real_of(window, "bytes")));
 		snprintf(bound, sizeof(bound), "< %s", NUMBER(json_real_of(window, "upper_p")));
@@ -84,40 +95,8 @@ static void put_other_tiles(struct page *page, const json_t *e)
 				  : "; longer waits tore again");
 	else if (json_is_true(json_object_get(paper, "known")))
 		html_tile(out, "The paper's T_max", "none", "", "every constant wait tore");
-}
-
-/* What versions before the ladder concluded: one pair of waits. */
-static void put_old_tiles(struct page *page, const json_t *e)
-{
-	char waits[2 * NUMBER_TEXT + 4];
-
-	snprintf(waits, sizeof(waits), "%s + %s", NUMBER(json_real_of(e, "first_wait")),
-		 NUMBER(json_real_of(e, "second_wait")));
-	html_tile(page->out, "Waits", waits, "ticks", "at most %s tears per toggle",
-		  NUMBER(json_real_of(e, "upper_p")));
-}
-
-static void put_answer(struct page *page, const json_t *e)
-{
-	const char *verdict = json_text_of(e, "verdict");
-	bool known = strcmp(verdict, "pass") == 0 || strcmp(verdict, "fail") == 0;
-	double runs = json_real_of(e, "runs");
-	FILE *out = page->out;
-
-	fprintf(out, "<div class=\"verdict %s\">", known ? verdict : "inconclusive");
-	html_between(out, "<p><strong>", "</strong>: ", "%s", verdict);
-	html_between(out, "", "</p>\n", "%s.", json_text_of(e, "reason"));
-	fputs("<dl class=\"tiles\">\n", out);
-	if (json_object_get(e, "levels")) {
-		put_waits_tiles(page, e);
-		put_other_tiles(page, e);
-	} else {
-		put_old_tiles(page, e);
-	}
 	fputs("</dl>\n", out);
-	if (!json_object_get(e, "levels"))
-		html_paragraph(out, "Of an older version, which looked for one pair of waits.");
-	else if (strcmp(json_text_of(e, "scope"), "long-run") == 0)
+	if (strcmp(json_text_of(e, "scope"), "long-run") == 0)
 		html_paragraph(out, "With %s %% confidence for the long run, from %s runs.",
 			       NUMBER(100 * json_real_of(e, "confidence")), NUMBER(runs));
 	else
@@ -156,9 +135,6 @@ static void put_counts(struct page *page)
 
 static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool stretched)
 {
-	static const char *const headings[] = { "waits",  "#a change, us", "#line: toggles",
-						"#tears", "#p below",	   "#page: toggles",
-						"#tears", "#p below",	   NULL };
 	static const char *const crossings[] = { "line", "page" };
 	const json_t *level;
 	char text[WAITS_TEXT];
@@ -168,7 +144,8 @@ static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool
 		   stretched ? "The ladder: waits in ticks, each also at least so many times the "
 			       "latency of the store before it as behind the x."
 			     : NULL,
-		   headings);
+		   "waits\t#a change, us\t#line: toggles\t#tears\t#p below\t#page: "
+		   "toggles\t#tears\t#p below");
 	json_array_foreach(json_object_get(e, "levels"), i, level)
 	{
 		if ((json_real_of(level, "stretch") > 0) != stretched)
@@ -188,71 +165,13 @@ static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool
 	html_table_end(out);
 }
 
-static void put_placements(FILE *out, const json_t *e)
-{
-	static const char *const headings[] = { "waits",    "crossing",	    "placement",
-						"#slices",  "#toggles",	    "#tears",
-						"#p below", "#worst slice", NULL };
-	const json_t *level, *claim, *s;
-	char text[WAITS_TEXT];
-	size_t i, k, n;
-
-	html_fold(out, "The same by placement, with the rate of the worst slice");
-	html_table(out, NULL, headings);
-	json_array_foreach(json_object_get(e, "levels"), i, level)
-	{
-		json_array_foreach(json_object_get(level, "claims"), k, claim)
-		{
-			json_array_foreach(json_object_get(claim, "sections"), n, s)
-			{
-				double worst = json_real_of(s, "worst_tears") /
-					       json_real_of(s, "worst_toggles");
-
-				html_row(out, json_real_of(s, "tears") > 0 ? "bad" : NULL);
-				html_cells(out, "tttnnnnn", "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s",
-					   waits_of_level(level, text),
-					   json_text_of(claim, "crossing"),
-					   json_text_of(s, "placement"),
-					   NUMBER(json_real_of(s, "slices")),
-					   NUMBER(json_real_of(s, "toggles")),
-					   NUMBER(json_real_of(s, "tears")),
-					   NUMBER(json_real_of(s, "upper_p")),
-					   isfinite(worst) ? NUMBER(worst) : "0");
-			}
-		}
-	}
-	html_table_end(out);
-	html_fold_end(out);
-}
-
-static void put_long(FILE *out, const json_t *e)
-{
-	const json_t *level;
-	size_t i;
-
-	json_array_foreach(json_object_get(e, "long_levels"), i, level)
-	{
-		if (json_real_of(level, "upper_p") >= 1)
-			continue;
-		html_paragraph(
-			out,
-			"Changes that are started and finished later: two waits of %s ticks keep "
-			"tears below %s per toggle. That is counted in gaps between the fetches "
-			"of one instruction; per store there are at least 1/%s as many of them "
-			"across a line, and 1/%s across a page, as tears per toggle.",
-			NUMBER(json_real_of(level, "first")),
-			NUMBER(json_real_of(level, "upper_p")),
-			NUMBER(json_real_of(e, "factor_line")),
-			NUMBER(json_real_of(e, "factor_page")));
-		return;
-	}
-}
-
 int section_verdict(struct page *page)
 {
 	const json_t *e = line_last(page->data, "estimate");
-	size_t estimates = 0, i = 0;
+	const json_t *level, *claim, *s;
+	size_t estimates = 0, i = 0, k, n;
 	FILE *out = page->out;
+	char text[WAITS_TEXT];
 
 	if (!e) {
 		put_counts(page);
@@ -270,8 +189,41 @@ int section_verdict(struct page *page)
 	html_fold(out, "The paper's waits, which stand still");
 	put_ladder(out, page, e, false);
 	html_fold_end(out);
-	put_placements(out, e);
-	put_long(out, e);
+	html_fold(out, "The same by placement, with the rate of the worst slice");
+	html_table(out, NULL,
+		   "waits\tcrossing\tplacement\t#slices\t#toggles\t#tears\t#p below\t#worst slice");
+	json_array_foreach(json_object_get(e, "levels"), i, level)
+		json_array_foreach(json_object_get(level, "claims"), k, claim)
+			json_array_foreach(json_object_get(claim, "sections"), n, s)
+	{
+		double worst = json_real_of(s, "worst_tears") / json_real_of(s, "worst_toggles");
+
+		html_row(out, json_real_of(s, "tears") > 0 ? "bad" : NULL);
+		html_cells(out, "tttnnnnn", "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s",
+			   waits_of_level(level, text), json_text_of(claim, "crossing"),
+			   json_text_of(s, "placement"), NUMBER(json_real_of(s, "slices")),
+			   NUMBER(json_real_of(s, "toggles")), NUMBER(json_real_of(s, "tears")),
+			   NUMBER(json_real_of(s, "upper_p")),
+			   isfinite(worst) ? NUMBER(worst) : "0");
+	}
+	html_table_end(out);
+	html_fold_end(out);
+	json_array_foreach(json_object_get(e, "long_levels"), i, level)
+	{
+		if (json_real_of(level, "upper_p") >= 1)
+			continue;
+		html_paragraph(
+			out,
+			"Changes that are started and finished later: two waits of %s ticks keep "
+			"tears below %s per toggle. That is counted in gaps between the fetches "
+			"of one instruction; per store there are at least 1/%s as many of them "
+			"across a line, and 1/%s across a page, as tears per toggle.",
+			NUMBER(json_real_of(level, "first")),
+			NUMBER(json_real_of(level, "upper_p")),
+			NUMBER(json_real_of(e, "factor_line")),
+			NUMBER(json_real_of(e, "factor_page")));
+		break;
+	}
 	html_paragraph(
 		out,
 		"Between slices, by the place of the site and the time, the rate varies by %s "

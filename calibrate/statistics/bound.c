@@ -49,12 +49,6 @@ static double poisson_of_many(double a, double toggles, double z)
 	return fmin(1, a * pow(1 - 1 / (9 * a) + z / (3 * sqrt(a)), 3) / toggles);
 }
 
-/* Never below the exact bound, and close to it where tears are rare. */
-static double poisson(double tears, double toggles, double confidence)
-{
-	return quantile(gsl_cdf_gamma_P, tears + 1, 1 / toggles, tears, toggles, confidence, false);
-}
-
 double bound_upper(uint64_t tears, uint64_t toggles, double confidence)
 {
 	const double k = (double)tears, n = (double)toggles;
@@ -69,7 +63,8 @@ double bound_upper(uint64_t tears, uint64_t toggles, double confidence)
 	if (tears >= COUNTS_MAX)
 		return poisson_of_many(k + 1, n, gsl_cdf_ugaussian_Pinv(confidence));
 	/* More toggles never say less than the largest number known exactly. */
-	return fmin(poisson(k, n, confidence), exact(k, (double)COUNTS_MAX, confidence));
+	return fmin(quantile(gsl_cdf_gamma_P, k + 1, 1 / n, k, n, confidence, false),
+		    exact(k, (double)COUNTS_MAX, confidence));
 }
 
 double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
@@ -96,12 +91,6 @@ double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
 #define CLOSE	   40	/* halvings of the logarithm: to nine digits and more */
 #define MEAN_MAX   1e12 /* tears; where the search gives up */
 
-/* Probability of so few tears, if that many are expected. */
-static double few_or_fewer(double tears, double expected, double shape)
-{
-	return gsl_cdf_beta_P(shape / (shape + expected), shape, tears + 1);
-}
-
 double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double spread,
 		   double confidence)
 {
@@ -122,7 +111,9 @@ double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double sprea
 	for (unsigned i = 0; i < CLOSE; i++) {
 		double middle = (low + high) / 2;
 
-		if (few_or_fewer((double)tears, exp(middle), shape) <= 1 - confidence)
+		/* Probability of so few tears, if that many are expected. */
+		if (gsl_cdf_beta_P(shape / (shape + exp(middle)), shape, (double)tears + 1) <=
+		    1 - confidence)
 			high = middle;
 		else
 			low = middle;

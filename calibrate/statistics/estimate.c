@@ -67,71 +67,32 @@ static double cost_of(const struct count *count)
 	return count->toggles ? count->ticks / (double)count->toggles : 0;
 }
 
-/* A section for each placement of the plan, with what was counted there. */
-static void count_claim(struct estimate *e, const struct level *level, struct claim *claim,
-			enum crossing crossing, const struct sums *runs, const struct plan *plan)
-{
-	bool listed[PLACEMENT_COUNT] = { false };
-
-	for (unsigned i = 0; i < plan->seats; i++) {
-		const struct sum like = { .kind = SUM_WAIT,
-					  .rung = level->rung,
-					  .crossing = crossing,
-					  .placement = plan->seat[i].placement };
-		struct section *s = &claim->section[claim->sections];
-
-		if (listed[like.placement])
-			continue;
-		listed[like.placement] = true;
-		claim->sections++;
-		*s = (struct section){ .placement = like.placement };
-		s->count = estimate_count(e, runs, &like, ANY_EXECUTORS);
-		count_add(&claim->count, &s->count);
-	}
-}
-
 /*
  * The rate differs between slices, by place and by time. How much is estimated from the rungs
  * that tear, which share site and time with the others: it is the excess of the tears' variance
- * over that of chance.
+ * over that of chance. And twice the highest rate of all slices, on any rung, is the cap: no slice
+ * to come is taken to have more. 0: none tore.
  */
-static double spread_of(const struct estimate *e, int claim)
+static void find_spread(struct estimate *e, int claim)
 {
-	double excess = 0, expected = 0;
-
-	for (unsigned i = 0; i < e->levels; i++) {
-		for (unsigned k = 0; k < e->level[i].claim[claim].sections; k++) {
-			const struct count *c = &e->level[i].claim[claim].section[k].count;
-			double mean;
-
-			if (c->slices < 2 || c->tears < 2)
-				continue;
-			mean = (double)c->tears / count_units(c);
-			excess += (double)(c->slices - 1) * (count_dispersion(c) - 1) / mean;
-			expected += (double)(c->slices - 1);
-		}
-	}
-	return expected > 0 ? excess / expected : SPREAD_NONE;
-}
-
-/*
- * Twice the highest rate of all slices for one kind of site, on any rung: no slice to come is
- * taken to have more. 0: none tore.
- */
-static double cap_of(const struct estimate *e, int claim)
-{
-	double worst = 0;
+	double excess = 0, expected = 0, worst = 0;
 
 	for (unsigned i = 0; i < e->ladder.count; i++) {
 		for (unsigned k = 0; k < e->level[i].claim[claim].sections; k++) {
 			const struct count *c = &e->level[i].claim[claim].section[k].count;
+			double mean = (double)c->tears / count_units(c);
 
 			if (c->worst_toggles)
 				worst = fmax(worst,
 					     (double)c->worst_tears / (double)c->worst_toggles);
+			if (i >= e->levels || c->slices < 2 || c->tears < 2)
+				continue;
+			excess += (double)(c->slices - 1) * (count_dispersion(c) - 1) / mean;
+			expected += (double)(c->slices - 1);
 		}
 	}
-	return fmin(1, 2 * worst);
+	e->spread[claim] = expected > 0 ? excess / expected : SPREAD_NONE;
+	e->cap[claim] = fmin(1, 2 * worst);
 }
 
 double estimate_bound(const struct count *count, double spread, double cap, double confidence)
@@ -152,17 +113,33 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 
 		level->rung = e->ladder.rung[i];
 		for (int c = 0; c < CLAIMS; c++) {
-			count_claim(e, level, &level->claim[c], claimed[c], runs, plan);
+			bool listed[PLACEMENT_COUNT] = { false };
+			struct claim *claim = &level->claim[c];
+
+			/* A section for each placement of the plan, with what was counted there. */
+			for (unsigned k = 0; k < plan->seats; k++) {
+				const struct sum like = { .kind = SUM_WAIT,
+							  .rung = level->rung,
+							  .crossing = claimed[c],
+							  .placement = plan->seat[k].placement };
+				struct section *s = &claim->section[claim->sections];
+
+				if (listed[like.placement])
+					continue;
+				listed[like.placement] = true;
+				claim->sections++;
+				*s = (struct section){ .placement = like.placement };
+				s->count = estimate_count(e, runs, &like, ANY_EXECUTORS);
+				count_add(&claim->count, &s->count);
+			}
 			/* Where a membarrier was timed, too: at the plan's first seat. */
 			if (level->claim[c].sections)
 				count_add(&first, &level->claim[c].section[0].count);
 		}
 		level->ticks = cost_of(&first);
 	}
-	for (int c = 0; c < CLAIMS; c++) {
-		e->spread[c] = spread_of(e, c);
-		e->cap[c] = cap_of(e, c);
-	}
+	for (int c = 0; c < CLAIMS; c++)
+		find_spread(e, c);
 	for (unsigned i = 0; i < CLAIMS * e->ladder.count; i++) {
 		struct level *level = &e->level[i / CLAIMS];
 		struct claim *claim = &level->claim[i % CLAIMS];
@@ -235,33 +212,19 @@ int estimate_best(const struct estimate *e, int claim, double p)
 	return -1;
 }
 
-/* More tears at the longest waits than chance explains. */
-static bool top_tears(const struct estimate *e)
-{
-	const struct level *top = &e->level[e->levels - 1];
-
-	for (int c = 0; c < CLAIMS; c++) {
-		const struct count *count = &top->claim[c].count;
-
-		if (bound_lower(count->tears, count->toggles, CONFIDENCE) > e->require_p)
-			return true;
-	}
-	return false;
-}
-
-static double least_bound(const struct estimate *e)
-{
-	double p = 1;
-
-	for (unsigned i = 0; i < e->levels; i++)
-		p = fmin(p, e->level[i].upper_p);
-	return p;
-}
-
 static void decide_verdict(struct estimate *e)
 {
 	int best = estimate_best(e, -1, e->require_p);
+	const struct level *top = e->levels ? &e->level[e->levels - 1] : NULL;
+	double least = 1;
+	bool tears = false;
 
+	for (unsigned i = 0; i < e->levels; i++)
+		least = fmin(least, e->level[i].upper_p);
+	/* More tears at the longest waits than chance explains. */
+	for (int c = 0; c < CLAIMS && top; c++)
+		tears |= bound_lower(top->claim[c].count.tears, top->claim[c].count.toggles,
+				     CONFIDENCE) > e->require_p;
 	if (e->window.word_tore) {
 		e->verdict = VERDICT_FAIL;
 		snprintf(e->reason, sizeof(e->reason),
@@ -270,12 +233,12 @@ static void decide_verdict(struct estimate *e)
 		e->verdict = VERDICT_PASS;
 		snprintf(e->reason, sizeof(e->reason), "waits of %s keep tears below %s per toggle",
 			 WAITS(&e->level[best].rung), NUMBER(e->level[best].upper_p));
-	} else if (e->levels && top_tears(e)) {
+	} else if (tears) {
 		e->verdict = VERDICT_FAIL;
 		snprintf(e->reason, sizeof(e->reason),
-			 "waits of %s tear more often than %s per toggle",
-			 WAITS(&e->level[e->levels - 1].rung), NUMBER(e->require_p));
-	} else if (least_bound(e) >= 1) {
+			 "waits of %s tear more often than %s per toggle", WAITS(&top->rung),
+			 NUMBER(e->require_p));
+	} else if (least >= 1) {
 		e->verdict = VERDICT_INCONCLUSIVE;
 		snprintf(e->reason, sizeof(e->reason),
 			 "too little was measured: no wait has a bound for lines and pages yet, "
@@ -284,9 +247,8 @@ static void decide_verdict(struct estimate *e)
 	} else {
 		e->verdict = VERDICT_INCONCLUSIVE;
 		snprintf(e->reason, sizeof(e->reason),
-			 "too little was measured: the best bound is %s per toggle, %s is "
-			 "required",
-			 NUMBER(least_bound(e)), NUMBER(e->require_p));
+			 "too little was measured: the best bound is %s per toggle, %s is required",
+			 NUMBER(least), NUMBER(e->require_p));
 	}
 }
 
@@ -333,11 +295,5 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 
 const char *verdict_name(enum verdict verdict)
 {
-	static const char *const names[] = {
-		[VERDICT_PASS] = "pass",
-		[VERDICT_FAIL] = "fail",
-		[VERDICT_INCONCLUSIVE] = "inconclusive",
-	};
-
-	return names[verdict];
+	return (const char *const[]){ "pass", "fail", "inconclusive" }[verdict];
 }

@@ -77,39 +77,24 @@ static const void *field_at(const struct estimate_field *f, const void *base)
 	return (const char *)base + f->at;
 }
 
-static void put_value(FILE *out, const struct estimate_field *f, const void *at)
-{
-	switch (f->type) {
-	case FIELD_COUNT:
-		fprintf(out, "%" PRIu64, *(const uint64_t *)at);
-		break;
-	case FIELD_UNSIGNED:
-		fprintf(out, "%u", *(const unsigned *)at);
-		break;
-	case FIELD_REAL:
-		fprintf(out, "%.17g", *(const double *)at);
-		break;
-	case FIELD_TICKS:
-		fprintf(out, "%.0f", *(const double *)at);
-		break;
-	case FIELD_DISPERSION:
-		fprintf(out, "%.3g", count_dispersion(at));
-		break;
-	case FIELD_YES_NO:
-		fputs(*(const bool *)at ? "yes" : "no", out);
-		break;
-	}
-}
-
 void fields_put_conf(FILE *out, const struct estimate_field *f, const void *base,
 		     const char *prefix)
 {
 	for (; f->name; f++) {
+		const void *at = field_at(f, base);
+
 		if (!f->conf)
 			continue;
 		fprintf(out, "%s%s = ", prefix, f->conf);
-		put_value(out, f, field_at(f, base));
-		fputc('\n', out);
+		if (f->type == FIELD_COUNT)
+			fprintf(out, "%" PRIu64 "\n", *(const uint64_t *)at);
+		else if (f->type == FIELD_UNSIGNED)
+			fprintf(out, "%u\n", *(const unsigned *)at);
+		else if (f->type == FIELD_YES_NO)
+			fprintf(out, "%s\n", *(const bool *)at ? "yes" : "no");
+		else
+			fprintf(out, f->type == FIELD_TICKS ? "%.0f\n" : "%.17g\n",
+				*(const double *)at);
 	}
 }
 

@@ -18,39 +18,33 @@
 #define HOUR		3600 /* seconds */
 #define ALMOST_NONE	0.5  /* added to tears, so that none has a logarithm */
 
-/* --- Checksums -------------------------------------------------------------------------------- */
-
-/* FNV-1a: detects damage, not forgery. */
-static uint64_t checksum(const json_t *body)
-{
-	char *text = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (const char *c = text; c && *c; c++)
-		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-	free(text);
-	return hash;
-}
-
-/* As text. What the journal adds to each line is not under the seal, and neither is the seal. */
+/*
+ * FNV-1a, as text: detects damage, not forgery. What the journal adds to each line is not under the
+ * seal, and neither is the seal.
+ */
 static char *seal_of(const json_t *line, char text[SEAL])
 {
 	static const char *const unsealed[] = { "checksum", "type", "schema", "tool", "date" };
 	json_t *body = json_copy((json_t *)(uintptr_t)line);
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	char *dump;
 
 	for (size_t i = 0; body && i < sizeof(unsealed) / sizeof(unsealed[0]); i++)
 		json_object_del(body, unsealed[i]);
-	snprintf(text, SEAL, "%016llx", (unsigned long long)checksum(body));
+	dump = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+	for (const char *c = dump; c && *c; c++)
+		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+	snprintf(text, SEAL, "%016llx", (unsigned long long)hash);
+	free(dump);
 	json_decref(body);
 	return text;
 }
 
 static bool is_sealed(const json_t *line)
 {
-	const char *sum = json_string_value(json_object_get(line, "checksum"));
 	char text[SEAL];
 
-	return sum && strcmp(sum, seal_of(line, text)) == 0;
+	return strcmp(json_text_of(line, "checksum"), seal_of(line, text)) == 0;
 }
 
 /* --- Writing ---------------------------------------------------------------------------------- */
@@ -129,11 +123,18 @@ static bool take_text(const json_t *line, const char *name, char *to, size_t siz
 	return text_take(json_string_value(json_object_get(line, name)), to, size) == 0;
 }
 
-static bool run_from_json(const json_t *line, struct evidence_run *run)
+enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *run)
 {
+	const char *type = json_string_value(json_object_get(line, "type"));
 	const char *cpus = json_string_value(json_object_get(line, "cpus"));
 	const json_t *time = json_object_get(line, "time");
 
+	if (!type)
+		return EVIDENCE_BROKEN;
+	if (strcmp(type, "epoch") == 0)
+		return is_sealed(line) ? EVIDENCE_EPOCH : EVIDENCE_BROKEN;
+	if (strcmp(type, "evidence") != 0)
+		return EVIDENCE_OTHER;
 	*run = (struct evidence_run){ .time = json_integer_value(time) };
 	if (is_sealed(line) && json_is_integer(time) && run->time >= 0 &&
 	    json_integer_value(json_object_get(line, "evidence")) == EVIDENCE_SCHEMA && cpus &&
@@ -143,46 +144,15 @@ static bool run_from_json(const json_t *line, struct evidence_run *run)
 	    take_text(line, "source", run->source, sizeof(run->source)) &&
 	    identity_from_json(json_object_get(line, "identity"), &run->identity) == 0 &&
 	    sums_from_json(json_object_get(line, "sums"), &run->sums) == 0)
-		return true;
+		return EVIDENCE_RUN;
 	sums_free(&run->sums);
-	return false;
-}
-
-enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *run)
-{
-	const char *type = json_string_value(json_object_get(line, "type"));
-
-	if (!type)
-		return EVIDENCE_BROKEN;
-	if (strcmp(type, "epoch") == 0)
-		return is_sealed(line) ? EVIDENCE_EPOCH : EVIDENCE_BROKEN;
-	if (strcmp(type, "evidence") == 0)
-		return run_from_json(line, run) ? EVIDENCE_RUN : EVIDENCE_BROKEN;
-	return EVIDENCE_OTHER;
+	return EVIDENCE_BROKEN;
 }
 
 /* The kernel is part of what the bounds are of, though no config is refused for it. */
 static bool is_same_machine(const struct identity *a, const struct identity *b)
 {
 	return !identity_differs(a, b) && strcmp(a->kernel, b->kernel) == 0;
-}
-
-/* The run is the evidence's from now on, also if there is no memory for it. */
-static int add_run(struct evidence *e, struct evidence_run *run, bool begins)
-{
-	struct evidence_run *more = realloc(e->run, (e->count + 1) * sizeof(*more));
-
-	if (!more) {
-		sums_free(&run->sums);
-		return -ENOMEM;
-	}
-	e->run = more;
-	if (e->count == 0 || begins ||
-	    !is_same_machine(&e->run[e->count - 1].identity, &run->identity))
-		e->epoch++;
-	run->epoch = e->epoch;
-	e->run[e->count++] = *run;
-	return 0;
 }
 
 int evidence_read(const char *path, struct evidence *e)
@@ -196,7 +166,7 @@ int evidence_read(const char *path, struct evidence *e)
 	*e = (struct evidence){ .broken = data.skipped };
 	json_array_foreach(data.others, i, line)
 	{
-		struct evidence_run run;
+		struct evidence_run run, *more;
 
 		if (ret < 0)
 			break;
@@ -205,7 +175,18 @@ int evidence_read(const char *path, struct evidence *e)
 			begins = true;
 			break;
 		case EVIDENCE_RUN:
-			ret = add_run(e, &run, begins);
+			more = realloc(e->run, (e->count + 1) * sizeof(*more));
+			if (!more) {
+				sums_free(&run.sums);
+				ret = -ENOMEM;
+				break;
+			}
+			e->run = more;
+			if (e->count == 0 || begins ||
+			    !is_same_machine(&more[e->count - 1].identity, &run.identity))
+				e->epoch++;
+			run.epoch = e->epoch;
+			more[e->count++] = run;
 			begins = false;
 			break;
 		default:

@@ -15,37 +15,27 @@ uint64_t long_wait(unsigned i)
 /* --- Counting --------------------------------------------------------------------------------- */
 
 /* Those in whose bucket some may be as long count, too. */
-static uint64_t as_long(const struct gap_result *result, uint64_t ticks)
-{
-	uint64_t count = 0;
-
-	for (unsigned kind = 0; kind < GAP_KINDS; kind++)
-		for (unsigned i = gap_bucket(ticks); i < GAP_BUCKETS; i++)
-			count += result->kind[kind].bucket[i];
-	return count;
-}
-
 static int add_gap_counts(struct sums *sums, const struct cell *cell,
 			  const struct gap_result *result, uint64_t wait, uint64_t seen_from)
 {
-	double stores = (double)result->stores, gaps = (double)as_long(result, seen_from);
+	double stores = (double)result->stores, gaps;
 	struct sum sum = {
 		.kind = SUM_GAP,
 		.rung = { wait, wait, 0 },
 		.crossing = cell->crossing,
 		.placement = cell->placement,
 		.executors = cell->executors,
-		.count = {
-			.slices = 1,
-			.toggles = result->stores,
-			.tears = (uint64_t)fmin(stores, gaps),
-			.unevenness = gaps * gaps / stores,
-			.squares = stores * stores,
-			.worst_tears = (uint64_t)fmin(stores, gaps),
-			.worst_toggles = result->stores,
-		},
+		.count = { .slices = 1, .toggles = result->stores, .squares = stores * stores },
 	};
+	uint64_t count = 0;
 
+	for (unsigned kind = 0; kind < GAP_KINDS; kind++)
+		for (unsigned i = gap_bucket(seen_from); i < GAP_BUCKETS; i++)
+			count += result->kind[kind].bucket[i];
+	gaps = (double)count;
+	sum.count.unevenness = gaps * gaps / stores;
+	sum.count.tears = sum.count.worst_tears = (uint64_t)fmin(stores, gaps);
+	sum.count.worst_toggles = result->stores;
 	return sums_add(sums, &sum);
 }
 
@@ -110,46 +100,42 @@ static void find_factor(struct estimate *e, const struct sums *runs, const struc
 		e->factor[claim] = fmax(2, e->factor[claim]);
 }
 
-static void make_claim(const struct estimate *e, const struct sums *runs, struct level *level,
-		       int which, enum crossing crossing)
-{
-	const struct claim *like = &e->level[0].claim[which];
-	double confidence = bound_confidence_each(CONFIDENCE, 2 * CLAIMS * like->sections);
-	struct claim *claim = &level->claim[which];
-	double cap;
-
-	*claim = (struct claim){ .sections = like->sections, .upper_p = like->sections ? 0 : 1 };
-	for (unsigned i = 0; i < claim->sections; i++) {
-		struct section *s = &claim->section[i];
-
-		s->placement = like->section[i].placement;
-		s->count = gaps_of(e, runs, level->rung.first, crossing,
-				   &(struct seat){ .placement = s->placement });
-		cap = s->count.worst_toggles && s->count.worst_tears ? e->cap[which] : 0;
-		s->upper_p = 1;
-		if (e->factor[which] > 0)
-			s->upper_p = fmin(1, e->factor[which] * estimate_bound(&s->count,
-									       e->spread[which],
-									       cap, confidence));
-		count_add(&claim->count, &s->count);
-		claim->upper_p = fmax(claim->upper_p, s->upper_p);
-	}
-}
-
 void long_estimate(struct estimate *e, const struct sums *runs, const struct plan *plan)
 {
 	static const enum crossing crossings[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
 
 	for (int c = 0; c < CLAIMS && plan->seats; c++)
 		find_factor(e, runs, &plan->seat[0], c, crossings[c]);
-	for (unsigned i = 0; i < LONG_WAITS; i++) {
-		struct level *level = &e->long_level[i];
+	for (unsigned i = 0; i < CLAIMS * LONG_WAITS; i++) {
+		const unsigned which = i % CLAIMS;
+		const struct claim *like = &e->level[0].claim[which];
+		double confidence = bound_confidence_each(CONFIDENCE, 2 * CLAIMS * like->sections);
+		struct level *level = &e->long_level[i / CLAIMS];
+		struct claim *claim = &level->claim[which];
+		uint64_t wait = waits[i / CLAIMS];
 
-		*level = (struct level){ .rung = { waits[i], waits[i], 0 },
-					 .ticks = 2 * (double)waits[i] };
-		for (int c = 0; c < CLAIMS; c++)
-			make_claim(e, runs, level, c, crossings[c]);
-		level->upper_p =
-			fmax(level->claim[CLAIM_LINE].upper_p, level->claim[CLAIM_PAGE].upper_p);
+		if (which == 0)
+			*level = (struct level){ .rung = { wait, wait, 0 },
+						 .ticks = 2 * (double)wait };
+		*claim = (struct claim){ .sections = like->sections,
+					 .upper_p = like->sections ? 0 : 1 };
+		for (struct section *s = claim->section; s < claim->section + claim->sections;
+		     s++) {
+			double cap;
+
+			s->placement = like->section[s - claim->section].placement;
+			s->count = gaps_of(e, runs, wait, crossings[which],
+					   &(struct seat){ .placement = s->placement });
+			cap = s->count.worst_toggles && s->count.worst_tears ? e->cap[which] : 0;
+			s->upper_p = 1;
+			if (e->factor[which] > 0)
+				s->upper_p =
+					fmin(1, e->factor[which] * estimate_bound(&s->count,
+										  e->spread[which],
+										  cap, confidence));
+			count_add(&claim->count, &s->count);
+			claim->upper_p = fmax(claim->upper_p, s->upper_p);
+		}
+		level->upper_p = fmax(level->upper_p, claim->upper_p);
 	}
 }

@@ -51,31 +51,30 @@ static int add_waits(struct sums *all, const struct sums *look)
 	return ret;
 }
 
-/* By the rates of all, these look the same in whatever order they came: as ranks need it. */
-static double chance_of_last(const struct rise_look *looks, size_t last, const struct sums *all)
-{
-	double score = score_of(looks[last].sums, all);
-	double between = (double)(random_at(looks[last].seed, last) >> 11) * 0x1p-53;
-	size_t higher = 0, equal = 1;
-
-	for (size_t i = 0; i < last; i++) {
-		double other = score_of(looks[i].sums, all);
-
-		higher += other > score;
-		equal += other == score;
-	}
-	return ((double)higher + (1 - between) * (double)equal) / (double)(last + 1);
-}
-
 int rise_chances(const struct rise_look *looks, size_t count, double *chances)
 {
 	struct sums all = { 0 };
 	int ret = 0;
 
-	for (size_t i = 0; i < count && ret == 0; i++) {
-		ret = add_waits(&all, looks[i].sums);
-		if (ret == 0)
-			chances[i] = chance_of_last(looks, i, &all);
+	for (size_t last = 0; last < count && ret == 0; last++) {
+		double between = (double)(random_at(looks[last].seed, last) >> 11) * 0x1p-53;
+		size_t higher = 0, equal = 1;
+		double score;
+
+		/* By the rates of all, these look the same in whatever order they came: as ranks
+		 * need it. */
+		ret = add_waits(&all, looks[last].sums);
+		if (ret < 0)
+			break;
+		score = score_of(looks[last].sums, &all);
+		for (size_t i = 0; i < last; i++) {
+			double other = score_of(looks[i].sums, &all);
+
+			higher += other > score;
+			equal += other == score;
+		}
+		chances[last] =
+			((double)higher + (1 - between) * (double)equal) / (double)(last + 1);
 	}
 	sums_free(&all);
 	return ret;
@@ -83,23 +82,19 @@ int rise_chances(const struct rise_look *looks, size_t count, double *chances)
 
 /* --- Bets ------------------------------------------------------------------------------------- */
 
-static double bet_pays(unsigned bet, double chance, double top)
-{
-	double part;
-
-	if (bet < EXPONENTS)
-		return exponents[bet] * pow(chance, exponents[bet] - 1);
-	part = parts[bet - EXPONENTS];
-	return 1 - part + (chance <= top ? part / top : 0);
-}
-
 /* What the bets on a rise just before look `start` have become of 1 after look i, in the mean. */
 static double bet_on(double capital[BETS], const double *chances, size_t start, size_t i)
 {
 	double top = fmin(TOP_MOST, (double)(i + 1 - start) / (double)(i + 1)), sum = 0;
 
 	for (unsigned k = 0; k < BETS; k++) {
-		capital[k] *= bet_pays(k, chances[i], top);
+		double e = k < EXPONENTS ? exponents[k] : 0;
+		double part = k < EXPONENTS ? 0 : parts[k - EXPONENTS];
+
+		if (k < EXPONENTS)
+			capital[k] *= e * pow(chances[i], e - 1);
+		else
+			capital[k] *= 1 - part + (chances[i] <= top ? part / top : 0);
 		sum += capital[k] / (double)BETS;
 	}
 	return sum;

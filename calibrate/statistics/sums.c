@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "results/journal/fields.h"
+
 #define REAL_MAX 1e40 /* more is no measurement */
 
 int sum_kind_of(const struct cell *cell)
@@ -76,30 +78,15 @@ struct count count_as_unit(struct count count)
  * Toggles that could tear: an executor had run what they replaced. If that is unknown, none is
  * claimed.
  */
-static uint64_t exposed_toggles(const struct cell_record *record)
-{
-	const struct cell_result *r = &record->result;
-
-	if (r->outcome == OUTCOME_KILLED || r->outcome == OUTCOME_HANG)
-		return 0;
-	return r->exposed == CELL_UNKNOWN ? 0 : r->exposed;
-}
-
-static uint64_t torn_toggles(const struct cell_result *r)
-{
-	uint64_t tears = cell_result_tears(r);
-
-	return r->torn != CELL_UNKNOWN && r->torn < tears ? r->torn : tears;
-}
-
 static struct count count_of_torn(const struct cell_record *record, uint64_t torn)
 {
 	const struct cell_result *r = &record->result;
+	bool cut = r->outcome == OUTCOME_KILLED || r->outcome == OUTCOME_HANG;
 	double rests = (double)record->cell.rest * (double)r->toggles;
 	double busy = (double)r->ticks - rests, toggles;
 	struct count count = {
 		.slices = 1,
-		.toggles = exposed_toggles(record),
+		.toggles = cut || r->exposed == CELL_UNKNOWN ? 0 : r->exposed,
 		.tears = torn,
 	};
 
@@ -119,20 +106,18 @@ static struct count count_of_torn(const struct cell_record *record, uint64_t tor
 
 struct count count_of_record(const struct cell_record *record)
 {
-	return count_of_torn(record, torn_toggles(&record->result));
-}
+	uint64_t tears = cell_result_tears(&record->result), torn = record->result.torn;
 
-static bool is_like(const struct sum *a, const struct sum *b)
-{
-	return a->kind == b->kind && waits_same(&a->rung, &b->rung) && a->crossing == b->crossing &&
-	       a->placement == b->placement && a->executors == b->executors;
+	return count_of_torn(record, torn != CELL_UNKNOWN && torn < tears ? torn : tears);
 }
 
 struct sum *sums_find(const struct sums *sums, const struct sum *like)
 {
-	for (size_t i = 0; i < sums->count; i++)
-		if (is_like(&sums->sum[i], like))
-			return &sums->sum[i];
+	for (struct sum *s = sums->sum; s < sums->sum + sums->count; s++)
+		if (s->kind == like->kind && waits_same(&s->rung, &like->rung) &&
+		    s->crossing == like->crossing && s->placement == like->placement &&
+		    s->executors == like->executors)
+			return s;
 	return NULL;
 }
 
@@ -209,49 +194,30 @@ static const char *const kinds[SUM_KINDS] = {
 	[SUM_GAP] = "gap",
 };
 
-#define AT(member) offsetof(struct sum, member)
-
-/* The numbers of a sum; those without a limit are real. Both directions go by this. */
-static const struct {
-	const char *name;
-	size_t at;
-	uint64_t max;
-} numbers[] = {
-	{ "first", AT(rung.first), CELL_WAIT_MAX },
-	{ "second", AT(rung.second), CELL_WAIT_MAX },
-	{ "stretch", AT(rung.stretch), CELL_STRETCH_MAX },
-	{ "slices", AT(count.slices), INT64_MAX },
-	{ "toggles", AT(count.toggles), INT64_MAX },
-	{ "tears", AT(count.tears), INT64_MAX },
-	{ "unevenness", AT(count.unevenness), 0 },
-	{ "squares", AT(count.squares), 0 },
-	{ "ticks", AT(count.ticks), 0 },
-	{ "worst_tears", AT(count.worst_tears), INT64_MAX },
-	{ "worst_toggles", AT(count.worst_toggles), INT64_MAX },
+/* clang-format off */
+static const struct field sum_fields[] = {
+	NAME(struct sum, "kind", kind, SUM_KINDS, sum_kind_name, sum_kind_parse),
+	NAME(struct sum, "crossing", crossing, CROSSING_COUNT, crossing_name, crossing_parse),
+	NAME(struct sum, "placement", placement, PLACEMENT_COUNT, placement_name, placement_parse),
+	BOUNDED(struct sum, "executors", executors, 1, NUMBER_UNSIGNED, 0, PLACEMENT_EXECUTORS_MAX),
+	BOUNDED(struct sum, "first", rung.first, 1, NUMBER_COUNT, 0, CELL_WAIT_MAX),
+	BOUNDED(struct sum, "second", rung.second, 1, NUMBER_COUNT, 0, CELL_WAIT_MAX),
+	BOUNDED(struct sum, "stretch", rung.stretch, 1, NUMBER_COUNT, 0, CELL_STRETCH_MAX),
+	COUNT(struct sum, "slices", count.slices, 1),
+	COUNT(struct sum, "toggles", count.toggles, 1),
+	COUNT(struct sum, "tears", count.tears, 1),
+	REAL(struct sum, "unevenness", count.unevenness, 1),
+	REAL(struct sum, "squares", count.squares, 1),
+	REAL(struct sum, "ticks", count.ticks, 1),
+	COUNT(struct sum, "worst_tears", count.worst_tears, 1),
+	COUNT(struct sum, "worst_toggles", count.worst_toggles, 1),
+	END
 };
-
-#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+/* clang-format on */
 
 const char *sum_kind_name(enum sum_kind kind)
 {
 	return kinds[kind];
-}
-
-static json_t *sum_to_json(const struct sum *s)
-{
-	json_t *object = json_pack("{s:s, s:s, s:s, s:i}", "kind", kinds[s->kind], "crossing",
-				   crossing_name(s->crossing), "placement",
-				   placement_name(s->placement), "executors", (int)s->executors);
-
-	for (size_t i = 0; object && i < NUMBERS; i++) {
-		const void *at = (const char *)s + numbers[i].at;
-
-		json_object_set_new(object, numbers[i].name,
-				    numbers[i].max
-					    ? json_integer((json_int_t) * (const uint64_t *)at)
-					    : json_real(*(const double *)at));
-	}
-	return object;
 }
 
 json_t *sums_to_json(const struct sums *sums)
@@ -259,21 +225,12 @@ json_t *sums_to_json(const struct sums *sums)
 	json_t *array = json_array();
 
 	for (size_t i = 0; array && i < sums->count; i++) {
-		if (json_array_append_new(array, sum_to_json(&sums->sum[i])) < 0) {
+		if (json_array_append_new(array, table_to_json(sum_fields, &sums->sum[i])) < 0) {
 			json_decref(array);
 			return NULL;
 		}
 	}
 	return array;
-}
-
-static bool take_name(const json_t *object, const char *name, int (*parse)(const char *),
-		      int *value)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	*value = text ? parse(text) : -EINVAL;
-	return *value >= 0;
 }
 
 int sum_kind_parse(const char *name)
@@ -284,40 +241,14 @@ int sum_kind_parse(const char *name)
 	return -EINVAL;
 }
 
-static bool number_from_json(const json_t *number, uint64_t max, void *at)
-{
-	if (!max) {
-		double real = json_number_value(number);
-
-		*(double *)at = real;
-		return json_is_number(number) && real >= 0 && real <= REAL_MAX;
-	}
-	*(uint64_t *)at = (uint64_t)json_integer_value(number);
-	return json_is_integer(number) && *(uint64_t *)at <= max;
-}
-
 static bool sum_from_json(const json_t *object, struct sum *sum)
 {
 	const struct count *c = &sum->count;
-	int kind, crossing, placement;
-	uint64_t executors;
 
 	*sum = (struct sum){ 0 };
-	if (!take_name(object, "kind", sum_kind_parse, &kind) ||
-	    !take_name(object, "crossing", crossing_parse, &crossing) ||
-	    !take_name(object, "placement", placement_parse, &placement) ||
-	    !number_from_json(json_object_get(object, "executors"), PLACEMENT_EXECUTORS_MAX,
-			      &executors))
-		return false;
-	sum->kind = (enum sum_kind)kind;
-	sum->crossing = (enum crossing)crossing;
-	sum->placement = (enum placement)placement;
-	sum->executors = (unsigned)executors;
-	for (size_t i = 0; i < NUMBERS; i++)
-		if (!number_from_json(json_object_get(object, numbers[i].name), numbers[i].max,
-				      (char *)sum + numbers[i].at))
-			return false;
-	return c->worst_tears <= c->tears && c->worst_toggles <= c->toggles &&
+	return table_from_json(object, JOURNAL_SCHEMA, sum_fields, sum) == 0 &&
+	       c->unevenness <= REAL_MAX && c->squares <= REAL_MAX && c->ticks <= REAL_MAX &&
+	       c->worst_tears <= c->tears && c->worst_toggles <= c->toggles &&
 	       (c->tears <= c->toggles || c->toggles == 0);
 }
 

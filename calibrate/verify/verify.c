@@ -28,12 +28,6 @@
 #define COUNTS_MAX   UINT64_C(100000) /* that GSL's distributions take without giving up */
 #define TOGGLES_HUGE (UINT64_C(1) << 62)
 
-/* Wilson and Hilferty 1931: P(gamma of shape k <= x) for many. */
-static double gamma_of_many(double x, double k)
-{
-	return gsl_cdf_ugaussian_P(3 * sqrt(k) * (cbrt(x / k) - 1 + 1 / (9 * k)));
-}
-
 double verify_chance(uint64_t tears, uint64_t toggles, double p)
 {
 	const double k = (double)tears, expected = (double)toggles * p;
@@ -44,8 +38,10 @@ double verify_chance(uint64_t tears, uint64_t toggles, double p)
 		return 0;
 	if (toggles <= COUNTS_MAX)
 		return gsl_cdf_binomial_Q((unsigned)tears - 1, p, (unsigned)toggles);
-	/* Poisson's limit. */
-	return tears < COUNTS_MAX ? gsl_cdf_gamma_P(expected, k, 1) : gamma_of_many(expected, k);
+	/* Poisson's limit: P(gamma of shape k <= expected); of many, Wilson and Hilferty 1931. */
+	if (tears < COUNTS_MAX)
+		return gsl_cdf_gamma_P(expected, k, 1);
+	return gsl_cdf_ugaussian_P(3 * sqrt(k) * (cbrt(expected / k) - 1 + 1 / (9 * k)));
 }
 
 uint64_t verify_missing(uint64_t tears, uint64_t toggles, double p)
@@ -73,12 +69,6 @@ uint64_t verify_tears(const struct verify_cell *cell)
 	return cell->tears[TEAR_OLD_FRONT] + cell->tears[TEAR_NEW_FRONT] + cell->tears[TEAR_OTHER];
 }
 
-static bool is_failure(enum outcome outcome)
-{
-	return outcome != OUTCOME_DONE && outcome != OUTCOME_CRASH &&
-	       outcome != OUTCOME_INTERRUPTED;
-}
-
 void verify_add(struct verify_cell *cell, const struct cell_record *record)
 {
 	const struct cell_result *r = &record->result;
@@ -93,7 +83,8 @@ void verify_add(struct verify_cell *cell, const struct cell_record *record)
 	cell->noisy += record->noisy;
 	cell->toggles += r->toggles;
 	cell->seconds += r->seconds;
-	if (is_failure(r->outcome)) {
+	if (r->outcome != OUTCOME_DONE && r->outcome != OUTCOME_CRASH &&
+	    r->outcome != OUTCOME_INTERRUPTED) {
 		cell->failed++;
 		snprintf(cell->reason, sizeof(cell->reason), "a run of it ended as '%s'",
 			 outcome_name(r->outcome));
@@ -137,10 +128,8 @@ static const struct verify_cell *first_of(const struct verify *v, enum verify_ch
 	return NULL;
 }
 
-static void conclude_verify(struct verify *v, enum verify_verdict verdict, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void conclude_verify(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+static void __attribute__((format(printf, 3, 4)))
+conclude_verify(struct verify *v, enum verify_verdict verdict, const char *format, ...)
 {
 	static const int status[VERIFY_VERDICTS] = {
 		[VERIFY_HOLDS] = EXIT_PASS,
@@ -183,16 +172,9 @@ static bool find_unclear(struct verify *v)
 	return false;
 }
 
-static const struct verify_promise *broken_promise(const struct verify *v)
-{
-	for (unsigned i = 0; i < v->promises; i++)
-		if (v->promise[i].status == STATUS_BROKEN)
-			return &v->promise[i];
-	return NULL;
-}
-
 void verify_judge(struct verify *v)
 {
+	const struct verify_promise *broken = v->promise, *end = broken + v->promises;
 	const struct verify_cell *skipped;
 	unsigned looks = 1; /* over all */
 	bool apart = false;
@@ -217,6 +199,8 @@ void verify_judge(struct verify *v)
 	v->upper_p = bound_upper(v->tears, v->quiet, VERIFY_CONFIDENCE);
 	v->missing = verify_missing(v->tears, v->quiet, verify_p(v));
 	skipped = first_of(v, CHECK_WAIT, STATUS_SKIPPED);
+	while (broken < end && broken->status != STATUS_BROKEN)
+		broken++;
 
 	/* What was seen stays seen, however the run ended. */
 	if (first_of(v, CHECK_WINDOW, STATUS_BROKEN)) {
@@ -226,9 +210,9 @@ void verify_judge(struct verify *v)
 		conclude_verify(v, VERIFY_BROKEN,
 				"%" PRIu64 " %s in %s toggles: more than p = %s allows", v->tears,
 				tears_word(v->tears), NUMBER(v->toggles), NUMBER(verify_p(v)));
-	} else if (broken_promise(v)) {
+	} else if (broken < end) {
 		conclude_verify(v, VERIFY_BROKEN, "the machine breaks the promise '%s': %s",
-				broken_promise(v)->name, broken_promise(v)->reason);
+				broken->name, broken->reason);
 	} else if (v->baseline.rose) {
 		conclude_verify(v, VERIFY_ROSE,
 				"the ladder rose: %s times as many tears as before, since %s",
@@ -274,36 +258,17 @@ void verify_refuse(struct verify *v, const char *format, ...)
 
 const char *verify_check_name(enum verify_check check)
 {
-	static const char *const names[CHECK_COUNT] = {
-		[CHECK_CONTROL] = "control",
-		[CHECK_WINDOW] = "window",
-		[CHECK_WAIT] = "wait",
-	};
-
-	return names[check];
+	return (const char *const[CHECK_COUNT]){ "control", "window", "wait" }[check];
 }
 
 const char *verify_status_name(enum verify_status status)
 {
-	static const char *const names[STATUS_COUNT] = {
-		[STATUS_HELD] = "held",
-		[STATUS_BROKEN] = "broken",
-		[STATUS_SKIPPED] = "skipped",
-		[STATUS_UNCLEAR] = "no answer",
-	};
-
-	return names[status];
+	return (const char *const[STATUS_COUNT]){ "held", "broken", "skipped",
+						  "no answer" }[status];
 }
 
 const char *verify_verdict_name(enum verify_verdict verdict)
 {
-	static const char *const names[VERIFY_VERDICTS] = {
-		[VERIFY_HOLDS] = "holds",
-		[VERIFY_BROKEN] = "broken",
-		[VERIFY_INCONCLUSIVE] = "inconclusive",
-		[VERIFY_ROSE] = "rose",
-		[VERIFY_NO_CONF] = "no config",
-	};
-
-	return names[verdict];
+	return (const char *const[VERIFY_VERDICTS]){ "holds", "broken", "inconclusive", "rose",
+						     "no config" }[verdict];
 }

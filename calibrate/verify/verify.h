@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a verification has seen, and what that says of the config. Pure.
+ * What a verification runs (verify_run.c), what it has seen and what that says of the config
+ * (verify.c, which is pure), and telling it (verify_print.c).
  */
 #ifndef CALIBRATE_VERIFY_VERIFY_H
 #define CALIBRATE_VERIFY_VERIFY_H
@@ -8,7 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "calibrate/session/session.h"
+#include "patchcore/machine/cpus.h"
 #include "patchcore/machine/machine_conf.h"
 #include "results/journal/journal.h"
 #include "stress/cell/cell.h"
@@ -19,6 +23,8 @@
 #define VERIFY_WORST_MAX  256	/* cells named by a config */
 #define VERIFY_CELLS_MAX  (VERIFY_WORST_MAX + 2 + 4 * 4)
 #define VERIFY_PROMISES	  16
+#define VERIFY_LOOK	  "look"      /* source of the lines of a baseline */
+#define VERIFY_APART	  (20 * 3600) /* seconds: looks that share a storm are no two looks */
 #define VERIFY_LEVEL	  0.05 /* chance that some machine is said to have risen that has not */
 
 /* What a cell is run for. */
@@ -60,9 +66,8 @@ struct verify_cell {
 	double seconds;
 	bool skipped;
 	char reason[200]; /* why it was skipped, or gave no answer */
-
-	/* From verify_judge(). */
-	double chance; /* of so many tears or more, were the rate the config's p */
+	double chance; /* from verify_judge(): of so many tears or more, were the rate the config's
+			  p */
 	enum verify_status status;
 };
 
@@ -158,5 +163,54 @@ void verify_refuse(struct verify *v, const char *format, ...) __attribute__((for
 const char *verify_check_name(enum verify_check check);	      /* "control", ... */
 const char *verify_status_name(enum verify_status status);    /* "held", ... */
 const char *verify_verdict_name(enum verify_verdict verdict); /* "holds", ... */
+
+/*
+ * verify_conf_cells - read the worst cells that a calibration has left in a config that the library
+ * takes, in their order: [cell 1], [cell 2], each with a command line of tmax stress. The number of
+ * them; -EINVAL with one line in why; -E2BIG: more than max.
+ */
+int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size_t size);
+
+/*
+ * verify_plan - what to run: the controls, the window as wide as the config has
+ * it, and the config's worst cells at its waits. Without any (count is 0) line and
+ * page at all splits take their place, and v->fallback is set. What the topology
+ * cannot seat is marked as skipped, with the reason.
+ */
+void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell *worst,
+		 unsigned count);
+
+/*
+ * verify_look - run cells on low rungs for so long, line and page in turn, each at a place and with
+ * a seed of its own: what later looks are compared with. Stage "look".
+ */
+void verify_look(struct verify *v, struct session *session, double seconds);
+
+/* verify_run - run them within the session's budget, but for the last `reserve` seconds. Sets
+ * v->cut_short if it must end early. */
+void verify_run(struct verify *v, struct session *session, double reserve);
+
+/*
+ * verify_baseline_add - add a look to the file, a store of evidence (statistics/evidence.h) to
+ * which every verification with --baseline adds its own, read all, and judge: v->baseline. Looks
+ * count if they are at this model of CPU with as many of them and this hypervisor; its microcode
+ * and kernel may have changed, for that is what moves a ladder. One that comes too soon after
+ * another is kept in the file, and not ranked. 0 or a negative errno after a complaint.
+ */
+int verify_baseline_add(struct verify *v, const char *path, const struct cpus *cpus,
+			const struct cell_record *records, size_t count);
+
+enum verify_format {
+	VERIFY_TEXT,
+	VERIFY_TAP,
+	VERIFY_JUNIT,
+	VERIFY_JSON,
+	VERIFY_FORMATS
+};
+
+/* verify_format_parse - "text", "tap", "junit" or "json"; -EINVAL. */
+int verify_format_parse(const char *name);
+
+void verify_print(FILE *f, const struct verify *v, enum verify_format format);
 
 #endif

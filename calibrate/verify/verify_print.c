@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/verify/verify_print.h"
-
+/*
+ * A judged verification as text for people, TAP 13, JUnit's XML, and JSON.
+ *
+ * TAP and JUnit have a test for the config, one per cell and one for the verdict. What is skipped
+ * or gave no answer is a skipped test there, with the reason: the exit status tells an inconclusive
+ * run from one that held.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include <jansson.h>
-
-#include "calibrate/program/colour.h"
 #include "calibrate/program/markup.h"
+#include "calibrate/verify/verify.h"
 #include "stress/base/number.h"
 
 #define COMMAND_MAX 1024
-
-typedef void print_fn(FILE *f, const struct verify *v);
-
-static const char *command_of(const struct verify_cell *c, char command[COMMAND_MAX])
-{
-	cell_command(&c->cell, command, COMMAND_MAX);
-	return command;
-}
 
 /* What a protocol is to show tells its name, except which of the controls it is. */
 static const char *name_of(const struct verify_cell *c, char name[256])
@@ -38,55 +33,11 @@ static const char *name_of(const struct verify_cell *c, char name[256])
 	return name;
 }
 
-/* --- text --- */
-
-static void text_cell(FILE *f, const struct verify_cell *c)
-{
-	char name[256], command[COMMAND_MAX];
-
-	fprintf(f, "%-9s %s: ", verify_status_name(c->status), name_of(c, name));
-	if (c->status == STATUS_SKIPPED) {
-		fprintf(f, "%s\n", c->reason);
-		return;
-	}
-	fprintf(f, "%" PRIu64 " %s in %s toggles", verify_tears(c), tears_word(verify_tears(c)),
-		NUMBER(c->toggles));
-	if (c->check == CHECK_CONTROL && verify_tears(c))
-		fputs(", as it must", f);
-	if (c->noisy)
-		fprintf(f, ", %u of %u runs noisy", c->noisy, c->runs);
-	fprintf(f, "%s%s\n", c->status == STATUS_UNCLEAR ? ": " : "",
-		c->status == STATUS_UNCLEAR ? c->reason : "");
-	if (c->check != CHECK_CONTROL && verify_tears(c))
-		fprintf(f, "%10s%s\n", "", command_of(c, command));
-}
-
-static void text_promise(FILE *f, const struct verify_promise *p)
-{
-	fprintf(f, "%-9s promise %s: %s\n", verify_status_name(p->status), p->name, p->reason);
-	if (p->command[0])
-		fprintf(f, "%10s%s\n", "", p->command);
-}
-
-static void text_baseline(FILE *f, const struct verify_baseline *b)
-{
-	fprintf(f,
-		"Ladder:   %u look%s, this one with %" PRIu64 " %s in %s toggles; a bet that it "
-		"rose has made %s of 1, and %s tell so",
-		b->looks, b->looks == 1 ? "" : "s", b->tears, tears_word(b->tears),
-		NUMBER(b->toggles), NUMBER(b->now), NUMBER(b->fleet / b->level));
-	fprintf(f, "%s%s\n", b->since[0] && b->times > 1 ? "; highest since " : "",
-		b->since[0] && b->times > 1 ? b->since : "");
-	if (b->crowded)
-		fprintf(f, "          %u look%s of the same days %s left out\n", b->crowded,
-			b->crowded == 1 ? "" : "s", b->crowded == 1 ? "is" : "are");
-	if (b->others)
-		fprintf(f, "          %u lines of %s are damaged, or not of this machine\n",
-			b->others, b->file);
-}
-
 static void print_text(FILE *f, const struct verify *v)
 {
+	const struct verify_baseline *b = &v->baseline;
+	bool since = b->since[0] && b->times > 1;
+
 	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
 	if (v->have_conf)
 		fprintf(f, "Waits:    %s ticks; p = %s at %s %% confidence; window %u bytes\n",
@@ -96,12 +47,46 @@ static void print_text(FILE *f, const struct verify *v)
 		fprintf(f, "Seed:     %" PRIu64 "\n", v->seed);
 	if (v->have_conf && v->fallback)
 		fputs("Cells:    the config names none: line and page at all splits instead\n", f);
-	for (unsigned i = 0; i < v->cells; i++)
-		text_cell(f, &v->cell[i]);
-	for (unsigned i = 0; i < v->promises; i++)
-		text_promise(f, &v->promise[i]);
-	if (v->baseline.looks)
-		text_baseline(f, &v->baseline);
+	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
+		uint64_t tears = verify_tears(c);
+		char text[COMMAND_MAX];
+
+		fprintf(f, "%-9s %s: ", verify_status_name(c->status), name_of(c, text));
+		if (c->status == STATUS_SKIPPED) {
+			fprintf(f, "%s\n", c->reason);
+			continue;
+		}
+		fprintf(f, "%" PRIu64 " %s in %s toggles", tears, tears_word(tears),
+			NUMBER(c->toggles));
+		if (c->check == CHECK_CONTROL && tears)
+			fputs(", as it must", f);
+		if (c->noisy)
+			fprintf(f, ", %u of %u runs noisy", c->noisy, c->runs);
+		fprintf(f, "%s%s\n", c->status == STATUS_UNCLEAR ? ": " : "",
+			c->status == STATUS_UNCLEAR ? c->reason : "");
+		cell_command(&c->cell, text, sizeof(text));
+		if (c->check != CHECK_CONTROL && tears)
+			fprintf(f, "%10s%s\n", "", text);
+	}
+	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++) {
+		fprintf(f, "%-9s promise %s: %s\n", verify_status_name(p->status), p->name,
+			p->reason);
+		if (p->command[0])
+			fprintf(f, "%10s%s\n", "", p->command);
+	}
+	if (b->looks)
+		fprintf(f,
+			"Ladder:   %u look%s, this one with %" PRIu64 " %s in %s toggles; a bet "
+			"that it rose has made %s of 1, and %s tell so%s%s\n",
+			b->looks, b->looks == 1 ? "" : "s", b->tears, tears_word(b->tears),
+			NUMBER(b->toggles), NUMBER(b->now), NUMBER(b->fleet / b->level),
+			since ? "; highest since " : "", since ? b->since : "");
+	if (b->looks && b->crowded)
+		fprintf(f, "          %u look%s of the same days %s left out\n", b->crowded,
+			b->crowded == 1 ? "" : "s", b->crowded == 1 ? "is" : "are");
+	if (b->looks && b->others)
+		fprintf(f, "          %u lines of %s are damaged, or not of this machine\n",
+			b->others, b->file);
 	fputs("Verdict:  ", f);
 	put_verdict(f, verify_verdict_name(v->verdict), v->status);
 	fprintf(f, ": %s\n", v->reason);
@@ -110,84 +95,65 @@ static void print_text(FILE *f, const struct verify *v)
 			NUMBER(v->upper_p), NUMBER(100 * VERIFY_CONFIDENCE));
 }
 
-/* --- JSON --- */
-
-static json_t *json_cell(const struct verify_cell *c)
+static void print_json(FILE *f, const struct verify *v)
 {
+	json_t *cells = json_array(), *promises = json_array(), *promise = json_null();
+	json_t *baseline = json_null(), *body;
+	const struct verify_baseline *b = &v->baseline;
 	char name[256], command[COMMAND_MAX];
 
-	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:I, s:I, s:f, "
-		"s:f}",
-		"check", verify_check_name(c->check), "name", name_of(c, name), "command",
-		command_of(c, command), "status", verify_status_name(c->status), "reason",
-		c->reason, "toggles", (json_int_t)c->toggles, "quiet_toggles", (json_int_t)c->quiet,
-		"tears", (json_int_t)verify_tears(c), "kinds", "old_front_new_back",
-		(json_int_t)c->tears[TEAR_OLD_FRONT], "new_front_old_back",
-		(json_int_t)c->tears[TEAR_NEW_FRONT], "other", (json_int_t)c->tears[TEAR_OTHER],
-		"runs", (json_int_t)c->runs, "noisy", (json_int_t)c->noisy, "chance", c->chance,
-		"seconds", c->seconds);
-}
-
-static json_t *json_conf(const struct machine_conf *conf)
-{
-	const struct machine_conf_level *level = machine_conf_surest(conf);
-
-	return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:i}", "first_wait",
-			 (json_int_t)level->waits.first, "second_wait",
-			 (json_int_t)level->waits.second, "stretch",
-			 (json_int_t)level->waits.stretch, "p", machine_conf_p(level), "confidence",
-			 conf->confidence, "toggles", (json_int_t)(level->page.toggles & INT64_MAX),
-			 "window", (int)conf->window);
-}
-
-static json_t *json_baseline(const struct verify_baseline *b)
-{
-	if (!b->file[0])
-		return json_null();
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:b, s:s, s:f, s:I, s:I}",
-			 "file", b->file, "looks", (int)b->looks, "crowded", (int)b->crowded,
-			 "others", (int)b->others, "fleet", (int)b->fleet, "level", b->level,
-			 "capital", b->capital, "now", b->now, "rose", b->rose, "since", b->since,
-			 "times", b->times, "toggles", (json_int_t)b->toggles, "tears",
-			 (json_int_t)b->tears);
-}
-
-static json_t *json_promises(const struct verify *v)
-{
-	json_t *promises = json_array();
-
-	for (unsigned i = 0; i < v->promises; i++) {
-		const struct verify_promise *p = &v->promise[i];
-
+	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
+		cell_command(&c->cell, command, sizeof(command));
+		json_array_append_new(
+			cells,
+			json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, "
+				  "s:I, s:I, s:f, s:f}",
+				  "check", verify_check_name(c->check), "name", name_of(c, name),
+				  "command", command, "status", verify_status_name(c->status),
+				  "reason", c->reason, "toggles", (json_int_t)c->toggles,
+				  "quiet_toggles", (json_int_t)c->quiet, "tears",
+				  (json_int_t)verify_tears(c), "kinds", "old_front_new_back",
+				  (json_int_t)c->tears[TEAR_OLD_FRONT], "new_front_old_back",
+				  (json_int_t)c->tears[TEAR_NEW_FRONT], "other",
+				  (json_int_t)c->tears[TEAR_OTHER], "runs", (json_int_t)c->runs,
+				  "noisy", (json_int_t)c->noisy, "chance", c->chance, "seconds",
+				  c->seconds));
+	}
+	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++)
 		json_array_append_new(promises,
 				      json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:s}", "name",
 						p->name, "status", verify_status_name(p->status),
 						"trials", (json_int_t)p->trials, "failures",
 						(json_int_t)p->failures, "seconds", p->seconds,
 						"reason", p->reason, "command", p->command));
+	if (v->have_conf) {
+		const struct machine_conf_level *level = verify_level(v);
+
+		promise = json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:i}", "first_wait",
+				    (json_int_t)level->waits.first, "second_wait",
+				    (json_int_t)level->waits.second, "stretch",
+				    (json_int_t)level->waits.stretch, "p", verify_p(v),
+				    "confidence", v->conf.confidence, "toggles",
+				    (json_int_t)(level->page.toggles & INT64_MAX), "window",
+				    (int)v->conf.window);
 	}
-	return promises;
-}
-
-static void print_json(FILE *f, const struct verify *v)
-{
-	json_t *cells = json_array(), *body;
-
-	for (unsigned i = 0; i < v->cells; i++)
-		json_array_append_new(cells, json_cell(&v->cell[i]));
+	if (b->file[0])
+		baseline = json_pack(
+			"{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:b, s:s, s:f, s:I, s:I}", "file",
+			b->file, "looks", (int)b->looks, "crowded", (int)b->crowded, "others",
+			(int)b->others, "fleet", (int)b->fleet, "level", b->level, "capital",
+			b->capital, "now", b->now, "rose", b->rose, "since", b->since, "times",
+			b->times, "toggles", (json_int_t)b->toggles, "tears", (json_int_t)b->tears);
 	body = json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:b, s:o, s:o, s:o, s:I, s:I, s:I, s:f, "
 			 "s:f, s:I, s:s, s:i, s:s}",
 			 "config", v->config, "identity",
 			 v->have_here ? identity_to_json(&v->here) : json_null(), "promise",
-			 v->have_conf ? json_conf(&v->conf) : json_null(), "seed",
-			 seed_to_json(v->seed), "budget", v->budget, "seconds", v->seconds,
-			 "fallback", v->fallback, "cells", cells, "promises", json_promises(v),
-			 "baseline", json_baseline(&v->baseline), "toggles", (json_int_t)v->toggles,
-			 "quiet_toggles", (json_int_t)v->quiet, "tears", (json_int_t)v->tears,
-			 "chance", v->chance, "upper_p", v->upper_p, "missing",
-			 (json_int_t)v->missing, "verdict", verify_verdict_name(v->verdict), "exit",
-			 v->status, "reason", v->reason);
+			 promise, "seed", seed_to_json(v->seed), "budget", v->budget, "seconds",
+			 v->seconds, "fallback", v->fallback, "cells", cells, "promises", promises,
+			 "baseline", baseline, "toggles", (json_int_t)v->toggles, "quiet_toggles",
+			 (json_int_t)v->quiet, "tears", (json_int_t)v->tears, "chance", v->chance,
+			 "upper_p", v->upper_p, "missing", (json_int_t)v->missing, "verdict",
+			 verify_verdict_name(v->verdict), "exit", v->status, "reason", v->reason);
 	if (body)
 		journal_tell(f, journal_line("verify", body));
 	json_decref(body);
@@ -211,68 +177,80 @@ static unsigned test_points(const struct verify *v)
 	return v->cells + v->promises + (v->baseline.looks > 0) + 2;
 }
 
-static struct point point_of_promise(const struct verify_promise *promise)
-{
-	struct point p = { .class = "tmax.verify.promise", .seconds = promise->seconds };
-
-	p.failed = promise->status == STATUS_BROKEN;
-	p.skipped = promise->status == STATUS_SKIPPED;
-	snprintf(p.name, sizeof(p.name), "promise %s", promise->name);
-	snprintf(p.message, sizeof(p.message), "%s", promise->reason);
-	snprintf(p.command, sizeof(p.command), "%s",
-		 promise->command[0] ? promise->command : promise->reason);
-	return p;
-}
-
-static struct point point_of_baseline(const struct verify_baseline *b)
-{
-	struct point p = { .class = "tmax.verify.baseline", .name = "ladder", .failed = b->rose };
-
-	snprintf(p.message, sizeof(p.message), "%s times as many tears since %s", NUMBER(b->times),
-		 b->since);
-	snprintf(p.command, sizeof(p.command),
-		 "%u looks; a bet that the ladder rose turned 1 into %s", b->looks, NUMBER(b->now));
-	return p;
-}
-
 static struct point point_of(const struct verify *v, unsigned i)
 {
-	const struct verify_cell *c = i > 0 && i <= v->cells ? &v->cell[i - 1] : NULL;
-	struct point p = { .cell = c, .class = "tmax.verify" };
+	struct point p = { .class = "tmax.verify" };
 
-	if (c) {
+	if (i > 0 && i <= v->cells) {
+		const struct verify_cell *c = &v->cell[i - 1];
+
+		p.cell = c;
 		p.seconds = c->seconds;
 		p.failed = c->status == STATUS_BROKEN;
 		p.skipped = c->status == STATUS_SKIPPED || c->status == STATUS_UNCLEAR;
 		name_of(c, p.name);
-		command_of(c, p.command);
+		cell_command(&c->cell, p.command, COMMAND_MAX);
 		snprintf(p.class, sizeof(p.class), "tmax.verify.%s", verify_check_name(c->check));
 		snprintf(p.message, sizeof(p.message), "%s", c->reason);
 		if (p.failed)
 			snprintf(p.message, sizeof(p.message),
 				 "%" PRIu64 " %s in %" PRIu64 " toggles", verify_tears(c),
 				 tears_word(verify_tears(c)), c->toggles);
-		return p;
+	} else if (i > v->cells && i <= v->cells + v->promises) {
+		const struct verify_promise *promise = &v->promise[i - v->cells - 1];
+
+		strcpy(p.class, "tmax.verify.promise");
+		p.seconds = promise->seconds;
+		p.failed = promise->status == STATUS_BROKEN;
+		p.skipped = promise->status == STATUS_SKIPPED;
+		snprintf(p.name, sizeof(p.name), "promise %s", promise->name);
+		snprintf(p.message, sizeof(p.message), "%s", promise->reason);
+		snprintf(p.command, sizeof(p.command), "%s",
+			 promise->command[0] ? promise->command : promise->reason);
+	} else if (i > v->cells && i + 1 < test_points(v)) {
+		const struct verify_baseline *b = &v->baseline;
+
+		strcpy(p.class, "tmax.verify.baseline");
+		strcpy(p.name, "ladder");
+		p.failed = b->rose;
+		snprintf(p.message, sizeof(p.message), "%s times as many tears since %s",
+			 NUMBER(b->times), b->since);
+		snprintf(p.command, sizeof(p.command),
+			 "%u looks; a bet that the ladder rose turned 1 into %s", b->looks,
+			 NUMBER(b->now));
+	} else {
+		p.failed = v->verdict == VERIFY_NO_CONF ||
+			   (i > 0 && (v->verdict == VERIFY_BROKEN || v->verdict == VERIFY_ROSE));
+		p.skipped = i > 0 && v->verdict == VERIFY_INCONCLUSIVE;
+		snprintf(p.name, sizeof(p.name), i > 0 ? "verdict" : "config");
+		snprintf(p.message, sizeof(p.message), "%s", v->reason);
+		snprintf(p.command, sizeof(p.command), "%s", i > 0 ? v->reason : v->config);
 	}
-	if (i > v->cells && i <= v->cells + v->promises)
-		return point_of_promise(&v->promise[i - v->cells - 1]);
-	if (i > v->cells && i + 1 < test_points(v))
-		return point_of_baseline(&v->baseline);
-	p.failed = v->verdict == VERIFY_NO_CONF ||
-		   (i > 0 && (v->verdict == VERIFY_BROKEN || v->verdict == VERIFY_ROSE));
-	p.skipped = i > 0 && v->verdict == VERIFY_INCONCLUSIVE;
-	snprintf(p.name, sizeof(p.name), i > 0 ? "verdict" : "config");
-	snprintf(p.message, sizeof(p.message), "%s", v->reason);
-	snprintf(p.command, sizeof(p.command), "%s", i > 0 ? v->reason : v->config);
 	return p;
 }
 
 /* A named value, in the way of TAP's YAML or of a property of JUnit's. */
 typedef void put_fn(FILE *f, const char *name, const char *text);
 
-static void put_formatted(put_fn *put, FILE *f, const char *name, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-static void put_formatted(put_fn *put, FILE *f, const char *name, const char *format, ...)
+static void yaml_number(FILE *f, const char *name, const char *text)
+{
+	fprintf(f, "  %s: %s\n", name, text);
+}
+
+/* JSON is YAML. */
+static void yaml_text(FILE *f, const char *name, const char *text)
+{
+	json_t *string = json_string(text);
+
+	fprintf(f, "  %s: ", name);
+	if (string)
+		json_dumpf(string, f, JSON_ENCODE_ANY);
+	fputc('\n', f);
+	json_decref(string);
+}
+
+static void __attribute__((format(printf, 4, 5)))
+put_formatted(put_fn *put, FILE *f, const char *name, const char *format, ...)
 {
 	char text[64];
 	va_list args;
@@ -295,25 +273,6 @@ static void put_promise(put_fn *put, FILE *f, const struct verify *v)
 		put_formatted(put, f, "confidence", "%.17g", v->conf.confidence);
 	}
 	put_formatted(put, f, "seed", "%" PRIu64, v->seed);
-}
-
-/* --- TAP ------------------------------------------------------------------------------------- */
-
-static void yaml_number(FILE *f, const char *name, const char *text)
-{
-	fprintf(f, "  %s: %s\n", name, text);
-}
-
-/* JSON is YAML. */
-static void yaml_text(FILE *f, const char *name, const char *text)
-{
-	json_t *string = json_string(text);
-
-	fprintf(f, "  %s: ", name);
-	if (string)
-		json_dumpf(string, f, JSON_ENCODE_ANY);
-	fputc('\n', f);
-	json_decref(string);
 }
 
 static void print_tap(FILE *f, const struct verify *v)
@@ -347,8 +306,6 @@ static void print_tap(FILE *f, const struct verify *v)
 		fputs("  ...\n", f);
 	}
 }
-
-/* --- JUnit ------------------------------------------------------------------------------------ */
 
 static void print_junit(FILE *f, const struct verify *v)
 {
@@ -399,7 +356,7 @@ static void print_junit(FILE *f, const struct verify *v)
 
 static const struct {
 	const char *name;
-	print_fn *print;
+	void (*print)(FILE *f, const struct verify *v);
 } formats[VERIFY_FORMATS] = {
 	[VERIFY_TEXT] = { "text", print_text },
 	[VERIFY_TAP] = { "tap", print_tap },

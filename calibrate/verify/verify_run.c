@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/verify/verify_run.h"
-
 #include <errno.h>
+#include <error.h>
+#include <ini.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/ladder/ladder.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
+#include "calibrate/statistics/evidence.h"
+#include "calibrate/statistics/rise.h"
+#include "calibrate/verify/verify.h"
 #include "stress/base/random.h"
 #include "stress/provoke/provoker.h"
 
@@ -17,6 +21,90 @@
 #define CELL_MIN      0.05 /* seconds; shorter cells are mostly set-up */
 #define LOOK_SLICE    0.2  /* seconds: many places say more than much time at one */
 #define SLICE	      5.0  /* seconds of a cell at a time: so that all meet the same conditions */
+
+/* --- The cells that the config names ------------------------------------------------------------
+ */
+
+struct reader {
+	FILE *f;
+	char *line; /* the present one, whole */
+	size_t room;
+	char section[64]; /* that had its command */
+	struct cell *cells;
+	unsigned count, max;
+	int error;
+	char *why;
+	size_t size;
+};
+
+/* A reader for inih, which takes 200 bytes at most; a command may be longer. */
+static char *next_line(char *line, int size, void *arg)
+{
+	struct reader *r = arg;
+
+	if (getline(&r->line, &r->room, r->f) < 0)
+		return NULL;
+	/* Whole as far as inih can tell, or it would ask for the rest of it. */
+	snprintf(line, (size_t)size, "%.*s\n", size - 2, r->line);
+	return line;
+}
+
+/* inih wants 1 for "go on", and goes on after an error. */
+static int take_cell(void *arg, const char *section, const char *name, const char *value)
+{
+	struct reader *r = arg;
+	struct cell *cell = &r->cells[r->count];
+	char reason[OPTION_WHY] = "";
+
+	if (r->error || !name || !value || strncmp(section, "cell ", 5) != 0 ||
+	    strcmp(name, "command") != 0)
+		return 1;
+	r->error = -EINVAL;
+	if (strcmp(r->section, section) == 0) {
+		snprintf(r->why, r->size, "%s: command stands twice", section);
+		return 0;
+	}
+	snprintf(r->section, sizeof(r->section), "%s", section);
+	if (r->count == r->max) {
+		snprintf(r->why, r->size, "it names more than %u cells", r->max);
+		r->error = -E2BIG;
+		return 0;
+	}
+	value = r->line + strcspn(r->line, "=:");
+	cell_defaults(cell);
+	r->error = cell_read(value + (*value != '\0'), "stress", cell, reason);
+	if (r->error == 0 && cell->protocol != PROTOCOL_WAIT) {
+		snprintf(reason, sizeof(reason), "it waits for nothing: its protocol is %s",
+			 protocol_name(cell->protocol));
+		r->error = -EINVAL;
+	} else if (r->error == 0) {
+		r->error = cell_check(cell, reason, sizeof(reason));
+	}
+	if (r->error < 0) {
+		snprintf(r->why, r->size, "[%s] command: %s", section,
+			 r->error == -ENOMEM ? "out of memory" : reason);
+		r->error = -EINVAL;
+	}
+	r->count += r->error == 0;
+	return r->error == 0;
+}
+
+int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size_t size)
+{
+	struct reader r = { .f = f, .cells = cells, .max = max, .why = why, .size = size };
+	int ret;
+
+	why[0] = '\0';
+	ret = ini_parse_stream(next_line, &r, take_cell, &r);
+	free(r.line);
+	if (r.error == 0 && (ret != 0 || ferror(f))) {
+		snprintf(why, size, "its cells cannot be read");
+		return -EINVAL;
+	}
+	return r.error ? r.error : (int)r.count;
+}
+
+/* --- The cells that are run ------------------------------------------------------------------ */
 
 static struct verify_cell *add_cell(struct verify *v, enum verify_check check)
 {
@@ -42,42 +130,9 @@ static void seat_anywhere(struct cell *cell, hwloc_topology_t topology)
 	cell->executors = cpus > 0 ? (unsigned)cpus : 1;
 }
 
-/* Both leave a mix standing in memory for a whole wait. */
-static void plan_controls(struct verify *v, hwloc_topology_t topology)
-{
-	static const enum protocol broken[] = { PROTOCOL_NO_INT3, PROTOCOL_FRONT_FIRST };
-
-	for (unsigned i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
-		struct cell *cell = &add_cell(v, CHECK_CONTROL)->cell;
-
-		seat_anywhere(cell, topology);
-		cell->protocol = broken[i];
-		cell->stop_tears = 1;
-	}
-}
-
-/* A window of 8 bytes has no boundary inside; one of 16 has those of 8, and so on. */
-static void plan_window(struct verify *v, hwloc_topology_t topology)
-{
-	for (int crossing = CROSSING_NONE; crossing <= CROSSING_32; crossing++) {
-		if (crossing_bytes((enum crossing)crossing) >= v->conf.window)
-			break;
-		for (unsigned split = 1; split <= 4; split++) {
-			struct cell *cell = &add_cell(v, CHECK_WINDOW)->cell;
-
-			seat_anywhere(cell, topology);
-			cell->protocol = PROTOCOL_ATOMIC;
-			cell->crossing = (enum crossing)crossing;
-			cell->split = split;
-			cell->pair = PAIR_CALL_NOP;
-		}
-	}
-}
-
 static void plan_wait(struct verify *v, const struct cell *worst)
 {
-	struct verify_cell *c = add_cell(v, CHECK_WAIT);
-	struct cell *cell = &c->cell;
+	struct cell *cell = &add_cell(v, CHECK_WAIT)->cell;
 
 	*cell = *worst;
 	cell->oracle = ORACLE_COUNT; /* goes on after a tear */
@@ -86,44 +141,52 @@ static void plan_wait(struct verify *v, const struct cell *worst)
 	cell->stop_tears = 0;
 }
 
-static void plan_fallback(struct verify *v)
-{
-	static const enum crossing crossings[] = { CROSSING_LINE, CROSSING_PAGE };
-	struct cell cell;
-
-	v->fallback = true;
-	cell_defaults(&cell);
-	cell.pair = PAIR_CALL_NOP; /* has a mix at every split */
-	for (unsigned i = 0; i < 2 * 4; i++) {
-		cell.crossing = crossings[i / 4];
-		cell.split = i % 4 + 1;
-		plan_wait(v, &cell);
-	}
-}
-
-static void skip_impossible(struct verify_cell *c, hwloc_topology_t topology)
-{
-	struct seating seating;
-	int ret = placement_seat(topology, c->cell.placement, c->cell.executors, &seating,
-				 c->reason, sizeof(c->reason));
-
-	if (ret == 0)
-		ret = provokers_possible(&c->cell, topology, &seating, c->reason,
-					 sizeof(c->reason));
-	c->skipped = ret < 0;
-}
-
 void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell *worst,
 		 unsigned count)
 {
-	plan_controls(v, topology);
-	plan_window(v, topology);
+	/* Both leave a mix standing in memory for a whole wait. */
+	static const enum protocol broken[] = { PROTOCOL_NO_INT3, PROTOCOL_FRONT_FIRST };
+	struct cell *cell, fallback;
+
+	for (unsigned i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		cell = &add_cell(v, CHECK_CONTROL)->cell;
+		seat_anywhere(cell, topology);
+		cell->protocol = broken[i];
+		cell->stop_tears = 1;
+	}
+	/* A window of 8 bytes has no boundary inside; one of 16 has those of 8, and so on. */
+	for (int crossing = CROSSING_NONE; crossing <= CROSSING_32; crossing++) {
+		if (crossing_bytes((enum crossing)crossing) >= v->conf.window)
+			break;
+		for (unsigned split = 1; split <= 4; split++) {
+			cell = &add_cell(v, CHECK_WINDOW)->cell;
+			seat_anywhere(cell, topology);
+			cell->protocol = PROTOCOL_ATOMIC;
+			cell->crossing = (enum crossing)crossing;
+			cell->split = split;
+			cell->pair = PAIR_CALL_NOP;
+		}
+	}
 	for (unsigned i = 0; i < count; i++)
 		plan_wait(v, &worst[i]);
-	if (count == 0)
-		plan_fallback(v);
-	for (unsigned i = 0; i < v->cells; i++)
-		skip_impossible(&v->cell[i], topology);
+	v->fallback |= count == 0;
+	cell_defaults(&fallback);
+	fallback.pair = PAIR_CALL_NOP; /* has a mix at every split */
+	for (unsigned i = 0; count == 0 && i < 2 * 4; i++) {
+		fallback.crossing = i < 4 ? CROSSING_LINE : CROSSING_PAGE;
+		fallback.split = i % 4 + 1;
+		plan_wait(v, &fallback);
+	}
+	for (struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
+		struct seating seating;
+		int ret = placement_seat(topology, c->cell.placement, c->cell.executors, &seating,
+					 c->reason, sizeof(c->reason));
+
+		if (ret == 0)
+			ret = provokers_possible(&c->cell, topology, &seating, c->reason,
+						 sizeof(c->reason));
+		c->skipped = ret < 0;
+	}
 }
 
 static void run_cell(struct verify *v, struct session *s, struct verify_cell *c, unsigned turn,
@@ -145,9 +208,7 @@ static void run_cell(struct verify *v, struct session *s, struct verify_cell *c,
 	} else if (ret == -EIO) {
 		v->cut_short = EXIT_CANNOT_WRITE;
 	} else if (ret < 0) {
-		/*
-		 * A seat that this machine lacks is no failure, unless it was there a moment ago.
-		 */
+		/* A seat that this machine lacks is no failure, unless it was there before. */
 		c->skipped = c->runs == 0 && (ret == -ENOENT || ret == -ENOTSUP);
 		c->failed += !c->skipped;
 		snprintf(c->reason, sizeof(c->reason), "it cannot be run here: %s", strerror(-ret));
@@ -159,20 +220,19 @@ static void run_cell(struct verify *v, struct session *s, struct verify_cell *c,
 		snprintf(c->reason, sizeof(c->reason), "too noisy: %s", s->noise);
 }
 
-static bool is_due(const struct verify *v, unsigned i, enum verify_check check)
+static bool is_due(const struct verify_cell *c, enum verify_check check)
 {
-	const struct verify_cell *c = &v->cell[i];
-
 	return c->check == check && !c->skipped && !c->failed;
 }
 
 /* Cells of a part that can be run, from the given one on. */
-static unsigned count_due(const struct verify *v, unsigned from, enum verify_check check)
+static unsigned count_due(const struct verify *v, const struct verify_cell *from,
+			  enum verify_check check)
 {
 	unsigned count = 0;
 
-	for (unsigned i = from; i < v->cells; i++)
-		count += is_due(v, i, check);
+	for (; from < v->cell + v->cells; from++)
+		count += is_due(from, check);
 	return count;
 }
 
@@ -181,23 +241,18 @@ static void run_part(struct verify *v, struct session *s, enum verify_check chec
 		     unsigned *turn)
 {
 	double end = session_left(s) - seconds;
-	double slices = ceil(seconds / SLICE / fmax(1, count_due(v, 0, check)));
+	double slices = ceil(seconds / SLICE / fmax(1, count_due(v, v->cell, check)));
 
 	progress_stage(&s->progress, verify_check_name(check));
-	/*
-	 * Each at least once: on a noisy machine other parts may have taken more than their
-	 * share.
+	/* Each at least once: on a noisy machine other parts may have taken more than their share.
 	 */
-	for (unsigned left = (unsigned)fmax(1, slices); left > 0; left--) {
-		for (unsigned i = 0; i < v->cells && !v->cut_short; i++) {
-			unsigned runs =
-				count_due(v, i, check) + (left - 1) * count_due(v, 0, check);
-
-			if (is_due(v, i, check))
-				run_cell(v, s, &v->cell[i], (*turn)++,
-					 (session_left(s) - end) / runs);
-		}
-	}
+	for (unsigned left = (unsigned)fmax(1, slices); left > 0; left--)
+		for (struct verify_cell *c = v->cell; c < v->cell + v->cells && !v->cut_short; c++)
+			if (is_due(c, check))
+				run_cell(v, s, c, (*turn)++,
+					 (session_left(s) - end) /
+						 (count_due(v, c, check) +
+						  (left - 1) * count_due(v, v->cell, check)));
 }
 
 /*
@@ -252,4 +307,76 @@ void verify_run(struct verify *v, struct session *session, double reserve)
 	/* The waits get the time that the other parts did not need. */
 	run_part(v, session, CHECK_WAIT, session_left(session) - reserve, &turn);
 	progress_end(&session->progress);
+}
+
+/* --- Looks of before -------------------------------------------------------------------------- */
+
+static bool is_same_kind(const struct identity *a, const struct identity *b)
+{
+	return strcmp(a->vendor, b->vendor) == 0 && a->family == b->family &&
+	       a->model == b->model && a->stepping == b->stepping &&
+	       strcmp(a->hypervisor, b->hypervisor) == 0 && a->sockets == b->sockets &&
+	       a->cores == b->cores && a->cpus == b->cpus;
+}
+
+int verify_baseline_add(struct verify *v, const char *path, const struct cpus *cpus,
+			const struct cell_record *records, size_t count)
+{
+	struct verify_baseline *b = &v->baseline;
+	const struct evidence_run **runs = NULL, *here = NULL;
+	struct rise_look *looks = NULL;
+	struct evidence e = { 0 };
+	struct rise rise;
+	size_t n = 0;
+	int ret = evidence_add(path, VERIFY_LOOK, &v->here, cpus, records, count);
+
+	if (ret < 0)
+		return ret;
+	ret = evidence_read(path, &e);
+	if (ret == 0) {
+		looks = calloc(e.count + 1, sizeof(*looks));
+		runs = calloc(e.count + 1, sizeof(*runs));
+		ret = looks && runs ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; i < e.count && ret == 0; i++) {
+		const struct evidence_run *run = &e.run[i];
+		/* FNV-1a: anything that has nothing to do with how often it tore. */
+		uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+		if (strcmp(run->source, VERIFY_LOOK) != 0 ||
+		    !is_same_kind(&run->identity, &v->here) ||
+		    memcmp(&run->cpus, cpus, sizeof(*cpus)) != 0)
+			continue;
+		here = run;
+		if (n && run->time - runs[n - 1]->time < VERIFY_APART) {
+			b->crowded++;
+			continue;
+		}
+		for (const char *c = run->boot; *c; c++)
+			hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+		runs[n] = run;
+		looks[n++] = (struct rise_look){ &run->sums, hash ^ (uint64_t)run->time };
+	}
+	if (ret == 0)
+		ret = rise_of(looks, n, b->level / b->fleet, &rise);
+	if (ret == 0) {
+		b->looks = (unsigned)n;
+		b->others = (unsigned)(e.count - n - b->crowded + e.broken);
+		b->capital = rise.capital;
+		b->now = rise.now;
+		b->rose = rise.rose;
+		b->times = rise.times;
+		if (rise.since < n)
+			memcpy(b->since, runs[rise.since]->date, sizeof(b->since));
+		for (size_t i = 0; here && i < here->sums.count; i++) {
+			b->toggles += here->sums.sum[i].count.toggles;
+			b->tears += here->sums.sum[i].count.tears;
+		}
+	} else {
+		error(0, -ret, "cannot read the looks in %s", path);
+	}
+	free(looks);
+	free(runs);
+	evidence_free(&e);
+	return ret;
 }

@@ -7,7 +7,6 @@
 
 #include <jansson.h>
 
-#include "calibrate/program/colour.h"
 #include "calibrate/program/markup.h"
 #include "results/journal/journal.h"
 #include "stress/base/number.h"

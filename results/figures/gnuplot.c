@@ -33,49 +33,12 @@ int picture_fail(int rc, char *error, size_t size, const char *format, ...)
 	return rc;
 }
 
-static int write_data(const struct picture *p, const char *path)
-{
-	FILE *stream = fopen(path, "we");
-	int failed;
-
-	/* -ENOENT would say that only gnuplot is missing. */
-	if (!stream)
-		return errno == ENOENT ? -ENOTDIR : -errno;
-	p->print(stream, p->arg);
-	failed = ferror(stream);
-	if (!fclose(stream) && !failed)
-		return 0;
-	failed = errno;
-	unlink(path);
-	return failed ? -failed : -EIO;
-}
-
-static int draw_file(const struct picture *p, const char *script, char path[FILES][PICTURE_PATH],
-		     int file, char *error, size_t size)
-{
-	const char *named = getenv("TMAX_GNUPLOT"), *program = named ? named : "gnuplot";
-	const char *argv[ARGS_BEFORE + PICTURE_ARGS_MAX + 1] = {
-		program, "-d", "-c", script, endings[file], path[file], path[DATA]
-	};
-	char why[PROCESS_WHY] = "";
-	struct stat st;
-	int rc;
-
-	for (size_t i = 0; p->args[i] && i < PICTURE_ARGS_MAX; i++)
-		argv[ARGS_BEFORE + i] = p->args[i];
-	rc = process_run(argv, SECONDS, NULL, why);
-	if (rc && rc != -EIO && rc != -ETIMEDOUT)
-		return picture_fail(rc, error, size, "cannot run %s: %s", program, strerror(-rc));
-	if (rc == 0 && stat(path[file], &st) == 0 && st.st_size > 0)
-		return 0;
-	return picture_fail(-EIO, error, size, "%s failed to draw %s%s%s", program, path[file],
-			    why[0] ? ": " : "", why);
-}
-
 int picture_make(const struct picture *p, const char *prefix, char *error, size_t size)
 {
+	const char *named = getenv("TMAX_GNUPLOT"), *program = named ? named : "gnuplot";
 	char path[FILES][PICTURE_PATH], script[PICTURE_PATH];
-	int rc;
+	FILE *stream;
+	int rc, failed;
 
 	/* To gnuplot a name that starts with '<', '|' or '-' is a command or a stream. */
 	for (int i = 0; i < FILES; i++)
@@ -85,7 +48,17 @@ int picture_make(const struct picture *p, const char *prefix, char *error, size_
 					    prefix);
 	unlink(path[SVG]);
 	unlink(path[PNG]);
-	rc = write_data(p, path[DATA]);
+	stream = fopen(path[DATA], "we");
+	/* -ENOENT would say that only gnuplot is missing. */
+	rc = stream ? 0 : errno == ENOENT ? -ENOTDIR : -errno;
+	if (stream) {
+		p->print(stream, p->arg);
+		failed = ferror(stream);
+		if (fclose(stream) || failed) {
+			rc = errno ? -errno : -EIO;
+			unlink(path[DATA]);
+		}
+	}
 	if (rc)
 		return picture_fail(rc, error, size, "cannot write %s: %s", path[DATA],
 				    strerror(-rc));
@@ -94,9 +67,22 @@ int picture_make(const struct picture *p, const char *prefix, char *error, size_
 	rc = data_file(p->script, script, sizeof(script));
 	if (rc)
 		return picture_fail(rc, error, size, "cannot read %s: %s", script, strerror(-rc));
-	rc = draw_file(p, script, path, SVG, error, size);
-	if (!rc)
-		rc = draw_file(p, script, path, PNG, error, size);
+	for (int file = SVG; file < FILES && !rc; file++) {
+		const char *argv[ARGS_BEFORE + PICTURE_ARGS_MAX + 1] = {
+			program, "-d", "-c", script, endings[file], path[file], path[DATA]
+		};
+		char why[PROCESS_WHY] = "";
+		struct stat st;
+
+		for (size_t i = 0; p->args[i] && i < PICTURE_ARGS_MAX; i++)
+			argv[ARGS_BEFORE + i] = p->args[i];
+		rc = process_run(argv, SECONDS, NULL, why);
+		if (rc && rc != -EIO && rc != -ETIMEDOUT)
+			picture_fail(rc, error, size, "cannot run %s: %s", program, strerror(-rc));
+		else if (rc || stat(path[file], &st) || !st.st_size)
+			rc = picture_fail(-EIO, error, size, "%s failed to draw %s%s%s", program,
+					  path[file], why[0] ? ": " : "", why);
+	}
 	if (rc) {
 		unlink(path[SVG]);
 		unlink(path[PNG]);

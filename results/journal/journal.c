@@ -241,85 +241,57 @@ int journal_tell(FILE *to, json_t *line)
 
 /* --- Reading ----------------------------------------------------------------- */
 
-/* Room for one more record, which the caller may fill and then count. */
-static struct cell_record *next_record(struct journal_data *data)
-{
-	size_t room = data->count ? data->count * 2 : 1;
-	struct cell_record *grown;
-
-	/* Full exactly when the count is a power of two. */
-	if (data->count & (data->count - 1))
-		return &data->records[data->count];
-	grown = reallocarray(data->records, room, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	data->records = grown;
-	return &grown[data->count];
-}
-
-static int take_cell(struct journal_data *data, const json_t *json)
-{
-	struct cell_record *record = next_record(data);
-
-	if (!record)
-		return -ENOMEM;
-	if (record_from_json(json, record))
-		return -EINVAL;
-	data->count++;
-	json_object_del(data->begun, record->key);
-	return 0;
-}
-
-static int take_begin(struct journal_data *data, const json_t *json)
-{
-	const char *key = json_string_value(json_object_get(json, "key"));
-	json_t *date = json_object_get(json, "date");
-
-	if (!key || !json_is_string(date))
-		return -EINVAL;
-	if (!data->begun)
-		data->begun = json_object();
-	return json_object_set(data->begun, key, date) ? -ENOMEM : 0;
-}
-
-static int take_run(struct journal_data *data, const json_t *json)
-{
-	struct identity id;
-
-	if (identity_from_json(json_object_get(json, "identity"), &id))
-		return -EINVAL;
-	if (data->have_identity && identity_differs(&data->identity, &id))
-		data->mixed = 1;
-	data->have_identity = 1;
-	data->identity = id;
-	return 0;
-}
-
 static int take_json(struct journal_data *data, json_t *json)
 {
 	static const char *const others[] = { "estimate", "gaps", "tail", "bench", "epoch" };
 	json_int_t schema = json_integer_value(json_object_get(json, "schema"));
 	const char *type = json_text_of(json, "type");
 	bool known = false;
-	int rc = 0;
 
 	if (schema > JOURNAL_SCHEMA)
 		data->newer++;
 	if (schema < 1 || schema > JOURNAL_SCHEMA)
 		return -EINVAL;
-	if (strcmp(type, "cell") == 0)
-		return take_cell(data, json);
-	if (strcmp(type, "begin") == 0)
-		return take_begin(data, json);
+	if (strcmp(type, "cell") == 0) {
+		/* Full exactly when the count is a power of two. */
+		if ((data->count & (data->count - 1)) == 0) {
+			size_t room = data->count ? data->count * 2 : 1;
+			void *grown = reallocarray(data->records, room, sizeof(*data->records));
+
+			if (!grown)
+				return -ENOMEM;
+			data->records = grown;
+		}
+		if (record_from_json(json, &data->records[data->count]))
+			return -EINVAL;
+		json_object_del(data->begun, data->records[data->count++].key);
+		return 0;
+	}
+	if (strcmp(type, "begin") == 0) {
+		const char *key = json_string_value(json_object_get(json, "key"));
+		json_t *date = json_object_get(json, "date");
+
+		if (!key || !json_is_string(date))
+			return -EINVAL;
+		if (!data->begun)
+			data->begun = json_object();
+		return json_object_set(data->begun, key, date) ? -ENOMEM : 0;
+	}
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		known |= strcmp(type, others[i]) == 0;
 	/* Both of these name the machine. */
-	if (strcmp(type, "run") == 0 || strcmp(type, "evidence") == 0)
-		rc = take_run(data, json);
-	else if (!known)
-		rc = -EINVAL;
-	if (rc)
-		return rc;
+	if (strcmp(type, "run") == 0 || strcmp(type, "evidence") == 0) {
+		struct identity id;
+
+		if (identity_from_json(json_object_get(json, "identity"), &id))
+			return -EINVAL;
+		if (data->have_identity && identity_differs(&data->identity, &id))
+			data->mixed = 1;
+		data->have_identity = 1;
+		data->identity = id;
+	} else if (!known) {
+		return -EINVAL;
+	}
 	/* They are kept as they are, for readers that know their type. */
 	if (!data->others)
 		data->others = json_array();

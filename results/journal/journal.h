@@ -21,6 +21,7 @@
 
 #include "patchcore/machine/identity.h"
 #include "stress/cell/cell.h"
+#include "stress/run/gap.h"
 
 #define JOURNAL_SCHEMA	 2
 #define JOURNAL_LINE_MAX (1u << 20)
@@ -162,6 +163,12 @@ int identity_from_json(const json_t *object, struct identity *id);
 /* record_to_json / record_from_json - one "cell" line. NULL / -EINVAL on failure. */
 json_t *record_to_json(const struct cell_record *record);
 int record_from_json(const json_t *line, struct cell_record *record);
+
+/*
+ * gap_to_json - one run of the gap oracle, as the body of a "gaps" line: for journal_write_line().
+ * NULL for what has no place in a journal, or for want of memory.
+ */
+json_t *gap_to_json(const struct cell *cell, const struct gap_result *result);
 
 /*
  * text_take - copy a text that was read, whole or not at all: a shortened name would be

@@ -10,55 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "results/journal/fields.h"
 #include "results/journal/journal.h"
 
 #define COMMAND_MAX   1024
 #define LINUX_ERRORS  4095 /* MAX_ERRNO */
 #define LINUX_SIGNALS 64
 
-enum number {
-	NUMBER_UNSIGNED,
-	NUMBER_INT,
-	NUMBER_COUNT,	/* uint64_t, but only 63 bits: JSON integers are signed here */
-	NUMBER_SIGNED,	/* int64_t */
-	NUMBER_REAL,	/* double, finite and not negative */
-	NUMBER_WITNESS, /* a count, or null for WITNESS_UNKNOWN */
-	NUMBER_MEASURE, /* a real, or null for a negative one */
-	NUMBER_SEED,	/* uint64_t, as a string: seed_to_json() */
-	NUMBER_NAME,	/* an enum, by its names */
-	NUMBER_END
-};
-
-/* A line of a schema before `since` does not have the field. */
-struct field {
-	const char *name;
-	size_t offset;
-	enum number type;
-	int since;
-	json_int_t min, max;
-	bool optional; /* came without a new schema: a line that does not have it is good */
-	const char *(*name_of)(unsigned value); /* of those below max */
-	int (*parse)(const char *name);
-};
-
 /* clang-format off */
-#define BOUNDED(type, name, member, since, number, min, max) \
-	{name, offsetof(type, member), number, since, min, max, false, NULL, NULL}
-#define OPTIONAL(type, name, member, number, max) \
-	{name, offsetof(type, member), number, 2, 0, max, true, NULL, NULL}
-#define NAME(type, name, member, count, name_of, parse) \
-	{name, offsetof(type, member), NUMBER_NAME, 1, 0, (count) - 1, false, name_of, parse}
-#define COUNT(type, name, member, since) \
-	BOUNDED(type, name, member, since, NUMBER_COUNT, 0, INT64_MAX)
-#define SIGNED(type, name, member, since) \
-	BOUNDED(type, name, member, since, NUMBER_SIGNED, INT64_MIN, INT64_MAX)
-#define REAL(type, name, member, since) BOUNDED(type, name, member, since, NUMBER_REAL, 0, 0)
-#define WITNESS(name, member, since) \
-	BOUNDED(struct witness, name, member, since, NUMBER_WITNESS, 0, INT64_MAX)
-#define MEASURE(name, member, since) \
-	BOUNDED(struct witness, name, member, since, NUMBER_MEASURE, 0, 0)
-#define END {NULL, 0, NUMBER_END, 0, 0, 0, false, NULL, NULL}
-
 static const struct field cell_fields[] = {
 	NAME(struct cell, "placement", placement, PLACEMENT_COUNT, placement_name, placement_parse),
 	NAME(struct cell, "crossing", crossing, CROSSING_COUNT, crossing_name, crossing_parse),
@@ -181,44 +140,45 @@ int seed_from_json(const json_t *json, uint64_t *seed)
 		       : -EINVAL;
 }
 
-static json_t *number_to_json(const struct field *f, const void *base)
+json_t *table_to_json(const struct field *f, const void *base)
 {
-	const char *at = (const char *)base + f->offset;
-
-	switch (f->type) {
-	case NUMBER_UNSIGNED:
-		return json_integer(*(const unsigned *)at);
-	case NUMBER_INT:
-		return json_integer(*(const int *)at);
-	case NUMBER_COUNT:
-	case NUMBER_SIGNED:
-		return json_integer(*(const int64_t *)at);
-	case NUMBER_SEED:
-		return seed_to_json(*(const uint64_t *)at);
-	case NUMBER_REAL:
-		return json_real(*(const double *)at);
-	case NUMBER_WITNESS:
-		return *(const uint64_t *)at == WITNESS_UNKNOWN
-			       ? json_null()
-			       : json_integer(*(const int64_t *)at);
-	case NUMBER_MEASURE:
-		return *(const double *)at < 0 ? json_null() : json_real(*(const double *)at);
-	case NUMBER_NAME:
-		return *(const unsigned *)at <= f->max
-			       ? json_string(f->name_of(*(const unsigned *)at))
-			       : NULL;
-	default:
-		return NULL;
-	}
-}
-
-/* An object of what a table describes; NULL for what no reader would take. */
-static json_t *table_to_json(const struct field *f, const void *base)
-{
-	json_t *object = json_object();
+	json_t *object = json_object(), *value;
 
 	for (; f->name; f++) {
-		if (json_object_set_new(object, f->name, number_to_json(f, base))) {
+		const char *at = (const char *)base + f->offset;
+
+		switch (f->type) {
+		case NUMBER_UNSIGNED:
+			value = json_integer(*(const unsigned *)at);
+			break;
+		case NUMBER_INT:
+			value = json_integer(*(const int *)at);
+			break;
+		case NUMBER_COUNT:
+		case NUMBER_SIGNED:
+			value = json_integer(*(const int64_t *)at);
+			break;
+		case NUMBER_SEED:
+			value = seed_to_json(*(const uint64_t *)at);
+			break;
+		case NUMBER_REAL:
+			value = json_real(*(const double *)at);
+			break;
+		case NUMBER_WITNESS:
+			value = *(const uint64_t *)at == WITNESS_UNKNOWN
+					? json_null()
+					: json_integer(*(const int64_t *)at);
+			break;
+		case NUMBER_MEASURE:
+			value = *(const double *)at < 0 ? json_null()
+							: json_real(*(const double *)at);
+			break;
+		default:
+			value = *(const unsigned *)at <= f->max
+					? json_string(f->name_of(*(const unsigned *)at))
+					: NULL;
+		}
+		if (json_object_set_new(object, f->name, value)) {
 			json_decref(object);
 			return NULL;
 		}
@@ -260,7 +220,7 @@ static int number_from_json(const json_t *value, const struct field *f, void *ba
 	return 0;
 }
 
-static int numbers_from_json(const json_t *object, int schema, const struct field *f, void *base)
+int table_from_json(const json_t *object, int schema, const struct field *f, void *base)
 {
 	for (; f->name; f++) {
 		const json_t *value = json_object_get(object, f->name);
@@ -286,106 +246,28 @@ int text_take(const char *text, char *to, size_t size)
 	return 0;
 }
 
-static int text_from_json(const json_t *object, const char *name, char *to, size_t size)
+/* Appends; NULL if anything is. */
+static json_t *list_add(json_t *list, json_t *value)
 {
-	return text_take(json_string_value(json_object_get(object, name)), to, size);
-}
-
-static json_t *cell_to_json(const struct cell *c)
-{
-	json_t *object = c->provokers & ~PROVOKERS_ALL ? NULL : table_to_json(cell_fields, c);
-	char provokers[PROVOKERS_MAX];
-
-	if (!object ||
-	    json_object_set_new(object, "provokers",
-				json_string(provokers_name(c->provokers, provokers))) ||
-	    json_object_set_new(object, "swap", json_boolean(c->swap))) {
-		json_decref(object);
-		return NULL;
-	}
-	return object;
-}
-
-static int cell_from_json(const json_t *object, int schema, struct cell *c)
-{
-	const char *names = json_string_value(json_object_get(object, "provokers"));
-	const json_t *swap = json_object_get(object, "swap");
-	int provokers = schema < 2 ? 0 : names ? provokers_parse(names) : -EINVAL;
-
-	if (provokers < 0 || (swap && !json_is_boolean(swap)))
-		return -EINVAL;
-	c->provokers = (unsigned)provokers;
-	c->swap = json_is_true(swap);
-	return numbers_from_json(object, schema, cell_fields, c);
-}
-
-static json_t *cpus_to_json(const struct seating *s)
-{
-	json_t *list = s->executors <= PLACEMENT_EXECUTORS_MAX ? json_array() : NULL;
-
-	for (unsigned i = 0; list && i < s->executors; i++)
-		json_array_append_new(list, json_integer(s->executor[i]));
-	return json_pack("{s:I, s:o}", "patcher", (json_int_t)s->patcher, "executors", list);
-}
-
-static int cpus_from_json(const json_t *object, struct seating *s)
-{
-	const json_t *list = json_object_get(object, "executors");
-	size_t count = json_array_size(list);
-
-	if (!json_is_array(list) || count > PLACEMENT_EXECUTORS_MAX)
-		return -EINVAL;
-	for (size_t i = 0; i <= count; i++) {
-		const json_t *value =
-			i < count ? json_array_get(list, i) : json_object_get(object, "patcher");
-		json_int_t cpu = json_integer_value(value);
-
-		if (!json_is_integer(value) || cpu < 0 || cpu > UINT32_MAX)
-			return -EINVAL;
-		*(i < count ? &s->executor[i] : &s->patcher) = (unsigned)cpu;
-	}
-	s->executors = (unsigned)count;
-	return 0;
-}
-
-static json_t *events_to_json(const struct cell_result *r)
-{
-	json_t *list = r->events <= TEAR_EVENTS_MAX ? json_array() : NULL;
-
-	for (unsigned i = 0; list && i < r->events; i++) {
-		if (json_array_append_new(list, table_to_json(event_fields, &r->event[i]))) {
-			json_decref(list);
-			return NULL;
-		}
-	}
-	return list;
-}
-
-static int events_from_json(const json_t *list, int schema, struct cell_result *r)
-{
-	size_t count = json_array_size(list);
-
-	if (schema < 2)
-		return 0;
-	if (!json_is_array(list) || count > TEAR_EVENTS_MAX)
-		return -EINVAL;
-	for (size_t i = 0; i < count; i++)
-		if (numbers_from_json(json_array_get(list, i), schema, event_fields, &r->event[i]))
-			return -EINVAL;
-	r->events = (unsigned)count;
-	return 0;
+	if (json_array_append_new(list, value) == 0)
+		return list;
+	json_decref(list);
+	return NULL;
 }
 
 static json_t *result_to_json(const struct cell *cell, const struct cell_result *r)
 {
 	json_t *object = table_to_json(result_fields, r);
+	json_t *events = r->events <= TEAR_EVENTS_MAX ? json_array() : NULL;
 	bool inside = cell->crossing == CROSSING_INSIDE;
 
+	for (unsigned i = 0; events && i < r->events; i++)
+		events = list_add(events, table_to_json(event_fields, &r->event[i]));
 	if (!object || json_object_set_new(object, "tears", table_to_json(tear_fields, r)) ||
 	    (inside &&
 	     json_object_set_new(object, "torn_inside", table_to_json(inside_fields, r))) ||
 	    json_object_set_new(object, "latency", table_to_json(latency_fields, &r->latency)) ||
-	    json_object_set_new(object, "events", events_to_json(r))) {
+	    json_object_set_new(object, "events", events)) {
 		json_decref(object);
 		return NULL;
 	}
@@ -395,40 +277,57 @@ static json_t *result_to_json(const struct cell *cell, const struct cell_result 
 static int result_from_json(const json_t *object, int schema, const struct cell *cell,
 			    struct cell_result *r)
 {
+	const json_t *events = json_object_get(object, "events");
+	size_t count = schema < 2 ? 0 : json_array_size(events);
+
 	if (cell->crossing == CROSSING_INSIDE &&
-	    numbers_from_json(json_object_get(object, "torn_inside"), schema, inside_fields, r))
+	    table_from_json(json_object_get(object, "torn_inside"), schema, inside_fields, r))
 		return -EINVAL;
-	if (numbers_from_json(object, schema, result_fields, r) ||
-	    numbers_from_json(json_object_get(object, "tears"), schema, tear_fields, r) ||
-	    numbers_from_json(json_object_get(object, "latency"), schema, latency_fields,
-			      &r->latency))
+	if (table_from_json(object, schema, result_fields, r) ||
+	    table_from_json(json_object_get(object, "tears"), schema, tear_fields, r) ||
+	    table_from_json(json_object_get(object, "latency"), schema, latency_fields,
+			    &r->latency) ||
+	    (schema >= 2 && !json_is_array(events)) || count > TEAR_EVENTS_MAX)
 		return -EINVAL;
-	return events_from_json(json_object_get(object, "events"), schema, r);
+	for (size_t i = 0; i < count; i++)
+		if (table_from_json(json_array_get(events, i), schema, event_fields, &r->event[i]))
+			return -EINVAL;
+	r->events = (unsigned)count;
+	return 0;
 }
 
 json_t *record_to_json(const struct cell_record *record)
 {
 	const struct cell_result *result = &record->result;
-	json_t *line, *cell = cell_to_json(&record->cell);
+	const struct seating *s = &result->seating;
+	json_t *cpus = s->executors <= PLACEMENT_EXECUTORS_MAX ? json_array() : NULL;
+	const struct cell *c = &record->cell;
+	json_t *line, *cell = c->provokers & ~PROVOKERS_ALL ? NULL : table_to_json(cell_fields, c);
 	struct cell_record back;
+	char provokers[PROVOKERS_MAX];
 	char command[COMMAND_MAX];
 	int length;
 
 	/* Only a cell that has names has a command. */
-	if (!cell)
-		return NULL;
-	length = cell_command(&record->cell, command, sizeof(command));
-	if (length < 0 || (size_t)length >= sizeof(command)) {
+	length = cell ? cell_command(c, command, sizeof(command)) : -EINVAL;
+	if (length < 0 ||
+	    json_object_set_new(cell, "provokers",
+				json_string(provokers_name(c->provokers, provokers))) ||
+	    json_object_set_new(cell, "swap", json_boolean(c->swap)) ||
+	    (size_t)length >= sizeof(command)) {
 		json_decref(cell);
+		json_decref(cpus);
 		return NULL;
 	}
+	for (unsigned i = 0; cpus && i < s->executors; i++)
+		cpus = list_add(cpus, json_integer(s->executor[i]));
 	/* json_pack() gives NULL, and frees the others, if any part is NULL. */
-	line = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o}", "type", "cell",
-			 "schema", JOURNAL_SCHEMA, "date", record->date, "stage", record->stage,
-			 "key", record->key, "command", command, "noisy", record->noisy, "cell",
-			 cell, "cpus", cpus_to_json(&result->seating), "result",
-			 result_to_json(&record->cell, result), "witness",
-			 table_to_json(witness_fields, &result->witness));
+	line = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:b, s:o, s:{s:I, s:o}, s:o, s:o}", "type",
+			 "cell", "schema", JOURNAL_SCHEMA, "date", record->date, "stage",
+			 record->stage, "key", record->key, "command", command, "noisy",
+			 record->noisy, "cell", cell, "cpus", "patcher", (json_int_t)s->patcher,
+			 "executors", cpus, "result", result_to_json(&record->cell, result),
+			 "witness", table_to_json(witness_fields, &result->witness));
 	/* What could not be read back must not be written. */
 	if (line && record_from_json(line, &back)) {
 		json_decref(line);
@@ -441,20 +340,119 @@ int record_from_json(const json_t *line, struct cell_record *record)
 {
 	struct cell_result *result = &record->result;
 	int schema = (int)json_integer_value(json_object_get(line, "schema"));
-	const json_t *noisy = json_object_get(line, "noisy");
+	const json_t *noisy = json_object_get(line, "noisy"), *cell = json_object_get(line, "cell");
+	const json_t *cpus = json_object_get(line, "cpus"), *swap = json_object_get(cell, "swap");
+	const json_t *executors = json_object_get(cpus, "executors");
+	const char *names = json_string_value(json_object_get(cell, "provokers"));
+	int provokers = schema < 2 ? 0 : names ? provokers_parse(names) : -EINVAL;
+	size_t count = json_array_size(executors);
 
 	memset(record, 0, sizeof(*record));
-	if (text_from_json(line, "stage", record->stage, sizeof(record->stage)) ||
-	    text_from_json(line, "key", record->key, sizeof(record->key)) ||
-	    text_from_json(line, "date", record->date, sizeof(record->date)) ||
-	    (schema >= 2 && !json_is_boolean(noisy)) ||
-	    cell_from_json(json_object_get(line, "cell"), schema, &record->cell) ||
-	    cpus_from_json(json_object_get(line, "cpus"), &result->seating) ||
+	if (text_take(json_string_value(json_object_get(line, "stage")), record->stage,
+		      sizeof(record->stage)) ||
+	    text_take(json_string_value(json_object_get(line, "key")), record->key,
+		      sizeof(record->key)) ||
+	    text_take(json_string_value(json_object_get(line, "date")), record->date,
+		      sizeof(record->date)) ||
+	    (schema >= 2 && !json_is_boolean(noisy)) || provokers < 0 ||
+	    (swap && !json_is_boolean(swap)) ||
+	    table_from_json(cell, schema, cell_fields, &record->cell) ||
+	    !json_is_array(executors) || count > PLACEMENT_EXECUTORS_MAX ||
 	    result_from_json(json_object_get(line, "result"), schema, &record->cell, result) ||
-	    numbers_from_json(json_object_get(line, "witness"), schema, witness_fields,
-			      &result->witness))
+	    table_from_json(json_object_get(line, "witness"), schema, witness_fields,
+			    &result->witness))
 		return -EINVAL;
+	record->cell.provokers = (unsigned)provokers;
+	record->cell.swap = json_is_true(swap);
+	for (size_t i = 0; i <= count; i++) {
+		const json_t *value =
+			i < count ? json_array_get(executors, i) : json_object_get(cpus, "patcher");
+		json_int_t cpu = json_integer_value(value);
+
+		if (!json_is_integer(value) || cpu < 0 || cpu > UINT32_MAX)
+			return -EINVAL;
+		*(i < count ? &result->seating.executor[i] : &result->seating.patcher) =
+			(unsigned)cpu;
+	}
+	result->seating.executors = (unsigned)count;
 	record->noisy = schema >= 2 && json_is_true(noisy);
 	result->seating.placement = record->cell.placement;
 	return 0;
+}
+
+/* --- One run of the gap oracle ---------------------------------------------------------------- */
+
+static json_t *count_to_json(uint64_t count)
+{
+	return count <= INT64_MAX ? json_integer((json_int_t)count) : NULL;
+}
+
+static json_t *counts_to_json(const uint64_t *counts, unsigned n)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < n; i++)
+		list = list_add(list, count_to_json(counts[i]));
+	return list;
+}
+
+static json_t *kind_to_json(enum gap_kind kind, const struct gap_tally *tally)
+{
+	json_t *histogram = json_array();
+
+	for (unsigned i = 0; i < GAP_BUCKETS; i++)
+		if (tally->bucket[i])
+			histogram = list_add(
+				histogram, json_pack("[o, o, o]", count_to_json(gap_bucket_low(i)),
+						     count_to_json(gap_bucket_low(i + 1)),
+						     count_to_json(tally->bucket[i])));
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:b}", "kind", gap_kind_name(kind), "count",
+			 count_to_json(tally->count), "histogram", histogram, "tail",
+			 counts_to_json(tally->tail, tally->tails), "tail_times",
+			 counts_to_json(tally->tail_time, tally->tails), "tail_complete",
+			 tally->count == tally->tails);
+}
+
+json_t *gap_to_json(const struct cell *cell, const struct gap_result *r)
+{
+	/* Cell, CPUs and witness look as they do in a "cell" line: they are taken out of one. */
+	const struct cell_record record = {
+		.stage = "gaps",
+		.key = "gaps",
+		.cell = *cell,
+		.result = { .witness = r->witness, .seating = r->seating },
+	};
+	json_t *line, *borrowed = record_to_json(&record), *discarded;
+	char command[COMMAND_MAX];
+	uint64_t faked = 0;
+
+	if (!borrowed)
+		return NULL;
+	discarded = json_object();
+	for (unsigned i = 0; i < GAP_REASONS; i++) {
+		faked += r->discarded[i];
+		if (json_object_set_new(discarded, gap_reason_name((enum gap_reason)i),
+					count_to_json(r->discarded[i]))) {
+			json_decref(discarded);
+			discarded = NULL;
+		}
+	}
+	gap_command(cell, command, sizeof(command));
+	/* What is not known has no number in JSON. */
+	line = json_pack(
+		"{s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:f, s:I, s:o, s:o, s:o, s:[o, o], s:O, s:O, "
+		"s:O}",
+		"command", command, "outcome", outcome_name(r->outcome), "error", r->error,
+		"stores", count_to_json(r->stores), "executions", count_to_json(r->executions),
+		"seconds", r->seconds, "rate", gap_rate(r->stores, r->seconds), "bare_rate",
+		gap_rate(r->bare_stores, r->bare_seconds), "offset", (json_int_t)r->offset.offset,
+		"offset_error",
+		r->offset.error > INT64_MAX ? json_null() : count_to_json(r->offset.error), "faked",
+		count_to_json(faked), "discarded", discarded, "kinds",
+		kind_to_json(GAP_OLD_FRONT, &r->kind[GAP_OLD_FRONT]),
+		kind_to_json(GAP_NEW_FRONT, &r->kind[GAP_NEW_FRONT]), "cell",
+		json_object_get(borrowed, "cell"), "cpus", json_object_get(borrowed, "cpus"),
+		"witness", json_object_get(borrowed, "witness"));
+	json_decref(borrowed);
+	return line;
 }

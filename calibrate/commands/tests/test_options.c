@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "calibrate/commands/calibrate_options.h"
-#include "calibrate/program/cell_options.h"
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "stress/cell/cell.h"
 

@@ -4,7 +4,7 @@
 
 #include "calibrate/statistics/bound.h"
 #include "calibrate/tests/conf_place.h"
-#include "calibrate/verify/verify_conf.h"
+#include "calibrate/verify/verify.h"
 
 #define INI_LINE 198 /* inih: a buffer of 200 with newline and NUL */
 

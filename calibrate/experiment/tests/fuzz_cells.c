@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/experiment/cells.h"
+#include "calibrate/experiment/experiment.h"
 #include "results/tests/fuzz_target.h"
 #include "stress/run/gap.h"
 

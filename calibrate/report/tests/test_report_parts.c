@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "calibrate/page/html.h"
-#include "calibrate/report/sections.h"
+#include "calibrate/report/report.h"
 #include "calibrate/tests/report_sample.h"
 
 /* --- HTML -------------------------------------------------------------------------- */

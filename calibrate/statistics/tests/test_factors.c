@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/statistics/factors.h"
+#include "calibrate/statistics/estimate.h"
 
 #define SLICES	3000
 #define PLACES	24

@@ -18,7 +18,7 @@
 #include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/tests/verify_sample.h"
-#include "calibrate/verify/verify_baseline.h"
+#include "calibrate/verify/verify.h"
 
 #define TOGGLES 100000u
 #define LOW	20u /* looks at a machine that is as it was */

@@ -16,7 +16,7 @@
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
 #include "calibrate/tests/verify_sample.h"
-#include "calibrate/verify/verify_print.h"
+#include "calibrate/verify/verify.h"
 
 /* --- reports --- */
 

@@ -14,8 +14,7 @@
 
 #include "calibrate/program/exit_status.h"
 #include "calibrate/tests/verify_sample.h"
-#include "calibrate/verify/verify_conf.h"
-#include "calibrate/verify/verify_run.h"
+#include "calibrate/verify/verify.h"
 
 /* --- the config's cells --- */
 

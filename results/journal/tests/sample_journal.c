@@ -10,7 +10,6 @@
 #include "bench/record/bench_record.h"
 #include "bench/tests/sample_bench.h"
 #include "calibrate/statistics/evidence.h"
-#include "results/journal/gap_record.h"
 #include "results/journal/journal.h"
 #include "results/tests/sample.h"
 

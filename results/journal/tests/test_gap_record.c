@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "results/journal/gap_record.h"
+#include "results/journal/journal.h"
 
 static struct gap_result result;
 static struct cell cell;

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tables of a struct's members by their names in JSON. Writer and reader walk the same table, so
+ * that what is written and what is read can never disagree.
+ */
+#ifndef RESULTS_JOURNAL_FIELDS_H
+#define RESULTS_JOURNAL_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+enum number {
+	NUMBER_UNSIGNED,
+	NUMBER_INT,
+	NUMBER_COUNT,	/* uint64_t, but only 63 bits: JSON integers are signed here */
+	NUMBER_SIGNED,	/* int64_t */
+	NUMBER_REAL,	/* double, finite and not negative */
+	NUMBER_WITNESS, /* a count, or null for WITNESS_UNKNOWN */
+	NUMBER_MEASURE, /* a real, or null for a negative one */
+	NUMBER_SEED,	/* uint64_t, as a string: seed_to_json() */
+	NUMBER_NAME,	/* an enum, by its names */
+	NUMBER_END
+};
+
+/* A line of a schema before `since` does not have the field. */
+struct field {
+	const char *name;
+	size_t offset;
+	enum number type;
+	int since;
+	json_int_t min, max;
+	bool optional; /* came without a new schema: a line that does not have it is good */
+	const char *(*name_of)(unsigned value); /* of those below max */
+	int (*parse)(const char *name);
+};
+
+/* clang-format off */
+#define BOUNDED(type, name, member, since, number, min, max) \
+	{name, offsetof(type, member), number, since, min, max, false, NULL, NULL}
+#define OPTIONAL(type, name, member, number, max) \
+	{name, offsetof(type, member), number, 2, 0, max, true, NULL, NULL}
+#define NAME(type, name, member, count, name_of, parse) \
+	{name, offsetof(type, member), NUMBER_NAME, 1, 0, (count) - 1, false, name_of, parse}
+#define COUNT(type, name, member, since) \
+	BOUNDED(type, name, member, since, NUMBER_COUNT, 0, INT64_MAX)
+#define SIGNED(type, name, member, since) \
+	BOUNDED(type, name, member, since, NUMBER_SIGNED, INT64_MIN, INT64_MAX)
+#define REAL(type, name, member, since) BOUNDED(type, name, member, since, NUMBER_REAL, 0, 0)
+#define WITNESS(name, member, since) \
+	BOUNDED(struct witness, name, member, since, NUMBER_WITNESS, 0, INT64_MAX)
+#define MEASURE(name, member, since) \
+	BOUNDED(struct witness, name, member, since, NUMBER_MEASURE, 0, 0)
+#define END {NULL, 0, NUMBER_END, 0, 0, 0, false, NULL, NULL}
+/* clang-format on */
+
+/* table_to_json - an object; NULL for what no reader would take. */
+json_t *table_to_json(const struct field *fields, const void *base);
+
+/* table_from_json - of a line of that schema. 0, or -EINVAL with base half filled. */
+int table_from_json(const json_t *object, int schema, const struct field *fields, void *base);
+
+#endif
