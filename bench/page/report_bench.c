@@ -171,7 +171,6 @@ static void put_telling(FILE *out, const struct bench_result *result)
 
 static void put_rows(FILE *out, const struct bench_result *result)
 {
-	static const char *const headings[] = { "not measured", "measure", "why", NULL };
 	char label[WORDS_ROOM];
 	unsigned count = 0;
 
