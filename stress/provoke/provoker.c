@@ -8,8 +8,6 @@
 
 #include "stress/provoke/provoker_work.h"
 
-#define SIBLING_NONE UINT32_MAX
-
 struct provokers {
 	unsigned set;
 	const uint8_t *front; /* of the site */
@@ -52,26 +50,16 @@ static unsigned free_cpu(hwloc_topology_t topology, const struct seating *seatin
 	return seating->patcher;
 }
 
-/* A CPU of the same core as the first executor's that is in no seat. */
-static unsigned sibling_cpu(hwloc_topology_t topology, const struct seating *seating)
+/* A CPU of the same core as the first executor's that is in no seat, or below 0. */
+static int sibling_cpu(hwloc_topology_t topology, const struct seating *seating)
 {
-	hwloc_obj_t pu, core, other = NULL;
-
-	pu = hwloc_get_pu_obj_by_os_index(topology, seating->executor[0]);
-	core = pu ? hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu) : NULL;
-	if (!core)
-		return SIBLING_NONE;
-	while ((other = hwloc_get_next_obj_inside_cpuset_by_type(topology, core->cpuset,
-								 HWLOC_OBJ_PU, other)))
-		if (!is_seat(seating, other->os_index))
-			return other->os_index;
-	return SIBLING_NONE;
+	return placement_beside(topology, seating, PLACEMENT_SAME_CORE);
 }
 
 int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
 		      char *reason, size_t size)
 {
-	if (p == PROVOKER_SIBLING && sibling_cpu(topology, seating) == SIBLING_NONE) {
+	if (p == PROVOKER_SIBLING && sibling_cpu(topology, seating) < 0) {
 		snprintf(reason, size, "CPU %u has no SMT sibling that is free",
 			 seating->executor[0]);
 		return -ENOTSUP;
@@ -138,7 +126,7 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 	if (ret == 0 && has_provoker(p, PROVOKER_BANDWIDTH))
 		ret = worker_start(&p->bandwidth, topology, p->cpu);
 	if (ret == 0 && has_provoker(p, PROVOKER_SIBLING))
-		ret = worker_start(&p->sibling, topology, sibling_cpu(topology, seating));
+		ret = worker_start(&p->sibling, topology, (unsigned)sibling_cpu(topology, seating));
 	if (ret < 0)
 		provokers_stop(p);
 	else

@@ -12,6 +12,7 @@
 #include "patchcore/word/word.h"
 #include "stress/base/clock.h"
 #include "stress/base/random.h"
+#include "stress/cell/beside.h"
 #include "stress/cell/toggle.h"
 #include "stress/oracle/trace_log.h"
 #include "stress/placement/place.h"
@@ -166,7 +167,8 @@ void child_sum(const struct shared *shared, struct cell_result *result)
 
 static int prepare_cell(struct child *c)
 {
-	int ret = pin_this_thread(c->topology, c->shared->result.seating.patcher);
+	const struct seating *seating = &c->shared->result.seating;
+	int ret = pin_this_thread(c->topology, seating->patcher);
 
 	if (ret == 0)
 		ret = code_build(&c->shared->code, c->cell);
@@ -174,14 +176,16 @@ static int prepare_cell(struct child *c)
 		ret = trap_install();
 	if (ret == 0 && c->cell->protocol == PROTOCOL_MEMBARRIER)
 		ret = membarrier_register();
+	if (ret == 0 && c->cell->protocol == PROTOCOL_BESIDE)
+		ret = beside_start(c->topology, (unsigned)cell_beside(c->topology, seating));
 	if (ret == 0)
 		ret = -pthread_barrier_init(&c->ready, NULL, c->cell->executors + 1);
 	if (ret == 0)
-		witness_before(&c->shared->result.witness, c->topology, &c->shared->result.seating);
+		witness_before(&c->shared->result.witness, c->topology, seating);
 	/* Last, so that what was witnessed before is not their doing. */
 	if (ret == 0)
-		ret = provokers_start(&c->provokers, c->cell, c->topology,
-				      &c->shared->result.seating, c->shared->code.site);
+		ret = provokers_start(&c->provokers, c->cell, c->topology, seating,
+				      c->shared->code.site);
 	for (unsigned i = 0; i < 2; i++)
 		c->shared->result.frame[i] =
 			place_frame(c->shared->code.site + (i ? c->cell->split : 0));
