@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #define COUNTS_MAX UINT64_C(100000) /* that GSL's distributions take without giving up */
-#define HALVINGS   64
+#define HALVINGS   44
 #define DEVIATES   9.0 /* beyond so many, nothing is left of a tail in a double */
 
 typedef double cdf_fn(const double x, const double a, const double b);
@@ -93,7 +93,7 @@ double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
 
 /* Below that, a spread is as good as none. */
 #define SPREAD_MIN 1e-3
-#define CLOSE	   40	/* halvings of the logarithm: to nine digits and more */
+#define CLOSE	   20	/* halvings of the logarithm: to four digits */
 #define MEAN_MAX   1e12 /* tears; where the search gives up */
 
 /* Probability of so few tears, if that many are expected. */
@@ -112,6 +112,9 @@ double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double sprea
 	if (!(slices > 0))
 		return 1;
 	shape = slices / spread;
+	if (tears == 0)
+		return fmax(plain, fmin(1, shape * expm1(-log1p(-confidence) / shape) /
+						   (double)toggles));
 	/* More of them than GSL takes: the same by the share of both. */
 	if (tears > COUNTS_MAX) {
 		toggles = (uint64_t)ceil((double)toggles * (double)COUNTS_MAX / (double)tears);
