@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #define COUNTS_MAX UINT64_C(100000) /* that GSL's distributions take without giving up */
-#define HALVINGS   44
+#define HALVINGS   64
 #define DEVIATES   9.0 /* beyond so many, nothing is left of a tail in a double */
 
 typedef double cdf_fn(const double x, const double a, const double b);
