@@ -113,8 +113,8 @@ double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double sprea
 		return 1;
 	shape = slices / spread;
 	if (tears == 0)
-		return fmax(plain, fmin(1, shape * expm1(-log1p(-confidence) / shape) /
-						   (double)toggles));
+		return fmax(plain,
+			    fmin(1, shape * expm1(-log1p(-confidence) / shape) / (double)toggles));
 	/* More of them than GSL takes: the same by the share of both. */
 	if (tears > COUNTS_MAX) {
 		toggles = (uint64_t)ceil((double)toggles * (double)COUNTS_MAX / (double)tears);

@@ -71,8 +71,8 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 		   char *reason, size_t size);
 
 /*
- * placement_beside - the CPU that is in no seat and nearest to the first executor's, if there is one
- * no farther from it than `farthest`, at most PLACEMENT_CROSS_SOCKET. -ENOENT: there is none.
+ * placement_beside - the CPU that is in no seat and nearest to the first executor's, if there is
+ * one no farther from it than `farthest`, at most PLACEMENT_CROSS_SOCKET. -ENOENT: there is none.
  */
 int placement_beside(hwloc_topology_t topology, const struct seating *seating,
 		     enum placement farthest);

@@ -87,25 +87,27 @@ static double weather_now(struct simulation *s)
 	return s->storm ? 1 / s->weather->share : 0;
 }
 
-static double rate_of(const struct weather *w, const struct waits *rung, int claim)
+static unsigned index_of(const struct waits *rung)
 {
 	unsigned index = 0;
 
 	for (uint64_t wait = 100; wait <= rung->first; wait *= 2)
 		index++;
-	return w->rate * (claim == CLAIM_LINE ? LINES : 1) * fades[w->slow][index];
+	return index;
+}
+
+static double rate_of(const struct weather *w, const struct waits *rung, int claim)
+{
+	return w->rate * (claim == CLAIM_LINE ? LINES : 1) * fades[w->slow][index_of(rung)];
 }
 
 static struct count run_slice(struct simulation *s, const struct sum *kind)
 {
 	const struct weather *w = s->weather;
-	unsigned index = 0, seat = kind->executors / 2;
 	double n, rate = rate_of(w, &kind->rung, claim_of(kind->crossing)) * weather_now(s);
 	struct count c;
 
-	for (uint64_t wait = 100; wait <= kind->rung.first; wait *= 2)
-		index++;
-	n = s->plan.slice * exposed[index][seat] *
+	n = s->plan.slice * exposed[index_of(&kind->rung)][kind->executors / 2] *
 	    gsl_ran_gamma(s->rng, 1 / (EVEN * EVEN), EVEN * EVEN);
 	if (w->site > 0)
 		rate *= gsl_ran_gamma(s->rng, 1 / w->site, w->site);
