@@ -164,7 +164,7 @@ static bool holds(const struct simulation *s, unsigned level)
 
 static unsigned runs_each(void)
 {
-	return (unsigned)(2 * test_scale() + 0.5);
+	return (unsigned)ceil(test_scale());
 }
 
 /* More than chance allows for, one time in a million. */
