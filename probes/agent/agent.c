@@ -5,13 +5,13 @@
  *	FASTINST_ON	  patterns of fi_find(), separated by blanks: on from the start
  *	FASTINST_OUTPUT	  folder; each process leaves its counts there in a file named by its PID.
  *			  Without it they go to stderr at the end
+ *	FASTINST_ENTRIES  objects of which functions are taken that nothing was compiled into
  *	FASTINST_CONTROL  "off": no control socket
  */
 #include "probes/agent/agent.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,25 +26,6 @@ static bool started;
 static void complain(const char *what, int error)
 {
 	dprintf(STDERR_FILENO, "fastinst: %s: %s\n", what, strerror(-error));
-}
-
-long agent_change(const char *pattern, bool on)
-{
-	size_t max = fi_probes();
-	uint32_t *ids = calloc(max ? max : 1, sizeof(*ids));
-	long n;
-	int ret = 0;
-
-	if (!ids)
-		return -ENOMEM;
-	n = fi_find(pattern, ids, max);
-	if (n > (long)max)
-		n = (long)max;
-	if (n > 0)
-		ret = on ? fi_activate_batch(ids, (size_t)n, NULL)
-			 : fi_deactivate_batch(ids, (size_t)n);
-	free(ids);
-	return ret < 0 ? ret : n;
 }
 
 static void turn_on(void)
@@ -79,8 +60,10 @@ static void end_report(void)
 __attribute__((constructor)) static void start(void)
 {
 	const char *control = getenv("FASTINST_CONTROL");
-	int ret = fi_init();
+	int ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 
+	if (!ret)
+		ret = fi_init();
 	if (ret < 0) {
 		complain("the probes cannot be used, the program runs without them", ret);
 		return;
@@ -90,6 +73,7 @@ __attribute__((constructor)) static void start(void)
 	turn_on();
 	started = true;
 	leave_by(end_report);
-	if (!control || strcmp(control, "off") != 0)
-		control_start();
+	ret = !control || strcmp(control, "off") != 0 ? control_start(NULL) : 0;
+	if (ret < 0)
+		complain("no control socket", ret);
 }

@@ -17,17 +17,21 @@
 #include <jansson.h>
 
 #include "probes/command/command.h"
+#include "probes/command/reach.h"
 #include "probes/elf/elf.h"
 
 #define SITE_LEN 5
 
-static const char help[] = "Usage: fastinst list [OPTION]... PROGRAM\n"
-			   "Shows the sites of a program or library: functions compiled with\n"
-			   "-fpatchable-function-entry=5.\n"
-			   "\n"
-			   "  --summary      only how many there are\n"
-			   "  --json         as JSON\n"
-			   "  --help         this text\n";
+static const char help[] =
+	"Usage: fastinst list [OPTION]... PROGRAM\n"
+	"Shows the sites of a program or library: functions compiled with\n"
+	"-fpatchable-function-entry=5.\n"
+	"\n"
+	"  --entries      functions that nothing was compiled into: which of them\n"
+	"                 \"fastinst run --entries\" takes, and why not the others\n"
+	"  --summary      only how many there are\n"
+	"  --json         as JSON\n"
+	"  --help         this text\n";
 
 struct site {
 	uint64_t addr; /* in the file's own addresses */
@@ -311,22 +315,40 @@ static int list(const char *path, bool json, bool summary)
 	if (!ret && !sites.n)
 		fprintf(stderr,
 			"fastinst: %s has no sites: compile with "
-			"-fpatchable-function-entry=5\n",
+			"-fpatchable-function-entry=5, or try --entries\n",
 			path);
 	elf_free(&file.symbols);
 	free(sites.site);
 	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
 }
 
+static int list_entries(const char *path, bool json, bool summary)
+{
+	struct file file = { 0 };
+	int ret = map_file(&file, path);
+
+	if (!ret)
+		ret = reach_print(&file.elf, path, json, summary);
+	if (ret < 0)
+		fprintf(stderr, "fastinst: %s: %s\n", path,
+			ret == -ENOEXEC	  ? "no ELF file for x86-64"
+			: ret == -ENOTSUP ? "fastinst was built without Zydis, which tells "
+					    "instructions apart"
+					  : strerror(-ret));
+	elf_free(&file.symbols);
+	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
+}
+
 int list_command(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "entries", no_argument, NULL, 'e' },
 		{ "summary", no_argument, NULL, 's' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	bool json = false, summary = false;
+	bool json = false, summary = false, entries = false;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
@@ -336,8 +358,9 @@ int list_command(int argc, char **argv)
 			return usage_error("list");
 		json |= option == 'j';
 		summary |= option == 's';
+		entries |= option == 'e';
 	}
 	if (optind + 1 != argc)
 		return usage_error("list");
-	return list(argv[optind], json, summary);
+	return (entries ? list_entries : list)(argv[optind], json, summary);
 }

@@ -19,6 +19,10 @@ static const char help[] =
 	"/REGEX/;\n"
 	"                 may be given several times\n"
 	"  --off          nothing is on until \"fastinst on\" says so\n"
+	"  --entries[=OBJECT]\n"
+	"                 take functions as well that nothing was compiled into, of the program "
+	"or\n"
+	"                 of objects of these names (a glob)\n"
 	"  --output FILE  the counts go there instead of to standard error\n"
 	"  --json         as JSON\n"
 	"  --no-control   no control socket, and no thread for it\n"
@@ -32,6 +36,7 @@ struct run {
 	bool nothing_on;
 	bool json;
 	bool no_control;
+	const char *entries;
 	struct launch launch;
 };
 
@@ -57,7 +62,8 @@ static int print(const struct run *run)
 			"or the loader did not take the agent\n");
 	else if (!counts.n && !run->nothing_on)
 		fprintf(stderr, "fastinst: nothing was counted: is the program compiled with "
-				"-fpatchable-function-entry=5? \"fastinst list\" tells\n");
+				"-fpatchable-function-entry=5? \"fastinst list\" tells; "
+				"else try --entries\n");
 	if (run->output)
 		out = fopen(run->output, "we");
 	if (!out) {
@@ -83,6 +89,8 @@ static int run_program(struct run *run, char **argv)
 		unsetenv("FASTINST_ON");
 	else
 		setenv("FASTINST_ON", run->on ? run->on : "*", 1);
+	if (run->entries)
+		setenv("FASTINST_ENTRIES", run->entries, 1);
 	status = launch_program(&run->launch, argv);
 	if (!run->launch.folder[0])
 		return status;
@@ -95,6 +103,7 @@ int run_command(int argc, char **argv)
 	static const struct option options[] = {
 		{ "on", required_argument, NULL, 'p' },
 		{ "off", no_argument, NULL, 'n' },
+		{ "entries", optional_argument, NULL, 'e' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "no-control", no_argument, NULL, 'c' },
@@ -117,6 +126,8 @@ int run_command(int argc, char **argv)
 			run.json = true;
 		else if (option == 'c')
 			run.no_control = true;
+		else if (option == 'e')
+			run.entries = optarg ? optarg : "";
 	}
 	if (optind == argc) {
 		fprintf(stderr, "fastinst: there is no program to run\n");

@@ -31,6 +31,9 @@ struct launch {
 /* launch_pattern - one more for fi_find(), separated by blanks, which no symbol has. -ENOMEM. */
 int launch_pattern(char **all, const char *pattern);
 
+/* launch_find - fills in path; -ENOENT after a complaint. */
+int launch_find(struct launch *launch);
+
 /*
  * launch_program - run it, with the agent and with the caller's FASTINST_* environment, and wait.
  * Returns its exit status, or 128 and the signal that ended it; or STATUS_* after a complaint, and
