@@ -266,7 +266,7 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 int placement_beside(hwloc_topology_t topology, const struct seating *seating,
 		     enum placement farthest)
 {
-	hwloc_bitmap_t seats = seating_cpus(seating), set = new_set(topology);
+	hwloc_bitmap_t seats = seating_cpus(seating), set = hwloc_bitmap_alloc();
 	int cpu = -1;
 
 	for (int p = PLACEMENT_SAME_CORE; seats && set && p <= (int)farthest && cpu < 0; p++) {
