@@ -156,6 +156,7 @@ calibrate_statistics_tests_fuzz_evidence_CFLAGS = $(fuzz_cflags)
 if HAVE_CMOCKA
 calibrate_tests = \
 	calibrate/climb/tests/test_climb \
+	calibrate/climb/tests/test_quick \
 	calibrate/climb/tests/test_schedule \
 	calibrate/commands/tests/test_options \
 	calibrate/conf/tests/test_conf_target \

@@ -10,6 +10,8 @@ libstress_a_SOURCES = \
 	stress/base/process.c \
 	stress/base/process.h \
 	stress/base/random.h \
+	stress/cell/beside.c \
+	stress/cell/beside.h \
 	stress/cell/cell.c \
 	stress/cell/cell.h \
 	stress/cell/code.c \
@@ -55,6 +57,7 @@ if HAVE_CMOCKA
 stress_tests = \
 	stress/base/tests/test_data_file \
 	stress/base/tests/test_process \
+	stress/cell/tests/test_beside \
 	stress/cell/tests/test_cell \
 	stress/cell/tests/test_code \
 	stress/oracle/tests/test_gap_judge \

@@ -69,8 +69,8 @@ static void make_cell(const struct climb *c, struct cell *cell, const struct sea
 }
 
 /*
- * Split 1 of a pair with one opcode has no mix to see. A pair with a NOP does not tell whether a
- * toggle was exposed: its tears count, its toggles do not. So there are few of these.
+ * Split 1 of a pair with one opcode has no mix to see, so it takes a pair with a NOP. Of these fewer
+ * toggles are known to have been exposed: so there are few.
  */
 static void draw_shape(struct cell *cell)
 {

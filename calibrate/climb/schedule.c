@@ -85,32 +85,42 @@ void schedule_free(struct schedule *s)
 
 /* --- Where a decade is nearest ---------------------------------------------------------------- */
 
-/* Is so many times what was counted enough, if tears go on as they came? */
-static bool is_enough(const struct count *c, double times, double spread, double cap,
-		      double confidence, double target)
+/* So many times what was counted. */
+static struct count count_of_times(const struct count *c, double times)
 {
-	struct count more = {
-		.tears = (uint64_t)ceil((double)c->tears * times),
+	return (struct count){
+		.slices = (uint64_t)ceil((double)c->slices * times),
 		.toggles = (uint64_t)((double)c->toggles * times),
+		.tears = (uint64_t)ceil((double)c->tears * times),
 		.squares = c->squares * times,
 	};
+}
 
-	return estimate_bound(&more, spread, cap, confidence) <= target;
+/* Is so many times what was counted enough, if tears go on as they came? */
+static bool is_enough(const struct section *s, double times, double spread, double cap,
+		      double confidence, double target)
+{
+	struct count more = count_of_times(&s->count, times - 1);
+	struct section then = *s;
+
+	count_add(&then.count, &more);
+	count_add(&then.below, &more);
+	return estimate_section(&then, spread, cap, confidence) <= target;
 }
 
 /* How many times as many toggles it takes. INFINITY: more than any run can make. */
-static double times_needed(const struct count *c, double spread, double cap, double confidence,
+static double times_needed(const struct section *s, double spread, double cap, double confidence,
 			   double target)
 {
 	static const double tries[] = { 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100 };
 	size_t low = 0, high = sizeof(tries) / sizeof(tries[0]) - 1;
 
-	if (!is_enough(c, tries[high], spread, cap, confidence, target))
+	if (!is_enough(s, tries[high], spread, cap, confidence, target))
 		return INFINITY;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (is_enough(c, tries[middle], spread, cap, confidence, target))
+		if (is_enough(s, tries[middle], spread, cap, confidence, target))
 			high = middle;
 		else
 			low = middle + 1;
@@ -143,7 +153,7 @@ static struct goal goal_of(const struct estimate *e, unsigned index, double targ
 			if (s->upper_p > target && !s->count.toggles)
 				time = 4 / target * each;
 			else if (s->upper_p > target)
-				time = (times_needed(&s->count, e->spread[c], e->cap[c], confidence,
+				time = (times_needed(s, e->spread[c], e->cap[c], confidence,
 						     target) -
 					1) *
 				       (double)s->count.toggles * each;

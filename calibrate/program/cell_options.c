@@ -28,7 +28,7 @@ const struct option_row cell_options[] = {
 	  OPTION_CHOICE(struct cell, pair, pair_parse) },
 	{ "protocol", "NAME",
 	  "wait, membarrier, atomic; broken on purpose: naive, no-int3, front-first; tried against "
-	  "the tail: touch, read, halves, again (wait)",
+	  "the tail: touch, read, halves, again, beside (wait)",
 	  OPTION_CHOICE(struct cell, protocol, protocol_parse) },
 	{ "oracle", "NAME", "count, or crash: a tear kills the child (count)",
 	  OPTION_CHOICE(struct cell, oracle, oracle_parse) },

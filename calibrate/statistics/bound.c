@@ -88,7 +88,7 @@ double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
 
 /* Below that, a spread is as good as none. */
 #define SPREAD_MIN 1e-3
-#define CLOSE	   40	/* halvings of the logarithm: to nine digits and more */
+#define CLOSE	   20	/* halvings of the logarithm: to four digits */
 #define MEAN_MAX   1e12 /* tears; where the search gives up */
 
 double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double spread,
@@ -101,6 +101,9 @@ double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double sprea
 	if (!(slices > 0))
 		return 1;
 	shape = slices / spread;
+	if (tears == 0)
+		return fmax(plain,
+			    fmin(1, shape * expm1(-log1p(-confidence) / shape) / (double)toggles));
 	/* More of them than GSL takes: the same by the share of both. */
 	if (tears > COUNTS_MAX) {
 		toggles = (uint64_t)ceil((double)toggles * (double)COUNTS_MAX / (double)tears);

@@ -26,6 +26,14 @@ const char *claim_name(int claim)
 
 /* --- Adding up -------------------------------------------------------------------------------- */
 
+static bool is_rung_like(const struct waits *rung, const struct waits *like, unsigned any)
+{
+	if (any & RUNGS_BELOW)
+		return rung->stretch == like->stretch && rung->first <= like->first &&
+		       rung->second <= like->second;
+	return any & ANY_RUNG || waits_same(rung, like);
+}
+
 struct count estimate_count(const struct estimate *e, const struct sums *runs,
 			    const struct sum *like, unsigned any)
 {
@@ -39,7 +47,7 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 			const struct sum *s = &sums->sum[k];
 
 			if (s->kind == like->kind && s->crossing == like->crossing &&
-			    (any & ANY_RUNG || waits_same(&s->rung, &like->rung)) &&
+			    is_rung_like(&s->rung, &like->rung, any) &&
 			    (any & ANY_PLACEMENT || s->placement == like->placement) &&
 			    (any & ANY_EXECUTORS || s->executors == like->executors))
 				count_add(&one, &s->count);
@@ -105,6 +113,22 @@ double estimate_bound(const struct count *count, double spread, double cap, doub
 	return fmin(mixed, bound_capped(count->tears, count->toggles, slices, cap, each));
 }
 
+double estimate_section(const struct section *section, double spread, double cap, double confidence)
+{
+	const struct count *own = &section->count, *below = &section->below;
+	double each = bound_confidence_each(confidence, 2), pooled;
+
+	if (!own->toggles)
+		return 1;
+	if (below->slices == own->slices)
+		return estimate_bound(own, spread, cap, confidence);
+	pooled = estimate_bound(below, spread, cap, each);
+	/* A longer wait that was seen to tear more often: what shorter ones counted is no evidence. */
+	if (bound_lower(own->tears, own->toggles, confidence) > pooled)
+		return estimate_bound(own, spread, cap, confidence);
+	return fmin(estimate_bound(own, spread, cap, each), pooled);
+}
+
 static void make_levels(struct estimate *e, const struct sums *runs, const struct plan *plan)
 {
 	for (unsigned i = 0; i < e->ladder.count; i++) {
@@ -130,6 +154,8 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 				claim->sections++;
 				*s = (struct section){ .placement = like.placement };
 				s->count = estimate_count(e, runs, &like, ANY_EXECUTORS);
+				s->below = estimate_count(e, runs, &like,
+							  ANY_EXECUTORS | RUNGS_BELOW);
 				count_add(&claim->count, &s->count);
 			}
 			/* Where a membarrier was timed, too: at the plan's first seat. */
@@ -149,8 +175,8 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 		for (unsigned k = 0; k < claim->sections; k++) {
 			struct section *s = &claim->section[k];
 
-			s->upper_p = estimate_bound(&s->count, e->spread[i % CLAIMS],
-						    e->cap[i % CLAIMS], confidence);
+			s->upper_p = estimate_section(s, e->spread[i % CLAIMS], e->cap[i % CLAIMS],
+						      confidence);
 			claim->upper_p = fmax(claim->upper_p, s->upper_p);
 		}
 		level->upper_p = fmax(level->upper_p, claim->upper_p);

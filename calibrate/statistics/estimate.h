@@ -39,7 +39,8 @@ enum {
 struct section {
 	enum placement placement;
 	struct count count;
-	double upper_p; /* 1: nothing is known */
+	struct count below; /* with those of all shorter waits, too */
+	double upper_p;	    /* 1: nothing is known */
 };
 
 /* What is known of one rung for one kind of site. */
@@ -114,13 +115,23 @@ void estimate_blind(struct estimate *e, const char *reason);
 double estimate_bound(const struct count *count, double spread, double cap, double confidence);
 
 /*
+ * estimate_section - of a section, by its own counts or by those of all shorter waits as well,
+ * whichever say more; each get half of the error. A longer wait tears no more often than a shorter
+ * one of the same time, so what bounds the mean of both bounds the longer one. 1 where it was not
+ * tried itself.
+ */
+double estimate_section(const struct section *section, double spread, double cap,
+			double confidence);
+
+/*
  * estimate_count - what the runs have counted of sums like that, but for what may be any. Of one
- * rung, a run is a unit where the estimate has it so.
+ * rung, and of it and all below, a run is a unit where the estimate has it so.
  */
 enum {
 	ANY_RUNG = 1,
 	ANY_PLACEMENT = 2,
-	ANY_EXECUTORS = 4
+	ANY_EXECUTORS = 4,
+	RUNGS_BELOW = 8, /* that stretch alike and wait no longer */
 };
 struct count estimate_count(const struct estimate *e, const struct sums *runs,
 			    const struct sum *like, unsigned any);

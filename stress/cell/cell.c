@@ -34,6 +34,7 @@ static const char *const protocol_names[PROTOCOL_COUNT] = {
 	[PROTOCOL_NO_INT3] = "no-int3", [PROTOCOL_FRONT_FIRST] = "front-first",
 	[PROTOCOL_TOUCH] = "touch",	[PROTOCOL_READ] = "read",
 	[PROTOCOL_HALVES] = "halves",	[PROTOCOL_AGAIN] = "again",
+	[PROTOCOL_BESIDE] = "beside",
 };
 
 static const char *const oracle_names[ORACLE_KINDS] = {
@@ -286,9 +287,22 @@ int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating
 	int ret = placement_seat(topology, cell->placement, cell->executors, seating, reason, size);
 	unsigned patcher = seating->patcher;
 
-	if (ret < 0 || !cell->swap)
+	if (ret < 0)
 		return ret;
-	seating->patcher = seating->executor[0];
-	seating->executor[0] = patcher;
+	if (cell->swap) {
+		seating->patcher = seating->executor[0];
+		seating->executor[0] = patcher;
+	}
+	if (cell->protocol == PROTOCOL_BESIDE && cell_beside(topology, seating) < 0) {
+		snprintf(reason, size,
+			 "no CPU behind a cache of the executors' is free; on theirs the thread "
+			 "that stores would take their place");
+		return -ENOENT;
+	}
 	return 0;
+}
+
+int cell_beside(hwloc_topology_t topology, const struct seating *seating)
+{
+	return placement_beside(topology, seating, PLACEMENT_SAME_L3);
 }

@@ -50,6 +50,7 @@ enum protocol {
 	PROTOCOL_READ,	 /* the back line is read */
 	PROTOCOL_HALVES, /* the wait in two halves, with that store between */
 	PROTOCOL_AGAIN,	 /* the INT3 is put a second time, half way */
+	PROTOCOL_BESIDE, /* the back part is stored by a thread beside the executors */
 	PROTOCOL_COUNT
 };
 
@@ -249,6 +250,10 @@ int cell_command(const struct cell *cell, char *buf, size_t size);
 /* cell_seat - placement_seat for this cell: swapped if it says so. */
 int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating *seating,
 	      char *reason, size_t size);
+
+/* cell_beside - the CPU of PROTOCOL_BESIDE's thread; -ENOENT, for which cell_seat() looks, too. */
+int cell_beside(hwloc_topology_t topology, const struct seating *seating);
+
 /*
  * waits_text, WAITS - "1600 x4", or "1600" without a stretch, "300+900 x4". waits_parse -
  * that, or "300,900,4" as on a command line. A stretch that is not told stays as it is. 0 or

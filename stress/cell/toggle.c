@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "patchcore/machine/wait.h"
+#include "stress/cell/beside.h"
 #include "stress/cell/code.h"
 
 /* So that a tear of a broken protocol can be told with when it was. */
@@ -71,7 +72,8 @@ static void touch_back(struct word *word)
 
 /*
  * Tried against the slow tail: like word_patch() of a straddler, under policy wait, with something
- * more in its first wait, between INT3 and the back part. docs/tail.md tells what came of each.
+ * more in its first wait, between INT3 and the back part, or with another thread that stores the
+ * latter. docs/tail.md tells what came of each.
  */
 static int toggle_variant(const struct change *change, const struct sync *sync,
 			  enum protocol protocol)
@@ -86,6 +88,8 @@ static int toggle_variant(const struct change *change, const struct sync *sync,
 	visible = word_note_store(word, WORD_PART_INT3, word->asked);
 	wait = word_stretch(word, sync->waits.first);
 	switch (protocol) {
+	case PROTOCOL_BESIDE:
+		break;
 	case PROTOCOL_READ: /* the back line is read */
 		(void)*(volatile uint8_t *)word->back_at;
 		break;
@@ -106,7 +110,10 @@ static int toggle_variant(const struct change *change, const struct sync *sync,
 	}
 	ticks_wait_since(visible, from + wait);
 	asked = moment_now();
-	word_store_back(word);
+	if (protocol == PROTOCOL_BESIDE)
+		beside_store(word);
+	else
+		word_store_back(word);
 	visible = word_note_store(word, WORD_PART_BACK, asked);
 	ticks_wait_since(visible, word_stretch(word, sync->waits.second));
 	asked = moment_now();

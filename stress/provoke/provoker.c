@@ -19,7 +19,6 @@
 
 #include "stress/placement/place.h"
 
-#define SIBLING_NONE	UINT32_MAX
 #define PAGE		4096u
 #define LINE		64u
 #define SHOOTDOWN_SIZE	8192  /* a page whose protection changes, and one that is dropped */
@@ -321,26 +320,16 @@ static bool is_seat(const struct seating *seating, unsigned cpu)
 	return cpu == seating->patcher || is_executors(seating, cpu, seating->executors);
 }
 
-/* A CPU of the same core as the first executor's that is in no seat. */
-static unsigned sibling_cpu(hwloc_topology_t topology, const struct seating *seating)
+/* A CPU of the same core as the first executor's that is in no seat, or below 0. */
+static int sibling_cpu(hwloc_topology_t topology, const struct seating *seating)
 {
-	hwloc_obj_t pu = hwloc_get_pu_obj_by_os_index(topology, seating->executor[0]);
-	hwloc_obj_t core = pu ? hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu) : NULL;
-	hwloc_obj_t other = NULL;
-
-	if (!core)
-		return SIBLING_NONE;
-	while ((other = hwloc_get_next_obj_inside_cpuset_by_type(topology, core->cpuset,
-								 HWLOC_OBJ_PU, other)))
-		if (!is_seat(seating, other->os_index))
-			return other->os_index;
-	return SIBLING_NONE;
+	return placement_beside(topology, seating, PLACEMENT_SAME_CORE);
 }
 
 int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
 		      char *reason, size_t size)
 {
-	if (p == PROVOKER_SIBLING && sibling_cpu(topology, seating) == SIBLING_NONE) {
+	if (p == PROVOKER_SIBLING && sibling_cpu(topology, seating) < 0) {
 		snprintf(reason, size, "CPU %u has no SMT sibling that is free",
 			 seating->executor[0]);
 		return -ENOTSUP;
@@ -411,7 +400,8 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 	for (unsigned i = 0; i < WORKERS && ret == 0; i++)
 		if (has_provoker(p, worker_of[i]))
 			ret = worker_start(&p->worker[i], topology,
-					   i == SIBLING ? sibling_cpu(topology, seating) : p->cpu);
+					   i == SIBLING ? (unsigned)sibling_cpu(topology, seating)
+							: p->cpu);
 	if (ret < 0)
 		provokers_stop(p);
 	else

@@ -13,6 +13,7 @@
 #include "patchcore/word/word.h"
 #include "stress/base/clock.h"
 #include "stress/base/random.h"
+#include "stress/cell/beside.h"
 #include "stress/cell/toggle.h"
 #include "stress/oracle/trace_log.h"
 #include "stress/placement/place.h"
@@ -181,6 +182,9 @@ static int run_cell(struct child *c)
 		ret = trap_install();
 	if (ret == 0 && c->cell->protocol == PROTOCOL_MEMBARRIER)
 		ret = membarrier_register();
+	if (ret == 0 && c->cell->protocol == PROTOCOL_BESIDE)
+		ret = beside_start(c->topology,
+				   (unsigned)cell_beside(c->topology, &result->seating));
 	if (ret == 0)
 		ret = -pthread_barrier_init(&c->ready, NULL, c->cell->executors + 1);
 	if (ret == 0)

@@ -88,9 +88,7 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 	result->ticks = (uint64_t)((double)result->toggles * each);
 	result->torn = gsl_ran_binomial(rng, rate_of(cell), (unsigned)result->toggles);
 	result->tears[TEAR_NEW_FRONT] = 3 * result->torn;
-	result->exposed = cell->pair == PAIR_CALL_NOP || cell->pair == PAIR_JMP_NOP
-				  ? CELL_UNKNOWN
-				  : result->toggles;
+	result->exposed = result->toggles;
 	gsl_rng_free(rng);
 	witness_clear(&result->witness);
 	/* No other time passes, or a busy computer would change how many cells there are. */
@@ -373,6 +371,8 @@ static void a_resumed_run_takes_the_same_way(void **state)
 		assert_int_equal(ftruncate(m->fd, end_of_line(m->fd, LINES * kept[i])), 0);
 		start(m);
 		m->session.budget = 40 - START_UP * (double)kept[i];
+		/* A busy computer may take long over what is known: until the first cell that is run. */
+		m->session.begin = seconds_now() + 3600;
 		m->plan.budget = 40;
 		assert_int_equal(climb(&m->session, &m->plan, &m->sums, &m->estimate), 0);
 		assert_int_equal(m->session.count, count);

@@ -345,10 +345,16 @@ static void variants_are_whole(void **state)
 	for (int p = PROTOCOL_TOUCH; p < PROTOCOL_COUNT; p++) {
 		struct cell cell;
 		struct cell_result r;
+		char reason[160];
 
 		assert_false(protocol_is_broken((enum protocol)p));
 		seat(&cell);
 		cell.protocol = (enum protocol)p;
+		/* A thread beside the executors needs a third CPU. */
+		if (cell_seat(&cell, how.topology, &r.seating, reason, sizeof(reason)) < 0) {
+			assert_int_equal(p, PROTOCOL_BESIDE);
+			continue;
+		}
 		cell.waits.first = cell.waits.second = wait;
 		cell.toggles = 50;
 		run(&cell, &r);
