@@ -100,6 +100,7 @@ TESTS += \
 	probes/command/tests/test_fastinst.sh \
 	probes/tests/test_pages.sh
 EXTRA_DIST += \
+	probes/tests/common.sh \
 	probes/tests/test_pages.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/plugin.c \
