@@ -13,11 +13,12 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/probe.c \
 	probes/core/provider.h \
 	probes/core/site.c \
+	probes/core/source.c \
 	probes/life/life.c \
 	probes/patchable/patchable.c \
 	probes/patchable/patchable.h
 
-libfastinst_internal_la_LIBADD = libfastinst_elf.la
+libfastinst_internal_la_LIBADD = libfastinst_elf.la libfastinst_source.la
 
 noinst_LTLIBRARIES += libfastinst_elf.la
 libfastinst_elf_la_SOURCES = \
@@ -25,6 +26,14 @@ libfastinst_elf_la_SOURCES = \
 	probes/elf/elf.h \
 	probes/elf/inside.c \
 	probes/elf/slot.c
+
+noinst_LTLIBRARIES += libfastinst_source.la
+libfastinst_source_la_SOURCES = probes/source/source.h
+if HAVE_LIBDW
+libfastinst_source_la_SOURCES += probes/source/source.c
+else
+libfastinst_source_la_SOURCES += probes/source/no_source.c
+endif
 
 # The same objects with nothing but the public functions in sight. nodelete: sites call into it.
 lib_LTLIBRARIES += libfastinst.la
@@ -55,7 +64,10 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/leave.c \
 	probes/agent/leave.h \
 	probes/agent/load.c \
-	probes/agent/report.c
+	probes/agent/report.c \
+	probes/agent/trace.c \
+	probes/agent/trace.h \
+	probes/trace/ring.h
 libfastinst_agent_la_LIBADD = libfastinst.la
 libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/agent.map
@@ -71,10 +83,19 @@ fastinst_SOURCES = \
 	probes/command/fastinst.c \
 	probes/command/list.c \
 	probes/command/run.c \
+	probes/command/source_of.c \
+	probes/command/source_of.h \
+	probes/command/trace.c \
+	probes/command/trace_read.c \
+	probes/command/trace_read.h \
+	probes/command/trace_write.c \
+	probes/command/trace_write.h \
 	probes/launch/launch.c \
-	probes/launch/launch.h
+	probes/launch/launch.h \
+	probes/trace/ring.c \
+	probes/trace/ring.h
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-fastinst_LDADD = libfastinst_elf.la $(JANSSON_LIBS)
+fastinst_LDADD = libfastinst_source.la libfastinst_elf.la $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
 EXTRA_DIST += probes/tests/sample.h

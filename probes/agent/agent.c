@@ -6,6 +6,7 @@
  *	FASTINST_OUTPUT	  folder; each process leaves its counts there in a file named by its PID.
  *			  Without it they go to stderr at the end
  *	FASTINST_CONTROL  "off": no control socket
+ *	FASTINST_TRACE	  folder of "fastinst trace": what is turned on writes events there
  */
 #include "probes/agent/agent.h"
 
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
+#include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 
 static bool started;
@@ -41,8 +43,9 @@ long agent_change(const char *pattern, bool on)
 	if (n > (long)max)
 		n = (long)max;
 	if (n > 0)
-		ret = on ? fi_activate_batch(ids, (size_t)n, NULL)
-			 : fi_deactivate_batch(ids, (size_t)n);
+		ret = !on	       ? fi_deactivate_batch(ids, (size_t)n)
+		      : trace_wanted() ? trace_on(ids, (size_t)n)
+				       : fi_activate_batch(ids, (size_t)n, NULL);
 	free(ids);
 	return ret < 0 ? ret : n;
 }
@@ -78,7 +81,7 @@ static void end_report(void)
 
 __attribute__((constructor)) static void start(void)
 {
-	const char *control = getenv("FASTINST_CONTROL");
+	const char *control = getenv("FASTINST_CONTROL"), *trace = getenv("FASTINST_TRACE");
 	int ret = fi_init();
 
 	if (ret < 0) {
@@ -87,6 +90,10 @@ __attribute__((constructor)) static void start(void)
 	}
 	pthread_atfork(NULL, NULL, report_forked);
 	report_forked();
+	if (trace)
+		ret = trace_start(trace);
+	if (ret < 0)
+		complain("events cannot be written, calls are counted", ret);
 	turn_on();
 	started = true;
 	leave_by(end_report);

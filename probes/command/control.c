@@ -128,6 +128,13 @@ static int talk_to_all(struct talk *talk)
 	return STATUS_NOT_FOUND;
 }
 
+int control_ask(long pid, const char *request, struct counts *counts)
+{
+	struct talk talk = { .request = request, .pid = pid, .counts = counts };
+
+	return talk_to_all(&talk);
+}
+
 int switch_command(int argc, char **argv)
 {
 	static const struct option options[] = {

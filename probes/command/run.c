@@ -51,13 +51,7 @@ static int print(const struct run *run)
 		return STATUS_FAILED;
 	}
 	counts_join(&counts);
-	if (!counts.processes)
-		fprintf(stderr,
-			"fastinst: no process left counts: the program is linked statically, "
-			"or the loader did not take the agent\n");
-	else if (!counts.n && !run->nothing_on)
-		fprintf(stderr, "fastinst: nothing was counted: is the program compiled with "
-				"-fpatchable-function-entry=5? \"fastinst list\" tells\n");
+	counts_why_none(&counts, !run->nothing_on, stderr);
 	if (run->output)
 		out = fopen(run->output, "we");
 	if (!out) {

@@ -22,6 +22,7 @@
 #define SITE_MAX 8
 
 struct probe;
+struct source;
 
 /* A program or library that is loaded. Never freed, so that what names it stays valid. */
 struct object {
@@ -34,6 +35,8 @@ struct object {
 		uintptr_t start, end;
 		uint32_t flags; /* PF_R and so on */
 	} segment[8];
+	struct source *source; /* debug information, or NULL */
+	bool source_asked;
 	struct object *next;
 };
 
