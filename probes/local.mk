@@ -119,13 +119,23 @@ endif
 
 TESTS += \
 	probes/command/tests/test_fastinst.sh \
+	probes/command/tests/test_trace.sh \
 	probes/tests/test_pages.sh
 EXTRA_DIST += \
 	probes/tests/common.sh \
 	probes/tests/test_pages.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/plugin.c \
-	probes/command/tests/test_fastinst.sh
+	probes/command/tests/test_fastinst.sh \
+	probes/command/tests/test_trace.sh \
+	probes/command/tests/traced.c
+
+check_PROGRAMS += probes/trace/tests/fuzz_ring
+TESTS += probes/trace/tests/fuzz_ring
+CLEANFILES += probes/trace/tests/fuzz_ring.crash
+probes_trace_tests_fuzz_ring_SOURCES = probes/trace/tests/fuzz_ring.c probes/trace/ring.c
+probes_trace_tests_fuzz_ring_CPPFLAGS = $(fuzz_cppflags)
+probes_trace_tests_fuzz_ring_CFLAGS = $(fuzz_cflags)
 
 check_PROGRAMS += probes/elf/tests/fuzz_elf
 TESTS += probes/elf/tests/fuzz_elf
