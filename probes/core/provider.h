@@ -94,7 +94,16 @@ int probe_add(const struct probe *probe, uint32_t *id);
 struct probe *probe_get(uint32_t id);
 
 /* object_covers - whether the range lies in one segment of it with these flags (PF_X and so on). */
-bool object_covers(const struct object *object, uintptr_t addr, size_t len, uint32_t flags);
+static inline bool object_covers(const struct object *object, uintptr_t addr, size_t len,
+				 uint32_t flags)
+{
+	for (int i = 0; i < 8; i++)
+		if ((object->segment[i].flags & flags) == flags &&
+		    addr >= object->segment[i].start && addr <= object->segment[i].end &&
+		    len <= object->segment[i].end - addr)
+			return true;
+	return false;
+}
 
 /* object_string - a copy that stays for good; NULL: no memory. */
 const char *object_string(const char *text);

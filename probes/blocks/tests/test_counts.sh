@@ -68,7 +68,7 @@ $CC -O1 -shared -fPIC -o "$dir/reference.so" "$top/probes/blocks/tests/reference
 compilers=0
 for compiler in "$CC" clang; do
 	for level in 1 2; do
-		for way in "-fno-pie -no-pie" "-fPIE -pie -fcf-protection=full"; do
+		for way in "-fno-pie -no-pie" "-fPIE -pie -fcf-protection=full" "-fPIE -pie -fno-plt"; do
 			# shellcheck disable=SC2086
 			if ! compile program "$compiler" -O$level $way 2>"$dir/errors"; then
 				echo "$compiler -O$level $way: skipped, $(head -1 "$dir/errors")"

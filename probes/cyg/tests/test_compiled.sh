@@ -48,6 +48,10 @@ for cc in gcc clang; do
 		try library $cc $level
 	done
 	try object $cc -O2 -fcf-protection=full -Wl,-z,now
+	# Calls of six bytes, through the slot.
+	try object $cc -O0 -fPIE -pie -fno-plt
+	try object $cc -O2 -fno-pie -no-pie -fno-plt
+	try library $cc -O2 -fno-plt -fcf-protection=full -Wl,-z,now
 done
 echo "$tried programs"
 
