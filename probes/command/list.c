@@ -205,7 +205,9 @@ static int add_rows(struct list *list, const struct sites *sites, const char *pa
 		if (!sums[i].usable)
 			continue;
 		row->sum = sums[i];
-		if (asprintf(&row->name, "%s: %s", name, sums[i].kind) < 0)
+		/* The entries of two providers are two rows. */
+		if (asprintf(&row->name, "%s: %s%s", name, sums[i].kind,
+			     strcmp(sums[i].provider, "cyg") ? "" : " (cyg)") < 0)
 			return -ENOMEM;
 		list->rows++;
 	}

@@ -10,7 +10,7 @@
 FORMAT = ARG1; OUTPUT = ARG2; DATA = ARG3
 rows = ARG4 + 0
 pitch = 44.0
-height = 44 + rows * pitch + 46
+height = 44 + rows * pitch + 56
 load ARG0[1 : strlen(ARG0) - strlen("straddlers.gp")] . "figure.gp"
 
 set datafile separator "\t"
@@ -30,9 +30,10 @@ set grid xtics linecolor "#dddddd" linewidth 1
 bar = 0.24
 share(n, of) = of > 0 ? 100.0 * n / of : 0
 plot for [i = 0 : 2] DATA using (share(column(3 + i), $2)):($0 + (i - 1) * bar):(0):(share(column(3 + i), $2)):\
-		($0 + (i - 1) * bar - bar / 2):($0 + (i - 1) * bar + bar / 2):ytic(1) \
+		($0 + (i - 1) * bar - bar / 2):($0 + (i - 1) * bar + bar / 2) \
 		with boxxyerror fillstyle solid noborder linecolor rgb COLOUR[i + 1] \
-		title word("8_bytes line page", i + 1), \
+		title i == 0 ? "8 bytes" : i == 1 ? "a line of 64" : "a page", \
 	for [i = 0 : 2] DATA using (share(column(3 + i), $2)):($0 + (i - 1) * bar):\
-		(sprintf(" %.1f", share(column(3 + i), $2))) with labels left font small notitle
+		(sprintf(" %.1f", share(column(3 + i), $2))) with labels left font small notitle, \
+	DATA using (0):0:ytic(1) with dots notitle
 unset multiplot
