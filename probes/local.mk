@@ -129,6 +129,7 @@ endif
 TESTS += \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_trace.sh \
+	probes/list/tests/test_list.sh \
 	probes/tests/test_pages.sh
 EXTRA_DIST += \
 	probes/tests/common.sh \
@@ -137,7 +138,9 @@ EXTRA_DIST += \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_trace.sh \
-	probes/command/tests/traced.c
+	probes/command/tests/traced.c \
+	probes/list/tests/listed.c \
+	probes/list/tests/test_list.sh
 
 check_PROGRAMS += probes/trace/tests/fuzz_ring
 TESTS += probes/trace/tests/fuzz_ring
