@@ -90,6 +90,8 @@ fastinst_SOURCES = \
 	probes/command/trace_read.h \
 	probes/command/trace_write.c \
 	probes/command/trace_write.h \
+	probes/command/why.c \
+	probes/command/why.h \
 	probes/launch/launch.c \
 	probes/launch/launch.h \
 	probes/list/sites.c \
@@ -129,6 +131,7 @@ endif
 TESTS += \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_trace.sh \
+	probes/command/tests/test_why.sh \
 	probes/list/tests/test_list.sh \
 	probes/tests/test_pages.sh
 EXTRA_DIST += \
@@ -137,7 +140,9 @@ EXTRA_DIST += \
 	probes/command/tests/counted.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_fastinst.sh \
+	probes/command/tests/filtered.c \
 	probes/command/tests/test_trace.sh \
+	probes/command/tests/test_why.sh \
 	probes/command/tests/traced.c \
 	probes/list/tests/listed.c \
 	probes/list/tests/test_list.sh

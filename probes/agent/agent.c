@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,7 +28,13 @@ static bool started;
 
 static void complain(const char *what, int error)
 {
-	dprintf(STDERR_FILENO, "fastinst: %s: %s\n", what, strerror(-error));
+	bool filtered = (error == -EPERM || error == -EACCES || error == -ENOSYS) &&
+			prctl(PR_GET_SECCOMP) > 0;
+
+	dprintf(STDERR_FILENO, "fastinst: %s: %s%s\n", what, strerror(-error),
+		filtered ? ": a seccomp filter is in force; probes need membarrier, mprotect and "
+			   "mmap of code"
+			 : "");
 }
 
 long agent_change(const char *pattern, bool on)

@@ -159,18 +159,6 @@ void counts_print(const struct counts *counts, FILE *out, bool json, size_t most
 		print_line(&counts->count[i], out);
 }
 
-void counts_why_none(const struct counts *counts, bool expected, FILE *out)
-{
-	if (!counts->processes)
-		fputs("fastinst: no process left counts: the program is linked statically, or the "
-		      "loader did not take the agent\n",
-		      out);
-	else if (!counts->n && expected)
-		fputs("fastinst: nothing was counted: is the program compiled with "
-		      "-fpatchable-function-entry=5? \"fastinst list\" tells\n",
-		      out);
-}
-
 void counts_free(struct counts *counts)
 {
 	for (size_t i = 0; i < counts->n; i++)

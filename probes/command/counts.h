@@ -30,9 +30,6 @@ int counts_read(struct counts *counts, FILE *stream);
 /* counts_join - the same place of several processes becomes one; the most often run is first. */
 void counts_join(struct counts *counts);
 void counts_print(const struct counts *counts, FILE *out, bool json, size_t most);
-/* counts_why_none - where no process left counts, or there should be some and is none: what may be
- * why. */
-void counts_why_none(const struct counts *counts, bool expected, FILE *out);
 void counts_free(struct counts *counts);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
+#include "probes/command/why.h"
 
 static const char help[] =
 	"Usage: fastinst run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
@@ -40,7 +41,7 @@ static int read_counts(FILE *report, void *counts)
 	return counts_read(counts, report);
 }
 
-static int print(const struct run *run)
+static int print(const struct run *run, const char *program)
 {
 	struct counts counts = { 0 };
 	FILE *out = stderr;
@@ -51,7 +52,7 @@ static int print(const struct run *run)
 		return STATUS_FAILED;
 	}
 	counts_join(&counts);
-	counts_why_none(&counts, !run->nothing_on, stderr);
+	why_none(program, &counts, !run->nothing_on);
 	if (run->output)
 		out = fopen(run->output, "we");
 	if (!out) {
@@ -80,7 +81,7 @@ static int run_program(struct run *run, char **argv)
 	status = launch_program(&run->launch, argv);
 	if (!run->launch.folder[0])
 		return status;
-	printed = print(run);
+	printed = print(run, argv[0]);
 	return status ? status : printed;
 }
 

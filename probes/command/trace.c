@@ -17,6 +17,7 @@
 #include "probes/command/command.h"
 #include "probes/command/trace_read.h"
 #include "probes/command/trace_write.h"
+#include "probes/command/why.h"
 
 #define PAUSE_US   2000
 #define LOSERS_MAX 10
@@ -199,7 +200,7 @@ static int run_program(struct trace *trace, char **argv)
 		counts_join(&counts);
 		if (!trace->sum.limited)
 			tell_losers(trace, &counts);
-		counts_why_none(&counts, true, stderr);
+		why_none(argv[0], &counts, true);
 	}
 	counts_free(&counts);
 	return status;

@@ -31,6 +31,11 @@ struct launch {
 /* launch_pattern - one more for fi_find(), separated by blanks, which no symbol has. -ENOMEM. */
 int launch_pattern(char **all, const char *pattern);
 
+/* launch_which - the path of a program, by PATH where it has no slash; the name where it is not
+ * found.
+ */
+const char *launch_which(const char *program, char *path, size_t size);
+
 /*
  * launch_program - run it, with the agent and with the caller's FASTINST_* environment, and wait.
  * Returns its exit status, or 128 and the signal that ended it; or STATUS_* after a complaint, and
