@@ -45,6 +45,14 @@ EXTRA_libfastinst_la_DEPENDENCIES = libfastinst_internal.la probes/fastinst.map
 
 include_HEADERS = probes/include/fastinst.h
 pkgconfig_DATA += probes/fastinst.pc
+
+# How other build systems use it.
+examplesprobesdir = $(examplesdir)/probes
+dist_examplesprobes_DATA = probes/examples/count.c
+examplesprobescmakedir = $(examplesprobesdir)/cmake
+dist_examplesprobescmake_DATA = probes/examples/cmake/CMakeLists.txt
+examplesprobesmesondir = $(examplesprobesdir)/meson
+dist_examplesprobesmeson_DATA = probes/examples/meson/meson.build
 EXTRA_DIST += probes/fastinst.map
 
 include probes/marker/local.mk
@@ -133,10 +141,12 @@ TESTS += \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
 	probes/list/tests/test_list.sh \
-	probes/tests/test_pages.sh
+	probes/tests/test_pages.sh \
+	probes/tests/test_users.sh
 EXTRA_DIST += \
 	probes/tests/common.sh \
 	probes/tests/test_pages.sh \
+	probes/tests/test_users.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_fastinst.sh \

@@ -28,8 +28,7 @@ static void why_no_process(const char *path, const struct sites *sites, int erro
 			path);
 	else
 		fputs("fastinst: no process left counts: the program ended by a signal or by a "
-		      "system "
-		      "call of its own, or the loader did not take the agent\n",
+		      "system call of its own, or the loader did not take the agent\n",
 		      stderr);
 }
 
@@ -43,8 +42,7 @@ static void why_no_count(const char *path, const struct sites *sites, int error)
 	if (error == -ENOEXEC)
 		fprintf(stderr,
 			"fastinst: nothing was counted: %s is no ELF program for x86-64; of a "
-			"script "
-			"the interpreter is looked at, and what it runs\n",
+			"script the interpreter is looked at, and what it runs\n",
 			path);
 	else if (error || !sites->n)
 		fprintf(stderr,

@@ -8,7 +8,10 @@
 
 needs_shared libfastinst-agent.so
 needs_patchable
-lines=$([ -e probes/source/source.lo ] && [ -e /usr/lib/x86_64-linux-gnu/libdw.so.1 ] && echo yes || true)
+lines=
+if [ -e probes/source/source.lo ] && python3 -c 'import ctypes; ctypes.CDLL("libdw.so.1")' 2>/dev/null; then
+	lines=yes
+fi
 
 # compile NAME COMPILER FLAG...
 compile()
