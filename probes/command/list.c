@@ -252,7 +252,7 @@ static int draw(const struct list *list)
 static int show(struct list *list, const char *path)
 {
 	struct sites sites;
-	int ret = sites_read(&sites, path);
+	int ret = file_sites_read(&sites, path);
 
 	if (ret < 0)
 		fprintf(stderr, "fastinst: %s: %s\n", path,
@@ -268,7 +268,7 @@ static int show(struct list *list, const char *path)
 			path);
 	if (!ret && list->figure)
 		ret = add_rows(list, &sites, path);
-	sites_free(&sites);
+	file_sites_free(&sites);
 	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
 }
 

@@ -71,7 +71,7 @@ static void look(struct known *one)
 	if (one->looked)
 		return;
 	one->looked = true;
-	if (!one->source || sites_read(&one->sites, one->object) < 0)
+	if (!one->source || file_sites_read(&one->sites, one->object) < 0)
 		return;
 	one->by_name = calloc(one->sites.n + 1, sizeof(*one->by_name));
 	for (size_t i = 0; one->by_name && i < one->sites.n; i++)

@@ -76,7 +76,7 @@ void why_none(const char *program, const struct counts *counts, bool expected)
 
 	if (counts->processes && (has_names(counts) || (!counts->n && !expected)))
 		return;
-	error = sites_read(&sites, launch_which(program, path, sizeof(path)));
+	error = file_sites_read(&sites, launch_which(program, path, sizeof(path)));
 	if (!counts->processes)
 		why_no_process(path, &sites, error);
 	else if (!counts->n)
@@ -85,5 +85,5 @@ void why_none(const char *program, const struct counts *counts, bool expected)
 		fputs("fastinst: functions have no names here, as the program was stripped: keep "
 		      ".symtab (strip --strip-debug), or export them (-rdynamic)\n",
 		      stderr);
-	sites_free(&sites);
+	file_sites_free(&sites);
 }

@@ -402,7 +402,7 @@ static int map_file(struct sites *sites, const char *path)
 	return elf_open(&sites->elf, image, (size_t)stat.st_size) ? 0 : -ENOEXEC;
 }
 
-int sites_read(struct sites *sites, const char *path)
+int file_sites_read(struct sites *sites, const char *path)
 {
 	int ret;
 
@@ -424,7 +424,7 @@ int sites_read(struct sites *sites, const char *path)
 	return ret;
 }
 
-void sites_free(struct sites *sites)
+void file_sites_free(struct sites *sites)
 {
 	for (size_t i = 0; i < sites->n; i++)
 		free(sites->site[i].name);

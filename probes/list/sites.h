@@ -30,9 +30,9 @@ struct sites {
 	const void *image;
 };
 
-/* sites_read - -ENOEXEC: no ELF file for x86-64; else as open(2), or -ENOMEM. Free it in any case.
+/* file_sites_read - -ENOEXEC: no ELF file for x86-64; else as open(2), or -ENOMEM. Free it in any case.
  */
-int sites_read(struct sites *sites, const char *path);
-void sites_free(struct sites *sites);
+int file_sites_read(struct sites *sites, const char *path);
+void file_sites_free(struct sites *sites);
 
 #endif
