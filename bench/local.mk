@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-noinst_LTLIBRARIES += libbench.la
-libbench_la_SOURCES = \
+noinst_LIBRARIES += libbench.a
+libbench_a_SOURCES = \
 	bench/cases/latency/latency.c \
 	bench/cases/latency/latency.h \
 	bench/cases/pass/pass.c \
@@ -52,10 +52,9 @@ libbench_la_SOURCES = \
 	bench/record/bench_words.h \
 	bench/ways/ways.c \
 	bench/ways/ways.h
-libbench_la_LIBADD = $(JANSSON_LIBS) -lm
 
 # The command and its page stand above the program's own rooms, beside its other commands.
-libcalibrate_la_SOURCES += \
+libcalibrate_a_SOURCES += \
 	bench/command/bench_cmd.c \
 	bench/command/bench_print.c \
 	bench/command/bench_print.h \

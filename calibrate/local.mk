@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-noinst_LTLIBRARIES += libcalibrate.la
-libcalibrate_la_SOURCES = \
+noinst_LIBRARIES += libcalibrate.a
+libcalibrate_a_SOURCES = \
 	calibrate/climb/climb.c \
 	calibrate/climb/climb.h \
 	calibrate/climb/schedule.c \
@@ -91,7 +91,6 @@ libcalibrate_la_SOURCES = \
 	calibrate/verify/verify_print.h \
 	calibrate/verify/verify_run.c \
 	calibrate/verify/verify_run.h
-libcalibrate_la_LIBADD = $(GSL_LIBS) $(LIBCPUID_LIBS)
 
 dist_pkgdata_DATA += \
 	calibrate/experiment/tail.cells \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-noinst_LTLIBRARIES += libconform.la
-libconform_la_SOURCES = \
+noinst_LIBRARIES += libconform.a
+libconform_a_SOURCES = \
 	conform/commands/conform_cmd.c \
 	conform/commands/conform_print.c \
 	conform/commands/conform_print.h \
@@ -19,7 +19,6 @@ libconform_la_SOURCES = \
 	conform/rounds/rounds.h \
 	conform/rounds/suspects.c \
 	conform/rounds/suspects.h
-libconform_la_LIBADD = $(GSL_LIBS)
 
 TESTS += conform/commands/tests/test_conform.sh
 EXTRA_DIST += conform/commands/tests/test_conform.sh

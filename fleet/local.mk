@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-noinst_LTLIBRARIES += libfleet.la
-libfleet_la_SOURCES = \
+noinst_LIBRARIES += libfleet.a
+libfleet_a_SOURCES = \
 	fleet/commands/fleet_cmd.c \
 	fleet/commands/merge_cmd.c \
 	fleet/commands/prior_cmd.c \
@@ -25,7 +25,6 @@ libfleet_la_SOURCES = \
 	fleet/store/intake.h \
 	fleet/store/store.c \
 	fleet/store/store.h
-libfleet_la_LIBADD = $(SQLITE_LIBS)
 
 dist_pkgdata_DATA += \
 	fleet/export/tmax-fleet.rules.yml \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-noinst_LTLIBRARIES += libresults.la
-libresults_la_SOURCES = \
+noinst_LIBRARIES += libresults.a
+libresults_a_SOURCES = \
 	results/figures/caption.c \
 	results/figures/figure.c \
 	results/figures/figure.h \
@@ -13,7 +13,6 @@ libresults_la_SOURCES = \
 	results/journal/journal.c \
 	results/journal/journal.h \
 	results/journal/record.c
-libresults_la_LIBADD = $(JANSSON_LIBS)
 
 dist_pkgdata_DATA += \
 	results/figures/figure.gp \

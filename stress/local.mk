@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-noinst_LTLIBRARIES += libstress.la
-libstress_la_SOURCES = \
+noinst_LIBRARIES += libstress.a
+libstress_a_SOURCES = \
 	stress/base/clock.h \
 	stress/base/data_file.c \
 	stress/base/data_file.h \
@@ -51,7 +51,6 @@ libstress_la_SOURCES = \
 	stress/witness/tsc_offset.h \
 	stress/witness/witness.c \
 	stress/witness/witness.h
-libstress_la_LIBADD = $(HWLOC_LIBS) -lm
 
 check_PROGRAMS += stress/witness/tests/fuzz_proc_text
 TESTS += stress/witness/tests/fuzz_proc_text

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Ways to patch that are there to be measured against; not installed.
-noinst_LTLIBRARIES += libpatchcore_baseline.la
-libpatchcore_baseline_la_SOURCES = \
+noinst_LIBRARIES += libpatchcore_baseline.a
+libpatchcore_baseline_a_SOURCES = \
 	patchcore/baseline/baseline.h \
 	patchcore/baseline/ptrace.c \
 	patchcore/baseline/stop.c
@@ -9,5 +9,5 @@ libpatchcore_baseline_la_SOURCES = \
 if HAVE_CMOCKA
 check_PROGRAMS += patchcore/baseline/tests/test_baseline
 TESTS += patchcore/baseline/tests/test_baseline
-patchcore_baseline_tests_test_baseline_LDADD = libpatchcore_baseline.la $(LDADD)
+patchcore_baseline_tests_test_baseline_LDADD = libpatchcore_baseline.a $(LDADD)
 endif

@@ -299,7 +299,12 @@ static bool complain(const char *what, int ret)
 	return ret == 0;
 }
 
-/* Off, on with the one target, off, on with the other; a while on each split. */
+#define MEETS 509 /* odd, so that every state has its turn */
+
+/*
+ * Off, on with the one target, off, on with the other; a while on each split. All of it may be over
+ * before an executor that shares its CPU has one: now and then the patcher waits for it.
+ */
 static bool toggle_calls(uint64_t toggles)
 {
 	uint64_t each = toggles / SPLITS + 1, done = 0;
@@ -307,9 +312,12 @@ static bool toggle_calls(uint64_t toggles)
 	for (unsigned s = 0; s < SPLITS; s++) {
 		let_run(s, 1);
 		for (uint64_t i = 0; i < each && done < toggles; i++, done++) {
-			int ret = i % 2 ? pc_activate_call(&call[s], text + (i / 2 % 2) * LINE)
-					: pc_deactivate_call(&call[s]);
+			int ret;
 
+			if (i % MEETS == 0)
+				await_round();
+			ret = i % 2 ? pc_activate_call(&call[s], text + (i / 2 % 2) * LINE)
+				    : pc_deactivate_call(&call[s]);
 			if (!complain("call", ret))
 				return false;
 		}

@@ -53,7 +53,7 @@ TESTS += probes/marker/tests/fuzz_notes
 CLEANFILES += probes/marker/tests/fuzz_notes.crash
 probes_marker_tests_fuzz_notes_CPPFLAGS = $(fuzz_cppflags)
 probes_marker_tests_fuzz_notes_CFLAGS = $(fuzz_cflags)
-probes_marker_tests_fuzz_notes_LDADD = libfastinst_internal.la libstress.la libpatchcore.la
+probes_marker_tests_fuzz_notes_LDADD = libfastinst_internal.la libstress.a libpatchcore.la
 
 check_PROGRAMS += probes/marker/tests/costs
 probes_marker_tests_costs_LDADD = $(probes_ldadd)
