@@ -107,14 +107,10 @@ fastinst_SOURCES = \
 	probes/branch/entries.c \
 	probes/marker/notes.c \
 	probes/trace/ring.c \
-	probes/trace/ring.h \
-	results/figures/gnuplot.c \
-	stress/base/data_file.c \
-	stress/base/process.c \
-	stress/base/process_spawn.c
+	probes/trace/ring.h
 dist_pkgdata_DATA += probes/list/straddlers.gp
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_elf.la $(JANSSON_LIBS)
+fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_elf.la libresults.a libstress.a $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
 EXTRA_DIST += probes/tests/sample.h

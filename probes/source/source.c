@@ -33,7 +33,8 @@ static bool loaded;
 
 static void load(void)
 {
-	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+	/* Not the agent's dlopen(), which would look for probes in it. */
+	void *library = dlmopen(LM_ID_BASE, "libdw.so.1", RTLD_NOW | RTLD_LOCAL);
 
 	if (!library)
 		return;
