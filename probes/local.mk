@@ -153,6 +153,19 @@ EXTRA_DIST += \
 	probes/list/tests/listed.c \
 	probes/list/tests/test_list.sh
 
+check_PROGRAMS += probes/list/tests/fuzz_sites
+TESTS += probes/list/tests/fuzz_sites
+CLEANFILES += probes/list/tests/fuzz_sites.crash
+probes_list_tests_fuzz_sites_SOURCES = \
+	probes/branch/entries.c \
+	probes/list/sites.c \
+	probes/list/tests/fuzz_sites.c \
+	probes/marker/notes.c
+probes_list_tests_fuzz_sites_CPPFLAGS = $(fuzz_cppflags)
+probes_list_tests_fuzz_sites_CFLAGS = $(fuzz_cflags)
+probes_list_tests_fuzz_sites_LDFLAGS = -Wl,--wrap=elf_inside
+probes_list_tests_fuzz_sites_LDADD = libfastinst_find.la libfastinst_elf.la
+
 check_PROGRAMS += probes/trace/tests/fuzz_ring
 TESTS += probes/trace/tests/fuzz_ring
 CLEANFILES += probes/trace/tests/fuzz_ring.crash

@@ -402,14 +402,10 @@ static int map_file(struct sites *sites, const char *path)
 	return elf_open(&sites->elf, image, (size_t)stat.st_size) ? 0 : -ENOEXEC;
 }
 
-int file_sites_read(struct sites *sites, const char *path)
+int file_sites_find(struct sites *sites)
 {
-	int ret;
+	int ret = elf_functions(&sites->elf, &sites->symbols);
 
-	*sites = (struct sites){ 0 };
-	ret = map_file(sites, path);
-	if (!ret)
-		ret = elf_functions(&sites->elf, &sites->symbols);
 	if (!ret)
 		ret = find_nops(sites);
 	if (!ret)
@@ -422,6 +418,15 @@ int file_sites_read(struct sites *sites, const char *path)
 		ret = find_hooks(sites);
 	drop_doubles(sites);
 	return ret;
+}
+
+int file_sites_read(struct sites *sites, const char *path)
+{
+	int ret;
+
+	*sites = (struct sites){ 0 };
+	ret = map_file(sites, path);
+	return ret ? ret : file_sites_find(sites);
 }
 
 void file_sites_free(struct sites *sites)

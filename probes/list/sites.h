@@ -30,9 +30,14 @@ struct sites {
 	const void *image;
 };
 
-/* file_sites_read - -ENOEXEC: no ELF file for x86-64; else as open(2), or -ENOMEM. Free it in any case.
+/* file_sites_read - -ENOEXEC: no ELF file for x86-64; else as open(2), or -ENOMEM. Free it in any
+ * case.
  */
 int file_sites_read(struct sites *sites, const char *path);
+
+/* file_sites_find - the same of an ELF file that is open in sites->elf, which is 0 else; -ENOMEM.
+ */
+int file_sites_find(struct sites *sites);
 void file_sites_free(struct sites *sites);
 
 #endif
