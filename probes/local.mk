@@ -24,6 +24,7 @@ noinst_LTLIBRARIES += libfastinst_elf.la
 libfastinst_elf_la_SOURCES = \
 	probes/elf/elf.c \
 	probes/elf/elf.h \
+	probes/elf/frames.c \
 	probes/elf/inside.c \
 	probes/elf/slot.c
 
@@ -61,12 +62,15 @@ include probes/real/local.mk
 include probes/blocks/local.mk
 include probes/calls/local.mk
 include probes/cyg/local.mk
+include probes/inject/local.mk
+include probes/entries/local.mk
 
 # What "fastinst run" puts into a program.
 pkglib_LTLIBRARIES = libfastinst-agent.la
 libfastinst_agent_la_SOURCES = \
 	probes/agent/agent.c \
 	probes/agent/agent.h \
+	probes/agent/change.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
 	probes/agent/leave.c \
@@ -82,14 +86,35 @@ libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now
 EXTRA_libfastinst_agent_la_DEPENDENCIES = probes/agent/agent.map
 EXTRA_DIST += probes/agent/agent.map
 
+# What "fastinst attach" puts into a process.
+pkglib_LTLIBRARIES += libfastinst-attached.la
+libfastinst_attached_la_SOURCES = \
+	probes/agent/agent.h \
+	probes/agent/attached.c \
+	probes/agent/change.c \
+	probes/agent/control.c \
+	probes/agent/control.h \
+	probes/agent/report.c \
+	probes/agent/trace.c \
+	probes/agent/trace.h \
+	probes/trace/ring.h
+libfastinst_attached_la_LIBADD = libfastinst.la
+libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
+	-Wl,--version-script=$(top_srcdir)/probes/agent/attached.map
+EXTRA_libfastinst_attached_la_DEPENDENCIES = probes/agent/attached.map
+EXTRA_DIST += probes/agent/attached.map
+
 bin_PROGRAMS += fastinst
 fastinst_SOURCES = \
+	probes/command/attach.c \
 	probes/command/command.h \
 	probes/command/control.c \
 	probes/command/counts.c \
 	probes/command/counts.h \
 	probes/command/fastinst.c \
 	probes/command/list.c \
+	probes/command/reach.c \
+	probes/command/reach.h \
 	probes/command/run.c \
 	probes/command/source_of.c \
 	probes/command/source_of.h \
@@ -110,7 +135,8 @@ fastinst_SOURCES = \
 	probes/trace/ring.h
 dist_pkgdata_DATA += probes/list/straddlers.gp
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_elf.la libresults.a libstress.a $(JANSSON_LIBS)
+fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_inject.la libfastinst_survey.la \
+	libfastinst_elf.la libresults.a libstress.a $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
 EXTRA_DIST += probes/tests/sample.h
@@ -133,6 +159,7 @@ probes_core_tests_test_probes_LDADD = libfastinst_internal.la $(LDADD)
 endif
 
 TESTS += \
+	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
@@ -145,6 +172,7 @@ EXTRA_DIST += \
 	probes/tests/test_users.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/plugin.c \
+	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/filtered.c \
 	probes/command/tests/test_trace.sh \
@@ -180,6 +208,14 @@ probes_elf_tests_fuzz_elf_CPPFLAGS = $(fuzz_cppflags)
 probes_elf_tests_fuzz_elf_CFLAGS = $(fuzz_cflags)
 probes_elf_tests_fuzz_elf_LDFLAGS = -Wl,--wrap=elf_inside
 probes_elf_tests_fuzz_elf_LDADD = libfastinst_elf.la
+
+check_PROGRAMS += probes/elf/tests/fuzz_frames
+TESTS += probes/elf/tests/fuzz_frames
+CLEANFILES += probes/elf/tests/fuzz_frames.crash
+probes_elf_tests_fuzz_frames_CPPFLAGS = $(fuzz_cppflags)
+probes_elf_tests_fuzz_frames_CFLAGS = $(fuzz_cflags)
+probes_elf_tests_fuzz_frames_LDFLAGS = -Wl,--wrap=elf_left
+probes_elf_tests_fuzz_frames_LDADD = libfastinst_elf.la
 
 # By hand: what a probe costs.
 check_PROGRAMS += probes/tests/costs

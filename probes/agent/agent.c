@@ -5,6 +5,7 @@
  *	FASTINST_ON	  patterns of fi_find(), separated by blanks: on from the start
  *	FASTINST_OUTPUT	  folder; each process leaves its counts there in a file named by its PID.
  *			  Without it they go to stderr at the end
+ *	FASTINST_ENTRIES  objects of which functions are taken that nothing was compiled into
  *	FASTINST_CONTROL  "off": no control socket
  *	FASTINST_TRACE	  folder of "fastinst trace": what is turned on writes events there
  */
@@ -12,7 +13,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,26 +35,6 @@ static void complain(const char *what, int error)
 		filtered ? ": a seccomp filter is in force; probes need membarrier, mprotect and "
 			   "mmap of code"
 			 : "");
-}
-
-long agent_change(const char *pattern, bool on)
-{
-	size_t max = fi_probes();
-	uint32_t *ids = calloc(max ? max : 1, sizeof(*ids));
-	long n;
-	int ret = 0;
-
-	if (!ids)
-		return -ENOMEM;
-	n = fi_find(pattern, ids, max);
-	if (n > (long)max)
-		n = (long)max;
-	if (n > 0)
-		ret = !on	       ? fi_deactivate_batch(ids, (size_t)n)
-		      : trace_wanted() ? trace_on(ids, (size_t)n)
-				       : fi_activate_batch(ids, (size_t)n, NULL);
-	free(ids);
-	return ret < 0 ? ret : n;
 }
 
 static void turn_on(void)
@@ -89,8 +69,10 @@ static void end_report(void)
 __attribute__((constructor)) static void start(void)
 {
 	const char *control = getenv("FASTINST_CONTROL"), *trace = getenv("FASTINST_TRACE");
-	int ret = fi_init();
+	int ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 
+	if (!ret)
+		ret = fi_init();
 	if (ret < 0) {
 		complain("the probes cannot be used, the program runs without them", ret);
 		return;
@@ -104,6 +86,7 @@ __attribute__((constructor)) static void start(void)
 	turn_on();
 	started = true;
 	leave_by(end_report);
-	if (!control || strcmp(control, "off") != 0)
-		control_start();
+	ret = !control || strcmp(control, "off") != 0 ? control_start(NULL) : 0;
+	if (ret < 0)
+		complain("no control socket", ret);
 }

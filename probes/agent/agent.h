@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent: what "fastinst run" puts into a program by LD_PRELOAD.
+ * The agent: what "fastinst run" puts into a program by LD_PRELOAD, and "fastinst attach" into a
+ * process.
  */
 #ifndef PROBES_AGENT_AGENT_H
 #define PROBES_AGENT_AGENT_H
@@ -23,8 +24,10 @@ void report_lines(int fd, bool all);
 void report_final(void);
 void report_forked(void);
 
-/* control_start - the thread that "fastinst on|off|top" talk to. Leaves a line on stderr if it
- * cannot. */
-void control_start(void);
+/*
+ * control_start - the thread that "fastinst on|off|top" talk to. Its socket is in @folder, or where
+ * control.h says. 0 or a negative errno.
+ */
+int control_start(const char *folder);
 
 #endif

@@ -125,6 +125,7 @@ static void *control(void *data)
 	int listener = (int)(intptr_t)data;
 	int fd;
 
+	fi_own_thread(1);
 	for (;;) {
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)
@@ -172,11 +173,8 @@ static int start_thread(int listener)
 	sigfillset(&all);
 	sigdelset(&all, SIGTRAP);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	fi_own_thread(1);
 	ret = pthread_create(&thread, NULL, control, (void *)(intptr_t)listener);
-	if (ret)
-		fi_own_thread(-1);
-	else
+	if (!ret)
 		pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -ret;
@@ -191,20 +189,27 @@ static void forked(void)
 	}
 }
 
-void control_start(void)
+/* Another folder is named by who put the agent into this process. */
+static int find_path(const char *folder)
 {
-	int ret = control_path(getpid(), true, socket_path, sizeof(socket_path));
+	int ret;
+
+	if (!folder)
+		return control_path(getpid(), true, socket_path, sizeof(socket_path));
+	ret = control_trusted(folder);
+	return ret < 0 ? ret : control_socket(folder, getpid(), socket_path, sizeof(socket_path));
+}
+
+int control_start(const char *folder)
+{
+	int ret = find_path(folder);
 	int listener = ret < 0 ? ret : listen_at(socket_path);
 
-	if (listener >= 0)
-		ret = start_thread(listener);
-	else
-		ret = listener;
-	if (ret < 0) {
-		dprintf(STDERR_FILENO, "fastinst: no control socket: %s\n", strerror(-ret));
-		return;
-	}
+	ret = listener < 0 ? listener : start_thread(listener);
+	if (ret < 0)
+		return ret;
 	socket_owner = getpid();
 	pthread_atfork(NULL, NULL, forked);
 	atexit(leave);
+	return 0;
 }

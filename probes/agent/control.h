@@ -13,14 +13,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* control_trusted - -EPERM: others own the folder or may enter it, so that it may be a trap. */
+static inline int control_trusted(const char *path)
+{
+	struct stat stat;
+
+	if (lstat(path, &stat) < 0)
+		return -errno;
+	return S_ISDIR(stat.st_mode) && stat.st_uid == geteuid() && !(stat.st_mode & 077) ? 0
+											  : -EPERM;
+}
+
 /*
- * control_folder - its path. -EPERM: others own it or may enter it, so that it may be a trap.
- * -ENAMETOOLONG. With make it is made where it is missing.
+ * control_folder - its path. -EPERM as above; -ENAMETOOLONG. With make it is made where it is
+ * missing.
  */
 static inline int control_folder(bool make, char *path, size_t size)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	struct stat stat;
 	int len;
 
 	if (runtime && *runtime == '/')
@@ -31,23 +41,22 @@ static inline int control_folder(bool make, char *path, size_t size)
 		return -ENAMETOOLONG;
 	if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	if (lstat(path, &stat) < 0)
-		return -errno;
-	if (!S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || stat.st_mode & 077)
-		return -EPERM;
-	return 0;
+	return control_trusted(path);
+}
+
+static inline int control_socket(const char *folder, pid_t pid, char *path, size_t size)
+{
+	int len = snprintf(path, size, "%s/%d.sock", folder, (int)pid);
+
+	return len < 0 || (size_t)len >= size ? -ENAMETOOLONG : 0;
 }
 
 static inline int control_path(pid_t pid, bool make, char *path, size_t size)
 {
 	char folder[96];
 	int ret = control_folder(make, folder, sizeof(folder));
-	int len;
 
-	if (ret < 0)
-		return ret;
-	len = snprintf(path, size, "%s/%d.sock", folder, (int)pid);
-	return len < 0 || (size_t)len >= size ? -ENAMETOOLONG : 0;
+	return ret < 0 ? ret : control_socket(folder, pid, path, size);
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include "probes/command/counts.h"
 #include "probes/launch/launch.h"
 
+int attach_command(int argc, char **argv);
 int run_command(int argc, char **argv);
 int switch_command(int argc, char **argv); /* on, off */
 int top_command(int argc, char **argv);
@@ -20,5 +21,13 @@ int trace_command(int argc, char **argv);
  * probes it names is printed where that is NULL. The exit status, after a complaint.
  */
 int control_ask(long pid, const char *request, struct counts *counts);
+
+/*
+ * control_ask - one request to the agent of a process; its counts are added to @counts, or how many
+ * probes it names is printed where that is NULL. The exit status, after a complaint.
+ * control_listens - whether there is one.
+ */
+int control_ask(long pid, const char *request, struct counts *counts);
+bool control_listens(long pid);
 
 #endif

@@ -17,8 +17,9 @@
 #include "probes/command/counts.h"
 
 static const char switch_help[] = "Usage: fastinst on|off [OPTION]... PATTERN\n"
-				  "Turns probes on or off in running programs: those started by "
-				  "\"fastinst run\" by this user.\n"
+				  "Turns probes on or off in running programs of this user: those "
+				  "started by\n\"fastinst run\", or that \"fastinst attach\" has "
+				  "been to.\n"
 				  "\n"
 				  "PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n"
 				  "\n"
@@ -124,7 +125,8 @@ static int talk_to_all(struct talk *talk)
 		return STATUS_FAILED;
 	if (talk->answered)
 		return STATUS_OK;
-	fprintf(stderr, "fastinst: no such program listens: start it by \"fastinst run\"\n");
+	fprintf(stderr, "fastinst: no such program listens: start it by \"fastinst run\", "
+			"or have \"fastinst attach\" put the agent into it\n");
 	return STATUS_NOT_FOUND;
 }
 
@@ -133,6 +135,17 @@ int control_ask(long pid, const char *request, struct counts *counts)
 	struct talk talk = { .request = request, .pid = pid, .counts = counts };
 
 	return talk_to_all(&talk);
+}
+
+bool control_listens(long pid)
+{
+	char path[108];
+	FILE *stream =
+		control_path((pid_t)pid, false, path, sizeof(path)) < 0 ? NULL : connect_to(path);
+
+	if (stream)
+		fclose(stream);
+	return stream != NULL;
 }
 
 int switch_command(int argc, char **argv)

@@ -10,7 +10,8 @@ static const char help[] =
 	"Probes that are turned on and off while a program runs.\n"
 	"\n"
 	"  run PROGRAM    run a program with probes; print how often each was run\n"
-	"  on PATTERN     turn probes on in programs that run under \"fastinst run\"\n"
+	"  attach PID     put the agent into a process that runs\n"
+	"  on PATTERN     turn probes on in programs that run, by either of these\n"
 	"  off PATTERN    turn them off\n"
 	"  top            show their counts while they run\n"
 	"  trace PROGRAM  run a program; show each call as it happens\n"
@@ -24,7 +25,7 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "run", run_command }, { "on", switch_command }, { "off", switch_command },
+	{ "attach", attach_command }, { "run", run_command }, { "on", switch_command }, { "off", switch_command },
 	{ "top", top_command }, { "list", list_command }, { "profile", profile_command },
 	{ "trace", trace_command },
 };

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "probes/command/command.h"
+#include "probes/command/reach.h"
 #include "probes/command/source_of.h"
 #include "probes/list/sites.h"
 #include "results/figures/gnuplot.h"
@@ -25,6 +26,8 @@ static const char help[] =
 	"blocks,\n"
 	"static branches and calls; which cross a boundary of 8 bytes, a line of 64, or a page.\n"
 	"\n"
+	"  --entries        functions that nothing was compiled into: which of them\n"
+	"                   \"fastinst run --entries\" takes, and why not the others\n"
 	"  --summary        only how many there are\n"
 	"  --json           as JSON, an object per program\n"
 	"  --figure PREFIX  draw which share crosses what: PREFIX.dat, PREFIX.svg, PREFIX.png\n"
@@ -42,7 +45,7 @@ struct row {
 };
 
 struct list {
-	bool json, summary;
+	bool json, summary, entries;
 	const char *figure;
 	struct row *row; /* of the figure */
 	size_t rows;
@@ -264,7 +267,7 @@ static int show(struct list *list, const char *path)
 	if (!ret && !sites.n)
 		fprintf(stderr,
 			"fastinst: %s has no sites: compile with "
-			"-fpatchable-function-entry=5\n",
+			"-fpatchable-function-entry=5, or try --entries\n",
 			path);
 	if (!ret && list->figure)
 		ret = add_rows(list, &sites, path);
@@ -272,14 +275,29 @@ static int show(struct list *list, const char *path)
 	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
 }
 
+static int show_entries(struct list *list, const char *path)
+{
+	struct sites file;
+	int ret = file_sites_open(&file, path);
+
+	if (!ret)
+		ret = reach_print(&file.elf, path, list->json, list->summary);
+	if (ret < 0)
+		fprintf(stderr, "fastinst: %s: %s\n", path,
+			ret == -ENOEXEC	  ? "no ELF file for x86-64"
+			: ret == -ENOTSUP ? "fastinst was built without Zydis, which tells "
+					    "instructions apart"
+					  : strerror(-ret));
+	file_sites_free(&file);
+	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
+}
+
 int list_command(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "summary", no_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "figure", required_argument, NULL, 'f' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
+		{ "entries", no_argument, NULL, 'e' }, { "summary", no_argument, NULL, 's' },
+		{ "json", no_argument, NULL, 'j' },    { "figure", required_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' },    { 0 },
 	};
 	struct list list = { 0 };
 	int option, status = STATUS_OK;
@@ -293,13 +311,14 @@ int list_command(int argc, char **argv)
 		list.summary |= option == 's';
 		if (option == 'f')
 			list.figure = optarg;
+		list.entries |= option == 'e';
 	}
 	if (optind >= argc)
 		return usage_error("list");
 	for (int i = optind; i < argc && !status; i++) {
 		if (argc > optind + 1 && !list.json)
 			printf("%s:\n", argv[i]);
-		status = show(&list, argv[i]);
+		status = (list.entries ? show_entries : show)(&list, argv[i]);
 	}
 	if (!status && list.figure)
 		status = draw(&list);

@@ -20,6 +20,10 @@ static const char help[] =
 	"/REGEX/;\n"
 	"                 may be given several times\n"
 	"  --off          nothing is on until \"fastinst on\" says so\n"
+	"  --entries[=OBJECT]\n"
+	"                 take functions as well that nothing was compiled into, of the program "
+	"or\n"
+	"                 of objects of these names (a glob)\n"
 	"  --output FILE  the counts go there instead of to standard error\n"
 	"  --json         as JSON\n"
 	"  --no-control   no control socket, and no thread for it\n"
@@ -33,6 +37,7 @@ struct run {
 	bool nothing_on;
 	bool json;
 	bool no_control;
+	const char *entries;
 	struct launch launch;
 };
 
@@ -78,6 +83,8 @@ static int run_program(struct run *run, char **argv)
 		unsetenv("FASTINST_ON");
 	else
 		setenv("FASTINST_ON", run->on ? run->on : "*", 1);
+	if (run->entries)
+		setenv("FASTINST_ENTRIES", run->entries, 1);
 	status = launch_program(&run->launch, argv);
 	if (!run->launch.folder[0])
 		return status;
@@ -90,6 +97,7 @@ int run_command(int argc, char **argv)
 	static const struct option options[] = {
 		{ "on", required_argument, NULL, 'p' },
 		{ "off", no_argument, NULL, 'n' },
+		{ "entries", optional_argument, NULL, 'e' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "no-control", no_argument, NULL, 'c' },
@@ -112,6 +120,8 @@ int run_command(int argc, char **argv)
 			run.json = true;
 		else if (option == 'c')
 			run.no_control = true;
+		else if (option == 'e')
+			run.entries = optarg ? optarg : "";
 	}
 	if (optind == argc) {
 		fprintf(stderr, "fastinst: there is no program to run\n");

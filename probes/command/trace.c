@@ -31,6 +31,9 @@ static const char help[] =
 	"\n"
 	"  --on PATTERN   these only, \"*\" unless said: FUNCTION, OBJECT:FUNCTION, /REGEX/;\n"
 	"                 may be given several times; once with --pid\n"
+	"  --entries[=OBJECT]\n"
+	"                 functions as well that nothing was compiled into, of the program or of\n"
+	"                 objects of these names (a glob)\n"
 	"  --limit N      so many events and no more; the program goes on\n"
 	"  --format F     text (unless said), json (lines), chrome (for Perfetto, "
 	"chrome://tracing)\n"
@@ -47,6 +50,7 @@ struct trace {
 	uint64_t limit;
 	long pid;
 	bool no_control;
+	const char *entries;
 	FILE *out;
 	struct trace_read *read;
 	struct trace_sum sum;
@@ -185,6 +189,8 @@ static int run_program(struct trace *trace, char **argv)
 	if (trace->no_control)
 		setenv("FASTINST_CONTROL", "off", 1);
 	setenv("FASTINST_ON", trace->on ? trace->on : "*", 1);
+	if (trace->entries)
+		setenv("FASTINST_ENTRIES", trace->entries, 1);
 	setenv("FASTINST_TRACE", trace_folder(trace->read), 1);
 	if (pthread_create(&thread, NULL, follow, trace)) {
 		fputs("fastinst: no thread can be started\n", stderr);
@@ -294,6 +300,8 @@ static int take_option(struct trace *trace, int option)
 		trace->pid = strtol(optarg, NULL, 10);
 	else if (option == 'c')
 		trace->no_control = true;
+	else if (option == 'e')
+		trace->entries = optarg ? optarg : "";
 	else if (option == 'f')
 		trace->format = trace_format(optarg);
 	return option == '?' || !trace->format || !trace->limit || trace->pid < 0 ? -EINVAL : 0;
@@ -308,6 +316,7 @@ int trace_command(int argc, char **argv)
 		{ "output", required_argument, NULL, 'o' },
 		{ "pid", required_argument, NULL, 'i' },
 		{ "no-control", no_argument, NULL, 'c' },
+		{ "entries", optional_argument, NULL, 'e' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};

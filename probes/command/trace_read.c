@@ -74,7 +74,9 @@ static void look_up_types(struct traced *probe, const char *provider)
 	const struct source_function *types = &probe->types;
 	struct source *source;
 
-	if (strcmp(provider, "patchable") != 0 || strchr(probe->function, '.'))
+	/* At others the registers hold something else. */
+	if ((strcmp(provider, "patchable") != 0 && strcmp(provider, "entries") != 0) ||
+	    strchr(probe->function, '.'))
 		return;
 	source = source_of(probe->object);
 	probe->has_types = source && source_function(source, probe->addr, &probe->types);

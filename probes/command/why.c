@@ -47,7 +47,7 @@ static void why_no_count(const char *path, const struct sites *sites, int error)
 	else if (error || !sites->n)
 		fprintf(stderr,
 			"fastinst: nothing was counted: %s has no sites; compile it, or its "
-			"libraries, with -fpatchable-function-entry=5\n",
+			"libraries, with -fpatchable-function-entry=5, or try --entries\n",
 			path);
 	else if (refused == sites->n)
 		fprintf(stderr,

@@ -22,7 +22,8 @@ void core_close(void);
  */
 int object_scan(const struct provider *const *providers);
 
-/* process_is_single - whether no other thread can run the program's code: see fi_own_thread(). */
+/* process_is_single - whether no thread but the calling one can run the program's code: see
+ * fi_own_thread(). */
 bool process_is_single(void);
 
 /* site_toggle - turn the probes of ids on or off by changing code; 0 or the first error. */

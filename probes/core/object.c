@@ -18,12 +18,14 @@
 
 static struct object *objects;
 static _Atomic int own_threads;
+static __thread int own_here; /* the calling thread is one of them */
 
 int fi_own_thread(int change)
 {
 	if (change != 1 && change != -1)
 		return -EINVAL;
 	atomic_fetch_add_explicit(&own_threads, change, memory_order_relaxed);
+	own_here += change;
 	return 0;
 }
 
@@ -37,8 +39,8 @@ bool process_is_single(void)
 	while (readdir(dir))
 		n++;
 	closedir(dir);
-	/* "." and ".." are among them. */
-	return n == 3 + atomic_load_explicit(&own_threads, memory_order_relaxed);
+	/* "." and ".." are among them. A thread of the tool may itself be who asks. */
+	return n == 2 + !own_here + atomic_load_explicit(&own_threads, memory_order_relaxed);
 }
 
 /* --- What is loaded --------------------------------------------------------------------------- */

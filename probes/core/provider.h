@@ -72,7 +72,8 @@ struct probe {
 	unsigned line;
 	enum fi_kind kind;
 	uint8_t *site;
-	uint8_t len; /* 1 to SITE_MAX */
+	uint8_t len;	/* 1 to SITE_MAX */
+	uint8_t starts; /* bit i: an instruction starts there when it is off; 0: it is one */
 	uint8_t off[SITE_MAX];
 	uint8_t on[SITE_MAX];
 	const char *reason; /* why it is refused, or NULL */

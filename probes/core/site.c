@@ -8,6 +8,9 @@
  * and pc_activate_call(): one store, no INT3, no sync.
  *  - Other bytes across a boundary, and what its provider wants a NOP: the word protocol each time.
  *
+ *  - Several instructions that one takes the place of: pc_patch_over() turns it on, each time,
+ * since threads may stand between them. Off again is a change like the others.
+ *
  * Runs of 1-byte NOPs become one NOP first: five instructions that become one would leave a thread
  * that stands between them inside of it.
  */
@@ -153,6 +156,19 @@ static void note(struct batch *batch, int ret)
 		batch->first_error = ret;
 }
 
+static int turn_over(struct probe *probe)
+{
+	int ret;
+
+	if (memcmp(probe->site, probe->off, probe->len))
+		return -ESTALE;
+	ret = pc_patch_over(probe->site, probe->on, probe->len, probe->starts, 1,
+			    process_is_single() ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
+	if (!ret)
+		probe->is_on = true;
+	return ret;
+}
+
 /* By its pc_call, or as an op of the batch. */
 static int add(struct batch *batch, struct probe *probe)
 {
@@ -165,6 +181,8 @@ static int add(struct batch *batch, struct probe *probe)
 		if (ret < 0)
 			return ret;
 	}
+	if (batch->on && probe->starts > 1)
+		return turn_over(probe);
 	if (probe->has_call) {
 		ret = batch->on ? pc_activate_call(&probe->call, NULL)
 				: pc_deactivate_call(&probe->call);

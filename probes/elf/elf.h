@@ -47,12 +47,22 @@ bool elf_open(struct elf *elf, const void *image, size_t size);
 /* elf_inside - whether the file has these bytes: asked before any of them is read. */
 bool elf_inside(const struct elf *elf, uint64_t offset, uint64_t len);
 
+/* elf_left - whether a section that ends at end has them from at on. */
+bool elf_left(const uint8_t *at, const uint8_t *end, uint64_t len);
+
 /* elf_section - the one of that index; false: there is none, or it lies outside of the file. */
 bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *section);
 
 /* elf_functions - from .symtab, or where that was stripped, .dynsym. -ENOMEM. Free by elf_free().
  */
 int elf_functions(const struct elf *elf, struct elf_symbols *symbols);
+
+/*
+ * elf_frames - functions without names, from .eh_frame: what begins as a function does, by what is
+ * said of its frame. -ENOMEM. Free by elf_free().
+ */
+int elf_frames(const struct elf *elf, struct elf_symbols *frames);
+
 void elf_free(struct elf_symbols *symbols);
 
 /* elf_function_at - the function that addr is in; elf_function_from - the first at or behind addr.

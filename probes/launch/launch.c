@@ -29,7 +29,7 @@ int launch_pattern(char **all, const char *pattern)
 }
 
 /* Beside this program, as in a build tree, or where it was installed. */
-static int find_agent(struct launch *launch)
+int launch_find(struct launch *launch)
 {
 	static const char *const places[] = { "", "/.libs" };
 	char self[PATH_MAX - 64];
@@ -47,7 +47,11 @@ static int find_agent(struct launch *launch)
 			return 0;
 	}
 	snprintf(launch->path, sizeof(launch->path), "%s/%s", PKGLIBDIR, launch->agent);
-	return access(launch->path, R_OK) ? -errno : 0;
+	if (!access(launch->path, R_OK))
+		return 0;
+	fprintf(stderr, "fastinst: %s is neither beside this program nor installed\n",
+		launch->agent);
+	return -ENOENT;
 }
 
 static void preload(const char *agent)
@@ -135,11 +139,8 @@ int launch_program(struct launch *launch, char **argv)
 	pid_t child;
 
 	launch->folder[0] = '\0';
-	if (find_agent(launch) < 0) {
-		fprintf(stderr, "fastinst: %s is neither beside this program nor installed\n",
-			launch->agent);
+	if (launch_find(launch) < 0)
 		return STATUS_NOT_FOUND;
-	}
 	warn_of_privileges(argv[0]);
 	strcpy(launch->folder, "/tmp/fastinst-run-XXXXXX");
 	if (!mkdtemp(launch->folder)) {

@@ -11,6 +11,7 @@
 #include "probes/branch/branch.h"
 #include "probes/core/core.h"
 #include "probes/cyg/cyg.h"
+#include "probes/entries/entries.h"
 #include "probes/marker/marker.h"
 #include "probes/patchable/patchable.h"
 
@@ -20,6 +21,7 @@ static const struct provider *const providers[] = {
 	&branch_provider,
 	&blocks_provider,
 	&cyg_provider,
+	&entries_provider,
 	NULL,
 };
 

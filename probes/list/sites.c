@@ -378,13 +378,14 @@ static void drop_doubles(struct sites *sites)
 	sites->n = kept + 1;
 }
 
-static int map_file(struct sites *sites, const char *path)
+int file_sites_open(struct sites *sites, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat stat;
 	void *image = MAP_FAILED;
 	int ret = 0;
 
+	*sites = (struct sites){ 0 };
 	if (fd < 0 || fstat(fd, &stat) < 0)
 		ret = -errno;
 	else if (!S_ISREG(stat.st_mode) || !stat.st_size)
@@ -422,10 +423,8 @@ int file_sites_find(struct sites *sites)
 
 int file_sites_read(struct sites *sites, const char *path)
 {
-	int ret;
+	int ret = file_sites_open(sites, path);
 
-	*sites = (struct sites){ 0 };
-	ret = map_file(sites, path);
 	return ret ? ret : file_sites_find(sites);
 }
 

@@ -35,8 +35,8 @@ struct sites {
  */
 int file_sites_read(struct sites *sites, const char *path);
 
-/* file_sites_find - the same of an ELF file that is open in sites->elf, which is 0 else; -ENOMEM.
- */
+/* file_sites_open, file_sites_find - the same in two steps: behind the first sites->elf is open. */
+int file_sites_open(struct sites *sites, const char *path);
 int file_sites_find(struct sites *sites);
 void file_sites_free(struct sites *sites);
 

@@ -124,6 +124,7 @@ static void *run(void *unused)
 	bool stop = false;
 
 	(void)unused;
+	fi_own_thread(1);
 	while (!stop && !rest(period * (0.5 + erand48(dice)) - on_time)) {
 		pthread_mutex_lock(&lock);
 		if (fi_scan() >= 0 && !collect() && ids_n)
@@ -147,8 +148,6 @@ int phases_start(double every, double on)
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	ret = -pthread_create(&thread, NULL, run, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!ret)
-		fi_own_thread(1);
 	return ret;
 }
 

@@ -606,6 +606,7 @@ static void *thread(void *data)
 {
 	uint64_t next = pace.length;
 
+	fi_own_thread(1);
 	while (!atomic_load_explicit(&over, memory_order_relaxed)) {
 		sleep_ticks(next);
 		if (pthread_mutex_lock(&lock))
@@ -627,11 +628,8 @@ static int start_thread(void)
 	sigfillset(&all);
 	sigdelset(&all, SIGTRAP);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	fi_own_thread(1);
 	ret = pthread_create(&id, NULL, thread, NULL);
-	if (ret) {
-		fi_own_thread(-1);
-	} else {
+	if (!ret) {
 		pthread_getcpuclockid(id, &watch_common.own);
 		pthread_detach(id);
 	}

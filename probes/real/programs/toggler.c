@@ -114,8 +114,10 @@ __attribute__((constructor)) static void start(void)
 {
 	unsigned long wanted = number("TOGGLER_THREADS", 3);
 	sigset_t all, before;
-	int ret = fi_init();
+	int ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 
+	if (!ret)
+		ret = fi_init();
 	if (ret >= 0)
 		ret = find();
 	if (ret < 0 || !probes) {

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fastinst attach: probes in a process that runs already, whether or not an agent is in it.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probes/agent/control.h"
+#include "probes/command/command.h"
+#include "probes/command/counts.h"
+#include "probes/inject/inject.h"
+
+static const char help[] =
+	"Usage: fastinst attach [OPTION]... PID\n"
+	"Puts the agent into a process that runs, so that its probes can be turned on and off.\n"
+	"\n"
+	"  --on PATTERN   turn these on; may be given several times\n"
+	"  --for SECONDS  turn them on (\"*\" unless said) for that time, print how often each "
+	"was\n"
+	"                 run, and turn them off; until the process ends or ^C where it is sooner\n"
+	"  --entries[=OBJECT]\n"
+	"                 take functions as well that nothing was compiled into, of the program "
+	"or\n"
+	"                 of objects of these names (a glob)\n"
+	"  --output FILE  the counts go there instead of to standard error\n"
+	"  --json         as JSON\n"
+	"  --help         this text\n"
+	"\n"
+	"Afterwards \"fastinst on\", \"off\" and \"top\" reach it. The process is stopped for less "
+	"than\n"
+	"a millisecond as a rule; how long it was is said.\n";
+
+struct attach {
+	long pid;
+	char *on;
+	const char *output;
+	const char *entries;
+	double seconds; /* 0: no counts are wanted */
+	bool json;
+	struct launch launch;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	interrupted = number;
+}
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Where the agent makes its socket: where on, off and top of this user look. */
+static int put_agent(struct attach *attach)
+{
+	char folder[96], text[512];
+	struct inject inject = {
+		.pid = (pid_t)attach->pid,
+		.library = attach->launch.path,
+		.entry = "fastinst_attached",
+		.text = text,
+	};
+	double began = now();
+	int ret = control_folder(true, folder, sizeof(folder));
+
+	if (ret < 0) {
+		fprintf(stderr, "fastinst: %s cannot be used for the control socket: %s\n", folder,
+			strerror(-ret));
+		return STATUS_FAILED;
+	}
+	snprintf(text, sizeof(text), "%s%s%s", folder, attach->entries ? "\n" : "",
+		 attach->entries ? attach->entries : "");
+	ret = inject_library(&inject);
+	if (ret < 0) {
+		fprintf(stderr, "fastinst: cannot attach to process %ld: %s\n", attach->pid,
+			inject.why);
+		return STATUS_FAILED;
+	}
+	if (inject.result < 0) {
+		fprintf(stderr,
+			"fastinst: the agent is in process %ld, and cannot work there: %s\n",
+			attach->pid, strerror(-inject.result));
+		return STATUS_FAILED;
+	}
+	fprintf(stderr, "attached to process %ld in %.1f ms, stopped for %.3f ms\n", attach->pid,
+		(now() - began) * 1e3, inject.stopped * 1e3);
+	return STATUS_OK;
+}
+
+/* Each pattern of a list, "on" or "off". */
+static int change(const struct attach *attach, const char *word)
+{
+	char *copy = strdup(attach->on ? attach->on : "*"), *rest = copy;
+	const char *pattern;
+	int status = copy ? STATUS_OK : STATUS_FAILED;
+
+	while (status == STATUS_OK && (pattern = strsep(&rest, " "))) {
+		char request[4000];
+
+		snprintf(request, sizeof(request), "%s %s", word, pattern);
+		status = control_ask(attach->pid, request, NULL);
+	}
+	free(copy);
+	return status;
+}
+
+static int print(const struct attach *attach, struct counts *counts)
+{
+	FILE *out = attach->output ? fopen(attach->output, "we") : stderr;
+
+	if (!out) {
+		fprintf(stderr, "fastinst: %s: %s\n", attach->output, strerror(errno));
+		return STATUS_FAILED;
+	}
+	counts_join(counts);
+	counts_print(counts, out, attach->json, SIZE_MAX);
+	if (out != stderr)
+		fclose(out);
+	return STATUS_OK;
+}
+
+static int count_for(const struct attach *attach)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct counts counts = { 0 };
+	double until;
+	int status = change(attach, "on");
+
+	if (status != STATUS_OK)
+		return status;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	until = now() + attach->seconds;
+	while (!interrupted && now() < until && !kill((pid_t)attach->pid, 0))
+		usleep(until - now() < 0.05 ? (useconds_t)((until - now()) * 1e6) : 50000);
+	status = change(attach, "off");
+	if (status == STATUS_OK)
+		status = control_ask(attach->pid, "counts", &counts);
+	if (status == STATUS_OK)
+		status = print(attach, &counts);
+	counts_free(&counts);
+	return status;
+}
+
+static int attach_to(struct attach *attach)
+{
+	int status = STATUS_OK;
+
+	attach->launch.agent = "libfastinst-attached.so";
+	if (control_listens(attach->pid))
+		fprintf(stderr, "the agent is in process %ld already%s\n", attach->pid,
+			attach->entries ? ", and took no --entries" : "");
+	else if (launch_find(&attach->launch) < 0)
+		status = STATUS_NOT_FOUND;
+	else
+		status = put_agent(attach);
+	if (status == STATUS_OK && attach->seconds > 0)
+		return count_for(attach);
+	if (status == STATUS_OK && attach->on)
+		return change(attach, "on");
+	return status;
+}
+
+int attach_command(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "on", required_argument, NULL, 'p' },
+		{ "for", required_argument, NULL, 'f' },
+		{ "entries", optional_argument, NULL, 'e' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct attach attach = { 0 };
+	int option, status;
+
+	while ((option = getopt_long(argc, argv, "o:h", options, NULL)) >= 0) {
+		if (option == 'h')
+			return fputs(help, stdout) < 0;
+		if (option == '?' || (option == 'p' && launch_pattern(&attach.on, optarg) < 0))
+			return usage_error("attach");
+		if (option == 'o')
+			attach.output = optarg;
+		else if (option == 'j')
+			attach.json = true;
+		else if (option == 'e')
+			attach.entries = optarg ? optarg : "";
+		else if (option == 'f' && !((attach.seconds = atof(optarg)) > 0))
+			return usage_error("attach");
+	}
+	attach.pid = optind + 1 == argc ? atol(argv[optind]) : 0;
+	if (attach.pid <= 0)
+		return usage_error("attach");
+	status = attach_to(&attach);
+	free(attach.on);
+	return status;
+}

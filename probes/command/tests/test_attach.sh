@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# fastinst attach: a program that was started without the agent, and one in which it lies dormant,
+# have their calls counted from then on, with compiled-in sites and without (--entries). Its output and
+# exit status are its own. What cannot be attached to is told why. A program that lies about its calls
+# shows that the comparison can fail.
+set -euo pipefail
+export LC_ALL=C
+
+top=${srcdir:-.}
+fastinst=$(realpath "${FASTINST:-./fastinst}")
+dir=$(mktemp -d)
+pids=()
+trap 'exec 7>&- 2>/dev/null || true; kill -9 "${pids[@]}" 2>/dev/null || true; rm -rf "$dir"' EXIT
+export XDG_RUNTIME_DIR=$dir
+unset FASTINST_ON FASTINST_OUTPUT FASTINST_CONTROL FASTINST_ENTRIES LD_PRELOAD PATCHCORE_MACHINE_CONF
+failed=0
+
+if [ "${SANITIZERS:-none}" != none ]; then
+	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
+	exit 77
+fi
+if [ ! -e .libs/libfastinst-attached.so ]; then
+	echo "built without shared libraries"
+	exit 77
+fi
+
+wrong()
+{
+	echo "WRONG: $*"
+	failed=1
+}
+
+# build NAME FLAG... - the program; no sites unless asked for
+build()
+{
+	local name=$1
+
+	shift
+	# shellcheck disable=SC2086 # CC may carry options
+	$CC -O1 "$@" -o "$dir/$name" "$top/probes/command/tests/counted.c" -pthread -ldl 2>"$dir/errors" ||
+		{ cat "$dir/errors"; return 1; }
+}
+
+# start PROGRAM - waits for lines on descriptor 7
+start()
+{
+	rm -f "$dir/in"
+	mkfifo "$dir/in"
+	"$@" wait <"$dir/in" >"$dir/says" 2>"$dir/errors" &
+	pid=$!
+	pids+=("$pid")
+	exec 7>"$dir/in"
+	wait_for ready
+}
+
+# wait_for TEXT [TIMES] - until it is said so often
+wait_for()
+{
+	for _ in $(seq 3000); do
+		[ "$(grep -c "$1" "$dir/says")" -lt "${2:-1}" ] || return 0
+		sleep 0.01
+	done
+	wrong "\"$1\" was not said"
+}
+
+finish()
+{
+	status=0
+	exec 7>&-
+	wait "$pid" || status=$?
+	[ $status = 0 ] || wrong "exit status $status"
+	[ ! -s "$dir/errors" ] || wrong "it said $(cat "$dir/errors")"
+}
+
+# counts - "function count" of those that the program knows of, for N rounds
+counts()
+{
+	timeout 60 "$fastinst" top --pid "$pid" --once --lines 100 >"$dir/top"
+	awk '$4 ~ /^(leaf|even|fib)$/ { print $4, $1 }' "$dir/top" | sort >"$dir/counted"
+	printf 'even %d\nfib %d\nleaf %d\n' $((1000 * $1)) $((177 * $1)) $((1500 * $1)) |
+		diff - "$dir/counted" || wrong "there were $1 rounds"
+}
+
+build plain
+build sites -fpatchable-function-entry=5 || { echo "no -fpatchable-function-entry"; exit 77; }
+
+# --- into a program that runs ---
+
+start "$dir/sites"
+if ! timeout 60 "$fastinst" attach "$pid" 2>"$dir/log" && grep -qE 'does not let it be traced|ptrace' "$dir/log"; then
+	cat "$dir/log"
+	echo "ptrace(2) is not allowed here"
+	exit 77
+fi
+cat "$dir/log"
+grep -q 'stopped for' "$dir/log" || wrong "attach says $(cat "$dir/log")"
+echo >&7
+wait_for "one round" 1
+timeout 60 "$fastinst" on --pid "$pid" '*' >/dev/null
+for n in 1 2 3; do
+	echo >&7
+	wait_for "one round" $((n + 1))
+done
+counts 3
+timeout 60 "$fastinst" off --pid "$pid" '*' >/dev/null
+echo >&7
+wait_for "one round" 5
+counts 3
+# The agent is there now.
+timeout 60 "$fastinst" attach --on leaf "$pid" >/dev/null 2>"$dir/log"
+grep -q already "$dir/log" || wrong "the second attach says $(cat "$dir/log")"
+finish
+[ ! -e "$dir/fastinst/$pid.sock" ] || wrong "its socket is still there"
+
+# --- without sites ---
+
+timeout 60 "$fastinst" list --entries --json "$dir/plain" >"$dir/list" 2>"$dir/log" || true
+if grep -q Zydis "$dir/log"; then
+	echo "without Zydis: no --entries"
+else
+	grep -q '"usable": [1-9]' "$dir/list" || wrong "list --entries says $(cat "$dir/list")"
+	for flags in -fcf-protection=none "-fcf-protection=full -falign-functions=1" "-fno-pie -no-pie"; do
+		# shellcheck disable=SC2086
+		build plain $flags
+		start "$dir/plain"
+		timeout 60 "$fastinst" attach --entries --on '*' "$pid" >/dev/null 2>"$dir/log" ||
+			wrong "attach --entries: $(cat "$dir/log")"
+		for n in 1 2; do
+			echo >&7
+			wait_for "one round" $n
+		done
+		counts 2
+		finish
+
+		for what in once threads fork; do
+			timeout 60 "$fastinst" run --entries --output "$dir/counts" -- "$dir/plain" $what >"$dir/says" 2>"$dir/errors" ||
+				wrong "run --entries: $(cat "$dir/errors")"
+			awk '$4 ~ /^(leaf|even|fib)$/ { print $4, $1 }' "$dir/counts" | sort >"$dir/counted"
+			sort "$dir/says" | diff - "$dir/counted" || wrong "$flags $what: the program says <, fastinst >"
+		done
+	done
+	# The comparison can fail.
+	build liar -DLIAR
+	timeout 60 "$fastinst" run --entries --output "$dir/counts" -- "$dir/liar" once >"$dir/says"
+	awk '$4 ~ /^(leaf|even|fib)$/ { print $4, $1 }' "$dir/counts" | sort >"$dir/counted"
+	! sort "$dir/says" | cmp -s - "$dir/counted" || wrong "a wrong count was not seen"
+	# Without names: each by its address.
+	if command -v strip >/dev/null; then
+		strip -o "$dir/bare" "$dir/plain"
+		timeout 60 "$fastinst" run --entries --output "$dir/counts" -- "$dir/bare" once >/dev/null
+		for n in 1500 1000 177; do
+			awk -v n=$n '$1 == n && $4 ~ /^0x/ { found = 1 } END { exit !found }' "$dir/counts" ||
+				wrong "stripped: no function was called $n times"
+		done
+	fi
+fi
+
+# --- for a time ---
+
+start "$dir/sites"
+(
+	sleep 0.5
+	echo
+) >&7 &
+timeout 60 "$fastinst" attach --for 1.5 --json --output "$dir/counts" "$pid" >/dev/null 2>&1 || wrong "attach --for fails"
+finish
+if grep -q "one round" "$dir/says"; then
+	grep -q '"processes": 1' "$dir/counts" || wrong "attach --for says $(cat "$dir/counts")"
+fi
+
+# --- what cannot be attached to ---
+
+# refused PID TEXT
+refused()
+{
+	status=0
+	timeout 60 "$fastinst" attach "$1" >/dev/null 2>"$dir/log" || status=$?
+	if [ $status != 1 ] || ! grep -q "$2" "$dir/log"; then
+		wrong "attach to $1: $status, $(cat "$dir/log")"
+	fi
+}
+
+refused 999999999 "no such process"
+start "$dir/sites"
+kill -STOP "$pid"
+for _ in $(seq 500); do
+	! grep -q '^State:.*T' "/proc/$pid/status" || break
+	sleep 0.01
+done
+refused "$pid" "it is stopped"
+kill -CONT "$pid"
+finish
+# shellcheck disable=SC2086
+if $CC -O1 -static -o "$dir/static" "$top/probes/command/tests/counted.c" -pthread 2>/dev/null; then
+	start "$dir/static"
+	refused "$pid" "linked statically"
+	finish
+fi
+
+exit $failed

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Entries of functions that nothing was compiled into, where survey.h shows that their first
+ * instructions can be moved.
+ *
+ * Off, the function is as it was compiled. On, it begins with a jump to a stub:
+ *
+ *	stub:	call	1f		counts, as at any other entry
+ *		...			the instructions that stood at the entry
+ *		jmp	behind them
+ *	1:	push	$id
+ *		jmp	near_entry
+ *
+ * Not asked for, it does nothing: what the other providers find, a compiler has promised; this is
+ * shown of code as compilers make it, which hand-written code need not be.
+ */
+#include "probes/entries/entries.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "probes/elf/elf.h"
+#include "probes/entries/survey.h"
+
+#define STUB_CALL 5
+#define STUB_SIZE (STUB_CALL + SURVEY_ROOM + 5 + 10)
+
+static char *wished; /* as fi_take_entries() has it */
+
+int fi_take_entries(const char *objects)
+{
+	char *copy = objects ? strdup(objects) : NULL;
+
+	if (objects && !copy)
+		return -ENOMEM;
+	free(wished);
+	wished = copy;
+	return 0;
+}
+
+/* What the trampoline itself calls, and what changes code, must not come back to it. */
+static bool is_ours(const struct object *object, const char *name)
+{
+	static const char *const ours[] = { "libc.so*",	     "ld-linux*",   "libpthread*",
+					    "libpatchcore*", "libZydis*",   "libZycore*",
+					    "linux-vdso*",   "libasan*",    "libtsan*",
+					    "libubsan*",     "libclang_rt*" };
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+		if (!fnmatch(ours[i], name, 0))
+			return true;
+	return entries_own(object);
+}
+
+static bool is_program(const struct object *object)
+{
+	char path[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	path[len < 0 ? 0 : len] = '\0';
+	return !strcmp(path, object->path);
+}
+
+static bool is_wished(const struct object *object)
+{
+	const char *slash = strrchr(object->path, '/');
+	const char *name = slash ? slash + 1 : object->path;
+
+	if (!wished || is_ours(object, name))
+		return false;
+	return *wished ? !fnmatch(wished, name, 0) : is_program(object);
+}
+
+/* Where there is no name, the address in the file, which addr2line(1) and objdump(1) take. */
+static const char *name_of(const struct survey_site *site)
+{
+	char name[24];
+
+	if (*site->name)
+		return object_string(site->name);
+	snprintf(name, sizeof(name), "0x%" PRIx64, site->function);
+	return object_string(name);
+}
+
+static int add(struct object *object, const struct survey_site *site)
+{
+	struct probe probe = {
+		.provider = &entries_provider,
+		.object = object,
+		.name = name_of(site),
+		.kind = FI_ENTRY,
+		.site = (uint8_t *)(object->base + site->site),
+		.len = SURVEY_JUMP,
+		.starts = site->starts & ((1u << SURVEY_JUMP) - 1),
+		.reason = site->reason,
+	};
+	struct survey_site *kept = NULL;
+
+	if (!probe.name)
+		return -ENOMEM;
+	if (!probe.reason &&
+	    !object_covers(object, (uintptr_t)probe.site, SURVEY_MOVED, PF_X | PF_R))
+		probe.reason = "it is no code of this object in memory";
+	if (!probe.reason) {
+		kept = malloc(sizeof(*kept));
+		if (!kept)
+			return -ENOMEM;
+		*kept = *site;
+		probe.extra = kept;
+		memcpy(probe.off, site->code, SURVEY_JUMP);
+	}
+	return probe_add(&probe, NULL);
+}
+
+static int discover(struct object *object, const void *image, size_t size)
+{
+	struct survey survey;
+	struct elf elf;
+	int ret;
+
+	if (!is_wished(object) || !elf_open(&elf, image, size))
+		return 0;
+	ret = survey_make(&survey, &elf);
+	for (size_t i = 0; i < survey.n && !ret; i++)
+		ret = add(object, &survey.site[i]);
+	survey_free(&survey);
+	return ret == -ENOTSUP ? 0 : ret;
+}
+
+static int arm(struct probe *probe)
+{
+	const struct survey_site *site = probe->extra;
+	uint8_t *stub = near_alloc(probe->object, STUB_SIZE);
+	uint8_t code[STUB_SIZE] = { 0 };
+	int ret, at = STUB_CALL;
+
+	if (!stub)
+		return -ENOSPC;
+	ret = survey_move(site, (uintptr_t)probe->site, (uintptr_t)stub + STUB_CALL, code + at);
+	if (ret < 0)
+		return ret;
+	at += ret;
+	ret = 0;
+	if (!site->ends) {
+		ret = site_rel32(code + at, 0xe9, stub + at, probe->site + site->len);
+		at += 5;
+	}
+	if (!ret)
+		ret = site_rel32(code, 0xe8, stub, stub + at);
+	code[at] = 0x68;
+	memcpy(code + at + 1, &probe->id, sizeof(probe->id));
+	at += 5;
+	if (!ret)
+		ret = site_rel32(code + at, 0xe9, stub + at, near_entry(stub));
+	if (!ret)
+		ret = near_write(stub, code, sizeof(code));
+	if (!ret)
+		ret = site_rel32(probe->on, 0xe9, probe->site, stub);
+	return ret;
+}
+
+const struct provider entries_provider = {
+	.name = "entries",
+	.discover = discover,
+	.arm = arm,
+};

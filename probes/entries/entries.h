@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PROBES_ENTRIES_ENTRIES_H
+#define PROBES_ENTRIES_ENTRIES_H
+
+#include "probes/core/provider.h"
+
+extern const struct provider entries_provider;
+
+/* entries_own - whether this library is in the object: by itself, or linked into a program. */
+bool entries_own(const struct object *object);
+
+#endif

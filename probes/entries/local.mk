@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+# Entries of functions that nothing was compiled into.
+libfastinst_internal_la_SOURCES += \
+	probes/entries/entries.c \
+	probes/entries/entries.h \
+	probes/entries/own.c
+noinst_LTLIBRARIES += libfastinst_survey.la
+libfastinst_survey_la_SOURCES = probes/entries/survey.h
+libfastinst_survey_la_LIBADD =
+if HAVE_ZYDIS
+libfastinst_survey_la_SOURCES += probes/entries/survey.c
+libfastinst_survey_la_LIBADD += $(ZYDIS_LIBS)
+else
+libfastinst_survey_la_SOURCES += probes/entries/no_survey.c
+endif
+libfastinst_internal_la_LIBADD += libfastinst_survey.la
+
+if HAVE_CMOCKA
+check_PROGRAMS += probes/entries/tests/test_entries
+TESTS += probes/entries/tests/test_entries
+probes_entries_tests_test_entries_LDFLAGS = -Wl,--wrap=survey_move,--wrap=entries_own
+probes_entries_tests_test_entries_LDADD = libfastinst_internal.la $(LDADD)
+endif

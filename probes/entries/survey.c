@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/entries/survey.h"
+
+#include <Zydis/Zydis.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECTIONS_MAX 64
+#define NOBODY	     UINT32_MAX
+#define ENDBR_LEN    4
+#define LINE	     16 /* functions are aligned to that where bytes are left between them */
+
+enum kind {
+	CALL,
+	JUMP,
+	CONDITIONAL,
+	MAYBE, /* bytes that would be a branch, if they were an instruction */
+};
+
+struct branch {
+	uint64_t to;
+	uint32_t from; /* index of a function, or NOBODY */
+	enum kind kind;
+};
+
+struct piece {
+	uint64_t addr, len;
+	const uint8_t *bytes;
+};
+
+struct function {
+	uint64_t addr, end;
+	const uint8_t *bytes;
+	const char *name;
+	bool decoded;
+	bool indirect; /* it, or a part of it, has an indirect jump */
+};
+
+struct link {
+	uint32_t a, b;
+};
+
+struct state {
+	const struct elf *elf;
+	struct survey *survey;
+	ZydisDecoder decoder;
+	struct piece code[SECTIONS_MAX]; /* sorted, without the PLT */
+	size_t codes;
+	struct piece got[4];
+	size_t gots;
+	bool has_branches; /* sites that libfastinst changes itself */
+	struct function *function;
+	uint32_t n;
+	struct branch *branch;
+	size_t branches, room;
+	struct link *link;
+	size_t links, links_room;
+};
+
+/* --- Sections and functions ------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct piece *one = a, *two = b;
+
+	return one->addr < two->addr ? -1 : one->addr > two->addr;
+}
+
+static void find_sections(struct state *state)
+{
+	struct elf_section section;
+
+	for (uint32_t i = 0; i < state->elf->number; i++) {
+		struct piece piece;
+
+		if (!elf_section(state->elf, i, &section))
+			continue;
+		piece = (struct piece){ section.addr, section.len, section.bytes };
+		if (!strncmp(section.name, "fi_branch", 9) || !strncmp(section.name, "fi_call", 7))
+			state->has_branches = true;
+		if (!strncmp(section.name, ".got", 4) && state->gots < 4)
+			state->got[state->gots++] = piece;
+		if (section.bytes && section.flags & SHF_EXECINSTR && section.len &&
+		    section.len <= UINT64_MAX - section.addr && state->codes < SECTIONS_MAX)
+			state->code[state->codes++] = piece;
+	}
+	qsort(state->code, state->codes, sizeof(*state->code), by_place);
+}
+
+static const struct piece *piece_of(const struct state *state, uint64_t addr, uint64_t len)
+{
+	for (size_t i = 0; i < state->codes; i++) {
+		const struct piece *code = &state->code[i];
+
+		if (addr >= code->addr && addr - code->addr < code->len &&
+		    len <= code->len - (addr - code->addr))
+			return code;
+	}
+	return NULL;
+}
+
+static bool in_plt(const struct state *state, uint64_t addr)
+{
+	struct elf_section section;
+
+	for (uint32_t i = 0; i < state->elf->number; i++)
+		if (elf_section(state->elf, i, &section) && !strncmp(section.name, ".plt", 4) &&
+		    addr >= section.addr && addr - section.addr < section.len)
+			return true;
+	return false;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct function *one = a, *two = b;
+
+	if (one->addr != two->addr)
+		return one->addr < two->addr ? -1 : 1;
+	if (one->end != two->end)
+		return one->end > two->end ? -1 : 1;
+	return (*two->name != '\0') - (*one->name != '\0');
+}
+
+static void add_functions(struct state *state, const struct elf_symbols *symbols)
+{
+	for (size_t i = 0; i < symbols->n; i++) {
+		const struct elf_symbol *symbol = &symbols->symbol[i];
+		const struct piece *code = piece_of(state, symbol->addr, symbol->size);
+
+		if (!code || !symbol->size || in_plt(state, symbol->addr))
+			continue;
+		state->function[state->n++] = (struct function){
+			.addr = symbol->addr,
+			.end = symbol->addr + symbol->size,
+			.bytes = code->bytes + (symbol->addr - code->addr),
+			.name = symbol->name,
+		};
+	}
+}
+
+/* What begins inside of another is no function of its own here, but a name in it: see labels. */
+static int find_functions(struct state *state)
+{
+	struct survey *survey = state->survey;
+	uint32_t kept = 0;
+	int ret = elf_functions(state->elf, &survey->symbols);
+
+	if (!ret)
+		ret = elf_frames(state->elf, &survey->frames);
+	if (ret)
+		return ret;
+	state->function =
+		calloc(survey->symbols.n + survey->frames.n + 1, sizeof(*state->function));
+	if (!state->function)
+		return -ENOMEM;
+	add_functions(state, &survey->symbols);
+	add_functions(state, &survey->frames);
+	qsort(state->function, state->n, sizeof(*state->function), by_addr);
+	for (uint32_t i = 0; i < state->n; i++)
+		if (!kept || state->function[i].addr >= state->function[kept - 1].end)
+			state->function[kept++] = state->function[i];
+	state->n = kept;
+	return 0;
+}
+
+static uint32_t function_of(const struct state *state, uint64_t addr)
+{
+	uint32_t low = 0, high = state->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (state->function[middle].end <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < state->n && state->function[low].addr <= addr ? low : NOBODY;
+}
+
+/* --- Branches --------------------------------------------------------------------------------- */
+
+static int add_branch(struct state *state, uint64_t to, uint32_t from, enum kind kind)
+{
+	if (state->branches == state->room) {
+		size_t room = state->room ? 2 * state->room : 4096;
+		struct branch *more = realloc(state->branch, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		state->branch = more;
+		state->room = room;
+	}
+	state->branch[state->branches++] = (struct branch){ to, from, kind };
+	return 0;
+}
+
+static bool decode(const struct state *state, const uint8_t *code, uint64_t len,
+		   ZydisDecodedInstruction *insn)
+{
+	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&state->decoder, NULL, code, len, insn)))
+		return false;
+	/* Of other lengths by other vendors. */
+	return !(insn->raw.imm[0].is_relative && insn->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE);
+}
+
+static bool is_relative(const ZydisDecodedInstruction *insn)
+{
+	return insn->attributes & ZYDIS_ATTRIB_HAS_MODRM && insn->raw.modrm.mod == 0 &&
+	       insn->raw.modrm.rm == 5;
+}
+
+static enum kind kind_of(const ZydisDecodedInstruction *insn)
+{
+	if (insn->mnemonic == ZYDIS_MNEMONIC_CALL)
+		return CALL;
+	return insn->mnemonic == ZYDIS_MNEMONIC_JMP ? JUMP : CONDITIONAL;
+}
+
+/* Through a slot that the loader fills in: to the entry of a function. */
+static bool by_got(const struct state *state, const ZydisDecodedInstruction *insn, uint64_t next)
+{
+	uint64_t slot = next + (uint64_t)insn->raw.disp.value;
+
+	if (!is_relative(insn))
+		return false;
+	for (size_t i = 0; i < state->gots; i++)
+		if (slot >= state->got[i].addr && slot - state->got[i].addr < state->got[i].len)
+			return true;
+	return false;
+}
+
+/* False: not all of it comes out as instructions. */
+static int read_function(struct state *state, uint32_t index)
+{
+	struct function *function = &state->function[index];
+	uint64_t len = function->end - function->addr;
+	size_t before = state->branches;
+	ZydisDecodedInstruction insn;
+
+	for (uint64_t at = 0; at < len; at += insn.length) {
+		uint64_t next;
+
+		if (!decode(state, function->bytes + at, len - at, &insn)) {
+			state->branches = before;
+			return 0;
+		}
+		next = function->addr + at + insn.length;
+		if (insn.raw.imm[0].is_relative) {
+			if (add_branch(state, next + insn.raw.imm[0].value.u, index,
+				       kind_of(&insn)) < 0)
+				return -ENOMEM;
+		} else if (insn.mnemonic == ZYDIS_MNEMONIC_JMP && !by_got(state, &insn, next)) {
+			function->indirect = true;
+		}
+	}
+	function->decoded = true;
+	return 0;
+}
+
+/* A branch may begin at any of these bytes, and reach over their end. */
+static int read_gap(struct state *state, const struct piece *code, uint64_t from, uint64_t to)
+{
+	int ret = 0;
+
+	for (uint64_t at = from; at < to && !ret; at++) {
+		const uint8_t *bytes = code->bytes + at;
+		uint64_t left = code->len - at, next = code->addr + at;
+		int32_t far = 0;
+
+		if (left >= 2 && (bytes[0] >> 4 == 7 || bytes[0] == 0xeb ||
+				  (bytes[0] >= 0xe0 && bytes[0] <= 0xe3)))
+			ret = add_branch(state, next + 2 + (uint64_t)(int64_t)(int8_t)bytes[1],
+					 NOBODY, MAYBE);
+		if (left >= 5 && (bytes[0] & 0xfe) == 0xe8)
+			memcpy(&far, bytes + 1, sizeof(far));
+		if (!ret && far)
+			ret = add_branch(state, next + 5 + (uint64_t)(int64_t)far, NOBODY, MAYBE);
+		far = 0;
+		if (left >= 6 && bytes[0] == 0x0f && bytes[1] >> 4 == 8)
+			memcpy(&far, bytes + 2, sizeof(far));
+		if (!ret && far)
+			ret = add_branch(state, next + 6 + (uint64_t)(int64_t)far, NOBODY, MAYBE);
+	}
+	return ret;
+}
+
+static int read_gaps(struct state *state)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < state->codes && !ret; i++) {
+		const struct piece *code = &state->code[i];
+		uint64_t from = 0;
+
+		for (uint32_t k = 0; k < state->n && !ret; k++) {
+			const struct function *function = &state->function[k];
+			uint64_t at = function->addr - code->addr;
+
+			if (function->addr < code->addr || at >= code->len || !function->decoded)
+				continue;
+			ret = read_gap(state, code, from, at);
+			from = function->end - code->addr;
+		}
+		if (!ret)
+			ret = read_gap(state, code, from, code->len);
+	}
+	return ret;
+}
+
+static int by_target(const void *a, const void *b)
+{
+	const struct branch *one = a, *two = b;
+
+	return one->to < two->to ? -1 : one->to > two->to;
+}
+
+/* The first at or behind an address. */
+static size_t branch_from(const struct state *state, uint64_t to)
+{
+	size_t low = 0, high = state->branches;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (state->branch[middle].to < to)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* --- Parts of one function -------------------------------------------------------------------- */
+
+static int add_link(struct state *state, uint32_t a, uint32_t b)
+{
+	if (state->links == state->links_room) {
+		size_t room = state->links_room ? 2 * state->links_room : 256;
+		struct link *more = realloc(state->link, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		state->link = more;
+		state->links_room = room;
+	}
+	state->link[state->links++] = (struct link){ a, b };
+	return 0;
+}
+
+static int find_links(struct state *state)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < state->branches && !ret; i++) {
+		const struct branch *branch = &state->branch[i];
+		uint32_t to = function_of(state, branch->to);
+
+		if (branch->kind == CALL || branch->kind == MAYBE || to == NOBODY ||
+		    to == branch->from)
+			continue;
+		if (branch->kind == CONDITIONAL || branch->to != state->function[to].addr)
+			ret = add_link(state, branch->from, to);
+	}
+	return ret;
+}
+
+static void spread_indirect(struct state *state)
+{
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (size_t i = 0; i < state->links; i++) {
+			struct function *a = &state->function[state->link[i].a];
+			struct function *b = &state->function[state->link[i].b];
+
+			if (a->indirect == b->indirect)
+				continue;
+			a->indirect = b->indirect = true;
+			changed = true;
+		}
+	}
+}
+
+/* --- A site ----------------------------------------------------------------------------------- */
+
+static const char *cannot_move(const ZydisDecodedInstruction *insn)
+{
+	if (insn->mnemonic == ZYDIS_MNEMONIC_CALL)
+		return "a call stands in its first five bytes";
+	if (insn->meta.category == ZYDIS_CATEGORY_SYSCALL ||
+	    insn->meta.category == ZYDIS_CATEGORY_INTERRUPT)
+		return "a system call or a trap stands in its first five bytes";
+	if (insn->mnemonic == ZYDIS_MNEMONIC_JMP && !insn->raw.imm[0].is_relative)
+		return "an indirect jump stands in its first five bytes";
+	if (insn->raw.imm[0].is_relative &&
+	    (insn->raw.prefix_count ||
+	     (insn->mnemonic != ZYDIS_MNEMONIC_JMP &&
+	      insn->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && insn->opcode >> 4 != 7)))
+		return "a branch that has no long form stands in its first five bytes";
+	return NULL;
+}
+
+static bool leads_away(const ZydisDecodedInstruction *insn)
+{
+	return insn->mnemonic == ZYDIS_MNEMONIC_JMP || insn->mnemonic == ZYDIS_MNEMONIC_RET ||
+	       insn->mnemonic == ZYDIS_MNEMONIC_UD2 || insn->mnemonic == ZYDIS_MNEMONIC_HLT;
+}
+
+/* Whether len bytes behind a function are what fills the line up. */
+static bool is_padding(const struct state *state, const struct function *function, uint64_t len)
+{
+	const struct piece *code = piece_of(state, function->end, len);
+	const uint8_t *bytes;
+	ZydisDecodedInstruction insn;
+
+	if (!code || (function->end - 1) / LINE != (function->end + len - 1) / LINE)
+		return false;
+	bytes = code->bytes + (function->end - code->addr);
+	for (uint64_t at = 0; at < len; at += insn.length)
+		if (!decode(state, bytes + at, code->len - (function->end - code->addr) - at,
+			    &insn) ||
+		    (insn.mnemonic != ZYDIS_MNEMONIC_NOP && insn.mnemonic != ZYDIS_MNEMONIC_INT3))
+			return false;
+	return true;
+}
+
+static const char *take_code(const struct state *state, const struct function *function,
+			     struct survey_site *site)
+{
+	static const uint8_t endbr64[ENDBR_LEN] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	uint64_t len = function->end - function->addr;
+	const uint8_t *code = function->bytes;
+	ZydisDecodedInstruction insn;
+	const char *why;
+
+	if (len >= ENDBR_LEN && !memcmp(code, endbr64, ENDBR_LEN)) {
+		site->site += ENDBR_LEN;
+		code += ENDBR_LEN;
+		len -= ENDBR_LEN;
+	}
+	while (site->len < SURVEY_JUMP && site->len < len && !site->ends) {
+		if (!decode(state, code + site->len, len - site->len, &insn))
+			return "its first bytes are no instructions";
+		why = cannot_move(&insn);
+		if (why)
+			return why;
+		site->starts |= (uint8_t)(1u << site->len);
+		site->len = (uint8_t)(site->len + insn.length);
+		site->ends = leads_away(&insn);
+	}
+	if (!site->len)
+		return "it has no code";
+	memcpy(site->code, code, site->len);
+	if (site->len >= SURVEY_JUMP)
+		return NULL;
+	if (!site->ends || site->len != len || !is_padding(state, function, SURVEY_JUMP - len))
+		return "it ends, or leads elsewhere, within five bytes";
+	/* What is written over. */
+	memcpy(site->code, code, SURVEY_JUMP);
+	return NULL;
+}
+
+static const char *led_into(const struct state *state, uint32_t index,
+			    const struct survey_site *site)
+{
+	for (size_t i = branch_from(state, site->function);
+	     i < state->branches && state->branch[i].to < site->site + SURVEY_JUMP; i++) {
+		const struct branch *branch = &state->branch[i];
+		bool at_entry = branch->to == site->function || branch->to == site->site;
+
+		if (!at_entry && branch->to > site->site)
+			return "a branch leads into its first five bytes";
+		if (at_entry && branch->kind == CONDITIONAL)
+			return "a conditional branch leads to it: it is a loop, or a part of "
+			       "another function";
+		if (at_entry && branch->kind == JUMP && branch->from == index)
+			return "it begins with a loop";
+	}
+	return NULL;
+}
+
+static bool labelled(const struct elf_symbols *symbols, const struct survey_site *site)
+{
+	const struct elf_symbol *symbol = elf_function_from(symbols, site->site + 1);
+
+	return symbol && symbol->addr < site->site + SURVEY_JUMP;
+}
+
+static const char *refusal(const struct state *state, uint32_t index, struct survey_site *site)
+{
+	const struct function *function = &state->function[index];
+	const char *why = take_code(state, function, site);
+
+	if (state->has_branches)
+		return "the object has static branches, which lead to places of their own";
+	if (!function->decoded)
+		return "it does not come out as instructions";
+	if (why)
+		return why;
+	if (function->indirect)
+		return "it has an indirect jump, which may lead anywhere in it";
+	if (labelled(&state->survey->symbols, site) || labelled(&state->survey->frames, site))
+		return "another function begins in its first five bytes";
+	return led_into(state, index, site);
+}
+
+static int take_sites(struct state *state)
+{
+	struct survey *survey = state->survey;
+
+	survey->site = calloc(state->n + 1, sizeof(*survey->site));
+	if (!survey->site)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < state->n; i++) {
+		struct survey_site *site = &survey->site[survey->n++];
+
+		site->function = site->site = state->function[i].addr;
+		site->name = state->function[i].name;
+		site->reason = refusal(state, i, site);
+		survey->usable += !site->reason;
+	}
+	return 0;
+}
+
+int survey_make(struct survey *survey, const struct elf *elf)
+{
+	struct state state = { .elf = elf, .survey = survey };
+	int ret;
+
+	*survey = (struct survey){ 0 };
+	if (ZYAN_FAILED(ZydisDecoderInit(&state.decoder, ZYDIS_MACHINE_MODE_LONG_64,
+					 ZYDIS_STACK_WIDTH_64)))
+		return -ENOTSUP;
+	find_sections(&state);
+	ret = find_functions(&state);
+	for (uint32_t i = 0; i < state.n && !ret; i++)
+		ret = read_function(&state, i);
+	if (!ret)
+		ret = find_links(&state);
+	if (!ret)
+		spread_indirect(&state);
+	if (!ret)
+		ret = read_gaps(&state);
+	if (!ret && state.branches)
+		qsort(state.branch, state.branches, sizeof(*state.branch), by_target);
+	if (!ret)
+		ret = take_sites(&state);
+	free(state.function);
+	free(state.branch);
+	free(state.link);
+	return ret;
+}
+
+void survey_free(struct survey *survey)
+{
+	free(survey->site);
+	elf_free(&survey->symbols);
+	elf_free(&survey->frames);
+	*survey = (struct survey){ 0 };
+}
+
+/* --- Elsewhere -------------------------------------------------------------------------------- */
+
+static int put_distance(uint8_t *bytes, uint64_t target, uint64_t next)
+{
+	int64_t distance = (int64_t)(target - next);
+	int32_t near = (int32_t)distance;
+
+	memcpy(bytes, &near, sizeof(near));
+	return near == distance ? 0 : -ERANGE;
+}
+
+/* One instruction at a time; the length that it takes there. */
+static int move_one(const ZydisDecodedInstruction *insn, const uint8_t *code, uint64_t from,
+		    uint64_t to, uint8_t *moved)
+{
+	int ret;
+
+	if (insn->raw.imm[0].is_relative) {
+		uint64_t target = from + insn->length + insn->raw.imm[0].value.u;
+		int len = insn->mnemonic == ZYDIS_MNEMONIC_JMP ? 5 : 6;
+
+		moved[0] = len == 5 ? 0xe9 : 0x0f;
+		if (len == 6)
+			moved[1] = (uint8_t)(0x80 | (insn->opcode & 0xf));
+		ret = put_distance(moved + len - 4, target, to + (uint64_t)len);
+		return ret ? ret : len;
+	}
+	memcpy(moved, code, insn->length);
+	if (!is_relative(insn))
+		return insn->length;
+	ret = put_distance(moved + insn->raw.disp.offset,
+			   from + insn->length + (uint64_t)insn->raw.disp.value, to + insn->length);
+	return ret ? ret : insn->length;
+}
+
+int survey_move(const struct survey_site *site, uint64_t from, uint64_t to,
+		uint8_t moved[SURVEY_ROOM])
+{
+	ZydisDecodedInstruction insn;
+	ZydisDecoder decoder;
+	int used = 0;
+
+	if (ZYAN_FAILED(
+		    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+		return -ENOTSUP;
+	for (unsigned at = 0; at < site->len; at += insn.length) {
+		int len;
+
+		if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, site->code + at,
+							      site->len - at, &insn)))
+			return -ENOEXEC;
+		len = move_one(&insn, site->code + at, from + at, to + (uint64_t)used,
+			       moved + used);
+		if (len < 0)
+			return len;
+		used += len;
+	}
+	return used;
+}

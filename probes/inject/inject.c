@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ *  1. Choose a thread: one that sleeps in a system call that can be gone on with, else one that
+ *     runs. Seize and interrupt it, and look where it is (target_safe()). If that is no place, let
+ *     it run and try again.
+ *  2. Block its signals. Have it map memory, one instruction SYSCALL of its C library at a time.
+ *  3. Put code and letter there (stub.c), and let the thread run it on a stack that is there, too:
+ *     nothing of its own stack is touched, so there is no red zone to step over.
+ *  4. Give it back its registers, vectors and signals, and let it go.
+ *  5. Read the answer when the new thread has written it.
+ *
+ * A system call that was interrupted is gone on with: the kernel sees the registers that it left,
+ * orig_rax among them, and does what it had meant to do. Of those that it had meant to end with
+ * EINTR, it is told to do what it does to poll(): EINTR if a signal handler runs, else start again.
+ */
+#include "probes/inject/inject.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probes/inject/letter.h"
+#include "probes/inject/target.h"
+
+#define PATIENCE_STOP	 2.0 /* seconds: until a thread has stopped */
+#define PATIENCE_MOMENT	 5.0
+#define PATIENCE_CALL	 1.0
+#define PATIENCE_LIBRARY 10.0
+#define VECTORS_MAX	 16384
+#define PAGE		 4096
+#define STACK		 (64u << 10)
+#define LENGTH		 (2 * PAGE + STACK) /* code, letter, stack */
+#define NOHAND		 514		    /* ERESTARTNOHAND, in the kernel only */
+#define TRAP_STOP	 (PTRACE_EVENT_STOP << 8 | SIGTRAP)
+
+/* A thread that was stopped, and what it had. */
+struct stopped {
+	const struct target *target;
+	pid_t thread;
+	struct user_regs_struct regs;
+	uint8_t vectors[VECTORS_MAX];
+	size_t vectors_len;
+	uint64_t mask;
+	const char *why; /* what went wrong */
+};
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void pause_us(long us)
+{
+	const struct timespec pause = { .tv_nsec = us * 1000 };
+
+	nanosleep(&pause, NULL);
+}
+
+/* --- Stops ------------------------------------------------------------------------------------ */
+
+/* What waitpid() says of the thread, or -1: it did not stop, or has ended. */
+static int wait_stop(pid_t thread, double patience)
+{
+	const struct timespec slice = { .tv_nsec = 5000000 };
+	double until = now() + patience;
+	sigset_t child;
+	int status;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	for (;;) {
+		pid_t got = waitpid(thread, &status, __WALL | WNOHANG);
+
+		if (got == thread)
+			return WIFSTOPPED(status) ? status >> 8 : -1;
+		if ((got < 0 && errno != EINTR) || now() > until)
+			return -1;
+		/* It is blocked, so it waits to be taken. */
+		sigtimedwait(&child, NULL, &slice);
+	}
+}
+
+/* Signals that come first are the thread's, and are given to it. */
+static bool interrupt(pid_t thread)
+{
+	double until = now() + PATIENCE_STOP;
+	int stop;
+
+	if (ptrace(PTRACE_INTERRUPT, thread, 0, 0) < 0)
+		return false;
+	while ((stop = wait_stop(thread, PATIENCE_STOP)) >= 0 && now() < until) {
+		if (stop == TRAP_STOP)
+			return true;
+		if (stop >> 8 == PTRACE_EVENT_STOP)
+			return false; /* all of the process was stopped by a signal */
+		if (ptrace(PTRACE_CONT, thread, 0, stop & 0xff) < 0)
+			return false;
+	}
+	return false;
+}
+
+/* Run until it traps; -1: it does not come there. */
+static int run_to_trap(struct stopped *at, int how, const struct user_regs_struct *regs)
+{
+	int stop;
+
+	if (ptrace(PTRACE_SETREGS, at->thread, 0, regs) < 0 || ptrace(how, at->thread, 0, 0) < 0)
+		return -1;
+	while ((stop = wait_stop(at->thread, PATIENCE_CALL)) >= 0) {
+		if (stop == SIGTRAP)
+			return 0;
+		if (stop >> 8 != PTRACE_EVENT_STOP) {
+			at->why = "the call of its C library failed by a signal";
+			return -1;
+		}
+		if (ptrace(PTRACE_CONT, at->thread, 0, 0) < 0)
+			return -1;
+	}
+	at->why = "its C library did not return within a second";
+	interrupt(at->thread);
+	return -1;
+}
+
+/* --- What it had ------------------------------------------------------------------------------ */
+
+static bool keep(struct stopped *at)
+{
+	static const uint64_t all = UINT64_MAX;
+	struct iovec vectors = { .iov_base = at->vectors, .iov_len = sizeof(at->vectors) };
+
+	if (ptrace(PTRACE_GETREGSET, at->thread, NT_X86_XSTATE, &vectors) < 0 ||
+	    vectors.iov_len == sizeof(at->vectors) ||
+	    ptrace(PTRACE_GETSIGMASK, at->thread, sizeof(at->mask), &at->mask) < 0 ||
+	    ptrace(PTRACE_SETSIGMASK, at->thread, sizeof(all), &all) < 0)
+		return false;
+	at->vectors_len = vectors.iov_len;
+	return true;
+}
+
+static void give_back(struct stopped *at)
+{
+	struct iovec vectors = { .iov_base = at->vectors, .iov_len = at->vectors_len };
+
+	ptrace(PTRACE_SETREGSET, at->thread, NT_X86_XSTATE, &vectors);
+	ptrace(PTRACE_SETREGS, at->thread, 0, &at->regs);
+	ptrace(PTRACE_SETSIGMASK, at->thread, sizeof(at->mask), &at->mask);
+}
+
+/* The kernel is to start it again, and not to end it, unless a signal handler runs. */
+static void go_on(struct user_regs_struct *regs)
+{
+	if ((long)regs->orig_rax >= 0 && target_waits(regs) && (long)regs->rax == -EINTR)
+		regs->rax = (uint64_t)-NOHAND;
+}
+
+/* --- Calls ------------------------------------------------------------------------------------ */
+
+static long system_call(struct stopped *at, long number, uint64_t a, uint64_t b, uint64_t c,
+			uint64_t d)
+{
+	struct user_regs_struct regs = at->regs;
+
+	regs.orig_rax = UINT64_MAX;
+	regs.rip = at->target->system_call;
+	regs.rax = (uint64_t)number;
+	regs.rdi = a;
+	regs.rsi = b;
+	regs.rdx = c;
+	regs.r10 = d;
+	regs.r8 = UINT64_MAX;
+	regs.r9 = 0;
+	if (run_to_trap(at, PTRACE_SINGLESTEP, &regs) < 0 ||
+	    ptrace(PTRACE_GETREGS, at->thread, 0, &regs) < 0)
+		return -EIO;
+	return (long)regs.rax;
+}
+
+/* By the tracer's own way: the page cannot be written to. */
+static bool put_code(const struct target *target, uint64_t place)
+{
+	char path[64];
+	size_t len = (size_t)(stub_end - stub_start);
+	bool put;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)target->pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	put = pwrite(fd, stub_start, len, (off_t)place) == (ssize_t)len;
+	close(fd);
+	return put;
+}
+
+/* Where all is mapped, or 0. */
+static uint64_t prepare(struct stopped *at, struct letter *letter)
+{
+	long place = system_call(at, SYS_mmap, 0, LENGTH, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS);
+
+	if (place < 0 && place > -PAGE) {
+		at->why = at->why ? at->why : "it cannot map memory";
+		return 0;
+	}
+	letter->start = (uint64_t)place;
+	letter->length = LENGTH;
+	if (!system_call(at, SYS_mprotect, letter->start, PAGE, PROT_READ | PROT_EXEC, 0) &&
+	    put_code(at->target, letter->start) &&
+	    target_write(at->target, letter->start + PAGE, letter, sizeof(*letter)))
+		return letter->start;
+	at->why = at->why ? at->why : "it is not allowed to have new code (SELinux, a policy)";
+	system_call(at, SYS_munmap, letter->start, LENGTH, 0, 0);
+	return 0;
+}
+
+static int create_thread(struct stopped *at, uint64_t place, struct letter *letter)
+{
+	struct user_regs_struct regs = at->regs;
+
+	regs.orig_rax = UINT64_MAX;
+	regs.rip = place + (uint64_t)(stub_call - stub_start);
+	regs.rbx = place + PAGE;
+	regs.rsp = place + LENGTH;
+	regs.eflags &= ~UINT64_C(0x400); /* the direction, as functions expect it */
+	if (run_to_trap(at, PTRACE_CONT, &regs) < 0)
+		return -EIO;
+	if (ptrace(PTRACE_GETREGS, at->thread, 0, &regs) < 0 ||
+	    regs.rip != place + (uint64_t)(stub_called - stub_start) ||
+	    !target_read(at->target, place + PAGE, letter, sizeof(*letter))) {
+		at->why = "the call of its C library went astray";
+		return -EIO;
+	}
+	if (!letter->created)
+		return 0;
+	system_call(at, SYS_munmap, place, LENGTH, 0, 0);
+	at->why = "its C library cannot make a thread";
+	return -letter->created;
+}
+
+static int call(struct stopped *at, struct letter *letter)
+{
+	uint64_t place;
+	int ret = -EIO;
+
+	if (!keep(at)) {
+		at->why = "its registers cannot be read";
+		return -EIO;
+	}
+	place = prepare(at, letter);
+	if (place)
+		ret = create_thread(at, place, letter);
+	go_on(&at->regs);
+	give_back(at);
+	return ret;
+}
+
+/* --- Which thread, and when ------------------------------------------------------------------- */
+
+/* One that is in a system call of that kind; 0: there is none. */
+static pid_t choose(const struct target *target, int kind)
+{
+	char path[64];
+	struct dirent *entry;
+	pid_t found = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir)))
+		if (*entry->d_name != '.' &&
+		    target_sleeps(target, (pid_t)atoi(entry->d_name)) == kind)
+			found = (pid_t)atoi(entry->d_name);
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* 1: not at this moment. */
+static int attempt(struct inject *inject, struct target *target, pid_t thread,
+		   struct letter *letter)
+{
+	struct stopped *at;
+	double began;
+	int ret = 1;
+
+	if (ptrace(PTRACE_SEIZE, thread, 0, 0) < 0)
+		return errno == EPERM ? target_denied(target) : 1;
+	at = calloc(1, sizeof(*at));
+	if (!at)
+		return -ENOMEM;
+	at->target = target;
+	at->thread = thread;
+	began = now();
+	if (!interrupt(thread)) {
+		/* It cannot be let go before it stops; it is when this process ends. */
+		free(at);
+		snprintf(target->why, sizeof(target->why),
+			 "a thread of it does not stop: it is stopped by a signal, ends, or sleeps "
+			 "without end in the kernel, as in vfork()");
+		return -ETIMEDOUT;
+	}
+	inject->attempts++;
+	if (ptrace(PTRACE_GETREGS, thread, 0, &at->regs) < 0)
+		at->why = "its registers cannot be read";
+	else
+		at->why = target_safe(target, &at->regs);
+	if (!at->why) {
+		ret = call(at, letter);
+	} else {
+		go_on(&at->regs);
+		ptrace(PTRACE_SETREGS, thread, 0, &at->regs);
+	}
+	ptrace(PTRACE_DETACH, thread, 0, 0);
+	inject->stopped += now() - began;
+	if (at->why)
+		snprintf(target->why, sizeof(target->why), "%s", at->why);
+	free(at);
+	return ret;
+}
+
+static int find_moment(struct inject *inject, struct target *target, struct letter *letter)
+{
+	double until = now() + PATIENCE_MOMENT;
+	int ret = 1;
+
+	snprintf(target->why, sizeof(target->why),
+		 "its threads are all in system calls that they "
+		 "had better not be stopped in");
+	for (unsigned round = 0; ret > 0 && now() < until; round++) {
+		pid_t thread = 0;
+
+		for (int kind = 0; kind < 3 && !thread; kind++)
+			thread = choose(target, kind);
+		if (thread)
+			ret = attempt(inject, target, thread, letter);
+		if (ret > 0)
+			pause_us(500 + 100 * (round % 17));
+	}
+	if (ret <= 0)
+		return ret;
+	return -EAGAIN;
+}
+
+/* --- The answer ------------------------------------------------------------------------------- */
+
+static int answer(struct inject *inject, const struct target *target, struct letter *letter)
+{
+	double until = now() + PATIENCE_LIBRARY;
+	uint64_t place = letter->start + PAGE;
+	const int32_t read = 1;
+
+	do {
+		pause_us(100);
+		if (!target_read(target, place, letter, sizeof(*letter))) {
+			snprintf(inject->why, sizeof(inject->why),
+				 "it ended before the library was loaded");
+			return -ESRCH;
+		}
+	} while (!letter->done && now() < until);
+	if (!letter->done) {
+		snprintf(inject->why, sizeof(inject->why),
+			 "the library was not loaded within ten seconds, and may still be");
+		return -ETIMEDOUT;
+	}
+	target_write(target, place + LETTER_READ, &read, sizeof(read));
+	inject->result = letter->result;
+	if (!*letter->error)
+		return 0;
+	letter->error[sizeof(letter->error) - 1] = '\0';
+	snprintf(inject->why, sizeof(inject->why), "its loader says: %s", letter->error);
+	return -ENOEXEC;
+}
+
+static int trace(struct inject *inject)
+{
+	struct letter letter = { .pause = { 0, 1000000 } };
+	struct target target;
+	int ret;
+
+	if (strlen(inject->library) >= sizeof(letter.library) ||
+	    strlen(inject->text) >= sizeof(letter.text) ||
+	    strlen(inject->entry) >= sizeof(letter.entry))
+		return -ENAMETOOLONG;
+	strcpy(letter.library, inject->library);
+	strcpy(letter.text, inject->text);
+	strcpy(letter.entry, inject->entry);
+	ret = target_look(&target, inject->pid, inject->library);
+	letter.create = target.create;
+	letter.detach = target.detach;
+	letter.dlopen = target.dlopen;
+	letter.dlsym = target.dlsym;
+	letter.dlerror = target.dlerror;
+	letter.munmap = target.munmap;
+	letter.error_location = target.error_location;
+	if (!ret)
+		ret = find_moment(inject, &target, &letter);
+	if (ret)
+		snprintf(inject->why, sizeof(inject->why), "%s", target.why);
+	else
+		ret = answer(inject, &target, &letter);
+	target_free(&target);
+	return ret;
+}
+
+/* The tracer: a process of its own, which no signal of the terminal's ends half-way. */
+struct work {
+	struct inject inject;
+	int ret;
+};
+
+int inject_library(struct inject *inject)
+{
+	struct work *work = mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	sigset_t all, before;
+	pid_t tracer;
+	int ret;
+
+	if (work == MAP_FAILED)
+		return -errno;
+	*work = (struct work){ .inject = *inject, .ret = -EIO };
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	tracer = fork();
+	if (!tracer) {
+		work->ret = trace(&work->inject);
+		_exit(0);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	while (tracer > 0 && waitpid(tracer, NULL, 0) < 0 && errno == EINTR)
+		;
+	*inject = work->inject;
+	ret = tracer < 0 ? -EAGAIN : work->ret;
+	if (ret && !*inject->why)
+		snprintf(inject->why, sizeof(inject->why), "%s", strerror(-ret));
+	munmap(work, sizeof(*work));
+	return ret;
+}

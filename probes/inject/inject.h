@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A library put into a process that runs, by ptrace(2).
+ *
+ * One thread of the process is stopped, for less than a millisecond where all goes well, and calls
+ * pthread_create() of its C library. The new thread loads the library and calls a function of it.
+ * No other thread is stopped.
+ *
+ * Why pthread_create() and not clone(2): dlopen() needs thread-local storage (errno, the loader's
+ * exceptions, malloc's caches), which a thread made by clone(2) shares with the one that was
+ * interrupted, in whatever state it is. Why not dlopen() by the interrupted thread itself: it would
+ * wait there for locks of the loader, run constructors on a stack of unknown size, and be stopped
+ * for all that time. pthread_create() takes the lock of malloc and two of the C library's own, none
+ * of which a thread holds that is at a place that target_safe() takes. What others hold they give
+ * back, since they run on.
+ */
+#ifndef PROBES_INJECT_INJECT_H
+#define PROBES_INJECT_INJECT_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct inject {
+	pid_t pid;
+	const char *library; /* absolute path, the same in the process */
+	const char *entry;   /* a function of it: int entry(const char *text) */
+	const char *text;
+	/* --- what came of it --- */
+	int result;	   /* of the entry function */
+	double stopped;	   /* seconds that a thread of the process was stopped, in all */
+	unsigned attempts; /* moments that were looked at */
+	char why[512];	   /* after an error: one line */
+};
+
+/*
+ * inject_library - 0: the entry function has returned, result is what. Else a negative errno, and
+ * why. The process runs on as before, unless why says what is left behind. Takes five seconds at
+ * most to find a moment, and ten more for the library. Calls fork(2): signals that come meanwhile
+ * do not leave the process half-way.
+ */
+int inject_library(struct inject *inject);
+
+#endif

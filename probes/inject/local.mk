@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# A library put into a process that runs, by ptrace(2).
+noinst_LTLIBRARIES += libfastinst_inject.la
+libfastinst_inject_la_SOURCES = \
+	probes/inject/inject.c \
+	probes/inject/inject.h \
+	probes/inject/letter.h \
+	probes/inject/stub.c \
+	probes/inject/target.c \
+	probes/inject/target.h
+
+check_PROGRAMS += probes/inject/tests/injector probes/inject/tests/victim
+probes_inject_tests_injector_LDFLAGS = -Wl,--wrap=ptrace
+probes_inject_tests_injector_LDADD = libfastinst_inject.la libfastinst_elf.la
+probes_inject_tests_victim_LDADD = -lpthread
+TESTS += probes/inject/tests/test_inject.sh
+EXTRA_DIST += probes/inject/tests/guest.c probes/inject/tests/test_inject.sh

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What has to be known of a process before something is put into it, from /proc.
+ */
+#ifndef PROBES_INJECT_TARGET_H
+#define PROBES_INJECT_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#define RESTORERS_MAX 8
+
+/* A mapping of memory. */
+struct piece {
+	uint64_t start, end;
+	bool executable;
+	bool writable;
+	bool quiet; /* code in which no thread holds a lock of the C library: not its own */
+};
+
+struct target {
+	pid_t pid;
+	struct piece *pieces;
+	size_t n;
+	uint64_t create, detach, dlopen, dlsym, dlerror, munmap, error_location;
+	uint64_t system_call;		  /* an instruction SYSCALL */
+	uint64_t restorer[RESTORERS_MAX]; /* where signal handlers return to */
+	size_t restorers;
+	uint64_t loader_state; /* where the loader says whether it is at work */
+	char why[512];	       /* after an error: one line */
+};
+
+/*
+ * target_look - 0, or a negative errno and why: the process cannot be given a library at all.
+ * @library: that is to be put there
+ */
+int target_look(struct target *target, pid_t pid, const char *library);
+void target_free(struct target *target);
+
+/* target_denied - why ptrace(2) said -EPERM; -EPERM. */
+int target_denied(struct target *target);
+
+/* target_read - len bytes of its memory; false: they are not there. */
+bool target_read(const struct target *target, uint64_t at, void *to, size_t len);
+bool target_write(const struct target *target, uint64_t at, const void *from, size_t len);
+
+/*
+ * target_sleeps - how well a thread can be interrupted, from the system call that it is in: 0, the
+ * best, to 2; -1: leave it alone.
+ */
+int target_sleeps(const struct target *target, pid_t thread);
+
+/* target_waits - whether the system call that was interrupted is one of those. */
+bool target_waits(const struct user_regs_struct *regs);
+
+/*
+ * target_safe - NULL, or why a thread with these registers must not be made to call functions of
+ * its C library. It is stopped.
+ */
+const char *target_safe(const struct target *target, const struct user_regs_struct *regs);
+
+#endif

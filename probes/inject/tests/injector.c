@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Puts a library into a process again and again. With BROKEN set it forgets something on purpose,
+ *and the process is to notice.
+ *
+ *	injector PID LIBRARY TIMES
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <unistd.h>
+
+#include "probes/inject/inject.h"
+#include "probes/inject/letter.h"
+
+#define NOHAND 514
+
+long __real_ptrace(enum __ptrace_request request, pid_t pid, void *addr, void *data);
+long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *addr, void *data);
+
+static struct user_regs_struct had;
+
+static bool breaks(const char *what)
+{
+	const char *broken = getenv("BROKEN");
+
+	return broken && !strcmp(broken, what);
+}
+
+/* Registers that are given back, or those of a call. */
+static void spoil(struct user_regs_struct *regs)
+{
+	bool is_return = regs->rip == had.rip;
+
+	if (is_return && breaks("registers"))
+		regs->r14++;
+	if (is_return && breaks("call"))
+		regs->orig_rax = UINT64_MAX;
+	if (is_return && breaks("eintr") && (long)regs->rax == -NOHAND)
+		regs->rax = (uint64_t)-EINTR;
+	/* The code is called there: on the stack of the thread, red zone and all. */
+	if (!is_return && breaks("stack") && !(regs->rip & 4095))
+		regs->rsp = had.rsp & ~UINT64_C(15);
+}
+
+long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *addr, void *data)
+{
+	struct user_regs_struct regs;
+	long ret;
+
+	if (request == PTRACE_SETREGSET && breaks("vectors"))
+		return 0;
+	if (request == PTRACE_SETREGS) {
+		regs = *(struct user_regs_struct *)data;
+		spoil(&regs);
+		return __real_ptrace(request, pid, addr, &regs);
+	}
+	ret = __real_ptrace(request, pid, addr, data);
+	if (request == PTRACE_SEIZE)
+		had = (struct user_regs_struct){ 0 };
+	if (request == PTRACE_GETREGS && !had.rip)
+		had = *(struct user_regs_struct *)data;
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	double stopped = 0, most = 0;
+	unsigned attempts = 0;
+	int times;
+
+	if (argc != 4)
+		return 2;
+	times = atoi(argv[3]);
+	for (int i = 0; i < times; i++) {
+		struct inject inject = {
+			.pid = atoi(argv[1]),
+			.library = argv[2],
+			.entry = "guest",
+			.text = "eleven char",
+		};
+		int ret = inject_library(&inject);
+
+		if (ret || inject.result != 11) {
+			printf("%d of %d: %s, %s, result %d\n", i, times, strerror(-ret),
+			       inject.why, inject.result);
+			return 1;
+		}
+		stopped += inject.stopped;
+		most = inject.stopped > most ? inject.stopped : most;
+		attempts += inject.attempts;
+	}
+	printf("%d times: %u moments looked at, stopped %.3f ms in the mean, %.3f at most\n", times,
+	       attempts, stopped / times * 1e3, most * 1e3);
+	return 0;
+}

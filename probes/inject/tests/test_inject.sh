@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A library is put into a program that runs, ten times at each kind of place: in loops, in malloc, in
+# system calls that sleep, with signals and forks, with one thread and with many. The program looks
+# for each trace of it, and its output and exit status are its own. With a tracer that forgets
+# to give back registers, vectors or system calls, or that uses the thread's own stack, it finds one.
+set -euo pipefail
+export LC_ALL=C
+
+top=${srcdir:-.}
+victim=$PWD/probes/inject/tests/victim
+injector=$PWD/probes/inject/tests/injector
+dir=$(mktemp -d)
+pids=()
+trap 'kill -9 "${pids[@]}" 2>/dev/null || true; rm -rf "$dir"' EXIT
+failed=0
+
+if [ "${SANITIZERS:-none}" != none ]; then
+	echo "a library cannot be put into a program without the sanitizer's runtime"
+	exit 77
+fi
+
+wrong()
+{
+	echo "WRONG: $*"
+	failed=1
+}
+
+# shellcheck disable=SC2086 # CC may carry options
+$CC -O1 -fPIC -shared -o "$dir/guest.so" "$top/probes/inject/tests/guest.c"
+
+# start MODE - the program, as $pid, once it runs
+start()
+{
+	"$victim" "$1" >"$dir/says" 2>&1 &
+	pid=$!
+	pids+=("$pid")
+	for _ in $(seq 1000); do
+		! grep -q ready "$dir/says" || return 0
+		sleep 0.02
+	done
+	wrong "$1: it does not start"
+}
+
+# finish - the program; its exit status is in $status
+finish()
+{
+	status=0
+	kill "$pid" 2>/dev/null || true
+	wait "$pid" 2>/dev/null || status=$?
+}
+
+start sleep
+if ! "$injector" "$pid" "$dir/guest.so" 1 >"$dir/log" && grep -qE 'ptrace|does not let it be traced' "$dir/log"; then
+	cat "$dir/log"
+	echo "ptrace(2) is not allowed here"
+	exit 77
+fi
+finish
+
+# check MODE TIMES
+check()
+{
+	start "$1"
+	timeout 100 "$injector" "$pid" "$dir/guest.so" "$2" >"$dir/log" || wrong "$1: $(cat "$dir/log")"
+	echo "$1: $(cat "$dir/log")"
+	finish
+	[ "$status" = 42 ] || wrong "$1: exit status $status"
+	printf 'ready\nend\n' | cmp -s - "$dir/says" || wrong "$1: $(cat "$dir/says")"
+}
+
+check registers 5
+check malloc 3
+check sleep 10
+check read 10
+check epoll 10
+check futex 10
+check signals 3
+check forks 5
+check all 10
+
+# broken HOW MODE - it is noticed, at the latest after so many times
+broken()
+{
+	start "$2"
+	BROKEN=$1 timeout 100 "$injector" "$pid" "$dir/guest.so" 20 >"$dir/log" || true
+	finish
+	[ "$status" != 42 ] || wrong "what was broken ($1) was not noticed"
+}
+
+broken registers registers
+broken vectors registers
+broken stack registers
+broken call sleep
+broken eintr epoll
+
+exit $failed
