@@ -65,6 +65,11 @@ static void on_interrupt(int signal)
 	interrupted = 1;
 }
 
+static void on_pipe(int signal)
+{
+	(void)signal;
+}
+
 /* --- While it runs ---------------------------------------------------------------------------- */
 
 static void show_event(const struct shown *shown, void *arg)
@@ -99,13 +104,8 @@ static bool is_over(const struct trace *trace)
 static void *follow(void *arg)
 {
 	struct trace *trace = arg;
-	sigset_t pipe;
 	bool over;
 
-	/* Of a reader that has left: it shows as an error of the stream. */
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
-	pthread_sigmask(SIG_BLOCK, &pipe, NULL);
 	do {
 		over = is_over(trace);
 		if (trace_poll(trace->read)) {
@@ -242,7 +242,6 @@ static int trace_process(struct trace *trace)
 
 	signal(SIGINT, on_interrupt);
 	signal(SIGTERM, on_interrupt);
-	signal(SIGPIPE, SIG_IGN);
 	/* Its agent asks back before it answers. */
 	if (pthread_create(&thread, NULL, ask, trace))
 		return STATUS_FAILED;
@@ -266,6 +265,12 @@ static int start(struct trace *trace, char **argv)
 	const struct trace_to to = { show_event, show_lost, trace };
 	int status;
 
+	/*
+	 * A reader that has left shows as an error of the stream, and the folder has to be removed.
+	 * A handler, as the program that is run would inherit that it is ignored.
+	 */
+	if (signal(SIGPIPE, on_pipe) == SIG_IGN)
+		signal(SIGPIPE, SIG_IGN);
 	trace->read = trace_open(&to);
 	if (!trace->read) {
 		fprintf(stderr, "fastinst: no folder for events in /dev/shm or /tmp: %s\n",

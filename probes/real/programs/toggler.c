@@ -5,8 +5,12 @@
  *
  *	TOGGLER_THREADS	 how many, 3 unless said
  *	TOGGLER_SEED	 of the random numbers
+ *	TOGGLER_PROGRAM	 name of the only program in which to do so; all unless said
+ *	TOGGLER_FORKS	 do so in children that fork() makes, too
+ *	TOGGLER_PAUSE	 microseconds after each change, none unless said
  *	TOGGLER_OUTPUT	 file: a line "PROBES TOGGLES ERRORS ERROR CALLS" is added to it at the end
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,6 +31,7 @@
 static pthread_t threads[THREADS_MAX];
 static unsigned started;
 static uint64_t seed;
+static useconds_t pause_us;
 static pid_t owner;
 static uint32_t *probe; /* those that can be used */
 static uint32_t probes;
@@ -82,9 +87,11 @@ static void *loop(void *data)
 
 	fi_own_thread(1);
 	/* Once even where the program is over before this thread gets a CPU. */
-	do
+	do {
 		toggle(&state);
-	while (!atomic_load_explicit(&stop, memory_order_relaxed));
+		if (pause_us)
+			usleep(pause_us);
+	} while (!atomic_load_explicit(&stop, memory_order_relaxed));
 	return NULL;
 }
 
@@ -110,12 +117,39 @@ static int find(void)
 	return 0;
 }
 
-__attribute__((constructor)) static void start(void)
+static void start_threads(void)
 {
 	unsigned long wanted = number("TOGGLER_THREADS", 3);
 	sigset_t all, before;
-	int ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 
+	owner = getpid();
+	started = 0;
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	sigdelset(&all, SIGTRAP);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (started < wanted && started < THREADS_MAX &&
+	       !pthread_create(&threads[started], NULL, loop, (void *)(uintptr_t)started))
+		started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void start_in_child(void)
+{
+	seed += (uint64_t)getpid();
+	atomic_store(&toggles, 0);
+	atomic_store(&calls, 0);
+	start_threads();
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	const char *only = getenv("TOGGLER_PROGRAM");
+	int ret;
+
+	if (only && strcmp(only, program_invocation_short_name) != 0)
+		return;
+	ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 	if (!ret)
 		ret = fi_init();
 	if (ret >= 0)
@@ -125,15 +159,10 @@ __attribute__((constructor)) static void start(void)
 		return;
 	}
 	seed = number("TOGGLER_SEED", 1);
-	owner = getpid();
-	/* The program's signals are for its own threads. */
-	sigfillset(&all);
-	sigdelset(&all, SIGTRAP);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (started < wanted && started < THREADS_MAX &&
-	       !pthread_create(&threads[started], NULL, loop, (void *)(uintptr_t)started))
-		started++;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pause_us = (useconds_t)number("TOGGLER_PAUSE", 0);
+	if (number("TOGGLER_FORKS", 0))
+		pthread_atfork(NULL, NULL, start_in_child);
+	start_threads();
 }
 
 static void tell(void)
