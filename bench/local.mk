@@ -10,21 +10,16 @@ libbench_a_SOURCES = \
 	bench/cases/scaling/scaling_known.c \
 	bench/cases/stall/stall.c \
 	bench/cases/stall/stall.h \
-	bench/cases/stall/stall_record.c \
-	bench/cases/throughput/flow.c \
 	bench/cases/throughput/flow.h \
 	bench/cases/throughput/throughput.c \
 	bench/cases/toggle/toggle.c \
 	bench/cases/toggle/toggle.h \
-	bench/cases/toggle/toggle_case.c \
 	bench/figures/bench_figure.c \
 	bench/figures/bench_figure.h \
 	bench/figures/bench_latency.c \
 	bench/figures/bench_rows.c \
 	bench/figures/bench_scaling.c \
 	bench/figures/bench_throughput.c \
-	bench/method/crew.c \
-	bench/method/crew.h \
 	bench/method/hot.c \
 	bench/method/hot.h \
 	bench/method/loop.c \
@@ -37,7 +32,6 @@ libbench_a_SOURCES = \
 	bench/method/samples.h \
 	bench/method/sites.c \
 	bench/method/sites.h \
-	bench/peers/compiled.c \
 	bench/peers/hand.c \
 	bench/peers/hand.h \
 	bench/peers/jvm.c \
@@ -58,7 +52,6 @@ libcalibrate_a_SOURCES += \
 	bench/command/bench_cmd.c \
 	bench/command/bench_print.c \
 	bench/command/bench_print.h \
-	bench/page/report_answer.c \
 	bench/page/report_bench.c \
 	bench/page/report_bench.h \
 	bench/page/report_costs.c
@@ -102,7 +95,6 @@ bench_tests = \
 	bench/cases/tests/test_bench_toggle_case \
 	bench/command/tests/test_bench_print \
 	bench/figures/tests/test_bench_figure \
-	bench/method/tests/test_bench_crew \
 	bench/method/tests/test_bench_hot \
 	bench/method/tests/test_bench_loop \
 	bench/method/tests/test_bench_method \

@@ -9,8 +9,6 @@ libstress_a_SOURCES = \
 	stress/base/number.h \
 	stress/base/process.c \
 	stress/base/process.h \
-	stress/base/process_spawn.c \
-	stress/base/process_spawn.h \
 	stress/base/random.h \
 	stress/cell/cell.c \
 	stress/cell/cell.h \
@@ -18,8 +16,6 @@ libstress_a_SOURCES = \
 	stress/cell/code.h \
 	stress/cell/toggle.c \
 	stress/cell/toggle.h \
-	stress/oracle/gap_code.c \
-	stress/oracle/gap_code.h \
 	stress/oracle/gap_judge.c \
 	stress/oracle/gap_judge.h \
 	stress/oracle/trace_log.c \
@@ -30,23 +26,15 @@ libstress_a_SOURCES = \
 	stress/placement/placement.h \
 	stress/provoke/provoker.c \
 	stress/provoke/provoker.h \
-	stress/provoke/provoker_evict.c \
-	stress/provoke/provoker_load.c \
-	stress/provoke/provoker_threads.c \
-	stress/provoke/provoker_wide.c \
-	stress/provoke/provoker_work.h \
 	stress/run/child.c \
 	stress/run/child.h \
 	stress/run/gap.c \
 	stress/run/gap.h \
 	stress/run/isolate.c \
 	stress/run/isolate.h \
-	stress/run/run.c \
 	stress/run/run.h \
 	stress/witness/noise.c \
 	stress/witness/noise.h \
-	stress/witness/proc_text.c \
-	stress/witness/proc_text.h \
 	stress/witness/tsc_offset.c \
 	stress/witness/tsc_offset.h \
 	stress/witness/witness.c \

@@ -131,21 +131,6 @@ static const struct command_line line = {
 	       "cannot create, 74 cannot write, 130 interrupted.\n",
 };
 
-static int take_entry(struct bench_request *r, const char *name)
-{
-	unsigned i = 0;
-
-	while (i < BENCH_ENTRIES && strcmp(name, bench_entries[i].name) != 0)
-		i++;
-	if (i == BENCH_ENTRIES)
-		return refuse_usage("no benchmark '%s'", name);
-	for (unsigned k = 0; k < r->entries; k++)
-		if (r->entry[k] == &bench_entries[i])
-			return refuse_usage("benchmark '%s' is there twice", name);
-	r->entry[r->entries++] = &bench_entries[i];
-	return EXIT_PASS;
-}
-
 static int parse_options(int argc, char **argv, struct bench_request *r)
 {
 	int status;
@@ -161,8 +146,18 @@ static int parse_options(int argc, char **argv, struct bench_request *r)
 			r->entry[r->entries] = &bench_entries[r->entries];
 		return EXIT_PASS;
 	}
-	for (int i = 0; i < argc && status == EXIT_PASS; i++)
-		status = take_entry(r, argv[i]);
+	for (int i = 0; i < argc && status == EXIT_PASS; i++) {
+		const struct bench_entry *entry = bench_entries, *end = entry + BENCH_ENTRIES;
+
+		while (entry < end && strcmp(argv[i], entry->name) != 0)
+			entry++;
+		if (entry == end)
+			return refuse_usage("no benchmark '%s'", argv[i]);
+		for (unsigned k = 0; k < r->entries; k++)
+			if (r->entry[k] == entry)
+				return refuse_usage("benchmark '%s' is there twice", argv[i]);
+		r->entry[r->entries++] = entry;
+	}
 	return status;
 }
 
@@ -177,8 +172,6 @@ struct bench {
 	struct identity id;
 	struct journal *journal;
 };
-
-/* --- Progress ------------------------------------------------------------------------------- */
 
 static struct {
 	const char *benchmark;
@@ -200,52 +193,14 @@ static void show_progress(unsigned done, unsigned all, const char *what)
 	shown.open = true;
 }
 
-/* So that others can print. */
-static void end_progress(void)
-{
-	if (shown.open)
-		fputs("\r\033[K", stderr);
-	shown.open = false;
-}
-
 /* --- Telling -------------------------------------------------------------------------------- */
-
-/* As it stands in a journal, but there a line of its own tells the machine. */
-static void print_json(const struct bench *b, json_t *body)
-{
-	json_t *told = journal_line("bench", body);
-
-	json_object_set_new(told, "identity", identity_to_json(&b->id));
-	journal_tell(stdout, told);
-}
-
-/*
- * Drawing is a service: without gnuplot the benchmark stands all the same. Data that cannot
- * be written are a loss.
- */
-static int draw_figure(const struct bench *b, const struct bench_result *result)
-{
-	char prefix[PATH_MAX], why[8192] = "";
-	int ret, length;
-
-	if (!b->request->figure)
-		return EXIT_PASS;
-	length = snprintf(prefix, sizeof(prefix), "%s-%s", b->request->figure, result->benchmark);
-	ret = (size_t)length < sizeof(prefix) ? bench_figure_write(result, prefix, why, sizeof(why))
-					      : -ENAMETOOLONG;
-	if (ret == 0 && !b->request->json)
-		printf("figure: %s.svg, %s.png (data: %s.dat)\n", prefix, prefix, prefix);
-	if (ret == 0)
-		return EXIT_PASS;
-	error(0, 0, "no figure of %s: %s", result->benchmark, why[0] ? why : strerror(-ret));
-	return ret == -ENOENT || ret == -EIO || ret == -ENODATA ? EXIT_PASS : EXIT_CANNOT_WRITE;
-}
 
 /* The journal comes first: if all else fails, what was measured is kept. */
 static int tell_result(const struct bench *b, const struct bench_result *result)
 {
 	json_t *body = bench_to_json(result);
-	int status = EXIT_PASS, drawn, ret;
+	char prefix[PATH_MAX], why[8192] = "";
+	int status = EXIT_PASS, ret;
 
 	if (!body) {
 		error(0, 0, "%s cannot be told in JSON", result->benchmark);
@@ -256,16 +211,37 @@ static int tell_result(const struct bench *b, const struct bench_result *result)
 		error(0, -ret, "cannot write journal %s", b->request->journal);
 		status = EXIT_CANNOT_WRITE;
 	}
-	if (b->request->json)
-		print_json(b, body);
-	else
+	/* As it stands in a journal, but there a line of its own tells the machine. */
+	if (b->request->json) {
+		json_t *told = journal_line("bench", body);
+
+		json_object_set_new(told, "identity", identity_to_json(&b->id));
+		journal_tell(stdout, told);
+	} else {
 		bench_print(result, stdout);
+	}
 	json_decref(body);
-	drawn = draw_figure(b, result);
+	if (b->request->figure) {
+		ret = -ENAMETOOLONG;
+		if (snprintf(prefix, sizeof(prefix), "%s-%s", b->request->figure,
+			     result->benchmark) < PATH_MAX)
+			ret = bench_figure_write(result, prefix, why, sizeof(why));
+		if (ret == 0 && !b->request->json)
+			printf("figure: %s.svg, %s.png (data: %s.dat)\n", prefix, prefix, prefix);
+		if (ret < 0)
+			error(0, 0, "no figure of %s: %s", result->benchmark,
+			      why[0] ? why : strerror(-ret));
+		/*
+		 * Drawing is a service: without gnuplot the benchmark stands all the same. Data
+		 * that cannot be written are a loss.
+		 */
+		if (ret < 0 && ret != -ENOENT && ret != -EIO && ret != -ENODATA)
+			status = EXIT_CANNOT_WRITE;
+	}
 	if (!b->request->json)
 		putchar('\n');
 	fflush(stdout);
-	return status != EXIT_PASS ? status : drawn;
+	return status;
 }
 
 /* --- Measuring ------------------------------------------------------------------------------ */
@@ -283,7 +259,10 @@ static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
 			 result.waits.first ? from : "none");
 		shown.benchmark = entry->name;
 		ret = entry->run(&b->run, &result);
-		end_progress();
+		/* So that others can print. */
+		if (shown.open)
+			fputs("\r\033[K", stderr);
+		shown.open = false;
 	}
 	if (ret == 0) {
 		bench_result_end(&b->run, &result, &watch);
@@ -299,25 +278,12 @@ static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
 	return ret == -EILSEQ || ret == -ENOMEM ? EXIT_INTERNAL : EXIT_MISSING;
 }
 
-/* One that fails does not keep the next from being measured. */
+/* --- Getting ready -------------------------------------------------------------------------- */
+
 static int measure_all(struct bench *b)
 {
-	int status = EXIT_PASS;
-
-	for (unsigned i = 0; i < b->request->entries && !interrupted; i++) {
-		int one = measure_and_tell(b, b->request->entry[i]);
-
-		status = status == EXIT_PASS ? one : status;
-		if (one == EXIT_CANNOT_WRITE)
-			break;
-	}
-	return interrupted ? EXIT_INTERRUPTED : status;
-}
-
-static int measure_with_library(struct bench *b)
-{
 	const struct bench_request *r = b->request;
-	int status;
+	int status = EXIT_PASS;
 
 	if (r->have_waits)
 		library_assume_waits(r->waits.first, r->waits.second, r->waits.stretch);
@@ -330,64 +296,53 @@ static int measure_with_library(struct bench *b)
 		       b->id.kernel);
 	fflush(stdout);
 	peers_open(&b->run, !r->no_peers);
-	status = measure_all(b);
-	peers_close();
-	return status;
-}
+	/* One that fails does not keep the next from being measured. */
+	for (unsigned i = 0; i < r->entries && !interrupted; i++) {
+		int one = measure_and_tell(b, r->entry[i]);
 
-/* --- Getting ready -------------------------------------------------------------------------- */
-
-static int open_journal(struct bench *b)
-{
-	const char *path = b->request->journal;
-	int ret;
-
-	if (!path)
-		return EXIT_PASS;
-	ret = journal_open(&b->journal, path);
-	if (ret < 0) {
-		error(0, -ret, "cannot open journal %s", path);
-		return EXIT_CANNOT_CREATE;
+		status = status == EXIT_PASS ? one : status;
+		if (one == EXIT_CANNOT_WRITE)
+			break;
 	}
-	ret = journal_write_run(b->journal, "bench", &b->id, NULL);
-	if (ret == 0)
-		return EXIT_PASS;
-	error(0, -ret, "cannot write journal %s", path);
-	return EXIT_CANNOT_WRITE;
+	peers_close();
+	return interrupted ? EXIT_INTERRUPTED : status;
 }
 
-static int seat_threads(struct bench *b)
-{
-	char reason[160] = "";
-	unsigned most = placement_max(b->run.topology, PLACEMENT_SPREAD, reason, sizeof(reason));
-	unsigned executors = b->request->executors ? (unsigned)b->request->executors : most;
-	int ret = -ENOENT;
-
-	if (most)
-		ret = placement_seat(b->run.topology, PLACEMENT_SPREAD, executors, &b->run.seating,
-				     reason, sizeof(reason));
-	if (ret == 0)
-		return EXIT_PASS;
-	error(0, 0, "cannot seat %s: %s", most ? "so many executors" : "a patcher and an executor",
-	      reason[0] ? reason : strerror(-ret));
-	return EXIT_MISSING;
-}
-
-/* All that can be refused is, before anything is measured or written. */
-static int run_benchmarks(const struct bench_request *r)
+int cmd_bench(int argc, char **argv)
 {
 	static struct bench b;
-	uint64_t seed = r->seed;
-	int status = topology_here(&b.run.topology);
+	struct bench_request request;
+	char why[160] = "";
+	unsigned most;
+	uint64_t seed;
+	int status, ret;
 
+	/* This program, started again by a benchmark. */
+	if (argc == 2 + SCALING_NUMBERS && strcmp(argv[1], SCALING_KNOW) == 0)
+		return scaling_know(argv + 2) == 0 ? EXIT_PASS : EXIT_INTERNAL;
+	status = parse_options(argc, argv, &request);
+	if (status == EXIT_PASS)
+		status = topology_here(&b.run.topology);
 	if (status != EXIT_PASS)
 		return status;
-	b.request = r;
-	b.run.rounds = (unsigned)r->rounds;
+	b.request = &request;
+	b.run.rounds = (unsigned)request.rounds;
 	b.run.stop = &interrupted;
-	if (!r->quiet && isatty(STDERR_FILENO))
+	if (!request.quiet && isatty(STDERR_FILENO))
 		b.run.progress = show_progress;
-	status = seat_threads(&b);
+	/* All that can be refused is, before anything is measured or written. */
+	most = placement_max(b.run.topology, PLACEMENT_SPREAD, why, sizeof(why));
+	ret = most ? placement_seat(b.run.topology, PLACEMENT_SPREAD,
+				    request.executors ? (unsigned)request.executors : most,
+				    &b.run.seating, why, sizeof(why))
+		   : -ENOENT;
+	if (ret < 0) {
+		error(0, 0, "cannot seat %s: %s",
+		      most ? "so many executors" : "a patcher and an executor",
+		      why[0] ? why : strerror(-ret));
+		status = EXIT_MISSING;
+	}
+	seed = request.seed;
 	if (status == EXIT_PASS && seed == BENCH_NO_SEED &&
 	    getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) {
 		error(0, 0, "cannot draw a seed: give --seed");
@@ -396,23 +351,19 @@ static int run_benchmarks(const struct bench_request *r)
 	b.run.seed = seed & INT64_MAX;
 	if (status == EXIT_PASS)
 		status = machine_here(&b.id);
+	if (status == EXIT_PASS && request.journal) {
+		ret = journal_open(&b.journal, request.journal);
+		if (ret < 0) {
+			error(0, -ret, "cannot open journal %s", request.journal);
+			status = EXIT_CANNOT_CREATE;
+		} else if ((ret = journal_write_run(b.journal, "bench", &b.id, NULL)) < 0) {
+			error(0, -ret, "cannot write journal %s", request.journal);
+			status = EXIT_CANNOT_WRITE;
+		}
+	}
 	if (status == EXIT_PASS)
-		status = open_journal(&b);
-	if (status == EXIT_PASS)
-		status = measure_with_library(&b);
+		status = measure_all(&b);
 	journal_close(b.journal);
 	hwloc_topology_destroy(b.run.topology);
 	return status;
-}
-
-int cmd_bench(int argc, char **argv)
-{
-	struct bench_request request;
-	int status;
-
-	/* This program, started again by a benchmark. */
-	if (argc == 2 + SCALING_NUMBERS && strcmp(argv[1], SCALING_KNOW) == 0)
-		return scaling_know(argv + 2) == 0 ? EXIT_PASS : EXIT_INTERNAL;
-	status = parse_options(argc, argv, &request);
-	return status == EXIT_PASS ? run_benchmarks(&request) : status;
 }

@@ -12,22 +12,13 @@
 #define LABEL_WIDTH 28
 #define TEXT_MAX    24
 
-/* For three digits; a zero has none. */
-static int decimals_of(double a)
-{
-	static const double below[] = { 99.95, 9.995, 0.9995 };
-	int count = 0;
-
-	while (a > 0 && count < 3 && a < below[count])
-		count++;
-	return count;
-}
-
 char *bench_figures(double x, char *buf, size_t size)
 {
 	static const char letters[] = { '\0', 'k', 'M', 'G', 'T', 'P' };
+	static const double below[] = { 99.95, 9.995, 0.9995 };
 	double a = fabs(x);
 	size_t letter = 0;
+	int decimals = 0;
 
 	if (isnan(x)) {
 		snprintf(buf, size, "-");
@@ -36,7 +27,10 @@ char *bench_figures(double x, char *buf, size_t size)
 	for (; a >= (letter ? 999.5 : 9999.5) && letter + 1 < sizeof(letters) && isfinite(a);
 	     letter++)
 		a /= 1000;
-	snprintf(buf, size, "%.*f%.1s", decimals_of(a), copysign(a, x), &letters[letter]);
+	/* For three digits; a zero has none. */
+	while (a > 0 && decimals < 3 && a < below[decimals])
+		decimals++;
+	snprintf(buf, size, "%.*f%.1s", decimals, copysign(a, x), &letters[letter]);
 	if (a > 0 && a < 0.00995)
 		snprintf(buf, size, "%.2g", x);
 	return buf;
@@ -50,24 +44,18 @@ struct group {
 	size_t rows;
 };
 
-static bool all_have_param(const struct group *g, const struct bench_param *param)
+/* NULL: have all the same measure? */
+static bool all_have(const struct group *g, const struct bench_param *param)
 {
 	for (size_t i = 0; i < g->rows; i++) {
+		const struct bench_row *row = g->row[i];
 		unsigned k = 0;
 
-		while (k < g->row[i]->params && !same_param(&g->row[i]->param[k], param))
+		while (param && k < row->params && !same_param(&row->param[k], param))
 			k++;
-		if (k == g->row[i]->params)
+		if (param ? k == row->params : strcmp(row->measure, g->row[0]->measure) != 0)
 			return false;
 	}
-	return true;
-}
-
-static bool all_have_measure(const struct group *g)
-{
-	for (size_t i = 1; i < g->rows; i++)
-		if (strcmp(g->row[i]->measure, g->row[0]->measure) != 0)
-			return false;
 	return true;
 }
 
@@ -103,10 +91,10 @@ static int print_label(FILE *out, const struct group *g, const struct bench_row 
 	int length = only ? fprintf(out, " ")
 			  : fprintf(out, "%s%s", row->name, row->peer ? " (peer)" : "");
 
-	if (all_have_measure(g) == !only)
+	if (all_have(g, NULL) == !only)
 		length += fprintf(out, " %s", row->measure);
 	for (unsigned i = 0; i < row->params; i++)
-		if (all_have_param(g, &row->param[i]) == !only)
+		if (all_have(g, &row->param[i]) == !only)
 			length += print_param(out, &row->param[i], only);
 	return length;
 }
@@ -123,28 +111,10 @@ static const char *interval_of(const struct bench_value *v, char text[2 * TEXT_M
 	return text;
 }
 
-static void print_figures(FILE *out, const struct bench_row *row)
-{
-	char interval[2 * TEXT_MAX], range[2 * TEXT_MAX], count[TEXT_MAX];
-	bool many = row->outliers >= 10000;
-
-	snprintf(range, sizeof(range), "%s..%s", FIGURES(row->p5), FIGURES(row->p99));
-	snprintf(count, sizeof(count), "%" PRIu64, row->outliers);
-	fprintf(out, " %5s %13s %12s %5s %5s", FIGURES(row->value.median),
-		interval_of(&row->value, interval), range, FIGURES(row->most),
-		many ? FIGURES((double)row->outliers) : count);
-	/* Where there is no difference the noise tells how large a one could have been seen. */
-	interval_of(&row->ratio, interval);
-	if (row->against[0])
-		fprintf(out, " %s%s%s",
-			bench_row_same(row) ? "no difference" : FIGURES(row->ratio.median),
-			interval[0] ? " " : "", interval);
-	fputc('\n', out);
-}
-
 /* Behind a label of that length. What has no room beside the figures has a line above them. */
 static void print_row(FILE *out, int label, const struct bench_row *row)
 {
+	char interval[2 * TEXT_MAX], range[2 * TEXT_MAX], count[TEXT_MAX];
 	bool told = false;
 
 	for (unsigned i = 0; i < row->extras; i++) {
@@ -159,7 +129,18 @@ static void print_row(FILE *out, int label, const struct bench_row *row)
 		fprintf(out, "\n%*s", LABEL_WIDTH, "");
 	else
 		fprintf(out, "%*s", LABEL_WIDTH - label, "");
-	print_figures(out, row);
+	snprintf(range, sizeof(range), "%s..%s", FIGURES(row->p5), FIGURES(row->p99));
+	snprintf(count, sizeof(count), "%" PRIu64, row->outliers);
+	fprintf(out, " %5s %13s %12s %5s %5s", FIGURES(row->value.median),
+		interval_of(&row->value, interval), range, FIGURES(row->most),
+		row->outliers >= 10000 ? FIGURES((double)row->outliers) : count);
+	/* Where there is no difference the noise tells how large a one could have been seen. */
+	interval_of(&row->ratio, interval);
+	if (row->against[0])
+		fprintf(out, " %s%s%s",
+			bench_row_same(row) ? "no difference" : FIGURES(row->ratio.median),
+			interval[0] ? " " : "", interval);
+	fputc('\n', out);
 }
 
 /* --- The table ------------------------------------------------------------------------------ */
@@ -185,73 +166,35 @@ static struct group group_at(const struct bench_row **row, size_t left,
 	return g;
 }
 
-static void print_measured(FILE *out, const struct bench_row **row, size_t count)
-{
-	struct group g;
-
-	for (size_t i = 0; i < count; i += g.rows) {
-		int label;
-
-		g = group_at(row + i, count - i, is_of_group);
-		if (i == 0 || !is_alike(row[i - 1], row[i])) {
-			fprintf(out, "\n%-*s %5s %13s %12s %5s %5s", LABEL_WIDTH, row[i]->unit,
-				"median", "[95 %]", "p5..p99", "most", "outl.");
-			if (row[i]->against[0])
-				fprintf(out, " ratio to %s [95 %%]", row[i]->against);
-			fputc('\n', out);
-		}
-		label = print_label(out, &g, NULL);
-		if (g.rows == 1) {
-			print_row(out, label, row[i]);
-			continue;
-		}
-		fputc('\n', out);
-		for (size_t k = 0; k < g.rows; k++) {
-			label = print_label(out, &g, row[i + k]);
-			print_row(out, label, row[i + k]);
-		}
-	}
-}
-
 static bool is_skipped_alike(const struct bench_row *a, const struct bench_row *b)
 {
 	return strcmp(a->name, b->name) == 0 && strcmp(a->why, b->why) == 0;
 }
 
-static void print_skipped(FILE *out, const struct bench_row **row, size_t count)
+static void print_top(FILE *out, const struct bench_result *r)
 {
-	struct group g;
+	const struct seating *seating = &r->seating;
+	const struct bench_value *distance = &r->distance;
+	const unsigned *cpu = seating->executor;
+	bool assumed = strcmp(r->waits_from, "assumed") == 0;
 
-	if (count)
-		fprintf(out, "\nskipped\n");
-	for (size_t i = 0; i < count; i += g.rows) {
-		g = group_at(row + i, count - i, is_skipped_alike);
-		fputs("  ", out);
-		print_label(out, &g, NULL);
-		if (g.rows > 1)
-			fprintf(out, " (%zu rows)", g.rows);
-		fprintf(out, ": %s\n", row[i]->why);
-	}
-}
-
-/* --- Above and below it --------------------------------------------------------------------- */
-
-/* "1-3, 8" */
-static void print_cpus(FILE *out, const unsigned *cpu, unsigned count)
-{
-	for (unsigned i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && cpu[end] == cpu[end - 1] + 1;)
+	fprintf(out, "%s: %u round%s in %.0f s, seed %" PRIu64 "\n", r->benchmark, r->rounds,
+		r->rounds == 1 ? "" : "s", r->seconds, r->seed);
+	fprintf(out, "patcher on CPU %u", seating->patcher);
+	if (seating->executors)
+		fprintf(out, ", executor%s on ", seating->executors == 1 ? "" : "s");
+	/* "1-3, 8" */
+	for (unsigned i = 0, end; i < seating->executors; i = end) {
+		for (end = i + 1; end < seating->executors && cpu[end] == cpu[end - 1] + 1;)
 			end++;
 		fprintf(out, "%s%u", i ? ", " : "", cpu[i]);
 		if (end - i > 1)
 			fprintf(out, "-%u", cpu[end - 1]);
 	}
-}
-
-static void print_waits(FILE *out, const struct bench_result *r)
-{
-	bool assumed = strcmp(r->waits_from, "assumed") == 0;
-
+	fputc('\n', out);
+	if (!isnan(distance->median))
+		fprintf(out, "a line takes %s ticks from one to the other (%s to %s)\n",
+			FIGURES(distance->median), FIGURES(distance->low), FIGURES(distance->high));
 	if (!r->waits.first) {
 		fprintf(out, "policy wait: not to be had here\n");
 		return;
@@ -266,45 +209,12 @@ static void print_waits(FILE *out, const struct bench_result *r)
 			: ", from machine.conf");
 }
 
-static void print_top(FILE *out, const struct bench_result *r)
-{
-	const struct seating *seating = &r->seating;
-	const struct bench_value *distance = &r->distance;
-
-	fprintf(out, "%s: %u round%s in %.0f s, seed %" PRIu64 "\n", r->benchmark, r->rounds,
-		r->rounds == 1 ? "" : "s", r->seconds, r->seed);
-	fprintf(out, "patcher on CPU %u", seating->patcher);
-	if (seating->executors)
-		fprintf(out, ", executor%s on ", seating->executors == 1 ? "" : "s");
-	print_cpus(out, seating->executor, seating->executors);
-	fputc('\n', out);
-	if (!isnan(distance->median))
-		fprintf(out, "a line takes %s ticks from one to the other (%s to %s)\n",
-			FIGURES(distance->median), FIGURES(distance->low), FIGURES(distance->high));
-	print_waits(out, r);
-}
-
-static void print_witness(FILE *out, const struct witness *w)
-{
-	fputs("\nmeanwhile: involuntary switches ", out);
-	if (w->involuntary == WITNESS_UNKNOWN)
-		fputs("unknown", out);
-	else
-		fprintf(out, "%" PRIu64, w->involuntary);
-	if (w->steal < 0)
-		fputs(", steal unknown", out);
-	else
-		fprintf(out, ", steal %.2f %%", 100 * w->steal);
-	if (w->load < 0)
-		fputs(", runnable at the end unknown\n", out);
-	else
-		fprintf(out, ", runnable at the end %.0f\n", w->load);
-}
-
 void bench_print(const struct bench_result *result, FILE *out)
 {
 	const struct bench_row **row = calloc(result->rows + 1, sizeof(const struct bench_row *));
+	const struct witness *w = &result->witness;
 	size_t measured = 0, skipped;
+	struct group g;
 
 	if (!row) {
 		fprintf(out, "%s: out of memory\n", result->benchmark);
@@ -320,8 +230,42 @@ void bench_print(const struct bench_result *result, FILE *out)
 	print_top(out, result);
 	if (!measured)
 		fprintf(out, "\nnothing was measured\n");
-	print_measured(out, row, measured);
-	print_skipped(out, row + measured, skipped - measured);
-	print_witness(out, &result->witness);
+	for (size_t i = 0; i < measured; i += g.rows) {
+		int label;
+
+		g = group_at(row + i, measured - i, is_of_group);
+		if (i == 0 || !is_alike(row[i - 1], row[i])) {
+			fprintf(out, "\n%-*s %5s %13s %12s %5s %5s", LABEL_WIDTH, row[i]->unit,
+				"median", "[95 %]", "p5..p99", "most", "outl.");
+			if (row[i]->against[0])
+				fprintf(out, " ratio to %s [95 %%]", row[i]->against);
+			fputc('\n', out);
+		}
+		label = print_label(out, &g, NULL);
+		if (g.rows > 1)
+			fputc('\n', out);
+		for (size_t k = 0; k < g.rows; k++)
+			print_row(out, g.rows > 1 ? print_label(out, &g, row[i + k]) : label,
+				  row[i + k]);
+	}
+	if (skipped > measured)
+		fprintf(out, "\nskipped\n");
+	for (size_t i = measured; i < skipped; i += g.rows) {
+		g = group_at(row + i, skipped - i, is_skipped_alike);
+		fputs("  ", out);
+		print_label(out, &g, NULL);
+		if (g.rows > 1)
+			fprintf(out, " (%zu rows)", g.rows);
+		fprintf(out, ": %s\n", row[i]->why);
+	}
+	fputs("\nmeanwhile: involuntary switches ", out);
+	if (w->involuntary == WITNESS_UNKNOWN)
+		fputs("unknown", out);
+	else
+		fprintf(out, "%" PRIu64, w->involuntary);
+	fprintf(out, w->steal < 0 ? ", steal unknown" : ", steal %.2f %%", 100 * w->steal);
+	fprintf(out,
+		w->load < 0 ? ", runnable at the end unknown\n" : ", runnable at the end %.0f\n",
+		w->load);
 	free(row);
 }

@@ -58,37 +58,35 @@ static struct panels panels_of(const struct bench_result *result)
 	return p;
 }
 
-/* One side of a bin after the other, so that a line through them is the outline. */
-static void put_outline(FILE *stream, const struct place *at, const struct bench_row *row)
-{
-	double total = 0;
-
-	for (unsigned i = 0; i < row->bins; i++)
-		total += (double)row->bin[i].count;
-	for (unsigned i = 0; i < row->bins && total > 0; i++) {
-		const struct bench_bin *bin = &row->bin[i];
-		double share = (double)bin->count / total;
-
-		/* A logarithmic scale has no 0; the first bin may begin there. */
-		fprintf(stream, "V %d %d %d %.9g %.9g\nV %d %d %d %.9g %.9g\n", at->panel,
-			at->column, at->measure, bin->low > 0.5 ? bin->low : 0.5, share, at->panel,
-			at->column, at->measure, bin->high, share);
-	}
-	fputs("\n", stream);
-}
-
 void bench_latency_print(FILE *stream, const void *arg)
 {
 	const struct bench_result *result = arg;
 	struct panels p = panels_of(result);
-	struct place place;
+	struct place at;
 
 	fputs("# P panel title\n# V panel column measure ticks share: along the outline\n", stream);
 	for (unsigned i = 0; i < p.count; i++)
 		fprintf(stream, "P %u \"%s\"\n", i, p.title[i]);
-	for (unsigned i = 0; i < result->rows; i++)
-		if (place_of(&p, &result->row[i], &place))
-			put_outline(stream, &place, &result->row[i]);
+	for (unsigned i = 0; i < result->rows; i++) {
+		const struct bench_row *row = &result->row[i];
+		double total = 0;
+
+		if (!place_of(&p, row, &at))
+			continue;
+		for (unsigned k = 0; k < row->bins; k++)
+			total += (double)row->bin[k].count;
+		/* One side of a bin after the other, so that a line through them is the outline. */
+		for (unsigned k = 0; k < row->bins && total > 0; k++) {
+			const struct bench_bin *bin = &row->bin[k];
+			double share = (double)bin->count / total;
+
+			/* A logarithmic scale has no 0; the first bin may begin there. */
+			fprintf(stream, "V %d %d %d %.9g %.9g\nV %d %d %d %.9g %.9g\n", at.panel,
+				at.column, at.measure, bin->low > 0.5 ? bin->low : 0.5, share,
+				at.panel, at.column, at.measure, bin->high, share);
+		}
+		fputs("\n", stream);
+	}
 }
 
 /* 0 if there is nothing to draw; how many PANELS; EXECUTORS of each column; MEASURES in quotes. */

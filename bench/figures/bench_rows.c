@@ -44,34 +44,17 @@ static struct sheet sheet_of(const struct bench_result *result, FILE *stream)
 
 static bool same_group(const struct bench_row *a, const struct bench_row *b)
 {
-	return row_measured(b) && strcmp(a->name, b->name) == 0 && strcmp(a->unit, b->unit) == 0;
+	return strcmp(a->name, b->name) == 0 && strcmp(a->unit, b->unit) == 0;
 }
 
-static bool is_first_of_group(const struct bench_result *result, unsigned at)
+/* Is it the first of its group, or of its case? */
+static bool is_first(const struct bench_result *result, unsigned at,
+		     bool (*same)(const struct bench_row *, const struct bench_row *))
 {
 	for (unsigned i = 0; i < at; i++)
-		if (same_group(&result->row[at], &result->row[i]))
+		if (row_measured(&result->row[i]) && same(&result->row[at], &result->row[i]))
 			return false;
 	return true;
-}
-
-static bool is_first_of_case(const struct bench_result *result, unsigned at)
-{
-	for (unsigned i = 0; i < at; i++)
-		if (row_measured(&result->row[i]) &&
-		    rows_same_case(&result->row[at], &result->row[i]))
-			return false;
-	return true;
-}
-
-static unsigned cases_of(const struct bench_result *result, unsigned first)
-{
-	unsigned count = 0;
-
-	for (unsigned i = first; i < result->rows; i++)
-		count += same_group(&result->row[first], &result->row[i]) &&
-			 is_first_of_case(result, i);
-	return count;
 }
 
 /* --- Lines ------------------------------------------------------------------------- */
@@ -111,23 +94,28 @@ static void put_dots(struct sheet *s, const struct bench_row *first)
 static void put_group(struct sheet *s, unsigned first)
 {
 	const struct bench_row *of = &s->result->row[first];
-	bool alone = cases_of(s->result, first) == 1;
 	char label[WORDS_ROOM];
+	unsigned cases = 0;
 
-	if (!alone)
-		put_label(s, true, words_plain(of->name, label, sizeof(label)));
-	for (unsigned i = first; i < s->result->rows; i++) {
-		const struct bench_row *row = &s->result->row[i];
+	for (unsigned pass = 0; pass < 2; pass++) {
+		if (pass && cases > 1)
+			put_label(s, true, words_plain(of->name, label, sizeof(label)));
+		for (unsigned i = first; i < s->result->rows; i++) {
+			const struct bench_row *row = &s->result->row[i];
 
-		if (!same_group(of, row) || !is_first_of_case(s->result, i))
-			continue;
-		if (alone)
-			words_of_row(row, NULL, label, sizeof(label));
-		else
-			words_of_params(row, NULL, label, sizeof(label));
-		put_label(s, false, label);
-		if (s->stream)
-			put_dots(s, row);
+			if (!row_measured(row) || !same_group(of, row) ||
+			    !is_first(s->result, i, rows_same_case))
+				continue;
+			if (pass == 0) {
+				cases++;
+				continue;
+			}
+			(cases == 1 ? words_of_row : words_of_params)(row, NULL, label,
+								      sizeof(label));
+			put_label(s, false, label);
+			if (s->stream)
+				put_dots(s, row);
+		}
 	}
 }
 
@@ -139,7 +127,7 @@ static unsigned put_panel(struct sheet *s, unsigned panel)
 	for (unsigned i = 0; i < s->result->rows; i++) {
 		const struct bench_row *row = &s->result->row[i];
 
-		if (row_measured(row) && is_first_of_group(s->result, i) &&
+		if (row_measured(row) && is_first(s->result, i, same_group) &&
 		    place_of(s->unit, &s->units, row->unit) == panel)
 			put_group(s, i);
 	}

@@ -36,17 +36,6 @@ static bool is_drawn(const struct bench_row *row)
 	return row_measured(row) && (by_sites(row) || bench_row_number(row, "patchers") > 0);
 }
 
-/* All that is not in the title tells curves apart, and the other way round. */
-static void title_of(const struct bench_row *row, char *title, size_t size)
-{
-	static const char *const without[] = { "patchers", "executors", "oversubscribed", NULL };
-
-	if (by_sites(row))
-		words_plain(row->measure, title, size);
-	else
-		words_of_row(row, without, title, size);
-}
-
 /* -1: no room for it. */
 static int curve_of(struct panel *panel, const struct bench_row *row)
 {
@@ -67,10 +56,15 @@ static int curve_of(struct panel *panel, const struct bench_row *row)
 
 static struct panel *panel_of(struct panels *p, const struct bench_row *row)
 {
+	static const char *const without[] = { "patchers", "executors", "oversubscribed", NULL };
 	struct panel *panel = p->panel;
 	char title[WORDS_ROOM];
 
-	title_of(row, title, sizeof(title));
+	/* All that is not in the title tells curves apart, and the other way round. */
+	if (by_sites(row))
+		words_plain(row->measure, title, sizeof(title));
+	else
+		words_of_row(row, without, title, sizeof(title));
 	for (; panel < p->panel + p->count; panel++)
 		if (panel->sites == by_sites(row) && strcmp(panel->unit, row->unit) == 0 &&
 		    strcmp(panel->title, title) == 0)
@@ -95,51 +89,42 @@ static void name_all(struct panels *p, const struct bench_result *result)
 	}
 }
 
-/* Points of one curve stand in a block, for a line through them. */
-static void put_curve(FILE *stream, struct panels *p, struct panel *panel, unsigned curve,
-		      const struct bench_result *result)
+void bench_scaling_print(FILE *stream, const void *arg)
 {
-	for (unsigned i = 0; i < result->rows; i++) {
-		const struct bench_row *row = &result->row[i];
-		double median = row->value.median;
-
-		if (is_drawn(row) && panel_of(p, row) == panel &&
-		    curve_of(panel, row) == (int)curve)
-			fprintf(stream, "D %td %u %.9g %.9g %.9g %.9g\n", panel - p->panel, curve,
-				bench_row_number(row, panel->sites ? "sites" : "patchers"), median,
-				finite_or(row->value.low, median),
-				finite_or(row->value.high, median));
-	}
-	fputs("\n", stream);
-}
-
-static void put_names(FILE *stream, const struct panels *p)
-{
+	const struct bench_result *result = arg;
+	struct panels p = { .count = 0 };
 	char unit[BENCH_KEY];
 
-	for (unsigned i = 0; i < p->count; i++) {
-		const struct panel *panel = &p->panel[i];
+	name_all(&p, result);
+	fputs("# P panel sites curves title unit\n# K panel curve name\n"
+	      "# D panel curve number median low high\n",
+	      stream);
+	for (unsigned i = 0; i < p.count; i++) {
+		const struct panel *panel = &p.panel[i];
 
 		fprintf(stream, "P %u %d %u \"%s\" \"%s\"\n", i, panel->sites, panel->curves,
 			panel->title, words_plain(panel->unit, unit, sizeof(unit)));
 		for (unsigned k = 0; k < panel->curves; k++)
 			fprintf(stream, "K %u %u \"%s\"\n", i, k, panel->curve[k]);
 	}
-}
+	/* Points of one curve stand in a block, for a line through them. */
+	for (unsigned i = 0; i < p.count * CURVES; i++) {
+		struct panel *panel = &p.panel[i / CURVES];
+		unsigned curve = i % CURVES;
 
-void bench_scaling_print(FILE *stream, const void *arg)
-{
-	const struct bench_result *result = arg;
-	struct panels p = { .count = 0 };
-
-	name_all(&p, result);
-	fputs("# P panel sites curves title unit\n# K panel curve name\n"
-	      "# D panel curve number median low high\n",
-	      stream);
-	put_names(stream, &p);
-	for (unsigned i = 0; i < p.count; i++)
-		for (unsigned k = 0; k < p.panel[i].curves; k++)
-			put_curve(stream, &p, &p.panel[i], k, result);
+		if (curve >= panel->curves)
+			continue;
+		for (const struct bench_row *row = result->row; row < result->row + result->rows;
+		     row++)
+			if (is_drawn(row) && panel_of(&p, row) == panel &&
+			    curve_of(panel, row) == (int)curve)
+				fprintf(stream, "D %u %u %.9g %.9g %.9g %.9g\n", i / CURVES, curve,
+					bench_row_number(row, panel->sites ? "sites" : "patchers"),
+					row->value.median,
+					finite_or(row->value.low, row->value.median),
+					finite_or(row->value.high, row->value.median));
+		fputs("\n", stream);
+	}
 }
 
 /* 0 if there is nothing to draw; how many PANELS. */

@@ -101,40 +101,12 @@ static double rate_of(const struct bench_row *row)
 	return asked > 0 && got > 0 ? got : asked;
 }
 
-static void put_share(FILE *stream, struct curves *c, const struct bench_row *row)
-{
-	double share = row->ratio.median, balance = bench_row_extra_of(row, "balance");
-	int curve = curve_of(c, row);
-
-	if (curve < 0 || executors_of(row) != c->executors[0] || !isfinite(share))
-		return;
-	/* One state was never executed: as far up as the scale goes. 0 for none. */
-	balance = isinf(balance) ? BALANCE_MOST : finite_or(balance, 0);
-	fprintf(stream, "T %d %d %.9g %.9g %.9g %.9g %.9g\n", curve, mode_of(row), rate_of(row),
-		share, finite_or(row->ratio.low, share), finite_or(row->ratio.high, share),
-		balance);
-}
-
-static void put_calls(FILE *stream, const struct curves *c, const struct bench_row *row)
-{
-	char one[WORDS_ROOM], sample[WORDS_ROOM];
-
-	if (!c->sample || c->sizes < 2 ||
-	    strcmp(words_of_row(row, not_in_names, one, sizeof(one)),
-		   words_of_row(c->sample, not_in_names, sample, sizeof(sample))) != 0)
-		return;
-	for (unsigned i = 0; i < c->sizes; i++)
-		if (c->executors[i] == executors_of(row))
-			fprintf(stream, "E %u %d %.9g %.9g %.9g %.9g\n", i, mode_of(row),
-				rate_of(row), row->value.median,
-				finite_or(row->value.low, row->value.median),
-				finite_or(row->value.high, row->value.median));
-}
-
 void bench_throughput_print(FILE *stream, const void *arg)
 {
 	const struct bench_result *result = arg;
+	const struct bench_row *end = result->row + result->rows;
 	struct curves c = curves_of(result);
+	char one[WORDS_ROOM], sample[WORDS_ROOM];
 
 	fputs("# K curve peer name\n"
 	      "# T curve mode toggles/s share low high balance: mode 0 call-call, 1 call-nop\n"
@@ -144,15 +116,35 @@ void bench_throughput_print(FILE *stream, const void *arg)
 		fprintf(stream, "K %u %d \"%s\"\n", i, c.peer[i], c.name[i]);
 	/* Rates of one curve stand in a block, for a line through them. */
 	for (unsigned curve = 0; curve < c.count; curve++) {
-		for (unsigned i = 0; i < result->rows; i++)
-			if (is_drawn(&result->row[i]) &&
-			    curve_of(&c, &result->row[i]) == (int)curve)
-				put_share(stream, &c, &result->row[i]);
+		for (const struct bench_row *row = result->row; row < end; row++) {
+			double share = row->ratio.median;
+			double balance = bench_row_extra_of(row, "balance");
+
+			if (!is_drawn(row) || curve_of(&c, row) != (int)curve ||
+			    executors_of(row) != c.executors[0] || !isfinite(share))
+				continue;
+			/* One state was never executed: as far up as the scale goes. 0 for none. */
+			balance = isinf(balance) ? BALANCE_MOST : finite_or(balance, 0);
+			fprintf(stream, "T %u %d %.9g %.9g %.9g %.9g %.9g\n", curve, mode_of(row),
+				rate_of(row), share, finite_or(row->ratio.low, share),
+				finite_or(row->ratio.high, share), balance);
+		}
 		fputs("\n", stream);
 	}
-	for (unsigned i = 0; i < result->rows; i++)
-		if (is_drawn(&result->row[i]))
-			put_calls(stream, &c, &result->row[i]);
+	if (c.sample)
+		words_of_row(c.sample, not_in_names, sample, sizeof(sample));
+	for (const struct bench_row *row = result->row; row < end && c.sample && c.sizes > 1;
+	     row++) {
+		if (!is_drawn(row) ||
+		    strcmp(words_of_row(row, not_in_names, one, sizeof(one)), sample) != 0)
+			continue;
+		for (unsigned i = 0; i < c.sizes; i++)
+			if (c.executors[i] == executors_of(row))
+				fprintf(stream, "E %u %d %.9g %.9g %.9g %.9g\n", i, mode_of(row),
+					rate_of(row), row->value.median,
+					finite_or(row->value.low, row->value.median),
+					finite_or(row->value.high, row->value.median));
+	}
 }
 
 /* 0 if there is nothing to draw; how many CURVES; the EXECUTORS of the last panels, empty without

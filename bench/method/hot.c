@@ -53,11 +53,6 @@ void hot_loop(const struct hot_work *work, unsigned executor, struct hot_counts 
 	add_to(&counts->executed, HOT_ROUND);
 }
 
-static const struct hot_work *work_of(struct executor *e)
-{
-	return atomic_load_explicit(&e->work, memory_order_acquire);
-}
-
 static void *executor_main(void *arg)
 {
 	struct executor *e = arg;
@@ -71,14 +66,14 @@ static void *executor_main(void *arg)
 		pthread_mutex_lock(&hot->lock);
 		atomic_store_explicit(&e->asleep, true, memory_order_relaxed);
 		pthread_cond_broadcast(&hot->slept);
-		while (!work_of(e) && !hot->end)
+		while (!(work = atomic_load_explicit(&e->work, memory_order_acquire)) && !hot->end)
 			pthread_cond_wait(&hot->aimed, &hot->lock);
 		end = hot->end;
 		atomic_store_explicit(&e->asleep, false, memory_order_relaxed);
 		pthread_mutex_unlock(&hot->lock);
 		if (end)
 			return NULL;
-		while ((work = work_of(e))) {
+		for (; work; work = atomic_load_explicit(&e->work, memory_order_acquire)) {
 			work->run(work, e->number, &e->counts);
 			add_to(&e->counts.rounds, 1);
 		}

@@ -26,78 +26,30 @@ enum {
 	BYTES = 5 * PAGE
 };
 
-static void put_target(const struct loop *loop, enum loop_target what, unsigned number)
-{
-	struct emit e = { .at = loop->target[number] };
-
-	if (what == LOOP_COUNT)
-		PUT(&e, 0x48, 0xff, 0x46, (uint8_t)(8 * number)); /* inc qword [rsi + 8n] */
-	PUT(&e, 0xc3);
-}
-
 static void put_call_pointer(struct emit *e, const struct loop *loop)
 {
 	PUT(e, 0xff, 0x15);
 	put_rel32(e, loop->pointer, 0);
 }
 
-/* cmp byte [flag], 0; jne away; the way back is behind it. */
-static void put_guard(struct emit *e, const struct loop *loop, bool pointer)
-{
-	struct emit away = { .at = (uint8_t *)loop->map + AWAY };
-
-	PUT(e, 0x80, 0x3d);
-	put_rel32(e, loop->flag, 1);
-	PUT(e, 0x00, 0x0f, 0x85);
-	put_rel32(e, away.at, 0);
-	if (pointer)
-		put_call_pointer(&away, loop);
-	else
-		put_call(&away, away.at, loop->target[0]);
-	PUT(&away, 0xe9);
-	put_rel32(&away, e->at, 0);
-}
-
-/*
- * Twenty-four things that do not wait for each other, of the kinds that a machine has most
- * places for: what else runs beside them takes time of its own.
- */
-static void put_work(struct emit *e)
-{
-	for (unsigned i = 0; i < 4; i++) {
-		PUT(e, 0x48, 0x8d, 0x47, 0x08); /* lea rax, [rdi + 8] */
-		PUT(e, 0x48, 0x8d, 0x4f, 0x10); /* lea rcx, [rdi + 16] */
-		PUT(e, 0x4c, 0x8d, 0x47, 0x18); /* lea r8, [rdi + 24] */
-		PUT(e, 0x48, 0x8b, 0x16);	/* mov rdx, [rsi] */
-		PUT(e, 0x49, 0x89, 0xf9);	/* mov r9, rdi */
-		PUT(e, 0x90);			/* nop */
-	}
-}
-
-/*
- * The body begins at its line, or as far in front of an odd multiple of the boundary as the
- * split says. The stack is not aligned for the targets: they are ours and use none.
- */
-static uint8_t *place_of(const struct loop *loop, const struct loop_spec *spec)
-{
-	unsigned boundary = spec->boundary ? spec->boundary : 64;
-	uint8_t *base = (uint8_t *)loop->map + LOOP;
-
-	if ((uintptr_t)base % (2 * PAGE) == 0)
-		base += PAGE;
-	if (spec->kind == LOOP_EMPTY)
-		base += LOOP_SITE_BYTES;
-	if (spec->split == 0)
-		return base + 64;
-	return base + (boundary == PAGE ? 0 : 128 + boundary) - spec->split;
-}
-
 static void emit_loop(struct loop *loop, const struct loop_spec *spec)
 {
 	static const uint8_t nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
-	uint8_t *body = place_of(loop, spec);
-	struct emit e = { .at = body };
+	unsigned boundary = spec->boundary ? spec->boundary : 64;
+	uint8_t *body = (uint8_t *)loop->map + LOOP;
+	struct emit e, away = { 0 };
 
+	/*
+	 * The body begins at its line, or as far in front of an odd multiple of the boundary as the
+	 * split says. The stack is not aligned for the targets: they are ours and use none.
+	 */
+	if ((uintptr_t)body % (2 * PAGE) == 0)
+		body += PAGE;
+	if (spec->kind == LOOP_EMPTY)
+		body += LOOP_SITE_BYTES;
+	body += spec->split == 0 ? 64 : boundary == PAGE ? 0 : 128 + boundary;
+	body -= spec->split;
+	e = (struct emit){ .at = body };
 	switch (spec->kind) {
 	case LOOP_EMPTY:
 		break;
@@ -116,14 +68,35 @@ static void emit_loop(struct loop *loop, const struct loop_spec *spec)
 		break;
 	case LOOP_FLAG:
 	case LOOP_FLAG_POINTER:
-		put_guard(&e, loop, spec->kind == LOOP_FLAG_POINTER);
+		/* cmp byte [flag], 0; jne away; the way back is behind it. */
+		away.at = (uint8_t *)loop->map + AWAY;
+		PUT(&e, 0x80, 0x3d);
+		put_rel32(&e, loop->flag, 1);
+		PUT(&e, 0x00, 0x0f, 0x85);
+		put_rel32(&e, away.at, 0);
+		if (spec->kind == LOOP_FLAG_POINTER)
+			put_call_pointer(&away, loop);
+		else
+			put_call(&away, away.at, loop->target[0]);
+		PUT(&away, 0xe9);
+		put_rel32(&away, e.at, 0);
 		break;
 	case LOOP_POINTER:
 		put_call_pointer(&e, loop);
 		break;
 	}
-	if (spec->work)
-		put_work(&e);
+	/*
+	 * Twenty-four things that do not wait for each other, of the kinds that a machine has most
+	 * places for: what else runs beside them takes time of its own.
+	 */
+	for (unsigned i = 0; i < 4 && spec->work; i++) {
+		PUT(&e, 0x48, 0x8d, 0x47, 0x08); /* lea rax, [rdi + 8] */
+		PUT(&e, 0x48, 0x8d, 0x4f, 0x10); /* lea rcx, [rdi + 16] */
+		PUT(&e, 0x4c, 0x8d, 0x47, 0x18); /* lea r8, [rdi + 24] */
+		PUT(&e, 0x48, 0x8b, 0x16);	 /* mov rdx, [rsi] */
+		PUT(&e, 0x49, 0x89, 0xf9);	 /* mov r9, rdi */
+		PUT(&e, 0x90);			 /* nop */
+	}
 	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85); /* dec rdi; jnz */
 	put_rel32(&e, body, 0);
 	PUT(&e, 0xc3);
@@ -141,6 +114,7 @@ int loop_build(struct loop *loop, const struct loop_spec *spec)
 {
 	uint8_t *map = mmap(NULL, BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct emit target;
 
 	if (map == MAP_FAILED)
 		return -errno;
@@ -151,7 +125,10 @@ int loop_build(struct loop *loop, const struct loop_spec *spec)
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		loop->target[i] = map + TARGETS + i * TARGET_STRIDE;
-		put_target(loop, spec->target, i);
+		target = (struct emit){ .at = loop->target[i] };
+		if (spec->target == LOOP_COUNT)
+			PUT(&target, 0x48, 0xff, 0x46, (uint8_t)(8 * i)); /* inc qword [rsi + 8n] */
+		PUT(&target, 0xc3);
 	}
 	if (spec->kind == LOOP_POINTER || spec->kind == LOOP_FLAG_POINTER) {
 		loop->pointer = (_Atomic(void *) *)(map + DATA_POINTER);

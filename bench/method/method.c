@@ -42,27 +42,12 @@ static bool stopped(const struct bench_run *run)
 	return run->stop && *run->stop;
 }
 
-/* A B B A, or A A. */
-static int run_quadruple(const struct bench_run *run, struct bench_case *c, char *why)
-{
-	static const bool is_base[] = { false, true, true, false };
-	int ret = 0;
-
-	for (unsigned i = 0; i < 4 && ret == 0; i++) {
-		if (stopped(run))
-			return -EINTR;
-		if (!is_base[i])
-			ret = one_block(c, c->samples, why);
-		else if (c->base)
-			ret = one_block(c->base, c->base_samples, why);
-	}
-	return ret;
-}
-
-/* Each case once, in an order drawn anew by Fisher and Yates. */
+/* Each case once, A B B A or A A, in an order drawn anew by Fisher and Yates. */
 static int one_round(const struct bench_run *run, struct bench_case *cases, size_t count,
 		     unsigned round, size_t *order, uint64_t *state)
 {
+	static const bool is_base[] = { false, true, true, false };
+
 	for (size_t i = count; i > 1; i--) {
 		size_t other = random_next(state) % i, mine = order[i - 1];
 
@@ -72,14 +57,21 @@ static int one_round(const struct bench_run *run, struct bench_case *cases, size
 	for (size_t i = 0; i < count; i++) {
 		struct bench_case *c = &cases[order[i]];
 		char why[BENCH_WHY] = "";
-		int ret;
+		int ret = 0;
 
 		if (run->progress)
 			run->progress(round * (unsigned)count + (unsigned)i,
 				      run->rounds * (unsigned)count, c->row.name);
 		if (c->skipped || (c->rounds && round >= c->rounds))
 			continue;
-		ret = run_quadruple(run, c, why);
+		for (unsigned k = 0; k < 4 && ret == 0; k++) {
+			if (stopped(run))
+				return -EINTR;
+			if (!is_base[k])
+				ret = one_block(c, c->samples, why);
+			else if (c->base)
+				ret = one_block(c->base, c->base_samples, why);
+		}
 		if (ret == -EINTR || stopped(run))
 			return -EINTR;
 		c->skipped = ret < 0;
@@ -120,51 +112,27 @@ static int add_row(struct bench_case *c, unsigned which, uint64_t seed, struct b
 	return ret == -EDOM ? 0 : ret;
 }
 
-/*
- * How far apart patcher and first executor are. A hypervisor may move them: then
- * every figure that is a trip of a line changes with it.
- */
-static void note_distance(const struct bench_run *run, struct samples *distance)
-{
-	struct tsc_offset offset;
-
-	if (run->seating.executors && run->seating.executor[0] != run->seating.patcher &&
-	    tsc_offset_measure(run->topology, run->seating.patcher, run->seating.executor[0],
-			       &offset) == 0)
-		samples_add(distance, (double)offset.error);
-}
-
-static void keep_distance(struct samples *distance, struct bench_value *v)
-{
-	struct bench_value now;
-
-	samples_end_block(distance);
-	if (!distance->count || !distance->blocks)
-		return;
-	now = (struct bench_value){ samples_block_median(distance, 0), INFINITY, 0 };
-	for (size_t i = 0; i < distance->count; i++) {
-		now.low = fmin(now.low, distance->value[i]);
-		now.high = fmax(now.high, distance->value[i]);
-	}
-	if (!isnan(v->median)) {
-		now.low = fmin(now.low, v->low);
-		now.high = fmax(now.high, v->high);
-	}
-	*v = now;
-}
-
 int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t count,
 		  struct bench_result *result)
 {
 	size_t *order = calloc(count, sizeof(*order));
 	struct samples distance = { 0 };
+	struct tsc_offset offset;
+	const struct seating *seating = &run->seating;
 	uint64_t state = run->seed;
 	int ret = order ? pin_this_thread(run->topology, run->seating.patcher) : -ENOMEM;
 
 	for (size_t i = 0; i < count && order; i++)
 		order[i] = i;
 	for (unsigned round = 0; round < run->rounds && ret == 0; round++) {
-		note_distance(run, &distance);
+		/*
+		 * How far apart patcher and first executor are. A hypervisor may move them: then
+		 * every figure that is a trip of a line changes with it.
+		 */
+		if (seating->executors && seating->executor[0] != seating->patcher &&
+		    tsc_offset_measure(run->topology, seating->patcher, seating->executor[0],
+				       &offset) == 0)
+			samples_add(&distance, (double)offset.error);
 		ret = one_round(run, cases, count, round, order, &state);
 	}
 	for (size_t i = 0; i < count; i++)
@@ -172,12 +140,25 @@ int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t 
 			if (ret == 0 && (!which || cases[i].second_measure))
 				ret = add_row(&cases[i], which, run->seed, result);
 		}
-	keep_distance(&distance, &result->distance);
 	for (size_t i = 0; i < count; i++)
 		for (unsigned which = 0; which < 2; which++) {
 			samples_free(&cases[i].samples[which]);
 			samples_free(&cases[i].base_samples[which]);
 		}
+	samples_end_block(&distance);
+	if (distance.count && distance.blocks) {
+		struct bench_value now = { samples_block_median(&distance, 0), INFINITY, 0 };
+		const struct bench_value *v = &result->distance;
+
+		for (size_t i = 0; i < distance.count; i++) {
+			now.low = fmin(now.low, distance.value[i]);
+			now.high = fmax(now.high, distance.value[i]);
+		}
+		/* What earlier ones of this result have seen; NAN of none. */
+		now.low = fmin(now.low, v->low);
+		now.high = fmax(now.high, v->high);
+		result->distance = now;
+	}
 	samples_free(&distance);
 	free(order);
 	return ret;
@@ -185,21 +166,11 @@ int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t 
 
 /* --- Around a benchmark --------------------------------------------------------------------- */
 
-/* Whether policy wait may be used here, and by which waits. */
-static void note_waits(struct bench_result *result)
-{
-	struct pc_status status;
-
-	if (pc_set_policy(PC_POLICY_WAIT) == 0 && pc_get_status(&status) == 0)
-		result->waits =
-			(struct waits){ status.first_wait, status.second_wait, status.stretch };
-	pc_set_policy(PC_POLICY_AUTO);
-}
-
 int bench_result_begin(const struct bench_run *run, const char *benchmark,
 		       struct bench_result *result, struct bench_watch *watch)
 {
 	int ret = pin_this_thread(run->topology, run->seating.patcher);
+	struct pc_status status;
 
 	*result = (struct bench_result){
 		.seed = run->seed,
@@ -211,7 +182,11 @@ int bench_result_begin(const struct bench_run *run, const char *benchmark,
 	witness_clear(&result->witness);
 	if (ret < 0)
 		return ret;
-	note_waits(result);
+	/* Whether policy wait may be used here, and by which waits. */
+	if (pc_set_policy(PC_POLICY_WAIT) == 0 && pc_get_status(&status) == 0)
+		result->waits =
+			(struct waits){ status.first_wait, status.second_wait, status.stretch };
+	pc_set_policy(PC_POLICY_AUTO);
 	witness_before(&result->witness, run->topology, &run->seating);
 	watch->seconds = seconds_now();
 	getrusage(RUSAGE_SELF, &watch->usage);

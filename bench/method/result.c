@@ -41,12 +41,8 @@ void bench_row_name(struct bench_row *row, const char *name, const char *measure
 	copy_text(row->unit, sizeof(row->unit), unit);
 }
 
-static void add_param(struct bench_row *row, const char *key, double number, const char *text)
+static void add_param(struct bench_param *param, const char *key, double number, const char *text)
 {
-	struct bench_param *param = &row->param[row->params];
-
-	assert(row->params < BENCH_PARAMS);
-	row->params++;
 	copy_text(param->key, sizeof(param->key), key);
 	copy_text(param->text, sizeof(param->text), text);
 	param->number = number;
@@ -54,23 +50,20 @@ static void add_param(struct bench_row *row, const char *key, double number, con
 
 void bench_row_param(struct bench_row *row, const char *key, double number)
 {
-	add_param(row, key, number, "");
+	assert(row->params < BENCH_PARAMS);
+	add_param(&row->param[row->params++], key, number, "");
 }
 
 void bench_row_param_text(struct bench_row *row, const char *key, const char *text)
 {
-	assert(*text);
-	add_param(row, key, NAN, text);
+	assert(*text && row->params < BENCH_PARAMS);
+	add_param(&row->param[row->params++], key, NAN, text);
 }
 
 void bench_row_extra(struct bench_row *row, const char *key, double number)
 {
-	struct bench_extra *extra = &row->extra[row->extras];
-
 	assert(row->extras < BENCH_EXTRAS);
-	row->extras++;
-	copy_text(extra->key, sizeof(extra->key), key);
-	extra->number = number;
+	add_param(&row->extra[row->extras++], key, number, "");
 }
 
 void bench_row_skip(struct bench_row *row, const char *format, ...)
@@ -92,34 +85,34 @@ void bench_row_skip(struct bench_row *row, const char *format, ...)
 			*c = '?';
 }
 
-static const struct bench_param *find_param(const struct bench_row *row, const char *key)
+static const struct bench_param *find_param(const struct bench_param *list, unsigned count,
+					    const char *key)
 {
-	for (unsigned i = 0; i < row->params; i++)
-		if (strcmp(row->param[i].key, key) == 0)
-			return &row->param[i];
+	for (; count--; list++)
+		if (strcmp(list->key, key) == 0)
+			return list;
 	return NULL;
 }
 
 double bench_row_number(const struct bench_row *row, const char *key)
 {
-	const struct bench_param *param = find_param(row, key);
+	const struct bench_param *param = find_param(row->param, row->params, key);
 
 	return param && !param->text[0] ? param->number : NAN;
 }
 
 const char *bench_row_text(const struct bench_row *row, const char *key)
 {
-	const struct bench_param *param = find_param(row, key);
+	const struct bench_param *param = find_param(row->param, row->params, key);
 
 	return param && param->text[0] ? param->text : NULL;
 }
 
 double bench_row_extra_of(const struct bench_row *row, const char *key)
 {
-	for (unsigned i = 0; i < row->extras; i++)
-		if (strcmp(row->extra[i].key, key) == 0)
-			return row->extra[i].number;
-	return NAN;
+	const struct bench_param *extra = find_param(row->extra, row->extras, key);
+
+	return extra ? extra->number : NAN;
 }
 
 bool bench_row_same(const struct bench_row *row)

@@ -26,16 +26,13 @@ struct bench_value {
 	double high;
 };
 
-/* What tells a row from others of its case: "split" = "1|4", "executors" = 1. */
+/*
+ * What tells a row from others of its case: "split" = "1|4", "executors" = 1. Or another number
+ * that belongs to it: "balance".
+ */
 struct bench_param {
 	char key[BENCH_KEY];
 	char text[BENCH_TEXT]; /* empty: it is a number */
-	double number;
-};
-
-/* Another number that belongs to the row: "balance", "toggles_per_s". */
-struct bench_extra {
-	char key[BENCH_KEY];
 	double number;
 };
 
@@ -63,7 +60,7 @@ struct bench_row {
 	struct bench_value base;
 	struct bench_value ratio; /* of each quadruple, value to base */
 
-	struct bench_extra extra[BENCH_EXTRAS];
+	struct bench_param extra[BENCH_EXTRAS]; /* numbers only */
 	unsigned extras;
 	struct bench_bin *bin; /* owned; NULL: no histogram */
 	unsigned bins;

@@ -11,20 +11,17 @@
 #define BINS_PER_OCTAVE 8
 #define OVER_SEED	1 /* of the bootstrap; any will do */
 
-static bool grow(void *array, size_t count, size_t *room, size_t size)
+/* Doubled whenever it is full: then its count is a power of two. False: out of memory. */
+static bool grow(void *array, size_t count, size_t size)
 {
 	void **p = array;
-	size_t more = *room ? 2 * *room : 64;
-	void *grown;
+	void *grown = *p;
 
-	if (count < *room)
-		return true;
-	grown = reallocarray(*p, more, size);
-	if (!grown)
-		return false;
-	*p = grown;
-	*room = more;
-	return true;
+	if ((count & (count - 1)) == 0)
+		grown = reallocarray(*p, count ? 2 * count : 1, size);
+	if (grown)
+		*p = grown;
+	return grown;
 }
 
 void samples_add(struct samples *s, double value)
@@ -33,7 +30,7 @@ void samples_add(struct samples *s, double value)
 		s->odd = true;
 	if (isnan(value))
 		return;
-	if (grow(&s->value, s->count, &s->room, sizeof(*s->value)))
+	if (grow(&s->value, s->count, sizeof(*s->value)))
 		s->value[s->count++] = value;
 	else
 		s->lost = true;
@@ -51,7 +48,7 @@ static bool empty_block(const struct samples *s, size_t block)
 
 void samples_end_block(struct samples *s)
 {
-	if (grow(&s->end, s->blocks, &s->blocks_room, sizeof(*s->end)))
+	if (grow(&s->end, s->blocks, sizeof(*s->end)))
 		s->end[s->blocks++] = s->count;
 	else
 		s->lost = true;
@@ -108,57 +105,18 @@ double samples_block_median(const struct samples *s, size_t block)
 	return median;
 }
 
-/* Values with their places in time, which sorting would lose. */
-struct draws {
-	double *value;	 /* sorted */
-	size_t *rank;	 /* of the value that was measured as i-th: its place in value[] */
-	unsigned *drawn; /* how often, by place */
-	double *medians;
-	size_t count;
-};
-
-/* The median of a draw of all together, told by how often each place was drawn. */
-static double drawn_median(const struct draws *d, size_t all)
-{
-	size_t below = 0, i = 0;
-	double low;
-
-	while (below + d->drawn[i] <= (all - 1) / 2)
-		below += d->drawn[i++];
-	low = d->value[i];
-	while (below + d->drawn[i] <= all / 2)
-		below += d->drawn[i++];
-	return (low + d->value[i]) / 2;
-}
-
-/* Each draw is of as many groups as there are, each of neighbours in time, drawn whole. */
-static void bootstrap_medians(struct draws *d, size_t group, uint64_t seed, struct bench_value *v)
-{
-	size_t groups = (d->count + group - 1) / group;
-
-	for (size_t draw = 0; draw < BOOTSTRAP_DRAWS; draw++) {
-		size_t all = 0;
-
-		memset(d->drawn, 0, d->count * sizeof(*d->drawn));
-		for (size_t k = 0; k < groups; k++) {
-			double u = (double)(random_next(&seed) >> 11) * 0x1p-53;
-			size_t i = (size_t)(u * (double)groups) * group;
-
-			for (size_t end = i + group; i < end && i < d->count; i++, all++)
-				d->drawn[d->rank[i]]++;
-		}
-		d->medians[draw] = drawn_median(d, all);
-	}
-	qsort(d->medians, BOOTSTRAP_DRAWS, sizeof(*d->medians), by_value);
-	v->low = sample_quantile(d->medians, BOOTSTRAP_DRAWS, 0.025);
-	v->high = sample_quantile(d->medians, BOOTSTRAP_DRAWS, 0.975);
-}
-
-/* False: out of memory. */
+/*
+ * The median, and its interval by draws of as many groups as there are, each of neighbours in time,
+ * drawn whole. A draw is kept as how often each value was drawn, in sorted order: its median is
+ * found by counting. False: out of memory.
+ */
 static bool bootstrap_groups(const double *values, size_t count, size_t group, uint64_t seed,
 			     struct bench_value *v)
 {
-	struct draws d;
+	size_t groups = (count + group - 1) / group;
+	double *value, *medians;
+	unsigned *drawn;
+	size_t *rank; /* of the value that was measured as i-th: its place in value[] */
 	bool made;
 
 	*v = (struct bench_value){ NAN, NAN, NAN };
@@ -167,28 +125,47 @@ static bool bootstrap_groups(const double *values, size_t count, size_t group, u
 			return true;
 	if (!count)
 		return true;
-	d = (struct draws){
-		.value = sorted(values, count),
-		.rank = calloc(count, sizeof(*d.rank)),
-		.drawn = calloc(count, sizeof(*d.drawn)),
-		.medians = calloc(BOOTSTRAP_DRAWS, sizeof(*d.medians)),
-		.count = count,
-	};
-	made = d.value && d.rank && d.drawn && d.medians;
+	value = sorted(values, count);
+	rank = calloc(count, sizeof(*rank));
+	drawn = calloc(count, sizeof(*drawn));
+	medians = calloc(BOOTSTRAP_DRAWS, sizeof(*medians));
+	made = value && rank && drawn && medians;
+	if (made)
+		*v = (struct bench_value){ sample_quantile(value, count, 0.5), value[0],
+					   value[count - 1] };
 	/* Equals take the same place, which does not matter to a median. */
 	for (size_t i = 0; i < count && made; i++)
-		d.rank[i] = (size_t)((double *)bsearch(&values[i], d.value, count, sizeof(*values),
-						       by_value) -
-				     d.value);
-	if (made)
-		*v = (struct bench_value){ sample_quantile(d.value, count, 0.5), d.value[0],
-					   d.value[count - 1] };
-	if (made && (count + group - 1) / group >= BOOTSTRAP_LEAST)
-		bootstrap_medians(&d, group, seed, v);
-	free(d.value);
-	free(d.rank);
-	free(d.drawn);
-	free(d.medians);
+		rank[i] = (size_t)((double *)bsearch(&values[i], value, count, sizeof(*values),
+						     by_value) -
+				   value);
+	for (size_t draw = 0; draw < BOOTSTRAP_DRAWS && made && groups >= BOOTSTRAP_LEAST; draw++) {
+		size_t all = 0, below = 0, at = 0;
+		double low;
+
+		memset(drawn, 0, count * sizeof(*drawn));
+		for (size_t k = 0; k < groups; k++) {
+			double u = (double)(random_next(&seed) >> 11) * 0x1p-53;
+			size_t i = (size_t)(u * (double)groups) * group;
+
+			for (size_t end = i + group; i < end && i < count; i++, all++)
+				drawn[rank[i]]++;
+		}
+		while (below + drawn[at] <= (all - 1) / 2)
+			below += drawn[at++];
+		low = value[at];
+		while (below + drawn[at] <= all / 2)
+			below += drawn[at++];
+		medians[draw] = (low + value[at]) / 2;
+	}
+	if (made && groups >= BOOTSTRAP_LEAST) {
+		qsort(medians, BOOTSTRAP_DRAWS, sizeof(*medians), by_value);
+		v->low = sample_quantile(medians, BOOTSTRAP_DRAWS, 0.025);
+		v->high = sample_quantile(medians, BOOTSTRAP_DRAWS, 0.975);
+	}
+	free(value);
+	free(rank);
+	free(drawn);
+	free(medians);
 	return made;
 }
 
@@ -227,85 +204,75 @@ static double of_two(const struct samples *s, size_t pair)
 	return samples_block_median(s, 2 * pair) + samples_block_median(s, 2 * pair + 1);
 }
 
-static size_t pairs_of(const struct samples *s, const struct samples *base)
+/*
+ * Of each pair of blocks of both the ratio, or the difference; pairs of which a block is empty have
+ * none. Their median goes to v. How many there were, or -ENOMEM.
+ */
+static int of_pairs(const struct samples *s, const struct samples *base, bool ratio, uint64_t seed,
+		    struct bench_value *v)
 {
-	return (s->blocks < base->blocks ? s->blocks : base->blocks) / 2;
-}
-
-/* Quadruples of which a block is empty have no ratio. */
-static bool of_ratios(const struct samples *s, const struct samples *base, uint64_t seed,
-		      struct bench_row *row)
-{
-	size_t pairs = pairs_of(s, base);
-	double *ratios = calloc(pairs + !pairs, sizeof(*ratios));
+	size_t pairs = (s->blocks < base->blocks ? s->blocks : base->blocks) / 2, count = 0;
+	double *values = calloc(pairs + !pairs, sizeof(*values));
 	bool done;
 
-	if (!ratios)
-		return false;
-	row->pairs = 0;
+	if (!values)
+		return -ENOMEM;
 	for (size_t i = 0; i < pairs; i++) {
 		double over = of_two(s, i), under = of_two(base, i);
 
-		if (!isnan(over) && !isnan(under))
-			ratios[row->pairs++] = over / under;
+		if (!ratio)
+			values[count++] = (over - under) / 2;
+		else if (!isnan(over) && !isnan(under))
+			values[count++] = over / under;
 	}
-	done = bootstrap_groups(ratios, row->pairs, 1, seed, &row->ratio);
-	free(ratios);
-	return done;
+	done = bootstrap_groups(values, count, 1, seed, v);
+	free(values);
+	return done ? (int)count : -ENOMEM;
 }
 
 struct bench_value over_pairs(const struct samples *s, const struct samples *base)
 {
-	size_t pairs = pairs_of(s, base);
-	double *over = calloc(pairs + !pairs, sizeof(*over));
 	struct bench_value v = { NAN, NAN, NAN };
 
-	if (!over)
-		return v;
-	for (size_t i = 0; i < pairs; i++)
-		over[i] = (of_two(s, i) - of_two(base, i)) / 2;
-	v = bootstrap_median(over, pairs, OVER_SEED);
-	free(over);
+	of_pairs(s, base, false, OVER_SEED, &v);
 	return v;
-}
-
-/* Of all samples, no matter of which block. */
-static int describe_samples(const struct samples *s, struct bench_row *row)
-{
-	static const double at[] = { 0, 0.05, 0.25, 0.75, 0.95, 0.99, 1 };
-	double *const to[] = { &row->least, &row->p5,  &row->p25, &row->p75,
-			       &row->p95,   &row->p99, &row->most };
-	double *all = s->count ? sorted(s->value, s->count) : NULL, fence;
-
-	if (s->count && !all)
-		return -ENOMEM;
-	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
-		*to[i] = all ? sample_quantile(all, s->count, at[i]) : NAN;
-	row->outliers = 0;
-	fence = row->p75 + 3 * (row->p75 - row->p25);
-	for (size_t i = s->count; i > 0 && all[i - 1] > fence; i--)
-		row->outliers++;
-	free(all);
-	return 0;
 }
 
 int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t seed,
 		   struct bench_row *row)
 {
+	static const double at[] = { 0, 0.05, 0.25, 0.75, 0.95, 0.99, 1 };
+	double *const to[] = { &row->least, &row->p5,  &row->p25, &row->p75,
+			       &row->p95,   &row->p99, &row->most };
+	double *all, fence;
+	int pairs = 0;
+
 	if (s->lost || (base && base->lost))
 		return -ENOMEM;
 	if (s->odd || (base && base->odd))
 		return -EDOM;
 	row->value = row->base = row->ratio = (struct bench_value){ NAN, NAN, NAN };
 	row->samples = s->count;
-	row->pairs = 0;
+	row->pairs = row->outliers = 0;
 	for (size_t i = 0; i < s->blocks; i++)
 		row->pairs += !empty_block(s, i);
-	if (!of_blocks(s, seed, &row->value))
+	if (!of_blocks(s, seed, &row->value) || (base && !of_blocks(base, seed, &row->base)))
 		return -ENOMEM;
-	if (base && (!of_blocks(base, seed, &row->base) || !of_ratios(s, base, seed, row)))
+	if (base)
+		row->pairs = (uint64_t)(pairs = of_pairs(s, base, true, seed, &row->ratio));
+	/* Of all samples, no matter of which block. */
+	all = s->count ? sorted(s->value, s->count) : NULL;
+	if (pairs < 0 || (s->count && !all)) {
+		free(all);
 		return -ENOMEM;
-	return describe_samples(s, row);
+	}
+	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
+		*to[i] = all ? sample_quantile(all, s->count, at[i]) : NAN;
+	fence = row->p75 + 3 * (row->p75 - row->p25);
+	for (size_t i = s->count; i > 0 && all[i - 1] > fence; i--)
+		row->outliers++;
+	free(all);
+	return 0;
 }
 
 static double bin_low(unsigned bin)

@@ -12,9 +12,9 @@
 
 struct samples {
 	double *value;
-	size_t count, room;
+	size_t count;
 	size_t *end; /* of each finished block */
-	size_t blocks, blocks_room;
+	size_t blocks;
 	bool lost; /* out of memory: samples are missing */
 	bool odd;  /* one was infinite, or no number (and left out) */
 };

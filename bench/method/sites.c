@@ -27,16 +27,6 @@ static unsigned draw_below(uint64_t *random, unsigned below)
 	return (unsigned)(random_next(random) % below);
 }
 
-/* A size of a body. Log-normal, as function sizes are. */
-static size_t draw_body(uint64_t *random)
-{
-	double u = ((double)(random_next(random) >> 11) + 0.5) * 0x1p-53;
-	double v = ((double)(random_next(random) >> 11) + 0.5) * 0x1p-53;
-	double normal = sqrt(-2 * log(u)) * cos(2 * M_PI * v);
-
-	return (size_t)fmin(BODY_MEDIAN * exp(normal), BODY_MOST);
-}
-
 /* Callee-saved registers in the order in which gcc runs out of them: last pushed first taken. */
 static const struct {
 	uint8_t push[2], pop[2], len;
@@ -50,23 +40,17 @@ static const struct {
 };
 
 /* What a compiler puts in front of a call; rdi and rax are not touched. */
-static void put_filler(struct emit *e, uint64_t *random)
-{
-	static const struct {
-		uint8_t len, bytes[7];
-	} fillers[] = {
-		{ 3, { 0x48, 0x89, 0xf2 } },			     /* mov rdx, rsi */
-		{ 2, { 0x31, 0xc9 } },				     /* xor ecx, ecx */
-		{ 5, { 0xbe, 0x01, 0x00, 0x00, 0x00 } },	     /* mov esi, 1 */
-		{ 7, { 0x48, 0x8d, 0x35, 0x40, 0x00, 0x00, 0x00 } }, /* lea rsi, [rip + 64] */
-		{ 5, { 0x48, 0x8b, 0x54, 0x24, 0x08 } },	     /* mov rdx, [rsp + 8] */
-		{ 4, { 0x40, 0x0f, 0xb6, 0xce } },		     /* movzx ecx, sil */
-		{ 6, { 0x41, 0xb8, 0x02, 0x00, 0x00, 0x00 } },	     /* mov r8d, 2 */
-	};
-	unsigned i = draw_below(random, sizeof(fillers) / sizeof(*fillers));
-
-	put(e, fillers[i].bytes, fillers[i].len);
-}
+static const struct {
+	uint8_t len, bytes[7];
+} fillers[] = {
+	{ 3, { 0x48, 0x89, 0xf2 } },			     /* mov rdx, rsi */
+	{ 2, { 0x31, 0xc9 } },				     /* xor ecx, ecx */
+	{ 5, { 0xbe, 0x01, 0x00, 0x00, 0x00 } },	     /* mov esi, 1 */
+	{ 7, { 0x48, 0x8d, 0x35, 0x40, 0x00, 0x00, 0x00 } }, /* lea rsi, [rip + 64] */
+	{ 5, { 0x48, 0x8b, 0x54, 0x24, 0x08 } },	     /* mov rdx, [rsp + 8] */
+	{ 4, { 0x40, 0x0f, 0xb6, 0xce } },		     /* movzx ecx, sil */
+	{ 6, { 0x41, 0xb8, 0x02, 0x00, 0x00, 0x00 } },	     /* mov r8d, 2 */
+};
 
 /* sub and add rsp; none, a small frame, or a large one. */
 static void put_frame(struct emit *e, unsigned frame, bool open)
@@ -84,6 +68,7 @@ static size_t put_function(struct emit *e, const uint8_t *target, uint64_t *rand
 {
 	unsigned pushes = draw_below(random, SAVED_MOST + 1), frame = draw_below(random, 3);
 	size_t site, body;
+	double u[2];
 
 	if (draw_below(random, 2))
 		PUT(e, 0xf3, 0x0f, 0x1e, 0xfa); /* endbr64 */
@@ -91,8 +76,11 @@ static size_t put_function(struct emit *e, const uint8_t *target, uint64_t *rand
 		put(e, saved[i - 1].push, saved[i - 1].len);
 	put_frame(e, frame, true);
 	PUT(e, 0x31, 0xc0); /* xor eax, eax */
-	for (unsigned fillers = draw_below(random, 8); fillers > 0; fillers--)
-		put_filler(e, random);
+	for (unsigned more = draw_below(random, 8); more > 0; more--) {
+		unsigned i = draw_below(random, sizeof(fillers) / sizeof(*fillers));
+
+		put(e, fillers[i].bytes, fillers[i].len);
+	}
 	site = e->done;
 	PUT(e, 0xe8);
 	put_rel32(e, target, 0);
@@ -100,8 +88,11 @@ static size_t put_function(struct emit *e, const uint8_t *target, uint64_t *rand
 	for (unsigned i = 0; i < pushes; i++)
 		put(e, saved[i].pop, saved[i].len);
 	PUT(e, 0xc3);
-	/* What no executor runs. */
-	body = draw_body(random);
+	/* What no executor runs: of a log-normal size, as function sizes are. */
+	for (unsigned i = 0; i < 2; i++)
+		u[i] = ((double)(random_next(random) >> 11) + 0.5) * 0x1p-53;
+	body = (size_t)fmin(BODY_MEDIAN * exp(sqrt(-2 * log(u[0])) * cos(2 * M_PI * u[1])),
+			    BODY_MOST);
 	put_copies(e, 0x90, body + -(e->done + body) % ALIGN);
 	return site;
 }

@@ -19,29 +19,10 @@
 
 /* --- Reading ------------------------------------------------------------------------ */
 
-/* In the place of an older one of the same benchmark. */
-static void keep_result(struct bench_results *results, struct bench_result *fresh)
-{
-	size_t i = 0;
-
-	while (i < results->count && strcmp(results->result[i].benchmark, fresh->benchmark) != 0)
-		i++;
-	if (i == BENCHMARKS_MAX) {
-		results->unread++;
-		bench_result_free(fresh);
-		return;
-	}
-	if (i == results->count)
-		results->count++;
-	bench_result_free(&results->result[i]);
-	results->result[i] = *fresh;
-	results->lines[i]++;
-}
-
 int bench_results_read(const struct journal_data *data, struct bench_results *results)
 {
 	const json_t *line;
-	size_t i = 0;
+	size_t i = 0, at;
 
 	memset(results, 0, sizeof(*results));
 	while ((line = line_next(data, "bench", &i))) {
@@ -52,10 +33,19 @@ int bench_results_read(const struct journal_data *data, struct bench_results *re
 			bench_results_free(results);
 			return rc;
 		}
-		if (rc)
+		/* In the place of an older one of the same benchmark. */
+		for (at = 0; !rc && at < results->count; at++)
+			if (strcmp(results->result[at].benchmark, fresh.benchmark) == 0)
+				break;
+		if (rc || at == BENCHMARKS_MAX) {
 			results->unread++;
-		else
-			keep_result(results, &fresh);
+			bench_result_free(&fresh);
+			continue;
+		}
+		results->count += at == results->count;
+		bench_result_free(&results->result[at]);
+		results->result[at] = fresh;
+		results->lines[at]++;
 	}
 	return 0;
 }
@@ -180,39 +170,29 @@ static void put_telling(FILE *out, const struct bench_result *result)
 		html_table_end(out);
 }
 
-static unsigned count_measured(const struct bench_result *result)
+static void put_rows(FILE *out, const struct bench_result *result)
 {
+	static const char *const headings[] = { "not measured", "measure", "why", NULL };
+	char label[WORDS_ROOM];
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < result->rows; i++)
 		count += row_measured(&result->row[i]);
-	return count;
-}
-
-static void put_rows(FILE *out, const struct bench_result *result)
-{
-	unsigned count = count_measured(result);
-
-	if (!count)
-		return;
-	fprintf(out, "<details><summary>All %u rows</summary>\n", count);
-	begin_rows(out,
-		   "Median of the medians of blocks with its bootstrap interval. Outliers lie "
-		   "beyond the third quartile by three times the distance of the quartiles; they "
-		   "are in all figures. A ratio whose interval holds 1 is no difference.");
-	for (unsigned i = 0; i < result->rows; i++)
-		if (row_measured(&result->row[i]))
-			put_row(out, &result->row[i]);
-	html_table_end(out);
-	fputs("</details>\n", out);
-}
-
-static void put_skipped(FILE *out, const struct bench_result *result)
-{
-	static const char *const headings[] = { "not measured", "measure", "why", NULL };
-	char label[WORDS_ROOM];
-
-	if (count_measured(result) == result->rows)
+	if (count) {
+		fprintf(out, "<details><summary>All %u rows</summary>\n", count);
+		begin_rows(
+			out,
+			"Median of the medians of blocks with its bootstrap interval. Outliers lie "
+			"beyond the third quartile by three times the distance of the quartiles; "
+			"they "
+			"are in all figures. A ratio whose interval holds 1 is no difference.");
+		for (unsigned i = 0; i < result->rows; i++)
+			if (row_measured(&result->row[i]))
+				put_row(out, &result->row[i]);
+		html_table_end(out);
+		fputs("</details>\n", out);
+	}
+	if (count == result->rows)
 		return;
 	html_table(out, NULL, headings);
 	for (unsigned i = 0; i < result->rows; i++) {
@@ -230,8 +210,25 @@ static void put_skipped(FILE *out, const struct bench_result *result)
 
 /* --- What is around the rows -------------------------------------------------------------- */
 
-static void put_about(FILE *out, const struct bench_result *result, unsigned lines)
+static const char *count_or(char *buf, size_t size, uint64_t count)
 {
+	if (count == WITNESS_UNKNOWN)
+		return "unknown";
+	snprintf(buf, size, "%" PRIu64, count);
+	return buf;
+}
+
+static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)
+{
+	const struct witness *w = &result->witness;
+	const struct bench_figure *of = bench_figure_of(result->benchmark);
+	char involuntary[24], interrupts[24], name[BENCH_KEY + 8];
+	struct page_figure figure;
+	struct bench_words words;
+	FILE *out = page->out;
+	int rc;
+
+	put_telling(out, result);
 	html_paragraph(out,
 		       "%u rounds in %s seconds, up to %u executor%s, ended %s, order by seed "
 		       "%" PRIu64 ".",
@@ -249,82 +246,45 @@ static void put_about(FILE *out, const struct bench_result *result, unsigned lin
 				    "what such waits cost. Of tears they say nothing.");
 	if (lines > 1)
 		html_paragraph(out, "This is the last of %u results of this benchmark.", lines);
-}
-
-static const char *count_or(char *buf, size_t size, uint64_t count)
-{
-	if (count == WITNESS_UNKNOWN)
-		return "unknown";
-	snprintf(buf, size, "%" PRIu64, count);
-	return buf;
-}
-
-static void put_witnesses(FILE *out, const struct bench_result *result)
-{
-	const struct witness *w = &result->witness;
-	char involuntary[24], interrupts[24], steal[40] = "unknown";
-
-	if (w->steal >= 0)
-		snprintf(steal, sizeof(steal), "%s %%", NUMBER(100 * w->steal));
+	if (of && bench_figure_args(of, result, &words)) {
+		snprintf(name, sizeof(name), "bench-%s", of->benchmark);
+		figure = (struct page_figure){ .name = name,
+					       .script = of->script,
+					       .label = of->label,
+					       .caption = of->caption,
+					       .print = of->print,
+					       .arg = result,
+					       .args = words.args };
+		rc = page_figure(page, &figure);
+		if (rc)
+			return rc;
+	} else {
+		html_missing(out, "Nothing was measured that could be drawn.");
+	}
+	put_rows(out, result);
 	html_paragraph(out,
-		       "Meanwhile: steal %s, involuntary switches %s, interrupts %s, load %s. "
+		       "Meanwhile: steal %s%s, involuntary switches %s, interrupts %s, load %s. "
 		       "Distance of the CPUs, half a round trip of a line: %s ticks.",
-		       steal, count_or(involuntary, sizeof(involuntary), w->involuntary),
+		       w->steal >= 0 ? NUMBER(100 * w->steal) : "unknown",
+		       w->steal >= 0 ? " %" : "",
+		       count_or(involuntary, sizeof(involuntary), w->involuntary),
 		       count_or(interrupts, sizeof(interrupts), w->interrupts),
 		       w->load >= 0 ? NUMBER(w->load) : "unknown",
 		       isnan(result->distance.median) ? "unknown" : INTERVAL(result->distance));
-}
-
-static int put_figure(struct page *page, const struct bench_result *result)
-{
-	const struct bench_figure *of = bench_figure_of(result->benchmark);
-	struct bench_words words;
-	char name[BENCH_KEY + 8];
-	struct page_figure figure;
-
-	if (!of || !bench_figure_args(of, result, &words)) {
-		html_missing(page->out, "Nothing was measured that could be drawn.");
-		return 0;
-	}
-	snprintf(name, sizeof(name), "bench-%s", of->benchmark);
-	figure = (struct page_figure){ .name = name,
-				       .script = of->script,
-				       .label = of->label,
-				       .caption = of->caption,
-				       .print = of->print,
-				       .arg = result,
-				       .args = words.args };
-	return page_figure(page, &figure);
-}
-
-static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)
-{
-	int rc;
-
-	put_telling(page->out, result);
-	put_about(page->out, result, lines);
-	rc = put_figure(page, result);
-	if (rc)
-		return rc;
-	put_rows(page->out, result);
-	put_skipped(page->out, result);
-	put_witnesses(page->out, result);
 	return 0;
 }
 
 int section_benchmark(struct page *page, const char *benchmark)
 {
 	struct bench_results results;
-	bool found = false;
 	int rc = bench_results_read(page->data, &results);
+	size_t i = 0;
 
-	for (size_t i = 0; i < results.count && !rc; i++) {
-		if (strcmp(results.result[i].benchmark, benchmark) != 0)
-			continue;
-		found = true;
+	while (i < results.count && strcmp(results.result[i].benchmark, benchmark) != 0)
+		i++;
+	if (!rc && i < results.count)
 		rc = put_benchmark(page, &results.result[i], results.lines[i]);
-	}
-	if (!rc && !found)
+	else if (!rc)
 		html_missing(page->out, "No line of this benchmark could be read.");
 	bench_results_free(&results);
 	return rc;

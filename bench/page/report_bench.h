@@ -29,9 +29,6 @@ struct bench_results {
 int bench_results_read(const struct journal_data *data, struct bench_results *results);
 void bench_results_free(struct bench_results *results);
 
-/* bench_answer - the rows that tell most, as large numbers. */
-void bench_answer(FILE *out, const struct bench_results *results);
-
 /* journal_has_bench - is there a line of that benchmark, or of any for NULL? */
 bool journal_has_bench(const struct journal_data *data, const char *benchmark);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What patching costs: the paper's table 2, and peers against ours.
+ * What patching costs: the five rows that tell most as large numbers, the paper's table 2, and
+ * peers against ours.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,17 +16,65 @@
 /* As in the paper's table: one core. */
 #define ALONE "?mapping=open ?cache=hot executors=0 ?crossing=line"
 
-/* The dearest of such rows: no reader shall find one that cost more. */
+/* The median, or this extra. */
+static double figure_of(const struct bench_row *row, const char *extra)
+{
+	return extra ? bench_row_extra_of(row, extra) : row->value.median;
+}
+
+/* The dearest of such rows, as of several splits: no reader shall find one that cost more. */
 static const struct bench_row *dearest(const struct bench_result *result, const char *name,
-				       const char *measure, const char *params)
+				       const char *measure, const char *params, const char *extra)
 {
 	const struct bench_row *row, *most = NULL;
 	unsigned i = 0;
 
 	while ((row = bench_next(result, name, measure, params, &i)))
-		if (!most || row->value.median > most->value.median)
+		if (!most || figure_of(row, extra) > figure_of(most, extra))
 			most = row;
 	return most;
+}
+
+/* --- The answer ---------------------------------------------------------------------------- */
+
+static const struct {
+	const char *what, *benchmark, *name, *measure, *params;
+	const char
+		*over; /* NULL: the median is told; else this extra, the cost of the site alone */
+	const char *unit;
+} telling[] = {
+	{ "A call switched on", "toggle", "call", "on", USUAL " ?body=none", NULL, "a change" },
+	{ "By waits", "toggle", "straddler", "on", "policy=wait " USUAL " ?body=none", NULL,
+	  "a change of any bytes" },
+	{ "By membarrier", "toggle", "straddler", "on", "policy=membarrier " USUAL " ?body=none",
+	  NULL, "a change of any bytes" },
+	{ "An executor loses", "stall", "straddler", "stall", "policy=wait " USUAL " ?body=none",
+	  NULL, "by waits, in its longest pass" },
+	{ "A site that is off", "latent", "call", "pass", USUAL " ?body=none", "over_empty",
+	  "a pass more than without it" },
+};
+
+static void put_answer(FILE *out, const struct bench_results *all)
+{
+	fputs("<dl class=\"tiles\">\n", out);
+	for (size_t i = 0; i < sizeof(telling) / sizeof(telling[0]); i++) {
+		const struct bench_result *of =
+			bench_of(all->result, all->count, telling[i].benchmark);
+		const char *over = telling[i].over;
+		const struct bench_row *most =
+			dearest(of, telling[i].name, telling[i].measure, telling[i].params, over);
+
+		if (!most)
+			html_tile(out, telling[i].what, "?", "", "not measured");
+		else if (over || !most->against[0] || isnan(most->ratio.median))
+			html_tile(out, telling[i].what, FIGURE(figure_of(most, over)), most->unit,
+				  "%s", telling[i].unit);
+		else
+			html_tile(out, telling[i].what, FIGURE(figure_of(most, over)), most->unit,
+				  "%s, %s x %s", telling[i].unit, FIGURE(most->ratio.median),
+				  most->against);
+	}
+	fputs("</dl>\n", out);
 }
 
 /* --- Table 2 ---------------------------------------------------------------------------- */
@@ -63,36 +112,10 @@ static void put_change(FILE *out, const struct bench_result *toggle, const struc
 	char all[128];
 
 	snprintf(all, sizeof(all), "%s%s", m->policy, hot ? USUAL : ALONE);
-	row = dearest(toggle, m->name, measure, all);
+	row = dearest(toggle, m->name, measure, all, NULL);
 	html_number(out, "%s", row ? INTERVAL(row->value) : "not measured");
 	if (hot)
 		html_number(out, "%s", row ? INTERVAL(row->ratio) : "");
-}
-
-/*
- * A call alone, without the loop around it: of the row that adds most to its loop, since a loop
- * of nothing else hides a call that runs beside it.
- */
-static void put_invocation(FILE *out, const struct bench_result *invoke, const struct method *m)
-{
-	const struct bench_row *row, *most = NULL;
-	double over = -INFINITY;
-	unsigned i = 0;
-
-	while (m->call && (row = bench_next(invoke, m->call, "call on", m->call_params, &i))) {
-		double its = bench_row_extra_of(row, "over_empty");
-
-		if (!most || its > over) {
-			most = row;
-			over = its;
-		}
-	}
-	if (!most)
-		html_number(out, "%s", "not measured");
-	else if (isfinite(over))
-		html_number(out, "%s", FIGURE(over));
-	else
-		html_number(out, "%s with its loop", FIGURE(most->value.median));
 }
 
 static void put_table2(FILE *out, const struct bench_results *all)
@@ -118,6 +141,8 @@ static void put_table2(FILE *out, const struct bench_results *all)
 		headings);
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		const struct method *m = &methods[i];
+		const struct bench_row *call = NULL;
+		double over;
 
 		html_row(out, NULL);
 		html_cell(out, "%s", m->there);
@@ -129,7 +154,19 @@ static void put_table2(FILE *out, const struct bench_results *all)
 		put_change(out, toggle, m, "off", false);
 		put_change(out, toggle, m, "on", true);
 		put_change(out, toggle, m, "off", true);
-		put_invocation(out, invoke, m);
+		/*
+		 * A call alone, without the loop around it: of the row that adds most to its loop,
+		 * since a loop of nothing else hides a call that runs beside it.
+		 */
+		if (m->call)
+			call = dearest(invoke, m->call, "call on", m->call_params, "over_empty");
+		over = call ? bench_row_extra_of(call, "over_empty") : NAN;
+		if (!call)
+			html_number(out, "%s", "not measured");
+		else if (isfinite(over))
+			html_number(out, "%s", FIGURE(over));
+		else
+			html_number(out, "%s with its loop", FIGURE(call->value.median));
 	}
 	html_table_end(out);
 }
@@ -157,41 +194,12 @@ static const struct job jobs[] = {
 	{ "stall", "an executor's worst pass", "call", USUAL, NULL },
 };
 
-static void put_versus(FILE *out, const struct job *job, const struct bench_row *peer,
-		       const struct bench_row *ours)
-{
-	struct bench_value times = row_over(peer, ours);
-	char theirs[WORDS_ROOM], mine[WORDS_ROOM];
-	bool same = times.low <= 1 && times.high >= 1;
-
-	html_row(out, NULL);
-	html_cell(out, "%s", job->what);
-	html_cell(out, "%s, %s", words_of_row(peer, NULL, theirs, sizeof(theirs)), peer->measure);
-	html_number(out, "%s %s", FIGURE(peer->value.median), peer->unit);
-	html_cell(out, "%s", words_of_row(ours, NULL, mine, sizeof(mine)));
-	html_number(out, "%s %s", FIGURE(ours->value.median), ours->unit);
-	html_number(out, "%s%s", INTERVAL(times), same ? ": no difference" : "");
-}
-
-static unsigned put_job(FILE *out, const struct job *job, const struct bench_result *result)
-{
-	const struct bench_row *peer, *ours;
-	unsigned count = 0, i = 0;
-
-	while ((peer = bench_next(result, job->peers, NULL, USUAL " ?body=none", &i))) {
-		ours = peer->peer ? dearest(result, job->name, peer->measure, job->params) : NULL;
-		if (ours)
-			put_versus(out, job, peer, ours);
-		count += ours != NULL;
-	}
-	return count;
-}
-
 static void put_peers(FILE *out, const struct bench_results *all)
 {
 	static const char *const headings[] = { "job",	 "a peer",	     "#its cost", "ours",
 						"#ours", "#its cost / ours", NULL };
-	unsigned count = 0;
+	char theirs[WORDS_ROOM], mine[WORDS_ROOM];
+	bool any = false;
 
 	html_fold(out, "Peers beside ours");
 	html_table(
@@ -199,12 +207,34 @@ static void put_peers(FILE *out, const struct bench_results *all)
 		"Peers, measured in turn with ours. Both ratios to the same baseline where there "
 		"is one; the interval is made of both intervals and no narrower than 95 %.",
 		headings);
-	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
-		count += put_job(out, &jobs[i],
-				 bench_of(all->result, all->count, jobs[i].benchmark));
+	for (const struct job *job = jobs; job < jobs + sizeof(jobs) / sizeof(jobs[0]); job++) {
+		const struct bench_result *of = bench_of(all->result, all->count, job->benchmark);
+		const struct bench_row *peer, *ours;
+		unsigned i = 0;
+
+		while ((peer = bench_next(of, job->peers, NULL, USUAL " ?body=none", &i))) {
+			struct bench_value times;
+
+			ours = peer->peer ? dearest(of, job->name, peer->measure, job->params, NULL)
+					  : NULL;
+			if (!ours)
+				continue;
+			any = true;
+			times = row_over(peer, ours);
+			html_row(out, NULL);
+			html_cell(out, "%s", job->what);
+			html_cell(out, "%s, %s", words_of_row(peer, NULL, theirs, sizeof(theirs)),
+				  peer->measure);
+			html_number(out, "%s %s", FIGURE(peer->value.median), peer->unit);
+			html_cell(out, "%s", words_of_row(ours, NULL, mine, sizeof(mine)));
+			html_number(out, "%s %s", FIGURE(ours->value.median), ours->unit);
+			html_number(out, "%s%s", INTERVAL(times),
+				    times.low <= 1 && times.high >= 1 ? ": no difference" : "");
+		}
+	}
 	html_table_end(out);
 	html_fold_end(out);
-	if (!count)
+	if (!any)
 		html_missing(out, "No peer was measured beside ours.");
 }
 
@@ -215,7 +245,7 @@ int section_costs(struct page *page)
 
 	if (rc)
 		return rc;
-	bench_answer(page->out, &all);
+	put_answer(page->out, &all);
 	if (all.unread)
 		html_paragraph(
 			page->out, "%zu line%s of benchmarks could not be read and %s not in here.",

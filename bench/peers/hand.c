@@ -38,27 +38,25 @@ static void sync_all(void)
 
 /* --- Executors ------------------------------------------------------------------------ */
 
-static bool is_site(const uint8_t *addr)
+/* A trap at no site of ours goes on as if this handler were not there. */
+static void on_trap(int signal, siginfo_t *info, void *context)
 {
-	for (unsigned i = 0; i < HAND_SITES; i++) {
-		uint8_t *site = atomic_load_explicit(&hand.site[i], memory_order_acquire);
-
-		if (!site)
-			return false;
-		if (site == addr)
-			return true;
-	}
-	return false;
-}
-
-/* As if this handler were not there. */
-static void pass_on(int signal, siginfo_t *info, void *context)
-{
+	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	const struct sigaction *before = &hand.before;
+	uint8_t *site = (uint8_t *)*pc - 1, *known = NULL;
 
-	if (before->sa_handler == SIG_IGN && info->si_code <= 0)
+	for (unsigned i = 0; i < HAND_SITES && known != site && info->si_code > 0; i++) {
+		known = atomic_load_explicit(&hand.site[i], memory_order_acquire);
+		if (!known)
+			break;
+	}
+	if (known == site) {
+		if (__atomic_load_n(site, __ATOMIC_ACQUIRE) == INT3)
+			sched_yield();
+		*pc = (greg_t)(uintptr_t)site;
+	} else if (before->sa_handler == SIG_IGN && info->si_code <= 0) {
 		return;
-	if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
+	} else if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
 		sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 		raise(signal);
 	} else if (before->sa_flags & SA_SIGINFO) {
@@ -66,20 +64,6 @@ static void pass_on(int signal, siginfo_t *info, void *context)
 	} else {
 		before->sa_handler(signal);
 	}
-}
-
-static void on_trap(int signal, siginfo_t *info, void *context)
-{
-	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-	uint8_t *site = (uint8_t *)*pc - 1;
-
-	if (info->si_code <= 0 || !is_site(site)) {
-		pass_on(signal, info, context);
-		return;
-	}
-	if (__atomic_load_n(site, __ATOMIC_ACQUIRE) == INT3)
-		sched_yield();
-	*pc = (greg_t)(uintptr_t)site;
 }
 
 /* --- The patcher ---------------------------------------------------------------------- */
@@ -113,54 +97,38 @@ void hand_close(void)
 	pthread_mutex_unlock(&hand.lock);
 }
 
-/* Before its INT3 is there: an executor that traps must find it. */
-static int remember_site(uint8_t *site)
-{
-	for (unsigned i = 0; i < HAND_SITES; i++) {
-		uint8_t *known = atomic_load_explicit(&hand.site[i], memory_order_relaxed);
-
-		if (known == site)
-			return 0;
-		if (!known) {
-			atomic_store_explicit(&hand.site[i], site, memory_order_release);
-			return 0;
-		}
-	}
-	return -ENOSPC;
-}
-
 static void put_first(uint8_t *site, uint8_t byte)
 {
 	__atomic_store_n(site, byte, __ATOMIC_RELEASE);
 	sync_all();
 }
 
-static int patch_locked(uint8_t *site, const uint8_t *bytes, size_t len)
-{
-	int ret;
-
-	if (!hand.open)
-		return -ESHUTDOWN;
-	if (*site == INT3)
-		return -EAGAIN;
-	ret = remember_site(site);
-	if (ret < 0)
-		return ret;
-	put_first(site, INT3);
-	memcpy(site + 1, bytes + 1, len - 1);
-	sync_all();
-	put_first(site, bytes[0]);
-	return 0;
-}
-
 int hand_patch(void *addr, const void *bytes, size_t len)
 {
-	int ret;
+	const uint8_t *code = bytes;
+	uint8_t *site = addr;
+	unsigned i = 0;
+	int ret = 0;
 
-	if (!addr || !bytes || len < 1 || len > HAND_MAX || *(const uint8_t *)bytes == INT3)
+	if (!addr || !bytes || len < 1 || len > HAND_MAX || *code == INT3)
 		return -EINVAL;
 	pthread_mutex_lock(&hand.lock);
-	ret = patch_locked(addr, bytes, len);
+	while (i < HAND_SITES && hand.site[i] && hand.site[i] != site)
+		i++;
+	if (!hand.open)
+		ret = -ESHUTDOWN;
+	else if (*site == INT3)
+		ret = -EAGAIN;
+	else if (i == HAND_SITES)
+		ret = -ENOSPC;
+	if (ret == 0) {
+		/* It is known before its INT3 is there: an executor that traps must find it. */
+		atomic_store_explicit(&hand.site[i], site, memory_order_release);
+		put_first(site, INT3);
+		memcpy(site + 1, code + 1, len - 1);
+		sync_all();
+		put_first(site, code[0]);
+	}
 	pthread_mutex_unlock(&hand.lock);
 	return ret;
 }

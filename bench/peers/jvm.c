@@ -91,30 +91,7 @@ static int pin_named(const struct outside *o, const char *name, unsigned cpu)
 	return ret;
 }
 
-static int pin_threads(const struct outside *o, char *why)
-{
-	int ret = pin_named(o, PATCHER, outside_patcher(o->run));
-
-	if (ret == 0)
-		ret = pin_named(o, EXECUTOR, outside_executor(o->run));
-	if (ret < 0)
-		snprintf(why, BENCH_WHY, "cannot pin its threads: %s", strerror(-ret));
-	return ret;
-}
-
 /* --- Starting ------------------------------------------------------------------------------- */
-
-static int compile_class(struct outside *o, char *why)
-{
-	char source[OUTSIDE_PATH], javac[OUTSIDE_PATH];
-	int ret = outside_source("CallSites.java", source, why);
-
-	if (ret < 0)
-		return ret;
-	return outside_build(
-		o, (const char *[]){ jdk_program("javac", javac), "-d", o->folder, source, NULL },
-		PACKAGE, why);
-}
 
 /*
  * The serial collector: the cheapest store of a reference, and no threads of its own beside
@@ -139,22 +116,13 @@ static int start_java(struct outside *o, const char *folder, char *why)
 	};
 	int ret = outside_start(o, argv, PACKAGE, START_SECONDS, why);
 
-	return ret < 0 ? ret : pin_threads(o, why);
-}
-
-/* All classes are loaded when both are ready. */
-static int start_both(const struct bench_run *run, char *why)
-{
-	int ret = outside_open(&jvm.hot, run, why);
-
-	jvm.still.run = run;
+	if (ret < 0)
+		return ret;
+	ret = pin_named(o, PATCHER, o->run->seating.patcher);
 	if (ret == 0)
-		ret = compile_class(&jvm.hot, why);
-	if (ret == 0)
-		ret = start_java(&jvm.hot, jvm.hot.folder, why);
-	if (ret == 0)
-		ret = start_java(&jvm.still, jvm.hot.folder, why);
-	outside_remove(&jvm.hot);
+		ret = pin_named(o, EXECUTOR, outside_executor(o->run));
+	if (ret < 0)
+		snprintf(why, BENCH_WHY, "cannot pin its threads: %s", strerror(-ret));
 	return ret;
 }
 
@@ -167,26 +135,6 @@ static int ask_warm(const struct outside *o, const char *word, char *why)
 	snprintf(request, sizeof(request), "%s%s", o->head, word);
 	ret = process_ask(o->process, request, WARM_SECONDS, &reply, why);
 	process_reply_free(&reply);
-	return ret;
-}
-
-/* Its clock is CLOCK_MONOTONIC, which the warm-up is long enough to compare with the TSC. */
-static int warm_up(struct site *site, char *why)
-{
-	double seconds = seconds_now();
-	uint64_t ticks = ticks_now();
-	int ret;
-
-	site->hot = jvm.hot;
-	site->still = jvm.still;
-	site->hot.head = site->still.head = site->kind;
-	ret = ask_warm(&site->hot, "warm", why);
-	ticks = ticks_now() - ticks;
-	site->hot.ticks = (double)ticks / ((seconds_now() - seconds) * 1e9);
-	site->still.ticks = site->hot.ticks;
-	if (ret == 0)
-		ret = ask_warm(&site->still, "still", why);
-	site->warm = ret == 0;
 	return ret;
 }
 
@@ -204,10 +152,44 @@ void jvm_close(struct peer *peer)
 int jvm_open(struct peer *peer, const struct bench_run *run, char *why)
 {
 	struct site *site = &sites[strncmp(peer->name, "jvm-volatile", 12) != 0];
-	int ret = jvm.users++ ? 0 : start_both(run, why);
+	char source[OUTSIDE_PATH], javac[OUTSIDE_PATH];
+	bool first = jvm.users++ == 0;
+	int ret = 0;
 
-	if (ret == 0 && !site->warm)
-		ret = warm_up(site, why);
+	if (first) {
+		const char *argv[] = { jdk_program("javac", javac), "-d", jvm.hot.folder, source,
+				       NULL };
+
+		ret = outside_open(&jvm.hot, run, why);
+		jvm.still.run = run;
+		if (ret == 0)
+			ret = outside_source("CallSites.java", source, why);
+		if (ret == 0)
+			ret = outside_build(&jvm.hot, argv, PACKAGE, why);
+		/* All classes are loaded when both are ready. */
+		if (ret == 0)
+			ret = start_java(&jvm.hot, jvm.hot.folder, why);
+		if (ret == 0)
+			ret = start_java(&jvm.still, jvm.hot.folder, why);
+		outside_remove(&jvm.hot);
+	}
+	if (ret == 0 && !site->warm) {
+		/* Its clock is CLOCK_MONOTONIC; the warm-up is long enough to compare it with the
+		 * TSC. */
+		double seconds = seconds_now();
+		uint64_t ticks = ticks_now();
+
+		site->hot = jvm.hot;
+		site->still = jvm.still;
+		site->hot.head = site->still.head = site->kind;
+		ret = ask_warm(&site->hot, "warm", why);
+		ticks = ticks_now() - ticks;
+		site->hot.ticks = (double)ticks / ((seconds_now() - seconds) * 1e9);
+		site->still.ticks = site->hot.ticks;
+		if (ret == 0)
+			ret = ask_warm(&site->still, "still", why);
+		site->warm = ret == 0;
+	}
 	if (ret < 0)
 		jvm_close(peer);
 	else

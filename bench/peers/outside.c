@@ -24,12 +24,6 @@ _Static_assert(BENCH_WHY >= PROCESS_WHY, "no room for the reasons of a process")
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-static int no_room(char *why)
-{
-	snprintf(why, BENCH_WHY, "a path is too long");
-	return -ENAMETOOLONG;
-}
-
 int outside_source(const char *name, char path[OUTSIDE_PATH], char *why)
 {
 	char file[OUTSIDE_PATH];
@@ -38,29 +32,29 @@ int outside_source(const char *name, char path[OUTSIDE_PATH], char *why)
 	if (snprintf(file, sizeof(file), "peers/%s", name) < OUTSIDE_PATH)
 		ret = data_file(file, path, OUTSIDE_PATH);
 	if (ret == -ENAMETOOLONG)
-		return no_room(why);
-	if (ret)
+		snprintf(why, BENCH_WHY, "a path is too long");
+	else if (ret)
 		snprintf(why, BENCH_WHY, "cannot read peers/%s: %s", name, strerror(-ret));
 	return ret;
 }
 
 int outside_open(struct outside *o, const struct bench_run *run, char *why)
 {
-	const char *folder = getenv("TMPDIR");
+	const char *tmp = getenv("TMPDIR");
 	int ret = 0;
 
 	o->run = run;
 	o->ticks = 1;
 	if (snprintf(o->folder, sizeof(o->folder), "%s/tmax-peer-XXXXXX",
-		     folder && folder[0] == '/' ? folder : "/tmp") >= OUTSIDE_PATH - REQUEST) {
-		o->folder[0] = '\0';
-		return no_room(why);
-	}
-	if (!mkdtemp(o->folder)) {
+		     tmp && tmp[0] == '/' ? tmp : "/tmp") >= OUTSIDE_PATH - REQUEST) {
+		ret = -ENAMETOOLONG;
+		snprintf(why, BENCH_WHY, "a path is too long");
+	} else if (!mkdtemp(o->folder)) {
 		ret = -errno;
-		o->folder[0] = '\0';
 		snprintf(why, BENCH_WHY, "no temporary folder: %s", strerror(-ret));
 	}
+	if (ret < 0)
+		o->folder[0] = '\0';
 	return ret;
 }
 
@@ -89,54 +83,42 @@ void outside_remove(struct outside *o)
 /* --- Programs ------------------------------------------------------------------------------- */
 
 /* What runs beside its two pinned threads, such as a compiler, has all CPUs of the run. */
-static hwloc_bitmap_t widen_cpus(const struct bench_run *run)
+static int with_all_cpus(struct outside *o, const char *const argv[], const char *package,
+			 bool to_its_end, char *why)
 {
+	hwloc_topology_t topology = o->run->topology;
 	hwloc_bitmap_t before = hwloc_bitmap_alloc();
+	bool pinned = before && hwloc_get_cpubind(topology, before, HWLOC_CPUBIND_THREAD) == 0;
+	int ret;
 
-	if (before && hwloc_get_cpubind(run->topology, before, HWLOC_CPUBIND_THREAD) == 0) {
-		hwloc_set_cpubind(run->topology, hwloc_topology_get_topology_cpuset(run->topology),
+	if (pinned)
+		hwloc_set_cpubind(topology, hwloc_topology_get_topology_cpuset(topology),
 				  HWLOC_CPUBIND_THREAD);
-		return before;
-	}
+	if (to_its_end)
+		ret = process_run(argv, BUILD_SECONDS, o->run->stop, why);
+	else
+		ret = process_start(&o->process, argv, o->run->stop, why);
+	if (pinned)
+		hwloc_set_cpubind(topology, before, HWLOC_CPUBIND_THREAD);
 	hwloc_bitmap_free(before);
-	return NULL;
-}
-
-static void narrow_cpus(const struct bench_run *run, hwloc_bitmap_t before)
-{
-	if (!before)
-		return;
-	hwloc_set_cpubind(run->topology, before, HWLOC_CPUBIND_THREAD);
-	hwloc_bitmap_free(before);
-}
-
-static int name_package(int ret, const char *program, const char *package, char *why)
-{
 	if (ret == -ENOENT)
-		snprintf(why, BENCH_WHY, "%s is not installed (Debian: %s)", program, package);
+		snprintf(why, BENCH_WHY, "%s is not installed (Debian: %s)", argv[0], package);
 	return ret;
 }
 
 int outside_build(struct outside *o, const char *const argv[], const char *package, char *why)
 {
-	hwloc_bitmap_t before = widen_cpus(o->run);
-	int ret = process_run(argv, BUILD_SECONDS, o->run->stop, why);
-
-	narrow_cpus(o->run, before);
-	return name_package(ret, argv[0], package, why);
+	return with_all_cpus(o, argv, package, true, why);
 }
 
 int outside_start(struct outside *o, const char *const argv[], const char *package, double seconds,
 		  char *why)
 {
 	struct process_reply ready = { 0 };
-	hwloc_bitmap_t before = widen_cpus(o->run);
-	int ret = process_start(&o->process, argv, o->run->stop, why);
+	int ret = with_all_cpus(o, argv, package, false, why);
 
-	narrow_cpus(o->run, before);
-	if (ret < 0)
-		return name_package(ret, argv[0], package, why);
-	ret = process_ask(o->process, NULL, seconds, &ready, why);
+	if (ret == 0)
+		ret = process_ask(o->process, NULL, seconds, &ready, why);
 	process_reply_free(&ready);
 	return ret;
 }
@@ -146,11 +128,6 @@ void outside_close(struct outside *o)
 	process_end(o->process);
 	o->process = NULL;
 	outside_remove(o);
-}
-
-unsigned outside_patcher(const struct bench_run *run)
-{
-	return run->seating.patcher;
 }
 
 unsigned outside_executor(const struct bench_run *run)

@@ -69,8 +69,7 @@ int outside_flow(struct peer *peer, double rate, double seconds, bool on_off,
 		 struct peer_flow *flow, char *why);
 int outside_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why);
 
-/* outside_patcher, outside_executor - their CPUs; of the patcher if there is no executor. */
-unsigned outside_patcher(const struct bench_run *run);
+/* outside_executor - its CPU; the patcher's if there is none. */
 unsigned outside_executor(const struct bench_run *run);
 
 /*
@@ -80,11 +79,6 @@ unsigned outside_executor(const struct bench_run *run);
 int jvm_open(struct peer *peer, const struct bench_run *run, char *why);
 void jvm_close(struct peer *peer);
 int jvm_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why);
-
-int xray_open(struct peer *peer, const struct bench_run *run, char *why);
-int uftrace_open(struct peer *peer, const struct bench_run *run, char *why);
-void compiled_close(struct peer *peer);
-int uftrace_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why);
 
 int uprobe_open(struct peer *peer, const struct bench_run *run, char *why);
 void uprobe_close(struct peer *peer);

@@ -59,25 +59,19 @@ __asm__(".pushsection .text.uprobe, \"ax\", @progbits\n\t"
 
 /* --- Finding the place in the file ---------------------------------------------------------- */
 
-struct place {
-	uintptr_t addr;
-	uint64_t offset;
-	const char *file; /* NULL: not found */
-};
-
+/* The object that holds the function, and where in its file that is. */
 static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct place *place = arg;
-
 	(void)size;
+	(void)arg;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
-		uintptr_t begin = info->dlpi_addr + h->p_vaddr;
+		uintptr_t at = (uintptr_t)uprobe_probed - info->dlpi_addr - h->p_vaddr;
 
-		if (h->p_type == PT_LOAD && place->addr - begin < h->p_filesz) {
-			place->offset = place->addr - begin + h->p_offset;
-			place->file = info->dlpi_name[0] ? info->dlpi_name : SELF;
-			return 1;
+		if (h->p_type == PT_LOAD && at < h->p_filesz) {
+			state.attr.probe_offset = at + h->p_offset;
+			state.file = strdup(info->dlpi_name[0] ? info->dlpi_name : SELF);
+			return state.file ? 1 : -ENOMEM;
 		}
 	}
 	return 0;
@@ -98,34 +92,6 @@ static int reason_of(int ret, char *why)
 
 	snprintf(why, BENCH_WHY, "the kernel sets no uprobe: %s%s", strerror(-ret), hint);
 	return ret;
-}
-
-static int prepare_uprobe(char *why)
-{
-	struct place place = { .addr = (uintptr_t)uprobe_probed };
-	FILE *file = fopen(TYPE_FILE, "re");
-	__u32 type;
-	int found;
-
-	if (!file)
-		return reason_of(-errno, why);
-	found = fscanf(file, "%u", &type);
-	fclose(file);
-	if (found != 1)
-		return reason_of(-EINVAL, why);
-	dl_iterate_phdr(look_in, &place);
-	if (!place.file)
-		return reason_of(-ENOENT, why);
-	state.file = strdup(place.file);
-	if (!state.file)
-		return -ENOMEM;
-	state.attr = (struct perf_event_attr){
-		.size = sizeof(state.attr),
-		.type = type,
-		.uprobe_path = (uintptr_t)state.file,
-		.probe_offset = place.offset,
-	};
-	return 0;
 }
 
 /* --- The executor --------------------------------------------------------------------------- */
@@ -185,11 +151,24 @@ static int begin_executor(void)
 
 int uprobe_open(struct peer *peer, const struct bench_run *run, char *why)
 {
-	int ret = prepare_uprobe(why), fd;
+	FILE *file = fopen(TYPE_FILE, "re");
+	int ret = file ? 0 : reason_of(-errno, why), fd;
 
 	state.run = run;
-	if (ret == 0)
+	if (file && fscanf(file, "%u", &state.attr.type) != 1)
+		ret = reason_of(-EINVAL, why);
+	if (file)
+		fclose(file);
+	if (ret == 0) {
+		ret = dl_iterate_phdr(look_in, NULL);
+		if (ret == 0)
+			ret = reason_of(-ENOENT, why);
+	}
+	if (ret > 0) {
+		state.attr.size = sizeof(state.attr);
+		state.attr.uprobe_path = (uintptr_t)state.file;
 		ret = begin_executor();
+	}
 	if (ret == 0) {
 		fd = switch_on(counted_child());
 		if (fd < 0)
@@ -255,36 +234,10 @@ static int switch_off(int fd, uint64_t *calls)
 	return got == sizeof(seen) ? 0 : -EIO;
 }
 
-/*
- * Off, on, off at their due times. One that is late puts off the next: to catch up would give
- * the two states unlike shares of the time.
- */
-static int keep_rate(int *fd, double rate, double seconds, struct peer_flow *flow)
-{
-	double begin = seconds_now(), now = begin, step = rate > 0 ? 1 / rate : 0, due = step;
-	int ret = 0;
-
-	while (ret == 0 && now - begin < seconds && !stopped()) {
-		now = seconds_now();
-		if (rate <= 0 || now - begin < due)
-			continue;
-		if (*fd >= 0) {
-			ret = switch_off(*fd, &flow->calls[0]);
-			*fd = -1;
-		} else {
-			*fd = switch_on(counted_child());
-			ret = *fd < 0 ? *fd : 0;
-		}
-		flow->toggles++;
-		due = fmax(due + step, now - begin);
-	}
-	flow->seconds = seconds_now() - begin;
-	return ret;
-}
-
 int uprobe_flow(struct peer *peer, double rate, double seconds, bool on_off, struct peer_flow *flow,
 		char *why)
 {
+	double begin, now, step = rate > 0 ? 1 / rate : 0, due = step;
 	uint64_t before, all;
 	int ret, fd;
 
@@ -301,20 +254,39 @@ int uprobe_flow(struct peer *peer, double rate, double seconds, bool on_off, str
 		return ret;
 	hot_aim(state.hot, &work, 1);
 	fd = switch_on(counted_child());
-	if (fd >= 0) {
-		/* What the executor calls is counted from when the probe is on. */
-		ioctl(fd, PERF_EVENT_IOC_RESET, 0);
-		before = hot_count(state.hot).executed;
-		ret = keep_rate(&fd, rate, seconds, flow);
-		hot_sleep(state.hot);
-		if (fd >= 0)
-			switch_off(fd, &flow->calls[0]);
-		all = hot_count(state.hot).executed - before;
-		/* It may have been within a round when the first count was read. */
-		flow->calls[1] = all > flow->calls[0] ? all - flow->calls[0] : 0;
-	} else {
-		ret = fd;
+	if (fd < 0) {
+		end_executor();
+		return stopped() ? -EINTR : reason_of(fd, why);
 	}
+	/* What the executor calls is counted from when the probe is on. */
+	ioctl(fd, PERF_EVENT_IOC_RESET, 0);
+	before = hot_count(state.hot).executed;
+	begin = now = seconds_now();
+	/*
+	 * Off, on, off at their due times. One that is late puts off the next: to catch up would
+	 * give the two states unlike shares of the time.
+	 */
+	while (ret == 0 && now - begin < seconds && !stopped()) {
+		now = seconds_now();
+		if (rate <= 0 || now - begin < due)
+			continue;
+		if (fd >= 0) {
+			ret = switch_off(fd, &flow->calls[0]);
+			fd = -1;
+		} else {
+			fd = switch_on(counted_child());
+			ret = fd < 0 ? fd : 0;
+		}
+		flow->toggles++;
+		due = fmax(due + step, now - begin);
+	}
+	flow->seconds = seconds_now() - begin;
+	hot_sleep(state.hot);
+	if (fd >= 0)
+		switch_off(fd, &flow->calls[0]);
+	all = hot_count(state.hot).executed - before;
+	/* It may have been within a round when the first count was read. */
+	flow->calls[1] = all > flow->calls[0] ? all - flow->calls[0] : 0;
 	end_executor();
 	if (stopped())
 		return -EINTR;

@@ -99,63 +99,71 @@ static int put_new(json_t *object, const char *key, json_t *value)
 	return value ? json_object_set_new(object, key, value) : 0;
 }
 
-static int put_fields(json_t *object, const void *from, const struct field *field, size_t count);
-
-/* NULL: it is empty or not known. Where it has to be there, reading it back finds that out. */
-static json_t *field_to_json(const struct field *field, const void *at)
-{
-	json_t *value;
-
-	switch (field->kind) {
-	case COUNT:
-		return json_integer(field->size == sizeof(unsigned)
-					    ? *(const unsigned *)at
-					    : (json_int_t) * (const uint64_t *)at);
-	case SEED:
-		return seed_to_json(*(const uint64_t *)at);
-	case REAL:
-		return real_to_json(*(const double *)at);
-	case VALUE:
-		value = json_object();
-		if (put_fields(value, at, COUNTED(of_value)) == 0 && json_object_size(value) > 0)
-			return value;
-		json_decref(value);
-		return NULL;
-	default:
-		return *(const char *)at ? json_string(at) : NULL;
-	}
-}
-
+/* What is empty or not known is left out; where it has to be there, reading it back finds that out.
+ */
 static int put_fields(json_t *object, const void *from, const struct field *field, size_t count)
 {
 	int rc = 0;
 
-	for (; count-- && !rc; field++)
-		rc = put_new(object, field->name,
-			     field_to_json(field, (const char *)from + field->offset));
+	for (; count-- && !rc; field++) {
+		const void *at = (const char *)from + field->offset;
+		json_t *value = NULL;
+
+		switch (field->kind) {
+		case COUNT:
+			value = json_integer(field->size == sizeof(unsigned)
+						     ? *(const unsigned *)at
+						     : (json_int_t) * (const uint64_t *)at);
+			break;
+		case SEED:
+			value = seed_to_json(*(const uint64_t *)at);
+			break;
+		case REAL:
+			value = real_to_json(*(const double *)at);
+			break;
+		case VALUE:
+			value = json_object();
+			rc = put_fields(value, at, COUNTED(of_value));
+			if (!rc && json_object_size(value) > 0)
+				break;
+			json_decref(value);
+			value = NULL;
+			break;
+		default:
+			value = *(const char *)at ? json_string(at) : NULL;
+		}
+		rc |= put_new(object, field->name, value);
+	}
+	return rc;
+}
+
+/* Params or extras. */
+static int put_params(json_t *object, const char *name, const struct bench_param *param,
+		      unsigned count)
+{
+	json_t *list = json_object();
+	int rc = json_object_set_new(object, name, list);
+
+	for (; count-- && !rc; param++)
+		rc = put_new(list, param->key,
+			     param->text[0] ? json_string(param->text)
+					    : real_to_json(param->number));
 	return rc;
 }
 
 /* A row that was skipped has params and the reason. */
 static int put_row(json_t *object, const struct bench_row *row)
 {
-	json_t *params = json_object(), *extras, *histogram;
+	json_t *histogram;
 	int rc = put_fields(object, row, COUNTED(of_row));
 
 	rc |= json_object_set_new(object, "peer", json_boolean(row->peer));
-	rc |= json_object_set_new(object, "params", params);
-	for (unsigned i = 0; i < row->params && !rc; i++)
-		rc = put_new(params, row->param[i].key,
-			     row->param[i].text[0] ? json_string(row->param[i].text)
-						   : real_to_json(row->param[i].number));
+	rc |= put_params(object, "params", row->param, row->params);
 	if (!row->samples)
 		return rc | put_new(object, "skipped",
 				    json_string(row->why[0] ? row->why : "no reason was given"));
-	extras = json_object();
 	rc |= put_fields(object, row, COUNTED(figures));
-	rc |= json_object_set_new(object, "extras", extras);
-	for (unsigned i = 0; i < row->extras && !rc; i++)
-		rc = put_new(extras, row->extra[i].key, real_to_json(row->extra[i].number));
+	rc |= put_params(object, "extras", row->extra, row->extras);
 	if (rc || !row->bins)
 		return rc;
 	histogram = json_array();
@@ -181,25 +189,6 @@ static json_t *cell_line(const struct bench_result *result)
 	record.result.seating = result->seating;
 	record.result.witness = result->witness;
 	return record_to_json(&record);
-}
-
-static int put_all(json_t *line, const struct bench_result *result)
-{
-	json_t *cell = cell_line(result), *rows = json_array();
-	int rc = put_fields(line, result, COUNTED(of_result));
-
-	rc |= json_object_set(line, "placement",
-			      json_object_get(json_object_get(cell, "cell"), "placement"));
-	rc |= json_object_set(line, "cpus", json_object_get(cell, "cpus"));
-	rc |= json_object_set(line, "witness", json_object_get(cell, "witness"));
-	json_decref(cell);
-	rc |= json_object_set_new(line, "rows", rows);
-	for (unsigned i = 0; i < result->rows && !rc; i++) {
-		json_t *object = json_object();
-
-		rc = json_array_append_new(rows, object) | put_row(object, &result->row[i]);
-	}
-	return rc;
 }
 
 /* --- Reading -------------------------------------------------------------------------------- */
@@ -272,51 +261,52 @@ static int get_fields(const json_t *object, void *to, const struct field *field,
 	return 0;
 }
 
-static int get_params(const json_t *object, struct bench_row *row)
+/* Params, or extras, which have no texts. */
+static int get_params(const json_t *object, const char *name, struct bench_param *param,
+		      unsigned *count, size_t most, bool texts)
 {
-	json_t *params = json_object_get(object, "params"), *json;
+	json_t *list = json_object_get(object, name), *json;
 	const char *key;
 
-	if (!json_is_object(params) || json_object_size(params) > BENCH_PARAMS)
+	if (!json_is_object(list) || json_object_size(list) > most)
 		return -EINVAL;
-	json_object_foreach(params, key, json)
+	json_object_foreach(list, key, json)
 	{
-		struct bench_param *param = &row->param[row->params++];
-
 		if (copy_text(key, param->key, sizeof(param->key)))
 			return -EINVAL;
-		if (real_from_json(json, &param->number) == 0)
-			continue;
-		param->number = NAN;
-		if (copy_text(json_string_value(json), param->text, sizeof(param->text)))
-			return -EINVAL;
+		if (real_from_json(json, &param->number)) {
+			param->number = NAN;
+			if (!texts ||
+			    copy_text(json_string_value(json), param->text, sizeof(param->text)))
+				return -EINVAL;
+		}
+		param++;
+		++*count;
 	}
 	return 0;
 }
 
-static int get_extras(const json_t *object, struct bench_row *row)
+static int row_from_json(const json_t *object, struct bench_row *row)
 {
-	json_t *extras = json_object_get(object, "extras"), *json;
-	const char *key;
-
-	if (!json_is_object(extras) || json_object_size(extras) > BENCH_EXTRAS)
-		return -EINVAL;
-	json_object_foreach(extras, key, json)
-	{
-		struct bench_extra *extra = &row->extra[row->extras++];
-
-		if (copy_text(key, extra->key, sizeof(extra->key)) ||
-		    real_from_json(json, &extra->number))
-			return -EINVAL;
-	}
-	return 0;
-}
-
-static int get_histogram(const json_t *object, struct bench_row *row)
-{
+	const json_t *peer = json_object_get(object, "peer");
+	const json_t *skipped = json_object_get(object, "skipped");
 	const json_t *list = json_object_get(object, "histogram"), *json;
 	size_t count = json_array_size(list), i;
+	char why[BENCH_WHY];
 
+	if (!json_is_boolean(peer) || get_fields(object, row, COUNTED(of_row)) ||
+	    get_params(object, "params", row->param, &row->params, BENCH_PARAMS, true))
+		return -EINVAL;
+	row->peer = json_is_true(peer);
+	if (skipped) {
+		if (copy_text(json_string_value(skipped), why, sizeof(why)))
+			return -EINVAL;
+		bench_row_skip(row, "%s", why);
+		return 0;
+	}
+	if (get_fields(object, row, COUNTED(figures)) || !row->samples ||
+	    get_params(object, "extras", row->extra, &row->extras, BENCH_EXTRAS, false))
+		return -EINVAL;
 	if (!list)
 		return 0;
 	if (!json_is_array(list) || !count || count > BENCH_HIST_MAX)
@@ -339,61 +329,33 @@ static int get_histogram(const json_t *object, struct bench_row *row)
 	return 0;
 }
 
-static int row_from_json(const json_t *object, struct bench_row *row)
-{
-	const json_t *peer = json_object_get(object, "peer");
-	const json_t *skipped = json_object_get(object, "skipped");
-	char why[BENCH_WHY];
-
-	if (!json_is_boolean(peer) || get_fields(object, row, COUNTED(of_row)) ||
-	    get_params(object, row))
-		return -EINVAL;
-	row->peer = json_is_true(peer);
-	if (!skipped) {
-		if (get_fields(object, row, COUNTED(figures)) || !row->samples ||
-		    get_extras(object, row))
-			return -EINVAL;
-		return get_histogram(object, row);
-	}
-	if (copy_text(json_string_value(skipped), why, sizeof(why)))
-		return -EINVAL;
-	bench_row_skip(row, "%s", why);
-	return 0;
-}
-
-static int get_borrowed(const json_t *line, struct bench_result *result)
+/* All that bench_to_json() writes. */
+static int body_from_json(const json_t *line, struct bench_result *result)
 {
 	const struct bench_result nothing = { .seating.placement = PLACEMENT_SPREAD };
-	json_t *cell = cell_line(&nothing);
+	const json_t *list = json_object_get(line, "rows");
+	int rc = get_fields(line, result, COUNTED(of_result));
 	struct cell_record record;
-	int rc = -EINVAL;
+	json_t *cell;
 
+	if (rc || !word_listed(result->benchmark, benchmarks) ||
+	    !word_listed(result->waits_from, waits) || !(result->seconds >= 0) ||
+	    !json_is_array(list))
+		return -EINVAL;
+	cell = cell_line(&nothing);
 	if (!cell)
 		return -ENOMEM;
+	rc = -EINVAL;
 	if (!json_object_set(cell, "cpus", json_object_get(line, "cpus")) &&
 	    !json_object_set(cell, "witness", json_object_get(line, "witness")) &&
 	    !json_object_set(json_object_get(cell, "cell"), "placement",
 			     json_object_get(line, "placement")))
 		rc = record_from_json(cell, &record);
 	json_decref(cell);
-	if (rc)
-		return rc;
-	result->seating = record.result.seating;
-	result->witness = record.result.witness;
-	return 0;
-}
-
-/* All that bench_to_json() writes. */
-static int body_from_json(const json_t *line, struct bench_result *result)
-{
-	const json_t *list = json_object_get(line, "rows");
-	int rc = get_fields(line, result, COUNTED(of_result));
-
-	if (rc || !word_listed(result->benchmark, benchmarks) ||
-	    !word_listed(result->waits_from, waits) || !(result->seconds >= 0) ||
-	    !json_is_array(list))
-		return -EINVAL;
-	rc = get_borrowed(line, result);
+	if (!rc) {
+		result->seating = record.result.seating;
+		result->witness = record.result.witness;
+	}
 	for (size_t i = 0; i < json_array_size(list) && !rc; i++) {
 		struct bench_row *row = bench_result_add(result);
 
@@ -422,18 +384,30 @@ int bench_from_json(const json_t *line, struct bench_result *result)
 /* What could not be read back is not written. */
 json_t *bench_to_json(const struct bench_result *result)
 {
-	json_t *body = json_pack("{s:s}", "tool", PACKAGE_STRING);
+	json_t *line = json_pack("{s:s}", "tool", PACKAGE_STRING), *rows = json_array();
 	struct bench_result named = *result, back = { 0 };
+	json_t *cell = cell_line(result);
 	int rc;
 
 	if (!named.waits_from[0])
 		strcpy(named.waits_from, waits[0]);
-	rc = body ? put_all(body, &named) : -ENOMEM;
+	rc = put_fields(line, &named, COUNTED(of_result));
+	rc |= json_object_set(line, "placement",
+			      json_object_get(json_object_get(cell, "cell"), "placement"));
+	rc |= json_object_set(line, "cpus", json_object_get(cell, "cpus"));
+	rc |= json_object_set(line, "witness", json_object_get(cell, "witness"));
+	json_decref(cell);
+	rc |= json_object_set_new(line, "rows", rows);
+	for (unsigned i = 0; i < result->rows && !rc; i++) {
+		json_t *object = json_object();
+
+		rc = json_array_append_new(rows, object) | put_row(object, &result->row[i]);
+	}
 	if (!rc)
-		rc = body_from_json(body, &back);
+		rc = body_from_json(line, &back);
 	bench_result_free(&back);
 	if (!rc)
-		return body;
-	json_decref(body);
+		return line;
+	json_decref(line);
 	return NULL;
 }

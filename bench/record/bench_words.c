@@ -7,18 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_plain(char c)
-{
-	return isalnum((unsigned char)c) || (c && strchr(" ,.:|=+/()-_%", c));
-}
-
 /* Of ASCII alone, whichever the locale. */
 char *words_plain(const char *text, char *buf, size_t size)
 {
 	size_t i = 0;
 
-	for (; text[i] && i + 1 < size; i++)
-		buf[i] = (text[i] & 0x80) == 0 && is_plain(text[i]) ? text[i] : '?';
+	for (; text[i] && i + 1 < size; i++) {
+		bool plain = (text[i] & 0x80) == 0 &&
+			     (isalnum((unsigned char)text[i]) || strchr(" ,.:|=+/()-_%", text[i]));
+
+		buf[i] = text[i];
+		if (!plain)
+			buf[i] = '?';
+	}
 	buf[i] = '\0';
 	return buf;
 }
@@ -31,58 +32,43 @@ bool word_listed(const char *word, const char *const list[])
 	return false;
 }
 
-/* "1|4" of a split, "2 executors", "no executor", "batch of 10". */
-static void param_words(const struct bench_param *param, char *buf, size_t size)
+char *words_of_params(const struct bench_row *row, const char *const without[], char *buf,
+		      size_t size)
 {
 	/* Values that speak for themselves, and what is there or not and no number of anything. */
 	static const char *const bare[] = { "policy", "mapping", "cache", "mode", NULL };
 	static const char *const flags[] = { "oversubscribed", "one-site", NULL };
-	const char *key = param->key;
-	double number = param->number;
-	size_t length = strlen(key);
-	bool plural = length && key[length - 1] == 's';
-	int one = (int)(length - (plural && (number == 1 || number == 0)));
-
-	if (strcmp(key, "split") == 0 && strcmp(param->text, "0") == 0)
-		snprintf(buf, size, "inside 8 bytes");
-	else if (param->text[0])
-		snprintf(buf, size, "%s%s%s", word_listed(key, bare) ? "" : key,
-			 word_listed(key, bare) ? "" : " ", param->text);
-	else if (strcmp(key, "batch") == 0)
-		snprintf(buf, size, "batch of %.10g", number);
-	else if (strcmp(key, "rate") == 0)
-		snprintf(buf, size, "%.10g toggles/s", number);
-	else if (word_listed(key, flags))
-		snprintf(buf, size, "%s", number == 0 ? "" : key);
-	else if (number == 0)
-		snprintf(buf, size, "no %.*s", one, key);
-	else
-		snprintf(buf, size, "%.10g %.*s", number, one, key);
-}
-
-/* Counts on past the end of a buffer that is full, as snprintf() does. */
-static size_t append_word(char *buf, size_t size, size_t length, const char *between,
-			  const char *more)
-{
-	if (length < size)
-		snprintf(buf + length, size - length, "%s%s", length ? between : "", more);
-	return length + (length ? strlen(between) : 0) + strlen(more);
-}
-
-char *words_of_params(const struct bench_row *row, const char *const without[], char *buf,
-		      size_t size)
-{
 	char raw[WORDS_ROOM] = "", one[BENCH_KEY + BENCH_TEXT + 16];
 	size_t length = 0;
 
 	for (unsigned i = 0; i < row->params; i++) {
-		const struct bench_param *param = &row->param[i];
+		const char *key = row->param[i].key, *text = row->param[i].text;
+		double number = row->param[i].number;
+		size_t all = strlen(key);
+		bool plural = all && key[all - 1] == 's';
+		int stem = (int)(all - (plural && (number == 1 || number == 0)));
 
-		if (word_listed(param->key, without))
+		if (word_listed(key, without))
 			continue;
-		param_words(param, one, sizeof(one));
-		if (one[0])
-			length = append_word(raw, sizeof(raw), length, ", ", one);
+		/* "1|4" of a split, "2 executors", "no executor", "batch of 10". */
+		if (strcmp(key, "split") == 0 && strcmp(text, "0") == 0)
+			snprintf(one, sizeof(one), "inside 8 bytes");
+		else if (text[0])
+			snprintf(one, sizeof(one), "%s%s%s", word_listed(key, bare) ? "" : key,
+				 word_listed(key, bare) ? "" : " ", text);
+		else if (strcmp(key, "batch") == 0)
+			snprintf(one, sizeof(one), "batch of %.10g", number);
+		else if (strcmp(key, "rate") == 0)
+			snprintf(one, sizeof(one), "%.10g toggles/s", number);
+		else if (word_listed(key, flags))
+			snprintf(one, sizeof(one), "%s", number == 0 ? "" : key);
+		else if (number == 0)
+			snprintf(one, sizeof(one), "no %.*s", stem, key);
+		else
+			snprintf(one, sizeof(one), "%.10g %.*s", number, stem, key);
+		if (one[0] && length < sizeof(raw))
+			length += (size_t)snprintf(raw + length, sizeof(raw) - length, "%s%s",
+						   length ? ", " : "", one);
 	}
 	return words_plain(raw, buf, size);
 }
@@ -96,7 +82,7 @@ char *words_of_row(const struct bench_row *row, const char *const without[], cha
 	words_of_params(row, without, params, sizeof(params));
 	length = strlen(buf);
 	if (params[0])
-		append_word(buf, size, length, ": ", params);
+		snprintf(buf + length, size - length, "%s%s", length ? ": " : "", params);
 	return buf;
 }
 
@@ -165,42 +151,37 @@ static bool is_word_of(const char *text, const char *words)
 {
 	char word[BENCH_KEY + BENCH_TEXT];
 
+	if (!words)
+		return true;
 	while ((words = next_word(words, word, sizeof(word))))
 		if (strcmp(word, text) == 0)
 			return true;
 	return false;
 }
 
-/* One "key=value" or "?key=value". */
-static bool meets(const struct bench_row *row, char *key)
-{
-	char *value = strchr(key, '='), *end;
-	const char *text;
-	double number;
-
-	if (!value)
-		return false;
-	*value++ = '\0';
-	if (*key == '?' && !bench_row_text(row, ++key) && isnan(bench_row_number(row, key)))
-		return true;
-	text = bench_row_text(row, key);
-	if (text)
-		return strcmp(text, value) == 0;
-	number = strtod(value, &end);
-	return *value && !*end && bench_row_number(row, key) == number;
-}
-
 bool bench_is(const struct bench_row *row, const char *name, const char *measure,
 	      const char *params)
 {
 	char param[BENCH_KEY + BENCH_TEXT + 2];
+	double number;
 
-	if ((name && !is_word_of(row->name, name)) ||
-	    (measure && !is_word_of(row->measure, measure)))
+	if (!is_word_of(row->name, name) || !is_word_of(row->measure, measure))
 		return false;
-	while (params && (params = next_word(params, param, sizeof(param))))
-		if (!meets(row, param))
+	while (params && (params = next_word(params, param, sizeof(param)))) {
+		char *key = param, *value = strchr(key, '='), *end;
+		const char *text;
+
+		if (!value)
 			return false;
+		*value++ = '\0';
+		if (*key == '?' && !bench_row_text(row, ++key) && isnan(bench_row_number(row, key)))
+			continue;
+		text = bench_row_text(row, key);
+		number = strtod(value, &end);
+		if (text ? strcmp(text, value) != 0
+			 : !*value || *end || bench_row_number(row, key) != number)
+			return false;
+	}
 	return true;
 }
 
@@ -225,21 +206,15 @@ const struct bench_result *bench_of(const struct bench_result *results, size_t c
 	return NULL;
 }
 
-static struct bench_value whole(struct bench_value v)
-{
-	if (!isfinite(v.low))
-		v.low = v.median;
-	if (!isfinite(v.high))
-		v.high = v.median;
-	return v;
-}
-
 struct bench_value row_over(const struct bench_row *a, const struct bench_row *b)
 {
 	bool same = a->against[0] && strcmp(a->against, b->against) == 0 &&
 		    isfinite(a->ratio.median) && isfinite(b->ratio.median);
-	struct bench_value x = whole(same ? a->ratio : a->value);
-	struct bench_value y = whole(same ? b->ratio : b->value);
+	struct bench_value x = same ? a->ratio : a->value, y = same ? b->ratio : b->value;
 
-	return (struct bench_value){ x.median / y.median, x.low / y.high, x.high / y.low };
+	return (struct bench_value){
+		x.median / y.median,
+		finite_or(x.low, x.median) / finite_or(y.high, y.median),
+		finite_or(x.high, x.median) / finite_or(y.low, y.median),
+	};
 }

@@ -22,6 +22,7 @@
 #define PAIRS 3
 #define CALLS 20000
 #define SLACK 1000 /* calls that may be counted to the wrong side, at a start or an end */
+#define LOOKS 40
 
 static volatile sig_atomic_t checks_stop;
 static struct bench_run run = { .rounds = 1, .stop = &checks_stop };
@@ -80,11 +81,15 @@ static inline void check_flow(struct peer *peer, bool on_off)
 	struct peer_flow flow = { 0 };
 	char why[BENCH_WHY] = "";
 
-	assert_int_equal(peer->flow(peer, 0, 0.02, on_off, &flow, why), 0);
+	/* Its executor may not get its CPU within a look: then again. */
+	for (unsigned i = 0; i < LOOKS && !flow.calls[0]; i++)
+		assert_int_equal(peer->flow(peer, 0, 0.02, on_off, &flow, why), 0);
 	assert_int_equal(flow.toggles, 0);
 	assert_true(flow.calls[0] > 0);
 	assert_in_range(flow.calls[1], 0, SLACK);
-	assert_int_equal(peer->flow(peer, 20, 0.25, on_off, &flow, why), 0);
+	flow.calls[0] = 0;
+	for (unsigned i = 0; i < LOOKS && !(flow.calls[0] > SLACK && flow.calls[1] > SLACK); i++)
+		assert_int_equal(peer->flow(peer, 20, 0.25, on_off, &flow, why), 0);
 	assert_true(flow.toggles > 0);
 	assert_true(flow.calls[0] > SLACK);
 	assert_true(flow.calls[1] > SLACK);

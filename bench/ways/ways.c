@@ -117,35 +117,31 @@ const struct way ways[WAYS] = {
 
 /* --- Sites ---------------------------------------------------------------------------------- */
 
-/* Both pages, where it crosses. */
-static int protect_site(uint8_t *at)
-{
-	uintptr_t first = (uintptr_t)at & ~(uintptr_t)(PAGE - 1);
-	uintptr_t last = ((uintptr_t)at + LOOP_SITE_BYTES - 1) & ~(uintptr_t)(PAGE - 1);
-
-	return mprotect((void *)first, last - first + PAGE, PROT_READ | PROT_EXEC) < 0 ? -errno : 0;
-}
-
 static int map_site(struct bench_site *site, char *why)
 {
-	int ret;
+	/* Both pages, where it crosses. */
+	uintptr_t first = (uintptr_t)site->at & ~(uintptr_t)(PAGE - 1);
+	uintptr_t last = ((uintptr_t)site->at + LOOP_SITE_BYTES - 1) & ~(uintptr_t)(PAGE - 1);
+	static const char *const names[] = { "open", "protect", "alias", "" };
+	int ret = 0;
 
 	switch (site->spec.mapping) {
 	case SITE_PROTECT:
-		ret = protect_site(site->at);
-		return ret < 0 ? bench_say(why, "protect", ret) : 0;
+		if (mprotect((void *)first, last - first + PAGE, PROT_READ | PROT_EXEC) < 0)
+			ret = -errno;
+		break;
 	case SITE_ALIAS:
 		ret = pc_text_alias(site->at, LOOP_SITE_BYTES);
+		site->opened = ret == 0;
 		break;
 	case SITE_OPEN:
 		ret = pc_text_open(site->at, LOOP_SITE_BYTES);
+		site->opened = ret == 0;
 		break;
 	default:
-		return 0;
+		break;
 	}
-	site->opened = ret == 0;
-	return ret < 0 ? bench_say(why, site->spec.mapping == SITE_ALIAS ? "alias" : "open", ret)
-		       : 0;
+	return ret < 0 ? bench_say(why, names[site->spec.mapping], ret) : 0;
 }
 
 /* A displacement is in the second word where its call has a split. */

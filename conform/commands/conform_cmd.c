@@ -119,44 +119,23 @@ static int choose_cpus(struct conform_request *c, const struct request *r, unsig
 	return EXIT_PASS;
 }
 
-static int choose_load(struct conform_request *c, const char *load)
-{
-	uint64_t cpu;
-
-	c->load = LOAD_IN_TURN;
-	if (!load)
-		return EXIT_PASS;
-	c->load = LOAD_NONE;
-	if (strcmp(load, "none") == 0)
-		return EXIT_PASS;
-	if (!number_in(load, 0, CPUS_MAX - 1, &cpu))
-		return refuse_usage("--load: a CPU or none, not '%s'", load);
-	c->load = (int)cpu;
-	return EXIT_PASS;
-}
-
-static void tell_command(char *text, int argc, char **argv)
-{
-	char all[COMMAND_MAX];
-	size_t done = (size_t)snprintf(all, sizeof(all), "%s", argv[0]);
-
-	for (int i = 1; i < argc && done < sizeof(all); i++)
-		done += (size_t)snprintf(all + done, sizeof(all) - done, " %s", argv[i]);
-	text_printable(text, COMMAND_MAX, all);
-}
-
 int cmd_conform(int argc, char **argv)
 {
 	struct request r = { .budget = 60, .seed = UINT64_MAX, .fault_on = UINT64_MAX };
 	struct conform_request c = { .try_one = conform_run, .stop = &interrupted };
 	struct conform_report report = { 0 };
 	struct conformance tried = { 0 };
-	char command[COMMAND_MAX];
+	char command[COMMAND_MAX], all[COMMAND_MAX] = "";
 	struct identity identity;
 	unsigned *cpu = NULL;
+	uint64_t load = 0;
+	size_t done = 0;
 	int status;
 
-	tell_command(command, argc, argv);
+	for (int i = 0; i < argc && done < sizeof(all); i++)
+		done += (size_t)snprintf(all + done, sizeof(all) - done, "%s%s", i ? " " : "",
+					 argv[i]);
+	text_printable(command, COMMAND_MAX, all);
 	status = command_line_parse(&line, argc, argv, &r, NULL);
 	if (status == EXIT_PASS && optind < argc)
 		status = refuse_usage("unexpected argument '%s'", argv[optind]);
@@ -177,8 +156,12 @@ int cmd_conform(int argc, char **argv)
 	status = choose_promises(&c, &r);
 	if (status == EXIT_PASS)
 		status = choose_cpus(&c, &r, &cpu);
-	if (status == EXIT_PASS)
-		status = choose_load(&c, r.load);
+	c.load = r.load ? LOAD_NONE : LOAD_IN_TURN;
+	if (status == EXIT_PASS && r.load && strcmp(r.load, "none") != 0) {
+		if (!number_in(r.load, 0, CPUS_MAX - 1, &load))
+			status = refuse_usage("--load: a CPU or none, not '%s'", r.load);
+		c.load = (int)load;
+	}
 	if (status == EXIT_PASS)
 		status = machine_here(&identity);
 	if (status == EXIT_PASS) {

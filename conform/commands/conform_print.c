@@ -213,38 +213,32 @@ static void print_junit(FILE *f, const struct conform_report *r)
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-static json_t *promise_to_json(const struct tried *t)
-{
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:f, s:f, s:o}", "name",
-			 t->guarantee->name, "promise", t->guarantee->promise, "source",
-			 t->guarantee->source, "status", tried_status(t), "trials",
-			 (json_int_t)t->trials, "failures", (json_int_t)t->failures, "cells",
-			 (int)t->cells, "failed_cells", (int)t->failed, "hung_cells", (int)t->hung,
-			 "rate_shown", conform_sure(t->trials), "seconds", t->seconds,
-			 "until_failure", t->failures ? json_real(t->until) : json_null());
-}
-
-static json_t *failed_to_json(const struct conform_report *r, const struct failed *f)
-{
-	char text[2 * TEXT_MAX];
-
-	put_command(r, f, text, sizeof(text));
-	return json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:s}", "name", f->cell.guarantee->name,
-			 "writer", (int)f->cell.writer, "executor", (int)f->cell.executor, "signal",
-			 f->result.signal, "wanted", (json_int_t)f->result.wanted, "got",
-			 (json_int_t)f->result.got, "command", text);
-}
-
 static void print_json(FILE *f, const struct conform_report *r)
 {
 	json_t *promises = json_array(), *failed = json_array(), *suspects = json_array(), *body;
 	const struct conformance *c = r->tried;
-	char seed[24];
+	char seed[24], text[2 * TEXT_MAX];
 
-	for (unsigned i = 0; i < c->count; i++)
-		json_array_append_new(promises, promise_to_json(&c->tried[i]));
-	for (unsigned i = 0; i < c->faileds; i++)
-		json_array_append_new(failed, failed_to_json(r, &c->failed[i]));
+	for (const struct tried *t = c->tried; t < c->tried + c->count; t++)
+		json_array_append_new(
+			promises,
+			json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:f, s:f, s:o}",
+				  "name", t->guarantee->name, "promise", t->guarantee->promise,
+				  "source", t->guarantee->source, "status", tried_status(t),
+				  "trials", (json_int_t)t->trials, "failures",
+				  (json_int_t)t->failures, "cells", (int)t->cells, "failed_cells",
+				  (int)t->failed, "hung_cells", (int)t->hung, "rate_shown",
+				  conform_sure(t->trials), "seconds", t->seconds, "until_failure",
+				  t->failures ? json_real(t->until) : json_null()));
+	for (const struct failed *l = c->failed; l < c->failed + c->faileds; l++) {
+		put_command(r, l, text, sizeof(text));
+		json_array_append_new(
+			failed, json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:s}", "name",
+					  l->cell.guarantee->name, "writer", (int)l->cell.writer,
+					  "executor", (int)l->cell.executor, "signal",
+					  l->result.signal, "wanted", (json_int_t)l->result.wanted,
+					  "got", (json_int_t)l->result.got, "command", text));
+	}
 	for (int i = 0; i < c->suspects; i++)
 		json_array_append_new(suspects, json_pack("{s:i, s:s, s:i, s:i, s:f}", "cpu",
 							  (int)r->cpu[c->suspect[i].cpu], "role",

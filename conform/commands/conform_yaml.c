@@ -22,37 +22,17 @@ static json_t *time_to_json(double seconds, const char *date)
 	return json_pack("{s:f, s:s}", "elapsed", MS * seconds, "now", date);
 }
 
-/* As OpenDCDiag has it: a hexadecimal number, null where it is not known. */
-static json_t *microcode_to_json(const struct identity *id)
-{
-	char *end;
-	uint64_t number = strtoull(id->microcode, &end, 16);
-
-	return end == id->microcode || *end ? json_null() : json_integer((json_int_t)number);
-}
-
 static json_t *cpu_to_json(const struct conform_report *r, unsigned cpu)
 {
 	const struct identity *id = r->identity;
+	char *end;
+	uint64_t number = strtoull(id->microcode, &end, 16);
+	bool known = end != id->microcode && !*end;
 
+	/* As OpenDCDiag has it: a hexadecimal number, null where it is not known. */
 	return json_pack("{s:i, s:i, s:i, s:i, s:o}", "logical", (int)cpu, "family",
 			 (int)id->family, "model", (int)id->model, "stepping", (int)id->stepping,
-			 "microcode", microcode_to_json(id));
-}
-
-static json_t *thread_to_json(const struct conform_report *r, const struct failed *f, unsigned i)
-{
-	const char *kind = f->result.outcome == OUTCOME_CRASH ? "crash" : "mismatch";
-	char text[256], command[256];
-
-	conform_command(&f->cell, command, sizeof(command));
-	snprintf(text, sizeof(text), "%s: wanted %" PRIu64 ", got %" PRIu64 ", signal %d", kind,
-		 f->result.wanted, f->result.got, f->result.signal);
-	return json_pack("{s:i, s:o, s:s, s:f, s:I, s:[{s:s, s:s}, {s:s, s:s}]}", "thread", (int)i,
-			 "id", cpu_to_json(r, f->cell.executor), "state", "failed", "time-to-fail",
-			 MS * f->result.until, "loop-count", (json_int_t)f->result.trials,
-			 "messages", "level", "error", "text", text, "level", "info", "text",
-			 command);
+			 "microcode", known ? json_integer((json_int_t)number) : json_null());
 }
 
 /* The CPUs that stand out, one character for each CPU, as OpenDCDiag marks them. */
@@ -75,7 +55,7 @@ static json_t *test_to_json(const struct conform_report *r, const struct tried *
 {
 	const char *result = t->failures ? "fail" : t->trials ? "pass" : "skip";
 	json_t *threads = json_array(), *test;
-	char seed[40], reason[256];
+	char seed[40], reason[256], text[256], command[256];
 	unsigned n = 0;
 
 	snprintf(seed, sizeof(seed), "splitmix64:%" PRIu64, r->seed);
@@ -90,10 +70,23 @@ static json_t *test_to_json(const struct conform_report *r, const struct tried *
 		json_object_set_new(test, "skip-category", json_string("RuntimeSkip"));
 		json_object_set_new(test, "skip-reason", json_string(reason));
 	}
-	for (unsigned i = 0; i < r->tried->faileds; i++)
-		if (r->tried->failed[i].cell.guarantee == t->guarantee)
-			json_array_append_new(threads,
-					      thread_to_json(r, &r->tried->failed[i], n++));
+	for (unsigned i = 0; i < r->tried->faileds; i++) {
+		const struct failed *f = &r->tried->failed[i];
+
+		if (f->cell.guarantee != t->guarantee)
+			continue;
+		conform_command(&f->cell, command, sizeof(command));
+		snprintf(text, sizeof(text), "%s: wanted %" PRIu64 ", got %" PRIu64 ", signal %d",
+			 f->result.outcome == OUTCOME_CRASH ? "crash" : "mismatch",
+			 f->result.wanted, f->result.got, f->result.signal);
+		json_array_append_new(
+			threads,
+			json_pack("{s:i, s:o, s:s, s:f, s:I, s:[{s:s, s:s}, {s:s, s:s}]}", "thread",
+				  (int)n++, "id", cpu_to_json(r, f->cell.executor), "state",
+				  "failed", "time-to-fail", MS * f->result.until, "loop-count",
+				  (json_int_t)f->result.trials, "messages", "level", "error",
+				  "text", text, "level", "info", "text", command));
+	}
 	if (t->failures)
 		json_object_set_new(test, "fail",
 				    json_pack("{s:o, s:f, s:s, s:f}", "cpu-mask", mask_of_failed(r),

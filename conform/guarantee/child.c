@@ -207,45 +207,40 @@ static int try_it(struct conform_child *c)
 }
 
 struct shared {
+	const struct conform_cell *cell; /* as the child has it */
 	struct leash leash;
 	struct conform_result result;
 };
 
-struct inside {
-	const struct conform_cell *cell;
-	struct shared *shared;
-};
-
 static void run_inside(void *arg)
 {
-	struct inside *in = arg;
+	struct shared *s = arg;
 	struct conform_child c = {
-		.cell = in->cell,
-		.leash = &in->shared->leash,
-		.result = &in->shared->result,
-		.random = { in->cell->seed, ~in->cell->seed },
+		.cell = s->cell,
+		.leash = &s->leash,
+		.result = &s->result,
+		.random = { s->cell->seed, ~s->cell->seed },
 	};
 
-	isolate_finish(&in->shared->leash, try_it(&c), &in->shared->result.error,
-		       &in->shared->result.outcome);
+	isolate_finish(&s->leash, try_it(&c), &s->result.error, &s->result.outcome);
 }
 
 int conform_run(const struct conform_cell *cell, const struct run_options *options,
 		struct conform_result *result)
 {
-	struct inside in = { .cell = cell };
-	struct isolated what = { .inside = run_inside, .arg = &in, .parts = 1, .options = options };
+	struct shared *s =
+		mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct isolated what = { .inside = run_inside, .arg = s, .parts = 1, .options = options };
 	struct ending ending;
 	int ret;
 
-	in.shared = mmap(NULL, sizeof(*in.shared), PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (in.shared == MAP_FAILED)
+	if (s == MAP_FAILED)
 		return -errno;
-	what.leash = &in.shared->leash;
+	s->cell = cell;
+	what.leash = &s->leash;
 	ret = isolate(&what, &ending);
-	*result = in.shared->result;
-	munmap(in.shared, sizeof(*in.shared));
+	*result = s->result;
+	munmap(s, sizeof(*s));
 	if (ret < 0)
 		return ret;
 	result->seconds = ending.seconds;

@@ -36,6 +36,8 @@ struct guarantee {
 	int (*prepare)(struct conform_child *c);
 	void (*write)(struct conform_child *c);
 	void (*execute)(struct conform_child *c);
+	/* Of write_in_turn(): code of that trial, and where it is. NULL: the kernel has no page. */
+	uint8_t *(*place)(struct conform_child *c, uint64_t trial);
 };
 
 struct conform_cell {

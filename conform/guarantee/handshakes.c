@@ -7,14 +7,13 @@
  */
 #include "conform/guarantee/loops.h"
 
-void write_in_turn(struct conform_child *c,
-		   uint8_t *(*place)(struct conform_child *c, uint64_t trial))
+void write_in_turn(struct conform_child *c)
 {
 	for (uint64_t trial = 0; child_goes_on(c); trial++) {
 		uint8_t *at;
 
 		child_keep(c);
-		at = place(c, trial);
+		at = c->cell->guarantee->place(c, trial);
 		if (!at)
 			return;
 		atomic_store_explicit(&c->at, at, memory_order_relaxed);
@@ -62,7 +61,7 @@ void execute_at_once(struct conform_child *c)
 }
 
 /* One function, at each place for a while, so that its lines stay in the executor's caches. */
-static uint8_t *place_flag(struct conform_child *c, uint64_t trial)
+uint8_t *place_flag(struct conform_child *c, uint64_t trial)
 {
 	uint8_t *at = c->arena + trial / 256 * (LINE + 1) % (ARENA - PAGE);
 
@@ -70,24 +69,14 @@ static uint8_t *place_flag(struct conform_child *c, uint64_t trial)
 	return at;
 }
 
-void write_flag(struct conform_child *c)
-{
-	write_in_turn(c, place_flag);
-}
-
 /* Functions of many lengths at random addresses, each over what others have left. */
-static uint8_t *place_moved(struct conform_child *c, uint64_t trial)
+uint8_t *place_moved(struct conform_child *c, uint64_t trial)
 {
 	uint64_t random = random_next(&c->random[WRITER]);
 	uint8_t *at = c->arena + random % (ARENA - PAGE);
 
 	child_write(c, at, number_of(trial), (unsigned)(random >> 32) % PARTS_MOST, WRITER);
 	return at;
-}
-
-void write_moved(struct conform_child *c)
-{
-	write_in_turn(c, place_moved);
 }
 
 /* The thread that writes jumps to what it wrote. */

@@ -11,8 +11,9 @@ typedef void loop_fn(struct conform_child *c);
 typedef int prepare_fn(struct conform_child *c);
 
 /* handshakes.c */
-void write_in_turn(struct conform_child *c, uint8_t *(*place)(struct conform_child *c, uint64_t));
-loop_fn execute_serialized, execute_at_once, write_flag, write_moved, write_self;
+typedef uint8_t *place_fn(struct conform_child *c, uint64_t trial);
+place_fn place_flag, place_moved;
+loop_fn write_in_turn, execute_serialized, execute_at_once, write_self;
 
 /* running.c */
 prepare_fn prepare_word, prepare_int3, prepare_membarrier;
@@ -20,7 +21,7 @@ loop_fn write_word, write_int3, write_membarrier, execute_word, execute_int3, ex
 
 /* pages.c */
 prepare_fn prepare_executable;
-loop_fn write_fresh, execute_fresh, write_reused, execute_reused, write_executable,
-	execute_executable;
+place_fn place_fresh;
+loop_fn write_reused, execute_reused, write_executable, execute_executable;
 
 #endif

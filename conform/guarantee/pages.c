@@ -33,19 +33,9 @@ static uint8_t *address_of(const struct conform_child *c, uint64_t trial)
 	return c->arena + trial / 64 % 64 * PAGE;
 }
 
-static uint8_t *place_fresh(struct conform_child *c, uint64_t trial)
+uint8_t *place_fresh(struct conform_child *c, uint64_t trial)
 {
 	return fresh_page(c, address_of(c, trial), trial, WRITER);
-}
-
-void write_fresh(struct conform_child *c)
-{
-	write_in_turn(c, place_fresh);
-}
-
-void execute_fresh(struct conform_child *c)
-{
-	execute_at_once(c);
 }
 
 /*

@@ -125,16 +125,6 @@ static void numbered(uint8_t code[5], uint64_t version)
 	memset(code + 1, (int)(1 + version % VERSIONS), 4);
 }
 
-/* Is it the whole of a version, at least as new as before and at most as new as after? */
-static bool is_version(uint32_t got, uint64_t before, uint64_t after)
-{
-	uint32_t byte = got & 0xff;
-
-	if (got != byte * 0x01010101u || byte < 1 || byte > VERSIONS)
-		return false;
-	return (byte - 1 + VERSIONS - before % VERSIONS) % VERSIONS <= after - before;
-}
-
 int prepare_membarrier(struct conform_child *c)
 {
 	uint8_t code[6] = { 0, 0, 0, 0, 0, 0xc3 };
@@ -189,10 +179,12 @@ void execute_membarrier(struct conform_child *c)
 {
 	while (!atomic_load_explicit(&c->over, memory_order_relaxed)) {
 		uint64_t before = atomic_load_explicit(&c->number, memory_order_acquire), after;
-		uint32_t got = child_call(c, c->arena, EXECUTOR);
+		uint32_t got = child_call(c, c->arena, EXECUTOR), byte = got & 0xff;
 
 		after = atomic_load_explicit(&c->started, memory_order_acquire);
-		if (!is_version(got, before, after))
+		/* Not the whole of a version, or older than before, or newer than after. */
+		if (got != byte * 0x01010101u || byte < 1 || byte > VERSIONS ||
+		    (byte - 1 + VERSIONS - before % VERSIONS) % VERSIONS > after - before)
 			child_fail(c, (1 + before % VERSIONS) * 0x01010101u, got);
 	}
 }

@@ -38,21 +38,6 @@ static bool is_stopped(const struct running *run)
 	return run->r->stop && *run->r->stop;
 }
 
-static int note_pair(struct conformance *c, const struct turn *turn, bool failed)
-{
-	if (c->pairs == c->room) {
-		size_t room = 2 * c->room + 64;
-		struct tried_pair *pair = realloc(c->pair, room * sizeof(*pair));
-
-		if (!pair)
-			return -ENOMEM;
-		c->pair = pair;
-		c->room = room;
-	}
-	c->pair[c->pairs++] = (struct tried_pair){ turn->writer, turn->executor, failed };
-	return 0;
-}
-
 static int run_turn(struct running *run, const struct turn *turn, bool *failed)
 {
 	const struct conform_request *r = run->r;
@@ -69,7 +54,7 @@ static int run_turn(struct running *run, const struct turn *turn, bool *failed)
 		.loaded = r->load == LOAD_IN_TURN ? turn->loaded : r->load != LOAD_NONE,
 		.load_on = r->load < 0 ? r->cpu[turn->load_on] : (unsigned)r->load,
 	};
-	struct turn pair = *turn;
+	struct conformance *c = run->c;
 	struct run_options options = { .stop = r->stop };
 	struct conform_result result;
 	int ret;
@@ -94,12 +79,23 @@ static int run_turn(struct running *run, const struct turn *turn, bool *failed)
 	*failed = result.failures > 0;
 	if (*failed) {
 		t->failed++;
-		if (run->c->faileds < FAILED_MAX)
-			run->c->failed[run->c->faileds++] = (struct failed){ cell, result };
+		if (c->faileds < FAILED_MAX)
+			c->failed[c->faileds++] = (struct failed){ cell, result };
 	}
-	if (alone)
-		pair.executor = pair.writer;
-	return result.trials ? note_pair(run->c, &pair, *failed) : 0;
+	if (!result.trials)
+		return 0;
+	if (c->pairs == c->room) {
+		size_t room = 2 * c->room + 64;
+		struct tried_pair *pair = realloc(c->pair, room * sizeof(*pair));
+
+		if (!pair)
+			return -ENOMEM;
+		c->pair = pair;
+		c->room = room;
+	}
+	c->pair[c->pairs++] =
+		(struct tried_pair){ turn->writer, alone ? turn->writer : turn->executor, *failed };
+	return 0;
 }
 
 /* Which of the two was it? Either with others. */
@@ -128,29 +124,6 @@ static int run_again(struct running *run, const struct turn *turn)
 	return ret;
 }
 
-static int run_rounds(struct running *run)
-{
-	const uint64_t round = order_round(&run->order);
-	bool first = true;
-	int ret = 0;
-
-	for (uint64_t n = 0; ret == 0 && !is_stopped(run); n++) {
-		struct turn turn = order_turn(&run->order, n);
-		bool failed;
-
-		first = n < round;
-		if (seconds_spent(run) + run->slice > run->r->budget &&
-		    (!first || (run->r->strict && n >= run->order.promises)))
-			break;
-		ret = run_turn(run, &turn, &failed);
-		if (ret == 0 && failed)
-			ret = run_again(run, &turn);
-		if (ret == 0 && first && turn.promise + 1 == run->order.promises)
-			run->c->reached++;
-	}
-	return ret;
-}
-
 int conformance_try(struct conformance *c, const struct conform_request *r)
 {
 	struct running run = {
@@ -160,15 +133,29 @@ int conformance_try(struct conformance *c, const struct conform_request *r)
 			   r->fixed },
 		.begin = seconds_now(),
 	};
-	int ret;
+	uint64_t round;
+	int ret = 0;
 
 	*c = (struct conformance){ .count = r->promises };
 	for (unsigned i = 0; i < r->promises; i++)
 		c->tried[i].guarantee = r->promise[i];
 	/* Two rounds: one without load, and one with it. */
-	run.slice = r->budget / (2.0 * (double)order_round(&run.order));
+	round = order_round(&run.order);
+	run.slice = r->budget / (2.0 * (double)round);
 	run.slice = fmin(fmax(run.slice, SLICE_LEAST), SLICE_MOST);
-	ret = run_rounds(&run);
+	for (uint64_t n = 0; ret == 0 && !is_stopped(&run); n++) {
+		struct turn turn = order_turn(&run.order, n);
+		bool first = n < round, failed;
+
+		if (seconds_spent(&run) + run.slice > r->budget &&
+		    (!first || (r->strict && n >= run.order.promises)))
+			break;
+		ret = run_turn(&run, &turn, &failed);
+		if (ret == 0 && failed)
+			ret = run_again(&run, &turn);
+		if (ret == 0 && first && turn.promise + 1 == run.order.promises)
+			c->reached++;
+	}
 	c->seconds = seconds_spent(&run);
 	if (ret == 0) {
 		c->suspects = suspects_find(c->pair, c->pairs, r->cpus, c->suspect);

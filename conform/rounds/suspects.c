@@ -52,40 +52,14 @@ static double chance_of(const struct part *part, const struct part *all)
 					part->cells);
 }
 
-static int name_worst(const struct part *parts, const struct part *all, unsigned cpus,
-		      struct suspect *suspects, int count)
-{
-	const double looks = (double)cpus * ROLES;
-	double least = 1;
-	int first = count;
-
-	for (unsigned i = 0; i < cpus * ROLES; i++) {
-		double chance = chance_of(&parts[i], all);
-
-		least = chance < least ? chance : least;
-	}
-	if (least * looks >= SUSPECT_CHANCE)
-		return count;
-	for (unsigned i = 0; i < cpus * ROLES && count < SUSPECTS_MAX; i++) {
-		const struct suspect s = { i / ROLES, (enum role)(i % ROLES), parts[i].cells,
-					   parts[i].failed, least * looks };
-
-		if (chance_of(&parts[i], all) > least * (1 + 1e-9))
-			continue;
-		/* One that has but one role is named once. */
-		if (count > first && suspects[count - 1].cpu == s.cpu)
-			continue;
-		suspects[count++] = s;
-	}
-	return count;
-}
-
 int suspects_find(const struct tried_pair *pairs, size_t count, unsigned cpus,
 		  struct suspect suspects[SUSPECTS_MAX])
 {
+	const double looks = (double)cpus * ROLES;
 	bool *gone = calloc(count + 1, sizeof(*gone));
 	struct part *parts = NULL;
 	int named = 0, before = -1;
+	double least;
 
 	while (gone && named > before && named < SUSPECTS_MAX) {
 		struct part all;
@@ -96,7 +70,23 @@ int suspects_find(const struct tried_pair *pairs, size_t count, unsigned cpus,
 			break;
 		all = count_parts(pairs, gone, count, parts);
 		before = named;
-		named = name_worst(parts, &all, cpus, suspects, named);
+		least = 1;
+		for (unsigned i = 0; i < cpus * ROLES; i++) {
+			double chance = chance_of(&parts[i], &all);
+
+			least = chance < least ? chance : least;
+		}
+		for (unsigned i = 0; i < cpus * ROLES && least * looks < SUSPECT_CHANCE; i++) {
+			const struct suspect s = { i / ROLES, (enum role)(i % ROLES),
+						   parts[i].cells, parts[i].failed, least * looks };
+
+			/* One that has but one role is named once. */
+			if (named == SUSPECTS_MAX ||
+			    chance_of(&parts[i], &all) > least * (1 + 1e-9) ||
+			    (named > before && suspects[named - 1].cpu == s.cpu))
+				continue;
+			suspects[named++] = s;
+		}
 		for (int k = before; k < named; k++)
 			for (size_t i = 0; i < count; i++)
 				gone[i] |= has_role(&pairs[i], suspects[k].cpu, suspects[k].role);

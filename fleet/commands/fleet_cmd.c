@@ -79,34 +79,10 @@ static const struct command_line line = {
 	       "73 a measured config is there, 74 cannot write.\n",
 };
 
-static int check_uses(enum action action, uint64_t given)
-{
-	for (unsigned i = 0; options[i].name; i++)
-		if (given >> i & 1 && !(options[i].plans >> action & 1))
-			return refuse_usage("%s has no --%s", actions[action], options[i].name);
-	return EXIT_PASS;
-}
-
 static int cannot(const char *what, const char *path, int ret, int status)
 {
 	error(0, -ret, "cannot %s %s", what, path);
 	return status;
-}
-
-static int open_fleet(struct fleet **fleet, const char *path)
-{
-	int ret = fleet_open(fleet, path, false);
-
-	if (ret == -EPROTO)
-		error(0, 0, "cannot read %s: no fleet's database, or of a newer tmax", path);
-	else if (ret == -ESTALE)
-		error(0, 0,
-		      "cannot read %s: of an older tmax; 'tmax merge -o' with any file brings it "
-		      "up to date",
-		      path);
-	else if (ret < 0)
-		error(0, -ret, "cannot read %s", path);
-	return ret < 0 ? EXIT_MISSING : EXIT_PASS;
 }
 
 /* --- Report ----------------------------------------------------------------------------------- */
@@ -173,24 +149,15 @@ static int export(struct fleet *fleet, const struct request *r)
 
 /* --- The command ------------------------------------------------------------------------------ */
 
-static int on_database(enum action action, const struct request *r, const char *path)
-{
-	struct fleet *fleet;
-	int status = open_fleet(&fleet, path);
-
-	if (status != EXIT_PASS)
-		return status;
-	status = action == REPORT ? report(fleet, r, path) : export(fleet, r);
-	fleet_close(fleet, false);
-	return status;
-}
-
 int cmd_fleet(int argc, char **argv)
 {
 	struct request r = { 0 };
 	uint64_t given = 0;
 	int status = command_line_parse(&line, argc, argv, &r, &given);
 	unsigned action = 0;
+	struct fleet *fleet;
+	const char *path;
+	int ret;
 
 	if (status != EXIT_PASS)
 		return status;
@@ -200,10 +167,25 @@ int cmd_fleet(int argc, char **argv)
 		action++;
 	if (action == ACTIONS)
 		return refuse_usage("no such action '%s'", argv[optind]);
-	status = check_uses(action, given);
-	if (status != EXIT_PASS)
-		return status;
+	for (unsigned i = 0; options[i].name; i++)
+		if (given >> i & 1 && !(options[i].plans >> action & 1))
+			return refuse_usage("%s has no --%s", actions[action], options[i].name);
+	path = argv[optind + 1];
 	if (action == PRIOR)
-		return prior_apply(argv[optind + 1], r.output, r.require_p);
-	return on_database(action, &r, argv[optind + 1]);
+		return prior_apply(path, r.output, r.require_p);
+	ret = fleet_open(&fleet, path, false);
+	if (ret == -EPROTO)
+		error(0, 0, "cannot read %s: no fleet's database, or of a newer tmax", path);
+	else if (ret == -ESTALE)
+		error(0, 0,
+		      "cannot read %s: of an older tmax; 'tmax merge -o' with any file brings it "
+		      "up to date",
+		      path);
+	else if (ret < 0)
+		error(0, -ret, "cannot read %s", path);
+	if (ret < 0)
+		return EXIT_MISSING;
+	status = action == REPORT ? report(fleet, &r, path) : export(fleet, &r);
+	fleet_close(fleet, false);
+	return status;
 }

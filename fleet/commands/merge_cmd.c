@@ -64,24 +64,11 @@ static int take_file(struct fleet *fleet, const struct request *r, const char *p
 	return ret;
 }
 
-static int take_listed(struct fleet *fleet, const struct request *r, struct intake *intake,
-		       int *status)
-{
-	char path[FILENAME_MAX];
-	int ret = 0;
-
-	while (ret == 0 && !interrupted && fgets(path, sizeof(path), stdin)) {
-		path[strcspn(path, "\n")] = '\0';
-		if (path[0])
-			ret = take_file(fleet, r, path, intake, status);
-	}
-	return ret;
-}
-
 int cmd_merge(int argc, char **argv)
 {
 	struct request r = { 0 };
 	struct intake intake = { 0 };
+	char path[FILENAME_MAX];
 	struct fleet *fleet;
 	int ret, kept, status = command_line_parse(&line, argc, argv, &r, NULL);
 
@@ -99,8 +86,11 @@ int cmd_merge(int argc, char **argv)
 	}
 	for (int i = optind; i < argc && ret == 0 && !interrupted; i++)
 		ret = take_file(fleet, &r, argv[i], &intake, &status);
-	if (ret == 0 && r.from_list)
-		ret = take_listed(fleet, &r, &intake, &status);
+	while (ret == 0 && r.from_list && !interrupted && fgets(path, sizeof(path), stdin)) {
+		path[strcspn(path, "\n")] = '\0';
+		if (path[0])
+			ret = take_file(fleet, &r, path, &intake, &status);
+	}
 	kept = fleet_close(fleet, ret == 0 && !interrupted);
 	if (interrupted) {
 		error(0, 0, "interrupted: nothing was added to %s", r.database);

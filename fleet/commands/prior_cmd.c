@@ -33,39 +33,6 @@ static int keep_measured(const char *path)
 	return EXIT_CANNOT_CREATE;
 }
 
-/* The config in force may be another file than the one to write, and would be hidden by it. */
-static int choose_place(const char **output, char *room, size_t size)
-{
-	int status;
-
-	if (*output)
-		return keep_measured(*output);
-	if (machine_conf_default_path(room, size) < 0)
-		return refuse_usage("no home folder to write to: give --output");
-	*output = room;
-	status = keep_measured(room);
-	if (status == EXIT_PASS) {
-		char force[PATH_MAX];
-
-		if (machine_conf_find(force, sizeof(force)) == 0)
-			status = keep_measured(force);
-	}
-	return status;
-}
-
-/* Of a placement that the fleet never tried nothing is known. */
-static int check_placements(const struct plan *plan, const struct prior *prior)
-{
-	for (unsigned i = 0; i < plan->seats; i++) {
-		if (prior->placed[plan->seat[i].placement])
-			continue;
-		error(0, 0, "no machine of the fleet was tested at placement %s: calibrate",
-		      placement_name(plan->seat[i].placement));
-		return EXIT_NO_CONF;
-	}
-	return EXIT_PASS;
-}
-
 static int write_conf(const char *output, const char *table, const struct prior *prior,
 		      const struct identity *id, const struct plan *plan, const struct cpus *cpus)
 {
@@ -96,12 +63,21 @@ int prior_apply(const char *table, const char *output, double require_p)
 {
 	static struct prior prior;
 	hwloc_topology_t topology;
-	char room[PATH_MAX], why[300];
+	char room[PATH_MAX], force[PATH_MAX], why[300];
 	struct plan plan = *plan_find("default");
 	struct identity id;
 	struct cpus cpus;
-	int ret, status = choose_place(&output, room, sizeof(room));
+	int ret, status;
 
+	/* The config in force may be another file than the one to write, and would be hidden by it.
+	 */
+	if (!output && machine_conf_default_path(room, sizeof(room)) < 0)
+		return refuse_usage("no home folder to write to: give --output");
+	status = keep_measured(output ? output : room);
+	if (!output && status == EXIT_PASS && machine_conf_find(force, sizeof(force)) == 0)
+		status = keep_measured(force);
+	if (!output)
+		output = room;
 	if (status == EXIT_PASS)
 		status = machine_here(&id);
 	if (status != EXIT_PASS)
@@ -119,6 +95,12 @@ int prior_apply(const char *table, const char *output, double require_p)
 	cpus_here(topology, &cpus);
 	hwloc_topology_destroy(topology);
 	prior_decide(&prior, require_p > 0 ? require_p : plan.require_p);
-	status = check_placements(&plan, &prior);
-	return status == EXIT_PASS ? write_conf(output, table, &prior, &id, &plan, &cpus) : status;
+	/* Of a placement that the fleet never tried nothing is known. */
+	for (unsigned i = 0; i < plan.seats; i++)
+		if (!prior.placed[plan.seat[i].placement]) {
+			error(0, 0, "no machine of the fleet was tested at placement %s: calibrate",
+			      placement_name(plan.seat[i].placement));
+			return EXIT_NO_CONF;
+		}
+	return write_conf(output, table, &prior, &id, &plan, &cpus);
 }

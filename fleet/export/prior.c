@@ -40,17 +40,6 @@ static bool is_kind_of(const json_t *kind, const struct identity *here)
 	       is_number(kind, "cpus", here->cpus);
 }
 
-/* Waits are ticks: at another rate they are other times. Where it is unknown it is none of ours. */
-static bool is_rate_of(const json_t *line, const struct identity *here)
-{
-	const json_t *range = json_object_get(line, "tsc_khz");
-	double low = (double)json_integer_value(json_array_get(range, 0));
-	double high = (double)json_integer_value(json_array_get(range, 1));
-	double khz = (double)here->tsc_khz;
-
-	return low > 0 && khz >= low * (1 - SAME_RATE) && khz <= high * (1 + SAME_RATE);
-}
-
 /* --- Its numbers ------------------------------------------------------------------------------ */
 
 static bool take_count(const json_t *object, const char *name, uint64_t *count)
@@ -95,30 +84,22 @@ static bool take_level(const json_t *object, struct level *level)
 	return true;
 }
 
-static bool take_window(const json_t *object, struct window *window)
-{
-	uint64_t bytes;
-
-	if (!take_count(object, "bytes", &bytes) || bytes > 64 ||
-	    !take_count(object, "toggles", &window->toggles) ||
-	    !take_bound(object, &window->upper_p))
-		return false;
-	window->bytes = (unsigned)bytes;
-	return true;
-}
-
 static bool take_line(const json_t *line, struct prior *prior)
 {
 	const json_t *levels = json_object_get(line, "levels"),
 		     *places = json_object_get(line, "placements");
+	const json_t *window = json_object_get(line, "window");
 	struct estimate *e = &prior->estimate;
-	uint64_t runs, ticks, measured;
+	uint64_t runs, ticks, measured, bytes;
 
 	if (!json_is_array(levels) || json_array_size(levels) > RUNGS_MAX ||
 	    !take_count(line, "machines", &prior->machines) || !take_count(line, "runs", &runs) ||
 	    !take_count(line, "to", &measured) || !take_count(line, "membarrier_ticks", &ticks) ||
-	    !take_window(json_object_get(line, "window"), &e->window))
+	    !take_count(window, "bytes", &bytes) || bytes > 64 ||
+	    !take_count(window, "toggles", &e->window.toggles) ||
+	    !take_bound(window, &e->window.upper_p))
 		return false;
+	e->window.bytes = (unsigned)bytes;
 	e->levels = (unsigned)json_array_size(levels);
 	e->runs = runs < UINT32_MAX ? (unsigned)runs : UINT32_MAX;
 	e->long_run = json_is_true(json_object_get(line, "long_run"));
@@ -140,34 +121,10 @@ static bool take_line(const json_t *line, struct prior *prior)
 
 /* --- The table -------------------------------------------------------------------------------- */
 
-/* 1: taken; 0: another kind's. */
-static int try_line(const json_t *line, const struct identity *here, struct prior *prior, char *why,
-		    size_t size)
-{
-	const json_t *kind = json_object_get(line, "kind");
-
-	if (!is_text(line, "type", "prior") || !json_is_object(kind)) {
-		snprintf(why, size, "it is no table of tmax fleet export");
-		return -EINVAL;
-	}
-	if (!is_kind_of(kind, here))
-		return 0;
-	if (!is_rate_of(line, here)) {
-		snprintf(why, size,
-			 "the machines of this kind in it have another rate of the TSC, or it is "
-			 "unknown");
-		return -ENODATA;
-	}
-	*prior = (struct prior){ 0 };
-	if (take_line(line, prior))
-		return 1;
-	snprintf(why, size, "its line of this kind of machine contradicts itself");
-	return -EINVAL;
-}
-
 int prior_read(const char *path, const struct identity *here, struct prior *prior, char *why,
 	       size_t size)
 {
+	double khz = (double)here->tsc_khz;
 	FILE *file = fopen(path, "re");
 	char *text = NULL;
 	size_t room = 0;
@@ -179,8 +136,30 @@ int prior_read(const char *path, const struct identity *here, struct prior *prio
 		return -errno;
 	while (ret == 0 && (length = getline(&text, &room, file)) > 0) {
 		json_t *line = json_loadb(text, (size_t)length, 0, NULL);
+		const json_t *kind = json_object_get(line, "kind");
+		const json_t *range = json_object_get(line, "tsc_khz");
+		double low = (double)json_integer_value(json_array_get(range, 0));
+		double high = (double)json_integer_value(json_array_get(range, 1));
 
-		ret = try_line(line, here, prior, why, size);
+		*prior = (struct prior){ 0 };
+		if (!is_text(line, "type", "prior") || !json_is_object(kind)) {
+			snprintf(why, size, "it is no table of tmax fleet export");
+			ret = -EINVAL;
+		} else if (!is_kind_of(kind, here)) {
+			ret = 0;
+		} else if (!(low > 0 && khz >= low * (1 - SAME_RATE) &&
+			     khz <= high * (1 + SAME_RATE))) {
+			/* Waits are ticks: at another rate they are other times. */
+			snprintf(why, size,
+				 "the machines of this kind in it have another rate of the TSC, or "
+				 "it is unknown");
+			ret = -ENODATA;
+		} else if (!take_line(line, prior)) {
+			snprintf(why, size, "its line of this kind of machine contradicts itself");
+			ret = -EINVAL;
+		} else {
+			ret = 1;
+		}
 		json_decref(line);
 	}
 	if (ret == 0) {

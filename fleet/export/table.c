@@ -62,17 +62,6 @@ static json_t *levels_json(const struct table *t)
 	return levels;
 }
 
-static json_t *placements_json(const struct estimate *e)
-{
-	const struct claim *claim = &e->level[0].claim[CLAIM_LINE];
-	json_t *names = json_array();
-
-	for (unsigned i = 0; i < claim->sections; i++)
-		json_array_append_new(names,
-				      json_string(placement_name(claim->section[i].placement)));
-	return names;
-}
-
 static json_t *kind_json(const struct identity *id)
 {
 	return json_pack("{s:s, s:i, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:s}", "vendor", id->vendor,
@@ -88,17 +77,22 @@ static int put_prior(const struct kind_report *r, void *arg)
 	const struct fleet_kind *k = r->kind;
 	const struct window *w = &t->prior.window;
 	int ret = prior_of_kind(r->runs, r->count, &t->prior, &t->behind);
-	json_t *body;
+	const struct claim *claim = &t->prior.level[0].claim[CLAIM_LINE];
+	json_t *body, *names;
 
 	if (ret < 0)
 		return ret;
+	names = json_array();
+	for (unsigned i = 0; i < claim->sections; i++)
+		json_array_append_new(names,
+				      json_string(placement_name(claim->section[i].placement)));
 	body = json_pack("{s:o, s:I, s:I, s:I, s:I, s:[I, I], s:o, s:b, s:f, s:I, s:{s:i, s:I, "
 			 "s:I, s:f}, s:o}",
 			 "kind", kind_json(&k->identity), "machines", (json_int_t)k->machines,
 			 "runs", (json_int_t)k->runs, "from", (json_int_t)k->from, "to",
 			 (json_int_t)k->to, "tsc_khz", (json_int_t)k->khz[0], (json_int_t)k->khz[1],
-			 "placements", placements_json(&t->prior), "long_run", t->prior.long_run,
-			 "confidence", PRIOR_CONFIDENCE, "membarrier_ticks",
+			 "placements", names, "long_run", t->prior.long_run, "confidence",
+			 PRIOR_CONFIDENCE, "membarrier_ticks",
 			 (json_int_t)t->prior.membarrier_ticks, "window", "bytes", (int)w->bytes,
 			 "machines", (json_int_t)t->behind.window.machines, "toggles",
 			 (json_int_t)w->toggles, "upper_p", w->upper_p, "levels", levels_json(t));
@@ -125,22 +119,11 @@ static void put_text(FILE *out, const char *text)
 	fputs("\",", out);
 }
 
-static void put_kind(FILE *out, const struct fleet_kind *k)
-{
-	const struct identity *id = &k->identity;
-
-	put_text(out, id->vendor);
-	fprintf(out, "%u,%u,%u,", id->family, id->model, id->stepping);
-	put_text(out, id->microcode);
-	put_text(out, id->hypervisor);
-	put_text(out, id->brand);
-	fprintf(out, "%u,%u,%u,%" PRIu64 ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",", id->sockets,
-		id->cores, id->cpus, k->machines, k->runs, k->from, k->to);
-}
-
 static int put_rows(const struct kind_report *r, void *arg)
 {
 	struct table *t = arg;
+	const struct fleet_kind *k = r->kind;
+	const struct identity *id = &k->identity;
 	int ret = prior_of_kind(r->runs, r->count, &t->prior, &t->behind);
 
 	for (unsigned i = 0; i < CLAIMS * r->estimate.levels && ret == 0; i++) {
@@ -150,7 +133,13 @@ static int put_rows(const struct kind_report *r, void *arg)
 
 		if (!claim->count.toggles)
 			continue;
-		put_kind(t->out, r->kind);
+		put_text(t->out, id->vendor);
+		fprintf(t->out, "%u,%u,%u,", id->family, id->model, id->stepping);
+		put_text(t->out, id->microcode);
+		put_text(t->out, id->hypervisor);
+		put_text(t->out, id->brand);
+		fprintf(t->out, "%u,%u,%u,%" PRIu64 ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",",
+			id->sockets, id->cores, id->cpus, k->machines, k->runs, k->from, k->to);
 		fprintf(t->out,
 			"%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
 			",%" PRIu64 ",%.6g,%.6g,%.6g,%d\n",

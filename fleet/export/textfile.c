@@ -105,53 +105,40 @@ static void put_metric(FILE *out, const struct fleet_host *host, const char *nam
 	fprintf(out, "} %.17g\n", value);
 }
 
-static void put_info(FILE *out, const struct fleet_host *host, const struct identity *id)
-{
-	const char *const labels[][2] = {
-		{ "vendor", id->vendor },	{ "brand", id->brand },
-		{ "microcode", id->microcode }, { "hypervisor", id->hypervisor },
-		{ "kernel", host->kernel },
-	};
+/* --- Files ------------------------------------------------------------------------------------ */
 
+static int write_file(const struct collection *all, const struct fleet_host *host,
+		      const struct kind_report *r, const struct judged *judged, size_t looked_at)
+{
+	char name[FILE_NAME + 32], path[PATH_MAX], fresh[PATH_MAX + 8];
+	static const char seconds[] = "tmax_machine_change_seconds";
+	const struct identity *id = &r->kind->identity;
+	const struct estimate *e = &r->estimate;
+	const char *const labels[][2] = {
+		{ "machine", host->name },	  { "vendor", id->vendor },
+		{ "brand", id->brand },		  { "microcode", id->microcode },
+		{ "hypervisor", id->hypervisor }, { "kernel", host->kernel },
+	};
+	double p = fmin(1, judged->p * (double)looked_at);
+	bool some = false;
+	FILE *out;
+	int ret = 0;
+
+	file_of(host, name, sizeof(name));
+	if (snprintf(path, sizeof(path), "%s/%s", all->folder, name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	/* The collector reads what ends with .prom. */
+	snprintf(fresh, sizeof(fresh), "%s.tmp", path);
+	out = fopen(fresh, "we");
+	if (!out)
+		return -errno;
 	put_head(out, "tmax_machine_info", "What the machine was in its latest run.");
-	fputs("tmax_machine_info{", out);
-	put_label(out, "machine", host->name);
 	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
-		fputc(',', out);
+		fputs(i ? "," : "tmax_machine_info{", out);
 		put_label(out, labels[i][0], labels[i][1]);
 	}
 	fprintf(out, ",family=\"%u\",model=\"%u\",stepping=\"%u\",cpus=\"%u\"} 1\n", id->family,
 		id->model, id->stepping, id->cpus);
-}
-
-static void put_waits(FILE *out, const struct fleet_host *host, const struct estimate *e)
-{
-	static const char name[] = "tmax_machine_change_seconds";
-	bool some = false;
-
-	for (int c = 0; c < CLAIMS && host->khz; c++) {
-		int best = estimate_best(e, c, WAIT_P);
-
-		if (best < 0 || !(e->level[best].ticks > 0))
-			continue;
-		if (!some)
-			put_head(out, name,
-				 "What a change takes at the cheapest wait whose bound on tears is "
-				 "below 1e-4 for the kind of this machine.");
-		some = true;
-		fprintf(out, "%s{", name);
-		put_label(out, "machine", host->name);
-		fprintf(out, ",crossing=\"%s\"} %.9g\n", claim_name(c),
-			e->level[best].ticks / (double)host->khz / 1000);
-	}
-}
-
-static void put_metrics(FILE *out, const struct collection *all, const struct fleet_host *host,
-			const struct kind_report *r, const struct judged *judged, size_t looked_at)
-{
-	double p = fmin(1, judged->p * (double)looked_at);
-
-	put_info(out, host, &r->kind->identity);
 	put_metric(out, host, "tmax_machine_runs", "Runs that are known of the machine.",
 		   (double)host->runs);
 	put_metric(out, host, "tmax_machine_last_run_timestamp_seconds",
@@ -171,29 +158,23 @@ static void put_metrics(FILE *out, const struct collection *all, const struct fl
 		   "Is the machine worse than its kind by more than luck explains?", p < SUSPECT);
 	put_metric(out, host, "tmax_kind_machines", "Machines of its kind.",
 		   (double)r->kind->machines);
-	put_waits(out, host, &r->estimate);
+	for (int c = 0; c < CLAIMS && host->khz; c++) {
+		int best = estimate_best(e, c, WAIT_P);
+
+		if (best < 0 || !(e->level[best].ticks > 0))
+			continue;
+		if (!some)
+			put_head(out, seconds,
+				 "What a change takes at the cheapest wait whose bound on tears is "
+				 "below 1e-4 for the kind of this machine.");
+		some = true;
+		fprintf(out, "%s{", seconds);
+		put_label(out, "machine", host->name);
+		fprintf(out, ",crossing=\"%s\"} %.9g\n", claim_name(c),
+			e->level[best].ticks / (double)host->khz / 1000);
+	}
 	put_metric(out, host, "tmax_export_completion_timestamp_seconds",
 		   "When this file was completed.", (double)all->now);
-}
-
-/* --- Files ------------------------------------------------------------------------------------ */
-
-static int write_file(const struct collection *all, const struct fleet_host *host,
-		      const struct kind_report *r, const struct judged *judged, size_t looked_at)
-{
-	char name[FILE_NAME + 32], path[PATH_MAX], fresh[PATH_MAX + 8];
-	FILE *out;
-	int ret = 0;
-
-	file_of(host, name, sizeof(name));
-	if (snprintf(path, sizeof(path), "%s/%s", all->folder, name) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	/* The collector reads what ends with .prom. */
-	snprintf(fresh, sizeof(fresh), "%s.tmp", path);
-	out = fopen(fresh, "we");
-	if (!out)
-		return -errno;
-	put_metrics(out, all, host, r, judged, looked_at);
 	if (ferror(out) | fclose(out))
 		ret = -EIO;
 	if (ret == 0 && rename(fresh, path) < 0)

@@ -36,38 +36,17 @@ static int add_change(struct changes *all, const char *what, const char *from, c
 	return 0;
 }
 
-/* --- Kinds ------------------------------------------------------------------------------------ */
-
-static bool is_same_hardware(const struct identity *a, const struct identity *b)
+/* The same hardware with another microcode or under another hypervisor, not both, and earlier. */
+static bool is_before(const struct fleet_kind *kind, const struct fleet_kind *later)
 {
+	const struct identity *a = &kind->identity, *b = &later->identity;
+	bool microcode = strcmp(a->microcode, b->microcode) != 0;
+	bool hypervisor = strcmp(a->hypervisor, b->hypervisor) != 0;
+
 	return strcmp(a->vendor, b->vendor) == 0 && a->family == b->family &&
 	       a->model == b->model && a->stepping == b->stepping && a->sockets == b->sockets &&
-	       a->cores == b->cores && a->cpus == b->cpus;
-}
-
-static int add_kind(struct changes *all, struct fleet *fleet, const struct fleet_kind *before,
-		    const struct fleet_kind *kind, const struct part *runs)
-{
-	const struct identity *a = &before->identity, *b = &kind->identity;
-	bool microcode = strcmp(a->microcode, b->microcode) != 0;
-	struct part others;
-	int ret = fleet_runs(fleet, before->id, &others.run, &others.count);
-
-	if (ret == 0)
-		ret = add_change(all, microcode ? "microcode" : "hypervisor",
-				 microcode ? a->microcode : a->hypervisor,
-				 microcode ? b->microcode : b->hypervisor, &others, runs);
-	fleet_runs_free(others.run, others.count);
-	return ret;
-}
-
-static bool is_before(const struct fleet_kind *a, const struct fleet_kind *b)
-{
-	bool microcode = strcmp(a->identity.microcode, b->identity.microcode) != 0;
-	bool hypervisor = strcmp(a->identity.hypervisor, b->identity.hypervisor) != 0;
-
-	return is_same_hardware(&a->identity, &b->identity) && microcode != hypervisor &&
-	       (a->from < b->from || (a->from == b->from && a->id < b->id));
+	       a->cores == b->cores && a->cpus == b->cpus && microcode != hypervisor &&
+	       (kind->from < later->from || (kind->from == later->from && kind->id < later->id));
 }
 
 /* --- Kernels and time ------------------------------------------------------------------------- */
@@ -83,13 +62,6 @@ static int by_begin(const void *a, const void *b)
 
 	return x->from != y->from ? (x->from > y->from) - (x->from < y->from)
 				  : strcmp(x->kernel, y->kernel);
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
 }
 
 /* Runs under that kernel (NULL: any) that ended in [from, to). */
@@ -120,30 +92,25 @@ static int add_pair(struct changes *all, const char *what, const char *from, con
 	return ret;
 }
 
-static size_t list_kernels(struct epoch *epochs, const struct part *runs)
+static int add_kernels(struct changes *all, const struct part *runs)
 {
-	size_t n = 0, k;
+	struct epoch *epochs = malloc((runs->count + 1) * sizeof(*epochs));
+	int ret = epochs ? 0 : -ENOMEM;
+	size_t n = 0;
 
-	for (size_t i = 0; i < runs->count; i++) {
+	for (size_t i = 0; i < runs->count && epochs; i++) {
 		const struct fleet_run *run = &runs->run[i];
+		size_t k = 0;
 
-		for (k = 0; k < n && strcmp(epochs[k].kernel, run->kernel) != 0; k++)
-			;
+		while (k < n && strcmp(epochs[k].kernel, run->kernel) != 0)
+			k++;
 		if (k == n)
 			epochs[n++] = (struct epoch){ run->kernel, run->time };
 		else if (run->time < epochs[k].from)
 			epochs[k].from = run->time;
 	}
-	qsort(epochs, n, sizeof(*epochs), by_begin);
-	return n;
-}
-
-static int add_kernels(struct changes *all, const struct part *runs)
-{
-	struct epoch *epochs = malloc((runs->count + 1) * sizeof(*epochs));
-	size_t n = epochs ? list_kernels(epochs, runs) : 0;
-	int ret = epochs ? 0 : -ENOMEM;
-
+	if (epochs)
+		qsort(epochs, n, sizeof(*epochs), by_begin);
 	for (size_t k = 1; k < n && ret == 0; k++) {
 		const char *from = epochs[k - 1].kernel, *to = epochs[k].kernel;
 		struct part before = { 0 }, after = { 0 };
@@ -168,7 +135,8 @@ static void print_day(int64_t seconds, char *text, size_t size)
 
 static int add_drift(struct changes *all, const struct part *runs)
 {
-	int64_t *times = malloc((runs->count + 1) * sizeof(*times)), middle;
+	struct epoch *times = malloc((runs->count + 1) * sizeof(*times));
+	int64_t middle;
 	char from[16], to[16];
 	struct part before = { 0 }, after = { 0 };
 	int ret;
@@ -176,10 +144,10 @@ static int add_drift(struct changes *all, const struct part *runs)
 	if (!times)
 		return -ENOMEM;
 	for (size_t i = 0; i < runs->count; i++)
-		times[i] = runs->run[i].time;
-	qsort(times, runs->count, sizeof(*times), by_number);
-	middle = runs->count ? times[runs->count / 2] : 0;
-	print_day(runs->count ? times[0] : 0, from, sizeof(from));
+		times[i] = (struct epoch){ "", runs->run[i].time };
+	qsort(times, runs->count, sizeof(*times), by_begin);
+	middle = runs->count ? times[runs->count / 2].from : 0;
+	print_day(runs->count ? times[0].from : 0, from, sizeof(from));
 	print_day(middle, to, sizeof(to));
 	free(times);
 	ret = pick(&before, runs, NULL, INT64_MIN, middle);
@@ -197,8 +165,19 @@ int changes_of_kind(struct fleet *fleet, const struct fleet_kind *kinds, size_t 
 	int ret = 0;
 
 	for (size_t i = 0; i < kind_count && ret == 0; i++)
-		if (is_before(&kinds[i], kind))
-			ret = add_kind(&found, fleet, &kinds[i], kind, &all);
+		if (is_before(&kinds[i], kind)) {
+			const struct identity *a = &kinds[i].identity, *b = &kind->identity;
+			bool microcode = strcmp(a->microcode, b->microcode) != 0;
+			struct part others;
+
+			ret = fleet_runs(fleet, kinds[i].id, &others.run, &others.count);
+			if (ret == 0)
+				ret = add_change(&found, microcode ? "microcode" : "hypervisor",
+						 microcode ? a->microcode : a->hypervisor,
+						 microcode ? b->microcode : b->hypervisor, &others,
+						 &all);
+			fleet_runs_free(others.run, others.count);
+		}
 	if (ret == 0)
 		ret = add_kernels(&found, &all);
 	if (ret == 0)

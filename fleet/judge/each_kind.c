@@ -4,23 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int tell_kind(struct kind_report *r,
-		     int (*tell)(const struct kind_report *report, void *arg), void *arg)
-{
-	struct fleet_run *runs;
-	int ret = fleet_runs(r->fleet, r->kind->id, &runs, &r->count);
-
-	r->runs = runs;
-	if (ret == 0)
-		ret = ladder_of_kind(runs, r->count, &r->estimate);
-	if (ret == 0) {
-		ladder_behind(runs, r->count, &r->estimate, &r->behind);
-		ret = tell(r, arg);
-	}
-	fleet_runs_free(runs, r->count);
-	return ret;
-}
-
 int each_kind(struct fleet *fleet, int (*tell)(const struct kind_report *report, void *arg),
 	      void *arg)
 {
@@ -36,8 +19,18 @@ int each_kind(struct fleet *fleet, int (*tell)(const struct kind_report *report,
 	if (ret == 0 && !r->kind_count)
 		ret = -ENODATA;
 	for (size_t i = 0; ret >= 0 && i < r->kind_count; i++) {
+		struct fleet_run *runs;
+
 		r->kind = &kinds[i];
-		ret = tell_kind(r, tell, arg);
+		ret = fleet_runs(fleet, r->kind->id, &runs, &r->count);
+		r->runs = runs;
+		if (ret == 0)
+			ret = ladder_of_kind(runs, r->count, &r->estimate);
+		if (ret == 0) {
+			ladder_behind(runs, r->count, &r->estimate, &r->behind);
+			ret = tell(r, arg);
+		}
+		fleet_runs_free(runs, r->count);
 		sum += ret;
 	}
 	free(kinds);

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 
 #define HOUR	    3600 /* seconds */
 #define ALMOST_NONE 0.5	 /* added to tears, so that none has a logarithm */
@@ -69,18 +68,6 @@ static bool ratio_of(const struct sums *all, const struct sums *own, const struc
 
 /* --- Machines --------------------------------------------------------------------------------- */
 
-static size_t list_machines(const struct fleet_run *runs, size_t count, struct machine *machines)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (i == 0 || runs[i].machine != runs[i - 1].machine)
-			machines[n++] = (struct machine){ .first = &runs[i] };
-		machines[n - 1].runs++;
-	}
-	return n;
-}
-
 static int add_waits(struct sums *to, const struct sums *what)
 {
 	int ret = 0;
@@ -128,38 +115,19 @@ struct spread {
 	size_t residuals;
 };
 
-static double variance_of_machines(const struct machine *machines, size_t count, double within,
-				   double *middle)
-{
-	double *mean = malloc((count + 1) * sizeof(*mean)), noise = 0, width;
-	size_t n = 0;
-
-	if (!mean)
-		return -1;
-	for (size_t i = 0; i < count; i++) {
-		if (!machines[i].hours)
-			continue;
-		mean[n++] = machines[i].mean;
-		noise += within / machines[i].hours;
-	}
-	gsl_sort(mean, 1, n);
-	*middle = n ? gsl_stats_median_from_sorted_data(mean, 1, n) : 0;
-	width = n ? (gsl_stats_quantile_from_sorted_data(mean, 1, n, 0.75) -
-		     gsl_stats_quantile_from_sorted_data(mean, 1, n, 0.25)) /
-				IQR_OF_ONE
-		  : 0;
-	free(mean);
-	return n ? fmax(0, width * width - noise / (double)n) : 0;
-}
-
 static int measure_spread(struct spread *s, const struct machine *machines, size_t count,
 			  const struct hour *hours, size_t hour_count)
 {
 	double *residual = malloc((hour_count + 1) * sizeof(*residual)), squares = 0;
+	double *mean = malloc((count + 1) * sizeof(*mean)), within, width, noise = 0;
+	size_t means = 0;
 
 	*s = (struct spread){ 0 };
-	if (!residual)
+	if (!residual || !mean) {
+		free(residual);
+		free(mean);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < hour_count; i++) {
 		const struct machine *m = &machines[hours[i].machine];
 		double n = m->hours;
@@ -178,30 +146,23 @@ static int measure_spread(struct spread *s, const struct machine *machines, size
 			sum += exp(s->tilt[t] * residual[i]);
 		s->cgf[t] = log(sum / (double)s->residuals);
 	}
-	free(residual);
-	s->machines = variance_of_machines(
-		machines, count, s->residuals ? squares / (double)s->residuals : 0, &s->middle);
-	return s->machines < 0 ? -ENOMEM : 0;
-}
-
-/*
- * Chernoff's bound of the chance that a machine like the others has such a mean: the residuals of
- * its hours are drawn from those of all, its own true mean from a normal distribution.
- */
-static double chance_of(const struct spread *s, const struct machine *m)
-{
-	double n = m->hours, excess = m->mean - s->middle, best = 0;
-
-	if (s->residuals < JUDGE_HOURS || !m->hours)
-		return 1;
-	for (int t = 0; t < TILTS; t++) {
-		double tilt = s->tilt[t];
-
-		if (isfinite(s->cgf[t]))
-			best = fmax(best, n * (tilt * excess - s->cgf[t]) -
-						  tilt * tilt * n * n * s->machines / 2);
+	within = s->residuals ? squares / (double)s->residuals : 0;
+	for (size_t i = 0; i < count; i++)
+		if (machines[i].hours) {
+			mean[means++] = machines[i].mean;
+			noise += within / machines[i].hours;
+		}
+	gsl_sort(mean, 1, means);
+	if (means) {
+		s->middle = gsl_stats_median_from_sorted_data(mean, 1, means);
+		width = (gsl_stats_quantile_from_sorted_data(mean, 1, means, 0.75) -
+			 gsl_stats_quantile_from_sorted_data(mean, 1, means, 0.25)) /
+			IQR_OF_ONE;
+		s->machines = fmax(0, width * width - noise / (double)means);
 	}
-	return exp(-best);
+	free(residual);
+	free(mean);
+	return 0;
 }
 
 /* --- Judging ---------------------------------------------------------------------------------- */
@@ -218,9 +179,20 @@ static struct judged judge(const struct machine *m, const struct spread *s)
 	struct judged judged = { .machine = m->first->machine,
 				 .hours = m->hours,
 				 .times = exp(m->mean - s->middle) };
+	double n = m->hours, excess = m->mean - s->middle, best = 0;
 
 	memcpy(judged.name, m->first->name, sizeof(judged.name));
-	judged.p = chance_of(s, m);
+	/*
+	 * Chernoff's bound of the chance that a machine like the others has such a mean: the
+	 * residuals of its hours are drawn from those of all, its own true mean from a normal
+	 * distribution.
+	 */
+	for (int t = 0; t < TILTS && s->residuals >= JUDGE_HOURS && m->hours; t++)
+		if (isfinite(s->cgf[t]))
+			best = fmax(best,
+				    n * (s->tilt[t] * excess - s->cgf[t]) -
+					    s->tilt[t] * s->tilt[t] * n * n * s->machines / 2);
+	judged.p = exp(-best);
 	for (size_t i = 0; i < m->sums.count; i++) {
 		judged.toggles += m->sums.sum[i].count.toggles;
 		judged.tears += m->sums.sum[i].count.tears;
@@ -233,11 +205,16 @@ int judge_machines(const struct fleet_run *runs, size_t count, struct judged **j
 {
 	struct machine *machines = calloc(count + 1, sizeof(*machines));
 	struct hour *hours = malloc((count + 1) * sizeof(*hours));
-	size_t n = machines ? list_machines(runs, count, machines) : 0, hour_count = 0;
+	size_t n = 0, hour_count = 0;
 	struct sums all = { 0 };
 	struct spread spread;
 	int ret;
 
+	for (size_t i = 0; i < count && machines; i++) {
+		if (i == 0 || runs[i].machine != runs[i - 1].machine)
+			machines[n++] = (struct machine){ .first = &runs[i] };
+		machines[n - 1].runs++;
+	}
 	*judged = calloc(n + 1, sizeof(**judged));
 	*judged_count = n;
 	ret = machines && hours && *judged ? 0 : -ENOMEM;
@@ -265,57 +242,41 @@ int judge_machines(const struct fleet_run *runs, size_t count, struct judged **j
 /* --- Moves ------------------------------------------------------------------------------------ */
 
 /*
- * The ratio of an hour: the runs from `from` on, of one machine. Only what others have, too, is
- * compared. Where the next hour begins, or a negative errno.
- */
-static ssize_t ratio_of_hour(const struct fleet_run *runs, size_t count, size_t from,
-			     const struct sums *both, const struct sums *others, bool *some,
-			     double *ratio)
-{
-	struct sums sums = { 0 };
-	size_t end = from;
-	int ret = 0;
-
-	for (; end < count && runs[end].machine == runs[from].machine &&
-	       runs[end].time / HOUR == runs[from].time / HOUR && ret == 0;
-	     end++)
-		for (size_t k = 0; k < runs[end].sums.count && ret == 0; k++) {
-			const struct sum *s = &runs[end].sums.sum[k];
-
-			if (is_wait(s) && sums_find(others, s))
-				ret = sums_add(&sums, s);
-		}
-	*some = ret == 0 && ratio_of(both, NULL, &sums, ratio);
-	sums_free(&sums);
-	return ret < 0 ? ret : (ssize_t)end;
-}
-
-/*
- * The mean ratio of each machine's hours, by the rates of both together. Not the ratio of their
- * sum: hours are skewed, and a machine with more of them would seem to tear more.
+ * The mean ratio of each machine's hours, by the rates of both together: of what others have, too.
+ * Not the ratio of their sum: hours are skewed, and a machine with more of them would seem to tear
+ * more.
  */
 static int means_of(const struct fleet_run *runs, size_t count, const struct sums *both,
 		    const struct sums *others, double *mean, size_t *n)
 {
-	for (size_t i = 0; i < count;) {
-		int64_t machine = runs[i].machine;
-		double sum = 0, ratio = 0;
-		unsigned hours = 0;
+	double sum = 0, ratio = 0;
+	unsigned hours = 0;
+	int ret = 0;
 
-		while (i < count && runs[i].machine == machine) {
-			bool some;
-			ssize_t next = ratio_of_hour(runs, count, i, both, others, &some, &ratio);
+	for (size_t i = 0, end; i < count && ret == 0; i = end) {
+		struct sums sums = { 0 };
 
-			if (next < 0)
-				return (int)next;
-			hours += some;
-			sum += some ? ratio : 0;
-			i = (size_t)next;
+		for (end = i; end < count && runs[end].machine == runs[i].machine &&
+			      runs[end].time / HOUR == runs[i].time / HOUR && ret == 0;
+		     end++)
+			for (size_t k = 0; k < runs[end].sums.count && ret == 0; k++) {
+				const struct sum *s = &runs[end].sums.sum[k];
+
+				if (is_wait(s) && sums_find(others, s))
+					ret = sums_add(&sums, s);
+			}
+		if (ret == 0 && ratio_of(both, NULL, &sums, &ratio)) {
+			hours++;
+			sum += ratio;
 		}
+		sums_free(&sums);
+		if (end < count && runs[end].machine == runs[i].machine)
+			continue;
 		if (hours)
 			mean[(*n)++] = sum / hours;
+		sum = hours = 0;
 	}
-	return 0;
+	return ret;
 }
 
 int judge_move(const struct fleet_run *before, size_t before_count, const struct fleet_run *after,

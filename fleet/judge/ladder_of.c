@@ -7,28 +7,12 @@
 
 #define HOUR 3600 /* seconds */
 
-static void seat_placements(struct plan *plan, const struct fleet_run *runs, size_t count)
-{
-	bool seen[PLACEMENT_COUNT] = { false };
-
-	plan->seats = 0;
-	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; k < runs[i].sums.count; k++) {
-			const struct sum *s = &runs[i].sums.sum[k];
-
-			if (s->kind != SUM_WAIT || seen[s->placement])
-				continue;
-			seen[s->placement] = true;
-			plan->seat[plan->seats++] = (struct seat){ s->placement, s->executors };
-		}
-	}
-}
-
 static int make_ladder(const struct fleet_run *runs, size_t count, struct estimate *e,
 		       bool by_machine)
 {
 	struct sums *hours = calloc(count + 1, sizeof(*hours));
 	struct plan plan = *plan_find("default");
+	bool seen[PLACEMENT_COUNT] = { false };
 	size_t n = 0;
 	int ret = hours ? 0 : -ENOMEM;
 
@@ -38,7 +22,16 @@ static int make_ladder(const struct fleet_run *runs, size_t count, struct estima
 			n++;
 		ret = sums_add_all(&hours[n - 1], &runs[i].sums);
 	}
-	seat_placements(&plan, runs, count);
+	plan.seats = 0;
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < runs[i].sums.count; k++) {
+			const struct sum *s = &runs[i].sums.sum[k];
+
+			if (s->kind != SUM_WAIT || seen[s->placement])
+				continue;
+			seen[s->placement] = true;
+			plan.seat[plan.seats++] = (struct seat){ s->placement, s->executors };
+		}
 	if (ret == 0)
 		estimate_make(e, hours, n, &plan);
 	for (size_t i = 0; i < n; i++)

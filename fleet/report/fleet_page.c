@@ -31,19 +31,15 @@ static void print_rows(FILE *out, const void *arg)
 		}
 }
 
-static bool has_rows(const struct kind_report *r)
+static int put_kind(const struct kind_report *r, void *arg)
 {
-	for (unsigned i = 0; i < CLAIMS * r->estimate.levels; i++)
-		if (r->estimate.level[i / CLAIMS].claim[i % CLAIMS].count.toggles)
-			return true;
-	return false;
-}
-
-static int put_figure(struct page *page, const struct kind_report *r)
-{
+	struct page *page = arg;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&text, &size);
 	static const char *const none[] = { NULL };
 	char name[32];
-	struct page_figure figure = {
+	const struct page_figure figure = {
 		.name = name,
 		.script = "fleet.gp",
 		.label = "Bounds on tears per toggle against the wait",
@@ -53,27 +49,12 @@ static int put_figure(struct page *page, const struct kind_report *r)
 		.arg = r,
 		.args = none,
 	};
+	int ret = memory ? kind_text(memory, r) : -ENOMEM, rc = 0;
+	bool drawn = false;
 
 	snprintf(name, sizeof(name), "kind-%" PRId64, r->kind->id);
-	return page_figure(page, &figure);
-}
-
-/* The text is cut at its ends of lines. */
-static void put_lines(FILE *out, char *text)
-{
-	for (const char *part; (part = strsep(&text, "\n"));) {
-		html_text(out, part);
-		fputc('\n', out);
-	}
-}
-
-static int put_kind(const struct kind_report *r, void *arg)
-{
-	struct page *page = arg;
-	char *text = NULL;
-	size_t size = 0;
-	FILE *memory = open_memstream(&text, &size);
-	int ret = memory ? kind_text(memory, r) : -ENOMEM, rc = 0;
+	for (unsigned i = 0; i < CLAIMS * r->estimate.levels; i++)
+		drawn |= r->estimate.level[i / CLAIMS].claim[i % CLAIMS].count.toggles > 0;
 
 	if (memory && fclose(memory) != 0)
 		ret = -ENOMEM;
@@ -85,28 +66,16 @@ static int put_kind(const struct kind_report *r, void *arg)
 		fputs("<section>\n<h2>", page->out);
 		html_text(page->out, text);
 		fputs("</h2>\n<pre>", page->out);
-		put_lines(page->out, text + length + 1);
+		for (char *part, *rest = text + length + 1; (part = strsep(&rest, "\n"));) {
+			html_text(page->out, part);
+			fputc('\n', page->out);
+		}
 		fputs("</pre>\n", page->out);
-		rc = has_rows(r) ? put_figure(page, r) : 0;
+		rc = drawn ? page_figure(page, &figure) : 0;
 		fputs("</section>\n", page->out);
 	}
 	free(text);
 	return rc < 0 ? rc : ret;
-}
-
-static void put_head(FILE *out)
-{
-	char path[PICTURE_PATH];
-
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n"
-	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n"
-	      "<title>T_max of a fleet</title>\n",
-	      out);
-	if (data_file("page.css", path, sizeof(path)) == 0)
-		html_style(out, path);
-	fputs("</head>\n<body>\n<h1>T_max of a fleet</h1>\n", out);
-	html_paragraph(out, "What the evidence of many machines says of each kind of them, by %s.",
-		       PACKAGE_STRING);
 }
 
 int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t size)
@@ -124,7 +93,16 @@ int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t si
 	page.out = fopen(path, "we");
 	if (!page.out)
 		return -errno;
-	put_head(page.out);
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n"
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n"
+	      "<title>T_max of a fleet</title>\n",
+	      page.out);
+	if (data_file("page.css", path, sizeof(path)) == 0)
+		html_style(page.out, path);
+	fputs("</head>\n<body>\n<h1>T_max of a fleet</h1>\n", page.out);
+	html_paragraph(page.out,
+		       "What the evidence of many machines says of each kind of them, by %s.",
+		       PACKAGE_STRING);
 	ret = each_kind(fleet, put_kind, &page);
 	if (ret == -ENODATA) {
 		html_missing(page.out, "No run is known.");

@@ -50,20 +50,6 @@ void kind_title(FILE *out, const struct fleet_kind *k)
 
 /* --- The ladder ------------------------------------------------------------------------------- */
 
-static void put_rung(FILE *out, const struct kind_report *r, int decade, int claim)
-{
-	int best = estimate_best(&r->estimate, claim, pow(10, -decade));
-	const struct level *level = &r->estimate.level[best < 0 ? 0 : best];
-	const struct claim *c = &level->claim[claim];
-	const struct behind_one *behind = &r->behind.level[best < 0 ? 0 : best][claim];
-
-	if (best < 0)
-		return;
-	fprintf(out, "    1e-%d  %-4s  %-12s %8.2g %9" PRIu64 " %8" PRIu64 " %9.3g %8" PRIu64 "\n",
-		decade, claim_name(claim), WAITS(&level->rung), c->upper_p, behind->machines,
-		behind->runs, (double)c->count.toggles, c->count.tears);
-}
-
 static void put_ladder(FILE *out, const struct kind_report *r)
 {
 	const struct estimate *e = &r->estimate;
@@ -71,12 +57,25 @@ static void put_ladder(FILE *out, const struct kind_report *r)
 
 	for (int decade = 3; decade <= LOWEST; decade++)
 		for (int c = 0; c < CLAIMS; c++) {
-			if (estimate_best(e, c, pow(10, -decade)) >= 0 && !some)
+			int best = estimate_best(e, c, pow(10, -decade));
+			const struct level *level = &e->level[best < 0 ? 0 : best];
+			const struct claim *claim = &level->claim[c];
+			const struct behind_one *behind;
+
+			if (best < 0)
+				continue;
+			behind = &r->behind.level[best][c];
+			if (!some)
 				fputs("  tears below, across, waits    bound  machines     runs   "
 				      "toggles    tears\n",
 				      out);
-			some |= estimate_best(e, c, pow(10, -decade)) >= 0;
-			put_rung(out, r, decade, c);
+			some = true;
+			fprintf(out,
+				"    1e-%d  %-4s  %-12s %8.2g %9" PRIu64 " %8" PRIu64
+				" %9.3g %8" PRIu64 "\n",
+				decade, claim_name(c), WAITS(&level->rung), claim->upper_p,
+				behind->machines, behind->runs, (double)claim->count.toggles,
+				claim->count.tears);
 		}
 	if (!some)
 		fputs("  No wait keeps tears below 1e-3, as far as was counted.\n", out);
@@ -158,14 +157,26 @@ static int put_suspects(FILE *out, const struct kind_report *r)
 	return ret < 0 ? ret : found;
 }
 
-static int put_changes(FILE *out, const struct kind_report *r)
-{
-	struct change *changes;
-	char from[TEXT_SIZE], to[TEXT_SIZE];
-	size_t n;
-	int ret = changes_of_kind(r->fleet, r->kinds, r->kind_count, r->kind, r->runs, r->count,
-				  &changes, &n);
+/* --- All of it -------------------------------------------------------------------------------- */
 
+int kind_text(FILE *out, const struct kind_report *r)
+{
+	const struct fleet_kind *k = r->kind;
+	unsigned placements = r->estimate.level[0].claim[CLAIM_LINE].sections;
+	char from[TEXT_SIZE], to[TEXT_SIZE];
+	struct change *changes = NULL;
+	size_t n = 0;
+	int ret, suspects;
+
+	kind_title(out, k);
+	fprintf(out, "\n  %" PRIu64 " machine%s, %" PRIu64 " run%s, %s to %s; %u placement%s\n",
+		k->machines, S(k->machines), k->runs, S(k->runs), day_of(k->from, from),
+		day_of(k->to, to), placements, S(placements));
+	put_ladder(out, r);
+	suspects = put_suspects(out, r);
+	ret = suspects < 0 ? suspects
+			   : changes_of_kind(r->fleet, r->kinds, r->kind_count, k, r->runs,
+					     r->count, &changes, &n);
 	for (size_t i = 0; i < n && ret == 0; i++) {
 		const struct change *c = &changes[i];
 		double p = fmin(1, c->moved.p * (double)n);
@@ -181,25 +192,6 @@ static int put_changes(FILE *out, const struct kind_report *r)
 		fputs(")\n", out);
 	}
 	free(changes);
-	return ret;
-}
-
-/* --- All of it -------------------------------------------------------------------------------- */
-
-int kind_text(FILE *out, const struct kind_report *r)
-{
-	const struct fleet_kind *k = r->kind;
-	unsigned placements = r->estimate.level[0].claim[CLAIM_LINE].sections;
-	char from[TEXT_SIZE], to[TEXT_SIZE];
-	int ret, suspects;
-
-	kind_title(out, k);
-	fprintf(out, "\n  %" PRIu64 " machine%s, %" PRIu64 " run%s, %s to %s; %u placement%s\n",
-		k->machines, S(k->machines), k->runs, S(k->runs), day_of(k->from, from),
-		day_of(k->to, to), placements, S(placements));
-	put_ladder(out, r);
-	suspects = put_suspects(out, r);
-	ret = suspects < 0 ? suspects : put_changes(out, r);
 	put_untested(out, r);
 	fputs("\n", out);
 	return ret < 0 ? ret : suspects;

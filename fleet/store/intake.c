@@ -55,32 +55,14 @@ static int set_aside(struct taking *t, size_t number, const char *line, const ch
 
 /* --- Dumps of CPUID --------------------------------------------------------------------------- */
 
-/* One that libcpuid cannot read is none. */
-static int take_dump(struct taking *t, const char *path)
-{
-	struct cpu_name cpu;
-	char *text = NULL;
-	size_t size = 0;
-	int ret = cpuid_name_of(path, &cpu);
-	FILE *file = ret == 0 ? fopen(path, "re") : NULL;
-	ssize_t got;
-
-	if (ret == -EINVAL)
-		return set_aside(t, 0, path, "no dump of CPUID that libcpuid can read");
-	if (!file)
-		return 0;
-	got = getdelim(&text, &size, '\0', file);
-	fclose(file);
-	ret = got > 0 && got < DUMP_MAX ? fleet_add_cpuid(t->fleet, t->processor, text) : 0;
-	t->intake->dumps += ret == 0 && got > 0 && got < DUMP_MAX;
-	free(text);
-	return ret;
-}
-
 /* Beside the file, as calibrate leaves it there. */
 static int look_for_dump(struct taking *t, const struct identity *id)
 {
-	char name[sizeof(t->processor)], path[PATH_MAX];
+	char name[sizeof(t->processor)], path[PATH_MAX], *text = NULL;
+	struct cpu_name cpu;
+	size_t size = 0;
+	ssize_t got;
+	FILE *file;
 	int ret;
 
 	snprintf(name, sizeof(name), "%s-%u-%u-%u", id->vendor, id->family, id->model,
@@ -94,8 +76,22 @@ static int look_for_dump(struct taking *t, const struct identity *id)
 	if (snprintf(path, sizeof(path), "%s.%s.cpuid", t->path, name) >= (int)sizeof(path))
 		return 0;
 	ret = fleet_has_cpuid(t->fleet, name);
-	if (ret == 0)
-		ret = take_dump(t, path);
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
+	/* One that libcpuid cannot read is none. */
+	ret = cpuid_name_of(path, &cpu);
+	if (ret == -EINVAL)
+		return set_aside(t, 0, path, "no dump of CPUID that libcpuid can read");
+	file = ret == 0 ? fopen(path, "re") : NULL;
+	if (!file)
+		return 0;
+	got = getdelim(&text, &size, '\0', file);
+	fclose(file);
+	if (got > 0 && got < DUMP_MAX) {
+		ret = fleet_add_cpuid(t->fleet, name, text);
+		t->intake->dumps += ret == 0;
+	}
+	free(text);
 	return ret < 0 ? ret : 0;
 }
 
@@ -140,37 +136,13 @@ static int end_journal_run(struct taking *t)
 	return ret < 0 ? ret : 0;
 }
 
-static int begin_journal_run(struct taking *t, const json_t *line)
-{
-	int ret = end_journal_run(t);
-
-	if (ret < 0)
-		return ret;
-	t->journal = (struct evidence_run){ .source = "journal" };
-	t->begin = t->journal.time = time_of(line);
-	t->has_run =
-		identity_from_json(json_object_get(line, "identity"), &t->journal.identity) == 0;
-	return 0;
-}
-
-static int take_cell(struct taking *t, const json_t *line)
-{
-	struct cell_record record;
-	int64_t time = time_of(line);
-
-	if (!t->has_run || record_from_json(line, &record) < 0)
-		return -EINVAL;
-	if (time > t->journal.time)
-		t->journal.time = time;
-	return sums_add_record(&t->journal.sums, &record);
-}
-
 /* --- Lines ------------------------------------------------------------------------------------ */
 
 static int take_json(struct taking *t, size_t number, const char *text, const json_t *line)
 {
 	const char *type = json_string_value(json_object_get(line, "type"));
-	struct evidence_run run;
+	struct evidence_run run, *journal = &t->journal;
+	struct cell_record record;
 	int ret;
 
 	switch (evidence_take_line(line, &run)) {
@@ -187,25 +159,25 @@ static int take_json(struct taking *t, size_t number, const char *text, const js
 	case EVIDENCE_OTHER:
 		break;
 	}
-	if (strcmp(type, "run") == 0)
-		return begin_journal_run(t, line);
+	if (strcmp(type, "run") == 0) {
+		ret = end_journal_run(t);
+		if (ret < 0)
+			return ret;
+		*journal = (struct evidence_run){ .source = "journal" };
+		t->begin = journal->time = time_of(line);
+		t->has_run = identity_from_json(json_object_get(line, "identity"),
+						&journal->identity) == 0;
+		return 0;
+	}
 	if (strcmp(type, "cell") != 0)
 		return 0;
-	ret = take_cell(t, line);
+	ret = -EINVAL;
+	if (t->has_run && record_from_json(line, &record) == 0) {
+		if (time_of(line) > journal->time)
+			journal->time = time_of(line);
+		ret = sums_add_record(&journal->sums, &record);
+	}
 	return ret == -EINVAL ? set_aside(t, number, text, "a cell that cannot be read") : ret;
-}
-
-static int take_line(struct taking *t, size_t number, const char *text, size_t length)
-{
-	json_t *line = json_loadb(text, length, 0, NULL);
-	int ret;
-
-	if (json_is_object(line))
-		ret = take_json(t, number, text, line);
-	else
-		ret = set_aside(t, number, text, "no JSON object");
-	json_decref(line);
-	return ret;
 }
 
 int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
@@ -230,7 +202,13 @@ int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
 				c = getc(file);
 			ret = set_aside(&t, number, text, "too long a line");
 		} else if (length > 1) {
-			ret = take_line(&t, number, text, length);
+			json_t *line = json_loadb(text, length, 0, NULL);
+
+			if (json_is_object(line))
+				ret = take_json(&t, number, text, line);
+			else
+				ret = set_aside(&t, number, text, "no JSON object");
+			json_decref(line);
 		}
 	}
 	if (ret == 0 && ferror(file))

@@ -89,19 +89,6 @@ static int errno_of(int code)
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
-static int version_of(struct fleet *fleet, int *version)
-{
-	sqlite3_stmt *statement = NULL;
-	int code = sqlite3_prepare_v2(fleet->db, "PRAGMA user_version", -1, &statement, NULL);
-
-	if (code == SQLITE_OK)
-		code = sqlite3_step(statement);
-	if (code == SQLITE_ROW)
-		*version = sqlite3_column_int(statement, 0);
-	sqlite3_finalize(statement);
-	return errno_of(code);
-}
-
 /* What makes a database of version i + 1 one of version i + 2. */
 static const char *const steps[FLEET_VERSION - 1] = {
 	"ALTER TABLE run ADD COLUMN tsc_khz INTEGER NOT NULL DEFAULT 0; "
@@ -113,62 +100,66 @@ static int run_text(struct fleet *fleet, const char *text)
 	return errno_of(sqlite3_exec(fleet->db, text, NULL, NULL, NULL));
 }
 
-static char *read_schema(void)
+/* Calls take for each row of a question. */
+static int ask(struct fleet *fleet, const char *question, int64_t about,
+	       int (*take)(sqlite3_stmt *row, void *arg), void *arg)
 {
-	char path[PATH_MAX], *text = NULL;
-	size_t size = 0;
-	FILE *file;
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(fleet->db, question, -1, &statement, NULL), ret = 0;
 
-	if (data_file("fleet.sql", path, sizeof(path)) < 0)
-		return NULL;
-	file = fopen(path, "re");
-	if (!file)
-		return NULL;
-	if (getdelim(&text, &size, '\0', file) < 0) {
-		free(text);
-		text = NULL;
+	if (code == SQLITE_OK)
+		sqlite3_bind_int64(statement, 1, about);
+	while (code == SQLITE_OK || (code == SQLITE_ROW && ret == 0)) {
+		code = sqlite3_step(statement);
+		if (code == SQLITE_ROW)
+			ret = take(statement, arg);
 	}
-	fclose(file);
-	return text;
+	sqlite3_finalize(statement);
+	return ret < 0 ? ret : errno_of(code);
+}
+
+static int take_number(sqlite3_stmt *row, void *number)
+{
+	*(uint64_t *)number = (uint64_t)sqlite3_column_int64(row, 0);
+	return 0;
 }
 
 static int make_tables(struct fleet *fleet)
 {
-	char *schema = read_schema();
-	int ret = schema ? run_text(fleet, schema) : -ENOENT;
+	char path[PATH_MAX], *text = NULL;
+	size_t size = 0;
+	FILE *file = NULL;
+	int ret = -ENOENT;
 
-	free(schema);
+	if (data_file("fleet.sql", path, sizeof(path)) == 0)
+		file = fopen(path, "re");
+	if (file && getdelim(&text, &size, '\0', file) >= 0)
+		ret = run_text(fleet, text);
+	if (file)
+		fclose(file);
+	free(text);
 	return ret;
 }
 
 /* Tables of version 0 are none. */
 static int bring_up_to_date(struct fleet *fleet, bool create)
 {
-	int version = 0, ret = version_of(fleet, &version);
+	uint64_t version = 0;
+	int ret = ask(fleet, "PRAGMA user_version", 0, take_number, &version);
 	char number[48];
 
 	if (ret < 0 || version == FLEET_VERSION)
 		return ret;
-	if (version < 0 || version > FLEET_VERSION || (version == 0 && !create))
+	if (version > FLEET_VERSION || (version == 0 && !create))
 		return -EPROTO;
 	if (!create)
 		return -ESTALE;
 	if (version == 0)
 		ret = make_tables(fleet);
-	for (int i = version; i > 0 && i < FLEET_VERSION && ret == 0; i++)
+	for (uint64_t i = version; i > 0 && i < FLEET_VERSION && ret == 0; i++)
 		ret = run_text(fleet, steps[i - 1]);
 	snprintf(number, sizeof(number), "PRAGMA user_version = %d", FLEET_VERSION);
 	return ret < 0 ? ret : run_text(fleet, number);
-}
-
-static int prepare_all(struct fleet *fleet)
-{
-	int code = SQLITE_OK;
-
-	for (int i = 0; i < STATEMENTS && code == SQLITE_OK; i++)
-		code = sqlite3_prepare_v3(fleet->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT,
-					  &fleet->statement[i], NULL);
-	return errno_of(code);
 }
 
 int fleet_open(struct fleet **opened, const char *path, bool create)
@@ -183,13 +174,14 @@ int fleet_open(struct fleet **opened, const char *path, bool create)
 	ret = errno_of(sqlite3_open_v2(path, &fleet->db, flags, NULL));
 	sqlite3_busy_timeout(fleet->db, 60000);
 	if (ret == 0)
-		ret = errno_of(sqlite3_exec(
-			fleet->db, create ? "PRAGMA foreign_keys = ON; BEGIN IMMEDIATE" : "BEGIN",
-			NULL, NULL, NULL));
+		ret = run_text(fleet,
+			       create ? "PRAGMA foreign_keys = ON; BEGIN IMMEDIATE" : "BEGIN");
 	if (ret == 0)
 		ret = bring_up_to_date(fleet, create);
-	if (ret == 0 && create)
-		ret = prepare_all(fleet);
+	for (int i = 0; i < STATEMENTS && ret == 0 && create; i++)
+		ret = errno_of(sqlite3_prepare_v3(fleet->db, texts[i], -1,
+						  SQLITE_PREPARE_PERSISTENT, &fleet->statement[i],
+						  NULL));
 	if (ret < 0)
 		fleet_close(fleet, false);
 	else
@@ -203,8 +195,7 @@ int fleet_close(struct fleet *fleet, bool keep)
 
 	for (int i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(fleet->statement[i]);
-	ret = errno_of(sqlite3_exec(fleet->db, keep && fleet->writes ? "COMMIT" : "ROLLBACK", NULL,
-				    NULL, NULL));
+	ret = run_text(fleet, keep && fleet->writes ? "COMMIT" : "ROLLBACK");
 	sqlite3_close(fleet->db);
 	free(fleet);
 	return keep ? ret : 0;
@@ -276,37 +267,6 @@ static void bind_kind(sqlite3_stmt *statement, const struct identity *id)
 		bind_number(statement, 7 + i, shape[i]);
 }
 
-static int add_kind(struct fleet *fleet, const struct identity *identity, int64_t *id)
-{
-	bind_kind(fleet->statement[ADD_KIND], identity);
-	bind_text(fleet->statement[ADD_KIND], 10, identity->brand);
-	return step_once(fleet->statement[ADD_KIND], id);
-}
-
-static int add_sum(struct fleet *fleet, int64_t run, const struct sum *s)
-{
-	sqlite3_stmt *statement = fleet->statement[ADD_SUM];
-	const struct count *c = &s->count;
-
-	sqlite3_bind_int64(statement, 1, run);
-	bind_text(statement, 2, sum_kind_name(s->kind));
-	bind_number(statement, 3, s->rung.first);
-	bind_number(statement, 4, s->rung.second);
-	bind_number(statement, 5, s->rung.stretch);
-	bind_text(statement, 6, crossing_name(s->crossing));
-	bind_text(statement, 7, placement_name(s->placement));
-	bind_number(statement, 8, s->executors);
-	bind_number(statement, 9, c->slices);
-	bind_number(statement, 10, c->toggles);
-	bind_number(statement, 11, c->tears);
-	sqlite3_bind_double(statement, 12, c->unevenness);
-	sqlite3_bind_double(statement, 13, c->squares);
-	sqlite3_bind_double(statement, 14, c->ticks);
-	bind_number(statement, 15, c->worst_tears);
-	bind_number(statement, 16, c->worst_toggles);
-	return step_once(statement, NULL);
-}
-
 int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_run *run)
 {
 	sqlite3_stmt *statement = fleet->statement[ADD_RUN];
@@ -316,8 +276,10 @@ int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_r
 
 	bind_text(fleet->statement[ADD_MACHINE], 1, name);
 	ret = step_once(fleet->statement[ADD_MACHINE], &machine);
+	bind_kind(fleet->statement[ADD_KIND], &run->identity);
+	bind_text(fleet->statement[ADD_KIND], 10, run->identity.brand);
 	if (ret >= 0)
-		ret = add_kind(fleet, &run->identity, &kind);
+		ret = step_once(fleet->statement[ADD_KIND], &kind);
 	if (ret < 0)
 		return ret;
 	print_run(name, run, print);
@@ -335,8 +297,29 @@ int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_r
 	ret = step_once(statement, &id);
 	if (ret <= 0)
 		return ret;
-	for (size_t i = 0; i < run->sums.count && ret >= 0; i++)
-		ret = add_sum(fleet, id, &run->sums.sum[i]);
+	for (size_t i = 0; i < run->sums.count && ret >= 0; i++) {
+		const struct sum *s = &run->sums.sum[i];
+		const struct count *c = &s->count;
+
+		statement = fleet->statement[ADD_SUM];
+		sqlite3_bind_int64(statement, 1, id);
+		bind_text(statement, 2, sum_kind_name(s->kind));
+		bind_number(statement, 3, s->rung.first);
+		bind_number(statement, 4, s->rung.second);
+		bind_number(statement, 5, s->rung.stretch);
+		bind_text(statement, 6, crossing_name(s->crossing));
+		bind_text(statement, 7, placement_name(s->placement));
+		bind_number(statement, 8, s->executors);
+		bind_number(statement, 9, c->slices);
+		bind_number(statement, 10, c->toggles);
+		bind_number(statement, 11, c->tears);
+		sqlite3_bind_double(statement, 12, c->unevenness);
+		sqlite3_bind_double(statement, 13, c->squares);
+		sqlite3_bind_double(statement, 14, c->ticks);
+		bind_number(statement, 15, c->worst_tears);
+		bind_number(statement, 16, c->worst_toggles);
+		ret = step_once(statement, NULL);
+	}
 	return ret < 0 ? ret : 1;
 }
 
@@ -394,9 +377,33 @@ static void read_text(sqlite3_stmt *row, int at, char *to, size_t size)
 	snprintf(to, size, "%s", text ? (const char *)text : "");
 }
 
-static struct fleet_kind read_kind(sqlite3_stmt *row)
+/* An array that grows, of things of one size. */
+struct list {
+	char *at;
+	size_t count, size;
+};
+
+/* Doubled whenever it is full: then its count is a power of two. */
+static void *list_more(struct list *list)
 {
-	struct fleet_kind kind = {
+	size_t room = list->count ? 2 * list->count : 1;
+	char *more = list->at;
+
+	if ((list->count & (list->count - 1)) == 0)
+		more = realloc(list->at, room * list->size);
+	if (!more)
+		return NULL;
+	list->at = more;
+	return memset(list->at + list->count++ * list->size, 0, list->size);
+}
+
+static int take_kind(sqlite3_stmt *row, void *list)
+{
+	struct fleet_kind *kind = list_more(list);
+
+	if (!kind)
+		return -ENOMEM;
+	*kind = (struct fleet_kind){
 		.id = sqlite3_column_int64(row, 0),
 		.identity = {
 			.family = (unsigned)sqlite3_column_int(row, 2),
@@ -413,59 +420,10 @@ static struct fleet_kind read_kind(sqlite3_stmt *row)
 		.khz = { (uint64_t)sqlite3_column_int64(row, 15),
 			 (uint64_t)sqlite3_column_int64(row, 16) },
 	};
-
-	read_text(row, 1, kind.identity.vendor, sizeof(kind.identity.vendor));
-	read_text(row, 5, kind.identity.microcode, sizeof(kind.identity.microcode));
-	read_text(row, 6, kind.identity.hypervisor, sizeof(kind.identity.hypervisor));
-	read_text(row, 10, kind.identity.brand, sizeof(kind.identity.brand));
-	return kind;
-}
-
-/* Calls take for each row of a question. */
-static int ask(struct fleet *fleet, const char *question, int64_t about,
-	       int (*take)(sqlite3_stmt *row, void *arg), void *arg)
-{
-	sqlite3_stmt *statement = NULL;
-	int code = sqlite3_prepare_v2(fleet->db, question, -1, &statement, NULL), ret = 0;
-
-	if (code == SQLITE_OK)
-		sqlite3_bind_int64(statement, 1, about);
-	while (code == SQLITE_OK || (code == SQLITE_ROW && ret == 0)) {
-		code = sqlite3_step(statement);
-		if (code == SQLITE_ROW)
-			ret = take(statement, arg);
-	}
-	sqlite3_finalize(statement);
-	return ret < 0 ? ret : errno_of(code);
-}
-
-/* An array that grows, of things of one size. */
-struct list {
-	char *at;
-	size_t count, room, size;
-};
-
-static void *list_more(struct list *list)
-{
-	if (list->count == list->room) {
-		size_t room = list->room ? 2 * list->room : 64;
-		char *more = realloc(list->at, room * list->size);
-
-		if (!more)
-			return NULL;
-		list->at = more;
-		list->room = room;
-	}
-	return memset(list->at + list->count++ * list->size, 0, list->size);
-}
-
-static int take_kind(sqlite3_stmt *row, void *list)
-{
-	struct fleet_kind *kind = list_more(list);
-
-	if (!kind)
-		return -ENOMEM;
-	*kind = read_kind(row);
+	read_text(row, 1, kind->identity.vendor, sizeof(kind->identity.vendor));
+	read_text(row, 5, kind->identity.microcode, sizeof(kind->identity.microcode));
+	read_text(row, 6, kind->identity.hypervisor, sizeof(kind->identity.hypervisor));
+	read_text(row, 10, kind->identity.brand, sizeof(kind->identity.brand));
 	return 0;
 }
 
@@ -586,12 +544,6 @@ void fleet_runs_free(struct fleet_run *runs, size_t count)
 	for (size_t i = 0; i < count; i++)
 		sums_free(&runs[i].sums);
 	free(runs);
-}
-
-static int take_number(sqlite3_stmt *row, void *number)
-{
-	*(uint64_t *)number = (uint64_t)sqlite3_column_int64(row, 0);
-	return 0;
 }
 
 uint64_t fleet_asides(struct fleet *fleet)

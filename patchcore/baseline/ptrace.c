@@ -3,28 +3,23 @@
  * Baseline: a patcher in another process, asked over a socket. After each request every thread is
  * detached again, so no tracer has to stay to pass on their signals.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "patchcore/baseline/baseline.h"
+#include "patchcore/kernel/clock.h"
+#include "patchcore/kernel/task.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/word/word.h"
 
@@ -51,41 +46,31 @@ struct tracee {
 static struct tracee tracees[TRACEES_MAX];
 static unsigned count;
 static pid_t process;
-static int64_t deadline; /* ms */
-
-static int64_t now_ms(void)
+/* *fresh counts those that are new, and seized; an error ends the list. */
+static bool seize_thread(pid_t tid, void *fresh)
 {
-	struct timespec now;
+	int *ret = fresh;
+	char state;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+	for (unsigned i = 0; i < count; i++)
+		if (tracees[i].tid == tid && !tracees[i].gone)
+			return true;
+	if (count == TRACEES_MAX) {
+		*ret = -ENOMEM;
+	} else if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0) {
+		state = errno == ESRCH ? 'X' : task_state(tid);
+		if (state && state != 'Z' && state != 'X')
+			*ret = -EPERM;
+	} else {
+		tracees[count++] = (struct tracee){ .tid = tid };
+		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+		++*ret;
+	}
+	return *ret >= 0;
 }
 
-static bool thread_has_ended(pid_t tid)
+static int wait_stop(struct tracee *tracee, int64_t deadline)
 {
-	char path[64], text[512];
-	const char *name_end;
-	ssize_t len;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)process, (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (len <= 0)
-		return true;
-	text[len] = '\0';
-	/* The name may hold anything, brackets too. */
-	name_end = strrchr(text, ')');
-	return name_end && (name_end[2] == 'Z' || name_end[2] == 'X');
-}
-
-static int wait_stop(struct tracee *tracee)
-{
-	static const struct timespec pause = { .tv_nsec = 20000 };
-
 	for (unsigned i = 0;; i++) {
 		int status = 0;
 		pid_t pid = waitpid(tracee->tid, &status, __WALL | WNOHANG);
@@ -96,69 +81,27 @@ static int wait_stop(struct tracee *tracee)
 				tracee->signal = WSTOPSIG(status);
 			return 0;
 		}
-		if (now_ms() > deadline)
+		if (clock_ns() > deadline)
 			return -ETIMEDOUT;
 		if (i > SPINS)
-			nanosleep(&pause, NULL);
+			nap();
 	}
-}
-
-/* 1: it is new, and seized. 0: known, or not worth it. */
-static int seize_thread(pid_t tid)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (tracees[i].tid == tid && !tracees[i].gone)
-			return 0;
-	if (count == TRACEES_MAX)
-		return -ENOMEM;
-	if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0)
-		return errno == ESRCH || thread_has_ended(tid) ? 0 : -EPERM;
-	tracees[count++] = (struct tracee){ .tid = tid };
-	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-	return 1;
-}
-
-/* How many of those listed are new. */
-static int seize_listed(void)
-{
-	char path[64], buffer[4096] __attribute__((aligned(8)));
-	int fd, ret = 0, fresh = 0;
-	long len = 1;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -EPERM;
-	while (ret >= 0 && len > 0) {
-		len = syscall(SYS_getdents64, fd, buffer, sizeof(buffer));
-		for (long at = 0; ret >= 0 && at < len;) {
-			const struct dirent64 *entry = (const void *)(buffer + at);
-			int tid = atoi(entry->d_name);
-
-			ret = tid > 0 ? seize_thread(tid) : 0;
-			fresh += ret;
-			at += entry->d_reclen;
-		}
-	}
-	close(fd);
-	if (ret < 0)
-		return ret;
-	return len < 0 ? -EPERM : fresh;
 }
 
 /* Until a look at the list finds no new thread: then none runs that could make one. */
 static int stop_all(void)
 {
+	int64_t deadline = clock_ns() + STOP_MS * CLOCK_MS;
 	unsigned stopped = 0;
-	int fresh;
+	int fresh, ret;
 
 	count = 0;
-	deadline = now_ms() + STOP_MS;
 	do {
-		fresh = seize_listed();
+		fresh = 0;
+		if (task_list(process, seize_thread, &fresh) < 0)
+			return -EPERM;
 		for (; fresh >= 0 && stopped < count; stopped++) {
-			int ret = wait_stop(&tracees[stopped]);
-
+			ret = wait_stop(&tracees[stopped], deadline);
 			if (ret < 0)
 				return ret;
 		}
@@ -223,28 +166,23 @@ static bool serve_request(int socket, const struct patcher_request *request)
 	return stopped;
 }
 
-static bool next_request(int socket, struct patcher_request *request)
-{
-	struct pollfd ready = { .fd = socket, .events = POLLIN };
-
-	/* The socket alone does not tell: a child of the process may hold it, too. */
-	while (poll(&ready, 1, POLL_MS) == 0)
-		if (getppid() != process)
-			return false;
-	return recv(socket, request, sizeof(*request), 0) == (ssize_t)sizeof(*request);
-}
-
 /* Until the process that it patches closes its end of the socket or ends. */
 static void __attribute__((noreturn)) run_patcher(int socket, pid_t of)
 {
+	struct pollfd ready = { .fd = socket, .events = POLLIN };
 	struct patcher_request request;
 
 	process = of;
 	if (socket > 0)
 		syscall(SYS_close_range, 0, socket - 1, 0);
 	syscall(SYS_close_range, socket + 1, UINT_MAX, 0);
-	while (next_request(socket, &request) && serve_request(socket, &request))
-		;
+	do {
+		/* The socket alone does not tell: a child of the process may hold it, too. */
+		while (poll(&ready, 1, POLL_MS) == 0)
+			if (getppid() != process)
+				_exit(0);
+	} while (recv(socket, &request, sizeof(request), 0) == (ssize_t)sizeof(request) &&
+		 serve_request(socket, &request));
 	/* A thread that is still traced runs on without a tracer. */
 	_exit(0);
 }

@@ -3,11 +3,6 @@
  * Baseline: stop the world.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "patchcore/baseline/baseline.h"
@@ -33,29 +28,9 @@ static void look_inside(ucontext_t *context, struct others_room *unused, void *a
 		atomic_store_explicit(&range->inside, true, memory_order_relaxed);
 }
 
-static int stop_and_write(const struct text_span *span, const uint8_t *bytes)
-{
-	struct site_range range = {
-		.start = (uintptr_t)span->addr,
-		.end = (uintptr_t)span->addr + span->len,
-	};
-	int ret = others_stop(look_inside, &range);
-
-	if (ret < 0)
-		return ret;
-	if (atomic_load_explicit(&range.inside, memory_order_relaxed))
-		ret = -EBUSY;
-	else if (*span->addr == WORD_INT3)
-		ret = -EAGAIN;
-	/* No other thread runs, so any way to write will do. */
-	for (size_t i = 0; ret == 0 && i < span->len; i++)
-		*(volatile uint8_t *)text_at(span, span->addr + i) = bytes[i];
-	others_resume();
-	return ret;
-}
-
 int baseline_stop_patch(void *addr, const void *bytes, size_t len)
 {
+	struct site_range range = { (uintptr_t)addr, (uintptr_t)addr + len, false };
 	struct text_span span;
 	sigset_t all, before;
 	int ret;
@@ -68,7 +43,18 @@ int baseline_stop_patch(void *addr, const void *bytes, size_t len)
 	/* A handler of this thread's might need a lock that a stopped thread holds. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = stop_and_write(&span, bytes);
+	ret = others_stop(look_inside, &range);
+	if (ret == 0) {
+		if (atomic_load_explicit(&range.inside, memory_order_relaxed))
+			ret = -EBUSY;
+		else if (*span.addr == WORD_INT3)
+			ret = -EAGAIN;
+		/* No other thread runs, so any way to write will do. */
+		for (size_t i = 0; ret == 0 && i < len; i++)
+			*(volatile uint8_t *)text_at(&span, span.addr + i) =
+				((const uint8_t *)bytes)[i];
+		others_resume();
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	text_end(&span);
 	return ret;

@@ -39,13 +39,60 @@
 #include <string.h>
 
 #include "patchcore/call/call_form.h"
-#include "patchcore/call/call_store.h"
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/site.h"
 #include "patchcore/site/thread.h"
 #include "patchcore/text/text.h"
+
+/*
+ * The loads and the locked stores of a call. In assembly, because C has no atomic access to
+ * unaligned memory; all of them stay inside one 8-byte word, where the processor makes them one
+ * access (AMD APM vol. 2, 7.3.2).
+ */
+static uint8_t call_load_byte(const uint8_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+static uint16_t call_load_two(const uint8_t *at)
+{
+	uint16_t two;
+
+	__asm__ volatile("movw %1, %0" : "=r"(two) : "m"(*(const uint8_t(*)[2])at) : "memory");
+	return two;
+}
+
+static int32_t call_load_four(const uint8_t *at)
+{
+	int32_t four;
+
+	__asm__ volatile("movl %1, %0" : "=r"(four) : "m"(*(const uint8_t(*)[4])at) : "memory");
+	return four;
+}
+
+/* True: it was *seen and is now `to`. False: *seen is what it was instead. */
+static bool call_exchange_byte(uint8_t *at, uint16_t *seen, uint8_t to)
+{
+	uint8_t expected = (uint8_t)*seen;
+	bool done = __atomic_compare_exchange_n(at, &expected, to, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_SEQ_CST);
+
+	*seen = expected;
+	return done;
+}
+
+static bool call_exchange_two(uint8_t *at, uint16_t *seen, uint16_t to)
+{
+	bool done;
+
+	__asm__ volatile("lock cmpxchgw %3, %1"
+			 : "=@ccz"(done), "+m"(*(uint8_t(*)[2])at), "+a"(*seen)
+			 : "r"(to)
+			 : "memory");
+	return done;
+}
 
 static uint16_t off_first(const struct pc_call *call)
 {
@@ -141,9 +188,12 @@ static void store_displacement(const struct pc_call *call, const struct text_spa
 	uint8_t *at = text_at(span, call_operand(call));
 
 	/* Saves the executors the loss of the line where nothing changes. */
-	if (call_load_four(at) == displacement)
-		return;
-	call_swap_four(at, displacement);
+	if (call_load_four(at) != displacement)
+		/* xchg locks without being told. */
+		__asm__ volatile("xchgl %1, %0"
+				 : "+m"(*(uint8_t(*)[4])at), "+r"(displacement)
+				 :
+				 : "memory");
 }
 
 /* --- On and off -------------------------------------------------------------- */
@@ -328,27 +378,6 @@ static int is_on(const struct pc_call *call, uint16_t first)
 	return first == off_first(call) ? 0 : explain_first_byte((uint8_t)first);
 }
 
-/* Where it leads by that displacement, if it is one that this library gave it or found. */
-static bool find_target(const struct pc_call *call, int32_t displacement, void **target)
-{
-	/* Read after the displacement, as they were stored before it. */
-	const struct stub *own = call_own(call);
-	void *original = call_original(call);
-
-	if (own && displacement == call_to_own(call, own)) {
-		*target = atomic_load(&((struct stub *)own)->target);
-		return true;
-	}
-	if (original && stub_in_reach(call_end(call), (uintptr_t)original) &&
-	    displacement == call_displacement(call, original)) {
-		*target = original_target(call);
-		return true;
-	}
-	/* Any target in reach is stored as it is, by one store. */
-	*target = (void *)(call_end(call) + (uintptr_t)displacement);
-	return call->way == PC_CALL_DISPLACEMENT && !call_shape(call)->slot;
-}
-
 /* Where the code can be read: a copy, if loads from it may fault. */
 static int readable_call(const struct pc_call *call, uint8_t copy[CALL_MAX], const uint8_t **at)
 {
@@ -363,8 +392,10 @@ static int look_at_call(const struct pc_call *call, void **target)
 {
 	uint8_t copy[CALL_MAX];
 	int32_t displacement;
+	const struct stub *own;
 	const uint8_t *at;
-	bool is_found;
+	void *original;
+	bool is_found = true;
 	int ret = readable_call(call, copy, &at);
 
 	if (ret == 0)
@@ -374,7 +405,19 @@ static int look_at_call(const struct pc_call *call, void **target)
 	displacement = call_load_four(at + call_shape(call)->opcode);
 	if (call->way == PC_CALL_DISPLACEMENT && displacement == call->off)
 		return 0;
-	is_found = find_target(call, displacement, target);
+	/* Read after the displacement, as they were stored before it. */
+	own = call_own(call);
+	original = call_original(call);
+	if (own && displacement == call_to_own(call, own)) {
+		*target = atomic_load(&((struct stub *)own)->target);
+	} else if (original && stub_in_reach(call_end(call), (uintptr_t)original) &&
+		   displacement == call_displacement(call, original)) {
+		*target = original_target(call);
+	} else {
+		/* Any target in reach is stored as it is, by one store. Else it is not ours. */
+		*target = (void *)(call_end(call) + (uintptr_t)displacement);
+		is_found = call->way == PC_CALL_DISPLACEMENT && !call_shape(call)->slot;
+	}
 	/* The front once more. */
 	ret = readable_call(call, copy, &at);
 	if (ret == 0)

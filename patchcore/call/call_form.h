@@ -5,12 +5,9 @@
 #ifndef PATCHCORE_CALL_CALL_FORM_H
 #define PATCHCORE_CALL_CALL_FORM_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "patchcore/call.h"
 #include "patchcore/call/stub.h"
+#include "patchcore/site/table.h"
 
 #define CALL_WINDOW 8u /* bytes, AMD APM vol. 2, 7.6.1 */
 #define CALL_MAX    6u /* bytes of the longest form */
@@ -34,23 +31,8 @@ struct call_shape {
 
 extern const struct call_shape call_shapes[CALL_FORMS];
 
-/* What was found. */
-struct call_found {
-	enum call_form form;
-	bool off; /* has no target, and is not yet of our making */
-	int32_t displacement;
-};
-
-/*
- * call_recognise - what stands in the first len bytes of code. 0, or -ENOENT.
- */
-int call_recognise(struct call_found *found, const uint8_t *code, size_t len);
-
 /* call_split - bytes before an 8-byte boundary that the call crosses, or 0. */
 unsigned call_split(const void *addr, unsigned len);
-
-/* call_way - how a call of that form is turned on and off there. */
-enum pc_call_way call_way(enum call_form form, unsigned split);
 
 /* call_encode - the instruction, with that displacement. Returns its length. */
 size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displacement);
@@ -124,5 +106,40 @@ static inline int call_low(const struct pc_call *call)
  * the system allows no new code. -ENOMEM.
  */
 int call_own_get(struct pc_call *call, struct stub **own);
+
+/* --- Places ------------------------------------------------------------------------------------
+ */
+
+/*
+ * Which calls are under a pc_call: one each at most, since two would not know of each other's stubs
+ * and moves. Nothing here is async-signal-safe.
+ */
+
+/* The address of a call. */
+struct call_place {
+	struct entry entry;
+	/*
+	 * 0: free. CALL_PLACE_TAKING and a thread_id(): that thread gets it ready. Else the
+	 * number of the pc_call that it is under, which is never used again: so one that was
+	 * forgotten is not taken for one that came later. Release, acquire.
+	 */
+	_Atomic(uint64_t) user;
+	_Atomic(unsigned) len; /* bytes of the call, 0 while not known */
+	struct stub *own;      /* the user's: the stub that it was left with, or NULL */
+};
+
+#define CALL_PLACE_TAKING (UINT64_C(1) << 63)
+
+/*
+ * call_place_take - for one pc_call.
+ * -EBUSY: another has it. -ENOMEM.
+ */
+int call_place_take(struct call_place **place, const void *addr);
+
+/* call_place_claim - it has len bytes. -EBUSY: another place that is not free has some of them. */
+int call_place_claim(struct call_place *place, unsigned len);
+
+/* call_places_forget - the code of [start, end) is no more: its places are free. */
+void call_places_forget(uintptr_t start, uintptr_t end);
 
 #endif

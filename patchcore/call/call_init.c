@@ -8,30 +8,225 @@
 #include <string.h>
 
 #include "patchcore/call/call_form.h"
-#include "patchcore/call/call_place.h"
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/site/own.h"
 #include "patchcore/site/site.h"
-#include "patchcore/text/forget.h"
+#include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
+#include "patchcore/word/flight.h"
+
+#define DISPLACEMENT 4 /* bytes */
+
+const struct call_shape call_shapes[CALL_FORMS] = {
+	[CALL_NEAR] = { .len = 5, .opcode = 1, .code = { 0xe8 } },
+	[CALL_ADDR32] = { .len = 6, .opcode = 2, .code = { 0x67, 0xe8 } },
+	[CALL_SLOT] = { .len = 6, .opcode = 2, .code = { 0xff, 0x15 }, .slot = true },
+	[CALL_TAIL] = { .len = 5, .opcode = 1, .code = { 0xe9 }, .tail = true },
+	[CALL_TAIL_SLOT] = { .len = 6,
+			     .opcode = 2,
+			     .code = { 0xff, 0x25 },
+			     .slot = true,
+			     .tail = true },
+};
+
+/* What may stand for a call that is off. */
+static const struct {
+	uint8_t code[CALL_MAX];
+	uint8_t compared; /* bytes of it */
+	uint8_t form;
+} offs[] = {
+	{ { 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 5, CALL_NEAR },
+	{ { 0x0f, 0x1f, 0x44, 0x00, 0x08 }, 5, CALL_NEAR },
+	{ { 0xeb, 0x03 }, 2, CALL_NEAR },
+	{ { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 6, CALL_ADDR32 },
+	{ { 0xeb, 0x04 }, 2, CALL_ADDR32 },
+};
+
+unsigned call_split(const void *addr, unsigned len)
+{
+	unsigned before = CALL_WINDOW - ((uintptr_t)addr & (CALL_WINDOW - 1));
+
+	return before < len ? before : 0;
+}
+
+size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displacement)
+{
+	const struct call_shape *shape = &call_shapes[form];
+
+	memcpy(code, shape->code, shape->opcode);
+	memcpy(code + shape->opcode, &displacement, DISPLACEMENT);
+	return shape->len;
+}
+
+void call_encode_off(uint8_t code[CALL_MAX], enum call_form form)
+{
+	if (call_shapes[form].tail) {
+		code[0] = 0xc3; /* ret */
+		return;
+	}
+	code[0] = 0xeb; /* jmp */
+	code[1] = (uint8_t)(call_shapes[form].len - 2);
+}
+
+uint16_t call_first(const uint8_t *code, enum pc_call_way way)
+{
+	return way == PC_CALL_TAIL ? code[0] : (uint16_t)(code[0] | code[1] << 8);
+}
+
+void call_go_on(const void *addr)
+{
+	struct site *site = site_find((uintptr_t)addr);
+
+	if (site)
+		flight_step(site);
+}
+
+int call_own_get(struct pc_call *call, struct stub **own)
+{
+	struct stub *made;
+	void *none = NULL;
+	int ret;
+
+	*own = call_own(call);
+	if (*own)
+		return 0;
+	ret = stub_get(&made, call_end(call), call_low(call));
+	if (ret < 0)
+		return ret == -EACCES ? -ENOSPC : ret;
+	*own = made;
+	if (__atomic_compare_exchange_n(&call->own, &none, made, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return 0;
+	/* Another thread was faster. */
+	stub_put(made);
+	*own = none;
+	return 0;
+}
+
+/* --- Which calls are under a pc_call -----------------------------------------------------------
+ */
+
+static struct table places = TABLE_INIT(struct call_place);
+static _Atomic(uint64_t) numbers; /* relaxed: only to be different */
+
+static uint64_t user_of(const struct call_place *place)
+{
+	return atomic_load_explicit(&place->user, memory_order_acquire);
+}
+
+/* By a thread that ended, or stayed behind in a fork, before it was ready. */
+static bool is_abandoned(uint64_t user)
+{
+	uint64_t taker = user & ~CALL_PLACE_TAKING;
+
+	return taker != user && thread_is_gone(taker);
+}
+
+int call_place_take(struct call_place **taken, const void *addr)
+{
+	struct call_place *place = (struct call_place *)table_get(&places, (uintptr_t)addr);
+	uint64_t seen;
+
+	if (!place)
+		return -ENOMEM;
+	seen = user_of(place);
+	if (seen && !is_abandoned(seen))
+		return -EBUSY;
+	if (!atomic_compare_exchange_strong_explicit(&place->user, &seen,
+						     CALL_PLACE_TAKING | thread_id(),
+						     memory_order_acquire, memory_order_relaxed))
+		return -EBUSY;
+	*taken = place;
+	return 0;
+}
+
+/* Does a call that begins at from, and is not at a free place, have the byte at addr? */
+static bool has_byte(uintptr_t from, uintptr_t addr)
+{
+	const struct call_place *place = (void *)table_find(&places, from);
+
+	return place && from + atomic_load(&place->len) > addr && user_of(place) &&
+	       !is_abandoned(user_of(place));
+}
+
+/* Sequentially consistent: of two that overlap, one at least sees the other's length. */
+int call_place_claim(struct call_place *place, unsigned len)
+{
+	uintptr_t addr = place->entry.addr;
+
+	atomic_store(&place->len, len);
+	for (uintptr_t i = 1; i < CALL_MAX; i++)
+		if (has_byte(addr - i, addr) || (i < len && has_byte(addr + i, addr + i)))
+			return -EBUSY;
+	return 0;
+}
+
+static void leave_place(struct call_place *place, struct stub *own)
+{
+	place->own = own;
+	atomic_store_explicit(&place->len, 0, memory_order_relaxed);
+	atomic_store_explicit(&place->user, 0, memory_order_release);
+}
+
+struct range {
+	uintptr_t start;
+	uintptr_t end;
+};
+
+static int forget_place(struct entry *entry, void *arg)
+{
+	const struct range *range = arg;
+
+	if (entry->addr >= range->start && entry->addr < range->end)
+		leave_place((struct call_place *)entry, NULL);
+	return 0;
+}
+
+void call_places_forget(uintptr_t start, uintptr_t end)
+{
+	struct range range = { start, end };
+
+	table_each(&places, forget_place, &range);
+}
+
+/* --- A look at it ----------------------------------------------------------------------------- */
 
 /* What is there, and whether loads from it may fault. */
 struct looked {
-	struct call_found found;
+	enum call_form form;
+	bool off; /* has no target, and is not yet of our making */
+	int32_t displacement;
 	uint8_t code[CALL_MAX];
 	bool hidden;
 };
 
+/* What stands in the first len bytes. -ENOENT: no call. */
 static int recognise_call(struct looked *looked, const uint8_t *addr, size_t len)
 {
+	const uint8_t *code = looked->code;
 	int ret = text_read(looked->code, addr, len);
 
 	if (ret < 0)
 		return ret;
 	looked->hidden = ret;
-	return call_recognise(&looked->found, looked->code, len);
+	looked->off = false;
+	for (unsigned form = 0; form < CALL_FORMS; form++) {
+		const struct call_shape *shape = &call_shapes[form];
+
+		looked->form = form;
+		memcpy(&looked->displacement, code + shape->opcode, DISPLACEMENT);
+		if (len >= shape->len && memcmp(code, shape->code, shape->opcode) == 0)
+			return 0;
+	}
+	looked->off = true;
+	for (size_t i = 0; i < sizeof(offs) / sizeof(*offs); i++) {
+		looked->form = offs[i].form;
+		if (len >= call_shapes[looked->form].len &&
+		    memcmp(code, offs[i].code, offs[i].compared) == 0)
+			return 0;
+	}
+	return -ENOENT;
 }
 
 /* No more bytes are read than the call has: it may end where the mapping ends. */
@@ -108,47 +303,32 @@ static int turn_into_off(struct pc_call *call, const uint8_t *there)
 	return ret;
 }
 
-static void start_on(struct pc_call *call, const struct looked *looked)
-{
-	int32_t displacement = looked->found.displacement;
-	uintptr_t target = call_end(call) + (uintptr_t)displacement;
-	const struct stub *own = call_own(call);
-
-	call->on = call_first(looked->code, call->way);
-	/* Turned off by us, through a pc_call that gave it up. */
-	if (call->way == PC_CALL_DISPLACEMENT && stub_is_ret(target)) {
-		call->off = displacement;
-		return;
-	}
-	if (own && displacement == call_to_own(call, own)) {
-		call->moved = 1;
-		if (!call_shape(call)->slot)
-			target = (uintptr_t)atomic_load(&own->target);
-	}
-	call->original = (void *)target;
-}
-
 static int init_at(struct pc_call *call, struct call_place *place)
 {
 	uint8_t *addr = (uint8_t *)place->entry.addr;
 	struct stub *own = place->own;
 	struct looked looked;
+	uintptr_t target;
 	unsigned len;
 	int ret = look_at_code(&looked, addr), low;
 
 	if (ret < 0)
 		return ret;
-	len = call_shapes[looked.found.form].len;
+	len = call_shapes[looked.form].len;
 	ret = call_place_claim(place, len);
 	if (ret < 0)
 		return ret;
 	*call = (struct pc_call){
 		.addr = addr,
-		.form = looked.found.form,
-		.way = call_way(looked.found.form, call_split(addr, len)),
+		.form = looked.form,
+		.way = PC_CALL_FRONT,
 		.hidden = looked.hidden,
 	};
-	if (!looked.found.off)
+	if (call_shape(call)->tail)
+		call->way = PC_CALL_TAIL;
+	else if (call_split(addr, len) <= call_shape(call)->opcode)
+		call->way = PC_CALL_DISPLACEMENT;
+	if (!looked.off)
 		call->on = call_first(looked.code, call->way);
 	/*
 	 * The stub that an earlier pc_call had here is kept, if the code is still such that it will
@@ -161,9 +341,21 @@ static int init_at(struct pc_call *call, struct call_place *place)
 		ret = find_ret(call);
 	if (ret < 0)
 		return ret;
-	if (looked.found.off)
+	if (looked.off)
 		return turn_into_off(call, looked.code);
-	start_on(call, &looked);
+	target = call_end(call) + (uintptr_t)looked.displacement;
+	own = call_own(call);
+	/* Turned off by us, through a pc_call that gave it up. */
+	if (call->way == PC_CALL_DISPLACEMENT && stub_is_ret(target)) {
+		call->off = looked.displacement;
+		return 0;
+	}
+	if (own && looked.displacement == call_to_own(call, own)) {
+		call->moved = 1;
+		if (!call_shape(call)->slot)
+			target = (uintptr_t)atomic_load(&own->target);
+	}
+	call->original = (void *)target;
 	return 0;
 }
 
@@ -188,9 +380,10 @@ int pc_call_init(struct pc_call *call, void *addr)
 	if (ret == 0) {
 		ret = init_at(&ready, place);
 		if (ret < 0) {
-			call_place_leave(place, place->own);
+			leave_place(place, place->own);
 		} else {
-			ready.number = call_place_ready(place);
+			ready.number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed);
+			atomic_store_explicit(&place->user, ++ready.number, memory_order_release);
 			*call = ready;
 		}
 	}
@@ -198,20 +391,11 @@ int pc_call_init(struct pc_call *call, void *addr)
 	return ret;
 }
 
-/* Where it cannot be told, it may. */
-static bool may_be_run(const struct pc_call *call, const struct stub *own)
-{
-	int32_t displacement;
-
-	return call->way == PC_CALL_DISPLACEMENT || call->moved || call->moving ||
-	       text_read(&displacement, call_operand(call), sizeof(displacement)) < 0 ||
-	       displacement == call_to_own(call, own);
-}
-
 int pc_call_fini(struct pc_call *call)
 {
 	struct call_place *place;
 	struct thread *self;
+	int32_t displacement;
 	struct stub *own;
 	int ret;
 
@@ -223,16 +407,18 @@ int pc_call_fini(struct pc_call *call)
 	if (ret < 0)
 		return ret;
 	forget_gone();
-	place = call_place_of(call->addr, call->number);
-	if (place) {
+	place = (struct call_place *)table_find(&places, (uintptr_t)call->addr);
+	if (place && user_of(place) == call->number) {
 		own = call_own(call);
 		/* The code has never led there: the patch that was to change that failed. */
-		if (own && !may_be_run(call, own)) {
+		if (own && call->way != PC_CALL_DISPLACEMENT && !call->moved && !call->moving &&
+		    text_read(&displacement, call_operand(call), sizeof(displacement)) >= 0 &&
+		    displacement != call_to_own(call, own)) {
 			stub_put(own);
 			own = NULL;
 		}
 		*call = (struct pc_call){ 0 };
-		call_place_leave(place, own);
+		leave_place(place, own);
 	} else {
 		ret = -ENOENT;
 	}

@@ -2,15 +2,10 @@
 # Calls that are turned on and off.
 libpatchcore_internal_la_SOURCES += \
 	patchcore/call/call.c \
-	patchcore/call/call_form.c \
 	patchcore/call/call_form.h \
 	patchcore/call/call_init.c \
-	patchcore/call/call_place.c \
-	patchcore/call/call_place.h \
-	patchcore/call/call_store.h \
 	patchcore/call/stub.c \
-	patchcore/call/stub.h \
-	patchcore/call/stub_place.c
+	patchcore/call/stub.h
 
 if HAVE_CMOCKA
 patchcore_call_tests = \

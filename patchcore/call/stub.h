@@ -52,16 +52,6 @@ int stub_ret_get(struct stub_ret *ret, uintptr_t end);
 /* stub_is_ret - is that the code of such a ret, or such a slot? */
 bool stub_is_ret(uintptr_t addr);
 
-/* --- Where (stub_place.c)
- * -------------------------------------------------------------------------- */
-
-/*
- * stub_place - map size bytes, for reading and writing, all in reach of a
- * displacement that counts from end. 0, -ENOSPC: no room there, or -EACCES,
- * -ENOMEM.
- */
-int stub_place(uint8_t **at, uintptr_t end, size_t size);
-
 /*
  * stub_find_ret - a ret in the same mapping as the call that ends at end, in its
  * reach. 0: there is none.

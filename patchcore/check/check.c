@@ -74,15 +74,6 @@ static bool is_cut(const struct pair *pair, const struct layout *layout, unsigne
 	return split_of(pair->addr + start, len, window) > 0;
 }
 
-/* Are all starts that are lost those of 1-byte NOPs, and also what stands before them? */
-static bool merges_nops(const struct layout *was, uint64_t lost)
-{
-	uint64_t before = lost >> 1;
-
-	return lost && ((lost | (before & was->starts)) & ~was->nops) == 0 &&
-	       (before & ~was->starts) == 0;
-}
-
 /* Until an instruction ends at the same byte in both, behind the change. */
 static int decode_both(struct pair *pair, struct pc_check *result)
 {
@@ -147,10 +138,13 @@ static ssize_t read_code(uint8_t *to, const void *addr, size_t size)
 
 static int tell_lost(const struct pair *pair, struct pc_check *result)
 {
-	unsigned at =
-		result->lost_starts ? (unsigned)__builtin_ctzll(result->lost_starts) : STRETCH;
+	const struct layout *was = &pair->old_layout;
+	uint64_t lost = result->lost_starts, before = lost >> 1;
+	unsigned at = lost ? (unsigned)__builtin_ctzll(lost) : STRETCH;
 
-	result->merges_nops = merges_nops(&pair->old_layout, result->lost_starts);
+	/* Are all starts that are lost those of 1-byte NOPs, and also what stands before them? */
+	result->merges_nops = lost && ((lost | (before & was->starts)) & ~was->nops) == 0 &&
+			      (before & ~was->starts) == 0;
 	if (result->merges_nops)
 		return because(result, -EILSEQ,
 			       "1-byte NOPs become one instruction: a thread at "
@@ -161,7 +155,7 @@ static int tell_lost(const struct pair *pair, struct pc_check *result)
 			       "the new code runs over the end of the change "
 			       "into the instruction at +%u",
 			       at);
-	if (result->lost_starts & ~result->after_jump)
+	if (lost & ~result->after_jump)
 		return because(result, -EILSEQ,
 			       "an instruction starts at +%u in the old code and "
 			       "not in the new",

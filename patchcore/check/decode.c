@@ -22,22 +22,6 @@ static int decode_as(bool amd, const uint8_t *code, size_t size, ZydisDecodedIns
 	return status == ZYDIS_STATUS_NO_MORE_DATA ? -EFAULT : -ENOEXEC;
 }
 
-static bool never_runs_on(ZydisMnemonic mnemonic)
-{
-	switch (mnemonic) {
-	case ZYDIS_MNEMONIC_JMP:
-	case ZYDIS_MNEMONIC_RET:
-	case ZYDIS_MNEMONIC_IRETQ:
-	case ZYDIS_MNEMONIC_HLT:
-	case ZYDIS_MNEMONIC_UD0:
-	case ZYDIS_MNEMONIC_UD1:
-	case ZYDIS_MNEMONIC_UD2:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static int decode_one(const uint8_t *code, size_t size, ZydisDecodedInstruction *insn)
 {
 	ZydisDecodedInstruction amd;
@@ -54,24 +38,6 @@ static uint64_t bit(size_t at)
 	return UINT64_C(1) << at;
 }
 
-/* The next start at or behind `at`, 64 if there is none. */
-static size_t next_of(uint64_t starts, size_t at)
-{
-	uint64_t rest = at < 64 ? starts >> at << at : 0;
-
-	return rest ? (size_t)__builtin_ctzll(rest) : 64;
-}
-
-static void forget_starts(struct layout *layout, size_t from, size_t to)
-{
-	for (size_t at = from; at < to; at++) {
-		layout->starts &= ~bit(at);
-		layout->after_jump &= ~bit(at);
-		layout->relative &= ~bit(at);
-		layout->nops &= ~bit(at);
-	}
-}
-
 int decode_layout(struct layout *layout, const uint8_t *code, size_t size, size_t until,
 		  const uint64_t *entries)
 {
@@ -82,7 +48,9 @@ int decode_layout(struct layout *layout, const uint8_t *code, size_t size, size_
 
 	*layout = (struct layout){ 0 };
 	while (at < until) {
-		size_t target = next_of(ahead, at + 1);
+		/* The next start behind it, 64 if there is none. */
+		uint64_t rest = at < 63 ? ahead >> (at + 1) << (at + 1) : 0;
+		size_t target = rest ? (size_t)__builtin_ctzll(rest) : 64;
 		ZydisDecodedInstruction insn;
 		int64_t by;
 
@@ -98,7 +66,11 @@ int decode_layout(struct layout *layout, const uint8_t *code, size_t size, size_
 		 * the jump leads; else it is what another change left there.
 		 */
 		if (dead && target < 64 && (ret < 0 || at + insn.length > target)) {
-			forget_starts(layout, dead_from, at);
+			rest = ~((bit(at) - 1) & ~(bit(dead_from) - 1));
+			layout->starts &= rest;
+			layout->after_jump &= rest;
+			layout->relative &= rest;
+			layout->nops &= rest;
 			at = target;
 			ret = 0;
 			continue;
@@ -118,9 +90,20 @@ int decode_layout(struct layout *layout, const uint8_t *code, size_t size, size_
 		by = insn.raw.imm[0].is_relative ? insn.raw.imm[0].value.s : 0;
 		if (by > 0 && (uint64_t)by < size - at)
 			ahead |= bit(at + (size_t)by);
-		if (never_runs_on(insn.mnemonic)) {
+		switch (insn.mnemonic) {
+		case ZYDIS_MNEMONIC_JMP:
+		case ZYDIS_MNEMONIC_RET:
+		case ZYDIS_MNEMONIC_IRETQ:
+		case ZYDIS_MNEMONIC_HLT:
+		case ZYDIS_MNEMONIC_UD0:
+		case ZYDIS_MNEMONIC_UD1:
+		case ZYDIS_MNEMONIC_UD2:
+			/* It never runs on. */
 			dead_from = dead ? dead_from : at;
 			dead = true;
+			break;
+		default:
+			break;
 		}
 	}
 	layout->leaves = ret == 0 && at == 64;

@@ -5,7 +5,6 @@
 #ifndef PATCHCORE_KERNEL_CLOCK_H
 #define PATCHCORE_KERNEL_CLOCK_H
 
-#include <stdint.h>
 #include <time.h>
 
 #include "patchcore/kernel/sys.h"

@@ -5,8 +5,6 @@
 #ifndef PATCHCORE_KERNEL_KERNEL_SIGNAL_H
 #define PATCHCORE_KERNEL_KERNEL_SIGNAL_H
 
-#include <stdint.h>
-
 #include "patchcore/kernel/sys.h"
 
 #define KERNEL_SIGNALS	64

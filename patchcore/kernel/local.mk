@@ -4,8 +4,6 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/kernel/clock.h \
 	patchcore/kernel/kernel_signal.c \
 	patchcore/kernel/kernel_signal.h \
-	patchcore/kernel/proc_text.c \
-	patchcore/kernel/proc_text.h \
 	patchcore/kernel/sys.h \
 	patchcore/kernel/task.c \
 	patchcore/kernel/task.h

@@ -10,11 +10,11 @@
 #include <time.h>
 
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/kernel/proc_text.h"
 #include "patchcore/kernel/sys.h"
 
-#define TEXT_MAX 4096u
-#define LINES	 256u /* bytes; more than the lines of signals in a status are long */
+#define OWN_TASKS "/proc/self/task/"
+#define TEXT_MAX  4096u
+#define LINES	  256u /* bytes; more than the lines of signals in a status are long */
 
 /* linux/sched.h, which is the kernel's own, and since when. */
 #define IO_WORKER	    0x10u
@@ -26,46 +26,141 @@
 #define REAL_TIME  (~UINT64_C(0) << (TASK_REAL_TIME_MIN - 1))
 #define REAL_TIMES (KERNEL_SIGNALS + 1 - TASK_REAL_TIME_MIN)
 
-NOPATCH static long open_file(const char *path, int flags)
+/* --- Text ----------------------------------------------------------------------------------- */
+
+/* Keeps the compiler from turning a loop into a call of libc's strlen() or the like. */
+#define NO_IDIOM() __asm__ volatile("" ::: "memory")
+
+NOPATCH static const char *begins_with(const char *text, const char *what)
 {
-	return sys_call(SYS_openat, AT_FDCWD, path, flags | O_RDONLY | O_CLOEXEC, 0);
+	while (*what && *text == *what) {
+		NO_IDIOM();
+		text++;
+		what++;
+	}
+	return *what ? NULL : text;
 }
 
-NOPATCH static long open_of(pid_t tid, const char *name)
+NOPATCH const char *proc_find(const char *text, const char *what)
+{
+	for (; *text; text++) {
+		const char *behind = begins_with(text, what);
+
+		if (behind)
+			return behind;
+	}
+	return NULL;
+}
+
+NOPATCH const char *proc_last(const char *text, char c)
+{
+	const char *last = NULL;
+
+	for (; *text; text++) {
+		NO_IDIOM();
+		if (*text == c)
+			last = text;
+	}
+	return last;
+}
+
+NOPATCH const char *proc_field(const char *text, unsigned n)
+{
+	while (n > 0 && *text) {
+		NO_IDIOM();
+		if (*text++ == ' ')
+			n--;
+	}
+	return n ? NULL : text;
+}
+
+NOPATCH static unsigned digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned)(c - '0');
+	if (c >= 'a' && c <= 'f')
+		return (unsigned)(c - 'a') + 10;
+	return c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10 : 16;
+}
+
+NOPATCH uint64_t proc_number(const char *text, unsigned base)
+{
+	uint64_t number = 0;
+
+	while (*text == ' ' || *text == '\t') {
+		NO_IDIOM();
+		text++;
+	}
+	if (text[0] == '0' && text[1] == 'x')
+		text += 2;
+	while (digit(*text) < base)
+		number = number * base + digit(*text++);
+	return number;
+}
+
+NOPATCH char *proc_put(char *end, const char *text)
+{
+	while (*text) {
+		NO_IDIOM();
+		*end++ = *text++;
+	}
+	*end = '\0';
+	return end;
+}
+
+NOPATCH char *proc_put_number(char *end, unsigned number)
+{
+	char digits[11];
+	unsigned at = sizeof(digits) - 1;
+
+	digits[at] = '\0';
+	do {
+		digits[--at] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	return proc_put(end, digits + at);
+}
+
+/* --- Files ---------------------------------------------------------------------------------- */
+
+NOPATCH static long open_file(const char *path)
+{
+	return sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+NOPATCH static long open_of(const char *folder, pid_t tid, const char *name)
 {
 	char path[64];
-	char *end = proc_put(path, "/proc/self/task/");
 
-	end = proc_put_number(end, (unsigned)tid);
-	end = proc_put(end, "/");
-	proc_put(end, name);
-	return open_file(path, 0);
+	proc_put(proc_put_number(proc_put(path, folder), (unsigned)tid), name);
+	return open_file(path);
 }
 
 /* From a place in the file on. The length, never 0, or a negative errno. Ends with a NUL. */
-NOPATCH static long read_some(long fd, char text[TEXT_MAX], size_t from)
+NOPATCH static long read_some(long fd, char *text, size_t size, size_t from)
 {
-	long len = sys_call(SYS_pread64, fd, text, TEXT_MAX - 1, from);
+	long len = sys_call(SYS_pread64, fd, text, size - 1, from);
 
 	text[len > 0 ? len : 0] = '\0';
 	return len ? len : -ESRCH;
 }
 
-NOPATCH static long read_file(pid_t tid, const char *name, char text[TEXT_MAX])
+NOPATCH static long read_file(const char *folder, pid_t tid, const char *name, char *text,
+			      size_t size)
 {
-	long fd = open_of(tid, name), len;
+	long fd = open_of(folder, tid, name), len;
 
 	text[0] = '\0';
 	if (fd < 0)
 		return fd;
-	len = read_some(fd, text, 0);
+	len = read_some(fd, text, size, 0);
 	sys_call(SYS_close, fd);
 	return len;
 }
 
 /* --- The list ------------------------------------------------------------------------------- */
 
-NOPATCH int task_list(task_met_fn *met, void *arg)
+NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
 {
 	struct entry {
 		uint64_t inode;
@@ -75,7 +170,7 @@ NOPATCH int task_list(task_met_fn *met, void *arg)
 		char name[];
 	};
 	char buffer[TEXT_MAX] __attribute__((aligned(8)));
-	long fd = open_file("/proc/self/task", O_DIRECTORY), len;
+	long fd = process ? open_of("/proc/", process, "/task") : open_file(OWN_TASKS), len;
 	bool more = true;
 
 	if (fd < 0)
@@ -133,9 +228,21 @@ NOPATCH static unsigned kernel_release(void)
 NOPATCH int task_stat(pid_t tid, struct task_stat *stat)
 {
 	char text[TEXT_MAX];
-	long len = read_file(tid, "stat", text);
+	long len = read_file(OWN_TASKS, tid, "/stat", text, sizeof(text));
 
 	return len < 0 ? (int)len : task_stat_parse(text, kernel_release(), stat);
+}
+
+NOPATCH char task_state(pid_t tid)
+{
+	char text[256];
+	const char *name_end;
+
+	if (read_file("/proc/", tid, "/stat", text, sizeof(text)) < 0)
+		return 0;
+	/* The name in brackets may hold anything; the state follows the last one. */
+	name_end = proc_last(text, ')');
+	return name_end && name_end[1] ? name_end[2] : 0;
 }
 
 NOPATCH bool task_has_ended(pid_t tid)
@@ -161,14 +268,14 @@ NOPATCH static int read_masks(pid_t tid, struct task_signals *signals)
 {
 	char text[TEXT_MAX];
 	const char *found, *shared, *blocked;
-	long fd = open_of(tid, "status"), len;
+	long fd = open_of(OWN_TASKS, tid, "/status"), len;
 	size_t from = 0;
 
 	if (fd < 0)
 		return (int)fd;
 	/* Before these lines there may be any number of groups. Pieces overlap. */
 	for (;; from += (size_t)len - 2 * LINES) {
-		len = read_some(fd, text, from);
+		len = read_some(fd, text, sizeof(text), from);
 		found = len > 0 ? proc_find(text, "\nSigPnd:") : NULL;
 		if (found && (len < (long)TEXT_MAX - 1 || found < text + len - LINES))
 			break;
@@ -200,8 +307,8 @@ NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
 	signals->waited = 0;
 	if (ret < 0)
 		return ret;
-	if (read_file(tid, "syscall", text) < 0 || text[0] < '0' || text[0] > '9' ||
-	    proc_number(text, 10) != SYS_rt_sigtimedwait)
+	if (read_file(OWN_TASKS, tid, "/syscall", text, sizeof(text)) < 0 || text[0] < '0' ||
+	    text[0] > '9' || proc_number(text, 10) != SYS_rt_sigtimedwait)
 		return 0;
 	signals->waits = true;
 	set = proc_field(text, 1);
@@ -239,7 +346,7 @@ NOPATCH bool task_sleeps(pid_t tid, uintptr_t *pc, uintptr_t *sp)
 {
 	char text[TEXT_MAX], *last;
 
-	if (read_file(tid, "syscall", text) < 0 || text[0] == 'r')
+	if (read_file(OWN_TASKS, tid, "/syscall", text, sizeof(text)) < 0 || text[0] == 'r')
 		return false;
 	last = (char *)proc_last(text, ' ');
 	if (!last)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/text/forget.h"
+#include "patchcore/text/objects.h"
 
 #include <errno.h>
 
-#include "patchcore/call/call_place.h"
-#include "patchcore/machine/choice.h"
+#include "patchcore/call/call_form.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 

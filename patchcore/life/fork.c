@@ -21,7 +21,8 @@
  *   8. open the gate, and let signals come
  * After, in the child:
  *   7. adopt (below), if a trap or an entry point has not done so before
- *   8. the kernel is told again of the thread's robust mutex; there is no finisher
+ *   8. the kernel is told again of the thread's robust mutex; there is no finisher, and children
+ *      that are late are the parent's affair
  *   9. open the gate, and let signals come
  *
  * Handlers of the program that are registered earlier run between 6 and 7, others outside. In both
@@ -45,14 +46,12 @@
  */
 #include "patchcore/site/fork.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/patch/patch.h"
-#include "patchcore/site/cancel.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
@@ -96,11 +95,6 @@ static uint64_t not_raised(void)
 {
 	return ~(kernel_bit(SIGTRAP) | kernel_bit(SIGSEGV) | kernel_bit(SIGBUS) |
 		 kernel_bit(SIGILL) | kernel_bit(SIGFPE) | kernel_bit(SIGSYS));
-}
-
-static bool is_adopted(void)
-{
-	return atomic_load_explicit(fork_adopted, memory_order_acquire) == FORK_ADOPTED;
 }
 
 /* False: it is not the turn of this thread. The others wait, so no handler may end or leave it. */
@@ -148,7 +142,8 @@ int fork_enter_slowly(struct thread *self, int64_t ns)
 
 	if (fork_is_new())
 		fork_adopt();
-	while (!is_adopted() && !thread_is_nested(self) && !lock_any_held() && !try_adopt_rest()) {
+	while (atomic_load_explicit(fork_adopted, memory_order_acquire) != FORK_ADOPTED &&
+	       !thread_is_nested(self) && !lock_any_held() && !try_adopt_rest()) {
 		thread_leave(self);
 		nap();
 		thread_enter_as(self);
@@ -248,6 +243,7 @@ static void fork_in_child(void)
 	thread_rearm();
 	finisher_forked();
 	objects_in_child();
+	text_drop_late();
 	after_fork(thread_here, text_drop_copy);
 }
 

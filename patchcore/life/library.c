@@ -10,7 +10,7 @@
 
 #include "patchcore/async.h"
 #include "patchcore/life/library.h"
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/merge/others.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"
@@ -54,60 +54,38 @@ void library_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
 	};
 }
 
-static int init_locked(void)
-{
-	int ret, chosen;
-
-	if (choice_in_use())
-		return 0;
-	facts_learn(&facts);
-	if (assumed.levels) {
-		facts.have_conf = true;
-		facts.have_window = false;
-		facts.conf = assumed;
-		sync_expect_level(1, 0);
-	}
-	learned++;
-	/* Without a trap handler, or with one that INT3 does not reach, straddlers are off. */
-	ret = trap_install();
-	if (ret < 0)
-		snprintf(facts.trap_reason, sizeof(facts.trap_reason),
-			 "SIGTRAP could not be taken");
-	else
-		facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
-	chosen = choose_for_process(asked, accept_p);
-	return ret < 0 ? ret : chosen;
-}
-
 int pc_init(void)
 {
 	struct thread *self;
-	int ret = fork_enter(&self);
+	int ret = fork_enter(&self), chosen;
 
 	if (ret < 0)
 		return ret;
 	lock_take(&setup_lock);
-	ret = init_locked();
+	if (!choice_in_use()) {
+		facts_learn(&facts);
+		if (assumed.levels) {
+			facts.have_conf = true;
+			facts.have_window = false;
+			facts.conf = assumed;
+			sync_expect_level(1, 0);
+		}
+		learned++;
+		/* Without a trap handler, or with one that INT3 does not reach, straddlers are off.
+		 */
+		ret = trap_install();
+		if (ret < 0)
+			snprintf(facts.trap_reason, sizeof(facts.trap_reason),
+				 "SIGTRAP could not be taken");
+		else
+			facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
+		chosen = choose_for_process(asked, accept_p);
+		if (ret == 0)
+			ret = chosen;
+	}
 	lock_drop(&setup_lock);
 	fork_leave(self);
 	return ret;
-}
-
-static int fini_locked(void)
-{
-	int ret;
-
-	if (!choice_in_use())
-		return 0;
-	flight_rescue_all();
-	if (flight_any() || sites_count().held)
-		return -EBUSY;
-	ret = trap_remove();
-	if (ret < 0)
-		return ret;
-	choice_use(NULL);
-	others_give_back();
-	return text_give_back();
 }
 
 int pc_fini(void)
@@ -123,7 +101,15 @@ int pc_fini(void)
 	flight_rescue_all();
 	flight_drain();
 	lock_take(&setup_lock);
-	ret = fini_locked();
+	if (choice_in_use()) {
+		flight_rescue_all();
+		ret = flight_any() || sites_count().held ? -EBUSY : trap_remove();
+		if (ret == 0) {
+			choice_use(NULL);
+			others_give_back();
+			ret = text_give_back();
+		}
+	}
 	lock_drop(&setup_lock);
 	fork_leave(self);
 	return ret;
@@ -230,24 +216,12 @@ int pc_choose(const struct pc_choice **choice, enum pc_policy policy, double p)
 	return ret;
 }
 
-/* The worse bound of what is waited by; else the lowest that the config has. */
-static double status_bound(const struct syncs *syncs)
-{
-	double line = policy_bound(&facts, &syncs->line, false);
-	double page = policy_bound(&facts, &syncs->page, true);
-
-	if (!facts.have_conf)
-		return 1;
-	if (syncs->page.policy == PC_POLICY_WAIT)
-		return line > page ? line : page;
-	return machine_conf_p(machine_conf_surest(&facts.conf));
-}
-
 int pc_get_status(struct pc_status *status)
 {
 	const struct pc_choice *choice;
 	const struct syncs *syncs;
 	const struct sync *page;
+	double line_p, page_p, upper_p = 1;
 	struct thread *self;
 	int ret = status ? settings_enter(&self) : -EINVAL;
 
@@ -256,6 +230,13 @@ int pc_get_status(struct pc_status *status)
 	choice = choice_in_use();
 	syncs = &choice->syncs;
 	page = &syncs->page;
+	line_p = policy_bound(&facts, &syncs->line, false);
+	page_p = policy_bound(&facts, page, true);
+	/* The worse bound of what is waited by; else the lowest that the config has. */
+	if (facts.have_conf && page->policy == PC_POLICY_WAIT)
+		upper_p = line_p > page_p ? line_p : page_p;
+	else if (facts.have_conf)
+		upper_p = machine_conf_p(machine_conf_surest(&facts.conf));
 	*status = (struct pc_status){
 		.asked = choice->asked,
 		.in_use = page->policy,
@@ -264,15 +245,15 @@ int pc_get_status(struct pc_status *status)
 		.stretch = page->waits.stretch,
 		.atomic_window = page->window,
 		.conf_valid = facts.have_conf,
-		.upper_p = status_bound(syncs),
+		.upper_p = upper_p,
 		.accept_p = choice->accept_p,
 		.traps = trap_count(),
 		.changes = sites_count().changes,
 		.undone = flight_undone(),
 		.level = page->level,
 		.line_level = syncs->line.level,
-		.page_p = policy_bound(&facts, page, true),
-		.line_p = policy_bound(&facts, &syncs->line, false),
+		.page_p = page_p,
+		.line_p = line_p,
 		.long_run = facts.have_conf && facts.conf.long_run,
 		.runs = facts.have_conf ? facts.conf.runs : 0,
 		.measured = facts.have_conf ? facts.conf.measured : 0,

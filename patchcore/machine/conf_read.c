@@ -171,7 +171,7 @@ struct parser {
 	size_t why_size;
 };
 
-static int complain_of_line(struct parser *p, const char *format, ...)
+static int complain(struct parser *p, const char *format, ...)
 {
 	va_list args;
 
@@ -185,16 +185,11 @@ static int complain_of_line(struct parser *p, const char *format, ...)
 static int note_key(struct parser *p, uint32_t *seen, unsigned i, bool any_length)
 {
 	if (*seen & (1u << i))
-		return complain_of_line(p, "[%s] %s stands twice", p->section, p->name);
+		return complain(p, "[%s] %s stands twice", p->section, p->name);
 	*seen |= 1u << i;
 	if (p->cut && !any_length)
-		return complain_of_line(p, "[%s] %s is too long", p->section, p->name);
+		return complain(p, "[%s] %s is too long", p->section, p->name);
 	return 0;
-}
-
-static int complain_value(struct parser *p)
-{
-	return complain_of_line(p, "[%s] %s has no valid value", p->section, p->name);
 }
 
 static int take_identity(struct parser *p, const char *value)
@@ -202,31 +197,18 @@ static int take_identity(struct parser *p, const char *value)
 	struct identity none = { 0 };
 	char ignored[128];
 	const char *field;
-	int ret;
+	unsigned i = 0;
 
-	for (unsigned i = 0; identity_field(&none, i, &field, ignored, sizeof(ignored)); i++) {
-		if (strcmp(field, p->name) != 0)
-			continue;
-		ret = note_key(p, &p->identity_seen, i, false);
-		if (ret == 0 && identity_set(&p->conf->identity, field, value) < 0)
-			ret = complain_value(p);
-		return ret;
-	}
-	return 0;
-}
-
-/* The value of the present line as it stands in the text, without a comment. NULL: no memory. */
-static char *whole_value(const struct parser *p)
-{
-	const char *from = p->line + strcspn(p->line, "=:\n"), *to;
-
-	from += *from == '=' || *from == ':';
-	from += strspn(from, " \t\r");
-	to = from + strcspn(from, " \t\r\n");
-	/* Behind it only what inih would not have given us. */
-	if (to[strspn(to, " \t\r")] != '\n' && to[strspn(to, " \t\r")] != ';')
-		to = from;
-	return strndup(from, (size_t)(to - from));
+	while (identity_field(&none, i, &field, ignored, sizeof(ignored)) &&
+	       strcmp(field, p->name) != 0)
+		i++;
+	if (strcmp(field, p->name) != 0)
+		return 0;
+	if (note_key(p, &p->identity_seen, i, false) < 0)
+		return -EINVAL;
+	return identity_set(&p->conf->identity, field, value) < 0
+		       ? complain(p, "[%s] %s has no valid value", p->section, p->name)
+		       : 0;
 }
 
 /* If the present line has a key of the table. */
@@ -235,58 +217,60 @@ static int take_key(struct parser *p, const struct key *keys, unsigned count, co
 {
 	const struct key *key = keys;
 	char *whole = NULL;
-	int ret;
+	bool is_valid;
 
 	while (key < keys + count && ((key->section && strcmp(key->section, p->section) != 0) ||
 				      strcmp(key->name, p->name) != 0))
 		key++;
 	if (key == keys + count)
 		return 0;
-	ret = note_key(p, seen, (unsigned)(key - keys), key->form == CPUS);
-	if (ret < 0)
-		return ret;
-	if (p->cut)
-		value = whole = whole_value(p);
-	if (!value || !read_value(key, value, to))
-		ret = complain_value(p);
+	if (note_key(p, seen, (unsigned)(key - keys), key->form == CPUS) < 0)
+		return -EINVAL;
+	if (p->cut) {
+		/* As it stands in the text, without a comment. */
+		const char *from = p->line + strcspn(p->line, "=:\n"), *to_end;
+
+		from += *from == '=' || *from == ':';
+		from += strspn(from, " \t\r");
+		to_end = from + strcspn(from, " \t\r\n");
+		value = whole = strndup(from, (size_t)(to_end - from));
+		/* Behind it only what inih would not have given us. */
+		to_end += strspn(to_end, " \t\r");
+		if (*to_end != '\n' && *to_end != ';')
+			value = "";
+	}
+	is_valid = value && read_value(key, value, to);
 	free(whole);
-	return ret;
+	return is_valid ? 0 : complain(p, "[%s] %s has no valid value", p->section, p->name);
 }
 
-static int take_level(struct parser *p, const char *value)
-{
-	const char *number = p->section + strlen(LEVEL_PREFIX);
-	uint64_t n;
-
-	/* The number has one spelling, so that no level stands twice unnoticed. */
-	if (number[0] == '0' || !read_number(number, 1, MACHINE_CONF_LEVELS, &n))
-		return complain_of_line(p, "a section [" LEVEL_PREFIX "...] is none of 1 to %d",
-					MACHINE_CONF_LEVELS);
-	return take_key(p, level_keys, LENGTH(level_keys), value, &p->conf->level[n - 1],
-			&p->level_seen[n - 1]);
-}
-
-/* inih wants 1 for "go on" and 0 for an error. */
+/* inih wants 1 for "go on" and 0 for an error. It goes on after one: the first is told. */
 static int on_line(void *arg, const char *section, const char *name, const char *value)
 {
 	struct parser *p = arg;
-	int ret;
+	uint64_t n;
 
 	if (!name || !value)
 		return 1;
-	/* inih goes on after an error; the first complaint is the one to keep. */
 	if (p->why[0])
 		return 0;
 	p->section = section;
 	p->name = name;
 	if (strcmp(section, "identity") == 0)
 		return take_identity(p, value) == 0;
-	if (strncmp(section, LEVEL_PREFIX, strlen(LEVEL_PREFIX)) == 0)
-		return take_level(p, value) == 0;
-	ret = take_key(p, conf_keys, LENGTH(conf_keys), value, p->conf, &p->seen);
-	if (ret == 0)
-		ret = take_key(p, wait_keys, LENGTH(wait_keys), value, &p->wait, &p->wait_seen);
-	return ret == 0;
+	if (strncmp(section, LEVEL_PREFIX, strlen(LEVEL_PREFIX)) != 0)
+		return take_key(p, conf_keys, LENGTH(conf_keys), value, p->conf, &p->seen) == 0 &&
+		       take_key(p, wait_keys, LENGTH(wait_keys), value, &p->wait, &p->wait_seen) ==
+			       0;
+	section += strlen(LEVEL_PREFIX);
+	/* The number has one spelling, so that no level stands twice unnoticed. */
+	if (section[0] == '0' || !read_number(section, 1, MACHINE_CONF_LEVELS, &n)) {
+		complain(p, "a section [" LEVEL_PREFIX "...] is none of 1 to %d",
+			 MACHINE_CONF_LEVELS);
+		return 0;
+	}
+	return take_key(p, level_keys, LENGTH(level_keys), value, &p->conf->level[n - 1],
+			&p->level_seen[n - 1]) == 0;
 }
 
 /*
@@ -316,73 +300,54 @@ static int check_keys(struct parser *p, const char *section, const struct key *k
 {
 	for (unsigned i = 0; i < count; i++)
 		if (!(seen & (1u << i)) && schema >= keys[i].since)
-			return complain_of_line(p, "[%s] %s is missing",
-						keys[i].section ? keys[i].section : section,
-						keys[i].name);
+			return complain(p, "[%s] %s is missing",
+					keys[i].section ? keys[i].section : section, keys[i].name);
 	return 0;
-}
-
-/* Keys of a newer schema do not count in an older file. */
-static int take_wait(struct parser *p)
-{
-	struct machine_conf *conf = p->conf;
-	int ret = check_keys(p, NULL, wait_keys, LENGTH(wait_keys), p->wait_seen, conf->schema);
-
-	conf->long_run = false;
-	conf->runs = 1;
-	conf->measured = 0;
-	conf->membarrier_ticks = 0;
-	memset(conf->level, 0, sizeof(conf->level));
-	conf->levels = 1;
-	conf->long_levels = 0;
-	conf->level[0] = p->wait;
-	conf->level[0].page = p->wait.line;
-	return ret;
-}
-
-static int check_levels(struct parser *p)
-{
-	const struct machine_conf *conf = p->conf;
-	unsigned levels = machine_conf_all_levels(conf);
-	char section[16];
-	int ret = 0;
-
-	if (levels > MACHINE_CONF_LEVELS)
-		return complain_of_line(p, "[wait] has more than %d levels in all",
-					MACHINE_CONF_LEVELS);
-	for (unsigned i = 0; ret == 0 && i < MACHINE_CONF_LEVELS; i++) {
-		snprintf(section, sizeof(section), LEVEL_PREFIX "%u", i + 1);
-		if (i < levels)
-			ret = check_keys(p, section, level_keys, LENGTH(level_keys),
-					 p->level_seen[i], conf->schema);
-		else if (p->level_seen[i])
-			ret = complain_of_line(p, "[%s] is beyond [wait] levels", section);
-	}
-	return ret;
 }
 
 static int check_complete(struct parser *p)
 {
-	const struct machine_conf *conf = p->conf;
+	struct machine_conf *conf = p->conf;
+	unsigned levels = machine_conf_all_levels(conf);
 	struct identity none = { 0 };
-	char broken[128];
+	char text[128];
 	const char *field;
 	/* Without a schema that is what is missing. */
 	int ret = check_keys(p, NULL, conf_keys, LENGTH(conf_keys), p->seen,
 			     conf->schema ? conf->schema : MACHINE_CONF_OLDEST);
 
-	if (ret < 0)
-		return ret;
-	for (unsigned i = 0; identity_field(&none, i, &field, broken, sizeof(broken)); i++)
+	for (unsigned i = 0; ret == 0 && identity_field(&none, i, &field, text, sizeof(text)); i++)
 		if (!(p->identity_seen & (1u << i)))
-			return complain_of_line(p, "[identity] %s is missing", field);
-	ret = conf->schema < 4 ? take_wait(p) : check_levels(p);
+			ret = complain(p, "[identity] %s is missing", field);
 	if (ret < 0)
 		return ret;
-	for (unsigned i = 0; conf_rule(i, conf, broken, sizeof(broken)); i++)
-		if (broken[0])
-			return complain_of_line(p, "%s", broken);
-	return 0;
+	if (conf->schema >= 4 && levels > MACHINE_CONF_LEVELS)
+		return complain(p, "[wait] has more than %d levels in all", MACHINE_CONF_LEVELS);
+	for (unsigned i = 0; conf->schema >= 4 && ret == 0 && i < MACHINE_CONF_LEVELS; i++) {
+		snprintf(text, sizeof(text), LEVEL_PREFIX "%u", i + 1);
+		if (i < levels)
+			ret = check_keys(p, text, level_keys, LENGTH(level_keys), p->level_seen[i],
+					 conf->schema);
+		else if (p->level_seen[i])
+			ret = complain(p, "[%s] is beyond [wait] levels", text);
+	}
+	if (conf->schema < 4) {
+		/* Keys of a newer schema do not count in an older file. */
+		ret = check_keys(p, NULL, wait_keys, LENGTH(wait_keys), p->wait_seen, conf->schema);
+		conf->long_run = false;
+		conf->runs = 1;
+		conf->measured = 0;
+		conf->membarrier_ticks = 0;
+		memset(conf->level, 0, sizeof(conf->level));
+		conf->levels = 1;
+		conf->long_levels = 0;
+		conf->level[0] = p->wait;
+		conf->level[0].page = p->wait.line;
+	}
+	for (unsigned i = 0; ret == 0 && conf_rule(i, conf, text, sizeof(text)); i++)
+		if (text[0])
+			ret = complain(p, "%s", text);
+	return ret;
 }
 
 int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size, char *why,
@@ -394,15 +359,15 @@ int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size,
 	*conf = (struct machine_conf){ 0 };
 	why[0] = '\0';
 	if (strlen(text) != size)
-		return complain_of_line(&p, "it holds a NUL byte");
+		return complain(&p, "it holds a NUL byte");
 	/* A number that was cut off could still be a number. */
 	if (size > 0 && text[size - 1] != '\n')
-		return complain_of_line(&p, "its last line is cut off");
+		return complain(&p, "its last line is cut off");
 	ret = ini_parse_stream(next_line, &p, on_line, &p);
 	if (why[0])
 		return -EINVAL;
 	if (ret != 0)
-		return complain_of_line(&p, "line %d is no INI line", ret);
+		return complain(&p, "line %d is no INI line", ret);
 	return check_complete(&p);
 }
 
@@ -414,23 +379,21 @@ int machine_conf_read(struct machine_conf *conf, const char *path, char *why, si
 	ssize_t got;
 	int fd;
 
-	if (!text) {
-		snprintf(why, why_size, "out of memory");
-		return -ENOMEM;
-	}
-	fd = conf_open(path, why, why_size);
+	snprintf(why, why_size, "out of memory");
+	fd = text ? conf_open(path, why, why_size) : -ENOMEM;
 	if (fd < 0) {
 		free(text);
 		return fd;
 	}
 	while ((got = read(fd, text + used, room - used)) > 0)
 		used += (size_t)got;
-	got = got < 0 ? -errno : used == room ? -EFBIG : 0;
+	got = got < 0 ? -errno : 0;
 	close(fd);
-	if (got == -EFBIG) {
-		snprintf(why, why_size, "it is larger than %d bytes", MACHINE_CONF_BYTES);
-	} else if (got < 0) {
+	if (got < 0) {
 		snprintf(why, why_size, "it cannot be read: %s", strerror((int)-got));
+	} else if (used == room) {
+		snprintf(why, why_size, "it is larger than %d bytes", MACHINE_CONF_BYTES);
+		got = -EFBIG;
 	} else {
 		text[used] = '\0';
 		got = machine_conf_parse(conf, text, used, why, why_size);

@@ -42,121 +42,94 @@ static bool supports(double toggles, double tears, double confidence, double upp
 	       toggles * minus_log(upper_p) >= minus_log(confidence) * (1 - ROUNDING);
 }
 
-static bool verdict_is_honoured(const struct machine_conf *c)
-{
-	return !c->usable || c->verdict == MACHINE_CONF_PASS || c->verdict == MACHINE_CONF_UNTOLD;
-}
-
-static bool has_level(const struct machine_conf *c)
-{
-	return !c->usable || c->levels > 0;
-}
-
-static bool window_bound(const struct machine_conf *c)
-{
-	return c->window_confidence == 0 ||
-	       supports((double)c->window_toggles, 0, c->window_confidence, c->window_p);
-}
-
-static bool machine_has_cpus(const struct machine_conf *c)
-{
-	return !c->identity.cpus || cpus_count(&c->cpus) <= c->identity.cpus;
-}
-
-static const struct {
-	bool (*holds)(const struct machine_conf *conf);
-	const char *broken;
-} rules[] = {
-	{ verdict_is_honoured, "[wait] is usable, but the verdict is not pass" },
-	{ has_level, "[wait] is usable, but there is no level" },
-	{ window_bound, "[window] upper_p is lower than its toggles and confidence allow" },
-	{ machine_has_cpus, "[scope] cpus names more CPUs than [identity] has" },
-};
-
-/* --- Of each level ---------------------------------------------------------------------------- */
-
-static bool toggled(const struct machine_conf *c, unsigned i)
-{
-	return !c->usable || c->level[i].line.toggles > 0 || c->level[i].page.toggles > 0;
-}
-
-/* A stretched wait of 0 lasts as long as the stores call for. */
-static bool level_waits(const struct machine_conf *c, unsigned i)
-{
-	const struct machine_conf_level *level = &c->level[i];
-
-	return !c->usable || level->waits.stretch > 0 ||
-	       (level->waits.first > 0 && level->waits.second > 0);
-}
-
 static bool bounded(const struct machine_conf *c, const struct machine_conf_bound *bound)
 {
 	return supports((double)bound->toggles, (double)bound->tears, c->confidence,
 			bound->upper_p);
 }
 
-static bool line_bound(const struct machine_conf *c, unsigned i)
-{
-	return bounded(c, &c->level[i].line);
-}
+enum rule {
+	VERDICT,
+	SOME_LEVEL,
+	WINDOW,
+	CPUS,
+	TOGGLED, /* from here on: of each level */
+	WAITS,
+	LINE,
+	PAGE,
+	ORDER,
+	RULES
+};
 
-static bool page_bound(const struct machine_conf *c, unsigned i)
+static bool holds(enum rule rule, const struct machine_conf *c,
+		  const struct machine_conf_level *level)
 {
-	return bounded(c, &c->level[i].page);
-}
-
-/* Bounds may rise and fall as they were seen to; what a level costs may not. */
-static bool in_order(const struct machine_conf *c, unsigned i)
-{
-	const struct machine_conf_level *level = &c->level[i];
-
-	for (const struct machine_conf_level *before = c->level; before < level; before++)
-		if (before->waits.stretch == level->waits.stretch &&
-		    (before->waits.first > level->waits.first ||
-		     before->waits.second > level->waits.second))
-			return false;
-	return true;
+	switch (rule) {
+	case VERDICT:
+		return !c->usable || c->verdict == MACHINE_CONF_PASS ||
+		       c->verdict == MACHINE_CONF_UNTOLD;
+	case SOME_LEVEL:
+		return !c->usable || c->levels > 0;
+	case WINDOW:
+		return c->window_confidence == 0 ||
+		       supports((double)c->window_toggles, 0, c->window_confidence, c->window_p);
+	case CPUS:
+		return !c->identity.cpus || cpus_count(&c->cpus) <= c->identity.cpus;
+	case TOGGLED:
+		return !c->usable || level->line.toggles > 0 || level->page.toggles > 0;
+	case WAITS:
+		/* A stretched wait of 0 lasts as long as the stores call for. */
+		return !c->usable || level->waits.stretch > 0 ||
+		       (level->waits.first > 0 && level->waits.second > 0);
+	case LINE:
+		return bounded(c, &level->line);
+	case PAGE:
+		return bounded(c, &level->page);
+	default:
+		/* Bounds may rise and fall as they were seen to; what a level costs may not. */
+		for (const struct machine_conf_level *before = c->level; before < level; before++)
+			if (before->waits.stretch == level->waits.stretch &&
+			    (before->waits.first > level->waits.first ||
+			     before->waits.second > level->waits.second))
+				return false;
+		return true;
+	}
 }
 
 #define LOWER " is lower than its toggles, tears and confidence allow"
 
 /* Up to schema 3 the one level is [wait]. */
 static const struct {
-	bool (*holds)(const struct machine_conf *conf, unsigned level);
-	const char *broken, *in_wait;
-} level_rules[] = {
-	{ toggled, "may be waited by, but no toggles are behind it",
-	  "is usable, but no toggles are behind it" },
-	{ level_waits, "may be waited by, but does not wait", "is usable, but does not wait" },
-	{ line_bound, "line_p" LOWER, "upper_p" LOWER },
-	{ page_bound, "page_p" LOWER, "upper_p" LOWER },
-	{ in_order, "waits for less than one before it, at the same stretch", "" },
+	const char *text, *in_wait;
+} broken[RULES] = {
+	[VERDICT] = { "[wait] is usable, but the verdict is not pass", NULL },
+	[SOME_LEVEL] = { "[wait] is usable, but there is no level", NULL },
+	[WINDOW] = { "[window] upper_p is lower than its toggles and confidence allow", NULL },
+	[CPUS] = { "[scope] cpus names more CPUs than [identity] has", NULL },
+	[TOGGLED] = { "may be waited by, but no toggles are behind it",
+		      "is usable, but no toggles are behind it" },
+	[WAITS] = { "may be waited by, but does not wait", "is usable, but does not wait" },
+	[LINE] = { "line_p" LOWER, "upper_p" LOWER },
+	[PAGE] = { "page_p" LOWER, "upper_p" LOWER },
+	[ORDER] = { "waits for less than one before it, at the same stretch", "" },
 };
-
-#define RULES	    (sizeof(rules) / sizeof(rules[0]))
-#define LEVEL_RULES (sizeof(level_rules) / sizeof(level_rules[0]))
-
-static void check_each(unsigned rule, const struct machine_conf *conf, char *why, size_t size)
-{
-	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++) {
-		if (level_rules[rule].holds(conf, i))
-			continue;
-		if (conf->schema < 4)
-			snprintf(why, size, "[wait] %s", level_rules[rule].in_wait);
-		else
-			snprintf(why, size, "[level %u] %s", i + 1, level_rules[rule].broken);
-		return;
-	}
-}
 
 bool conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t size)
 {
-	if (i >= RULES + LEVEL_RULES)
+	unsigned levels = i < TOGGLED ? 1 : machine_conf_all_levels(conf), level = 0;
+
+	if (i >= RULES)
 		return false;
 	why[0] = '\0';
-	if (i >= RULES)
-		check_each(i - RULES, conf, why, size);
-	else if (!rules[i].holds(conf))
-		snprintf(why, size, "%s", rules[i].broken);
+	while (level < levels && holds((enum rule)i, conf, &conf->level[level]))
+		level++;
+	if (level == levels)
+		return true;
+	if (i < TOGGLED)
+		snprintf(why, size, "%s", broken[i].text);
+	else if (conf->schema < 4)
+		snprintf(why, size, "[wait] %s", broken[i].in_wait);
+	else
+		snprintf(why, size, "[level %u] %s", level + 1, broken[i].text);
 	return true;
 }

@@ -25,44 +25,28 @@ static bool take_number(const char **at, const char *end, unsigned *number)
 	return *at > begin && *number < CPUS_MAX;
 }
 
-/* "4", or "4-7". */
-static bool take_range(const char **at, const char *end, struct cpus *cpus)
-{
-	unsigned from, to;
-
-	if (!take_number(at, end, &from))
-		return false;
-	to = from;
-	if (*at < end && **at == '-') {
-		++*at;
-		if (!take_number(at, end, &to))
-			return false;
-	}
-	for (unsigned cpu = from; cpu <= to; cpu++)
-		cpus->word[cpu / 64] |= UINT64_C(1) << cpu % 64;
-	return from <= to;
-}
-
 int cpus_parse(struct cpus *cpus, const char *text, size_t length)
 {
 	const char *end = text + length;
+	unsigned from, to;
 
 	*cpus = (struct cpus){ 0 };
 	for (;;) {
-		if (!take_range(&text, end, cpus))
+		if (!take_number(&text, end, &from))
 			return -EINVAL;
+		to = from;
+		if (text < end && *text == '-') {
+			text++;
+			if (!take_number(&text, end, &to) || from > to)
+				return -EINVAL;
+		}
+		for (unsigned cpu = from; cpu <= to; cpu++)
+			cpus->word[cpu / 64] |= UINT64_C(1) << cpu % 64;
 		if (text == end)
 			return 0;
 		if (*text++ != ',')
 			return -EINVAL;
 	}
-}
-
-static size_t print_range(unsigned from, unsigned to, const char *comma, char *text, size_t size)
-{
-	if (from == to)
-		return (size_t)snprintf(text, size, "%s%u", comma, from);
-	return (size_t)snprintf(text, size, "%s%u-%u", comma, from, to);
 }
 
 size_t cpus_print(const struct cpus *cpus, char *text, size_t size)
@@ -76,8 +60,11 @@ size_t cpus_print(const struct cpus *cpus, char *text, size_t size)
 			;
 		if (!has(cpus, from))
 			continue;
-		n += print_range(from, to, n ? "," : "", n < size ? text + n : NULL,
-				 n < size ? size - n : 0);
+		n += (size_t)snprintf(n < size ? text + n : NULL, n < size ? size - n : 0, "%s%u",
+				      n ? "," : "", from);
+		if (from < to)
+			n += (size_t)snprintf(n < size ? text + n : NULL, n < size ? size - n : 0,
+					      "-%u", to);
 	}
 	return n;
 }
@@ -117,6 +104,6 @@ int cpus_allowed(struct cpus *cpus)
 	*cpus = (struct cpus){ 0 };
 	/* The caller's own first: there may be no /proc. */
 	add_allowed(0, cpus);
-	task_list(add_allowed, cpus);
+	task_list(0, add_allowed, cpus);
 	return cpus_count(cpus) ? 0 : -ENODATA;
 }

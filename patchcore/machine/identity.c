@@ -103,23 +103,26 @@ static void set_text(char *to, size_t size, const char *from, size_t length)
 		snprintf(to, size, UNKNOWN);
 }
 
-static struct leaf read_leaf(const struct identity_source *src, uint32_t leaf)
+/* Behind the highest leaf Intel repeats the last one: that is no answer. */
+static struct leaf read_leaf(const struct identity_source *src, uint32_t max, uint32_t leaf)
 {
 	uint32_t regs[4] = { 0 };
 
-	src->cpuid(src->arg, leaf, 0, regs);
+	if (leaf <= max)
+		src->cpuid(src->arg, leaf, 0, regs);
 	return (struct leaf){ regs[0], regs[1], regs[2], regs[3] };
 }
 
-/* Behind the highest leaf Intel repeats the last one: that is no answer. */
-static struct leaf read_leaf_upto(const struct identity_source *src, uint32_t max, uint32_t leaf)
+/* Under a hypervisor every CPUID is an exit: ten leaves, each read once. */
+static void read_cpuid(struct identity *id, const struct identity_source *src)
 {
-	return leaf <= max ? read_leaf(src, leaf) : (struct leaf){ 0 };
-}
-
-static uint64_t hash_features(struct leaf one, struct leaf seven, struct leaf extended)
-{
-	const uint32_t words[] = {
+	struct leaf zero = read_leaf(src, UINT32_MAX, 0);
+	struct leaf one = read_leaf(src, zero.eax, 1);
+	struct leaf seven = read_leaf(src, zero.eax, 7);
+	uint32_t max = read_leaf(src, UINT32_MAX, 0x80000000).eax;
+	struct leaf extended = read_leaf(src, max, 0x80000001), brand[3] = { 0 }, above;
+	unsigned family = one.eax >> 8 & 0xf;
+	const uint32_t features[] = {
 		one.ecx & LEAF1_ECX_MASK,
 		one.edx & LEAF1_EDX_MASK,
 		seven.ebx & LEAF7_EBX_MASK,
@@ -128,24 +131,6 @@ static uint64_t hash_features(struct leaf one, struct leaf seven, struct leaf ex
 		extended.ecx,
 		extended.edx & EXTENDED_EDX_MASK,
 	};
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (size_t i = 0; i < sizeof(words); i++) {
-		hash ^= ((const uint8_t *)words)[i];
-		hash *= UINT64_C(0x100000001b3);
-	}
-	return hash;
-}
-
-/* Under a hypervisor every CPUID is an exit: ten leaves, each read once. */
-static void read_cpuid(struct identity *id, const struct identity_source *src)
-{
-	struct leaf zero = read_leaf(src, 0);
-	struct leaf one = read_leaf_upto(src, zero.eax, 1);
-	struct leaf seven = read_leaf_upto(src, zero.eax, 7);
-	uint32_t max = read_leaf(src, 0x80000000).eax;
-	struct leaf extended = read_leaf_upto(src, max, 0x80000001), brand[3] = { 0 }, above;
-	unsigned family = one.eax >> 8 & 0xf;
 
 	set_text(id->vendor, sizeof(id->vendor),
 		 (char *)(uint32_t[]){ zero.ebx, zero.edx, zero.ecx }, 12);
@@ -153,18 +138,21 @@ static void read_cpuid(struct identity *id, const struct identity_source *src)
 	id->family = family == 0xf ? family + (one.eax >> 20 & 0xff) : family;
 	id->model = (one.eax >> 4 & 0xf) | (one.eax >> 12 & 0xf0);
 	for (uint32_t i = 0; i < 3 && max >= 0x80000004; i++)
-		brand[i] = read_leaf(src, 0x80000002 + i);
+		brand[i] = read_leaf(src, max, 0x80000002 + i);
 	set_text(id->brand, sizeof(id->brand), (char *)brand, sizeof(brand));
 	if (one.ecx & 1u << 31) {
-		above = read_leaf(src, 0x40000000);
+		above = read_leaf(src, UINT32_MAX, 0x40000000);
 		set_text(id->hypervisor, sizeof(id->hypervisor),
 			 (char *)(uint32_t[]){ above.ebx, above.ecx, above.edx }, 12);
 	} else {
 		snprintf(id->hypervisor, sizeof(id->hypervisor), "none");
 	}
 	id->cache_line = (one.ebx >> 8 & 0xff) * 8;
-	id->features = hash_features(one, seven, extended);
-	id->tsc_invariant = read_leaf_upto(src, max, 0x80000007).edx >> 8 & 1;
+	id->features = UINT64_C(0xcbf29ce484222325);
+	for (size_t i = 0; i < sizeof(features); i++)
+		id->features =
+			(id->features ^ ((const uint8_t *)features)[i]) * UINT64_C(0x100000001b3);
+	id->tsc_invariant = read_leaf(src, max, 0x80000007).edx >> 8 & 1;
 }
 
 /* What fits of a file, and not much behind the first end. "" if there is none. */
@@ -276,25 +264,22 @@ static void read_proc(struct identity *id, const struct identity_source *src, co
 /* Each as "L1d 32K". */
 static void read_caches(struct identity *id, const struct identity_source *src)
 {
-	char all[IDENTITY_CACHES * 48] = "", path[96], level[8], type[16], bytes[16];
+	static const char *const files[] = { "level", "type", "size" };
+	char all[IDENTITY_CACHES * 48] = "", path[96], told[3][16];
 	size_t n = 0;
 
 	for (unsigned i = 0; i < IDENTITY_CACHES; i++) {
-		const char *suffix = "";
-
-		snprintf(path, sizeof(path), CPU_DIR "cpu0/cache/index%u/level", i);
-		if (!identity_line(src, path, level, sizeof(level)))
+		for (unsigned j = 0; j < 3; j++) {
+			snprintf(path, sizeof(path), CPU_DIR "cpu0/cache/index%u/%s", i, files[j]);
+			identity_line(src, path, told[j], sizeof(told[j]));
+		}
+		if (!told[0][0])
 			break;
-		snprintf(path, sizeof(path), CPU_DIR "cpu0/cache/index%u/type", i);
-		identity_line(src, path, type, sizeof(type));
-		snprintf(path, sizeof(path), CPU_DIR "cpu0/cache/index%u/size", i);
-		if (!identity_line(src, path, bytes, sizeof(bytes)))
-			strcpy(bytes, "?");
-		if (strcmp(type, "Data") == 0)
-			suffix = "d";
-		else if (strcmp(type, "Instruction") == 0)
-			suffix = "i";
-		n += (size_t)snprintf(all + n, sizeof(all) - n, "L%s%s %s ", level, suffix, bytes);
+		n += (size_t)snprintf(all + n, sizeof(all) - n, "L%s%s %s ", told[0],
+				      strcmp(told[1], "Data") == 0	    ? "d"
+				      : strcmp(told[1], "Instruction") == 0 ? "i"
+									    : "",
+				      told[2][0] ? told[2] : "?");
 	}
 	set_text(id->caches, sizeof(id->caches), all, sizeof(all));
 }
@@ -404,30 +389,22 @@ const char *identity_differs(const struct identity *a, const struct identity *b)
 	return NULL;
 }
 
-static void print_field(const struct identity *id, const struct field *f, char *value, size_t size)
-{
-	switch (f->kind) {
-	case TEXT:
-		snprintf(value, size, "%s", (const char *)id + f->offset);
-		break;
-	case HASH:
-		snprintf(value, size, "0x%016" PRIx64, number_of_field(id, f));
-		break;
-	case FLAG:
-		snprintf(value, size, "%s", number_of_field(id, f) ? "yes" : "no");
-		break;
-	default:
-		snprintf(value, size, "%" PRIu64, number_of_field(id, f));
-	}
-}
-
 bool identity_field(const struct identity *id, unsigned i, const char **name, char *value,
 		    size_t size)
 {
+	const struct field *f = &fields[i];
+
 	if (i >= FIELDS)
 		return false;
-	*name = fields[i].name;
-	print_field(id, &fields[i], value, size);
+	*name = f->name;
+	if (f->kind == TEXT)
+		snprintf(value, size, "%s", (const char *)id + f->offset);
+	else if (f->kind == HASH)
+		snprintf(value, size, "0x%016" PRIx64, number_of_field(id, f));
+	else if (f->kind == FLAG)
+		snprintf(value, size, "%s", number_of_field(id, f) ? "yes" : "no");
+	else
+		snprintf(value, size, "%" PRIu64, number_of_field(id, f));
 	return true;
 }
 
@@ -457,7 +434,7 @@ int identity_set(struct identity *id, const char *name, const char *value)
 					 : strtoull(value, NULL, f->kind == HASH ? 16 : 10);
 		memcpy(to, &number, f->size);
 	}
-	print_field(&parsed, f, printed, sizeof(printed));
+	identity_field(&parsed, (unsigned)(f - fields), &name, printed, sizeof(printed));
 	if (strcmp(printed, value) != 0)
 		return -EINVAL;
 	*id = parsed;

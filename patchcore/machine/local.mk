@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What is known of the machine, and what it allows.
 libpatchcore_internal_la_SOURCES += \
-	patchcore/machine/choice.c \
-	patchcore/machine/choice.h \
-	patchcore/machine/conf_open.c \
-	patchcore/machine/conf_path.c \
+	patchcore/machine/conf_file.c \
 	patchcore/machine/conf_read.c \
 	patchcore/machine/conf_rules.c \
 	patchcore/machine/cpus.c \

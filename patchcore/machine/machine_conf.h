@@ -5,10 +5,6 @@
 #ifndef PATCHCORE_MACHINE_MACHINE_CONF_H
 #define PATCHCORE_MACHINE_MACHINE_CONF_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "patchcore/machine/cpus.h"
 #include "patchcore/machine/identity.h"
 #include "patchcore/machine/sync.h"

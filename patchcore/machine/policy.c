@@ -5,7 +5,9 @@
 #include "patchcore/machine/policy.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "patchcore/machine/tsc.h"
@@ -59,46 +61,41 @@ const char *conf_problem(const struct machine_conf *conf, const struct identity 
 	return scope_problem(conf, text, size);
 }
 
-static void learn_conf(struct facts *facts)
+void facts_learn(struct facts *facts)
 {
 	const struct machine_conf *conf = &facts->conf;
+	uint64_t start, ticks = 0;
 	struct identity here;
 	char why[160];
 	const char *problem = why;
-	int ret = machine_conf_find(facts->conf_path, sizeof(facts->conf_path));
+	int ret;
 
+	*facts = (struct facts){ 0 };
+	tsc_learn();
+	ret = machine_conf_find(facts->conf_path, sizeof(facts->conf_path));
 	if (ret < 0) {
 		facts->conf_path[0] = '\0';
 		snprintf(facts->conf_reason, sizeof(facts->conf_reason), "no machine.conf %s",
 			 ret == -ENOENT ? "found" : "path fits");
-		return;
+	} else {
+		ret = machine_conf_read(&facts->conf, facts->conf_path, why, sizeof(why));
+		if (ret == 0 && identity_read(&here) < 0) {
+			problem = "this machine cannot be identified";
+		} else if (ret == 0) {
+			/* The atomic window depends neither on the clock nor on waits. */
+			facts->have_window = !identity_differs(&conf->identity, &here) &&
+					     !scope_problem(conf, why, sizeof(why));
+			problem = conf_problem(conf, &here, why, sizeof(why));
+		}
+		facts->have_conf = !problem;
+		if (problem)
+			snprintf(facts->conf_reason, sizeof(facts->conf_reason),
+				 "machine.conf refused: %s", problem);
 	}
-	ret = machine_conf_read(&facts->conf, facts->conf_path, why, sizeof(why));
-	if (ret == 0 && identity_read(&here) < 0) {
-		problem = "this machine cannot be identified";
-	} else if (ret == 0) {
-		/* The atomic window depends neither on the clock nor on waits. */
-		facts->have_window = !identity_differs(&conf->identity, &here) &&
-				     !scope_problem(conf, why, sizeof(why));
-		problem = conf_problem(conf, &here, why, sizeof(why));
-	}
-	facts->have_conf = !problem;
-	if (problem)
-		snprintf(facts->conf_reason, sizeof(facts->conf_reason), "machine.conf refused: %s",
-			 problem);
-}
-
-void facts_learn(struct facts *facts)
-{
-	uint64_t start, ticks = 0;
-
-	*facts = (struct facts){ 0 };
-	tsc_learn();
-	learn_conf(facts);
 	if (facts->have_conf)
-		ticks = facts->conf.membarrier_ticks;
+		ticks = conf->membarrier_ticks;
 	for (unsigned i = 0; i < SYNC_LEVELS; i++)
-		sync_expect_level(i + 1, facts->have_conf ? facts->conf.level[i].ticks : 0);
+		sync_expect_level(i + 1, facts->have_conf ? conf->level[i].ticks : 0);
 	facts->membarrier = membarrier_register() == 0;
 	if (!facts->membarrier)
 		return;
@@ -200,50 +197,41 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked, bool pa
 
 /* --- Telling why ------------------------------------------------------------------------------ */
 
-static void explain_auto(const struct facts *facts, double accept_p, const struct syncs *syncs,
-			 char *reason, size_t size)
-{
-	const struct sync *page = &syncs->page;
-	const struct machine_conf_level *level = facts->conf.level;
-	const char *instead = page->policy == PC_POLICY_MEMBARRIER
-				      ? "; so membarrier"
-				      : ", and the kernel has no membarrier SYNC_CORE";
-	const char *conf = facts->conf.fleet ? "machine.conf, by a fleet," : "machine.conf";
-	char lines[64] = "";
-
-	if (page->policy == PC_POLICY_WAIT) {
-		snprintf(reason, size, "auto: %s bounds tears by %.2g per toggle", conf,
-			 level[page->level - 1].page.upper_p);
-		return;
-	}
-	if (!facts->have_conf) {
-		snprintf(reason, size, "auto: %s%s", facts->conf_reason, instead);
-		return;
-	}
-	if (page->line && page->line->level)
-		snprintf(lines, sizeof(lines), "; inside a page by %.2g: there wait",
-			 level[page->line->level - 1].line.upper_p);
-	snprintf(reason, size, "auto: %s bounds tears only by %.2g per toggle, above %.2g%s%s",
-		 conf, level[surest_level(facts, true) - 1].page.upper_p, accept_p, instead, lines);
-}
-
 static void explain_policy(const struct facts *facts, enum pc_policy asked, double accept_p,
 			   const struct syncs *syncs, char *reason, size_t size)
 {
-	const char *why;
+	static const char no_membarrier[] = "the kernel has no membarrier SYNC_CORE";
+	const struct sync *page = &syncs->page;
+	const struct machine_conf_level *level = facts->conf.level;
+	const char *conf = facts->conf.fleet ? "machine.conf, by a fleet," : "machine.conf";
+	bool is_membarrier = page->policy == PC_POLICY_MEMBARRIER;
+	const char *comma = is_membarrier ? "; " : ", and ";
+	const char *instead = is_membarrier ? "so membarrier" : no_membarrier;
+	char lines[64] = "";
 
 	if (!facts->trap)
-		why = facts->trap_reason[0] ? facts->trap_reason : "SIGTRAP could not be taken";
+		snprintf(reason, size, "%s",
+			 facts->trap_reason[0] ? facts->trap_reason : "SIGTRAP could not be taken");
 	else if (asked == PC_POLICY_WAIT)
-		why = facts->have_conf ? "wait: asked for by name" : facts->conf_reason;
+		snprintf(reason, size, "%s",
+			 facts->have_conf ? "wait: asked for by name" : facts->conf_reason);
 	else if (asked == PC_POLICY_MEMBARRIER)
-		why = facts->membarrier ? "membarrier: asked for by name"
-					: "the kernel has no membarrier SYNC_CORE";
+		snprintf(reason, size, "%s",
+			 facts->membarrier ? "membarrier: asked for by name" : no_membarrier);
+	else if (page->policy == PC_POLICY_WAIT)
+		snprintf(reason, size, "auto: %s bounds tears by %.2g per toggle", conf,
+			 level[page->level - 1].page.upper_p);
+	else if (!facts->have_conf)
+		snprintf(reason, size, "auto: %s%s%s", facts->conf_reason, comma, instead);
 	else {
-		explain_auto(facts, accept_p, syncs, reason, size);
-		return;
+		if (page->line && page->line->level)
+			snprintf(lines, sizeof(lines), "; inside a page by %.2g: there wait",
+				 level[page->line->level - 1].line.upper_p);
+		snprintf(reason, size,
+			 "auto: %s bounds tears only by %.2g per toggle, above %.2g%s%s%s", conf,
+			 level[surest_level(facts, true) - 1].page.upper_p, accept_p, comma,
+			 instead, lines);
 	}
-	snprintf(reason, size, "%s", why);
 }
 
 /* --- Both ------------------------------------------------------------------------------------- */
@@ -270,4 +258,58 @@ bool policy_is_possible(const struct syncs *syncs)
 double policy_bound(const struct facts *facts, const struct sync *sync, bool page)
 {
 	return sync->level ? bound_of(&facts->conf.level[sync->level - 1], page) : 0;
+}
+
+/* --- Choices of callers ----------------------------------------------------------------------- */
+
+static struct pc_choice *choices;
+
+/* The process's own. NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
+static _Atomic(struct pc_choice *) current;
+
+struct pc_choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
+			     double accept_p)
+{
+	struct pc_choice *choice = choices;
+
+	while (choice && (choice->learned != learned || choice->asked != policy ||
+			  choice->accept_p != accept_p))
+		choice = choice->next;
+	if (choice)
+		return choice;
+	choice = calloc(1, sizeof(*choice));
+	if (!choice)
+		return NULL;
+	choice->learned = learned;
+	choice->asked = policy;
+	choice->accept_p = accept_p;
+	policy_choose(facts, policy, accept_p, &choice->syncs, choice->reason,
+		      sizeof(choice->reason));
+	choice->next = choices;
+	choices = choice;
+	return choice;
+}
+
+void choice_use(struct pc_choice *choice)
+{
+	atomic_store_explicit(&current, choice, memory_order_release);
+}
+
+const struct pc_choice *choice_in_use(void)
+{
+	return atomic_load_explicit(&current, memory_order_relaxed);
+}
+
+const struct sync *choice_sync_of(const struct pc_choice *choice)
+{
+	const struct pc_choice *own = atomic_load_explicit(&current, memory_order_acquire);
+
+	if (!own)
+		return NULL;
+	return choice ? &choice->syncs.page : &own->syncs.page;
+}
+
+const struct sync *choice_sync(void)
+{
+	return choice_sync_of(NULL);
 }

@@ -5,8 +5,6 @@
 #ifndef PATCHCORE_MACHINE_SYNC_H
 #define PATCHCORE_MACHINE_SYNC_H
 
-#include <stdint.h>
-
 #include "patchcore/patchcore.h"
 
 #define SYNC_LEVELS 32 /* of waits, whose costs are told apart */

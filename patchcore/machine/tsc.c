@@ -64,22 +64,6 @@ static bool has_rdtscp(const struct identity_source *src)
 	return regs[3] >> 27 & 1;
 }
 
-/* Between two readings that say the same the thread has stayed where it was. */
-static bool rdtscp_tells_cpu(void)
-{
-	for (int i = 0; i < TRIES; i++) {
-		struct moment before = moment_now(), after;
-		unsigned cpu = 0;
-
-		if (sys_call(SYS_getcpu, &cpu, NULL, NULL) < 0)
-			return false;
-		after = moment_now();
-		if (before.cpu == after.cpu)
-			return (before.cpu & CPU_NUMBER) == (cpu & CPU_NUMBER);
-	}
-	return false;
-}
-
 const char *tsc_problem_of(const struct identity_source *src, char *text, size_t size)
 {
 	if (!has_rdtscp(src))
@@ -91,9 +75,20 @@ const char *tsc_problem(char *text, size_t size)
 {
 	const char *problem = tsc_problem_of(&identity_here, text, size);
 
-	if (!problem && !rdtscp_tells_cpu())
-		problem = "RDTSCP does not tell the CPU here";
-	return problem;
+	for (int i = 0; !problem && i < TRIES; i++) {
+		struct moment before = moment_now(), after;
+		unsigned cpu = 0;
+
+		if (sys_call(SYS_getcpu, &cpu, NULL, NULL) < 0)
+			break;
+		after = moment_now();
+		/* Between two readings that say the same the thread has stayed where it was. */
+		if (before.cpu == after.cpu && (before.cpu & CPU_NUMBER) == (cpu & CPU_NUMBER))
+			return NULL;
+		if (before.cpu == after.cpu)
+			break;
+	}
+	return problem ? problem : "RDTSCP does not tell the CPU here";
 }
 
 void tsc_learn(void)

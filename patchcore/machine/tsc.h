@@ -5,8 +5,6 @@
 #ifndef PATCHCORE_MACHINE_TSC_H
 #define PATCHCORE_MACHINE_TSC_H
 
-#include <stddef.h>
-
 #include "patchcore/machine/identity.h"
 
 /*

@@ -12,7 +12,6 @@
 #define PATCHCORE_MACHINE_WAIT_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <x86intrin.h>
 
 #include "patchcore/kernel/sys.h"

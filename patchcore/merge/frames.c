@@ -6,10 +6,8 @@
 #include "patchcore/merge/frames.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stddef.h>
 #include <sys/uio.h>
-#include <ucontext.h>
 
 #include "patchcore/merge/others.h"
 
@@ -20,29 +18,23 @@
 #define FRAME_SIGNAL (8 + offsetof(ucontext_t, uc_sigmask) + 8)
 #define INFO_READ    32 /* bytes of siginfo, up to the value that it carries */
 
-NOPATCH void frames_learn(struct frames *frames)
-{
-	struct kernel_action action;
-
-	frames->count = 0;
-	for (int i = 1; i <= KERNEL_SIGNALS; i++) {
-		unsigned known = 0;
-
-		if (kernel_action(i, NULL, &action) < 0 || !(action.flags & KERNEL_RESTORER))
-			continue;
-		while (known < frames->count && frames->restorers[known] != action.restorer)
-			known++;
-		if (known == frames->count)
-			frames->restorers[frames->count++] = action.restorer;
-	}
-}
-
 NOPATCH static bool is_restorer(const struct frames *frames, uintptr_t word)
 {
 	for (unsigned i = 0; i < frames->count; i++)
 		if (frames->restorers[i] == word)
 			return true;
 	return false;
+}
+
+NOPATCH void frames_learn(struct frames *frames)
+{
+	struct kernel_action action;
+
+	frames->count = 0;
+	for (int i = 1; i <= KERNEL_SIGNALS; i++)
+		if (kernel_action(i, NULL, &action) == 0 && (action.flags & KERNEL_RESTORER) &&
+		    !is_restorer(frames, action.restorer))
+			frames->restorers[frames->count++] = action.restorer;
 }
 
 NOPATCH static long transfer(long call, uintptr_t at, void *local, size_t size)
@@ -82,6 +74,7 @@ NOPATCH static bool is_void(const struct frames_inside *inside, uintptr_t frame,
  */
 NOPATCH static void add_stack(struct frames_search *search, uintptr_t sp)
 {
+	sp &= ~(uintptr_t)7;
 	for (unsigned i = 0; i < search->stack_count; i++)
 		if (sp - search->stacks[i] < FRAMES_REACH)
 			return;
@@ -89,30 +82,14 @@ NOPATCH static void add_stack(struct frames_search *search, uintptr_t sp)
 		search->stacks[search->stack_count++] = sp;
 }
 
-NOPATCH static void meet_frame(struct frames_search *search, uintptr_t frame)
-{
-	const struct frames_inside *inside = search->inside;
-	uintptr_t pc = word_at(frame + FRAME_RIP), end = inside->end;
-
-	add_stack(search, word_at(frame + FRAME_RSP) & ~(uintptr_t)7);
-	if (!frames_is_inside(inside, pc))
-		return;
-	if (!search->move && is_void(inside, frame, pc))
-		return;
-	search->found++;
-	if (search->move)
-		transfer(SYS_process_vm_writev, frame + FRAME_RIP, &end, sizeof(end));
-}
-
 NOPATCH int frames_visit(const struct frames *frames, struct frames_search *search, uintptr_t sp,
 			 const struct frames_inside *inside, bool move)
 {
-	search->frames = frames;
-	search->inside = inside;
-	search->move = move;
-	search->found = 0;
+	uintptr_t stop = inside->end, frame, pc;
+	int found = 0;
+
 	search->stack_count = 0;
-	add_stack(search, sp & ~(uintptr_t)7);
+	add_stack(search, sp);
 	for (unsigned i = 0; i < search->stack_count; i++) {
 		uintptr_t at = search->stacks[i], end = at + FRAMES_REACH;
 		long len = FRAMES_CHUNK;
@@ -121,10 +98,22 @@ NOPATCH int frames_visit(const struct frames *frames, struct frames_search *sear
 			len = transfer(SYS_process_vm_readv, at, search->words, FRAMES_CHUNK);
 			if (len < 0 && len != -EFAULT)
 				return -EACCES;
-			for (size_t n = 0; len > 0 && n < (size_t)len / sizeof(*search->words); n++)
-				if (is_restorer(frames, search->words[n]))
-					meet_frame(search, at + n * sizeof(*search->words));
+			for (size_t n = 0; len > 0 && n < (size_t)len / sizeof(*search->words);
+			     n++) {
+				if (!is_restorer(frames, search->words[n]))
+					continue;
+				frame = at + n * sizeof(*search->words);
+				add_stack(search, word_at(frame + FRAME_RSP));
+				pc = word_at(frame + FRAME_RIP);
+				if (!frames_is_inside(inside, pc) ||
+				    (!move && is_void(inside, frame, pc)))
+					continue;
+				found++;
+				if (move)
+					transfer(SYS_process_vm_writev, frame + FRAME_RIP, &stop,
+						 sizeof(stop));
+			}
 		}
 	}
-	return search->found;
+	return found;
 }

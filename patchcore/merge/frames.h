@@ -11,7 +11,6 @@
 #define PATCHCORE_MERGE_FRAMES_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "patchcore/kernel/kernel_signal.h"
 
@@ -36,10 +35,6 @@ struct frames_inside {
 
 /* What one search needs, for which the stack of a signal handler may be too small. */
 struct frames_search {
-	const struct frames *frames;
-	const struct frames_inside *inside;
-	bool move;
-	int found;
 	unsigned stack_count;
 	uintptr_t stacks[FRAMES_STACKS]; /* where to search from */
 	uintptr_t words[FRAMES_CHUNK / sizeof(uintptr_t)];

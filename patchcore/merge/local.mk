@@ -7,9 +7,7 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/merge/merge.h \
 	patchcore/merge/merge_check.h \
 	patchcore/merge/others.c \
-	patchcore/merge/others.h \
-	patchcore/merge/others_signal.c \
-	patchcore/merge/others_signal.h
+	patchcore/merge/others.h
 
 if HAVE_CMOCKA
 patchcore_merge_tests = \

@@ -2,9 +2,6 @@
 #include "patchcore/merge/merge.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <ucontext.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
@@ -39,46 +36,41 @@ int merge_find(struct merge *merge)
 	return 0;
 }
 
-/* Of the word protocol's business there is one byte, for what flight_rescue.c asks at the end. */
-NOPATCH static void fill_in_sites(const struct merge *merge)
-{
-	struct word *word = &merge->sites[0]->word;
-
-	word->site = merge->sites[0];
-	word->addr = merge->span.addr;
-	word->front_at = word->back_at = text_at(&merge->span, merge->span.addr);
-	word->len = word->front = 1;
-	word->new_front = word->new_back = merge->bytes[0];
-	word->old_front = merge->old[0];
-	word->int3_mask = 0xff;
-	word->sync = NULL;
-	word->span.addr = merge->span.addr;
-	word->span.len = merge->span.len;
-	word->span.shift[0] = merge->span.shift[0];
-	word->span.shift[1] = merge->span.shift[1];
-	word->span.loan = 0;
-	word->failures = 0;
-	word->holder = merge->id;
-	word->also_count = 0;
-	word->merge = NULL;
-}
-
 /* Each is noted with the first one before it is held, so that both are let go together. */
 NOPATCH static bool hold_door(const struct merge *merge, size_t i)
 {
 	struct site *first = merge->sites[0], *site = merge->sites[i];
+	struct word *word = &first->word;
 
 	if (i > 0)
-		first->word.also[first->word.also_count++] = site;
+		word->also[word->also_count++] = site;
 	if (!site_try_hold(site, merge->id)) {
 		if (i > 0)
-			first->word.also_count--;
+			word->also_count--;
 		return false;
 	}
-	if (i > 0)
+	if (i > 0) {
 		site_set_lead(site, first);
-	else
-		fill_in_sites(merge);
+	} else {
+		/* Of the word protocol's business one byte, for what a rescue asks at the end. */
+		word->site = first;
+		word->addr = merge->span.addr;
+		word->front_at = word->back_at = text_at(&merge->span, merge->span.addr);
+		word->len = word->front = 1;
+		word->new_front = word->new_back = merge->bytes[0];
+		word->old_front = merge->old[0];
+		word->int3_mask = 0xff;
+		word->sync = NULL;
+		word->span.addr = merge->span.addr;
+		word->span.len = merge->span.len;
+		word->span.shift[0] = merge->span.shift[0];
+		word->span.shift[1] = merge->span.shift[1];
+		word->span.loan = 0;
+		word->failures = 0;
+		word->holder = merge->id;
+		word->also_count = 0;
+		word->merge = NULL;
+	}
 	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	return true;
@@ -133,12 +125,6 @@ NOPATCH void merge_put_int3(const struct merge *merge)
 	put_bytes(merge, true, NULL);
 }
 
-/* The doors' old bytes again. */
-NOPATCH static void merge_undo(const struct merge *merge)
-{
-	put_bytes(merge, true, merge->old);
-}
-
 NOPATCH void merge_put_rest(struct merge *merge)
 {
 	atomic_store_explicit(&merge->committed, true, memory_order_release);
@@ -153,7 +139,7 @@ NOPATCH void merge_put_doors(const struct merge *merge)
 NOPATCH void merge_adopt(const struct merge *merge)
 {
 	if (!atomic_load_explicit(&merge->committed, memory_order_acquire)) {
-		merge_undo(merge);
+		put_bytes(merge, true, merge->old);
 		return;
 	}
 	put_bytes(merge, false, merge->bytes);
@@ -209,25 +195,6 @@ NOPATCH static bool look_asleep(uintptr_t pc, uintptr_t sp, struct others_room *
 	return true;
 }
 
-/* How many threads are inside, 0 where they are moved; or an error. */
-NOPATCH static int merge_look(const struct merge *merge)
-{
-	struct look look;
-	int ret;
-
-	look.inside.start = (uintptr_t)merge->span.addr;
-	look.inside.end = look.inside.start + merge->span.len;
-	look.inside.doors = merge->old_starts & merge->new_starts;
-	look.move = merge->move;
-	look.found = 0;
-	look.error = 0;
-	frames_learn(&look.frames);
-	ret = others_look(look_inside, look_asleep, &look);
-	if (ret == 0)
-		ret = look.error;
-	return ret < 0 ? ret : look.found;
-}
-
 /* --- The protocol ---------------------------------------------------------------------------- */
 
 /*
@@ -240,16 +207,25 @@ NOPATCH static int wait_until_empty(const struct merge *merge)
 {
 	bool makes_threads = merge_makes_threads(merge->old, merge->span.len, merge->old_starts);
 	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS, pause = PAUSE_MIN;
-	int clean = 0;
+	struct look look;
+	int clean = 0, ret;
 
+	look.inside.start = (uintptr_t)merge->span.addr;
+	look.inside.end = look.inside.start + merge->span.len;
+	look.inside.doors = merge->old_starts & merge->new_starts;
+	look.move = merge->move;
 	for (;;) {
-		int found = merge_look(merge);
-		if (found < 0)
-			return found;
-		clean = found ? 0 : clean + 1;
+		look.found = look.error = 0;
+		frames_learn(&look.frames);
+		ret = others_look(look_inside, look_asleep, &look);
+		if (ret == 0)
+			ret = look.error;
+		if (ret < 0)
+			return ret;
+		clean = look.found ? 0 : clean + 1;
 		if (clean == 1 + makes_threads)
 			return 0;
-		if (found == 0)
+		if (!look.found)
 			continue;
 		if (clock_ns() > deadline)
 			return -ETIMEDOUT;
@@ -310,7 +286,8 @@ NOPATCH static int protocol(struct merge *merge)
 		merge_put_doors(merge);
 		site_count_change(merge->sites[0]);
 	} else {
-		merge_undo(merge);
+		/* Undone. */
+		put_bytes(merge, true, merge->old);
 	}
 	merge_release(merge);
 	return ret;

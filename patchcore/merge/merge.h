@@ -8,9 +8,6 @@
 #ifndef PATCHCORE_MERGE_MERGE_H
 #define PATCHCORE_MERGE_MERGE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "patchcore/patchcore.h"
 #include "patchcore/site/site.h"
 

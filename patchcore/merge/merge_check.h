@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "patchcore/kernel/sys.h"
 
@@ -82,6 +81,7 @@ NOPATCH_INLINE size_t merge_next(unsigned starts, size_t i, size_t len)
 /*
  * merge_returns_inside - is there a call that comes back to an old start which the new code does
  * not have? A thread may be anywhere else, with no more than that address on its stack.
+ * merge_makes_threads - may a new thread begin inside, behind a system call?
  */
 NOPATCH_INLINE bool merge_returns_inside(const uint8_t *old, size_t len, unsigned old_starts,
 					 unsigned new_starts)
@@ -94,7 +94,6 @@ NOPATCH_INLINE bool merge_returns_inside(const uint8_t *old, size_t len, unsigne
 	return false;
 }
 
-/* merge_makes_threads - may a new thread begin inside, behind a system call? */
 NOPATCH_INLINE bool merge_makes_threads(const uint8_t *old, size_t len, unsigned old_starts)
 {
 	for (size_t i = 0, next; i < len; i = next) {

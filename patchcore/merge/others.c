@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One round at a time. The asker gives each thread a slot and sends it the
- * slot's number with the signal; the handler claims the slot, serves, and says
- * so. Signals of rounds that are over claim nothing; those that are not of the
- * library are passed on (others_signal.c).
+ * One round at a time. The asker gives each thread a slot and sends it the slot's number with the
+ * signal; the handler claims the slot, serves, and says so. Signals of rounds that are over claim
+ * nothing; those that are not of the library are passed on.
+ *
+ * Handlers are set by exchange, since the program may set one at any moment: what was displaced
+ * tells whether the signal was free, and is put back if not.
  */
 #include "patchcore/merge/others.h"
 
@@ -11,7 +13,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -19,13 +20,18 @@
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/kernel/sys.h"
 #include "patchcore/kernel/task.h"
-#include "patchcore/merge/others_signal.h"
 
 #define CHUNK  256u /* slots per chunk */
 #define CHUNKS 1024u
 #define SPINS  2000u
+
+/* The signals that may be taken: not SIGRTMAX, which programs take first. */
+#define SIGNAL_MIN TASK_REAL_TIME_MIN
+#define SIGNAL_MAX (KERNEL_SIGNALS - 1)
+
+/* The kernel takes these two out of every mask that it keeps. */
+#define ALL_SIGNALS (~(kernel_bit(SIGKILL) | kernel_bit(SIGSTOP)))
 
 enum answer {
 	SLOT_ASKED, /* the thread has a signal on its way, or will get one */
@@ -78,6 +84,23 @@ static _Atomic(uint32_t) inside;  /* futex: threads in the handler */
 static struct others_room own_room; /* the holder's */
 static _Atomic(bool) kernels_seen;  /* has there been a thread of the kernel's? */
 
+static int others_signal; /* 0: none was ever taken. Chosen by the thread that has the round */
+
+/*
+ * Signals whose handler is ours, and was their program's default before. One is added
+ * with the first round that needs it, and stays.
+ */
+static _Atomic(uint64_t) taken;
+
+/* The one whose handler is being changed: it may be a program's, displaced for a moment. */
+static _Atomic(int) settling;
+
+/*
+ * What some thread was seen to have a use for. Kept: one that has all signals blocked for a
+ * moment, as in a handler, hides what it blocks besides.
+ */
+static _Atomic(uint64_t) known_used;
+
 /* Sleeps for a millisecond at most, and may wake early. */
 NOPATCH static void futex_wait(_Atomic(uint32_t) *word, uint32_t seen)
 {
@@ -91,6 +114,111 @@ NOPATCH static void futex_wake(_Atomic(uint32_t) *word)
 	sys_call(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
+/* --- The signal -------------------------------------------------------------------------- */
+
+NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context);
+
+NOPATCH static uintptr_t handler_of(int signal)
+{
+	struct kernel_action now;
+
+	return kernel_action(signal, NULL, &now) == 0 ? now.handler : (uintptr_t)SIG_ERR;
+}
+
+NOPATCH static bool stands(int signal)
+{
+	return signal && handler_of(signal) == (uintptr_t)on_look_signal;
+}
+
+/*
+ * Put back what was displaced. Should the program have set another meanwhile, that is
+ * what this displaces, and so it is put back in turn.
+ */
+NOPATCH static void put_back(int signal, struct kernel_action *displaced,
+			     struct kernel_action *expected)
+{
+	struct kernel_action put = *displaced, found;
+
+	while (kernel_action(signal, &put, &found) == 0 &&
+	       (found.handler != expected->handler || found.flags != expected->flags ||
+		found.mask != expected->mask)) {
+		*expected = put;
+		put = found;
+	}
+}
+
+NOPATCH static bool take_signal(int signal)
+{
+	struct kernel_action ours = { .handler = (uintptr_t)on_look_signal,
+				      .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART |
+					       KERNEL_RESTORER,
+				      .restorer = (uintptr_t)kernel_sigreturn,
+				      .mask = ALL_SIGNALS };
+	struct kernel_action before;
+	uint64_t mask = kernel_mask(SIG_BLOCK, ~UINT64_C(0));
+	bool free = false;
+
+	atomic_store(&settling, signal);
+	if (kernel_action(signal, &ours, &before) == 0) {
+		free = before.handler == (uintptr_t)SIG_DFL || before.handler == ours.handler;
+		if (free)
+			atomic_fetch_or(&taken, kernel_bit(signal));
+		else
+			put_back(signal, &before, &ours);
+	}
+	atomic_store(&settling, 0);
+	kernel_mask(SIG_SETMASK, mask);
+	return free;
+}
+
+NOPATCH void others_keep_off(uint64_t blocked)
+{
+	struct task_signals signals = { .blocked = blocked };
+	uint64_t used = task_uses(&signals);
+
+	if (used & ~atomic_load_explicit(&known_used, memory_order_relaxed))
+		atomic_fetch_or(&known_used, used);
+}
+
+/* The one of the last round if that will still do. */
+NOPATCH static int choose_from(uint64_t used, uint64_t pending)
+{
+	if (stands(others_signal) && !(used & kernel_bit(others_signal)))
+		return 0;
+	for (int i = SIGNAL_MAX; i >= SIGNAL_MIN; i--) {
+		if (used & kernel_bit(i))
+			continue;
+		/* What is pending is the library's own where its handler stands, else another's. */
+		if (stands(i) || (!(pending & kernel_bit(i)) &&
+				  handler_of(i) == (uintptr_t)SIG_DFL && take_signal(i))) {
+			others_signal = i;
+			return 0;
+		}
+	}
+	return -EAGAIN;
+}
+
+/*
+ * It is sent again, to this thread, for what the program has set: its handler, which is back at
+ * its place, or the default, which is the end. Where a handler that was installed on top of ours
+ * has called it, as what was there before, the signal has been dealt with.
+ */
+NOPATCH static void pass_on(int signal, siginfo_t *info)
+{
+	const struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL };
+	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
+	bool is_kept;
+
+	while (atomic_load(&settling) == signal && clock_ns() < deadline)
+		clock_sleep(CLOCK_MS / 20);
+	is_kept = atomic_load(&taken) & kernel_bit(signal);
+	if (stands(signal))
+		kernel_action(signal, &dfl, NULL);
+	else if (is_kept)
+		return;
+	sys_call(SYS_rt_tgsigqueueinfo, sys_call(SYS_getpid), sys_call(SYS_gettid), signal, info);
+}
+
 /* --- The handler ------------------------------------------------------------------------ */
 
 NOPATCH static struct slot *slot_at(unsigned index)
@@ -98,7 +226,7 @@ NOPATCH static struct slot *slot_at(unsigned index)
 	return &chunks[index / CHUNK]->slots[index % CHUNK];
 }
 
-NOPATCH void on_look_signal(int signal, siginfo_t *info, void *context)
+NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 {
 	uint64_t value = (uintptr_t)info->si_value.sival_ptr;
 	unsigned index = (unsigned)value, a, b, c, d;
@@ -106,7 +234,7 @@ NOPATCH void on_look_signal(int signal, siginfo_t *info, void *context)
 	int open;
 
 	if (!others_is_ours(info->si_code, value)) {
-		signal_pass_on(signal, info);
+		pass_on(signal, info);
 		return;
 	}
 	/*
@@ -310,26 +438,35 @@ NOPATCH static int ask_all(struct round *round)
 	int ret;
 
 	do {
-		struct signal_use now = { 0 };
+		/* By how many threads signals are used, see task_uses(); pending: the library's
+		 * too. */
+		uint64_t used = 0, pending = 0, known;
 		bool first = ++round->pass == 1;
 
 		before = count;
-		ret = task_list(meet, round) < 0 ? -EACCES : round->error;
+		ret = task_list(0, meet, round) < 0 ? -EACCES : round->error;
 		if (ret < 0)
 			return ret;
 		/* The new ones are asked. The signal is chosen once they are known. */
-		if (round->ask_first || (first && !signal_will_do())) {
+		if (round->ask_first ||
+		    (first && !(stands(others_signal) &&
+				!(atomic_load(&known_used) & kernel_bit(others_signal))))) {
 			for (unsigned i = before; i < count; i++) {
 				learn_thread(slot_at(i));
-				now.used |= task_uses(&slot_at(i)->signals);
-				now.pending |= slot_at(i)->signals.pending;
+				used |= task_uses(&slot_at(i)->signals);
+				pending |= slot_at(i)->signals.pending;
 			}
 			/* The mask of this thread is not its own now. */
 			if (task_signals(round->self, &own) == 0)
-				now.pending |= own.pending;
+				pending |= own.pending;
 		}
-		if (first)
-			ret = signal_choose(&now);
+		if (first) {
+			known = atomic_fetch_or(&known_used, used) | used;
+			/* Rather one that was in use once than none. */
+			ret = choose_from(known, pending);
+			if (ret == -EAGAIN)
+				ret = choose_from(used, pending);
+		}
 		if (ret < 0)
 			return ret;
 		for (unsigned i = before; i < count; i++)
@@ -358,7 +495,7 @@ NOPATCH static void hold(void)
 			atomic_store(&ticket, 0);
 			atomic_store(&gate, 0);
 			atomic_store(&inside, 0);
-			signal_forked();
+			atomic_store(&settling, 0);
 			return;
 		}
 	}
@@ -435,8 +572,18 @@ NOPATCH void others_give_back(void)
 	uint64_t pending = 0;
 
 	hold();
-	if (task_list(note_pending, &pending) < 0)
+	if (task_list(0, note_pending, &pending) < 0)
 		pending = ~UINT64_C(0);
-	signal_give_back_all(pending);
+	for (int i = SIGNAL_MIN; i <= SIGNAL_MAX; i++) {
+		struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL }, before;
+
+		/* Only where ours is still the handler. */
+		if (!(atomic_load(&taken) & ~pending & kernel_bit(i)) || !stands(i) ||
+		    kernel_action(i, &dfl, &before) < 0)
+			continue;
+		if (before.handler != (uintptr_t)on_look_signal)
+			put_back(i, &before, &dfl);
+		atomic_fetch_and(&taken, ~kernel_bit(i));
+	}
 	atomic_store(&holder, 0);
 }

@@ -28,7 +28,6 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <ucontext.h>
 
 #include "patchcore/kernel/sys.h"

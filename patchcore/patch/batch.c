@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patch/patch.h"
 #include "patchcore/site/fork.h"
@@ -28,25 +28,6 @@ static int compare_ops(const void *a, const void *b)
 	       ((uintptr_t)one->addr < (uintptr_t)two->addr);
 }
 
-/* Of ops in order of address: none reaches farther than the farthest before it. */
-static void refuse_overlaps(struct pc_op **by_addr, size_t n)
-{
-	struct pc_op *far = NULL;
-
-	for (size_t i = 0; i < n; i++) {
-		struct pc_op *op = by_addr[i];
-
-		if (op->result < 0)
-			continue;
-		if (far && (uintptr_t)op->addr - (uintptr_t)far->addr < far->len) {
-			far->result = -EINVAL;
-			op->result = -EINVAL;
-		}
-		if (!far || (uintptr_t)op->addr + op->len > (uintptr_t)far->addr + far->len)
-			far = op;
-	}
-}
-
 /* A straddler is held, and its INT3 is yet to come; what one store changes is made at once. */
 static int begin_op(struct batch *batch, struct pc_op *op)
 {
@@ -57,11 +38,8 @@ static int begin_op(struct batch *batch, struct pc_op *op)
 
 	if (ret < 0)
 		return ret;
-	if (!word_straddles(op->addr, op->len, batch->sync->window)) {
-		ret = word_patch(&change, batch->sync);
-		text_end(&change.span);
-		return ret;
-	}
+	if (!word_straddles(op->addr, op->len, batch->sync->window))
+		return change_make(&change, batch->sync);
 	/* One sync for all sites of a kind, so that they share it. */
 	sync = word_sync(batch->sync, op->addr, op->len);
 	picked = &batch->picked[sync == batch->sync];
@@ -130,6 +108,7 @@ NOPATCH static void make_straddlers(struct batch *batch)
 
 static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 {
+	struct pc_op *op, *far = NULL;
 	struct thread *self;
 	int ret = fork_enter(&self);
 
@@ -140,7 +119,16 @@ static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 		batch->by_addr[i] = &ops[i];
 	}
 	qsort(batch->by_addr, n, sizeof(*batch->by_addr), compare_ops);
-	refuse_overlaps(batch->by_addr, n);
+	/* In order of address none may reach into the one that reaches farthest before it. */
+	for (size_t i = 0; i < n; i++) {
+		op = batch->by_addr[i];
+		if (op->result < 0)
+			continue;
+		if (far && (uintptr_t)op->addr - (uintptr_t)far->addr < far->len)
+			far->result = op->result = -EINVAL;
+		if (!far || (uintptr_t)op->addr + op->len > (uintptr_t)far->addr + far->len)
+			far = op;
+	}
 	for (size_t i = 0; i < n; i++)
 		if (batch->by_addr[i]->result == 0)
 			batch->by_addr[i]->result = begin_op(batch, batch->by_addr[i]);

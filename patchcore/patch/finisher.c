@@ -3,17 +3,14 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 
 #include "patchcore/async.h"
 #include "patchcore/kernel/clock.h"
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/site/cancel.h"
 #include "patchcore/site/fork.h"
+#include "patchcore/site/lock.h"
 #include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 

@@ -7,61 +7,19 @@
 
 #include <errno.h>
 
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/patch/patch.h"
-#include "patchcore/site/cancel.h"
+#include "patchcore/site/lock.h"
 #include "patchcore/text/text.h"
 #include "patchcore/trap/trap.h"
-
-/* Nor is it cancelled. What needs libc is done before signals are blocked. */
-static int merge_checked(struct merge *merge)
-{
-	int cancel, ret = merge_check_calls(merge);
-
-	if (ret < 0)
-		return ret;
-	if (membarrier_register() < 0)
-		return -ENOTSUP;
-	if (!trap_was_ours_lately())
-		return -EBUSY;
-	ret = merge_find(merge);
-	if (ret < 0)
-		return ret;
-	cancel = cancel_hold();
-	ret = merge_undisturbed(merge);
-	cancel_let(cancel);
-	return ret;
-}
-
-/* No thread is at a start that is lost, so it is a change like any other. */
-static int merge_promised(const struct merge *merge, const struct sync *sync)
-{
-	struct change change = {
-		.span = merge->span,
-		.bytes = merge->bytes,
-		.starts = (uint8_t)(merge->old_starts & merge->new_starts),
-		.merges = true,
-	};
-	int ret;
-
-	if (word_straddles(merge->span.addr, merge->span.len, sync->window)) {
-		if (word_sync(sync, merge->span.addr, merge->span.len)->policy == PC_POLICY_AUTO)
-			return -ENOTSUP;
-		if (!trap_was_ours_lately())
-			return -EBUSY;
-	}
-	ret = word_patch(&change, sync);
-	if (ret == -EAGAIN && change_try_again(&change))
-		ret = word_patch(&change, sync);
-	return ret;
-}
 
 static int merge_span(struct merge *merge, void *addr, size_t len, enum pc_inside who)
 {
 	const struct sync *sync = choice_sync();
-	int ret;
+	struct change change;
+	int ret, cancel;
 
 	if (!sync)
 		return -ESHUTDOWN;
@@ -70,15 +28,40 @@ static int merge_span(struct merge *merge, void *addr, size_t len, enum pc_insid
 		return ret;
 	merge_read(merge);
 	ret = merge->old[0] == WORD_INT3 ? -EAGAIN : merge_check_old(merge);
-	if (ret == 0 && who == PC_CHECK_THREADS && (merge->old_starts & ~merge->new_starts))
-		ret = merge_checked(merge);
-	else if (ret == 0)
-		ret = merge_promised(merge, sync);
+	if (ret == 0 && who == PC_CHECK_THREADS && (merge->old_starts & ~merge->new_starts)) {
+		/* What needs libc is done before signals are blocked. */
+		ret = merge_check_calls(merge);
+		if (ret == 0 && membarrier_register() < 0)
+			ret = -ENOTSUP;
+		else if (ret == 0 && !trap_was_ours_lately())
+			ret = -EBUSY;
+		if (ret == 0)
+			ret = merge_find(merge);
+		if (ret == 0) {
+			cancel = cancel_hold();
+			ret = merge_undisturbed(merge);
+			cancel_let(cancel);
+		}
+	} else if (ret == 0) {
+		/* No thread is at a start that is lost, so it is a change like any other. */
+		change = (struct change){
+			.span = merge->span,
+			.bytes = merge->bytes,
+			.starts = (uint8_t)(merge->old_starts & merge->new_starts),
+			.merges = true,
+		};
+		if (word_straddles(addr, len, sync->window)) {
+			if (word_sync(sync, addr, len)->policy == PC_POLICY_AUTO)
+				ret = -ENOTSUP;
+			else if (!trap_was_ours_lately())
+				ret = -EBUSY;
+		}
+		if (ret == 0)
+			return change_make(&change, sync);
+	}
 	text_end(&merge->span);
 	return ret;
 }
-
-/* --- The public functions -------------------------------------------------------------------- */
 
 int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts,
 		  unsigned new_starts, enum pc_inside who)

@@ -7,12 +7,10 @@
 #include <errno.h>
 
 #include "patchcore/async.h"
-#include "patchcore/machine/choice.h"
-#include "patchcore/machine/wait.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/site/own.h"
-#include "patchcore/text/forget.h"
+#include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/trap/trap.h"
 #include "patchcore/word/flight.h"
@@ -91,7 +89,7 @@ bool change_try_again(const struct change *change)
 
 /* --- Now, later, and unseen ------------------------------------------------------------------- */
 
-static int patch_now(struct change *change, const struct sync *sync)
+int change_make(struct change *change, const struct sync *sync)
 {
 	int ret = word_patch(change, sync);
 
@@ -99,28 +97,6 @@ static int patch_now(struct change *change, const struct sync *sync)
 		ret = word_patch(change, sync);
 	text_end(&change->span);
 	return ret;
-}
-
-/* A thread between the handlers of its own fork leaves nothing in flight for the child. */
-static int patch_later(struct change *change, const struct sync *sync)
-{
-	const struct text_span *span = &change->span;
-	int ret;
-
-	if (!word_straddles(span->addr, span->len, sync->window) || fork_is_mine(thread_here))
-		return patch_now(change, sync);
-	sync = sync_later(word_sync(sync, span->addr, span->len));
-	ret = flight_start(change, sync);
-	if (ret == -EAGAIN && change_try_again(change))
-		ret = flight_start(change, sync);
-	if (ret < 0) {
-		text_end(&change->span);
-		return ret;
-	}
-	finisher_wake();
-	/* The span is the flight's from here on. */
-	text_keep(&change->span);
-	return 0;
 }
 
 int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how *how)
@@ -137,13 +113,27 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 	if (ret < 0)
 		return ret;
 	change.expected = how->expected;
-	if (how->flags & PC_LATER)
-		return patch_later(&change, sync);
-	if (!(how->flags & PC_UNSEEN))
-		return patch_now(&change, sync);
-	ret = word_publish(&change, sync);
-	text_end(&change.span);
-	return ret;
+	if (how->flags & PC_UNSEEN) {
+		ret = word_publish(&change, sync);
+		text_end(&change.span);
+		return ret;
+	}
+	/* A thread between the handlers of its own fork leaves nothing in flight for the child. */
+	if (!(how->flags & PC_LATER) || !word_straddles(addr, len, sync->window) ||
+	    fork_is_mine(thread_here))
+		return change_make(&change, sync);
+	sync = sync_later(word_sync(sync, addr, len));
+	ret = flight_start(&change, sync);
+	if (ret == -EAGAIN && change_try_again(&change))
+		ret = flight_start(&change, sync);
+	if (ret < 0) {
+		text_end(&change.span);
+		return ret;
+	}
+	finisher_wake();
+	/* The span is the flight's from here on. */
+	text_keep(&change.span);
+	return 0;
 }
 
 int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
@@ -152,7 +142,7 @@ int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
 	struct change change;
 	int ret = change_begin(&change, addr, bytes, len, starts, sync);
 
-	return ret < 0 ? ret : patch_now(&change, sync);
+	return ret < 0 ? ret : change_make(&change, sync);
 }
 
 int pc_patch(void *addr, const void *bytes, size_t len)
@@ -162,11 +152,7 @@ int pc_patch(void *addr, const void *bytes, size_t len)
 
 int pc_start_patch(void *addr, const void *bytes, size_t len)
 {
-	const struct sync *sync = choice_sync();
-	struct change change;
-	int ret = change_begin(&change, addr, bytes, len, 1, sync);
-
-	return ret < 0 ? ret : patch_later(&change, sync);
+	return pc_patch_how(addr, bytes, len, &(struct pc_how){ .flags = PC_LATER });
 }
 
 /* --- Going on --------------------------------------------------------------------------------- */

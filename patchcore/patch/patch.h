@@ -16,6 +16,9 @@ int change_check(const void *addr, const void *bytes, size_t len, unsigned start
 int change_begin(struct change *change, void *addr, const void *bytes, size_t len, unsigned starts,
 		 const struct sync *sync);
 
+/* change_make - now; one more try if it may go better then. Ends the span. Errors as pc_patch(). */
+int change_make(struct change *change, const struct sync *sync);
+
 /*
  * change_try_again - after -EAGAIN: may it go better now? So it may if the owner
  * of the site is gone, or has only looked for what to do.

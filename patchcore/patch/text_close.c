@@ -16,32 +16,12 @@
 #include "patchcore/text/text_page.h"
 #include "patchcore/word/flight.h"
 
-/* Step 2. Outside meanwhile: others that close wait for this thread as well. */
-static int await_patchers(struct thread **self)
-{
-	bool all_left;
-	int ret;
-
-	fork_leave(*self);
-	all_left = thread_await_all();
-	ret = fork_enter(self);
-	if (ret < 0)
-		return ret;
-	/* The look at the sites puts on the list what threads that are gone have left in flight. */
-	flight_rescue_all();
-	ret = flight_drain();
-	if (ret == 0 && !all_left)
-		ret = -ETIMEDOUT;
-	if (ret < 0)
-		fork_leave(*self);
-	return ret;
-}
-
 int pc_text_close(void *addr, size_t len)
 {
 	uintptr_t start, end;
 	struct thread *self;
 	uint64_t loan;
+	bool all_left;
 	int ret = text_asked(addr, len, &start, &end);
 
 	if (ret == 0)
@@ -50,14 +30,24 @@ int pc_text_close(void *addr, size_t len)
 		return ret;
 	ret = text_stop_using(&start, &end, &loan);
 	if (ret == 0 && !text_is_open(start, end)) {
-		ret = await_patchers(&self);
+		/* Outside meanwhile: others that close wait for this thread as well. */
+		fork_leave(self);
+		all_left = thread_await_all();
+		ret = fork_enter(&self);
 		if (ret < 0) {
 			text_use_again(start, end, loan);
 			return ret;
 		}
+		/* The look at the sites lists what threads that are gone have left in flight. */
+		flight_rescue_all();
+		ret = flight_drain();
+		if (ret == 0 && !all_left)
+			ret = -ETIMEDOUT;
+		if (ret < 0)
+			text_use_again(start, end, loan);
 	}
 	if (ret == 0)
-		ret = text_drop(start, end, loan);
+		ret = text_return(start, end, loan);
 	fork_leave(self);
 	return ret;
 }

@@ -11,10 +11,7 @@
 #define PATCHCORE_SITE_FORK_H
 
 #include <errno.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "patchcore/site/thread.h"
 

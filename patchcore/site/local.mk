@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Sites, and who owns them.
 libpatchcore_internal_la_SOURCES += \
-	patchcore/site/cancel.h \
 	patchcore/site/fork.h \
 	patchcore/site/lock.c \
 	patchcore/site/lock.h \
-	patchcore/site/own.c \
-	patchcore/site/own.h \
 	patchcore/site/site.c \
 	patchcore/site/site.h \
 	patchcore/site/span.h \

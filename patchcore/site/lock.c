@@ -5,17 +5,13 @@
 #include <time.h>
 
 #include "patchcore/kernel/sys.h"
-#include "patchcore/site/cancel.h"
 #include "patchcore/site/thread.h"
 
 #define SPINS	100
 #define WAIT_NS 1000000 /* then look whether the holder still exists */
 
 /* The low half of an id tells one holder from the next but for one in 4096: hence WAIT_NS. */
-static uint32_t *futex_of(struct lock *lock)
-{
-	return (uint32_t *)(void *)&lock->owner;
-}
+#define FUTEX_OF(lock) ((void *)&(lock)->owner)
 
 static bool try_take(struct lock *lock, uint64_t self, uint64_t *holder)
 {
@@ -62,7 +58,7 @@ void lock_take(struct lock *lock)
 		atomic_fetch_add_explicit(&lock->waiters, 1, memory_order_seq_cst);
 		taken = try_take(lock, self, &holder);
 		if (!taken)
-			sys_call(SYS_futex, futex_of(lock), FUTEX_WAIT_PRIVATE, (uint32_t)holder,
+			sys_call(SYS_futex, FUTEX_OF(lock), FUTEX_WAIT_PRIVATE, (uint32_t)holder,
 				 &some);
 		atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
 	} while (!taken);
@@ -72,6 +68,6 @@ void lock_drop(struct lock *lock)
 {
 	atomic_store_explicit(&lock->owner, 0, memory_order_seq_cst);
 	if (atomic_load_explicit(&lock->waiters, memory_order_seq_cst))
-		sys_call(SYS_futex, futex_of(lock), FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+		sys_call(SYS_futex, FUTEX_OF(lock), FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 	count_held(-1);
 }

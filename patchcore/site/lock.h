@@ -9,6 +9,7 @@
 #ifndef PATCHCORE_SITE_LOCK_H
 #define PATCHCORE_SITE_LOCK_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,24 @@ struct lock {
 /* lock_take, lock_drop - acquire and release. The caller is registered (thread_self()). */
 void lock_take(struct lock *lock);
 void lock_drop(struct lock *lock);
+
+/*
+ * cancel_hold - a thread that pthread_cancel(3) ended inside the library would leave locks, pages
+ * and descriptors behind: so it is not, until cancel_let() of what this returns. They nest.
+ * lock_take() does so by itself.
+ */
+static inline int cancel_hold(void)
+{
+	int state = PTHREAD_CANCEL_ENABLE;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+static inline void cancel_let(int state)
+{
+	pthread_setcancelstate(state, NULL);
+}
 
 /* lock_any_held - does the calling thread hold some lock, being interrupted by a signal? */
 bool lock_any_held(void);

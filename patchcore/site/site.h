@@ -9,9 +9,6 @@
 #ifndef PATCHCORE_SITE_SITE_H
 #define PATCHCORE_SITE_SITE_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-
 #include "patchcore/machine/wait.h"
 #include "patchcore/site/span.h"
 #include "patchcore/site/table.h"
@@ -242,6 +239,19 @@ NOPATCH_INLINE void site_release(struct site *site)
 	/* After the turn: a caller whose drain finds the site IDLE must find its turn even. */
 	atomic_store_explicit(&site->state, WORD_IDLE, memory_order_release);
 	site_disown(site);
+}
+
+/*
+ * The library's own code, which it does not change: all of the shared library. In a program that
+ * has the library linked into it, the NOPATCH code (sys.h): the rest is between the program's own
+ * functions, and may be changed like them.
+ */
+extern uintptr_t own_start, own_end;
+
+/* own_overlaps - is some of it in [addr, addr + len)? Async-signal-safe. */
+static inline bool own_overlaps(const void *addr, size_t len)
+{
+	return (uintptr_t)addr < own_end && (uintptr_t)addr + len > own_start;
 }
 
 /* word_release - let the next patcher have the site of a change, and those held along with it. */

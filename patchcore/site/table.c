@@ -48,29 +48,30 @@ static void slots_put(struct slots *slots, struct entry *entry)
 	atomic_store_explicit(&slots->at[i & slots->mask], entry, memory_order_release);
 }
 
-static struct slots *slots_grown(struct slots *old)
+NOPATCH struct entry *table_find(struct table *table, uintptr_t addr)
+{
+	struct slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
+
+	return slots ? slots_find(slots, addr) : NULL;
+}
+
+static struct slots *grow(struct table *table, struct slots *old)
 {
 	size_t count = old ? (old->mask + 1) * 2 : SLOTS_MIN;
 	struct slots *slots = calloc(1, sizeof(*slots) + count * sizeof(slots->at[0]));
+	struct entry *entry;
 
 	if (!slots)
 		return NULL;
 	slots->mask = count - 1;
 	slots->older = old;
 	for (size_t i = 0; old && i <= old->mask; i++) {
-		struct entry *entry = atomic_load_explicit(&old->at[i], memory_order_relaxed);
-
+		entry = atomic_load_explicit(&old->at[i], memory_order_relaxed);
 		if (entry)
 			slots_put(slots, entry);
 	}
+	atomic_store_explicit(&table->slots, slots, memory_order_release);
 	return slots;
-}
-
-NOPATCH struct entry *table_find(struct table *table, uintptr_t addr)
-{
-	struct slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
-
-	return slots ? slots_find(slots, addr) : NULL;
 }
 
 struct entry *table_get(struct table *table, uintptr_t addr)
@@ -85,11 +86,8 @@ struct entry *table_get(struct table *table, uintptr_t addr)
 	entry = slots ? slots_find(slots, addr) : NULL;
 	if (!entry) {
 		/* At most half full, so that every search meets an empty slot soon. */
-		if (!slots || table->used * 2 > slots->mask) {
-			slots = slots_grown(slots);
-			if (slots)
-				atomic_store_explicit(&table->slots, slots, memory_order_release);
-		}
+		if (!slots || table->used * 2 > slots->mask)
+			slots = grow(table, slots);
 		entry = slots ? aligned_alloc(table->entry_align, table->entry_size) : NULL;
 		if (entry) {
 			memset(entry, 0, table->entry_size);

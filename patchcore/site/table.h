@@ -6,9 +6,7 @@
 #ifndef PATCHCORE_SITE_TABLE_H
 #define PATCHCORE_SITE_TABLE_H
 
-#include <stdatomic.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "patchcore/site/lock.h"
 

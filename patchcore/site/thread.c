@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "patchcore/site/thread.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <stddef.h>
 #include <sys/mman.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/kernel/proc_text.h"
+#include "patchcore/kernel/task.h"
 #include "patchcore/machine/sync.h"
 
 #define CHUNK  256u /* records that are allocated together */
@@ -85,18 +83,6 @@ static bool record_is_over(const struct thread *record)
 	return thread_is_gone(atomic_load_explicit(&record->id, memory_order_relaxed));
 }
 
-/* The thread sanitizer believes that a mutex whose holder has ended stays locked for ever. */
-static struct thread *find_over(uint32_t count)
-{
-#ifdef __SANITIZE_THREAD__
-	count = 0;
-#endif
-	for (uint32_t slot = 0; slot < count; slot++)
-		if (record_is_over(record_at(slot)))
-			return record_at(slot);
-	return NULL;
-}
-
 /* Locks the mutex for good. Its owner is, for libc, the thread of this thread-local storage. */
 static void hold_life(struct thread *record)
 {
@@ -112,31 +98,32 @@ static void hold_life(struct thread *record)
 }
 
 /*
- * The id comes last: until then it is that of the thread that had the slot before, which
- * is gone for good, or 0.
+ * In the slot of a thread that has ended, or a new one. The id comes last: until then it is that
+ * of the thread that had the slot before, which is gone for good, or 0.
  */
 static struct thread *make_record(void)
 {
-	uint32_t count = atomic_load_explicit(&used, memory_order_relaxed), slot = count;
-	struct thread *record = find_over(count);
+	uint32_t count = atomic_load_explicit(&used, memory_order_relaxed), slot = 0;
 	uint64_t generation = atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1;
+	struct thread *record;
 
-	if (record) {
-		slot = atomic_load_explicit(&record->id, memory_order_relaxed) % SLOTS;
-	} else {
-		if (slot / CHUNK >= CHUNKS)
-			return NULL;
-		if (slot % CHUNK == 0) {
-			void *chunk =
-				mmap(NULL, CHUNK * sizeof(struct thread), PROT_READ | PROT_WRITE,
+#ifdef __SANITIZE_THREAD__
+	/* It believes that a mutex whose holder has ended stays locked for ever. */
+	slot = count;
+#endif
+	while (slot < count && !record_is_over(record_at(slot)))
+		slot++;
+	if (slot == count && slot % CHUNK == 0) {
+		void *chunk = MAP_FAILED;
+
+		if (slot / CHUNK < CHUNKS)
+			chunk = mmap(NULL, CHUNK * sizeof(struct thread), PROT_READ | PROT_WRITE,
 				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-			if (chunk == MAP_FAILED)
-				return NULL;
-			atomic_store_explicit(&chunks[slot / CHUNK], chunk, memory_order_release);
-		}
-		record = record_at(slot);
+		if (chunk == MAP_FAILED)
+			return NULL;
+		atomic_store_explicit(&chunks[slot / CHUNK], chunk, memory_order_release);
 	}
+	record = record_at(slot);
 	atomic_store_explicit(&record->inside, 0, memory_order_relaxed);
 	record->locks = 0;
 	atomic_store_explicit(&record->id, generation << THREAD_SLOT_BITS | slot,
@@ -150,31 +137,25 @@ static struct thread *make_record(void)
 	return record;
 }
 
-/* One that fork() has left behind holds nothing. */
-static void take_making(void)
-{
-	uint64_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
-	uint64_t self = epoch << 32 | (uint32_t)sys_call(SYS_gettid), holder = 0;
-
-	while (!atomic_compare_exchange_strong_explicit(
-		&making, &holder, self, memory_order_acquire, memory_order_relaxed)) {
-		if (holder >> 32 != epoch)
-			continue;
-		nap();
-		holder = 0;
-	}
-}
-
 /*
  * With all signals blocked: no handler finds libc's list of robust mutexes half changed by
  * this. SIGTRAP stays open, libc may be under patches itself.
  */
 struct thread *thread_register(void)
 {
-	uint64_t before = kernel_mask(SIG_SETMASK, ~kernel_bit(SIGTRAP));
+	uint64_t before = kernel_mask(SIG_SETMASK, ~kernel_bit(SIGTRAP)), self, epoch, holder = 0;
 
 	if (!thread_here) {
-		take_making();
+		epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+		self = epoch << 32 | (uint32_t)sys_call(SYS_gettid);
+		while (!atomic_compare_exchange_strong_explicit(
+			&making, &holder, self, memory_order_acquire, memory_order_relaxed)) {
+			/* One that fork() has left behind holds nothing. */
+			if (holder >> 32 != epoch)
+				continue;
+			nap();
+			holder = 0;
+		}
 		thread_here = make_record();
 		atomic_store_explicit(&making, 0, memory_order_release);
 	}
@@ -185,28 +166,6 @@ struct thread *thread_register(void)
 /* --- Whom a signal has interrupted ----------------------------------------------------------- */
 
 #define LOOKS 3
-
-/*
- * The letter of its state, 0: not to be had. By the ids of the mounted /proc, which may not be the
- * caller's pid namespace; a child of vfork() finds its parent's thread by no other path.
- */
-NOPATCH static char state_of_task(uint32_t tid)
-{
-	char path[32], text[256];
-	const char *name_end;
-	long fd, len;
-
-	proc_put(proc_put_number(proc_put(path, "/proc/"), tid), "/stat");
-	fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return 0;
-	len = sys_call(SYS_read, fd, text, sizeof(text) - 1);
-	sys_call(SYS_close, fd);
-	text[len > 0 ? len : 0] = '\0';
-	/* The name in brackets may hold anything; the state follows the last one. */
-	name_end = proc_last(text, ')');
-	return name_end && name_end[1] ? name_end[2] : 0;
-}
 
 NOPATCH bool thread_is_interrupted(uint64_t id)
 {
@@ -223,7 +182,7 @@ NOPATCH bool thread_is_interrupted(uint64_t id)
 	 * child runs. One that waits for a disk does not, look after look.
 	 */
 	for (unsigned i = 0; i < LOOKS; i++) {
-		if (state_of_task(tid) != 'D')
+		if (task_state((pid_t)tid) != 'D')
 			return false;
 		nap();
 	}
@@ -240,16 +199,12 @@ static bool has_left(const struct thread *record, uint32_t first)
 	       record_is_over(record);
 }
 
-static bool record_runs(const struct thread *record)
-{
-	char state = state_of_task(atomic_load_explicit(&record->tid, memory_order_relaxed));
-
-	return state == 'R' || state == 'D';
-}
-
 bool thread_runs(uint64_t id)
 {
-	return record_runs(record_at(id % SLOTS));
+	const struct thread *record = record_at(id % SLOTS);
+	char state = task_state((pid_t)atomic_load_explicit(&record->tid, memory_order_relaxed));
+
+	return state == 'R' || state == 'D';
 }
 
 /* Is another thread inside? that_runs: one that only lacks a CPU, or a page. */
@@ -259,7 +214,8 @@ static bool any_inside(uint32_t count, bool that_runs)
 		const struct thread *record = record_at(slot);
 
 		if (record != thread_here && !has_left(record, atomic_load(&record->inside)) &&
-		    (!that_runs || record_runs(record)))
+		    (!that_runs ||
+		     thread_runs(atomic_load_explicit(&record->id, memory_order_relaxed))))
 			return true;
 	}
 	return false;
@@ -381,7 +337,7 @@ NOPATCH void thread_adopt(void)
 				      memory_order_relaxed);
 		atomic_store_explicit(&self->epoch, epoch, memory_order_relaxed);
 	}
-	/* Release: pairs with the acquire in record_has_ended(). */
+	/* Release: pairs with the acquire in thread_is_gone(). */
 	atomic_store_explicit(&process_epoch, epoch, memory_order_release);
 }
 

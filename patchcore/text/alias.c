@@ -3,11 +3,10 @@
  * Memory that is mapped twice: executable where it runs, writable elsewhere. By the
  * library, or by a caller that tells it.
  */
-#include "patchcore/text/alias.h"
+#include "patchcore/text/text_page.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -196,14 +195,15 @@ int alias_make(uintptr_t start, uintptr_t end)
 
 void alias_forget(struct page *page)
 {
+	uintptr_t start = page->entry.addr;
 	uint8_t *alias = page_alias(page);
 
 	if (page->callers) {
-		alias_return(page->entry.addr, page->entry.addr + TEXT_PAGE);
-		return;
+		alias_return(start, start + TEXT_PAGE);
+	} else {
+		list_remove(start, start + TEXT_PAGE);
+		munmap(alias, TEXT_PAGE);
 	}
-	list_remove(page->entry.addr, page->entry.addr + TEXT_PAGE);
-	munmap(alias, TEXT_PAGE);
 }
 
 /*

@@ -2,11 +2,8 @@
 # Pages of code.
 libpatchcore_internal_la_SOURCES += \
 	patchcore/text/alias.c \
-	patchcore/text/alias.h \
-	patchcore/text/forget.h \
 	patchcore/text/objects.c \
 	patchcore/text/objects.h \
-	patchcore/text/pkeys.c \
 	patchcore/text/pkeys.h \
 	patchcore/text/text.c \
 	patchcore/text/text.h \
@@ -15,7 +12,6 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/text/text_maps.c \
 	patchcore/text/text_maps.h \
 	patchcore/text/text_page.h \
-	patchcore/text/text_read.c \
 	patchcore/text/text_way.c
 
 if HAVE_CMOCKA

@@ -4,8 +4,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/single_threaded.h>
@@ -26,17 +24,14 @@ static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 	return seed;
 }
 
-static size_t padded_note(size_t len)
-{
-	return (len + 3) & ~(size_t)3;
-}
+#define PADDED(len) (((len) + 3) & ~(size_t)3) /* as the fields of a note are */
 
 static uint64_t hash_build_id(uint64_t seed, const uint8_t *notes, size_t len)
 {
 	while (len >= sizeof(ElfW(Nhdr))) {
 		const ElfW(Nhdr) *note = (const void *)notes;
-		size_t name = sizeof(*note), data = name + padded_note(note->n_namesz);
-		size_t next = data + padded_note(note->n_descsz);
+		size_t name = sizeof(*note), data = name + PADDED(note->n_namesz);
+		size_t next = data + PADDED(note->n_descsz);
 
 		if (next > len)
 			break;
@@ -47,29 +42,6 @@ static uint64_t hash_build_id(uint64_t seed, const uint8_t *notes, size_t len)
 		len -= next;
 	}
 	return seed;
-}
-
-static void describe_object(const struct dl_phdr_info *info, struct object *object)
-{
-	uint64_t seed =
-		hash_bytes(UINT64_C(0xcbf29ce484222325), &info->dlpi_addr, sizeof(uintptr_t));
-
-	*object = (struct object){ .start = UINTPTR_MAX };
-	seed = hash_bytes(seed, info->dlpi_name, strlen(info->dlpi_name));
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-		uintptr_t at = info->dlpi_addr + part->p_vaddr;
-
-		if (part->p_type == PT_NOTE)
-			seed = hash_build_id(seed, (const void *)at, part->p_memsz);
-		if (part->p_type != PT_LOAD)
-			continue;
-		if (at < object->start)
-			object->start = at;
-		if (at + part->p_memsz > object->end)
-			object->end = at + part->p_memsz;
-	}
-	object->identity = seed;
 }
 
 /* Every object tells the counts. */
@@ -87,6 +59,9 @@ static int count_only(struct dl_phdr_info *info, size_t size, void *data)
 static int add_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct objects_view *look = data;
+	struct object *object;
+	uint64_t seed =
+		hash_bytes(UINT64_C(0xcbf29ce484222325), &info->dlpi_addr, sizeof(uintptr_t));
 
 	count_only(info, size, look);
 	if (look->count == look->room) {
@@ -98,7 +73,23 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *data)
 		look->list = more;
 		look->room = room;
 	}
-	describe_object(info, &look->list[look->count++]);
+	object = &look->list[look->count++];
+	*object = (struct object){ .start = UINTPTR_MAX };
+	seed = hash_bytes(seed, info->dlpi_name, strlen(info->dlpi_name));
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + part->p_vaddr;
+
+		if (part->p_type == PT_NOTE)
+			seed = hash_build_id(seed, (const void *)at, part->p_memsz);
+		if (part->p_type != PT_LOAD)
+			continue;
+		if (at < object->start)
+			object->start = at;
+		if (at + part->p_memsz > object->end)
+			object->end = at + part->p_memsz;
+	}
+	object->identity = seed;
 	return 0;
 }
 

@@ -6,7 +6,6 @@
 #define PATCHCORE_TEXT_OBJECTS_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "patchcore/site/lock.h"
 
@@ -47,6 +46,13 @@ uint64_t objects_unloads(void);
  * Does nothing in a child as above.
  */
 int objects_each_gone(struct objects_view *view, void (*gone)(uintptr_t start, uintptr_t end));
+
+/*
+ * forget_gone - in life/: forget what is in flight in objects that dlclose() took away. To
+ * be called, with no lock held, before a site becomes known. Cheap as long as
+ * nothing is loaded or unloaded. Not async-signal-safe.
+ */
+void forget_gone(void);
 
 /* For fork.c: in the parent before fork(), and in the child. */
 void objects_before_fork(void);

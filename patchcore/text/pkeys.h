@@ -10,7 +10,6 @@
 #define PATCHCORE_TEXT_PKEYS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "patchcore/kernel/sys.h"
 

@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "patchcore/machine/choice.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/mapping.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/text/alias.h"
 #include "patchcore/text/text_page.h"
 
 struct table text_pages = TABLE_INIT(struct page);
@@ -62,24 +61,6 @@ static int protect_again(uintptr_t start, uintptr_t end, int prot)
 	return 0;
 }
 
-static int give_back_run(uintptr_t start, uintptr_t end)
-{
-	struct page *first = page_find(start);
-	int ret = 0;
-
-	if (first->callers)
-		alias_return(start, end);
-	else if (page_shift(first))
-		ret = alias_end(start, end);
-	else if (!(first->prot & PROT_WRITE))
-		ret = protect_again(start, end, first->prot);
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
-		page_find(p)->owed = ret < 0;
-		page_find(p)->changing &= ret < 0;
-	}
-	return ret;
-}
-
 /* All that is owed in [start, end), with one call what is alike. The first error, if any. */
 static int give_back_pages(uintptr_t start, uintptr_t end)
 {
@@ -88,7 +69,7 @@ static int give_back_pages(uintptr_t start, uintptr_t end)
 
 	for (uintptr_t p = start; p < end; p = to) {
 		const struct page *first = page_find(p), *page;
-		int failed;
+		int failed = 0;
 
 		to = p + TEXT_PAGE;
 		if (!needs_giving_back(first))
@@ -97,7 +78,16 @@ static int give_back_pages(uintptr_t start, uintptr_t end)
 		       page_shift(page) == page_shift(first) && page->prot == first->prot &&
 		       page->callers == first->callers)
 			to += TEXT_PAGE;
-		failed = give_back_run(p, to);
+		if (first->callers)
+			alias_return(p, to);
+		else if (page_shift(first))
+			failed = alias_end(p, to);
+		else if (!(first->prot & PROT_WRITE))
+			failed = protect_again(p, to, first->prot);
+		for (uintptr_t at = p; at < to; at += TEXT_PAGE) {
+			page_find(at)->owed = failed < 0;
+			page_find(at)->changing &= failed < 0;
+		}
 		if (ret == 0)
 			ret = failed;
 	}
@@ -116,24 +106,6 @@ struct wish {
 	int callers_count;	       /* ... and how many of them */
 	uint64_t *loan;		       /* where to say when; NULL: it is for more than a patch */
 };
-
-/* Note what pages that are not open yet are. */
-static int note_pages(uintptr_t start, uintptr_t end, const struct mapping *map)
-{
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
-		struct page *page = (struct page *)table_get(&text_pages, p);
-
-		if (!page)
-			return -ENOMEM;
-		if (page->users || page->owed)
-			continue;
-		page->prot = map->prot;
-		page->shared = false;
-		page->granule = TEXT_PAGE;
-		page->origin = mapping_origin(map, p);
-	}
-	return 0;
-}
 
 /* Until they have a user, they are to be given back. */
 static void note_changed(uintptr_t start, uintptr_t end)
@@ -168,11 +140,27 @@ static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end
 	return errno == ENOMEM || errno == EINVAL ? -errno : -EACCES;
 }
 
-/* Is it the memory of these pages, and will it stay that when the process forks? */
-static int check_alias(const struct wish *wish, uintptr_t start, uintptr_t end,
-		       const struct mapping *map)
+/* For pages of one mapping. */
+static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t end,
+			  const struct mapping *map)
 {
+	int ret = 0;
+
+	/* Note what pages that are not open yet are. */
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = (struct page *)table_get(&text_pages, p);
+
+		if (!page)
+			return -ENOMEM;
+		if (page->users || page->owed)
+			continue;
+		page->prot = map->prot;
+		page->shared = false;
+		page->granule = TEXT_PAGE;
+		page->origin = mapping_origin(map, p);
+	}
+	/* Is the caller's the memory of these pages, and will it stay that when it forks? */
+	for (uintptr_t p = start; wish->callers && p < end; p += TEXT_PAGE) {
 		uintptr_t at = p + (uintptr_t)wish->shift;
 		const struct mapping *alias = mappings_find(wish->callers, wish->callers_count, at);
 		const struct page *page = page_find(p);
@@ -188,19 +176,7 @@ static int check_alias(const struct wish *wish, uintptr_t start, uintptr_t end,
 		      page_may_be_written(page)))
 			return -EBUSY;
 	}
-	return 0;
-}
-
-/* For pages of one mapping. */
-static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t end,
-			  const struct mapping *map)
-{
-	int ret = note_pages(start, end, map);
-
-	if (ret == 0 && wish->callers) {
-		ret = check_alias(wish, start, end, map);
-		if (ret < 0)
-			return ret;
+	if (wish->callers) {
 		alias_use(start, end, wish->shift);
 		note_changed(start, end);
 		return 0;
@@ -226,11 +202,13 @@ static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t en
 /* All of it, or leave it as it is. */
 static int prepare_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
 {
+	uintptr_t reached = start;
 	struct mapping *map;
-	int count = mappings_read(start, end, &map);
-	int ret = count < 0 ? count : 0;
+	int count = mappings_read(start, end, &map), ret = count < 0 ? count : 0;
 
-	if (ret == 0 && !mappings_cover(map, count, start, end))
+	for (int i = 0; i < count && map[i].start <= reached; i++)
+		reached = map[i].end;
+	if (ret == 0 && reached < end)
 		ret = -EFAULT;
 	for (int i = 0; i < count && ret == 0; i++)
 		ret = prepare_mapped(wish, map[i].start > start ? map[i].start : start,
@@ -242,19 +220,7 @@ static int prepare_pages(const struct wish *wish, uintptr_t start, uintptr_t end
 	return ret;
 }
 
-/* --- Huge pages ------------------------------------------------------------------------------ */
-
-/* To whole pages of what is mapped there. */
-static bool widen_to_mapped(uintptr_t *start, uintptr_t *end)
-{
-	uintptr_t first = mapping_page_size(*start), last = mapping_page_size(*end - 1);
-	uintptr_t from = *start & ~(first - 1), to = ((*end - 1) | (last - 1)) + 1;
-	bool wider = from < *start || to > *end;
-
-	*start = from;
-	*end = to;
-	return wider;
-}
+/* --- Users ----------------------------------------------------------------------------------- */
 
 /* To what was opened along with the first and the last page. */
 static void widen_to_opened(uintptr_t *start, uintptr_t *end)
@@ -262,8 +228,6 @@ static void widen_to_opened(uintptr_t *start, uintptr_t *end)
 	*start &= ~(page_granule(page_find(*start)) - 1);
 	*end = ((*end - 1) | (page_granule(page_find(*end - 1)) - 1)) + 1;
 }
-
-/* --- Users ----------------------------------------------------------------------------------- */
 
 static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
 {
@@ -281,10 +245,14 @@ static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
 	if (ret < 0)
 		return ret;
 	ret = prepare_pages(wish, start, end);
-	/* A protection that can only be had for more than was asked for. */
+	/* A protection that can only be had for more than was asked for: for whole huge pages. */
 	if (ret == -EINVAL && !wish->callers) {
-		bool wider = widen_to_mapped(&start, &end);
+		uintptr_t first = mapping_page_size(start), last = mapping_page_size(end - 1);
+		uintptr_t from = start & ~(first - 1), to = ((end - 1) | (last - 1)) + 1;
+		bool wider = from < start || to > end;
 
+		start = from;
+		end = to;
 		if (wider)
 			ret = prepare_pages(wish, start, end);
 		for (uintptr_t p = start; wider && ret == 0 && p < end; p += TEXT_PAGE) {
@@ -323,29 +291,27 @@ static int use_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
 	return ret;
 }
 
-static int drop_users(uintptr_t start, uintptr_t end, uint64_t loan)
+int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan)
 {
+	return use_pages(&(struct wish){ .loan = loan }, start, end);
+}
+
+int text_return(uintptr_t start, uintptr_t end, uint64_t loan)
+{
+	int ret;
+
+	lock_take(&text_lock);
+	widen_to_opened(&start, &end);
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
 		if (page && page->users && !page_has_changed(page, loan))
 			page->owed = --page->users == 0;
 	}
-	return give_back_pages(start, end);
-}
-
-int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan)
-{
-	return use_pages(&(struct wish){ .loan = loan }, start, end);
-}
-
-void text_return(uintptr_t start, uintptr_t end, uint64_t loan)
-{
-	lock_take(&text_lock);
-	widen_to_opened(&start, &end);
 	/* A protection that could not be given back is tried again later. */
-	drop_users(start, end, loan);
+	ret = give_back_pages(start, end);
 	lock_drop(&text_lock);
+	return ret;
 }
 
 static int close_entry(struct entry *entry, void *unused)
@@ -409,16 +375,6 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan)
 	lock_drop(&text_lock);
 }
 
-int text_drop(uintptr_t start, uintptr_t end, uint64_t loan)
-{
-	int ret;
-
-	lock_take(&text_lock);
-	ret = drop_users(start, end, loan);
-	lock_drop(&text_lock);
-	return ret;
-}
-
 /* --- One patch ------------------------------------------------------------------------------- */
 
 NOPATCH bool page_may_be_written(const struct page *page)
@@ -445,22 +401,19 @@ NOPATCH bool text_span_is_ours(const struct text_span *span)
 	       (!span->shift[1] || !text_is_stale(addr + span->len - 1));
 }
 
-static int set_shift(struct text_span *span, int i, const struct page *page)
-{
-	if (!page_may_be_written(page))
-		return -EACCES;
-	if (page_shift(page) && text_child_is_late())
-		return -EAGAIN;
-	span->shift[i] = page_shift(page);
-	return 0;
-}
-
 /* The bytes of both ends, which may be on one page. */
 static int set_shifts(struct text_span *span, const struct page *first, const struct page *last)
 {
-	int ret = set_shift(span, 0, first);
+	const struct page *const ends[] = { first, last };
 
-	return ret < 0 ? ret : set_shift(span, 1, last);
+	for (int i = 0; i < 2; i++) {
+		if (!page_may_be_written(ends[i]))
+			return -EACCES;
+		if (page_shift(ends[i]) && text_child_is_late())
+			return -EAGAIN;
+		span->shift[i] = page_shift(ends[i]);
+	}
+	return 0;
 }
 
 /* Across two pages, or on one that is not open. */

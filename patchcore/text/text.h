@@ -6,10 +6,6 @@
 #ifndef PATCHCORE_TEXT_TEXT_H
 #define PATCHCORE_TEXT_TEXT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "patchcore/site/span.h"
 
 /*
@@ -84,8 +80,9 @@ void text_drop_copy(void);
 void text_copy_again(const struct text_span *span);
 
 /*
- * text_child_is_late - is there a child that had its time after a fork and still runs this process's
- * pages? Then none with an alias is changed. Async-signal-safe. text_drop_late - in a child.
+ * text_child_is_late - is there a child that had its time after a fork and still runs this
+ * process's pages? Then none with an alias is changed. Async-signal-safe. text_drop_late - in a
+ * child.
  */
 bool text_child_is_late(void);
 void text_drop_late(void);

@@ -2,12 +2,9 @@
 /*
  * Pages whose code is gone.
  */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "patchcore/text/alias.h"
-#include "patchcore/text/forget.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
@@ -82,17 +79,12 @@ static int forget_if_gone(struct entry *entry, void *arg)
 	const struct maps *maps = arg;
 	const struct mapping *map = mappings_find(maps->list, maps->count, entry->addr);
 	struct page *page = (struct page *)entry;
-	struct origin origin;
+	struct origin origin = map ? mapping_origin(map, entry->addr) : (struct origin){ 0 };
 
-	if (!page->users && !page->owed && !page_shift(page))
-		return 0;
-	if (map) {
-		origin = mapping_origin(map, entry->addr);
-		if (origin_same(&origin, &page->origin) &&
-		    (page_shift(page) || (map->prot & PROT_WRITE)))
-			return 0;
-	}
-	forget_page(page);
+	if ((page->users || page->owed || page_shift(page)) &&
+	    !(map && origin_same(&origin, &page->origin) &&
+	      (page_shift(page) || (map->prot & PROT_WRITE))))
+		forget_page(page);
 	return 0;
 }
 

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -24,7 +23,6 @@
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/text/alias.h"
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
 
@@ -59,28 +57,6 @@ NOPATCH static struct page *run_last(struct page *first)
 	return page;
 }
 
-/* The code may not be readable; its alias is. */
-static bool fill_copy(int fd)
-{
-	struct page *last;
-
-	for (struct page *page = alias_first; page; page = last->next) {
-		size_t len, done = 0;
-
-		last = run_last(page);
-		len = last->entry.addr - page->entry.addr + TEXT_PAGE;
-		while (done < len) {
-			ssize_t n = pwrite(fd, page_alias(page) + done, len - done,
-					   (off_t)(page->copied_at + done));
-
-			if (n <= 0)
-				return false;
-			done += (size_t)n;
-		}
-	}
-	return true;
-}
-
 static void close_end(int end)
 {
 	if (copied.ready[end] >= 0)
@@ -107,7 +83,9 @@ void text_drop_copy(void)
 void text_before_fork(void)
 {
 	void *at = MAP_FAILED;
+	struct page *last;
 	struct stat stat;
+	bool all;
 
 	text_child_is_late();
 	if (!alias_first)
@@ -116,7 +94,22 @@ void text_before_fork(void)
 	for (struct page *page = alias_first; page; page = page->next, copied.len += TEXT_PAGE)
 		page->copied_at = copied.len;
 	copied.fd = alias_memory(copied.len);
-	if (copied.fd >= 0 && fill_copy(copied.fd) && fstat(copied.fd, &stat) == 0)
+	all = copied.fd >= 0 && fstat(copied.fd, &stat) == 0;
+	/* The code may not be readable; its alias is. */
+	for (struct page *page = alias_first; page && all; page = last->next) {
+		size_t len, done = 0;
+
+		last = run_last(page);
+		len = last->entry.addr - page->entry.addr + TEXT_PAGE;
+		while (done < len && all) {
+			ssize_t n = pwrite(copied.fd, page_alias(page) + done, len - done,
+					   (off_t)(page->copied_at + done));
+
+			all = n > 0;
+			done += all ? (size_t)n : 0;
+		}
+	}
+	if (all)
 		at = mmap(NULL, copied.len, PROT_READ | PROT_WRITE, MAP_SHARED, copied.fd, 0);
 	if (at == MAP_FAILED) {
 		text_drop_copy();
@@ -129,18 +122,14 @@ void text_before_fork(void)
 		copied.ready[0] = copied.ready[1] = -1;
 }
 
-static void copy_page(const struct page *page)
-{
-	if (page && page_shift(page) && !page->callers)
-		memcpy(copied.at + page->copied_at, page_alias(page), TEXT_PAGE);
-}
-
 void text_copy_again(const struct text_span *span)
 {
-	if (!copied.at)
-		return;
-	copy_page(page_find((uintptr_t)span->addr));
-	copy_page(page_find((uintptr_t)span->addr + span->len - 1));
+	uintptr_t addr = (uintptr_t)span->addr;
+	const struct page *const ends[] = { page_find(addr), page_find(addr + span->len - 1) };
+
+	for (int i = 0; copied.at && i < 2; i++)
+		if (ends[i] && page_shift(ends[i]) && !ends[i]->callers)
+			memcpy(copied.at + ends[i]->copied_at, page_alias(ends[i]), TEXT_PAGE);
 }
 
 /* No child holds the other end any more. A signal that is handled makes it no longer wait. */
@@ -221,33 +210,32 @@ NOPATCH static bool map_copy_at(uintptr_t at, size_t len, int prot, size_t from)
 	       (long)at;
 }
 
-NOPATCH static void take_run(struct page *first, const struct page *last)
-{
-	size_t len = last->entry.addr - first->entry.addr + TEXT_PAGE;
-	/* The code first: an alias of its own for code that it shares would be of no use. */
-	bool taken = copied.fd >= 0 &&
-		     map_copy_at(first->entry.addr, len, alias_prot(first), first->copied_at) &&
-		     map_copy_at((uintptr_t)page_alias(first), len, PROT_READ | PROT_WRITE,
-				 first->copied_at);
-
-	for (struct page *page = first; page != last->next; page = page->next) {
-		if (taken)
-			page->origin =
-				(struct origin){ copied.device, copied.inode, page->copied_at };
-		else
-			atomic_store_explicit(&page->stale, true, memory_order_relaxed);
-	}
-}
-
 NOPATCH void text_adopt(void)
 {
 	struct page *last;
 
-	for (struct page *page = alias_first; page; page = last->next) {
-		last = run_last(page);
+	for (struct page *first = alias_first; first; first = last->next) {
+		size_t len;
+		bool taken;
+
+		last = run_last(first);
 		/* What the parent could not write to, it could not copy either. */
-		if (!atomic_load_explicit(&page->stale, memory_order_relaxed))
-			take_run(page, last);
+		if (atomic_load_explicit(&first->stale, memory_order_relaxed))
+			continue;
+		len = last->entry.addr - first->entry.addr + TEXT_PAGE;
+		/* The code first: an alias of its own for code that it shares would be of no use.
+		 */
+		taken = copied.fd >= 0 &&
+			map_copy_at(first->entry.addr, len, alias_prot(first), first->copied_at) &&
+			map_copy_at((uintptr_t)page_alias(first), len, PROT_READ | PROT_WRITE,
+				    first->copied_at);
+		for (struct page *page = first; page != last->next; page = page->next) {
+			if (taken)
+				page->origin = (struct origin){ copied.device, copied.inode,
+								page->copied_at };
+			else
+				atomic_store_explicit(&page->stale, true, memory_order_relaxed);
+		}
 	}
 	if (copied.ready[1] >= 0)
 		sys_call(SYS_close, copied.ready[1]);

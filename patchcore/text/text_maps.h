@@ -31,9 +31,6 @@ struct mapping {
  */
 int mappings_read(uintptr_t start, uintptr_t end, struct mapping **list);
 
-/* mappings_cover - do they leave no hole in [start, end)? */
-bool mappings_cover(const struct mapping *list, int count, uintptr_t start, uintptr_t end);
-
 /* mappings_find - the one that addr lies in, or NULL. */
 const struct mapping *mappings_find(const struct mapping *list, int count, uintptr_t addr);
 

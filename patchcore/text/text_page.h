@@ -5,10 +5,6 @@
 #ifndef PATCHCORE_TEXT_TEXT_PAGE_H
 #define PATCHCORE_TEXT_TEXT_PAGE_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 
 #include "patchcore/site/lock.h"
@@ -118,21 +114,52 @@ int text_asked(const void *addr, size_t len, uintptr_t *start, uintptr_t *end);
 bool page_may_be_written(const struct page *page);
 
 /*
- * text_borrow, text_return - one user more or less for whole pages. 0 or -errno. The loan says when
- * it was: other code may have been mapped at a page that was forgotten since, and be on loan. Of
- * loan 0 no page is: only what is owed is given back.
+ * text_borrow, text_return - one user more or less for whole pages. 0 or -errno; what could not be
+ * given back is tried again later. The loan says when it was: other code may have been mapped at a
+ * page that was forgotten since, and be on loan. Of loan 0 no page is: only what is owed is given
+ * back.
  */
 int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan);
-void text_return(uintptr_t start, uintptr_t end, uint64_t loan);
+int text_return(uintptr_t start, uintptr_t end, uint64_t loan);
 
 /*
  * For pc_text_close(), in its order: patches find the pages not open any more, -ENOENT: they were
- * not; or, if they cannot be closed, open again; or the caller is no user any more, and the
- * protection is given back, or what that failed with. The range is widened to what was opened
- * along with it.
+ * not; or, if they cannot be closed, open again. The range is widened to what was opened along
+ * with it; text_return() is the end of it.
  */
 int text_stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan);
 void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan);
-int text_drop(uintptr_t start, uintptr_t end, uint64_t loan);
+
+/* --- Pages that are written through a second mapping (alias.c). All under text_lock ----------- */
+
+/* The pages that have one of the library's own, in order. */
+extern struct page *alias_first;
+
+/*
+ * alias_make - for pages that are in the table, have none, and are all of one
+ * mapping. 0, or -EACCES, -EINVAL (part of a huge page), -ENOMEM, -EMFILE,
+ * -ENFILE, -EFAULT (cannot be read) and nothing has changed.
+ */
+int alias_make(uintptr_t start, uintptr_t end);
+
+/*
+ * alias_end - make them private memory with page->prot again, as they read
+ * now. All have one alias and one protection. Errors as alias_make(), and
+ * nothing has changed.
+ */
+int alias_end(uintptr_t start, uintptr_t end);
+
+/*
+ * alias_use, alias_return - the same for an alias of the caller's, so far from the code: noted
+ * down and given up, and nothing is mapped..
+ */
+void alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift);
+void alias_return(uintptr_t start, uintptr_t end);
+
+/* alias_forget - the page is gone, only its alias is still there. */
+void alias_forget(struct page *page);
+
+/* alias_memory - new memory to map, as a file. Its descriptor or -errno. */
+int alias_memory(size_t len);
 
 #endif

@@ -9,17 +9,14 @@
 #include <sys/prctl.h>
 
 #include "patchcore/mapping.h"
-#include "patchcore/site/cancel.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/text/alias.h"
+#include "patchcore/site/lock.h"
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
 
 #ifndef PR_GET_MDWE
 #define PR_GET_MDWE 66 /* Linux 6.3 */
 #endif
-
-/* --- What has forbidden it -------------------------------------------------------------------- */
 
 /* What of this process could have forbidden it; the kernel does not say which. */
 static const char *suspect(void)
@@ -45,8 +42,6 @@ static const char *suspect(void)
 	}
 	return enforcing ? "SELinux is enforcing" : "a security module, perhaps";
 }
-
-/* --- The way --------------------------------------------------------------------------------- */
 
 /* All of it is open. */
 static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, char *reason,
@@ -76,41 +71,36 @@ static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, char 
 	return 0;
 }
 
-static int say_refused(int ret, char *reason, size_t size)
-{
-	const char *name = strerrorname_np(text_refused_with);
-
-	if (ret == -EFAULT)
-		snprintf(reason, size, "some of it is not mapped");
-	else if (ret == -EPERM)
-		snprintf(reason, size,
-			 "a shared mapping: a change shows wherever the same is mapped, see "
-			 "pc_text_open_shared()");
-	else if (ret == -EACCES && text_refused_with)
-		snprintf(reason, size, "mprotect was denied with %s: %s", name ? name : "?",
-			 suspect());
-	else if (ret == -EACCES)
-		snprintf(reason, size, "/proc/self/maps cannot be read");
-	else
-		snprintf(reason, size, "no memory for it, or too many mappings");
-	return ret;
-}
-
 /* None is kept open: each change borrows the pages, as is done here. */
 static int say_protect(uintptr_t start, uintptr_t end, char *reason, size_t size)
 {
 	uint64_t loan;
 	int ret = text_borrow(start, end, &loan), prot;
+	const char *name = strerrorname_np(text_refused_with);
 
-	if (ret < 0)
-		return say_refused(ret, reason, size);
-	prot = page_find(start)->prot;
-	text_return(start, end, loan);
-	snprintf(reason, size, "%s",
-		 prot & PROT_WRITE
-			 ? "the pages are writable already, which each change looks up"
-			 : "each change makes the pages writable and gives their protection back");
-	return 0;
+	if (ret == 0) {
+		prot = page_find(start)->prot;
+		text_return(start, end, loan);
+		snprintf(reason, size, "%s",
+			 prot & PROT_WRITE ? "the pages are writable already, which each change "
+					     "looks up"
+					   : "each change makes the pages writable and gives "
+					     "their protection back");
+	} else if (ret == -EFAULT) {
+		snprintf(reason, size, "some of it is not mapped");
+	} else if (ret == -EPERM) {
+		snprintf(reason, size,
+			 "a shared mapping: a change shows wherever the same is mapped, see "
+			 "pc_text_open_shared()");
+	} else if (ret == -EACCES && text_refused_with) {
+		snprintf(reason, size, "mprotect was denied with %s: %s", name ? name : "?",
+			 suspect());
+	} else if (ret == -EACCES) {
+		snprintf(reason, size, "/proc/self/maps cannot be read");
+	} else {
+		snprintf(reason, size, "no memory for it, or too many mappings");
+	}
+	return ret;
 }
 
 int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, size_t size)

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,15 +33,14 @@
 /* What libc has under these names; found at load time, or before if need be. */
 static struct {
 	guard_sigaction_fn *sigaction;
-	int (*sigprocmask)(int, const sigset_t *, sigset_t *);
-	int (*pthread_sigmask)(int, const sigset_t *, sigset_t *);
-	int (*sigpending)(sigset_t *);
-	int (*sigsuspend)(const sigset_t *);
-	int (*sigtimedwait)(const sigset_t *, siginfo_t *, const struct timespec *);
-	int (*ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
-	int (*pselect)(int, fd_set *, fd_set *, fd_set *, const struct timespec *,
-		       const sigset_t *);
-	int (*epoll_pwait)(int, struct epoll_event *, int, int, const sigset_t *);
+	__typeof__(sigprocmask) *sigprocmask;
+	__typeof__(pthread_sigmask) *pthread_sigmask;
+	__typeof__(sigpending) *sigpending;
+	__typeof__(sigsuspend) *sigsuspend;
+	__typeof__(sigtimedwait) *sigtimedwait;
+	__typeof__(ppoll) *ppoll;
+	__typeof__(pselect) *pselect;
+	__typeof__(epoll_pwait) *epoll_pwait;
 } real;
 
 /* How the calling thread believes to stand with SIGTRAP. */
@@ -162,31 +160,24 @@ int sigpending(sigset_t *set)
 
 int sigsuspend(const sigset_t *set)
 {
-	sigset_t kept;
-
-	return REAL(sigsuspend)(without_trap(set, &kept));
+	return REAL(sigsuspend)(without_trap(set, &(sigset_t){ 0 }));
 }
 
 int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *set)
 {
-	sigset_t kept;
-
-	return REAL(ppoll)(fds, count, timeout, without_trap(set, &kept));
+	return REAL(ppoll)(fds, count, timeout, without_trap(set, &(sigset_t){ 0 }));
 }
 
 int pselect(int count, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
 	    const sigset_t *set)
 {
-	sigset_t kept;
-
-	return REAL(pselect)(count, in, out, except, timeout, without_trap(set, &kept));
+	return REAL(pselect)(count, in, out, except, timeout, without_trap(set, &(sigset_t){ 0 }));
 }
 
 int epoll_pwait(int epoll, struct epoll_event *events, int count, int timeout, const sigset_t *set)
 {
-	sigset_t kept;
-
-	return REAL(epoll_pwait)(epoll, events, count, timeout, without_trap(set, &kept));
+	return REAL(epoll_pwait)(epoll, events, count, timeout,
+				 without_trap(set, &(sigset_t){ 0 }));
 }
 
 /* --- Waiting for the signal itself --------------------------------------------------- */

@@ -6,8 +6,6 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/trap/signals.c \
 	patchcore/trap/trap.c \
 	patchcore/trap/trap.h \
-	patchcore/trap/trap_chain.c \
-	patchcore/trap/trap_chain.h \
 	patchcore/trap/trap_install.c
 
 # For programs that block SIGTRAP or take it themselves.

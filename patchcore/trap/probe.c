@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +67,6 @@ NOPATCH bool probe_met(uintptr_t addr)
 
 #define IN_CHILD NOPATCH __attribute__((no_sanitize("address", "thread", "undefined")))
 
-/* Whichever signal it was, the child ends. */
 IN_CHILD static void leave(int what)
 {
 	atomic_store(&seen, what);
@@ -76,6 +74,7 @@ IN_CHILD static void leave(int what)
 		sys_call(SYS_exit, what);
 }
 
+/* Whichever signal it was, the child ends. */
 IN_CHILD static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	uintptr_t rip = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
@@ -89,25 +88,20 @@ IN_CHILD static void on_signal(int signal, siginfo_t *info, void *context)
 	leave(rip == (uintptr_t)probe_byte + 1 ? SEEN_TRAP : SEEN_OTHER_PLACE);
 }
 
-IN_CHILD static bool handle(int signal)
+/* The signals that an INT3 may come as; all others stay blocked. */
+IN_CHILD static void child(void)
 {
 	const struct kernel_action action = {
 		.handler = (uintptr_t)on_signal,
 		.flags = SA_SIGINFO | KERNEL_RESTORER,
 		.restorer = (uintptr_t)kernel_sigreturn,
 	};
-
-	return kernel_action(signal, &action, NULL) == 0;
-}
-
-/* The signals that an INT3 may come as; all others stay blocked. */
-IN_CHILD static void child(void)
-{
 	const uint64_t mask = ~(kernel_bit(SIGTRAP) | kernel_bit(SIGILL) | kernel_bit(SIGSEGV) |
 				kernel_bit(SIGBUS));
 
-	if (!handle(SIGTRAP) || !handle(SIGILL) || !handle(SIGSEGV) || !handle(SIGBUS))
-		leave(SEEN_NO_HANDLER);
+	for (int signal = 1; signal <= KERNEL_SIGNALS; signal++)
+		if (!(mask & kernel_bit(signal)) && kernel_action(signal, &action, NULL) < 0)
+			leave(SEEN_NO_HANDLER);
 	/* Not kernel_mask(): gcc 12 crashes on it in a function without sanitizers. */
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 	probe_run();
@@ -115,22 +109,6 @@ IN_CHILD static void child(void)
 }
 
 /* --- In the process ------------------------------------------------------------- */
-
-NOPATCH static int wait_for_child(int pid)
-{
-	int status = 0;
-	long ret;
-
-	do {
-		ret = sys_call(SYS_wait4, pid, &status, __WCLONE, NULL);
-	} while (ret == -EINTR);
-	if (atomic_load(&seen))
-		return atomic_load(&seen);
-	/* An emulator may have made it a child with memory of its own. */
-	if (ret < 0)
-		return (int)ret;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
-}
 
 /*
  * Not by libc's clone(), which sanitizers wrap and take for a fork(). Returns the
@@ -160,13 +138,20 @@ NOPATCH static int make_child(void *stack_end)
 NOPATCH_ENTRY static int run_child(void *stack)
 {
 	uint64_t mask = kernel_mask(SIG_SETMASK, ~UINT64_C(0));
-	int pid, ret;
+	long pid, ret;
+	int status = 0;
 
 	atomic_store(&seen, 0);
-	pid = make_child((char *)stack + CHILD_STACK);
-	ret = pid < 0 ? pid : wait_for_child(pid);
+	ret = pid = make_child((char *)stack + CHILD_STACK);
+	while (pid > 0 && (ret = sys_call(SYS_wait4, pid, &status, __WCLONE, NULL)) == -EINTR)
+		;
 	kernel_mask(SIG_SETMASK, mask);
-	return ret;
+	if (pid > 0 && atomic_load(&seen))
+		return atomic_load(&seen);
+	/* An emulator may have made it a child with memory of its own. */
+	if (ret < 0)
+		return (int)ret;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
 }
 
 int probe_int3(char *why, size_t size)

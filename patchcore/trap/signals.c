@@ -5,7 +5,6 @@
 #include "patchcore/signals.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/auxv.h>
 #include <time.h>
@@ -14,7 +13,7 @@
 #include "patchcore/kernel/task.h"
 #include "patchcore/merge/others.h"
 #include "patchcore/patchcore.h"
-#include "patchcore/site/cancel.h"
+#include "patchcore/site/lock.h"
 #include "patchcore/trap/trap.h"
 
 #define MOMENTS 3 /* milliseconds */
@@ -28,31 +27,26 @@ struct look {
 	int error; /* the first */
 };
 
-/* 1: it has SIGTRAP blocked, 0: not, or what its status could not be read with. */
-static int is_blocking(pid_t tid)
-{
-	struct task_signals signals;
-	int ret = task_signals(tid, &signals);
-
-	return ret < 0 ? ret : (signals.blocked & kernel_bit(SIGTRAP)) != 0;
-}
-
 /* False: it could not be told of this one, which ends the list. */
 static bool meet_thread(pid_t tid, void *arg)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
 	struct look *look = arg;
-	int blocking = is_blocking(tid), ret;
+	struct task_signals signals;
 	struct task_stat stat;
+	bool blocking;
+	int ret;
 
 	/* libc blocks all signals for a moment in threads that start and end. */
-	for (int i = 0; blocking == 1 && i < MOMENTS; i++) {
+	for (int i = 0;; i++) {
+		ret = task_signals(tid, &signals);
+		blocking = ret == 0 && (signals.blocked & kernel_bit(SIGTRAP));
+		if (!blocking || i == MOMENTS)
+			break;
 		nanosleep(&moment, NULL);
-		blocking = is_blocking(tid);
 	}
-	ret = task_stat(tid, &stat);
-	if (blocking < 0)
-		ret = blocking;
+	if (ret == 0)
+		ret = task_stat(tid, &stat);
 	/* Does it run code of the program, or will it again? */
 	if (ret == 0 && stat.has_memory && !stat.is_kernels) {
 		look->report->threads++;
@@ -101,14 +95,17 @@ static void advise_signals(struct pc_signals *report)
 			report->alternate_size, report->stack_need);
 }
 
-static int check_threads_and_handlers(struct pc_signals *report)
+int pc_check_signals(struct pc_signals *report)
 {
 	size_t frame = getauxval(AT_MINSIGSTKSZ);
 	struct look look = { .report = report };
 	struct sigaction now;
 	stack_t stack;
-	int ret = trap_now(&now);
+	int ret, cancel;
 
+	if (!report)
+		return -EINVAL;
+	ret = trap_now(&now);
 	*report = (struct pc_signals){ .guarded = trap_is_guarded() };
 	if (ret < 0)
 		return ret;
@@ -118,7 +115,9 @@ static int check_threads_and_handlers(struct pc_signals *report)
 		report->owner = PC_TRAP_OTHER;
 	else
 		report->owner = now.sa_handler == SIG_IGN ? PC_TRAP_IGNORED : PC_TRAP_DEFAULT;
-	ret = task_list(meet_thread, &look);
+	cancel = cancel_hold();
+	ret = task_list(0, meet_thread, &look);
+	cancel_let(cancel);
 	if (ret < 0 || look.error < 0)
 		return ret < 0 ? ret : look.error;
 	/* That of SIGTRAP itself is the owner's business. libc keeps two of its own to itself. */
@@ -138,16 +137,4 @@ static int check_threads_and_handlers(struct pc_signals *report)
 		report->alternate_size = stack.ss_size;
 	advise_signals(report);
 	return report->owner != PC_TRAP_OURS || report->threads_blocking ? -EBUSY : 0;
-}
-
-int pc_check_signals(struct pc_signals *report)
-{
-	int cancel, ret;
-
-	if (!report)
-		return -EINVAL;
-	cancel = cancel_hold();
-	ret = check_threads_and_handlers(report);
-	cancel_let(cancel);
-	return ret;
 }

@@ -8,11 +8,7 @@
  */
 #include "patchcore/trap/trap.h"
 
-#include <signal.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <ucontext.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/machine/wait.h"
@@ -21,7 +17,6 @@
 #include "patchcore/site/site.h"
 #include "patchcore/text/pkeys.h"
 #include "patchcore/text/text.h"
-#include "patchcore/trap/trap_chain.h"
 #include "patchcore/word/flight.h"
 #include "patchcore/word/word.h"
 
@@ -78,13 +73,13 @@ NOPATCH static bool settle_trap(struct site *site)
 	return !is_int3(site->entry.addr) || site_turn(site) != turn;
 }
 
-/* An INT3 at addr was met. Is it one of ours, and has it come to its end? */
-NOPATCH static bool is_served(uintptr_t addr, uintptr_t *resume)
+/* An INT3 at *rip was met. Is it one of ours, and has it come to its end? Then *rip is where to. */
+NOPATCH static bool is_served(greg_t *rip)
 {
+	uintptr_t addr = (uintptr_t)*rip - 1, resume;
 	bool adopted = fork_is_new();
 	struct site *site;
 
-	*resume = addr;
 	/* A process that has just become its own has its own code from here on. */
 	if (adopted) {
 		fork_adopt();
@@ -92,44 +87,41 @@ NOPATCH static bool is_served(uintptr_t addr, uintptr_t *resume)
 	}
 	site = site_find(addr);
 	if (site && settle_trap(site)) {
-		if (atomic_load_explicit(&site->resume, memory_order_relaxed))
-			*resume = atomic_load_explicit(&site->resume, memory_order_relaxed);
+		resume = atomic_load_explicit(&site->resume, memory_order_relaxed);
 		atomic_fetch_add_explicit(&site->traps, 1, memory_order_relaxed);
+		*rip = (greg_t)(resume ? resume : addr);
 		return true;
 	}
-	if (adopted)
-		return true;
 	/*
 	 * In a child that shares its code with the parent (no copy of the alias could be made), the
 	 * parent's INT3 may stand where this process knows of no change. It is gone soon.
 	 */
-	if (!text_is_stale(addr))
+	if (!adopted && !text_is_stale(addr))
 		return false;
-	nap();
+	if (!adopted)
+		nap();
+	*rip = (greg_t)addr;
 	return true;
 }
 
 NOPATCH void trap_on_signal(int signal, siginfo_t *info, void *context)
 {
 	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-	/* INT3 arrives as SI_KERNEL, with rip behind it; kill() and single steps do not. */
-	bool is_trap = info->si_code == SI_KERNEL, served = false;
-	uintptr_t addr = (uintptr_t)*rip - 1, resume;
+	bool served = false;
 	uint64_t mask;
 
-	if (is_trap) {
+	/* INT3 arrives as SI_KERNEL, with rip behind it; kill() and single steps do not. */
+	if (info->si_code == SI_KERNEL) {
 		/* The code is read here, and a step of its change may be made. */
 		uint32_t rights = pkeys_open();
 
 		/* A patcher that looks at all threads finds this one with all signals blocked. */
 		memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof(mask));
 		others_keep_off(mask);
-		served = is_served(addr, &resume);
+		served = is_served(rip) || probe_met((uintptr_t)*rip - 1);
 		pkeys_close(rights);
 	}
-	if (served)
-		*rip = (greg_t)resume;
-	else if (!is_trap || !probe_met(addr))
+	if (!served)
 		trap_chain(signal, info, context);
 }
 

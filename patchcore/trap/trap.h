@@ -40,6 +40,13 @@ int trap_now(struct sigaction *now);
 /* trap_see - any signal's disposition in the kernel. 0 or what sigaction(2) failed with. */
 int trap_see(int signal, struct sigaction *now);
 
+/*
+ * trap_chain - with a SIGTRAP that is not ours: do what it did before us, as the kernel would.
+ * trap_chain_get - the disposition that says what, which changes meanwhile.
+ */
+void trap_chain(int signal, siginfo_t *info, void *context);
+void trap_chain_get(struct sigaction *action);
+
 /* trap_was_ours_lately - the same, but up to a million ticks old. */
 bool trap_was_ours_lately(void);
 

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The asynchronous word protocol (paper, section 5.1, figures 6 and 7), and the
- * word protocol for many sites at once.
+ * The asynchronous word protocol (paper, section 5.1, figures 6 and 7), the word protocol for many
+ * sites at once, and changes whose patcher does not go on: it was interrupted, has left them to the
+ * executors, or is gone; or their code is.
  */
 #include "patchcore/word/flight.h"
 
 #include <errno.h>
 
 #include "patchcore/kernel/clock.h"
-#include "patchcore/machine/wait.h"
-#include "patchcore/site/lock.h"
-#include "patchcore/site/site.h"
-#include "patchcore/site/thread.h"
-#include "patchcore/text/text.h"
+#include "patchcore/merge/merge.h"
 
 #define CHUNK 256 /* sites that one pair of syncs serves when draining */
 
-static _Atomic(uint64_t) undone_known; /* changes taken back that a drain has told of */
+static _Atomic(uint64_t) undone;       /* changes that were taken back */
+static _Atomic(uint64_t) undone_known; /* of these, what a drain has told of */
 static struct lock drain_lock = LOCK_INIT;
 
 /*
@@ -39,6 +37,11 @@ NOPATCH void flight_push(struct site *site)
 		&flights, &first, site, memory_order_seq_cst, memory_order_relaxed));
 }
 
+uint64_t flight_undone(void)
+{
+	return atomic_load_explicit(&undone, memory_order_relaxed);
+}
+
 bool flight_any(void)
 {
 	return atomic_load_explicit(&flights, memory_order_seq_cst);
@@ -58,6 +61,149 @@ static struct site *unqueue_first(struct site **rest)
 	return site;
 }
 
+/* --- One step ---------------------------------------------------------------------------- */
+
+/* Is there a change that any owner goes on with? For a thread that does not own it, a guess. */
+NOPATCH static bool is_on(const struct site *site)
+{
+	enum word_state state = site_state(site);
+
+	return state != WORD_IDLE && state != WORD_HELD;
+}
+
+NOPATCH static bool is_over(const struct site *site)
+{
+	return site_state(site) == WORD_WRITTEN || site_state(site) == WORD_UNDONE;
+}
+
+/* RDTSCP waits for what comes before it, so for the locked store. */
+NOPATCH static void set_since(struct word *word)
+{
+	word->since = moment_now();
+	word->seen = 0;
+}
+
+/* Right after a store that was asked for then. */
+NOPATCH static void note_store(struct word *word, enum word_part which, struct moment asked)
+{
+	set_since(word);
+	word_note_visible(word, which, asked, word->since);
+}
+
+/*
+ * Have so many ticks passed? Two TSC are compared only if they are the same
+ * CPU's. On another one the time counts from when the step was first asked for
+ * there, by a clock that the kernel keeps in step between CPUs. A nanosecond for
+ * every tick is long enough with any TSC above 1 GHz; two are on the safe side.
+ */
+NOPATCH static bool has_passed(struct word *word, uint64_t ticks)
+{
+	struct moment now = moment_now();
+	struct timespec raw;
+	uint64_t ns;
+
+	if (now.cpu == word->since.cpu) {
+		/* It stepped back (a guest that was moved): how long that was cannot be told. */
+		if (!moment_known(word->since, now))
+			word->since = now;
+		return now.ticks - word->since.ticks >= ticks;
+	}
+	sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &raw);
+	ns = (uint64_t)raw.tv_sec * UINT64_C(1000000000) + (uint64_t)raw.tv_nsec;
+	if (!word->seen)
+		word->seen = ns;
+	return ns - word->seen > 2 * ticks;
+}
+
+NOPATCH static void take_back(struct site *site)
+{
+	if (word_undo(&site->word))
+		atomic_fetch_add_explicit(&undone, 1, memory_order_relaxed);
+}
+
+void flight_end(struct site *site)
+{
+	struct text_span span = site->word.span;
+
+	word_settle(&site->word);
+	word_release(&site->word);
+	text_return_kept(&span);
+}
+
+/*
+ * Let others own a site that is in flight. One whose change is over is released,
+ * unless its pages are to be given back, which takes a lock: in the trap handler that is left to a
+ * drain. True: it is to be ended by the caller, with flight_end().
+ */
+NOPATCH static bool leave(struct site *site, bool in_handler)
+{
+	if (is_over(site)) {
+		word_settle(&site->word);
+		if (!in_handler)
+			return true;
+		if (!site->word.span.loan) {
+			word_release(&site->word);
+			return false;
+		}
+		flight_push(site);
+	}
+	site_disown(site);
+	return false;
+}
+
+/*
+ * Membarrier is asked while the site has no owner yet: a filter may end the thread that asks. What
+ * it says counts if the site is as it was before.
+ */
+__attribute__((no_sanitize("thread"))) NOPATCH static int barrier_for(const struct site *site)
+{
+	enum word_state state = site_state(site);
+
+	if (state != WORD_FIRST_WAIT && state != WORD_SECOND_WAIT)
+		return 0;
+	return site->word.sync->policy == PC_POLICY_MEMBARRIER ? membarrier_sync() : 0;
+}
+
+/*
+ * One step, as the owner of that id; the table of states in site.h says what each does. True:
+ * stepped and owned, false: not owned.
+ */
+NOPATCH static bool own_and_step(struct site *site, uint64_t id)
+{
+	struct word *word = &site->word;
+	uint64_t turn = site_turn(site);
+	enum word_state state = site_state(site);
+	/* What membarrier has said since the last store, where it was asked. */
+	int barrier = barrier_for(site);
+	struct moment asked;
+	bool waits, due;
+
+	if (!site_try_own(site, id))
+		return false;
+	if (site_turn(site) != turn || site_state(site) != state ||
+	    !text_span_is_ours(&site->word.span))
+		return true;
+	if (state == WORD_FIRST_WAIT) {
+		waits = word->sync->policy != PC_POLICY_MEMBARRIER;
+		due = waits ? has_passed(word, word_stretch(word, word->sync->waits.first))
+			    : barrier == 0;
+		if (due) {
+			asked = moment_now();
+			word_store_back(word);
+			note_store(word, WORD_PART_BACK, asked);
+		} else if (!waits && word_has_failed(word, barrier)) {
+			take_back(site);
+		}
+	} else if (state == WORD_SECOND_WAIT) {
+		waits = word->sync->policy != PC_POLICY_MEMBARRIER;
+		due = waits ? has_passed(word, word_stretch(word, word->sync->waits.second))
+			    : barrier == 0 || has_passed(word, SYNC_LAST_RESORT);
+		if (due)
+			word_store_front(word);
+	}
+	return true;
+}
+
 static enum word_state idle_or_undone(const struct site *site)
 {
 	return atomic_load_explicit(&site->undone, memory_order_relaxed) ? WORD_UNDONE : WORD_IDLE;
@@ -69,7 +215,7 @@ enum word_state flight_step(struct site *site)
 
 	if (state == WORD_IDLE && !atomic_load_explicit(&site->owner, memory_order_relaxed))
 		return idle_or_undone(site);
-	if (!flight_own_and_step(site, thread_id())) {
+	if (!own_and_step(site, thread_id())) {
 		flight_rescue(site);
 		state = site_state(site);
 		return state == WORD_IDLE ? idle_or_undone(site) : state;
@@ -79,7 +225,7 @@ enum word_state flight_step(struct site *site)
 		site_disown(site);
 		return idle_or_undone(site);
 	}
-	if (flight_leave(site, false))
+	if (leave(site, false))
 		flight_end(site);
 	return state == WORD_WRITTEN ? WORD_IDLE : state;
 }
@@ -108,12 +254,12 @@ int flight_start(const struct change *change, const struct sync *sync)
 	if (ret < 0)
 		return ret;
 	site = word->site;
-	flight_note(word, WORD_PART_INT3, word->asked);
+	note_store(word, WORD_PART_INT3, word->asked);
 	/* Unless a signal handler of this thread has met the INT3 and made the change. */
 	site_move(site, WORD_HELD, WORD_FIRST_WAIT);
 	/* Only now: a drain passes over HELD sites, whose owner sees the change through. */
 	flight_push(site);
-	if (flight_leave(site, false))
+	if (leave(site, false))
 		flight_end(site);
 	return 0;
 }
@@ -175,7 +321,7 @@ NOPATCH int flight_complete(struct site *const *sites, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct moment asked = now;
 
-		if (flight_is_over(sites[i]))
+		if (is_over(sites[i]))
 			continue;
 		word_store_back(&sites[i]->word);
 		now = moment_now();
@@ -186,7 +332,7 @@ NOPATCH int flight_complete(struct site *const *sites, size_t n)
 	if (alike && alike->other)
 		sync_note_cost(alike, __rdtsc() - start);
 	for (size_t i = 0; i < n; i++)
-		if (!flight_is_over(sites[i]))
+		if (!is_over(sites[i]))
 			word_store_front(&sites[i]->word);
 	return 0;
 }
@@ -205,7 +351,7 @@ static size_t take_sites(struct site **rest, struct site **mine, size_t *busy)
 		if (!site_try_own(site, thread_id())) {
 			flight_rescue(site);
 			/* Its owner leaves it to others, or may do so. */
-			if (flight_is_on(site)) {
+			if (is_on(site)) {
 				flight_push(site);
 				/* An interrupted thread finishes its own change. */
 				*busy += !site_is_owned_by(site, thread_id());
@@ -213,7 +359,7 @@ static size_t take_sites(struct site **rest, struct site **mine, size_t *busy)
 			continue;
 		}
 		/* A child leaves the changes of its parent alone. */
-		if (site_state(site) == WORD_IDLE || !flight_is_ours(site))
+		if (site_state(site) == WORD_IDLE || !text_span_is_ours(&site->word.span))
 			site_disown(site);
 		else
 			mine[n++] = site;
@@ -233,7 +379,7 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 		struct site *site = sites[i];
 
 		if (site_state(site) == WORD_FIRST_WAIT && word_has_failed(&site->word, error))
-			flight_take_back(site);
+			take_back(site);
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct site *site = sites[i];
@@ -242,7 +388,7 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 			membarrier_sync_surely();
 			word_store_front(&site->word);
 		}
-		if (flight_is_over(site)) {
+		if (is_over(site)) {
 			flight_end(site);
 			continue;
 		}
@@ -253,39 +399,30 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 	return ret;
 }
 
-/* 0, or an error: then what is left goes back to the list. */
-static int drain_list(struct site *rest, size_t *busy)
-{
-	struct site *mine[CHUNK];
-	int ret = 0;
-
-	while (rest && ret == 0) {
-		size_t n = take_sites(&rest, mine, busy);
-
-		ret = flight_complete(mine, n);
-		if (ret < 0)
-			ret = put_aside(mine, n, ret);
-		else
-			for (size_t i = 0; i < n; i++)
-				flight_end(mine[i]);
-	}
-	while (rest)
-		flight_push(unqueue_first(&rest));
-	return ret;
-}
-
 /* What starts meanwhile is not waited for, or this might never end. */
 int flight_drain(void)
 {
-	size_t busy;
-	int ret;
+	struct site *mine[CHUNK], *rest;
+	size_t n, busy;
+	int ret = 0;
 
 	for (;;) {
 		busy = 0;
 		/* The lock: what another drain has taken off the list is still in flight. */
 		lock_take(&drain_lock);
-		ret = drain_list(atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel),
-				 &busy);
+		rest = atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel);
+		while (rest && ret == 0) {
+			n = take_sites(&rest, mine, &busy);
+			ret = flight_complete(mine, n);
+			if (ret < 0)
+				ret = put_aside(mine, n, ret);
+			else
+				for (size_t i = 0; i < n; i++)
+					flight_end(mine[i]);
+		}
+		/* After an error what is left goes back to the list. */
+		while (rest)
+			flight_push(unqueue_first(&rest));
 		lock_drop(&drain_lock);
 		if (ret < 0 || !busy)
 			return ret;
@@ -303,4 +440,233 @@ int flight_drain_told(void)
 	return atomic_exchange_explicit(&undone_known, now, memory_order_relaxed) != now
 		       ? -ECANCELED
 		       : 0;
+}
+
+/* --- As the owner that was interrupted -------------------------------------------------------- */
+
+NOPATCH_INLINE bool int3_stands(const struct site *site)
+{
+	return *(const volatile uint8_t *)site->entry.addr == WORD_INT3;
+}
+
+/* The owner is this same thread, so it sees its own stores in order. */
+NOPATCH static bool finish_as_owner(struct site *site)
+{
+	struct word *word = &site->word;
+	int ret;
+
+	if (site_state(site) == WORD_IDLE || !int3_stands(site))
+		return false;
+	if (is_over(site)) {
+		word_settle(word);
+		return true;
+	}
+	ret = word_finish(word);
+	if (ret == 0)
+		return true;
+	if (!word_has_failed(word, ret))
+		return false;
+	take_back(site);
+	return true;
+}
+
+NOPATCH static int finish_if_own(struct entry *entry, void *arg)
+{
+	struct site *site = (struct site *)entry;
+
+	/* The first site of a change sees to the others that are held for it. */
+	if (site_is_owned_by(site, *(const uint64_t *)arg) && site_lead(site) == site)
+		finish_as_owner(site);
+	return 0;
+}
+
+NOPATCH void flight_finish_own(void)
+{
+	uint64_t id =
+		thread_here ? atomic_load_explicit(&thread_here->id, memory_order_relaxed) : 0;
+
+	if (id && thread_is_interrupted(id))
+		sites_each(finish_if_own, &id);
+}
+
+/* --- For the trap handler ---------------------------------------------------------------- */
+
+NOPATCH bool flight_help(struct site *site)
+{
+	struct site *lead = site_lead(site);
+	uint64_t owner = atomic_load_explicit(&lead->owner, memory_order_relaxed), guest;
+	bool whole = false;
+
+	if (owner)
+		return thread_is_interrupted(owner) && finish_as_owner(lead);
+	if (!is_on(lead))
+		return false;
+	guest = thread_guest();
+	if (!guest)
+		return false;
+	if (own_and_step(lead, guest)) {
+		whole = is_over(lead);
+		if (site_state(lead) == WORD_IDLE)
+			site_disown(lead);
+		else
+			leave(lead, true);
+	}
+	thread_guest_leave(guest);
+	return whole;
+}
+
+/* --- In place of an owner that is gone -------------------------------------------------------- */
+
+/* Is there anything to take over? Cheaper than to become a guest for nothing. */
+NOPATCH static bool needs_rescue(const struct site *lead, uint64_t *owner)
+{
+	*owner = atomic_load_explicit(&lead->owner, memory_order_relaxed);
+	return *owner ? thread_is_gone(*owner) : is_over(lead);
+}
+
+/*
+ * Own a site whose owner is gone, or one without an owner that is only to be given back; then let
+ * its change go on as one in flight. *done: look again. True: the caller is to end it.
+ *
+ * The owner may have gone after any instruction. Each state tells which stores it may have made;
+ * those are made again, and the rest is a change in flight like any other.
+ */
+NOPATCH static bool rescue(struct site *lead, uint64_t id, bool in_handler, bool *done)
+{
+	uint64_t owner;
+	bool was_left;
+
+	*done = needs_rescue(lead, &owner);
+	was_left = owner != 0;
+	if (*done)
+		*done = atomic_compare_exchange_strong_explicit(
+			&lead->owner, &owner, id, memory_order_acquire, memory_order_relaxed);
+	if (!*done)
+		return false;
+	/* With a change that was never begun, the turn may still be odd. */
+	if (site_state(lead) == WORD_IDLE) {
+		if (was_left)
+			site_release(lead);
+		else
+			site_disown(lead);
+		return false;
+	}
+	/* The parent's own threads see to what is its parent's. */
+	if (!text_span_is_ours(&lead->word.span)) {
+		word_release(&lead->word);
+		return false;
+	}
+	if (was_left && site_state(lead) == WORD_HELD && lead->word.merge) {
+		merge_adopt(lead->word.merge);
+		lead->word.merge = NULL;
+		site_set_state(lead, WORD_WRITTEN);
+	} else if (was_left && site_state(lead) == WORD_HELD) {
+		site_set_state(lead, int3_stands(lead) ? WORD_FIRST_WAIT : WORD_WRITTEN);
+	} else if (was_left && site_state(lead) == WORD_COMMITTED) {
+		word_store_back(&lead->word);
+	}
+	if (was_left && !is_over(lead)) {
+		set_since(&lead->word);
+		flight_push(lead);
+	}
+	return leave(lead, in_handler);
+}
+
+bool flight_rescue(struct site *site)
+{
+	struct site *lead = site_lead(site);
+	uint64_t owner;
+	bool done;
+
+	if (!needs_rescue(lead, &owner))
+		return false;
+	if (rescue(lead, thread_id(), false, &done))
+		flight_end(lead);
+	return done;
+}
+
+NOPATCH bool flight_rescue_as_guest(struct site *site)
+{
+	struct site *lead = site_lead(site);
+	uint64_t owner, guest;
+	bool done;
+
+	if (!needs_rescue(lead, &owner))
+		return false;
+	guest = thread_guest();
+	if (!guest)
+		return false;
+	rescue(lead, guest, true, &done);
+	thread_guest_leave(guest);
+	return done;
+}
+
+static int rescue_entry(struct entry *entry, void *unused)
+{
+	(void)unused;
+	flight_rescue((struct site *)entry);
+	return 0;
+}
+
+void flight_rescue_all(void)
+{
+	sites_each(rescue_entry, NULL);
+}
+
+/* --- Code that is no more --------------------------------------------------------------------- */
+
+struct range {
+	uintptr_t start;
+	uintptr_t end;
+	int ret;
+};
+
+/*
+ * Its span is ended only on pages that stay: the others are forgotten, see text_forget(). A site
+ * that is held for the change of another is free when that one is.
+ */
+static int forget_site(struct site *site, const struct range *range)
+{
+	struct text_span span;
+
+	if (!site_try_own(site, thread_id()) &&
+	    !(flight_rescue(site) && site_try_own(site, thread_id())))
+		return -EBUSY;
+	site_set_resume(site, 0);
+	if (!is_on(site)) {
+		site_disown(site);
+		return 0;
+	}
+	span = site->word.span;
+	word_release(&site->word);
+	text_end_outside(&span, range->start, range->end);
+	return 0;
+}
+
+/* All of them, also where one is busy. */
+static int forget_entry(struct entry *entry, void *arg)
+{
+	struct site *site = (struct site *)entry;
+	struct range *range = arg;
+	int ret;
+
+	if (entry->addr < range->start || entry->addr >= range->end)
+		return 0;
+	ret = forget_site(site, range);
+	if (ret == -EBUSY && site_lead(site) != site) {
+		ret = forget_site(site_lead(site), range);
+		if (ret == 0)
+			ret = forget_site(site, range);
+	}
+	if (range->ret == 0)
+		range->ret = ret;
+	return 0;
+}
+
+int flight_forget(uintptr_t start, uintptr_t end)
+{
+	struct range range = { start, end, 0 };
+
+	sites_each(forget_entry, &range);
+	return range.ret;
 }

@@ -11,10 +11,6 @@
 #ifndef PATCHCORE_WORD_FLIGHT_H
 #define PATCHCORE_WORD_FLIGHT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "patchcore/machine/wait.h"
 #include "patchcore/text/text.h"
 #include "patchcore/word/word.h"
 
@@ -89,52 +85,8 @@ bool flight_rescue_as_guest(struct site *site);
 /* flight_rescue_all - the same for all sites. */
 void flight_rescue_all(void);
 
-/* --- What the owner of a change in flight does with it (flight_own.c) ------------------------ */
-
-/* Is there a change that any owner goes on with? For a thread that does not own it, a guess. */
-NOPATCH_INLINE bool flight_is_on(const struct site *site)
-{
-	enum word_state state = site_state(site);
-
-	return state != WORD_IDLE && state != WORD_HELD;
-}
-
-NOPATCH_INLINE bool flight_is_over(const struct site *site)
-{
-	return site_state(site) == WORD_WRITTEN || site_state(site) == WORD_UNDONE;
-}
-
-/* May this process write there? Not to an alias that is its parent's. */
-NOPATCH_INLINE bool flight_is_ours(const struct site *site)
-{
-	return text_span_is_ours(&site->word.span);
-}
-
-/* RDTSCP waits for what comes before it, so for the locked store. */
-NOPATCH_INLINE void flight_set_since(struct word *word)
-{
-	word->since = moment_now();
-	word->seen = 0;
-}
-
-/* flight_note - right after a store that was asked for then. */
-void flight_note(struct word *word, enum word_part which, struct moment asked);
-
-/* flight_take_back - undo the change, and count that. */
-void flight_take_back(struct site *site);
-
 /* flight_undone - how many changes have been taken back since the start of the process. */
 uint64_t flight_undone(void);
-
-/* flight_own_and_step - as the owner of that id. True: stepped and owned, false: not owned. */
-bool flight_own_and_step(struct site *site, uint64_t id);
-
-/*
- * flight_leave - let others own a site that is in flight. One whose change is over is released,
- * unless its pages are to be given back, which takes a lock: in the trap handler that is left to a
- * drain. True: it is to be ended by the caller, with flight_end().
- */
-bool flight_leave(struct site *site, bool in_handler);
 
 /* flight_end - release a site, held by the caller, and end its span. */
 void flight_end(struct site *site);

@@ -3,8 +3,6 @@
 libpatchcore_internal_la_SOURCES += \
 	patchcore/word/flight.c \
 	patchcore/word/flight.h \
-	patchcore/word/flight_own.c \
-	patchcore/word/flight_rescue.c \
 	patchcore/word/word.c \
 	patchcore/word/word.h
 

@@ -7,9 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "patchcore/machine/wait.h"
 #include "patchcore/merge/merge_check.h"
-#include "patchcore/site/site.h"
 
 #define LINE 64u
 

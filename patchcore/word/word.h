@@ -8,10 +8,6 @@
 #ifndef PATCHCORE_WORD_WORD_H
 #define PATCHCORE_WORD_WORD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "patchcore/machine/sync.h"
 #include "patchcore/site/site.h"
 

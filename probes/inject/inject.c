@@ -36,7 +36,7 @@
 
 #define PATIENCE_STOP	 2.0 /* seconds: until a thread has stopped */
 #define PATIENCE_MOMENT	 5.0
-#define PATIENCE_CALL	 1.0
+#define PATIENCE_CALL	 10.0 /* it may have to wait for a CPU, and for those who hold locks */
 #define PATIENCE_LIBRARY 10.0
 #define VECTORS_MAX	 16384
 #define PAGE		 4096
@@ -131,7 +131,7 @@ static int run_to_trap(struct stopped *at, int how, const struct user_regs_struc
 		if (ptrace(PTRACE_CONT, at->thread, 0, 0) < 0)
 			return -1;
 	}
-	at->why = "its C library did not return within a second";
+	at->why = "its C library did not return within ten seconds";
 	interrupt(at->thread);
 	return -1;
 }

@@ -233,7 +233,7 @@ must_see '^patchcore/check/[a-z.]+ includes patchcore/include/patchcore/check\.h
 	'/^\| `patchcore\/check`/s/`include`//'
 must_see '^patchcore/kernel is in a circle' \
 	'/^\| `patchcore\/kernel`/s/^(\|[^|]*\|[^|]*\|)/\1 `life`/'
-must_see '^patchcore/site/own\.c lies in no room' '/^\| `patchcore\/site`/d'
+must_see '^patchcore/site/lock\.c lies in no room' '/^\| `patchcore\/site`/d'
 must_see '^patchcore/attic has no sources' 's/^(\| `patchcore\/)word(`.*)/&\n\1attic\2/'
 must_see '^patchcore/call may include attic, which is no room' \
 	'/^\| `patchcore\/call`/s/`word`/`word`, `attic`/'

@@ -30,11 +30,8 @@ static inline void put(struct emit *e, const void *bytes, size_t len)
 /* put_copies - the same byte so many times. */
 static inline void put_copies(struct emit *e, uint8_t byte, size_t count)
 {
-	e->done += count;
-	if (!e->at)
-		return;
-	memset(e->at, byte, count);
-	e->at += count;
+	while (count--)
+		put(e, &byte, 1);
 }
 
 /* put_rel32 - the displacement to target. @behind: bytes of the instruction that follow it. */

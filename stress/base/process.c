@@ -11,18 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "stress/base/clock.h"
-#include "stress/base/process_spawn.h"
 
 #define SLICE_MS   100 /* how soon a wish to stop is seen */
 #define LAST_WORDS 4096
 #define PATIENCE   0.5 /* seconds to end by itself */
 #define DIGITS	   18  /* so that any number fits an integer, too */
+
+extern char **environ;
 
 struct process {
 	pid_t pid; /* 0: it has ended and was waited for */
@@ -101,8 +103,19 @@ static bool ends_within(struct process *p, double seconds)
 	return false;
 }
 
-static int give_up(struct process *p, int ret)
+/* It is broken for good, for this reason; what it said last is behind it. */
+static int __attribute__((format(printf, 4, 5)))
+give_up(struct process *p, int ret, bool said_too, const char *format, ...)
 {
+	char what[PROCESS_WHY], said[PROCESS_WHY] = "";
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (said_too)
+		line_said(p, false, said, sizeof(said));
+	fail_saying(0, p->why, "%s%s%s", what, said[0] ? ": " : "", said);
 	p->broken = ret;
 	kill_it(p);
 	return ret;
@@ -111,35 +124,20 @@ static int give_up(struct process *p, int ret)
 /* It closed its output, so it has ended or soon will. */
 static int is_gone(struct process *p)
 {
-	char said[PROCESS_WHY] = "", how[64];
 	bool by_itself = ends_within(p, PATIENCE);
 
 	kill_it(p);
 	if (!by_itself)
-		snprintf(how, sizeof(how), "closed its output");
-	else if (WIFSIGNALED(p->status))
-		snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(p->status));
-	else
-		snprintf(how, sizeof(how), "ended with status %d", WEXITSTATUS(p->status));
-	line_said(p, false, said, sizeof(said));
-	fail_saying(0, p->why, "%s %s%s%s", p->name, how, said[0] ? ": " : "", said);
-	return give_up(p, -EPIPE);
-}
-
-static int is_late(struct process *p, double seconds)
-{
-	char said[PROCESS_WHY] = "";
-
-	line_said(p, false, said, sizeof(said));
-	fail_saying(0, p->why, "%s gave no answer in %.1f s%s%s", p->name, seconds,
-		    said[0] ? ": " : "", said);
-	return give_up(p, -ETIMEDOUT);
+		return give_up(p, -EPIPE, true, "%s closed its output", p->name);
+	if (WIFSIGNALED(p->status))
+		return give_up(p, -EPIPE, true, "%s was ended by signal %d", p->name,
+			       WTERMSIG(p->status));
+	return give_up(p, -EPIPE, true, "%s ended with status %d", p->name, WEXITSTATUS(p->status));
 }
 
 static int is_garbage(struct process *p, const char *line)
 {
-	fail_saying(0, p->why, "%s gave an answer that is none: %.60s", p->name, line);
-	return give_up(p, -EPROTO);
+	return give_up(p, -EPROTO, false, "%s gave an answer that is none: %.60s", p->name, line);
 }
 
 /* --- Lines ---------------------------------------------------------------------------------- */
@@ -151,13 +149,12 @@ static int read_more(struct process *p, double seconds, double until)
 	ssize_t got;
 
 	do {
-		if (p->stop && *p->stop) {
-			fail_saying(0, p->why, "interrupted");
-			return give_up(p, -EINTR);
-		}
+		if (p->stop && *p->stop)
+			return give_up(p, -EINTR, false, "interrupted");
 		left = (until - seconds_now()) * 1e3;
 		if (left <= 0)
-			return is_late(p, seconds);
+			return give_up(p, -ETIMEDOUT, true, "%s gave no answer in %.1f s", p->name,
+				       seconds);
 	} while (poll(&fd, 1, left < SLICE_MS ? (int)left + 1 : SLICE_MS) <= 0);
 	got = recv(p->talk, p->line + p->length, sizeof(p->line) - p->length, 0);
 	if (got < 0 && errno == EINTR)
@@ -195,25 +192,7 @@ static int next_line(struct process *p, double seconds, double until, char *line
 
 /* --- Numbers -------------------------------------------------------------------------------- */
 
-static int keep_number(struct process_reply *reply, double value)
-{
-	size_t room = reply->room ? 2 * reply->room : 64;
-	double *more;
-
-	if (reply->count == PROCESS_NUMBERS)
-		return -EPROTO;
-	if (reply->count == reply->room) {
-		more = realloc(reply->value, room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		reply->value = more;
-		reply->room = room;
-	}
-	reply->value[reply->count++] = value;
-	return 0;
-}
-
-/* Digits with at most one dot between, a blank apart. 0, -EPROTO: not only that. */
+/* Digits with at most one dot between, a blank apart. 0, -EPROTO: not only that; -ENOMEM. */
 static int read_numbers(const char *line, struct process_reply *reply)
 {
 	static const char digits[] = "0123456789";
@@ -221,15 +200,24 @@ static int read_numbers(const char *line, struct process_reply *reply)
 	for (;;) {
 		size_t whole = strspn(line, digits), dot = line[whole] == '.';
 		size_t part = dot ? strspn(line + whole + 1, digits) : 0;
-		int ret;
 
-		if (!whole || whole > DIGITS || part > DIGITS || (dot && !part))
+		if (!whole || whole > DIGITS || part > DIGITS || (dot && !part) ||
+		    reply->count == PROCESS_NUMBERS)
 			return -EPROTO;
+		if (reply->count == reply->room) {
+			size_t room = reply->room ? 2 * reply->room : 64;
+			double *more = reallocarray(reply->value, room, sizeof(*more));
+
+			if (!more)
+				return -ENOMEM;
+			reply->value = more;
+			reply->room = room;
+		}
 		/* Nothing here sets a locale, in which the dot might be another sign. */
-		ret = keep_number(reply, strtod(line, NULL));
+		reply->value[reply->count++] = strtod(line, NULL);
 		line += whole + dot + part;
-		if (ret < 0 || !*line)
-			return ret;
+		if (!*line)
+			return 0;
 		if (*line++ != ' ')
 			return -EPROTO;
 	}
@@ -280,10 +268,8 @@ int process_ask(struct process *p, const char *request, double seconds, struct p
 		ret = read_numbers(line, reply);
 		if (ret == -EPROTO)
 			is_garbage(p, line);
-		if (ret != -ENOMEM)
-			continue;
-		fail_saying(0, p->why, "out of memory");
-		give_up(p, ret);
+		if (ret == -ENOMEM)
+			give_up(p, ret, false, "out of memory");
 	}
 	if (p->broken)
 		fail_saying(0, why, "%s", p->why);
@@ -315,18 +301,82 @@ static int above_standard(int fd)
 	return high;
 }
 
+/*
+ * Between vfork() and exec, in the parent's memory: system calls only. The leader of a process
+ * group that does not outlive its parent. Descriptors that are to be moved are above those that
+ * they are moved to.
+ */
+static _Noreturn void run_in_child(const char *const argv[], char **env, pid_t parent,
+				   const int fd[3], const sigset_t *mask, volatile int *error)
+{
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	if (dup2(fd[0], STDIN_FILENO) >= 0 && dup2(fd[1], STDOUT_FILENO) >= 0 &&
+	    dup2(fd[2], STDERR_FILENO) >= 0) {
+		close_range(STDERR_FILENO + 1, ~0u, 0);
+		sigprocmask(SIG_SETMASK, mask, NULL);
+		execvpe(argv[0], (char *const *)(uintptr_t)argv, env);
+	}
+	*error = errno;
+	_exit(127);
+}
+
+/*
+ * Not fork(): that would leave all pages of this process write-protected, to be copied one by
+ * one while something is measured. Not posix_spawn(): it cannot ask for a signal at our end.
+ */
+static __attribute__((noinline)) pid_t spawn(const char *const argv[], char **env, const int fd[3],
+					     const sigset_t *mask, volatile int *error)
+{
+	pid_t parent = getpid(), pid = vfork();
+
+	if (pid == 0)
+		run_in_child(argv, env, parent, fd, mask, error);
+	return pid < 0 ? -errno : pid;
+}
+
+/* In the environment that we have, with messages in the language of all others. */
 static int spawn_on(struct process *p, const char *const argv[])
 {
-	int pair[2];
+	static char plain[] = "LC_ALL=C";
+	volatile int error = 0;
+	size_t count = 0, kept = 0;
+	sigset_t all, mask;
+	char **env;
+	int pair[2], fd[3];
 
 	p->said = above_standard(memfd_create("stderr", MFD_CLOEXEC));
 	if (p->said < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	p->talk = above_standard(pair[0]);
-	pair[1] = above_standard(pair[1]);
-	p->pid = p->talk < 0 || pair[1] < 0 ? -errno : process_spawn(argv, pair[1], p->said);
-	if (pair[1] >= 0)
-		close(pair[1]);
+	fd[0] = fd[1] = above_standard(pair[1]);
+	fd[2] = p->said;
+	p->pid = p->talk < 0 || fd[0] < 0 ? -errno : 0;
+	while (environ && environ[count])
+		count++;
+	env = calloc(count + 2, sizeof(*env));
+	if (!env)
+		p->pid = -ENOMEM;
+	for (size_t i = 0; i < count && env; i++)
+		if (strncmp(environ[i], "LC_ALL=", strlen("LC_ALL=")))
+			env[kept++] = environ[i];
+	if (env)
+		env[kept] = plain;
+	/* No handler of ours may run in the child. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+	if (p->pid == 0)
+		p->pid = spawn(argv, env, fd, &mask, &error);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	free(env);
+	if (p->pid > 0 && error) {
+		waitpid(p->pid, NULL, 0);
+		p->pid = -error;
+	}
+	if (fd[0] >= 0)
+		close(fd[0]);
 	return p->pid < 0 ? p->pid : 0;
 }
 

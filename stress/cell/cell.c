@@ -153,56 +153,51 @@ void cell_defaults(struct cell *cell)
 	};
 }
 
-static int refuse_cell(char *reason, size_t size, const char *text)
-{
-	snprintf(reason, size, "%s", text);
-	return -EINVAL;
-}
-
 int cell_check(const struct cell *cell, char *reason, size_t size)
 {
-	if (cell->split < 1 || cell->split > 4)
-		return refuse_cell(reason, size,
-				   "the split must be 1 to 4 bytes before the boundary");
-	if (cell->executors < 1 || cell->executors > PLACEMENT_EXECUTORS_MAX)
-		return refuse_cell(reason, size, "executors must be 1 to 1024");
-	if (cell->waits.first > CELL_WAIT_MAX || cell->waits.second > CELL_WAIT_MAX ||
-	    cell->rest > CELL_WAIT_MAX)
-		return refuse_cell(reason, size, "a wait must be at most 1000000000 ticks");
-	if (cell->waits.stretch > CELL_STRETCH_MAX)
-		return refuse_cell(reason, size, "the stretch must be 0 to 64 times the latency");
-	if (cell->provokers & ~PROVOKERS_ALL)
-		return refuse_cell(reason, size, "no such provoker");
-	if (cell->loop > CELL_LOOP_MAX)
-		return refuse_cell(reason, size, "the loop takes 0 to 4096 filler instructions");
-	if (cell->toggles < 1 || cell->toggles > CELL_TOGGLES_MAX)
-		return refuse_cell(reason, size, "toggles must be 1 to 1000000000000");
-	if (!(cell->seconds >= 0 && cell->seconds <= 86400.0 * 31))
-		return refuse_cell(reason, size, "seconds must be 0 to 2678400");
-	if (cell->swap &&
-	    (cell->placement == PLACEMENT_KIND_UP || cell->placement == PLACEMENT_KIND_DOWN))
-		return refuse_cell(reason, size, "kind-up swapped is kind-down: ask for that");
-	if (cell->place > INT64_MAX)
-		return refuse_cell(reason, size, "the place must be at most 9223372036854775807");
-	if (cell->crossing == CROSSING_NONE && cell->protocol != PROTOCOL_ATOMIC &&
-	    cell->protocol != PROTOCOL_NAIVE)
-		return refuse_cell(reason, size,
-				   "crossing none has no split: use protocol atomic or naive");
-	if (cell->split == 1 && (cell->pair == PAIR_CALL_CALL || cell->pair == PAIR_WORD))
-		return refuse_cell(
-			reason, size,
-			"split 1 of call-call and word has no mix: its codes share the opcode");
-	if (cell->pair == PAIR_WORD && cell->oracle == ORACLE_CRASH)
-		return refuse_cell(reason, size, "no mix of pair word crashes: use oracle count");
-	if (cell->crossing == CROSSING_INSIDE &&
-	    (cell->pair != PAIR_CALL_CALL || cell->oracle != ORACLE_COUNT ||
-	     (cell->protocol != PROTOCOL_ATOMIC && !protocol_is_broken(cell->protocol))))
-		return refuse_cell(reason, size,
-				   "crossing inside has pair call-call, oracle count and protocol "
-				   "atomic, naive, no-int3 or front-first");
-	if (cell->crossing >= CROSSING_LINE && cell->protocol == PROTOCOL_ATOMIC)
-		return refuse_cell(reason, size,
-				   "no store is atomic across a line: use protocol naive");
+	bool atomic = cell->protocol == PROTOCOL_ATOMIC, naive = cell->protocol == PROTOCOL_NAIVE;
+	bool kinds = cell->placement == PLACEMENT_KIND_UP || cell->placement == PLACEMENT_KIND_DOWN;
+	const struct {
+		bool refused;
+		const char *why;
+	} rules[] = {
+		{ cell->split < 1 || cell->split > 4,
+		  "the split must be 1 to 4 bytes before the boundary" },
+		{ cell->executors < 1 || cell->executors > PLACEMENT_EXECUTORS_MAX,
+		  "executors must be 1 to 1024" },
+		{ cell->waits.first > CELL_WAIT_MAX || cell->waits.second > CELL_WAIT_MAX ||
+			  cell->rest > CELL_WAIT_MAX,
+		  "a wait must be at most 1000000000 ticks" },
+		{ cell->waits.stretch > CELL_STRETCH_MAX,
+		  "the stretch must be 0 to 64 times the latency" },
+		{ cell->provokers & ~PROVOKERS_ALL, "no such provoker" },
+		{ cell->loop > CELL_LOOP_MAX, "the loop takes 0 to 4096 filler instructions" },
+		{ cell->toggles < 1 || cell->toggles > CELL_TOGGLES_MAX,
+		  "toggles must be 1 to 1000000000000" },
+		{ !(cell->seconds >= 0 && cell->seconds <= 86400.0 * 31),
+		  "seconds must be 0 to 2678400" },
+		{ cell->swap && kinds, "kind-up swapped is kind-down: ask for that" },
+		{ cell->place > INT64_MAX, "the place must be at most 9223372036854775807" },
+		{ cell->crossing == CROSSING_NONE && !atomic && !naive,
+		  "crossing none has no split: use protocol atomic or naive" },
+		{ cell->split == 1 && (cell->pair == PAIR_CALL_CALL || cell->pair == PAIR_WORD),
+		  "split 1 of call-call and word has no mix: its codes share the opcode" },
+		{ cell->pair == PAIR_WORD && cell->oracle == ORACLE_CRASH,
+		  "no mix of pair word crashes: use oracle count" },
+		{ cell->crossing == CROSSING_INSIDE &&
+			  (cell->pair != PAIR_CALL_CALL || cell->oracle != ORACLE_COUNT ||
+			   (!atomic && !protocol_is_broken(cell->protocol))),
+		  "crossing inside has pair call-call, oracle count and protocol "
+		  "atomic, naive, no-int3 or front-first" },
+		{ cell->crossing >= CROSSING_LINE && atomic,
+		  "no store is atomic across a line: use protocol naive" },
+	};
+
+	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
+		if (rules[i].refused) {
+			snprintf(reason, size, "%s", rules[i].why);
+			return -EINVAL;
+		}
 	return 0;
 }
 
@@ -250,20 +245,15 @@ int waits_parse(const char *text, struct waits *waits)
 	return 0;
 }
 
-static int compare_ticks(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 int waits_compare(const struct waits *a, const struct waits *b)
 {
-	int order = compare_ticks(a->stretch == 0, b->stretch == 0);
+	const uint64_t x[] = { a->stretch == 0, a->stretch, a->first, a->second };
+	const uint64_t y[] = { b->stretch == 0, b->stretch, b->first, b->second };
 
-	if (order == 0)
-		order = compare_ticks(a->stretch, b->stretch);
-	if (order == 0)
-		order = compare_ticks(a->first, b->first);
-	return order ? order : compare_ticks(a->second, b->second);
+	for (unsigned i = 0; i < 4; i++)
+		if (x[i] != y[i])
+			return x[i] > y[i] ? 1 : -1;
+	return 0;
 }
 
 bool waits_same(const struct waits *a, const struct waits *b)

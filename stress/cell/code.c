@@ -47,23 +47,6 @@ static int map_at(uint64_t addr, size_t len)
 	return 0;
 }
 
-/*
- * The code pages, with nothing of others within 2 GiB on either side. The second page is where
- * sites cross.
- */
-static uint8_t *map_arena(const struct cell *cell, int *error)
-{
-	for (unsigned i = 0; i < ARENA_TRIES; i++) {
-		uint64_t second = ARENA_FIRST + i * ARENA_STRIDE + place_boundary(cell->place);
-		uint64_t base = second - PAGE;
-
-		*error = map_at(base, PAGES * PAGE);
-		if (*error != -EEXIST)
-			return *error == 0 ? (uint8_t *)(uintptr_t)base : NULL;
-	}
-	return NULL;
-}
-
 uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 {
 	uint8_t *second = arena + PAGE;
@@ -193,34 +176,51 @@ static void put_return(const struct code *code, struct emit *e)
 	} while (0)
 
 /*
- * Count a whole code in a fixed slot, and whether it is another than the last one.
+ * Count a whole code in a fixed slot, and whether it is another than the last one; or the call of a
+ * NOP pair, and whether the execution before was one, too.
  *
- *		inc qword [r9 + slot * 8]
- *		cmp qword [r9 + last], slot + 1
- *		jne other
- *		ret
+ *		inc qword [r9 + slot * 8]		inc qword [r9 + slot * 8]
+ *		cmp qword [r9 + last], slot + 1		lea rax, [rdi + 1]
+ *							cmp rax, rcx
+ *							mov rcx, rdi
+ *		jne other				jne other
+ *							clc
+ *		ret					ret
  * other:	mov qword [r9 + last], slot + 1
- *		inc qword [r9 + seen]
- *		ret
+ *		inc qword [r9 + seen]			inc qword [r9 + seen]
+ *							clc
+ *		ret					ret
  */
 static int write_target(const struct code *code, unsigned site, const uint8_t *bytes, unsigned slot)
 {
 	const size_t last = slots_of(site) + offsetof(struct code_slots, last);
 	struct emit e = { .at = destination(code_site(code, site), bytes) };
+	bool of_nop = code->codes == 2;
 	uint8_t *other;
 	int ret = map_landing(e.at);
 
 	if (ret < 0)
 		return ret;
 	PUT_AT(&e, slots_of(site) + slot * 8, 0x49, 0xff, 0x81);
-	PUT_AT(&e, last, 0x49, 0x83, 0xb9);
-	PUT(&e, (uint8_t)(slot + 1), 0x75, 0);
+	if (of_nop) {
+		PUT(&e, 0x48, 0x8d, 0x47, 1, 0x48, 0x39, 0xc8, 0x48, 0x89, 0xf9);
+	} else {
+		PUT_AT(&e, last, 0x49, 0x83, 0xb9);
+		PUT(&e, (uint8_t)(slot + 1));
+	}
+	PUT(&e, 0x75, 0);
 	other = e.at;
+	if (of_nop)
+		PUT(&e, 0xf8);
 	put_return(code, &e);
 	other[-1] = (uint8_t)(e.at - other);
-	PUT_AT(&e, last, 0x49, 0xc7, 0x81);
-	PUT(&e, (uint8_t)(slot + 1), 0, 0, 0);
+	if (!of_nop) {
+		PUT_AT(&e, last, 0x49, 0xc7, 0x81);
+		PUT(&e, (uint8_t)(slot + 1), 0, 0, 0);
+	}
 	PUT_AT(&e, slots_of(site) + offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
+	if (of_nop)
+		PUT(&e, 0xf8);
 	put_return(code, &e);
 	return 0;
 }
@@ -271,40 +271,6 @@ static void put_jump(struct emit *e, const uint8_t *target)
 	put_rel32(e, target, 0);
 }
 
-/*
- * Count the call of a NOP pair, and whether the execution before was one, too.
- *
- *		inc qword [r9 + slot * 8]
- *		lea rax, [rdi + 1]
- *		cmp rax, rcx
- *		mov rcx, rdi
- *		jne other
- *		clc
- *		ret
- * other:	inc qword [r9 + seen]
- *		clc
- *		ret
- */
-static int write_call(const struct code *code, const uint8_t *bytes)
-{
-	struct emit e = { .at = destination(code->site, bytes) };
-	uint8_t *other;
-	int ret = map_landing(e.at);
-
-	if (ret < 0)
-		return ret;
-	PUT(&e, 0x49, 0xff, 0x41, SLOT_CALL * 8, 0x48, 0x8d, 0x47, 1);
-	PUT(&e, 0x48, 0x39, 0xc8, 0x48, 0x89, 0xf9, 0x75, 0);
-	other = e.at;
-	PUT(&e, 0xf8);
-	put_return(code, &e);
-	other[-1] = (uint8_t)(e.at - other);
-	PUT_AT(&e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
-	PUT(&e, 0xf8);
-	put_return(code, &e);
-	return 0;
-}
-
 static int write_pad(const struct code *code, unsigned site, const uint8_t *bytes, unsigned slot,
 		     const uint8_t *mix)
 {
@@ -341,7 +307,7 @@ static int write_landings(const struct code *code, unsigned site, const struct c
 	}
 	if (code->codes == 3)
 		return ret;
-	ret = write_call(code, code->bytes[0]);
+	ret = write_target(code, site, code->bytes[0], SLOT_CALL);
 	if (ret < 0 || cell->oracle == ORACLE_CRASH)
 		return ret;
 	mix_codes(code, site, 0, 1, cell->split, bytes);
@@ -479,10 +445,18 @@ int code_build(struct code *code, const struct cell *cell)
 {
 	bool two = cell->crossing == CROSSING_PAGE;
 	const uint8_t *pads[1 + CODE_BESIDE];
-	int error = 0;
-	uint8_t *arena = map_arena(cell, &error);
+	int error = -EEXIST;
+	uint8_t *arena = NULL;
 
-	if (!arena)
+	/* The second page is where sites cross. Nothing of others is within 2 GiB on either side.
+	 */
+	for (unsigned i = 0; i < ARENA_TRIES && error == -EEXIST; i++) {
+		uint64_t second = ARENA_FIRST + i * ARENA_STRIDE + place_boundary(cell->place);
+
+		arena = (uint8_t *)(uintptr_t)(second - PAGE);
+		error = map_at(second - PAGE, PAGES * PAGE);
+	}
+	if (error < 0)
 		return error;
 	/* Under the site: the second page, and where it ends in it also the first. */
 	if (cell->place)

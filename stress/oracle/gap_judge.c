@@ -53,37 +53,6 @@ void gap_history_restart(struct gap_history *h, uint64_t now)
 		*store_of(h, n) = (struct gap_store){ now, now };
 }
 
-static uint64_t less_or_zero(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
-static struct window window_of(const struct tsc_offset *offset, const struct gap_fetch *fetch)
-{
-	uint64_t unsure = offset->error + GAP_DRIFT;
-
-	return (struct window){
-		.from = less_or_zero(fetch->before - (uint64_t)offset->offset, GAP_LEAD + unsure),
-		.to = fetch->after - (uint64_t)offset->offset + unsure,
-	};
-}
-
-/* The newest store that may have been visible by then, if the first was. */
-static uint64_t newest_by(const struct gap_history *h, uint64_t then)
-{
-	uint64_t low = h->first, high = h->next;
-
-	while (high - low > 1) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (store_of(h, middle)->before <= then)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* May generation g of a part still have been there at that time? */
 static bool outlived(const struct gap_history *h, enum gap_part part, uint64_t g, uint64_t time)
 {
@@ -101,11 +70,16 @@ static enum match find_generation(const struct gap_history *h, struct window win
 				  enum gap_part part, unsigned bits, uint64_t value,
 				  uint64_t *generation)
 {
-	uint64_t newest, count = UINT64_C(1) << bits, g;
+	uint64_t newest = h->first, beyond = h->next, count = UINT64_C(1) << bits, g;
 
 	if (store_of(h, h->first)->before > window.to)
 		return h->first ? MATCH_SEVERAL : MATCH_NONE;
-	newest = newest_by(h, window.to);
+	/* The newest store that may have been visible by then. */
+	while (beyond - newest > 1) {
+		uint64_t middle = newest + (beyond - newest) / 2;
+
+		*(store_of(h, middle)->before <= window.to ? &newest : &beyond) = middle;
+	}
 	/* Where first is 0, it and the next are of the same time: this cannot be below it. */
 	if (newest % 2 != part)
 		newest--;
@@ -124,26 +98,16 @@ static enum match find_generation(const struct gap_history *h, struct window win
 	return MATCH_ONE;
 }
 
-static struct gap_verdict discard_for(enum gap_reason reason)
-{
-	return (struct gap_verdict){ .is_gap = false, .reason = reason };
-}
-
-/* The time between the end of one store, and the begin of a later one. */
-static struct gap_verdict judge_distance(const struct gap_history *h, enum gap_kind kind,
-					 uint64_t gone, uint64_t come)
-{
-	uint64_t end = store_of(h, gone)->after, begin = store_of(h, come)->before;
-
-	if (begin <= end)
-		return discard_for(GAP_LATE);
-	return (struct gap_verdict){ .is_gap = true, .kind = kind, .ticks = begin - end };
-}
-
 struct gap_verdict gap_judge(const struct gap_history *h, struct gap_layout layout,
 			     const struct tsc_offset *offset, const struct gap_fetch *fetch)
 {
-	struct window window = window_of(offset, fetch);
+	uint64_t unsure = offset->error + GAP_DRIFT, lead = GAP_LEAD + unsure;
+	uint64_t begun = fetch->before - (uint64_t)offset->offset, end, begin;
+	struct window window = {
+		.from = begun > lead ? begun - lead : 0,
+		.to = fetch->after - (uint64_t)offset->offset + unsure,
+	};
+	struct gap_verdict v = { .is_gap = false, .reason = GAP_STALE };
 	uint64_t front, back;
 	unsigned shift = layout.bits[GAP_FRONT];
 	enum match f = find_generation(h, window, GAP_FRONT, shift,
@@ -152,13 +116,18 @@ struct gap_verdict gap_judge(const struct gap_history *h, struct gap_layout layo
 				       fetch->value >> shift, &back);
 
 	if (f == MATCH_NONE || b == MATCH_NONE)
-		return discard_for(GAP_STALE);
+		return v;
+	v.reason = fetch->after - fetch->before > GAP_LONG ? GAP_PREEMPTED : GAP_WRAP;
 	if (f == MATCH_SEVERAL || b == MATCH_SEVERAL)
-		return discard_for(fetch->after - fetch->before > GAP_LONG ? GAP_PREEMPTED
-									   : GAP_WRAP);
-	if (back > front)
-		return judge_distance(h, GAP_OLD_FRONT, 2 * (front + 1), 2 * back + 1);
-	return judge_distance(h, GAP_NEW_FRONT, 2 * (back + 1) + 1, 2 * front);
+		return v;
+	/* The time between the end of one store, and the begin of a later one. */
+	v.kind = back > front ? GAP_OLD_FRONT : GAP_NEW_FRONT;
+	end = store_of(h, back > front ? 2 * (front + 1) : 2 * (back + 1) + 1)->after;
+	begin = store_of(h, back > front ? 2 * back + 1 : 2 * front)->before;
+	v.is_gap = begin > end;
+	v.reason = v.is_gap ? 0 : GAP_LATE;
+	v.ticks = v.is_gap ? begin - end : 0;
+	return v;
 }
 
 unsigned gap_bucket(uint64_t ticks)

@@ -40,20 +40,6 @@ static uint64_t closed_at(const struct trace_entry *entry)
 	return entry->trace.visible[0] ? entry->trace.visible[0] : entry->begun;
 }
 
-/* The last toggle whose INT3 was visible by then; else the first that is still known. */
-static uint64_t toggle_at(struct trace_log *log, uint64_t tsc)
-{
-	uint64_t known = log->toggles < TRACE_TOGGLES ? log->toggles : TRACE_TOGGLES;
-	uint64_t toggle = log->toggles;
-
-	while (known-- > 0) {
-		toggle--;
-		if ((int64_t)(tsc - closed_at(entry_of(log, toggle))) >= 0)
-			break;
-	}
-	return toggle;
-}
-
 uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned executor,
 		     unsigned site, const struct code_slots *slots, struct cell_result *result)
 {
@@ -64,7 +50,7 @@ uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned ex
 	const struct word_trace *trace;
 	struct tear_event *event;
 	struct code_mark mark;
-	uint64_t toggle;
+	uint64_t toggle, known;
 
 	seen->marks = made;
 	if (!log->toggles)
@@ -83,7 +69,12 @@ uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned ex
 		}
 		if (result->events == TEAR_EVENTS_MAX)
 			continue;
-		toggle = toggle_at(log, mark.tsc);
+		/* The last toggle whose INT3 was visible by then; else the first that is known. */
+		known = log->toggles < TRACE_TOGGLES ? log->toggles : TRACE_TOGGLES;
+		toggle = log->toggles;
+		while (known-- > 0)
+			if ((int64_t)(mark.tsc - closed_at(entry_of(log, --toggle))) >= 0)
+				break;
 		entry = entry_of(log, toggle);
 		trace = &entry->trace;
 		event = &result->event[result->events++];

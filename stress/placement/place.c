@@ -17,49 +17,31 @@
 #define FRAME	((UINT64_C(1) << 55) - 1)
 #define CODE	(PROT_READ | PROT_WRITE | PROT_EXEC)
 
-/* What is drawn from a place, in this order. */
-enum draw {
-	DRAW_FIRST,
-	DRAW_SECOND,
-	DRAW_LINE,
-	DRAW_WORD,
-	DRAW_BOUNDARY
-};
-
-static uint64_t draw_number(uint64_t place, enum draw which)
-{
-	uint64_t value = random_next(&place);
-
-	for (unsigned i = 0; i < which; i++)
-		value = random_next(&place);
-	return value;
-}
-
+/* Drawn from a place, in this order: first and second page, line, word, boundary. */
 unsigned place_index(uint64_t place, unsigned which)
 {
-	unsigned first = (unsigned)(draw_number(place, DRAW_FIRST) % PLACE_POOL);
+	uint64_t first = random_at(place, 0) % PLACE_POOL;
 
-	if (which == 0)
-		return first;
-	return (first + 1 + (unsigned)(draw_number(place, DRAW_SECOND) % (PLACE_POOL - 1))) %
-	       PLACE_POOL;
+	return (unsigned)(which == 0 ? first
+				     : (first + 1 + random_at(place, 1) % (PLACE_POOL - 1)) %
+					       PLACE_POOL);
 }
 
 unsigned place_line(uint64_t place)
 {
-	return 1 + (unsigned)(draw_number(place, DRAW_LINE) % (LINES - 1));
+	return 1 + (unsigned)(random_at(place, 2) % (LINES - 1));
 }
 
 unsigned place_word(uint64_t place)
 {
-	return (unsigned)(draw_number(place, DRAW_WORD) % LINES);
+	return (unsigned)(random_at(place, 3) % LINES);
 }
 
 uint64_t place_boundary(uint64_t place)
 {
 	static const uint64_t boundaries[] = { PAGE, 32768, 2097152, 1073741824 };
 
-	return place ? boundaries[draw_number(place, DRAW_BOUNDARY) % 4] : PAGE;
+	return place ? boundaries[random_at(place, 4) % 4] : PAGE;
 }
 
 /* Made by the first caller, which is the parent of all cells: they inherit it. */
@@ -79,23 +61,19 @@ int place_open(void)
 	return 0;
 }
 
-/* Without an old size it is mapped once more, and stays where it was. */
-static int put_page(uint8_t *under, unsigned index)
-{
-	if (mremap(pool + index * PAGE, 0, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, under) ==
-	    MAP_FAILED)
-		return -errno;
-	/* What another cell left there goes. */
-	memset(under, 0, PAGE);
-	return 0;
-}
-
 int place_pages(uint8_t *under, unsigned count, uint64_t place)
 {
 	int ret = place_open();
 
-	for (unsigned i = 0; i < count && ret == 0; i++)
-		ret = put_page(under + i * PAGE, place_index(place, i));
+	for (unsigned i = 0; i < count && ret == 0; i++) {
+		uint8_t *from = pool + place_index(place, i) * PAGE, *to = under + i * PAGE;
+
+		/* Without an old size it is mapped once more, and stays where it was. */
+		if (mremap(from, 0, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+			ret = -errno;
+		else
+			memset(to, 0, PAGE); /* what another cell left there goes */
+	}
 	return ret;
 }
 

@@ -45,24 +45,6 @@ int placement_parse(const char *name)
 }
 
 /*
- * hwloc asks for the binding of all threads at once and gives up without a word
- * when they differ. Then the union is what the process may use.
- */
-static int restrict_to_process(hwloc_topology_t topology)
-{
-	hwloc_bitmap_t set = hwloc_bitmap_alloc();
-	int ret = 0;
-
-	if (!set)
-		return -ENOMEM;
-	if (hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS) == 0 &&
-	    hwloc_topology_restrict(topology, set, 0) < 0)
-		ret = -errno;
-	hwloc_bitmap_free(set);
-	return ret;
-}
-
-/*
  * IS_THISSYSTEM is what RESTRICT_TO_CPUBINDING requires. It does not claim a
  * described machine for this one: the environment wins, hwloc then reports
  * another system and restricts nothing. A topology set by a call would be
@@ -75,6 +57,7 @@ int topology_open(hwloc_topology_t *topology, int *foreign)
 	const char *synthetic = getenv("HWLOC_SYNTHETIC"), *xml = getenv("HWLOC_XMLFILE");
 	bool described =
 		((synthetic && *synthetic) || (xml && *xml)) && !getenv("HWLOC_THISSYSTEM");
+	hwloc_bitmap_t set;
 	int ret = 0;
 
 	if (hwloc_topology_init(topology) < 0)
@@ -84,8 +67,19 @@ int topology_open(hwloc_topology_t *topology, int *foreign)
 		ret = errno ? -errno : -EIO;
 	*foreign = ret == 0 && !hwloc_topology_is_thissystem(*topology);
 	/* A description that hwloc could not read has silently become this machine. */
-	if (ret == 0 && !*foreign)
-		ret = described ? -EINVAL : restrict_to_process(*topology);
+	if (ret == 0 && !*foreign && described)
+		ret = -EINVAL;
+	/*
+	 * hwloc asks for the binding of all threads at once and gives up without a word
+	 * when they differ. Then the union is what the process may use.
+	 */
+	set = ret == 0 && !*foreign ? hwloc_bitmap_alloc() : NULL;
+	if (set && hwloc_get_cpubind(*topology, set, HWLOC_CPUBIND_PROCESS) == 0 &&
+	    hwloc_topology_restrict(*topology, set, 0) < 0)
+		ret = -errno;
+	if (ret == 0 && !*foreign && !set)
+		ret = -ENOMEM;
+	hwloc_bitmap_free(set);
 	if (ret < 0)
 		hwloc_topology_destroy(*topology);
 	return ret;
@@ -109,26 +103,6 @@ static hwloc_const_cpuset_t cpus_within(hwloc_topology_t topology, int relation,
 						 : NULL;
 }
 
-/*
- * CPUs in exactly this relation. Every closer level is taken out, not only the
- * next one: a virtual machine may well put one L3 around all its packages.
- */
-static void find_related(hwloc_topology_t topology, hwloc_bitmap_t set, int relation, unsigned cpu)
-{
-	hwloc_const_cpuset_t cpus = cpus_within(topology, relation, cpu);
-
-	hwloc_bitmap_zero(set);
-	if (!cpus)
-		return;
-	hwloc_bitmap_copy(set, cpus);
-	for (int closer = PLACEMENT_SAME_CORE; closer < relation; closer++) {
-		cpus = cpus_within(topology, closer, cpu);
-		if (cpus)
-			hwloc_bitmap_andnot(set, set, cpus);
-	}
-	hwloc_bitmap_clr(set, cpu);
-}
-
 /* CPUs of the weakest or the strongest kind; none if hwloc cannot rank them (-1). */
 static void find_kind(hwloc_topology_t topology, hwloc_bitmap_t set, bool strongest)
 {
@@ -145,6 +119,8 @@ static void find_kind(hwloc_topology_t topology, hwloc_bitmap_t set, bool strong
 static void find_candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum placement p,
 			    unsigned patcher)
 {
+	hwloc_const_cpuset_t cpus;
+
 	switch (p) {
 	case PLACEMENT_KIND_UP:
 	case PLACEMENT_KIND_DOWN:
@@ -159,7 +135,21 @@ static void find_candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum 
 		hwloc_bitmap_clr(set, patcher);
 		break;
 	default:
-		find_related(topology, set, p, patcher);
+		/*
+		 * CPUs in exactly this relation. Every closer level is taken out, not only the
+		 * next one: a virtual machine may well put one L3 around all its packages.
+		 */
+		hwloc_bitmap_zero(set);
+		cpus = cpus_within(topology, (int)p, patcher);
+		if (!cpus)
+			break;
+		hwloc_bitmap_copy(set, cpus);
+		for (int closer = PLACEMENT_SAME_CORE; closer < (int)p; closer++) {
+			cpus = cpus_within(topology, closer, patcher);
+			if (cpus)
+				hwloc_bitmap_andnot(set, set, cpus);
+		}
+		hwloc_bitmap_clr(set, patcher);
 	}
 }
 
@@ -193,57 +183,25 @@ static unsigned count_cpus(hwloc_topology_t topology)
 	return (unsigned)hwloc_bitmap_weight(hwloc_topology_get_topology_cpuset(topology));
 }
 
-/* Large enough for every CPU, so that nothing that is put into it allocates. */
-static hwloc_bitmap_t new_set(hwloc_topology_t topology)
-{
-	return hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(topology));
-}
-
 unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason, size_t size)
 {
+	/* Large enough for every CPU, so that nothing that is put into it allocates. */
+	hwloc_bitmap_t set = hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(topology));
 	unsigned most = 0, patcher;
-	hwloc_bitmap_t set;
 
 	snprintf(reason, size, "%s", "");
-	if ((unsigned)p >= PLACEMENT_COUNT) {
+	if ((unsigned)p >= PLACEMENT_COUNT)
 		snprintf(reason, size, "no such placement");
-		return 0;
-	}
-	if (p == PLACEMENT_OVERSUBSCRIBED) {
-		if (count_cpus(topology) <= PLACEMENT_EXECUTORS_MAX)
-			most = PLACEMENT_EXECUTORS_MAX;
-	} else {
-		set = new_set(topology);
-		if (!set) {
-			snprintf(reason, size, "out of memory");
-			return 0;
-		}
+	else if (!set)
+		snprintf(reason, size, "out of memory");
+	else if (p != PLACEMENT_OVERSUBSCRIBED)
 		most = find_patcher(topology, set, p, PLACEMENT_EXECUTORS_MAX, &patcher);
-		hwloc_bitmap_free(set);
-	}
-	if (most == 0)
+	else if (count_cpus(topology) <= PLACEMENT_EXECUTORS_MAX)
+		most = PLACEMENT_EXECUTORS_MAX;
+	if (most == 0 && !reason[0])
 		snprintf(reason, size, "%s", missing[p]);
+	hwloc_bitmap_free(set);
 	return most < PLACEMENT_EXECUTORS_MAX ? most : PLACEMENT_EXECUTORS_MAX;
-}
-
-/*
- * Executors stand evenly apart in hwloc's order, in which neighbours share the
- * most: so they share a core only if there are more of them than cores.
- */
-static void deal_executors(hwloc_topology_t topology, hwloc_const_bitmap_t set,
-			   struct seating *seating)
-{
-	uint64_t all = (uint64_t)hwloc_bitmap_weight(set);
-	unsigned seen = 0, taken = 0;
-	hwloc_obj_t pu = NULL;
-
-	while (taken < seating->executors &&
-	       (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu))) {
-		if (!hwloc_bitmap_isset(set, pu->os_index))
-			continue;
-		if (seen++ == taken * all / seating->executors)
-			seating->executor[taken++] = pu->os_index;
-	}
 }
 
 int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
@@ -251,8 +209,10 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 {
 	hwloc_const_cpuset_t cpus = hwloc_topology_get_topology_cpuset(topology);
 	int cpu = hwloc_bitmap_first(cpus);
+	unsigned most, seen = 0, taken = 0;
+	hwloc_obj_t pu = NULL;
 	hwloc_bitmap_t set;
-	unsigned most;
+	uint64_t all;
 
 	snprintf(reason, size, "%s", "");
 	if ((unsigned)p >= PLACEMENT_COUNT || n == 0) {
@@ -280,17 +240,24 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 		}
 		return 0;
 	}
-	set = new_set(topology);
+	set = hwloc_bitmap_dup(cpus);
 	if (!set) {
 		snprintf(reason, size, "out of memory");
 		return -ENOMEM;
 	}
 	most = find_patcher(topology, set, p, n, &seating->patcher);
-	if (most >= n)
-		deal_executors(topology, set, seating);
-	else if (most)
+	/*
+	 * Executors stand evenly apart in hwloc's order, in which neighbours share the
+	 * most: so they share a core only if there are more of them than cores.
+	 */
+	all = (uint64_t)hwloc_bitmap_weight(set);
+	while (most >= n && taken < n &&
+	       (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)))
+		if (hwloc_bitmap_isset(set, pu->os_index) && seen++ == taken * all / n)
+			seating->executor[taken++] = pu->os_index;
+	if (most && most < n)
 		snprintf(reason, size, "%s seats %u executors at most", names[p], most);
-	else
+	else if (!most)
 		snprintf(reason, size, "%s", missing[p]);
 	hwloc_bitmap_free(set);
 	return most >= n ? 0 : -ENOENT;

@@ -30,6 +30,7 @@
 #define STRESS_PROVOKE_PROVOKER_H
 
 #include <hwloc.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "stress/cell/cell.h"
@@ -79,5 +80,25 @@ void provoke_toggle(struct provokers *provokers);
 void provoke_round(struct provokers *provokers);
 
 void provokers_count(const struct provokers *provokers, struct provoker_counts *counts);
+
+/* Lines that compete with the two of a site for a set of the second-level cache. */
+#define EVICT_LINES 48 /* more than twice as many as any has ways */
+
+struct evict {
+	uint8_t *memory;
+	const uint8_t *line[2][EVICT_LINES]; /* for the front, for the back */
+	unsigned lines[2];
+};
+
+/* evict_possible - does the kernel tell this process physical pages? */
+bool evict_possible(void);
+
+/*
+ * evict_start - find such memory for a site that is in place. 0, or a negative errno; then too,
+ * evict_stop() frees what there is. evict_lines - read all of it; how many lines that were.
+ */
+int evict_start(struct evict *e, const uint8_t *front, const uint8_t *back);
+void evict_stop(struct evict *e);
+uint64_t evict_lines(const struct evict *e);
 
 #endif

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "patchcore/machine/wait.h"
@@ -164,12 +165,18 @@ void child_sum(const struct shared *shared, struct cell_result *result)
 	result->torn = torn < result->toggles ? torn : result->toggles;
 }
 
-static int prepare_cell(struct child *c)
+static int run_cell(struct child *c)
 {
-	int ret = pin_this_thread(c->topology, c->shared->result.seating.patcher);
+	struct executor *executors = calloc(c->cell->executors, sizeof(*executors));
+	struct shared *shared = c->shared;
+	struct cell_result *result = &shared->result;
+	uint64_t begin_ticks;
+	struct rusage begin;
+	double start;
+	int ret = executors ? pin_this_thread(c->topology, result->seating.patcher) : -ENOMEM;
 
 	if (ret == 0)
-		ret = code_build(&c->shared->code, c->cell);
+		ret = code_build(&shared->code, c->cell);
 	if (ret == 0)
 		ret = trap_install();
 	if (ret == 0 && c->cell->protocol == PROTOCOL_MEMBARRIER)
@@ -177,30 +184,17 @@ static int prepare_cell(struct child *c)
 	if (ret == 0)
 		ret = -pthread_barrier_init(&c->ready, NULL, c->cell->executors + 1);
 	if (ret == 0)
-		witness_before(&c->shared->result.witness, c->topology, &c->shared->result.seating);
+		witness_before(&result->witness, c->topology, &result->seating);
 	/* Last, so that what was witnessed before is not their doing. */
 	if (ret == 0)
-		ret = provokers_start(&c->provokers, c->cell, c->topology,
-				      &c->shared->result.seating, c->shared->code.site);
+		ret = provokers_start(&c->provokers, c->cell, c->topology, &result->seating,
+				      shared->code.site);
 	for (unsigned i = 0; i < 2; i++)
-		c->shared->result.frame[i] =
-			place_frame(c->shared->code.site + (i ? c->cell->split : 0));
-	return ret;
-}
-
-static int run_cell(struct child *c)
-{
-	struct executor *executors = calloc(c->cell->executors, sizeof(*executors));
-	struct cell_result *result = &c->shared->result;
-	uint64_t begin_ticks;
-	struct rusage begin;
-	double start;
-	int ret = executors ? prepare_cell(c) : -ENOMEM;
-
+		result->frame[i] = place_frame(shared->code.site + (i ? c->cell->split : 0));
 	for (unsigned i = 0; ret == 0 && i < c->cell->executors; i++) {
 		executors[i] = (struct executor){
 			.child = c,
-			.counts = &c->shared->executor[i],
+			.counts = &shared->executor[i],
 			.cpu = result->seating.executor[i],
 		};
 		/* Those already started wait at the barrier; the exit of the child ends them. */
@@ -220,20 +214,16 @@ static int run_cell(struct child *c)
 	atomic_store_explicit(&c->quit, 1, memory_order_relaxed);
 	for (unsigned i = 0; i < c->cell->executors; i++)
 		pthread_join(executors[i].thread, NULL);
-	provokers_count(c->provokers, &c->shared->provoked);
+	provokers_count(c->provokers, &shared->provoked);
 	provokers_stop(c->provokers);
 	witness_after(&result->witness);
 	free(executors);
-	for (unsigned i = 0; i < c->cell->executors; i++) {
-		struct executor_counts *counts = &c->shared->executor[i];
-
-		code_collect(&c->shared->code, counts->slots,
-			     atomic_load_explicit(&counts->executions, memory_order_relaxed),
-			     result);
-	}
+	for (unsigned i = 0; i < c->cell->executors; i++)
+		code_collect(&shared->code, shared->executor[i].slots,
+			     atomic_load(&shared->executor[i].executions), result);
 	/* Those of the last toggles. */
 	tears_now(c);
-	child_sum(c->shared, result);
+	child_sum(shared, result);
 	trace_latency(&c->trace, &result->latency);
 	result->traps = trap_count();
 	return ret < 0 ? ret : atomic_load(&c->error);
@@ -249,4 +239,86 @@ void child_run(const struct cell *cell, hwloc_topology_t topology, struct shared
 	isolate_finish(&shared->leash, run_cell(&child), &shared->result.error,
 		       &shared->result.outcome);
 	_exit(0);
+}
+
+/* --- The parent ------------------------------------------------------------------------------ */
+
+static void run_inside(void *arg)
+{
+	struct shared *shared = arg;
+
+	child_run(shared->cell, shared->options->topology, shared);
+}
+
+/* The child did not finish: rescue what its executors had counted. */
+static void rescue_counts(const struct shared *s, const struct ending *ending,
+			  struct cell_result *result)
+{
+	for (unsigned i = 0; s->code.loop && i < s->cell->executors; i++) {
+		const struct executor_counts *counts = &s->executor[i];
+		uint64_t known = 0, finished = atomic_load(&counts->executions);
+
+		/* The round in which it died was not added, but its slots were counted. */
+		for (unsigned k = 0; k < CODE_SLOTS; k++)
+			known += counts->slots[0].at[k];
+		/* NOPs leave no trace: only finished rounds tell of them. */
+		if (s->code.codes == 2 && finished > known)
+			known = finished;
+		code_collect(&s->code, counts->slots, known, result);
+	}
+	result->toggles = atomic_load(&s->leash.life);
+	if (s->code.loop)
+		child_sum(s, result);
+	result->signal = ending->signal;
+	result->outcome = ending->outcome;
+	if (result->outcome != OUTCOME_CRASH)
+		return;
+	/*
+	 * A mix that was not foreseen; with the crash oracle, any mix. It is counted here and
+	 * nowhere else. The toggle that it tore may be beyond those that were told of.
+	 */
+	result->tears[TEAR_OTHER]++;
+	result->torn++;
+	/* Of several sites it may be any. */
+	for (unsigned i = 0; i < CELL_INSIDE && s->cell->crossing == CROSSING_INSIDE; i++)
+		result->torn_inside[i]++;
+	if (result->toggles < result->torn)
+		result->toggles = result->torn;
+}
+
+int cell_run(const struct cell *cell, const struct run_options *options, struct cell_result *result)
+{
+	struct isolated what = { .inside = run_inside, .parts = 1, .options = options };
+	size_t size = sizeof(struct shared) + cell->executors * sizeof(struct executor_counts);
+	struct shared *s;
+	struct ending ending;
+	char reason[160];
+	int ret;
+
+	*result = (struct cell_result){ 0 };
+	ret = cell_check(cell, reason, sizeof(reason));
+	if (ret == 0 && cell->place)
+		ret = place_open();
+	if (ret < 0)
+		return ret;
+	s = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s == MAP_FAILED)
+		return -ENOMEM;
+	what.arg = s;
+	s->cell = cell;
+	s->options = options;
+	what.leash = &s->leash;
+	what.seating = &s->result.seating;
+	what.witness = &s->result.witness;
+	ret = cell_seat(cell, options->topology, &s->result.seating, reason, sizeof(reason));
+	if (ret == 0)
+		ret = isolate(&what, &ending);
+	if (ret == 0)
+		*result = s->result;
+	if (ret == 0 && !ending.finished) {
+		rescue_counts(s, &ending, result);
+		result->seconds = ending.seconds;
+	}
+	munmap(s, size);
+	return ret;
 }

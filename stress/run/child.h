@@ -21,6 +21,8 @@ struct executor_counts {
 
 /* Memory shared by parent and child; survives the child. */
 struct shared {
+	const struct cell *cell; /* the caller's, as these two */
+	const struct run_options *options;
 	struct leash leash;	   /* its life is the toggles done so far */
 	struct cell_result result; /* complete when the child has finished */
 	struct provoker_counts provoked;

@@ -7,12 +7,14 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "patchcore/machine/wait.h"
+#include "patchcore/word/word.h"
 #include "stress/base/clock.h"
 #include "stress/base/random.h"
-#include "stress/oracle/gap_code.h"
+#include "stress/cell/code.h"
 #include "stress/provoke/provoker.h"
 #include "stress/run/isolate.h"
 #include "stress/witness/witness.h"
@@ -20,6 +22,7 @@
 /* Stores follow each other closely: what is shorter than the rest is seen seldom. */
 #define DEFAULT_REST	500 /* ticks */
 #define DEFAULT_SECONDS 5.0
+#define LATE_SECONDS	10.0 /* beyond what was asked for, if nothing was run until then */
 
 #define ROUND	      256   /* executions between two looks at the quit flag */
 #define HISTORY	      65536 /* stores that are remembered */
@@ -32,18 +35,32 @@
 #define STAMPED_TICKS 40000000	     /* drawn anew each time: what is periodic has another period */
 #define SETTLE_TICKS  (3 * GAP_LEAD) /* after it no executor is left with an older fetch */
 
+#define PAGE	    4096u
+#define LEAD_PAGES  4 /* in front of the arena: room for all that runs before the site */
+#define CHAIN_LINKS 40
+#define OPCODE_MOV  0xb8 /* mov eax, imm32 */
+#define OPCODE_RET  0xc3
+
 /* Memory shared by parent and child; survives the child. */
 struct gap_shared {
+	const struct cell *cell; /* the caller's, as these two */
+	const struct run_options *options;
 	struct leash leash; /* its life: stores, stamped or not */
 	struct gap_result result;
 	struct gap_simulation simulation;
 };
 
+/* Runs the site, and gives what it found there. */
+typedef uint32_t gap_fetch_fn(const void *arg);
+
 struct gap_child {
 	const struct cell *cell;
 	hwloc_topology_t topology;
 	struct gap_shared *shared;
-	struct gap_code code;
+	gap_fetch_fn *fetch; /* takes no notice of its arg */
+	uint8_t *site;	     /* mov eax, imm32; ret, with the boundary inside the immediate */
+	struct gap_layout layout;
+	struct word word;	     /* for the library's own stores */
 	struct provokers *provokers; /* NULL: none */
 	struct gap_history history;
 	struct gap_executor *executors;
@@ -72,60 +89,105 @@ struct gap_executor {
 	struct gap_fetch log[LOG];
 } __attribute__((aligned(128)));
 
-static void log_fetch(struct gap_executor *e, uint32_t value, uint64_t before, uint64_t after)
-{
-	uint64_t at = atomic_load_explicit(&e->logged, memory_order_relaxed);
+/* --- The site --------------------------------------------------------------------------------- */
 
-	/* Acquire: pairs with the patcher's release when it has read them. */
-	if (at - __atomic_load_n(&e->judged, __ATOMIC_ACQUIRE) >= LOG) {
-		atomic_fetch_add_explicit(&e->lost, 1, memory_order_relaxed);
+/* So many copies that end at `end`. Returns where they begin. */
+static uint8_t *put_before(uint8_t *end, const uint8_t *code, size_t len, unsigned copies)
+{
+	for (unsigned i = 0; i < copies; i++) {
+		end -= len;
+		memcpy(end, code, len);
+	}
+	return end;
+}
+
+/* Generation 0 in both parts. Never unmapped: it is made once, in the child that runs the cell. */
+static int build_site(struct gap_child *c)
+{
+	static const uint8_t code[] = { OPCODE_MOV, 0, 0, 0, 0, OPCODE_RET };
+	static const uint8_t filler[] = { 0x0f, 0x1f, 0x00 };		/* nop dword [rax] */
+	static const uint8_t chain_link[] = { 0x48, 0x0f, 0xaf, 0xc0 }; /* imul rax, rax */
+	const struct cell *cell = c->cell;
+	uint8_t *arena =
+		mmap(NULL, (LEAD_PAGES + CODE_ARENA_PAGES) * PAGE,
+		     PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *entry;
+
+	if (arena == MAP_FAILED)
+		return -ENOMEM;
+	c->site = entry = code_place_site(arena + LEAD_PAGES * PAGE, cell);
+	c->layout = gap_layout_of(cell->split);
+	memcpy(c->site, code, sizeof(code));
+	if (cell->provokers & (1u << PROVOKER_CHAIN))
+		entry = put_before(entry, chain_link, sizeof(chain_link), CHAIN_LINKS);
+	entry = put_before(entry, filler, sizeof(filler), cell->loop);
+	c->fetch = (gap_fetch_fn *)(uintptr_t)entry;
+	c->word = (struct word){
+		.front_at = c->site,
+		.back_at = c->site + cell->split,
+		.len = CODE_LENGTH,
+		.front = cell->split,
+	};
+	return 0;
+}
+
+static uint64_t mask_of(const struct gap_child *c, enum gap_part part)
+{
+	return (UINT64_C(1) << c->layout.bits[part]) - 1;
+}
+
+/* One locked store, as the library makes it, of one part. */
+static void put_next(struct gap_child *c, uint64_t number)
+{
+	enum gap_part part = (enum gap_part)(number % GAP_PARTS);
+	uint64_t generation = number / GAP_PARTS & mask_of(c, part);
+
+	if (part == GAP_BACK) {
+		c->word.new_back = generation;
+		word_put_back(&c->word);
 		return;
 	}
-	e->log[at % LOG] = (struct gap_fetch){ value, before, after };
-	atomic_store_explicit(&e->logged, at + 1, memory_order_release);
+	c->word.new_front = OPCODE_MOV | generation << 8;
+	word_put_front(&c->word);
 }
 
-/*
- * RDTSC without a fence is late enough: it is fetched behind the site, so it runs
- * after the site was fetched, and a fence would keep the front end from running
- * ahead as it does in programs.
- */
-static void run_round(struct gap_executor *e, gap_fetch_fn *fetch, const void *arg)
+/* One load of the aligned 8 bytes that hold the part. */
+static uint32_t load_part(const struct gap_child *c, enum gap_part part)
 {
-	struct gap_layout layout = e->child->code.layout;
-	uint64_t before = __rdtsc(), after;
+	const uint8_t *at = part == GAP_FRONT ? c->site + 1 : c->site + c->word.front;
+	uintptr_t aligned = (uintptr_t)at & ~(uintptr_t)7;
+	uint64_t word = __atomic_load_n((const uint64_t *)aligned, __ATOMIC_ACQUIRE);
 
-	for (unsigned i = 0; i < ROUND; i++) {
-		uint32_t value = fetch(arg);
-
-		after = __rdtsc();
-		if (__builtin_expect(gap_is_torn(layout, value), 0))
-			log_fetch(e, value, before, after);
-		before = after;
-	}
-	atomic_fetch_add_explicit(&e->executions, ROUND, memory_order_relaxed);
+	return (uint32_t)(word >> 8 * ((uintptr_t)at - aligned) & mask_of(c, part));
 }
 
+/* What stands in memory, one part after the other, with so many ticks between. */
 static uint32_t fetch_simulated(const void *arg)
 {
 	struct gap_child *c = (struct gap_child *)(uintptr_t)arg;
 	struct gap_simulation *s = &c->shared->simulation;
 	uint64_t begin = ticks_now(), lasted;
-	uint32_t value = gap_code_load(&c->code, s->first, s->ticks);
 	uint64_t longest = __atomic_load_n(&s->longest, __ATOMIC_RELAXED);
+	uint32_t part[GAP_PARTS];
 
+	part[s->first] = load_part(c, s->first);
+	ticks_wait(s->ticks);
+	part[!s->first] = load_part(c, !s->first);
 	lasted = ticks_now() - begin;
 	while (lasted > longest && !__atomic_compare_exchange_n(&s->longest, &longest, lasted, true,
 								__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-	return value;
+	return part[GAP_FRONT] | part[GAP_BACK] << c->layout.bits[GAP_FRONT];
 }
+
+/* --- Executors -------------------------------------------------------------------------------- */
 
 static void *executor_main(void *arg)
 {
 	struct gap_executor *e = arg;
 	struct gap_child *c = e->child;
-	gap_fetch_fn *fetch = c->shared->simulation.on ? fetch_simulated : c->code.fetch;
+	gap_fetch_fn *fetch = c->shared->simulation.on ? fetch_simulated : c->fetch;
+	struct gap_layout layout = c->layout;
 	int ret = pin_this_thread(c->topology, e->cpu);
 	struct rusage begin;
 
@@ -134,7 +196,29 @@ static void *executor_main(void *arg)
 	pthread_barrier_wait(&c->ready);
 	witness_thread_begin(&begin);
 	while (!atomic_load_explicit(&c->quit, memory_order_relaxed)) {
-		run_round(e, fetch, c);
+		/*
+		 * RDTSC without a fence is late enough: it is fetched behind the site, so it runs
+		 * after the site was fetched, and a fence would keep the front end from running
+		 * ahead as it does in programs.
+		 */
+		uint64_t before = __rdtsc(), after, at;
+
+		for (unsigned i = 0; i < ROUND; i++, before = after) {
+			uint32_t value = fetch(c);
+
+			after = __rdtsc();
+			if (!__builtin_expect(gap_is_torn(layout, value), 0))
+				continue;
+			at = atomic_load_explicit(&e->logged, memory_order_relaxed);
+			/* Acquire: pairs with the patcher's release when it has read them. */
+			if (at - __atomic_load_n(&e->judged, __ATOMIC_ACQUIRE) >= LOG) {
+				atomic_fetch_add_explicit(&e->lost, 1, memory_order_relaxed);
+				continue;
+			}
+			e->log[at % LOG] = (struct gap_fetch){ value, before, after };
+			atomic_store_explicit(&e->logged, at + 1, memory_order_release);
+		}
+		atomic_fetch_add_explicit(&e->executions, ROUND, memory_order_relaxed);
 		if (c->provokers)
 			provoke_round(c->provokers);
 	}
@@ -142,56 +226,28 @@ static void *executor_main(void *arg)
 	return NULL;
 }
 
-static void judge_log(struct gap_child *c, struct gap_executor *e)
+/* The logs that hold more than so many pairs. */
+static void judge_logs(struct gap_child *c, uint64_t more_than)
 {
-	uint64_t logged = atomic_load_explicit(&e->logged, memory_order_acquire);
 	struct gap_result *result = &c->shared->result;
 
-	for (uint64_t i = e->judged; i != logged; i++) {
-		const struct gap_fetch *fetch = &e->log[i % LOG];
-		struct gap_verdict v = gap_judge(&c->history, c->code.layout, &e->offset, fetch);
-
-		if (v.is_gap)
-			gap_tally_add(&result->kind[v.kind], v.ticks,
-				      fetch->after - (uint64_t)e->offset.offset - c->begin);
-		else
-			result->discarded[v.reason]++;
-	}
-	__atomic_store_n(&e->judged, logged, __ATOMIC_RELEASE);
-}
-
-static void judge_all(struct gap_child *c)
-{
-	for (unsigned i = 0; i < c->cell->executors; i++) {
-		struct gap_executor *e = &c->executors[i];
-
-		judge_log(c, e);
-		c->shared->result.discarded[GAP_LOST] += atomic_exchange(&e->lost, 0);
-	}
-}
-
-static void judge_half_full(struct gap_child *c)
-{
-	for (struct gap_executor *e = c->executors; e < c->executors + c->cell->executors; e++)
-		if (atomic_load_explicit(&e->logged, memory_order_relaxed) - e->judged > LOG / 2)
-			judge_log(c, e);
-}
-
-/*
- * Forget what was logged while nothing was stamped. Except where the execution
- * began earlier, and its executor came to log it only now.
- */
-static void forget_logs(struct gap_child *c, uint64_t since)
-{
-	for (unsigned i = 0; i < c->cell->executors; i++) {
-		struct gap_executor *e = &c->executors[i];
+	for (struct gap_executor *e = c->executors; e < c->executors + c->cell->executors; e++) {
 		uint64_t logged = atomic_load_explicit(&e->logged, memory_order_acquire);
 
-		for (uint64_t k = e->judged; k != logged; k++)
-			if (e->log[k % LOG].before - (uint64_t)e->offset.offset < since)
-				c->shared->result.discarded[GAP_PREEMPTED]++;
+		if (more_than && logged - e->judged <= more_than)
+			continue;
+		for (uint64_t i = e->judged; i != logged; i++) {
+			const struct gap_fetch *fetch = &e->log[i % LOG];
+			struct gap_verdict v = gap_judge(&c->history, c->layout, &e->offset, fetch);
+
+			if (v.is_gap)
+				gap_tally_add(&result->kind[v.kind], v.ticks,
+					      fetch->after - (uint64_t)e->offset.offset - c->begin);
+			else
+				result->discarded[v.reason]++;
+		}
 		__atomic_store_n(&e->judged, logged, __ATOMIC_RELEASE);
-		atomic_store_explicit(&e->lost, 0, memory_order_relaxed);
+		result->discarded[GAP_LOST] += atomic_exchange(&e->lost, 0);
 	}
 }
 
@@ -217,16 +273,6 @@ static uint64_t draw_rest(struct gap_child *c)
 	return random / 2 % (4 * c->cell->rest + 1);
 }
 
-static int fence_after(const struct gap_child *c)
-{
-	return c->cell->protocol == PROTOCOL_MEMBARRIER ? membarrier_sync() : 0;
-}
-
-static void put_next(struct gap_child *c, uint64_t number)
-{
-	gap_code_store(&c->code, (enum gap_part)(number % GAP_PARTS), number / GAP_PARTS);
-}
-
 /*
  * The last reading of the clock before the store. Whether the loop ends depends
  * on it, so the locked store cannot be visible any earlier.
@@ -241,20 +287,29 @@ static uint64_t rest_since(uint64_t start, uint64_t ticks)
 	return now;
 }
 
-static int store_stamped(struct gap_child *c)
+static int store_next(struct gap_child *c, bool stamped)
 {
 	uint64_t rest = draw_rest(c), number = c->history.next;
-	struct gap_store *store = gap_history_add(&c->history);
 
-	store->before = rest_since(c->stored, c->rest);
-	if (c->rest && c->provokers) {
-		provoke_toggle(c->provokers);
-		store->before = rest_since(ticks_now(), PROVOKED_REST);
+	if (stamped) {
+		struct gap_store *store = gap_history_add(&c->history);
+
+		store->before = rest_since(c->stored, c->rest);
+		if (c->rest && c->provokers) {
+			provoke_toggle(c->provokers);
+			store->before = rest_since(ticks_now(), PROVOKED_REST);
+		}
+		put_next(c, number);
+		c->stored = store->after = ticks_now();
+		c->rest = rest;
+	} else {
+		put_next(c, c->history.next++);
+		if (rest)
+			ticks_wait(rest);
+		if (rest && c->provokers)
+			provoke_toggle(c->provokers);
 	}
-	put_next(c, number);
-	c->stored = store->after = ticks_now();
-	c->rest = rest;
-	return fence_after(c);
+	return c->cell->protocol == PROTOCOL_MEMBARRIER ? membarrier_sync() : 0;
 }
 
 static bool is_over(const struct gap_child *c)
@@ -264,19 +319,9 @@ static bool is_over(const struct gap_child *c)
 		return true;
 	if (c->shared->result.stores >= GAP_PARTS * c->cell->toggles)
 		return true;
-	return c->deadline > 0 && seconds_now() >= c->deadline;
-}
-
-static int store_bare(struct gap_child *c)
-{
-	uint64_t rest = draw_rest(c);
-
-	put_next(c, c->history.next++);
-	if (rest)
-		ticks_wait(rest);
-	if (rest && c->provokers)
-		provoke_toggle(c->provokers);
-	return fence_after(c);
+	/* Where others took the CPUs a whole phase may be needed in which all have run. */
+	return c->deadline > 0 &&
+	       seconds_now() >= c->deadline + (c->shared->result.executions ? 0 : LATE_SECONDS);
 }
 
 /* Stores are told to the parent, and counted, at each look. */
@@ -291,20 +336,20 @@ static int run_phase(struct gap_child *c, bool stamped)
 
 	while (ret == 0 && ticks_now() - ticks < length && !is_over(c)) {
 		for (uint64_t i = 0; i < c->look_every && ret == 0; i++)
-			ret = stamped ? store_stamped(c) : store_bare(c);
+			ret = store_next(c, stamped);
 		*(stamped ? &result->stores : &result->bare_stores) += c->look_every;
 		atomic_fetch_add_explicit(&c->shared->leash.life, c->look_every,
 					  memory_order_relaxed);
 		if (!stamped)
 			continue;
-		judge_half_full(c);
+		judge_logs(c, LOG / 2);
 		if (c->history.next - judged >= JUDGE_EVERY) {
-			judge_all(c);
+			judge_logs(c, 0);
 			judged = c->history.next;
 		}
 	}
 	if (stamped) {
-		judge_all(c);
+		judge_logs(c, 0);
 		result->executions += executions_now(c) - executions;
 	}
 	*(stamped ? &result->seconds : &result->bare_seconds) += seconds_now() - begin;
@@ -320,51 +365,48 @@ static int store_until_over(struct gap_child *c)
 		ret = run_phase(c, false);
 		gap_history_restart(&c->history, ticks_now());
 		ticks_wait(SETTLE_TICKS);
-		forget_logs(c, since);
+		/*
+		 * Forget what was logged while nothing was stamped. Except where the execution
+		 * began earlier, and its executor came to log it only now.
+		 */
+		for (struct gap_executor *e = c->executors; e < c->executors + c->cell->executors;
+		     e++) {
+			uint64_t logged = atomic_load_explicit(&e->logged, memory_order_acquire);
+
+			for (uint64_t k = e->judged; k != logged; k++)
+				if (e->log[k % LOG].before - (uint64_t)e->offset.offset < since)
+					c->shared->result.discarded[GAP_PREEMPTED]++;
+			__atomic_store_n(&e->judged, logged, __ATOMIC_RELEASE);
+			atomic_store_explicit(&e->lost, 0, memory_order_relaxed);
+		}
 		if (ret == 0)
 			ret = run_phase(c, true);
 		since = ticks_now();
 		ticks_wait(SETTLE_TICKS);
-		judge_all(c);
+		judge_logs(c, 0);
 	}
 	return ret;
 }
 
-/* Again, and what is known of the worst of them. */
-static int measure_offsets_after(struct gap_child *c)
+static int run_gaps(struct gap_child *c)
 {
 	struct gap_result *result = &c->shared->result;
-	int ret = 0;
-
-	for (unsigned i = 0; i < c->cell->executors && ret == 0; i++) {
-		struct gap_executor *e = &c->executors[i];
-		struct tsc_offset after, joined;
-
-		ret = tsc_offset_measure(c->topology, result->seating.patcher, e->cpu, &after);
-		if (ret < 0)
-			return ret;
-		joined = tsc_offset_join(&e->offset, &after);
-		if (i == 0 || joined.error > result->offset.error)
-			result->offset = joined;
-		if (joined.error > e->offset.error + GAP_DRIFT)
-			ret = -ERANGE;
-	}
-	return ret;
-}
-
-static int prepare_gaps(struct gap_child *c)
-{
-	const struct seating *seating = &c->shared->result.seating;
-	size_t size = c->cell->executors * sizeof(*c->executors);
+	const struct seating *seating = &result->seating;
+	struct rusage usage;
 	int ret = pin_this_thread(c->topology, seating->patcher);
 
 	c->history.size = HISTORY;
 	c->history.ring = calloc(HISTORY, sizeof(*c->history.ring));
 	/* Pages of a log are touched as it fills: most never are. */
-	c->executors = aligned_alloc(_Alignof(struct gap_executor), size);
+	c->executors = aligned_alloc(_Alignof(struct gap_executor),
+				     c->cell->executors * sizeof(*c->executors));
 	if (!c->history.ring || !c->executors)
 		return -ENOMEM;
-	for (unsigned i = 0; i < c->cell->executors; i++) {
+	if (ret == 0)
+		ret = build_site(c);
+	if (ret == 0 && c->cell->protocol == PROTOCOL_MEMBARRIER)
+		ret = membarrier_register();
+	for (unsigned i = 0; ret == 0 && i < c->cell->executors; i++) {
 		struct gap_executor *e = &c->executors[i];
 
 		e->child = c;
@@ -373,31 +415,15 @@ static int prepare_gaps(struct gap_child *c)
 		atomic_init(&e->logged, 0);
 		atomic_init(&e->executions, 0);
 		atomic_init(&e->lost, 0);
+		ret = tsc_offset_measure(c->topology, seating->patcher, e->cpu, &e->offset);
 	}
 	if (ret == 0)
-		ret = gap_code_build(&c->code, c->cell);
-	if (ret == 0 && c->cell->protocol == PROTOCOL_MEMBARRIER)
-		ret = membarrier_register();
-	for (unsigned i = 0; ret == 0 && i < c->cell->executors; i++)
-		ret = tsc_offset_measure(c->topology, seating->patcher, c->executors[i].cpu,
-					 &c->executors[i].offset);
-	if (ret == 0)
 		ret = -pthread_barrier_init(&c->ready, NULL, c->cell->executors + 1);
-	return ret;
-}
-
-static int run_gaps(struct gap_child *c)
-{
-	struct witness *witness = &c->shared->result.witness;
-	struct rusage usage;
-	int ret = prepare_gaps(c);
-
 	if (ret < 0)
 		return ret;
-	witness_before(witness, c->topology, &c->shared->result.seating);
+	witness_before(&result->witness, c->topology, seating);
 	if (c->cell->provokers)
-		ret = provokers_start(&c->provokers, c->cell, c->topology,
-				      &c->shared->result.seating, c->code.site);
+		ret = provokers_start(&c->provokers, c->cell, c->topology, seating, c->site);
 	for (unsigned i = 0; ret == 0 && i < c->cell->executors; i++)
 		/* Those already started wait at the barrier; the exit of the child ends them. */
 		if (pthread_create(&c->executors[i].thread, NULL, executor_main,
@@ -410,39 +436,44 @@ static int run_gaps(struct gap_child *c)
 	c->begin = ticks_now();
 	c->deadline = c->cell->seconds > 0 ? seconds_now() + c->cell->seconds : 0;
 	ret = store_until_over(c);
-	witness_thread_end(witness, &usage);
+	witness_thread_end(&result->witness, &usage);
 	atomic_store_explicit(&c->quit, 1, memory_order_relaxed);
 	for (unsigned i = 0; i < c->cell->executors; i++)
 		pthread_join(c->executors[i].thread, NULL);
-	judge_all(c);
+	judge_logs(c, 0);
 	provokers_stop(c->provokers);
-	witness_after(witness);
+	witness_after(&result->witness);
 	if (ret == 0)
 		ret = atomic_load(&c->error);
-	return ret < 0 ? ret : measure_offsets_after(c);
-}
+	/* The offsets again, and what is known of the worst of them. */
+	for (unsigned i = 0; i < c->cell->executors && ret == 0; i++) {
+		struct gap_executor *e = &c->executors[i];
+		struct tsc_offset after, joined;
 
-/* What the parent holds of it. */
-struct gap_parent {
-	const struct cell *cell;
-	const struct run_options *options;
-	struct gap_shared *shared;
-};
+		ret = tsc_offset_measure(c->topology, seating->patcher, e->cpu, &after);
+		if (ret < 0)
+			return ret;
+		joined = tsc_offset_join(&e->offset, &after);
+		if (i == 0 || joined.error > result->offset.error)
+			result->offset = joined;
+		if (joined.error > e->offset.error + GAP_DRIFT)
+			ret = -ERANGE;
+	}
+	return ret;
+}
 
 static void run_inside(void *arg)
 {
-	struct gap_parent *p = arg;
-	const struct cell *cell = p->cell;
 	static struct gap_child child;
+	struct gap_shared *s = arg;
 
-	child.cell = cell;
-	child.topology = p->options->topology;
-	child.shared = p->shared;
-	child.random = cell->seed;
-	child.phases = ~cell->seed;
-	child.look_every = cell->rest > LOOK_TICKS / LOOK_EVERY ? 1 : LOOK_EVERY;
-	isolate_finish(&p->shared->leash, run_gaps(&child), &p->shared->result.error,
-		       &p->shared->result.outcome);
+	child.cell = s->cell;
+	child.topology = s->options->topology;
+	child.shared = s;
+	child.random = s->cell->seed;
+	child.phases = ~s->cell->seed;
+	child.look_every = s->cell->rest > LOOK_TICKS / LOOK_EVERY ? 1 : LOOK_EVERY;
+	isolate_finish(&s->leash, run_gaps(&child), &s->result.error, &s->result.outcome);
 }
 
 /* --- The parent ------------------------------------------------------------------------------- */
@@ -458,28 +489,25 @@ void gap_defaults(struct cell *cell)
 	cell->seconds = DEFAULT_SECONDS;
 }
 
-static int refuse_gaps(char *reason, size_t size, const char *text)
-{
-	snprintf(reason, size, "%s", text);
-	return -EINVAL;
-}
-
 int gap_check(const struct cell *cell, char *reason, size_t size)
 {
 	struct cell plain = *cell;
+	const char *why = NULL;
 
 	if (cell->split == 1)
-		return refuse_gaps(
-			reason, size,
-			"the split must be 2 to 4: one byte in front is the opcode alone");
-	if (cell->pair != PAIR_WORD || cell->oracle != ORACLE_COUNT)
-		return refuse_gaps(reason, size, "a gap run has pair word and oracle count");
-	if (cell->protocol != PROTOCOL_WAIT && cell->protocol != PROTOCOL_MEMBARRIER)
-		return refuse_gaps(reason, size, "the protocol must be wait or membarrier");
-	if (cell->provokers & (1u << PROVOKER_SITES))
-		return refuse_gaps(reason, size, "a gap run has one site: no provoker sites");
-	if (cell->crossing == CROSSING_INSIDE)
-		return refuse_gaps(reason, size, "a gap run has one site: no crossing inside");
+		why = "the split must be 2 to 4: one byte in front is the opcode alone";
+	else if (cell->pair != PAIR_WORD || cell->oracle != ORACLE_COUNT)
+		why = "a gap run has pair word and oracle count";
+	else if (cell->protocol != PROTOCOL_WAIT && cell->protocol != PROTOCOL_MEMBARRIER)
+		why = "the protocol must be wait or membarrier";
+	else if (cell->provokers & (1u << PROVOKER_SITES))
+		why = "a gap run has one site: no provoker sites";
+	else if (cell->crossing == CROSSING_INSIDE)
+		why = "a gap run has one site: no crossing inside";
+	if (why) {
+		snprintf(reason, size, "%s", why);
+		return -EINVAL;
+	}
 	/* Here crossing none is a control: its two parts are stored apart all the same. */
 	if (plain.crossing == CROSSING_NONE)
 		plain.crossing = CROSSING_8;
@@ -489,10 +517,8 @@ int gap_check(const struct cell *cell, char *reason, size_t size)
 int gap_run_simulated(const struct cell *cell, const struct run_options *options,
 		      struct gap_simulation *simulation, struct gap_result *result)
 {
-	struct gap_parent p = { .cell = cell, .options = options };
-	struct isolated what = {
-		.inside = run_inside, .arg = &p, .parts = GAP_PARTS, .options = options
-	};
+	struct isolated what = { .inside = run_inside, .parts = GAP_PARTS, .options = options };
+	struct gap_shared *s;
 	struct ending ending;
 	char reason[160];
 	int ret;
@@ -501,25 +527,27 @@ int gap_run_simulated(const struct cell *cell, const struct run_options *options
 	ret = gap_check(cell, reason, sizeof(reason));
 	if (ret < 0)
 		return ret;
-	p.shared = mmap(NULL, sizeof(*p.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			-1, 0);
-	if (p.shared == MAP_FAILED)
+	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s == MAP_FAILED)
 		return -ENOMEM;
-	p.shared->simulation = *simulation;
-	what.leash = &p.shared->leash;
-	what.seating = &p.shared->result.seating;
-	what.witness = &p.shared->result.witness;
-	ret = cell_seat(cell, options->topology, &p.shared->result.seating, reason, sizeof(reason));
+	what.arg = s;
+	s->cell = cell;
+	s->options = options;
+	s->simulation = *simulation;
+	what.leash = &s->leash;
+	what.seating = &s->result.seating;
+	what.witness = &s->result.witness;
+	ret = cell_seat(cell, options->topology, &s->result.seating, reason, sizeof(reason));
 	if (ret == 0)
 		ret = isolate(&what, &ending);
 	if (ret == 0)
-		*result = p.shared->result;
+		*result = s->result;
 	if (ret == 0 && !ending.finished) {
 		result->outcome = ending.outcome;
 		result->signal = ending.signal;
 	}
-	*simulation = p.shared->simulation;
-	munmap(p.shared, sizeof(*p.shared));
+	*simulation = s->simulation;
+	munmap(s, sizeof(*s));
 	return ret;
 }
 

@@ -52,12 +52,6 @@ static void detach_child(pid_t parent)
 	sigprocmask(SIG_SETMASK, &empty, NULL);
 }
 
-static void end_child(struct watch *w, enum outcome why)
-{
-	w->ended_for = why;
-	kill(w->pid, SIGKILL);
-}
-
 static void look_at_child(struct watch *w)
 {
 	const struct run_options *options = w->what->options;
@@ -82,9 +76,11 @@ static void look_at_child(struct watch *w)
 		w->asked = now;
 	}
 	if (w->asked && now - w->asked > GRACE_SECONDS)
-		end_child(w, OUTCOME_INTERRUPTED);
+		w->ended_for = OUTCOME_INTERRUPTED;
 	else if (now - w->life > hang)
-		end_child(w, OUTCOME_HANG);
+		w->ended_for = OUTCOME_HANG;
+	if (w->ended_for != OUTCOME_DONE)
+		kill(w->pid, SIGKILL);
 }
 
 /* Bound elsewhere, or if that cannot be, to look rarely. */
@@ -111,58 +107,48 @@ static void keep_off(struct watch *w)
 	hwloc_bitmap_free(home);
 }
 
-/* 0, and the child's status as waitpid() tells it; or a negative errno. */
-static int run_child(struct watch *w, int *status)
-{
-	struct pollfd alive = { .events = POLLIN };
-	pid_t parent = getpid();
-	int ends[2]; /* of a pipe whose write end only the child holds open */
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	fflush(NULL);
-	w->pid = fork();
-	if (w->pid == 0) {
-		close(ends[0]);
-		detach_child(parent);
-		w->what->inside(w->what->arg);
-		_exit(0);
-	}
-	close(ends[1]);
-	if (w->pid < 0) {
-		close(ends[0]);
-		return -EAGAIN;
-	}
-	w->life = seconds_now();
-	/* Only now: the child has its own seats to take. */
-	keep_off(w);
-	/* The pipe's end of file is the child's end; a signal to us only wakes us early. */
-	alive.fd = ends[0];
-	while (poll(&alive, 1, w->look_ms) <= 0)
-		look_at_child(w);
-	close(ends[0]);
-	while (waitpid(w->pid, status, 0) < 0 && errno == EINTR)
-		;
-	if (w->home)
-		hwloc_set_cpubind(w->what->options->topology, w->home, HWLOC_CPUBIND_THREAD);
-	hwloc_bitmap_free(w->home);
-	return 0;
-}
-
 int isolate(const struct isolated *what, struct ending *ending)
 {
 	struct watch w = { .what = what, .ended_for = OUTCOME_DONE };
+	struct pollfd alive = { .events = POLLIN };
 	struct witness_mark before, after;
 	double begin = seconds_now();
-	int sig, status, ret;
+	pid_t parent = getpid();
+	int sig, status;
+	int ends[2]; /* of a pipe whose write end only the child holds open */
 
 	if (what->witness) {
 		witness_clear(what->witness);
 		witness_mark(what->seating, &before);
 	}
-	ret = run_child(&w, &status);
-	if (ret < 0)
-		return ret;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	fflush(NULL);
+	w.pid = fork();
+	if (w.pid == 0) {
+		close(ends[0]);
+		detach_child(parent);
+		what->inside(what->arg);
+		_exit(0);
+	}
+	close(ends[1]);
+	if (w.pid < 0) {
+		close(ends[0]);
+		return -EAGAIN;
+	}
+	w.life = seconds_now();
+	/* Only now: the child has its own seats to take. */
+	keep_off(&w);
+	/* The pipe's end of file is the child's end; a signal to us only wakes us early. */
+	alive.fd = ends[0];
+	while (poll(&alive, 1, w.look_ms) <= 0)
+		look_at_child(&w);
+	close(ends[0]);
+	while (waitpid(w.pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (w.home)
+		hwloc_set_cpubind(what->options->topology, w.home, HWLOC_CPUBIND_THREAD);
+	hwloc_bitmap_free(w.home);
 	sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	*ending = (struct ending){
 		/* Acquire: pairs with the child's release. */

@@ -55,28 +55,22 @@
 struct words {
 	char *at;
 	size_t size;
-	size_t length;
 	bool any;
 };
 
+/* Whole parts only; the first one says enough in any case. */
 __attribute__((format(printf, 2, 3))) static void say(struct words *w, const char *format, ...)
 {
-	const char *comma = w->any ? ", " : "";
-	size_t room = w->size - w->length;
-	va_list args;
+	size_t length = w->size ? strlen(w->at) : 0;
 	char part[NOISE_REASON_MAX];
+	va_list args;
 
 	va_start(args, format);
 	vsnprintf(part, sizeof(part), format, args);
 	va_end(args);
 	w->any = true;
-	if (!w->size)
-		return;
-	/* Whole parts only; the first one says enough in any case. */
-	if (w->length && strlen(comma) + strlen(part) >= room)
-		return;
-	snprintf(w->at + w->length, room, "%s%s", comma, part);
-	w->length += strlen(w->at + w->length);
+	if (w->size && (!length || length + 2 + strlen(part) < w->size))
+		snprintf(w->at + length, w->size - length, "%s%s", length ? ", " : "", part);
 }
 
 bool noise_judge(const struct noise_case *n, char *reason, size_t size)

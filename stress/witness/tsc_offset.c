@@ -63,30 +63,26 @@ static void *answer_main(void *arg)
 	return NULL;
 }
 
-static int ask_rounds(struct table *t, struct tsc_offset *offset)
+static int ask_round(struct table *t, uint64_t round, struct tsc_offset *offset)
 {
-	for (uint64_t round = 1; round <= ROUNDS; round++) {
-		uint64_t asked, answered;
-		double deadline = 0;
+	uint64_t asked, answered;
+	double deadline = 0;
 
-		atomic_store_explicit(&t->answered, 0, memory_order_relaxed);
-		asked = ticks_now();
-		atomic_store_explicit(&t->asked, round, memory_order_seq_cst);
-		for (uint64_t i = 1;; i++) {
-			answered = atomic_load_explicit(&t->answered, memory_order_acquire);
-			if (answered)
-				break;
-			if (i % LOOK_EVERY)
-				continue;
-			/* A thread that has not left our CPU yet; under SCHED_FIFO it could not. */
-			sched_yield();
-			if (deadline > 0 && seconds_now() > deadline)
-				return -ETIMEDOUT;
-			if (deadline <= 0)
-				deadline = seconds_now() + GIVE_UP_AFTER;
-		}
-		tsc_offset_take(offset, asked, answered, ticks_now());
+	atomic_store_explicit(&t->answered, 0, memory_order_relaxed);
+	asked = ticks_now();
+	atomic_store_explicit(&t->asked, round, memory_order_seq_cst);
+	for (uint64_t i = 1; !(answered = atomic_load_explicit(&t->answered, memory_order_acquire));
+	     i++) {
+		if (i % LOOK_EVERY)
+			continue;
+		/* A thread that has not left our CPU yet; under SCHED_FIFO it could not. */
+		sched_yield();
+		if (deadline > 0 && seconds_now() > deadline)
+			return -ETIMEDOUT;
+		if (deadline <= 0)
+			deadline = seconds_now() + GIVE_UP_AFTER;
 	}
+	tsc_offset_take(offset, asked, answered, ticks_now());
 	return 0;
 }
 
@@ -95,7 +91,7 @@ int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
 {
 	struct table t = { .topology = topology, .there = there };
 	pthread_t thread;
-	int ret;
+	int ret = 0;
 
 	*offset = TSC_OFFSET_UNKNOWN;
 	if (here == there) {
@@ -104,7 +100,8 @@ int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
 	}
 	if (pthread_create(&thread, NULL, answer_main, &t) != 0)
 		return -EAGAIN;
-	ret = ask_rounds(&t, offset);
+	for (uint64_t round = 1; round <= ROUNDS && ret == 0; round++)
+		ret = ask_round(&t, round, offset);
 	atomic_store(&t.quit, 1);
 	pthread_join(thread, NULL);
 	if (ret == 0 || t.error == 0)

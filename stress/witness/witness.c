@@ -2,18 +2,21 @@
 #include "stress/witness/witness.h"
 
 #include <cpuid.h>
+#include <ctype.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "patchcore/machine/wait.h"
-#include "stress/witness/proc_text.h"
 #include "stress/witness/tsc_offset.h"
 
 #define MSR_SMI_COUNT 0x34
 #define LOAD_SAMPLES  3
+#define STEAL_FIELD   8 /* of a CPU's line in /proc/stat: user is the first */
 
 #define ADDS  100
 #define LOOPS 2500 /* about 100 us */
@@ -21,6 +24,117 @@
 
 #define TEXT_OF(x) #x
 #define TEXT(x)	   TEXT_OF(x)
+
+/* --- Text of the kernel ---------------------------------------------------------------------- */
+
+static bool take_number(const char **text, uint64_t *value)
+{
+	const char *from = *text + strspn(*text, " \t");
+	char *end;
+
+	if (!isdigit((unsigned char)*from))
+		return false;
+	*value = strtoull(from, &end, 10);
+	if (*value > INT64_MAX || (*end && !isspace((unsigned char)*end)))
+		return false;
+	*text = end;
+	return true;
+}
+
+/* Text that is not the kernel's may hold anything, sums past the end included. */
+static void add_count(uint64_t *sum, uint64_t count)
+{
+	if (*sum == WITNESS_UNKNOWN)
+		*sum = 0;
+	*sum = count > INT64_MAX - *sum ? INT64_MAX : *sum + count;
+}
+
+uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
+{
+	hwloc_bitmap_t columns = hwloc_bitmap_alloc();
+	uint64_t sum = WITNESS_UNKNOWN, cpu;
+	const char *head = "";
+	char *line = NULL;
+	size_t room = 0;
+
+	if (columns && getline(&line, &room, stream) > 0)
+		head = line + strspn(line, " \t");
+	/* "   CPU0   CPU2 ...": which columns are of these CPUs. */
+	for (unsigned column = 0; strncmp(head, "CPU", 3) == 0; column++) {
+		head += 3;
+		if (!take_number(&head, &cpu))
+			break;
+		if (cpu <= INT32_MAX && hwloc_bitmap_isset(cpus, (unsigned)cpu))
+			hwloc_bitmap_set(columns, column);
+		head += strspn(head, " \t");
+	}
+	while (columns && !hwloc_bitmap_iszero(columns) && getline(&line, &room, stream) > 0) {
+		const char *name = line + strspn(line, " \t"), *at = strchr(line, ':');
+		uint64_t value;
+
+		if (!at++ || strncmp(name, "ERR:", 4) == 0 || strncmp(name, "MIS:", 4) == 0)
+			continue;
+		for (unsigned i = 0; take_number(&at, &value); i++)
+			if (hwloc_bitmap_isset(columns, i))
+				add_count(&sum, value);
+	}
+	free(line);
+	hwloc_bitmap_free(columns);
+	return sum;
+}
+
+uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus)
+{
+	uint64_t sum = WITNESS_UNKNOWN, cpu, steal = 0;
+	char *line = NULL;
+	size_t room = 0;
+
+	/* "cpu3 1 2 3 4 5 6 7 STEAL ...". Some kernels do not count it. */
+	while (getline(&line, &room, stream) > 0) {
+		const char *at = line + 3;
+		unsigned fields = 0;
+
+		if (strncmp(line, "cpu", 3) != 0 || !isdigit((unsigned char)*at) ||
+		    !take_number(&at, &cpu) || cpu > INT32_MAX)
+			continue;
+		while (fields < STEAL_FIELD && take_number(&at, &steal))
+			fields++;
+		if (fields == STEAL_FIELD && hwloc_bitmap_isset(cpus, (unsigned)cpu))
+			add_count(&sum, steal);
+	}
+	free(line);
+	return sum;
+}
+
+/* "0.64 0.35 0.63 2/101 2841" */
+double proc_runnable(FILE *stream)
+{
+	char line[128];
+	const char *at;
+
+	if (!fgets(line, sizeof(line), stream))
+		return -1;
+	at = strchr(line, '/');
+	if (!at || at == line || !isdigit((unsigned char)at[1]))
+		return -1;
+	while (at > line && isdigit((unsigned char)at[-1]))
+		at--;
+	return isdigit((unsigned char)*at) ? strtod(at, NULL) : -1;
+}
+
+uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus)
+{
+	uint64_t value;
+	char line[64];
+	const char *at = line;
+
+	(void)cpus;
+	if (!fgets(line, sizeof(line), stream) || !take_number(&at, &value))
+		return WITNESS_UNKNOWN;
+	return value;
+}
+
+/* --- Counters and clocks --------------------------------------------------------------------- */
 
 void witness_clear(struct witness *witness)
 {
@@ -48,12 +162,6 @@ static uint64_t read_file(const char *path, hwloc_const_bitmap_t cpus,
 	return value;
 }
 
-static uint64_t read_count(FILE *stream, hwloc_const_bitmap_t cpus)
-{
-	(void)cpus;
-	return proc_count(stream);
-}
-
 /* Every CPU also tells how often its package was throttled: that slows it as much. */
 uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus)
 {
@@ -61,17 +169,15 @@ uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus)
 	uint64_t sum = 0, count;
 	bool told = false;
 	char path[256];
-	int cpu;
 
-	for (cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu)) {
+	for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu))
 		for (unsigned i = 0; i < 2; i++) {
 			snprintf(path, sizeof(path), "%s/cpu%d/thermal_throttle/%s", root, cpu,
 				 names[i]);
-			count = read_file(path, cpus, read_count);
+			count = read_file(path, NULL, proc_count);
 			told |= count != WITNESS_UNKNOWN;
 			sum += count != WITNESS_UNKNOWN ? count : 0;
 		}
-	}
 	return told ? sum : WITNESS_UNKNOWN;
 }
 
@@ -119,50 +225,37 @@ static uint64_t grown(uint64_t before, uint64_t after)
 	return after - before;
 }
 
-static double steal_share(uint64_t steal, const struct seating *seating, double seconds)
-{
-	hwloc_bitmap_t cpus = seating_cpus(seating);
-	int count = cpus ? hwloc_bitmap_weight(cpus) : 0;
-
-	hwloc_bitmap_free(cpus);
-	if (steal == WITNESS_UNKNOWN || count <= 0 || seconds <= 0)
-		return -1;
-	return (double)steal / (double)sysconf(_SC_CLK_TCK) / seconds / count;
-}
-
 void witness_between(struct witness *witness, const struct seating *seating,
 		     const struct witness_mark *before, const struct witness_mark *after,
 		     double seconds)
 {
+	uint64_t steal = grown(before->steal, after->steal);
+	hwloc_bitmap_t cpus = seating_cpus(seating);
+	int count = cpus ? hwloc_bitmap_weight(cpus) : 0;
+
+	hwloc_bitmap_free(cpus);
 	witness->interrupts = grown(before->interrupts, after->interrupts);
 	witness->throttles = grown(before->throttles, after->throttles);
 	witness->smis = grown(before->smis, after->smis);
-	witness->steal = steal_share(grown(before->steal, after->steal), seating, seconds);
-}
-
-static double runnable_now(void)
-{
-	FILE *stream = fopen("/proc/loadavg", "re");
-	double runnable;
-
-	if (!stream)
-		return -1;
-	runnable = proc_runnable(stream);
-	fclose(stream);
-	return runnable;
+	witness->steal = -1;
+	if (steal != WITNESS_UNKNOWN && count > 0 && seconds > 0)
+		witness->steal = (double)steal / (double)sysconf(_SC_CLK_TCK) / seconds / count;
 }
 
 /* The least of a few: a task that only woke for a moment is no noise. */
 double witness_load(void)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	double least = runnable_now(), now;
+	double least = INFINITY;
 
-	for (unsigned i = 1; i < LOAD_SAMPLES; i++) {
-		nanosleep(&pause, NULL);
-		now = runnable_now();
-		if (now < least)
-			least = now;
+	for (unsigned i = 0; i < LOAD_SAMPLES; i++) {
+		FILE *stream = fopen("/proc/loadavg", "re");
+
+		if (i)
+			nanosleep(&pause, NULL);
+		least = fmin(least, stream ? proc_runnable(stream) : -1);
+		if (stream)
+			fclose(stream);
 	}
 	return least;
 }
@@ -203,28 +296,23 @@ void witness_threads_lost(struct witness *witness)
  * runs beside them. Of registers: some cores do additions of a constant while
  * renaming, for nothing.
  */
-static uint64_t time_adds(void)
-{
-	uint64_t sum = 1, step = 3, loops = LOOPS, begin = ticks_now();
-
-	__asm__ volatile("1:\n\t"
-			 ".rept " TEXT(ADDS) "\n\t"
-					     "add %[step], %[sum]\n\t"
-					     ".endr\n\t"
-					     "dec %[loops]\n\t"
-					     "jnz 1b"
-			 : [sum] "+r"(sum), [loops] "+r"(loops)
-			 : [step] "r"(step)
-			 : "cc");
-	return ticks_now() - begin;
-}
-
 double clock_rate(void)
 {
-	uint64_t best = UINT64_MAX, ticks;
+	uint64_t best = UINT64_MAX;
 
 	for (unsigned i = 0; i < RUNS; i++) {
-		ticks = time_adds();
+		uint64_t sum = 1, step = 3, loops = LOOPS, ticks = ticks_now();
+
+		__asm__ volatile("1:\n\t"
+				 ".rept " TEXT(ADDS) "\n\t"
+						     "add %[step], %[sum]\n\t"
+						     ".endr\n\t"
+						     "dec %[loops]\n\t"
+						     "jnz 1b"
+				 : [sum] "+r"(sum), [loops] "+r"(loops)
+				 : [step] "r"(step)
+				 : "cc");
+		ticks = ticks_now() - ticks;
 		if (ticks && ticks < best)
 			best = ticks;
 	}

@@ -29,77 +29,88 @@ struct passes {
 	bool calls_ready;
 };
 
-struct pass_case;
-typedef int change_fn(struct passes *l, unsigned long i, int to);
+/* One way to change all sites. The first is the baseline of the others. */
+static const struct kind {
+	const char *name;
+	enum {
+		BY_FLOOR,
+		BY_PATCH,
+		BY_START,
+		BY_CALL
+	} change;
+	bool has_policy;
+	enum pc_policy policy;
+} kinds[] = {
+	{ .name = "floor", .change = BY_FLOOR },
+	{ "patch", BY_PATCH, true, PC_POLICY_WAIT },
+	{ "patch", BY_PATCH, true, PC_POLICY_MEMBARRIER },
+	{ "start", BY_START, true, PC_POLICY_WAIT },
+	{ "start", BY_START, true, PC_POLICY_MEMBARRIER },
+	{ .name = "call", .change = BY_CALL },
+};
+
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
+#define CASES (2 * (KINDS - 1)) /* with and without an executor */
 
 struct pass_case {
 	struct passes *passes;
-	change_fn *change;
-	enum pc_policy policy;
-	bool drains;
+	const struct kind *kind;
 	unsigned executors;
 	unsigned window;
 };
 
-/* --- One change --------------------------------------------------------------------------- */
-
-static int change_patch(struct passes *l, unsigned long i, int to)
-{
-	return pc_patch(l->sites->site[i], l->code[i][to], SITES_LENGTH);
-}
-
-static int change_start(struct passes *l, unsigned long i, int to)
-{
-	return pc_start_patch(l->sites->site[i], l->code[i][to], SITES_LENGTH);
-}
-
-static int change_call(struct passes *l, unsigned long i, int to)
-{
-	return to == ON ? pc_activate_call(&l->call[i], NULL) : pc_deactivate_call(&l->call[i]);
-}
+/* --- One block: all off, all on ----------------------------------------------------------- */
 
 static uint64_t *word_of(const struct passes *l, unsigned long i)
 {
 	return (uint64_t *)((uintptr_t)l->sites->site[i] & ~(uintptr_t)7);
 }
 
-/* The value is the one that stands there: a load of it here would fetch the line untimed. */
-static int change_floor(struct passes *l, unsigned long i, int to)
-{
-	(void)to;
-	__atomic_exchange_n(word_of(l, i), l->word[i], __ATOMIC_SEQ_CST);
-	return 0;
-}
-
-/* --- One block: all off, all on ----------------------------------------------------------- */
-
-static int pass_once(const struct pass_case *lc, int to, struct samples *s)
+static int change_site(const struct pass_case *lc, unsigned long i, int to)
 {
 	struct passes *l = lc->passes;
 
-	for (unsigned long i = 0; i < l->sites->count; i++) {
-		uint64_t start = ticks_now();
-		int ret = lc->change(l, i, to);
-
-		samples_add(s, (double)(ticks_now() - start));
-		if (ret == 0 && lc->drains && i % LATENCY_DRAIN == LATENCY_DRAIN - 1)
-			ret = pc_drain();
-		if (ret < 0)
-			return ret;
+	switch (lc->kind->change) {
+	case BY_PATCH:
+		return pc_patch(l->sites->site[i], l->code[i][to], SITES_LENGTH);
+	case BY_START:
+		return pc_start_patch(l->sites->site[i], l->code[i][to], SITES_LENGTH);
+	case BY_CALL:
+		return to == ON ? pc_activate_call(&l->call[i], NULL)
+				: pc_deactivate_call(&l->call[i]);
+	default:
+		/* What stands there already: a load of it here would fetch the line untimed. */
+		__atomic_exchange_n(word_of(l, i), l->word[i], __ATOMIC_SEQ_CST);
+		return 0;
 	}
-	return lc->drains ? pc_drain() : 0;
 }
 
-/* A change that was not made would be a cheap one. */
-static int expect_all(const struct pass_case *lc, int to)
+static bool is_on(const struct passes *l, unsigned long i)
+{
+	return memcmp(l->sites->site[i], l->code[i][ON], SITES_LENGTH) == 0;
+}
+
+static int pass_once(const struct pass_case *lc, int to, struct samples *s)
 {
 	const struct passes *l = lc->passes;
-	bool on = to == ON || lc->change == change_floor;
+	bool starts = lc->kind->change == BY_START;
+	int ret = 0;
 
-	for (unsigned long i = 0; i < l->sites->count; i++)
-		if ((memcmp(l->sites->site[i], l->code[i][ON], SITES_LENGTH) == 0) != on)
-			return -EILSEQ;
-	return 0;
+	for (unsigned long i = 0; i < l->sites->count && ret == 0; i++) {
+		uint64_t start = ticks_now();
+
+		ret = change_site(lc, i, to);
+		samples_add(s, (double)(ticks_now() - start));
+		if (ret == 0 && starts && i % LATENCY_DRAIN == LATENCY_DRAIN - 1)
+			ret = pc_drain();
+	}
+	if (ret == 0 && starts)
+		ret = pc_drain();
+	/* A change that was not made would be a cheap one. */
+	for (unsigned long i = 0; i < l->sites->count && ret == 0; i++)
+		if (is_on(l, i) != (to == ON || lc->kind->change == BY_FLOOR))
+			ret = -EILSEQ;
+	return ret;
 }
 
 static int block_of_passes(struct bench_case *c, struct samples *s, char *why)
@@ -108,11 +119,7 @@ static int block_of_passes(struct bench_case *c, struct samples *s, char *why)
 	int ret = pass_once(lc, OFF, &s[OFF]);
 
 	if (ret == 0)
-		ret = expect_all(lc, OFF);
-	if (ret == 0)
 		ret = pass_once(lc, ON, &s[ON]);
-	if (ret == 0)
-		ret = expect_all(lc, ON);
 	if (ret < 0)
 		snprintf(why, BENCH_WHY, "%s",
 			 ret == -EILSEQ ? "a change was not made" : strerror(-ret));
@@ -123,9 +130,9 @@ static int begin_pass(struct bench_case *c, char *why)
 {
 	struct pass_case *lc = c->arg;
 	struct passes *l = lc->passes;
-	bool call = lc->change == change_call;
+	bool call = lc->kind->change == BY_CALL;
 	struct pc_status status = { 0 };
-	int ret = bench_set_policy(lc->policy, why);
+	int ret = bench_set_policy(lc->kind->policy, why);
 
 	if (ret < 0)
 		return ret;
@@ -154,8 +161,8 @@ static void end_pass(struct bench_case *c)
 	pc_drain();
 	/* A block that failed left some of it off. */
 	for (unsigned long i = 0; i < l->sites->count; i++)
-		if (memcmp(l->sites->site[i], l->code[i][ON], SITES_LENGTH) != 0)
-			change_patch(l, i, ON);
+		if (!is_on(l, i))
+			pc_patch(l->sites->site[i], l->code[i][ON], SITES_LENGTH);
 	pc_set_policy(PC_POLICY_AUTO);
 }
 
@@ -178,49 +185,26 @@ static double median_of_kind(const struct pass_case *lc, const struct samples *s
 	return median;
 }
 
-static double share_above(const struct samples *s, double limit)
-{
-	size_t above = 0;
-
-	for (size_t i = 0; i < s->count; i++)
-		above += s->value[i] > limit;
-	return (double)above / (double)s->count;
-}
-
 static void sum_up(struct bench_case *c, struct bench_row *row)
 {
 	const struct pass_case *lc = c->arg;
 	const struct samples *s = &c->samples[strcmp(row->measure, "off") == 0 ? OFF : ON];
 	double straddlers = median_of_kind(lc, s, true), others = median_of_kind(lc, s, false);
+	size_t above = 0;
 
 	bench_row_extra(row, "straddlers", sites_straddlers(lc->passes->sites, 8));
 	bench_row_extra(row, "straddlers_line", sites_straddlers(lc->passes->sites, 64));
 	bench_row_extra(row, "window", lc->window);
 	bench_row_extra(row, "p50_straddlers", straddlers);
 	bench_row_extra(row, "p50_others", others);
-	if (straddlers > 2 * others)
-		bench_row_extra(row, "expensive", share_above(s, sqrt(straddlers * others)));
+	if (!(straddlers > 2 * others))
+		return;
+	for (size_t i = 0; i < s->count; i++)
+		above += s->value[i] > sqrt(straddlers * others);
+	bench_row_extra(row, "expensive", (double)above / (double)s->count);
 }
 
 /* --- All cases ---------------------------------------------------------------------------- */
-
-static const struct kind {
-	const char *name;
-	change_fn *change;
-	bool has_policy;
-	enum pc_policy policy;
-	bool drains;
-} kinds[] = {
-	{ "floor", change_floor, false, PC_POLICY_AUTO, false }, /* the baseline of the others */
-	{ "patch", change_patch, true, PC_POLICY_WAIT, false },
-	{ "patch", change_patch, true, PC_POLICY_MEMBARRIER, false },
-	{ "start", change_start, true, PC_POLICY_WAIT, true },
-	{ "start", change_start, true, PC_POLICY_MEMBARRIER, true },
-	{ "call", change_call, false, PC_POLICY_AUTO, false },
-};
-
-#define KINDS (sizeof(kinds) / sizeof(*kinds))
-#define CASES (2 * (KINDS - 1)) /* with and without an executor */
 
 static struct bench_case make_case(struct pass_case *lc, struct passes *l, const struct kind *kind,
 				   unsigned executors)
@@ -236,35 +220,13 @@ static struct bench_case make_case(struct pass_case *lc, struct passes *l, const
 		.histogram = kind != kinds,
 	};
 
-	*lc = (struct pass_case){
-		.passes = l,
-		.change = kind->change,
-		.policy = kind->policy,
-		.drains = kind->drains,
-		.executors = executors,
-	};
+	*lc = (struct pass_case){ .passes = l, .kind = kind, .executors = executors };
 	bench_row_name(&c.row, kind->name, "on", "ticks");
 	if (kind->has_policy)
 		bench_row_param_text(&c.row, "policy", bench_policy_name(kind->policy));
 	bench_row_param(&c.row, "executors", executors);
 	bench_row_param(&c.row, "sites", (double)l->sites->count);
 	return c;
-}
-
-static int measure_kinds(const struct bench_run *run, struct passes *l, struct bench_result *result)
-{
-	struct pass_case arg[CASES], base_arg[2];
-	struct bench_case cases[CASES], base[2];
-	size_t count = 0;
-
-	for (unsigned executors = 0; executors < 2; executors++) {
-		base[executors] = make_case(&base_arg[executors], l, &kinds[0], executors);
-		for (size_t k = 1; k < KINDS; k++, count++) {
-			cases[count] = make_case(&arg[count], l, &kinds[k], executors);
-			cases[count].base = &base[executors];
-		}
-	}
-	return bench_measure(run, cases, count, result);
 }
 
 int latency_measure(const struct bench_run *run, const struct sites *sites,
@@ -277,6 +239,9 @@ int latency_measure(const struct bench_run *run, const struct sites *sites,
 		.call = calloc(sites->count, sizeof(*l.call)),
 		.work = { sites_run, (void *)sites },
 	};
+	struct pass_case arg[2][KINDS];
+	struct bench_case cases[CASES], base[2];
+	size_t count = 0;
 	struct hot_sum sum;
 	int ret = l.code && l.word && l.call ? 0 : -ENOMEM;
 
@@ -285,10 +250,17 @@ int latency_measure(const struct bench_run *run, const struct sites *sites,
 		sites_code(sites, i, false, l.code[i][OFF]);
 		l.word[i] = __atomic_load_n(word_of(&l, i), __ATOMIC_RELAXED);
 	}
+	for (unsigned executors = 0; executors < 2; executors++) {
+		base[executors] = make_case(&arg[executors][0], &l, &kinds[0], executors);
+		for (size_t k = 1; k < KINDS; k++, count++) {
+			cases[count] = make_case(&arg[executors][k], &l, &kinds[k], executors);
+			cases[count].base = &base[executors];
+		}
+	}
 	if (ret == 0)
 		ret = hot_start(&l.hot, run->topology, &run->seating);
 	if (ret == 0)
-		ret = measure_kinds(run, &l, result);
+		ret = bench_measure(run, cases, count, result);
 	if (ret == 0) {
 		sum = hot_count(l.hot);
 		if (sum.calls[0] != sum.calls[1] || sum.calls[0] > sum.executed)

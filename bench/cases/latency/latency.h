@@ -18,9 +18,9 @@
  *	straddlers_line	across 64
  *	window		bytes: a site that crosses a multiple of it is patched as a straddler. Calls
  * are turned on and off by words of 8 bytes, also where the machine could do more p50_straddlers
- * median of those that cross the window, and p50_others	of those that do not expensive	share of
- * samples above the geometric mean of these two; only where the first is more than twice the second,
- * so where there are two modes
+ * median of those that cross the window, and p50_others	of those that do not expensive
+ *share of samples above the geometric mean of these two; only where the first is more than twice
+ *the second, so where there are two modes
  */
 #ifndef BENCH_CASES_LATENCY_LATENCY_H
 #define BENCH_CASES_LATENCY_LATENCY_H

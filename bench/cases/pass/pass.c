@@ -80,33 +80,12 @@ size_t invoke_specs(struct pass_spec *spec)
 	return list_specs(spec, invoke, LENGTH(invoke));
 }
 
-static bool is_far(const void *a, const void *b)
-{
-	int64_t distance = (int64_t)((uintptr_t)a - (uintptr_t)b);
-
-	return distance != (int32_t)distance;
-}
-
-/* What the second target does, where no displacement leads. */
-static int map_far(struct pass *pass)
-{
-	void *wish = (void *)((uintptr_t)pass->loop.map - FAR);
-	void *page = mmap(wish, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED)
-		return -errno;
-	pass->far = page;
-	if (!is_far(page, pass->loop.map))
-		return -ENOSPC;
-	memcpy(page, pass->loop.target[1], TARGET_SIZE);
-	return 0;
-}
-
 static int set_state(struct pass *pass)
 {
 	enum pass_state state = pass->spec.state;
 	struct loop *loop = &pass->loop;
+	void *target = NULL;
+	int64_t distance;
 	int ret;
 
 	switch (state) {
@@ -128,13 +107,22 @@ static int set_state(struct pass *pass)
 		ret = pc_deactivate_call(&pass->call);
 	if (ret < 0 || state == PASS_CALL_OFF)
 		return ret;
-	if (state == PASS_CALL_FAR)
-		ret = map_far(pass);
-	if (ret < 0)
-		return ret;
-	return pc_activate_call(&pass->call, state == PASS_CALL_ON	? NULL
-					     : state == PASS_CALL_OTHER ? loop->target[1]
-									: pass->far);
+	if (state == PASS_CALL_OTHER)
+		target = loop->target[1];
+	if (state == PASS_CALL_FAR) {
+		/* What the second target does, where no displacement leads. */
+		target = mmap((void *)((uintptr_t)loop->map - FAR), PAGE,
+			      PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
+		if (target == MAP_FAILED)
+			return -errno;
+		pass->far = target;
+		distance = (int64_t)((uintptr_t)target - (uintptr_t)loop->map);
+		if (distance == (int32_t)distance)
+			return -ENOSPC;
+		memcpy(target, loop->target[1], TARGET_SIZE);
+	}
+	return pc_activate_call(&pass->call, target);
 }
 
 int pass_build(struct pass *pass, const struct pass_spec *spec, char *why)
@@ -191,10 +179,9 @@ struct timed_peer {
 
 /* All that one run of a benchmark needs. */
 struct plan {
-	const struct pass_bench *bench;
-	struct pass_spec spec[PASS_SPECS];
-	struct timed timed[PASS_SPECS];
-	struct timed base[SPLITS][BODIES], empty[SPLITS][BODIES];
+	struct timed timed[PASS_SPECS + 2 * SPLITS * BODIES];
+	size_t loops;
+	struct timed *empty[SPLITS][BODIES];
 	struct timed_peer peer[PEERS], peer_empty[PEERS];
 	struct bench_case base_case[SPLITS][BODIES], peer_base[PEERS];
 	struct bench_case cases[PASS_SPECS + PEERS + 1];
@@ -203,23 +190,19 @@ struct plan {
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-static double time_passes(const struct timed *t)
-{
-	uint64_t counts[2] = { 0, 0 }, start = ticks_now();
-
-	t->pass.loop.run(PASS_TIMES, counts);
-	return (double)(ticks_now() - start) / PASS_TIMES;
-}
-
 /*
  * Once untimed, for the caches and the branch predictors: two loops that took turns would each
  * be timed with what the other has left there.
  */
 static void add_passes(const struct timed *t, struct samples *s)
 {
-	time_passes(t);
-	for (unsigned i = 0; i < PASS_SAMPLES; i++)
-		samples_add(s, time_passes(t));
+	for (unsigned i = 0; i <= PASS_SAMPLES; i++) {
+		uint64_t counts[2] = { 0, 0 }, start = ticks_now();
+
+		t->pass.loop.run(PASS_TIMES, counts);
+		if (i)
+			samples_add(s, (double)(ticks_now() - start) / PASS_TIMES);
+	}
 }
 
 static int timed_block(struct bench_case *c, struct samples *s, char *why)
@@ -321,97 +304,81 @@ static void name_row(const struct pass_bench *bench, const struct pass_spec *spe
 
 /* --- The plan --------------------------------------------------------------------------------- */
 
-static void build_timed(struct timed *t, const struct pass_spec *spec)
+static struct timed *build_timed(struct plan *p, const struct pass_spec *spec)
 {
+	struct timed *t = &p->timed[p->loops++];
+
 	t->ret = pass_build(&t->pass, spec, t->why);
-}
-
-static void plan_bases(struct plan *p)
-{
-	for (unsigned split = 0; split < SPLITS; split++)
-		for (unsigned work = 0; work < BODIES; work++) {
-			struct pass_spec base = p->bench->base, empty = { .name = "empty" };
-			struct bench_case *c = &p->base_case[split][work];
-
-			base.loop.split = empty.loop.split = split;
-			base.loop.work = empty.loop.work = work;
-			build_timed(&p->base[split][work], &base);
-			build_timed(&p->empty[split][work], &empty);
-			if (!p->bench->base_empty)
-				p->base[split][work].beside = &p->empty[split][work];
-			*c = (struct bench_case){ .block = timed_block,
-						  .arg = &p->base[split][work] };
-			name_row(p->bench, &base, &c->row);
-		}
-}
-
-static void plan_timed(struct plan *p, size_t i)
-{
-	const struct pass_spec *spec = &p->spec[i];
-	struct timed *t = &p->timed[i];
-
-	build_timed(t, spec);
-	t->clock = &p->cases[0];
-	t->base_empty = p->bench->base_empty;
-	if (!t->base_empty)
-		t->beside = &p->empty[spec->loop.split][spec->loop.work];
-	p->cases[p->count] = (struct bench_case){
-		.block = timed_block,
-		.sum_up = sum_up_timed,
-		.arg = t,
-		.base = &p->base_case[spec->loop.split][spec->loop.work],
-	};
-	name_row(p->bench, spec, &p->cases[p->count++].row);
-}
-
-/* Its own empty loop is what it is off against; on, it stands beside our base. */
-static void plan_peer(struct plan *p, struct peer *peer, unsigned i)
-{
-	struct bench_case *c = &p->cases[p->count++];
-	struct pass_spec spec = { .name = peer->name, .peer = true };
-
-	p->peer[i] = (struct timed_peer){ peer, p->bench->peers_on, false };
-	p->peer_empty[i] = (struct timed_peer){ peer, false, true };
-	p->peer_base[i] = (struct bench_case){ .block = peer_block, .arg = &p->peer_empty[i] };
-	bench_row_name(&p->peer_base[i].row, "empty", p->bench->measure, "ticks");
-	*c = (struct bench_case){ .block = peer_block, .sum_up = sum_up_peer, .arg = &p->peer[i] };
-	c->base = p->bench->peers_on ? &p->base_case[0][0] : &p->peer_base[i];
-	name_row(p->bench, &spec, &c->row);
-}
-
-static void free_timed(struct timed *t)
-{
-	if (t->ret == 0)
-		pass_free(&t->pass);
+	return t;
 }
 
 static int measure_passes(const struct pass_bench *bench, const struct bench_run *run,
 			  struct bench_result *result)
 {
 	struct plan *p = calloc(1, sizeof(*p));
+	struct pass_spec spec[PASS_SPECS];
+	size_t specs = bench->specs(spec);
+	struct bench_case *c;
 	unsigned count = 0;
-	size_t specs;
+	struct timed *t;
 	int ret;
 
 	if (!p)
 		return -ENOMEM;
-	p->bench = bench;
-	specs = bench->specs(p->spec);
 	p->cases[p->count].block = clock_block;
 	bench_row_name(&p->cases[p->count++].row, "clock", "cycle", "ticks");
-	plan_bases(p);
-	for (size_t i = 0; i < specs; i++)
-		plan_timed(p, i);
-	for (struct peer *peer = peers; peer->name && count < PEERS; peer++)
-		if (peer->cost)
-			plan_peer(p, peer, count++);
-	ret = bench_measure(run, p->cases, p->count, result);
-	for (size_t i = 0; i < specs; i++)
-		free_timed(&p->timed[i]);
 	for (unsigned i = 0; i < SPLITS * BODIES; i++) {
-		free_timed(&p->base[i / BODIES][i % BODIES]);
-		free_timed(&p->empty[i / BODIES][i % BODIES]);
+		unsigned split = i / BODIES, work = i % BODIES;
+		struct pass_spec base = bench->base, empty = { .name = "empty" };
+
+		base.loop.split = empty.loop.split = split;
+		base.loop.work = empty.loop.work = work;
+		t = build_timed(p, &base);
+		p->empty[split][work] = build_timed(p, &empty);
+		if (!bench->base_empty)
+			t->beside = p->empty[split][work];
+		c = &p->base_case[split][work];
+		*c = (struct bench_case){ .block = timed_block, .arg = t };
+		name_row(bench, &base, &c->row);
 	}
+	for (size_t i = 0; i < specs; i++) {
+		unsigned split = spec[i].loop.split, work = spec[i].loop.work;
+
+		t = build_timed(p, &spec[i]);
+		t->clock = &p->cases[0];
+		t->base_empty = bench->base_empty;
+		if (!t->base_empty)
+			t->beside = p->empty[split][work];
+		c = &p->cases[p->count++];
+		*c = (struct bench_case){ .block = timed_block,
+					  .sum_up = sum_up_timed,
+					  .arg = t,
+					  .base = &p->base_case[split][work] };
+		name_row(bench, &spec[i], &c->row);
+	}
+	/* Its own empty loop is what a peer is off against; on, it stands beside our base. */
+	for (struct peer *peer = peers; peer->name && count < PEERS; peer++) {
+		struct pass_spec its = { .name = peer->name, .peer = true };
+		struct bench_case *base = &p->peer_base[count];
+
+		if (!peer->cost)
+			continue;
+		p->peer[count] = (struct timed_peer){ peer, bench->peers_on, false };
+		p->peer_empty[count] = (struct timed_peer){ peer, false, true };
+		*base = (struct bench_case){ .block = peer_block, .arg = &p->peer_empty[count] };
+		bench_row_name(&base->row, "empty", bench->measure, "ticks");
+		c = &p->cases[p->count++];
+		*c = (struct bench_case){ .block = peer_block,
+					  .sum_up = sum_up_peer,
+					  .arg = &p->peer[count],
+					  .base = bench->peers_on ? &p->base_case[0][0] : base };
+		name_row(bench, &its, &c->row);
+		count++;
+	}
+	ret = bench_measure(run, p->cases, p->count, result);
+	for (size_t i = 0; i < p->loops; i++)
+		if (p->timed[i].ret == 0)
+			pass_free(&p->timed[i].pass);
 	free(p);
 	return ret;
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/method/crew.h"
 #include "bench/method/method.h"
 #include "bench/ways/ways.h"
 #include "stress/base/clock.h"
@@ -37,16 +36,16 @@ struct patcher {
 	struct bench_site site[SITES];
 	unsigned state; /* to bring about next */
 	uint64_t changes, refused;
-	double seconds;
+	double begin, seconds; /* of this slice; 0: it has not begun */
 	int ret;
 } __attribute__((aligned(128)));
 
 struct gang {
-	struct hot *hot;
-	struct crew *crew;
-	struct seating seating; /* executors: also those that share a CPU */
-	unsigned patchers;	/* at most */
-	double slice;		/* seconds */
+	struct hot *hot, *others; /* executors; patchers, but for the caller, which is the first */
+	struct seating seating;	  /* executors: also those that share a CPU */
+	unsigned patchers;	  /* at most */
+	double slice;		  /* seconds */
+	_Atomic(bool) go;	  /* patchers may change their sites */
 	struct patcher *patcher;
 };
 
@@ -55,7 +54,7 @@ struct mix_case {
 	struct scaling_mix mix;
 	const struct op *op;
 	bool against_one; /* is the baseline a single patcher? */
-	struct hot_work work;
+	struct hot_work work, patching;
 	uint64_t changes, refused;
 };
 
@@ -106,30 +105,33 @@ const char *scaling_base(struct scaling_mix mix, struct scaling_mix *base)
 /* --- One block -------------------------------------------------------------------------------- */
 
 /* A change that is refused is tried again: the next state stays the same. */
-static void patch_for_a_slice(void *arg, unsigned member)
+static void patch_some(const struct mix_case *mc, unsigned member)
 {
-	const struct mix_case *mc = arg;
 	struct patcher *me = &mc->gang->patcher[member];
 	struct bench_site *site =
 		&mc->gang->patcher[mc->mix.one_site ? 0 : member].site[mc->op->site];
-	double slice = mc->gang->slice * (mc->mix.shared ? SHARED_SLICE : 1);
-	const struct way *way = &ways[mc->op->way];
-	double begin = seconds_now();
 
-	me->changes = me->refused = 0;
-	me->ret = 0;
-	do {
-		for (unsigned i = 0; i < LOOK_EVERY; i++) {
-			int ret = way->set(site, me->state);
+	if (me->begin == 0)
+		me->begin = seconds_now();
+	for (unsigned i = 0; i < LOOK_EVERY && me->ret == 0; i++) {
+		int ret = ways[mc->op->way].set(site, me->state);
 
-			me->changes += ret == 0;
-			me->state ^= ret == 0;
-			me->refused += ret == -EAGAIN;
-			if (ret < 0 && ret != -EAGAIN)
-				me->ret = ret;
-		}
-		me->seconds = seconds_now() - begin;
-	} while (me->ret == 0 && me->seconds < slice);
+		me->changes += ret == 0;
+		me->state ^= ret == 0;
+		me->refused += ret == -EAGAIN;
+		if (ret < 0 && ret != -EAGAIN)
+			me->ret = ret;
+	}
+	me->seconds = seconds_now() - me->begin;
+}
+
+static void patch_beside(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
+{
+	const struct mix_case *mc = work->arg;
+
+	(void)counts;
+	if (atomic_load_explicit(&mc->gang->go, memory_order_acquire))
+		patch_some(mc, executor + 1);
 }
 
 /* Executors are dealt out to the sites in turn. */
@@ -144,21 +146,33 @@ static void run_a_site(const struct hot_work *work, unsigned executor, struct ho
 	hot_loop(&loop, executor, counts);
 }
 
+/* All patchers are awake before one begins. */
 static int block_of_slices(struct bench_case *c, struct samples *s, char *why)
 {
 	struct mix_case *mc = c->arg;
 	struct gang *gang = mc->gang;
+	double slice = gang->slice * (mc->mix.shared ? SHARED_SLICE : 1);
 
 	for (unsigned i = 0; i < (mc->mix.shared ? 1 : SLICES); i++) {
+		struct patcher *first = gang->patcher;
 		double rate = 0;
 
-		crew_run(gang->crew, mc->mix.patchers, patch_for_a_slice, mc);
-		for (unsigned k = 0; k < mc->mix.patchers; k++) {
-			const struct patcher *p = &gang->patcher[k];
-
+		hot_aim(gang->others, &mc->patching, mc->mix.patchers - 1);
+		for (struct patcher *p = first; p < first + mc->mix.patchers; p++) {
+			p->changes = p->refused = 0;
+			p->begin = p->seconds = 0;
+			p->ret = 0;
+		}
+		atomic_store_explicit(&gang->go, true, memory_order_release);
+		do
+			patch_some(mc, 0);
+		while (first->ret == 0 && first->seconds < slice);
+		atomic_store_explicit(&gang->go, false, memory_order_relaxed);
+		hot_sleep(gang->others);
+		for (struct patcher *p = first; p < first + mc->mix.patchers; p++) {
 			if (p->ret < 0)
 				return bench_say(why, "a change failed", p->ret);
-			rate += (double)p->changes / p->seconds;
+			rate += p->changes ? (double)p->changes / p->seconds : 0;
 			mc->changes += p->changes;
 			mc->refused += p->refused;
 		}
@@ -214,6 +228,7 @@ static struct bench_case a_case(struct mix_case *mc, struct gang *gang, const st
 		.mix = mix,
 		.op = op,
 		.work = { run_a_site, mc },
+		.patching = { patch_beside, mc },
 	};
 	return (struct bench_case){
 		.begin = begin_mix,
@@ -251,87 +266,58 @@ static void make_case(struct bench_case *c, struct mix_case *mc, struct bench_ca
 	mc->against_one = strcmp(name, "one-patcher") == 0;
 }
 
-static int measure_mixes(const struct bench_run *run, struct gang *gang,
-			 struct bench_result *result)
-{
-	struct scaling_mix mixes[SCALING_MIXES];
-	unsigned count = scaling_mixes(gang->patchers, mixes);
-	size_t all = count * OPS;
-	struct bench_case *cases = calloc(2 * all, sizeof(*cases));
-	struct mix_case *arg = calloc(2 * all, sizeof(*arg));
-	int ret = cases && arg ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < all && ret == 0; i++)
-		make_case(&cases[i], &arg[i], &cases[all + i], &arg[all + i], gang, &ops[i / count],
-			  mixes[i % count]);
-	if (ret == 0)
-		ret = bench_measure(run, cases, all, result);
-	free(cases);
-	free(arg);
-	return ret;
-}
-
-/* --- Getting ready ---------------------------------------------------------------------------- */
-
-static int build_sites(struct patcher *p, char *why)
-{
-	int ret = 0;
-
-	for (unsigned i = 0; i < SITES && ret == 0; i++)
-		ret = bench_site_build(
-			&p->site[i],
-			&(struct site_spec){ .way = &ways[ops[i].way],
-					     .target = LOOP_COUNT,
-					     .split = ops[i].has_policy ? SPLIT : 0 },
-			why);
-	return ret;
-}
-
 /*
  * Executors have their seats; patchers but the first get those at the other end, so that
  * they meet only where there are more threads than CPUs. There the last executor sits with
  * the first patcher.
  */
-static void seat_all(const struct bench_run *run, struct gang *gang, unsigned *cpu)
-{
-	struct seating *seating = &gang->seating;
-	unsigned others = run->seating.executors;
-
-	*seating = run->seating;
-	cpu[0] = seating->patcher;
-	for (unsigned i = 1; i < gang->patchers; i++)
-		cpu[i] = seating->executor[others - 1 - (i - 1) % others];
-	if (others == 1)
-		seating->executor[seating->executors++] = seating->patcher;
-}
-
 int scaling_patchers(const struct bench_run *run, double slice, struct bench_result *result)
 {
-	struct gang gang = { .patchers = run->seating.executors + 1, .slice = slice };
+	unsigned others = run->seating.executors;
+	struct gang gang = { .patchers = others + 1, .slice = slice, .seating = run->seating };
 	size_t size = gang.patchers * sizeof(*gang.patcher);
-	unsigned cpu[PLACEMENT_EXECUTORS_MAX + 1];
+	struct seating patchers = run->seating;
+	struct scaling_mix mixes[SCALING_MIXES];
+	unsigned count = scaling_mixes(gang.patchers, mixes);
+	size_t all = count * OPS;
+	struct bench_case *cases = calloc(2 * all, sizeof(*cases));
+	struct mix_case *arg = calloc(2 * all, sizeof(*arg));
 	char why[BENCH_WHY];
-	int ret = 0;
+	int ret = cases && arg ? 0 : -ENOMEM;
 
 	gang.patcher = aligned_alloc(128, size);
-	if (!gang.patcher)
-		return -ENOMEM;
-	memset(gang.patcher, 0, size);
-	for (unsigned i = 0; i < gang.patchers && ret == 0; i++)
-		ret = build_sites(&gang.patcher[i], why);
-	seat_all(run, &gang, cpu);
+	if (gang.patcher)
+		memset(gang.patcher, 0, size);
+	else
+		ret = -ENOMEM;
+	for (unsigned i = 0; i < gang.patchers * SITES && ret == 0; i++) {
+		const struct op *op = &ops[i % SITES];
+		struct site_spec spec = { .way = &ways[op->way],
+					  .target = LOOP_COUNT,
+					  .split = op->has_policy ? SPLIT : 0 };
+
+		ret = bench_site_build(&gang.patcher[i / SITES].site[i % SITES], &spec, why);
+	}
+	for (unsigned i = 0; i < others; i++)
+		patchers.executor[i] = run->seating.executor[others - 1 - i];
+	if (others == 1)
+		gang.seating.executor[gang.seating.executors++] = run->seating.patcher;
 	if (ret == 0)
 		ret = hot_start(&gang.hot, run->topology, &gang.seating);
 	if (ret == 0)
-		ret = crew_start(&gang.crew, run->topology, cpu, gang.patchers);
+		ret = hot_start(&gang.others, run->topology, &patchers);
+	for (size_t i = 0; i < all && ret == 0; i++)
+		make_case(&cases[i], &arg[i], &cases[all + i], &arg[all + i], &gang,
+			  &ops[i / count], mixes[i % count]);
 	if (ret == 0)
-		ret = measure_mixes(run, &gang, result);
+		ret = bench_measure(run, cases, all, result);
 	hot_stop(gang.hot);
-	crew_stop(gang.crew);
-	for (unsigned i = 0; i < gang.patchers; i++)
-		for (unsigned k = 0; k < SITES; k++)
-			bench_site_free(&gang.patcher[i].site[k]);
+	hot_stop(gang.others);
+	for (unsigned i = 0; i < gang.patchers * SITES && gang.patcher; i++)
+		bench_site_free(&gang.patcher[i / SITES].site[i % SITES]);
 	free(gang.patcher);
+	free(cases);
+	free(arg);
 	return ret;
 }
 

@@ -48,23 +48,7 @@ static const struct kind {
 /* --- The process that knows them ------------------------------------------------------------- */
 
 /* The first spare site is left alone: see spare_set(). */
-static int change_next(struct spare *spare, uint64_t *ticks)
-{
-	static unsigned done;
-	unsigned number = done++;
-	const struct pc_op *op = &spare->op[1 + number % PATCHED];
-	uint64_t start;
-	int ret;
-
-	if (number % PATCHED == 0)
-		spare_set(spare, PATCHED + 1, number / PATCHED % 2 == 0);
-	start = ticks_now();
-	ret = pc_patch(op->addr, op->bytes, op->len);
-	*ticks = ticks_now() - start;
-	return ret;
-}
-
-static void answer_spare(struct spare *spare, const char *request)
+static int answer_spare(struct spare *spare, const char *request, unsigned *done)
 {
 	uint64_t ticks[WARM_UP + COUNT_MOST];
 	unsigned policy, count = 0;
@@ -72,34 +56,21 @@ static void answer_spare(struct spare *spare, const char *request)
 
 	if (sscanf(request, "%u %u", &policy, &count) == 2 && count <= COUNT_MOST)
 		ret = pc_set_policy((enum pc_policy)policy);
-	for (unsigned i = 0; i < WARM_UP + count && ret == 0; i++)
-		ret = change_next(spare, &ticks[i]);
+	for (unsigned i = 0; i < WARM_UP + count && ret == 0; i++, ++*done) {
+		const struct pc_op *op = &spare->op[1 + *done % PATCHED];
+		uint64_t start;
+
+		if (*done % PATCHED == 0)
+			spare_set(spare, PATCHED + 1, *done / PATCHED % 2 == 0);
+		start = ticks_now();
+		ret = pc_patch(op->addr, op->bytes, op->len);
+		ticks[i] = ticks_now() - start;
+	}
 	for (unsigned i = 0; i < count && ret == 0; i++)
 		printf("%" PRIu64 "\n", ticks[WARM_UP + i]);
 	if (ret < 0)
 		printf("error %s\n", strerror(-ret));
-	else
-		puts(".");
-	fflush(stdout);
-}
-
-/* Addresses that no other code gets. There is nothing behind them. */
-static int know_sites(unsigned long count)
-{
-	size_t bytes = (size_t)count * CELLS_MOST * CELL + 1;
-	uint8_t *map =
-		mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	uintptr_t function = (uintptr_t)map;
-	uint64_t random = 1;
-
-	if (map == MAP_FAILED)
-		return -errno;
-	for (unsigned long i = 0; i < count; i++) {
-		if (!site_get(function + random_next(&random) % CELL))
-			return -ENOMEM;
-		function += CELL * (1 + random_next(&random) % CELLS_MOST);
-	}
-	return 0;
+	return ret;
 }
 
 int scaling_know(char *const numbers[SCALING_NUMBERS])
@@ -107,6 +78,10 @@ int scaling_know(char *const numbers[SCALING_NUMBERS])
 	unsigned long number[SCALING_NUMBERS];
 	struct spare spare;
 	char request[64];
+	uint64_t random = 1;
+	uintptr_t function;
+	unsigned done = 0;
+	void *map;
 	int ret;
 
 	for (unsigned i = 0; i < SCALING_NUMBERS; i++)
@@ -116,16 +91,30 @@ int scaling_know(char *const numbers[SCALING_NUMBERS])
 	if (number[1])
 		library_assume_waits(number[1], number[2], number[3]);
 	ret = pc_init();
-	if (ret == 0)
-		ret = know_sites(number[0] - PATCHED);
-	if (ret == 0)
-		ret = spare_open(&spare, PATCHED + 1, SPLIT);
 	if (ret < 0)
 		return ret;
-	puts(".");
-	fflush(stdout);
-	while (fgets(request, sizeof(request), stdin))
-		answer_spare(&spare, request);
+	/* Addresses that no other code gets. There is nothing behind them. */
+	map = mmap(NULL, (size_t)number[0] * CELLS_MOST * CELL, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	function = (uintptr_t)map;
+	for (unsigned long i = PATCHED; i < number[0]; i++) {
+		if (!site_get(function + random_next(&random) % CELL))
+			return -ENOMEM;
+		function += CELL * (1 + random_next(&random) % CELLS_MOST);
+	}
+	ret = spare_open(&spare, PATCHED + 1, SPLIT);
+	if (ret < 0)
+		return ret;
+	for (;;) {
+		if (ret == 0)
+			puts(".");
+		fflush(stdout);
+		if (!fgets(request, sizeof(request), stdin))
+			break;
+		ret = answer_spare(&spare, request, &done);
+	}
 	spare_close(&spare);
 	return 0;
 }
@@ -145,17 +134,22 @@ struct known_case {
 	const struct kind *kind;
 };
 
-static int start_knower(struct knower *k, char *why)
+static int begin_known(struct bench_case *c, char *why)
 {
-	const uint64_t number[SCALING_NUMBERS] = { k->sites, k->result->waits.first,
-						   k->result->waits.second,
-						   k->result->waits.stretch };
+	const struct known_case *kc = c->arg;
+	struct knower *k = kc->knower;
+	const struct waits *waits = &k->result->waits;
+	const uint64_t number[SCALING_NUMBERS] = { k->sites, waits->first, waits->second,
+						   waits->stretch };
 	char text[SCALING_NUMBERS][24];
 	const char *const argv[] = { "/proc/self/exe", "bench", SCALING_KNOW, text[0],
 				     text[1],	       text[2], text[3],      NULL };
 	struct process_reply none = { 0 };
-	int ret;
+	int ret = bench_set_policy(kc->kind->policy, why);
 
+	pc_set_policy(PC_POLICY_AUTO);
+	if (ret < 0 || k->process)
+		return ret;
 	for (unsigned i = 0; i < SCALING_NUMBERS; i++)
 		snprintf(text[i], sizeof(text[i]), "%" PRIu64, number[i]);
 	ret = process_start(&k->process, argv, k->run->stop, why);
@@ -163,15 +157,6 @@ static int start_knower(struct knower *k, char *why)
 		ret = process_ask(k->process, NULL, ANSWER_TIME, &none, why);
 	process_reply_free(&none);
 	return ret;
-}
-
-static int begin_known(struct bench_case *c, char *why)
-{
-	const struct known_case *kc = c->arg;
-	int ret = bench_set_policy(kc->kind->policy, why);
-
-	pc_set_policy(PC_POLICY_AUTO);
-	return ret < 0 || kc->knower->process ? ret : start_knower(kc->knower, why);
 }
 
 static int block_of_known(struct bench_case *c, struct samples *s, char *why)

@@ -5,8 +5,8 @@
  * Some 50,000 ticks after one change, never the same, comes the next. The sample of a change is
  * the longest pass that the executor made from just before it until the next. The baseline
  * "idle" is that of the same executor in windows just as long, one for one, in which nothing is
- * changed: so interrupts, and the reading of the clock, are in both. See stall_record.h for how
- * fine this is.
+ * changed: so interrupts, and the reading of the clock, are in both. See stall.h for how fine
+ * this is.
  *
  * In two parts, each a bench_measure() of its own: first everything with one executor, while no
  * other exists, for what stops the world or traces stops every thread there is, also those that
@@ -39,6 +39,7 @@
 #define REST   37500 /* ticks from a change to the next, at least */
 #define JITTER 25000 /* ticks, up to */
 #define CASES  32
+#define LONG   2 /* times the usual: a pass that lost something */
 
 #define WAIT	   .protocol = true, .policy = PC_POLICY_WAIT
 #define MEMBARRIER .protocol = true, .policy = PC_POLICY_MEMBARRIER
@@ -90,49 +91,87 @@ struct stall {
 	size_t count;
 };
 
+/* --- What an executor notes ------------------------------------------------------------------ */
+
+void stall_record_begin(struct stall_record *record, loop_fn *run, unsigned executors)
+{
+	record->run = run;
+	memset(record->log, 0, executors * sizeof(*record->log));
+	atomic_store_explicit(&record->announced, 0, memory_order_relaxed);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+void stall_note(struct stall_log *log, unsigned number, uint64_t ticks)
+{
+	struct stall_window *window = &log->window[number];
+	uint64_t usual = atomic_load_explicit(&log->usual, memory_order_relaxed);
+
+	log->at = number;
+	window->passes++;
+	if (ticks > window->worst)
+		window->worst = ticks;
+	if (number && ticks >= LONG * usual)
+		window->lost += ticks - usual;
+	if (number || log->early == STALL_EARLY)
+		return;
+	log->early_pass[log->early++] = ticks;
+	if (log->early < STALL_EARLY)
+		return;
+	qsort(log->early_pass, STALL_EARLY, sizeof(log->early_pass[0]), by_value);
+	/* Release: a patcher that sees it may announce, and then the early passes are over. */
+	atomic_store_explicit(&log->usual, log->early_pass[STALL_EARLY / 2], memory_order_release);
+}
+
+/*
+ * The number is loaded behind ticks_now(), whose LFENCE waits for the pass: so one that is older
+ * than the pass was never seen after it. The calls are counted apart, or a patcher that looks
+ * at the executor's counts would hold up its passes.
+ */
+void stall_run(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
+{
+	struct stall_record *record = work->arg;
+	struct stall_log *log = &record->log[executor];
+	uint64_t calls[2] = { 0, 0 }, last = ticks_now();
+
+	for (unsigned i = 0; i < STALL_ROUND; i++) {
+		unsigned before = log->at, number;
+		uint64_t now;
+
+		record->run(1, calls);
+		now = ticks_now();
+		number = atomic_load_explicit(&record->announced, memory_order_acquire);
+		stall_note(log, number, now - last);
+		last = number == before ? now : ticks_now();
+	}
+	for (unsigned i = 0; i < 2; i++)
+		__atomic_store_n(&counts->calls[i], counts->calls[i] + calls[i], __ATOMIC_RELAXED);
+	atomic_store_explicit(&counts->executed, counts->executed + STALL_ROUND,
+			      memory_order_relaxed);
+}
+
+void stall_announce(struct stall_record *record)
+{
+	atomic_fetch_add_explicit(&record->announced, 1, memory_order_seq_cst);
+}
+
 /* --- Windows -------------------------------------------------------------------------------- */
 
 /*
  * What happens in a window: a change; or nothing, for as long as the change took that the last
- * block made in its place.
+ * block made in its place. The executor has seen the number before the change begins, and has
+ * ended the pass that it was in when the change did.
  */
-static int change_site(struct stall_case *c, uint64_t *took)
-{
-	uint64_t start = ticks_now();
-	int ret = c->way->set(&c->site, !c->state);
-
-	/* Step by step, as a program does that has other work meanwhile. */
-	if (ret == 0 && c->spec->way == WAY_START)
-		while ((ret = pc_finish_patch(c->site.at)) > PC_FINISHED)
-			;
-	*took = ticks_now() - start;
-	c->changes++;
-	c->state = !c->state;
-	return ret;
-}
-
-static int change_nothing(struct stall_case *c, uint64_t *took)
-{
-	(void)c;
-	ticks_wait(*took);
-	return 0;
-}
-
-static unsigned windows_of(const struct stall_case *c)
-{
-	return c->spec->windows ? c->spec->windows : STALL_WINDOWS;
-}
-
-/*
- * The executor has seen the number before the change begins, and has ended the pass that it
- * was in when the change did.
- */
-static int run_windows(struct stall_case *c, struct samples *s,
-		       int (*change)(struct stall_case *c, uint64_t *took))
+static int run_windows(struct stall_case *c, struct samples *s, bool change)
 {
 	struct stall *stall = c->stall;
 	struct stall_log *log = stall->record.log;
-	unsigned windows = windows_of(c);
+	unsigned windows = c->spec->windows ? c->spec->windows : STALL_WINDOWS;
 	int ret = 0;
 
 	stall_record_begin(&stall->record, c->site.loop.run, c->executors);
@@ -141,9 +180,23 @@ static int run_windows(struct stall_case *c, struct samples *s,
 		while (!atomic_load_explicit(&log[i].usual, memory_order_acquire))
 			hot_cool(stall->hot);
 	for (unsigned w = 0; w < windows && ret == 0; w++) {
+		uint64_t start;
+
 		stall_announce(&stall->record);
 		hot_cool(stall->hot);
-		ret = change(c, &c->took[w]);
+		start = ticks_now();
+		if (change) {
+			ret = c->way->set(&c->site, !c->state);
+			/* Step by step, as a program does that has other work meanwhile. */
+			if (ret == 0 && c->spec->way == WAY_START)
+				while ((ret = pc_finish_patch(c->site.at)) > PC_FINISHED)
+					;
+			c->took[w] = ticks_now() - start;
+			c->changes++;
+			c->state = !c->state;
+		} else {
+			ticks_wait(c->took[w]);
+		}
 		ticks_wait(REST + random_next(&stall->random) % JITTER);
 		hot_cool(stall->hot);
 	}
@@ -174,16 +227,14 @@ static int begin_case(struct bench_case *b, char *why)
 
 static void end_case(struct bench_case *b)
 {
-	struct stall_case *c = b->arg;
-
-	bench_site_end(&c->site);
+	bench_site_end(&((struct stall_case *)b->arg)->site);
 }
 
 static int block_of_changes(struct bench_case *b, struct samples *s, char *why)
 {
 	struct stall_case *c = b->arg;
 	uint64_t traps = trap_count();
-	int ret = run_windows(c, s, change_site);
+	int ret = run_windows(c, s, true);
 
 	c->traps += trap_count() - traps;
 	return ret < 0 ? bench_say(why, c->way->name, ret) : 0;
@@ -192,7 +243,7 @@ static int block_of_changes(struct bench_case *b, struct samples *s, char *why)
 static int idle_block(struct bench_case *b, struct samples *s, char *why)
 {
 	(void)why;
-	return run_windows(b->arg, s, change_nothing);
+	return run_windows(b->arg, s, false);
 }
 
 static void sum_up(struct bench_case *b, struct bench_row *row)
@@ -209,19 +260,6 @@ static void sum_up(struct bench_case *b, struct bench_row *row)
 	bench_row_extra(row, "pass", (double)c->usual);
 	if (!c->way->peer)
 		bench_row_extra(row, "traps", (double)c->traps / (double)c->changes);
-}
-
-static void name_row(const struct stall_case *c, struct bench_row *row)
-{
-	bench_row_name(row, c->way->name, "stall", "ticks");
-	row->peer = c->way->peer;
-	if (c->way->loop == LOOP_SITE)
-		bench_row_param_text(row, "split", loop_split_name(c->spec->straddles ? 3 : 0));
-	if (c->spec->protocol)
-		bench_row_param_text(row, "policy", bench_policy_name(c->spec->policy));
-	if (c->spec->way == WAY_BATCH)
-		bench_row_param(row, "batch", STALL_BATCH);
-	bench_row_param(row, "executors", c->executors);
 }
 
 /* The spare sites come last, and so lie lower: a batch goes by addresses, and to ours last. */
@@ -244,31 +282,6 @@ int stall_build(struct bench_site *site, struct spare *spare, const struct stall
 	return ret < 0 ? bench_say(why, "spare sites", ret) : 0;
 }
 
-static void add_case(struct stall *stall, const struct stall_spec *spec, unsigned executors)
-{
-	struct stall_case *c = &stall->site[stall->count];
-	struct bench_case *b = &stall->cases[stall->count], *idle = &stall->idle[stall->count];
-
-	stall->count++;
-	c->spec = spec;
-	c->way = &ways[spec->way];
-	c->ret = stall_build(&c->site, &c->spare, spec, c->why);
-	c->stall = stall;
-	c->executors = executors;
-	*idle = (struct bench_case){ .block = idle_block, .arg = c };
-	bench_row_name(&idle->row, "idle", "stall", "ticks");
-	*b = (struct bench_case){
-		.begin = begin_case,
-		.block = block_of_changes,
-		.end = end_case,
-		.sum_up = sum_up,
-		.arg = c,
-		.base = idle,
-		.histogram = true,
-	};
-	name_row(c, &b->row);
-}
-
 /* --- The parts ------------------------------------------------------------------------------ */
 
 /* No other executors exist meanwhile, not even asleep. */
@@ -283,9 +296,42 @@ static int measure_with(const struct bench_run *run, struct stall *stall, unsign
 	ret = hot_start(&stall->hot, run->topology, &seating);
 	if (ret < 0)
 		return ret;
-	for (size_t i = 0; i < STALL_SPECS; i++)
-		if (executors == 1 || stall_specs[i].all)
-			add_case(stall, &stall_specs[i], executors);
+	for (const struct stall_spec *spec = stall_specs; spec < stall_specs + STALL_SPECS;
+	     spec++) {
+		struct stall_case *c = &stall->site[stall->count];
+		struct bench_case *b = &stall->cases[stall->count];
+		struct bench_case *idle = &stall->idle[stall->count];
+
+		if (executors > 1 && !spec->all)
+			continue;
+		stall->count++;
+		c->spec = spec;
+		c->way = &ways[spec->way];
+		c->ret = stall_build(&c->site, &c->spare, spec, c->why);
+		c->stall = stall;
+		c->executors = executors;
+		*idle = (struct bench_case){ .block = idle_block, .arg = c };
+		bench_row_name(&idle->row, "idle", "stall", "ticks");
+		*b = (struct bench_case){
+			.begin = begin_case,
+			.block = block_of_changes,
+			.end = end_case,
+			.sum_up = sum_up,
+			.arg = c,
+			.base = idle,
+			.histogram = true,
+		};
+		bench_row_name(&b->row, c->way->name, "stall", "ticks");
+		b->row.peer = c->way->peer;
+		if (c->way->loop == LOOP_SITE)
+			bench_row_param_text(&b->row, "split",
+					     loop_split_name(spec->straddles ? 3 : 0));
+		if (spec->protocol)
+			bench_row_param_text(&b->row, "policy", bench_policy_name(spec->policy));
+		if (spec->way == WAY_BATCH)
+			bench_row_param(&b->row, "batch", STALL_BATCH);
+		bench_row_param(&b->row, "executors", executors);
+	}
 	ret = bench_measure(run, &stall->cases[first], stall->count - first, result);
 	hot_stop(stall->hot);
 	stall->hot = NULL;

@@ -14,10 +14,19 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "bench/method/method.h"
+#include "patchcore/machine/wait.h"
 #include "stress/base/clock.h"
+
+#define LINE	    64
+#define L2_DEFAULT  (2u << 20)
+#define COLD_PAIRS  10 /* a sweep of the caches takes as long as a hundred changes */
+#define FLOOR_LEAST 20 /* pairs, also where the operation is slow */
 
 /* --- Which cases there are ------------------------------------------------------------ */
 
@@ -88,17 +97,16 @@ static void add_line(struct toggle_list *list, const struct line *line, unsigned
 	struct toggle_spec spec = {
 		.way = &ways[line->way],
 		.executors = executors,
+		.has_split = line->splits,
 		.page = line->page,
 		.has_policy = line->has_policy,
 		.policy = line->policy,
 		.mapping = line->mapping,
 		.cold = line->cold,
 	};
+	const char *split = line->splits ? line->splits : "0";
 
-	if (!line->splits)
-		add_spec(list, &spec);
-	for (const char *split = line->splits; split && *split; split++) {
-		spec.has_split = true;
+	for (; *split; split++) {
 		spec.split = (unsigned)(*split - '0');
 		add_spec(list, &spec);
 	}
@@ -145,6 +153,253 @@ void toggle_list_batches(struct toggle_list *list)
 								      .any_risk = i >= 6 });
 }
 
+/* --- Cold caches ---------------------------------------------------------------------- */
+
+int toggle_sweep_open(struct toggle *toggle, hwloc_topology_t topology)
+{
+	/* The larger of the two caches that are a core's own. */
+	hwloc_obj_t l2 = hwloc_get_obj_by_type(topology, HWLOC_OBJ_L2CACHE, 0);
+	size_t bytes = 2 * (l2 && l2->attr->cache.size ? l2->attr->cache.size : L2_DEFAULT);
+	/* Populated as writable: pages of its own, not the one page of zeros. */
+	uint8_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (map == MAP_FAILED)
+		return -ENOMEM;
+	toggle->sweep = map;
+	toggle->sweep_bytes = bytes;
+	return 0;
+}
+
+void toggle_sweep_close(struct toggle *toggle)
+{
+	if (toggle->sweep)
+		munmap(toggle->sweep, toggle->sweep_bytes);
+	toggle->sweep = NULL;
+}
+
+void toggle_chill(const struct toggle *toggle, const void *site)
+{
+	const volatile uint8_t *byte = toggle->sweep;
+
+	for (size_t i = 0; i < toggle->sweep_bytes; i += LINE)
+		(void)byte[i];
+	_mm_clflush(site);
+	_mm_clflush((const uint8_t *)site + LINE);
+	_mm_mfence();
+}
+
+/* --- The operation -------------------------------------------------------------------- */
+
+static void await_executors(struct toggle_case *c, const struct bench_site *site)
+{
+	if (c->spec.cold)
+		toggle_chill(c->toggle, site->at);
+	hot_cool(c->toggle->hot);
+}
+
+static int begin_case(struct bench_case *bench, char *why)
+{
+	struct toggle_case *c = bench->arg;
+	struct pc_status status;
+	int ret = c->ret;
+
+	if (ret < 0) {
+		snprintf(why, BENCH_WHY, "%s", c->why);
+		return ret;
+	}
+	/* Batches under policy auto may be let take the wait, however high its bound. */
+	if (c->spec.any_risk) {
+		ret = pc_get_status(&status);
+		c->accept_p = status.accept_p;
+		if (ret == 0 && !status.conf_valid) {
+			snprintf(why, BENCH_WHY, "there is no bound to accept: %.120s",
+				 status.reason);
+			return -ENOTSUP;
+		}
+		if (ret == 0)
+			ret = pc_set_accept_p(status.upper_p);
+	}
+	/* Others do without a policy, but a batch has none other: it is skipped where auto is. */
+	if (ret == 0 && c->spec.has_policy && (ret = pc_set_policy(c->spec.policy)) < 0)
+		bench_policy_refused(c->spec.policy, why);
+	if (ret == 0)
+		ret = bench_site_begin(&c->site, c->spec.policy, why);
+	if (ret < 0) {
+		pc_set_policy(PC_POLICY_AUTO);
+		if (c->spec.any_risk)
+			pc_set_accept_p(c->accept_p);
+		return ret;
+	}
+	c->may_wait = pc_get_status(&status) == 0 && status.in_use == PC_POLICY_WAIT;
+	c->executed -= hot_count(c->toggle->hot).executed;
+	hot_aim(c->toggle->hot, &c->site.work, c->spec.executors);
+	return 0;
+}
+
+static void end_case(struct bench_case *bench)
+{
+	struct toggle_case *c = bench->arg;
+
+	hot_sleep(c->toggle->hot);
+	c->executed += hot_count(c->toggle->hot).executed;
+	bench_site_end(&c->site);
+	if (c->spec.any_risk)
+		pc_set_accept_p(c->accept_p);
+}
+
+/* Off, and on again: what stands there first stands there last. */
+static int block_of_changes(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct toggle_case *c = bench->arg;
+	const struct way *way = c->spec.way;
+	int ret = 0;
+
+	for (unsigned i = 0; i < 2 * c->pairs && ret == 0; i++) {
+		unsigned state = !(i % 2);
+		double ticks;
+
+		await_executors(c, &c->site);
+		ret = way->time(&c->site, state, &ticks);
+		if (ret < 0)
+			break;
+		samples_add(&s[way->second ? state : 0], ticks);
+		ret = way->settle ? way->settle() : 0;
+	}
+	return ret < 0 ? bench_say(why, way->name, ret) : 0;
+}
+
+static void sum_up(struct bench_case *bench, struct bench_row *row)
+{
+	struct toggle_case *c = bench->arg;
+
+	if (c->spec.executors)
+		bench_row_extra(row, "executed", (double)c->executed);
+	if (c->spec.has_policy && c->spec.policy == PC_POLICY_AUTO)
+		bench_row_extra(row, "may_wait", c->may_wait);
+}
+
+static int block_of_process(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct toggle_case *c = bench->arg;
+	struct peer *peer = c->spec.peer;
+
+	if (peer->ret < 0) {
+		snprintf(why, BENCH_WHY, "%s", peer->why);
+		return -ENOTSUP;
+	}
+	return peer->toggle(peer, c->pairs, c->spec.executors > 0, s, why);
+}
+
+/* --- The floor ------------------------------------------------------------------------ */
+
+static int begin_floor(struct bench_case *bench, char *why)
+{
+	struct toggle_case *c = bench->arg;
+
+	(void)why;
+	hot_aim(c->toggle->hot, &c->floor->work, c->spec.executors);
+	return 0;
+}
+
+static void end_floor(struct bench_case *bench)
+{
+	hot_sleep(((struct toggle_case *)bench->arg)->toggle->hot);
+}
+
+/* The value is the one that stands there; a load of it in time would fetch the line untimed. */
+static int block_of_floor(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct toggle_case *c = bench->arg;
+	uint64_t *word = c->floor->place, same = __atomic_load_n(word, __ATOMIC_RELAXED);
+	bool few = c->pairs < FLOOR_LEAST && !c->spec.cold;
+
+	(void)why;
+	for (unsigned i = 0; i < 2 * (few ? FLOOR_LEAST : c->pairs); i++) {
+		uint64_t start;
+
+		await_executors(c, c->floor);
+		start = ticks_now();
+		__atomic_exchange_n(word, same, __ATOMIC_SEQ_CST);
+		samples_add(&s[c->spec.way->second ? i % 2 : 0], (double)(ticks_now() - start));
+	}
+	return 0;
+}
+
+/* --- Building ------------------------------------------------------------------------- */
+
+void toggle_case_build(struct toggle_case *c, const struct toggle_spec *spec, struct toggle *toggle,
+		       struct bench_case *bench, struct bench_case *floor)
+{
+	struct site_spec site = {
+		.way = spec->way,
+		.split = spec->split,
+		.boundary = spec->page ? 4096 : 0,
+		.mapping = spec->peer ? SITE_RAW : spec->mapping,
+		.spare = &toggle->pool,
+		.batch = spec->batch,
+	};
+	const struct way *way = spec->way;
+	struct bench_row *row;
+
+	memset(c, 0, sizeof(*c));
+	c->spec = *spec;
+	c->toggle = toggle;
+	c->pairs = spec->cold			     ? COLD_PAIRS
+		   : spec->batch >= TOGGLE_BATCH_MAX ? 2
+		   : spec->batch >= 1000	     ? 5
+						     : spec->way->pairs;
+	c->ret = bench_site_build(&c->site, &site, c->why);
+	if (c->ret == 0 && spec->mapping != SITE_OPEN) {
+		site.way = &ways[WAY_PROCESS];
+		site.mapping = SITE_RAW;
+		c->ret = bench_site_build(&c->twin, &site, c->why);
+	}
+	c->floor = c->twin.place ? &c->twin : &c->site;
+	*floor = (struct bench_case){
+		.begin = begin_floor,
+		.block = block_of_floor,
+		.end = end_floor,
+		.arg = c,
+	};
+	bench_row_name(&floor->row, "floor", spec->way->first, "ticks");
+	*bench = (struct bench_case){
+		.begin = spec->peer ? NULL : begin_case,
+		.block = spec->peer ? block_of_process : block_of_changes,
+		.end = spec->peer ? NULL : end_case,
+		.sum_up = spec->peer ? NULL : sum_up,
+		.arg = c,
+		.base = floor,
+		.second_measure = spec->way->second,
+	};
+	row = &bench->row;
+	/* What is as in most cases is not told: mapping open, hot, across a line. */
+	bench_row_name(row, spec->peer ? spec->peer->name : way->name, way->first, "ticks");
+	row->peer = way->peer;
+	if (spec->batch)
+		bench_row_param(row, "batch", spec->batch);
+	if (spec->has_split)
+		bench_row_param_text(row, "split", loop_split_name(spec->split));
+	if (spec->page)
+		bench_row_param_text(row, "crossing", "page");
+	if (spec->has_policy)
+		bench_row_param_text(row, "policy", bench_policy_name(spec->policy));
+	if (spec->any_risk)
+		bench_row_param_text(row, "risk", "any");
+	if (spec->mapping != SITE_OPEN)
+		bench_row_param_text(row, "mapping",
+				     spec->mapping == SITE_PROTECT ? "protect" : "alias");
+	bench_row_param(row, "executors", spec->executors);
+	if (spec->cold)
+		bench_row_param_text(row, "cache", "cold");
+}
+
+void toggle_case_free(struct toggle_case *c)
+{
+	bench_site_free(&c->site);
+	bench_site_free(&c->twin);
+}
+
 /* --- The parts ------------------------------------------------------------------------ */
 
 /* Finding and reading the config, taking SIGTRAP, and trying it. */
@@ -162,14 +417,6 @@ static int block_of_starts(struct bench_case *c, struct samples *s, char *why)
 		samples_add(&s[0], (seconds_now() - begin) * 1e6);
 	}
 	return 0;
-}
-
-static int measure_starts(const struct bench_run *run, struct bench_result *result)
-{
-	struct bench_case c = { .block = block_of_starts };
-
-	bench_row_name(&c.row, "pc_init", "start", "us");
-	return bench_measure(run, &c, 1, result);
 }
 
 /* With so many executors at hand, asleep when they are not asked for. The list is empty after. */
@@ -205,8 +452,12 @@ int bench_toggle(const struct bench_run *run, struct bench_result *result)
 {
 	struct toggle_list *list = calloc(1, sizeof(*list));
 	struct toggle toggle = { 0 };
-	int ret = list ? measure_starts(run, result) : -ENOMEM;
+	struct bench_case start = { .block = block_of_starts };
+	int ret = list ? 0 : -ENOMEM;
 
+	bench_row_name(&start.row, "pc_init", "start", "us");
+	if (ret == 0)
+		ret = bench_measure(run, &start, 1, result);
 	if (ret == 0)
 		ret = toggle_sweep_open(&toggle, run->topology);
 	if (ret == 0) {

@@ -43,9 +43,11 @@ struct toggle {
 
 struct toggle_case {
 	struct bench_site site;
-	struct bench_site twin; /* for the floor, where only the library may write */
+	struct bench_site twin;	  /* for the floor, where only the library may write */
+	struct bench_site *floor; /* this, or the site itself */
 	struct toggle_spec spec __attribute__((aligned(128)));
 	struct toggle *toggle;
+	unsigned pairs;	   /* of changes, per block */
 	uint64_t executed; /* of the site, while it was changed */
 	double accept_p;   /* as it was */
 	bool may_wait;	   /* policy auto took the wait into account */

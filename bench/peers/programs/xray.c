@@ -29,16 +29,10 @@ static struct {
 	uint64_t calls[2] OWN_LINES; /* counted by the handlers */
 	_Atomic(uint64_t) rounds OWN_LINES;
 	_Atomic(bool) run OWN_LINES;
-	_Atomic(bool) asleep;
 	const char *cpu OWN_LINES;
 	int32_t id;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-} shared = {
-	.asleep = true,
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.changed = PTHREAD_COND_INITIALIZER,
-};
+	pthread_t thread;
+} shared;
 
 /* --- What is called ------------------------------------------------------------------------- */
 
@@ -72,28 +66,14 @@ LINES_PLAIN void count_second(int32_t id, int type)
 
 /* --- The executor --------------------------------------------------------------------------- */
 
-LINES_PLAIN void sleep_until_run(void)
-{
-	pthread_mutex_lock(&shared.lock);
-	atomic_store_explicit(&shared.asleep, true, memory_order_release);
-	pthread_cond_broadcast(&shared.changed);
-	while (!atomic_load_explicit(&shared.run, memory_order_acquire))
-		pthread_cond_wait(&shared.changed, &shared.lock);
-	atomic_store_explicit(&shared.asleep, false, memory_order_release);
-	pthread_mutex_unlock(&shared.lock);
-}
-
 LINES_PLAIN void *execute(void *arg)
 {
 	if (pin(shared.cpu))
 		exit(1);
-	for (;;) {
-		sleep_until_run();
-		while (atomic_load_explicit(&shared.run, memory_order_acquire)) {
-			for (int i = 0; i < ROUND; i++)
-				traced();
-			atomic_fetch_add_explicit(&shared.rounds, 1, memory_order_release);
-		}
+	while (atomic_load_explicit(&shared.run, memory_order_acquire)) {
+		for (int i = 0; i < ROUND; i++)
+			traced();
+		atomic_fetch_add_explicit(&shared.rounds, 1, memory_order_release);
 	}
 	return arg;
 }
@@ -114,20 +94,18 @@ LINES_PLAIN void await_rounds(uint64_t more)
 
 LINES_PLAIN void start(void)
 {
-	pthread_mutex_lock(&shared.lock);
 	atomic_store_explicit(&shared.run, true, memory_order_release);
-	pthread_cond_broadcast(&shared.changed);
-	pthread_mutex_unlock(&shared.lock);
+	if (pthread_create(&shared.thread, NULL, execute, NULL)) {
+		fputs("no thread to execute\n", stderr);
+		exit(1);
+	}
 	await_rounds(2);
 }
 
 LINES_PLAIN void stop(void)
 {
 	atomic_store_explicit(&shared.run, false, memory_order_release);
-	pthread_mutex_lock(&shared.lock);
-	while (!atomic_load_explicit(&shared.asleep, memory_order_acquire))
-		pthread_cond_wait(&shared.changed, &shared.lock);
-	pthread_mutex_unlock(&shared.lock);
+	pthread_join(shared.thread, NULL);
 }
 
 /* --- Changes -------------------------------------------------------------------------------- */
@@ -266,20 +244,21 @@ LINES_PLAIN int32_t id_of(uintptr_t function)
 __attribute__((xray_never_instrument)) int main(int argc, char **argv)
 {
 	char line[128];
-	pthread_t thread;
 
 	if (argc != 3 || pin(argv[1]))
 		return 1;
 	shared.cpu = argv[2];
 	__xray_init();
 	shared.id = id_of((uintptr_t)traced);
-	if (!shared.id || pthread_create(&thread, NULL, execute, NULL)) {
+	if (!shared.id) {
 		fputs("XRay does not know the function\n", stderr);
 		return 1;
 	}
+	/* Can it be pinned? */
+	start();
+	stop();
 	put_end();
 	while (fgets(line, sizeof(line), stdin) && serve(line))
 		;
-	/* Not through exit(): the executor is asleep in what that tears down. */
-	_Exit(0);
+	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calibrations of machines that are made up here, in place of stress/run/run.c: how they tear is
+ * Calibrations of machines that are made up here, in place of stress/run/child.c: how they tear is
  * known, and their time passes as they say.
  */
 #include <errno.h>
@@ -47,7 +47,7 @@ struct machine {
 	int fd;
 };
 
-static struct machine *here; /* for the stand-in of stress/run/run.c */
+static struct machine *here; /* for the stand-in of stress/run/child.c */
 
 static double rate_at(const struct machine *m, uint64_t wait)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Experiments on a machine made up here in place of stress/run/run.c.
+ * Experiments on a machine made up here in place of stress/run/child.c.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a session does with cells that were disturbed, on a machine made up here
- * in place of stress/run/run.c.
+ * in place of stress/run/child.c.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -42,7 +42,7 @@ struct machine {
 	struct seating seating; /* of each run */
 };
 
-static struct machine *here; /* for the stand-in of stress/run/run.c */
+static struct machine *here; /* for the stand-in of stress/run/child.c */
 
 int cell_run(const struct cell *cell, const struct run_options *options, struct cell_result *result)
 {

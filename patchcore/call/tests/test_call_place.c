@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/call/call_place.h"
+#include "patchcore/call/call_form.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/thread.h"
 #include "patchcore/tests/call_site.h"

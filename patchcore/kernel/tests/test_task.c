@@ -16,7 +16,6 @@
 #include <cmocka.h>
 
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/kernel/proc_text.h"
 #include "patchcore/kernel/task.h"
 #include "patchcore/merge.h"
 #include "patchcore/merge/others.h"

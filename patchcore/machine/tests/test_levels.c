@@ -16,7 +16,6 @@
 
 #include "patchcore/async.h"
 #include "patchcore/batch.h"
-#include "patchcore/machine/choice.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/merge.h"
 #include "patchcore/patchcore.h"

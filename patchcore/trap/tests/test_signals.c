@@ -18,7 +18,7 @@
 #include "patchcore/signals.h"
 #include "patchcore/tests/step.h"
 #include "patchcore/tests/trap_case.h"
-#include "patchcore/trap/trap_chain.h"
+#include "patchcore/trap/trap.h"
 
 static struct pc_signals report;
 

@@ -226,7 +226,7 @@ static void test_drains(void **state)
 	child_must_pass(drains, &closed);
 }
 
-static atomic_bool go;
+static atomic_bool go, gone;
 
 static void *own_for_a_while(void *at)
 {
@@ -236,7 +236,7 @@ static void *own_for_a_while(void *at)
 	go = true;
 	usleep(20000);
 	MUST(flight_look(at) == FLIGHT_INT3_OLD);
-	go = false;
+	gone = true;
 	site_disown(site);
 	return NULL;
 }
@@ -255,7 +255,7 @@ static void busy(const void *arg)
 	MUST(pthread_create(&thread, NULL, own_for_a_while, at) == 0);
 	while (!go)
 		;
-	MUST(pc_drain() == 0 && !go && flight_look(at) == FLIGHT_NEW);
+	MUST(pc_drain() == 0 && gone && flight_look(at) == FLIGHT_NEW);
 	pthread_join(thread, NULL);
 }
 

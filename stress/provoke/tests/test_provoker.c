@@ -23,7 +23,6 @@
 #include <cmocka.h>
 
 #include "stress/placement/place.h"
-#include "stress/provoke/provoker_work.h"
 #include "stress/tests/provoker_place.h"
 
 #define PATIENCE 20000 /* looks, 1 ms apart: for what must come, however slow the machine */

@@ -9,7 +9,7 @@
 
 #include "results/tests/fuzz_target.h"
 #include "stress/cell/cell.h"
-#include "stress/witness/proc_text.h"
+#include "stress/witness/witness.h"
 
 static void check_count(uint64_t count)
 {
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rewind(stream);
 	check_count(proc_steal(stream, cpus));
 	rewind(stream);
-	check_count(proc_count(stream));
+	check_count(proc_count(stream, NULL));
 	rewind(stream);
 	load = proc_runnable(stream);
 	must(load == -1 || load >= 0);

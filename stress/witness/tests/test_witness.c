@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include "stress/run/run.h"
-#include "stress/witness/proc_text.h"
 #include "stress/witness/witness.h"
 
 typedef uint64_t (*reader_fn)(FILE *, hwloc_const_bitmap_t);
@@ -225,7 +224,7 @@ static uint64_t count(const char *text)
 	uint64_t value;
 
 	assert_non_null(stream);
-	value = proc_count(stream);
+	value = proc_count(stream, NULL);
 	fclose(stream);
 	return value;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user who can write to the config decides how long this process waits, and so whether its code
- * tears.
+ * Where machine.conf is, and opening it. A user who can write to the config decides how long this
+ * process waits, and so whether its code tears.
  */
 #include "patchcore/machine/machine_conf.h"
 
@@ -9,14 +9,64 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#define FILE_NAME "machine.conf"
+#define STATE_DIR LOCALSTATEDIR "/lib/tmax/" FILE_NAME
 #define LINKS_MAX 40 /* as the kernel follows */
+
+/* --- Where ------------------------------------------------------------------------------------ */
+
+static int join_path(char *path, size_t size, const char *folder, const char *rest)
+{
+	int n = snprintf(path, size, "%s%s", folder, rest);
+
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+static int user_path(char *path, size_t size)
+{
+	const char *config = secure_getenv("XDG_CONFIG_HOME");
+	const char *home = secure_getenv("HOME");
+
+	if (config && config[0] == '/')
+		return join_path(path, size, config, "/tmax/" FILE_NAME);
+	if (home && home[0] == '/')
+		return join_path(path, size, home, "/.config/tmax/" FILE_NAME);
+	return -ENOENT;
+}
+
+int machine_conf_find(char *path, size_t size)
+{
+	const char *const places[] = { NULL, SYSCONFDIR "/tmax/" FILE_NAME, STATE_DIR };
+	const char *named = secure_getenv("PATCHCORE_MACHINE_CONF");
+	struct stat st;
+
+	/* If the file that the user names is missing, that is an error: no other is looked for. */
+	if (named && named[0])
+		return join_path(path, size, named, "");
+	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		int ret = places[i] ? join_path(path, size, places[i], "") : user_path(path, size);
+
+		if (ret == -ENAMETOOLONG)
+			return ret;
+		if (ret == 0 && (stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR)))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+int machine_conf_default_path(char *path, size_t size)
+{
+	return geteuid() == 0 ? join_path(path, size, STATE_DIR, "") : user_path(path, size);
+}
+
+/* --- Opening ---------------------------------------------------------------------------------- */
 
 /* The folder, or the file, which must be a regular one. */
 static int judge_owner(int fd, bool is_folder, char *why, size_t size)
@@ -49,27 +99,6 @@ static int judge_owner(int fd, bool is_folder, char *why, size_t size)
 	return -EPERM;
 }
 
-/* Opens the folder part of a path that starts at from, and leaves the name in path. */
-static int open_folder(int from, char *path)
-{
-	char *slash = strrchr(path, '/'), folder[PATH_MAX] = ".";
-	int fd;
-
-	if (slash == path) {
-		snprintf(folder, sizeof(folder), "/");
-	} else if (slash) {
-		*slash = '\0';
-		snprintf(folder, sizeof(folder), "%s", path);
-	}
-	if (slash)
-		memmove(path, slash + 1, strlen(slash + 1) + 1);
-	/* "folder/" is the folder itself. */
-	if (slash && !path[0])
-		strcpy(path, ".");
-	fd = openat(from, folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 /* Does not block: the name may be that of a pipe or a device. */
 static int open_file(int folder, const char *name)
 {
@@ -86,43 +115,49 @@ static int open_file(int folder, const char *name)
 	return file < 0 ? -errno : file;
 }
 
-/* A link's name becomes what it says. */
-static int read_link(int folder, char path[PATH_MAX])
-{
-	char target[PATH_MAX];
-	ssize_t n = readlinkat(folder, path, target, sizeof(target));
-
-	if (n < 0)
-		return -errno;
-	if (n == PATH_MAX)
-		return -ENAMETOOLONG;
-	memcpy(path, target, (size_t)n);
-	path[n] = '\0';
-	return 0;
-}
-
 /*
  * One name of the way: opens it in its folder, which becomes *folder. -ELOOP: it is a
  * symbolic link, and path is now where that leads, seen from *folder.
  */
 static int open_next_name(int *folder, char path[PATH_MAX], char *why, size_t size)
 {
-	int ret, file, next = open_folder(*folder, path);
+	char *slash = strrchr(path, '/'), target[PATH_MAX] = ".";
+	int ret = 0, file, next;
+	ssize_t n;
 
+	if (slash) {
+		snprintf(target, sizeof(target), "%.*s", slash > path ? (int)(slash - path) : 1,
+			 path);
+		memmove(path, slash + 1, strlen(slash + 1) + 1);
+		/* "folder/" is the folder itself. */
+		if (!path[0])
+			strcpy(path, ".");
+	}
+	next = openat(*folder, target, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (next < 0)
+		ret = -errno;
 	if (*folder != AT_FDCWD)
 		close(*folder);
 	*folder = next;
-	if (next < 0)
-		return next;
+	if (ret < 0)
+		return ret;
 	file = open_file(next, path);
 	if (file < 0 && file != -ELOOP)
 		return file;
 	/* The file's own fault is told first. */
-	ret = file >= 0 ? judge_owner(file, false, why, size) : 0;
+	if (file >= 0)
+		ret = judge_owner(file, false, why, size);
 	if (ret == 0)
 		ret = judge_owner(next, true, why, size);
-	if (ret == 0 && file < 0)
-		ret = read_link(next, path);
+	if (ret == 0 && file < 0) {
+		n = readlinkat(next, path, target, sizeof(target));
+		if (n == PATH_MAX)
+			ret = -ENAMETOOLONG;
+		else if (n < 0)
+			ret = -errno;
+		else
+			snprintf(path, PATH_MAX, "%.*s", (int)n, target);
+	}
 	if (ret < 0 && file >= 0)
 		close(file);
 	return ret < 0 ? ret : file;
