@@ -13,11 +13,12 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/probe.c \
 	probes/core/provider.h \
 	probes/core/site.c \
+	probes/core/source.c \
 	probes/life/life.c \
 	probes/patchable/patchable.c \
 	probes/patchable/patchable.h
 
-libfastinst_internal_la_LIBADD = libfastinst_elf.la
+libfastinst_internal_la_LIBADD = libfastinst_elf.la libfastinst_source.la
 
 noinst_LTLIBRARIES += libfastinst_elf.la
 libfastinst_elf_la_SOURCES = \
@@ -26,6 +27,14 @@ libfastinst_elf_la_SOURCES = \
 	probes/elf/frames.c \
 	probes/elf/inside.c \
 	probes/elf/slot.c
+
+noinst_LTLIBRARIES += libfastinst_source.la
+libfastinst_source_la_SOURCES = probes/source/source.h
+if HAVE_LIBDW
+libfastinst_source_la_SOURCES += probes/source/source.c
+else
+libfastinst_source_la_SOURCES += probes/source/no_source.c
+endif
 
 # The same objects with nothing but the public functions in sight. nodelete: sites call into it.
 lib_LTLIBRARIES += libfastinst.la
@@ -37,6 +46,14 @@ EXTRA_libfastinst_la_DEPENDENCIES = libfastinst_internal.la probes/fastinst.map
 
 include_HEADERS = probes/include/fastinst.h
 pkgconfig_DATA += probes/fastinst.pc
+
+# How other build systems use it.
+examplesprobesdir = $(examplesdir)/probes
+dist_examplesprobes_DATA = probes/examples/count.c
+examplesprobescmakedir = $(examplesprobesdir)/cmake
+dist_examplesprobescmake_DATA = probes/examples/cmake/CMakeLists.txt
+examplesprobesmesondir = $(examplesprobesdir)/meson
+dist_examplesprobesmeson_DATA = probes/examples/meson/meson.build
 EXTRA_DIST += probes/fastinst.map
 
 include probes/marker/local.mk
@@ -59,7 +76,10 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/leave.c \
 	probes/agent/leave.h \
 	probes/agent/load.c \
-	probes/agent/report.c
+	probes/agent/report.c \
+	probes/agent/trace.c \
+	probes/agent/trace.h \
+	probes/trace/ring.h
 libfastinst_agent_la_LIBADD = libfastinst.la
 libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/agent.map
@@ -74,7 +94,10 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/change.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
-	probes/agent/report.c
+	probes/agent/report.c \
+	probes/agent/trace.c \
+	probes/agent/trace.h \
+	probes/trace/ring.h
 libfastinst_attached_la_LIBADD = libfastinst.la
 libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/attached.map
@@ -93,10 +116,27 @@ fastinst_SOURCES = \
 	probes/command/reach.c \
 	probes/command/reach.h \
 	probes/command/run.c \
+	probes/command/source_of.c \
+	probes/command/source_of.h \
+	probes/command/trace.c \
+	probes/command/trace_read.c \
+	probes/command/trace_read.h \
+	probes/command/trace_write.c \
+	probes/command/trace_write.h \
+	probes/command/why.c \
+	probes/command/why.h \
 	probes/launch/launch.c \
-	probes/launch/launch.h
+	probes/launch/launch.h \
+	probes/list/sites.c \
+	probes/list/sites.h \
+	probes/branch/entries.c \
+	probes/marker/notes.c \
+	probes/trace/ring.c \
+	probes/trace/ring.h
+dist_pkgdata_DATA += probes/list/straddlers.gp
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-fastinst_LDADD = libfastinst_inject.la libfastinst_survey.la libfastinst_elf.la $(JANSSON_LIBS)
+fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_inject.la libfastinst_survey.la \
+	libfastinst_elf.la libresults.a libstress.a $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
 EXTRA_DIST += probes/tests/sample.h
@@ -121,13 +161,45 @@ endif
 TESTS += \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh \
-	probes/tests/test_pages.sh
-EXTRA_DIST += \
+	probes/command/tests/test_trace.sh \
+	probes/command/tests/test_why.sh \
+	probes/list/tests/test_list.sh \
 	probes/tests/test_pages.sh \
+	probes/tests/test_users.sh
+EXTRA_DIST += \
+	probes/tests/common.sh \
+	probes/tests/test_pages.sh \
+	probes/tests/test_users.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_attach.sh \
-	probes/command/tests/test_fastinst.sh
+	probes/command/tests/test_fastinst.sh \
+	probes/command/tests/filtered.c \
+	probes/command/tests/test_trace.sh \
+	probes/command/tests/test_why.sh \
+	probes/command/tests/traced.c \
+	probes/list/tests/listed.c \
+	probes/list/tests/test_list.sh
+
+check_PROGRAMS += probes/list/tests/fuzz_sites
+TESTS += probes/list/tests/fuzz_sites
+CLEANFILES += probes/list/tests/fuzz_sites.crash
+probes_list_tests_fuzz_sites_SOURCES = \
+	probes/branch/entries.c \
+	probes/list/sites.c \
+	probes/list/tests/fuzz_sites.c \
+	probes/marker/notes.c
+probes_list_tests_fuzz_sites_CPPFLAGS = $(fuzz_cppflags)
+probes_list_tests_fuzz_sites_CFLAGS = $(fuzz_cflags)
+probes_list_tests_fuzz_sites_LDFLAGS = -Wl,--wrap=elf_inside
+probes_list_tests_fuzz_sites_LDADD = libfastinst_find.la libfastinst_elf.la
+
+check_PROGRAMS += probes/trace/tests/fuzz_ring
+TESTS += probes/trace/tests/fuzz_ring
+CLEANFILES += probes/trace/tests/fuzz_ring.crash
+probes_trace_tests_fuzz_ring_SOURCES = probes/trace/tests/fuzz_ring.c probes/trace/ring.c
+probes_trace_tests_fuzz_ring_CPPFLAGS = $(fuzz_cppflags)
+probes_trace_tests_fuzz_ring_CFLAGS = $(fuzz_cflags)
 
 check_PROGRAMS += probes/elf/tests/fuzz_elf
 TESTS += probes/elf/tests/fuzz_elf

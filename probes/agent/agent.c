@@ -7,6 +7,7 @@
  *			  Without it they go to stderr at the end
  *	FASTINST_ENTRIES  objects of which functions are taken that nothing was compiled into
  *	FASTINST_CONTROL  "off": no control socket
+ *	FASTINST_TRACE	  folder of "fastinst trace": what is turned on writes events there
  */
 #include "probes/agent/agent.h"
 
@@ -15,17 +16,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
+#include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 
 static bool started;
 
 static void complain(const char *what, int error)
 {
-	dprintf(STDERR_FILENO, "fastinst: %s: %s\n", what, strerror(-error));
+	bool filtered = (error == -EPERM || error == -EACCES || error == -ENOSYS) &&
+			prctl(PR_GET_SECCOMP) > 0;
+
+	dprintf(STDERR_FILENO, "fastinst: %s: %s%s\n", what, strerror(-error),
+		filtered ? ": a seccomp filter is in force; probes need membarrier, mprotect and "
+			   "mmap of code"
+			 : "");
 }
 
 static void turn_on(void)
@@ -59,7 +68,7 @@ static void end_report(void)
 
 __attribute__((constructor)) static void start(void)
 {
-	const char *control = getenv("FASTINST_CONTROL");
+	const char *control = getenv("FASTINST_CONTROL"), *trace = getenv("FASTINST_TRACE");
 	int ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 
 	if (!ret)
@@ -70,6 +79,10 @@ __attribute__((constructor)) static void start(void)
 	}
 	pthread_atfork(NULL, NULL, report_forked);
 	report_forked();
+	if (trace)
+		ret = trace_start(trace);
+	if (ret < 0)
+		complain("events cannot be written, calls are counted", ret);
 	turn_on();
 	started = true;
 	leave_by(end_report);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 
 long agent_change(const char *pattern, bool on)
@@ -27,8 +28,9 @@ long agent_change(const char *pattern, bool on)
 	if (n > (long)max)
 		n = (long)max;
 	if (n > 0)
-		ret = on ? fi_activate_batch(ids, (size_t)n, NULL)
-			 : fi_deactivate_batch(ids, (size_t)n);
+		ret = !on	       ? fi_deactivate_batch(ids, (size_t)n)
+		      : trace_wanted() ? trace_on(ids, (size_t)n)
+				       : fi_activate_batch(ids, (size_t)n, NULL);
 	free(ids);
 	return ret < 0 ? ret : n;
 }

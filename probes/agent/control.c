@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control socket: one thread that answers "fastinst on", "off" and "top".
+ * The control socket: one thread that answers "fastinst on", "off", "top" and "trace".
  *
  * It stands in a folder that only its owner may enter, has mode 0600, and serves only who the
  * kernel says is the owner or root. A request is one line, the answer a first line "ok N" or "error
@@ -22,6 +22,7 @@
 
 #include "probes/agent/agent.h"
 #include "probes/agent/control.h"
+#include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 
 #define PATIENCE 2 /* seconds */
@@ -47,6 +48,15 @@ static void answer(int fd, long result)
 	say(fd, text);
 }
 
+/* FOLDER PATTERN */
+static long trace(char *rest)
+{
+	const char *folder = strsep(&rest, " ");
+	int ret = rest ? trace_start(folder) : -EINVAL;
+
+	return ret < 0 ? ret : agent_change(rest, true);
+}
+
 static void serve(int fd, char *request)
 {
 	char *rest = request;
@@ -55,6 +65,11 @@ static void serve(int fd, char *request)
 	if (!strcmp(word, "counts")) {
 		answer(fd, (long)fi_probes());
 		report_lines(fd, true);
+	} else if (rest && !strcmp(word, "trace")) {
+		answer(fd, trace(rest));
+	} else if (rest && !strcmp(word, "untrace")) {
+		trace_start(NULL);
+		answer(fd, agent_change(rest, false));
 	} else if (rest && (!strcmp(word, "on") || !strcmp(word, "off"))) {
 		answer(fd, agent_change(rest, !strcmp(word, "on")));
 	} else {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sites at which the compiler has put a call of a function of its own choice: an E8, or as the last
- * thing of a function an E9, that leads to the function, or to the PLT: a jump through the slot
- * where the loader puts the address of the function.
+ * Sites at which the compiler has put a call of a function of its own choice, or as the last thing
+ * of a function a jump: to the function, to the PLT, or with -fno-plt through the slot where the
+ * loader puts the address of the function.
  */
 #ifndef PROBES_CALLS_CALLS_H
 #define PROBES_CALLS_CALLS_H
@@ -24,10 +24,32 @@ struct calls {
 	} to[CALLS_MAX];
 	const void *direct; /* where to[0] is in this library; NULL: calls by the PLT only */
 	bool offsets;	    /* probes are named FUNCTION+OFFSET */
-	/* Why calls of the function must be left alone, or NULL. @slot: NULL for direct ones */
+	/* Why calls of the function must be left alone, or NULL. @slot: where the address of the
+	 * function is; NULL for direct ones */
 	const char *(*refuse)(const struct object *object, const struct elf_symbols *symbols,
 			      const char *function, const void *slot);
 };
+
+struct call_site {
+	uint8_t *at;
+	uint8_t len; /* 5 or 6 */
+	bool tail;   /* a jump */
+	enum fi_kind kind;
+	const struct elf_symbol *function; /* that it lies in */
+	const char *reason;		   /* why it is refused, or NULL */
+};
+
+struct call_sites {
+	struct call_site *site; /* by address; free() it, also after an error */
+	size_t n;
+};
+
+/*
+ * calls_find - the calls of an object. Its code is read where it is: in the process, or a copy of
+ * it that is laid out as the loader does. 0 or -ENOMEM.
+ */
+int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
+	       const struct elf_symbols *symbols, struct call_sites *sites);
 
 /* calls_discover - turn the calls of an object off, all in one batch, and add a probe for each. */
 int calls_discover(const struct calls *calls, struct object *object, const void *image,

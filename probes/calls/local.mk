@@ -2,16 +2,23 @@
 # Calls that the compiler has put into functions, and lists nowhere.
 libfastinst_internal_la_SOURCES += \
 	probes/calls/calls.c \
-	probes/calls/calls.h \
+	probes/calls/calls.h
+libfastinst_internal_la_LIBADD += libfastinst_find.la
+
+# For "fastinst list", too.
+noinst_LTLIBRARIES += libfastinst_find.la
+libfastinst_find_la_SOURCES = \
+	probes/calls/find.c \
 	probes/calls/starts.h
+libfastinst_find_la_LIBADD =
 if HAVE_ZYDIS
-libfastinst_internal_la_SOURCES += probes/calls/starts.c
+libfastinst_find_la_SOURCES += probes/calls/starts.c
 noinst_LTLIBRARIES += libfastinst_decode.la
 libfastinst_decode_la_SOURCES = \
 	patchcore/check/decode.c \
 	patchcore/check/decode.h
 libfastinst_decode_la_LIBADD = $(ZYDIS_LIBS)
-libfastinst_internal_la_LIBADD += libfastinst_decode.la
+libfastinst_find_la_LIBADD += libfastinst_decode.la
 else
-libfastinst_internal_la_SOURCES += probes/calls/no_starts.c
+libfastinst_find_la_SOURCES += probes/calls/no_starts.c
 endif

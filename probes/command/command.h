@@ -14,6 +14,13 @@ int run_command(int argc, char **argv);
 int switch_command(int argc, char **argv); /* on, off */
 int top_command(int argc, char **argv);
 int list_command(int argc, char **argv);
+int trace_command(int argc, char **argv);
+
+/*
+ * control_ask - one request to the agent of a process; its counts are added to @counts, or how many
+ * probes it names is printed where that is NULL. The exit status, after a complaint.
+ */
+int control_ask(long pid, const char *request, struct counts *counts);
 
 /*
  * control_ask - one request to the agent of a process; its counts are added to @counts, or how many

@@ -8,6 +8,10 @@
 
 #include <jansson.h>
 
+#include "probes/command/source_of.h"
+
+#define SOURCE_ROOM 512
+
 static int grow(struct counts *counts)
 {
 	size_t room = counts->room ? 2 * counts->room : 256;
@@ -106,6 +110,13 @@ void counts_join(struct counts *counts)
 	qsort(counts->count, counts->n, sizeof(*counts->count), by_count);
 }
 
+/* "FILE:LINE" */
+static const char *source_or_null(const struct count *one, char source[SOURCE_ROOM])
+{
+	return *source_named(one->object, one->kind, one->function, source, SOURCE_ROOM) ? source
+											 : NULL;
+}
+
 static void print_json(const struct counts *counts, FILE *out)
 {
 	json_t *probes = json_array();
@@ -114,17 +125,27 @@ static void print_json(const struct counts *counts, FILE *out)
 
 	for (size_t i = 0; root && i < counts->n; i++) {
 		const struct count *one = &counts->count[i];
+		char source[SOURCE_ROOM];
 
-		json_array_append_new(probes,
-				      json_pack("{s:I, s:I, s:s, s:s, s:s}", "count",
-						(json_int_t)one->count, "lost",
-						(json_int_t)one->lost, "kind", one->kind,
-						"function", one->function, "object", one->object));
+		json_array_append_new(
+			probes, json_pack("{s:I, s:I, s:s, s:s, s:s, s:s*}", "count",
+					  (json_int_t)one->count, "lost", (json_int_t)one->lost,
+					  "kind", one->kind, "function", one->function, "object",
+					  one->object, "source", source_or_null(one, source)));
 	}
 	if (root)
 		json_dumpf(root, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
 	fputc('\n', out);
 	json_decref(root);
+}
+
+static void print_line(const struct count *one, FILE *out)
+{
+	char room[SOURCE_ROOM];
+	const char *source = source_or_null(one, room);
+
+	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  %-6s  %-32s  %s%s%s\n", one->count, one->lost,
+		one->kind, one->function, one->object, source ? "  " : "", source ? source : "");
 }
 
 void counts_print(const struct counts *counts, FILE *out, bool json, size_t most)
@@ -135,9 +156,7 @@ void counts_print(const struct counts *counts, FILE *out, bool json, size_t most
 	}
 	fprintf(out, "%14s %10s  %-6s  %-32s  %s\n", "count", "lost", "kind", "function", "object");
 	for (size_t i = 0; i < counts->n && i < most; i++)
-		fprintf(out, "%14" PRIu64 " %10" PRIu64 "  %-6s  %-32s  %s\n",
-			counts->count[i].count, counts->count[i].lost, counts->count[i].kind,
-			counts->count[i].function, counts->count[i].object);
+		print_line(&counts->count[i], out);
 }
 
 void counts_free(struct counts *counts)

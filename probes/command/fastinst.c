@@ -14,6 +14,7 @@ static const char help[] =
 	"  on PATTERN     turn probes on in programs that run, by either of these\n"
 	"  off PATTERN    turn them off\n"
 	"  top            show their counts while they run\n"
+	"  trace PROGRAM  run a program; show each call as it happens\n"
 	"  list PROGRAM   show what a program or library has to put probes on\n"
 	"  profile PROGRAM\n"
 	"                 run a program; estimate how often each function is called\n"
@@ -26,6 +27,7 @@ static const struct {
 } commands[] = {
 	{ "attach", attach_command }, { "run", run_command }, { "on", switch_command }, { "off", switch_command },
 	{ "top", top_command }, { "list", list_command }, { "profile", profile_command },
+	{ "trace", trace_command },
 };
 
 int main(int argc, char **argv)

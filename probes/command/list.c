@@ -1,268 +1,186 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fastinst list: what a program or library has to put probes on, from its file.
+ * fastinst list: what programs and libraries have to put probes on, by their files.
  */
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
 #include "probes/command/command.h"
 #include "probes/command/reach.h"
-#include "probes/elf/elf.h"
+#include "probes/command/source_of.h"
+#include "probes/list/sites.h"
+#include "results/figures/gnuplot.h"
 
-#define SITE_LEN 5
+#define SCHEMA	  1
+#define KINDS_MAX 8
 
 static const char help[] =
-	"Usage: fastinst list [OPTION]... PROGRAM\n"
-	"Shows the sites of a program or library: functions compiled with\n"
-	"-fpatchable-function-entry=5.\n"
+	"Usage: fastinst list [OPTION]... PROGRAM...\n"
+	"Shows the sites of programs and libraries: entries and exits of functions, markers, "
+	"blocks,\n"
+	"static branches and calls; which cross a boundary of 8 bytes, a line of 64, or a page.\n"
 	"\n"
-	"  --entries      functions that nothing was compiled into: which of them\n"
-	"                 \"fastinst run --entries\" takes, and why not the others\n"
-	"  --summary      only how many there are\n"
-	"  --json         as JSON\n"
-	"  --help         this text\n";
+	"  --entries        functions that nothing was compiled into: which of them\n"
+	"                   \"fastinst run --entries\" takes, and why not the others\n"
+	"  --summary        only how many there are\n"
+	"  --json           as JSON, an object per program\n"
+	"  --figure PREFIX  draw which share crosses what: PREFIX.dat, PREFIX.svg, PREFIX.png\n"
+	"  --help           this text\n";
 
-struct site {
-	uint64_t addr; /* in the file's own addresses */
-	const char *kind;
-	const char *function;
-	bool usable;
-	unsigned crosses; /* the largest boundary that its five bytes cross: 8 to 4096, or 0 */
+/* Of one kind of site, or of all. */
+struct sum {
+	const char *kind, *provider;
+	size_t sites, usable, words, lines, pages;
 };
 
-static const struct table {
-	const char *section;
-	const char *kind;
-} tables[] = {
-	{ "__patchable_function_entries", "entry" },
-	{ "__mcount_loc", "entry" },
-	{ "__return_loc", "exit" },
+struct row {
+	char *name;
+	struct sum sum;
 };
 
-struct sites {
-	const char *kind; /* of those that are being added */
-	struct site *site;
-	size_t n;
+struct list {
+	bool json, summary, entries;
+	const char *figure;
+	struct row *row; /* of the figure */
+	size_t rows;
 };
 
-struct file {
-	struct elf elf;
-	const void *image;
-	size_t size;
-	struct elf_symbols symbols;
-};
-
-/* The code at an address, len bytes of it; NULL: the file has none there. */
-static const uint8_t *code_at(const struct elf *elf, uint64_t addr, uint64_t len)
+static void count(struct sum *sum, const struct site *site)
 {
-	struct elf_section section;
+	bool usable = !site->reason;
 
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, &section) && section.bytes &&
-		    section.flags & SHF_EXECINSTR && addr >= section.addr &&
-		    addr - section.addr < section.len && len <= section.len - (addr - section.addr))
-			return section.bytes + (addr - section.addr);
-	return NULL;
+	sum->sites++;
+	sum->usable += usable;
+	sum->words += usable && site->crosses >= 8;
+	sum->lines += usable && site->crosses >= 64;
+	sum->pages += usable && site->crosses >= 4096;
 }
 
-static unsigned boundary(uint64_t addr)
+/* All of them in the first, then by kind. How many there are. */
+static size_t sum_up(const struct sites *sites, struct sum sums[1 + KINDS_MAX])
 {
-	for (unsigned size = 4096; size >= 8; size /= 2)
-		if (addr / size != (addr + SITE_LEN - 1) / size)
-			return size;
-	return 0;
-}
+	size_t n = 1;
 
-static bool is_site(const uint8_t *code)
-{
-	static const uint8_t ones[SITE_LEN] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
-	static const uint8_t long_nop[4] = { 0x0f, 0x1f, 0x44, 0x00 };
-
-	return !memcmp(code, ones, SITE_LEN) || !memcmp(code, long_nop, sizeof(long_nop));
-}
-
-/* As the provider does it in memory: behind the label and an ENDBR64. */
-static void add_site(const struct file *file, struct sites *sites, uint64_t addr)
-{
-	static const uint8_t endbr64[4] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	const struct elf_symbol *symbol = elf_function_from(&file->symbols, addr);
-	struct site *site = &sites->site[sites->n++];
-	const uint8_t *code;
-
-	bool is_entry = !strcmp(sites->kind, "entry");
-
-	if (is_entry && symbol && symbol->addr - addr <= 64 &&
-	    !elf_function_at(&file->symbols, addr))
-		addr = symbol->addr;
-	code = code_at(&file->elf, addr, sizeof(endbr64));
-	if (is_entry && code && !memcmp(code, endbr64, sizeof(endbr64)))
-		addr += sizeof(endbr64);
-	code = code_at(&file->elf, addr, SITE_LEN);
-	symbol = elf_function_at(&file->symbols, addr);
-	*site = (struct site){
-		.addr = addr,
-		.kind = sites->kind,
-		.function = symbol ? symbol->name : "",
-		.usable = code && is_site(code),
-		.crosses = boundary(addr),
-	};
-}
-
-/* What stands in the table itself: all of it, or nothing where the program is loaded anywhere. */
-static void add_plain(const struct file *file, struct sites *sites, const struct elf_section *table)
-{
-	uint64_t entry;
-
-	for (uint64_t i = 0; i < table->len / sizeof(entry); i++) {
-		memcpy(&entry, table->bytes + i * sizeof(entry), sizeof(entry));
-		if (entry)
-			add_site(file, sites, entry);
-	}
-}
-
-/* What the loader will put there. */
-static void add_relocated(const struct file *file, struct sites *sites,
-			  const struct elf_section *table, size_t room)
-{
-	struct elf_section section;
-	Elf64_Rela rela;
-
-	for (uint32_t s = 0; s < file->elf.number; s++) {
-		if (!elf_section(&file->elf, s, &section) || section.type != SHT_RELA ||
-		    !section.bytes)
-			continue;
-		for (uint64_t r = 0; r < section.len / sizeof(rela) && sites->n < room; r++) {
-			memcpy(&rela, section.bytes + r * sizeof(rela), sizeof(rela));
-			if (ELF64_R_TYPE(rela.r_info) == R_X86_64_RELATIVE &&
-			    rela.r_offset - table->addr < table->len)
-				add_site(file, sites, (uint64_t)rela.r_addend);
-		}
-	}
-}
-
-static int by_addr(const void *a, const void *b)
-{
-	const struct site *one = a, *two = b;
-
-	return one->addr < two->addr ? -1 : one->addr > two->addr;
-}
-
-/* Some linkers write both the entry and its relocation. */
-static void drop_doubles(struct sites *sites)
-{
-	size_t kept = 0;
-
-	if (!sites->n)
-		return;
-	qsort(sites->site, sites->n, sizeof(*sites->site), by_addr);
-	for (size_t i = 1; i < sites->n; i++)
-		if (sites->site[i].addr != sites->site[kept].addr)
-			sites->site[++kept] = sites->site[i];
-	sites->n = kept + 1;
-}
-
-static const char *kind_of(const char *section)
-{
-	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
-		if (!strcmp(section, tables[i].section))
-			return tables[i].kind;
-	return NULL;
-}
-
-static int find_sites(const struct file *file, struct sites *sites)
-{
-	struct elf_section table;
-
-	for (uint32_t i = 0; i < file->elf.number; i++) {
-		size_t room;
-		struct site *site;
-
-		if (!elf_section(&file->elf, i, &table) || !table.bytes || !table.len)
-			continue;
-		sites->kind = kind_of(table.name);
-		if (!sites->kind)
-			continue;
-		room = sites->n + 2 * (table.len / 8);
-		site = realloc(sites->site, (room + 1) * sizeof(*site));
-		if (!site)
-			return -ENOMEM;
-		sites->site = site;
-		add_plain(file, sites, &table);
-		add_relocated(file, sites, &table, room);
-	}
-	drop_doubles(sites);
-	return 0;
-}
-
-/* --- Output ----------------------------------------------------------------------------------- */
-
-struct summary {
-	size_t usable, words, lines, pages;
-};
-
-static struct summary sum_up(const struct sites *sites)
-{
-	struct summary sum = { 0 };
-
+	sums[0] = (struct sum){ .kind = "all", .provider = "" };
 	for (size_t i = 0; i < sites->n; i++) {
 		const struct site *site = &sites->site[i];
+		size_t k = 1;
 
-		sum.usable += site->usable;
-		sum.words += site->usable && site->crosses >= 8;
-		sum.lines += site->usable && site->crosses >= 64;
-		sum.pages += site->usable && site->crosses >= 4096;
+		count(&sums[0], site);
+		while (k < n && (strcmp(sums[k].kind, site->kind) != 0 ||
+				 strcmp(sums[k].provider, site->provider) != 0))
+			k++;
+		if (k == n && n <= KINDS_MAX)
+			sums[n++] = (struct sum){ .kind = site->kind, .provider = site->provider };
+		if (k < n)
+			count(&sums[k], site);
 	}
-	return sum;
+	return n;
 }
 
-static void print_text(const struct sites *sites, bool summary)
+/* --- Text ------------------------------------------------------------------------------------- */
+
+static void print_site(const struct site *site, const char *path)
 {
-	struct summary sum = sum_up(sites);
+	char source[512];
 
-	for (size_t i = 0; i < sites->n && !summary; i++) {
-		const struct site *site = &sites->site[i];
+	printf("%12" PRIx64 "  %-5s  %s", site->addr, site->kind, *site->name ? site->name : "?");
+	if (site->args && *site->args)
+		printf("(%s)", site->args);
+	if (site->reason)
+		printf("  refused: %s", site->reason);
+	else if (site->crosses)
+		printf("  crosses %u", site->crosses);
+	if (*source_text(path, site->addr, source, sizeof(source)))
+		printf("  %s", source);
+	putchar('\n');
+}
 
-		printf("%12" PRIx64 "  %-5s  %s", site->addr, site->kind,
-		       *site->function ? site->function : "?");
-		if (!site->usable)
-			printf("  refused: no five bytes of NOPs");
-		else if (site->crosses)
-			printf("  crosses %u", site->crosses);
-		putchar('\n');
-	}
+static double share(size_t n, size_t of)
+{
+	return of ? 100 * (double)n / (double)of : 0;
+}
+
+static void print_sum(const struct sum *sum)
+{
+	printf("%-6s  %-9s %8zu %8zu %8zu %5.1f %8zu %5.1f %8zu %5.1f\n", sum->kind, sum->provider,
+	       sum->sites, sum->usable, sum->words, share(sum->words, sum->usable), sum->lines,
+	       share(sum->lines, sum->usable), sum->pages, share(sum->pages, sum->usable));
+}
+
+static void print_text(const struct sites *sites, const char *path, bool summary)
+{
+	struct sum sums[1 + KINDS_MAX];
+	size_t n = sum_up(sites, sums);
+
+	for (size_t i = 0; i < sites->n && !summary; i++)
+		print_site(&sites->site[i], path);
+	if (n > 2 || summary)
+		printf("%-6s  %-9s %8s %8s %8s %5s %8s %5s %8s %5s\n", "kind", "by", "sites",
+		       "usable", "8 bytes", "%", "line", "%", "page", "%");
+	for (size_t i = 1; i < n && (n > 2 || summary); i++)
+		print_sum(&sums[i]);
 	printf("%zu sites, %zu usable; of these %zu cross 8 bytes, %zu a line of 64, %zu a page\n",
-	       sites->n, sum.usable, sum.words, sum.lines, sum.pages);
+	       sums->sites, sums->usable, sums->words, sums->lines, sums->pages);
 }
 
-static json_t *site_json(const struct site *site)
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static json_t *site_json(const struct site *site, const char *path)
 {
-	return json_pack("{s:I, s:s, s:s, s:b, s:i}", "address", (json_int_t)site->addr, "kind",
-			 site->kind, "function", site->function, "usable", site->usable, "crosses",
-			 (int)site->crosses);
+	json_t *json =
+		json_pack("{s:I, s:s, s:s, s:s, s:b, s:i}", "address", (json_int_t)site->addr,
+			  "kind", site->kind, "provider", site->provider, "function", site->name,
+			  "usable", !site->reason, "crosses", (int)site->crosses);
+	struct source *source = source_of(path);
+	const char *file;
+	unsigned line;
+
+	if (site->args)
+		json_object_set_new(json, "arguments", json_string(site->args));
+	if (site->reason)
+		json_object_set_new(json, "reason", json_string(site->reason));
+	if (source && source_line(source, site->addr, &file, &line)) {
+		json_object_set_new(json, "file", json_string(file));
+		json_object_set_new(json, "line", json_integer(line));
+	}
+	return json;
+}
+
+static void add_sum(json_t *to, const struct sum *sum)
+{
+	json_object_set_new(to, "sites", json_integer((json_int_t)sum->sites));
+	json_object_set_new(to, "usable", json_integer((json_int_t)sum->usable));
+	json_object_set_new(to, "cross_8", json_integer((json_int_t)sum->words));
+	json_object_set_new(to, "cross_64", json_integer((json_int_t)sum->lines));
+	json_object_set_new(to, "cross_4096", json_integer((json_int_t)sum->pages));
 }
 
 static void print_json(const struct sites *sites, const char *path, bool summary)
 {
-	struct summary sum = sum_up(sites);
-	json_t *array = json_array();
-	json_t *root = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "object", path, "sites",
-				 (json_int_t)sites->n, "usable", (json_int_t)sum.usable, "cross_8",
-				 (json_int_t)sum.words, "cross_64", (json_int_t)sum.lines,
-				 "cross_4096", (json_int_t)sum.pages);
+	json_t *root =
+		json_pack("{s:s, s:i, s:s}", "type", "sites", "schema", SCHEMA, "object", path);
+	json_t *kinds = json_array(), *array = json_array();
+	struct sum sums[1 + KINDS_MAX];
+	size_t n = sum_up(sites, sums);
 
+	add_sum(root, &sums[0]);
+	for (size_t i = 1; i < n; i++) {
+		json_t *kind =
+			json_pack("{s:s, s:s}", "kind", sums[i].kind, "provider", sums[i].provider);
+
+		add_sum(kind, &sums[i]);
+		json_array_append_new(kinds, kind);
+	}
+	json_object_set_new(root, "kinds", kinds);
 	for (size_t i = 0; i < sites->n && !summary; i++)
-		json_array_append_new(array, site_json(&sites->site[i]));
+		json_array_append_new(array, site_json(&sites->site[i], path));
 	if (summary)
 		json_decref(array);
 	else
@@ -272,95 +190,140 @@ static void print_json(const struct sites *sites, const char *path, bool summary
 	json_decref(root);
 }
 
-/* --- The command ------------------------------------------------------------------------------ */
+/* --- The figure ------------------------------------------------------------------------------- */
 
-static int map_file(struct file *file, const char *path)
+static int add_rows(struct list *list, const struct sites *sites, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat stat;
-	int ret = 0;
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	struct sum sums[1 + KINDS_MAX];
+	size_t n = sum_up(sites, sums);
+	struct row *more = realloc(list->row, (list->rows + n) * sizeof(*more));
 
-	if (fd < 0 || fstat(fd, &stat) < 0) {
-		ret = -errno;
-	} else if (!S_ISREG(stat.st_mode) || !stat.st_size) {
-		ret = -ENOEXEC;
-	} else {
-		file->size = (size_t)stat.st_size;
-		file->image = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (file->image == MAP_FAILED)
-			ret = -errno;
+	if (!more)
+		return -ENOMEM;
+	list->row = more;
+	for (size_t i = 1; i < n; i++) {
+		struct row *row = &more[list->rows];
+
+		if (!sums[i].usable)
+			continue;
+		row->sum = sums[i];
+		/* The entries of two providers are two rows. */
+		if (asprintf(&row->name, "%s: %s%s", name, sums[i].kind,
+			     strcmp(sums[i].provider, "cyg") ? "" : " (cyg)") < 0)
+			return -ENOMEM;
+		list->rows++;
 	}
-	if (fd >= 0)
-		close(fd);
-	if (!ret && !elf_open(&file->elf, file->image, file->size))
-		ret = -ENOEXEC;
-	return ret ? ret : elf_functions(&file->elf, &file->symbols);
+	return 0;
 }
 
-static int list(const char *path, bool json, bool summary)
+static void print_rows(FILE *out, const void *arg)
 {
-	struct file file = { 0 };
-	struct sites sites = { 0 };
-	int ret = map_file(&file, path);
+	const struct list *list = arg;
 
-	if (!ret)
-		ret = find_sites(&file, &sites);
+	for (size_t i = 0; i < list->rows; i++) {
+		const struct row *row = &list->row[i];
+
+		for (const char *c = row->name; *c; c++)
+			fputc(*c == '\t' || *c == '\n' || *c == '"' ? '?' : *c, out);
+		fprintf(out, "\t%zu\t%zu\t%zu\t%zu\n", row->sum.usable, row->sum.words,
+			row->sum.lines, row->sum.pages);
+	}
+}
+
+static int draw(const struct list *list)
+{
+	char rows[16], error[PICTURE_PATH + 256] = "";
+	const char *const args[] = { rows, NULL };
+	const struct picture picture = {
+		.print = print_rows, .arg = list, .script = "straddlers.gp", .args = args
+	};
+
+	snprintf(rows, sizeof(rows), "%zu", list->rows);
+	if (!list->rows) {
+		fputs("fastinst: there is no site to draw\n", stderr);
+		return STATUS_FAILED;
+	}
+	if (picture_make(&picture, list->figure, error, sizeof(error)) == 0)
+		return STATUS_OK;
+	fprintf(stderr, "fastinst: %s\n", error);
+	return STATUS_FAILED;
+}
+
+/* --- The command ------------------------------------------------------------------------------ */
+
+static int show(struct list *list, const char *path)
+{
+	struct sites sites;
+	int ret = file_sites_read(&sites, path);
+
 	if (ret < 0)
 		fprintf(stderr, "fastinst: %s: %s\n", path,
 			ret == -ENOEXEC ? "no ELF file for x86-64" : strerror(-ret));
-	else if (json)
-		print_json(&sites, path, summary);
+	else if (list->json)
+		print_json(&sites, path, list->summary);
 	else
-		print_text(&sites, summary);
+		print_text(&sites, path, list->summary);
 	if (!ret && !sites.n)
 		fprintf(stderr,
 			"fastinst: %s has no sites: compile with "
 			"-fpatchable-function-entry=5, or try --entries\n",
 			path);
-	elf_free(&file.symbols);
-	free(sites.site);
+	if (!ret && list->figure)
+		ret = add_rows(list, &sites, path);
+	file_sites_free(&sites);
 	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
 }
 
-static int list_entries(const char *path, bool json, bool summary)
+static int show_entries(struct list *list, const char *path)
 {
-	struct file file = { 0 };
-	int ret = map_file(&file, path);
+	struct sites file;
+	int ret = file_sites_open(&file, path);
 
 	if (!ret)
-		ret = reach_print(&file.elf, path, json, summary);
+		ret = reach_print(&file.elf, path, list->json, list->summary);
 	if (ret < 0)
 		fprintf(stderr, "fastinst: %s: %s\n", path,
 			ret == -ENOEXEC	  ? "no ELF file for x86-64"
 			: ret == -ENOTSUP ? "fastinst was built without Zydis, which tells "
 					    "instructions apart"
 					  : strerror(-ret));
-	elf_free(&file.symbols);
+	file_sites_free(&file);
 	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
 }
 
 int list_command(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "entries", no_argument, NULL, 'e' },
-		{ "summary", no_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
+		{ "entries", no_argument, NULL, 'e' }, { "summary", no_argument, NULL, 's' },
+		{ "json", no_argument, NULL, 'j' },    { "figure", required_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' },    { 0 },
 	};
-	bool json = false, summary = false, entries = false;
-	int option;
+	struct list list = { 0 };
+	int option, status = STATUS_OK;
 
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
 		if (option == 'h')
 			return fputs(help, stdout) < 0;
 		if (option == '?')
 			return usage_error("list");
-		json |= option == 'j';
-		summary |= option == 's';
-		entries |= option == 'e';
+		list.json |= option == 'j';
+		list.summary |= option == 's';
+		if (option == 'f')
+			list.figure = optarg;
+		list.entries |= option == 'e';
 	}
-	if (optind + 1 != argc)
+	if (optind >= argc)
 		return usage_error("list");
-	return (entries ? list_entries : list)(argv[optind], json, summary);
+	for (int i = optind; i < argc && !status; i++) {
+		if (argc > optind + 1 && !list.json)
+			printf("%s:\n", argv[i]);
+		status = (list.entries ? show_entries : show)(&list, argv[i]);
+	}
+	if (!status && list.figure)
+		status = draw(&list);
+	for (size_t i = 0; i < list.rows; i++)
+		free(list.row[i].name);
+	free(list.row);
+	return status;
 }

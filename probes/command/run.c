@@ -10,6 +10,7 @@
 
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
+#include "probes/command/why.h"
 
 static const char help[] =
 	"Usage: fastinst run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
@@ -45,7 +46,7 @@ static int read_counts(FILE *report, void *counts)
 	return counts_read(counts, report);
 }
 
-static int print(const struct run *run)
+static int print(const struct run *run, const char *program)
 {
 	struct counts counts = { 0 };
 	FILE *out = stderr;
@@ -56,14 +57,7 @@ static int print(const struct run *run)
 		return STATUS_FAILED;
 	}
 	counts_join(&counts);
-	if (!counts.processes)
-		fprintf(stderr,
-			"fastinst: no process left counts: the program is linked statically, "
-			"or the loader did not take the agent\n");
-	else if (!counts.n && !run->nothing_on)
-		fprintf(stderr, "fastinst: nothing was counted: is the program compiled with "
-				"-fpatchable-function-entry=5? \"fastinst list\" tells; "
-				"else try --entries\n");
+	why_none(program, &counts, !run->nothing_on);
 	if (run->output)
 		out = fopen(run->output, "we");
 	if (!out) {
@@ -94,7 +88,7 @@ static int run_program(struct run *run, char **argv)
 	status = launch_program(&run->launch, argv);
 	if (!run->launch.folder[0])
 		return status;
-	printed = print(run);
+	printed = print(run, argv[0]);
 	return status ? status : printed;
 }
 

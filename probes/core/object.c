@@ -43,16 +43,6 @@ bool process_is_single(void)
 	return n == 2 + !own_here + atomic_load_explicit(&own_threads, memory_order_relaxed);
 }
 
-bool object_covers(const struct object *object, uintptr_t addr, size_t len, uint32_t flags)
-{
-	for (int i = 0; i < 8; i++)
-		if ((object->segment[i].flags & flags) == flags &&
-		    addr >= object->segment[i].start && addr <= object->segment[i].end &&
-		    len <= object->segment[i].end - addr)
-			return true;
-	return false;
-}
-
 /* --- What is loaded --------------------------------------------------------------------------- */
 
 /* Objects of this look: new ones at the head, those that were seen again are marked. */

@@ -22,6 +22,7 @@
 #define SITE_MAX 8
 
 struct probe;
+struct source;
 
 /* A program or library that is loaded. Never freed, so that what names it stays valid. */
 struct object {
@@ -34,6 +35,8 @@ struct object {
 		uintptr_t start, end;
 		uint32_t flags; /* PF_R and so on */
 	} segment[8];
+	struct source *source; /* debug information, or NULL */
+	bool source_asked;
 	struct object *next;
 };
 
@@ -92,7 +95,16 @@ int probe_add(const struct probe *probe, uint32_t *id);
 struct probe *probe_get(uint32_t id);
 
 /* object_covers - whether the range lies in one segment of it with these flags (PF_X and so on). */
-bool object_covers(const struct object *object, uintptr_t addr, size_t len, uint32_t flags);
+static inline bool object_covers(const struct object *object, uintptr_t addr, size_t len,
+				 uint32_t flags)
+{
+	for (int i = 0; i < 8; i++)
+		if ((object->segment[i].flags & flags) == flags &&
+		    addr >= object->segment[i].start && addr <= object->segment[i].end &&
+		    len <= object->segment[i].end - addr)
+			return true;
+	return false;
+}
 
 /* object_string - a copy that stays for good; NULL: no memory. */
 const char *object_string(const char *text);

@@ -58,7 +58,7 @@ struct fi_probe {
 	const char *function; /* or the marker's name; "" where the object has no symbols */
 	const char *object;   /* path of the program or library */
 	const char *provider; /* "patchable", "marker" and so on */
-	const char *file;     /* source, "" if unknown */
+	const char *file;     /* source, "" if unknown: see fi_source() */
 	unsigned line;	      /* 0: unknown */
 	void *address;	      /* of the site */
 	const char *reason;   /* FI_REFUSED: one line; else "" */
@@ -163,6 +163,19 @@ uint32_t fi_probes(void);
 
 /* fi_get - all that is known of a probe. -ENOENT: no such id. -EINVAL. */
 int fi_get(uint32_t id, struct fi_probe *probe);
+
+/*
+ * fi_source - the source line of a probe, by the debug information of its object, or what lies for it
+ * below /usr/lib/debug.
+ * @file: the name that the compiler noted; stays valid until the process ends
+ *
+ * The first look at an object reads much of its debug information: milliseconds to seconds, during
+ * which others wait who want to change probes. fi_get() tells file and line afterwards.
+ *
+ * -ENODATA: no debug information there, or no libdw.so.1 (elfutils), which is loaded by the first call,
+ * or the library was built without its headers. -ENOENT: no such id. -EINVAL: a pointer is NULL.
+ */
+int fi_source(uint32_t id, const char **file, unsigned *line);
 
 /*
  * fi_find - the set of probes that a pattern names, in order of their ids.

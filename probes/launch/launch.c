@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 int usage_error(const char *command)
@@ -64,16 +65,43 @@ static void preload(const char *agent)
 		setenv("LD_PRELOAD", all, 1);
 }
 
-/* A set-user-ID program would run without the agent, and nothing would say so. */
+const char *launch_which(const char *program, char *path, size_t size)
+{
+	const char *folders = getenv("PATH");
+
+	snprintf(path, size, "%s", program);
+	if (strchr(program, '/') || !folders)
+		return path;
+	for (; *folders; folders += strcspn(folders, ":"), folders += *folders == ':') {
+		snprintf(path, size, "%.*s/%s", (int)strcspn(folders, ":"), folders, program);
+		if (!access(path, X_OK))
+			return path;
+	}
+	snprintf(path, size, "%s", program);
+	return path;
+}
+
+/* A program with rights of its own would run without the agent, and nothing would say so. */
 static void warn_of_privileges(const char *program)
 {
-	struct stat stat_;
+	char path[PATH_MAX];
+	struct stat found;
 
-	if (strchr(program, '/') && !stat(program, &stat_) && stat_.st_mode & (S_ISUID | S_ISGID))
+	launch_which(program, path, sizeof(path));
+	if (stat(path, &found))
+		return;
+	if ((found.st_mode & S_ISUID && found.st_uid != geteuid()) ||
+	    (found.st_mode & S_ISGID && found.st_gid != getegid()))
 		fprintf(stderr,
-			"fastinst: %s gets the rights of its owner, so the loader leaves the agent "
-			"out; run it as its owner\n",
-			program);
+			"fastinst: %s gets the rights of its owner or group (set-user-ID), so the "
+			"loader leaves the agent out; run it as its owner, or a copy of it\n",
+			path);
+	else if (geteuid() && getxattr(path, "security.capability", NULL, 0) > 0)
+		fprintf(stderr,
+			"fastinst: %s has capabilities (setcap), so the loader leaves the agent "
+			"out; "
+			"run a copy of it\n",
+			path);
 }
 
 static _Noreturn void start(const struct launch *launch, char **argv)
@@ -97,7 +125,12 @@ static int wait_for(pid_t child, const char *lost)
 			return STATUS_FAILED;
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
-	fprintf(stderr, "fastinst: signal %d ended the program, %s lost\n", WTERMSIG(status), lost);
+	fprintf(stderr, "fastinst: signal %d ended the program, %s lost%s\n", WTERMSIG(status),
+		lost,
+		WTERMSIG(status) != SIGSYS ? ""
+					   : ": a seccomp filter forbids a system call that the "
+					     "program or the agent made; probes need membarrier, "
+					     "mprotect and mmap");
 	return 128 + WTERMSIG(status);
 }
 

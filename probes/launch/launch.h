@@ -31,6 +31,11 @@ struct launch {
 /* launch_pattern - one more for fi_find(), separated by blanks, which no symbol has. -ENOMEM. */
 int launch_pattern(char **all, const char *pattern);
 
+/* launch_which - the path of a program, by PATH where it has no slash; the name where it is not
+ * found.
+ */
+const char *launch_which(const char *program, char *path, size_t size);
+
 /* launch_find - fills in path; -ENOENT after a complaint. */
 int launch_find(struct launch *launch);
 

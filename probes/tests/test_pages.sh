@@ -1,22 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # fastinst(1), libfastinst(3), the header, the export list and docs/probes.md say the same; the code in them compiles.
-set -euo pipefail
-export LC_ALL=C
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
 
-top=${srcdir:-.}
-fastinst=${FASTINST:-./fastinst}
 header=$top/probes/include/fastinst.h
 headers=("$header" "$top"/probes/include/fastinst/*.h)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-failed=0
-
-wrong()
-{
-	echo "WRONG: $*"
-	failed=1
-}
 
 page()
 {

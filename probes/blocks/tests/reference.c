@@ -47,9 +47,12 @@ void __sanitizer_cov_trace_pc(void)
 	previous = (uint32_t)offset;
 }
 
+/* A call of five bytes, or one of six through a slot (-fno-plt). */
 static unsigned long long place(uint32_t offset)
 {
-	return offset + start - 5;
+	const uint8_t *back = (const uint8_t *)(base + start + offset);
+
+	return offset + start - (back[-6] == 0xff && back[-5] == 0x15 ? 6 : 5);
 }
 
 static void write_edges(FILE *out)

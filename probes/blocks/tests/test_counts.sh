@@ -3,45 +3,21 @@
 # Basic blocks of a program, by gcc and by clang: fastinst counts each as often as a library does
 # that the compiler calls at each; one more round shows that the comparison can fail. Then blocks
 # are turned on and off at random while threads compute.
-set -euo pipefail
-export LC_ALL=C
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
 
-top=${srcdir:-.}/probes/blocks/tests
-fastinst=$(realpath "${FASTINST:-./fastinst}")
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-export XDG_RUNTIME_DIR=$dir
-unset FASTINST_ON FASTINST_OUTPUT FASTINST_CONTROL LD_PRELOAD PATCHCORE_MACHINE_CONF
-failed=0
+needs_shared libfastinst-agent.so
+needs_zydis
 
-if [ "${SANITIZERS:-none}" != none ]; then
-	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
-	exit 77
-fi
-if [ ! -e .libs/libfastinst-agent.so ]; then
-	echo "built without shared libraries"
-	exit 77
-fi
-if [ ! -e probes/calls/starts.lo ]; then
-	echo "built without Zydis: blocks are refused"
-	exit 77
-fi
-
-wrong()
-{
-	echo "WRONG: $*"
-	failed=1
-}
-
-# build NAME COMPILER FLAG... - the program; it is linked without the option, for which clang would
+# compile NAME COMPILER FLAG... - the program; it is linked without the option, for which clang would
 # add a library
-build()
+compile()
 {
 	local name=$1 compiler=$2
 
 	shift 2
 	# shellcheck disable=SC2086 # CC may carry options
-	$compiler "$@" -fsanitize-coverage=trace-pc -c -o "$dir/$name.o" "$top/blocked.c" || return 1
+	$compiler "$@" -fsanitize-coverage=trace-pc -c -o "$dir/$name.o" "$top/probes/blocks/tests/blocked.c" || return 1
 	# shellcheck disable=SC2086
 	$CC "$@" -o "$dir/$name" "$dir/$name.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs" -pthread
 }
@@ -88,13 +64,13 @@ check()
 }
 
 # shellcheck disable=SC2086
-$CC -O1 -shared -fPIC -o "$dir/reference.so" "$top/reference.c"
+$CC -O1 -shared -fPIC -o "$dir/reference.so" "$top/probes/blocks/tests/reference.c"
 compilers=0
 for compiler in "$CC" clang; do
 	for level in 1 2; do
-		for way in "-fno-pie -no-pie" "-fPIE -pie -fcf-protection=full"; do
+		for way in "-fno-pie -no-pie" "-fPIE -pie -fcf-protection=full" "-fPIE -pie -fno-plt"; do
 			# shellcheck disable=SC2086
-			if ! build program "$compiler" -O$level $way 2>"$dir/errors"; then
+			if ! compile program "$compiler" -O$level $way 2>"$dir/errors"; then
 				echo "$compiler -O$level $way: skipped, $(head -1 "$dir/errors")"
 				continue
 			fi
@@ -114,7 +90,7 @@ if [ $compilers = 0 ]; then
 fi
 
 # Toggled at random from outside, until the program ends.
-build program "$CC" -O2
+compile program "$CC" -O2
 "$dir/program" 400000 threads >"$dir/is"
 timeout 120 "$fastinst" run --off --output "$dir/counts" -- "$dir/program" 400000 threads >"$dir/says" 2>"$dir/errors" &
 runner=$!

@@ -3,31 +3,11 @@
 # fastinst runs programs that know how often their functions are called, and counts the same: by one
 # thread and by eight, in children, in a library that comes and goes, turned on and off from outside.
 # A program that lies about its calls shows that the comparison can fail.
-set -euo pipefail
-export LC_ALL=C
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
 
-top=${srcdir:-.}
-fastinst=$(realpath "${FASTINST:-./fastinst}")
-dir=$(mktemp -d)
-trap 'exec 7>&- 2>/dev/null || true; rm -rf "$dir"' EXIT
-export XDG_RUNTIME_DIR=$dir
-unset FASTINST_ON FASTINST_OUTPUT FASTINST_CONTROL LD_PRELOAD PATCHCORE_MACHINE_CONF
-failed=0
-
-if [ "${SANITIZERS:-none}" != none ]; then
-	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
-	exit 77
-fi
-if [ ! -e .libs/libfastinst-agent.so ]; then
-	echo "built without shared libraries"
-	exit 77
-fi
-
-wrong()
-{
-	echo "WRONG: $*"
-	failed=1
-}
+needs_shared libfastinst-agent.so
+needs_patchable
 
 # build NAME FLAG... - the program and its plugin
 build()
@@ -61,11 +41,6 @@ check()
 }
 
 build program
-objdump -h "$dir/program" >"$dir/sections" 2>/dev/null || true
-if ! grep -q __patchable_function_entries "$dir/sections"; then
-	echo "$CC has no -fpatchable-function-entry"
-	exit 77
-fi
 # The comparison can fail: this one calls leaf() once more than it says.
 build liar -DLIAR
 failed_before=$failed

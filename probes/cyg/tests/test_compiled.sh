@@ -3,32 +3,13 @@
 # -finstrument-functions by each compiler here, optimised and not, in programs that can be moved and that
 # cannot, and in a library: what is counted is what the program counts itself. The same by fastinst.
 # Hooks of the program's own keep their calls.
-set -euo pipefail
-export LC_ALL=C
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
 
-source=$(cd "${srcdir:-.}" && pwd)/probes
-build=$PWD
-fastinst=$(realpath "${FASTINST:-./fastinst}")
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-unset FASTINST_ON FASTINST_OUTPUT FASTINST_CONTROL LD_PRELOAD
-failed=0
+needs_shared libfastinst-agent.so
+needs_zydis
+source=$top/probes
 tried=0
-
-if [ "${SANITIZERS:-none}" != none ]; then
-	echo "sanitizers: the library needs their runtime, which the programs here do not bring"
-	exit 77
-fi
-if [ ! -e "$build/.libs/libfastinst-agent.so" ]; then
-	echo "built without shared libraries"
-	exit 77
-fi
-
-wrong()
-{
-	echo "WRONG: $*"
-	failed=1
-}
 
 # try LINK COMPILER FLAG... - LINK: object, library
 try()
@@ -67,6 +48,10 @@ for cc in gcc clang; do
 		try library $cc $level
 	done
 	try object $cc -O2 -fcf-protection=full -Wl,-z,now
+	# Calls of six bytes, through the slot.
+	try object $cc -O0 -fPIE -pie -fno-plt
+	try object $cc -O2 -fno-pie -no-pie -fno-plt
+	try library $cc -O2 -fno-plt -fcf-protection=full -Wl,-z,now
 done
 echo "$tried programs"
 

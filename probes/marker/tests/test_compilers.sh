@@ -3,29 +3,12 @@
 # Markers, branches and calls in C and C++, by each compiler here, at several levels and standards, in
 # programs that can be moved and that cannot, and in libraries. What readelf and gdb see of them.
 # shellcheck disable=SC2016 # the dollars are gdb's
-set -euo pipefail
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
 
-source=$(cd "${srcdir:-.}" && pwd)/probes
-build=$PWD
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-failed=0
+needs_shared libfastinst.so
+source=$top/probes
 tried=0
-
-if [ "${SANITIZERS:-none}" != none ]; then
-	echo "sanitizers: the library needs their runtime, which the programs here do not bring"
-	exit 77
-fi
-if [ ! -e "$build/.libs/libfastinst.so" ]; then
-	echo "there is no shared libfastinst"
-	exit 77
-fi
-
-wrong()
-{
-	echo "WRONG: $*"
-	failed=1
-}
 
 # try LANGUAGE LINK LINKER-FLAG COMPILER [FLAG]... - LINK: object, library
 try()
@@ -78,9 +61,10 @@ echo "$tried programs"
 
 # --- the same markers by others ---
 
-"${CC:-gcc}" -g -O2 -I "$source/include" -DMAIN "$source/marker/tests/sample.c" -c -o "$dir/main.o"
-"${CC:-gcc}" -g -O2 -I "$source/include" "$source/marker/tests/sample.c" -c -o "$dir/other.o"
-"${CC:-gcc}" "$dir/main.o" "$dir/other.o" -o "$dir/sample" -L "$build/.libs" -lfastinst \
+read -ra compile <<<"$CC"
+"${compile[@]}" -g -O2 -I "$source/include" -DMAIN "$source/marker/tests/sample.c" -c -o "$dir/main.o"
+"${compile[@]}" -g -O2 -I "$source/include" "$source/marker/tests/sample.c" -c -o "$dir/other.o"
+"${compile[@]}" "$dir/main.o" "$dir/other.o" -o "$dir/sample" -L "$build/.libs" -lfastinst \
 	"-Wl,-rpath,$build/.libs"
 
 if command -v readelf >/dev/null; then

@@ -3,25 +3,14 @@
 # Leaf functions compiled by each compiler at -O1 to -O3 keep their data in the red zone while their
 # markers are turned on and off. With a CALL in place of the jump they do not.
 # TMAX_STRESS_SCALE=20000 makes it 1e9 executions.
-set -euo pipefail
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
 
-source=$(cd "${srcdir:-.}" && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-failed=0
-read -ra compilers <<<"${CC:-gcc}"
+source=$top
+read -ra compilers <<<"$CC"
 executions=$(awk -v scale="${TMAX_STRESS_SCALE:-1}" 'BEGIN { printf "%d", 50000 * scale }')
 
-if [ "${SANITIZERS:-none}" != none ]; then
-	echo "sanitizers: the leaves would not be leaves"
-	exit 77
-fi
-
-wrong()
-{
-	echo "WRONG: $*"
-	failed=1
-}
+[ "${SANITIZERS:-none}" = none ] || skip "sanitizers: the leaves would not be leaves"
 
 # try NAME FLAG COMPILER...
 try()

@@ -3,36 +3,11 @@
 # probes/real/measure on two small programs of the tree: the tables and the JSON have figures that
 # must hold whatever the machine. A program whose output changes under probes, one that dies under
 # them, and one that cannot be built or had show that it can fail.
-set -euo pipefail
-export LC_ALL=C
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
 
-top=$(cd "${srcdir:-.}" && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-export XDG_RUNTIME_DIR=$dir
-unset FASTINST_ON FASTINST_OUTPUT FASTINST_CONTROL LD_PRELOAD PATCHCORE_MACHINE_CONF
-failed=0
-
-if [ "${SANITIZERS:-none}" != none ]; then
-	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
-	exit 77
-fi
-if [ ! -e .libs/libfastinst-agent.so ]; then
-	echo "built without shared libraries"
-	exit 77
-fi
-echo 'int f(void); int f(void) { return 1; }' >"$dir/f.c"
-# shellcheck disable=SC2086 # CC may carry options
-if ! $CC -fpatchable-function-entry=5 -c -o "$dir/f.o" "$dir/f.c" 2>/dev/null; then
-	echo "$CC has no -fpatchable-function-entry"
-	exit 77
-fi
-
-wrong()
-{
-	echo "WRONG: $*"
-	failed=1
-}
+needs_shared libfastinst-agent.so
+needs_patchable
 
 # measure STATUS ARGUMENT... - its exit status is that; the tables in table
 measure()

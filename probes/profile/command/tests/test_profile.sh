@@ -3,26 +3,13 @@
 # A program that knows its own counts runs under "fastinst profile": its output and status stay what they
 # are, rare calls are counted exactly or marked, and what is said without a mark of others holds. What was merely
 # counted, taken for all calls, shows that the comparison can fail.
-set -euo pipefail
-export LC_ALL=C
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
 
-top=${srcdir:-.}
-fastinst=$(realpath "${FASTINST:-./fastinst}")
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-unset FASTINST_OUTPUT FASTINST_PROFILE FASTINST_FUNCTIONS LD_PRELOAD PATCHCORE_MACHINE_CONF
+needs_shared libfastinst-profile.so
+needs_patchable
 rounds=${PROFILE_ROUNDS:-3000000}
-
-if [ "${SANITIZERS:-none}" != none ]; then
-	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
-	exit 77
-fi
-if [ ! -e .libs/libfastinst-profile.so ]; then
-	echo "built without shared libraries"
-	exit 77
-fi
 cd "$dir"
-top=$(cd "$OLDPWD" && cd "$top" && pwd)
 
 fail()
 {

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The probe function that writes events, the rings that it writes them to, and the talk with
+ * "fastinst trace" about what to take along.
+ *
+ * A thread makes its ring at its first event, by system calls alone: that may be in a signal
+ * handler. A child of fork() must not write to its parent's: it sees by a page that the kernel
+ * clears for it that it is one, and its threads make their own.
+ */
+#include "probes/agent/trace.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probes/include/fastinst.h"
+#include "probes/include/fastinst/args.h"
+#include "probes/trace/ring.h"
+
+#define PATIENCE  60   /* seconds: debug information may be large */
+#define NAMES_MAX 4096 /* rings of one thread's number, as programs are executed in its place */
+
+static _Atomic(const char *) folder; /* of this session; never freed. NULL: none */
+static bool no_strings;		     /* a filter may forbid the system call */
+static _Atomic pid_t *whose;	     /* the process that the rings are of; 0 in a new one */
+static pthread_key_t key;
+
+static __thread struct {
+	struct ring *ring;
+	const char *folder;
+	pid_t pid;
+} mine __attribute__((tls_model("initial-exec")));
+
+/* --- Rings ------------------------------------------------------------------------------------ */
+
+/* A thread that ends, or goes on in another session. */
+static void leave_ring(void *ring)
+{
+	/* In a child that has had no event yet, this is the parent's, and is not there. */
+	if (mine.ring != ring || mine.pid != atomic_load_explicit(whose, memory_order_relaxed))
+		return;
+	mine.folder = NULL;
+	atomic_store_explicit(&((struct ring *)ring)->ended, 1, memory_order_release);
+	munmap(ring, sizeof(struct ring));
+}
+
+static int new_file(const char *where, pid_t pid, pid_t tid)
+{
+	char path[PATH_MAX];
+	int fd = -1;
+
+	for (unsigned i = 0; fd < 0 && i < NAMES_MAX; i++) {
+		snprintf(path, sizeof(path), "%s/%d.%d.%u", where, (int)pid, (int)tid, i);
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	return fd;
+}
+
+static struct ring *new_ring(const char *where, pid_t pid)
+{
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+	int fd = new_file(where, pid, tid);
+	struct ring *ring = MAP_FAILED;
+
+	if (fd < 0)
+		return NULL;
+	if (!ftruncate(fd, sizeof(*ring)))
+		ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (ring == MAP_FAILED)
+		return NULL;
+	madvise(ring, sizeof(*ring), MADV_DONTFORK);
+	ring->pid = pid;
+	ring->tid = tid;
+	atomic_store_explicit(&ring->magic, RING_MAGIC, memory_order_release);
+	return ring;
+}
+
+/* NULL: there can be none, and it is not tried again. */
+static struct ring *my_ring(void)
+{
+	const char *where = atomic_load_explicit(&folder, memory_order_acquire);
+	pid_t pid = atomic_load_explicit(whose, memory_order_relaxed);
+
+	if (!where)
+		return NULL;
+	if (pid && mine.pid == pid && mine.folder == where)
+		return mine.ring;
+	/* That of a parent was not inherited. */
+	if (pid && mine.pid == pid && mine.folder && mine.ring)
+		leave_ring(mine.ring);
+	pid = getpid();
+	atomic_store_explicit(whose, pid, memory_order_relaxed);
+	mine.pid = pid;
+	mine.folder = where;
+	mine.ring = new_ring(where, pid);
+	pthread_setspecific(key, mine.ring);
+	return mine.ring;
+}
+
+/* --- Events ----------------------------------------------------------------------------------- */
+
+/* One byte with its length, and the string; how many bytes in all. */
+static size_t take_string(uint8_t *to, uint64_t from)
+{
+	struct iovec local = { .iov_base = to + 1, .iov_len = RING_STRING };
+	uint64_t page = 4096 - from % 4096;
+	struct iovec remote[2] = {
+		{ .iov_base = (void *)from, .iov_len = page < RING_STRING ? page : RING_STRING },
+		{ .iov_base = (void *)(from + page),
+		  .iov_len = page < RING_STRING ? RING_STRING - page : 0 },
+	};
+	ssize_t len = -1;
+	size_t size;
+
+	/* The kernel reads it: memory that is not there is no fault. */
+	if (from && !no_strings)
+		len = process_vm_readv(mine.pid, &local, 1, remote, 2, 0);
+	*to = RING_UNREADABLE;
+	if (len <= 0)
+		return 1;
+	size = strnlen((const char *)to + 1, (size_t)len);
+	*to = (uint8_t)size;
+	return 1 + size;
+}
+
+static unsigned take_values(uint32_t id, const struct fi_regs *regs, uintptr_t how, uint64_t *value)
+{
+	const uint64_t args[] = { regs->rdi, regs->rsi, regs->rdx, regs->rcx, regs->r8, regs->r9 };
+	unsigned n = how & RING_HOW_VALUES;
+
+	for (unsigned i = 0; i < n; i++) {
+		int64_t arg = 0;
+
+		if (how & RING_HOW_MARKER)
+			fi_marker_arg(id, regs, i, &arg);
+		else if (how & RING_HOW_RESULT)
+			arg = (int64_t)regs->rax;
+		else
+			arg = (int64_t)args[i];
+		value[i] = (uint64_t)arg;
+	}
+	return n;
+}
+
+static void write_event(struct ring *ring, uint32_t id, const struct fi_regs *regs, uintptr_t how)
+{
+	uint8_t bytes[RING_EVENT_MAX];
+	struct ring_event *event = (struct ring_event *)bytes;
+	uint64_t *value = (uint64_t *)(event + 1);
+	size_t len = sizeof(*event);
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	event->time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	event->id = id;
+	event->table = (uint16_t)(how >> RING_HOW_TABLE);
+	event->values = (uint8_t)take_values(id, regs, how, value);
+	len += 8 * (size_t)event->values;
+	for (unsigned i = 0; i < event->values && i < RING_STRINGS; i++)
+		if (how >> (RING_HOW_STRINGS + i) & 1)
+			len += take_string(bytes + len, value[i]);
+	len = (len + 7) / 8 * 8;
+	event->words = (uint8_t)(len / 8);
+	ring_put(ring, bytes, len);
+}
+
+/* In signal handlers as well: errno is the program's. */
+static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	int saved = errno;
+	struct ring *ring = my_ring();
+
+	(void)site;
+	if (ring && !atomic_load_explicit(&ring->closed, memory_order_relaxed))
+		write_event(ring, id, regs, (uintptr_t)data);
+	errno = saved;
+}
+
+/* --- The talk --------------------------------------------------------------------------------- */
+
+static const char *kind_of(const struct fi_probe *probe)
+{
+	static const char *const names[] = { "entry", "exit", "marker", "branch", "call", "block" };
+
+	return probe->kind < sizeof(names) / sizeof(*names) ? names[probe->kind] : "unknown";
+}
+
+static int tell(FILE *to, const uint32_t *ids, size_t n)
+{
+	const char *object = NULL;
+	uintptr_t base = 0;
+	struct fi_probe probe;
+
+	for (size_t i = 0; i < n; i++) {
+		struct link_map *map = NULL;
+		Dl_info info;
+
+		if (fi_get(ids[i], &probe) < 0)
+			continue;
+		if (probe.object != object &&
+		    dladdr1(probe.address, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
+			base = map->l_addr;
+		object = probe.object;
+		fprintf(to, "%u\t%s\t%lx\t%s\t%s\t%s\n", probe.id, kind_of(&probe),
+			(unsigned long)((uintptr_t)probe.address - base), probe.provider,
+			probe.function, probe.object);
+	}
+	return fclose(to) ? -ENOMEM : 0;
+}
+
+static int send_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -EIO;
+		text += n;
+		len -= (size_t)n;
+	}
+	return shutdown(fd, SHUT_WR) ? -errno : 0;
+}
+
+static int reader(void)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/socket",
+		 atomic_load_explicit(&folder, memory_order_relaxed));
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return fd;
+	close(fd);
+	return -ECONNREFUSED;
+}
+
+static void set_how(uint32_t id, unsigned table, uintptr_t how)
+{
+	int args = fi_marker_args(id);
+
+	if (args > 0)
+		how = RING_HOW_MARKER | (unsigned)(args < RING_VALUES ? args : RING_VALUES);
+	fi_set_data(id, (void *)(how | (uintptr_t)table << RING_HOW_TABLE));
+}
+
+/* "table N", and lines ID HOW. */
+static int take_answer(FILE *from, const uint32_t *ids, size_t n)
+{
+	unsigned table, id;
+	unsigned long how;
+
+	if (fscanf(from, "table %u\n", &table) != 1)
+		return -EPROTO;
+	for (size_t i = 0; i < n; i++)
+		set_how(ids[i], table, 0);
+	while (fscanf(from, "%u %lx\n", &id, &how) == 2)
+		set_how(id, table, how & (UINTPTR_MAX >> RING_HOW_TABLE));
+	return 0;
+}
+
+static int agree(const uint32_t *ids, size_t n)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *stream = open_memstream(&text, &len);
+	int ret = stream ? tell(stream, ids, n) : -ENOMEM;
+	int fd = ret ? ret : reader();
+
+	ret = fd < 0 ? fd : send_all(fd, text, len);
+	free(text);
+	stream = ret ? NULL : fdopen(fd, "r");
+	if (!stream) {
+		if (fd >= 0)
+			close(fd);
+		return ret ? ret : -ENOMEM;
+	}
+	ret = take_answer(stream, ids, n);
+	fclose(stream);
+	return ret;
+}
+
+int trace_on(const uint32_t *ids, size_t n)
+{
+	int ret = n ? agree(ids, n) : 0;
+
+	if (ret == -ECONNREFUSED)
+		return 0;
+	return ret ? ret : fi_activate_batch(ids, n, on_event);
+}
+
+/* --- Start ------------------------------------------------------------------------------------ */
+
+static int prepare(void)
+{
+	void *page;
+
+	if (whose)
+		return 0;
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	if (madvise(page, 4096, MADV_WIPEONFORK) < 0 || pthread_key_create(&key, leave_ring)) {
+		munmap(page, 4096);
+		return -ENOTSUP;
+	}
+	whose = page;
+	return 0;
+}
+
+int trace_start(const char *to)
+{
+	int ret = to ? prepare() : 0;
+	char *copy = to && !ret ? strdup(to) : NULL;
+
+	if (ret < 0)
+		return ret;
+	no_strings = prctl(PR_GET_SECCOMP) != 0;
+	atomic_store_explicit(&folder, copy, memory_order_release);
+	return to && !copy ? -ENOMEM : 0;
+}
+
+bool trace_wanted(void)
+{
+	return atomic_load_explicit(&folder, memory_order_relaxed) != NULL;
+}

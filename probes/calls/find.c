@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The compiler lists such calls nowhere. A site is a call or a jump that
+ *
+ *  1. leads to the function that is looked for: an E8 or E9 to it, or to a jump through a slot
+ * where the loader puts its address, which is an entry of the PLT; or, with -fno-plt, an FF 15 or
+ * FF 25 through the slot itself; and
+ *  2. is an instruction: the function that it lies in, from its symbol to its end, comes out as
+ *     instructions, of which one starts there. The same bytes inside of another are no site.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/calls/calls.h"
+#include "probes/calls/starts.h"
+
+#define SLOTS_MAX 8  /* of one function in one object */
+#define ENTRY_LEN 16 /* of the PLT */
+
+/* Where calls lead to. */
+struct slot {
+	uintptr_t at;
+	bool is_code; /* the function itself is there, not its address */
+	enum fi_kind kind;
+	const char *reason;
+};
+
+/* Ways to call or jump: opcodes, and the length of the instruction. */
+static const struct way {
+	uint8_t opcode[2];
+	uint8_t opcodes;
+	uint8_t len;
+	bool tail;
+	bool by_slot;
+} ways[] = {
+	{ { 0xe8 }, 1, 5, false, false },
+	{ { 0xe9 }, 1, 5, true, false },
+	{ { 0xff, 0x15 }, 2, 6, false, true },
+	{ { 0xff, 0x25 }, 2, 6, true, true },
+	/* What the linker makes of them where the function is in the same object. */
+	{ { 0x67, 0xe8 }, 2, 6, false, false },
+};
+
+struct place {
+	const struct object *object;
+	struct slot slots[1 + CALLS_MAX * SLOTS_MAX];
+	size_t slots_n;
+	struct call_sites *sites;
+	size_t room;
+};
+
+static void find_slots(struct place *place, const struct calls *calls, const struct elf *elf,
+		       const struct elf_symbols *symbols)
+{
+	uint64_t found[SLOTS_MAX];
+
+	if (calls->direct && object_covers(place->object, (uintptr_t)calls->direct, 1, PF_X))
+		place->slots[place->slots_n++] = (struct slot){
+			.at = (uintptr_t)calls->direct,
+			.is_code = true,
+			.kind = calls->to[0].kind,
+			.reason =
+				calls->refuse(place->object, symbols, calls->to[0].function, NULL),
+		};
+	for (size_t i = 0; i < calls->n; i++) {
+		const char *function = calls->to[i].function;
+		size_t n = elf_slots(elf, function, found, SLOTS_MAX);
+
+		for (size_t k = 0; k < n; k++) {
+			uintptr_t at = place->object->base + found[k];
+
+			if (!object_covers(place->object, at, sizeof(void *), PF_R))
+				continue;
+			place->slots[place->slots_n++] = (struct slot){
+				.at = at,
+				.kind = calls->to[i].kind,
+				.reason = calls->refuse(place->object, symbols, function,
+							(const void *)at),
+			};
+		}
+	}
+}
+
+static const struct slot *find_slot(const struct place *place, uintptr_t at, bool is_code)
+{
+	for (size_t i = 0; i < place->slots_n; i++)
+		if (place->slots[i].at == at && place->slots[i].is_code == is_code)
+			return &place->slots[i];
+	return NULL;
+}
+
+/* An entry of the PLT: ENDBR64 and BND where there are any, then a jump through a slot. */
+static const struct slot *slot_of(const struct place *place, uintptr_t entry)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	const uint8_t *code = (const uint8_t *)entry;
+	int32_t rel;
+
+	if (!object_covers(place->object, entry, ENTRY_LEN, PF_X | PF_R))
+		return NULL;
+	if (!memcmp(code, endbr64, sizeof(endbr64)))
+		code += sizeof(endbr64);
+	if (*code == 0xf2)
+		code++;
+	if (code[0] != 0xff || code[1] != 0x25)
+		return NULL;
+	memcpy(&rel, code + 2, sizeof(rel));
+	return find_slot(place, (uintptr_t)code + 6 + (uintptr_t)(intptr_t)rel, false);
+}
+
+/* The way that the code leads to one of the slots; NULL: it does not. */
+static const struct way *leads_to(const struct place *place, const uint8_t *code, size_t len,
+				  const struct slot **slot)
+{
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		const struct way *way = &ways[i];
+		uintptr_t target;
+		int32_t rel;
+
+		if (len < way->len || code[0] != way->opcode[0] ||
+		    (way->opcodes == 2 && code[1] != way->opcode[1]))
+			continue;
+		memcpy(&rel, code + way->opcodes, sizeof(rel));
+		target = (uintptr_t)code + way->len + (uintptr_t)(intptr_t)rel;
+		*slot = find_slot(place, target, !way->by_slot);
+		if (!*slot && !way->by_slot)
+			*slot = slot_of(place, target);
+		if (*slot)
+			return way;
+	}
+	return NULL;
+}
+
+static int add_site(struct place *place, const struct call_site *site)
+{
+	struct call_sites *sites = place->sites;
+	struct call_site *more;
+
+	if (sites->n == place->room) {
+		place->room = place->room ? 2 * place->room : 64;
+		more = realloc(sites->site, place->room * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		sites->site = more;
+	}
+	sites->site[sites->n++] = *site;
+	return 0;
+}
+
+static const char *refusal(const struct slot *slot, int error)
+{
+	if (slot->reason)
+		return slot->reason;
+	if (error == -ENOTSUP)
+		return "this library was built without Zydis, which tells instructions apart";
+	return error ? "its function does not come out as instructions" : NULL;
+}
+
+static int take_sites(struct place *place, const struct elf_symbol *function, uint8_t *code,
+		      size_t first)
+{
+	bool *starts = calloc(function->size, sizeof(*starts));
+	int error, ret = 0;
+
+	if (!starts)
+		return -ENOMEM;
+	error = calls_starts(code, function->size, starts);
+	for (size_t i = first; i < function->size && !ret; i++) {
+		const struct slot *slot;
+		const struct way *way =
+			error || starts[i] ? leads_to(place, code + i, function->size - i, &slot)
+					   : NULL;
+
+		if (way)
+			ret = add_site(place,
+				       &(struct call_site){ .at = code + i,
+							    .len = way->len,
+							    .tail = way->tail,
+							    .kind = slot->kind,
+							    .function = function,
+							    .reason = refusal(slot, error) });
+	}
+	free(starts);
+	return ret;
+}
+
+/* Most functions of most objects have no such bytes, and need not be decoded. */
+static int scan_function(struct place *place, const struct elf_symbol *function)
+{
+	uintptr_t start = place->object->base + function->addr;
+	uint8_t *code = (uint8_t *)start;
+	const struct slot *slot;
+
+	if (!object_covers(place->object, start, function->size, PF_X | PF_R))
+		return 0;
+	for (size_t i = 0; i < function->size; i++)
+		if (leads_to(place, code + i, function->size - i, &slot))
+			return take_sites(place, function, code, i);
+	return 0;
+}
+
+static int scan(struct place *place, const struct elf_symbols *symbols)
+{
+	uint64_t end = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i < symbols->n && !ret; i++) {
+		const struct elf_symbol *function = &symbols->symbol[i];
+
+		/* Another name of the same code. */
+		if (function->addr < end)
+			continue;
+		ret = scan_function(place, function);
+		if (function->size <= UINT64_MAX - function->addr)
+			end = function->addr + function->size;
+	}
+	return ret;
+}
+
+int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
+	       const struct elf_symbols *symbols, struct call_sites *sites)
+{
+	struct place place = { .object = object, .sites = sites };
+
+	*sites = (struct call_sites){ 0 };
+	find_slots(&place, calls, elf, symbols);
+	return place.slots_n ? scan(&place, symbols) : 0;
+}

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/command/trace_read.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probes/command/source_of.h"
+
+#define DEPTH_MAX 4096
+#define PATIENCE  5	/* seconds */
+#define ROUND	  20000 /* events, before other things are looked at */
+
+struct table {
+	struct traced *probe; /* by id */
+	size_t n;
+};
+
+/* A thread: its ring, and the functions that it is in. */
+struct stream {
+	char name[64];
+	struct ring *ring;
+	bool damaged, has_next;
+	struct trace_event next;
+	uint64_t lost;
+	struct {
+		unsigned table;
+		size_t pair;
+	} frame[DEPTH_MAX];
+	unsigned depth;
+	struct stream *after;
+};
+
+struct trace_read {
+	struct trace_to to;
+	char folder[40];
+	int listener;
+	bool stopped;
+	uint64_t start, lost;
+	struct table *table;
+	size_t tables;
+	struct stream *streams;
+};
+
+/* --- Probes ----------------------------------------------------------------------------------- */
+
+static enum traced_kind kind_of(const char *word)
+{
+	if (!strcmp(word, "entry"))
+		return TRACED_ENTER;
+	if (!strcmp(word, "exit"))
+		return TRACED_LEAVE;
+	return strcmp(word, "marker") ? TRACED_BLOCK : TRACED_MARKER;
+}
+
+static unsigned string_bit(const struct source_value *value)
+{
+	return value->form == SOURCE_STRING ? 1u << (RING_HOW_STRINGS + value->reg) : 0;
+}
+
+/* A copy of a function, as main.cold or f.isra.0, has other arguments than were declared. */
+static void look_up_types(struct traced *probe, const char *provider)
+{
+	const struct source_function *types = &probe->types;
+	struct source *source;
+
+	/* At others the registers hold something else. */
+	if ((strcmp(provider, "patchable") != 0 && strcmp(provider, "entries") != 0) ||
+	    strchr(probe->function, '.'))
+		return;
+	source = source_of(probe->object);
+	probe->has_types = source && source_function(source, probe->addr, &probe->types);
+	if (!probe->has_types)
+		return;
+	if (probe->kind == TRACED_LEAVE && types->returns) {
+		probe->how = RING_HOW_RESULT | 1u | string_bit(&types->result);
+	} else if (probe->kind == TRACED_ENTER) {
+		for (unsigned i = 0; i < types->args; i++) {
+			if (types->arg[i].form == SOURCE_OTHER)
+				continue;
+			probe->how &= ~RING_HOW_VALUES;
+			probe->how |= (types->arg[i].reg + 1u) | string_bit(&types->arg[i]);
+		}
+	}
+}
+
+/* ID KIND ADDRESS PROVIDER FUNCTION OBJECT */
+static int take_probe(struct table *table, char *line)
+{
+	struct traced *probe;
+	char *field[6];
+
+	for (int i = 0; i < 6; i++) {
+		field[i] = strsep(&line, "\t");
+		if (!field[i])
+			return 0;
+	}
+	if (!(table->n & (table->n + 1))) {
+		probe = realloc(table->probe, (2 * table->n + 2) * sizeof(*probe));
+		if (!probe)
+			return -ENOMEM;
+		table->probe = probe;
+	}
+	probe = &table->probe[table->n];
+	*probe = (struct traced){
+		.id = (uint32_t)strtoul(field[0], NULL, 10),
+		.kind = kind_of(field[1]),
+		.addr = strtoull(field[2], NULL, 16),
+		.word = strdup(field[1]),
+		.function = strdup(field[4]),
+		.object = strdup(field[5]),
+		.pair = SIZE_MAX,
+	};
+	if (!probe->word || !probe->function || !probe->object ||
+	    (table->n && probe->id <= probe[-1].id)) {
+		free(probe->word);
+		free(probe->function);
+		free(probe->object);
+		return 0;
+	}
+	table->n++;
+	look_up_types(probe, field[3]);
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct traced *one = *(struct traced *const *)a, *two = *(struct traced *const *)b;
+	int order = strcmp(one->object, two->object);
+
+	if (!order)
+		order = strcmp(one->function, two->function);
+	return order ? order : (int)one->kind - (int)two->kind;
+}
+
+static bool same_function(const struct traced *a, const struct traced *b)
+{
+	return !strcmp(a->function, b->function) && !strcmp(a->object, b->object);
+}
+
+/* The first entry of a function that has exits, too, stands for all of them. */
+static void find_pairs(struct table *table)
+{
+	struct traced **sorted = calloc(table->n + 1, sizeof(struct traced *));
+
+	for (size_t i = 0; sorted && i < table->n; i++)
+		sorted[i] = &table->probe[i];
+	if (sorted)
+		qsort(sorted, table->n, sizeof(struct traced *), by_name);
+	for (size_t i = 0, end; sorted && i < table->n; i = end) {
+		bool left = false;
+
+		for (end = i; end < table->n && same_function(sorted[i], sorted[end]); end++)
+			left |= sorted[end]->kind == TRACED_LEAVE;
+		for (size_t k = i; left && sorted[i]->kind == TRACED_ENTER && k < end; k++)
+			if (sorted[k]->kind <= TRACED_LEAVE)
+				sorted[k]->pair = (size_t)(sorted[i] - table->probe);
+	}
+	free(sorted);
+}
+
+static struct traced *probe_of(const struct trace_read *trace, unsigned table, uint32_t id)
+{
+	size_t low = 0, high = table < trace->tables ? trace->table[table].n : 0;
+	struct traced *probe = high ? trace->table[table].probe : NULL;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (probe[middle].id == id)
+			return &probe[middle];
+		if (probe[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+/* --- The socket ------------------------------------------------------------------------------- */
+
+static void answer(FILE *to, const struct table *table, size_t number)
+{
+	fprintf(to, "table %zu\n", number);
+	for (size_t i = 0; i < table->n; i++)
+		if (table->probe[i].how)
+			fprintf(to, "%u %x\n", table->probe[i].id, table->probe[i].how);
+}
+
+static int read_table(FILE *from, struct table *table)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int ret = 0;
+
+	while (!ret && getline(&line, &size, from) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		ret = take_probe(table, line);
+	}
+	free(line);
+	find_pairs(table);
+	return ret;
+}
+
+static void serve(struct trace_read *trace, FILE *stream)
+{
+	struct table *more = realloc(trace->table, (trace->tables + 1) * sizeof(*more));
+
+	if (!more)
+		return;
+	trace->table = more;
+	more[trace->tables] = (struct table){ 0 };
+	if (read_table(stream, &more[trace->tables]) < 0 || trace->tables > UINT16_MAX)
+		return;
+	answer(stream, &more[trace->tables], trace->tables);
+	trace->tables++;
+}
+
+static size_t accept_all(struct trace_read *trace)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE };
+	size_t n = 0;
+	FILE *stream;
+	int fd;
+
+	while ((fd = accept4(trace->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+		stream = fdopen(fd, "r+");
+		if (stream) {
+			serve(trace, stream);
+			fclose(stream);
+		} else {
+			close(fd);
+		}
+		n++;
+	}
+	return n;
+}
+
+static int listen_in(const char *folder)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/socket", folder);
+	if (fd >= 0 &&
+	    (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, 64) < 0)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* --- Rings ------------------------------------------------------------------------------------ */
+
+static struct ring *map_ring(const char *folder, const char *name)
+{
+	struct ring *ring = MAP_FAILED;
+	struct stat stat;
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return NULL;
+	/* As long as it is being made it is shorter, or has no magic. */
+	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size >= (off_t)sizeof(*ring))
+		ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (ring == MAP_FAILED)
+		return NULL;
+	if (atomic_load_explicit(&ring->magic, memory_order_acquire) == RING_MAGIC)
+		return ring;
+	munmap(ring, sizeof(*ring));
+	return NULL;
+}
+
+static void find_rings(struct trace_read *trace)
+{
+	DIR *dir = opendir(trace->folder);
+	const struct dirent *entry;
+	struct stream *stream;
+
+	while (dir && (entry = readdir(dir))) {
+		if (*entry->d_name < '0' || *entry->d_name > '9' ||
+		    strlen(entry->d_name) >= sizeof(stream->name))
+			continue;
+		for (stream = trace->streams; stream; stream = stream->after)
+			if (!strcmp(stream->name, entry->d_name))
+				break;
+		stream = stream ? NULL : calloc(1, sizeof(*stream));
+		if (!stream)
+			continue;
+		strcpy(stream->name, entry->d_name);
+		stream->ring = map_ring(trace->folder, stream->name);
+		if (!stream->ring) {
+			free(stream);
+			continue;
+		}
+		atomic_store_explicit(&stream->ring->closed, trace->stopped, memory_order_relaxed);
+		stream->after = trace->streams;
+		trace->streams = stream;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void drop(const struct trace_read *trace, struct stream *stream)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", trace->folder, stream->name);
+	unlink(path);
+	munmap(stream->ring, sizeof(*stream->ring));
+	free(stream);
+}
+
+/* Rings of threads and processes that are gone; those are asked for first, and the ring after it.
+ */
+static void drop_ended(struct trace_read *trace)
+{
+	struct stream **place = &trace->streams;
+
+	while (*place) {
+		struct stream *stream = *place;
+		struct ring *ring = stream->ring;
+		bool gone = atomic_load_explicit(&ring->ended, memory_order_acquire) ||
+			    (kill(ring->pid, 0) < 0 && errno == ESRCH);
+
+		if (!gone || stream->has_next ||
+		    (!stream->damaged &&
+		     atomic_load_explicit(&ring->written, memory_order_acquire) !=
+			     atomic_load_explicit(&ring->read, memory_order_relaxed))) {
+			place = &stream->after;
+			continue;
+		}
+		*place = stream->after;
+		drop(trace, stream);
+	}
+}
+
+/* --- Events ----------------------------------------------------------------------------------- */
+
+static unsigned strings_of(unsigned table, uint32_t id, void *trace)
+{
+	const struct traced *probe = probe_of(trace, table, id);
+
+	return probe ? probe->how >> RING_HOW_STRINGS & ((1u << RING_STRINGS) - 1) : 0;
+}
+
+static uint64_t since(const struct trace_read *trace, uint64_t time)
+{
+	return time > trace->start ? time - trace->start : 0;
+}
+
+static void tell_lost(struct trace_read *trace, struct stream *stream, uint64_t time)
+{
+	uint64_t lost = atomic_load_explicit(&stream->ring->lost, memory_order_relaxed);
+
+	if (lost <= stream->lost)
+		return;
+	trace->to.lost(lost - stream->lost, stream->ring->pid, stream->ring->tid,
+		       since(trace, time), trace->to.arg);
+	trace->lost += lost - stream->lost;
+	stream->lost = lost;
+}
+
+/* The functions that are left: this one, and what it had called and was never seen to return. */
+static unsigned leave(struct stream *stream, unsigned table, size_t pair)
+{
+	for (unsigned i = stream->depth; i-- > 0;) {
+		unsigned left = stream->depth - i;
+
+		if (stream->frame[i].table != table || stream->frame[i].pair != pair)
+			continue;
+		stream->depth = i;
+		return left;
+	}
+	return 0;
+}
+
+static void show(struct trace_read *trace, struct stream *stream)
+{
+	const struct trace_event *event = &stream->next;
+	struct traced *probe = probe_of(trace, event->table, event->id);
+	struct shown shown = {
+		.probe = probe,
+		.event = event,
+		.time = since(trace, event->time),
+		.pid = stream->ring->pid,
+		.tid = stream->ring->tid,
+	};
+
+	stream->has_next = false;
+	if (!probe)
+		return;
+	probe->seen++;
+	if (probe->kind == TRACED_LEAVE && probe->pair != SIZE_MAX)
+		shown.left = leave(stream, event->table, probe->pair);
+	shown.depth = stream->depth;
+	if (probe->kind == TRACED_ENTER && probe->pair != SIZE_MAX && stream->depth < DEPTH_MAX) {
+		stream->frame[stream->depth].table = event->table;
+		stream->frame[stream->depth++].pair = probe->pair;
+	}
+	trace->to.event(&shown, trace->to.arg);
+}
+
+static struct stream *first_of(struct trace_read *trace)
+{
+	struct stream *first = NULL;
+
+	for (struct stream *stream = trace->streams; stream; stream = stream->after) {
+		if (!stream->has_next && !stream->damaged) {
+			int ret = ring_get(stream->ring, strings_of, trace, &stream->next);
+
+			stream->has_next = ret > 0;
+			stream->damaged = ret < 0;
+		}
+		if (stream->has_next && (!first || stream->next.time < first->next.time))
+			first = stream;
+	}
+	return first;
+}
+
+size_t trace_poll(struct trace_read *trace)
+{
+	size_t n = accept_all(trace);
+	struct stream *stream;
+
+	find_rings(trace);
+	for (size_t round = 0; round < ROUND && (stream = first_of(trace)); round++, n++)
+		show(trace, stream);
+	for (stream = trace->streams; stream; stream = stream->after)
+		tell_lost(trace, stream, stream->next.time);
+	drop_ended(trace);
+	return n;
+}
+
+void trace_stop(struct trace_read *trace)
+{
+	trace->stopped = true;
+	for (struct stream *stream = trace->streams; stream; stream = stream->after)
+		atomic_store_explicit(&stream->ring->closed, 1, memory_order_relaxed);
+}
+
+/* --- Life ------------------------------------------------------------------------------------- */
+
+static bool make_folder(struct trace_read *trace)
+{
+	strcpy(trace->folder, "/dev/shm/fastinst-trace-XXXXXX");
+	if (mkdtemp(trace->folder))
+		return true;
+	strcpy(trace->folder, "/tmp/fastinst-trace-XXXXXX");
+	return mkdtemp(trace->folder) != NULL;
+}
+
+struct trace_read *trace_open(const struct trace_to *to)
+{
+	struct trace_read *trace = calloc(1, sizeof(*trace));
+	struct timespec now;
+
+	if (!trace || !make_folder(trace)) {
+		free(trace);
+		return NULL;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	trace->start = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	trace->to = *to;
+	trace->listener = listen_in(trace->folder);
+	if (trace->listener >= 0)
+		return trace;
+	trace_close(trace);
+	return NULL;
+}
+
+const char *trace_folder(const struct trace_read *trace)
+{
+	return trace->folder;
+}
+
+void trace_each(struct trace_read *trace, void (*tell)(const struct traced *probe, void *arg),
+		void *arg)
+{
+	for (size_t t = 0; t < trace->tables; t++)
+		for (size_t i = 0; i < trace->table[t].n; i++)
+			tell(&trace->table[t].probe[i], arg);
+}
+
+size_t trace_processes(const struct trace_read *trace)
+{
+	return trace->tables;
+}
+
+uint64_t trace_lost(const struct trace_read *trace)
+{
+	return trace->lost;
+}
+
+void trace_close(struct trace_read *trace)
+{
+	char path[128];
+
+	while (trace->streams) {
+		struct stream *stream = trace->streams;
+
+		trace->streams = stream->after;
+		drop(trace, stream);
+	}
+	if (trace->listener >= 0)
+		close(trace->listener);
+	snprintf(path, sizeof(path), "%s/socket", trace->folder);
+	unlink(path);
+	rmdir(trace->folder);
+	for (size_t t = 0; t < trace->tables; t++) {
+		for (size_t i = 0; i < trace->table[t].n; i++) {
+			free(trace->table[t].probe[i].word);
+			free(trace->table[t].probe[i].function);
+			free(trace->table[t].probe[i].object);
+		}
+		free(trace->table[t].probe);
+	}
+	free(trace->table);
+	free(trace);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What traced programs say: which probes they turn on, and the events in their rings, in order of
+ * time.
+ */
+#ifndef PROBES_COMMAND_TRACE_READ_H
+#define PROBES_COMMAND_TRACE_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probes/source/source.h"
+#include "probes/trace/ring.h"
+
+enum traced_kind {
+	TRACED_ENTER = 0,
+	TRACED_LEAVE,
+	TRACED_MARKER,
+	TRACED_BLOCK,
+};
+
+/* A probe of a process that has turned it on. */
+struct traced {
+	uint32_t id;
+	enum traced_kind kind;
+	char *word; /* "entry" and so on */
+	char *function;
+	char *object;
+	uint64_t addr; /* in the object's file */
+	size_t pair;   /* the entry of the same function, or itself; SIZE_MAX: without exits */
+	bool has_types;
+	struct source_function types;
+	unsigned how; /* RING_HOW_* */
+	uint64_t seen;
+};
+
+struct shown {
+	const struct traced *probe;
+	const struct trace_event *event;
+	uint64_t time; /* ns since the trace began */
+	int pid, tid;
+	unsigned depth; /* of functions that are entered and not left */
+	unsigned left;	/* by this exit: how many are left, itself among them */
+};
+
+struct trace_read;
+
+struct trace_to {
+	void (*event)(const struct shown *shown, void *arg);
+	/* So many of a thread were lost before its next event. */
+	void (*lost)(uint64_t lost, int pid, int tid, uint64_t time, void *arg);
+	void *arg;
+};
+
+/* trace_open - with a folder of its own, and the socket in it. NULL: errno tells why. */
+struct trace_read *trace_open(const struct trace_to *to);
+const char *trace_folder(const struct trace_read *trace);
+
+/* trace_poll - take what is there; how many events, or lines of other kinds. */
+size_t trace_poll(struct trace_read *trace);
+
+/* trace_stop - have the programs write no more. */
+void trace_stop(struct trace_read *trace);
+
+/* trace_each - all probes, in no order. */
+void trace_each(struct trace_read *trace, void (*tell)(const struct traced *probe, void *arg),
+		void *arg);
+
+/* trace_processes - how many have told of probes. trace_lost - of all threads. */
+size_t trace_processes(const struct trace_read *trace);
+uint64_t trace_lost(const struct trace_read *trace);
+void trace_close(struct trace_read *trace);
+
+#endif

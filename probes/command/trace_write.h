@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events in a format.
+ */
+#ifndef PROBES_COMMAND_TRACE_WRITE_H
+#define PROBES_COMMAND_TRACE_WRITE_H
+
+#include <stdio.h>
+
+#include "probes/command/trace_read.h"
+
+/* What is said at the end. */
+struct trace_sum {
+	uint64_t shown;
+	uint64_t lost;
+	bool limited; /* there may have been more */
+};
+
+struct trace_format {
+	const char *name;
+	void (*begin)(FILE *out, const char *program);
+	void (*event)(FILE *out, const struct shown *shown);
+	void (*lost)(FILE *out, uint64_t lost, int pid, int tid, uint64_t time);
+	void (*end)(FILE *out, const struct trace_sum *sum);
+};
+
+/* trace_format - text, json (lines) or chrome; NULL: no such format. */
+const struct trace_format *trace_format(const char *name);
+
+#endif

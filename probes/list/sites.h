@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All that a program or library has to put probes on, from its file. Nothing of the file is
+ * believed, and nothing of it is run.
+ */
+#ifndef PROBES_LIST_SITES_H
+#define PROBES_LIST_SITES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probes/elf/elf.h"
+
+struct site {
+	uint64_t addr;	      /* in the file's own addresses */
+	unsigned len;	      /* of what is changed there */
+	const char *kind;     /* entry, exit, marker, block, branch, call */
+	const char *provider; /* patchable, cyg, blocks, marker, branch */
+	char *name;	      /* function, marker or switch; "" if it is not known */
+	const char *args;     /* of a marker, as its note says; else NULL */
+	const char *reason;   /* why it is refused, or NULL */
+	unsigned crosses;     /* the largest boundary that it crosses: 8 to 4096, or 0 */
+};
+
+struct sites {
+	struct site *site; /* by provider, then by address */
+	size_t n, room;
+	struct elf elf;
+	struct elf_symbols symbols;
+	const void *image;
+};
+
+/* file_sites_read - -ENOEXEC: no ELF file for x86-64; else as open(2), or -ENOMEM. Free it in any
+ * case.
+ */
+int file_sites_read(struct sites *sites, const char *path);
+
+/* file_sites_open, file_sites_find - the same in two steps: behind the first sites->elf is open. */
+int file_sites_open(struct sites *sites, const char *path);
+int file_sites_find(struct sites *sites);
+void file_sites_free(struct sites *sites);
+
+#endif

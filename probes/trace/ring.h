@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a traced program writes and "fastinst trace" reads: a file per thread that both map, in a
+ *folder of the command's.
+ *
+ * The thread is the only one that writes to its ring, the command the only one that reads, so there
+ *is no lock. Where there is no room an event is lost, and counted. What the program has written
+ *stays when it dies; but it may have written anything: the reader believes nothing.
+ *
+ * In the folder:
+ *	PID.TID.N	  rings
+ *	socket		  where a program that turns probes on says which, one line each:
+ *			  ID KIND ADDRESS PROVIDER FUNCTION OBJECT, with tabs between them, ADDRESS
+ *in the object's file. The answer is "table N", and what to take along at some of them: ID HOW
+ */
+#ifndef PROBES_TRACE_RING_H
+#define PROBES_TRACE_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define RING_MAGIC   UINT64_C(0x31676e6972696600)
+#define RING_SIZE    (UINT64_C(1) << 20) /* of the data, bytes */
+#define RING_STRING  64			 /* of a string, its first so many bytes */
+#define RING_VALUES  12
+#define RING_STRINGS 6
+
+/* How an event is taken; in what fi_set_data() gives the probe, with the table above. */
+#define RING_HOW_VALUES	 0xfu /* so many arguments */
+#define RING_HOW_STRINGS 8    /* six bits: these of them are strings */
+#define RING_HOW_RESULT	 (1u << 16)
+#define RING_HOW_MARKER	 (1u << 17)
+#define RING_HOW_TABLE	 32
+
+struct ring {
+	_Atomic uint64_t magic; /* last of all that is written here before the first event */
+	int32_t pid;
+	int32_t tid;
+	char pad1[48];
+	_Atomic uint64_t written; /* bytes, ever; the thread's */
+	_Atomic uint64_t lost;
+	_Atomic uint32_t ended; /* nothing more will come */
+	char pad2[44];
+	_Atomic uint64_t read;	 /* bytes, ever; the reader's */
+	_Atomic uint32_t closed; /* the reader wants no more */
+	char pad3[52];
+	uint8_t data[RING_SIZE];
+};
+
+/* Followed by the values, then for each that is a string one byte, and as many bytes as it says. */
+struct ring_event {
+	uint64_t time; /* CLOCK_MONOTONIC, ns */
+	uint32_t id;
+	uint16_t table;
+	uint8_t values;
+	uint8_t words; /* length of all of it, in 8 bytes */
+};
+
+#define RING_UNREADABLE 255 /* in place of a string's length */
+#define RING_EVENT_MAX                                                                             \
+	((sizeof(struct ring_event) + 8 * RING_VALUES + RING_STRINGS * (1 + RING_STRING) + 7) /    \
+	 8 * 8)
+
+static inline void ring_copy_in(struct ring *ring, uint64_t at, const void *from, size_t len)
+{
+	size_t start = at % RING_SIZE;
+	size_t first = len < RING_SIZE - start ? len : RING_SIZE - start;
+
+	memcpy(ring->data + start, from, first);
+	memcpy(ring->data, (const char *)from + first, len - first);
+}
+
+/* ring_put - len: a multiple of 8. Async-signal-safe, but one event at a time. */
+static inline void ring_put(struct ring *ring, const void *event, size_t len)
+{
+	uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
+
+	/* Pairs with the reader's release: what it has read may be overwritten. */
+	if (written + len - atomic_load_explicit(&ring->read, memory_order_acquire) > RING_SIZE) {
+		atomic_fetch_add_explicit(&ring->lost, 1, memory_order_relaxed);
+		return;
+	}
+	ring_copy_in(ring, written, event, len);
+	/* Pairs with the reader's acquire: the event is there before it is told of. */
+	atomic_store_explicit(&ring->written, written + len, memory_order_release);
+}
+
+/* One event, as read. Strings end with 0; NULL: could not be read, or is none. */
+struct trace_event {
+	uint64_t time;
+	uint32_t id;
+	unsigned table;
+	unsigned values;
+	uint64_t value[RING_VALUES];
+	const char *string[RING_VALUES];
+	bool cut[RING_VALUES]; /* the string goes on */
+	char text[RING_STRINGS * (RING_STRING + 1)];
+};
+
+/*
+ * ring_get - the next event. @strings: of an event's table and id, the bits of RING_HOW_STRINGS. 1:
+ * here it is. 0: there is none. -EBADMSG: what is there is no event, and the ring is not to be read
+ * any more.
+ */
+int ring_get(struct ring *ring, unsigned (*strings)(unsigned table, uint32_t id, void *arg),
+	     void *arg, struct trace_event *event);
+
+#endif

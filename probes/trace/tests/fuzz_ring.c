@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whatever a program has written into its ring: an event that is taken from it is one whose strings
+ * are its own, and reading comes to an end. Before that: what was put is got, in order, across the
+ * ring's end, and what finds no room is counted. An event whose string is elsewhere shows that the
+ * oracle can fail.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "probes/trace/ring.h"
+#include "results/tests/fuzz_target.h"
+
+static unsigned wanted = 5; /* the first and the third value */
+
+static unsigned strings(unsigned table, uint32_t id, void *arg)
+{
+	(void)table;
+	(void)id;
+	return *(unsigned *)arg;
+}
+
+static bool is_sound(const struct trace_event *event)
+{
+	const char *end = event->text + sizeof(event->text);
+
+	if (event->values > RING_VALUES)
+		return false;
+	for (unsigned i = 0; i < RING_VALUES; i++) {
+		const char *text = event->string[i];
+
+		if (text && (text < event->text || text >= end ||
+			     !memchr(text, '\0', (size_t)(end - text))))
+			return false;
+	}
+	return true;
+}
+
+/* What was in it is gone, and it begins so far before its end. */
+static struct ring *new_ring(uint64_t before)
+{
+	struct ring *ring = calloc(1, sizeof(*ring));
+
+	must(ring != NULL);
+	atomic_store(&ring->written, RING_SIZE - before);
+	atomic_store(&ring->read, RING_SIZE - before);
+	return ring;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct ring *ring;
+	struct trace_event event;
+	size_t events = 0;
+	int ret;
+
+	if (!ring)
+		ring = new_ring(0);
+	if (size > RING_SIZE)
+		return 0;
+	atomic_store(&ring->read, RING_SIZE - 40);
+	atomic_store(&ring->written, RING_SIZE - 40 + size);
+	ring_copy_in(ring, RING_SIZE - 40, data, size);
+	while ((ret = ring_get(ring, strings, &wanted, &event)) > 0) {
+		must(is_sound(&event));
+		events++;
+	}
+	must(ret == 0 || ret == -EBADMSG);
+	must(events <= size / sizeof(struct ring_event));
+	return 0;
+}
+
+#ifndef TMAX_LIBFUZZER
+#include "results/tests/fuzz_driver.h"
+
+struct sample {
+	struct ring_event head;
+	uint64_t value[3];
+	char strings[16];
+};
+
+static const struct sample sample = {
+	.head = { .time = 7, .id = 3, .table = 1, .values = 3, .words = sizeof(sample) / 8 },
+	.value = { 1, 2, 3 },
+	.strings = "\3abc\5first",
+};
+
+static void must_go_round(void)
+{
+	struct ring *ring = new_ring(100);
+	struct trace_event event;
+	uint64_t put = 0, got = 0;
+
+	for (unsigned round = 0; round < 3; round++) {
+		struct sample one = sample;
+
+		for (; !atomic_load(&ring->lost); put++) {
+			one.value[1] = put;
+			ring_put(ring, &one, sizeof(one));
+		}
+		put--;
+		atomic_store(&ring->lost, 0);
+		for (; ring_get(ring, strings, &wanted, &event) > 0; got++)
+			must(event.value[1] == got && event.id == 3 && event.table == 1 &&
+			     event.time == 7 && !strcmp(event.string[0], "abc") &&
+			     !event.string[1] && !strcmp(event.string[2], "first"));
+		must(got == put && put == (round + 1) * (RING_SIZE / sizeof(one)));
+	}
+	free(ring);
+}
+
+static void must_fail(void)
+{
+	struct trace_event event = { .values = 1 };
+
+	event.string[0] = sample.strings;
+	must(!is_sound(&event));
+	memset(event.text, 'x', sizeof(event.text));
+	event.string[0] = event.text;
+	must(!is_sound(&event));
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const tokens[] = { "\xff", "\xff\xff\xff\xff", "\x40", "\x41", NULL };
+	const struct fuzz_input inputs[] = { { (const void *)&sample, sizeof(sample) } };
+	const struct fuzz_corpus corpus = { inputs, 1, tokens };
+
+	must_go_round();
+	must_fail();
+	return fuzz_main(argc, argv, &corpus);
+}
+#endif
