@@ -180,6 +180,15 @@ void *__wrap_near_entry(const void *place)
 	return trampoline ? (void *)trampoline : __real_near_entry(place);
 }
 
+bool __real_keeps_vectors(uintptr_t function);
+bool __wrap_keeps_vectors(uintptr_t function);
+static bool believes_all;
+
+bool __wrap_keeps_vectors(uintptr_t function)
+{
+	return believes_all || __real_keeps_vectors(function);
+}
+
 /* --- A probe function that does its worst ----------------------------------------------------- */
 
 static unsigned called;
@@ -284,6 +293,7 @@ struct way {
 	fi_function *function;
 	unsigned flags;
 	void (*trampoline)(void);
+	bool believes_all;
 };
 
 static void keeps_all(const void *arg)
@@ -296,6 +306,7 @@ static void keeps_all(const void *arg)
 		child_skip("this processor has no such vectors");
 	vectors = way->vectors;
 	trampoline = way->trampoline;
+	believes_all = way->believes_all;
 	id = register_probe();
 	run_all();
 	MUST(fi_activate_how(&id, 1, way->function, way->flags) == 0);
@@ -312,7 +323,10 @@ static void keeps_all(const void *arg)
 	MUST(fi_count(id) == 18);
 }
 
-/* A function that breaks the promise to keep the vectors, and the trampolines above. */
+/*
+ * A function that breaks the promise to keep the vectors, the trampolines above, and a look at the
+ * function that finds nothing.
+ */
 static void test_broken(void **state)
 {
 	static const struct way ways[] = {
@@ -321,6 +335,7 @@ static void test_broken(void **state)
 		{ .function = modest, .flags = FI_KEEPS_VECTORS, .trampoline = forgets_r11 },
 		{ .function = NULL, .trampoline = forgets_flags },
 		{ .function = worst, .trampoline = forgets_xmm },
+		{ .function = worst, .believes_all = true },
 	};
 
 	(void)state;
@@ -344,6 +359,8 @@ int main(void)
 		child_unit_case("worst, zmm", keeps_all, WAY(2, .function = worst)),
 		child_unit_case("a function that keeps the vectors", keeps_all,
 				WAY(1, .function = modest, .flags = FI_KEEPS_VECTORS)),
+		child_unit_case("the same, without the promise", keeps_all,
+				WAY(1, .function = modest)),
 		cmocka_unit_test(test_broken),
 	};
 
