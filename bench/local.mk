@@ -77,6 +77,8 @@ peersdir = $(pkgdatadir)/peers
 dist_peers_DATA = \
 	bench/peers/programs/CallSites.java \
 	bench/peers/programs/lines.h \
+	bench/peers/programs/lttng.c \
+	bench/peers/programs/lttng.h \
 	bench/peers/programs/many.S \
 	bench/peers/programs/uftrace.c \
 	bench/peers/programs/xray.c

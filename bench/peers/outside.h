@@ -82,6 +82,7 @@ void jvm_close(struct peer *peer);
 int jvm_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why);
 
 int xray_open(struct peer *peer, const struct bench_run *run, char *why);
+int lttng_open(struct peer *peer, const struct bench_run *run, char *why);
 int uftrace_open(struct peer *peer, const struct bench_run *run, char *why);
 void compiled_close(struct peer *peer);
 int uftrace_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why);
