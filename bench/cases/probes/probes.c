@@ -41,6 +41,15 @@ empty_function(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 	(void)data;
 }
 
+static void vector_function(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	(void)id;
+	(void)site;
+	(void)regs;
+	(void)data;
+	__asm__ volatile("pxor %%xmm0, %%xmm0" ::: "xmm0");
+}
+
 #define BODY(a)                                                                                    \
 	do {                                                                                       \
 		__asm__ volatile("" : "+r"(a));                                                    \
@@ -67,6 +76,7 @@ CALLED(PROBED, off, (void)0)
 CALLED(PROBED, counts, (void)0)
 CALLED(PROBED, keeps, (void)0)
 CALLED(PROBED, any, (void)0)
+CALLED(PROBED, vectors, (void)0)
 
 #define LOOP(name, first)                                                                          \
 	PLAIN static void loop_##name(uint64_t times)                                              \
@@ -114,6 +124,7 @@ enum what {
 	COUNTS,
 	KEEPS,
 	ANY,
+	VECTORS,
 };
 
 struct called {
@@ -142,6 +153,8 @@ static const struct called list[] = {
 	{ "counts", "entry", "on", loop_counts, "probes_counts", COUNTS, GUARD, loop_none, false },
 	{ "keeps", "entry", "on", loop_keeps, "probes_keeps", KEEPS, GUARD, loop_none, false },
 	{ "any", "entry", "on", loop_any, "probes_any", ANY, GUARD, loop_none, false },
+	{ "vectors", "entry", "on", loop_vectors, "probes_vectors", VECTORS, GUARD, loop_none,
+	  false },
 	{ "off", "marker", "off", loop_marker_off, "probes.marker_off", OFF, UNMARKED,
 	  loop_unmarked, false },
 	{ "counts", "marker", "on", loop_marker_counts, "probes.marker_counts", COUNTS, GUARD,
@@ -166,7 +179,9 @@ static int refuse(char *why, const char *name, int ret)
 
 static int set(const char *name, enum what what, char *why)
 {
-	fi_function *function = what == COUNTS ? NULL : empty_function;
+	fi_function *function = what == COUNTS	  ? NULL
+				: what == VECTORS ? vector_function
+						  : empty_function;
 	uint32_t id;
 	int ret = -ENOENT;
 

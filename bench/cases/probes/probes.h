@@ -12,6 +12,7 @@
  *	counts		counted, no probe function
  *	keeps		and an empty function that is promised to keep the vectors
  *	any		an empty function of which nothing was promised
+ *	vectors		a function that changes a vector register
  *
  * Switching: fi_activate() and fi_deactivate() of one probe that no thread runs, against
  * pc_activate_call() and pc_deactivate_call() of a call; its page open, or not.

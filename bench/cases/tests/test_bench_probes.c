@@ -30,7 +30,8 @@ static uint32_t id_of(const char *name)
 /* Whether the probes that are said to be on have counted, since the last time. */
 static bool all_counted(void)
 {
-	static const char *const on[] = { "probes_counts", "probes_keeps", "probes_any",
+	static const char *const on[] = { "probes_counts",	  "probes_keeps",
+					  "probes_any",		  "probes_vectors",
 					  "probes.marker_counts", "probes.marker_keeps" };
 	static uint64_t before[sizeof(on) / sizeof(*on)];
 	bool all = true;
@@ -58,6 +59,7 @@ static void rows_are_there(void **state)
 		{ "counts site=entry", "on" },
 		{ "keeps site=entry", "on" },
 		{ "any site=entry", "on" },
+		{ "vectors site=entry", "on" },
 		{ "off site=marker", "off" },
 		{ "counts site=marker", "on" },
 		{ "keeps site=marker", "on" },
