@@ -5,8 +5,10 @@
  * flags, the alignment of the stack; whatever the probe function does to them. And trampolines that
  * forget one thing each are noticed.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +41,7 @@ void forgets_xmm(void);
 void probe_entry(void);
 
 #define STATUS_FLAGS 0x8d5
+#define SWAPPED	     3000 /* times all flags, and until the worst was called */
 
 /*
  * register_run loads all registers from set and calls register_site, which stores them to got.
@@ -191,7 +194,8 @@ bool __wrap_keeps_vectors(uintptr_t function)
 
 /* --- A probe function that does its worst ----------------------------------------------------- */
 
-static unsigned called;
+static unsigned called, worst_called;
+static _Atomic(bool) enough;
 static struct fi_regs regs_seen;
 
 static void destroy_vectors(void)
@@ -223,6 +227,7 @@ static void worst(uint32_t id, void *site, const struct fi_regs *regs, void *dat
 	MUST(((uintptr_t)__builtin_frame_address(0) & 15) == 0);
 	regs_seen = *regs;
 	called++;
+	worst_called++;
 	destroy_vectors();
 	asm volatile("mov $-1, %%rax\n mov $-1, %%rcx\n mov $-1, %%rdx\n mov $-1, %%rsi\n"
 		     "mov $-1, %%rdi\n mov $-1, %%r8\n mov $-1, %%r9\n mov $-1, %%r10\n"
@@ -323,6 +328,36 @@ static void keeps_all(const void *arg)
 	MUST(fi_count(id) == 18);
 }
 
+/* One that keeps the vectors, one that does not, none, in turn, as fast as they can be stored. */
+static void *swap_functions(void *arg)
+{
+	static fi_function *const functions[] = { modest, worst, NULL, worst };
+	const uint32_t *id = arg;
+
+	for (unsigned i = 0; !atomic_load_explicit(&enough, memory_order_relaxed); i++)
+		MUST(fi_activate(*id, functions[i % 4]) == 0);
+	return NULL;
+}
+
+static void keeps_all_while_it_changes(const void *arg)
+{
+	const struct way *way = arg;
+	pthread_t thread;
+	uint64_t n = 0;
+	uint32_t id;
+
+	vectors = __builtin_cpu_supports("avx") ? 1 : 0;
+	believes_all = way->believes_all;
+	id = register_probe();
+	MUST(fi_activate(id, NULL) == 0);
+	MUST(pthread_create(&thread, NULL, swap_functions, &id) == 0);
+	for (; n < SWAPPED || !worst_called; n++)
+		run_all();
+	atomic_store_explicit(&enough, true, memory_order_relaxed);
+	pthread_join(thread, NULL);
+	MUST(fi_count(id) == n * 9);
+}
+
 /*
  * A function that breaks the promise to keep the vectors, the trampolines above, and a look at the
  * function that finds nothing.
@@ -341,6 +376,7 @@ static void test_broken(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		child_must_fail(keeps_all, &ways[i]);
+	child_must_fail(keeps_all_while_it_changes, &(const struct way){ .believes_all = true });
 }
 
 #define WAY(...)                                                                                   \
@@ -361,6 +397,7 @@ int main(void)
 				WAY(1, .function = modest, .flags = FI_KEEPS_VECTORS)),
 		child_unit_case("the same, without the promise", keeps_all,
 				WAY(1, .function = modest)),
+		child_unit_case("another function at any time", keeps_all_while_it_changes, WAY(0)),
 		cmocka_unit_test(test_broken),
 	};
 
