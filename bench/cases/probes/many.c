@@ -101,7 +101,7 @@ int probes_know(const char *object)
 	char request[64];
 	int ret = fi_init();
 
-	if (ret == 0 && !dlopen(object, RTLD_NOW | RTLD_LOCAL))
+	if (ret == 0 && !dlmopen(LM_ID_BASE, object, RTLD_NOW))
 		ret = -ENOEXEC;
 	start = ticks_now();
 	if (ret == 0)
