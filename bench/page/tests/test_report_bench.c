@@ -157,7 +157,7 @@ static void a_calibration_has_both(void **state)
 	free(page);
 	page = page_with(place, write_benchmarks);
 	assert_has(page, "<title>T_max of Sample");
-	assert_has(page, "And what patching costs, from 7 benchmarks.");
+	assert_has(page, "And what patching costs, from 8 benchmarks.");
 	assert_has(page, "<h2 id=\"verdict\">");
 	assert_has(page, "<h2 id=\"patching-costs\">");
 	assert_has(page, "<h2 id=\"limits\">");
