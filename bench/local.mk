@@ -5,6 +5,9 @@ libbench_a_SOURCES = \
 	bench/cases/latency/latency.h \
 	bench/cases/pass/pass.c \
 	bench/cases/pass/pass.h \
+	bench/cases/probes/many.c \
+	bench/cases/probes/probes.c \
+	bench/cases/probes/probes.h \
 	bench/cases/scaling/scaling.c \
 	bench/cases/scaling/scaling.h \
 	bench/cases/scaling/scaling_known.c \
@@ -67,6 +70,9 @@ peersdir = $(pkgdatadir)/peers
 dist_peers_DATA = \
 	bench/peers/programs/CallSites.java \
 	bench/peers/programs/lines.h \
+	bench/peers/programs/lttng.c \
+	bench/peers/programs/lttng.h \
+	bench/peers/programs/many.S \
 	bench/peers/programs/uftrace.c \
 	bench/peers/programs/xray.c
 
@@ -88,6 +94,7 @@ bench_tests = \
 	bench/cases/tests/test_bench_invoke \
 	bench/cases/tests/test_bench_latency \
 	bench/cases/tests/test_bench_latent \
+	bench/cases/tests/test_bench_probes \
 	bench/cases/tests/test_bench_scaling \
 	bench/cases/tests/test_bench_stall \
 	bench/cases/tests/test_bench_throughput \
@@ -108,6 +115,7 @@ bench_tests = \
 	bench/peers/tests/test_peers_jvm \
 	bench/record/tests/test_bench_find \
 	bench/record/tests/test_bench_record
+bench_cases_tests_test_bench_probes_LDFLAGS = -Wl,--wrap=fi_activate_how
 check_PROGRAMS += $(bench_tests)
 TESTS += $(bench_tests)
 endif

@@ -64,6 +64,7 @@ include probes/calls/local.mk
 include probes/cyg/local.mk
 include probes/inject/local.mk
 include probes/entries/local.mk
+include probes/keeps/local.mk
 
 # What "fastinst run" puts into a program.
 pkglib_LTLIBRARIES = libfastinst-agent.la
@@ -147,9 +148,9 @@ probes_tests = \
 	probes/core/tests/test_probes_crossing
 check_PROGRAMS += $(probes_tests)
 TESTS += $(probes_tests)
-probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry
+probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_vectors
 probes_core_tests_test_entry_LDADD = libfastinst_internal.la $(LDADD)
-wrap_probes = -Wl,--wrap=near_entry,--wrap=pc_patch_batch,--wrap=pc_deactivate_call
+wrap_probes = -Wl,--wrap=near_entry,--wrap=pc_patch,--wrap=pc_patch_batch,--wrap=pc_deactivate_call
 probes_core_tests_test_probes_LDFLAGS = $(wrap_probes)
 probes_core_tests_test_probes_crossing_SOURCES = probes/core/tests/test_probes.c
 probes_core_tests_test_probes_crossing_CFLAGS = $(AM_CFLAGS) -fcf-protection=branch

@@ -16,6 +16,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "bench/cases/probes/probes.h"
 #include "bench/cases/scaling/scaling.h"
 #include "bench/command/bench_print.h"
 #include "bench/figures/bench_figure.h"
@@ -40,7 +41,7 @@ struct bench_entry {
 	int (*run)(const struct bench_run *run, struct bench_result *result);
 };
 
-#define BENCH_ENTRIES 7
+#define BENCH_ENTRIES 8
 #define BENCH_NO_SEED UINT64_MAX
 
 /* What was asked for. Texts are the command line's. */
@@ -65,7 +66,7 @@ static const struct bench_entry bench_entries[BENCH_ENTRIES] = {
 	{ "toggle", bench_toggle },	    { "latency", bench_latency },
 	{ "throughput", bench_throughput }, { "scaling", bench_scaling },
 	{ "latent", bench_latent },	    { "stall", bench_stall },
-	{ "invoke", bench_invoke },
+	{ "invoke", bench_invoke },	    { "probes", bench_probes },
 };
 
 /* "FIRST,SECOND" or "FIRST,SECOND,STRETCH" */
@@ -123,7 +124,8 @@ static const struct command_line line = {
 		 "  scaling     more patchers, executors and sites\n"
 		 "  latent      a site that is switched off, in a loop\n"
 		 "  stall       what an executor loses while its site is changed\n"
-		 "  invoke      the call that a site makes which is switched on\n",
+		 "  invoke      the call that a site makes which is switched on\n"
+		 "  probes      probes of functions and markers, and switching them\n",
 	.options = { options },
 	.end = "Without --waits policy wait needs a machine.conf of this machine. What cannot be\n"
 	       "measured is skipped with its reason.\n"
@@ -320,6 +322,8 @@ int cmd_bench(int argc, char **argv)
 	/* This program, started again by a benchmark. */
 	if (argc == 2 + SCALING_NUMBERS && strcmp(argv[1], SCALING_KNOW) == 0)
 		return scaling_know(argv + 2) == 0 ? EXIT_PASS : EXIT_INTERNAL;
+	if (argc == 3 && strcmp(argv[1], PROBES_KNOW) == 0)
+		return probes_know(argv[2]) == 0 ? EXIT_PASS : EXIT_INTERNAL;
 	status = parse_options(argc, argv, &request);
 	if (status == EXIT_PASS)
 		status = topology_here(&b.run.topology);

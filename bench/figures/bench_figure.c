@@ -47,6 +47,9 @@ static const struct bench_figure figures[] = {
 	{ "invoke", "bench-rows.gp", "Ticks per call of an empty function through an active site",
 	  "Ticks per pass of a loop that calls an empty function. " DOTS, bench_rows_print,
 	  bench_rows_args },
+	{ "probes", "bench-rows.gp", "What a probe costs, off, on and being switched",
+	  "Ticks per call of a function with a probe, or per change. " DOTS, bench_rows_print,
+	  bench_rows_args },
 	{ 0 },
 };
 

@@ -106,6 +106,7 @@ int bench_scaling(const struct bench_run *run, struct bench_result *result);
 int bench_latent(const struct bench_run *run, struct bench_result *result);
 int bench_stall(const struct bench_run *run, struct bench_result *result);
 int bench_invoke(const struct bench_run *run, struct bench_result *result);
+int bench_probes(const struct bench_run *run, struct bench_result *result);
 
 /* --- Policies, with the reason where one is refused; a why has BENCH_WHY bytes --------------- */
 

@@ -148,6 +148,10 @@ static void put_telling(FILE *out, const struct bench_result *result)
 		  NULL,
 		  "?body=none",
 		  { "aligned", "call", "flag", "pointer", "direct" } },
+		{ "probes",
+		  "on activate",
+		  "?site=entry ?split=0 ?mapping=open",
+		  { "counts", "keeps", "any", "probe", "batch" } },
 	};
 	const struct bench_row *row;
 	unsigned told = 0, i = 0;

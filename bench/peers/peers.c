@@ -5,9 +5,10 @@
  *
  * XRay of clang, see xray.c there. uftrace: uftrace.c under "uftrace record -P", which patches
  * before the program's main() and never after, so there is nothing to toggle: only what a function
- * costs that is traced, or is not.
+ * costs that is traced, or is not. LTTng-UST: lttng.c, with a session daemon of its own.
  */
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 
 #define XRAY_SECONDS	10 /* until it is ready */
 #define UFTRACE_SECONDS 20
+#define LTTNG_SECONDS	30
 #define UFTRACE_CALLS	20000 /* at most: each leaves 32 bytes in a file */
 
 typedef int make_fn(struct outside *o, const char *source, const char *program, char *why);
@@ -106,6 +108,32 @@ static int uftrace_open(struct peer *peer, const struct bench_run *run, char *wh
 	return open_compiled(peer, &outside, "uftrace.c", make_uftrace, run, why);
 }
 
+/* Its home is the folder: what it is asked leaves nothing in the user's. */
+static int make_lttng(struct outside *o, const char *source, const char *program, char *why)
+{
+	char folder[OUTSIDE_PATH], include[OUTSIDE_PATH + 2], home[OUTSIDE_PATH + 16], cpu[16];
+	const char *const build[] = { "cc", "-std=gnu11", "-O2",	 include, source,
+				      "-o", program,	  "-llttng-ust", "-ldl",  NULL };
+	const char *const start[] = { "env", home, program, cpu, o->folder, NULL };
+	int ret;
+
+	snprintf(folder, sizeof(folder), "%s", source);
+	snprintf(include, sizeof(include), "-I%s", dirname(folder));
+	ret = outside_build(o, build, "gcc, liblttng-ust-dev", why);
+	if (ret < 0)
+		return ret;
+	snprintf(home, sizeof(home), "LTTNG_HOME=%s", o->folder);
+	snprintf(cpu, sizeof(cpu), "%u", o->run->seating.patcher);
+	return outside_start(o, start, "lttng-tools", LTTNG_SECONDS, why);
+}
+
+static int lttng_open(struct peer *peer, const struct bench_run *run, char *why)
+{
+	static struct outside outside;
+
+	return open_compiled(peer, &outside, "lttng.c", make_lttng, run, why);
+}
+
 static int uftrace_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why)
 {
 	return outside_cost(peer, calls < UFTRACE_CALLS ? calls : UFTRACE_CALLS, cost, why);
@@ -126,6 +154,7 @@ struct peer peers[] = {
 	{ "uprobe", .open = uprobe_open, .close = uprobe_close, .toggle = uprobe_toggle,
 	  .flow = uprobe_flow, .cost = uprobe_cost },
 	{ "uftrace", .open = uftrace_open, .close = compiled_close, .cost = uftrace_cost },
+	{ "lttng", .open = lttng_open, .close = compiled_close, .cost = outside_cost },
 	{ 0 },
 };
 

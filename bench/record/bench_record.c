@@ -71,8 +71,8 @@ static const struct field of_value[] = {
 	FIELD(bench_value, REAL, high),
 };
 
-static const char *const benchmarks[] = { "toggle", "latency", "throughput", "scaling",
-					  "latent", "stall",   "invoke",     NULL };
+static const char *const benchmarks[] = { "toggle", "latency", "throughput", "scaling", "latent",
+					  "stall",  "invoke",  "probes",     NULL };
 static const char *const waits[] = { "none", "config", "assumed", NULL };
 
 /* --- Writing -------------------------------------------------------------------------------- */

@@ -384,15 +384,33 @@ static inline struct bench_result sample_invoke(void)
 	return r;
 }
 
+static inline struct bench_result sample_probes(void)
+{
+	static const char *const names[] = { "counts", "keeps", "any", "vectors" };
+	struct bench_result r = sample_result("probes");
+	struct bench_row *row;
+
+	for (unsigned i = 0; i < 4; i++) {
+		row = sample_row(&r, names[i], "on", "ticks", 6.3 + 8.5 * i);
+		sample_against(row, "guard", 6.3);
+		bench_row_param_text(row, "site", "entry");
+		bench_row_extra(row, "over_empty", 2.8 + 8.5 * i);
+	}
+	row = sample_against(sample_row(&r, "probe", "activate", "ticks", 156), "call", 104);
+	bench_row_param_text(row, "split", "0");
+	bench_row_param_text(row, "mapping", "open");
+	return r;
+}
+
 /* --- All ---------------------------------------------------------------------------------- */
 
-#define SAMPLE_BENCHMARKS 7
+#define SAMPLE_BENCHMARKS 8
 
 static inline struct bench_result sample_bench(unsigned i)
 {
 	static struct bench_result (*const make[SAMPLE_BENCHMARKS])(void) = {
 		sample_toggle, sample_latency, sample_throughput, sample_scaling,
-		sample_latent, sample_stall,   sample_invoke,
+		sample_latent, sample_stall,   sample_invoke,	  sample_probes,
 	};
 
 	assert(i < SAMPLE_BENCHMARKS);

@@ -43,6 +43,7 @@ static const struct section {
 	{ "bench-latent", "A site that is switched off", NULL, "latent" },
 	{ "bench-stall", "What an executor loses", NULL, "stall" },
 	{ "bench-invoke", "The call of an active site", NULL, "invoke" },
+	{ "bench-probes", "Probes", NULL, "probes" },
 	{ "machine", "The machine and its runs", section_machine, NULL },
 	{ "limits", "What this page cannot say", section_limits, NULL },
 };

@@ -58,6 +58,7 @@ static inline int leave_place(void **state)
 		"bench-latent.dat",
 		"bench-stall.dat",
 		"bench-invoke.dat",
+		"bench-probes.dat",
 	};
 	struct place *place = *state;
 	char path[64];

@@ -10,8 +10,10 @@
 
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
+#include "probes/keeps/keeps.h"
 
-#define PATIENCE 10 /* seconds */
+#define PATIENCE      10 /* seconds */
+#define KEEPS_VECTORS (UINT64_C(1) << SLOT_KEEPS_VECTORS)
 
 static int usable(uint32_t id)
 {
@@ -51,12 +53,11 @@ static void first_error(int *error, int ret)
 /* Runs of probes that can be changed are toggled together. */
 static int toggle_runs(const uint32_t *ids, size_t n, bool on, uintptr_t function)
 {
-	int error = 0;
+	int error = 0, ret;
 
 	for (size_t i = 0, end; i < n; i = end + 1) {
 		for (end = i; end < n; end++) {
-			int ret = on ? arm(ids[end]) : usable(ids[end]);
-
+			ret = on ? arm(ids[end]) : usable(ids[end]);
 			first_error(&error, ret);
 			if (ret < 0)
 				break;
@@ -64,8 +65,11 @@ static int toggle_runs(const uint32_t *ids, size_t n, bool on, uintptr_t functio
 				set_function(ids[end], function);
 		}
 		near_seal();
-		if (end > i)
-			first_error(&error, site_toggle(ids + i, end - i, on));
+		ret = site_toggle(ids + i, end - i, on);
+		first_error(&error, ret);
+		/* All are on: nothing to take back. */
+		if (on && !ret)
+			continue;
 		for (size_t j = i; j < end; j++)
 			if (!probe_get(ids[j])->is_on)
 				set_function(ids[j], 0);
@@ -82,6 +86,8 @@ static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function)
 	ret = core_lock();
 	if (ret < 0)
 		return ret;
+	if (function && !(function & KEEPS_VECTORS) && keeps_vectors(function))
+		function |= KEEPS_VECTORS;
 	ret = toggle_runs(ids, n, on, function);
 	core_unlock();
 	return ret;
@@ -94,7 +100,7 @@ int fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsign
 	if (flags & ~FI_KEEPS_VECTORS)
 		return -EINVAL;
 	if (function && flags & FI_KEEPS_VECTORS)
-		word |= UINT64_C(1) << SLOT_KEEPS_VECTORS;
+		word |= KEEPS_VECTORS;
 	return change(ids, n, true, word);
 }
 

@@ -43,6 +43,14 @@ struct block *block_here(void)
 	return block_of_thread;
 }
 
+uintptr_t block_offset(void)
+{
+	uintptr_t offset;
+
+	__asm__("mov block_of_thread@gottpoff(%%rip), %0" : "=r"(offset));
+	return offset;
+}
+
 static struct block *take_free(void)
 {
 	for (struct block *block = block_list(); block; block = block->next)

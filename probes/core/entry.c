@@ -7,18 +7,21 @@
  *	rsp + 8	  address to return to
  *	rsp	  id
  *
- *  1. Save rax, rcx and the status flags: all that counting takes.
+ *  1. Save rax, rcx, rdx and the status flags: all that counting takes.
  *  2. Count: one instruction, so that a signal handler that comes in between loses nothing.
  *  3. No function: go back.
  *  4. Save the other registers that a function may change, as struct fi_regs.
  *  5. In a probe function already: the event is lost.
  *  6. Say that the thread is inside, and read the function after that. fi_synchronize() reads the
  *     two in the other order, with a membarrier between, so either it sees the thread inside, or
- * the thread sees what was stored before the membarrier.
+ *     the thread sees what was stored before the membarrier.
  *  7. Save the vectors, unless the function keeps them. The x87 stack is empty at calls, but not at
  *     markers: the function gets an empty one.
  *     By moves, which take a tenth of the time of XSAVEC and XRSTOR, where it is known which halves
  *     are in use: halves that are not are zero, and stay so, or SSE code would be slow afterwards.
+ *
+ * The library has all of it. Where stubs are there is a copy of what is in a hurry: 1 to 6 for
+ * functions that keep the vectors.
  *
  * It returns by a RET to where the site's CALL came from, which shadow stacks agree with.
  */
@@ -27,6 +30,7 @@
 #include <assert.h>
 #include <cpuid.h>
 #include <stddef.h>
+#include <string.h>
 
 static_assert(sizeof(struct slot) == 1 << SLOT_SHIFT, "the trampoline shifts the id");
 static_assert(offsetof(struct slot, function) == 0, "the trampoline reads it there");
@@ -50,6 +54,7 @@ enum {
 };
 
 struct slot probe_slots[FI_PROBES_MAX];
+struct slot *const entry_slots __attribute__((visibility("hidden"))) = probe_slots;
 
 /* For the assembly. */
 uint32_t entry_way __attribute__((visibility("hidden")));
@@ -61,6 +66,55 @@ uint32_t entry_moves __attribute__((visibility("hidden"))); /* 1: up to ymm15, 2
 #define TEXT(x)	 TEXT_(x)
 
 /* clang-format off */
+
+#define CFA_MOVES(by) ".cfi_adjust_cfa_offset " by "\n"
+#define CFA_UNTOLD(by)
+
+/* What a site's stub comes to first. Leaves rdx: the block, rcx: the slot, ax: the flags. */
+#define COUNT(block_offset, slots, CFA)                                                            \
+	"	push %rax\n"                                                                       \
+	CFA("8")                                                                                   \
+	"	push %rcx\n"                                                                       \
+	CFA("8")                                                                                   \
+	"	push %rdx\n"                                                                       \
+	CFA("8")                                                                                   \
+	"	lahf\n"                                                                            \
+	"	seto %al\n"                                                                        \
+	"	mov 24(%rsp), %rcx\n"                                                              \
+	"	mov " block_offset "(%rip), %rdx\n"                                                \
+	"	mov %fs:(%rdx), %rdx\n"                                                            \
+	"	test %rdx, %rdx\n"                                                                 \
+	"	jz 2f\n"                                                                           \
+	"	incq " TEXT(BLOCK_COUNTS) "(%rdx,%rcx,8)\n"                                        \
+	"	shl $" TEXT(SLOT_SHIFT) ", %rcx\n"                                                 \
+	"	add " slots "(%rip), %rcx\n"                                                       \
+	"	cmpq $0, (%rcx)\n"                                                                 \
+	"	jne 2f\n"                                                                          \
+	"	add $127, %al\n" /* 1 and 127 overflow, 0 and 127 do not */                        \
+	"	sahf\n"                                                                            \
+	"	pop %rdx\n"                                                                        \
+	CFA("-8")                                                                                  \
+	"	pop %rcx\n"                                                                        \
+	CFA("-8")                                                                                  \
+	"	pop %rax\n"                                                                        \
+	CFA("-8")                                                                                  \
+	"	lea 8(%rsp), %rsp\n"                                                               \
+	CFA("-8")                                                                                  \
+	"	ret\n"                                                                             \
+	CFA("32")
+
+/* What struct fi_regs keeps, from its beginning. */
+#define POP_REGISTERS                                                                              \
+	"	pop %r11\n"                                                                        \
+	"	pop %r10\n"                                                                        \
+	"	pop %r9\n"                                                                         \
+	"	pop %r8\n"                                                                         \
+	"	pop %rdi\n"                                                                        \
+	"	pop %rsi\n"                                                                        \
+	"	pop %rdx\n"                                                                        \
+	"	pop %rcx\n"                                                                        \
+	"	pop %rax\n"
+
 asm(".pushsection .text\n"
     ".p2align 6\n"
     ".globl probe_entry\n"
@@ -70,48 +124,16 @@ asm(".pushsection .text\n"
     ".cfi_startproc\n"
     ".cfi_def_cfa_offset 16\n"
     "	endbr64\n"
-    "	push %rax\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	push %rcx\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	lahf\n"
-    "	seto %al\n"
-    "	push %rax\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "1:	mov 24(%rsp), %rcx\n"
-    "	mov block_of_thread@gottpoff(%rip), %rax\n"
-    "	mov %fs:(%rax), %rax\n"
-    "	test %rax, %rax\n"
-    "	jz 2f\n"
-    "	incq " TEXT(BLOCK_COUNTS) "(%rax,%rcx,8)\n"
-    "	shl $" TEXT(SLOT_SHIFT) ", %rcx\n"
-    "	lea probe_slots(%rip), %rax\n"
-    "	cmpq $0, (%rax,%rcx)\n"
-    "	jne 2f\n"
-    "9:	pop %rax\n"
-    ".cfi_adjust_cfa_offset -8\n"
-    "	add $127, %al\n" /* 1 and 127 overflow, 0 and 127 do not */
-    "	sahf\n"
-    "	pop %rcx\n"
-    ".cfi_adjust_cfa_offset -8\n"
-    "	pop %rax\n"
-    ".cfi_adjust_cfa_offset -8\n"
-    "	lea 8(%rsp), %rsp\n"
-    ".cfi_adjust_cfa_offset -8\n"
-    "	ret\n"
-    ".cfi_adjust_cfa_offset 32\n"
+    COUNT("block_of_thread@gottpoff", "entry_slots", CFA_MOVES)
 
-    /* struct fi_regs from 8(%rbx), the flags at 88(%rbx), the id at 112(%rbx). */
-    "2:	lea 40(%rsp), %rax\n"
-    "	push %rax\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	push 24(%rsp)\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	push 24(%rsp)\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	push %rdx\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	push %rsi\n"
+    /*
+     * The registers of struct fi_regs from 8(%rbx). The id becomes its rsp. Below: rbp, r12,
+     * the flags, the id, and r13 where the vectors are saved.
+     */
+    ".globl probe_called\n"
+    ".hidden probe_called\n"
+    "probe_called:\n"
+    "2:	push %rsi\n"
     ".cfi_adjust_cfa_offset 8\n"
     "	push %rdi\n"
     ".cfi_adjust_cfa_offset 8\n"
@@ -126,20 +148,19 @@ asm(".pushsection .text\n"
     "	push %rbx\n"
     ".cfi_adjust_cfa_offset 8\n"
     "	mov %rsp, %rbx\n"
-    ".cfi_def_cfa rbx, 128\n"
-    ".cfi_offset rbx, -128\n"
+    ".cfi_def_cfa rbx, 96\n"
+    ".cfi_offset rbx, -96\n"
     "	push %rbp\n"
-    ".cfi_offset rbp, -136\n"
+    ".cfi_offset rbp, -104\n"
     "	push %r12\n"
-    ".cfi_offset r12, -144\n"
-    "	push %r13\n"
-    ".cfi_offset r13, -152\n"
-    "	mov block_of_thread@gottpoff(%rip), %rax\n"
-    "	mov %fs:(%rax), %rbp\n"
-    "	mov 112(%rbx), %r12\n"
-    "	shl $" TEXT(SLOT_SHIFT) ", %r12\n"
-    "	lea probe_slots(%rip), %rax\n"
-    "	add %rax, %r12\n"
+    ".cfi_offset r12, -112\n"
+    "	push %rax\n"
+    "	mov 80(%rbx), %rdi\n"
+    "	push %rdi\n"
+    "	lea 96(%rbx), %rax\n"
+    "	mov %rax, 80(%rbx)\n"
+    "	mov %rdx, %rbp\n"
+    "	mov %rcx, %r12\n"
     "	test %rbp, %rbp\n"
     "	jz 3f\n"
     "	testb $1, " TEXT(BLOCK_INSIDE) "(%rbp)\n"
@@ -151,15 +172,58 @@ asm(".pushsection .text\n"
     "	btr $" TEXT(SLOT_KEEPS_VECTORS) ", %rax\n"
     "	jnc 3f\n"
     "	and $-16, %rsp\n"
-    "	mov 112(%rbx), %edi\n"
     "	mov " TEXT(SLOT_SITE) "(%r12), %rsi\n"
     "	lea 8(%rbx), %rdx\n"
     "	mov " TEXT(SLOT_DATA) "(%r12), %rcx\n"
     "	call *%rax\n"
-    "	jmp 6f\n"
+
+    "6:	incq " TEXT(BLOCK_INSIDE) "(%rbp)\n"
+    "10:	mov -24(%rbx), %rax\n"
+    "	add $127, %al\n"
+    "	sahf\n"
+    "	mov -8(%rbx), %rbp\n"
+    "	mov -16(%rbx), %r12\n"
+    "	lea 8(%rbx), %rsp\n"
+    "	mov (%rbx), %rbx\n"
+    ".cfi_remember_state\n"
+    ".cfi_def_cfa rsp, 88\n"
+    ".cfi_restore rbx\n"
+    ".cfi_restore rbp\n"
+    ".cfi_restore r12\n"
+    POP_REGISTERS
+    "	lea 8(%rsp), %rsp\n"
+    ".cfi_def_cfa rsp, 8\n"
+    "	ret\n"
+    ".cfi_restore_state\n"
+
+    /* The event is lost. */
+    "7:	lock incq " TEXT(SLOT_LOST) "(%r12)\n"
+    "	jmp 10b\n"
+
+    /* There is a block now: start again, with the id where it was. */
+    "11:	mov -32(%rbx), %rax\n"
+    "	mov %rax, 80(%rbx)\n"
+    "	mov -24(%rbx), %rax\n"
+    "	add $127, %al\n"
+    "	sahf\n"
+    "	mov -8(%rbx), %rbp\n"
+    "	mov -16(%rbx), %r12\n"
+    "	lea 8(%rbx), %rsp\n"
+    "	mov (%rbx), %rbx\n"
+    ".cfi_remember_state\n"
+    ".cfi_def_cfa rsp, 88\n"
+    ".cfi_restore rbx\n"
+    ".cfi_restore rbp\n"
+    ".cfi_restore r12\n"
+    POP_REGISTERS
+    ".cfi_def_cfa rsp, 16\n"
+    "	jmp probe_entry\n"
+    ".cfi_restore_state\n"
 
     /* The vectors. r11 keeps the function meanwhile. */
-    "3:	and $-64, %rsp\n"
+    "3:	push %r13\n"
+    ".cfi_offset r13, -136\n"
+    "	and $-64, %rsp\n"
     "	sub entry_area(%rip), %rsp\n"
     "	mov %rax, %r11\n"
     "	xor %r13d, %r13d\n"
@@ -189,7 +253,7 @@ asm(".pushsection .text\n"
     "	emms\n"
     "5:	test %rbp, %rbp\n"
     "	jz 8f\n"
-    "	mov 112(%rbx), %edi\n"
+    "	mov -32(%rbx), %edi\n"
     "	mov " TEXT(SLOT_SITE) "(%r12), %rsi\n"
     "	lea 8(%rbx), %rdx\n"
     "	mov " TEXT(SLOT_DATA) "(%r12), %rcx\n"
@@ -203,46 +267,22 @@ asm(".pushsection .text\n"
     "	xrstor64 (%rsp)\n"
     "	jmp 53f\n"
     "52:	fxrstor64 (%rsp)\n"
-    "53:	test %rbp, %rbp\n"
-    "	jz 10f\n"
-
-    "6:	incq " TEXT(BLOCK_INSIDE) "(%rbp)\n"
-    "10:	mov -8(%rbx), %rbp\n"
-    "	mov -16(%rbx), %r12\n"
-    "	mov -24(%rbx), %r13\n"
-    "	lea 8(%rbx), %rsp\n"
-    "	mov (%rbx), %rbx\n"
-    ".cfi_remember_state\n"
-    ".cfi_def_cfa rsp, 120\n"
-    ".cfi_restore rbx\n"
-    ".cfi_restore rbp\n"
-    ".cfi_restore r12\n"
-    ".cfi_restore r13\n"
-    "	pop %r11\n"
-    "	pop %r10\n"
-    "	pop %r9\n"
-    "	pop %r8\n"
-    "	pop %rdi\n"
-    "	pop %rsi\n"
-    "	pop %rdx\n"
-    "	cmpq $0, 16(%rsp)\n" /* regs.rsp: cleared where it is to start again */
-    "	lea 24(%rsp), %rsp\n"
-    ".cfi_def_cfa rsp, 40\n"
-    "	je 1b\n"
-    "	jmp 9b\n"
-    ".cfi_restore_state\n"
-
-    /* The event is lost. */
-    "7:	lock incq " TEXT(SLOT_LOST) "(%r12)\n"
-    "	jmp 10b\n"
+    "53:	mov -40(%rbx), %r13\n"
+    "	test %rbp, %rbp\n"
+    "	jnz 6b\n"
+    "	cmpq $0, -32(%rbx)\n" /* the event is lost */
+    "	js 10b\n"
+    "	jmp 11b\n"
 
     /* A thread without a block: make one, and start again, or lose the event. */
     "8:	call block_make\n"
     "	test %rax, %rax\n"
-    "	jz 81f\n"
-    "	movq $0, 80(%rbx)\n"
-    "	jmp 51b\n"
-    "81:	lock incq " TEXT(SLOT_LOST) "(%r12)\n"
+    "	jnz 51b\n"
+    "	mov -32(%rbx), %rax\n"
+    "	shl $" TEXT(SLOT_SHIFT) ", %rax\n"
+    "	add entry_slots(%rip), %rax\n"
+    "	lock incq " TEXT(SLOT_LOST) "(%rax)\n"
+    "	movq $-1, -32(%rbx)\n"
     "	jmp 51b\n"
 
     /* By moves. r13 keeps what was in use, and a bit that is never 0. */
@@ -310,8 +350,103 @@ asm(".pushsection .text\n"
     "	jmp 53b\n"
     ".cfi_endproc\n"
     ".size probe_entry, . - probe_entry\n"
+    ".popsection\n"
+
+    /*
+     * What is copied to where stubs are: see entry_copy(). A jump out of reach costs as much as
+     * all the rest, so it also calls functions that keep the vectors. No table tells unwinders of
+     * it: a frame with rbp does. What it cannot do it leaves to the library, as if from there.
+     *
+     * inside is raised by a load and stores, not in memory, which would be waited for twice by the
+     * next call. A handler that comes in between leaves it even, and what it did is forgotten:
+     * fi_synchronize() then waits longer, never shorter.
+     */
+    ".pushsection .rodata\n"
+    ".p2align 6\n"
+    ".globl entry_copied, entry_copied_words\n"
+    ".hidden entry_copied, entry_copied_words\n"
+    "entry_copied:\n"
+    COUNT("91f", "92f", CFA_UNTOLD)
+    "2:	test %rdx, %rdx\n"
+    "	jz 4f\n"
+    "	testb $1, " TEXT(BLOCK_INSIDE) "(%rdx)\n"
+    "	jnz 4f\n"
+    "	cmpq $0, (%rcx)\n"
+    "	jge 4f\n" /* SLOT_KEEPS_VECTORS is the sign */
+    "	push %rsi\n"
+    "	push %rdi\n"
+    "	push %r8\n"
+    "	push %r9\n"
+    "	push %r10\n"
+    "	push %r11\n"
+    "	push 80(%rsp)\n"
+    "	push %rbp\n"
+    "	mov %rsp, %rbp\n"
+    "	push %rbx\n"
+    "	push %r12\n"
+    "	push %rax\n"
+    "	mov %rdx, %rbx\n"
+    "	mov " TEXT(BLOCK_INSIDE) "(%rbx), %r12\n"
+    "	add $1, %r12\n"
+    "	mov %r12, " TEXT(BLOCK_INSIDE) "(%rbx)\n"
+    "	mov (%rcx), %rax\n"
+    "	btr $" TEXT(SLOT_KEEPS_VECTORS) ", %rax\n"
+    "	jnc 3f\n"
+    "	mov 88(%rbp), %edi\n"
+    "	lea 104(%rbp), %rsi\n"
+    "	mov %rsi, 88(%rbp)\n"
+    "	mov " TEXT(SLOT_SITE) "(%rcx), %rsi\n"
+    "	lea 16(%rbp), %rdx\n"
+    "	mov " TEXT(SLOT_DATA) "(%rcx), %rcx\n"
+    "	and $-16, %rsp\n"
+    "	call *%rax\n"
+    "	add $1, %r12\n"
+    "	mov %r12, " TEXT(BLOCK_INSIDE) "(%rbx)\n"
+    "	mov -24(%rbp), %rax\n"
+    "	add $127, %al\n"
+    "	sahf\n"
+    "	mov -16(%rbp), %r12\n"
+    "	mov -8(%rbp), %rbx\n"
+    "	lea 16(%rbp), %rsp\n"
+    "	mov (%rbp), %rbp\n"
+    POP_REGISTERS
+    "	lea 8(%rsp), %rsp\n"
+    "	ret\n"
+
+    /* Another function has come meanwhile, or none. */
+    "3:	add $1, %r12\n"
+    "	mov %r12, " TEXT(BLOCK_INSIDE) "(%rbx)\n"
+    "	mov %rbx, %rdx\n"
+    "	mov -24(%rbp), %rax\n"
+    "	mov -16(%rbp), %r12\n"
+    "	mov -8(%rbp), %rbx\n"
+    "	lea 64(%rbp), %rsp\n"
+    "	mov (%rbp), %rbp\n"
+    "4:	jmp *93f(%rip)\n"
+    ".p2align 3\n"
+    "entry_copied_words:\n"
+    "91:	.quad 0\n"
+    "92:	.quad 0\n"
+    "93:	.quad 0\n"
+    ".org entry_copied + " TEXT(ENTRY_COPY) "\n"
     ".popsection\n");
 /* clang-format on */
+
+extern const uint8_t entry_copied[ENTRY_COPY] __attribute__((visibility("hidden")));
+extern const uint8_t entry_copied_words[] __attribute__((visibility("hidden")));
+extern void probe_called(void) __attribute__((visibility("hidden")));
+
+void entry_copy(uint8_t to[ENTRY_COPY])
+{
+	const uintptr_t words[] = {
+		block_offset(),
+		(uintptr_t)probe_slots,
+		(uintptr_t)probe_called,
+	};
+
+	memcpy(to, entry_copied, ENTRY_COPY);
+	memcpy(to + (entry_copied_words - entry_copied), words, sizeof(words));
+}
 
 static uint64_t xcr0(void)
 {

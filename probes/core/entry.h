@@ -49,6 +49,13 @@ void probe_entry(void);
 /* entry_start - which instructions save the vectors here. */
 void entry_start(void);
 
+/* entry_copy - the part of the trampoline that is in a hurry, for a place where stubs are. */
+#define ENTRY_COPY 384
+void entry_copy(uint8_t to[ENTRY_COPY]);
+
+/* block_offset - of the pointer to the block, from where FS points: the same in all threads. */
+uintptr_t block_offset(void);
+
 /* block_start - 0, or what pthread_key_create(3) failed with, negative. block_list - all of them.
  */
 int block_start(void);

@@ -3,7 +3,7 @@
  * Memory for stubs within 2 GiB of an object.
  *
  * A region is a piece of address space near some object. It serves every object in reach of all of
- * it. At its beginning stands the jump to the trampoline, which may be anywhere.
+ * it. At its beginning stands what counts; the rest of the trampoline may be anywhere.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,6 @@
 #define REACH	    ((UINT64_C(1) << 31) - 4096)
 #define STEP	    (UINT64_C(2) << 20)
 #define FLOOR	    (UINT64_C(64) << 10)
-#define HEAD	    16 /* jmp *0(%rip), and the address */
 
 struct region {
 	uint8_t *start;
@@ -67,8 +66,6 @@ static void *map_near(const struct object *object)
 
 static struct region *region_new(const struct object *object)
 {
-	static const uint8_t jump[] = { 0xff, 0x25, 0, 0, 0, 0 };
-	void (*entry)(void) = probe_entry;
 	struct region *region = calloc(1, sizeof(*region));
 
 	if (!region)
@@ -78,9 +75,8 @@ static struct region *region_new(const struct object *object)
 		free(region);
 		return NULL;
 	}
-	memcpy(region->start, jump, sizeof(jump));
-	memcpy(region->start + sizeof(jump), &entry, sizeof(entry));
-	region->used = HEAD;
+	entry_copy(region->start);
+	region->used = ENTRY_COPY;
 	if (mprotect(region->start, REGION_SIZE, PROT_READ | PROT_EXEC) < 0) {
 		munmap(region->start, REGION_SIZE);
 		free(region);

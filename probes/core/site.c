@@ -2,7 +2,8 @@
 /*
  * The code of a site, on and off.
  *
- *  - Inside 8 aligned bytes: the off bytes and the on bytes are exchanged by one store each way.
+ *  - Inside 8 aligned bytes: the off bytes and the on bytes are exchanged by one store each way,
+ * at once: there is no wait to share.
  *  - A CALL that crosses an 8-byte boundary is patched in once, by the word protocol, in one batch
  * with all others that are turned on. From then on it is turned off and on by pc_deactivate_call()
  * and pc_activate_call(): one store, no INT3, no sync.
@@ -169,9 +170,20 @@ static int turn_over(struct probe *probe)
 	return ret;
 }
 
-/* By its pc_call, or as an op of the batch. */
+/* Its code is. */
+static void changed(const struct batch *batch, struct probe *probe)
+{
+	probe->is_on = batch->on;
+	if (probe->provider->toggled)
+		probe->provider->toggled(probe, batch->on);
+	if (batch->on && probe->on[0] == CALL && crosses(probe) && !probe->provider->off_is_nop)
+		probe->has_call = pc_call_init(&probe->call, probe->site) == 0;
+}
+
+/* By its pc_call, by one store, or as an op of the batch. */
 static int add(struct batch *batch, struct probe *probe)
 {
+	const uint8_t *bytes;
 	int ret;
 
 	if (probe->is_on == batch->on || probe->queued)
@@ -192,11 +204,17 @@ static int add(struct batch *batch, struct probe *probe)
 	}
 	if (memcmp(probe->site, batch->on ? probe->off : probe->on, probe->len))
 		return -ESTALE;
+	bytes = batch->on ? probe->on : probe->off;
+	if (!crosses(probe)) {
+		ret = pc_patch(probe->site, bytes, probe->len);
+		if (!ret)
+			changed(batch, probe);
+		return ret;
+	}
 	probe->queued = true;
 	batch->ids[batch->n] = probe->id;
-	batch->ops[batch->n++] = (struct pc_op){ .addr = probe->site,
-						 .bytes = batch->on ? probe->on : probe->off,
-						 .len = probe->len };
+	batch->ops[batch->n++] =
+		(struct pc_op){ .addr = probe->site, .bytes = bytes, .len = probe->len };
 	return 0;
 }
 
@@ -233,13 +251,8 @@ static void finish(struct batch *batch, size_t i)
 
 	probe->queued = false;
 	note(batch, batch->ops[i].result);
-	if (batch->ops[i].result)
-		return;
-	probe->is_on = batch->on;
-	if (probe->provider->toggled)
-		probe->provider->toggled(probe, batch->on);
-	if (batch->on && probe->on[0] == CALL && crosses(probe) && !probe->provider->off_is_nop)
-		probe->has_call = pc_call_init(&probe->call, probe->site) == 0;
+	if (!batch->ops[i].result)
+		changed(batch, probe);
 }
 
 static void run(struct batch *batch)
@@ -274,8 +287,9 @@ int site_toggle(const uint32_t *ids, size_t n, bool on)
 
 	if (n <= 1)
 		return toggle(&batch, ids, n);
-	batch.ops = calloc(n, sizeof(*batch.ops));
-	batch.ids = calloc(n, sizeof(*batch.ids));
+	/* Not zeroed: of most batches little is used. */
+	batch.ops = reallocarray(NULL, n, sizeof(*batch.ops));
+	batch.ids = reallocarray(NULL, n, sizeof(*batch.ids));
 	if (batch.ops && batch.ids)
 		ret = toggle(&batch, ids, n);
 	free(batch.ops);

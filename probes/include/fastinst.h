@@ -224,6 +224,10 @@ int fi_deactivate_batch(const uint32_t *ids, size_t n);
  * register (gcc, clang: __attribute__((target("general-regs-only"))), and no calls of libc). It is
  * then called without saving them, which is most of what a call costs. A function that breaks the
  * promise destroys arguments and results of the program. -EINVAL: other flags.
+ *
+ * Of a small function that calls nothing the library sees for itself that it changes none, where it
+ * was built with Zydis: its first 128 bytes are decoded when it is given to a probe, so the code
+ * of a probe function must not change while it is one. This needs no promise.
  */
 #define FI_KEEPS_VECTORS 1u
 int fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsigned flags);

@@ -37,6 +37,15 @@ empty(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 	(void)data;
 }
 
+static void changes_vectors(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	(void)id;
+	(void)site;
+	(void)regs;
+	(void)data;
+	__asm__ volatile("pxor %%xmm0, %%xmm0" ::: "xmm0");
+}
+
 static fi_function *volatile pointer = empty;
 
 PLAIN static uint64_t none(uint64_t a)
@@ -78,6 +87,11 @@ PROBED static uint64_t site_saves(uint64_t a)
 	BODY(a);
 }
 
+PROBED static uint64_t site_any(uint64_t a)
+{
+	BODY(a);
+}
+
 PROBED static uint64_t site_toggled(uint64_t a)
 {
 	BODY(a);
@@ -108,7 +122,8 @@ static struct one {
 	{ .what = "probe on, counts", .call = site_counts },
 	{ .what = "probe on, counts and calls an empty function (keeps vectors)",
 	  .call = site_keeps },
-	{ .what = "probe on, the same, with the vectors saved", .call = site_saves },
+	{ .what = "probe on, the same without the promise", .call = site_any },
+	{ .what = "probe on, a function that changes a vector", .call = site_saves },
 	{ .what = "activate and deactivate, pages held open" },
 };
 
@@ -151,7 +166,8 @@ int main(int argc, char **argv)
 	keeps = id_of("site_keeps");
 	toggled = id_of("site_toggled");
 	if (fi_activate(id_of("site_counts"), NULL) < 0 ||
-	    fi_activate(id_of("site_saves"), empty) < 0 ||
+	    fi_activate(id_of("site_any"), empty) < 0 ||
+	    fi_activate(id_of("site_saves"), changes_vectors) < 0 ||
 	    fi_activate_how(&keeps, 1, empty, FI_KEEPS_VECTORS) < 0 ||
 	    pc_text_open((void *)site_toggled, 16) < 0)
 		return 1;

@@ -5,7 +5,7 @@
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
-benchmarks=(toggle latency throughput scaling latent stall invoke)
+benchmarks=(toggle latency throughput scaling latent stall invoke probes)
 
 if [ "$cpus" = 1 ]; then
 	complains 69 executor "$tmax" bench toggle
@@ -41,6 +41,7 @@ for row in '"name":"aligned","measure":"on"' '"name":"call","measure":"off"' '"s
 	'"name":"ptrace"' '"name":"batch"' '"batch":10000' '"name":"pc_init"' '"histogram":\[' \
 	'"against":"untouched"' '"rate":10000000' '"balance":' '"sites":100000' '"patchers":2' \
 	'"against":"empty"' '"against":"idle"' '"against":"direct"' '"peer":true' \
+	'"name":"keeps"[^}]*"site":"marker"' '"against":"guard"' '"sites":16753' \
 	'"name":"jvm-volatile"[^}]*},"skipped":"not asked for"'; do
 	grep -q -- "$row" "$dir/all" || fail "bench without $row"
 done

@@ -280,6 +280,7 @@ static void all_benchmarks_are_drawn(void **state)
 		"split 1|4",
 		"stop-the-world",
 		"baseline, in turn",
+		"site entry",
 	};
 	struct place *place = *state;
 

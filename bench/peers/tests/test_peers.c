@@ -30,16 +30,28 @@ static void test_uprobe(void **arg)
 	check_all(peer, false);
 }
 
-static void test_uftrace(void **arg)
+/* Peers of which there is nothing to switch, only what a call costs. */
+static void test_cost(const char *name)
 {
-	struct peer *peer = peer_of("uftrace");
+	struct peer *peer = peer_of(name);
 
-	(void)arg;
 	if (!is_open(peer))
 		skip();
 	assert_null(peer->toggle);
 	check_cost(peer);
 	close_it(peer);
+}
+
+static void test_uftrace(void **arg)
+{
+	(void)arg;
+	test_cost("uftrace");
+}
+
+static void test_lttng(void **arg)
+{
+	(void)arg;
+	test_cost("lttng");
 }
 
 /* --- What is missing ------------------------------------------------------------------------ */
@@ -72,6 +84,7 @@ static void test_not_installed(void **arg)
 	check_package("jvm-mutable", "openjdk-17-jdk-headless");
 	check_package("xray", "clang");
 	check_package("uftrace", "gcc");
+	check_package("lttng", "liblttng-ust-dev");
 	setenv("PATH", path, 1);
 	if (home)
 		setenv("JAVA_HOME", home, 1);
@@ -122,6 +135,7 @@ static void test_table(void **arg)
 		"xray",
 		"uprobe",
 		"uftrace",
+		"lttng",
 	};
 	size_t count = 0;
 
@@ -141,7 +155,7 @@ int main(void)
 		cmocka_unit_test(test_table),	      cmocka_unit_test(test_not_wanted),
 		cmocka_unit_test(test_not_installed), cmocka_unit_test(test_no_source),
 		cmocka_unit_test(test_xray),	      cmocka_unit_test(test_uprobe),
-		cmocka_unit_test(test_uftrace),
+		cmocka_unit_test(test_uftrace),	      cmocka_unit_test(test_lttng),
 	};
 
 	return cmocka_run_group_tests(tests, seat, unseat);

@@ -5,8 +5,10 @@
  * flags, the alignment of the stack; whatever the probe function does to them. And trampolines that
  * forget one thing each are noticed.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +41,7 @@ void forgets_xmm(void);
 void probe_entry(void);
 
 #define STATUS_FLAGS 0x8d5
+#define SWAPPED	     3000 /* times all flags, and until the worst was called */
 
 /*
  * register_run loads all registers from set and calls register_site, which stores them to got.
@@ -180,9 +183,19 @@ void *__wrap_near_entry(const void *place)
 	return trampoline ? (void *)trampoline : __real_near_entry(place);
 }
 
+bool __real_keeps_vectors(uintptr_t function);
+bool __wrap_keeps_vectors(uintptr_t function);
+static bool believes_all;
+
+bool __wrap_keeps_vectors(uintptr_t function)
+{
+	return believes_all || __real_keeps_vectors(function);
+}
+
 /* --- A probe function that does its worst ----------------------------------------------------- */
 
-static unsigned called;
+static unsigned called, worst_called;
+static _Atomic(bool) enough;
 static struct fi_regs regs_seen;
 
 static void destroy_vectors(void)
@@ -214,6 +227,7 @@ static void worst(uint32_t id, void *site, const struct fi_regs *regs, void *dat
 	MUST(((uintptr_t)__builtin_frame_address(0) & 15) == 0);
 	regs_seen = *regs;
 	called++;
+	worst_called++;
 	destroy_vectors();
 	asm volatile("mov $-1, %%rax\n mov $-1, %%rcx\n mov $-1, %%rdx\n mov $-1, %%rsi\n"
 		     "mov $-1, %%rdi\n mov $-1, %%r8\n mov $-1, %%r9\n mov $-1, %%r10\n"
@@ -284,6 +298,7 @@ struct way {
 	fi_function *function;
 	unsigned flags;
 	void (*trampoline)(void);
+	bool believes_all;
 };
 
 static void keeps_all(const void *arg)
@@ -296,6 +311,7 @@ static void keeps_all(const void *arg)
 		child_skip("this processor has no such vectors");
 	vectors = way->vectors;
 	trampoline = way->trampoline;
+	believes_all = way->believes_all;
 	id = register_probe();
 	run_all();
 	MUST(fi_activate_how(&id, 1, way->function, way->flags) == 0);
@@ -312,7 +328,40 @@ static void keeps_all(const void *arg)
 	MUST(fi_count(id) == 18);
 }
 
-/* A function that breaks the promise to keep the vectors, and the trampolines above. */
+/* One that keeps the vectors, one that does not, none, in turn, as fast as they can be stored. */
+static void *swap_functions(void *arg)
+{
+	static fi_function *const functions[] = { modest, worst, NULL, worst };
+	const uint32_t *id = arg;
+
+	for (unsigned i = 0; !atomic_load_explicit(&enough, memory_order_relaxed); i++)
+		MUST(fi_activate(*id, functions[i % 4]) == 0);
+	return NULL;
+}
+
+static void keeps_all_while_it_changes(const void *arg)
+{
+	const struct way *way = arg;
+	pthread_t thread;
+	uint64_t n = 0;
+	uint32_t id;
+
+	vectors = __builtin_cpu_supports("avx") ? 1 : 0;
+	believes_all = way->believes_all;
+	id = register_probe();
+	MUST(fi_activate(id, NULL) == 0);
+	MUST(pthread_create(&thread, NULL, swap_functions, &id) == 0);
+	for (; n < SWAPPED || !worst_called; n++)
+		run_all();
+	atomic_store_explicit(&enough, true, memory_order_relaxed);
+	pthread_join(thread, NULL);
+	MUST(fi_count(id) == n * 9);
+}
+
+/*
+ * A function that breaks the promise to keep the vectors, the trampolines above, and a look at the
+ * function that finds nothing.
+ */
 static void test_broken(void **state)
 {
 	static const struct way ways[] = {
@@ -321,11 +370,13 @@ static void test_broken(void **state)
 		{ .function = modest, .flags = FI_KEEPS_VECTORS, .trampoline = forgets_r11 },
 		{ .function = NULL, .trampoline = forgets_flags },
 		{ .function = worst, .trampoline = forgets_xmm },
+		{ .function = worst, .believes_all = true },
 	};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		child_must_fail(keeps_all, &ways[i]);
+	child_must_fail(keeps_all_while_it_changes, &(const struct way){ .believes_all = true });
 }
 
 #define WAY(...)                                                                                   \
@@ -344,6 +395,9 @@ int main(void)
 		child_unit_case("worst, zmm", keeps_all, WAY(2, .function = worst)),
 		child_unit_case("a function that keeps the vectors", keeps_all,
 				WAY(1, .function = modest, .flags = FI_KEEPS_VECTORS)),
+		child_unit_case("the same, without the promise", keeps_all,
+				WAY(1, .function = modest)),
+		child_unit_case("another function at any time", keeps_all_while_it_changes, WAY(0)),
 		cmocka_unit_test(test_broken),
 	};
 

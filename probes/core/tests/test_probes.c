@@ -58,6 +58,8 @@ static enum {
 
 void *__real_near_entry(const void *place);
 void *__wrap_near_entry(const void *place);
+int __real_pc_patch(void *addr, const void *bytes, size_t len);
+int __wrap_pc_patch(void *addr, const void *bytes, size_t len);
 int __wrap_pc_deactivate_call(struct pc_call *call);
 int __real_pc_deactivate_call(struct pc_call *call);
 int __real_pc_patch_batch(struct pc_op *ops, size_t n);
@@ -85,6 +87,13 @@ int __wrap_pc_patch_batch(struct pc_op *ops, size_t n)
 	for (size_t i = 0; i < n; i++)
 		ops[i].result = 0;
 	return 0;
+}
+
+int __wrap_pc_patch(void *addr, const void *bytes, size_t len)
+{
+	if (broken == DOES_NOT_RESTORE && *(const uint8_t *)bytes != 0xe8)
+		return 0;
+	return __real_pc_patch(addr, bytes, len);
 }
 
 int __wrap_pc_deactivate_call(struct pc_call *call)

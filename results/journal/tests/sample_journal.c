@@ -208,7 +208,7 @@ static int write_one_bench(struct journal *journal, const struct bench_result *r
 static int write_bench(struct journal *journal)
 {
 	static const char *const names[] = { "toggle", "latency", "throughput", "scaling",
-					     "latent", "stall",	  "invoke" };
+					     "latent", "stall",	  "invoke",	"probes" };
 	struct bench_result full = sample_bench();
 	int rc = 0;
 

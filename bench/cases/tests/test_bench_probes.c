@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Are the probes on that the benchmark calls on, and off that it calls off; is every row there?
+ * Where nothing turns them on, the counts tell.
+ */
+#include "bench/cases/probes/probes.h"
+#include "bench/peers/peer.h"
+#include "bench/tests/bench_run.h"
+#include "probes/include/fastinst.h"
+
+static struct bench_run run;
+static bool stays_off;
+
+int __real_fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsigned flags);
+int __wrap_fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsigned flags);
+
+int __wrap_fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsigned flags)
+{
+	return stays_off ? 0 : __real_fi_activate_how(ids, n, function, flags);
+}
+
+static uint32_t id_of(const char *name)
+{
+	uint32_t id;
+
+	assert_int_equal(fi_find(name, &id, 1), 1);
+	return id;
+}
+
+/* Whether the probes that are said to be on have counted, since the last time. */
+static bool all_counted(void)
+{
+	static const char *const on[] = { "probes_counts",	  "probes_keeps",
+					  "probes_any",		  "probes_vectors",
+					  "probes.marker_counts", "probes.marker_keeps" };
+	static uint64_t before[sizeof(on) / sizeof(*on)];
+	bool all = true;
+
+	assert_int_equal(fi_init(), 0);
+	for (size_t i = 0; i < sizeof(on) / sizeof(*on); i++) {
+		uint64_t now = fi_count(id_of(on[i]));
+
+		all = all && now > before[i] && now % PROBES_CALLS == 0;
+		before[i] = now;
+	}
+	assert_int_equal(fi_count(id_of("probes_off")), 0);
+	assert_int_equal(fi_count(id_of("probes.marker_off")), 0);
+	return all;
+}
+
+static void rows_are_there(void **state)
+{
+	static const struct {
+		const char *label, *measure;
+	} rows[] = {
+		{ "guard site=entry", "off" },
+		{ "guard site=entry", "on" },
+		{ "off site=entry", "off" },
+		{ "counts site=entry", "on" },
+		{ "keeps site=entry", "on" },
+		{ "any site=entry", "on" },
+		{ "vectors site=entry", "on" },
+		{ "off site=marker", "off" },
+		{ "counts site=marker", "on" },
+		{ "keeps site=marker", "on" },
+		{ "probe split=0 mapping=open", "activate" },
+		{ "probe split=3|2 mapping=open", "deactivate" },
+		{ "probe split=0 mapping=protect", "activate" },
+		{ "call split=3|2 mapping=open", "deactivate" },
+		{ "init sites=20000", "discover" },
+		{ "batch sites=16753", "activate" },
+		{ "batch sites=16753", "deactivate" },
+	};
+	struct bench_result result = { 0 };
+
+	(void)state;
+	all_counted();
+	assert_int_equal(bench_probes(&run, &result), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct bench_row *row =
+			bench_run_row(&result, rows[i].label, rows[i].measure);
+
+		if (!row)
+			fail_msg("no row %s %s", rows[i].label, rows[i].measure);
+		if (!row->samples && !row->why[0])
+			fail_msg("%s %s: no figure and no reason", rows[i].label, rows[i].measure);
+	}
+	/* Peers that were not asked for say so. */
+	assert_string_equal(bench_run_row(&result, "xray", "on")->why, "not asked for");
+	assert_string_equal(bench_run_row(&result, "uprobe", "activate")->why, "not asked for");
+	bench_result_free(&result);
+	assert_true(all_counted());
+}
+
+static void probes_that_stay_off_are_seen(void **state)
+{
+	struct bench_result result = { 0 };
+
+	(void)state;
+	stays_off = true;
+	assert_int_equal(bench_probes(&run, &result), 0);
+	stays_off = false;
+	bench_result_free(&result);
+	assert_false(all_counted());
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_are_there),
+		cmocka_unit_test(probes_that_stay_off_are_seen),
+	};
+	int ret;
+
+	/* The benchmark starts this program for an object with many probes. */
+	if (argc == 4 && strcmp(argv[2], PROBES_KNOW) == 0)
+		return probes_know(argv[3]) < 0;
+	if (bench_run_open(&run) < 0)
+		return 77;
+	run.rounds = 1;
+	peers_open(&run, false);
+	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	return bench_run_close(&run, ret);
+}
