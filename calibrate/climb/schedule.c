@@ -105,6 +105,10 @@ static bool is_enough(const struct section *s, double times, double spread, doub
 
 	count_add(&then.count, &more);
 	count_add(&then.below, &more);
+	/* A bound is never below the rate: most are ruled out by that alone. */
+	if ((double)then.count.tears > target * (double)then.count.toggles &&
+	    (double)then.below.tears > target * (double)then.below.toggles)
+		return false;
 	return estimate_section(&then, spread, cap, confidence) <= target;
 }
 

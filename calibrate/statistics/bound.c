@@ -7,6 +7,7 @@
 
 #define COUNTS_MAX UINT64_C(100000) /* that GSL's distributions take without giving up */
 #define HALVINGS   64
+#define NARROW	   1e-12 /* of a rate: so near are both ends of its limit taken for one */
 #define DEVIATES   9.0 /* beyond so many, nothing is left of a tail in a double */
 
 typedef double cdf_fn(const double x, const double a, const double b);
@@ -25,7 +26,7 @@ static double quantile(cdf_fn *cdf, double a, double b, double tears, double tog
 	double high =
 		below ? tears / toggles : fmin(1, (tears + reach + DEVIATES * DEVIATES) / toggles);
 
-	for (unsigned i = 0; i < HALVINGS; i++) {
+	for (unsigned i = 0; i < HALVINGS && high - low > NARROW * low; i++) {
 		double middle = (low + high) / 2;
 		double p = cdf(middle, a, b);
 

@@ -14,8 +14,13 @@
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/marker.h"
 
-#define PLAIN	   __attribute__((noipa, aligned(64), patchable_function_entry(0)))
-#define PROBED	   __attribute__((noipa, aligned(64), patchable_function_entry(5)))
+#ifdef __clang__
+#define ALONE noinline
+#else
+#define ALONE noipa
+#endif
+#define PLAIN	   __attribute__((ALONE, aligned(64), patchable_function_entry(0)))
+#define PROBED	   __attribute__((ALONE, aligned(64), patchable_function_entry(5)))
 #define PEER_CALLS 10000
 #define PEERS	   8
 #define SPLIT	   3 /* of the call that switching is compared with */

@@ -250,7 +250,7 @@ static void come_after(void)
 	MUST(pthread_create(&thread, NULL, patch_another, NULL) == 0);
 	while (is_ended)
 		usleep(100);
-	alarm(5);
+	alarm(CHILD_SECONDS);
 	patch_another(NULL);
 	MUST(is_all_adopted());
 }
