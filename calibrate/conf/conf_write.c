@@ -35,6 +35,16 @@ static bool is_known(const struct level *level, bool is_long)
 	       (!is_long || level->upper_p < 1);
 }
 
+/* With the counts that its bound rests on: the library does not take a bound that these do not allow. */
+static void put_claim(FILE *f, const struct claim *claim, const char *prefix)
+{
+	struct claim all = *claim;
+
+	if (all.rests.toggles)
+		all.count = all.rests;
+	fields_put_conf(f, claim_fields, &all, prefix);
+}
+
 static void put_levels(FILE *f, const struct level *level, unsigned count, bool is_long,
 		       unsigned *number)
 {
@@ -43,8 +53,8 @@ static void put_levels(FILE *f, const struct level *level, unsigned count, bool 
 			continue;
 		fprintf(f, "\n[level %u]\n", ++*number);
 		fields_put_conf(f, level_fields, &level[i], "");
-		fields_put_conf(f, claim_fields, &level[i].claim[CLAIM_LINE], "line_");
-		fields_put_conf(f, claim_fields, &level[i].claim[CLAIM_PAGE], "page_");
+		put_claim(f, &level[i].claim[CLAIM_LINE], "line_");
+		put_claim(f, &level[i].claim[CLAIM_PAGE], "page_");
 	}
 }
 

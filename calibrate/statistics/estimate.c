@@ -113,11 +113,12 @@ double estimate_bound(const struct count *count, double spread, double cap, doub
 	return fmin(mixed, bound_capped(count->tears, count->toggles, slices, cap, each));
 }
 
-double estimate_section(const struct section *section, double spread, double cap, double confidence)
+double estimate_section(struct section *section, double spread, double cap, double confidence)
 {
 	const struct count *own = &section->count, *below = &section->below;
-	double each = bound_confidence_each(confidence, 2), pooled;
+	double each = bound_confidence_each(confidence, 2), pooled, alone;
 
+	section->lent = false;
 	if (!own->toggles)
 		return 1;
 	if (below->slices == own->slices)
@@ -126,7 +127,9 @@ double estimate_section(const struct section *section, double spread, double cap
 	/* A longer wait that was seen to tear more often: what shorter ones counted is no evidence. */
 	if (bound_lower(own->tears, own->toggles, confidence) > pooled)
 		return estimate_bound(own, spread, cap, confidence);
-	return fmin(estimate_bound(own, spread, cap, each), pooled);
+	alone = estimate_bound(own, spread, cap, each);
+	section->lent = pooled < alone;
+	return section->lent ? pooled : alone;
 }
 
 static void make_levels(struct estimate *e, const struct sums *runs, const struct plan *plan)
@@ -178,6 +181,7 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 			s->upper_p = estimate_section(s, e->spread[i % CLAIMS], e->cap[i % CLAIMS],
 						      confidence);
 			claim->upper_p = fmax(claim->upper_p, s->upper_p);
+			count_add(&claim->rests, s->lent ? &s->below : &s->count);
 		}
 		level->upper_p = fmax(level->upper_p, claim->upper_p);
 	}

@@ -41,11 +41,13 @@ struct section {
 	struct count count;
 	struct count below; /* with those of all shorter waits, too */
 	double upper_p;	    /* 1: nothing is known */
+	bool lent;	    /* upper_p rests on below, not on count */
 };
 
 /* What is known of one rung for one kind of site. */
 struct claim {
 	struct count count; /* over all placements */
+	struct count rests; /* what upper_p rests on; none of a wait judged by gaps */
 	double upper_p;	    /* the worst placement's */
 	struct section section[PLACEMENT_COUNT];
 	unsigned sections;
@@ -120,7 +122,7 @@ double estimate_bound(const struct count *count, double spread, double cap, doub
  * one of the same time, so what bounds the mean of both bounds the longer one. 1 where it was not
  * tried itself.
  */
-double estimate_section(const struct section *section, double spread, double cap,
+double estimate_section(struct section *section, double spread, double cap,
 			double confidence);
 
 /*

@@ -72,8 +72,9 @@ uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
 		const char *name = line + strspn(line, " \t"), *at = strchr(line, ':');
 		uint64_t value;
 
-		if (!at++ || strncmp(name, "ERR:", 4) == 0 || strncmp(name, "MIS:", 4) == 0)
+		if (!at || strncmp(name, "ERR:", 4) == 0 || strncmp(name, "MIS:", 4) == 0)
 			continue;
+		at++;
 		for (unsigned i = 0; take_number(&at, &value); i++)
 			if (hwloc_bitmap_isset(columns, i))
 				add_count(&sum, value);

@@ -22,8 +22,8 @@ static void assert_same_identity(const struct identity *a, const struct identity
 
 static void assert_same_bound(const struct machine_conf_bound *bound, const struct claim *claim)
 {
-	assert_true(bound->toggles == claim->count.toggles);
-	assert_true(bound->tears == claim->count.tears);
+	assert_true(bound->toggles == claim->rests.toggles);
+	assert_true(bound->tears == claim->rests.tears);
 	assert_true(bound->upper_p == claim->upper_p);
 }
 
@@ -105,8 +105,8 @@ static void small_bounds_keep_their_digits(void **state)
 	struct level *level = &e->level[1];
 
 	/* Enough behind them for the smallest. */
-	level->claim[CLAIM_LINE].count.toggles = e->window.toggles = UINT64_MAX;
-	level->claim[CLAIM_LINE].count.tears = 0;
+	level->claim[CLAIM_LINE].rests.toggles = e->window.toggles = UINT64_MAX;
+	level->claim[CLAIM_LINE].rests.tears = 0;
 	for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
 		level->claim[CLAIM_LINE].upper_p = e->window.upper_p = bounds[i];
 		assert_int_equal(write_conf(p), 0);
@@ -131,8 +131,8 @@ static void honest_bounds_are_taken(void **state)
 
 		if (!toggles || tears > toggles)
 			continue;
-		claim->count.toggles = p->estimate.window.toggles = toggles;
-		claim->count.tears = tears;
+		claim->rests.toggles = p->estimate.window.toggles = toggles;
+		claim->rests.tears = tears;
 		claim->upper_p = bound_mixed(tears, toggles, 5, spreads[i % 4], CONFIDENCE);
 		p->estimate.window.upper_p = bound_upper(0, toggles, CONFIDENCE);
 		assert_int_equal(write_conf(p), 0);
