@@ -266,8 +266,12 @@ static json_t *result_to_json(const struct cell *cell, const struct cell_result 
 	if (!object || json_object_set_new(object, "tears", table_to_json(tear_fields, r)) ||
 	    (inside &&
 	     json_object_set_new(object, "torn_inside", table_to_json(inside_fields, r))) ||
-	    json_object_set_new(object, "latency", table_to_json(latency_fields, &r->latency)) ||
-	    json_object_set_new(object, "events", events)) {
+	    json_object_set_new(object, "latency", table_to_json(latency_fields, &r->latency))) {
+		json_decref(events);
+		json_decref(object);
+		return NULL;
+	}
+	if (json_object_set_new(object, "events", events)) {
 		json_decref(object);
 		return NULL;
 	}
