@@ -35,7 +35,8 @@ static bool is_known(const struct level *level, bool is_long)
 	       (!is_long || level->upper_p < 1);
 }
 
-/* With the counts that its bound rests on: the library does not take a bound that these do not allow. */
+/* With the counts that its bound rests on: the library does not take a bound that these do not
+ * allow. */
 static void put_claim(FILE *f, const struct claim *claim, const char *prefix)
 {
 	struct claim all = *claim;

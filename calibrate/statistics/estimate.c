@@ -124,7 +124,7 @@ double estimate_section(struct section *section, double spread, double cap, doub
 	if (below->slices == own->slices)
 		return estimate_bound(own, spread, cap, confidence);
 	pooled = estimate_bound(below, spread, cap, each);
-	/* A longer wait that was seen to tear more often: what shorter ones counted is no evidence. */
+	/* A longer wait was seen to tear more often: what shorter ones counted is no evidence. */
 	if (bound_lower(own->tears, own->toggles, confidence) > pooled)
 		return estimate_bound(own, spread, cap, confidence);
 	alone = estimate_bound(own, spread, cap, each);
@@ -157,8 +157,8 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 				claim->sections++;
 				*s = (struct section){ .placement = like.placement };
 				s->count = estimate_count(e, runs, &like, ANY_EXECUTORS);
-				s->below = estimate_count(e, runs, &like,
-							  ANY_EXECUTORS | RUNGS_BELOW);
+				s->below =
+					estimate_count(e, runs, &like, ANY_EXECUTORS | RUNGS_BELOW);
 				count_add(&claim->count, &s->count);
 			}
 			/* Where a membarrier was timed, too: at the plan's first seat. */
