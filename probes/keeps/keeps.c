@@ -14,7 +14,7 @@ struct look {
 	const uint8_t *code;
 	ZydisDecoder decoder;
 	bool seen[KEEPS_BYTES];
-	uint8_t todo[KEEPS_BYTES];
+	uint8_t ahead[KEEPS_BYTES];
 	unsigned left;
 	size_t end;
 };
@@ -24,7 +24,7 @@ static bool look_at(struct look *look, int64_t at)
 	if (at < 0 || at >= KEEPS_BYTES)
 		return false;
 	if (!look->seen[at])
-		look->todo[look->left++] = (uint8_t)at;
+		look->ahead[look->left++] = (uint8_t)at;
 	look->seen[at] = true;
 	return true;
 }
@@ -108,7 +108,7 @@ static bool decode_all(struct look *look)
 	ZydisDecodedInstruction insn;
 
 	while (look->left) {
-		size_t at = look->todo[--look->left];
+		size_t at = look->ahead[--look->left];
 		const uint8_t *code = look->code + at;
 
 		if (ZYAN_FAILED(ZydisDecoderDecodeFull(&look->decoder, code, readable(code), &insn,

@@ -20,6 +20,18 @@
 #include "bench/method/hot.h"
 #include "bench/method/method.h"
 #include "bench/method/result.h"
+#include "bench/ways/ways.h"
+
+/* What is toggled. */
+struct flow_line {
+	enum way_name way;
+	unsigned split;
+	bool on_off; /* else between two targets */
+	enum pc_policy policy;
+};
+
+#define FLOW_LINES 14
+extern const struct flow_line flow_lines[FLOW_LINES];
 
 /* All executors together, from opening the gate to closing it. */
 struct flow_sum {

@@ -319,12 +319,7 @@ static const double rates[] = { 0, 1e3, 1e4, 1e5, 1e6, 1e7 };
 #define FASTEST 1e7 /* of them: as fast as possible */
 
 /* The first ones with all numbers of executors, the others with 1 and most. */
-static const struct line {
-	enum way_name way;
-	unsigned split;
-	bool on_off; /* else between two targets */
-	enum pc_policy policy;
-} lines[] = {
+const struct flow_line flow_lines[FLOW_LINES] = {
 	{ WAY_RETARGET, 0, false, PC_POLICY_AUTO },
 	{ WAY_CALL, 0, true, PC_POLICY_AUTO },
 	{ WAY_RETARGET, 3, false, PC_POLICY_AUTO },
@@ -340,13 +335,12 @@ static const struct line {
 	{ WAY_POINTER, 0, false, PC_POLICY_AUTO },
 	{ WAY_FLAG, 0, true, PC_POLICY_AUTO },
 };
-#define LINES	      (sizeof(lines) / sizeof(*lines))
 #define SCALING_LINES 2
 
 /* What a case works on; its baseline has one of its own. */
 struct point {
 	struct throughput *all;
-	const struct line *line; /* NULL: the peer's */
+	const struct flow_line *line; /* NULL: the peer's */
 	struct bench_site *site;
 	struct peer *peer;
 	bool on_off;
@@ -474,7 +468,7 @@ static struct bench_case *put_case(struct throughput *all, size_t at, const stru
 
 static void name_row(struct bench_row *row, const struct point *point)
 {
-	const struct line *line = point->line;
+	const struct flow_line *line = point->line;
 
 	bench_row_name(row, line ? ways[line->way].name : point->peer->name, "calls", "calls/s");
 	row->peer = !line || ways[line->way].peer;
@@ -527,26 +521,26 @@ int throughput_measure(const struct bench_run *run, double slice, struct bench_r
 		ret = flow_open(&all.flow, all.hot, 1000.0 * (double)id.tsc_khz);
 	/* No more than all lines and peers with every number of executors. */
 	for (unsigned n = next_executors(0, most); n; n = next_executors(n, most))
-		series += LINES;
+		series += FLOW_LINES;
 	for (const struct peer *peer = peers; peer->name; peer++)
 		series += 2;
 	all.room = series * (RATES + 1);
 	all.cases = calloc(all.room, sizeof(*all.cases));
 	all.points = calloc(all.room, sizeof(*all.points));
-	all.site = aligned_alloc(128, LINES * sizeof(*all.site));
+	all.site = aligned_alloc(128, FLOW_LINES * sizeof(*all.site));
 	if (ret == 0 && (!all.cases || !all.points || !all.site))
 		ret = -ENOMEM;
 	if (all.site)
-		memset(all.site, 0, LINES * sizeof(*all.site));
-	for (unsigned i = 0; i < LINES && ret == 0; i++) {
-		struct site_spec spec = { .way = &ways[lines[i].way],
-					  .split = lines[i].split,
+		memset(all.site, 0, FLOW_LINES * sizeof(*all.site));
+	for (unsigned i = 0; i < FLOW_LINES && ret == 0; i++) {
+		struct site_spec spec = { .way = &ways[flow_lines[i].way],
+					  .split = flow_lines[i].split,
 					  .target = LOOP_COUNT,
-					  .two_targets = !lines[i].on_off };
+					  .two_targets = !flow_lines[i].on_off };
 		struct point point = { .all = &all,
-				       .line = &lines[i],
+				       .line = &flow_lines[i],
 				       .site = &all.site[i],
-				       .on_off = lines[i].on_off };
+				       .on_off = flow_lines[i].on_off };
 
 		ret = bench_site_build(&all.site[i], &spec, why);
 		for (unsigned n = next_executors(0, most); n; n = next_executors(n, most)) {
@@ -583,7 +577,7 @@ int throughput_measure(const struct bench_run *run, double slice, struct bench_r
 		flow_tally_free(&all.points[i].tally);
 	flow_close(all.flow);
 	hot_stop(all.hot);
-	for (unsigned i = 0; i < LINES && all.site; i++)
+	for (unsigned i = 0; i < FLOW_LINES && all.site; i++)
 		bench_site_free(&all.site[i]);
 	free(all.site);
 	free(all.cases);
