@@ -14,10 +14,10 @@
  *   -EBUSY      a thread stands inside the site, behind its start: try again;
  *   -ETIMEDOUT  some thread could not be stopped within a second.
  *
- * They never need a machine.conf, a policy or SIGTRAP, and take any place and
- * length up to PC_PATCH_MAX, whole instructions or not. On return no thread
- * runs the old code any more. Thread-safe, not async-signal-safe. Not to be
- * mixed with pc_patch() at one site at one time.
+ * They need no machine.conf, policy or SIGTRAP, and take any place and length up
+ * to PC_PATCH_MAX, whole instructions or not. On return no thread runs the old
+ * code any more. By one thread at a time; not to be mixed with pc_patch() at one
+ * site at one time.
  */
 #ifndef PATCHCORE_BASELINE_H
 #define PATCHCORE_BASELINE_H
@@ -32,20 +32,21 @@
 int baseline_stop_patch(void *addr, const void *bytes, size_t len);
 
 /*
- * baseline_ptrace_open - start the patcher process. -EPERM: it may not trace
- * this one (Yama, seccomp, a container, or a debugger is attached); another
- * negative errno of socketpair() or clone(). -EALREADY: it runs.
+ * baseline_ptrace_open - start the patcher process, which ends with the calling
+ * thread. -EPERM: it may not trace this one (Yama, seccomp, a container, or a
+ * debugger is attached); another negative errno of socketpair() or clone().
+ * -EALREADY: it runs.
  */
 int baseline_ptrace_open(void);
 
 /*
  * baseline_ptrace_patch - let the patcher process stop every thread, also the
  * caller, and write. Works on pages that are not writable, and leaves their
- * protection alone. -ESHUTDOWN: not open in this process.
+ * protection alone. -ESHUTDOWN: not open, as also after -ETIMEDOUT.
  */
 int baseline_ptrace_patch(void *addr, const void *bytes, size_t len);
 
-/* baseline_ptrace_close - end it. No patch may be running. -ESHUTDOWN as above. */
-int baseline_ptrace_close(void);
+/* baseline_ptrace_close - end it, if it runs. */
+void baseline_ptrace_close(void);
 
 #endif

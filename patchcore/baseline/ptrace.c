@@ -5,8 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +23,6 @@
 
 #define TRACEES_MAX 4096u
 #define STOP_MS	    1000 /* how long all threads may take to stop */
-#define POLL_MS	    1000 /* how often to see whether the process is still there */
 #define SPINS	    200u
 
 /* What the patcher is asked; it answers 0 or a negative errno, an int32_t. */
@@ -166,70 +163,66 @@ static bool serve_request(int socket, const struct patcher_request *request)
 	return stopped;
 }
 
-/* Until the process that it patches closes its end of the socket or ends. */
 static void __attribute__((noreturn)) run_patcher(int socket, pid_t of)
 {
-	struct pollfd ready = { .fd = socket, .events = POLLIN };
 	struct patcher_request request;
 
 	process = of;
-	if (socket > 0)
-		syscall(SYS_close_range, 0, socket - 1, 0);
-	syscall(SYS_close_range, socket + 1, UINT_MAX, 0);
-	do {
-		/* The socket alone does not tell: a child of the process may hold it, too. */
-		while (poll(&ready, 1, POLL_MS) == 0)
-			if (getppid() != process)
-				_exit(0);
-	} while (recv(socket, &request, sizeof(request), 0) == (ssize_t)sizeof(request) &&
-		 serve_request(socket, &request));
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() == process)
+		while (recv(socket, &request, sizeof(request), 0) == (ssize_t)sizeof(request) &&
+		       serve_request(socket, &request))
+			;
 	/* A thread that is still traced runs on without a tracer. */
 	_exit(0);
 }
 
 /* --- The process that is patched ------------------------------------------------------------ */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
-static pid_t owner;					 /* the process that has opened it */
-static pid_t patcher;					 /* 0: none */
-static int line;					 /* to it */
+static pid_t patcher; /* 0: none */
+static int line;      /* to it */
 
-static bool is_open(void)
+void baseline_ptrace_close(void)
 {
-	return patcher && owner == getpid();
+	if (!patcher)
+		return;
+	close(line);
+	kill(patcher, SIGKILL);
+	while (waitpid(patcher, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	patcher = 0;
 }
 
 static int ask_patcher(const struct patcher_request *request)
 {
-	int32_t answer;
+	int32_t answer = -ESHUTDOWN;
 	ssize_t len;
 
-	if (send(line, request, sizeof(*request), MSG_NOSIGNAL) != (ssize_t)sizeof(*request))
-		return -ESHUTDOWN;
-	do
-		len = recv(line, &answer, sizeof(answer), 0);
-	while (len < 0 && errno == EINTR);
-	return len == (ssize_t)sizeof(answer) ? answer : -ESHUTDOWN;
-}
-
-static void end_patcher(void)
-{
-	close(line);
-	while (waitpid(patcher, NULL, __WALL) < 0 && errno == EINTR)
-		;
-	patcher = 0;
+	if (send(line, request, sizeof(*request), MSG_NOSIGNAL) == (ssize_t)sizeof(*request)) {
+		do
+			len = recv(line, &answer, sizeof(answer), 0);
+		while (len < 0 && errno == EINTR);
+		answer = len == (ssize_t)sizeof(answer) ? answer : -ESHUTDOWN;
+	}
+	/* If some thread could not be stopped, the patcher has ended, which lets go. */
+	if (answer == -ETIMEDOUT || answer == -EPERM || answer == -ENOMEM || answer == -ESHUTDOWN)
+		baseline_ptrace_close();
+	return answer;
 }
 
 /*
  * A child without an exit signal: the program's SIGCHLD handler and its wait()
  * do not notice it. All signals are blocked in it.
  */
-static int begin_patcher(void)
+int baseline_ptrace_open(void)
 {
+	static const struct patcher_request try;
 	pid_t pid, self = getpid();
 	sigset_t all, before;
 	int pair[2];
 
+	if (patcher)
+		return -EALREADY;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	sigfillset(&all);
@@ -245,75 +238,23 @@ static int begin_patcher(void)
 		close(pair[0]);
 		return pid;
 	}
-	owner = self;
 	patcher = pid;
 	line = pair[0];
 	/* Yama lets a process be traced by whom it names; elsewhere this fails, and is not needed.
 	 */
 	prctl(PR_SET_PTRACER, (unsigned long)pid, 0, 0, 0);
-	return 0;
-}
-
-/* Under the lock and not to be cancelled there. What leave_tracer() is to be given. */
-static int enter_tracer(void)
-{
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	pthread_mutex_lock(&lock);
-	return state;
-}
-
-static void leave_tracer(int state)
-{
-	pthread_mutex_unlock(&lock);
-	pthread_setcancelstate(state, NULL);
-}
-
-int baseline_ptrace_open(void)
-{
-	static const struct patcher_request try;
-	int state = enter_tracer(), ret = is_open() ? -EALREADY : begin_patcher();
-
 	/* A first try tells whether the patcher may trace this process. */
-	if (ret == 0) {
-		ret = ask_patcher(&try);
-		if (ret < 0)
-			end_patcher();
-	}
-	leave_tracer(state);
-	return ret;
-}
-
-int baseline_ptrace_close(void)
-{
-	int state = enter_tracer(), ret = is_open() ? 0 : -ESHUTDOWN;
-
-	if (ret == 0)
-		end_patcher();
-	leave_tracer(state);
-	return ret;
+	return ask_patcher(&try);
 }
 
 int baseline_ptrace_patch(void *addr, const void *bytes, size_t len)
 {
 	struct patcher_request request = { .addr = (uintptr_t)addr, .len = len };
-	int state, ret = -ESHUTDOWN;
 
 	if (len < 1 || len > PC_PATCH_MAX || !bytes || *(const uint8_t *)bytes == WORD_INT3)
 		return -EINVAL;
-	if (request.addr > INT64_MAX - len)
-		return -EFAULT;
+	if (!patcher)
+		return -ESHUTDOWN;
 	memcpy(request.bytes, bytes, len);
-	state = enter_tracer();
-	if (is_open()) {
-		ret = ask_patcher(&request);
-		/* If some thread could not be stopped, the patcher has ended, which lets go. */
-		if (ret == -ETIMEDOUT || ret == -EPERM || ret == -ENOMEM || ret == -ESHUTDOWN) {
-			end_patcher();
-			begin_patcher();
-		}
-	}
-	leave_tracer(state);
-	return ret;
+	return ask_patcher(&request);
 }

@@ -85,6 +85,8 @@ void facts_learn(struct facts *facts)
 			/* The atomic window depends neither on the clock nor on waits. */
 			facts->have_window = !identity_differs(&conf->identity, &here) &&
 					     !scope_problem(conf, why, sizeof(why));
+			if (facts->conf.window > identity_widest(&here))
+				facts->conf.window = identity_widest(&here);
 			problem = conf_problem(conf, &here, why, sizeof(why));
 		}
 		facts->have_conf = !problem;

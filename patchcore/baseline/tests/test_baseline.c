@@ -32,15 +32,19 @@
 struct way {
 	int (*open)(void);
 	int (*patch)(void *addr, const void *bytes, size_t len);
-	int (*close)(void);
+	void (*close)(void);
 };
 
-static int nothing(void)
+static int open_nothing(void)
 {
 	return 0;
 }
 
-static const struct way stop_way = { nothing, baseline_stop_patch, nothing };
+static void close_nothing(void)
+{
+}
+
+static const struct way stop_way = { open_nothing, baseline_stop_patch, close_nothing };
 static const struct way ptrace_way = { baseline_ptrace_open, baseline_ptrace_patch,
 				       baseline_ptrace_close };
 
@@ -161,7 +165,7 @@ static void counts(const void *arg)
 		new += tally[i].new;
 	}
 	MUST(old > 0 && new > 0);
-	MUST(((const struct way *)arg)->close() == 0);
+	((const struct way *)arg)->close();
 }
 
 BOTH(counts)
@@ -292,7 +296,7 @@ static void must_time_out(const struct way *way, void *(*run)(void *))
 	MUST(code_run(site) == CODE_OLD);
 	stop = true;
 	MUST(pthread_join(thread, NULL) == 0);
-	MUST(way->open == nothing || way->open() == -EALREADY);
+	MUST(way->open() == 0);
 	MUST(way->patch(site, new, CODE_LEN) == 0);
 	MUST(code_run(site) == CODE_NEW);
 }
@@ -332,11 +336,11 @@ static void quiet(const void *arg)
 
 	(void)arg;
 	signal(SIGCHLD, on_child);
-	MUST(baseline_ptrace_close() == -ESHUTDOWN);
+	baseline_ptrace_close();
 	open_way(&ptrace_way);
 	MUST(baseline_ptrace_open() == -EALREADY);
 	MUST(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
-	MUST(baseline_ptrace_close() == 0);
+	baseline_ptrace_close();
 	MUST(children == 0);
 	site = code_straddler(code_map(1, RWX));
 	code_load(new, CODE_NEW);

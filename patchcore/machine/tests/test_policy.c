@@ -358,6 +358,21 @@ static void old_schema(const void *arg)
 	MUST(strstr(facts.conf_reason, "calibrate again") && !facts.have_window);
 }
 
+/* A run that met no tear does not widen the window beyond what machines of its kind keep. */
+static void widest_window(const void *arg)
+{
+	struct machine_conf conf = conf_here();
+	struct facts facts;
+
+	(void)arg;
+	conf.window = 64;
+	conf.window_p = 1e-10;
+	conf_use(&conf);
+	facts_learn(&facts);
+	MUST(facts.have_conf && facts.have_window);
+	MUST(facts.conf.window == identity_widest(&conf.identity));
+}
+
 /* The config that made policy auto wait for no time at all, in the place where it is found. */
 static void hostile_conf(const void *arg)
 {
@@ -443,7 +458,7 @@ static void good_conf(const void *arg)
 	struct pc_status status;
 
 	(void)arg;
-	use_conf(1e-12, 64);
+	use_conf(1e-12, 32);
 	must_use(PC_POLICY_AUTO, WAIT);
 	status = status_now();
 	MUST(status.conf_valid == 1 && status.upper_p == 1e-12);
@@ -451,7 +466,7 @@ static void good_conf(const void *arg)
 	MUST(strcmp(status.conf_path, getenv("PATCHCORE_MACHINE_CONF")) == 0);
 	MUST(pc_set_policy(PC_POLICY_WAIT) == 0);
 	must_use(PC_POLICY_WAIT, WAIT);
-	MUST(status_now().atomic_window == 64);
+	MUST(status_now().atomic_window == 32);
 	MUST(pc_set_policy(PC_POLICY_AUTO) == 0);
 	must_use(PC_POLICY_AUTO, WAIT);
 	MUST(status_now().atomic_window == 8);
@@ -680,7 +695,7 @@ int main(void)
 		child_unit_test(cycles),	   child_unit_test(conf_is_read_again),
 		child_unit_test(busy_fini),	   child_unit_test(assumed_waits),
 		child_unit_test(other_cpus),	   child_unit_test(old_schema),
-		child_unit_test(hostile_conf),
+		child_unit_test(hostile_conf),	   child_unit_test(widest_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
