@@ -41,7 +41,8 @@ NOPATCH static const char *begins_with(const char *text, const char *what)
 	return *what ? NULL : text;
 }
 
-NOPATCH const char *proc_find(const char *text, const char *what)
+/* Behind the first place where text has what, or NULL. */
+NOPATCH static const char *proc_find(const char *text, const char *what)
 {
 	for (; *text; text++) {
 		const char *behind = begins_with(text, what);
@@ -52,7 +53,7 @@ NOPATCH const char *proc_find(const char *text, const char *what)
 	return NULL;
 }
 
-NOPATCH const char *proc_last(const char *text, char c)
+NOPATCH static const char *proc_last(const char *text, char c)
 {
 	const char *last = NULL;
 
@@ -64,7 +65,8 @@ NOPATCH const char *proc_last(const char *text, char c)
 	return last;
 }
 
-NOPATCH const char *proc_field(const char *text, unsigned n)
+/* n fields further on; a blank ends each. NULL: there are not as many. */
+NOPATCH static const char *proc_field(const char *text, unsigned n)
 {
 	while (n > 0 && *text) {
 		NO_IDIOM();
@@ -83,7 +85,8 @@ NOPATCH static unsigned digit(char c)
 	return c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10 : 16;
 }
 
-NOPATCH uint64_t proc_number(const char *text, unsigned base)
+/* The number that text begins with, blanks and 0x in front of it passed over. */
+NOPATCH static uint64_t proc_number(const char *text, unsigned base)
 {
 	uint64_t number = 0;
 
@@ -98,7 +101,8 @@ NOPATCH uint64_t proc_number(const char *text, unsigned base)
 	return number;
 }
 
-NOPATCH char *proc_put(char *end, const char *text)
+/* Append; returns the new end, where a NUL stands. */
+NOPATCH static char *proc_put(char *end, const char *text)
 {
 	while (*text) {
 		NO_IDIOM();
@@ -108,7 +112,7 @@ NOPATCH char *proc_put(char *end, const char *text)
 	return end;
 }
 
-NOPATCH char *proc_put_number(char *end, unsigned number)
+NOPATCH static char *proc_put_number(char *end, unsigned number)
 {
 	char digits[11];
 	unsigned at = sizeof(digits) - 1;
@@ -316,7 +320,7 @@ NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
 		return 0;
 	/* The set is in memory of this process, where the sleeping thread has put it. */
 	there.iov_base = (void *)(uintptr_t)proc_number(set, 16);
-	sys_call(SYS_process_vm_readv, sys_call(SYS_getpid), &here, 1, &there, 1, 0);
+	sys_call(SYS_process_vm_readv, sys_call(SYS_gettid), &here, 1, &there, 1, 0);
 	return 0;
 }
 

@@ -41,7 +41,7 @@ NOPATCH static long transfer(long call, uintptr_t at, void *local, size_t size)
 {
 	struct iovec here = { local, size }, there = { (void *)at, size };
 
-	return sys_call(call, sys_call(SYS_getpid), &here, 1, &there, 1, 0);
+	return sys_call(call, sys_call(SYS_gettid), &here, 1, &there, 1, 0);
 }
 
 NOPATCH static uintptr_t word_at(uintptr_t at)
@@ -83,9 +83,10 @@ NOPATCH static void add_stack(struct frames_search *search, uintptr_t sp)
 }
 
 NOPATCH int frames_visit(const struct frames *frames, struct frames_search *search, uintptr_t sp,
-			 const struct frames_inside *inside, bool move)
+			 const struct frames_places *places, bool move)
 {
-	uintptr_t stop = inside->end, frame, pc;
+	struct frames_inside *inside;
+	uintptr_t frame, pc;
 	int found = 0;
 
 	search->stack_count = 0;
@@ -105,13 +106,15 @@ NOPATCH int frames_visit(const struct frames *frames, struct frames_search *sear
 				frame = at + n * sizeof(*search->words);
 				add_stack(search, word_at(frame + FRAME_RSP));
 				pc = word_at(frame + FRAME_RIP);
-				if (!frames_is_inside(inside, pc) ||
-				    (!move && is_void(inside, frame, pc)))
+				inside = frames_find(places, pc);
+				if (!inside || (!move && is_void(inside, frame, pc)))
 					continue;
 				found++;
 				if (move)
-					transfer(SYS_process_vm_writev, frame + FRAME_RIP, &stop,
-						 sizeof(stop));
+					transfer(SYS_process_vm_writev, frame + FRAME_RIP,
+						 &inside->end, sizeof(inside->end));
+				else
+					frames_count(inside);
 			}
 		}
 	}

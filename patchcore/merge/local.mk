@@ -12,10 +12,12 @@ libpatchcore_internal_la_SOURCES += \
 if HAVE_CMOCKA
 patchcore_merge_tests = \
 	patchcore/merge/tests/test_frames \
+	patchcore/merge/tests/test_look_exec \
 	patchcore/merge/tests/test_merge \
 	patchcore/merge/tests/test_merge_libc \
 	patchcore/merge/tests/test_merge_signal \
 	patchcore/merge/tests/test_others \
+	patchcore/merge/tests/test_over_batch \
 	patchcore/merge/tests/test_patch_over
 check_PROGRAMS += $(patchcore_merge_tests)
 TESTS += $(patchcore_merge_tests)

@@ -6,13 +6,15 @@
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/machine/sync.h"
-#include "patchcore/merge/frames.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/merge/others.h"
 
 /* How long to wait before looking again for threads that were inside. */
 #define PAUSE_MIN (CLOCK_MS / 20)
 #define PAUSE_MAX (10 * CLOCK_MS)
+
+/* And how long for one of several, while executors of all of them wait. */
+#define SHARED_PATIENCE (20 * CLOCK_MS)
 
 /* --- The steps ------------------------------------------------------------------------------- */
 
@@ -151,9 +153,8 @@ NOPATCH void merge_adopt(const struct merge *merge)
 /* What the handlers need too. */
 struct look {
 	struct frames frames;
-	struct frames_inside inside;
+	const struct frames_places *places;
 	bool move;
-	_Atomic(int) found; /* inside */
 	_Atomic(int) error; /* of those of which it could not be told */
 };
 
@@ -163,17 +164,17 @@ NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, v
 {
 	greg_t *gregs = context->uc_mcontext.gregs;
 	struct look *look = arg;
-	bool is_inside = frames_is_inside(&look->inside, (uintptr_t)gregs[REG_RIP]);
+	struct frames_inside *inside = frames_find(look->places, (uintptr_t)gregs[REG_RIP]);
 	/* The calling thread may itself be in a handler that has interrupted the code. */
 	int found = frames_visit(&look->frames, (struct frames_search *)room,
-				 (uintptr_t)gregs[REG_RSP], &look->inside, look->move);
+				 (uintptr_t)gregs[REG_RSP], look->places, look->move);
 
 	if (found < 0)
 		atomic_store(&look->error, found);
-	else if (look->move && is_inside)
-		gregs[REG_RIP] = (greg_t)look->inside.end;
-	else if (!look->move)
-		atomic_fetch_add(&look->found, found + is_inside);
+	else if (inside && look->move)
+		gregs[REG_RIP] = (greg_t)inside->end;
+	else if (inside)
+		frames_count(inside);
 }
 
 /*
@@ -183,55 +184,138 @@ NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, v
 NOPATCH static bool look_asleep(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg)
 {
 	struct look *look = arg;
+	struct frames_inside *inside = frames_find(look->places, pc);
 	int found =
-		frames_visit(&look->frames, (struct frames_search *)room, sp, &look->inside, false);
+		frames_visit(&look->frames, (struct frames_search *)room, sp, look->places, false);
 
 	if (found < 0)
 		return false;
-	found += frames_is_inside(&look->inside, pc);
 	if (look->move)
-		return found == 0;
-	atomic_fetch_add(&look->found, found);
+		return !found && !inside;
+	if (inside)
+		frames_count(inside);
 	return true;
 }
 
 /* --- The protocol ---------------------------------------------------------------------------- */
 
+/* Those stay of which it is still to be seen what becomes of them. */
+NOPATCH static void keep_pending(struct merge_set *set)
+{
+	struct merge *merge;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		merge = set->merges[i];
+		if (merge->result != MERGE_PENDING)
+			continue;
+		set->merges[kept] = merge;
+		set->places.inside[kept++] = set->places.inside[i];
+	}
+	set->n = set->places.n = kept;
+}
+
+NOPATCH static int begin(struct merge *merge)
+{
+	int ret = merge_hold(merge);
+
+	if (ret < 0)
+		return ret;
+	/* Looked at again now that it is held: another patcher may have been faster. */
+	ret = merge_check_old(merge);
+	if (ret == 0)
+		ret = merge_check_calls(merge);
+	if (ret < 0)
+		merge_release(merge);
+	return ret < 0 ? ret : MERGE_PENDING;
+}
+
+NOPATCH static void hold_all(struct merge_set *set)
+{
+	struct merge *merge;
+
+	for (size_t i = 0; i < set->n; i++) {
+		merge = set->merges[i];
+		merge->result = begin(merge);
+		set->places.inside[i].start = (uintptr_t)merge->span.addr;
+		set->places.inside[i].end = (uintptr_t)merge->span.addr + merge->span.len;
+		set->places.inside[i].doors = merge->old_starts & merge->new_starts;
+	}
+	keep_pending(set);
+}
+
 /*
- * Until none is inside. Those that are not moved out go on, and are looked at again.
- *
  * A thread that is made meanwhile is not looked at, since it begins elsewhere. If a system call
  * inside has made it, the next look finds it.
  */
-NOPATCH static int wait_until_empty(const struct merge *merge)
+NOPATCH static void expect_looks(struct merge *merge)
 {
-	bool makes_threads = merge_makes_threads(merge->old, merge->span.len, merge->old_starts);
-	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS, pause = PAUSE_MIN;
-	struct look look;
-	int clean = 0, ret;
+	merge->looks = 1 + merge_makes_threads(merge->old, merge->span.len, merge->old_starts);
+}
 
-	look.inside.start = (uintptr_t)merge->span.addr;
-	look.inside.end = look.inside.start + merge->span.len;
-	look.inside.doors = merge->old_starts & merge->new_starts;
-	look.move = merge->move;
-	for (;;) {
-		look.found = look.error = 0;
-		frames_learn(&look.frames);
-		ret = others_look(look_inside, look_asleep, &look);
-		if (ret == 0)
-			ret = look.error;
-		if (ret < 0)
-			return ret;
-		clean = look.found ? 0 : clean + 1;
-		if (clean == 1 + makes_threads)
-			return 0;
-		if (!look.found)
+NOPATCH static int look_once(struct merge_set *set)
+{
+	struct look look;
+	int ret;
+
+	look.places = &set->places;
+	look.move = set->merges[0]->move;
+	look.error = 0;
+	for (size_t i = 0; i < set->n; i++)
+		set->places.inside[i].found = 0;
+	frames_learn(&look.frames);
+	ret = others_look(look_inside, look_asleep, &look);
+	return ret == 0 ? look.error : ret;
+}
+
+/* After a look: those that are empty get their new code. Is a thread inside one of the others? */
+NOPATCH static bool put_empty(struct merge_set *set)
+{
+	bool found = false, any = false;
+	struct merge *merge;
+
+	for (size_t i = 0; i < set->n; i++) {
+		merge = set->merges[i];
+		if (!merge->move && set->places.inside[i].found) {
+			expect_looks(merge);
+			found = true;
+		} else if (--merge->looks == 0) {
+			merge_put_rest(merge);
+			any = true;
+		}
+	}
+	if (any)
+		membarrier_sync_surely();
+	for (size_t i = 0; i < set->n; i++) {
+		merge = set->merges[i];
+		if (merge->looks)
+			continue;
+		merge_put_doors(merge);
+		site_count_change(merge->sites[0]);
+		merge_release(merge);
+		merge->result = 0;
+	}
+	keep_pending(set);
+	return found;
+}
+
+/* Until none is inside. Those that are not moved out go on, and are looked at again. */
+NOPATCH static int wait_until_empty(struct merge_set *set)
+{
+	int64_t patience = set->n > 1 ? SHARED_PATIENCE : OTHERS_MS * CLOCK_MS;
+	int64_t deadline = clock_ns() + patience, pause = PAUSE_MIN;
+	int late = set->n > 1 ? MERGE_PENDING : -ETIMEDOUT, ret = 0;
+
+	while (set->n && ret == 0) {
+		ret = look_once(set);
+		if (ret < 0 || !put_empty(set))
 			continue;
 		if (clock_ns() > deadline)
-			return -ETIMEDOUT;
+			return late;
 		clock_sleep(pause);
 		pause = 2 * pause < PAUSE_MAX ? 2 * pause : PAUSE_MAX;
 	}
+	return ret;
 }
 
 /*
@@ -261,36 +345,31 @@ NOPATCH static int wait_until_empty(const struct merge *merge)
  * changed. (A thread that was moved has missed some NOPs.) After step 4 there is no way back;
  * but membarrier has just worked, and can then only fail for want of memory, or because
  * it was forbidden since.
+ *
+ * Of several each step is taken for all. Those that a look finds empty are made at once; for the
+ * others there is another look. Two threads may each be inside of one, in a handler that waits at
+ * the INT3 of the other: neither leaves. So the wait for several is short, and what is left is
+ * taken back, for its caller to try it alone.
  */
-NOPATCH static int protocol(struct merge *merge)
+NOPATCH static void protocol(struct merge_set *set)
 {
-	int ret = merge_hold(merge);
+	int ret = 0;
 
-	if (ret < 0)
-		return ret;
-	/* Looked at again now that it is held: another patcher may have been faster. */
-	ret = merge_check_old(merge);
-	if (ret == 0)
-		ret = merge_check_calls(merge);
-	if (ret < 0) {
-		merge_release(merge);
-		return ret;
+	hold_all(set);
+	for (size_t i = 0; i < set->n; i++) {
+		expect_looks(set->merges[i]);
+		merge_put_int3(set->merges[i]);
 	}
-	merge_put_int3(merge);
-	ret = membarrier_sync();
+	if (set->n)
+		ret = membarrier_sync();
 	if (ret == 0)
-		ret = wait_until_empty(merge);
-	if (ret == 0) {
-		merge_put_rest(merge);
-		membarrier_sync_surely();
-		merge_put_doors(merge);
-		site_count_change(merge->sites[0]);
-	} else {
+		ret = wait_until_empty(set);
+	for (size_t i = 0; i < set->n; i++) {
 		/* Undone. */
-		put_bytes(merge, true, merge->old);
+		put_bytes(set->merges[i], true, set->merges[i]->old);
+		merge_release(set->merges[i]);
+		set->merges[i]->result = ret;
 	}
-	merge_release(merge);
-	return ret;
 }
 
 NOPATCH int merge_check_old(const struct merge *merge)
@@ -315,13 +394,11 @@ NOPATCH int merge_check_calls(const struct merge *merge)
  * Without signals, as one of this thread's handlers might run into the code and
  * wait for the very thread that it has interrupted.
  */
-NOPATCH_ENTRY int merge_undisturbed(struct merge *merge)
+NOPATCH_ENTRY void merge_undisturbed(struct merge_set *set)
 {
 	uint64_t before = kernel_mask(SIG_SETMASK, ~UINT64_C(0));
-	int ret;
 
 	others_keep_off(before);
-	ret = protocol(merge);
+	protocol(set);
 	kernel_mask(SIG_SETMASK, before);
-	return ret;
 }

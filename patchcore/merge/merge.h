@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replacing several instructions by others: the protocol, and its steps. Private.
+ * Any number of such changes share the looks at all threads.
  *
  * The steps are apart so that a test can also put them together wrongly and show that
  * its oracle notices.
@@ -8,8 +9,13 @@
 #ifndef PATCHCORE_MERGE_MERGE_H
 #define PATCHCORE_MERGE_MERGE_H
 
+#include <errno.h>
+
+#include "patchcore/merge/frames.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/site.h"
+
+#define MERGE_PENDING (-EINPROGRESS) /* a result: neither made nor refused so far */
 
 /*
  * Bit i of the starts: an instruction starts at byte i. Starts of both, old and new, are
@@ -26,6 +32,15 @@ struct merge {
 	uint8_t old[PC_PATCH_MAX];	  /* the code before; of the doors alone it is needed */
 	struct site *sites[PC_PATCH_MAX]; /* of the doors: held */
 	_Atomic(bool) committed;	  /* more than INT3 may have been stored */
+	int looks; /* one after the other that must find none inside, still */
+	int result;
+};
+
+/* In order of address. None reaches into another, and all are moved over, or none. */
+struct merge_set {
+	struct merge **merges;
+	struct frames_places places; /* room for as many; the set's own */
+	size_t n;		     /* of those that are held, after it has begun */
 };
 
 /* merge_find - look up the sites and the patcher's id; takes locks and memory. 0, or -ENOMEM. */
@@ -63,11 +78,13 @@ int merge_check_old(const struct merge *merge);
 int merge_check_calls(const struct merge *merge);
 
 /*
- * merge_undisturbed - the protocol, with all signals blocked; of a merge that merge_find() has
- * looked up. 0, the errors of merge_hold(), of the checks above or of others_look(), -EACCES: a
- * stack could not be read, -ETIMEDOUT: a thread stayed inside, or what membarrier failed with;
- * then the code is as it was.
+ * merge_undisturbed - the protocol, with all signals blocked; of merges that merge_find() has
+ * looked up. The result of each: 0, the errors of merge_hold(), of the checks above or of
+ * others_look(), -EACCES: a stack could not be read, -ETIMEDOUT: a thread stayed inside, or what
+ * membarrier failed with; then the code is as it was. So it is where the result is MERGE_PENDING:
+ * a thread was inside for long, and as executors of all the others wait meanwhile, that one is to
+ * be tried alone. One that is alone is never MERGE_PENDING.
  */
-int merge_undisturbed(struct merge *merge);
+void merge_undisturbed(struct merge_set *set);
 
 #endif

@@ -279,7 +279,7 @@ NOPATCH static long send_to(const struct round *round, pid_t tid, unsigned index
 	for (unsigned i = 0; i < sizeof(u.words) / 8; i++)
 		*(volatile uint64_t *)&u.words[i] = 0;
 	u.info.si_signo = others_signal;
-	u.info.si_code = SI_QUEUE;
+	u.info.si_code = OTHERS_CODE;
 	u.info.si_errno = atomic_load(&ticket);
 	u.info.si_pid = round->process;
 	u.info.si_uid = (uid_t)sys_call(SYS_getuid);

@@ -19,9 +19,13 @@
  *
  * Not seen: a child between vfork() (or in posix_spawn()) and exec, which shares
  * the memory but is another process. System calls that signal(7) lists as never
- * restarted may fail with EINTR in the threads that were interrupted. And a thread that
- * calls execve() just then may hand the signal on to the new program, as any other that
- * was sent to it.
+ * restarted may fail with EINTR in the threads that were interrupted.
+ *
+ * A thread that is in the kernel's execve() takes what is pending into the new program, where the
+ * handler is gone and a real-time signal is the end. So the signal says that a timer has sent it
+ * (SI_TIMER): the kernel drops these with the timers of the old program, once no other thread is
+ * left to send more (begin_new_exec() in its fs/exec.c; flush_itimer_signals(), since
+ * Linux 2.6.26).
  */
 #ifndef PATCHCORE_MERGE_OTHERS_H
 #define PATCHCORE_MERGE_OTHERS_H
@@ -41,13 +45,16 @@
 #define OTHERS_STACK	1024
 #define OTHERS_FN_STACK 768
 
+/* The si_code of a signal of ours. A program's own timers never carry the value below. */
+#define OTHERS_CODE SI_TIMER
+
 /* The upper half of the value that a signal of ours carries; the lower is a slot's number. */
 #define OTHERS_MAGIC UINT64_C(0x74504d78)
 
 /* others_is_ours - by its si_code and value. */
 NOPATCH_INLINE bool others_is_ours(int code, uint64_t value)
 {
-	return code == SI_QUEUE && value >> 32 == OTHERS_MAGIC;
+	return code == OTHERS_CODE && value >> 32 == OTHERS_MAGIC;
 }
 
 /* Memory that fn may use instead of its stack. Its own for every thread. */

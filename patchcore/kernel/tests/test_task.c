@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/kernel/task.h"
+#include "patchcore/kernel/task.c"
 #include "patchcore/merge.h"
 #include "patchcore/merge/others.h"
 #include "patchcore/signals.h"

@@ -22,14 +22,16 @@ static struct frames_search search;
 static volatile uintptr_t outer_pc;	  /* where each handler has interrupted: raise() */
 static volatile unsigned depth, handlers; /* nested still to come, and in all */
 
-static int visit(const struct frames_inside *inside, bool move)
+static int visit(struct frames_inside *inside, bool move)
 {
-	return frames_visit(&frames, &search, (uintptr_t)__builtin_frame_address(0), inside, move);
+	const struct frames_places places = { .inside = inside, .n = 1 };
+
+	return frames_visit(&frames, &search, (uintptr_t)__builtin_frame_address(0), &places, move);
 }
 
 static int around(uintptr_t pc, uintptr_t before, uintptr_t behind, bool move)
 {
-	const struct frames_inside inside = { .start = pc - before, .end = pc + behind };
+	struct frames_inside inside = { .start = pc - before, .end = pc + behind };
 
 	return visit(&inside, move);
 }
@@ -112,7 +114,7 @@ static volatile bool landed;
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
 	uintptr_t behind = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-	const struct frames_inside door = { .start = behind - 1, .end = behind + 1, .doors = 1 };
+	struct frames_inside door = { .start = behind - 1, .end = behind + 1, .doors = 1 };
 
 	MUST(signal == SIGTRAP && info->si_code == SI_KERNEL && behind == (uintptr_t)at_int3 + 1);
 	/* It may go back to the INT3, so that is not said to be its place, if it is one of ours. */
@@ -146,7 +148,8 @@ static void moved(const void *arg)
 /* Without a restorer that is known there are no frames. */
 static void none_known(const void *arg)
 {
-	const struct frames_inside all = { .end = UINTPTR_MAX };
+	struct frames_inside all = { .end = UINTPTR_MAX };
+	const struct frames_places places = { .inside = &all, .n = 1 };
 
 	(void)arg;
 	MUST(visit(&all, false) == 0);
@@ -154,8 +157,8 @@ static void none_known(const void *arg)
 	handle(SIGUSR1, on_signal, 0);
 	frames_learn(&frames);
 	MUST(frames.count >= 1);
-	MUST(frames_visit(&frames, &search, 4096, &all, false) == 0);
-	MUST(frames_visit(&frames, &search, 0, &all, false) == 0);
+	MUST(frames_visit(&frames, &search, 4096, &places, false) == 0);
+	MUST(frames_visit(&frames, &search, 0, &places, false) == 0);
 	child_filter(SYS_process_vm_readv, 0, 0, SECCOMP_RET_ERRNO | EPERM);
 	MUST(visit(&all, false) == -EACCES);
 }
