@@ -122,13 +122,13 @@ static ssize_t read_code(uint8_t *to, const void *addr, size_t size)
 		{ .iov_base = (void *)(uintptr_t)addr, .iov_len = first },
 		{ .iov_base = (void *)((uintptr_t)addr + first), .iov_len = size - first },
 	};
-	ssize_t got = process_vm_readv(getpid(), &local, 1, remote, size > first ? 2 : 1, 0);
+	ssize_t got = process_vm_readv(gettid(), &local, 1, remote, size > first ? 2 : 1, 0);
 	int fd;
 
 	if (got >= 0 || errno == EFAULT)
 		return got < 0 ? 0 : got;
 	/* Where a filter of system calls keeps that way shut. */
-	fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	fd = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -EACCES;
 	got = pread(fd, to, size, (off_t)(uintptr_t)addr);

@@ -28,6 +28,23 @@ static int compare_ops(const void *a, const void *b)
 	       ((uintptr_t)one->addr < (uintptr_t)two->addr);
 }
 
+void ops_sort(struct pc_op **ops, size_t n)
+{
+	struct pc_op *op, *far = NULL;
+
+	qsort(ops, n, sizeof(struct pc_op *), compare_ops);
+	/* In order of address none may reach into the one that reaches farthest before it. */
+	for (size_t i = 0; i < n; i++) {
+		op = ops[i];
+		if (op->result < 0)
+			continue;
+		if (far && (uintptr_t)op->addr - (uintptr_t)far->addr < far->len)
+			far->result = op->result = -EINVAL;
+		if (!far || (uintptr_t)op->addr + op->len > (uintptr_t)far->addr + far->len)
+			far = op;
+	}
+}
+
 /* A straddler is held, and its INT3 is yet to come; what one store changes is made at once. */
 static int begin_op(struct batch *batch, struct pc_op *op)
 {
@@ -108,7 +125,6 @@ NOPATCH static void make_straddlers(struct batch *batch)
 
 static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 {
-	struct pc_op *op, *far = NULL;
 	struct thread *self;
 	int ret = fork_enter(&self);
 
@@ -118,17 +134,7 @@ static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 		ops[i].result = change_check(ops[i].addr, ops[i].bytes, ops[i].len, 1);
 		batch->by_addr[i] = &ops[i];
 	}
-	qsort(batch->by_addr, n, sizeof(*batch->by_addr), compare_ops);
-	/* In order of address none may reach into the one that reaches farthest before it. */
-	for (size_t i = 0; i < n; i++) {
-		op = batch->by_addr[i];
-		if (op->result < 0)
-			continue;
-		if (far && (uintptr_t)op->addr - (uintptr_t)far->addr < far->len)
-			far->result = op->result = -EINVAL;
-		if (!far || (uintptr_t)op->addr + op->len > (uintptr_t)far->addr + far->len)
-			far = op;
-	}
+	ops_sort(batch->by_addr, n);
 	for (size_t i = 0; i < n; i++)
 		if (batch->by_addr[i]->result == 0)
 			batch->by_addr[i]->result = begin_op(batch, batch->by_addr[i]);

@@ -5,8 +5,7 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/patch/finisher.c \
 	patchcore/patch/over.c \
 	patchcore/patch/patch.c \
-	patchcore/patch/patch.h \
-	patchcore/patch/text_close.c
+	patchcore/patch/patch.h
 
 if HAVE_CMOCKA
 patchcore_patch_tests = \

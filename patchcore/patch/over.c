@@ -6,6 +6,7 @@
 #include "patchcore/merge.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "patchcore/machine/policy.h"
 #include "patchcore/merge/merge.h"
@@ -15,79 +16,243 @@
 #include "patchcore/text/text.h"
 #include "patchcore/trap/trap.h"
 
-static int merge_span(struct merge *merge, void *addr, size_t len, enum pc_inside who)
-{
-	const struct sync *sync = choice_sync();
-	struct change change;
-	int ret, cancel;
+#define NEEDS_LOOK 1
 
-	if (!sync)
-		return -ESHUTDOWN;
-	ret = text_begin(&merge->span, addr, len);
+/* No thread is at a start that is lost, so it is a change like any other. Ends the span. */
+static int change_now(struct merge *merge, const struct sync *sync)
+{
+	struct text_span *span = &merge->span;
+	struct change change = {
+		.span = *span,
+		.bytes = merge->bytes,
+		.starts = (uint8_t)(merge->old_starts & merge->new_starts),
+		.merges = true,
+	};
+	int ret = 0;
+
+	if (word_straddles(span->addr, span->len, sync->window)) {
+		if (word_sync(sync, span->addr, span->len)->policy == PC_POLICY_AUTO)
+			ret = -ENOTSUP;
+		else if (!trap_was_ours_lately())
+			ret = -EBUSY;
+	}
+	if (ret == 0)
+		return change_make(&change, sync);
+	text_end(span);
+	return ret;
+}
+
+/* What needs libc is done before signals are blocked. */
+static int prepare_look(struct merge *merge)
+{
+	int ret = merge_check_calls(merge);
+
+	if (ret < 0)
+		return ret;
+	if (membarrier_register() < 0)
+		return -ENOTSUP;
+	if (!trap_was_ours_lately())
+		return -EBUSY;
+	ret = merge_find(merge);
+	return ret < 0 ? ret : NEEDS_LOOK;
+}
+
+/* Made at once; or its span is begun and it waits for a look. */
+static int over_begin(struct merge *merge, const struct pc_op *op, enum pc_inside who,
+		      const struct sync *sync)
+{
+	int ret = text_begin(&merge->span, op->addr, op->len);
+
 	if (ret < 0)
 		return ret;
 	merge_read(merge);
 	ret = merge->old[0] == WORD_INT3 ? -EAGAIN : merge_check_old(merge);
-	if (ret == 0 && who == PC_CHECK_THREADS && (merge->old_starts & ~merge->new_starts)) {
-		/* What needs libc is done before signals are blocked. */
-		ret = merge_check_calls(merge);
-		if (ret == 0 && membarrier_register() < 0)
-			ret = -ENOTSUP;
-		else if (ret == 0 && !trap_was_ours_lately())
-			ret = -EBUSY;
-		if (ret == 0)
-			ret = merge_find(merge);
-		if (ret == 0) {
-			cancel = cancel_hold();
-			ret = merge_undisturbed(merge);
-			cancel_let(cancel);
-		}
-	} else if (ret == 0) {
-		/* No thread is at a start that is lost, so it is a change like any other. */
-		change = (struct change){
-			.span = merge->span,
-			.bytes = merge->bytes,
-			.starts = (uint8_t)(merge->old_starts & merge->new_starts),
-			.merges = true,
-		};
-		if (word_straddles(addr, len, sync->window)) {
-			if (word_sync(sync, addr, len)->policy == PC_POLICY_AUTO)
-				ret = -ENOTSUP;
-			else if (!trap_was_ours_lately())
-				ret = -EBUSY;
-		}
-		if (ret == 0)
-			return change_make(&change, sync);
-	}
-	text_end(&merge->span);
+	if (ret == 0 && (who != PC_CHECK_THREADS || !(merge->old_starts & ~merge->new_starts)))
+		return change_now(merge, sync);
+	if (ret == 0)
+		ret = prepare_look(merge);
+	if (ret < 0)
+		text_end(&merge->span);
 	return ret;
+}
+
+static void look_for(struct merge_set *set)
+{
+	int cancel;
+
+	set->places.n = set->n;
+	cancel = cancel_hold();
+	merge_undisturbed(set);
+	cancel_let(cancel);
+}
+
+/* --- One -------------------------------------------------------------------------------------- */
+
+static bool is_who(enum pc_inside who)
+{
+	return who == PC_NOBODY_INSIDE || who == PC_CHECK_THREADS || who == PC_STARTS_KEPT;
+}
+
+/* Without starts: NOPs that are merged. */
+static int over_check(struct merge *merge, const struct pc_over *over, enum pc_inside who)
+{
+	const struct pc_op *op = &over->op;
+	int ret = change_check(op->addr, op->bytes, op->len, over->new_starts);
+
+	if (ret < 0)
+		return ret;
+	*merge = (struct merge){ .bytes = op->bytes,
+				 .old_starts = over->old_starts,
+				 .new_starts = over->new_starts };
+	if (!over->old_starts) {
+		merge->move = true;
+		merge->old_starts = (1u << op->len) - 1;
+		ret = op->len < 2 || over->new_starts != 1 ? -EINVAL : 0;
+	}
+	if (!(merge->old_starts & 1) || merge->old_starts >> op->len || !is_who(who))
+		return -EINVAL;
+	if (who == PC_STARTS_KEPT && (merge->old_starts & ~merge->new_starts))
+		return -EINVAL;
+	return ret;
+}
+
+static int make_one(const struct pc_over *over, enum pc_inside who)
+{
+	const struct sync *sync = choice_sync();
+	struct frames_inside inside;
+	struct merge one, *merge = &one;
+	struct merge_set set = { .merges = &merge, .places.inside = &inside, .n = 1 };
+	int ret = over_check(&one, over, who);
+
+	if (ret < 0)
+		return ret;
+	if (!sync)
+		return -ESHUTDOWN;
+	ret = over_begin(&one, &over->op, who, sync);
+	if (ret != NEEDS_LOOK)
+		return ret;
+	look_for(&set);
+	text_end(&one.span);
+	return one.result;
 }
 
 int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts,
 		  unsigned new_starts, enum pc_inside who)
 {
-	struct merge over = { .bytes = bytes, .old_starts = old_starts, .new_starts = new_starts };
-	int ret = change_check(addr, bytes, len, new_starts);
+	const struct pc_over over = { { addr, bytes, len, 0 }, old_starts, new_starts };
 
-	if (ret < 0)
-		return ret;
-	if (!(old_starts & 1) || old_starts >> len)
-		return -EINVAL;
-	if (who != PC_NOBODY_INSIDE && who != PC_CHECK_THREADS &&
-	    !(who == PC_STARTS_KEPT && !(old_starts & ~new_starts)))
-		return -EINVAL;
-	return merge_span(&over, addr, len, who);
+	return old_starts ? make_one(&over, who) : -EINVAL;
 }
 
 int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who)
 {
-	struct merge nops = { .bytes = bytes, .new_starts = 1, .move = true };
-	int ret = change_check(addr, bytes, len, 1);
+	return make_one(&(struct pc_over){ { addr, bytes, len, 0 }, 0, 1 }, who);
+}
 
-	if (ret < 0)
-		return ret;
-	if (len < 2 || (who != PC_NOBODY_INSIDE && who != PC_CHECK_THREADS))
+/* --- Many ------------------------------------------------------------------------------------- */
+
+/* What a batch takes of memory: as many of each as it has ops. */
+struct batch {
+	struct merge *merges; /* in the order of the ops */
+	struct pc_op **by_addr;
+	struct merge **looked_for; /* by address */
+	struct merge **together;
+	struct frames_inside *inside;
+	size_t n;
+	size_t n_looked_for;
+};
+
+static bool batch_alloc(struct batch *batch, size_t n)
+{
+	*batch = (struct batch){ .n = n };
+	batch->merges = calloc(n, sizeof(*batch->merges));
+	batch->by_addr = calloc(n, sizeof(struct pc_op *));
+	batch->looked_for = calloc(n, sizeof(struct merge *));
+	batch->together = calloc(n, sizeof(struct merge *));
+	batch->inside = calloc(n, sizeof(*batch->inside));
+	return batch->merges && batch->by_addr && batch->looked_for && batch->together &&
+	       batch->inside;
+}
+
+static void batch_free(const struct batch *batch)
+{
+	free(batch->merges);
+	free(batch->by_addr);
+	free(batch->looked_for);
+	free(batch->together);
+	free(batch->inside);
+}
+
+/* Those that are moved over, or those that are waited for; and what that has put off. */
+static void look_for_some(const struct batch *batch, bool move)
+{
+	struct merge_set set = { .merges = batch->together, .places.inside = batch->inside };
+	struct merge *merge;
+
+	for (size_t i = 0; i < batch->n_looked_for; i++)
+		if (batch->looked_for[i]->move == move)
+			set.merges[set.n++] = batch->looked_for[i];
+	if (set.n)
+		look_for(&set);
+	for (size_t i = 0; i < batch->n_looked_for; i++) {
+		merge = batch->looked_for[i];
+		if (merge->move != move || merge->result != MERGE_PENDING)
+			continue;
+		set.merges[0] = merge;
+		set.n = 1;
+		look_for(&set);
+	}
+}
+
+static void make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside who,
+		       const struct sync *sync)
+{
+	struct pc_over *over;
+	struct merge *merge;
+
+	for (size_t i = 0; i < batch->n; i++) {
+		ops[i].op.result = over_check(&batch->merges[i], &ops[i], who);
+		batch->by_addr[i] = &ops[i].op;
+	}
+	ops_sort(batch->by_addr, batch->n);
+	for (size_t i = 0; i < batch->n; i++) {
+		over = (struct pc_over *)batch->by_addr[i];
+		merge = &batch->merges[over - ops];
+		if (over->op.result == 0)
+			over->op.result = over_begin(merge, &over->op, who, sync);
+		if (over->op.result == NEEDS_LOOK)
+			batch->looked_for[batch->n_looked_for++] = merge;
+	}
+	look_for_some(batch, true);
+	look_for_some(batch, false);
+	for (size_t i = 0; i < batch->n; i++) {
+		if (ops[i].op.result != NEEDS_LOOK)
+			continue;
+		text_end(&batch->merges[i].span);
+		ops[i].op.result = batch->merges[i].result;
+	}
+}
+
+int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
+{
+	const struct sync *sync = choice_sync();
+	struct batch batch;
+	int ret = 0;
+
+	if (!sync)
+		return -ESHUTDOWN;
+	if (n == 0)
+		return 0;
+	if (!ops || !is_who(who))
 		return -EINVAL;
-	nops.old_starts = (1u << len) - 1;
-	return merge_span(&nops, addr, len, who);
+	if (batch_alloc(&batch, n))
+		make_batch(&batch, ops, who, sync);
+	else
+		ret = -ENOMEM;
+	for (size_t i = 0; ret < 0 && i < n; i++)
+		ops[i].op.result = ret;
+	batch_free(&batch);
+	for (size_t i = 0; i < n && ret == 0; i++)
+		ret = ops[i].op.result;
+	return ret;
 }

@@ -5,6 +5,7 @@
 #ifndef PATCHCORE_PATCH_PATCH_H
 #define PATCHCORE_PATCH_PATCH_H
 
+#include "patchcore/batch.h"
 #include "patchcore/word/word.h"
 
 /*
@@ -24,6 +25,12 @@ int change_make(struct change *change, const struct sync *sync);
  * of the site is gone, or has only looked for what to do.
  */
 bool change_try_again(const struct change *change);
+
+/*
+ * ops_sort - in order of address. Those without an error that share a byte with another one get
+ * -EINVAL.
+ */
+void ops_sort(struct pc_op **ops, size_t n);
 
 /*
  * Of the thread that finishes what was started (pc_finisher_start(3)). finisher_wake - something

@@ -6,7 +6,6 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/site/lock.h \
 	patchcore/site/site.c \
 	patchcore/site/site.h \
-	patchcore/site/span.h \
 	patchcore/site/table.c \
 	patchcore/site/table.h \
 	patchcore/site/thread.c \

@@ -234,7 +234,7 @@ static void window_of_the_library(const void *window)
 
 static void test_window_of_the_library(void **state)
 {
-	static const unsigned windows[] = { 8, 64 };
+	static const unsigned windows[] = { 8, 32 };
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(windows); i++)

@@ -137,9 +137,9 @@ int pc_call_fini(struct pc_call *call);
  * was one of them, and not a deactivation.
  *
  * -EINVAL: no target is known, or pc_call_fini() had the call. -EAGAIN: the first byte is an INT3,
- * or another thread is just giving the call its first target of its own. -ENOENT: there is something
- * else now. -ENOSPC: no room for a stub in reach. -ESHUTDOWN. Else as pc_patch(). After an error the
- * call is as it was.
+ * or another thread is just giving the call its first target of its own. -ENOENT: there is
+ * something else now. -ENOSPC: no room for a stub in reach. -ESHUTDOWN. Else as pc_patch(). After
+ * an error the call is as it was.
  */
 int pc_activate_call(struct pc_call *call, void *target);
 

@@ -15,6 +15,8 @@
 
 #include <stddef.h>
 
+#include <patchcore/batch.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -95,6 +97,33 @@ enum pc_inside {
 int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts,
 		  unsigned new_starts, enum pc_inside who);
 
+/* One change of several instructions of a batch. */
+struct pc_over {
+	struct pc_op op;     /* addr, bytes and len as for pc_patch_over(); result is filled in */
+	unsigned old_starts; /* 0: len 1-byte NOPs that become one, as by pc_patch_merge() */
+	unsigned new_starts;
+};
+
+/*
+ * pc_patch_over_batch - make n changes as by pc_patch_over() or pc_patch_merge(), which share the
+ * looks at all threads.
+ *
+ * What is said there holds for each of them, and each is made or not, as its result says. From the
+ * beginning of the looks to the end executors wait that run into one of them, until it is made;
+ * one that threads stay inside of for 20 ms is put off, and made alone when the others are over.
+ *
+ * results, beside those of these two:
+ *   -EINVAL     shares a byte with another of the batch; both are refused
+ *   -ETIMEDOUT  also: a thread does not answer. Then it is that of all that are still to be made
+ *   -ENOMEM     also of all, if there is none for the batch itself
+ *
+ * Returns 0 if all were made, else the first of the results that is not 0 (by index). n 0 is
+ * nothing to do. -EINVAL: ops is NULL, or there is no such who. -ESHUTDOWN: the results are not
+ * filled in. Thread-safe, not async-signal-safe. Costs what one pc_patch_over() costs, some
+ * hundred nanoseconds more for each, and as much again where NOPs are among others.
+ */
+int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who);
+
 /*
  * pc_patch_merge - replace len (2 to 8) 1-byte NOPs at addr by one instruction.
  *
@@ -110,22 +139,15 @@ int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts
  * The way back, from one instruction to 1-byte NOPs, is a pc_patch() like any
  * other: it adds places to stand at, and takes none away.
  *
- * 0, or after which the code is as it was:
+ * Returns 0, or an error of pc_patch_over(), after which the code is as it was. Of these,
  *   -EINVAL     len, who, or bytes is NULL, or begins with INT3
  *   -EILSEQ     not len 1-byte NOPs at addr
- *   -EAGAIN     another patcher is at it; or no real-time signal is free
  *   -ETIMEDOUT  a thread did not answer within a second: it runs with all signals
  *               blocked, sleeps without end in the kernel inside the run, or is
  *               held by a debugger
- *   -ENOTSUP    PC_CHECK_THREADS: the kernel has no membarrier SYNC_CORE; else as
- *               pc_patch()
- *   -EBUSY      another handler has taken SIGTRAP
- *   -EFAULT, -EACCES, -ENOMEM, -EPERM, -ESHUTDOWN as pc_patch(); -EACCES also: there
- *               is no /proc, or process_vm_readv() is denied
  *
  * Thread-safe, not async-signal-safe. Costs two membarriers and an
- * interruption of every thread: tens of microseconds and some more per thread.
- * Source: AMD APM vol. 2, 7.6.1.
+ * interruption of every thread. Source: AMD APM vol. 2, 7.6.1.
  */
 int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who);
 
