@@ -98,7 +98,7 @@ static void list_remove(uintptr_t start, uintptr_t end)
 /* Also what only executes can be read here. */
 static int copy_forcibly(int fd, uintptr_t from, size_t len)
 {
-	int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	int mem = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
 	uint8_t page[TEXT_PAGE];
 	size_t done = 0;
 

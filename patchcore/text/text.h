@@ -6,7 +6,7 @@
 #ifndef PATCHCORE_TEXT_TEXT_H
 #define PATCHCORE_TEXT_TEXT_H
 
-#include "patchcore/site/span.h"
+#include "patchcore/site/site.h"
 
 /*
  * text_begin - enter the library (fork_enter()), and let one patch write [addr, addr + len), at

@@ -14,9 +14,10 @@
 #include "patchcore/text/pkeys.h"
 #include "patchcore/text/text.h"
 
+/* By the calling thread: what is told of the process is nothing once its main thread has ended. */
 int mappings_read(uintptr_t start, uintptr_t end, struct mapping **list)
 {
-	FILE *file = fopen("/proc/self/maps", "re");
+	FILE *file = fopen("/proc/thread-self/maps", "re");
 	unsigned long from, to, offset, inode;
 	struct mapping *found = NULL, *more;
 	unsigned major, minor;
@@ -88,7 +89,7 @@ struct origin mapping_origin(const struct mapping *map, uintptr_t addr)
 
 size_t mapping_page_size(uintptr_t addr)
 {
-	FILE *file = fopen("/proc/self/smaps", "re");
+	FILE *file = fopen("/proc/thread-self/smaps", "re");
 	unsigned long start, end, kib;
 	size_t size = 0, page = TEXT_PAGE;
 	char *line = NULL;
@@ -113,12 +114,12 @@ int text_read(void *buffer, const void *addr, size_t len)
 	struct iovec to = { .iov_base = buffer, .iov_len = len };
 	struct iovec from = { .iov_base = (void *)(uintptr_t)addr, .iov_len = len };
 	long mem, forced,
-		got = sys_call(SYS_process_vm_readv, sys_call(SYS_getpid), &to, 1, &from, 1, 0);
+		got = sys_call(SYS_process_vm_readv, sys_call(SYS_gettid), &to, 1, &from, 1, 0);
 
 	if (got == (long)len)
 		return 0;
 	/* What is only executed is -EFAULT to that way, as what is not mapped; but not to this. */
-	mem = sys_call(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	mem = sys_call(SYS_openat, AT_FDCWD, "/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
 	if (mem < 0)
 		/* Some of it was there, or it is said that it is not: that much can be told. */
 		return got > 0 || got == -EFAULT ? -EFAULT : -EACCES;

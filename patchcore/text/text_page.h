@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of a page of code. Shared by this room and text_close.c alone.
+ * What is known of a page of code. Shared by this room and pc_text_close() alone.
  */
 #ifndef PATCHCORE_TEXT_TEXT_PAGE_H
 #define PATCHCORE_TEXT_TEXT_PAGE_H
@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 
 #include "patchcore/site/lock.h"
-#include "patchcore/site/span.h"
-#include "patchcore/site/table.h"
+#include "patchcore/site/site.h"
 #include "patchcore/text/text_maps.h"
 
 /* All but the atomics is protected by text_lock. */

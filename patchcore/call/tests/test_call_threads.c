@@ -2,7 +2,8 @@
 /*
  * Calls turned on and off, and elsewhere, while other threads run them, and
  * while other threads do the same. What the executors got is counted: each
- * execution went to one of the targets or to none, and no fourth way. TMAX_STRESS_SCALE lengthens it.
+ * execution went to one of the targets or to none, and no fourth way. TMAX_STRESS_SCALE lengthens
+ * it.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>

@@ -44,9 +44,11 @@ static volatile char selector = DISPATCH_ALLOW;
 
 /*
  * The way back from the handler of SIGSYS: the only system call that is not caught, wherever it
- * comes from. The byte behind it is where the kernel says that it is.
+ * comes from. The byte behind it is where the kernel says that it is. The one before it belongs to
+ * no function: there the unwinder of a thread that ends looks for how to go on, and finds its end.
  */
 __asm__(".text\n"
+	"	nop\n"
 	".globl point_return\n"
 	"point_return:\n"
 	"	mov $15, %eax\n"

@@ -21,7 +21,7 @@
 #define FORKS	     (CHILD_ASAN ? 5 : 40)
 #define MERGE_FORKS  (CHILD_ASAN ? 20 : 200)
 #define LIMIT	     100  /* seconds */
-#define CHILD_LIMIT  60   /* seconds */
+#define CHILD_LIMIT  60	  /* seconds */
 #define WITH_PATCHER 0.05 /* seconds that the patcher stands and waits for the fork */
 
 static uint8_t *pages, *site, *inside;

@@ -259,7 +259,8 @@ static void vfork_often(unsigned turn)
 		must_end_well(make_child(&sharings[0], CODE_NEW));
 		MUST(pc_drain() == 0);
 		code_load(code, i == CHILDREN / 2 - 1 && turn ? CODE_OLD : CODE_NEW);
-		/* An executor that came too late to help may own the site, and be preempted just then. */
+		/* An executor that came too late to help may own the site, and be preempted just
+		 * then. */
 		while ((ret = pc_start_patch(site, code, CODE_LEN)) == -EAGAIN)
 			sched_yield();
 		MUST(ret == 0);

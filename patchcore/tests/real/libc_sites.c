@@ -51,7 +51,7 @@
 #define WAIT_TICKS   20000u
 #define STANDS	     1000u /* PAUSEs that an INT3 stands, for others to run into */
 #define CHILD_LIFE   60u   /* seconds */
-#define FIRST_TRIES 8 /* per site, half of them left to executors; -m makes it more */
+#define FIRST_TRIES  8	   /* per site, half of them left to executors; -m makes it more */
 #define NANOSECONDS  INT64_C(1000000000)
 #define MILLISECONDS INT64_C(1000000)
 

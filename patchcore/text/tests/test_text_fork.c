@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <cmocka.h>
@@ -365,11 +366,14 @@ static struct lateness {
 	atomic_uint torn;
 } * lateness;
 
+static bool next_is_late; /* the child of the next fork */
+
 static void stay(void)
 {
-	if (!lateness)
+	if (!next_is_late)
 		return;
-	alarm(60); /* a parent that has failed does not let it go */
+	/* A parent that has failed does not let it go, and SIGALRM is blocked here. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (atomic_load(&lateness->held)) {
 		uint32_t got = code_run(fn);
 
@@ -380,10 +384,40 @@ static void stay(void)
 	}
 }
 
-/* What it still runs is not changed under it; as soon as it is ready, or dead, it may be. */
-static void late_child(const void *dies)
+static void let_go(pid_t pid)
 {
-	uint8_t bytes[CODE_LEN];
+	atomic_store(&lateness->held, false);
+	must_end_well(pid);
+	MUST(atomic_load(&lateness->runs) > 0 && atomic_load(&lateness->torn) == 0);
+}
+
+static void kill_late(pid_t pid)
+{
+	MUST(kill(pid, SIGKILL) == 0);
+	MUST(waitpid(pid, NULL, 0) == pid);
+}
+
+/* The late one is its parent's concern: a brother that is made meanwhile has pages of its own. */
+static void fork_brother(pid_t late)
+{
+	pid_t pid;
+
+	next_is_late = false;
+	pid = fork();
+	MUST(pid >= 0);
+	if (pid == 0) {
+		must_patch(fn, CODE_NEW);
+		MUST(code_run(fn) == CODE_NEW);
+		_exit(0);
+	}
+	must_end_well(pid);
+	MUST(code_run(fn) == CODE_OLD && try_patch(fn, CODE_NEW) == -EAGAIN);
+	let_go(late);
+}
+
+/* What it still runs is not changed under it; as soon as it is ready, or dead, it may be. */
+static void late_child(void (*end)(pid_t))
+{
 	pid_t pid;
 
 	start();
@@ -392,37 +426,40 @@ static void late_child(const void *dies)
 			-1, 0);
 	MUST(lateness != MAP_FAILED);
 	atomic_store(&lateness->held, true);
+	next_is_late = true;
 	pid = fork();
 	MUST(pid >= 0);
-	code_load(bytes, CODE_NEW);
 	if (pid == 0) {
 		MUST(code_run(fn) == CODE_OLD);
-		MUST(pc_patch(fn, bytes, CODE_LEN) == 0);
+		must_patch(fn, CODE_NEW);
 		_exit(0);
 	}
 	while (!atomic_load(&lateness->there))
 		;
 	for (unsigned i = 0; i < 100; i++)
-		MUST(pc_patch(fn, bytes, CODE_LEN) == -EAGAIN);
+		MUST(try_patch(fn, CODE_NEW) == -EAGAIN);
 	MUST(code_run(fn) == CODE_OLD);
-	if (dies)
-		kill(pid, SIGKILL);
-	else
-		atomic_store(&lateness->held, false);
-	if (dies)
-		MUST(waitpid(pid, NULL, 0) == pid);
-	else
-		must_end_well(pid);
-	MUST(atomic_load(&lateness->runs) > 0 && atomic_load(&lateness->torn) == 0);
-	MUST(pc_patch(fn, bytes, CODE_LEN) == 0);
+	end(pid);
+	must_patch(fn, CODE_NEW);
 	MUST(code_run(fn) == CODE_NEW);
 }
 
-static void test_late_child(void **state)
+static void late_and_ready(const void *arg)
 {
-	(void)state;
-	child_must_pass(late_child, NULL);
-	child_must_pass(late_child, "");
+	(void)arg;
+	late_child(let_go);
+}
+
+static void late_and_dead(const void *arg)
+{
+	(void)arg;
+	late_child(kill_late);
+}
+
+static void late_brother(const void *arg)
+{
+	(void)arg;
+	late_child(fork_brother);
 }
 
 __attribute__((constructor(101))) static void be_first(void)
@@ -449,12 +486,13 @@ static void forking_thread(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(each_its_own),	child_unit_test(closed_before),
-		child_unit_test(vforked),	child_unit_test(without_handlers),
-		child_unit_test(without_copy),	child_unit_test(stores),
-		child_unit_test(in_the_middle), child_unit_test(nested_store),
-		child_unit_test(stopped_store), child_unit_test(forking_thread),
-		cmocka_unit_test(test_late_child),
+		child_unit_test(each_its_own),	 child_unit_test(closed_before),
+		child_unit_test(vforked),	 child_unit_test(without_handlers),
+		child_unit_test(without_copy),	 child_unit_test(stores),
+		child_unit_test(in_the_middle),	 child_unit_test(nested_store),
+		child_unit_test(stopped_store),	 child_unit_test(forking_thread),
+		child_unit_test(late_and_ready), child_unit_test(late_and_dead),
+		child_unit_test(late_brother),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,13 +221,41 @@ static void open_all_along(const void *arg)
 	MUST(code_prot(page) == RX);
 }
 
+/* Then /proc has nothing of the process by its number. */
+static bool main_has_ended(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	bool ended = !maps || fgetc(maps) == EOF;
+
+	if (maps)
+		fclose(maps);
+	return ended;
+}
+
+static void *patch_behind(void *site)
+{
+	while (!main_has_ended())
+		usleep(1000);
+	patch_often(site);
+	_exit(0);
+}
+
+static void main_ended(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	start();
+	MUST(pthread_create(&thread, NULL, patch_behind, straddler(0)) == 0);
+	pthread_exit(NULL);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(one_ends_before),
-		cmocka_unit_test(test_closed_meanwhile),
-		child_unit_test(patched),
-		child_unit_test(open_all_along),
+		child_unit_test(one_ends_before), cmocka_unit_test(test_closed_meanwhile),
+		child_unit_test(patched),	  child_unit_test(open_all_along),
+		child_unit_test(main_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
