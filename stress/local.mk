@@ -10,8 +10,6 @@ libstress_a_SOURCES = \
 	stress/base/process.c \
 	stress/base/process.h \
 	stress/base/random.h \
-	stress/cell/beside.c \
-	stress/cell/beside.h \
 	stress/cell/cell.c \
 	stress/cell/cell.h \
 	stress/cell/code.c \
@@ -65,6 +63,7 @@ stress_tests = \
 	stress/placement/tests/test_place \
 	stress/placement/tests/test_placement \
 	stress/provoke/tests/test_provoker \
+	stress/run/tests/test_beside_cell \
 	stress/run/tests/test_gap \
 	stress/run/tests/test_isolate \
 	stress/run/tests/test_oracle \

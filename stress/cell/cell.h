@@ -143,10 +143,23 @@ struct witness {
 	uint64_t longest_step; /* ticks, the longest of them */
 	int64_t offset;	       /* TSC of the first executor's CPU minus the patcher's, ticks */
 	uint64_t offset_error; /* ticks; the true offset is within */
+	uint64_t error_after;  /* the same, measured anew at the end */
 	double clock[2];       /* core cycles per tick, before and after; of the patcher's CPU */
 	double steal;	       /* steal time over the CPUs used, share of wall time, 0 to 1 */
 	double load;	       /* runnable tasks at the end, /proc/loadavg */
 };
+
+/*
+ * How far apart the patcher's CPU and the first executor's are: by half a round trip of a cache
+ * line, which is what offset_error is. Where a hypervisor moves its CPUs, it changes with time.
+ */
+enum distance {
+	DISTANCE_NEAR,
+	DISTANCE_FAR, /* DISTANCE_TICKS or more, at either end of a cell */
+	DISTANCES,    /* as many are known; as a distance: it is not known */
+};
+
+#define DISTANCE_TICKS 300
 
 /* A tear and what the patcher was doing. All in ticks. */
 struct tear_event {

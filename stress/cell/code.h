@@ -20,9 +20,6 @@
  *              whether the toggle's number is even, published by the patcher before
  *              it; right as long as a tear runs within `rest` of its toggle.
  *
- * Rather the prefixed NOP than 0F 1F 44 00 00: in that one, three of the eight
- * mixes are still a NOP, harmless by construction and seen by no oracle.
- *
  * A fetch that is two changes old (of A -> B -> C: front A, back C) lands where the
  * opposite kind of C -> A does, so the other wait gets the blame. Where its toggle's
  * number is known, in the ring, it is told to be "other".
@@ -39,14 +36,9 @@
  * leaves no trace, so there it is calls that count: those to which another execution
  * is between the last one and them.
  *
- * What a cell adds to the loop stands behind the site and what watches it, that
- * is, ahead of the next execution of it:
- *
- *   loop       so many LEA in a row, four bytes and one cycle each
- *   chain      40 multiplications, each waiting for the one before it: what is
- *              fetched after them waits for its turn, and so does the site
- *   sites      three more straddlers of a line: 0F 1F 44 xx yy is a 5-byte NOP
- *              for any xx yy; xx ends one line, yy begins the next
+ * What a cell adds to the loop (loop, and provokers chain and sites) stands behind the site and
+ * what watches it, that is, ahead of the next execution of it. The straddlers of sites are NOPs
+ * 0F 1F 44 xx yy for any xx yy; xx ends one line, yy begins the next.
  *
  * Crossing inside has three sites in one line, one after the other, across the boundaries of 8, 16
  * and 32 bytes: who fetches the line once sees three. Each has calls, landings and counters of its

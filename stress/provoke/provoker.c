@@ -197,7 +197,16 @@ static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 
 /* --- Lines that take the place of a site's -------------------------------------------------- */
 
-bool evict_possible(void)
+#define EVICT_LINES 48 /* more than twice as many as any second-level cache has ways */
+
+struct evict {
+	uint8_t *memory;
+	const uint8_t *line[2][EVICT_LINES]; /* for the front, for the back */
+	unsigned lines[2];
+};
+
+/* Does the kernel tell this process physical pages? */
+static bool evict_possible(void)
 {
 	int here = 0;
 
@@ -210,7 +219,7 @@ bool evict_possible(void)
  * page in bits 12 to 16, at the same place in the page, compete with it. The first level of
  * instructions holds nothing that the second does not, where that is inclusive (AMD since Zen).
  */
-int evict_start(struct evict *e, const uint8_t *front, const uint8_t *back)
+static int evict_start(struct evict *e, const uint8_t *front, const uint8_t *back)
 {
 	const uint8_t *const at[2] = { front, back };
 	void *memory = mmap(NULL, EVICT_PAGES * PAGE, PROT_READ | PROT_WRITE,
@@ -230,14 +239,14 @@ int evict_start(struct evict *e, const uint8_t *front, const uint8_t *back)
 	return e->lines[0] == EVICT_LINES && e->lines[1] == EVICT_LINES ? 0 : -ENOMEM;
 }
 
-void evict_stop(struct evict *e)
+static void evict_stop(struct evict *e)
 {
 	if (e->memory)
 		munmap(e->memory, EVICT_PAGES * PAGE);
 	e->memory = NULL;
 }
 
-uint64_t evict_lines(const struct evict *e)
+static uint64_t evict_lines(const struct evict *e)
 {
 	for (unsigned i = 0; i < EVICT_LINES; i++) {
 		(void)*(const volatile uint8_t *)e->line[0][i];

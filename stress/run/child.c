@@ -13,7 +13,6 @@
 #include "patchcore/word/word.h"
 #include "stress/base/clock.h"
 #include "stress/base/random.h"
-#include "stress/cell/beside.h"
 #include "stress/cell/toggle.h"
 #include "stress/oracle/trace_log.h"
 #include "stress/placement/place.h"
@@ -221,6 +220,7 @@ static int run_cell(struct child *c)
 	provokers_count(c->provokers, &shared->provoked);
 	provokers_stop(c->provokers);
 	witness_after(&result->witness);
+	witness_apart_after(&result->witness, c->topology, &result->seating);
 	free(executors);
 	for (unsigned i = 0; i < c->cell->executors; i++)
 		code_collect(&shared->code, shared->executor[i].slots,

@@ -144,6 +144,7 @@ void witness_clear(struct witness *witness)
 		.smis = WITNESS_UNKNOWN,
 		.throttles = WITNESS_UNKNOWN,
 		.offset_error = WITNESS_UNKNOWN,
+		.error_after = WITNESS_UNKNOWN,
 		.clock = { -1, -1 },
 		.steal = -1,
 		.load = -1,
@@ -320,15 +321,23 @@ double clock_rate(void)
 	return best == UINT64_MAX ? -1 : (double)ADDS * LOOPS / (double)best;
 }
 
+static struct tsc_offset offset_of(hwloc_topology_t topology, const struct seating *seating)
+{
+	struct tsc_offset to = TSC_OFFSET_UNKNOWN;
+
+	if (seating->executors &&
+	    tsc_offset_measure(topology, seating->patcher, seating->executor[0], &to) < 0)
+		to = TSC_OFFSET_UNKNOWN;
+	return to;
+}
+
 void witness_before(struct witness *witness, hwloc_topology_t topology,
 		    const struct seating *seating)
 {
-	struct tsc_offset to = TSC_OFFSET_UNKNOWN;
-	unsigned here = seating->patcher, there = seating->executor[0];
+	struct tsc_offset to;
 
 	witness->clock[0] = clock_rate();
-	if (seating->executors && tsc_offset_measure(topology, here, there, &to) < 0)
-		to = TSC_OFFSET_UNKNOWN;
+	to = offset_of(topology, seating);
 	witness->offset = to.offset;
 	witness->offset_error = to.error;
 }
@@ -336,6 +345,33 @@ void witness_before(struct witness *witness, hwloc_topology_t topology,
 void witness_after(struct witness *witness)
 {
 	witness->clock[1] = clock_rate();
+}
+
+void witness_apart_after(struct witness *witness, hwloc_topology_t topology,
+			 const struct seating *seating)
+{
+	witness->error_after = offset_of(topology, seating).error;
+}
+
+/* Threads on one CPU have none, and witnesses of those that died do not tell. */
+static enum distance distance_of(uint64_t error)
+{
+	if (!error || error == WITNESS_UNKNOWN)
+		return DISTANCES;
+	return error < DISTANCE_TICKS ? DISTANCE_NEAR : DISTANCE_FAR;
+}
+
+enum distance witness_distance_after(const struct witness *witness)
+{
+	return distance_of(witness->error_after);
+}
+
+enum distance witness_distance(const struct witness *witness)
+{
+	enum distance before = distance_of(witness->offset_error);
+
+	/* Old journals tell of the beginning alone. */
+	return witness_distance_after(witness) == DISTANCE_FAR ? DISTANCE_FAR : before;
 }
 
 void witness_step(struct witness *witness, uint64_t step)

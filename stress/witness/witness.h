@@ -29,6 +29,10 @@ struct witness_mark {
 	uint64_t smis;
 };
 
+/* witness_distance - of a whole cell. witness_distance_after - at its end, if that is known. */
+enum distance witness_distance(const struct witness *witness);
+enum distance witness_distance_after(const struct witness *witness);
+
 /* witness_clear - no switches, faults and steps yet; all else unknown. */
 void witness_clear(struct witness *witness);
 
@@ -60,11 +64,14 @@ void witness_step(struct witness *witness, uint64_t step);
 /*
  * witness_before / _after - clock rate, and before also the TSC offset, by the
  * patcher, pinned and with no executor or provoker running: they would be
- * measured with it. Each takes about 2 ms.
+ * measured with it. Each takes about 2 ms. witness_apart_after - how well the
+ * offset is known then: that tells how far apart the CPUs are.
  */
 void witness_before(struct witness *witness, hwloc_topology_t topology,
 		    const struct seating *seating);
 void witness_after(struct witness *witness);
+void witness_apart_after(struct witness *witness, hwloc_topology_t topology,
+			 const struct seating *seating);
 
 /*
  * clock_rate - core cycles per TSC tick of the CPU that the caller runs on. Takes about 2 ms, in

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "patchcore/word/word.h"
-#include "stress/cell/beside.h"
 #include "stress/cell/code.h"
+#include "stress/cell/toggle.c"
 #include "stress/cell/toggle.h"
 
 #define CHANGES 20 /* each may cost a time slice or two where the threads share a CPU */

@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "stress/placement/place.h"
+#include "stress/provoke/provoker.c"
 #include "stress/tests/provoker_place.h"
 
 #define PATIENCE 20000 /* looks, 1 ms apart: for what must come, however slow the machine */

@@ -503,11 +503,39 @@ static void a_cell_fills_in_its_witness(void **state)
 	assert_true(w->clock[0] > 0 && w->clock[1] > 0);
 	assert_true(w->steal >= 0 && w->load >= 1);
 	/* One CPU alone knows its offset to itself. */
-	if (cell.executors > 1)
+	if (cell.executors > 1) {
 		assert_true(w->offset_error != WITNESS_UNKNOWN && w->offset_error > 0);
+		assert_true(w->error_after != WITNESS_UNKNOWN && w->error_after > 0);
+	}
 	/* Patcher and executors had to take turns. */
 	assert_true(w->voluntary + w->involuntary > 0);
 	assert_true(w->involuntary != WITNESS_UNKNOWN && w->minor_faults != WITNESS_UNKNOWN);
+}
+
+/* Far at either end is far. Broken: by the beginning alone the third would be near. */
+static void distance_is_of_both_ends(void **state)
+{
+	static const struct {
+		uint64_t before, after;
+		enum distance whole, at_end;
+	} cases[] = {
+		{ 150, 299, DISTANCE_NEAR, DISTANCE_NEAR },
+		{ 300, 150, DISTANCE_FAR, DISTANCE_NEAR },
+		{ 150, 300, DISTANCE_FAR, DISTANCE_FAR },
+		{ 150, WITNESS_UNKNOWN, DISTANCE_NEAR, DISTANCES },
+		{ 400, WITNESS_UNKNOWN, DISTANCE_FAR, DISTANCES },
+		{ 0, 0, DISTANCES, DISTANCES },
+		{ WITNESS_UNKNOWN, WITNESS_UNKNOWN, DISTANCES, DISTANCES },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct witness w = { .offset_error = cases[i].before,
+				     .error_after = cases[i].after };
+
+		assert_int_equal(witness_distance(&w), cases[i].whole);
+		assert_int_equal(witness_distance_after(&w), cases[i].at_end);
+	}
 }
 
 static void threads_that_died_leave_no_counts(void **state)
@@ -553,6 +581,7 @@ int main(void)
 		cmocka_unit_test(this_machine_is_read),
 		cmocka_unit_test(the_clock_rate_is_plausible),
 		cmocka_unit_test(a_cell_fills_in_its_witness),
+		cmocka_unit_test(distance_is_of_both_ends),
 		cmocka_unit_test(threads_that_died_leave_no_counts),
 	};
 
