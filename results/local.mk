@@ -16,6 +16,7 @@ dist_pkgdata_DATA += \
 	results/figures/figure.gp \
 	results/figures/figure9.gp \
 	results/journal/tmax_journal.py \
+	results/schema/fastinst-1.json \
 	results/schema/journal-2.json
 
 # What a config looks like: of another machine, so that the library refuses it.

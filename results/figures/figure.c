@@ -66,12 +66,13 @@ bool figure9_takes(const struct cell_record *record, enum oracle oracle)
 /* --- The caption: what the crash oracle's figure says of how its runs differ from the paper's ---
  */
 
-/* The sets of values that the runs have; of each value how many runs have it. */
+/* The sets of values that the runs have, in the order in which they are told. */
 enum {
-	VARIANT, /* what runs of the same kind have in common */
-	SEAT,	 /* placement, executors */
+	PLACED,
+	EXECUTORS,
 	WAIT,
 	SPLIT,
+	RUNS, /* with all else alike */
 	TOGGLES,
 	REST,
 	PAIR,
@@ -81,135 +82,111 @@ enum {
 	SETS
 };
 
-static void put_range(FILE *out, uint64_t least, uint64_t most)
+static const char *provoked_name(unsigned provoked)
 {
-	fputs(NUMBER(least), out);
-	if (most != least)
-		fprintf(out, " to %s", NUMBER(most));
+	return provoked ? "provoked" : "not provoked";
 }
 
-static void put_ends(FILE *out, const struct tally *set)
-{
-	put_range(out, set->row[0].key[0], set->row[set->count - 1].key[0]);
-}
+static const struct {
+	const char *before, *behind;
+	const char *(*name)(unsigned value); /* NULL: it is a number */
+} told[SETS] = {
+	[PLACED] = { "", "", placement_name },
+	[EXECUTORS] = { "N = ", "", NULL },
+	[WAIT] = { "waits ", "", NULL },
+	[SPLIT] = { "S = ", "", NULL },
+	[RUNS] = { "runs of each: ", "", NULL },
+	[TOGGLES] = { "", " toggles a run", NULL },
+	[REST] = { "a rest of ", " ticks", NULL },
+	[PAIR] = { "pair ", "", pair_name },
+	[CROSSING] = { "across a ", "", crossing_name },
+	[STRETCH] = { "stretch ", "", NULL },
+	[PROVOKED] = { "", "", provoked_name },
+};
 
-/* "2 to 6", and "1, 3 to 4" where there are holes: one key of so many rows. */
-static void put_values(FILE *out, const struct tally_row *row, size_t count, unsigned key)
+/* "2 to 6", "0 to 2400 by 100", and "1, 3" where three or more are not evenly apart. */
+static void put_values(FILE *out, const struct tally *set, const char *(*name)(unsigned value))
 {
-	for (size_t i = 0, last; i < count; i = last + 1) {
-		for (last = i; last + 1 < count; last++)
-			if (row[last + 1].key[key] != row[last].key[key] + 1)
+	const struct tally_row *row = set->row;
+
+	for (size_t i = 0, last; i < set->count; i = last + 1) {
+		uint64_t step = i + 1 < set->count ? row[i + 1].key[0] - row[i].key[0] : 0;
+
+		for (last = i; !name && last + 1 < set->count; last++)
+			if (row[last + 1].key[0] - row[last].key[0] != step)
 				break;
-		fputs(i ? ", " : "", out);
-		put_range(out, row[i].key[key], row[last].key[key]);
+		last = last - i < 2 ? i : last;
+		fprintf(out, "%s%s", i ? ", " : "",
+			name ? name((unsigned)row[i].key[0]) : NUMBER(row[i].key[0]));
+		if (last > i)
+			fprintf(out, " to %s", NUMBER(row[last].key[0]));
+		if (last > i && step > 1)
+			fprintf(out, " by %s", NUMBER(step));
 	}
-}
-
-/* How its runs differ from the paper's; where they sit is always told: the paper does not. */
-static void put_here(FILE *out, const struct tally set[SETS], const struct identity *id)
-{
-	const struct tally *seats = &set[SEAT], *waits = &set[WAIT], *crossings = &set[CROSSING];
-	uint64_t fewest = UINT64_MAX, most = 0, least_wait = waits->row[0].key[0];
-	uint64_t most_wait = waits->row[waits->count - 1].key[0];
-	bool even = least_wait == 0 && most_wait == PAPER_WAIT_MOST;
-
-	for (size_t i = 0; i < set[VARIANT].count; i++) {
-		uint64_t runs = set[VARIANT].row[i].trials;
-
-		fewest = runs < fewest ? runs : fewest;
-		most = runs > most ? runs : most;
-	}
-	fputs("Here: ", out);
-	for (size_t i = 0, end; i < seats->count; i = end) {
-		for (end = i + 1; end < seats->count && !tally_begins(seats, end, 1); end++)
-			;
-		fputs(i ? " and " : "N = ", out);
-		put_values(out, &seats->row[i], end - i, 1);
-		fprintf(out, " (%s)", placement_name((enum placement)seats->row[i].key[0]));
-	}
-	fprintf(out, " on %u CPUs, ", id->cpus);
-	put_range(out, fewest, most);
-	fprintf(out, " run%s of each, ", most == 1 ? "" : "s");
-	put_ends(out, &set[TOGGLES]);
-	fputs(" toggles a run", out);
-	/* Only where they are not the paper's, all of them. */
-	for (size_t i = 1; i < waits->count; i++)
-		even = even && waits->row[i].key[0] - waits->row[i - 1].key[0] == PAPER_WAIT_STEP;
-	if (!even)
-		fprintf(out, ", %zu wait%s from %" PRIu64 " to %" PRIu64, waits->count,
-			waits->count == 1 ? "" : "s", least_wait, most_wait);
-	if (set[SPLIT].count < PAPER_SPLITS) {
-		fputs(", only S = ", out);
-		put_values(out, set[SPLIT].row, set[SPLIT].count, 0);
-	}
-	fputs("; a rest of ", out);
-	put_ends(out, &set[REST]);
-	fputs(" ticks between toggles", out);
-	for (size_t i = 0; i < set[PAIR].count; i++)
-		fprintf(out, "%s%s", i ? " and " : ", pair ",
-			pair_name((enum code_pair)set[PAIR].row[i].key[0]));
-	if (tally_find(crossings, (const uint64_t[TALLY_KEYS]){ CROSSING_PAGE }))
-		fprintf(out, ", across a page%s", crossings->count > 1 ? ", too" : "");
-	if (set[STRETCH].row[set[STRETCH].count - 1].key[0])
-		fputs(", waits stretched", out);
-	if (set[PROVOKED].row[set[PROVOKED].count - 1].key[0])
-		fputs(", provoked", out);
-	fputs(".", out);
 }
 
 int caption_paper(const struct journal_data *data, char *text, size_t size)
 {
-	struct tally set[SETS] = { 0 };
+	struct tally set[SETS] = { 0 }, alike = { 0 };
 	bool failed = false;
 	char *made = NULL;
 	size_t length, runs = 0;
+	FILE *out;
 
 	text[0] = '\0';
 	for (size_t i = 0; i < data->count; i++)
 		if (figure9_takes(&data->records[i], ORACLE_CRASH)) {
 			const struct cell *c = &data->records[i].cell;
-			const struct tally_row row[SETS] = {
-				[VARIANT] = { .key = { c->waits.first, c->crossing, c->split,
-						       c->executors, c->placement } },
-				[SEAT] = { .key = { c->placement, c->executors } },
-				[WAIT] = { .key = { c->waits.first } },
-				[SPLIT] = { .key = { c->split } },
-				[TOGGLES] = { .key = { c->toggles } },
-				[REST] = { .key = { c->rest } },
-				[PAIR] = { .key = { c->pair } },
-				[CROSSING] = { .key = { c->crossing } },
-				[STRETCH] = { .key = { c->waits.stretch } },
-				[PROVOKED] = { .key = { c->provokers || c->loop } },
+			const struct tally_row run = {
+				.key = { c->placement, c->executors, c->waits.first, c->split,
+					 c->crossing },
+				.trials = 1,
+			};
+			const uint64_t value[SETS] = {
+				[PLACED] = c->placement,
+				[EXECUTORS] = c->executors,
+				[WAIT] = c->waits.first,
+				[SPLIT] = c->split,
+				[TOGGLES] = c->toggles,
+				[REST] = c->rest,
+				[PAIR] = c->pair,
+				[CROSSING] = c->crossing,
+				[STRETCH] = c->waits.stretch,
+				[PROVOKED] = c->provokers || c->loop,
 			};
 
-			for (int k = 0; k < SETS; k++) {
-				struct tally_row one = row[k];
-
-				one.trials = 1;
-				tally_add(&set[k], &one);
-			}
+			tally_add(&alike, &run);
+			for (int k = 0; k < SETS; k++)
+				if (k != RUNS)
+					tally_add(&set[k],
+						  &(struct tally_row){ .key[0] = value[k] });
 			runs++;
 		}
+	for (size_t i = 0; i < alike.count; i++)
+		tally_add(&set[RUNS], &(struct tally_row){ .key[0] = alike.row[i].trials });
 	for (int i = 0; i < SETS; i++)
 		failed |= set[i].failed;
-	if (runs && !failed) {
-		FILE *out = open_memstream(&made, &length);
-
-		if (out) {
-			fprintf(out,
-				"The paper: %d waits from 0 to %d, S = 1 to %d, N = %d to %d "
-				"executors, %d runs of each, %s toggles a run.\n",
-				PAPER_WAITS, PAPER_WAIT_MOST, PAPER_SPLITS, PAPER_N_FEWEST,
-				PAPER_N_MOST, PAPER_REPETITIONS, NUMBER(PAPER_TOGGLES));
-			put_here(out, set, &data->identity);
+	out = runs && !failed && !alike.failed ? open_memstream(&made, &length) : NULL;
+	if (out) {
+		fprintf(out,
+			"The paper: %d waits from 0 to %d, S = 1 to %d, N = %d to %d executors, "
+			"%d runs of each, %s toggles a run.\nHere: %u CPUs",
+			PAPER_WAITS, PAPER_WAIT_MOST, PAPER_SPLITS, PAPER_N_FEWEST, PAPER_N_MOST,
+			PAPER_REPETITIONS, NUMBER(PAPER_TOGGLES), data->identity.cpus);
+		for (int i = 0; i < SETS; i++) {
+			fprintf(out, "; %s", told[i].before);
+			put_values(out, &set[i], told[i].name);
+			fputs(told[i].behind, out);
 		}
-		failed = !out || fclose(out);
-		if (!failed)
-			snprintf(text, size, "%s", made);
-		free(made);
+		fputs(".", out);
 	}
+	failed = runs && (!out || fclose(out));
+	if (runs && !failed)
+		snprintf(text, size, "%s", made);
+	free(made);
 	for (int i = 0; i < SETS; i++)
 		tally_free(&set[i]);
+	tally_free(&alike);
 	return failed ? -ENOMEM : runs ? 0 : -ENODATA;
 }
 
@@ -237,13 +214,12 @@ static void print_points(FILE *stream, const void *arg)
 	}
 }
 
-int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, const char *prefix,
-			 char *error, size_t size)
+int figure9_write(const struct journal_data *data, enum oracle oracle, const char *prefix,
+		  char *error, size_t size)
 {
 	struct figure f = { .oracle = oracle };
 	const struct identity *id = &data->identity;
 	const json_t *paper = json_object_get(line_last(data, "estimate"), "paper");
-	const struct cell_record *end;
 	bool bare = strcmp(id->hypervisor, "none") == 0;
 	char titles[sizeof(f.title) + sizeof(f.subtitle)], executors[32], left_out[64] = "";
 	char crossings[16], splits[16] = "", mark[32] = "", crashes[64] = "";
@@ -258,10 +234,11 @@ int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, co
 		return picture_fail(-EINVAL, error, size, "the journal names no machine");
 	if (data->mixed)
 		return picture_fail(-EINVAL, error, size, "the journal holds different machines");
-	end = data->records + data->count;
-	for (const struct cell_record *r = data->records; r < end; r++)
-		f.still |= fits(&r->cell, oracle) && !r->cell.waits.stretch;
-	for (const struct cell_record *r = data->records; r < end; r++) {
+	for (size_t i = 0; i < data->count; i++)
+		f.still |= fits(&data->records[i].cell, oracle) &&
+			   !data->records[i].cell.waits.stretch;
+	for (size_t i = 0; i < data->count; i++) {
+		const struct cell_record *r = &data->records[i];
 		const struct cell *c = &r->cell;
 		bool crashed = r->result.outcome == OUTCOME_CRASH;
 		struct tally_row point = { .key = { crossing_bytes(c->crossing), c->split,
@@ -346,9 +323,4 @@ int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, co
 	rc = picture_make(&picture, prefix, error, size);
 	tally_free(&f.points);
 	return rc;
-}
-
-int figure9_write(const struct journal_data *data, const char *prefix, char *error, size_t size)
-{
-	return figure9_write_oracle(data, ORACLE_COUNT, prefix, error, size);
 }

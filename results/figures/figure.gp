@@ -22,7 +22,7 @@ set border 3 linecolor "#404040"
 set tics out nomirror
 set grid xtics ytics linecolor "#dddddd" linewidth 1
 set bars small
-set lmargin at screen 72.0 / wide
+set lmargin at screen 80.0 / wide
 set rmargin at screen 1 - 18.0 / wide
 unset key
 
@@ -31,9 +31,12 @@ from(pixels) = 1 - pixels / height
 panel_text(crossing) = crossing == 64 ? "line crossing (64 bytes)" \
 	: crossing == 4096 ? "page crossing (4096 bytes)" \
 	: crossing == 0 ? "no crossing (inside 8 bytes)" : sprintf("crossing of %d bytes", crossing)
-# Whole numbers as everywhere else: 30000, 1e5.
-tic_text(step, decade) = decade < 5 ? sprintf("%d", step * 10 ** decade) \
+# Numbers as everywhere else: 0.001, 30000, 1e5.
+tic_text(step, decade) = decade >= -3 && decade < 5 ? sprintf("%g", step * 10.0 ** decade) \
 	: sprintf("%de%d", step, decade)
+# eval tics_of("y", "1 3"): at so many times each power of ten
+tics_of(axis, steps) = sprintf("set %stics (); do for [d = -18 : 15] { do for [step in '%s'] \
+	{ set %stics add (tic_text(int(step), d) int(step) * 10.0 ** d) } }", axis, steps, axis)
 
 # An axis of waits is linear near 0, where the short ones lie, and logarithmic far from it.
 knee = 300.0

@@ -14,10 +14,12 @@
 bool figure9_takes(const struct cell_record *record, enum oracle oracle);
 
 /*
- * figure9_write - tears per million toggles against the wait.
+ * figure9_write - tears per million toggles against the wait; by the paper's own oracle, with
+ * ORACLE_CRASH, failed runs in 100, for each split and, as in the paper, for all splits in one,
+ * and below it caption_paper().
  *
- * From the records with oracle count, protocol wait, two equal waits and a line
- * or page crossing, without provokers: one panel per crossing, one curve per split,
+ * From the records with that oracle, protocol wait, two equal waits and a line or page crossing,
+ * without provokers where tears are counted: one panel per crossing, one curve per split,
  * everything else added up. Waits that stand still, as the paper's do; those that
  * stretch only where there are no others. Writes PREFIX.dat, PREFIX.svg and PREFIX.png.
  *
@@ -26,15 +28,8 @@ bool figure9_takes(const struct cell_record *record, enum oracle oracle);
  * -ENODATA: no record fits; nothing is written.
  * Else as picture_make().
  */
-int figure9_write(const struct journal_data *data, const char *prefix, char *error, size_t size);
-
-/*
- * figure9_write_oracle - the same by the paper's own oracle with ORACLE_CRASH:
- * failed runs in 100, for each split and, as in the paper, for all splits in one;
- * below it caption_paper(). With ORACLE_COUNT it is figure9_write().
- */
-int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, const char *prefix,
-			 char *error, size_t size);
+int figure9_write(const struct journal_data *data, enum oracle oracle, const char *prefix,
+		  char *error, size_t size);
 
 /* What the paper ran: section 8.1. Waits in ticks; N counts executors. */
 #define PAPER_WAIT_MOST	  2400
@@ -48,7 +43,7 @@ int figure9_write_oracle(const struct journal_data *data, enum oracle oracle, co
 
 /*
  * caption_paper - two lines: what the paper ran, and what the runs of a figure by the crash oracle
- * are where that is not the same or not told by the paper. From the records alone. 0, -ENODATA if
+ * are. From the records alone. 0, -ENODATA if
  * no record belongs to such a figure, or -ENOMEM; then text is empty.
  */
 #define CAPTION_ROOM 1024

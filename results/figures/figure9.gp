@@ -104,7 +104,7 @@ if (short) {
 if (counting) {
 	set logscale y
 	set yrange [Y_min * 0.3 : Y_max * 3]
-	set format y "1e%T"
+	eval tics_of("y", "1")
 } else {
 	set yrange [0 : 105]
 	set format y "%g"

@@ -22,6 +22,8 @@ enum number {
 	NUMBER_MEASURE, /* a real, or null for a negative one */
 	NUMBER_SEED,	/* uint64_t, as a string: seed_to_json() */
 	NUMBER_NAME,	/* an enum, by its names */
+	NUMBER_TOLD,	/* double, left out where it is NAN; "inf", "-inf" */
+	NUMBER_WORDS,	/* char[max], left out where it is empty; not of min characters */
 	NUMBER_END
 };
 
@@ -53,11 +55,18 @@ struct field {
 	BOUNDED(struct witness, name, member, since, NUMBER_WITNESS, 0, INT64_MAX)
 #define MEASURE(name, member, since) \
 	BOUNDED(struct witness, name, member, since, NUMBER_MEASURE, 0, 0)
+#define TOLD(type, name, member) BOUNDED(type, name, member, 1, NUMBER_TOLD, 0, 0)
+#define TEXT(type, name, member, min) \
+	BOUNDED(type, name, member, 1, NUMBER_WORDS, min, sizeof(((type *)0)->member))
 #define END {NULL, 0, NUMBER_END, 0, 0, 0, false, NULL, NULL}
 /* clang-format on */
 
 /* table_to_json - an object; NULL for what no reader would take. */
 json_t *table_to_json(const struct field *fields, const void *base);
+
+/* real_to_json, real_from_json - as NUMBER_TOLD. NULL: NAN, or out of memory. 0 or -EINVAL. */
+json_t *real_to_json(double x);
+int real_from_json(const json_t *json, double *x);
 
 /* table_from_json - of a line of that schema. 0, or -EINVAL with base half filled. */
 int table_from_json(const json_t *object, int schema, const struct field *fields, void *base);

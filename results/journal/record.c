@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #define COMMAND_MAX   1024
 #define LINUX_ERRORS  4095 /* MAX_ERRNO */
 #define LINUX_SIGNALS 64
+#define EXACT	      0x1p53 /* whole numbers up to here are told as such */
 
 /* clang-format off */
 static const struct field cell_fields[] = {
@@ -111,6 +113,7 @@ static const struct field witness_fields[] = {
 	WITNESS("longest_step", longest_step, 2),
 	SIGNED(struct witness, "offset", offset, 2),
 	WITNESS("offset_error", offset_error, 2),
+	OPTIONAL(struct witness, "offset_error_after", error_after, NUMBER_WITNESS, INT64_MAX),
 	MEASURE("clock_before", clock[0], 2),
 	MEASURE("clock_after", clock[1], 2),
 	MEASURE("steal", steal, 1),
@@ -138,6 +141,32 @@ int seed_from_json(const json_t *json, uint64_t *seed)
 	return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *seed <= INT64_MAX
 		       ? 0
 		       : -EINVAL;
+}
+
+json_t *real_to_json(double x)
+{
+	if (isnan(x))
+		return NULL;
+	if (isinf(x))
+		return json_string(x > 0 ? "inf" : "-inf");
+	if (x == floor(x) && fabs(x) < EXACT)
+		return json_integer((json_int_t)x);
+	return json_real(x);
+}
+
+int real_from_json(const json_t *json, double *x)
+{
+	const char *text = json_string_value(json);
+
+	if (text && strcmp(text, "inf") == 0)
+		*x = INFINITY;
+	else if (text && strcmp(text, "-inf") == 0)
+		*x = -INFINITY;
+	else if (json_is_number(json))
+		*x = json_number_value(json);
+	else
+		return -EINVAL;
+	return 0;
 }
 
 json_t *table_to_json(const struct field *f, const void *base)
@@ -173,6 +202,16 @@ json_t *table_to_json(const struct field *f, const void *base)
 			value = *(const double *)at < 0 ? json_null()
 							: json_real(*(const double *)at);
 			break;
+		case NUMBER_TOLD:
+			if (isnan(*(const double *)at))
+				continue;
+			value = real_to_json(*(const double *)at);
+			break;
+		case NUMBER_WORDS:
+			if (!*at && !f->min)
+				continue;
+			value = *at ? json_string(at) : NULL;
+			break;
 		default:
 			value = *(const unsigned *)at <= f->max
 					? json_string(f->name_of(*(const unsigned *)at))
@@ -191,6 +230,13 @@ static int number_from_json(const json_t *value, const struct field *f, void *ba
 	json_int_t integer = json_integer_value(value);
 	char *at = (char *)base + f->offset;
 
+	if (f->type == NUMBER_WORDS) {
+		const char *text = json_string_value(value);
+
+		return text && *text ? text_take(text, at, (size_t)f->max) : -EINVAL;
+	}
+	if (f->type == NUMBER_TOLD)
+		return real_from_json(value, (double *)at);
 	if (f->type == NUMBER_NAME) {
 		int name = json_is_string(value) ? f->parse(json_string_value(value)) : -EINVAL;
 
@@ -226,6 +272,10 @@ int table_from_json(const json_t *object, int schema, const struct field *f, voi
 		const json_t *value = json_object_get(object, f->name);
 		bool missing = f->since > schema || (f->optional && !value);
 
+		if (f->type == NUMBER_TOLD && !value)
+			*(double *)((char *)base + f->offset) = NAN;
+		if (!value && (f->type == NUMBER_TOLD || (f->type == NUMBER_WORDS && !f->min)))
+			continue;
 		/* What an old line does not tell is zero, or unknown, as null says it. */
 		if (missing && f->type != NUMBER_WITNESS && f->type != NUMBER_MEASURE)
 			continue;

@@ -69,13 +69,12 @@ static inline void add_crashes_of_two_splits(struct place *place)
 
 static inline int write_it(struct place *place)
 {
-	return figure9_write(&place->data, "out", place->error, sizeof(place->error));
+	return figure9_write(&place->data, ORACLE_COUNT, "out", place->error, sizeof(place->error));
 }
 
 static inline int write_crashes(struct place *place)
 {
-	return figure9_write_oracle(&place->data, ORACLE_CRASH, "out", place->error,
-				    sizeof(place->error));
+	return figure9_write(&place->data, ORACLE_CRASH, "out", place->error, sizeof(place->error));
 }
 
 #endif

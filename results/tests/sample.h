@@ -85,6 +85,7 @@ static inline struct cell_record sample_record(unsigned i)
 			.longest_step = 54321,
 			.offset = -12,
 			.offset_error = 34,
+			.error_after = 35,
 			.clock = { 1.25, -1 },
 			.steal = 0.015625,
 			.load = 1.25,

@@ -32,25 +32,14 @@ def parse(line):
 
 
 def definition(schema, line):
-    """The definition for the line's type, for a better message than "not one of four"."""
-    names = {
-        "run": "run",
-        "cell": "cell_record",
-        "gaps": "gaps_record",
-        "tail": "tail",
-        "estimate": "estimate",
-        "evidence": "evidence",
-        "epoch": "epoch",
-        "bench": "bench",
-        "verify": "verify",
-        "store": "store",
-        "info": "info",
-        "cpuid": "cpuid",
-    }
-    name = names.get(line.get("type")) if isinstance(line, dict) else None
-    if name == "estimate" and "first_wait" in line:
-        name = "estimate_of_waits"
-    return {**schema, "oneOf": [{"$ref": f"#/$defs/{name}"}]} if name else schema
+    """The definitions for the line's type, for a better message than "not one of four"."""
+    kind = line.get("type") if isinstance(line, dict) else None
+    names = [
+        name
+        for name, definition in schema["$defs"].items()
+        if kind and definition.get("properties", {}).get("type", {}).get("const") == kind
+    ]
+    return {**schema, "oneOf": [{"$ref": f"#/$defs/{name}"} for name in names]} if names else schema
 
 
 def complaint(validator, schema, text):

@@ -90,8 +90,9 @@ static void test_the_papers_own_grid(void **state)
 
 	add_grid(p);
 	assert_string_equal(caption(p),
-			    "Here: N = 2 to 6 (spread) on 2 CPUs, 5 runs of each, 5e7 "
-			    "toggles a run; a rest of 2000 ticks between toggles, pair call-nop.");
+			    "Here: 2 CPUs; spread; N = 2 to 6; waits 0 to 2400 by 100; S = 1 to 4; "
+			    "runs of each: 5; 5e7 toggles a run; a rest of 2000 ticks; pair "
+			    "call-nop; across a line; stretch 0; not provoked.");
 }
 
 static void test_what_is_missing_is_told(void **state)
@@ -101,9 +102,9 @@ static void test_what_is_missing_is_told(void **state)
 	add(p, 0, 1, 2);
 	add(p, 0, 1, 2);
 	add(p, 300, 3, 2);
-	assert_true(says(p, ", 1 to 2 runs of each"));
-	assert_true(says(p, ", 2 waits from 0 to 300"));
-	assert_true(says(p, ", only S = 1, 3;"));
+	assert_true(says(p, "; runs of each: 1, 2;"));
+	assert_true(says(p, "; waits 0, 300;"));
+	assert_true(says(p, "; S = 1, 3;"));
 }
 
 static void test_a_hole_in_the_waits(void **state)
@@ -114,7 +115,7 @@ static void test_a_hole_in_the_waits(void **state)
 	for (size_t i = 0; i < p->data.count; i++)
 		if (p->records[i].cell.waits.first == 1200)
 			p->records[i].cell.oracle = ORACLE_COUNT;
-	assert_true(says(p, ", 24 waits from 0 to 2400"));
+	assert_true(says(p, "; waits 0 to 1100 by 100, 1300 to 2400 by 100;"));
 }
 
 static void test_scaled_down_runs(void **state)
@@ -124,8 +125,8 @@ static void test_scaled_down_runs(void **state)
 	add_grid(p);
 	p->records[0].cell.toggles = 20000;
 	p->records[1].cell.rest = 0;
-	assert_true(says(p, "20000 to 5e7 toggles a run"));
-	assert_true(says(p, "a rest of 0 to 2000 ticks"));
+	assert_true(says(p, "; 20000, 5e7 toggles a run;"));
+	assert_true(says(p, "; a rest of 0, 2000 ticks;"));
 }
 
 static void test_placements(void **state)
@@ -136,9 +137,9 @@ static void test_placements(void **state)
 	add(p, 0, 1, 2)->cell.placement = PLACEMENT_OVERSUBSCRIBED;
 	add(p, 0, 1, 3)->cell.placement = PLACEMENT_OVERSUBSCRIBED;
 	add(p, 0, 1, 6)->cell.placement = PLACEMENT_OVERSUBSCRIBED;
-	assert_true(says(p, "Here: N = 1 (spread) and 2 to 3, 6 (oversubscribed) on 2 CPUs"));
+	assert_true(says(p, "; spread, oversubscribed; N = 1 to 3, 6;"));
 	add(p, 0, 1, 700)->cell.placement = PLACEMENT_OVERSUBSCRIBED;
-	assert_true(says(p, "2 to 3, 6, 700 (oversubscribed)"));
+	assert_true(says(p, "; N = 1 to 3, 6, 700;"));
 }
 
 static void test_other_sites(void **state)
@@ -146,17 +147,15 @@ static void test_other_sites(void **state)
 	struct place *p = *state;
 
 	add(p, 0, 1, 2);
-	assert_false(says(p, "page"));
-	assert_false(says(p, "stretched"));
-	assert_false(says(p, "provoked"));
+	assert_true(says(p, "; across a line; stretch 0; not provoked."));
 	add(p, 0, 1, 2)->cell.crossing = CROSSING_PAGE;
-	assert_true(says(p, ", across a page, too"));
+	assert_true(says(p, "; across a line, page;"));
 	add(p, 0, 1, 2)->cell.waits.stretch = 4;
-	assert_true(says(p, ", waits stretched"));
+	assert_true(says(p, "; stretch 0, 4;"));
 	add(p, 0, 1, 2)->cell.provokers = 1;
-	assert_true(says(p, ", provoked"));
+	assert_true(says(p, "; not provoked, provoked."));
 	add(p, 0, 1, 2)->cell.pair = PAIR_JMP_NOP;
-	assert_true(says(p, ", pair call-nop and jmp-nop"));
+	assert_true(says(p, "; pair call-nop, jmp-nop;"));
 }
 
 /* As many as the figure has: no others, and none without an answer. */
@@ -170,7 +169,7 @@ static void test_only_what_the_figure_counts(void **state)
 	assert_int_equal(caption_paper(&p->data, p->text, sizeof(p->text)), -ENODATA);
 	assert_string_equal(p->text, "");
 	add(p, 0, 1, 2);
-	assert_true(says(p, ", 1 run of each"));
+	assert_true(says(p, "; runs of each: 1;"));
 }
 
 static void test_little_room(void **state)

@@ -150,7 +150,7 @@ static void test_crashes_of_all_splits_add_up(void **state)
 		    "64 1 0 1 1\n64 1 100 0 1\n64 2 0 0 1\n64 2 100 0 1\n");
 	assert_true(file_has("arguments", "\ncrash\n64\n0 1 2\nThe paper: "));
 	assert_true(file_has("out.dat", "\n# The paper: 25 waits"));
-	assert_true(file_has("out.dat", "\n# Here: N = 1 ("));
+	assert_true(file_has("out.dat", "\n# Here: 2 CPUs; "));
 }
 
 static void test_counted_tears_need_no_caption(void **state)
@@ -295,13 +295,14 @@ static void test_no_folder(void **state)
 	int rc;
 
 	add_record(place, 100, 1, 10);
-	rc = figure9_write(&place->data, "none/out", place->error, sizeof(place->error));
+	rc = figure9_write(&place->data, ORACLE_COUNT, "none/out", place->error,
+			   sizeof(place->error));
 	assert_int_equal(rc, -ENOTDIR);
 	/* Shortened, it would be another file's. */
 	for (size_t i = 0; i < sizeof(name); i += 2)
 		memcpy(name + i, "./", 2);
 	strcpy(name + sizeof(name) - 4, "out");
-	rc = figure9_write(&place->data, name, place->error, sizeof(place->error));
+	rc = figure9_write(&place->data, ORACLE_COUNT, name, place->error, sizeof(place->error));
 	assert_int_equal(rc, -ENAMETOOLONG);
 }
 

@@ -88,7 +88,7 @@ static void test_pictures_of_all_splits(void **state)
 	assert_true(file_has("out.svg", "all splits"));
 	assert_true(file_has("out.svg", "split 2|3"));
 	assert_true(file_has("out.svg", "The paper: 25 waits from 0 to 2400"));
-	assert_true(file_has("out.svg", "Here: N = 1 ("));
+	assert_true(file_has("out.svg", "Here: 2 CPUs; "));
 }
 
 /* Open downward triangles in the SVG; the legend has some too. */
@@ -136,8 +136,8 @@ static void test_names_are_no_commands(void **state)
 
 		snprintf(svg, sizeof(svg), "./%s.svg", prefixes[i]);
 		snprintf(png, sizeof(png), "./%s.png", prefixes[i]);
-		assert_int_equal(figure9_write(&place->data, prefixes[i], place->error,
-					       sizeof(place->error)),
+		assert_int_equal(figure9_write(&place->data, ORACLE_COUNT, prefixes[i],
+					       place->error, sizeof(place->error)),
 				 0);
 		expect_pictures(svg, png);
 		assert_true(file_has(svg, "`touch run`"));

@@ -272,14 +272,16 @@ static int write_all(struct journal *journal, const char *path)
 
 int main(int argc, char **argv)
 {
-	struct journal *journal;
-	int rc;
+	struct journal *journal = NULL;
+	int rc, closed;
 
 	if (argc != 2)
 		return 2;
 	rc = journal_open(&journal, argv[1]);
 	if (!rc)
 		rc = write_all(journal, argv[1]);
+	closed = journal_close(journal);
+	rc = rc ? rc : closed;
 	if (rc)
 		fprintf(stderr, "%s: %s\n", argv[1], strerror(-rc));
 	return rc != 0;

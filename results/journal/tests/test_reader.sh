@@ -61,6 +61,8 @@ for file in "${files[@]}"; do
 			tears += number(part, "old_front_new_back") + number(part, "new_front_old_back") + number(part, "other")
 		}
 		type == "evidence" {
+			# Of the same slices.
+			gsub(/,"(near|far)":\{[^}]*\}/, "")
 			many = split(substr($0, index($0, "\"sums\":")), sum, /\{/)
 			for (i = 2; i <= many; i++) {
 				store_tears += number(sum[i], "tears")

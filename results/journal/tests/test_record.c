@@ -97,7 +97,7 @@ static void test_unknown_witnesses(void **state)
 	(void)state;
 	w->voluntary = w->involuntary = w->minor_faults = w->major_faults = WITNESS_UNKNOWN;
 	w->interrupts = w->smis = w->throttles = w->tsc_jumps = WITNESS_UNKNOWN;
-	w->longest_step = w->offset_error = WITNESS_UNKNOWN;
+	w->longest_step = w->offset_error = w->error_after = WITNESS_UNKNOWN;
 	w->clock[0] = w->clock[1] = w->steal = w->load = -1;
 	expect_round_trip(&r);
 	line = record_to_json(&r);
@@ -176,8 +176,10 @@ static void expect_refused_with(const json_t *line, json_t *object, const char *
 /* Came without a new schema: old lines do not have them. */
 static bool is_optional(const char *name)
 {
-	static const char *const names[] = { "exposed", "torn",	       "place",
-					     "swap",	"front_frame", "back_frame" };
+	static const char *const names[] = {
+		"exposed",	     "torn", "place", "swap", "front_frame", "back_frame",
+		"offset_error_after"
+	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strcmp(names[i], name) == 0)
@@ -224,11 +226,13 @@ static void test_lines_without_optional_members_are_read(void **state)
 	json_object_del(result, "torn");
 	json_object_del(result, "front_frame");
 	json_object_del(result, "back_frame");
+	json_object_del(json_object_get(line, "witness"), "offset_error_after");
 	json_object_del(cell, "place");
 	json_object_del(cell, "swap");
 	assert_int_equal(record_from_json(line, &back), 0);
 	assert_int_equal(back.result.exposed, CELL_UNKNOWN);
 	assert_int_equal(back.result.torn, CELL_UNKNOWN);
+	assert_int_equal(back.result.witness.error_after, WITNESS_UNKNOWN);
 	assert_int_equal(back.result.frame[0], 0);
 	assert_int_equal(back.cell.place, 0);
 	assert_false(back.cell.swap);
