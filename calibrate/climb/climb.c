@@ -22,6 +22,7 @@
 #include "results/journal/journal.h"
 #include "stress/base/random.h"
 #include "stress/run/gap.h"
+#include "stress/witness/witness.h"
 
 #define CELL_MIN 0.05 /* seconds; shorter cells are mostly set-up */
 #define CONTROLS_MIN                                                                               \
@@ -43,9 +44,10 @@ struct climb {
 	double ladder_used, window_used, gaps_used;
 	unsigned window_turn, gap_turn;
 	unsigned round;
-	unsigned disturbed; /* the latest so many slices were */
-	bool controls_ran;  /* both broken protocols ran to their end; */
-	bool sighted;	    /* and were seen to tear */
+	unsigned disturbed;		   /* the latest so many slices were */
+	bool controls_ran;		   /* both broken protocols ran to their end; */
+	bool sighted;			   /* and were seen to tear */
+	unsigned pair[PLACEMENT_COUNT][2]; /* CPUs of which a placement's distance is */
 };
 
 /* --- Cells ------------------------------------------------------------------------------------ */
@@ -69,8 +71,8 @@ static void make_cell(const struct climb *c, struct cell *cell, const struct sea
 }
 
 /*
- * Split 1 of a pair with one opcode has no mix to see, so it takes a pair with a NOP. Of these fewer
- * toggles are known to have been exposed: so there are few.
+ * Split 1 of a pair with one opcode has no mix to see, so it takes a pair with a NOP. Of these
+ * fewer toggles are known to have been exposed: so there are few.
  */
 static void draw_shape(struct cell *cell)
 {
@@ -112,6 +114,20 @@ static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 		cell->loop = 64;
 }
 
+/* Placements that seat the same two CPUs, either way round, find them equally far apart. */
+static void note_distance(struct climb *c, const struct cell_record *record)
+{
+	enum distance distance = witness_distance_after(&record->result.witness);
+	const struct seating *seating = &record->result.seating;
+	unsigned a = seating->patcher, b = seating->executor[0];
+	unsigned pair[2] = { a < b ? a : b, a < b ? b : a };
+
+	memcpy(c->pair[record->cell.placement], pair, sizeof(pair));
+	for (int p = 0; p < PLACEMENT_COUNT; p++)
+		if (memcmp(c->pair[p], pair, sizeof(pair)) == 0)
+			schedule_saw(&c->schedule, (enum placement)p, distance);
+}
+
 /*
  * Cells that were cut short count as well, in this run or in the one that it resumes. used, unless
  * NULL, gets the seconds of one that was not.
@@ -130,6 +146,8 @@ static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
 			return -ENOMEM;
 	if (s->tries)
 		c->disturbed = record->noisy ? c->disturbed + 1 : 0;
+	if (s->tries)
+		note_distance(c, record);
 	if (ret == 0 && used)
 		*used += record->result.seconds;
 	return ret;
@@ -229,6 +247,12 @@ static int run_window(struct climb *c)
 	return run_cell(c, "window", &cell, &c->window_used);
 }
 
+/*
+ * Where one store inside a line is known to tear, sites there are changed as those across a line:
+ * one slice in so many is of them.
+ */
+#define INSIDE_IN 8
+
 static int run_slice(struct climb *c, const struct estimate *e)
 {
 	const struct sum *kind = schedule_next(&c->schedule, e);
@@ -238,6 +262,9 @@ static int run_slice(struct climb *c, const struct estimate *e)
 	make_cell(c, &cell, &seat, c->plan->slice);
 	cell.crossing = kind->crossing;
 	cell.waits = kind->rung;
+	if (kind->crossing == CROSSING_LINE && kind->rung.stretch && e->window.torn &&
+	    c->round % INSIDE_IN == 0)
+		cell.crossing = e->window.across;
 	draw_shape(&cell);
 	draw_place(c, &cell);
 	/* The paper's figure is of a program that is left alone. */
@@ -248,7 +275,7 @@ static int run_slice(struct climb *c, const struct estimate *e)
 
 static void estimate_run(const struct climb *c, struct estimate *e)
 {
-	estimate_make(e, c->sums, 1, c->plan);
+	estimate_so_far(e, c->sums, 1, c->plan);
 }
 
 /* --- Gaps ------------------------------------------------------------------------------------- */
@@ -411,7 +438,7 @@ int climb(struct session *session, const struct plan *plan, struct sums *sums,
 	if (ret == 0)
 		ret = climb_ladder(&c, estimate);
 	progress_end(&session->progress);
-	estimate_run(&c, estimate);
+	estimate_make(estimate, sums, 1, plan);
 	doubt = doubt_of(&c);
 	if (doubt)
 		estimate_blind(estimate, doubt);

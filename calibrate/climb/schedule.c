@@ -9,6 +9,9 @@
 #include "stress/base/random.h"
 
 #define ENOUGH 1e-9 /* a bound that needs no further decade */
+#define LACK_MIN                                                                                   \
+	2.0	    /* slices of a state that is rare: a rung that lacks less does so by chance    \
+		     */
 #define UNSEEN 3e-6 /* seconds a toggle takes, where none was measured; only an order matters */
 
 static void add_kind(struct schedule *s, const struct waits *rung, enum crossing crossing,
@@ -70,6 +73,8 @@ int schedule_make(struct schedule *s, const struct plan *plan, const struct ladd
 		schedule_free(s);
 		return -ENOMEM;
 	}
+	for (int p = 0; p < PLACEMENT_COUNT; p++)
+		s->now[p] = DISTANCES;
 	list_kinds(s, ladder);
 	shuffle_schedule(s);
 	return 0;
@@ -220,10 +225,83 @@ const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
 	return find_goal(e, &goal) ? pick_sum(s, e, &goal) : NULL;
 }
 
+/* --- What is rare ----------------------------------------------------------------------------- */
+
+/* The share of a placement's slices that were near, and far, on all rungs. */
+static void share_of_time(const struct estimate *e, enum placement placement,
+			  double share[DISTANCES])
+{
+	double slices[DISTANCES] = { 0 }, all = 0;
+
+	for (unsigned i = 0; i < CLAIMS * e->ladder.count; i++) {
+		const struct claim *claim = &e->level[i / CLAIMS].claim[i % CLAIMS];
+
+		for (unsigned k = 0; k < DISTANCES * claim->sections; k++) {
+			const struct section *s = &claim->at[k % DISTANCES][k / DISTANCES];
+
+			if (s->placement == placement)
+				slices[k % DISTANCES] += (double)s->count.slices;
+		}
+	}
+	for (int d = 0; d < DISTANCES; d++)
+		all += slices[d];
+	for (int d = 0; d < DISTANCES; d++)
+		share[d] = all > 0 ? slices[d] / all : 0;
+}
+
+/* Where a placement lacks most slices of a state that is rare there. lack: of the best so far. */
+static void find_lack(const struct estimate *e, enum placement placement, enum distance now,
+		      double *lack, struct goal *best)
+{
+	double share[DISTANCES];
+
+	share_of_time(e, placement, share);
+	if (share[now] >= 0.5)
+		return;
+	for (unsigned i = 0; i < CLAIMS * e->levels; i++) {
+		const struct claim *claim = &e->level[i / CLAIMS].claim[i % CLAIMS];
+
+		for (unsigned k = 0; k < claim->sections; k++) {
+			double all = 0, lacks;
+
+			if (claim->section[k].placement != placement)
+				continue;
+			for (int d = 0; d < DISTANCES; d++)
+				all += (double)claim->at[d][k].count.slices;
+			lacks = share[now] * all - (double)claim->at[now][k].count.slices;
+			if (lacks <= *lack)
+				continue;
+			*lack = lacks;
+			*best = (struct goal){ .level = i / CLAIMS,
+					       .claim = (int)(i % CLAIMS),
+					       .placement = placement };
+		}
+	}
+}
+
+const struct sum *schedule_rare(struct schedule *s, const struct estimate *e)
+{
+	struct goal goal;
+	double lack = LACK_MIN;
+
+	for (int p = 0; p < PLACEMENT_COUNT; p++)
+		if (s->now[p] < DISTANCES)
+			find_lack(e, (enum placement)p, s->now[p], &lack, &goal);
+	return lack > LACK_MIN ? pick_sum(s, e, &goal) : NULL;
+}
+
+void schedule_saw(struct schedule *s, enum placement placement, enum distance distance)
+{
+	if (distance < DISTANCES)
+		s->now[placement] = distance;
+}
+
 const struct sum *schedule_next(struct schedule *s, const struct estimate *e)
 {
-	const struct sum *focus = schedule_is_focused(s) ? schedule_focus(s, e) : NULL;
+	const struct sum *focus = schedule_is_focused(s) ? schedule_rare(s, e) : NULL;
 
+	if (!focus && schedule_is_focused(s))
+		focus = schedule_focus(s, e);
 	s->turn++;
 	if (focus)
 		return focus;

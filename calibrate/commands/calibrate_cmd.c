@@ -280,7 +280,8 @@ static int run_session(struct session *s, struct request *r, const struct identi
 		/* A figure is a service: without gnuplot the calibration stands all the same. */
 		data.records = s->done;
 		data.count = s->count;
-		if (r->figure && figure9_write(&data, r->figure, why, sizeof(why)) == 0)
+		if (r->figure &&
+		    figure9_write(&data, ORACLE_COUNT, r->figure, why, sizeof(why)) == 0)
 			say(r, "Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure,
 			    r->figure);
 		else if (r->figure)
@@ -322,6 +323,7 @@ int request_run(struct request *r)
 	if (status != EXIT_PASS)
 		return status;
 	plan_seat(&r->plan, s.topology);
+	r->plan.widest = identity_widest(&id);
 	progress_open(&s.progress, r->quiet);
 	if (r->experiment.kind)
 		status = experiment_prepare(&r->experiment, s.topology, &r->plan);

@@ -12,6 +12,7 @@
 #include "calibrate/conf/conf_write.h"
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
+#include "calibrate/program/cpuid.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
@@ -94,6 +95,17 @@ static void show_runs(const struct evidence *e, json_t *array)
 	}
 }
 
+/* Rows of text, or a member of the JSON array: the machines by the dumps beside the store. */
+static void show_machine(const struct cpu_name *name, void *array)
+{
+	if (array) {
+		json_array_append_new(array, cpu_name_to_json(name));
+		return;
+	}
+	puts("A machine of this store, by its dump of CPUID:");
+	cpu_name_print(stdout, name);
+}
+
 static int show_evidence(const struct request *r, const struct evidence *e)
 {
 	struct plan plan = *plan_find("default");
@@ -111,6 +123,7 @@ static int show_evidence(const struct request *r, const struct evidence *e)
 	if (status != EXIT_PASS)
 		return status;
 	plan_seat(&plan, topology);
+	plan.widest = identity_widest(&id);
 	cpus_here(topology, &cpus);
 	hwloc_topology_destroy(topology);
 	ret = knowledge_of(&known, e, &id, &cpus);
@@ -119,16 +132,17 @@ static int show_evidence(const struct request *r, const struct evidence *e)
 	if (known.latest)
 		estimate_make(&estimate, known.runs, known.count, &plan);
 	if (r->json) {
-		json_t *runs = json_array(), *body;
+		json_t *runs = json_array(), *machines = json_array(), *body;
 		char store[PATH_MAX];
 
 		text_printable(store, sizeof(store), r->store);
 		show_runs(e, runs);
-		body = json_pack("{s:s, s:i, s:I, s:i, s:i, s:i, s:s?, s:o, s:o}", "store", store,
-				 "epoch", (int)e->epoch, "broken", (json_int_t)e->broken,
+		cpuid_each_kept(r->store, show_machine, machines);
+		body = json_pack("{s:s, s:i, s:I, s:i, s:i, s:i, s:s?, s:o, s:o, s:o}", "store",
+				 store, "epoch", (int)e->epoch, "broken", (json_int_t)e->broken,
 				 "known_runs", (int)known.all, "hours", (int)known.count, "boots",
 				 (int)boots, "latest", known.latest ? known.latest->date : NULL,
-				 "runs", runs, "estimate",
+				 "runs", runs, "machines", machines, "estimate",
 				 known.latest ? estimate_to_json(&estimate) : json_null());
 		if (body)
 			journal_tell(stdout, journal_line("store", body));
@@ -148,6 +162,8 @@ static int show_evidence(const struct request *r, const struct evidence *e)
 		if (r->verbose)
 			summary_details(stdout, &estimate, &from);
 	}
+	if (!r->json && (r->verbose || !known.latest))
+		cpuid_each_kept(r->store, show_machine, NULL);
 	status = known.latest ? EXIT_PASS : EXIT_NO_CONF;
 	knowledge_free(&known);
 	return status;

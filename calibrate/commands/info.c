@@ -228,7 +228,6 @@ static int tell_json(const char *type, json_t *body)
 
 static int tell_dump(const struct request *r)
 {
-	char vendor[16], brand[64];
 	struct cpu_name cpu;
 	int ret = cpuid_name_of(r->dump, &cpu);
 
@@ -237,17 +236,9 @@ static int tell_dump(const struct request *r)
 				r->dump);
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "cannot read %s", r->dump);
-	text_printable(vendor, sizeof(vendor), cpu.vendor);
-	text_printable(brand, sizeof(brand), cpu.brand);
 	if (r->json)
-		return tell_json("cpuid",
-				 json_pack("{s:s, s:i, s:i, s:i, s:s, s:s?}", "vendor", vendor,
-					   "family", (int)cpu.family, "model", (int)cpu.model,
-					   "stepping", (int)cpu.stepping, "brand", brand,
-					   "codename", cpu.codename[0] ? cpu.codename : NULL));
-	printf("  %-16s %s\n  %-16s %u\n  %-16s %u\n  %-16s %u\n  %-16s %s\n  %-16s %s\n", "vendor",
-	       vendor, "family", cpu.family, "model", cpu.model, "stepping", cpu.stepping, "brand",
-	       brand, "codename", codename_of(&cpu));
+		return tell_json("cpuid", cpu_name_to_json(&cpu));
+	cpu_name_print(stdout, &cpu);
 	return EXIT_PASS;
 }
 

@@ -31,6 +31,14 @@ static void put_cell(FILE *out, const struct estimate *e, int claim, double p,
 			microseconds(e->level[best].ticks, id));
 }
 
+/* What a run that saw only one of two states has to say. */
+static const char *never_seen(const struct estimate *e)
+{
+	if (e->slices_at[DISTANCE_NEAR] && !e->slices_at[DISTANCE_FAR])
+		return " Its CPUs were never far apart.";
+	return "";
+}
+
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from)
 {
 	const struct identity *id = from->identity;
@@ -70,8 +78,9 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 	else
 		fprintf(out,
 			"How sure: %.0f %% for the time of %s, no more: the long run takes %d "
-			"runs.\n",
-			100 * CONFIDENCE, e->runs > 1 ? "these runs" : "this run", LONG_RUN);
+			"runs.%s\n",
+			100 * CONFIDENCE, e->runs > 1 ? "these runs" : "this run", LONG_RUN,
+			never_seen(e));
 
 	/* What the library will do. */
 	best = estimate_best(e, -1, PC_ACCEPT_P_DEFAULT);
@@ -114,6 +123,12 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 			e->window.bytes == 8 || e->window.upper_p <= PC_ACCEPT_P_DEFAULT
 				? "already"
 				: "below 1e-9, or if told to accept it");
+	if (e->window.torn)
+		fprintf(out,
+			"Across %u bytes inside a line one store tears here: such sites wait as "
+			"across a line (of %s changes so %s tore).\n",
+			e->window.torn, NUMBER(e->window.waited.toggles),
+			NUMBER(e->window.waited.tears));
 	fprintf(out,
 		"Next:    run it again, all runs add up (tmax evidence). %u placement%s not "
 		"covered: see --verbose.\n",
@@ -140,6 +155,100 @@ static void put_sections(FILE *out, const struct level *level, unsigned count)
 		}
 }
 
+/* One row of near or far, of all placements of a claim. */
+static void put_at(FILE *out, const struct claim *claim, enum distance d)
+{
+	struct count all = { 0 };
+
+	for (unsigned k = 0; k < claim->sections; k++)
+		count_add(&all, &claim->at[d][k].count);
+	fprintf(out, " %*s %*s %*s", FIELD_WIDTH, NUMBER(all.toggles), FIELD_WIDTH,
+		NUMBER(all.tears), FIELD_WIDTH, NUMBER(claim->at_p[d]));
+}
+
+static void put_distances(FILE *out, const struct estimate *e)
+{
+	uint64_t near = e->slices_at[DISTANCE_NEAR], far = e->slices_at[DISTANCE_FAR];
+
+	if (near + far == 0) {
+		fprintf(out, "How far apart the CPUs were is not known.\n");
+		return;
+	}
+	fprintf(out,
+		"Near and far: half a round trip of a cache line took %d ticks or more in %.3g %% "
+		"of %s slices.\n",
+		DISTANCE_TICKS, 100 * (double)far / (double)(near + far), NUMBER(near + far));
+	if (!near || !far) {
+		fprintf(out, "  What was counted says nothing of a time when they are %s.\n",
+			far ? "near each other" : "far apart");
+		return;
+	}
+	fprintf(out,
+		"  Bounds if it were always so, all sections of a rung near and far at once:\n"
+		"  %-10s %-4s",
+		"waits", "at");
+	for (int d = 0; d < DISTANCES; d++)
+		fprintf(out, " %*s: toggles %*s %*s", FIELD_WIDTH - 9, d ? "far" : "near",
+			FIELD_WIDTH, "tears", FIELD_WIDTH, "p below");
+	fputc('\n', out);
+	for (unsigned i = 0; i < CLAIMS * e->levels; i++) {
+		const struct level *level = &e->level[i / CLAIMS];
+		const struct claim *claim = &level->claim[i % CLAIMS];
+
+		if (!claim->count.toggles)
+			continue;
+		fprintf(out, "  %-10s %-4s", WAITS(&level->rung), claim_name((int)(i % CLAIMS)));
+		put_at(out, claim, DISTANCE_NEAR);
+		put_at(out, claim, DISTANCE_FAR);
+		fputc('\n', out);
+	}
+}
+
+/* --- What more time would give ---------------------------------------------------------------- */
+
+static void put_ahead(FILE *out, const char *what, const struct ahead *ahead, const char *of)
+{
+	fprintf(out, "  %-22s %*s", what, FIELD_WIDTH, NUMBER(ahead->now_p));
+	for (unsigned i = 0; i < AHEADS; i++)
+		fprintf(out, " %*s", FIELD_WIDTH, NUMBER(ahead->upper_p[i]));
+	fprintf(out, "  %s\n", of);
+}
+
+/* Of long waits the gaps, where it is not known how many tears these stand for. */
+static void put_aheads(FILE *out, const struct estimate *e)
+{
+	char what[64];
+
+	if (!(e->window_ahead.pace > 0) && !(e->gap_ahead[0].pace > 0)) {
+		fprintf(out,
+			"What more time would give is not known: nothing tells how long stores "
+			"took.\n");
+		return;
+	}
+	fprintf(out,
+		"Bounds to expect of more time for one of these alone (--only), if nothing tears "
+		"in "
+		"it and no gap comes; that is no evidence:\n  %-22s %*s %*s %*s %*s\n",
+		"", FIELD_WIDTH, "now", FIELD_WIDTH, "15 min", FIELD_WIDTH, "8 hours", FIELD_WIDTH,
+		"30 x 5 min");
+	snprintf(what, sizeof(what), "a window of %u bytes", e->window.bytes);
+	if (e->window_ahead.pace > 0)
+		put_ahead(out, what, &e->window_ahead, "per store");
+	for (unsigned i = 0; i < LONG_WAITS; i++) {
+		const struct level *level = &e->long_level[i];
+		bool known = level->upper_p < 1;
+
+		snprintf(what, sizeof(what), "two waits of %" PRIu64, level->rung.first);
+		if (e->long_ahead[i].pace > 0)
+			put_ahead(out, what, known ? &e->long_ahead[i] : &e->gap_ahead[i],
+				  known ? "per toggle"
+					: "gaps per store: what that is in tears is not known");
+	}
+	fprintf(out,
+		"  At %s stores a second across each boundary inside a line, and %s for gaps.\n",
+		NUMBER(e->window_ahead.pace), NUMBER(e->gap_ahead[0].pace));
+}
+
 void summary_details(FILE *out, const struct estimate *e, const struct provenance *from)
 {
 	const struct paper_wait *paper = &e->paper;
@@ -147,6 +256,7 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 	fprintf(out, "\nEvery rung (bounds with %.0f %%, all sections of a rung at once):\n",
 		100 * CONFIDENCE);
 	put_sections(out, e->level, e->ladder.count);
+	put_distances(out, e);
 	fprintf(out, "Long waits, by gaps of fetches; stores and gaps are told as toggles and "
 		     "tears:\n");
 	for (int claim = 0; claim < CLAIMS; claim++)
@@ -162,6 +272,7 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 				"no wait had enough of both; so no bound\n",
 				claim_name(claim));
 	put_sections(out, e->long_level, LONG_WAITS);
+	put_aheads(out, e);
 	if (paper->known && !paper->found)
 		fprintf(out, "The paper's T_max: none, every constant wait up to %u ticks tore.\n",
 			(unsigned)LADDER_PAPER);

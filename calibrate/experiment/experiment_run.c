@@ -222,7 +222,7 @@ static int tell_outcome(const struct experiment *e, const struct journal_data *d
 		return EXIT_PASS;
 	}
 	missing = tell_paper(e, data);
-	if (e->figure && figure9_write_oracle(data, ORACLE_CRASH, e->figure, why, sizeof(why)) == 0)
+	if (e->figure && figure9_write(data, ORACLE_CRASH, e->figure, why, sizeof(why)) == 0)
 		printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", e->figure, e->figure, e->figure);
 	else if (e->figure)
 		error(0, 0, "no figure: %s", why);
@@ -280,11 +280,14 @@ int experiment_merge(struct experiment *e, char *const *journals, int count)
 	}
 	if (status == EXIT_PASS) {
 		/* The journals may come from a machine with other CPUs than this one. */
-		for (const struct cell_record *r = data.records; r < data.records + data.count; r++)
+		for (size_t i = 0; i < data.count; i++) {
+			const struct cell_record *r = &data.records[i];
+
 			for (size_t k = 0; strcmp(r->stage, e->name) == 0 && k < e->cells.count;
 			     k++)
 				if (e->cells.at[k].cell.executors == r->cell.executors)
 					e->cells.at[k].cell.placement = r->cell.placement;
+		}
 		status = tell_outcome(e, &data);
 	}
 	journal_free(&data);

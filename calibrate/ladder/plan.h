@@ -37,6 +37,7 @@ struct plan {
 	double slice;	   /* seconds */
 	bool idle;	   /* end as soon as other programs want the machine */
 	double require_p;  /* tears per toggle that a pass stays below */
+	unsigned widest;   /* window on machines of this kind, identity_widest(); 0: not known */
 
 	/* From the topology. */
 	struct seat seat[PLAN_SEATS_MAX];

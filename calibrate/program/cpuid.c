@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <error.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <libcpuid/libcpuid.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -12,6 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "calibrate/program/here.h"
 
 /* Leaf 1, EAX: model and family have four bits each, and extended parts above. */
 #define EXTENDED_MODEL	0x000f0000u
@@ -104,6 +107,52 @@ int cpuid_name_of(const char *dump, struct cpu_name *name)
 	if (cpuid_deserialize_raw_data(&raw, dump) != 0)
 		return -EINVAL;
 	return name_of_raw(&raw, name);
+}
+
+json_t *cpu_name_to_json(const struct cpu_name *name)
+{
+	char vendor[sizeof(name->vendor)], brand[sizeof(name->brand)];
+
+	text_printable(vendor, sizeof(vendor), name->vendor);
+	text_printable(brand, sizeof(brand), name->brand);
+	return json_pack("{s:s, s:i, s:i, s:i, s:s, s:s?}", "vendor", vendor, "family",
+			 (int)name->family, "model", (int)name->model, "stepping",
+			 (int)name->stepping, "brand", brand, "codename",
+			 name->codename[0] ? name->codename : NULL);
+}
+
+void cpu_name_print(FILE *out, const struct cpu_name *name)
+{
+	char vendor[sizeof(name->vendor)], brand[sizeof(name->brand)];
+
+	text_printable(vendor, sizeof(vendor), name->vendor);
+	text_printable(brand, sizeof(brand), name->brand);
+	fprintf(out, "  %-16s %s\n  %-16s %u\n  %-16s %u\n  %-16s %u\n  %-16s %s\n  %-16s %s\n",
+		"vendor", vendor, "family", name->family, "model", name->model, "stepping",
+		name->stepping, "brand", brand, "codename",
+		name->codename[0] ? name->codename : "not known for sure");
+}
+
+int cpuid_each_kept(const char *store, void (*tell)(const struct cpu_name *name, void *arg),
+		    void *arg)
+{
+	char pattern[2 * PATH_MAX + 16], *to = pattern;
+	struct cpu_name name;
+	glob_t found;
+	int ret;
+
+	/* The name of the store is no pattern. */
+	for (; *store && to < pattern + 2 * PATH_MAX; *to++ = *store++)
+		if (strchr("*?[\\", *store))
+			*to++ = '\\';
+	strcpy(to, ".*-*.cpuid");
+	ret = glob(pattern, 0, NULL, &found);
+	for (size_t i = 0; ret == 0 && i < found.gl_pathc; i++)
+		if (cpuid_name_of(found.gl_pathv[i], &name) == 0)
+			tell(&name, arg);
+	if (ret == 0)
+		globfree(&found);
+	return ret == GLOB_NOSPACE ? -ENOMEM : 0;
 }
 
 void cpuid_keep(const char *store)

@@ -6,7 +6,9 @@
 #ifndef CALIBRATE_PROGRAM_CPUID_H
 #define CALIBRATE_PROGRAM_CPUID_H
 
+#include <jansson.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct cpu_name {
 	char vendor[16];
@@ -23,6 +25,17 @@ int cpuid_name_here(struct cpu_name *name);
  * --save`. 0, a negative errno where the file cannot be read, or -EINVAL: it is no dump.
  */
 int cpuid_name_of(const char *dump, struct cpu_name *name);
+
+/* cpu_name_to_json, cpu_name_print - what a dump tells, printable: an object, or lines. */
+json_t *cpu_name_to_json(const struct cpu_name *name);
+void cpu_name_print(FILE *out, const struct cpu_name *name);
+
+/*
+ * cpuid_each_kept - of each dump that lies beside the store of evidence, in order of their names.
+ * What is no dump is passed over. 0 or -ENOMEM.
+ */
+int cpuid_each_kept(const char *store, void (*tell)(const struct cpu_name *name, void *arg),
+		    void *arg);
 
 /*
  * cpuid_keep - dump the CPUID of this machine beside the store of evidence, as

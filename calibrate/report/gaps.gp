@@ -32,13 +32,8 @@ array NAME[4] = ["old front, new back", "new front, old back", \
 set logscale xy
 set xrange [left_edge * 0.9 : H_max * 1.1]
 set yrange [Y_min * 0.5 : Y_max * 2]
-set format y "1e%T"
-set xtics (tic_text(1, 1) 10)
-do for [decade = 2 : 12] {
-	do for [step in (H_max / left_edge < 3000 ? "1 3" : "1")] {
-		set xtics add (tic_text(int(step), decade) step * 10.0 ** decade)
-	}
-}
+eval tics_of("x", H_max / left_edge < 3000 ? "1 3" : "1")
+eval tics_of("y", "1")
 set ylabel "gaps per million stores"
 do for [p = 1 : panels] {
 	c = int(word(CROSSINGS, p))

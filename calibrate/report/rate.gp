@@ -61,7 +61,7 @@ do for [decade = 2 : 9] {
 }
 set logscale y
 set yrange [bottom : ceiling]
-set format y "1e%T"
+eval tics_of("y", "1")
 
 # Bars of one wait stand side by side.
 aside(x, k) = unscaled(scaled(x) + (k - 2.5) * 0.011 * span)

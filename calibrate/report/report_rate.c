@@ -261,8 +261,7 @@ int section_figure9(struct page *page)
 		tally_free(&points);
 		rc = page_path(page, figure.name, prefix, sizeof(prefix));
 		if (!rc)
-			rc = figure9_write_oracle(page->data, nines[i].oracle, prefix, why,
-						  sizeof(why));
+			rc = figure9_write(page->data, nines[i].oracle, prefix, why, sizeof(why));
 		if (rc == -ENODATA) {
 			html_missing(page->out, "%s", nines[i].missing);
 			rc = 0;

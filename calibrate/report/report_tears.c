@@ -175,7 +175,7 @@ int section_cells(struct page *page)
 {
 	/* What versions before the ladder found hardest at their last waits. */
 	const json_t *list = json_object_get(line_last(page->data, "estimate"), "worst"), *hardest;
-	const struct cell_record *end = page->data->records + page->data->count;
+	const struct journal_data *data = page->data;
 	size_t i, count = 0, broken = 0;
 	char command[COMMAND_MAX];
 	FILE *out = page->out;
@@ -203,7 +203,9 @@ int section_cells(struct page *page)
 								  json_text_of(hardest, "command"));
 		fputs("</pre>\n", out);
 	}
-	for (const struct cell_record *r = page->data->records; r < end; r++) {
+	for (size_t k = 0; k < data->count; k++) {
+		const struct cell_record *r = &data->records[k];
+
 		count += !is_broken(r) && record_tears(r);
 		broken += is_broken(r) && record_tears(r);
 	}
@@ -213,7 +215,8 @@ int section_cells(struct page *page)
 			   "stage\t#waits\t#toggles\t#old front\t#new front\t#other\toutcome\t"
 			   "runs it again");
 	}
-	for (const struct cell_record *r = page->data->records; r < end; r++) {
+	for (size_t k = 0; k < data->count; k++) {
+		const struct cell_record *r = &data->records[k];
 		const uint64_t *tears = r->result.tears;
 
 		if (is_broken(r) || !record_tears(r))
@@ -231,9 +234,11 @@ int section_cells(struct page *page)
 		html_table_end(out);
 		html_fold_end(out);
 	}
-	html_paragraph(out,
-		       "Protocols that are broken on purpose tore in %zu more cell%s, as they "
-		       "should.",
-		       broken, broken == 1 ? "" : "s");
+	if (broken)
+		html_paragraph(
+			out,
+			"Protocols that are broken on purpose tore in %zu more cell%s, as they "
+			"should.",
+			broken, broken == 1 ? "" : "s");
 	return 0;
 }

@@ -136,16 +136,17 @@ static void put_counts(struct page *page)
 static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool stretched)
 {
 	static const char *const crossings[] = { "line", "page" };
-	const json_t *level;
+	const json_t *level, *claim[2];
 	char text[WAITS_TEXT];
 	size_t i;
 
 	html_table(out,
 		   stretched ? "The ladder: waits in ticks, each also at least so many times the "
-			       "latency of the store before it as behind the x."
+			       "latency of the store before it as behind the x; us of a change "
+			       "with them; the bound of tears per toggle across a line and a page."
 			     : NULL,
-		   "waits\t#a change, us\t#line: toggles\t#tears\t#p below\t#page: "
-		   "toggles\t#tears\t#p below");
+		   "waits\t#us\t#line: p below\t#page: p below\t#line: toggles\t#tears\t#page: "
+		   "toggles\t#tears");
 	json_array_foreach(json_object_get(e, "levels"), i, level)
 	{
 		if ((json_real_of(level, "stretch") > 0) != stretched)
@@ -153,16 +154,112 @@ static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool
 		html_row(out, NULL);
 		html_cells(out, "tn", "%s\t%s", waits_of_level(level, text),
 			   NUMBER(ticks_us(page, json_real_of(level, "ticks"))));
+		/* What a small screen shows is the answer; what it rests on comes behind it. */
 		for (int c = 0; c < 2; c++) {
-			const json_t *claim = json_find(json_object_get(level, "claims"),
-							"crossing", crossings[c]);
+			claim[c] = json_find(json_object_get(level, "claims"), "crossing",
+					     crossings[c]);
+			html_number(out, "%s", NUMBER(json_real_of(claim[c], "upper_p")));
+		}
+		for (int c = 0; c < 2; c++)
+			html_cells(out, "nn", "%s\t%s", NUMBER(json_real_of(claim[c], "toggles")),
+				   NUMBER(json_real_of(claim[c], "tears")));
+	}
+	html_table_end(out);
+}
 
-			html_cells(out, "nnn", "%s\t%s\t%s", NUMBER(json_real_of(claim, "toggles")),
-				   NUMBER(json_real_of(claim, "tears")),
-				   NUMBER(json_real_of(claim, "upper_p")));
+/* What was counted near, or far, over all placements; NULL: nothing was. */
+static const json_t *distance_of(const json_t *section, const char *distance, double *toggles,
+				 double *tears, double *upper_p)
+{
+	const json_t *at = json_object_get(section, distance);
+
+	if (!at)
+		return NULL;
+	*toggles += json_real_of(at, "toggles");
+	*tears += json_real_of(at, "tears");
+	*upper_p = fmax(*upper_p, json_real_of(at, "upper_p"));
+	return at;
+}
+
+/* Bounds of the ladder as if the CPUs were always near, and always far. */
+static void put_distances(const struct page *page, const json_t *e)
+{
+	static const char *const names[] = { "near", "far" };
+	double near = json_real_of(e, "slices_near"), far = json_real_of(e, "slices_far");
+	const json_t *level, *claim, *s;
+	FILE *out = page->out;
+	char text[WAITS_TEXT];
+	size_t i, k, n;
+
+	if (!(near + far > 0))
+		return;
+	html_fold(out, "Near and far");
+	html_paragraph(out,
+		       "Half a round trip of a cache line between the two CPUs took %d ticks or "
+		       "more, which is far, in %s %% of the slices.",
+		       DISTANCE_TICKS, NUMBER(100 * far / (near + far)));
+	if (!(near > 0) || !(far > 0))
+		html_paragraph(out, "What was counted says nothing of a time when they are %s.",
+			       far > 0 ? "near each other" : "far apart");
+	html_table(out, "Bounds if it were always so, both at once; 1: nothing is known.",
+		   "waits\tcrossing\t#near: toggles\t#tears\t#p below\t#far: "
+		   "toggles\t#tears\t#p below");
+	json_array_foreach(json_object_get(e, "levels"), i, level)
+		json_array_foreach(json_object_get(level, "claims"), k, claim)
+	{
+		if (!(json_real_of(level, "stretch") > 0))
+			continue;
+		html_row(out, NULL);
+		html_cells(out, "tt", "%s\t%s", waits_of_level(level, text),
+			   json_text_of(claim, "crossing"));
+		for (int d = 0; d < 2; d++) {
+			double toggles = 0, tears = 0, upper_p = 0;
+			bool all = true;
+
+			json_array_foreach(json_object_get(claim, "sections"), n, s) all &=
+				distance_of(s, names[d], &toggles, &tears, &upper_p) != NULL;
+			html_cells(out, "nnn", "%s\t%s\t%s", NUMBER(toggles), NUMBER(tears),
+				   NUMBER(all ? upper_p : 1.0));
 		}
 	}
 	html_table_end(out);
+	html_fold_end(out);
+}
+
+/* What more time would give; of long waits tears, or gaps if it is not known what these stand for.
+ */
+static void put_ahead(FILE *out, const json_t *e)
+{
+	static const char *const times[] = { "quarter", "night", "month" };
+	const json_t *all = json_object_get(e, "ahead"), *one;
+	size_t i;
+
+	if (!json_array_size(all))
+		return;
+	html_fold(out, "What more time would give");
+	html_table(out,
+		   "Bounds to expect if all of that time goes to one of these (--only) and nothing "
+		   "tears in it, and no gap comes: that is no evidence.",
+		   "what\tper\t#stores a second\t#15 min\t#8 hours\t#30 x 5 min");
+	json_array_foreach(all, i, one)
+	{
+		double wait = json_real_of(one, "wait");
+		bool tears = json_real_of(json_object_get(one, times[0]), "upper_p") < 1;
+
+		html_row(out, NULL);
+		if (wait > 0)
+			html_cells(out, "tt", "two waits of %s ticks\t%s", NUMBER(wait),
+				   tears ? "toggle" : "store, a gap");
+		else
+			html_cells(out, "tt", "the window\tstore");
+		html_cells(out, "n", "%s", NUMBER(json_real_of(one, "pace")));
+		for (int k = 0; k < 3; k++)
+			html_cells(out, "n", "%s",
+				   NUMBER(json_real_of(json_object_get(one, times[k]),
+						       tears ? "upper_p" : "gaps_p")));
+	}
+	html_table_end(out);
+	html_fold_end(out);
 }
 
 int section_verdict(struct page *page)
@@ -208,6 +305,8 @@ int section_verdict(struct page *page)
 	}
 	html_table_end(out);
 	html_fold_end(out);
+	put_distances(page, e);
+	put_ahead(out, e);
 	json_array_foreach(json_object_get(e, "long_levels"), i, level)
 	{
 		if (json_real_of(level, "upper_p") >= 1)

@@ -36,8 +36,7 @@ do for [p = 1 : panels] {
 		room = Y_max * 2
 		tip = low * (room / low) ** 0.06
 		tall = low * (room / low) ** 0.14
-		set format y "%.0f"
-		set ytics autofreq
+		eval tics_of("y", "1")
 	} else {
 		first = Y_min >= 0 && Y_min < 0.7 * Y_max || Y_max <= 0 ? 0 : Y_min
 		span = Y_max > first ? Y_max - first : (Y_max > 0 ? 0.1 * Y_max : 1)

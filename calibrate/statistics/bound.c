@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/statistics/bound.h"
 
+#include <float.h>
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdbool.h>
@@ -8,7 +9,7 @@
 #define COUNTS_MAX UINT64_C(100000) /* that GSL's distributions take without giving up */
 #define HALVINGS   64
 #define NARROW	   1e-12 /* of a rate: so near are both ends of its limit taken for one */
-#define DEVIATES   9.0 /* beyond so many, nothing is left of a tail in a double */
+#define DEVIATES   9.0	 /* beyond so many, nothing is left of a tail in a double */
 
 typedef double cdf_fn(const double x, const double a, const double b);
 
@@ -21,19 +22,36 @@ typedef double cdf_fn(const double x, const double a, const double b);
 static double quantile(cdf_fn *cdf, double a, double b, double tears, double toggles,
 		       double confidence, bool below)
 {
-	double reach = DEVIATES * sqrt(tears);
+	double reach = DEVIATES * sqrt(tears), wanted = below ? confidence : 1 - confidence;
 	double low = below ? fmax(0, (tears - reach) / toggles) : tears / toggles;
 	double high =
 		below ? tears / toggles : fmin(1, (tears + reach + DEVIATES * DEVIATES) / toggles);
+	bool at_high = false;		      /* the end that came nearer last */
+	double off_low = NAN, off_high = NAN; /* by how much: no end is looked at before its turn */
 
 	for (unsigned i = 0; i < HALVINGS && high - low > NARROW * low; i++) {
-		double middle = (low + high) / 2;
-		double p = cdf(middle, a, b);
+		double pad = NARROW * low / 2, at = (low + high) / 2, p, off;
+		bool beyond;
 
-		if (below ? p > confidence : p >= confidence)
-			high = middle;
-		else
-			low = middle;
+		/* The logarithm of a tail is nearly straight. */
+		if (i % 4 != 3 && off_low * off_high <= 0)
+			at = fmin(fmax(low + (high - low) * off_low / (off_low - off_high),
+				       low + pad),
+				  high - pad);
+		p = cdf(at, a, b);
+		off = log(fmax(below ? p : 1 - p, DBL_EPSILON * wanted) / wanted);
+		beyond = below ? p > confidence : p >= confidence;
+		/* An end that stays would keep the other from coming near. */
+		if (beyond) {
+			off_low /= at_high ? 2 : 1;
+			high = at;
+			off_high = off;
+		} else {
+			off_high /= at_high ? 1 : 2;
+			low = at;
+			off_low = off;
+		}
+		at_high = beyond;
 	}
 	return below ? low : high;
 }

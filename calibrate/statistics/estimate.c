@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calibrate/statistics/ahead.h"
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/long_wait.h"
 #include "stress/base/number.h"
@@ -46,11 +47,15 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 		for (size_t k = 0; k < sums->count; k++) {
 			const struct sum *s = &sums->sum[k];
 
+			if (any & ONLY_TIMED && !(s->count.seconds > 0))
+				continue;
 			if (s->kind == like->kind && s->crossing == like->crossing &&
 			    is_rung_like(&s->rung, &like->rung, any) &&
 			    (any & ANY_PLACEMENT || s->placement == like->placement) &&
 			    (any & ANY_EXECUTORS || s->executors == like->executors))
-				count_add(&one, &s->count);
+				count_add(&one, any & ONLY_NEAR	 ? &s->at[DISTANCE_NEAR]
+						: any & ONLY_FAR ? &s->at[DISTANCE_FAR]
+								 : &s->count);
 		}
 		if (e->long_run && !(any & ANY_RUNG))
 			one = count_as_unit(one);
@@ -75,32 +80,54 @@ static double cost_of(const struct count *count)
 	return count->toggles ? count->ticks / (double)count->toggles : 0;
 }
 
+/* Sections of slices at that distance; DISTANCES: of all. */
+static const struct section *sections_at(const struct claim *claim, enum distance at)
+{
+	return at < DISTANCES ? claim->at[at] : claim->section;
+}
+
 /*
  * The rate differs between slices, by place and by time. How much is estimated from the rungs
  * that tear, which share site and time with the others: it is the excess of the tears' variance
- * over that of chance. And twice the highest rate of all slices, on any rung, is the cap: no slice
- * to come is taken to have more. 0: none tore.
+ * over that of chance.
  */
-static void find_spread(struct estimate *e, int claim)
+static double spread_of(const struct estimate *e, int claim, enum distance at)
 {
-	double excess = 0, expected = 0, worst = 0;
+	double excess = 0, expected = 0;
 
-	for (unsigned i = 0; i < e->ladder.count; i++) {
-		for (unsigned k = 0; k < e->level[i].claim[claim].sections; k++) {
-			const struct count *c = &e->level[i].claim[claim].section[k].count;
+	for (unsigned i = 0; i < e->levels; i++) {
+		const struct claim *of = &e->level[i].claim[claim];
+
+		for (unsigned k = 0; k < of->sections; k++) {
+			const struct count *c = &sections_at(of, at)[k].count;
 			double mean = (double)c->tears / count_units(c);
 
-			if (c->worst_toggles)
-				worst = fmax(worst,
-					     (double)c->worst_tears / (double)c->worst_toggles);
-			if (i >= e->levels || c->slices < 2 || c->tears < 2)
+			if (c->slices < 2 || c->tears < 2)
 				continue;
 			excess += (double)(c->slices - 1) * (count_dispersion(c) - 1) / mean;
 			expected += (double)(c->slices - 1);
 		}
 	}
-	e->spread[claim] = expected > 0 ? excess / expected : SPREAD_NONE;
-	e->cap[claim] = fmin(1, 2 * worst);
+	return expected > 0 ? excess / expected : SPREAD_NONE;
+}
+
+/* Twice the highest rate of all slices, on any rung: no slice to come is taken to have more. */
+static double cap_of(const struct estimate *e, int claim)
+{
+	double worst = 0;
+
+	for (unsigned i = 0; i < e->ladder.count; i++) {
+		const struct claim *of = &e->level[i].claim[claim];
+
+		for (unsigned k = 0; k < of->sections; k++) {
+			const struct count *c = &of->section[k].count;
+
+			if (c->worst_toggles)
+				worst = fmax(worst,
+					     (double)c->worst_tears / (double)c->worst_toggles);
+		}
+	}
+	return fmin(1, 2 * worst);
 }
 
 double estimate_bound(const struct count *count, double spread, double cap, double confidence)
@@ -132,6 +159,122 @@ double estimate_section(struct section *section, double spread, double cap, doub
 	return section->lent ? pooled : alone;
 }
 
+static struct section make_section(const struct estimate *e, const struct sums *runs,
+				   const struct sum *like, unsigned only)
+{
+	return (struct section){
+		.placement = like->placement,
+		.count = estimate_count(e, runs, like, ANY_EXECUTORS | only),
+		.below = estimate_count(e, runs, like, ANY_EXECUTORS | RUNGS_BELOW | only),
+	};
+}
+
+/* A section for each placement of the plan, with what was counted there. */
+static void make_sections(struct estimate *e, const struct sums *runs, const struct plan *plan,
+			  struct level *level, int which)
+{
+	bool listed[PLACEMENT_COUNT] = { false };
+	struct claim *claim = &level->claim[which];
+
+	for (unsigned k = 0; k < plan->seats; k++) {
+		const struct sum like = { .kind = SUM_WAIT,
+					  .rung = level->rung,
+					  .crossing = claimed[which],
+					  .placement = plan->seat[k].placement };
+		unsigned at = claim->sections;
+
+		if (listed[like.placement])
+			continue;
+		listed[like.placement] = true;
+		claim->section[at] = make_section(e, runs, &like, 0);
+		claim->at[DISTANCE_NEAR][at] = make_section(e, runs, &like, ONLY_NEAR);
+		claim->at[DISTANCE_FAR][at] = make_section(e, runs, &like, ONLY_FAR);
+		claim->sections++;
+		count_add(&claim->count, &claim->section[at].count);
+	}
+}
+
+/* All sections of a level hold at once. */
+static void bound_claim(const struct estimate *e, struct claim *claim, int which)
+{
+	double each = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
+
+	claim->upper_p = claim->sections ? 0 : 1;
+	for (unsigned k = 0; k < claim->sections; k++) {
+		struct section *s = &claim->section[k];
+
+		s->upper_p = estimate_section(s, e->spread[which], e->cap[which], each);
+		claim->upper_p = fmax(claim->upper_p, s->upper_p);
+		count_add(&claim->rests, s->lent ? &s->below : &s->count);
+	}
+}
+
+/* So do all of them near and far, which is another claim. */
+static void bound_distances(const struct estimate *e, struct claim *claim, int which)
+{
+	double each = bound_confidence_each(CONFIDENCE, DISTANCES * CLAIMS * claim->sections);
+
+	for (int d = 0; d < DISTANCES; d++) {
+		claim->at_p[d] = claim->sections ? 0 : 1;
+		for (unsigned k = 0; k < claim->sections; k++) {
+			struct section *s = &claim->at[d][k];
+
+			s->upper_p =
+				estimate_section(s, e->spread_at[d][which], e->cap[which], each);
+			claim->at_p[d] = fmax(claim->at_p[d], s->upper_p);
+		}
+	}
+}
+
+/* The largest window such that no store tore across any boundary inside it. */
+static void judge_window(struct estimate *e, const struct sums *runs, unsigned widest)
+{
+	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
+	struct window *w = &e->window;
+	struct count word = count_of_kind(e, runs, SUM_STORE, CROSSING_NONE);
+	double confidence = bound_confidence_each(CONFIDENCE, 3);
+	bool known = !word.tears;
+
+	*w = (struct window){ .bytes = 8, .word_tore = word.tears > 0, .upper_p = 1 };
+	for (unsigned i = 0; i < 3; i++) {
+		struct count c = count_of_kind(e, runs, SUM_STORE, inside[i]);
+		double p = bound_upper(c.tears, c.toggles, confidence);
+
+		if (!w->torn && (c.tears || (widest && 8u << i >= widest))) {
+			w->torn = 8u << i;
+			w->across = inside[i];
+		}
+		known &= !w->torn && c.toggles;
+		if (!known)
+			continue;
+		w->bytes *= 2;
+		w->toggles = i == 0 || c.toggles < w->toggles ? c.toggles : w->toggles;
+		w->upper_p = i == 0 || p > w->upper_p ? p : w->upper_p;
+	}
+}
+
+/*
+ * Sites inside a line where one store is not enough are changed by the waits for lines, and a bound
+ * for lines speaks for them, too. Fewer slices have such sites, so they bound nothing by
+ * themselves; but where they tear more often than that bound, theirs is the level's.
+ */
+static void heed_inside(struct estimate *e, const struct sums *runs, struct level *level)
+{
+	const struct sum like = { .kind = SUM_WAIT,
+				  .rung = level->rung,
+				  .crossing = e->window.across };
+	struct count count = estimate_count(e, runs, &like, ANY_PLACEMENT | ANY_EXECUTORS);
+	struct claim *claim = &level->claim[CLAIM_LINE];
+
+	if (level->rung.stretch)
+		count_add(&e->window.waited, &count);
+	if (bound_lower(count.tears, count.toggles, CONFIDENCE) <= claim->upper_p)
+		return;
+	claim->upper_p =
+		estimate_bound(&count, e->spread[CLAIM_LINE], e->cap[CLAIM_LINE], CONFIDENCE);
+	claim->rests = count;
+}
+
 static void make_levels(struct estimate *e, const struct sums *runs, const struct plan *plan)
 {
 	for (unsigned i = 0; i < e->ladder.count; i++) {
@@ -140,54 +283,47 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 
 		level->rung = e->ladder.rung[i];
 		for (int c = 0; c < CLAIMS; c++) {
-			bool listed[PLACEMENT_COUNT] = { false };
-			struct claim *claim = &level->claim[c];
-
-			/* A section for each placement of the plan, with what was counted there. */
-			for (unsigned k = 0; k < plan->seats; k++) {
-				const struct sum like = { .kind = SUM_WAIT,
-							  .rung = level->rung,
-							  .crossing = claimed[c],
-							  .placement = plan->seat[k].placement };
-				struct section *s = &claim->section[claim->sections];
-
-				if (listed[like.placement])
-					continue;
-				listed[like.placement] = true;
-				claim->sections++;
-				*s = (struct section){ .placement = like.placement };
-				s->count = estimate_count(e, runs, &like, ANY_EXECUTORS);
-				s->below =
-					estimate_count(e, runs, &like, ANY_EXECUTORS | RUNGS_BELOW);
-				count_add(&claim->count, &s->count);
-			}
+			make_sections(e, runs, plan, level, c);
 			/* Where a membarrier was timed, too: at the plan's first seat. */
 			if (level->claim[c].sections)
 				count_add(&first, &level->claim[c].section[0].count);
 		}
 		level->ticks = cost_of(&first);
 	}
-	for (int c = 0; c < CLAIMS; c++)
-		find_spread(e, c);
-	for (unsigned i = 0; i < CLAIMS * e->ladder.count; i++) {
-		struct level *level = &e->level[i / CLAIMS];
-		struct claim *claim = &level->claim[i % CLAIMS];
-		double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
+	for (int c = 0; c < CLAIMS; c++) {
+		e->spread[c] = spread_of(e, c, DISTANCES);
+		e->cap[c] = cap_of(e, c);
+	}
+	for (unsigned i = 0; i < e->ladder.count; i++) {
+		struct level *level = &e->level[i];
 
-		claim->upper_p = claim->sections ? 0 : 1;
-		for (unsigned k = 0; k < claim->sections; k++) {
-			struct section *s = &claim->section[k];
+		for (int c = 0; c < CLAIMS; c++) {
+			struct claim *claim = &level->claim[c];
 
-			s->upper_p = estimate_section(s, e->spread[i % CLAIMS], e->cap[i % CLAIMS],
-						      confidence);
-			claim->upper_p = fmax(claim->upper_p, s->upper_p);
-			count_add(&claim->rests, s->lent ? &s->below : &s->count);
+			bound_claim(e, claim, c);
+			if (c == CLAIM_LINE && e->window.torn)
+				heed_inside(e, runs, level);
+			level->upper_p = fmax(level->upper_p, claim->upper_p);
 		}
-		level->upper_p = fmax(level->upper_p, claim->upper_p);
 	}
 }
 
-/* --- The paper's T_max, the window, what a membarrier costs ----------------------------------- */
+static void judge_distances(struct estimate *e)
+{
+	for (int i = 0; i < CLAIMS * DISTANCES; i++)
+		e->spread_at[i / CLAIMS][i % CLAIMS] =
+			spread_of(e, i % CLAIMS, (enum distance)(i / CLAIMS));
+	for (unsigned i = 0; i < CLAIMS * e->ladder.count; i++) {
+		struct level *level = &e->level[i / CLAIMS];
+		struct claim *claim = &level->claim[i % CLAIMS];
+
+		bound_distances(e, claim, (int)(i % CLAIMS));
+		for (int d = 0; d < DISTANCES; d++)
+			level->at_p[d] = fmax(level->at_p[d], claim->at_p[d]);
+	}
+}
+
+/* --- The paper's T_max, what a membarrier costs ----------------------------------------------- */
 
 static void find_paper_wait(struct estimate *e)
 {
@@ -206,27 +342,6 @@ static void find_paper_wait(struct estimate *e)
 		}
 	}
 	paper->stays &= paper->found;
-}
-
-/* The largest window such that no store tore across any boundary inside it. */
-static void judge_window(struct estimate *e, const struct sums *runs)
-{
-	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
-	struct window *w = &e->window;
-	struct count word = count_of_kind(e, runs, SUM_STORE, CROSSING_NONE);
-	double confidence = bound_confidence_each(CONFIDENCE, 3);
-
-	*w = (struct window){ .bytes = 8, .word_tore = word.tears > 0, .upper_p = 1 };
-	for (unsigned i = 0; i < 3; i++) {
-		struct count c = count_of_kind(e, runs, SUM_STORE, inside[i]);
-		double p = bound_upper(c.tears, c.toggles, confidence);
-
-		if (w->word_tore || c.tears || !c.toggles)
-			return;
-		w->bytes *= 2;
-		w->toggles = i == 0 || c.toggles < w->toggles ? c.toggles : w->toggles;
-		w->upper_p = i == 0 || p > w->upper_p ? p : w->upper_p;
-	}
 }
 
 /* --- The verdict ------------------------------------------------------------------------------ */
@@ -291,8 +406,8 @@ void estimate_blind(struct estimate *e, const char *reason)
 	snprintf(e->reason, sizeof(e->reason), "%s", reason);
 }
 
-void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
-		   const struct plan *plan)
+void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
+		     const struct plan *plan)
 {
 	struct count barrier = { 0 };
 
@@ -301,9 +416,15 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		bool has_waits = false;
 
-		for (size_t k = 0; k < runs[i].count; k++)
-			has_waits |=
-				runs[i].sum[k].kind == SUM_WAIT && runs[i].sum[k].count.toggles;
+		for (size_t k = 0; k < runs[i].count; k++) {
+			const struct sum *s = &runs[i].sum[k];
+
+			if (s->kind != SUM_WAIT)
+				continue;
+			has_waits |= s->count.toggles > 0;
+			for (int d = 0; d < DISTANCES; d++)
+				e->slices_at[d] += s->at[d].slices;
+		}
 		e->wait_runs += has_waits;
 	}
 	e->long_run = e->wait_runs >= LONG_RUN;
@@ -316,10 +437,18 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 	/* All rungs that any run may have tried; those that none has are told as unknown. */
 	ladder_make(&e->ladder, (uint64_t)e->membarrier_ticks);
 	e->levels = e->ladder.stretched;
+	judge_window(e, runs, plan->widest);
 	make_levels(e, runs, plan);
+}
+
+void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
+		   const struct plan *plan)
+{
+	estimate_so_far(e, runs, count, plan);
+	judge_distances(e);
 	long_estimate(e, runs, plan);
 	find_paper_wait(e);
-	judge_window(e, runs);
+	ahead_estimate(e, runs);
 	decide_verdict(e);
 }
 

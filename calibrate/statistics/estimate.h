@@ -51,13 +51,17 @@ struct claim {
 	double upper_p;	    /* the worst placement's */
 	struct section section[PLACEMENT_COUNT];
 	unsigned sections;
+	/* The same of slices that were near, and far; of others it is not known. */
+	struct section at[DISTANCES][PLACEMENT_COUNT];
+	double at_p[DISTANCES]; /* the worst placement's */
 };
 
 struct level {
 	struct waits rung;
 	struct claim claim[CLAIMS];
-	double upper_p; /* of the machine: the worse claim's */
-	double ticks;	/* that a change takes; 0: unknown */
+	double upper_p;		/* of the machine: the worse claim's */
+	double at_p[DISTANCES]; /* the same if it were always near, or far */
+	double ticks;		/* that a change takes; 0: unknown */
 };
 
 /*
@@ -75,7 +79,24 @@ struct window {
 	unsigned bytes;
 	uint64_t toggles; /* without a tear */
 	double upper_p;
-	bool word_tore; /* a store inside 8 bytes tore: nothing can be relied on here */
+	unsigned torn; /* bytes across which stores tore, or do on machines of this kind; or 0 */
+	enum crossing across; /* of torn: sites there are changed by the waits for lines */
+	struct count waited;  /* such changes of sites there, on all rungs that stretch */
+	bool word_tore;	      /* a store inside 8 bytes tore: nothing can be relied on here */
+};
+
+/* After so much more time, if nothing comes meanwhile: see ahead.h. */
+enum {
+	AHEAD_QUARTER, /* of an hour */
+	AHEAD_NIGHT,   /* eight hours */
+	AHEAD_MONTH,   /* five minutes in each of thirty nights */
+	AHEADS
+};
+
+struct ahead {
+	double pace;  /* stores a second; 0: unknown */
+	double now_p; /* as it is */
+	double upper_p[AHEADS];
 };
 
 struct estimate {
@@ -86,11 +107,16 @@ struct estimate {
 	struct level level[RUNGS_MAX]; /* one for each rung of the ladder */
 	unsigned levels;	       /* the stretched ones */
 	double spread[CLAIMS];	       /* variance of the rate between slices, in squares of it */
+	double spread_at[DISTANCES][CLAIMS]; /* the same among those that were near, and far */
 	double cap[CLAIMS];	       /* rate that no slice is taken to exceed, 0: none tore */
+	uint64_t slices_at[DISTANCES]; /* of waits; of others it is not known */
 	struct level long_level[LONG_WAITS]; /* see long_wait.h */
 	double factor[CLAIMS];		     /* tears per toggle by gaps per store; 0: unknown */
 	uint64_t factor_wait[CLAIMS];	     /* where they differ most, ticks */
-	double membarrier_ticks;	     /* that a change by membarrier takes; 0: unknown */
+	struct ahead gap_ahead[LONG_WAITS];  /* gaps of a long wait per store, */
+	struct ahead long_ahead[LONG_WAITS]; /* and tears per toggle: 1 without a factor */
+	struct ahead window_ahead;
+	double membarrier_ticks; /* that a change by membarrier takes; 0: unknown */
 	struct paper_wait paper;
 	struct window window;
 	unsigned runs;
@@ -107,6 +133,13 @@ struct estimate {
 void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 		   const struct plan *plan);
 
+/*
+ * estimate_so_far - of these, what the choice of the next slice goes by: the ladder, its counts,
+ * and the bounds of the machine.
+ */
+void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
+		     const struct plan *plan);
+
 /* estimate_blind - inconclusive, for that reason. A tear inside one word stays a failure. */
 void estimate_blind(struct estimate *e, const char *reason);
 
@@ -122,8 +155,7 @@ double estimate_bound(const struct count *count, double spread, double cap, doub
  * one of the same time, so what bounds the mean of both bounds the longer one. 1 where it was not
  * tried itself.
  */
-double estimate_section(struct section *section, double spread, double cap,
-			double confidence);
+double estimate_section(struct section *section, double spread, double cap, double confidence);
 
 /*
  * estimate_count - what the runs have counted of sums like that, but for what may be any. Of one
@@ -134,6 +166,9 @@ enum {
 	ANY_PLACEMENT = 2,
 	ANY_EXECUTORS = 4,
 	RUNGS_BELOW = 8, /* that stretch alike and wait no longer */
+	ONLY_NEAR = 16,	 /* of the slices, */
+	ONLY_FAR = 32,
+	ONLY_TIMED = 64, /* sums that tell how long they took */
 };
 struct count estimate_count(const struct estimate *e, const struct sums *runs,
 			    const struct sum *like, unsigned any);

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "calibrate/statistics/ahead.h"
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/estimate.h"
 #include "stress/base/number.h"
@@ -20,6 +21,8 @@ const struct estimate_field level_fields[] = {
 	FIELD(COUNT, level, rung.stretch, "stretch", "stretch", NULL),
 	FIELD(TICKS, level, ticks, "ticks", "ticks", NULL),
 	FIELD(REAL, level, upper_p, "upper_p", NULL, NULL),
+	FIELD(REAL, level, at_p[DISTANCE_NEAR], "near_p", NULL, NULL),
+	FIELD(REAL, level, at_p[DISTANCE_FAR], "far_p", NULL, NULL),
 	END
 };
 
@@ -47,6 +50,9 @@ const struct estimate_field window_fields[] = {
 	FIELD(COUNT, window, toggles, "toggles", "toggles", NULL),
 	FIELD(REAL, window, upper_p, "upper_p", "upper_p", NULL),
 	FIELD(YES_NO, window, word_tore, "word_tore", NULL, NULL),
+	FIELD(UNSIGNED, window, torn, "torn", NULL, NULL),
+	FIELD(COUNT, window, waited.toggles, "waited_toggles", NULL, NULL),
+	FIELD(COUNT, window, waited.tears, "waited_tears", NULL, NULL),
 	END
 };
 
@@ -61,6 +67,8 @@ const struct estimate_field paper_fields[] = {
 const struct estimate_field estimate_fields[] = {
 	FIELD(REAL, estimate, require_p, "require_p", "require_p", NULL),
 	FIELD(UNSIGNED, estimate, runs, "runs", NULL, NULL),
+	FIELD(COUNT, estimate, slices_at[DISTANCE_NEAR], "slices_near", NULL, NULL),
+	FIELD(COUNT, estimate, slices_at[DISTANCE_FAR], "slices_far", NULL, NULL),
 	FIELD(TICKS, estimate, membarrier_ticks, "membarrier_ticks", "membarrier_ticks", NULL),
 	FIELD(REAL, estimate, spread[CLAIM_LINE], "spread_line", NULL, NULL),
 	FIELD(REAL, estimate, spread[CLAIM_PAGE], "spread_page", NULL, NULL),
@@ -147,21 +155,56 @@ static json_t *fields_json(json_t *object, const struct estimate_field *f, const
 	return object;
 }
 
+static json_t *section_json(const struct claim *claim, unsigned i)
+{
+	const struct section *s = &claim->section[i];
+	json_t *object = fields_json(json_pack("{s:s}", "placement", placement_name(s->placement)),
+				     section_fields, s);
+
+	for (int d = 0; d < DISTANCES; d++)
+		if (claim->at[d][i].count.slices)
+			json_object_set_new(
+				object, distance_name((enum distance)d),
+				fields_json(json_object(), section_fields, &claim->at[d][i]));
+	return object;
+}
+
 static json_t *claim_json(const struct claim *claim, int which)
 {
 	json_t *object = fields_json(json_pack("{s:s}", "crossing", claim_name(which)),
 				     claim_fields, claim),
 	       *sections = json_array();
 
-	for (unsigned i = 0; i < claim->sections; i++) {
-		const struct section *s = &claim->section[i];
-
-		json_array_append_new(sections, fields_json(json_pack("{s:s}", "placement",
-								      placement_name(s->placement)),
-							    section_fields, s));
-	}
+	for (unsigned i = 0; i < claim->sections; i++)
+		json_array_append_new(sections, section_json(claim, i));
 	json_object_set_new(object, "sections", sections);
 	return object;
+}
+
+/* Of long waits gaps per store are told, too: how many tears these stand for may be unknown. */
+static json_t *ahead_json(const struct ahead *toggles, const struct ahead *gaps, uint64_t wait)
+{
+	json_t *object = json_pack("{s:I, s:f}", "wait", (json_int_t)wait, "pace", toggles->pace);
+
+	for (unsigned i = 0; i < AHEADS; i++)
+		json_object_set_new(object, ahead_name(i),
+				    gaps ? json_pack("{s:f, s:f}", "upper_p", toggles->upper_p[i],
+						     "gaps_p", gaps->upper_p[i])
+					 : json_pack("{s:f}", "upper_p", toggles->upper_p[i]));
+	return object;
+}
+
+static json_t *aheads_json(const struct estimate *e)
+{
+	json_t *array = json_array();
+
+	if (e->window_ahead.pace > 0)
+		json_array_append_new(array, ahead_json(&e->window_ahead, NULL, 0));
+	for (unsigned i = 0; i < LONG_WAITS; i++)
+		if (e->long_ahead[i].pace > 0)
+			json_array_append_new(array, ahead_json(&e->long_ahead[i], &e->gap_ahead[i],
+								e->long_level[i].rung.first));
+	return array;
 }
 
 static json_t *levels_json(const struct level *level, unsigned count)
@@ -190,6 +233,7 @@ json_t *estimate_to_json(const struct estimate *e)
 			    fields_json(json_object(), window_fields, &e->window));
 	json_object_set_new(object, "paper", fields_json(json_object(), paper_fields, &e->paper));
 	json_object_set_new(object, "levels", levels_json(e->level, e->ladder.count));
+	json_object_set_new(object, "ahead", aheads_json(e));
 	json_object_set_new(object, "long_levels", levels_json(e->long_level, LONG_WAITS));
 	return object;
 }

@@ -25,7 +25,10 @@ static int add_gap_counts(struct sums *sums, const struct cell *cell,
 		.crossing = cell->crossing,
 		.placement = cell->placement,
 		.executors = cell->executors,
-		.count = { .slices = 1, .toggles = result->stores, .squares = stores * stores },
+		.count = { .slices = 1,
+			   .toggles = result->stores,
+			   .squares = stores * stores,
+			   .seconds = result->seconds },
 	};
 	uint64_t count = 0;
 
@@ -100,6 +103,16 @@ static void find_factor(struct estimate *e, const struct sums *runs, const struc
 		e->factor[claim] = fmax(2, e->factor[claim]);
 }
 
+/* Of how many gaps of the longest waits there are per store, in one of a claim's sections. */
+double long_bound(const struct estimate *e, const struct count *gaps, int claim)
+{
+	unsigned sections = e->level[0].claim[claim].sections;
+	double confidence = bound_confidence_each(CONFIDENCE, 2 * CLAIMS * sections);
+	double cap = gaps->worst_toggles && gaps->worst_tears ? e->cap[claim] : 0;
+
+	return estimate_bound(gaps, e->spread[claim], cap, confidence);
+}
+
 void long_estimate(struct estimate *e, const struct sums *runs, const struct plan *plan)
 {
 	static const enum crossing crossings[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
@@ -109,30 +122,25 @@ void long_estimate(struct estimate *e, const struct sums *runs, const struct pla
 	for (unsigned i = 0; i < CLAIMS * LONG_WAITS; i++) {
 		const unsigned which = i % CLAIMS;
 		const struct claim *like = &e->level[0].claim[which];
-		double confidence = bound_confidence_each(CONFIDENCE, 2 * CLAIMS * like->sections);
 		struct level *level = &e->long_level[i / CLAIMS];
 		struct claim *claim = &level->claim[which];
 		uint64_t wait = waits[i / CLAIMS];
 
 		if (which == 0)
 			*level = (struct level){ .rung = { wait, wait, 0 },
-						 .ticks = 2 * (double)wait };
+						 .ticks = 2 * (double)wait,
+						 .at_p = { 1, 1 } };
 		*claim = (struct claim){ .sections = like->sections,
 					 .upper_p = like->sections ? 0 : 1 };
 		for (struct section *s = claim->section; s < claim->section + claim->sections;
 		     s++) {
-			double cap;
-
 			s->placement = like->section[s - claim->section].placement;
 			s->count = gaps_of(e, runs, wait, crossings[which],
 					   &(struct seat){ .placement = s->placement });
-			cap = s->count.worst_toggles && s->count.worst_tears ? e->cap[which] : 0;
 			s->upper_p = 1;
 			if (e->factor[which] > 0)
 				s->upper_p =
-					fmin(1, e->factor[which] * estimate_bound(&s->count,
-										  e->spread[which],
-										  cap, confidence));
+					fmin(1, e->factor[which] * long_bound(e, &s->count, which));
 			count_add(&claim->count, &s->count);
 			claim->upper_p = fmax(claim->upper_p, s->upper_p);
 		}

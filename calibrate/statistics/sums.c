@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "results/journal/fields.h"
+#include "stress/witness/witness.h"
 
 #define REAL_MAX 1e40 /* more is no measurement */
 
@@ -44,6 +45,7 @@ void count_add(struct count *to, const struct count *what)
 	to->unevenness += what->unevenness;
 	to->squares += what->squares;
 	to->ticks += what->ticks;
+	to->seconds += what->seconds;
 }
 
 /* Pearson's chi-square of the slices against one rate for all, by its degrees of freedom. */
@@ -88,6 +90,7 @@ static struct count count_of_torn(const struct cell_record *record, uint64_t tor
 		.slices = 1,
 		.toggles = cut || r->exposed == CELL_UNKNOWN ? 0 : r->exposed,
 		.tears = torn,
+		.seconds = r->seconds,
 	};
 
 	toggles = (double)count.toggles;
@@ -113,11 +116,14 @@ struct count count_of_record(const struct cell_record *record)
 
 struct sum *sums_find(const struct sums *sums, const struct sum *like)
 {
-	for (struct sum *s = sums->sum; s < sums->sum + sums->count; s++)
+	for (size_t i = 0; i < sums->count; i++) {
+		struct sum *s = &sums->sum[i];
+
 		if (s->kind == like->kind && waits_same(&s->rung, &like->rung) &&
 		    s->crossing == like->crossing && s->placement == like->placement &&
 		    s->executors == like->executors)
 			return s;
+	}
 	return NULL;
 }
 
@@ -138,9 +144,22 @@ int sums_add(struct sums *sums, const struct sum *what)
 		sum = &sums->sum[sums->count++];
 		*sum = *what;
 		sum->count = (struct count){ 0 };
+		memset(sum->at, 0, sizeof(sum->at));
 	}
 	count_add(&sum->count, &what->count);
+	for (int d = 0; d < DISTANCES; d++)
+		count_add(&sum->at[d], &what->at[d]);
 	return 0;
+}
+
+/* The counts of one slice. */
+static void count_slice(struct sum *sum, const struct cell_record *record, struct count count)
+{
+	enum distance distance = witness_distance(&record->result.witness);
+
+	sum->count = count;
+	if (distance < DISTANCES)
+		sum->at[distance] = count;
 }
 
 int sums_add_record(struct sums *sums, const struct cell_record *record)
@@ -151,7 +170,6 @@ int sums_add_record(struct sums *sums, const struct cell_record *record)
 		.crossing = cell->crossing,
 		.placement = cell->placement,
 		.executors = cell->executors,
-		.count = count_of_record(record),
 	};
 	int ret = 0;
 
@@ -160,11 +178,12 @@ int sums_add_record(struct sums *sums, const struct cell_record *record)
 	sum.kind = (enum sum_kind)kind;
 	if (kind == SUM_WAIT)
 		sum.rung = cell->waits;
+	count_slice(&sum, record, count_of_record(record));
 	if (cell->crossing != CROSSING_INSIDE)
 		return sums_add(sums, &sum);
 	for (unsigned i = 0; i < CELL_INSIDE && ret == 0; i++) {
 		sum.crossing = (enum crossing)(CROSSING_8 + i);
-		sum.count = count_of_torn(record, record->result.torn_inside[i]);
+		count_slice(&sum, record, count_of_torn(record, record->result.torn_inside[i]));
 		ret = sums_add(sums, &sum);
 	}
 	return ret;
@@ -203,21 +222,51 @@ static const struct field sum_fields[] = {
 	BOUNDED(struct sum, "first", rung.first, 1, NUMBER_COUNT, 0, CELL_WAIT_MAX),
 	BOUNDED(struct sum, "second", rung.second, 1, NUMBER_COUNT, 0, CELL_WAIT_MAX),
 	BOUNDED(struct sum, "stretch", rung.stretch, 1, NUMBER_COUNT, 0, CELL_STRETCH_MAX),
-	COUNT(struct sum, "slices", count.slices, 1),
-	COUNT(struct sum, "toggles", count.toggles, 1),
-	COUNT(struct sum, "tears", count.tears, 1),
-	REAL(struct sum, "unevenness", count.unevenness, 1),
-	REAL(struct sum, "squares", count.squares, 1),
-	REAL(struct sum, "ticks", count.ticks, 1),
-	COUNT(struct sum, "worst_tears", count.worst_tears, 1),
-	COUNT(struct sum, "worst_toggles", count.worst_toggles, 1),
+	END
+};
+
+static const struct field count_fields[] = {
+	COUNT(struct count, "slices", slices, 1),
+	COUNT(struct count, "toggles", toggles, 1),
+	COUNT(struct count, "tears", tears, 1),
+	REAL(struct count, "unevenness", unevenness, 1),
+	REAL(struct count, "squares", squares, 1),
+	REAL(struct count, "ticks", ticks, 1),
+	COUNT(struct count, "worst_tears", worst_tears, 1),
+	COUNT(struct count, "worst_toggles", worst_toggles, 1),
+	OPTIONAL(struct count, "seconds", seconds, NUMBER_REAL, 0),
 	END
 };
 /* clang-format on */
 
+static const char *const distances[DISTANCES] = { "near", "far" };
+
+const char *distance_name(enum distance distance)
+{
+	return distances[distance];
+}
+
 const char *sum_kind_name(enum sum_kind kind)
 {
 	return kinds[kind];
+}
+
+/* Near and far are told where there is something to tell: old stores have neither. */
+static json_t *sum_to_json(const struct sum *sum)
+{
+	json_t *object = table_to_json(sum_fields, sum);
+	json_t *count = table_to_json(count_fields, &sum->count);
+	int ret = json_object_update(object, count);
+
+	json_decref(count);
+	for (int d = 0; d < DISTANCES && ret == 0; d++)
+		if (sum->at[d].slices)
+			ret = json_object_set_new(object, distances[d],
+						  table_to_json(count_fields, &sum->at[d]));
+	if (ret == 0)
+		return object;
+	json_decref(object);
+	return NULL;
 }
 
 json_t *sums_to_json(const struct sums *sums)
@@ -225,7 +274,7 @@ json_t *sums_to_json(const struct sums *sums)
 	json_t *array = json_array();
 
 	for (size_t i = 0; array && i < sums->count; i++) {
-		if (json_array_append_new(array, table_to_json(sum_fields, &sums->sum[i])) < 0) {
+		if (json_array_append_new(array, sum_to_json(&sums->sum[i])) < 0) {
 			json_decref(array);
 			return NULL;
 		}
@@ -241,15 +290,44 @@ int sum_kind_parse(const char *name)
 	return -EINVAL;
 }
 
+static bool count_from_json(const json_t *object, struct count *c)
+{
+	return table_from_json(object, JOURNAL_SCHEMA, count_fields, c) == 0 &&
+	       c->unevenness <= REAL_MAX && c->squares <= REAL_MAX && c->ticks <= REAL_MAX &&
+	       c->seconds <= REAL_MAX && c->worst_tears <= c->tears &&
+	       c->worst_toggles <= c->toggles && (c->tears <= c->toggles || c->toggles == 0);
+}
+
+/* No more is near and far than there is at all. */
+static bool is_whole(const struct sum *sum)
+{
+	struct count left = sum->count;
+
+	for (int d = 0; d < DISTANCES; d++) {
+		const struct count *c = &sum->at[d];
+
+		if (c->slices > left.slices || c->toggles > left.toggles || c->tears > left.tears)
+			return false;
+		left.slices -= c->slices;
+		left.toggles -= c->toggles;
+		left.tears -= c->tears;
+	}
+	return true;
+}
+
 static bool sum_from_json(const json_t *object, struct sum *sum)
 {
-	const struct count *c = &sum->count;
-
 	*sum = (struct sum){ 0 };
-	return table_from_json(object, JOURNAL_SCHEMA, sum_fields, sum) == 0 &&
-	       c->unevenness <= REAL_MAX && c->squares <= REAL_MAX && c->ticks <= REAL_MAX &&
-	       c->worst_tears <= c->tears && c->worst_toggles <= c->toggles &&
-	       (c->tears <= c->toggles || c->toggles == 0);
+	if (table_from_json(object, JOURNAL_SCHEMA, sum_fields, sum) < 0 ||
+	    !count_from_json(object, &sum->count))
+		return false;
+	for (int d = 0; d < DISTANCES; d++) {
+		const json_t *at = json_object_get(object, distances[d]);
+
+		if (at && !count_from_json(at, &sum->at[d]))
+			return false;
+	}
+	return is_whole(sum);
 }
 
 int sums_from_json(const json_t *array, struct sums *sums)

@@ -24,6 +24,7 @@ struct count {
 	double unevenness;    /* sum over the slices of tears * tears / toggles, */
 	double squares;	      /* and of toggles * toggles */
 	double ticks;	      /* that all toggles took together, without the rests between them */
+	double seconds;	      /* of the slices; 0: old evidence does not tell */
 	uint64_t worst_tears; /* of the slice with the highest rate, */
 	uint64_t worst_toggles;
 };
@@ -43,6 +44,7 @@ struct sum {
 	enum placement placement;
 	unsigned executors;
 	struct count count;
+	struct count at[DISTANCES]; /* of these: slices near and far; of others it is not known */
 };
 
 struct sums {
@@ -54,6 +56,9 @@ struct sums {
 /* sum_kind_name, sum_kind_parse - "wait", "membarrier", "store", "gap"; -EINVAL for others. */
 const char *sum_kind_name(enum sum_kind kind);
 int sum_kind_parse(const char *name);
+
+/* distance_name - "near", "far". */
+const char *distance_name(enum distance distance);
 
 /* sum_kind_of - of a cell; -1: it proves nothing of the library's (a broken protocol). */
 int sum_kind_of(const struct cell *cell);

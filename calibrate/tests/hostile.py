@@ -20,7 +20,7 @@ TEXTS = [
 ]
 
 ELEMENTS = set("""html head meta title style body h1 h2 h3 p section nav a figure figcaption div table tr th td
-    dl dt dd span strong code pre ul li details summary svg g path text tspan defs clippath rect circle polygon
+    dl dt dd span strong small code pre ul li details summary svg g path text tspan defs clippath rect circle polygon
     line polyline use desc br filter feflood fecomposite""".split())
 
 

@@ -288,12 +288,14 @@ static inline int sample_estimate(struct journal *journal)
 		sample_claim(&level->claim[CLAIM_PAGE], (uint64_t)(8e6 * p),
 			     10 * p > 1 ? 1 : 10 * p);
 		level->upper_p = level->claim[CLAIM_PAGE].upper_p;
+		level->at_p[DISTANCE_NEAR] = level->at_p[DISTANCE_FAR] = 1;
 	}
 	for (unsigned i = 0; i < LONG_WAITS; i++)
 		e.long_level[i] =
 			(struct level){ .rung = { .first = long_wait(i) },
 					.claim = { { .upper_p = 1e-7 }, { .upper_p = 1e-7 } },
-					.upper_p = 1e-7 };
+					.upper_p = 1e-7,
+					.at_p = { 1, 1 } };
 	return sample_line(journal, "estimate", estimate_to_json(&e));
 }
 

@@ -35,6 +35,7 @@ struct machine {
 	double floor;	 /* and never less than this */
 	bool sees;	 /* the broken protocols tear */
 	bool word_tears; /* a store inside a word */
+	bool half_tears; /* a store across 32 bytes of a line; and changes there by waits */
 	size_t stops_at; /* the user asks to stop in this cell */
 	size_t fails_at; /* and this one fails */
 	size_t runs;
@@ -61,8 +62,12 @@ static double rate_of(const struct cell *cell)
 	case PROTOCOL_FRONT_FIRST:
 		return here->sees;
 	case PROTOCOL_ATOMIC:
+		if (cell->crossing == CROSSING_INSIDE)
+			return here->half_tears ? 1e-3 : 0;
 		return here->word_tears && cell->crossing == CROSSING_NONE ? 1e-3 : 0;
 	case PROTOCOL_WAIT:
+		if (cell->crossing == CROSSING_32)
+			return here->half_tears ? 1e-2 : 0;
 		return rate_at(here, cell->waits.first);
 	default:
 		return 0;
@@ -89,8 +94,12 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 	result->torn = gsl_ran_binomial(rng, rate_of(cell), (unsigned)result->toggles);
 	result->tears[TEAR_NEW_FRONT] = 3 * result->torn;
 	result->exposed = result->toggles;
+	if (cell->crossing == CROSSING_INSIDE)
+		result->torn_inside[2] = result->torn;
 	gsl_rng_free(rng);
 	witness_clear(&result->witness);
+	/* Far in a quarter of the slices, for no longer than one. */
+	result->witness.offset_error = result->witness.error_after = cell->seed % 4 ? 150 : 400;
 	/* No other time passes, or a busy computer would change how many cells there are. */
 	here->session.budget -= cell->seconds + START_UP;
 	here->session.begin = seconds_now();
@@ -172,6 +181,7 @@ static void an_ordinary_machine_passes(void **state)
 	/* Up to what a membarrier costs, and no further. */
 	assert_true(2 * e->level[e->levels - 1].rung.first <= BARRIER);
 	assert_int_equal(e->window.bytes, 64);
+	assert_int_equal(e->window.waited.toggles, 0);
 	assert_int_equal(e->runs, 1);
 	assert_false(e->long_run);
 }
@@ -277,6 +287,21 @@ static void a_store_that_tears_fails(void **state)
 	assert_true(m->estimate.window.word_tore);
 }
 
+/* Where a store across 32 bytes tears, sites there are tried by waits; and these tear, too. */
+static void half_lines_are_tried_where_stores_tear_there(void **state)
+{
+	struct machine *m = *state;
+
+	m->half_tears = true;
+	climb_to(m, 0);
+	assert_int_equal(m->estimate.window.bytes, 32);
+	assert_int_equal(m->estimate.window.torn, 32);
+	assert_true(m->estimate.window.waited.tears > 0);
+	assert_true(estimate_best(&m->estimate, CLAIM_LINE, m->estimate.require_p) < 0);
+	assert_true(estimate_best(&m->estimate, CLAIM_PAGE, m->estimate.require_p) >= 0);
+	assert_int_not_equal(m->estimate.verdict, VERDICT_PASS);
+}
+
 static void who_sees_nothing_says_nothing(void **state)
 {
 	struct machine *m = *state;
@@ -371,7 +396,8 @@ static void a_resumed_run_takes_the_same_way(void **state)
 		assert_int_equal(ftruncate(m->fd, end_of_line(m->fd, LINES * kept[i])), 0);
 		start(m);
 		m->session.budget = 40 - START_UP * (double)kept[i];
-		/* A busy computer may take long over what is known: until the first cell that is run. */
+		/* A busy computer may take long over what is known: until the first cell that is
+		 * run. */
 		m->session.begin = seconds_now() + 3600;
 		m->plan.budget = 40;
 		assert_int_equal(climb(&m->session, &m->plan, &m->sums, &m->estimate), 0);
@@ -461,6 +487,7 @@ int main(void)
 		TEST(what_cannot_be_provoked_is_not),
 		TEST(a_machine_that_tears_at_any_wait_fails),
 		TEST(a_store_that_tears_fails),
+		TEST(half_lines_are_tried_where_stores_tear_there),
 		TEST(who_sees_nothing_says_nothing),
 		TEST(one_cpu_sees_nothing),
 		TEST(what_was_counted_before_a_stop_is_evidence),

@@ -285,8 +285,8 @@ static void people_can_read_it(void **state)
 		"\n[wait]\nusable = yes\nconfidence = 0.95\nlevels = 2\nlong_levels = 0\nrequire_p "
 		"= 0.0001\n"
 		"membarrier_ticks = 73000\n",
-		"\n[level 1]\nfirst = 100\nsecond = 100\nstretch = 4\nticks = 5000\n"
-		"line_toggles = 4000000\nline_tears = 2000\nline_p = ",
+		("\n[level 1]\nfirst = 100\nsecond = 100\nstretch = 4\nticks = 5000\n"
+		 "line_toggles = 4000000\nline_tears = 2000\nline_p = "),
 		"\n[level 2]\nfirst = 1600\nsecond = 1600\nstretch = 4\nticks = 10000\n",
 		"\n[gaps]\ncross-socket = one package only\n",
 	};

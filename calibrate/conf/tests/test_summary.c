@@ -213,6 +213,63 @@ static void details_tell_each_rung(void **state)
 	free(text);
 }
 
+/* One state alone says nothing of the other; both are told where there are both. */
+static void near_and_far_are_told(void **state)
+{
+	char *text;
+
+	(void)state;
+	make(40000);
+	text = printed(summary_details);
+	assert_has(text, "How far apart the CPUs were is not known.");
+	free(text);
+	e.slices_at[DISTANCE_NEAR] = 75;
+	text = printed(summary_print);
+	assert_has(text, " Its CPUs were never far apart.\n");
+	free(text);
+	text = printed(summary_details);
+	assert_has(text, "says nothing of a time when they are far apart.");
+	free(text);
+	e.slices_at[DISTANCE_FAR] = 25;
+	e.level[2].claim[CLAIM_LINE].at[DISTANCE_FAR][0].count.tears = 77;
+	e.level[2].claim[CLAIM_LINE].at_p[DISTANCE_FAR] = 3e-3;
+	text = printed(summary_print);
+	assert_has_not(text, "far apart");
+	free(text);
+	text = printed(summary_details);
+	assert_has(text, "in 25 % of 100 slices.");
+	assert_has(text, "           77        0.003\n");
+	free(text);
+}
+
+/* An expectation is told as one, and none where no pace is known. */
+static void more_time_is_told(void **state)
+{
+	char *text;
+
+	(void)state;
+	make(40000);
+	text = printed(summary_details);
+	assert_has(text, "What more time would give is not known");
+	free(text);
+	e.window_ahead = (struct ahead){ 2e6, 3e-5, { 2e-9, 6e-11, 2e-10 } };
+	e.gap_ahead[0] = e.long_ahead[0] = (struct ahead){ 3e6, 1e-7, { 1e-9, 3e-11, 1e-10 } };
+	e.long_level[0] = (struct level){ .rung = { 32000, 32000, 0 }, .upper_p = 1 };
+	text = printed(summary_details);
+	assert_has(text, "that is no evidence");
+	assert_has(
+		text,
+		"a window of 64 bytes           3e-5         2e-9        6e-11        2e-10  per");
+	assert_has(
+		text,
+		"two waits of 32000             1e-7         1e-9        3e-11        1e-10  gaps");
+	e.long_level[0].upper_p = 1e-6;
+	free(text);
+	text = printed(summary_details);
+	assert_has(text, "1e-10  per toggle");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +279,8 @@ int main(void)
 		cmocka_unit_test(a_factor_is_told_if_it_is_known),
 		cmocka_unit_test(nothing_is_told_too),
 		cmocka_unit_test(details_tell_each_rung),
+		cmocka_unit_test(near_and_far_are_told),
+		cmocka_unit_test(more_time_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

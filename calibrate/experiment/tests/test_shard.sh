@@ -89,7 +89,7 @@ grep -q '100 cells, 50 there, 50 missing' "$dir/out" || fail "half a grid"
 expect 0 "${paper[@]}" --merge 2.jsonl 1.jsonl --figure whole
 grep -q '100 cells, 100 there, 0 missing' "$dir/out" || fail "a whole grid"
 grep -q '^# The paper: ' whole.dat || fail "no caption"
-grep -q '^# Here: N = 1 (.*, 1 run of each, 500 toggles a run' whole.dat || fail "another caption"
+grep -q '^# Here: .*; N = 1; .*; runs of each: 1; 500 toggles a run;' whole.dat || fail "another caption"
 [ "$(grep -c '^64 0 ' whole.dat)" = 25 ] || fail "not 25 waits in the figure"
 if command -v gnuplot >/dev/null; then
 	grep -qF 'The paper: 25 waits' whole.svg || fail "no caption in the picture"

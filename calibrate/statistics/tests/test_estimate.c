@@ -165,10 +165,71 @@ static void the_window_ends_where_a_store_tore(void **state)
 				   sample_count(4, 1000000, i == torn));
 		e = estimate_of(&sums, &plan);
 		assert_int_equal(e.window.bytes, 8u << torn);
+		assert_int_equal(e.window.torn, torn < 3 ? 8u << torn : 0);
 		if (torn)
 			assert_true(e.window.upper_p < 2e-6 && e.window.toggles == 4000000);
+		/* Machines of this kind are known to tear across 16 bytes. */
+		plan.widest = 16;
+		e = estimate_of(&sums, &plan);
+		assert_int_equal(e.window.bytes, torn ? 16 : 8);
+		assert_int_equal(e.window.torn, e.window.bytes);
+		plan.widest = 0;
 		sums_free(&sums);
 	}
+}
+
+/* As many more stores as the slowest boundary sees in that time, and no tear. */
+static void more_time_for_the_window_is_expected_to_tell_more(void **state)
+{
+	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
+	struct plan plan = sample_plan(1);
+	struct sums sums = { 0 };
+	struct estimate e;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct count count = sample_count(4, 1000000, 0);
+
+		count.seconds = 1 + i;
+		sample_add(&sums, SUM_STORE, (struct waits){ 0 }, inside[i], &plan.seat[0], count);
+	}
+	e = estimate_of(&sums, &plan);
+	assert_true(fabs(e.window_ahead.pace - 4e6 / 3) < 1);
+	assert_true(e.window_ahead.now_p == e.window.upper_p);
+	assert_true(fabs(e.window_ahead.upper_p[AHEAD_QUARTER] / e.window.upper_p * 301 - 1) <
+		    0.01);
+	assert_true(fabs(e.window_ahead.upper_p[AHEAD_NIGHT] / e.window.upper_p * 9601 - 1) < 0.01);
+	sums_free(&sums);
+}
+
+/* Sites across 32 bytes of a line, where single stores tear, may tear more by waits than lines do.
+ */
+static void a_line_bound_heeds_sites_inside_a_line(void **state)
+{
+	struct plan plan = sample_plan(1);
+	const struct waits rung = { 0, 0, LADDER_STRETCH };
+	double bound[3];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct sums sums = { 0 };
+		struct estimate e;
+
+		for (unsigned c = 0; c < CLAIMS; c++)
+			sample_add(&sums, SUM_WAIT, rung, c ? CROSSING_PAGE : CROSSING_LINE,
+				   &plan.seat[0], sample_count(100, 10000, 0));
+		/* None, fewer than the bound for lines allows, more. */
+		sample_add(&sums, SUM_WAIT, rung, CROSSING_32, &plan.seat[0],
+			   sample_count(10, 10000, i == 2 ? 5 : 0));
+		plan.widest = i ? 32 : 0;
+		e = estimate_of(&sums, &plan);
+		bound[i] = e.level[0].claim[CLAIM_LINE].upper_p;
+		assert_int_equal(e.window.waited.toggles, i ? 100000 : 0);
+		assert_int_equal(e.window.waited.tears, i == 2 ? 50 : 0);
+		sums_free(&sums);
+	}
+	assert_true(bound[1] == bound[0]);
+	assert_true(bound[2] > 5e-4 && bound[0] < 1e-4);
 }
 
 static void the_papers_wait_is_the_lowest_without_a_tear(void **state)
@@ -256,6 +317,8 @@ int main(void)
 		cmocka_unit_test(too_many_tears_at_the_top_fail),
 		cmocka_unit_test(a_word_that_tears_fails_whatever_else),
 		cmocka_unit_test(the_window_ends_where_a_store_tore),
+		cmocka_unit_test(a_line_bound_heeds_sites_inside_a_line),
+		cmocka_unit_test(more_time_for_the_window_is_expected_to_tell_more),
 		cmocka_unit_test(the_papers_wait_is_the_lowest_without_a_tear),
 		cmocka_unit_test(many_runs_speak_for_the_long_run),
 		cmocka_unit_test(evidence_adds_up),
