@@ -2,27 +2,17 @@
 noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
 	bench/cases/latency/latency.c \
-	bench/cases/latency/latency.h \
 	bench/cases/pass/pass.c \
-	bench/cases/pass/pass.h \
 	bench/cases/probes/many.c \
 	bench/cases/probes/probes.c \
 	bench/cases/probes/probes.h \
 	bench/cases/scaling/scaling.c \
-	bench/cases/scaling/scaling.h \
-	bench/cases/scaling/scaling_known.c \
 	bench/cases/stall/stall.c \
-	bench/cases/stall/stall.h \
-	bench/cases/throughput/flow.h \
 	bench/cases/throughput/throughput.c \
 	bench/cases/toggle/toggle.c \
-	bench/cases/toggle/toggle.h \
 	bench/figures/bench_figure.c \
 	bench/figures/bench_figure.h \
-	bench/figures/bench_latency.c \
-	bench/figures/bench_rows.c \
 	bench/figures/bench_scaling.c \
-	bench/figures/bench_throughput.c \
 	bench/method/hot.c \
 	bench/method/hot.h \
 	bench/method/loop.c \
@@ -33,8 +23,6 @@ libbench_a_SOURCES = \
 	bench/method/result.h \
 	bench/method/samples.c \
 	bench/method/samples.h \
-	bench/method/sites.c \
-	bench/method/sites.h \
 	bench/peers/hand.c \
 	bench/peers/hand.h \
 	bench/peers/jvm.c \
@@ -96,6 +84,7 @@ bench_tests = \
 	bench/cases/tests/test_bench_latent \
 	bench/cases/tests/test_bench_probes \
 	bench/cases/tests/test_bench_scaling \
+	bench/cases/tests/test_bench_sites \
 	bench/cases/tests/test_bench_stall \
 	bench/cases/tests/test_bench_throughput \
 	bench/cases/tests/test_bench_toggle \
@@ -107,7 +96,6 @@ bench_tests = \
 	bench/method/tests/test_bench_method \
 	bench/method/tests/test_bench_result \
 	bench/method/tests/test_bench_samples \
-	bench/method/tests/test_bench_sites \
 	bench/page/tests/test_report_bench \
 	bench/peers/tests/test_hand \
 	bench/peers/tests/test_outside \

@@ -16,8 +16,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "bench/cases/probes/probes.h"
-#include "bench/cases/scaling/scaling.h"
 #include "bench/command/bench_print.h"
 #include "bench/figures/bench_figure.h"
 #include "bench/method/method.h"

@@ -5,7 +5,6 @@
 #ifndef BENCH_COMMAND_BENCH_PRINT_H
 #define BENCH_COMMAND_BENCH_PRINT_H
 
-#include <stddef.h>
 #include <stdio.h>
 
 #include "bench/method/result.h"
@@ -13,18 +12,12 @@
 /*
  * bench_print - a table: a line per row, with its median and interval, p5 to p99, outliers,
  * ratio to the baseline and its interval ("no difference" where bench_row_same()), or why it
- * was skipped; above it on what, below it what else was going on.
+ * was skipped; above it on what, and what else was going on.
  *
  * Rows of one name that follow one another are put together under what they have in common.
- * 100 columns wide, unless an extra or a reason is longer.
+ * 100 columns wide, unless an extra or a reason is longer. Numbers and params are told as in
+ * figures and reports (bench_words.h).
  */
 void bench_print(const struct bench_result *result, FILE *out);
-
-/*
- * bench_figures - a number with three digits, as many as such numbers are good for: "1.13",
- * "442", "58.8k", "1.23M"; four where that is shorter than a letter: "1234". "-" for NAN.
- * Returns buf.
- */
-char *bench_figures(double number, char *buf, size_t size);
 
 #endif

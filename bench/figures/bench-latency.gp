@@ -29,14 +29,9 @@ bottom = Y_min * 0.4
 set logscale xy
 set xrange [X_min / 1.2 : X_max * 1.2]
 set yrange [bottom : 1.5]
-set xtics (tic_text(1, 0) 1)
-do for [decade = 1 : 15] {
-	do for [step in (X_max / X_min < 1e3 ? "1 2 5" : "1")] {
-		set xtics add (tic_text(int(step), decade) step * 10.0 ** decade)
-	}
-}
+eval tics_of("x", X_max / X_min < 1e3 ? "1 2 5" : "1")
 set mxtics 10
-set format y "1e%T"
+eval tics_of("y", "1")
 executor_text(n) = n == 0 ? "no executor" : n == 1 ? "1 executor" : sprintf("%d executors", n)
 here(row, p, c, k) = row eq "V" && $2 == p - 1 && $3 == c - 1 && $4 == k - 1
 

@@ -55,19 +55,14 @@ do for [p = 1 : panels] {
 	if (logarithmic) {
 		set logscale x
 		set xrange [least / 1.5 : B_max * 1.5]
-		set xtics out nomirror (1)
-		do for [decade = -6 : 15] {
-			do for [step in (B_max / least < 300 ? "1 2 5" : "1")] {
-				set xtics add (step * 10.0 ** decade)
-			}
-		}
+		eval tics_of("x", B_max / least < 300 ? "1 2 5" : "1")
 		set mxtics 10
 	} else {
 		unset logscale x
 		set xrange [0 : B_max > 0 ? B_max * 1.05 : 1]
 		set xtics out nomirror autofreq
 	}
-	set format x (logarithmic && B_max > 99999 ? "1e%T" : "%g")
+	set format x "%g"
 	set grid xtics linecolor "#dddddd" linewidth 1
 	set xlabel word(UNITS, p) noenhanced offset 0,0.3
 	left = logarithmic ? least / 1.5 : 0

@@ -53,8 +53,7 @@ do for [p = 1 : panels] {
 	if (sites(p)) {
 		set logscale x
 		set xrange [X_min / 1.5 : X_max * 1.5]
-		set xtics autofreq
-		set format x "1e%T"
+		eval tics_of("x", "1")
 		set xlabel "sites known" offset 0,0.4
 	} else {
 		set xrange [0.5 : X_max + 0.5]
@@ -66,13 +65,7 @@ do for [p = 1 : panels] {
 	if (sites(p) && Z_min > 0 && Y_max > 8 * Z_min) {
 		set logscale y
 		set yrange [Z_min / 1.5 : Y_max * 1.5]
-		set format y (Y_max > 99999 ? "1e%T" : "%g")
-		set ytics (1)
-		do for [decade = 0 : 9] {
-			do for [step in (Y_max / Z_min < 1e3 ? "1 2 5" : "1")] {
-				set ytics add (step * 10.0 ** decade)
-			}
-		}
+		eval tics_of("y", Y_max / Z_min < 1e3 ? "1 2 5" : "1")
 	} else {
 		set yrange [0 : Y_max > 0 ? Y_max / unit * 1.08 : 1]
 		set format y "%g"

@@ -19,7 +19,11 @@ struct bench_figure {
 	const char *script;  /* "bench-rows.gp" */
 	const char *label;   /* what it shows, for readers that do not see it */
 	const char *caption; /* plain text: what is drawn how, and what it does not show */
-	void (*print)(FILE *stream, const void *result); /* its data */
+	/*
+	 * Its data, as the script reads them. What a journal brings is in them only as numbers and
+	 * as the plain words of bench/record/bench_words.h, in quotes.
+	 */
+	void (*print)(FILE *stream, const void *result);
 	/*
 	 * Arguments of the script, behind the data: written to args, of BENCH_ARGS_SIZE bytes
 	 * each, PICTURE_ARGS_MAX at most. Returns how many; 0: nothing of it can be drawn.
@@ -46,22 +50,8 @@ unsigned bench_figure_args(const struct bench_figure *f, const struct bench_resu
 int bench_figure_write(const struct bench_result *result, const char *prefix, char *error,
 		       size_t size);
 
-/* --- Data ------------------------------------------------------------------------------------ */
-
-/*
- * The data of the figures of benchmarks, as the scripts read them. What a journal brings is
- * in them only as numbers and as the plain words of bench/record/bench_words.h, in quotes.
+/* bench_scaling_print - the data of arg, a struct bench_result. bench_scaling_args - the script's.
  */
-/* print - the data of arg, a struct bench_result. args - the script's, see each script. */
-void bench_rows_print(FILE *stream, const void *arg);
-unsigned bench_rows_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE]);
-
-void bench_latency_print(FILE *stream, const void *arg);
-unsigned bench_latency_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE]);
-
-void bench_throughput_print(FILE *stream, const void *arg);
-unsigned bench_throughput_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE]);
-
 void bench_scaling_print(FILE *stream, const void *arg);
 unsigned bench_scaling_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE]);
 

@@ -2,6 +2,8 @@
 #include "bench/method/samples.h"
 
 #include <errno.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,8 @@
 #include "stress/base/random.h"
 
 #define BINS_PER_OCTAVE 8
+#define BOOTSTRAP_DRAWS 2000
+#define BOOTSTRAP_LEAST 8
 #define OVER_SEED	1 /* of the bootstrap; any will do */
 
 /* Doubled whenever it is full: then its count is a power of two. False: out of memory. */
@@ -61,13 +65,6 @@ void samples_free(struct samples *s)
 	*s = (struct samples){ 0 };
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double *sorted(const double *values, size_t count)
 {
 	double *copy = reallocarray(NULL, count, sizeof(*copy));
@@ -75,22 +72,13 @@ static double *sorted(const double *values, size_t count)
 	if (!copy)
 		return NULL;
 	memcpy(copy, values, count * sizeof(*copy));
-	qsort(copy, count, sizeof(*copy), by_value);
+	gsl_sort(copy, 1, count);
 	return copy;
 }
 
-/* Of sorted values; between two of them in proportion. */
 static double sample_quantile(const double *values, size_t count, double q)
 {
-	double at = q * (double)(count - 1);
-	size_t i = (size_t)at;
-
-	if (i + 1 >= count)
-		return values[count - 1];
-	/* Also where they are infinite. */
-	if (at <= (double)i || values[i] == values[i + 1])
-		return values[i];
-	return values[i] + (at - (double)i) * (values[i + 1] - values[i]);
+	return gsl_stats_quantile_from_sorted_data(values, 1, count, q);
 }
 
 double samples_block_median(const struct samples *s, size_t block)
@@ -106,17 +94,16 @@ double samples_block_median(const struct samples *s, size_t block)
 }
 
 /*
- * The median, and its interval by draws of as many groups as there are, each of neighbours in time,
- * drawn whole. A draw is kept as how often each value was drawn, in sorted order: its median is
- * found by counting. False: out of memory.
+ * The median, and its 95 % percentile interval from BOOTSTRAP_DRAWS draws of as many groups as
+ * there are, each of neighbours in time, drawn whole. Of fewer than BOOTSTRAP_LEAST groups the
+ * interval is from the least to the most; for one value it is that value, and tells nothing. Same
+ * seed, same interval. Without values, or if one is not finite: NAN. False: out of memory.
  */
 static bool bootstrap_groups(const double *values, size_t count, size_t group, uint64_t seed,
 			     struct bench_value *v)
 {
 	size_t groups = (count + group - 1) / group;
-	double *value, *medians;
-	unsigned *drawn;
-	size_t *rank; /* of the value that was measured as i-th: its place in value[] */
+	double *value, *drawn, *medians;
 	bool made;
 
 	*v = (struct bench_value){ NAN, NAN, NAN };
@@ -126,55 +113,33 @@ static bool bootstrap_groups(const double *values, size_t count, size_t group, u
 	if (!count)
 		return true;
 	value = sorted(values, count);
-	rank = calloc(count, sizeof(*rank));
-	drawn = calloc(count, sizeof(*drawn));
+	drawn = calloc(groups * group, sizeof(*drawn));
 	medians = calloc(BOOTSTRAP_DRAWS, sizeof(*medians));
-	made = value && rank && drawn && medians;
+	made = value && drawn && medians;
 	if (made)
 		*v = (struct bench_value){ sample_quantile(value, count, 0.5), value[0],
 					   value[count - 1] };
-	/* Equals take the same place, which does not matter to a median. */
-	for (size_t i = 0; i < count && made; i++)
-		rank[i] = (size_t)((double *)bsearch(&values[i], value, count, sizeof(*values),
-						     by_value) -
-				   value);
-	for (size_t draw = 0; draw < BOOTSTRAP_DRAWS && made && groups >= BOOTSTRAP_LEAST; draw++) {
-		size_t all = 0, below = 0, at = 0;
-		double low;
-
-		memset(drawn, 0, count * sizeof(*drawn));
-		for (size_t k = 0; k < groups; k++) {
-			double u = (double)(random_next(&seed) >> 11) * 0x1p-53;
-			size_t i = (size_t)(u * (double)groups) * group;
-
-			for (size_t end = i + group; i < end && i < count; i++, all++)
-				drawn[rank[i]]++;
-		}
-		while (below + drawn[at] <= (all - 1) / 2)
-			below += drawn[at++];
-		low = value[at];
-		while (below + drawn[at] <= all / 2)
-			below += drawn[at++];
-		medians[draw] = (low + value[at]) / 2;
-	}
 	if (made && groups >= BOOTSTRAP_LEAST) {
-		qsort(medians, BOOTSTRAP_DRAWS, sizeof(*medians), by_value);
+		for (size_t draw = 0; draw < BOOTSTRAP_DRAWS; draw++) {
+			size_t all = 0;
+
+			for (size_t k = 0; k < groups; k++) {
+				double u = (double)(random_next(&seed) >> 11) * 0x1p-53;
+				size_t i = (size_t)(u * (double)groups) * group;
+
+				for (size_t end = i + group; i < end && i < count; i++)
+					drawn[all++] = values[i];
+			}
+			medians[draw] = gsl_stats_median(drawn, 1, all);
+		}
+		gsl_sort(medians, 1, BOOTSTRAP_DRAWS);
 		v->low = sample_quantile(medians, BOOTSTRAP_DRAWS, 0.025);
 		v->high = sample_quantile(medians, BOOTSTRAP_DRAWS, 0.975);
 	}
 	free(value);
-	free(rank);
 	free(drawn);
 	free(medians);
 	return made;
-}
-
-struct bench_value bootstrap_median(const double *values, size_t count, uint64_t seed)
-{
-	struct bench_value v;
-
-	bootstrap_groups(values, count, 1, seed, &v);
-	return v;
 }
 
 /*

@@ -31,16 +31,6 @@ void samples_free(struct samples *s);
 double samples_block_median(const struct samples *s, size_t block);
 
 /*
- * bootstrap_median - the median of so many values, and its 95 % percentile interval from
- * BOOTSTRAP_DRAWS samples with replacement. Of fewer than BOOTSTRAP_LEAST values the
- * interval is from the least to the most; for one value it is that value, and tells
- * nothing. Same seed, same interval. Without values, or if one is not finite: NAN.
- */
-#define BOOTSTRAP_DRAWS 2000
-#define BOOTSTRAP_LEAST 8
-struct bench_value bootstrap_median(const double *values, size_t count, uint64_t seed);
-
-/*
  * samples_sum_up - fill in everything of a row that samples tell.
  *
  * base may be NULL. Blocks of both came in quadruples A B B A: two of each, in the order

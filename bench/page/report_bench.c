@@ -15,7 +15,8 @@
 #include "bench/record/bench_words.h"
 #include "calibrate/page/html.h"
 
-#define TELLING 5 /* rows */
+#define TELLING	  5 /* rows */
+#define LABEL_MAX 800
 
 /* --- Reading ------------------------------------------------------------------------ */
 
@@ -69,11 +70,6 @@ bool journal_has_bench(const struct journal_data *data, const char *benchmark)
 
 /* --- Rows ------------------------------------------------------------------------------ */
 
-double bench_rounded(double value)
-{
-	return fabs(value) >= 100 ? round(value) : value;
-}
-
 char *bench_interval(char *buf, struct bench_value v)
 {
 	if (isnan(v.median))
@@ -84,14 +80,6 @@ char *bench_interval(char *buf, struct bench_value v)
 		snprintf(buf, INTERVAL_TEXT, "%s [%s, %s]", FIGURE(v.median), FIGURE(v.low),
 			 FIGURE(v.high));
 	return buf;
-}
-
-static void begin_rows(FILE *out, const char *caption)
-{
-
-	html_table(
-		out, caption,
-		"operation\tmeasure\t#median [95 %]\t#5 to 99 %\t#most\t#outliers\tratio\tbesides");
 }
 
 static void put_row(FILE *out, const struct bench_row *row)
@@ -120,8 +108,12 @@ static void put_row(FILE *out, const struct bench_row *row)
 	fputs("</td>", out);
 }
 
-/* The five rows that tell most, in this order; of a name that is there twice, the next one. */
-static void put_telling(FILE *out, const struct bench_result *result)
+/*
+ * The rows that tell most, in this order; of a name that is there twice, the next one. Returns
+ * how many of them were measured.
+ */
+static unsigned find_telling(const struct bench_result *result,
+			     const struct bench_row *found[TELLING])
 {
 	static const struct {
 		const char *benchmark, *measure, *params, *name[TELLING];
@@ -153,8 +145,7 @@ static void put_telling(FILE *out, const struct bench_result *result)
 		  "?site=entry ?split=0 ?mapping=open",
 		  { "counts", "keeps", "any", "probe", "batch" } },
 	};
-	const struct bench_row *row;
-	unsigned told = 0, i = 0;
+	unsigned count = 0, i = 0;
 
 	for (size_t of = 0; of < sizeof(all) / sizeof(*all); of++)
 		for (unsigned k = 0; k < TELLING && !strcmp(all[of].benchmark, result->benchmark);
@@ -163,14 +154,49 @@ static void put_telling(FILE *out, const struct bench_result *result)
 
 			if (k && strcmp(name, all[of].name[k - 1]) != 0)
 				i = 0;
-			row = bench_next(result, name, all[of].measure, all[of].params, &i);
-			if (row && told++ == 0)
-				begin_rows(out, NULL);
-			if (row)
-				put_row(out, row);
+			found[count] =
+				bench_next(result, name, all[of].measure, all[of].params, &i);
+			count += found[count] != NULL;
 		}
-	if (told)
-		html_table_end(out);
+	return count;
+}
+
+/* No more of them than a small screen is wide: all of it is told behind the figure. */
+static void put_telling(FILE *out, const struct bench_row *const *found, unsigned count)
+{
+	char label[WORDS_ROOM];
+
+	if (!count)
+		return;
+	html_table(out, NULL, "operation\t#median\t#ratio");
+	for (unsigned k = 0; k < count; k++) {
+		const struct bench_row *row = found[k];
+
+		html_row(out, NULL);
+		html_words(out, "%s, %s%s", words_of_row(row, NULL, label, sizeof(label)),
+			   row->measure, row->peer ? " (peer)" : "");
+		html_between(out, "<td class=\"n\">", "<br />", "%s", FIGURE(row->value.median));
+		html_between(out, "<small>", "</small></td><td class=\"n\">", "%s", row->unit);
+		if (row->against[0] && !isnan(row->ratio.median)) {
+			html_between(out, "", " x<br />", "%s", FIGURE(row->ratio.median));
+			html_between(out, "<small>", "</small>", "%s", row->against);
+		}
+		fputs("</td>", out);
+	}
+	html_table_end(out);
+}
+
+/* What the figure shows, and those rows, for readers that do not see it. */
+static void print_label(const struct bench_row *const *found, unsigned count, const char *what,
+			char *text, size_t size)
+{
+	size_t length = (size_t)snprintf(text, size, "%s.", what);
+	char label[WORDS_ROOM];
+
+	for (unsigned k = 0; k < count && length < size; k++)
+		length += (size_t)snprintf(text + length, size - length, " %s: %s %s.",
+					   words_of_row(found[k], NULL, label, sizeof(label)),
+					   FIGURE(found[k]->value.median), found[k]->unit);
 }
 
 static void put_rows(FILE *out, const struct bench_result *result)
@@ -182,12 +208,14 @@ static void put_rows(FILE *out, const struct bench_result *result)
 		count += row_measured(&result->row[i]);
 	if (count) {
 		fprintf(out, "<details><summary>All %u rows</summary>\n", count);
-		begin_rows(
+		html_table(
 			out,
 			"Median of the medians of blocks with its bootstrap interval. Outliers lie "
 			"beyond the third quartile by three times the distance of the quartiles; "
 			"they "
-			"are in all figures. A ratio whose interval holds 1 is no difference.");
+			"are in all figures. A ratio whose interval holds 1 is no difference.",
+			"operation\tmeasure\t#median [95 %]\t#5 to 99 "
+			"%\t#most\t#outliers\tratio\tbesides");
 		for (unsigned i = 0; i < result->rows; i++)
 			if (row_measured(&result->row[i]))
 				put_row(out, &result->row[i]);
@@ -212,47 +240,32 @@ static void put_rows(FILE *out, const struct bench_result *result)
 
 /* --- What is around the rows -------------------------------------------------------------- */
 
-static const char *count_or(char *buf, size_t size, uint64_t count)
-{
-	if (count == WITNESS_UNKNOWN)
-		return "unknown";
-	snprintf(buf, size, "%" PRIu64, count);
-	return buf;
-}
-
 static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)
 {
-	const struct witness *w = &result->witness;
 	const struct bench_figure *of = bench_figure_of(result->benchmark);
-	char involuntary[24], interrupts[24], name[BENCH_KEY + 8];
+	const struct bench_row *found[TELLING];
+	unsigned told = find_telling(result, found);
+	char name[BENCH_KEY + 8], label[LABEL_MAX], *around = words_of_result(result);
 	struct page_figure figure;
 	struct bench_words words;
 	FILE *out = page->out;
 	int rc;
 
-	put_telling(out, result);
-	html_paragraph(out,
-		       "%u rounds in %s seconds, up to %u executor%s, ended %s, order by seed "
-		       "%" PRIu64 ".",
-		       result->rounds, FIGURE(result->seconds), result->seating.executors,
-		       result->seating.executors == 1 ? "" : "s", result->date, result->seed);
-	if (result->waits.first)
-		html_paragraph(out,
-			       "Waits in use: %" PRIu64 " and %" PRIu64
-			       " ticks, each at least %" PRIu64 " times as long as a store took.",
-			       result->waits.first, result->waits.second, result->waits.stretch);
-	else
-		html_paragraph(out, "No waits were in use: policy wait was refused.");
-	if (strcmp(result->waits_from, "assumed") == 0)
-		html_paragraph(out, "No calibration gave these waits: they were assumed, to see "
-				    "what such waits cost. Of tears they say nothing.");
+	put_telling(out, found, told);
+	if (!around)
+		return -ENOMEM;
+	for (char *rest, *line = strtok_r(around, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest))
+		html_paragraph(out, "%s", line);
+	free(around);
 	if (lines > 1)
 		html_paragraph(out, "This is the last of %u results of this benchmark.", lines);
 	if (of && bench_figure_args(of, result, &words)) {
 		snprintf(name, sizeof(name), "bench-%s", of->benchmark);
+		print_label(found, told, of->label, label, sizeof(label));
 		figure = (struct page_figure){ .name = name,
 					       .script = of->script,
-					       .label = of->label,
+					       .label = label,
 					       .caption = of->caption,
 					       .print = of->print,
 					       .arg = result,
@@ -264,15 +277,6 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 		html_missing(out, "Nothing was measured that could be drawn.");
 	}
 	put_rows(out, result);
-	html_paragraph(out,
-		       "Meanwhile: steal %s%s, involuntary switches %s, interrupts %s, load %s. "
-		       "Distance of the CPUs, half a round trip of a line: %s ticks.",
-		       w->steal >= 0 ? NUMBER(100 * w->steal) : "unknown",
-		       w->steal >= 0 ? " %" : "",
-		       count_or(involuntary, sizeof(involuntary), w->involuntary),
-		       count_or(interrupts, sizeof(interrupts), w->interrupts),
-		       w->load >= 0 ? NUMBER(w->load) : "unknown",
-		       isnan(result->distance.median) ? "unknown" : INTERVAL(result->distance));
 	return 0;
 }
 

@@ -32,15 +32,11 @@ void bench_results_free(struct bench_results *results);
 /* journal_has_bench - is there a line of that benchmark, or of any for NULL? */
 bool journal_has_bench(const struct journal_data *data, const char *benchmark);
 
-/* bench_rounded - without digits that mean nothing: from 100 on a whole number. */
-double bench_rounded(double value);
-
 /* bench_interval - "442 [430, 451]", or the median alone if there is no interval; "" for none. */
 #define INTERVAL_TEXT 96
 char *bench_interval(char *buf, struct bench_value v);
 
-/* The same as expressions, for the arguments of functions of html.h. */
-#define FIGURE(value) NUMBER(bench_rounded(value))
-#define INTERVAL(v)   bench_interval((char[INTERVAL_TEXT]){ 0 }, v)
+/* The same as an expression, for the arguments of functions of html.h. */
+#define INTERVAL(v) bench_interval((char[INTERVAL_TEXT]){ 0 }, v)
 
 #endif

@@ -99,9 +99,9 @@ static const struct method methods[] = {
 	  "jvm-volatile", "" },
 	{ "JVM MutableCallSite", "1432", "", "83", "the same, OpenJDK", "jvm-mutable", "",
 	  "jvm-mutable", "" },
-	{ "Dyninst", "1,929,244", "995,447", "320", "stopped by ptrace, as Dyninst does", "ptrace",
-	  "", NULL, NULL },
-	{ "DTrace", "~70,771", "", "1176", "a Linux uprobe", "uprobe", "", "uprobe", "" },
+	{ "Dyninst", "1.93e6", "9.95e5", "320", "stopped by ptrace, as Dyninst does", "ptrace", "",
+	  NULL, NULL },
+	{ "DTrace", "~70771", "", "1176", "a Linux uprobe", "uprobe", "", "uprobe", "" },
 };
 
 /* What on or off costs: alone, or hot and then beside the floor. */
@@ -123,6 +123,7 @@ static void put_table2(FILE *out, const struct bench_results *all)
 	const struct bench_result *toggle = bench_of(all->result, all->count, "toggle");
 	const struct bench_result *invoke = bench_of(all->result, all->count, "invoke");
 
+	html_fold(out, "The paper's table 2, and the same here");
 	html_table(
 		out,
 		"The paper's table 2, in its ticks, and the same here, in this machine's: "
@@ -165,6 +166,7 @@ static void put_table2(FILE *out, const struct bench_results *all)
 			html_number(out, "%s with its loop", FIGURE(call->value.median));
 	}
 	html_table_end(out);
+	html_fold_end(out);
 }
 
 /* --- Peers ---------------------------------------------------------------------------------- */

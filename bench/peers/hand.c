@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,12 +16,11 @@
 #define INT3 0xcc
 
 static struct {
-	pthread_mutex_t lock;
 	bool open;
 	struct sigaction before;
 	/* A site once patched stays one: its trap may be delivered after the change is over. */
 	_Atomic(uint8_t *) site[HAND_SITES];
-} hand = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} hand;
 
 static int membarrier(int command)
 {
@@ -71,30 +69,25 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 int hand_open(void)
 {
 	struct sigaction ours = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	int ret = 0;
 
-	pthread_mutex_lock(&hand.lock);
 	if (hand.open)
-		ret = -EALREADY;
-	else if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) < 0)
-		ret = -ENOTSUP;
+		return -EALREADY;
+	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) < 0)
+		return -ENOTSUP;
 	/* What is there is known before the first trap comes. */
-	else if (sigaction(SIGTRAP, NULL, &hand.before) < 0 || sigaction(SIGTRAP, &ours, NULL) < 0)
-		ret = -errno;
-	hand.open |= ret == 0;
-	pthread_mutex_unlock(&hand.lock);
-	return ret;
+	if (sigaction(SIGTRAP, NULL, &hand.before) < 0 || sigaction(SIGTRAP, &ours, NULL) < 0)
+		return -errno;
+	hand.open = true;
+	return 0;
 }
 
 void hand_close(void)
 {
-	pthread_mutex_lock(&hand.lock);
 	if (hand.open)
 		sigaction(SIGTRAP, &hand.before, NULL);
 	for (unsigned i = 0; i < HAND_SITES; i++)
 		atomic_store_explicit(&hand.site[i], NULL, memory_order_relaxed);
 	hand.open = false;
-	pthread_mutex_unlock(&hand.lock);
 }
 
 static void put_first(uint8_t *site, uint8_t byte)
@@ -108,27 +101,22 @@ int hand_patch(void *addr, const void *bytes, size_t len)
 	const uint8_t *code = bytes;
 	uint8_t *site = addr;
 	unsigned i = 0;
-	int ret = 0;
 
 	if (!addr || !bytes || len < 1 || len > HAND_MAX || *code == INT3)
 		return -EINVAL;
-	pthread_mutex_lock(&hand.lock);
+	if (!hand.open)
+		return -ESHUTDOWN;
+	if (*site == INT3)
+		return -EAGAIN;
 	while (i < HAND_SITES && hand.site[i] && hand.site[i] != site)
 		i++;
-	if (!hand.open)
-		ret = -ESHUTDOWN;
-	else if (*site == INT3)
-		ret = -EAGAIN;
-	else if (i == HAND_SITES)
-		ret = -ENOSPC;
-	if (ret == 0) {
-		/* It is known before its INT3 is there: an executor that traps must find it. */
-		atomic_store_explicit(&hand.site[i], site, memory_order_release);
-		put_first(site, INT3);
-		memcpy(site + 1, code + 1, len - 1);
-		sync_all();
-		put_first(site, code[0]);
-	}
-	pthread_mutex_unlock(&hand.lock);
-	return ret;
+	if (i == HAND_SITES)
+		return -ENOSPC;
+	/* It is known before its INT3 is there: an executor that traps must find it. */
+	atomic_store_explicit(&hand.site[i], site, memory_order_release);
+	put_first(site, INT3);
+	memcpy(site + 1, code + 1, len - 1);
+	sync_all();
+	put_first(site, code[0]);
+	return 0;
 }

@@ -83,8 +83,6 @@ int jvm_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, c
 int uprobe_open(struct peer *peer, const struct bench_run *run, char *why);
 void uprobe_close(struct peer *peer);
 int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why);
-int uprobe_flow(struct peer *peer, double rate, double seconds, bool on_off, struct peer_flow *flow,
-		char *why);
 int uprobe_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why);
 
 #endif

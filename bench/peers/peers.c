@@ -152,7 +152,7 @@ struct peer peers[] = {
 	{ "jvm-mutable-compiled", .hot_only = true, JVM },
 	{ "xray", .open = xray_open, .close = compiled_close, .toggle = outside_toggle, ASKED },
 	{ "uprobe", .open = uprobe_open, .close = uprobe_close, .toggle = uprobe_toggle,
-	  .flow = uprobe_flow, .cost = uprobe_cost },
+	  .cost = uprobe_cost },
 	{ "uftrace", .open = uftrace_open, .close = compiled_close, .cost = uftrace_cost },
 	{ "lttng", .open = lttng_open, .close = compiled_close, .cost = outside_cost },
 	{ 0 },

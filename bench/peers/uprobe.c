@@ -10,20 +10,17 @@
 #include <errno.h>
 #include <link.h>
 #include <linux/perf_event.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "bench/method/hot.h"
 #include "bench/peers/outside.h"
 #include "patchcore/machine/wait.h"
-#include "stress/base/clock.h"
 
 #define TYPE_FILE "/sys/bus/event_source/devices/uprobe/type"
 #define SELF	  "/proc/self/exe"
@@ -101,13 +98,12 @@ static void execute_traced(const struct hot_work *work, unsigned executor,
 {
 	(void)work;
 	(void)executor;
+	(void)counts;
 	if (!atomic_load_explicit(&state.executor, memory_order_relaxed))
 		atomic_store_explicit(&state.executor, (pid_t)syscall(SYS_gettid),
 				      memory_order_release);
 	for (unsigned i = 0; i < HOT_ROUND; i++)
 		uprobe_probed();
-	atomic_store_explicit(&counts->executed, counts->executed + HOT_ROUND,
-			      memory_order_relaxed);
 }
 
 static const struct hot_work work = { execute_traced, NULL };
@@ -221,76 +217,6 @@ int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s
 	}
 	end_executor();
 	return ret;
-}
-
-/* Switch it off, and count what it saw. */
-static int switch_off(int fd, uint64_t *calls)
-{
-	uint64_t seen = 0;
-	ssize_t got = read(fd, &seen, sizeof(seen));
-
-	close(fd);
-	*calls += seen;
-	return got == sizeof(seen) ? 0 : -EIO;
-}
-
-int uprobe_flow(struct peer *peer, double rate, double seconds, bool on_off, struct peer_flow *flow,
-		char *why)
-{
-	double begin, now, step = rate > 0 ? 1 / rate : 0, due = step;
-	uint64_t before, all;
-	int ret, fd;
-
-	(void)peer;
-	*flow = (struct peer_flow){ 0 };
-	if (!on_off || !state.run->seating.executors) {
-		snprintf(why, BENCH_WHY, "%s",
-			 on_off ? "no CPU for an executor"
-				: "a uprobe is on or off, it has no second target");
-		return -ENOTSUP;
-	}
-	ret = begin_executor();
-	if (ret < 0)
-		return ret;
-	hot_aim(state.hot, &work, 1);
-	fd = switch_on(counted_child());
-	if (fd < 0) {
-		end_executor();
-		return stopped() ? -EINTR : reason_of(fd, why);
-	}
-	/* What the executor calls is counted from when the probe is on. */
-	ioctl(fd, PERF_EVENT_IOC_RESET, 0);
-	before = hot_count(state.hot).executed;
-	begin = now = seconds_now();
-	/*
-	 * Off, on, off at their due times. One that is late puts off the next: to catch up would
-	 * give the two states unlike shares of the time.
-	 */
-	while (ret == 0 && now - begin < seconds && !stopped()) {
-		now = seconds_now();
-		if (rate <= 0 || now - begin < due)
-			continue;
-		if (fd >= 0) {
-			ret = switch_off(fd, &flow->calls[0]);
-			fd = -1;
-		} else {
-			fd = switch_on(counted_child());
-			ret = fd < 0 ? fd : 0;
-		}
-		flow->toggles++;
-		due = fmax(due + step, now - begin);
-	}
-	flow->seconds = seconds_now() - begin;
-	hot_sleep(state.hot);
-	if (fd >= 0)
-		switch_off(fd, &flow->calls[0]);
-	all = hot_count(state.hot).executed - before;
-	/* It may have been within a round when the first count was read. */
-	flow->calls[1] = all > flow->calls[0] ? all - flow->calls[0] : 0;
-	end_executor();
-	if (stopped())
-		return -EINTR;
-	return ret < 0 ? reason_of(ret, why) : 0;
 }
 
 static double passes(void (*function)(void), uint64_t calls)

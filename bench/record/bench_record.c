@@ -11,83 +11,58 @@
 #include <string.h>
 
 #include "bench/record/bench_words.h"
+#include "results/journal/fields.h"
 #include "results/journal/journal.h"
 
-#define EXACT 0x1p53 /* whole numbers up to here are told as such */
-
-/* A member of a result or a row that stands in JSON under its own name. */
-struct field {
-	const char *name;
-	enum {
-		TEXT,	   /* never empty */
-		SOME_TEXT, /* left out where it is */
-		COUNT,
-		SEED,
-		REAL,  /* left out where it is NAN */
-		VALUE, /* the same */
-	} kind;
-	size_t offset, size;
-};
-
-#define NAMED(name, type, kind, member)                                                            \
-	{                                                                                          \
-		name, kind, offsetof(struct type, member), sizeof(((struct type *)0)->member)      \
-	}
-#define FIELD(type, kind, member) NAMED(#member, type, kind, member)
-#define COUNTED(array)		  array, sizeof(array) / sizeof((array)[0])
-
+/* clang-format off */
 static const struct field of_result[] = {
-	FIELD(bench_result, TEXT, benchmark),
-	FIELD(bench_result, SEED, seed),
-	FIELD(bench_result, COUNT, rounds),
-	FIELD(bench_result, REAL, seconds),
-	NAMED("first_wait", bench_result, COUNT, waits.first),
-	NAMED("second_wait", bench_result, COUNT, waits.second),
-	NAMED("stretch", bench_result, COUNT, waits.stretch),
-	FIELD(bench_result, TEXT, waits_from),
-	FIELD(bench_result, VALUE, distance),
+	TEXT(struct bench_result, "benchmark", benchmark, 1),
+	BOUNDED(struct bench_result, "seed", seed, 1, NUMBER_SEED, 0, INT64_MAX),
+	BOUNDED(struct bench_result, "rounds", rounds, 1, NUMBER_UNSIGNED, 0, UINT32_MAX),
+	TOLD(struct bench_result, "seconds", seconds),
+	COUNT(struct bench_result, "first_wait", waits.first, 1),
+	COUNT(struct bench_result, "second_wait", waits.second, 1),
+	COUNT(struct bench_result, "stretch", waits.stretch, 1),
+	TEXT(struct bench_result, "waits_from", waits_from, 1),
+	END
 };
 
 static const struct field of_row[] = {
-	FIELD(bench_row, TEXT, name),
-	FIELD(bench_row, TEXT, measure),
-	FIELD(bench_row, TEXT, unit),
+	TEXT(struct bench_row, "name", name, 1),
+	TEXT(struct bench_row, "measure", measure, 1),
+	TEXT(struct bench_row, "unit", unit, 1),
+	END
 };
 
 /* Of a row that was not skipped. */
 static const struct field figures[] = {
-	FIELD(bench_row, COUNT, samples),     FIELD(bench_row, COUNT, pairs),
-	FIELD(bench_row, REAL, least),	      FIELD(bench_row, REAL, p5),
-	FIELD(bench_row, REAL, p25),	      FIELD(bench_row, REAL, p75),
-	FIELD(bench_row, REAL, p95),	      FIELD(bench_row, REAL, p99),
-	FIELD(bench_row, REAL, most),	      FIELD(bench_row, COUNT, outliers),
-	FIELD(bench_row, SOME_TEXT, against), FIELD(bench_row, VALUE, value),
-	FIELD(bench_row, VALUE, base),	      FIELD(bench_row, VALUE, ratio),
+	COUNT(struct bench_row, "samples", samples, 1),
+	COUNT(struct bench_row, "pairs", pairs, 1),
+	TOLD(struct bench_row, "least", least),
+	TOLD(struct bench_row, "p5", p5),
+	TOLD(struct bench_row, "p25", p25),
+	TOLD(struct bench_row, "p75", p75),
+	TOLD(struct bench_row, "p95", p95),
+	TOLD(struct bench_row, "p99", p99),
+	TOLD(struct bench_row, "most", most),
+	COUNT(struct bench_row, "outliers", outliers, 1),
+	TEXT(struct bench_row, "against", against, 0),
+	END
 };
 
 static const struct field of_value[] = {
-	FIELD(bench_value, REAL, median),
-	FIELD(bench_value, REAL, low),
-	FIELD(bench_value, REAL, high),
+	TOLD(struct bench_value, "median", median),
+	TOLD(struct bench_value, "low", low),
+	TOLD(struct bench_value, "high", high),
+	END
 };
+/* clang-format on */
 
 static const char *const benchmarks[] = { "toggle", "latency", "throughput", "scaling", "latent",
 					  "stall",  "invoke",  "probes",     NULL };
 static const char *const waits[] = { "none", "config", "assumed", NULL };
 
 /* --- Writing -------------------------------------------------------------------------------- */
-
-/* NULL: it is not told. */
-static json_t *real_to_json(double x)
-{
-	if (isnan(x))
-		return NULL;
-	if (isinf(x))
-		return json_string(x > 0 ? "inf" : "-inf");
-	if (x == floor(x) && fabs(x) < EXACT)
-		return json_integer((json_int_t)x);
-	return json_real(x);
-}
 
 /* What is not known, NULL, is left out. A key that is there already would be lost. */
 static int put_new(json_t *object, const char *key, json_t *value)
@@ -99,42 +74,15 @@ static int put_new(json_t *object, const char *key, json_t *value)
 	return value ? json_object_set_new(object, key, value) : 0;
 }
 
-/* What is empty or not known is left out; where it has to be there, reading it back finds that out.
- */
-static int put_fields(json_t *object, const void *from, const struct field *field, size_t count)
+/* A value of which nothing is known is left out. */
+static int put_value(json_t *object, const char *name, const struct bench_value *v)
 {
-	int rc = 0;
+	json_t *value = table_to_json(of_value, v);
 
-	for (; count-- && !rc; field++) {
-		const void *at = (const char *)from + field->offset;
-		json_t *value = NULL;
-
-		switch (field->kind) {
-		case COUNT:
-			value = json_integer(field->size == sizeof(unsigned)
-						     ? *(const unsigned *)at
-						     : (json_int_t) * (const uint64_t *)at);
-			break;
-		case SEED:
-			value = seed_to_json(*(const uint64_t *)at);
-			break;
-		case REAL:
-			value = real_to_json(*(const double *)at);
-			break;
-		case VALUE:
-			value = json_object();
-			rc = put_fields(value, at, COUNTED(of_value));
-			if (!rc && json_object_size(value) > 0)
-				break;
-			json_decref(value);
-			value = NULL;
-			break;
-		default:
-			value = *(const char *)at ? json_string(at) : NULL;
-		}
-		rc |= put_new(object, field->name, value);
-	}
-	return rc;
+	if (json_object_size(value) > 0)
+		return json_object_set_new(object, name, value);
+	json_decref(value);
+	return 0;
 }
 
 /* Params or extras. */
@@ -155,14 +103,17 @@ static int put_params(json_t *object, const char *name, const struct bench_param
 static int put_row(json_t *object, const struct bench_row *row)
 {
 	json_t *histogram;
-	int rc = put_fields(object, row, COUNTED(of_row));
+	int rc = json_object_update_new(object, table_to_json(of_row, row));
 
 	rc |= json_object_set_new(object, "peer", json_boolean(row->peer));
 	rc |= put_params(object, "params", row->param, row->params);
 	if (!row->samples)
 		return rc | put_new(object, "skipped",
 				    json_string(row->why[0] ? row->why : "no reason was given"));
-	rc |= put_fields(object, row, COUNTED(figures));
+	rc |= json_object_update_new(object, table_to_json(figures, row));
+	rc |= put_value(object, "value", &row->value);
+	rc |= put_value(object, "base", &row->base);
+	rc |= put_value(object, "ratio", &row->ratio);
 	rc |= put_params(object, "extras", row->extra, row->extras);
 	if (rc || !row->bins)
 		return rc;
@@ -193,21 +144,6 @@ static json_t *cell_line(const struct bench_result *result)
 
 /* --- Reading -------------------------------------------------------------------------------- */
 
-static int real_from_json(const json_t *json, double *x)
-{
-	const char *text = json_string_value(json);
-
-	if (text && strcmp(text, "inf") == 0)
-		*x = INFINITY;
-	else if (text && strcmp(text, "-inf") == 0)
-		*x = -INFINITY;
-	else if (json_is_number(json))
-		*x = json_number_value(json);
-	else
-		return -EINVAL;
-	return 0;
-}
-
 static int count_from_json(const json_t *json, uint64_t most, uint64_t *count)
 {
 	*count = (uint64_t)json_integer_value(json);
@@ -219,46 +155,15 @@ static int copy_text(const char *text, char *to, size_t size)
 	return text && *text ? text_take(text, to, size) : -EINVAL;
 }
 
-static int get_fields(const json_t *object, void *to, const struct field *field, size_t count)
+static int get_value(const json_t *object, const char *name, struct bench_value *v)
 {
-	for (const struct field *end = field + count; field < end; field++) {
-		const json_t *json = json_object_get(object, field->name);
-		void *at = (char *)to + field->offset;
-		uint64_t number;
-		int rc = 0;
+	const json_t *value = json_object_get(object, name);
 
-		switch (field->kind) {
-		case TEXT:
-		case SOME_TEXT:
-			if (json || field->kind == TEXT)
-				rc = copy_text(json_string_value(json), at, field->size);
-			break;
-		case COUNT:
-			if (field->size == sizeof(unsigned)) {
-				rc = count_from_json(json, UINT32_MAX, &number);
-				*(unsigned *)at = (unsigned)number;
-			} else {
-				rc = count_from_json(json, INT64_MAX, at);
-			}
-			break;
-		case SEED:
-			rc = seed_from_json(json, at);
-			break;
-		case REAL:
-			*(double *)at = NAN;
-			if (json)
-				rc = real_from_json(json, at);
-			break;
-		case VALUE:
-			*(struct bench_value *)at = (struct bench_value){ NAN, NAN, NAN };
-			if (json)
-				rc = json_is_object(json) ? get_fields(json, at, COUNTED(of_value))
-							  : -EINVAL;
-		}
-		if (rc)
-			return -EINVAL;
-	}
-	return 0;
+	*v = (struct bench_value){ NAN, NAN, NAN };
+	if (!value)
+		return 0;
+	return json_is_object(value) ? table_from_json(value, JOURNAL_SCHEMA, of_value, v)
+				     : -EINVAL;
 }
 
 /* Params, or extras, which have no texts. */
@@ -294,7 +199,7 @@ static int row_from_json(const json_t *object, struct bench_row *row)
 	size_t count = json_array_size(list), i;
 	char why[BENCH_WHY];
 
-	if (!json_is_boolean(peer) || get_fields(object, row, COUNTED(of_row)) ||
+	if (!json_is_boolean(peer) || table_from_json(object, JOURNAL_SCHEMA, of_row, row) ||
 	    get_params(object, "params", row->param, &row->params, BENCH_PARAMS, true))
 		return -EINVAL;
 	row->peer = json_is_true(peer);
@@ -304,7 +209,9 @@ static int row_from_json(const json_t *object, struct bench_row *row)
 		bench_row_skip(row, "%s", why);
 		return 0;
 	}
-	if (get_fields(object, row, COUNTED(figures)) || !row->samples ||
+	if (table_from_json(object, JOURNAL_SCHEMA, figures, row) || !row->samples ||
+	    get_value(object, "value", &row->value) || get_value(object, "base", &row->base) ||
+	    get_value(object, "ratio", &row->ratio) ||
 	    get_params(object, "extras", row->extra, &row->extras, BENCH_EXTRAS, false))
 		return -EINVAL;
 	if (!list)
@@ -334,11 +241,12 @@ static int body_from_json(const json_t *line, struct bench_result *result)
 {
 	const struct bench_result nothing = { .seating.placement = PLACEMENT_SPREAD };
 	const json_t *list = json_object_get(line, "rows");
-	int rc = get_fields(line, result, COUNTED(of_result));
+	int rc = table_from_json(line, JOURNAL_SCHEMA, of_result, result);
 	struct cell_record record;
 	json_t *cell;
 
-	if (rc || !word_listed(result->benchmark, benchmarks) ||
+	if (rc || get_value(line, "distance", &result->distance) ||
+	    !word_listed(result->benchmark, benchmarks) ||
 	    !word_listed(result->waits_from, waits) || !(result->seconds >= 0) ||
 	    !json_is_array(list))
 		return -EINVAL;
@@ -391,7 +299,8 @@ json_t *bench_to_json(const struct bench_result *result)
 
 	if (!named.waits_from[0])
 		strcpy(named.waits_from, waits[0]);
-	rc = put_fields(line, &named, COUNTED(of_result));
+	rc = json_object_update_new(line, table_to_json(of_result, &named));
+	rc |= put_value(line, "distance", &result->distance);
 	rc |= json_object_set(line, "placement",
 			      json_object_get(json_object_get(cell, "cell"), "placement"));
 	rc |= json_object_set(line, "cpus", json_object_get(cell, "cpus"));

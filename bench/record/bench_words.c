@@ -2,6 +2,7 @@
 #include "bench/record/bench_words.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,67 @@ void words_quoted(char (*list)[WORDS_ROOM], unsigned count, char *text, size_t s
 					   words_plain(list[i], word, sizeof(word)));
 }
 
+static void put_count(FILE *out, const char *what, uint64_t count)
+{
+	fprintf(out, "%s ", what);
+	if (count == WITNESS_UNKNOWN)
+		fputs("unknown", out);
+	else
+		fprintf(out, "%" PRIu64, count);
+}
+
+char *words_of_result(const struct bench_result *r)
+{
+	const struct seating *seating = &r->seating;
+	const struct bench_value *distance = &r->distance;
+	const struct witness *w = &r->witness;
+	const unsigned *cpu = seating->executor;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "%s: %u round%s in %.0f s, ended %s, seed %" PRIu64 "\n", r->benchmark,
+		r->rounds, r->rounds == 1 ? "" : "s", r->seconds, r->date, r->seed);
+	fprintf(out, "patcher on CPU %u", seating->patcher);
+	if (seating->executors)
+		fprintf(out, ", executor%s on ", seating->executors == 1 ? "" : "s");
+	/* "1-3, 8" */
+	for (unsigned i = 0, end; i < seating->executors; i = end) {
+		for (end = i + 1; end < seating->executors && cpu[end] == cpu[end - 1] + 1;)
+			end++;
+		fprintf(out, "%s%u", i ? ", " : "", cpu[i]);
+		if (end - i > 1)
+			fprintf(out, "-%u", cpu[end - 1]);
+	}
+	if (!isnan(distance->median))
+		fprintf(out, "\na line takes %s ticks from one to the other (%s to %s)",
+			FIGURE(distance->median), FIGURE(distance->low), FIGURE(distance->high));
+	if (r->waits.first)
+		fprintf(out, "\npolicy wait: %" PRIu64 " and %" PRIu64 " ticks", r->waits.first,
+			r->waits.second);
+	else
+		fputs("\npolicy wait: not to be had here", out);
+	if (r->waits.first && r->waits.stretch)
+		fprintf(out, ", or %" PRIu64 " times what the stores take", r->waits.stretch);
+	if (r->waits.first && strcmp(r->waits_from, "assumed") == 0)
+		fputs("\nThese waits are assumed, to tell costs. Nothing is claimed about tears at "
+		      "them.",
+		      out);
+	else if (r->waits.first)
+		fputs(", from machine.conf", out);
+	put_count(out, "\nmeanwhile: involuntary switches", w->involuntary);
+	put_count(out, ", interrupts", w->interrupts);
+	fprintf(out, ", steal %s%s, runnable at the end %s\n",
+		w->steal < 0 ? "unknown" : NUMBER(100 * w->steal), w->steal < 0 ? "" : " %",
+		w->load < 0 ? "unknown" : NUMBER(w->load));
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
 bool row_measured(const struct bench_row *row)
 {
 	return row->samples && isfinite(row->value.median);
@@ -116,6 +178,11 @@ bool row_measured(const struct bench_row *row)
 double finite_or(double value, double otherwise)
 {
 	return isfinite(value) ? value : otherwise;
+}
+
+double bench_rounded(double value)
+{
+	return fabs(value) >= 100 ? round(value) : value;
 }
 
 bool same_param(const struct bench_param *a, const struct bench_param *b)

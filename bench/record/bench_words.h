@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "bench/method/result.h"
+#include "stress/base/number.h"
 
 #define WORDS_ROOM 256 /* holds all that the functions below write */
 
@@ -30,6 +31,12 @@ char *words_of_params(const struct bench_row *row, const char *const without[], 
 char *words_of_row(const struct bench_row *row, const char *const without[], char *buf,
 		   size_t size);
 
+/*
+ * words_of_result - lines on how and where it was measured, by which waits, and what else went on.
+ * The caller frees them. NULL: no memory.
+ */
+char *words_of_result(const struct bench_result *result);
+
 /* words_slot - where text is in the list; added if it is not there yet. -1: no room for it. */
 int words_slot(char (*list)[WORDS_ROOM], unsigned *count, unsigned most, const char *text);
 
@@ -47,6 +54,12 @@ bool row_measured(const struct bench_row *row);
  * in it for no row.
  */
 double finite_or(double value, double otherwise);
+
+/* bench_rounded - without digits that mean nothing: from 100 on a whole number. */
+double bench_rounded(double value);
+
+/* FIGURE - as a text for an argument of printf(). */
+#define FIGURE(value) NUMBER(bench_rounded(value))
 
 /* same_param - the same key and value. */
 bool same_param(const struct bench_param *a, const struct bench_param *b);

@@ -125,14 +125,13 @@ static inline void close_it(struct peer *peer)
 	assert_null(peer->state);
 }
 
-static inline void check_all(struct peer *peer, bool call_call)
+static inline void check_all(struct peer *peer)
 {
 	if (!is_open(peer))
 		skip();
 	check_toggle(peer, false);
 	check_toggle(peer, true);
-	if (call_call)
-		check_flow(peer, false);
+	check_flow(peer, false);
 	check_flow(peer, true);
 	check_rate(peer);
 	check_cost(peer);

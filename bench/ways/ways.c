@@ -83,11 +83,6 @@ static int time_batch(struct bench_site *site, unsigned state, double *ticks)
 	return ret;
 }
 
-static void close_ptrace(void)
-{
-	baseline_ptrace_close();
-}
-
 /* --- The ways ------------------------------------------------------------------------------- */
 
 #define BY(what) .set = set_##what, .time = time_##what
@@ -111,7 +106,7 @@ const struct way ways[WAYS] = {
 		       .close = hand_close },
 	[WAY_STOP] = { "stop-the-world", ON_OFF, THEIRS, .pairs = 20, BY(stop) },
 	[WAY_PTRACE] = { "ptrace", ON_OFF, THEIRS, .pairs = 10, BY(ptrace),
-			 .open = baseline_ptrace_open, .close = close_ptrace },
+			 .open = baseline_ptrace_open, .close = baseline_ptrace_close },
 	[WAY_PROCESS] = { "process", ON_OFF, THEIRS, .pairs = 25 },
 };
 

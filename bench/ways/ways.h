@@ -5,11 +5,8 @@
  *
  * In state 0 a site calls target 0. In state 1 it calls nothing, or target 1.
  *
- * Flag and pointer: the store is sequentially consistent, which gcc and clang make an XCHG. A
- * plain store would be over in a tick or two, and its value in no other CPU's sight until the
- * line has come: that long it stands in the store buffer, and most of a million a second would
- * be overwritten there unseen. Ours return when the change is visible, so that is what is timed
- * of theirs. MOV and MFENCE wait for the same line.
+ * Flag and pointer are stored with a lock: a plain store would be over before its value is in any
+ * other CPU's sight. Ours return when the change is visible, so that is what is timed of theirs.
  */
 #ifndef BENCH_WAYS_WAYS_H
 #define BENCH_WAYS_WAYS_H

@@ -1,17 +1,214 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/cases/latency/latency.h"
-
+/*
+ * Each change of a large program timed (paper, sec. 8.3 and figure 10): a pass that turns all
+ * sites off, in order, then one that turns them on again. An executor runs the program
+ * meanwhile, or none. tmax(1) has the rows and their extras.
+ *
+ * A pass leaves caches and predictors as a large program has them: between two changes of
+ * one site lie those of all others. What is started is drained after every LATENCY_DRAIN of them,
+ * untimed; the paper has another thread for that, here the executor has its CPU to itself.
+ */
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "bench/method/hot.h"
 #include "bench/method/method.h"
 #include "patchcore/async.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
+#include "stress/base/emit.h"
+#include "stress/base/random.h"
+
+/* --- The program -------------------------------------------------------------------------------
+ */
+
+/*
+ * A made-up program: functions aligned as a compiler has them, each with one call to be patched.
+ *
+ *	.align 16
+ *	xor	eax, eax	so it returns 0, where nothing is called
+ *	<NOPs>			0 to 47: a prologue of any length
+ *	call	target		the site: 5 bytes
+ *	ret
+ *	<body>			of random size, never run: what else is in a function
+ *
+ * No function is laid out for the site in it. So which sites cross a boundary, and how
+ * many, is left to chance as in a real program.
+ *
+ * The calls are counted twice: by the target in memory, and by what each function returns.
+ * An executor that called without counting, or counted without calling, shows.
+ */
+#define SITES_LENGTH 5	/* bytes of a site */
+#define SITES_ROUND  64 /* functions that an executor runs between two looks at its work */
+
+/* Runs one function. calls[0]: raised by the target. Returns 1 if it was called, else 0. */
+typedef uint64_t sites_fn(uint64_t *calls);
+
+struct sites {
+	unsigned long count;
+	sites_fn **run; /* by function */
+	uint8_t **site;
+	uint8_t *map; /* the target of all calls, then the functions */
+	size_t bytes;
+};
+
+#define PAGE	      4096u
+#define ALIGN	      16u
+#define TARGET_BYTES  64u
+#define BODY_MEDIAN   80.0 /* bytes; most functions are short, some are very long */
+#define BODY_MOST     4000.0
+#define PROLOGUE_MOST 48 /* bytes */
+
+static const uint8_t nop[SITES_LENGTH] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+
+/* --- One function ------------------------------------------------------------------------- */
+
+/* Returns where in it the site is. */
+static size_t put_function(struct emit *e, const uint8_t *target, uint64_t *random)
+{
+	size_t site, body;
+	double u[2];
+
+	PUT(e, 0x31, 0xc0); /* xor eax, eax */
+	put_copies(e, 0x90, random_next(random) % PROLOGUE_MOST);
+	site = e->done;
+	PUT(e, 0xe8);
+	put_rel32(e, target, 0);
+	PUT(e, 0xc3);
+	/* What no executor runs: of a log-normal size, as function sizes are. */
+	for (unsigned i = 0; i < 2; i++)
+		u[i] = ((double)(random_next(random) >> 11) + 0.5) * 0x1p-53;
+	body = (size_t)fmin(BODY_MEDIAN * exp(sqrt(-2 * log(u[0])) * cos(2 * M_PI * u[1])),
+			    BODY_MOST);
+	put_copies(e, 0x90, body + -(e->done + body) % ALIGN);
+	return site;
+}
+
+/* --- All of them -------------------------------------------------------------------------- */
+
+/* Unmapped nothing is noted: the same draws, to see how long it gets. */
+static size_t put_functions(struct sites *sites, uint64_t random)
+{
+	struct emit e = { .at = sites->map };
+
+	/* inc qword [rdi]; mov eax, 1; ret */
+	PUT(&e, 0x48, 0xff, 0x07, 0xb8, 0x01, 0x00, 0x00, 0x00, 0xc3);
+	put_copies(&e, 0x00, TARGET_BYTES - e.done);
+	for (unsigned long i = 0; i < sites->count; i++) {
+		size_t start = e.done, site = put_function(&e, sites->map, &random);
+
+		if (!sites->map)
+			continue;
+		sites->run[i] = (sites_fn *)(uintptr_t)(sites->map + start);
+		sites->site[i] = sites->map + site;
+	}
+	return e.done;
+}
+
+static void sites_free(struct sites *sites)
+{
+	if (sites->map) {
+		pc_forget(sites->map, sites->bytes);
+		munmap(sites->map, sites->bytes);
+	}
+	free(sites->run);
+	free(sites->site);
+	*sites = (struct sites){ 0 };
+}
+
+/*
+ * All calls on, and the pages open for patching (pc_init() was called). Same seed, same program.
+ * 0 or a negative errno.
+ */
+static int sites_build(struct sites *sites, unsigned long count, uint64_t seed)
+{
+	void *map = MAP_FAILED;
+	int ret = -ENOMEM;
+
+	if (!count)
+		return -EINVAL;
+	*sites = (struct sites){
+		.count = count,
+		.run = calloc(count, sizeof(*sites->run)),
+		.site = calloc(count, sizeof(*sites->site)),
+	};
+	sites->bytes = (put_functions(sites, seed) + PAGE - 1) & ~(size_t)(PAGE - 1);
+	if (sites->run && sites->site)
+		map = mmap(NULL, sites->bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map != MAP_FAILED) {
+		sites->map = map;
+		put_functions(sites, seed);
+		ret = pc_text_open(map, sites->bytes);
+	}
+	if (ret < 0)
+		sites_free(sites);
+	return ret;
+}
+
+/* --- Patching and running it ----------------------------------------------- */
+
+static void sites_code(const struct sites *sites, unsigned long i, bool on,
+		       uint8_t code[SITES_LENGTH])
+{
+	struct emit e = { .at = code };
+
+	if (on)
+		put_call(&e, sites->site[i], sites->map);
+	else
+		put(&e, nop, sizeof(nop));
+}
+
+static bool sites_crosses(const uint8_t *site, unsigned boundary)
+{
+	return (uintptr_t)site % boundary + SITES_LENGTH > boundary;
+}
+
+static double sites_straddlers(const struct sites *sites, unsigned boundary)
+{
+	unsigned long found = 0;
+
+	for (unsigned long i = 0; i < sites->count; i++)
+		found += sites_crosses(sites->site[i], boundary);
+	return (double)found / (double)sites->count;
+}
+
+/*
+ * The work of executors, with the struct sites as arg: all functions in order, again and again.
+ * In counts: calls[0] as the target counted, calls[1] as the functions returned. Executors begin
+ * apart from each other, and each goes on where its round before ended.
+ */
+static void sites_run(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
+{
+	const struct sites *sites = work->arg;
+	uint64_t round = atomic_load_explicit(&counts->rounds, memory_order_relaxed);
+	unsigned long i = (unsigned long)((round + executor * 7) * SITES_ROUND % sites->count);
+	uint64_t called = 0;
+
+	for (unsigned n = 0; n < SITES_ROUND; n++) {
+		called += sites->run[i](counts->calls);
+		i = i + 1 < sites->count ? i + 1 : 0;
+	}
+	__atomic_store_n(&counts->calls[1], counts->calls[1] + called, __ATOMIC_RELAXED);
+	atomic_store_explicit(&counts->executed,
+			      atomic_load_explicit(&counts->executed, memory_order_relaxed) +
+				      SITES_ROUND,
+			      memory_order_relaxed);
+}
+
+/* --- The benchmark -----------------------------------------------------------------------------
+ */
+
+#define LATENCY_SITES  20000
+#define LATENCY_DRAIN  256
+#define LATENCY_ROUNDS 8 /* at most: each makes four passes of every case */
 
 enum {
 	ON,
@@ -229,8 +426,12 @@ static struct bench_case make_case(struct pass_case *lc, struct passes *l, const
 	return c;
 }
 
-int latency_measure(const struct bench_run *run, const struct sites *sites,
-		    struct bench_result *result)
+/*
+ * The program is on before and after. -EILSEQ: its calls are not as many as the functions say; an
+ * executor ran what the patcher did not write.
+ */
+static int latency_measure(const struct bench_run *run, const struct sites *sites,
+			   struct bench_result *result)
 {
 	struct passes l = {
 		.sites = sites,

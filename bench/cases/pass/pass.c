@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/cases/pass/pass.h"
-
+/*
+ * What one pass of a loop takes the thread that runs it, while nothing is changed: a
+ * site that is off (latent; "Living on the Edge", section 8.5) or on (invoke; table 2's
+ * invocation), and what people use instead. tmax(1) has the rows and their extras.
+ *
+ * A sample is the time of PASS_TIMES passes in a row, divided by their number, so the clock and
+ * its reading (some 40 ticks) are some hundredths of a tick in it. It is throughput: a machine
+ * that does several things at once hides what fits beside the loop itself. The empty loop is one
+ * cycle a pass, because of its branch, and a NOP fits beside that; in a loop that has work to do
+ * more fits. Each loop is held against the empty one that lies as it does. Peers in processes of
+ * their own have an empty loop of their own for that.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,10 +18,46 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bench/method/loop.h"
 #include "bench/method/method.h"
 #include "bench/method/samples.h"
+#include "bench/peers/peer.h"
+#include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
+
+#define PASS_TIMES   10000
+#define PASS_SAMPLES 50 /* in a block */
+#define PASS_SPECS   64 /* that a benchmark has at most */
+
+/* What was done to the loop before it is timed. */
+enum pass_state {
+	PASS_BUILT,	 /* nothing: a call is there, a flag is up */
+	PASS_FLAG_DOWN,	 /* the flag is down */
+	PASS_NOP,	 /* pc_patch() of the site to a NOP */
+	PASS_PATCHED,	 /* and back to the call */
+	PASS_CALL_OFF,	 /* pc_deactivate_call() */
+	PASS_CALL_ON,	 /* and pc_activate_call() with the target it had */
+	PASS_CALL_OTHER, /* with another, next to that one */
+	PASS_CALL_FAR,	 /* with one further than 2 GiB away */
+};
+
+struct pass_spec {
+	const char *name;
+	enum pass_state state;
+	struct loop_spec loop;
+	bool peer;
+	bool split;	    /* it is a site, and that is a param of the row */
+	bool only_split_0;  /* else it is measured at each */
+	const char *target; /* a param, too; NULL: none */
+};
+
+struct pass {
+	struct pass_spec spec;
+	struct loop loop;
+	struct pc_call call;
+	void *far; /* a target, mapped on its own */
+};
 
 #define PAGE	     4096u
 #define FAR	     (UINT64_C(6) << 30) /* bytes */
@@ -70,16 +116,6 @@ static size_t list_specs(struct pass_spec *to, const struct pass_spec *from, siz
 	return added;
 }
 
-size_t latent_specs(struct pass_spec *spec)
-{
-	return list_specs(spec, latent, LENGTH(latent));
-}
-
-size_t invoke_specs(struct pass_spec *spec)
-{
-	return list_specs(spec, invoke, LENGTH(invoke));
-}
-
 static int set_state(struct pass *pass)
 {
 	enum pass_state state = pass->spec.state;
@@ -125,7 +161,16 @@ static int set_state(struct pass *pass)
 	return pc_activate_call(&pass->call, target);
 }
 
-int pass_build(struct pass *pass, const struct pass_spec *spec, char *why)
+static void pass_free(struct pass *pass)
+{
+	loop_free(&pass->loop);
+	if (pass->far)
+		munmap(pass->far, PAGE);
+	pass->far = NULL;
+}
+
+/* In its state. 0, or a negative errno with a line in why; there is nothing to free then. */
+static int pass_build(struct pass *pass, const struct pass_spec *spec, char *why)
 {
 	int ret;
 
@@ -143,19 +188,12 @@ int pass_build(struct pass *pass, const struct pass_spec *spec, char *why)
 	return ret;
 }
 
-void pass_free(struct pass *pass)
-{
-	loop_free(&pass->loop);
-	if (pass->far)
-		munmap(pass->far, PAGE);
-	pass->far = NULL;
-}
-
 /* --- One of the two benchmarks -------------------------------------------------------------- */
 
 struct pass_bench {
 	const char *measure;
-	size_t (*specs)(struct pass_spec *spec);
+	const struct pass_spec *specs; /* to be listed */
+	size_t count;
 	struct pass_spec base; /* but for its split and work: those of the case */
 	bool base_empty;       /* it is the empty loop */
 	bool peers_on; /* of a peer, the cost on is wanted; else off, against its own loop */
@@ -317,7 +355,7 @@ static int measure_passes(const struct pass_bench *bench, const struct bench_run
 {
 	struct plan *p = calloc(1, sizeof(*p));
 	struct pass_spec spec[PASS_SPECS];
-	size_t specs = bench->specs(spec);
+	size_t specs = list_specs(spec, bench->specs, bench->count);
 	struct bench_case *c;
 	unsigned count = 0;
 	struct timed *t;
@@ -387,7 +425,8 @@ int bench_latent(const struct bench_run *run, struct bench_result *result)
 {
 	static const struct pass_bench bench = {
 		.measure = "pass",
-		.specs = latent_specs,
+		.specs = latent,
+		.count = LENGTH(latent),
 		.base = { .name = "empty", .loop.kind = LOOP_EMPTY },
 		.base_empty = true,
 	};
@@ -399,7 +438,8 @@ int bench_invoke(const struct bench_run *run, struct bench_result *result)
 {
 	static const struct pass_bench bench = {
 		.measure = "call",
-		.specs = invoke_specs,
+		.specs = invoke,
+		.count = LENGTH(invoke),
 		.base = { .name = "direct", .loop.kind = LOOP_DIRECT, .peer = true },
 		.peers_on = true,
 	};

@@ -5,36 +5,81 @@
  * Some 50,000 ticks after one change, never the same, comes the next. The sample of a change is
  * the longest pass that the executor made from just before it until the next. The baseline
  * "idle" is that of the same executor in windows just as long, one for one, in which nothing is
- * changed: so interrupts, and the reading of the clock, are in both. See stall.h for how fine
- * this is.
+ * changed: so interrupts, and the reading of the clock, are in both.
  *
  * In two parts, each a bench_measure() of its own: first everything with one executor, while no
  * other exists, for what stops the world or traces stops every thread there is, also those that
  * sleep; then what more executors lose.
  *
- * Of each row tell, in ticks:
+ * It reads the TSC behind every pass, so each pass is timed from the end of the one before, and
+ * nothing that holds the executor up is missed. The patcher announces a number before each
+ * change; the executor looks at it behind each pass, and keeps the longest pass per number. A
+ * pass belongs to the number that stood when it had ended. When the number has changed the
+ * executor lost the line that it stands in, through the measuring alone: the clock is read anew
+ * then, so that this is in no pass. Let it see the number before the change is made.
  *
- *	typical		the longest pass, more than idle's: median
- *	worst		the longest of all passes, more than idle's median
- *	idle_worst	the same of the idle windows in turn: what was not the change's doing
- *	lost		by all passes of a window that took twice the usual and more: median,
- *			more than idle's
- *	pass		an untouched pass, with the reading of the clock
- *	traps		INT3 that executors met, per change
+ * How fine that is: a reading is an LFENCE and an RDTSC, 20 to 40 ticks, and is part of each
+ * pass, so an untouched pass is some 40 to 80 ticks, and the machine cannot run ahead from one
+ * pass into the next. The TSC of some machines moves in steps of up to 40 ticks. What holds an
+ * executor up for less than about 50 ticks is not seen. Two readings in STALL_ROUND passes
+ * have the executor's other business between them; what falls there is not seen either.
+ *
+ * tmax(1) has the extras of a row.
  */
-#include "bench/cases/stall/stall.h"
-
 #include <errno.h>
+#include <gsl/gsl_sort_ulong.h>
 #include <math.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/method/hot.h"
 #include "bench/method/method.h"
+#include "bench/ways/ways.h"
 #include "patchcore/async.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/trap/trap.h"
 #include "stress/base/random.h"
+
+#define STALL_WINDOWS 50  /* numbers that can be announced, from 1 on */
+#define STALL_ROUND   32  /* passes at once */
+#define STALL_EARLY   257 /* passes that tell what is usual */
+
+/* What happened under one number, ticks. */
+struct stall_window {
+	uint64_t worst;	 /* the longest pass */
+	uint64_t lost;	 /* beyond the usual, by passes of twice that and more */
+	uint64_t passes; /* that ended then */
+};
+
+/* Of one executor, written by it alone. */
+struct stall_log {
+	unsigned at;		 /* number seen last */
+	_Atomic(uint64_t) usual; /* median pass under number 0; 0: not yet known */
+	unsigned early;
+	uint64_t early_pass[STALL_EARLY];
+	struct stall_window window[STALL_WINDOWS + 1];
+} __attribute__((aligned(128)));
+
+struct stall_record {
+	_Atomic(unsigned) announced __attribute__((aligned(128)));
+	loop_fn *run __attribute__((aligned(128))); /* one pass: run(1, counts) */
+	struct stall_log *log;			    /* one per executor */
+};
+
+#define STALL_BATCH 100 /* sites */
+#define STALL_SPECS 14
+
+struct stall_spec {
+	enum way_name way;
+	bool straddles;	       /* a line: 3|2 */
+	bool all;	       /* also with all executors there are */
+	bool protocol;	       /* INT3 and syncs: the policy counts, and is a param */
+	enum pc_policy policy; /* wait or membarrier */
+	unsigned windows;      /* in a block; 0: STALL_WINDOWS */
+};
 
 #define REST   37500 /* ticks from a change to the next, at least */
 #define JITTER 25000 /* ticks, up to */
@@ -44,7 +89,7 @@
 #define WAIT	   .protocol = true, .policy = PC_POLICY_WAIT
 #define MEMBARRIER .protocol = true, .policy = PC_POLICY_MEMBARRIER
 
-const struct stall_spec stall_specs[STALL_SPECS] = {
+static const struct stall_spec stall_specs[STALL_SPECS] = {
 	{ WAY_ALIGNED, .all = true },
 	{ .way = WAY_CALL },
 	{ WAY_CALL, true, .all = true },
@@ -93,21 +138,15 @@ struct stall {
 
 /* --- What an executor notes ------------------------------------------------------------------ */
 
-void stall_record_begin(struct stall_record *record, loop_fn *run, unsigned executors)
+static void stall_record_begin(struct stall_record *record, loop_fn *run, unsigned executors)
 {
 	record->run = run;
 	memset(record->log, 0, executors * sizeof(*record->log));
 	atomic_store_explicit(&record->announced, 0, memory_order_relaxed);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-void stall_note(struct stall_log *log, unsigned number, uint64_t ticks)
+/* One pass of so many ticks has ended, and this number stood then. */
+static void stall_note(struct stall_log *log, unsigned number, uint64_t ticks)
 {
 	struct stall_window *window = &log->window[number];
 	uint64_t usual = atomic_load_explicit(&log->usual, memory_order_relaxed);
@@ -123,7 +162,7 @@ void stall_note(struct stall_log *log, unsigned number, uint64_t ticks)
 	log->early_pass[log->early++] = ticks;
 	if (log->early < STALL_EARLY)
 		return;
-	qsort(log->early_pass, STALL_EARLY, sizeof(log->early_pass[0]), by_value);
+	gsl_sort_ulong(log->early_pass, 1, STALL_EARLY);
 	/* Release: a patcher that sees it may announce, and then the early passes are over. */
 	atomic_store_explicit(&log->usual, log->early_pass[STALL_EARLY / 2], memory_order_release);
 }
@@ -133,7 +172,7 @@ void stall_note(struct stall_log *log, unsigned number, uint64_t ticks)
  * than the pass was never seen after it. The calls are counted apart, or a patcher that looks
  * at the executor's counts would hold up its passes.
  */
-void stall_run(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
+static void stall_run(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
 {
 	struct stall_record *record = work->arg;
 	struct stall_log *log = &record->log[executor];
@@ -155,7 +194,8 @@ void stall_run(const struct hot_work *work, unsigned executor, struct hot_counts
 			      memory_order_relaxed);
 }
 
-void stall_announce(struct stall_record *record)
+/* The next number; visible to all on return. STALL_WINDOWS is the last. */
+static void stall_announce(struct stall_record *record)
 {
 	atomic_fetch_add_explicit(&record->announced, 1, memory_order_seq_cst);
 }
@@ -263,8 +303,8 @@ static void sum_up(struct bench_case *b, struct bench_row *row)
 }
 
 /* The spare sites come last, and so lie lower: a batch goes by addresses, and to ours last. */
-int stall_build(struct bench_site *site, struct spare *spare, const struct stall_spec *spec,
-		char *why)
+static int stall_build(struct bench_site *site, struct spare *spare, const struct stall_spec *spec,
+		       char *why)
 {
 	unsigned split = spec->straddles ? 3 : 0;
 	struct site_spec of = {

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/throughput/flow.h"
+#include "bench/cases/throughput/throughput.c"
 #include "bench/method/method.h"
 #include "bench/tests/bench_run.h"
 #include "bench/ways/ways.h"
@@ -164,7 +164,7 @@ static struct bench_site *aimed_at(const struct flow_line *line, unsigned execut
 
 static void leave(struct bench_site *site)
 {
-	flow_sleep(flow);
+	hot_sleep(flow->hot);
 	bench_site_end(site);
 	bench_site_free(site);
 	free(site);
@@ -267,7 +267,7 @@ static bool toggle_counted(const struct flow_line *line, unsigned executors, dou
 	if (!site)
 		return true;
 	assert_int_equal(flow_toggle(flow, bench_site_set, site, rate, SLICE, &sum), 0);
-	flow_sleep(flow);
+	hot_sleep(flow->hot);
 	check_sum(line, &sum, &before);
 	leave(site);
 	return alone || (sum.ran[0] && sum.ran[1]);
@@ -359,7 +359,7 @@ static void untouched_has_both_states_and_no_change(void **state)
 
 	(void)state;
 	assert_int_equal(flow_untouched(flow, set_logged, &log, SLICE, &sum), 0);
-	flow_sleep(flow);
+	hot_sleep(flow->hot);
 	check_sum(&flow_lines[1], &sum, &before);
 	assert_int_equal(log.count, 2);
 	assert_int_equal(log.states[0], 0);

@@ -19,7 +19,7 @@ static bool is_off(const struct pass_spec *spec)
 static void every_site_is_off(void **state)
 {
 	struct pass_spec spec[PASS_SPECS];
-	size_t count = latent_specs(spec);
+	size_t count = list_specs(spec, latent, LENGTH(latent));
 
 	(void)state;
 	assert_true(count <= PASS_SPECS);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/scaling/scaling.h"
+#include "bench/cases/scaling/scaling.c"
 #include "bench/tests/bench_run.h"
 #include "patchcore/site/site.h"
 
@@ -76,16 +76,16 @@ static void each_is_compared_with_one_that_differs_in_one_thing(void **state)
 /* --- Patchers -----------------------------------------------------------------------------------
  */
 
-#define OPS 4
+#define NAMES 4
 
-static const char *const ops[OPS] = { "call", "aligned", "straddler policy=wait",
-				      "straddler policy=membarrier" };
+static const char *const names[NAMES] = { "call", "aligned", "straddler policy=wait",
+					  "straddler policy=membarrier" };
 
 static const struct bench_row *mix_row(unsigned op, const char *mix)
 {
 	char label[256];
 
-	snprintf(label, sizeof(label), "%s %s", ops[op], mix);
+	snprintf(label, sizeof(label), "%s %s", names[op], mix);
 	return bench_run_row(&patchers, label, "changes");
 }
 
@@ -122,8 +122,8 @@ static int tidy(void **state)
 static void two_cpus_have_all_their_mixes(void **state)
 {
 	(void)state;
-	assert_int_equal(patchers.rows, 7 * OPS);
-	for (unsigned op = 0; op < OPS; op++) {
+	assert_int_equal(patchers.rows, 7 * NAMES);
+	for (unsigned op = 0; op < NAMES; op++) {
 		expect_mix(op, "patchers=1 executors=0", "", 2);
 		expect_mix(op, "patchers=1 executors=1", "no-executor", 2);
 		expect_mix(op, "patchers=2 executors=0", "one-patcher", 2);
@@ -172,7 +172,7 @@ static void more_cpus_have_more_mixes(void **state)
 	larger.seating.executor[1] = run.seating.patcher;
 	larger.seating.executor[2] = run.seating.executor[0];
 	assert_int_equal(scaling_patchers(&larger, SLICE / 10, &result), 0);
-	assert_int_equal(result.rows, 9 * OPS);
+	assert_int_equal(result.rows, 9 * NAMES);
 	for (unsigned i = 0; i < result.rows; i++) {
 		const struct bench_row *row = &result.row[i];
 

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/throughput/flow.h"
+#include "bench/cases/throughput/throughput.c"
 #include "bench/peers/peer.h"
 #include "bench/tests/bench_run.h"
 
@@ -174,9 +174,6 @@ struct peer peers[] = {
 	{ .name = NULL },
 };
 
-static const double rates[] = { 0, 1e3, 1e4, 1e5, 1e6, 1e7 };
-#define RATES (sizeof(rates) / sizeof(*rates))
-
 static bool is_text(const struct bench_row *row, const char *key, const char *text)
 {
 	const char *is = bench_row_text(row, key);
@@ -243,8 +240,8 @@ static void check_ways(const struct bench_result *r)
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		for (size_t k = 0; k < RATES; k++)
 			check_row(find(r, all[i].name, all[i].split, all[i].policy, all[i].mode,
-				       rates[k]),
-				  rates[k], strcmp(all[i].mode, "call-nop") == 0);
+				       toggle_rates[k]),
+				  toggle_rates[k], strcmp(all[i].mode, "call-nop") == 0);
 }
 
 static void check_told(const struct bench_row *row, double value, double ratio)
@@ -260,9 +257,9 @@ static void check_peers(const struct bench_result *r)
 	const struct bench_row *row;
 
 	for (size_t k = 1; k < RATES; k++) {
-		check_told(find(r, "tenth", NULL, NULL, "call-call", rates[k]), 0.9e6, 0.9);
-		check_told(find(r, "tenth", NULL, NULL, "call-nop", rates[k]), 0.45e6, 0.9);
-		check_told(find(r, "on-off", NULL, NULL, "call-nop", rates[k]), 0.45e6, 0.9);
+		check_told(find(r, "tenth", NULL, NULL, "call-call", toggle_rates[k]), 0.9e6, 0.9);
+		check_told(find(r, "tenth", NULL, NULL, "call-nop", toggle_rates[k]), 0.45e6, 0.9);
+		check_told(find(r, "on-off", NULL, NULL, "call-nop", toggle_rates[k]), 0.45e6, 0.9);
 	}
 	row = find(r, "tenth", NULL, NULL, "call-nop", 1e5);
 	assert_true(fabs(bench_row_extra_of(row, "balance") - 3) < 1e-12);

@@ -9,23 +9,131 @@
  * the share that toggling leaves, also between a call and none, where half of the time there
  * is nothing to call.
  *
+ * Executors run all the time, but count only while a gate is open: before it opens they are
+ * hot on the loop already, and after it has closed the patcher goes on toggling until each
+ * has seen it. So all that is counted ran while toggling went on. Each executor takes the
+ * time from its first counted execution to its last by the clock of its own CPU; one that is
+ * held up at the gate has fewer executions in less time, and is not mistaken for a slow one.
+ *
  * Peers count for themselves, and their baseline is their own flow at rate 0. With that
  * their site is on all of the time, so between a call and none half of it is the baseline.
  */
-#include "bench/cases/throughput/flow.h"
-
 #include <errno.h>
 #include <math.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <x86intrin.h>
 
+#include "bench/method/hot.h"
+#include "bench/method/method.h"
+#include "bench/method/result.h"
 #include "bench/method/samples.h"
 #include "bench/peers/peer.h"
 #include "bench/ways/ways.h"
 #include "patchcore/machine/identity.h"
 #include "patchcore/machine/wait.h"
+
+/* What is toggled. */
+struct flow_line {
+	enum way_name way;
+	unsigned split;
+	bool on_off; /* else between two targets */
+	enum pc_policy policy;
+};
+
+#define FLOW_LINES 14
+
+/* All executors together, from opening the gate to closing it. */
+struct flow_sum {
+	double seconds;	   /* of the patcher */
+	uint64_t toggles;  /* changes made in that time */
+	uint64_t executed; /* of the site */
+	uint64_t calls[2]; /* by target */
+	uint64_t ran[2];   /* by state: calls of either target, or calls and executions of none */
+	/*
+	 * ran, by the executors' own time. Of a site that is toggled that is shared by both
+	 * states; untouched, each state had half of it, see flow_untouched().
+	 */
+	double per_second[2];
+};
+
+/* Put a site into state 0 or 1. 0 or a negative errno. */
+typedef int flow_set(void *site, unsigned state);
+
+/* --- The schedule ---------------------------------------------------------------------------- */
+
+/*
+ * When a patcher that toggles so often a second shall make its next change.
+ *
+ * The moments are laid down in advance, so a change that comes late does not shift those
+ * behind it: they follow as fast as they can until the schedule is met again. Change k (from
+ * 0) is due k + 1/2 periods after the start. So in a time of an even number of periods either
+ * state has exactly half of it, and as many changes are made as the rate says.
+ */
+struct pace {
+	uint64_t start, end; /* ticks */
+	double period;	     /* ticks; 0: as fast as possible, INFINITY: none is ever due */
+	uint64_t done;
+};
+
+/* pace_from - so often a second (0, INFINITY: see above), by a clock of so many ticks in one. */
+static inline struct pace pace_from(uint64_t start, double rate, double seconds,
+				    double ticks_per_second)
+{
+	return (struct pace){
+		.start = start,
+		.end = start + (uint64_t)(seconds * ticks_per_second),
+		.period = ticks_per_second / rate,
+	};
+}
+
+/* pace_due - when the next change is; at the end, if none is due before. */
+static inline uint64_t pace_due(const struct pace *pace)
+{
+	double due = ((double)pace->done + 0.5) * pace->period;
+
+	return due < (double)(pace->end - pace->start) ? pace->start + (uint64_t)due : pace->end;
+}
+
+/* pace_passed - is it that late? Also across a wrap. */
+static inline bool pace_passed(uint64_t moment)
+{
+	return (int64_t)(__rdtsc() - moment) >= 0;
+}
+
+/*
+ * pace_next - spin until the next change is due. True: make it now. False: the end.
+ * No PAUSE, which would coarsen the schedule: see ticks_wait_since().
+ */
+static inline bool pace_next(struct pace *pace)
+{
+	uint64_t due = pace_due(pace);
+
+	while (!pace_passed(due))
+		;
+	if (pace_passed(pace->end))
+		return false;
+	pace->done++;
+	return true;
+}
+
+/* --- What the blocks of one case tell beside calls per second -------------------------------- */
+
+struct flow_tally {
+	struct flow_sum *sum;
+	size_t count, room;
+};
+
+/*
+ * Seconds. A multiple of 2 ms: then every rate makes an even number of changes in it, and
+ * both states have the same time.
+ */
+#define THROUGHPUT_SLICE 0.010
 
 /* As in hot.c: the patcher meets executors at the site, and at the gate twice. */
 #define OWN_LINES __attribute__((aligned(128)))
@@ -74,7 +182,7 @@ static void run_counted(const struct hot_work *work, unsigned executor, struct h
 				      memory_order_relaxed);
 }
 
-int flow_open(struct flow **result, struct hot *hot, double ticks_per_second)
+static int flow_open(struct flow **result, struct hot *hot, double ticks_per_second)
 {
 	size_t size = sizeof(struct flow) + hot_executors(hot) * sizeof(struct slot);
 	struct flow *flow = aligned_alloc(128, (size + 127) & ~(size_t)127);
@@ -89,27 +197,23 @@ int flow_open(struct flow **result, struct hot *hot, double ticks_per_second)
 	return 0;
 }
 
-void flow_close(struct flow *flow)
+static void flow_close(struct flow *flow)
 {
 	if (flow)
-		flow_sleep(flow);
+		hot_sleep(flow->hot);
 	free(flow);
 }
 
-void flow_aim(struct flow *flow, const struct loop *loop, unsigned executors, bool on_off)
+/* Uncounted; until hot_sleep(). on_off: state 1 calls nothing, else target 1. */
+static void flow_aim(struct flow *flow, const struct loop *loop, unsigned executors, bool on_off)
 {
 	unsigned most = hot_executors(flow->hot);
 
-	flow_sleep(flow);
+	hot_sleep(flow->hot);
 	flow->loop = loop;
 	flow->executors = executors < most ? executors : most;
 	flow->on_off = on_off;
 	hot_aim(flow->hot, &flow->work, flow->executors);
-}
-
-void flow_sleep(struct flow *flow)
-{
-	hot_sleep(flow->hot);
 }
 
 static bool all_have_seen(const struct flow *flow)
@@ -131,8 +235,12 @@ static void await_all(const struct flow *flow)
 			sched_yield();
 }
 
-int flow_toggle(struct flow *flow, flow_set *set, void *site, double rate, double seconds,
-		struct flow_sum *sum)
+/*
+ * The site, now in state 0, so often a second (INFINITY: as fast as possible) for that long. It is
+ * left in either state. 0 or what set failed with.
+ */
+static int flow_toggle(struct flow *flow, flow_set *set, void *site, double rate, double seconds,
+		       struct flow_sum *sum)
 {
 	struct pace pace;
 	uint64_t patience;
@@ -174,8 +282,12 @@ int flow_toggle(struct flow *flow, flow_set *set, void *site, double rate, doubl
 	return ret < 0 ? ret : late;
 }
 
-int flow_untouched(struct flow *flow, flow_set *set, void *site, double seconds,
-		   struct flow_sum *sum)
+/*
+ * Half of the time in state 0 and half in state 1, and no change while anything is counted. The
+ * patcher spins as it does between changes.
+ */
+static int flow_untouched(struct flow *flow, flow_set *set, void *site, double seconds,
+			  struct flow_sum *sum)
 {
 	int ret = 0;
 
@@ -198,14 +310,16 @@ int flow_untouched(struct flow *flow, flow_set *set, void *site, double seconds,
 	return ret;
 }
 
-int flow_check(const struct flow_sum *sum, bool on_off)
+/* Was every execution accounted for? 0 or -EILSEQ: old code and new were mixed. */
+static int flow_check(const struct flow_sum *sum, bool on_off)
 {
 	if (on_off)
 		return sum->calls[1] == 0 && sum->calls[0] <= sum->executed ? 0 : -EILSEQ;
 	return sum->calls[0] + sum->calls[1] == sum->executed ? 0 : -EILSEQ;
 }
 
-double flow_balance(double a, double b)
+/* The more frequent to the less; INFINITY: only one, NAN: neither. */
+static double flow_balance(double a, double b)
 {
 	double more = fmax(a, b), less = fmin(a, b);
 
@@ -216,7 +330,7 @@ double flow_balance(double a, double b)
 
 #define WARM_UP 1 /* blocks */
 
-int flow_tally_add(struct flow_tally *tally, const struct flow_sum *sum)
+static int flow_tally_add(struct flow_tally *tally, const struct flow_sum *sum)
 {
 	if (tally->count == tally->room) {
 		size_t room = tally->room ? 2 * tally->room : 16;
@@ -231,7 +345,7 @@ int flow_tally_add(struct flow_tally *tally, const struct flow_sum *sum)
 	return 0;
 }
 
-void flow_tally_free(struct flow_tally *tally)
+static void flow_tally_free(struct flow_tally *tally)
 {
 	free(tally->sum);
 	*tally = (struct flow_tally){ 0 };
@@ -278,8 +392,18 @@ static double median_of(const struct flow_tally *tally, enum figure figure, cons
 	return median;
 }
 
-void flow_tally_extras(const struct flow_tally *tally, const struct flow_tally *untouched,
-		       struct bench_row *row)
+/*
+ * Adds to the row what tmax(1) tells of it: changes made and balances; and where
+ * the two states do not take the same time to execute (@untouched, of the same site, is not NULL),
+ * figures in which each execution counts as the time that it takes untouched. Of a site that was
+ * not toggled only the first.
+ *
+ * What takes a balance away from 1: noise, which can only add to a figure that is never below 1; a
+ * patcher that loses its CPU, so that the site keeps one state meanwhile; and as fast as possible,
+ * that executors get to run a few times between two changes (docs/costs.md).
+ */
+static void flow_tally_extras(const struct flow_tally *tally, const struct flow_tally *untouched,
+			      struct bench_row *row)
 {
 	double toggles = median_of(tally, TOGGLES, NULL, NULL), rate[2], least = NAN;
 
@@ -296,7 +420,8 @@ void flow_tally_extras(const struct flow_tally *tally, const struct flow_tally *
 	bench_row_extra(row, "kept", median_of(tally, KEPT, rate, NULL));
 }
 
-bool flow_tally_stuck(const struct flow_tally *tally)
+/* It was changed, and no block saw anything but one state? */
+static bool flow_tally_stuck(const struct flow_tally *tally)
 {
 	uint64_t toggles = 0, ran[2] = { 0, 0 };
 
@@ -314,12 +439,12 @@ bool flow_tally_stuck(const struct flow_tally *tally)
 #define PEER_ROUNDS 6
 #define PEER_TRY    0.002
 
-static const double rates[] = { 0, 1e3, 1e4, 1e5, 1e6, 1e7 };
-#define RATES	(sizeof(rates) / sizeof(*rates))
+static const double toggle_rates[] = { 0, 1e3, 1e4, 1e5, 1e6, 1e7 };
+#define RATES	(sizeof(toggle_rates) / sizeof(*toggle_rates))
 #define FASTEST 1e7 /* of them: as fast as possible */
 
 /* The first ones with all numbers of executors, the others with 1 and most. */
-const struct flow_line flow_lines[FLOW_LINES] = {
+static const struct flow_line flow_lines[FLOW_LINES] = {
 	{ WAY_RETARGET, 0, false, PC_POLICY_AUTO },
 	{ WAY_CALL, 0, true, PC_POLICY_AUTO },
 	{ WAY_RETARGET, 3, false, PC_POLICY_AUTO },
@@ -384,7 +509,7 @@ static void end_site(struct bench_case *c)
 {
 	const struct point *point = c->arg;
 
-	flow_sleep(point->all->flow);
+	hot_sleep(point->all->hot);
 	bench_site_end(point->site);
 }
 
@@ -489,7 +614,7 @@ static void add_points(struct throughput *all, struct point point)
 	for (size_t i = 0; i < RATES; i++) {
 		struct bench_case *c;
 
-		point.rate = rates[i];
+		point.rate = toggle_rates[i];
 		c = put_case(all, all->count++, &point);
 		c->base = base;
 		name_row(&c->row, &point);
@@ -506,7 +631,8 @@ static unsigned next_executors(unsigned executors, unsigned most)
 	return executors && 2 * executors < most ? 2 * executors : executors ? most : 1;
 }
 
-int throughput_measure(const struct bench_run *run, double slice, struct bench_result *result)
+static int throughput_measure(const struct bench_run *run, double slice,
+			      struct bench_result *result)
 {
 	struct throughput all = { .run = run, .slice = slice };
 	unsigned most = run->seating.executors;

@@ -2,6 +2,10 @@
 /*
  * What one change costs its patcher: bench_toggle().
  *
+ * The floor is one locked 8-byte exchange on the line that the change is on, with the same
+ * executors hot on it: no protocol can be cheaper than the one store that it must make visible.
+ * Before each change, and each exchange, the executors are let run their site again (hot_cool()).
+ *
  * In four parts, each a bench_measure() of its own:
  *
  *   - start-up of the library, which closes all code that is open, so first;
@@ -10,8 +14,6 @@
  *   - what more executors cost;
  *   - batches: their ten thousand sites stay known to the library from then on.
  */
-#include "bench/cases/toggle/toggle.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +22,58 @@
 #include <sys/mman.h>
 
 #include "bench/method/method.h"
+#include "bench/peers/peer.h"
+#include "bench/ways/ways.h"
 #include "patchcore/machine/wait.h"
 #include "stress/base/clock.h"
+
+#define TOGGLE_SPLIT	 3 /* of straddlers, where only one split is measured */
+#define TOGGLE_BATCH_MAX 10000
+
+/* On what, and how. Zero is what most cases have, but for way and executors. */
+struct toggle_spec {
+	const struct way *way;
+	unsigned executors;
+	unsigned split;
+	bool has_split;	 /* tell it in the row */
+	bool page;	 /* across a page, else across a line */
+	bool any_risk;	 /* accept what machine.conf bounds, however much it is */
+	bool has_policy; /* set it, and tell it */
+	enum pc_policy policy;
+	enum site_mapping mapping;
+	bool cold;
+	unsigned batch;	   /* sites; 0: no batch */
+	struct peer *peer; /* a process's; then there is no site but the floor's */
+};
+
+/* What the cases share. */
+struct toggle {
+	struct hot *hot;
+	struct spare pool; /* the sites of batches but the first, which is the executors' */
+	uint8_t *sweep;	   /* more than the caches of a core hold */
+	size_t sweep_bytes;
+};
+
+struct toggle_case {
+	struct bench_site site;
+	struct bench_site twin;	  /* for the floor, where only the library may write */
+	struct bench_site *floor; /* this, or the site itself */
+	struct toggle_spec spec __attribute__((aligned(128)));
+	struct toggle *toggle;
+	unsigned pairs;	   /* of changes, per block */
+	uint64_t executed; /* of the site, while it was changed */
+	double accept_p;   /* as it was */
+	bool may_wait;	   /* policy auto took the wait into account */
+	int ret;	   /* negative: this case is not to be had, and why */
+	char why[BENCH_WHY];
+};
+
+#define TOGGLE_CASES_MAX 160
+
+struct toggle_list {
+	struct toggle_spec spec[TOGGLE_CASES_MAX];
+	size_t count;
+};
 
 #define LINE	    64
 #define L2_DEFAULT  (2u << 20)
@@ -112,7 +164,8 @@ static void add_line(struct toggle_list *list, const struct line *line, unsigned
 	}
 }
 
-void toggle_list_singles(struct toggle_list *list)
+/* With one executor or none, of peers[] all that have something to toggle. */
+static void toggle_list_singles(struct toggle_list *list)
 {
 	for (size_t i = 0; i < LENGTH(singles); i++)
 		for (const char *n = singles[i].executors; *n; n++)
@@ -126,7 +179,7 @@ void toggle_list_singles(struct toggle_list *list)
 }
 
 /* 2, 4, 8 and so on, and all. */
-void toggle_list_crowds(struct toggle_list *list, unsigned most)
+static void toggle_list_crowds(struct toggle_list *list, unsigned most)
 {
 	for (unsigned executors = 2; executors / 2 < most && most > 1; executors *= 2)
 		for (size_t i = 0; i < LENGTH(crowds); i++)
@@ -134,7 +187,7 @@ void toggle_list_crowds(struct toggle_list *list, unsigned most)
 }
 
 /* Auto takes the wait into account only where its bound is accepted, as in the last two. */
-void toggle_list_batches(struct toggle_list *list)
+static void toggle_list_batches(struct toggle_list *list)
 {
 	static const enum pc_policy policies[] = { PC_POLICY_WAIT, PC_POLICY_MEMBARRIER,
 						   PC_POLICY_AUTO };
@@ -155,7 +208,8 @@ void toggle_list_batches(struct toggle_list *list)
 
 /* --- Cold caches ---------------------------------------------------------------------- */
 
-int toggle_sweep_open(struct toggle *toggle, hwloc_topology_t topology)
+/* Maps what is swept. 0 or -ENOMEM. */
+static int toggle_sweep_open(struct toggle *toggle, hwloc_topology_t topology)
 {
 	/* The larger of the two caches that are a core's own. */
 	hwloc_obj_t l2 = hwloc_get_obj_by_type(topology, HWLOC_OBJ_L2CACHE, 0);
@@ -171,14 +225,19 @@ int toggle_sweep_open(struct toggle *toggle, hwloc_topology_t topology)
 	return 0;
 }
 
-void toggle_sweep_close(struct toggle *toggle)
+static void toggle_sweep_close(struct toggle *toggle)
 {
 	if (toggle->sweep)
 		munmap(toggle->sweep, toggle->sweep_bytes);
 	toggle->sweep = NULL;
 }
 
-void toggle_chill(const struct toggle *toggle, const void *site)
+/*
+ * Takes the lines of the site out of all caches, and all else that the patcher needs out of the
+ * caches that are its core's own: they are swept. What stays warm are branch predictors, and
+ * caches that cores share.
+ */
+static void toggle_chill(const struct toggle *toggle, const void *site)
 {
 	const volatile uint8_t *byte = toggle->sweep;
 
@@ -328,8 +387,10 @@ static int block_of_floor(struct bench_case *bench, struct samples *s, char *why
 
 /* --- Building ------------------------------------------------------------------------- */
 
-void toggle_case_build(struct toggle_case *c, const struct toggle_spec *spec, struct toggle *toggle,
-		       struct bench_case *bench, struct bench_case *floor)
+/* What this machine does not offer makes the case one that is skipped. */
+static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *spec,
+			      struct toggle *toggle, struct bench_case *bench,
+			      struct bench_case *floor)
 {
 	struct site_spec site = {
 		.way = spec->way,
@@ -394,7 +455,7 @@ void toggle_case_build(struct toggle_case *c, const struct toggle_spec *spec, st
 		bench_row_param_text(row, "cache", "cold");
 }
 
-void toggle_case_free(struct toggle_case *c)
+static void toggle_case_free(struct toggle_case *c)
 {
 	bench_site_free(&c->site);
 	bench_site_free(&c->twin);

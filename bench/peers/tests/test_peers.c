@@ -9,25 +9,23 @@
 static void test_xray(void **arg)
 {
 	(void)arg;
-	check_all(peer_of("xray"), true);
+	check_all(peer_of("xray"));
 }
 
 static void test_uprobe(void **arg)
 {
 	struct peer *peer = peer_of("uprobe");
-	struct peer_flow flow;
 	unsigned before = threads();
-	char why[BENCH_WHY] = "";
 
 	(void)arg;
 	if (!is_open(peer))
 		skip();
 	/* One that slept would be stopped with all others by those who stop the world. */
 	assert_int_equal(threads(), before);
-	assert_int_equal(peer->flow(peer, 0, 0.01, false, &flow, why), -ENOTSUP);
-	check_reason(why);
+	check_toggle(peer, false);
+	check_toggle(peer, true);
+	check_cost(peer);
 	close_it(peer);
-	check_all(peer, false);
 }
 
 /* Peers of which there is nothing to switch, only what a call costs. */

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <sched.h>
 
-#include "bench/cases/toggle/toggle.h"
+#include "bench/cases/toggle/toggle.c"
 #include "bench/tests/peer_checks.h"
 
 #define MOST	  8 /* processes or threads that are looked at */
@@ -145,7 +145,7 @@ static void test_jvm_volatile(void **arg)
 	(void)arg;
 	if (!held())
 		skip();
-	check_all(peer_of("jvm-volatile"), true);
+	check_all(peer_of("jvm-volatile"));
 }
 
 static void test_jvm_mutable(void **arg)
@@ -153,7 +153,7 @@ static void test_jvm_mutable(void **arg)
 	(void)arg;
 	if (!held() || is_short())
 		skip();
-	check_all(peer_of("jvm-mutable"), true);
+	check_all(peer_of("jvm-mutable"));
 }
 
 /* Where the executor sleeps, it never ran; where it is hot, it did. */

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "bench/method/sites.h"
+#include "bench/cases/latency/latency.c"
 #include "bench/tests/bench_run.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
@@ -29,7 +29,7 @@ static void build(struct sites *sites, unsigned long count, uint64_t seed)
 	assert_int_equal(sites->count, count);
 }
 
-static int put(const struct sites *sites, unsigned long i, bool on)
+static int put_site(const struct sites *sites, unsigned long i, bool on)
 {
 	uint8_t code[SITES_LENGTH];
 
@@ -40,7 +40,7 @@ static int put(const struct sites *sites, unsigned long i, bool on)
 static void put_all(const struct sites *sites, bool on)
 {
 	for (unsigned long i = 0; i < sites->count; i++)
-		assert_int_equal(put(sites, i, on), 0);
+		assert_int_equal(put_site(sites, i, on), 0);
 }
 
 /* Whoever wrote code and runs it has to serialise in between. */
