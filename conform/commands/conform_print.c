@@ -132,6 +132,10 @@ static void print_text(FILE *f, const struct conform_report *r)
 	fputs("Verdict: ", f);
 	put_verdict(f, conformance_verdict(c), (int)conformance_status(c));
 	fputc('\n', f);
+	if (r->interrupted)
+		fputs("Interrupted: the above is of the time until then; the same command begins "
+		      "anew\n",
+		      f);
 }
 
 /* --- TAP, JUnit ------------------------------------------------------------------------------- */

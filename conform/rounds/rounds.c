@@ -204,15 +204,18 @@ void tried_reason(const struct tried *t, char *text, size_t size)
 	if (t->hung && t->trials)
 		snprintf(hung, sizeof(hung), "; %u of them hung", t->hung);
 	if (t->failures)
-		snprintf(text, size, "%" PRIu64 " failure%s in %.3g trials, in %u of %u cells%s",
-			 t->failures, S(t->failures), (double)t->trials, t->failed, t->cells, hung);
+		snprintf(text, size, "%" PRIu64 " failure%s in %s trials, in %u of %u cells%s",
+			 t->failures, S(t->failures), NUMBER(t->trials), t->failed, t->cells, hung);
 	else if (t->trials)
-		snprintf(
-			text, size,
-			"%.3g trials in %u cell%s%s; 1 failure in %.2g would have shown with 99 %%",
-			(double)t->trials, tried, S(tried), hung, 1 / conform_sure(t->trials));
+		snprintf(text, size,
+			 "%s trials in %u cell%s%s; 1 failure in %s would have shown with 99 %%",
+			 NUMBER(t->trials), tried, S(tried), hung,
+			 NUMBER(floor(1 / conform_sure(t->trials))));
 	else
-		snprintf(text, size, "%s", t->error ? strerror(-t->error) : "it hung");
+		snprintf(text, size, "%s",
+			 t->error  ? strerror(-t->error)
+			 : t->hung ? "it hung"
+				   : "its turn did not come");
 }
 
 void conform_command(const struct conform_cell *cell, char *text, size_t size)

@@ -7,7 +7,7 @@
 # FORMAT is svg or png. DATA has rows: crossing (line or page), wait, bound, tears per toggle.
 
 FORMAT = ARG1; OUTPUT = ARG2; DATA = ARG3
-height = 340
+height = 352
 load ARG0[1 : strlen(ARG0) - strlen("fleet.gp")] . "figure.gp"
 
 stats DATA using 2 name "X" nooutput
@@ -25,11 +25,11 @@ do for [decade = 2 : 9] {
 }
 set logscale y
 set yrange [least * 0.3 : 1]
-set format y "1e%T"
+eval tics_of("y", "1")
 set xlabel "wait (ticks)" offset 0,0.4
 set ylabel "tears per toggle"
 set tmargin at screen from(84.0)
-set bmargin at screen from(height - 42.0)
+set bmargin at screen from(height - 54.0)
 set key above maxrows 2 samplen 2 noenhanced
 at(row, crossing) = strcol(1) eq crossing ? row : NaN
 plot for [k = 1 : 2] c = word("line page", k) \

@@ -31,6 +31,33 @@ static void print_rows(FILE *out, const void *arg)
 		}
 }
 
+/* The least bound of each crossing, for readers that do not see the figure. */
+static void print_label(const struct estimate *e, char *text, size_t size)
+{
+	size_t length =
+		(size_t)snprintf(text, size, "Bounds on tears per toggle against the wait.");
+
+	for (int c = 0; c < CLAIMS && length < size; c++) {
+		const struct level *best = NULL;
+
+		for (const struct level *l = e->level; l < e->level + e->levels; l++)
+			if (l->claim[c].count.toggles &&
+			    (!best || l->claim[c].upper_p < best->claim[c].upper_p))
+				best = l;
+		if (best)
+			length += (size_t)snprintf(text + length, size - length,
+						   " Across a %s at best %s, at %s ticks.",
+						   claim_name(c), NUMBER(best->claim[c].upper_p),
+						   NUMBER(best->rung.first));
+	}
+}
+
+static void put_row(FILE *out, char *cells)
+{
+	html_row(out, NULL);
+	html_cells(out, "tttnnnnn", "%s", cells);
+}
+
 static int put_kind(const struct kind_report *r, void *arg)
 {
 	struct page *page = arg;
@@ -38,18 +65,18 @@ static int put_kind(const struct kind_report *r, void *arg)
 	size_t size = 0;
 	FILE *memory = open_memstream(&text, &size);
 	static const char *const none[] = { NULL };
-	char name[32];
+	char name[32], label[240];
 	const struct page_figure figure = {
 		.name = name,
 		.script = "fleet.gp",
-		.label = "Bounds on tears per toggle against the wait",
+		.label = label,
 		.caption = "Bounds of 95 % on tears per toggle against the wait, and what was "
 			   "counted, over all machines of the kind. Lower is better.",
 		.print = print_rows,
 		.arg = r,
 		.args = none,
 	};
-	int ret = memory ? kind_text(memory, r) : -ENOMEM, rc = 0;
+	int ret = memory ? kind_text(memory, r, false) : -ENOMEM, rc = 0;
 	bool drawn = false;
 
 	snprintf(name, sizeof(name), "kind-%" PRId64, r->kind->id);
@@ -65,12 +92,16 @@ static int put_kind(const struct kind_report *r, void *arg)
 		text[length] = '\0';
 		fputs("<section>\n<h2>", page->out);
 		html_text(page->out, text);
-		fputs("</h2>\n<pre>", page->out);
-		for (char *part, *rest = text + length + 1; (part = strsep(&rest, "\n"));) {
-			html_text(page->out, part);
-			fputc('\n', page->out);
-		}
-		fputs("</pre>\n", page->out);
+		fputs("</h2>\n", page->out);
+		html_table(
+			page->out, NULL,
+			"tears below\tacross a\twaits\t#bound\t#machines\t#runs\t#toggles\t#tears");
+		kind_ladder(page->out, r, put_row);
+		html_table_end(page->out);
+		for (char *part, *rest = text + length + 1; (part = strsep(&rest, "\n"));)
+			if (*part)
+				html_paragraph(page->out, "%s", part + strspn(part, " "));
+		print_label(&r->estimate, label, sizeof(label));
 		rc = drawn ? page_figure(page, &figure) : 0;
 		fputs("</section>\n", page->out);
 	}

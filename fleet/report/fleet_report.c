@@ -50,10 +50,10 @@ void kind_title(FILE *out, const struct fleet_kind *k)
 
 /* --- The ladder ------------------------------------------------------------------------------- */
 
-static void put_ladder(FILE *out, const struct kind_report *r)
+void kind_ladder(FILE *out, const struct kind_report *r, ladder_row *put)
 {
 	const struct estimate *e = &r->estimate;
-	bool some = false;
+	char cells[160];
 
 	for (int decade = 3; decade <= LOWEST; decade++)
 		for (int c = 0; c < CLAIMS; c++) {
@@ -65,24 +65,45 @@ static void put_ladder(FILE *out, const struct kind_report *r)
 			if (best < 0)
 				continue;
 			behind = &r->behind.level[best][c];
-			if (!some)
-				fputs("  tears below, across, waits    bound  machines     runs   "
-				      "toggles    tears\n",
-				      out);
-			some = true;
-			fprintf(out,
-				"    1e-%d  %-4s  %-12s %8.2g %9" PRIu64 " %8" PRIu64
-				" %9.3g %8" PRIu64 "\n",
-				decade, claim_name(c), WAITS(&level->rung), claim->upper_p,
-				behind->machines, behind->runs, (double)claim->count.toggles,
-				claim->count.tears);
+			snprintf(cells, sizeof(cells),
+				 "1e-%d\t%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\t%" PRIu64,
+				 decade, claim_name(c), WAITS(&level->rung), NUMBER(claim->upper_p),
+				 behind->machines, behind->runs, NUMBER(claim->count.toggles),
+				 claim->count.tears);
+			put(out, cells);
 		}
-	if (!some)
+}
+
+static void put_row(FILE *out, char *cells)
+{
+	static const int wide[] = { 4, 4, 12, -8, -9, -8, -9, -8 };
+
+	fputs("   ", out);
+	for (size_t i = 0; cells && i < sizeof(wide) / sizeof(wide[0]); i++)
+		fprintf(out, "%s%*s", i && i < 3 ? "  " : " ", -wide[i], strsep(&cells, "\t"));
+	fputc('\n', out);
+}
+
+static void put_ladder(FILE *out, const struct kind_report *r)
+{
+	if (estimate_best(&r->estimate, CLAIM_LINE, 1e-3) >= 0 ||
+	    estimate_best(&r->estimate, CLAIM_PAGE, 1e-3) >= 0)
+		fputs("  tears below, across, waits    bound  machines     runs   toggles    "
+		      "tears\n",
+		      out);
+	kind_ladder(out, r, put_row);
+}
+
+static void put_confidence(FILE *out, const struct kind_report *r)
+{
+	const struct estimate *e = &r->estimate;
+
+	if (estimate_best(e, CLAIM_LINE, 1e-3) < 0 && estimate_best(e, CLAIM_PAGE, 1e-3) < 0)
 		fputs("  No wait keeps tears below 1e-3, as far as was counted.\n", out);
 	fprintf(out,
-		"  95 %% %s. Of machines never seen, up to %.2g %% may be worse than all these.\n",
+		"  95 %% %s. Of machines never seen, up to %s %% may be worse than all these.\n",
 		e->long_run ? "for the long run" : "for the time of these runs, no more",
-		100 * machines_missed(r->kind->machines));
+		NUMBER(100 * machines_missed(r->kind->machines)));
 }
 
 /* --- What was never tested -------------------------------------------------------------------- */
@@ -142,11 +163,11 @@ static int put_suspects(FILE *out, const struct kind_report *r)
 		if (p >= SUSPECT)
 			break;
 		fprintf(out,
-			"  WORSE THAN ITS KIND: %s tears %.3g times as often (%" PRIu64
-			" tear%s in %.3g toggles, %u hour%s): by luck with %.1g, all %zu looked "
+			"  WORSE THAN ITS KIND: %s tears %s times as often (%" PRIu64
+			" tear%s in %s toggles, %u hour%s): by luck with %s, all %zu looked "
 			"at\n",
-			plain(m->name, name), m->times, m->tears, S(m->tears), (double)m->toggles,
-			m->hours, S(m->hours), p, n);
+			plain(m->name, name), NUMBER(m->times), m->tears, S(m->tears),
+			NUMBER(m->toggles), m->hours, S(m->hours), NUMBER(p), n);
 		found++;
 	}
 	if (ret == 0 && !found && n && machines[0].p >= 1)
@@ -159,7 +180,7 @@ static int put_suspects(FILE *out, const struct kind_report *r)
 
 /* --- All of it -------------------------------------------------------------------------------- */
 
-int kind_text(FILE *out, const struct kind_report *r)
+int kind_text(FILE *out, const struct kind_report *r, bool ladder)
 {
 	const struct fleet_kind *k = r->kind;
 	unsigned placements = r->estimate.level[0].claim[CLAIM_LINE].sections;
@@ -172,7 +193,9 @@ int kind_text(FILE *out, const struct kind_report *r)
 	fprintf(out, "\n  %" PRIu64 " machine%s, %" PRIu64 " run%s, %s to %s; %u placement%s\n",
 		k->machines, S(k->machines), k->runs, S(k->runs), day_of(k->from, from),
 		day_of(k->to, to), placements, S(placements));
-	put_ladder(out, r);
+	if (ladder)
+		put_ladder(out, r);
+	put_confidence(out, r);
 	suspects = put_suspects(out, r);
 	ret = suspects < 0 ? suspects
 			   : changes_of_kind(r->fleet, r->kinds, r->kind_count, k, r->runs,
@@ -182,11 +205,11 @@ int kind_text(FILE *out, const struct kind_report *r)
 		double p = fmin(1, c->moved.p * (double)n);
 
 		fprintf(out,
-			"  %s%s, %s to %s: %.3g times as many tears (%u machines, then %u; by luck "
-			"with %.1g",
+			"  %s%s, %s to %s: %s times as many tears (%u machines, then %u; by luck "
+			"with %s",
 			p < SUSPECT ? "MOVED BY " : "not moved by ", c->what, plain(c->from, from),
-			plain(c->to, to), c->moved.times, c->moved.machines[0],
-			c->moved.machines[1], p);
+			plain(c->to, to), NUMBER(c->moved.times), c->moved.machines[0],
+			c->moved.machines[1], NUMBER(p));
 		if (n > 1)
 			fprintf(out, ", all %zu looked at", n);
 		fputs(")\n", out);
@@ -199,7 +222,7 @@ int kind_text(FILE *out, const struct kind_report *r)
 
 static int text_of_kind(const struct kind_report *r, void *out)
 {
-	return kind_text(out, r);
+	return kind_text(out, r, true);
 }
 
 int fleet_text(FILE *out, struct fleet *fleet)

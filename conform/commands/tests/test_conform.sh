@@ -50,6 +50,12 @@ complains 64 "two numbers" "$tmax" conform --cpus 0
 complains 64 "a CPU or none" "$tmax" conform --load some
 complains 64 "of which fault" "$tmax" conform --broken-on 0
 
+# --- interrupted ---
+
+expect 130 timeout --preserve-status -s INT 3 "$tmax" conform --budget 60s
+grep -q '^Interrupted: ' "$dir/out" || fail "it does not say that it was interrupted"
+grep -q '^not tried .* its turn did not come$' "$dir/out" || fail "nothing of what was not tried"
+
 # --- formats ---
 
 short=("$tmax" conform --only "self,flag" --seed 2 --budget 1s)
