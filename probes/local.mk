@@ -71,6 +71,8 @@ pkglib_LTLIBRARIES = libfastinst-agent.la
 libfastinst_agent_la_SOURCES = \
 	probes/agent/agent.c \
 	probes/agent/agent.h \
+	probes/agent/alone.c \
+	probes/agent/alone.h \
 	probes/agent/change.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
@@ -91,6 +93,8 @@ EXTRA_DIST += probes/agent/agent.map
 pkglib_LTLIBRARIES += libfastinst-attached.la
 libfastinst_attached_la_SOURCES = \
 	probes/agent/agent.h \
+	probes/agent/alone.c \
+	probes/agent/alone.h \
 	probes/agent/attached.c \
 	probes/agent/change.c \
 	probes/agent/control.c \
@@ -126,6 +130,10 @@ fastinst_SOURCES = \
 	probes/command/trace_write.h \
 	probes/command/why.c \
 	probes/command/why.h \
+	probes/launch/ending.c \
+	probes/launch/ending.h \
+	probes/launch/folder.c \
+	probes/launch/folder.h \
 	probes/launch/launch.c \
 	probes/launch/launch.h \
 	probes/list/sites.c \
@@ -148,7 +156,7 @@ probes_tests = \
 	probes/core/tests/test_probes_crossing
 check_PROGRAMS += $(probes_tests)
 TESTS += $(probes_tests)
-probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_vectors
+probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_what
 probes_core_tests_test_entry_LDADD = libfastinst_internal.la $(LDADD)
 wrap_probes = -Wl,--wrap=near_entry,--wrap=pc_patch,--wrap=pc_patch_batch,--wrap=pc_deactivate_call
 probes_core_tests_test_probes_LDFLAGS = $(wrap_probes)
@@ -162,13 +170,19 @@ endif
 TESTS += \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh \
+	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
+	probes/core/tests/test_function.sh \
 	probes/list/tests/test_list.sh \
+	probes/tests/test_optional.sh \
+	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \
 	probes/tests/test_users.sh
 EXTRA_DIST += \
 	probes/tests/common.sh \
+	probes/tests/test_optional.sh \
+	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \
 	probes/tests/test_users.sh \
 	probes/command/tests/counted.c \
@@ -176,8 +190,10 @@ EXTRA_DIST += \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/filtered.c \
+	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
+	probes/core/tests/test_function.sh \
 	probes/command/tests/traced.c \
 	probes/list/tests/listed.c \
 	probes/list/tests/test_list.sh

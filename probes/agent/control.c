@@ -21,12 +21,14 @@
 #include <unistd.h>
 
 #include "probes/agent/agent.h"
+#include "probes/agent/alone.h"
 #include "probes/agent/control.h"
 #include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 
 #define PATIENCE 2 /* seconds */
 #define REQUEST	 4096
+#define LOOK_MS	 1000
 
 static char socket_path[108];
 static pid_t socket_owner;
@@ -126,33 +128,40 @@ static void *control(void *data)
 	int fd;
 
 	fi_own_thread(1);
-	for (;;) {
+	while (!agent_alone(1)) {
+		if (!poll(&(struct pollfd){ .fd = listener, .events = POLLIN }, 1, LOOK_MS))
+			continue;
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)
 			client(fd);
 		else if (errno != EINTR && errno != ECONNABORTED)
 			break;
 	}
-	/* The program has closed it, as daemons close all they do not know. */
+	/* It is over, or has closed the socket, as daemons close all they do not know. */
 	fi_own_thread(-1);
 	return NULL;
 }
 
+/* It gets its name when it listens: one that does not is taken for a dead process's, and removed.
+ */
 static int listen_at(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd, ret = 0;
 
-	strcpy(addr.sun_path, path);
+	/* PID.new instead of PID.sock */
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%.*snew",
+		 (int)(strlen(path) - strlen("sock")), path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	unlink(path);
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0600) < 0 ||
-	    listen(fd, 16) < 0)
+	unlink(addr.sun_path);
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+	    chmod(addr.sun_path, 0600) < 0 || listen(fd, 16) < 0 || rename(addr.sun_path, path) < 0)
 		ret = -errno;
 	if (!ret)
 		return fd;
+	unlink(addr.sun_path);
 	close(fd);
 	return ret;
 }

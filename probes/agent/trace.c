@@ -132,7 +132,7 @@ static size_t take_string(uint8_t *to, uint64_t from)
 
 	/* The kernel reads it: memory that is not there is no fault. */
 	if (from && !no_strings)
-		len = process_vm_readv(mine.pid, &local, 1, remote, 2, 0);
+		len = process_vm_readv(gettid(), &local, 1, remote, 2, 0);
 	*to = RING_UNREADABLE;
 	if (len <= 0)
 		return 1;

@@ -139,7 +139,9 @@ static int count_for(const struct attach *attach)
 
 	if (status != STATUS_OK)
 		return status;
+	sigaction(SIGHUP, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGQUIT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	until = now() + attach->seconds;
 	while (!interrupted && now() < until && !kill((pid_t)attach->pid, 0))

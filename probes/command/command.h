@@ -19,15 +19,12 @@ int trace_command(int argc, char **argv);
 /*
  * control_ask - one request to the agent of a process; its counts are added to @counts, or how many
  * probes it names is printed where that is NULL. The exit status, after a complaint.
- */
-int control_ask(long pid, const char *request, struct counts *counts);
-
-/*
- * control_ask - one request to the agent of a process; its counts are added to @counts, or how many
- * probes it names is printed where that is NULL. The exit status, after a complaint.
  * control_listens - whether there is one.
  */
 int control_ask(long pid, const char *request, struct counts *counts);
 bool control_listens(long pid);
+
+/* control_sweep - sockets of processes that are gone, and have not removed them, are removed. */
+void control_sweep(void);
 
 #endif

@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +130,40 @@ static int talk_to_all(struct talk *talk)
 	fprintf(stderr, "fastinst: no such program listens: start it by \"fastinst run\", "
 			"or have \"fastinst attach\" put the agent into it\n");
 	return STATUS_NOT_FOUND;
+}
+
+/*
+ * No process has the number, and none listens: it may have it elsewhere, as in a container that
+ * shares the folder.
+ */
+static void sweep_one(const char *folder, const char *name, long pid)
+{
+	char path[PATH_MAX];
+	FILE *stream;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (pid <= 0 || !kill((pid_t)pid, 0) || errno != ESRCH)
+		return;
+	stream = connect_to(path);
+	if (stream)
+		fclose(stream);
+	else if (errno == ECONNREFUSED)
+		unlink(path);
+}
+
+void control_sweep(void)
+{
+	char folder[96], rest[8];
+	const struct dirent *entry;
+	long pid;
+	DIR *dir = control_folder(false, folder, sizeof(folder)) < 0 ? NULL : opendir(folder);
+
+	while (dir && (entry = readdir(dir)))
+		if (sscanf(entry->d_name, "%ld.%7s", &pid, rest) == 2 &&
+		    (!strcmp(rest, "sock") || !strcmp(rest, "new")))
+			sweep_one(folder, entry->d_name, pid);
+	if (dir)
+		closedir(dir);
 }
 
 int control_ask(long pid, const char *request, struct counts *counts)

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "probes/command/source_of.h"
+#include "probes/told/told.h"
 
 #define SOURCE_ROOM 512
 
@@ -120,10 +121,8 @@ static const char *source_or_null(const struct count *one, char source[SOURCE_RO
 static void print_json(const struct counts *counts, FILE *out)
 {
 	json_t *probes = json_array();
-	json_t *root = json_pack("{s:I, s:o}", "processes", (json_int_t)counts->processes, "probes",
-				 probes);
 
-	for (size_t i = 0; root && i < counts->n; i++) {
+	for (size_t i = 0; i < counts->n; i++) {
 		const struct count *one = &counts->count[i];
 		char source[SOURCE_ROOM];
 
@@ -133,10 +132,8 @@ static void print_json(const struct counts *counts, FILE *out)
 					  "kind", one->kind, "function", one->function, "object",
 					  one->object, "source", source_or_null(one, source)));
 	}
-	if (root)
-		json_dumpf(root, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-	fputc('\n', out);
-	json_decref(root);
+	told(out, "counts",
+	     json_pack("{s:I, s:o}", "processes", (json_int_t)counts->processes, "probes", probes));
 }
 
 static void print_line(const struct count *one, FILE *out)

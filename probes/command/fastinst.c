@@ -19,22 +19,29 @@ static const char help[] =
 	"  profile PROGRAM\n"
 	"                 run a program; estimate how often each function is called\n"
 	"\n"
-	"Each command says more with --help. See fastinst(1).\n";
+	"fastinst help COMMAND says more, and fastinst(1) all.\n";
 
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "attach", attach_command }, { "run", run_command }, { "on", switch_command }, { "off", switch_command },
-	{ "top", top_command }, { "list", list_command }, { "profile", profile_command },
-	{ "trace", trace_command },
+	{ "attach", attach_command },	{ "run", run_command },	    { "on", switch_command },
+	{ "off", switch_command },	{ "top", top_command },	    { "list", list_command },
+	{ "profile", profile_command }, { "trace", trace_command },
 };
 
 int main(int argc, char **argv)
 {
+	static char asked[] = "--help";
+
 	if (argc < 2)
 		return usage_error("");
-	if (!strcmp(argv[1], "--help")) {
+	/* fastinst help COMMAND is fastinst COMMAND --help. */
+	if (!strcmp(argv[1], "help") && argc == 3) {
+		argv[1] = argv[2];
+		argv[2] = asked;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		fputs(help, stdout);
 		return STATUS_OK;
 	}

@@ -15,9 +15,9 @@
 #include "probes/command/reach.h"
 #include "probes/command/source_of.h"
 #include "probes/list/sites.h"
+#include "probes/told/told.h"
 #include "results/figures/gnuplot.h"
 
-#define SCHEMA	  1
 #define KINDS_MAX 8
 
 static const char help[] =
@@ -164,8 +164,7 @@ static void add_sum(json_t *to, const struct sum *sum)
 
 static void print_json(const struct sites *sites, const char *path, bool summary)
 {
-	json_t *root =
-		json_pack("{s:s, s:i, s:s}", "type", "sites", "schema", SCHEMA, "object", path);
+	json_t *root = json_pack("{s:s}", "object", path);
 	json_t *kinds = json_array(), *array = json_array();
 	struct sum sums[1 + KINDS_MAX];
 	size_t n = sum_up(sites, sums);
@@ -185,9 +184,7 @@ static void print_json(const struct sites *sites, const char *path, bool summary
 		json_decref(array);
 	else
 		json_object_set_new(root, "list", array);
-	json_dumpf(root, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-	putchar('\n');
-	json_decref(root);
+	told(stdout, "sites", root);
 }
 
 /* --- The figure ------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 
 #include "probes/command/reach.h"
 #include "probes/entries/survey.h"
+#include "probes/told/told.h"
 
 /* Functions by the reason of their refusal: the texts are constants of the survey. */
 struct tally {
@@ -85,9 +86,7 @@ static void print_json(const struct survey *survey, const char *path, bool summa
 		json_decref(list);
 	else
 		json_object_set_new(root, "list", list);
-	json_dumpf(root, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-	putchar('\n');
-	json_decref(root);
+	told(stdout, "functions", root);
 }
 
 int reach_print(const struct elf *elf, const char *path, bool json, bool summary)

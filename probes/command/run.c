@@ -85,6 +85,7 @@ static int run_program(struct run *run, char **argv)
 		setenv("FASTINST_ON", run->on ? run->on : "*", 1);
 	if (run->entries)
 		setenv("FASTINST_ENTRIES", run->entries, 1);
+	control_sweep();
 	status = launch_program(&run->launch, argv);
 	if (!run->launch.folder[0])
 		return status;

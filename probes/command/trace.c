@@ -18,6 +18,7 @@
 #include "probes/command/trace_read.h"
 #include "probes/command/trace_write.h"
 #include "probes/command/why.h"
+#include "probes/launch/ending.h"
 
 #define PAUSE_US   2000
 #define LOSERS_MAX 10
@@ -240,8 +241,11 @@ static int trace_process(struct trace *trace)
 	void *status;
 	char *request;
 
+	signal(SIGHUP, on_interrupt);
 	signal(SIGINT, on_interrupt);
+	signal(SIGQUIT, on_interrupt);
 	signal(SIGTERM, on_interrupt);
+	ending_let();
 	/* Its agent asks back before it answers. */
 	if (pthread_create(&thread, NULL, ask, trace))
 		return STATUS_FAILED;
@@ -271,6 +275,8 @@ static int start(struct trace *trace, char **argv)
 	 */
 	if (signal(SIGPIPE, on_pipe) == SIG_IGN)
 		signal(SIGPIPE, SIG_IGN);
+	control_sweep();
+	ending_hold();
 	trace->read = trace_open(&to);
 	if (!trace->read) {
 		fprintf(stderr, "fastinst: no folder for events in /dev/shm or /tmp: %s\n",

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "probes/command/source_of.h"
+#include "probes/launch/folder.h"
 
 #define DEPTH_MAX 4096
 #define PATIENCE  5	/* seconds */
@@ -459,11 +460,15 @@ void trace_stop(struct trace_read *trace)
 
 static bool make_folder(struct trace_read *trace)
 {
+	int ret;
+
 	strcpy(trace->folder, "/dev/shm/fastinst-trace-XXXXXX");
-	if (mkdtemp(trace->folder))
+	if (!folder_make(trace->folder))
 		return true;
 	strcpy(trace->folder, "/tmp/fastinst-trace-XXXXXX");
-	return mkdtemp(trace->folder) != NULL;
+	ret = folder_make(trace->folder);
+	errno = -ret;
+	return !ret;
 }
 
 struct trace_read *trace_open(const struct trace_to *to)
@@ -510,8 +515,6 @@ uint64_t trace_lost(const struct trace_read *trace)
 
 void trace_close(struct trace_read *trace)
 {
-	char path[128];
-
 	while (trace->streams) {
 		struct stream *stream = trace->streams;
 
@@ -520,9 +523,7 @@ void trace_close(struct trace_read *trace)
 	}
 	if (trace->listener >= 0)
 		close(trace->listener);
-	snprintf(path, sizeof(path), "%s/socket", trace->folder);
-	unlink(path);
-	rmdir(trace->folder);
+	folder_remove(trace->folder);
 	for (size_t t = 0; t < trace->tables; t++) {
 		for (size_t i = 0; i < trace->table[t].n; i++) {
 			free(trace->table[t].probe[i].word);

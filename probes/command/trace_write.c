@@ -4,13 +4,12 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
 #include "probes/command/source_of.h"
+#include "probes/told/told.h"
 
-#define SCHEMA	   1
 #define INDENT_MAX 40
 
 /* --- Values ----------------------------------------------------------------------------------- */
@@ -186,21 +185,9 @@ static void text_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
 
 /* --- JSON lines ------------------------------------------------------------------------------- */
 
-static void put_line(FILE *out, json_t *line)
-{
-	json_dumpf(line, out, JSON_COMPACT | JSON_PRESERVE_ORDER);
-	fputc('\n', out);
-	json_decref(line);
-}
-
 static void json_begin(FILE *out, const char *program)
 {
-	char date[32];
-	time_t now = time(NULL);
-
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-	put_line(out, json_pack("{s:s, s:i, s:s, s:s, s:s}", "type", "trace", "schema", SCHEMA,
-				"date", date, "tool", PACKAGE_STRING, "program", program));
+	told(out, "trace", json_pack("{s:s}", "program", program));
 }
 
 static json_t *args_json(const struct shown *shown)
@@ -228,9 +215,9 @@ static void json_event(FILE *out, const struct shown *shown)
 {
 	const struct traced *probe = shown->probe;
 	json_t *line = json_pack("{s:s, s:i, s:I, s:i, s:i, s:s, s:s, s:s}", "type", "event",
-				 "schema", SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid,
-				 "tid", shown->tid, "event", event_words[probe->kind], "function",
-				 probe->function, "object", probe->object);
+				 "schema", TOLD_SCHEMA, "ns", (json_int_t)shown->time, "pid",
+				 shown->pid, "tid", shown->tid, "event", event_words[probe->kind],
+				 "function", probe->function, "object", probe->object);
 	const struct source_value *value = value_of(shown, 0);
 	char source[512], *colon;
 
@@ -246,21 +233,21 @@ static void json_event(FILE *out, const struct shown *shown)
 		json_object_set_new(line, "file", json_string(source));
 		json_object_set_new(line, "line", json_integer(strtol(colon + 1, NULL, 10)));
 	}
-	put_line(out, line);
+	told_line(out, line);
 }
 
 static void json_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
 {
-	put_line(out,
-		 json_pack("{s:s, s:i, s:I, s:i, s:i, s:I}", "type", "lost", "schema", SCHEMA, "ns",
-			   (json_int_t)time, "pid", pid, "tid", tid, "events", (json_int_t)lost));
+	told_line(out, json_pack("{s:s, s:i, s:I, s:i, s:i, s:I}", "type", "lost", "schema",
+				 TOLD_SCHEMA, "ns", (json_int_t)time, "pid", pid, "tid", tid,
+				 "events", (json_int_t)lost));
 }
 
 static void json_end(FILE *out, const struct trace_sum *sum)
 {
-	put_line(out, json_pack("{s:s, s:i, s:I, s:I, s:b}", "type", "end", "schema", SCHEMA,
-				"events", (json_int_t)sum->shown, "lost", (json_int_t)sum->lost,
-				"limited", sum->limited));
+	told_line(out, json_pack("{s:s, s:i, s:I, s:I, s:b}", "type", "end", "schema", TOLD_SCHEMA,
+				 "events", (json_int_t)sum->shown, "lost", (json_int_t)sum->lost,
+				 "limited", sum->limited));
 }
 
 /* --- For Perfetto and chrome://tracing -------------------------------------------------------- */

@@ -13,7 +13,8 @@
 #include "probes/keeps/keeps.h"
 
 #define PATIENCE      10 /* seconds */
-#define KEEPS_VECTORS (UINT64_C(1) << SLOT_KEEPS_VECTORS)
+#define BIT(n)	      (UINT64_C(1) << (n))
+#define KEEPS_VECTORS BIT(SLOT_KEEPS_VECTORS)
 
 static int usable(uint32_t id)
 {
@@ -79,6 +80,11 @@ static int toggle_runs(const uint32_t *ids, size_t n, bool on, uintptr_t functio
 
 static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function)
 {
+	static const uintptr_t keeps[] = {
+		[KEEPS_UPPER] = BIT(SLOT_KEEPS_UPPER),
+		[KEEPS_FLAGS] = BIT(SLOT_KEEPS_UPPER) | BIT(SLOT_KEEPS_FLAGS),
+		[KEEPS_ALL] = KEEPS_VECTORS,
+	};
 	int ret;
 
 	if (!ids && n)
@@ -86,8 +92,8 @@ static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function)
 	ret = core_lock();
 	if (ret < 0)
 		return ret;
-	if (function && !(function & KEEPS_VECTORS) && keeps_vectors(function))
-		function |= KEEPS_VECTORS;
+	if (function && !(function & KEEPS_VECTORS))
+		function |= keeps[keeps_what(function)];
 	ret = toggle_runs(ids, n, on, function);
 	core_unlock();
 	return ret;

@@ -21,7 +21,8 @@
  *     are in use: halves that are not are zero, and stay so, or SSE code would be slow afterwards.
  *
  * The library has all of it. Where stubs are there is a copy of what is in a hurry: 1 to 6 for
- * functions that keep the vectors.
+ * functions that keep the vectors, or change some of the lower ones by SSE instructions, which
+ * leave the upper parts as they are. These few are saved.
  *
  * It returns by a RET to where the site's CALL came from, which shadow stacks agree with.
  */
@@ -32,6 +33,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "probes/keeps/keeps.h"
+
 static_assert(sizeof(struct slot) == 1 << SLOT_SHIFT, "the trampoline shifts the id");
 static_assert(offsetof(struct slot, function) == 0, "the trampoline reads it there");
 static_assert(offsetof(struct slot, data) == SLOT_DATA, "the trampoline reads it there");
@@ -39,12 +42,14 @@ static_assert(offsetof(struct slot, site) == SLOT_SITE, "the trampoline reads it
 static_assert(offsetof(struct slot, lost) == SLOT_LOST, "the trampoline counts there");
 static_assert(offsetof(struct block, inside) == BLOCK_INSIDE, "the trampoline counts there");
 static_assert(offsetof(struct block, counts) == BLOCK_COUNTS, "the trampoline counts there");
+static_assert(KEEPS_XMM == 8, "the trampoline saves eight");
 static_assert(sizeof(struct fi_regs) == 80, "the trampoline pushes ten registers");
 
 #define VECTOR_STATES 0xe7 /* x87, SSE, AVX, opmask, the upper halves, zmm16 to 31 */
 
 #define STATES_AVX    0x6
 #define STATES_AVX512 0xe0
+#define UPPER_AREA    144  /* xmm0 to 7, MXCSR twice */
 #define MOVES_AREA    2176 /* zmm0 to 31, k0 to 7, MXCSR; in whole lines */
 
 enum {
@@ -114,6 +119,16 @@ uint32_t entry_moves __attribute__((visibility("hidden"))); /* 1: up to ymm15, 2
 	"	pop %rdx\n"                                                                        \
 	"	pop %rcx\n"                                                                        \
 	"	pop %rax\n"
+
+/* Of a function that the copy calls. */
+#define ENTRY_ARGUMENTS                                                                            \
+	"	mov 88(%rbp), %edi\n"                                                             \
+	"	lea 104(%rbp), %rsi\n"                                                            \
+	"	mov %rsi, 88(%rbp)\n"                                                             \
+	"	mov " TEXT(SLOT_SITE) "(%rcx), %rsi\n"                                            \
+	"	lea 16(%rbp), %rdx\n"                                                             \
+	"	mov " TEXT(SLOT_DATA) "(%rcx), %rcx\n"                                            \
+	"	and $-16, %rsp\n"
 
 asm(".pushsection .text\n"
     ".p2align 6\n"
@@ -226,6 +241,8 @@ asm(".pushsection .text\n"
     "	and $-64, %rsp\n"
     "	sub entry_area(%rip), %rsp\n"
     "	mov %rax, %r11\n"
+    "	btr $" TEXT(SLOT_KEEPS_UPPER) ", %r11\n"
+    "	btr $" TEXT(SLOT_KEEPS_FLAGS) ", %r11\n"
     "	xor %r13d, %r13d\n"
     "	cmpl $0, entry_moves(%rip)\n"
     "	jne 20f\n"
@@ -371,8 +388,8 @@ asm(".pushsection .text\n"
     "	jz 4f\n"
     "	testb $1, " TEXT(BLOCK_INSIDE) "(%rdx)\n"
     "	jnz 4f\n"
-    "	cmpq $0, (%rcx)\n"
-    "	jge 4f\n" /* SLOT_KEEPS_VECTORS is the sign */
+    "	testb $" TEXT(SLOT_KEEPS) ", 7(%rcx)\n"
+    "	jz 4f\n"
     "	push %rsi\n"
     "	push %rdi\n"
     "	push %r8\n"
@@ -391,16 +408,10 @@ asm(".pushsection .text\n"
     "	mov %r12, " TEXT(BLOCK_INSIDE) "(%rbx)\n"
     "	mov (%rcx), %rax\n"
     "	btr $" TEXT(SLOT_KEEPS_VECTORS) ", %rax\n"
-    "	jnc 3f\n"
-    "	mov 88(%rbp), %edi\n"
-    "	lea 104(%rbp), %rsi\n"
-    "	mov %rsi, 88(%rbp)\n"
-    "	mov " TEXT(SLOT_SITE) "(%rcx), %rsi\n"
-    "	lea 16(%rbp), %rdx\n"
-    "	mov " TEXT(SLOT_DATA) "(%rcx), %rcx\n"
-    "	and $-16, %rsp\n"
+    "	jnc 5f\n"
+    ENTRY_ARGUMENTS
     "	call *%rax\n"
-    "	add $1, %r12\n"
+    "6:	add $1, %r12\n"
     "	mov %r12, " TEXT(BLOCK_INSIDE) "(%rbx)\n"
     "	mov -24(%rbp), %rax\n"
     "	add $127, %al\n"
@@ -412,6 +423,31 @@ asm(".pushsection .text\n"
     POP_REGISTERS
     "	lea 8(%rsp), %rsp\n"
     "	ret\n"
+
+    /* To read MXCSR takes longer than all the rest. */
+    "5:	btr $" TEXT(SLOT_KEEPS_UPPER) ", %rax\n"
+    "	jnc 3f\n"
+    ENTRY_ARGUMENTS
+    "	sub $" TEXT(UPPER_AREA) ", %rsp\n"
+    ".irp i,0,1,2,3,4,5,6,7\n"
+    "	movaps %xmm\\i, 16*\\i(%rsp)\n"
+    ".endr\n"
+    "	btr $" TEXT(SLOT_KEEPS_FLAGS) ", %rax\n"
+    "	jc 8f\n"
+    "	stmxcsr 128(%rsp)\n"
+    "	call *%rax\n"
+    "	stmxcsr 132(%rsp)\n"
+    "	mov 132(%rsp), %eax\n"
+    "	cmp 128(%rsp), %eax\n"
+    "	je 7f\n"
+    "	ldmxcsr 128(%rsp)\n"
+    "	jmp 7f\n"
+    "8:	call *%rax\n"
+    "7:\n"
+    ".irp i,0,1,2,3,4,5,6,7\n"
+    "	movaps 16*\\i(%rsp), %xmm\\i\n"
+    ".endr\n"
+    "	jmp 6b\n"
 
     /* Another function has come meanwhile, or none. */
     "3:	add $1, %r12\n"

@@ -13,8 +13,14 @@
 #define BLOCK_INSIDE 0
 #define BLOCK_COUNTS 64
 
-/* In slot.function: the function keeps the vectors. User space has no such addresses. */
+/*
+ * In slot.function: the function keeps the vectors; or the upper parts, and then the flags of MXCSR
+ * as well or not, see KEEPS_UPPER. User space has no such addresses.
+ */
 #define SLOT_KEEPS_VECTORS 63
+#define SLOT_KEEPS_UPPER   62
+#define SLOT_KEEPS_FLAGS   61
+#define SLOT_KEEPS	   0xc0 /* in the highest byte: one of the first two */
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -50,7 +56,7 @@ void probe_entry(void);
 void entry_start(void);
 
 /* entry_copy - the part of the trampoline that is in a hurry, for a place where stubs are. */
-#define ENTRY_COPY 384
+#define ENTRY_COPY 576
 void entry_copy(uint8_t to[ENTRY_COPY]);
 
 /* block_offset - of the pointer to the block, from where FS points: the same in all threads. */

@@ -80,7 +80,7 @@ static const char *path_of(const char *name)
 
 	if (*name)
 		return object_string(name);
-	len = readlink("/proc/self/exe", buffer, sizeof(buffer) - 1);
+	len = readlink("/proc/thread-self/exe", buffer, sizeof(buffer) - 1);
 	buffer[len < 0 ? 0 : len] = '\0';
 	return object_string(buffer);
 }

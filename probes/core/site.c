@@ -9,8 +9,9 @@
  * and pc_activate_call(): one store, no INT3, no sync.
  *  - Other bytes across a boundary, and what its provider wants a NOP: the word protocol each time.
  *
- *  - Several instructions that one takes the place of: pc_patch_over() turns it on, each time,
- * since threads may stand between them. Off again is a change like the others.
+ *  - Several instructions that one takes the place of: pc_patch_over_batch() turns it on, each
+ * time, since threads may stand between them; one look at all threads serves all that are turned on
+ * together. Off again is a change like the others.
  *
  * Runs of 1-byte NOPs become one NOP first: five instructions that become one would leave a thread
  * that stands between them inside of it.
@@ -88,20 +89,21 @@ static void serialise(void)
 	__cpuid(0, a, b, c, d);
 }
 
-/* Several 1-byte NOPs, where the provider wants one instruction. */
-static int merge(struct probe *probe, enum pc_inside who)
+/*
+ * Several 1-byte NOPs, where the provider wants one instruction, and the process has one thread: no
+ * INT3 and no membarrier where no thread can meet half of it.
+ */
+static void merge_alone(struct probe *probe)
 {
 	const struct pc_how unseen = { .flags = PC_UNSEEN };
 	int ret;
 
-	/* No INT3 and no membarrier where no thread can meet half of it. */
-	if (who == PC_NOBODY_INSIDE && crosses(probe))
+	if (crosses(probe))
 		ret = pc_patch_how(probe->site, probe->off, probe->len, &unseen);
 	else
-		ret = pc_patch_merge(probe->site, probe->off, probe->len, who);
+		ret = pc_patch_merge(probe->site, probe->off, probe->len, PC_NOBODY_INSIDE);
 	if (!ret)
 		probe->merge = false;
-	return ret;
 }
 
 /* Before anyone runs them; else at the first activation, and then threads have to be looked at. */
@@ -124,7 +126,7 @@ void site_merge_early(uint32_t from, uint32_t to)
 		return;
 	for (uint32_t id = from; id < to; id++)
 		if (probe_get(id)->merge)
-			merge(probe_get(id), PC_NOBODY_INSIDE);
+			merge_alone(probe_get(id));
 	pc_text_close((void *)first, last - first);
 	serialise();
 }
@@ -147,6 +149,9 @@ struct batch {
 	struct pc_op *ops;
 	uint32_t *ids;
 	size_t n;
+	struct pc_over *overs; /* several instructions each; they share a look at all threads */
+	uint32_t *over_ids;
+	size_t n_overs;
 	int first_error;
 	bool on;
 };
@@ -157,17 +162,53 @@ static void note(struct batch *batch, int ret)
 		batch->first_error = ret;
 }
 
-static int turn_over(struct probe *probe)
+static void queue_over(struct batch *batch, struct probe *probe, const uint8_t *bytes,
+		       unsigned starts)
 {
-	int ret;
+	probe->queued = true;
+	batch->over_ids[batch->n_overs] = probe->id;
+	batch->overs[batch->n_overs++] =
+		(struct pc_over){ { probe->site, bytes, probe->len, -ECANCELED }, starts, 1 };
+}
 
-	if (memcmp(probe->site, probe->off, probe->len))
-		return -ESTALE;
-	ret = pc_patch_over(probe->site, probe->on, probe->len, probe->starts, 1,
+/* done() is told of those that were made. */
+static void run_overs(struct batch *batch, void (*done)(struct probe *probe))
+{
+	if (!batch->n_overs)
+		return;
+	pc_patch_over_batch(batch->overs, batch->n_overs,
 			    process_is_single() ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
-	if (!ret)
-		probe->is_on = true;
-	return ret;
+	for (size_t i = 0; i < batch->n_overs; i++) {
+		struct probe *probe = probe_get(batch->over_ids[i]);
+
+		probe->queued = false;
+		note(batch, batch->overs[i].op.result);
+		if (!batch->overs[i].op.result)
+			done(probe);
+	}
+	batch->n_overs = 0;
+}
+
+static void merged(struct probe *probe)
+{
+	probe->merge = false;
+}
+
+static void is_over(struct probe *probe)
+{
+	probe->is_on = true;
+}
+
+/* Before any of them is turned on. Those that cannot be merged are not touched again. */
+static void merge_all(struct batch *batch, const uint32_t *ids, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct probe *probe = probe_get(ids[i]);
+
+		if (probe->merge && !probe->queued)
+			queue_over(batch, probe, probe->off, 0);
+	}
+	run_overs(batch, merged);
 }
 
 /* Its code is. */
@@ -186,15 +227,14 @@ static int add(struct batch *batch, struct probe *probe)
 	const uint8_t *bytes;
 	int ret;
 
-	if (probe->is_on == batch->on || probe->queued)
+	if (probe->is_on == batch->on || probe->queued || probe->merge)
 		return 0;
-	if (probe->merge) {
-		ret = merge(probe, process_is_single() ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
-		if (ret < 0)
-			return ret;
+	if (batch->on && probe->starts > 1) {
+		if (memcmp(probe->site, probe->off, probe->len))
+			return -ESTALE;
+		queue_over(batch, probe, probe->on, probe->starts);
+		return 0;
 	}
-	if (batch->on && probe->starts > 1)
-		return turn_over(probe);
 	if (probe->has_call) {
 		ret = batch->on ? pc_activate_call(&probe->call, NULL)
 				: pc_deactivate_call(&probe->call);
@@ -270,8 +310,11 @@ static int toggle(struct batch *batch, const uint32_t *ids, size_t n)
 {
 	struct opened opened = open_pages(ids, n, batch->on);
 
+	if (batch->on)
+		merge_all(batch, ids, n);
 	for (size_t i = 0; i < n; i++)
 		note(batch, add(batch, probe_get(ids[i])));
+	run_overs(batch, is_over);
 	run(batch);
 	if (opened.len)
 		pc_text_close(opened.start, opened.len);
@@ -281,8 +324,9 @@ static int toggle(struct batch *batch, const uint32_t *ids, size_t n)
 int site_toggle(const uint32_t *ids, size_t n, bool on)
 {
 	struct pc_op op;
+	struct pc_over over;
 	uint32_t id;
-	struct batch batch = { .ops = &op, .ids = &id, .on = on };
+	struct batch batch = { .ops = &op, .ids = &id, .overs = &over, .over_ids = &id, .on = on };
 	int ret = -ENOMEM;
 
 	if (n <= 1)
@@ -290,9 +334,13 @@ int site_toggle(const uint32_t *ids, size_t n, bool on)
 	/* Not zeroed: of most batches little is used. */
 	batch.ops = reallocarray(NULL, n, sizeof(*batch.ops));
 	batch.ids = reallocarray(NULL, n, sizeof(*batch.ids));
-	if (batch.ops && batch.ids)
+	batch.overs = reallocarray(NULL, n, sizeof(*batch.overs));
+	batch.over_ids = reallocarray(NULL, n, sizeof(*batch.over_ids));
+	if (batch.ops && batch.ids && batch.overs && batch.over_ids)
 		ret = toggle(&batch, ids, n);
 	free(batch.ops);
 	free(batch.ids);
+	free(batch.overs);
+	free(batch.over_ids);
 	return ret;
 }

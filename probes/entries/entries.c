@@ -62,7 +62,7 @@ static bool is_ours(const struct object *object, const char *name)
 static bool is_program(const struct object *object)
 {
 	char path[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	ssize_t len = readlink("/proc/thread-self/exe", path, sizeof(path) - 1);
 
 	path[len < 0 ? 0 : len] = '\0';
 	return !strcmp(path, object->path);

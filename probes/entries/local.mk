@@ -21,3 +21,7 @@ TESTS += probes/entries/tests/test_entries
 probes_entries_tests_test_entries_LDFLAGS = -Wl,--wrap=survey_move,--wrap=entries_own
 probes_entries_tests_test_entries_LDADD = libfastinst_internal.la $(LDADD)
 endif
+
+# By hand.
+check_PROGRAMS += probes/entries/tests/costs
+probes_entries_tests_costs_LDADD = libfastinst.la

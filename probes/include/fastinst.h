@@ -102,7 +102,7 @@ typedef void fi_callback(const struct fi_probe *probe, void *data);
  *
  * Idempotent. While the process has one thread, runs of five 1-byte NOPs become one NOP each, which
  * writes to the pages that they are on; later that is done at the first activation, and takes an
- * interruption of all threads (pc_patch_merge()).
+ * interruption of all threads, one for all that are turned on together (pc_patch_over_batch()).
  *
  * Errors of pc_init(); -ENOMEM. That a probe or an object cannot be used is no error: see
  * FI_REFUSED.
@@ -134,17 +134,16 @@ int fi_scan(void);
 int fi_own_thread(int change);
 
 /*
- * fi_take_entries - take functions as well that nothing was compiled into, of objects that are found
- * from now on.
+ * fi_take_entries - take functions as well that nothing was compiled into, of objects that are
+ * found from now on.
  * @objects: a glob (fnmatch(3)), held against the last part of their paths; "": the program itself;
  *	     NULL: none
  *
  * Where it can be shown that their first instructions can be moved elsewhere; the others are
  * FI_REFUSED. Such a function begins with a jump while its probe is on; a backtrace from the few
- * instructions that were moved ends there. The C library is not among them, nor what this library is
- * in.
- * FASTINST_ENTRIES in the environment of an agent does the same. -ENOMEM. Before fi_init(), or
- * before fi_scan() brings new objects; not while either runs.
+ * instructions that were moved ends there. The C library is not among them, nor what this library
+ * is in. FASTINST_ENTRIES in the environment of an agent does the same. -ENOMEM. Before fi_init(),
+ * or before fi_scan() brings new objects; not while either runs.
  */
 int fi_take_entries(const char *objects);
 
@@ -165,15 +164,16 @@ uint32_t fi_probes(void);
 int fi_get(uint32_t id, struct fi_probe *probe);
 
 /*
- * fi_source - the source line of a probe, by the debug information of its object, or what lies for it
- * below /usr/lib/debug.
+ * fi_source - the source line of a probe, by the debug information of its object, or what lies for
+ * it below /usr/lib/debug.
  * @file: the name that the compiler noted; stays valid until the process ends
  *
  * The first look at an object reads much of its debug information: milliseconds to seconds, during
  * which others wait who want to change probes. fi_get() tells file and line afterwards.
  *
- * -ENODATA: no debug information there, or no libdw.so.1 (elfutils), which is loaded by the first call,
- * or the library was built without its headers. -ENOENT: no such id. -EINVAL: a pointer is NULL.
+ * -ENODATA: no debug information there, or no libdw.so.1 (elfutils), which is loaded by the first
+ * call, or the library was built without its headers. -ENOENT: no such id. -EINVAL: a pointer is
+ * NULL.
  */
 int fi_source(uint32_t id, const char **file, unsigned *line);
 
@@ -203,7 +203,7 @@ long fi_find(const char *pattern, uint32_t *ids, size_t max);
  *
  * -ENOENT: no such id. -ENODEV: the object is gone. -ENOTSUP: refused, see fi_get(). -ENOSPC: no
  * room for a trampoline within 2 GiB of the site. -ESTALE: the site holds other bytes than it
- * should. Else as pc_patch() and pc_patch_merge().
+ * should. Else as pc_patch() and pc_patch_over_batch().
  */
 int fi_activate(uint32_t id, fi_function *function);
 int fi_deactivate(uint32_t id);
@@ -221,16 +221,37 @@ int fi_deactivate_batch(const uint32_t *ids, size_t n);
  * fi_activate_how - fi_activate_batch() with flags.
  *
  * FI_KEEPS_VECTORS: the caller promises that the function, and all it calls, changes no vector
- * register (gcc, clang: __attribute__((target("general-regs-only"))), and no calls of libc). It is
- * then called without saving them, which is most of what a call costs. A function that breaks the
- * promise destroys arguments and results of the program. -EINVAL: other flags.
+ * register: FI_FUNCTION has the compiler see to it for the function itself. It is then called
+ * without saving them, which is most of what a call costs. A function that breaks the promise
+ * destroys arguments and results of the program. -EINVAL: other flags.
  *
- * Of a small function that calls nothing the library sees for itself that it changes none, where it
- * was built with Zydis: its first 128 bytes are decoded when it is given to a probe, so the code
- * of a probe function must not change while it is one. This needs no promise.
+ * Of a small function that calls nothing the library sees for itself which it changes, where it was
+ * built with Zydis: its first 128 bytes are decoded when it is given to a probe, so the code of a
+ * probe function must not change while it is one. Where it changes none, this needs no promise;
+ * where it changes some of xmm0 to xmm7 by SSE instructions, only these are saved.
  */
 #define FI_KEEPS_VECTORS 1u
 int fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsigned flags);
+
+/*
+ * FI_FUNCTION - in front of a probe function: the compiler uses no vector register in it, and
+ * refuses floating point there. So FI_KEEPS_VECTORS is true of it if it is of all that it calls:
+ * functions that are declared so, too, and none of libc, which use vectors to copy and compare. Of
+ * structs of more than 64 bytes or so, and of loops that copy or clear, compilers make calls of
+ * memcpy() and memset(): in such a function copy word by word, by a pointer to volatile.
+ *
+ *	FI_FUNCTION static void on_call(uint32_t id, void *site, ...)
+ *
+ * gcc 7, clang 10 or later; elsewhere it is empty, and FI_KEEPS_VECTORS_HERE 0 instead of the flag.
+ */
+#if defined(__x86_64__) && ((defined(__clang__) && __clang_major__ >= 10) ||                       \
+			    (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 7))
+#define FI_FUNCTION	      __attribute__((target("general-regs-only")))
+#define FI_KEEPS_VECTORS_HERE FI_KEEPS_VECTORS
+#else
+#define FI_FUNCTION
+#define FI_KEEPS_VECTORS_HERE 0u
+#endif
 
 /* fi_set_data - what the probe function gets as data; one atomic store. Async-signal-safe. */
 int fi_set_data(uint32_t id, void *data);

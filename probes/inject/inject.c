@@ -140,7 +140,8 @@ static int run_to_trap(struct stopped *at, int how, const struct user_regs_struc
 
 static bool keep(struct stopped *at)
 {
-	static const uint64_t all = UINT64_MAX;
+	/* But the trap: for one that is blocked the kernel takes the handler of it away. */
+	static const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1));
 	struct iovec vectors = { .iov_base = at->vectors, .iov_len = sizeof(at->vectors) };
 
 	if (ptrace(PTRACE_GETREGSET, at->thread, NT_X86_XSTATE, &vectors) < 0 ||

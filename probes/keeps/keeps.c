@@ -2,6 +2,7 @@
 #include "probes/keeps/keeps.h"
 
 #include <Zydis/Zydis.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define INSTRUCTION_MAX 15
@@ -17,6 +18,7 @@ struct look {
 	uint8_t ahead[KEEPS_BYTES];
 	unsigned left;
 	size_t end;
+	enum keeps keeps; /* by what was decoded so far */
 };
 
 static bool look_at(struct look *look, int64_t at)
@@ -44,8 +46,14 @@ static bool is_general(ZydisRegister reg)
 	}
 }
 
-/* What extension it belongs to: XRSTOR names no register that it loads. */
-static bool is_of_integers(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands)
+static bool loads_state(ZydisMnemonic mnemonic)
+{
+	return mnemonic == ZYDIS_MNEMONIC_LDMXCSR || mnemonic == ZYDIS_MNEMONIC_FXRSTOR ||
+	       mnemonic == ZYDIS_MNEMONIC_FXRSTOR64;
+}
+
+/* XRSTOR and the like name no register that they load: so it is asked what it belongs to. */
+static enum keeps keeps_by_set(const ZydisDecodedInstruction *insn)
 {
 	switch (insn->meta.isa_ext) {
 	case ZYDIS_ISA_EXT_BASE:
@@ -56,15 +64,48 @@ static bool is_of_integers(const ZydisDecodedInstruction *insn, const ZydisDecod
 	case ZYDIS_ISA_EXT_LZCNT:
 	case ZYDIS_ISA_EXT_MOVBE:
 	case ZYDIS_ISA_EXT_RDTSCP:
-		break;
+		return KEEPS_ALL;
+	case ZYDIS_ISA_EXT_SSE:
+	case ZYDIS_ISA_EXT_SSE2:
+	case ZYDIS_ISA_EXT_SSE3:
+	case ZYDIS_ISA_EXT_SSSE3:
+	case ZYDIS_ISA_EXT_SSE4:
+		return loads_state(insn->mnemonic) ? KEEPS_UNKNOWN : KEEPS_FLAGS;
 	default:
-		return false;
+		return KEEPS_UNKNOWN;
 	}
-	for (unsigned i = 0; i < insn->operand_count; i++)
-		if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    !is_general(operands[i].reg.value))
-			return false;
-	return true;
+}
+
+/* Does it move, or compute with integers or bits? Others may set flags in MXCSR. */
+static bool keeps_flags(ZydisMnemonic mnemonic)
+{
+	static const char *const beginnings[] = { "mov", "p", "and", "or", "xor", "shuf", "unpck" };
+	const char *name = ZydisMnemonicGetString(mnemonic);
+
+	for (size_t i = 0; name && i < sizeof(beginnings) / sizeof(*beginnings); i++)
+		if (!strncmp(name, beginnings[i], strlen(beginnings[i])))
+			return true;
+	return false;
+}
+
+static enum keeps keeps_by_registers(const ZydisDecodedInstruction *insn,
+				     const ZydisDecodedOperand *operands)
+{
+	enum keeps keeps = keeps_by_set(insn);
+
+	if (keeps == KEEPS_FLAGS && !keeps_flags(insn->mnemonic))
+		keeps = KEEPS_UPPER;
+	for (unsigned i = 0; i < insn->operand_count; i++) {
+		ZydisRegister reg = operands[i].reg.value;
+
+		if (operands[i].type != ZYDIS_OPERAND_TYPE_REGISTER || is_general(reg) ||
+		    (reg == ZYDIS_REGISTER_MXCSR && keeps == KEEPS_UPPER))
+			continue;
+		if (keeps > KEEPS_FLAGS || reg < ZYDIS_REGISTER_XMM0 ||
+		    reg >= ZYDIS_REGISTER_XMM0 + KEEPS_XMM)
+			return KEEPS_UNKNOWN;
+	}
+	return keeps;
 }
 
 /* Where it goes on from @at; false: not to be told. */
@@ -102,45 +143,52 @@ static size_t readable(const uint8_t *code)
 	return left < INSTRUCTION_MAX ? left : INSTRUCTION_MAX;
 }
 
-static bool decode_all(struct look *look)
+static enum keeps decode_all(struct look *look)
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction insn;
+	enum keeps keeps;
 
 	while (look->left) {
 		size_t at = look->ahead[--look->left];
 		const uint8_t *code = look->code + at;
 
 		if (ZYAN_FAILED(ZydisDecoderDecodeFull(&look->decoder, code, readable(code), &insn,
-						       operands)) ||
-		    !is_of_integers(&insn, operands) || !follow(look, at, &insn, operands))
-			return false;
+						       operands)))
+			return KEEPS_UNKNOWN;
+		keeps = keeps_by_registers(&insn, operands);
+		if (!keeps || !follow(look, at, &insn, operands))
+			return KEEPS_UNKNOWN;
+		if (keeps < look->keeps)
+			look->keeps = keeps;
 		if (at + insn.length > look->end)
 			look->end = at + insn.length;
 	}
-	return look->end <= KEEPS_BYTES;
+	return look->end <= KEEPS_BYTES ? look->keeps : KEEPS_UNKNOWN;
 }
 
-bool keeps_vectors(uintptr_t function)
+enum keeps keeps_what(uintptr_t function)
 {
 	static struct {
 		uintptr_t function;
 		uint8_t bytes[KEEPS_BYTES];
 		size_t len;
+		enum keeps keeps;
 	} last;
-	struct look look = { .code = (const uint8_t *)function };
+	struct look look = { .code = (const uint8_t *)function, .keeps = KEEPS_ALL };
 
 	if (last.len && last.function == function && !memcmp(last.bytes, look.code, last.len))
-		return true;
+		return last.keeps;
 	last.len = 0;
 	if (ZYAN_FAILED(ZydisDecoderInit(&look.decoder, ZYDIS_MACHINE_MODE_LONG_64,
 					 ZYDIS_STACK_WIDTH_64)))
-		return false;
+		return KEEPS_UNKNOWN;
 	look_at(&look, 0);
-	if (!decode_all(&look))
-		return false;
+	last.keeps = decode_all(&look);
+	if (!last.keeps)
+		return KEEPS_UNKNOWN;
 	last.function = function;
 	last.len = look.end;
 	memcpy(last.bytes, look.code, look.end);
-	return true;
+	return last.keeps;
 }

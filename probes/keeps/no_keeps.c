@@ -2,8 +2,8 @@
 /* In place of keeps.c where there is no decoder. */
 #include "probes/keeps/keeps.h"
 
-bool keeps_vectors(uintptr_t function)
+enum keeps keeps_what(uintptr_t function)
 {
 	(void)function;
-	return false;
+	return KEEPS_UNKNOWN;
 }

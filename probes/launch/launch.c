@@ -3,13 +3,15 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include "probes/launch/ending.h"
+#include "probes/launch/folder.h"
 
 int usage_error(const char *command)
 {
@@ -106,6 +108,7 @@ static void warn_of_privileges(const char *program)
 
 static _Noreturn void start(const struct launch *launch, char **argv)
 {
+	ending_let();
 	preload(launch->path);
 	setenv("FASTINST_OUTPUT", launch->folder, 1);
 	execvp(argv[0], argv);
@@ -113,16 +116,13 @@ static _Noreturn void start(const struct launch *launch, char **argv)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-/* The terminal's signals are for the program; this one waits for it. */
+/* Signals are for the program; this one waits for it. */
 static int wait_for(pid_t child, const char *lost)
 {
 	int status;
 
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return STATUS_FAILED;
+	if (ending_wait(child, &status) < 0)
+		return STATUS_FAILED;
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
 	fprintf(stderr, "fastinst: signal %d ended the program, %s lost%s\n", WTERMSIG(status),
@@ -134,6 +134,20 @@ static int wait_for(pid_t child, const char *lost)
 	return 128 + WTERMSIG(status);
 }
 
+int launch_folder(struct launch *launch)
+{
+	int ret;
+
+	strcpy(launch->folder, "/tmp/fastinst-run-XXXXXX");
+	ending_hold();
+	ret = folder_make(launch->folder);
+	if (ret == 0)
+		return 0;
+	fprintf(stderr, "fastinst: no folder in /tmp: %s\n", strerror(-ret));
+	launch->folder[0] = '\0';
+	return ret;
+}
+
 int launch_program(struct launch *launch, char **argv)
 {
 	pid_t child;
@@ -142,12 +156,8 @@ int launch_program(struct launch *launch, char **argv)
 	if (launch_find(launch) < 0)
 		return STATUS_NOT_FOUND;
 	warn_of_privileges(argv[0]);
-	strcpy(launch->folder, "/tmp/fastinst-run-XXXXXX");
-	if (!mkdtemp(launch->folder)) {
-		fprintf(stderr, "fastinst: no folder in /tmp: %s\n", strerror(errno));
-		launch->folder[0] = '\0';
+	if (launch_folder(launch) < 0)
 		return STATUS_FAILED;
-	}
 	child = fork();
 	if (!child)
 		start(launch, argv);
@@ -176,9 +186,8 @@ int launch_reports(const char *folder, int (*read)(FILE *report, void *arg), voi
 			ret = read(report, arg);
 		if (report)
 			fclose(report);
-		unlink(path);
 	}
 	closedir(dir);
-	rmdir(folder);
+	folder_remove(folder);
 	return ret;
 }

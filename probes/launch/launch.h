@@ -39,6 +39,10 @@ const char *launch_which(const char *program, char *path, size_t size);
 /* launch_find - fills in path; -ENOENT after a complaint. */
 int launch_find(struct launch *launch);
 
+/* launch_folder - makes the one of the reports. -errno after a complaint, and folder is empty then.
+ */
+int launch_folder(struct launch *launch);
+
 /*
  * launch_program - run it, with the agent and with the caller's FASTINST_* environment, and wait.
  * Returns its exit status, or 128 and the signal that ended it; or STATUS_* after a complaint, and

@@ -2,6 +2,8 @@
 # Profiles from probes. What computes and writes is used by the program; what samples goes into programs.
 noinst_LTLIBRARIES += libfastinst_estimate.la
 libfastinst_estimate_la_SOURCES = \
+	probes/profile/estimate/duration.c \
+	probes/profile/estimate/duration.h \
 	probes/profile/estimate/estimate.c \
 	probes/profile/estimate/estimate.h \
 	probes/profile/estimate/pace.c \
@@ -18,7 +20,9 @@ libfastinst_writers_la_SOURCES = \
 	probes/profile/write/pprof.c \
 	probes/profile/write/table.c \
 	probes/profile/write/text.c \
-	probes/profile/write/write.h
+	probes/profile/write/write.h \
+	probes/told/told.c \
+	probes/told/told.h
 libfastinst_writers_la_LIBADD = libfastinst_estimate.la $(JANSSON_LIBS)
 
 check_PROGRAMS += probes/profile/write/tests/write_sample
@@ -29,10 +33,12 @@ EXTRA_DIST += probes/profile/write/tests/test_writers.sh
 
 if HAVE_CMOCKA
 profile_tests = \
+	probes/profile/estimate/tests/test_duration \
 	probes/profile/estimate/tests/test_estimate \
 	probes/profile/estimate/tests/test_pace
 check_PROGRAMS += $(profile_tests)
 TESTS += $(profile_tests)
+probes_profile_estimate_tests_test_duration_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
 probes_profile_estimate_tests_test_estimate_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
 probes_profile_estimate_tests_test_pace_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
 endif
@@ -40,11 +46,19 @@ endif
 # What "fastinst profile" puts into a program.
 pkglib_LTLIBRARIES += libfastinst-profile.la
 libfastinst_profile_la_SOURCES = \
+	probes/agent/alone.c \
+	probes/agent/alone.h \
 	probes/agent/leave.c \
 	probes/agent/leave.h \
+	probes/agent/visit.c \
+	probes/agent/visit.h \
 	probes/profile/sample/agent.c \
 	probes/profile/sample/epochs.c \
 	probes/profile/sample/epochs.h \
+	probes/profile/sample/exits.c \
+	probes/profile/sample/exits.h \
+	probes/profile/sample/frames.c \
+	probes/profile/sample/frames.h \
 	probes/profile/sample/price.c \
 	probes/profile/sample/price.h \
 	probes/profile/sample/report.c \
@@ -58,11 +72,26 @@ libfastinst_profile_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete 
 EXTRA_libfastinst_profile_la_DEPENDENCIES = probes/profile/sample/agent.map
 EXTRA_DIST += probes/profile/sample/agent.map
 
+if HAVE_CMOCKA
+check_PROGRAMS += probes/profile/sample/tests/test_frames
+TESTS += probes/profile/sample/tests/test_frames
+probes_profile_sample_tests_test_frames_SOURCES = \
+	probes/profile/sample/frames.c \
+	probes/profile/sample/tests/test_frames.c
+# An object of its own: the agent has one of libtool.
+probes_profile_sample_tests_test_frames_CFLAGS = $(AM_CFLAGS)
+probes_profile_sample_tests_test_frames_LDADD = $(CMOCKA_LIBS)
+endif
+
 # What "fastinst profile --edges" puts into a program.
 pkglib_LTLIBRARIES += libfastinst-edges.la
 libfastinst_edges_la_SOURCES = \
+	probes/agent/alone.c \
+	probes/agent/alone.h \
 	probes/agent/leave.c \
 	probes/agent/leave.h \
+	probes/agent/visit.c \
+	probes/agent/visit.h \
 	probes/profile/edges/agent.c \
 	probes/profile/edges/edges.c \
 	probes/profile/edges/edges.h \
@@ -89,25 +118,48 @@ endif
 # The lines that blocks stand on.
 noinst_LTLIBRARIES += libfastinst_lines.la
 if HAVE_LIBDW
-libfastinst_lines_la_SOURCES = probes/profile/lines/llvm.c probes/profile/lines/lines.h
+libfastinst_lines_la_SOURCES = \
+	probes/profile/lines/body.h \
+	probes/profile/lines/gcov.c \
+	probes/profile/lines/lines.h \
+	probes/profile/lines/llvm.c \
+	probes/profile/lines/read.c
 libfastinst_lines_la_CFLAGS = $(AM_CFLAGS) $(LIBDW_CFLAGS)
-libfastinst_lines_la_LIBADD = $(LIBDW_LIBS)
+libfastinst_lines_la_LIBADD = $(LIBDW_LIBS) $(JANSSON_LIBS)
 else
 libfastinst_lines_la_SOURCES = probes/profile/lines/none.c probes/profile/lines/lines.h
 endif
-EXTRA_DIST += probes/profile/lines/llvm.c probes/profile/lines/none.c
+EXTRA_DIST += \
+	probes/profile/lines/body.h \
+	probes/profile/lines/gcov.c \
+	probes/profile/lines/llvm.c \
+	probes/profile/lines/none.c \
+	probes/profile/lines/read.c
 TESTS += probes/profile/lines/tests/test_lines.sh
 EXTRA_DIST += probes/profile/lines/tests/test_lines.sh
 
 fastinst_SOURCES += \
+	probes/profile/command/attach.c \
+	probes/profile/command/attach.h \
+	probes/profile/command/edges.h \
+	probes/profile/command/edges_autofdo.c \
 	probes/profile/command/edges_cmd.c \
 	probes/profile/command/edges_cmd.h \
+	probes/profile/command/edges_json.c \
 	probes/profile/command/gather.c \
 	probes/profile/command/gather.h \
+	probes/profile/command/image.c \
+	probes/profile/command/image.h \
 	probes/profile/command/profile_cmd.c \
 	probes/profile/command/profile_cmd.h
 fastinst_LDADD += libfastinst_writers.la libfastinst_lines.la
-TESTS += probes/profile/command/tests/test_profile.sh
+TESTS += \
+	probes/profile/command/tests/test_profile.sh \
+	probes/profile/command/tests/test_profile_attach.sh \
+	probes/profile/command/tests/test_times.sh
 EXTRA_DIST += \
+	probes/profile/command/tests/lasting.c \
 	probes/profile/command/tests/profiled.c \
-	probes/profile/command/tests/test_profile.sh
+	probes/profile/command/tests/test_profile.sh \
+	probes/profile/command/tests/test_profile_attach.sh \
+	probes/profile/command/tests/test_times.sh

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: MIT
-# Real programs with probes: a script that is run by hand, and a test of it on small programs.
-TESTS += probes/real/tests/test_measure.sh
+# Real programs with probes: a script that is run by hand, and tests on small programs.
+TESTS += probes/real/tests/test_measure.sh probes/real/tests/test_threads.sh
 EXTRA_DIST += \
 	probes/real/inputs/work.lua \
+	probes/real/inputs/work.pl \
 	probes/real/inputs/work.sql \
 	probes/real/measure \
 	probes/real/rebuild \
 	probes/real/programs/blackscholes.c \
+	probes/real/programs/held.c \
+	probes/real/programs/held.h \
 	probes/real/programs/nbody.c \
+	probes/real/programs/threads.cc \
 	probes/real/programs/toggler.c \
+	probes/real/programs/truth.c \
 	probes/real/recipes.sh \
-	probes/real/tests/test_measure.sh
+	probes/real/tables.sh \
+	probes/real/tests/test_measure.sh \
+	probes/real/tests/test_threads.sh

@@ -44,6 +44,20 @@ needs_zydis()
 	[ -e "$build/probes/calls/starts.lo" ] || skip "built without Zydis: calls that the compiler put are refused"
 }
 
+# valid FILE - each line is what the schema says
+valid()
+{
+	local status=0
+
+	PYTHONDONTWRITEBYTECODE=1 python3 "$top/results/tests/validate.py" \
+		"$top/results/schema/fastinst-1.json" "$1" >"$dir/validated" 2>&1 || status=$?
+	case $status in
+	0) ;;
+	77 | 127) echo "not validated, $(tail -n 1 "$dir/validated")" ;;
+	*) wrong "$(cat "$dir/validated")" ;;
+	esac
+}
+
 needs_patchable()
 {
 	echo 'int f(void); int f(void) { return 1; }' >"$dir/f.c"

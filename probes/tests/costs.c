@@ -28,14 +28,15 @@
 
 static volatile bool flag_down, flag_up = true;
 
-__attribute__((target("general-regs-only"))) static void
-empty(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+FI_FUNCTION static void empty(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	(void)id;
 	(void)site;
 	(void)regs;
 	(void)data;
 }
+
+static fi_function *volatile pointer = empty;
 
 static void changes_vectors(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
@@ -46,7 +47,21 @@ static void changes_vectors(uint32_t id, void *site, const struct fi_regs *regs,
 	__asm__ volatile("pxor %%xmm0, %%xmm0" ::: "xmm0");
 }
 
-static fi_function *volatile pointer = empty;
+static void computes(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	(void)id;
+	(void)site;
+	(void)regs;
+	(void)data;
+	__asm__ volatile("addsd %%xmm0, %%xmm0" ::: "xmm0");
+}
+
+/* The library does not follow the call. */
+static void unseen(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	pointer(id, site, regs, data);
+	__asm__ volatile("pxor %%xmm0, %%xmm0" ::: "xmm0");
+}
 
 PLAIN static uint64_t none(uint64_t a)
 {
@@ -83,6 +98,16 @@ PROBED static uint64_t site_keeps(uint64_t a)
 }
 
 PROBED static uint64_t site_saves(uint64_t a)
+{
+	BODY(a);
+}
+
+PROBED static uint64_t site_computes(uint64_t a)
+{
+	BODY(a);
+}
+
+PROBED static uint64_t site_unseen(uint64_t a)
 {
 	BODY(a);
 }
@@ -124,6 +149,9 @@ static struct one {
 	  .call = site_keeps },
 	{ .what = "probe on, the same without the promise", .call = site_any },
 	{ .what = "probe on, a function that changes a vector", .call = site_saves },
+	{ .what = "probe on, a function that computes with a double", .call = site_computes },
+	{ .what = "probe on, a function that changes a vector and calls another",
+	  .call = site_unseen },
 	{ .what = "activate and deactivate, pages held open" },
 };
 
@@ -168,6 +196,8 @@ int main(int argc, char **argv)
 	if (fi_activate(id_of("site_counts"), NULL) < 0 ||
 	    fi_activate(id_of("site_any"), empty) < 0 ||
 	    fi_activate(id_of("site_saves"), changes_vectors) < 0 ||
+	    fi_activate(id_of("site_computes"), computes) < 0 ||
+	    fi_activate(id_of("site_unseen"), unseen) < 0 ||
 	    fi_activate_how(&keeps, 1, empty, FI_KEEPS_VECTORS) < 0 ||
 	    pc_text_open((void *)site_toggled, 16) < 0)
 		return 1;

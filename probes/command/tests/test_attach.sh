@@ -4,32 +4,12 @@
 # have their calls counted from then on, with compiled-in sites and without (--entries). Its output and
 # exit status are its own. What cannot be attached to is told why. A program that lies about its calls
 # shows that the comparison can fail.
-set -euo pipefail
-export LC_ALL=C
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
 
-top=${srcdir:-.}
-fastinst=$(realpath "${FASTINST:-./fastinst}")
-dir=$(mktemp -d)
+needs_shared libfastinst-attached.so
 pids=()
 trap 'exec 7>&- 2>/dev/null || true; kill -9 "${pids[@]}" 2>/dev/null || true; rm -rf "$dir"' EXIT
-export XDG_RUNTIME_DIR=$dir
-unset FASTINST_ON FASTINST_OUTPUT FASTINST_CONTROL FASTINST_ENTRIES LD_PRELOAD PATCHCORE_MACHINE_CONF
-failed=0
-
-if [ "${SANITIZERS:-none}" != none ]; then
-	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
-	exit 77
-fi
-if [ ! -e .libs/libfastinst-attached.so ]; then
-	echo "built without shared libraries"
-	exit 77
-fi
-
-wrong()
-{
-	echo "WRONG: $*"
-	failed=1
-}
 
 # build NAME FLAG... - the program; no sites unless asked for
 build()
@@ -128,7 +108,8 @@ timeout 60 "$fastinst" list --entries --json "$dir/plain" >"$dir/list" 2>"$dir/l
 if grep -q Zydis "$dir/log"; then
 	echo "without Zydis: no --entries"
 else
-	grep -q '"usable": [1-9]' "$dir/list" || wrong "list --entries says $(cat "$dir/list")"
+	valid "$dir/list"
+	grep -q '"usable":[1-9]' "$dir/list" || wrong "list --entries says $(cat "$dir/list")"
 	for flags in -fcf-protection=none "-fcf-protection=full -falign-functions=1" "-fno-pie -no-pie"; do
 		# shellcheck disable=SC2086
 		build plain $flags
@@ -173,7 +154,8 @@ timeout 60 "$fastinst" attach "$pid" >/dev/null 2>"$dir/log" || wrong "attach: $
 turn_on
 timeout 60 "$fastinst" attach --for 0.3 --json --output "$dir/counts" "$pid" >/dev/null 2>"$dir/log" ||
 	wrong "attach --for: $(cat "$dir/log")"
-grep -q '"processes": 1' "$dir/counts" || wrong "attach --for says $(cat "$dir/counts")"
+valid "$dir/counts"
+grep -q '"processes":1,' "$dir/counts" || wrong "attach --for says $(cat "$dir/counts")"
 finish
 
 # --- what cannot be attached to ---

@@ -97,6 +97,7 @@ build looks "-Wl,-rpath,$dir" -Wl,--enable-new-dtags
 timeout 60 "$fastinst" run --output "$dir/counts" --on 'le*' --on '/:fib$/' -- "$dir/program" once >/dev/null
 [ "$(counted <"$dir/counts" | tr '\n' ' ')" = "fib 177 leaf 1500 " ] || wrong "patterns: $(cat "$dir/counts")"
 timeout 60 "$fastinst" run --json --output "$dir/json" -- "$dir/program" once >/dev/null
+valid "$dir/json"
 python3 -c '
 import json, sys
 report = json.load(open(sys.argv[1]))
@@ -109,6 +110,17 @@ status=0
 timeout 60 "$fastinst" run -- "$dir/none" 2>/dev/null || status=$?
 [ $status = 127 ] || wrong "a program that is not there: $status"
 
+# --- help ---
+
+"$fastinst" help >"$dir/help"
+"$fastinst" -h | diff "$dir/help" - || wrong "-h is not help"
+for command in attach run on off top trace list profile; do
+	grep -q "^  $command " "$dir/help" || wrong "help has no $command"
+	"$fastinst" help "$command" >"$dir/said" || wrong "help $command"
+	"$fastinst" "$command" -h | diff "$dir/said" - || wrong "$command -h is not help $command"
+	cmp -s "$dir/said" "$dir/help" && wrong "help $command is that of all"
+done
+
 # --- list ---
 
 "$fastinst" list "$dir/program" >"$dir/list"
@@ -119,9 +131,13 @@ grep -q '^3 sites, 3 usable; of these 0 cross 8 bytes' "$dir/list" || wrong "lis
 "$fastinst" list --summary "$dir/endbr" | grep -q 'of these 3 cross 8 bytes' || wrong "list: straddlers"
 [ "$("$fastinst" list "$dir/fixed" | grep -c entry)" = 3 ] || wrong "list of a program at a fixed place"
 [ "$("$fastinst" list "$dir/plugin.so" | grep -c entry)" = 2 ] || wrong "list of a library"
-"$fastinst" list --json "$dir/program" | python3 -c '
+"$fastinst" list --json "$dir/program" "$dir/plugin.so" >"$dir/json"
+valid "$dir/json"
+python3 -c '
 import json, sys
-sys.exit(len(json.load(sys.stdin)["list"]) != 3)' || wrong "list --json"
+sys.exit([len(json.loads(line)["list"]) for line in open(sys.argv[1])] != [3, 2])' "$dir/json" || wrong "list --json"
+"$fastinst" list --json --summary "$dir/program" >"$dir/json"
+valid "$dir/json"
 status=0
 "$fastinst" list "$top/probes/command/tests/plugin.c" 2>/dev/null || status=$?
 [ $status = 66 ] || wrong "list of a text: $status"

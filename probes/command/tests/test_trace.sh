@@ -107,10 +107,10 @@ trace program 3 --limit 4
 [ "$(wc -l <"$dir/trace")" = 4 ] || wrong "--limit: $(cat "$dir/trace")"
 grep -q 'first 4 events' "$dir/errors" || wrong "--limit says nothing"
 trace program 3 --no-control --on add --format json
+valid "$dir/trace"
 python3 - "$dir/trace" "$lines" <<'END' || wrong "JSON: $(cat "$dir/trace")"
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
-assert all(line["schema"] == 1 for line in lines)
 assert [line["type"] for line in lines] == ["trace"] + 7 * ["event"] + ["end"]
 assert lines[-1]["events"] == 7 and lines[-1]["lost"] == 0 and not lines[-1]["limited"]
 assert all(line["function"] == "add" and line["event"] == "enter" for line in lines[1:-1])

@@ -14,12 +14,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xmmintrin.h>
 
 #include <cmocka.h>
 
 #include "patchcore/tests/child.h"
 #include "probes/core/provider.h"
 #include "probes/include/fastinst.h"
+#include "probes/keeps/keeps.h"
 
 /* Layout known to the assembly below. */
 struct registers {
@@ -40,8 +42,9 @@ void forgets_flags(void);
 void forgets_xmm(void);
 void probe_entry(void);
 
-#define STATUS_FLAGS 0x8d5
-#define SWAPPED	     3000 /* times all flags, and until the worst was called */
+#define STATUS_FLAGS  0x8d5
+#define DEFAULT_MXCSR 0x1f80
+#define SWAPPED	      3000 /* times all flags, and until the worst was called */
 
 /*
  * register_run loads all registers from set and calls register_site, which stores them to got.
@@ -183,20 +186,21 @@ void *__wrap_near_entry(const void *place)
 	return trampoline ? (void *)trampoline : __real_near_entry(place);
 }
 
-bool __real_keeps_vectors(uintptr_t function);
-bool __wrap_keeps_vectors(uintptr_t function);
-static bool believes_all;
+enum keeps __real_keeps_what(uintptr_t function);
+enum keeps __wrap_keeps_what(uintptr_t function);
+static enum keeps believes; /* of all, unless it is unknown */
 
-bool __wrap_keeps_vectors(uintptr_t function)
+enum keeps __wrap_keeps_what(uintptr_t function)
 {
-	return believes_all || __real_keeps_vectors(function);
+	return believes ? believes : __real_keeps_what(function);
 }
 
 /* --- A probe function that does its worst ----------------------------------------------------- */
 
-static unsigned called, worst_called;
+unsigned called; /* for the assembly, as regs_seen */
+static unsigned worst_called;
 static _Atomic(bool) enough;
-static struct fi_regs regs_seen;
+struct fi_regs regs_seen;
 
 static void destroy_vectors(void)
 {
@@ -236,13 +240,34 @@ static void worst(uint32_t id, void *site, const struct fi_regs *regs, void *dat
 			       "memory");
 }
 
-__attribute__((target("general-regs-only"))) static void
-modest(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+/* Small, and changes the first vectors and flags of MXCSR, all by SSE. */
+void first_vectors(uint32_t id, void *site, const struct fi_regs *regs, void *data);
+
+asm(".pushsection .text\n"
+    ".globl first_vectors\n"
+    ".type first_vectors, @function\n"
+    "first_vectors:\n"
+    ".irp i,0,16,32,48,64\n"
+    "	movups \\i(%rdx), %xmm0\n"
+    "	movups %xmm0, regs_seen+\\i(%rip)\n"
+    ".endr\n"
+    ".irp i,0,1,2,3,4,5,6,7\n"
+    "	pcmpeqd %xmm\\i, %xmm\\i\n"
+    ".endr\n"
+    "	cvttss2si %xmm0, %eax\n"
+    "	incl called(%rip)\n"
+    "	ret\n"
+    ".size first_vectors, . - first_vectors\n"
+    ".popsection\n");
+
+FI_FUNCTION static void modest(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	(void)id;
 	(void)site;
 	(void)data;
-	regs_seen = *regs;
+	/* Of a whole struct clang makes a call of memcpy(), which changes vectors. */
+	for (size_t i = 0; i < sizeof(*regs) / sizeof(uint64_t); i++)
+		((volatile uint64_t *)&regs_seen)[i] = ((const uint64_t *)regs)[i];
 	called++;
 }
 
@@ -288,7 +313,9 @@ static void run_all(void)
 
 	for (unsigned i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		fill(i, flags[i]);
+		_mm_setcsr(DEFAULT_MXCSR);
 		register_run();
+		MUST(_mm_getcsr() == DEFAULT_MXCSR);
 		must_be_kept();
 	}
 }
@@ -298,7 +325,7 @@ struct way {
 	fi_function *function;
 	unsigned flags;
 	void (*trampoline)(void);
-	bool believes_all;
+	enum keeps believes;
 };
 
 static void keeps_all(const void *arg)
@@ -311,7 +338,7 @@ static void keeps_all(const void *arg)
 		child_skip("this processor has no such vectors");
 	vectors = way->vectors;
 	trampoline = way->trampoline;
-	believes_all = way->believes_all;
+	believes = way->believes;
 	id = register_probe();
 	run_all();
 	MUST(fi_activate_how(&id, 1, way->function, way->flags) == 0);
@@ -328,14 +355,14 @@ static void keeps_all(const void *arg)
 	MUST(fi_count(id) == 18);
 }
 
-/* One that keeps the vectors, one that does not, none, in turn, as fast as they can be stored. */
+/* One of each kind, and none, in turn, as fast as they can be stored. */
 static void *swap_functions(void *arg)
 {
-	static fi_function *const functions[] = { modest, worst, NULL, worst };
+	static fi_function *const functions[] = { modest, worst, NULL, worst, first_vectors };
 	const uint32_t *id = arg;
 
 	for (unsigned i = 0; !atomic_load_explicit(&enough, memory_order_relaxed); i++)
-		MUST(fi_activate(*id, functions[i % 4]) == 0);
+		MUST(fi_activate(*id, functions[i % 5]) == 0);
 	return NULL;
 }
 
@@ -347,7 +374,7 @@ static void keeps_all_while_it_changes(const void *arg)
 	uint32_t id;
 
 	vectors = __builtin_cpu_supports("avx") ? 1 : 0;
-	believes_all = way->believes_all;
+	believes = way->believes;
 	id = register_probe();
 	MUST(fi_activate(id, NULL) == 0);
 	MUST(pthread_create(&thread, NULL, swap_functions, &id) == 0);
@@ -370,13 +397,16 @@ static void test_broken(void **state)
 		{ .function = modest, .flags = FI_KEEPS_VECTORS, .trampoline = forgets_r11 },
 		{ .function = NULL, .trampoline = forgets_flags },
 		{ .function = worst, .trampoline = forgets_xmm },
-		{ .function = worst, .believes_all = true },
+		{ .function = worst, .believes = KEEPS_ALL },
+		{ .function = worst, .believes = KEEPS_UPPER, .vectors = 1 },
+		{ .function = first_vectors, .believes = KEEPS_ALL },
+		{ .function = first_vectors, .believes = KEEPS_FLAGS },
 	};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		child_must_fail(keeps_all, &ways[i]);
-	child_must_fail(keeps_all_while_it_changes, &(const struct way){ .believes_all = true });
+	child_must_fail(keeps_all_while_it_changes, &(const struct way){ .believes = KEEPS_ALL });
 }
 
 #define WAY(...)                                                                                   \
@@ -397,6 +427,14 @@ int main(void)
 				WAY(1, .function = modest, .flags = FI_KEEPS_VECTORS)),
 		child_unit_case("the same, without the promise", keeps_all,
 				WAY(1, .function = modest)),
+		child_unit_case("one that changes the first vectors, xmm", keeps_all,
+				WAY(0, .function = first_vectors, .believes = KEEPS_UPPER)),
+		child_unit_case("one that changes the first vectors, ymm", keeps_all,
+				WAY(1, .function = first_vectors, .believes = KEEPS_UPPER)),
+		child_unit_case("one that changes the first vectors, zmm", keeps_all,
+				WAY(2, .function = first_vectors, .believes = KEEPS_UPPER)),
+		child_unit_case("the same, as it is seen", keeps_all,
+				WAY(2, .function = first_vectors)),
 		child_unit_case("another function at any time", keeps_all_while_it_changes, WAY(0)),
 		cmocka_unit_test(test_broken),
 	};

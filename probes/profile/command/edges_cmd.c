@@ -11,25 +11,12 @@
 #include <jansson.h>
 
 #include "probes/launch/launch.h"
+#include "probes/profile/command/edges.h"
 #include "probes/profile/command/profile_cmd.h"
 #include "probes/profile/lines/lines.h"
+#include "probes/told/told.h"
 
 #define ROWS 25
-
-struct row {
-	const char *from, *to; /* FUNCTION+OFFSET, a tab, OBJECT, a tab, address */
-	double half[2];
-};
-
-struct profile {
-	const char *program;
-	json_t *edges;	/* "FROM\nTO" to two counts */
-	json_t *counts; /* all blocks to theirs */
-	struct row *row;
-	size_t n;
-	double phases, wall, on, toggling, late, lost, blocks, refused;
-	unsigned processes;
-};
 
 /* --- What processes left ---------------------------------------------------------------------- */
 
@@ -38,6 +25,18 @@ static int add_count(json_t *counts, const char *block, double count)
 	double before = json_real_value(json_object_get(counts, block));
 
 	return json_object_set_new(counts, block, json_real(before + count)) ? -ENOMEM : 0;
+}
+
+static int add_moment(struct edges *profile, const double *number)
+{
+	struct moment *more = reallocarray(profile->moment, profile->moments + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	profile->moment = more;
+	more[profile->moments++] =
+		(struct moment){ number[0], number[1], number[2], number[3], number[4], number[5] };
+	return 0;
 }
 
 /* "ID", a tab and the rest of the line. */
@@ -52,7 +51,7 @@ static int keep_name(json_t *counts, json_t *names, char *line)
 	return add_count(counts, name, 0);
 }
 
-static int add_edge(struct profile *profile, const json_t *names, const char *from, const char *to,
+static int add_edge(struct edges *profile, const json_t *names, const char *from, const char *to,
 		    const double half[2])
 {
 	const char *a = json_string_value(json_object_get(names, from));
@@ -74,7 +73,7 @@ static int add_edge(struct profile *profile, const json_t *names, const char *fr
 	return ret ? -ENOMEM : add_count(profile->counts, b, half[0] + half[1]);
 }
 
-static int read_line(struct profile *profile, json_t *names, char *line)
+static int read_line(struct edges *profile, json_t *names, char *line)
 {
 	double number[8], half[2];
 	char from[16], to[16];
@@ -84,6 +83,9 @@ static int read_line(struct profile *profile, json_t *names, char *line)
 		return keep_name(profile->counts, names, line + 6);
 	if (sscanf(line, "edge\t%15s\t%15s\t%lf\t%lf", from, to, &half[0], &half[1]) == 4)
 		return add_edge(profile, names, from, to, half);
+	if (sscanf(line, "moment\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", &number[0], &number[1], &number[2],
+		   &number[3], &number[4], &number[5]) == 6)
+		return add_moment(profile, number);
 	if (sscanf(line, "phases\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", &number[0], &number[1],
 		   &number[2], &number[3], &number[4], &number[5], &number[6], &number[7]) != 8)
 		return 0;
@@ -115,7 +117,7 @@ static int read_report(FILE *report, void *profile)
 
 /* --- What it says ----------------------------------------------------------------------------- */
 
-static double count_of(const struct row *row)
+double edges_count(const struct row *row)
 {
 	return row->half[0] + row->half[1];
 }
@@ -124,14 +126,14 @@ static int by_count(const void *a, const void *b)
 {
 	const struct row *one = a, *two = b;
 
-	if (count_of(one) != count_of(two))
-		return count_of(one) > count_of(two) ? -1 : 1;
+	if (edges_count(one) != edges_count(two))
+		return edges_count(one) > edges_count(two) ? -1 : 1;
 	return strcmp(one->from, two->from) ? strcmp(one->from, two->from)
 					    : strcmp(one->to, two->to);
 }
 
 /* The keys are the profile's, and are cut in two. */
-static int make_rows(struct profile *profile)
+static int make_rows(struct edges *profile)
 {
 	const char *key;
 	json_t *counts;
@@ -154,7 +156,7 @@ static int make_rows(struct profile *profile)
 }
 
 /* What the shares of edges have in common in odd and in even phases, 0 to 1. */
-static double agreement(const struct profile *profile)
+double edges_agreement(const struct edges *profile)
 {
 	double sum[2] = { 0 }, common = 0;
 
@@ -169,59 +171,23 @@ static double agreement(const struct profile *profile)
 	return common;
 }
 
-static json_t *block_json(const char *name)
-{
-	size_t len = strcspn(name, "\t"), rest = strcspn(name + len + !!name[len], "\t");
-
-	if (!name[len])
-		return json_pack("{s:s}", "block", name);
-	return json_pack("{s:s%, s:s%}", "block", name, len, "object", name + len + 1, rest);
-}
-
-static int write_json(const struct profile *profile, FILE *out)
-{
-	json_t *edges = json_array();
-	json_t *root = json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-				 "program", profile->program, "processes", (int)profile->processes,
-				 "phases", profile->phases, "seconds", profile->wall,
-				 "seconds_in_phases", profile->on, "seconds_toggling",
-				 profile->toggling, "blocks", profile->blocks, "blocks_refused",
-				 profile->refused, "outside_of_phases", profile->late, "lost",
-				 profile->lost, "agreement_of_halves", agreement(profile));
-	int ret;
-
-	for (size_t i = 0; i < profile->n; i++) {
-		const struct row *row = &profile->row[i];
-
-		json_array_append_new(edges, json_pack("{s:o, s:o, s:f, s:f, s:f}", "from",
-						       block_json(row->from), "to",
-						       block_json(row->to), "count", count_of(row),
-						       "odd", row->half[0], "even", row->half[1]));
-	}
-	json_object_set_new(root, "edges", edges);
-	ret = json_dumpf(root, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-	json_decref(root);
-	putc('\n', out);
-	return ret ? -EIO : 0;
-}
-
 static int name_length(const char *name)
 {
 	return (int)strcspn(name, "\t");
 }
 
-static int write_table(const struct profile *profile, FILE *out)
+static int write_table(const struct edges *profile, FILE *out)
 {
 	double all = 0;
 
 	for (size_t i = 0; i < profile->n; i++)
-		all += count_of(&profile->row[i]);
+		all += edges_count(&profile->row[i]);
 	fprintf(out, "   share        count  edge\n");
 	for (size_t i = 0; i < profile->n && i < ROWS; i++) {
 		const struct row *row = &profile->row[i];
 
-		fprintf(out, "%7.2f%% %12.0f  %.*s -> %.*s\n", 100 * count_of(row) / all,
-			count_of(row), name_length(row->from), row->from, name_length(row->to),
+		fprintf(out, "%7.2f%% %12.0f  %.*s -> %.*s\n", 100 * edges_count(row) / all,
+			edges_count(row), name_length(row->from), row->from, name_length(row->to),
 			row->to);
 	}
 	if (profile->n > ROWS)
@@ -231,14 +197,14 @@ static int write_table(const struct profile *profile, FILE *out)
 		"blocks on and off; %.0f blocks outside of phases not counted, %.0f lost\n"
 		"odd and even phases agree in %.1f%% of the profile\n",
 		profile->blocks, profile->refused, profile->phases, profile->on, profile->wall,
-		profile->toggling, profile->late, profile->lost, 100 * agreement(profile));
+		profile->toggling, profile->late, profile->lost, 100 * edges_agreement(profile));
 	return ferror(out) ? -EIO : 0;
 }
 
 /* --- Blocks of an object ---------------------------------------------------------------------- */
 
 /* "FUNCTION+OFFSET\tOBJECT\tADDRESS": where the object's name starts and ends. */
-static bool cut_name(const char *name, const char **object, size_t *len, uint64_t *address)
+bool edges_place(const char *name, const char **object, size_t *len, uint64_t *address)
 {
 	const char *start = strchr(name, '\t'), *end = start ? strchr(start + 1, '\t') : NULL;
 
@@ -250,21 +216,21 @@ static bool cut_name(const char *name, const char **object, size_t *len, uint64_
 	return true;
 }
 
-static size_t blocks_of(const struct profile *profile, const char *object, struct block *block)
+static size_t blocks_of(const struct edges *profile, const char *object, struct block *block)
 {
 	const char *name, *in;
 	uint64_t address;
 	json_t *count;
 	size_t n = 0, len;
 
-	json_object_foreach(profile->counts, name, count) if (cut_name(name, &in, &len, &address) &&
-							      len == strlen(object) &&
-							      !memcmp(in, object, len)) block[n++] =
-		(struct block){ address, json_real_value(count) };
+	json_object_foreach(profile->counts, name,
+			    count) if (edges_place(name, &in, &len, &address) &&
+				       len == strlen(object) && !memcmp(in, object, len))
+		block[n++] = (struct block){ address, json_real_value(count) };
 	return n;
 }
 
-static json_t *objects_of(const struct profile *profile)
+static json_t *objects_of(const struct edges *profile)
 {
 	json_t *objects = json_object(), *count;
 	const char *name, *object;
@@ -272,12 +238,12 @@ static json_t *objects_of(const struct profile *profile)
 	size_t len;
 
 	json_object_foreach(profile->counts, name,
-			    count) if (cut_name(name, &object, &len, &address))
+			    count) if (edges_place(name, &object, &len, &address))
 		json_object_setn_new(objects, object, len, json_true());
 	return objects;
 }
 
-static int each_object(const struct profile *profile, FILE *out,
+static int each_object(const struct edges *profile, FILE *out,
 		       int (*write)(FILE *, const char *, struct block *, size_t))
 {
 	struct block *block = calloc(json_object_size(profile->counts) + 1, sizeof(*block));
@@ -303,17 +269,28 @@ static int each_object(const struct profile *profile, FILE *out,
 	return ret;
 }
 
-static int write_llvm(const struct profile *profile, FILE *out)
+static int write_llvm(const struct edges *profile, FILE *out)
 {
 	return each_object(profile, out, lines_write_llvm);
+}
+
+static int write_gcov(const struct edges *profile, FILE *out)
+{
+	return each_object(profile, out, lines_write_gcov);
 }
 
 /* --- All -------------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
-	int (*write)(const struct profile *, FILE *);
-} formats_known[] = { { "table", write_table }, { "json", write_json }, { "llvm", write_llvm } };
+	int (*write)(const struct edges *, FILE *);
+} formats_known[] = { { "table", write_table },
+		      { "json", edges_write_json },
+		      { "llvm", write_llvm },
+		      { "gcov", write_gcov },
+		      { "autofdo", edges_write_autofdo },
+		      { "chrome", edges_write_chrome },
+		      { "html", edges_write_page } };
 
 static size_t format_index(const char *name)
 {
@@ -337,11 +314,27 @@ static int write_format(const char *format, FILE *out, const void *profile)
 	return ret < 0 ? ret : ferror(out) ? -EIO : 0;
 }
 
+/* There are blocks, and no edge was counted. */
+static void tell_nothing(const struct edges *profile)
+{
+	if (profile->phases > 0)
+		fprintf(stderr,
+			"fastinst: nothing was counted: no thread ran two of the %.0f blocks in "
+			"the "
+			"%.4f s that were in phases\n",
+			profile->blocks, profile->on);
+	else
+		fprintf(stderr,
+			"fastinst: nothing was counted: the program ended after %.4f s, before its "
+			"blocks were on for the first time\n",
+			profile->wall);
+}
+
 int edges_show(const char *folder, const char *program, const char *output, const char *formats)
 {
-	struct profile profile = { .program = program,
-				   .edges = json_object(),
-				   .counts = json_object() };
+	struct edges profile = { .program = program,
+				 .edges = json_object(),
+				 .counts = json_object() };
 	int ret = profile.edges && profile.counts ? launch_reports(folder, read_report, &profile)
 						  : -ENOMEM;
 
@@ -351,7 +344,7 @@ int edges_show(const char *folder, const char *program, const char *output, cons
 		fputs("fastinst: no process left a profile: the program is linked statically, or "
 		      "the loader did not take the agent\n",
 		      stderr);
-	else if (!ret && !(profile.blocks > 0))
+	else if (!ret && !(profile.blocks > 0) && !json_object_size(profile.counts))
 		fputs("fastinst: no block could be watched: is the program compiled with "
 		      "-fsanitize-coverage=trace-pc and linked with -lfastinst, and has it "
 		      "symbols?\n",
@@ -360,6 +353,9 @@ int edges_show(const char *folder, const char *program, const char *output, cons
 		ret = write_formats(formats, output, write_format, &profile);
 	else
 		fprintf(stderr, "fastinst: the profile of edges: %s\n", strerror(-ret));
+	if (!ret && profile.blocks > 0 && !profile.n)
+		tell_nothing(&profile);
+	free(profile.moment);
 	free(profile.row);
 	json_decref(profile.edges);
 	json_decref(profile.counts);

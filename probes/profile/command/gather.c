@@ -2,65 +2,50 @@
 #include "probes/profile/command/gather.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "probes/elf/elf.h"
 #include "probes/launch/launch.h"
+#include "probes/profile/command/image.h"
+#include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"
 
-#define FIELDS (2 + ESTIMATE_NUMBERS)
+#define FIELDS (2 + ESTIMATE_NUMBERS) /* the most */
 
-/* A program or library, and the functions in it. Their names are in the image. */
+/* A program or library, and the functions in it. */
 struct file {
 	char *path;
-	void *image;
-	size_t size;
-	struct elf_symbols symbols;
+	struct image image;
+};
+
+/* What is known of a function. */
+struct known {
+	struct estimate estimate;
+	struct duration duration;
+	double seen;	    /* calls whose caller was seen */
+	double seconds;	    /* of calls whose caller was seen */
+	struct range total; /* of all its calls, also of those within others */
 };
 
 struct gathered {
 	struct profile *profile;
-	struct estimate *estimate; /* by function */
-	double *callers;	   /* calls whose caller was seen, by function */
+	struct known *known; /* by function */
 	size_t room;
 	struct file *file;
 	size_t files;
 	struct seen {
 		size_t caller, callee;
-		double calls;
+		double calls, seconds;
 	} * seen;
 	size_t seens;
 	double used; /* time of processes, by which costs are weighed */
 };
 
 /* --- Whose code an address is ------------------------------------------------------------ */
-
-static void open_file(struct file *file)
-{
-	int fd = open(file->path, O_RDONLY | O_CLOEXEC);
-	struct stat stat;
-	struct elf elf;
-
-	if (fd < 0)
-		return;
-	if (!fstat(fd, &stat) && stat.st_size > 0)
-		file->image = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (!file->image || file->image == MAP_FAILED) {
-		file->image = NULL;
-		return;
-	}
-	file->size = (size_t)stat.st_size;
-	if (elf_open(&elf, file->image, file->size))
-		elf_functions(&elf, &file->symbols);
-}
 
 static const struct file *file_of(struct gathered *all, const char *path)
 {
@@ -78,7 +63,7 @@ static const struct file *file_of(struct gathered *all, const char *path)
 	if (!more->path)
 		return NULL;
 	all->files++;
-	open_file(more);
+	image_open(&more->image, path);
 	return more;
 }
 
@@ -88,21 +73,15 @@ static long function_of(struct gathered *all, const char *name, const char *obje
 {
 	long f = profile_function(all->profile, name, object);
 	size_t room = all->room ? 2 * all->room : 256;
-	struct estimate *estimate;
-	double *callers;
+	struct known *known;
 
 	if (f < 0 || (size_t)f < all->room)
 		return f;
-	estimate = reallocarray(all->estimate, room, sizeof(*estimate));
-	if (estimate)
-		all->estimate = estimate;
-	callers = reallocarray(all->callers, room, sizeof(*callers));
-	if (callers)
-		all->callers = callers;
-	if (!estimate || !callers)
+	known = reallocarray(all->known, room, sizeof(*known));
+	if (!known)
 		return -ENOMEM;
-	memset(estimate + all->room, 0, (room - all->room) * sizeof(*estimate));
-	memset(callers + all->room, 0, (room - all->room) * sizeof(*callers));
+	memset(known + all->room, 0, (room - all->room) * sizeof(*known));
+	all->known = known;
 	all->room = room;
 	return f;
 }
@@ -112,18 +91,39 @@ static double number(const char *text)
 	return strtod(text, NULL);
 }
 
+/* The numbers of a function. NULL: no memory. */
+static struct known *read_numbers(struct gathered *all, char **field, double *number_of, int n)
+{
+	long f = function_of(all, *field[0] ? field[0] : "(no name)", field[1]);
+
+	for (int i = 0; i < n; i++)
+		number_of[i] = number(field[2 + i]);
+	return f < 0 ? NULL : &all->known[f];
+}
+
 static int add_function(struct gathered *all, char **field)
 {
 	double number_of[ESTIMATE_NUMBERS];
+	struct known *known = read_numbers(all, field, number_of, ESTIMATE_NUMBERS);
 	struct estimate one;
-	long f = function_of(all, *field[0] ? field[0] : "(no name)", field[1]);
 
-	if (f < 0)
-		return (int)f;
-	for (int i = 0; i < ESTIMATE_NUMBERS; i++)
-		number_of[i] = number(field[2 + i]);
+	if (!known)
+		return -ENOMEM;
 	memcpy(&one, number_of, sizeof(one));
-	estimate_join(&all->estimate[f], &one);
+	estimate_join(&known->estimate, &one);
+	return 0;
+}
+
+static int add_duration(struct gathered *all, char **field)
+{
+	double number_of[DURATION_NUMBERS];
+	struct known *known = read_numbers(all, field, number_of, DURATION_NUMBERS);
+	struct duration one;
+
+	if (!known)
+		return -ENOMEM;
+	memcpy(&one, number_of, sizeof(one));
+	duration_join(&known->duration, &one);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static int add_caller(struct gathered *all, char **field)
 
 	/* The address is behind the call, which may be the last instruction of its function. */
 	if (file)
-		symbol = elf_function_at(&file->symbols, strtoull(field[3], NULL, 16) - 1);
+		symbol = elf_function_at(&file->image.symbols, strtoull(field[3], NULL, 16) - 1);
 	callee = function_of(all, *field[0] ? field[0] : "(no name)", field[1]);
 	caller = function_of(all, symbol ? symbol->name : "(unknown)", field[2]);
 	if (callee < 0 || caller < 0)
@@ -146,8 +146,11 @@ static int add_caller(struct gathered *all, char **field)
 	if (!seen)
 		return -ENOMEM;
 	all->seen = seen;
-	seen[all->seens++] = (struct seen){ (size_t)caller, (size_t)callee, number(field[4]) };
-	all->callers[callee] += number(field[4]);
+	seen += all->seens++;
+	*seen = (struct seen){ (size_t)caller, (size_t)callee, number(field[4]), number(field[6]) };
+	seen->seconds = seen->seconds > 0 ? seen->seconds : 0;
+	all->known[callee].seen += seen->calls;
+	all->known[callee].seconds += seen->seconds;
 	return 0;
 }
 
@@ -163,6 +166,8 @@ static int add_quality(struct gathered *all, char **field)
 	sum->toggles += number(field[4]);
 	sum->lost += number(field[5]);
 	sum->refused += number(field[6]);
+	sum->exits += number(field[7]);
+	sum->toggling += time * number(field[8]);
 	sum->processes++;
 	all->used += time;
 	return 0;
@@ -181,8 +186,9 @@ static int add_line(struct gathered *all, char *line)
 		int fields;
 		int (*add)(struct gathered *, char **);
 	} kinds[] = { { 'F', FIELDS, add_function },
-		      { 'C', 5, add_caller },
-		      { 'Q', 7, add_quality },
+		      { 'T', 2 + DURATION_NUMBERS, add_duration },
+		      { 'C', 7, add_caller },
+		      { 'Q', 9, add_quality },
 		      { 'P', 4, add_phase } };
 	char *field[FIELDS], *rest = line;
 	const char *tag;
@@ -212,21 +218,109 @@ static int read_report(FILE *report, void *all)
 
 /* --- What it comes to ------------------------------------------------------------ */
 
+static void judge_times(struct gathered *all, size_t f, const struct interval *calls)
+{
+	struct known *known = &all->known[f];
+	struct times *times = &all->profile->function[f].times;
+	struct spell spell = duration_interval(&known->duration, calls);
+
+	known->total = (struct range){ spell.time, spell.low, spell.high };
+	*times = (struct times){ .total = known->total,
+				 .self = known->total,
+				 .wall = spell.wall,
+				 .timed = known->duration.timed,
+				 .torn = known->duration.torn,
+				 .cut = known->duration.cut,
+				 .problem = spell.problem };
+	all->profile->quality.torn += times->torn;
+	all->profile->quality.cut += times->cut;
+}
+
 static void judge_functions(struct gathered *all)
 {
 	for (size_t f = 0; f < all->profile->functions; f++) {
 		struct function *function = &all->profile->function[f];
-		struct interval interval = estimate_interval(&all->estimate[f]);
+		struct interval interval = estimate_interval(&all->known[f].estimate);
 
 		function->calls = interval.calls;
 		function->low = interval.low;
 		function->high = interval.high;
-		function->counted = all->estimate[f].counted;
+		function->counted = all->known[f].estimate.counted;
 		function->problem = interval.problem;
+		judge_times(all, f, &interval);
 	}
 }
 
-/* All calls of a function are shared out as those whose callers were seen. */
+/* What one takes from a range, and its own width. */
+static struct range scaled(const struct range *range, double share)
+{
+	return (struct range){ range->value * share, range->low * share, range->high * share };
+}
+
+static double not_negative(double x)
+{
+	return x > 0 ? x : 0;
+}
+
+static struct range floor_of(const struct range *range)
+{
+	return (struct range){ not_negative(range->value), not_negative(range->low),
+			       not_negative(range->high) };
+}
+
+/* The difference, as far off as both together. */
+static void take_off(struct range *from, const struct range *part)
+{
+	double below = hypot(from->value - from->low, part->high - part->value);
+	double above = hypot(from->high - from->value, part->value - part->low);
+
+	from->value -= part->value;
+	from->low = from->value - below;
+	from->high = from->value + above;
+}
+
+/* Its calls' time, as that of those of which the caller was seen. */
+static struct range time_under(const struct gathered *all, const struct seen *seen)
+{
+	const struct known *callee = &all->known[seen->callee];
+	double share = callee->seconds > 0 ? seen->seconds / callee->seconds : 0;
+
+	return scaled(&callee->total, share);
+}
+
+/* What a function calls is not its own. Of calls within calls of it, the time is the outer one's.
+ */
+static void judge_self(struct gathered *all)
+{
+	struct function *function = all->profile->function;
+
+	for (size_t i = 0; i < all->seens; i++) {
+		const struct seen *seen = &all->seen[i];
+		struct range part = time_under(all, seen);
+
+		take_off(&function[seen->caller].times.self, &part);
+		if (seen->caller == seen->callee)
+			take_off(&function[seen->caller].times.total, &part);
+	}
+	for (size_t f = 0; f < all->profile->functions; f++) {
+		struct times *times = &function[f].times;
+
+		times->self = floor_of(&times->self);
+		times->total = floor_of(&times->total);
+	}
+}
+
+static double self_share(const struct gathered *all, size_t f)
+{
+	const struct range *total = &all->known[f].total;
+
+	return total->value > 0 ? all->profile->function[f].times.self.value / total->value : 0;
+}
+
+/*
+ * All calls of a function are shared out as those whose callers were seen, and its time as the time
+ * of those.
+ */
 static int make_stacks(struct gathered *all)
 {
 	struct profile *profile = all->profile;
@@ -234,29 +328,38 @@ static int make_stacks(struct gathered *all)
 
 	for (size_t i = 0; i < all->seens && !ret; i++) {
 		const struct seen *seen = &all->seen[i];
+		const struct known *callee = &all->known[seen->callee];
 		size_t frame[2] = { seen->caller, seen->callee };
-		double share = seen->calls / all->callers[seen->callee];
+		double share = callee->seen > 0 ? seen->calls / callee->seen : 0;
+		double total = time_under(all, seen).value;
+		const struct function *function = &profile->function[seen->callee];
 
-		ret = profile_stack(profile, frame, 2,
-				    share * profile->function[seen->callee].calls);
+		ret = profile_stack(profile, &(struct stack){ frame, 2, share * function->calls,
+							      total * self_share(all, seen->callee),
+							      total });
 	}
-	for (size_t f = 0; f < profile->functions && !ret; f++)
-		if (!(all->callers[f] > 0) && profile->function[f].calls > 0)
-			ret = profile_stack(profile, &f, 1, profile->function[f].calls);
+	for (size_t f = 0; f < profile->functions && !ret; f++) {
+		const struct known *known = &all->known[f];
+		const struct function *function = &profile->function[f];
+		bool timed = !(known->seconds > 0);
+
+		if (known->seen > 0 || !(function->calls > 0))
+			continue;
+		ret = profile_stack(profile, &(struct stack){ &f, 1, function->calls,
+							      timed * function->times.self.value,
+							      timed * known->total.value });
+	}
 	return ret;
 }
 
 static void release(struct gathered *all)
 {
 	for (size_t i = 0; i < all->files; i++) {
-		elf_free(&all->file[i].symbols);
-		if (all->file[i].image)
-			munmap(all->file[i].image, all->file[i].size);
+		image_close(&all->file[i].image);
 		free(all->file[i].path);
 	}
 	free(all->file);
-	free(all->estimate);
-	free(all->callers);
+	free(all->known);
 	free(all->seen);
 }
 
@@ -267,12 +370,15 @@ int gather(struct profile *profile, const char *folder)
 
 	if (!ret) {
 		judge_functions(&all);
+		judge_self(&all);
 		ret = make_stacks(&all);
 	}
 	if (!ret)
 		ret = profile_sort(profile);
-	if (all.used > 0)
+	if (all.used > 0) {
 		profile->quality.cost /= all.used;
+		profile->quality.toggling /= all.used;
+	}
 	release(&all);
 	return ret;
 }

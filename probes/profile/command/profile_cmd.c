@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "probes/launch/launch.h"
+#include "probes/profile/command/attach.h"
 #include "probes/profile/command/edges_cmd.h"
 #include "probes/profile/command/gather.h"
 #include "probes/profile/write/write.h"
@@ -20,18 +22,23 @@
 
 static const char help[] =
 	"Usage: fastinst profile [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-	"Runs a program and estimates how often each of its functions is called, and by which.\n"
+	"       fastinst profile [OPTION]... --pid PID\n"
+	"Runs a program and estimates how often each of its functions is called, by which, and\n"
+	"where exits can be seen, for how long.\n"
 	"\n"
 	"  --overhead SHARE  what the profile may cost, as \"1%\" (unless said) or 0.01\n"
 	"  --epoch MS        the shortest time between two looks at a function (10)\n"
 	"  --samples N       calls to count in a look, about (10)\n"
 	"  --stop-by-count   a look ends by the N-th call, not after a time chosen before; right\n"
 	"                    only for calls that come at random\n"
+	"  --no-times        leave exits of functions alone: calls are counted, and not timed\n"
 	"  --edges           which basic block is run behind which, in short phases, of a program\n"
 	"                    compiled with -fsanitize-coverage=trace-pc; formats are table,\n"
 	"                    json and llvm (of lines, by the program's debug information)\n"
 	"  --period MS       time between two such phases (100), half of it more or less\n"
 	"  --phase MS        length of a phase (2)\n"
+	"  --pid PID         a process that runs already, which runs on as before afterwards\n"
+	"  --for SECONDS     profile it for that time; until it ends or ^C where it is sooner\n"
 	"  --on PATTERN      only these functions: FUNCTION, OBJECT:FUNCTION, /REGEX/; may be "
 	"given\n"
 	"                    several times\n"
@@ -46,9 +53,10 @@ static const char help[] =
 struct run {
 	double epoch, budget;
 	unsigned samples;
-	bool by_count;
+	bool by_count, no_times;
 	bool edges;
 	double period, phase;
+	double pid, seconds;
 	char *on, *formats;
 	const char *output;
 	struct launch launch;
@@ -120,6 +128,9 @@ static bool parse(struct run *run, int option)
 	case 'c':
 		run->by_count = true;
 		return true;
+	case 't':
+		run->no_times = true;
+		return true;
 	case 'g':
 		run->edges = true;
 		return true;
@@ -127,6 +138,10 @@ static bool parse(struct run *run, int option)
 		return parse_number(optarg, 1, 100000, &run->period);
 	case 'l':
 		return parse_number(optarg, 0.1, 10000, &run->phase);
+	case 'i':
+		return parse_number(optarg, 1, 4194304, &run->pid);
+	case 'w':
+		return parse_number(optarg, 0.001, 1e9, &run->seconds);
 	case 'p':
 		return !launch_pattern(&run->on, optarg);
 	case 'f':
@@ -146,8 +161,9 @@ static void set_environment(const struct run *run)
 {
 	char options[128];
 
-	snprintf(options, sizeof(options), "%g %g %u %u %d", run->epoch, run->budget, run->samples,
-		 run->by_count ? run->samples : MOST * run->samples, run->by_count);
+	snprintf(options, sizeof(options), "%g %g %u %u %d %d", run->epoch, run->budget,
+		 run->samples, run->by_count ? run->samples : MOST * run->samples, run->by_count,
+		 run->no_times);
 	setenv("FASTINST_PROFILE", options, 1);
 	snprintf(options, sizeof(options), "%g %g", run->period / 1000, run->phase / 1000);
 	setenv("FASTINST_EDGES", options, 1);
@@ -221,23 +237,44 @@ static int show(const struct run *run, const char *program)
 	return ret < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
+/* The agent gets what a program's would have in its environment. */
+static int visit(struct run *run, char *program, size_t size)
+{
+	const struct visited visited = {
+		.pid = (pid_t)run->pid,
+		.seconds = run->seconds,
+		.profile = getenv("FASTINST_PROFILE"),
+		.edges = getenv("FASTINST_EDGES"),
+		.functions = getenv("FASTINST_FUNCTIONS"),
+	};
+	char path[64];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)visited.pid);
+	len = readlink(path, program, size - 1);
+	program[len < 0 ? 0 : len] = '\0';
+	return attach_profile(&visited, &run->launch);
+}
+
 static int run_program(struct run *run, char **argv)
 {
 	struct launch *launch = &run->launch;
+	char program[PATH_MAX];
+	const char *name;
 	int status, shown;
 
 	launch->agent = run->edges ? "libfastinst-edges.so" : "libfastinst-profile.so";
 	launch->lost = "its profile is";
 	set_environment(run);
-	status = launch_program(launch, argv);
+	status = run->pid > 0 ? visit(run, program, sizeof(program)) : launch_program(launch, argv);
+	name = run->pid > 0 ? program : argv[0];
 	if (!launch->folder[0])
 		return status;
 	if (run->edges)
-		shown = edges_show(launch->folder, argv[0], run->output, run->formats)
-				? STATUS_FAILED
-				: STATUS_OK;
+		shown = edges_show(launch->folder, name, run->output, run->formats) ? STATUS_FAILED
+										    : STATUS_OK;
 	else
-		shown = show(run, argv[0]);
+		shown = show(run, name);
 	return status ? status : shown;
 }
 
@@ -248,9 +285,12 @@ int profile_command(int argc, char **argv)
 		{ "epoch", required_argument, NULL, 'e' },
 		{ "samples", required_argument, NULL, 's' },
 		{ "stop-by-count", no_argument, NULL, 'c' },
+		{ "no-times", no_argument, NULL, 't' },
 		{ "edges", no_argument, NULL, 'g' },
 		{ "period", required_argument, NULL, 'r' },
 		{ "phase", required_argument, NULL, 'l' },
+		{ "pid", required_argument, NULL, 'i' },
+		{ "for", required_argument, NULL, 'w' },
 		{ "on", required_argument, NULL, 'p' },
 		{ "format", required_argument, NULL, 'f' },
 		{ "output", required_argument, NULL, 'o' },
@@ -274,8 +314,9 @@ int profile_command(int argc, char **argv)
 	}
 	if (!formats_known(&run) || (run.edges && !edges_possible(&run)))
 		return usage_error("profile");
-	if (optind == argc) {
-		fputs("fastinst: there is no program to run\n", stderr);
+	if ((optind == argc) != (run.pid > 0) || (run.seconds > 0 && !(run.pid > 0))) {
+		fputs("fastinst: profile takes a program to run, or --pid; --for goes with that\n",
+		      stderr);
 		return usage_error("profile");
 	}
 	status = run_program(&run, argv + optind);

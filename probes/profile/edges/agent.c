@@ -10,7 +10,9 @@
  *	phases NUMBER WALL ON TOGGLING LATE LOST BLOCKS REFUSED
  *	block ID FUNCTION+OFFSET OBJECT ADDRESS	all; the address is that in the file, in hex
  *	edge FROM TO COUNT COUNT		of odd and of even phases
+ *	moment START LENGTH PHASES ON TOGGLING RUNS	a stretch of time; runs of blocks in phases
  *
+ * "fastinst profile --edges --pid" puts it into a process that runs, and calls fastinst_profile().
  * A child of fork() is not profiled: the thread of phases is its parent's.
  */
 #include <dlfcn.h>
@@ -20,6 +22,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +30,15 @@
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
+#include "probes/agent/visit.h"
 #include "probes/include/fastinst.h"
 #include "probes/profile/edges/edges.h"
 #include "probes/profile/edges/phases.h"
 
 static _Atomic pid_t owner; /* who has not reported yet; 0: it has, or there is nothing to report */
+static const char *folder;
+
+int fastinst_profile(const char *text);
 
 static void name_block(FILE *out, uint32_t id)
 {
@@ -44,6 +51,17 @@ static void name_block(FILE *out, uint32_t id)
 		return;
 	fprintf(out, "block\t%u\t%s\t%s\t%lx\n", id, probe.function, probe.object,
 		(unsigned long)((uintptr_t)probe.address - map->l_addr));
+}
+
+static void tell_moments(FILE *out)
+{
+	const struct moment *moment;
+	size_t n = phases_moments(&moment);
+
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "moment\t%.9f\t%.9f\t%" PRIu64 "\t%.9f\t%.9f\t%" PRIu64 "\n",
+			moment[i].start, moment[i].length, moment[i].phases, moment[i].on,
+			moment[i].toggling, moment[i].runs);
 }
 
 static void report(FILE *out)
@@ -62,12 +80,12 @@ static void report(FILE *out)
 	while (edges_next(&place, &edge))
 		fprintf(out, "edge\t%u\t%u\t%" PRIu64 "\t%" PRIu64 "\n", edge.from, edge.to,
 			edge.count[1], edge.count[0]);
+	tell_moments(out);
 }
 
 /* The child of vfork() has its parent's memory, and another PID. */
 static void end_phases(void)
 {
-	const char *folder = getenv("FASTINST_OUTPUT");
 	pid_t me = getpid(), expected = me;
 	char path[PATH_MAX];
 	FILE *out;
@@ -82,26 +100,61 @@ static void end_phases(void)
 	fclose(out);
 }
 
-__attribute__((constructor)) static void start(void)
+static int begin(const char *text)
 {
-	const char *text = getenv("FASTINST_EDGES");
+	static bool known;
 	double period, on;
 	int ret = text && sscanf(text, "%lf %lf", &period, &on) == 2 ? fi_init() : -EINVAL;
 
 	if (!ret)
 		ret = edges_start();
 	/* At a fork no block is on. */
-	if (!ret)
+	if (!ret && !known)
 		ret = -pthread_atfork(phases_lock, phases_unlock, phases_forked);
 	if (!ret)
 		ret = phases_start(period, on);
-	if (ret < 0) {
-		dprintf(STDERR_FILENO, "fastinst: no profile, the program runs without it: %s\n",
-			strerror(-ret));
-		return;
-	}
+	if (ret)
+		return ret;
+	known = true;
 	owner = getpid();
 	leave_by(end_phases);
+	return 0;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	const char *text = getenv("FASTINST_EDGES");
+	int ret;
+
+	folder = getenv("FASTINST_OUTPUT");
+	if (!text || !folder)
+		return;
+	ret = begin(text);
+	if (ret < 0)
+		dprintf(STDERR_FILENO, "fastinst: no profile, the program runs without it: %s\n",
+			strerror(-ret));
+}
+
+/*
+ * @text: "start", the folder of the report, a line that is not for this agent, FASTINST_EDGES; or
+ *	  "stop": the report is written, and blocks are off.
+ */
+int fastinst_profile(const char *text)
+{
+	static char where[PATH_MAX];
+	struct visit visit;
+
+	if (!visit_begin(&visit, text))
+		return -ENAMETOOLONG;
+	if (!strcmp(visit.line[0], "stop")) {
+		end_phases();
+		return fi_synchronize();
+	}
+	if (owner)
+		return -EBUSY;
+	snprintf(where, sizeof(where), "%s", visit.line[1]);
+	folder = where;
+	return begin(visit.line[3]);
 }
 
 /* No block of an object that goes may be on meanwhile. */

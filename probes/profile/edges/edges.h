@@ -26,6 +26,9 @@ fi_function edges_block;
 /* edges_next - the edge at or behind *place, which moves on; 0: there is no more. */
 int edges_next(uint32_t *place, struct edge *edge);
 
+/* edges_runs - blocks that were run in phases. */
+uint64_t edges_runs(void);
+
 /* edges_late - blocks outside of a phase. edges_lost - what there was no room for. */
 uint64_t edges_late(void);
 uint64_t edges_lost(void);

@@ -17,10 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/agent/alone.h"
 #include "probes/include/fastinst.h"
 #include "probes/profile/edges/edges.h"
 
 #define PATIENCE 2 /* seconds */
+#define MOMENTS	 1024u
 
 /* Held while blocks are on. What dlclose() calls may call dlclose(). */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -30,6 +32,9 @@ static bool stopping;
 static pthread_t thread;
 static double period, on_time, began;
 static struct phases sum;
+static struct moment moments[MOMENTS];
+static size_t moments_n;
+static uint64_t merged = 1; /* phases of a moment */
 
 static uint32_t *ids;
 static size_t ids_n;
@@ -97,10 +102,60 @@ static void all_see_it(void)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 }
 
+/* --- What happened when -------------------------------------------------------------------------
+ */
+
+static void join(struct moment *to, const struct moment *next)
+{
+	to->phases += next->phases;
+	to->length += next->length;
+	to->on += next->on;
+	to->toggling += next->toggling;
+	to->runs += next->runs;
+}
+
+/* Memory is limited: there is room for as many again, each twice as long. */
+static void merge(void)
+{
+	for (size_t i = 0; i < MOMENTS / 2; i++) {
+		moments[i] = moments[2 * i];
+		join(&moments[i], &moments[2 * i + 1]);
+	}
+	moments_n = MOMENTS / 2;
+	merged *= 2;
+}
+
+static void add_moment(const struct moment *moment)
+{
+	struct moment *last = moments_n ? &moments[moments_n - 1] : NULL;
+
+	if (last)
+		last->length = moment->start - last->start;
+	if (last && last->phases < merged) {
+		join(last, moment);
+		return;
+	}
+	if (moments_n == MOMENTS)
+		merge();
+	moments[moments_n++] = *moment;
+}
+
+size_t phases_moments(const struct moment **first)
+{
+	if (moments_n)
+		moments[moments_n - 1].length = sum.wall - moments[moments_n - 1].start;
+	*first = moments;
+	return moments_n;
+}
+
+/* --- Phases -------------------------------------------------------------------------------------
+ */
+
 /* The lock is held. True: the thread has to end. */
 static bool phase(void)
 {
-	double start = now(), counted, over;
+	double start = now(), counted, over, on = sum.on, toggling = sum.toggling;
+	uint64_t runs = edges_runs();
 	bool stop = false;
 
 	if (fi_activate_how(ids, ids_n, edges_block, FI_KEEPS_VECTORS) == 0) {
@@ -115,6 +170,11 @@ static bool phase(void)
 	}
 	fi_deactivate_batch(ids, ids_n);
 	sum.toggling += now() - start;
+	add_moment(&(struct moment){ .phases = 1,
+				     .start = start - began,
+				     .on = sum.on - on,
+				     .toggling = sum.toggling - toggling,
+				     .runs = edges_runs() - runs });
 	return stop;
 }
 
@@ -125,11 +185,13 @@ static void *run(void *unused)
 
 	(void)unused;
 	fi_own_thread(1);
-	while (!stop && !rest(period * (0.5 + erand48(dice)) - on_time)) {
+	/* The first one is early: of a program that ends soon something is seen. */
+	while (!stop && !agent_alone(1)) {
 		pthread_mutex_lock(&lock);
 		if (fi_scan() >= 0 && !collect() && ids_n)
 			stop = phase();
 		pthread_mutex_unlock(&lock);
+		stop = stop || rest(period * (0.5 + erand48(dice)) - on_time);
 	}
 	return NULL;
 }
@@ -144,6 +206,12 @@ int phases_start(double every, double on)
 	period = every;
 	on_time = on;
 	began = now();
+	sum = (struct phases){ 0 };
+	moments_n = 0;
+	merged = 1;
+	stopping = false;
+	looked_at = 0;
+	ids_n = 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	ret = -pthread_create(&thread, NULL, run, NULL);
@@ -160,6 +228,9 @@ int phases_stop(void)
 	stopping = true;
 	pthread_cond_signal(&stop_asked);
 	pthread_mutex_unlock(&stop_lock);
+	/* It was the last thread, and ends the process. */
+	if (pthread_equal(thread, pthread_self()))
+		return 0;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += PATIENCE;
 	return -pthread_timedjoin_np(thread, NULL, &until);

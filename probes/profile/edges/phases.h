@@ -2,6 +2,7 @@
 #ifndef PROBES_PROFILE_EDGES_PHASES_H
 #define PROBES_PROFILE_EDGES_PHASES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct phases {
@@ -11,6 +12,14 @@ struct phases {
 	double toggling;  /* of these, turning blocks on and off */
 	uint64_t refused; /* blocks, at the last look */
 	uint64_t blocks;
+};
+
+/* One of them, or several one behind the other. Seconds from the start. */
+struct moment {
+	uint64_t phases;
+	double start, length; /* until the next one's start */
+	double on, toggling;
+	uint64_t runs; /* of blocks */
 };
 
 /*
@@ -31,5 +40,8 @@ void phases_unlock(void);
 void phases_forked(void);
 
 const struct phases *phases_get(void);
+
+/* phases_moments - what happened when: each is of as many phases, but for the last. How many. */
+size_t phases_moments(const struct moment **moments);
 
 #endif

@@ -78,7 +78,7 @@ static void add_sudden(struct estimate *estimate, const struct epoch *epoch)
 
 void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 {
-	double length = (double)epoch->length, rate, all, unseen;
+	double length = (double)epoch->length, rate, all, unseen, hidden;
 
 	if (!epoch->length)
 		return;
@@ -96,7 +96,10 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 		return;
 	}
 	length += estimate->pending;
-	estimate->hidden += fmax(0, estimate->burst - rate) * estimate->pending;
+	/* It stopped at any time until then: half of what there may be is likely. */
+	hidden = fmax(0, estimate->burst - rate) * estimate->pending;
+	estimate->lifted += hidden / 2;
+	estimate->hidden += hidden / 2;
 	estimate->pending = 0;
 	all = rate * length;
 	unseen = all - (double)epoch->calls;
@@ -129,6 +132,7 @@ void estimate_join(struct estimate *sum, const struct estimate *other)
 			     (sum->pending + other->pending);
 	sum->pending += other->pending;
 	sum->hidden += other->hidden;
+	sum->lifted += other->lifted;
 	sum->time += other->time;
 	sum->unwatched += other->unwatched;
 	sum->blurred += other->blurred;
@@ -147,11 +151,15 @@ static double student(double freedom)
 }
 
 /* Neighbouring differences share an epoch, so three of them are worth two. */
-static double freedom_of(const struct estimate *estimate)
+double estimate_freedom(double squares, double quads)
 {
-	if (!(estimate->quads > 0))
-		return 0;
-	return estimate->squares / estimate->quads * estimate->squares * 2 / 3;
+	return quads > 0 ? squares / quads * squares * 2 / 3 : 0;
+}
+
+/* As of a logarithm that is normal: a sum of few large parts has its tail above. */
+double estimate_factor(double variance, double freedom)
+{
+	return exp(student(freedom) * sqrt(log1p(variance)));
 }
 
 /* Until the first call passes as much time as between two, unless calls come in bursts. */
@@ -172,7 +180,7 @@ static const char *problem_of(const struct estimate *estimate)
 		return "calls come in bursts";
 	if (estimate->pending > 0)
 		return "calls came suddenly, and its last ones were not counted";
-	if (estimate->hidden > MATTERS * estimate->calls)
+	if (estimate->hidden + estimate->lifted > MATTERS * estimate->calls)
 		return "calls came suddenly, and stopped unseen";
 	/* That windows saw no call says little of what came between them. */
 	if (estimate->active < ENOUGH && !(estimate->full > 0) &&
@@ -183,12 +191,11 @@ static const char *problem_of(const struct estimate *estimate)
 		return "few epochs with calls";
 	if (unseen > MATTERS * estimate->calls && estimate->largest > LARGEST * unseen)
 		return "calls come in bursts";
-	if (estimate->squares > 0 && freedom_of(estimate) < ENOUGH)
+	if (estimate->squares > 0 && estimate_freedom(estimate->squares, estimate->quads) < ENOUGH)
 		return "calls come in bursts";
 	return NULL;
 }
 
-/* As of a logarithm that is normal: a sum of few large parts has its tail above. */
 struct interval estimate_interval(const struct estimate *estimate)
 {
 	struct interval interval = { .calls = estimate->calls,
@@ -202,9 +209,11 @@ struct interval estimate_interval(const struct estimate *estimate)
 	interval.problem = problem_of(estimate);
 	few = estimate->sampled > 1 ? estimate->sampled / (estimate->sampled - 1) : 1;
 	spread = interval.calls > 0 ? sqrt(estimate->squares * few) / interval.calls : 0;
-	factor = exp(student(freedom_of(estimate)) * sqrt(log1p(spread * spread)));
+	factor = estimate_factor(spread * spread,
+				 estimate_freedom(estimate->squares, estimate->quads));
 	/* Calls are whole, and the ends of epochs belong to one or the other. */
 	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->blurred);
+	interval.calls += estimate->lifted;
 	/* Nothing came behind a sudden end by which to tell: it went on like that, or twice as
 	 * fast. */
 	open = estimate->burst * estimate->pending;

@@ -47,7 +47,8 @@ struct estimate {
 	double known;	  /* epochs */
 	double pending;	  /* ticks behind a sudden end: they are as the next window is */
 	double burst;	  /* calls per tick before that end */
-	double hidden;	  /* calls that there may be behind sudden ends, if it went on like that */
+	double lifted;	  /* calls that there likely are behind sudden ends */
+	double hidden;	  /* and that there may be in addition, if it went on like that */
 	double time;	  /* ticks of all epochs */
 	double unwatched; /* of them */
 	double blurred;	  /* how far off calls may be since counting slowed the program */
@@ -69,6 +70,14 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch);
 void estimate_join(struct estimate *sum, const struct estimate *other);
 
 struct interval estimate_interval(const struct estimate *estimate);
+
+/*
+ * estimate_freedom - degrees of freedom of a variance: the sum of its parts, and that of their
+ * squares. estimate_factor - how far above and below a sum the interval reaches, as a factor.
+ * @variance: relative
+ */
+double estimate_freedom(double squares, double quads);
+double estimate_factor(double variance, double freedom);
 
 /*
  * estimate_slowed - share of a window in which the program did not get on, from 0 to 0.8.

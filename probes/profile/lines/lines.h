@@ -26,4 +26,10 @@ struct block {
  */
 int lines_write_llvm(FILE *out, const char *object, struct block *block, size_t n);
 
+/*
+ * lines_write_gcov - what "gcov --json-format" says of a file of counts, for the object: a line of
+ * JSON. Without branches: of two blocks one behind the other, calls between them hide the edge.
+ */
+int lines_write_gcov(FILE *out, const char *object, struct block *block, size_t n);
+
 #endif

@@ -33,32 +33,46 @@ long profile_function(struct profile *profile, const char *name, const char *obj
 	return (long)profile->functions - 1;
 }
 
-int profile_stack(struct profile *profile, const size_t *frame, size_t frames, double calls)
+static struct stack *stack_of(struct profile *profile, const struct stack *like)
 {
+	size_t size = like->frames * sizeof(*like->frame);
 	struct stack *all;
 
-	for (size_t i = 0; i < profile->stacks; i++) {
-		struct stack *stack = &profile->stack[i];
-
-		if (stack->frames != frames ||
-		    memcmp(stack->frame, frame, frames * sizeof(*frame)) != 0)
-			continue;
-		stack->calls += calls;
-		return 0;
-	}
+	for (size_t i = 0; i < profile->stacks; i++)
+		if (profile->stack[i].frames == like->frames &&
+		    !memcmp(profile->stack[i].frame, like->frame, size))
+			return &profile->stack[i];
 	all = grow(profile->stack, profile->stacks, sizeof(*all));
 	if (!all)
-		return -ENOMEM;
+		return NULL;
 	profile->stack = all;
 	all += profile->stacks;
-	*all = (struct stack){ .frame = calloc(frames ? frames : 1, sizeof(*frame)),
-			       .frames = frames,
-			       .calls = calls };
+	*all = (struct stack){ .frame = malloc(size ? size : 1), .frames = like->frames };
 	if (!all->frame)
-		return -ENOMEM;
-	memcpy(all->frame, frame, frames * sizeof(*frame));
+		return NULL;
+	memcpy(all->frame, like->frame, size);
 	profile->stacks++;
+	return all;
+}
+
+int profile_stack(struct profile *profile, const struct stack *stack)
+{
+	struct stack *known = stack_of(profile, stack);
+
+	if (!known)
+		return -ENOMEM;
+	known->calls += stack->calls;
+	known->seconds += stack->seconds;
+	known->total += stack->total;
 	return 0;
+}
+
+bool profile_timed(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->functions; i++)
+		if (profile->function[i].times.timed > 0)
+			return true;
+	return false;
 }
 
 int profile_phase(struct profile *profile, const struct phase *phase)
@@ -77,11 +91,13 @@ struct place {
 	size_t was;
 };
 
-static int by_calls(const void *a, const void *b)
+static int by_weight(const void *a, const void *b)
 {
 	const struct function *one = &((const struct place *)a)->function;
 	const struct function *two = &((const struct place *)b)->function;
 
+	if (one->times.self.value != two->times.self.value)
+		return one->times.self.value > two->times.self.value ? -1 : 1;
 	if (one->calls != two->calls)
 		return one->calls > two->calls ? -1 : 1;
 	return strcmp(one->name, two->name);
@@ -104,7 +120,7 @@ int profile_sort(struct profile *profile)
 	for (size_t i = 0; i < n && !ret; i++)
 		place[i] = (struct place){ profile->function[i], i };
 	if (!ret)
-		qsort(place, n, sizeof(*place), by_calls);
+		qsort(place, n, sizeof(*place), by_weight);
 	for (size_t i = 0; i < n && !ret; i++) {
 		profile->function[i] = place[i].function;
 		now[place[i].was] = i;

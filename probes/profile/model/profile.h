@@ -5,8 +5,25 @@
 #ifndef PROBES_PROFILE_MODEL_PROFILE_H
 #define PROBES_PROFILE_MODEL_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Estimated; the interval of 95 %. */
+struct range {
+	double value, low, high;
+};
+
+/* Seconds of a function's calls. Nothing is known where timed is 0. */
+struct times {
+	struct range
+		total; /* with a CPU, with what the calls called; of nested ones the outermost */
+	struct range self;   /* without what they called, where that was timed */
+	double wall;	     /* total, and what the calls waited */
+	double timed;	     /* calls */
+	double torn, cut;    /* calls that were timed in vain: without an exit, and for too long */
+	const char *problem; /* why the intervals may be wrong; static, or NULL */
+};
 
 struct function {
 	char *name;
@@ -14,13 +31,16 @@ struct function {
 	double calls, low, high; /* estimated; the interval of 95 % */
 	double counted;		 /* calls that were seen */
 	const char *problem;	 /* why the interval may be wrong; static, or NULL */
+	struct times times;
 };
 
 /* Calls of the last function by this chain of callers. */
 struct stack {
 	size_t *frame; /* indices of functions, the outermost first */
 	size_t frames;
-	double calls; /* self: not those of what it calls */
+	double calls;	/* self: not those of what it calls */
+	double seconds; /* self; 0 where nothing is known */
+	double total;	/* seconds with what it calls */
 };
 
 struct phase {
@@ -35,9 +55,12 @@ struct quality {
 	double budget; /* share; what the profile was to cost */
 	double cost;   /* share; what it says that it cost */
 	double toggles;
-	double lost;	/* calls of which the caller was not kept */
-	double refused; /* functions that could not be watched */
+	double toggling; /* of the cost: share that they took */
+	double lost;	 /* calls of which the caller was not kept */
+	double refused;	 /* functions that could not be watched */
 	double processes;
+	double exits;	  /* functions whose exits can be seen */
+	double torn, cut; /* calls, see struct times */
 };
 
 struct profile {
@@ -55,13 +78,16 @@ struct profile {
  */
 long profile_function(struct profile *profile, const char *name, const char *object);
 
-/* profile_stack, profile_phase - one more. A stack that is there already gets the calls. 0,
- * -ENOMEM. */
-int profile_stack(struct profile *profile, const size_t *frame, size_t frames, double calls);
+/* profile_stack, profile_phase - one more. A stack that is there already gets the calls, or time.
+ * 0, -ENOMEM. */
+int profile_stack(struct profile *profile, const struct stack *stack);
 int profile_phase(struct profile *profile, const struct phase *phase);
 
-/* profile_sort - functions by calls, the most first; stacks name them by their new indices.
- * -ENOMEM. */
+/* profile_timed - whether times of any function are known. */
+bool profile_timed(const struct profile *profile);
+
+/* profile_sort - functions by their own time, then by calls, the most first; stacks name them by
+ * their new indices. -ENOMEM. */
 int profile_sort(struct profile *profile);
 
 void profile_free(struct profile *profile);

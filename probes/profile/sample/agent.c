@@ -3,8 +3,10 @@
  * What "fastinst profile" puts into a program by LD_PRELOAD. Its environment:
  *
  *	FASTINST_OUTPUT	   folder; each process leaves its lines there in a file named by its PID
- *	FASTINST_PROFILE   "EPOCH BUDGET SAMPLES LIMIT BY_COUNT", numbers
+ *	FASTINST_PROFILE   "EPOCH BUDGET SAMPLES LIMIT BY_COUNT NO_TIMES", numbers
  *	FASTINST_FUNCTIONS patterns of fi_find(), separated by blanks
+ *
+ * "fastinst profile --pid" puts it into a process that runs, and calls fastinst_profile().
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,24 +21,27 @@
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
+#include "probes/agent/visit.h"
 #include "probes/include/fastinst.h"
 #include "probes/profile/sample/epochs.h"
 #include "probes/profile/sample/report.h"
 
 static _Atomic pid_t owner; /* who has not reported yet; 0: it has, or there is nothing to report */
+static const char *folder;
+static bool visited; /* the process was running before */
 
-static bool read_options(struct options *options)
+int fastinst_profile(const char *text);
+
+static bool read_options(struct options *options, const char *text, const char *functions)
 {
-	const char *text = getenv("FASTINST_PROFILE");
-	int by_count;
+	int by_count, no_times;
 
-	options->functions = getenv("FASTINST_FUNCTIONS");
-	if (!options->functions)
-		options->functions = "*";
-	if (!text || sscanf(text, "%lf %lf %u %u %d", &options->epoch, &options->budget,
-			    &options->samples, &options->limit, &by_count) != 5)
+	options->functions = functions && *functions ? functions : "*";
+	if (!text || sscanf(text, "%lf %lf %u %u %d %d", &options->epoch, &options->budget,
+			    &options->samples, &options->limit, &by_count, &no_times) != 6)
 		return false;
 	options->by_count = by_count;
+	options->no_times = no_times;
 	return true;
 }
 
@@ -44,14 +49,13 @@ static void forked(void)
 {
 	if (!owner)
 		return;
-	owner = getpid();
-	epochs_forked();
+	owner = visited ? 0 : getpid();
+	epochs_forked(!visited);
 }
 
 /* The child of vfork() has its parent's memory, and another PID. */
 static void end_profile(void)
 {
-	const char *folder = getenv("FASTINST_OUTPUT");
 	pid_t me = getpid(), expected = me;
 	char path[PATH_MAX];
 	FILE *out;
@@ -70,22 +74,60 @@ static void end_profile(void)
 	epochs_unlock();
 }
 
-__attribute__((constructor)) static void start(void)
+static int begin(const char *text, const char *functions)
 {
+	static bool known;
 	struct options options = { 0 };
-	int ret = read_options(&options) ? fi_init() : -EINVAL;
+	int ret = read_options(&options, text, functions) ? fi_init() : -EINVAL;
 
 	if (!ret)
 		ret = epochs_start(&options);
-	if (!ret)
+	if (!ret && !known)
 		ret = -pthread_atfork(NULL, NULL, forked);
-	if (ret < 0) {
-		dprintf(STDERR_FILENO, "fastinst: no profile, the program runs without it: %s\n",
-			strerror(-ret));
-		return;
-	}
+	if (ret)
+		return ret;
+	known = true;
 	owner = getpid();
 	leave_by(end_profile);
+	return 0;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	const char *text = getenv("FASTINST_PROFILE");
+	int ret;
+
+	folder = getenv("FASTINST_OUTPUT");
+	if (!text || !folder)
+		return;
+	ret = begin(text, getenv("FASTINST_FUNCTIONS"));
+	if (ret < 0)
+		dprintf(STDERR_FILENO, "fastinst: no profile, the program runs without it: %s\n",
+			strerror(-ret));
+}
+
+/*
+ * @text: "start", the folder of the report, options and patterns as in the environment, a line
+ *each; or "stop": the report is written, and nothing is probed any more.
+ */
+int fastinst_profile(const char *text)
+{
+	static char where[PATH_MAX], patterns[sizeof(((struct visit *)0)->copy)];
+	struct visit visit;
+
+	if (!visit_begin(&visit, text))
+		return -ENAMETOOLONG;
+	if (!strcmp(visit.line[0], "stop")) {
+		end_profile();
+		return epochs_stop();
+	}
+	if (owner)
+		return -EBUSY;
+	snprintf(where, sizeof(where), "%s", visit.line[1]);
+	snprintf(patterns, sizeof(patterns), "%s", visit.line[4]);
+	folder = where;
+	visited = true;
+	return begin(visit.line[2], patterns);
 }
 
 /* No probe of an object that goes may be turned on meanwhile. */

@@ -13,7 +13,9 @@
 
 #include <patchcore/mapping.h>
 
+#include "probes/agent/alone.h"
 #include "probes/profile/estimate/pace.h"
+#include "probes/profile/sample/exits.h"
 #include "probes/profile/sample/price.h"
 #include "probes/profile/sample/watch.h"
 #include "stress/base/random.h"
@@ -24,6 +26,9 @@
 #define SLACK		10000  /* ticks by which a call may seem to come before the window */
 #define SLOWED_MOST	0.2    /* share */
 #define REST		16     /* epochs between looks at what is hardly called */
+#define MANY		4      /* times the samples, of which the first are not timed */
+#define RECENT		50e-6  /* seconds */
+#define MISJUDGED	0.5    /* share of what is taken off calls' time that may be wrong */
 
 static struct options options;
 static struct book *books;
@@ -37,7 +42,7 @@ static double parallel = 1; /* threads of the program that run, of late */
 static double calls_run;    /* of the probe function */
 static uint32_t known;	    /* probes that were asked for */
 static pthread_mutex_t lock;
-static _Atomic bool over;
+static _Atomic unsigned session; /* another for each thread of epochs, and when it is over */
 
 /* --- Clocks ---------------------------------------------------------------------------------- */
 
@@ -120,6 +125,13 @@ double epochs_cost(void)
 	return account.used > 0 ? account.spent / account.used : 0;
 }
 
+double epochs_toggling(void)
+{
+	double off = (double)atomic_load_explicit(&watch_common.off_ticks, memory_order_relaxed);
+
+	return account.used > 0 ? (off + account.turning_on) / account.used : 0;
+}
+
 /* --- Windows --------------------------------------------------------------------------------- */
 
 static uint64_t window_of(const struct book *book)
@@ -139,8 +151,30 @@ static uint64_t since(uint64_t start, uint64_t now)
 	return now > start ? (uint64_t)((double)(now - start) / parallel) : 0;
 }
 
-static double learn(struct book *book, uint64_t end)
+/* The time of calls that ended since the last look. */
+static void learn_times(uint32_t id, double calls)
 {
+	struct watch *watch = &watches[id];
+	struct duration *duration = &books[id].duration;
+	struct timed epoch = { .calls = calls };
+	double taken;
+
+	if (!watch->group)
+		return;
+	epoch.timed = (double)atomic_exchange_explicit(&watch->timed, 0, memory_order_relaxed);
+	epoch.time = (double)atomic_exchange_explicit(&watch->time, 0, memory_order_relaxed);
+	epoch.wall = (double)atomic_exchange_explicit(&watch->wall, 0, memory_order_relaxed);
+	taken = (double)atomic_exchange_explicit(&watch->taken, 0, memory_order_relaxed);
+	if (epoch.timed > 0)
+		epoch.blur = MISJUDGED * taken / epoch.timed;
+	duration->torn += (double)atomic_exchange_explicit(&watch->torn, 0, memory_order_relaxed);
+	duration->cut += (double)atomic_exchange_explicit(&watch->cut, 0, memory_order_relaxed);
+	duration_add(duration, &epoch);
+}
+
+static double learn(uint32_t id, uint64_t end)
+{
+	struct book *book = &books[id];
 	double before = book->estimate.calls;
 
 	book->epoch.length = since(book->start, end);
@@ -151,6 +185,7 @@ static double learn(struct book *book, uint64_t end)
 		book->epoch.watched = book->epoch.length;
 	estimate_add(&book->estimate, &book->epoch);
 	calls_run += (double)book->epoch.calls;
+	learn_times(id, book->estimate.calls - before);
 	return book->estimate.calls - before;
 }
 
@@ -207,14 +242,6 @@ static void read_epoch(uint32_t id, uint64_t state, uint64_t now)
 		correct(watch, state, now > began ? now - began : 0, epoch);
 }
 
-/* Nothing is counted from here on, until open_window(). False: the probe just turned itself off. */
-static bool next_number(struct watch *watch, uint64_t state)
-{
-	return atomic_compare_exchange_strong_explicit(
-		&watch->state, &state, ((state | WATCH_BITS) + 1) & ~(uint64_t)WATCH_BITS,
-		memory_order_acq_rel, memory_order_relaxed);
-}
-
 /*
  * The thread that opens windows has just emptied the caches of the CPU that the program gets back,
  * or the program has just come to it: for a while it is slower than it is on average.
@@ -224,6 +251,15 @@ static uint64_t warm_of(uint64_t window)
 	if (window == WINDOW_WHOLE)
 		return 0;
 	return (uint64_t)(WARM_UP * per_second);
+}
+
+/* Where many calls are expected there are enough behind the first ones. */
+static uint64_t skip_of(const struct book *book, uint64_t window)
+{
+	bool many = window != WINDOW_WHOLE &&
+		    book->estimate.expected * (double)window > MANY * options.samples;
+
+	return many ? options.samples : 0;
 }
 
 /* No window is open, so that nothing is counted until start_window(). */
@@ -239,6 +275,7 @@ static void prepare_window(uint32_t id, uint64_t window)
 	atomic_store_explicit(&watch->window, window, memory_order_relaxed);
 	atomic_store_explicit(&watch->wish, window, memory_order_relaxed);
 	atomic_store_explicit(&watch->warm, warm_of(window), memory_order_relaxed);
+	atomic_store_explicit(&watch->skip, skip_of(book, window), memory_order_relaxed);
 	watch_mark(watch);
 }
 
@@ -262,7 +299,7 @@ static double go_on(uint32_t id, uint64_t state, uint64_t now)
 	double calls;
 
 	if (whole) {
-		calls = learn(book, now);
+		calls = learn(id, now);
 		book->base += book->epoch.calls;
 		book->start = now;
 		window = window_of(book);
@@ -276,10 +313,10 @@ static double go_on(uint32_t id, uint64_t state, uint64_t now)
 		}
 	}
 	atomic_store_explicit(&watch->from, NEVER, memory_order_release);
-	if (!next_number(watch, state))
+	if (!watch_next(watch, state))
 		return whole ? calls : 0;
 	if (!whole) {
-		calls = learn(book, now);
+		calls = learn(id, now);
 		window = window_of(book);
 	}
 	book->start = now;
@@ -310,29 +347,56 @@ static void add_reopen(struct reopen *reopen, uint32_t id)
 	reopen->ids[reopen->n++] = id;
 }
 
-static double activate(const uint32_t *ids, const uint64_t *windows, size_t n)
+/* Without those that are being turned off right now: their turn is the next epoch. */
+static size_t claim_all(const struct reopen *reopen)
 {
-	double calls = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < reopen->n; i++) {
+		struct watch *watch = &watches[reopen->ids[i]];
+		uint64_t state = atomic_load(&watch->state);
+
+		if (state & WATCH_LEAVES || !watch_next(watch, state))
+			continue;
+		atomic_store_explicit(&watch->from, NEVER, memory_order_relaxed);
+		reopen->ids[kept] = reopen->ids[i];
+		reopen->windows[kept++] = reopen->windows[i];
+	}
+	return kept;
+}
+
+static void exits_first(const uint32_t *ids, size_t n)
+{
+	long exits = exits_on(ids, n);
+
+	if (exits < 0)
+		account.refused++;
+	else
+		account.toggles += (uint64_t)exits;
+}
+
+static double activate(const struct reopen *reopen)
+{
+	const uint32_t *ids = reopen->ids;
+	size_t n = claim_all(reopen);
+	double calls = 0, before;
 	uint64_t now;
 
-	for (size_t i = 0; i < n; i++) {
-		struct watch *watch = &watches[ids[i]];
-
-		atomic_store_explicit(&watch->from, NEVER, memory_order_relaxed);
-		next_number(watch, atomic_load_explicit(&watch->state, memory_order_relaxed));
-	}
+	exits_first(ids, n);
+	before = seconds(CLOCK_THREAD_CPUTIME_ID);
 	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)
 		account.refused++;
+	account.turning_on += (seconds(CLOCK_THREAD_CPUTIME_ID) - before) * per_second;
 	account.toggles += n;
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {
 		struct book *book = &books[ids[i]];
 
 		if (book->opened)
-			calls += learn(book, now);
+			calls += learn(ids[i], now);
 		book->opened = true;
 		book->start = now;
-		prepare_window(ids[i], windows[i]);
+		prepare_window(ids[i], reopen->windows[i]);
 		rest(ids[i]);
 	}
 	now = watch_clock();
@@ -354,6 +418,8 @@ static double visit(uint32_t id, struct reopen *reopen, uint64_t now)
 		return 0;
 	}
 	calls = go_on(id, state, now);
+	/* One may have turned itself off just when the entry was turned on. */
+	exits_first(&id, 1);
 	rest(id);
 	return calls;
 }
@@ -394,11 +460,16 @@ static void count_caller(const struct caller *caller)
 	for (unsigned i = 0; i < 64; i++) {
 		struct caller_count *count = &account.callers[((hash >> 40) + i) % CALLERS];
 
-		if (!count->calls)
-			*count = (struct caller_count){ caller->id, caller->from, 0 };
+		if (!count->from)
+			*count = (struct caller_count){ .id = caller->id, .from = caller->from };
 		if (count->id != caller->id || count->from != caller->from)
 			continue;
-		count->calls++;
+		if (caller->time == NOT_TIMED) {
+			count->calls++;
+			return;
+		}
+		count->timed++;
+		count->time += (double)caller->time;
 		return;
 	}
 	account.lost++;
@@ -449,7 +520,8 @@ static void look_at_all(struct reopen *reopen, double *calls)
 	double rates = 0;
 
 	for (uint32_t id = 0; id < known; id++) {
-		if (rests[id]) {
+		/* What was rare and turned itself off is not. */
+		if (rests[id] && !is_closed(id)) {
 			rests[id]--;
 			continue;
 		}
@@ -467,20 +539,19 @@ static void run_epoch(void)
 {
 	struct reopen reopen = { .ids = calloc(known + 1, sizeof(uint32_t)),
 				 .windows = calloc(known + 1, sizeof(uint64_t)) };
-	static uint64_t before;
-	uint64_t start = before ? before : account.began;
+	uint64_t start = account.last ? account.last : account.began;
 	double calls = 0;
 
 	if (reopen.ids && reopen.windows) {
 		look_at_all(&reopen, &calls);
 		if (reopen.n)
-			calls += activate(reopen.ids, reopen.windows, reopen.n);
+			calls += activate(&reopen);
 	}
 	free(reopen.ids);
 	free(reopen.windows);
 	drain();
-	before = ticks();
-	add_moment(start, before, calls, spent() - account.spent);
+	account.last = ticks();
+	add_moment(start, account.last, calls, spent() - account.spent);
 	account.epochs++;
 }
 
@@ -491,15 +562,29 @@ struct range {
 	uintptr_t from, to;
 };
 
+static struct range opened[256]; /* the others are slower */
+static size_t opened_n;
+
 /* Turning off and on costs no system call then. Where it is refused, each does. */
 static void keep_open(const struct range *range)
 {
 	size_t len = range->to - range->from;
 
-	if (range->to <= range->from)
+	if (range->to <= range->from || opened_n == sizeof(opened) / sizeof(*opened))
 		return;
-	if (pc_text_open((void *)range->from, len) < 0)
-		pc_text_alias((void *)range->from, len);
+	if (pc_text_open((void *)range->from, len) < 0 &&
+	    pc_text_alias((void *)range->from, len) < 0)
+		return;
+	opened[opened_n++] = *range;
+}
+
+static void close_all(void)
+{
+	while (opened_n) {
+		const struct range *range = &opened[--opened_n];
+
+		pc_text_close((void *)range->from, range->to - range->from);
+	}
 }
 
 static void note_range(struct range *range, const struct fi_probe *probe)
@@ -536,6 +621,15 @@ static void take_pattern(const char *pattern, uint32_t *found, uint32_t n, struc
 		take(found[i], reopen, range);
 }
 
+/* Turned on and off with their entries. */
+static void take_exits(const struct reopen *reopen)
+{
+	long functions = options.no_times ? 0 : exits_take(reopen->ids, reopen->n, known);
+
+	if (functions > 0)
+		account.with_exits += (uint64_t)functions;
+}
+
 static void watch_new(uint32_t n)
 {
 	struct reopen reopen = { .ids = calloc(n + 1, sizeof(uint32_t)),
@@ -549,8 +643,9 @@ static void watch_new(uint32_t n)
 			if (*pattern)
 				take_pattern(pattern, found, n, &reopen, &range);
 		keep_open(&range);
+		take_exits(&reopen);
 		if (reopen.n)
-			activate(reopen.ids, reopen.windows, reopen.n);
+			activate(&reopen);
 	}
 	known = n;
 	free(copy);
@@ -631,20 +726,26 @@ static uint64_t tick_epoch(void)
 	return next;
 }
 
+static bool is_session(const void *data)
+{
+	return (unsigned)(uintptr_t)data == atomic_load_explicit(&session, memory_order_relaxed);
+}
+
 static void *thread(void *data)
 {
 	uint64_t next = pace.length;
 
 	fi_own_thread(1);
-	while (!atomic_load_explicit(&over, memory_order_relaxed)) {
+	while (is_session(data) && !agent_alone(1)) {
 		sleep_ticks(next);
 		if (pthread_mutex_lock(&lock))
 			break;
-		if (!atomic_load_explicit(&over, memory_order_relaxed))
+		if (is_session(data))
 			next = tick_epoch();
 		pthread_mutex_unlock(&lock);
 	}
-	return data;
+	fi_own_thread(-1);
+	return NULL;
 }
 
 /* With all signals blocked but the one of patches. */
@@ -657,7 +758,8 @@ static int start_thread(void)
 	sigfillset(&all);
 	sigdelset(&all, SIGTRAP);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&id, NULL, thread, NULL);
+	ret = pthread_create(&id, NULL, thread,
+			     (void *)(uintptr_t)atomic_fetch_add(&session, 1) + 1);
 	if (!ret) {
 		pthread_getcpuclockid(id, &watch_common.own);
 		pthread_detach(id);
@@ -680,7 +782,7 @@ static void begin(void)
 	pace.length = pace.shortest;
 }
 
-int epochs_start(const struct options *wish)
+static int prepare(void)
 {
 	void *all = mmap(
 		NULL, FI_PROBES_MAX * sizeof(struct book) + CALLERS * sizeof(struct caller_count),
@@ -689,7 +791,6 @@ int epochs_start(const struct options *wish)
 
 	if (all == MAP_FAILED)
 		return -ENOMEM;
-	options = *wish;
 	account.callers = all;
 	books = (struct book *)(account.callers + CALLERS);
 	per_second = measure_ticks();
@@ -700,18 +801,88 @@ int epochs_start(const struct options *wish)
 		ret = ring_start();
 	if (ret)
 		return ret;
-	watch_common.limit = options.limit;
 	watch_common.callers = options.samples;
+	watch_common.ticks_per_4s = (uint64_t)(per_second * 4294967296e-9);
+	watch_common.recent = (uint64_t)(RECENT * per_second);
+	watch_common.limit = UINT32_MAX;
 	price_measure();
-	begin();
-	ret = epochs_lock();
+	return 0;
+}
+
+static void reset(uint32_t id);
+
+/* As if it were the first time. */
+static void forget(void)
+{
+	struct caller_count *callers = account.callers;
+
+	for (uint32_t id = 0; id < known; id++) {
+		reset(id);
+		books[id] = (struct book){ 0 };
+		watches[id].group = NULL;
+		rests[id] = 0;
+	}
+	exits_forget();
+	known = 0;
+	calls_run = 0;
+	account = (struct account){ .callers = callers };
+	memset(callers, 0, CALLERS * sizeof(*callers));
+}
+
+int epochs_start(const struct options *wish)
+{
+	int ret = 0;
+
+	options = *wish;
+	if (!books)
+		ret = prepare();
+	else
+		forget();
 	if (!ret)
-		ret = start_thread();
+		ret = epochs_lock();
 	if (ret)
 		return ret;
-	watch_new(fi_probes());
+	watch_common.limit = options.limit;
+	watch_common.callers = options.samples;
+	begin();
+	ret = start_thread();
+	if (!ret)
+		watch_new(fi_probes());
 	epochs_unlock();
-	return 0;
+	return ret;
+}
+
+/* What comes late sees that no window is open. */
+static int turn_all_off(void)
+{
+	uint32_t *ids = calloc(known + 1, sizeof(*ids));
+	size_t n = 0;
+	int ret;
+
+	if (!ids)
+		return -ENOMEM;
+	for (uint32_t id = 0; id < known; id++) {
+		if (!books[id].opened)
+			continue;
+		atomic_fetch_or(&watches[id].state, WATCH_OVER);
+		ids[n++] = id;
+	}
+	ret = fi_deactivate_batch(ids, n);
+	exits_off();
+	free(ids);
+	return ret;
+}
+
+int epochs_stop(void)
+{
+	int ret = epochs_lock();
+
+	if (ret)
+		return ret;
+	ret = turn_all_off();
+	close_all();
+	epochs_unlock();
+	return ret ? ret : fi_synchronize();
 }
 
 /* Threads of the parent that were turning probes off are not here to finish it. */
@@ -721,10 +892,16 @@ static void reset(uint32_t id)
 	uint64_t state = atomic_load_explicit(&watch->state, memory_order_relaxed);
 
 	books[id] = (struct book){ .watched = true };
+	atomic_store_explicit(&watch->pending, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->timed, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->time, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->wall, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->taken, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch->calls, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch->late, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch->from, NEVER, memory_order_relaxed);
-	atomic_store_explicit(&watch->state, state | WATCH_OVER, memory_order_relaxed);
+	atomic_store_explicit(&watch->state, (state & ~(uint64_t)WATCH_LOW) | WATCH_OVER,
+			      memory_order_relaxed);
 }
 
 /* All of them, before the child runs on. */
@@ -741,23 +918,29 @@ static void open_again(void)
 			add_reopen(&reopen, id);
 	}
 	if (reopen.n)
-		activate(reopen.ids, reopen.windows, reopen.n);
+		activate(&reopen);
 	free(reopen.ids);
 	free(reopen.windows);
 }
 
-void epochs_forked(void)
+void epochs_forked(bool again)
 {
 	struct caller_count *callers = account.callers;
+	uint64_t with_exits = account.with_exits;
 
 	fi_own_thread(-1);
 	lock_start();
 	ring_forked();
-	account = (struct account){ .callers = callers };
+	exits_forked();
+	account = (struct account){ .callers = callers, .with_exits = with_exits };
 	calls_run = 0;
 	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
 	memset(callers, 0, CALLERS * sizeof(*callers));
 	begin();
+	if (!again) {
+		turn_all_off();
+		return;
+	}
 	if (epochs_lock() || start_thread())
 		return;
 	open_again();
@@ -768,14 +951,14 @@ void epochs_finish(void)
 {
 	uint64_t now = watch_clock();
 
-	atomic_store_explicit(&over, true, memory_order_relaxed);
+	atomic_fetch_add(&session, 1);
 	for (uint32_t id = 0; id < known; id++) {
 		uint64_t state = atomic_load_explicit(&watches[id].state, memory_order_relaxed);
 
 		if (!books[id].opened)
 			continue;
 		read_epoch(id, state, now);
-		learn(&books[id], now);
+		learn(id, now);
 	}
 	drain();
 }

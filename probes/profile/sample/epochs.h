@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"
 
 struct options {
@@ -18,13 +19,15 @@ struct options {
 	unsigned samples;
 	unsigned limit;
 	bool by_count;	       /* windows are never closed by time */
+	bool no_times;	       /* exits are left alone */
 	const char *functions; /* patterns of fi_find(), separated by blanks */
 };
 
 /* What is known of one probe. */
 struct book {
 	struct estimate estimate;
-	uint64_t start; /* of the epoch, by the program's clock */
+	struct duration duration; /* ticks */
+	uint64_t start;		  /* of the epoch, by the program's clock */
 	uint64_t window;
 	uint64_t base;
 	struct epoch epoch; /* that waits for its length */
@@ -33,7 +36,8 @@ struct book {
 };
 
 struct caller_count {
-	uint64_t id, from, calls;
+	uint64_t id, from, calls, timed;
+	double time; /* ticks */
 };
 
 struct moment {
@@ -46,10 +50,13 @@ struct moment {
 
 struct account {
 	uint64_t epochs, toggles, lost, refused;
+	uint64_t with_exits;	      /* functions */
 	uint64_t began;		      /* ticks */
+	uint64_t last;		      /* epoch's end; 0: there was none */
 	double began_at;	      /* seconds */
 	double spent, used;	      /* ticks */
-	struct caller_count *callers; /* CALLERS of them; calls is 0 where there is none */
+	double turning_on;	      /* of them */
+	struct caller_count *callers; /* CALLERS of them; from is 0 where there is none */
 	struct moment moment[MOMENTS];
 	unsigned moments, merged; /* each is of so many epochs */
 };
@@ -57,8 +64,12 @@ struct account {
 /* epochs_start - finds probes, opens all windows, starts the thread. Negative errno. */
 int epochs_start(const struct options *options);
 
-/* epochs_forked - in the child: nothing was counted, and there is a thread again. */
-void epochs_forked(void);
+/* epochs_stop - nothing is probed any more; epochs_start() may come again. Negative errno. */
+int epochs_stop(void);
+
+/* epochs_forked - in the child: nothing was counted, and there is a thread again, or nothing is
+ * probed. */
+void epochs_forked(bool again);
 
 /* epochs_lock, epochs_unlock - the thread waits meanwhile. Recursive. -ETIMEDOUT after a second. */
 int epochs_lock(void);
@@ -75,6 +86,9 @@ struct account *epochs_account(void);
 
 /* epochs_cost - share of the CPU time of the program that the profile took, by its own measure. */
 double epochs_cost(void);
+
+/* epochs_toggling - of that, what turning probes on and off took. */
+double epochs_toggling(void);
 const struct options *epochs_options(void);
 
 #endif

@@ -7,10 +7,10 @@
 
 #include <stdbool.h>
 
-/* price_measure - sets watch_common.price; takes less than a millisecond. */
+/* price_measure - sets the prices of watch_common; takes about a millisecond. */
 void price_measure(void);
 
-/* price_is_own - whether a site is that of the function that is measured by. */
+/* price_is_own - whether a site is one of the functions that are measured by. */
 bool price_is_own(const void *site);
 
 #endif

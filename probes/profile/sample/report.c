@@ -20,22 +20,46 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void put_function(FILE *out, uint32_t id)
+static void put_numbers(FILE *out, char tag, const struct fi_probe *probe, const void *numbers,
+			int n)
 {
-	const struct estimate *one = &epochs_book(id)->estimate;
-	double number[ESTIMATE_NUMBERS];
-	struct fi_probe probe;
+	const double *number = numbers;
 
-	if (!(one->known > 0) || fi_get(id, &probe) < 0)
-		return;
-	fprintf(out, "F\t%s\t%s", probe.function, probe.object);
-	memcpy(number, one, sizeof(number));
-	for (int i = 0; i < ESTIMATE_NUMBERS; i++)
+	fprintf(out, "%c\t%s\t%s", tag, probe->function, probe->object);
+	for (int i = 0; i < n; i++)
 		fprintf(out, "\t%a", number[i]);
 	fputc('\n', out);
 }
 
-static void put_caller(FILE *out, const struct caller_count *count, const char *program)
+static struct duration in_seconds(const struct duration *ticks, double per_second)
+{
+	struct duration duration = *ticks;
+	double variance = per_second * per_second;
+
+	duration.time /= per_second;
+	duration.wall /= per_second;
+	duration.blur /= per_second;
+	duration.mean /= per_second;
+	duration.squares /= variance;
+	duration.quads /= variance * variance;
+	return duration;
+}
+
+static void put_function(FILE *out, uint32_t id, double per_second)
+{
+	const struct book *book = epochs_book(id);
+	struct duration duration = in_seconds(&book->duration, per_second);
+	struct fi_probe probe;
+
+	if (!(book->estimate.known > 0) || fi_get(id, &probe) < 0)
+		return;
+	put_numbers(out, 'F', &probe, &book->estimate, ESTIMATE_NUMBERS);
+	if (duration.timed + duration.torn + duration.cut > 0)
+		put_numbers(out, 'T', &probe, &duration, DURATION_NUMBERS);
+}
+
+static void put_caller(FILE *out, const struct caller_count *count, const char *program,
+		       double per_second)
 {
 	const struct link_map *map = NULL;
 	struct fi_probe probe;
@@ -46,8 +70,9 @@ static void put_caller(FILE *out, const struct caller_count *count, const char *
 	    !dladdr1((const void *)count->from, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
 		return;
 	object = map->l_name && *map->l_name ? map->l_name : program;
-	fprintf(out, "C\t%s\t%s\t%s\t%lx\t%llu\n", probe.function, probe.object, object,
-		(unsigned long)(count->from - map->l_addr), (unsigned long long)count->calls);
+	fprintf(out, "C\t%s\t%s\t%s\t%lx\t%llu\t%llu\t%a\n", probe.function, probe.object, object,
+		(unsigned long)(count->from - map->l_addr), (unsigned long long)count->calls,
+		(unsigned long long)count->timed, count->time / per_second);
 }
 
 static void put_moments(FILE *out, double per_second)
@@ -67,20 +92,21 @@ void report_profile(FILE *out)
 {
 	const struct account *account = epochs_account();
 	double seconds = now() - account->began_at;
-	double ticks = (double)(__builtin_ia32_rdtsc() - account->began);
+	double per_second = (double)(__builtin_ia32_rdtsc() - account->began) / seconds;
 	char program[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	ssize_t len = readlink("/proc/thread-self/exe", program, sizeof(program) - 1);
 	uint64_t offs = atomic_load_explicit(&watch_common.offs, memory_order_relaxed);
 	uint32_t n = fi_probes();
 
 	program[len < 0 ? 0 : len] = '\0';
-	fprintf(out, "Q\t%a\t%a\t%a\t%a\t%a\t%a\t%a\n", seconds, (double)account->epochs,
+	fprintf(out, "Q\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\n", seconds, (double)account->epochs,
 		epochs_options()->budget, epochs_cost(), (double)(account->toggles + offs),
-		(double)account->lost, (double)account->refused);
+		(double)account->lost, (double)account->refused, (double)account->with_exits,
+		epochs_toggling());
 	for (uint32_t id = 0; id < n; id++)
-		put_function(out, id);
+		put_function(out, id, per_second);
 	for (unsigned i = 0; i < CALLERS; i++)
-		if (account->callers[i].calls)
-			put_caller(out, &account->callers[i], program);
-	put_moments(out, ticks / seconds);
+		if (account->callers[i].from)
+			put_caller(out, &account->callers[i], program, per_second);
+	put_moments(out, per_second);
 }

@@ -2,9 +2,11 @@
 /*
  * What a process has learned, as lines of text with tabs between the fields; numbers in "%a":
  *
- *	Q seconds epochs budget cost toggles lost refused
+ *	Q seconds epochs budget cost toggles lost refused exits
  *	F function object, and the fields of struct estimate
- *	C function object, the caller's object and address in its file, calls that were seen
+ *	T function object, and the fields of struct duration, in seconds
+ *	C function object, the caller's object and address in its file, calls that were seen, calls
+ *	  that were timed, their seconds
  *	P start length calls cost	a stretch of time, in seconds; the cost is a share
  */
 #ifndef PROBES_PROFILE_SAMPLE_REPORT_H

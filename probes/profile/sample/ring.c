@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/profile/sample/frames.h"
 #include "probes/profile/sample/watch.h"
 
 static __thread struct ring *mine __attribute__((tls_model("initial-exec")));
@@ -21,6 +22,7 @@ static pthread_key_t key;
 static void give_back(void *ring)
 {
 	mine = NULL;
+	frames_drop(ring);
 	atomic_store_explicit(&((struct ring *)ring)->taken, 0, memory_order_release);
 }
 
@@ -104,6 +106,7 @@ struct ring *ring_make(void)
 	if (ring) {
 		atomic_store_explicit(&ring->thread, (int32_t)syscall(SYS_gettid),
 				      memory_order_relaxed);
+		ring->looked = 0;
 		mine = ring;
 		pthread_setspecific(key, ring);
 	}
@@ -118,6 +121,7 @@ void ring_forked(void)
 
 		atomic_store_explicit(&ring->tail, head, memory_order_relaxed);
 		atomic_store_explicit(&ring->lost, 0, memory_order_relaxed);
+		ring->depth = 0;
 		if (ring == mine)
 			atomic_store_explicit(&ring->thread, (int32_t)syscall(SYS_gettid),
 					      memory_order_relaxed);

@@ -13,10 +13,11 @@
 #include <time.h>
 
 #include "probes/profile/estimate/estimate.h"
+#include "probes/profile/sample/frames.h"
 
 #define WITHOUT_VECTORS __attribute__((target("general-regs-only")))
 #define DEAREST		100000 /* ticks of a turning off; what took longer waited for a CPU */
-#define RESUME		30e-6  /* seconds */
+#define PATIENCE	5      /* times the window, until when calls are waited for */
 #define VECTOR_STATES	0xe6   /* as the core's trampoline has them; they take 2,688 bytes */
 
 struct watch *watches;
@@ -43,6 +44,11 @@ int watch_start(void)
 	watches = all;
 	vector_states = states_here();
 	return 0;
+}
+
+bool watch_next(struct watch *watch, uint64_t state)
+{
+	return atomic_compare_exchange_strong(&watch->state, &state, (state | WATCH_LOW) + 1);
 }
 
 /* --- What changes vector registers, and saves them ------------------------------------------- */
@@ -124,8 +130,47 @@ static void note_slowed(struct watch *watch, uint64_t own)
 
 static bool claim(struct watch *watch, uint64_t state, uint64_t why)
 {
-	return atomic_compare_exchange_strong_explicit(&watch->state, &state, state | why,
-						       memory_order_acq_rel, memory_order_relaxed);
+	return atomic_compare_exchange_strong(&watch->state, &state, state | why);
+}
+
+/* --- Ends of windows -----------------------------------------------------------------------------
+ */
+
+WITHOUT_VECTORS static bool is_pending(const struct watch *watch)
+{
+	return PENDING_CALLS(atomic_load(&watch->pending)) > 0;
+}
+
+static void deactivate(uint32_t id)
+{
+	uint64_t before = __builtin_ia32_rdtsc(), ticks;
+
+	fi_deactivate(id);
+	/* Of a thread that was preempted meanwhile not many more. */
+	ticks = __builtin_ia32_rdtsc() - before;
+	atomic_fetch_add_explicit(&watch_common.off_ticks, ticks < DEAREST ? ticks : DEAREST,
+				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&watch_common.offs, 1, memory_order_relaxed);
+}
+
+/* Until it is off the thread of epochs leaves it alone. */
+static void turn_off(struct watch *watch, uint32_t id, uint64_t state)
+{
+	if (!atomic_compare_exchange_strong(&watch->state, &state, state | WATCH_LEAVES))
+		return;
+	frames_cut(watch);
+	deactivate(id);
+	atomic_fetch_and(&watch->state, ~(uint64_t)(WATCH_WAITS | WATCH_LEAVES));
+}
+
+/* While calls are timed none may be passed over, but not for ever. */
+static void close_window(struct watch *watch, uint32_t id, uint64_t state, uint64_t why,
+			 uint64_t since)
+{
+	why |= WATCH_WAITS;
+	atomic_store_explicit(&watch->until, since * PATIENCE, memory_order_relaxed);
+	if (claim(watch, state, why) && !is_pending(watch))
+		turn_off(watch, id, state | why);
 }
 
 /*
@@ -153,81 +198,99 @@ static bool warm_up(struct watch *watch, uint64_t warm, uint64_t since)
 	return true;
 }
 
-/* The time is up, unless the program was not running: then the window lasts longer. */
-static bool end_window(struct watch *watch, uint32_t id, uint64_t state, uint64_t since)
+struct call {
+	struct watch *watch;
+	uint64_t
+		state; /* that it saw: the thread of epochs may have opened the next window since */
+	uint64_t now;
+	uint64_t since; /* the start of the window */
+	uint32_t id;
+};
+
+static bool warms_up(const struct call *call)
 {
+	uint64_t warm = atomic_load_explicit(&call->watch->warm, memory_order_relaxed);
+
+	return warm && !warm_up(call->watch, warm, call->since);
+}
+
+/* The time is up, unless the program was not running: then the window lasts longer. */
+static bool end_window(const struct call *call)
+{
+	struct watch *watch = call->watch;
 	uint64_t wish = atomic_load_explicit(&watch->wish, memory_order_relaxed);
 	uint64_t own = passed(watch);
 
 	if (own + wish / 64 < wish) {
-		atomic_store_explicit(&watch->window, since + wish - own, memory_order_relaxed);
+		atomic_store_explicit(&watch->window, call->since + wish - own,
+				      memory_order_relaxed);
 		return false;
 	}
 	note_slowed(watch, own);
-	if (claim(watch, state, WATCH_OVER))
-		fi_deactivate(id);
+	close_window(watch, call->id, call->state, WATCH_OVER, call->since);
 	return true;
 }
 
-static void end_full(struct watch *watch, uint32_t id, uint64_t state, uint64_t since)
+static bool end_full(const struct call *call)
 {
+	struct watch *watch = call->watch;
 	uint64_t own = passed(watch);
 
 	note_slowed(watch, own);
-	atomic_store_explicit(&watch->filled, since, memory_order_relaxed);
-	atomic_store_explicit(&watch->waited, own < since ? since - own : 0, memory_order_relaxed);
-	if (claim(watch, state, WATCH_FULL))
-		fi_deactivate(id);
+	atomic_store_explicit(&watch->filled, call->since, memory_order_relaxed);
+	atomic_store_explicit(&watch->waited, own < call->since ? call->since - own : 0,
+			      memory_order_relaxed);
+	close_window(watch, call->id, call->state, WATCH_FULL, call->since);
+	return true;
+}
+
+static bool end_waiting(const struct call *call)
+{
+	turn_off(call->watch, call->id, call->state);
+	return true;
+}
+
+static bool end_exit(const struct call *call)
+{
+	struct watch *watch = call->watch;
+
+	if (!claim(watch, call->state, WATCH_OVER | WATCH_LEAVES))
+		return false;
+	deactivate(call->id);
+	atomic_fetch_and(&watch->state, ~(uint64_t)WATCH_LEAVES);
+	return true;
+}
+
+WITHOUT_VECTORS static void note_ticks(struct ring *ring, uint64_t spent)
+{
+	if (ring)
+		ring->spent += spent;
+	atomic_fetch_add_explicit(&watch_common.spent, spent, memory_order_relaxed);
 }
 
 WITHOUT_VECTORS static void note_spent(uint64_t before)
 {
 	uint64_t spent = __builtin_ia32_rdtsc() - before;
 
-	atomic_fetch_add_explicit(&watch_common.spent, spent < DEAREST ? spent : DEAREST,
-				  memory_order_relaxed);
+	note_ticks(ring_here(), spent < DEAREST ? spent : DEAREST);
 }
 
-/*
- * The state that this call saw: the thread of epochs may have opened the next window since. True:
- * this call is not to be counted.
- */
-WITHOUT_VECTORS static __attribute__((noinline)) bool
-stop(struct watch *watch, uint32_t id, uint64_t state, uint64_t since, bool full)
+/* What may use vectors and errno. */
+WITHOUT_VECTORS static __attribute__((noinline)) bool apart(bool (*work)(const struct call *),
+							    const struct call *call)
 {
 	uint64_t before = __builtin_ia32_rdtsc();
 	struct vectors vectors;
-	bool over = true;
+	bool result;
 	int saved;
 
 	save(&vectors);
 	saved = errno;
-	if (full)
-		end_full(watch, id, state, since);
-	else
-		over = end_window(watch, id, state, since);
-	errno = saved;
-	restore(&vectors);
-	atomic_fetch_add_explicit(&watch_common.offs, over, memory_order_relaxed);
-	note_spent(before);
-	return over;
-}
-
-WITHOUT_VECTORS static __attribute__((noinline)) bool is_warm(struct watch *watch, uint64_t warm,
-							      uint64_t since)
-{
-	uint64_t before = __builtin_ia32_rdtsc();
-	struct vectors vectors;
-	int saved;
-	bool ready;
-
-	save(&vectors);
-	saved = errno;
-	ready = warm_up(watch, warm, since);
+	result = work(call);
 	errno = saved;
 	restore(&vectors);
 	note_spent(before);
-	return ready;
+	return result;
 }
 
 WITHOUT_VECTORS static __attribute__((noinline)) struct ring *first_ring(void)
@@ -243,7 +306,7 @@ WITHOUT_VECTORS static __attribute__((noinline)) struct ring *first_ring(void)
 
 /* --- The probe function ------------------------------------------------------------ */
 
-WITHOUT_VECTORS static void note_caller(struct ring *ring, uint32_t id, const struct fi_regs *regs)
+WITHOUT_VECTORS static void note_caller(struct ring *ring, uint32_t id, uint64_t from, int64_t time)
 {
 	struct caller *caller;
 	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
@@ -254,7 +317,8 @@ WITHOUT_VECTORS static void note_caller(struct ring *ring, uint32_t id, const st
 	}
 	caller = &ring->caller[head % RING];
 	caller->id = id;
-	caller->from = *(const uint64_t *)regs->rsp;
+	caller->from = from;
+	caller->time = time;
 	atomic_store_explicit(&ring->head, head + 1, memory_order_release);
 }
 
@@ -272,42 +336,159 @@ WITHOUT_VECTORS static struct ring *note_run(void)
 	return ring;
 }
 
-WITHOUT_VECTORS static void count(struct watch *watch, uint32_t id, uint64_t state, uint64_t since,
-				  const struct fi_regs *regs, struct ring *ring)
+/* Of a function with exits, whether or not this call is counted. */
+WITHOUT_VECTORS static void clear_frames(struct ring *ring, const struct watch *watch, uint32_t id,
+					 const struct fi_regs *regs)
 {
+	struct spot spot;
+
+	if (ring && ring->depth && watch->group && frames_spot(&spot, id, regs))
+		frames_clear(ring, &spot, watch->hooks);
+}
+
+/* What it took is no time of the callers. */
+WITHOUT_VECTORS static void begin_time(struct ring *ring, const struct call *call,
+				       const struct spot *spot)
+{
+	uint32_t depth = ring->depth;
+
+	frames_enter(ring, call->id, call->state, spot);
+	if (ring->depth == depth)
+		return;
+	note_ticks(ring, __builtin_ia32_rdtsc() - call->now);
+	frames_start(ring);
+}
+
+/* One of the first calls of a window. */
+WITHOUT_VECTORS static void sample(struct ring *ring, const struct call *call, uint64_t calls,
+				   const struct fi_regs *regs)
+{
+	uint64_t skip = atomic_load_explicit(&call->watch->skip, memory_order_relaxed);
+	bool timed = call->watch->group && calls > skip && calls - skip <= watch_common.callers;
+	bool noted = calls <= watch_common.callers;
+	struct spot spot;
+
+	if ((!timed && !noted) || !frames_spot(&spot, call->id, regs))
+		return;
+	if (noted)
+		note_caller(ring, call->id, spot.from, NOT_TIMED);
+	if (timed)
+		begin_time(ring, call, &spot);
+}
+
+WITHOUT_VECTORS static void count(const struct call *call, const struct fi_regs *regs,
+				  struct ring *ring)
+{
+	struct watch *watch = call->watch;
 	uint64_t calls = atomic_fetch_add_explicit(&watch->calls, 1, memory_order_relaxed) + 1 -
 			 atomic_load_explicit(&watch->base, memory_order_relaxed);
 
 	if (calls == 1)
-		atomic_store_explicit(&watch->first, since, memory_order_relaxed);
-	if (ring && calls <= watch_common.callers)
-		note_caller(ring, id, regs);
+		atomic_store_explicit(&watch->first, call->since, memory_order_relaxed);
 	if (calls == watch_common.limit)
-		stop(watch, id, state, since, true);
+		apart(end_full, call);
+	else if (ring)
+		sample(ring, call, calls, regs);
+}
+
+/* The window is over, and the probe is on since calls were timed. */
+WITHOUT_VECTORS static void wait_for_calls(const struct call *call)
+{
+	uint64_t until = atomic_load_explicit(&call->watch->until, memory_order_relaxed);
+
+	if ((call->state & WATCH_LOW & ~WATCH_BITS) == WATCH_WAITS &&
+	    (!is_pending(call->watch) || call->since > until))
+		apart(end_waiting, call);
+}
+
+WITHOUT_VECTORS static void count_late(const struct call *call)
+{
+	atomic_fetch_add_explicit(&call->watch->late, 1, memory_order_relaxed);
 }
 
 WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	struct watch *watch = &watches[id];
-	uint64_t state = atomic_load_explicit(&watch->state, memory_order_acquire);
-	uint64_t from = atomic_load_explicit(&watch->from, memory_order_acquire);
-	uint64_t now = __builtin_ia32_rdtsc();
-	struct ring *ring = note_run();
-	uint64_t warm;
+	struct call call = { .watch = watch, .id = id };
+	struct ring *ring;
+	uint64_t from;
 
 	(void)site;
 	(void)data;
-	if ((state & WATCH_BITS) != WATCH_OPEN || now < from) {
-		atomic_fetch_add_explicit(&watch->late, 1, memory_order_relaxed);
+	call.state = atomic_load_explicit(&watch->state, memory_order_acquire);
+	from = atomic_load_explicit(&watch->from, memory_order_acquire);
+	call.now = __builtin_ia32_rdtsc();
+	call.since = call.now - from;
+	ring = note_run();
+	clear_frames(ring, watch, id, regs);
+	if ((call.state & WATCH_BITS) != WATCH_OPEN) {
+		count_late(&call);
+		wait_for_calls(&call);
 		return;
 	}
-	warm = atomic_load_explicit(&watch->warm, memory_order_relaxed);
-	if (warm && !is_warm(watch, warm, now - from)) {
-		atomic_fetch_add_explicit(&watch->late, 1, memory_order_relaxed);
+	if (call.now < from ||
+	    (atomic_load_explicit(&watch->warm, memory_order_relaxed) && apart(warms_up, &call))) {
+		count_late(&call);
 		return;
 	}
-	if (now - from >= atomic_load_explicit(&watch->window, memory_order_relaxed) &&
-	    stop(watch, id, state, now - from, false))
+	if (call.since >= atomic_load_explicit(&watch->window, memory_order_relaxed) &&
+	    apart(end_window, &call))
 		return;
-	count(watch, id, state, now - from, regs, ring);
+	count(&call, regs, ring);
+}
+
+/* --- Exits --------------------------------------------------------------------------------------
+ */
+
+/* Without what the profile did meanwhile, and without the time in which the thread had no CPU. */
+WITHOUT_VECTORS static void take_time(struct ring *ring, const struct frame *frame, uint64_t now)
+{
+	struct watch *watch = &watches[frame->id];
+	uint64_t run = atomic_load_explicit(&ring->run, memory_order_relaxed) - frame->run;
+	uint64_t taken =
+		ring->spent - frame->spent + run * watch_common.whole_price + watch_common.pair;
+	int64_t wall = (int64_t)(now - frame->start - taken);
+	int64_t time = wall, waited;
+
+	if (wall > (int64_t)watch_common.recent) {
+		waited = (int64_t)(frames_waited(ring, now) - frame->waited);
+		time -= waited < 0 ? 0 : waited < wall ? waited : wall;
+	}
+	atomic_fetch_add_explicit(&watch->timed, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&watch->time, time, memory_order_relaxed);
+	atomic_fetch_add_explicit(&watch->wall, wall, memory_order_relaxed);
+	atomic_fetch_add_explicit(&watch->taken, taken, memory_order_relaxed);
+	note_caller(ring, frame->id, frame->from, time);
+	note_ticks(ring, __builtin_ia32_rdtsc() - now);
+}
+
+WITHOUT_VECTORS static bool is_idle(const struct group *group)
+{
+	for (uint32_t id = group->entries; id != NO_PROBE; id = watches[id].next) {
+		const struct watch *watch = &watches[id];
+
+		if ((atomic_load(&watch->state) & WATCH_BITS) == WATCH_OPEN || is_pending(watch))
+			return false;
+	}
+	return true;
+}
+
+WITHOUT_VECTORS void watch_exit(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	uint64_t now = __builtin_ia32_rdtsc();
+	struct watch *watch = &watches[id];
+	struct call call = { .watch = watch, .id = id };
+	struct ring *ring = ring_here();
+	struct frame frame;
+	struct spot spot;
+
+	(void)site;
+	(void)data;
+	call.state = atomic_load(&watch->state);
+	if (ring && ring->depth && frames_spot(&spot, watch->entry, regs) &&
+	    frames_leave(ring, &spot, watches[watch->entry].hooks, &frame))
+		take_time(ring, &frame, now);
+	note_run();
+	if ((call.state & WATCH_BITS) == WATCH_OPEN && is_idle(watch->group))
+		apart(end_exit, &call);
 }

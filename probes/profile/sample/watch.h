@@ -6,6 +6,7 @@
 #define PROBES_PROFILE_SAMPLE_WATCH_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -19,10 +20,12 @@ enum {
 	WATCH_OVER = 1, /* a call came behind the window's end: the probe turned itself off */
 	WATCH_FULL = 2, /* as many calls came as were allowed: the same */
 	WATCH_BITS = 3,
-	WATCH_NEXT = 4,
+	WATCH_WAITS = 4,  /* over, and on until the calls that are timed have ended */
+	WATCH_LEAVES = 8, /* over, and being turned off */
+	WATCH_LOW = 15,
 };
 
-/* One entry. */
+/* One entry; of an exit the fields from group on, and its state: open or over. */
 struct watch {
 	_Atomic uint64_t calls;	 /* that were ever counted */
 	_Atomic uint64_t base;	 /* of them before the window */
@@ -38,23 +41,55 @@ struct watch {
 	_Atomic uint64_t spent;	 /* ticks in turning probes off before it */
 	_Atomic uint64_t
 		slowed; /* share of the window that calls of the probe function took, / 2^32 */
-	_Atomic uint64_t state;
 	_Atomic uint64_t late; /* calls that came while none was open */
+	_Atomic uint64_t skip; /* first calls of a window that are not timed: the probes are cold */
+	_Atomic uint64_t until; /* since the start of the window: no call is waited for longer */
+	_Atomic uint64_t timed; /* calls that ended, and their ticks, with a CPU and in all */
+	_Atomic int64_t time, wall;
+	_Atomic uint64_t taken;	    /* off these: what the profile took */
+	_Atomic uint64_t torn, cut; /* calls that were timed in vain */
+	_Atomic uint64_t pending;   /* calls that are timed, and how often those were cut */
+	struct group *group;	    /* NULL: it has no exits */
+	uint32_t next;		    /* entry, or exit, of the group; NO_PROBE */
+	uint32_t entry;		    /* of an exit */
+	bool hooks;		    /* see frames.h */
+	_Atomic uint64_t state;
 };
+
+/* The entries and the exits of a function: more than one where others are inlined in it. */
+struct group {
+	uint32_t entries, exits; /* the first of each */
+};
+
+#define NO_PROBE UINT32_MAX
+
+#define PENDING_CALLS(pending) ((uint32_t)(pending))
+#define PENDING_CUTS(pending)  ((uint32_t)((pending) >> 32))
 
 /* What all entries share. */
 struct watch_common {
-	clockid_t own;		/* clock of the thread of epochs */
-	double per_second;	/* ticks */
-	double price;		/* ticks of a call of the probe function */
-	uint32_t limit;		/* of calls in a window */
-	uint32_t callers;	/* of calls in a window whose callers are kept */
-	_Atomic uint64_t spent; /* ticks in turning off */
+	clockid_t own;		    /* clock of the thread of epochs */
+	double per_second;	    /* ticks */
+	double price;		    /* ticks of a call of the probe function */
+	uint64_t whole_price;	    /* the same */
+	uint64_t pair;		    /* ticks of the probes of a call that is timed, in its time */
+	uint64_t ticks_per_4s;	    /* of 2^32 ns, to be exact */
+	uint64_t recent;	    /* ticks for which a look at a thread's clock holds */
+	uint32_t limit;		    /* of calls in a window */
+	uint32_t callers;	    /* of calls in a window whose callers are kept */
+	_Atomic uint64_t spent;	    /* ticks in turning off */
+	_Atomic uint64_t off_ticks; /* of them, in the library */
 	_Atomic uint64_t offs;
 };
 
 extern struct watch *watches; /* by probe id */
 extern struct watch_common watch_common;
+
+/*
+ * watch_next - nothing is counted from here on, until the next window starts. False: the state is
+ * another by now.
+ */
+bool watch_next(struct watch *watch, uint64_t state);
 
 /* watch_start - 0 or -ENOMEM. */
 int watch_start(void);
@@ -65,17 +100,33 @@ int watch_start(void);
  */
 uint64_t watch_clock(void);
 
-/* watch_call - the probe function. Changes no vector register. */
-fi_function watch_call;
+/* watch_call, watch_exit - the probe functions of entries and exits. Change no vector register. */
+fi_function watch_call, watch_exit;
 
 /* --- Who called: a ring per thread ------------------------------------------------------------ */
 
 #define RING 1024u
 
+#define NOT_TIMED INT64_MIN
+
 struct caller {
 	uint64_t id;
 	uint64_t from; /* address behind the call */
+	int64_t time;  /* ticks that the call took; NOT_TIMED: it begins */
 };
+
+/* A call that is timed. */
+struct frame {
+	uint64_t slot;	   /* where its return address is */
+	uint64_t function; /* id of its entry, or its address: see frames.h */
+	uint64_t from;
+	uint64_t start, waited; /* ticks; of the thread, without a CPU */
+	uint64_t run, spent;	/* by the thread before it */
+	uint32_t id;
+	uint32_t cuts;
+};
+
+#define FRAMES 256u
 
 struct ring {
 	_Atomic uint64_t head; /* written by the thread */
@@ -84,7 +135,12 @@ struct ring {
 	_Atomic uint64_t run; /* calls of the probe function */
 	_Atomic uint32_t taken;
 	_Atomic int32_t thread; /* its number in the kernel */
+	uint64_t spent;		/* ticks of the thread in turning off */
+	uint64_t looked;	/* when the thread's clock was read, in ticks */
+	uint64_t waited;	/* ticks without a CPU until then, from some time on */
+	uint32_t depth;		/* frames; the last one is the innermost */
 	struct ring *next;
+	struct frame frame[FRAMES];
 	struct caller caller[RING];
 };
 

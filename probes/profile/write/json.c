@@ -2,20 +2,10 @@
 /*
  * The formats that are JSON.
  */
-#include <errno.h>
-
 #include <jansson.h>
 
 #include "probes/profile/write/write.h"
-
-static int put(json_t *root, FILE *out)
-{
-	int ret = root ? json_dumpf(root, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : -1;
-
-	json_decref(root);
-	fputc('\n', out);
-	return ret < 0 || ferror(out) ? -EIO : 0;
-}
+#include "probes/told/told.h"
 
 /* Symbols are bytes, and JSON is UTF-8. */
 static json_t *text(const char *string)
@@ -34,6 +24,22 @@ static json_t *indices(const struct stack *stack)
 	return array;
 }
 
+static json_t *range(const struct range *range)
+{
+	return json_pack("{s:f, s:f, s:f}", "seconds", range->value, "low", range->low, "high",
+			 range->high);
+}
+
+/* NULL: nothing is known. */
+static json_t *times(const struct times *times)
+{
+	if (!(times->timed + times->torn + times->cut > 0))
+		return NULL;
+	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*}", "self", range(&times->self),
+			 "total", range(&times->total), "wall", times->wall, "timed", times->timed,
+			 "torn", times->torn, "cut", times->cut, "problem", times->problem);
+}
+
 static json_t *functions(const struct profile *profile)
 {
 	json_t *array = json_array();
@@ -41,11 +47,12 @@ static json_t *functions(const struct profile *profile)
 	for (size_t i = 0; i < profile->functions; i++) {
 		const struct function *one = &profile->function[i];
 
-		json_array_append_new(
-			array, json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*}", "name",
-					 text(one->name), "object", text(one->object), "calls",
-					 one->calls, "low", one->low, "high", one->high, "counted",
-					 one->counted, "problem", one->problem));
+		json_array_append_new(array, json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*, s:o*}",
+						       "name", text(one->name), "object",
+						       text(one->object), "calls", one->calls,
+						       "low", one->low, "high", one->high,
+						       "counted", one->counted, "problem",
+						       one->problem, "times", times(&one->times)));
 	}
 	return array;
 }
@@ -55,9 +62,10 @@ static json_t *stacks(const struct profile *profile)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < profile->stacks; i++)
-		json_array_append_new(array,
-				      json_pack("{s:o, s:f}", "frames", indices(&profile->stack[i]),
-						"calls", profile->stack[i].calls));
+		json_array_append_new(array, json_pack("{s:o, s:f, s:f}", "frames",
+						       indices(&profile->stack[i]), "calls",
+						       profile->stack[i].calls, "seconds",
+						       profile->stack[i].seconds));
 	return array;
 }
 
@@ -77,24 +85,27 @@ static json_t *phases(const struct profile *profile)
 
 static json_t *quality(const struct quality *quality)
 {
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "seconds", quality->seconds,
-			 "epochs", quality->epochs, "budget", quality->budget, "cost",
-			 quality->cost, "toggles", quality->toggles, "lost", quality->lost,
-			 "refused", quality->refused, "processes", quality->processes);
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "seconds",
+			 quality->seconds, "epochs", quality->epochs, "budget", quality->budget,
+			 "cost", quality->cost, "toggles", quality->toggles, "toggling",
+			 quality->toggling, "lost", quality->lost, "refused", quality->refused,
+			 "processes", quality->processes, "exits", quality->exits, "torn",
+			 quality->torn, "cut", quality->cut);
 }
 
 int write_json(const struct profile *profile, FILE *out)
 {
-	return put(json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "format", "fastinst profile 1",
-			     "unit", "calls", "program", text(profile->program), "quality",
-			     quality(&profile->quality), "functions", functions(profile), "stacks",
-			     stacks(profile), "phases", phases(profile)),
-		   out);
+	return told(out, "profile",
+		    json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "unit", "calls", "program",
+			      text(profile->program), "quality", quality(&profile->quality),
+			      "functions", functions(profile), "stacks", stacks(profile), "phases",
+			      phases(profile)));
 }
 
 int write_speedscope(const struct profile *profile, FILE *out)
 {
 	json_t *frames = json_array(), *samples = json_array(), *weights = json_array();
+	bool timed = profile_timed(profile);
 	double end = 0;
 
 	for (size_t i = 0; i < profile->functions; i++)
@@ -102,17 +113,21 @@ int write_speedscope(const struct profile *profile, FILE *out)
 							text(profile->function[i].name), "file",
 							text(profile->function[i].object)));
 	for (size_t i = 0; i < profile->stacks; i++) {
-		json_array_append_new(samples, indices(&profile->stack[i]));
-		json_array_append_new(weights, json_real(profile->stack[i].calls));
-		end += profile->stack[i].calls;
+		const struct stack *stack = &profile->stack[i];
+		double weight = timed ? stack->seconds : stack->calls;
+
+		json_array_append_new(samples, indices(stack));
+		json_array_append_new(weights, json_real(weight));
+		end += weight;
 	}
-	return put(json_pack("{s:s, s:s, s:s, s:{s:o}, s:[{s:s, s:s, s:s, s:i, s:f, s:o, s:o}]}",
-			     "$schema", "https://www.speedscope.app/file-format-schema.json",
-			     "exporter", "fastinst", "name", profile->program, "shared", "frames",
-			     frames, "profiles", "type", "sampled", "name", "calls", "unit", "none",
-			     "startValue", 0, "endValue", end, "samples", samples, "weights",
-			     weights),
-		   out);
+	return told_line(
+		out, json_pack("{s:s, s:s, s:s, s:{s:o}, s:[{s:s, s:s, s:s, s:i, s:f, s:o, s:o}]}",
+			       "$schema", "https://www.speedscope.app/file-format-schema.json",
+			       "exporter", "fastinst", "name", profile->program, "shared", "frames",
+			       frames, "profiles", "type", "sampled", "name",
+			       timed ? "self time" : "calls", "unit", timed ? "seconds" : "none",
+			       "startValue", 0, "endValue", end, "samples", samples, "weights",
+			       weights));
 }
 
 /* Counters, in microseconds. */
@@ -136,5 +151,6 @@ int write_chrome(const struct profile *profile, FILE *out)
 						"cost of the profile, %", "ph", "C", "pid", 1, "ts",
 						one->start * 1e6, "args", "cost", 100 * one->cost));
 	}
-	return put(json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events), out);
+	return told_line(out,
+			 json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events));
 }

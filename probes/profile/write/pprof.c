@@ -25,11 +25,13 @@ enum {
 	DURATION = 10,
 };
 
-/* Strings: none, these two, then name and object of each function. */
+/* Strings: none, these, then name and object of each function. */
 enum {
 	CALLS = 1,
 	COUNT = 2,
-	NAMES = 3
+	TIME = 3,
+	NANOSECONDS = 4,
+	NAMES = 5
 };
 
 struct message {
@@ -98,8 +100,8 @@ static int put_function(FILE *out, size_t f)
 	return 0;
 }
 
-/* The innermost first. */
-static int put_sample(FILE *out, const struct stack *stack)
+/* The innermost first; a value per type. */
+static int put_sample(FILE *out, const struct stack *stack, bool timed)
 {
 	struct message message;
 
@@ -108,6 +110,8 @@ static int put_sample(FILE *out, const struct stack *stack)
 	for (size_t i = stack->frames; i > 0; i--)
 		put_field(message.out, 1, stack->frame[i - 1] + 1);
 	put_field(message.out, 2, (uint64_t)(stack->calls + 0.5));
+	if (timed)
+		put_field(message.out, 2, (uint64_t)(stack->seconds * 1e9 + 0.5));
 	end(out, SAMPLE, &message);
 	return 0;
 }
@@ -120,15 +124,21 @@ static void put_string(FILE *out, const char *string)
 int write_pprof(const struct profile *profile, FILE *out)
 {
 	int ret = put_fields(out, SAMPLE_TYPE, 2, (uint64_t[]){ CALLS, COUNT });
+	bool timed = profile_timed(profile);
 
+	/* Readers show the last one first. */
+	if (timed && !ret)
+		ret = put_fields(out, SAMPLE_TYPE, 2, (uint64_t[]){ TIME, NANOSECONDS });
 	for (size_t i = 0; i < profile->stacks && !ret; i++)
 		if (profile->stack[i].calls >= 0.5)
-			ret = put_sample(out, &profile->stack[i]);
+			ret = put_sample(out, &profile->stack[i], timed);
 	for (size_t f = 0; f < profile->functions && !ret; f++)
 		ret = put_function(out, f);
 	put_string(out, "");
 	put_string(out, "calls");
 	put_string(out, "count");
+	put_string(out, "time");
+	put_string(out, "nanoseconds");
 	for (size_t f = 0; f < profile->functions; f++) {
 		put_string(out, profile->function[f].name);
 		put_string(out, profile->function[f].object);

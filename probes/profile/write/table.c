@@ -28,7 +28,7 @@ static void put_bar(FILE *out, double share, bool colour)
 		BAR - len, "");
 }
 
-static void put_function(FILE *out, const struct function *function, double most, bool colour)
+static void put_calls(FILE *out, const struct function *function)
 {
 	char interval[64];
 
@@ -37,37 +37,90 @@ static void put_function(FILE *out, const struct function *function, double most
 	else
 		snprintf(interval, sizeof(interval), "%.4g .. %.4g", function->low, function->high);
 	fprintf(out, "%15.0f  %-23s %c ", function->calls, interval, function->problem ? '!' : ' ');
-	put_bar(out, most > 0 ? function->calls / most : 0, colour);
-	fprintf(out, " %s\n", function->name);
+}
+
+/* Seconds, and the interval of its own time. */
+static void put_times(FILE *out, const struct times *times)
+{
+	char interval[64];
+
+	if (!(times->timed > 0)) {
+		fprintf(out, "%10s  %-21s   %10s ", "-", "", "-");
+		return;
+	}
+	snprintf(interval, sizeof(interval), "%.3g .. %.3g", times->self.low, times->self.high);
+	fprintf(out, "%10.4f  %-21s %c %10.4f ", times->self.value, interval,
+		times->problem ? '!' : ' ', times->total.value);
+}
+
+static double weight_of(const struct function *function, bool timed)
+{
+	return timed ? function->times.self.value : function->calls;
+}
+
+static void put_head(FILE *out, bool timed)
+{
+	fprintf(out, "%15s  %-23s   ", "calls", "95 % interval");
+	if (timed)
+		fprintf(out, "%10s  %-21s   %10s ", "self s", "95 % interval", "total s");
+	fprintf(out, "%-*s %s\n", BAR, "", "function");
+}
+
+static void put_rows(const struct profile *profile, FILE *out, bool timed)
+{
+	bool colour = colours(out);
+	double most = 0;
+
+	for (size_t i = 0; i < profile->functions; i++)
+		if (weight_of(&profile->function[i], timed) > most)
+			most = weight_of(&profile->function[i], timed);
+	for (size_t i = 0; i < profile->functions; i++) {
+		const struct function *function = &profile->function[i];
+
+		if (!(function->calls > 0))
+			continue;
+		put_calls(out, function);
+		if (timed)
+			put_times(out, &function->times);
+		put_bar(out, most > 0 ? weight_of(function, timed) / most : 0, colour);
+		fprintf(out, " %s\n", function->name);
+	}
+}
+
+static void put_quality_of_times(const struct quality *quality, FILE *out, bool timed)
+{
+	if (timed)
+		fprintf(out,
+			"times are of CPU; %.0f calls were left without an exit, %.0f went on for "
+			"too long: neither is in them\n",
+			quality->torn, quality->cut);
+	else if (quality->exits > 0)
+		fputs("no times: of no call both entry and exit were seen\n", out);
+	else
+		fputs("no times: exits cannot be seen; fastinst(1) says how to compile\n", out);
 }
 
 int write_table(const struct profile *profile, FILE *out)
 {
 	const struct quality *quality = &profile->quality;
-	bool colour = colours(out);
-	double most = 0;
+	bool timed = profile_timed(profile);
 	size_t doubtful = 0, silent = 0;
 
-	for (size_t i = 0; i < profile->functions; i++)
-		if (profile->function[i].calls > most)
-			most = profile->function[i].calls;
-	fprintf(out, "%15s  %-23s   %-*s %s\n", "calls", "95 % interval", BAR, "", "function");
+	put_head(out, timed);
+	put_rows(profile, out, timed);
 	for (size_t i = 0; i < profile->functions; i++) {
-		const struct function *function = &profile->function[i];
-
-		silent += function->calls <= 0;
-		doubtful += function->problem != NULL;
-		if (function->calls > 0)
-			put_function(out, function, most, colour);
+		silent += profile->function[i].calls <= 0;
+		doubtful += profile->function[i].calls > 0 && profile->function[i].problem;
 	}
 	if (doubtful)
 		fprintf(out, "! %zu of %zu: the interval may be wrong; --format json says why\n",
 			doubtful, profile->functions - silent);
 	fprintf(out,
 		"%.2f s, %.0f epochs, %.0f toggles; cost %.2f %% of CPU time by its own measure, "
-		"budget %.2f %%\n",
+		"of it toggles %.2f %%, budget %.2f %%\n",
 		quality->seconds, quality->epochs, quality->toggles, 100 * quality->cost,
-		100 * quality->budget);
+		100 * quality->toggling, 100 * quality->budget);
+	put_quality_of_times(quality, out, timed);
 	if (quality->refused > 0)
 		fprintf(out, "%.0f functions could not be watched\n", quality->refused);
 	return ferror(out) ? -EIO : 0;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static uint64_t whole(double calls)
@@ -30,19 +31,23 @@ static int result(FILE *out)
 	return ferror(out) ? -EIO : 0;
 }
 
+/* Microseconds where times are known, else calls. */
 int write_collapsed(const struct profile *profile, FILE *out)
 {
+	bool timed = profile_timed(profile);
+
 	for (size_t i = 0; i < profile->stacks; i++) {
 		const struct stack *stack = &profile->stack[i];
+		uint64_t weight = whole(timed ? stack->seconds * 1e6 : stack->calls);
 
-		if (!whole(stack->calls))
+		if (!weight)
 			continue;
 		for (size_t j = 0; j < stack->frames; j++) {
 			if (j)
 				fputc(';', out);
 			put_name(out, profile->function[stack->frame[j]].name, "; ");
 		}
-		fprintf(out, " %" PRIu64 "\n", whole(stack->calls));
+		fprintf(out, " %" PRIu64 "\n", weight);
 	}
 	return result(out);
 }
@@ -51,7 +56,7 @@ int write_collapsed(const struct profile *profile, FILE *out)
 
 struct edge {
 	size_t from, to;
-	double calls;
+	double calls, total; /* seconds */
 };
 
 static int by_ends(const void *a, const void *b)
@@ -76,20 +81,31 @@ static struct edge *edges_of(const struct profile *profile, size_t *n)
 		const struct stack *stack = &profile->stack[i];
 
 		if (stack->frames > 1 && whole(stack->calls))
-			edge[(*n)++] =
-				(struct edge){ stack->frame[stack->frames - 2],
-					       stack->frame[stack->frames - 1], stack->calls };
+			edge[(*n)++] = (struct edge){ stack->frame[stack->frames - 2],
+						      stack->frame[stack->frames - 1], stack->calls,
+						      stack->total };
 	}
 	qsort(edge, *n, sizeof(*edge), by_ends);
 	for (size_t i = 1; i < *n; i++) {
-		if (by_ends(&edge[kept], &edge[i]))
+		if (by_ends(&edge[kept], &edge[i])) {
 			edge[++kept] = edge[i];
-		else
-			edge[kept].calls += edge[i].calls;
+			continue;
+		}
+		edge[kept].calls += edge[i].calls;
+		edge[kept].total += edge[i].total;
 	}
 	if (*n)
 		*n = kept + 1;
 	return edge;
+}
+
+/* Nanoseconds, where times are known, and calls. */
+static void put_costs(const struct profile *profile, FILE *out, double seconds, double calls)
+{
+	fputc('0', out);
+	if (profile_timed(profile))
+		fprintf(out, " %" PRIu64, whole(seconds * 1e9));
+	fprintf(out, " %" PRIu64 "\n", whole(calls));
 }
 
 static void put_callgrind(const struct profile *profile, size_t f, const struct edge *edge,
@@ -101,14 +117,15 @@ static void put_callgrind(const struct profile *profile, size_t f, const struct 
 	put_name(out, function->object, "");
 	fputs("\nfl=???\nfn=", out);
 	put_name(out, function->name, "");
-	fprintf(out, "\n0 %" PRIu64 "\n", whole(function->calls));
+	fputc('\n', out);
+	put_costs(profile, out, function->times.self.value, function->calls);
 	for (; edge < end; edge++) {
 		fputs("cob=", out);
 		put_name(out, profile->function[edge->to].object, "");
 		fputs("\ncfi=???\ncfn=", out);
 		put_name(out, profile->function[edge->to].name, "");
-		fprintf(out, "\ncalls=%" PRIu64 " 0\n0 %" PRIu64 "\n", whole(edge->calls),
-			whole(edge->calls));
+		fprintf(out, "\ncalls=%" PRIu64 " 0\n", whole(edge->calls));
+		put_costs(profile, out, edge->total, edge->calls);
 	}
 }
 
@@ -150,19 +167,33 @@ static int each(const struct profile *profile, FILE *out,
 	return result(out);
 }
 
+static void put_sum(const struct profile *profile, FILE *out, const char *name)
+{
+	double calls = 0, seconds = 0;
+
+	for (size_t i = 0; i < profile->functions; i++) {
+		calls += (double)whole(profile->function[i].calls);
+		seconds += profile->function[i].times.self.value;
+	}
+	fprintf(out, "%s:", name);
+	if (profile_timed(profile))
+		fprintf(out, " %.0f", seconds * 1e9);
+	fprintf(out, " %.0f\n", calls);
+}
+
 int write_callgrind(const struct profile *profile, FILE *out)
 {
-	double all = 0;
+	bool timed = profile_timed(profile);
 	int ret;
 
-	for (size_t i = 0; i < profile->functions; i++)
-		all += (double)whole(profile->function[i].calls);
 	fputs("# callgrind format\nversion: 1\ncreator: fastinst profile\ncmd: ", out);
 	put_name(out, profile->program, "");
-	fputs("\npositions: line\nevents: Calls\n", out);
-	fprintf(out, "summary: %.0f\n", all);
+	fprintf(out, "\npositions: line\n%sevents: %sCalls\n",
+		timed ? "event: ns : Nanoseconds\n" : "", timed ? "ns " : "");
+	put_sum(profile, out, "summary");
 	ret = each(profile, out, put_callgrind);
-	fprintf(out, "\ntotals: %.0f\n", all);
+	fputc('\n', out);
+	put_sum(profile, out, "totals");
 	return ret ? ret : result(out);
 }
 

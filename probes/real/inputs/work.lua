@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- What "measure" has Lua do: calls, strings, tables, sorting, patterns, coroutines.
+do
 local function fib(n) return n < 2 and n or fib(n - 1) + fib(n - 2) end
 for n = 20, 28 do print(fib(n)) end
 
@@ -32,3 +33,4 @@ local producer = coroutine.wrap(function() for i = 1, 300000 do coroutine.yield(
 local total = 0
 for i in producer do total = total + i end
 print(total)
+end

@@ -12,3 +12,4 @@ DELETE FROM item WHERE id % 3 = 0;
 SELECT count(*), sum(price), sum(length(name)), avg(price) FROM item;
 SELECT group_concat(name, ',') FROM (SELECT name FROM item ORDER BY name LIMIT 50);
 PRAGMA integrity_check;
+DROP TABLE item;

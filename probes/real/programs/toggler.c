@@ -8,7 +8,10 @@
  *	TOGGLER_PROGRAM	 name of the only program in which to do so; all unless said
  *	TOGGLER_FORKS	 do so in children that fork() makes, too
  *	TOGGLER_PAUSE	 microseconds after each change, none unless said
- *	TOGGLER_OUTPUT	 file: a line "PROBES TOGGLES ERRORS ERROR CALLS" is added to it at the end
+ *	TOGGLER_POLICY	 wait or membarrier: how straddlers are changed, as the library likes unless
+ *said TOGGLER_LEAK	 bytes that each change loses: to see whether that is found TOGGLER_OUTPUT
+ *file: a line "PROBES TOGGLES ERRORS ERROR CALLS HELD" is added to it at the end; HELD are bytes
+ *that the threads have taken and not given back
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,6 +27,10 @@
 #include <unistd.h>
 
 #include <fastinst.h>
+#include <patchcore/patchcore.h>
+
+#include "probes/agent/alone.h"
+#include "probes/real/programs/held.h"
 
 #define THREADS_MAX 16
 #define BATCH	    64
@@ -32,6 +39,7 @@ static pthread_t threads[THREADS_MAX];
 static unsigned started;
 static uint64_t seed;
 static useconds_t pause_us;
+static size_t leak;
 static pid_t owner;
 static uint32_t *probe; /* those that can be used */
 static uint32_t probes;
@@ -81,17 +89,28 @@ static void toggle(uint64_t *state)
 	atomic_fetch_add_explicit(&toggles, n, memory_order_relaxed);
 }
 
+static void lose(void)
+{
+	void *lost = malloc(leak);
+
+	/* So that the compiler does not leave it out. */
+	asm volatile("" : : "r"(lost));
+}
+
 static void *loop(void *data)
 {
 	uint64_t state = seed * 16 + (uint64_t)(uintptr_t)data;
 
 	fi_own_thread(1);
+	held_count();
 	/* Once even where the program is over before this thread gets a CPU. */
 	do {
 		toggle(&state);
+		if (leak)
+			lose();
 		if (pause_us)
 			usleep(pause_us);
-	} while (!atomic_load_explicit(&stop, memory_order_relaxed));
+	} while (!atomic_load_explicit(&stop, memory_order_relaxed) && !agent_alone(started));
 	return NULL;
 }
 
@@ -115,6 +134,19 @@ static int find(void)
 		return (int)n;
 	probes = n < room ? (uint32_t)n : room;
 	return 0;
+}
+
+static int choose_policy(void)
+{
+	const char *policy = getenv("TOGGLER_POLICY");
+
+	if (!policy)
+		return 0;
+	if (!strcmp(policy, "wait"))
+		return pc_set_policy(PC_POLICY_WAIT);
+	if (!strcmp(policy, "membarrier"))
+		return pc_set_policy(PC_POLICY_MEMBARRIER);
+	return -EINVAL;
 }
 
 static void start_threads(void)
@@ -152,6 +184,10 @@ __attribute__((constructor)) static void start(void)
 	ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 	if (!ret)
 		ret = fi_init();
+	if (ret >= 0 && choose_policy() < 0) {
+		dprintf(STDERR_FILENO, "toggler: there is no such policy here\n");
+		return;
+	}
 	if (ret >= 0)
 		ret = find();
 	if (ret < 0 || !probes) {
@@ -160,6 +196,7 @@ __attribute__((constructor)) static void start(void)
 	}
 	seed = number("TOGGLER_SEED", 1);
 	pause_us = (useconds_t)number("TOGGLER_PAUSE", 0);
+	leak = number("TOGGLER_LEAK", 0);
 	if (number("TOGGLER_FORKS", 0))
 		pthread_atfork(NULL, NULL, start_in_child);
 	start_threads();
@@ -172,8 +209,8 @@ static void tell(void)
 
 	if (fd < 0)
 		return;
-	dprintf(fd, "%u %lu %lu %d %lu\n", probes, atomic_load(&toggles), atomic_load(&errors),
-		atomic_load(&last_error), atomic_load(&calls));
+	dprintf(fd, "%u %lu %lu %d %lu %ld\n", probes, atomic_load(&toggles), atomic_load(&errors),
+		atomic_load(&last_error), atomic_load(&calls), held_bytes());
 	close(fd);
 }
 

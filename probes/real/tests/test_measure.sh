@@ -35,7 +35,18 @@ cat >"$dir/sources/dying.c" <<'END'
 int main(void) { puts("begins"); fflush(stdout); if (getenv("LD_PRELOAD")) abort(); return 0; }
 END
 echo 'int main(void) { return nothing }' >"$dir/sources/broken.c"
+# What changes its output after it has run natively once, but behind a driver that takes that out.
+cat >"$dir/sources/driven.c" <<'END'
+#include <stdio.h>
+#include <unistd.h>
+int main(void) { char line[9]; while (fgets(line, sizeof(line), stdin)) printf("%d %s", (int)getpid(), line); return 0; }
+END
 cat >"$dir/recipes.sh" <<'END'
+turns=0
+driven_build() { own_source "$1" driven; }
+driven_input() { arguments=(); }
+driven_drive() { echo "SET 5 $((++turns))" >"$latencies"; seq "$scale" | "$@"; }
+driven_filter() { cut -d' ' -f2; }
 own_source() { "$CC" -O2 -c "$1/$2.c" && "$CC" -o program "$2.o"; }
 liar_build() { own_source "$1" liar; }
 liar_input() { arguments=(); }
@@ -50,28 +61,43 @@ measure 0 --programs "nbody blackscholes"
 has '^\| nbody \| 7 \| 7 \| 0 \| 7 \| [0-7] \| [0-9.]+ \| [0-7] \| [0-9.]+ \|$'
 has '^\| nbody \| .* \| 920[0-9]{3} \| -?[0-9.]+ \|$'
 has '^\| blackscholes \| .* \| 300[0-9]{2} \| -?[0-9.]+ \|$'
-has '^\| nbody \| [1-9][0-9]* \| 7 \| [1-9][0-9]* \| 0 \| 0 \|$'
+has '^\| nbody \| [1-9][0-9]* \| 7 \| [1-9][0-9]* \| 0 \| 0 \| [0-9]+ \|$'
+has '^- policy wait: no machine.conf'
+has '^\| nbody \| 7 \| [0-9.]+ \| [1-9][0-9.]* \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$'
 grep -q '"program": "nbody", "form": "entries", "sites": 7' "$dir/made/table.json" || wrong "$(cat "$dir/made/table.json")"
 cp "$dir/table" "$dir/before"
 measure 0 --programs "nbody blackscholes" --tables
 diff "$dir/before" "$dir/table" || wrong "--tables tells something else"
+grep -qE '^nbody +[1-9]' "$dir/made/table.txt" || wrong "$(cat "$dir/made/table.txt")"
 if command -v python3 >/dev/null; then
 	python3 -m json.tool "$dir/made/table.json" >/dev/null || wrong "table.json is no JSON"
 fi
 
+# Threads that lose memory are found.
+TOGGLER_LEAK=10000000 measure 1 --programs "nbody" --no-exits --rounds 0
+has '^- nbody, toggled-entries-membarrier: threads that toggle hold [0-9]{7,} bytes'
+
+# The shares of all edges, and those of a profile: with a phase of 2 ms in 20 they are alike, with none they are not.
+measure 0 --programs "nbody" --instant --periods 20 --seconds 1
+has '^\| nbody \| [1-9].* \| (9[0-9]|100)[0-9.]* \| [1-9][0-9.]* \| '
+measure 0 --programs "nbody" --instant --periods 90000
+has '^\| nbody \| [0-9].* \| 0 \| 0 \| '
+
 export own_sources=$dir/sources
 measure 1 --programs "liar" --no-exits
 has '^- liar, init: the output differs'
-has '^- liar, toggled-entries: the output differs'
+has '^- liar, toggled-entries-membarrier: the output differs'
 grep -q 'liar, on: the output differs' "$dir/made/table.json" || wrong "table.json does not say what is wrong"
 measure 1 --programs "liar" --tables
+measure 0 --programs "driven" --no-exits --toggle 0
+has '^\| driven:SET \| 5 \| 5 \| 5 \| 1.000 \| [0-9]'
 measure 1 --programs "dying" --no-exits
 has '^- dying, on: exit status 134, natively 0'
 measure 69 --programs "broken" --no-exits
 has "^- broken: the form 'native' could not be built"
 APT_SOURCE="deb-src [trusted=yes] file:$dir/nothing none main" measure 69 --programs "bzip2" --no-exits
 has '^- bzip2: '
-measure 64 --rounds 0
+measure 64 --rounds none
 measure 64 --no-such-option
 
 [ $failed = 0 ] && echo "the machinery of probes/real/measure"

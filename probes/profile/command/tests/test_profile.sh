@@ -37,6 +37,8 @@ timeout 120 "$fastinst" profile --format json,table,collapsed,speedscope,callgri
 cat err
 [ ! -s err ] || fail "it says something"
 [ "$got" = 3 ] || fail "the exit status is $got"
+valid p.json
+[ "$failed" = 0 ] || fail "JSON"
 diff plain profiled.out || fail "the output changed"
 cat p.table
 for format in json collapsed speedscope callgrind llvm chrome; do

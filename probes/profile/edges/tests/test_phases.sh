@@ -42,6 +42,13 @@ edges = {(place(edge["from"]), place(edge["to"])) for edge in profile["edges"]}
 assert 0 <= profile["agreement_of_halves"] <= 1.0001 and profile["lost"] == 0
 assert all(edge["count"] == edge["odd"] + edge["even"] > 0 for edge in profile["edges"])
 print(len(edges), "edges in", profile["phases"], "phases")
+moments = profile["over_time"]
+assert sum(m["phases"] for m in moments) == profile["phases"] == len(moments)
+assert abs(sum(m["on"] for m in moments) - profile["seconds_in_phases"]) < 1e-6
+# The first block of a thread in a phase ends no edge.
+assert sum(m["entries"] for m in moments) >= sum(edge["count"] for edge in profile["edges"])
+assert all(a["start"] + a["length"] <= b["start"] + 1e-6 for a, b in zip(moments, moments[1:]))
+assert all(0 < m["on"] < m["length"] and m["share"] > 0 for m in moments[:-1])
 if not edges:
     sys.exit(2)
 sys.exit(not edges <= known)
@@ -53,6 +60,7 @@ for attempt in 1 2 3; do
 	timeout 120 "$fastinst" profile --edges --period 6 --phase 2 --format json --output "$dir/profile" \
 		"$dir/program" $rounds threads >"$dir/says" 2>"$dir/errors" || wrong "it failed: $(cat "$dir/errors")"
 	[ ! -s "$dir/errors" ] || wrong "it says $(cat "$dir/errors")"
+	valid "$dir/profile"
 	diff "$dir/is" "$dir/says" || wrong "it computes something else"
 	status=0
 	judge "$dir/all" || status=$?
@@ -65,6 +73,34 @@ for attempt in 1 2 3; do
 done
 if [ "$status" = 2 ]; then
 	skip "in $attempt runs no phase met the program: the machine is too busy"
+fi
+
+# As a trace, and as a page: of these slices each phase is one.
+timeout 120 "$fastinst" profile --edges --period 6 --phase 2 --format json,chrome,html --output "$dir/over" \
+	"$dir/program" $rounds threads >"$dir/says"
+python3 - "$dir/over" <<'PY' || wrong "the trace is not that of the phases"
+import json, sys
+events = json.load(open(sys.argv[1] + ".chrome"))["traceEvents"]
+moments = json.load(open(sys.argv[1] + ".json"))["over_time"]
+slices = [e for e in events if e["ph"] == "X"]
+assert len(slices) == len(moments) > 0
+for e, m in zip(slices, moments):
+    assert abs(e["ts"] / 1e6 - m["start"]) < 1e-9 and e["dur"] / 1e6 >= m["on"] and e["args"]["entries"] == m["entries"]
+for a, b in zip(slices, slices[1:]):
+    assert a["ts"] + a["dur"] <= b["ts"]
+assert {e["name"] for e in events if e["ph"] == "C"} == {"blocks per second in phases", "time in phases, %"}
+PY
+grep -q '"over_time"' "$dir/over.html" || wrong "the page has no phases"
+
+# One that ends soon: a first phase is early, and where nothing was counted it says so and not that there are no blocks.
+timeout 60 "$fastinst" profile --edges --output "$dir/soon" "$dir/program" 1 >/dev/null 2>"$dir/errors" || wrong "a short run failed"
+grep -Eq '^[1-9][0-9]* blocks' "$dir/soon" || grep -q 'before its blocks were on for the first time' "$dir/errors" ||
+	wrong "a short run: $(cat "$dir/soon" "$dir/errors")"
+if grep -q 'trace-pc' "$dir/errors"; then
+	wrong "it says that the program has no blocks"
+fi
+if ! grep -q -- '->' "$dir/soon"; then
+	grep -q 'nothing was counted' "$dir/errors" || wrong "nothing is said of nothing: $(cat "$dir/errors")"
 fi
 
 "$fastinst" profile --edges /bin/true 2>"$dir/errors"

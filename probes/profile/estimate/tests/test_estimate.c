@@ -301,7 +301,33 @@ static void test_sudden_end(void **state)
 	estimate_join(&sum, &estimate);
 	assert_true(fabs(estimate_interval(&sum).calls - (50 + 0.49 * 1000)) < 1e-6);
 	estimate_add(&estimate, &next);
-	assert_true(fabs(estimate_interval(&estimate).calls - 250) < 1e-6);
+	assert_true(fabs(estimate_interval(&estimate).calls - (250 + 0.39 * 1000 / 2)) < 1e-6);
+}
+
+/* A burst that ends at any time before the next window: too much now, too little then. */
+static void test_sudden_end_is_not_biased(void **state)
+{
+	const struct epoch quiet = { .watched = 1000, .length = 1000 };
+	double told = 0, truth = 0, held = 0;
+
+	(void)state;
+	for (unsigned end = 100; end < 1000; end++) {
+		struct epoch burst = {
+			.calls = 50, .watched = 100, .length = 1000, .full = true, .sudden = true
+		};
+		struct estimate estimate = { 0 };
+		struct interval interval;
+		double calls = 50 + 0.49 * (end - 100);
+
+		estimate_add(&estimate, &burst);
+		estimate_add(&estimate, &quiet);
+		interval = estimate_interval(&estimate);
+		told += interval.calls;
+		truth += calls;
+		held += interval.low <= calls && calls <= interval.high;
+	}
+	assert_true(fabs(told / truth - 1) < 0.01);
+	assert_true(held == 900);
 }
 
 /* What began suddenly and is over when the next window opens may have gone on for longer. */
@@ -318,7 +344,7 @@ static void test_unseen_end(void **state)
 	estimate_add(&estimate, &burst);
 	estimate_add(&estimate, &whole);
 	interval = estimate_interval(&estimate);
-	assert_true(interval.calls == 50 && interval.low == 50);
+	assert_true(fabs(interval.calls - (50 + 0.49 * 900 / 2)) < 1e-6 && interval.low == 50);
 	assert_true(interval.high >= 50 + 49 * 9);
 	assert_non_null(interval.problem);
 
@@ -328,7 +354,7 @@ static void test_unseen_end(void **state)
 	for (int i = 0; i < 3; i++)
 		estimate_add(&estimate, &burst);
 	interval = estimate_interval(&estimate);
-	assert_true(interval.low == 150 && interval.high >= 300);
+	assert_true(interval.low == 150 && interval.calls == 150 && interval.high >= 300);
 	assert_non_null(interval.problem);
 }
 
@@ -360,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_naive_is_caught),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_sudden_end),
+		cmocka_unit_test(test_sudden_end_is_not_biased),
 		cmocka_unit_test(test_unseen_end),
 		cmocka_unit_test(test_join),
 		cmocka_unit_test(test_what_slows_a_window),

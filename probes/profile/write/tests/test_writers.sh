@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Each format, read by a program that is made to read it where one is here.
-set -euo pipefail
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
 
 write=probes/profile/write/tests/write_sample
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+work=$dir
 
 fail()
 {
@@ -31,6 +31,16 @@ for format in table json collapsed speedscope callgrind llvm pprof html chrome; 
 	"$write" "$format" >"$work/$format"
 done
 ! "$write" nonsense || fail "a format that there is not"
+
+valid "$work/json"
+[ "$failed" = 0 ] || fail "JSON"
+for spoil in 's/"type":"profile"/"type":"dream"/' 's/"schema":1/"schema":2/' 's/"tool":"tmax /"tool":"/' \
+	's/"date":"[^"]*",//' 's/"unit":/"extra":1,"unit":/' 's/"calls":[0-9.]*/"calls":-1/'; do
+	sed "$spoil" "$work/json" >"$work/spoiled"
+	! cmp -s "$work/json" "$work/spoiled" || fail "changes nothing: $spoil"
+	(valid "$work/spoiled"; exit "$failed") >"$work/said" && ! grep -q '^not validated' "$work/said" &&
+		fail "valid all the same: $spoil"
+done
 
 expect "$work/table" '1000000  9e+05 .. 1.1e+06        ! #################### sum;of two' \
 	'20000  exact' '! 1 of 3'
@@ -104,6 +114,27 @@ python3 "$work/read.py" "$work/pprof"
 head -c 60 "$work/pprof" >"$work/short"
 ! python3 "$work/read.py" "$work/short" 2>"$work/err" || fail "the reader of pprof takes anything"
 
+# With times: these are the weights then.
+for format in table json collapsed speedscope callgrind pprof html; do
+	"$write" "$format" timed >"$work/timed.$format"
+done
+expect "$work/timed.table" '2.0000  1 .. 4' '2.7500' '#################### sum;of two'
+expect "$work/table" 'no times: exits cannot be seen'
+printf '%s\n' 'main 250000' 'main;work 500000' 'main;work;sum_of_two 2000000' >"$work/want"
+diff "$work/want" "$work/timed.collapsed"
+sed -i 's/"main": \[1\]/"main": [1, 250000000]/; s/\[20000\]/[20000, 500000000]/; s/\[1000000\]/[1000000, 2000000000]/' "$work/read.py"
+python3 "$work/read.py" "$work/timed.pprof"
+python3 - "$work" <<'PY'
+import json, sys
+work = sys.argv[1]
+times = json.load(open(work + "/timed.json"))["functions"][0]["times"]
+assert times["self"] == {"seconds": 2, "low": 1, "high": 4} and times["wall"] == 3, times
+assert times["torn"] == 2 and times["timed"] == 10, times
+assert "times" not in json.load(open(work + "/timed.json"))["functions"][3]
+one = json.load(open(work + "/timed.speedscope"))["profiles"][0]
+assert one["unit"] == "seconds" and sum(one["weights"]) == one["endValue"] == 2.75, one
+PY
+
 # All of the page is in it, and nothing is fetched.
 expect "$work/html" '<script id=profile' 'sum;of two'
 ! grep -Eq '(src|href)=|https?:' "$work/html" || fail "the page fetches something"
@@ -113,6 +144,16 @@ if command -v callgrind_annotate >/dev/null; then
 	grep -Eq '^1,000,000 \(98\.04%\) .*sum;of two' "$work/annotated" || {
 		cat "$work/annotated"
 		fail "callgrind_annotate reads another count"
+	}
+	callgrind_annotate --threshold=100 "$work/timed.callgrind" >"$work/annotated"
+	grep -Eq '^2,000,000,000 \(72\.73%\) 1,000,000 .*sum;of two' "$work/annotated" || {
+		cat "$work/annotated"
+		fail "callgrind_annotate reads another time"
+	}
+	callgrind_annotate --threshold=100 --inclusive=yes "$work/timed.callgrind" >"$work/annotated"
+	grep -Eq '^2,750,000,000 .*main' "$work/annotated" || {
+		cat "$work/annotated"
+		fail "callgrind_annotate reads another time of all that main calls"
 	}
 else
 	echo "callgrind_annotate is not here: not tried"

@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* write_sample FORMAT - a small profile with awkward names in it, to standard output. */
+/* write_sample FORMAT [timed] - a small profile with awkward names in it, to standard output. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "probes/profile/write/write.h"
 
-static int fill(struct profile *profile)
+static const double seconds[] = { 0.25, 0.5, 2 }, total[] = { 2.75, 2.5, 2 };
+
+static void fill_times(struct profile *profile, size_t f)
+{
+	profile->function[f].times =
+		(struct times){ .self = { seconds[f], seconds[f] / 2, seconds[f] * 2 },
+				.total = { total[f], total[f] / 2, total[f] * 2 },
+				.wall = total[f] * 1.5,
+				.timed = 10,
+				.torn = f };
+}
+
+static int fill(struct profile *profile, bool timed)
 {
 	static const char *const names[] = { "main", "work", "sum;of two", "never" };
 	static const double calls[] = { 1, 20000, 1e6, 0 };
@@ -21,10 +34,14 @@ static int fill(struct profile *profile)
 		profile->function[i].counted = calls[i] / 10;
 		profile->function[i].low = calls[i] * (i == 2 ? 0.9 : 1);
 		profile->function[i].high = calls[i] * (i == 2 ? 1.1 : 1);
+		if (timed && i < 3)
+			fill_times(profile, i);
 	}
 	profile->function[2].problem = "calls come in bursts";
 	for (size_t i = 1; i <= 3; i++)
-		ret |= profile_stack(profile, chain, i, calls[i - 1]);
+		ret |= profile_stack(profile, &(struct stack){ chain, i, calls[i - 1],
+							       timed * seconds[i - 1],
+							       timed * total[i - 1] });
 	ret |= profile_phase(profile, &(struct phase){ 0, 0.5, 1e5, 0.01 });
 	ret |= profile_phase(profile, &(struct phase){ 0.5, 0.5, 9e5, 0.005 });
 	profile->quality = (struct quality){ .seconds = 1, .epochs = 100, .budget = 0.01 };
@@ -35,11 +52,12 @@ int main(int argc, char **argv)
 {
 	const struct profile_format *format = profile_format(argc > 1 ? argv[1] : "");
 	struct profile profile = { 0 };
+	bool timed = argc > 2 && !strcmp(argv[2], "timed");
 	int ret;
 
 	if (!format)
 		return EXIT_FAILURE;
-	ret = fill(&profile);
+	ret = fill(&profile, timed);
 	if (!ret)
 		ret = format->write(&profile, stdout);
 	profile_free(&profile);

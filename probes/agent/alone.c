@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "probes/agent/alone.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static time_t seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return now.tv_sec;
+}
+
+/* Of the main thread, which stays while others run; with how many threads there are. */
+static char state(unsigned *threads)
+{
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	char text[512], state = '\0', *end;
+	ssize_t len;
+
+	if (fd < 0)
+		return state;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len < 0 ? 0 : len] = '\0';
+	end = strrchr(text, ')');
+	if (!end ||
+	    sscanf(end, ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %u",
+		   &state, threads) != 2)
+		return '\0';
+	return state;
+}
+
+bool agent_alone(unsigned own)
+{
+	static _Atomic time_t looked;
+	time_t now = seconds();
+	unsigned threads;
+
+	if (atomic_exchange_explicit(&looked, now, memory_order_relaxed) == now)
+		return false;
+	return state(&threads) == 'Z' && threads <= own + 1;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an agent that was put into a process that runs is told: lines of one text. It runs in a
+ * thread that is gone afterwards.
+ */
+#ifndef PROBES_AGENT_VISIT_H
+#define PROBES_AGENT_VISIT_H
+
+#include <stdbool.h>
+
+#define VISIT_LINES 5
+
+struct visit {
+	char copy[2048];
+	char *line[VISIT_LINES]; /* "" where there are fewer */
+};
+
+/* visit_begin - cuts the text, and lets this thread run patches. False: it is too long. */
+bool visit_begin(struct visit *visit, const char *text);
+
+#endif

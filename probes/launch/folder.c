@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/launch/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHOSEN 6 /* characters that mkdtemp() chooses */
+#define TRIES  16
+
+static const int open_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+/* Takes the descriptor of what is in the folder of this name. */
+static void remove_open(int fd, int parent, const char *name)
+{
+	int copy = dup(fd);
+	DIR *dir = fdopendir(fd);
+	const struct dirent *entry;
+
+	/* What is still made in it is made for nobody. */
+	for (int i = 0; dir && i < TRIES; i++) {
+		rewinddir(dir);
+		while ((entry = readdir(dir)))
+			if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+				unlinkat(copy, entry->d_name, 0);
+		if (!unlinkat(parent, name, AT_REMOVEDIR) || errno != ENOTEMPTY)
+			break;
+	}
+	if (dir)
+		closedir(dir);
+	else
+		close(fd);
+	close(copy);
+}
+
+void folder_remove(const char *path)
+{
+	int fd = open(path, open_flags);
+
+	if (fd >= 0)
+		remove_open(fd, AT_FDCWD, path);
+}
+
+/* Of this user, and of no process that lives. */
+static void remove_left_over(int parent, const char *name)
+{
+	int fd = openat(parent, name, open_flags);
+	struct stat stat;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &stat) && stat.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB))
+		remove_open(fd, parent, name);
+	else
+		close(fd);
+}
+
+static void sweep(const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	size_t len = strlen(name);
+	char parent[PATH_MAX] = "";
+	const struct dirent *entry;
+	DIR *dir;
+
+	strncat(parent, path, (size_t)(name - path));
+	dir = opendir(parent);
+	while (dir && (entry = readdir(dir)))
+		if (strlen(entry->d_name) == len && !strncmp(entry->d_name, name, len - CHOSEN))
+			remove_left_over(dirfd(dir), entry->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+/* False: another command took it for one that is left over, before it was locked. */
+static bool lock(const char *path)
+{
+	int fd = open(path, open_flags);
+	struct stat named, opened;
+
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &opened) &&
+	    !stat(path, &named) && named.st_ino == opened.st_ino)
+		return true;
+	if (fd >= 0)
+		close(fd);
+	return false;
+}
+
+int folder_make(char *path)
+{
+	size_t chosen = strlen(path) - CHOSEN;
+
+	sweep(path);
+	for (int i = 0; i < TRIES; i++) {
+		strcpy(path + chosen, "XXXXXX");
+		if (!mkdtemp(path))
+			return -errno;
+		if (lock(path))
+			return 0;
+		rmdir(path);
+	}
+	strcpy(path + chosen, "XXXXXX");
+	return -EBUSY;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fastinst profile --pid: the agent of profiles is put into a process, told to start, and some time
+ * later to stop.
+ */
+#include "probes/profile/command/attach.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probes/inject/inject.h"
+#include "probes/launch/ending.h"
+#include "probes/launch/folder.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	interrupted = number;
+}
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static int tell(const struct visited *visited, const struct launch *launch, const char *text)
+{
+	struct inject inject = {
+		.pid = visited->pid,
+		.library = launch->path,
+		.entry = "fastinst_profile",
+		.text = text,
+	};
+	int ret = inject_library(&inject);
+
+	if (ret < 0)
+		fprintf(stderr, "fastinst: cannot attach to process %d: %s\n", (int)visited->pid,
+			inject.why);
+	else if (inject.result == -EBUSY)
+		fprintf(stderr, "fastinst: process %d is profiled already\n", (int)visited->pid);
+	else if (inject.result < 0)
+		fprintf(stderr, "fastinst: the agent is in process %d, and cannot work there: %s\n",
+			(int)visited->pid, strerror(-inject.result));
+	return ret < 0 ? ret : inject.result;
+}
+
+/* The process writes there, as who it is. */
+static int make_folder(pid_t pid, struct launch *launch)
+{
+	char path[32];
+	struct stat owner;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (stat(path, &owner) < 0) {
+		fprintf(stderr, "fastinst: there is no process %d\n", (int)pid);
+		return -ESRCH;
+	}
+	if (launch_folder(launch) < 0)
+		return -EIO;
+	if (owner.st_uid != geteuid() && chown(launch->folder, owner.st_uid, owner.st_gid) < 0)
+		fprintf(stderr, "fastinst: process %d cannot write to %s\n", (int)pid,
+			launch->folder);
+	return 0;
+}
+
+static void wait_until_over(const struct visited *visited)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+	double until = now() + visited->seconds;
+
+	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGQUIT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	ending_let();
+	while (!interrupted && (!(visited->seconds > 0) || now() < until) && !kill(visited->pid, 0))
+		usleep(20000);
+}
+
+static int start(const struct visited *visited, const struct launch *launch)
+{
+	char text[4096];
+	int len = snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s", launch->folder,
+			   visited->profile, visited->edges, visited->functions);
+
+	if (len < (int)sizeof(text))
+		return tell(visited, launch, text);
+	fputs("fastinst: the patterns are too long\n", stderr);
+	return -ENAMETOOLONG;
+}
+
+int attach_profile(const struct visited *visited, struct launch *launch)
+{
+	launch->folder[0] = '\0';
+	if (launch_find(launch) < 0)
+		return STATUS_NOT_FOUND;
+	if (make_folder(visited->pid, launch) < 0)
+		return STATUS_FAILED;
+	if (start(visited, launch) < 0) {
+		folder_remove(launch->folder);
+		launch->folder[0] = '\0';
+		return STATUS_FAILED;
+	}
+	wait_until_over(visited);
+	/* One that has ended left its report. */
+	if (!kill(visited->pid, 0) && tell(visited, launch, "stop") < 0 && !kill(visited->pid, 0))
+		return STATUS_FAILED;
+	return STATUS_OK;
+}

@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A process that runs is profiled for a time, twice, calls and edges: its counts and its output are its own, and
+# afterwards its code and the protection of its pages are as they were. Looked at meanwhile they are
+# not, so that can be seen. What cannot be attached to is told.
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
+
+needs_shared libfastinst-profile.so
+needs_patchable
+cat >"$dir/runs.c" <<'C'
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define N __attribute__((noinline))
+
+static _Atomic int over;
+static _Atomic unsigned long counted;
+
+N unsigned long often(unsigned long x)
+{
+	for (int i = 0; i < 50; i++)
+		x = x * 3 + (unsigned long)i;
+	return x;
+}
+
+N static void seldom(void)
+{
+	counted = counted + 1;
+}
+
+N static void *work(void *data)
+{
+	unsigned long x = 1;
+
+	while (!over) {
+		for (int i = 0; i < 1000; i++)
+			x = often(x);
+		seldom();
+	}
+	counted = counted + !x;
+	return data;
+}
+
+int main(void)
+{
+	pthread_t other;
+	char byte;
+
+	pthread_create(&other, NULL, work, NULL);
+	printf("%lx\n", (unsigned long)often);
+	fflush(stdout);
+	while (read(0, &byte, 1) > 0)
+		;
+	over = 1;
+	pthread_join(other, NULL);
+	puts(counted > 0 ? "it has worked" : "it has not");
+	return 5;
+}
+C
+
+# start PROGRAM - waits until descriptor 7 is closed
+start()
+{
+	rm -f "$dir/in"
+	mkfifo "$dir/in"
+	"$1" <"$dir/in" >"$dir/says" 2>"$dir/errors" &
+	pid=$!
+	exec 7>"$dir/in"
+	for _ in $(seq 3000); do
+		[ ! -s "$dir/says" ] || return 0
+		sleep 0.01
+	done
+	wrong "it does not start"
+}
+
+finish()
+{
+	local status=0
+
+	exec 7>&-
+	wait "$pid" || status=$?
+	[ $status = 5 ] || wrong "exit status $status"
+	grep -q 'it has worked' "$dir/says" || wrong "it says $(cat "$dir/says")"
+	[ ! -s "$dir/errors" ] || wrong "it said $(cat "$dir/errors")"
+}
+
+# state - the first bytes of often(), and how the program's pages are mapped
+state()
+{
+	python3 -c 'import sys
+with open(f"/proc/{sys.argv[1]}/mem", "rb", 0) as memory:
+    memory.seek(int(sys.argv[2], 16))
+    # Five 1-byte NOPs become one when a probe is first turned on.
+    print(memory.read(16).hex().replace("0f1f440000", "90" * 5))' "$pid" "$(head -n 1 "$dir/says")"
+	pages "$1"
+}
+
+pages()
+{
+	awk -v name="$1" '$6 ~ name { print $2 }' "/proc/$pid/maps" | sort -u
+}
+
+# shellcheck disable=SC2086 # CC may carry options
+$CC -O1 -fpatchable-function-entry=5 -pthread -o "$dir/runs" "$dir/runs.c"
+start "$dir/runs"
+state runs >"$dir/before"
+changed=
+for time in 1 2; do
+	timeout 60 "$fastinst" profile --pid "$pid" --for 2 --format json --output "$dir/p" 2>"$dir/log" 7>&- &
+	tool=$!
+	while kill -0 $tool 2>/dev/null; do
+		pages runs >"$dir/now"
+		tail -n +2 "$dir/before" | cmp -s - "$dir/now" || changed=yes
+		sleep 0.02
+	done
+	wait $tool || {
+		grep -q 'cannot attach.*ptrace' "$dir/log" && skip "ptrace is not allowed here"
+		wrong "attach: $(cat "$dir/log")"
+	}
+	state runs >"$dir/after"
+	cmp "$dir/before" "$dir/after" || wrong "it is not as it was: $(cat "$dir/after")"
+	python3 - "$dir/p" <<'PY' || wrong "the profile, time $time"
+import json, sys
+profile = json.load(open(sys.argv[1]))
+calls = {f["name"]: f for f in profile["functions"]}
+assert profile["quality"]["processes"] == 1 and 0.3 < profile["quality"]["seconds"] < 40, profile["quality"]
+assert calls["often"]["counted"] > 0 and calls["seldom"]["calls"] > 0, calls
+assert profile["program"].endswith("/runs")
+PY
+done
+[ -n "$changed" ] || wrong "while it was profiled nothing was changed"
+# One that ends meanwhile has left its profile.
+timeout 60 "$fastinst" profile --pid "$pid" --format json --output "$dir/p" 2>"$dir/log" 7>&- &
+tool=$!
+sleep 1
+finish
+wait $tool || wrong "it ended: $(cat "$dir/log")"
+grep -q '"often"' "$dir/p" || wrong "no profile of one that ended: $(cat "$dir/log")"
+
+if timeout 20 "$fastinst" profile --pid "$pid" --for 1 2>"$dir/log"; then
+	wrong "a process that is gone"
+fi
+grep -q "there is no process" "$dir/log" || wrong "it says $(cat "$dir/log")"
+status=0
+"$fastinst" profile --for 1 true 2>/dev/null || status=$?
+[ $status = 64 ] || wrong "--for of a program"
+
+# Edges, where they can be.
+if [ -e "$build/probes/calls/starts.lo" ] && $CC -O1 -fsanitize-coverage=trace-pc -c -o "$dir/blocks.o" "$dir/runs.c" 2>/dev/null; then
+	# shellcheck disable=SC2086
+	$CC -pthread -o "$dir/blocks" "$dir/blocks.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs"
+	start "$dir/blocks"
+	for time in 1 2; do
+		timeout 60 "$fastinst" profile --edges --pid "$pid" --for 0.5 --period 20 --format json --output "$dir/e" 2>"$dir/log" ||
+			wrong "edges: $(cat "$dir/log")"
+		python3 - "$dir/e" <<'PY' || wrong "the profile of edges, time $time: $(cat "$dir/log")"
+import json, sys
+profile = json.load(open(sys.argv[1]))
+assert profile["phases"] > 0 and any(e["from"]["block"].startswith("often") for e in profile["edges"])
+PY
+	done
+	finish
+fi
+exit $failed

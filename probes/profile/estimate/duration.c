@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/estimate/duration.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define ENOUGH	10   /* epochs, as for calls */
+#define BLURRED 0.25 /* of time, beyond which it is not believed */
+#define LEFT	0.1  /* of the timed calls; those that were not may have been others */
+
+/* Neighbours differ by chance, and by what the program does, as for calls. */
+static void add_variance(struct duration *duration, double mean, double weight)
+{
+	double step = mean - duration->mean;
+	double part = (weight + duration->weight) / 2 * step * step / 2;
+
+	if (duration->epochs > 1) {
+		duration->squares += part;
+		duration->quads += part * part;
+	}
+	duration->mean = mean;
+	duration->weight = weight;
+}
+
+void duration_add(struct duration *duration, const struct timed *epoch)
+{
+	double calls = fmax(epoch->calls, epoch->timed);
+
+	if (!(epoch->timed > 0))
+		return;
+	duration->epochs++;
+	duration->timed += epoch->timed;
+	duration->calls += calls;
+	duration->time += calls * epoch->time / epoch->timed;
+	duration->wall += calls * epoch->wall / epoch->timed;
+	duration->blur += calls * epoch->blur;
+	add_variance(duration, epoch->time / epoch->timed, calls * calls);
+}
+
+void duration_join(struct duration *sum, const struct duration *other)
+{
+	sum->calls += other->calls;
+	sum->time += other->time;
+	sum->wall += other->wall;
+	sum->squares += other->squares;
+	sum->quads += other->quads;
+	sum->epochs += other->epochs;
+	sum->timed += other->timed;
+	sum->torn += other->torn;
+	sum->cut += other->cut;
+	sum->blur += other->blur;
+}
+
+static bool all_timed(const struct duration *duration, const struct interval *calls)
+{
+	return calls->low == calls->high && duration->timed > calls->calls - 0.5;
+}
+
+static const char *problem_of(const struct duration *duration, const struct interval *calls)
+{
+	if (!(duration->timed > 0))
+		return duration->torn > 0 ? "no exit was seen" : "no call was timed";
+	if (duration->cut > LEFT * duration->timed)
+		return "calls went on for too long to be waited for";
+	if (duration->torn > LEFT * duration->timed)
+		return "many calls were left without an exit";
+	if (duration->blur > BLURRED * duration->time)
+		return "calls are too short to be timed";
+	if (all_timed(duration, calls))
+		return NULL;
+	if (calls->problem)
+		return calls->problem;
+	return duration->epochs < ENOUGH ? "few epochs with timed calls" : NULL;
+}
+
+/* As far from 1 as both together, which have nothing to do with each other. */
+static double joined(double one, double other)
+{
+	double a = log(one), b = log(other);
+
+	return exp(sqrt(a * a + b * b));
+}
+
+struct spell duration_interval(const struct duration *duration, const struct interval *calls)
+{
+	struct spell spell = { .problem = problem_of(duration, calls) };
+	double scale, few, missed, factor = 1, blur;
+
+	if (!(duration->timed > 0) || !(calls->calls > 0))
+		return spell;
+	scale = calls->calls / duration->calls;
+	spell.time = fmax(0, duration->time * scale);
+	spell.wall = fmax(spell.time, duration->wall * scale);
+	blur = duration->blur * scale;
+	missed = fmax(0, 1 - duration->timed / calls->calls);
+	few = duration->epochs > 1 ? duration->epochs / (duration->epochs - 1) : 1;
+	if (duration->time > 0)
+		factor = estimate_factor(duration->squares * few * missed / duration->time /
+						 duration->time,
+					 estimate_freedom(duration->squares, duration->quads));
+	spell.high = spell.time * joined(calls->high / calls->calls, factor) + blur;
+	if (calls->low > 0)
+		spell.low = fmax(0, spell.time / joined(calls->calls / calls->low, factor) - blur);
+	return spell;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long a function's calls took, from those of which the exit was seen.
+ *
+ * The calls of an epoch (estimate.h) are taken to have lasted as long on average as those of them
+ * that were timed. The unit of time is the caller's. Pure: no clock, no probe.
+ */
+#ifndef PROBES_PROFILE_DURATION_H
+#define PROBES_PROFILE_DURATION_H
+
+#include "probes/profile/estimate/estimate.h"
+
+/* The sum over epochs. All zero is empty. */
+struct duration {
+	double calls;	/* estimated, of epochs in which some were timed */
+	double time;	/* that these took, with a CPU */
+	double wall;	/* and with what they waited */
+	double squares; /* variance of time, but for few epochs */
+	double quads;	/* sum of the squares of its parts */
+	double epochs;	/* in which some were timed */
+	double timed;	/* calls */
+	double torn;	/* that were left without an exit that a probe is at */
+	double cut;	/* that were not waited for */
+	double blur;	/* time that the probes of a call may be misjudged by */
+	double mean;	/* of the last epoch in which some were timed */
+	double weight;	/* of its variance */
+};
+
+/* It is nothing but doubles, and goes from process to process as such. */
+#define DURATION_NUMBERS ((int)(sizeof(struct duration) / sizeof(double)))
+
+/* What was timed in an epoch. */
+struct timed {
+	double calls; /* of the function in it, estimated */
+	double timed; /* calls */
+	double time;  /* theirs */
+	double wall;
+	double blur; /* per call */
+};
+
+/* duration_add - one more epoch. One in which nothing was timed says nothing. */
+void duration_add(struct duration *duration, const struct timed *epoch);
+
+/* duration_join - what another process timed of the same function. */
+void duration_join(struct duration *sum, const struct duration *other);
+
+/* What it comes to. */
+struct spell {
+	double time, low, high; /* 95 % */
+	double wall;
+	const char *problem; /* why the interval may be wrong, or NULL */
+};
+
+/* duration_interval - of all calls. Nothing was timed: all zero, and a problem. */
+struct spell duration_interval(const struct duration *duration, const struct interval *calls);
+
+#endif

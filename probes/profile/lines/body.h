@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the lines of a function were run, as the formats are written from it.
+ */
+#ifndef PROBES_PROFILE_LINES_BODY_H
+#define PROBES_PROFILE_LINES_BODY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probes/profile/lines/lines.h"
+
+/* Where in a function: lines from its first, and which of the blocks on that line. */
+struct spot {
+	int line;
+	unsigned which;
+};
+
+struct sample {
+	struct spot spot;
+	double count;
+};
+
+/* A function, or what is inlined at a spot of another. */
+struct body {
+	const char *name; /* for linkers */
+	const char *plain, *file;
+	int first, column; /* where it is declared */
+	struct spot at;
+	double head; /* count of the first block */
+	uint64_t low;
+	double total;
+	unsigned blocks, run; /* all blocks of a function, and those that were run */
+	struct sample *sample;
+	size_t samples;
+	struct body *inlined, *next;
+};
+
+/* lines_each - every outermost function of an object. As lines_write_llvm(). */
+int lines_each(const char *object, struct block *block, size_t n,
+	       void (*function)(struct body *, void *), void *arg);
+
+#endif

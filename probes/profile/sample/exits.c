@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/sample/exits.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/profile/sample/watch.h"
+
+struct place {
+	struct fi_probe probe;
+	size_t len; /* of the function's name, without that of a part of it */
+};
+
+static uint32_t *all; /* exits that belong to entries */
+static uint32_t *closed;
+static size_t all_n, room;
+
+/* --- Functions ----------------------------------------------------------------------------------
+ */
+
+static void note(struct place *place, uint32_t id)
+{
+	const char *part;
+
+	fi_get(id, &place->probe);
+	part = strstr(place->probe.function, ".cold");
+	place->len = part ? (size_t)(part - place->probe.function) : strlen(place->probe.function);
+}
+
+static int by_function(const struct place *one, const struct place *two)
+{
+	int order = strcmp(one->probe.object, two->probe.object);
+
+	if (!order)
+		order = strcmp(one->probe.provider, two->probe.provider);
+	if (!order)
+		order = (one->len > two->len) - (one->len < two->len);
+	return order ? order : memcmp(one->probe.function, two->probe.function, one->len);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct place *one = a, *two = b;
+	int order = by_function(one, two);
+
+	if (order)
+		return order;
+	return (one->probe.address > two->probe.address) -
+	       (one->probe.address < two->probe.address);
+}
+
+static int keep(uint32_t exit)
+{
+	if (all_n == room) {
+		size_t more = room ? 2 * room : 256;
+		uint32_t *one = reallocarray(all, more, sizeof(*one));
+		uint32_t *other = reallocarray(closed, more, sizeof(*other));
+
+		all = one ? one : all;
+		closed = other ? other : closed;
+		if (!one || !other)
+			return -ENOMEM;
+		room = more;
+	}
+	all[all_n++] = exit;
+	return 0;
+}
+
+static void link_entry(struct group *group, uint32_t id, bool hooks)
+{
+	watches[id].next = group->entries;
+	watches[id].hooks = hooks;
+	watches[id].group = group;
+	group->entries = id;
+}
+
+static int link_exit(struct group *group, uint32_t id, uint32_t entry)
+{
+	watches[id].next = group->exits;
+	watches[id].entry = entry;
+	watches[id].group = group;
+	group->exits = id;
+	atomic_store_explicit(&watches[id].state, WATCH_OVER, memory_order_relaxed);
+	return keep(id);
+}
+
+/* Static functions of one name: the last that starts before the exit. */
+static uint32_t entry_of(const struct place *place, size_t n, size_t exit)
+{
+	uint32_t entry = NO_PROBE;
+
+	for (size_t i = 0; i < n; i++)
+		if (place[i].probe.kind == FI_ENTRY && (i < exit || entry == NO_PROBE))
+			entry = place[i].probe.id;
+	return entry;
+}
+
+/* Places of one name. 1: they have entries and exits. */
+static int make_group(const struct place *place, size_t n)
+{
+	struct group *group = malloc(sizeof(*group));
+	size_t entries = 0;
+	int ret = group ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n; i++)
+		entries += place[i].probe.kind == FI_ENTRY;
+	if (ret || !entries || entries == n) {
+		free(group);
+		return ret;
+	}
+	*group = (struct group){ NO_PROBE, NO_PROBE };
+	for (size_t i = 0; i < n && !ret; i++)
+		if (place[i].probe.kind == FI_EXIT)
+			ret = link_exit(group, place[i].probe.id, entry_of(place, n, i));
+	for (size_t i = 0; i < n && !ret; i++)
+		if (place[i].probe.kind == FI_ENTRY)
+			link_entry(group, place[i].probe.id,
+				   !strcmp(place[i].probe.provider, "cyg"));
+	return ret ? ret : 1;
+}
+
+long exits_take(const uint32_t *entries, size_t n, uint32_t first)
+{
+	uint32_t end = fi_probes();
+	size_t places = 0, next;
+	struct place *place = calloc(n + end + 1, sizeof(*place));
+	long groups = 0;
+	int ret = place ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && !ret; i++)
+		note(&place[places++], entries[i]);
+	for (uint32_t id = first; id < end && !ret; id++) {
+		note(&place[places], id);
+		places += place[places].probe.kind == FI_EXIT &&
+			  place[places].probe.state != FI_REFUSED;
+	}
+	if (!ret)
+		qsort(place, places, sizeof(*place), by_place);
+	for (size_t i = 0; i < places && ret >= 0; i = next) {
+		for (next = i + 1; next < places && !by_function(&place[i], &place[next]); next++)
+			;
+		ret = make_group(place + i, next - i);
+		groups += ret > 0;
+	}
+	free(place);
+	return ret < 0 ? ret : groups;
+}
+
+/* --- On and off ---------------------------------------------------------------------------------
+ */
+
+long exits_on(const uint32_t *entries, size_t n)
+{
+	size_t found = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct group *group = watches[entries[i]].group;
+
+		for (uint32_t id = group ? group->exits : NO_PROBE; id != NO_PROBE;
+		     id = watches[id].next) {
+			uint64_t state = atomic_load(&watches[id].state);
+
+			if ((state & WATCH_LOW) == WATCH_OVER && watch_next(&watches[id], state))
+				closed[found++] = id;
+		}
+	}
+	if (found)
+		ret = fi_activate_how(closed, found, watch_exit, FI_KEEPS_VECTORS);
+	return ret < 0 ? ret : (long)found;
+}
+
+void exits_off(void)
+{
+	fi_deactivate_batch(all, all_n);
+}
+
+void exits_forget(void)
+{
+	for (size_t i = 0; i < all_n; i++)
+		watches[all[i]].group = NULL;
+	all_n = 0;
+}
+
+void exits_forked(void)
+{
+	for (size_t i = 0; i < all_n; i++)
+		atomic_store_explicit(&watches[all[i]].state, WATCH_OVER, memory_order_relaxed);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/sample/frames.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+
+#define LARGEST_FRAME 256 /* words in which a return address is looked for */
+
+/* --- Where --------------------------------------------------------------------------------------
+ */
+
+/* The caller's address is what the hook is told, so the search ends at its place at the latest. */
+FRAMES_FUNCTION static uint64_t slot_above(uint64_t rsp, uint64_t from)
+{
+	const uint64_t *word = (const uint64_t *)(rsp & ~UINT64_C(7));
+
+	for (unsigned i = 0; i < LARGEST_FRAME; i++)
+		if (word[i] == from)
+			return (uint64_t)&word[i];
+	return 0;
+}
+
+FRAMES_FUNCTION bool frames_spot(struct spot *spot, uint32_t entry, const struct fi_regs *regs)
+{
+	if (watches[entry].hooks) {
+		spot->function = regs->rdi;
+		spot->from = regs->rsi;
+		spot->slot = slot_above(regs->rsp, regs->rsi);
+		return spot->slot;
+	}
+	spot->function = entry;
+	spot->slot = regs->rsp;
+	spot->from = *(const uint64_t *)regs->rsp;
+	return true;
+}
+
+/* --- Clocks -------------------------------------------------------------------------------------
+ */
+
+/* No call of libc: those change vectors. */
+FRAMES_FUNCTION static uint64_t thread_clock(void)
+{
+	struct timespec time = { 0 };
+	long ret = SYS_clock_gettime;
+
+	asm volatile("syscall"
+		     : "+a"(ret)
+		     : "D"((long)CLOCK_THREAD_CPUTIME_ID), "S"(&time)
+		     : "rcx", "r11", "memory");
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+FRAMES_FUNCTION uint64_t frames_waited(struct ring *ring, uint64_t now)
+{
+	unsigned __int128 used = (unsigned __int128)thread_clock() * watch_common.ticks_per_4s;
+
+	ring->waited = now - (uint64_t)(used >> 32);
+	ring->looked = now;
+	return ring->waited;
+}
+
+/* --- The stack ----------------------------------------------------------------------------------
+ */
+
+/* False: it was cut, with all that were pending then. */
+FRAMES_FUNCTION static bool take_back(struct watch *watch, uint32_t cuts)
+{
+	uint64_t pending = atomic_load(&watch->pending);
+
+	while (PENDING_CUTS(pending) == cuts)
+		if (atomic_compare_exchange_weak(&watch->pending, &pending, pending - 1))
+			return true;
+	return false;
+}
+
+FRAMES_FUNCTION static void drop_last(struct ring *ring)
+{
+	const struct frame *frame = &ring->frame[--ring->depth];
+	struct watch *watch = &watches[frame->id];
+
+	if (take_back(watch, frame->cuts))
+		atomic_fetch_add_explicit(&watch->torn, 1, memory_order_relaxed);
+}
+
+FRAMES_FUNCTION void frames_cut(struct watch *watch)
+{
+	uint64_t pending = atomic_load(&watch->pending);
+
+	while (PENDING_CALLS(pending))
+		if (atomic_compare_exchange_weak(&watch->pending, &pending,
+						 (uint64_t)(PENDING_CUTS(pending) + 1) << 32))
+			break;
+	atomic_fetch_add_explicit(&watch->cut, PENDING_CALLS(pending), memory_order_relaxed);
+}
+
+/* A function that another ends with has its place; what is inlined in a function as well. */
+FRAMES_FUNCTION void frames_clear(struct ring *ring, const struct spot *spot, bool hooks)
+{
+	while (ring->depth) {
+		const struct frame *last = &ring->frame[ring->depth - 1];
+
+		if (last->slot > spot->slot ||
+		    (last->slot == spot->slot && hooks && last->function != spot->function))
+			return;
+		drop_last(ring);
+	}
+}
+
+/*
+ * Who turns the entry off sees that this call is timed, or this call sees that it is to be turned
+ * off.
+ */
+FRAMES_FUNCTION void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
+				  const struct spot *spot)
+{
+	struct watch *watch = &watches[id];
+	struct frame *frame = &ring->frame[ring->depth];
+	uint64_t now = __builtin_ia32_rdtsc();
+
+	if (ring->depth == FRAMES)
+		return;
+	frame->cuts = PENDING_CUTS(atomic_fetch_add(&watch->pending, 1));
+	if (atomic_load(&watch->state) != state) {
+		take_back(watch, frame->cuts);
+		return;
+	}
+	if (now - ring->looked > watch_common.recent)
+		frames_waited(ring, now);
+	frame->id = id;
+	frame->function = spot->function;
+	frame->slot = spot->slot;
+	frame->from = spot->from;
+	frame->waited = ring->waited;
+	ring->depth++;
+}
+
+FRAMES_FUNCTION void frames_start(struct ring *ring)
+{
+	struct frame *frame = &ring->frame[ring->depth - 1];
+
+	frame->run = atomic_load_explicit(&ring->run, memory_order_relaxed);
+	frame->spent = ring->spent;
+	frame->start = __builtin_ia32_rdtsc();
+}
+
+/* Below the last frame at that place, as many as have it. */
+FRAMES_FUNCTION static uint32_t find(const struct ring *ring, const struct spot *spot)
+{
+	for (uint32_t i = ring->depth; i > 0 && ring->frame[i - 1].slot <= spot->slot; i--)
+		if (ring->frame[i - 1].slot == spot->slot &&
+		    ring->frame[i - 1].function == spot->function)
+			return i;
+	return 0;
+}
+
+FRAMES_FUNCTION bool frames_leave(struct ring *ring, const struct spot *spot, bool hooks,
+				  struct frame *frame)
+{
+	uint32_t found = find(ring, spot);
+
+	if (!found) {
+		frames_clear(ring, spot, hooks);
+		return false;
+	}
+	while (ring->depth > found)
+		drop_last(ring);
+	*frame = ring->frame[--ring->depth];
+	return take_back(&watches[frame->id], frame->cuts);
+}
+
+void frames_drop(struct ring *ring)
+{
+	while (ring->depth)
+		drop_last(ring);
+}

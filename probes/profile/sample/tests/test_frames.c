@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Entries and exits as programs have them: which exit belongs to which entry. Where what a thread
+ * left by longjmp() is not cleared by the next entry, the exit of a call that was not seen to begin
+ * is taken for its end: the same question sees it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "probes/profile/sample/frames.h"
+
+#define A 1u
+#define B 2u
+
+static struct watch all[4];
+struct watch *watches = all;
+struct watch_common watch_common = { .ticks_per_4s = UINT64_C(1) << 32, .recent = UINT64_MAX };
+static struct ring ring;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(all, 0, sizeof(all));
+	memset(&ring, 0, sizeof(ring));
+	return 0;
+}
+
+static struct spot at(uint32_t id, uint64_t slot)
+{
+	return (struct spot){ id, slot, 0x1000 };
+}
+
+/* A call that is counted. */
+static void enter(uint32_t id, uint64_t slot)
+{
+	struct spot spot = at(id, slot);
+
+	frames_clear(&ring, &spot, all[id].hooks);
+	frames_enter(&ring, id, all[id].state, &spot);
+}
+
+/* One that is not, but the probe is on. */
+static void pass(uint32_t id, uint64_t slot)
+{
+	struct spot spot = at(id, slot);
+
+	frames_clear(&ring, &spot, all[id].hooks);
+}
+
+static bool leave(uint32_t id, uint64_t slot)
+{
+	struct spot spot = at(id, slot);
+	struct frame frame;
+
+	return frames_leave(&ring, &spot, all[id].hooks, &frame) && frame.id == id;
+}
+
+static uint32_t pending(uint32_t id)
+{
+	return PENDING_CALLS(all[id].pending);
+}
+
+static void test_nested(void **state)
+{
+	(void)state;
+	enter(A, 900);
+	enter(B, 800);
+	enter(B, 700);
+	assert_int_equal(pending(B), 2);
+	assert_true(leave(B, 700));
+	assert_true(leave(B, 800));
+	assert_false(leave(B, 600));
+	assert_true(leave(A, 900));
+	assert_int_equal(all[A].torn + all[B].torn, 0);
+	assert_int_equal(pending(A) + pending(B), 0);
+}
+
+/* An exit of the outer one says that the inner ones are over; also if that was not timed. */
+static void test_exception(void **state)
+{
+	(void)state;
+	enter(A, 900);
+	enter(B, 800);
+	enter(B, 700);
+	assert_true(leave(A, 900));
+	assert_int_equal(all[B].torn, 2);
+	enter(B, 700);
+	assert_false(leave(A, 800));
+	assert_int_equal(all[B].torn, 3);
+	assert_int_equal(pending(B), 0);
+}
+
+static void test_tail_call(void **state)
+{
+	(void)state;
+	enter(A, 900);
+	enter(B, 900);
+	assert_int_equal(all[A].torn, 1);
+	assert_true(leave(B, 900));
+	enter(A, 900);
+	/* B was not timed. */
+	assert_false(leave(B, 900));
+	assert_int_equal(all[A].torn, 2);
+}
+
+/* longjmp() out of A, and its next call is one that is not timed: the exit is that one's. */
+static void test_left_and_called_again(void **state)
+{
+	(void)state;
+	enter(A, 900);
+	pass(A, 900);
+	assert_false(leave(A, 900));
+	assert_int_equal(all[A].torn, 1);
+}
+
+static void test_an_entry_that_is_passed_over_is_seen(void **state)
+{
+	(void)state;
+	enter(A, 900);
+	assert_true(leave(A, 900));
+	assert_int_equal(all[A].torn, 0);
+}
+
+/* So before the entry is turned off, what is timed is cut. */
+static void test_cut(void **state)
+{
+	(void)state;
+	enter(A, 900);
+	enter(A, 800);
+	frames_cut(&all[A]);
+	assert_int_equal(pending(A), 0);
+	assert_false(leave(A, 800));
+	enter(A, 700);
+	assert_true(leave(A, 700));
+	assert_false(leave(A, 900));
+	assert_int_equal(all[A].cut, 2);
+	assert_int_equal(all[A].torn, 0);
+	frames_cut(&all[A]);
+	assert_int_equal(all[A].cut, 2);
+}
+
+/* The window has ended since the call saw that it was open. */
+static void test_window_over(void **state)
+{
+	struct spot spot = at(A, 900);
+
+	(void)state;
+	all[A].state = WATCH_OVER;
+	frames_enter(&ring, A, 0, &spot);
+	assert_int_equal(ring.depth, 0);
+	assert_int_equal(pending(A), 0);
+}
+
+/* A function that is inlined has the return address of the one that it is in. */
+static void test_hooks(void **state)
+{
+	(void)state;
+	all[A].hooks = all[B].hooks = all[3].hooks = true;
+	enter(A, 900);
+	enter(B, 900);
+	assert_false(leave(3, 900));
+	assert_true(leave(B, 900));
+	assert_true(leave(A, 900));
+	enter(A, 900);
+	enter(B, 900);
+	assert_true(leave(A, 900));
+	assert_int_equal(all[B].torn, 1);
+}
+
+static void test_return_address_is_found(void **state)
+{
+	uint64_t stack[8] = { 1, 2, 3, 0x1234, 5, 0x1234 };
+	struct fi_regs regs = { .rdi = 77, .rsi = 0x1234, .rsp = (uint64_t)stack };
+	struct spot spot;
+
+	(void)state;
+	all[A].hooks = true;
+	assert_true(frames_spot(&spot, A, &regs));
+	assert_int_equal(spot.slot, (uint64_t)&stack[3]);
+	assert_int_equal(spot.function, 77);
+	assert_int_equal(spot.from, 0x1234);
+	all[A].hooks = false;
+	regs.rsp = (uint64_t)&stack[3];
+	assert_true(frames_spot(&spot, A, &regs));
+	assert_int_equal(spot.slot, (uint64_t)&stack[3]);
+	assert_int_equal(spot.function, A);
+	assert_int_equal(spot.from, 0x1234);
+}
+
+static void test_room(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < FRAMES + 10; i++)
+		enter(A, 100000 - i);
+	assert_int_equal(ring.depth, FRAMES);
+	assert_int_equal(pending(A), FRAMES);
+	frames_drop(&ring);
+	assert_int_equal(pending(A), 0);
+	assert_int_equal(all[A].torn, FRAMES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_nested, setup),
+		cmocka_unit_test_setup(test_exception, setup),
+		cmocka_unit_test_setup(test_tail_call, setup),
+		cmocka_unit_test_setup(test_left_and_called_again, setup),
+		cmocka_unit_test_setup(test_an_entry_that_is_passed_over_is_seen, setup),
+		cmocka_unit_test_setup(test_cut, setup),
+		cmocka_unit_test_setup(test_window_over, setup),
+		cmocka_unit_test_setup(test_hooks, setup),
+		cmocka_unit_test_setup(test_return_address_is_found, setup),
+		cmocka_unit_test_setup(test_room, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What stands in for sources that need Zydis or libdw, where configure has not found them, defines the same
+# functions: else the library would not link there. An empty source in its place is noticed.
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
+
+[ "${SANITIZERS:-none}" = none ] || skip "sanitizers add symbols of their own"
+
+# defined SOURCE... - the functions that others can call
+defined()
+{
+	local source
+
+	for source; do
+		# shellcheck disable=SC2086 # CC may carry options
+		$CC -std=gnu11 -D_GNU_SOURCE -w -I"$top" -I"$top/patchcore/include" -c -o "$dir/o.o" "$top/$source" 2>"$dir/errors" || return
+		${NM:-nm} --defined-only -g "$dir/o.o" | awk '$2 == "T" { print $3 }'
+	done | sort
+}
+
+# header MACRO - is it there?
+header()
+{
+	# shellcheck disable=SC2086 # CC may carry options
+	echo "#include <$1>" | $CC -fsyntax-only -x c - 2>/dev/null
+}
+
+# stands_in HEADER INSTEAD SOURCE...
+stands_in()
+{
+	local needed=$1 instead=$2 all
+
+	shift 2
+	header "$needed" || { echo "$needed is not there: $* is not compiled"; return; }
+	all=$(defined "$@") || wrong "$*: $(cat "$dir/errors")"
+	some=$(defined "$instead") || wrong "$instead: $(cat "$dir/errors")"
+	[ "$all" = "$some" ] || wrong "$* has $all, and $instead $some"
+	[ -n "$all" ] || wrong "$* defines nothing"
+	tried=yes
+}
+
+tried=
+some=
+stands_in Zydis/Zydis.h probes/keeps/no_keeps.c probes/keeps/keeps.c
+stands_in Zydis/Zydis.h probes/entries/no_survey.c probes/entries/survey.c
+stands_in Zydis/Zydis.h probes/calls/no_starts.c probes/calls/starts.c
+stands_in elfutils/libdw.h probes/source/no_source.c probes/source/source.c
+stands_in elfutils/libdw.h probes/profile/lines/none.c probes/profile/lines/gcov.c probes/profile/lines/llvm.c
+[ -n "$tried" ] || skip "neither Zydis nor libdw is there"
+
+: >"$dir/empty.c"
+top=$dir
+[ "$(defined empty.c)" != "$some" ] || wrong "an empty source is as good"
+exit "$failed"

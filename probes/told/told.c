@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/told/told.h"
+
+#include <errno.h>
+#include <time.h>
+
+int told_line(FILE *out, json_t *object)
+{
+	int ret = object ? 0 : -ENOMEM;
+
+	if (object && (json_dumpf(object, out, JSON_COMPACT) < 0 || putc('\n', out) == EOF))
+		ret = -EIO;
+	json_decref(object);
+	return ret;
+}
+
+int told(FILE *out, const char *type, json_t *body)
+{
+	char date[32];
+	time_t now = time(NULL);
+	json_t *object;
+
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	object = json_pack("{s:s, s:i, s:s, s:s}", "type", type, "schema", TOLD_SCHEMA, "tool",
+			   PACKAGE_STRING, "date", date);
+	/* A body that is missing is no object: without it nothing is told. */
+	if (object && json_object_update_missing(object, body) < 0) {
+		json_decref(object);
+		object = NULL;
+	}
+	json_decref(body);
+	return told_line(out, object);
+}

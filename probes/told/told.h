@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What fastinst prints as JSON: objects of one line each, which begin with type, schema, tool and
+ * date. results/schema/fastinst-1.json says what they hold.
+ */
+#ifndef PROBES_TOLD_TOLD_H
+#define PROBES_TOLD_TOLD_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#define TOLD_SCHEMA 1
+
+/* told_line - write an object as a line, and free it. 0, -ENOMEM if it is NULL, or -EIO. */
+int told_line(FILE *out, json_t *object);
+
+/* told - write what the body holds in an object of that type, and free it. As told_line(). */
+int told(FILE *out, const char *type, json_t *body);
+
+#endif
