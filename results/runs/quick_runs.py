@@ -57,6 +57,12 @@ def tell(runs):
                 broken += 1
                 print(f"run {number + 1}: {key[0]} x4, {key[1]}, {key[2]}: below {bound:.1e}; others {rate:.1e}")
     print(f"{broken} of {stated} bounds below 1 are below the rate of the other runs")
+    for number, run in enumerate(runs):
+        window = run["window"]["bytes"]
+        narrower = sum(other["window"]["bytes"] < window for other in runs)
+        if narrower:
+            print(f"run {number + 1}: a window of {window} bytes below {run['window']['upper_p']:.1e};",
+                  f"{narrower} other runs saw stores inside it tear")
 
 
 def main():
