@@ -28,6 +28,7 @@ dist_man_MANS = \
 	docs/pc_patch_how.3 \
 	docs/pc_patch_merge.3 \
 	docs/pc_patch_over.3 \
+	docs/pc_patch_over_batch.3 \
 	docs/pc_patch_starts.3 \
 	docs/pc_set_accept_p.3 \
 	docs/pc_set_accept_rate.3 \
