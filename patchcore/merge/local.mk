@@ -18,7 +18,9 @@ patchcore_merge_tests = \
 	patchcore/merge/tests/test_merge_signal \
 	patchcore/merge/tests/test_others \
 	patchcore/merge/tests/test_over_batch \
+	patchcore/merge/tests/test_over_undone \
 	patchcore/merge/tests/test_patch_over
 check_PROGRAMS += $(patchcore_merge_tests)
 TESTS += $(patchcore_merge_tests)
 endif
+EXTRA_DIST += patchcore/merge/tests/over.h

@@ -18,65 +18,46 @@
 #include <cmocka.h>
 
 #include "patchcore/batch.h"
-#include "patchcore/merge.h"
 #include "patchcore/merge/merge.h"
-#include "patchcore/patchcore.h"
-#include "patchcore/tests/child.h"
-#include "patchcore/tests/code.h"
+#include "patchcore/merge/tests/over.h"
 #include "patchcore/tests/scale.h"
-#include "patchcore/tests/stand.h"
-#include "patchcore/tests/start.h"
 #include "patchcore/text/text.h"
 
-#define LEN	  5u
 #define SITES	  64u
 #define DISTANCE  0x100u /* from one to the next */
 #define EXECUTORS 2
 #define CHANGES	  100
 
-/* Three that add to al, of which the last byte of the last one is not replaced. */
-#define GOT_OLD 0x51u
-#define STARTS	0x15u /* at 0, 2 and 4 */
-#define GOT_NEW 0xebeb40ebu
-#define GOT_BAD 0xbadbadu
-
-/* A thread that starts in the middle of the mov lands on a pad, at 2 by -0x15, at 4 by +0x40. */
-static const uint8_t adds[LEN + 1] = { 0x04, 0x01, 0x04, 0x10, 0x04, 0x40 };
-static const uint8_t mov[LEN] = { 0xb8, 0xeb, 0x40, 0xeb, 0xeb };
 static const uint8_t nops[LEN] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
 
 static uint8_t *sites[SITES];
 static struct pc_over ops[SITES];
 
 /* mov eax, 0; the three; ret */
-static void put_code(uint8_t *site)
+static void put_code(uint8_t *at)
 {
-	code_load(site - CODE_LEN, 0);
-	memcpy(site, adds, sizeof(adds));
-	site[sizeof(adds)] = 0xc3;
-	code_put(site + 5 - 0x15, GOT_BAD);
-	code_put(site + 6 + 0x40, GOT_BAD);
+	code_load(at - CODE_LEN, 0);
+	over_put(at);
 }
 
 /* Which comes to the same. */
-static void put_nops(uint8_t *site)
+static void put_nops(uint8_t *at)
 {
-	code_load(site - CODE_LEN, GOT_OLD);
-	memcpy(site, nops, LEN);
-	site[LEN] = 0xc3;
+	code_load(at - CODE_LEN, GOT_OLD);
+	memcpy(at, nops, LEN);
+	at[LEN] = 0xc3;
 }
 
-static uint32_t run(const uint8_t *site)
+static uint32_t run(const uint8_t *at)
 {
-	return code_run(site - CODE_LEN);
+	return code_run(at - CODE_LEN);
 }
 
 /* Every third of them crosses 8 bytes. */
-static void start(void)
+static void put_sites(void)
 {
 	uint8_t *code = code_map(SITES * DISTANCE / CODE_PAGE + 1, RWX) + DISTANCE / 2;
 
-	start_by_membarrier();
 	for (unsigned i = 0; i < SITES; i++) {
 		sites[i] = code + i * DISTANCE + i % 3 * 3;
 		put_code(sites[i]);
@@ -108,7 +89,8 @@ static void results(const void *arg)
 
 	(void)arg;
 	MUST(pc_patch_over_batch(ops, 1, who) == -ESHUTDOWN);
-	start();
+	start_by_membarrier();
+	put_sites();
 	MUST(pc_patch_over_batch(NULL, 0, who) == 0);
 	MUST(pc_patch_over_batch(NULL, 1, who) == -EINVAL);
 	MUST(pc_patch_over_batch(ops, 1, (enum pc_inside)3) == -EINVAL);
@@ -150,8 +132,7 @@ static void results(const void *arg)
 
 /* --- Exact counting --------------------------------------------------------------------------- */
 
-static atomic_bool stop, seen[2]; /* old, new */
-static sem_t ready;
+static atomic_bool seen[2]; /* old, new */
 
 static void *execute(void *arg)
 {
@@ -167,10 +148,8 @@ static void *execute(void *arg)
 
 static void prepare(void)
 {
-	if (CHILD_TSAN)
-		child_skip("the thread sanitizer delivers signals when it likes");
-	MUST(sem_init(&ready, 0, 0) == 0);
-	start();
+	over_begin();
+	put_sites();
 }
 
 /* Every fourth is NOPs, which are moved over. */
@@ -210,27 +189,6 @@ static void counts(const void *arg)
 
 #define WITH_ONE 29u
 
-static atomic_bool leave;
-static _Atomic(unsigned) handled;
-static uint32_t got_last;
-
-static void *execute_one(void *arg)
-{
-	stander = (pid_t)syscall(SYS_gettid);
-	sem_post(&ready);
-	do
-		got_last = run(sites[WITH_ONE]);
-	while (got_last == GOT_OLD && !stop);
-	return arg;
-}
-
-static void on_signal(int signal)
-{
-	(void)signal;
-	usleep(30000);
-	handled++;
-}
-
 /* pc_patch_batch() leaves it to its caller that no thread stands inside. */
 static int by_patch_batch(void)
 {
@@ -239,6 +197,13 @@ static int by_patch_batch(void)
 	for (size_t i = 0; i < SITES; i++)
 		plain[i] = (struct pc_op){ sites[i], mov, LEN, 0 };
 	return pc_patch_batch(plain, SITES);
+}
+
+static pid_t stand_in_one(pthread_t *thread, unsigned at, bool interrupt)
+{
+	uint8_t *one = sites[WITH_ONE];
+
+	return over_stand(thread, run_until_other, one - CODE_LEN, one, at, interrupt);
 }
 
 struct turn {
@@ -250,19 +215,14 @@ struct turn {
 static void stand(const void *arg)
 {
 	const struct turn *turn = arg;
-	struct stand where = { .interrupt = turn->interrupt, .bytes = mov, .len = LEN };
 	bool looks = turn->change == over_all;
 	pthread_t thread;
 	pid_t tracer;
 	int saw;
 
 	prepare();
-	signal(SIGUSR1, on_signal);
-	MUST(pthread_create(&thread, NULL, execute_one, NULL) == 0);
-	MUST(sem_wait(&ready) == 0);
-	where.changed = sites[WITH_ONE];
-	where.at = sites[WITH_ONE] + turn->at;
-	tracer = stand_start(&where);
+	signal(SIGUSR1, note_signal);
+	tracer = stand_in_one(&thread, turn->at, turn->interrupt);
 	MUST(turn->change() == 0);
 	MUST(turn->at == 0 || handled == turn->interrupt);
 	saw = stand_end(tracer);
@@ -296,28 +256,16 @@ static void test_without_look(void **state)
 	}
 }
 
-static void stay_in_handler(int signal)
-{
-	(void)signal;
-	while (!leave)
-		usleep(1000);
-}
-
 /* One that a thread does not leave is refused, and the others are made. */
 static void handler_stays(const void *arg)
 {
-	struct stand where = { .interrupt = true, .bytes = mov, .len = LEN };
 	pthread_t thread;
 	pid_t tracer;
 
 	(void)arg;
 	prepare();
 	signal(SIGUSR1, stay_in_handler);
-	MUST(pthread_create(&thread, NULL, execute_one, NULL) == 0);
-	MUST(sem_wait(&ready) == 0);
-	where.changed = sites[WITH_ONE];
-	where.at = sites[WITH_ONE] + 2;
-	tracer = stand_start(&where);
+	tracer = stand_in_one(&thread, 2, true);
 	MUST(over_all() == -ETIMEDOUT);
 	MUST(stand_end(tracer) == STAND_SAW_SIGNAL);
 	for (size_t i = 0; i < SITES; i++) {
@@ -353,11 +301,10 @@ static void run_other(int signal)
 }
 
 /* An opcode and four bytes each; the last one jumps to the site. */
-static void put_call(uint8_t *at, const uint8_t *opcodes, const int32_t *values,
-		     const uint8_t *site)
+static void put_call(uint8_t *at, const uint8_t *opcodes, const int32_t *values, const uint8_t *to)
 {
 	for (; *opcodes; opcodes++, values++, at += 5) {
-		int32_t value = *opcodes == 0xe9 ? (int32_t)(site - (at + 5)) : *values;
+		int32_t value = *opcodes == 0xe9 ? (int32_t)(to - (at + 5)) : *values;
 
 		*at = *opcodes;
 		memcpy(at + 1, &value, sizeof(value));

@@ -2,7 +2,6 @@
 /*
  * Several instructions are replaced by others, and no executor runs half of each.
  */
-#define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -20,82 +19,40 @@
 #include <cmocka.h>
 
 #include "patchcore/machine/sync.h"
-#include "patchcore/merge.h"
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/merge_check.h"
-#include "patchcore/patchcore.h"
-#include "patchcore/tests/child.h"
-#include "patchcore/tests/code.h"
-#include "patchcore/tests/conf_sample.h"
+#include "patchcore/merge/tests/over.h"
 #include "patchcore/tests/scale.h"
-#include "patchcore/tests/stand.h"
-#include "patchcore/tests/start.h"
 #include "patchcore/text/text.h"
 
-#define LEN	  5u
 #define EXECUTORS 2
 #define CHANGES	  200
 
-/* Three that add to al, of which the last byte of the last one is not replaced, and ret. */
-#define GOT_OLD 0x51u
-#define STARTS	0x15u /* at 0, 2 and 4 */
-
-/* As one mov eax; or a call of what adds to al, and comes back. */
-#define GOT_NEW	 0xebeb40ebu
+/* Instead of the mov, a call of what adds to al, and comes back. */
 #define GOT_CALL 0x53u
-#define GOT_BAD	 0xbadbadu
 
-/*
- * A thread that starts in the middle of the mov lands on a pad:
- *   at 2: rex jmp -0x15; at 4, with the byte behind: jmp +0x40.
- */
-static const uint8_t adds[LEN + 1] = { 0x04, 0x01, 0x04, 0x10, 0x04, 0x40 };
-static const uint8_t mov[LEN] = { 0xb8, 0xeb, 0x40, 0xeb, 0xeb };
 static uint8_t call[LEN];
 
-static uint8_t *site;
-
-/* xor eax, eax; the three; ret (with a prefix that does nothing, if one comes from the call) */
 static void put_code(uint8_t *at)
 {
-	static const uint8_t clear[] = { 0x31, 0xc0 }, callee[] = { 0x04, GOT_CALL, 0xc3 };
+	static const uint8_t callee[] = { 0x04, GOT_CALL, 0xc3 };
 	int32_t distance = 0x80;
 
-	site = at;
-	memcpy(site - sizeof(clear), clear, sizeof(clear));
-	memcpy(site, adds, sizeof(adds));
-	site[sizeof(adds)] = 0xc3;
-	code_put(site + 5 - 0x15, GOT_BAD);
-	code_put(site + 6 + 0x40, GOT_BAD);
+	over_put_site(at);
 	memcpy(site + LEN + distance, callee, sizeof(callee));
 	call[0] = 0xe8;
 	memcpy(call + 1, &distance, sizeof(distance));
 }
 
-static uint32_t run(void)
-{
-	return code_run(site - 2);
-}
-
-static bool is(const uint8_t *code)
-{
-	return memcmp(site, code, LEN) == 0;
-}
-
-static uint8_t *place(unsigned split)
-{
-	return code_map(2, RWX) + CODE_PAGE - split;
-}
-
 static void start(unsigned split)
 {
 	start_by_membarrier();
-	put_code(place(split));
+	put_code(over_place(split));
 }
 
 static int over(const uint8_t *bytes)
 {
-	return pc_patch_over(site, bytes, LEN, STARTS, 1, PC_CHECK_THREADS);
+	return over_at(site, bytes);
 }
 
 /* Nothing is lost on the way back, so no thread need be looked at. */
@@ -140,7 +97,7 @@ static void refusals(const void *arg)
 	const enum pc_inside who = PC_CHECK_THREADS;
 
 	(void)arg;
-	put_code(place(3));
+	put_code(over_place(3));
 	MUST(over(mov) == -ESHUTDOWN);
 	start(3);
 	MUST(pc_patch_over(site, mov, 0, 1, 1, who) == -EINVAL);
@@ -157,7 +114,7 @@ static void refusals(const void *arg)
 	MUST(pc_patch_over(site, mov, LEN, STARTS, 1, PC_STARTS_KEPT) == -EINVAL);
 	MUST(pc_patch_over(site, mov, LEN, STARTS, 5, PC_STARTS_KEPT) == -EINVAL);
 	MUST(pc_patch_over((void *)(uintptr_t)64, mov, LEN, STARTS, 1, who) == -EFAULT);
-	MUST(is(adds) && run() == GOT_OLD);
+	MUST(site_is(adds) && run_site() == GOT_OLD);
 	*site = CODE_INT3;
 	MUST(over(mov) == -EAGAIN);
 	*site = adds[0];
@@ -167,10 +124,10 @@ static void refusals(const void *arg)
 	site[2] = adds[2];
 	memset(site, MERGE_NOP, LEN);
 	MUST(over(mov) == -EILSEQ);
-	MUST(pc_patch_over(site, mov, LEN, 0x1f, 1, who) == 0 && is(mov));
+	MUST(pc_patch_over(site, mov, LEN, 0x1f, 1, who) == 0 && site_is(mov));
 	memcpy(site, calls, LEN);
-	MUST(over(mov) == -EINVAL && is(calls));
-	MUST(pc_patch_over(site, mov, LEN, STARTS, 1, PC_NOBODY_INSIDE) == 0 && is(mov));
+	MUST(over(mov) == -EINVAL && site_is(calls));
+	MUST(pc_patch_over(site, mov, LEN, STARTS, 1, PC_NOBODY_INSIDE) == 0 && site_is(mov));
 }
 
 /* A start that is kept has a site of its own, and another patcher may be at it. */
@@ -198,13 +155,13 @@ static void must_change(const uint8_t *bytes, uint32_t got, enum pc_inside who)
 	uint8_t before[4 * LEN];
 
 	memcpy(before, site - LEN, sizeof(before));
-	MUST(run() == GOT_OLD);
+	MUST(run_site() == GOT_OLD);
 	MUST(pc_patch_over(site, bytes, LEN, STARTS, 1, who) == 0);
-	MUST(is(bytes) && run() == got);
+	MUST(site_is(bytes) && run_site() == got);
 	MUST(memcmp(site - LEN, before, LEN) == 0);
 	MUST(memcmp(site + LEN, before + 2 * LEN, 2 * LEN) == 0);
 	MUST(back() == 0);
-	MUST(is(adds) && run() == GOT_OLD);
+	MUST(site_is(adds) && run_site() == GOT_OLD);
 }
 
 static void every_place(const void *arg)
@@ -236,14 +193,6 @@ static void test_every_place(void **state)
 
 /* --- Exact counting ------------------------------------------------------------------------ */
 
-static atomic_bool stop;
-static sem_t ready;
-
-struct storm {
-	unsigned split;
-	bool kept; /* the third start is one of the new code, and jumped to */
-};
-
 struct tally {
 	unsigned long runs, old, new, called;
 };
@@ -256,7 +205,7 @@ static void *execute(void *arg)
 
 	sem_post(&ready);
 	while (!stop) {
-		uint32_t got = run();
+		uint32_t got = run_site();
 
 		tally->runs++;
 		tally->old += got == GOT_OLD;
@@ -270,7 +219,7 @@ static void *execute(void *arg)
 
 static void *run_once(void *arg)
 {
-	uint32_t got = run();
+	uint32_t got = run_site();
 
 	MUST(got == GOT_OLD || got == GOT_NEW || got == GOT_CALL);
 	return arg;
@@ -289,10 +238,8 @@ static void *make_threads(void *arg)
 
 static void prepare(unsigned split)
 {
-	if (CHILD_TSAN)
-		child_skip("the thread sanitizer delivers signals when it likes");
-	MUST(sem_init(&ready, 0, 0) == 0);
-	start(split);
+	over_begin();
+	put_code(over_place(split));
 }
 
 static unsigned long changes(void)
@@ -374,7 +321,7 @@ static void *execute_kept(void *arg)
 {
 	sem_post(&ready);
 	while (!stop) {
-		uint32_t got = run();
+		uint32_t got = run_site();
 
 		MUST(got == GOT_OLD || got == 0x20 || got == 0x31 || got == 0x40);
 	}
@@ -394,7 +341,7 @@ static void starts_kept(const void *arg)
 		MUST(pc_patch_over(site, kept, KEPT_LEN, STARTS, KEPT, PC_CHECK_THREADS) == 0);
 		MUST(memcmp(site, kept, KEPT_LEN) == 0 && !sites_count().held);
 		MUST(pc_patch_over(site, adds, KEPT_LEN, KEPT, STARTS, PC_STARTS_KEPT) == 0);
-		MUST(is(adds));
+		MUST(site_is(adds));
 	}
 	stop = true;
 	for (int i = 0; i < 2; i++)
@@ -447,7 +394,7 @@ static void together(const void *arg)
 	(void)arg;
 	prepare(2);
 	sites[0] = site;
-	put_code(place(3));
+	put_code(over_place(3));
 	sites[1] = site;
 	for (int i = 0; i < EXECUTORS; i++)
 		MUST(pthread_create(&executors[i], NULL, execute_both, NULL) == 0);
@@ -466,37 +413,19 @@ static void together(const void *arg)
 
 static char alternate_stack[65536];
 static const stack_t alternate = { .ss_sp = alternate_stack, .ss_size = sizeof(alternate_stack) };
-static _Atomic(unsigned) handled;
-static _Atomic(unsigned) handler_ms; /* that it takes */
-
-static void on_signal(int signal)
-{
-	(void)signal;
-	usleep(1000 * handler_ms);
-	handled++;
-}
-
 static void take_signal(int flags)
 {
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = flags };
+	struct sigaction action = { .sa_handler = note_signal, .sa_flags = flags };
 
 	MUST(sigaction(SIGUSR1, &action, NULL) == 0);
 }
 
-static uint32_t got_first, got_last; /* by the thread that stood */
-
-/* The one run in which it is made to stand, and those behind. */
 static void *execute_until_other(void *arg)
 {
 	stack_t before;
 
 	MUST(sigaltstack(&alternate, &before) == 0);
-	stander = (pid_t)syscall(SYS_gettid);
-	sem_post(&ready);
-	do {
-		got_first = got_last;
-		got_last = run();
-	} while (got_last == GOT_OLD && !stop);
+	run_until_other(site - 2);
 	MUST(sigaltstack(&before, NULL) == 0);
 	return arg;
 }
@@ -550,23 +479,17 @@ static void *change_beside(void *arg)
 static void stand(const void *arg)
 {
 	const struct turn *turn = arg;
-	struct stand where = { .interrupt = turn->interrupt, .bytes = mov, .len = LEN };
 	bool looks = turn->change == by_over;
 	pthread_t thread, other;
 	uint8_t *beside;
 	pid_t tracer;
 	int saw;
 
-	handler_ms = 30;
 	prepare(2);
 	beside = site;
-	put_code(place(2));
+	put_code(over_place(2));
 	take_signal(turn->flags);
-	MUST(pthread_create(&thread, NULL, execute_until_other, NULL) == 0);
-	MUST(sem_wait(&ready) == 0);
-	where.changed = site;
-	where.at = site + turn->at;
-	tracer = stand_start(&where);
+	tracer = over_stand(&thread, execute_until_other, NULL, site, turn->at, turn->interrupt);
 	if (turn->beside)
 		MUST(pthread_create(&other, NULL, change_beside, beside) == 0);
 	MUST(turn->change() == 0);
@@ -619,285 +542,6 @@ static void test_patch_tears(void **state)
 	}
 }
 
-/* --- A thread that does not come out ---------------------------------------------------------- */
-
-static void must_be_undone(int ret, int expected)
-{
-	MUST(ret == expected && is(adds) && !sites_count().held);
-	MUST(run() == GOT_OLD);
-}
-
-static atomic_bool leave;
-
-static void stay_in_handler(int signal)
-{
-	(void)signal;
-	while (!leave)
-		usleep(1000);
-}
-
-/* A handler that has interrupted the code inside, and does not return for long. */
-static void handler_stays(const void *arg)
-{
-	struct stand where = { .interrupt = true, .bytes = mov, .len = LEN };
-	pthread_t thread;
-	pid_t tracer;
-
-	(void)arg;
-	prepare(2);
-	signal(SIGUSR1, stay_in_handler);
-	MUST(pthread_create(&thread, NULL, execute_until_other, NULL) == 0);
-	MUST(sem_wait(&ready) == 0);
-	where.changed = site;
-	where.at = site + 2;
-	tracer = stand_start(&where);
-	must_be_undone(over(mov), -ETIMEDOUT);
-	MUST(stand_end(tracer) == STAND_SAW_SIGNAL);
-	must_be_undone(over(mov), -ETIMEDOUT);
-	leave = true;
-	MUST(over(mov) == 0);
-	MUST(pthread_join(thread, NULL) == 0 && got_last == GOT_NEW);
-}
-
-/*
- * Code with a system call inside: read() of a byte from a pipe, which returns 1. Before two
- * additions, or before one and behind an xor al, 0, by `first`.
- */
-#define GOT_FIRST  0x51u
-#define GOT_SECOND 0x41u
-
-static int ends[2];
-
-static void put_read(bool first)
-{
-	static const uint8_t call_first[LEN] = { 0x0f, 0x05, 0x04, 0x10, 0x04 };
-	static const uint8_t call_second[LEN] = { 0x34, 0x00, 0x0f, 0x05, 0x04 };
-	static char byte;
-	uint8_t *at = site - 24;
-	uint64_t buffer = (uintptr_t)&byte;
-	int32_t from = ends[0];
-
-	/* mov edi, from; movabs rsi, buffer; mov edx, 1; nop (2 bytes); xor eax, eax */
-	*at++ = 0xbf;
-	memcpy(at, &from, 4);
-	memcpy(at + 4, "\x48\xbe", 2);
-	memcpy(at + 6, &buffer, 8);
-	memcpy(at + 14, "\xba\x01\0\0\0\x66\x90", 7);
-	memcpy(at + 21, "\x31\xc0", 2);
-	memcpy(site, first ? call_first : call_second, LEN);
-	site[LEN] = 0x40;
-}
-
-struct sleeper {
-	bool first;  /* the system call is the first instruction */
-	bool blocks; /* all signals */
-};
-
-static void *read_once(void *arg)
-{
-	const struct sleeper *sleeper = arg;
-	sigset_t all;
-
-	sigfillset(&all);
-	if (sleeper->blocks)
-		MUST(pthread_sigmask(SIG_SETMASK, &all, NULL) == 0);
-	stander = (pid_t)syscall(SYS_gettid);
-	sem_post(&ready);
-	got_last = code_run(site - 24);
-	return NULL;
-}
-
-/* Until it sleeps in read(). */
-static void wait_for_sleep(void)
-{
-	char path[64], text[32] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)stander);
-	do {
-		usleep(1000);
-		file = fopen(path, "re");
-		MUST(file && fgets(text, sizeof(text), file));
-		fclose(file);
-	} while (strncmp(text, "0 ", 2) != 0);
-}
-
-static void *write_later(void *arg)
-{
-	usleep(200000);
-	MUST(write(ends[1], "", 1) == 1);
-	return arg;
-}
-
-static void asleep(const void *arg)
-{
-	struct sleeper sleeper = *(const struct sleeper *)arg;
-	pthread_t thread, writer;
-	uint8_t before[LEN];
-
-	prepare(2);
-	MUST(pipe(ends) == 0);
-	put_read(sleeper.first);
-	memcpy(before, site, LEN);
-	MUST(pthread_create(&thread, NULL, read_once, &sleeper) == 0 && sem_wait(&ready) == 0);
-	wait_for_sleep();
-	/* A call that is restarted is not inside: it has not begun. */
-	if (sleeper.first && !sleeper.blocks) {
-		MUST(over(mov) == 0);
-		MUST(pthread_join(thread, NULL) == 0 && got_last == GOT_NEW);
-		return;
-	}
-	MUST(over(mov) == -ETIMEDOUT);
-	MUST(is(before) && !sites_count().held);
-	MUST(pthread_create(&writer, NULL, write_later, NULL) == 0);
-	MUST(over(mov) == 0 && is(mov));
-	MUST(pthread_join(thread, NULL) == 0 && pthread_join(writer, NULL) == 0);
-	MUST(got_last == (sleeper.first ? GOT_FIRST : GOT_SECOND));
-	MUST(code_run(site - 24) == GOT_NEW);
-}
-
-static void test_asleep(void **state)
-{
-	static const struct sleeper first = { .first = true }, second = { .first = false };
-	static const struct sleeper first_blocks = { true, true }, second_blocks = { false, true };
-
-	(void)state;
-	child_must_pass(asleep, &first);
-	child_must_pass(asleep, &second);
-	child_must_pass(asleep, &first_blocks);
-	child_must_pass(asleep, &second_blocks);
-}
-
-/* --- A fork that goes past the handlers ------------------------------------------------------- */
-
-/*
- * The child has the code as it stands at that moment, and not the thread that changes it. `two` has
- * a second start that is kept, so a second INT3.
- */
-static const uint8_t two[LEN] = { 0x0f, 0x1f, 0x00, 0x90, 0x04 };
-#define TWO_STARTS 0x19u
-#define GOT_TWO	   0x40u
-
-/* And it can change it. */
-static void see_in_child(uint32_t expected)
-{
-	MUST(run() == expected);
-	MUST(pc_patch_over(site, mov, LEN, 1, 1, PC_STARTS_KEPT) == 0 && run() == GOT_NEW);
-	MUST(!sites_count().held);
-	syscall(SYS_exit_group, 0);
-}
-
-static void *fork_raw(void *expected)
-{
-	pid_t pid = (pid_t)syscall(SYS_fork);
-	int status;
-
-	if (pid == 0)
-		see_in_child(*(const uint32_t *)expected);
-	MUST(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
-	return expected;
-}
-
-static void must_fork_to(uint32_t expected)
-{
-	pthread_t thread;
-
-	MUST(pthread_create(&thread, NULL, fork_raw, &expected) == 0);
-	MUST(pthread_join(thread, NULL) == 0);
-}
-
-static void forked(const void *arg)
-{
-	struct merge merge = { .bytes = two, .old_starts = STARTS, .new_starts = TWO_STARTS };
-
-	prepare(*(const unsigned *)arg);
-	MUST(text_begin(&merge.span, site, LEN) == 0);
-	MUST(merge_find(&merge) == 0 && merge_hold(&merge) == 0);
-	must_fork_to(GOT_OLD);
-	merge_put_int3(&merge);
-	must_fork_to(GOT_OLD);
-	merge_put_rest(&merge);
-	must_fork_to(GOT_TWO);
-	merge_put_doors(&merge);
-	must_fork_to(GOT_TWO);
-	merge_release(&merge);
-	text_end(&merge.span);
-	MUST(is(two) && run() == GOT_TWO);
-}
-
-static void test_forked(void **state)
-{
-	static const unsigned inside = 0, split = 2;
-
-	(void)state;
-	child_must_pass(forked, &inside);
-	child_must_pass(forked, &split);
-}
-
-/* --- Membarrier that fails ----------------------------------------------------------------------
- */
-
-/* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, registering is another. */
-static void forbid(void)
-{
-	child_filter(SYS_membarrier, 0, 1 << 5, SECCOMP_RET_ERRNO | EPERM);
-}
-
-static void fails_at_first(const void *arg)
-{
-	(void)arg;
-	prepare(2);
-	forbid();
-	must_be_undone(over(mov), -EPERM);
-}
-
-/* For all threads: the sandbox is closed while the change waits for one inside. */
-static void *forbid_and_write(void *arg)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { .len = sizeof(code) / sizeof(*code), .filter = code };
-
-	while (*(const volatile uint8_t *)site != CODE_INT3)
-		usleep(100);
-	/* The INT3 stands; now the first membarrier is over, too. */
-	usleep(100000);
-	MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	MUST(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) ==
-	     0);
-	MUST(write(ends[1], "", 1) == 1);
-	return arg;
-}
-
-static void fails_later(const void *arg)
-{
-	struct sleeper sleeper = { .first = true, .blocks = true };
-	pthread_t thread, other;
-
-	(void)arg;
-	prepare(2);
-	MUST(pipe(ends) == 0);
-	put_read(true);
-	MUST(pthread_create(&thread, NULL, read_once, &sleeper) == 0 && sem_wait(&ready) == 0);
-	wait_for_sleep();
-	MUST(pthread_create(&other, NULL, forbid_and_write, NULL) == 0);
-	MUST(over(mov) == 0 && is(mov) && !sites_count().held);
-	MUST(pthread_join(thread, NULL) == 0 && pthread_join(other, NULL) == 0);
-	MUST(membarrier_sync() == -EPERM && got_last == GOT_FIRST);
-	MUST(code_run(site - 24) == GOT_NEW);
-}
-
-static void test_sync_fails(void **state)
-{
-	(void)state;
-	child_must_pass(fails_at_first, NULL);
-	child_must_pass(fails_later, NULL);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -911,10 +555,6 @@ int main(void)
 		cmocka_unit_test(test_stand_inside),
 		cmocka_unit_test(test_without_look),
 		cmocka_unit_test(test_patch_tears),
-		child_unit_test(handler_stays),
-		cmocka_unit_test(test_asleep),
-		cmocka_unit_test(test_forked),
-		cmocka_unit_test(test_sync_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
