@@ -4,17 +4,16 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "probes/agent/control.h"
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
 #include "probes/inject/inject.h"
+#include "probes/launch/ending.h"
 
 static const char help[] =
 	"Usage: fastinst attach [OPTION]... PID\n"
@@ -45,13 +44,6 @@ struct attach {
 	bool json;
 	struct launch launch;
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-	interrupted = number;
-}
 
 static double now(void)
 {
@@ -132,20 +124,16 @@ static int print(const struct attach *attach, struct counts *counts)
 
 static int count_for(const struct attach *attach)
 {
-	const struct sigaction action = { .sa_handler = on_signal };
 	struct counts counts = { 0 };
-	double until;
-	int status = change(attach, "on");
+	int status;
 
+	/* What ends this process must not leave the probes on. */
+	ending_hold();
+	status = change(attach, "on");
 	if (status != STATUS_OK)
 		return status;
-	sigaction(SIGHUP, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGQUIT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	until = now() + attach->seconds;
-	while (!interrupted && now() < until && !kill((pid_t)attach->pid, 0))
-		usleep(until - now() < 0.05 ? (useconds_t)((until - now()) * 1e6) : 50000);
+	ending_note();
+	ending_until((pid_t)attach->pid, attach->seconds);
 	status = change(attach, "off");
 	if (status == STATUS_OK)
 		status = control_ask(attach->pid, "counts", &counts);

@@ -55,16 +55,8 @@ struct trace {
 	FILE *out;
 	struct trace_read *read;
 	struct trace_sum sum;
-	_Atomic bool over; /* the program has ended */
+	_Atomic bool over; /* the program has ended, or its agent cannot trace */
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal)
-{
-	(void)signal;
-	interrupted = 1;
-}
 
 static void on_pipe(int signal)
 {
@@ -96,9 +88,10 @@ static void show_lost(uint64_t lost, int pid, int tid, uint64_t time, void *arg)
 
 static bool is_over(const struct trace *trace)
 {
-	if (trace->pid)
-		return interrupted || trace->sum.limited || kill((pid_t)trace->pid, 0) < 0;
-	return atomic_load_explicit(&trace->over, memory_order_acquire);
+	if (atomic_load_explicit(&trace->over, memory_order_acquire))
+		return true;
+	return trace->pid &&
+	       (ending_noted() || trace->sum.limited || kill((pid_t)trace->pid, 0) < 0);
 }
 
 /* Until nothing comes any more after the end. */
@@ -230,7 +223,7 @@ static void *ask(void *arg)
 	counts_free(&none);
 	/* Then there is nothing to wait for. */
 	if (status != STATUS_OK)
-		interrupted = 1;
+		atomic_store_explicit(&trace->over, true, memory_order_release);
 	return (void *)(intptr_t)status;
 }
 
@@ -241,11 +234,7 @@ static int trace_process(struct trace *trace)
 	void *status;
 	char *request;
 
-	signal(SIGHUP, on_interrupt);
-	signal(SIGINT, on_interrupt);
-	signal(SIGQUIT, on_interrupt);
-	signal(SIGTERM, on_interrupt);
-	ending_let();
+	ending_note();
 	/* Its agent asks back before it answers. */
 	if (pthread_create(&thread, NULL, ask, trace))
 		return STATUS_FAILED;

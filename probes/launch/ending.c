@@ -3,16 +3,20 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 static const int endings[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
 #define ENDINGS (sizeof(endings) / sizeof(*endings))
 
+#define ENDING_STEP 0.02 /* seconds between two looks at a process */
+
 static sigset_t before;
 static bool held;
 static volatile sig_atomic_t heir; /* the child, as long as its number is its own; or 0 */
+static volatile sig_atomic_t noted;
 
 void ending_hold(void)
 {
@@ -44,26 +48,64 @@ static void on_ending(int number, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-static void take(int number)
+static void note_ending(int number)
 {
-	const struct sigaction ours = { .sa_sigaction = on_ending, .sa_flags = SA_SIGINFO };
+	(void)number;
+	noted = 1;
+}
+
+/* From now on they come, and ours takes those that are not ignored. */
+static void take_endings(const struct sigaction *ours)
+{
 	struct sigaction now;
 
-	if (!sigaction(number, NULL, &now) && now.sa_handler != SIG_IGN)
-		sigaction(number, &ours, NULL);
+	for (size_t i = 0; i < ENDINGS; i++)
+		if (!sigaction(endings[i], NULL, &now) && now.sa_handler != SIG_IGN)
+			sigaction(endings[i], ours, NULL);
+	ending_let();
 }
 
 int ending_wait(pid_t child, int *status)
 {
+	const struct sigaction ours = { .sa_sigaction = on_ending, .sa_flags = SA_SIGINFO };
 	siginfo_t info;
 
 	heir = child;
-	for (size_t i = 0; i < ENDINGS; i++)
-		take(endings[i]);
-	ending_let();
+	take_endings(&ours);
 	/* Its number is its own until it is reaped. */
 	while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
 	heir = 0;
 	return waitpid(child, status, 0) < 0 ? -errno : 0;
+}
+
+void ending_note(void)
+{
+	const struct sigaction ours = { .sa_handler = note_ending, .sa_flags = SA_RESTART };
+
+	take_endings(&ours);
+}
+
+bool ending_noted(void)
+{
+	return noted;
+}
+
+static double seconds_now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+void ending_until(pid_t pid, double seconds)
+{
+	double until = seconds_now() + seconds, left = ENDING_STEP;
+
+	while (!noted && left > 0 && !kill(pid, 0)) {
+		usleep((useconds_t)((left < ENDING_STEP ? left : ENDING_STEP) * 1e6));
+		if (seconds > 0)
+			left = until - seconds_now();
+	}
 }

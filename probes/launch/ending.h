@@ -6,6 +6,7 @@
 #ifndef PROBES_LAUNCH_ENDING_H
 #define PROBES_LAUNCH_ENDING_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /*
@@ -21,5 +22,15 @@ void ending_let(void);
  * stay so. While they are held; afterwards they come, and end nothing but waits. As waitpid(2).
  */
 int ending_wait(pid_t child, int *status);
+
+/*
+ * ending_note - from now on they come, and are noted. Those that were ignored stay so.
+ * ending_noted - one has come.
+ * ending_until - wait until one comes, the process has ended, or so many seconds are over (0: as
+ * long as it takes).
+ */
+void ending_note(void);
+bool ending_noted(void);
+void ending_until(pid_t pid, double seconds);
 
 #endif

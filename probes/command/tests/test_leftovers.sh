@@ -152,6 +152,32 @@ for how in HUP INT QUIT TERM; do
 	[ ! -e "${mine:-/}" ] || wrong "trace --pid, $how: left behind: $mine"
 done
 [ -S "$dir/fastinst/$watched.sock" ] || wrong "the socket of a live program is gone"
+
+find_ender()
+{
+	ender=$(child_of "$job" 2>/dev/null) && [ -n "$ender" ]
+}
+
+# has MASK BIT - /proc/STATUS of $ender: the command takes signals as it means to once SIGTERM is caught
+has()
+{
+	local mask
+
+	mask=$(sed -n "s/^$1:[[:space:]]*//p" "/proc/$ender/status")
+	((0x$mask >> ($2 - 1) & 1))
+}
+
+# What is ignored at the start stays so, also in commands that note signals.
+for what in "trace --output $dir/trace --pid" "attach --output $dir/counts --for 60"; do
+	# shellcheck disable=SC2086 # words
+	timeout 60 env --default-signal=INT,QUIT,TERM --ignore-signal=HUP "$fastinst" $what "$watched" 2>"$dir/errors" &
+	job=$!
+	wait_until 30 find_ender || wrong "$what: does not start"
+	wait_until 30 has SigCgt 15 || wrong "$what: never catches SIGTERM: $(cat "$dir/errors")"
+	has SigIgn 1 || wrong "$what: SIGHUP was ignored, and is not any more"
+	kill -TERM "$ender"
+	wait "$job" || wrong "$what, SIGTERM: $?: $(cat "$dir/errors")"
+done
 echo >&7
 cp "$kept" "$TOLD"
 finish "the one that was watched"

@@ -10,27 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "probes/inject/inject.h"
 #include "probes/launch/ending.h"
 #include "probes/launch/folder.h"
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-	interrupted = number;
-}
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 static int tell(const struct visited *visited, const struct launch *launch, const char *text)
 {
@@ -72,20 +56,6 @@ static int make_folder(pid_t pid, struct launch *launch)
 	return 0;
 }
 
-static void wait_until_over(const struct visited *visited)
-{
-	const struct sigaction action = { .sa_handler = on_signal };
-	double until = now() + visited->seconds;
-
-	sigaction(SIGHUP, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGQUIT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	ending_let();
-	while (!interrupted && (!(visited->seconds > 0) || now() < until) && !kill(visited->pid, 0))
-		usleep(20000);
-}
-
 static int start(const struct visited *visited, const struct launch *launch)
 {
 	char text[4096];
@@ -110,7 +80,8 @@ int attach_profile(const struct visited *visited, struct launch *launch)
 		launch->folder[0] = '\0';
 		return STATUS_FAILED;
 	}
-	wait_until_over(visited);
+	ending_note();
+	ending_until(visited->pid, visited->seconds);
 	/* One that has ended left its report. */
 	if (!kill(visited->pid, 0) && tell(visited, launch, "stop") < 0 && !kill(visited->pid, 0))
 		return STATUS_FAILED;
