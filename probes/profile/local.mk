@@ -21,9 +21,25 @@ libfastinst_writers_la_SOURCES = \
 	probes/profile/write/table.c \
 	probes/profile/write/text.c \
 	probes/profile/write/write.h \
+	probes/told/page.c \
 	probes/told/told.c \
 	probes/told/told.h
 libfastinst_writers_la_LIBADD = libfastinst_estimate.la $(JANSSON_LIBS)
+
+# Pages are strings in the program.
+SUFFIXES = .html .inc
+.html.inc:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@.tmp && mv $@.tmp $@
+probes/told/page.lo: probes/told/head.inc
+probes/profile/write/page.lo: probes/profile/write/calls.inc
+probes/profile/command/fastinst-edges_json.$(OBJEXT): probes/profile/command/edges.inc
+page_texts = \
+	probes/profile/command/edges.html \
+	probes/profile/write/calls.html \
+	probes/told/head.html
+EXTRA_DIST += $(page_texts)
+CLEANFILES += $(page_texts:.html=.inc)
 
 check_PROGRAMS += probes/profile/write/tests/write_sample
 probes_profile_write_tests_write_sample_SOURCES = probes/profile/write/tests/write_sample.c

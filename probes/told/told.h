@@ -17,4 +17,12 @@ int told_line(FILE *out, json_t *object);
 /* told - write what the body holds in an object of that type, and free it. As told_line(). */
 int told(FILE *out, const char *type, json_t *body);
 
+typedef int told_fn(const void *what, FILE *out);
+
+/*
+ * told_page - write a page for browsers that fetches nothing: the head of all pages, and the body,
+ * in which @JSON@ stands for what that function writes. 0, its error, -ENOMEM or -EIO.
+ */
+int told_page(FILE *out, const char *body, told_fn *write, const void *what);
+
 #endif

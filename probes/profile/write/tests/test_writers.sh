@@ -136,7 +136,7 @@ assert one["unit"] == "seconds" and sum(one["weights"]) == one["endValue"] == 2.
 PY
 
 # All of the page is in it, and nothing is fetched.
-expect "$work/html" '<script id=profile' 'sum;of two'
+expect "$work/html" '<script id=told' 'sum;of two'
 ! grep -Eq '(src|href)=|https?:' "$work/html" || fail "the page fetches something"
 
 if command -v callgrind_annotate >/dev/null; then
