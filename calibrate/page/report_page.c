@@ -3,10 +3,17 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "calibrate/page/html.h"
 #include "results/figures/gnuplot.h"
+#include "stress/base/data_file.h"
+
+/* What a page that may be written over has near its top. */
+#define WRITTEN_BY "<meta name=\"generator\" content=\"tmax report\" />\n"
+#define TOP	   512 /* bytes */
 
 double ticks_us(const struct page *page, double ticks)
 {
@@ -26,6 +33,74 @@ int page_path(const struct page *page, const char *name, char *path, size_t size
 	int length = snprintf(path, size, "%s/%s", page->report->folder, name);
 
 	return length >= 0 && (size_t)length < size ? 0 : -ENAMETOOLONG;
+}
+
+/* Is there a page that no program of this package wrote? */
+static bool is_foreign(const char *path)
+{
+	FILE *page = fopen(path, "re");
+	char top[TOP] = "";
+
+	if (!page)
+		return errno != ENOENT;
+	(void)!fread(top, 1, sizeof(top) - 1, page);
+	fclose(page);
+	return !strstr(top, WRITTEN_BY);
+}
+
+/* FOLDER/NAME, and what it is called until it is whole. */
+static int page_paths(const struct page *page, const char *name, char *path, char *fresh)
+{
+	char fresh_name[64];
+	int rc = page_path(page, name, path, PICTURE_PATH);
+
+	snprintf(fresh_name, sizeof(fresh_name), "%s.new", name);
+	return rc ? rc : page_path(page, fresh_name, fresh, PICTURE_PATH);
+}
+
+int page_begin(struct page *page, const char *name, const char *title)
+{
+	char path[PICTURE_PATH], fresh[PICTURE_PATH];
+	int rc = page_paths(page, name, path, fresh);
+
+	if (rc)
+		return rc;
+	if (is_foreign(path))
+		return -EEXIST;
+	page->out = fopen(fresh, "we");
+	if (!page->out)
+		return -errno;
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n" WRITTEN_BY
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n<title>",
+	      page->out);
+	html_text(page->out, title);
+	fputs("</title>\n", page->out);
+	rc = data_file("page.css", path, sizeof(path));
+	if (!rc)
+		rc = html_style(page->out, path);
+	fputs("</head>\n<body>\n<h1>", page->out);
+	html_text(page->out, title);
+	fputs("</h1>\n", page->out);
+	if (rc)
+		html_missing(page->out, "This page has no style: cannot read %s: %s.", path,
+			     strerror(-rc));
+	return 0;
+}
+
+int page_end(struct page *page, const char *name, int rc)
+{
+	char path[PICTURE_PATH], fresh[PICTURE_PATH];
+
+	/* Both fit: the page was begun. */
+	(void)page_paths(page, name, path, fresh);
+	fputs("</body>\n</html>\n", page->out);
+	if ((ferror(page->out) | fclose(page->out)) && rc >= 0)
+		rc = -EIO;
+	if (rc >= 0 && rename(fresh, path))
+		rc = -errno;
+	if (rc < 0)
+		unlink(fresh);
+	return rc;
 }
 
 int page_picture(struct page *page, const struct page_figure *figure, int rc, const char *why)

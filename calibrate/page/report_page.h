@@ -22,7 +22,7 @@ struct report {
 };
 
 struct page {
-	FILE *out;
+	FILE *out; /* to another name until the page is whole */
 	struct report *report;
 	const struct journal_data *data;
 };
@@ -46,6 +46,16 @@ int page_figure(struct page *page, const struct page_figure *figure);
  * picture_make() returned; of a figure that was not drawn the reason is there instead.
  */
 int page_picture(struct page *page, const struct page_figure *figure, int rc, const char *why);
+
+/*
+ * page_begin - open NAME in the folder of the report, and write all up to its first heading.
+ * page_end - end it, and put it in the place of an older one; where rc is negative, undo it. Of no use
+ * unless the page was begun. Returns rc, or what writing failed with.
+ *
+ * -EEXIST: a file of that name is there, and no program of this package wrote it.
+ */
+int page_begin(struct page *page, const char *name, const char *title);
+int page_end(struct page *page, const char *name, int rc);
 
 /* page_path - FOLDER/NAME. 0 or -ENAMETOOLONG. */
 int page_path(const struct page *page, const char *name, char *path, size_t size);

@@ -7,16 +7,10 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/page/report_bench.h"
 #include "calibrate/page/html.h"
 #include "results/figures/gnuplot.h"
-#include "stress/base/data_file.h"
-
-/* What a page that may be written over has near its top. */
-#define WRITTEN_BY "<meta name=\"generator\" content=\"tmax report\" />\n"
-#define TOP	   512 /* bytes */
 
 /* Either writes itself, or is that of one benchmark. */
 static const struct section {
@@ -68,32 +62,14 @@ static bool is_wanted(const struct section *section, const struct journal_data *
 	return section->write == section_machine || !is_of_benchmarks(data);
 }
 
-static void put_head(struct page *page)
+static void put_head(struct page *page, bool alone)
 {
 	size_t benchmarks = 0, i = 0, journals = page->report->count;
 	const char *plural = journals == 1 ? "" : "s";
-	bool alone = is_of_benchmarks(page->data);
-	const char *what = alone ? "Patching on" : "T_max of";
-	char path[PICTURE_PATH];
 	FILE *out = page->out;
-	int rc;
 
 	while (line_next(page->data, "bench", &i))
 		benchmarks++;
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n" WRITTEN_BY
-	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n<title>",
-	      out);
-	html_format(out, "%s %s", what, page->data->identity.brand);
-	fputs("</title>\n", out);
-	rc = data_file("page.css", path, sizeof(path));
-	if (!rc)
-		rc = html_style(out, path);
-	fputs("</head>\n<body>\n<h1>", out);
-	html_format(out, "%s %s", what, page->data->identity.brand);
-	fputs("</h1>\n", out);
-	if (rc)
-		html_missing(out, "This page has no style: cannot read %s: %s.", path,
-			     strerror(-rc));
 	if (alone)
 		html_paragraph(out,
 			       "What it costs to patch code that runs, from %zu benchmark%s of "
@@ -111,23 +87,28 @@ static void put_head(struct page *page)
 			       benchmarks == 1 ? "" : "s");
 }
 
-static int write_file(struct report *report, const char *path)
+static int write_page(struct page *page)
 {
-	FILE *out = fopen(path, "we");
-	struct page page = { .out = out, .report = report, .data = report->data };
-	bool first = true;
-	int rc = 0, failed;
+	struct report *report = page->report;
+	bool alone = is_of_benchmarks(report->data), first = true;
+	char title[256];
+	FILE *out;
+	int rc;
 
-	if (!out)
-		return -errno;
-	put_head(&page);
+	snprintf(title, sizeof(title), "%s %s", alone ? "Patching on" : "T_max of",
+		 report->data->identity.brand);
+	rc = page_begin(page, "index.html", title);
+	if (rc)
+		return rc;
+	out = page->out;
+	put_head(page, alone);
 	for (size_t i = 0; i < SECTIONS && !rc; i++) {
 		const struct section *s = &sections[i];
 
 		if (!is_wanted(s, report->data))
 			continue;
 		fprintf(out, "<section>\n<h2 id=\"%s\">%s</h2>\n", s->id, s->title);
-		rc = s->benchmark ? section_benchmark(&page, s->benchmark) : s->write(&page);
+		rc = s->benchmark ? section_benchmark(page, s->benchmark) : s->write(page);
 		fputs("</section>\n", out);
 		/* The answer comes first, then what else there is. */
 		if (first)
@@ -140,24 +121,7 @@ static int write_file(struct report *report, const char *path)
 			fputs("</nav>\n", out);
 		first = false;
 	}
-	fputs("</body>\n</html>\n", out);
-	failed = ferror(out);
-	if (fclose(out) && !rc)
-		rc = -errno;
-	return rc || !failed ? rc : -EIO;
-}
-
-/* Is there a page that this program did not write? */
-static bool is_foreign(const char *path)
-{
-	FILE *page = fopen(path, "re");
-	char top[TOP] = "";
-
-	if (!page)
-		return errno != ENOENT;
-	(void)!fread(top, 1, sizeof(top) - 1, page);
-	fclose(page);
-	return !strstr(top, WRITTEN_BY);
+	return page_end(page, "index.html", rc);
 }
 
 const char *report_refusal(const struct journal_data *data)
@@ -169,30 +133,20 @@ const char *report_refusal(const struct journal_data *data)
 
 int report_write(struct report *report, char *error, size_t size)
 {
-	const struct page page = { .report = report, .data = report->data };
+	struct page page = { .report = report, .data = report->data };
 	const char *refusal = report_refusal(report->data);
-	char path[PICTURE_PATH], fresh[PICTURE_PATH];
 	int rc;
 
 	report->undrawn = 0;
 	report->undrawn_why[0] = '\0';
 	if (refusal)
 		return picture_fail(-EINVAL, error, size, "%s", refusal);
-	rc = page_path(&page, "index.html", path, sizeof(path));
-	if (!rc)
-		rc = page_path(&page, "index.html.new", fresh, sizeof(fresh));
-	if (!rc && is_foreign(path))
-		return picture_fail(-EEXIST, error, size,
+	rc = write_page(&page);
+	if (rc == -EEXIST)
+		return picture_fail(rc, error, size,
 				    "%s/index.html was not written by tmax report: give another "
 				    "folder, or remove it",
 				    report->folder);
-	if (!rc) {
-		rc = write_file(report, fresh);
-		if (!rc && rename(fresh, path))
-			rc = -errno;
-		if (rc)
-			unlink(fresh);
-	}
 	if (rc)
 		picture_fail(rc, error, size, "cannot write the page in %s: %s", report->folder,
 			     strerror(-rc));

@@ -95,6 +95,13 @@ static int report(struct fleet *fleet, const struct request *r, const char *path
 
 	if (undrawn[0])
 		error(0, 0, "figures are missing: %s", undrawn);
+	if (ret == -EEXIST) {
+		error(0, 0,
+		      "%s/fleet.html was not written by tmax fleet: give another folder, or "
+		      "remove it",
+		      r->page);
+		return EXIT_CANNOT_WRITE;
+	}
 	if (ret < 0 && r->page)
 		return cannot("write a page to", r->page, ret, EXIT_CANNOT_WRITE);
 	if (ret < 0)

@@ -12,7 +12,6 @@
 #include "calibrate/page/report_page.h"
 #include "fleet/report/fleet_report.h"
 #include "results/figures/gnuplot.h"
-#include "stress/base/data_file.h"
 
 /* Rows: crossing, wait, bound, tears per toggle. */
 static void print_rows(FILE *out, const void *arg)
@@ -113,24 +112,14 @@ int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t si
 {
 	struct report report = { .folder = folder };
 	struct page page = { .report = &report };
-	char path[PICTURE_PATH];
-	int ret = page_path(&page, "fleet.html", path, sizeof(path));
+	int ret;
 
 	undrawn[0] = '\0';
-	if (ret < 0)
-		return ret;
 	if (mkdir(folder, 0777) < 0 && errno != EEXIST)
 		return -errno;
-	page.out = fopen(path, "we");
-	if (!page.out)
-		return -errno;
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n"
-	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n"
-	      "<title>T_max of a fleet</title>\n",
-	      page.out);
-	if (data_file("page.css", path, sizeof(path)) == 0)
-		html_style(page.out, path);
-	fputs("</head>\n<body>\n<h1>T_max of a fleet</h1>\n", page.out);
+	ret = page_begin(&page, "fleet.html", "T_max of a fleet");
+	if (ret < 0)
+		return ret;
 	html_paragraph(page.out,
 		       "What the evidence of many machines says of each kind of them, by %s.",
 		       PACKAGE_STRING);
@@ -139,9 +128,6 @@ int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t si
 		html_missing(page.out, "No run is known.");
 		ret = 0;
 	}
-	fputs("</body>\n</html>\n", page.out);
 	snprintf(undrawn, size, "%s", report.undrawn_why);
-	if ((ferror(page.out) | fclose(page.out)) && ret >= 0)
-		ret = -EIO;
-	return ret;
+	return page_end(&page, "fleet.html", ret);
 }

@@ -65,6 +65,12 @@ done
 expect 0 "$tmax" fleet report "$dir/odd.db"
 grep -q "^  ${#names[@]} machines, ${#names[@]} runs" "$dir/out" || fail "machines are lost"
 expect 0 "$tmax" fleet report --page "$dir/page" "$dir/odd.db"
+expect 0 "$tmax" fleet report --page "$dir/page" "$dir/odd.db"
+mkdir "$dir/mine"
+echo "<p>mine</p>" >"$dir/mine/fleet.html"
+expect 74 "$tmax" fleet report --page "$dir/mine" "$dir/odd.db"
+[ "$(cat "$dir/mine/fleet.html")" = "<p>mine</p>" ] || fail "a page of another program is written over"
+[ "$(ls "$dir/mine")" = fleet.html ] || fail "a refused page leaves something: $(ls "$dir/mine")"
 if command -v python3 >/dev/null; then
 	python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' \
 		"$dir/page/fleet.html" || fail "the page is no XML"
