@@ -201,20 +201,8 @@ struct stage_sum {
 	uint64_t latency[2];   /* least and greatest median, ticks; 0 where nothing was measured */
 };
 
-/*
- * By half a round trip of a cache line between the two CPUs: where a hypervisor moves its CPUs, a
- * cell finds them near or far.
- */
-enum regime {
-	REGIME_ALL,
-	REGIME_NEAR, /* below FAR_TICKS */
-	REGIME_FAR,
-};
-
-#define FAR_TICKS 300
-
-/* stage_sum - the records of one stage and one regime, and no others. */
-struct stage_sum stage_sum(const char *stage, enum regime regime, const struct journal_data *data);
+/* stage_sum - the records of one stage at that distance when they began, DISTANCES: at any. */
+struct stage_sum stage_sum(const char *stage, enum distance at, const struct journal_data *data);
 
 /* tell_duration - "3 d 4 h", "2 h 5 min", "40 s". Returns buf. */
 char *tell_duration(double seconds, char *buf, size_t size);

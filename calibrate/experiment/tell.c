@@ -32,7 +32,7 @@ char *tell_duration(double seconds, char *buf, size_t size)
 
 /* --- Stage by stage -------------------------------------------------------------------------- */
 
-struct stage_sum stage_sum(const char *stage, enum regime regime, const struct journal_data *data)
+struct stage_sum stage_sum(const char *stage, enum distance at, const struct journal_data *data)
 {
 	struct stage_sum sum = { 0 };
 
@@ -43,8 +43,8 @@ struct stage_sum stage_sum(const char *stage, enum regime regime, const struct j
 		if (strcmp(data->records[i].stage, stage) != 0)
 			continue;
 		/* Threads on one CPU have no distance, and the dead tell nothing. */
-		if (regime != REGIME_ALL && (distance == 0 || distance == WITNESS_UNKNOWN ||
-					     (distance >= FAR_TICKS) != (regime == REGIME_FAR)))
+		if (at != DISTANCES && (distance == 0 || distance == WITNESS_UNKNOWN ||
+					(distance >= DISTANCE_TICKS) != (at == DISTANCE_FAR)))
 			continue;
 		sum.cells++;
 		sum.toggles += r->toggles;
@@ -62,20 +62,20 @@ struct stage_sum stage_sum(const char *stage, enum regime regime, const struct j
 
 static void print_stage(const char *name, const char *stage, const struct journal_data *data)
 {
-	static const char *const regimes[] = {
-		[REGIME_ALL] = "all", [REGIME_NEAR] = "near", [REGIME_FAR] = "far"
-	};
-	bool both = stage_sum(stage, REGIME_NEAR, data).cells &&
-		    stage_sum(stage, REGIME_FAR, data).cells;
+	static const struct {
+		const char *name;
+		enum distance at;
+	} rows[] = { { "all", DISTANCES }, { "near", DISTANCE_NEAR }, { "far", DISTANCE_FAR } };
+	bool both = stage_sum(stage, DISTANCE_NEAR, data).cells &&
+		    stage_sum(stage, DISTANCE_FAR, data).cells;
 
-	for (int regime = REGIME_ALL; regime <= (both ? REGIME_FAR : REGIME_ALL); regime++) {
-		struct stage_sum sum = stage_sum(stage, (enum regime)regime, data);
+	for (int i = 0; i < (both ? 3 : 1); i++) {
+		struct stage_sum sum = stage_sum(stage, rows[i].at, data);
 
 		printf("%-13s %-7s %5zu %10s %6" PRIu64 " %6" PRIu64 " %6" PRIu64 "  %s (%s to %s)",
-		       regime == REGIME_ALL ? name : "", regimes[regime], sum.cells,
-		       NUMBER(sum.toggles), sum.tears[TEAR_OLD_FRONT], sum.tears[TEAR_NEW_FRONT],
-		       sum.tears[TEAR_OTHER], NUMBER(sum.band.rate), NUMBER(sum.band.lower),
-		       NUMBER(sum.band.upper));
+		       i == 0 ? name : "", rows[i].name, sum.cells, NUMBER(sum.toggles),
+		       sum.tears[TEAR_OLD_FRONT], sum.tears[TEAR_NEW_FRONT], sum.tears[TEAR_OTHER],
+		       NUMBER(sum.band.rate), NUMBER(sum.band.lower), NUMBER(sum.band.upper));
 		if (sum.latency[1])
 			printf("  %" PRIu64 " to %" PRIu64, sum.latency[0], sum.latency[1]);
 		putchar('\n');
@@ -176,7 +176,7 @@ void tell_stages(const struct experiment *e, const struct journal_data *data)
 			print_stage(l->name[0] ? l->name : e->name, experiment_stage(e, l, stage),
 				    data);
 	printf("near, far: half a round trip of a cache line took less than %d ticks, or more\n",
-	       FAR_TICKS);
+	       DISTANCE_TICKS);
 	for (const struct listed *l = e->cells.at; l < end; l++)
 		if (!l->gaps && begins_stage(e, l))
 			events = print_events(l->name[0] ? l->name : e->name,
