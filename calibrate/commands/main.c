@@ -87,8 +87,7 @@ static int print_completion(void)
 
 static int run_line(int argc, char **argv)
 {
-	char option[] = "--help";
-	char *line[] = { argc > 1 ? argv[1] : NULL, option, NULL };
+	static char option[] = "--help";
 	const char *what = argv[0];
 
 	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
@@ -101,9 +100,12 @@ static int run_line(int argc, char **argv)
 		return print_completion();
 	if (strcmp(what, "help") != 0)
 		return run_command(argc, argv);
-	if (argc > 2)
-		return refuse_usage("unexpected argument '%s'", argv[2]);
-	return argc > 1 ? run_command(2, line) : print_help(stdout);
+	if (argc == 1)
+		return print_help(stdout);
+	/* "help fleet report" is "fleet --help": a command tells of all that it can be asked for. */
+	argv[0] = argv[1];
+	argv[1] = option;
+	return run_command(2, argv);
 }
 
 int main(int argc, char **argv)

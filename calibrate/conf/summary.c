@@ -77,10 +77,9 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 			100 * CONFIDENCE, e->runs);
 	else
 		fprintf(out,
-			"How sure: %.0f %% for the time of %s, no more: the long run takes %d "
-			"runs.%s\n",
-			100 * CONFIDENCE, e->runs > 1 ? "these runs" : "this run", LONG_RUN,
-			never_seen(e));
+			"How sure: %.0f %% for the time that was measured, no more: the long run "
+			"takes %d runs.%s\n",
+			100 * CONFIDENCE, LONG_RUN, never_seen(e));
 
 	/* What the library will do. */
 	best = estimate_best(e, -1, PC_ACCEPT_P_DEFAULT);

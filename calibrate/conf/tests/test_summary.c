@@ -105,7 +105,7 @@ static void a_summary_has_a_dozen_lines(void **state)
 	assert_has(text, "Verdict: pass: waits of 800 x4 keep");
 	assert_has(text, "\n  below 1e-9 ");
 	assert_has_not(text, "\n  below 1e-5 ");
-	assert_has(text, "How sure: 95 % for the time of these runs, no more");
+	assert_has(text, "How sure: 95 % for the time that was measured, no more");
 	assert_has(text, "Sites inside 64 bytes: one store");
 	assert_has(text, "1 placement is not covered");
 	free(text);
@@ -145,7 +145,8 @@ static void it_says_how_far_its_bounds_reach(void **state)
 	make(40000);
 	e.runs = 1;
 	text = printed(summary_print);
-	assert_has(text, "95 % for the time of this run, no more: the long run takes 30 runs.");
+	assert_has(text,
+		   "95 % for the time that was measured, no more: the long run takes 30 runs.");
 	free(text);
 	e.runs = 31;
 	e.long_run = true;
