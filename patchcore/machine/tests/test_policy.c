@@ -165,6 +165,7 @@ int __wrap_identity_read(struct identity *id);
 static enum {
 	AS_IT_IS,
 	NO_INVARIANT_TSC,
+	FAMILY_26, /* of AMD */
 	UNREADABLE
 } here;
 
@@ -173,6 +174,10 @@ int __wrap_identity_read(struct identity *id)
 	int ret = __real_identity_read(id);
 
 	id->tsc_invariant = here != NO_INVARIANT_TSC;
+	if (here == FAMILY_26) {
+		snprintf(id->vendor, sizeof(id->vendor), "AuthenticAMD");
+		id->family = 26;
+	}
 	return here == UNREADABLE ? -ENODATA : ret;
 }
 
@@ -361,16 +366,18 @@ static void old_schema(const void *arg)
 /* A run that met no tear does not widen the window beyond what machines of its kind keep. */
 static void widest_window(const void *arg)
 {
-	struct machine_conf conf = conf_here();
+	struct machine_conf conf;
 	struct facts facts;
 
 	(void)arg;
+	here = FAMILY_26;
+	conf = conf_here();
 	conf.window = 64;
 	conf.window_p = 1e-10;
 	conf_use(&conf);
 	facts_learn(&facts);
 	MUST(facts.have_conf && facts.have_window);
-	MUST(facts.conf.window == identity_widest(&conf.identity));
+	MUST(facts.conf.window == 32);
 }
 
 /* The config that made policy auto wait for no time at all, in the place where it is found. */
