@@ -76,7 +76,7 @@ static int put_prior(const struct kind_report *r, void *arg)
 	struct table *t = arg;
 	const struct fleet_kind *k = r->kind;
 	const struct window *w = &t->prior.window;
-	int ret = prior_of_kind(r->runs, r->count, &t->prior, &t->behind);
+	int ret = prior_of_kind(&r->kind->identity, r->runs, r->count, &t->prior, &t->behind);
 	const struct claim *claim = &t->prior.level[0].claim[CLAIM_LINE];
 	json_t *body, *names;
 
@@ -124,7 +124,7 @@ static int put_rows(const struct kind_report *r, void *arg)
 	struct table *t = arg;
 	const struct fleet_kind *k = r->kind;
 	const struct identity *id = &k->identity;
-	int ret = prior_of_kind(r->runs, r->count, &t->prior, &t->behind);
+	int ret = prior_of_kind(&r->kind->identity, r->runs, r->count, &t->prior, &t->behind);
 
 	for (unsigned i = 0; i < CLAIMS * r->estimate.levels && ret == 0; i++) {
 		const struct level *level = &r->estimate.level[i / CLAIMS];

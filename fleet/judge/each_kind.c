@@ -25,7 +25,7 @@ int each_kind(struct fleet *fleet, int (*tell)(const struct kind_report *report,
 		ret = fleet_runs(fleet, r->kind->id, &runs, &r->count);
 		r->runs = runs;
 		if (ret == 0)
-			ret = ladder_of_kind(runs, r->count, &r->estimate);
+			ret = ladder_of_kind(&r->kind->identity, runs, r->count, &r->estimate);
 		if (ret == 0) {
 			ladder_behind(runs, r->count, &r->estimate, &r->behind);
 			ret = tell(r, arg);

@@ -7,8 +7,8 @@
 
 #define HOUR 3600 /* seconds */
 
-static int make_ladder(const struct fleet_run *runs, size_t count, struct estimate *e,
-		       bool by_machine)
+static int make_ladder(const struct identity *of, const struct fleet_run *runs, size_t count,
+		       struct estimate *e, bool by_machine)
 {
 	struct sums *hours = calloc(count + 1, sizeof(*hours));
 	struct plan plan = *plan_find("default");
@@ -23,6 +23,7 @@ static int make_ladder(const struct fleet_run *runs, size_t count, struct estima
 		ret = sums_add_all(&hours[n - 1], &runs[i].sums);
 	}
 	plan.seats = 0;
+	plan.widest = identity_widest(of);
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < runs[i].sums.count; k++) {
 			const struct sum *s = &runs[i].sums.sum[k];
@@ -40,9 +41,10 @@ static int make_ladder(const struct fleet_run *runs, size_t count, struct estima
 	return ret;
 }
 
-int ladder_of_kind(const struct fleet_run *runs, size_t count, struct estimate *e)
+int ladder_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
+		   struct estimate *e)
 {
-	return make_ladder(runs, count, e, false);
+	return make_ladder(of, runs, count, e, false);
 }
 
 /* --- For a machine that was never seen -------------------------------------------------------- */
@@ -108,10 +110,10 @@ void ladder_behind(const struct fleet_run *runs, size_t count, const struct esti
 	}
 }
 
-int prior_of_kind(const struct fleet_run *runs, size_t count, struct estimate *e,
-		  struct behind *behind)
+int prior_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
+		  struct estimate *e, struct behind *behind)
 {
-	int ret = make_ladder(runs, count, e, true);
+	int ret = make_ladder(of, runs, count, e, true);
 
 	if (ret < 0)
 		return ret;

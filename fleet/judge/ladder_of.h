@@ -10,9 +10,11 @@
 
 /*
  * ladder_of_kind - what the hours of all its machines support together, as calibrate estimates it
- * for one: for the placements that occur. An hour of a machine is a run. 0 or -ENOMEM.
+ * for one: for the placements that occur, and no wider window than that kind of machine may have.
+ * An hour of a machine is a run. 0 or -ENOMEM.
  */
-int ladder_of_kind(const struct fleet_run *runs, size_t count, struct estimate *e);
+int ladder_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
+		   struct estimate *e);
 
 /* What stands behind a number: machines that have toggled there, and their runs. */
 struct behind_one {
@@ -33,8 +35,8 @@ void ladder_behind(const struct fleet_run *runs, size_t count, const struct esti
  * too. And a share of all machines that these exclude no more may be worse than all of them, at
  * worst tear always: machines_missed() is added to each bound. 0 or -ENOMEM.
  */
-int prior_of_kind(const struct fleet_run *runs, size_t count, struct estimate *e,
-		  struct behind *behind);
+int prior_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
+		  struct estimate *e, struct behind *behind);
 
 /*
  * machines_missed - so many machines of a thousand may be worse than all that were seen, with

@@ -260,6 +260,7 @@ static void a_prior_knows_of_bad_machines(void **state)
 	struct estimate e, alone;
 	struct behind behind;
 	struct fleet_run *runs;
+	struct identity id = world_identity(0, false);
 	size_t count;
 
 	(void)state;
@@ -271,8 +272,8 @@ static void a_prior_knows_of_bad_machines(void **state)
 		add(name, 0, false, 1e-3);
 	}
 	runs = runs_of(0, false, &count);
-	assert_int_equal(ladder_of_kind(runs, count, &alone), 0);
-	assert_int_equal(prior_of_kind(runs, count, &e, &behind), 0);
+	assert_int_equal(ladder_of_kind(&id, runs, count, &alone), 0);
+	assert_int_equal(prior_of_kind(&id, runs, count, &e, &behind), 0);
 	for (unsigned i = 0; i < WORLD_RUNGS; i++) {
 		assert_int_equal(behind.level[i][CLAIM_LINE].machines, size);
 		assert_int_equal(behind.level[i][CLAIM_LINE].runs, 2 * size);
@@ -288,9 +289,33 @@ static void a_prior_knows_of_bad_machines(void **state)
 	fleet_runs_free(runs, count);
 }
 
+/* Where stores across 32 bytes tear now and then, a fleet that saw none claims no window either. */
+static void a_window_is_no_wider_than_its_kind_has(void **state)
+{
+	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
+	struct identity id = world_identity(1, false);
+	struct fleet_run run = { .machine = 1 };
+	struct estimate e;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(sums_add(&run.sums, &(struct sum){ .kind = SUM_STORE,
+								    .crossing = inside[i],
+								    .count.slices = 1,
+								    .count.toggles = 1000000 }),
+				 0);
+	assert_int_equal(ladder_of_kind(&id, &run, 1, &e), 0);
+	assert_int_equal(e.window.bytes, 64);
+	id.family = 26;
+	assert_int_equal(ladder_of_kind(&id, &run, 1, &e), 0);
+	assert_int_equal(e.window.bytes, 32);
+	sums_free(&run.sums);
+}
+
 static void few_machines_exclude_little(void **state)
 {
 	struct estimate e;
+	struct identity id = world_identity(0, false);
 	size_t count;
 	struct fleet_run *runs;
 
@@ -302,7 +327,7 @@ static void few_machines_exclude_little(void **state)
 		add(name, 0, false, 1);
 	}
 	runs = runs_of(0, false, &count);
-	assert_int_equal(ladder_of_kind(runs, count, &e), 0);
+	assert_int_equal(ladder_of_kind(&id, runs, count, &e), 0);
 	assert_int_equal(e.runs, 60);
 	assert_true(e.long_run);
 	assert_true(machines_missed(10) > 0.25);
@@ -320,6 +345,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(bad_kernel_is_found, open_fleet, close_fleet),
 		cmocka_unit_test_setup_teardown(a_prior_knows_of_bad_machines, open_fleet,
 						close_fleet),
+		cmocka_unit_test(a_window_is_no_wider_than_its_kind_has),
 		cmocka_unit_test_setup_teardown(few_machines_exclude_little, open_fleet,
 						close_fleet),
 	};
