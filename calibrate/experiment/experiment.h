@@ -201,7 +201,7 @@ struct stage_sum {
 	uint64_t latency[2];   /* least and greatest median, ticks; 0 where nothing was measured */
 };
 
-/* stage_sum - the records of one stage at that distance when they began, DISTANCES: at any. */
+/* stage_sum - the records of one stage at that distance; DISTANCES: at any. */
 struct stage_sum stage_sum(const char *stage, enum distance at, const struct journal_data *data);
 
 /* tell_duration - "3 d 4 h", "2 h 5 min", "40 s". Returns buf. */

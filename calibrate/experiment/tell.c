@@ -12,6 +12,7 @@
 #include "results/journal/journal.h"
 #include "stress/base/number.h"
 #include "stress/run/gap.h"
+#include "stress/witness/witness.h"
 
 #define EVENTS_PRINTED 40
 
@@ -38,13 +39,12 @@ struct stage_sum stage_sum(const char *stage, enum distance at, const struct jou
 
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_result *r = &data->records[i].result;
-		uint64_t median = r->latency.median, distance = r->witness.offset_error;
+		uint64_t median = r->latency.median;
 
 		if (strcmp(data->records[i].stage, stage) != 0)
 			continue;
 		/* Threads on one CPU have no distance, and the dead tell nothing. */
-		if (at != DISTANCES && (distance == 0 || distance == WITNESS_UNKNOWN ||
-					(distance >= DISTANCE_TICKS) != (at == DISTANCE_FAR)))
+		if (at != DISTANCES && witness_distance(&r->witness) != at)
 			continue;
 		sum.cells++;
 		sum.toggles += r->toggles;

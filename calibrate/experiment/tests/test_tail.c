@@ -232,6 +232,7 @@ static struct cell_record record(const char *stage, uint64_t toggles, uint64_t d
 	r.result.toggles = toggles;
 	r.result.latency.median = latency;
 	r.result.witness.offset_error = distance;
+	r.result.witness.error_after = WITNESS_UNKNOWN;
 	return r;
 }
 
@@ -277,6 +278,10 @@ static void test_sums(void **state)
 	sum = stage_sum("tail-line-1000", DISTANCE_FAR, &data);
 	assert_int_equal(sum.cells, 1);
 	assert_int_equal(sum.all, 2);
+	/* It was moved meanwhile. */
+	r[2].result.witness.error_after = 400;
+	assert_int_equal(stage_sum("tail-line-1000", DISTANCE_NEAR, &data).cells, 1);
+	assert_int_equal(stage_sum("tail-line-1000", DISTANCE_FAR, &data).cells, 2);
 	sum = stage_sum("tail-page-2000", DISTANCES, &data);
 	assert_int_equal(sum.cells, 0);
 	assert_true(sum.band.upper == 1);
