@@ -34,7 +34,7 @@ static void put_cell(FILE *out, const struct estimate *e, int claim, double p,
 /* What a run that saw only one of two states has to say. */
 static const char *never_seen(const struct estimate *e)
 {
-	if (e->slices_at[DISTANCE_NEAR] && !e->slices_at[DISTANCE_FAR])
+	if (e->slices_at[DISTANCE_NEAR] && e->slices_at[DISTANCE_NEAR] == e->slices)
 		return " Its CPUs were never far apart.";
 	return "";
 }
@@ -124,10 +124,13 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 				: "below 1e-9, or if told to accept it");
 	if (e->window.torn)
 		fprintf(out,
-			"Across %u bytes inside a line one store tears here: such sites wait as "
+			"Across %u bytes inside a line %s (%s of %s did): such sites wait as "
 			"across a line (of %s changes so %s tore).\n",
-			e->window.torn, NUMBER(e->window.waited.toggles),
-			NUMBER(e->window.waited.tears));
+			e->window.torn,
+			e->window.stored.tears ? "stores tear here"
+					       : "stores tear on such processors",
+			NUMBER(e->window.stored.tears), NUMBER(e->window.stored.toggles),
+			NUMBER(e->window.waited.toggles), NUMBER(e->window.waited.tears));
 	fprintf(out,
 		"Next:    run it again, all runs add up (tmax evidence). %u placement%s not "
 		"covered: see --verbose.\n",
@@ -175,8 +178,11 @@ static void put_distances(FILE *out, const struct estimate *e)
 	}
 	fprintf(out,
 		"Near and far: half a round trip of a cache line took %d ticks or more in %.3g %% "
-		"of %s slices.\n",
+		"of %s slices",
 		DISTANCE_TICKS, 100 * (double)far / (double)(near + far), NUMBER(near + far));
+	if (near + far < e->slices)
+		fprintf(out, "; of %s it is not known", NUMBER(e->slices - near - far));
+	fputs(".\n", out);
 	if (!near || !far) {
 		fprintf(out, "  What was counted says nothing of a time when they are %s.\n",
 			far ? "near each other" : "far apart");

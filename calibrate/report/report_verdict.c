@@ -186,6 +186,7 @@ static void put_distances(const struct page *page, const json_t *e)
 {
 	static const char *const names[] = { "near", "far" };
 	double near = json_real_of(e, "slices_near"), far = json_real_of(e, "slices_far");
+	double unknown = json_real_of(e, "slices") - near - far;
 	const json_t *level, *claim, *s;
 	FILE *out = page->out;
 	char text[WAITS_TEXT];
@@ -198,6 +199,8 @@ static void put_distances(const struct page *page, const json_t *e)
 		       "Half a round trip of a cache line between the two CPUs took %d ticks or "
 		       "more, which is far, in %s %% of the slices.",
 		       DISTANCE_TICKS, NUMBER(100 * far / (near + far)));
+	if (unknown > 0)
+		html_paragraph(out, "Of %s other slices it is not known.", NUMBER(unknown));
 	if (!(near > 0) || !(far > 0))
 		html_paragraph(out, "What was counted says nothing of a time when they are %s.",
 			       far > 0 ? "near each other" : "far apart");

@@ -9,10 +9,11 @@
 static const struct {
 	const char *name;
 	double seconds;
+	unsigned runs;
 } terms[AHEADS] = {
-	[AHEAD_QUARTER] = { "quarter", 15 * 60 },
-	[AHEAD_NIGHT] = { "night", 8 * 3600 },
-	[AHEAD_MONTH] = { "month", 30 * 5 * 60 }, /* five minutes each night */
+	[AHEAD_QUARTER] = { "quarter", 15 * 60, 1 },
+	[AHEAD_NIGHT] = { "night", 8 * 3600, 1 },
+	[AHEAD_MONTH] = { "month", 30 * 5 * 60, 30 }, /* five minutes each night */
 };
 
 const char *ahead_name(unsigned time)
@@ -20,14 +21,19 @@ const char *ahead_name(unsigned time)
 	return terms[time].name;
 }
 
-/* So much more of the same, without an event. */
-static struct count count_after(const struct count *now, const struct count *paced, double times)
+/*
+ * So much more of the same, without an event. Where the run is the unit, what comes is so many
+ * units, however long each takes.
+ */
+static struct count count_after(const struct count *now, const struct count *paced, double times,
+				unsigned runs)
 {
+	double toggles = (double)paced->toggles * times;
 	struct count then = *now;
 
-	then.slices += (uint64_t)((double)paced->slices * times);
-	then.toggles += (uint64_t)((double)paced->toggles * times);
-	then.squares += paced->squares * times;
+	then.toggles += (uint64_t)toggles;
+	then.slices += runs ? runs : (uint64_t)((double)paced->slices * times);
+	then.squares += runs ? toggles * toggles / runs : paced->squares * times;
 	return then;
 }
 
@@ -60,7 +66,7 @@ static void window_ahead(struct estimate *e, const struct sums *runs)
 			ahead->pace = pace;
 		for (unsigned i = 0; i < AHEADS && pace > 0; i++) {
 			struct count then =
-				count_after(&now, &paced, terms[i].seconds / paced.seconds);
+				count_after(&now, &paced, terms[i].seconds / paced.seconds, 0);
 			double p = bound_upper(then.tears, then.toggles, confidence);
 
 			ahead->upper_p[i] = bytes == 8 ? p : fmax(ahead->upper_p[i], p);
@@ -127,14 +133,16 @@ static double fill_paces(struct gaps of[SECTIONS_MAX], unsigned sections)
 	return slowest ? stores / seconds : 0;
 }
 
-/* The worst section's bound, after so many seconds more of each. */
+/* The worst section's bound, after so many seconds more of each, in so many runs. */
 static void long_after(const struct estimate *e, const struct gaps of[SECTIONS_MAX],
-		       unsigned sections, double seconds, double *gap_p, double *toggle_p)
+		       unsigned sections, double seconds, unsigned runs, double *gap_p,
+		       double *toggle_p)
 {
 	*gap_p = *toggle_p = 0;
 	for (unsigned i = 0; i < sections; i++) {
 		struct count then =
-			count_after(&of[i].now, &of[i].paced, seconds / of[i].paced.seconds);
+			count_after(&of[i].now, &of[i].paced, seconds / of[i].paced.seconds,
+				    e->long_run ? runs : 0);
 		double factor = e->factor[of[i].claim], p = long_bound(e, &then, of[i].claim);
 
 		*gap_p = fmax(*gap_p, p);
@@ -153,10 +161,10 @@ static void long_ahead(struct estimate *e, const struct sums *runs, unsigned ind
 	*gap = *toggle = (struct ahead){ .pace = pace, .now_p = 1, .upper_p = { 1, 1, 1 } };
 	if (!(pace > 0))
 		return;
-	long_after(e, of, sections, 0, &gap->now_p, &toggle->now_p);
+	long_after(e, of, sections, 0, 0, &gap->now_p, &toggle->now_p);
 	for (unsigned i = 0; i < AHEADS; i++)
-		long_after(e, of, sections, terms[i].seconds / sections, &gap->upper_p[i],
-			   &toggle->upper_p[i]);
+		long_after(e, of, sections, terms[i].seconds / sections, terms[i].runs,
+			   &gap->upper_p[i], &toggle->upper_p[i]);
 }
 
 void ahead_estimate(struct estimate *e, const struct sums *runs)

@@ -243,6 +243,7 @@ static void judge_window(struct estimate *e, const struct sums *runs, unsigned w
 		if (!w->torn && (c.tears || (widest && 8u << i >= widest))) {
 			w->torn = 8u << i;
 			w->across = inside[i];
+			w->stored = c;
 		}
 		known &= !w->torn && c.toggles;
 		if (!known)
@@ -253,6 +254,21 @@ static void judge_window(struct estimate *e, const struct sums *runs, unsigned w
 	}
 }
 
+static struct count inside_of(const struct estimate *e, const struct sums *runs,
+			      const struct level *level, unsigned only)
+{
+	const struct sum like = { .kind = SUM_WAIT,
+				  .rung = level->rung,
+				  .crossing = e->window.across };
+
+	return estimate_count(e, runs, &like, ANY_PLACEMENT | ANY_EXECUTORS | only);
+}
+
+static bool tears_more_often(const struct count *count, double p)
+{
+	return bound_lower(count->tears, count->toggles, CONFIDENCE) > p;
+}
+
 /*
  * Sites inside a line where one store is not enough are changed by the waits for lines, and a bound
  * for lines speaks for them, too. Fewer slices have such sites, so they bound nothing by
@@ -260,19 +276,33 @@ static void judge_window(struct estimate *e, const struct sums *runs, unsigned w
  */
 static void heed_inside(struct estimate *e, const struct sums *runs, struct level *level)
 {
-	const struct sum like = { .kind = SUM_WAIT,
-				  .rung = level->rung,
-				  .crossing = e->window.across };
-	struct count count = estimate_count(e, runs, &like, ANY_PLACEMENT | ANY_EXECUTORS);
+	struct count count = inside_of(e, runs, level, 0);
 	struct claim *claim = &level->claim[CLAIM_LINE];
 
 	if (level->rung.stretch)
 		count_add(&e->window.waited, &count);
-	if (bound_lower(count.tears, count.toggles, CONFIDENCE) <= claim->upper_p)
+	if (!tears_more_often(&count, claim->upper_p))
 		return;
 	claim->upper_p =
 		estimate_bound(&count, e->spread[CLAIM_LINE], e->cap[CLAIM_LINE], CONFIDENCE);
-	claim->rests = count;
+	claim->rests = claim->inside = count;
+}
+
+/* Near and far likewise; where that is not known of them, by what all of them say. */
+static void heed_inside_at(const struct estimate *e, const struct sums *runs, struct level *level)
+{
+	static const unsigned only[DISTANCES] = { ONLY_NEAR, ONLY_FAR };
+	struct claim *claim = &level->claim[CLAIM_LINE];
+
+	for (int d = 0; d < DISTANCES && claim->inside.toggles; d++) {
+		struct count count = inside_of(e, runs, level, only[d]);
+
+		if (!count.toggles)
+			claim->at_p[d] = fmax(claim->at_p[d], claim->upper_p);
+		else if (tears_more_often(&count, claim->at_p[d]))
+			claim->at_p[d] = estimate_bound(&count, e->spread_at[d][CLAIM_LINE],
+							e->cap[CLAIM_LINE], CONFIDENCE);
+	}
 }
 
 static void make_levels(struct estimate *e, const struct sums *runs, const struct plan *plan)
@@ -308,7 +338,7 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 	}
 }
 
-static void judge_distances(struct estimate *e)
+static void judge_distances(struct estimate *e, const struct sums *runs)
 {
 	for (int i = 0; i < CLAIMS * DISTANCES; i++)
 		e->spread_at[i / CLAIMS][i % CLAIMS] =
@@ -318,6 +348,8 @@ static void judge_distances(struct estimate *e)
 		struct claim *claim = &level->claim[i % CLAIMS];
 
 		bound_distances(e, claim, (int)(i % CLAIMS));
+		if (i % CLAIMS == CLAIM_LINE)
+			heed_inside_at(e, runs, level);
 		for (int d = 0; d < DISTANCES; d++)
 			level->at_p[d] = fmax(level->at_p[d], claim->at_p[d]);
 	}
@@ -368,8 +400,8 @@ static void decide_verdict(struct estimate *e)
 		least = fmin(least, e->level[i].upper_p);
 	/* More tears at the longest waits than chance explains. */
 	for (int c = 0; c < CLAIMS && top; c++)
-		tears |= bound_lower(top->claim[c].count.tears, top->claim[c].count.toggles,
-				     CONFIDENCE) > e->require_p;
+		tears |= tears_more_often(&top->claim[c].count, e->require_p) ||
+			 tears_more_often(&top->claim[c].inside, e->require_p);
 	if (e->window.word_tore) {
 		e->verdict = VERDICT_FAIL;
 		snprintf(e->reason, sizeof(e->reason),
@@ -422,6 +454,7 @@ void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
 			if (s->kind != SUM_WAIT)
 				continue;
 			has_waits |= s->count.toggles > 0;
+			e->slices += s->count.slices;
 			for (int d = 0; d < DISTANCES; d++)
 				e->slices_at[d] += s->at[d].slices;
 		}
@@ -445,7 +478,7 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 		   const struct plan *plan)
 {
 	estimate_so_far(e, runs, count, plan);
-	judge_distances(e);
+	judge_distances(e, runs);
 	long_estimate(e, runs, plan);
 	find_paper_wait(e);
 	ahead_estimate(e, runs);

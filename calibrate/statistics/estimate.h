@@ -19,7 +19,7 @@
 /* Numbered as the exit statuses of tmax(1). */
 enum verdict {
 	VERDICT_PASS,	      /* some rung keeps the probability that is required */
-	VERDICT_FAIL,	      /* not even the top rung does, or a single store tore */
+	VERDICT_FAIL,	      /* not even the top rung does, or a store inside a word tore */
 	VERDICT_INCONCLUSIVE, /* blind: nothing can be said */
 };
 
@@ -46,9 +46,10 @@ struct section {
 
 /* What is known of one rung for one kind of site. */
 struct claim {
-	struct count count; /* over all placements */
-	struct count rests; /* what upper_p rests on; none of a wait judged by gaps */
-	double upper_p;	    /* the worst placement's */
+	struct count count;  /* over all placements */
+	struct count rests;  /* what upper_p rests on; none of a wait judged by gaps */
+	struct count inside; /* of sites inside a line, if they have raised upper_p */
+	double upper_p;	     /* the worst placement's */
 	struct section section[PLACEMENT_COUNT];
 	unsigned sections;
 	/* The same of slices that were near, and far; of others it is not known. */
@@ -81,6 +82,7 @@ struct window {
 	double upper_p;
 	unsigned torn; /* bytes across which stores tore, or do on machines of this kind; or 0 */
 	enum crossing across; /* of torn: sites there are changed by the waits for lines */
+	struct count stored;  /* stores across it */
 	struct count waited;  /* such changes of sites there, on all rungs that stretch */
 	bool word_tore;	      /* a store inside 8 bytes tore: nothing can be relied on here */
 };
@@ -109,7 +111,8 @@ struct estimate {
 	double spread[CLAIMS];	       /* variance of the rate between slices, in squares of it */
 	double spread_at[DISTANCES][CLAIMS]; /* the same among those that were near, and far */
 	double cap[CLAIMS];	       /* rate that no slice is taken to exceed, 0: none tore */
-	uint64_t slices_at[DISTANCES]; /* of waits; of others it is not known */
+	uint64_t slices;	       /* of waits; */
+	uint64_t slices_at[DISTANCES]; /* of others it is not known */
 	struct level long_level[LONG_WAITS]; /* see long_wait.h */
 	double factor[CLAIMS];		     /* tears per toggle by gaps per store; 0: unknown */
 	uint64_t factor_wait[CLAIMS];	     /* where they differ most, ticks */

@@ -51,6 +51,8 @@ const struct estimate_field window_fields[] = {
 	FIELD(REAL, window, upper_p, "upper_p", "upper_p", NULL),
 	FIELD(YES_NO, window, word_tore, "word_tore", NULL, NULL),
 	FIELD(UNSIGNED, window, torn, "torn", NULL, NULL),
+	FIELD(COUNT, window, stored.toggles, "torn_toggles", NULL, NULL),
+	FIELD(COUNT, window, stored.tears, "torn_tears", NULL, NULL),
 	FIELD(COUNT, window, waited.toggles, "waited_toggles", NULL, NULL),
 	FIELD(COUNT, window, waited.tears, "waited_tears", NULL, NULL),
 	END
@@ -67,6 +69,7 @@ const struct estimate_field paper_fields[] = {
 const struct estimate_field estimate_fields[] = {
 	FIELD(REAL, estimate, require_p, "require_p", "require_p", NULL),
 	FIELD(UNSIGNED, estimate, runs, "runs", NULL, NULL),
+	FIELD(COUNT, estimate, slices, "slices", NULL, NULL),
 	FIELD(COUNT, estimate, slices_at[DISTANCE_NEAR], "slices_near", NULL, NULL),
 	FIELD(COUNT, estimate, slices_at[DISTANCE_FAR], "slices_far", NULL, NULL),
 	FIELD(TICKS, estimate, membarrier_ticks, "membarrier_ticks", "membarrier_ticks", NULL),

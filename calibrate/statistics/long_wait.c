@@ -28,7 +28,7 @@ static int add_gap_counts(struct sums *sums, const struct cell *cell,
 		.count = { .slices = 1,
 			   .toggles = result->stores,
 			   .squares = stores * stores,
-			   .seconds = result->seconds },
+			   .seconds = cell->seconds > 0 ? cell->seconds : result->seconds },
 	};
 	uint64_t count = 0;
 
@@ -144,6 +144,12 @@ void long_estimate(struct estimate *e, const struct sums *runs, const struct pla
 			count_add(&claim->count, &s->count);
 			claim->upper_p = fmax(claim->upper_p, s->upper_p);
 		}
+		/* Gaps are not looked for inside a line. If sites there tear at any wait, they may
+		 * here. */
+		if (which == CLAIM_LINE && e->levels &&
+		    e->level[e->levels - 1].claim[which].inside.toggles)
+			claim->upper_p =
+				fmax(claim->upper_p, e->level[e->levels - 1].claim[which].upper_p);
 		level->upper_p = fmax(level->upper_p, claim->upper_p);
 	}
 }

@@ -299,7 +299,8 @@ static void half_lines_are_tried_where_stores_tear_there(void **state)
 	assert_true(m->estimate.window.waited.tears > 0);
 	assert_true(estimate_best(&m->estimate, CLAIM_LINE, m->estimate.require_p) < 0);
 	assert_true(estimate_best(&m->estimate, CLAIM_PAGE, m->estimate.require_p) >= 0);
-	assert_int_not_equal(m->estimate.verdict, VERDICT_PASS);
+	/* More time would not help. */
+	assert_int_equal(m->estimate.verdict, VERDICT_FAIL);
 }
 
 static void who_sees_nothing_says_nothing(void **state)

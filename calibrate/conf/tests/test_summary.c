@@ -108,7 +108,19 @@ static void a_summary_has_a_dozen_lines(void **state)
 	assert_has(text, "How sure: 95 % for the time that was measured, no more");
 	assert_has(text, "Sites inside 64 bytes: one store");
 	assert_has(text, "1 placement is not covered");
+	assert_has_not(text, "bytes inside a line");
 	free(text);
+	e.window.torn = 32;
+	e.window.stored.toggles = 1000;
+	text = printed(summary_print);
+	assert_has(text,
+		   "Across 32 bytes inside a line stores tear on such processors (0 of 1000 did)");
+	free(text);
+	e.window.stored.tears = 2;
+	text = printed(summary_print);
+	assert_has(text, "Across 32 bytes inside a line stores tear here (2 of 1000 did)");
+	free(text);
+	e.window.torn = 0;
 	text = printed(summary_details);
 	assert_has(text,
 		   "The paper's T_max: 1600 ticks without a tear, but longer waits tore again.");
@@ -225,6 +237,14 @@ static void near_and_far_are_told(void **state)
 	assert_has(text, "How far apart the CPUs were is not known.");
 	free(text);
 	e.slices_at[DISTANCE_NEAR] = 75;
+	e.slices = 80;
+	text = printed(summary_print);
+	assert_has_not(text, "never far apart");
+	free(text);
+	text = printed(summary_details);
+	assert_has(text, "in 0 % of 75 slices; of 5 it is not known.");
+	free(text);
+	e.slices = 75;
 	text = printed(summary_print);
 	assert_has(text, " Its CPUs were never far apart.\n");
 	free(text);
@@ -232,6 +252,7 @@ static void near_and_far_are_told(void **state)
 	assert_has(text, "says nothing of a time when they are far apart.");
 	free(text);
 	e.slices_at[DISTANCE_FAR] = 25;
+	e.slices = 100;
 	e.level[2].claim[CLAIM_LINE].at[DISTANCE_FAR][0].count.tears = 77;
 	e.level[2].claim[CLAIM_LINE].at_p[DISTANCE_FAR] = 3e-3;
 	text = printed(summary_print);

@@ -202,6 +202,22 @@ static void more_time_for_the_window_is_expected_to_tell_more(void **state)
 	sums_free(&sums);
 }
 
+/* As many slices near as far. */
+static void add_near_and_far(struct sums *sums, struct waits rung, enum crossing crossing,
+			     const struct seat *seat, struct count each)
+{
+	struct sum sum = { .kind = SUM_WAIT,
+			   .rung = rung,
+			   .crossing = crossing,
+			   .placement = seat->placement,
+			   .executors = seat->executors,
+			   .count = each,
+			   .at = { each, each } };
+
+	count_add(&sum.count, &each);
+	assert_int_equal(sums_add(sums, &sum), 0);
+}
+
 /* Sites across 32 bytes of a line, where single stores tear, may tear more by waits than lines do.
  */
 static void a_line_bound_heeds_sites_inside_a_line(void **state)
@@ -216,8 +232,8 @@ static void a_line_bound_heeds_sites_inside_a_line(void **state)
 		struct estimate e;
 
 		for (unsigned c = 0; c < CLAIMS; c++)
-			sample_add(&sums, SUM_WAIT, rung, c ? CROSSING_PAGE : CROSSING_LINE,
-				   &plan.seat[0], sample_count(100, 10000, 0));
+			add_near_and_far(&sums, rung, c ? CROSSING_PAGE : CROSSING_LINE,
+					 &plan.seat[0], sample_count(50, 10000, 0));
 		/* None, fewer than the bound for lines allows, more. */
 		sample_add(&sums, SUM_WAIT, rung, CROSSING_32, &plan.seat[0],
 			   sample_count(10, 10000, i == 2 ? 5 : 0));
@@ -226,6 +242,10 @@ static void a_line_bound_heeds_sites_inside_a_line(void **state)
 		bound[i] = e.level[0].claim[CLAIM_LINE].upper_p;
 		assert_int_equal(e.window.waited.toggles, i ? 100000 : 0);
 		assert_int_equal(e.window.waited.tears, i == 2 ? 50 : 0);
+		/* Whether they were near or far is not known of them, so it may have been either.
+		 */
+		for (int d = 0; i == 2 && d < DISTANCES; d++)
+			assert_true(e.level[0].at_p[d] >= bound[i]);
 		sums_free(&sums);
 	}
 	assert_true(bound[1] == bound[0]);

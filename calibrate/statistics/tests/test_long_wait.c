@@ -42,6 +42,7 @@ static struct cell gap_cell(const struct seat *seat, enum crossing crossing, uns
 	cell.executors = seat->executors;
 	cell.crossing = crossing;
 	cell.provokers = provokers;
+	cell.seconds = result->seconds;
 	return cell;
 }
 
@@ -223,6 +224,84 @@ static void what_is_expected_comes_if_nothing_does(void **state)
 	sums_free(&run);
 }
 
+/* So it is in the long run, where a quarter of an hour is one run of thirty-one, and not many. */
+static void one_run_more_is_expected_to_count_as_one(void **state)
+{
+	struct plan plan = sample_plan(2);
+	struct sums run[LONG_RUN + 1] = { { 0 } };
+	struct estimate before, after;
+
+	(void)state;
+	for (unsigned i = 0; i <= LONG_RUN; i++) {
+		sample_rung(&run[i], &plan, (struct waits){ 1600, 1600, 4 },
+			    sample_count(40, 100000, 0));
+		add_seconds(&run[i], &plan, i < LONG_RUN ? 1 : 15 * 60 / (CLAIMS * plan.seats));
+	}
+	estimate_make(&before, run, LONG_RUN, &plan);
+	estimate_make(&after, run, LONG_RUN + 1, &plan);
+	assert_true(before.long_run);
+	for (unsigned i = 0; i < LONG_WAITS; i++) {
+		const struct ahead *gap = &before.gap_ahead[i];
+		double came = after.gap_ahead[i].now_p;
+
+		assert_true(fabs(gap->upper_p[AHEAD_QUARTER] - came) < 1e-3 * came);
+		assert_true(gap->upper_p[AHEAD_MONTH] < came);
+	}
+	for (unsigned i = 0; i <= LONG_RUN; i++)
+		sums_free(&run[i]);
+}
+
+/* The pace is that of the clock on the wall, which also runs when no store is looked at. */
+static void a_pace_is_of_the_whole_slice(void **state)
+{
+	const struct seat seat = { PLACEMENT_SAME_L3, 1 };
+	struct cell cell = gap_cell(&seat, CROSSING_LINE, 0);
+	struct plan plan = sample_plan(1);
+	struct sums run = { 0 };
+	struct estimate e;
+
+	(void)state;
+	result->seconds = 0.5;
+	cell.seconds = 2;
+	assert_int_equal(long_add_gaps(&run, &cell, result), 0);
+	estimate_make(&e, &run, 1, &plan);
+	assert_true(fabs(e.gap_ahead[0].pace - STORES / 2) < 1);
+	sums_free(&run);
+}
+
+/*
+ * Sites inside a line that tear at the longest wait of the ladder may tear at a long one, too: no
+ * gap was looked for there.
+ */
+static void sites_inside_a_line_hold_for_long_waits(void **state)
+{
+	struct plan plan = sample_plan(1);
+	struct estimate e[2];
+
+	(void)state;
+	add_gaps(500, 100);
+	for (unsigned i = 0; i < 2; i++) {
+		struct sums run = { 0 };
+		struct waits top;
+
+		add_seconds(&run, &plan, 40);
+		sample_rung(&run, &plan, (struct waits){ 400, 400, 0 },
+			    sample_count(40, 100000, 1));
+		ladder_make(&e[i].ladder, 0);
+		top = e[i].ladder.rung[e[i].ladder.stretched - 1];
+		sample_rung(&run, &plan, top, sample_count(40, 100000, 0));
+		sample_add(&run, SUM_WAIT, top, CROSSING_32, &plan.seat[0],
+			   sample_count(10, 10000, i ? 100 : 0));
+		plan.widest = 32;
+		estimate_make(&e[i], &run, 1, &plan);
+		sums_free(&run);
+	}
+	assert_true(e[1].long_level[0].claim[CLAIM_LINE].upper_p > 1e-2);
+	assert_true(e[1].long_level[0].claim[CLAIM_PAGE].upper_p < 1);
+	assert_true(e[0].long_level[0].claim[CLAIM_LINE].upper_p < 1e-2);
+	assert_int_equal(e[1].verdict, VERDICT_FAIL);
+}
+
 /* A short run has not come to all sections: nothing is known now, but of more time it is expected.
  */
 static void untried_sections_are_expected_at_the_slowest_pace(void **state)
@@ -293,6 +372,9 @@ int main(void)
 		CASE(few_tears_make_no_claim_stronger),
 		CASE(gaps_that_long_are_told),
 		CASE(what_is_expected_comes_if_nothing_does),
+		CASE(one_run_more_is_expected_to_count_as_one),
+		CASE(a_pace_is_of_the_whole_slice),
+		CASE(sites_inside_a_line_hold_for_long_waits),
 		CASE(untried_sections_are_expected_at_the_slowest_pace),
 		CASE(tears_are_expected_by_the_factor),
 		CASE(without_a_pace_nothing_is_expected),
