@@ -102,7 +102,7 @@ static int run_line(int argc, char **argv)
 		return run_command(argc, argv);
 	if (argc == 1)
 		return print_help(stdout);
-	/* "help fleet report" is "fleet --help": a command tells of all that it can be asked for. */
+	/* "help fleet report" is "fleet --help", which tells of all actions. */
 	argv[0] = argv[1];
 	argv[1] = option;
 	return run_command(2, argv);

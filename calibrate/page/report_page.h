@@ -49,8 +49,8 @@ int page_picture(struct page *page, const struct page_figure *figure, int rc, co
 
 /*
  * page_begin - open NAME in the folder of the report, and write all up to its first heading.
- * page_end - end it, and put it in the place of an older one; where rc is negative, undo it. Of no use
- * unless the page was begun. Returns rc, or what writing failed with.
+ * page_end - end it, and put it in the place of an older one; where rc is negative, remove it. Only
+ * for a page that was begun. Returns rc, or what writing failed with.
  *
  * -EEXIST: a file of that name is there, and no program of this package wrote it.
  */
