@@ -11,6 +11,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,8 @@
 
 static char socket_path[108];
 static pid_t socket_owner;
+static struct stat socket_file;
+static atomic_bool serving; /* the thread counts as one of ours */
 
 /* Not by stdio: at exit the main thread would flush what this one has not written yet. */
 static void say(int fd, const char *text)
@@ -122,23 +126,46 @@ static void client(int fd)
 	close(fd);
 }
 
+/* Once in each process: its thread ends, or is not in a child. */
+static void serve_no_more(void)
+{
+	if (atomic_exchange_explicit(&serving, false, memory_order_relaxed))
+		fi_own_thread(-1);
+}
+
+/*
+ * Daemons close all that they do not know, and the number may then be that of a socket of the
+ * program's own.
+ */
+static bool is_listener(int fd)
+{
+	struct stat now;
+
+	return !fstat(fd, &now) && now.st_dev == socket_file.st_dev &&
+	       now.st_ino == socket_file.st_ino;
+}
+
 static void *control(void *data)
 {
 	int listener = (int)(intptr_t)data;
 	int fd;
 
 	fi_own_thread(1);
-	while (!agent_alone(1)) {
-		if (!poll(&(struct pollfd){ .fd = listener, .events = POLLIN }, 1, LOOK_MS))
+	atomic_store_explicit(&serving, true, memory_order_relaxed);
+	while (!agent_alone(1) && is_listener(listener)) {
+		struct pollfd call = { .fd = listener, .events = POLLIN };
+
+		if (poll(&call, 1, LOOK_MS) <= 0)
 			continue;
+		if (!(call.revents & POLLIN) || !is_listener(listener))
+			break;
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)
 			client(fd);
-		else if (errno != EINTR && errno != ECONNABORTED)
+		else if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
 			break;
 	}
-	/* It is over, or has closed the socket, as daemons close all they do not know. */
-	fi_own_thread(-1);
+	serve_no_more();
 	return NULL;
 }
 
@@ -152,7 +179,8 @@ static int listen_at(const char *path)
 	/* PID.new instead of PID.sock */
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%.*snew",
 		 (int)(strlen(path) - strlen("sock")), path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* A client that has gone meanwhile is not waited for. */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	unlink(addr.sun_path);
@@ -192,10 +220,8 @@ static int start_thread(int listener)
 /* The thread is not in the child, and the socket is the parent's. */
 static void forked(void)
 {
-	if (socket_owner) {
-		socket_owner = 0;
-		fi_own_thread(-1);
-	}
+	socket_owner = 0;
+	serve_no_more();
 }
 
 /* Another folder is named by who put the agent into this process. */
@@ -214,7 +240,10 @@ int control_start(const char *folder)
 	int ret = find_path(folder);
 	int listener = ret < 0 ? ret : listen_at(socket_path);
 
-	ret = listener < 0 ? listener : start_thread(listener);
+	if (listener >= 0)
+		ret = fstat(listener, &socket_file) < 0 ? -errno : start_thread(listener);
+	else
+		ret = listener;
 	if (ret < 0)
 		return ret;
 	socket_owner = getpid();

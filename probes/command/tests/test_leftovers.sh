@@ -138,6 +138,48 @@ echo >&7
 	wrong "a program that ends by itself upon SIGTERM: $status, $(cat "$dir/says")"
 wait_until 30 gone "$pid" || wrong "its child lives"
 
+# A daemon closes all that it does not know, and gets the number of the agent's socket for one of its own.
+cat >"$dir/daemon.c" <<'END'
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+int main(void)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX, .sun_path = "/fastinst-test-daemon" };
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	name.sun_path[0] = '\0';
+	if (bind(listener, (void *)&name, offsetof(struct sockaddr_un, sun_path) + 21) || listen(listener, 8))
+		return 2;
+	/* All but this one, which is then all of them. */
+	for (int fd = 3; fd < 64; fd++)
+		if (fd != listener)
+			dup2(listener, fd);
+	for (int i = 0; i < 30; i++) {
+		struct pollfd call = { .fd = listener, .events = POLLIN };
+		int client = socket(AF_UNIX, SOCK_STREAM, 0);
+
+		if (connect(client, (void *)&name, offsetof(struct sockaddr_un, sun_path) + 21))
+			return 3;
+		usleep(100000);
+		if (poll(&call, 1, 0) != 1)
+			return 4;
+		close(accept(listener, NULL, NULL));
+		close(client);
+	}
+	return 0;
+}
+END
+# shellcheck disable=SC2086 # CC may carry options
+$CC -O1 -o "$dir/daemon" "$dir/daemon.c"
+status=0
+timeout 60 "$fastinst" run -- "$dir/daemon" 2>"$dir/errors" || status=$?
+[ $status = 0 ] || wrong "the agent takes the program's own calls: $status"
+
 # Of a program that runs.
 begin "$fastinst" run --off -- "$dir/p"
 watched=$pid kept=$TOLD.kept
