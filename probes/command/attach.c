@@ -130,8 +130,12 @@ static int count_for(const struct attach *attach)
 	/* What ends this process must not leave the probes on. */
 	ending_hold();
 	status = change(attach, "on");
-	if (status != STATUS_OK)
+	if (status != STATUS_OK) {
+		/* Some may be on. */
+		if (control_listens(attach->pid))
+			change(attach, "off");
 		return status;
+	}
 	ending_note();
 	ending_until((pid_t)attach->pid, attach->seconds);
 	status = change(attach, "off");

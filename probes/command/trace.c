@@ -91,7 +91,7 @@ static bool is_over(const struct trace *trace)
 	if (atomic_load_explicit(&trace->over, memory_order_acquire))
 		return true;
 	return trace->pid &&
-	       (ending_noted() || trace->sum.limited || kill((pid_t)trace->pid, 0) < 0);
+	       (ending_noted() || trace->sum.limited || ending_is_over((pid_t)trace->pid));
 }
 
 /* Until nothing comes any more after the end. */
@@ -241,7 +241,8 @@ static int trace_process(struct trace *trace)
 	follow(trace);
 	pthread_join(thread, &status);
 	trace_stop(trace->read);
-	if ((intptr_t)status == STATUS_OK && kill((pid_t)trace->pid, 0) == 0 &&
+	/* Where it failed, some may be on. */
+	if (control_listens(trace->pid) &&
 	    asprintf(&request, "untrace %s", trace->on ? trace->on : "*") >= 0) {
 		control_ask(trace->pid, request, &none);
 		counts_free(&none);

@@ -2,8 +2,10 @@
 #include "probes/launch/ending.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,6 +81,19 @@ int ending_wait(pid_t child, int *status)
 	return waitpid(child, status, 0) < 0 ? -errno : 0;
 }
 
+/* A number without a process is known by kill(), too; one that waits to be reaped is not. */
+bool ending_is_over(pid_t pid)
+{
+	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	bool over;
+
+	if (end.fd < 0)
+		return kill(pid, 0) < 0 && errno == ESRCH;
+	over = poll(&end, 1, 0) > 0;
+	close(end.fd);
+	return over;
+}
+
 void ending_note(void)
 {
 	const struct sigaction ours = { .sa_handler = note_ending, .sa_flags = SA_RESTART };
@@ -103,7 +118,7 @@ void ending_until(pid_t pid, double seconds)
 {
 	double until = seconds_now() + seconds, left = ENDING_STEP;
 
-	while (!noted && left > 0 && !kill(pid, 0)) {
+	while (!noted && left > 0 && !ending_is_over(pid)) {
 		usleep((useconds_t)((left < ENDING_STEP ? left : ENDING_STEP) * 1e6));
 		if (seconds > 0)
 			left = until - seconds_now();

@@ -23,6 +23,9 @@ void ending_let(void);
  */
 int ending_wait(pid_t child, int *status);
 
+/* ending_is_over - a process has ended, be it that nothing has reaped it yet. */
+bool ending_is_over(pid_t pid);
+
 /*
  * ending_note - from now on they come, and are noted. Those that were ignored stay so.
  * ending_noted - one has come.

@@ -156,7 +156,44 @@ timeout 60 "$fastinst" attach --for 0.3 --json --output "$dir/counts" "$pid" >/d
 	wrong "attach --for: $(cat "$dir/log")"
 valid "$dir/counts"
 grep -q '"processes":1,' "$dir/counts" || wrong "attach --for says $(cat "$dir/counts")"
+# What cannot be turned on as a whole is off again.
+timeout 60 "$fastinst" off --pid "$pid" '*' >/dev/null
+! timeout 60 "$fastinst" attach --for 60 --on '*' --on '/[' "$pid" >/dev/null 2>"$dir/log" ||
+	wrong "attach --for takes a bad pattern"
+timeout 60 "$fastinst" top --pid "$pid" --once --lines 100 >"$dir/before"
+echo >&7
+wait_for "one round" 1
+timeout 60 "$fastinst" top --pid "$pid" --once --lines 100 >"$dir/top"
+diff <(awk '{ print $4, $1 }' "$dir/before" | sort) <(awk '{ print $4, $1 }' "$dir/top" | sort) ||
+	wrong "attach --for failed, and left probes on"
 finish
+
+# A process that has ended is over, though its parent does not wait for it.
+mkfifo "$dir/unreaped"
+bash -c '"$0" wait <"$1" >/dev/null & echo $! >"$2"; exec sleep 60' "$dir/sites" "$dir/unreaped" "$dir/pid" &
+pids+=("$!")
+exec 8>"$dir/unreaped"
+for _ in $(seq 3000); do
+	[ ! -s "$dir/pid" ] || break
+	sleep 0.01
+done
+pid=$(cat "$dir/pid")
+for what in attach\ --for\ 60 profile\ --pid; do
+	# shellcheck disable=SC2086 # words
+	timeout -s INT 50 "$fastinst" $what "$pid" >/dev/null 2>"$dir/log" 8>&- &
+	command=$!
+	[ "$what" = "profile --pid" ] || {
+		for _ in $(seq 3000); do
+			! grep -q 'attached to\|is in process' "$dir/log" || break
+			sleep 0.01
+		done
+		exec 8>&-
+	}
+	began=$SECONDS
+	wait "$command" || true
+	[ $((SECONDS - began)) -lt 40 ] || wrong "$what waits for a process that has ended: $(cat "$dir/log")"
+done
+grep -q '^State:.*Z' "/proc/$pid/status" || wrong "it was to be a zombie"
 
 # --- what cannot be attached to ---
 

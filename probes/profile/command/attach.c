@@ -83,7 +83,7 @@ int attach_profile(const struct visited *visited, struct launch *launch)
 	ending_note();
 	ending_until(visited->pid, visited->seconds);
 	/* One that has ended left its report. */
-	if (!kill(visited->pid, 0) && tell(visited, launch, "stop") < 0 && !kill(visited->pid, 0))
-		return STATUS_FAILED;
-	return STATUS_OK;
+	if (ending_is_over(visited->pid) || tell(visited, launch, "stop") == 0)
+		return STATUS_OK;
+	return ending_is_over(visited->pid) ? STATUS_OK : STATUS_FAILED;
 }
