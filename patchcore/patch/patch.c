@@ -134,7 +134,7 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 	}
 	finisher_wake();
 	/* The span is the flight's from here on. */
-	text_keep(&change.span);
+	text_keep();
 	return 0;
 }
 

@@ -461,6 +461,9 @@ void text_return_kept(struct text_span *span)
 {
 	uintptr_t start, end;
 
+	/* For this very thread the gate of a fork is open: see text_fork.c. */
+	if (__builtin_expect(fork_is_mine(thread_here), 0))
+		text_copy_again(span);
 	if (span->loan && text_range(span->addr, span->len, &start, &end) == 0)
 		text_return(start, end, span->loan);
 	span->loan = 0;
@@ -469,17 +472,12 @@ void text_return_kept(struct text_span *span)
 void text_end(struct text_span *span)
 {
 	text_return_kept(span);
-	text_keep(span);
+	fork_leave(thread_here);
 }
 
-void text_keep(struct text_span *span)
+void text_keep(void)
 {
-	struct thread *self = thread_here;
-
-	/* For this very thread the gate of a fork is open: see text_fork.c. */
-	if (__builtin_expect(fork_is_mine(self), 0))
-		text_copy_again(span);
-	fork_leave(self);
+	fork_leave(thread_here);
 }
 
 /* --- The public functions -------------------------------------------------------------------- */

@@ -22,10 +22,11 @@ int text_begin(struct text_span *span, void *addr, size_t len);
 void text_end(struct text_span *span);
 
 /*
- * text_keep - leave the library before the patch is written. The thread that writes it later is
- * inside then, and ends it by text_return_kept().
+ * text_keep - leave the library before the patch of the span that was begun last is written. The
+ * thread that writes it later is inside then, and ends it by text_return_kept(): between the
+ * handlers of its own fork the child's copy gets what was written, too.
  */
-void text_keep(struct text_span *span);
+void text_keep(void);
 void text_return_kept(struct text_span *span);
 
 /*

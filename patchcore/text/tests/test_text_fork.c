@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include "patchcore/batch.h"
+#include "patchcore/merge.h"
 #include "patchcore/tests/text_fork.h"
 #include "patchcore/text/text.h"
 
@@ -341,20 +343,53 @@ static void stopped_store(const void *arg)
 
 /* --- While it forks itself ------------------------------------------------------------------- */
 
-static bool store_while_forking;
+static uint8_t *across; /* the bytes of a function's number are on two pages */
+static void (*change_while_forking)(void);
 
 /* Runs after the library's own, since it was registered before. */
 static void prepare(void)
 {
+	void (*change)(void) = change_while_forking;
+
+	change_while_forking = NULL;
+	if (change)
+		change();
+}
+
+static void by_store(void)
+{
+	uint8_t code[CODE_LEN];
 	struct text_span span;
 
-	if (!store_while_forking)
-		return;
-	store_while_forking = false;
-	MUST(text_begin(&span, base + CODE_PAGE - 2, 4) == 0);
-	memset(text_at(&span, base + CODE_PAGE - 2), 0x33, 2);
-	memset(text_at(&span, base + CODE_PAGE), 0x44, 2);
+	code_load(code, CODE_NEW);
+	MUST(text_begin(&span, across, CODE_LEN) == 0);
+	memcpy(text_at(&span, across), code, 2);
+	memcpy(text_at(&span, across + 2), code + 2, CODE_LEN - 2);
 	text_end(&span);
+}
+
+static void by_patch(void)
+{
+	must_patch(across, CODE_NEW);
+}
+
+static void by_batch(void)
+{
+	uint8_t code[CODE_LEN];
+	struct pc_op op = { across, code, CODE_LEN, 0 };
+
+	code_load(code, CODE_NEW);
+	MUST(pc_patch_batch(&op, 1) == 0);
+}
+
+/* As if a second instruction had started at the number. */
+static void by_look(void)
+{
+	uint8_t code[CODE_LEN];
+	struct pc_over over = { { across, code, CODE_LEN, 0 }, 3, 1 };
+
+	code_load(code, CODE_NEW);
+	MUST(pc_patch_over_batch(&over, 1, PC_CHECK_THREADS) == 0);
 }
 
 /* --- A child that is late --------------------------------------------------------------------- */
@@ -467,20 +502,37 @@ __attribute__((constructor(101))) static void be_first(void)
 	pthread_atfork(prepare, NULL, stay);
 }
 
-static void forking_thread(const void *arg)
+/* Parent and child both run what it changes between the handlers. */
+static void forking_thread(const void *change)
 {
 	pid_t pid;
 
-	(void)arg;
 	start();
+	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
+		child_skip("the kernel has no membarrier SYNC_CORE");
+	across = base + CODE_PAGE - 2;
+	MUST(mprotect(base, 2 * CODE_PAGE, RW) == 0);
+	code_put(across, CODE_OLD);
+	MUST(mprotect(base, 2 * CODE_PAGE, RX) == 0);
 	MUST(pc_text_alias(page_at(0), 1) == 0 && pc_text_alias(page_at(1), 1) == 0);
-	store_while_forking = true;
+	change_while_forking = *(void (*const *)(void))change;
 	pid = fork();
-	MUST(!store_while_forking);
-	MUST(memcmp(base + CODE_PAGE - 2, "\x33\x33\x44\x44", 4) == 0);
-	if (pid == 0)
+	MUST(!change_while_forking && code_run(across) == CODE_NEW);
+	if (pid == 0) {
+		must_patch(across, CODE_OLD);
 		_exit(0);
+	}
 	must_end_well(pid);
+	must_patch(across, CODE_OLD);
+}
+
+static void test_forking_thread(void **state)
+{
+	static void (*const changes[])(void) = { by_store, by_patch, by_batch, by_look };
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(changes); i++)
+		child_must_pass(forking_thread, &changes[i]);
 }
 
 int main(void)
@@ -490,7 +542,7 @@ int main(void)
 		child_unit_test(vforked),	 child_unit_test(without_handlers),
 		child_unit_test(without_copy),	 child_unit_test(stores),
 		child_unit_test(in_the_middle),	 child_unit_test(nested_store),
-		child_unit_test(stopped_store),	 child_unit_test(forking_thread),
+		child_unit_test(stopped_store),	 cmocka_unit_test(test_forking_thread),
 		child_unit_test(late_and_ready), child_unit_test(late_and_dead),
 		child_unit_test(late_brother),
 	};

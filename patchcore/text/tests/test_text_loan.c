@@ -131,7 +131,7 @@ static void forked_whole(const void *arg)
 	(void)arg;
 	start_huge();
 	MUST(text_begin(&span, across(2), CODE_LEN) == 0 && span.loan);
-	text_keep(&span);
+	text_keep();
 	must_be(ALL_RWX);
 	pid = fork();
 	if (pid == 0) {
@@ -192,7 +192,7 @@ static void lend(struct text_span *span)
 	start_library();
 	lay_out((const int[]){ RX }, 1);
 	MUST(text_begin(span, base, CODE_LEN) == 0 && span->loan);
-	text_keep(span);
+	text_keep();
 	must_be((const int[]){ RWX });
 }
 
