@@ -18,6 +18,7 @@ patchcore_merge_tests = \
 	patchcore/merge/tests/test_merge_signal \
 	patchcore/merge/tests/test_others \
 	patchcore/merge/tests/test_over_batch \
+	patchcore/merge/tests/test_over_fork \
 	patchcore/merge/tests/test_over_undone \
 	patchcore/merge/tests/test_patch_over
 check_PROGRAMS += $(patchcore_merge_tests)

@@ -12,6 +12,7 @@
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/patch/patch.h"
+#include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/text/text.h"
 #include "patchcore/trap/trap.h"
@@ -204,8 +205,8 @@ static void look_for_some(const struct batch *batch, bool move)
 	}
 }
 
-static void make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside who,
-		       const struct sync *sync)
+static void begin_all(struct batch *batch, struct pc_over *ops, enum pc_inside who,
+		      const struct sync *sync)
 {
 	struct pc_over *over;
 	struct merge *merge;
@@ -220,24 +221,40 @@ static void make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside 
 		merge = &batch->merges[over - ops];
 		if (over->op.result == 0)
 			over->op.result = over_begin(merge, &over->op, who, sync);
-		if (over->op.result == NEEDS_LOOK)
-			batch->looked_for[batch->n_looked_for++] = merge;
+		if (over->op.result != NEEDS_LOOK)
+			continue;
+		batch->looked_for[batch->n_looked_for++] = merge;
+		/* The batch as a whole is inside. */
+		text_keep();
 	}
+}
+
+static int make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside who,
+		      const struct sync *sync)
+{
+	struct thread *self;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
+	begin_all(batch, ops, who, sync);
 	look_for_some(batch, true);
 	look_for_some(batch, false);
 	for (size_t i = 0; i < batch->n; i++) {
 		if (ops[i].op.result != NEEDS_LOOK)
 			continue;
-		text_end(&batch->merges[i].span);
+		text_return_kept(&batch->merges[i].span);
 		ops[i].op.result = batch->merges[i].result;
 	}
+	fork_leave(self);
+	return 0;
 }
 
 int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 {
 	const struct sync *sync = choice_sync();
 	struct batch batch;
-	int ret = 0;
+	int ret;
 
 	if (!sync)
 		return -ESHUTDOWN;
@@ -245,10 +262,7 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 		return 0;
 	if (!ops || !is_who(who))
 		return -EINVAL;
-	if (batch_alloc(&batch, n))
-		make_batch(&batch, ops, who, sync);
-	else
-		ret = -ENOMEM;
+	ret = batch_alloc(&batch, n) ? make_batch(&batch, ops, who, sync) : -ENOMEM;
 	for (size_t i = 0; ret < 0 && i < n; i++)
 		ops[i].op.result = ret;
 	batch_free(&batch);
