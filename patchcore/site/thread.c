@@ -191,9 +191,9 @@ NOPATCH bool thread_is_interrupted(uint64_t id)
 
 /* --- Waiting for all ------------------------------------------------------------------------- */
 
-static bool has_left(const struct thread *record, uint32_t first)
+static bool has_left(const struct thread *record, uint64_t first)
 {
-	uint32_t now = atomic_load_explicit(&record->inside, memory_order_acquire);
+	uint64_t now = atomic_load_explicit(&record->inside, memory_order_acquire);
 
 	return !(now & THREAD_INSIDE) || now / THREAD_PASSED != first / THREAD_PASSED ||
 	       record_is_over(record);
@@ -251,7 +251,7 @@ bool thread_await_all(void)
 
 	for (uint32_t slot = 0; slot < count; slot++) {
 		const struct thread *record = record_at(slot);
-		uint32_t first = atomic_load_explicit(&record->inside, memory_order_acquire);
+		uint64_t first = atomic_load_explicit(&record->inside, memory_order_acquire);
 
 		while (record != thread_here && !has_left(record, first)) {
 			int64_t now = clock_ns();

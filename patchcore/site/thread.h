@@ -25,19 +25,21 @@
  */
 #define THREAD_SLOT_BITS 20
 
-#define THREAD_INSIDE UINT32_C(0xff) /* the bits of `inside` that count how deep */
-#define THREAD_PASSED UINT32_C(0x100)
+#define THREAD_INSIDE UINT64_C(0xffffffff) /* the bits of `inside` that count how deep */
+#define THREAD_PASSED (UINT64_C(1) << 32)
 
 struct thread {
 	_Atomic(uint64_t) id;
 	_Atomic(uint32_t) epoch; /* process_epoch when it was last known to be there */
 	_Atomic(uint32_t) tid;
 	/*
-	 * How deep the thread is inside the library, and above that, how often it has left.
-	 * Written by the thread alone, so plain stores do; read by forks and closers, which
-	 * make up for the missing barrier by membarrier (thread_await_all).
+	 * How deep the thread is inside the library, and above that, how often it has left. The
+	 * first is never full: a call enters a few times at most, whatever it is given, and no
+	 * stack holds so many handlers that interrupt each other. Written by the thread alone, so
+	 * plain stores do; read by forks and closers, which make up for the missing barrier by
+	 * membarrier (thread_await_all).
 	 */
-	_Atomic(uint32_t) inside;
+	_Atomic(uint64_t) inside;
 	unsigned locks; /* that the thread holds */
 	int cancel;	/* its cancellation when it took the first of them */
 	pthread_mutex_t life;
@@ -89,7 +91,7 @@ bool thread_is_interrupted(uint64_t id);
  */
 NOPATCH_INLINE void thread_enter_as(struct thread *self)
 {
-	uint32_t inside = atomic_load_explicit(&self->inside, memory_order_relaxed);
+	uint64_t inside = atomic_load_explicit(&self->inside, memory_order_relaxed);
 
 	atomic_store_explicit(&self->inside, inside + 1, memory_order_relaxed);
 	/* The compiler's order; the processor's is made by the membarrier in thread_await_all(). */
@@ -98,9 +100,9 @@ NOPATCH_INLINE void thread_enter_as(struct thread *self)
 
 NOPATCH_INLINE void thread_leave(struct thread *self)
 {
-	uint32_t inside = atomic_load_explicit(&self->inside, memory_order_relaxed);
+	uint64_t inside = atomic_load_explicit(&self->inside, memory_order_relaxed);
 
-	inside += (inside & THREAD_INSIDE) == 1 ? THREAD_PASSED - 1 : UINT32_C(-1);
+	inside += (inside & THREAD_INSIDE) == 1 ? THREAD_PASSED - 1 : UINT64_C(-1);
 	/* Release: a thread that sees it outside sees what it did. */
 	atomic_store_explicit(&self->inside, inside, memory_order_release);
 }

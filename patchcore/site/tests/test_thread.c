@@ -149,13 +149,53 @@ static void vforked(const void *arg)
 	end_waiter();
 }
 
+/* --- How deep it is inside -------------------------------------------------------------------- */
+
+static const unsigned depths[] = { 1, 2, 255, 256, 257, 65535, 65536, 65537 };
+
+static void *be_inside(void *depth)
+{
+	struct thread *self = thread_self();
+
+	for (unsigned i = 0; i < *(const unsigned *)depth; i++)
+		thread_enter_as(self);
+	MUST(thread_is_nested(self) == (*(const unsigned *)depth > 1));
+	pthread_barrier_wait(&let_go);
+	/* The other looks. */
+	pthread_barrier_wait(&let_go);
+	for (unsigned i = 0; i < *(const unsigned *)depth; i++)
+		thread_leave(self);
+	MUST(!thread_is_nested(self));
+	pthread_barrier_wait(&let_go);
+	pthread_barrier_wait(&let_go);
+	return depth;
+}
+
+/* However deep it is, others see that it is inside. */
+static void deep(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	MUST(pthread_barrier_init(&let_go, NULL, 2) == 0);
+	for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) {
+		MUST(pthread_create(&thread, NULL, be_inside, (void *)(uintptr_t)&depths[i]) == 0);
+		pthread_barrier_wait(&let_go);
+		MUST(thread_any_inside());
+		pthread_barrier_wait(&let_go);
+		pthread_barrier_wait(&let_go);
+		MUST(!thread_any_inside() && thread_await_all());
+		pthread_barrier_wait(&let_go);
+		MUST(pthread_join(thread, NULL) == 0);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(one_by_one),
-		child_unit_test(comes_and_goes),
-		child_unit_test(forked),
-		child_unit_test(vforked),
+		child_unit_test(one_by_one), child_unit_test(comes_and_goes),
+		child_unit_test(forked),     child_unit_test(vforked),
+		child_unit_test(deep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
