@@ -184,25 +184,16 @@ static void batch_free(const struct batch *batch)
 	free(batch->inside);
 }
 
-/* Those that are moved over, or those that are waited for; and what that has put off. */
+/* Those that are moved over, or those that are waited for. */
 static void look_for_some(const struct batch *batch, bool move)
 {
 	struct merge_set set = { .merges = batch->together, .places.inside = batch->inside };
-	struct merge *merge;
 
 	for (size_t i = 0; i < batch->n_looked_for; i++)
 		if (batch->looked_for[i]->move == move)
 			set.merges[set.n++] = batch->looked_for[i];
 	if (set.n)
 		look_for(&set);
-	for (size_t i = 0; i < batch->n_looked_for; i++) {
-		merge = batch->looked_for[i];
-		if (merge->move != move || merge->result != MERGE_PENDING)
-			continue;
-		set.merges[0] = merge;
-		set.n = 1;
-		look_for(&set);
-	}
 }
 
 static void begin_all(struct batch *batch, struct pc_over *ops, enum pc_inside who,
@@ -247,6 +238,10 @@ static int make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside w
 		ops[i].op.result = batch->merges[i].result;
 	}
 	fork_leave(self);
+	/* Each of them may take a second. A fork waits for one at most, and comes in between. */
+	for (size_t i = 0; i < batch->n; i++)
+		if (ops[i].op.result == MERGE_PENDING)
+			ops[i].op.result = make_one(&ops[i], who);
 	return 0;
 }
 

@@ -72,15 +72,16 @@ enum pc_inside {
  *
  * Side effects of PC_CHECK_THREADS: system calls that signal(7) lists as never
  * restarted may fail with EINTR in other threads. fork() in another thread waits
- * until the call is over. Signals of the calling thread wait as well. The handler of the
- * signal stays until pc_fini(); the next call takes another signal should the program
- * have found a use for this one.
+ * until the call is over, as it does for every change. Signals of the calling thread wait as
+ * well. The handler of the signal stays until pc_fini(); the next call takes another signal
+ * should the program have found a use for this one.
  *
  * 0, or after which the code is as it was:
  *   -EINVAL     len, the starts, who, or bytes is NULL, or has INT3 at one of its starts; or
  *               an old CALL returns to a place inside: no look can tell which threads will
  *   -EILSEQ     the old code begins with 1-byte NOPs that are not all named in old_starts
- *   -EAGAIN     another patcher is at it; or no real-time signal is free
+ *   -EAGAIN     another patcher is at it; or no real-time signal is free; or another thread forks,
+ *               and sleeps meanwhile
  *   -ETIMEDOUT  a thread was still inside after a second, or did not answer within one: it
  *               runs with all signals blocked, sleeps without end in the kernel, or is
  *               held by a debugger
@@ -110,7 +111,9 @@ struct pc_over {
  *
  * What is said there holds for each of them, and each is made or not, as its result says. From the
  * beginning of the looks to the end executors wait that run into one of them, until it is made;
- * one that threads stay inside of for 20 ms is put off, and made alone when the others are over.
+ * one that threads stay inside of for 20 ms is put off, and made alone when the others are over, as
+ * by a call of its own: a fork() in another thread waits for the looks, or for one of those, and
+ * comes in between.
  *
  * results, beside those of these two:
  *   -EINVAL     shares a byte with another of the batch; both are refused

@@ -82,6 +82,34 @@ static inline bool site_is(const uint8_t *code)
 	return memcmp(site, code, LEN) == 0;
 }
 
+/* --- A thread that comes to it by a system call --------------------------------------------------
+ */
+
+/* syscall; two additions */
+static const uint8_t over_calls[LEN] = { 0x0f, 0x05, 0x04, 0x10, 0x04 };
+
+/* An opcode and four bytes each; the last one jumps to the site. */
+static inline void over_put_call(uint8_t *at, const uint8_t *opcodes, const int32_t *values,
+				 const uint8_t *to)
+{
+	for (; *opcodes; opcodes++, values++, at += 5) {
+		int32_t value = *opcodes == 0xe9 ? (int32_t)(to - (at + 5)) : *values;
+
+		*at = *opcodes;
+		memcpy(at + 1, &value, sizeof(value));
+	}
+}
+
+/* The call sends the calling thread SIGUSR1: when the handler runs, the thread is inside. */
+static inline void over_put_kill(uint8_t *at, const uint8_t *to)
+{
+	/* edi, esi, edx and eax */
+	static const uint8_t kill[] = { 0xbf, 0xbe, 0xba, 0xb8, 0xe9, 0 };
+	const int32_t thread[] = { getpid(), (int32_t)syscall(SYS_gettid), SIGUSR1, SYS_tgkill, 0 };
+
+	over_put_call(at, kill, thread, to);
+}
+
 /* --- A thread that stands inside ----------------------------------------------------------------
  */
 

@@ -300,43 +300,26 @@ static void run_other(int signal)
 	handled++;
 }
 
-/* An opcode and four bytes each; the last one jumps to the site. */
-static void put_call(uint8_t *at, const uint8_t *opcodes, const int32_t *values, const uint8_t *to)
-{
-	for (; *opcodes; opcodes++, values++, at += 5) {
-		int32_t value = *opcodes == 0xe9 ? (int32_t)(to - (at + 5)) : *values;
-
-		*at = *opcodes;
-		memcpy(at + 1, &value, sizeof(value));
-	}
-}
-
 static void *wait_for_other(void *arg)
 {
-	/* edi, esi, edx and eax */
-	static const uint8_t kill[] = { 0xbf, 0xbe, 0xba, 0xb8, 0xe9, 0 };
 	static const uint8_t any[] = { 0xb8, 0xe9, 0 };
-	const int32_t thread[] = { getpid(), (int32_t)syscall(SYS_gettid), SIGUSR1, SYS_tgkill, 0 };
 	const int32_t harmless[] = { SYS_getpid, 0 };
 	uintptr_t mine = (uintptr_t)arg;
 
 	my_site = (unsigned)mine;
 	calls_harmless[mine] = sites[4 + mine];
-	put_call(sites[2 + mine], kill, thread, sites[mine]);
-	put_call(sites[4 + mine], any, harmless, sites[mine]);
+	over_put_kill(sites[2 + mine], sites[mine]);
+	over_put_call(sites[4 + mine], any, harmless, sites[mine]);
 	code_run(sites[2 + mine]);
 	return NULL;
 }
 
 static void cross(pthread_t *threads)
 {
-	/* syscall; two additions */
-	static const uint8_t calls[LEN] = { 0x0f, 0x05, 0x04, 0x10, 0x04 };
-
 	prepare();
 	signal(SIGUSR1, run_other);
 	for (uintptr_t i = 0; i < 2; i++) {
-		memcpy(sites[i], calls, LEN);
+		memcpy(sites[i], over_calls, LEN);
 		wish(i, mov, STARTS, 1);
 	}
 	for (uintptr_t i = 0; i < 2; i++)

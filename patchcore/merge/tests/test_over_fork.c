@@ -38,6 +38,10 @@ static void prepare(size_t n)
 		over_put(sites[i]);
 		ops[i] = (struct pc_over){ { sites[i], mov, LEN, 1 }, STARTS, 1 };
 	}
+}
+
+static void open_code(void)
+{
 	MUST(mprotect(code, PAGES * CODE_PAGE, RX) == 0);
 	MUST(pc_text_open(code, PAGES * CODE_PAGE) == 0);
 }
@@ -111,6 +115,7 @@ static void fork_waits(const void *n)
 	pid_t pid;
 
 	prepare(count);
+	open_code();
 	start_batch(n);
 	MUST(pthread_create(&releaser, NULL, release, NULL) == 0);
 	pid = fork();
@@ -130,6 +135,7 @@ static void close_waits(const void *n)
 	static atomic_bool closing;
 
 	prepare(*(const size_t *)n);
+	open_code();
 	start_batch(n);
 	MUST(pthread_create(&releaser, NULL, release, &closing) == 0);
 	closing = true;
@@ -149,10 +155,64 @@ static void test_many(void **state)
 	}
 }
 
+/* --- Threads that sleep inside of some -------------------------------------------------------- */
+
+#define FEW	 8u
+#define SLEEPERS 2u
+
+static void sleep_in_handler(int signal)
+{
+	sem_post(&ready);
+	stay_in_handler(signal);
+}
+
+static void *sleep_inside(void *at)
+{
+	uint8_t *site_at = at, *way = site_at + FEW * DISTANCE;
+
+	over_put_kill(way, site_at);
+	code_run(way);
+	return at;
+}
+
+/* The child finds whole code also where a thread was inside for longer than a fork waits. */
+static void fork_comes_between(const void *arg)
+{
+	static const size_t few = FEW;
+	pthread_t sleepers[SLEEPERS];
+	int status;
+	pid_t pid;
+
+	(void)arg;
+	prepare(few);
+	signal(SIGUSR1, sleep_in_handler);
+	for (size_t i = 0; i < SLEEPERS; i++) {
+		memcpy(sites[i], over_calls, LEN);
+		MUST(pthread_create(&sleepers[i], NULL, sleep_inside, sites[i]) == 0);
+		MUST(sem_wait(&ready) == 0);
+	}
+	open_code();
+	start_batch(&few);
+	MUST(pthread_create(&releaser, NULL, release, NULL) == 0);
+	pid = fork();
+	if (pid == 0) {
+		for (size_t i = 0; i < few; i++)
+			MUST(memcmp(sites[i], i < SLEEPERS ? over_calls : mov, LEN) == 0);
+		MUST(!sites_count().held && code_run(sites[few - 1] - CODE_LEN) == GOT_NEW);
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	leave = true;
+	for (size_t i = 0; i < SLEEPERS; i++)
+		MUST(pthread_join(sleepers[i], NULL) == 0);
+	end_batch(few);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many),
+		child_unit_test(fork_comes_between),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
