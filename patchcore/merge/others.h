@@ -45,7 +45,10 @@
 #define OTHERS_STACK	1024
 #define OTHERS_FN_STACK 768
 
-/* The si_code of a signal of ours. A program's own timers never carry the value below. */
+/*
+ * The si_code of a signal of ours. A program's own timers do not carry the value below, and 0 for
+ * si_errno, which is not 0 here: pc_merge(3) tells programs of both.
+ */
 #define OTHERS_CODE SI_TIMER
 
 /* The upper half of the value that a signal of ours carries; the lower is a slot's number. */

@@ -252,6 +252,12 @@ enum {
 	SENT = 4,      /* the thread: a signal is on its way */
 };
 
+static void share(void)
+{
+	shared = mmap(NULL, CODE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	MUST(shared != MAP_FAILED);
+}
+
 static void await(int step)
 {
 	while (shared->step < step)
@@ -313,14 +319,8 @@ static bool stops_at(pid_t tid, uint8_t op)
 	       regs.rdi == (unsigned long long)FIRST && regs.rsi != 0;
 }
 
-static void trace(pid_t tid, int report)
+static void stop_at_action(pid_t tid)
 {
-	int status;
-
-	MUST(ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) == 0);
-	MUST(ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0);
-	MUST(waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status));
-	MUST(write(report, "x", 1) == 1);
 	while (!stops_at(tid, PTRACE_SYSCALL_INFO_ENTRY))
 		;
 	shared->step = BEFORE;
@@ -331,10 +331,21 @@ static void trace(pid_t tid, int report)
 	await(SENT);
 	usleep(20000);
 	MUST(ptrace(PTRACE_DETACH, tid, 0, 0) == 0);
+}
+
+static void trace(pid_t tid, int report, void (*rest)(pid_t tid))
+{
+	int status;
+
+	MUST(ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) == 0);
+	MUST(ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0);
+	MUST(waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status));
+	MUST(write(report, "x", 1) == 1);
+	rest(tid);
 	_exit(0);
 }
 
-static pid_t start_tracer(void)
+static pid_t start_tracer(pid_t tid, void (*rest)(pid_t tid))
 {
 	int report[2], go[2];
 	char byte;
@@ -345,7 +356,7 @@ static pid_t start_tracer(void)
 	if (pid == 0) {
 		close(report[0]);
 		MUST(read(go[0], &byte, 1) == 1);
-		trace(getppid(), report[1]);
+		trace(tid, report[1], rest);
 	}
 	close(report[1]);
 	prctl(PR_SET_PTRACER, (unsigned long)pid, 0, 0, 0);
@@ -361,10 +372,9 @@ static void between(const void *arg)
 	pid_t tracer;
 
 	prepare();
-	shared = mmap(NULL, CODE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	MUST(shared != MAP_FAILED);
+	share();
 	start(install_between, &flags);
-	tracer = start_tracer();
+	tracer = start_tracer(getpid(), stop_at_action);
 	merge();
 	MUST(waitpid(tracer, &status, 0) == tracer && status == 0);
 	MUST(sem_wait(&ready) == 0);
@@ -385,6 +395,88 @@ static void test_between(void **state)
 	child_must_pass(between, &plain);
 	child_must_pass(between, &once);
 	child_must_pass(between, &nested);
+}
+
+/* --- A signal of ours that meets a program's handler ---------------------------------------- */
+
+/* One is on its way to a thread when the program installs a handler. */
+static siginfo_t seen;
+static _Atomic(pid_t) spinner;
+
+static void note_seen(int signal, siginfo_t *info, void *context)
+{
+	(void)context;
+	MUST(signal == FIRST);
+	seen = *info;
+	handled++;
+	stop = true;
+}
+
+static void *spin_and_tell(void *arg)
+{
+	spinner = (pid_t)syscall(SYS_gettid);
+	return spin(arg);
+}
+
+static void stop_at_signal(pid_t tid)
+{
+	int status;
+
+	do {
+		MUST(ptrace(PTRACE_CONT, tid, 0, 0) == 0);
+		MUST(waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status));
+	} while (WSTOPSIG(status) != FIRST);
+	shared->step = BEFORE;
+	await(INSTALLED);
+	MUST(ptrace(PTRACE_DETACH, tid, 0, FIRST) == 0);
+}
+
+static void *install_meanwhile(void *arg)
+{
+	const struct sigaction action = { .sa_sigaction = note_seen, .sa_flags = SA_SIGINFO };
+
+	block_all();
+	sem_post(&ready);
+	await(BEFORE);
+	MUST(sigaction(FIRST, &action, NULL) == 0);
+	shared->step = INSTALLED;
+	return arg;
+}
+
+static void send_by_timer(void)
+{
+	const struct itimerspec soon = { .it_value.tv_nsec = 1 };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = FIRST };
+	int id;
+
+	event.sigev_value.sival_int = VALUE;
+	MUST(syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &id) == 0);
+	MUST(syscall(SYS_timer_settime, id, 0, &soon, NULL) == 0);
+}
+
+/* What tells it from one of the program's timers. */
+static void told_apart(const void *arg)
+{
+	pthread_t thread;
+	pid_t tracer;
+	int status;
+
+	(void)arg;
+	prepare();
+	share();
+	start(install_meanwhile, NULL);
+	thread = start(spin_and_tell, NULL);
+	tracer = start_tracer(spinner, stop_at_signal);
+	merge();
+	MUST(waitpid(tracer, &status, 0) == tracer && status == 0);
+	MUST(pthread_join(thread, NULL) == 0 && handled == 1);
+	MUST(seen.si_code == SI_TIMER && seen.si_errno != 0);
+	MUST((uintptr_t)seen.si_value.sival_ptr >> 32 == 0x74504d78);
+	send_by_timer();
+	while (handled < 2)
+		usleep(100);
+	MUST(seen.si_code == SI_TIMER && seen.si_errno == 0);
+	MUST(seen.si_value.sival_int == VALUE);
 }
 
 /* --- Signals of others that meet the library's handler ------------------------------------- */
@@ -484,9 +576,10 @@ static void test_given_back(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_queued),	child_unit_test(waited_for),
-		cmocka_unit_test(test_between), cmocka_unit_test(test_foreign),
-		child_unit_test(chained),	cmocka_unit_test(test_given_back),
+		cmocka_unit_test(test_queued),	   child_unit_test(waited_for),
+		cmocka_unit_test(test_between),	   child_unit_test(told_apart),
+		cmocka_unit_test(test_foreign),	   child_unit_test(chained),
+		cmocka_unit_test(test_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
