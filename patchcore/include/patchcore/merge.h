@@ -117,7 +117,9 @@ struct pc_over {
  *
  * results, beside those of these two:
  *   -EINVAL     shares a byte with another of the batch; both are refused
- *   -ETIMEDOUT  also: a thread does not answer. Then it is that of all that are still to be made
+ *   -ETIMEDOUT  also: a thread does not answer. Then it is that of all that share the look: NOPs
+ *               with 0 for old_starts have one of their own, which comes first. So a call may take
+ *               a second for each of the two, and one or two for each that was put off
  *   -ENOMEM     also of all, if there is none for the batch itself
  *
  * Returns 0 if all were made, else the first of the results that is not 0 (by index). n 0 is

@@ -279,6 +279,47 @@ static void handler_stays(const void *arg)
 	MUST(pthread_join(thread, NULL) == 0 && got_last == GOT_NEW);
 }
 
+/* Answers no look for as long as the NOPs wait for one. */
+static void *be_deaf_for_nops(void *nops_at)
+{
+	const volatile uint8_t *first = nops_at;
+	sigset_t all;
+
+	sigfillset(&all);
+	MUST(pthread_sigmask(SIG_SETMASK, &all, NULL) == 0);
+	sem_post(&ready);
+	while (*first != CODE_INT3)
+		;
+	while (*first == CODE_INT3)
+		;
+	sigemptyset(&all);
+	MUST(pthread_sigmask(SIG_SETMASK, &all, NULL) == 0);
+	return nops_at;
+}
+
+/* It fails those that share the look, and not the others. */
+static void looks_apart(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	prepare();
+	for (size_t i = 0; i < SITES; i++) {
+		if (i % 2)
+			put_nops(sites[i]);
+		wish(i, mov, i % 2 ? 0 : STARTS, 1);
+	}
+	MUST(pthread_create(&thread, NULL, be_deaf_for_nops, sites[1]) == 0);
+	MUST(sem_wait(&ready) == 0);
+	MUST(pc_patch_over_batch(ops, SITES, PC_CHECK_THREADS) == -ETIMEDOUT);
+	MUST(pthread_join(thread, NULL) == 0);
+	for (size_t i = 0; i < SITES; i++) {
+		MUST(ops[i].op.result == (i % 2 ? -ETIMEDOUT : 0));
+		MUST(run(sites[i]) == (i % 2 ? GOT_OLD : GOT_NEW));
+	}
+	MUST(!sites_count().held);
+}
+
 /* --- Two threads that wait for each other ----------------------------------------------------- */
 
 /*
@@ -376,6 +417,7 @@ int main(void)
 		cmocka_unit_test(test_stand_inside),
 		cmocka_unit_test(test_without_look),
 		child_unit_test(handler_stays),
+		child_unit_test(looks_apart),
 		child_unit_test(crossed),
 		child_unit_test(crossed_for_good),
 	};
