@@ -92,7 +92,8 @@ enum pc_inside {
  *               is no /proc, or process_vm_readv() is denied
  *
  * Thread-safe, not async-signal-safe. Costs two membarriers and an interruption of every
- * thread, or several: tens of microseconds and some more per thread.
+ * thread, or several: tens of microseconds and some more per thread. On pages that are not
+ * open (pc_text_open()) also a look at the list of mappings, and mprotect().
  * Source: AMD APM vol. 2, 7.6.1.
  */
 int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts,
@@ -124,8 +125,9 @@ struct pc_over {
  *
  * Returns 0 if all were made, else the first of the results that is not 0 (by index). n 0 is
  * nothing to do. -EINVAL: ops is NULL, or there is no such who. -ESHUTDOWN: the results are not
- * filled in. Thread-safe, not async-signal-safe. Costs what one pc_patch_over() costs, some
- * hundred nanoseconds more for each, and as much again where NOPs are among others.
+ * filled in. Thread-safe, not async-signal-safe. On open pages it costs what one pc_patch_over()
+ * costs, some hundred nanoseconds more for each, and as much again where NOPs are among others. On
+ * others each op pays for its pages by itself: open them before.
  */
 int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who);
 
