@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tests of the library as a whole, and what the tests of its rooms have in common.
 EXTRA_DIST += \
+	patchcore/tests/asleep.h \
 	patchcore/tests/barrier.h \
 	patchcore/tests/call_site.h \
 	patchcore/tests/child.h \

@@ -53,11 +53,12 @@ static void *executor_main(void *arg)
 		atomic_store(&c->error, ret);
 	pthread_barrier_wait(&c->ready);
 	witness_thread_begin(&begin);
-	while (!atomic_load_explicit(&c->quit, memory_order_relaxed)) {
+	/* One that comes when all is over runs a round: each has looked at the site. */
+	do {
 		code_run(&c->shared->code, ROUND, e->counts->slots, &c->toggle);
 		atomic_fetch_add_explicit(&e->counts->executions, ROUND, memory_order_relaxed);
 		provoke_round(c->provokers);
-	}
+	} while (!atomic_load_explicit(&c->quit, memory_order_relaxed));
 	witness_thread_end(&c->shared->result.witness, &begin);
 	return NULL;
 }

@@ -183,8 +183,11 @@ static void count(ucontext_t *context, struct others_room *room, void *arg)
 	++*(atomic_uint *)arg;
 }
 
+static atomic_bool spins;
+
 static void *spin(void *arg)
 {
+	spins = true;
 	while (!*(atomic_bool *)arg)
 		;
 	return NULL;
@@ -204,6 +207,9 @@ static void passed_over(const void *arg)
 	start_without_conf();
 	tid = io_worker_make();
 	MUST(pthread_create(&thread, NULL, spin, &stop) == 0);
+	/* A new thread has all signals blocked until it runs. */
+	while (!spins)
+		sched_yield();
 	MUST(pc_check_signals(&report) == 0 && report.threads == 2 && !report.threads_blocking);
 	for (unsigned i = 1; i <= 10; i++)
 		MUST(others_look(count, NULL, &asked) == 0 && asked == i);

@@ -248,7 +248,7 @@ static bool obey(const struct order *order)
 		       seize(order->main) && ptrace(PTRACE_CONT, order->main, 0, 0) == 0;
 		break;
 	default: /* let it run when it has stopped */
-		for (int i = 0; i < 1000 && !is_stopped(order->main); i++)
+		while (!is_stopped(order->main))
 			usleep(100);
 		usleep(500);
 		kill(order->main, SIGCONT);

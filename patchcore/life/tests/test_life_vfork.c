@@ -87,7 +87,7 @@ static void must_end_well(pid_t pid)
 /* --- A patcher whose thread had such a child ------------------------------------------------- */
 
 static const struct sharing *sharing_now;
-static atomic_bool child_was, stands, go_on;
+static atomic_bool child_was, restored, stands, go_on;
 static _Atomic(pthread_t) patcher;
 
 static int stand_at_first(void)
@@ -107,7 +107,7 @@ static void *be_parent_then_patch(void *unused)
 	if (pid)
 		must_end_well(pid);
 	child_was = true;
-	while (flight_look(site) != FLIGHT_OLD)
+	while (!restored)
 		sched_yield();
 	patcher = pthread_self();
 	MUST(pc_patch(site, other_code, CODE_LEN) == 0);
@@ -128,6 +128,7 @@ static void not_gone(const void *arg)
 		sched_yield();
 	MUST(pc_drain() == 0);
 	MUST(pc_patch(site, old_code, CODE_LEN) == 0);
+	restored = true;
 	MUST(barrier_await(&stands, 5));
 	/* The patcher is there, so all that is refused. */
 	MUST(pc_patch(site, new_code, CODE_LEN) == -EAGAIN);

@@ -181,6 +181,7 @@ static void stretched(const void *arg)
 	uint64_t slowest;
 
 	(void)arg;
+	stay_here();
 	code_load(code, CODE_NEW);
 	MUST(word_patch(&change, &sync) == 0);
 	MUST(trace.latency[0] > 0 && trace.latency[1] > 0 && trace.latency[2] > 0);

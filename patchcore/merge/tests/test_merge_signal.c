@@ -23,6 +23,7 @@
 
 #include "patchcore/merge.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/tests/asleep.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
@@ -206,6 +207,8 @@ static void test_queued(void **state)
 	child_must_pass(queued_later, NULL);
 }
 
+static _Atomic(pid_t) waiter;
+
 static void *wait_for_first(void *arg)
 {
 	sigset_t set;
@@ -213,6 +216,7 @@ static void *wait_for_first(void *arg)
 
 	sigemptyset(&set);
 	sigaddset(&set, FIRST);
+	waiter = (pid_t)syscall(SYS_gettid);
 	sem_post(&ready);
 	MUST(sigwaitinfo(&set, &info) == FIRST && info.si_value.sival_int == VALUE);
 	return arg;
@@ -228,7 +232,7 @@ static void waited_for(const void *arg)
 	block_all();
 	thread = start(wait_for_first, NULL);
 	start(spin_open, NULL);
-	usleep(20000);
+	await_asleep(waiter, SYS_rt_sigtimedwait);
 	merge();
 	MUST(is_default(FIRST) && !is_default(FIRST - 1));
 	queue_to(thread, FIRST);

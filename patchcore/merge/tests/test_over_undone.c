@@ -19,6 +19,7 @@
 #include "patchcore/machine/sync.h"
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/tests/over.h"
+#include "patchcore/tests/asleep.h"
 #include "patchcore/text/text.h"
 
 static void prepare(unsigned split)
@@ -101,21 +102,6 @@ static void *read_once(void *arg)
 	return NULL;
 }
 
-/* Until it sleeps in read(). */
-static void wait_for_sleep(void)
-{
-	char path[64], text[32] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)stander);
-	do {
-		usleep(1000);
-		file = fopen(path, "re");
-		MUST(file && fgets(text, sizeof(text), file));
-		fclose(file);
-	} while (strncmp(text, "0 ", 2) != 0);
-}
-
 static void *write_later(void *arg)
 {
 	usleep(200000);
@@ -134,7 +120,7 @@ static void asleep(const void *arg)
 	put_read(sleeper.first);
 	memcpy(before, site, LEN);
 	MUST(pthread_create(&thread, NULL, read_once, &sleeper) == 0 && sem_wait(&ready) == 0);
-	wait_for_sleep();
+	await_asleep(stander, SYS_read);
 	/* A call that is restarted is not inside: it has not begun. */
 	if (sleeper.first && !sleeper.blocks) {
 		MUST(over_at(site, mov) == 0);
@@ -277,7 +263,7 @@ static void fails_later(const void *arg)
 	MUST(pipe(ends) == 0);
 	put_read(true);
 	MUST(pthread_create(&thread, NULL, read_once, &sleeper) == 0 && sem_wait(&ready) == 0);
-	wait_for_sleep();
+	await_asleep(stander, SYS_read);
 	MUST(pthread_create(&other, NULL, forbid_and_write, NULL) == 0);
 	MUST(over_at(site, mov) == 0 && site_is(mov) && !sites_count().held);
 	MUST(pthread_join(thread, NULL) == 0 && pthread_join(other, NULL) == 0);

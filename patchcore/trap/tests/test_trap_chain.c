@@ -9,10 +9,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
 #include "patchcore/signals.h"
+#include "patchcore/tests/asleep.h"
 #include "patchcore/tests/trap_case.h"
 
 /* Ours, or a broken one in its place. */
@@ -287,6 +289,7 @@ static void stepped(const void *arg)
 
 struct sender {
 	pthread_t thread;
+	pid_t tid;
 	int fd;
 };
 
@@ -294,16 +297,17 @@ static void *send_one(void *arg)
 {
 	const struct sender *sender = arg;
 
-	usleep(50000);
+	await_asleep(sender->tid, SYS_read);
 	MUST(pthread_kill(sender->thread, SIGTRAP) == 0);
-	usleep(50000);
+	while (earlier.count == 0)
+		usleep(1000);
 	MUST(write(sender->fd, "x", 1) == 1);
 	return NULL;
 }
 
 static ssize_t read_while_sent(void)
 {
-	struct sender sender = { .thread = pthread_self() };
+	struct sender sender = { .thread = pthread_self(), .tid = (pid_t)syscall(SYS_gettid) };
 	pthread_t thread;
 	int ends[2];
 	ssize_t ret;

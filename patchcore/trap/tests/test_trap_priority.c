@@ -23,7 +23,7 @@
  * An executor that never slept would trap once per 1000 000 ticks until the
  * kernel throttles its class (950 ms of each second): some two thousand times.
  */
-#define TRAPS_MAX 200
+#define TRAPS_MAX 1000
 
 static void stay_on_this_cpu(void)
 {

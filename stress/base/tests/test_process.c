@@ -298,7 +298,7 @@ static void test_died_before_it_was_asked(void **arg)
 
 static void test_hangs(void **arg)
 {
-	struct process *p = script("sleep 1000 & echo $!; echo .; echo lost >&2; wait");
+	struct process *p = script("sleep 1000 & echo $!; echo lost >&2; echo .; wait");
 	struct process_reply reply = { 0 };
 	char why[PROCESS_WHY] = "";
 	double begin = seconds_now();

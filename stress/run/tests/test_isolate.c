@@ -16,7 +16,7 @@
 #include "stress/run/isolate.h"
 
 #define CPUS_MAX 1024
-#define LASTS	 1300000 /* us */
+#define LASTS	 2500000 /* us */
 
 static struct run_options how;
 
@@ -94,7 +94,7 @@ static void the_parent_keeps_off_what_is_measured(void **state)
 		skip();
 	seating.patcher = seating.executor[0] = (unsigned)sched_getcpu();
 	looks = run(&seating);
-	assert_in_range(looks.count, 2, 6);
+	assert_in_range(looks.count, 4, 20);
 	assert_int_equal(looks.on_measured, 0);
 }
 
@@ -108,7 +108,7 @@ static void where_all_is_measured_it_looks_rarely(void **state)
 	       seating.executors < CPUS_MAX)
 		seating.executor[seating.executors++] = pu->os_index;
 	seating.patcher = seating.executor[0];
-	assert_int_equal(run(&seating).count, 1);
+	assert_in_range(run(&seating).count, 1, 3);
 }
 
 int main(void)

@@ -404,6 +404,7 @@ static void more_threads_than_cpus_account_too(void **state)
 /* Each runs through the mix of each toggle: together they tear no more than there are. */
 static void a_toggle_is_torn_once_by_however_many(void **state)
 {
+	uint64_t torn = 0, exposed = 0;
 	struct cell cell;
 	struct cell_result r;
 
@@ -414,10 +415,15 @@ static void a_toggle_is_torn_once_by_however_many(void **state)
 	cell.protocol = PROTOCOL_NO_INT3;
 	cell.waits.first = cell.waits.second = 20000;
 	cell.toggles = (uint64_t)(5000 * test_scale());
-	run(&cell, &r);
-	check_accounts(&cell, &r);
-	assert_true(r.torn > 0);
-	assert_true(r.exposed > 0);
+	/* A cell may be over before an executor gets a CPU. */
+	for (unsigned turn = 0; turn < 20 && !(torn && exposed); turn++) {
+		run(&cell, &r);
+		check_accounts(&cell, &r);
+		torn += r.torn;
+		exposed += r.exposed;
+	}
+	assert_true(torn > 0);
+	assert_true(exposed > 0);
 }
 
 /* The paper's oracle: a mix is an instruction that kills. */

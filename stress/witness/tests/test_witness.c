@@ -426,7 +426,8 @@ static void each_thread_adds_its_own(void **state)
 		assert_int_equal(pthread_create(&thread[i], NULL, thread_main, &w), 0);
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);
-	assert_true(w.voluntary >= 2 * SLEEPS && w.voluntary < 4 * SLEEPS);
+	/* A thread that loses its CPU on its way to sleep may find its time over. */
+	assert_true(w.voluntary > SLEEPS + SLEEPS / 2 && w.voluntary < 4 * SLEEPS);
 	assert_true(w.minor_faults >= 2 * PAGES && w.minor_faults < 4 * PAGES);
 }
 
