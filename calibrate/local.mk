@@ -187,4 +187,5 @@ calibrate_tests = \
 	calibrate/verify/tests/test_verify_run
 check_PROGRAMS += $(calibrate_tests)
 TESTS += $(calibrate_tests)
+calibrate_climb_tests_test_climb_LDFLAGS = -Wl,--wrap=gap_run
 endif

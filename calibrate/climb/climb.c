@@ -43,6 +43,7 @@ struct climb {
 	/* Seconds of cells: by the records, not by the clock. */
 	double ladder_used, window_used, gaps_used;
 	unsigned window_turn, gap_turn;
+	size_t known_line; /* of those that are resumed, the first that was not looked at */
 	unsigned round;
 	unsigned disturbed;		   /* the latest so many slices were */
 	bool controls_ran;		   /* both broken protocols ran to their end; */
@@ -306,42 +307,46 @@ static int add_gaps(struct climb *c, const struct cell *cell, const struct gap_r
 	return ret;
 }
 
-/* Sums of the run that this one resumes; no other line of a journal has any. */
-static int take_known_gaps(struct climb *c)
+/* The next of the run that this one resumes; no other line of a journal has sums. NULL: no more. */
+static const json_t *next_known_gaps(struct climb *c)
 {
-	const json_t *line;
-	size_t i;
+	const json_t *others = c->session->known.others, *line;
 
-	json_array_foreach(c->session->known.others, i, line)
-	{
-		const json_t *sums = json_object_get(line, "sums");
+	while ((line = json_array_get(others, c->known_line))) {
 		const char *type = json_string_value(json_object_get(line, "type"));
-		double seconds;
-		int ret;
 
-		if (!sums || strcmp(type, "gaps") != 0)
-			continue;
-		ret = sums_from_json(sums, c->sums);
-		if (ret == -ENOMEM)
-			return ret;
-		seconds = json_number_value(
-			json_object_get(json_object_get(line, "cell"), "seconds"));
-		c->gap_turn++;
-		c->gaps_used += seconds;
-		c->session->used += seconds;
+		c->known_line++;
+		if (strcmp(type, "gaps") == 0 && json_object_get(line, "sums"))
+			return line;
 	}
-	return 0;
+	return NULL;
+}
+
+/* In the place of a run: shares of the time, and so all draws, are those of the run that was cut
+ * off. */
+static int take_known_gaps(struct climb *c, const json_t *line)
+{
+	double seconds =
+		json_number_value(json_object_get(json_object_get(line, "cell"), "seconds"));
+
+	c->gaps_used += seconds;
+	c->session->used += seconds;
+	return sums_from_json(json_object_get(line, "sums"), c->sums) == -ENOMEM ? -ENOMEM : 0;
 }
 
 static int run_gaps(struct climb *c)
 {
 	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
-	struct gap_result *result = malloc(sizeof(*result));
+	const json_t *known = next_known_gaps(c);
+	struct gap_result *result;
 	unsigned turn = c->gap_turn++;
 	char reason[NOISE_REASON_MAX];
 	struct cell cell;
 	int ret;
 
+	if (known)
+		return take_known_gaps(c, known);
+	result = malloc(sizeof(*result));
 	if (!result)
 		return -ENOMEM;
 	gap_defaults(&cell);
@@ -381,10 +386,9 @@ static bool is_behind(const struct climb *c, double share, double used)
 
 static int climb_ladder(struct climb *c, struct estimate *e)
 {
-	int ret = take_known_gaps(c);
+	const json_t *known;
+	int ret;
 
-	if (ret < 0)
-		return ret;
 	estimate_run(c, e);
 	ret = schedule_make(&c->schedule, c->plan, &e->ladder, c->session->seed);
 	while (ret == 0 && session_left(c->session) > 0) {
@@ -403,6 +407,10 @@ static int climb_ladder(struct climb *c, struct estimate *e)
 		}
 	}
 	schedule_free(&c->schedule);
+	/* Their turn has not come: this run is shorter. */
+	while (ret != -ENOMEM && (known = next_known_gaps(c)))
+		if (take_known_gaps(c, known) < 0)
+			ret = -ENOMEM;
 	return ret;
 }
 

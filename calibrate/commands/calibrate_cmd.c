@@ -61,10 +61,10 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 	field = s->known.have_identity ? identity_differs(&s->known.identity, id) : NULL;
 	/*
 	 * What it says of this run. The seed: the same draws again, unless other ones are asked
-	 * for. And cells before its last estimate have been added to the store when that was made:
-	 * to count them again would be to invent evidence. A date is the second when a line was
-	 * written, so a cell of the same second as the estimate is measured again, which does no
-	 * harm.
+	 * for. And cells and gaps before its last estimate have been added to the store when that
+	 * was made: to count them again would be to invent evidence. A date is the second when a
+	 * line was written, so a cell of the same second as the estimate is measured again, which
+	 * does no harm.
 	 */
 	json_array_foreach(known->others, i, line)
 	{
@@ -80,6 +80,12 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 		if (r->experiment.kind || strcmp(known->records[i].date, until) > 0)
 			known->records[kept++] = known->records[i];
 	known->count = kept;
+	for (i = json_array_size(known->others); i-- > 0 && !r->experiment.kind;) {
+		line = json_array_get(known->others, i);
+		if (strcmp(json_text_of(line, "type"), "gaps") == 0 &&
+		    strcmp(json_text_of(line, "date"), until) <= 0)
+			json_array_remove(known->others, i);
+	}
 	if (!field && !s->known.mixed)
 		return EXIT_PASS;
 	error(0, 0, "%s is of another machine (%s differs): not resumed; give another --journal",

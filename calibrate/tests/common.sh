@@ -243,6 +243,8 @@ for run in lines(store, "evidence"):
                 s["tears"], s["slices"])
             add(placed, (s["crossing"], s["placement"]), s["first"], s["second"], s["stretch"],
                 s["toggles"], s["tears"], s["slices"])
+        elif s["kind"] == "gap" and s["first"] == 32000:
+            add(stored, ("gap", s["crossing"]), 0, 0, 0, s["toggles"], 0, s["slices"])
 
 def supports(crossing, first, second, stretch):
     """What a bound may rest on: in each placement the wait alone, or all shorter ones with it."""
@@ -278,6 +280,9 @@ for path in journals:
                 tears = min(tears, result["torn"])
             add(seen, cell["crossing"], cell["first_wait"], cell["second_wait"],
                 cell["stretch"], toggles, min(tears, toggles or tears), 1)
+    for record in lines(path, "gaps"):
+        if "sums" in record:
+            add(seen, ("gap", record["cell"]["crossing"]), 0, 0, 0, record["stores"], 0, 1)
 if journals:
     assert seen == stored, [(k, seen[k], stored[k]) for k in seen if seen[k] != stored[k]]
 READER
