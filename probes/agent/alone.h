@@ -6,12 +6,12 @@
 #include <stdbool.h>
 
 /*
- * agent_alone - the main thread has ended without the process, and no threads are left but @own,
- * those of the agent. The last thread of a program that ends so ends the process, as exit(0) does:
- * an agent's thread must not outlive it, and is that last thread when it returns.
+ * agent_alone - the main thread has ended without the process, and no threads are left but those
+ * of agents, by fi_own_thread(). The last thread of a program that ends so ends the process, as
+ * exit(0) does: an agent's thread must not outlive it, and is that last thread when it returns.
  *
  * Looks once a second, however often it is called.
  */
-bool agent_alone(unsigned own);
+bool agent_alone(void);
 
 #endif

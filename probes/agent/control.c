@@ -152,7 +152,7 @@ static void *control(void *data)
 
 	fi_own_thread(1);
 	atomic_store_explicit(&serving, true, memory_order_relaxed);
-	while (!agent_alone(1) && is_listener(listener)) {
+	while (!agent_alone() && is_listener(listener)) {
 		struct pollfd call = { .fd = listener, .events = POLLIN };
 
 		if (poll(&call, 1, LOOK_MS) <= 0)

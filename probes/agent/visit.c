@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/agent/visit.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 bool visit_begin(struct visit *visit, const char *text)
 {
@@ -23,4 +27,14 @@ bool visit_begin(struct visit *visit, const char *text)
 		visit->line[i] = line ? line : visit->copy + strlen(text);
 	}
 	return true;
+}
+
+bool visit_abandoned(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool is = fd < 0 ? errno == ENOENT : !flock(fd, LOCK_EX | LOCK_NB);
+
+	if (fd >= 0)
+		close(fd);
+	return is;
 }

@@ -15,6 +15,12 @@ struct visit {
 	char *line[VISIT_LINES]; /* "" where there are fewer */
 };
 
+/*
+ * visit_abandoned - the command that has made the folder, and holds it locked, is gone: it was
+ * killed, and what it has started goes on.
+ */
+bool visit_abandoned(const char *folder);
+
 /* visit_begin - cuts the text, and lets this thread run patches. False: it is too long. */
 bool visit_begin(struct visit *visit, const char *text);
 

@@ -22,6 +22,8 @@ static __thread int own_here; /* the calling thread is one of them */
 
 int fi_own_thread(int change)
 {
+	if (change == 0)
+		return atomic_load_explicit(&own_threads, memory_order_relaxed);
 	if (change != 1 && change != -1)
 		return -EINVAL;
 	atomic_fetch_add_explicit(&own_threads, change, memory_order_relaxed);

@@ -66,6 +66,8 @@ libfastinst_profile_la_SOURCES = \
 	probes/agent/alone.h \
 	probes/agent/leave.c \
 	probes/agent/leave.h \
+	probes/agent/pin.c \
+	probes/agent/pin.h \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
 	probes/profile/sample/agent.c \
@@ -106,6 +108,8 @@ libfastinst_edges_la_SOURCES = \
 	probes/agent/alone.h \
 	probes/agent/leave.c \
 	probes/agent/leave.h \
+	probes/agent/pin.c \
+	probes/agent/pin.h \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
 	probes/profile/edges/agent.c \

@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
+#include "probes/agent/pin.h"
 #include "probes/agent/visit.h"
 #include "probes/include/fastinst.h"
 #include "probes/profile/edges/edges.h"
@@ -83,24 +84,50 @@ static void report(FILE *out)
 	tell_moments(out);
 }
 
-/* The child of vfork() has its parent's memory, and another PID. */
-static void end_phases(void)
+/*
+ * The child of vfork() has its parent's memory, and another PID. Where the thread does not end,
+ * there is still something to report.
+ */
+static int finish(bool reports)
 {
 	pid_t me = getpid(), expected = me;
 	char path[PATH_MAX];
 	FILE *out;
+	int ret;
 
-	if (!folder || !atomic_compare_exchange_strong(&owner, &expected, 0) || phases_stop() < 0)
-		return;
+	if (!folder || !atomic_compare_exchange_strong(&owner, &expected, 0))
+		return 0;
+	ret = phases_stop();
+	if (ret < 0) {
+		owner = me;
+		return ret;
+	}
 	snprintf(path, sizeof(path), "%s/%d", folder, (int)me);
-	out = fopen(path, "ae");
+	out = reports ? fopen(path, "ae") : NULL;
 	if (!out)
-		return;
+		return 0;
 	report(out);
 	fclose(out);
+	return 0;
 }
 
-static int begin(const char *text)
+static void end_phases(void)
+{
+	finish(true);
+}
+
+static int stop(bool reports)
+{
+	int ret = finish(reports);
+
+	if (!ret)
+		ret = fi_synchronize();
+	if (!ret)
+		pins_drop();
+	return ret;
+}
+
+static int begin(const char *text, bool visit)
 {
 	static bool known;
 	double period, on;
@@ -112,7 +139,7 @@ static int begin(const char *text)
 	if (!ret && !known)
 		ret = -pthread_atfork(phases_lock, phases_unlock, phases_forked);
 	if (!ret)
-		ret = phases_start(period, on);
+		ret = phases_start(period, on, visit);
 	if (ret)
 		return ret;
 	known = true;
@@ -129,7 +156,7 @@ __attribute__((constructor)) static void start(void)
 	folder = getenv("FASTINST_OUTPUT");
 	if (!text || !folder)
 		return;
-	ret = begin(text);
+	ret = begin(text, false);
 	if (ret < 0)
 		dprintf(STDERR_FILENO, "fastinst: no profile, the program runs without it: %s\n",
 			strerror(-ret));
@@ -146,15 +173,17 @@ int fastinst_profile(const char *text)
 
 	if (!visit_begin(&visit, text))
 		return -ENAMETOOLONG;
-	if (!strcmp(visit.line[0], "stop")) {
-		end_phases();
-		return fi_synchronize();
+	if (!strcmp(visit.line[0], "stop"))
+		return stop(true);
+	if (owner) {
+		int ret = visit_abandoned(folder) ? stop(false) : -EBUSY;
+
+		if (ret < 0)
+			return ret;
 	}
-	if (owner)
-		return -EBUSY;
 	snprintf(where, sizeof(where), "%s", visit.line[1]);
 	folder = where;
-	return begin(visit.line[3]);
+	return begin(visit.line[3], true);
 }
 
 /* No block of an object that goes may be on meanwhile. */

@@ -11,6 +11,7 @@
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "probes/agent/alone.h"
+#include "probes/agent/pin.h"
 #include "probes/include/fastinst.h"
 #include "probes/profile/edges/edges.h"
 
@@ -29,6 +31,8 @@ static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t stop_asked = PTHREAD_COND_INITIALIZER;
 static bool stopping;
+static bool visits;	       /* a process that runs: see probes/agent/pin.h */
+static atomic_bool counted_in; /* the thread counts as one of the tool's */
 static pthread_t thread;
 static double period, on_time, began;
 static struct phases sum;
@@ -89,7 +93,7 @@ static int collect(void)
 			continue;
 		if (probe.state == FI_REFUSED)
 			sum.refused++;
-		else
+		else if (!visits || pin_object(probe.address) == 0)
 			ids[kept++] = looked_at;
 	}
 	ids_n = kept;
@@ -178,6 +182,13 @@ static bool phase(void)
 	return stop;
 }
 
+/* Once in each process: the thread ends, or is not in a child. */
+static void count_out(void)
+{
+	if (atomic_exchange_explicit(&counted_in, false, memory_order_relaxed))
+		fi_own_thread(-1);
+}
+
 static void *run(void *unused)
 {
 	unsigned short dice[3] = { (unsigned short)getpid(), 42, 4711 };
@@ -186,23 +197,26 @@ static void *run(void *unused)
 	(void)unused;
 	fi_own_thread(1);
 	/* The first one is early: of a program that ends soon something is seen. */
-	while (!stop && !agent_alone(1)) {
+	atomic_store_explicit(&counted_in, true, memory_order_relaxed);
+	while (!stop && !agent_alone()) {
 		pthread_mutex_lock(&lock);
 		if (fi_scan() >= 0 && !collect() && ids_n)
 			stop = phase();
 		pthread_mutex_unlock(&lock);
 		stop = stop || rest(period * (0.5 + erand48(dice)) - on_time);
 	}
+	count_out();
 	return NULL;
 }
 
-int phases_start(double every, double on)
+int phases_start(double every, double on, bool visit)
 {
 	sigset_t all, before;
 	int ret;
 
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) < 0)
 		return -errno;
+	visits = visit;
 	period = every;
 	on_time = on;
 	began = now();
@@ -252,6 +266,7 @@ void phases_forked(void)
 	static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 	lock = unlocked;
+	count_out();
 }
 
 const struct phases *phases_get(void)

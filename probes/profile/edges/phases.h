@@ -2,6 +2,7 @@
 #ifndef PROBES_PROFILE_EDGES_PHASES_H
 #define PROBES_PROFILE_EDGES_PHASES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,9 +25,10 @@ struct moment {
 
 /*
  * phases_start - a thread that turns all blocks on for a time, once in a period, whose length it
- * draws from half to one and a half. Negative errno.
+ * draws from half to one and a half. @visit: in a process that runs, objects with blocks are pinned
+ * (probes/agent/pin.h). Negative errno.
  */
-int phases_start(double period, double on);
+int phases_start(double period, double on, bool visit);
 
 /* phases_stop - the thread ends, and blocks are off. -ETIMEDOUT: it did not, in two seconds. */
 int phases_stop(void);

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
@@ -53,31 +52,48 @@ static void forked(void)
 	epochs_forked(!visited);
 }
 
-/* The child of vfork() has its parent's memory, and another PID. */
-static void end_profile(void)
+/*
+ * The child of vfork() has its parent's memory, and another PID. Where the lock is not to be had,
+ * there is still something to report.
+ */
+static int finish(bool reports)
 {
 	pid_t me = getpid(), expected = me;
 	char path[PATH_MAX];
 	FILE *out;
+	int ret = folder && owner == me ? epochs_lock() : 1;
 
-	if (!folder || !atomic_compare_exchange_strong(&owner, &expected, 0))
-		return;
-	if (epochs_lock() < 0)
-		return;
-	epochs_finish();
-	snprintf(path, sizeof(path), "%s/%d", folder, (int)me);
-	out = fopen(path, "ae");
-	if (out) {
-		report_profile(out);
-		fclose(out);
+	if (ret)
+		return ret < 0 ? ret : 0;
+	if (atomic_compare_exchange_strong(&owner, &expected, 0)) {
+		epochs_finish();
+		snprintf(path, sizeof(path), "%s/%d", folder, (int)me);
+		out = reports ? fopen(path, "ae") : NULL;
+		if (out) {
+			report_profile(out);
+			fclose(out);
+		}
 	}
 	epochs_unlock();
+	return 0;
+}
+
+static void end_profile(void)
+{
+	finish(true);
+}
+
+static int stop(bool reports)
+{
+	int ret = finish(reports);
+
+	return ret < 0 ? ret : epochs_stop();
 }
 
 static int begin(const char *text, const char *functions)
 {
 	static bool known;
-	struct options options = { 0 };
+	struct options options = { .visits = visited };
 	int ret = read_options(&options, text, functions) ? fi_init() : -EINVAL;
 
 	if (!ret)
@@ -117,12 +133,14 @@ int fastinst_profile(const char *text)
 
 	if (!visit_begin(&visit, text))
 		return -ENAMETOOLONG;
-	if (!strcmp(visit.line[0], "stop")) {
-		end_profile();
-		return epochs_stop();
+	if (!strcmp(visit.line[0], "stop"))
+		return stop(true);
+	if (owner) {
+		int ret = visit_abandoned(folder) ? stop(false) : -EBUSY;
+
+		if (ret < 0)
+			return ret;
 	}
-	if (owner)
-		return -EBUSY;
 	snprintf(where, sizeof(where), "%s", visit.line[1]);
 	snprintf(patterns, sizeof(patterns), "%s", visit.line[4]);
 	folder = where;

@@ -14,6 +14,7 @@
 #include <patchcore/mapping.h>
 
 #include "probes/agent/alone.h"
+#include "probes/agent/pin.h"
 #include "probes/profile/estimate/pace.h"
 #include "probes/profile/sample/exits.h"
 #include "probes/profile/sample/price.h"
@@ -356,9 +357,13 @@ static size_t claim_all(const struct reopen *reopen)
 		struct watch *watch = &watches[reopen->ids[i]];
 		uint64_t state = atomic_load(&watch->state);
 
-		if (state & WATCH_LEAVES || !watch_next(watch, state))
+		if (state & WATCH_LEAVES)
 			continue;
-		atomic_store_explicit(&watch->from, NEVER, memory_order_relaxed);
+		/* Before the state: a call that sees the new one must not go by the old window's.
+		 */
+		atomic_store_explicit(&watch->from, NEVER, memory_order_release);
+		if (!watch_next(watch, state))
+			continue;
 		reopen->ids[kept] = reopen->ids[i];
 		reopen->windows[kept++] = reopen->windows[i];
 	}
@@ -578,13 +583,23 @@ static void keep_open(const struct range *range)
 	opened[opened_n++] = *range;
 }
 
-static void close_all(void)
+/* What cannot be closed now, as a thread of the program is about to store there, stays listed. */
+static int close_all(void)
 {
-	while (opened_n) {
-		const struct range *range = &opened[--opened_n];
+	size_t kept = 0;
+	int ret = 0;
 
-		pc_text_close((void *)range->from, range->to - range->from);
+	for (size_t i = 0; i < opened_n; i++) {
+		size_t len = opened[i].to - opened[i].from;
+		int closed = pc_text_close((void *)opened[i].from, len);
+
+		if (closed == -EAGAIN || closed == -ETIMEDOUT) {
+			opened[kept++] = opened[i];
+			ret = closed;
+		}
 	}
+	opened_n = kept;
+	return ret;
 }
 
 static void note_range(struct range *range, const struct fi_probe *probe)
@@ -604,7 +619,7 @@ static void take(uint32_t id, struct reopen *reopen, struct range *range)
 	struct fi_probe probe;
 
 	if (id < known || books[id].watched || fi_get(id, &probe) < 0 || probe.kind != FI_ENTRY ||
-	    price_is_own(probe.address))
+	    price_is_own(probe.address) || (options.visits && pin_object(probe.address) < 0))
 		return;
 	note_range(range, &probe);
 	books[id].watched = true;
@@ -709,8 +724,8 @@ static void measure_parallel(void)
 
 static uint64_t tick_epoch(void)
 {
-	static double used_before;
-	double spent_now, used_now = seconds(CLOCK_PROCESS_CPUTIME_ID) * per_second;
+	double used_now = seconds(CLOCK_PROCESS_CPUTIME_ID) * per_second - account.used_at_start;
+	double used_before = account.used, spent_now;
 	double last = account.spent;
 	uint64_t next;
 
@@ -722,7 +737,6 @@ static uint64_t tick_epoch(void)
 	account.used = used_now;
 	next = pace_next(&pace, (uint64_t)(account.spent - last),
 			 used_now > used_before ? (uint64_t)(used_now - used_before) : 0);
-	used_before = used_now;
 	return next;
 }
 
@@ -736,7 +750,7 @@ static void *thread(void *data)
 	uint64_t next = pace.length;
 
 	fi_own_thread(1);
-	while (is_session(data) && !agent_alone(1)) {
+	while (is_session(data) && !agent_alone()) {
 		sleep_ticks(next);
 		if (pthread_mutex_lock(&lock))
 			break;
@@ -772,6 +786,10 @@ static void begin(void)
 {
 	account.began = ticks();
 	account.began_at = seconds(CLOCK_MONOTONIC);
+	account.used_at_start = seconds(CLOCK_PROCESS_CPUTIME_ID) * per_second;
+	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch_common.offs, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch_common.off_ticks, 0, memory_order_relaxed);
 	account.merged = 1;
 	pace = (struct pace){ .budget = options.budget,
 			      .shortest = (uint64_t)(options.epoch * per_second),
@@ -831,17 +849,16 @@ static void forget(void)
 
 int epochs_start(const struct options *wish)
 {
-	int ret = 0;
+	bool again = books;
+	int ret = again ? 0 : prepare();
 
-	options = *wish;
-	if (!books)
-		ret = prepare();
-	else
-		forget();
 	if (!ret)
 		ret = epochs_lock();
 	if (ret)
 		return ret;
+	options = *wish;
+	if (again)
+		forget();
 	watch_common.limit = options.limit;
 	watch_common.callers = options.samples;
 	begin();
@@ -879,10 +896,17 @@ int epochs_stop(void)
 
 	if (ret)
 		return ret;
+	atomic_fetch_add(&session, 1);
 	ret = turn_all_off();
-	close_all();
+	if (!ret)
+		ret = close_all();
 	epochs_unlock();
-	return ret ? ret : fi_synchronize();
+	if (!ret)
+		ret = fi_synchronize();
+	/* Nothing runs or changes their code any more. */
+	if (!ret)
+		pins_drop();
+	return ret;
 }
 
 /* Threads of the parent that were turning probes off are not here to finish it. */
@@ -892,7 +916,15 @@ static void reset(uint32_t id)
 	uint64_t state = atomic_load_explicit(&watch->state, memory_order_relaxed);
 
 	books[id] = (struct book){ .watched = true };
-	atomic_store_explicit(&watch->pending, 0, memory_order_relaxed);
+	/* A frame that another session has left belongs to no call of this one. */
+	atomic_store_explicit(&watch->pending,
+			      (uint64_t)(PENDING_CUTS(atomic_load_explicit(&watch->pending,
+									   memory_order_relaxed)) +
+					 1)
+				      << 32,
+			      memory_order_relaxed);
+	atomic_store_explicit(&watch->torn, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->cut, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch->timed, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch->time, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch->wall, 0, memory_order_relaxed);
@@ -934,11 +966,11 @@ void epochs_forked(bool again)
 	exits_forked();
 	account = (struct account){ .callers = callers, .with_exits = with_exits };
 	calls_run = 0;
-	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
 	memset(callers, 0, CALLERS * sizeof(*callers));
 	begin();
 	if (!again) {
 		turn_all_off();
+		close_all();
 		return;
 	}
 	if (epochs_lock() || start_thread())

@@ -20,6 +20,7 @@ struct options {
 	unsigned limit;
 	bool by_count;	       /* windows are never closed by time */
 	bool no_times;	       /* exits are left alone */
+	bool visits;	       /* a process that runs: see probes/agent/pin.h */
 	const char *functions; /* patterns of fi_find(), separated by blanks */
 };
 
@@ -55,6 +56,7 @@ struct account {
 	uint64_t last;		      /* epoch's end; 0: there was none */
 	double began_at;	      /* seconds */
 	double spent, used;	      /* ticks */
+	double used_at_start;	      /* of the process, before anything was counted */
 	double turning_on;	      /* of them */
 	struct caller_count *callers; /* CALLERS of them; from is 0 where there is none */
 	struct moment moment[MOMENTS];

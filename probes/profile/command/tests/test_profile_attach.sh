@@ -132,6 +132,20 @@ assert profile["program"].endswith("/runs")
 PY
 done
 [ -n "$changed" ] || wrong "while it was profiled nothing was changed"
+# A command that is killed leaves the probes on; the next one ends what it has begun.
+timeout 60 "$fastinst" profile --pid "$pid" --for 50 --output "$dir/p" 2>"$dir/log" 7>&- &
+tool=$!
+for _ in $(seq 3000); do
+	pages runs >"$dir/now"
+	tail -n +2 "$dir/before" | cmp -s - "$dir/now" || break
+	sleep 0.01
+done
+pkill -KILL -P "$tool" fastinst || wrong "the command is not there: $(cat "$dir/log")"
+wait $tool || true
+timeout 60 "$fastinst" profile --pid "$pid" --for 0.5 --format json --output "$dir/p" 2>"$dir/log" 7>&- ||
+	wrong "after one that was killed: $(cat "$dir/log")"
+state runs >"$dir/after"
+cmp "$dir/before" "$dir/after" || wrong "it is not as it was: $(cat "$dir/after")"
 # One that ends meanwhile has left its profile.
 timeout 60 "$fastinst" profile --pid "$pid" --format json --output "$dir/p" 2>"$dir/log" 7>&- &
 tool=$!
@@ -147,6 +161,96 @@ grep -q "there is no process" "$dir/log" || wrong "it says $(cat "$dir/log")"
 status=0
 "$fastinst" profile --for 1 true 2>/dev/null || status=$?
 [ $status = 64 ] || wrong "--for of a program"
+
+# Objects that the program closes meanwhile, and children that it has: a host of plugins.
+cat >"$dir/plugin.c" <<'C'
+int plugged(int x)
+{
+	return x + 1;
+}
+C
+cat >"$dir/host.c" <<'C'
+#include <dlfcn.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int counted;
+
+/* How the pages of the program's own code, and of the plugin, are mapped. */
+static int pages(const char *name, const char *right)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	int found = 0;
+
+	while (fgets(line, sizeof(line), maps))
+		found |= strstr(line, name) && strstr(line, right);
+	fclose(maps);
+	return found;
+}
+
+static void use_plugin(const char *path)
+{
+	void *plugin = dlopen(path, RTLD_NOW);
+	int (*plugged)(int) = (int (*)(int))dlsym(plugin, "plugged");
+
+	for (int i = 0; i < 100000; i++)
+		counted = plugged(counted);
+	dlclose(plugin);
+}
+
+int main(int argc, char **argv)
+{
+	struct pollfd in = { .fd = 0, .events = POLLIN };
+	int status, left;
+	char byte;
+
+	puts("ready");
+	fflush(stdout);
+	for (;;) {
+		use_plugin(argv[argc - 1]);
+		if (poll(&in, 1, 1) < 1)
+			continue;
+		if (read(0, &byte, 1) < 1)
+			break;
+		/* The child's code is nobody's but its own. */
+		if (fork() == 0)
+			_exit(pages("/host", "rwxp"));
+		wait(&status);
+		printf("%s\n", status ? "writable" : "as it was");
+		fflush(stdout);
+	}
+	left = pages("plugin.so", "x");
+	puts(counted > 0 && !left ? "it has worked" : "the plugin is there still");
+	return 5;
+}
+C
+# shellcheck disable=SC2086
+$CC -O1 -fpatchable-function-entry=5 -shared -fPIC -o "$dir/plugin.so" "$dir/plugin.c"
+# shellcheck disable=SC2086
+$CC -O1 -fpatchable-function-entry=5 -o "$dir/host" "$dir/host.c" -ldl
+cat >"$dir/hosts" <<C
+#!/bin/sh
+exec "$dir/host" "$dir/plugin.so"
+C
+chmod +x "$dir/hosts"
+start "$dir/hosts"
+for _ in 1 2; do
+	timeout 60 "$fastinst" profile --pid "$pid" --for 1 --output "$dir/p" 2>"$dir/log" 7>&- &
+	tool=$!
+	for _ in $(seq 3000); do
+		! pages /host | grep -q rwxp || break
+		kill -0 $tool 2>/dev/null || break
+		sleep 0.001
+	done
+	echo >&7
+	wait $tool || wrong "a host of plugins: $(cat "$dir/log")"
+done
+finish
+! grep -q writable "$dir/says" || wrong "a child keeps code that it can write to"
 
 # Edges, where they can be.
 if [ -e "$build/probes/calls/starts.lo" ] && $CC -O1 -fsanitize-coverage=trace-pc -c -o "$dir/blocks.o" "$dir/runs.c" 2>/dev/null; then
