@@ -20,6 +20,7 @@
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/signals.h"
+#include "patchcore/site/fork.h"
 #include "patchcore/trap/guard.h"
 
 /*
@@ -42,28 +43,42 @@ static struct {
 } copies[2];
 static _Atomic(unsigned) version; /* copies[version % 2] is valid */
 
-static _Atomic(bool) locked;		    /* around changes of the disposition */
+/* Around changes of the disposition: the process_epoch of who holds it, 0: nothing does. */
+static _Atomic(uint32_t) locked;
 static _Atomic(bool) installed;		    /* written under the lock */
 static _Atomic(const struct guard *) guard; /* NULL without libpatchcore_guard; likewise */
 
 /*
  * Changes of the disposition exclude each other, threads and signal handlers alike. Returns the
  * mask that unlocking restores. A holder has all signals blocked and no patched code to run, so it
- * is soon done, unless a thread of a higher priority spins on its CPU. It is inside the library, so
- * no fork leaves the lock behind.
+ * is soon done, unless a thread of a higher priority spins on its CPU.
+ *
+ * A handler that takes it is not inside the library, and a fork waits for none. So a child may be
+ * born with the lock held: by a thread of another process, which it does not wait for. What that
+ * was changing is whole, or is put right by the next that changes it.
  */
 NOPATCH static uint64_t lock_chain(void)
 {
 	uint64_t mask = kernel_mask(SIG_BLOCK, ~UINT64_C(0));
+	uint32_t holder = 0, me;
 
-	while (atomic_exchange_explicit(&locked, true, memory_order_acquire))
+	if (fork_is_new())
+		fork_adopt();
+	me = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+	/* Acquire: pairs with the release in unlock_chain(). */
+	while (!atomic_compare_exchange_strong_explicit(&locked, &holder, me, memory_order_acquire,
+							memory_order_relaxed)) {
+		if (holder != me)
+			continue;
 		nap();
+		holder = 0;
+	}
 	return mask;
 }
 
 NOPATCH static void unlock_chain(uint64_t mask)
 {
-	atomic_store_explicit(&locked, false, memory_order_release);
+	atomic_store_explicit(&locked, 0, memory_order_release);
 	kernel_mask(SIG_SETMASK, mask);
 }
 

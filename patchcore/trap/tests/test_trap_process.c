@@ -4,7 +4,9 @@
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -13,10 +15,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include <cmocka.h>
 
+#include "patchcore/signals.h"
 #include "patchcore/tests/trap_case.h"
 
 extern char **environ;
@@ -222,13 +227,103 @@ static void test_vfork_meets_int3(void **state)
 	child_must_pass(vfork_meets_int3, NULL);
 }
 
+/* --- A fork while a thread changes what the program's SIGTRAP does ---------------------------- */
+
+#define LOOKS 60000 /* at a child, a millisecond apart */
+
+static sem_t filtered;
+static int listener; /* tells of each rt_sigaction() of that thread, which stands there meanwhile */
+static atomic_bool chained;
+
+static void *set_chain_and_stand(void *unused)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigaction, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(*code), .filter = code };
+	struct sigaction action = { .sa_handler = SIG_IGN };
+
+	MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	sem_post(&filtered);
+	if (listener >= 0)
+		MUST(pc_set_chained_trap(&action, NULL) == 0);
+	chained = true;
+	return unused;
+}
+
+/* The next system call that the thread stands in, as long as it makes any. */
+static bool await_call(struct seccomp_notif *call)
+{
+	struct pollfd told = { .fd = listener, .events = POLLIN };
+
+	while (poll(&told, 1, 10) < 1)
+		if (chained)
+			return false;
+	memset(call, 0, sizeof(*call));
+	return ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, call) == 0;
+}
+
+static void let_go_on(const struct seccomp_notif *call)
+{
+	struct seccomp_notif_resp answer = { .id = call->id,
+					     .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+
+	MUST(ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0);
+}
+
+/* A child that waits for the lock has all signals blocked. */
+static void must_end_soon(pid_t pid)
+{
+	int status = -1;
+
+	for (unsigned i = 0; i < LOOKS && waitpid(pid, &status, WNOHANG) == 0; i++)
+		usleep(1000);
+	if (status == -1)
+		kill(pid, SIGKILL);
+	MUST(status == 0);
+}
+
+/* The thread is not there to let go of what it holds. */
+static void chain_forked(const void *arg)
+{
+	struct sigaction action = { .sa_handler = SIG_IGN };
+	struct seccomp_notif call;
+	unsigned calls = 0;
+	pthread_t thread;
+	pid_t pid;
+
+	(void)arg;
+	start_without_conf();
+	MUST(sem_init(&filtered, 0, 0) == 0);
+	MUST(pthread_create(&thread, NULL, set_chain_and_stand, NULL) == 0);
+	MUST(sem_wait(&filtered) == 0);
+	if (listener < 0)
+		child_skip("the kernel tells no one of system calls");
+	for (; await_call(&call); calls++) {
+		pid = fork();
+		if (pid == 0) {
+			MUST(pc_set_chained_trap(&action, NULL) == 0);
+			MUST(pc_patch(site, new_code, CODE_LEN) == 0);
+			MUST(pc_fini() == 0);
+			_exit(0);
+		}
+		must_end_soon(pid);
+		let_go_on(&call);
+	}
+	MUST(calls > 0 && pthread_join(thread, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exec),
-		cmocka_unit_test(test_spawn),
-		cmocka_unit_test(test_vfork),
-		cmocka_unit_test(test_vfork_meets_int3),
+		cmocka_unit_test(test_exec),   cmocka_unit_test(test_spawn),
+		cmocka_unit_test(test_vfork),  cmocka_unit_test(test_vfork_meets_int3),
+		child_unit_test(chain_forked),
 	};
 
 	if (argc > 1 && strcmp(argv[1], TELL) == 0)
