@@ -46,6 +46,7 @@ static bool read_options(struct options *options, const char *text, const char *
 
 static void forked(void)
 {
+	epochs_count_out();
 	if (!owner)
 		return;
 	owner = visited ? 0 : getpid();

@@ -745,11 +745,24 @@ static bool is_session(const void *data)
 	return (unsigned)(uintptr_t)data == atomic_load_explicit(&session, memory_order_relaxed);
 }
 
+/* That count as the tool's: one that is to end may sleep still when the next begins. */
+static atomic_uint counted_in;
+
+/* None of them is in a child. */
+void epochs_count_out(void)
+{
+	while (atomic_load_explicit(&counted_in, memory_order_relaxed)) {
+		atomic_fetch_sub_explicit(&counted_in, 1, memory_order_relaxed);
+		fi_own_thread(-1);
+	}
+}
+
 static void *thread(void *data)
 {
 	uint64_t next = pace.length;
 
 	fi_own_thread(1);
+	atomic_fetch_add_explicit(&counted_in, 1, memory_order_relaxed);
 	while (is_session(data) && !agent_alone()) {
 		sleep_ticks(next);
 		if (pthread_mutex_lock(&lock))
@@ -758,6 +771,7 @@ static void *thread(void *data)
 			next = tick_epoch();
 		pthread_mutex_unlock(&lock);
 	}
+	atomic_fetch_sub_explicit(&counted_in, 1, memory_order_relaxed);
 	fi_own_thread(-1);
 	return NULL;
 }
@@ -828,6 +842,7 @@ static int prepare(void)
 }
 
 static void reset(uint32_t id);
+static int turn_all_off(void);
 
 /* As if it were the first time. */
 static void forget(void)
@@ -857,8 +872,12 @@ int epochs_start(const struct options *wish)
 	if (ret)
 		return ret;
 	options = *wish;
-	if (again)
+	if (again) {
+		/* What could not be stopped before is now. */
+		turn_all_off();
+		close_all();
 		forget();
+	}
 	watch_common.limit = options.limit;
 	watch_common.callers = options.samples;
 	begin();
@@ -903,10 +922,13 @@ int epochs_stop(void)
 	epochs_unlock();
 	if (!ret)
 		ret = fi_synchronize();
-	/* Nothing runs or changes their code any more. */
-	if (!ret)
-		pins_drop();
-	return ret;
+	if (ret)
+		return ret;
+	/* Nothing runs or changes their code any more, and they may go. */
+	for (uint32_t id = 0; id < known; id++)
+		books[id].opened = false;
+	pins_drop();
+	return 0;
 }
 
 /* Threads of the parent that were turning probes off are not here to finish it. */
@@ -960,7 +982,6 @@ void epochs_forked(bool again)
 	struct caller_count *callers = account.callers;
 	uint64_t with_exits = account.with_exits;
 
-	fi_own_thread(-1);
 	lock_start();
 	ring_forked();
 	exits_forked();

@@ -69,6 +69,9 @@ int epochs_start(const struct options *options);
 /* epochs_stop - nothing is probed any more; epochs_start() may come again. Negative errno. */
 int epochs_stop(void);
 
+/* epochs_count_out - in a child: threads of the parent are not there. Before epochs_forked(). */
+void epochs_count_out(void);
+
 /* epochs_forked - in the child: nothing was counted, and there is a thread again, or nothing is
  * probed. */
 void epochs_forked(bool again);
