@@ -59,15 +59,15 @@ grep -q '^not tried .* its turn did not come$' "$dir/out" || fail "nothing of wh
 # --- formats ---
 
 short=("$tmax" conform --only "self,flag" --seed 2 --budget 1s)
-expect 1 "${short[@]}" --format json --broken stale
+expect 1 "${short[@]}" --format json --broken stale --budget 8s
 valid "$dir/out"
 [ "$(member verdict)" = broken ] || fail "JSON without a verdict"
 expect 0 "${short[@]}" --format tap
 grep -qx '1..2' "$dir/out" || fail "TAP without a plan"
 [ "$(grep -c '^ok ' "$dir/out")" = 2 ] || fail "TAP"
-expect 1 "${short[@]}" --broken stale --format tap
+expect 1 "${short[@]}" --broken stale --format tap --budget 8s
 [ "$(grep -c '^not ok ' "$dir/out")" = 2 ] || fail "TAP of what is broken"
-expect 1 "${short[@]}" --broken stale --format junit
+expect 1 "${short[@]}" --broken stale --format junit --budget 8s
 if command -v python3 >/dev/null; then
 	python3 - "$dir/out" <<'PYTHON' || fail "JUnit"
 import sys, xml.etree.ElementTree as tree

@@ -170,13 +170,11 @@ finish
 
 # A process that has ended is over, though its parent does not wait for it.
 mkfifo "$dir/unreaped"
-bash -c '"$0" wait <"$1" >/dev/null & echo $! >"$2"; exec sleep 60' "$dir/sites" "$dir/unreaped" "$dir/pid" &
+: >"$dir/says"
+bash -c '"$0" wait <"$1" >"$3" & echo $! >"$2"; exec sleep 600' "$dir/sites" "$dir/unreaped" "$dir/pid" "$dir/says" &
 pids+=("$!")
 exec 8>"$dir/unreaped"
-for _ in $(seq 3000); do
-	[ ! -s "$dir/pid" ] || break
-	sleep 0.01
-done
+wait_for ready
 pid=$(cat "$dir/pid")
 for what in attach\ --for\ 60 profile\ --pid; do
 	# shellcheck disable=SC2086 # words
