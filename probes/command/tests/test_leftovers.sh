@@ -66,7 +66,8 @@ child_of()
 # folder_of JOB - the one that its command has locked
 folder_of()
 {
-	readlink "/proc/$(child_of "$1")/fd/"* 2>/dev/null | grep -m1 /fastinst-trace-
+	# A descriptor may be closed meanwhile.
+	{ readlink "/proc/$(child_of "$1")/fd/"* 2>/dev/null || true; } | grep -m1 /fastinst-trace-
 }
 
 find_folder()
@@ -86,6 +87,17 @@ left()
 	for path in $(folders) "$dir/fastinst"/*; do
 		[ ! -e "$path" ] || echo "$path"
 	done
+}
+
+# The command of another test may be about to remove it.
+nothing_left()
+{
+	wait_until 30 is_nothing_left
+}
+
+is_nothing_left()
+{
+	[ -z "$(left)" ]
 }
 
 # begin COMMAND... - in the background, as from a terminal, until its program waits
@@ -120,7 +132,7 @@ ends()
 		finish "$name $how"
 		# The program ends by that signal, and says nothing to its socket.
 		[ "$how" = normal ] || rm -f "$dir/fastinst/$pid.sock"
-		[ -z "$(left)" ] || wrong "$name, $how: left behind: $(left)"
+		nothing_left || wrong "$name, $how: left behind: $(left)"
 	done
 }
 
@@ -141,19 +153,19 @@ wait_until 30 gone "$pid" || wrong "its child lives"
 # A daemon closes all that it does not know, and gets the number of the agent's socket for one of its own.
 cat >"$dir/daemon.c" <<'END'
 #include <poll.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 int main(void)
 {
-	struct sockaddr_un name = { .sun_family = AF_UNIX, .sun_path = "/fastinst-test-daemon" };
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(name);
 	int listener = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	name.sun_path[0] = '\0';
-	if (bind(listener, (void *)&name, offsetof(struct sockaddr_un, sun_path) + 21) || listen(listener, 8))
+	/* The kernel gives it a name that is free. */
+	if (bind(listener, (void *)&name, sizeof(sa_family_t)) || getsockname(listener, (void *)&name, &len) ||
+	    listen(listener, 8))
 		return 2;
 	/* All but this one, which is then all of them. */
 	for (int fd = 3; fd < 64; fd++)
@@ -163,7 +175,7 @@ int main(void)
 		struct pollfd call = { .fd = listener, .events = POLLIN };
 		int client = socket(AF_UNIX, SOCK_STREAM, 0);
 
-		if (connect(client, (void *)&name, offsetof(struct sockaddr_un, sun_path) + 21))
+		if (connect(client, (void *)&name, len))
 			return 3;
 		usleep(100000);
 		if (poll(&call, 1, 0) != 1)
@@ -188,7 +200,7 @@ for how in HUP INT QUIT TERM; do
 	timeout 60 env --default-signal=HUP,INT,QUIT,TERM "$fastinst" trace --pid "$watched" --output "$dir/trace" 2>"$dir/errors" &
 	tracer=$!
 	wait_until 30 find_folder "$tracer" || wrong "trace --pid: no folder"
-	mine=$(folder_of "$tracer")
+	mine=$(folder_of "$tracer") || wrong "trace --pid: its folder is gone"
 	kill -s "$how" "$(child_of "$tracer")"
 	wait "$tracer" || true
 	[ ! -e "${mine:-/}" ] || wrong "trace --pid, $how: left behind: $mine"
@@ -223,7 +235,7 @@ done
 echo >&7
 cp "$kept" "$TOLD"
 finish "the one that was watched"
-[ -z "$(left)" ] || wrong "left behind: $(left)"
+nothing_left || wrong "left behind: $(left)"
 
 # Killed: they stay, and the next start removes them, be it that of another test; also the socket of a program
 # that was killed. What is locked is in use.
@@ -236,14 +248,9 @@ cp "$TOLD" "$kept"
 until live=$(mktemp -d /tmp/fastinst-run-XXXXXX) && exec 8<"$live" && flock -n 8 && [ -d "$live" ]; do
 	:
 done
-nothing_left()
-{
-	[ -z "$(left)" ]
-}
 "$fastinst" trace --output "$dir/trace" -- true 2>"$dir/errors" || wrong "after one that was killed: $(cat "$dir/errors")"
 cp "$kept" "$TOLD"
-# Another one may be about to remove it.
-wait_until 30 nothing_left || wrong "the next start left $(left)"
+nothing_left || wrong "the next start left $(left)"
 [ -d "$live" ] || wrong "the folder of a command that lives is removed"
 exec 8<&-
 "$fastinst" run -- true 2>"$dir/errors" || wrong "$(cat "$dir/errors")"
