@@ -79,6 +79,8 @@ for script in "$dir"/scripts/*; do
 	rm -f ./*.xml
 	# There is no config here: verify says so, in its report as well.
 	case $script in
+	# On a starved machine it is too little to say.
+	gitlab-conform) run "$script" "0 2" ;;
 	*conform | *-0) run "$script" 0 ;;
 	*) run "$script" 3 ;;
 	esac

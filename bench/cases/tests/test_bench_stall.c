@@ -26,7 +26,7 @@
 #define MADE   2000000 /* ticks of the stall that is made up */
 #define MARKED 5       /* window that it is made in */
 #define LAST   10
-#define TRIES  20
+#define TRIES  400
 
 static hwloc_topology_t topology;
 static struct seating seating;
@@ -478,7 +478,7 @@ static struct {
 /* The kernel lists a thread for a moment after it was joined. */
 static unsigned executors_there(unsigned expected)
 {
-	for (unsigned i = 0; i < 100 && threads() != seen.before + expected; i++)
+	for (unsigned i = 0; i < 20000 && threads() != seen.before + expected; i++)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	return threads() - seen.before;
 }

@@ -72,7 +72,11 @@ fi
 "$tmax" gaps "${seat[@]}" --seconds 1h --json >"$dir/out" 2>"$dir/err" &
 pid=$!
 started+=("$pid")
-sleep 1
+has_child()
+{
+	[ -n "$(children "$pid")" ]
+}
+wait_for has_child || fail "no cell begins"
 kill -INT "$pid"
 rc=0
 wait "$pid" || rc=$?

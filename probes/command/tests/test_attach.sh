@@ -26,6 +26,7 @@ build()
 start()
 {
 	rm -f "$dir/in"
+	: >"$dir/says"
 	mkfifo "$dir/in"
 	"$@" wait <"$dir/in" >"$dir/says" 2>"$dir/errors" &
 	pid=$!

@@ -32,6 +32,7 @@ $CC -O1 -fPIC -shared -o "$dir/guest.so" "$top/probes/inject/tests/guest.c"
 # start MODE - the program, as $pid, once it runs
 start()
 {
+	: >"$dir/says"
 	"$victim" "$1" >"$dir/says" 2>&1 &
 	pid=$!
 	pids+=("$pid")

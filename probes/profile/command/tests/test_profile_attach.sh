@@ -65,6 +65,7 @@ C
 start()
 {
 	rm -f "$dir/in"
+	: >"$dir/says"
 	mkfifo "$dir/in"
 	"$1" <"$dir/in" >"$dir/says" 2>"$dir/errors" &
 	pid=$!

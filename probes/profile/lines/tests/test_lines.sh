@@ -161,13 +161,17 @@ common = sum(min(a[line]["count"] / share[0], b[line]["count"] / share[1]) for l
 print({n: (a[n]["count"], b[n]["count"]) for n in both}, common)
 sys.exit(common < 0.9)
 PY
-timeout 120 "$fastinst" profile --edges --period 10 --phase 4 --format gcov,autofdo,llvm --output q ./lined "$rounds" >out 2>err ||
-	fail "no gcov: $(cat err)"
 if command -v gcov >/dev/null && gcc -O1 --coverage -c -o covered.o lined.c 2>/dev/null; then
 	gcc --coverage -o covered covered.o
 	./covered 1000 >/dev/null
 	gcov -j -t covered.gcda >theirs
-	python3 gcov.py q.gcov theirs || fail "gcov says something else"
+	# What comes late in its phases has too few lines.
+	for times in 1 4 16; do
+		timeout 300 "$fastinst" profile --edges --period 10 --phase 4 --format gcov --output q \
+			./lined $((times * rounds)) >out 2>err || fail "no gcov: $(cat err)"
+		python3 gcov.py q theirs && break
+		[ $times != 16 ] || fail "gcov says something else"
+	done
 	sed 's/seldom = seldom + 1/for (int j = 0; j < 40; j++) seldom = seldom + 1/' lined.c >other.c
 	rm covered.gc*
 	gcc -O1 --coverage -c -o covered.o other.c
@@ -175,7 +179,7 @@ if command -v gcov >/dev/null && gcc -O1 --coverage -c -o covered.o lined.c 2>/d
 	./covered 1000 >/dev/null
 	gcov -j -t covered.gcda >theirs
 	status=0
-	python3 gcov.py q.gcov theirs || status=$?
+	python3 gcov.py q theirs || status=$?
 	[ $status = 1 ] || fail "any lines are taken for right"
 else
 	echo "gcov is not here: not tried"
