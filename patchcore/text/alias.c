@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is mapped twice: executable where it runs, writable elsewhere. By the
- * library, or by a caller that tells it.
+ * Memory that the library maps twice: executable where it runs, writable elsewhere.
  */
 #include "patchcore/text/text_page.h"
 
@@ -11,8 +10,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "patchcore/site/thread.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
@@ -198,12 +195,8 @@ void alias_forget(struct page *page)
 	uintptr_t start = page->entry.addr;
 	uint8_t *alias = page_alias(page);
 
-	if (page->callers) {
-		alias_return(start, start + TEXT_PAGE);
-	} else {
-		list_remove(start, start + TEXT_PAGE);
-		munmap(alias, TEXT_PAGE);
-	}
+	list_remove(start, start + TEXT_PAGE);
+	munmap(alias, TEXT_PAGE);
 }
 
 /*
@@ -230,29 +223,4 @@ int alias_end(uintptr_t start, uintptr_t end)
 	list_remove(start, end);
 	munmap(alias, end - start);
 	return 0;
-}
-
-/* --- The caller's ---------------------------------------------------------------------------- */
-
-void alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift)
-{
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
-		struct page *page = page_find(p);
-
-		if (page_shift(page) == shift)
-			continue;
-		page->callers = true;
-		page->process = atomic_load_explicit(&process_epoch, memory_order_relaxed);
-		atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
-	}
-}
-
-void alias_return(uintptr_t start, uintptr_t end)
-{
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
-		struct page *page = page_find(p);
-
-		page->callers = false;
-		atomic_store_explicit(&page->shift, 0, memory_order_relaxed);
-	}
 }

@@ -15,7 +15,7 @@ struct object;
 struct objects_view {
 	struct lock lock;
 	struct object *list;
-	size_t count, room;
+	size_t count;
 	uint64_t loads, unloads;
 };
 

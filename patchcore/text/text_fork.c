@@ -241,34 +241,3 @@ NOPATCH void text_adopt(void)
 		sys_call(SYS_close, copied.ready[1]);
 	copied.ready[1] = -1;
 }
-
-static int take_from_borrowers(struct entry *entry, void *unused)
-{
-	struct page *page = (struct page *)entry;
-	unsigned opens = atomic_load_explicit(&page->opens, memory_order_relaxed);
-
-	(void)unused;
-	if (page->users <= opens)
-		return 0;
-	page_lose_users(page);
-	page->users = opens;
-	page->owed = !opens && !page_shift(page);
-	return 0;
-}
-
-/* Of a huge page with the first of its parts. */
-static int give_back_owed(struct entry *entry, void *unused)
-{
-	const struct page *page = (struct page *)entry;
-
-	(void)unused;
-	if (page->owed && !page_shift(page) && !page->changing)
-		text_return(entry->addr, entry->addr + TEXT_PAGE, 0);
-	return 0;
-}
-
-void text_give_back_borrowed(void)
-{
-	table_each(&text_pages, take_from_borrowers, NULL);
-	table_each(&text_pages, give_back_owed, NULL);
-}
