@@ -198,44 +198,14 @@ static int tell_kept(const struct pair *pair, struct pc_check *result)
 		       window, split, more);
 }
 
-static int check_pair(struct pair *pair, struct pc_check *result)
-{
-	const struct layout *was = &pair->old_layout, *is = &pair->new_layout;
-	struct pc_status status;
-	size_t ignored;
-	int ret;
-
-	result->window = pc_get_status(&status) == 0 ? status.atomic_window : WINDOW_KNOWN;
-	result->window_split = split_of(pair->addr, pair->len, result->window);
-	result->line_split = split_of(pair->addr, pair->len, LINE);
-	result->page_split = split_of(pair->addr, pair->len, PAGE);
-	if (pair->old_code[0] == INT3)
-		return because(result, -EAGAIN,
-			       "an INT3 stands there: a patch or a debugger has "
-			       "the site");
-	ret = decode_both(pair, result);
-	result->old_starts = was->starts;
-	result->new_starts = is->starts;
-	result->lost_starts = was->starts & ~is->starts;
-	result->after_jump = was->after_jump;
-	result->relative = is->relative;
-	result->starts = (uint32_t)(was->starts & is->starts & bits_below(pair->len));
-	result->old_end = (uint16_t)was->end;
-	result->new_end = (uint16_t)is->end;
-	result->old_partial = spanning_instruction(was, pair->len, &ignored) > 0;
-	result->new_partial = spanning_instruction(is, pair->len, &ignored) > 0;
-	result->cut = is_cut(pair, was, result->window) || is_cut(pair, is, result->window);
-	if (ret < 0)
-		return ret;
-	if (result->lost_starts || result->old_end != result->new_end)
-		return tell_lost(pair, result);
-	return tell_kept(pair, result);
-}
-
 int pc_check_site(const void *addr, const void *bytes, size_t len, struct pc_check *result)
 {
 	struct pair pair = { .addr = addr, .len = len };
+	const struct layout *was = &pair.old_layout, *is = &pair.new_layout;
+	struct pc_status status;
+	size_t ignored;
 	ssize_t got;
+	int ret;
 
 	if (!result)
 		return -EINVAL;
@@ -250,5 +220,29 @@ int pc_check_site(const void *addr, const void *bytes, size_t len, struct pc_che
 	pair.size = (size_t)got;
 	memcpy(pair.new_code, pair.old_code, pair.size);
 	memcpy(pair.new_code, bytes, len);
-	return check_pair(&pair, result);
+	result->window = pc_get_status(&status) == 0 ? status.atomic_window : WINDOW_KNOWN;
+	result->window_split = split_of(pair.addr, pair.len, result->window);
+	result->line_split = split_of(pair.addr, pair.len, LINE);
+	result->page_split = split_of(pair.addr, pair.len, PAGE);
+	if (pair.old_code[0] == INT3)
+		return because(result, -EAGAIN,
+			       "an INT3 stands there: a patch or a debugger has "
+			       "the site");
+	ret = decode_both(&pair, result);
+	result->old_starts = was->starts;
+	result->new_starts = is->starts;
+	result->lost_starts = was->starts & ~is->starts;
+	result->after_jump = was->after_jump;
+	result->relative = is->relative;
+	result->starts = (uint32_t)(was->starts & is->starts & bits_below(pair.len));
+	result->old_end = (uint16_t)was->end;
+	result->new_end = (uint16_t)is->end;
+	result->old_partial = spanning_instruction(was, pair.len, &ignored) > 0;
+	result->new_partial = spanning_instruction(is, pair.len, &ignored) > 0;
+	result->cut = is_cut(&pair, was, result->window) || is_cut(&pair, is, result->window);
+	if (ret < 0)
+		return ret;
+	if (result->lost_starts || result->old_end != result->new_end)
+		return tell_lost(&pair, result);
+	return tell_kept(&pair, result);
 }
