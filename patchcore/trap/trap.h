@@ -28,18 +28,6 @@ int trap_remove(void);
 /* trap_is_ours - does SIGTRAP still come here? One system call. */
 bool trap_is_ours(void);
 
-/* trap_is_guarded - did trap_install() find libpatchcore_guard? */
-bool trap_is_guarded(void);
-
-/*
- * trap_now - is the kernel's handler of SIGTRAP ours, past what a guard tells the program? 1: it
- * is, 0: not, or what sigaction(2) failed with.
- */
-int trap_now(struct sigaction *now);
-
-/* trap_see - any signal's disposition in the kernel. 0 or what sigaction(2) failed with. */
-int trap_see(int signal, struct sigaction *now);
-
 /*
  * trap_chain - with a SIGTRAP that is not ours: do what it did before us, as the kernel would.
  * trap_chain_get - the disposition that says what, which changes meanwhile.
