@@ -37,19 +37,14 @@ enum kind {
 	FLAG
 };
 
-struct field {
-	const char *name;
-	enum kind kind;
-	size_t offset;
-	size_t size;
-	bool told; /* for the reader, never compared */
-};
-
 /* clang-format off */
 #define SIZE_OF(member) sizeof(((struct identity *)NULL)->member)
-#define FIELD(member, kind) { #member, kind, offsetof(struct identity, member), SIZE_OF(member), false }
-#define TOLD(member, kind)  { #member, kind, offsetof(struct identity, member), SIZE_OF(member), true }
-static const struct field fields[] = {
+#define FIELD(member, kind) { #member, kind, offsetof(struct identity, member), SIZE_OF(member) }
+static const struct field {
+	const char *name;
+	enum kind kind;
+	size_t offset, size;
+} fields[] = {
 	FIELD(vendor, TEXT),
 	FIELD(family, COUNT),
 	FIELD(model, COUNT),
@@ -65,7 +60,7 @@ static const struct field fields[] = {
 	FIELD(sockets, COUNT),
 	FIELD(cores, COUNT),
 	FIELD(cpus, COUNT),
-	TOLD(kernel, TEXT),
+	FIELD(kernel, TEXT), /* the last: for the reader, never compared */
 };
 /* clang-format on */
 
@@ -229,19 +224,9 @@ static uint64_t stamp(uint64_t *ns)
 	return tsc;
 }
 
-static uint64_t measure_khz(void)
-{
-	uint64_t begin_ns = 0, end_ns = 0;
-	uint64_t begin = stamp(&begin_ns), end;
-
-	do {
-		end = stamp(&end_ns);
-	} while (end_ns - begin_ns < MILLISECOND);
-	return (end - begin) * MILLISECOND / (end_ns - begin_ns);
-}
-
 static void read_proc(struct identity *id, const struct identity_source *src, const char *cpuinfo)
 {
+	uint64_t begin, end, begin_ns = 0, end_ns = 0;
 	const char *value = "";
 	unsigned whole, hundredths;
 	char line[128];
@@ -257,8 +242,13 @@ static void read_proc(struct identity *id, const struct identity_source *src, co
 	    sscanf(value, " %7u.%2u", &whole, &hundredths) == 2)
 		id->tsc_khz = (UINT64_C(100) * whole + hundredths) * 5;
 	/* The TSC at hand is not that of a recorded machine. */
-	if (!id->tsc_khz && !src->root[0])
-		id->tsc_khz = measure_khz();
+	if (id->tsc_khz || src->root[0])
+		return;
+	begin = stamp(&begin_ns);
+	do {
+		end = stamp(&end_ns);
+	} while (end_ns - begin_ns < MILLISECOND);
+	id->tsc_khz = (end - begin) * MILLISECOND / (end_ns - begin_ns);
 }
 
 /* Each as "L1d 32K". */
@@ -333,8 +323,6 @@ int identity_read_from(struct identity *id, const struct identity_source *src)
 {
 	char cpuinfo[CPUINFO_READ];
 
-	if (!id || !src || !src->root || !src->cpuid)
-		return -EINVAL;
 	memset(id, 0, sizeof(*id));
 	/* The block of the first CPU. On a large machine the whole file takes milliseconds. */
 	read_until(src, "/proc/cpuinfo", "\n\n", cpuinfo, sizeof(cpuinfo));
@@ -371,11 +359,9 @@ static uint64_t number_of_field(const struct identity *id, const struct field *f
 
 const char *identity_differs(const struct identity *a, const struct identity *b)
 {
-	for (const struct field *f = fields; f < fields + FIELDS; f++) {
+	for (const struct field *f = fields; f < fields + FIELDS - 1; f++) {
 		uint64_t x, y;
 
-		if (f->told)
-			continue;
 		if (f->kind == TEXT) {
 			if (strcmp((const char *)a + f->offset, (const char *)b + f->offset) != 0)
 				return f->name;
@@ -424,8 +410,6 @@ int identity_set(struct identity *id, const char *name, const char *value)
 	char printed[sizeof(parsed)], *to;
 	uint64_t number;
 
-	if (!id || !name || !value)
-		return -EINVAL;
 	while (f < fields + FIELDS && strcmp(name, f->name) != 0)
 		f++;
 	if (f == fields + FIELDS)
