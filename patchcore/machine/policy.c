@@ -212,7 +212,8 @@ static void explain_policy(const struct facts *facts, enum pc_policy asked, doub
 	char lines[64] = "";
 
 	if (!facts->trap)
-		snprintf(reason, size, "%s", facts->trap_reason);
+		snprintf(reason, size, "%s",
+			 facts->trap_reason[0] ? facts->trap_reason : "SIGTRAP could not be taken");
 	else if (asked == PC_POLICY_WAIT)
 		snprintf(reason, size, "%s",
 			 facts->have_conf ? "wait: asked for by name" : facts->conf_reason);
