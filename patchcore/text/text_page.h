@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is known of a page of code. Shared by this room and pc_text_close() alone.
- */
+/* What is known of a page of code. Shared by this room and pc_text_close() alone. */
 #ifndef PATCHCORE_TEXT_TEXT_PAGE_H
 #define PATCHCORE_TEXT_TEXT_PAGE_H
 
@@ -99,17 +97,14 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan);
 extern struct page *alias_first;
 
 /*
- * alias_make - for pages that are in the table, have none, and are all of one
- * mapping. 0, or -EACCES, -EINVAL (part of a huge page), -ENOMEM, -EMFILE,
- * -ENFILE, -EFAULT (cannot be read) and nothing has changed.
+ * alias_make - for pages that are in the table, have none, and are all of one mapping. 0, or
+ * -EACCES, -EINVAL (part of a huge page), -ENOMEM, -EMFILE, -ENFILE, -EFAULT (cannot be read) and
+ * nothing has changed.
+ *
+ * alias_end - make them private memory with page->prot again, as they read now. All have one alias
+ * and one protection. Errors as alias_make().
  */
 int alias_make(uintptr_t start, uintptr_t end);
-
-/*
- * alias_end - make them private memory with page->prot again, as they read
- * now. All have one alias and one protection. Errors as alias_make(), and
- * nothing has changed.
- */
 int alias_end(uintptr_t start, uintptr_t end);
 
 /* alias_forget - the page is gone, only its alias is still there. */
