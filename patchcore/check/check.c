@@ -84,10 +84,10 @@ static int decode_both(struct pair *pair, struct pc_check *result)
 	do {
 		ret = decode_layout(was, pair->old_code, pair->size, until, NULL);
 		if (ret == -EFAULT)
-			return because(result, ret,
-				       "the old instruction at +%u runs into memory that is "
-				       "not mapped",
-				       (unsigned)was->end);
+			return because(
+				result, ret,
+				"the old instruction at +%u runs into memory that is not mapped",
+				(unsigned)was->end);
 		if (ret < 0) {
 			result->old_invalid = true;
 			return because(result, ret, "the old code has no instruction at +%u",
@@ -141,29 +141,18 @@ static int tell_lost(const struct pair *pair, struct pc_check *result)
 	const struct layout *was = &pair->old_layout;
 	uint64_t lost = result->lost_starts, before = lost >> 1;
 	unsigned at = lost ? (unsigned)__builtin_ctzll(lost) : STRETCH;
+	const char *what = "a start is lost at +%u, which only a jump from elsewhere can reach";
 
 	/* Are all starts that are lost those of 1-byte NOPs, and also what stands before them? */
 	result->merges_nops = lost && ((lost | (before & was->starts)) & ~was->nops) == 0 &&
 			      (before & ~was->starts) == 0;
 	if (result->merges_nops)
-		return because(result, -EILSEQ,
-			       "1-byte NOPs become one instruction: a thread at "
-			       "+%u would run its middle",
-			       at);
-	if (at >= pair->len)
-		return because(result, -EILSEQ,
-			       "the new code runs over the end of the change "
-			       "into the instruction at +%u",
-			       at);
-	if (lost & ~result->after_jump)
-		return because(result, -EILSEQ,
-			       "an instruction starts at +%u in the old code and "
-			       "not in the new",
-			       at);
-	return because(result, -EILSEQ,
-		       "a start is lost at +%u, which only a jump from elsewhere "
-		       "can reach",
-		       at);
+		what = "1-byte NOPs become one instruction: a thread at +%u would run its middle";
+	else if (at >= pair->len)
+		what = "the new code runs over the end of the change into the instruction at +%u";
+	else if (lost & ~result->after_jump)
+		what = "an instruction starts at +%u in the old code and not in the new";
+	return because(result, -EILSEQ, what, at);
 }
 
 /* The layout is kept: how the change can be made. */
@@ -178,21 +167,20 @@ static int tell_kept(const struct pair *pair, struct pc_check *result)
 	for (size_t i = 0; i < pair->len; i++)
 		result->int3 |= (result->starts & UINT32_C(1) << i) && pair->new_code[i] == INT3;
 	if (result->int3)
-		return because(result, -EINVAL,
-			       "the new code has INT3 at a start: it could not be "
-			       "told from a held site");
+		return because(
+			result, -EINVAL,
+			"the new code has INT3 at a start: it could not be told from a held site");
 	if (pair->len > PC_PATCH_MAX)
 		return because(result, -E2BIG,
-			       "keeps the layout, but is longer than the %d bytes of "
-			       "one patch",
+			       "keeps the layout, but is longer than the %d bytes of one patch",
 			       PC_PATCH_MAX);
 	if (!split)
 		return because(result, 0, "one store: inside the window of %u bytes%s", window,
 			       more);
 	if (fronts > 1)
 		return because(result, 0,
-			       "pc_patch_starts(): %d instructions start before the split "
-			       "of the window of %u bytes, %u before it%s",
+			       "pc_patch_starts(): %d instructions start before the split of the "
+			       "window of %u bytes, %u before it%s",
 			       fronts, window, split, more);
 	return because(result, 0, "word protocol: crosses the window of %u bytes, %u before it%s",
 		       window, split, more);
@@ -226,8 +214,7 @@ int pc_check_site(const void *addr, const void *bytes, size_t len, struct pc_che
 	result->page_split = split_of(pair.addr, pair.len, PAGE);
 	if (pair.old_code[0] == INT3)
 		return because(result, -EAGAIN,
-			       "an INT3 stands there: a patch or a debugger has "
-			       "the site");
+			       "an INT3 stands there: a patch or a debugger has the site");
 	ret = decode_both(&pair, result);
 	result->old_starts = was->starts;
 	result->new_starts = is->starts;

@@ -34,11 +34,10 @@ static const char *scope_problem(const struct machine_conf *conf, char *text, si
 		return NULL;
 	if (cpus_print(&beyond, list, sizeof(list)) >= sizeof(list))
 		strcpy(list + sizeof(list) - 4, "...");
-	snprintf(
-		text, size,
-		"it was not calibrated on CPU %s, where this program may run: calibrate there too, "
-		"or keep off",
-		list);
+	snprintf(text, size,
+		 "it was not calibrated on CPU %s, where this program may run: calibrate there "
+		 "too, or keep off",
+		 list);
 	return text;
 }
 
