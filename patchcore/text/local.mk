@@ -7,7 +7,6 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/text/pkeys.h \
 	patchcore/text/text.c \
 	patchcore/text/text.h \
-	patchcore/text/text_fork.c \
 	patchcore/text/text_maps.c \
 	patchcore/text/text_maps.h \
 	patchcore/text/text_page.h

@@ -545,7 +545,7 @@ void text_return_kept(struct text_span *span)
 {
 	uintptr_t start, end;
 
-	/* For this very thread the gate of a fork is open: see text_fork.c. */
+	/* For this very thread the gate of a fork is open: see alias.c. */
 	if (__builtin_expect(fork_is_mine(thread_here), 0))
 		text_copy_again(span);
 	if (span->loan && text_range(span->addr, span->len, &start, &end) == 0)

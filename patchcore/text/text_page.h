@@ -93,9 +93,6 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan);
 
 /* --- Pages that are written through a second mapping (alias.c). All under text_lock ----------- */
 
-/* The pages that have one of the library's own, in order. */
-extern struct page *alias_first;
-
 /*
  * alias_make - for pages that are in the table, have none, and are all of one mapping. 0, or
  * -EACCES, -EINVAL (part of a huge page), -ENOMEM, -EMFILE, -ENFILE, -EFAULT (cannot be read) and
@@ -109,8 +106,5 @@ int alias_end(uintptr_t start, uintptr_t end);
 
 /* alias_forget - the page is gone, only its alias is still there. */
 void alias_forget(struct page *page);
-
-/* alias_memory - new memory to map, as a file. Its descriptor or -errno. */
-int alias_memory(size_t len);
 
 #endif
