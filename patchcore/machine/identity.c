@@ -185,23 +185,19 @@ bool identity_line(const struct identity_source *src, const char *path, char *li
 	return any;
 }
 
-/* The value of a line "key : value" of the first block, which a newline must end. */
-static bool cpuinfo_value(const char *text, const char *key, const char **value, size_t *length)
+/* The value of a line "key : value" of the first block, which a newline must end; or "". */
+static const char *cpuinfo_value(const char *text, const char *key)
 {
 	size_t n = strlen(key);
-	const char *end;
+	const char *end, *colon;
 
 	for (; (end = strchr(text, '\n')) && end != text; text = end + 1) {
 		if (strncmp(text, key, n) || !strchr(" \t:", text[n]))
 			continue;
-		*value = memchr(text, ':', (size_t)(end - text));
-		if (!*value)
-			return false;
-		*value += 1;
-		*length = (size_t)(end - *value);
-		return true;
+		colon = memchr(text, ':', (size_t)(end - text));
+		return colon ? colon + 1 : "";
 	}
-	return false;
+	return "";
 }
 
 /* One TSC stamp and the clock's time at it: the closest of a few tries. */
@@ -227,19 +223,16 @@ static uint64_t stamp(uint64_t *ns)
 static void read_proc(struct identity *id, const struct identity_source *src, const char *cpuinfo)
 {
 	uint64_t begin, end, begin_ns = 0, end_ns = 0;
-	const char *value = "";
+	const char *microcode = cpuinfo_value(cpuinfo, "microcode");
 	unsigned whole, hundredths;
 	char line[128];
-	size_t length = 0;
 
-	cpuinfo_value(cpuinfo, "microcode", &value, &length);
-	set_text(id->microcode, sizeof(id->microcode), value, length);
+	set_text(id->microcode, sizeof(id->microcode), microcode, strcspn(microcode, "\n"));
 	identity_line(src, "/proc/sys/kernel/osrelease", line, sizeof(line));
 	set_text(id->kernel, sizeof(id->kernel), line, sizeof(line));
 
 	/* Bogomips are two per MHz, told to two places: "5192.28" is 2596140 kHz. */
-	if (cpuinfo_value(cpuinfo, "bogomips", &value, &length) &&
-	    sscanf(value, " %7u.%2u", &whole, &hundredths) == 2)
+	if (sscanf(cpuinfo_value(cpuinfo, "bogomips"), " %7u.%2u", &whole, &hundredths) == 2)
 		id->tsc_khz = (UINT64_C(100) * whole + hundredths) * 5;
 	/* The TSC at hand is not that of a recorded machine. */
 	if (id->tsc_khz || src->root[0])
@@ -302,8 +295,6 @@ static void read_counts(struct identity *id, const struct identity_source *src, 
 {
 	unsigned cores, package = count_cpus(src, CPU_DIR "cpu0/topology/package_cpus_list",
 					     CPU_DIR "cpu0/topology/core_siblings_list");
-	const char *value;
-	size_t length;
 
 	id->cpus = count_cpus(src, CPU_DIR "present", NULL);
 	id->sockets = groups_of(id->cpus, package);
@@ -311,8 +302,8 @@ static void read_counts(struct identity *id, const struct identity_source *src, 
 	 * The kernel has counted the package's cores, which is right on a hybrid part too, where a
 	 * core's threads depend on its kind.
 	 */
-	if (!cpuinfo_value(cpuinfo, "cpu cores", &value, &length) ||
-	    sscanf(value, " %5u", &cores) != 1 || cores == 0 || cores > package)
+	if (sscanf(cpuinfo_value(cpuinfo, "cpu cores"), " %5u", &cores) != 1 || cores == 0 ||
+	    cores > package)
 		cores = groups_of(package,
 				  count_cpus(src, CPU_DIR "cpu0/topology/core_cpus_list",
 					     CPU_DIR "cpu0/topology/thread_siblings_list"));
