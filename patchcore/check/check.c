@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * pc_check_site(): decode old and new code side by side, and compare.
- */
+/* pc_check_site(): decode old and new code side by side, and compare. */
 #include "patchcore/check.h"
 
 #include <errno.h>

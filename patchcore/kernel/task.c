@@ -186,7 +186,11 @@ NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
 
 /* --- stat ----------------------------------------------------------------------------------- */
 
-NOPATCH int task_stat_parse(const char *text, unsigned release, struct task_stat *stat)
+/*
+ * As a kernel of that release writes it: 6012 is Linux 6.12. The flags have other meanings in old
+ * ones.
+ */
+NOPATCH static int task_stat_parse(const char *text, unsigned release, struct task_stat *stat)
 {
 	/* Field 2, as proc(5) counts. It may hold anything, brackets and blanks too. */
 	const char *name_end = proc_last(text, ')');

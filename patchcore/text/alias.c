@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Memory that the library maps twice: executable where it runs, writable elsewhere.
- */
+/* Memory that the library maps twice: executable where it runs, writable elsewhere. */
 #include "patchcore/text/text_page.h"
 
 #include <errno.h>
@@ -218,16 +216,15 @@ void alias_forget(struct page *page)
 }
 
 /*
- * Not the same memory with one mapping less: that would still be shared with
- * every child to come. The alias stays until nothing leads to it: a thread that
- * ends in between leaves what can be done again from the beginning.
+ * Not the same memory with one mapping less: that would still be shared with every child to come.
+ * The alias stays until nothing leads to it: a thread that ends in between leaves what can be done
+ * again from the beginning.
  */
 int alias_end(uintptr_t start, uintptr_t end)
 {
 	struct page *first = page_find(start);
 	uint8_t *alias = page_alias(first);
-	int fd = memory_with((uintptr_t)alias, end - start);
-	int ret;
+	int fd = memory_with((uintptr_t)alias, end - start), ret;
 
 	if (fd < 0)
 		return fd;
@@ -257,6 +254,7 @@ int alias_end(uintptr_t start, uintptr_t end)
  * without end: the child may be stopped by a debugger, or starved. Then it is late, and until it
  * is ready changes of pages with an alias are refused (-EAGAIN).
  */
+
 /* The copy for the child, from before the fork until both have it behind them. */
 static struct {
 	int fd; /* -1: there is none */
@@ -283,11 +281,11 @@ NOPATCH static struct page *run_last(struct page *first)
 	return page;
 }
 
-static void close_end(int end)
+static void close_if_open(int *fd)
 {
-	if (copied.ready[end] >= 0)
-		close(copied.ready[end]);
-	copied.ready[end] = -1;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
 void text_drop_copy(void)
@@ -299,11 +297,9 @@ void text_drop_copy(void)
 	atomic_signal_fence(memory_order_seq_cst);
 	if (at)
 		munmap(at, copied.len);
-	if (copied.fd >= 0)
-		close(copied.fd);
-	copied.fd = -1;
-	close_end(0);
-	close_end(1);
+	close_if_open(&copied.fd);
+	close_if_open(&copied.ready[0]);
+	close_if_open(&copied.ready[1]);
 }
 
 void text_before_fork(void)
@@ -396,7 +392,7 @@ void text_after_fork(void)
 	int fd = copied.ready[0];
 	bool ready = fd < 0;
 
-	close_end(1);
+	close_if_open(&copied.ready[1]);
 	while (!ready && left > 0) {
 		ready = is_ready(fd, (int)(left / CLOCK_MS) + 1);
 		left = until - clock_ns();
@@ -441,8 +437,7 @@ NOPATCH void text_adopt(void)
 		if (atomic_load_explicit(&first->stale, memory_order_relaxed))
 			continue;
 		len = last->entry.addr - first->entry.addr + TEXT_PAGE;
-		/* The code first: an alias of its own for code that it shares would be of no use.
-		 */
+		/* The code first: an alias of its own is of no use for code that it shares. */
 		taken = copied.fd >= 0 &&
 			map_copy_at(first->entry.addr, len, alias_prot(first), first->copied_at) &&
 			map_copy_at((uintptr_t)page_alias(first), len, PROT_READ | PROT_WRITE,

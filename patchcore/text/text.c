@@ -219,12 +219,9 @@ static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t en
 		uintptr_t at = p + (uintptr_t)wish->shift;
 		const struct mapping *alias = mappings_find(wish->callers, wish->callers_count, at);
 		const struct page *page = page_find(p);
-		struct origin origin = mapping_origin(map, p), other;
 
-		if (!alias || !(alias->prot & PROT_WRITE) || !alias->shared || !map->shared)
-			return -EINVAL;
-		other = mapping_origin(alias, at);
-		if (!origin_same(&origin, &other))
+		if (!alias || !(alias->prot & PROT_WRITE) || !alias->shared || !map->shared ||
+		    !origin_same(mapping_origin(map, p), mapping_origin(alias, at)))
 			return -EINVAL;
 		if ((page->users || page_shift(page)) &&
 		    !(page->callers && page_shift(page) == wish->shift &&
@@ -238,17 +235,13 @@ static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t en
 		page->process = atomic_load_explicit(&process_epoch, memory_order_relaxed);
 		atomic_store_explicit(&page->shift, wish->shift, memory_order_relaxed);
 	}
-	if (wish->callers) {
-		note_changed(start, end);
-		return 0;
-	}
+	/* What has an alias already is written through that. */
 	while (start < end && ret == 0) {
 		bool aliased = page_shift(page_find(start)), used = page_find(start)->users;
 		uintptr_t to = start + TEXT_PAGE;
 
 		for (; to < end && (page_shift(page_find(to)) != 0) == aliased; to += TEXT_PAGE)
 			used |= page_find(to)->users > 0;
-		/* What has an alias already is written through that. */
 		if (!aliased && wish->alias)
 			ret = used ? -EBUSY : alias_make(start, to);
 		else if (!aliased)
@@ -639,10 +632,9 @@ static int forget_if_gone(struct entry *entry, void *arg)
 	const struct maps *maps = arg;
 	const struct mapping *map = mappings_find(maps->list, maps->count, entry->addr);
 	struct page *page = (struct page *)entry;
-	struct origin origin = map ? mapping_origin(map, entry->addr) : (struct origin){ 0 };
 
 	if ((page->users || page->owed || page_shift(page)) &&
-	    !(map && origin_same(&origin, &page->origin) &&
+	    !(map && origin_same(mapping_origin(map, entry->addr), page->origin) &&
 	      (page_shift(page) || (map->prot & PROT_WRITE))))
 		forget_page(page);
 	return 0;

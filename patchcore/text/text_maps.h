@@ -35,9 +35,9 @@ const struct mapping *mappings_find(const struct mapping *list, int count, uintp
 /* mapping_origin - what the page at addr, inside it, shows. */
 struct origin mapping_origin(const struct mapping *map, uintptr_t addr);
 
-static inline bool origin_same(const struct origin *a, const struct origin *b)
+static inline bool origin_same(struct origin a, struct origin b)
 {
-	return a->device == b->device && a->inode == b->inode && a->offset == b->offset;
+	return a.device == b.device && a.inode == b.inode && a.offset == b.offset;
 }
 
 /*

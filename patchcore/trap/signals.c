@@ -151,8 +151,7 @@ NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
 
 		if (!now.handler || !(now.flags & (int)SA_RESETHAND))
 			break;
-		/* Of two threads that have a signal only one gets the handler; the other looks
-		 * again. */
+		/* Of two threads only one gets the handler; the other looks again. */
 		mask = lock_chain();
 		first = atomic_load(&version) == seen;
 		if (first)
@@ -168,10 +167,7 @@ NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
 		sys_call(SYS_tgkill, sys_call(SYS_getpid), sys_call(SYS_gettid), SIGTRAP);
 		return;
 	}
-	/*
-	 * With the mask that the kernel would give it, not that of our own handler.
-	 * sigreturn gives the thread its own back.
-	 */
+	/* With the kernel's mask for it, not our handler's. sigreturn restores the thread's. */
 	memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof(mask));
 	mask |= now.mask;
 	if (!(now.flags & SA_NODEFER))
@@ -257,9 +253,9 @@ bool trap_was_ours_lately(void)
 static int put_ours(const struct sigaction *before)
 {
 	/*
-	 * SIGTRAP is blocked in the handler: what came on top of it could not run a site.
-	 * But a signal that an instruction of ours raises cannot wait: a system call may
-	 * be a sandbox's to answer.
+	 * SIGTRAP is blocked in the handler: what came on top of it could not run a site. But a
+	 * signal that an instruction of ours raises cannot wait: a system call may be a sandbox's
+	 * to answer.
 	 */
 	static const int raised[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
 	struct sigaction ours = { .sa_sigaction = trap_on_signal,

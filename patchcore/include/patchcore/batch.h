@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Many changes that share their waits.
- */
+/* Many changes that share their waits. */
 #ifndef PATCHCORE_BATCH_H
 #define PATCHCORE_BATCH_H
 
