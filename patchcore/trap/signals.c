@@ -40,17 +40,11 @@
  */
 #define CHECK_TICKS UINT64_C(1000000)
 
-/* As the kernel knows it: 64 signals, and no restorer, which is libc's business. */
-struct disposition {
-	uintptr_t handler;
-	uint64_t mask;
-	int flags;
-};
-
+/* As the kernel knows it, but without a restorer, which is libc's business. */
 static struct {
 	_Atomic(uintptr_t) handler;
 	_Atomic(uint64_t) mask;
-	_Atomic(int) flags;
+	_Atomic(unsigned long) flags;
 } copies[2];
 static _Atomic(unsigned) version; /* copies[version % 2] is valid */
 
@@ -93,17 +87,17 @@ NOPATCH static void unlock_chain(uint64_t mask)
 	kernel_mask(SIG_SETMASK, mask);
 }
 
-NOPATCH static void put_disposition(const struct disposition *now)
+NOPATCH static void put_disposition(struct kernel_action now)
 {
 	unsigned next = atomic_load(&version) + 1;
 
-	atomic_store(&copies[next % 2].handler, now->handler);
-	atomic_store(&copies[next % 2].mask, now->mask);
-	atomic_store(&copies[next % 2].flags, now->flags);
+	atomic_store(&copies[next % 2].handler, now.handler);
+	atomic_store(&copies[next % 2].mask, now.mask);
+	atomic_store(&copies[next % 2].flags, now.flags);
 	atomic_store(&version, next);
 }
 
-NOPATCH static unsigned read_disposition(struct disposition *now)
+NOPATCH static unsigned read_disposition(struct kernel_action *now)
 {
 	unsigned seen;
 
@@ -116,32 +110,38 @@ NOPATCH static unsigned read_disposition(struct disposition *now)
 	return seen;
 }
 
-static void set_chain(const struct sigaction *action)
+static struct kernel_action as_kernel(const struct sigaction *action)
 {
-	struct disposition now = { .handler = (uintptr_t)action->sa_handler,
-				   .flags = action->sa_flags };
+	return (struct kernel_action){
+		.handler = (uintptr_t)action->sa_handler,
+		.flags = (unsigned)action->sa_flags,
+		.mask = action->sa_mask.__val[0],
+	};
+}
 
-	memcpy(&now.mask, &action->sa_mask, sizeof(now.mask));
-	put_disposition(&now);
+static struct sigaction as_libc(const struct kernel_action *action)
+{
+	return (struct sigaction){
+		.sa_handler = (void (*)(int))action->handler,
+		.sa_flags = (int)action->flags,
+		.sa_mask = { { action->mask } },
+	};
 }
 
 void trap_chain_get(struct sigaction *action)
 {
-	struct disposition now;
+	struct kernel_action now;
 
 	read_disposition(&now);
-	*action = (struct sigaction){ .sa_flags = now.flags };
-	action->sa_handler = (void (*)(int))now.handler;
-	memcpy(&action->sa_mask, &now.mask, sizeof(now.mask));
+	*action = as_libc(&now);
 }
 
 NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
 {
 	const struct guard *helper = atomic_load_explicit(&guard, memory_order_acquire);
-	static const struct disposition none; /* SIG_DFL is 0 */
-	const struct kernel_action dfl = { 0 };
+	const struct kernel_action dfl = { 0 }; /* SIG_DFL is 0 */
 	bool synchronous = info->si_code > 0, first = true;
-	struct disposition now;
+	struct kernel_action now;
 	uint64_t mask;
 
 	if (!synchronous && helper && helper->holds(info, context))
@@ -149,13 +149,13 @@ NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
 	do {
 		unsigned seen = read_disposition(&now);
 
-		if (!now.handler || !(now.flags & (int)SA_RESETHAND))
+		if (!now.handler || !(now.flags & SA_RESETHAND))
 			break;
 		/* Of two threads only one gets the handler; the other looks again. */
 		mask = lock_chain();
 		first = atomic_load(&version) == seen;
 		if (first)
-			put_disposition(&none);
+			put_disposition(dfl);
 		unlock_chain(mask);
 	} while (!first);
 	/* The kernel does not let a synchronous trap be ignored; nor do we. */
@@ -201,19 +201,16 @@ static int set_action(int signal, const struct sigaction *new, struct sigaction 
 	int ret;
 
 	if (new) {
-		set.handler = (uintptr_t) new->sa_handler;
-		set.flags = (unsigned)new->sa_flags | KERNEL_RESTORER;
+		set = as_kernel(new);
+		set.flags |= KERNEL_RESTORER;
 		set.restorer = (uintptr_t)kernel_sigreturn;
-		set.mask = new->sa_mask.__val[0];
 	}
 	ret = (int)kernel_action(signal, new ? &set : NULL, old ? &was : NULL);
 	if (ret < 0)
 		return ret;
-	if (old) {
-		*old = (struct sigaction){ .sa_flags = (int)(was.flags & ~KERNEL_RESTORER) };
-		old->sa_handler = (void (*)(int))was.handler;
-		old->sa_mask.__val[0] = was.mask;
-	}
+	was.flags &= ~KERNEL_RESTORER;
+	if (old)
+		*old = as_libc(&was);
 	return 0;
 }
 #endif
@@ -279,7 +276,7 @@ int pc_set_chained_trap(const struct sigaction *new_action, struct sigaction *ol
 	if (ret == 0) {
 		trap_chain_get(&old);
 		if (new_action) {
-			set_chain(new_action);
+			put_disposition(as_kernel(new_action));
 			if (trap_is_ours())
 				put_ours(new_action);
 		}
@@ -304,7 +301,7 @@ int trap_install(void)
 		found->attach(pc_set_chained_trap);
 	ret = trap_now(&before);
 	if (ret == 0) {
-		set_chain(&before);
+		put_disposition(as_kernel(&before));
 		ret = put_ours(&before);
 		atomic_store(&installed, ret == 0);
 	}
