@@ -80,17 +80,17 @@ uint64_t sync_least(const struct sync *sync)
 	return sync->waits.first + sync->waits.second;
 }
 
-const struct sync *sync_later(const struct sync *sync)
-{
-	return sync->policy == PC_POLICY_MEMBARRIER && sync->later ? sync->later : sync;
-}
-
 /* At least the ticks of both waits. Of a sync that was never used nothing more is known. */
 static uint64_t cost_of(const struct sync *sync)
 {
 	uint64_t cost = sync_cost(sync), least = sync_least(sync);
 
 	return cost > least ? cost : least;
+}
+
+const struct sync *sync_later(const struct sync *sync)
+{
+	return sync->policy == PC_POLICY_MEMBARRIER && sync->later ? sync->later : sync;
 }
 
 const struct sync *sync_pick(const struct sync *sync)
