@@ -56,20 +56,17 @@ static unsigned split_of(const void *addr, size_t len, unsigned unit)
 	return front < len ? (unsigned)front : 0;
 }
 
-/* The instruction that is on both sides of `at`: its length or 0, and where it starts. */
-static size_t spanning_instruction(const struct layout *layout, size_t at, size_t *start)
+/* Is there an instruction on both sides of the end of the change? *cut: it crosses the window. */
+static bool ends_inside(const struct pair *pair, const struct layout *layout, unsigned window,
+			bool *cut)
 {
-	uint64_t before = layout->starts & bits_below(at);
+	uint64_t before = layout->starts & bits_below(pair->len);
+	size_t start = before ? 63u - (size_t)__builtin_clzll(before) : 0;
 
-	*start = before ? 63u - (size_t)__builtin_clzll(before) : 0;
-	return *start + layout->len[*start] > at ? layout->len[*start] : 0;
-}
-
-static bool is_cut(const struct pair *pair, const struct layout *layout, unsigned window)
-{
-	size_t start, len = spanning_instruction(layout, pair->len, &start);
-
-	return split_of(pair->addr + start, len, window) > 0;
+	if (start + layout->len[start] <= pair->len)
+		return false;
+	*cut |= split_of(pair->addr + start, layout->len[start], window) > 0;
+	return true;
 }
 
 /* Until an instruction ends at the same byte in both, behind the change. */
@@ -189,7 +186,6 @@ int pc_check_site(const void *addr, const void *bytes, size_t len, struct pc_che
 	struct pair pair = { .addr = addr, .len = len };
 	const struct layout *was = &pair.old_layout, *is = &pair.new_layout;
 	struct pc_status status;
-	size_t ignored;
 	ssize_t got;
 	int ret;
 
@@ -222,9 +218,8 @@ int pc_check_site(const void *addr, const void *bytes, size_t len, struct pc_che
 	result->starts = (uint32_t)(was->starts & is->starts & bits_below(pair.len));
 	result->old_end = (uint16_t)was->end;
 	result->new_end = (uint16_t)is->end;
-	result->old_partial = spanning_instruction(was, pair.len, &ignored) > 0;
-	result->new_partial = spanning_instruction(is, pair.len, &ignored) > 0;
-	result->cut = is_cut(&pair, was, result->window) || is_cut(&pair, is, result->window);
+	result->old_partial = ends_inside(&pair, was, result->window, &result->cut);
+	result->new_partial = ends_inside(&pair, is, result->window, &result->cut);
 	if (ret < 0)
 		return ret;
 	if (result->lost_starts || result->old_end != result->new_end)

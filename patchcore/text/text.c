@@ -557,8 +557,7 @@ void text_keep(void)
 	fork_leave(thread_here);
 }
 
-/* --- Pages whose code is gone ------------------------------------------------------------------
- */
+/* --- Pages whose code is gone ----------------------------------------------------------------- */
 
 /* Called with text_lock held. */
 static void forget_page(struct page *page)
@@ -724,8 +723,7 @@ int pc_text_use_alias(void *addr, size_t len, void *writable)
 	return ret;
 }
 
-/* --- How a change would be written, in words ----------------------------------------------------
- */
+/* --- How a change would be written, in words ------------------------------------------------- */
 
 /* What of this process could have forbidden it; the kernel does not say which. */
 static const char *suspect(void)
