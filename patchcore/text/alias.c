@@ -149,24 +149,22 @@ static int memory_with(uintptr_t from, size_t len)
 	return ret;
 }
 
-static int put_in_place(uintptr_t at, size_t len, int prot, int flags, int fd)
+/* That memory where the code runs. The descriptor is closed, also after an error. */
+static int put_in_place(uintptr_t start, uintptr_t end, int prot, int flags, int fd)
 {
-	void *put = mmap((void *)at, len, prot, flags | MAP_FIXED, fd, 0);
-
-	return put == MAP_FAILED ? error_of_refusal(errno) : 0;
-}
-
-static void note_origin(uintptr_t start, uintptr_t end, int fd)
-{
+	void *put = mmap((void *)start, end - start, prot, flags | MAP_FIXED, fd, 0);
+	int ret = put == MAP_FAILED ? error_of_refusal(errno) : 0;
 	struct stat stat = { 0 };
 
 	fstat(fd, &stat);
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+	for (uintptr_t p = start; ret == 0 && p < end; p += TEXT_PAGE)
 		page_find(p)->origin = (struct origin){
 			.device = stat.st_dev,
 			.inode = stat.st_ino,
 			.offset = p - start,
 		};
+	close(fd);
+	return ret;
 }
 
 int alias_make(uintptr_t start, uintptr_t end)
@@ -195,14 +193,11 @@ int alias_make(uintptr_t start, uintptr_t end)
 		page->next = *link;
 		*link = page;
 	}
-	ret = put_in_place(start, len, alias_prot(page_find(start)), MAP_SHARED, fd);
-	if (ret == 0) {
-		note_origin(start, end, fd);
-	} else {
+	ret = put_in_place(start, end, alias_prot(page_find(start)), MAP_SHARED, fd);
+	if (ret < 0) {
 		list_remove(start, end);
 		munmap(at, len);
 	}
-	close(fd);
 	return ret;
 }
 
@@ -229,10 +224,7 @@ int alias_end(uintptr_t start, uintptr_t end)
 	if (fd < 0)
 		return fd;
 	note_changing(start, end, true);
-	ret = put_in_place(start, end - start, first->prot, MAP_PRIVATE, fd);
-	if (ret == 0)
-		note_origin(start, end, fd);
-	close(fd);
+	ret = put_in_place(start, end, first->prot, MAP_PRIVATE, fd);
 	if (ret < 0)
 		return ret;
 	list_remove(start, end);

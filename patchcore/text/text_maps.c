@@ -99,10 +99,8 @@ size_t mapping_page_size(uintptr_t addr)
 		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
 			inside = addr >= start && addr < end;
 		else if (inside && sscanf(line, "KernelPageSize: %lu kB", &kib) == 1)
-			break;
+			page = kib * 1024;
 	}
-	if (file && inside && !feof(file))
-		page = kib * 1024;
 	free(line);
 	if (file)
 		fclose(file);
