@@ -38,9 +38,10 @@ enum pc_progress {
  * pc_start_patch - begin to replace len bytes of code at addr.
  *
  * Arguments and errors as pc_patch(); what was refused left the code as it was. 0: the change will
- * be made. The bytes are copied. A second change of a site in flight, by this function or any
- * other, is refused with -EAGAIN; rarely also one right after its end, while an executor that came
- * to help is preempted there. The pages stay writable until the change is finished.
+ * be made, but for what is said of membarrier above. The bytes are copied. A second change of a
+ * site in flight, by this function or any other, is refused with -EAGAIN; rarely also one right
+ * after its end, while an executor that came to help is preempted there. The pages stay writable
+ * until the change is finished.
  *
  * Under PC_POLICY_AUTO the change waits where the config has a wait that the caller accepts,
  * also one that is longer than a membarrier takes (a long level, machine.conf(5)): no caller
