@@ -2,9 +2,8 @@
 # Ways to patch that are there to be measured against; not installed.
 noinst_LIBRARIES += libpatchcore_baseline.a
 libpatchcore_baseline_a_SOURCES = \
-	patchcore/baseline/baseline.h \
-	patchcore/baseline/ptrace.c \
-	patchcore/baseline/stop.c
+	patchcore/baseline/baseline.c \
+	patchcore/baseline/baseline.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += patchcore/baseline/tests/test_baseline

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * pc_check_site(): decode old and new code side by side, and compare.
- */
+/* pc_check_site(): decode old and new code side by side, and compare. */
 #include "patchcore/check.h"
 
 #include <errno.h>
@@ -58,20 +56,17 @@ static unsigned split_of(const void *addr, size_t len, unsigned unit)
 	return front < len ? (unsigned)front : 0;
 }
 
-/* The instruction that is on both sides of `at`: its length or 0, and where it starts. */
-static size_t spanning_instruction(const struct layout *layout, size_t at, size_t *start)
+/* Is there an instruction on both sides of the end of the change? *cut: it crosses the window. */
+static bool ends_inside(const struct pair *pair, const struct layout *layout, unsigned window,
+			bool *cut)
 {
-	uint64_t before = layout->starts & bits_below(at);
+	uint64_t before = layout->starts & bits_below(pair->len);
+	size_t start = before ? 63u - (size_t)__builtin_clzll(before) : 0;
 
-	*start = before ? 63u - (size_t)__builtin_clzll(before) : 0;
-	return *start + layout->len[*start] > at ? layout->len[*start] : 0;
-}
-
-static bool is_cut(const struct pair *pair, const struct layout *layout, unsigned window)
-{
-	size_t start, len = spanning_instruction(layout, pair->len, &start);
-
-	return split_of(pair->addr + start, len, window) > 0;
+	if (start + layout->len[start] <= pair->len)
+		return false;
+	*cut |= split_of(pair->addr + start, layout->len[start], window) > 0;
+	return true;
 }
 
 /* Until an instruction ends at the same byte in both, behind the change. */
@@ -84,10 +79,10 @@ static int decode_both(struct pair *pair, struct pc_check *result)
 	do {
 		ret = decode_layout(was, pair->old_code, pair->size, until, NULL);
 		if (ret == -EFAULT)
-			return because(result, ret,
-				       "the old instruction at +%u runs into memory that is "
-				       "not mapped",
-				       (unsigned)was->end);
+			return because(
+				result, ret,
+				"the old instruction at +%u runs into memory that is not mapped",
+				(unsigned)was->end);
 		if (ret < 0) {
 			result->old_invalid = true;
 			return because(result, ret, "the old code has no instruction at +%u",
@@ -141,29 +136,18 @@ static int tell_lost(const struct pair *pair, struct pc_check *result)
 	const struct layout *was = &pair->old_layout;
 	uint64_t lost = result->lost_starts, before = lost >> 1;
 	unsigned at = lost ? (unsigned)__builtin_ctzll(lost) : STRETCH;
+	const char *what = "a start is lost at +%u, which only a jump from elsewhere can reach";
 
 	/* Are all starts that are lost those of 1-byte NOPs, and also what stands before them? */
 	result->merges_nops = lost && ((lost | (before & was->starts)) & ~was->nops) == 0 &&
 			      (before & ~was->starts) == 0;
 	if (result->merges_nops)
-		return because(result, -EILSEQ,
-			       "1-byte NOPs become one instruction: a thread at "
-			       "+%u would run its middle",
-			       at);
-	if (at >= pair->len)
-		return because(result, -EILSEQ,
-			       "the new code runs over the end of the change "
-			       "into the instruction at +%u",
-			       at);
-	if (lost & ~result->after_jump)
-		return because(result, -EILSEQ,
-			       "an instruction starts at +%u in the old code and "
-			       "not in the new",
-			       at);
-	return because(result, -EILSEQ,
-		       "a start is lost at +%u, which only a jump from elsewhere "
-		       "can reach",
-		       at);
+		what = "1-byte NOPs become one instruction: a thread at +%u would run its middle";
+	else if (at >= pair->len)
+		what = "the new code runs over the end of the change into the instruction at +%u";
+	else if (lost & ~result->after_jump)
+		what = "an instruction starts at +%u in the old code and not in the new";
+	return because(result, -EILSEQ, what, at);
 }
 
 /* The layout is kept: how the change can be made. */
@@ -178,64 +162,32 @@ static int tell_kept(const struct pair *pair, struct pc_check *result)
 	for (size_t i = 0; i < pair->len; i++)
 		result->int3 |= (result->starts & UINT32_C(1) << i) && pair->new_code[i] == INT3;
 	if (result->int3)
-		return because(result, -EINVAL,
-			       "the new code has INT3 at a start: it could not be "
-			       "told from a held site");
+		return because(
+			result, -EINVAL,
+			"the new code has INT3 at a start: it could not be told from a held site");
 	if (pair->len > PC_PATCH_MAX)
 		return because(result, -E2BIG,
-			       "keeps the layout, but is longer than the %d bytes of "
-			       "one patch",
+			       "keeps the layout, but is longer than the %d bytes of one patch",
 			       PC_PATCH_MAX);
 	if (!split)
 		return because(result, 0, "one store: inside the window of %u bytes%s", window,
 			       more);
 	if (fronts > 1)
 		return because(result, 0,
-			       "pc_patch_starts(): %d instructions start before the split "
-			       "of the window of %u bytes, %u before it%s",
+			       "pc_patch_starts(): %d instructions start before the split of the "
+			       "window of %u bytes, %u before it%s",
 			       fronts, window, split, more);
 	return because(result, 0, "word protocol: crosses the window of %u bytes, %u before it%s",
 		       window, split, more);
 }
 
-static int check_pair(struct pair *pair, struct pc_check *result)
-{
-	const struct layout *was = &pair->old_layout, *is = &pair->new_layout;
-	struct pc_status status;
-	size_t ignored;
-	int ret;
-
-	result->window = pc_get_status(&status) == 0 ? status.atomic_window : WINDOW_KNOWN;
-	result->window_split = split_of(pair->addr, pair->len, result->window);
-	result->line_split = split_of(pair->addr, pair->len, LINE);
-	result->page_split = split_of(pair->addr, pair->len, PAGE);
-	if (pair->old_code[0] == INT3)
-		return because(result, -EAGAIN,
-			       "an INT3 stands there: a patch or a debugger has "
-			       "the site");
-	ret = decode_both(pair, result);
-	result->old_starts = was->starts;
-	result->new_starts = is->starts;
-	result->lost_starts = was->starts & ~is->starts;
-	result->after_jump = was->after_jump;
-	result->relative = is->relative;
-	result->starts = (uint32_t)(was->starts & is->starts & bits_below(pair->len));
-	result->old_end = (uint16_t)was->end;
-	result->new_end = (uint16_t)is->end;
-	result->old_partial = spanning_instruction(was, pair->len, &ignored) > 0;
-	result->new_partial = spanning_instruction(is, pair->len, &ignored) > 0;
-	result->cut = is_cut(pair, was, result->window) || is_cut(pair, is, result->window);
-	if (ret < 0)
-		return ret;
-	if (result->lost_starts || result->old_end != result->new_end)
-		return tell_lost(pair, result);
-	return tell_kept(pair, result);
-}
-
 int pc_check_site(const void *addr, const void *bytes, size_t len, struct pc_check *result)
 {
 	struct pair pair = { .addr = addr, .len = len };
+	const struct layout *was = &pair.old_layout, *is = &pair.new_layout;
+	struct pc_status status;
 	ssize_t got;
+	int ret;
 
 	if (!result)
 		return -EINVAL;
@@ -250,5 +202,27 @@ int pc_check_site(const void *addr, const void *bytes, size_t len, struct pc_che
 	pair.size = (size_t)got;
 	memcpy(pair.new_code, pair.old_code, pair.size);
 	memcpy(pair.new_code, bytes, len);
-	return check_pair(&pair, result);
+	result->window = pc_get_status(&status) == 0 ? status.atomic_window : WINDOW_KNOWN;
+	result->window_split = split_of(pair.addr, pair.len, result->window);
+	result->line_split = split_of(pair.addr, pair.len, LINE);
+	result->page_split = split_of(pair.addr, pair.len, PAGE);
+	if (pair.old_code[0] == INT3)
+		return because(result, -EAGAIN,
+			       "an INT3 stands there: a patch or a debugger has the site");
+	ret = decode_both(&pair, result);
+	result->old_starts = was->starts;
+	result->new_starts = is->starts;
+	result->lost_starts = was->starts & ~is->starts;
+	result->after_jump = was->after_jump;
+	result->relative = is->relative;
+	result->starts = (uint32_t)(was->starts & is->starts & bits_below(pair.len));
+	result->old_end = (uint16_t)was->end;
+	result->new_end = (uint16_t)is->end;
+	result->old_partial = ends_inside(&pair, was, result->window, &result->cut);
+	result->new_partial = ends_inside(&pair, is, result->window, &result->cut);
+	if (ret < 0)
+		return ret;
+	if (result->lost_starts || result->old_end != result->new_end)
+		return tell_lost(&pair, result);
+	return tell_kept(&pair, result);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where instructions start, by Zydis. Private.
- */
+/* Where instructions start, by Zydis. Private. */
 #ifndef PATCHCORE_CHECK_DECODE_H
 #define PATCHCORE_CHECK_DECODE_H
 

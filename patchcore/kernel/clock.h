@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Time without libc. Private.
- */
+/* Time without libc. Private. */
 #ifndef PATCHCORE_KERNEL_CLOCK_H
 #define PATCHCORE_KERNEL_CLOCK_H
 
@@ -23,10 +21,8 @@ NOPATCH_INLINE int64_t clock_ns(void)
 /* clock_sleep - for less than a second, or until a signal. Async-signal-safe. */
 NOPATCH_INLINE void clock_sleep(int64_t ns)
 {
-	struct timespec time;
+	struct timespec time = { .tv_nsec = ns };
 
-	time.tv_sec = 0;
-	time.tv_nsec = ns;
 	sys_call(SYS_nanosleep, &time, 0);
 }
 

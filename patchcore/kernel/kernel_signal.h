@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Signals as the kernel has them: by system calls, past libc and past wrappers of libc. Private.
- */
+/* Signals as the kernel has them: by system calls, past libc and past wrappers of libc. Private. */
 #ifndef PATCHCORE_KERNEL_KERNEL_SIGNAL_H
 #define PATCHCORE_KERNEL_KERNEL_SIGNAL_H
 

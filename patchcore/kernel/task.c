@@ -31,24 +31,18 @@
 /* Keeps the compiler from turning a loop into a call of libc's strlen() or the like. */
 #define NO_IDIOM() __asm__ volatile("" ::: "memory")
 
-NOPATCH static const char *begins_with(const char *text, const char *what)
-{
-	while (*what && *text == *what) {
-		NO_IDIOM();
-		text++;
-		what++;
-	}
-	return *what ? NULL : text;
-}
-
 /* Behind the first place where text has what, or NULL. */
 NOPATCH static const char *proc_find(const char *text, const char *what)
 {
 	for (; *text; text++) {
-		const char *behind = begins_with(text, what);
+		size_t n = 0;
 
-		if (behind)
-			return behind;
+		while (what[n] && text[n] == what[n]) {
+			NO_IDIOM();
+			n++;
+		}
+		if (!what[n])
+			return text + n;
 	}
 	return NULL;
 }
@@ -127,17 +121,12 @@ NOPATCH static char *proc_put_number(char *end, unsigned number)
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-NOPATCH static long open_file(const char *path)
-{
-	return sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-}
-
 NOPATCH static long open_of(const char *folder, pid_t tid, const char *name)
 {
 	char path[64];
 
 	proc_put(proc_put_number(proc_put(path, folder), (unsigned)tid), name);
-	return open_file(path);
+	return sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 }
 
 /* From a place in the file on. The length, never 0, or a negative errno. Ends with a NUL. */
@@ -174,8 +163,10 @@ NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
 		char name[];
 	};
 	char buffer[TEXT_MAX] __attribute__((aligned(8)));
-	long fd = process ? open_of("/proc/", process, "/task") : open_file(OWN_TASKS), len;
+	long fd = process ? open_of("/proc/", process, "/task")
+			  : sys_call(SYS_openat, AT_FDCWD, OWN_TASKS, O_RDONLY | O_CLOEXEC, 0);
 	bool more = true;
+	long len;
 
 	if (fd < 0)
 		return (int)fd;
@@ -195,7 +186,11 @@ NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
 
 /* --- stat ----------------------------------------------------------------------------------- */
 
-NOPATCH int task_stat_parse(const char *text, unsigned release, struct task_stat *stat)
+/*
+ * As a kernel of that release writes it: 6012 is Linux 6.12. The flags have other meanings in old
+ * ones.
+ */
+NOPATCH static int task_stat_parse(const char *text, unsigned release, struct task_stat *stat)
 {
 	/* Field 2, as proc(5) counts. It may hold anything, brackets and blanks too. */
 	const char *name_end = proc_last(text, ')');
@@ -268,13 +263,16 @@ NOPATCH uint64_t task_clock(void)
 
 /* --- status and syscall --------------------------------------------------------------------- */
 
-NOPATCH static int read_masks(pid_t tid, struct task_signals *signals)
+NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
 {
+	struct iovec here = { &signals->waited, sizeof(uint64_t) }, there = { 0, sizeof(uint64_t) };
+	const char *found, *shared, *blocked, *set;
 	char text[TEXT_MAX];
-	const char *found, *shared, *blocked;
 	long fd = open_of(OWN_TASKS, tid, "/status"), len;
 	size_t from = 0;
 
+	signals->waits = false;
+	signals->waited = 0;
 	if (fd < 0)
 		return (int)fd;
 	/* Before these lines there may be any number of groups. Pieces overlap. */
@@ -297,20 +295,6 @@ NOPATCH static int read_masks(pid_t tid, struct task_signals *signals)
 		return -ESRCH;
 	signals->pending = proc_number(found, 16) | proc_number(shared, 16);
 	signals->blocked = proc_number(blocked, 16);
-	return 0;
-}
-
-NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
-{
-	struct iovec here = { &signals->waited, sizeof(uint64_t) }, there = { 0, sizeof(uint64_t) };
-	const char *set;
-	char text[TEXT_MAX];
-	int ret = read_masks(tid, signals);
-
-	signals->waits = false;
-	signals->waited = 0;
-	if (ret < 0)
-		return ret;
 	if (read_file(OWN_TASKS, tid, "/syscall", text, sizeof(text)) < 0 || text[0] < '0' ||
 	    text[0] > '9' || proc_number(text, 10) != SYS_rt_sigtimedwait)
 		return 0;

@@ -11,13 +11,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* False: enough. */
-typedef bool task_met_fn(pid_t tid, void *arg);
-
 /*
- * task_list - call met for every thread of a process, 0: of this one. 0, or what /proc could not be
- * read with.
+ * task_list - call met for every thread of a process, 0: of this one, until it returns false. 0, or
+ * what /proc could not be read with.
  */
+typedef bool task_met_fn(pid_t tid, void *arg);
 int task_list(pid_t process, task_met_fn *met, void *arg);
 
 /*
@@ -46,12 +44,6 @@ struct task_stat {
 
 /* task_stat - what its stat tells. 0, or what that could not be read with. */
 int task_stat(pid_t tid, struct task_stat *stat);
-
-/*
- * task_stat_parse - the same of a text, as a kernel of that release writes it: 6012 is
- * Linux 6.12. The flags have other meanings in old ones.
- */
-int task_stat_parse(const char *text, unsigned release, struct task_stat *stat);
 
 /* The first real-time signal that no C library keeps to itself. */
 #define TASK_REAL_TIME_MIN 35

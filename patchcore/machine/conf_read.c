@@ -197,18 +197,16 @@ static int take_identity(struct parser *p, const char *value)
 	struct identity none = { 0 };
 	char ignored[128];
 	const char *field;
-	unsigned i = 0;
 
-	while (identity_field(&none, i, &field, ignored, sizeof(ignored)) &&
-	       strcmp(field, p->name) != 0)
-		i++;
-	if (strcmp(field, p->name) != 0)
-		return 0;
-	if (note_key(p, &p->identity_seen, i, false) < 0)
-		return -EINVAL;
-	return identity_set(&p->conf->identity, field, value) < 0
-		       ? complain(p, "[%s] %s has no valid value", p->section, p->name)
-		       : 0;
+	for (unsigned i = 0; identity_field(&none, i, &field, ignored, sizeof(ignored)); i++) {
+		if (strcmp(field, p->name) != 0)
+			continue;
+		if (note_key(p, &p->identity_seen, i, false) < 0)
+			return -EINVAL;
+		if (identity_set(&p->conf->identity, field, value) < 0)
+			return complain(p, "[%s] %s has no valid value", p->section, p->name);
+	}
+	return 0;
 }
 
 /* If the present line has a key of the table. */

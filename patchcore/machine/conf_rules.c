@@ -42,12 +42,6 @@ static bool supports(double toggles, double tears, double confidence, double upp
 	       toggles * minus_log(upper_p) >= minus_log(confidence) * (1 - ROUNDING);
 }
 
-static bool bounded(const struct machine_conf *c, const struct machine_conf_bound *bound)
-{
-	return supports((double)bound->toggles, (double)bound->tears, c->confidence,
-			bound->upper_p);
-}
-
 enum rule {
 	VERDICT,
 	SOME_LEVEL,
@@ -64,6 +58,8 @@ enum rule {
 static bool holds(enum rule rule, const struct machine_conf *c,
 		  const struct machine_conf_level *level)
 {
+	const struct machine_conf_bound *bound;
+
 	switch (rule) {
 	case VERDICT:
 		return !c->usable || c->verdict == MACHINE_CONF_PASS ||
@@ -82,9 +78,10 @@ static bool holds(enum rule rule, const struct machine_conf *c,
 		return !c->usable || level->waits.stretch > 0 ||
 		       (level->waits.first > 0 && level->waits.second > 0);
 	case LINE:
-		return bounded(c, &level->line);
 	case PAGE:
-		return bounded(c, &level->page);
+		bound = rule == LINE ? &level->line : &level->page;
+		return supports((double)bound->toggles, (double)bound->tears, c->confidence,
+				bound->upper_p);
 	default:
 		/* Bounds may rise and fall as they were seen to; what a level costs may not. */
 		for (const struct machine_conf_level *before = c->level; before < level; before++)

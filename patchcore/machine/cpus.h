@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sets of CPUs, and the list format of Linux ("0-3,8"). Private.
- */
+/* Sets of CPUs, and the list format of Linux ("0-3,8"). Private. */
 #ifndef PATCHCORE_MACHINE_CPUS_H
 #define PATCHCORE_MACHINE_CPUS_H
 

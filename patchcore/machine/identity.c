@@ -37,19 +37,14 @@ enum kind {
 	FLAG
 };
 
-struct field {
-	const char *name;
-	enum kind kind;
-	size_t offset;
-	size_t size;
-	bool told; /* for the reader, never compared */
-};
-
 /* clang-format off */
 #define SIZE_OF(member) sizeof(((struct identity *)NULL)->member)
-#define FIELD(member, kind) { #member, kind, offsetof(struct identity, member), SIZE_OF(member), false }
-#define TOLD(member, kind)  { #member, kind, offsetof(struct identity, member), SIZE_OF(member), true }
-static const struct field fields[] = {
+#define FIELD(member, kind) { #member, kind, offsetof(struct identity, member), SIZE_OF(member) }
+static const struct field {
+	const char *name;
+	enum kind kind;
+	size_t offset, size;
+} fields[] = {
 	FIELD(vendor, TEXT),
 	FIELD(family, COUNT),
 	FIELD(model, COUNT),
@@ -65,7 +60,7 @@ static const struct field fields[] = {
 	FIELD(sockets, COUNT),
 	FIELD(cores, COUNT),
 	FIELD(cpus, COUNT),
-	TOLD(kernel, TEXT),
+	FIELD(kernel, TEXT), /* the last: for the reader, never compared */
 };
 /* clang-format on */
 
@@ -190,23 +185,19 @@ bool identity_line(const struct identity_source *src, const char *path, char *li
 	return any;
 }
 
-/* The value of a line "key : value" of the first block, which a newline must end. */
-static bool cpuinfo_value(const char *text, const char *key, const char **value, size_t *length)
+/* The value of a line "key : value" of the first block, which a newline must end; or "". */
+static const char *cpuinfo_value(const char *text, const char *key)
 {
 	size_t n = strlen(key);
-	const char *end;
+	const char *end, *colon;
 
 	for (; (end = strchr(text, '\n')) && end != text; text = end + 1) {
 		if (strncmp(text, key, n) || !strchr(" \t:", text[n]))
 			continue;
-		*value = memchr(text, ':', (size_t)(end - text));
-		if (!*value)
-			return false;
-		*value += 1;
-		*length = (size_t)(end - *value);
-		return true;
+		colon = memchr(text, ':', (size_t)(end - text));
+		return colon ? colon + 1 : "";
 	}
-	return false;
+	return "";
 }
 
 /* One TSC stamp and the clock's time at it: the closest of a few tries. */
@@ -229,36 +220,28 @@ static uint64_t stamp(uint64_t *ns)
 	return tsc;
 }
 
-static uint64_t measure_khz(void)
-{
-	uint64_t begin_ns = 0, end_ns = 0;
-	uint64_t begin = stamp(&begin_ns), end;
-
-	do {
-		end = stamp(&end_ns);
-	} while (end_ns - begin_ns < MILLISECOND);
-	return (end - begin) * MILLISECOND / (end_ns - begin_ns);
-}
-
 static void read_proc(struct identity *id, const struct identity_source *src, const char *cpuinfo)
 {
-	const char *value = "";
+	uint64_t begin, end, begin_ns = 0, end_ns = 0;
+	const char *microcode = cpuinfo_value(cpuinfo, "microcode");
 	unsigned whole, hundredths;
 	char line[128];
-	size_t length = 0;
 
-	cpuinfo_value(cpuinfo, "microcode", &value, &length);
-	set_text(id->microcode, sizeof(id->microcode), value, length);
+	set_text(id->microcode, sizeof(id->microcode), microcode, strcspn(microcode, "\n"));
 	identity_line(src, "/proc/sys/kernel/osrelease", line, sizeof(line));
 	set_text(id->kernel, sizeof(id->kernel), line, sizeof(line));
 
 	/* Bogomips are two per MHz, told to two places: "5192.28" is 2596140 kHz. */
-	if (cpuinfo_value(cpuinfo, "bogomips", &value, &length) &&
-	    sscanf(value, " %7u.%2u", &whole, &hundredths) == 2)
+	if (sscanf(cpuinfo_value(cpuinfo, "bogomips"), " %7u.%2u", &whole, &hundredths) == 2)
 		id->tsc_khz = (UINT64_C(100) * whole + hundredths) * 5;
 	/* The TSC at hand is not that of a recorded machine. */
-	if (!id->tsc_khz && !src->root[0])
-		id->tsc_khz = measure_khz();
+	if (id->tsc_khz || src->root[0])
+		return;
+	begin = stamp(&begin_ns);
+	do {
+		end = stamp(&end_ns);
+	} while (end_ns - begin_ns < MILLISECOND);
+	id->tsc_khz = (end - begin) * MILLISECOND / (end_ns - begin_ns);
 }
 
 /* Each as "L1d 32K". */
@@ -312,8 +295,6 @@ static void read_counts(struct identity *id, const struct identity_source *src, 
 {
 	unsigned cores, package = count_cpus(src, CPU_DIR "cpu0/topology/package_cpus_list",
 					     CPU_DIR "cpu0/topology/core_siblings_list");
-	const char *value;
-	size_t length;
 
 	id->cpus = count_cpus(src, CPU_DIR "present", NULL);
 	id->sockets = groups_of(id->cpus, package);
@@ -321,8 +302,8 @@ static void read_counts(struct identity *id, const struct identity_source *src, 
 	 * The kernel has counted the package's cores, which is right on a hybrid part too, where a
 	 * core's threads depend on its kind.
 	 */
-	if (!cpuinfo_value(cpuinfo, "cpu cores", &value, &length) ||
-	    sscanf(value, " %5u", &cores) != 1 || cores == 0 || cores > package)
+	if (sscanf(cpuinfo_value(cpuinfo, "cpu cores"), " %5u", &cores) != 1 || cores == 0 ||
+	    cores > package)
 		cores = groups_of(package,
 				  count_cpus(src, CPU_DIR "cpu0/topology/core_cpus_list",
 					     CPU_DIR "cpu0/topology/thread_siblings_list"));
@@ -333,8 +314,6 @@ int identity_read_from(struct identity *id, const struct identity_source *src)
 {
 	char cpuinfo[CPUINFO_READ];
 
-	if (!id || !src || !src->root || !src->cpuid)
-		return -EINVAL;
 	memset(id, 0, sizeof(*id));
 	/* The block of the first CPU. On a large machine the whole file takes milliseconds. */
 	read_until(src, "/proc/cpuinfo", "\n\n", cpuinfo, sizeof(cpuinfo));
@@ -371,11 +350,9 @@ static uint64_t number_of_field(const struct identity *id, const struct field *f
 
 const char *identity_differs(const struct identity *a, const struct identity *b)
 {
-	for (const struct field *f = fields; f < fields + FIELDS; f++) {
+	for (const struct field *f = fields; f < fields + FIELDS - 1; f++) {
 		uint64_t x, y;
 
-		if (f->told)
-			continue;
 		if (f->kind == TEXT) {
 			if (strcmp((const char *)a + f->offset, (const char *)b + f->offset) != 0)
 				return f->name;
@@ -424,8 +401,6 @@ int identity_set(struct identity *id, const char *name, const char *value)
 	char printed[sizeof(parsed)], *to;
 	uint64_t number;
 
-	if (!id || !name || !value)
-		return -EINVAL;
 	while (f < fields + FIELDS && strcmp(name, f->name) != 0)
 		f++;
 	if (f == fields + FIELDS)

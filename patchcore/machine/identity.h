@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which machine this is: the fields that a calibration is valid for.
- *
- * One reader serves both the calibrator, which writes them, and the library,
- * which compares them, so that the two can never disagree. Private.
+ * Which machine this is: the fields that a calibration is valid for. One reader serves both the
+ * calibrator, which writes them, and the library, which compares them, so that the two can never
+ * disagree. Private.
  */
 #ifndef PATCHCORE_MACHINE_IDENTITY_H
 #define PATCHCORE_MACHINE_IDENTITY_H
@@ -49,16 +48,13 @@ extern const struct identity_source identity_here;
 /* identity_line - the first line of a small file. False, and "", if there is none. */
 bool identity_line(const struct identity_source *src, const char *path, char *line, size_t size);
 
-/* identity_read - this machine. 0 or a negative errno. */
+/* identity_read - this machine; identity_read_from - a recorded one. 0 or a negative errno. */
 int identity_read(struct identity *id);
-
-/* identity_read_from - a recorded machine. 0 or a negative errno. */
 int identity_read_from(struct identity *id, const struct identity_source *src);
 
 /*
- * identity_differs - name of the first field in which two machines differ, as
- * the config spells it, NULL if they are the same machine. kernel is not
- * compared; tsc_khz may differ by 1 % (it is read anew at every boot).
+ * identity_differs - name of the first field in which two machines differ, as the config spells it,
+ * NULL if they are the same machine. tsc_khz may differ by 1 % (it is read anew at every boot).
  */
 const char *identity_differs(const struct identity *a, const struct identity *b);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * machine.conf: what a calibration found, and on which machine. Private.
- */
+/* machine.conf: what a calibration found, and on which machine. Private. */
 #ifndef PATCHCORE_MACHINE_MACHINE_CONF_H
 #define PATCHCORE_MACHINE_MACHINE_CONF_H
 
@@ -86,15 +84,12 @@ static inline double machine_conf_p(const struct machine_conf_level *level)
 const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf);
 
 /*
- * machine_conf_find - the path of the config in force: the first that exists
- * in the order of pc_init(). -ENOENT if there is none, -ENAMETOOLONG.
+ * machine_conf_find - the path of the config in force: the first that exists in the order of
+ * pc_init(). -ENOENT if there is none, -ENAMETOOLONG.
+ * machine_conf_default_path - where a calibration run by this user puts it: the user's folder, or
+ * localstatedir for root. -ENOENT if there is no home.
  */
 int machine_conf_find(char *path, size_t size);
-
-/*
- * machine_conf_default_path - where a calibration run by this user puts it: the
- * user's folder, or localstatedir for root. -ENOENT if there is no home.
- */
 int machine_conf_default_path(char *path, size_t size);
 
 /*
@@ -114,6 +109,7 @@ int conf_open(const char *path, char *why, size_t size);
 
 /*
  * machine_conf_read - read the file at that path, which conf_open() opens.
+ * machine_conf_parse - the same of text of that size, behind which a NUL stands.
  *
  * INI, read with inih. Sections and keys that the library does not need are skipped, so that the
  * calibrator may say more; what it needs must be there once, be well formed, and not contradict
@@ -121,11 +117,6 @@ int conf_open(const char *path, char *why, size_t size);
  * fail with.
  */
 int machine_conf_read(struct machine_conf *conf, const char *path, char *why, size_t why_size);
-
-/*
- * machine_conf_parse - the same of text of a known size, which must end in a NUL that is not
- * counted.
- */
 int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size, char *why,
 		       size_t why_size);
 

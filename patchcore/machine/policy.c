@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Safe first: a wait that was measured on another machine, or not well enough, is not used.
- */
+/* Safe first: a wait that was measured on another machine, or not well enough, is not used. */
 #include "patchcore/machine/policy.h"
 
 #include <errno.h>
@@ -34,11 +32,10 @@ static const char *scope_problem(const struct machine_conf *conf, char *text, si
 		return NULL;
 	if (cpus_print(&beyond, list, sizeof(list)) >= sizeof(list))
 		strcpy(list + sizeof(list) - 4, "...");
-	snprintf(
-		text, size,
-		"it was not calibrated on CPU %s, where this program may run: calibrate there too, "
-		"or keep off",
-		list);
+	snprintf(text, size,
+		 "it was not calibrated on CPU %s, where this program may run: calibrate there "
+		 "too, or keep off",
+		 list);
 	return text;
 }
 
@@ -147,15 +144,6 @@ static unsigned surest_level(const struct facts *facts, bool page)
 	return best;
 }
 
-static void wait_by(const struct facts *facts, unsigned level, struct sync *sync)
-{
-	const struct machine_conf_level *wait = &facts->conf.level[level - 1];
-
-	sync->policy = PC_POLICY_WAIT;
-	sync->level = level;
-	sync->waits = wait->waits;
-}
-
 /* Of straddlers of one kind: the sync, and those that it points to. */
 static void choose_sync(const struct facts *facts, enum pc_policy asked, bool page, double accept_p,
 			struct sync *sync, struct sync *other, struct sync *later)
@@ -174,10 +162,13 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked, bool pa
 	/* By name, the caller owns the risk of the surest level there is. */
 	if (asked == PC_POLICY_WAIT && !level)
 		level = surest_level(facts, page);
-	if (level)
-		wait_by(facts, level, sync);
-	else if (asked != PC_POLICY_WAIT && facts->membarrier)
+	if (level) {
+		sync->policy = PC_POLICY_WAIT;
+		sync->level = level;
+		sync->waits = conf->level[level - 1].waits;
+	} else if (asked != PC_POLICY_WAIT && facts->membarrier) {
 		sync->policy = PC_POLICY_MEMBARRIER;
+	}
 	if (asked != PC_POLICY_AUTO || !facts->membarrier)
 		return;
 	if (level) {
@@ -191,8 +182,10 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked, bool pa
 	/* A started change waits, if need be for long, rather than interrupt every executor. */
 	level = accepted_level(facts, conf->levels, conf->long_levels, page, accept_p);
 	if (level) {
-		later->window = sync->window;
-		wait_by(facts, level, later);
+		*later = (struct sync){ .policy = PC_POLICY_WAIT,
+					.level = level,
+					.waits = conf->level[level - 1].waits,
+					.window = sync->window };
 		sync->later = later;
 	}
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which sync this machine allows, what callers have chosen, and what follows from that. Private.
- */
+/* Which sync this machine allows, what callers have chosen, and what follows from that. Private. */
 #ifndef PATCHCORE_MACHINE_POLICY_H
 #define PATCHCORE_MACHINE_POLICY_H
 
@@ -45,9 +43,8 @@ const char *conf_problem(const struct machine_conf *conf, const struct identity 
 void facts_learn(struct facts *facts);
 
 /*
- * policy_choose - the syncs to use for what the caller asked.
- *
- * The policy of one is AUTO when none is safe. reason says why in one line.
+ * policy_choose - the syncs to use for what the caller asked. The policy of one is AUTO when none
+ * is safe. reason says why in one line.
  */
 void policy_choose(const struct facts *facts, enum pc_policy asked, double accept_p,
 		   struct syncs *syncs, char *reason, size_t size);
@@ -74,13 +71,11 @@ struct pc_choice {
 };
 
 /*
- * choice_sync - how straddlers are patched now, and the atomic window. Lock-free
- * and async-signal-safe. NULL before pc_init() and after pc_fini(): entry points
- * return -ESHUTDOWN then.
+ * choice_sync - how straddlers are patched now, and the atomic window. Lock-free and
+ * async-signal-safe. NULL before pc_init() and after pc_fini(): entry points return -ESHUTDOWN
+ * then. choice_sync_of - the same for a caller's own choice; NULL: the process's.
  */
 const struct sync *choice_sync(void);
-
-/* choice_sync_of - the same for a caller's own choice; NULL: the process's. */
 const struct sync *choice_sync_of(const struct pc_choice *choice);
 
 /*
@@ -90,10 +85,11 @@ const struct sync *choice_sync_of(const struct pc_choice *choice);
 struct pc_choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
 			     double accept_p);
 
-/* choice_use - from now on this is the process's own; NULL: there is none. */
+/*
+ * choice_use - from now on this is the process's own; NULL: there is none. choice_in_use - the
+ * process's own choice. The caller keeps choice_use() out meanwhile.
+ */
 void choice_use(struct pc_choice *choice);
-
-/* choice_in_use - the process's own choice. The caller keeps choice_use() out meanwhile. */
 const struct pc_choice *choice_in_use(void);
 
 #endif

@@ -35,8 +35,7 @@ NOPATCH void membarrier_sync_surely(void)
 
 #define MEMBARRIER (SYNC_LEVELS + 1)
 
-/* Of each level, and of membarrier. Relaxed, and a lost update does not matter: it is an estimate.
- */
+/* Of each level, and of membarrier. Relaxed; a lost update does no harm: it is an estimate. */
 static _Atomic(uint64_t) costs[SYNC_LEVELS + 2];
 
 NOPATCH static _Atomic(uint64_t) *cost_at(const struct sync *sync)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What keeps the writes of a straddler apart: a wait, or membarrier. Private.
- */
+/* What keeps the writes of a straddler apart: a wait, or membarrier. Private. */
 #ifndef PATCHCORE_MACHINE_SYNC_H
 #define PATCHCORE_MACHINE_SYNC_H
 
@@ -12,8 +10,7 @@
 struct waits {
 	uint64_t first;	  /* ticks between INT3 and the back part */
 	uint64_t second;  /* ticks between back and front part */
-	uint64_t stretch; /* each is at least so many times the latency of the stores; 0: it is not
-			   */
+	uint64_t stretch; /* each is at least so many times the latency of the stores; 0: no */
 };
 
 struct sync {
@@ -53,22 +50,20 @@ void sync_expect_membarrier(uint64_t ticks);
 /* sync_least - ticks that both waits take at least; 0 under membarrier. */
 uint64_t sync_least(const struct sync *sync);
 
-/* membarrier_register - allow sync by membarrier. 0, or -ENOTSUP. */
+/*
+ * membarrier_register - allow sync by membarrier. 0, or -ENOTSUP.
+ * membarrier_sync - every running thread of the process serialises. 0 or -errno.
+ */
 int membarrier_register(void);
-
-/* membarrier_sync - every running thread of the process serialises. 0 or -errno. */
 int membarrier_sync(void);
 
-/* How often a sync is tried that fails for want of memory. */
-#define SYNC_TRIES 16
-
-/* Ticks after which no fetch is from before, where membarrier has worked and does not any more. */
-#define SYNC_LAST_RESORT (UINT64_C(1) << 28)
-
 /*
- * membarrier_sync_surely - the same, where there is no way back: tried again if it fails, and then
- * replaced by a wait of SYNC_LAST_RESORT.
+ * membarrier_sync_surely - the same, where there is no way back: tried so often if it fails for
+ * want of memory, and then replaced by a wait of so many ticks, after which no fetch is from before
+ * (where membarrier has worked and does not any more).
  */
+#define SYNC_TRIES	 16
+#define SYNC_LAST_RESORT (UINT64_C(1) << 28)
 void membarrier_sync_surely(void);
 
 #endif

@@ -27,12 +27,25 @@ static bool has_word(const char *line, const char *word)
 	return false;
 }
 
-static const char *source_problem(const struct identity_source *src, char *text, size_t size)
+static bool has_rdtscp(const struct identity_source *src)
+{
+	uint32_t regs[4] = { 0 };
+
+	src->cpuid(src->arg, 0x80000000, 0, regs);
+	if (regs[0] < 0x80000001)
+		return false;
+	src->cpuid(src->arg, 0x80000001, 0, regs);
+	return regs[3] >> 27 & 1;
+}
+
+const char *tsc_problem_of(const struct identity_source *src, char *text, size_t size)
 {
 	char available[256], current[64], booted[4096];
-	bool have =
-		identity_line(src, CLOCKS "available_clocksource", available, sizeof(available));
+	bool have;
 
+	if (!has_rdtscp(src))
+		return "this CPU has no RDTSCP, which tells the CPU that a TSC is of";
+	have = identity_line(src, CLOCKS "available_clocksource", available, sizeof(available));
 	if (have && !has_word(available, "tsc")) {
 		snprintf(text, size,
 			 "the kernel does not trust the TSC: its clock sources are %.100s",
@@ -51,24 +64,6 @@ static const char *source_problem(const struct identity_source *src, char *text,
 	if (!have && (has_word(booted, "tsc=unstable") || has_word(booted, "notsc")))
 		return "the kernel was told not to trust the TSC (tsc=unstable or notsc)";
 	return NULL;
-}
-
-static bool has_rdtscp(const struct identity_source *src)
-{
-	uint32_t regs[4] = { 0 };
-
-	src->cpuid(src->arg, 0x80000000, 0, regs);
-	if (regs[0] < 0x80000001)
-		return false;
-	src->cpuid(src->arg, 0x80000001, 0, regs);
-	return regs[3] >> 27 & 1;
-}
-
-const char *tsc_problem_of(const struct identity_source *src, char *text, size_t size)
-{
-	if (!has_rdtscp(src))
-		return "this CPU has no RDTSCP, which tells the CPU that a TSC is of";
-	return source_problem(src, text, size);
 }
 
 const char *tsc_problem(char *text, size_t size)

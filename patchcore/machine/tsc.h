@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * May this machine's TSC be waited by? Private.
- */
+/* May this machine's TSC be waited by? Private. */
 #ifndef PATCHCORE_MACHINE_TSC_H
 #define PATCHCORE_MACHINE_TSC_H
 

@@ -23,10 +23,10 @@ NOPATCH_INLINE void line_for_writing(const void *addr)
 }
 
 /*
- * ticks_now - the TSC, read after every earlier load has completed. After a
- * locked store (which drains the store buffer) this is a time at which that
- * store was globally visible: SDM vol. 2, RDTSC and LFENCE. For what takes long
- * enough, or where a wrong time does no harm; else see moment_now().
+ * ticks_now - the TSC, read after every earlier load has completed. After a locked store (which
+ * drains the store buffer) this is a time at which that store was globally visible: SDM vol. 2,
+ * RDTSC and LFENCE. For what takes long enough, or where a wrong time does no harm; else see
+ * moment_now().
  */
 NOPATCH_INLINE uint64_t ticks_now(void)
 {
@@ -56,16 +56,15 @@ NOPATCH_INLINE struct moment moment_now(void)
 }
 
 /*
- * moment_known - can it be told how long it was from one to the other? Not between
- * two CPUs, nor when the TSC steps back (a guest that was moved).
+ * moment_known - can it be told how long it was from one to the other? Not between two CPUs, nor
+ * when the TSC steps back (a guest that was moved).
  */
 NOPATCH_INLINE bool moment_known(struct moment from, struct moment to)
 {
 	return from.cpu == to.cpu && (int64_t)(to.ticks - from.ticks) >= 0;
 }
 
-/* In less than this no thread leaves a CPU for another one and comes back: three context switches.
- */
+/* In less than that no thread leaves a CPU and comes back: three context switches. */
 #define MOMENT_STAYED 2000
 
 /*
@@ -92,12 +91,11 @@ NOPATCH_INLINE struct moment moment_visible(struct moment asked)
 /*
  * ticks_wait_since - return no earlier than ticks after start, and the last reading.
  *
- * The steps are added up, each between two readings of one CPU's TSC. So neither a
- * migration nor a TSC near its wrap or one that steps back makes the wait shorter,
- * or endless: what a step lasted that cannot be told is waited for again. RDTSCP may
- * not run ahead of what comes before it; and a locked store that depends on the
- * outcome cannot run ahead of RDTSCP: so what follows is late enough. No PAUSE: on
- * recent Intel parts one takes 140 cycles, which would coarsen every wait.
+ * The steps are added up, each between two readings of one CPU's TSC. So neither a migration nor a
+ * TSC near its wrap or one that steps back makes the wait shorter, or endless: what a step lasted
+ * that cannot be told is waited for again. RDTSCP may not run ahead of what comes before it; and a
+ * locked store that depends on the outcome cannot run ahead of RDTSCP: so what follows is late
+ * enough. No PAUSE: on recent Intel parts one takes 140 cycles, which would coarsen every wait.
  */
 NOPATCH_INLINE struct moment ticks_wait_since(struct moment start, uint64_t ticks)
 {
@@ -114,9 +112,8 @@ NOPATCH_INLINE struct moment ticks_wait_since(struct moment start, uint64_t tick
 }
 
 /*
- * ticks_wait_watched - the same, and returns the longest time between two
- * readings of the clock: how long the waiting CPU itself stood still at most.
- * UINT64_MAX: there was a step of which that cannot be told.
+ * ticks_wait_watched - the same, and returns the longest time between two readings of the clock:
+ * how long the waiting CPU itself stood still at most. UINT64_MAX: that cannot be told of a step.
  */
 NOPATCH_INLINE uint64_t ticks_wait_watched(struct moment start, uint64_t ticks)
 {

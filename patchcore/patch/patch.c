@@ -243,10 +243,8 @@ int pc_text_close(void *addr, size_t len)
 	struct thread *self;
 	uint64_t loan;
 	bool all_left;
-	int ret = text_asked(addr, len, &start, &end);
+	int ret = text_enter(addr, len, &start, &end, &self);
 
-	if (ret == 0)
-		ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
 	ret = text_stop_using(&start, &end, &loan);

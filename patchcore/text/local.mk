@@ -7,12 +7,9 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/text/pkeys.h \
 	patchcore/text/text.c \
 	patchcore/text/text.h \
-	patchcore/text/text_forget.c \
-	patchcore/text/text_fork.c \
 	patchcore/text/text_maps.c \
 	patchcore/text/text_maps.h \
-	patchcore/text/text_page.h \
-	patchcore/text/text_way.c
+	patchcore/text/text_page.h
 
 if HAVE_CMOCKA
 patchcore_text_tests = \

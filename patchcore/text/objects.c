@@ -64,16 +64,11 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *data)
 		hash_bytes(UINT64_C(0xcbf29ce484222325), &info->dlpi_addr, sizeof(uintptr_t));
 
 	count_only(info, size, look);
-	if (look->count == look->room) {
-		size_t room = look->room ? look->room * 2 : 16;
-		struct object *more = realloc(look->list, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		look->list = more;
-		look->room = room;
-	}
-	object = &look->list[look->count++];
+	object = realloc(look->list, (look->count + 1) * sizeof(*object));
+	if (!object)
+		return -ENOMEM;
+	look->list = object;
+	object += look->count++;
 	*object = (struct object){ .start = UINTPTR_MAX };
 	seed = hash_bytes(seed, info->dlpi_name, strlen(info->dlpi_name));
 	for (int i = 0; i < info->dlpi_phnum; i++) {

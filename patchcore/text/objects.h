@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The program and its shared libraries, as they come and go. Private.
- */
+/* The program and its shared libraries, as they come and go. Private. */
 #ifndef PATCHCORE_TEXT_OBJECTS_H
 #define PATCHCORE_TEXT_OBJECTS_H
 
@@ -15,7 +13,7 @@ struct object;
 struct objects_view {
 	struct lock lock;
 	struct object *list;
-	size_t count, room;
+	size_t count;
 	uint64_t loads, unloads;
 };
 
@@ -25,32 +23,28 @@ struct objects_view {
 	}
 
 /*
- * objects_unloads - changes when an object is unloaded. Cheap. Not
- * async-signal-safe. In the child of a process that had threads it changes each
- * time: the dynamic linker cannot be asked there, since one of them may have
- * left its lock behind.
+ * objects_unloads - changes when an object is unloaded. Cheap. Not async-signal-safe. In the child
+ * of a process that had threads it changes each time: the dynamic linker cannot be asked there,
+ * since one of them may have left its lock behind.
  */
 uint64_t objects_unloads(void);
 
 /*
- * objects_each_gone - call gone for each object that was loaded when the view was
- * last looked at and is not any more, with the addresses that it covered, and
- * look again. Another object at the same address (another base, file or
- * build-id) does not count as the same; the same file, loaded again at the same
- * place, does.
+ * objects_each_gone - call gone for each object that was loaded when the view was last looked at
+ * and is not any more, with the addresses that it covered, and look again. An object of another
+ * base, file or build-id at the same address is not the same; the same file, loaded again at the
+ * same place, is.
  *
- * To be called before anything is noted down about an address, so that the view
- * knows every object that something was noted about. Cheap when nothing was
- * loaded or unloaded. Waits for the dynamic linker's lock, so the caller must
- * hold none that a callback of dl_iterate_phdr(3) might want. 0 or -ENOMEM.
- * Does nothing in a child as above.
+ * To be called before anything is noted down about an address, so that the view knows every object
+ * that something was noted about. Cheap when nothing was loaded or unloaded. Waits for the dynamic
+ * linker's lock, so the caller must hold none that a callback of dl_iterate_phdr(3) might want. 0
+ * or -ENOMEM. Does nothing in a child as above.
  */
 int objects_each_gone(struct objects_view *view, void (*gone)(uintptr_t start, uintptr_t end));
 
 /*
- * forget_gone - in life/: forget what is in flight in objects that dlclose() took away. To
- * be called, with no lock held, before a site becomes known. Cheap as long as
- * nothing is loaded or unloaded. Not async-signal-safe.
+ * forget_gone - in life/: forget what is in flight in objects that dlclose() took away. To be
+ * called, with no lock held, before a site becomes known. As cheap. Not async-signal-safe.
  */
 void forget_gone(void);
 

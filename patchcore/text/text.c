@@ -6,20 +6,53 @@
 #include "patchcore/text/text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "patchcore/machine/policy.h"
 #include "patchcore/mapping.h"
 #include "patchcore/site/fork.h"
+#include "patchcore/text/objects.h"
 #include "patchcore/text/text_page.h"
+
+#ifndef PR_GET_MDWE
+#define PR_GET_MDWE 66 /* Linux 6.3 */
+#endif
 
 struct table text_pages = TABLE_INIT(struct page);
 struct lock text_lock = LOCK_INIT;
-uint64_t text_forgets;
-__thread int text_refused_with __attribute__((tls_model("initial-exec")));
+static uint64_t text_forgets; /* how often a page was forgotten, under text_lock */
 
-int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
+/* What mprotect(2) refused the last text_borrow() of this thread with; 0 if it was not that. */
+static __thread int text_refused_with __attribute__((tls_model("initial-exec")));
+
+/*
+ * page_granule - with text_lock: the bytes whose protection changes together there. Of a page
+ * without users nothing is known: something else may lie there now.
+ */
+static size_t page_granule(const struct page *page)
+{
+	return page && (page->users || page->owed) ? page->granule : TEXT_PAGE;
+}
+
+/* page_lose_users - with text_lock: from now on no loan and no opening of before counts. */
+static void page_lose_users(struct page *page)
+{
+	page->users = 0;
+	atomic_store_explicit(&page->forgotten, ++text_forgets, memory_order_relaxed);
+}
+
+/* page_has_changed - was it forgotten since that loan? Then its users are of other code. */
+static bool page_has_changed(const struct page *page, uint64_t loan)
+{
+	return atomic_load_explicit(&page->forgotten, memory_order_relaxed) >= loan;
+}
+
+/* The pages of [addr, addr + len). -EINVAL: none, or it wraps. */
+static int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
 {
 	uintptr_t last = (uintptr_t)addr + len - 1;
 
@@ -28,6 +61,19 @@ int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
 	*start = page_of((uintptr_t)addr);
 	*end = page_of(last) + TEXT_PAGE;
 	return 0;
+}
+
+/*
+ * May it be written by this process? Not where its alias is the memory of the process that it was
+ * forked from.
+ */
+NOPATCH static bool page_may_be_written(const struct page *page)
+{
+	if (!page_shift(page))
+		return true;
+	if (page->callers)
+		return page->process == atomic_load_explicit(&process_epoch, memory_order_relaxed);
+	return !atomic_load_explicit(&page->stale, memory_order_relaxed);
 }
 
 bool text_is_open(uintptr_t start, uintptr_t end)
@@ -43,6 +89,13 @@ bool text_is_open(uintptr_t start, uintptr_t end)
 static bool needs_giving_back(const struct page *page)
 {
 	return page && (page->owed || page->changing);
+}
+
+/* Nothing is mapped: the alias is the caller's to unmap. */
+static void leave_callers_alias(struct page *page)
+{
+	page->callers = false;
+	atomic_store_explicit(&page->shift, 0, memory_order_relaxed);
 }
 
 /* What is not mapped any more has no protection to get back. */
@@ -69,6 +122,7 @@ static int give_back_pages(uintptr_t start, uintptr_t end)
 
 	for (uintptr_t p = start; p < end; p = to) {
 		const struct page *first = page_find(p), *page;
+		bool is_callers;
 		int failed = 0;
 
 		to = p + TEXT_PAGE;
@@ -78,13 +132,14 @@ static int give_back_pages(uintptr_t start, uintptr_t end)
 		       page_shift(page) == page_shift(first) && page->prot == first->prot &&
 		       page->callers == first->callers)
 			to += TEXT_PAGE;
-		if (first->callers)
-			alias_return(p, to);
-		else if (page_shift(first))
+		is_callers = first->callers;
+		if (!is_callers && page_shift(first))
 			failed = alias_end(p, to);
-		else if (!(first->prot & PROT_WRITE))
+		else if (!is_callers && !(first->prot & PROT_WRITE))
 			failed = protect_again(p, to, first->prot);
 		for (uintptr_t at = p; at < to; at += TEXT_PAGE) {
+			if (is_callers)
+				leave_callers_alias(page_find(at));
 			page_find(at)->owed = failed < 0;
 			page_find(at)->changing &= failed < 0;
 		}
@@ -164,30 +219,29 @@ static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t en
 		uintptr_t at = p + (uintptr_t)wish->shift;
 		const struct mapping *alias = mappings_find(wish->callers, wish->callers_count, at);
 		const struct page *page = page_find(p);
-		struct origin origin = mapping_origin(map, p), other;
 
-		if (!alias || !(alias->prot & PROT_WRITE) || !alias->shared || !map->shared)
-			return -EINVAL;
-		other = mapping_origin(alias, at);
-		if (!origin_same(&origin, &other))
+		if (!alias || !(alias->prot & PROT_WRITE) || !alias->shared || !map->shared ||
+		    !origin_same(mapping_origin(map, p), mapping_origin(alias, at)))
 			return -EINVAL;
 		if ((page->users || page_shift(page)) &&
 		    !(page->callers && page_shift(page) == wish->shift &&
 		      page_may_be_written(page)))
 			return -EBUSY;
 	}
-	if (wish->callers) {
-		alias_use(start, end, wish->shift);
-		note_changed(start, end);
-		return 0;
+	for (uintptr_t p = start; wish->callers && p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		page->callers = true;
+		page->process = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+		atomic_store_explicit(&page->shift, wish->shift, memory_order_relaxed);
 	}
+	/* What has an alias already is written through that. */
 	while (start < end && ret == 0) {
 		bool aliased = page_shift(page_find(start)), used = page_find(start)->users;
 		uintptr_t to = start + TEXT_PAGE;
 
 		for (; to < end && (page_shift(page_find(to)) != 0) == aliased; to += TEXT_PAGE)
 			used |= page_find(to)->users > 0;
-		/* What has an alias already is written through that. */
 		if (!aliased && wish->alias)
 			ret = used ? -EBUSY : alias_make(start, to);
 		else if (!aliased)
@@ -291,7 +345,8 @@ static int use_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
 	return ret;
 }
 
-int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan)
+/* One user more for whole pages. 0 or -errno. *loan: when it was. */
+static int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan)
 {
 	return use_pages(&(struct wish){ .loan = loan }, start, end);
 }
@@ -349,6 +404,37 @@ int text_give_back(void)
 	return ret;
 }
 
+static int take_from_borrowers(struct entry *entry, void *unused)
+{
+	struct page *page = (struct page *)entry;
+	unsigned opens = atomic_load_explicit(&page->opens, memory_order_relaxed);
+
+	(void)unused;
+	if (page->users <= opens)
+		return 0;
+	page_lose_users(page);
+	page->users = opens;
+	page->owed = !opens && !page_shift(page);
+	return 0;
+}
+
+/* Of a huge page with the first of its parts. */
+static int give_back_owed(struct entry *entry, void *unused)
+{
+	const struct page *page = (struct page *)entry;
+
+	(void)unused;
+	if (page->owed && !page_shift(page) && !page->changing)
+		text_return(entry->addr, entry->addr + TEXT_PAGE, 0);
+	return 0;
+}
+
+void text_give_back_borrowed(void)
+{
+	table_each(&text_pages, take_from_borrowers, NULL);
+	table_each(&text_pages, give_back_owed, NULL);
+}
+
 /* --- Closing --------------------------------------------------------------------------------- */
 
 int text_stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan)
@@ -376,15 +462,6 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan)
 }
 
 /* --- One patch ------------------------------------------------------------------------------- */
-
-NOPATCH bool page_may_be_written(const struct page *page)
-{
-	if (!page_shift(page))
-		return true;
-	if (page->callers)
-		return page->process == atomic_load_explicit(&process_epoch, memory_order_relaxed);
-	return !atomic_load_explicit(&page->stale, memory_order_relaxed);
-}
 
 NOPATCH bool text_is_stale(uintptr_t addr)
 {
@@ -461,7 +538,7 @@ void text_return_kept(struct text_span *span)
 {
 	uintptr_t start, end;
 
-	/* For this very thread the gate of a fork is open: see text_fork.c. */
+	/* For this very thread the gate of a fork is open: see alias.c. */
 	if (__builtin_expect(fork_is_mine(thread_here), 0))
 		text_copy_again(span);
 	if (span->loan && text_range(span->addr, span->len, &start, &end) == 0)
@@ -480,26 +557,126 @@ void text_keep(void)
 	fork_leave(thread_here);
 }
 
+/* --- Pages whose code is gone ----------------------------------------------------------------- */
+
+/* Called with text_lock held. */
+static void forget_page(struct page *page)
+{
+	/* First of all, so that no patcher begins to write. */
+	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
+	page_lose_users(page);
+	page->owed = false;
+	page->granule = TEXT_PAGE;
+	if (page->callers)
+		leave_callers_alias(page);
+	else if (page_shift(page))
+		alias_forget(page);
+}
+
+/* With text_lock: is it gone with [start, end)? A part of a huge page is not. *to: its end. */
+static bool is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to)
+{
+	size_t granule = page_granule(page_find(page));
+	uintptr_t first = page & ~(granule - 1);
+
+	*to = first + granule;
+	return first >= start && first < end && end - first >= granule;
+}
+
+/*
+ * What was made writable for it on pages that stay is given back; the others are not touched. A
+ * huge page is given back once, however many of its parts the span has.
+ */
+void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
+{
+	uintptr_t first, last, to;
+
+	if (span->loan && text_range(span->addr, span->len, &first, &last) == 0) {
+		for (uintptr_t p = first; p < last; p = to) {
+			bool gone;
+
+			lock_take(&text_lock);
+			gone = is_gone(p, start, end, &to);
+			lock_drop(&text_lock);
+			if (!gone)
+				text_return(p, p + TEXT_PAGE, span->loan);
+		}
+	}
+	span->loan = 0;
+}
+
+void text_forget(uintptr_t start, uintptr_t end)
+{
+	uintptr_t to;
+
+	lock_take(&text_lock);
+	for (uintptr_t p = page_of(start + TEXT_PAGE - 1); p < end && end - p >= TEXT_PAGE;
+	     p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		if (page && is_gone(p, start, end, &to))
+			forget_page(page);
+	}
+	lock_drop(&text_lock);
+}
+
+struct maps {
+	struct mapping *list;
+	int count;
+};
+
+/* Unless the mapping there is what this library made of it. */
+static int forget_if_gone(struct entry *entry, void *arg)
+{
+	const struct maps *maps = arg;
+	const struct mapping *map = mappings_find(maps->list, maps->count, entry->addr);
+	struct page *page = (struct page *)entry;
+
+	if ((page->users || page->owed || page_shift(page)) &&
+	    !(map && origin_same(mapping_origin(map, entry->addr), page->origin) &&
+	      (page_shift(page) || (map->prot & PROT_WRITE))))
+		forget_page(page);
+	return 0;
+}
+
+void text_forget_unmapped(void)
+{
+	static _Atomic(uint64_t) seen; /* written under text_lock */
+	uint64_t unloads = objects_unloads();
+	struct maps now;
+
+	if (atomic_load_explicit(&seen, memory_order_acquire) == unloads)
+		return;
+	/* Now, that what is mapped there since has no change in flight yet. */
+	forget_gone();
+	lock_take(&text_lock);
+	now.count = mappings_read(0, UINTPTR_MAX, &now.list);
+	/* Without memory it is left to the next call. */
+	if (now.count >= 0) {
+		table_each(&text_pages, forget_if_gone, &now);
+		atomic_store_explicit(&seen, unloads, memory_order_release);
+	}
+	free(now.list);
+	lock_drop(&text_lock);
+}
+
 /* --- The public functions -------------------------------------------------------------------- */
 
-int text_asked(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
+int text_enter(const void *addr, size_t len, uintptr_t *start, uintptr_t *end, struct thread **self)
 {
 	int ret = text_range(addr, len, start, end);
 
 	if (ret < 0)
 		return ret;
-	return choice_sync() ? 0 : -ESHUTDOWN;
+	return choice_sync() ? fork_enter(self) : -ESHUTDOWN;
 }
 
 static int use_asked(const struct wish *wish, void *addr, size_t len)
 {
 	uintptr_t start, end;
-	int ret = text_asked(addr, len, &start, &end);
 	struct thread *self;
+	int ret = text_enter(addr, len, &start, &end, &self);
 
-	if (ret < 0)
-		return ret;
-	ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
 	ret = use_pages(wish, start, end);
@@ -527,20 +704,126 @@ int pc_text_use_alias(void *addr, size_t len, void *writable)
 	struct wish wish = { .opens = 1, .shift = (intptr_t)writable - (intptr_t)addr };
 	uintptr_t start, end, alias_start, alias_end;
 	struct mapping *map;
-	int ret = text_asked(addr, len, &start, &end);
+	int ret = text_range(addr, len, &start, &end);
 
-	if (ret == 0)
-		ret = text_range(writable, len, &alias_start, &alias_end);
-	/* Whole pages of it, which are as far away. */
-	if (ret == 0 && (wish.shift == 0 || wish.shift % (ptrdiff_t)TEXT_PAGE != 0))
-		ret = -EINVAL;
 	if (ret < 0)
 		return ret;
+	if (!choice_sync())
+		return -ESHUTDOWN;
+	/* Whole pages of it, which are as far away. */
+	if (text_range(writable, len, &alias_start, &alias_end) < 0 || wish.shift == 0 ||
+	    wish.shift % (ptrdiff_t)TEXT_PAGE != 0)
+		return -EINVAL;
 	wish.callers_count = mappings_read(alias_start, alias_end, &map);
 	wish.callers = map;
 	ret = wish.callers_count ? wish.callers_count : -EINVAL;
 	if (ret > 0)
 		ret = use_asked(&wish, addr, len);
 	free(map);
+	return ret;
+}
+
+/* --- How a change would be written, in words ------------------------------------------------- */
+
+/* What of this process could have forbidden it; the kernel does not say which. */
+static const char *suspect(void)
+{
+	FILE *status, *enforce;
+	int mode = 0, enforcing = 0;
+	char line[256];
+
+	if (prctl(PR_GET_MDWE, 0, 0, 0, 0) > 0)
+		return "PR_SET_MDWE is in force";
+	status = fopen("/proc/self/status", "re");
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "Seccomp: %d", &mode) == 1)
+			break;
+	if (status)
+		fclose(status);
+	if (mode > 0)
+		return "a seccomp filter is in force";
+	enforce = fopen("/sys/fs/selinux/enforce", "re");
+	if (enforce) {
+		enforcing = getc(enforce) == '1';
+		fclose(enforce);
+	}
+	return enforcing ? "SELinux is enforcing" : "a security module, perhaps";
+}
+
+/* All of it is open. */
+static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, char *reason,
+		    size_t size)
+{
+	const struct page *aliased = NULL;
+
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		if (!page_may_be_written(page)) {
+			*way = PC_TEXT_ALIAS;
+			snprintf(reason, size, "the alias is shared with the parent process: %s",
+				 page->callers ? "it is the caller's, and is not copied"
+					       : "no copy was made when it forked");
+			return -EACCES;
+		}
+		if (page_shift(page))
+			aliased = page;
+	}
+	*way = aliased ? PC_TEXT_ALIAS : PC_TEXT_OPEN;
+	if (aliased)
+		snprintf(reason, size, "written through an alias at %p",
+			 (void *)page_alias(aliased));
+	else
+		snprintf(reason, size, "the pages are kept writable");
+	return 0;
+}
+
+/* None is kept open: each change borrows the pages, as is done here. */
+static int say_protect(uintptr_t start, uintptr_t end, char *reason, size_t size)
+{
+	uint64_t loan;
+	int ret = text_borrow(start, end, &loan);
+	const char *name = strerrorname_np(text_refused_with);
+	const char *what = "no memory for it, or too many mappings";
+
+	if (ret == 0) {
+		what = page_find(start)->prot & PROT_WRITE
+			       ? "the pages are writable already, which each change looks up"
+			       : "each change makes the pages writable and gives their protection "
+				 "back";
+		text_return(start, end, loan);
+	} else if (ret == -EFAULT) {
+		what = "some of it is not mapped";
+	} else if (ret == -EPERM) {
+		what = "a shared mapping: a change shows wherever the same is mapped, see "
+		       "pc_text_open_shared()";
+	} else if (ret == -EACCES) {
+		what = "/proc/self/maps cannot be read";
+	}
+	if (ret == -EACCES && text_refused_with)
+		snprintf(reason, size, "mprotect was denied with %s: %s", name ? name : "?",
+			 suspect());
+	else
+		snprintf(reason, size, "%s", what);
+	return ret;
+}
+
+int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, size_t size)
+{
+	uintptr_t start, end;
+	struct thread *self;
+	int ret = way ? text_enter(addr, len, &start, &end, &self) : -EINVAL, cancel;
+
+	if (ret < 0)
+		return ret;
+	cancel = cancel_hold();
+	if (!reason)
+		size = 0;
+	text_forget_unmapped();
+	*way = PC_TEXT_PROTECT;
+	ret = text_is_open(start, end) ? say_open(start, end, way, reason, size)
+				       : say_protect(start, end, reason, size);
+	cancel_let(cancel);
+	fork_leave(self);
 	return ret;
 }

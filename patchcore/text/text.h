@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Pages of code: which are writable, and making them so. Private; the public
- * half is mapping.h.
- */
+/* Pages of code: which are writable, and making them so. Private; the public half is mapping.h. */
 #ifndef PATCHCORE_TEXT_TEXT_H
 #define PATCHCORE_TEXT_TEXT_H
 
@@ -15,10 +12,10 @@
  * Async-signal-safe where a caller holds the pages open or aliased; it waits only while another
  * thread forks. Else the pages are made writable and the span says so. -EFAULT, -EACCES,
  * -ENOMEM, -EPERM (others see what is changed there): nothing changed, and the caller is outside.
+ *
+ * text_end - that patch is written: leave. Async-signal-safe unless span->loan.
  */
 int text_begin(struct text_span *span, void *addr, size_t len);
-
-/* text_end - that patch is written: leave. Async-signal-safe unless span->loan. */
 void text_end(struct text_span *span);
 
 /*
@@ -37,36 +34,28 @@ bool text_span_is_ours(const struct text_span *span);
 bool text_is_stale(uintptr_t addr);
 
 /*
- * text_read - copy len bytes of code, whose protection stays what it is.
- *
- * 0; 1: they are there, but loads may fault (execute-only code). -EFAULT: not mapped,
- * or cannot be read. -EACCES: the system allows no such look. Not one access: what
- * changes meanwhile may be read in part. Async-signal-safe.
+ * text_read - copy len bytes of code, whose protection stays what it is. 0; 1: they are there, but
+ * loads may fault (execute-only code). -EFAULT: not mapped, or cannot be read. -EACCES: the system
+ * allows no such look. What changes meanwhile may be read in part. Async-signal-safe.
  */
 int text_read(void *buffer, const void *addr, size_t len);
 
 /*
- * text_forget - [start, end) was unmapped, or is about to be, by its owner. Pages that
- * lie in it as a whole are no longer open, and aliases are given up; what is mapped there
- * is not touched. No patch there may be under way.
- *
- * text_end_outside - text_end() of a change there that is given up.
+ * text_forget - [start, end) was unmapped, or is about to be, by its owner. Pages that lie in it as
+ * a whole are no longer open, and aliases are given up; what is mapped there is not touched. No
+ * patch there may be under way. text_end_outside - text_end() of a change there that is given up.
  */
 void text_forget(uintptr_t start, uintptr_t end);
 void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end);
 
 /*
- * text_forget_unmapped - the same for pages of objects that dlclose() took away,
- * also where others are mapped there since. Costs next to nothing unless an
- * object was unloaded since the last call. Not async-signal-safe, and takes no
- * lock of the dynamic linker while it holds its own.
+ * text_forget_unmapped - the same for pages of objects that dlclose() took away, also where others
+ * are mapped there since. Costs next to nothing unless an object was unloaded since the last call.
+ * Not async-signal-safe, and takes no lock of the dynamic linker while it holds its own.
  */
 void text_forget_unmapped(void);
 
-/*
- * text_give_back - close all that is open. No patch may be under way. 0, or what
- * pc_text_close() failed with.
- */
+/* text_give_back - close all that is open; no patch is under way. 0, or as pc_text_close(). */
 int text_give_back(void);
 
 /*

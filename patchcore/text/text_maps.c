@@ -96,13 +96,13 @@ size_t mapping_page_size(uintptr_t addr)
 	bool inside = false;
 
 	while (file && getline(&line, &size, file) > 0) {
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
 			inside = addr >= start && addr < end;
-		else if (inside && sscanf(line, "KernelPageSize: %lu kB", &kib) == 1)
+		} else if (inside && sscanf(line, "KernelPageSize: %lu kB", &kib) == 1) {
+			page = kib * 1024;
 			break;
+		}
 	}
-	if (file && inside && !feof(file))
-		page = kib * 1024;
 	free(line);
 	if (file)
 		fclose(file);

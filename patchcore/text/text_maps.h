@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the kernel says is mapped where. Private.
- */
+/* What the kernel says is mapped where. Private. */
 #ifndef PATCHCORE_TEXT_TEXT_MAPS_H
 #define PATCHCORE_TEXT_TEXT_MAPS_H
 
@@ -26,8 +24,8 @@ struct mapping {
 };
 
 /*
- * mappings_read - those that share a byte with [start, end), in order. Their
- * number, or -EACCES, -ENOMEM. The caller frees *list.
+ * mappings_read - those that share a byte with [start, end), in order. Their number, or -EACCES,
+ * -ENOMEM. The caller frees *list.
  */
 int mappings_read(uintptr_t start, uintptr_t end, struct mapping **list);
 
@@ -37,15 +35,14 @@ const struct mapping *mappings_find(const struct mapping *list, int count, uintp
 /* mapping_origin - what the page at addr, inside it, shows. */
 struct origin mapping_origin(const struct mapping *map, uintptr_t addr);
 
-static inline bool origin_same(const struct origin *a, const struct origin *b)
+static inline bool origin_same(struct origin a, struct origin b)
 {
-	return a->device == b->device && a->inode == b->inode && a->offset == b->offset;
+	return a.device == b.device && a.inode == b.inode && a.offset == b.offset;
 }
 
 /*
- * mapping_page_size - of the pages that the mapping at addr is made of, bytes:
- * more than the usual if they are huge by MAP_HUGETLB or hugetlbfs. The usual
- * where the kernel does not say. Slow.
+ * mapping_page_size - of the pages that the mapping at addr is made of, bytes: more than the usual
+ * by MAP_HUGETLB or hugetlbfs. The usual where the kernel does not say. Slow.
  */
 size_t mapping_page_size(uintptr_t addr);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is known of a page of code. Shared by this room and pc_text_close() alone.
- */
+/* What is known of a page of code. Shared by this room and pc_text_close() alone. */
 #ifndef PATCHCORE_TEXT_TEXT_PAGE_H
 #define PATCHCORE_TEXT_TEXT_PAGE_H
 
@@ -34,7 +32,6 @@ struct page {
 
 extern struct table text_pages;
 extern struct lock text_lock; /* nests outside text_pages.lock, inside drain_lock */
-extern uint64_t text_forgets; /* how often a page was forgotten, under text_lock */
 
 NOPATCH_INLINE uintptr_t page_of(uintptr_t addr)
 {
@@ -44,28 +41,6 @@ NOPATCH_INLINE uintptr_t page_of(uintptr_t addr)
 NOPATCH_INLINE struct page *page_find(uintptr_t addr)
 {
 	return (struct page *)table_find(&text_pages, page_of(addr));
-}
-
-/*
- * page_granule - with text_lock: the bytes whose protection changes together there. Of a page
- * without users nothing is known: something else may lie there now.
- */
-static inline size_t page_granule(const struct page *page)
-{
-	return page && (page->users || page->owed) ? page->granule : TEXT_PAGE;
-}
-
-/* page_lose_users - with text_lock: from now on no loan and no opening of before counts. */
-static inline void page_lose_users(struct page *page)
-{
-	page->users = 0;
-	atomic_store_explicit(&page->forgotten, ++text_forgets, memory_order_relaxed);
-}
-
-/* page_has_changed - was it forgotten since that loan? Then its users are of other code. */
-NOPATCH_INLINE bool page_has_changed(const struct page *page, uint64_t loan)
-{
-	return atomic_load_explicit(&page->forgotten, memory_order_relaxed) >= loan;
 }
 
 NOPATCH_INLINE ptrdiff_t page_shift(const struct page *page)
@@ -91,34 +66,21 @@ NOPATCH_INLINE bool page_is_open(const struct page *page)
 	return page && atomic_load_explicit(&page->opens, memory_order_acquire) > 0;
 }
 
-/*
- * What mprotect(2) refused the last text_borrow() of this thread with; 0 if it
- * was not that.
- */
-extern __thread int text_refused_with __attribute__((tls_model("initial-exec")));
-
 /* text_is_open - does some caller have all these pages open? Async-signal-safe. */
 bool text_is_open(uintptr_t start, uintptr_t end);
 
-/* text_range - the pages of [addr, addr + len). -EINVAL: none, or it wraps. */
-int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end);
-
-/* text_asked - the same for a public function. -EINVAL as above, -ESHUTDOWN. */
-int text_asked(const void *addr, size_t len, uintptr_t *start, uintptr_t *end);
+/*
+ * text_enter - for a public function: the pages of [addr, addr + len), and enter the library
+ * (fork_enter()). -EINVAL: none, or it wraps. -ESHUTDOWN, -EAGAIN.
+ */
+int text_enter(const void *addr, size_t len, uintptr_t *start, uintptr_t *end,
+	       struct thread **self);
 
 /*
- * page_may_be_written - by this process? Not where its alias is the memory of the process that
- * it was forked from. Async-signal-safe.
+ * text_return - one user less for whole pages that were on that loan: other code may have been
+ * mapped at a page that was forgotten since, and be on loan. Of loan 0 no page is: only what is
+ * owed is given back. 0 or -errno; what could not be given back is tried again later.
  */
-bool page_may_be_written(const struct page *page);
-
-/*
- * text_borrow, text_return - one user more or less for whole pages. 0 or -errno; what could not be
- * given back is tried again later. The loan says when it was: other code may have been mapped at a
- * page that was forgotten since, and be on loan. Of loan 0 no page is: only what is owed is given
- * back.
- */
-int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan);
 int text_return(uintptr_t start, uintptr_t end, uint64_t loan);
 
 /*
@@ -131,34 +93,18 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan);
 
 /* --- Pages that are written through a second mapping (alias.c). All under text_lock ----------- */
 
-/* The pages that have one of the library's own, in order. */
-extern struct page *alias_first;
-
 /*
- * alias_make - for pages that are in the table, have none, and are all of one
- * mapping. 0, or -EACCES, -EINVAL (part of a huge page), -ENOMEM, -EMFILE,
- * -ENFILE, -EFAULT (cannot be read) and nothing has changed.
+ * alias_make - for pages that are in the table, have none, and are all of one mapping. 0, or
+ * -EACCES, -EINVAL (part of a huge page), -ENOMEM, -EMFILE, -ENFILE, -EFAULT (cannot be read) and
+ * nothing has changed.
+ *
+ * alias_end - make them private memory with page->prot again, as they read now. All have one alias
+ * and one protection. Errors as alias_make().
  */
 int alias_make(uintptr_t start, uintptr_t end);
-
-/*
- * alias_end - make them private memory with page->prot again, as they read
- * now. All have one alias and one protection. Errors as alias_make(), and
- * nothing has changed.
- */
 int alias_end(uintptr_t start, uintptr_t end);
-
-/*
- * alias_use, alias_return - the same for an alias of the caller's, so far from the code: noted
- * down and given up, and nothing is mapped..
- */
-void alias_use(uintptr_t start, uintptr_t end, ptrdiff_t shift);
-void alias_return(uintptr_t start, uintptr_t end);
 
 /* alias_forget - the page is gone, only its alias is still there. */
 void alias_forget(struct page *page);
-
-/* alias_memory - new memory to map, as a file. Its descriptor or -errno. */
-int alias_memory(size_t len);
 
 #endif

@@ -104,7 +104,7 @@ static void set_bit(sigset_t *set, bool on)
 
 static void send_to_self(const siginfo_t *info)
 {
-	syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), SIGTRAP, info);
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGTRAP, info);
 }
 
 /* --- Masks ----------------------------------------------------------------------- */

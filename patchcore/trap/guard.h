@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the library and libpatchcore_guard meet. Private.
- *
- * The library looks the guard up by name when it takes SIGTRAP, because either
- * may be linked statically, preloaded or loaded late.
+ * Where the library and libpatchcore_guard meet. Private. The library looks the guard up by name
+ * when it takes SIGTRAP, because either may be linked statically, preloaded or loaded late.
  */
 #ifndef PATCHCORE_TRAP_GUARD_H
 #define PATCHCORE_TRAP_GUARD_H
@@ -23,8 +21,8 @@ struct guard {
 	/* Hand the program's own SIGTRAP dispositions to chain; NULL: no longer. */
 	void (*attach)(guard_chain_fn *chain);
 	/*
-	 * For the trap handler: a SIGTRAP was sent to a thread that believes to
-	 * have it blocked. True: it is kept until the thread wants it.
+	 * For the trap handler: a SIGTRAP was sent to a thread that believes to have it blocked.
+	 * True: it is kept until the thread wants it.
 	 */
 	bool (*holds)(const siginfo_t *info, void *context);
 };

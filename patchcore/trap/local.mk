@@ -5,8 +5,7 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/trap/probe.c \
 	patchcore/trap/signals.c \
 	patchcore/trap/trap.c \
-	patchcore/trap/trap.h \
-	patchcore/trap/trap_install.c
+	patchcore/trap/trap.h
 
 # For programs that block SIGTRAP or take it themselves.
 lib_LTLIBRARIES += libpatchcore_guard.la

@@ -1,25 +1,334 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Would a thread that meets an INT3 of ours survive it?
+ * SIGTRAP: taking it, keeping it, giving it back; the disposition that the program sees meanwhile,
+ * and what the kernel would do by it. And: would a thread that meets an INT3 of ours survive it?
+ *
+ * The handler reads that without a lock: there are two copies, of which a counter names the valid
+ * one, and a reader that was overtaken reads again. So it is whole also in the child of a fork()
+ * that came in the middle of a change.
  */
 #include "patchcore/signals.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
+#include <ucontext.h>
 
+#include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/task.h"
+#include "patchcore/machine/wait.h"
 #include "patchcore/merge/others.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"
+#include "patchcore/trap/guard.h"
 #include "patchcore/trap/trap.h"
 
 #define MOMENTS 3 /* milliseconds */
 
 /* The frame that the kernel writes where it does not tell: AVX-512 and a margin. */
 #define FRAME_DEFAULT 4096u
+
+/*
+ * How long, in ticks, the library relies on a look at the handler of SIGTRAP: the system call
+ * costs as much as the stores of a whole patch.
+ */
+#define CHECK_TICKS UINT64_C(1000000)
+
+/* As the kernel knows it, but without a restorer, which is libc's business. */
+static struct {
+	_Atomic(uintptr_t) handler;
+	_Atomic(uint64_t) mask;
+	_Atomic(unsigned long) flags;
+} copies[2];
+static _Atomic(unsigned) version; /* copies[version % 2] is valid */
+
+/* Around changes of the disposition: the process_epoch of who holds it, 0: nothing does. */
+static _Atomic(uint32_t) locked;
+static _Atomic(bool) installed;		    /* written under the lock */
+static _Atomic(const struct guard *) guard; /* NULL without libpatchcore_guard; likewise */
+
+/*
+ * Changes of the disposition exclude each other, threads and signal handlers alike. Returns the
+ * mask that unlocking restores. A holder has all signals blocked and no patched code to run, so it
+ * is soon done, unless a thread of a higher priority spins on its CPU.
+ *
+ * A handler that takes it is not inside the library, and a fork waits for none. So a child may be
+ * born with the lock held: by a thread of another process, which it does not wait for. What that
+ * was changing is whole, or is put right by the next that changes it.
+ */
+NOPATCH static uint64_t lock_chain(void)
+{
+	uint64_t mask = kernel_mask(SIG_BLOCK, ~UINT64_C(0));
+	uint32_t holder = 0, me;
+
+	if (fork_is_new())
+		fork_adopt();
+	me = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+	/* Acquire: pairs with the release in unlock_chain(). */
+	while (!atomic_compare_exchange_strong_explicit(&locked, &holder, me, memory_order_acquire,
+							memory_order_relaxed)) {
+		if (holder != me)
+			continue;
+		nap();
+		holder = 0;
+	}
+	return mask;
+}
+
+NOPATCH static void unlock_chain(uint64_t mask)
+{
+	atomic_store_explicit(&locked, 0, memory_order_release);
+	kernel_mask(SIG_SETMASK, mask);
+}
+
+NOPATCH static void put_disposition(struct kernel_action now)
+{
+	unsigned next = atomic_load(&version) + 1;
+
+	atomic_store(&copies[next % 2].handler, now.handler);
+	atomic_store(&copies[next % 2].mask, now.mask);
+	atomic_store(&copies[next % 2].flags, now.flags);
+	atomic_store(&version, next);
+}
+
+NOPATCH static unsigned read_disposition(struct kernel_action *now)
+{
+	unsigned seen;
+
+	do {
+		seen = atomic_load(&version);
+		now->handler = atomic_load(&copies[seen % 2].handler);
+		now->mask = atomic_load(&copies[seen % 2].mask);
+		now->flags = atomic_load(&copies[seen % 2].flags);
+	} while (atomic_load(&version) != seen);
+	return seen;
+}
+
+static struct kernel_action as_kernel(const struct sigaction *action)
+{
+	return (struct kernel_action){
+		.handler = (uintptr_t)action->sa_handler,
+		.flags = (unsigned)action->sa_flags,
+		.mask = action->sa_mask.__val[0],
+	};
+}
+
+static struct sigaction as_libc(const struct kernel_action *action)
+{
+	return (struct sigaction){
+		.sa_handler = (void (*)(int))action->handler,
+		.sa_flags = (int)action->flags,
+		.sa_mask = { { action->mask } },
+	};
+}
+
+void trap_chain_get(struct sigaction *action)
+{
+	struct kernel_action now;
+
+	read_disposition(&now);
+	*action = as_libc(&now);
+}
+
+NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
+{
+	const struct guard *helper = atomic_load_explicit(&guard, memory_order_acquire);
+	const struct kernel_action dfl = { 0 }; /* SIG_DFL is 0 */
+	bool synchronous = info->si_code > 0, first = true;
+	struct kernel_action now;
+	uint64_t mask;
+
+	if (!synchronous && helper && helper->holds(info, context))
+		return;
+	do {
+		unsigned seen = read_disposition(&now);
+
+		if (!now.handler || !(now.flags & SA_RESETHAND))
+			break;
+		/* Of two threads only one gets the handler; the other looks again. */
+		mask = lock_chain();
+		first = atomic_load(&version) == seen;
+		if (first)
+			put_disposition(dfl);
+		unlock_chain(mask);
+	} while (!first);
+	/* The kernel does not let a synchronous trap be ignored; nor do we. */
+	if (now.handler == (uintptr_t)SIG_IGN && !synchronous)
+		return;
+	if (now.handler == (uintptr_t)SIG_DFL || now.handler == (uintptr_t)SIG_IGN) {
+		/* SIGTRAP is blocked here, so this is delivered when the handler returns. */
+		kernel_action(SIGTRAP, &dfl, NULL);
+		sys_call(SYS_tgkill, sys_call(SYS_getpid), sys_call(SYS_gettid), SIGTRAP);
+		return;
+	}
+	/* With the kernel's mask for it, not our handler's. sigreturn restores the thread's. */
+	memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof(mask));
+	mask |= now.mask;
+	if (!(now.flags & SA_NODEFER))
+		mask |= kernel_bit(SIGTRAP);
+	kernel_mask(SIG_SETMASK, mask);
+	if (now.flags & SA_SIGINFO)
+		((void (*)(int, siginfo_t *, void *))now.handler)(signal, info, context);
+	else
+		((void (*)(int))now.handler)(signal);
+}
+
+/* --- Taking it and giving it back ------------------------------------------------------------- */
+
+#ifdef __SANITIZE_THREAD__
+/* The thread sanitizer wants to know of handlers, and delivers signals itself. */
+static int set_action(int signal, const struct sigaction *new, struct sigaction *old)
+{
+	const struct guard *helper = atomic_load(&guard);
+	guard_sigaction_fn *real = helper ? helper->sigaction : sigaction;
+
+	return real(signal, new, old) < 0 ? -errno : 0;
+}
+#else
+/*
+ * Not libc's: this is called with the lock of the chain, so with SIGTRAP blocked, and libc may be
+ * under patches. It also goes past a guard, which tells the program what it wants to hear.
+ */
+static int set_action(int signal, const struct sigaction *new, struct sigaction *old)
+{
+	struct kernel_action set = { 0 }, was = { 0 };
+	int ret;
+
+	if (new) {
+		set = as_kernel(new);
+		set.flags |= KERNEL_RESTORER;
+		set.restorer = (uintptr_t)kernel_sigreturn;
+	}
+	ret = (int)kernel_action(signal, new ? &set : NULL, old ? &was : NULL);
+	if (ret < 0)
+		return ret;
+	was.flags &= ~KERNEL_RESTORER;
+	if (old)
+		*old = as_libc(&was);
+	return 0;
+}
+#endif
+
+/*
+ * Is the kernel's handler of SIGTRAP ours, past what a guard tells the program? 1: it is, 0: not,
+ * or what sigaction(2) failed with.
+ */
+static int trap_now(struct sigaction *now)
+{
+	int ret = set_action(SIGTRAP, NULL, now);
+
+	if (ret < 0)
+		return ret;
+	return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == trap_on_signal;
+}
+
+bool trap_is_ours(void)
+{
+	return trap_now(&(struct sigaction){ 0 }) == 1;
+}
+
+bool trap_was_ours_lately(void)
+{
+	static _Atomic(uint64_t) checked; /* ticks; a race costs one check more */
+	uint64_t now = __rdtsc();
+
+	if (now - atomic_load_explicit(&checked, memory_order_relaxed) < CHECK_TICKS)
+		return true;
+	if (!trap_is_ours())
+		return false;
+	atomic_store_explicit(&checked, now, memory_order_relaxed);
+	return true;
+}
+
+/* On top of `before`, the program's own. */
+static int put_ours(const struct sigaction *before)
+{
+	/*
+	 * SIGTRAP is blocked in the handler: what came on top of it could not run a site. But a
+	 * signal that an instruction of ours raises cannot wait: a system call may be a sandbox's
+	 * to answer.
+	 */
+	static const int raised[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
+	struct sigaction ours = { .sa_sigaction = trap_on_signal,
+				  .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	/* A SIGTRAP that is sent must not break off system calls that it did not before. */
+	if ((before->sa_flags & SA_RESTART) || before->sa_handler == SIG_IGN)
+		ours.sa_flags |= SA_RESTART;
+	sigfillset(&ours.sa_mask);
+	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
+		sigdelset(&ours.sa_mask, raised[i]);
+	return set_action(SIGTRAP, &ours, NULL);
+}
+
+int pc_set_chained_trap(const struct sigaction *new_action, struct sigaction *old_action)
+{
+	uint64_t mask = lock_chain();
+	int ret = atomic_load(&installed) ? 0 : -ESHUTDOWN;
+	struct sigaction old;
+
+	if (ret == 0) {
+		trap_chain_get(&old);
+		if (new_action) {
+			put_disposition(as_kernel(new_action));
+			if (trap_is_ours())
+				put_ours(new_action);
+		}
+	}
+	unlock_chain(mask);
+	if (ret == 0 && old_action)
+		*old_action = old;
+	return ret;
+}
+
+int trap_install(void)
+{
+	/* dlsym() may allocate, which is nothing to do with signals blocked. */
+	const struct guard *found = dlsym(RTLD_DEFAULT, GUARD_NAME);
+	/* With the lock held: a sigaction() of the program that comes meanwhile waits. */
+	uint64_t mask = lock_chain();
+	struct sigaction before;
+	int ret;
+
+	atomic_store(&guard, found);
+	if (found)
+		found->attach(pc_set_chained_trap);
+	ret = trap_now(&before);
+	if (ret == 0) {
+		put_disposition(as_kernel(&before));
+		ret = put_ours(&before);
+		atomic_store(&installed, ret == 0);
+	}
+	unlock_chain(mask);
+	return ret < 0 ? ret : 0;
+}
+
+int trap_remove(void)
+{
+	uint64_t mask = lock_chain();
+	struct sigaction before;
+	int ret = -EBUSY;
+
+	if (trap_is_ours()) {
+		trap_chain_get(&before);
+		ret = set_action(SIGTRAP, &before, NULL);
+	}
+	if (ret == 0) {
+		atomic_store(&installed, false);
+		if (atomic_load(&guard))
+			atomic_load(&guard)->attach(NULL);
+	}
+	unlock_chain(mask);
+	return ret;
+}
+
+/* --- Does it get through? --------------------------------------------------------------------- */
 
 /* What is asked for every thread. */
 struct look {
@@ -73,24 +382,24 @@ static void advise_signals(struct pc_signals *report)
 		[PC_TRAP_DEFAULT] = "has its default action",
 		[PC_TRAP_IGNORED] = "is ignored",
 	};
-	char *text = report->advice;
-	size_t size = sizeof(report->advice);
+	const size_t size = sizeof(report->advice);
 
 	if (report->owner != PC_TRAP_OURS)
-		snprintf(text, size, "SIGTRAP %s: call pc_init(), last, or use libpatchcore_guard",
+		snprintf(report->advice, size,
+			 "SIGTRAP %s: call pc_init(), last, or use libpatchcore_guard",
 			 owners[report->owner]);
 	else if (report->threads_blocking)
-		snprintf(text, size,
+		snprintf(report->advice, size,
 			 "thread %d has SIGTRAP blocked: unblock it, or use libpatchcore_guard",
 			 (int)report->first_thread);
 	else if (report->handlers_blocking)
-		snprintf(text, size,
+		snprintf(report->advice, size,
 			 "the handler of signal %d runs with SIGTRAP blocked: take it out of "
 			 "sa_mask if it may run patched code",
 			 report->first_signal);
 	else if (report->alternate_size && report->alternate_size < report->stack_need)
 		snprintf(
-			text, size,
+			report->advice, size,
 			"the alternate stack has %zu bytes and a signal of the library's needs %zu",
 			report->alternate_size, report->stack_need);
 }
@@ -106,7 +415,7 @@ int pc_check_signals(struct pc_signals *report)
 	if (!report)
 		return -EINVAL;
 	ret = trap_now(&now);
-	*report = (struct pc_signals){ .guarded = trap_is_guarded() };
+	*report = (struct pc_signals){ .guarded = atomic_load(&guard) != NULL };
 	if (ret < 0)
 		return ret;
 	if (ret > 0)
@@ -124,8 +433,8 @@ int pc_check_signals(struct pc_signals *report)
 	for (int signal = 1; signal < NSIG; signal++) {
 		struct sigaction action;
 
-		if (signal == SIGTRAP || trap_see(signal, &action) < 0 || !is_handler(&action) ||
-		    sigismember(&action.sa_mask, SIGTRAP) != 1)
+		if (signal == SIGTRAP || set_action(signal, NULL, &action) < 0 ||
+		    !is_handler(&action) || sigismember(&action.sa_mask, SIGTRAP) != 1)
 			continue;
 		if (report->handlers_blocking++ == 0)
 			report->first_signal = signal;

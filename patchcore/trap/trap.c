@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handler touches only the stack, the site table (lock-free, entries never
- * freed) and the chain, which is complete before the handler is installed.
+ * The handler touches only the stack, the site table (lock-free, entries never freed) and the
+ * chain, which is complete before the handler is installed.
  *
  * SIGTRAP is blocked in here: an INT3 in code that it runs would end the process. So all of it is
  * NOPATCH, up to the handler of the program to which it hands what is not its own.
@@ -21,17 +21,16 @@
 #include "patchcore/word/word.h"
 
 /*
- * How long, in ticks, an executor only watches before it offers its help: a
- * patcher at work is done by then, and should not have to fetch the line with
- * its own state back from those that wait.
+ * How long, in ticks, an executor only watches before it offers its help: a patcher at work is done
+ * by then, and should not have to fetch the line with its own state back from those that wait.
  */
 #define WATCH_TICKS UINT64_C(10000)
 
 /*
- * How long, in ticks, an executor spins for the patcher before it naps (and
- * leaves the CPU to the patcher, if it was the patcher's) and goes back to the INT3. It will trap
- * again at once if the site is still held; but between two traps its other
- * signals get through, so no executor spins for ever with signals held off.
+ * How long, in ticks, an executor spins for the patcher before it naps (and leaves the CPU to the
+ * patcher, if it was the patcher's) and goes back to the INT3. It will trap again at once if the
+ * site is still held; but between two traps its other signals get through, so no executor spins
+ * for ever with signals held off.
  */
 #define SPIN_TICKS UINT64_C(1000000)
 
@@ -42,14 +41,13 @@ NOPATCH static bool is_int3(uintptr_t addr)
 }
 
 /*
- * Wait for the patcher. True: run the instruction again. False: this INT3 is
- * not ours, though the site was once.
+ * Wait for the patcher. True: run the instruction again. False: this INT3 is not ours, though the
+ * site was once.
  *
- * Our INT3 stands only in odd turns. So one that is read between two looks at
- * the same even turn is foreign; looking only once is not enough, because the
- * site may be released and held again between two instructions of ours. The
- * wait watches the turn and not the byte: the patcher's stores should not have
- * to fetch the code line back from every executor that waits.
+ * Our INT3 stands only in odd turns. So one that is read between two looks at the same even turn is
+ * foreign; looking only once is not enough, because the site may be released and held again between
+ * two instructions of ours. The wait watches the turn and not the byte: the patcher's stores should
+ * not have to fetch the code line back from every executor that waits.
  */
 NOPATCH static bool settle_trap(struct site *site)
 {

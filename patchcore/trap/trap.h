@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * SIGTRAP: executors that met the INT3 of a held site. Private.
- */
+/* SIGTRAP: executors that met the INT3 of a held site. Private. */
 #ifndef PATCHCORE_TRAP_TRAP_H
 #define PATCHCORE_TRAP_TRAP_H
 
@@ -19,26 +17,19 @@
 /* trap_on_signal - the handler. */
 void trap_on_signal(int signal, siginfo_t *info, void *context);
 
-/* trap_install - take SIGTRAP, and remember the handler before. Idempotent. */
+/*
+ * trap_install - take SIGTRAP, and remember the handler before. Idempotent. trap_remove - give it
+ * back. -EBUSY if there is another on top.
+ */
 int trap_install(void);
-
-/* trap_remove - give it back. -EBUSY if there is another on top. */
 int trap_remove(void);
 
-/* trap_is_ours - does SIGTRAP still come here? One system call. */
-bool trap_is_ours(void);
-
-/* trap_is_guarded - did trap_install() find libpatchcore_guard? */
-bool trap_is_guarded(void);
-
 /*
- * trap_now - is the kernel's handler of SIGTRAP ours, past what a guard tells the program? 1: it
- * is, 0: not, or what sigaction(2) failed with.
+ * trap_is_ours - does SIGTRAP still come here? One system call. trap_was_ours_lately - the same,
+ * but up to a million ticks old.
  */
-int trap_now(struct sigaction *now);
-
-/* trap_see - any signal's disposition in the kernel. 0 or what sigaction(2) failed with. */
-int trap_see(int signal, struct sigaction *now);
+bool trap_is_ours(void);
+bool trap_was_ours_lately(void);
 
 /*
  * trap_chain - with a SIGTRAP that is not ours: do what it did before us, as the kernel would.
@@ -47,20 +38,16 @@ int trap_see(int signal, struct sigaction *now);
 void trap_chain(int signal, siginfo_t *info, void *context);
 void trap_chain_get(struct sigaction *action);
 
-/* trap_was_ours_lately - the same, but up to a million ticks old. */
-bool trap_was_ours_lately(void);
-
 /* trap_count - how often an executor met one of our INT3 so far. */
 uint64_t trap_count(void);
 
 /*
- * probe_int3 - run an INT3 in a child that shares this memory, then one
- * here, through the installed handler. Well below a millisecond.
+ * probe_int3 - after trap_install(): does INT3 arrive? Well below a millisecond.
  * @why: what is wrong, in one line, when it fails
  *
- * After trap_install(). The calling thread has SIGTRAP unblocked meanwhile, so
- * one that was sent to it before arrives. 0, -ENOTSUP (INT3 does not arrive as
- * it should), or what the child could not be made or waited for with.
+ * The calling thread has SIGTRAP unblocked meanwhile, so one that was sent to it before arrives. 0,
+ * -ENOTSUP (INT3 does not arrive as it should), or what the child could not be made or waited for
+ * with.
  */
 int probe_int3(char *why, size_t size);
 

@@ -4,12 +4,11 @@
  * 5.1): the caller does not stand through the waits, and one thread may have
  * thousands of changes in flight.
  *
- * While a straddler is in flight its executors stand at an INT3. They do not
- * stand there for ever: an executor that has waited some 10,000 ticks makes the steps
- * that are due itself. So a change that the caller never finishes is made by the first
- * executor that runs into it. Its pages then stay
- * writable until a thread changes that site again, asks how far it is, or
- * drains; unless they were held open (pc_text_open()) anyway.
+ * While a straddler is in flight its executors stand at an INT3, but not for ever: one that has
+ * waited some 10,000 ticks makes the steps that are due itself. So a change that the caller never
+ * finishes is made by the first executor that runs into it. Its pages then stay writable until a
+ * thread changes that site again, asks how far it is, or drains; unless they were held open
+ * (pc_text_open()) anyway.
  *
  * fork() finishes what is in flight first: parent and child have the new code.
  *
@@ -38,12 +37,11 @@ enum pc_progress {
 /*
  * pc_start_patch - begin to replace len bytes of code at addr.
  *
- * Arguments and errors as pc_patch(); what was refused left the code as it was.
- * 0: the change will be made; only if the kernel takes membarrier away is it taken back. The bytes
- * are copied.
- * A second change of a site in flight, by this function or any other, is
- * refused with -EAGAIN; rarely also one right after its end, while an executor that came to
- * help is preempted there. The pages stay writable until the change is finished.
+ * Arguments and errors as pc_patch(); what was refused left the code as it was. 0: the change will
+ * be made, but for what is said of membarrier above. The bytes are copied. A second change of a
+ * site in flight, by this function or any other, is refused with -EAGAIN; rarely also one right
+ * after its end, while an executor that came to help is preempted there. The pages stay writable
+ * until the change is finished.
  *
  * Under PC_POLICY_AUTO the change waits where the config has a wait that the caller accepts,
  * also one that is longer than a membarrier takes (a long level, machine.conf(5)): no caller
@@ -59,11 +57,9 @@ int pc_start_patch(void *addr, const void *bytes, size_t len);
  * pc_finish_patch - make the next step at addr, if it is due; never waits under
  * policy wait, and for one membarrier under that.
  *
- * By any thread, as often as one likes. Returns an enum pc_progress: PC_FINISHED
- * also where nothing was in flight, so also after another thread has finished
- * it. -ECANCELED: the last change of the site was taken back. -ENOMEM. -ESHUTDOWN. On another CPU
- * than the one the last step was made on, a wait counts from the first call there, since two TSC
- * need not agree. Paper: figure 7.
+ * By any thread, as often as one likes. Returns an enum pc_progress. -ECANCELED: the last change of
+ * the site was taken back. -ENOMEM. -ESHUTDOWN. On another CPU than the one the last step was made
+ * on, a wait counts from the first call there, since two TSC need not agree. Paper: figure 7.
  */
 int pc_finish_patch(void *addr);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Many changes that share their waits.
- */
+/* Many changes that share their waits. */
 #ifndef PATCHCORE_BATCH_H
 #define PATCHCORE_BATCH_H
 
@@ -30,9 +28,6 @@ struct pc_op {
  * none is left half made. They become visible in no particular order, those
  * inside the atomic window before the straddlers. Until the end executors that
  * run into one of the straddlers wait. The ops are not reordered.
- *
- * Under policy auto the cheaper of wait and membarrier is taken by what they cost
- * of late, if the accepted tear probability allows the wait at all.
  *
  * results, beside those of pc_patch():
  *   -EINVAL    shares a byte with another op of the batch; both are refused, as

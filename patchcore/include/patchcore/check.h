@@ -35,8 +35,7 @@ struct pc_check {
 	 * that nothing jumps there, then nothing is lost.
 	 */
 	uint64_t after_jump;
-	uint64_t relative; /* new starts with an operand relative to RIP: right only at this address
-			    */
+	uint64_t relative; /* new starts with an operand relative to RIP: right only here */
 	uint32_t starts;   /* in both, inside the change: what pc_patch_starts() asks for */
 	uint16_t old_end;  /* bytes to where the old code was decoded; 0 after some errors */
 	uint16_t new_end;  /* the new; the same if both go on alike from there, or it jumps away */

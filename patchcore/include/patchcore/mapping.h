@@ -2,11 +2,7 @@
 /*
  * Code mappings: how the library may write to pages that are not writable.
  *
- * There are three ways, and the caller chooses. Without a choice every change
- * makes its pages writable and gives them their protection back.
- * pc_text_open() keeps pages writable. pc_text_alias() leaves them as they are,
- * and writes to the same memory at another address; pc_text_use_alias() does so where
- * the caller has that memory at another address already.
+ * There are three ways (enum pc_text_way), and the caller chooses.
  *
  * Every function returns 0 or a negative errno, and is thread-safe: -ESHUTDOWN
  * before pc_init() and after pc_fini(). None is async-signal-safe, and none may
@@ -24,16 +20,16 @@ extern "C" {
 /* How a change of some code is written. */
 enum pc_text_way {
 	/*
-	 * mprotect(2) around it: about four system calls for each change, and
-	 * the pages are writable meanwhile.
+	 * Without a choice: mprotect(2) around it, about four system calls for each change, and the
+	 * pages are writable meanwhile.
 	 */
 	PC_TEXT_PROTECT = 0,
-	/* The pages are kept writable: the fastest, no system call. */
+	/* pc_text_open(): the pages are kept writable. The fastest, no system call. */
 	PC_TEXT_OPEN = 1,
 	/*
-	 * The pages are mapped a second time, writable and not executable, at
-	 * another address, by the library or by the caller: as fast, and no page is
-	 * ever both.
+	 * The pages are mapped a second time, writable and not executable, at another address, by
+	 * the library (pc_text_alias()) or by the caller (pc_text_use_alias()): as fast, and no
+	 * page is ever both.
 	 */
 	PC_TEXT_ALIAS = 2,
 };
@@ -41,10 +37,8 @@ enum pc_text_way {
 /*
  * pc_text_open - keep the pages of [addr, addr + len) writable until closed.
  *
- * Patches inside an open range cost no system call for protection. Also the
- * way to tell the library about code mapped writable by the caller (a JIT).
- * Nests. Pages that have an alias keep it. Huge pages (MAP_HUGETLB) are opened
- * whole.
+ * Also the way to tell the library about code mapped writable by the caller (a JIT). Nests. Pages
+ * that have an alias keep it. Huge pages (MAP_HUGETLB) are opened whole.
  *
  * -EINVAL: len is 0, or the range wraps. -EFAULT: not mapped. -EACCES: refused;
  * pc_text_way() says why. -EPERM: a shared mapping, see pc_text_open_shared().

@@ -149,12 +149,9 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who);
  * Returns 0, or an error of pc_patch_over(), after which the code is as it was. Of these,
  *   -EINVAL     len, who, or bytes is NULL, or begins with INT3
  *   -EILSEQ     not len 1-byte NOPs at addr
- *   -ETIMEDOUT  a thread did not answer within a second: it runs with all signals
- *               blocked, sleeps without end in the kernel inside the run, or is
- *               held by a debugger
+ *   -ETIMEDOUT  a thread did not answer
  *
- * Thread-safe, not async-signal-safe. Costs two membarriers and an
- * interruption of every thread. Source: AMD APM vol. 2, 7.6.1.
+ * Thread-safe, not async-signal-safe. Source: AMD APM vol. 2, 7.6.1.
  */
 int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who);
 

@@ -38,7 +38,8 @@ static void must_pass(child_fn *fn, const void *arg)
 static void start_guarded(void)
 {
 	start_without_conf();
-	MUST(trap_is_guarded());
+	pc_check_signals(&report);
+	MUST(report.guarded);
 }
 
 /* The patcher is another thread, since an executor does not wait for its own INT3. */

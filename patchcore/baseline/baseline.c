@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Baseline: a patcher in another process, asked over a socket. After each request every thread is
- * detached again, so no tracer has to stay to pass on their signals.
- */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +14,9 @@
 #include "patchcore/baseline/baseline.h"
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/task.h"
+#include "patchcore/merge/others.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/text/text.h"
 #include "patchcore/word/word.h"
 
 #define TRACEES_MAX 4096u
@@ -34,6 +32,10 @@ struct patcher_request {
 
 /* --- The patcher: a child made by clone(), which uses neither heap nor locks ---------------- */
 
+/*
+ * It is asked over a socket. After each request every thread is detached again, so no tracer has
+ * to stay to pass on their signals.
+ */
 struct tracee {
 	pid_t tid;
 	int signal; /* that it was about to take, handed on when it is let go */
@@ -42,7 +44,8 @@ struct tracee {
 
 static struct tracee tracees[TRACEES_MAX];
 static unsigned count;
-static pid_t process;
+static pid_t process; /* that is patched */
+
 /* *fresh counts those that are new, and seized; an error ends the list. */
 static bool seize_thread(pid_t tid, void *fresh)
 {
@@ -66,31 +69,12 @@ static bool seize_thread(pid_t tid, void *fresh)
 	return *ret >= 0;
 }
 
-static int wait_stop(struct tracee *tracee, int64_t deadline)
-{
-	for (unsigned i = 0;; i++) {
-		int status = 0;
-		pid_t pid = waitpid(tracee->tid, &status, __WALL | WNOHANG);
-
-		if (pid != 0) {
-			tracee->gone = pid < 0 || !WIFSTOPPED(status);
-			if (!tracee->gone && status >> 16 != PTRACE_EVENT_STOP)
-				tracee->signal = WSTOPSIG(status);
-			return 0;
-		}
-		if (clock_ns() > deadline)
-			return -ETIMEDOUT;
-		if (i > SPINS)
-			nap();
-	}
-}
-
 /* Until a look at the list finds no new thread: then none runs that could make one. */
 static int stop_all(void)
 {
 	int64_t deadline = clock_ns() + STOP_MS * CLOCK_MS;
 	unsigned stopped = 0;
-	int fresh, ret;
+	int fresh;
 
 	count = 0;
 	do {
@@ -98,9 +82,22 @@ static int stop_all(void)
 		if (task_list(process, seize_thread, &fresh) < 0)
 			return -EPERM;
 		for (; fresh >= 0 && stopped < count; stopped++) {
-			ret = wait_stop(&tracees[stopped], deadline);
-			if (ret < 0)
-				return ret;
+			struct tracee *tracee = &tracees[stopped];
+			int status = 0;
+			pid_t pid;
+
+			for (unsigned i = 0;; i++) {
+				pid = waitpid(tracee->tid, &status, __WALL | WNOHANG);
+				if (pid != 0)
+					break;
+				if (clock_ns() > deadline)
+					return -ETIMEDOUT;
+				if (i > SPINS)
+					nap();
+			}
+			tracee->gone = pid < 0 || !WIFSTOPPED(status);
+			if (!tracee->gone && status >> 16 != PTRACE_EVENT_STOP)
+				tracee->signal = WSTOPSIG(status);
 		}
 	} while (fresh > 0);
 	return fresh;
@@ -163,20 +160,6 @@ static bool serve_request(int socket, const struct patcher_request *request)
 	return stopped;
 }
 
-static void __attribute__((noreturn)) run_patcher(int socket, pid_t of)
-{
-	struct patcher_request request;
-
-	process = of;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == process)
-		while (recv(socket, &request, sizeof(request), 0) == (ssize_t)sizeof(request) &&
-		       serve_request(socket, &request))
-			;
-	/* A thread that is still traced runs on without a tracer. */
-	_exit(0);
-}
-
 /* --- The process that is patched ------------------------------------------------------------ */
 
 static pid_t patcher; /* 0: none */
@@ -217,7 +200,8 @@ static int ask_patcher(const struct patcher_request *request)
 int baseline_ptrace_open(void)
 {
 	static const struct patcher_request try;
-	pid_t pid, self = getpid();
+	struct patcher_request request;
+	pid_t pid;
 	sigset_t all, before;
 	int pair[2];
 
@@ -227,9 +211,17 @@ int baseline_ptrace_open(void)
 		return -errno;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
+	process = getpid();
 	pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
-	if (pid == 0)
-		run_patcher(pair[1], self);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (getppid() == process &&
+		       recv(pair[1], &request, sizeof(request), 0) == (ssize_t)sizeof(request) &&
+		       serve_request(pair[1], &request))
+			;
+		/* A thread that is still traced runs on without a tracer. */
+		_exit(0);
+	}
 	if (pid < 0)
 		pid = -errno;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -257,4 +249,55 @@ int baseline_ptrace_patch(void *addr, const void *bytes, size_t len)
 		return -ESHUTDOWN;
 	memcpy(request.bytes, bytes, len);
 	return ask_patcher(&request);
+}
+
+/* --- Stop the world by signals --------------------------------------------------------------- */
+
+/* In the handlers of the stopped. */
+struct site_range {
+	uintptr_t start;
+	uintptr_t end;
+	atomic_bool inside; /* does some thread stand behind the start? */
+};
+
+static void look_inside(ucontext_t *context, struct others_room *unused, void *arg)
+{
+	uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+	struct site_range *range = arg;
+
+	(void)unused;
+	if (pc > range->start && pc < range->end)
+		atomic_store_explicit(&range->inside, true, memory_order_relaxed);
+}
+
+int baseline_stop_patch(void *addr, const void *bytes, size_t len)
+{
+	struct site_range range = { (uintptr_t)addr, (uintptr_t)addr + len, false };
+	struct text_span span;
+	sigset_t all, before;
+	int ret;
+
+	if (len < 1 || len > PC_PATCH_MAX || !bytes || *(const uint8_t *)bytes == WORD_INT3)
+		return -EINVAL;
+	ret = text_begin(&span, addr, len);
+	if (ret < 0)
+		return ret;
+	/* A handler of this thread's might need a lock that a stopped thread holds. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = others_stop(look_inside, &range);
+	if (ret == 0) {
+		if (atomic_load_explicit(&range.inside, memory_order_relaxed))
+			ret = -EBUSY;
+		else if (*span.addr == WORD_INT3)
+			ret = -EAGAIN;
+		/* No other thread runs, so any way to write will do. */
+		for (size_t i = 0; ret == 0 && i < len; i++)
+			*(volatile uint8_t *)text_at(&span, span.addr + i) =
+				((const uint8_t *)bytes)[i];
+		others_resume();
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	text_end(&span);
+	return ret;
 }
