@@ -78,61 +78,45 @@ static struct panel *panel_of(struct panels *p, const struct bench_row *row)
 	return panel;
 }
 
-static void name_all(struct panels *p, const struct bench_result *result)
+/* How many PANELS. */
+unsigned draw_scaling(const struct bench_result *result, FILE *out, char (*args)[BENCH_ARGS_SIZE])
 {
-	for (unsigned i = 0; i < result->rows; i++) {
-		struct panel *panel =
-			is_drawn(&result->row[i]) ? panel_of(p, &result->row[i]) : NULL;
-
-		if (panel)
-			curve_of(panel, &result->row[i]);
-	}
-}
-
-void bench_scaling_print(FILE *stream, const void *arg)
-{
-	const struct bench_result *result = arg;
+	const struct bench_row *end = result->row + result->rows;
 	struct panels p = { .count = 0 };
+	struct panel *panel;
 	char unit[BENCH_KEY];
 
-	name_all(&p, result);
+	for (const struct bench_row *row = result->row; row < end; row++)
+		if (is_drawn(row) && (panel = panel_of(&p, row)))
+			curve_of(panel, row);
 	fputs("# P panel sites curves title unit\n# K panel curve name\n"
 	      "# D panel curve number median low high\n",
-	      stream);
+	      out);
 	for (unsigned i = 0; i < p.count; i++) {
-		const struct panel *panel = &p.panel[i];
-
-		fprintf(stream, "P %u %d %u \"%s\" \"%s\"\n", i, panel->sites, panel->curves,
+		panel = &p.panel[i];
+		fprintf(out, "P %u %d %u \"%s\" \"%s\"\n", i, panel->sites, panel->curves,
 			panel->title, words_plain(panel->unit, unit, sizeof(unit)));
 		for (unsigned k = 0; k < panel->curves; k++)
-			fprintf(stream, "K %u %u \"%s\"\n", i, k, panel->curve[k]);
+			fprintf(out, "K %u %u \"%s\"\n", i, k, panel->curve[k]);
 	}
 	/* Points of one curve stand in a block, for a line through them. */
 	for (unsigned i = 0; i < p.count * CURVES; i++) {
-		struct panel *panel = &p.panel[i / CURVES];
 		unsigned curve = i % CURVES;
 
+		panel = &p.panel[i / CURVES];
 		if (curve >= panel->curves)
 			continue;
-		for (const struct bench_row *row = result->row; row < result->row + result->rows;
-		     row++)
-			if (is_drawn(row) && panel_of(&p, row) == panel &&
-			    curve_of(panel, row) == (int)curve)
-				fprintf(stream, "D %u %u %.9g %.9g %.9g %.9g\n", i / CURVES, curve,
-					bench_row_number(row, panel->sites ? "sites" : "patchers"),
-					row->value.median,
-					finite_or(row->value.low, row->value.median),
-					finite_or(row->value.high, row->value.median));
-		fputs("\n", stream);
+		for (const struct bench_row *row = result->row; row < end; row++) {
+			if (!is_drawn(row) || panel_of(&p, row) != panel ||
+			    curve_of(panel, row) != (int)curve)
+				continue;
+			fprintf(out, "D %u %u %.9g", i / CURVES, curve,
+				bench_row_number(row, panel->sites ? "sites" : "patchers"));
+			put_value(out, &row->value);
+			fputs("\n", out);
+		}
+		fputs("\n", out);
 	}
-}
-
-/* 0 if there is nothing to draw; how many PANELS. */
-unsigned bench_scaling_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE])
-{
-	struct panels p = { .count = 0 };
-
-	name_all(&p, result);
 	snprintf(args[0], BENCH_ARGS_SIZE, "%u", p.count);
 	return p.count ? 1 : 0;
 }

@@ -242,12 +242,10 @@ static void put_rows(FILE *out, const struct bench_result *result)
 
 static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)
 {
-	const struct bench_figure *of = bench_figure_of(result->benchmark);
 	const struct bench_row *found[TELLING];
 	unsigned told = find_telling(result, found);
-	char name[BENCH_KEY + 8], label[LABEL_MAX], *around = words_of_result(result);
-	struct page_figure figure;
-	struct bench_words words;
+	char name[BENCH_KEY + 8], label[LABEL_MAX], why[64], *around = words_of_result(result);
+	struct bench_figure of;
 	FILE *out = page->out;
 	int rc;
 
@@ -260,24 +258,25 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 	free(around);
 	if (lines > 1)
 		html_paragraph(out, "This is the last of %u results of this benchmark.", lines);
-	if (of && bench_figure_args(of, result, &words)) {
-		snprintf(name, sizeof(name), "bench-%s", of->benchmark);
-		print_label(found, told, of->label, label, sizeof(label));
-		figure = (struct page_figure){ .name = name,
-					       .script = of->script,
-					       .label = label,
-					       .caption = of->caption,
-					       .print = of->print,
-					       .arg = result,
-					       .args = words.args };
-		rc = page_figure(page, &figure);
-		if (rc)
-			return rc;
-	} else {
+	rc = bench_figure_draw(result, &of, why, sizeof(why));
+	if (!rc) {
+		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
+		print_label(found, told, of.label, label, sizeof(label));
+		rc = page_figure(page, &(struct page_figure){ .name = name,
+							      .script = of.picture.script,
+							      .label = label,
+							      .caption = of.caption,
+							      .print = of.picture.print,
+							      .arg = of.data,
+							      .args = of.args });
+	} else if (rc != -ENOMEM) {
 		html_missing(out, "Nothing was measured that could be drawn.");
+		rc = 0;
 	}
-	put_rows(out, result);
-	return 0;
+	free(of.data);
+	if (!rc)
+		put_rows(out, result);
+	return rc;
 }
 
 int section_benchmark(struct page *page, const char *benchmark)
