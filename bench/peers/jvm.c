@@ -114,7 +114,7 @@ static int start_java(struct outside *o, const char *folder, char *why)
 		"CallSites",
 		NULL,
 	};
-	int ret = outside_start(o, argv, PACKAGE, START_SECONDS, why);
+	int ret = outside_run(o, argv, PACKAGE, START_SECONDS, why);
 
 	if (ret < 0)
 		return ret;
@@ -165,7 +165,7 @@ int jvm_open(struct peer *peer, const struct bench_run *run, char *why)
 		if (ret == 0)
 			ret = outside_source("CallSites.java", source, why);
 		if (ret == 0)
-			ret = outside_build(&jvm.hot, argv, PACKAGE, why);
+			ret = outside_run(&jvm.hot, argv, PACKAGE, OUTSIDE_BUILD, why);
 		/* All classes are loaded when both are ready. */
 		if (ret == 0)
 			ret = start_java(&jvm.hot, jvm.hot.folder, why);

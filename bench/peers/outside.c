@@ -82,19 +82,20 @@ void outside_remove(struct outside *o)
 
 /* --- Programs ------------------------------------------------------------------------------- */
 
-/* What runs beside its two pinned threads, such as a compiler, has all CPUs of the run. */
-static int with_all_cpus(struct outside *o, const char *const argv[], const char *package,
-			 bool to_its_end, char *why)
+int outside_run(struct outside *o, const char *const argv[], const char *package, double seconds,
+		char *why)
 {
 	hwloc_topology_t topology = o->run->topology;
 	hwloc_bitmap_t before = hwloc_bitmap_alloc();
 	bool pinned = before && hwloc_get_cpubind(topology, before, HWLOC_CPUBIND_THREAD) == 0;
+	struct process_reply ready = { 0 };
 	int ret;
 
+	/* What runs beside its two pinned threads, such as a compiler, has all CPUs of the run. */
 	if (pinned)
 		hwloc_set_cpubind(topology, hwloc_topology_get_topology_cpuset(topology),
 				  HWLOC_CPUBIND_THREAD);
-	if (to_its_end)
+	if (seconds <= 0)
 		ret = process_run(argv, BUILD_SECONDS, o->run->stop, why);
 	else
 		ret = process_start(&o->process, argv, o->run->stop, why);
@@ -103,21 +104,7 @@ static int with_all_cpus(struct outside *o, const char *const argv[], const char
 	hwloc_bitmap_free(before);
 	if (ret == -ENOENT)
 		snprintf(why, BENCH_WHY, "%s is not installed (Debian: %s)", argv[0], package);
-	return ret;
-}
-
-int outside_build(struct outside *o, const char *const argv[], const char *package, char *why)
-{
-	return with_all_cpus(o, argv, package, true, why);
-}
-
-int outside_start(struct outside *o, const char *const argv[], const char *package, double seconds,
-		  char *why)
-{
-	struct process_reply ready = { 0 };
-	int ret = with_all_cpus(o, argv, package, false, why);
-
-	if (ret == 0)
+	if (ret == 0 && seconds > 0)
 		ret = process_ask(o->process, NULL, seconds, &ready, why);
 	process_reply_free(&ready);
 	return ret;

@@ -38,24 +38,11 @@ LINES_PLAIN int is_patched(void)
 	return 0;
 }
 
-LINES_PLAIN void cost(uint64_t calls)
-{
-	uint64_t empty, off, on;
-
-	calls += !calls;
-	TIME(plain, calls, empty);
-	TIME(left_alone, calls, off);
-	TIME(traced, calls, on);
-	put_number(empty, calls, " ");
-	put_number(off, calls, " ");
-	put_number(on, calls, "\n");
-	put_end();
-}
-
 int main(int argc, char **argv)
 {
-	char line[128];
+	uint64_t empty, off, on;
 	unsigned long long calls;
+	char line[128];
 
 	if (argc != 2 || pin(argv[1]))
 		return 1;
@@ -64,7 +51,12 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	put_end();
-	while (fgets(line, sizeof(line), stdin) && sscanf(line, "cost %llu", &calls) == 1)
-		cost(calls);
+	while (fgets(line, sizeof(line), stdin) && sscanf(line, "cost %llu", &calls) == 1) {
+		calls += !calls;
+		TIME(plain, calls, empty);
+		TIME(left_alone, calls, off);
+		TIME(traced, calls, on);
+		put_costs(empty, off, on, calls);
+	}
 	return 0;
 }
