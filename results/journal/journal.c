@@ -56,19 +56,16 @@ static int write_all(int fd, const char *text, size_t length)
 static int append_text(int fd, const char *text, size_t length)
 {
 	struct stat st;
+	bool regular;
 	char last;
-	int rc = 0;
+	int rc;
 
 	while (flock(fd, LOCK_EX) && errno == EINTR)
 		;
-	if (fstat(fd, &st)) {
-		rc = -errno;
-		flock(fd, LOCK_UN);
-		return rc;
-	}
+	rc = fstat(fd, &st) ? -errno : 0;
+	regular = !rc && S_ISREG(st.st_mode);
 	/* A line that another run left cut is ended. */
-	if (S_ISREG(st.st_mode) && st.st_size && pread(fd, &last, 1, st.st_size - 1) == 1 &&
-	    last != '\n')
+	if (regular && st.st_size && pread(fd, &last, 1, st.st_size - 1) == 1 && last != '\n')
 		rc = write_all(fd, "\n", 1);
 	/* One write unless the disk fills up; then the next one tells why. */
 	if (!rc)
@@ -77,7 +74,7 @@ static int append_text(int fd, const char *text, size_t length)
 	if (!rc && fdatasync(fd) && errno != EINVAL && errno != EROFS)
 		rc = -errno;
 	/* If even that fails, the line stays cut, and the next program that appends ends it. */
-	if (rc && S_ISREG(st.st_mode))
+	if (rc && regular)
 		(void)!ftruncate(fd, st.st_size);
 	flock(fd, LOCK_UN);
 	return rc;
@@ -91,18 +88,12 @@ int journal_open(struct journal **journal, const char *path)
 	if (!j)
 		return -ENOMEM;
 	j->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-	if (j->fd < 0) {
-		rc = -errno;
-		free(j);
-		return rc;
-	}
-	rc = append_text(j->fd, "", 0);
-	if (rc) {
+	rc = j->fd < 0 ? -errno : append_text(j->fd, "", 0);
+	if (rc)
 		journal_close(j);
-		return rc;
-	}
-	*journal = j;
-	return 0;
+	else
+		*journal = j;
+	return rc;
 }
 
 int journal_close(struct journal *journal)
@@ -120,14 +111,14 @@ int journal_put(struct journal *journal, json_t *line)
 {
 	char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
 	size_t length = text ? strlen(text) : 0;
-	int rc = -EINVAL;
+	int rc = -EMSGSIZE;
 
 	json_decref(line);
-	if (text) {
-		text[length] = '\n';
-		rc = length < JOURNAL_LINE_MAX ? append_text(journal->fd, text, length + 1)
-					       : -EMSGSIZE;
-	}
+	if (!text)
+		return -EINVAL;
+	text[length] = '\n';
+	if (length < JOURNAL_LINE_MAX)
+		rc = append_text(journal->fd, text, length + 1);
 	free(text);
 	return rc;
 }
@@ -247,21 +238,19 @@ static int take_json(struct journal_data *data, json_t *json)
 	json_int_t schema = json_integer_value(json_object_get(json, "schema"));
 	const char *type = json_text_of(json, "type");
 	bool known = false;
+	struct identity id;
 
 	if (schema > JOURNAL_SCHEMA)
 		data->newer++;
 	if (schema < 1 || schema > JOURNAL_SCHEMA)
 		return -EINVAL;
 	if (strcmp(type, "cell") == 0) {
-		/* Full exactly when the count is a power of two. */
-		if ((data->count & (data->count - 1)) == 0) {
-			size_t room = data->count ? data->count * 2 : 1;
-			void *grown = reallocarray(data->records, room, sizeof(*data->records));
+		struct cell_record *grown =
+			reallocarray(data->records, data->count + 1, sizeof(*grown));
 
-			if (!grown)
-				return -ENOMEM;
-			data->records = grown;
-		}
+		if (!grown)
+			return -ENOMEM;
+		data->records = grown;
 		if (record_from_json(json, &data->records[data->count]))
 			return -EINVAL;
 		json_object_del(data->begun, data->records[data->count++].key);
@@ -281,8 +270,6 @@ static int take_json(struct journal_data *data, json_t *json)
 		known |= strcmp(type, others[i]) == 0;
 	/* Both of these name the machine. */
 	if (strcmp(type, "run") == 0 || strcmp(type, "evidence") == 0) {
-		struct identity id;
-
 		if (identity_from_json(json_object_get(json, "identity"), &id))
 			return -EINVAL;
 		if (data->have_identity && identity_differs(&data->identity, &id))
