@@ -12,7 +12,6 @@ libbench_a_SOURCES = \
 	bench/cases/toggle/toggle.c \
 	bench/figures/bench_figure.c \
 	bench/figures/bench_figure.h \
-	bench/figures/bench_scaling.c \
 	bench/method/hot.c \
 	bench/method/hot.h \
 	bench/method/loop.c \

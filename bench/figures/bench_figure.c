@@ -19,7 +19,8 @@ static void add_number(char list[BENCH_ARGS_SIZE], double number)
 	snprintf(list + length, BENCH_ARGS_SIZE - length, "%s%.0f", length ? " " : "", number);
 }
 
-void put_value(FILE *out, const struct bench_value *v)
+/* An end that is not known is where the median is. */
+static void put_value(FILE *out, const struct bench_value *v)
 {
 	fprintf(out, " %.9g %.9g %.9g", v->median, finite_or(v->low, v->median),
 		finite_or(v->high, v->median));
@@ -36,14 +37,12 @@ void put_value(FILE *out, const struct bench_value *v)
 
 struct sheet {
 	const struct bench_row *row, *end;
-	char measure[PLACES][WORDS_ROOM], unit[PLACES][WORDS_ROOM];
-	unsigned measures, units;
+	struct words measures, units;
 };
 
-/* In the order in which they came. */
-static unsigned slot_of(char (*list)[WORDS_ROOM], unsigned *count, const char *text)
+static unsigned slot_of(struct words *words, const char *text)
 {
-	int slot = words_slot(list, count, PLACES, text);
+	int slot = words_slot(words, PLACES, text);
 
 	return slot < 0 ? PLACES - 1 : (unsigned)slot;
 }
@@ -78,7 +77,7 @@ static void put_dots(FILE *out, struct sheet *s, const struct bench_row *first, 
 			continue;
 		fprintf(out, "D %u %.3f %u %d", panel,
 			line + (of > 1 ? BESIDE * (n++ / (of - 1.0) - 0.5) : 0),
-			slot_of(s->measure, &s->measures, row->measure), row->peer);
+			slot_of(&s->measures, row->measure), row->peer);
 		put_value(out, &row->value);
 		fprintf(out, " %.9g %.9g %.9g %.9g\n", finite_or(row->p5, median),
 			finite_or(row->p99, median), finite_or(row->most, median),
@@ -117,25 +116,24 @@ static unsigned draw_rows(const struct bench_result *result, FILE *out,
 
 	for (const struct bench_row *row = s.row; row < s.end; row++)
 		if (row_measured(row)) {
-			slot_of(s.measure, &s.measures, row->measure);
-			slot_of(s.unit, &s.units, row->unit);
+			slot_of(&s.measures, row->measure);
+			slot_of(&s.units, row->unit);
 		}
 	fputs("# L panel line heading label\n"
 	      "# D panel line measure peer median low high p5 p99 most baseline: 0 for none\n",
 	      out);
 	/* Groups come as they came: in the order of the rows. */
-	for (unsigned panel = 0; panel < s.units; panel++) {
+	for (unsigned panel = 0; panel < s.units.count; panel++) {
 		unsigned line = 0;
 
 		for (const struct bench_row *row = s.row; row < s.end; row++)
-			if (is_first(&s, row, same_group) &&
-			    slot_of(s.unit, &s.units, row->unit) == panel)
+			if (is_first(&s, row, same_group) && slot_of(&s.units, row->unit) == panel)
 				line = put_group(out, &s, row, panel, line);
 		add_number(args[0], line);
 	}
-	words_quoted(s.unit, s.units, args[1], BENCH_ARGS_SIZE);
-	words_quoted(s.measure, s.measures, args[2], BENCH_ARGS_SIZE);
-	return s.units ? 3 : 0;
+	words_quoted(&s.units, args[1], BENCH_ARGS_SIZE);
+	words_quoted(&s.measures, args[2], BENCH_ARGS_SIZE);
+	return s.units.count ? 3 : 0;
 }
 
 /* --- Histograms ----------------------------------------------------------------------------- */
@@ -148,12 +146,9 @@ static unsigned draw_rows(const struct bench_result *result, FILE *out,
 #define MEASURES 2
 
 struct panels {
-	char title[PANELS][WORDS_ROOM];
-	unsigned count;
+	struct words titles, measures;
 	double executors[COLUMNS];
 	unsigned columns;
-	char measure[MEASURES][WORDS_ROOM];
-	unsigned measures;
 };
 
 struct place {
@@ -175,9 +170,9 @@ static bool place_of(struct panels *p, const struct bench_row *row, struct place
 	if (column == p->columns && column < COLUMNS)
 		p->executors[p->columns++] = executors;
 	words_of_row(row, not_in_titles, title, sizeof(title));
-	place->panel = words_slot(p->title, &p->count, PANELS, title);
+	place->panel = words_slot(&p->titles, PANELS, title);
 	place->column = column < COLUMNS ? (int)column : -1;
-	place->measure = words_slot(p->measure, &p->measures, MEASURES, row->measure);
+	place->measure = words_slot(&p->measures, MEASURES, row->measure);
 	return place->panel >= 0 && place->column >= 0 && place->measure >= 0;
 }
 
@@ -185,14 +180,14 @@ static bool place_of(struct panels *p, const struct bench_row *row, struct place
 static unsigned draw_latency(const struct bench_result *result, FILE *out,
 			     char (*args)[BENCH_ARGS_SIZE])
 {
-	struct panels p = { .count = 0 };
+	struct panels p = { .columns = 0 };
 	struct place at;
 
 	for (unsigned i = 0; i < result->rows; i++)
 		place_of(&p, &result->row[i], &at);
 	fputs("# P panel title\n# V panel column measure ticks share: along the outline\n", out);
-	for (unsigned i = 0; i < p.count; i++)
-		fprintf(out, "P %u \"%s\"\n", i, p.title[i]);
+	for (unsigned i = 0; i < p.titles.count; i++)
+		fprintf(out, "P %u \"%s\"\n", i, p.titles.text[i]);
 	for (unsigned i = 0; i < result->rows; i++) {
 		const struct bench_row *row = &result->row[i];
 		double total = 0;
@@ -213,11 +208,11 @@ static unsigned draw_latency(const struct bench_result *result, FILE *out,
 		}
 		fputs("\n", out);
 	}
-	add_number(args[0], p.count);
+	add_number(args[0], p.titles.count);
 	for (unsigned i = 0; i < p.columns; i++)
 		add_number(args[1], p.executors[i]);
-	words_quoted(p.measure, p.measures, args[2], BENCH_ARGS_SIZE);
-	return p.count ? 3 : 0;
+	words_quoted(&p.measures, args[2], BENCH_ARGS_SIZE);
+	return p.titles.count ? 3 : 0;
 }
 
 /* --- Throughput ----------------------------------------------------------------------------- */
@@ -234,9 +229,8 @@ static const char *const modes[] = { "call-call", "call-nop", NULL };
 static const char *const not_in_names[] = { "rate", "mode", "executors", NULL };
 
 struct curves {
-	char name[CURVES][WORDS_ROOM];
+	struct words names;
 	bool peer[CURVES];
-	unsigned count;
 	double executors[EXECUTORS]; /* in rising order */
 	unsigned sizes;
 };
@@ -262,13 +256,13 @@ static bool is_drawn(const struct bench_row *row)
 
 static int curve_of(struct curves *c, const struct bench_row *row)
 {
-	unsigned before = c->count;
+	unsigned before = c->names.count;
 	char name[WORDS_ROOM];
 	int curve;
 
 	words_of_row(row, not_in_names, name, sizeof(name));
-	curve = words_slot(c->name, &c->count, CURVES, name);
-	if (c->count > before)
+	curve = words_slot(&c->names, CURVES, name);
+	if (c->names.count > before)
 		c->peer[curve] = row->peer;
 	return curve;
 }
@@ -291,7 +285,7 @@ static unsigned draw_throughput(const struct bench_result *result, FILE *out,
 	const struct bench_row *end = result->row + result->rows;
 	const struct bench_row *shown = NULL; /* of the method that stands for all */
 	char one[WORDS_ROOM], sample[WORDS_ROOM] = "";
-	struct curves c = { .count = 0 };
+	struct curves c = { .sizes = 0 };
 
 	for (const struct bench_row *row = result->row; row < end; row++) {
 		bool call = strcmp(row->name, "call") == 0;
@@ -317,10 +311,10 @@ static unsigned draw_throughput(const struct bench_result *result, FILE *out,
 	      "# T curve mode toggles/s share low high balance: mode 0 call-call, 1 call-nop\n"
 	      "# E executors mode toggles/s calls/s low high\n",
 	      out);
-	for (unsigned i = 0; i < c.count; i++)
-		fprintf(out, "K %u %d \"%s\"\n", i, c.peer[i], c.name[i]);
+	for (unsigned i = 0; i < c.names.count; i++)
+		fprintf(out, "K %u %d \"%s\"\n", i, c.peer[i], c.names.text[i]);
 	/* Rates of one curve stand in a block, for a line through them. */
-	for (unsigned curve = 0; curve < c.count; curve++) {
+	for (unsigned curve = 0; curve < c.names.count; curve++) {
 		for (const struct bench_row *row = result->row; row < end; row++) {
 			double balance = bench_row_extra_of(row, "balance");
 
@@ -348,11 +342,128 @@ static unsigned draw_throughput(const struct bench_result *result, FILE *out,
 				fputs("\n", out);
 			}
 	}
-	add_number(args[0], c.count);
+	add_number(args[0], c.names.count);
 	for (unsigned i = 0; i < c.sizes && c.sizes > 1; i++)
 		add_number(args[1], c.executors[i]);
 	snprintf(args[2], BENCH_ARGS_SIZE, "%.100s", sample);
-	return c.count ? 3 : 0;
+	return c.names.count ? 3 : 0;
+}
+
+/* --- Scaling -------------------------------------------------------------------------------- */
+
+/*
+ * Costs against what grows: sites known, or patchers. By the number of sites there is a panel
+ * per measure and unit, and a curve per kind; by patchers a panel per kind, and a curve per number
+ * of executors.
+ */
+#define LINES 8 /* per panel */
+
+struct panel {
+	char title[WORDS_ROOM];
+	char unit[BENCH_KEY];
+	bool sites; /* else patchers */
+	struct words curves;
+};
+
+struct scaling {
+	struct panel panel[PANELS];
+	unsigned count;
+};
+
+static bool by_sites(const struct bench_row *row)
+{
+	return bench_row_number(row, "sites") > 0;
+}
+
+static bool is_growth(const struct bench_row *row)
+{
+	return row_measured(row) && (by_sites(row) || bench_row_number(row, "patchers") > 0);
+}
+
+/* -1: no room for it. */
+static int line_of(struct panel *panel, const struct bench_row *row)
+{
+	static const char *const sites[] = { "sites", NULL };
+	double executors = bench_row_number(row, "executors");
+	bool crowded = bench_row_number(row, "oversubscribed") > 0;
+	char name[WORDS_ROOM];
+
+	if (by_sites(row))
+		words_of_row(row, sites, name, sizeof(name));
+	else if (executors > 0)
+		snprintf(name, sizeof(name), "%.0f executor%s%s", executors,
+			 executors == 1 ? "" : "s", crowded ? ", oversubscribed" : "");
+	else
+		snprintf(name, sizeof(name), "no executor%s", crowded ? ", oversubscribed" : "");
+	return words_slot(&panel->curves, LINES, name);
+}
+
+static struct panel *panel_of(struct scaling *p, const struct bench_row *row)
+{
+	static const char *const without[] = { "patchers", "executors", "oversubscribed", NULL };
+	struct panel *panel = p->panel;
+	char title[WORDS_ROOM];
+
+	/* All that is not in the title tells curves apart, and the other way round. */
+	if (by_sites(row))
+		words_plain(row->measure, title, sizeof(title));
+	else
+		words_of_row(row, without, title, sizeof(title));
+	for (; panel < p->panel + p->count; panel++)
+		if (panel->sites == by_sites(row) && strcmp(panel->unit, row->unit) == 0 &&
+		    strcmp(panel->title, title) == 0)
+			return panel;
+	if (p->count == PANELS)
+		return NULL;
+	strcpy(panel->title, title);
+	strcpy(panel->unit, row->unit);
+	panel->sites = by_sites(row);
+	p->count++;
+	return panel;
+}
+
+/* How many PANELS. */
+static unsigned draw_scaling(const struct bench_result *result, FILE *out,
+			     char (*args)[BENCH_ARGS_SIZE])
+{
+	const struct bench_row *end = result->row + result->rows;
+	struct scaling p = { .count = 0 };
+	struct panel *panel;
+	char unit[BENCH_KEY];
+
+	for (const struct bench_row *row = result->row; row < end; row++)
+		if (is_growth(row) && (panel = panel_of(&p, row)))
+			line_of(panel, row);
+	fputs("# P panel sites curves title unit\n# K panel curve name\n"
+	      "# D panel curve number median low high\n",
+	      out);
+	for (unsigned i = 0; i < p.count; i++) {
+		panel = &p.panel[i];
+		fprintf(out, "P %u %d %u \"%s\" \"%s\"\n", i, panel->sites, panel->curves.count,
+			panel->title, words_plain(panel->unit, unit, sizeof(unit)));
+		for (unsigned k = 0; k < panel->curves.count; k++)
+			fprintf(out, "K %u %u \"%s\"\n", i, k, panel->curves.text[k]);
+	}
+	/* Points of one curve stand in a block, for a line through them. */
+	for (unsigned i = 0; i < p.count * LINES; i++) {
+		unsigned curve = i % LINES;
+
+		panel = &p.panel[i / LINES];
+		if (curve >= panel->curves.count)
+			continue;
+		for (const struct bench_row *row = result->row; row < end; row++) {
+			if (!is_growth(row) || panel_of(&p, row) != panel ||
+			    line_of(panel, row) != (int)curve)
+				continue;
+			fprintf(out, "D %u %u %.9g", i / LINES, curve,
+				bench_row_number(row, panel->sites ? "sites" : "patchers"));
+			put_value(out, &row->value);
+			fputs("\n", out);
+		}
+		fputs("\n", out);
+	}
+	snprintf(args[0], BENCH_ARGS_SIZE, "%u", p.count);
+	return p.count ? 1 : 0;
 }
 
 /* --- All ------------------------------------------------------------------------------------ */

@@ -35,10 +35,4 @@ int bench_figure_draw(const struct bench_result *result, struct bench_figure *fi
 int bench_figure_write(const struct bench_result *result, const char *prefix, char *error,
 		       size_t size);
 
-/* put_value - " MEDIAN LOW HIGH"; an end that is not known is where the median is. */
-void put_value(FILE *out, const struct bench_value *v);
-
-/* draw_scaling - the data, and args of BENCH_ARGS_SIZE bytes each. Returns how many args. */
-unsigned draw_scaling(const struct bench_result *result, FILE *out, char (*args)[BENCH_ARGS_SIZE]);
-
 #endif

@@ -18,8 +18,6 @@
 #define TELLING	  5 /* rows */
 #define LABEL_MAX 800
 
-/* --- Reading ------------------------------------------------------------------------ */
-
 int bench_results_read(const struct journal_data *data, struct bench_results *results)
 {
 	const json_t *line;
@@ -67,8 +65,6 @@ bool journal_has_bench(const struct journal_data *data, const char *benchmark)
 			return true;
 	return false;
 }
-
-/* --- Rows ------------------------------------------------------------------------------ */
 
 char *bench_interval(char *buf, struct bench_value v)
 {
@@ -237,8 +233,6 @@ static void put_rows(FILE *out, const struct bench_result *result)
 	}
 	html_table_end(out);
 }
-
-/* --- What is around the rows -------------------------------------------------------------- */
 
 static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)
 {

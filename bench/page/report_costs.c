@@ -35,8 +35,6 @@ static const struct bench_row *dearest(const struct bench_result *result, const 
 	return most;
 }
 
-/* --- The answer ---------------------------------------------------------------------------- */
-
 static const struct {
 	const char *what, *benchmark, *name, *measure, *params;
 	const char
@@ -76,8 +74,6 @@ static void put_answer(FILE *out, const struct bench_results *all)
 	}
 	fputs("</dl>\n", out);
 }
-
-/* --- Table 2 ---------------------------------------------------------------------------- */
 
 /* A line of the paper's table 2, and our rows for the same. */
 struct method {
@@ -168,8 +164,6 @@ static void put_table2(FILE *out, const struct bench_results *all)
 	html_table_end(out);
 	html_fold_end(out);
 }
-
-/* --- Peers ---------------------------------------------------------------------------------- */
 
 /* What a peer's row is held against: the dearest of ours that does the same job. */
 struct job {

@@ -56,9 +56,7 @@ static const char *jdk_program(const char *name, char path[OUTSIDE_PATH])
 	return name;
 }
 
-/* --- Pinning: Java has no word for it ------------------------------------------------------- */
-
-/* There is an executor per kind of site. */
+/* Java has no word for pinning. There is an executor per kind of site. */
 static int pin_named(const struct outside *o, const char *name, unsigned cpu)
 {
 	int pid = (int)process_pid(o->process);
@@ -90,8 +88,6 @@ static int pin_named(const struct outside *o, const char *name, unsigned cpu)
 	hwloc_bitmap_free(set);
 	return ret;
 }
-
-/* --- Starting ------------------------------------------------------------------------------- */
 
 /*
  * The serial collector: the cheapest store of a reference, and no threads of its own beside

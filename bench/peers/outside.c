@@ -22,8 +22,6 @@
 
 _Static_assert(BENCH_WHY >= PROCESS_WHY, "no room for the reasons of a process");
 
-/* --- Files ---------------------------------------------------------------------------------- */
-
 int outside_source(const char *name, char path[OUTSIDE_PATH], char *why)
 {
 	char file[OUTSIDE_PATH];
@@ -80,8 +78,6 @@ void outside_remove(struct outside *o)
 	o->folder[0] = '\0';
 }
 
-/* --- Programs ------------------------------------------------------------------------------- */
-
 int outside_run(struct outside *o, const char *const argv[], const char *package, double seconds,
 		char *why)
 {
@@ -121,8 +117,6 @@ unsigned outside_executor(const struct bench_run *run)
 {
 	return run->seating.executors ? run->seating.executor[0] : run->seating.patcher;
 }
-
-/* --- Requests ------------------------------------------------------------------------------- */
 
 /* The answer has to be so many numbers. */
 static int ask_program(struct peer *peer, const char *request, double seconds, size_t count,

@@ -129,8 +129,6 @@ static int uftrace_cost(struct peer *peer, uint64_t calls, struct peer_cost *cos
 	return outside_cost(peer, calls < UFTRACE_CALLS ? calls : UFTRACE_CALLS, cost, why);
 }
 
-/* --- All ------------------------------------------------------------------------------------ */
-
 #define JVM .open = jvm_open, .close = jvm_close, .toggle = jvm_toggle
 
 #define COMPILED .open = compiled_open, .close = compiled_close

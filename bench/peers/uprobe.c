@@ -33,8 +33,6 @@ static struct {
 	_Atomic(pid_t) executor;
 } state;
 
-/* --- The functions -------------------------------------------------------------------------- */
-
 void uprobe_probed(void);
 void uprobe_plain(void);
 
@@ -54,8 +52,6 @@ __asm__(".pushsection .text.uprobe, \"ax\", @progbits\n\t"
 	".p2align 6\n\t"
 	".popsection");
 
-/* --- Finding the place in the file ---------------------------------------------------------- */
-
 /* The object that holds the function, and where in its file that is. */
 static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -74,8 +70,6 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* --- The event ------------------------------------------------------------------------------ */
-
 static int refused(int ret, char *why)
 {
 	const char *hint = ret == -EACCES || ret == -EPERM ? " (it takes CAP_PERFMON)" : "";
@@ -89,8 +83,6 @@ static int switch_on(pid_t task)
 {
 	return (int)syscall(SYS_perf_event_open, &state.attr, task, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
-
-/* --- The executor --------------------------------------------------------------------------- */
 
 static void execute_traced(const struct hot_work *work, unsigned executor,
 			   struct hot_counts *counts)
@@ -169,8 +161,6 @@ void uprobe_close(struct peer *peer)
 	memset(&state, 0, sizeof(state));
 	peer->state = NULL;
 }
-
-/* --- What it costs -------------------------------------------------------------------------- */
 
 int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
 {

@@ -71,8 +71,6 @@ static const char *const benchmarks[] = { "toggle", "latency", "throughput", "sc
 					  "stall",  "invoke",  "probes",     NULL };
 static const char *const waits[] = { "none", "config", "assumed", NULL };
 
-/* --- Writing -------------------------------------------------------------------------------- */
-
 /* What is not known is left out. A key that is there already would be lost. */
 static int put_params(json_t *object, const char *name, const struct bench_param *param,
 		      unsigned count)
@@ -116,8 +114,6 @@ static int put_row(json_t *object, const struct bench_row *row)
 						     (json_int_t)row->bin[i].count));
 	return rc;
 }
-
-/* --- Reading -------------------------------------------------------------------------------- */
 
 static int copy_text(const char *text, char *to, size_t size)
 {

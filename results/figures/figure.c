@@ -33,8 +33,6 @@ struct figure {
 	char caption[CAPTION_ROOM]; /* lines; empty where the figure needs none */
 };
 
-/* --- Points ------------------------------------------------------------------ */
-
 static bool fits(const struct cell *c, enum oracle oracle)
 {
 	/* The caption of the crash figure tells what differs from the paper; the other has none. */
@@ -63,10 +61,10 @@ bool figure9_takes(const struct cell_record *record, enum oracle oracle)
 	return fits(&record->cell, oracle) && has_answer(record);
 }
 
-/* --- The caption: what the crash oracle's figure says of how its runs differ from the paper's ---
+/*
+ * The caption of the crash oracle's figure, which says how its runs differ from the paper's: the
+ * sets of values that the runs have, in the order in which they are told.
  */
-
-/* The sets of values that the runs have, in the order in which they are told. */
 enum {
 	PLACED,
 	EXECUTORS,
@@ -189,8 +187,6 @@ int caption_paper(const struct journal_data *data, char *text, size_t size)
 	tally_free(&alike);
 	return failed ? -ENOMEM : runs ? 0 : -ENODATA;
 }
-
-/* --- The picture --------------------------------------------------------------- */
 
 static void print_points(FILE *stream, const void *arg)
 {

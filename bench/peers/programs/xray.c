@@ -34,8 +34,6 @@ static struct {
 	pthread_t thread;
 } shared;
 
-/* --- What is called ------------------------------------------------------------------------- */
-
 __attribute__((xray_always_instrument, noinline, aligned(64))) static void traced(void)
 {
 	__asm__ volatile("");
@@ -63,8 +61,6 @@ LINES_PLAIN void count_second(int32_t id, int type)
 	(void)id;
 	shared.calls[1] += type == ENTRY;
 }
-
-/* --- The executor --------------------------------------------------------------------------- */
 
 LINES_PLAIN void *execute(void *arg)
 {
@@ -107,8 +103,6 @@ LINES_PLAIN void stop(void)
 	atomic_store_explicit(&shared.run, false, memory_order_release);
 	pthread_join(shared.thread, NULL);
 }
-
-/* --- Changes -------------------------------------------------------------------------------- */
 
 LINES_PLAIN void patch(bool on)
 {
@@ -179,8 +173,6 @@ LINES_PLAIN void flow(double rate, uint64_t ns, bool on_off)
 	put_end();
 }
 
-/* --- Costs ---------------------------------------------------------------------------------- */
-
 LINES_PLAIN void cost(uint64_t calls)
 {
 	uint64_t empty, off, on;
@@ -194,8 +186,6 @@ LINES_PLAIN void cost(uint64_t calls)
 	patch(false);
 	put_costs(empty, off, on, calls);
 }
-
-/* --- Lines ---------------------------------------------------------------------------------- */
 
 __attribute__((xray_never_instrument)) int main(int argc, char **argv)
 {
