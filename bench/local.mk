@@ -43,8 +43,7 @@ libcalibrate_a_SOURCES += \
 	bench/command/bench_print.c \
 	bench/command/bench_print.h \
 	bench/page/report_bench.c \
-	bench/page/report_bench.h \
-	bench/page/report_costs.c
+	bench/page/report_bench.h
 
 dist_pkgdata_DATA += \
 	bench/figures/bench-latency.gp \

@@ -98,18 +98,16 @@ static int pin_named(const struct outside *o, const char *name, unsigned cpu)
 static int start_java(struct outside *o, const char *folder, char *why)
 {
 	char java[OUTSIDE_PATH];
-	const char *const argv[] = {
-		jdk_program("java", java),
-		"-XX:+UseSerialGC",
-		"-Xmx64m",
-		"-XX:+IgnoreUnrecognizedVMOptions",
-		"-XX:SweeperThreshold=0.001",
-		"-XX:-UseCodeCacheFlushing",
-		"-cp",
-		folder,
-		"CallSites",
-		NULL,
-	};
+	const char *const argv[] = { jdk_program("java", java),
+				     "-XX:+UseSerialGC",
+				     "-Xmx64m",
+				     "-XX:+IgnoreUnrecognizedVMOptions",
+				     "-XX:SweeperThreshold=0.001",
+				     "-XX:-UseCodeCacheFlushing",
+				     "-cp",
+				     folder,
+				     "CallSites",
+				     NULL };
 	int ret = outside_run(o, argv, PACKAGE, START_SECONDS, why);
 
 	if (ret < 0)

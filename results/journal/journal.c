@@ -123,26 +123,17 @@ int journal_put(struct journal *journal, json_t *line)
 	return rc;
 }
 
-static json_t *line_new(const char *type)
-{
-	char date[32];
-
-	journal_date(date, sizeof(date));
-	return json_pack("{s:s, s:i, s:s}", "type", type, "schema", JOURNAL_SCHEMA, "date", date);
-}
-
 json_t *identity_to_json(const struct identity *id)
 {
 	char value[IDENTITY_TEXT_MAX];
 	json_t *object = json_object();
 	const char *name;
 
-	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++) {
+	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++)
 		if (json_object_set_new(object, name, json_string(value))) {
 			json_decref(object);
 			return NULL;
 		}
-	}
 	return object;
 }
 
@@ -165,18 +156,16 @@ int identity_from_json(const json_t *object, struct identity *id)
 int journal_write_run_of(struct journal *journal, const char *plan, const struct identity *id,
 			 json_t *untested, uint64_t seed)
 {
-	json_t *line = line_new("run");
+	json_t *body = json_pack("{s:s, s:s, s:o}", "tool", PACKAGE_STRING, "plan", plan,
+				 "identity", identity_to_json(id));
+	int rc = -EINVAL;
 
-	if (!line || (untested && !json_is_array(untested)) ||
-	    json_object_set_new(line, "tool", json_string(PACKAGE_STRING)) ||
-	    json_object_set_new(line, "plan", json_string(plan)) ||
-	    json_object_set_new(line, "identity", identity_to_json(id)) ||
-	    (seed != JOURNAL_NO_SEED && json_object_set_new(line, "seed", seed_to_json(seed))) ||
-	    json_object_set_new(line, "gaps", untested ? json_incref(untested) : json_array())) {
-		json_decref(line);
-		return -EINVAL;
-	}
-	return journal_put(journal, line);
+	if ((!untested || json_is_array(untested)) &&
+	    (seed == JOURNAL_NO_SEED || !json_object_set_new(body, "seed", seed_to_json(seed))) &&
+	    !json_object_set_new(body, "gaps", untested ? json_incref(untested) : json_array()))
+		rc = journal_write_line(journal, "run", body);
+	json_decref(body);
+	return rc;
 }
 
 int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
@@ -187,13 +176,11 @@ int journal_write_run(struct journal *journal, const char *plan, const struct id
 
 int journal_write_begin(struct journal *journal, const char *key)
 {
-	json_t *line = line_new("begin");
+	json_t *body = json_pack("{s:s}", "key", key);
+	int rc = journal_write_line(journal, "begin", body);
 
-	if (json_object_set_new(line, "key", json_string(key))) {
-		json_decref(line);
-		return -EINVAL;
-	}
-	return journal_put(journal, line);
+	json_decref(body);
+	return rc;
 }
 
 int journal_write_cell(struct journal *journal, const struct cell_record *record)
@@ -203,8 +190,11 @@ int journal_write_cell(struct journal *journal, const struct cell_record *record
 
 json_t *journal_line(const char *type, json_t *body)
 {
-	json_t *line = line_new(type);
+	char date[32];
+	json_t *line;
 
+	journal_date(date, sizeof(date));
+	line = json_pack("{s:s, s:i, s:s}", "type", type, "schema", JOURNAL_SCHEMA, "date", date);
 	/* What there is already, type and schema, wins: the body cannot pass for another. */
 	if (!json_object_update_missing(line, body))
 		return line;
