@@ -213,47 +213,36 @@ int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t
 	return 0;
 }
 
-static double bin_low(unsigned bin)
-{
-	return bin ? exp2((double)(bin - 1) / BINS_PER_OCTAVE) : 0;
-}
-
-/* The logarithm may be off by its last digit: the bounds decide. */
-static unsigned bin_of(double value)
-{
-	double about = value < 1 ? 0 : 1 + floor(log2(value) * BINS_PER_OCTAVE);
-	unsigned bin = about < BENCH_HIST_MAX ? (unsigned)about : BENCH_HIST_MAX - 1;
-
-	while (bin > 0 && value < bin_low(bin))
-		bin--;
-	while (bin < BENCH_HIST_MAX - 1 && value >= bin_low(bin + 1))
-		bin++;
-	return bin;
-}
-
 int samples_histogram(const struct samples *s, struct bench_row *row)
 {
-	double least = INFINITY, most = -INFINITY;
+	double least = INFINITY, most = -INFINITY, low[BENCH_HIST_MAX + 1];
+	unsigned first = BENCH_HIST_MAX, last = 0;
 	uint64_t count[BENCH_HIST_MAX] = { 0 };
-	unsigned first, last;
 
 	free(row->bin);
 	row->bin = NULL;
 	row->bins = 0;
 	if (!s->count)
 		return 0;
+	for (unsigned i = 0; i <= BENCH_HIST_MAX; i++)
+		low[i] = i ? exp2((double)(i - 1) / BINS_PER_OCTAVE) : 0;
 	for (size_t i = 0; i < s->count; i++) {
-		count[bin_of(s->value[i])]++;
-		least = fmin(least, s->value[i]);
-		most = fmax(most, s->value[i]);
+		double value = s->value[i];
+		unsigned bin = 0;
+
+		while (bin < BENCH_HIST_MAX - 1 && value >= low[bin + 1])
+			bin++;
+		count[bin]++;
+		first = bin < first ? bin : first;
+		last = bin > last ? bin : last;
+		least = fmin(least, value);
+		most = fmax(most, value);
 	}
-	first = bin_of(least);
-	last = bin_of(most);
 	row->bin = calloc(last - first + 1, sizeof(*row->bin));
 	if (!row->bin)
 		return -ENOMEM;
 	for (unsigned i = first; i <= last; i++)
-		row->bin[row->bins++] = (struct bench_bin){ bin_low(i), bin_low(i + 1), count[i] };
+		row->bin[row->bins++] = (struct bench_bin){ low[i], low[i + 1], count[i] };
 	/* The outermost bins hold all that is beyond the scale. */
 	row->bin[0].low = fmin(least, row->bin[0].low);
 	if (most >= row->bin[row->bins - 1].high)

@@ -97,13 +97,10 @@ static void put_row(FILE *out, const struct bench_row *row)
 	char label[WORDS_ROOM];
 
 	html_row(out, NULL);
-	html_cell(out, "%s%s", words_of_row(row, NULL, label, sizeof(label)),
-		  row->peer ? " (peer)" : "");
-	html_cell(out, "%s, %s", row->measure, row->unit);
-	html_number(out, "%s", INTERVAL(row->value));
-	html_number(out, "%s to %s", FIGURE(row->p5), FIGURE(row->p99));
-	html_number(out, "%s", FIGURE(row->most));
-	html_number(out, "%" PRIu64 " of %" PRIu64, row->outliers, row->samples);
+	html_cells(out, "ttnnnn", "%s%s\t%s, %s\t%s\t%s to %s\t%s\t%" PRIu64 " of %" PRIu64,
+		   words_of_row(row, NULL, label, sizeof(label)), row->peer ? " (peer)" : "",
+		   row->measure, row->unit, INTERVAL(row->value), FIGURE(row->p5), FIGURE(row->p99),
+		   FIGURE(row->most), row->outliers, row->samples);
 	if (!row->against[0])
 		html_cell(out, "%s", "");
 	else if (isnan(row->ratio.median))
@@ -421,11 +418,8 @@ static void put_table2(FILE *out, const struct bench_results *all)
 		double over;
 
 		html_row(out, NULL);
-		html_cell(out, "%s", m->there);
-		html_number(out, "%s", m->on);
-		html_number(out, "%s", m->off);
-		html_number(out, "%s", m->invocation);
-		html_cell(out, "%s", m->here);
+		html_cells(out, "tnnnt", "%s\t%s\t%s\t%s\t%s", m->there, m->on, m->off,
+			   m->invocation, m->here);
 		put_change(out, toggle, m, "on", false);
 		put_change(out, toggle, m, "off", false);
 		put_change(out, toggle, m, "on", true);
@@ -495,14 +489,12 @@ static void put_peers(FILE *out, const struct bench_results *all)
 			any = true;
 			times = row_over(peer, ours);
 			html_row(out, NULL);
-			html_cell(out, "%s", job->what);
-			html_cell(out, "%s, %s", words_of_row(peer, NULL, theirs, sizeof(theirs)),
-				  peer->measure);
-			html_number(out, "%s %s", FIGURE(peer->value.median), peer->unit);
-			html_cell(out, "%s", words_of_row(ours, NULL, mine, sizeof(mine)));
-			html_number(out, "%s %s", FIGURE(ours->value.median), ours->unit);
-			html_number(out, "%s%s", INTERVAL(times),
-				    times.low <= 1 && times.high >= 1 ? ": no difference" : "");
+			html_cells(out, "ttntnn", "%s\t%s, %s\t%s %s\t%s\t%s %s\t%s%s", job->what,
+				   words_of_row(peer, NULL, theirs, sizeof(theirs)), peer->measure,
+				   FIGURE(peer->value.median), peer->unit,
+				   words_of_row(ours, NULL, mine, sizeof(mine)),
+				   FIGURE(ours->value.median), ours->unit, INTERVAL(times),
+				   times.low <= 1 && times.high >= 1 ? ": no difference" : "");
 		}
 	}
 	html_table_end(out);
