@@ -138,9 +138,7 @@ static unsigned draw_rows(const struct bench_result *result, FILE *out,
 
 /* --- Histograms ----------------------------------------------------------------------------- */
 
-/*
- * Histograms as outlines: a panel per thing done, a column per number of executors.
- */
+/* Histograms as outlines: a panel per thing done, a column per number of executors. */
 #define PANELS	 16
 #define COLUMNS	 2 /* of executors; more are left to the table */
 #define MEASURES 2
@@ -217,9 +215,7 @@ static unsigned draw_latency(const struct bench_result *result, FILE *out,
 
 /* --- Throughput ----------------------------------------------------------------------------- */
 
-/*
- * Throughput against toggles per second: a curve per method, and one per number of executors.
- */
+/* Throughput against toggles per second: a curve per method, and one per number of executors. */
 #define CURVES	  14
 #define EXECUTORS 12 /* 1, 2, 4 ..., 1024 */
 
@@ -276,9 +272,7 @@ static double rate_of(const struct bench_row *row)
 	return asked > 0 && got > 0 ? got : asked;
 }
 
-/*
- * How many CURVES; the EXECUTORS of the last panels, empty without them; whose they are.
- */
+/* How many CURVES; the EXECUTORS of the last panels, empty without them; whose they are. */
 static unsigned draw_throughput(const struct bench_result *result, FILE *out,
 				char (*args)[BENCH_ARGS_SIZE])
 {

@@ -26,18 +26,6 @@ __attribute__((noinline, aligned(64))) static void plain(void)
 	__asm__ volatile("nop");
 }
 
-/* Both begin alike, until one of them is changed. */
-LINES_PLAIN int is_patched(void)
-{
-	const volatile uint8_t *a = (const volatile uint8_t *)(uintptr_t)traced;
-	const volatile uint8_t *b = (const volatile uint8_t *)(uintptr_t)left_alone;
-
-	for (int i = 0; i < ENTRY; i++)
-		if (a[i] != b[i])
-			return 1;
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t empty, off, on;
@@ -46,7 +34,8 @@ int main(int argc, char **argv)
 
 	if (argc != 2 || pin(argv[1]))
 		return 1;
-	if (!is_patched()) {
+	/* Both begin alike, until one of them is changed. */
+	if (!memcmp((void *)(uintptr_t)traced, (void *)(uintptr_t)left_alone, ENTRY)) {
 		fputs("uftrace did not patch the function\n", stderr);
 		return 1;
 	}
