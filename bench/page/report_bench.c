@@ -277,12 +277,10 @@ int section_benchmark(struct page *page, const char *benchmark)
 {
 	struct bench_results results;
 	int rc = results_read(page->data, &results);
-	size_t i = 0;
+	const struct bench_result *of = bench_of(results.result, results.count, benchmark);
 
-	while (i < results.count && strcmp(results.result[i].benchmark, benchmark) != 0)
-		i++;
-	if (!rc && i < results.count)
-		rc = put_benchmark(page, &results.result[i], results.lines[i]);
+	if (!rc && of)
+		rc = put_benchmark(page, of, results.lines[of - results.result]);
 	else if (!rc)
 		html_missing(page->out, "No line of this benchmark could be read.");
 	results_free(&results);

@@ -150,16 +150,13 @@ static int row_from_json(const json_t *object, struct bench_row *row)
 	const json_t *skipped = json_object_get(object, "skipped");
 	const json_t *list = json_object_get(object, "histogram"), *json;
 	size_t count = json_array_size(list), i;
-	char why[BENCH_WHY];
 
 	if (table_from_json(object, JOURNAL_SCHEMA, of_row, row) ||
 	    get_params(object, "params", row->param, &row->params, BENCH_PARAMS, true))
 		return -EINVAL;
 	if (skipped) {
-		if (copy_text(json_string_value(skipped), why, sizeof(why)))
-			return -EINVAL;
-		bench_row_skip(row, "%s", why);
-		return 0;
+		bench_row_skip(row, "%s", "");
+		return copy_text(json_string_value(skipped), row->why, sizeof(row->why));
 	}
 	if (table_from_json(object, JOURNAL_SCHEMA, figures, row) || !row->samples ||
 	    get_params(object, "extras", row->extra, &row->extras, BENCH_EXTRAS, false))
