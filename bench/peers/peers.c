@@ -85,7 +85,7 @@ static int make_lttng(struct outside *o, const char *source, const char *program
 	return outside_run(o, start, "lttng-tools", LTTNG_SECONDS, why);
 }
 
-/* The program is NAME.c. Its folder stays as long as the peer. */
+/* The program is NAME.c. Its folder stays as long as the peer, unless make removes it. */
 static struct compiled {
 	const char *name;
 	int (*make)(struct outside *o, const char *source, const char *program, char *why);

@@ -70,7 +70,7 @@ struct field {
 #define END {NULL, 0, NUMBER_END, 0, 0, 0, false, NULL, NULL, NULL}
 /* clang-format on */
 
-extern const struct field witness_fields[];
+extern const struct field witness_fields[]; /* of struct witness */
 
 /* table_to_json - an object; NULL for what no reader would take. */
 json_t *table_to_json(const struct field *fields, const void *base);

@@ -235,12 +235,15 @@ static int take_json(struct journal_data *data, json_t *json)
 	if (schema < 1 || schema > JOURNAL_SCHEMA)
 		return -EINVAL;
 	if (strcmp(type, "cell") == 0) {
-		struct cell_record *grown =
-			reallocarray(data->records, data->count + 1, sizeof(*grown));
+		/* Full exactly when the count is a power of two. */
+		if ((data->count & (data->count - 1)) == 0) {
+			size_t room = data->count ? data->count * 2 : 1;
+			void *grown = reallocarray(data->records, room, sizeof(*data->records));
 
-		if (!grown)
-			return -ENOMEM;
-		data->records = grown;
+			if (!grown)
+				return -ENOMEM;
+			data->records = grown;
+		}
 		if (record_from_json(json, &data->records[data->count]))
 			return -EINVAL;
 		json_object_del(data->begun, data->records[data->count++].key);

@@ -412,7 +412,7 @@ int record_from_json(const json_t *line, struct cell_record *record)
 	size_t count = schema < 2 ? 0 : json_array_size(events);
 
 	memset(record, 0, sizeof(*record));
-	if (table_from_json(line, schema, record_fields, record) ||
+	if (schema < 1 || table_from_json(line, schema, record_fields, record) ||
 	    (record->cell.crossing == CROSSING_INSIDE &&
 	     table_from_json(json_object_get(object, "torn_inside"), schema, inside_fields,
 			     result)) ||
