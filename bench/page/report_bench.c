@@ -313,12 +313,11 @@ static const struct bench_row *dearest(const struct bench_result *result, const 
 	return most;
 }
 
-static const struct {
+static const struct tile {
 	const char *what, *benchmark, *name, *measure, *params;
-	const char
-		*over; /* NULL: the median is told; else this extra, the cost of the site alone */
+	const char *over; /* NULL: the median; else this extra, the cost of the site alone */
 	const char *unit;
-} telling[] = {
+} tiles[] = {
 	{ "A call switched on", "toggle", "call", "on", USUAL " ?body=none", NULL, "a change" },
 	{ "By waits", "toggle", "straddler", "on", "policy=wait " USUAL " ?body=none", NULL,
 	  "a change of any bytes" },
@@ -333,36 +332,32 @@ static const struct {
 static void put_answer(FILE *out, const struct bench_results *all)
 {
 	fputs("<dl class=\"tiles\">\n", out);
-	for (size_t i = 0; i < sizeof(telling) / sizeof(telling[0]); i++) {
-		const struct bench_result *of =
-			bench_of(all->result, all->count, telling[i].benchmark);
-		const char *over = telling[i].over;
+	for (const struct tile *t = tiles; t < tiles + sizeof(tiles) / sizeof(tiles[0]); t++) {
 		const struct bench_row *most =
-			dearest(of, telling[i].name, telling[i].measure, telling[i].params, over);
+			dearest(bench_of(all->result, all->count, t->benchmark), t->name,
+				t->measure, t->params, t->over);
 
 		if (!most)
-			html_tile(out, telling[i].what, "?", "", "not measured");
-		else if (over || !most->against[0] || isnan(most->ratio.median))
-			html_tile(out, telling[i].what, FIGURE(figure_of(most, over)), most->unit,
-				  "%s", telling[i].unit);
+			html_tile(out, t->what, "?", "", "not measured");
+		else if (t->over || !most->against[0] || isnan(most->ratio.median))
+			html_tile(out, t->what, FIGURE(figure_of(most, t->over)), most->unit, "%s",
+				  t->unit);
 		else
-			html_tile(out, telling[i].what, FIGURE(figure_of(most, over)), most->unit,
-				  "%s, %s x %s", telling[i].unit, FIGURE(most->ratio.median),
+			html_tile(out, t->what, FIGURE(most->value.median), most->unit,
+				  "%s, %s x %s", t->unit, FIGURE(most->ratio.median),
 				  most->against);
 	}
 	fputs("</dl>\n", out);
 }
 
 /* A line of the paper's table 2, and our rows for the same. */
-struct method {
+static const struct method {
 	const char *there;
 	const char *on, *off, *invocation; /* the paper's */
 	const char *here;
 	const char *name, *policy;	/* of benchmark toggle */
 	const char *call, *call_params; /* of benchmark invoke */
-};
-
-static const struct method methods[] = {
+} methods[] = {
 	{ "fastinst, no straddler", "300", "120", "35", "pc_patch inside the window", "aligned", "",
 	  "aligned", "" },
 	{ "fastinst, straddlers", "8850", "8435", "35", "pc_patch, policy wait", "straddler",
@@ -441,14 +436,11 @@ static void put_table2(FILE *out, const struct bench_results *all)
 }
 
 /* What a peer's row is held against: the dearest of ours that does the same job. */
-struct job {
-	const char *benchmark;
-	const char *what;
+static const struct job {
+	const char *benchmark, *what;
 	const char *name, *params;
 	const char *peers; /* that do it; NULL: all */
-};
-
-static const struct job jobs[] = {
+} jobs[] = {
 	{ "toggle", "a change", "call", USUAL,
 	  "flag pointer jvm-volatile jvm-mutable jvm-volatile-compiled jvm-mutable-compiled xray "
 	  "uprobe" },
