@@ -137,8 +137,8 @@ static bool bootstrap_groups(const double *values, size_t count, size_t group, u
  * are close in time and so have their noise in common: one tells little that the other does not.
  * They are drawn together, or the interval would be too narrow by up to the square root of two.
  *
- * Else of each pair of blocks of both the ratio, or the difference. With an empty
- * block a pair has no ratio. The median goes to v. How many there were, or -ENOMEM.
+ * Else of each pair of blocks of both the ratio, or the difference. With an empty block a pair has
+ * no ratio. The median goes to v. How many there were, or -ENOMEM.
  */
 static int estimate(const struct samples *s, const struct samples *base, bool ratio, uint64_t seed,
 		    struct bench_value *v)
@@ -154,13 +154,15 @@ static int estimate(const struct samples *s, const struct samples *base, bool ra
 		size_t k = base ? 2 * i : i;
 		double over = samples_block_median(s, k), under = 1;
 
+		if (!base && s->end[i] == (i ? s->end[i - 1] : 0))
+			continue;
 		if (base) {
 			over += samples_block_median(s, k + 1);
 			under = samples_block_median(base, k) + samples_block_median(base, k + 1);
 		}
 		if (base && !ratio)
 			values[count++] = (over - under) / 2;
-		else if (!isnan(over) && !isnan(under))
+		else if (!base || (!isnan(over) && !isnan(under)))
 			values[count++] = over / under;
 	}
 	done = bootstrap_groups(values, count, base ? 1 : 2, seed, v);

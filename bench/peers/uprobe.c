@@ -126,6 +126,7 @@ int uprobe_open(struct peer *peer, const struct bench_run *run, char *why)
 	int ret = file ? 0 : refused(-errno, why), fd;
 
 	state.run = run;
+	state.hot = NULL;
 	if (file && fscanf(file, "%u", &state.attr.type) != 1)
 		ret = refused(-EINVAL, why);
 	if (file)
