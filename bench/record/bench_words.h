@@ -43,7 +43,7 @@ struct words {
 	unsigned count;
 };
 
-/* words_slot - where text is in it; added if not yet and there are fewer than most (<= 16), else -1 */
+/* words_slot - where text is in it; added if fewer than most, at most 16, are. -1: no room. */
 int words_slot(struct words *words, unsigned most, const char *text);
 
 /* words_quoted - as one text, each plain and in quotes, a space apart; cut to size. */
