@@ -12,7 +12,6 @@ libbench_a_SOURCES = \
 	bench/cases/toggle/toggle.c \
 	bench/figures/bench_figure.c \
 	bench/figures/bench_figure.h \
-	bench/figures/bench_scaling.c \
 	bench/method/hot.c \
 	bench/method/hot.h \
 	bench/method/loop.c \
@@ -44,8 +43,7 @@ libcalibrate_a_SOURCES += \
 	bench/command/bench_print.c \
 	bench/command/bench_print.h \
 	bench/page/report_bench.c \
-	bench/page/report_bench.h \
-	bench/page/report_costs.c
+	bench/page/report_bench.h
 
 dist_pkgdata_DATA += \
 	bench/figures/bench-latency.gp \

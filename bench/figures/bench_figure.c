@@ -6,12 +6,27 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/record/bench_words.h"
 
-/* --- Rows
- * ----------------------------------------------------------------------------------------- */
+/* Behind the numbers that are in the list, a space apart. */
+static void add_number(char list[BENCH_ARGS_SIZE], double number)
+{
+	size_t length = strlen(list);
+
+	snprintf(list + length, BENCH_ARGS_SIZE - length, "%s%.0f", length ? " " : "", number);
+}
+
+/* An end that is not known is where the median is. */
+static void put_value(FILE *out, const struct bench_value *v)
+{
+	fprintf(out, " %.9g %.9g %.9g", v->median, finite_or(v->low, v->median),
+		finite_or(v->high, v->median));
+}
+
+/* --- Rows ----------------------------------------------------------------------------------- */
 
 /*
  * Rows as lines of a dot plot: a panel per unit, a heading per name, a line per case, and on
@@ -20,173 +35,118 @@
 #define PLACES 4   /* of measures and of units; more share the last place */
 #define BESIDE 0.5 /* of a line, from the first to the last measure */
 
-/* A dot plot. stream may be NULL: then lines are only counted. */
 struct sheet {
-	FILE *stream;
-	const struct bench_result *result;
-	char measure[PLACES][WORDS_ROOM], unit[PLACES][WORDS_ROOM];
-	unsigned measures, units;
-	unsigned panel, line;
+	const struct bench_row *row, *end;
+	struct words measures, units;
 };
 
-/* In the order in which they came. */
-static unsigned slot_of(char (*list)[WORDS_ROOM], unsigned *count, const char *text)
+static unsigned slot_of(struct words *words, const char *text)
 {
-	int slot = words_slot(list, count, PLACES, text);
+	int slot = words_slot(words, PLACES, text);
 
 	return slot < 0 ? PLACES - 1 : (unsigned)slot;
 }
-
-static struct sheet sheet_of(const struct bench_result *result, FILE *stream)
-{
-	struct sheet s = { .stream = stream, .result = result };
-
-	for (unsigned i = 0; i < result->rows; i++)
-		if (row_measured(&result->row[i])) {
-			slot_of(s.measure, &s.measures, result->row[i].measure);
-			slot_of(s.unit, &s.units, result->row[i].unit);
-		}
-	return s;
-}
-
-/* --- Which rows stand together ---------------------------------------------------- */
 
 static bool same_group(const struct bench_row *a, const struct bench_row *b)
 {
 	return strcmp(a->name, b->name) == 0 && strcmp(a->unit, b->unit) == 0;
 }
 
-/* Is it the first of its group, or of its case? */
-static bool is_first(const struct bench_result *result, unsigned at,
+/* Is it the first measured one of its group, or of its case? */
+static bool is_first(const struct sheet *s, const struct bench_row *at,
 		     bool (*same)(const struct bench_row *, const struct bench_row *))
 {
-	for (unsigned i = 0; i < at; i++)
-		if (row_measured(&result->row[i]) && same(&result->row[at], &result->row[i]))
+	for (const struct bench_row *row = s->row; row < at; row++)
+		if (row_measured(row) && same(at, row))
 			return false;
-	return true;
-}
-
-/* --- Lines ------------------------------------------------------------------------- */
-
-static void put_label(struct sheet *s, bool heading, const char *label)
-{
-	if (s->stream)
-		fprintf(s->stream, "L %u %u %d \"%s\"\n", s->panel, s->line, heading, label);
-	s->line++;
+	return row_measured(at);
 }
 
 /* Measures of one case lie side by side on its line. */
-static void put_dots(struct sheet *s, const struct bench_row *first)
+static void put_dots(FILE *out, struct sheet *s, const struct bench_row *first, unsigned panel,
+		     unsigned line)
 {
-	const struct bench_row *end = s->result->row + s->result->rows;
 	unsigned n = 0, of = 0;
 
-	for (const struct bench_row *row = first; row < end; row++)
+	for (const struct bench_row *row = first; row < s->end; row++)
 		of += row_measured(row) && rows_same_case(first, row);
-	for (const struct bench_row *row = first; row < end; row++) {
+	for (const struct bench_row *row = first; row < s->end; row++) {
 		double median = row->value.median, base = row->against[0] ? row->base.median : 0;
-		double beside = of > 1 ? BESIDE * (n / (of - 1.0) - 0.5) : 0;
 
 		if (!row_measured(row) || !rows_same_case(first, row))
 			continue;
-		fprintf(s->stream, "D %u %.3f %u %d %.9g %.9g %.9g %.9g %.9g %.9g %.9g\n", s->panel,
-			s->line - 1 + beside, slot_of(s->measure, &s->measures, row->measure),
-			row->peer, median, finite_or(row->value.low, median),
-			finite_or(row->value.high, median), finite_or(row->p5, median),
+		fprintf(out, "D %u %.3f %u %d", panel,
+			line + (of > 1 ? BESIDE * (n++ / (of - 1.0) - 0.5) : 0),
+			slot_of(&s->measures, row->measure), row->peer);
+		put_value(out, &row->value);
+		fprintf(out, " %.9g %.9g %.9g %.9g\n", finite_or(row->p5, median),
 			finite_or(row->p99, median), finite_or(row->most, median),
 			finite_or(base, 0));
-		n++;
 	}
 }
 
-/* A heading, and a line per case; one line where there is one case only. */
-static void put_group(struct sheet *s, unsigned first)
+/* A heading, and a line per case; one line where there is one case only. Returns the line behind.
+ */
+static unsigned put_group(FILE *out, struct sheet *s, const struct bench_row *first, unsigned panel,
+			  unsigned line)
 {
-	const struct bench_row *of = &s->result->row[first];
 	char label[WORDS_ROOM];
 	unsigned cases = 0;
 
-	for (unsigned pass = 0; pass < 2; pass++) {
-		if (pass && cases > 1)
-			put_label(s, true, words_plain(of->name, label, sizeof(label)));
-		for (unsigned i = first; i < s->result->rows; i++) {
-			const struct bench_row *row = &s->result->row[i];
+	for (const struct bench_row *row = first; row < s->end; row++)
+		cases += same_group(first, row) && is_first(s, row, rows_same_case);
+	if (cases > 1)
+		fprintf(out, "L %u %u 1 \"%s\"\n", panel, line++,
+			words_plain(first->name, label, sizeof(label)));
+	for (const struct bench_row *row = first; row < s->end; row++) {
+		if (!same_group(first, row) || !is_first(s, row, rows_same_case))
+			continue;
+		(cases == 1 ? words_of_row : words_of_params)(row, NULL, label, sizeof(label));
+		fprintf(out, "L %u %u 0 \"%s\"\n", panel, line, label);
+		put_dots(out, s, row, panel, line++);
+	}
+	return line;
+}
 
-			if (!row_measured(row) || !same_group(of, row) ||
-			    !is_first(s->result, i, rows_same_case))
-				continue;
-			if (pass == 0) {
-				cases++;
-				continue;
-			}
-			(cases == 1 ? words_of_row : words_of_params)(row, NULL, label,
-								      sizeof(label));
-			put_label(s, false, label);
-			if (s->stream)
-				put_dots(s, row);
+/* LINES of each panel, UNITS and MEASURES, each word in quotes. */
+static unsigned draw_rows(const struct bench_result *result, FILE *out,
+			  char (*args)[BENCH_ARGS_SIZE])
+{
+	struct sheet s = { .row = result->row, .end = result->row + result->rows };
+
+	for (const struct bench_row *row = s.row; row < s.end; row++)
+		if (row_measured(row)) {
+			slot_of(&s.measures, row->measure);
+			slot_of(&s.units, row->unit);
 		}
-	}
-}
-
-/* Groups come as they came: in the order of the rows. Returns how many lines there are. */
-static unsigned put_panel(struct sheet *s, unsigned panel)
-{
-	s->panel = panel;
-	s->line = 0;
-	for (unsigned i = 0; i < s->result->rows; i++) {
-		const struct bench_row *row = &s->result->row[i];
-
-		if (row_measured(row) && is_first(s->result, i, same_group) &&
-		    slot_of(s->unit, &s->units, row->unit) == panel)
-			put_group(s, i);
-	}
-	return s->line;
-}
-
-static void bench_rows_print(FILE *stream, const void *arg)
-{
-	struct sheet s = sheet_of(arg, stream);
-
 	fputs("# L panel line heading label\n"
 	      "# D panel line measure peer median low high p5 p99 most baseline: 0 for none\n",
-	      stream);
-	for (unsigned panel = 0; panel < s.units; panel++)
-		put_panel(&s, panel);
+	      out);
+	/* Groups come as they came: in the order of the rows. */
+	for (unsigned panel = 0; panel < s.units.count; panel++) {
+		unsigned line = 0;
+
+		for (const struct bench_row *row = s.row; row < s.end; row++)
+			if (is_first(&s, row, same_group) && slot_of(&s.units, row->unit) == panel)
+				line = put_group(out, &s, row, panel, line);
+		add_number(args[0], line);
+	}
+	words_quoted(&s.units, args[1], BENCH_ARGS_SIZE);
+	words_quoted(&s.measures, args[2], BENCH_ARGS_SIZE);
+	return s.units.count ? 3 : 0;
 }
 
-/* 0 if there is nothing to draw; LINES of each panel, UNITS and MEASURES, each word in quotes. */
-static unsigned bench_rows_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE])
-{
-	struct sheet s = sheet_of(result, NULL);
-	size_t length = 0;
+/* --- Histograms ----------------------------------------------------------------------------- */
 
-	args[0][0] = '\0';
-	for (unsigned panel = 0; panel < s.units; panel++)
-		length += (size_t)snprintf(args[0] + length, BENCH_ARGS_SIZE - length, "%s%u",
-					   panel ? " " : "", put_panel(&s, panel));
-	words_quoted(s.unit, s.units, args[1], BENCH_ARGS_SIZE);
-	words_quoted(s.measure, s.measures, args[2], BENCH_ARGS_SIZE);
-	return s.units ? 3 : 0;
-}
-
-/* --- Histograms
- * ----------------------------------------------------------------------------------- */
-
-/*
- * Histograms as outlines: a panel per thing done, a column per number of executors.
- */
+/* Histograms as outlines: a panel per thing done, a column per number of executors. */
+#define PANELS	 16
 #define COLUMNS	 2 /* of executors; more are left to the table */
 #define MEASURES 2
 
-static const char *const not_in_titles[] = { "executors", "sites", NULL };
-
 struct panels {
-	char title[16][WORDS_ROOM];
-	unsigned count;
+	struct words titles, measures;
 	double executors[COLUMNS];
 	unsigned columns;
-	char measure[MEASURES][WORDS_ROOM];
-	unsigned measures;
 };
 
 struct place {
@@ -195,45 +155,37 @@ struct place {
 
 static bool place_of(struct panels *p, const struct bench_row *row, struct place *place)
 {
-	double executors = bench_row_number(row, "executors");
+	static const char *const not_in_titles[] = { "executors", "sites", NULL };
+	/* Nothing said counts as none. */
+	double executors = finite_or(bench_row_number(row, "executors"), 0);
 	char title[WORDS_ROOM];
 	unsigned column = 0;
 
 	if (!row_measured(row) || !row->bins)
 		return false;
-	/* Nothing said counts as none. */
-	executors = isnan(executors) ? 0 : executors;
 	while (column < p->columns && p->executors[column] != executors)
 		column++;
 	if (column == p->columns && column < COLUMNS)
 		p->executors[p->columns++] = executors;
 	words_of_row(row, not_in_titles, title, sizeof(title));
-	place->panel =
-		words_slot(p->title, &p->count, sizeof(p->title) / sizeof(p->title[0]), title);
+	place->panel = words_slot(&p->titles, PANELS, title);
 	place->column = column < COLUMNS ? (int)column : -1;
-	place->measure = words_slot(p->measure, &p->measures, MEASURES, row->measure);
+	place->measure = words_slot(&p->measures, MEASURES, row->measure);
 	return place->panel >= 0 && place->column >= 0 && place->measure >= 0;
 }
 
-static struct panels panels_of(const struct bench_result *result)
+/* How many PANELS; EXECUTORS of each column; MEASURES in quotes. */
+static unsigned draw_latency(const struct bench_result *result, FILE *out,
+			     char (*args)[BENCH_ARGS_SIZE])
 {
-	struct panels p = { .count = 0 };
-	struct place place;
-
-	for (unsigned i = 0; i < result->rows; i++)
-		place_of(&p, &result->row[i], &place);
-	return p;
-}
-
-static void bench_latency_print(FILE *stream, const void *arg)
-{
-	const struct bench_result *result = arg;
-	struct panels p = panels_of(result);
+	struct panels p = { .columns = 0 };
 	struct place at;
 
-	fputs("# P panel title\n# V panel column measure ticks share: along the outline\n", stream);
-	for (unsigned i = 0; i < p.count; i++)
-		fprintf(stream, "P %u \"%s\"\n", i, p.title[i]);
+	for (unsigned i = 0; i < result->rows; i++)
+		place_of(&p, &result->row[i], &at);
+	fputs("# P panel title\n# V panel column measure ticks share: along the outline\n", out);
+	for (unsigned i = 0; i < p.titles.count; i++)
+		fprintf(out, "P %u \"%s\"\n", i, p.titles.text[i]);
 	for (unsigned i = 0; i < result->rows; i++) {
 		const struct bench_row *row = &result->row[i];
 		double total = 0;
@@ -248,97 +200,88 @@ static void bench_latency_print(FILE *stream, const void *arg)
 			double share = (double)bin->count / total;
 
 			/* A logarithmic scale has no 0; the first bin may begin there. */
-			fprintf(stream, "V %d %d %d %.9g %.9g\nV %d %d %d %.9g %.9g\n", at.panel,
-				at.column, at.measure, bin->low > 0.5 ? bin->low : 0.5, share,
-				at.panel, at.column, at.measure, bin->high, share);
+			fprintf(out, "V %d %d %d %.9g %.9g\nV %d %d %d %.9g %.9g\n", at.panel,
+				at.column, at.measure, fmax(bin->low, 0.5), share, at.panel,
+				at.column, at.measure, bin->high, share);
 		}
-		fputs("\n", stream);
+		fputs("\n", out);
 	}
-}
-
-/* 0 if there is nothing to draw; how many PANELS; EXECUTORS of each column; MEASURES in quotes. */
-static unsigned bench_latency_args(const struct bench_result *result, char (*args)[BENCH_ARGS_SIZE])
-{
-	struct panels p = panels_of(result);
-	size_t length = 0;
-
-	args[1][0] = '\0';
-	snprintf(args[0], BENCH_ARGS_SIZE, "%u", p.count);
+	add_number(args[0], p.titles.count);
 	for (unsigned i = 0; i < p.columns; i++)
-		length += (size_t)snprintf(args[1] + length, BENCH_ARGS_SIZE - length, "%s%.0f",
-					   i ? " " : "", p.executors[i]);
-	words_quoted(p.measure, p.measures, args[2], BENCH_ARGS_SIZE);
-	return p.count ? 3 : 0;
+		add_number(args[1], p.executors[i]);
+	words_quoted(&p.measures, args[2], BENCH_ARGS_SIZE);
+	return p.titles.count ? 3 : 0;
 }
 
-/* --- Throughput
- * ----------------------------------------------------------------------------------- */
+/* --- Throughput ----------------------------------------------------------------------------- */
 
-/*
- * Throughput against toggles per second: a curve per method, and one per number of executors.
- */
-#define MODES	  2
+/* Throughput against toggles per second: a curve per method, and one per number of executors. */
 #define CURVES	  14
 #define EXECUTORS 12 /* 1, 2, 4 ..., 1024 */
 
 #define BALANCE_MOST 1e6
 
+static const char *const modes[] = { "call-call", "call-nop", NULL };
 static const char *const not_in_names[] = { "rate", "mode", "executors", NULL };
 
 struct curves {
-	const struct bench_result *result;
-	char name[CURVES][WORDS_ROOM];
+	struct words names;
 	bool peer[CURVES];
-	unsigned count;
 	double executors[EXECUTORS]; /* in rising order */
 	unsigned sizes;
-	const struct bench_row *sample; /* of the method that stands for all, NULL: none */
 };
 
 /* Nothing said counts as one. */
 static double executors_of(const struct bench_row *row)
 {
-	double executors = bench_row_number(row, "executors");
-
-	return isnan(executors) ? 1 : executors;
+	return finite_or(bench_row_number(row, "executors"), 1);
 }
 
 static int mode_of(const struct bench_row *row)
 {
-	static const char *const modes[MODES] = { "call-call", "call-nop" };
-	const char *mode = bench_row_text(row, "mode");
-
-	for (int i = 0; mode && i < MODES; i++)
-		if (strcmp(mode, modes[i]) == 0)
-			return i;
-	return -1;
+	return strcmp(bench_row_text(row, "mode"), modes[0]) != 0;
 }
 
 static bool is_drawn(const struct bench_row *row)
 {
-	return row_measured(row) && mode_of(row) >= 0 && strcmp(row->measure, "calls") == 0 &&
-	       isfinite(bench_row_number(row, "rate"));
+	const char *mode = bench_row_text(row, "mode");
+
+	return row_measured(row) && mode && word_listed(mode, modes) &&
+	       strcmp(row->measure, "calls") == 0 && isfinite(bench_row_number(row, "rate"));
 }
 
 static int curve_of(struct curves *c, const struct bench_row *row)
 {
-	unsigned before = c->count;
+	unsigned before = c->names.count;
 	char name[WORDS_ROOM];
 	int curve;
 
 	words_of_row(row, not_in_names, name, sizeof(name));
-	curve = words_slot(c->name, &c->count, CURVES, name);
-	if (c->count > before)
+	curve = words_slot(&c->names, CURVES, name);
+	if (c->names.count > before)
 		c->peer[curve] = row->peer;
 	return curve;
 }
 
-static struct curves curves_of(const struct bench_result *result)
+/* Where a row is drawn: at what it got, which may be less than what it was asked for. */
+static double rate_of(const struct bench_row *row)
 {
-	struct curves c = { .result = result };
+	double asked = bench_row_number(row, "rate");
+	double got = bench_row_extra_of(row, "toggles_per_s");
 
-	for (unsigned i = 0; i < result->rows; i++) {
-		const struct bench_row *row = &result->row[i];
+	return asked > 0 && got > 0 ? got : asked;
+}
+
+/* How many CURVES; the EXECUTORS of the last panels, empty without them; whose they are. */
+static unsigned draw_throughput(const struct bench_result *result, FILE *out,
+				char (*args)[BENCH_ARGS_SIZE])
+{
+	const struct bench_row *end = result->row + result->rows;
+	const struct bench_row *shown = NULL; /* of the method that stands for all */
+	char one[WORDS_ROOM], sample[WORDS_ROOM] = "";
+	struct curves c = { .sizes = 0 };
+
+	for (const struct bench_row *row = result->row; row < end; row++) {
 		bool call = strcmp(row->name, "call") == 0;
 		double executors = executors_of(row);
 		unsigned at = 0;
@@ -355,105 +298,198 @@ static struct curves curves_of(const struct bench_result *result)
 			c.executors[at] = executors;
 		}
 		/* Call toggling, as in the paper's figure 11; else the first of ours. */
-		if (!row->peer && (!c.sample || (call && strcmp(c.sample->name, "call") != 0)))
-			c.sample = row;
+		if (!row->peer && (!shown || (call && strcmp(shown->name, "call") != 0)))
+			shown = row;
 	}
-	return c;
-}
-
-/* Where a row is drawn: at what it got, which may be less than what it was asked for. */
-static double rate_of(const struct bench_row *row)
-{
-	double asked = bench_row_number(row, "rate");
-	double got = bench_row_extra_of(row, "toggles_per_s");
-
-	return asked > 0 && got > 0 ? got : asked;
-}
-
-static void bench_throughput_print(FILE *stream, const void *arg)
-{
-	const struct bench_result *result = arg;
-	const struct bench_row *end = result->row + result->rows;
-	struct curves c = curves_of(result);
-	char one[WORDS_ROOM], sample[WORDS_ROOM];
-
 	fputs("# K curve peer name\n"
 	      "# T curve mode toggles/s share low high balance: mode 0 call-call, 1 call-nop\n"
 	      "# E executors mode toggles/s calls/s low high\n",
-	      stream);
-	for (unsigned i = 0; i < c.count; i++)
-		fprintf(stream, "K %u %d \"%s\"\n", i, c.peer[i], c.name[i]);
+	      out);
+	for (unsigned i = 0; i < c.names.count; i++)
+		fprintf(out, "K %u %d \"%s\"\n", i, c.peer[i], c.names.text[i]);
 	/* Rates of one curve stand in a block, for a line through them. */
-	for (unsigned curve = 0; curve < c.count; curve++) {
+	for (unsigned curve = 0; curve < c.names.count; curve++) {
 		for (const struct bench_row *row = result->row; row < end; row++) {
-			double share = row->ratio.median;
 			double balance = bench_row_extra_of(row, "balance");
 
 			if (!is_drawn(row) || curve_of(&c, row) != (int)curve ||
-			    executors_of(row) != c.executors[0] || !isfinite(share))
+			    executors_of(row) != c.executors[0] || !isfinite(row->ratio.median))
 				continue;
 			/* One state was never executed: as far up as the scale goes. 0 for none. */
 			balance = isinf(balance) ? BALANCE_MOST : finite_or(balance, 0);
-			fprintf(stream, "T %u %d %.9g %.9g %.9g %.9g %.9g\n", curve, mode_of(row),
-				rate_of(row), share, finite_or(row->ratio.low, share),
-				finite_or(row->ratio.high, share), balance);
+			fprintf(out, "T %u %d %.9g", curve, mode_of(row), rate_of(row));
+			put_value(out, &row->ratio);
+			fprintf(out, " %.9g\n", balance);
 		}
-		fputs("\n", stream);
+		fputs("\n", out);
 	}
-	if (c.sample)
-		words_of_row(c.sample, not_in_names, sample, sizeof(sample));
-	for (const struct bench_row *row = result->row; row < end && c.sample && c.sizes > 1;
-	     row++) {
+	if (shown)
+		words_of_row(shown, not_in_names, sample, sizeof(sample));
+	for (const struct bench_row *row = result->row; row < end && shown && c.sizes > 1; row++) {
 		if (!is_drawn(row) ||
 		    strcmp(words_of_row(row, not_in_names, one, sizeof(one)), sample) != 0)
 			continue;
 		for (unsigned i = 0; i < c.sizes; i++)
-			if (c.executors[i] == executors_of(row))
-				fprintf(stream, "E %u %d %.9g %.9g %.9g %.9g\n", i, mode_of(row),
-					rate_of(row), row->value.median,
-					finite_or(row->value.low, row->value.median),
-					finite_or(row->value.high, row->value.median));
+			if (c.executors[i] == executors_of(row)) {
+				fprintf(out, "E %u %d %.9g", i, mode_of(row), rate_of(row));
+				put_value(out, &row->value);
+				fputs("\n", out);
+			}
 	}
-}
-
-/* 0 if there is nothing to draw; how many CURVES; the EXECUTORS of the last panels, empty without
- * them; whose they are. */
-static unsigned bench_throughput_args(const struct bench_result *result,
-				      char (*args)[BENCH_ARGS_SIZE])
-{
-	struct curves c = curves_of(result);
-	char name[WORDS_ROOM];
-	size_t length = 0;
-
-	args[1][0] = args[2][0] = '\0';
-	snprintf(args[0], BENCH_ARGS_SIZE, "%u", c.count);
+	add_number(args[0], c.names.count);
 	for (unsigned i = 0; i < c.sizes && c.sizes > 1; i++)
-		length += (size_t)snprintf(args[1] + length, BENCH_ARGS_SIZE - length, "%s%.0f",
-					   i ? " " : "", c.executors[i]);
-	if (c.sample)
-		snprintf(args[2], BENCH_ARGS_SIZE, "%.100s",
-			 words_of_row(c.sample, not_in_names, name, sizeof(name)));
-	return c.count ? 3 : 0;
+		add_number(args[1], c.executors[i]);
+	snprintf(args[2], BENCH_ARGS_SIZE, "%.100s", sample);
+	return c.names.count ? 3 : 0;
 }
 
-/* --- All
- * ------------------------------------------------------------------------------------------ */
+/* --- Scaling -------------------------------------------------------------------------------- */
+
+/*
+ * Costs against what grows: sites known, or patchers. By the number of sites there is a panel
+ * per measure and unit, and a curve per kind; by patchers a panel per kind, and a curve per number
+ * of executors.
+ */
+#define LINES 8 /* per panel */
+
+struct panel {
+	char title[WORDS_ROOM];
+	char unit[BENCH_KEY];
+	bool sites; /* else patchers */
+	struct words curves;
+};
+
+struct scaling {
+	struct panel panel[PANELS];
+	unsigned count;
+};
+
+static bool by_sites(const struct bench_row *row)
+{
+	return bench_row_number(row, "sites") > 0;
+}
+
+static bool is_growth(const struct bench_row *row)
+{
+	return row_measured(row) && (by_sites(row) || bench_row_number(row, "patchers") > 0);
+}
+
+/* -1: no room for it. */
+static int line_of(struct panel *panel, const struct bench_row *row)
+{
+	static const char *const sites[] = { "sites", NULL };
+	double executors = bench_row_number(row, "executors");
+	bool crowded = bench_row_number(row, "oversubscribed") > 0;
+	char name[WORDS_ROOM];
+
+	if (by_sites(row))
+		words_of_row(row, sites, name, sizeof(name));
+	else if (executors > 0)
+		snprintf(name, sizeof(name), "%.0f executor%s%s", executors,
+			 executors == 1 ? "" : "s", crowded ? ", oversubscribed" : "");
+	else
+		snprintf(name, sizeof(name), "no executor%s", crowded ? ", oversubscribed" : "");
+	return words_slot(&panel->curves, LINES, name);
+}
+
+static struct panel *panel_of(struct scaling *p, const struct bench_row *row)
+{
+	static const char *const without[] = { "patchers", "executors", "oversubscribed", NULL };
+	struct panel *panel = p->panel;
+	char title[WORDS_ROOM];
+
+	/* All that is not in the title tells curves apart, and the other way round. */
+	if (by_sites(row))
+		words_plain(row->measure, title, sizeof(title));
+	else
+		words_of_row(row, without, title, sizeof(title));
+	for (; panel < p->panel + p->count; panel++)
+		if (panel->sites == by_sites(row) && strcmp(panel->unit, row->unit) == 0 &&
+		    strcmp(panel->title, title) == 0)
+			return panel;
+	if (p->count == PANELS)
+		return NULL;
+	strcpy(panel->title, title);
+	strcpy(panel->unit, row->unit);
+	panel->sites = by_sites(row);
+	p->count++;
+	return panel;
+}
+
+/* How many PANELS. */
+static unsigned draw_scaling(const struct bench_result *result, FILE *out,
+			     char (*args)[BENCH_ARGS_SIZE])
+{
+	const struct bench_row *end = result->row + result->rows;
+	struct scaling p = { .count = 0 };
+	struct panel *panel;
+	char unit[BENCH_KEY];
+
+	for (const struct bench_row *row = result->row; row < end; row++)
+		if (is_growth(row) && (panel = panel_of(&p, row)))
+			line_of(panel, row);
+	fputs("# P panel sites curves title unit\n# K panel curve name\n"
+	      "# D panel curve number median low high\n",
+	      out);
+	for (unsigned i = 0; i < p.count; i++) {
+		panel = &p.panel[i];
+		fprintf(out, "P %u %d %u \"%s\" \"%s\"\n", i, panel->sites, panel->curves.count,
+			panel->title, words_plain(panel->unit, unit, sizeof(unit)));
+		for (unsigned k = 0; k < panel->curves.count; k++)
+			fprintf(out, "K %u %u \"%s\"\n", i, k, panel->curves.text[k]);
+	}
+	/* Points of one curve stand in a block, for a line through them. */
+	for (unsigned i = 0; i < p.count * LINES; i++) {
+		unsigned curve = i % LINES;
+
+		panel = &p.panel[i / LINES];
+		if (curve >= panel->curves.count)
+			continue;
+		for (const struct bench_row *row = result->row; row < end; row++) {
+			if (!is_growth(row) || panel_of(&p, row) != panel ||
+			    line_of(panel, row) != (int)curve)
+				continue;
+			fprintf(out, "D %u %u %.9g", i / LINES, curve,
+				bench_row_number(row, panel->sites ? "sites" : "patchers"));
+			put_value(out, &row->value);
+			fputs("\n", out);
+		}
+		fputs("\n", out);
+	}
+	snprintf(args[0], BENCH_ARGS_SIZE, "%u", p.count);
+	return p.count ? 1 : 0;
+}
+
+/* --- All ------------------------------------------------------------------------------------ */
 
 #define DOTS                                                                                       \
 	"Dots: medians of the blocks, with their 95 % interval by bootstrap as a thick bar; thin " \
 	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "    \
 	"Grey: the median of the baseline that was measured in turn."
 
-static const struct bench_figure figures[] = {
+static const struct kind {
+	const char *benchmark;
+	const char *script;
+	const char *label;
+	const char *caption;
+	/*
+	 * Writes its data, as the script reads them. What a journal brings is in them only as
+	 * numbers and as the plain words of bench/record/bench_words.h, in quotes. Writes the
+	 * arguments of the script, behind the data, to args, which are empty. Returns how many; 0:
+	 * nothing of it can be drawn.
+	 */
+	unsigned (*draw)(const struct bench_result *result, FILE *out,
+			 char (*args)[BENCH_ARGS_SIZE]);
+} kinds[] = {
 	{ "toggle", "bench-rows.gp", "Cost of one change by operation, split, policy and mapping",
 	  "Ticks per change, per site for batches. " DOTS
 	  " What is waited for in other threads is not in here.",
-	  bench_rows_print, bench_rows_args },
+	  draw_rows },
 	{ "latency", "bench-latency.gp", "Histograms of the cost of one change over many sites",
 	  "The paper's figure 10: share of the changes by what each took, eight bins to an octave, "
 	  "both scales logarithmic, so that the rare long ones are seen. Activation and "
 	  "deactivation apart. The second heap of patch is that of the straddlers.",
-	  bench_latency_print, bench_latency_args },
+	  draw_latency },
 	{ "throughput", "bench-throughput.gp",
 	  "Calls through a hot site and their balance against toggles per second",
 	  "The paper's figures 11 to 13: calls per second as a share of those through the same "
@@ -461,59 +497,71 @@ static const struct bench_figure figures[] = {
 	  "got; on the far left none. Below, how often the more frequent of both states was "
 	  "executed to the less frequent; 1 is balanced. Dashed: peers. Last, where there are "
 	  "several, all calls per second by number of executors.",
-	  bench_throughput_print, bench_throughput_args },
+	  draw_throughput },
 	{ "scaling", "bench-scaling.gp",
 	  "Cost of a change by sites known, and changes per second by patchers",
 	  "Medians with 95 % intervals. A change across a line against how many sites are known; "
 	  "changes per second of all patchers together, each with a site of its own unless it says "
 	  "otherwise.",
-	  bench_scaling_print, bench_scaling_args },
+	  draw_scaling },
 	{ "latent", "bench-rows.gp", "Ticks per pass of a loop with a deactivated site",
-	  "Ticks per pass of a loop. " DOTS, bench_rows_print, bench_rows_args },
+	  "Ticks per pass of a loop. " DOTS, draw_rows },
 	{ "stall", "bench-rows.gp", "Longest pass of an executor while its site is patched",
 	  "The executor's longest pass per change. " DOTS
 	  " The baseline has no change, so that interrupts are in both.",
-	  bench_rows_print, bench_rows_args },
+	  draw_rows },
 	{ "invoke", "bench-rows.gp", "Ticks per call of an empty function through an active site",
-	  "Ticks per pass of a loop that calls an empty function. " DOTS, bench_rows_print,
-	  bench_rows_args },
+	  "Ticks per pass of a loop that calls an empty function. " DOTS, draw_rows },
 	{ "probes", "bench-rows.gp", "What a probe costs, off, on and being switched",
-	  "Ticks per call of a function with a probe, or per change. " DOTS, bench_rows_print,
-	  bench_rows_args },
+	  "Ticks per call of a function with a probe, or per change. " DOTS, draw_rows },
 	{ 0 },
 };
 
-const struct bench_figure *bench_figure_of(const char *benchmark)
+static void print_data(FILE *out, const void *data)
 {
-	for (const struct bench_figure *f = figures; f->benchmark; f++)
-		if (strcmp(f->benchmark, benchmark) == 0)
-			return f;
-	return NULL;
+	fputs(data, out);
 }
 
-unsigned bench_figure_args(const struct bench_figure *f, const struct bench_result *result,
-			   struct bench_words *words)
+int bench_figure_draw(const struct bench_result *result, struct bench_figure *figure, char *error,
+		      size_t size)
 {
-	unsigned count = f->args(result, words->text);
+	const struct kind *kind = kinds;
+	char *data = NULL;
+	size_t length;
+	unsigned count;
+	FILE *out;
 
+	*figure = (struct bench_figure){ .data = NULL };
+	while (kind->benchmark && strcmp(kind->benchmark, result->benchmark) != 0)
+		kind++;
+	if (!kind->benchmark)
+		return picture_fail(-EINVAL, error, size, "no figure for the benchmark %s",
+				    result->benchmark);
+	out = open_memstream(&data, &length);
+	count = out ? kind->draw(result, out, figure->text) : 0;
+	if (!out || fclose(out)) {
+		free(data);
+		return picture_fail(-ENOMEM, error, size, "out of memory");
+	}
 	for (unsigned i = 0; i < count; i++)
-		words->args[i] = words->text[i];
-	words->args[count] = NULL;
-	return count;
+		figure->args[i] = figure->text[i];
+	figure->picture = (struct picture){ print_data, data, kind->script, figure->args };
+	figure->data = data;
+	figure->label = kind->label;
+	figure->caption = kind->caption;
+	return count ? 0
+		     : picture_fail(-ENODATA, error, size,
+				    "nothing was measured that could be drawn");
 }
 
 int bench_figure_write(const struct bench_result *result, const char *prefix, char *error,
 		       size_t size)
 {
-	const struct bench_figure *f = bench_figure_of(result->benchmark);
-	struct bench_words words;
+	struct bench_figure figure;
+	int rc = bench_figure_draw(result, &figure, error, size);
 
-	if (!f)
-		return picture_fail(-EINVAL, error, size, "no figure for the benchmark %s",
-				    result->benchmark);
-	if (!bench_figure_args(f, result, &words))
-		return picture_fail(-ENODATA, error, size,
-				    "nothing was measured that could be drawn");
-	return picture_make(&(struct picture){ f->print, result, f->script, words.args }, prefix,
-			    error, size);
+	if (!rc)
+		rc = picture_make(&figure.picture, prefix, error, size);
+	free(figure.data);
+	return rc;
 }

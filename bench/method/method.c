@@ -164,8 +164,6 @@ int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t 
 	return ret;
 }
 
-/* --- Around a benchmark --------------------------------------------------------------------- */
-
 int bench_result_begin(const struct bench_run *run, const char *benchmark,
 		       struct bench_result *result, struct bench_watch *watch)
 {
@@ -221,8 +219,6 @@ void bench_result_end(const struct bench_run *run, struct bench_result *result,
 	if (gmtime_r(&now, &utc))
 		strftime(result->date, sizeof(result->date), "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
-
-/* --- Policies ------------------------------------------------------------------------------- */
 
 void bench_policy_refused(enum pc_policy policy, char *why)
 {

@@ -40,16 +40,6 @@ void samples_add(struct samples *s, double value)
 		s->lost = true;
 }
 
-static size_t block_begin(const struct samples *s, size_t block)
-{
-	return block ? s->end[block - 1] : 0;
-}
-
-static bool empty_block(const struct samples *s, size_t block)
-{
-	return s->end[block] == block_begin(s, block);
-}
-
 void samples_end_block(struct samples *s)
 {
 	if (grow(&s->end, s->blocks, sizeof(*s->end)))
@@ -83,7 +73,7 @@ static double sample_quantile(const double *values, size_t count, double q)
 
 double samples_block_median(const struct samples *s, size_t block)
 {
-	size_t begin = block_begin(s, block), count = s->end[block] - begin;
+	size_t begin = block ? s->end[block - 1] : 0, count = s->end[block] - begin;
 	double *copy = count ? sorted(s->value + begin, count) : NULL, median;
 
 	if (!copy)
@@ -143,54 +133,39 @@ static bool bootstrap_groups(const double *values, size_t count, size_t group, u
 }
 
 /*
- * The two blocks of a quadruple are close in time and so have their noise in common: one
- * tells little that the other does not. They are drawn together, or the interval would
- * be too narrow by up to the square root of two.
+ * Without a base: all blocks that are not empty, each by its median. The two blocks of a quadruple
+ * are close in time and so have their noise in common: one tells little that the other does not.
+ * They are drawn together, or the interval would be too narrow by up to the square root of two.
+ *
+ * Else of each pair of blocks of both the ratio, or the difference. With an empty block a pair has
+ * no ratio. The median goes to v. How many there were, or -ENOMEM.
  */
-static bool of_blocks(const struct samples *s, uint64_t seed, struct bench_value *v)
-{
-	double *medians = calloc(s->blocks + !s->blocks, sizeof(*medians));
-	size_t count = 0;
-	bool done;
-
-	if (!medians)
-		return false;
-	for (size_t i = 0; i < s->blocks; i++)
-		if (!empty_block(s, i))
-			medians[count++] = samples_block_median(s, i);
-	done = bootstrap_groups(medians, count, 2, seed, v);
-	free(medians);
-	return done;
-}
-
-/* Of the two blocks of a quadruple; NAN: one of them is empty. */
-static double of_two(const struct samples *s, size_t pair)
-{
-	return samples_block_median(s, 2 * pair) + samples_block_median(s, 2 * pair + 1);
-}
-
-/*
- * Of each pair of blocks of both the ratio, or the difference; pairs of which a block is empty have
- * none. Their median goes to v. How many there were, or -ENOMEM.
- */
-static int of_pairs(const struct samples *s, const struct samples *base, bool ratio, uint64_t seed,
+static int estimate(const struct samples *s, const struct samples *base, bool ratio, uint64_t seed,
 		    struct bench_value *v)
 {
-	size_t pairs = (s->blocks < base->blocks ? s->blocks : base->blocks) / 2, count = 0;
-	double *values = calloc(pairs + !pairs, sizeof(*values));
+	size_t pairs = (base && base->blocks < s->blocks ? base->blocks : s->blocks) / 2;
+	size_t most = base ? pairs : s->blocks, count = 0;
+	double *values = calloc(most + !most, sizeof(*values));
 	bool done;
 
 	if (!values)
 		return -ENOMEM;
-	for (size_t i = 0; i < pairs; i++) {
-		double over = of_two(s, i), under = of_two(base, i);
+	for (size_t i = 0; i < most; i++) {
+		size_t k = base ? 2 * i : i;
+		double over = samples_block_median(s, k), under = 1;
 
-		if (!ratio)
+		if (!base && s->end[i] == (i ? s->end[i - 1] : 0))
+			continue;
+		if (base) {
+			over += samples_block_median(s, k + 1);
+			under = samples_block_median(base, k) + samples_block_median(base, k + 1);
+		}
+		if (base && !ratio)
 			values[count++] = (over - under) / 2;
-		else if (!isnan(over) && !isnan(under))
+		else if (!base || (!isnan(over) && !isnan(under)))
 			values[count++] = over / under;
 	}
-	done = bootstrap_groups(values, count, 1, seed, v);
+	done = bootstrap_groups(values, count, base ? 1 : 2, seed, v);
 	free(values);
 	return done ? (int)count : -ENOMEM;
 }
@@ -199,7 +174,7 @@ struct bench_value over_pairs(const struct samples *s, const struct samples *bas
 {
 	struct bench_value v = { NAN, NAN, NAN };
 
-	of_pairs(s, base, false, OVER_SEED, &v);
+	estimate(s, base, false, OVER_SEED, &v);
 	return v;
 }
 
@@ -210,21 +185,21 @@ int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t
 	double *const to[] = { &row->least, &row->p5,  &row->p25, &row->p75,
 			       &row->p95,   &row->p99, &row->most };
 	double *all, fence;
-	int pairs = 0;
+	int pairs;
 
 	if (s->lost || (base && base->lost))
 		return -ENOMEM;
 	if (s->odd || (base && base->odd))
 		return -EDOM;
-	row->value = row->base = row->ratio = (struct bench_value){ NAN, NAN, NAN };
+	row->base = row->ratio = (struct bench_value){ NAN, NAN, NAN };
 	row->samples = s->count;
-	row->pairs = row->outliers = 0;
-	for (size_t i = 0; i < s->blocks; i++)
-		row->pairs += !empty_block(s, i);
-	if (!of_blocks(s, seed, &row->value) || (base && !of_blocks(base, seed, &row->base)))
+	row->outliers = 0;
+	pairs = estimate(s, NULL, true, seed, &row->value);
+	if (pairs >= 0 && base && estimate(base, NULL, true, seed, &row->base) < 0)
 		return -ENOMEM;
-	if (base)
-		row->pairs = (uint64_t)(pairs = of_pairs(s, base, true, seed, &row->ratio));
+	if (pairs >= 0 && base)
+		pairs = estimate(s, base, true, seed, &row->ratio);
+	row->pairs = (uint64_t)pairs;
 	/* Of all samples, no matter of which block. */
 	all = s->count ? sorted(s->value, s->count) : NULL;
 	if (pairs < 0 || (s->count && !all)) {
@@ -240,47 +215,36 @@ int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t
 	return 0;
 }
 
-static double bin_low(unsigned bin)
-{
-	return bin ? exp2((double)(bin - 1) / BINS_PER_OCTAVE) : 0;
-}
-
-/* The logarithm may be off by its last digit: the bounds decide. */
-static unsigned bin_of(double value)
-{
-	double about = value < 1 ? 0 : 1 + floor(log2(value) * BINS_PER_OCTAVE);
-	unsigned bin = about < BENCH_HIST_MAX ? (unsigned)about : BENCH_HIST_MAX - 1;
-
-	while (bin > 0 && value < bin_low(bin))
-		bin--;
-	while (bin < BENCH_HIST_MAX - 1 && value >= bin_low(bin + 1))
-		bin++;
-	return bin;
-}
-
 int samples_histogram(const struct samples *s, struct bench_row *row)
 {
-	double least = INFINITY, most = -INFINITY;
+	double least = INFINITY, most = -INFINITY, low[BENCH_HIST_MAX + 1];
+	unsigned first = BENCH_HIST_MAX, last = 0;
 	uint64_t count[BENCH_HIST_MAX] = { 0 };
-	unsigned first, last;
 
 	free(row->bin);
 	row->bin = NULL;
 	row->bins = 0;
 	if (!s->count)
 		return 0;
+	for (unsigned i = 0; i <= BENCH_HIST_MAX; i++)
+		low[i] = i ? exp2((double)(i - 1) / BINS_PER_OCTAVE) : 0;
 	for (size_t i = 0; i < s->count; i++) {
-		count[bin_of(s->value[i])]++;
-		least = fmin(least, s->value[i]);
-		most = fmax(most, s->value[i]);
+		double value = s->value[i];
+		unsigned bin = 0;
+
+		while (bin < BENCH_HIST_MAX - 1 && value >= low[bin + 1])
+			bin++;
+		count[bin]++;
+		first = bin < first ? bin : first;
+		last = bin > last ? bin : last;
+		least = fmin(least, value);
+		most = fmax(most, value);
 	}
-	first = bin_of(least);
-	last = bin_of(most);
 	row->bin = calloc(last - first + 1, sizeof(*row->bin));
 	if (!row->bin)
 		return -ENOMEM;
 	for (unsigned i = first; i <= last; i++)
-		row->bin[row->bins++] = (struct bench_bin){ bin_low(i), bin_low(i + 1), count[i] };
+		row->bin[row->bins++] = (struct bench_bin){ low[i], low[i + 1], count[i] };
 	/* The outermost bins hold all that is beyond the scale. */
 	row->bin[0].low = fmin(least, row->bin[0].low);
 	if (most >= row->bin[row->bins - 1].high)

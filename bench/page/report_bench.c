@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A benchmark on the page: its figure, all its rows, and what else was going on.
+ * A benchmark on the page: its figure, all its rows, and what else was going on. And what all of
+ * them say patching costs: the five rows that tell most as large numbers, the paper's table 2, and
+ * peers against ours.
  */
 #include "bench/page/report_bench.h"
 
@@ -15,12 +17,26 @@
 #include "bench/record/bench_words.h"
 #include "calibrate/page/html.h"
 
-#define TELLING	  5 /* rows */
-#define LABEL_MAX 800
+#define TELLING	       5 /* rows */
+#define LABEL_MAX      800
+#define BENCHMARKS_MAX 16
 
-/* --- Reading ------------------------------------------------------------------------ */
+/* The last result of each benchmark, in the order in which they first came. */
+struct bench_results {
+	struct bench_result result[BENCHMARKS_MAX];
+	unsigned lines[BENCHMARKS_MAX]; /* of each, this one included */
+	size_t count;
+	size_t unread; /* lines that are none, or of a benchmark too many */
+};
 
-int bench_results_read(const struct journal_data *data, struct bench_results *results)
+static void results_free(struct bench_results *results)
+{
+	while (results->count)
+		bench_result_free(&results->result[--results->count]);
+}
+
+/* 0 or -ENOMEM. */
+static int results_read(const struct journal_data *data, struct bench_results *results)
 {
 	const json_t *line;
 	size_t i = 0, at;
@@ -31,7 +47,7 @@ int bench_results_read(const struct journal_data *data, struct bench_results *re
 		int rc = bench_from_json(line, &fresh);
 
 		if (rc == -ENOMEM) {
-			bench_results_free(results);
+			results_free(results);
 			return rc;
 		}
 		/* In the place of an older one of the same benchmark. */
@@ -51,12 +67,6 @@ int bench_results_read(const struct journal_data *data, struct bench_results *re
 	return 0;
 }
 
-void bench_results_free(struct bench_results *results)
-{
-	while (results->count)
-		bench_result_free(&results->result[--results->count]);
-}
-
 bool journal_has_bench(const struct journal_data *data, const char *benchmark)
 {
 	const json_t *line;
@@ -68,7 +78,7 @@ bool journal_has_bench(const struct journal_data *data, const char *benchmark)
 	return false;
 }
 
-/* --- Rows ------------------------------------------------------------------------------ */
+/* --- A benchmark ---------------------------------------------------------------------------- */
 
 char *bench_interval(char *buf, struct bench_value v)
 {
@@ -87,13 +97,10 @@ static void put_row(FILE *out, const struct bench_row *row)
 	char label[WORDS_ROOM];
 
 	html_row(out, NULL);
-	html_cell(out, "%s%s", words_of_row(row, NULL, label, sizeof(label)),
-		  row->peer ? " (peer)" : "");
-	html_cell(out, "%s, %s", row->measure, row->unit);
-	html_number(out, "%s", INTERVAL(row->value));
-	html_number(out, "%s to %s", FIGURE(row->p5), FIGURE(row->p99));
-	html_number(out, "%s", FIGURE(row->most));
-	html_number(out, "%" PRIu64 " of %" PRIu64, row->outliers, row->samples);
+	html_cells(out, "ttnnnn", "%s%s\t%s, %s\t%s\t%s to %s\t%s\t%" PRIu64 " of %" PRIu64,
+		   words_of_row(row, NULL, label, sizeof(label)), row->peer ? " (peer)" : "",
+		   row->measure, row->unit, INTERVAL(row->value), FIGURE(row->p5), FIGURE(row->p99),
+		   FIGURE(row->most), row->outliers, row->samples);
 	if (!row->against[0])
 		html_cell(out, "%s", "");
 	else if (isnan(row->ratio.median))
@@ -115,36 +122,25 @@ static void put_row(FILE *out, const struct bench_row *row)
 static unsigned find_telling(const struct bench_result *result,
 			     const struct bench_row *found[TELLING])
 {
+	/* clang-format off */
 	static const struct {
 		const char *benchmark, *measure, *params, *name[TELLING];
 	} all[] = {
-		{ "toggle",
-		  "on",
-		  "?mapping=open ?cache=hot ?executors=1 ?crossing=line",
+		{ "toggle", "on", "?mapping=open ?cache=hot ?executors=1 ?crossing=line",
 		  { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
 		{ "latency", "on", "?executors=1", { "call", "patch", "patch", "start", "start" } },
-		{ "throughput",
-		  "calls",
-		  "?rate=1000000 ?executors=1",
+		{ "throughput", "calls", "?rate=1000000 ?executors=1",
 		  { "call", "aligned", "straddler", "pointer", "flag" } },
-		{ "scaling",
-		  NULL,
-		  "?patchers=2 ?executors=0 ?one-site=0 ?sites=100000",
+		{ "scaling", NULL, "?patchers=2 ?executors=0 ?one-site=0 ?sites=100000",
 		  { "call", "aligned", "straddler", "straddler", "straddler" } },
 		{ "latent", NULL, "?body=none", { "nop", "call", "flag", "pointer", "direct" } },
-		{ "stall",
-		  NULL,
-		  "?executors=1",
+		{ "stall", NULL, "?executors=1",
 		  { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
-		{ "invoke",
-		  NULL,
-		  "?body=none",
-		  { "aligned", "call", "flag", "pointer", "direct" } },
-		{ "probes",
-		  "on activate",
-		  "?site=entry ?split=0 ?mapping=open",
+		{ "invoke", NULL, "?body=none", { "aligned", "call", "flag", "pointer", "direct" } },
+		{ "probes", "on activate", "?site=entry ?split=0 ?mapping=open",
 		  { "counts", "keeps", "any", "probe", "batch" } },
 	};
+	/* clang-format on */
 	unsigned count = 0, i = 0;
 
 	for (size_t of = 0; of < sizeof(all) / sizeof(*all); of++)
@@ -238,16 +234,12 @@ static void put_rows(FILE *out, const struct bench_result *result)
 	html_table_end(out);
 }
 
-/* --- What is around the rows -------------------------------------------------------------- */
-
 static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)
 {
-	const struct bench_figure *of = bench_figure_of(result->benchmark);
 	const struct bench_row *found[TELLING];
 	unsigned told = find_telling(result, found);
-	char name[BENCH_KEY + 8], label[LABEL_MAX], *around = words_of_result(result);
-	struct page_figure figure;
-	struct bench_words words;
+	char name[BENCH_KEY + 8], label[LABEL_MAX], why[64], *around = words_of_result(result);
+	struct bench_figure of;
 	FILE *out = page->out;
 	int rc;
 
@@ -260,38 +252,265 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 	free(around);
 	if (lines > 1)
 		html_paragraph(out, "This is the last of %u results of this benchmark.", lines);
-	if (of && bench_figure_args(of, result, &words)) {
-		snprintf(name, sizeof(name), "bench-%s", of->benchmark);
-		print_label(found, told, of->label, label, sizeof(label));
-		figure = (struct page_figure){ .name = name,
-					       .script = of->script,
-					       .label = label,
-					       .caption = of->caption,
-					       .print = of->print,
-					       .arg = result,
-					       .args = words.args };
-		rc = page_figure(page, &figure);
-		if (rc)
-			return rc;
-	} else {
+	rc = bench_figure_draw(result, &of, why, sizeof(why));
+	if (!rc) {
+		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
+		print_label(found, told, of.label, label, sizeof(label));
+		rc = page_figure(page, &(struct page_figure){ .name = name,
+							      .script = of.picture.script,
+							      .label = label,
+							      .caption = of.caption,
+							      .print = of.picture.print,
+							      .arg = of.data,
+							      .args = of.args });
+	} else if (rc != -ENOMEM) {
 		html_missing(out, "Nothing was measured that could be drawn.");
+		rc = 0;
 	}
-	put_rows(out, result);
-	return 0;
+	free(of.data);
+	if (!rc)
+		put_rows(out, result);
+	return rc;
 }
 
 int section_benchmark(struct page *page, const char *benchmark)
 {
 	struct bench_results results;
-	int rc = bench_results_read(page->data, &results);
-	size_t i = 0;
+	int rc = results_read(page->data, &results);
+	const struct bench_result *of = bench_of(results.result, results.count, benchmark);
 
-	while (i < results.count && strcmp(results.result[i].benchmark, benchmark) != 0)
-		i++;
-	if (!rc && i < results.count)
-		rc = put_benchmark(page, &results.result[i], results.lines[i]);
+	if (!rc && of)
+		rc = put_benchmark(page, of, results.lines[of - results.result]);
 	else if (!rc)
 		html_missing(page->out, "No line of this benchmark could be read.");
-	bench_results_free(&results);
+	results_free(&results);
 	return rc;
+}
+
+/* --- What patching costs -------------------------------------------------------------------- */
+
+/* Hot, with one executor, inside an open page. */
+#define USUAL "?mapping=open ?cache=hot ?executors=1 ?crossing=line"
+/* As in the paper's table: one core. */
+#define ALONE "?mapping=open ?cache=hot executors=0 ?crossing=line"
+
+/* The median, or this extra. */
+static double figure_of(const struct bench_row *row, const char *extra)
+{
+	return extra ? bench_row_extra_of(row, extra) : row->value.median;
+}
+
+/* The dearest of such rows, as of several splits: no reader shall find one that cost more. */
+static const struct bench_row *dearest(const struct bench_result *result, const char *name,
+				       const char *measure, const char *params, const char *extra)
+{
+	const struct bench_row *row, *most = NULL;
+	unsigned i = 0;
+
+	while ((row = bench_next(result, name, measure, params, &i)))
+		if (!most || figure_of(row, extra) > figure_of(most, extra))
+			most = row;
+	return most;
+}
+
+static const struct tile {
+	const char *what, *benchmark, *name, *measure, *params;
+	const char *over; /* NULL: the median; else this extra, the cost of the site alone */
+	const char *unit;
+} tiles[] = {
+	{ "A call switched on", "toggle", "call", "on", USUAL " ?body=none", NULL, "a change" },
+	{ "By waits", "toggle", "straddler", "on", "policy=wait " USUAL " ?body=none", NULL,
+	  "a change of any bytes" },
+	{ "By membarrier", "toggle", "straddler", "on", "policy=membarrier " USUAL " ?body=none",
+	  NULL, "a change of any bytes" },
+	{ "An executor loses", "stall", "straddler", "stall", "policy=wait " USUAL " ?body=none",
+	  NULL, "by waits, in its longest pass" },
+	{ "A site that is off", "latent", "call", "pass", USUAL " ?body=none", "over_empty",
+	  "a pass more than without it" },
+};
+
+static void put_answer(FILE *out, const struct bench_results *all)
+{
+	fputs("<dl class=\"tiles\">\n", out);
+	for (const struct tile *t = tiles; t < tiles + sizeof(tiles) / sizeof(tiles[0]); t++) {
+		const struct bench_row *most =
+			dearest(bench_of(all->result, all->count, t->benchmark), t->name,
+				t->measure, t->params, t->over);
+
+		if (!most)
+			html_tile(out, t->what, "?", "", "not measured");
+		else if (t->over || !most->against[0] || isnan(most->ratio.median))
+			html_tile(out, t->what, FIGURE(figure_of(most, t->over)), most->unit, "%s",
+				  t->unit);
+		else
+			html_tile(out, t->what, FIGURE(most->value.median), most->unit,
+				  "%s, %s x %s", t->unit, FIGURE(most->ratio.median),
+				  most->against);
+	}
+	fputs("</dl>\n", out);
+}
+
+/* A line of the paper's table 2, and our rows for the same. */
+static const struct method {
+	const char *there;
+	const char *on, *off, *invocation; /* the paper's */
+	const char *here;
+	const char *name, *policy;	/* of benchmark toggle */
+	const char *call, *call_params; /* of benchmark invoke */
+} methods[] = {
+	{ "fastinst, no straddler", "300", "120", "35", "pc_patch inside the window", "aligned", "",
+	  "aligned", "" },
+	{ "fastinst, straddlers", "8850", "8435", "35", "pc_patch, policy wait", "straddler",
+	  "policy=wait ", NULL, NULL },
+	{ "fastinst, callpatch", "432", "315", "35", "pc_activate_call, pc_deactivate_call", "call",
+	  "", "call", "?target=original" },
+	{ "JVM VolatileCallSite", "995", "", "55", "the same, OpenJDK", "jvm-volatile", "",
+	  "jvm-volatile", "" },
+	{ "JVM MutableCallSite", "1432", "", "83", "the same, OpenJDK", "jvm-mutable", "",
+	  "jvm-mutable", "" },
+	{ "Dyninst", "1.93e6", "9.95e5", "320", "stopped by ptrace, as Dyninst does", "ptrace", "",
+	  NULL, NULL },
+	{ "DTrace", "~70771", "", "1176", "a Linux uprobe", "uprobe", "", "uprobe", "" },
+};
+
+/* What on or off costs: alone, or hot and then beside the floor. */
+static void put_change(FILE *out, const struct bench_result *toggle, const struct method *m,
+		       const char *measure, bool hot)
+{
+	const struct bench_row *row;
+	char all[128];
+
+	snprintf(all, sizeof(all), "%s%s", m->policy, hot ? USUAL : ALONE);
+	row = dearest(toggle, m->name, measure, all, NULL);
+	html_number(out, "%s", row ? INTERVAL(row->value) : "not measured");
+	if (hot)
+		html_number(out, "%s", row ? INTERVAL(row->ratio) : "");
+}
+
+static void put_table2(FILE *out, const struct bench_results *all)
+{
+	const struct bench_result *toggle = bench_of(all->result, all->count, "toggle");
+	const struct bench_result *invoke = bench_of(all->result, all->count, "invoke");
+
+	html_fold(out, "The paper's table 2, and the same here");
+	html_table(
+		out,
+		"The paper's table 2, in its ticks, and the same here, in this machine's: "
+		"medians with 95 % intervals, of several splits the dearest. Alone: no executor "
+		"runs "
+		"the site, as in the paper, which had one core. Hot: an executor does. Ticks of "
+		"two machines do not compare. The floor is one locked 8-byte exchange on the "
+		"same line in turn, which any protocol must pay. Invocation is what the call "
+		"adds to its loop: the more of a loop of nothing else and of one with work to do "
+		"beside it, so not what a program loses that waits for the call.",
+		"the paper\t#on\t#off\t#invocation\there\t#on, alone\t#off, alone\t#on, hot\t#x "
+		"floor\t#off, hot\t#x floor\t#invocation");
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		const struct method *m = &methods[i];
+		const struct bench_row *call = NULL;
+		double over;
+
+		html_row(out, NULL);
+		html_cells(out, "tnnnt", "%s\t%s\t%s\t%s\t%s", m->there, m->on, m->off,
+			   m->invocation, m->here);
+		put_change(out, toggle, m, "on", false);
+		put_change(out, toggle, m, "off", false);
+		put_change(out, toggle, m, "on", true);
+		put_change(out, toggle, m, "off", true);
+		/*
+		 * A call alone, without the loop around it: of the row that adds most to its loop,
+		 * since a loop of nothing else hides a call that runs beside it.
+		 */
+		if (m->call)
+			call = dearest(invoke, m->call, "call on", m->call_params, "over_empty");
+		over = call ? bench_row_extra_of(call, "over_empty") : NAN;
+		if (!call)
+			html_number(out, "%s", "not measured");
+		else if (isfinite(over))
+			html_number(out, "%s", FIGURE(over));
+		else
+			html_number(out, "%s with its loop", FIGURE(call->value.median));
+	}
+	html_table_end(out);
+	html_fold_end(out);
+}
+
+/* What a peer's row is held against: the dearest of ours that does the same job. */
+static const struct job {
+	const char *benchmark, *what;
+	const char *name, *params;
+	const char *peers; /* that do it; NULL: all */
+} jobs[] = {
+	{ "toggle", "a change", "call", USUAL,
+	  "flag pointer jvm-volatile jvm-mutable jvm-volatile-compiled jvm-mutable-compiled xray "
+	  "uprobe" },
+	{ "toggle", "a change of any bytes", "straddler", "policy=wait " USUAL,
+	  "hand-membarrier stop-the-world ptrace" },
+	{ "latent", "a pass, switched off", "call", "?body=none", NULL },
+	{ "invoke", "a pass with the call", "call", "?body=none ?target=original", NULL },
+	{ "invoke", "the same, to another target", "call", "?body=none target=other",
+	  "pointer flag-pointer" },
+	{ "stall", "an executor's worst pass", "call", USUAL, NULL },
+};
+
+static void put_peers(FILE *out, const struct bench_results *all)
+{
+	char theirs[WORDS_ROOM], mine[WORDS_ROOM];
+	bool any = false;
+
+	html_fold(out, "Peers beside ours");
+	html_table(
+		out,
+		"Peers, measured in turn with ours. Both ratios to the same baseline where there "
+		"is one; the interval is made of both intervals and no narrower than 95 %.",
+		"job\ta peer\t#its cost\tours\t#ours\t#its cost / ours");
+	for (const struct job *job = jobs; job < jobs + sizeof(jobs) / sizeof(jobs[0]); job++) {
+		const struct bench_result *of = bench_of(all->result, all->count, job->benchmark);
+		const struct bench_row *peer, *ours;
+		unsigned i = 0;
+
+		while ((peer = bench_next(of, job->peers, NULL, USUAL " ?body=none", &i))) {
+			struct bench_value times;
+
+			ours = peer->peer ? dearest(of, job->name, peer->measure, job->params, NULL)
+					  : NULL;
+			if (!ours)
+				continue;
+			any = true;
+			times = row_over(peer, ours);
+			html_row(out, NULL);
+			html_cells(out, "ttntnn", "%s\t%s, %s\t%s %s\t%s\t%s %s\t%s%s", job->what,
+				   words_of_row(peer, NULL, theirs, sizeof(theirs)), peer->measure,
+				   FIGURE(peer->value.median), peer->unit,
+				   words_of_row(ours, NULL, mine, sizeof(mine)),
+				   FIGURE(ours->value.median), ours->unit, INTERVAL(times),
+				   times.low <= 1 && times.high >= 1 ? ": no difference" : "");
+		}
+	}
+	html_table_end(out);
+	html_fold_end(out);
+	if (!any)
+		html_missing(out, "No peer was measured beside ours.");
+}
+
+int section_costs(struct page *page)
+{
+	struct bench_results all;
+	int rc = results_read(page->data, &all);
+
+	if (rc)
+		return rc;
+	put_answer(page->out, &all);
+	if (all.unread)
+		html_paragraph(
+			page->out, "%zu line%s of benchmarks could not be read and %s not in here.",
+			all.unread, all.unread == 1 ? "" : "s", all.unread == 1 ? "is" : "are");
+	put_table2(page->out, &all);
+	put_peers(page->out, &all);
+	html_paragraph(
+		page->out,
+		"What is missing is not in the page because it was not measured, not because "
+		"it costs nothing. Runs on a virtual machine are true of it on its host.");
+	results_free(&all);
+	return 0;
 }

@@ -8,26 +8,11 @@
 #include <stdbool.h>
 
 #include "bench/method/result.h"
-#include "calibrate/page/html.h"
 #include "calibrate/page/report_page.h"
 
 /* Sections of the page: what all benchmarks say together, and one of them. */
 int section_costs(struct page *page);
 int section_benchmark(struct page *page, const char *benchmark);
-
-#define BENCHMARKS_MAX 16
-
-/* The last result of each benchmark, in the order in which they first came. */
-struct bench_results {
-	struct bench_result result[BENCHMARKS_MAX];
-	unsigned lines[BENCHMARKS_MAX]; /* of each, this one included */
-	size_t count;
-	size_t unread; /* lines that are none, or of a benchmark too many */
-};
-
-/* bench_results_read - 0 or -ENOMEM. bench_results_free. */
-int bench_results_read(const struct journal_data *data, struct bench_results *results);
-void bench_results_free(struct bench_results *results);
 
 /* journal_has_bench - is there a line of that benchmark, or of any for NULL? */
 bool journal_has_bench(const struct journal_data *data, const char *benchmark);

@@ -22,15 +22,10 @@ static struct {
 	_Atomic(uint8_t *) site[HAND_SITES];
 } hand;
 
-static int membarrier(int command)
-{
-	return syscall(__NR_membarrier, command, 0, 0) < 0 ? -errno : 0;
-}
-
 /* Registered, it fails only where the kernel is short of memory for a moment. */
 static void sync_all(void)
 {
-	while (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) < 0)
+	while (syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) < 0)
 		sched_yield();
 }
 
@@ -72,7 +67,7 @@ int hand_open(void)
 
 	if (hand.open)
 		return -EALREADY;
-	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) < 0)
+	if (syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) < 0)
 		return -ENOTSUP;
 	/* What is there is known before the first trap comes. */
 	if (sigaction(SIGTRAP, NULL, &hand.before) < 0 || sigaction(SIGTRAP, &ours, NULL) < 0)
@@ -88,12 +83,6 @@ void hand_close(void)
 	for (unsigned i = 0; i < HAND_SITES; i++)
 		atomic_store_explicit(&hand.site[i], NULL, memory_order_relaxed);
 	hand.open = false;
-}
-
-static void put_first(uint8_t *site, uint8_t byte)
-{
-	__atomic_store_n(site, byte, __ATOMIC_RELEASE);
-	sync_all();
 }
 
 int hand_patch(void *addr, const void *bytes, size_t len)
@@ -114,9 +103,11 @@ int hand_patch(void *addr, const void *bytes, size_t len)
 		return -ENOSPC;
 	/* It is known before its INT3 is there: an executor that traps must find it. */
 	atomic_store_explicit(&hand.site[i], site, memory_order_release);
-	put_first(site, INT3);
+	__atomic_store_n(site, INT3, __ATOMIC_RELEASE);
+	sync_all();
 	memcpy(site + 1, code + 1, len - 1);
 	sync_all();
-	put_first(site, code[0]);
+	__atomic_store_n(site, code[0], __ATOMIC_RELEASE);
+	sync_all();
 	return 0;
 }

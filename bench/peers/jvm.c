@@ -56,9 +56,7 @@ static const char *jdk_program(const char *name, char path[OUTSIDE_PATH])
 	return name;
 }
 
-/* --- Pinning: Java has no word for it ------------------------------------------------------- */
-
-/* There is an executor per kind of site. */
+/* Java has no word for pinning. There is an executor per kind of site. */
 static int pin_named(const struct outside *o, const char *name, unsigned cpu)
 {
 	int pid = (int)process_pid(o->process);
@@ -91,8 +89,6 @@ static int pin_named(const struct outside *o, const char *name, unsigned cpu)
 	return ret;
 }
 
-/* --- Starting ------------------------------------------------------------------------------- */
-
 /*
  * The serial collector: the cheapest store of a reference, and no threads of its own beside
  * ours. The sweeper takes away at once what was compiled and is no longer valid: until it has,
@@ -102,19 +98,17 @@ static int pin_named(const struct outside *o, const char *name, unsigned cpu)
 static int start_java(struct outside *o, const char *folder, char *why)
 {
 	char java[OUTSIDE_PATH];
-	const char *const argv[] = {
-		jdk_program("java", java),
-		"-XX:+UseSerialGC",
-		"-Xmx64m",
-		"-XX:+IgnoreUnrecognizedVMOptions",
-		"-XX:SweeperThreshold=0.001",
-		"-XX:-UseCodeCacheFlushing",
-		"-cp",
-		folder,
-		"CallSites",
-		NULL,
-	};
-	int ret = outside_start(o, argv, PACKAGE, START_SECONDS, why);
+	const char *const argv[] = { jdk_program("java", java),
+				     "-XX:+UseSerialGC",
+				     "-Xmx64m",
+				     "-XX:+IgnoreUnrecognizedVMOptions",
+				     "-XX:SweeperThreshold=0.001",
+				     "-XX:-UseCodeCacheFlushing",
+				     "-cp",
+				     folder,
+				     "CallSites",
+				     NULL };
+	int ret = outside_run(o, argv, PACKAGE, START_SECONDS, why);
 
 	if (ret < 0)
 		return ret;
@@ -165,7 +159,7 @@ int jvm_open(struct peer *peer, const struct bench_run *run, char *why)
 		if (ret == 0)
 			ret = outside_source("CallSites.java", source, why);
 		if (ret == 0)
-			ret = outside_build(&jvm.hot, argv, PACKAGE, why);
+			ret = outside_run(&jvm.hot, argv, PACKAGE, OUTSIDE_BUILD, why);
 		/* All classes are loaded when both are ready. */
 		if (ret == 0)
 			ret = start_java(&jvm.hot, jvm.hot.folder, why);

@@ -22,8 +22,6 @@
 
 _Static_assert(BENCH_WHY >= PROCESS_WHY, "no room for the reasons of a process");
 
-/* --- Files ---------------------------------------------------------------------------------- */
-
 int outside_source(const char *name, char path[OUTSIDE_PATH], char *why)
 {
 	char file[OUTSIDE_PATH];
@@ -80,21 +78,20 @@ void outside_remove(struct outside *o)
 	o->folder[0] = '\0';
 }
 
-/* --- Programs ------------------------------------------------------------------------------- */
-
-/* What runs beside its two pinned threads, such as a compiler, has all CPUs of the run. */
-static int with_all_cpus(struct outside *o, const char *const argv[], const char *package,
-			 bool to_its_end, char *why)
+int outside_run(struct outside *o, const char *const argv[], const char *package, double seconds,
+		char *why)
 {
 	hwloc_topology_t topology = o->run->topology;
 	hwloc_bitmap_t before = hwloc_bitmap_alloc();
 	bool pinned = before && hwloc_get_cpubind(topology, before, HWLOC_CPUBIND_THREAD) == 0;
+	struct process_reply ready = { 0 };
 	int ret;
 
+	/* What runs beside its two pinned threads, such as a compiler, has all CPUs of the run. */
 	if (pinned)
 		hwloc_set_cpubind(topology, hwloc_topology_get_topology_cpuset(topology),
 				  HWLOC_CPUBIND_THREAD);
-	if (to_its_end)
+	if (seconds <= 0)
 		ret = process_run(argv, BUILD_SECONDS, o->run->stop, why);
 	else
 		ret = process_start(&o->process, argv, o->run->stop, why);
@@ -103,21 +100,7 @@ static int with_all_cpus(struct outside *o, const char *const argv[], const char
 	hwloc_bitmap_free(before);
 	if (ret == -ENOENT)
 		snprintf(why, BENCH_WHY, "%s is not installed (Debian: %s)", argv[0], package);
-	return ret;
-}
-
-int outside_build(struct outside *o, const char *const argv[], const char *package, char *why)
-{
-	return with_all_cpus(o, argv, package, true, why);
-}
-
-int outside_start(struct outside *o, const char *const argv[], const char *package, double seconds,
-		  char *why)
-{
-	struct process_reply ready = { 0 };
-	int ret = with_all_cpus(o, argv, package, false, why);
-
-	if (ret == 0)
+	if (ret == 0 && seconds > 0)
 		ret = process_ask(o->process, NULL, seconds, &ready, why);
 	process_reply_free(&ready);
 	return ret;
@@ -134,8 +117,6 @@ unsigned outside_executor(const struct bench_run *run)
 {
 	return run->seating.executors ? run->seating.executor[0] : run->seating.patcher;
 }
-
-/* --- Requests ------------------------------------------------------------------------------- */
 
 /* The answer has to be so many numbers. */
 static int ask_program(struct peer *peer, const char *request, double seconds, size_t count,

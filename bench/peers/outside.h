@@ -39,15 +39,15 @@ struct outside {
 int outside_source(const char *name, char path[OUTSIDE_PATH], char *why);
 
 /*
- * outside_open - @o zeroed: a temporary folder. outside_build - run a compiler: argv ends with
- * NULL; @package: the Debian package to name if it is missing. outside_start - start the
- * program, and wait so many seconds until it is ready. On every CPU that the run may use, although
- * the caller is pinned. outside_close - end it, remove the folder; also after any of these failed.
+ * outside_open - @o zeroed: a temporary folder. outside_run - start the program, and wait so many
+ * seconds until it is ready; with OUTSIDE_BUILD run a compiler to its end. On every CPU that the
+ * run may use, although the caller is pinned. argv ends with NULL; @package: the Debian package to
+ * name if it is missing. outside_close - end it, remove the folder; also after any of these failed.
  */
+#define OUTSIDE_BUILD 0
 int outside_open(struct outside *o, const struct bench_run *run, char *why);
-int outside_build(struct outside *o, const char *const argv[], const char *package, char *why);
-int outside_start(struct outside *o, const char *const argv[], const char *package, double seconds,
-		  char *why);
+int outside_run(struct outside *o, const char *const argv[], const char *package, double seconds,
+		char *why);
 void outside_close(struct outside *o);
 
 /*

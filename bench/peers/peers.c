@@ -19,34 +19,6 @@
 #define LTTNG_SECONDS	30
 #define UFTRACE_CALLS	20000 /* at most: each leaves 32 bytes in a file */
 
-typedef int make_fn(struct outside *o, const char *source, const char *program, char *why);
-
-/* In @o, which lives as long as the peer. The folder stays. */
-static int open_compiled(struct peer *peer, struct outside *o, const char *source_name,
-			 make_fn *make, const struct bench_run *run, char *why)
-{
-	char source[OUTSIDE_PATH], program[OUTSIDE_PATH];
-	int ret;
-
-	*o = (struct outside){ 0 };
-	ret = outside_open(o, run, why);
-	if (ret == 0)
-		ret = outside_source(source_name, source, why);
-	outside_path(o, "traced", program);
-	if (ret == 0)
-		ret = make(o, source, program, why);
-	if (ret < 0)
-		outside_close(o);
-	peer->state = ret < 0 ? NULL : o;
-	return ret;
-}
-
-static void compiled_close(struct peer *peer)
-{
-	outside_close(peer->state);
-	peer->state = NULL;
-}
-
 /* Whether the runtime is there shows when it is linked: what clang says then is the reason. */
 static int make_xray(struct outside *o, const char *source, const char *program, char *why)
 {
@@ -60,7 +32,7 @@ static int make_xray(struct outside *o, const char *source, const char *program,
 				      "-o",
 				      program,
 				      NULL };
-	int ret = outside_build(o, build, "clang", why);
+	int ret = outside_run(o, build, "clang", OUTSIDE_BUILD, why);
 	char patcher[16], executor[16], said[BENCH_WHY];
 
 	if (ret == -EIO) {
@@ -71,16 +43,9 @@ static int make_xray(struct outside *o, const char *source, const char *program,
 		return ret;
 	snprintf(patcher, sizeof(patcher), "%u", o->run->seating.patcher);
 	snprintf(executor, sizeof(executor), "%u", outside_executor(o->run));
-	return outside_start(o, (const char *[]){ program, patcher, executor, NULL }, "clang",
-			     XRAY_SECONDS, why);
-}
-
-static int xray_open(struct peer *peer, const struct bench_run *run, char *why)
-{
-	static struct outside outside;
-	int ret = open_compiled(peer, &outside, "xray.c", make_xray, run, why);
-
-	outside_remove(&outside);
+	ret = outside_run(o, (const char *[]){ program, patcher, executor, NULL }, "clang",
+			  XRAY_SECONDS, why);
+	outside_remove(o);
 	return ret;
 }
 
@@ -92,20 +57,13 @@ static int make_uftrace(struct outside *o, const char *source, const char *progr
 	const char *const start[] = { "uftrace",  "record", "--no-libcall", "--no-event", "-P",
 				      "^traced$", "-d",	    data,	    program,	  cpu,
 				      NULL };
-	int ret = outside_build(o, build, "gcc", why);
+	int ret = outside_run(o, build, "gcc", OUTSIDE_BUILD, why);
 
 	if (ret < 0)
 		return ret;
 	outside_path(o, "data", data);
 	snprintf(cpu, sizeof(cpu), "%u", o->run->seating.patcher);
-	return outside_start(o, start, "uftrace", UFTRACE_SECONDS, why);
-}
-
-static int uftrace_open(struct peer *peer, const struct bench_run *run, char *why)
-{
-	static struct outside outside;
-
-	return open_compiled(peer, &outside, "uftrace.c", make_uftrace, run, why);
+	return outside_run(o, start, "uftrace", UFTRACE_SECONDS, why);
 }
 
 /* Its home is the folder: what it is asked leaves nothing in the user's. */
@@ -119,19 +77,51 @@ static int make_lttng(struct outside *o, const char *source, const char *program
 
 	snprintf(folder, sizeof(folder), "%s", source);
 	snprintf(include, sizeof(include), "-I%s", dirname(folder));
-	ret = outside_build(o, build, "gcc, liblttng-ust-dev", why);
+	ret = outside_run(o, build, "gcc, liblttng-ust-dev", OUTSIDE_BUILD, why);
 	if (ret < 0)
 		return ret;
 	snprintf(home, sizeof(home), "LTTNG_HOME=%s", o->folder);
 	snprintf(cpu, sizeof(cpu), "%u", o->run->seating.patcher);
-	return outside_start(o, start, "lttng-tools", LTTNG_SECONDS, why);
+	return outside_run(o, start, "lttng-tools", LTTNG_SECONDS, why);
 }
 
-static int lttng_open(struct peer *peer, const struct bench_run *run, char *why)
-{
-	static struct outside outside;
+/* The program is NAME.c. Its folder stays as long as the peer, unless make removes it. */
+static struct compiled {
+	const char *name;
+	int (*make)(struct outside *o, const char *source, const char *program, char *why);
+	struct outside outside;
+} compiled[] = {
+	{ "xray", make_xray, { 0 } },
+	{ "uftrace", make_uftrace, { 0 } },
+	{ "lttng", make_lttng, { 0 } },
+};
 
-	return open_compiled(peer, &outside, "lttng.c", make_lttng, run, why);
+static int compiled_open(struct peer *peer, const struct bench_run *run, char *why)
+{
+	char name[16], source[OUTSIDE_PATH], program[OUTSIDE_PATH];
+	struct compiled *c = compiled;
+	int ret;
+
+	while (strcmp(c->name, peer->name) != 0)
+		c++;
+	c->outside = (struct outside){ 0 };
+	snprintf(name, sizeof(name), "%s.c", c->name);
+	ret = outside_open(&c->outside, run, why);
+	if (ret == 0)
+		ret = outside_source(name, source, why);
+	outside_path(&c->outside, "traced", program);
+	if (ret == 0)
+		ret = c->make(&c->outside, source, program, why);
+	if (ret < 0)
+		outside_close(&c->outside);
+	peer->state = ret < 0 ? NULL : &c->outside;
+	return ret;
+}
+
+static void compiled_close(struct peer *peer)
+{
+	outside_close(peer->state);
+	peer->state = NULL;
 }
 
 static int uftrace_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why)
@@ -139,9 +129,9 @@ static int uftrace_cost(struct peer *peer, uint64_t calls, struct peer_cost *cos
 	return outside_cost(peer, calls < UFTRACE_CALLS ? calls : UFTRACE_CALLS, cost, why);
 }
 
-/* --- All ------------------------------------------------------------------------------------ */
-
 #define JVM .open = jvm_open, .close = jvm_close, .toggle = jvm_toggle
+
+#define COMPILED .open = compiled_open, .close = compiled_close
 
 #define ASKED .flow = outside_flow, .cost = outside_cost
 
@@ -150,11 +140,11 @@ struct peer peers[] = {
 	{ "jvm-mutable", JVM, ASKED },
 	{ "jvm-volatile-compiled", .hot_only = true, JVM },
 	{ "jvm-mutable-compiled", .hot_only = true, JVM },
-	{ "xray", .open = xray_open, .close = compiled_close, .toggle = outside_toggle, ASKED },
+	{ "xray", COMPILED, .toggle = outside_toggle, ASKED },
 	{ "uprobe", .open = uprobe_open, .close = uprobe_close, .toggle = uprobe_toggle,
 	  .cost = uprobe_cost },
-	{ "uftrace", .open = uftrace_open, .close = compiled_close, .cost = uftrace_cost },
-	{ "lttng", .open = lttng_open, .close = compiled_close, .cost = outside_cost },
+	{ "uftrace", COMPILED, .cost = uftrace_cost },
+	{ "lttng", COMPILED, .cost = outside_cost },
 	{ 0 },
 };
 

@@ -33,8 +33,6 @@ static struct {
 	_Atomic(pid_t) executor;
 } state;
 
-/* --- The functions -------------------------------------------------------------------------- */
-
 void uprobe_probed(void);
 void uprobe_plain(void);
 
@@ -54,8 +52,6 @@ __asm__(".pushsection .text.uprobe, \"ax\", @progbits\n\t"
 	".p2align 6\n\t"
 	".popsection");
 
-/* --- Finding the place in the file ---------------------------------------------------------- */
-
 /* The object that holds the function, and where in its file that is. */
 static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -74,16 +70,7 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* --- The event ------------------------------------------------------------------------------ */
-
-static int switch_on(pid_t task)
-{
-	int fd = (int)syscall(SYS_perf_event_open, &state.attr, task, -1, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static int reason_of(int ret, char *why)
+static int refused(int ret, char *why)
 {
 	const char *hint = ret == -EACCES || ret == -EPERM ? " (it takes CAP_PERFMON)" : "";
 
@@ -91,7 +78,11 @@ static int reason_of(int ret, char *why)
 	return ret;
 }
 
-/* --- The executor --------------------------------------------------------------------------- */
+/* An event belongs to one thread: the executor's, or if that is 0 the caller's. */
+static int switch_on(pid_t task)
+{
+	return (int)syscall(SYS_perf_event_open, &state.attr, task, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
 
 static void execute_traced(const struct hot_work *work, unsigned executor,
 			   struct hot_counts *counts)
@@ -108,23 +99,6 @@ static void execute_traced(const struct hot_work *work, unsigned executor,
 
 static const struct hot_work work = { execute_traced, NULL };
 
-/* An event belongs to one thread: the executor's, or without one the caller's. */
-static pid_t counted_child(void)
-{
-	return atomic_load_explicit(&state.executor, memory_order_acquire);
-}
-
-static bool stopped(void)
-{
-	return state.run->stop && *state.run->stop;
-}
-
-static void end_executor(void)
-{
-	hot_stop(state.hot);
-	state.hot = NULL;
-}
-
 /*
  * One, and only while it is needed: a peer that stops all threads of this process would stop it,
  * too, and be charged for it.
@@ -136,6 +110,7 @@ static int begin_executor(void)
 
 	if (seating.executors > 1)
 		seating.executors = 1;
+	state.hot = NULL;
 	atomic_store_explicit(&state.executor, 0, memory_order_relaxed);
 	ret = hot_start(&state.hot, state.run->topology, &seating);
 	if (ret == 0 && hot_executors(state.hot)) {
@@ -148,17 +123,18 @@ static int begin_executor(void)
 int uprobe_open(struct peer *peer, const struct bench_run *run, char *why)
 {
 	FILE *file = fopen(TYPE_FILE, "re");
-	int ret = file ? 0 : reason_of(-errno, why), fd;
+	int ret = file ? 0 : refused(-errno, why), fd;
 
 	state.run = run;
+	state.hot = NULL;
 	if (file && fscanf(file, "%u", &state.attr.type) != 1)
-		ret = reason_of(-EINVAL, why);
+		ret = refused(-EINVAL, why);
 	if (file)
 		fclose(file);
 	if (ret == 0) {
 		ret = dl_iterate_phdr(look_in, NULL);
 		if (ret == 0)
-			ret = reason_of(-ENOENT, why);
+			ret = refused(-ENOENT, why);
 	}
 	if (ret > 0) {
 		state.attr.size = sizeof(state.attr);
@@ -166,13 +142,13 @@ int uprobe_open(struct peer *peer, const struct bench_run *run, char *why)
 		ret = begin_executor();
 	}
 	if (ret == 0) {
-		fd = switch_on(counted_child());
+		fd = switch_on(atomic_load_explicit(&state.executor, memory_order_acquire));
 		if (fd < 0)
-			ret = reason_of(fd, why);
+			ret = refused(-errno, why);
 		else
 			close(fd);
 	}
-	end_executor();
+	hot_stop(state.hot);
 	if (ret < 0)
 		uprobe_close(peer);
 	else
@@ -187,8 +163,6 @@ void uprobe_close(struct peer *peer)
 	peer->state = NULL;
 }
 
-/* --- What it costs -------------------------------------------------------------------------- */
-
 int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
 {
 	int ret = begin_executor();
@@ -202,10 +176,10 @@ int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s
 
 		hot_cool(state.hot);
 		begin = ticks_now();
-		fd = switch_on(counted_child());
+		fd = switch_on(atomic_load_explicit(&state.executor, memory_order_acquire));
 		begin = ticks_now() - begin;
 		if (fd < 0) {
-			ret = reason_of(fd, why);
+			ret = refused(-errno, why);
 			break;
 		}
 		samples_add(&s[0], (double)begin);
@@ -213,9 +187,10 @@ int uprobe_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s
 		begin = ticks_now();
 		close(fd);
 		samples_add(&s[1], (double)(ticks_now() - begin));
-		ret = stopped() ? -EINTR : 0;
+		if (state.run->stop && *state.run->stop)
+			ret = -EINTR;
 	}
-	end_executor();
+	hot_stop(state.hot);
 	return ret;
 }
 
@@ -238,7 +213,7 @@ int uprobe_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char 
 	cost->off = passes(uprobe_probed, calls);
 	fd = switch_on(0);
 	if (fd < 0)
-		return reason_of(fd, why);
+		return refused(-errno, why);
 	cost->on = passes(uprobe_probed, calls);
 	close(fd);
 	return 0;

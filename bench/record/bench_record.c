@@ -15,6 +15,13 @@
 #include "results/journal/journal.h"
 
 /* clang-format off */
+static const struct field of_value[] = {
+	TOLD(struct bench_value, "median", median),
+	TOLD(struct bench_value, "low", low),
+	TOLD(struct bench_value, "high", high),
+	END
+};
+
 static const struct field of_result[] = {
 	TEXT(struct bench_result, "benchmark", benchmark, 1),
 	BOUNDED(struct bench_result, "seed", seed, 1, NUMBER_SEED, 0, INT64_MAX),
@@ -24,6 +31,11 @@ static const struct field of_result[] = {
 	COUNT(struct bench_result, "second_wait", waits.second, 1),
 	COUNT(struct bench_result, "stretch", waits.stretch, 1),
 	TEXT(struct bench_result, "waits_from", waits_from, 1),
+	TABLE(struct bench_result, "distance", distance, true, of_value),
+	NAME(struct bench_result, "placement", seating.placement, PLACEMENT_COUNT, placement_name,
+	     placement_parse),
+	OTHER(struct bench_result, "cpus", seating, NUMBER_CPUS, 1, false),
+	TABLE(struct bench_result, "witness", witness, false, witness_fields),
 	END
 };
 
@@ -31,6 +43,7 @@ static const struct field of_row[] = {
 	TEXT(struct bench_row, "name", name, 1),
 	TEXT(struct bench_row, "measure", measure, 1),
 	TEXT(struct bench_row, "unit", unit, 1),
+	OTHER(struct bench_row, "peer", peer, NUMBER_FLAG, 1, false),
 	END
 };
 
@@ -47,13 +60,9 @@ static const struct field figures[] = {
 	TOLD(struct bench_row, "most", most),
 	COUNT(struct bench_row, "outliers", outliers, 1),
 	TEXT(struct bench_row, "against", against, 0),
-	END
-};
-
-static const struct field of_value[] = {
-	TOLD(struct bench_value, "median", median),
-	TOLD(struct bench_value, "low", low),
-	TOLD(struct bench_value, "high", high),
+	TABLE(struct bench_row, "value", value, true, of_value),
+	TABLE(struct bench_row, "base", base, true, of_value),
+	TABLE(struct bench_row, "ratio", ratio, true, of_value),
 	END
 };
 /* clang-format on */
@@ -62,58 +71,37 @@ static const char *const benchmarks[] = { "toggle", "latency", "throughput", "sc
 					  "stall",  "invoke",  "probes",     NULL };
 static const char *const waits[] = { "none", "config", "assumed", NULL };
 
-/* --- Writing -------------------------------------------------------------------------------- */
-
-/* What is not known, NULL, is left out. A key that is there already would be lost. */
-static int put_new(json_t *object, const char *key, json_t *value)
-{
-	if (value && json_object_get(object, key)) {
-		json_decref(value);
-		return -EINVAL;
-	}
-	return value ? json_object_set_new(object, key, value) : 0;
-}
-
-/* A value of which nothing is known is left out. */
-static int put_value(json_t *object, const char *name, const struct bench_value *v)
-{
-	json_t *value = table_to_json(of_value, v);
-
-	if (json_object_size(value) > 0)
-		return json_object_set_new(object, name, value);
-	json_decref(value);
-	return 0;
-}
-
-/* Params or extras. */
+/* What is not known is left out. A key that is there already would be lost. */
 static int put_params(json_t *object, const char *name, const struct bench_param *param,
 		      unsigned count)
 {
 	json_t *list = json_object();
 	int rc = json_object_set_new(object, name, list);
 
-	for (; count-- && !rc; param++)
-		rc = put_new(list, param->key,
-			     param->text[0] ? json_string(param->text)
-					    : real_to_json(param->number));
+	for (; count-- && !rc; param++) {
+		json_t *value =
+			param->text[0] ? json_string(param->text) : real_to_json(param->number);
+
+		if (!value)
+			continue;
+		rc = json_object_get(list, param->key) ? -EINVAL : 0;
+		rc |= json_object_set_new(list, param->key, value);
+	}
 	return rc;
 }
 
 /* A row that was skipped has params and the reason. */
 static int put_row(json_t *object, const struct bench_row *row)
 {
-	json_t *histogram;
 	int rc = json_object_update_new(object, table_to_json(of_row, row));
+	json_t *histogram;
 
-	rc |= json_object_set_new(object, "peer", json_boolean(row->peer));
 	rc |= put_params(object, "params", row->param, row->params);
 	if (!row->samples)
-		return rc | put_new(object, "skipped",
+		return rc | json_object_set_new(
+				    object, "skipped",
 				    json_string(row->why[0] ? row->why : "no reason was given"));
 	rc |= json_object_update_new(object, table_to_json(figures, row));
-	rc |= put_value(object, "value", &row->value);
-	rc |= put_value(object, "base", &row->base);
-	rc |= put_value(object, "ratio", &row->ratio);
 	rc |= put_params(object, "extras", row->extra, row->extras);
 	if (rc || !row->bins)
 		return rc;
@@ -127,43 +115,9 @@ static int put_row(json_t *object, const struct bench_row *row)
 	return rc;
 }
 
-/*
- * Placement, CPUs and witness look as they do in a "cell" line: so one is made, and these
- * are taken out of it, or put into it.
- */
-static json_t *cell_line(const struct bench_result *result)
-{
-	struct cell_record record = { .stage = "bench", .key = "bench" };
-
-	cell_defaults(&record.cell);
-	record.cell.placement = result->seating.placement;
-	record.result.seating = result->seating;
-	record.result.witness = result->witness;
-	return record_to_json(&record);
-}
-
-/* --- Reading -------------------------------------------------------------------------------- */
-
-static int count_from_json(const json_t *json, uint64_t most, uint64_t *count)
-{
-	*count = (uint64_t)json_integer_value(json);
-	return json_is_integer(json) && *count <= most ? 0 : -EINVAL;
-}
-
 static int copy_text(const char *text, char *to, size_t size)
 {
 	return text && *text ? text_take(text, to, size) : -EINVAL;
-}
-
-static int get_value(const json_t *object, const char *name, struct bench_value *v)
-{
-	const json_t *value = json_object_get(object, name);
-
-	*v = (struct bench_value){ NAN, NAN, NAN };
-	if (!value)
-		return 0;
-	return json_is_object(value) ? table_from_json(value, JOURNAL_SCHEMA, of_value, v)
-				     : -EINVAL;
 }
 
 /* Params, or extras, which have no texts. */
@@ -193,25 +147,18 @@ static int get_params(const json_t *object, const char *name, struct bench_param
 
 static int row_from_json(const json_t *object, struct bench_row *row)
 {
-	const json_t *peer = json_object_get(object, "peer");
 	const json_t *skipped = json_object_get(object, "skipped");
 	const json_t *list = json_object_get(object, "histogram"), *json;
 	size_t count = json_array_size(list), i;
-	char why[BENCH_WHY];
 
-	if (!json_is_boolean(peer) || table_from_json(object, JOURNAL_SCHEMA, of_row, row) ||
+	if (table_from_json(object, JOURNAL_SCHEMA, of_row, row) ||
 	    get_params(object, "params", row->param, &row->params, BENCH_PARAMS, true))
 		return -EINVAL;
-	row->peer = json_is_true(peer);
 	if (skipped) {
-		if (copy_text(json_string_value(skipped), why, sizeof(why)))
-			return -EINVAL;
-		bench_row_skip(row, "%s", why);
-		return 0;
+		bench_row_skip(row, "%s", "");
+		return copy_text(json_string_value(skipped), row->why, sizeof(row->why));
 	}
 	if (table_from_json(object, JOURNAL_SCHEMA, figures, row) || !row->samples ||
-	    get_value(object, "value", &row->value) || get_value(object, "base", &row->base) ||
-	    get_value(object, "ratio", &row->ratio) ||
 	    get_params(object, "extras", row->extra, &row->extras, BENCH_EXTRAS, false))
 		return -EINVAL;
 	if (!list)
@@ -224,13 +171,14 @@ static int row_from_json(const json_t *object, struct bench_row *row)
 	row->bins = (unsigned)count;
 	json_array_foreach(list, i, json)
 	{
+		const json_t *samples = json_array_get(json, 2);
 		struct bench_bin *bin = &row->bin[i];
 
+		bin->count = (uint64_t)json_integer_value(samples);
 		if (json_array_size(json) != 3 ||
 		    real_from_json(json_array_get(json, 0), &bin->low) ||
 		    real_from_json(json_array_get(json, 1), &bin->high) ||
-		    !(bin->low < bin->high) ||
-		    count_from_json(json_array_get(json, 2), INT64_MAX, &bin->count))
+		    !(bin->low < bin->high) || !json_is_integer(samples) || bin->count > INT64_MAX)
 			return -EINVAL;
 	}
 	return 0;
@@ -239,31 +187,13 @@ static int row_from_json(const json_t *object, struct bench_row *row)
 /* All that bench_to_json() writes. */
 static int body_from_json(const json_t *line, struct bench_result *result)
 {
-	const struct bench_result nothing = { .seating.placement = PLACEMENT_SPREAD };
 	const json_t *list = json_object_get(line, "rows");
 	int rc = table_from_json(line, JOURNAL_SCHEMA, of_result, result);
-	struct cell_record record;
-	json_t *cell;
 
-	if (rc || get_value(line, "distance", &result->distance) ||
-	    !word_listed(result->benchmark, benchmarks) ||
+	if (rc || !word_listed(result->benchmark, benchmarks) ||
 	    !word_listed(result->waits_from, waits) || !(result->seconds >= 0) ||
 	    !json_is_array(list))
 		return -EINVAL;
-	cell = cell_line(&nothing);
-	if (!cell)
-		return -ENOMEM;
-	rc = -EINVAL;
-	if (!json_object_set(cell, "cpus", json_object_get(line, "cpus")) &&
-	    !json_object_set(cell, "witness", json_object_get(line, "witness")) &&
-	    !json_object_set(json_object_get(cell, "cell"), "placement",
-			     json_object_get(line, "placement")))
-		rc = record_from_json(cell, &record);
-	json_decref(cell);
-	if (!rc) {
-		result->seating = record.result.seating;
-		result->witness = record.result.witness;
-	}
 	for (size_t i = 0; i < json_array_size(list) && !rc; i++) {
 		struct bench_row *row = bench_result_add(result);
 
@@ -274,16 +204,15 @@ static int body_from_json(const json_t *line, struct bench_result *result)
 
 int bench_from_json(const json_t *line, struct bench_result *result)
 {
-	const char *type = json_string_value(json_object_get(line, "type"));
-	int rc = -EINVAL;
+	int rc;
 
 	memset(result, 0, sizeof(*result));
-	if (type && strcmp(type, "bench") == 0 &&
-	    json_integer_value(json_object_get(line, "schema")) == JOURNAL_SCHEMA)
-		rc = copy_text(json_string_value(json_object_get(line, "date")), result->date,
-			       sizeof(result->date));
-	if (!rc)
-		rc = body_from_json(line, result);
+	if (strcmp(json_text_of(line, "type"), "bench") != 0 ||
+	    json_integer_value(json_object_get(line, "schema")) != JOURNAL_SCHEMA ||
+	    copy_text(json_string_value(json_object_get(line, "date")), result->date,
+		      sizeof(result->date)))
+		return -EINVAL;
+	rc = body_from_json(line, result);
 	if (rc)
 		bench_result_free(result);
 	return rc;
@@ -294,18 +223,11 @@ json_t *bench_to_json(const struct bench_result *result)
 {
 	json_t *line = json_pack("{s:s}", "tool", PACKAGE_STRING), *rows = json_array();
 	struct bench_result named = *result, back = { 0 };
-	json_t *cell = cell_line(result);
 	int rc;
 
 	if (!named.waits_from[0])
 		strcpy(named.waits_from, waits[0]);
 	rc = json_object_update_new(line, table_to_json(of_result, &named));
-	rc |= put_value(line, "distance", &result->distance);
-	rc |= json_object_set(line, "placement",
-			      json_object_get(json_object_get(cell, "cell"), "placement"));
-	rc |= json_object_set(line, "cpus", json_object_get(cell, "cpus"));
-	rc |= json_object_set(line, "witness", json_object_get(cell, "witness"));
-	json_decref(cell);
 	rc |= json_object_set_new(line, "rows", rows);
 	for (unsigned i = 0; i < result->rows && !rc; i++) {
 		json_t *object = json_object();

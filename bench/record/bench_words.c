@@ -87,26 +87,26 @@ char *words_of_row(const struct bench_row *row, const char *const without[], cha
 	return buf;
 }
 
-int words_slot(char (*list)[WORDS_ROOM], unsigned *count, unsigned most, const char *text)
+int words_slot(struct words *words, unsigned most, const char *text)
 {
-	for (unsigned i = 0; i < *count; i++)
-		if (strcmp(list[i], text) == 0)
+	for (unsigned i = 0; i < words->count; i++)
+		if (strcmp(words->text[i], text) == 0)
 			return (int)i;
-	if (*count == most)
+	if (words->count == most)
 		return -1;
-	strcpy(list[*count], text);
-	return (int)(*count)++;
+	strcpy(words->text[words->count], text);
+	return (int)words->count++;
 }
 
-void words_quoted(char (*list)[WORDS_ROOM], unsigned count, char *text, size_t size)
+void words_quoted(const struct words *words, char *text, size_t size)
 {
 	char word[WORDS_ROOM];
 	size_t length = 0;
 
 	text[0] = '\0';
-	for (unsigned i = 0; i < count && length < size; i++)
+	for (unsigned i = 0; i < words->count && length < size; i++)
 		length += (size_t)snprintf(text + length, size - length, "%s\"%s\"", i ? " " : "",
-					   words_plain(list[i], word, sizeof(word)));
+					   words_plain(words->text[i], word, sizeof(word)));
 }
 
 static void put_count(FILE *out, const char *what, uint64_t count)
@@ -200,8 +200,6 @@ bool rows_same_case(const struct bench_row *a, const struct bench_row *b)
 			return false;
 	return true;
 }
-
-/* --- Finding rows --------------------------------------------------------------------------- */
 
 /* Copies the next of the words in at, cut to size, and returns what is behind it; NULL: none. */
 static const char *next_word(const char *at, char *word, size_t size)

@@ -37,11 +37,17 @@ char *words_of_row(const struct bench_row *row, const char *const without[], cha
  */
 char *words_of_result(const struct bench_result *result);
 
-/* words_slot - where text is in the list; added if it is not there yet. -1: no room for it. */
-int words_slot(char (*list)[WORDS_ROOM], unsigned *count, unsigned most, const char *text);
+/* Texts in the order in which they came. */
+struct words {
+	char text[16][WORDS_ROOM];
+	unsigned count;
+};
 
-/* words_quoted - the list as one text, each plain and in quotes, a space apart; cut to size. */
-void words_quoted(char (*list)[WORDS_ROOM], unsigned count, char *text, size_t size);
+/* words_slot - where text is in it; added if fewer than most, at most 16, are. -1: no room. */
+int words_slot(struct words *words, unsigned most, const char *text);
+
+/* words_quoted - as one text, each plain and in quotes, a space apart; cut to size. */
+void words_quoted(const struct words *words, char *text, size_t size);
 
 /* word_listed - is it in the list, which ends with NULL? The list may be NULL. */
 bool word_listed(const char *word, const char *const list[]);

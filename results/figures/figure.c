@@ -15,6 +15,7 @@
 #include "stress/base/number.h"
 
 #define ALL_SPLITS 0 /* in place of a split */
+#define TITLE_ROOM 160
 
 struct figure {
 	enum oracle oracle;
@@ -27,13 +28,10 @@ struct figure {
 	uint64_t crashes; /* where tears should only have been counted */
 	uint64_t toggles;
 	unsigned fewest, most; /* executors */
-	/* For gnuplot: */
-	char title[160];
-	char subtitle[256];
-	char caption[CAPTION_ROOM]; /* lines; empty where the figure needs none */
+	/* For gnuplot, lines: */
+	char titles[416];
+	char caption[CAPTION_ROOM]; /* empty where the figure needs none */
 };
-
-/* --- Points ------------------------------------------------------------------ */
 
 static bool fits(const struct cell *c, enum oracle oracle)
 {
@@ -63,10 +61,10 @@ bool figure9_takes(const struct cell_record *record, enum oracle oracle)
 	return fits(&record->cell, oracle) && has_answer(record);
 }
 
-/* --- The caption: what the crash oracle's figure says of how its runs differ from the paper's ---
+/*
+ * The caption of the crash oracle's figure, which says how its runs differ from the paper's: the
+ * sets of values that the runs have, in the order in which they are told.
  */
-
-/* The sets of values that the runs have, in the order in which they are told. */
 enum {
 	PLACED,
 	EXECUTORS,
@@ -190,20 +188,18 @@ int caption_paper(const struct journal_data *data, char *text, size_t size)
 	return failed ? -ENOMEM : runs ? 0 : -ENODATA;
 }
 
-/* --- The picture --------------------------------------------------------------- */
-
 static void print_points(FILE *stream, const void *arg)
 {
 	const struct figure *f = arg;
-	const char *line = f->caption;
+	const char *const texts[] = { f->titles, f->caption };
 
-	fprintf(stream, "# %s\n# %s\n", f->title, f->subtitle);
-	while (*line) {
-		int length = (int)strcspn(line, "\n");
+	for (unsigned i = 0; i < 2; i++)
+		for (const char *line = texts[i]; *line;) {
+			int length = (int)strcspn(line, "\n");
 
-		fprintf(stream, "# %.*s\n", length, line);
-		line += length + (line[length] == '\n');
-	}
+			fprintf(stream, "# %.*s\n", length, line);
+			line += length + (line[length] == '\n');
+		}
 	fprintf(stream, "# crossing split wait %s\n",
 		f->oracle == ORACLE_CRASH ? "failed runs" : "tears toggles");
 	for (size_t i = 0; i < f->points.count; i++) {
@@ -221,10 +217,10 @@ int figure9_write(const struct journal_data *data, enum oracle oracle, const cha
 	const struct identity *id = &data->identity;
 	const json_t *paper = json_object_get(line_last(data, "estimate"), "paper");
 	bool bare = strcmp(id->hypervisor, "none") == 0;
-	char titles[sizeof(f.title) + sizeof(f.subtitle)], executors[32], left_out[64] = "";
-	char crossings[16], splits[16] = "", mark[32] = "", crashes[64] = "";
-	const char *const args[] = { titles, oracle_name(oracle), crossings,
-				     splits, f.caption,		  mark,
+	char executors[32], left_out[64] = "", crashes[64] = "";
+	char crossings[16], splits[16] = "", mark[32] = "";
+	const char *const args[] = { f.titles, oracle_name(oracle), crossings,
+				     splits,   f.caption,	    mark,
 				     NULL };
 	const struct picture picture = { print_points, &f, "figure9.gp", args };
 	size_t length = 0;
@@ -292,10 +288,10 @@ int figure9_write(const struct journal_data *data, enum oracle oracle, const cha
 		tally_free(&f.points);
 		return rc;
 	}
-	snprintf(f.title, sizeof(f.title), "%s, microcode %s, %s%s", id->brand, id->microcode,
+	snprintf(f.titles, TITLE_ROOM, "%s, microcode %s, %s%s", id->brand, id->microcode,
 		 bare ? "bare metal" : "hypervisor ", bare ? "" : id->hypervisor);
 	/* What a machine calls itself stays on its line, in the figure and in the data. */
-	for (char *c = f.title; *c; c++)
+	for (char *c = f.titles; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == '\x7f')
 			*c = '?';
 	snprintf(executors, sizeof(executors), "%u", f.fewest);
@@ -307,10 +303,12 @@ int figure9_write(const struct journal_data *data, enum oracle oracle, const cha
 	if (f.left_out)
 		snprintf(left_out, sizeof(left_out), "; %zu without an answer left out",
 			 f.left_out);
-	snprintf(f.subtitle, sizeof(f.subtitle), "%s toggles in %zu %s, %s executor%s%s%s",
-		 NUMBER(f.toggles), f.cells, oracle == ORACLE_CRASH ? "runs" : "cells", executors,
-		 f.most == 1 ? "" : "s", crashes, left_out);
-	snprintf(titles, sizeof(titles), "%s\n%s", f.title, f.subtitle);
+	length = strlen(f.titles);
+	snprintf(f.titles + length, sizeof(f.titles) - length,
+		 "\n%s toggles in %zu %s, %s executor%s%s%s", NUMBER(f.toggles), f.cells,
+		 oracle == ORACLE_CRASH ? "runs" : "cells", executors, f.most == 1 ? "" : "s",
+		 crashes, left_out);
+	length = 0;
 	tally_words(&f.points, 1, 0, crossings, sizeof(crossings));
 	for (unsigned split = ALL_SPLITS; split <= PAPER_SPLITS; split++)
 		if (f.splits & 1u << split)

@@ -37,23 +37,19 @@ static bool has(const struct tally *tally, size_t at, const uint64_t key[TALLY_K
 void tally_add(struct tally *tally, const struct tally_row *row)
 {
 	size_t at = place_of(tally, row->key);
+	struct tally_row *grown;
 
 	if (has(tally, at, row->key)) {
 		sum_add(&tally->row[at].events, row->events);
 		sum_add(&tally->row[at].trials, row->trials);
 		return;
 	}
-	/* Full exactly when the count is a power of two. */
-	if ((tally->count & (tally->count - 1)) == 0) {
-		size_t room = tally->count ? 2 * tally->count : 1;
-		struct tally_row *grown = reallocarray(tally->row, room, sizeof(*grown));
-
-		if (!grown) {
-			tally->failed = true;
-			return;
-		}
-		tally->row = grown;
+	grown = reallocarray(tally->row, tally->count + 1, sizeof(*grown));
+	if (!grown) {
+		tally->failed = true;
+		return;
 	}
+	tally->row = grown;
 	memmove(&tally->row[at + 1], &tally->row[at], (tally->count - at) * sizeof(*row));
 	tally->row[at] = *row;
 	tally->count++;

@@ -23,7 +23,11 @@ enum number {
 	NUMBER_SEED,	/* uint64_t, as a string: seed_to_json() */
 	NUMBER_NAME,	/* an enum, by its names */
 	NUMBER_TOLD,	/* double, left out where it is NAN; "inf", "-inf" */
-	NUMBER_WORDS,	/* char[max], left out where it is empty; not of min characters */
+	NUMBER_WORDS,	/* char[max]; empty: min is 1: never; 0: then it is left out; -1: as any */
+	NUMBER_FLAG,	/* bool */
+	NUMBER_PROVOKERS, /* their mask, by its names */
+	NUMBER_CPUS,	  /* struct seating, but for its placement */
+	NUMBER_TABLE,	  /* an object of its own; an optional one is left out where it is empty */
 	NUMBER_END
 };
 
@@ -37,15 +41,20 @@ struct field {
 	bool optional; /* came without a new schema: a line that does not have it is good */
 	const char *(*name_of)(unsigned value); /* of those below max */
 	int (*parse)(const char *name);
+	const struct field *table;
 };
 
 /* clang-format off */
 #define BOUNDED(type, name, member, since, number, min, max) \
-	{name, offsetof(type, member), number, since, min, max, false, NULL, NULL}
+	{name, offsetof(type, member), number, since, min, max, false, NULL, NULL, NULL}
 #define OPTIONAL(type, name, member, number, max) \
-	{name, offsetof(type, member), number, 2, 0, max, true, NULL, NULL}
+	{name, offsetof(type, member), number, 2, 0, max, true, NULL, NULL, NULL}
 #define NAME(type, name, member, count, name_of, parse) \
-	{name, offsetof(type, member), NUMBER_NAME, 1, 0, (count) - 1, false, name_of, parse}
+	{name, offsetof(type, member), NUMBER_NAME, 1, 0, (count) - 1, false, name_of, parse, NULL}
+#define TABLE(type, name, member, optional, table) \
+	{name, offsetof(type, member), NUMBER_TABLE, 1, 0, 0, optional, NULL, NULL, table}
+#define OTHER(type, name, member, number, since, optional) \
+	{name, offsetof(type, member), number, since, 0, 0, optional, NULL, NULL, NULL}
 #define COUNT(type, name, member, since) \
 	BOUNDED(type, name, member, since, NUMBER_COUNT, 0, INT64_MAX)
 #define SIGNED(type, name, member, since) \
@@ -58,8 +67,10 @@ struct field {
 #define TOLD(type, name, member) BOUNDED(type, name, member, 1, NUMBER_TOLD, 0, 0)
 #define TEXT(type, name, member, min) \
 	BOUNDED(type, name, member, 1, NUMBER_WORDS, min, sizeof(((type *)0)->member))
-#define END {NULL, 0, NUMBER_END, 0, 0, 0, false, NULL, NULL}
+#define END {NULL, 0, NUMBER_END, 0, 0, 0, false, NULL, NULL, NULL}
 /* clang-format on */
+
+extern const struct field witness_fields[]; /* of struct witness */
 
 /* table_to_json - an object; NULL for what no reader would take. */
 json_t *table_to_json(const struct field *fields, const void *base);

@@ -56,19 +56,16 @@ static int write_all(int fd, const char *text, size_t length)
 static int append_text(int fd, const char *text, size_t length)
 {
 	struct stat st;
+	bool regular;
 	char last;
-	int rc = 0;
+	int rc;
 
 	while (flock(fd, LOCK_EX) && errno == EINTR)
 		;
-	if (fstat(fd, &st)) {
-		rc = -errno;
-		flock(fd, LOCK_UN);
-		return rc;
-	}
+	rc = fstat(fd, &st) ? -errno : 0;
+	regular = !rc && S_ISREG(st.st_mode);
 	/* A line that another run left cut is ended. */
-	if (S_ISREG(st.st_mode) && st.st_size && pread(fd, &last, 1, st.st_size - 1) == 1 &&
-	    last != '\n')
+	if (regular && st.st_size && pread(fd, &last, 1, st.st_size - 1) == 1 && last != '\n')
 		rc = write_all(fd, "\n", 1);
 	/* One write unless the disk fills up; then the next one tells why. */
 	if (!rc)
@@ -77,7 +74,7 @@ static int append_text(int fd, const char *text, size_t length)
 	if (!rc && fdatasync(fd) && errno != EINVAL && errno != EROFS)
 		rc = -errno;
 	/* If even that fails, the line stays cut, and the next program that appends ends it. */
-	if (rc && S_ISREG(st.st_mode))
+	if (rc && regular)
 		(void)!ftruncate(fd, st.st_size);
 	flock(fd, LOCK_UN);
 	return rc;
@@ -91,18 +88,12 @@ int journal_open(struct journal **journal, const char *path)
 	if (!j)
 		return -ENOMEM;
 	j->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-	if (j->fd < 0) {
-		rc = -errno;
-		free(j);
-		return rc;
-	}
-	rc = append_text(j->fd, "", 0);
-	if (rc) {
+	rc = j->fd < 0 ? -errno : append_text(j->fd, "", 0);
+	if (rc)
 		journal_close(j);
-		return rc;
-	}
-	*journal = j;
-	return 0;
+	else
+		*journal = j;
+	return rc;
 }
 
 int journal_close(struct journal *journal)
@@ -120,24 +111,16 @@ int journal_put(struct journal *journal, json_t *line)
 {
 	char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
 	size_t length = text ? strlen(text) : 0;
-	int rc = -EINVAL;
+	int rc = -EMSGSIZE;
 
 	json_decref(line);
-	if (text) {
-		text[length] = '\n';
-		rc = length < JOURNAL_LINE_MAX ? append_text(journal->fd, text, length + 1)
-					       : -EMSGSIZE;
-	}
+	if (!text)
+		return -EINVAL;
+	text[length] = '\n';
+	if (length < JOURNAL_LINE_MAX)
+		rc = append_text(journal->fd, text, length + 1);
 	free(text);
 	return rc;
-}
-
-static json_t *line_new(const char *type)
-{
-	char date[32];
-
-	journal_date(date, sizeof(date));
-	return json_pack("{s:s, s:i, s:s}", "type", type, "schema", JOURNAL_SCHEMA, "date", date);
 }
 
 json_t *identity_to_json(const struct identity *id)
@@ -146,12 +129,11 @@ json_t *identity_to_json(const struct identity *id)
 	json_t *object = json_object();
 	const char *name;
 
-	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++) {
+	for (unsigned i = 0; identity_field(id, i, &name, value, sizeof(value)); i++)
 		if (json_object_set_new(object, name, json_string(value))) {
 			json_decref(object);
 			return NULL;
 		}
-	}
 	return object;
 }
 
@@ -174,18 +156,16 @@ int identity_from_json(const json_t *object, struct identity *id)
 int journal_write_run_of(struct journal *journal, const char *plan, const struct identity *id,
 			 json_t *untested, uint64_t seed)
 {
-	json_t *line = line_new("run");
+	json_t *body = json_pack("{s:s, s:s, s:o}", "tool", PACKAGE_STRING, "plan", plan,
+				 "identity", identity_to_json(id));
+	int rc = -EINVAL;
 
-	if (!line || (untested && !json_is_array(untested)) ||
-	    json_object_set_new(line, "tool", json_string(PACKAGE_STRING)) ||
-	    json_object_set_new(line, "plan", json_string(plan)) ||
-	    json_object_set_new(line, "identity", identity_to_json(id)) ||
-	    (seed != JOURNAL_NO_SEED && json_object_set_new(line, "seed", seed_to_json(seed))) ||
-	    json_object_set_new(line, "gaps", untested ? json_incref(untested) : json_array())) {
-		json_decref(line);
-		return -EINVAL;
-	}
-	return journal_put(journal, line);
+	if ((!untested || json_is_array(untested)) &&
+	    (seed == JOURNAL_NO_SEED || !json_object_set_new(body, "seed", seed_to_json(seed))) &&
+	    !json_object_set_new(body, "gaps", untested ? json_incref(untested) : json_array()))
+		rc = journal_write_line(journal, "run", body);
+	json_decref(body);
+	return rc;
 }
 
 int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
@@ -196,13 +176,11 @@ int journal_write_run(struct journal *journal, const char *plan, const struct id
 
 int journal_write_begin(struct journal *journal, const char *key)
 {
-	json_t *line = line_new("begin");
+	json_t *body = json_pack("{s:s}", "key", key);
+	int rc = journal_write_line(journal, "begin", body);
 
-	if (json_object_set_new(line, "key", json_string(key))) {
-		json_decref(line);
-		return -EINVAL;
-	}
-	return journal_put(journal, line);
+	json_decref(body);
+	return rc;
 }
 
 int journal_write_cell(struct journal *journal, const struct cell_record *record)
@@ -212,8 +190,11 @@ int journal_write_cell(struct journal *journal, const struct cell_record *record
 
 json_t *journal_line(const char *type, json_t *body)
 {
-	json_t *line = line_new(type);
+	char date[32];
+	json_t *line;
 
+	journal_date(date, sizeof(date));
+	line = json_pack("{s:s, s:i, s:s}", "type", type, "schema", JOURNAL_SCHEMA, "date", date);
 	/* What there is already, type and schema, wins: the body cannot pass for another. */
 	if (!json_object_update_missing(line, body))
 		return line;
@@ -247,6 +228,7 @@ static int take_json(struct journal_data *data, json_t *json)
 	json_int_t schema = json_integer_value(json_object_get(json, "schema"));
 	const char *type = json_text_of(json, "type");
 	bool known = false;
+	struct identity id;
 
 	if (schema > JOURNAL_SCHEMA)
 		data->newer++;
@@ -281,8 +263,6 @@ static int take_json(struct journal_data *data, json_t *json)
 		known |= strcmp(type, others[i]) == 0;
 	/* Both of these name the machine. */
 	if (strcmp(type, "run") == 0 || strcmp(type, "evidence") == 0) {
-		struct identity id;
-
 		if (identity_from_json(json_object_get(json, "identity"), &id))
 			return -EINVAL;
 		if (data->have_identity && identity_differs(&data->identity, &id))

@@ -39,25 +39,9 @@ static const struct field cell_fields[] = {
 	COUNT(struct cell, "stop_tears", stop_tears, 1),
 	BOUNDED(struct cell, "seed", seed, 1, NUMBER_SEED, 0, INT64_MAX),
 	OPTIONAL(struct cell, "place", place, NUMBER_SEED, INT64_MAX),
-	END
-};
-
-static const struct field result_fields[] = {
-	NAME(struct cell_result, "outcome", outcome, OUTCOME_COUNT, outcome_name, outcome_parse),
-	BOUNDED(struct cell_result, "signal", signal, 1, NUMBER_INT, 0, LINUX_SIGNALS),
-	BOUNDED(struct cell_result, "error", error, 1, NUMBER_INT, -LINUX_ERRORS, 0),
-	COUNT(struct cell_result, "toggles", toggles, 1),
-	OPTIONAL(struct cell_result, "exposed", exposed, NUMBER_WITNESS, INT64_MAX),
-	OPTIONAL(struct cell_result, "torn", torn, NUMBER_WITNESS, INT64_MAX),
-	COUNT(struct cell_result, "executions", executions, 1),
-	COUNT(struct cell_result, "old", old_new[0], 1),
-	COUNT(struct cell_result, "new", old_new[1], 1),
-	COUNT(struct cell_result, "traps", traps, 1),
-	COUNT(struct cell_result, "retries", retries, 1),
-	COUNT(struct cell_result, "ticks", ticks, 1),
-	OPTIONAL(struct cell_result, "front_frame", frame[0], NUMBER_COUNT, INT64_MAX),
-	OPTIONAL(struct cell_result, "back_frame", frame[1], NUMBER_COUNT, INT64_MAX),
-	REAL(struct cell_result, "seconds", seconds, 1),
+	{ .name = "provokers", .offset = offsetof(struct cell, provokers),
+	  .type = NUMBER_PROVOKERS, .since = 2, .parse = provokers_parse },
+	OTHER(struct cell, "swap", swap, NUMBER_FLAG, 1, true),
 	END
 };
 
@@ -83,6 +67,27 @@ static const struct field latency_fields[] = {
 	END
 };
 
+static const struct field result_fields[] = {
+	NAME(struct cell_result, "outcome", outcome, OUTCOME_COUNT, outcome_name, outcome_parse),
+	BOUNDED(struct cell_result, "signal", signal, 1, NUMBER_INT, 0, LINUX_SIGNALS),
+	BOUNDED(struct cell_result, "error", error, 1, NUMBER_INT, -LINUX_ERRORS, 0),
+	COUNT(struct cell_result, "toggles", toggles, 1),
+	OPTIONAL(struct cell_result, "exposed", exposed, NUMBER_WITNESS, INT64_MAX),
+	OPTIONAL(struct cell_result, "torn", torn, NUMBER_WITNESS, INT64_MAX),
+	COUNT(struct cell_result, "executions", executions, 1),
+	COUNT(struct cell_result, "old", old_new[0], 1),
+	COUNT(struct cell_result, "new", old_new[1], 1),
+	COUNT(struct cell_result, "traps", traps, 1),
+	COUNT(struct cell_result, "retries", retries, 1),
+	COUNT(struct cell_result, "ticks", ticks, 1),
+	OPTIONAL(struct cell_result, "front_frame", frame[0], NUMBER_COUNT, INT64_MAX),
+	OPTIONAL(struct cell_result, "back_frame", frame[1], NUMBER_COUNT, INT64_MAX),
+	REAL(struct cell_result, "seconds", seconds, 1),
+	{ .name = "tears", .type = NUMBER_TABLE, .since = 1, .table = tear_fields },
+	TABLE(struct cell_result, "latency", latency, false, latency_fields),
+	END
+};
+
 static const struct field event_fields[] = {
 	NAME(struct tear_event, "kind", kind, TEAR_KINDS, tear_kind_name, tear_kind_parse),
 	COUNT(struct tear_event, "toggle", toggle, 2),
@@ -101,7 +106,7 @@ static const struct field event_fields[] = {
 	END
 };
 
-static const struct field witness_fields[] = {
+const struct field witness_fields[] = {
 	WITNESS("voluntary", voluntary, 1),
 	WITNESS("involuntary", involuntary, 1),
 	WITNESS("minor_faults", minor_faults, 2),
@@ -118,6 +123,18 @@ static const struct field witness_fields[] = {
 	MEASURE("clock_after", clock[1], 2),
 	MEASURE("steal", steal, 1),
 	MEASURE("load", load, 1),
+	END
+};
+
+static const struct field record_fields[] = {
+	TEXT(struct cell_record, "date", date, -1),
+	TEXT(struct cell_record, "stage", stage, -1),
+	TEXT(struct cell_record, "key", key, -1),
+	OTHER(struct cell_record, "noisy", noisy, NUMBER_FLAG, 2, false),
+	TABLE(struct cell_record, "cell", cell, false, cell_fields),
+	OTHER(struct cell_record, "cpus", result.seating, NUMBER_CPUS, 1, false),
+	TABLE(struct cell_record, "result", result, false, result_fields),
+	TABLE(struct cell_record, "witness", result.witness, false, witness_fields),
 	END
 };
 /* clang-format on */
@@ -169,6 +186,85 @@ int real_from_json(const json_t *json, double *x)
 	return 0;
 }
 
+/* Appends; NULL if anything is. */
+static json_t *list_add(json_t *list, json_t *value)
+{
+	if (json_array_append_new(list, value) == 0)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
+static json_t *cpus_to_json(const struct seating *s)
+{
+	json_t *executors = s->executors <= PLACEMENT_EXECUTORS_MAX ? json_array() : NULL;
+
+	for (unsigned i = 0; executors && i < s->executors; i++)
+		executors = list_add(executors, json_integer(s->executor[i]));
+	/* json_pack() gives NULL if any part is NULL. */
+	return json_pack("{s:I, s:o}", "patcher", (json_int_t)s->patcher, "executors", executors);
+}
+
+static int cpus_from_json(const json_t *cpus, struct seating *s)
+{
+	const json_t *executors = json_object_get(cpus, "executors");
+
+	s->executors = (unsigned)json_array_size(executors);
+	if (!json_is_array(executors) || json_array_size(executors) > PLACEMENT_EXECUTORS_MAX)
+		return -EINVAL;
+	for (unsigned i = 0; i <= s->executors; i++) {
+		const json_t *value = i < s->executors ? json_array_get(executors, i)
+						       : json_object_get(cpus, "patcher");
+		json_int_t cpu = json_integer_value(value);
+
+		if (!json_is_integer(value) || cpu < 0 || cpu > UINT32_MAX)
+			return -EINVAL;
+		*(i < s->executors ? &s->executor[i] : &s->patcher) = (unsigned)cpu;
+	}
+	return 0;
+}
+
+static json_t *member_to_json(const struct field *f, const char *at)
+{
+	const unsigned *number = (const unsigned *)at;
+	char provokers[PROVOKERS_MAX];
+
+	switch (f->type) {
+	case NUMBER_UNSIGNED:
+		return json_integer(*number);
+	case NUMBER_INT:
+		return json_integer(*(const int *)at);
+	case NUMBER_WITNESS:
+		if (*(const uint64_t *)at == WITNESS_UNKNOWN)
+			return json_null();
+		return json_integer(*(const int64_t *)at);
+	case NUMBER_COUNT:
+	case NUMBER_SIGNED:
+		return json_integer(*(const int64_t *)at);
+	case NUMBER_SEED:
+		return seed_to_json(*(const uint64_t *)at);
+	case NUMBER_MEASURE:
+		return *(const double *)at < 0 ? json_null() : json_real(*(const double *)at);
+	case NUMBER_REAL:
+		return json_real(*(const double *)at);
+	case NUMBER_TOLD:
+		return real_to_json(*(const double *)at);
+	case NUMBER_WORDS:
+		return *at || f->min < 0 ? json_string(at) : NULL;
+	case NUMBER_FLAG:
+		return json_boolean(*(const bool *)at);
+	case NUMBER_PROVOKERS:
+		return *number & ~PROVOKERS_ALL ? NULL
+						: json_string(provokers_name(*number, provokers));
+	case NUMBER_CPUS:
+		return cpus_to_json((const struct seating *)at);
+	case NUMBER_TABLE:
+		return table_to_json(f->table, at);
+	default:
+		return *number <= f->max ? json_string(f->name_of(*number)) : NULL;
+	}
+}
+
 json_t *table_to_json(const struct field *f, const void *base)
 {
 	json_t *object = json_object(), *value;
@@ -176,48 +272,13 @@ json_t *table_to_json(const struct field *f, const void *base)
 	for (; f->name; f++) {
 		const char *at = (const char *)base + f->offset;
 
-		switch (f->type) {
-		case NUMBER_UNSIGNED:
-			value = json_integer(*(const unsigned *)at);
-			break;
-		case NUMBER_INT:
-			value = json_integer(*(const int *)at);
-			break;
-		case NUMBER_COUNT:
-		case NUMBER_SIGNED:
-			value = json_integer(*(const int64_t *)at);
-			break;
-		case NUMBER_SEED:
-			value = seed_to_json(*(const uint64_t *)at);
-			break;
-		case NUMBER_REAL:
-			value = json_real(*(const double *)at);
-			break;
-		case NUMBER_WITNESS:
-			value = *(const uint64_t *)at == WITNESS_UNKNOWN
-					? json_null()
-					: json_integer(*(const int64_t *)at);
-			break;
-		case NUMBER_MEASURE:
-			value = *(const double *)at < 0 ? json_null()
-							: json_real(*(const double *)at);
-			break;
-		case NUMBER_TOLD:
-			if (isnan(*(const double *)at))
-				continue;
-			value = real_to_json(*(const double *)at);
-			break;
-		case NUMBER_WORDS:
-			if (!*at && !f->min)
-				continue;
-			value = *at ? json_string(at) : NULL;
-			break;
-		default:
-			value = *(const unsigned *)at <= f->max
-					? json_string(f->name_of(*(const unsigned *)at))
-					: NULL;
-		}
-		if (json_object_set_new(object, f->name, value)) {
+		if ((f->type == NUMBER_TOLD && isnan(*(const double *)at)) ||
+		    (f->type == NUMBER_WORDS && !*at && !f->min))
+			continue;
+		value = member_to_json(f, at);
+		if (f->type == NUMBER_TABLE && f->optional && value && !json_object_size(value)) {
+			json_decref(value);
+		} else if (json_object_set_new(object, f->name, value)) {
 			json_decref(object);
 			return NULL;
 		}
@@ -225,35 +286,45 @@ json_t *table_to_json(const struct field *f, const void *base)
 	return object;
 }
 
-static int number_from_json(const json_t *value, const struct field *f, void *base)
+static int member_from_json(const json_t *value, int schema, const struct field *f, char *at)
 {
+	const char *text = json_string_value(value);
 	json_int_t integer = json_integer_value(value);
-	char *at = (char *)base + f->offset;
+	int name;
 
-	if (f->type == NUMBER_WORDS) {
-		const char *text = json_string_value(value);
-
-		return text && *text ? text_take(text, at, (size_t)f->max) : -EINVAL;
-	}
-	if (f->type == NUMBER_TOLD)
+	switch (f->type) {
+	case NUMBER_WORDS:
+		return text && (*text || f->min < 0) ? text_take(text, at, (size_t)f->max)
+						     : -EINVAL;
+	case NUMBER_TOLD:
 		return real_from_json(value, (double *)at);
-	if (f->type == NUMBER_NAME) {
-		int name = json_is_string(value) ? f->parse(json_string_value(value)) : -EINVAL;
-
-		if (name < 0)
-			return -EINVAL;
-		*(unsigned *)at = (unsigned)name;
-	} else if (json_is_null(value) && f->type == NUMBER_WITNESS) {
-		*(uint64_t *)at = WITNESS_UNKNOWN;
-	} else if (json_is_null(value) && f->type == NUMBER_MEASURE) {
-		*(double *)at = -1;
-	} else if (f->type == NUMBER_SEED) {
+	case NUMBER_SEED:
 		return seed_from_json(value, (uint64_t *)at);
-	} else if (f->type == NUMBER_REAL || f->type == NUMBER_MEASURE) {
-		if (!json_is_number(value) || json_number_value(value) < 0)
-			return -EINVAL;
-		*(double *)at = json_number_value(value);
-	} else {
+	case NUMBER_FLAG:
+		*(bool *)at = json_is_true(value);
+		return json_is_boolean(value) ? 0 : -EINVAL;
+	case NUMBER_CPUS:
+		return cpus_from_json(value, (struct seating *)at);
+	case NUMBER_TABLE:
+		return !value || json_is_object(value)
+			       ? table_from_json(value, schema, f->table, at)
+			       : -EINVAL;
+	case NUMBER_NAME:
+	case NUMBER_PROVOKERS:
+		name = text ? f->parse(text) : -EINVAL;
+		*(unsigned *)at = (unsigned)name;
+		return name < 0 ? name : 0;
+	case NUMBER_REAL:
+	case NUMBER_MEASURE:
+		*(double *)at = json_is_null(value) ? -1 : json_number_value(value);
+		if (json_is_null(value) && f->type == NUMBER_MEASURE)
+			return 0;
+		return json_is_number(value) && *(double *)at >= 0 ? 0 : -EINVAL;
+	default:
+		if (json_is_null(value) && f->type == NUMBER_WITNESS) {
+			*(uint64_t *)at = WITNESS_UNKNOWN;
+			return 0;
+		}
 		if (!json_is_integer(value) || integer < f->min || integer > f->max)
 			return -EINVAL;
 		if (f->type == NUMBER_UNSIGNED)
@@ -262,24 +333,27 @@ static int number_from_json(const json_t *value, const struct field *f, void *ba
 			*(int *)at = (int)integer;
 		else
 			*(int64_t *)at = integer;
+		return 0;
 	}
-	return 0;
 }
 
 int table_from_json(const json_t *object, int schema, const struct field *f, void *base)
 {
 	for (; f->name; f++) {
 		const json_t *value = json_object_get(object, f->name);
-		bool missing = f->since > schema || (f->optional && !value);
+		/* Of a table that is missing each member tells what that means. */
+		bool may_miss = f->optional && f->type != NUMBER_TABLE;
+		bool missing = f->since > schema || (may_miss && !value);
+		char *at = (char *)base + f->offset;
 
 		if (f->type == NUMBER_TOLD && !value)
-			*(double *)((char *)base + f->offset) = NAN;
+			*(double *)at = NAN;
 		if (!value && (f->type == NUMBER_TOLD || (f->type == NUMBER_WORDS && !f->min)))
 			continue;
 		/* What an old line does not tell is zero, or unknown, as null says it. */
 		if (missing && f->type != NUMBER_WITNESS && f->type != NUMBER_MEASURE)
 			continue;
-		if (number_from_json(missing ? json_null() : value, f, base))
+		if (member_from_json(missing ? json_null() : value, schema, f, at))
 			return -EINVAL;
 	}
 	return 0;
@@ -296,94 +370,33 @@ int text_take(const char *text, char *to, size_t size)
 	return 0;
 }
 
-/* Appends; NULL if anything is. */
-static json_t *list_add(json_t *list, json_t *value)
-{
-	if (json_array_append_new(list, value) == 0)
-		return list;
-	json_decref(list);
-	return NULL;
-}
-
-static json_t *result_to_json(const struct cell *cell, const struct cell_result *r)
-{
-	json_t *object = table_to_json(result_fields, r);
-	json_t *events = r->events <= TEAR_EVENTS_MAX ? json_array() : NULL;
-	bool inside = cell->crossing == CROSSING_INSIDE;
-
-	for (unsigned i = 0; events && i < r->events; i++)
-		events = list_add(events, table_to_json(event_fields, &r->event[i]));
-	if (!object || json_object_set_new(object, "tears", table_to_json(tear_fields, r)) ||
-	    (inside &&
-	     json_object_set_new(object, "torn_inside", table_to_json(inside_fields, r))) ||
-	    json_object_set_new(object, "latency", table_to_json(latency_fields, &r->latency))) {
-		json_decref(events);
-		json_decref(object);
-		return NULL;
-	}
-	if (json_object_set_new(object, "events", events)) {
-		json_decref(object);
-		return NULL;
-	}
-	return object;
-}
-
-static int result_from_json(const json_t *object, int schema, const struct cell *cell,
-			    struct cell_result *r)
-{
-	const json_t *events = json_object_get(object, "events");
-	size_t count = schema < 2 ? 0 : json_array_size(events);
-
-	if (cell->crossing == CROSSING_INSIDE &&
-	    table_from_json(json_object_get(object, "torn_inside"), schema, inside_fields, r))
-		return -EINVAL;
-	if (table_from_json(object, schema, result_fields, r) ||
-	    table_from_json(json_object_get(object, "tears"), schema, tear_fields, r) ||
-	    table_from_json(json_object_get(object, "latency"), schema, latency_fields,
-			    &r->latency) ||
-	    (schema >= 2 && !json_is_array(events)) || count > TEAR_EVENTS_MAX)
-		return -EINVAL;
-	for (size_t i = 0; i < count; i++)
-		if (table_from_json(json_array_get(events, i), schema, event_fields, &r->event[i]))
-			return -EINVAL;
-	r->events = (unsigned)count;
-	return 0;
-}
-
 json_t *record_to_json(const struct cell_record *record)
 {
-	const struct cell_result *result = &record->result;
-	const struct seating *s = &result->seating;
-	json_t *cpus = s->executors <= PLACEMENT_EXECUTORS_MAX ? json_array() : NULL;
-	const struct cell *c = &record->cell;
-	json_t *line, *cell = c->provokers & ~PROVOKERS_ALL ? NULL : table_to_json(cell_fields, c);
+	const struct cell_result *r = &record->result;
+	json_t *fields = table_to_json(record_fields, record), *events = json_array(), *line;
+	json_t *result = json_object_get(fields, "result");
 	struct cell_record back;
-	char provokers[PROVOKERS_MAX];
 	char command[COMMAND_MAX];
-	int length;
+	int length = -EINVAL, failed = r->events > TEAR_EVENTS_MAX;
 
+	for (unsigned i = 0; i < r->events && !failed; i++)
+		failed = json_array_append_new(events, table_to_json(event_fields, &r->event[i]));
+	if (record->cell.crossing == CROSSING_INSIDE)
+		failed |=
+			json_object_set_new(result, "torn_inside", table_to_json(inside_fields, r));
+	failed |= json_object_set_new(result, "events", events);
 	/* Only a cell that has names has a command. */
-	length = cell ? cell_command(c, command, sizeof(command)) : -EINVAL;
-	if (length < 0 ||
-	    json_object_set_new(cell, "provokers",
-				json_string(provokers_name(c->provokers, provokers))) ||
-	    json_object_set_new(cell, "swap", json_boolean(c->swap)) ||
-	    (size_t)length >= sizeof(command)) {
-		json_decref(cell);
-		json_decref(cpus);
+	if (fields)
+		length = cell_command(&record->cell, command, sizeof(command));
+	if (failed || length < 0 || (size_t)length >= sizeof(command)) {
+		json_decref(fields);
 		return NULL;
 	}
-	for (unsigned i = 0; cpus && i < s->executors; i++)
-		cpus = list_add(cpus, json_integer(s->executor[i]));
-	/* json_pack() gives NULL, and frees the others, if any part is NULL. */
-	line = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:b, s:o, s:{s:I, s:o}, s:o, s:o}", "type",
-			 "cell", "schema", JOURNAL_SCHEMA, "date", record->date, "stage",
-			 record->stage, "key", record->key, "command", command, "noisy",
-			 record->noisy, "cell", cell, "cpus", "patcher", (json_int_t)s->patcher,
-			 "executors", cpus, "result", result_to_json(&record->cell, result),
-			 "witness", table_to_json(witness_fields, &result->witness));
+	line = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s}", "type", "cell", "schema", JOURNAL_SCHEMA,
+			 "date", record->date, "stage", record->stage, "key", record->key,
+			 "command", command);
 	/* What could not be read back must not be written. */
-	if (line && record_from_json(line, &back)) {
+	if (json_object_update_new(line, fields) || record_from_json(line, &back)) {
 		json_decref(line);
 		return NULL;
 	}
@@ -394,42 +407,22 @@ int record_from_json(const json_t *line, struct cell_record *record)
 {
 	struct cell_result *result = &record->result;
 	int schema = (int)json_integer_value(json_object_get(line, "schema"));
-	const json_t *noisy = json_object_get(line, "noisy"), *cell = json_object_get(line, "cell");
-	const json_t *cpus = json_object_get(line, "cpus"), *swap = json_object_get(cell, "swap");
-	const json_t *executors = json_object_get(cpus, "executors");
-	const char *names = json_string_value(json_object_get(cell, "provokers"));
-	int provokers = schema < 2 ? 0 : names ? provokers_parse(names) : -EINVAL;
-	size_t count = json_array_size(executors);
+	const json_t *object = json_object_get(line, "result");
+	const json_t *events = json_object_get(object, "events");
+	size_t count = schema < 2 ? 0 : json_array_size(events);
 
 	memset(record, 0, sizeof(*record));
-	if (text_take(json_string_value(json_object_get(line, "stage")), record->stage,
-		      sizeof(record->stage)) ||
-	    text_take(json_string_value(json_object_get(line, "key")), record->key,
-		      sizeof(record->key)) ||
-	    text_take(json_string_value(json_object_get(line, "date")), record->date,
-		      sizeof(record->date)) ||
-	    (schema >= 2 && !json_is_boolean(noisy)) || provokers < 0 ||
-	    (swap && !json_is_boolean(swap)) ||
-	    table_from_json(cell, schema, cell_fields, &record->cell) ||
-	    !json_is_array(executors) || count > PLACEMENT_EXECUTORS_MAX ||
-	    result_from_json(json_object_get(line, "result"), schema, &record->cell, result) ||
-	    table_from_json(json_object_get(line, "witness"), schema, witness_fields,
-			    &result->witness))
+	if (schema < 1 || table_from_json(line, schema, record_fields, record) ||
+	    (record->cell.crossing == CROSSING_INSIDE &&
+	     table_from_json(json_object_get(object, "torn_inside"), schema, inside_fields,
+			     result)) ||
+	    (schema >= 2 && !json_is_array(events)) || count > TEAR_EVENTS_MAX)
 		return -EINVAL;
-	record->cell.provokers = (unsigned)provokers;
-	record->cell.swap = json_is_true(swap);
-	for (size_t i = 0; i <= count; i++) {
-		const json_t *value =
-			i < count ? json_array_get(executors, i) : json_object_get(cpus, "patcher");
-		json_int_t cpu = json_integer_value(value);
-
-		if (!json_is_integer(value) || cpu < 0 || cpu > UINT32_MAX)
+	for (size_t i = 0; i < count; i++)
+		if (table_from_json(json_array_get(events, i), schema, event_fields,
+				    &result->event[i]))
 			return -EINVAL;
-		*(i < count ? &result->seating.executor[i] : &result->seating.patcher) =
-			(unsigned)cpu;
-	}
-	result->seating.executors = (unsigned)count;
-	record->noisy = schema >= 2 && json_is_true(noisy);
+	result->events = (unsigned)count;
 	result->seating.placement = record->cell.placement;
 	return 0;
 }

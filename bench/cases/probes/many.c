@@ -142,7 +142,7 @@ static void build_object(struct many *m, const struct bench_run *run)
 		m->ret = outside_source("many.S", source, m->why);
 	outside_path(&m->object, "many.so", m->path);
 	if (m->ret == 0)
-		m->ret = outside_build(&m->object, argv, "gcc", m->why);
+		m->ret = outside_run(&m->object, argv, "gcc", OUTSIDE_BUILD, m->why);
 }
 
 /* The ticks of its discovery are left in *init. */

@@ -221,7 +221,7 @@ static void nothing_measured_is_nothing_drawn(void **state)
 	assert_false(exists("out.dat"));
 	sample_row(&unknown, "call", "on", "ticks", 1);
 	assert_int_equal(write_it(place, &unknown), -EINVAL);
-	assert_null(bench_figure_of("moon"));
+	assert_string_equal(place->error, "no figure for the benchmark moon");
 	bench_result_free(&r);
 	bench_result_free(&unknown);
 }

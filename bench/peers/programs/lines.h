@@ -72,6 +72,21 @@ LINES_PLAIN void put_number(uint64_t ticks, uint64_t per, const char *end)
 	printf("%llu.%03u%s", (unsigned long long)whole, (unsigned)part, end);
 }
 
+LINES_PLAIN void put_end(void)
+{
+	puts(".");
+	fflush(stdout);
+}
+
+/* The answer to "cost": a call without, off and on. */
+LINES_PLAIN void put_costs(uint64_t empty, uint64_t off, uint64_t on, uint64_t calls)
+{
+	put_number(empty, calls, " ");
+	put_number(off, calls, " ");
+	put_number(on, calls, "\n");
+	put_end();
+}
+
 /* What so many calls of a function take. Inlined by hand: what calls it must not be traced. */
 #define TIME(call, calls, ticks)                                                                   \
 	do {                                                                                       \
@@ -80,11 +95,5 @@ LINES_PLAIN void put_number(uint64_t ticks, uint64_t per, const char *end)
 			call();                                                                    \
 		(ticks) = ticks_now() - (ticks);                                                   \
 	} while (0)
-
-LINES_PLAIN void put_end(void)
-{
-	puts(".");
-	fflush(stdout);
-}
 
 #endif

@@ -40,14 +40,6 @@ static void quiet(const char *const argv[])
 	_Exit(127);
 }
 
-static void start_daemon(void)
-{
-	if (fork())
-		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	quiet((const char *const[]){ "lttng-sessiond", "--no-kernel", "--quiet", NULL });
-}
-
 static int ask(const char *const argv[])
 {
 	pid_t child = fork();
@@ -76,7 +68,10 @@ static int make_session(const char *folder)
 	char output[512];
 
 	snprintf(output, sizeof(output), "--output=%s/trace", folder);
-	start_daemon();
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		quiet((const char *const[]){ "lttng-sessiond", "--no-kernel", "--quiet", NULL });
+	}
 	for (int ms = 0; LTTNG("create", "tmax-bench", output); ms += 100) {
 		if (ms > PATIENCE)
 			return -1;
@@ -101,10 +96,7 @@ static int cost(uint64_t calls)
 	TIME(traced, calls, on);
 	if (LTTNG("stop", "tmax-bench") || await_state(0))
 		return -1;
-	put_number(empty, calls, " ");
-	put_number(off, calls, " ");
-	put_number(on, calls, "\n");
-	put_end();
+	put_costs(empty, off, on, calls);
 	return 0;
 }
 

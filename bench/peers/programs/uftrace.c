@@ -26,45 +26,26 @@ __attribute__((noinline, aligned(64))) static void plain(void)
 	__asm__ volatile("nop");
 }
 
-/* Both begin alike, until one of them is changed. */
-LINES_PLAIN int is_patched(void)
-{
-	const volatile uint8_t *a = (const volatile uint8_t *)(uintptr_t)traced;
-	const volatile uint8_t *b = (const volatile uint8_t *)(uintptr_t)left_alone;
-
-	for (int i = 0; i < ENTRY; i++)
-		if (a[i] != b[i])
-			return 1;
-	return 0;
-}
-
-LINES_PLAIN void cost(uint64_t calls)
-{
-	uint64_t empty, off, on;
-
-	calls += !calls;
-	TIME(plain, calls, empty);
-	TIME(left_alone, calls, off);
-	TIME(traced, calls, on);
-	put_number(empty, calls, " ");
-	put_number(off, calls, " ");
-	put_number(on, calls, "\n");
-	put_end();
-}
-
 int main(int argc, char **argv)
 {
-	char line[128];
+	uint64_t empty, off, on;
 	unsigned long long calls;
+	char line[128];
 
 	if (argc != 2 || pin(argv[1]))
 		return 1;
-	if (!is_patched()) {
+	/* Both begin alike, until one of them is changed. */
+	if (!memcmp((void *)(uintptr_t)traced, (void *)(uintptr_t)left_alone, ENTRY)) {
 		fputs("uftrace did not patch the function\n", stderr);
 		return 1;
 	}
 	put_end();
-	while (fgets(line, sizeof(line), stdin) && sscanf(line, "cost %llu", &calls) == 1)
-		cost(calls);
+	while (fgets(line, sizeof(line), stdin) && sscanf(line, "cost %llu", &calls) == 1) {
+		calls += !calls;
+		TIME(plain, calls, empty);
+		TIME(left_alone, calls, off);
+		TIME(traced, calls, on);
+		put_costs(empty, off, on, calls);
+	}
 	return 0;
 }

@@ -34,8 +34,6 @@ static struct {
 	pthread_t thread;
 } shared;
 
-/* --- What is called ------------------------------------------------------------------------- */
-
 __attribute__((xray_always_instrument, noinline, aligned(64))) static void traced(void)
 {
 	__asm__ volatile("");
@@ -63,8 +61,6 @@ LINES_PLAIN void count_second(int32_t id, int type)
 	(void)id;
 	shared.calls[1] += type == ENTRY;
 }
-
-/* --- The executor --------------------------------------------------------------------------- */
 
 LINES_PLAIN void *execute(void *arg)
 {
@@ -108,8 +104,6 @@ LINES_PLAIN void stop(void)
 	pthread_join(shared.thread, NULL);
 }
 
-/* --- Changes -------------------------------------------------------------------------------- */
-
 LINES_PLAIN void patch(bool on)
 {
 	int ret = on ? __xray_patch_function(shared.id) : __xray_unpatch_function(shared.id);
@@ -141,37 +135,14 @@ LINES_PLAIN void toggle(unsigned long pairs, bool hot)
 	put_end();
 }
 
-/* Between two targets the authors would not patch: a handler is a pointer. */
-LINES_PLAIN void change(uint64_t number, bool on_off)
-{
-	if (on_off)
-		patch(number & 1);
-	else
-		__xray_set_handler(number & 1 ? count_first : count_second);
-}
-
 /*
- * One that is late puts off the next: to catch up would give the two states unlike shares of the
- * time.
+ * Between two targets the authors would not patch: a handler is a pointer. A change that is late
+ * puts off the next: to catch up would give the two states unlike shares of the time.
  */
-LINES_PLAIN uint64_t keep_rate(double rate, uint64_t ns, bool on_off)
-{
-	uint64_t begin = nanoseconds_now(), now = begin, changes = 0;
-	double step = rate > 0 ? 1e9 / rate : 0, due = step;
-
-	while (now - begin < ns) {
-		now = nanoseconds_now();
-		if (rate <= 0 || (double)(now - begin) < due)
-			continue;
-		change(changes++, on_off);
-		due = due + step > (double)(now - begin) ? due + step : (double)(now - begin);
-	}
-	return changes;
-}
-
 LINES_PLAIN void flow(double rate, uint64_t ns, bool on_off)
 {
-	uint64_t before[3], begin, changes, first, second;
+	uint64_t before[3], begin, now, changes = 0, first, second;
+	double step = rate > 0 ? 1e9 / rate : 0, due = step;
 
 	__xray_set_handler(count_first);
 	patch(true);
@@ -179,8 +150,17 @@ LINES_PLAIN void flow(double rate, uint64_t ns, bool on_off)
 	before[0] = __atomic_load_n(&shared.calls[0], __ATOMIC_RELAXED);
 	before[1] = __atomic_load_n(&shared.calls[1], __ATOMIC_RELAXED);
 	before[2] = rounds();
-	begin = nanoseconds_now();
-	changes = keep_rate(rate, ns, on_off);
+	for (begin = now = nanoseconds_now(); now - begin < ns;) {
+		now = nanoseconds_now();
+		if (rate <= 0 || (double)(now - begin) < due)
+			continue;
+		if (on_off)
+			patch(changes & 1);
+		else
+			__xray_set_handler(changes & 1 ? count_first : count_second);
+		changes++;
+		due = due + step > (double)(now - begin) ? due + step : (double)(now - begin);
+	}
 	ns = nanoseconds_now() - begin;
 	stop();
 	patch(false);
@@ -193,8 +173,6 @@ LINES_PLAIN void flow(double rate, uint64_t ns, bool on_off)
 	put_end();
 }
 
-/* --- Costs ---------------------------------------------------------------------------------- */
-
 LINES_PLAIN void cost(uint64_t calls)
 {
 	uint64_t empty, off, on;
@@ -206,50 +184,22 @@ LINES_PLAIN void cost(uint64_t calls)
 	patch(true);
 	TIME(traced, calls, on);
 	patch(false);
-	put_number(empty, calls, " ");
-	put_number(off, calls, " ");
-	put_number(on, calls, "\n");
-	put_end();
-}
-
-/* --- Lines ---------------------------------------------------------------------------------- */
-
-LINES_PLAIN bool serve(char *line)
-{
-	unsigned long long a, b;
-	unsigned c;
-	char word[16];
-
-	if (sscanf(line, "toggle %llu %u", &a, &c) == 2)
-		toggle(a, c);
-	else if (sscanf(line, "flow %15s %llu %u", word, &b, &c) == 3)
-		flow(strcmp(word, "max") ? strtod(word, NULL) : 1e18, b * 1000000, c);
-	else if (sscanf(line, "cost %llu", &a) == 1)
-		cost(a);
-	else if (!strncmp(line, "quit", 4))
-		return false;
-	else
-		puts("error no such request"), fflush(stdout);
-	return true;
-}
-
-LINES_PLAIN int32_t id_of(uintptr_t function)
-{
-	for (size_t i = 1; i <= __xray_max_function_id(); i++)
-		if (__xray_function_address((int32_t)i) == function)
-			return (int32_t)i;
-	return 0;
+	put_costs(empty, off, on, calls);
 }
 
 __attribute__((xray_never_instrument)) int main(int argc, char **argv)
 {
-	char line[128];
+	unsigned long long a, b;
+	char line[128], word[16];
+	unsigned c;
 
 	if (argc != 3 || pin(argv[1]))
 		return 1;
 	shared.cpu = argv[2];
 	__xray_init();
-	shared.id = id_of((uintptr_t)traced);
+	for (size_t i = 1; i <= __xray_max_function_id(); i++)
+		if (__xray_function_address((int32_t)i) == (uintptr_t)traced)
+			shared.id = (int32_t)i;
 	if (!shared.id) {
 		fputs("XRay does not know the function\n", stderr);
 		return 1;
@@ -258,7 +208,15 @@ __attribute__((xray_never_instrument)) int main(int argc, char **argv)
 	start();
 	stop();
 	put_end();
-	while (fgets(line, sizeof(line), stdin) && serve(line))
-		;
+	while (fgets(line, sizeof(line), stdin) && strncmp(line, "quit", 4) != 0) {
+		if (sscanf(line, "toggle %llu %u", &a, &c) == 2)
+			toggle(a, c);
+		else if (sscanf(line, "flow %15s %llu %u", word, &b, &c) == 3)
+			flow(strcmp(word, "max") ? strtod(word, NULL) : 1e18, b * 1000000, c);
+		else if (sscanf(line, "cost %llu", &a) == 1)
+			cost(a);
+		else
+			puts("error no such request"), fflush(stdout);
+	}
 	return 0;
 }
