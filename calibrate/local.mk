@@ -65,7 +65,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/statistics/evidence.h \
 	calibrate/statistics/factors.c \
 	calibrate/statistics/ahead.c \
-	calibrate/statistics/ahead.h \
 	calibrate/statistics/long_wait.c \
 	calibrate/statistics/long_wait.h \
 	calibrate/statistics/rise.c \

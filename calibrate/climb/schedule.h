@@ -18,10 +18,8 @@
 #include "calibrate/statistics/estimate.h"
 #include "calibrate/statistics/sums.h"
 
-/* One kind of slice: its count is not used. seat: index into the plan. */
 struct schedule {
-	const struct plan *plan;
-	struct sum *kind;
+	struct sum *kind; /* of slices: their counts are not used */
 	unsigned kinds;
 	unsigned *deck;
 	unsigned dealt;			    /* of the deck; all of it: it is shuffled anew */

@@ -87,7 +87,7 @@ struct window {
 	bool word_tore;	      /* a store inside 8 bytes tore: nothing can be relied on here */
 };
 
-/* After so much more time, if nothing comes meanwhile: see ahead.h. */
+/* After so much more time, if nothing comes meanwhile: see ahead.c. */
 enum {
 	AHEAD_QUARTER, /* of an hour */
 	AHEAD_NIGHT,   /* eight hours */
@@ -143,6 +143,10 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
 		     const struct plan *plan);
 
+/* ahead_estimate - for estimate_make(), when all else is made. ahead_name - of a time. */
+void ahead_estimate(struct estimate *e, const struct sums *runs);
+const char *ahead_name(unsigned time);
+
 /* estimate_blind - inconclusive, for that reason. A tear inside one word stays a failure. */
 void estimate_blind(struct estimate *e, const char *reason);
 
@@ -179,7 +183,8 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 /* estimate_best - the index of the cheapest level that keeps p, for one claim or (-1) both. -1. */
 int estimate_best(const struct estimate *e, int claim, double p);
 
-/* claim_of - CLAIM_LINE or CLAIM_PAGE, -1 for a crossing that nothing is claimed for. */
+/* The crossing of each claim. claim_of - the claim of a crossing, -1: nothing is claimed for it. */
+extern const enum crossing claimed[CLAIMS];
 int claim_of(enum crossing crossing);
 const char *claim_name(int claim);
 

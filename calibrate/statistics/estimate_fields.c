@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 
-#include "calibrate/statistics/ahead.h"
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/estimate.h"
 #include "stress/base/number.h"

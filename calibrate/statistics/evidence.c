@@ -16,7 +16,6 @@
 #define EVIDENCE_SCHEMA 1
 #define SEAL		20   /* bytes of a checksum as text */
 #define HOUR		3600 /* seconds */
-#define ALMOST_NONE	0.5  /* added to tears, so that none has a logarithm */
 
 /*
  * FNV-1a, as text: detects damage, not forgery. What the journal adds to each line is not under the
@@ -244,34 +243,6 @@ void knowledge_free(struct knowledge *k)
 
 /* --- Has the machine changed ------------------------------------------------------------------ */
 
-/* The logarithm of a run's tears by those expected of it; false: nothing to compare. */
-static bool log_ratio(const struct sums *all, size_t count, const struct sums *run, double *ratio)
-{
-	double tears = ALMOST_NONE, expected = ALMOST_NONE;
-	bool some = false;
-
-	for (size_t i = 0; i < run->count; i++) {
-		const struct sum *s = &run->sum[i];
-		struct count c = { 0 };
-
-		if (s->kind != SUM_WAIT || !s->count.toggles)
-			continue;
-		for (size_t k = 0; k < count; k++) {
-			const struct sum *like = sums_find(&all[k], s);
-
-			if (like)
-				count_add(&c, &like->count);
-		}
-		if (!c.toggles || !c.tears)
-			continue;
-		some = true;
-		tears += (double)s->count.tears;
-		expected += (double)c.tears / (double)c.toggles * (double)s->count.toggles;
-	}
-	*ratio = log(tears / expected);
-	return some;
-}
-
 double evidence_strangeness(const struct sums *before, size_t count, const struct sums *run)
 {
 	double sum = 0, squares = 0, ratio, mean, deviation, n = 0;
@@ -279,13 +250,13 @@ double evidence_strangeness(const struct sums *before, size_t count, const struc
 	if (count < EVIDENCE_KNOWN)
 		return 1;
 	for (size_t i = 0; i < count; i++) {
-		if (!log_ratio(before, count, &before[i], &ratio))
+		if (!sums_excess(&before[i], before, count, &ratio))
 			continue;
 		n++;
 		sum += ratio;
 		squares += ratio * ratio;
 	}
-	if (n < EVIDENCE_KNOWN || !log_ratio(before, count, run, &ratio))
+	if (n < EVIDENCE_KNOWN || !sums_excess(run, before, count, &ratio))
 		return 1;
 	mean = sum / n;
 	deviation = sqrt(fmax(0, (squares - n * mean * mean) / (n - 1)) * (1 + 1 / n));

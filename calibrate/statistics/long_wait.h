@@ -20,8 +20,7 @@
 
 #define LONG_GAPS 30 /* as many make a wait one by which the oracles are compared */
 
-/* long_wait - number i, ticks, rising; 0: there are no more. */
-uint64_t long_wait(unsigned i);
+extern const uint64_t long_waits[LONG_WAITS]; /* ticks, rising */
 
 /* long_add_gaps - what one run of the gap oracle has counted. 0 or -ENOMEM. */
 int long_add_gaps(struct sums *sums, const struct cell *cell, const struct gap_result *result);

@@ -7,8 +7,7 @@
 
 #include "stress/base/random.h"
 
-#define ALMOST_NONE 0.5	 /* added to tears, so that none has a logarithm */
-#define HAZARD	    0.02 /* that the ladder rises just before a look: one in fifty */
+#define HAZARD 0.02 /* that the ladder rises just before a look: one in fifty */
 
 /*
  * A bet that the ladder rose at a look pays by the ranks of the looks from there on. The first kind
@@ -23,22 +22,12 @@ static const double exponents[] = { 0.25, 0.5, 0.75 }, parts[] = { 0.5, 0.9 };
 
 /* --- Ranks ------------------------------------------------------------------------------------ */
 
-/* Logarithm of tears by those that the rates of all looks so far give for what it toggled. */
 static double score_of(const struct sums *look, const struct sums *all)
 {
-	double tears = ALMOST_NONE, expected = ALMOST_NONE;
+	double score;
 
-	for (size_t i = 0; i < look->count; i++) {
-		const struct sum *s = &look->sum[i], *rate;
-
-		if (s->kind != SUM_WAIT || !s->count.toggles)
-			continue;
-		rate = sums_find(all, s);
-		tears += (double)s->count.tears;
-		expected += (double)rate->count.tears / (double)rate->count.toggles *
-			    (double)s->count.toggles;
-	}
-	return log(tears / expected);
+	sums_excess(look, all, 1, &score);
+	return score;
 }
 
 static int add_waits(struct sums *all, const struct sums *look)
