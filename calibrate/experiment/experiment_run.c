@@ -9,7 +9,6 @@
 
 #include "calibrate/experiment/experiment.h"
 #include "calibrate/program/exit_status.h"
-#include "results/figures/figure.h"
 #include "results/journal/journal.h"
 #include "stress/base/clock.h"
 #include "stress/base/number.h"
@@ -96,10 +95,9 @@ static int run_cells(struct experiment *e, struct session *s)
 	return ret < 0 ? ret : ends && unanswered;
 }
 
-/* --- How long the paper's grid takes: cells of both ends of it are timed before it begins -------
- */
+/* --- How long the paper's grid takes ---------------------------------------------------------- */
 
-#define TIMING_SECONDS 0.5
+#define TIMING_SECONDS 0.5 /* of cells of both ends of the grid, before it begins */
 
 double pace_seconds(const struct pace *pace, const struct cell *cell)
 {
@@ -158,7 +156,11 @@ static int time_executors(const struct experiment *e, struct session *s, struct 
 	return ret;
 }
 
-int pace_grid(const struct experiment *e, struct session *s)
+/*
+ * Times both ends of the paper's grid, says on stdout how long what is missing of it takes, and
+ * makes that the session's budget. 0 or a negative errno.
+ */
+static int pace_grid(const struct experiment *e, struct session *s)
 {
 	struct pace pace[EXECUTORS_MOST + 1] = { 0 };
 	size_t count = experiment_count(e), to_run = 0;
@@ -212,25 +214,6 @@ static int read_journal(const char *path, struct journal_data *data)
 	return EXIT_PASS;
 }
 
-static int tell_outcome(const struct experiment *e, const struct journal_data *data)
-{
-	char why[256] = "";
-	int missing;
-
-	if (e->kind != EXPERIMENT_PAPER) {
-		tell_stages(e, data);
-		return EXIT_PASS;
-	}
-	missing = tell_paper(e, data);
-	if (e->figure && figure9_write(data, ORACLE_CRASH, e->figure, why, sizeof(why)) == 0)
-		printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", e->figure, e->figure, e->figure);
-	else if (e->figure)
-		error(0, 0, "no figure: %s", why);
-	if (missing < 0)
-		return EXIT_INTERNAL;
-	return missing ? EXIT_INCONCLUSIVE : EXIT_PASS;
-}
-
 int experiment_run(struct experiment *e, struct session *s)
 {
 	struct journal_data data = { 0 }, *known = &s->known;
@@ -249,7 +232,7 @@ int experiment_run(struct experiment *e, struct session *s)
 	/* Also what other runs have put there: a grid may take several. */
 	status = read_journal(e->journal, &data);
 	if (status == EXIT_PASS)
-		status = tell_outcome(e, &data);
+		status = experiment_tell(e, &data);
 	journal_free(&data);
 	printf("Journal: %s\n", e->journal);
 	puts("Config:  left as it is: this was an experiment, not a calibration");
@@ -288,7 +271,7 @@ int experiment_merge(struct experiment *e, char *const *journals, int count)
 				if (e->cells.at[k].cell.executors == r->cell.executors)
 					e->cells.at[k].cell.placement = r->cell.placement;
 		}
-		status = tell_outcome(e, &data);
+		status = experiment_tell(e, &data);
 	}
 	journal_free(&data);
 	cells_free(&e->cells);

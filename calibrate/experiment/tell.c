@@ -3,11 +3,13 @@
  * What journals hold of an experiment, on stdout.
  */
 #include <errno.h>
+#include <error.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "calibrate/experiment/experiment.h"
+#include "calibrate/program/exit_status.h"
 #include "results/figures/figure.h"
 #include "results/journal/journal.h"
 #include "stress/base/number.h"
@@ -163,7 +165,7 @@ static bool begins_stage(const struct experiment *e, const struct listed *l)
 	return !l->left_out;
 }
 
-void tell_stages(const struct experiment *e, const struct journal_data *data)
+static void tell_stages(const struct experiment *e, const struct journal_data *data)
 {
 	const struct listed *end = e->cells.at + e->cells.count;
 	char stage[sizeof(data->records->stage)];
@@ -227,14 +229,15 @@ static void print_runs(const struct experiment *e, const struct journal_data *da
 	putchar('\n');
 }
 
-int tell_paper(const struct experiment *e, const struct journal_data *data)
+/* A grid of which cells are missing is inconclusive. */
+static int tell_paper(const struct experiment *e, const struct journal_data *data)
 {
 	size_t count = experiment_count(e);
 	struct there there;
-	int ret = experiment_look(e, data, NULL, &there);
+	char why[256] = "";
 
-	if (ret < 0)
-		return ret;
+	if (experiment_look(e, data, NULL, &there) < 0)
+		return EXIT_INTERNAL;
 	printf("The paper's grid: %zu cells, %zu there, %zu missing\n", count,
 	       count - there.missing, there.missing);
 	if (there.doubled)
@@ -250,5 +253,17 @@ int tell_paper(const struct experiment *e, const struct journal_data *data)
 				print_runs(e, data, n, e->cells.at[i].cell.placement);
 				break;
 			}
-	return there.missing > 0;
+	if (e->figure && figure9_write(data, ORACLE_CRASH, e->figure, why, sizeof(why)) == 0)
+		printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", e->figure, e->figure, e->figure);
+	else if (e->figure)
+		error(0, 0, "no figure: %s", why);
+	return there.missing ? EXIT_INCONCLUSIVE : EXIT_PASS;
+}
+
+int experiment_tell(const struct experiment *e, const struct journal_data *data)
+{
+	if (e->kind == EXPERIMENT_PAPER)
+		return tell_paper(e, data);
+	tell_stages(e, data);
+	return EXIT_PASS;
 }

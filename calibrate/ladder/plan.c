@@ -9,34 +9,18 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+#define PLAN(...)                                                                                  \
+	{                                                                                          \
+		.fetch_gaps = 0.08, .require_p = REQUIRE_P, __VA_ARGS__                            \
+	}
+
 static const struct plan plans[] = {
-	{
-		.name = "quick",
-		.budget = 55, /* the rest of a minute is for starting and drawing */
-		.controls = 0.04,
-		.window = 0.12,
-		.fetch_gaps = 0.08,
-		.slice = 0.2,
-		.require_p = REQUIRE_P,
-	},
-	{
-		.name = "default",
-		.budget = 14.5 * 60,
-		.controls = 0.01,
-		.window = 0.35,
-		.fetch_gaps = 0.08,
-		.slice = 0.25,
-		.require_p = REQUIRE_P,
-	},
-	{
-		.name = "thorough",
-		.budget = 2 * 3600,
-		.controls = 0.005,
-		.window = 0.35,
-		.fetch_gaps = 0.08,
-		.slice = 0.25,
-		.require_p = REQUIRE_P,
-	},
+	/* The rest of a minute is for starting and drawing. */
+	PLAN(.name = "quick", .budget = 55, .controls = 0.04, .window = 0.12, .slice = 0.2),
+	PLAN(.name = "default", .budget = 14.5 * 60, .controls = 0.01, .window = 0.35,
+	     .slice = 0.25),
+	PLAN(.name = "thorough", .budget = 2 * 3600, .controls = 0.005, .window = 0.35,
+	     .slice = 0.25),
 };
 
 const struct plan *plan_find(const char *name)

@@ -215,9 +215,8 @@ extern const struct estimate_field level_fields[], claim_fields[], section_field
 void fields_put_conf(FILE *out, const struct estimate_field *fields, const void *base,
 		     const char *prefix);
 
-/* fields_put_titles, fields_put_row - a row of a table in text: those that have a title. */
+/* fields_put_row - a row of a table in text: those that have a title. base NULL: the titles. */
 #define FIELD_WIDTH 12
-void fields_put_titles(FILE *out, const struct estimate_field *fields);
 void fields_put_row(FILE *out, const struct estimate_field *fields, const void *base);
 
 /* estimate_to_json - for the journal's "estimate" line. */

@@ -116,17 +116,12 @@ int evidence_add(const char *path, const char *source, const struct identity *id
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-/* They are printed: what a terminal takes for a command is no text. */
-static bool take_text(const json_t *line, const char *name, char *to, size_t size)
-{
-	return text_take(json_string_value(json_object_get(line, name)), to, size) == 0;
-}
-
 enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *run)
 {
 	const char *type = json_string_value(json_object_get(line, "type"));
-	const char *cpus = json_string_value(json_object_get(line, "cpus"));
-	const json_t *time = json_object_get(line, "time");
+	const char *cpus, *date, *boot, *source;
+	json_int_t time, schema;
+	json_t *identity, *sums;
 
 	if (!type)
 		return EVIDENCE_BROKEN;
@@ -134,16 +129,22 @@ enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *r
 		return is_sealed(line) ? EVIDENCE_EPOCH : EVIDENCE_BROKEN;
 	if (strcmp(type, "evidence") != 0)
 		return EVIDENCE_OTHER;
-	*run = (struct evidence_run){ .time = json_integer_value(time) };
-	if (is_sealed(line) && json_is_integer(time) && run->time >= 0 &&
-	    json_integer_value(json_object_get(line, "evidence")) == EVIDENCE_SCHEMA && cpus &&
+	*run = (struct evidence_run){ 0 };
+	/* Texts are printed: what a terminal takes for a command is none. */
+	if (is_sealed(line) &&
+	    json_unpack((json_t *)(uintptr_t)line, "{s:I, s:s, s:I, s:s, s:s, s:s, s:o, s:o}",
+			"evidence", &schema, "cpus", &cpus, "time", &time, "date", &date, "boot",
+			&boot, "source", &source, "identity", &identity, "sums", &sums) == 0 &&
+	    schema == EVIDENCE_SCHEMA && time >= 0 &&
 	    cpus_parse(&run->cpus, cpus, strlen(cpus)) == 0 &&
-	    take_text(line, "date", run->date, sizeof(run->date)) &&
-	    take_text(line, "boot", run->boot, sizeof(run->boot)) &&
-	    take_text(line, "source", run->source, sizeof(run->source)) &&
-	    identity_from_json(json_object_get(line, "identity"), &run->identity) == 0 &&
-	    sums_from_json(json_object_get(line, "sums"), &run->sums) == 0)
+	    text_take(date, run->date, sizeof(run->date)) == 0 &&
+	    text_take(boot, run->boot, sizeof(run->boot)) == 0 &&
+	    text_take(source, run->source, sizeof(run->source)) == 0 &&
+	    identity_from_json(identity, &run->identity) == 0 &&
+	    sums_from_json(sums, &run->sums) == 0) {
+		run->time = time;
 		return EVIDENCE_RUN;
+	}
 	sums_free(&run->sums);
 	return EVIDENCE_BROKEN;
 }

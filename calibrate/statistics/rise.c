@@ -127,29 +127,23 @@ int rise_bet(const double *chances, size_t count, double level, struct rise *ris
 	return 0;
 }
 
-static double mean_score(const struct rise_look *looks, size_t from, size_t to,
-			 const struct sums *all)
-{
-	double sum = 0;
-
-	for (size_t i = from; i < to; i++)
-		sum += score_of(looks[i].sums, all);
-	return sum / (double)(to - from);
-}
-
 int rise_of(const struct rise_look *looks, size_t count, double level, struct rise *rise)
 {
 	double *chances = malloc((count + 1) * sizeof(*chances));
 	struct sums all = { 0 };
+	double before = 0, after = 0;
 	int ret = chances ? rise_chances(looks, count, chances) : -ENOMEM;
 
 	if (ret == 0)
 		ret = rise_bet(chances, count, level, rise);
 	for (size_t i = 0; i < count && ret == 0; i++)
 		ret = add_waits(&all, looks[i].sums);
-	if (ret == 0 && rise->since > 0 && rise->since < count)
-		rise->times = exp(mean_score(looks, rise->since, count, &all) -
-				  mean_score(looks, 0, rise->since, &all));
+	if (ret == 0 && rise->since > 0 && rise->since < count) {
+		for (size_t i = 0; i < count; i++)
+			*(i < rise->since ? &before : &after) += score_of(looks[i].sums, &all);
+		rise->times =
+			exp(after / (double)(count - rise->since) - before / (double)rise->since);
+	}
 	sums_free(&all);
 	free(chances);
 	return ret;
