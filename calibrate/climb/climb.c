@@ -47,8 +47,7 @@ struct climb {
 	size_t known_line; /* of those that are resumed, the first that was not looked at */
 	unsigned round;
 	unsigned disturbed;		   /* the latest so many slices were */
-	bool controls_ran;		   /* both broken protocols ran to their end; */
-	bool sighted;			   /* and were seen to tear */
+	const char *doubt;		   /* of what the oracle sees, by the controls; or NULL */
 	unsigned pair[PLACEMENT_COUNT][2]; /* CPUs of which a placement's distance is */
 };
 
@@ -174,8 +173,8 @@ static int run_controls(struct climb *c)
 		ret = run_cell(c, "proof", &cell, NULL);
 		tore += ret == 0 && cell_result_tears(&s->done[s->count - 1].result) > 0;
 	}
-	c->controls_ran = ret == 0;
-	c->sighted = tore == 2;
+	if (ret == 0)
+		c->doubt = tore == 2 ? NULL : "the oracle did not see the broken protocols tear";
 	return ret;
 }
 
@@ -326,7 +325,7 @@ static int take_known_gaps(struct climb *c)
 static int run_gaps(struct climb *c)
 {
 	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
-	struct gap_result *result;
+	static struct gap_result result; /* large */
 	unsigned turn = c->gap_turn++;
 	char reason[NOISE_REASON_MAX];
 	struct cell cell;
@@ -334,9 +333,6 @@ static int run_gaps(struct climb *c)
 
 	if (ret)
 		return ret < 0 ? ret : 0;
-	result = malloc(sizeof(*result));
-	if (!result)
-		return -ENOMEM;
 	gap_defaults(&cell);
 	cell.placement = c->plan->seat[turn / CLAIMS % c->plan->seats].placement;
 	cell.executors = c->plan->seat[turn / CLAIMS % c->plan->seats].executors;
@@ -346,19 +342,18 @@ static int run_gaps(struct climb *c)
 	draw_provoker(c, &cell, true);
 	progress_stage(&c->session->progress, "gaps");
 	progress_begin_cell(&c->session->progress, &cell, session_left(c->session));
-	ret = gap_run(&cell, &how, result);
-	if (ret == 0 && result->outcome == OUTCOME_DONE) {
+	ret = gap_run(&cell, &how, &result);
+	if (ret == 0 && result.outcome == OUTCOME_DONE) {
 		const struct noise_case noise = {
 			.cell = &cell,
-			.seating = &result->seating,
-			.witness = &result->witness,
-			.seconds = result->seconds + result->bare_seconds,
+			.seating = &result.seating,
+			.witness = &result.witness,
+			.seconds = result.seconds + result.bare_seconds,
 		};
 
 		c->disturbed = noise_here(noise, reason, sizeof(reason)) ? c->disturbed + 1 : 0;
-		ret = add_gaps(c, &cell, result);
+		ret = add_gaps(c, &cell, &result);
 	}
-	free(result);
 	c->gaps_used += cell.seconds;
 	if (*c->session->stop && ret != -EIO)
 		return -EINTR;
@@ -413,10 +408,8 @@ static const char *doubt_of(const struct climb *c)
 		counted |= c->sums->sum[i].kind == SUM_WAIT && c->sums->sum[i].count.toggles;
 	if (!apart)
 		return "only one CPU was allowed: nothing ran at the same time";
-	if (!c->controls_ran)
-		return "it was broken off before it was known whether the oracle sees tears";
-	if (!c->sighted)
-		return "the oracle did not see the broken protocols tear";
+	if (c->doubt)
+		return c->doubt;
 	/* Nor would it be a run among others. */
 	return counted ? NULL : "it was broken off before any wait was tried";
 }
@@ -424,7 +417,12 @@ static const char *doubt_of(const struct climb *c)
 int climb(struct session *session, const struct plan *plan, struct sums *sums,
 	  struct estimate *estimate)
 {
-	struct climb c = { .session = session, .plan = plan, .sums = sums };
+	struct climb c = {
+		.session = session,
+		.plan = plan,
+		.sums = sums,
+		.doubt = "it was broken off before it was known whether the oracle sees tears",
+	};
 	const char *doubt;
 	int ret = run_controls(&c);
 

@@ -201,16 +201,6 @@ const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
 
 /* --- What is rare ----------------------------------------------------------------------------- */
 
-/* Slices of a claim's section at any known distance. */
-static double slices_of(const struct claim *claim, unsigned section)
-{
-	double slices = 0;
-
-	for (int d = 0; d < DISTANCES; d++)
-		slices += (double)claim->at[d][section].count.slices;
-	return slices;
-}
-
 /* The share of a placement's slices, on all rungs, that were at that distance. */
 static double share_of_time(const struct estimate *e, enum placement placement, enum distance now)
 {
@@ -223,7 +213,8 @@ static double share_of_time(const struct estimate *e, enum placement placement, 
 			if (claim->section[k].placement != placement)
 				continue;
 			there += (double)claim->at[now][k].count.slices;
-			all += slices_of(claim, k);
+			for (int d = 0; d < DISTANCES; d++)
+				all += (double)claim->at[d][k].count.slices;
 		}
 	}
 	return all > 0 ? there / all : 0;
@@ -242,8 +233,10 @@ const struct sum *schedule_rare(struct schedule *s, const struct estimate *e)
 			const struct claim *claim = &e->level[i / CLAIMS].claim[i % CLAIMS];
 
 			for (unsigned k = 0; k < claim->sections; k++) {
-				double lacks = share * slices_of(claim, k) -
-					       (double)claim->at[now][k].count.slices;
+				double near = (double)claim->at[DISTANCE_NEAR][k].count.slices;
+				double far = (double)claim->at[DISTANCE_FAR][k].count.slices;
+				double lacks =
+					share * (near + far) - (now == DISTANCE_NEAR ? near : far);
 
 				if (claim->section[k].placement != (enum placement)p ||
 				    lacks <= most)

@@ -46,9 +46,8 @@ const struct sum *schedule_next(struct schedule *s, const struct estimate *e);
 
 /*
  * schedule_focus - the kind that brings some level to the decade below what it and all cheaper
- * levels keep, in the least time; or, while none keeps what the plan requires, to that. NULL:
- * none can be brought nearer.
- * Pure but for the choice among executors.
+ * levels keep, in the least time; or, while none keeps what the plan requires, to that. NULL: none
+ * can be brought nearer. Pure but for the choice among executors.
  */
 const struct sum *schedule_focus(struct schedule *s, const struct estimate *e);
 

@@ -70,7 +70,6 @@ enum experiment_kind {
 	EXPERIMENT_PAPER,
 	EXPERIMENT_TAIL,
 	EXPERIMENT_LIST, /* the user's */
-	EXPERIMENT_KINDS
 };
 
 /* The number-th of so many, from 1. 1/1 is everything. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What journals hold of an experiment, on stdout.
- */
+/* What journals hold of an experiment, on stdout. */
 #include <errno.h>
 #include <error.h>
 #include <inttypes.h>
@@ -10,6 +8,7 @@
 
 #include "calibrate/experiment/experiment.h"
 #include "calibrate/program/exit_status.h"
+#include "calibrate/statistics/sums.h"
 #include "results/figures/figure.h"
 #include "results/journal/journal.h"
 #include "stress/base/number.h"
@@ -64,20 +63,18 @@ struct stage_sum stage_sum(const char *stage, enum distance at, const struct jou
 
 static void print_stage(const char *name, const char *stage, const struct journal_data *data)
 {
-	static const struct {
-		const char *name;
-		enum distance at;
-	} rows[] = { { "all", DISTANCES }, { "near", DISTANCE_NEAR }, { "far", DISTANCE_FAR } };
 	bool both = stage_sum(stage, DISTANCE_NEAR, data).cells &&
 		    stage_sum(stage, DISTANCE_FAR, data).cells;
 
 	for (int i = 0; i < (both ? 3 : 1); i++) {
-		struct stage_sum sum = stage_sum(stage, rows[i].at, data);
+		enum distance at = i == 0 ? DISTANCES : (enum distance)(i - 1);
+		struct stage_sum sum = stage_sum(stage, at, data);
 
 		printf("%-13s %-7s %5zu %10s %6" PRIu64 " %6" PRIu64 " %6" PRIu64 "  %s (%s to %s)",
-		       i == 0 ? name : "", rows[i].name, sum.cells, NUMBER(sum.toggles),
-		       sum.tears[TEAR_OLD_FRONT], sum.tears[TEAR_NEW_FRONT], sum.tears[TEAR_OTHER],
-		       NUMBER(sum.band.rate), NUMBER(sum.band.lower), NUMBER(sum.band.upper));
+		       i == 0 ? name : "", i == 0 ? "all" : distance_name(at), sum.cells,
+		       NUMBER(sum.toggles), sum.tears[TEAR_OLD_FRONT], sum.tears[TEAR_NEW_FRONT],
+		       sum.tears[TEAR_OTHER], NUMBER(sum.band.rate), NUMBER(sum.band.lower),
+		       NUMBER(sum.band.upper));
 		if (sum.latency[1])
 			printf("  %" PRIu64 " to %" PRIu64, sum.latency[0], sum.latency[1]);
 		putchar('\n');
@@ -119,7 +116,8 @@ static uint64_t number_of(const json_t *object, const char *name)
 /* The runs of the gap oracle across such a boundary, added up. */
 static void print_gaps(const char *name, enum crossing crossing, const json_t *lines)
 {
-	uint64_t runs = 0, stores = 0, count[GAP_KINDS] = { 0 }, longest[GAP_KINDS] = { 0 };
+	uint64_t runs = 0, stores = 0, count[GAP_KINDS] = { 0 };
+	json_int_t longest[GAP_KINDS] = { 0 };
 	const json_t *line, *kind;
 	size_t i, j;
 
@@ -142,8 +140,8 @@ static void print_gaps(const char *name, enum crossing crossing, const json_t *l
 				if (strcmp(its, gap_kind_name((enum gap_kind)k)) != 0)
 					continue;
 				count[k] += number_of(kind, "count");
-				if (first > 0 && (uint64_t)first > longest[k])
-					longest[k] = (uint64_t)first;
+				if (first > longest[k])
+					longest[k] = first;
 			}
 		}
 	}
@@ -151,7 +149,7 @@ static void print_gaps(const char *name, enum crossing crossing, const json_t *l
 	for (int k = 0; k < GAP_KINDS; k++) {
 		printf("; %s %" PRIu64, gap_kind_name((enum gap_kind)k), count[k]);
 		if (count[k])
-			printf(", the longest %" PRIu64 " ticks", longest[k]);
+			printf(", the longest %" JSON_INTEGER_FORMAT " ticks", longest[k]);
 	}
 	putchar('\n');
 }

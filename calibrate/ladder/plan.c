@@ -73,39 +73,34 @@ static const struct seat *find_same(const struct plan *plan, hwloc_topology_t to
 	return NULL;
 }
 
-static void seat_placement(struct plan *plan, hwloc_topology_t topology, enum placement p)
-{
-	char reason[160] = "";
-	unsigned max = placement_max(topology, p, reason, sizeof(reason));
-	const struct seat *same =
-		p == PLACEMENT_SPREAD && max ? find_same(plan, topology, p, max) : NULL;
-
-	if (same)
-		snprintf(reason, sizeof(reason), "the same CPUs as %s here",
-			 placement_name(same->placement));
-	if (max == 0 || same) {
-		add_untested(plan, false, (int)p, reason);
-	} else if (p == PLACEMENT_OVERSUBSCRIBED) {
-		unsigned cpus = (unsigned)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
-
-		/* One thread too many, and twice as many executors as CPUs. */
-		add_seat(plan, p, cpus);
-		if (cpus < max)
-			add_seat(plan, p, 2 * cpus < max ? 2 * cpus : max);
-	} else {
-		for (unsigned n = 1; n < max && p != PLACEMENT_SPREAD; n *= 2)
-			add_seat(plan, p, n);
-		add_seat(plan, p, max);
-	}
-}
-
 void plan_seat(struct plan *plan, hwloc_topology_t topology)
 {
 	struct seating seating;
 	char reason[160];
 
-	for (int p = 0; p < PLACEMENT_COUNT; p++)
-		seat_placement(plan, topology, (enum placement)p);
+	for (enum placement p = 0; p < PLACEMENT_COUNT; p++) {
+		unsigned max = placement_max(topology, p, reason, sizeof(reason));
+		const struct seat *same =
+			p == PLACEMENT_SPREAD && max ? find_same(plan, topology, p, max) : NULL;
+
+		if (same)
+			snprintf(reason, sizeof(reason), "the same CPUs as %s here",
+				 placement_name(same->placement));
+		if (max == 0 || same) {
+			add_untested(plan, false, (int)p, reason);
+		} else if (p == PLACEMENT_OVERSUBSCRIBED) {
+			unsigned cpus = (unsigned)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+
+			/* One thread too many, and twice as many executors as CPUs. */
+			add_seat(plan, p, cpus);
+			if (cpus < max)
+				add_seat(plan, p, 2 * cpus < max ? 2 * cpus : max);
+		} else {
+			for (unsigned n = 1; n < max && p != PLACEMENT_SPREAD; n *= 2)
+				add_seat(plan, p, n);
+			add_seat(plan, p, max);
+		}
+	}
 	if (plan->seats == 0 ||
 	    placement_seat(topology, plan->seat[0].placement, plan->seat[0].executors, &seating,
 			   reason, sizeof(reason)) < 0)

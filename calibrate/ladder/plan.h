@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a calibration will do: how long, where, and how strict.
- */
+/* What a calibration will do: how long, where, and how strict. */
 #ifndef CALIBRATE_LADDER_PLAN_H
 #define CALIBRATE_LADDER_PLAN_H
 

@@ -27,14 +27,6 @@ const char *claim_name(int claim)
 
 /* --- Adding up -------------------------------------------------------------------------------- */
 
-static bool is_rung_like(const struct waits *rung, const struct waits *like, unsigned any)
-{
-	if (any & RUNGS_BELOW)
-		return rung->stretch == like->stretch && rung->first <= like->first &&
-		       rung->second <= like->second;
-	return any & ANY_RUNG || waits_same(rung, like);
-}
-
 struct count estimate_count(const struct estimate *e, const struct sums *runs,
 			    const struct sum *like, unsigned any)
 {
@@ -46,11 +38,16 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 
 		for (size_t k = 0; k < sums->count; k++) {
 			const struct sum *s = &sums->sum[k];
+			const struct waits *rung = &s->rung;
+			bool is_below = rung->stretch == like->rung.stretch &&
+					rung->first <= like->rung.first &&
+					rung->second <= like->rung.second;
 
 			if (any & ONLY_TIMED && !(s->count.seconds > 0))
 				continue;
 			if (s->kind == like->kind && s->crossing == like->crossing &&
-			    is_rung_like(&s->rung, &like->rung, any) &&
+			    (any & RUNGS_BELOW ? is_below
+					       : any & ANY_RUNG || waits_same(rung, &like->rung)) &&
 			    (any & ANY_PLACEMENT || s->placement == like->placement) &&
 			    (any & ANY_EXECUTORS || s->executors == like->executors))
 				count_add(&one, any & ONLY_NEAR	 ? &s->at[DISTANCE_NEAR]

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the sums of a run, or of many, support: for each rung of the ladder a bound. And no
- * more.
- */
+/* What the sums of a run, or of many, support: for each rung of the ladder a bound. And no more. */
 #ifndef CALIBRATE_STATISTICS_ESTIMATE_H
 #define CALIBRATE_STATISTICS_ESTIMATE_H
 

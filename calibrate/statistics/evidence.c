@@ -167,31 +167,28 @@ int evidence_read(const char *path, struct evidence *e)
 	json_array_foreach(data.others, i, line)
 	{
 		struct evidence_run run, *more;
+		enum evidence_line kind;
 
 		if (ret < 0)
 			break;
-		switch (evidence_take_line(line, &run)) {
-		case EVIDENCE_EPOCH:
-			begins = true;
+		kind = evidence_take_line(line, &run);
+		begins |= kind == EVIDENCE_EPOCH;
+		e->broken += kind != EVIDENCE_EPOCH && kind != EVIDENCE_RUN;
+		if (kind != EVIDENCE_RUN)
+			continue;
+		more = realloc(e->run, (e->count + 1) * sizeof(*more));
+		if (!more) {
+			sums_free(&run.sums);
+			ret = -ENOMEM;
 			break;
-		case EVIDENCE_RUN:
-			more = realloc(e->run, (e->count + 1) * sizeof(*more));
-			if (!more) {
-				sums_free(&run.sums);
-				ret = -ENOMEM;
-				break;
-			}
-			e->run = more;
-			if (e->count == 0 || begins ||
-			    !is_same_machine(&more[e->count - 1].identity, &run.identity))
-				e->epoch++;
-			run.epoch = e->epoch;
-			more[e->count++] = run;
-			begins = false;
-			break;
-		default:
-			e->broken++;
 		}
+		e->run = more;
+		if (e->count == 0 || begins ||
+		    !is_same_machine(&more[e->count - 1].identity, &run.identity))
+			e->epoch++;
+		run.epoch = e->epoch;
+		more[e->count++] = run;
+		begins = false;
 	}
 	/* What comes next is a new one, although no run has begun it. */
 	e->epoch += begins && e->count;

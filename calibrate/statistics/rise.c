@@ -15,10 +15,11 @@
  * capital on the ranks that these looks have if all of them are higher than all before. Both pay 1
  * in the mean where every rank is as likely.
  */
-static const double exponents[] = { 0.25, 0.5, 0.75 }, parts[] = { 0.5, 0.9 };
-#define EXPONENTS (sizeof(exponents) / sizeof(exponents[0]))
-#define BETS	  (EXPONENTS + sizeof(parts) / sizeof(parts[0]))
-#define TOP_MOST  0.5 /* share of the ranks that the second kind bets on */
+static const struct {
+	double e, part; /* one of them, and 0 */
+} bet[] = { { 0.25, 0 }, { 0.5, 0 }, { 0.75, 0 }, { 0, 0.5 }, { 0, 0.9 } };
+#define BETS	 (sizeof(bet) / sizeof(bet[0]))
+#define TOP_MOST 0.5 /* share of the ranks that the second kind bets on */
 
 /* --- Ranks ------------------------------------------------------------------------------------ */
 
@@ -77,13 +78,10 @@ static double bet_on(double capital[BETS], const double *chances, size_t start, 
 	double top = fmin(TOP_MOST, (double)(i + 1 - start) / (double)(i + 1)), sum = 0;
 
 	for (unsigned k = 0; k < BETS; k++) {
-		double e = k < EXPONENTS ? exponents[k] : 0;
-		double part = k < EXPONENTS ? 0 : parts[k - EXPONENTS];
+		double e = bet[k].e, part = bet[k].part;
 
-		if (k < EXPONENTS)
-			capital[k] *= e * pow(chances[i], e - 1);
-		else
-			capital[k] *= 1 - part + (chances[i] <= top ? part / top : 0);
+		capital[k] *= e > 0 ? e * pow(chances[i], e - 1)
+				    : 1 - part + (chances[i] <= top ? part / top : 0);
 		sum += capital[k] / (double)BETS;
 	}
 	return sum;
