@@ -22,9 +22,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
-	calibrate/experiment/tell.c \
-	calibrate/ladder/ladder.c \
-	calibrate/ladder/ladder.h \
 	calibrate/ladder/plan.c \
 	calibrate/ladder/plan.h \
 	calibrate/page/html.c \

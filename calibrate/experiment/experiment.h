@@ -195,11 +195,4 @@ struct stage_sum stage_sum(const char *stage, enum distance at, const struct jou
 /* tell_duration - "3 d 4 h", "2 h 5 min", "40 s". Returns buf. */
 char *tell_duration(double seconds, char *buf, size_t size);
 
-/*
- * experiment_tell - on stdout: of a grid how many of its cells are there and how the runs ended,
- * and its figure; else a row for each stage, the tears one by one, and the gaps. Returns an exit
- * status.
- */
-int experiment_tell(const struct experiment *e, const struct journal_data *data);
-
 #endif

@@ -106,11 +106,11 @@ static double spread_of(const struct estimate *e, int claim, enum distance at)
 double estimate_bound(const struct count *count, double spread, double cap, double confidence)
 {
 	double each = bound_confidence_each(confidence, 2), slices = count_units(count);
-	double mixed = bound_mixed(count->tears, count->toggles, slices, spread, each);
 
 	if (!(cap > 0))
 		return bound_mixed(count->tears, count->toggles, slices, spread, confidence);
-	return fmin(mixed, bound_capped(count->tears, count->toggles, slices, cap, each));
+	return fmin(bound_mixed(count->tears, count->toggles, slices, spread, each),
+		    bound_capped(count->tears, count->toggles, slices, cap, each));
 }
 
 double estimate_section(struct section *section, double spread, double cap, double confidence)

@@ -13,7 +13,6 @@
 
 #include <jansson.h>
 
-#include "calibrate/ladder/ladder.h"
 #include "results/journal/journal.h"
 
 /* Counts, and what tells how unevenly tears come. */
