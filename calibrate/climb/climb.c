@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <error.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/climb/schedule.h"

@@ -127,37 +127,6 @@ struct goal {
 	enum placement placement; /* whose evidence is furthest behind */
 };
 
-/* What it takes to bring one level to its next decade. */
-static struct goal goal_of(const struct estimate *e, unsigned index, double target)
-{
-	const struct level *level = &e->level[index];
-	struct goal goal = { .level = index };
-	double most = 0, each = level->ticks > 0 ? level->ticks : 1 / UNSEEN;
-
-	for (int c = 0; c < CLAIMS; c++) {
-		const struct claim *claim = &level->claim[c];
-		double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
-
-		for (unsigned i = 0; i < claim->sections; i++) {
-			const struct section *s = &claim->section[i];
-			double time = 0;
-
-			if (s->upper_p > target && !s->count.toggles)
-				time = 4 / target * each;
-			else if (s->upper_p > target)
-				time = (times_needed(e, c, s, confidence, target) - 1) *
-				       (double)s->count.toggles * each;
-			goal.time += time;
-			if (time <= most)
-				continue;
-			most = time;
-			goal.claim = c;
-			goal.placement = claim->section[i].placement;
-		}
-	}
-	return goal;
-}
-
 /* A bound does not tell numbers of executors apart: one of them is drawn. */
 static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 				  const struct goal *goal)
@@ -182,17 +151,35 @@ const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
 	double kept = 1;
 
 	for (unsigned i = 0; i < e->levels; i++) {
-		double target;
-		struct goal goal;
+		const struct level *level = &e->level[i];
+		double target, most = 0, each = level->ticks > 0 ? level->ticks : 1 / UNSEEN;
+		struct goal goal = { .level = i };
 
 		/* A bound that a cheaper level keeps already is no goal for this one. */
-		kept = fmin(kept, e->level[i].upper_p);
+		kept = fmin(kept, level->upper_p);
 		if (kept <= ENOUGH)
 			break;
 		target = pow(10, ceil(log10(kept) - 1e-9) - 1);
 		if (kept > e->require_p && target > e->require_p)
 			target = e->require_p;
-		goal = goal_of(e, i, target);
+		for (unsigned k = 0; k < CLAIMS * PLACEMENT_COUNT; k++) {
+			unsigned c = k / PLACEMENT_COUNT, sections = level->claim[c].sections;
+			const struct section *at = &level->claim[c].section[k % PLACEMENT_COUNT];
+			double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * sections);
+			double time = 4 / target * each;
+
+			if (k % PLACEMENT_COUNT >= sections || at->upper_p <= target)
+				continue;
+			if (at->count.toggles)
+				time = (times_needed(e, (int)c, at, confidence, target) - 1) *
+				       (double)at->count.toggles * each;
+			goal.time += time;
+			if (time <= most)
+				continue;
+			most = time;
+			goal.claim = (int)c;
+			goal.placement = at->placement;
+		}
 		if (goal.time > 0 && goal.time < best.time)
 			best = goal;
 	}
