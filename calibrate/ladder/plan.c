@@ -123,7 +123,7 @@ void ladder_make(struct ladder *ladder, uint64_t ticks)
 		top = SURELY;
 	if (top > LADDER_TOP)
 		top = LADDER_TOP;
-	/* RUNGS_MAX has room for the highest top. */
+	/* RUNGS_MAX has room for all, also with the highest top. */
 	for (uint64_t wait = 0; wait <= top; wait = wait ? 2 * wait : LOWEST)
 		ladder->rung[ladder->count++] = (struct waits){ wait, wait, LADDER_STRETCH };
 	ladder->stretched = ladder->count;

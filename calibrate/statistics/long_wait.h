@@ -9,8 +9,8 @@
  *   1. gaps at least as long as each wait are counted, per store. Of the long waits those count
  *	that are three quarters as long: a gap is seen up to two rests too short.
  *   2. at the paper's constant waits both oracles have counts. The factor is the largest ratio of
- *   tears per toggle to gaps per store, at any wait at which gaps were seen. 3. the bound of a
- *   long wait is the bound of its gaps, times the factor.
+ *	tears per toggle to gaps per store, at any wait at which gaps were seen.
+ *   3. the bound of a long wait is the bound of its gaps, times the factor.
  */
 #ifndef CALIBRATE_STATISTICS_LONG_WAIT_H
 #define CALIBRATE_STATISTICS_LONG_WAIT_H
