@@ -22,9 +22,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
-	calibrate/experiment/tell.c \
-	calibrate/ladder/ladder.c \
-	calibrate/ladder/ladder.h \
 	calibrate/ladder/plan.c \
 	calibrate/ladder/plan.h \
 	calibrate/page/html.c \
@@ -65,7 +62,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/statistics/evidence.h \
 	calibrate/statistics/factors.c \
 	calibrate/statistics/ahead.c \
-	calibrate/statistics/ahead.h \
 	calibrate/statistics/long_wait.c \
 	calibrate/statistics/long_wait.h \
 	calibrate/statistics/rise.c \

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <error.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/climb/schedule.h"
@@ -24,16 +23,17 @@
 #include "stress/run/gap.h"
 #include "stress/witness/witness.h"
 
-#define CELL_MIN 0.05 /* seconds; shorter cells are mostly set-up */
-#define CONTROLS_MIN                                                                               \
-	2.0	    /* seconds: it ends with the first tear, but on a busy machine that may take */
-#define BARRIERS  2 /* slices by membarrier for each crossing */
-#define DISTURBED 8 /* as many slices in a row end a run that is for idle machines */
-#define WINDOW_REST                                                                                \
-	400	      /* ticks: with less, most stores come before an executor has run the last    \
-		       */
-#define PLACES	   24 /* that a run comes back to: more tell less of each */
-#define PROVOKE_IN 3  /* one slice in so many is left alone */
+#define CELL_MIN   0.05 /* seconds; shorter cells are mostly set-up */
+#define BARRIERS   2	/* slices by membarrier for each crossing */
+#define DISTURBED  8	/* as many slices in a row end a run that is for idle machines */
+#define PLACES	   24	/* that a run comes back to: more tell less of each */
+#define PROVOKE_IN 3	/* one slice in so many is left alone */
+
+/* Seconds: it ends with the first tear, but on a busy machine that may take. */
+#define CONTROLS_MIN 2.0
+
+/* Ticks: with less, most stores come before an executor has run the last. */
+#define WINDOW_REST 400
 
 struct climb {
 	struct session *session;
@@ -46,8 +46,7 @@ struct climb {
 	size_t known_line; /* of those that are resumed, the first that was not looked at */
 	unsigned round;
 	unsigned disturbed;		   /* the latest so many slices were */
-	bool controls_ran;		   /* both broken protocols ran to their end; */
-	bool sighted;			   /* and were seen to tear */
+	const char *doubt;		   /* of what the oracle sees, by the controls; or NULL */
 	unsigned pair[PLACEMENT_COUNT][2]; /* CPUs of which a placement's distance is */
 };
 
@@ -115,20 +114,6 @@ static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 		cell->loop = 64;
 }
 
-/* Placements that seat the same two CPUs, either way round, find them equally far apart. */
-static void note_distance(struct climb *c, const struct cell_record *record)
-{
-	enum distance distance = witness_distance_after(&record->result.witness);
-	const struct seating *seating = &record->result.seating;
-	unsigned a = seating->patcher, b = seating->executor[0];
-	unsigned pair[2] = { a < b ? a : b, a < b ? b : a };
-
-	memcpy(c->pair[record->cell.placement], pair, sizeof(pair));
-	for (int p = 0; p < PLACEMENT_COUNT; p++)
-		if (memcmp(c->pair[p], pair, sizeof(pair)) == 0)
-			schedule_saw(&c->schedule, (enum placement)p, distance);
-}
-
 /*
  * Cells that were cut short count as well, in this run or in the one that it resumes. used, unless
  * NULL, gets the seconds of one that was not.
@@ -145,10 +130,20 @@ static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
 	for (size_t i = first; i < s->count; i++)
 		if (sums_add_record(c->sums, &s->done[i]) < 0)
 			return -ENOMEM;
-	if (s->tries)
+	if (s->tries) {
+		const struct seating *seating = &record->result.seating;
+		unsigned a = seating->patcher, b = seating->executor[0];
+		unsigned pair[2] = { a < b ? a : b, a < b ? b : a };
+
 		c->disturbed = record->noisy ? c->disturbed + 1 : 0;
-	if (s->tries)
-		note_distance(c, record);
+		/* Placements that seat the same two CPUs, either way round, find them equally far
+		 * apart. */
+		memcpy(c->pair[record->cell.placement], pair, sizeof(pair));
+		for (int p = 0; p < PLACEMENT_COUNT; p++)
+			if (memcmp(c->pair[p], pair, sizeof(pair)) == 0)
+				schedule_saw(&c->schedule, (enum placement)p,
+					     witness_distance_after(&record->result.witness));
+	}
 	if (ret == 0 && used)
 		*used += record->result.seconds;
 	return ret;
@@ -177,8 +172,8 @@ static int run_controls(struct climb *c)
 		ret = run_cell(c, "proof", &cell, NULL);
 		tore += ret == 0 && cell_result_tears(&s->done[s->count - 1].result) > 0;
 	}
-	c->controls_ran = ret == 0;
-	c->sighted = tore == 2;
+	if (ret == 0)
+		c->doubt = tore == 2 ? NULL : "the oracle did not see the broken protocols tear";
 	return ret;
 }
 
@@ -274,11 +269,6 @@ static int run_slice(struct climb *c, const struct estimate *e)
 	return run_cell(c, "ladder", &cell, &c->ladder_used);
 }
 
-static void estimate_run(const struct climb *c, struct estimate *e)
-{
-	estimate_so_far(e, c->sums, 1, c->plan);
-}
-
 /* --- Gaps ------------------------------------------------------------------------------------- */
 
 #define GAP_SLICES 4 /* as long as so many others: each writes all that it saw */
@@ -307,70 +297,62 @@ static int add_gaps(struct climb *c, const struct cell *cell, const struct gap_r
 	return ret;
 }
 
-/* The next of the run that this one resumes; no other line of a journal has sums. NULL: no more. */
-static const json_t *next_known_gaps(struct climb *c)
+/*
+ * In the place of a run, the next of the run that this one resumes: shares of the time, and so all
+ * draws, are those of the run that was cut off. No other line of a journal has sums. 1; 0: there
+ * are no more; -ENOMEM.
+ */
+static int take_known_gaps(struct climb *c)
 {
-	const json_t *others = c->session->known.others, *line;
+	const json_t *line, *sums;
+	double seconds;
 
-	while ((line = json_array_get(others, c->known_line))) {
-		const char *type = json_string_value(json_object_get(line, "type"));
-
+	while ((line = json_array_get(c->session->known.others, c->known_line))) {
 		c->known_line++;
-		if (strcmp(type, "gaps") == 0 && json_object_get(line, "sums"))
-			return line;
+		sums = json_object_get(line, "sums");
+		if (!sums || strcmp(json_text_of(line, "type"), "gaps") != 0)
+			continue;
+		seconds = json_number_value(
+			json_object_get(json_object_get(line, "cell"), "seconds"));
+		c->gaps_used += seconds;
+		c->session->used += seconds;
+		return sums_from_json(sums, c->sums) == -ENOMEM ? -ENOMEM : 1;
 	}
-	return NULL;
-}
-
-/* In the place of a run: shares of the time, and so all draws, are those of the run that was cut
- * off. */
-static int take_known_gaps(struct climb *c, const json_t *line)
-{
-	double seconds =
-		json_number_value(json_object_get(json_object_get(line, "cell"), "seconds"));
-
-	c->gaps_used += seconds;
-	c->session->used += seconds;
-	return sums_from_json(json_object_get(line, "sums"), c->sums) == -ENOMEM ? -ENOMEM : 0;
+	return 0;
 }
 
 static int run_gaps(struct climb *c)
 {
 	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
-	const json_t *known = next_known_gaps(c);
-	struct gap_result *result;
+	static struct gap_result result; /* large */
 	unsigned turn = c->gap_turn++;
 	char reason[NOISE_REASON_MAX];
 	struct cell cell;
-	int ret;
+	int ret = take_known_gaps(c);
 
-	if (known)
-		return take_known_gaps(c, known);
-	result = malloc(sizeof(*result));
-	if (!result)
-		return -ENOMEM;
+	if (ret)
+		return ret < 0 ? ret : 0;
 	gap_defaults(&cell);
 	cell.placement = c->plan->seat[turn / CLAIMS % c->plan->seats].placement;
 	cell.executors = c->plan->seat[turn / CLAIMS % c->plan->seats].executors;
-	cell.crossing = turn % CLAIMS == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE;
+	cell.crossing = claimed[turn % CLAIMS];
 	cell.seconds = GAP_SLICES * c->plan->slice;
 	cell.seed = seed_of_next_cell(c) + turn;
 	draw_provoker(c, &cell, true);
 	progress_stage(&c->session->progress, "gaps");
 	progress_begin_cell(&c->session->progress, &cell, session_left(c->session));
-	ret = gap_run(&cell, &how, result);
-	if (ret == 0 && result->outcome == OUTCOME_DONE) {
+	ret = gap_run(&cell, &how, &result);
+	if (ret == 0 && result.outcome == OUTCOME_DONE) {
 		const struct noise_case noise = {
 			.cell = &cell,
-			.seating = &result->seating,
-			.witness = &result->witness,
-			.seconds = result->seconds + result->bare_seconds,
+			.seating = &result.seating,
+			.witness = &result.witness,
+			.seconds = result.seconds + result.bare_seconds,
 		};
 
 		c->disturbed = noise_here(noise, reason, sizeof(reason)) ? c->disturbed + 1 : 0;
-		ret = add_gaps(c, &cell, result);
+		ret = add_gaps(c, &cell, &result);
 	}
-	free(result);
 	c->gaps_used += cell.seconds;
 	if (*c->session->stop && ret != -EIO)
 		return -EINTR;
@@ -386,10 +368,9 @@ static bool is_behind(const struct climb *c, double share, double used)
 
 static int climb_ladder(struct climb *c, struct estimate *e)
 {
-	const json_t *known;
-	int ret;
+	int ret, taken;
 
-	estimate_run(c, e);
+	estimate_so_far(e, c->sums, 1, c->plan);
 	ret = schedule_make(&c->schedule, c->plan, &e->ladder, c->session->seed);
 	while (ret == 0 && session_left(c->session) > 0) {
 		/* Other programs want the machine. */
@@ -402,15 +383,15 @@ static int climb_ladder(struct climb *c, struct estimate *e)
 		} else {
 			/* A slice that is dealt needs no estimate. */
 			if (schedule_is_focused(&c->schedule))
-				estimate_run(c, e);
+				estimate_so_far(e, c->sums, 1, c->plan);
 			ret = run_slice(c, e);
 		}
 	}
 	schedule_free(&c->schedule);
 	/* Their turn has not come: this run is shorter. */
-	while (ret != -ENOMEM && (known = next_known_gaps(c)))
-		if (take_known_gaps(c, known) < 0)
-			ret = -ENOMEM;
+	while (ret != -ENOMEM && (taken = take_known_gaps(c)))
+		if (taken < 0)
+			ret = taken;
 	return ret;
 }
 
@@ -426,10 +407,8 @@ static const char *doubt_of(const struct climb *c)
 		counted |= c->sums->sum[i].kind == SUM_WAIT && c->sums->sum[i].count.toggles;
 	if (!apart)
 		return "only one CPU was allowed: nothing ran at the same time";
-	if (!c->controls_ran)
-		return "it was broken off before it was known whether the oracle sees tears";
-	if (!c->sighted)
-		return "the oracle did not see the broken protocols tear";
+	if (c->doubt)
+		return c->doubt;
 	/* Nor would it be a run among others. */
 	return counted ? NULL : "it was broken off before any wait was tried";
 }
@@ -437,7 +416,12 @@ static const char *doubt_of(const struct climb *c)
 int climb(struct session *session, const struct plan *plan, struct sums *sums,
 	  struct estimate *estimate)
 {
-	struct climb c = { .session = session, .plan = plan, .sums = sums };
+	struct climb c = {
+		.session = session,
+		.plan = plan,
+		.sums = sums,
+		.doubt = "it was broken off before it was known whether the oracle sees tears",
+	};
 	const char *doubt;
 	int ret = run_controls(&c);
 

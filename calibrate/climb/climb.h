@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A calibration: slices on every rung of the ladder, shuffled, until the time is up.
- */
+/* A calibration: slices on every rung of the ladder, shuffled, until the time is up. */
 #ifndef CALIBRATE_CLIMB_CLIMB_H
 #define CALIBRATE_CLIMB_CLIMB_H
 

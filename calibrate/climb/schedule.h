@@ -18,10 +18,8 @@
 #include "calibrate/statistics/estimate.h"
 #include "calibrate/statistics/sums.h"
 
-/* One kind of slice: its count is not used. seat: index into the plan. */
 struct schedule {
-	const struct plan *plan;
-	struct sum *kind;
+	struct sum *kind; /* of slices: their counts are not used */
 	unsigned kinds;
 	unsigned *deck;
 	unsigned dealt;			    /* of the deck; all of it: it is shuffled anew */
@@ -48,9 +46,8 @@ const struct sum *schedule_next(struct schedule *s, const struct estimate *e);
 
 /*
  * schedule_focus - the kind that brings some level to the decade below what it and all cheaper
- * levels keep, in the least time; or, while none keeps what the plan requires, to that. NULL:
- * none can be brought nearer.
- * Pure but for the choice among executors.
+ * levels keep, in the least time; or, while none keeps what the plan requires, to that. NULL: none
+ * can be brought nearer. Pure but for the choice among executors.
  */
 const struct sum *schedule_focus(struct schedule *s, const struct estimate *e);
 

@@ -142,7 +142,7 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 static void put_sections(FILE *out, const struct level *level, unsigned count)
 {
 	fprintf(out, "  %-10s %-4s %-14s", "waits", "at", "placement");
-	fields_put_titles(out, section_fields);
+	fields_put_row(out, section_fields, NULL);
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = 0; k < CLAIMS * PLACEMENT_COUNT; k++) {
 			const struct claim *claim = &level[i].claim[k / PLACEMENT_COUNT];

@@ -83,10 +83,10 @@ void experiment_name(struct experiment *e)
 		snprintf(e->name, sizeof(e->name), "list");
 }
 
-/* --- Lists of cells ----------------------------------------------------------------------------
- */
+/* --- Lists of cells --------------------------------------------------------------------------- */
 
-int cells_add(struct cells *cells, const struct listed *listed)
+/* A copy of one. 0 or -ENOMEM. */
+static int cells_add(struct cells *cells, const struct listed *listed)
 {
 	struct listed *more = cells->at;
 

@@ -25,8 +25,7 @@
 #define TAIL_BUDGET	1200.0
 #define TIMING_STAGE	"timing" /* of cells that are run for their pace alone */
 
-/* --- Lists of cells ----------------------------------------------------------------------------
- */
+/* --- Lists of cells --------------------------------------------------------------------------- */
 
 /*
  * A line is a command line of tmax stress or tmax gaps, as the record of a cell has
@@ -62,19 +61,15 @@ struct cells {
  */
 int cells_read(FILE *stream, struct cells *cells, char *why);
 
-/* cells_add - a copy of one. 0 or -ENOMEM. */
-int cells_add(struct cells *cells, const struct listed *listed);
 void cells_free(struct cells *cells);
 
-/* --- Experiments -------------------------------------------------------------------------------
- */
+/* --- Experiments ------------------------------------------------------------------------------ */
 
 enum experiment_kind {
 	EXPERIMENT_NONE, /* a calibration */
 	EXPERIMENT_PAPER,
 	EXPERIMENT_TAIL,
 	EXPERIMENT_LIST, /* the user's */
-	EXPERIMENT_KINDS
 };
 
 /* The number-th of so many, from 1. 1/1 is everything. */
@@ -108,8 +103,7 @@ void experiment_name(struct experiment *e);
 /* For tables of options. Their request has a struct shard, and a struct cpus. */
 option_take option_shard, option_executors;
 
-/* experiment_replace - the row of that name, of cell_options, stands for all lines, as with has it.
- */
+/* experiment_replace - for all lines the row of that name, of cell_options, is as with has it. */
 void experiment_replace(struct experiment *e, const char *row);
 
 /*
@@ -185,12 +179,6 @@ struct pace {
 /* pace_seconds - at most: a run that crashes ends sooner. */
 double pace_seconds(const struct pace *pace, const struct cell *cell);
 
-/*
- * pace_grid - time both ends of the paper's grid, say on stdout how long what is missing of it
- * takes, and make that the session's budget. 0 or a negative errno.
- */
-int pace_grid(const struct experiment *e, struct session *s);
-
 /* Cells of one stage, added up. */
 struct stage_sum {
 	size_t cells;
@@ -206,12 +194,5 @@ struct stage_sum stage_sum(const char *stage, enum distance at, const struct jou
 
 /* tell_duration - "3 d 4 h", "2 h 5 min", "40 s". Returns buf. */
 char *tell_duration(double seconds, char *buf, size_t size);
-
-/* tell_stages - a row for each stage, the tears one by one, and the gaps, on stdout. */
-void tell_stages(const struct experiment *e, const struct journal_data *data);
-
-/* tell_paper - what is there of the grid, and how the runs ended. 0: all is there, 1, or -ENOMEM.
- */
-int tell_paper(const struct experiment *e, const struct journal_data *data);
 
 #endif

@@ -7,36 +7,23 @@
 
 #include "stress/provoke/provoker.h"
 
+#define LOWEST UINT64_C(100)  /* ticks; above 0 */
+#define SURELY UINT64_C(3200) /* ticks; tried however little a membarrier costs */
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+#define PLAN(...)                                                                                  \
+	{                                                                                          \
+		.fetch_gaps = 0.08, .require_p = REQUIRE_P, __VA_ARGS__                            \
+	}
+
 static const struct plan plans[] = {
-	{
-		.name = "quick",
-		.budget = 55, /* the rest of a minute is for starting and drawing */
-		.controls = 0.04,
-		.window = 0.12,
-		.fetch_gaps = 0.08,
-		.slice = 0.2,
-		.require_p = REQUIRE_P,
-	},
-	{
-		.name = "default",
-		.budget = 14.5 * 60,
-		.controls = 0.01,
-		.window = 0.35,
-		.fetch_gaps = 0.08,
-		.slice = 0.25,
-		.require_p = REQUIRE_P,
-	},
-	{
-		.name = "thorough",
-		.budget = 2 * 3600,
-		.controls = 0.005,
-		.window = 0.35,
-		.fetch_gaps = 0.08,
-		.slice = 0.25,
-		.require_p = REQUIRE_P,
-	},
+	/* The rest of a minute is for starting and drawing. */
+	PLAN(.name = "quick", .budget = 55, .controls = 0.04, .window = 0.12, .slice = 0.2),
+	PLAN(.name = "default", .budget = 14.5 * 60, .controls = 0.01, .window = 0.35,
+	     .slice = 0.25),
+	PLAN(.name = "thorough", .budget = 2 * 3600, .controls = 0.005, .window = 0.35,
+	     .slice = 0.25),
 };
 
 const struct plan *plan_find(const char *name)
@@ -89,39 +76,34 @@ static const struct seat *find_same(const struct plan *plan, hwloc_topology_t to
 	return NULL;
 }
 
-static void seat_placement(struct plan *plan, hwloc_topology_t topology, enum placement p)
-{
-	char reason[160] = "";
-	unsigned max = placement_max(topology, p, reason, sizeof(reason));
-	const struct seat *same =
-		p == PLACEMENT_SPREAD && max ? find_same(plan, topology, p, max) : NULL;
-
-	if (same)
-		snprintf(reason, sizeof(reason), "the same CPUs as %s here",
-			 placement_name(same->placement));
-	if (max == 0 || same) {
-		add_untested(plan, false, (int)p, reason);
-	} else if (p == PLACEMENT_OVERSUBSCRIBED) {
-		unsigned cpus = (unsigned)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
-
-		/* One thread too many, and twice as many executors as CPUs. */
-		add_seat(plan, p, cpus);
-		if (cpus < max)
-			add_seat(plan, p, 2 * cpus < max ? 2 * cpus : max);
-	} else {
-		for (unsigned n = 1; n < max && p != PLACEMENT_SPREAD; n *= 2)
-			add_seat(plan, p, n);
-		add_seat(plan, p, max);
-	}
-}
-
 void plan_seat(struct plan *plan, hwloc_topology_t topology)
 {
 	struct seating seating;
 	char reason[160];
 
-	for (int p = 0; p < PLACEMENT_COUNT; p++)
-		seat_placement(plan, topology, (enum placement)p);
+	for (enum placement p = 0; p < PLACEMENT_COUNT; p++) {
+		unsigned max = placement_max(topology, p, reason, sizeof(reason));
+		const struct seat *same =
+			p == PLACEMENT_SPREAD && max ? find_same(plan, topology, p, max) : NULL;
+
+		if (same)
+			snprintf(reason, sizeof(reason), "the same CPUs as %s here",
+				 placement_name(same->placement));
+		if (max == 0 || same) {
+			add_untested(plan, false, (int)p, reason);
+		} else if (p == PLACEMENT_OVERSUBSCRIBED) {
+			unsigned cpus = (unsigned)hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+
+			/* One thread too many, and twice as many executors as CPUs. */
+			add_seat(plan, p, cpus);
+			if (cpus < max)
+				add_seat(plan, p, 2 * cpus < max ? 2 * cpus : max);
+		} else {
+			for (unsigned n = 1; n < max && p != PLACEMENT_SPREAD; n *= 2)
+				add_seat(plan, p, n);
+			add_seat(plan, p, max);
+		}
+	}
 	if (plan->seats == 0 ||
 	    placement_seat(topology, plan->seat[0].placement, plan->seat[0].executors, &seating,
 			   reason, sizeof(reason)) < 0)
@@ -130,4 +112,21 @@ void plan_seat(struct plan *plan, hwloc_topology_t topology)
 		if (provoker_possible((enum provoker)p, topology, &seating, reason,
 				      sizeof(reason)) < 0)
 			add_untested(plan, true, p, reason);
+}
+
+void ladder_make(struct ladder *ladder, uint64_t ticks)
+{
+	uint64_t top = ticks ? ticks / 2 : LADDER_TOP;
+
+	*ladder = (struct ladder){ 0 };
+	if (top < SURELY)
+		top = SURELY;
+	if (top > LADDER_TOP)
+		top = LADDER_TOP;
+	/* RUNGS_MAX has room for all, also with the highest top. */
+	for (uint64_t wait = 0; wait <= top; wait = wait ? 2 * wait : LOWEST)
+		ladder->rung[ladder->count++] = (struct waits){ wait, wait, LADDER_STRETCH };
+	ladder->stretched = ladder->count;
+	for (uint64_t wait = 0; wait <= LADDER_PAPER; wait += LADDER_STEP)
+		ladder->rung[ladder->count++] = (struct waits){ wait, wait, 0 };
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "calibrate/ladder/ladder.h"
+#include "calibrate/ladder/plan.h"
 #include "calibrate/page/html.h"
 #include "calibrate/report/report.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/statistics/ahead.h"
-
+/*
+ * What bounds would be after more time, spent on them alone at the pace of this machine, if nothing
+ * tears and no gap comes meanwhile. That is an expectation, and no evidence.
+ */
 #include <math.h>
 
 #include "calibrate/statistics/bound.h"
@@ -37,44 +39,37 @@ static struct count count_after(const struct count *now, const struct count *pac
 	return then;
 }
 
-/* --- The window ------------------------------------------------------------------------------- */
-
-static struct count stores_across(const struct estimate *e, const struct sums *runs,
-				  enum crossing crossing, unsigned only)
+static double pace_of(const struct count *paced)
 {
-	const struct sum like = { .kind = SUM_STORE, .crossing = crossing };
-
-	return estimate_count(e, runs, &like, ANY_RUNG | ANY_PLACEMENT | ANY_EXECUTORS | only);
+	return paced->seconds > 0 ? (double)paced->toggles / paced->seconds : 0;
 }
 
 /* All boundaries inside a line get their stores in the same slices. */
 static void window_ahead(struct estimate *e, const struct sums *runs)
 {
+	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
+	const unsigned any = ANY_RUNG | ANY_PLACEMENT | ANY_EXECUTORS;
 	double confidence = bound_confidence_each(CONFIDENCE, 3);
 	struct ahead *ahead = &e->window_ahead;
 
 	*ahead = (struct ahead){ .now_p = e->window.upper_p, .upper_p = { 1, 1, 1 } };
-	for (unsigned bytes = 8; bytes < e->window.bytes; bytes *= 2) {
-		enum crossing crossing = bytes == 8    ? CROSSING_8
-					 : bytes == 16 ? CROSSING_16
-						       : CROSSING_32;
-		struct count now = stores_across(e, runs, crossing, 0);
-		struct count paced = stores_across(e, runs, crossing, ONLY_TIMED);
-		double pace = paced.seconds > 0 ? (double)paced.toggles / paced.seconds : 0;
+	for (unsigned k = 0; k < 3 && 8u << k < e->window.bytes; k++) {
+		const struct sum like = { .kind = SUM_STORE, .crossing = inside[k] };
+		struct count now = estimate_count(e, runs, &like, any);
+		struct count paced = estimate_count(e, runs, &like, any | ONLY_TIMED);
+		double pace = pace_of(&paced);
 
-		if (bytes == 8 || pace < ahead->pace)
+		if (k == 0 || pace < ahead->pace)
 			ahead->pace = pace;
 		for (unsigned i = 0; i < AHEADS && pace > 0; i++) {
 			struct count then =
 				count_after(&now, &paced, terms[i].seconds / paced.seconds, 0);
 			double p = bound_upper(then.tears, then.toggles, confidence);
 
-			ahead->upper_p[i] = bytes == 8 ? p : fmax(ahead->upper_p[i], p);
+			ahead->upper_p[i] = k == 0 ? p : fmax(ahead->upper_p[i], p);
 		}
 	}
 }
-
-/* --- Long waits ------------------------------------------------------------------------------- */
 
 /* Of one crossing and placement. */
 struct gaps {
@@ -83,60 +78,9 @@ struct gaps {
 	struct count paced; /* of it, what was timed; of a section that never was, the slowest's */
 };
 
-#define SECTIONS_MAX (CLAIMS * PLACEMENT_COUNT)
-
-static double pace_of(const struct count *paced)
-{
-	return paced->seconds > 0 ? (double)paced->toggles / paced->seconds : 0;
-}
-
-static unsigned list_gaps(const struct estimate *e, const struct sums *runs,
-			  const struct level *level, struct gaps of[SECTIONS_MAX])
-{
-	unsigned count = 0;
-
-	for (int c = 0; c < CLAIMS; c++) {
-		for (unsigned k = 0; k < level->claim[c].sections; k++) {
-			const struct sum like = {
-				.kind = SUM_GAP,
-				.rung = level->rung,
-				.crossing = c == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE,
-				.placement = level->claim[c].section[k].placement,
-			};
-
-			of[count++] = (struct gaps){
-				.claim = c,
-				.now = estimate_count(e, runs, &like, ANY_EXECUTORS),
-				.paced = estimate_count(e, runs, &like, ANY_EXECUTORS | ONLY_TIMED),
-			};
-		}
-	}
-	return count;
-}
-
-/* The mean pace; 0: none is known. */
-static double fill_paces(struct gaps of[SECTIONS_MAX], unsigned sections)
-{
-	const struct count *slowest = NULL;
-	double seconds = 0, stores = 0;
-
-	for (unsigned i = 0; i < sections; i++) {
-		seconds += of[i].paced.seconds;
-		stores += (double)of[i].paced.toggles;
-		if (of[i].paced.seconds > 0 &&
-		    (!slowest || pace_of(&of[i].paced) < pace_of(slowest)))
-			slowest = &of[i].paced;
-	}
-	for (unsigned i = 0; i < sections && slowest; i++)
-		if (!(of[i].paced.seconds > 0))
-			of[i].paced = *slowest;
-	return slowest ? stores / seconds : 0;
-}
-
 /* The worst section's bound, after so many seconds more of each, in so many runs. */
-static void long_after(const struct estimate *e, const struct gaps of[SECTIONS_MAX],
-		       unsigned sections, double seconds, unsigned runs, double *gap_p,
-		       double *toggle_p)
+static void long_after(const struct estimate *e, const struct gaps *of, unsigned sections,
+		       double seconds, unsigned runs, double *gap_p, double *toggle_p)
 {
 	*gap_p = *toggle_p = 0;
 	for (unsigned i = 0; i < sections; i++) {
@@ -150,17 +94,45 @@ static void long_after(const struct estimate *e, const struct gaps of[SECTIONS_M
 	}
 }
 
-/* All crossings and placements get their turns. */
+/* All crossings and placements get their turns. The pace is the mean of those that were timed. */
 static void long_ahead(struct estimate *e, const struct sums *runs, unsigned index)
 {
 	struct ahead *gap = &e->gap_ahead[index], *toggle = &e->long_ahead[index];
-	struct gaps of[SECTIONS_MAX];
-	unsigned sections = list_gaps(e, runs, &e->long_level[index], of);
-	double pace = fill_paces(of, sections);
+	const struct level *level = &e->long_level[index];
+	const struct count *slowest = NULL;
+	struct gaps of[CLAIMS * PLACEMENT_COUNT];
+	double seconds = 0, stores = 0;
+	unsigned sections = 0;
 
-	*gap = *toggle = (struct ahead){ .pace = pace, .now_p = 1, .upper_p = { 1, 1, 1 } };
-	if (!(pace > 0))
+	*gap = *toggle = (struct ahead){ .now_p = 1, .upper_p = { 1, 1, 1 } };
+	for (unsigned i = 0; i < CLAIMS * PLACEMENT_COUNT; i++) {
+		const struct claim *claim = &level->claim[i / PLACEMENT_COUNT];
+		const struct section *section = &claim->section[i % PLACEMENT_COUNT];
+		struct gaps *g = &of[sections];
+		const struct sum like = {
+			.kind = SUM_GAP,
+			.rung = level->rung,
+			.crossing = claimed[i / PLACEMENT_COUNT],
+			.placement = section->placement,
+		};
+
+		if (i % PLACEMENT_COUNT >= claim->sections)
+			continue;
+		g->claim = (int)(i / PLACEMENT_COUNT);
+		g->now = estimate_count(e, runs, &like, ANY_EXECUTORS);
+		g->paced = estimate_count(e, runs, &like, ANY_EXECUTORS | ONLY_TIMED);
+		seconds += g->paced.seconds;
+		stores += (double)g->paced.toggles;
+		if (g->paced.seconds > 0 && (!slowest || pace_of(&g->paced) < pace_of(slowest)))
+			slowest = &g->paced;
+		sections++;
+	}
+	if (!slowest || !(stores > 0))
 		return;
+	for (unsigned i = 0; i < sections; i++)
+		if (!(of[i].paced.seconds > 0))
+			of[i].paced = *slowest;
+	gap->pace = toggle->pace = stores / seconds;
 	long_after(e, of, sections, 0, 0, &gap->now_p, &toggle->now_p);
 	for (unsigned i = 0; i < AHEADS; i++)
 		long_after(e, of, sections, terms[i].seconds / sections, terms[i].runs,

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "calibrate/statistics/ahead.h"
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/long_wait.h"
 #include "stress/base/number.h"
 
-static const enum crossing claimed[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
+const enum crossing claimed[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
+static const unsigned only_at[DISTANCES] = { ONLY_NEAR, ONLY_FAR };
 
 int claim_of(enum crossing crossing)
 {
@@ -27,14 +27,6 @@ const char *claim_name(int claim)
 
 /* --- Adding up -------------------------------------------------------------------------------- */
 
-static bool is_rung_like(const struct waits *rung, const struct waits *like, unsigned any)
-{
-	if (any & RUNGS_BELOW)
-		return rung->stretch == like->stretch && rung->first <= like->first &&
-		       rung->second <= like->second;
-	return any & ANY_RUNG || waits_same(rung, like);
-}
-
 struct count estimate_count(const struct estimate *e, const struct sums *runs,
 			    const struct sum *like, unsigned any)
 {
@@ -46,11 +38,16 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 
 		for (size_t k = 0; k < sums->count; k++) {
 			const struct sum *s = &sums->sum[k];
+			const struct waits *rung = &s->rung;
+			bool is_below = rung->stretch == like->rung.stretch &&
+					rung->first <= like->rung.first &&
+					rung->second <= like->rung.second;
 
 			if (any & ONLY_TIMED && !(s->count.seconds > 0))
 				continue;
 			if (s->kind == like->kind && s->crossing == like->crossing &&
-			    is_rung_like(&s->rung, &like->rung, any) &&
+			    (any & RUNGS_BELOW ? is_below
+					       : any & ANY_RUNG || waits_same(rung, &like->rung)) &&
 			    (any & ANY_PLACEMENT || s->placement == like->placement) &&
 			    (any & ANY_EXECUTORS || s->executors == like->executors))
 				count_add(&one, any & ONLY_NEAR	 ? &s->at[DISTANCE_NEAR]
@@ -80,16 +77,10 @@ static double cost_of(const struct count *count)
 	return count->toggles ? count->ticks / (double)count->toggles : 0;
 }
 
-/* Sections of slices at that distance; DISTANCES: of all. */
-static const struct section *sections_at(const struct claim *claim, enum distance at)
-{
-	return at < DISTANCES ? claim->at[at] : claim->section;
-}
-
 /*
  * The rate differs between slices, by place and by time. How much is estimated from the rungs
  * that tear, which share site and time with the others: it is the excess of the tears' variance
- * over that of chance.
+ * over that of chance. at: of slices at that distance; DISTANCES: of all.
  */
 static double spread_of(const struct estimate *e, int claim, enum distance at)
 {
@@ -97,9 +88,10 @@ static double spread_of(const struct estimate *e, int claim, enum distance at)
 
 	for (unsigned i = 0; i < e->levels; i++) {
 		const struct claim *of = &e->level[i].claim[claim];
+		const struct section *s = at < DISTANCES ? of->at[at] : of->section;
 
 		for (unsigned k = 0; k < of->sections; k++) {
-			const struct count *c = &sections_at(of, at)[k].count;
+			const struct count *c = &s[k].count;
 			double mean = (double)c->tears / count_units(c);
 
 			if (c->slices < 2 || c->tears < 2)
@@ -111,33 +103,14 @@ static double spread_of(const struct estimate *e, int claim, enum distance at)
 	return expected > 0 ? excess / expected : SPREAD_NONE;
 }
 
-/* Twice the highest rate of all slices, on any rung: no slice to come is taken to have more. */
-static double cap_of(const struct estimate *e, int claim)
-{
-	double worst = 0;
-
-	for (unsigned i = 0; i < e->ladder.count; i++) {
-		const struct claim *of = &e->level[i].claim[claim];
-
-		for (unsigned k = 0; k < of->sections; k++) {
-			const struct count *c = &of->section[k].count;
-
-			if (c->worst_toggles)
-				worst = fmax(worst,
-					     (double)c->worst_tears / (double)c->worst_toggles);
-		}
-	}
-	return fmin(1, 2 * worst);
-}
-
 double estimate_bound(const struct count *count, double spread, double cap, double confidence)
 {
 	double each = bound_confidence_each(confidence, 2), slices = count_units(count);
-	double mixed = bound_mixed(count->tears, count->toggles, slices, spread, each);
 
 	if (!(cap > 0))
 		return bound_mixed(count->tears, count->toggles, slices, spread, confidence);
-	return fmin(mixed, bound_capped(count->tears, count->toggles, slices, cap, each));
+	return fmin(bound_mixed(count->tears, count->toggles, slices, spread, each),
+		    bound_capped(count->tears, count->toggles, slices, cap, each));
 }
 
 double estimate_section(struct section *section, double spread, double cap, double confidence)
@@ -169,7 +142,10 @@ static struct section make_section(const struct estimate *e, const struct sums *
 	};
 }
 
-/* A section for each placement of the plan, with what was counted there. */
+/*
+ * A section for each placement of the plan, with what was counted there. The cap rises to the
+ * highest rate of all slices.
+ */
 static void make_sections(struct estimate *e, const struct sums *runs, const struct plan *plan,
 			  struct level *level, int which)
 {
@@ -181,49 +157,33 @@ static void make_sections(struct estimate *e, const struct sums *runs, const str
 					  .rung = level->rung,
 					  .crossing = claimed[which],
 					  .placement = plan->seat[k].placement };
-		unsigned at = claim->sections;
+		struct section *s = &claim->section[claim->sections];
 
 		if (listed[like.placement])
 			continue;
 		listed[like.placement] = true;
-		claim->section[at] = make_section(e, runs, &like, 0);
-		claim->at[DISTANCE_NEAR][at] = make_section(e, runs, &like, ONLY_NEAR);
-		claim->at[DISTANCE_FAR][at] = make_section(e, runs, &like, ONLY_FAR);
+		*s = make_section(e, runs, &like, 0);
+		for (int d = 0; d < DISTANCES; d++)
+			claim->at[d][claim->sections] = make_section(e, runs, &like, only_at[d]);
 		claim->sections++;
-		count_add(&claim->count, &claim->section[at].count);
+		count_add(&claim->count, &s->count);
+		if (s->count.worst_toggles)
+			e->cap[which] = fmax(e->cap[which], (double)s->count.worst_tears /
+								    (double)s->count.worst_toggles);
 	}
 }
 
-/* All sections of a level hold at once. */
-static void bound_claim(const struct estimate *e, struct claim *claim, int which)
+/* Bounds of sections that hold at once with so much confidence each. Returns the worst. */
+static double bound_sections(struct section *s, unsigned count, double spread, double cap,
+			     double each)
 {
-	double each = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
+	double worst = count ? 0 : 1;
 
-	claim->upper_p = claim->sections ? 0 : 1;
-	for (unsigned k = 0; k < claim->sections; k++) {
-		struct section *s = &claim->section[k];
-
-		s->upper_p = estimate_section(s, e->spread[which], e->cap[which], each);
-		claim->upper_p = fmax(claim->upper_p, s->upper_p);
-		count_add(&claim->rests, s->lent ? &s->below : &s->count);
+	for (const struct section *end = s + count; s < end; s++) {
+		s->upper_p = estimate_section(s, spread, cap, each);
+		worst = fmax(worst, s->upper_p);
 	}
-}
-
-/* So do all of them near and far, which is another claim. */
-static void bound_distances(const struct estimate *e, struct claim *claim, int which)
-{
-	double each = bound_confidence_each(CONFIDENCE, DISTANCES * CLAIMS * claim->sections);
-
-	for (int d = 0; d < DISTANCES; d++) {
-		claim->at_p[d] = claim->sections ? 0 : 1;
-		for (unsigned k = 0; k < claim->sections; k++) {
-			struct section *s = &claim->at[d][k];
-
-			s->upper_p =
-				estimate_section(s, e->spread_at[d][which], e->cap[which], each);
-			claim->at_p[d] = fmax(claim->at_p[d], s->upper_p);
-		}
-	}
+	return worst;
 }
 
 /* The largest window such that no store tore across any boundary inside it. */
@@ -254,16 +214,6 @@ static void judge_window(struct estimate *e, const struct sums *runs, unsigned w
 	}
 }
 
-static struct count inside_of(const struct estimate *e, const struct sums *runs,
-			      const struct level *level, unsigned only)
-{
-	const struct sum like = { .kind = SUM_WAIT,
-				  .rung = level->rung,
-				  .crossing = e->window.across };
-
-	return estimate_count(e, runs, &like, ANY_PLACEMENT | ANY_EXECUTORS | only);
-}
-
 static bool tears_more_often(const struct count *count, double p)
 {
 	return bound_lower(count->tears, count->toggles, CONFIDENCE) > p;
@@ -272,41 +222,28 @@ static bool tears_more_often(const struct count *count, double p)
 /*
  * Sites inside a line where one store is not enough are changed by the waits for lines, and a bound
  * for lines speaks for them, too. Fewer slices have such sites, so they bound nothing by
- * themselves; but where they tear more often than that bound, theirs is the level's.
+ * themselves; but where they tear more often than that bound, theirs is the level's. Returns
+ * whether it is. count: gets theirs.
  */
-static void heed_inside(struct estimate *e, const struct sums *runs, struct level *level)
+static bool heed_inside(const struct estimate *e, const struct sums *runs,
+			const struct level *level, unsigned only, double spread,
+			struct count *count, double *p)
 {
-	struct count count = inside_of(e, runs, level, 0);
-	struct claim *claim = &level->claim[CLAIM_LINE];
+	const struct sum like = { .kind = SUM_WAIT,
+				  .rung = level->rung,
+				  .crossing = e->window.across };
 
-	if (level->rung.stretch)
-		count_add(&e->window.waited, &count);
-	if (!tears_more_often(&count, claim->upper_p))
-		return;
-	claim->upper_p =
-		estimate_bound(&count, e->spread[CLAIM_LINE], e->cap[CLAIM_LINE], CONFIDENCE);
-	claim->rests = claim->inside = count;
-}
-
-/* Near and far likewise; where that is not known of them, by what all of them say. */
-static void heed_inside_at(const struct estimate *e, const struct sums *runs, struct level *level)
-{
-	static const unsigned only[DISTANCES] = { ONLY_NEAR, ONLY_FAR };
-	struct claim *claim = &level->claim[CLAIM_LINE];
-
-	for (int d = 0; d < DISTANCES && claim->inside.toggles; d++) {
-		struct count count = inside_of(e, runs, level, only[d]);
-
-		if (!count.toggles)
-			claim->at_p[d] = fmax(claim->at_p[d], claim->upper_p);
-		else if (tears_more_often(&count, claim->at_p[d]))
-			claim->at_p[d] = estimate_bound(&count, e->spread_at[d][CLAIM_LINE],
-							e->cap[CLAIM_LINE], CONFIDENCE);
-	}
+	*count = estimate_count(e, runs, &like, ANY_PLACEMENT | ANY_EXECUTORS | only);
+	if (!tears_more_often(count, *p))
+		return false;
+	*p = estimate_bound(count, spread, e->cap[CLAIM_LINE], CONFIDENCE);
+	return true;
 }
 
 static void make_levels(struct estimate *e, const struct sums *runs, const struct plan *plan)
 {
+	struct count inside;
+
 	for (unsigned i = 0; i < e->ladder.count; i++) {
 		struct level *level = &e->level[i];
 		struct count first = { 0 };
@@ -322,40 +259,56 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 	}
 	for (int c = 0; c < CLAIMS; c++) {
 		e->spread[c] = spread_of(e, c, DISTANCES);
-		e->cap[c] = cap_of(e, c);
+		/* Twice the highest rate: no slice to come is taken to have more. */
+		e->cap[c] = fmin(1, 2 * e->cap[c]);
 	}
-	for (unsigned i = 0; i < e->ladder.count; i++) {
-		struct level *level = &e->level[i];
-
-		for (int c = 0; c < CLAIMS; c++) {
-			struct claim *claim = &level->claim[c];
-
-			bound_claim(e, claim, c);
-			if (c == CLAIM_LINE && e->window.torn)
-				heed_inside(e, runs, level);
-			level->upper_p = fmax(level->upper_p, claim->upper_p);
-		}
-	}
-}
-
-static void judge_distances(struct estimate *e, const struct sums *runs)
-{
-	for (int i = 0; i < CLAIMS * DISTANCES; i++)
-		e->spread_at[i / CLAIMS][i % CLAIMS] =
-			spread_of(e, i % CLAIMS, (enum distance)(i / CLAIMS));
 	for (unsigned i = 0; i < CLAIMS * e->ladder.count; i++) {
 		struct level *level = &e->level[i / CLAIMS];
-		struct claim *claim = &level->claim[i % CLAIMS];
+		unsigned c = i % CLAIMS;
+		struct claim *claim = &level->claim[c];
 
-		bound_distances(e, claim, (int)(i % CLAIMS));
-		if (i % CLAIMS == CLAIM_LINE)
-			heed_inside_at(e, runs, level);
-		for (int d = 0; d < DISTANCES; d++)
-			level->at_p[d] = fmax(level->at_p[d], claim->at_p[d]);
+		claim->upper_p =
+			bound_sections(claim->section, claim->sections, e->spread[c], e->cap[c],
+				       bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections));
+		for (const struct section *s = claim->section; s < claim->section + claim->sections;
+		     s++)
+			count_add(&claim->rests, s->lent ? &s->below : &s->count);
+		if (c == CLAIM_LINE && e->window.torn) {
+			if (heed_inside(e, runs, level, 0, e->spread[c], &inside, &claim->upper_p))
+				claim->rests = claim->inside = inside;
+			if (level->rung.stretch)
+				count_add(&e->window.waited, &inside);
+		}
+		level->upper_p = fmax(level->upper_p, claim->upper_p);
 	}
 }
 
-/* --- The paper's T_max, what a membarrier costs ----------------------------------------------- */
+/* All sections of a level hold at once near and far, too, which is another claim. */
+static void judge_distances(struct estimate *e, const struct sums *runs)
+{
+	struct count inside;
+
+	for (unsigned i = 0; i < DISTANCES * CLAIMS; i++)
+		e->spread_at[i / CLAIMS][i % CLAIMS] =
+			spread_of(e, (int)(i % CLAIMS), (enum distance)(i / CLAIMS));
+	for (unsigned i = 0; i < DISTANCES * CLAIMS * e->ladder.count; i++) {
+		unsigned d = i % DISTANCES, c = i / DISTANCES % CLAIMS;
+		struct level *level = &e->level[i / DISTANCES / CLAIMS];
+		struct claim *claim = &level->claim[c];
+		double spread = e->spread_at[d][c], *p = &claim->at_p[d];
+
+		*p = bound_sections(
+			claim->at[d], claim->sections, spread, e->cap[c],
+			bound_confidence_each(CONFIDENCE, DISTANCES * CLAIMS * claim->sections));
+		/* Where that is not known of sites inside a line, by what all of them say. */
+		if (c == CLAIM_LINE && claim->inside.toggles &&
+		    !heed_inside(e, runs, level, only_at[d], spread, &inside, p) && !inside.toggles)
+			*p = fmax(*p, claim->upper_p);
+		level->at_p[d] = fmax(level->at_p[d], *p);
+	}
+}
+
+/* --- What is told ----------------------------------------------------------------------------- */
 
 static void find_paper_wait(struct estimate *e)
 {
@@ -375,8 +328,6 @@ static void find_paper_wait(struct estimate *e)
 	}
 	paper->stays &= paper->found;
 }
-
-/* --- The verdict ------------------------------------------------------------------------------ */
 
 int estimate_best(const struct estimate *e, int claim, double p)
 {

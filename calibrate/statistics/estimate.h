@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the sums of a run, or of many, support: for each rung of the ladder a bound. And no
- * more.
- */
+/* What the sums of a run, or of many, support: for each rung of the ladder a bound. And no more. */
 #ifndef CALIBRATE_STATISTICS_ESTIMATE_H
 #define CALIBRATE_STATISTICS_ESTIMATE_H
 
@@ -87,7 +84,7 @@ struct window {
 	bool word_tore;	      /* a store inside 8 bytes tore: nothing can be relied on here */
 };
 
-/* After so much more time, if nothing comes meanwhile: see ahead.h. */
+/* After so much more time, if nothing comes meanwhile: see ahead.c. */
 enum {
 	AHEAD_QUARTER, /* of an hour */
 	AHEAD_NIGHT,   /* eight hours */
@@ -143,6 +140,10 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
 		     const struct plan *plan);
 
+/* ahead_estimate - for estimate_make(), when all else is made. ahead_name - of a time. */
+void ahead_estimate(struct estimate *e, const struct sums *runs);
+const char *ahead_name(unsigned time);
+
 /* estimate_blind - inconclusive, for that reason. A tear inside one word stays a failure. */
 void estimate_blind(struct estimate *e, const char *reason);
 
@@ -179,7 +180,8 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 /* estimate_best - the index of the cheapest level that keeps p, for one claim or (-1) both. -1. */
 int estimate_best(const struct estimate *e, int claim, double p);
 
-/* claim_of - CLAIM_LINE or CLAIM_PAGE, -1 for a crossing that nothing is claimed for. */
+/* The crossing of each claim. claim_of - the claim of a crossing, -1: nothing is claimed for it. */
+extern const enum crossing claimed[CLAIMS];
 int claim_of(enum crossing crossing);
 const char *claim_name(int claim);
 
@@ -210,9 +212,8 @@ extern const struct estimate_field level_fields[], claim_fields[], section_field
 void fields_put_conf(FILE *out, const struct estimate_field *fields, const void *base,
 		     const char *prefix);
 
-/* fields_put_titles, fields_put_row - a row of a table in text: those that have a title. */
+/* fields_put_row - a row of a table in text: those that have a title. base NULL: the titles. */
 #define FIELD_WIDTH 12
-void fields_put_titles(FILE *out, const struct estimate_field *fields);
 void fields_put_row(FILE *out, const struct estimate_field *fields, const void *base);
 
 /* estimate_to_json - for the journal's "estimate" line. */

@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 
-#include "calibrate/statistics/ahead.h"
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/estimate.h"
 #include "stress/base/number.h"
@@ -109,22 +108,18 @@ void fields_put_conf(FILE *out, const struct estimate_field *f, const void *base
 	}
 }
 
-void fields_put_titles(FILE *out, const struct estimate_field *f)
-{
-	for (; f->name; f++)
-		if (f->title)
-			fprintf(out, " %*s", FIELD_WIDTH, f->title);
-	fputc('\n', out);
-}
-
 void fields_put_row(FILE *out, const struct estimate_field *f, const void *base)
 {
 	for (; f->name; f++) {
-		const void *at = field_at(f, base);
+		const void *at = base ? field_at(f, base) : NULL;
 
-		if (f->title && f->type == FIELD_COUNT)
+		if (!f->title)
+			continue;
+		if (!at)
+			fprintf(out, " %*s", FIELD_WIDTH, f->title);
+		else if (f->type == FIELD_COUNT)
 			fprintf(out, " %*s", FIELD_WIDTH, NUMBER(*(const uint64_t *)at));
-		else if (f->title)
+		else
 			fprintf(out, " %*s", FIELD_WIDTH,
 				NUMBER(f->type == FIELD_DISPERSION ? count_dispersion(at)
 								   : *(const double *)at));
@@ -185,7 +180,8 @@ static json_t *claim_json(const struct claim *claim, int which)
 }
 
 /* Of long waits gaps per store are told, too: how many tears these stand for may be unknown. */
-static json_t *ahead_json(const struct ahead *toggles, const struct ahead *gaps, uint64_t wait)
+static void add_ahead(json_t *array, const struct ahead *toggles, const struct ahead *gaps,
+		      uint64_t wait)
 {
 	json_t *object = json_pack("{s:I, s:f}", "wait", (json_int_t)wait, "pace", toggles->pace);
 
@@ -194,20 +190,7 @@ static json_t *ahead_json(const struct ahead *toggles, const struct ahead *gaps,
 				    gaps ? json_pack("{s:f, s:f}", "upper_p", toggles->upper_p[i],
 						     "gaps_p", gaps->upper_p[i])
 					 : json_pack("{s:f}", "upper_p", toggles->upper_p[i]));
-	return object;
-}
-
-static json_t *aheads_json(const struct estimate *e)
-{
-	json_t *array = json_array();
-
-	if (e->window_ahead.pace > 0)
-		json_array_append_new(array, ahead_json(&e->window_ahead, NULL, 0));
-	for (unsigned i = 0; i < LONG_WAITS; i++)
-		if (e->long_ahead[i].pace > 0)
-			json_array_append_new(array, ahead_json(&e->long_ahead[i], &e->gap_ahead[i],
-								e->long_level[i].rung.first));
-	return array;
+	json_array_append_new(array, object);
 }
 
 static json_t *levels_json(const struct level *level, unsigned count)
@@ -230,13 +213,20 @@ json_t *estimate_to_json(const struct estimate *e)
 	json_t *object = json_pack("{s:s, s:s, s:s, s:f}", "verdict", verdict_name(e->verdict),
 				   "reason", e->reason, "scope",
 				   e->long_run ? "long-run" : "this-run", "confidence", CONFIDENCE);
+	json_t *aheads = json_array();
 
 	fields_json(object, estimate_fields, e);
 	json_object_set_new(object, "window",
 			    fields_json(json_object(), window_fields, &e->window));
 	json_object_set_new(object, "paper", fields_json(json_object(), paper_fields, &e->paper));
 	json_object_set_new(object, "levels", levels_json(e->level, e->ladder.count));
-	json_object_set_new(object, "ahead", aheads_json(e));
+	if (e->window_ahead.pace > 0)
+		add_ahead(aheads, &e->window_ahead, NULL, 0);
+	for (unsigned i = 0; i < LONG_WAITS; i++)
+		if (e->long_ahead[i].pace > 0)
+			add_ahead(aheads, &e->long_ahead[i], &e->gap_ahead[i],
+				  e->long_level[i].rung.first);
+	json_object_set_new(object, "ahead", aheads);
 	json_object_set_new(object, "long_levels", levels_json(e->long_level, LONG_WAITS));
 	return object;
 }

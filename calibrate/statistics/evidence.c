@@ -16,7 +16,6 @@
 #define EVIDENCE_SCHEMA 1
 #define SEAL		20   /* bytes of a checksum as text */
 #define HOUR		3600 /* seconds */
-#define ALMOST_NONE	0.5  /* added to tears, so that none has a logarithm */
 
 /*
  * FNV-1a, as text: detects damage, not forgery. What the journal adds to each line is not under the
@@ -117,17 +116,12 @@ int evidence_add(const char *path, const char *source, const struct identity *id
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-/* They are printed: what a terminal takes for a command is no text. */
-static bool take_text(const json_t *line, const char *name, char *to, size_t size)
-{
-	return text_take(json_string_value(json_object_get(line, name)), to, size) == 0;
-}
-
 enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *run)
 {
 	const char *type = json_string_value(json_object_get(line, "type"));
-	const char *cpus = json_string_value(json_object_get(line, "cpus"));
-	const json_t *time = json_object_get(line, "time");
+	const char *cpus, *date, *boot, *source;
+	json_int_t time, schema;
+	json_t *identity, *sums;
 
 	if (!type)
 		return EVIDENCE_BROKEN;
@@ -135,16 +129,22 @@ enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *r
 		return is_sealed(line) ? EVIDENCE_EPOCH : EVIDENCE_BROKEN;
 	if (strcmp(type, "evidence") != 0)
 		return EVIDENCE_OTHER;
-	*run = (struct evidence_run){ .time = json_integer_value(time) };
-	if (is_sealed(line) && json_is_integer(time) && run->time >= 0 &&
-	    json_integer_value(json_object_get(line, "evidence")) == EVIDENCE_SCHEMA && cpus &&
+	*run = (struct evidence_run){ 0 };
+	/* Texts are printed: what a terminal takes for a command is none. */
+	if (is_sealed(line) &&
+	    json_unpack((json_t *)(uintptr_t)line, "{s:I, s:s, s:I, s:s, s:s, s:s, s:o, s:o}",
+			"evidence", &schema, "cpus", &cpus, "time", &time, "date", &date, "boot",
+			&boot, "source", &source, "identity", &identity, "sums", &sums) == 0 &&
+	    schema == EVIDENCE_SCHEMA && time >= 0 &&
 	    cpus_parse(&run->cpus, cpus, strlen(cpus)) == 0 &&
-	    take_text(line, "date", run->date, sizeof(run->date)) &&
-	    take_text(line, "boot", run->boot, sizeof(run->boot)) &&
-	    take_text(line, "source", run->source, sizeof(run->source)) &&
-	    identity_from_json(json_object_get(line, "identity"), &run->identity) == 0 &&
-	    sums_from_json(json_object_get(line, "sums"), &run->sums) == 0)
+	    text_take(date, run->date, sizeof(run->date)) == 0 &&
+	    text_take(boot, run->boot, sizeof(run->boot)) == 0 &&
+	    text_take(source, run->source, sizeof(run->source)) == 0 &&
+	    identity_from_json(identity, &run->identity) == 0 &&
+	    sums_from_json(sums, &run->sums) == 0) {
+		run->time = time;
 		return EVIDENCE_RUN;
+	}
 	sums_free(&run->sums);
 	return EVIDENCE_BROKEN;
 }
@@ -167,31 +167,28 @@ int evidence_read(const char *path, struct evidence *e)
 	json_array_foreach(data.others, i, line)
 	{
 		struct evidence_run run, *more;
+		enum evidence_line kind;
 
 		if (ret < 0)
 			break;
-		switch (evidence_take_line(line, &run)) {
-		case EVIDENCE_EPOCH:
-			begins = true;
+		kind = evidence_take_line(line, &run);
+		begins |= kind == EVIDENCE_EPOCH;
+		e->broken += kind != EVIDENCE_EPOCH && kind != EVIDENCE_RUN;
+		if (kind != EVIDENCE_RUN)
+			continue;
+		more = realloc(e->run, (e->count + 1) * sizeof(*more));
+		if (!more) {
+			sums_free(&run.sums);
+			ret = -ENOMEM;
 			break;
-		case EVIDENCE_RUN:
-			more = realloc(e->run, (e->count + 1) * sizeof(*more));
-			if (!more) {
-				sums_free(&run.sums);
-				ret = -ENOMEM;
-				break;
-			}
-			e->run = more;
-			if (e->count == 0 || begins ||
-			    !is_same_machine(&more[e->count - 1].identity, &run.identity))
-				e->epoch++;
-			run.epoch = e->epoch;
-			more[e->count++] = run;
-			begins = false;
-			break;
-		default:
-			e->broken++;
 		}
+		e->run = more;
+		if (e->count == 0 || begins ||
+		    !is_same_machine(&more[e->count - 1].identity, &run.identity))
+			e->epoch++;
+		run.epoch = e->epoch;
+		more[e->count++] = run;
+		begins = false;
 	}
 	/* What comes next is a new one, although no run has begun it. */
 	e->epoch += begins && e->count;
@@ -244,34 +241,6 @@ void knowledge_free(struct knowledge *k)
 
 /* --- Has the machine changed ------------------------------------------------------------------ */
 
-/* The logarithm of a run's tears by those expected of it; false: nothing to compare. */
-static bool log_ratio(const struct sums *all, size_t count, const struct sums *run, double *ratio)
-{
-	double tears = ALMOST_NONE, expected = ALMOST_NONE;
-	bool some = false;
-
-	for (size_t i = 0; i < run->count; i++) {
-		const struct sum *s = &run->sum[i];
-		struct count c = { 0 };
-
-		if (s->kind != SUM_WAIT || !s->count.toggles)
-			continue;
-		for (size_t k = 0; k < count; k++) {
-			const struct sum *like = sums_find(&all[k], s);
-
-			if (like)
-				count_add(&c, &like->count);
-		}
-		if (!c.toggles || !c.tears)
-			continue;
-		some = true;
-		tears += (double)s->count.tears;
-		expected += (double)c.tears / (double)c.toggles * (double)s->count.toggles;
-	}
-	*ratio = log(tears / expected);
-	return some;
-}
-
 double evidence_strangeness(const struct sums *before, size_t count, const struct sums *run)
 {
 	double sum = 0, squares = 0, ratio, mean, deviation, n = 0;
@@ -279,13 +248,13 @@ double evidence_strangeness(const struct sums *before, size_t count, const struc
 	if (count < EVIDENCE_KNOWN)
 		return 1;
 	for (size_t i = 0; i < count; i++) {
-		if (!log_ratio(before, count, &before[i], &ratio))
+		if (!sums_excess(&before[i], before, count, &ratio))
 			continue;
 		n++;
 		sum += ratio;
 		squares += ratio * ratio;
 	}
-	if (n < EVIDENCE_KNOWN || !log_ratio(before, count, run, &ratio))
+	if (n < EVIDENCE_KNOWN || !sums_excess(run, before, count, &ratio))
 		return 1;
 	mean = sum / n;
 	deviation = sqrt(fmax(0, (squares - n * mean * mean) / (n - 1)) * (1 + 1 / n));

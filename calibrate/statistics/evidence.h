@@ -41,9 +41,7 @@ struct evidence {
 	size_t broken;	/* lines that were passed over */
 };
 
-/*
- * evidence_read - 0, also if there is no such file, or a negative errno. The caller frees.
- */
+/* evidence_read - 0, also if there is no such file, or a negative errno. The caller frees. */
 int evidence_read(const char *path, struct evidence *evidence);
 void evidence_free(struct evidence *evidence);
 

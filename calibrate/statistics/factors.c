@@ -37,15 +37,9 @@ static double variance_of(const struct slice *slices, size_t count, bool of_plac
 	return expected > 0 ? excess / expected : 0;
 }
 
-struct place_sum {
-	uint64_t place;
-	double tears;
-	double expected;
-};
-
 static int by_badness(const void *a, const void *b)
 {
-	const struct place_sum *p = a, *q = b;
+	const struct slice *p = a, *q = b;
 	double x = p->expected > 0 ? p->tears / p->expected : 0;
 	double y = q->expected > 0 ? q->tears / q->expected : 0;
 
@@ -55,7 +49,7 @@ static int by_badness(const void *a, const void *b)
 int factors_of(struct factors *f, const struct cell_record *records, size_t count)
 {
 	struct slice *slices = calloc(count + 1, sizeof(*slices));
-	struct place_sum *places = calloc(count + 1, sizeof(*places));
+	struct slice *places = calloc(count + 1, sizeof(*places)); /* their slices added up */
 	double sum = 0, squares = 0, all = 0, tears = 0, toggles = 0, expected = 0;
 	int ret = slices && places ? -ENODATA : -ENOMEM;
 	size_t used = 0;

@@ -5,20 +5,13 @@
 
 #include "calibrate/statistics/bound.h"
 
-static const uint64_t waits[LONG_WAITS] = { 32000, 100000, 320000, 1000000, 10000000 };
+const uint64_t long_waits[LONG_WAITS] = { 32000, 100000, 320000, 1000000, 10000000 };
 
-uint64_t long_wait(unsigned i)
-{
-	return i < LONG_WAITS ? waits[i] : 0;
-}
-
-/* --- Counting --------------------------------------------------------------------------------- */
-
-/* Those in whose bucket some may be as long count, too. */
+/* Gaps of which those that are seen from there count as long as the wait. */
 static int add_gap_counts(struct sums *sums, const struct cell *cell,
 			  const struct gap_result *result, uint64_t wait, uint64_t seen_from)
 {
-	double stores = (double)result->stores, gaps;
+	double stores = (double)result->stores, gaps = 0;
 	struct sum sum = {
 		.kind = SUM_GAP,
 		.rung = { wait, wait, 0 },
@@ -27,64 +20,55 @@ static int add_gap_counts(struct sums *sums, const struct cell *cell,
 		.executors = cell->executors,
 		.count = { .slices = 1,
 			   .toggles = result->stores,
+			   .worst_toggles = result->stores,
 			   .squares = stores * stores,
 			   .seconds = cell->seconds > 0 ? cell->seconds : result->seconds },
 	};
-	uint64_t count = 0;
 
+	/* Those in whose bucket some may be as long count, too. */
 	for (unsigned kind = 0; kind < GAP_KINDS; kind++)
 		for (unsigned i = gap_bucket(seen_from); i < GAP_BUCKETS; i++)
-			count += result->kind[kind].bucket[i];
-	gaps = (double)count;
+			gaps += (double)result->kind[kind].bucket[i];
 	sum.count.unevenness = gaps * gaps / stores;
 	sum.count.tears = sum.count.worst_tears = (uint64_t)fmin(stores, gaps);
-	sum.count.worst_toggles = result->stores;
 	return sums_add(sums, &sum);
 }
 
-/* The paper's waits were measured unprovoked, so only unprovoked gaps are compared with them. */
 int long_add_gaps(struct sums *sums, const struct cell *cell, const struct gap_result *result)
 {
 	int ret = 0;
 
 	if (!result->stores)
 		return 0;
+	/* The paper's waits were measured unprovoked, so only such gaps are compared with them. */
 	for (uint64_t wait = LADDER_STEP; !cell->provokers && wait <= LADDER_PAPER && ret == 0;
 	     wait += LADDER_STEP)
 		ret = add_gap_counts(sums, cell, result, wait, wait);
 	for (unsigned i = 0; i < LONG_WAITS && ret == 0; i++)
-		ret = add_gap_counts(sums, cell, result, waits[i], waits[i] / 4 * 3);
+		ret = add_gap_counts(sums, cell, result, long_waits[i], long_waits[i] / 4 * 3);
 	return ret;
 }
 
 /* --- Judging ---------------------------------------------------------------------------------- */
-
-/* Gaps at a seat as long as the wait; executors 0 stands for any number of them. */
-static struct count gaps_of(const struct estimate *e, const struct sums *runs, uint64_t wait,
-			    enum crossing crossing, const struct seat *seat)
-{
-	const struct sum like = {
-		.kind = SUM_GAP,
-		.rung = { wait, wait, 0 },
-		.crossing = crossing,
-		.placement = seat->placement,
-		.executors = seat->executors,
-	};
-
-	return estimate_count(e, runs, &like, seat->executors ? 0 : ANY_EXECUTORS);
-}
 
 /* Half of the error is the factor's, which rests on two bounds; the other half the sections'. */
 #define EACH bound_confidence_each(CONFIDENCE, 4 * CLAIMS)
 
 /* Tears per toggle by gaps per store, at most: at the one seat where constant waits are tried. */
 static void find_factor(struct estimate *e, const struct sums *runs, const struct seat *seat,
-			int claim, enum crossing crossing)
+			int claim)
 {
 	for (unsigned i = e->levels; i < e->ladder.count; i++) {
 		uint64_t wait = e->level[i].rung.first;
 		const struct count *tears = &e->level[i].claim[claim].count;
-		struct count gaps = gaps_of(e, runs, wait, crossing, seat);
+		const struct sum like = {
+			.kind = SUM_GAP,
+			.rung = { wait, wait, 0 },
+			.crossing = claimed[claim],
+			.placement = seat->placement,
+			.executors = seat->executors,
+		};
+		struct count gaps = estimate_count(e, runs, &like, 0);
 		/* Gaps come in bursts: they count as fewer, by their dispersion. */
 		double dispersion = count_dispersion(&gaps), factor;
 		double least = bound_lower((uint64_t)((double)gaps.tears / dispersion),
@@ -115,16 +99,16 @@ double long_bound(const struct estimate *e, const struct count *gaps, int claim)
 
 void long_estimate(struct estimate *e, const struct sums *runs, const struct plan *plan)
 {
-	static const enum crossing crossings[CLAIMS] = { CROSSING_LINE, CROSSING_PAGE };
+	const struct level *top = e->levels ? &e->level[e->levels - 1] : NULL;
 
 	for (int c = 0; c < CLAIMS && plan->seats; c++)
-		find_factor(e, runs, &plan->seat[0], c, crossings[c]);
+		find_factor(e, runs, &plan->seat[0], c);
 	for (unsigned i = 0; i < CLAIMS * LONG_WAITS; i++) {
 		const unsigned which = i % CLAIMS;
 		const struct claim *like = &e->level[0].claim[which];
 		struct level *level = &e->long_level[i / CLAIMS];
 		struct claim *claim = &level->claim[which];
-		uint64_t wait = waits[i / CLAIMS];
+		uint64_t wait = long_waits[i / CLAIMS];
 
 		if (which == 0)
 			*level = (struct level){ .rung = { wait, wait, 0 },
@@ -132,11 +116,17 @@ void long_estimate(struct estimate *e, const struct sums *runs, const struct pla
 						 .at_p = { 1, 1 } };
 		*claim = (struct claim){ .sections = like->sections,
 					 .upper_p = like->sections ? 0 : 1 };
-		for (struct section *s = claim->section; s < claim->section + claim->sections;
-		     s++) {
-			s->placement = like->section[s - claim->section].placement;
-			s->count = gaps_of(e, runs, wait, crossings[which],
-					   &(struct seat){ .placement = s->placement });
+		for (unsigned k = 0; k < claim->sections; k++) {
+			struct section *s = &claim->section[k];
+			const struct sum gaps = {
+				.kind = SUM_GAP,
+				.rung = level->rung,
+				.crossing = claimed[which],
+				.placement = like->section[k].placement,
+			};
+
+			s->placement = gaps.placement;
+			s->count = estimate_count(e, runs, &gaps, ANY_EXECUTORS);
 			s->upper_p = 1;
 			if (e->factor[which] > 0)
 				s->upper_p =
@@ -146,10 +136,8 @@ void long_estimate(struct estimate *e, const struct sums *runs, const struct pla
 		}
 		/* Gaps are not looked for inside a line. If sites there tear at any wait, they may
 		 * here. */
-		if (which == CLAIM_LINE && e->levels &&
-		    e->level[e->levels - 1].claim[which].inside.toggles)
-			claim->upper_p =
-				fmax(claim->upper_p, e->level[e->levels - 1].claim[which].upper_p);
+		if (which == CLAIM_LINE && top && top->claim[which].inside.toggles)
+			claim->upper_p = fmax(claim->upper_p, top->claim[which].upper_p);
 		level->upper_p = fmax(level->upper_p, claim->upper_p);
 	}
 }

@@ -9,8 +9,8 @@
  *   1. gaps at least as long as each wait are counted, per store. Of the long waits those count
  *	that are three quarters as long: a gap is seen up to two rests too short.
  *   2. at the paper's constant waits both oracles have counts. The factor is the largest ratio of
- *   tears per toggle to gaps per store, at any wait at which gaps were seen. 3. the bound of a
- *   long wait is the bound of its gaps, times the factor.
+ *	tears per toggle to gaps per store, at any wait at which gaps were seen.
+ *   3. the bound of a long wait is the bound of its gaps, times the factor.
  */
 #ifndef CALIBRATE_STATISTICS_LONG_WAIT_H
 #define CALIBRATE_STATISTICS_LONG_WAIT_H
@@ -20,8 +20,7 @@
 
 #define LONG_GAPS 30 /* as many make a wait one by which the oracles are compared */
 
-/* long_wait - number i, ticks, rising; 0: there are no more. */
-uint64_t long_wait(unsigned i);
+extern const uint64_t long_waits[LONG_WAITS]; /* ticks, rising */
 
 /* long_add_gaps - what one run of the gap oracle has counted. 0 or -ENOMEM. */
 int long_add_gaps(struct sums *sums, const struct cell *cell, const struct gap_result *result);

@@ -7,8 +7,7 @@
 
 #include "stress/base/random.h"
 
-#define ALMOST_NONE 0.5	 /* added to tears, so that none has a logarithm */
-#define HAZARD	    0.02 /* that the ladder rises just before a look: one in fifty */
+#define HAZARD 0.02 /* that the ladder rises just before a look: one in fifty */
 
 /*
  * A bet that the ladder rose at a look pays by the ranks of the looks from there on. The first kind
@@ -16,29 +15,20 @@
  * capital on the ranks that these looks have if all of them are higher than all before. Both pay 1
  * in the mean where every rank is as likely.
  */
-static const double exponents[] = { 0.25, 0.5, 0.75 }, parts[] = { 0.5, 0.9 };
-#define EXPONENTS (sizeof(exponents) / sizeof(exponents[0]))
-#define BETS	  (EXPONENTS + sizeof(parts) / sizeof(parts[0]))
-#define TOP_MOST  0.5 /* share of the ranks that the second kind bets on */
+static const struct {
+	double e, part; /* one of them, and 0 */
+} bet[] = { { 0.25, 0 }, { 0.5, 0 }, { 0.75, 0 }, { 0, 0.5 }, { 0, 0.9 } };
+#define BETS	 (sizeof(bet) / sizeof(bet[0]))
+#define TOP_MOST 0.5 /* share of the ranks that the second kind bets on */
 
 /* --- Ranks ------------------------------------------------------------------------------------ */
 
-/* Logarithm of tears by those that the rates of all looks so far give for what it toggled. */
 static double score_of(const struct sums *look, const struct sums *all)
 {
-	double tears = ALMOST_NONE, expected = ALMOST_NONE;
+	double score;
 
-	for (size_t i = 0; i < look->count; i++) {
-		const struct sum *s = &look->sum[i], *rate;
-
-		if (s->kind != SUM_WAIT || !s->count.toggles)
-			continue;
-		rate = sums_find(all, s);
-		tears += (double)s->count.tears;
-		expected += (double)rate->count.tears / (double)rate->count.toggles *
-			    (double)s->count.toggles;
-	}
-	return log(tears / expected);
+	sums_excess(look, all, 1, &score);
+	return score;
 }
 
 static int add_waits(struct sums *all, const struct sums *look)
@@ -88,13 +78,10 @@ static double bet_on(double capital[BETS], const double *chances, size_t start, 
 	double top = fmin(TOP_MOST, (double)(i + 1 - start) / (double)(i + 1)), sum = 0;
 
 	for (unsigned k = 0; k < BETS; k++) {
-		double e = k < EXPONENTS ? exponents[k] : 0;
-		double part = k < EXPONENTS ? 0 : parts[k - EXPONENTS];
+		double e = bet[k].e, part = bet[k].part;
 
-		if (k < EXPONENTS)
-			capital[k] *= e * pow(chances[i], e - 1);
-		else
-			capital[k] *= 1 - part + (chances[i] <= top ? part / top : 0);
+		capital[k] *= e > 0 ? e * pow(chances[i], e - 1)
+				    : 1 - part + (chances[i] <= top ? part / top : 0);
 		sum += capital[k] / (double)BETS;
 	}
 	return sum;
@@ -138,29 +125,23 @@ int rise_bet(const double *chances, size_t count, double level, struct rise *ris
 	return 0;
 }
 
-static double mean_score(const struct rise_look *looks, size_t from, size_t to,
-			 const struct sums *all)
-{
-	double sum = 0;
-
-	for (size_t i = from; i < to; i++)
-		sum += score_of(looks[i].sums, all);
-	return sum / (double)(to - from);
-}
-
 int rise_of(const struct rise_look *looks, size_t count, double level, struct rise *rise)
 {
 	double *chances = malloc((count + 1) * sizeof(*chances));
 	struct sums all = { 0 };
+	double before = 0, after = 0;
 	int ret = chances ? rise_chances(looks, count, chances) : -ENOMEM;
 
 	if (ret == 0)
 		ret = rise_bet(chances, count, level, rise);
 	for (size_t i = 0; i < count && ret == 0; i++)
 		ret = add_waits(&all, looks[i].sums);
-	if (ret == 0 && rise->since > 0 && rise->since < count)
-		rise->times = exp(mean_score(looks, rise->since, count, &all) -
-				  mean_score(looks, 0, rise->since, &all));
+	if (ret == 0 && rise->since > 0 && rise->since < count) {
+		for (size_t i = 0; i < count; i++)
+			*(i < rise->since ? &before : &after) += score_of(looks[i].sums, &all);
+		rise->times =
+			exp(after / (double)(count - rise->since) - before / (double)rise->since);
+	}
 	sums_free(&all);
 	free(chances);
 	return ret;

@@ -9,7 +9,8 @@
 #include "results/journal/fields.h"
 #include "stress/witness/witness.h"
 
-#define REAL_MAX 1e40 /* more is no measurement */
+#define REAL_MAX    1e40 /* more is no measurement */
+#define ALMOST_NONE 0.5	 /* added to tears, so that none has a logarithm */
 
 int sum_kind_of(const struct cell *cell)
 {
@@ -76,16 +77,14 @@ struct count count_as_unit(struct count count)
 	return count;
 }
 
-/*
- * Toggles that could tear: an executor had run what they replaced. If that is unknown, none is
- * claimed.
- */
+/* torn: how many of them are known to have. */
 static struct count count_of_torn(const struct cell_record *record, uint64_t torn)
 {
 	const struct cell_result *r = &record->result;
 	bool cut = r->outcome == OUTCOME_KILLED || r->outcome == OUTCOME_HANG;
 	double rests = (double)record->cell.rest * (double)r->toggles;
 	double busy = (double)r->ticks - rests, toggles;
+	/* If it is unknown how many could tear, none is claimed. */
 	struct count count = {
 		.slices = 1,
 		.toggles = cut || r->exposed == CELL_UNKNOWN ? 0 : r->exposed,
@@ -152,38 +151,30 @@ int sums_add(struct sums *sums, const struct sum *what)
 	return 0;
 }
 
-/* The counts of one slice. */
-static void count_slice(struct sum *sum, const struct cell_record *record, struct count count)
-{
-	enum distance distance = witness_distance(&record->result.witness);
-
-	sum->count = count;
-	if (distance < DISTANCES)
-		sum->at[distance] = count;
-}
-
 int sums_add_record(struct sums *sums, const struct cell_record *record)
 {
 	const struct cell *cell = &record->cell;
-	int kind = sum_kind_of(cell);
-	struct sum sum = {
-		.crossing = cell->crossing,
-		.placement = cell->placement,
-		.executors = cell->executors,
-	};
-	int ret = 0;
+	const struct cell_result *result = &record->result;
+	enum distance distance = witness_distance(&result->witness);
+	bool is_inside = cell->crossing == CROSSING_INSIDE;
+	int kind = sum_kind_of(cell), ret = 0;
 
-	if (kind < 0 || record->result.outcome == OUTCOME_ERROR)
+	if (kind < 0 || result->outcome == OUTCOME_ERROR)
 		return 0;
-	sum.kind = (enum sum_kind)kind;
-	if (kind == SUM_WAIT)
-		sum.rung = cell->waits;
-	count_slice(&sum, record, count_of_record(record));
-	if (cell->crossing != CROSSING_INSIDE)
-		return sums_add(sums, &sum);
-	for (unsigned i = 0; i < CELL_INSIDE && ret == 0; i++) {
-		sum.crossing = (enum crossing)(CROSSING_8 + i);
-		count_slice(&sum, record, count_of_torn(record, record->result.torn_inside[i]));
+	for (unsigned i = 0; i < (is_inside ? CELL_INSIDE : 1) && ret == 0; i++) {
+		struct sum sum = {
+			.kind = (enum sum_kind)kind,
+			.crossing = is_inside ? (enum crossing)(CROSSING_8 + i) : cell->crossing,
+			.placement = cell->placement,
+			.executors = cell->executors,
+			.count = is_inside ? count_of_torn(record, result->torn_inside[i])
+					   : count_of_record(record),
+		};
+
+		if (kind == SUM_WAIT)
+			sum.rung = cell->waits;
+		if (distance < DISTANCES)
+			sum.at[distance] = sum.count;
 		ret = sums_add(sums, &sum);
 	}
 	return ret;
@@ -196,6 +187,33 @@ int sums_add_all(struct sums *sums, const struct sums *others)
 	for (size_t i = 0; i < others->count && ret == 0; i++)
 		ret = sums_add(sums, &others->sum[i]);
 	return ret;
+}
+
+bool sums_excess(const struct sums *look, const struct sums *all, size_t count, double *excess)
+{
+	double tears = ALMOST_NONE, expected = ALMOST_NONE;
+	bool some = false;
+
+	for (size_t i = 0; i < look->count; i++) {
+		const struct sum *s = &look->sum[i];
+		double all_tears = 0, all_toggles = 0;
+
+		if (s->kind != SUM_WAIT || !s->count.toggles)
+			continue;
+		for (size_t k = 0; k < count; k++) {
+			const struct sum *like = sums_find(&all[k], s);
+
+			all_tears += like ? (double)like->count.tears : 0;
+			all_toggles += like ? (double)like->count.toggles : 0;
+		}
+		if (!(all_tears > 0) || !(all_toggles > 0))
+			continue;
+		some = true;
+		tears += (double)s->count.tears;
+		expected += all_tears / all_toggles * (double)s->count.toggles;
+	}
+	*excess = log(tears / expected);
+	return some;
 }
 
 void sums_free(struct sums *sums)
@@ -298,14 +316,22 @@ static bool count_from_json(const json_t *object, struct count *c)
 	       c->worst_toggles <= c->toggles && (c->tears <= c->toggles || c->toggles == 0);
 }
 
-/* No more is near and far than there is at all. */
-static bool is_whole(const struct sum *sum)
+static bool sum_from_json(const json_t *object, struct sum *sum)
 {
-	struct count left = sum->count;
+	struct count left;
 
+	*sum = (struct sum){ 0 };
+	if (table_from_json(object, JOURNAL_SCHEMA, sum_fields, sum) < 0 ||
+	    !count_from_json(object, &sum->count))
+		return false;
+	left = sum->count;
 	for (int d = 0; d < DISTANCES; d++) {
+		const json_t *at = json_object_get(object, distances[d]);
 		const struct count *c = &sum->at[d];
 
+		if (at && !count_from_json(at, &sum->at[d]))
+			return false;
+		/* No more is near and far than there is at all. */
 		if (c->slices > left.slices || c->toggles > left.toggles || c->tears > left.tears)
 			return false;
 		left.slices -= c->slices;
@@ -313,21 +339,6 @@ static bool is_whole(const struct sum *sum)
 		left.tears -= c->tears;
 	}
 	return true;
-}
-
-static bool sum_from_json(const json_t *object, struct sum *sum)
-{
-	*sum = (struct sum){ 0 };
-	if (table_from_json(object, JOURNAL_SCHEMA, sum_fields, sum) < 0 ||
-	    !count_from_json(object, &sum->count))
-		return false;
-	for (int d = 0; d < DISTANCES; d++) {
-		const json_t *at = json_object_get(object, distances[d]);
-
-		if (at && !count_from_json(at, &sum->at[d]))
-			return false;
-	}
-	return is_whole(sum);
 }
 
 int sums_from_json(const json_t *array, struct sums *sums)

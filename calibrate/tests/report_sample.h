@@ -292,7 +292,7 @@ static inline int sample_estimate(struct journal *journal)
 	}
 	for (unsigned i = 0; i < LONG_WAITS; i++)
 		e.long_level[i] =
-			(struct level){ .rung = { .first = long_wait(i) },
+			(struct level){ .rung = { .first = long_waits[i] },
 					.claim = { { .upper_p = 1e-7 }, { .upper_p = 1e-7 } },
 					.upper_p = 1e-7,
 					.at_p = { 1, 1 } };
