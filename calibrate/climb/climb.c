@@ -43,7 +43,6 @@ struct climb {
 	/* Seconds of cells: by the records, not by the clock. */
 	double ladder_used, window_used, gaps_used;
 	unsigned window_turn, gap_turn;
-	size_t known_line; /* of those that are resumed, the first that was not looked at */
 	unsigned round;
 	unsigned disturbed;		   /* the latest so many slices were */
 	const char *doubt;		   /* of what the oracle sees, by the controls; or NULL */
@@ -271,7 +270,8 @@ static int run_slice(struct climb *c, const struct estimate *e)
 
 /* --- Gaps ------------------------------------------------------------------------------------- */
 
-#define GAP_SLICES 4 /* as long as so many others: each writes all that it saw */
+#define COMMAND_MAX 512
+#define GAP_SLICES  4 /* as long as so many others: each writes all that it saw */
 
 /* The line has its sums, for a run that resumes this journal. */
 static int add_gaps(struct climb *c, const struct cell *cell, const struct gap_result *result)
@@ -298,62 +298,77 @@ static int add_gaps(struct climb *c, const struct cell *cell, const struct gap_r
 }
 
 /*
- * In the place of a run, the next of the run that this one resumes: shares of the time, and so all
- * draws, are those of the run that was cut off. No other line of a journal has sums. 1; 0: there
- * are no more; -ENOMEM.
+ * Out of the journal that this run resumes: no other line of it has sums. Like a cell by its key, a
+ * slice is known by its command, which has its seed. command NULL: any. 1; 0: there is none;
+ * -ENOMEM.
  */
-static int take_known_gaps(struct climb *c)
+static int take_known_gaps(struct climb *c, const char *command)
 {
-	const json_t *line, *sums;
-	double seconds;
+	json_t *others = c->session->known.others, *line;
+	size_t i;
+	int ret;
 
-	while ((line = json_array_get(c->session->known.others, c->known_line))) {
-		c->known_line++;
-		sums = json_object_get(line, "sums");
-		if (!sums || strcmp(json_text_of(line, "type"), "gaps") != 0)
+	json_array_foreach(others, i, line)
+	{
+		if (strcmp(json_text_of(line, "type"), "gaps") != 0 ||
+		    !json_object_get(line, "sums"))
 			continue;
-		seconds = json_number_value(
-			json_object_get(json_object_get(line, "cell"), "seconds"));
-		c->gaps_used += seconds;
-		c->session->used += seconds;
-		return sums_from_json(sums, c->sums) == -ENOMEM ? -ENOMEM : 1;
+		if (command && strcmp(json_text_of(line, "command"), command) != 0)
+			continue;
+		ret = sums_from_json(json_object_get(line, "sums"), c->sums);
+		json_array_remove(others, i);
+		return ret == -ENOMEM ? -ENOMEM : 1;
 	}
 	return 0;
 }
 
-static int run_gaps(struct climb *c)
+static int measure_gaps(struct climb *c, const struct cell *cell)
 {
 	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
 	static struct gap_result result; /* large */
-	unsigned turn = c->gap_turn++;
 	char reason[NOISE_REASON_MAX];
-	struct cell cell;
-	int ret = take_known_gaps(c);
+	int ret;
 
-	if (ret)
-		return ret < 0 ? ret : 0;
-	gap_defaults(&cell);
-	cell.placement = c->plan->seat[turn / CLAIMS % c->plan->seats].placement;
-	cell.executors = c->plan->seat[turn / CLAIMS % c->plan->seats].executors;
-	cell.crossing = claimed[turn % CLAIMS];
-	cell.seconds = GAP_SLICES * c->plan->slice;
-	cell.seed = seed_of_next_cell(c) + turn;
-	draw_provoker(c, &cell, true);
 	progress_stage(&c->session->progress, "gaps");
-	progress_begin_cell(&c->session->progress, &cell, session_left(c->session));
-	ret = gap_run(&cell, &how, &result);
+	progress_begin_cell(&c->session->progress, cell, session_left(c->session));
+	ret = gap_run(cell, &how, &result);
 	if (ret == 0 && result.outcome == OUTCOME_DONE) {
 		const struct noise_case noise = {
-			.cell = &cell,
+			.cell = cell,
 			.seating = &result.seating,
 			.witness = &result.witness,
 			.seconds = result.seconds + result.bare_seconds,
 		};
 
 		c->disturbed = noise_here(noise, reason, sizeof(reason)) ? c->disturbed + 1 : 0;
-		ret = add_gaps(c, &cell, &result);
+		ret = add_gaps(c, cell, &result);
 	}
+	return ret;
+}
+
+/* Known or not, its time is used when its turn comes: so shares of the time choose as they did. */
+static int run_gaps(struct climb *c)
+{
+	unsigned turn = c->gap_turn++;
+	const struct seat *seat = &c->plan->seat[turn / CLAIMS % c->plan->seats];
+	char command[COMMAND_MAX];
+	struct cell cell;
+	int ret;
+
+	gap_defaults(&cell);
+	cell.placement = seat->placement;
+	cell.executors = seat->executors;
+	cell.crossing = claimed[turn % CLAIMS];
+	cell.seconds = GAP_SLICES * c->plan->slice;
+	cell.seed = seed_of_next_cell(c) + turn;
+	draw_provoker(c, &cell, true);
 	c->gaps_used += cell.seconds;
+	gap_command(&cell, command, sizeof(command));
+	ret = take_known_gaps(c, command);
+	if (ret > 0)
+		c->session->used += cell.seconds;
+	else if (ret == 0)
+		ret = measure_gaps(c, &cell);
 	if (*c->session->stop && ret != -EIO)
 		return -EINTR;
 	return ret == -EIO || ret == -ENOMEM ? ret : 0;
@@ -388,8 +403,9 @@ static int climb_ladder(struct climb *c, struct estimate *e)
 		}
 	}
 	schedule_free(&c->schedule);
-	/* Their turn has not come: this run is shorter. */
-	while (ret != -ENOMEM && (taken = take_known_gaps(c)))
+	/* What has no turn in this run, since it is shorter or has other draws, is evidence all the
+	 * same. */
+	while (ret != -ENOMEM && (taken = take_known_gaps(c, NULL)))
 		if (taken < 0)
 			ret = taken;
 	return ret;

@@ -40,6 +40,7 @@ struct machine {
 	size_t fails_at; /* and this one fails */
 	size_t runs;
 	size_t gap_runs;
+	size_t gap_fails_at; /* and this run of the gap oracle fails */
 	volatile sig_atomic_t stop;
 	struct session session;
 	struct plan plan;
@@ -125,8 +126,7 @@ int __wrap_gap_run(const struct cell *cell, const struct run_options *options,
 	gap_tally_add(&result->kind[0], 40000, 0);
 	here->session.budget -= cell->seconds + START_UP;
 	here->session.begin = seconds_now();
-	here->gap_runs++;
-	return 0;
+	return here->gap_runs++ == here->gap_fails_at ? -EAGAIN : 0;
 }
 
 /* A core with one thread beside another, and as many threads as there are CPUs. */
@@ -160,6 +160,7 @@ static int new_machine(void **state)
 			       .fade = 100,
 			       .sees = true,
 			       .fails_at = NO_FAILURE,
+			       .gap_fails_at = NO_FAILURE,
 			       .stops_at = NO_FAILURE };
 	m->fd = session_file(m->path);
 	make_plan(&m->plan);
@@ -498,6 +499,111 @@ static void gaps_of_a_resumed_run_have_their_turn(void **state)
 	free(whole);
 }
 
+static void keep_whole(struct machine *m, struct cell_record **whole, size_t *count)
+{
+	*whole = m->session.done;
+	*count = m->session.count;
+	m->session.done = NULL;
+	m->session.count = m->session.room = 0;
+}
+
+static void assert_same_way(const struct machine *m, const struct cell_record *whole, size_t count)
+{
+	assert_int_equal(m->session.count, count);
+	for (size_t k = 0; k < count; k++)
+		assert_string_equal(m->session.done[k].key, whole[k].key);
+}
+
+static uint64_t gap_slices_counted(const struct machine *m)
+{
+	uint64_t slices = 0;
+
+	for (size_t i = 0; i < m->sums.count; i++)
+		if (m->sums.sum[i].kind == SUM_GAP && m->sums.sum[i].rung.first == 32000)
+			slices += m->sums.sum[i].count.slices;
+	return slices;
+}
+
+/* A run of other draws was killed as well. Its gaps are counted, and no turn is theirs. */
+static void gaps_of_another_run_have_no_turn(void **state)
+{
+	struct machine *m = *state;
+	double slice = m->plan.slice;
+	struct cell_record *whole;
+	size_t count, gap_runs, others;
+
+	m->session.budget = 40;
+	m->plan.fetch_gaps = 0.3;
+	climb_to(m, 0);
+	keep_whole(m, &whole, &count);
+	gap_runs = m->gap_runs;
+	assert_true(gap_runs > 8);
+	assert_int_equal(gap_slices_counted(m), gap_runs);
+
+	assert_int_equal(ftruncate(m->fd, 0), 0);
+	start(m);
+	m->session.budget = 20;
+	m->session.seed = 2;
+	m->plan.slice = slice * 1.25;
+	climb_to(m, 0);
+	others = m->gap_runs;
+	assert_true(others >= 3);
+
+	start(m);
+	m->session.budget = 40;
+	m->plan.slice = slice;
+	climb_to(m, 0);
+	assert_same_way(m, whole, count);
+	assert_int_equal(m->gap_runs, gap_runs);
+	assert_int_equal(gap_slices_counted(m), gap_runs + others);
+	free(whole);
+}
+
+/* A run of the gap oracle that failed has no line. It is tried again, and no other one. */
+static void gaps_that_failed_have_their_turn(void **state)
+{
+	struct machine *m = *state;
+	struct journal_data data = { 0 };
+	struct cell_record *whole;
+	size_t count, gap_runs, kept = 4, slices;
+	off_t end = 0;
+	const json_t *a, *b;
+	size_t i, k;
+
+	m->session.budget = 40;
+	m->plan.fetch_gaps = 0.3;
+	m->gap_fails_at = 2;
+	climb_to(m, 0);
+	keep_whole(m, &whole, &count);
+	gap_runs = m->gap_runs;
+
+	/* Soon after it: what is known takes time of the clock until a slice is run. */
+	lines_of(m, "gaps", kept, &end);
+	assert_int_equal(ftruncate(m->fd, end), 0);
+	slices = kept + lines_of(m, "cell", 0, &end);
+	start(m);
+	m->gap_fails_at = NO_FAILURE;
+	m->session.budget = 40 - START_UP * (double)slices;
+	m->session.begin = seconds_now() + 3600;
+	m->plan.budget = 40;
+	assert_int_equal(climb(&m->session, &m->plan, &m->sums, &m->estimate), 0);
+	assert_same_way(m, whole, count);
+	assert_int_equal(m->gap_runs, gap_runs - kept);
+	assert_int_equal(gap_slices_counted(m), gap_runs);
+
+	assert_int_equal(journal_read(m->path, &data), 0);
+	json_array_foreach(data.others, i, a)
+	{
+		if (strcmp(json_text_of(a, "type"), "gaps") != 0)
+			continue;
+		json_array_foreach(data.others, k, b)
+			assert_true(k == i || strcmp(json_text_of(a, "command"),
+						     json_text_of(b, "command")) != 0);
+	}
+	journal_free(&data);
+	free(whole);
+}
+
 static uint64_t tears_counted(const struct machine *m)
 {
 	uint64_t tears = 0;
@@ -577,6 +683,8 @@ int main(void)
 		TEST(a_resumed_run_takes_the_same_way),
 		TEST(what_was_seen_before_a_stop_stays_counted),
 		TEST(gaps_of_a_resumed_run_have_their_turn),
+		TEST(gaps_of_another_run_have_no_turn),
+		TEST(gaps_that_failed_have_their_turn),
 		TEST(gaps_of_a_resumed_run_are_counted),
 	};
 
