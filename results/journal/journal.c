@@ -83,11 +83,18 @@ static int append_text(int fd, const char *text, size_t length)
 int journal_open(struct journal **journal, const char *path)
 {
 	struct journal *j = malloc(sizeof(*j));
-	int rc;
+	int rc, how = O_RDWR;
+	struct stat st;
 
 	if (!j)
 		return -ENOMEM;
-	j->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	/*
+	 * What a file ends with is read. Of a pipe this process would be a reader: when no other is
+	 * left, a write would wait for it.
+	 */
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		how = O_WRONLY;
+	j->fd = open(path, how | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	rc = j->fd < 0 ? -errno : append_text(j->fd, "", 0);
 	if (rc)
 		journal_close(j);

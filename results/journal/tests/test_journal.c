@@ -377,6 +377,27 @@ static void test_full_device(void **state)
 	journal_close(journal);
 }
 
+/* Where it could read from the pipe, its writes would wait for itself. */
+static void test_pipe_that_nobody_reads(void **state)
+{
+	struct cell_record record = sample_record(0);
+	struct journal *journal;
+	char path[64];
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[1]);
+	journal = must_open(path);
+	assert_int_equal(journal_write_cell(journal, &record), 0);
+	close(ends[0]);
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(journal_write_cell(journal, &record), -EPIPE);
+	signal(SIGPIPE, SIG_DFL);
+	journal_close(journal);
+	close(ends[1]);
+}
+
 static void limit_file_size(rlim_t size)
 {
 	struct rlimit limit;
@@ -509,6 +530,7 @@ int main(void)
 		IN_MEMORY(test_two_runs_append_to_one),
 		IN_FILE(test_writing_waits_for_the_other_run),
 		cmocka_unit_test(test_full_device),
+		cmocka_unit_test(test_pipe_that_nobody_reads),
 		IN_FILE(test_full_disk),
 		IN_FILE(test_full_disk_with_a_cut_line),
 		IN_FILE(test_unreadable),
