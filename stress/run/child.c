@@ -72,7 +72,7 @@ static uint64_t tears_now(struct child *c)
 		struct code_slots *slots = c->shared->executor[i].slots;
 
 		tears += code_tears(code, slots);
-		for (unsigned site = 0; site <= code->besides; site++)
+		for (unsigned site = 0; site < code->sites; site++)
 			c->shared->torn_twice += trace_tears(&c->trace, code, i, site, slots + site,
 							     &c->shared->result);
 	}
@@ -105,10 +105,10 @@ static int patch_until_over(struct child *c)
 		/* Not before: to hold the site brings its lines in. */
 		sync.trace->prepared = on_prepared;
 		sync.trace->arg = c->provokers;
-		ret = toggle(cell->protocol, code->site, code->bytes[next], &sync);
-		for (unsigned site = 1; site <= code->besides && ret == 0; site++)
-			ret = toggle(cell->protocol, code_site(code, site),
-				     code_bytes(code, site, next), &sync);
+		ret = 0;
+		for (unsigned site = 0; site < code->sites && ret == 0; site++)
+			ret = toggle(cell->protocol, code->site[site].at,
+				     code->site[site].bytes[next], &sync);
 		if (ret == 0) {
 			trace_end(&c->trace, i, &shared->result.witness);
 			shared->stirred += code_stir(code, i);
@@ -144,7 +144,7 @@ void child_sum(const struct shared *shared, struct cell_result *result)
 	uint64_t torn = 0;
 
 	result->exposed = result->toggles;
-	for (unsigned site = 0; site <= shared->code.besides; site++) {
+	for (unsigned site = 0; site < shared->code.sites; site++) {
 		uint64_t most = 0, here = 0;
 
 		for (unsigned i = 0; i < result->seating.executors; i++) {
@@ -157,7 +157,7 @@ void child_sum(const struct shared *shared, struct cell_result *result)
 		}
 		if (most < result->exposed)
 			result->exposed = most;
-		if (shared->code.besides)
+		if (shared->code.sites > 1)
 			result->torn_inside[site] = here < result->toggles ? here : result->toggles;
 		torn += here;
 	}
@@ -192,9 +192,9 @@ static int run_cell(struct child *c)
 	/* Last, so that what was witnessed before is not their doing. */
 	if (ret == 0)
 		ret = provokers_start(&c->provokers, c->cell, c->topology, &result->seating,
-				      shared->code.site);
+				      shared->code.site[0].at);
 	for (unsigned i = 0; i < 2; i++)
-		result->frame[i] = place_frame(shared->code.site + (i ? c->cell->split : 0));
+		result->frame[i] = place_frame(shared->code.site[0].at + (i ? c->cell->split : 0));
 	for (unsigned i = 0; ret == 0 && i < c->cell->executors; i++) {
 		executors[i] = (struct executor){
 			.child = c,
