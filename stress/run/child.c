@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "patchcore/machine/wait.h"
 #include "patchcore/trap/trap.h"
@@ -234,26 +233,18 @@ static int run_cell(struct child *c)
 	return ret < 0 ? ret : atomic_load(&c->error);
 }
 
-void child_run(const struct cell *cell, hwloc_topology_t topology, struct shared *shared)
+void child_run(void *shared)
 {
 	static struct child child;
+	struct shared *s = shared;
 
-	child.cell = cell;
-	child.topology = topology;
-	child.shared = shared;
-	isolate_finish(&shared->leash, run_cell(&child), &shared->result.error,
-		       &shared->result.outcome);
-	_exit(0);
+	child.cell = s->cell;
+	child.topology = s->options->topology;
+	child.shared = s;
+	isolate_finish(&s->leash, run_cell(&child), &s->result.error, &s->result.outcome);
 }
 
 /* --- The parent ------------------------------------------------------------------------------ */
-
-static void run_inside(void *arg)
-{
-	struct shared *shared = arg;
-
-	child_run(shared->cell, shared->options->topology, shared);
-}
 
 /* The child did not finish: rescue what its executors had counted. */
 static void rescue_counts(const struct shared *s, const struct ending *ending,
@@ -293,7 +284,7 @@ static void rescue_counts(const struct shared *s, const struct ending *ending,
 
 int cell_run(const struct cell *cell, const struct run_options *options, struct cell_result *result)
 {
-	struct isolated what = { .inside = run_inside, .parts = 1, .options = options };
+	struct isolated what = { .inside = child_run, .parts = 1, .options = options };
 	size_t size = sizeof(struct shared) + cell->executors * sizeof(struct executor_counts);
 	struct shared *s;
 	struct ending ending;

@@ -51,9 +51,13 @@ static struct shared *run_inside(unsigned provokers)
 	assert_ptr_not_equal(shared, MAP_FAILED);
 	seat(&cell, &shared->result.seating, provokers);
 	cell.toggles = 3000;
+	shared->cell = &cell;
+	shared->options = &how;
 	pid = fork();
-	if (pid == 0)
-		child_run(&cell, how.topology, shared);
+	if (pid == 0) {
+		child_run(shared);
+		_exit(0);
+	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(shared->result.outcome, OUTCOME_DONE);
