@@ -56,7 +56,7 @@ fail_saying(int ret, char *why, const char *format, ...)
 	return ret;
 }
 
-/* The first or the last line of what it said; text stays if it said nothing. */
+/* The first or last line that it said and is not empty; text stays if it said nothing. */
 static void line_said(const struct process *p, bool first, char *text, size_t size)
 {
 	char said[LAST_WORDS + 1], *line, *rest;

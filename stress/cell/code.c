@@ -170,7 +170,7 @@ static void put_return(const struct code *code, struct emit *e)
 		PUT(e, 0xc3); /* ret */
 		return;
 	}
-	put_jump(e, code->site[0].at + CODE_LENGTH);
+	put_jump(e, code->site[0].at + CODE_LENGTH); /* behind the site */
 }
 
 /* An instruction on something of the counters: [r9 + ...] */

@@ -190,7 +190,7 @@ int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const st
 		note_visible(sync, 2);
 		return ret;
 	case PROTOCOL_NAIVE:
-		/* Broken: 8 bytes at once, boundary or not. The neighbours never change here. */
+		/* Broken: a plain store of 8 bytes, boundary or not. No neighbour changes. */
 		memcpy(&word, site, sizeof(word));
 		memcpy(&word, bytes, CODE_LENGTH);
 		tell_prepared(sync);

@@ -357,7 +357,7 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 	}
 	if (ret == 0 && has_provoker(p, PROVOKER_EVICT))
 		ret = evict_start(&p->evict, p->front, p->back);
-	/* Possible, so there is a sibling. */
+	/* Where a cell has that provoker there is one: provokers_possible() has looked. */
 	sibling = placement_beside(topology, seating, PLACEMENT_SAME_CORE);
 	for (unsigned i = 0; i < WORKERS && ret == 0; i++)
 		if (has_provoker(p, p->worker[i].of))
