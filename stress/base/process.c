@@ -56,8 +56,7 @@ fail_saying(int ret, char *why, const char *format, ...)
 	return ret;
 }
 
-/* A line of what it said, the first or the last that is not empty; text stays if it said nothing.
- */
+/* The first or last line that it said and is not empty; text stays if it said nothing. */
 static void line_said(const struct process *p, bool first, char *text, size_t size)
 {
 	char said[LAST_WORDS + 1], *line, *rest;
@@ -302,13 +301,21 @@ static int above_standard(int fd)
 }
 
 /*
- * Between vfork() and exec, in the parent's memory: system calls only. The leader of a process
- * group that does not outlive its parent. Descriptors that are to be moved are above those that
- * they are moved to.
+ * Not fork(): that would leave all pages of this process write-protected, to be copied one by
+ * one while something is measured. Not posix_spawn(): it cannot ask for a signal at our end.
  */
-static _Noreturn void run_in_child(const char *const argv[], char **env, pid_t parent,
-				   const int fd[3], const sigset_t *mask, volatile int *error)
+static __attribute__((noinline)) pid_t spawn(const char *const argv[], char **env, const int fd[3],
+					     const sigset_t *mask, volatile int *error)
 {
+	pid_t parent = getpid(), pid = vfork();
+
+	if (pid != 0)
+		return pid < 0 ? -errno : pid;
+	/*
+	 * Until exec, in the parent's memory: system calls only. The leader of a process group that
+	 * does not outlive its parent. Descriptors that are to be moved are above those that they
+	 * are moved to.
+	 */
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -321,20 +328,6 @@ static _Noreturn void run_in_child(const char *const argv[], char **env, pid_t p
 	}
 	*error = errno;
 	_exit(127);
-}
-
-/*
- * Not fork(): that would leave all pages of this process write-protected, to be copied one by
- * one while something is measured. Not posix_spawn(): it cannot ask for a signal at our end.
- */
-static __attribute__((noinline)) pid_t spawn(const char *const argv[], char **env, const int fd[3],
-					     const sigset_t *mask, volatile int *error)
-{
-	pid_t parent = getpid(), pid = vfork();
-
-	if (pid == 0)
-		run_in_child(argv, env, parent, fd, mask, error);
-	return pid < 0 ? -errno : pid;
 }
 
 /* In the environment that we have, with messages in the language of all others. */

@@ -71,6 +71,7 @@ uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 
 static void write_codes(struct code *code, const struct cell *cell)
 {
+	struct code_site *first = &code->site[0];
 	static const uint8_t calls[3][CODE_LENGTH] = {
 		{ 0xe8, 0x10, 0x11, 0x21, 0x31 },
 		{ 0xe8, 0x50, 0x42, 0x52, 0x42 },
@@ -82,48 +83,48 @@ static void write_codes(struct code *code, const struct cell *cell)
 	case PAIR_CALL_CALL:
 		code->codes = 3;
 		for (unsigned k = 0; k < 3; k++)
-			memcpy(code->bytes[k], calls[k], CODE_LENGTH);
+			memcpy(first->bytes[k], calls[k], CODE_LENGTH);
 		break;
 	case PAIR_WORD:
 		code->codes = 3;
 		for (unsigned k = 0; k < 3; k++) {
-			memset(code->bytes[k], (int)k, CODE_LENGTH);
-			code->bytes[k][0] = 0xb8;
+			memset(first->bytes[k], (int)k, CODE_LENGTH);
+			first->bytes[k][0] = 0xb8;
 		}
 		break;
 	default:
 		/* The call or jump of a NOP pair; see the table in code.h. */
 		code->codes = 2;
-		memcpy(code->bytes[0], calls[0], CODE_LENGTH);
+		memcpy(first->bytes[0], calls[0], CODE_LENGTH);
 		if (cell->pair == PAIR_JMP_NOP)
-			code->bytes[0][0] = 0xe9;
-		memset(code->bytes[0] + cell->split, OPCODE_CLD, CODE_LENGTH - cell->split);
-		code->bytes[0][cell->split] =
+			first->bytes[0][0] = 0xe9;
+		memset(first->bytes[0] + cell->split, OPCODE_CLD, CODE_LENGTH - cell->split);
+		first->bytes[0][cell->split] =
 			cell->oracle == ORACLE_CRASH ? OPCODE_INVALID : OPCODE_STC;
-		memcpy(code->bytes[1], nop, CODE_LENGTH);
+		memcpy(first->bytes[1], nop, CODE_LENGTH);
 	}
 	code->pair = cell->pair;
 	if (cell->crossing != CROSSING_INSIDE)
 		return;
-	code->besides = CODE_BESIDE;
-	for (unsigned i = 0; i < CODE_BESIDE; i++) {
-		struct code_beside *beside = &code->beside[i];
+	code->sites = CELL_INSIDE;
+	for (unsigned i = 1; i < CELL_INSIDE; i++) {
+		struct code_site *beside = &code->site[i];
 
+		*beside = *first;
 		/* 16 and 32 bytes into the line; the first is at 8. */
-		beside->site = code->site - 8 + (16u << i);
-		memcpy(beside->bytes, code->bytes, sizeof(beside->bytes));
+		beside->at += (8u << i) - 8;
 		/* No mix of one site lands near one of another. */
 		for (unsigned k = 0; k < 3; k++)
-			beside->bytes[k][2] = (uint8_t)(beside->bytes[k][2] + 4 * (i + 1));
+			beside->bytes[k][2] = (uint8_t)(beside->bytes[k][2] + 4 * i);
 	}
 }
 
 /* The front of code k with the back of code j, as an executor could fetch it. */
-static void mix_codes(const struct code *code, unsigned site, unsigned k, unsigned j,
-		      unsigned split, uint8_t *bytes)
+static void mix_codes(const struct code_site *site, unsigned k, unsigned j, unsigned split,
+		      uint8_t *bytes)
 {
-	memcpy(bytes, code_bytes(code, site, k), split);
-	memcpy(bytes + split, code_bytes(code, site, j) + split, CODE_LENGTH - split);
+	memcpy(bytes, site->bytes[k], split);
+	memcpy(bytes + split, site->bytes[j] + split, CODE_LENGTH - split);
 }
 
 static uint8_t *destination(const uint8_t *site, const uint8_t *bytes)
@@ -157,14 +158,19 @@ static int map_landing(const uint8_t *at)
 	return 0;
 }
 
+static void put_jump(struct emit *e, const uint8_t *target)
+{
+	PUT(e, 0xe9);
+	put_rel32(e, target, 0);
+}
+
 static void put_return(const struct code *code, struct emit *e)
 {
 	if (code->pair != PAIR_JMP_NOP) {
 		PUT(e, 0xc3); /* ret */
 		return;
 	}
-	PUT(e, 0xe9); /* jmp behind the site */
-	put_rel32(e, code->site + CODE_LENGTH, 0);
+	put_jump(e, code->site[0].at + CODE_LENGTH); /* behind the site */
 }
 
 /* An instruction on something of the counters: [r9 + ...] */
@@ -194,7 +200,7 @@ static void put_return(const struct code *code, struct emit *e)
 static int write_target(const struct code *code, unsigned site, const uint8_t *bytes, unsigned slot)
 {
 	const size_t last = slots_of(site) + offsetof(struct code_slots, last);
-	struct emit e = { .at = destination(code_site(code, site), bytes) };
+	struct emit e = { .at = destination(code->site[site].at, bytes) };
 	bool of_nop = code->codes == 2;
 	uint8_t *other;
 	int ret = map_landing(e.at);
@@ -265,16 +271,10 @@ static void put_mix(struct emit *e, unsigned site)
 	PUT_AT(e, marks, 0x49, 0xff, 0x81);	    /* inc qword [r9 + marks]: leaves it so */
 }
 
-static void put_jump(struct emit *e, const uint8_t *target)
-{
-	PUT(e, 0xe9);
-	put_rel32(e, target, 0);
-}
-
 static int write_pad(const struct code *code, unsigned site, const uint8_t *bytes, unsigned slot,
 		     const uint8_t *mix)
 {
-	struct emit e = { .at = destination(code_site(code, site), bytes) };
+	struct emit e = { .at = destination(code->site[site].at, bytes) };
 	int ret = map_landing(e.at);
 
 	if (ret < 0)
@@ -301,16 +301,16 @@ static int write_landings(const struct code *code, unsigned site, const struct c
 		/* The crash oracle has landings for whole codes only. */
 		if (!whole && (cell->oracle == ORACLE_CRASH || cell->split == 1))
 			continue;
-		mix_codes(code, site, i / 3, i % 3, cell->split, bytes);
+		mix_codes(&code->site[site], i / 3, i % 3, cell->split, bytes);
 		ret = whole ? write_target(code, site, bytes, i)
 			    : write_pad(code, site, bytes, i, mix);
 	}
 	if (code->codes == 3)
 		return ret;
-	ret = write_target(code, site, code->bytes[0], SLOT_CALL);
+	ret = write_target(code, site, code->site[site].bytes[0], SLOT_CALL);
 	if (ret < 0 || cell->oracle == ORACLE_CRASH)
 		return ret;
-	mix_codes(code, site, 0, 1, cell->split, bytes);
+	mix_codes(&code->site[site], 0, 1, cell->split, bytes);
 	return write_pad(code, site, bytes, SLOT_PAD, mix);
 }
 
@@ -392,18 +392,16 @@ static void put_additions(struct emit *e, struct code *code, const struct cell *
  *		jne other
  * back:
  */
-static void write_loop(struct code *code, const struct cell *cell,
-		       const uint8_t *pads[1 + CODE_BESIDE])
+static void write_loop(struct code *code, const struct cell *cell, const uint8_t *pads[CELL_INSIDE])
 {
-	struct emit e = { .at = code->site - 7 };
+	struct emit e = { .at = code->site[0].at - 7 };
 	struct branch mix = { 0 }, other = { 0 };
 
 	code->loop = (code_loop_fn *)(uintptr_t)e.at;
 	PUT(&e, 0x49, 0x89, 0xf1, 0x49, 0x89, 0xd2, 0xf8);
-	put(&e, code->bytes[0], CODE_LENGTH);
-	for (unsigned i = 1; i <= code->besides; i++) {
-		put_copies(&e, 0x90, (size_t)(code_site(code, i) - e.at));
-		put(&e, code_bytes(code, i, 0), CODE_LENGTH);
+	for (unsigned i = 0; i < code->sites; i++) {
+		put_copies(&e, 0x90, (size_t)(code->site[i].at - e.at));
+		put(&e, code->site[i].bytes[0], CODE_LENGTH);
 	}
 	if (code->pair == PAIR_WORD) {
 		PUT(&e, 0x0f, 0xb6, 0xc8, 0xc1, 0xe8, 0x18, 0x39, 0xc1);
@@ -417,7 +415,7 @@ static void write_loop(struct code *code, const struct cell *cell,
 	}
 	put_additions(&e, code, cell);
 	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85);
-	put_rel32(&e, code->site, 0);
+	put_rel32(&e, code->site[0].at, 0);
 	PUT(&e, 0x48, 0x89, 0xc8, 0xc3);
 	if (code->pair == PAIR_WORD) {
 		land_branch(&mix, &e); /* lea r8d, [rcx + rcx * 2]; add r8d, eax */
@@ -434,7 +432,7 @@ static void write_loop(struct code *code, const struct cell *cell,
 		put_mix(&e, 0);
 		put_jump(&e, mix.back);
 	}
-	for (unsigned i = 0; i <= code->besides; i++) {
+	for (unsigned i = 0; i < code->sites; i++) {
 		pads[i] = e.at;
 		put_mix(&e, i);
 		put_return(code, &e);
@@ -444,12 +442,11 @@ static void write_loop(struct code *code, const struct cell *cell,
 int code_build(struct code *code, const struct cell *cell)
 {
 	bool two = cell->crossing == CROSSING_PAGE;
-	const uint8_t *pads[1 + CODE_BESIDE];
+	const uint8_t *pads[CELL_INSIDE];
 	int error = -EEXIST;
 	uint8_t *arena = NULL;
 
-	/* The second page is where sites cross. Nothing of others is within 2 GiB on either side.
-	 */
+	/* Sites cross at the second page. Nothing of others is within 2 GiB on either side. */
 	for (unsigned i = 0; i < ARENA_TRIES && error == -EEXIST; i++) {
 		uint64_t second = ARENA_FIRST + i * ARENA_STRIDE + place_boundary(cell->place);
 
@@ -466,54 +463,42 @@ int code_build(struct code *code, const struct cell *cell)
 		error = -errno;
 	if (error < 0)
 		return error;
-	*code = (struct code){ .site = code_place_site(arena, cell) };
+	*code = (struct code){ .site[0].at = code_place_site(arena, cell), .sites = 1 };
 	write_codes(code, cell);
 	write_loop(code, cell, pads);
-	for (unsigned i = 0; i <= code->besides && error == 0; i++)
+	for (unsigned i = 0; i < code->sites && error == 0; i++)
 		error = write_landings(code, i, cell, pads[i]);
 	return error;
-}
-
-/* Even toggles are call to NOP, so a call front is old in them; odd ones are the way back. */
-static void collect_nop(const struct code_slots *s, uint64_t executions, struct cell_result *result)
-{
-	uint64_t pad[2] = { s->at[SLOT_PAD], s->at[SLOT_PAD + 1] };
-	uint64_t carry[2] = { s->at[SLOT_CARRY], s->at[SLOT_CARRY + 1] };
-	uint64_t tears = pad[0] + pad[1] + carry[0] + carry[1];
-
-	result->tears[TEAR_OLD_FRONT] += pad[0] + carry[1];
-	result->tears[TEAR_NEW_FRONT] += pad[1] + carry[0];
-	result->old_new[0] += s->at[SLOT_CALL];
-	result->old_new[1] += executions - s->at[SLOT_CALL] - tears;
-}
-
-static void collect_rotation(const struct code_slots *s, uint64_t executions,
-			     struct cell_result *result)
-{
-	uint64_t sorted = 0;
-
-	for (unsigned k = 0; k < 3; k++) {
-		unsigned next = (k + 1) % 3;
-
-		result->tears[TEAR_OLD_FRONT] += s->at[k * 3 + next];
-		result->tears[TEAR_NEW_FRONT] += s->at[next * 3 + k];
-		result->old_new[k != 0] += s->at[k * 3 + k];
-	}
-	for (unsigned i = 0; i < SLOT_SORTED; i++)
-		sorted += s->at[i];
-	/* An execution that is in no slot ran something that was not foreseen. */
-	result->tears[TEAR_OTHER] += executions - sorted;
 }
 
 void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
 		  struct cell_result *result)
 {
-	for (unsigned i = 0; i <= code->besides; i++) {
+	for (const struct code_slots *s = slots; s < slots + code->sites; s++) {
+		const uint64_t *pad = &s->at[SLOT_PAD], *carry = &s->at[SLOT_CARRY];
+		uint64_t others = executions;
+
 		result->executions += executions;
-		if (code->codes == 2)
-			collect_nop(slots + i, executions, result);
-		else
-			collect_rotation(slots + i, executions, result);
+		if (code->codes == 2) {
+			/* A call front is old in even toggles, call to NOP; odd ones are back. */
+			result->tears[TEAR_OLD_FRONT] += pad[0] + carry[1];
+			result->tears[TEAR_NEW_FRONT] += pad[1] + carry[0];
+			others -= pad[0] + pad[1] + carry[0] + carry[1] + s->at[SLOT_CALL];
+			result->old_new[0] += s->at[SLOT_CALL];
+			result->old_new[1] += others;
+			continue;
+		}
+		for (unsigned k = 0; k < 3; k++) {
+			unsigned next = (k + 1) % 3;
+
+			result->tears[TEAR_OLD_FRONT] += s->at[k * 3 + next];
+			result->tears[TEAR_NEW_FRONT] += s->at[next * 3 + k];
+			result->old_new[k != 0] += s->at[k * 3 + k];
+		}
+		for (unsigned i = 0; i < SLOT_SORTED; i++)
+			others -= s->at[i];
+		/* An execution that is in no slot ran something that was not foreseen. */
+		result->tears[TEAR_OTHER] += others;
 	}
 }
 
@@ -549,14 +534,8 @@ uint64_t code_tears(const struct code *code, const struct code_slots *slots)
 {
 	struct cell_result so_far = { 0 };
 
-	for (unsigned i = 0; i <= code->besides; i++) {
-		if (code->codes == 2) {
-			collect_nop(slots + i, 0, &so_far);
-			continue;
-		}
-		collect_rotation(slots + i, 0, &so_far);
-		so_far.tears[TEAR_OTHER] = 0;
-	}
+	code_collect(code, slots, 0, &so_far);
+	so_far.tears[TEAR_OTHER] = 0; /* made of the executions, which are not known */
 	return cell_result_tears(&so_far);
 }
 
@@ -581,7 +560,7 @@ bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark
  */
 enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *mark)
 {
-	unsigned slot = code_mark_slot(mark), front = slot / 3, back = slot % 3;
+	unsigned slot = mark->where & 0xff, front = slot / 3, back = slot % 3;
 	unsigned from = (unsigned)(code_mark_toggle(mark) % 3);
 
 	if (code->codes == 2)

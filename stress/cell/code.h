@@ -59,18 +59,12 @@
 #define CODE_ARENA_PAGES 8
 #define CODE_MARKS	 256 /* the generated code takes a byte for its index */
 #define CODE_EXTRA	 3
-#define CODE_BESIDE	 (CELL_INSIDE - 1)
 
 /* A mix that was run. */
 struct code_mark {
 	uint64_t tsc;
 	uint64_t where; /* toggle << 8 | the counter that it went to */
 };
-
-static inline unsigned code_mark_slot(const struct code_mark *mark)
-{
-	return mark->where & 0xff;
-}
 
 /* code_mark_toggle - number of the toggle that was under way, or over, when it was counted. */
 static inline uint64_t code_mark_toggle(const struct code_mark *mark)
@@ -93,10 +87,9 @@ struct code_slots {
 	struct code_mark mark[CODE_MARKS];
 };
 
-/* A site of crossing inside that is not the first. */
-struct code_beside {
-	uint8_t *site;
-	uint8_t bytes[3][8];
+struct code_site {
+	uint8_t *at;
+	uint8_t bytes[3][8]; /* the codes to rotate through; bytes[0] stands there first */
 };
 
 /*
@@ -108,13 +101,11 @@ typedef uint64_t code_loop_fn(uint64_t iterations, struct code_slots *slots, con
 			      uint64_t last);
 
 struct code {
-	uint8_t *site;
-	uint8_t bytes[3][8]; /* the codes to rotate through; bytes[0] stands there first */
-	unsigned codes;	     /* 2 or 3 */
+	struct code_site site[CELL_INSIDE];
+	unsigned sites; /* 1, or CELL_INSIDE of crossing inside */
+	unsigned codes; /* 2 or 3 */
 	enum code_pair pair;
 	code_loop_fn *loop;
-	unsigned besides; /* 0, or CODE_BESIDE */
-	struct code_beside beside[CODE_BESIDE];
 	uint8_t *extra[CODE_EXTRA]; /* the straddlers of provoker sites, or NULL */
 };
 
@@ -131,17 +122,6 @@ int code_build(struct code *code, const struct cell *cell);
  * eight; a page's is at the second page.
  */
 uint8_t *code_place_site(uint8_t *arena, const struct cell *cell);
-
-/* code_site, code_bytes - of the first site, or those beside it. */
-static inline uint8_t *code_site(const struct code *code, unsigned site)
-{
-	return site ? code->beside[site - 1].site : code->site;
-}
-
-static inline const uint8_t *code_bytes(const struct code *code, unsigned site, unsigned k)
-{
-	return site ? code->beside[site - 1].bytes[k] : code->bytes[k];
-}
 
 /* code_collect - add what an executor counted in so many executions. */
 void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,

@@ -13,8 +13,7 @@
 #include "stress/cell/code.h"
 #include "stress/placement/placement.h"
 
-/* --- A thread that stores the back part in the patcher's place
- * ------------------------------------ */
+/* --- A thread that stores the back part in the patcher's place ------------------------------- */
 
 static struct {
 	hwloc_topology_t topology;
@@ -67,8 +66,7 @@ static void beside_store(struct word *word)
 		_mm_pause();
 }
 
-/* --- Toggles
- * -------------------------------------------------------------------------------------- */
+/* --- Toggles --------------------------------------------------------------------------------- */
 
 /* So that a tear of a broken protocol can be told with when it was. */
 static void note_visible(const struct sync *sync, unsigned store)
@@ -99,18 +97,16 @@ static int toggle_wrongly(const struct change *change, const struct sync *sync, 
 	if (front_first)
 		word_put_int3(word);
 	note_visible(sync, 0);
-	ticks_wait(sync->waits.first);
-	if (front_first)
-		word_put_front(word);
-	else
-		word_put_back(word);
-	note_visible(sync, front_first ? 2 : 1);
-	ticks_wait(sync->waits.second);
-	if (front_first)
-		word_put_back(word);
-	else
-		word_put_front(word);
-	note_visible(sync, front_first ? 1 : 2);
+	for (unsigned i = 0; i < 2; i++) {
+		bool front = front_first == (i == 0);
+
+		ticks_wait(i ? sync->waits.second : sync->waits.first);
+		if (front)
+			word_put_front(word);
+		else
+			word_put_back(word);
+		note_visible(sync, front ? 2 : 1);
+	}
 	word_release(word);
 	return 0;
 }
@@ -119,17 +115,6 @@ static int toggle_wrongly(const struct change *change, const struct sync *sync, 
 static void store_same(uint8_t *at)
 {
 	__asm__ volatile("lock orb $0, %0" : "+m"(*at) : : "memory");
-}
-
-/* The store of the back part then queues behind what an executor still waits for. */
-static void touch_back(struct word *word)
-{
-	uint64_t start = ticks_now(), latency;
-
-	store_same(word->back_at);
-	latency = ticks_now() - start;
-	if (latency > word->latency)
-		word->latency = latency;
 }
 
 /*
@@ -141,7 +126,7 @@ static int toggle_variant(const struct change *change, const struct sync *sync,
 			  enum protocol protocol)
 {
 	struct moment visible, asked;
-	uint64_t from = 0, wait;
+	uint64_t from = 0, wait, start, latency;
 	struct word *word;
 	int ret = word_begin(&word, change, sync);
 
@@ -159,16 +144,20 @@ static int toggle_variant(const struct change *change, const struct sync *sync,
 		ticks_wait_since(visible, wait / 2);
 		store_same(word->front_at);
 		break;
-	case PROTOCOL_HALVES: /* the wait in two halves, with a touch between */
-		ticks_wait_since(visible, wait / 2);
-		touch_back(word);
+	default: /* touch, and halves: the wait in two halves, with a touch between */
+		if (protocol == PROTOCOL_HALVES)
+			ticks_wait_since(visible, wait / 2);
+		/* The store of the back part then queues behind what an executor waits for. */
+		start = ticks_now();
+		store_same(word->back_at);
+		latency = ticks_now() - start;
+		if (latency > word->latency)
+			word->latency = latency;
 		from = ticks_now() - visible.ticks;
-		wait = word_stretch(word, sync->waits.first) / 2;
-		break;
-	default: /* touch: its latency stretches the wait that follows */
-		touch_back(word);
-		from = ticks_now() - visible.ticks;
+		/* The touch's latency stretches the wait that follows. */
 		wait = word_stretch(word, sync->waits.first);
+		if (protocol == PROTOCOL_HALVES)
+			wait /= 2;
 	}
 	ticks_wait_since(visible, from + wait);
 	asked = moment_now();
@@ -201,8 +190,7 @@ int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const st
 		note_visible(sync, 2);
 		return ret;
 	case PROTOCOL_NAIVE:
-		/* Broken: one plain store of 8 bytes, boundary or not. The neighbours never change
-		 * here. */
+		/* Broken: a plain store of 8 bytes, boundary or not. No neighbour changes. */
 		memcpy(&word, site, sizeof(word));
 		memcpy(&word, bytes, CODE_LENGTH);
 		tell_prepared(sync);

@@ -6,16 +6,6 @@
 #define SUB_BITS 4
 #define SUBS	 (1u << SUB_BITS)
 
-static const char *const kind_names[GAP_KINDS] = {
-	[GAP_OLD_FRONT] = "old-front",
-	[GAP_NEW_FRONT] = "new-front",
-};
-
-static const char *const reason_names[GAP_REASONS] = {
-	[GAP_WRAP] = "wrap",   [GAP_LATE] = "late", [GAP_PREEMPTED] = "preempted",
-	[GAP_STALE] = "stale", [GAP_LOST] = "lost",
-};
-
 /* When the executor may have read, in the patcher's TSC. */
 struct window {
 	uint64_t from;
@@ -31,12 +21,17 @@ enum match {
 
 const char *gap_kind_name(enum gap_kind kind)
 {
-	return kind_names[kind];
+	return kind == GAP_OLD_FRONT ? "old-front" : "new-front";
 }
 
 const char *gap_reason_name(enum gap_reason reason)
 {
-	return reason_names[reason];
+	static const char *const names[GAP_REASONS] = {
+		[GAP_WRAP] = "wrap",   [GAP_LATE] = "late", [GAP_PREEMPTED] = "preempted",
+		[GAP_STALE] = "stale", [GAP_LOST] = "lost",
+	};
+
+	return names[reason];
 }
 
 static struct gap_store *store_of(const struct gap_history *h, uint64_t number)

@@ -7,39 +7,37 @@
 
 #include "stress/placement/placement.h"
 
-static const char *const names[PLACEMENT_COUNT] = {
-	[PLACEMENT_SAME_CORE] = "same-core",
-	[PLACEMENT_SAME_L2] = "same-l2",
-	[PLACEMENT_SAME_L3] = "same-l3",
-	[PLACEMENT_SAME_SOCKET] = "same-socket",
-	[PLACEMENT_CROSS_SOCKET] = "cross-socket",
-	[PLACEMENT_KIND_UP] = "kind-up",
-	[PLACEMENT_KIND_DOWN] = "kind-down",
-	[PLACEMENT_SPREAD] = "spread",
-	[PLACEMENT_OVERSUBSCRIBED] = "oversubscribed",
-};
-
-static const char *const missing[PLACEMENT_COUNT] = {
-	[PLACEMENT_SAME_CORE] = "no two usable CPUs are threads of one core",
-	[PLACEMENT_SAME_L2] = "no two usable cores are known to share an L2",
-	[PLACEMENT_SAME_L3] = "no two usable cores with an L2 each are known to share an L3",
-	[PLACEMENT_SAME_SOCKET] = "no usable package has CPUs that share no cache",
-	[PLACEMENT_CROSS_SOCKET] = "no two packages are known among the usable CPUs",
-	[PLACEMENT_KIND_UP] = "no two ranked kinds of core are known among the usable CPUs",
-	[PLACEMENT_KIND_DOWN] = "no two ranked kinds of core are known among the usable CPUs",
-	[PLACEMENT_SPREAD] = "only one CPU is usable",
-	[PLACEMENT_OVERSUBSCRIBED] = "more CPUs are usable than executors can be seated",
+/* The name of each, and what is missing where it has no seats. */
+static const struct {
+	const char *name;
+	const char *missing;
+} placements[PLACEMENT_COUNT] = {
+	[PLACEMENT_SAME_CORE] = { "same-core", "no two usable CPUs are threads of one core" },
+	[PLACEMENT_SAME_L2] = { "same-l2", "no two usable cores are known to share an L2" },
+	[PLACEMENT_SAME_L3] = { "same-l3",
+				"no two usable cores with an L2 each are known to share an L3" },
+	[PLACEMENT_SAME_SOCKET] = { "same-socket",
+				    "no usable package has CPUs that share no cache" },
+	[PLACEMENT_CROSS_SOCKET] = { "cross-socket",
+				     "no two packages are known among the usable CPUs" },
+	[PLACEMENT_KIND_UP] = { "kind-up",
+				"no two ranked kinds of core are known among the usable CPUs" },
+	[PLACEMENT_KIND_DOWN] = { "kind-down",
+				  "no two ranked kinds of core are known among the usable CPUs" },
+	[PLACEMENT_SPREAD] = { "spread", "only one CPU is usable" },
+	[PLACEMENT_OVERSUBSCRIBED] = { "oversubscribed",
+				       "more CPUs are usable than executors can be seated" },
 };
 
 const char *placement_name(enum placement p)
 {
-	return (unsigned)p < PLACEMENT_COUNT ? names[p] : "unknown";
+	return (unsigned)p < PLACEMENT_COUNT ? placements[p].name : "unknown";
 }
 
 int placement_parse(const char *name)
 {
 	for (int p = 0; name && p < PLACEMENT_COUNT; p++)
-		if (strcmp(name, names[p]) == 0)
+		if (strcmp(name, placements[p].name) == 0)
 			return p;
 	return -EINVAL;
 }
@@ -178,15 +176,11 @@ static unsigned find_patcher(hwloc_topology_t topology, hwloc_bitmap_t set, enum
 	return most;
 }
 
-static unsigned count_cpus(hwloc_topology_t topology)
-{
-	return (unsigned)hwloc_bitmap_weight(hwloc_topology_get_topology_cpuset(topology));
-}
-
 unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason, size_t size)
 {
+	hwloc_const_cpuset_t cpus = hwloc_topology_get_topology_cpuset(topology);
 	/* Large enough for every CPU, so that nothing that is put into it allocates. */
-	hwloc_bitmap_t set = hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(topology));
+	hwloc_bitmap_t set = hwloc_bitmap_dup(cpus);
 	unsigned most = 0, patcher;
 
 	snprintf(reason, size, "%s", "");
@@ -196,10 +190,10 @@ unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason
 		snprintf(reason, size, "out of memory");
 	else if (p != PLACEMENT_OVERSUBSCRIBED)
 		most = find_patcher(topology, set, p, PLACEMENT_EXECUTORS_MAX, &patcher);
-	else if (count_cpus(topology) <= PLACEMENT_EXECUTORS_MAX)
+	else if (hwloc_bitmap_weight(cpus) <= PLACEMENT_EXECUTORS_MAX)
 		most = PLACEMENT_EXECUTORS_MAX;
 	if (most == 0 && !reason[0])
-		snprintf(reason, size, "%s", missing[p]);
+		snprintf(reason, size, "%s", placements[p].missing);
 	hwloc_bitmap_free(set);
 	return most < PLACEMENT_EXECUTORS_MAX ? most : PLACEMENT_EXECUTORS_MAX;
 }
@@ -225,7 +219,7 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 	}
 	*seating = (struct seating){ .placement = p, .executors = n };
 	if (p == PLACEMENT_OVERSUBSCRIBED) {
-		most = count_cpus(topology);
+		most = (unsigned)hwloc_bitmap_weight(cpus);
 		if (n < most) {
 			snprintf(reason, size,
 				 "oversubscribed needs more threads than CPUs: %u executors", most);
@@ -256,9 +250,9 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 		if (hwloc_bitmap_isset(set, pu->os_index) && seen++ == taken * all / n)
 			seating->executor[taken++] = pu->os_index;
 	if (most && most < n)
-		snprintf(reason, size, "%s seats %u executors at most", names[p], most);
+		snprintf(reason, size, "%s seats %u executors at most", placements[p].name, most);
 	else if (!most)
-		snprintf(reason, size, "%s", missing[p]);
+		snprintf(reason, size, "%s", placements[p].missing);
 	hwloc_bitmap_free(set);
 	return most >= n ? 0 : -ENOENT;
 }

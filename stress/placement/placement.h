@@ -19,10 +19,9 @@ enum placement {
 	PLACEMENT_SAME_L3,	/* another L2 behind the same L3 */
 	PLACEMENT_SAME_SOCKET,	/* another L3 in the same package */
 	PLACEMENT_CROSS_SOCKET, /* another package */
-	PLACEMENT_KIND_UP,   /* hybrid: patcher on the weakest core kind, executors on the strongest
-			      */
-	PLACEMENT_KIND_DOWN, /* hybrid: patcher on the strongest, executors on the weakest */
-	PLACEMENT_SPREAD,    /* one executor on every other CPU, at any distance */
+	PLACEMENT_KIND_UP, /* hybrid: patcher on the weakest kind of core, executors on the best */
+	PLACEMENT_KIND_DOWN,	  /* hybrid: patcher on the strongest, executors on the weakest */
+	PLACEMENT_SPREAD,	  /* one executor on every other CPU, at any distance */
 	PLACEMENT_OVERSUBSCRIBED, /* more threads than CPUs, all CPUs shared */
 	PLACEMENT_COUNT
 };
@@ -37,10 +36,8 @@ struct seating {
 	unsigned executor[PLACEMENT_EXECUTORS_MAX]; /* CPU of each */
 };
 
-/* placement_name - "same-core", "cross-socket", ... */
+/* placement_name - "same-core", "cross-socket", ...; placement_parse - back, or -EINVAL. */
 const char *placement_name(enum placement p);
-
-/* placement_parse - the placement of that name, or -EINVAL. */
 int placement_parse(const char *name);
 
 /*

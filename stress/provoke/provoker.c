@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stress/base/clock.h"
 #include "stress/placement/place.h"
 
 #define PAGE		4096u
@@ -34,6 +35,7 @@
 
 /* A thread that works until it is told to quit. */
 struct worker {
+	enum provoker of;
 	uint64_t (*work)(struct worker *w); /* a little of it; how much that was */
 	size_t size;			    /* of the memory that it wants */
 	uint8_t *memory;
@@ -158,14 +160,6 @@ static uint64_t work_sibling(struct worker *w)
 
 /* --- Processes ------------------------------------------------------------------------------ */
 
-static uint64_t nanoseconds_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Time-slices this CPU until it is killed, or the calling thread ends. */
 static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 {
@@ -187,9 +181,9 @@ static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 	 */
 	prctl(PR_SET_TIMERSLACK, 1);
 	for (;;) {
-		uint64_t end = nanoseconds_now() + LOAD_BURST;
+		double end = seconds_now() + LOAD_BURST * 1e-9;
 
-		while (nanoseconds_now() < end)
+		while (seconds_now() < end)
 			;
 		nanosleep(&rest, NULL);
 	}
@@ -204,14 +198,6 @@ struct evict {
 	const uint8_t *line[2][EVICT_LINES]; /* for the front, for the back */
 	unsigned lines[2];
 };
-
-/* Does the kernel tell this process physical pages? */
-static bool evict_possible(void)
-{
-	int here = 0;
-
-	return place_frame(&here) != 0;
-}
 
 /*
  * A line goes into the set that bits 6 to 16 of its physical address name, or fewer: no second
@@ -239,23 +225,7 @@ static int evict_start(struct evict *e, const uint8_t *front, const uint8_t *bac
 	return e->lines[0] == EVICT_LINES && e->lines[1] == EVICT_LINES ? 0 : -ENOMEM;
 }
 
-static void evict_stop(struct evict *e)
-{
-	if (e->memory)
-		munmap(e->memory, EVICT_PAGES * PAGE);
-	e->memory = NULL;
-}
-
-static uint64_t evict_lines(const struct evict *e)
-{
-	for (unsigned i = 0; i < EVICT_LINES; i++) {
-		(void)*(const volatile uint8_t *)e->line[0][i];
-		(void)*(const volatile uint8_t *)e->line[1][i];
-	}
-	return 2 * EVICT_LINES;
-}
-
-/* --- Wide vectors --------------------------------------------------------------------------- */
+/* --- Wide vectors: some thousand multiply-adds ----------------------------------------------- */
 
 #define BURST(bits, isa, type)                                                                     \
 	__attribute__((target(isa))) static void burst_##bits(void)                                \
@@ -275,15 +245,6 @@ static uint64_t evict_lines(const struct evict *e)
 BURST(512, "avx512f", __m512d)
 BURST(256, "avx2,fma", __m256d)
 
-/* Some thousand multiply-adds. */
-static void wide_burst(void)
-{
-	if (__builtin_cpu_supports("avx512f"))
-		burst_512();
-	else
-		burst_256();
-}
-
 /* --- All of a cell --------------------------------------------------------------------------- */
 
 /* Those that are threads. */
@@ -293,9 +254,6 @@ enum {
 	SIBLING,
 	WORKERS
 };
-
-static const enum provoker worker_of[WORKERS] = { PROVOKER_SHOOTDOWN, PROVOKER_BANDWIDTH,
-						  PROVOKER_SIBLING };
 
 struct provokers {
 	unsigned set;
@@ -324,21 +282,10 @@ static bool is_executors(const struct seating *seating, unsigned cpu, unsigned c
 	return false;
 }
 
-static bool is_seat(const struct seating *seating, unsigned cpu)
-{
-	return cpu == seating->patcher || is_executors(seating, cpu, seating->executors);
-}
-
-/* A CPU of the same core as the first executor's that is in no seat, or below 0. */
-static int sibling_cpu(hwloc_topology_t topology, const struct seating *seating)
-{
-	return placement_beside(topology, seating, PLACEMENT_SAME_CORE);
-}
-
 int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
 		      char *reason, size_t size)
 {
-	if (p == PROVOKER_SIBLING && sibling_cpu(topology, seating) < 0) {
+	if (p == PROVOKER_SIBLING && placement_beside(topology, seating, PLACEMENT_SAME_CORE) < 0) {
 		snprintf(reason, size, "CPU %u has no SMT sibling that is free",
 			 seating->executor[0]);
 		return -ENOTSUP;
@@ -348,7 +295,7 @@ int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct s
 		snprintf(reason, size, "the CPU has no AVX2 with FMA");
 		return -ENOTSUP;
 	}
-	if (p == PROVOKER_EVICT && !evict_possible()) {
+	if (p == PROVOKER_EVICT && place_frame(&p) == 0) {
 		snprintf(reason, size, "the kernel tells only root where pages are");
 		return -ENOTSUP;
 	}
@@ -372,7 +319,7 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 	hwloc_obj_t pu = NULL;
 	struct provokers *p;
 	char reason[128];
-	int ret = provokers_possible(cell, topology, seating, reason, sizeof(reason));
+	int sibling, ret = provokers_possible(cell, topology, seating, reason, sizeof(reason));
 
 	*provokers = NULL;
 	if (ret < 0)
@@ -385,13 +332,17 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 		.front = site,
 		.back = site + cell->split,
 		.cpu = seating->patcher,
-		.worker = { { .work = work_shootdown, .size = SHOOTDOWN_SIZE },
-			    { .work = work_bandwidth, .size = bandwidth_size(topology) },
-			    { .work = work_sibling } },
+		.worker = { { .of = PROVOKER_SHOOTDOWN,
+			      .work = work_shootdown,
+			      .size = SHOOTDOWN_SIZE },
+			    { .of = PROVOKER_BANDWIDTH,
+			      .work = work_bandwidth,
+			      .size = bandwidth_size(topology) },
+			    { .of = PROVOKER_SIBLING, .work = work_sibling } },
 	};
 	while (p->cpu == seating->patcher &&
 	       (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)))
-		if (!is_seat(seating, pu->os_index))
+		if (!is_executors(seating, pu->os_index, seating->executors))
 			p->cpu = pu->os_index;
 	/* A process for each CPU that has executors. */
 	for (unsigned i = 0; ret == 0 && has_provoker(p, PROVOKER_LOAD) && i < seating->executors;
@@ -406,11 +357,12 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 	}
 	if (ret == 0 && has_provoker(p, PROVOKER_EVICT))
 		ret = evict_start(&p->evict, p->front, p->back);
+	/* Where a cell has that provoker there is one: provokers_possible() has looked. */
+	sibling = placement_beside(topology, seating, PLACEMENT_SAME_CORE);
 	for (unsigned i = 0; i < WORKERS && ret == 0; i++)
-		if (has_provoker(p, worker_of[i]))
+		if (has_provoker(p, p->worker[i].of))
 			ret = worker_start(&p->worker[i], topology,
-					   i == SIBLING ? (unsigned)sibling_cpu(topology, seating)
-							: p->cpu);
+					   i == SIBLING ? (unsigned)sibling : p->cpu);
 	if (ret < 0)
 		provokers_stop(p);
 	else
@@ -429,19 +381,24 @@ void provokers_stop(struct provokers *p)
 		while (waitpid(p->load[i], NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	evict_stop(&p->evict);
+	if (p->evict.memory)
+		munmap(p->evict.memory, EVICT_PAGES * PAGE);
 	free(p);
 }
 
-static void evict_now(struct provokers *p)
+static void evict_lines(struct provokers *p)
 {
-	atomic_fetch_add_explicit(&p->evicted, evict_lines(&p->evict), memory_order_relaxed);
+	for (unsigned i = 0; i < EVICT_LINES; i++) {
+		(void)*(const volatile uint8_t *)p->evict.line[0][i];
+		(void)*(const volatile uint8_t *)p->evict.line[1][i];
+	}
+	atomic_fetch_add_explicit(&p->evicted, 2 * EVICT_LINES, memory_order_relaxed);
 }
 
 void provoke_toggle(struct provokers *p)
 {
 	if (has_provoker(p, PROVOKER_EVICT))
-		evict_now(p);
+		evict_lines(p);
 	for (unsigned i = 0; i < 2; i++)
 		if (has_provoker(p, i ? PROVOKER_COLD_FRONT : PROVOKER_COLD_BACK)) {
 			_mm_clflush(i ? p->front : p->back);
@@ -454,10 +411,13 @@ void provoke_toggle(struct provokers *p)
 void provoke_round(struct provokers *p)
 {
 	if (has_provoker(p, PROVOKER_EVICT))
-		evict_now(p);
+		evict_lines(p);
 	if (!has_provoker(p, PROVOKER_WIDE))
 		return;
-	wide_burst();
+	if (__builtin_cpu_supports("avx512f"))
+		burst_512();
+	else
+		burst_256();
 	atomic_fetch_add_explicit(&p->bursts, 1, memory_order_relaxed);
 }
 

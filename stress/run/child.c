@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "patchcore/machine/wait.h"
 #include "patchcore/trap/trap.h"
@@ -72,7 +71,7 @@ static uint64_t tears_now(struct child *c)
 		struct code_slots *slots = c->shared->executor[i].slots;
 
 		tears += code_tears(code, slots);
-		for (unsigned site = 0; site <= code->besides; site++)
+		for (unsigned site = 0; site < code->sites; site++)
 			c->shared->torn_twice += trace_tears(&c->trace, code, i, site, slots + site,
 							     &c->shared->result);
 	}
@@ -105,10 +104,10 @@ static int patch_until_over(struct child *c)
 		/* Not before: to hold the site brings its lines in. */
 		sync.trace->prepared = on_prepared;
 		sync.trace->arg = c->provokers;
-		ret = toggle(cell->protocol, code->site, code->bytes[next], &sync);
-		for (unsigned site = 1; site <= code->besides && ret == 0; site++)
-			ret = toggle(cell->protocol, code_site(code, site),
-				     code_bytes(code, site, next), &sync);
+		ret = 0;
+		for (unsigned site = 0; site < code->sites && ret == 0; site++)
+			ret = toggle(cell->protocol, code->site[site].at,
+				     code->site[site].bytes[next], &sync);
 		if (ret == 0) {
 			trace_end(&c->trace, i, &shared->result.witness);
 			shared->stirred += code_stir(code, i);
@@ -144,7 +143,7 @@ void child_sum(const struct shared *shared, struct cell_result *result)
 	uint64_t torn = 0;
 
 	result->exposed = result->toggles;
-	for (unsigned site = 0; site <= shared->code.besides; site++) {
+	for (unsigned site = 0; site < shared->code.sites; site++) {
 		uint64_t most = 0, here = 0;
 
 		for (unsigned i = 0; i < result->seating.executors; i++) {
@@ -157,7 +156,7 @@ void child_sum(const struct shared *shared, struct cell_result *result)
 		}
 		if (most < result->exposed)
 			result->exposed = most;
-		if (shared->code.besides)
+		if (shared->code.sites > 1)
 			result->torn_inside[site] = here < result->toggles ? here : result->toggles;
 		torn += here;
 	}
@@ -192,9 +191,9 @@ static int run_cell(struct child *c)
 	/* Last, so that what was witnessed before is not their doing. */
 	if (ret == 0)
 		ret = provokers_start(&c->provokers, c->cell, c->topology, &result->seating,
-				      shared->code.site);
+				      shared->code.site[0].at);
 	for (unsigned i = 0; i < 2; i++)
-		result->frame[i] = place_frame(shared->code.site + (i ? c->cell->split : 0));
+		result->frame[i] = place_frame(shared->code.site[0].at + (i ? c->cell->split : 0));
 	for (unsigned i = 0; ret == 0 && i < c->cell->executors; i++) {
 		executors[i] = (struct executor){
 			.child = c,
@@ -234,26 +233,18 @@ static int run_cell(struct child *c)
 	return ret < 0 ? ret : atomic_load(&c->error);
 }
 
-void child_run(const struct cell *cell, hwloc_topology_t topology, struct shared *shared)
+void child_run(void *shared)
 {
 	static struct child child;
+	struct shared *s = shared;
 
-	child.cell = cell;
-	child.topology = topology;
-	child.shared = shared;
-	isolate_finish(&shared->leash, run_cell(&child), &shared->result.error,
-		       &shared->result.outcome);
-	_exit(0);
+	child.cell = s->cell;
+	child.topology = s->options->topology;
+	child.shared = s;
+	isolate_finish(&s->leash, run_cell(&child), &s->result.error, &s->result.outcome);
 }
 
 /* --- The parent ------------------------------------------------------------------------------ */
-
-static void run_inside(void *arg)
-{
-	struct shared *shared = arg;
-
-	child_run(shared->cell, shared->options->topology, shared);
-}
 
 /* The child did not finish: rescue what its executors had counted. */
 static void rescue_counts(const struct shared *s, const struct ending *ending,
@@ -293,7 +284,7 @@ static void rescue_counts(const struct shared *s, const struct ending *ending,
 
 int cell_run(const struct cell *cell, const struct run_options *options, struct cell_result *result)
 {
-	struct isolated what = { .inside = run_inside, .parts = 1, .options = options };
+	struct isolated what = { .inside = child_run, .parts = 1, .options = options };
 	size_t size = sizeof(struct shared) + cell->executors * sizeof(struct executor_counts);
 	struct shared *s;
 	struct ending ending;

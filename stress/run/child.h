@@ -38,7 +38,7 @@ struct shared {
  */
 void child_sum(const struct shared *shared, struct cell_result *result);
 
-/* child_run - run the cell with the seating in shared->result. Never returns. */
-_Noreturn void child_run(const struct cell *cell, hwloc_topology_t topology, struct shared *shared);
+/* child_run - in the child: run the cell of a struct shared, with the seating in its result. */
+void child_run(void *shared);
 
 #endif

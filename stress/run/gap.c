@@ -261,19 +261,6 @@ static uint64_t executions_now(const struct gap_child *c)
 }
 
 /*
- * Half of the stores follow at once, so that short gaps are seen, and of both
- * kinds: either part may come first. The others keep the mean.
- */
-static uint64_t draw_rest(struct gap_child *c)
-{
-	uint64_t random = random_next(&c->random);
-
-	if (random % 2 || !c->cell->rest)
-		return 0;
-	return random / 2 % (4 * c->cell->rest + 1);
-}
-
-/*
  * The last reading of the clock before the store. Whether the loop ends depends
  * on it, so the locked store cannot be visible any earlier.
  */
@@ -289,7 +276,12 @@ static uint64_t rest_since(uint64_t start, uint64_t ticks)
 
 static int store_next(struct gap_child *c, bool stamped)
 {
-	uint64_t rest = draw_rest(c), number = c->history.next;
+	uint64_t number = c->history.next, random = random_next(&c->random);
+	/*
+	 * Half of the stores follow at once, so that short gaps are seen, and of both
+	 * kinds: either part may come first. The others keep the mean.
+	 */
+	uint64_t rest = random % 2 ? 0 : random / 2 % (4 * c->cell->rest + 1);
 
 	if (stamped) {
 		struct gap_store *store = gap_history_add(&c->history);

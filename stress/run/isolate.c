@@ -87,24 +87,18 @@ static void look_at_child(struct watch *w)
 static void keep_off(struct watch *w)
 {
 	hwloc_topology_t topology = w->what->options->topology;
-	hwloc_bitmap_t home = hwloc_bitmap_alloc(), cpus = NULL, measured = NULL;
+	hwloc_bitmap_t cpus = w->what->seating ? seating_cpus(w->what->seating) : NULL;
+	hwloc_bitmap_t home = hwloc_bitmap_alloc();
+	bool off = home && cpus && hwloc_get_cpubind(topology, home, HWLOC_CPUBIND_THREAD) == 0 &&
+		   hwloc_bitmap_andnot(cpus, home, cpus) == 0 && !hwloc_bitmap_iszero(cpus) &&
+		   hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_THREAD) == 0;
 
-	w->look_ms = LOOK_RARE_MS;
-	if (home && w->what->seating &&
-	    hwloc_get_cpubind(topology, home, HWLOC_CPUBIND_THREAD) == 0)
-		cpus = hwloc_bitmap_dup(home);
-	if (cpus)
-		measured = seating_cpus(w->what->seating);
-	if (measured && hwloc_bitmap_andnot(cpus, cpus, measured) == 0 &&
-	    !hwloc_bitmap_iszero(cpus) &&
-	    hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_THREAD) == 0) {
-		w->look_ms = LOOK_MS;
-		w->home = home;
-		home = NULL;
-	}
-	hwloc_bitmap_free(measured);
 	hwloc_bitmap_free(cpus);
-	hwloc_bitmap_free(home);
+	w->look_ms = off ? LOOK_MS : LOOK_RARE_MS;
+	if (off)
+		w->home = home;
+	else
+		hwloc_bitmap_free(home);
 }
 
 int isolate(const struct isolated *what, struct ending *ending)

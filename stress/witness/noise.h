@@ -27,8 +27,7 @@ struct noise_case {
  */
 bool noise_judge(const struct noise_case *noise, char *reason, size_t size);
 
-/* noise_here - the same on this machine: its CPUs are counted. noise_of_cell - of a cell's result.
- */
+/* noise_here - the same, counting this machine's CPUs. noise_of_cell - of a cell's result. */
 bool noise_here(struct noise_case noise, char *reason, size_t size);
 bool noise_of_cell(const struct cell *cell, const struct cell_result *result, char *reason,
 		   size_t size);

@@ -17,9 +17,8 @@
 
 /* longest_step of a TSC that went backwards. */
 #define WITNESS_BACKWARDS ((uint64_t)INT64_MAX)
-#define WITNESS_STEP_ALLOWED                                                                       \
-	10000 /* ticks: an interrupt takes less, what takes more is told                           \
-	       */
+/* Ticks: an interrupt takes less; what takes more is told. */
+#define WITNESS_STEP_ALLOWED 10000
 
 /* Counters since boot; each may be WITNESS_UNKNOWN. */
 struct witness_mark {
@@ -88,8 +87,7 @@ uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus);
  * of streams, so that text recorded elsewhere can be read as well. What a stream
  * does not tell is WITNESS_UNKNOWN, or negative where a double is returned; no
  * count is above INT64_MAX.
- */
-/*
+ *
  * proc_interrupts - of these CPUs since boot: all rows of /proc/interrupts. An
  * offline CPU has no column there. ERR and MIS, which belong to no CPU, are left
  * out.

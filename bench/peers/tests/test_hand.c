@@ -148,7 +148,8 @@ static struct cell_result toggle_oracle(patch_fn *patch, enum code_pair pair, un
 	hot_aim(hot, &work, 1);
 	for (unsigned i = 1; i <= toggles(); i++) {
 		hot_cool(hot);
-		assert_int_equal(patch(o->code.site, o->code.bytes[i % o->code.codes], CODE_LENGTH),
+		assert_int_equal(patch(o->code.site[0].at, o->code.site[0].bytes[i % o->code.codes],
+				       CODE_LENGTH),
 				 0);
 	}
 	hot_sleep(hot);

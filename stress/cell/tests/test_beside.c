@@ -37,13 +37,13 @@ static void changes_are_whole(void **state)
 	assert_int_equal(code_build(&code, &cell), 0);
 	assert_int_equal(beside_start(topology, last_cpu(topology)), 0);
 	for (unsigned i = 1; i <= CHANGES; i++) {
-		const uint8_t *bytes = code.bytes[i % code.codes];
+		const uint8_t *bytes = code.site[0].bytes[i % code.codes];
 		struct sync sync = toggle_sync(&cell);
 
 		trace = (struct word_trace){ 0 };
 		sync.trace = &trace;
-		assert_int_equal(toggle(cell.protocol, code.site, bytes, &sync), 0);
-		assert_memory_equal(code.site, bytes, CODE_LENGTH);
+		assert_int_equal(toggle(cell.protocol, code.site[0].at, bytes, &sync), 0);
+		assert_memory_equal(code.site[0].at, bytes, CODE_LENGTH);
 		assert_true(trace.visible[WORD_PART_BACK] >= trace.visible[WORD_PART_INT3] + 1000);
 		assert_true(trace.visible[WORD_PART_FRONT] >= trace.visible[WORD_PART_BACK] + 1000);
 	}

@@ -212,11 +212,13 @@ static void codes_differ_where_it_counts(void **state)
 			cell.pair = (enum code_pair)pair;
 			cell.split = split;
 			assert_int_equal(code_build(&code, &cell), 0);
-			assert_int_equal(memcmp(code.site, code.bytes[0], CODE_LENGTH), 0);
+			assert_int_equal(
+				memcmp(code.site[0].at, code.site[0].bytes[0], CODE_LENGTH), 0);
 			for (unsigned k = 0; k < code.codes; k++)
 				for (unsigned i = 1; i < CODE_LENGTH; i++)
-					assert_int_not_equal(code.bytes[k][i],
-							     code.bytes[(k + 1) % code.codes][i]);
+					assert_int_not_equal(
+						code.site[0].bytes[k][i],
+						code.site[0].bytes[(k + 1) % code.codes][i]);
 		}
 	}
 }
@@ -238,7 +240,7 @@ static void site_straddles_just_what_it_should(void **state)
 			cell.seed = seed;
 			cell.place = seed < 16 ? 0 : seed;
 			assert_int_equal(code_build(&code, &cell), 0);
-			boundary = (uintptr_t)code.site + cell.split;
+			boundary = (uintptr_t)code.site[0].at + cell.split;
 			assert_int_equal(boundary % bytes, 0);
 			if (crossing < CROSSING_LINE)
 				assert_int_not_equal(boundary % (bytes * 2), 0);

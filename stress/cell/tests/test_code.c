@@ -42,8 +42,8 @@ static void build(struct code *code, struct cell *cell, const struct addition *a
 /* Front of one code, back of another. */
 static void write_mix(const struct code *code, unsigned front, unsigned back, unsigned split)
 {
-	memcpy(code->site, code->bytes[front], split);
-	memcpy(code->site + split, code->bytes[back] + split, CODE_LENGTH - split);
+	memcpy(code->site[0].at, code->site[0].bytes[front], split);
+	memcpy(code->site[0].at + split, code->site[0].bytes[back] + split, CODE_LENGTH - split);
 }
 
 static struct cell_result run_mix(const struct code *code, struct code_slots *slots,
@@ -156,14 +156,14 @@ static void sites_inside_are_counted_apart(void **state)
 		cell.split = split;
 		cell.place = i;
 		build(&code, &cell, &additions[i % ADDITIONS]);
-		assert_int_equal(code.besides, CELL_INSIDE - 1);
+		assert_int_equal(code.sites, CELL_INSIDE);
 		for (unsigned site = 0; site < CELL_INSIDE; site++) {
-			uint8_t *bytes = code_site(&code, site);
+			uint8_t *bytes = code.site[site].at;
 			unsigned last = site == at ? back : front;
 
 			assert_int_equal(((uintptr_t)bytes + split) % LINE, 8u << site);
-			memcpy(bytes, code_bytes(&code, site, front), split);
-			memcpy(bytes + split, code_bytes(&code, site, last) + split,
+			memcpy(bytes, code.site[site].bytes[front], split);
+			memcpy(bytes + split, code.site[site].bytes[last] + split,
 			       CODE_LENGTH - split);
 		}
 		memset(slots, 0, sizeof(slots));
@@ -222,7 +222,7 @@ static void extra_sites_straddle_lines_of_their_own(void **state)
 		cell_defaults(&cell);
 		cell.seed = seed;
 		build(&code, &cell, &sites);
-		before = code.site + CODE_LENGTH - 1;
+		before = code.site[0].at + CODE_LENGTH - 1;
 		for (unsigned i = 0; i < CODE_EXTRA; i++) {
 			assert_int_equal(line_of(code.extra[i] + 4),
 					 line_of(code.extra[i] + 3) + 1);
@@ -244,23 +244,23 @@ static void stirring_changes_the_extra_sites_alone(void **state)
 	cell_defaults(&cell);
 	build(&code, &cell, &sites);
 	code_stir(&code, 1);
-	memcpy(before, code.site, sizeof(before));
+	memcpy(before, code.site[0].at, sizeof(before));
 	code_stir(&code, 2);
 	for (unsigned i = 0; i < CODE_EXTRA; i++) {
-		size_t at = (size_t)(code.extra[i] - code.site);
+		size_t at = (size_t)(code.extra[i] - code.site[0].at);
 
 		for (unsigned byte = 3; byte <= 4; byte++) {
 			assert_int_not_equal(before[at + byte], code.extra[i][byte]);
 			before[at + byte] = code.extra[i][byte];
 		}
 	}
-	assert_memory_equal(before, code.site, sizeof(before));
+	assert_memory_equal(before, code.site[0].at, sizeof(before));
 
 	build(&code, &cell, &none);
 	assert_null(code.extra[0]);
-	memcpy(before, code.site, sizeof(before));
+	memcpy(before, code.site[0].at, sizeof(before));
 	code_stir(&code, 3);
-	assert_memory_equal(before, code.site, sizeof(before));
+	assert_memory_equal(before, code.site[0].at, sizeof(before));
 }
 
 /*
@@ -399,7 +399,8 @@ static void additions_make_the_loop_longer(void **state)
 	(void)state;
 	cell_defaults(&cell);
 	build(&code, &cell, most);
-	for (const uint8_t *at = code.site; at < code.site + CELL_LOOP_MAX * 4 + 1024; at++) {
+	for (const uint8_t *at = code.site[0].at; at < code.site[0].at + CELL_LOOP_MAX * 4 + 1024;
+	     at++) {
 		leas += memcmp(at, "\x48\x8d\x52\x01", 4) == 0;
 		multiplications += memcmp(at, "\x48\x0f\xaf\xd2", 4) == 0;
 	}

@@ -131,7 +131,7 @@ static void pages_end_at_boundaries_of_every_size(void **state)
 		if (seen & boundary)
 			continue;
 		assert_int_equal(code_build(&code, &cell), 0);
-		at = (uintptr_t)code.site + cell.split;
+		at = (uintptr_t)code.site[0].at + cell.split;
 		assert_true((at & -at) == boundary);
 		seen |= boundary;
 	}
@@ -216,7 +216,7 @@ static void forks_do_not_get_the_site(void **state)
 	pid = fork();
 	if (pid == 0) {
 		signal(SIGSEGV, SIG_DFL);
-		_exit(*(volatile uint8_t *)code.site & 0);
+		_exit(*(volatile uint8_t *)code.site[0].at & 0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);

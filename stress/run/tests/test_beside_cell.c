@@ -68,9 +68,13 @@ static void the_inside_goes_its_whole_way(void **state)
 		munmap(shared, size);
 		skip();
 	}
+	shared->cell = &cell;
+	shared->options = &(struct run_options){ .topology = topology };
 	pid = fork();
-	if (pid == 0)
-		child_run(&cell, topology, shared);
+	if (pid == 0) {
+		child_run(shared);
+		_exit(0);
+	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	expect_whole(&cell, &shared->result);

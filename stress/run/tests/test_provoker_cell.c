@@ -51,9 +51,13 @@ static struct shared *run_inside(unsigned provokers)
 	assert_ptr_not_equal(shared, MAP_FAILED);
 	seat(&cell, &shared->result.seating, provokers);
 	cell.toggles = 3000;
+	shared->cell = &cell;
+	shared->options = &how;
 	pid = fork();
-	if (pid == 0)
-		child_run(&cell, how.topology, shared);
+	if (pid == 0) {
+		child_run(shared);
+		_exit(0);
+	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(shared->result.outcome, OUTCOME_DONE);
@@ -112,9 +116,9 @@ static void find(void *arg)
 	struct sync sync = *f->sync;
 
 	f->calls++;
-	f->is_old = memcmp(f->code->site, f->code->bytes[0], CODE_LENGTH) == 0;
+	f->is_old = memcmp(f->code->site[0].at, f->code->site[0].bytes[0], CODE_LENGTH) == 0;
 	sync.trace = NULL;
-	f->second = toggle(PROTOCOL_WAIT, f->code->site, f->code->bytes[2], &sync);
+	f->second = toggle(PROTOCOL_WAIT, f->code->site[0].at, f->code->site[0].bytes[2], &sync);
 	f->tsc = ticks_now();
 }
 
@@ -147,11 +151,12 @@ static void provokers_act_right_before_the_first_store(void **state)
 		struct word_trace trace = { .prepared = find, .arg = &f };
 
 		sync.trace = &trace;
-		assert_int_equal(toggle(protocols[i], code->site, code->bytes[1], &sync), 0);
+		assert_int_equal(
+			toggle(protocols[i], code->site[0].at, code->site[0].bytes[1], &sync), 0);
 		assert_int_equal(f.calls, 1);
 		assert_true(f.is_old);
 		assert_int_equal(f.second, protocols[i] == PROTOCOL_NAIVE ? 0 : -EAGAIN);
-		assert_memory_equal(code->site, code->bytes[1], CODE_LENGTH);
+		assert_memory_equal(code->site[0].at, code->site[0].bytes[1], CODE_LENGTH);
 		assert_true(trace.visible[2] > f.tsc);
 		assert_true(protocols[i] == PROTOCOL_NAIVE || trace.visible[0] > f.tsc);
 		/* How long the provoker took is not how far the line was. */
@@ -182,7 +187,7 @@ static uint64_t back_latency(bool before, bool in_it)
 	struct cell cell;
 	struct code *code = build(&cell, PROTOCOL_WAIT);
 	struct sync sync = toggle_sync(&cell);
-	uint8_t *back = code->site + cell.split;
+	uint8_t *back = code->site[0].at + cell.split;
 
 	for (unsigned i = 0; i < MEASURED; i++) {
 		struct word_trace trace = { .prepared = in_it ? flush_line : NULL, .arg = back };
@@ -190,7 +195,8 @@ static uint64_t back_latency(bool before, bool in_it)
 		sync.trace = &trace;
 		if (before)
 			flush_line(back);
-		assert_int_equal(toggle(PROTOCOL_WAIT, code->site, code->bytes[(i + 1) % 3], &sync),
+		assert_int_equal(toggle(PROTOCOL_WAIT, code->site[0].at,
+					code->site[0].bytes[(i + 1) % 3], &sync),
 				 0);
 		latency[i] = trace.latency[1];
 	}
