@@ -19,8 +19,6 @@
 #include "patchcore/machine/machine_conf.h"
 #include "stress/base/number.h"
 
-#define S(count) ((count) == 1 ? "" : "s")
-
 struct request {
 	const char *store;
 	char default_store[PATH_MAX + 16];

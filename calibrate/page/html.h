@@ -29,6 +29,8 @@ void html_between(FILE *out, const char *before, const char *after, const char *
 #define html_fold(out, ...) html_between(out, "<details><summary>", "</summary>\n", __VA_ARGS__)
 #define html_fold_end(out)  fputs("</details>\n", out)
 
+#define S(count) ((count) == 1 ? "" : "s")
+
 /*
  * html_tile - one of the large numbers of a page, in an element <dl class="tiles">: what it is, the
  * number, its unit, and a few words below.
@@ -43,11 +45,12 @@ void html_tile(FILE *out, const char *label, const char *number, const char *uni
  */
 void html_table(FILE *out, const char *caption, const char *headings);
 void html_row(FILE *out, const char *class); /* NULL: of no class; ends the row before */
-#define html_cell(out, ...)   html_between(out, "<td>", "</td>", __VA_ARGS__)
-#define html_words(out, ...)  html_between(out, "<td class=\"w\">", "</td>", __VA_ARGS__)
-#define html_number(out, ...) html_between(out, "<td class=\"n\">", "</td>", __VA_ARGS__)
-#define html_code(out, ...)   html_between(out, "<td><code>", "</code></td>", __VA_ARGS__)
-#define html_table_end(out)   fputs("</tr>\n</table></div>\n", out)
+#define html_cell(out, ...)	   html_between(out, "<td>", "</td>", __VA_ARGS__)
+#define html_words(out, ...)	   html_between(out, "<td class=\"w\">", "</td>", __VA_ARGS__)
+#define html_number(out, ...)	   html_between(out, "<td class=\"n\">", "</td>", __VA_ARGS__)
+#define html_code(out, ...)	   html_between(out, "<td><code>", "</code></td>", __VA_ARGS__)
+#define html_table_end(out)	   fputs("</tr>\n</table></div>\n", out)
+#define html_folded_table_end(out) fputs("</tr>\n</table></div>\n</details>\n", out)
 
 /*
  * html_cells - several cells at once, with tabs between them; kinds has a letter for each: t text,
@@ -55,6 +58,9 @@ void html_row(FILE *out, const char *class); /* NULL: of no class; ends the row 
  */
 void html_cells(FILE *out, const char *kinds, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* html_line - a row of such cells. */
+#define html_line(out, class, ...) (html_row(out, class), html_cells(out, __VA_ARGS__))
 
 /* html_style - the style sheet of the page. 0, or what reading the file failed with. */
 int html_style(FILE *out, const char *path);

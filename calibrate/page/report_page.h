@@ -16,7 +16,7 @@ struct report {
 	const struct journal_data *data;
 	char *const *journals; /* their names, as the reader knows them */
 	size_t count;
-	const char *folder;    /* exists; gets index.html and the figures */
+	const char *folder;    /* gets index.html and the figures */
 	unsigned undrawn;      /* out: figures that gnuplot did not draw, */
 	char undrawn_why[256]; /* out: and the reason for the last one */
 };

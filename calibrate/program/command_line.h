@@ -18,6 +18,8 @@
 #define OPTION_WHY    200 /* bytes */
 #define OPTION_TABLES 2
 
+#define S(count) ((count) == 1 ? "" : "s")
+
 struct option_row;
 
 /* Takes text for the request. False with the reason in why, OPTION_WHY bytes. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/page/report_bench.h"
 #include "calibrate/page/html.h"
@@ -44,8 +45,6 @@ static const struct section {
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))
 
-/* --- The frame ----------------------------------------------------------------- */
-
 /* Journals of benchmarks alone need no sections that say what is missing of a calibration. */
 static bool is_of_benchmarks(const struct journal_data *data)
 {
@@ -62,93 +61,82 @@ static bool is_wanted(const struct section *section, const struct journal_data *
 	return section->write == section_machine || !is_of_benchmarks(data);
 }
 
-static void put_head(struct page *page, bool alone)
+static int write_page(struct page *page)
 {
-	size_t benchmarks = 0, i = 0, journals = page->report->count;
-	const char *plural = journals == 1 ? "" : "s";
-	FILE *out = page->out;
+	const struct journal_data *data = page->data;
+	size_t benchmarks = 0, n = 0, journals = page->report->count;
+	bool alone = is_of_benchmarks(data), first = true;
+	char title[256];
+	FILE *out;
+	int rc;
 
-	while (line_next(page->data, "bench", &i))
+	snprintf(title, sizeof(title), "%s %s", alone ? "Patching on" : "T_max of",
+		 data->identity.brand);
+	rc = page_begin(page, "index.html", title);
+	if (rc)
+		return rc;
+	out = page->out;
+	while (line_next(data, "bench", &n))
 		benchmarks++;
 	if (alone)
 		html_paragraph(out,
 			       "What it costs to patch code that runs, from %zu benchmark%s of "
 			       "%zu journal%s, by %s. They hold no calibration, so there is no "
 			       "T_max here.",
-			       benchmarks, benchmarks == 1 ? "" : "s", journals, plural,
-			       PACKAGE_STRING);
+			       benchmarks, S(benchmarks), journals, S(journals), PACKAGE_STRING);
 	else
 		html_paragraph(out,
 			       "How long an instruction fetch may lag behind a store to code, from "
 			       "%zu cells of %zu journal%s, by %s.",
-			       page->data->count, journals, plural, PACKAGE_STRING);
+			       data->count, journals, S(journals), PACKAGE_STRING);
 	if (benchmarks && !alone)
 		html_paragraph(out, "And what patching costs, from %zu benchmark%s.", benchmarks,
-			       benchmarks == 1 ? "" : "s");
-}
-
-static int write_page(struct page *page)
-{
-	struct report *report = page->report;
-	bool alone = is_of_benchmarks(report->data), first = true;
-	char title[256];
-	FILE *out;
-	int rc;
-
-	snprintf(title, sizeof(title), "%s %s", alone ? "Patching on" : "T_max of",
-		 report->data->identity.brand);
-	rc = page_begin(page, "index.html", title);
-	if (rc)
-		return rc;
-	out = page->out;
-	put_head(page, alone);
-	for (size_t i = 0; i < SECTIONS && !rc; i++) {
-		const struct section *s = &sections[i];
-
-		if (!is_wanted(s, report->data))
+			       S(benchmarks));
+	for (const struct section *s = sections; s < sections + SECTIONS && !rc; s++) {
+		if (!is_wanted(s, data))
 			continue;
 		fprintf(out, "<section>\n<h2 id=\"%s\">%s</h2>\n", s->id, s->title);
 		rc = s->benchmark ? section_benchmark(page, s->benchmark) : s->write(page);
 		fputs("</section>\n", out);
+		if (!first)
+			continue;
 		/* The answer comes first, then what else there is. */
-		if (first)
-			fputs("<nav aria-label=\"Sections\">", out);
-		for (size_t k = 0; first && k < SECTIONS; k++)
-			if (is_wanted(&sections[k], report->data))
-				fprintf(out, "<a href=\"#%s\">%s</a>\n", sections[k].id,
-					sections[k].title);
-		if (first)
-			fputs("</nav>\n", out);
 		first = false;
+		fputs("<nav aria-label=\"Sections\">", out);
+		for (const struct section *k = sections; k < sections + SECTIONS; k++)
+			if (is_wanted(k, data))
+				fprintf(out, "<a href=\"#%s\">%s</a>\n", k->id, k->title);
+		fputs("</nav>\n", out);
 	}
 	return page_end(page, "index.html", rc);
-}
-
-const char *report_refusal(const struct journal_data *data)
-{
-	if (!data->have_identity)
-		return "the journals name no machine";
-	return data->mixed ? "the journals hold different machines" : NULL;
 }
 
 int report_write(struct report *report, char *error, size_t size)
 {
 	struct page page = { .report = report, .data = report->data };
-	const char *refusal = report_refusal(report->data);
+	const char *folder = report->folder;
+	struct stat st;
 	int rc;
 
 	report->undrawn = 0;
 	report->undrawn_why[0] = '\0';
-	if (refusal)
-		return picture_fail(-EINVAL, error, size, "%s", refusal);
+	if (!page.data->have_identity)
+		return picture_fail(-EINVAL, error, size, "the journals name no machine");
+	if (page.data->mixed)
+		return picture_fail(-EINVAL, error, size, "the journals hold different machines");
+	if (mkdir(folder, 0777) < 0 &&
+	    (errno != EEXIST || stat(folder, &st) < 0 || !S_ISDIR(st.st_mode)))
+		return picture_fail(-EEXIST, error, size, "cannot make %s: %s", folder,
+				    errno == EEXIST ? "there is a file of that name"
+						    : strerror(errno));
 	rc = write_page(&page);
 	if (rc == -EEXIST)
 		return picture_fail(rc, error, size,
 				    "%s/index.html was not written by tmax report: give another "
 				    "folder, or remove it",
-				    report->folder);
+				    folder);
 	if (rc)
-		picture_fail(rc, error, size, "cannot write the page in %s: %s", report->folder,
+		picture_fail(rc, error, size, "cannot write the page in %s: %s", folder,
 			     strerror(-rc));
 	return rc;
 }

@@ -126,7 +126,7 @@ static void put_kind(FILE *out, const json_t *run, const char *name)
 	const json_t *kind = json_find(json_object_get(run, "kinds"), "kind", name);
 	const json_t *longest = json_array_get(json_object_get(kind, "tail"), 0);
 
-	html_cells(out, "nn", "%s\t%s", NUMBER(json_real_of(kind, "count")),
+	html_cells(out, "nn", "%s\t%s", NUMBER_OF(kind, "count"),
 		   json_is_number(longest) ? NUMBER(json_number_value(longest)) : "none");
 }
 
@@ -173,7 +173,7 @@ int section_gaps(struct page *page)
 	tally_free(&g.stores);
 	if (rc)
 		return rc;
-	html_fold(out, "%zu run%s of the gap oracle", count, count == 1 ? "" : "s");
+	html_fold(out, "%zu run%s of the gap oracle", count, S(count));
 	html_table(
 		out,
 		"Longest and TSC error in ticks. Discarded: pairs that a pre-emption, a late "
@@ -187,21 +187,17 @@ int section_gaps(struct page *page)
 		const char *outcome = json_string_value(json_object_get(run, "outcome"));
 		bool early = outcome && strcmp(outcome, "done") != 0;
 
-		html_row(out, NULL);
-		html_cells(out, "tntn", "%s\t%s\t%s%s%s%s\t%s", json_text_of(cell, "crossing"),
-			   NUMBER(json_real_of(cell, "split")), json_text_of(cell, "provokers"),
-			   is_control(run) ? " (membarrier between: control)" : "",
-			   early ? ", " : "", early ? outcome : "",
-			   NUMBER(json_real_of(run, "stores")));
+		html_line(out, NULL, "tntn", "%s\t%s\t%s%s%s%s\t%s", json_text_of(cell, "crossing"),
+			  NUMBER_OF(cell, "split"), json_text_of(cell, "provokers"),
+			  is_control(run) ? " (membarrier between: control)" : "",
+			  early ? ", " : "", early ? outcome : "", NUMBER_OF(run, "stores"));
 		put_kind(out, run, "old-front");
 		put_kind(out, run, "new-front");
-		html_cells(out, "nnn", "%s\t%s\t%s", NUMBER(json_real_of(run, "faked")),
-			   isfinite(ratio) ? NUMBER(ratio) : "?",
-			   NUMBER(json_real_of(run, "offset_error")));
+		html_cells(out, "nnn", "%s\t%s\t%s", NUMBER_OF(run, "faked"),
+			   isfinite(ratio) ? NUMBER(ratio) : "?", NUMBER_OF(run, "offset_error"));
 		html_code(out, "%s", json_text_of(run, "command"));
 	}
-	html_table_end(out);
-	html_fold_end(out);
+	html_folded_table_end(out);
 	return 0;
 }
 
@@ -227,13 +223,12 @@ int section_tail(struct page *page)
 		"Peaks over threshold with a generalised Pareto tail. An accepted fit proposes "
 		"the wait that gaps exceed with probability %s per store (upper limit at %s %% "
 		"confidence); nothing rests on it. A refused one proposes nothing.",
-		NUMBER(json_real_of(fit, "target_p")),
-		NUMBER(100 * json_real_of(fit, "confidence")));
+		NUMBER_OF(fit, "target_p"), NUMBER(100 * json_real_of(fit, "confidence")));
 	while ((fit = line_next(page->data, "tail", &i))) {
 		count++;
 		accepted += json_is_true(json_object_get(fit, "accepted"));
 	}
-	html_fold(out, "%zu fit%s, %zu of them accepted", count, count == 1 ? "" : "s", accepted);
+	html_fold(out, "%zu fit%s, %zu of them accepted", count, S(count), accepted);
 	html_table(
 		out, NULL,
 		"crossing\tkind\tprovokers\toutcome\t#level (ticks)\t#upper limit\t#stores\t"
@@ -242,18 +237,16 @@ int section_tail(struct page *page)
 		double level = json_real_of(fit, "level"), upper = json_real_of(fit, "level_upper");
 		bool good = json_is_true(json_object_get(fit, "accepted"));
 
-		html_row(out, good ? NULL : "gap");
-		html_cells(out, "ttttnn", "%s\t%s\t%s%s\t%s%s\t%s\t%s",
-			   json_text_of(fit, "crossing"), json_text_of(fit, "kind"),
-			   json_text_of(fit, "provokers"),
-			   strcmp(json_text_of(fit, "source"), "gaps") == 0 ? "" : " (simulated)",
-			   good ? "accepted" : "refused: ", good ? "" : json_text_of(fit, "reason"),
-			   isnan(level) ? "none" : NUMBER(round(level)),
-			   isnan(upper) ? "none" : NUMBER(round(upper)));
+		html_line(out, good ? NULL : "gap", "ttttnn", "%s\t%s\t%s%s\t%s%s\t%s\t%s",
+			  json_text_of(fit, "crossing"), json_text_of(fit, "kind"),
+			  json_text_of(fit, "provokers"),
+			  strcmp(json_text_of(fit, "source"), "gaps") == 0 ? "" : " (simulated)",
+			  good ? "accepted" : "refused: ", good ? "" : json_text_of(fit, "reason"),
+			  isnan(level) ? "none" : NUMBER(round(level)),
+			  isnan(upper) ? "none" : NUMBER(round(upper)));
 		for (size_t k = 0; numbers[k]; k++)
 			html_number(out, "%s", NUMBER(json_real_of(fit, numbers[k])));
 	}
-	html_table_end(out);
-	html_fold_end(out);
+	html_folded_table_end(out);
 	return 0;
 }

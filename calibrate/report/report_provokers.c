@@ -155,7 +155,7 @@ int section_provokers(struct page *page)
 	if (!reference(page->data))
 		html_missing(out, "No cell without a provoker is among them, so there is nothing "
 				  "to compare with.");
-	html_fold(out, "%zu combination%s", count, count == 1 ? "" : "s");
+	html_fold(out, "%zu combination%s", count, S(count));
 	html_table(out,
 		   "Tears per toggle with each combination, and how many times that of none at the "
 		   "same waits, placement, split and pair. The limits take tears for independent.",
@@ -164,11 +164,10 @@ int section_provokers(struct page *page)
 	for (const struct provoked *p = list; p < list + count; p++) {
 		struct ratio r = provoked_ratio(p, CONFIDENCE);
 
-		html_row(out, NULL);
-		html_cells(out, "ttnnnnn", "%s\t%s\t%s\t%u\t%s\t%s\t%s", crossing_name(p->crossing),
-			   provokers_name(p->provokers, names), NUMBER(p->rest), p->loop,
-			   NUMBER(p->toggles), NUMBER(p->tears),
-			   p->toggles ? NUMBER((double)p->tears / (double)p->toggles) : "none");
+		html_line(out, NULL, "ttnnnnn", "%s\t%s\t%s\t%u\t%s\t%s\t%s",
+			  crossing_name(p->crossing), provokers_name(p->provokers, names),
+			  NUMBER(p->rest), p->loop, NUMBER(p->toggles), NUMBER(p->tears),
+			  p->toggles ? NUMBER((double)p->tears / (double)p->toggles) : "none");
 		if (p->is_reference)
 			html_number(out, "1, by definition");
 		else if (!p->none_toggles)
@@ -180,8 +179,7 @@ int section_provokers(struct page *page)
 				    isfinite(r.value) ? NUMBER(r.value) : "none without",
 				    NUMBER(r.low), isfinite(r.high) ? NUMBER(r.high) : "any");
 	}
-	html_table_end(out);
-	html_fold_end(out);
+	html_folded_table_end(out);
 	free(list);
 	return 0;
 }

@@ -95,7 +95,7 @@ int section_events(struct page *page)
 		return rc;
 	}
 	shown = e.count < EVENTS_SHOWN ? e.count : EVENTS_SHOWN;
-	html_fold(out, "%zu tear%s, the longest waits first", shown, shown == 1 ? "" : "s");
+	html_fold(out, "%zu tear%s, the longest waits first", shown, S(shown));
 	html_table(
 		out,
 		"In ticks. After: from the lock byte's visibility, and "
@@ -110,9 +110,8 @@ int section_events(struct page *page)
 		const struct tear_event *t = r->result.event;
 
 		for (; t < r->result.event + r->result.events && left; t++, left--) {
-			html_row(out, NULL);
-			html_cells(
-				out, "tntnnnnn",
+			html_line(
+				out, NULL, "tntnnnnn",
 				"%s\t%s / %s\t%s %s %u|%u, %s\t%s\t%s\t%s / %s / %s\t%s / %s\t%s / "
 				"%s",
 				tear_kind_name(t->kind), NUMBER(c->waits.first),
@@ -124,8 +123,7 @@ int section_events(struct page *page)
 				NUMBER(t->waited[1]), NUMBER(t->step[0]), NUMBER(t->step[1]));
 		}
 	}
-	html_table_end(out);
-	html_fold_end(out);
+	html_folded_table_end(out);
 	fputs("<p>", out);
 	if (e.count > shown)
 		html_format(out, "%zu of %zu are shown. ", shown, e.count);
@@ -191,7 +189,7 @@ int section_cells(struct page *page)
 			       "The worst cell%s: %s tear%s in %s toggles, at waits of %s and %s "
 			       "ticks. This runs it again:",
 			       named ? ", as the estimate names it" : "",
-			       NUMBER(record_tears(worst)), record_tears(worst) == 1 ? "" : "s",
+			       NUMBER(record_tears(worst)), S(record_tears(worst)),
 			       NUMBER(worst->result.toggles), NUMBER(worst->cell.waits.first),
 			       NUMBER(worst->cell.waits.second));
 		cell_command(&worst->cell, command, sizeof(command));
@@ -222,12 +220,11 @@ int section_cells(struct page *page)
 		if (is_broken(r) || !record_tears(r))
 			continue;
 		cell_command(&r->cell, command, sizeof(command));
-		html_row(out, NULL);
-		html_cells(out, "tnnnnnt", "%s%s\t%s / %s\t%s\t%s\t%s\t%s\t%s", r->stage,
-			   r->noisy ? ", noisy" : "", NUMBER(r->cell.waits.first),
-			   NUMBER(r->cell.waits.second), NUMBER(r->result.toggles),
-			   NUMBER(tears[TEAR_OLD_FRONT]), NUMBER(tears[TEAR_NEW_FRONT]),
-			   NUMBER(tears[TEAR_OTHER]), outcome_name(r->result.outcome));
+		html_line(out, NULL, "tnnnnnt", "%s%s\t%s / %s\t%s\t%s\t%s\t%s\t%s", r->stage,
+			  r->noisy ? ", noisy" : "", NUMBER(r->cell.waits.first),
+			  NUMBER(r->cell.waits.second), NUMBER(r->result.toggles),
+			  NUMBER(tears[TEAR_OLD_FRONT]), NUMBER(tears[TEAR_NEW_FRONT]),
+			  NUMBER(tears[TEAR_OTHER]), outcome_name(r->result.outcome));
 		html_code(out, "%s", command);
 	}
 	if (count) {
@@ -239,6 +236,6 @@ int section_cells(struct page *page)
 			out,
 			"Protocols that are broken on purpose tore in %zu more cell%s, as they "
 			"should.",
-			broken, broken == 1 ? "" : "s");
+			broken, S(broken));
 	return 0;
 }

@@ -35,8 +35,6 @@ const json_t *level_keeping(const json_t *e, double p)
 	return NULL;
 }
 
-/* --- The answer ------------------------------------------------------------------------------- */
-
 static void put_answer(struct page *page, const json_t *e)
 {
 	const json_t *window = json_object_get(e, "window"), *paper = json_object_get(e, "paper");
@@ -53,10 +51,10 @@ static void put_answer(struct page *page, const json_t *e)
 	fputs("<dl class=\"tiles\">\n", out);
 	if (!json_object_get(e, "levels")) {
 		/* What versions before the ladder concluded: one pair of waits. */
-		snprintf(label, sizeof(label), "%s + %s", NUMBER(json_real_of(e, "first_wait")),
-			 NUMBER(json_real_of(e, "second_wait")));
+		snprintf(label, sizeof(label), "%s + %s", NUMBER_OF(e, "first_wait"),
+			 NUMBER_OF(e, "second_wait"));
 		html_tile(out, "Waits", label, "ticks", "at most %s tears per toggle",
-			  NUMBER(json_real_of(e, "upper_p")));
+			  NUMBER_OF(e, "upper_p"));
 		fputs("</dl>\n", out);
 		html_paragraph(out, "Of an older version, which looked for one pair of waits.");
 		fputs("</div>\n", out);
@@ -81,14 +79,13 @@ static void put_answer(struct page *page, const json_t *e)
 	} else if (window) {
 		char bound[NUMBER_TEXT + 8];
 
-		snprintf(label, sizeof(label), "One store in %s bytes",
-			 NUMBER(json_real_of(window, "bytes")));
-		snprintf(bound, sizeof(bound), "< %s", NUMBER(json_real_of(window, "upper_p")));
+		snprintf(label, sizeof(label), "One store in %s bytes", NUMBER_OF(window, "bytes"));
+		snprintf(bound, sizeof(bound), "< %s", NUMBER_OF(window, "upper_p"));
 		html_tile(out, label, bound, "", "no tear in %s stores",
-			  NUMBER(json_real_of(window, "toggles")));
+			  NUMBER_OF(window, "toggles"));
 	}
 	if (json_is_true(json_object_get(paper, "found")))
-		html_tile(out, "The paper's T_max", NUMBER(json_real_of(paper, "wait")), "ticks",
+		html_tile(out, "The paper's T_max", NUMBER_OF(paper, "wait"), "ticks",
 			  "the lowest constant wait without a tear%s",
 			  json_is_true(json_object_get(paper, "stays"))
 				  ? ""
@@ -101,8 +98,7 @@ static void put_answer(struct page *page, const json_t *e)
 			       NUMBER(100 * json_real_of(e, "confidence")), NUMBER(runs));
 	else
 		html_paragraph(out, "With %s %% confidence for the time of %s run%s, and no more.",
-			       NUMBER(100 * json_real_of(e, "confidence")), NUMBER(runs),
-			       runs == 1 ? "" : "s");
+			       NUMBER(100 * json_real_of(e, "confidence")), NUMBER(runs), S(runs));
 	fputs("</div>\n", out);
 }
 
@@ -131,8 +127,6 @@ static void put_counts(struct page *page)
 	fputs("</dl>\n", page->out);
 }
 
-/* --- The tables ------------------------------------------------------------------------------- */
-
 static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool stretched)
 {
 	static const char *const crossings[] = { "line", "page" };
@@ -151,9 +145,8 @@ static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool
 	{
 		if ((json_real_of(level, "stretch") > 0) != stretched)
 			continue;
-		html_row(out, NULL);
-		html_cells(out, "tn", "%s\t%s", waits_of_level(level, text),
-			   NUMBER(ticks_us(page, json_real_of(level, "ticks"))));
+		html_line(out, NULL, "tn", "%s\t%s", waits_of_level(level, text),
+			  NUMBER(ticks_us(page, json_real_of(level, "ticks"))));
 		/* What a small screen shows is the answer; what it rests on comes behind it. */
 		for (int c = 0; c < 2; c++) {
 			claim[c] = json_find(json_object_get(level, "claims"), "crossing",
@@ -165,20 +158,6 @@ static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool
 				   NUMBER(json_real_of(claim[c], "tears")));
 	}
 	html_table_end(out);
-}
-
-/* What was counted near, or far, over all placements; NULL: nothing was. */
-static const json_t *distance_of(const json_t *section, const char *distance, double *toggles,
-				 double *tears, double *upper_p)
-{
-	const json_t *at = json_object_get(section, distance);
-
-	if (!at)
-		return NULL;
-	*toggles += json_real_of(at, "toggles");
-	*tears += json_real_of(at, "tears");
-	*upper_p = fmax(*upper_p, json_real_of(at, "upper_p"));
-	return at;
 }
 
 /* Bounds of the ladder as if the CPUs were always near, and always far. */
@@ -212,21 +191,26 @@ static void put_distances(const struct page *page, const json_t *e)
 	{
 		if (!(json_real_of(level, "stretch") > 0))
 			continue;
-		html_row(out, NULL);
-		html_cells(out, "tt", "%s\t%s", waits_of_level(level, text),
-			   json_text_of(claim, "crossing"));
+		html_line(out, NULL, "tt", "%s\t%s", waits_of_level(level, text),
+			  json_text_of(claim, "crossing"));
 		for (int d = 0; d < 2; d++) {
 			double toggles = 0, tears = 0, upper_p = 0;
-			bool all = true;
+			bool all = true; /* something was counted at each placement */
 
-			json_array_foreach(json_object_get(claim, "sections"), n, s) all &=
-				distance_of(s, names[d], &toggles, &tears, &upper_p) != NULL;
+			json_array_foreach(json_object_get(claim, "sections"), n, s)
+			{
+				const json_t *at = json_object_get(s, names[d]);
+
+				all &= at != NULL;
+				toggles += at ? json_real_of(at, "toggles") : 0;
+				tears += at ? json_real_of(at, "tears") : 0;
+				upper_p = fmax(upper_p, json_real_of(at, "upper_p"));
+			}
 			html_cells(out, "nnn", "%s\t%s\t%s", NUMBER(toggles), NUMBER(tears),
 				   NUMBER(all ? upper_p : 1.0));
 		}
 	}
-	html_table_end(out);
-	html_fold_end(out);
+	html_folded_table_end(out);
 }
 
 /* What more time would give; of long waits tears, or gaps if it is not known what these stand for.
@@ -255,14 +239,13 @@ static void put_ahead(FILE *out, const json_t *e)
 				   tears ? "toggle" : "store, a gap");
 		else
 			html_cells(out, "tt", "the window\tstore");
-		html_cells(out, "n", "%s", NUMBER(json_real_of(one, "pace")));
+		html_cells(out, "n", "%s", NUMBER_OF(one, "pace"));
 		for (int k = 0; k < 3; k++)
 			html_cells(out, "n", "%s",
 				   NUMBER(json_real_of(json_object_get(one, times[k]),
 						       tears ? "upper_p" : "gaps_p")));
 	}
-	html_table_end(out);
-	html_fold_end(out);
+	html_folded_table_end(out);
 }
 
 int section_verdict(struct page *page)
@@ -301,13 +284,11 @@ int section_verdict(struct page *page)
 		html_row(out, json_real_of(s, "tears") > 0 ? "bad" : NULL);
 		html_cells(out, "tttnnnnn", "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s",
 			   waits_of_level(level, text), json_text_of(claim, "crossing"),
-			   json_text_of(s, "placement"), NUMBER(json_real_of(s, "slices")),
-			   NUMBER(json_real_of(s, "toggles")), NUMBER(json_real_of(s, "tears")),
-			   NUMBER(json_real_of(s, "upper_p")),
+			   json_text_of(s, "placement"), NUMBER_OF(s, "slices"),
+			   NUMBER_OF(s, "toggles"), NUMBER_OF(s, "tears"), NUMBER_OF(s, "upper_p"),
 			   isfinite(worst) ? NUMBER(worst) : "0");
 	}
-	html_table_end(out);
-	html_fold_end(out);
+	html_folded_table_end(out);
 	put_distances(page, e);
 	put_ahead(out, e);
 	json_array_foreach(json_object_get(e, "long_levels"), i, level)
@@ -320,10 +301,8 @@ int section_verdict(struct page *page)
 			"tears below %s per toggle. That is counted in gaps between the fetches "
 			"of one instruction; per store there are at least 1/%s as many of them "
 			"across a line, and 1/%s across a page, as tears per toggle.",
-			NUMBER(json_real_of(level, "first")),
-			NUMBER(json_real_of(level, "upper_p")),
-			NUMBER(json_real_of(e, "factor_line")),
-			NUMBER(json_real_of(e, "factor_page")));
+			NUMBER_OF(level, "first"), NUMBER_OF(level, "upper_p"),
+			NUMBER_OF(e, "factor_line"), NUMBER_OF(e, "factor_page"));
 		break;
 	}
 	html_paragraph(
@@ -331,6 +310,6 @@ int section_verdict(struct page *page)
 		"Between slices, by the place of the site and the time, the rate varies by %s "
 		"times its mean squared across a line, and %s across a page. The bounds count "
 		"with that.",
-		NUMBER(json_real_of(e, "spread_line")), NUMBER(json_real_of(e, "spread_page")));
+		NUMBER_OF(e, "spread_line"), NUMBER_OF(e, "spread_page"));
 	return 0;
 }
