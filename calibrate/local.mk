@@ -9,12 +9,9 @@ libcalibrate_a_SOURCES = \
 	calibrate/commands/calibrate_options.c \
 	calibrate/commands/calibrate_options.h \
 	calibrate/commands/evidence_cmd.c \
-	calibrate/commands/gaps_cmd.c \
 	calibrate/commands/info.c \
-	calibrate/commands/one_cell.c \
-	calibrate/commands/one_cell.h \
+	calibrate/commands/one_cell_cmd.c \
 	calibrate/commands/report_cmd.c \
-	calibrate/commands/stress_cmd.c \
 	calibrate/commands/verify_cmd.c \
 	calibrate/conf/conf_write.c \
 	calibrate/conf/conf_write.h \
@@ -31,7 +28,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/page/html.h \
 	calibrate/page/report_page.c \
 	calibrate/page/report_page.h \
-	calibrate/program/cell_options.c \
 	calibrate/program/command_line.c \
 	calibrate/program/command_line.h \
 	calibrate/program/commands.h \
@@ -51,7 +47,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/report/report_tears.c \
 	calibrate/report/report_verdict.c \
 	calibrate/session/progress.c \
-	calibrate/session/progress.h \
 	calibrate/session/session.c \
 	calibrate/session/session.h \
 	calibrate/statistics/bound.c \

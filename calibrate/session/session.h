@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A calibration in progress: runs cells, keeps the journal, watches the budget,
- * and marks what was disturbed.
+ * A calibration in progress: runs cells, keeps the journal, watches the budget, marks what was
+ * disturbed, and shows how far it is.
  */
 #ifndef CALIBRATE_SESSION_SESSION_H
 #define CALIBRATE_SESSION_SESSION_H
@@ -9,10 +9,42 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "calibrate/session/progress.h"
 #include "results/journal/journal.h"
 #include "stress/run/run.h"
 #include "stress/witness/noise.h"
+
+/*
+ * How far a run is, on stderr: time left, what is running, the tears of all of it so far. One
+ * line, which renews itself on a terminal and is repeated now and then elsewhere.
+ */
+struct progress {
+	bool quiet;
+	bool terminal;
+	const char *stage;
+	uint64_t tears;	  /* of cells that ended; broken protocols must tear and do not count */
+	uint64_t toggles; /* likewise */
+	struct cell cell;
+	double left; /* seconds of budget when the cell began */
+	double cell_begin;
+	double last_line; /* when the last plain line was printed */
+	bool open;	  /* the terminal line wants a newline */
+};
+
+void progress_open(struct progress *p, bool quiet);
+
+/* progress_stage - a new stage begins. The name is borrowed. */
+static inline void progress_stage(struct progress *p, const char *stage)
+{
+	p->stage = stage;
+}
+
+void progress_begin_cell(struct progress *p, const struct cell *cell, double left);
+
+/* progress_cell - for run_options: arg is the struct progress. */
+void progress_cell(void *arg, const struct cell_result *so_far);
+
+/* progress_end - finish the terminal line, so that others can print. */
+void progress_end(struct progress *p);
 
 struct session {
 	hwloc_topology_t topology; /* NULL: cells are seated nowhere (tests) */
