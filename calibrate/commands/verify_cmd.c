@@ -93,19 +93,20 @@ static int load_conf(struct verify *v, const char *named, char *path, size_t siz
 	else
 		ret = machine_conf_find(path, size);
 	if (ret < 0) {
-		verify_refuse(v, ret == -ENOENT ? "no machine.conf was found: run tmax calibrate"
-						: "the path of machine.conf is too long");
+		verify_conclude(v, VERIFY_NO_CONF,
+				ret == -ENOENT ? "no machine.conf was found: run tmax calibrate"
+					       : "the path of machine.conf is too long");
 		return -1;
 	}
 	text_printable(v->config, sizeof(v->config), path);
 	if (machine_conf_read(&v->conf, path, why, sizeof(why)) < 0) {
-		verify_refuse(v, "%s: %s", v->config, why);
+		verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config, why);
 		return -1;
 	}
 	v->have_conf = true;
 	problem = conf_problem(&v->conf, &v->here, why, sizeof(why));
 	if (problem) {
-		verify_refuse(v, "the config does not apply: %s", problem);
+		verify_conclude(v, VERIFY_NO_CONF, "the config does not apply: %s", problem);
 		return -1;
 	}
 	why[0] = '\0';
@@ -119,7 +120,8 @@ static int load_conf(struct verify *v, const char *named, char *path, size_t siz
 		close(fd);
 	}
 	if (ret < 0)
-		verify_refuse(v, "%s: %s", v->config, why[0] ? why : strerror(-ret));
+		verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config,
+				why[0] ? why : strerror(-ret));
 	return ret < 0 ? -1 : ret;
 }
 

@@ -19,7 +19,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/bound.h"
@@ -128,8 +127,7 @@ static const struct verify_cell *first_of(const struct verify *v, enum verify_ch
 	return NULL;
 }
 
-static void __attribute__((format(printf, 3, 4)))
-conclude_verify(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+void verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
 {
 	static const int status[VERIFY_VERDICTS] = {
 		[VERIFY_HOLDS] = EXIT_PASS,
@@ -164,7 +162,7 @@ static bool find_unclear(struct verify *v)
 			c = first_of(v, (enum verify_check)check, STATUS_SKIPPED);
 		if (!c)
 			continue;
-		conclude_verify(v, VERIFY_INCONCLUSIVE, "%s: %s %s %s split %u: %s", what[check],
+		verify_conclude(v, VERIFY_INCONCLUSIVE, "%s: %s %s %s split %u: %s", what[check],
 				protocol_name(c->cell.protocol), placement_name(c->cell.placement),
 				crossing_name(c->cell.crossing), c->cell.split, c->reason);
 		return true;
@@ -204,21 +202,21 @@ void verify_judge(struct verify *v)
 
 	/* What was seen stays seen, however the run ended. */
 	if (first_of(v, CHECK_WINDOW, STATUS_BROKEN)) {
-		conclude_verify(v, VERIFY_BROKEN, "a store inside the window of %u bytes tore",
+		verify_conclude(v, VERIFY_BROKEN, "a store inside the window of %u bytes tore",
 				v->conf.window);
 	} else if (v->chance < alpha || first_of(v, CHECK_WAIT, STATUS_BROKEN)) {
-		conclude_verify(v, VERIFY_BROKEN,
+		verify_conclude(v, VERIFY_BROKEN,
 				"%" PRIu64 " %s in %s toggles: more than p = %s allows", v->tears,
 				tears_word(v->tears), NUMBER(v->toggles), NUMBER(verify_p(v)));
 	} else if (broken < end) {
-		conclude_verify(v, VERIFY_BROKEN, "the machine breaks the promise '%s': %s",
+		verify_conclude(v, VERIFY_BROKEN, "the machine breaks the promise '%s': %s",
 				broken->name, broken->reason);
-	} else if (v->baseline.rose) {
-		conclude_verify(v, VERIFY_ROSE,
+	} else if (v->baseline.rise.rose) {
+		verify_conclude(v, VERIFY_ROSE,
 				"the ladder rose: %s times as many tears as before, since %s",
-				NUMBER(v->baseline.times), v->baseline.since);
+				NUMBER(v->baseline.rise.times), v->baseline.since);
 	} else if (v->cut_short) {
-		conclude_verify(v, VERIFY_INCONCLUSIVE, "%s",
+		verify_conclude(v, VERIFY_INCONCLUSIVE, "%s",
 				v->cut_short == EXIT_INTERRUPTED
 					? "interrupted"
 					: "broken off: the journal cannot be written");
@@ -226,34 +224,23 @@ void verify_judge(struct verify *v)
 	} else if (find_unclear(v)) {
 		return;
 	} else if (v->quiet == 0) {
-		conclude_verify(v, VERIFY_INCONCLUSIVE, "nothing ran at the config's waits%s%s",
+		verify_conclude(v, VERIFY_INCONCLUSIVE, "nothing ran at the config's waits%s%s",
 				skipped ? ": " : "", skipped ? skipped->reason : "");
 	} else if (!apart) {
-		conclude_verify(v, VERIFY_INCONCLUSIVE,
+		verify_conclude(v, VERIFY_INCONCLUSIVE,
 				"only one CPU was used: nothing ran at the same time");
 	} else if (v->missing > 0) {
-		conclude_verify(v, VERIFY_INCONCLUSIVE,
+		verify_conclude(v, VERIFY_INCONCLUSIVE,
 				"%" PRIu64
 				" %s in %s toggles: a rate of %s times p is not excluded, "
 				"%s more are needed",
 				v->tears, tears_word(v->tears), NUMBER(v->quiet),
 				NUMBER(VERIFY_TIMES), NUMBER(v->missing));
 	} else {
-		conclude_verify(v, VERIFY_HOLDS, "%" PRIu64 " %s in %s toggles: within p = %s%s",
+		verify_conclude(v, VERIFY_HOLDS, "%" PRIu64 " %s in %s toggles: within p = %s%s",
 				v->tears, tears_word(v->tears), NUMBER(v->toggles),
 				NUMBER(verify_p(v)), skipped ? "; some cells were skipped" : "");
 	}
-}
-
-void verify_refuse(struct verify *v, const char *format, ...)
-{
-	char reason[sizeof(v->reason)];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(reason, sizeof(reason), format, args);
-	va_end(args);
-	conclude_verify(v, VERIFY_NO_CONF, "%s", reason);
 }
 
 const char *verify_check_name(enum verify_check check)

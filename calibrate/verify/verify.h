@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "calibrate/session/session.h"
+#include "calibrate/statistics/rise.h"
 #include "patchcore/machine/cpus.h"
 #include "patchcore/machine/machine_conf.h"
 #include "results/journal/journal.h"
@@ -89,10 +90,8 @@ struct verify_baseline {
 	unsigned others;  /* lines of the file that are of other machines, or damaged */
 	unsigned fleet;	  /* machines that share the level */
 	double level;
-	double capital, now; /* rise.h; it rose if the first reaches fleet / level */
-	bool rose;
+	struct rise rise;	 /* whose capital has to reach fleet / level */
 	char since[32];		 /* date of the first look that is higher; "" if none seems so */
-	double times;		 /* as many tears since then */
 	uint64_t toggles, tears; /* of this look */
 };
 
@@ -114,7 +113,7 @@ struct verify {
 	unsigned promises;
 	struct verify_baseline baseline;
 
-	/* From verify_judge(), or verify_refuse(). */
+	/* From verify_judge(), or verify_conclude(). */
 	uint64_t toggles; /* at the config's waits */
 	uint64_t quiet;
 	uint64_t tears;
@@ -157,8 +156,9 @@ uint64_t verify_tears(const struct verify_cell *cell);
 /* verify_judge - from what was counted to cell statuses, verdict and reason. */
 void verify_judge(struct verify *v);
 
-/* verify_refuse - the config does not apply. */
-void verify_refuse(struct verify *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* verify_conclude - with its exit status, and the reason in words. */
+void verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 const char *verify_check_name(enum verify_check check);	      /* "control", ... */
 const char *verify_status_name(enum verify_status status);    /* "held", ... */
@@ -181,14 +181,13 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 		 unsigned count);
 
 /*
+ * verify_run - run them within the session's budget, but for the last `reserve` seconds.
  * verify_look - run cells on low rungs for so long, line and page in turn, each at a place and with
- * a seed of its own: what later looks are compared with. Stage "look".
+ * a seed of its own: what later looks are compared with. Stage "look". Both set v->cut_short if
+ * they must end early.
  */
-void verify_look(struct verify *v, struct session *session, double seconds);
-
-/* verify_run - run them within the session's budget, but for the last `reserve` seconds. Sets
- * v->cut_short if it must end early. */
 void verify_run(struct verify *v, struct session *session, double reserve);
+void verify_look(struct verify *v, struct session *session, double seconds);
 
 /*
  * verify_baseline_add - add a look to the file, a store of evidence (statistics/evidence.h) to
@@ -204,13 +203,11 @@ enum verify_format {
 	VERIFY_TEXT,
 	VERIFY_TAP,
 	VERIFY_JUNIT,
-	VERIFY_JSON,
-	VERIFY_FORMATS
+	VERIFY_JSON
 };
 
 /* verify_format_parse - "text", "tap", "junit" or "json"; -EINVAL. */
 int verify_format_parse(const char *name);
-
 void verify_print(FILE *f, const struct verify *v, enum verify_format format);
 
 #endif

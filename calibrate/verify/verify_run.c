@@ -10,7 +10,6 @@
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/evidence.h"
-#include "calibrate/statistics/rise.h"
 #include "calibrate/verify/verify.h"
 #include "stress/base/random.h"
 #include "stress/provoke/provoker.h"
@@ -22,8 +21,7 @@
 #define LOOK_SLICE    0.2  /* seconds: many places say more than much time at one */
 #define SLICE	      5.0  /* seconds of a cell at a time: so that all meet the same conditions */
 
-/* --- The cells that the config names ------------------------------------------------------------
- */
+/* --- The cells that the config names ---------------------------------------------------------- */
 
 struct reader {
 	FILE *f;
@@ -311,14 +309,6 @@ void verify_run(struct verify *v, struct session *session, double reserve)
 
 /* --- Looks of before -------------------------------------------------------------------------- */
 
-static bool is_same_kind(const struct identity *a, const struct identity *b)
-{
-	return strcmp(a->vendor, b->vendor) == 0 && a->family == b->family &&
-	       a->model == b->model && a->stepping == b->stepping &&
-	       strcmp(a->hypervisor, b->hypervisor) == 0 && a->sockets == b->sockets &&
-	       a->cores == b->cores && a->cpus == b->cpus;
-}
-
 int verify_baseline_add(struct verify *v, const char *path, const struct cpus *cpus,
 			const struct cell_record *records, size_t count)
 {
@@ -326,7 +316,6 @@ int verify_baseline_add(struct verify *v, const char *path, const struct cpus *c
 	const struct evidence_run **runs = NULL, *here = NULL;
 	struct rise_look *looks = NULL;
 	struct evidence e = { 0 };
-	struct rise rise;
 	size_t n = 0;
 	int ret = evidence_add(path, VERIFY_LOOK, &v->here, cpus, records, count);
 
@@ -340,11 +329,15 @@ int verify_baseline_add(struct verify *v, const char *path, const struct cpus *c
 	}
 	for (size_t i = 0; i < e.count && ret == 0; i++) {
 		const struct evidence_run *run = &e.run[i];
+		const struct identity *id = &run->identity, *ours = &v->here;
 		/* FNV-1a: anything that has nothing to do with how often it tore. */
 		uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 		if (strcmp(run->source, VERIFY_LOOK) != 0 ||
-		    !is_same_kind(&run->identity, &v->here) ||
+		    strcmp(id->vendor, ours->vendor) != 0 || id->family != ours->family ||
+		    id->model != ours->model || id->stepping != ours->stepping ||
+		    strcmp(id->hypervisor, ours->hypervisor) != 0 || id->sockets != ours->sockets ||
+		    id->cores != ours->cores || id->cpus != ours->cpus ||
 		    memcmp(&run->cpus, cpus, sizeof(*cpus)) != 0)
 			continue;
 		here = run;
@@ -358,16 +351,12 @@ int verify_baseline_add(struct verify *v, const char *path, const struct cpus *c
 		looks[n++] = (struct rise_look){ &run->sums, hash ^ (uint64_t)run->time };
 	}
 	if (ret == 0)
-		ret = rise_of(looks, n, b->level / b->fleet, &rise);
+		ret = rise_of(looks, n, b->level / b->fleet, &b->rise);
 	if (ret == 0) {
 		b->looks = (unsigned)n;
 		b->others = (unsigned)(e.count - n - b->crowded + e.broken);
-		b->capital = rise.capital;
-		b->now = rise.now;
-		b->rose = rise.rose;
-		b->times = rise.times;
-		if (rise.since < n)
-			memcpy(b->since, runs[rise.since]->date, sizeof(b->since));
+		if (b->rise.since < n)
+			memcpy(b->since, runs[b->rise.since]->date, sizeof(b->since));
 		for (size_t i = 0; here && i < here->sums.count; i++) {
 			b->toggles += here->sums.sum[i].count.toggles;
 			b->tears += here->sums.sum[i].count.tears;
