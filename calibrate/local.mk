@@ -40,9 +40,7 @@ libcalibrate_a_SOURCES = \
 	calibrate/program/markup.h \
 	calibrate/report/report.c \
 	calibrate/report/report.h \
-	calibrate/report/report_gaps.c \
 	calibrate/report/report_machine.c \
-	calibrate/report/report_provokers.c \
 	calibrate/report/report_rate.c \
 	calibrate/report/report_tears.c \
 	calibrate/report/report_verdict.c \

@@ -17,8 +17,6 @@
 #include "calibrate/conf/conf_write.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/cpuid.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/machine/tsc.h"

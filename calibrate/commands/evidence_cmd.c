@@ -10,11 +10,8 @@
 #include <unistd.h>
 
 #include "calibrate/conf/conf_write.h"
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/cpuid.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
 #include "patchcore/machine/machine_conf.h"
 #include "stress/base/number.h"

@@ -5,25 +5,18 @@
  */
 #include <errno.h>
 #include <error.h>
-#include <hwloc.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <linux/membarrier.h>
 #include <patchcore/patchcore.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/cpuid.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
-#include "patchcore/machine/cpus.h"
-#include "patchcore/machine/identity.h"
 #include "patchcore/machine/tsc.h"
 #include "results/journal/journal.h"
 #include "stress/base/number.h"

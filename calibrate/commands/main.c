@@ -8,9 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
 
 volatile sig_atomic_t interrupted;
 

@@ -9,10 +9,7 @@
 #include <string.h>
 
 #include "calibrate/commands/calibrate_options.h"
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
 #include "stress/provoke/provoker.h"
 #include "stress/run/gap.h"

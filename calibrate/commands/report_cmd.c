@@ -7,10 +7,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
 #include "calibrate/report/report.h"
 
 static const struct option_row options[] = {

@@ -6,17 +6,13 @@
 #include <error.h>
 #include <limits.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/verify/verify.h"
 #include "conform/rounds/rounds.h"

@@ -5,12 +5,10 @@
 #include "calibrate/report/report.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "bench/page/report_bench.h"
-#include "calibrate/page/html.h"
 #include "results/figures/gnuplot.h"
 
 /* Either writes itself, or is that of one benchmark. */

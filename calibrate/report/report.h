@@ -6,6 +6,7 @@
 #ifndef CALIBRATE_REPORT_REPORT_H
 #define CALIBRATE_REPORT_REPORT_H
 
+#include "calibrate/page/html.h"
 #include "calibrate/page/report_page.h"
 #include "results/figures/tally.h"
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/page/html.h"
 #include "calibrate/report/report.h"
 
 int section_machine(struct page *page)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "calibrate/ladder/ladder.h"
-#include "calibrate/page/html.h"
 #include "calibrate/report/report.h"
 
 static char *waits_of_level(const json_t *level, char buf[WAITS_TEXT])
