@@ -19,8 +19,6 @@
 #define EITHER	    (1 - (1 - CONFIDENCE) / 2) /* confidence of either end of a bar */
 #define LABEL_MAX   600
 
-/* --- Points ------------------------------------------------------------------ */
-
 void rate_points(struct tally *points, const struct journal_data *data)
 {
 	for (size_t i = 0; i < data->count; i++) {
@@ -48,6 +46,14 @@ struct rate_data {
 	struct tally points;
 };
 
+/* The keys of a row, and its events. */
+static void put_tally_row(FILE *stream, const struct tally_row *row)
+{
+	for (unsigned i = 0; i < RATE_CURVES; i++)
+		fprintf(stream, "%" PRIu64 " ", row->key[i]);
+	fprintf(stream, "%" PRIu64 " ", row->events);
+}
+
 /* What each level claims, which of them is chosen, and the constant wait of the paper. */
 static void print_claims(FILE *stream, const json_t *e)
 {
@@ -56,19 +62,15 @@ static void print_claims(FILE *stream, const json_t *e)
 	size_t i, k;
 
 	json_array_foreach(json_object_get(e, "levels"), i, level)
-	{
 		json_array_foreach(json_object_get(level, "claims"), k, claim)
-		{
-			int crossing = crossing_parse(json_text_of(claim, "crossing"));
-			double wait = json_real_of(level, "first"), p;
+	{
+		int crossing = crossing_parse(json_text_of(claim, "crossing"));
+		double wait = json_real_of(level, "first"), p = json_real_of(claim, "upper_p");
 
-			p = json_real_of(claim, "upper_p");
-			if (crossing < 0 || !(wait >= 0) || !(p > 0 && p < 1))
-				continue;
+		if (crossing >= 0 && wait >= 0 && p > 0 && p < 1)
 			fprintf(stream, "L %u %.0f %.0f %g %d\n",
 				crossing_bytes((enum crossing)crossing),
 				fmax(0, json_real_of(level, "stretch")), wait, p, level == best);
-		}
 	}
 	if (json_is_true(json_object_get(paper, "found")))
 		for (int crossing = CROSSING_LINE; crossing <= CROSSING_PAGE; crossing++)
@@ -76,19 +78,18 @@ static void print_claims(FILE *stream, const json_t *e)
 				fmax(0, json_real_of(paper, "wait")));
 }
 
+/* The tail of an accepted fit, of this machine, not simulated. */
 static void print_tail(FILE *stream, const json_t *fit)
 {
 	int crossing = crossing_parse(json_text_of(fit, "crossing"));
 	int curve = strcmp(json_text_of(fit, "kind"), "old-front") != 0;
+	int provoked = strcmp(json_text_of(fit, "provokers"), "none") != 0;
 	double threshold = json_real_of(fit, "threshold"), xi = json_real_of(fit, "xi");
 	double least = json_real_of(fit, "exceedances") / json_real_of(fit, "stores");
 
-	/* Only of this machine, not simulated. */
 	if (!json_is_true(json_object_get(fit, "accepted")) || crossing < 0 || !(threshold > 0) ||
 	    strcmp(json_text_of(fit, "source"), "gaps") != 0)
 		return;
-	if (strcmp(json_text_of(fit, "provokers"), "none") != 0)
-		curve += 2;
 	for (int i = 0; i < TAIL_POINTS; i++) {
 		/* Share of the stores whose gap is longer than wait, by the fit. */
 		double wait = threshold * pow(TAIL_REACH, (double)i / (TAIL_POINTS - 1));
@@ -100,8 +101,8 @@ static void print_tail(FILE *stream, const json_t *fit)
 			share = least * pow(1 + xi * z, -1 / xi);
 		if (!(share > TAIL_LEAST))
 			return;
-		fprintf(stream, "T %u %d %.1f %g\n", crossing_bytes((enum crossing)crossing), curve,
-			wait, share);
+		fprintf(stream, "T %u %d %.1f %g\n", crossing_bytes((enum crossing)crossing),
+			curve + 2 * provoked, wait, share);
 	}
 }
 
@@ -121,15 +122,14 @@ static void print_rates(FILE *stream, const void *arg)
 	for (size_t n = 0; n < d->points.count; n++) {
 		const struct tally_row *p = &d->points.row[n];
 
-		if (p->trials)
-			fprintf(stream,
-				"P %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-				" %" PRIu64 " %g %g %g\n",
-				p->key[RATE_CROSSING], p->key[RATE_STRETCH], p->key[RATE_CURVE],
-				p->key[RATE_WAIT], p->events, p->trials,
-				(double)p->events / (double)p->trials,
-				bound_lower(p->events, p->trials, EITHER),
-				bound_upper(p->events, p->trials, p->events ? EITHER : CONFIDENCE));
+		if (!p->trials)
+			continue;
+		fputs("P ", stream);
+		put_tally_row(stream, p);
+		fprintf(stream, "%" PRIu64 " %g %g %g\n", p->trials,
+			(double)p->events / (double)p->trials,
+			bound_lower(p->events, p->trials, EITHER),
+			bound_upper(p->events, p->trials, p->events ? EITHER : CONFIDENCE));
 	}
 	print_claims(stream, line_last(d->data, "estimate"));
 	while ((fit = line_next(d->data, "tail", &i)))
@@ -350,10 +350,8 @@ static void print_buckets(FILE *stream, const void *arg)
 		const struct tally_row *b = &g->buckets.row[i];
 		const uint64_t of[TALLY_KEYS] = { b->key[GAP_CROSSING], b->key[GAP_CURVE] / 2 };
 
-		fprintf(stream,
-			"%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-			b->key[GAP_CROSSING], b->key[GAP_CURVE], b->key[GAP_LOW], b->key[GAP_HIGH],
-			b->events, tally_find(&g->stores, of)->trials);
+		put_tally_row(stream, b);
+		fprintf(stream, "%" PRIu64 "\n", tally_find(&g->stores, of)->trials);
 	}
 }
 
@@ -378,16 +376,6 @@ static void print_gap_label(const struct tally *buckets, char *text, size_t size
 	}
 }
 
-/* How many gaps of a kind, and how long the longest was. */
-static void put_kind(FILE *out, const json_t *run, const char *name)
-{
-	const json_t *kind = json_find(json_object_get(run, "kinds"), "kind", name);
-	const json_t *longest = json_array_get(json_object_get(kind, "tail"), 0);
-
-	html_cells(out, "nn", "%s\t%s", NUMBER_OF(kind, "count"),
-		   json_is_number(longest) ? NUMBER(json_number_value(longest)) : "none");
-}
-
 int section_gaps(struct page *page)
 {
 	char crossings[48], label[LABEL_MAX];
@@ -410,10 +398,8 @@ int section_gaps(struct page *page)
 	size_t i = 0, count = 0;
 	int rc = 0;
 
-	while ((run = line_next(page->data, "gaps", &i))) {
+	for (; (run = line_next(page->data, "gaps", &i)); count++)
 		add_run(&g, run);
-		count++;
-	}
 	if (!count) {
 		html_missing(out, "The journals hold no run of the gap oracle (tmax gaps), so "
 				  "there is no histogram of fetch gaps.");
@@ -449,8 +435,15 @@ int section_gaps(struct page *page)
 			  NUMBER_OF(cell, "split"), json_text_of(cell, "provokers"),
 			  is_control(run) ? " (membarrier between: control)" : "",
 			  early ? ", " : "", early ? outcome : "", NUMBER_OF(run, "stores"));
-		put_kind(out, run, "old-front");
-		put_kind(out, run, "new-front");
+		for (int k = 0; k < GAP_KINDS; k++) {
+			const json_t *kind = json_find(json_object_get(run, "kinds"), "kind",
+						       gap_kind_name((enum gap_kind)k));
+			const json_t *longest = json_array_get(json_object_get(kind, "tail"), 0);
+
+			html_cells(out, "nn", "%s\t%s", NUMBER_OF(kind, "count"),
+				   json_is_number(longest) ? NUMBER(json_number_value(longest))
+							   : "none");
+		}
 		html_cells(out, "nnn", "%s\t%s\t%s", NUMBER_OF(run, "faked"),
 			   isfinite(ratio) ? NUMBER(ratio) : "?", NUMBER_OF(run, "offset_error"));
 		html_code(out, "%s", json_text_of(run, "command"));
@@ -458,8 +451,6 @@ int section_gaps(struct page *page)
 	html_folded_table_end(out);
 	return 0;
 }
-
-/* --- Fits ---------------------------------------------------------------------------- */
 
 int section_tail(struct page *page)
 {
