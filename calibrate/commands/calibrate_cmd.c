@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax calibrate: the main job.
- */
+/* tmax calibrate: the main job. */
 #include <errno.h>
 #include <error.h>
 #include <fcntl.h>

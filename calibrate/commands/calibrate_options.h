@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The command line of tmax calibrate.
- */
+/* The command line of tmax calibrate. */
 #ifndef CALIBRATE_COMMANDS_CALIBRATE_OPTIONS_H
 #define CALIBRATE_COMMANDS_CALIBRATE_OPTIONS_H
 

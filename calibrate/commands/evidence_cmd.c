@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax evidence: what all runs together have counted on this machine.
- */
+/* tmax evidence: what all runs together have counted on this machine. */
 #include <errno.h>
 #include <error.h>
 #include <limits.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax: find how long an instruction fetch may lag behind a store to code.
- */
+/* tmax: find how long an instruction fetch may lag behind a store to code. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

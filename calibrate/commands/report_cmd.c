@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax report: journals as a page.
- */
+/* tmax report: journals as a page. */
 #include <errno.h>
 #include <error.h>
 #include <getopt.h>

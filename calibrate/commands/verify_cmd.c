@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax verify: does the config in force hold on this machine, today?
- */
+/* tmax verify: does the config in force hold on this machine, today? */
 #include <errno.h>
 #include <error.h>
 #include <limits.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * HTML that is well-formed XML too. Everything written through here is escaped.
- */
+/* HTML that is well-formed XML too. Everything written through here is escaped. */
 #ifndef CALIBRATE_PAGE_HTML_H
 #define CALIBRATE_PAGE_HTML_H
 

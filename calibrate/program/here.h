@@ -8,9 +8,8 @@
 #include "patchcore/machine/identity.h"
 
 /*
- * topology_here - open the topology of this machine to measure on it. EXIT_PASS,
- * or EXIT_MISSING after a complaint: it cannot be read, or the environment has
- * hwloc tell of another machine.
+ * topology_here - open the topology of this machine to measure on it. EXIT_PASS, or EXIT_MISSING
+ * after a complaint: it cannot be read, or the environment has hwloc tell of another machine.
  */
 int topology_here(hwloc_topology_t *topology);
 

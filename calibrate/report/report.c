@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The frame of the report, and the order of its sections.
- */
+/* The frame of the report, and the order of its sections. */
 #include "calibrate/report/report.h"
 
 #include <errno.h>

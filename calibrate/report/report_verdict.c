@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The verdict and the ladder, as the last estimate of the journals has them.
- */
+/* The verdict and the ladder, as the last estimate of the journals has them. */
 #include <math.h>
 #include <string.h>
 
