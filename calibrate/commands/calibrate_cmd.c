@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <error.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,24 +23,10 @@
 
 #define LOCKED_BYTE (INT64_MAX - 1) /* of a journal: no line comes as far */
 
-/* For people: with --json there is nothing but that on standard output. */
-static void __attribute__((format(printf, 2, 3)))
-say(const struct request *r, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (!r->json)
-		vprintf(format, args);
-	va_end(args);
-}
-
-/* --- The journal ------------------------------------------------------------------------------ */
-
 static int resume_calibration(struct session *s, const struct request *r, const struct identity *id)
 {
-	int ret = journal_read(r->journal, &s->known);
 	struct journal_data *known = &s->known;
+	int ret = journal_read(r->journal, known);
 	const char *field, *until = "";
 	const json_t *line;
 	size_t i, kept = 0;
@@ -51,10 +36,10 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 		return EXIT_PASS;
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "cannot read journal %s", r->journal);
-	if (s->known.skipped)
+	if (known->skipped)
 		error(0, 0, "%s: %zu unreadable line%s skipped, the first is line %zu", r->journal,
-		      s->known.skipped, s->known.skipped == 1 ? "" : "s", s->known.first_bad);
-	field = s->known.have_identity ? identity_differs(&s->known.identity, id) : NULL;
+		      known->skipped, S(known->skipped), known->first_bad);
+	field = known->have_identity ? identity_differs(&known->identity, id) : NULL;
 	/*
 	 * What it says of this run. The seed: the same draws again, unless other ones are asked
 	 * for. And cells and gaps before its last estimate have been added to the store when that
@@ -82,11 +67,12 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 		    strcmp(json_text_of(line, "date"), until) <= 0)
 			json_array_remove(known->others, i);
 	}
-	if (!field && !s->known.mixed)
+	if (!field && !known->mixed)
 		return EXIT_PASS;
-	error(0, 0, "%s is of another machine (%s differs): not resumed; give another --journal",
-	      r->journal, field ? field : "it is mixed, something");
-	return EXIT_USAGE;
+	return complain(
+		EXIT_USAGE, 0,
+		"%s is of another machine (%s differs): not resumed; give another --journal",
+		r->journal, field ? field : "it is mixed, something");
 }
 
 static int open_journal(struct session *s, const struct request *r, const struct identity *id)
@@ -129,8 +115,6 @@ static int open_journal(struct session *s, const struct request *r, const struct
 			: complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", r->journal);
 }
 
-/* --- The store of evidence -------------------------------------------------------------------- */
-
 /*
  * Adds the run, and estimates from all that is known of this machine, this run included. A run
  * unlike all before it says that the machine is another one: a new epoch begins.
@@ -166,7 +150,7 @@ static int add_evidence(const struct request *r, struct provenance *from, const 
 		return ret;
 	if (evidence.broken)
 		error(0, 0, "%s: %zu unreadable line%s passed over", r->evidence, evidence.broken,
-		      evidence.broken == 1 ? "" : "s");
+		      S(evidence.broken));
 	ret = knowledge_of(&known, &evidence, from->identity, from->cpus);
 	if (ret == 0 && !known.latest)
 		ret = -ENOENT;
@@ -178,8 +162,6 @@ static int add_evidence(const struct request *r, struct provenance *from, const 
 	evidence_free(&evidence);
 	return ret;
 }
-
-/* --- The end ---------------------------------------------------------------------------------- */
 
 /* To the journal, where that has all that was measured, and to the user. */
 static int tell_estimate(struct session *s, const struct request *r, const struct estimate *e,
@@ -231,8 +213,8 @@ static int conclude_calibration(struct session *s, const struct request *r,
 		ret = add_evidence(r, &from, sums, &all);
 		if (ret < 0) {
 			tell_estimate(s, r, one, &from, false);
-			error(0, -ret, "cannot add to the evidence %s, or read it", r->evidence);
-			return EXIT_CANNOT_WRITE;
+			return complain(EXIT_CANNOT_WRITE, ret,
+					"cannot add to the evidence %s, or read it", r->evidence);
 		}
 		cpuid_keep(r->evidence);
 		e = &all;
@@ -245,17 +227,14 @@ static int conclude_calibration(struct session *s, const struct request *r,
 		kept = ", as it was: no wait was ever tried";
 	if (status == EXIT_PASS && !kept[0]) {
 		ret = conf_write(r->output, e, &from);
-		if (ret < 0) {
-			error(0, -ret, "cannot write %s", r->output);
-			status = EXIT_CANNOT_WRITE;
-		}
+		if (ret < 0)
+			status = complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", r->output);
 	}
-	if (status == EXIT_PASS || (one->blind && kept[0]))
-		say(r, "Config:  %s%s\n", r->output, kept);
-	if (one->blind)
-		say(r, "Journal: %s\n", r->journal);
-	else
-		say(r, "Journal: %s, evidence: %s\n", r->journal, r->evidence);
+	if (!r->json && (status == EXIT_PASS || (one->blind && kept[0])))
+		printf("Config:  %s%s\n", r->output, kept);
+	if (!r->json)
+		printf("Journal: %s%s%s\n", r->journal,
+		       one->blind ? "" : ", evidence: ", one->blind ? "" : r->evidence);
 	return status != EXIT_PASS ? status : (int)e->verdict;
 }
 
@@ -282,20 +261,19 @@ static int run_session(struct session *s, struct request *r, const struct identi
 		/* A figure is a service: without gnuplot the calibration stands all the same. */
 		data.records = s->done;
 		data.count = s->count;
-		if (r->figure &&
-		    figure9_write(&data, ORACLE_COUNT, r->figure, why, sizeof(why)) == 0)
-			say(r, "Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure,
-			    r->figure);
-		else if (r->figure)
+		if (r->figure && figure9_write(&data, ORACLE_COUNT, r->figure, why, sizeof(why)))
 			error(0, 0, "no figure: %s", why);
+		else if (r->figure && !r->json)
+			printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure,
+			       r->figure);
 	}
 	if (broke_off)
 		status = EXIT_MISSING;
-	if (ret == -EINTR && status != EXIT_CANNOT_WRITE)
-		say(r, "Interrupted: %s\n",
-		    estimate.blind ? "nothing was added; the same command begins anew"
-				   : "what was counted until then is kept; the same command adds "
-				     "more");
+	if (ret == -EINTR && status != EXIT_CANNOT_WRITE && !r->json)
+		printf("Interrupted: %s\n",
+		       estimate.blind
+			       ? "nothing was added; the same command begins anew"
+			       : "what was counted until then is kept; the same command adds more");
 	if (ret == -EINTR && (status == EXIT_PASS || status == EXIT_INCONCLUSIVE))
 		status = EXIT_INTERRUPTED;
 	sums_free(&sums);
@@ -341,16 +319,14 @@ int cmd_calibrate(int argc, char **argv)
 {
 	struct request r;
 	int ret, status = request_parse(argc, argv, &r);
-	char why[200];
+	char why[200] = "";
 
 	if (status != EXIT_PASS)
 		return status;
 	if (r.merge)
 		return experiment_merge(&r.experiment, r.journals, r.journal_count);
-	if (r.experiment.kind)
-		return request_run(&r);
 	/* Better to fail before a quarter of an hour of work than after it. */
-	ret = conf_check(r.output, why, sizeof(why));
+	ret = r.experiment.kind ? 0 : conf_check(r.output, why, sizeof(why));
 	if (ret < 0)
 		return complain(EXIT_CANNOT_CREATE, ret, "cannot write %s", r.output);
 	if (why[0])

@@ -8,7 +8,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "patchcore/machine/machine_conf.h"
 #include "results/figures/figure.h"

@@ -56,11 +56,12 @@ int cmd_report(int argc, char **argv)
 			      data.skipped - before, S(data.skipped - before));
 	}
 	rc = report_write(&r, why, sizeof(why));
+	if (rc == -EEXIST)
+		status = EXIT_CANNOT_CREATE;
+	else if (rc < 0)
+		status = rc == -EINVAL ? EXIT_USAGE : EXIT_CANNOT_WRITE;
 	if (rc < 0)
-		status = complain(rc == -EEXIST	  ? EXIT_CANNOT_CREATE
-				  : rc == -EINVAL ? EXIT_USAGE
-						  : EXIT_CANNOT_WRITE,
-				  0, "%s", why);
+		error(0, 0, "%s", why);
 	else if (r.undrawn)
 		error(0, 0, "%u figure%s missing: %s", r.undrawn, r.undrawn == 1 ? " is" : "s are",
 		      r.undrawn_why);

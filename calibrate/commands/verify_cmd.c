@@ -27,13 +27,9 @@
 
 struct request {
 	double budget;
-	const char *config;
-	const char *output;
-	const char *journal;
-	const char *baseline;
+	const char *config, *output, *journal, *baseline;
 	enum verify_format format;
-	uint64_t seed;
-	uint64_t fleet;
+	uint64_t seed, fleet;
 	double conform; /* seconds; below 0: a share of the budget */
 };
 
@@ -119,8 +115,6 @@ static int load_conf(struct verify *v, const char *named, char *path, size_t siz
 	return ret < 0 ? -1 : ret;
 }
 
-/* --- What is promised ------------------------------------------------------------------------- */
-
 /* A share of them, from a CPU that is drawn: other runs begin with others. */
 static void try_promises(struct verify *v, const struct cpus *cpus, double seconds)
 {
@@ -165,8 +159,6 @@ static void try_promises(struct verify *v, const struct cpus *cpus, double secon
 	conformance_free(&tried);
 	free(cpu);
 }
-
-/* --- What is measured ------------------------------------------------------------------------- */
 
 static int run_cells(struct verify *v, const struct request *r, const char *config,
 		     const struct cell *worst, unsigned count)
@@ -234,27 +226,6 @@ out:
 	return status;
 }
 
-static int verify_here(struct verify *v, const struct request *r)
-{
-	static struct cell worst[VERIFY_WORST_MAX];
-	char path[PATH_MAX];
-	int count, status = machine_here(&v->here);
-
-	v->have_here = status == EXIT_PASS;
-	if (status != EXIT_PASS)
-		return status;
-	v->seed = r->seed;
-	if (r->seed == NO_SEED && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed))
-		return complain(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
-	v->seed &= INT64_MAX;
-	v->baseline.fleet = (unsigned)r->fleet;
-	v->baseline.level = VERIFY_LEVEL;
-	if (r->baseline)
-		text_printable(v->baseline.file, sizeof(v->baseline.file), r->baseline);
-	count = load_conf(v, r->config, path, sizeof(path), worst);
-	return count < 0 ? EXIT_PASS : run_cells(v, r, path, worst, (unsigned)count);
-}
-
 int cmd_verify(int argc, char **argv)
 {
 	struct request r = {
@@ -264,7 +235,9 @@ int cmd_verify(int argc, char **argv)
 		.fleet = 1,
 		.conform = -1,
 	};
+	static struct cell worst[VERIFY_WORST_MAX];
 	int status = command_line_parse(&line, argc, argv, &r, NULL);
+	char path[PATH_MAX];
 	FILE *report = stdout;
 	struct verify *v;
 	bool failed;
@@ -284,7 +257,23 @@ int cmd_verify(int argc, char **argv)
 		return EXIT_CANNOT_CREATE;
 	}
 	v->budget = r.budget;
-	status = verify_here(v, &r);
+	v->seed = r.seed;
+	v->baseline.fleet = (unsigned)r.fleet;
+	v->baseline.level = VERIFY_LEVEL;
+	if (r.baseline)
+		text_printable(v->baseline.file, sizeof(v->baseline.file), r.baseline);
+	status = machine_here(&v->here);
+	v->have_here = status == EXIT_PASS;
+	if (status == EXIT_PASS && r.seed == NO_SEED &&
+	    getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed))
+		status = complain(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
+	v->seed &= INT64_MAX;
+	if (status == EXIT_PASS) {
+		int count = load_conf(v, r.config, path, sizeof(path), worst);
+
+		if (count >= 0)
+			status = run_cells(v, &r, path, worst, (unsigned)count);
+	}
 	if (status == EXIT_PASS) {
 		journal_date(v->date, sizeof(v->date));
 		verify_print(report, v, r.format);

@@ -18,6 +18,7 @@
 #define WORD_CHARS "abcdefghijklmnopqrstuvwxyz0123456789-"
 #define WORD_MAX   32
 #define HELP_ABOUT "print this (also -h)"
+#define HELP_IS	   "Try '%s --help'.\n"
 #define WORDS_MAX  64 /* of a cell's command line */
 #define BLANKS	   " \t\r\n"
 
@@ -320,13 +321,16 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 
 bool completion_wanted;
 
-void completion_print(const struct command_line *line)
+/*
+ * A line per option, and one without a name for operands. Fields, apart by tabs: command, option,
+ * argument, words that it may be, help.
+ */
+static void completion_print(const struct command_line *line)
 {
 	const char *text = line->about, *word;
 
 	for (int t = 0; t < OPTION_TABLES; t++)
-		for (const struct option_row *r = line->options[t]; r && (r->name || r->help);
-		     r++) {
+		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
 			const struct option_row *real = r;
 
 			if (!r->name)
@@ -342,12 +346,12 @@ void completion_print(const struct command_line *line)
 			/* What it takes, of the words that its help is made of: its parser knows.
 			 */
 			word = real->parse && !real->word ? r->help : "";
-			for (size_t length; *(word += strcspn(word, WORD_CHARS)); word += length) {
+			for (int length; *(word += strcspn(word, WORD_CHARS)); word += length) {
 				char known[WORD_MAX];
 
-				length = strspn(word, WORD_CHARS);
-				snprintf(known, sizeof(known), "%.*s", (int)length, word);
-				if (length < sizeof(known) && real->parse(known) >= 0)
+				length = (int)strspn(word, WORD_CHARS);
+				if (snprintf(known, WORD_MAX, "%.*s", length, word) < WORD_MAX &&
+				    real->parse(known) >= 0)
 					printf("%s ", known);
 			}
 			printf("\t%s\n", r->help);
@@ -365,12 +369,6 @@ void completion_print(const struct command_line *line)
 	printf("%s\t\n", line->operands + strcspn(line->operands, WORD_CHARS));
 }
 
-static int point_to_help(void)
-{
-	fprintf(stderr, "Try '%s --help'.\n", program_invocation_name);
-	return EXIT_USAGE;
-}
-
 int command_line_parse(const struct command_line *line, int argc, char **argv, void *request,
 		       uint64_t *given)
 {
@@ -386,7 +384,9 @@ int command_line_parse(const struct command_line *line, int argc, char **argv, v
 		print_help(line);
 	if (why[0])
 		error(0, 0, "%s", why);
-	return status == EXIT_USAGE ? point_to_help() : status;
+	if (status == EXIT_USAGE)
+		fprintf(stderr, HELP_IS, program_invocation_name);
+	return status;
 }
 
 int command_line_read(const struct command_line *line, int argc, char **argv, void *request,
@@ -410,8 +410,8 @@ int refuse_usage(const char *format, ...)
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fputc('\n', stderr);
-	return point_to_help();
+	fprintf(stderr, "\n" HELP_IS, program_invocation_name);
+	return EXIT_USAGE;
 }
 
 /* cell_command() quotes nothing. */

@@ -8,7 +8,6 @@
 #include <libcpuid/libcpuid.h>
 #include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,12 +21,11 @@
 #define EXTENDED_FAMILY 0x0ff00000u
 #define BRAND		2 /* leaves 0x80000002 to 4 */
 
-static bool is_called(const struct cpu_raw_data_t *raw, const char *codename)
+static bool is_called(struct cpu_raw_data_t raw, const char *codename)
 {
-	struct cpu_raw_data_t copy = *raw;
 	struct cpu_id_t id;
 
-	return cpu_identify(&copy, &id) == 0 && strcmp(id.cpu_codename, codename) == 0;
+	return cpu_identify(&raw, &id) == 0 && strcmp(id.cpu_codename, codename) == 0;
 }
 
 /*
@@ -54,7 +52,7 @@ static bool hangs_on(const struct cpu_raw_data_t *raw, uint32_t part, const char
 				(with.basic_cpuid[1][EAX] & ~BASE_FAMILY) | i / 32 << 8;
 		without = with;
 		without.basic_cpuid[1][EAX] |= part;
-		if (is_called(&with, codename) && !is_called(&without, codename))
+		if (is_called(with, codename) && !is_called(without, codename))
 			return true;
 	}
 	return false;
@@ -62,7 +60,7 @@ static bool hangs_on(const struct cpu_raw_data_t *raw, uint32_t part, const char
 
 static int name_of_raw(struct cpu_raw_data_t *raw, struct cpu_name *name)
 {
-	uint32_t signature = raw->basic_cpuid[1][EAX];
+	bool is_extended = (raw->basic_cpuid[1][EAX] & BASE_FAMILY) == BASE_FAMILY;
 	struct cpu_id_t id;
 
 	if (cpu_identify(raw, &id) != 0)
@@ -75,8 +73,7 @@ static int name_of_raw(struct cpu_raw_data_t *raw, struct cpu_name *name)
 	snprintf(name->vendor, sizeof(name->vendor), "%s", id.vendor_str);
 	snprintf(name->brand, sizeof(name->brand), "%s", id.brand_str);
 	if (hangs_on(raw, EXTENDED_MODEL, id.cpu_codename) &&
-	    ((signature & BASE_FAMILY) != BASE_FAMILY ||
-	     hangs_on(raw, EXTENDED_FAMILY, id.cpu_codename)))
+	    (!is_extended || hangs_on(raw, EXTENDED_FAMILY, id.cpu_codename)))
 		snprintf(name->codename, sizeof(name->codename), "%s", id.cpu_codename);
 	return 0;
 }

@@ -2,8 +2,6 @@
 #include "calibrate/program/here.h"
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
