@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,17 +34,6 @@ static bool is_known(const struct level *level, bool is_long)
 	       (!is_long || level->upper_p < 1);
 }
 
-/* With the counts that its bound rests on: the library does not take a bound that these do not
- * allow. */
-static void put_claim(FILE *f, const struct claim *claim, const char *prefix)
-{
-	struct claim all = *claim;
-
-	if (all.rests.toggles)
-		all.count = all.rests;
-	fields_put_conf(f, claim_fields, &all, prefix);
-}
-
 static void put_levels(FILE *f, const struct level *level, unsigned count, bool is_long,
 		       unsigned *number)
 {
@@ -54,8 +42,16 @@ static void put_levels(FILE *f, const struct level *level, unsigned count, bool 
 			continue;
 		fprintf(f, "\n[level %u]\n", ++*number);
 		fields_put_conf(f, level_fields, &level[i], "");
-		put_claim(f, &level[i].claim[CLAIM_LINE], "line_");
-		put_claim(f, &level[i].claim[CLAIM_PAGE], "page_");
+		/* With the counts that each bound rests on: the library does not take a bound that
+		 * these do not allow. */
+		for (int c = 0; c < CLAIMS; c++) {
+			struct claim claim = level[i].claim[c];
+
+			if (claim.rests.toggles)
+				claim.count = claim.rests;
+			fields_put_conf(f, claim_fields, &claim,
+					c == CLAIM_LINE ? "line_" : "page_");
+		}
 	}
 }
 
@@ -172,8 +168,7 @@ static int open_temporary(const char *path, char *temporary, size_t size)
 	free(copy);
 	if (ret < 0)
 		return ret;
-	/* A file that is there is of a run that was killed, or a trap: what is written is our own.
-	 */
+	/* One that is there is of a run that was killed, or a trap: what is written is our own. */
 	if (unlink(temporary) < 0 && errno != ENOENT)
 		return -errno;
 	ret = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -198,19 +193,17 @@ int conf_check(const char *path, char *why, size_t size)
 int conf_write(const char *path, const struct estimate *e, const struct provenance *from)
 {
 	char temporary[PATH_MAX];
-	int ret, fd = open_temporary(path, temporary, sizeof(temporary));
+	int ret = -ENOMEM, fd = open_temporary(path, temporary, sizeof(temporary));
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (fd < 0)
 		return fd;
-	if (f) {
-		ret = put_conf(f, e, from);
-		if (fclose(f) != 0 && ret == 0)
-			ret = -errno;
-	} else {
-		ret = -ENOMEM;
+	if (!f)
 		close(fd);
-	}
+	else
+		ret = put_conf(f, e, from);
+	if (f && fclose(f) != 0 && ret == 0)
+		ret = -errno;
 	if (ret == 0 && rename(temporary, path) < 0)
 		ret = -errno;
 	if (ret < 0)

@@ -6,12 +6,10 @@
 
 #include "calibrate/program/markup.h"
 #include "calibrate/statistics/bound.h"
-#include "calibrate/statistics/estimate.h"
 #include "patchcore/patchcore.h"
 #include "stress/base/number.h"
 
-#define DECADES_MAX 4 /* rows of the ladder */
-
+#define DECADES_MAX   4	  /* rows of the ladder */
 #define WORTH_TELLING 0.1 /* a bound above it says nothing */
 
 static double microseconds(double ticks, const struct identity *id)
@@ -19,32 +17,12 @@ static double microseconds(double ticks, const struct identity *id)
 	return id->tsc_khz ? ticks * 1000.0 / (double)id->tsc_khz : 0;
 }
 
-static void put_cell(FILE *out, const struct estimate *e, int claim, double p,
-		     const struct identity *id)
-{
-	int best = estimate_best(e, claim, p);
-
-	if (best < 0)
-		fprintf(out, "  %-24s", "not shown");
-	else
-		fprintf(out, "  %-10s (%7.2f us) ", WAITS(&e->level[best].rung),
-			microseconds(e->level[best].ticks, id));
-}
-
-/* What a run that saw only one of two states has to say. */
-static const char *never_seen(const struct estimate *e)
-{
-	if (e->slices_at[DISTANCE_NEAR] && e->slices_at[DISTANCE_NEAR] == e->slices)
-		return " Its CPUs were never far apart.";
-	return "";
-}
-
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from)
 {
 	const struct identity *id = from->identity;
 	const struct level *longest = &e->long_level[0], *level;
 	double barrier = microseconds(e->membarrier_ticks, id), bound = 1;
-	int best, least, first = -3;
+	int best, least, first;
 
 	fprintf(out, "Machine: %s, microcode %s, hypervisor %s, %u CPUs\n", id->brand,
 		id->microcode, id->hypervisor, id->cpus);
@@ -62,16 +40,22 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 	else
 		fprintf(out, "Tears of a toggle  at sites across a line    across a page"
 			     "   (two waits, and what a change costs)\n");
-	if (first < least)
-		first = least;
+	first = least > -3 ? least : -3;
 	if (first - least >= DECADES_MAX)
 		first = least + DECADES_MAX - 1;
 	for (int decade = first; least <= -1 && decade >= least; decade--) {
 		fprintf(out, "  below 1e%d      ", decade);
-		put_cell(out, e, CLAIM_LINE, pow(10, decade), id);
-		put_cell(out, e, CLAIM_PAGE, pow(10, decade), id);
+		for (int claim = 0; claim < CLAIMS; claim++) {
+			best = estimate_best(e, claim, pow(10, decade));
+			if (best < 0)
+				fprintf(out, "  %-24s", "not shown");
+			else
+				fprintf(out, "  %-10s (%7.2f us) ", WAITS(&e->level[best].rung),
+					microseconds(e->level[best].ticks, id));
+		}
 		fputc('\n', out);
 	}
+	/* A run that saw only one of two states says so. */
 	if (e->long_run)
 		fprintf(out, "How sure: %.0f %% for the long run, from %u runs.\n",
 			100 * CONFIDENCE, e->runs);
@@ -79,7 +63,10 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 		fprintf(out,
 			"How sure: %.0f %% for the time that was measured, no more: the long run "
 			"takes %d runs.%s\n",
-			100 * CONFIDENCE, LONG_RUN, never_seen(e));
+			100 * CONFIDENCE, LONG_RUN,
+			e->slices && e->slices_at[DISTANCE_NEAR] == e->slices
+				? " Its CPUs were never far apart."
+				: "");
 
 	/* What the library will do. */
 	best = estimate_best(e, -1, PC_ACCEPT_P_DEFAULT);
@@ -137,8 +124,6 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 		from->plan->unseateds, from->plan->unseateds == 1 ? " is" : "s are");
 }
 
-/* --- Everything ------------------------------------------------------------------------------- */
-
 static void put_sections(FILE *out, const struct level *level, unsigned count)
 {
 	fprintf(out, "  %-10s %-4s %-14s", "waits", "at", "placement");
@@ -155,17 +140,6 @@ static void put_sections(FILE *out, const struct level *level, unsigned count)
 				placement_name(s->placement));
 			fields_put_row(out, section_fields, s);
 		}
-}
-
-/* One row of near or far, of all placements of a claim. */
-static void put_at(FILE *out, const struct claim *claim, enum distance d)
-{
-	struct count all = { 0 };
-
-	for (unsigned k = 0; k < claim->sections; k++)
-		count_add(&all, &claim->at[d][k].count);
-	fprintf(out, " %*s %*s %*s", FIELD_WIDTH, NUMBER(all.toggles), FIELD_WIDTH,
-		NUMBER(all.tears), FIELD_WIDTH, NUMBER(claim->at_p[d]));
 }
 
 static void put_distances(FILE *out, const struct estimate *e)
@@ -203,13 +177,17 @@ static void put_distances(FILE *out, const struct estimate *e)
 		if (!claim->count.toggles)
 			continue;
 		fprintf(out, "  %-10s %-4s", WAITS(&level->rung), claim_name((int)(i % CLAIMS)));
-		put_at(out, claim, DISTANCE_NEAR);
-		put_at(out, claim, DISTANCE_FAR);
+		for (int d = 0; d < DISTANCES; d++) {
+			struct count all = { 0 }; /* of all placements */
+
+			for (unsigned k = 0; k < claim->sections; k++)
+				count_add(&all, &claim->at[d][k].count);
+			fprintf(out, " %*s %*s %*s", FIELD_WIDTH, NUMBER(all.toggles), FIELD_WIDTH,
+				NUMBER(all.tears), FIELD_WIDTH, NUMBER(claim->at_p[d]));
+		}
 		fputc('\n', out);
 	}
 }
-
-/* --- What more time would give ---------------------------------------------------------------- */
 
 static void put_ahead(FILE *out, const char *what, const struct ahead *ahead, const char *of)
 {

@@ -52,19 +52,11 @@ void html_cells(FILE *out, const char *kinds, const char *format, ...)
 	}
 }
 
-void html_tile(FILE *out, const char *label, const char *number, const char *unit,
-	       const char *format, ...)
+void html_tile_begin(FILE *out, const char *label, const char *number, const char *unit)
 {
-	char text[TEXT_MAX];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
 	html_between(out, "<div><dt>", "</dt>", "%s", label);
 	html_between(out, "<dd><span>", "</span>", "%s", number);
 	html_between(out, " ", "</dd>", "%s", unit);
-	html_between(out, "<dd>", "</dd></div>\n", "%s", text);
 }
 
 void html_table(FILE *out, const char *caption, const char *headings)
@@ -87,8 +79,6 @@ void html_row(FILE *out, const char *class)
 	fprintf(out, "</tr>\n<tr%s%s%s>", class ? " class=\"" : "", class ? class : "",
 		class ? "\"" : "");
 }
-
-/* --- Files --------------------------------------------------------------------- */
 
 /* The whole file, to be freed; NULL with errno. */
 static char *read_file(const char *path)
@@ -128,6 +118,7 @@ int html_svg(FILE *out, const char *path, const char *prefix)
 	static const char *const marks[] = { " id=\"",	  " id='",     "\tid=\"",
 					     "\tid='",	  " href=\"#", " href='#",
 					     ":href=\"#", ":href='#",  "url(#" };
+	const size_t count = sizeof(marks) / sizeof(marks[0]);
 	char *text = read_file(path), *svg, *end = NULL;
 
 	if (!text)
@@ -137,22 +128,21 @@ int html_svg(FILE *out, const char *path, const char *prefix)
 		end = at += strlen("</svg>");
 	for (char *at = svg; end && at < end;) {
 		char *title = strncmp(at, "<title>", 7) == 0 ? strstr(at, "</title>") : NULL;
-		bool id = false;
+		size_t i = 0;
 
 		if (title) {
 			at = title + strlen("</title>");
 			continue;
 		}
-		for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]) && !id; i++) {
-			id = strncmp(at, marks[i], strlen(marks[i])) == 0;
-			if (id) {
-				fputs(marks[i], out);
-				html_text(out, prefix);
-				at += strlen(marks[i]);
-			}
-		}
-		if (!id)
+		while (i < count && strncmp(at, marks[i], strlen(marks[i])) != 0)
+			i++;
+		if (i == count) {
 			putc(*at++, out);
+			continue;
+		}
+		fputs(marks[i], out);
+		html_text(out, prefix);
+		at += strlen(marks[i]);
 	}
 	free(text);
 	return end ? 0 : -EINVAL;

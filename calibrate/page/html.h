@@ -33,8 +33,10 @@ void html_between(FILE *out, const char *before, const char *after, const char *
  * html_tile - one of the large numbers of a page, in an element <dl class="tiles">: what it is, the
  * number, its unit, and a few words below.
  */
-void html_tile(FILE *out, const char *label, const char *number, const char *unit,
-	       const char *format, ...) __attribute__((format(printf, 5, 6)));
+#define html_tile(out, label, number, unit, ...)                                                   \
+	(html_tile_begin(out, label, number, unit),                                                \
+	 html_between(out, "<dd>", "</dd></div>\n", __VA_ARGS__))
+void html_tile_begin(FILE *out, const char *label, const char *number, const char *unit);
 
 /*
  * html_table - a table in a box that scrolls by itself, with its heading row, below a caption

@@ -71,16 +71,13 @@ int page_begin(struct page *page, const char *name, const char *title)
 	if (!page->out)
 		return -errno;
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n" WRITTEN_BY
-	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n<title>",
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n",
 	      page->out);
-	html_text(page->out, title);
-	fputs("</title>\n", page->out);
+	html_between(page->out, "<title>", "</title>\n", "%s", title);
 	rc = data_file("page.css", path, sizeof(path));
 	if (!rc)
 		rc = html_style(page->out, path);
-	fputs("</head>\n<body>\n<h1>", page->out);
-	html_text(page->out, title);
-	fputs("</h1>\n", page->out);
+	html_between(page->out, "</head>\n<body>\n<h1>", "</h1>\n", "%s", title);
 	if (rc)
 		html_missing(page->out, "This page has no style: cannot read %s: %s.", path,
 			     strerror(-rc));
@@ -123,9 +120,7 @@ int page_picture(struct page *page, const struct page_figure *figure, int rc, co
 		rc = page_path(page, file, path, sizeof(path));
 	if (rc)
 		return rc;
-	fputs("<figure><div role=\"img\" aria-label=\"", out);
-	html_text(out, figure->label);
-	fputs("\">", out);
+	html_between(out, "<figure><div role=\"img\" aria-label=\"", "\">", "%s", figure->label);
 	rc = html_svg(out, path, prefix);
 	fputs("</div>\n<figcaption>", out);
 	html_text(out, figure->caption);
