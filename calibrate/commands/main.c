@@ -86,7 +86,8 @@ static int run_line(int argc, char **argv)
 	static char option[] = "--help";
 	const char *what = argv[0];
 
-	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
+	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0 ||
+	    (strcmp(what, "help") == 0 && argc == 1))
 		return print_help(stdout);
 	if (strcmp(what, "--version") == 0) {
 		puts(PACKAGE_STRING);
@@ -96,8 +97,6 @@ static int run_line(int argc, char **argv)
 		return print_completion();
 	if (strcmp(what, "help") != 0)
 		return run_command(argc, argv);
-	if (argc == 1)
-		return print_help(stdout);
 	/* "help fleet report" is "fleet --help", which tells of all actions. */
 	argv[0] = argv[1];
 	argv[1] = option;

@@ -6,10 +6,6 @@
 #ifndef CALIBRATE_PAGE_REPORT_PAGE_H
 #define CALIBRATE_PAGE_REPORT_PAGE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "results/journal/journal.h"
 
 struct report {

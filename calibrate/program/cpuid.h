@@ -7,7 +7,6 @@
 #define CALIBRATE_PROGRAM_CPUID_H
 
 #include <jansson.h>
-#include <stddef.h>
 #include <stdio.h>
 
 struct cpu_name {

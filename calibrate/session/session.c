@@ -37,11 +37,10 @@ static const struct cell_record *find_known(const struct session *s, const char 
 
 static struct cell_record *add_record(struct session *s)
 {
-	struct cell_record *more;
-	size_t room = s->room ? s->room * 2 : 64;
-
 	if (s->count == s->room) {
-		more = realloc(s->done, room * sizeof(*more));
+		size_t room = s->room ? s->room * 2 : 64;
+		struct cell_record *more = reallocarray(s->done, room, sizeof(*more));
+
 		if (!more)
 			return NULL;
 		s->done = more;
@@ -85,34 +84,13 @@ static int measure_cell(struct session *s, struct cell_record *record)
 	return ret;
 }
 
-/*
- * A cell that was interrupted is run again. If it saw tears, its record is added as well, since
- * tears that were seen count.
- */
-static int add_interrupted(struct session *s, const char *key)
-{
-	for (size_t i = 0; i < s->known.count; i++) {
-		const struct cell_record *known = &s->known.records[i];
-		struct cell_record *r;
-
-		if (known->result.outcome != OUTCOME_INTERRUPTED || strcmp(known->key, key) != 0 ||
-		    cell_result_tears(&known->result) == 0)
-			continue;
-		r = add_record(s);
-		if (!r)
-			return -ENOMEM;
-		*r = *known;
-	}
-	return 0;
-}
-
 int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
 		const struct cell_record **record)
 {
 	struct cell_record wanted = { .cell = *cell }, *r;
 	const struct cell_record *known;
 	char more[64] = "";
-	int ret;
+	int ret = 0;
 
 	snprintf(wanted.stage, sizeof(wanted.stage), "%s", stage);
 	/* Everything that the plan decides; not how long, which the budget decides. */
@@ -125,9 +103,18 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 		 protocol_name(cell->protocol), cell->split, pair_name(cell->pair), cell->executors,
 		 cell->waits.first, cell->waits.second, cell->seed, more);
 	s->tries = 0;
-	ret = add_interrupted(s, wanted.key);
-	if (ret < 0)
-		return ret;
+	/* A cell that was interrupted is run again. If it saw tears, its record is added as well,
+	 * since tears that were seen count. */
+	for (size_t i = 0; i < s->known.count; i++) {
+		known = &s->known.records[i];
+		if (known->result.outcome != OUTCOME_INTERRUPTED ||
+		    strcmp(known->key, wanted.key) != 0 || cell_result_tears(&known->result) == 0)
+			continue;
+		r = add_record(s);
+		if (!r)
+			return -ENOMEM;
+		*r = *known;
+	}
 	r = add_record(s);
 	if (!r)
 		return -ENOMEM;

@@ -18,16 +18,14 @@
  * line, which renews itself on a terminal and is repeated now and then elsewhere.
  */
 struct progress {
-	bool quiet;
-	bool terminal;
+	bool quiet, terminal;
+	bool open; /* the terminal line wants a newline */
 	const char *stage;
-	uint64_t tears;	  /* of cells that ended; broken protocols must tear and do not count */
-	uint64_t toggles; /* likewise */
+	/* Of cells that ended; broken protocols must tear and do not count. */
+	uint64_t tears, toggles;
 	struct cell cell;
-	double left; /* seconds of budget when the cell began */
-	double cell_begin;
-	double last_line; /* when the last plain line was printed */
-	bool open;	  /* the terminal line wants a newline */
+	double left;		      /* seconds of budget when the cell began */
+	double cell_begin, last_line; /* when the last plain line was printed */
 };
 
 void progress_open(struct progress *p, bool quiet);
@@ -52,11 +50,9 @@ struct session {
 	struct journal *journal;
 	struct journal_data known; /* what a resumed run already did */
 	struct cell_record *done;  /* all records of this run, resumed ones included */
-	size_t count;
-	size_t room;
-	double budget; /* seconds */
-	double used;   /* by resumed cells */
-	double begin;
+	size_t count, room;
+	double budget, begin; /* seconds */
+	double used;	      /* by resumed cells */
 	uint64_t seed;
 	struct progress progress;
 	char noise[NOISE_REASON_MAX]; /* what the last disturbed cell was disturbed by */
@@ -67,14 +63,13 @@ struct session {
 double session_left(const struct session *s);
 
 /*
- * session_run - run a cell, or take it from the journal that is resumed.
+ * session_run - run a cell, or take it from the journal that is resumed. It is journalled before
+ * this returns, and kept in s->done; *record points to it until the next call. s->tries: 1 if there
+ * is one. A noisy cell is marked, and counts all the same.
  *
- * It is journalled before this returns, and kept in s->done; *record points to it until the
- * next call. s->tries: 1 if there is one. A noisy cell is marked, and counts all the same.
- *
- * 0; -EINTR: asked to stop (what was measured until then is kept); -ENOENT: the
- * placement cannot seat it; -EIO with a message on stderr: the journal cannot
- * be written; or what cell_run() failed with.
+ * 0; -EINTR: asked to stop (what was measured until then is kept); -ENOENT: the placement cannot
+ * seat it; -EIO with a message on stderr: the journal cannot be written; or what cell_run() failed
+ * with.
  */
 int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
 		const struct cell_record **record);

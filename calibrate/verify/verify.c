@@ -129,7 +129,7 @@ static const struct verify_cell *first_of(const struct verify *v, enum verify_ch
 
 void verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
 {
-	static const int status[VERIFY_VERDICTS] = {
+	static const int status[] = {
 		[VERIFY_HOLDS] = EXIT_PASS,
 		[VERIFY_BROKEN] = EXIT_TEARS,
 		[VERIFY_INCONCLUSIVE] = EXIT_INCONCLUSIVE,
@@ -148,13 +148,13 @@ void verify_conclude(struct verify *v, enum verify_verdict verdict, const char *
 /* Does any of the three parts lack an answer? */
 static bool find_unclear(struct verify *v)
 {
-	static const char *const what[CHECK_COUNT] = {
+	static const char *const what[] = {
 		[CHECK_CONTROL] = "the oracle sees nothing here",
 		[CHECK_WINDOW] = "the window was not tested",
 		[CHECK_WAIT] = "not all cells gave an answer",
 	};
 
-	for (int check = 0; check < CHECK_COUNT; check++) {
+	for (int check = 0; check <= CHECK_WAIT; check++) {
 		const struct verify_cell *c = first_of(v, (enum verify_check)check, STATUS_UNCLEAR);
 
 		/* Only what the config names may be missing here. */
@@ -245,17 +245,16 @@ void verify_judge(struct verify *v)
 
 const char *verify_check_name(enum verify_check check)
 {
-	return (const char *const[CHECK_COUNT]){ "control", "window", "wait" }[check];
+	return (const char *const[]){ "control", "window", "wait" }[check];
 }
 
 const char *verify_status_name(enum verify_status status)
 {
-	return (const char *const[STATUS_COUNT]){ "held", "broken", "skipped",
-						  "no answer" }[status];
+	return (const char *const[]){ "held", "broken", "skipped", "no answer" }[status];
 }
 
 const char *verify_verdict_name(enum verify_verdict verdict)
 {
-	return (const char *const[VERIFY_VERDICTS]){ "holds", "broken", "inconclusive", "rose",
-						     "no config" }[verdict];
+	return (const char *const[]){ "holds", "broken", "inconclusive", "rose",
+				      "no config" }[verdict];
 }
