@@ -43,7 +43,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/report/report_machine.c \
 	calibrate/report/report_rate.c \
 	calibrate/report/report_tears.c \
-	calibrate/report/report_verdict.c \
 	calibrate/session/progress.c \
 	calibrate/session/session.c \
 	calibrate/session/session.h \

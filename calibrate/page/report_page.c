@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "calibrate/page/html.h"
-#include "results/figures/gnuplot.h"
 #include "stress/base/data_file.h"
 
 /* What a page that may be written over has near its top. */
@@ -35,68 +34,51 @@ int page_path(const struct page *page, const char *name, char *path, size_t size
 	return length >= 0 && (size_t)length < size ? 0 : -ENAMETOOLONG;
 }
 
-/* Is there a page that no program of this package wrote? */
-static bool is_foreign(const char *path)
-{
-	FILE *page = fopen(path, "re");
-	char top[TOP] = "";
-
-	if (!page)
-		return errno != ENOENT;
-	(void)!fread(top, 1, sizeof(top) - 1, page);
-	fclose(page);
-	return !strstr(top, WRITTEN_BY);
-}
-
-/* FOLDER/NAME, and what it is called until it is whole. */
-static int page_paths(const struct page *page, const char *name, char *path, char *fresh)
-{
-	char fresh_name[64];
-	int rc = page_path(page, name, path, PICTURE_PATH);
-
-	snprintf(fresh_name, sizeof(fresh_name), "%s.new", name);
-	return rc ? rc : page_path(page, fresh_name, fresh, PICTURE_PATH);
-}
-
 int page_begin(struct page *page, const char *name, const char *title)
 {
-	char path[PICTURE_PATH], fresh[PICTURE_PATH];
-	int rc = page_paths(page, name, path, fresh);
+	char style[PICTURE_PATH], top[TOP] = "";
+	int rc = page_path(page, name, page->path, sizeof(page->path));
+	FILE *old;
 
-	if (rc)
-		return rc;
-	if (is_foreign(path))
+	if (rc || (size_t)snprintf(page->fresh, sizeof(page->fresh), "%s.new", page->path) >=
+			  sizeof(page->fresh))
+		return -ENAMETOOLONG;
+	/* Is there a page that no program of this package wrote? */
+	old = fopen(page->path, "re");
+	if (!old && errno != ENOENT)
 		return -EEXIST;
-	page->out = fopen(fresh, "we");
+	if (old) {
+		(void)!fread(top, 1, sizeof(top) - 1, old);
+		fclose(old);
+		if (!strstr(top, WRITTEN_BY))
+			return -EEXIST;
+	}
+	page->out = fopen(page->fresh, "we");
 	if (!page->out)
 		return -errno;
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n" WRITTEN_BY
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n",
 	      page->out);
 	html_between(page->out, "<title>", "</title>\n", "%s", title);
-	rc = data_file("page.css", path, sizeof(path));
+	rc = data_file("page.css", style, sizeof(style));
 	if (!rc)
-		rc = html_style(page->out, path);
+		rc = html_style(page->out, style);
 	html_between(page->out, "</head>\n<body>\n<h1>", "</h1>\n", "%s", title);
 	if (rc)
-		html_missing(page->out, "This page has no style: cannot read %s: %s.", path,
+		html_missing(page->out, "This page has no style: cannot read %s: %s.", style,
 			     strerror(-rc));
 	return 0;
 }
 
-int page_end(struct page *page, const char *name, int rc)
+int page_end(struct page *page, int rc)
 {
-	char path[PICTURE_PATH], fresh[PICTURE_PATH];
-
-	/* Both fit: the page was begun. */
-	(void)page_paths(page, name, path, fresh);
 	fputs("</body>\n</html>\n", page->out);
 	if ((ferror(page->out) | fclose(page->out)) && rc >= 0)
 		rc = -EIO;
-	if (rc >= 0 && rename(fresh, path))
+	if (rc >= 0 && rename(page->fresh, page->path))
 		rc = -errno;
 	if (rc < 0)
-		unlink(fresh);
+		unlink(page->fresh);
 	return rc;
 }
 
