@@ -15,21 +15,6 @@
 #define BUDGET_MIN 5 /* seconds; less cannot pass through all stages */
 #define NO_SEED	   UINT64_MAX
 
-static bool take_probability(const struct option_row *row, const char *text, void *request,
-			     char *why)
-{
-	double *p = &((struct request *)request)->require_p;
-	char *end;
-
-	(void)row;
-	*p = strtod(text, &end);
-	/* strtod() would take signs, blanks, nan and hexadecimal numbers, too. */
-	if (strspn(text, "0123456789.eE-") == strlen(text) && *text != '-' && end != text &&
-	    *end == '\0' && *p > 0 && *p < 1)
-		return true;
-	return option_refuse(why, "must be a probability such as 1e-4");
-}
-
 static bool take_only(const struct option_row *row, const char *text, void *request, char *why)
 {
 	struct request *r = request;
@@ -69,8 +54,8 @@ static const struct option_row options[] = {
 	{ "paper", NULL, "plan paper: the experiment behind the paper's figure 9", PLAN("paper") },
 	{ "budget", "TIME", "another time, such as 10m (at least 5s)",
 	  OPTION_TIME(struct request, budget, BUDGET_MIN), .plans = FOR(NONE) | FOR(TAIL) },
-	{ "require-p", "P", "tears per toggle that a pass stays below (1e-4)", take_probability,
-	  .plans = FOR(NONE) },
+	{ "require-p", "P", "tears per toggle that a pass stays below (1e-4)",
+	  OPTION_INTO(option_probability, struct request, require_p), .plans = FOR(NONE) },
 	{ "only", "WHAT", "all of it for window: stores inside a line; or gaps: of fetches",
 	  take_only, .plans = FOR(NONE) },
 	{ "output", "FILE", "the config (default: where the library looks for it)",

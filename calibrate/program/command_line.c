@@ -22,8 +22,6 @@
 #define WORDS_MAX  64 /* of a cell's command line */
 #define BLANKS	   " \t\r\n"
 
-/* --- Values ----------------------------------------------------------------------------------- */
-
 static void *member_of(const struct option_row *row, void *request)
 {
 	return (char *)request + row->at;
@@ -121,6 +119,19 @@ bool option_time(const struct option_row *row, const char *text, void *request, 
 	return false;
 }
 
+bool option_probability(const struct option_row *row, const char *text, void *request, char *why)
+{
+	double *p = member_of(row, request);
+	char *end;
+
+	*p = strtod(text, &end);
+	/* strtod() would take signs, blanks, nan and hexadecimal numbers, too. */
+	if (strspn(text, "0123456789.eE-") == strlen(text) && *text != '-' && end != text &&
+	    *end == '\0' && *p > 0 && *p < 1)
+		return true;
+	return option_refuse(why, "must be a probability such as 1e-4");
+}
+
 bool option_limit(const struct option_row *row, const char *text, void *request, char *why)
 {
 	if (strcmp(text, "0") != 0)
@@ -205,11 +216,16 @@ bool option_of_cell(const struct option_row *row, const char *text, void *reques
 	return real->take(real, text, request, why);
 }
 
-/* --- Help ------------------------------------------------------------------------------------- */
-
-static bool is_row(const struct option_row *row)
+/* All rows of a command, headings included. How many. */
+static int rows_of(const struct command_line *line, const struct option_row *rows[OPTIONS_MAX])
 {
-	return row->name || row->help;
+	int count = 0;
+
+	for (int t = 0; t < OPTION_TABLES; t++)
+		for (const struct option_row *r = line->options[t]; r && (r->name || r->help); r++)
+			if (count < OPTIONS_MAX)
+				rows[count++] = r;
+	return count;
 }
 
 /* The option, and its help word by word in as many lines as it takes. */
@@ -234,90 +250,84 @@ static void put_row(const char *name, const char *argument, const char *help, in
 /* The option for help stands in front of the first heading, or at the end. */
 static void print_help(const struct command_line *line)
 {
+	const struct option_row *rows[OPTIONS_MAX];
+	int width = 0, count = rows_of(line, rows);
 	bool helped = false;
-	int width = 0;
 
-	for (int t = 0; t < OPTION_TABLES; t++)
-		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
-			size_t argument = r->argument ? 1 + strlen(r->argument) : 0;
-			int length = r->name ? (int)(6 + strlen(r->name) + argument) : 0;
+	for (int i = 0; i < count; i++) {
+		const struct option_row *r = rows[i];
+		size_t argument = r->argument ? 1 + strlen(r->argument) : 0;
+		int length = r->name ? (int)(6 + strlen(r->name) + argument) : 0;
 
-			width = length > width ? length : width;
-		}
-
+		width = length > width ? length : width;
+	}
 	printf("Usage: tmax %s [OPTION]...%s%s\n%s\n", line->name,
 	       line->operands && line->operands[0] ? " " : "", line->operands ? line->operands : "",
 	       line->about);
-	for (int t = 0; t < OPTION_TABLES; t++)
-		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
-			if (!r->name && !helped)
-				put_row("help", NULL, HELP_ABOUT, width);
-			helped |= !r->name;
-			if (r->name)
-				put_row(r->name, r->argument, r->help, width);
-			else
-				printf("\n%s\n", r->help);
+	for (int i = 0; i < count; i++) {
+		const struct option_row *r = rows[i];
+
+		if (r->name) {
+			put_row(r->name, r->argument, r->help, width);
+			continue;
 		}
+		if (!helped)
+			put_row("help", NULL, HELP_ABOUT, width);
+		helped = true;
+		printf("\n%s\n", r->help);
+	}
 	if (!helped)
 		put_row("help", NULL, HELP_ABOUT, width);
 	printf("\n%s", line->end);
 }
-
-/* --- The line --------------------------------------------------------------------------------- */
 
 /* EXIT_USAGE without a reason in why: it is getopt's. */
 static int read_options(const struct command_line *line, int argc, char **argv, void *request,
 			uint64_t *given, char *why)
 {
 	const struct option_row *rows[OPTIONS_MAX];
-	struct option options[OPTIONS_MAX + 2] = { 0 };
-	char letters[2 * OPTIONS_MAX + 2] = "h";
-	int option, count = 0;
+	struct option options[OPTIONS_MAX + 2] = { 0 }, *end = options;
+	char letters[2 * OPTIONS_MAX + 2] = "h", *letter = letters + 1;
+	int option, count = rows_of(line, rows);
 
-	for (int t = 0; t < OPTION_TABLES; t++)
-		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
-			size_t length = strlen(letters);
-
-			if (!r->name || count == OPTIONS_MAX)
-				continue;
-			options[count] = (struct option){
-				.name = r->name,
-				.has_arg = r->argument ? required_argument : no_argument,
-				.val = FIRST + count,
-			};
-			rows[count++] = r;
-			if (r->letter)
-				snprintf(letters + length, sizeof(letters) - length, "%c%s",
-					 r->letter, r->argument ? ":" : "");
-		}
-	options[count] = (struct option){ .name = "help", .val = 'h' };
+	for (int i = 0; i < count; i++) {
+		if (!rows[i]->name)
+			continue;
+		*end++ = (struct option){
+			.name = rows[i]->name,
+			.has_arg = rows[i]->argument ? required_argument : no_argument,
+			.val = FIRST + i,
+		};
+		if (rows[i]->letter)
+			letter += sprintf(letter, "%c%s", rows[i]->letter,
+					  rows[i]->argument ? ":" : "");
+	}
+	*end = (struct option){ .name = "help", .val = 'h' };
 	optind = 0; /* glibc: start anew */
 	while ((option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		const struct option_row *row = NULL;
+		const struct option_row *row;
 		char reason[OPTION_WHY] = "";
 		const char *text;
+		int i = 0;
 
-		for (int i = 0; i < count && !row; i++)
-			if (option == FIRST + i || option == rows[i]->letter)
-				row = rows[i];
-		if (!row)
+		while (i < count && option != FIRST + i && option != rows[i]->letter)
+			i++;
+		if (i == count)
 			return option == 'h' ? EXIT_HELPED : EXIT_USAGE;
+		row = rows[i];
 		text = row->fixed ? row->fixed : optarg;
 		if (!row->take(row, text, request, reason)) {
 			snprintf(why, OPTION_WHY, "--%s '%.60s': %s", row->name, text, reason);
 			return EXIT_USAGE;
 		}
-		for (const struct option_row *r = line->options[0]; given && is_row(r); r++)
-			if (r == row)
-				*given |= UINT64_C(1) << (r - line->options[0]);
+		if (given && row == line->options[0] + i)
+			*given |= UINT64_C(1) << i;
 	}
 	if (optind == argc || line->operands)
 		return EXIT_PASS;
 	snprintf(why, OPTION_WHY, "unexpected argument '%.60s'", argv[optind]);
 	return EXIT_USAGE;
 }
-
-/* --- For the completion of shells ------------------------------------------------------------- */
 
 bool completion_wanted;
 
@@ -327,35 +337,33 @@ bool completion_wanted;
  */
 static void completion_print(const struct command_line *line)
 {
+	const struct option_row *rows[OPTIONS_MAX];
 	const char *text = line->about, *word;
+	int count = rows_of(line, rows);
 
-	for (int t = 0; t < OPTION_TABLES; t++)
-		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
-			const struct option_row *real = r;
+	for (int n = 0; n < count; n++) {
+		const struct option_row *r = rows[n], *real = r;
 
-			if (!r->name)
-				continue;
-			printf("%s\t--%s\t%s\t", line->name, r->name,
-			       r->argument ? r->argument : "");
-			/* Of a cell; but what several names may be is then told by the other
-			 * command. */
-			if (r->take == option_of_cell && strcmp(r->argument, "NAME") == 0)
-				real = option_named(cell_options, r->name);
-			for (int i = 0; real->word && (word = real->word(i)); i++)
-				printf("%s ", word);
-			/* What it takes, of the words that its help is made of: its parser knows.
-			 */
-			word = real->parse && !real->word ? r->help : "";
-			for (int length; *(word += strcspn(word, WORD_CHARS)); word += length) {
-				char known[WORD_MAX];
+		if (!r->name)
+			continue;
+		printf("%s\t--%s\t%s\t", line->name, r->name, r->argument ? r->argument : "");
+		/* Of a cell; but what several names may be is then told by the other command. */
+		if (r->take == option_of_cell && strcmp(r->argument, "NAME") == 0)
+			real = option_named(cell_options, r->name);
+		for (int i = 0; real->word && (word = real->word(i)); i++)
+			printf("%s ", word);
+		/* What it takes, of the words that its help is made of: its parser knows. */
+		word = real->parse && !real->word ? r->help : "";
+		for (int length; *(word += strcspn(word, WORD_CHARS)); word += length) {
+			char known[WORD_MAX];
 
-				length = (int)strspn(word, WORD_CHARS);
-				if (snprintf(known, WORD_MAX, "%.*s", length, word) < WORD_MAX &&
-				    real->parse(known) >= 0)
-					printf("%s ", known);
-			}
-			printf("\t%s\n", r->help);
+			length = (int)strspn(word, WORD_CHARS);
+			if (snprintf(known, WORD_MAX, "%.*s", length, word) < WORD_MAX &&
+			    real->parse(known) >= 0)
+				printf("%s ", known);
 		}
+		printf("\t%s\n", r->help);
+	}
 	if (!line->operands || !line->operands[0])
 		return;
 	/* Operands: what a list in what the command is about begins its lines with, and what is in

@@ -40,7 +40,7 @@ struct option_row {
 };
 
 option_take option_flag, option_text, option_file, option_number, option_time, option_limit,
-	option_choice;
+	option_choice, option_probability;
 
 /* Where values go: into a member of the request's type. */
 #define OPTION_INTO(function, type, member)                                                        \
