@@ -82,23 +82,18 @@ static int load_conf(struct verify *v, const char *named, char *path, size_t siz
 		snprintf(path, size, "%s", named);
 	else
 		ret = machine_conf_find(path, size);
-	if (ret < 0) {
-		verify_conclude(v, VERIFY_NO_CONF,
-				ret == -ENOENT ? "no machine.conf was found: run tmax calibrate"
+	if (ret < 0)
+		return verify_conclude(v, VERIFY_NO_CONF,
+				       ret == -ENOENT
+					       ? "no machine.conf was found: run tmax calibrate"
 					       : "the path of machine.conf is too long");
-		return -1;
-	}
 	text_printable(v->config, sizeof(v->config), path);
-	if (machine_conf_read(&v->conf, path, why, sizeof(why)) < 0) {
-		verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config, why);
-		return -1;
-	}
+	if (machine_conf_read(&v->conf, path, why, sizeof(why)) < 0)
+		return verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config, why);
 	v->have_conf = true;
 	problem = conf_problem(&v->conf, &v->here, why, sizeof(why));
-	if (problem) {
-		verify_conclude(v, VERIFY_NO_CONF, "the config does not apply: %s", problem);
-		return -1;
-	}
+	if (problem)
+		return verify_conclude(v, VERIFY_NO_CONF, "the config does not apply: %s", problem);
 	why[0] = '\0';
 	ret = fd = conf_open(path, why, sizeof(why));
 	f = fd < 0 ? NULL : fdopen(fd, "r");
@@ -110,9 +105,9 @@ static int load_conf(struct verify *v, const char *named, char *path, size_t siz
 		close(fd);
 	}
 	if (ret < 0)
-		verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config,
-				why[0] ? why : strerror(-ret));
-	return ret < 0 ? -1 : ret;
+		return verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config,
+				       why[0] ? why : strerror(-ret));
+	return ret;
 }
 
 /* A share of them, from a CPU that is drawn: other runs begin with others. */
@@ -176,30 +171,24 @@ static int run_cells(struct verify *v, const struct request *r, const char *conf
 	char store[PATH_MAX + 16];
 	struct cpus cpus;
 	size_t verified;
-	FILE *looks;
+	FILE *looks = NULL;
 	int ret, status = topology_here(&s.topology);
 
 	if (status != EXIT_PASS)
 		return status;
 	ret = journal_open(&s.journal, journal);
-	if (ret < 0) {
+	if (ret < 0)
 		status = complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", journal);
-		goto out;
-	}
-	ret = journal_write_run(s.journal, "verify", &v->here, NULL);
-	if (ret < 0) {
+	else if ((ret = journal_write_run(s.journal, "verify", &v->here, NULL)) < 0)
 		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", journal);
-		goto out;
-	}
 	/* Said before a look is taken, not behind it. */
-	looks = r->baseline ? fopen(r->baseline, "ae") : NULL;
-	if (r->baseline && !looks) {
+	else if (r->baseline && !(looks = fopen(r->baseline, "ae")))
 		status = complain(EXIT_CANNOT_CREATE, -errno, "cannot write the looks to %s",
 				  r->baseline);
-		goto out;
-	}
 	if (looks)
 		fclose(looks);
+	if (status != EXIT_PASS)
+		goto out;
 	progress_open(&s.progress, !isatty(STDERR_FILENO));
 	verify_plan(v, s.topology, worst, count);
 	verify_run(v, &s, conform + look);
@@ -239,23 +228,17 @@ int cmd_verify(int argc, char **argv)
 	int status = command_line_parse(&line, argc, argv, &r, NULL);
 	char path[PATH_MAX];
 	FILE *report = stdout;
-	struct verify *v;
+	static struct verify room, *v = &room;
 	bool failed;
 
 	if (status == EXIT_PASS && fmax(r.conform, 0) > r.budget)
 		status = refuse_usage("--conform is more than --budget");
 	if (status != EXIT_PASS)
 		return status;
-	v = calloc(1, sizeof(*v));
-	if (!v)
-		return complain(EXIT_MISSING, 0, "out of memory");
 	if (r.output)
 		report = fopen(r.output, "we");
-	if (!report) {
-		error(0, errno, "cannot create %s", r.output);
-		free(v);
-		return EXIT_CANNOT_CREATE;
-	}
+	if (!report)
+		return complain(EXIT_CANNOT_CREATE, -errno, "cannot create %s", r.output);
 	v->budget = r.budget;
 	v->seed = r.seed;
 	v->baseline.fleet = (unsigned)r.fleet;
@@ -284,10 +267,8 @@ int cmd_verify(int argc, char **argv)
 	/* main() looks after standard output. */
 	failed = ferror(report);
 	errno = 0;
-	if (r.output && (fclose(report) != 0 || failed)) {
-		error(0, errno ? errno : EIO, "cannot write %s", r.output);
-		status = EXIT_CANNOT_WRITE;
-	}
-	free(v);
+	if (r.output && (fclose(report) != 0 || failed))
+		return complain(EXIT_CANNOT_WRITE, errno ? -errno : -EIO, "cannot write %s",
+				r.output);
 	return status;
 }

@@ -31,8 +31,6 @@ static uint64_t torn_wait(const struct cell_record *r)
 	return first > second ? first : second;
 }
 
-/* --- Events -------------------------------------------------------------------------- */
-
 /* Records by the wait that tore, the longest first: the key is its complement, and the place. */
 struct events {
 	const struct journal_data *data;
@@ -93,10 +91,8 @@ int section_events(struct page *page)
 				  "journals are older than that.");
 	else if (!rc)
 		rc = picture_make(&data, prefix, why, sizeof(why));
-	if (rc || !e.count) {
-		tally_free(&e.records);
-		return rc;
-	}
+	if (rc || !e.count)
+		goto out;
 	shown = e.count < EVENTS_SHOWN ? e.count : EVENTS_SHOWN;
 	html_fold(out, "%zu tear%s, the longest waits first", shown, S(shown));
 	html_table(
@@ -112,7 +108,7 @@ int section_events(struct page *page)
 		const struct cell *c = &r->cell;
 		const struct tear_event *t = r->result.event;
 
-		for (; t < r->result.event + r->result.events && left; t++, left--) {
+		for (; t < r->result.event + r->result.events && left; t++, left--)
 			html_line(
 				out, NULL, "tntnnnnn",
 				"%s\t%s / %s\t%s %s %u|%u, %s\t%s\t%s\t%s / %s / %s\t%s / %s\t%s / "
@@ -124,7 +120,6 @@ int section_events(struct page *page)
 				NUMBER(t->after_front), NUMBER(t->latency[0]),
 				NUMBER(t->latency[1]), NUMBER(t->latency[2]), NUMBER(t->waited[0]),
 				NUMBER(t->waited[1]), NUMBER(t->step[0]), NUMBER(t->step[1]));
-		}
 	}
 	html_folded_table_end(out);
 	fputs("<p>", out);
@@ -132,11 +127,10 @@ int section_events(struct page *page)
 		html_format(out, "%zu of %zu are shown. ", shown, e.count);
 	html_format(out, "A cell keeps its first %d. All of them: ", TEAR_EVENTS_MAX);
 	fputs("<a href=\"events.dat\">events.dat</a>.</p>\n", out);
+out:
 	tally_free(&e.records);
-	return 0;
+	return rc;
 }
-
-/* --- Cells ----------------------------------------------------------------------------- */
 
 static double rate_of(const struct cell_record *r)
 {
@@ -230,10 +224,8 @@ int section_cells(struct page *page)
 			  NUMBER(tears[TEAR_OTHER]), outcome_name(r->result.outcome));
 		html_code(out, "%s", command);
 	}
-	if (count) {
-		html_table_end(out);
-		html_fold_end(out);
-	}
+	if (count)
+		html_folded_table_end(out);
 	if (broken)
 		html_paragraph(
 			out,

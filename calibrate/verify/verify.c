@@ -127,7 +127,7 @@ static const struct verify_cell *first_of(const struct verify *v, enum verify_ch
 	return NULL;
 }
 
-void verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+int verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
 {
 	static const int status[] = {
 		[VERIFY_HOLDS] = EXIT_PASS,
@@ -143,6 +143,7 @@ void verify_conclude(struct verify *v, enum verify_verdict verdict, const char *
 	va_start(args, format);
 	vsnprintf(v->reason, sizeof(v->reason), format, args);
 	va_end(args);
+	return -1;
 }
 
 /* Does any of the three parts lack an answer? */

@@ -104,17 +104,6 @@ int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size
 
 /* --- The cells that are run ------------------------------------------------------------------ */
 
-static struct verify_cell *add_cell(struct verify *v, enum verify_check check)
-{
-	struct verify_cell *c = &v->cell[v->cells++];
-
-	*c = (struct verify_cell){ .check = check };
-	cell_defaults(&c->cell);
-	c->cell.toggles = CELL_TOGGLES_MAX;
-	return c;
-}
-
-/* The closest that this machine has to two threads that never share a CPU. */
 static void seat_anywhere(struct cell *cell, hwloc_topology_t topology)
 {
 	char reason[160];
@@ -128,15 +117,16 @@ static void seat_anywhere(struct cell *cell, hwloc_topology_t topology)
 	cell->executors = cpus > 0 ? (unsigned)cpus : 1;
 }
 
-static void plan_wait(struct verify *v, const struct cell *worst)
+/* At the closest that this machine has to two threads that never share a CPU. */
+static struct cell *add_cell(struct verify *v, enum verify_check check, hwloc_topology_t topology)
 {
-	struct cell *cell = &add_cell(v, CHECK_WAIT)->cell;
+	struct verify_cell *c = &v->cell[v->cells++];
 
-	*cell = *worst;
-	cell->oracle = ORACLE_COUNT; /* goes on after a tear */
-	cell->waits = verify_level(v)->waits;
-	cell->toggles = CELL_TOGGLES_MAX;
-	cell->stop_tears = 0;
+	*c = (struct verify_cell){ .check = check };
+	cell_defaults(&c->cell);
+	seat_anywhere(&c->cell, topology);
+	c->cell.toggles = CELL_TOGGLES_MAX;
+	return &c->cell;
 }
 
 void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell *worst,
@@ -144,11 +134,10 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 {
 	/* Both leave a mix standing in memory for a whole wait. */
 	static const enum protocol broken[] = { PROTOCOL_NO_INT3, PROTOCOL_FRONT_FIRST };
-	struct cell *cell, fallback;
+	struct cell *cell, fallback[2 * 4];
 
 	for (unsigned i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
-		cell = &add_cell(v, CHECK_CONTROL)->cell;
-		seat_anywhere(cell, topology);
+		cell = add_cell(v, CHECK_CONTROL, topology);
 		cell->protocol = broken[i];
 		cell->stop_tears = 1;
 	}
@@ -157,23 +146,30 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 		if (crossing_bytes((enum crossing)crossing) >= v->conf.window)
 			break;
 		for (unsigned split = 1; split <= 4; split++) {
-			cell = &add_cell(v, CHECK_WINDOW)->cell;
-			seat_anywhere(cell, topology);
+			cell = add_cell(v, CHECK_WINDOW, topology);
 			cell->protocol = PROTOCOL_ATOMIC;
 			cell->crossing = (enum crossing)crossing;
 			cell->split = split;
 			cell->pair = PAIR_CALL_NOP;
 		}
 	}
-	for (unsigned i = 0; i < count; i++)
-		plan_wait(v, &worst[i]);
-	v->fallback |= count == 0;
-	cell_defaults(&fallback);
-	fallback.pair = PAIR_CALL_NOP; /* has a mix at every split */
-	for (unsigned i = 0; count == 0 && i < 2 * 4; i++) {
-		fallback.crossing = i < 4 ? CROSSING_LINE : CROSSING_PAGE;
-		fallback.split = i % 4 + 1;
-		plan_wait(v, &fallback);
+	if (count == 0) {
+		v->fallback = true;
+		worst = fallback;
+		for (; count < 2 * 4; count++) {
+			cell_defaults(&fallback[count]);
+			fallback[count].pair = PAIR_CALL_NOP; /* has a mix at every split */
+			fallback[count].crossing = count < 4 ? CROSSING_LINE : CROSSING_PAGE;
+			fallback[count].split = count % 4 + 1;
+		}
+	}
+	for (unsigned i = 0; i < count; i++) {
+		cell = add_cell(v, CHECK_WAIT, topology);
+		*cell = worst[i];
+		cell->oracle = ORACLE_COUNT; /* goes on after a tear */
+		cell->waits = verify_level(v)->waits;
+		cell->toggles = CELL_TOGGLES_MAX;
+		cell->stop_tears = 0;
 	}
 	for (struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		struct seating seating;
