@@ -15,7 +15,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/commands/verify_cmd.c \
 	calibrate/conf/conf_write.c \
 	calibrate/conf/conf_write.h \
-	calibrate/conf/summary.c \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
@@ -24,7 +23,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/ladder/ladder.h \
 	calibrate/ladder/plan.c \
 	calibrate/ladder/plan.h \
-	calibrate/page/html.c \
 	calibrate/page/html.h \
 	calibrate/page/report_page.c \
 	calibrate/page/report_page.h \

@@ -283,11 +283,11 @@ static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool
 		for (int c = 0; c < 2; c++) {
 			claim[c] = json_find(json_object_get(level, "claims"), "crossing",
 					     crossings[c]);
-			html_number(out, "%s", NUMBER(json_real_of(claim[c], "upper_p")));
+			html_number(out, "%s", NUMBER_OF(claim[c], "upper_p"));
 		}
 		for (int c = 0; c < 2; c++)
-			html_cells(out, "nn", "%s\t%s", NUMBER(json_real_of(claim[c], "toggles")),
-				   NUMBER(json_real_of(claim[c], "tears")));
+			html_cells(out, "nn", "%s\t%s", NUMBER_OF(claim[c], "toggles"),
+				   NUMBER_OF(claim[c], "tears"));
 	}
 	html_table_end(out);
 }
@@ -413,12 +413,11 @@ int section_verdict(struct page *page)
 	{
 		double worst = json_real_of(s, "worst_tears") / json_real_of(s, "worst_toggles");
 
-		html_row(out, json_real_of(s, "tears") > 0 ? "bad" : NULL);
-		html_cells(out, "tttnnnnn", "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s",
-			   waits_of_level(level, text), json_text_of(claim, "crossing"),
-			   json_text_of(s, "placement"), NUMBER_OF(s, "slices"),
-			   NUMBER_OF(s, "toggles"), NUMBER_OF(s, "tears"), NUMBER_OF(s, "upper_p"),
-			   isfinite(worst) ? NUMBER(worst) : "0");
+		html_line(out, json_real_of(s, "tears") > 0 ? "bad" : NULL, "tttnnnnn",
+			  "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", waits_of_level(level, text),
+			  json_text_of(claim, "crossing"), json_text_of(s, "placement"),
+			  NUMBER_OF(s, "slices"), NUMBER_OF(s, "toggles"), NUMBER_OF(s, "tears"),
+			  NUMBER_OF(s, "upper_p"), isfinite(worst) ? NUMBER(worst) : "0");
 	}
 	html_folded_table_end(out);
 	put_distances(page, e);

@@ -17,6 +17,7 @@
 #include "stress/base/number.h"
 
 #define COMMAND_MAX 1024
+#define INT(number) ((json_int_t)(number))
 
 /* What a protocol is to show tells its name, except which of the controls it is. */
 static const char *name_of(const struct verify_cell *c, char name[256])
@@ -99,42 +100,38 @@ static void print_text(FILE *f, const struct verify *v)
 static void print_json(FILE *f, const struct verify *v)
 {
 	json_t *cells = json_array(), *promises = json_array(), *promise = json_null();
-	json_t *baseline = json_null(), *body;
+	json_t *baseline = json_null(), *one, *body;
 	const struct verify_baseline *b = &v->baseline;
 	const struct machine_conf_level *level = verify_level(v);
 	char name[256], command[COMMAND_MAX];
 
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		cell_command(&c->cell, command, sizeof(command));
-		json_array_append_new(
-			cells,
-			json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, "
-				  "s:I, s:I, s:f, s:f}",
-				  "check", verify_check_name(c->check), "name", name_of(c, name),
-				  "command", command, "status", verify_status_name(c->status),
-				  "reason", c->reason, "toggles", (json_int_t)c->toggles,
-				  "quiet_toggles", (json_int_t)c->quiet, "tears",
-				  (json_int_t)verify_tears(c), "kinds", "old_front_new_back",
-				  (json_int_t)c->tears[TEAR_OLD_FRONT], "new_front_old_back",
-				  (json_int_t)c->tears[TEAR_NEW_FRONT], "other",
-				  (json_int_t)c->tears[TEAR_OTHER], "runs", (json_int_t)c->runs,
-				  "noisy", (json_int_t)c->noisy, "chance", c->chance, "seconds",
-				  c->seconds));
+		one = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, "
+				"s:I, s:I, s:f, s:f}",
+				"check", verify_check_name(c->check), "name", name_of(c, name),
+				"command", command, "status", verify_status_name(c->status),
+				"reason", c->reason, "toggles", INT(c->toggles), "quiet_toggles",
+				INT(c->quiet), "tears", INT(verify_tears(c)), "kinds",
+				"old_front_new_back", INT(c->tears[TEAR_OLD_FRONT]),
+				"new_front_old_back", INT(c->tears[TEAR_NEW_FRONT]), "other",
+				INT(c->tears[TEAR_OTHER]), "runs", INT(c->runs), "noisy",
+				INT(c->noisy), "chance", c->chance, "seconds", c->seconds);
+		json_array_append_new(cells, one);
 	}
-	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++)
-		json_array_append_new(promises,
-				      json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:s}", "name",
-						p->name, "status", verify_status_name(p->status),
-						"trials", (json_int_t)p->trials, "failures",
-						(json_int_t)p->failures, "seconds", p->seconds,
-						"reason", p->reason, "command", p->command));
+	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++) {
+		one = json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:s}", "name", p->name, "status",
+				verify_status_name(p->status), "trials", INT(p->trials), "failures",
+				INT(p->failures), "seconds", p->seconds, "reason", p->reason,
+				"command", p->command);
+		json_array_append_new(promises, one);
+	}
 	if (v->have_conf)
 		promise = json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:i}", "first_wait",
-				    (json_int_t)level->waits.first, "second_wait",
-				    (json_int_t)level->waits.second, "stretch",
-				    (json_int_t)level->waits.stretch, "p", verify_p(v),
-				    "confidence", v->conf.confidence, "toggles",
-				    (json_int_t)(level->page.toggles & INT64_MAX), "window",
+				    INT(level->waits.first), "second_wait",
+				    INT(level->waits.second), "stretch", INT(level->waits.stretch),
+				    "p", verify_p(v), "confidence", v->conf.confidence, "toggles",
+				    INT(level->page.toggles & INT64_MAX), "window",
 				    (int)v->conf.window);
 	if (b->file[0])
 		baseline = json_pack(
@@ -142,17 +139,17 @@ static void print_json(FILE *f, const struct verify *v)
 			b->file, "looks", (int)b->looks, "crowded", (int)b->crowded, "others",
 			(int)b->others, "fleet", (int)b->fleet, "level", b->level, "capital",
 			b->rise.capital, "now", b->rise.now, "rose", b->rise.rose, "since",
-			b->since, "times", b->rise.times, "toggles", (json_int_t)b->toggles,
-			"tears", (json_int_t)b->tears);
+			b->since, "times", b->rise.times, "toggles", INT(b->toggles), "tears",
+			INT(b->tears));
 	body = json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:b, s:o, s:o, s:o, s:I, s:I, s:I, s:f, "
 			 "s:f, s:I, s:s, s:i, s:s}",
 			 "config", v->config, "identity",
 			 v->have_here ? identity_to_json(&v->here) : json_null(), "promise",
 			 promise, "seed", seed_to_json(v->seed), "budget", v->budget, "seconds",
 			 v->seconds, "fallback", v->fallback, "cells", cells, "promises", promises,
-			 "baseline", baseline, "toggles", (json_int_t)v->toggles, "quiet_toggles",
-			 (json_int_t)v->quiet, "tears", (json_int_t)v->tears, "chance", v->chance,
-			 "upper_p", v->upper_p, "missing", (json_int_t)v->missing, "verdict",
+			 "baseline", baseline, "toggles", INT(v->toggles), "quiet_toggles",
+			 INT(v->quiet), "tears", INT(v->tears), "chance", v->chance, "upper_p",
+			 v->upper_p, "missing", INT(v->missing), "verdict",
 			 verify_verdict_name(v->verdict), "exit", v->status, "reason", v->reason);
 	if (body)
 		journal_tell(f, journal_line("verify", body));
