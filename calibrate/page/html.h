@@ -8,8 +8,8 @@
 #include "stress/base/number.h"
 
 /*
- * html_text - text in which nothing is markup. What a journal holds is printable
- * ASCII by its schema; any other byte becomes '?'.
+ * html_text - text in which nothing is markup. What a journal holds is printable ASCII by its
+ * schema; any other byte becomes '?'.
  */
 void html_text(FILE *out, const char *text);
 
@@ -62,15 +62,10 @@ void html_cells(FILE *out, const char *kinds, const char *format, ...)
 /* html_line - a row of such cells. */
 #define html_line(out, class, ...) (html_row(out, class), html_cells(out, __VA_ARGS__))
 
-/* html_style - the style sheet of the page. 0, or what reading the file failed with. */
-int html_style(FILE *out, const char *path);
-
 /*
- * html_svg - copy an SVG file's root element into the page, without titles.
- * @prefix: put before its ids, which must be the page's only ones.
- *
- * 0, -EINVAL if there is no such element, or what reading failed with; nothing
- * was written then.
+ * html_svg - copy an SVG file's root element into the page, without titles. prefix: put before its
+ * ids, which must be the page's only ones. 0, -EINVAL if there is no such element, or what reading
+ * failed with; nothing was written then.
  */
 int html_svg(FILE *out, const char *path, const char *prefix);
 

@@ -108,17 +108,6 @@ static char *read_file(const char *path)
 	return text;
 }
 
-int html_style(FILE *out, const char *path)
-{
-	char *text = read_file(path);
-
-	if (!text)
-		return -errno;
-	fprintf(out, "<style>\n%s</style>\n", text);
-	free(text);
-	return 0;
-}
-
 /* gnuplot titles each curve with its own source, which browsers would show. */
 int html_svg(FILE *out, const char *path, const char *prefix)
 {
@@ -179,7 +168,7 @@ int page_path(const struct page *page, const char *name, char *path, size_t size
 
 int page_begin(struct page *page, const char *name, const char *title)
 {
-	char style[PICTURE_PATH], top[TOP] = "";
+	char style[PICTURE_PATH], top[TOP] = "", *text;
 	int rc = page_path(page, name, page->path, sizeof(page->path));
 	FILE *old;
 
@@ -204,8 +193,12 @@ int page_begin(struct page *page, const char *name, const char *title)
 	      page->out);
 	html_between(page->out, "<title>", "</title>\n", "%s", title);
 	rc = data_file("page.css", style, sizeof(style));
-	if (!rc)
-		rc = html_style(page->out, style);
+	text = rc ? NULL : read_file(style);
+	if (text)
+		fprintf(page->out, "<style>\n%s</style>\n", text);
+	else if (!rc)
+		rc = -errno;
+	free(text);
 	html_between(page->out, "</head>\n<body>\n<h1>", "</h1>\n", "%s", title);
 	if (rc)
 		html_missing(page->out, "This page has no style: cannot read %s: %s.", style,

@@ -70,8 +70,9 @@ static int name_of_raw(struct cpu_raw_data_t *raw, struct cpu_name *name)
 		.model = (unsigned)id.ext_model,
 		.stepping = (unsigned)id.stepping,
 	};
-	snprintf(name->vendor, sizeof(name->vendor), "%s", id.vendor_str);
-	snprintf(name->brand, sizeof(name->brand), "%s", id.brand_str);
+	/* A dump may hold any bytes. */
+	text_printable(name->vendor, sizeof(name->vendor), id.vendor_str);
+	text_printable(name->brand, sizeof(name->brand), id.brand_str);
 	if (hangs_on(raw, EXTENDED_MODEL, id.cpu_codename) &&
 	    (!is_extended || hangs_on(raw, EXTENDED_FAMILY, id.cpu_codename)))
 		snprintf(name->codename, sizeof(name->codename), "%s", id.cpu_codename);
@@ -108,25 +109,17 @@ int cpuid_name_of(const char *dump, struct cpu_name *name)
 
 json_t *cpu_name_to_json(const struct cpu_name *name)
 {
-	char vendor[sizeof(name->vendor)], brand[sizeof(name->brand)];
-
-	text_printable(vendor, sizeof(vendor), name->vendor);
-	text_printable(brand, sizeof(brand), name->brand);
-	return json_pack("{s:s, s:i, s:i, s:i, s:s, s:s?}", "vendor", vendor, "family",
+	return json_pack("{s:s, s:i, s:i, s:i, s:s, s:s?}", "vendor", name->vendor, "family",
 			 (int)name->family, "model", (int)name->model, "stepping",
-			 (int)name->stepping, "brand", brand, "codename",
+			 (int)name->stepping, "brand", name->brand, "codename",
 			 name->codename[0] ? name->codename : NULL);
 }
 
 void cpu_name_print(FILE *out, const struct cpu_name *name)
 {
-	char vendor[sizeof(name->vendor)], brand[sizeof(name->brand)];
-
-	text_printable(vendor, sizeof(vendor), name->vendor);
-	text_printable(brand, sizeof(brand), name->brand);
 	fprintf(out, "  %-16s %s\n  %-16s %u\n  %-16s %u\n  %-16s %u\n  %-16s %s\n  %-16s %s\n",
-		"vendor", vendor, "family", name->family, "model", name->model, "stepping",
-		name->stepping, "brand", brand, "codename",
+		"vendor", name->vendor, "family", name->family, "model", name->model, "stepping",
+		name->stepping, "brand", name->brand, "codename",
 		name->codename[0] ? name->codename : "not known for sure");
 }
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 struct cpu_name {
-	char vendor[16];
+	char vendor[16];		  /* printable, as the brand */
 	unsigned family, model, stepping; /* as vendors tell them: with the extended parts */
 	char brand[64];
 	char codename[64]; /* "" unless libcpuid knows this very model */
@@ -25,7 +25,7 @@ int cpuid_name_here(struct cpu_name *name);
  */
 int cpuid_name_of(const char *dump, struct cpu_name *name);
 
-/* cpu_name_to_json, cpu_name_print - what a dump tells, printable: an object, or lines. */
+/* cpu_name_to_json, cpu_name_print - what a dump tells: an object, or lines. */
 json_t *cpu_name_to_json(const struct cpu_name *name);
 void cpu_name_print(FILE *out, const struct cpu_name *name);
 

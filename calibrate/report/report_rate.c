@@ -287,15 +287,12 @@ struct gaps {
 	struct tally stores; /* of the same crossing and provocation, in trials */
 };
 
-static const json_t *cell_of(const json_t *run)
-{
-	return json_object_get(run, "cell");
-}
-
 /* Runs whose stores are fenced apart are a control, and have no place in a figure. */
 static bool is_control(const json_t *run)
 {
-	return strcmp(json_text_of(cell_of(run), "protocol"), "membarrier") == 0;
+	const json_t *cell = json_object_get(run, "cell");
+
+	return strcmp(json_text_of(cell, "protocol"), "membarrier") == 0;
 }
 
 /* A journal may hold any number. */
@@ -308,11 +305,11 @@ static uint64_t count_of(const json_t *value)
 
 static void add_run(struct gaps *g, const json_t *run)
 {
-	int crossing = crossing_parse(json_text_of(cell_of(run), "crossing"));
-	const char *provokers = json_string_value(json_object_get(cell_of(run), "provokers"));
+	const json_t *cell = json_object_get(run, "cell"), *kind, *row;
+	int crossing = crossing_parse(json_text_of(cell, "crossing"));
+	const char *provokers = json_string_value(json_object_get(cell, "provokers"));
 	uint64_t stores = count_of(json_object_get(run, "stores")), bytes;
 	uint64_t provoked = provokers && strcmp(provokers, "none") != 0;
-	const json_t *kind, *row;
 	size_t i, k;
 
 	if (crossing < 0 || !stores || is_control(run))
@@ -426,7 +423,7 @@ int section_gaps(struct page *page)
 		"crossing\t#split\tprovokers\t#stores\t#old front\t#longest\t#new front\t#longest\t"
 		"#discarded\t#speed\t#TSC error\tcommand");
 	for (i = 0; (run = line_next(page->data, "gaps", &i));) {
-		const json_t *cell = cell_of(run);
+		const json_t *cell = json_object_get(run, "cell");
 		double ratio = json_real_of(run, "rate") / json_real_of(run, "bare_rate");
 		const char *outcome = json_string_value(json_object_get(run, "outcome"));
 		bool early = outcome && strcmp(outcome, "done") != 0;
