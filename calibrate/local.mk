@@ -6,7 +6,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/climb/schedule.c \
 	calibrate/climb/schedule.h \
 	calibrate/commands/calibrate_cmd.c \
-	calibrate/commands/calibrate_options.c \
 	calibrate/commands/calibrate_options.h \
 	calibrate/commands/evidence_cmd.c \
 	calibrate/commands/info.c \
@@ -29,8 +28,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/program/command_line.c \
 	calibrate/program/command_line.h \
 	calibrate/program/commands.h \
-	calibrate/program/cpuid.c \
-	calibrate/program/cpuid.h \
 	calibrate/program/exit_status.h \
 	calibrate/program/here.c \
 	calibrate/program/here.h \

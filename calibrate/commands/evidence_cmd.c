@@ -9,7 +9,6 @@
 
 #include "calibrate/conf/conf_write.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/cpuid.h"
 #include "calibrate/statistics/evidence.h"
 #include "patchcore/machine/machine_conf.h"
 #include "stress/base/number.h"
