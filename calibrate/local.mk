@@ -6,34 +6,25 @@ libcalibrate_a_SOURCES = \
 	calibrate/climb/schedule.c \
 	calibrate/climb/schedule.h \
 	calibrate/commands/calibrate_cmd.c \
-	calibrate/commands/calibrate_options.c \
 	calibrate/commands/calibrate_options.h \
 	calibrate/commands/evidence_cmd.c \
-	calibrate/commands/gaps_cmd.c \
 	calibrate/commands/info.c \
-	calibrate/commands/one_cell.c \
-	calibrate/commands/one_cell.h \
+	calibrate/commands/one_cell_cmd.c \
 	calibrate/commands/report_cmd.c \
-	calibrate/commands/stress_cmd.c \
 	calibrate/commands/verify_cmd.c \
 	calibrate/conf/conf_write.c \
 	calibrate/conf/conf_write.h \
-	calibrate/conf/summary.c \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
 	calibrate/ladder/plan.c \
 	calibrate/ladder/plan.h \
-	calibrate/page/html.c \
 	calibrate/page/html.h \
 	calibrate/page/report_page.c \
 	calibrate/page/report_page.h \
-	calibrate/program/cell_options.c \
 	calibrate/program/command_line.c \
 	calibrate/program/command_line.h \
 	calibrate/program/commands.h \
-	calibrate/program/cpuid.c \
-	calibrate/program/cpuid.h \
 	calibrate/program/exit_status.h \
 	calibrate/program/here.c \
 	calibrate/program/here.h \
@@ -41,16 +32,10 @@ libcalibrate_a_SOURCES = \
 	calibrate/program/markup.h \
 	calibrate/report/report.c \
 	calibrate/report/report.h \
-	calibrate/report/report_gaps.c \
 	calibrate/report/report_machine.c \
-	calibrate/report/report_noise.c \
-	calibrate/report/report_places.c \
-	calibrate/report/report_provokers.c \
 	calibrate/report/report_rate.c \
 	calibrate/report/report_tears.c \
-	calibrate/report/report_verdict.c \
 	calibrate/session/progress.c \
-	calibrate/session/progress.h \
 	calibrate/session/session.c \
 	calibrate/session/session.h \
 	calibrate/statistics/bound.c \

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax calibrate: the main job.
- */
+/* tmax calibrate: the main job. */
 #include <errno.h>
 #include <error.h>
 #include <fcntl.h>
-#include <stdarg.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "calibrate/climb/climb.h"
 #include "calibrate/commands/calibrate_options.h"
 #include "calibrate/conf/conf_write.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/cpuid.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/machine/tsc.h"
@@ -26,26 +23,196 @@
 #include "stress/base/clock.h"
 #include "stress/base/number.h"
 
+#define BUDGET_MIN  5 /* seconds; less cannot pass through all stages */
+#define NO_SEED	    UINT64_MAX
 #define LOCKED_BYTE (INT64_MAX - 1) /* of a journal: no line comes as far */
 
-/* For people: with --json there is nothing but that on standard output. */
-static void __attribute__((format(printf, 2, 3)))
-say(const struct request *r, const char *format, ...)
+static bool take_only(const struct option_row *row, const char *text, void *request, char *why)
 {
-	va_list args;
+	struct request *r = request;
 
-	va_start(args, format);
-	if (!r->json)
-		vprintf(format, args);
-	va_end(args);
+	(void)row;
+	r->only_window = strcmp(text, "window") == 0;
+	r->only_gaps = strcmp(text, "gaps") == 0;
+	return r->only_window || r->only_gaps || option_refuse(why, "must be window or gaps");
 }
 
-/* --- The journal ------------------------------------------------------------------------------ */
+/* For completion: the plans that are here, not those that a file describes. */
+static int plan_known(const char *name)
+{
+	enum experiment_kind kind = experiment_find(name);
+
+	return plan_find(name) || kind == EXPERIMENT_PAPER || kind == EXPERIMENT_TAIL ? 0 : -1;
+}
+
+/* In place of what each line of the list says. */
+static bool take_for_all(const struct option_row *row, const char *text, void *request, char *why)
+{
+	struct experiment *e = &((struct request *)request)->experiment;
+
+	experiment_replace(e, row->name);
+	return option_of_cell(row, text, &e->with, why);
+}
+
+#define FOR(kind)  (1u << EXPERIMENT_##kind)
+#define PLAN(name) OPTION_TEXT(struct request, plan_name), .fixed = (name)
+
+static const struct option_row options[] = {
+	{ "plan", "NAME", "quick, default, thorough; or an experiment: paper, tail",
+	  OPTION_TEXT(struct request, plan_name), .parse = plan_known },
+	{ "quick", NULL, "plan quick: a minute", PLAN("quick") },
+	{ "thorough", NULL, "plan thorough: two hours; default: a quarter of an hour",
+	  PLAN("thorough") },
+	{ "paper", NULL, "plan paper: the experiment behind the paper's figure 9", PLAN("paper") },
+	{ "budget", "TIME", "another time, such as 10m (at least 5s)",
+	  OPTION_TIME(struct request, budget, BUDGET_MIN), .plans = FOR(NONE) | FOR(TAIL) },
+	{ "require-p", "P", "tears per toggle that a pass stays below (1e-4)",
+	  OPTION_INTO(option_probability, struct request, require_p), .plans = FOR(NONE) },
+	{ "only", "WHAT", "all of it for window: stores inside a line; or gaps: of fetches",
+	  take_only, .plans = FOR(NONE) },
+	{ "output", "FILE", "the config (default: where the library looks for it)",
+	  OPTION_FILE(struct request, output), .plans = FOR(NONE) },
+	{ "journal", "FILE", "append a line per cell (default: the config's name + .jsonl)",
+	  OPTION_FILE(struct request, journal) },
+	{ "evidence", "FILE", "the store (default: the config's name + .evidence)",
+	  OPTION_FILE(struct request, evidence), .plans = FOR(NONE) },
+	{ "idle", NULL, "end early when other programs want the machine",
+	  OPTION_FLAG(struct request, idle), .plans = FOR(NONE) },
+	{ "verbose", NULL, "tell every rung and placement, too",
+	  OPTION_FLAG(struct request, verbose), .plans = FOR(NONE) },
+	{ "json", NULL, "print the estimate as one line of JSON instead of text",
+	  OPTION_FLAG(struct request, json), .plans = FOR(NONE) },
+	{ "resume", NULL, "skip what the journal holds of a run that was killed",
+	  OPTION_FLAG(struct request, resume) },
+	{ "figure", "PREFIX", "draw tears against the wait as PREFIX.svg and PREFIX.png",
+	  OPTION_FILE(struct request, figure), .plans = FOR(NONE) | FOR(PAPER) },
+	{ "seed", "N", "of the run (drawn anew; of an experiment 1)",
+	  OPTION_NUMBER(struct request, seed, 0, INT64_MAX) },
+	{ "quiet", NULL, "no progress", OPTION_FLAG(struct request, quiet) },
+	{ .help = "Of the paper's grid:" },
+	{ "shard", "PART", "run one part of it only, such as 3/16",
+	  OPTION_INTO(option_shard, struct request, experiment.shard), .plans = FOR(PAPER) },
+	{ "merge", NULL, "run nothing; tell what the journals named behind it hold",
+	  OPTION_FLAG(struct request, merge), .plans = FOR(PAPER) },
+	{ "toggles", "N", "a run (50000000)", take_for_all, .plans = FOR(PAPER) },
+	{ "repetitions", "N", "runs of each cell (5)",
+	  OPTION_NUMBER(struct request, experiment.repetitions, 1, REPETITIONS_MAX),
+	  .plans = FOR(PAPER) },
+	{ "executors", "LIST", "numbers of executors (2-6)",
+	  OPTION_INTO(option_executors, struct request, experiment.executors),
+	  .plans = FOR(PAPER) },
+	{ "rest", "T", "mean ticks between two toggles (2000)", take_for_all, .plans = FOR(PAPER) },
+	{ .help = "Of the tail's experiment:" },
+	{ "fifo", NULL, "all threads with real-time priority",
+	  OPTION_FLAG(struct request, experiment.fifo), .plans = FOR(TAIL) },
+	{ 0 },
+};
+
+static const struct command_line command = {
+	.name = "calibrate",
+	.operands = "",
+	.about = "Find out how often executors tear on this machine after how long a wait, add it\n"
+		 "to the store of evidence, and write what all of it says to machine.conf. Or run\n"
+		 "an experiment, which leaves both as they are.\n",
+	.options = { options },
+	.end = "Exit status: 0 pass, 1 no wait is good enough, 2 inconclusive, 64 usage,\n"
+	       "69 something is missing, 73 cannot create, 74 cannot write, 130 interrupted.\n",
+};
+
+/* An experiment's journal is to be carried elsewhere, so it lies where the user is. */
+void request_experiment(struct request *r)
+{
+	struct experiment *e = &r->experiment;
+
+	experiment_name(e);
+	r->plan.budget = r->budget > 0 ? r->budget : TAIL_BUDGET;
+	if (!r->journal) {
+		r->journal = r->default_journal;
+		snprintf(r->default_journal, sizeof(r->default_journal), "%s.jsonl", e->name);
+	}
+	/* Its cells are a fixed list: shards and resumed runs must agree on it. */
+	if (!r->have_seed)
+		r->seed = 1;
+	/* Round after round until the budget is spent; a grid comes to its end. */
+	if (e->kind == EXPERIMENT_TAIL)
+		e->repetitions = 0;
+	e->seed = r->seed;
+	e->journal = r->journal;
+	e->figure = r->figure;
+}
+
+int request_parse(int argc, char **argv, struct request *r)
+{
+	const struct plan *plan;
+	uint64_t given = 0;
+	uint32_t seed;
+	int status;
+
+	*r = (struct request){ .seed = NO_SEED, .plan_name = "default" };
+	r->experiment.shard = (struct shard){ 1, 1 };
+	r->experiment.repetitions = PAPER_REPETITIONS;
+	status = command_line_parse(&command, argc, argv, r, &given);
+	if (status != EXIT_PASS)
+		return status;
+	r->journals = argv + optind;
+	r->journal_count = argc - optind;
+	r->experiment.kind = experiment_find(r->plan_name);
+	/* What an experiment has in common with a calibration is where threads can sit. */
+	plan = plan_find(r->experiment.kind ? "default" : r->plan_name);
+	if (!plan)
+		return refuse_usage("no plan is called '%s'", r->plan_name);
+	/* Options that only some plans have a use for. Better refused than ignored. */
+	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (given >> i & 1 && options[i].plans &&
+		    !(options[i].plans & 1u << r->experiment.kind))
+			return refuse_usage("plan %s has no --%s", r->plan_name, options[i].name);
+	if (r->merge && r->experiment.shard.of > 1)
+		return refuse_usage("--merge looks at the whole grid, not at a shard");
+	if (r->merge && !r->journal_count)
+		return refuse_usage("--merge needs the names of journals");
+	if (!r->merge && r->journal_count)
+		return refuse_usage("unexpected argument '%s'", r->journals[0]);
+
+	r->plan = *plan;
+	r->have_seed = r->seed != NO_SEED;
+	/* Other places and another order in each run: only so do runs tell more together. */
+	if (!r->have_seed)
+		r->seed = getrandom(&seed, sizeof(seed), 0) == sizeof(seed) ? seed
+									    : (uint32_t)time(NULL);
+	if (r->experiment.kind) {
+		request_experiment(r);
+		return EXIT_PASS;
+	}
+	if (r->budget > 0)
+		r->plan.budget = r->budget;
+	r->plan.idle = r->idle;
+	r->plan.only = r->only_window || r->only_gaps;
+	if (r->plan.only) {
+		r->plan.window = r->only_window;
+		r->plan.fetch_gaps = r->only_gaps;
+	}
+	if (r->require_p > 0)
+		r->plan.require_p = r->require_p;
+	if (!r->output) {
+		r->output = r->default_output;
+		if (machine_conf_default_path(r->default_output, sizeof(r->default_output)) < 0)
+			return refuse_usage("no home folder to write to: give --output");
+	}
+	if (!r->evidence)
+		r->evidence = r->default_evidence;
+	snprintf(r->default_evidence, sizeof(r->default_evidence), "%.4096s.evidence", r->output);
+	if (!r->journal)
+		r->journal = r->default_journal;
+	snprintf(r->default_journal, sizeof(r->default_journal), "%.4096s.jsonl", r->output);
+	return EXIT_PASS;
+}
+
+/* --- The run ---------------------------------------------------------------------------------- */
 
 static int resume_calibration(struct session *s, const struct request *r, const struct identity *id)
 {
-	int ret = journal_read(r->journal, &s->known);
 	struct journal_data *known = &s->known;
+	int ret = journal_read(r->journal, known);
 	const char *field, *until = "";
 	const json_t *line;
 	size_t i, kept = 0;
@@ -55,10 +222,10 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 		return EXIT_PASS;
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "cannot read journal %s", r->journal);
-	if (s->known.skipped)
+	if (known->skipped)
 		error(0, 0, "%s: %zu unreadable line%s skipped, the first is line %zu", r->journal,
-		      s->known.skipped, s->known.skipped == 1 ? "" : "s", s->known.first_bad);
-	field = s->known.have_identity ? identity_differs(&s->known.identity, id) : NULL;
+		      known->skipped, S(known->skipped), known->first_bad);
+	field = known->have_identity ? identity_differs(&known->identity, id) : NULL;
 	/*
 	 * What it says of this run. The seed: the same draws again, unless other ones are asked
 	 * for. And cells and gaps before its last estimate have been added to the store when that
@@ -86,11 +253,12 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 		    strcmp(json_text_of(line, "date"), until) <= 0)
 			json_array_remove(known->others, i);
 	}
-	if (!field && !s->known.mixed)
+	if (!field && !known->mixed)
 		return EXIT_PASS;
-	error(0, 0, "%s is of another machine (%s differs): not resumed; give another --journal",
-	      r->journal, field ? field : "it is mixed, something");
-	return EXIT_USAGE;
+	return complain(
+		EXIT_USAGE, 0,
+		"%s is of another machine (%s differs): not resumed; give another --journal",
+		r->journal, field ? field : "it is mixed, something");
 }
 
 static int open_journal(struct session *s, const struct request *r, const struct identity *id)
@@ -133,8 +301,6 @@ static int open_journal(struct session *s, const struct request *r, const struct
 			: complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", r->journal);
 }
 
-/* --- The store of evidence -------------------------------------------------------------------- */
-
 /*
  * Adds the run, and estimates from all that is known of this machine, this run included. A run
  * unlike all before it says that the machine is another one: a new epoch begins.
@@ -170,7 +336,7 @@ static int add_evidence(const struct request *r, struct provenance *from, const 
 		return ret;
 	if (evidence.broken)
 		error(0, 0, "%s: %zu unreadable line%s passed over", r->evidence, evidence.broken,
-		      evidence.broken == 1 ? "" : "s");
+		      S(evidence.broken));
 	ret = knowledge_of(&known, &evidence, from->identity, from->cpus);
 	if (ret == 0 && !known.latest)
 		ret = -ENOENT;
@@ -182,8 +348,6 @@ static int add_evidence(const struct request *r, struct provenance *from, const 
 	evidence_free(&evidence);
 	return ret;
 }
-
-/* --- The end ---------------------------------------------------------------------------------- */
 
 /* To the journal, where that has all that was measured, and to the user. */
 static int tell_estimate(struct session *s, const struct request *r, const struct estimate *e,
@@ -235,8 +399,8 @@ static int conclude_calibration(struct session *s, const struct request *r,
 		ret = add_evidence(r, &from, sums, &all);
 		if (ret < 0) {
 			tell_estimate(s, r, one, &from, false);
-			error(0, -ret, "cannot add to the evidence %s, or read it", r->evidence);
-			return EXIT_CANNOT_WRITE;
+			return complain(EXIT_CANNOT_WRITE, ret,
+					"cannot add to the evidence %s, or read it", r->evidence);
 		}
 		cpuid_keep(r->evidence);
 		e = &all;
@@ -249,17 +413,14 @@ static int conclude_calibration(struct session *s, const struct request *r,
 		kept = ", as it was: no wait was ever tried";
 	if (status == EXIT_PASS && !kept[0]) {
 		ret = conf_write(r->output, e, &from);
-		if (ret < 0) {
-			error(0, -ret, "cannot write %s", r->output);
-			status = EXIT_CANNOT_WRITE;
-		}
+		if (ret < 0)
+			status = complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", r->output);
 	}
-	if (status == EXIT_PASS || (one->blind && kept[0]))
-		say(r, "Config:  %s%s\n", r->output, kept);
-	if (one->blind)
-		say(r, "Journal: %s\n", r->journal);
-	else
-		say(r, "Journal: %s, evidence: %s\n", r->journal, r->evidence);
+	if (!r->json && (status == EXIT_PASS || (one->blind && kept[0])))
+		printf("Config:  %s%s\n", r->output, kept);
+	if (!r->json)
+		printf("Journal: %s%s%s\n", r->journal,
+		       one->blind ? "" : ", evidence: ", one->blind ? "" : r->evidence);
 	return status != EXIT_PASS ? status : (int)e->verdict;
 }
 
@@ -286,20 +447,19 @@ static int run_session(struct session *s, struct request *r, const struct identi
 		/* A figure is a service: without gnuplot the calibration stands all the same. */
 		data.records = s->done;
 		data.count = s->count;
-		if (r->figure &&
-		    figure9_write(&data, ORACLE_COUNT, r->figure, why, sizeof(why)) == 0)
-			say(r, "Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure,
-			    r->figure);
-		else if (r->figure)
+		if (r->figure && figure9_write(&data, ORACLE_COUNT, r->figure, why, sizeof(why)))
 			error(0, 0, "no figure: %s", why);
+		else if (r->figure && !r->json)
+			printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure,
+			       r->figure);
 	}
 	if (broke_off)
 		status = EXIT_MISSING;
-	if (ret == -EINTR && status != EXIT_CANNOT_WRITE)
-		say(r, "Interrupted: %s\n",
-		    estimate.blind ? "nothing was added; the same command begins anew"
-				   : "what was counted until then is kept; the same command adds "
-				     "more");
+	if (ret == -EINTR && status != EXIT_CANNOT_WRITE && !r->json)
+		printf("Interrupted: %s\n",
+		       estimate.blind
+			       ? "nothing was added; the same command begins anew"
+			       : "what was counted until then is kept; the same command adds more");
 	if (ret == -EINTR && (status == EXIT_PASS || status == EXIT_INCONCLUSIVE))
 		status = EXIT_INTERRUPTED;
 	sums_free(&sums);
@@ -345,16 +505,14 @@ int cmd_calibrate(int argc, char **argv)
 {
 	struct request r;
 	int ret, status = request_parse(argc, argv, &r);
-	char why[200];
+	char why[200] = "";
 
 	if (status != EXIT_PASS)
 		return status;
 	if (r.merge)
 		return experiment_merge(&r.experiment, r.journals, r.journal_count);
-	if (r.experiment.kind)
-		return request_run(&r);
 	/* Better to fail before a quarter of an hour of work than after it. */
-	ret = conf_check(r.output, why, sizeof(why));
+	ret = r.experiment.kind ? 0 : conf_check(r.output, why, sizeof(why));
 	if (ret < 0)
 		return complain(EXIT_CANNOT_CREATE, ret, "cannot write %s", r.output);
 	if (why[0])

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The command line of tmax calibrate.
- */
+/* The command line of tmax calibrate. */
 #ifndef CALIBRATE_COMMANDS_CALIBRATE_OPTIONS_H
 #define CALIBRATE_COMMANDS_CALIBRATE_OPTIONS_H
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "calibrate/experiment/experiment.h"
 #include "calibrate/ladder/plan.h"
@@ -17,25 +13,15 @@ struct request {
 	struct plan plan;
 	struct experiment experiment; /* or none */
 	const char *plan_name;
-	double budget;	  /* 0: as planned */
-	double require_p; /* likewise */
-	const char *output;
-	char default_output[PATH_MAX];
-	const char *journal;
-	char default_journal[4096 + 8];
-	const char *evidence;
-	char default_evidence[4096 + 16];
-	const char *figure;
+	double budget, require_p; /* 0: as planned */
+	const char *output, *journal, *evidence, *figure;
+	char default_output[PATH_MAX], default_journal[PATH_MAX + 8];
+	char default_evidence[PATH_MAX + 16];
 	char *const *journals; /* to merge */
 	int journal_count;
 	uint64_t seed;
-	bool have_seed;
-	bool resume;
-	bool quiet;
-	bool verbose;
-	bool json;
+	bool have_seed, resume, quiet, verbose, json, idle;
 	bool only_window, only_gaps;
-	bool idle;
 	bool merge; /* the journals, and run nothing */
 };
 

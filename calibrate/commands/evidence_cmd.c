@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax evidence: what all runs together have counted on this machine.
- */
+/* tmax evidence: what all runs together have counted on this machine. */
 #include <errno.h>
 #include <error.h>
 #include <limits.h>
@@ -10,25 +8,15 @@
 #include <unistd.h>
 
 #include "calibrate/conf/conf_write.h"
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/cpuid.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
 #include "patchcore/machine/machine_conf.h"
 #include "stress/base/number.h"
 
-#define S(count) ((count) == 1 ? "" : "s")
-
 struct request {
-	const char *store;
+	const char *store, *to, *from;
 	char default_store[PATH_MAX + 16];
-	const char *to;
-	const char *from;
-	bool drop;
-	bool verbose;
-	bool json;
+	bool drop, verbose, json;
 };
 
 static const struct option_row options[] = {
@@ -54,8 +42,6 @@ static const struct command_line line = {
 	.end = "Exit status: 0, 3 nothing is known, 64 usage, 69 it cannot be read, 74 cannot\n"
 	       "write.\n",
 };
-
-/* --- Showing ---------------------------------------------------------------------------------- */
 
 static unsigned count_boots(const struct evidence *e)
 {
@@ -169,8 +155,6 @@ static int show_evidence(const struct request *r, const struct evidence *e)
 	return status;
 }
 
-/* --- Moving ----------------------------------------------------------------------------------- */
-
 /* Two runs may end in the same second. */
 static bool is_same_run(const struct evidence_run *a, const struct evidence_run *b)
 {
@@ -187,13 +171,12 @@ static bool is_same_run(const struct evidence_run *a, const struct evidence_run 
 	return true;
 }
 
-static int append_all(const char *path, const struct evidence *what, const struct evidence *has,
-		      size_t *added)
+/* Of what the runs that `has` does not have, to the store there: their number, or -errno. */
+static int append_all(const char *path, const struct evidence *what, const struct evidence *has)
 {
 	unsigned epoch = 0;
-	int ret = 0;
+	int ret = 0, added = 0;
 
-	*added = 0;
 	for (size_t i = 0; i < what->count && ret == 0; i++) {
 		const struct evidence_run *run = &what->run[i];
 		bool known = false;
@@ -208,43 +191,16 @@ static int append_all(const char *path, const struct evidence *what, const struc
 		epoch = run->epoch;
 		if (ret == 0)
 			ret = evidence_append(path, run);
-		*added += ret == 0;
+		added += ret == 0;
 	}
-	return ret;
-}
-
-static int export_to(const struct request *r, const struct evidence *e)
-{
-	const char *path = strcmp(r->to, "-") == 0 ? "/dev/stdout" : r->to;
-	size_t added;
-	int ret;
-
-	if (access(r->to, F_OK) == 0)
-		return complain(EXIT_CANNOT_WRITE, -EEXIST, "cannot write %s", r->to);
-	ret = append_all(path, e, NULL, &added);
-	return ret < 0 ? complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", r->to) : EXIT_PASS;
-}
-
-static int import_from(const struct request *r, const struct evidence *e)
-{
-	struct evidence other;
-	size_t added;
-	int ret = access(r->from, R_OK) < 0 ? -errno : evidence_read(r->from, &other);
-
-	if (ret < 0)
-		return complain(EXIT_MISSING, ret, "cannot read %s", r->from);
-	ret = append_all(r->store, &other, e, &added);
-	evidence_free(&other);
-	if (ret < 0)
-		return complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", r->store);
-	printf("%zu run%s added to %s\n", added, S(added), r->store);
-	return EXIT_PASS;
+	return ret < 0 ? ret : added;
 }
 
 int cmd_evidence(int argc, char **argv)
 {
 	struct request r = { 0 };
-	struct evidence e;
+	struct evidence e, other;
+	const char *written;
 	char conf[PATH_MAX];
 	int ret, status = command_line_parse(&line, argc, argv, &r, NULL);
 
@@ -258,6 +214,7 @@ int cmd_evidence(int argc, char **argv)
 		snprintf(r.default_store, sizeof(r.default_store), "%s.evidence", conf);
 		r.store = r.default_store;
 	}
+	written = r.store;
 	ret = evidence_read(r.store, &e);
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "cannot read %s", r.store);
@@ -266,16 +223,30 @@ int cmd_evidence(int argc, char **argv)
 		      S(e.broken));
 	if (r.drop) {
 		ret = evidence_begin_epoch(r.store, "dropped by the user");
-		status = ret < 0 ? complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", r.store)
-				 : EXIT_PASS;
-		if (status == EXIT_PASS)
+		if (ret >= 0)
 			printf("What was counted so far counts no more. The next calibration "
 			       "begins anew; the config\nstays as it is until then.\n");
 	} else if (r.from) {
-		status = import_from(&r, &e);
+		ret = access(r.from, R_OK) < 0 ? -errno : evidence_read(r.from, &other);
+		if (ret < 0) {
+			status = complain(EXIT_MISSING, ret, "cannot read %s", r.from);
+			goto out;
+		}
+		ret = append_all(r.store, &other, &e);
+		evidence_free(&other);
+		if (ret >= 0)
+			printf("%d run%s added to %s\n", ret, S(ret), r.store);
+	} else if (r.to) {
+		const char *path = strcmp(r.to, "-") == 0 ? "/dev/stdout" : r.to;
+
+		written = r.to;
+		ret = access(r.to, F_OK) == 0 ? -EEXIST : append_all(path, &e, NULL);
 	} else {
-		status = r.to ? export_to(&r, &e) : show_evidence(&r, &e);
+		status = show_evidence(&r, &e);
 	}
+	if (ret < 0)
+		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", written);
+out:
 	evidence_free(&e);
 	return status;
 }

@@ -4,26 +4,17 @@
  * library makes of its machine.conf.
  */
 #include <errno.h>
-#include <error.h>
-#include <hwloc.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <linux/membarrier.h>
 #include <patchcore/patchcore.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/cpuid.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
-#include "patchcore/machine/cpus.h"
-#include "patchcore/machine/identity.h"
 #include "patchcore/machine/tsc.h"
 #include "results/journal/journal.h"
 #include "stress/base/number.h"
@@ -70,21 +61,11 @@ static const char *policy_name(enum pc_policy policy)
 						: "auto";
 }
 
-static bool is_refused(const struct pc_status *s)
-{
-	return s->conf_path[0] && !s->conf_valid;
-}
-
 static const char *verdict_of(const struct pc_status *s)
 {
 	if (!s->conf_path[0])
 		return "none";
-	return is_refused(s) ? "refused" : "valid";
-}
-
-static const char *codename_of(const struct cpu_name *cpu)
-{
-	return cpu->codename[0] ? cpu->codename : "not known for sure";
+	return s->conf_valid ? "valid" : "refused";
 }
 
 static int gather_report(struct report *r)
@@ -116,8 +97,6 @@ static int gather_report(struct report *r)
 	return EXIT_PASS;
 }
 
-/* --- Text ------------------------------------------------------------------------------------- */
-
 static void print_machine(const struct report *r)
 {
 	char text[160];
@@ -126,7 +105,8 @@ static void print_machine(const struct report *r)
 	puts("machine");
 	for (unsigned i = 0; identity_field(&r->identity, i, &name, text, sizeof(text)); i++)
 		printf("  %-16s %s\n", name, text);
-	printf("  %-16s %s\n", "codename", codename_of(&r->cpu));
+	printf("  %-16s %s\n", "codename",
+	       r->cpu.codename[0] ? r->cpu.codename : "not known for sure");
 	puts("sync");
 	printf("  %-16s %s, %" PRIu64 " kHz\n", "tsc",
 	       r->identity.tsc_invariant ? "invariant" : "not invariant", r->identity.tsc_khz);
@@ -140,7 +120,7 @@ static void print_machine(const struct report *r)
 
 		printf("  %-16s ", placement_name((enum placement)p));
 		if (n)
-			printf("%u executor%s\n", n, n == 1 ? "" : "s");
+			printf("%u executor%s\n", n, S(n));
 		else
 			printf("none: %s\n", text);
 	}
@@ -166,19 +146,15 @@ static void print_status(const struct pc_status *s)
 	if (when)
 		strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&when));
 	if (s->runs)
-		printf("  %-16s %s\n", "source",
-		       s->fleet ? "a fleet: other machines of this kind" : "calibration");
-	if (s->runs)
-		printf("  %-16s %" PRIu64 " run%s, the latest %s; speaks for %s\n", "evidence",
-		       s->runs, s->runs == 1 ? "" : "s", date,
+		printf("  %-16s %s\n  %-16s %" PRIu64 " run%s, the latest %s; speaks for %s\n",
+		       "source", s->fleet ? "a fleet: other machines of this kind" : "calibration",
+		       "evidence", s->runs, S(s->runs), date,
 		       s->long_run ? "the long run" : "that time only");
 	printf("  %-16s %u bytes\n", "window", s->atomic_window);
 	printf("  %-16s %s per toggle\n", "upper_p", NUMBER(s->upper_p));
 	printf("  %-16s %s per toggle\n", "accept_p", NUMBER(s->accept_p));
 	printf("  %-16s %s\n", "reason", s->reason);
 }
-
-/* --- JSON ------------------------------------------------------------------------------------- */
 
 static json_t *report_json(const struct report *r)
 {
@@ -224,32 +200,25 @@ static int tell_json(const char *type, json_t *body)
 	return ret == -EIO ? EXIT_CANNOT_WRITE : ret < 0 ? EXIT_INTERNAL : EXIT_PASS;
 }
 
-/* --- The command ------------------------------------------------------------------------------ */
-
-static int tell_dump(const struct request *r)
-{
-	struct cpu_name cpu;
-	int ret = cpuid_name_of(r->dump, &cpu);
-
-	if (ret == -EINVAL)
-		return complain(EXIT_MISSING, 0, "%s is no dump of CPUID that libcpuid can read",
-				r->dump);
-	if (ret < 0)
-		return complain(EXIT_MISSING, ret, "cannot read %s", r->dump);
-	if (r->json)
-		return tell_json("cpuid", cpu_name_to_json(&cpu));
-	cpu_name_print(stdout, &cpu);
-	return EXIT_PASS;
-}
-
 int cmd_info(int argc, char **argv)
 {
 	struct request r = { .json = false };
 	struct report report;
+	struct cpu_name cpu;
 	int ret = command_line_parse(&line, argc, argv, &r, NULL);
 
-	if (ret == EXIT_PASS && r.dump)
-		return tell_dump(&r);
+	if (ret == EXIT_PASS && r.dump) {
+		ret = cpuid_name_of(r.dump, &cpu);
+		if (ret == -EINVAL)
+			return complain(EXIT_MISSING, 0,
+					"%s is no dump of CPUID that libcpuid can read", r.dump);
+		if (ret < 0)
+			return complain(EXIT_MISSING, ret, "cannot read %s", r.dump);
+		if (r.json)
+			return tell_json("cpuid", cpu_name_to_json(&cpu));
+		cpu_name_print(stdout, &cpu);
+		return EXIT_PASS;
+	}
 	if (ret == EXIT_PASS)
 		ret = gather_report(&report);
 	if (ret != EXIT_PASS)
@@ -261,8 +230,7 @@ int cmd_info(int argc, char **argv)
 		print_status(&report.status);
 	}
 	hwloc_topology_destroy(report.topology);
-	if (ret != EXIT_PASS || !is_refused(&report.status))
+	if (ret != EXIT_PASS || !report.status.conf_path[0] || report.status.conf_valid)
 		return ret;
-	error(0, 0, "%s: %s", report.status.conf_path, report.status.reason);
-	return EXIT_NO_CONF;
+	return complain(EXIT_NO_CONF, 0, "%s: %s", report.status.conf_path, report.status.reason);
 }

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax: find how long an instruction fetch may lag behind a store to code.
- */
+/* tmax: find how long an instruction fetch may lag behind a store to code. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
-
-volatile sig_atomic_t interrupted;
 
 static const struct {
 	const char *name;
@@ -90,7 +84,8 @@ static int run_line(int argc, char **argv)
 	static char option[] = "--help";
 	const char *what = argv[0];
 
-	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
+	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0 ||
+	    (strcmp(what, "help") == 0 && argc == 1))
 		return print_help(stdout);
 	if (strcmp(what, "--version") == 0) {
 		puts(PACKAGE_STRING);
@@ -100,8 +95,6 @@ static int run_line(int argc, char **argv)
 		return print_completion();
 	if (strcmp(what, "help") != 0)
 		return run_command(argc, argv);
-	if (argc == 1)
-		return print_help(stdout);
 	/* "help fleet report" is "fleet --help", which tells of all actions. */
 	argv[0] = argv[1];
 	argv[1] = option;

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax report: journals as a page.
- */
+/* tmax report: journals as a page. */
 #include <errno.h>
 #include <error.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
 #include "calibrate/report/report.h"
 
 static const struct option_row options[] = {
@@ -33,39 +26,12 @@ static const struct command_line line = {
 	       "page cannot be written.\n",
 };
 
-static int write_page(struct report *r)
-{
-	const char *refusal = report_refusal(r->data);
-	char why[8192];
-	struct stat st;
-	int rc;
-
-	/* Refused before a folder is made. */
-	if (refusal)
-		return complain(EXIT_USAGE, 0, "%s", refusal);
-	if (mkdir(r->folder, 0777) < 0 &&
-	    (errno != EEXIST || stat(r->folder, &st) < 0 || !S_ISDIR(st.st_mode)))
-		return complain(EXIT_CANNOT_CREATE, 0, "cannot make %s: %s", r->folder,
-				errno == EEXIST ? "there is a file of that name" : strerror(errno));
-	rc = report_write(r, why, sizeof(why));
-	if (rc < 0) {
-		error(0, 0, "%s", why);
-		if (rc == -EEXIST)
-			return EXIT_CANNOT_CREATE;
-		return rc == -EINVAL ? EXIT_USAGE : EXIT_CANNOT_WRITE;
-	}
-	if (r->undrawn)
-		error(0, 0, "%u figure%s missing: %s", r->undrawn,
-		      r->undrawn == 1 ? " is" : "s are", r->undrawn_why);
-	printf("%s/index.html\n", r->folder);
-	return EXIT_PASS;
-}
-
 int cmd_report(int argc, char **argv)
 {
 	struct journal_data data = { 0 };
 	struct report r = { .data = &data };
-	int status = command_line_parse(&line, argc, argv, &r, NULL);
+	int rc, status = command_line_parse(&line, argc, argv, &r, NULL);
+	char why[8192];
 
 	if (status != EXIT_PASS)
 		return status;
@@ -75,20 +41,33 @@ int cmd_report(int argc, char **argv)
 		return refuse_usage("name the journals");
 	if (!r.folder)
 		return refuse_usage("say where to with --output");
-	for (size_t i = 0; i < r.count && status == EXIT_PASS; i++) {
+	for (size_t i = 0; i < r.count; i++) {
 		size_t before = data.skipped;
-		int rc = journal_read(r.journals[i], &data);
 		char shown[FILENAME_MAX]; /* other machines may have chosen the name */
 
+		rc = journal_read(r.journals[i], &data);
 		text_printable(shown, sizeof(shown), r.journals[i]);
-		if (rc < 0)
+		if (rc < 0) {
 			status = complain(EXIT_MISSING, rc, "cannot read %s", shown);
-		else if (data.skipped > before)
+			goto out;
+		}
+		if (data.skipped > before)
 			error(0, 0, "%s: %zu line%s could not be read", shown,
-			      data.skipped - before, data.skipped - before == 1 ? "" : "s");
+			      data.skipped - before, S(data.skipped - before));
 	}
-	if (status == EXIT_PASS)
-		status = write_page(&r);
+	rc = report_write(&r, why, sizeof(why));
+	if (rc == -EEXIST)
+		status = EXIT_CANNOT_CREATE;
+	else if (rc < 0)
+		status = rc == -EINVAL ? EXIT_USAGE : EXIT_CANNOT_WRITE;
+	if (rc < 0)
+		error(0, 0, "%s", why);
+	else if (r.undrawn)
+		error(0, 0, "%u figure%s missing: %s", r.undrawn, r.undrawn == 1 ? " is" : "s are",
+		      r.undrawn_why);
+	if (rc >= 0)
+		printf("%s/index.html\n", r.folder);
+out:
 	journal_free(&data);
 	return status;
 }

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax verify: does the config in force hold on this machine, today?
- */
+/* tmax verify: does the config in force hold on this machine, today? */
 #include <errno.h>
 #include <error.h>
 #include <limits.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
-#include "calibrate/program/here.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/verify/verify.h"
 #include "conform/rounds/rounds.h"
@@ -33,13 +27,9 @@
 
 struct request {
 	double budget;
-	const char *config;
-	const char *output;
-	const char *journal;
-	const char *baseline;
+	const char *config, *output, *journal, *baseline;
 	enum verify_format format;
-	uint64_t seed;
-	uint64_t fleet;
+	uint64_t seed, fleet;
 	double conform; /* seconds; below 0: a share of the budget */
 };
 
@@ -92,22 +82,18 @@ static int load_conf(struct verify *v, const char *named, char *path, size_t siz
 		snprintf(path, size, "%s", named);
 	else
 		ret = machine_conf_find(path, size);
-	if (ret < 0) {
-		verify_refuse(v, ret == -ENOENT ? "no machine.conf was found: run tmax calibrate"
-						: "the path of machine.conf is too long");
-		return -1;
-	}
+	if (ret < 0)
+		return verify_conclude(v, VERIFY_NO_CONF,
+				       ret == -ENOENT
+					       ? "no machine.conf was found: run tmax calibrate"
+					       : "the path of machine.conf is too long");
 	text_printable(v->config, sizeof(v->config), path);
-	if (machine_conf_read(&v->conf, path, why, sizeof(why)) < 0) {
-		verify_refuse(v, "%s: %s", v->config, why);
-		return -1;
-	}
+	if (machine_conf_read(&v->conf, path, why, sizeof(why)) < 0)
+		return verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config, why);
 	v->have_conf = true;
 	problem = conf_problem(&v->conf, &v->here, why, sizeof(why));
-	if (problem) {
-		verify_refuse(v, "the config does not apply: %s", problem);
-		return -1;
-	}
+	if (problem)
+		return verify_conclude(v, VERIFY_NO_CONF, "the config does not apply: %s", problem);
 	why[0] = '\0';
 	ret = fd = conf_open(path, why, sizeof(why));
 	f = fd < 0 ? NULL : fdopen(fd, "r");
@@ -119,11 +105,10 @@ static int load_conf(struct verify *v, const char *named, char *path, size_t siz
 		close(fd);
 	}
 	if (ret < 0)
-		verify_refuse(v, "%s: %s", v->config, why[0] ? why : strerror(-ret));
-	return ret < 0 ? -1 : ret;
+		return verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config,
+				       why[0] ? why : strerror(-ret));
+	return ret;
 }
-
-/* --- What is promised ------------------------------------------------------------------------- */
 
 /* A share of them, from a CPU that is drawn: other runs begin with others. */
 static void try_promises(struct verify *v, const struct cpus *cpus, double seconds)
@@ -170,8 +155,6 @@ static void try_promises(struct verify *v, const struct cpus *cpus, double secon
 	free(cpu);
 }
 
-/* --- What is measured ------------------------------------------------------------------------- */
-
 static int run_cells(struct verify *v, const struct request *r, const char *config,
 		     const struct cell *worst, unsigned count)
 {
@@ -188,30 +171,24 @@ static int run_cells(struct verify *v, const struct request *r, const char *conf
 	char store[PATH_MAX + 16];
 	struct cpus cpus;
 	size_t verified;
-	FILE *looks;
+	FILE *looks = NULL;
 	int ret, status = topology_here(&s.topology);
 
 	if (status != EXIT_PASS)
 		return status;
 	ret = journal_open(&s.journal, journal);
-	if (ret < 0) {
+	if (ret < 0)
 		status = complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", journal);
-		goto out;
-	}
-	ret = journal_write_run(s.journal, "verify", &v->here, NULL);
-	if (ret < 0) {
+	else if ((ret = journal_write_run(s.journal, "verify", &v->here, NULL)) < 0)
 		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", journal);
-		goto out;
-	}
 	/* Said before a look is taken, not behind it. */
-	looks = r->baseline ? fopen(r->baseline, "ae") : NULL;
-	if (r->baseline && !looks) {
+	else if (r->baseline && !(looks = fopen(r->baseline, "ae")))
 		status = complain(EXIT_CANNOT_CREATE, -errno, "cannot write the looks to %s",
 				  r->baseline);
-		goto out;
-	}
 	if (looks)
 		fclose(looks);
+	if (status != EXIT_PASS)
+		goto out;
 	progress_open(&s.progress, !isatty(STDERR_FILENO));
 	verify_plan(v, s.topology, worst, count);
 	verify_run(v, &s, conform + look);
@@ -238,27 +215,6 @@ out:
 	return status;
 }
 
-static int verify_here(struct verify *v, const struct request *r)
-{
-	static struct cell worst[VERIFY_WORST_MAX];
-	char path[PATH_MAX];
-	int count, status = machine_here(&v->here);
-
-	v->have_here = status == EXIT_PASS;
-	if (status != EXIT_PASS)
-		return status;
-	v->seed = r->seed;
-	if (r->seed == NO_SEED && getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed))
-		return complain(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
-	v->seed &= INT64_MAX;
-	v->baseline.fleet = (unsigned)r->fleet;
-	v->baseline.level = VERIFY_LEVEL;
-	if (r->baseline)
-		text_printable(v->baseline.file, sizeof(v->baseline.file), r->baseline);
-	count = load_conf(v, r->config, path, sizeof(path), worst);
-	return count < 0 ? EXIT_PASS : run_cells(v, r, path, worst, (unsigned)count);
-}
-
 int cmd_verify(int argc, char **argv)
 {
 	struct request r = {
@@ -268,27 +224,39 @@ int cmd_verify(int argc, char **argv)
 		.fleet = 1,
 		.conform = -1,
 	};
+	static struct cell worst[VERIFY_WORST_MAX];
 	int status = command_line_parse(&line, argc, argv, &r, NULL);
+	char path[PATH_MAX];
 	FILE *report = stdout;
-	struct verify *v;
+	static struct verify room, *v = &room;
 	bool failed;
 
 	if (status == EXIT_PASS && fmax(r.conform, 0) > r.budget)
 		status = refuse_usage("--conform is more than --budget");
 	if (status != EXIT_PASS)
 		return status;
-	v = calloc(1, sizeof(*v));
-	if (!v)
-		return complain(EXIT_MISSING, 0, "out of memory");
 	if (r.output)
 		report = fopen(r.output, "we");
-	if (!report) {
-		error(0, errno, "cannot create %s", r.output);
-		free(v);
-		return EXIT_CANNOT_CREATE;
-	}
+	if (!report)
+		return complain(EXIT_CANNOT_CREATE, -errno, "cannot create %s", r.output);
 	v->budget = r.budget;
-	status = verify_here(v, &r);
+	v->seed = r.seed;
+	v->baseline.fleet = (unsigned)r.fleet;
+	v->baseline.level = VERIFY_LEVEL;
+	if (r.baseline)
+		text_printable(v->baseline.file, sizeof(v->baseline.file), r.baseline);
+	status = machine_here(&v->here);
+	v->have_here = status == EXIT_PASS;
+	if (status == EXIT_PASS && r.seed == NO_SEED &&
+	    getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed))
+		status = complain(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
+	v->seed &= INT64_MAX;
+	if (status == EXIT_PASS) {
+		int count = load_conf(v, r.config, path, sizeof(path), worst);
+
+		if (count >= 0)
+			status = run_cells(v, &r, path, worst, (unsigned)count);
+	}
 	if (status == EXIT_PASS) {
 		journal_date(v->date, sizeof(v->date));
 		verify_print(report, v, r.format);
@@ -299,10 +267,8 @@ int cmd_verify(int argc, char **argv)
 	/* main() looks after standard output. */
 	failed = ferror(report);
 	errno = 0;
-	if (r.output && (fclose(report) != 0 || failed)) {
-		error(0, errno ? errno : EIO, "cannot write %s", r.output);
-		status = EXIT_CANNOT_WRITE;
-	}
-	free(v);
+	if (r.output && (fclose(report) != 0 || failed))
+		return complain(EXIT_CANNOT_WRITE, errno ? -errno : -EIO, "cannot write %s",
+				r.output);
 	return status;
 }

@@ -21,16 +21,16 @@ struct provenance {
 };
 
 /*
- * conf_check - can conf_write() write there? Makes the folders that are missing,
- * and leaves no file. 0 or a negative errno; -ENOTSUP for what is no plain file.
- * why: one line if the library would refuse a config there, else empty.
+ * conf_check - can conf_write() write there? Makes the folders that are missing, and leaves no
+ * file. 0 or a negative errno; -ENOTSUP for what is no plain file. why: one line if the library
+ * would refuse a config there, else empty.
  */
 int conf_check(const char *path, char *why, size_t size);
 
 /*
- * conf_write - write machine.conf: to a temporary file beside path, then renamed
- * over it, so that a reader sees the old or the new one. Folders that are
- * missing are made. 0 or a negative errno, with path as it was.
+ * conf_write - write machine.conf: to a temporary file beside path, then renamed over it, so that a
+ * reader sees the old or the new one. Folders that are missing are made. 0 or a negative errno,
+ * with path as it was.
  */
 int conf_write(const char *path, const struct estimate *estimate, const struct provenance *from);
 

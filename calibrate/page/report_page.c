@@ -3,17 +3,148 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "calibrate/page/html.h"
-#include "results/figures/gnuplot.h"
 #include "stress/base/data_file.h"
 
 /* What a page that may be written over has near its top. */
 #define WRITTEN_BY "<meta name=\"generator\" content=\"tmax report\" />\n"
 #define TOP	   512 /* bytes */
+#define TEXT_MAX   1024
+
+void html_text(FILE *out, const char *text)
+{
+	static const char marks[] = "&<>\"'";
+	static const char *const instead[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&#39;" };
+
+	for (; *text; text++) {
+		const char *mark = strchr(marks, *text);
+
+		if (mark)
+			fputs(instead[mark - marks], out);
+		else
+			putc(*text >= ' ' && *text <= '~' ? *text : '?', out);
+	}
+}
+
+void html_between(FILE *out, const char *before, const char *after, const char *format, ...)
+{
+	char text[TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fputs(before, out);
+	html_text(out, text);
+	fputs(after, out);
+}
+
+void html_cells(FILE *out, const char *kinds, const char *format, ...)
+{
+	char text[TEXT_MAX], *rest = text;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	for (; *kinds; kinds++) {
+		const char *cell = rest ? strsep(&rest, "\t") : "";
+
+		html_between(out, *kinds == 'n' ? "<td class=\"n\">" : "<td>", "</td>", "%s", cell);
+	}
+}
+
+void html_tile_begin(FILE *out, const char *label, const char *number, const char *unit)
+{
+	html_between(out, "<div><dt>", "</dt>", "%s", label);
+	html_between(out, "<dd><span>", "</span>", "%s", number);
+	html_between(out, " ", "</dd>", "%s", unit);
+}
+
+void html_table(FILE *out, const char *caption, const char *headings)
+{
+	/* The caption stands outside the box, or it would scroll out of sight. */
+	if (caption)
+		html_between(out, "<p class=\"about\">", "</p>\n", "%s", caption);
+	fputs("<div class=\"scroll\" tabindex=\"0\"><table>\n<tr>", out);
+	for (int length; *headings; headings += length + (headings[length] != '\0')) {
+		bool number = *headings == '#';
+
+		length = (int)strcspn(headings, "\t");
+		html_between(out, number ? "<th class=\"n\" scope=\"col\">" : "<th scope=\"col\">",
+			     "</th>", "%.*s", length - number, headings + number);
+	}
+}
+
+void html_row(FILE *out, const char *class)
+{
+	fprintf(out, "</tr>\n<tr%s%s%s>", class ? " class=\"" : "", class ? class : "",
+		class ? "\"" : "");
+}
+
+/* The whole file, to be freed; NULL with errno. */
+static char *read_file(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t length;
+
+	if (!file)
+		return NULL;
+	/* A text has no NUL, so all of it is one "line". */
+	length = getdelim(&text, &room, '\0', file);
+	if (length < 0) {
+		free(text);
+		text = NULL;
+		errno = ferror(file) ? EIO : EINVAL;
+	}
+	fclose(file);
+	return text;
+}
+
+/* gnuplot titles each curve with its own source, which browsers would show. */
+int html_svg(FILE *out, const char *path, const char *prefix)
+{
+	static const char *const marks[] = { " id=\"",	  " id='",     "\tid=\"",
+					     "\tid='",	  " href=\"#", " href='#",
+					     ":href=\"#", ":href='#",  "url(#" };
+	const size_t count = sizeof(marks) / sizeof(marks[0]);
+	char *text = read_file(path), *svg, *end = NULL;
+
+	if (!text)
+		return -errno;
+	svg = strstr(text, "<svg");
+	for (char *at = svg; at && (at = strstr(at, "</svg>"));)
+		end = at += strlen("</svg>");
+	for (char *at = svg; end && at < end;) {
+		char *title = strncmp(at, "<title>", 7) == 0 ? strstr(at, "</title>") : NULL;
+		size_t i = 0;
+
+		if (title) {
+			at = title + strlen("</title>");
+			continue;
+		}
+		while (i < count && strncmp(at, marks[i], strlen(marks[i])) != 0)
+			i++;
+		if (i == count) {
+			putc(*at++, out);
+			continue;
+		}
+		fputs(marks[i], out);
+		html_text(out, prefix);
+		at += strlen(marks[i]);
+	}
+	free(text);
+	return end ? 0 : -EINVAL;
+}
+
+/* --- A page of the report --------------------------------------------------------------------- */
 
 double ticks_us(const struct page *page, double ticks)
 {
@@ -35,71 +166,55 @@ int page_path(const struct page *page, const char *name, char *path, size_t size
 	return length >= 0 && (size_t)length < size ? 0 : -ENAMETOOLONG;
 }
 
-/* Is there a page that no program of this package wrote? */
-static bool is_foreign(const char *path)
-{
-	FILE *page = fopen(path, "re");
-	char top[TOP] = "";
-
-	if (!page)
-		return errno != ENOENT;
-	(void)!fread(top, 1, sizeof(top) - 1, page);
-	fclose(page);
-	return !strstr(top, WRITTEN_BY);
-}
-
-/* FOLDER/NAME, and what it is called until it is whole. */
-static int page_paths(const struct page *page, const char *name, char *path, char *fresh)
-{
-	char fresh_name[64];
-	int rc = page_path(page, name, path, PICTURE_PATH);
-
-	snprintf(fresh_name, sizeof(fresh_name), "%s.new", name);
-	return rc ? rc : page_path(page, fresh_name, fresh, PICTURE_PATH);
-}
-
 int page_begin(struct page *page, const char *name, const char *title)
 {
-	char path[PICTURE_PATH], fresh[PICTURE_PATH];
-	int rc = page_paths(page, name, path, fresh);
+	char style[PICTURE_PATH], top[TOP] = "", *text;
+	int rc = page_path(page, name, page->path, sizeof(page->path));
+	FILE *old;
 
-	if (rc)
-		return rc;
-	if (is_foreign(path))
+	if (rc || (size_t)snprintf(page->fresh, sizeof(page->fresh), "%s.new", page->path) >=
+			  sizeof(page->fresh))
+		return -ENAMETOOLONG;
+	/* Is there a page that no program of this package wrote? */
+	old = fopen(page->path, "re");
+	if (!old && errno != ENOENT)
 		return -EEXIST;
-	page->out = fopen(fresh, "we");
+	if (old) {
+		(void)!fread(top, 1, sizeof(top) - 1, old);
+		fclose(old);
+		if (!strstr(top, WRITTEN_BY))
+			return -EEXIST;
+	}
+	page->out = fopen(page->fresh, "we");
 	if (!page->out)
 		return -errno;
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n" WRITTEN_BY
-	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n<title>",
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n",
 	      page->out);
-	html_text(page->out, title);
-	fputs("</title>\n", page->out);
-	rc = data_file("page.css", path, sizeof(path));
-	if (!rc)
-		rc = html_style(page->out, path);
-	fputs("</head>\n<body>\n<h1>", page->out);
-	html_text(page->out, title);
-	fputs("</h1>\n", page->out);
+	html_between(page->out, "<title>", "</title>\n", "%s", title);
+	rc = data_file("page.css", style, sizeof(style));
+	text = rc ? NULL : read_file(style);
+	if (text)
+		fprintf(page->out, "<style>\n%s</style>\n", text);
+	else if (!rc)
+		rc = -errno;
+	free(text);
+	html_between(page->out, "</head>\n<body>\n<h1>", "</h1>\n", "%s", title);
 	if (rc)
-		html_missing(page->out, "This page has no style: cannot read %s: %s.", path,
+		html_missing(page->out, "This page has no style: cannot read %s: %s.", style,
 			     strerror(-rc));
 	return 0;
 }
 
-int page_end(struct page *page, const char *name, int rc)
+int page_end(struct page *page, int rc)
 {
-	char path[PICTURE_PATH], fresh[PICTURE_PATH];
-
-	/* Both fit: the page was begun. */
-	(void)page_paths(page, name, path, fresh);
 	fputs("</body>\n</html>\n", page->out);
 	if ((ferror(page->out) | fclose(page->out)) && rc >= 0)
 		rc = -EIO;
-	if (rc >= 0 && rename(fresh, path))
+	if (rc >= 0 && rename(page->fresh, page->path))
 		rc = -errno;
 	if (rc < 0)
-		unlink(fresh);
+		unlink(page->fresh);
 	return rc;
 }
 
@@ -123,9 +238,7 @@ int page_picture(struct page *page, const struct page_figure *figure, int rc, co
 		rc = page_path(page, file, path, sizeof(path));
 	if (rc)
 		return rc;
-	fputs("<figure><div role=\"img\" aria-label=\"", out);
-	html_text(out, figure->label);
-	fputs("\">", out);
+	html_between(out, "<figure><div role=\"img\" aria-label=\"", "\">", "%s", figure->label);
 	rc = html_svg(out, path, prefix);
 	fputs("</div>\n<figcaption>", out);
 	html_text(out, figure->caption);

@@ -6,17 +6,14 @@
 #ifndef CALIBRATE_PAGE_REPORT_PAGE_H
 #define CALIBRATE_PAGE_REPORT_PAGE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
+#include "results/figures/gnuplot.h"
 #include "results/journal/journal.h"
 
 struct report {
 	const struct journal_data *data;
 	char *const *journals; /* their names, as the reader knows them */
 	size_t count;
-	const char *folder;    /* exists; gets index.html and the figures */
+	const char *folder;    /* gets index.html and the figures */
 	unsigned undrawn;      /* out: figures that gnuplot did not draw, */
 	char undrawn_why[256]; /* out: and the reason for the last one */
 };
@@ -25,6 +22,7 @@ struct page {
 	FILE *out; /* to another name until the page is whole */
 	struct report *report;
 	const struct journal_data *data;
+	char path[PICTURE_PATH], fresh[PICTURE_PATH]; /* its file, and that until it is whole */
 };
 
 /* A figure of the page: NAME.dat, NAME.svg and NAME.png in the folder. */
@@ -55,7 +53,7 @@ int page_picture(struct page *page, const struct page_figure *figure, int rc, co
  * -EEXIST: a file of that name is there, and no program of this package wrote it.
  */
 int page_begin(struct page *page, const char *name, const char *title);
-int page_end(struct page *page, const char *name, int rc);
+int page_end(struct page *page, int rc);
 
 /* page_path - FOLDER/NAME. 0 or -ENAMETOOLONG. */
 int page_path(const struct page *page, const char *name, char *path, size_t size);

@@ -18,8 +18,9 @@
 #define WORD_CHARS "abcdefghijklmnopqrstuvwxyz0123456789-"
 #define WORD_MAX   32
 #define HELP_ABOUT "print this (also -h)"
-
-/* --- Values ----------------------------------------------------------------------------------- */
+#define HELP_IS	   "Try '%s --help'.\n"
+#define WORDS_MAX  64 /* of a cell's command line */
+#define BLANKS	   " \t\r\n"
 
 static void *member_of(const struct option_row *row, void *request)
 {
@@ -118,6 +119,19 @@ bool option_time(const struct option_row *row, const char *text, void *request, 
 	return false;
 }
 
+bool option_probability(const struct option_row *row, const char *text, void *request, char *why)
+{
+	double *p = member_of(row, request);
+	char *end;
+
+	*p = strtod(text, &end);
+	/* strtod() would take signs, blanks, nan and hexadecimal numbers, too. */
+	if (strspn(text, "0123456789.eE-") == strlen(text) && *text != '-' && end != text &&
+	    *end == '\0' && *p > 0 && *p < 1)
+		return true;
+	return option_refuse(why, "must be a probability such as 1e-4");
+}
+
 bool option_limit(const struct option_row *row, const char *text, void *request, char *why)
 {
 	if (strcmp(text, "0") != 0)
@@ -143,11 +157,75 @@ const struct option_row *option_named(const struct option_row *table, const char
 	return table;
 }
 
-/* --- Help ------------------------------------------------------------------------------------- */
+/* --- Cells ------------------------------------------------------------------------------------ */
 
-static bool is_row(const struct option_row *row)
+static const char *placement_word(int i)
 {
-	return row->name || row->help;
+	return i < PLACEMENT_COUNT ? placement_name((enum placement)i) : NULL;
+}
+
+const struct option_row cell_options[] = {
+	{ "placement", "NAME", "where the executors sit (spread); see tmax info",
+	  OPTION_CHOICE(struct cell, placement, placement_parse), .word = placement_word },
+	{ "crossing", "NAME", "line, page, 8, 16, 32, inside or none (line)",
+	  OPTION_CHOICE(struct cell, crossing, crossing_parse) },
+	{ "split", "S", "bytes of the instruction before the boundary, 1 to 4 (3)",
+	  OPTION_NUMBER(struct cell, split, 1, 4) },
+	{ "executors", "N", "how many (1)",
+	  OPTION_NUMBER(struct cell, executors, 1, PLACEMENT_EXECUTORS_MAX) },
+	{ "pair", "NAME", "call-call, call-nop, jmp-nop or word (call-call)",
+	  OPTION_CHOICE(struct cell, pair, pair_parse) },
+	{ "protocol", "NAME",
+	  "wait, membarrier, atomic; broken on purpose: naive, no-int3, front-first; tried against "
+	  "the tail: touch, read, halves, again, beside (wait)",
+	  OPTION_CHOICE(struct cell, protocol, protocol_parse) },
+	{ "oracle", "NAME", "count, or crash: a tear kills the child (count)",
+	  OPTION_CHOICE(struct cell, oracle, oracle_parse) },
+	{ "first-wait", "T", "ticks between INT3 and back part (3000)",
+	  OPTION_NUMBER(struct cell, waits.first, 0, CELL_WAIT_MAX) },
+	{ "second-wait", "T", "ticks between back and front part (3000)",
+	  OPTION_NUMBER(struct cell, waits.second, 0, CELL_WAIT_MAX) },
+	{ "stretch", "N", "each wait is at least N times the latency of the store (0)",
+	  OPTION_NUMBER(struct cell, waits.stretch, 0, CELL_STRETCH_MAX) },
+	{ "rest", "T", "mean ticks between toggles (2000)",
+	  OPTION_NUMBER(struct cell, rest, 0, CELL_WAIT_MAX) },
+	{ "provoker", "NAMES",
+	  "what pulls the fetches apart: none, or names joined by +: cold-back, cold-front, "
+	  "shootdown, bandwidth, load, sibling, wide, chain, sites, evict (none)",
+	  OPTION_CHOICE(struct cell, provokers, provokers_parse) },
+	{ "loop", "N", "filler instructions in the executors' loop (0)",
+	  OPTION_NUMBER(struct cell, loop, 0, CELL_LOOP_MAX) },
+	{ "toggles", "N", "stop after N toggles (1000000)",
+	  OPTION_NUMBER(struct cell, toggles, 1, CELL_TOGGLES_MAX) },
+	{ "seconds", "T", "or after this time, such as 10s; 0 is no limit (0)",
+	  OPTION_LIMIT(struct cell, seconds) },
+	{ "stop-tears", "N", "or after N tears; 0 is no limit (0)",
+	  OPTION_NUMBER(struct cell, stop_tears, 0, INT64_MAX) },
+	{ "seed", "N", "of the rests (1)", OPTION_NUMBER(struct cell, seed, 0, INT64_MAX) },
+	{ "place", "N", "picks the site's pages and line; 0: whatever comes (0)",
+	  OPTION_NUMBER(struct cell, place, 0, INT64_MAX) },
+	{ "swap", NULL, "the patcher sits where the first executor would",
+	  OPTION_FLAG(struct cell, swap) },
+	{ 0 },
+};
+
+bool option_of_cell(const struct option_row *row, const char *text, void *request, char *why)
+{
+	const struct option_row *real = option_named(cell_options, row->name);
+
+	return real->take(real, text, request, why);
+}
+
+/* All rows of a command, headings included. How many. */
+static int rows_of(const struct command_line *line, const struct option_row *rows[OPTIONS_MAX])
+{
+	int count = 0;
+
+	for (int t = 0; t < OPTION_TABLES; t++)
+		for (const struct option_row *r = line->options[t]; r && (r->name || r->help); r++)
+			if (count < OPTIONS_MAX)
+				rows[count++] = r;
+	return count;
 }
 
 /* The option, and its help word by word in as many lines as it takes. */
@@ -172,82 +250,78 @@ static void put_row(const char *name, const char *argument, const char *help, in
 /* The option for help stands in front of the first heading, or at the end. */
 static void print_help(const struct command_line *line)
 {
+	const struct option_row *rows[OPTIONS_MAX];
+	int width = 0, count = rows_of(line, rows);
 	bool helped = false;
-	int width = 0;
 
-	for (int t = 0; t < OPTION_TABLES; t++)
-		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
-			size_t argument = r->argument ? 1 + strlen(r->argument) : 0;
-			int length = r->name ? (int)(6 + strlen(r->name) + argument) : 0;
+	for (int i = 0; i < count; i++) {
+		const struct option_row *r = rows[i];
+		size_t argument = r->argument ? 1 + strlen(r->argument) : 0;
+		int length = r->name ? (int)(6 + strlen(r->name) + argument) : 0;
 
-			width = length > width ? length : width;
-		}
-
+		width = length > width ? length : width;
+	}
 	printf("Usage: tmax %s [OPTION]...%s%s\n%s\n", line->name,
 	       line->operands && line->operands[0] ? " " : "", line->operands ? line->operands : "",
 	       line->about);
-	for (int t = 0; t < OPTION_TABLES; t++)
-		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
-			if (!r->name && !helped)
-				put_row("help", NULL, HELP_ABOUT, width);
-			helped |= !r->name;
-			if (r->name)
-				put_row(r->name, r->argument, r->help, width);
-			else
-				printf("\n%s\n", r->help);
+	for (int i = 0; i < count; i++) {
+		const struct option_row *r = rows[i];
+
+		if (r->name) {
+			put_row(r->name, r->argument, r->help, width);
+			continue;
 		}
+		if (!helped)
+			put_row("help", NULL, HELP_ABOUT, width);
+		helped = true;
+		printf("\n%s\n", r->help);
+	}
 	if (!helped)
 		put_row("help", NULL, HELP_ABOUT, width);
 	printf("\n%s", line->end);
 }
-
-/* --- The line --------------------------------------------------------------------------------- */
 
 /* EXIT_USAGE without a reason in why: it is getopt's. */
 static int read_options(const struct command_line *line, int argc, char **argv, void *request,
 			uint64_t *given, char *why)
 {
 	const struct option_row *rows[OPTIONS_MAX];
-	struct option options[OPTIONS_MAX + 2] = { 0 };
-	char letters[2 * OPTIONS_MAX + 2] = "h";
-	int option, count = 0;
+	struct option options[OPTIONS_MAX + 2] = { 0 }, *end = options;
+	char letters[2 * OPTIONS_MAX + 2] = "h", *letter = letters + 1;
+	int option, count = rows_of(line, rows);
 
-	for (int t = 0; t < OPTION_TABLES; t++)
-		for (const struct option_row *r = line->options[t]; r && is_row(r); r++) {
-			size_t length = strlen(letters);
-
-			if (!r->name || count == OPTIONS_MAX)
-				continue;
-			options[count] = (struct option){
-				.name = r->name,
-				.has_arg = r->argument ? required_argument : no_argument,
-				.val = FIRST + count,
-			};
-			rows[count++] = r;
-			if (r->letter)
-				snprintf(letters + length, sizeof(letters) - length, "%c%s",
-					 r->letter, r->argument ? ":" : "");
-		}
-	options[count] = (struct option){ .name = "help", .val = 'h' };
+	for (int i = 0; i < count; i++) {
+		if (!rows[i]->name)
+			continue;
+		*end++ = (struct option){
+			.name = rows[i]->name,
+			.has_arg = rows[i]->argument ? required_argument : no_argument,
+			.val = FIRST + i,
+		};
+		if (rows[i]->letter)
+			letter += sprintf(letter, "%c%s", rows[i]->letter,
+					  rows[i]->argument ? ":" : "");
+	}
+	*end = (struct option){ .name = "help", .val = 'h' };
 	optind = 0; /* glibc: start anew */
 	while ((option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		const struct option_row *row = NULL;
+		const struct option_row *row;
 		char reason[OPTION_WHY] = "";
 		const char *text;
+		int i = 0;
 
-		for (int i = 0; i < count && !row; i++)
-			if (option == FIRST + i || option == rows[i]->letter)
-				row = rows[i];
-		if (!row)
+		while (i < count && option != FIRST + i && option != rows[i]->letter)
+			i++;
+		if (i == count)
 			return option == 'h' ? EXIT_HELPED : EXIT_USAGE;
+		row = rows[i];
 		text = row->fixed ? row->fixed : optarg;
 		if (!row->take(row, text, request, reason)) {
 			snprintf(why, OPTION_WHY, "--%s '%.60s': %s", row->name, text, reason);
 			return EXIT_USAGE;
 		}
-		for (const struct option_row *r = line->options[0]; given && is_row(r); r++)
-			if (r == row)
-				*given |= UINT64_C(1) << (r - line->options[0]);
+		if (given && row == line->options[0] + i)
+			*given |= UINT64_C(1) << i;
 	}
 	if (optind == argc || line->operands)
 		return EXIT_PASS;
@@ -255,42 +329,41 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 	return EXIT_USAGE;
 }
 
-/* --- For the completion of shells ------------------------------------------------------------- */
-
 bool completion_wanted;
 
-void completion_print(const struct command_line *line)
+/*
+ * A line per option, and one without a name for operands. Fields, apart by tabs: command, option,
+ * argument, words that it may be, help.
+ */
+static void completion_print(const struct command_line *line)
 {
+	const struct option_row *rows[OPTIONS_MAX];
 	const char *text = line->about, *word;
+	int count = rows_of(line, rows);
 
-	for (int t = 0; t < OPTION_TABLES; t++)
-		for (const struct option_row *r = line->options[t]; r && (r->name || r->help);
-		     r++) {
-			const struct option_row *real = r;
+	for (int n = 0; n < count; n++) {
+		const struct option_row *r = rows[n], *real = r;
 
-			if (!r->name)
-				continue;
-			printf("%s\t--%s\t%s\t", line->name, r->name,
-			       r->argument ? r->argument : "");
-			/* Of a cell; but what several names may be is then told by the other
-			 * command. */
-			if (r->take == option_of_cell && strcmp(r->argument, "NAME") == 0)
-				real = option_named(cell_options, r->name);
-			for (int i = 0; real->word && (word = real->word(i)); i++)
-				printf("%s ", word);
-			/* What it takes, of the words that its help is made of: its parser knows.
-			 */
-			word = real->parse && !real->word ? r->help : "";
-			for (size_t length; *(word += strcspn(word, WORD_CHARS)); word += length) {
-				char known[WORD_MAX];
+		if (!r->name)
+			continue;
+		printf("%s\t--%s\t%s\t", line->name, r->name, r->argument ? r->argument : "");
+		/* Of a cell; but what several names may be is then told by the other command. */
+		if (r->take == option_of_cell && strcmp(r->argument, "NAME") == 0)
+			real = option_named(cell_options, r->name);
+		for (int i = 0; real->word && (word = real->word(i)); i++)
+			printf("%s ", word);
+		/* What it takes, of the words that its help is made of: its parser knows. */
+		word = real->parse && !real->word ? r->help : "";
+		for (int length; *(word += strcspn(word, WORD_CHARS)); word += length) {
+			char known[WORD_MAX];
 
-				length = strspn(word, WORD_CHARS);
-				snprintf(known, sizeof(known), "%.*s", (int)length, word);
-				if (length < sizeof(known) && real->parse(known) >= 0)
-					printf("%s ", known);
-			}
-			printf("\t%s\n", r->help);
+			length = (int)strspn(word, WORD_CHARS);
+			if (snprintf(known, WORD_MAX, "%.*s", length, word) < WORD_MAX &&
+			    real->parse(known) >= 0)
+				printf("%s ", known);
 		}
+		printf("\t%s\n", r->help);
+	}
 	if (!line->operands || !line->operands[0])
 		return;
 	/* Operands: what a list in what the command is about begins its lines with, and what is in
@@ -302,12 +375,6 @@ void completion_print(const struct command_line *line)
 			printf("%.*s ", (int)strspn(text + 2, WORD_CHARS), text + 2);
 	}
 	printf("%s\t\n", line->operands + strcspn(line->operands, WORD_CHARS));
-}
-
-static int point_to_help(void)
-{
-	fprintf(stderr, "Try '%s --help'.\n", program_invocation_name);
-	return EXIT_USAGE;
 }
 
 int command_line_parse(const struct command_line *line, int argc, char **argv, void *request,
@@ -325,7 +392,9 @@ int command_line_parse(const struct command_line *line, int argc, char **argv, v
 		print_help(line);
 	if (why[0])
 		error(0, 0, "%s", why);
-	return status == EXIT_USAGE ? point_to_help() : status;
+	if (status == EXIT_USAGE)
+		fprintf(stderr, HELP_IS, program_invocation_name);
+	return status;
 }
 
 int command_line_read(const struct command_line *line, int argc, char **argv, void *request,
@@ -349,6 +418,32 @@ int refuse_usage(const char *format, ...)
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fputc('\n', stderr);
-	return point_to_help();
+	fprintf(stderr, "\n" HELP_IS, program_invocation_name);
+	return EXIT_USAGE;
+}
+
+/* cell_command() quotes nothing. */
+int cell_read(const char *text, const char *command, struct cell *cell, char *why)
+{
+	static const struct command_line line = { .options = { cell_options } };
+	char *words[WORDS_MAX + 1] = { NULL }, *copy = strdup(text), *save;
+	int count = 0, ret = -EINVAL;
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *word = strtok_r(copy, BLANKS, &save);
+	     word && !strchr(";#", word[0]) && count < WORDS_MAX;
+	     word = strtok_r(NULL, BLANKS, &save))
+		words[count++] = word;
+	if (count < 2 || strcmp(words[0], "tmax") != 0 || strcmp(words[1], command) != 0)
+		snprintf(why, OPTION_WHY, "it is no command line of tmax %s", command);
+	else if (count == WORDS_MAX)
+		option_refuse(why, "it has too many words");
+	else
+		ret = command_line_read(&line, count - 1, words + 1, cell, why);
+	if (ret < 0 && !why[0])
+		snprintf(why, OPTION_WHY, "it has an option that describes no cell: %.60s",
+			 words[optind]);
+	free(copy);
+	return ret;
 }

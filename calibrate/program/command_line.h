@@ -18,6 +18,8 @@
 #define OPTION_WHY    200 /* bytes */
 #define OPTION_TABLES 2
 
+#define S(count) ((count) == 1 ? "" : "s")
+
 struct option_row;
 
 /* Takes text for the request. False with the reason in why, OPTION_WHY bytes. */
@@ -38,7 +40,7 @@ struct option_row {
 };
 
 option_take option_flag, option_text, option_file, option_number, option_time, option_limit,
-	option_choice;
+	option_choice, option_probability;
 
 /* Where values go: into a member of the request's type. */
 #define OPTION_INTO(function, type, member)                                                        \
@@ -46,9 +48,7 @@ option_take option_flag, option_text, option_file, option_number, option_time, o
 
 #define OPTION_FLAG(type, member) OPTION_INTO(option_flag, type, member) /* bool */
 #define OPTION_TEXT(type, member) OPTION_INTO(option_text, type, member) /* const char * */
-#define OPTION_FILE(type, member)                                                                  \
-	OPTION_INTO(option_file, type, member) /* of one byte at least                             \
-						*/
+#define OPTION_FILE(type, member) OPTION_INTO(option_file, type, member) /* not "" */
 /* Decimal, into a uint64_t or an unsigned. */
 #define OPTION_NUMBER(type, member, least, most)                                                   \
 	OPTION_INTO(option_number, type, member), .min = (least), .max = (most)
@@ -101,9 +101,6 @@ int complain(int status, int ret, const char *format, ...) __attribute__((format
 /* refuse_usage - complain, and tell where help is. Returns EXIT_USAGE. */
 int refuse_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* --- Cells --------------------------------------------------------------------------------------
- */
-
 /* All options that describe a cell. Their request begins with a struct cell. */
 extern const struct option_row cell_options[];
 
@@ -117,16 +114,8 @@ int cell_read(const char *text, const char *command, struct cell *cell, char *wh
 /* option_of_cell - for rows of other tables: takes what the row of that name there takes. */
 option_take option_of_cell;
 
-/* --- For the completion of shells (completion.awk) ----------------------------------------------
- */
-
-/* While it is set, command_line_parse() prints a command's table instead of reading its line. */
+/* While it is set, command_line_parse() prints a command's table for completion.awk instead of
+ * reading its line. */
 extern bool completion_wanted;
-
-/*
- * completion_print - a line per option, and one without a name for operands. Fields, apart by
- * tabs: command, option, argument, words that it may be, help.
- */
-void completion_print(const struct command_line *line);
 
 #endif

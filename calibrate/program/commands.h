@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The subcommands. Each takes its own name as argv[0] and returns an exit status.
+ * The subcommands. Each takes its own name as argv[0] and returns an exit status. With what all of
+ * them need.
  */
 #ifndef CALIBRATE_PROGRAM_COMMANDS_H
 #define CALIBRATE_PROGRAM_COMMANDS_H
 
 #include <signal.h>
+
+#include "calibrate/program/command_line.h"
+#include "calibrate/program/exit_status.h"
+#include "calibrate/program/here.h"
 
 int cmd_info(int argc, char **argv);
 int cmd_stress(int argc, char **argv);

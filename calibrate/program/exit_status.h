@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What tmax exits with. Documented in tmax(1).
- */
+/* What tmax exits with. Documented in tmax(1). */
 #ifndef CALIBRATE_PROGRAM_EXIT_STATUS_H
 #define CALIBRATE_PROGRAM_EXIT_STATUS_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Verdicts on terminals, and text inside XML and YAML for reports that other programs read.
- */
+/* Verdicts on terminals, and text inside XML and YAML for reports that other programs read. */
 #ifndef CALIBRATE_PROGRAM_MARKUP_H
 #define CALIBRATE_PROGRAM_MARKUP_H
 

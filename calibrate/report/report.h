@@ -6,19 +6,17 @@
 #ifndef CALIBRATE_REPORT_REPORT_H
 #define CALIBRATE_REPORT_REPORT_H
 
+#include "calibrate/page/html.h"
 #include "calibrate/page/report_page.h"
 #include "results/figures/tally.h"
 
-/* report_refusal - why there can be no page of these journals, NULL if there can. */
-const char *report_refusal(const struct journal_data *data);
-
 /*
- * report_write - write the page and its figures. A figure that cannot be drawn is
- * replaced by a sentence; its data are written all the same.
+ * report_write - write the page and its figures into the folder, which is made if it is missing. A
+ * figure that cannot be drawn is replaced by a sentence; its data are written all the same.
  *
  * 0, or with the reason in words in error:
- * -EINVAL: refused as above; nothing is written.
- * -EEXIST: index.html is there, and this program did not write it; nothing is written.
+ * -EINVAL: there can be no page of these journals; nothing is written, nor is the folder made.
+ * -EEXIST: it cannot be made, or its index.html is of another program; nothing is written.
  * Else what writing failed with; then index.html is as it was.
  */
 int report_write(struct report *report, char *error, size_t size);
@@ -38,6 +36,9 @@ int section_noise(struct page *page);
 int section_events(struct page *page);
 int section_cells(struct page *page);
 int section_limits(struct page *page);
+
+/* A number of a line, for people. */
+#define NUMBER_OF(line, name) NUMBER(json_real_of(line, name))
 
 /* level_keeping - the cheapest level of an estimate that keeps p; NULL: none. */
 const json_t *level_keeping(const json_t *estimate, double p);

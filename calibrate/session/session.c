@@ -15,41 +15,21 @@ double session_left(const struct session *s)
 	return s->budget - s->used - (seconds_now() - s->begin);
 }
 
-/* Everything that the plan decides; not how long, which the budget decides. */
-static void name_cell(struct cell_record *record, unsigned round)
-{
-	const struct cell *c = &record->cell;
-	size_t size = sizeof(record->key);
-	int length;
-
-	length = snprintf(
-		record->key, size, "%s %u %s %s %s s%u %s n%u w%" PRIu64 "/%" PRIu64 " #%" PRIu64,
-		record->stage, round, placement_name(c->placement), crossing_name(c->crossing),
-		protocol_name(c->protocol), c->split, pair_name(c->pair), c->executors,
-		c->waits.first, c->waits.second, c->seed);
-	if (length < 0 || (size_t)length >= size || !(c->provokers || c->waits.stretch || c->loop))
-		return;
-	snprintf(record->key + length, size - (size_t)length, " p%x x%" PRIu64 " l%u", c->provokers,
-		 c->waits.stretch, c->loop);
-}
-
-/* A run that was allowed other CPUs has measured another cell under the same key. */
-static bool is_seated_here(const struct session *s, const struct cell_record *r)
-{
-	struct seating here;
-	char reason[160];
-
-	return cell_seat(&r->cell, s->topology, &here, reason, sizeof(reason)) == 0 &&
-	       seating_is_same(&here, &r->result.seating);
-}
-
 static const struct cell_record *find_known(const struct session *s, const char *key)
 {
 	for (size_t i = 0; i < s->known.count; i++) {
 		const struct cell_record *r = &s->known.records[i];
+		struct seating here;
+		char reason[160];
 
-		if (strcmp(r->key, key) == 0 && r->result.outcome != OUTCOME_INTERRUPTED &&
-		    r->result.outcome != OUTCOME_ERROR && (!s->topology || is_seated_here(s, r)))
+		if (strcmp(r->key, key) != 0 || r->result.outcome == OUTCOME_INTERRUPTED ||
+		    r->result.outcome == OUTCOME_ERROR)
+			continue;
+		/* A run that was allowed other CPUs has measured another cell under the same key.
+		 */
+		if (!s->topology ||
+		    (cell_seat(&r->cell, s->topology, &here, reason, sizeof(reason)) == 0 &&
+		     seating_is_same(&here, &r->result.seating)))
 			return r;
 	}
 	return NULL;
@@ -57,11 +37,10 @@ static const struct cell_record *find_known(const struct session *s, const char 
 
 static struct cell_record *add_record(struct session *s)
 {
-	struct cell_record *more;
-	size_t room = s->room ? s->room * 2 : 64;
-
 	if (s->count == s->room) {
-		more = realloc(s->done, room * sizeof(*more));
+		size_t room = s->room ? s->room * 2 : 64;
+		struct cell_record *more = reallocarray(s->done, room, sizeof(*more));
+
 		if (!more)
 			return NULL;
 		s->done = more;
@@ -105,40 +84,37 @@ static int measure_cell(struct session *s, struct cell_record *record)
 	return ret;
 }
 
-/*
- * A cell that was interrupted is run again. If it saw tears, its record is added as well, since
- * tears that were seen count.
- */
-static int add_interrupted(struct session *s, const char *key)
+int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
+		const struct cell_record **record)
 {
-	for (size_t i = 0; i < s->known.count; i++) {
-		const struct cell_record *known = &s->known.records[i];
-		struct cell_record *r;
+	struct cell_record wanted = { .cell = *cell }, *r;
+	const struct cell_record *known;
+	char more[64] = "";
+	int ret = 0;
 
-		if (known->result.outcome != OUTCOME_INTERRUPTED || strcmp(known->key, key) != 0 ||
-		    cell_result_tears(&known->result) == 0)
+	snprintf(wanted.stage, sizeof(wanted.stage), "%s", stage);
+	/* Everything that the plan decides; not how long, which the budget decides. */
+	if (cell->provokers || cell->waits.stretch || cell->loop)
+		snprintf(more, sizeof(more), " p%x x%" PRIu64 " l%u", cell->provokers,
+			 cell->waits.stretch, cell->loop);
+	snprintf(wanted.key, sizeof(wanted.key),
+		 "%s %u %s %s %s s%u %s n%u w%" PRIu64 "/%" PRIu64 " #%" PRIu64 "%s", wanted.stage,
+		 round, placement_name(cell->placement), crossing_name(cell->crossing),
+		 protocol_name(cell->protocol), cell->split, pair_name(cell->pair), cell->executors,
+		 cell->waits.first, cell->waits.second, cell->seed, more);
+	s->tries = 0;
+	/* A cell that was interrupted is run again. If it saw tears, its record is added as well,
+	 * since tears that were seen count. */
+	for (size_t i = 0; i < s->known.count; i++) {
+		known = &s->known.records[i];
+		if (known->result.outcome != OUTCOME_INTERRUPTED ||
+		    strcmp(known->key, wanted.key) != 0 || cell_result_tears(&known->result) == 0)
 			continue;
 		r = add_record(s);
 		if (!r)
 			return -ENOMEM;
 		*r = *known;
 	}
-	return 0;
-}
-
-int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
-		const struct cell_record **record)
-{
-	struct cell_record wanted = { .cell = *cell }, *r;
-	const struct cell_record *known;
-	int ret;
-
-	snprintf(wanted.stage, sizeof(wanted.stage), "%s", stage);
-	name_cell(&wanted, round);
-	s->tries = 0;
-	ret = add_interrupted(s, wanted.key);
-	if (ret < 0)
-		return ret;
 	r = add_record(s);
 	if (!r)
 		return -ENOMEM;
@@ -159,7 +135,10 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 	}
 	s->tries++;
 	*record = r;
-	progress_add(&s->progress, cell, &r->result);
+	if (!protocol_is_broken(cell->protocol)) {
+		s->progress.toggles += r->result.toggles;
+		s->progress.tears += cell_result_tears(&r->result);
+	}
 	/* The journal says which cells are noisy, by the rules of the run that wrote it. */
 	if (r->noisy && !noise_of_cell(&r->cell, &r->result, s->noise, sizeof(s->noise)))
 		snprintf(s->noise, sizeof(s->noise), "as the journal has it");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A calibration in progress: runs cells, keeps the journal, watches the budget,
- * and marks what was disturbed.
+ * A calibration in progress: runs cells, keeps the journal, watches the budget, marks what was
+ * disturbed, and shows how far it is.
  */
 #ifndef CALIBRATE_SESSION_SESSION_H
 #define CALIBRATE_SESSION_SESSION_H
@@ -9,10 +9,40 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "calibrate/session/progress.h"
 #include "results/journal/journal.h"
 #include "stress/run/run.h"
 #include "stress/witness/noise.h"
+
+/*
+ * How far a run is, on stderr: time left, what is running, the tears of all of it so far. One
+ * line, which renews itself on a terminal and is repeated now and then elsewhere.
+ */
+struct progress {
+	bool quiet, terminal;
+	bool open; /* the terminal line wants a newline */
+	const char *stage;
+	/* Of cells that ended; broken protocols must tear and do not count. */
+	uint64_t tears, toggles;
+	struct cell cell;
+	double left;		      /* seconds of budget when the cell began */
+	double cell_begin, last_line; /* when the last plain line was printed */
+};
+
+void progress_open(struct progress *p, bool quiet);
+
+/* progress_stage - a new stage begins. The name is borrowed. */
+static inline void progress_stage(struct progress *p, const char *stage)
+{
+	p->stage = stage;
+}
+
+void progress_begin_cell(struct progress *p, const struct cell *cell, double left);
+
+/* progress_cell - for run_options: arg is the struct progress. */
+void progress_cell(void *arg, const struct cell_result *so_far);
+
+/* progress_end - finish the terminal line, so that others can print. */
+void progress_end(struct progress *p);
 
 struct session {
 	hwloc_topology_t topology; /* NULL: cells are seated nowhere (tests) */
@@ -20,11 +50,9 @@ struct session {
 	struct journal *journal;
 	struct journal_data known; /* what a resumed run already did */
 	struct cell_record *done;  /* all records of this run, resumed ones included */
-	size_t count;
-	size_t room;
-	double budget; /* seconds */
-	double used;   /* by resumed cells */
-	double begin;
+	size_t count, room;
+	double budget, begin; /* seconds */
+	double used;	      /* by resumed cells */
 	uint64_t seed;
 	struct progress progress;
 	char noise[NOISE_REASON_MAX]; /* what the last disturbed cell was disturbed by */
@@ -35,14 +63,13 @@ struct session {
 double session_left(const struct session *s);
 
 /*
- * session_run - run a cell, or take it from the journal that is resumed.
+ * session_run - run a cell, or take it from the journal that is resumed. It is journalled before
+ * this returns, and kept in s->done; *record points to it until the next call. s->tries: 1 if there
+ * is one. A noisy cell is marked, and counts all the same.
  *
- * It is journalled before this returns, and kept in s->done; *record points to it until the
- * next call. s->tries: 1 if there is one. A noisy cell is marked, and counts all the same.
- *
- * 0; -EINTR: asked to stop (what was measured until then is kept); -ENOENT: the
- * placement cannot seat it; -EIO with a message on stderr: the journal cannot
- * be written; or what cell_run() failed with.
+ * 0; -EINTR: asked to stop (what was measured until then is kept); -ENOENT: the placement cannot
+ * seat it; -EIO with a message on stderr: the journal cannot be written; or what cell_run() failed
+ * with.
  */
 int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
 		const struct cell_record **record);

@@ -19,7 +19,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/bound.h"
@@ -128,10 +127,9 @@ static const struct verify_cell *first_of(const struct verify *v, enum verify_ch
 	return NULL;
 }
 
-static void __attribute__((format(printf, 3, 4)))
-conclude_verify(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+int verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
 {
-	static const int status[VERIFY_VERDICTS] = {
+	static const int status[] = {
 		[VERIFY_HOLDS] = EXIT_PASS,
 		[VERIFY_BROKEN] = EXIT_TEARS,
 		[VERIFY_INCONCLUSIVE] = EXIT_INCONCLUSIVE,
@@ -145,18 +143,19 @@ conclude_verify(struct verify *v, enum verify_verdict verdict, const char *forma
 	va_start(args, format);
 	vsnprintf(v->reason, sizeof(v->reason), format, args);
 	va_end(args);
+	return -1;
 }
 
 /* Does any of the three parts lack an answer? */
 static bool find_unclear(struct verify *v)
 {
-	static const char *const what[CHECK_COUNT] = {
+	static const char *const what[] = {
 		[CHECK_CONTROL] = "the oracle sees nothing here",
 		[CHECK_WINDOW] = "the window was not tested",
 		[CHECK_WAIT] = "not all cells gave an answer",
 	};
 
-	for (int check = 0; check < CHECK_COUNT; check++) {
+	for (int check = 0; check <= CHECK_WAIT; check++) {
 		const struct verify_cell *c = first_of(v, (enum verify_check)check, STATUS_UNCLEAR);
 
 		/* Only what the config names may be missing here. */
@@ -164,7 +163,7 @@ static bool find_unclear(struct verify *v)
 			c = first_of(v, (enum verify_check)check, STATUS_SKIPPED);
 		if (!c)
 			continue;
-		conclude_verify(v, VERIFY_INCONCLUSIVE, "%s: %s %s %s split %u: %s", what[check],
+		verify_conclude(v, VERIFY_INCONCLUSIVE, "%s: %s %s %s split %u: %s", what[check],
 				protocol_name(c->cell.protocol), placement_name(c->cell.placement),
 				crossing_name(c->cell.crossing), c->cell.split, c->reason);
 		return true;
@@ -204,21 +203,21 @@ void verify_judge(struct verify *v)
 
 	/* What was seen stays seen, however the run ended. */
 	if (first_of(v, CHECK_WINDOW, STATUS_BROKEN)) {
-		conclude_verify(v, VERIFY_BROKEN, "a store inside the window of %u bytes tore",
+		verify_conclude(v, VERIFY_BROKEN, "a store inside the window of %u bytes tore",
 				v->conf.window);
 	} else if (v->chance < alpha || first_of(v, CHECK_WAIT, STATUS_BROKEN)) {
-		conclude_verify(v, VERIFY_BROKEN,
+		verify_conclude(v, VERIFY_BROKEN,
 				"%" PRIu64 " %s in %s toggles: more than p = %s allows", v->tears,
 				tears_word(v->tears), NUMBER(v->toggles), NUMBER(verify_p(v)));
 	} else if (broken < end) {
-		conclude_verify(v, VERIFY_BROKEN, "the machine breaks the promise '%s': %s",
+		verify_conclude(v, VERIFY_BROKEN, "the machine breaks the promise '%s': %s",
 				broken->name, broken->reason);
-	} else if (v->baseline.rose) {
-		conclude_verify(v, VERIFY_ROSE,
+	} else if (v->baseline.rise.rose) {
+		verify_conclude(v, VERIFY_ROSE,
 				"the ladder rose: %s times as many tears as before, since %s",
-				NUMBER(v->baseline.times), v->baseline.since);
+				NUMBER(v->baseline.rise.times), v->baseline.since);
 	} else if (v->cut_short) {
-		conclude_verify(v, VERIFY_INCONCLUSIVE, "%s",
+		verify_conclude(v, VERIFY_INCONCLUSIVE, "%s",
 				v->cut_short == EXIT_INTERRUPTED
 					? "interrupted"
 					: "broken off: the journal cannot be written");
@@ -226,49 +225,37 @@ void verify_judge(struct verify *v)
 	} else if (find_unclear(v)) {
 		return;
 	} else if (v->quiet == 0) {
-		conclude_verify(v, VERIFY_INCONCLUSIVE, "nothing ran at the config's waits%s%s",
+		verify_conclude(v, VERIFY_INCONCLUSIVE, "nothing ran at the config's waits%s%s",
 				skipped ? ": " : "", skipped ? skipped->reason : "");
 	} else if (!apart) {
-		conclude_verify(v, VERIFY_INCONCLUSIVE,
+		verify_conclude(v, VERIFY_INCONCLUSIVE,
 				"only one CPU was used: nothing ran at the same time");
 	} else if (v->missing > 0) {
-		conclude_verify(v, VERIFY_INCONCLUSIVE,
+		verify_conclude(v, VERIFY_INCONCLUSIVE,
 				"%" PRIu64
 				" %s in %s toggles: a rate of %s times p is not excluded, "
 				"%s more are needed",
 				v->tears, tears_word(v->tears), NUMBER(v->quiet),
 				NUMBER(VERIFY_TIMES), NUMBER(v->missing));
 	} else {
-		conclude_verify(v, VERIFY_HOLDS, "%" PRIu64 " %s in %s toggles: within p = %s%s",
+		verify_conclude(v, VERIFY_HOLDS, "%" PRIu64 " %s in %s toggles: within p = %s%s",
 				v->tears, tears_word(v->tears), NUMBER(v->toggles),
 				NUMBER(verify_p(v)), skipped ? "; some cells were skipped" : "");
 	}
 }
 
-void verify_refuse(struct verify *v, const char *format, ...)
-{
-	char reason[sizeof(v->reason)];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(reason, sizeof(reason), format, args);
-	va_end(args);
-	conclude_verify(v, VERIFY_NO_CONF, "%s", reason);
-}
-
 const char *verify_check_name(enum verify_check check)
 {
-	return (const char *const[CHECK_COUNT]){ "control", "window", "wait" }[check];
+	return (const char *const[]){ "control", "window", "wait" }[check];
 }
 
 const char *verify_status_name(enum verify_status status)
 {
-	return (const char *const[STATUS_COUNT]){ "held", "broken", "skipped",
-						  "no answer" }[status];
+	return (const char *const[]){ "held", "broken", "skipped", "no answer" }[status];
 }
 
 const char *verify_verdict_name(enum verify_verdict verdict)
 {
-	return (const char *const[VERIFY_VERDICTS]){ "holds", "broken", "inconclusive", "rose",
-						     "no config" }[verdict];
+	return (const char *const[]){ "holds", "broken", "inconclusive", "rose",
+				      "no config" }[verdict];
 }

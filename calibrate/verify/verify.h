@@ -6,16 +6,11 @@
 #ifndef CALIBRATE_VERIFY_VERIFY_H
 #define CALIBRATE_VERIFY_VERIFY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "calibrate/session/session.h"
-#include "patchcore/machine/cpus.h"
+#include "calibrate/statistics/rise.h"
 #include "patchcore/machine/machine_conf.h"
-#include "results/journal/journal.h"
-#include "stress/cell/cell.h"
 
 #define VERIFY_ALPHA	  0.001 /* chance that a config that holds is called broken */
 #define VERIFY_TIMES	  10.0	/* a rate so many times the config's p must be excluded */
@@ -31,34 +26,30 @@
 enum verify_check {
 	CHECK_CONTROL, /* a broken protocol: must tear, or the oracle is blind */
 	CHECK_WINDOW,  /* one store inside the config's window: must not */
-	CHECK_WAIT,    /* the config's waits: no more than its p allows */
-	CHECK_COUNT
+	CHECK_WAIT     /* the config's waits: no more than its p allows */
 };
 
 enum verify_status {
 	STATUS_HELD,
 	STATUS_BROKEN,
 	STATUS_SKIPPED, /* cannot be run here */
-	STATUS_UNCLEAR, /* ran, and gave no answer */
-	STATUS_COUNT
+	STATUS_UNCLEAR	/* ran, and gave no answer */
 };
 
 enum verify_verdict {
 	VERIFY_HOLDS,
 	VERIFY_BROKEN,
 	VERIFY_INCONCLUSIVE,
-	VERIFY_ROSE,	/* it holds or not: the ladder is higher than it was */
-	VERIFY_NO_CONF, /* there is none that applies */
-	VERIFY_VERDICTS
+	VERIFY_ROSE,   /* it holds or not: the ladder is higher than it was */
+	VERIFY_NO_CONF /* there is none that applies */
 };
 
 /* One cell over all its runs. */
 struct verify_cell {
 	enum verify_check check;
 	struct cell cell; /* the first run that tore, else the last one */
-	unsigned runs;
-	unsigned noisy;	  /* of them */
-	unsigned failed;  /* of them: hung, killed or in error */
+	unsigned runs, noisy;
+	unsigned failed;  /* runs that hung, were killed or in error */
 	bool apart;	  /* an executor had a CPU that was not the patcher's */
 	uint64_t toggles; /* of all runs */
 	uint64_t quiet;	  /* of those that were not noisy and came to their end */
@@ -89,37 +80,31 @@ struct verify_baseline {
 	unsigned others;  /* lines of the file that are of other machines, or damaged */
 	unsigned fleet;	  /* machines that share the level */
 	double level;
-	double capital, now; /* rise.h; it rose if the first reaches fleet / level */
-	bool rose;
+	struct rise rise;	 /* whose capital has to reach fleet / level */
 	char since[32];		 /* date of the first look that is higher; "" if none seems so */
-	double times;		 /* as many tears since then */
 	uint64_t toggles, tears; /* of this look */
 };
 
 struct verify {
-	char config[4096]; /* its path, fit to print; "" if none was found */
-	bool have_conf;	   /* conf was read */
+	char config[4096];	   /* its path, fit to print; "" if none was found */
+	bool have_conf, have_here; /* these were read: */
 	struct machine_conf conf;
-	bool have_here;
 	struct identity here;
 	uint64_t seed;
-	double budget;
-	double seconds; /* taken */
-	char date[32];	/* UTC, when it ended */
-	bool fallback;	/* the config names no cells: others were taken */
-	int cut_short;	/* 0, or the exit status that says why */
+	double budget, seconds; /* seconds: taken */
+	char date[32];		/* UTC, when it ended */
+	bool fallback;		/* the config names no cells: others were taken */
+	int cut_short;		/* 0, or the exit status that says why */
 	struct verify_cell cell[VERIFY_CELLS_MAX];
 	unsigned cells;
 	struct verify_promise promise[VERIFY_PROMISES];
 	unsigned promises;
 	struct verify_baseline baseline;
 
-	/* From verify_judge(), or verify_refuse(). */
-	uint64_t toggles; /* at the config's waits */
-	uint64_t quiet;
-	uint64_t tears;
-	double chance;	/* of so many tears or more over all of them */
-	double upper_p; /* what the quiet toggles alone say */
+	/* From verify_judge(), or verify_conclude(). */
+	uint64_t toggles, quiet, tears; /* at the config's waits */
+	double chance;			/* of so many tears or more over all of them */
+	double upper_p;			/* what the quiet toggles alone say */
 	uint64_t missing;
 	enum verify_verdict verdict;
 	int status; /* exit status */
@@ -151,14 +136,14 @@ uint64_t verify_missing(uint64_t tears, uint64_t toggles, double p);
 
 /* verify_add - one more run of a cell. */
 void verify_add(struct verify_cell *cell, const struct cell_record *record);
-
 uint64_t verify_tears(const struct verify_cell *cell);
 
 /* verify_judge - from what was counted to cell statuses, verdict and reason. */
 void verify_judge(struct verify *v);
 
-/* verify_refuse - the config does not apply. */
-void verify_refuse(struct verify *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* verify_conclude - with its exit status, and the reason in words. -1, for who refuses a config. */
+int verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 const char *verify_check_name(enum verify_check check);	      /* "control", ... */
 const char *verify_status_name(enum verify_status status);    /* "held", ... */
@@ -172,23 +157,22 @@ const char *verify_verdict_name(enum verify_verdict verdict); /* "holds", ... */
 int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size_t size);
 
 /*
- * verify_plan - what to run: the controls, the window as wide as the config has
- * it, and the config's worst cells at its waits. Without any (count is 0) line and
- * page at all splits take their place, and v->fallback is set. What the topology
- * cannot seat is marked as skipped, with the reason.
+ * verify_plan - what to run: the controls, the window as wide as the config has it, and the
+ * config's worst cells at its waits. Without any (count is 0) line and page at all splits take
+ * their place, and v->fallback is set. What the topology cannot seat is marked as skipped, with the
+ * reason.
  */
 void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell *worst,
 		 unsigned count);
 
 /*
+ * verify_run - run them within the session's budget, but for the last `reserve` seconds.
  * verify_look - run cells on low rungs for so long, line and page in turn, each at a place and with
- * a seed of its own: what later looks are compared with. Stage "look".
+ * a seed of its own: what later looks are compared with. Stage "look". Both set v->cut_short if
+ * they must end early.
  */
-void verify_look(struct verify *v, struct session *session, double seconds);
-
-/* verify_run - run them within the session's budget, but for the last `reserve` seconds. Sets
- * v->cut_short if it must end early. */
 void verify_run(struct verify *v, struct session *session, double reserve);
+void verify_look(struct verify *v, struct session *session, double seconds);
 
 /*
  * verify_baseline_add - add a look to the file, a store of evidence (statistics/evidence.h) to
@@ -204,13 +188,11 @@ enum verify_format {
 	VERIFY_TEXT,
 	VERIFY_TAP,
 	VERIFY_JUNIT,
-	VERIFY_JSON,
-	VERIFY_FORMATS
+	VERIFY_JSON
 };
 
 /* verify_format_parse - "text", "tap", "junit" or "json"; -EINVAL. */
 int verify_format_parse(const char *name);
-
 void verify_print(FILE *f, const struct verify *v, enum verify_format format);
 
 #endif

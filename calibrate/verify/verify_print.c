@@ -11,11 +11,13 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "calibrate/program/command_line.h"
 #include "calibrate/program/markup.h"
 #include "calibrate/verify/verify.h"
 #include "stress/base/number.h"
 
 #define COMMAND_MAX 1024
+#define INT(number) ((json_int_t)(number))
 
 /* What a protocol is to show tells its name, except which of the controls it is. */
 static const char *name_of(const struct verify_cell *c, char name[256])
@@ -36,7 +38,7 @@ static const char *name_of(const struct verify_cell *c, char name[256])
 static void print_text(FILE *f, const struct verify *v)
 {
 	const struct verify_baseline *b = &v->baseline;
-	bool since = b->since[0] && b->times > 1;
+	bool since = b->since[0] && b->rise.times > 1;
 
 	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
 	if (v->have_conf)
@@ -78,12 +80,12 @@ static void print_text(FILE *f, const struct verify *v)
 		fprintf(f,
 			"Ladder:   %u look%s, this one with %" PRIu64 " %s in %s toggles; a bet "
 			"that it rose has made %s of 1, and %s tell so%s%s\n",
-			b->looks, b->looks == 1 ? "" : "s", b->tears, tears_word(b->tears),
-			NUMBER(b->toggles), NUMBER(b->now), NUMBER(b->fleet / b->level),
+			b->looks, S(b->looks), b->tears, tears_word(b->tears), NUMBER(b->toggles),
+			NUMBER(b->rise.now), NUMBER(b->fleet / b->level),
 			since ? "; highest since " : "", since ? b->since : "");
 	if (b->looks && b->crowded)
 		fprintf(f, "          %u look%s of the same days %s left out\n", b->crowded,
-			b->crowded == 1 ? "" : "s", b->crowded == 1 ? "is" : "are");
+			S(b->crowded), b->crowded == 1 ? "is" : "are");
 	if (b->looks && b->others)
 		fprintf(f, "          %u lines of %s are damaged, or not of this machine\n",
 			b->others, b->file);
@@ -98,61 +100,56 @@ static void print_text(FILE *f, const struct verify *v)
 static void print_json(FILE *f, const struct verify *v)
 {
 	json_t *cells = json_array(), *promises = json_array(), *promise = json_null();
-	json_t *baseline = json_null(), *body;
+	json_t *baseline = json_null(), *one, *body;
 	const struct verify_baseline *b = &v->baseline;
+	const struct machine_conf_level *level = verify_level(v);
 	char name[256], command[COMMAND_MAX];
 
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		cell_command(&c->cell, command, sizeof(command));
-		json_array_append_new(
-			cells,
-			json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, "
-				  "s:I, s:I, s:f, s:f}",
-				  "check", verify_check_name(c->check), "name", name_of(c, name),
-				  "command", command, "status", verify_status_name(c->status),
-				  "reason", c->reason, "toggles", (json_int_t)c->toggles,
-				  "quiet_toggles", (json_int_t)c->quiet, "tears",
-				  (json_int_t)verify_tears(c), "kinds", "old_front_new_back",
-				  (json_int_t)c->tears[TEAR_OLD_FRONT], "new_front_old_back",
-				  (json_int_t)c->tears[TEAR_NEW_FRONT], "other",
-				  (json_int_t)c->tears[TEAR_OTHER], "runs", (json_int_t)c->runs,
-				  "noisy", (json_int_t)c->noisy, "chance", c->chance, "seconds",
-				  c->seconds));
+		one = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, "
+				"s:I, s:I, s:f, s:f}",
+				"check", verify_check_name(c->check), "name", name_of(c, name),
+				"command", command, "status", verify_status_name(c->status),
+				"reason", c->reason, "toggles", INT(c->toggles), "quiet_toggles",
+				INT(c->quiet), "tears", INT(verify_tears(c)), "kinds",
+				"old_front_new_back", INT(c->tears[TEAR_OLD_FRONT]),
+				"new_front_old_back", INT(c->tears[TEAR_NEW_FRONT]), "other",
+				INT(c->tears[TEAR_OTHER]), "runs", INT(c->runs), "noisy",
+				INT(c->noisy), "chance", c->chance, "seconds", c->seconds);
+		json_array_append_new(cells, one);
 	}
-	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++)
-		json_array_append_new(promises,
-				      json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:s}", "name",
-						p->name, "status", verify_status_name(p->status),
-						"trials", (json_int_t)p->trials, "failures",
-						(json_int_t)p->failures, "seconds", p->seconds,
-						"reason", p->reason, "command", p->command));
-	if (v->have_conf) {
-		const struct machine_conf_level *level = verify_level(v);
-
+	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++) {
+		one = json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:s}", "name", p->name, "status",
+				verify_status_name(p->status), "trials", INT(p->trials), "failures",
+				INT(p->failures), "seconds", p->seconds, "reason", p->reason,
+				"command", p->command);
+		json_array_append_new(promises, one);
+	}
+	if (v->have_conf)
 		promise = json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:i}", "first_wait",
-				    (json_int_t)level->waits.first, "second_wait",
-				    (json_int_t)level->waits.second, "stretch",
-				    (json_int_t)level->waits.stretch, "p", verify_p(v),
-				    "confidence", v->conf.confidence, "toggles",
-				    (json_int_t)(level->page.toggles & INT64_MAX), "window",
+				    INT(level->waits.first), "second_wait",
+				    INT(level->waits.second), "stretch", INT(level->waits.stretch),
+				    "p", verify_p(v), "confidence", v->conf.confidence, "toggles",
+				    INT(level->page.toggles & INT64_MAX), "window",
 				    (int)v->conf.window);
-	}
 	if (b->file[0])
 		baseline = json_pack(
 			"{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:b, s:s, s:f, s:I, s:I}", "file",
 			b->file, "looks", (int)b->looks, "crowded", (int)b->crowded, "others",
 			(int)b->others, "fleet", (int)b->fleet, "level", b->level, "capital",
-			b->capital, "now", b->now, "rose", b->rose, "since", b->since, "times",
-			b->times, "toggles", (json_int_t)b->toggles, "tears", (json_int_t)b->tears);
+			b->rise.capital, "now", b->rise.now, "rose", b->rise.rose, "since",
+			b->since, "times", b->rise.times, "toggles", INT(b->toggles), "tears",
+			INT(b->tears));
 	body = json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:b, s:o, s:o, s:o, s:I, s:I, s:I, s:f, "
 			 "s:f, s:I, s:s, s:i, s:s}",
 			 "config", v->config, "identity",
 			 v->have_here ? identity_to_json(&v->here) : json_null(), "promise",
 			 promise, "seed", seed_to_json(v->seed), "budget", v->budget, "seconds",
 			 v->seconds, "fallback", v->fallback, "cells", cells, "promises", promises,
-			 "baseline", baseline, "toggles", (json_int_t)v->toggles, "quiet_toggles",
-			 (json_int_t)v->quiet, "tears", (json_int_t)v->tears, "chance", v->chance,
-			 "upper_p", v->upper_p, "missing", (json_int_t)v->missing, "verdict",
+			 "baseline", baseline, "toggles", INT(v->toggles), "quiet_toggles",
+			 INT(v->quiet), "tears", INT(v->tears), "chance", v->chance, "upper_p",
+			 v->upper_p, "missing", INT(v->missing), "verdict",
 			 verify_verdict_name(v->verdict), "exit", v->status, "reason", v->reason);
 	if (body)
 		journal_tell(f, journal_line("verify", body));
@@ -212,12 +209,12 @@ static struct point point_of(const struct verify *v, unsigned i)
 
 		strcpy(p.class, "tmax.verify.baseline");
 		strcpy(p.name, "ladder");
-		p.failed = b->rose;
+		p.failed = b->rise.rose;
 		snprintf(p.message, sizeof(p.message), "%s times as many tears since %s",
-			 NUMBER(b->times), b->since);
+			 NUMBER(b->rise.times), b->since);
 		snprintf(p.command, sizeof(p.command),
 			 "%u looks; a bet that the ladder rose turned 1 into %s", b->looks,
-			 NUMBER(b->now));
+			 NUMBER(b->rise.now));
 	} else {
 		p.failed = v->verdict == VERIFY_NO_CONF ||
 			   (i > 0 && (v->verdict == VERIFY_BROKEN || v->verdict == VERIFY_ROSE));
@@ -229,16 +226,35 @@ static struct point point_of(const struct verify *v, unsigned i)
 	return p;
 }
 
-/* A named value, in the way of TAP's YAML or of a property of JUnit's. */
-typedef void put_fn(FILE *f, const char *name, const char *text);
-
-static void yaml_number(FILE *f, const char *name, const char *text)
+/* A value without a character that XML or YAML would mind, in JUnit's way or TAP's. */
+static void __attribute__((format(printf, 4, 5)))
+put_plain(FILE *f, bool junit, const char *name, const char *format, ...)
 {
-	fprintf(f, "  %s: %s\n", name, text);
+	va_list args;
+
+	fprintf(f, junit ? "      <property name=\"%s\" value=\"" : "  %s: ", name);
+	va_start(args, format);
+	vfprintf(f, format, args);
+	va_end(args);
+	fputs(junit ? "\"/>\n" : "\n", f);
+}
+
+static void put_promise(FILE *f, bool junit, const struct verify *v)
+{
+	const struct waits *waits = &verify_level(v)->waits;
+
+	if (v->have_conf) {
+		put_plain(f, junit, "first_wait", "%" PRIu64, waits->first);
+		put_plain(f, junit, "second_wait", "%" PRIu64, waits->second);
+		put_plain(f, junit, "stretch", "%" PRIu64, waits->stretch);
+		put_plain(f, junit, "p", "%.17g", verify_p(v));
+		put_plain(f, junit, "confidence", "%.17g", v->conf.confidence);
+	}
+	put_plain(f, junit, "seed", "%" PRIu64, v->seed);
 }
 
 /* JSON is YAML. */
-static void yaml_text(FILE *f, const char *name, const char *text)
+static void put_yaml(FILE *f, const char *name, const char *text)
 {
 	json_t *string = json_string(text);
 
@@ -247,32 +263,6 @@ static void yaml_text(FILE *f, const char *name, const char *text)
 		json_dumpf(string, f, JSON_ENCODE_ANY);
 	fputc('\n', f);
 	json_decref(string);
-}
-
-static void __attribute__((format(printf, 4, 5)))
-put_formatted(put_fn *put, FILE *f, const char *name, const char *format, ...)
-{
-	char text[64];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	put(f, name, text);
-}
-
-static void put_promise(put_fn *put, FILE *f, const struct verify *v)
-{
-	const struct waits *waits = &verify_level(v)->waits;
-
-	if (v->have_conf) {
-		put_formatted(put, f, "first_wait", "%" PRIu64, waits->first);
-		put_formatted(put, f, "second_wait", "%" PRIu64, waits->second);
-		put_formatted(put, f, "stretch", "%" PRIu64, waits->stretch);
-		put_formatted(put, f, "p", "%.17g", verify_p(v));
-		put_formatted(put, f, "confidence", "%.17g", v->conf.confidence);
-	}
-	put_formatted(put, f, "seed", "%" PRIu64, v->seed);
 }
 
 static void print_tap(FILE *f, const struct verify *v)
@@ -286,22 +276,22 @@ static void print_tap(FILE *f, const struct verify *v)
 			i == 0 ? " applies to this machine" : "", p.skipped ? " # SKIP " : "",
 			p.skipped ? p.message : "");
 		if (c) {
-			yaml_text(f, "command", p.command);
-			put_formatted(yaml_number, f, "tears", "%" PRIu64, verify_tears(c));
-			put_formatted(yaml_number, f, "toggles", "%" PRIu64, c->toggles);
-			put_formatted(yaml_number, f, "quiet_toggles", "%" PRIu64, c->quiet);
-			put_formatted(yaml_number, f, "chance", "%.3g", c->chance);
-		} else if (i > 0 && i + 1 < test_points(v)) {
-			yaml_text(f, p.failed ? "command" : "message", p.command);
+			put_yaml(f, "command", p.command);
+			fprintf(f,
+				"  tears: %" PRIu64 "\n  toggles: %" PRIu64
+				"\n  quiet_toggles: %" PRIu64 "\n  chance: %.3g\n",
+				verify_tears(c), c->toggles, c->quiet, c->chance);
 		} else if (i == 0) {
-			yaml_text(f, "config", v->config);
+			put_yaml(f, "config", v->config);
 			if (p.failed)
-				yaml_text(f, "message", v->reason);
-			put_promise(yaml_number, f, v);
+				put_yaml(f, "message", v->reason);
+			put_promise(f, false, v);
+		} else if (i + 1 < test_points(v)) {
+			put_yaml(f, p.failed ? "command" : "message", p.command);
 		} else {
-			yaml_text(f, "verdict", verify_verdict_name(v->verdict));
-			yaml_text(f, "message", v->reason);
-			put_formatted(yaml_number, f, "exit", "%d", v->status);
+			put_yaml(f, "verdict", verify_verdict_name(v->verdict));
+			put_yaml(f, "message", v->reason);
+			fprintf(f, "  exit: %d\n", v->status);
 		}
 		fputs("  ...\n", f);
 	}
@@ -331,9 +321,9 @@ static void print_junit(FILE *f, const struct verify *v)
 		snprintf(full, sizeof(full), "machine.%s", name);
 		xml_property(f, full, value);
 	}
-	put_promise(xml_property, f, v);
-	xml_property(f, "verdict", verify_verdict_name(v->verdict));
-	put_formatted(xml_property, f, "exit", "%d", v->status);
+	put_promise(f, true, v);
+	put_plain(f, true, "verdict", "%s", verify_verdict_name(v->verdict));
+	put_plain(f, true, "exit", "%d", v->status);
 	fputs("    </properties>\n", f);
 	for (unsigned i = 0; i < test_points(v); i++) {
 		struct point p = point_of(v, i);
@@ -357,7 +347,7 @@ static void print_junit(FILE *f, const struct verify *v)
 static const struct {
 	const char *name;
 	void (*print)(FILE *f, const struct verify *v);
-} formats[VERIFY_FORMATS] = {
+} formats[] = {
 	[VERIFY_TEXT] = { "text", print_text },
 	[VERIFY_TAP] = { "tap", print_tap },
 	[VERIFY_JUNIT] = { "junit", print_junit },
@@ -366,7 +356,7 @@ static const struct {
 
 int verify_format_parse(const char *name)
 {
-	for (int i = 0; i < VERIFY_FORMATS; i++)
+	for (int i = 0; i <= VERIFY_JSON; i++)
 		if (strcmp(formats[i].name, name) == 0)
 			return i;
 	return -EINVAL;

@@ -10,7 +10,6 @@
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/evidence.h"
-#include "calibrate/statistics/rise.h"
 #include "calibrate/verify/verify.h"
 #include "stress/base/random.h"
 #include "stress/provoke/provoker.h"
@@ -22,8 +21,7 @@
 #define LOOK_SLICE    0.2  /* seconds: many places say more than much time at one */
 #define SLICE	      5.0  /* seconds of a cell at a time: so that all meet the same conditions */
 
-/* --- The cells that the config names ------------------------------------------------------------
- */
+/* --- The cells that the config names ---------------------------------------------------------- */
 
 struct reader {
 	FILE *f;
@@ -106,17 +104,6 @@ int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size
 
 /* --- The cells that are run ------------------------------------------------------------------ */
 
-static struct verify_cell *add_cell(struct verify *v, enum verify_check check)
-{
-	struct verify_cell *c = &v->cell[v->cells++];
-
-	*c = (struct verify_cell){ .check = check };
-	cell_defaults(&c->cell);
-	c->cell.toggles = CELL_TOGGLES_MAX;
-	return c;
-}
-
-/* The closest that this machine has to two threads that never share a CPU. */
 static void seat_anywhere(struct cell *cell, hwloc_topology_t topology)
 {
 	char reason[160];
@@ -130,15 +117,16 @@ static void seat_anywhere(struct cell *cell, hwloc_topology_t topology)
 	cell->executors = cpus > 0 ? (unsigned)cpus : 1;
 }
 
-static void plan_wait(struct verify *v, const struct cell *worst)
+/* At the closest that this machine has to two threads that never share a CPU. */
+static struct cell *add_cell(struct verify *v, enum verify_check check, hwloc_topology_t topology)
 {
-	struct cell *cell = &add_cell(v, CHECK_WAIT)->cell;
+	struct verify_cell *c = &v->cell[v->cells++];
 
-	*cell = *worst;
-	cell->oracle = ORACLE_COUNT; /* goes on after a tear */
-	cell->waits = verify_level(v)->waits;
-	cell->toggles = CELL_TOGGLES_MAX;
-	cell->stop_tears = 0;
+	*c = (struct verify_cell){ .check = check };
+	cell_defaults(&c->cell);
+	seat_anywhere(&c->cell, topology);
+	c->cell.toggles = CELL_TOGGLES_MAX;
+	return &c->cell;
 }
 
 void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell *worst,
@@ -146,11 +134,10 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 {
 	/* Both leave a mix standing in memory for a whole wait. */
 	static const enum protocol broken[] = { PROTOCOL_NO_INT3, PROTOCOL_FRONT_FIRST };
-	struct cell *cell, fallback;
+	struct cell *cell, fallback[2 * 4];
 
 	for (unsigned i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
-		cell = &add_cell(v, CHECK_CONTROL)->cell;
-		seat_anywhere(cell, topology);
+		cell = add_cell(v, CHECK_CONTROL, topology);
 		cell->protocol = broken[i];
 		cell->stop_tears = 1;
 	}
@@ -159,23 +146,30 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 		if (crossing_bytes((enum crossing)crossing) >= v->conf.window)
 			break;
 		for (unsigned split = 1; split <= 4; split++) {
-			cell = &add_cell(v, CHECK_WINDOW)->cell;
-			seat_anywhere(cell, topology);
+			cell = add_cell(v, CHECK_WINDOW, topology);
 			cell->protocol = PROTOCOL_ATOMIC;
 			cell->crossing = (enum crossing)crossing;
 			cell->split = split;
 			cell->pair = PAIR_CALL_NOP;
 		}
 	}
-	for (unsigned i = 0; i < count; i++)
-		plan_wait(v, &worst[i]);
-	v->fallback |= count == 0;
-	cell_defaults(&fallback);
-	fallback.pair = PAIR_CALL_NOP; /* has a mix at every split */
-	for (unsigned i = 0; count == 0 && i < 2 * 4; i++) {
-		fallback.crossing = i < 4 ? CROSSING_LINE : CROSSING_PAGE;
-		fallback.split = i % 4 + 1;
-		plan_wait(v, &fallback);
+	if (count == 0) {
+		v->fallback = true;
+		worst = fallback;
+		for (; count < 2 * 4; count++) {
+			cell_defaults(&fallback[count]);
+			fallback[count].pair = PAIR_CALL_NOP; /* has a mix at every split */
+			fallback[count].crossing = count < 4 ? CROSSING_LINE : CROSSING_PAGE;
+			fallback[count].split = count % 4 + 1;
+		}
+	}
+	for (unsigned i = 0; i < count; i++) {
+		cell = add_cell(v, CHECK_WAIT, topology);
+		*cell = worst[i];
+		cell->oracle = ORACLE_COUNT; /* goes on after a tear */
+		cell->waits = verify_level(v)->waits;
+		cell->toggles = CELL_TOGGLES_MAX;
+		cell->stop_tears = 0;
 	}
 	for (struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		struct seating seating;
@@ -311,14 +305,6 @@ void verify_run(struct verify *v, struct session *session, double reserve)
 
 /* --- Looks of before -------------------------------------------------------------------------- */
 
-static bool is_same_kind(const struct identity *a, const struct identity *b)
-{
-	return strcmp(a->vendor, b->vendor) == 0 && a->family == b->family &&
-	       a->model == b->model && a->stepping == b->stepping &&
-	       strcmp(a->hypervisor, b->hypervisor) == 0 && a->sockets == b->sockets &&
-	       a->cores == b->cores && a->cpus == b->cpus;
-}
-
 int verify_baseline_add(struct verify *v, const char *path, const struct cpus *cpus,
 			const struct cell_record *records, size_t count)
 {
@@ -326,7 +312,6 @@ int verify_baseline_add(struct verify *v, const char *path, const struct cpus *c
 	const struct evidence_run **runs = NULL, *here = NULL;
 	struct rise_look *looks = NULL;
 	struct evidence e = { 0 };
-	struct rise rise;
 	size_t n = 0;
 	int ret = evidence_add(path, VERIFY_LOOK, &v->here, cpus, records, count);
 
@@ -340,11 +325,15 @@ int verify_baseline_add(struct verify *v, const char *path, const struct cpus *c
 	}
 	for (size_t i = 0; i < e.count && ret == 0; i++) {
 		const struct evidence_run *run = &e.run[i];
+		const struct identity *id = &run->identity, *ours = &v->here;
 		/* FNV-1a: anything that has nothing to do with how often it tore. */
 		uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 		if (strcmp(run->source, VERIFY_LOOK) != 0 ||
-		    !is_same_kind(&run->identity, &v->here) ||
+		    strcmp(id->vendor, ours->vendor) != 0 || id->family != ours->family ||
+		    id->model != ours->model || id->stepping != ours->stepping ||
+		    strcmp(id->hypervisor, ours->hypervisor) != 0 || id->sockets != ours->sockets ||
+		    id->cores != ours->cores || id->cpus != ours->cpus ||
 		    memcmp(&run->cpus, cpus, sizeof(*cpus)) != 0)
 			continue;
 		here = run;
@@ -358,16 +347,12 @@ int verify_baseline_add(struct verify *v, const char *path, const struct cpus *c
 		looks[n++] = (struct rise_look){ &run->sums, hash ^ (uint64_t)run->time };
 	}
 	if (ret == 0)
-		ret = rise_of(looks, n, b->level / b->fleet, &rise);
+		ret = rise_of(looks, n, b->level / b->fleet, &b->rise);
 	if (ret == 0) {
 		b->looks = (unsigned)n;
 		b->others = (unsigned)(e.count - n - b->crowded + e.broken);
-		b->capital = rise.capital;
-		b->now = rise.now;
-		b->rose = rise.rose;
-		b->times = rise.times;
-		if (rise.since < n)
-			memcpy(b->since, runs[rise.since]->date, sizeof(b->since));
+		if (b->rise.since < n)
+			memcpy(b->since, runs[b->rise.since]->date, sizeof(b->since));
 		for (size_t i = 0; here && i < here->sums.count; i++) {
 			b->toggles += here->sums.sum[i].count.toggles;
 			b->tears += here->sums.sum[i].count.tears;

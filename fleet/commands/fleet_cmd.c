@@ -34,20 +34,6 @@ struct request {
 	double require_p;
 };
 
-static bool take_probability(const struct option_row *row, const char *text, void *request,
-			     char *why)
-{
-	double *p = &((struct request *)request)->require_p;
-	char *end;
-
-	(void)row;
-	*p = strtod(text, &end);
-	if (strspn(text, "0123456789.eE-") == strlen(text) && end != text && *end == '\0' &&
-	    *p > 0 && *p < 1)
-		return true;
-	return option_refuse(why, "must be a probability such as 1e-4");
-}
-
 #define FOR(action) .plans = 1u << (action)
 
 static const struct option_row options[] = {
@@ -60,7 +46,7 @@ static const struct option_row options[] = {
 	{ "output", "FILE", "of export: the table; of prior: the config (also -o)",
 	  OPTION_FILE(struct request, output), .letter = 'o', .plans = 1u << EXPORT | 1u << PRIOR },
 	{ "require-p", "P", "of prior: tears per toggle that a pass stays below (1e-4)",
-	  take_probability, FOR(PRIOR) },
+	  OPTION_INTO(option_probability, struct request, require_p), FOR(PRIOR) },
 	{ 0 },
 };
 

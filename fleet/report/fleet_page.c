@@ -129,5 +129,5 @@ int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t si
 		ret = 0;
 	}
 	snprintf(undrawn, size, "%s", report.undrawn_why);
-	return page_end(&page, "fleet.html", ret);
+	return page_end(&page, ret);
 }

@@ -107,7 +107,7 @@ static void test_a_ladder_that_stays(void **state)
 	assert_int_equal(v.baseline.tears, 9);
 	assert_int_equal(v.baseline.toggles, TOGGLES);
 	assert_int_equal(v.baseline.others, 0);
-	assert_false(v.baseline.rose);
+	assert_false(v.baseline.rise.rose);
 	verify_judge(&v);
 	assert_int_not_equal(v.verdict, VERIFY_ROSE);
 }
@@ -119,7 +119,7 @@ static unsigned looks_until_alarm(unsigned fleet)
 	for (unsigned high = 1; high < 20; high++) {
 		append_looks(high - 1);
 		assert_int_equal(look(400), 0);
-		if (v.baseline.rose)
+		if (v.baseline.rise.rose)
 			return high;
 	}
 	return 20;
@@ -135,7 +135,7 @@ static void test_a_ladder_that_rose(void **state)
 	strcpy(v.here.microcode, "0x2");
 	looks = looks_until_alarm(1);
 	assert_in_range(looks, 2, 6);
-	assert_true(v.baseline.times > 5);
+	assert_true(v.baseline.rise.times > 5);
 	assert_true(v.baseline.since[0]);
 	put(CHECK_WAIT, ENOUGH, 0);
 	verify_judge(&v);
@@ -158,7 +158,7 @@ static void test_looks_of_one_day(void **state)
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(look(400), 0);
 	assert_int_equal(v.baseline.looks, LOW + 1);
-	assert_false(v.baseline.rose);
+	assert_false(v.baseline.rise.rose);
 	assert_int_equal(look(5), 0);
 	assert_int_equal(v.baseline.crowded, 8);
 	assert_int_equal(v.baseline.others, 0);

@@ -162,7 +162,7 @@ static void test_print_verdicts(void **state)
 	assert_non_null(strstr(text, "failures=\"0\" errors=\"0\" skipped=\"1\""));
 	free(text);
 	v = (struct verify){ .config = "" };
-	verify_refuse(&v, "none: %d", 7);
+	verify_conclude(&v, VERIFY_NO_CONF, "none: %d", 7);
 	assert_int_equal(v.status, EXIT_NO_CONF);
 	text = printed(VERIFY_TAP);
 	assert_non_null(strstr(text, "1..2\nnot ok 1 - config"));
