@@ -265,7 +265,7 @@ static int open_journal(struct session *s, const struct request *r, const struct
 {
 	const char *plan = r->experiment.kind ? r->experiment.name : r->plan.name;
 	struct flock lock = { .l_type = F_WRLCK, .l_start = LOCKED_BYTE, .l_len = 1 };
-	int ret, status, fd = open(r->journal, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	int ret, status, fd = open(r->journal, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	json_t *untested;
 	struct stat st;
 
