@@ -33,7 +33,7 @@ static const uint8_t rets[][SITE_6] = { { 0xc3, 0x0f, 0x1f, 0x40, 0x00 },
 
 static const uint8_t *off_bytes(const struct call_site *site)
 {
-	return (site->tail ? rets : nops)[site->len - SITE_5];
+	return (site->tail ? rets : nops)[site->len == SITE_6];
 }
 
 /* One that cannot be changed is refused by the core: other bytes stand there. */

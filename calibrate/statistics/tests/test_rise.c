@@ -175,16 +175,22 @@ static void test_what_rose_is_found(void **state)
 
 static void test_how_far_and_since_when(void **state)
 {
+	unsigned near = 0;
 	struct machine m;
 	struct rise rise;
 
 	(void)state;
-	look_at(&m, 1, 30);
-	assert_int_equal(rise_of(m.look, LOOKS, LEVEL, &rise), 0);
-	assert_true(rise.rose);
-	assert_in_range(rise.since, CHANGE - 2, CHANGE + 2);
-	assert_true(rise.times > 10 && rise.times < 90);
-	forget(&m);
+	for (unsigned i = 0; i < 40; i++) {
+		look_at(&m, 1, 30);
+		assert_int_equal(rise_of(m.look, LOOKS, LEVEL, &rise), 0);
+		near += rise.rose && rise.since >= CHANGE - 2 && rise.since <= CHANGE + 2 &&
+			rise.times > 10 && rise.times < 90;
+		forget(&m);
+	}
+	print_message("30 times as many tears from look %u on: on %u machines of 40 its since and "
+		      "its times are near that\n",
+		      CHANGE, near);
+	assert_true(near >= 20);
 }
 
 /* --- Edges ------------------------------------------------------------------------------------ */

@@ -127,6 +127,13 @@ static int stop(bool reports)
 	return ret;
 }
 
+/* What was counted is its parent's to report. It may be profiled itself. */
+static void forked(void)
+{
+	phases_forked();
+	owner = 0;
+}
+
 static int begin(const char *text, bool visit)
 {
 	static bool known;
@@ -137,7 +144,7 @@ static int begin(const char *text, bool visit)
 		ret = edges_start();
 	/* At a fork no block is on. */
 	if (!ret && !known)
-		ret = -pthread_atfork(phases_lock, phases_unlock, phases_forked);
+		ret = -pthread_atfork(phases_lock, phases_unlock, forked);
 	if (!ret)
 		ret = phases_start(period, on, visit);
 	if (ret)

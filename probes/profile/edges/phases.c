@@ -266,6 +266,8 @@ void phases_forked(void)
 	static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 	lock = unlocked;
+	stop_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	stop_asked = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	count_out();
 }
 

@@ -10,6 +10,7 @@ needs_shared libfastinst-profile.so
 needs_patchable
 cat >"$dir/runs.c" <<'C'
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -47,13 +48,23 @@ N static void *work(void *data)
 int main(void)
 {
 	pthread_t other;
+	pid_t child = 0;
 	char byte;
 
 	pthread_create(&other, NULL, work, NULL);
 	printf("%lx\n", (unsigned long)often);
 	fflush(stdout);
-	while (read(0, &byte, 1) > 0)
-		;
+	while (read(0, &byte, 1) > 0) {
+		child = fork();
+		if (child == 0) {
+			alarm(300);
+			work(NULL);
+		}
+		printf("%d\n", (int)child);
+		fflush(stdout);
+	}
+	if (child)
+		kill(child, SIGKILL);
 	over = 1;
 	pthread_join(other, NULL);
 	puts(counted > 0 ? "it has worked" : "it has not");
@@ -272,20 +283,40 @@ sys.exit(not (profile["phases"] > 0 and any(e["from"]["block"].startswith("often
 PY
 }
 
+# edges_of PID
+edges_of()
+{
+	# A program that gets no CPU in any phase has no edges.
+	for seconds in 0.5 2 8 32; do
+		timeout 90 "$fastinst" profile --edges --pid "$1" --for $seconds --period 20 --format json --output "$dir/e" 2>"$dir/log" ||
+			wrong "edges: $(cat "$dir/log")"
+		! has_edges || return 0
+	done
+	wrong "no profile of edges: $(cat "$dir/log")"
+}
+
 # Edges, where they can be.
 if [ -e "$build/probes/calls/starts.lo" ] && $CC -O1 -fsanitize-coverage=trace-pc -c -o "$dir/blocks.o" "$dir/runs.c" 2>/dev/null; then
 	# shellcheck disable=SC2086
 	$CC -pthread -o "$dir/blocks" "$dir/blocks.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs"
 	start "$dir/blocks"
-	for time in 1 2; do
-		# A program that gets no CPU in any phase has no edges.
-		for seconds in 0.5 2 8 32; do
-			timeout 90 "$fastinst" profile --edges --pid "$pid" --for $seconds --period 20 --format json --output "$dir/e" 2>"$dir/log" ||
-				wrong "edges: $(cat "$dir/log")"
-			! has_edges || break
-		done
-		has_edges || wrong "the profile of edges, time $time: $(cat "$dir/log")"
+	edges_of "$pid"
+	# A child that begins meanwhile is not profiled, and can be.
+	timeout 90 "$fastinst" profile --edges --pid "$pid" --for 50 --period 20 --format json --output "$dir/p" 2>"$dir/told" 7>&- &
+	tool=$!
+	for _ in $(seq 3000); do
+		! grep -q 'libfastinst-edges' "/proc/$pid/maps" || break
+		sleep 0.01
 	done
+	sleep 0.5
+	echo >&7
+	for _ in $(seq 3000); do
+		[ "$(wc -l <"$dir/says")" -lt 2 ] || break
+		sleep 0.01
+	done
+	edges_of "$(tail -n 1 "$dir/says")"
+	kill -INT $tool
+	wait $tool || wrong "edges of a program that forks: $(cat "$dir/told")"
 	finish
 fi
 exit $failed
