@@ -317,7 +317,7 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 		row = rows[i];
 		text = row->fixed ? row->fixed : optarg;
 		if (!row->take(row, text, request, reason)) {
-			snprintf(why, OPTION_WHY, "--%s '%.60s': %s", row->name, text, reason);
+			snprintf(why, OPTION_WHY, "--%s '%.60s': %.130s", row->name, text, reason);
 			return EXIT_USAGE;
 		}
 		if (given && row == line->options[0] + i)
