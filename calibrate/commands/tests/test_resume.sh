@@ -5,7 +5,7 @@
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
-short=(--quick --budget 10s --quiet)
+short=(--quick --budget 7s --quiet)
 
 # --- killed and resumed ---
 
