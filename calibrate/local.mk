@@ -17,6 +17,8 @@ libcalibrate_a_SOURCES = \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
+	calibrate/ladder/ladder.c \
+	calibrate/ladder/ladder.h \
 	calibrate/ladder/plan.c \
 	calibrate/ladder/plan.h \
 	calibrate/page/html.h \

@@ -14,6 +14,7 @@
 #ifndef CALIBRATE_CLIMB_SCHEDULE_H
 #define CALIBRATE_CLIMB_SCHEDULE_H
 
+#include "calibrate/ladder/ladder.h"
 #include "calibrate/ladder/plan.h"
 #include "calibrate/statistics/estimate.h"
 #include "calibrate/statistics/sums.h"

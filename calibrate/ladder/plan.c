@@ -7,9 +7,6 @@
 
 #include "stress/provoke/provoker.h"
 
-#define LOWEST UINT64_C(100)  /* ticks; above 0 */
-#define SURELY UINT64_C(3200) /* ticks; tried however little a membarrier costs */
-
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 #define PLAN(...)                                                                                  \
@@ -112,21 +109,4 @@ void plan_seat(struct plan *plan, hwloc_topology_t topology)
 		if (provoker_possible((enum provoker)p, topology, &seating, reason,
 				      sizeof(reason)) < 0)
 			add_untested(plan, true, p, reason);
-}
-
-void ladder_make(struct ladder *ladder, uint64_t ticks)
-{
-	uint64_t top = ticks ? ticks / 2 : LADDER_TOP;
-
-	*ladder = (struct ladder){ 0 };
-	if (top < SURELY)
-		top = SURELY;
-	if (top > LADDER_TOP)
-		top = LADDER_TOP;
-	/* RUNGS_MAX has room for all, also with the highest top. */
-	for (uint64_t wait = 0; wait <= top; wait = wait ? 2 * wait : LOWEST)
-		ladder->rung[ladder->count++] = (struct waits){ wait, wait, LADDER_STRETCH };
-	ladder->stretched = ladder->count;
-	for (uint64_t wait = 0; wait <= LADDER_PAPER; wait += LADDER_STEP)
-		ladder->rung[ladder->count++] = (struct waits){ wait, wait, 0 };
 }

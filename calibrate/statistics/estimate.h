@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "calibrate/ladder/ladder.h"
 #include "calibrate/ladder/plan.h"
 #include "calibrate/statistics/sums.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/ladder/plan.h"
+#include "calibrate/ladder/ladder.h"
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/evidence.h"

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/ladder/plan.h"
+#include "calibrate/ladder/ladder.h"
 
 static void rungs_rise_to_a_membarrier(void **state)
 {

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "calibrate/ladder/ladder.h"
 #include "calibrate/ladder/plan.h"
 #include "stress/cell/cell.h"
 
