@@ -61,10 +61,8 @@ for name, count in truth.items():
     if f["low"] == f["high"]:
         good = abs(f["calls"] - count) < 0.5
     elif name in ("rare", "jumps", "task"):
-        # Where the program was not run for long at its start, windows may have become short: some calls
-        # are estimated then.
-        near = f["low"] <= count <= f["high"] and f["high"] - f["low"] < count / 10
-        good = "problem" in f or near or abs(f["calls"] - count) < 0.5
+        # Where the program was not run for long at its start, windows may have become short.
+        good = "problem" in f or abs(f["calls"] - count) < 0.5
     elif sys.argv[3] == "calls":
         # Twice as wide as it says: what remains is no chance.
         good = "problem" in f or f["low"] / 2 <= count <= f["high"] * 2
@@ -75,7 +73,12 @@ for name, count in truth.items():
         bad += 1
 sys.exit(bad > 0)
 PY
-python3 judge.py p.json plain calls || fail "counts"
+# Where other programs keep this one from its CPU, a short window may miss rare calls: then once more.
+for try in 1 2 3; do
+	! python3 judge.py p.json plain calls || break
+	[ "$try" != 3 ] || fail "counts"
+	timeout 120 "$fastinst" profile --format json --output p.json ./profiled "$rounds" >profiled.out || true
+done
 ! python3 judge.py p.json plain counted >/dev/null || fail "everything was counted: nothing was sampled"
 
 # Who calls whom, and in children.
