@@ -80,6 +80,12 @@ valid "$dir/small"
 [ "$(runs "$conf.evidence")" = 1 ] || fail "what was counted until then is no evidence"
 valid "$conf.evidence"
 
+# A pipe whose reader is gone: were it open to be read here, it would be its own.
+mkfifo "$dir/ends"
+head -c 1 "$dir/ends" >"$dir/first" &
+complains 74 "Broken pipe" timeout -s KILL 60 "${brief[@]}" --output "$conf" --journal "$dir/ends"
+[ -s "$dir/first" ] || fail "nothing came through the pipe"
+
 # --- the evidence, or the config any more ---
 
 complains 74 "$dir/little" limited 1 "${brief[@]}" --output "$conf" --journal /dev/null \
