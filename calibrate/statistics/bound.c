@@ -5,6 +5,8 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 #define COUNTS_MAX UINT64_C(100000) /* that GSL's distributions take without giving up */
 #define HALVINGS   64
@@ -68,22 +70,66 @@ static double poisson_of_many(double a, double toggles, double z)
 	return fmin(1, a * pow(1 - 1 / (9 * a) + z / (3 * sqrt(a)), 3) / toggles);
 }
 
+static double search_upper(double k, double n, double confidence)
+{
+	double p;
+
+	if (n <= COUNTS_MAX)
+		return exact(k, n, confidence);
+	p = quantile(gsl_cdf_gamma_P, k + 1, 1 / n, k, n, confidence, false);
+	/* More toggles never say less than the largest number known exactly, which is above its
+	 * rate. */
+	if (p <= k / COUNTS_MAX)
+		return p;
+	return fmin(p, exact(k, COUNTS_MAX, confidence));
+}
+
+/* What bounds were searched for. After each slice all of them are asked for, and few have changed.
+ */
+struct searched {
+	double tears, toggles, slices, spread, confidence;
+	double p; /* 0: none */
+};
+
+static struct searched *find_searched(const struct searched *key)
+{
+	static _Thread_local struct searched known[4096];
+	const double terms[] = { key->tears, key->toggles, key->slices, key->spread,
+				 key->confidence };
+	struct searched *place;
+	uint64_t hash = 0;
+
+	for (unsigned i = 0; i < sizeof(terms) / sizeof(terms[0]); i++) {
+		uint64_t bits;
+
+		memcpy(&bits, &terms[i], sizeof(bits));
+		hash = (hash ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 32;
+	}
+	place = &known[hash % (sizeof(known) / sizeof(known[0]))];
+	if (place->tears != key->tears || place->toggles != key->toggles ||
+	    place->slices != key->slices || place->spread != key->spread ||
+	    place->confidence != key->confidence)
+		*place = *key;
+	return place;
+}
+
 double bound_upper(uint64_t tears, uint64_t toggles, double confidence)
 {
 	const double k = (double)tears, n = (double)toggles;
+	struct searched *found;
 
 	if (toggles == 0 || tears >= toggles)
 		return 1;
 	/* The general formula loses its digits near 0; here it has a closed form. */
 	if (tears == 0)
 		return -expm1(log1p(-confidence) / n);
-	if (toggles <= COUNTS_MAX)
-		return exact(k, n, confidence);
-	if (tears >= COUNTS_MAX)
+	if (tears >= COUNTS_MAX && toggles > COUNTS_MAX)
 		return poisson_of_many(k + 1, n, gsl_cdf_ugaussian_Pinv(confidence));
-	/* More toggles never say less than the largest number known exactly. */
-	return fmin(quantile(gsl_cdf_gamma_P, k + 1, 1 / n, k, n, confidence, false),
-		    exact(k, (double)COUNTS_MAX, confidence));
+	found = find_searched(&(struct searched){ k, n, 0, 0, confidence, 0 });
+	if (!(found->p > 0))
+		found->p = search_upper(k, n, confidence);
+	return found->p;
 }
 
 double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
@@ -110,10 +156,28 @@ double bound_lower(uint64_t tears, uint64_t toggles, double confidence)
 #define CLOSE	   20	/* halvings of the logarithm: to four digits */
 #define MEAN_MAX   1e12 /* tears; where the search gives up */
 
+/* The mean of tears of which so few are seen with a probability of 1 - confidence. */
+static double search_mean(uint64_t tears, double shape, double confidence)
+{
+	double low = log((double)tears + 0.5), high = log(MEAN_MAX);
+
+	for (unsigned i = 0; i < CLOSE; i++) {
+		double middle = (low + high) / 2;
+
+		if (gsl_cdf_beta_P(shape / (shape + exp(middle)), shape, (double)tears + 1) <=
+		    1 - confidence)
+			high = middle;
+		else
+			low = middle;
+	}
+	return exp(high);
+}
+
 double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double spread,
 		   double confidence)
 {
-	double plain = bound_upper(tears, toggles, confidence), shape, low, high;
+	double plain = bound_upper(tears, toggles, confidence), shape;
+	struct searched *found;
 
 	if (!(spread > SPREAD_MIN) || toggles == 0)
 		return plain;
@@ -128,19 +192,11 @@ double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double sprea
 		toggles = (uint64_t)ceil((double)toggles * (double)COUNTS_MAX / (double)tears);
 		tears = COUNTS_MAX;
 	}
-	low = log((double)tears + 0.5);
-	high = log(MEAN_MAX);
-	for (unsigned i = 0; i < CLOSE; i++) {
-		double middle = (low + high) / 2;
-
-		/* Probability of so few tears, if that many are expected. */
-		if (gsl_cdf_beta_P(shape / (shape + exp(middle)), shape, (double)tears + 1) <=
-		    1 - confidence)
-			high = middle;
-		else
-			low = middle;
-	}
-	return fmax(plain, fmin(1, exp(high) / (double)toggles));
+	found = find_searched(
+		&(struct searched){ (double)tears, 0, slices, spread, confidence, 0 });
+	if (!(found->p > 0))
+		found->p = search_mean(tears, shape, confidence);
+	return fmax(plain, fmin(1, found->p / (double)toggles));
 }
 
 double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap, double confidence)
