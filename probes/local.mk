@@ -99,6 +99,8 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/change.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
+	probes/agent/pin.c \
+	probes/agent/pin.h \
 	probes/agent/report.c \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
@@ -168,6 +170,7 @@ probes_core_tests_test_probes_LDADD = libfastinst_internal.la $(LDADD)
 endif
 
 TESTS += \
+	probes/agent/tests/test_pin.sh \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
@@ -180,6 +183,7 @@ TESTS += \
 	probes/tests/test_pages.sh \
 	probes/tests/test_users.sh
 EXTRA_DIST += \
+	probes/agent/tests/test_pin.sh \
 	probes/tests/common.sh \
 	probes/tests/test_optional.sh \
 	probes/tests/test_last_thread.sh \

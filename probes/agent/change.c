@@ -16,7 +16,7 @@ long agent_change(const char *pattern, bool on)
 	int ret;
 
 	/* Of an agent that was attached, dlopen() is not the one that is called. */
-	ret = on ? fi_scan() : 0;
+	ret = on ? agent_look() : 0;
 	if (ret < 0)
 		return ret;
 	max = fi_probes();
@@ -32,5 +32,6 @@ long agent_change(const char *pattern, bool on)
 		      : trace_wanted() ? trace_on(ids, (size_t)n)
 				       : fi_activate_batch(ids, (size_t)n, NULL);
 	free(ids);
+	agent_let_go();
 	return ret < 0 ? ret : n;
 }

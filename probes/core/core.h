@@ -18,9 +18,14 @@ void core_close(void);
 
 /* --- Under the lock --- */
 
-/* object_scan - new objects are given to the providers, probes of those that left are marked gone.
+/*
+ * object_scan - new objects are given to the providers, probes of those that left are marked gone.
+ * @held: of the new ones only those of this list. NULL: all
  */
-int object_scan(const struct provider *const *providers);
+int object_scan(const struct provider *const *providers, struct object *const *held);
+
+/* object_new - copies of those that are not known yet, for object_drop_all(). -ENOMEM. */
+int object_new(struct object **list);
 
 /* process_is_single - whether no thread but the calling one can run the program's code: see
  * fi_own_thread(). */
@@ -36,6 +41,8 @@ void site_merge_early(uint32_t from, uint32_t to);
 void site_prepare(struct probe *probe);
 
 /* --- Without it --- */
+
+void object_drop_all(struct object *list);
 
 /* callback_tell - tell of the probes that have not been told of yet. */
 void callback_tell(void);

@@ -120,10 +120,20 @@ static void drop(struct object *object)
 	free(object);
 }
 
-static bool known(const struct object *object)
+void object_drop_all(struct object *list)
 {
-	for (const struct object *old = objects; old; old = old->next)
-		if (!old->gone && same(old, object))
+	struct object *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		drop(list);
+	}
+}
+
+static bool is_among(const struct object *list, const struct object *object)
+{
+	for (; list; list = list->next)
+		if (!list->gone && same(list, object))
 			return true;
 	return false;
 }
@@ -141,16 +151,11 @@ static void leave(struct object *object)
 	}
 }
 
-static void mark_gone(const struct look *look)
+static void mark_gone(const struct object *loaded)
 {
-	for (struct object *old = objects; old; old = old->next) {
-		const struct object *now = look->found;
-
-		while (now && !same(old, now))
-			now = now->next;
-		if (!now && !old->gone)
+	for (struct object *old = objects; old; old = old->next)
+		if (!old->gone && !is_among(loaded, old))
 			leave(old);
-	}
 }
 
 /* --- Their files ------------------------------------------------------------------------------ */
@@ -187,18 +192,49 @@ static int discover(struct object *object, const struct provider *const *provide
 	return ret;
 }
 
-int object_scan(const struct provider *const *providers)
+/* All that are loaded. An error leaves none. */
+static int look_around(struct object **found)
 {
 	struct look look = { 0 };
-	struct object *next;
-	int ret = 0;
 
 	dl_iterate_phdr(take, &look);
-	if (!look.error)
-		mark_gone(&look);
-	for (struct object *object = look.found; object; object = next) {
+	if (look.error) {
+		object_drop_all(look.found);
+		look.found = NULL;
+	}
+	*found = look.found;
+	return look.error;
+}
+
+int object_new(struct object **list)
+{
+	struct object *object, *next;
+	int ret = look_around(&object);
+
+	*list = NULL;
+	for (; object; object = next) {
 		next = object->next;
-		if (look.error || known(object)) {
+		if (is_among(objects, object)) {
+			drop(object);
+			continue;
+		}
+		object->next = *list;
+		*list = object;
+	}
+	return ret;
+}
+
+int object_scan(const struct provider *const *providers, struct object *const *held)
+{
+	struct object *object, *next;
+	int ret = look_around(&object);
+
+	if (ret)
+		return ret;
+	mark_gone(object);
+	for (; object; object = next) {
+		next = object->next;
+		if (is_among(objects, object) || (held && !is_among(*held, object))) {
 			drop(object);
 			continue;
 		}
@@ -207,5 +243,5 @@ int object_scan(const struct provider *const *providers)
 		if (!ret)
 			ret = discover(object, providers);
 	}
-	return look.error ? look.error : ret;
+	return ret;
 }

@@ -127,6 +127,18 @@ int fi_fini(void);
 int fi_scan(void);
 
 /*
+ * fi_hold_objects - the calling thread's fi_init() and fi_scan() ask for each new object before
+ *they read its memory.
+ * @hold: called with no lock held, and with an address in the object. 0: it is loaded, and stays so
+ *	  until the look ends. Anything else: it is left to the next look. NULL, the default: all
+ *are read at once
+ *
+ * For an agent in a process whose dlclose() it does not see. Works before fi_init().
+ */
+typedef int fi_hold(const void *address);
+void fi_hold_objects(fi_hold *hold);
+
+/*
  * fi_own_thread - the calling thread is (1) or is no longer (-1) one that never runs code with
  * probes: a thread of the tool. Where all others are such, five 1-byte NOPs become one without a
  * look at them. 0 changes nothing, and returns how many such threads there are. -EINVAL: another

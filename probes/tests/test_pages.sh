@@ -27,7 +27,7 @@ same()
 pages=(fastinst.h:libfastinst fastinst/args.h:fi_marker fastinst/branch.h:fi_branch)
 for pair in "${pages[@]}"; do
 	name=${pair#*:}
-	grep -oE '^(int|long|uint32_t|uint64_t|const char) \*?fi_[a-z_]+\(' "$top/probes/include/${pair%:*}" |
+	grep -oE '^(void|int|long|uint32_t|uint64_t|const char) \*?fi_[a-z_]+\(' "$top/probes/include/${pair%:*}" |
 		grep -oE 'fi_[a-z_]+' | sort -u >"$dir/functions"
 	cp "$dir/functions" "$dir/is"
 	page "$name.3" | sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' | grep -oE '^\.B "[a-z].*\bfi_[a-z_]+\(' |

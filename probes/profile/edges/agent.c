@@ -138,8 +138,10 @@ static int begin(const char *text, bool visit)
 {
 	static bool known;
 	double period, on;
-	int ret = text && sscanf(text, "%lf %lf", &period, &on) == 2 ? fi_init() : -EINVAL;
+	int ret = text && sscanf(text, "%lf %lf", &period, &on) == 2 ? 0 : -EINVAL;
 
+	if (!ret)
+		ret = visit ? pin_init() : fi_init();
 	if (!ret)
 		ret = edges_start();
 	/* At a fork no block is on. */
@@ -147,8 +149,10 @@ static int begin(const char *text, bool visit)
 		ret = -pthread_atfork(phases_lock, phases_unlock, forked);
 	if (!ret)
 		ret = phases_start(period, on, visit);
-	if (ret)
+	if (ret) {
+		pins_drop();
 		return ret;
+	}
 	known = true;
 	owner = getpid();
 	leave_by(end_phases);

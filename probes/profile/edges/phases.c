@@ -199,8 +199,13 @@ static void *run(void *unused)
 	/* The first one is early: of a program that ends soon something is seen. */
 	atomic_store_explicit(&counted_in, true, memory_order_relaxed);
 	while (!stop && !agent_alone()) {
+		/* The loader may wait for a fork(), and that for the lock. */
+		bool ready = visits && pin_scan() >= 0 && !collect();
+
 		pthread_mutex_lock(&lock);
-		if (fi_scan() >= 0 && !collect() && ids_n)
+		if (!visits)
+			ready = fi_scan() >= 0 && !collect();
+		if (ready && ids_n)
 			stop = phase();
 		pthread_mutex_unlock(&lock);
 		stop = stop || rest(period * (0.5 + erand48(dice)) - on_time);

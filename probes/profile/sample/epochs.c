@@ -583,7 +583,10 @@ static void keep_open(const struct range *range)
 	opened[opened_n++] = *range;
 }
 
-/* What cannot be closed now, as a thread of the program is about to store there, stays listed. */
+/*
+ * What cannot be closed now, as a thread of the program is about to store there, stays listed. So
+ * does what lacks memory: whether it is open, the next try tells.
+ */
 static int close_all(void)
 {
 	size_t kept = 0;
@@ -593,7 +596,7 @@ static int close_all(void)
 		size_t len = opened[i].to - opened[i].from;
 		int closed = pc_text_close((void *)opened[i].from, len);
 
-		if (closed == -EAGAIN || closed == -ETIMEDOUT) {
+		if (closed == -EAGAIN || closed == -ETIMEDOUT || closed == -ENOMEM) {
 			opened[kept++] = opened[i];
 			ret = closed;
 		}
@@ -673,7 +676,10 @@ void epochs_scan(void)
 {
 	uint32_t n;
 
-	fi_scan();
+	if (options.visits)
+		pin_scan();
+	else
+		fi_scan();
 	n = fi_probes();
 	for (uint32_t id = 0; id < known; id++) {
 		struct fi_probe probe;
@@ -858,6 +864,8 @@ static void forget(void)
 	exits_forget();
 	known = 0;
 	calls_run = 0;
+	/* What came between the last report and the end of the probes. */
+	drain();
 	account = (struct account){ .callers = callers };
 	memset(callers, 0, CALLERS * sizeof(*callers));
 }
