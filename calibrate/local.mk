@@ -6,6 +6,7 @@ libcalibrate_a_SOURCES = \
 	calibrate/climb/schedule.c \
 	calibrate/climb/schedule.h \
 	calibrate/commands/calibrate_cmd.c \
+	calibrate/commands/calibrate_options.c \
 	calibrate/commands/calibrate_options.h \
 	calibrate/commands/evidence_cmd.c \
 	calibrate/commands/info.c \
@@ -14,6 +15,8 @@ libcalibrate_a_SOURCES = \
 	calibrate/commands/verify_cmd.c \
 	calibrate/conf/conf_write.c \
 	calibrate/conf/conf_write.h \
+	calibrate/conf/summary.c \
+	calibrate/conf/summary.h \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
@@ -28,15 +31,21 @@ libcalibrate_a_SOURCES = \
 	calibrate/program/command_line.h \
 	calibrate/program/commands.h \
 	calibrate/program/exit_status.h \
+	calibrate/program/cpuid.c \
+	calibrate/program/cpuid.h \
 	calibrate/program/here.c \
 	calibrate/program/here.h \
 	calibrate/program/markup.c \
 	calibrate/program/markup.h \
 	calibrate/report/report.c \
 	calibrate/report/report.h \
+	calibrate/report/report_gaps.c \
 	calibrate/report/report_machine.c \
+	calibrate/report/report_noise.c \
+	calibrate/report/report_provokers.c \
 	calibrate/report/report_rate.c \
 	calibrate/report/report_tears.c \
+	calibrate/report/report_verdict.c \
 	calibrate/session/progress.c \
 	calibrate/session/session.c \
 	calibrate/session/session.h \

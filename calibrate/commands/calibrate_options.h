@@ -31,7 +31,7 @@ int request_parse(int argc, char **argv, struct request *request);
 /* request_experiment - fill in what an experiment wants besides, and was not given. */
 void request_experiment(struct request *request);
 
-/* request_run - all of it. An exit status. */
+/* request_run - all of it, by calibrate_cmd.c. An exit status. */
 int request_run(struct request *request);
 
 #endif

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "calibrate/conf/conf_write.h"
+#include "calibrate/conf/summary.h"
 #include "calibrate/program/commands.h"
+#include "calibrate/program/cpuid.h"
 #include "calibrate/statistics/evidence.h"
 #include "patchcore/machine/machine_conf.h"
 #include "stress/base/number.h"

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "calibrate/program/commands.h"
+#include "calibrate/program/cpuid.h"
 #include "patchcore/machine/tsc.h"
 #include "results/journal/journal.h"
 #include "stress/base/number.h"

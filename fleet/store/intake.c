@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "calibrate/program/here.h"
+#include "calibrate/program/cpuid.h"
 #include "results/journal/journal.h"
 
 #define DUMP_MAX (1 << 20) /* bytes; libcpuid writes some 20 thousand */

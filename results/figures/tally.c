@@ -79,6 +79,13 @@ char *tally_words(const struct tally *tally, unsigned keys, unsigned which, char
 	return text;
 }
 
+void tally_put(FILE *stream, const struct tally_row *row, unsigned keys)
+{
+	for (unsigned i = 0; i < keys; i++)
+		fprintf(stream, "%" PRIu64 " ", row->key[i]);
+	fprintf(stream, "%" PRIu64 " ", row->events);
+}
+
 void tally_free(struct tally *tally)
 {
 	free(tally->row);

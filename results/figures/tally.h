@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define TALLY_KEYS 11
 
@@ -39,6 +40,9 @@ bool tally_begins(const struct tally *tally, size_t i, unsigned keys);
  */
 char *tally_words(const struct tally *tally, unsigned keys, unsigned which, char *text,
 		  size_t size);
+
+/* tally_put - the first so many keys of a row, and its events. */
+void tally_put(FILE *stream, const struct tally_row *row, unsigned keys);
 
 void tally_free(struct tally *tally);
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/conf/conf_write.h"
+#include "calibrate/conf/summary.h"
 #include "results/tests/sample.h"
 
 static struct estimate e;
