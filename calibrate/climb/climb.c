@@ -284,14 +284,9 @@ static int add_gaps(struct climb *c, const struct cell *cell, const struct gap_r
 		ret = sums_add_all(c->sums, &sums);
 	if (ret == 0 && json_object_set_new(body, "sums", sums_to_json(&sums)))
 		ret = -ENOMEM;
-	if (ret == 0) {
-		ret = journal_write_line(c->session->journal, "gaps", body);
-		if (ret < 0) {
-			progress_end(&c->session->progress);
-			error(0, -ret, "cannot write the journal");
-			ret = -EIO;
-		}
-	}
+	if (ret == 0)
+		ret = session_written(c->session,
+				      journal_write_line(c->session->journal, "gaps", body));
 	json_decref(body);
 	sums_free(&sums);
 	return ret;

@@ -168,10 +168,8 @@ static int tell_estimate(struct session *s, const struct request *r, const struc
 			 const struct provenance *from, bool written)
 {
 	json_t *body = estimate_to_json(e), *line = body ? journal_line("estimate", body) : NULL;
-	int ret = written ? journal_put(s->journal, json_incref(line)) : -EIO;
+	int ret = written ? session_written(s, journal_put(s->journal, json_incref(line))) : -EIO;
 
-	if (written && ret < 0)
-		error(0, -ret, "cannot write the journal");
 	if (r->json)
 		journal_tell(stdout, json_incref(line));
 	else

@@ -46,13 +46,10 @@ static int run_gaps(struct session *s, const struct cell *cell)
 	if (result.outcome == OUTCOME_ERROR)
 		return result.error;
 	body = gap_to_json(cell, &result);
-	ret = body ? journal_write_line(s->journal, "gaps", body) : -ENOMEM;
+	ret = session_written(s, body ? journal_write_line(s->journal, "gaps", body) : -ENOMEM);
 	json_decref(body);
-	if (ret < 0) {
-		progress_end(&s->progress);
-		error(0, -ret, "cannot write the journal");
-		return -EIO;
-	}
+	if (ret < 0)
+		return ret;
 	return *s->stop ? -EINTR : result.outcome == OUTCOME_DONE;
 }
 

@@ -49,8 +49,7 @@ static struct cell_record *add_record(struct session *s)
 	return &s->done[s->count++];
 }
 
-/* What the journal answered. */
-static int check_written(struct session *s, int ret)
+int session_written(struct session *s, int ret)
 {
 	if (ret == 0)
 		return 0;
@@ -68,7 +67,7 @@ static int measure_cell(struct session *s, struct cell_record *record)
 		.arg = &s->progress,
 	};
 	char reason[NOISE_REASON_MAX];
-	int ret = check_written(s, journal_write_begin(s->journal, record->key));
+	int ret = session_written(s, journal_write_begin(s->journal, record->key));
 
 	if (ret == 0)
 		ret = cell_run(&record->cell, &how, &record->result);
@@ -77,7 +76,7 @@ static int measure_cell(struct session *s, struct cell_record *record)
 	journal_date(record->date, sizeof(record->date));
 	record->noisy = record->result.outcome == OUTCOME_DONE &&
 			noise_of_cell(&record->cell, &record->result, reason, sizeof(reason));
-	ret = check_written(s, journal_write_cell(s->journal, record));
+	ret = session_written(s, journal_write_cell(s->journal, record));
 	/* A cell that this machine cannot run once it can never run. */
 	if (ret == 0 && record->result.outcome == OUTCOME_ERROR)
 		ret = record->result.error;

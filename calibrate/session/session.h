@@ -74,6 +74,12 @@ double session_left(const struct session *s);
 int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
 		const struct cell_record **record);
 
+/*
+ * session_written - what came of writing to the journal: 0, or -EIO after the progress line is
+ * ended and a message is on stderr.
+ */
+int session_written(struct session *s, int ret);
+
 void session_free(struct session *s);
 
 #endif
