@@ -605,18 +605,27 @@ void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
 	span->loan = 0;
 }
 
-void text_forget(uintptr_t start, uintptr_t end)
+struct gone {
+	uintptr_t start, end;
+};
+
+static int forget_gone_page(struct entry *entry, void *arg)
 {
+	const struct gone *gone = arg;
 	uintptr_t to;
 
-	lock_take(&text_lock);
-	for (uintptr_t p = page_of(start + TEXT_PAGE - 1); p < end && end - p >= TEXT_PAGE;
-	     p += TEXT_PAGE) {
-		struct page *page = page_find(p);
+	if (is_gone(entry->addr, gone->start, gone->end, &to))
+		forget_page((struct page *)entry);
+	return 0;
+}
 
-		if (page && is_gone(p, start, end, &to))
-			forget_page(page);
-	}
+/* By the list of pages: a range may be as long as the address space. */
+void text_forget(uintptr_t start, uintptr_t end)
+{
+	struct gone gone = { start, end };
+
+	lock_take(&text_lock);
+	table_each(&text_pages, forget_gone_page, &gone);
 	lock_drop(&text_lock);
 }
 

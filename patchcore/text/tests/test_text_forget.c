@@ -117,6 +117,9 @@ static void told_of_a_part(const void *arg)
 	MUST(pc_text_way(page_at(1), 1, &way, NULL, 0) == 0 && way == PC_TEXT_PROTECT);
 	MUST(close_pages(0, 1) == 0 && close_pages(1, 1) == -ENOENT && close_pages(2, 1) == 0);
 	must_be((const int[]){ RX, RWX, RX });
+	/* All that there is: not page by page. */
+	MUST(open_pages(0, 3) == 0 && pc_forget(NULL, SIZE_MAX) == 0);
+	MUST(close_pages(0, 3) == -ENOENT);
 }
 
 /* What was made writable for a change in flight is given back on the page that stays. */
