@@ -15,6 +15,7 @@
 #define OWN_TASKS "/proc/self/task/"
 #define TEXT_MAX  4096u
 #define LINES	  256u /* bytes; more than the lines of signals in a status are long */
+#define PIECE	  128u /* bytes; more than a line of ids in a status is long */
 
 /* linux/sched.h, which is the kernel's own, and since when. */
 #define IO_WORKER	    0x10u
@@ -151,9 +152,39 @@ NOPATCH static long read_file(const char *folder, pid_t tid, const char *name, c
 	return len;
 }
 
+/* The last number of the line of a status that name begins. *count: of numbers there, may be 0. */
+NOPATCH static uint64_t last_number(long fd, const char *name, unsigned *count)
+{
+	char text[2 * PIECE + 1];
+	const char *at;
+	uint64_t last = 0;
+	size_t from = 0;
+	long len;
+
+	/* A line that begins in the second half is read again as a whole. */
+	do {
+		len = read_some(fd, text, sizeof(text), from);
+		at = proc_find(text, name);
+		from += PIECE;
+	} while (len == 2 * PIECE && !(at && at <= text + PIECE + 16));
+	*count = 0;
+	while (at && *at && *at != '\n') {
+		if (digit(*at) < 10) {
+			last = proc_number(at, 10);
+			++*count;
+			while (digit(*at) < 10)
+				at++;
+		} else {
+			at++;
+		}
+	}
+	return last;
+}
+
 /* --- The list ------------------------------------------------------------------------------- */
 
-NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
+/* Closes fd. */
+NOPATCH static int list_tasks(long fd, char *buffer, size_t size, task_met_fn *met, void *arg)
 {
 	struct entry {
 		uint64_t inode;
@@ -162,16 +193,13 @@ NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
 		uint8_t type;
 		char name[];
 	};
-	char buffer[TEXT_MAX] __attribute__((aligned(8)));
-	long fd = process ? open_of("/proc/", process, "/task")
-			  : sys_call(SYS_openat, AT_FDCWD, OWN_TASKS, O_RDONLY | O_CLOEXEC, 0);
 	bool more = true;
 	long len;
 
 	if (fd < 0)
 		return (int)fd;
 	do {
-		len = sys_call(SYS_getdents64, fd, buffer, sizeof(buffer));
+		len = sys_call(SYS_getdents64, fd, buffer, size);
 		for (long at = 0; more && at < len;) {
 			const struct entry *entry = (const void *)(buffer + at);
 			pid_t tid = (pid_t)proc_number(entry->name, 10);
@@ -182,6 +210,44 @@ NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
 	} while (more && len > 0);
 	sys_call(SYS_close, fd);
 	return len < 0 ? (int)len : 0;
+}
+
+NOPATCH static long open_tasks(pid_t process)
+{
+	return process ? open_of("/proc/", process, "/task")
+		       : sys_call(SYS_openat, AT_FDCWD, OWN_TASKS, O_RDONLY | O_CLOEXEC, 0);
+}
+
+NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
+{
+	char buffer[TEXT_MAX] __attribute__((aligned(8)));
+
+	return list_tasks(open_tasks(process), buffer, sizeof(buffer), met, arg);
+}
+
+/* --- Namespaces ----------------------------------------------------------------------------- */
+
+/* Has the calling task one id only, from the namespace of /proc on? *parent: its parent's there. */
+NOPATCH static bool ids_are_ours(pid_t *parent)
+{
+	long fd =
+		sys_call(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+	unsigned ids, parents;
+
+	if (fd < 0)
+		return false;
+	/* A kernel without namespaces has no such line. */
+	last_number(fd, "\nNSpid:", &ids);
+	*parent = (pid_t)last_number(fd, "\nPPid:", &parents);
+	sys_call(SYS_close, fd);
+	return ids <= 1;
+}
+
+NOPATCH bool task_ids_are_ours(void)
+{
+	pid_t parent;
+
+	return ids_are_ours(&parent);
 }
 
 /* --- stat ----------------------------------------------------------------------------------- */
@@ -232,16 +298,52 @@ NOPATCH int task_stat(pid_t tid, struct task_stat *stat)
 	return len < 0 ? (int)len : task_stat_parse(text, kernel_release(), stat);
 }
 
-NOPATCH char task_state(pid_t tid)
+/* By the id that /proc has for it. */
+NOPATCH static char state_of(pid_t id)
 {
 	char text[256];
 	const char *name_end;
 
-	if (read_file("/proc/", tid, "/stat", text, sizeof(text)) < 0)
+	if (read_file("/proc/", id, "/stat", text, sizeof(text)) < 0)
 		return 0;
 	/* The name in brackets may hold anything; the state follows the last one. */
 	name_end = proc_last(text, ')');
 	return name_end && name_end[1] ? name_end[2] : 0;
+}
+
+struct wanted {
+	pid_t tid;
+	char state;
+};
+
+NOPATCH static bool meet_wanted(pid_t id, void *arg)
+{
+	long fd = open_of("/proc/", id, "/status");
+	struct wanted *wanted = arg;
+	unsigned ids;
+
+	if (fd < 0)
+		return true;
+	/* The last is the one that it has in its own namespace. */
+	if ((pid_t)last_number(fd, "\nNSpid:", &ids) == wanted->tid)
+		wanted->state = state_of(id);
+	sys_call(SYS_close, fd);
+	return !wanted->state;
+}
+
+NOPATCH char task_state(pid_t tid)
+{
+	char buffer[256] __attribute__((aligned(8)));
+	struct wanted wanted = { .tid = tid };
+	pid_t parent = 0;
+
+	if (ids_are_ours(&parent))
+		return state_of(tid);
+	/* Elsewhere that id may be a stranger's. Here, or where a child of vfork() comes from. */
+	list_tasks(open_tasks(0), buffer, sizeof(buffer), meet_wanted, &wanted);
+	if (!wanted.state && parent)
+		list_tasks(open_tasks(parent), buffer, sizeof(buffer), meet_wanted, &wanted);
+	return wanted.state;
 }
 
 NOPATCH bool task_has_ended(pid_t tid)

@@ -19,9 +19,15 @@ typedef bool task_met_fn(pid_t tid, void *arg);
 int task_list(pid_t process, task_met_fn *met, void *arg);
 
 /*
- * task_state - the letter of its state, 0: not to be had. By the ids of the mounted /proc, which
- * may not be the caller's pid namespace; a child of vfork() finds its parent's thread by no other
- * path. Takes less than a kilobyte of stack.
+ * task_ids_are_ours - is the mounted /proc of this process's pid namespace? Else its list has ids
+ * that no system call takes. False also without /proc.
+ */
+bool task_ids_are_ours(void);
+
+/*
+ * task_state - the letter of its state, 0: not to be had. By the id that the task has in its own
+ * pid namespace, which need not be the one of the mounted /proc. A task of this process, or of the
+ * one whose child of vfork() asks. Takes a kilobyte of stack at most.
  */
 char task_state(pid_t tid);
 

@@ -519,6 +519,12 @@ NOPATCH static int run_round(struct round *round)
 	int next = atomic_fetch_add(&tickets, 1) % INT_MAX + 1, ret;
 	struct kernel_action trap;
 
+	/* Signals to the ids of another namespace would find no thread, as if all had ended. */
+	if (!task_ids_are_ours()) {
+		others_resume();
+		return -EACCES;
+	}
+
 	current = round;
 	count = 0;
 	round->process = (pid_t)sys_call(SYS_getpid);

@@ -89,7 +89,8 @@ enum pc_inside {
  *               pc_patch()
  *   -EBUSY      another handler has taken SIGTRAP
  *   -EFAULT, -EACCES, -ENOMEM, -EPERM, -ESHUTDOWN as pc_patch(); -EACCES also: there
- *               is no /proc, or process_vm_readv() is denied
+ *               is no /proc, or only one of another pid namespace, or process_vm_readv()
+ *               is denied
  *
  * Thread-safe, not async-signal-safe. Costs two membarriers and an interruption of every
  * thread, or several: tens of microseconds and some more per thread. On pages that are not

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -248,12 +249,64 @@ static void test_kernels(void **state)
 	child_must_pass(passed_over, NULL);
 }
 
+/* --- A /proc of another namespace ----------------------------------------------------------- */
+
+static void *sleep_on(void *tid)
+{
+	*(_Atomic(pid_t) *)tid = (pid_t)syscall(SYS_gettid);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* By system calls it has ids that /proc has for strangers, or for none. */
+static void as_stranger(const void *arg)
+{
+	static const uint8_t nops[] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
+	_Atomic(pid_t) tid = 0;
+	unsigned count_down = 500;
+	pthread_t thread;
+
+	(void)arg;
+	MUST(!task_ids_are_ours());
+	start_without_conf();
+	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
+		child_skip("the kernel has no membarrier SYNC_CORE");
+	memcpy(site, nops, sizeof(nops));
+	MUST(pthread_create(&thread, NULL, sleep_on, &tid) == 0);
+	while (!tid)
+		sched_yield();
+	while (task_state(tid) != 'S' && count_down--)
+		usleep(10000);
+	MUST(task_state(tid) == 'S' && task_state((pid_t)syscall(SYS_gettid)) == 'R');
+	MUST(others_look(NULL, NULL, NULL) == -EACCES && others_stop(NULL, NULL) == -EACCES);
+	MUST(pc_patch_merge(site, new_code, CODE_LEN, PC_CHECK_THREADS) == -EACCES);
+	MUST(memcmp(site, nops, sizeof(nops)) == 0);
+	MUST(pc_patch_merge(site, new_code, CODE_LEN, PC_NOBODY_INSIDE) == 0);
+	MUST(code_run(site) == CODE_NEW && pc_fini() == 0);
+}
+
+static void in_namespace(const void *arg)
+{
+	MUST(task_ids_are_ours());
+	if (unshare(CLONE_NEWPID) < 0)
+		child_skip("no pid namespace to be had");
+	MUST(child_run(as_stranger, arg) == 0);
+}
+
+static void test_namespace(void **state)
+{
+	(void)state;
+	child_must_pass(in_namespace, NULL);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),	    cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_old_kernels), cmocka_unit_test(test_uses),
 		cmocka_unit_test(test_real),	    cmocka_unit_test(test_kernels),
+		cmocka_unit_test(test_namespace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

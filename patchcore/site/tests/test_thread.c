@@ -3,6 +3,7 @@
  * The id of a thread, and whether the thread still exists.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -149,6 +150,14 @@ static void vforked(const void *arg)
 	end_waiter();
 }
 
+/* The ids that the two have are strangers' in the mounted /proc. */
+static void vforked_in_namespace(const void *arg)
+{
+	if (unshare(CLONE_NEWPID) < 0)
+		child_skip("no pid namespace to be had");
+	MUST(child_run(vforked, arg) == 0);
+}
+
 /* --- How deep it is inside -------------------------------------------------------------------- */
 
 static const unsigned depths[] = { 1, 2, 255, 256, 257, 65535, 65536, 65537 };
@@ -193,8 +202,11 @@ static void deep(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(one_by_one), child_unit_test(comes_and_goes),
-		child_unit_test(forked),     child_unit_test(vforked),
+		child_unit_test(one_by_one),
+		child_unit_test(comes_and_goes),
+		child_unit_test(forked),
+		child_unit_test(vforked),
+		child_unit_test(vforked_in_namespace),
 		child_unit_test(deep),
 	};
 
