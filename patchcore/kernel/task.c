@@ -15,7 +15,7 @@
 #define OWN_TASKS "/proc/self/task/"
 #define TEXT_MAX  4096u
 #define LINES	  256u /* bytes; more than the lines of signals in a status are long */
-#define PIECE	  128u /* bytes; more than a line of ids in a status is long */
+#define PIECE	  96u  /* bytes; more than a line of ids in a status is long */
 
 /* linux/sched.h, which is the kernel's own, and since when. */
 #define IO_WORKER	    0x10u
@@ -333,7 +333,7 @@ NOPATCH static bool meet_wanted(pid_t id, void *arg)
 
 NOPATCH char task_state(pid_t tid)
 {
-	char buffer[256] __attribute__((aligned(8)));
+	char buffer[128] __attribute__((aligned(8)));
 	struct wanted wanted = { .tid = tid };
 	pid_t parent = 0;
 
