@@ -185,6 +185,15 @@ static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end
 		if (wish->opens || !page->users || !page->shared)
 			return -EPERM;
 	}
+	/* Behind the end of a file that is cut short a store is a SIGBUS, whatever the protection.
+	 */
+	for (uintptr_t p = start;
+	     wish->loan && map->origin.inode && map->prot & PROT_READ && p < end; p += TEXT_PAGE) {
+		char byte;
+
+		if (text_read(&byte, (const void *)p, 1) == -EFAULT)
+			return -EFAULT;
+	}
 	/* Noted before: a thread that ends in between leaves what others give back. */
 	note_changed(start, end);
 	/* A page that is open already is writable already; asking again is harmless. */

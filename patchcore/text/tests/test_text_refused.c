@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -184,6 +185,30 @@ static void ways(const void *arg)
 	must_be(prot);
 }
 
+/* A file that is shorter than its mapping: a store behind its end would be a SIGBUS. */
+static void behind_the_end(const void *arg)
+{
+	static const uint8_t code[5];
+	int file = memfd_create("short", 0);
+	enum pc_text_way way;
+	uint8_t *at;
+
+	(void)arg;
+	start_library();
+	MUST(file >= 0 && ftruncate(file, CODE_PAGE) == 0);
+	at = mmap(NULL, 2 * CODE_PAGE, RX, MAP_PRIVATE, file, 0);
+	if (at == MAP_FAILED)
+		child_skip("memory files may not be run");
+	MUST(pc_patch(at + CODE_PAGE, code, 5) == -EFAULT);
+	MUST(pc_patch(at + CODE_PAGE - 3, code, 5) == -EFAULT);
+	MUST(code_prot(at) == RX && code_prot(at + CODE_PAGE) == RX);
+	MUST(pc_text_alias(at, 2 * CODE_PAGE) < 0 && code_prot(at) == RX);
+	MUST(pc_patch(at + CODE_PAGE - 8, code, 5) == 0 && code_prot(at) == RX);
+	MUST(pc_text_way(at, 1, &way, NULL, 0) == 0 && way == PC_TEXT_PROTECT);
+	/* As for a loader that maps more than there is: only changes are refused. */
+	MUST(pc_text_open(at, 2 * CODE_PAGE) == 0 && pc_text_close(at, 2 * CODE_PAGE) == 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -195,6 +220,7 @@ int main(void)
 		child_unit_test(denied_by_kernel),
 		child_unit_test(denied_by_filter),
 		child_unit_test(ways),
+		child_unit_test(behind_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
