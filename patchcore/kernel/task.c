@@ -153,9 +153,10 @@ NOPATCH static long read_file(const char *folder, pid_t tid, const char *name, c
 }
 
 /* The last number of the line of a status that name begins. *count: of numbers there, may be 0. */
-NOPATCH static uint64_t last_number(long fd, const char *name, unsigned *count)
+NOPATCH static uint64_t last_number(long fd, const char *name, char *text, size_t size,
+				    unsigned *count)
 {
-	char text[2 * PIECE + 1];
+	const size_t half = (size - 1) / 2;
 	const char *at;
 	uint64_t last = 0;
 	size_t from = 0;
@@ -163,10 +164,10 @@ NOPATCH static uint64_t last_number(long fd, const char *name, unsigned *count)
 
 	/* A line that begins in the second half is read again as a whole. */
 	do {
-		len = read_some(fd, text, sizeof(text), from);
+		len = read_some(fd, text, size, from);
 		at = proc_find(text, name);
-		from += PIECE;
-	} while (len == 2 * PIECE && !(at && at <= text + PIECE + 16));
+		from += half;
+	} while (len == (long)size - 1 && !(at && at <= text + half + 16));
 	*count = 0;
 	while (at && *at && *at != '\n') {
 		if (digit(*at) < 10) {
@@ -228,26 +229,29 @@ NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
 /* --- Namespaces ----------------------------------------------------------------------------- */
 
 /* Has the calling task one id only, from the namespace of /proc on? *parent: its parent's there. */
-NOPATCH static bool ids_are_ours(pid_t *parent)
+NOPATCH static bool ids_are_ours(char *text, size_t size, pid_t *parent)
 {
 	long fd =
 		sys_call(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
 	unsigned ids, parents;
 
+	*parent = 0;
 	if (fd < 0)
 		return false;
 	/* A kernel without namespaces has no such line. */
-	last_number(fd, "\nNSpid:", &ids);
-	*parent = (pid_t)last_number(fd, "\nPPid:", &parents);
+	last_number(fd, "\nNSpid:", text, size, &ids);
+	if (ids > 1)
+		*parent = (pid_t)last_number(fd, "\nPPid:", text, size, &parents);
 	sys_call(SYS_close, fd);
 	return ids <= 1;
 }
 
 NOPATCH bool task_ids_are_ours(void)
 {
+	char text[TEXT_MAX / 2]; /* the kernel writes all of it anew for each piece */
 	pid_t parent;
 
-	return ids_are_ours(&parent);
+	return ids_are_ours(text, sizeof(text), &parent);
 }
 
 /* --- stat ----------------------------------------------------------------------------------- */
@@ -320,12 +324,13 @@ NOPATCH static bool meet_wanted(pid_t id, void *arg)
 {
 	long fd = open_of("/proc/", id, "/status");
 	struct wanted *wanted = arg;
+	char text[2 * PIECE + 1];
 	unsigned ids;
 
 	if (fd < 0)
 		return true;
 	/* The last is the one that it has in its own namespace. */
-	if ((pid_t)last_number(fd, "\nNSpid:", &ids) == wanted->tid)
+	if ((pid_t)last_number(fd, "\nNSpid:", text, sizeof(text), &ids) == wanted->tid)
 		wanted->state = state_of(id);
 	sys_call(SYS_close, fd);
 	return !wanted->state;
@@ -333,11 +338,11 @@ NOPATCH static bool meet_wanted(pid_t id, void *arg)
 
 NOPATCH char task_state(pid_t tid)
 {
-	char buffer[128] __attribute__((aligned(8)));
+	char buffer[2 * PIECE + 1] __attribute__((aligned(8)));
 	struct wanted wanted = { .tid = tid };
-	pid_t parent = 0;
+	pid_t parent;
 
-	if (ids_are_ours(&parent))
+	if (ids_are_ours(buffer, sizeof(buffer), &parent))
 		return state_of(tid);
 	/* Elsewhere that id may be a stranger's. Here, or where a child of vfork() comes from. */
 	list_tasks(open_tasks(0), buffer, sizeof(buffer), meet_wanted, &wanted);
