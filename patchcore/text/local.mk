@@ -9,7 +9,8 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/text/text.h \
 	patchcore/text/text_maps.c \
 	patchcore/text/text_maps.h \
-	patchcore/text/text_page.h
+	patchcore/text/text_page.h \
+	patchcore/text/text_way.c
 
 if HAVE_CMOCKA
 patchcore_text_tests = \

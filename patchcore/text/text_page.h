@@ -66,6 +66,12 @@ NOPATCH_INLINE bool page_is_open(const struct page *page)
 	return page && atomic_load_explicit(&page->opens, memory_order_acquire) > 0;
 }
 
+/*
+ * page_may_be_written - by this process? Not where its alias is the memory of the process that it
+ * was forked from. Async-signal-safe.
+ */
+bool page_may_be_written(const struct page *page);
+
 /* text_is_open - does some caller have all these pages open? Async-signal-safe. */
 bool text_is_open(uintptr_t start, uintptr_t end);
 
@@ -75,6 +81,14 @@ bool text_is_open(uintptr_t start, uintptr_t end);
  */
 int text_enter(const void *addr, size_t len, uintptr_t *start, uintptr_t *end,
 	       struct thread **self);
+
+/*
+ * text_borrow - one user more for whole pages. 0 or -errno. *loan: when it was.
+ * text_refused_with - what mprotect(2) refused this thread's last text_borrow() with; 0 if it was
+ * not that.
+ */
+int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan);
+extern __thread int text_refused_with __attribute__((tls_model("initial-exec")));
 
 /*
  * text_return - one user less for whole pages that were on that loan: other code may have been
