@@ -11,7 +11,7 @@
 #define ENOUGH 1e-9 /* a bound that needs no further decade */
 /* Slices of a state that is rare: a rung that lacks less does so by chance. */
 #define LACK_MIN 2.0
-#define UNSEEN	 3e-6 /* seconds a toggle takes, where none was measured; only an order matters */
+#define UNSEEN	 3e5 /* ticks that a toggle is taken to need where none was measured: many */
 
 static void shuffle_schedule(struct schedule *s)
 {
@@ -145,41 +145,55 @@ static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 	return found;
 }
 
+/* What a level lacks to keep target: the time for all sections, and the one that needs most of it.
+ */
+static struct goal goal_of_level(const struct estimate *e, unsigned i, double target)
+{
+	const struct level *level = &e->level[i];
+	double most = 0, each = level->ticks > 0 ? level->ticks : UNSEEN;
+	struct goal goal = { .level = i };
+
+	for (int c = 0; c < CLAIMS; c++) {
+		const struct claim *claim = &level->claim[c];
+		double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
+
+		for (unsigned k = 0; k < claim->sections; k++) {
+			const struct section *at = &claim->section[k];
+			double toggles = 4 / target;
+
+			if (at->upper_p <= target)
+				continue;
+			if (at->count.toggles)
+				toggles = (times_needed(e, c, at, confidence, target) - 1) *
+					  (double)at->count.toggles;
+			goal.time += toggles * each;
+			if (toggles <= most)
+				continue;
+			most = toggles;
+			goal.claim = c;
+			goal.placement = at->placement;
+		}
+	}
+	return goal;
+}
+
 const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
 {
 	struct goal best = { .time = INFINITY };
 	double kept = 1;
 
 	for (unsigned i = 0; i < e->levels; i++) {
-		const struct level *level = &e->level[i];
-		double target, most = 0, each = level->ticks > 0 ? level->ticks : 1 / UNSEEN;
-		struct goal goal = { .level = i };
+		struct goal goal;
+		double target;
 
 		/* A bound that a cheaper level keeps already is no goal for this one. */
-		kept = fmin(kept, level->upper_p);
+		kept = fmin(kept, e->level[i].upper_p);
 		if (kept <= ENOUGH)
 			break;
 		target = pow(10, ceil(log10(kept) - 1e-9) - 1);
 		if (kept > e->require_p && target > e->require_p)
 			target = e->require_p;
-		for (unsigned k = 0; k < CLAIMS * PLACEMENT_COUNT; k++) {
-			unsigned c = k / PLACEMENT_COUNT, sections = level->claim[c].sections;
-			const struct section *at = &level->claim[c].section[k % PLACEMENT_COUNT];
-			double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * sections);
-			double time = 4 / target * each;
-
-			if (k % PLACEMENT_COUNT >= sections || at->upper_p <= target)
-				continue;
-			if (at->count.toggles)
-				time = (times_needed(e, (int)c, at, confidence, target) - 1) *
-				       (double)at->count.toggles * each;
-			goal.time += time;
-			if (time <= most)
-				continue;
-			most = time;
-			goal.claim = (int)c;
-			goal.placement = at->placement;
-		}
+		goal = goal_of_level(e, i, target);
 		if (goal.time > 0 && goal.time < best.time)
 			best = goal;
 	}
