@@ -7,6 +7,9 @@
 #ifndef BENCH_PEERS_PEER_H
 #define BENCH_PEERS_PEER_H
 
+#include <errno.h>
+#include <stdio.h>
+
 #include "bench/method/method.h"
 
 /* What went through a site while it was toggled at some rate. */
@@ -63,5 +66,14 @@ extern struct peer peers[];
  */
 void peers_open(const struct bench_run *run, bool want);
 void peers_close(void);
+
+/* peer_opened - 0, or -ENODEV and in why what peers_open() said: the peer's error ends no run. */
+static inline int peer_opened(const struct peer *peer, char *why)
+{
+	if (peer->ret == 0)
+		return 0;
+	snprintf(why, BENCH_WHY, "%s", peer->why);
+	return -ENODEV;
+}
 
 #endif

@@ -284,20 +284,16 @@ static int peer_block(struct bench_case *c, struct samples *s, char *why)
 {
 	const struct timed_peer *p = c->arg;
 	struct peer_cost cost;
+	int ret = peer_opened(p->peer, why);
 
-	if (p->peer->ret < 0) {
-		snprintf(why, BENCH_WHY, "%s", p->peer->why);
-		return -ENODEV;
-	}
-	for (unsigned i = 0; i < PEER_SAMPLES; i++) {
-		int ret = p->peer->cost(p->peer, PEER_CALLS, &cost, why);
-
+	for (unsigned i = 0; i < PEER_SAMPLES && ret == 0; i++) {
+		ret = p->peer->cost(p->peer, PEER_CALLS, &cost, why);
 		if (ret < 0)
-			return ret;
+			break;
 		samples_add(&s[0], p->only_empty ? cost.empty : p->on ? cost.on : cost.off);
 		samples_add(&s[1], cost.empty);
 	}
-	return 0;
+	return ret;
 }
 
 /* --- Rows ------------------------------------------------------------------------------------- */

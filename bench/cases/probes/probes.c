@@ -261,14 +261,6 @@ static bool is_tracer(const struct peer *peer)
 	return peer->cost && strncmp(peer->name, "jvm", 3) != 0;
 }
 
-static int peer_opened(const struct peer *peer, char *why)
-{
-	if (peer->ret == 0)
-		return 0;
-	snprintf(why, BENCH_WHY, "%s", peer->why);
-	return -ENODEV;
-}
-
 static int peer_calls(struct bench_case *c, struct samples *s, char *why)
 {
 	struct peer *peer = c->arg;

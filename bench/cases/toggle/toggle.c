@@ -342,12 +342,9 @@ static int block_of_process(struct bench_case *bench, struct samples *s, char *w
 {
 	struct toggle_case *c = bench->arg;
 	struct peer *peer = c->spec.peer;
+	int ret = peer_opened(peer, why);
 
-	if (peer->ret < 0) {
-		snprintf(why, BENCH_WHY, "%s", peer->why);
-		return -ENOTSUP;
-	}
-	return peer->toggle(peer, c->pairs, c->spec.executors > 0, s, why);
+	return ret < 0 ? ret : peer->toggle(peer, c->pairs, c->spec.executors > 0, s, why);
 }
 
 /* --- The floor ------------------------------------------------------------------------ */
