@@ -176,10 +176,12 @@ fastinst_LDADD += libfastinst_writers.la libfastinst_lines.la
 TESTS += \
 	probes/profile/command/tests/test_profile.sh \
 	probes/profile/command/tests/test_profile_attach.sh \
+	probes/profile/command/tests/test_profile_sessions.sh \
 	probes/profile/command/tests/test_times.sh
 EXTRA_DIST += \
 	probes/profile/command/tests/lasting.c \
 	probes/profile/command/tests/profiled.c \
 	probes/profile/command/tests/test_profile.sh \
 	probes/profile/command/tests/test_profile_attach.sh \
+	probes/profile/command/tests/test_profile_sessions.sh \
 	probes/profile/command/tests/test_times.sh

@@ -862,12 +862,29 @@ static void forget(void)
 		rests[id] = 0;
 	}
 	exits_forget();
+	ring_forget();
 	known = 0;
 	calls_run = 0;
 	/* What came between the last report and the end of the probes. */
 	drain();
 	account = (struct account){ .callers = callers };
 	memset(callers, 0, CALLERS * sizeof(*callers));
+}
+
+/*
+ * What could not be stopped before is now. What executors note behind the last report would be the
+ * next one's: so all leave the probe functions before it is forgotten.
+ */
+static int end_last(void)
+{
+	int ret;
+
+	turn_all_off();
+	close_all();
+	ret = fi_synchronize();
+	if (ret != -ETIMEDOUT)
+		forget();
+	return ret == -ETIMEDOUT ? ret : 0;
 }
 
 int epochs_start(const struct options *wish)
@@ -879,13 +896,12 @@ int epochs_start(const struct options *wish)
 		ret = epochs_lock();
 	if (ret)
 		return ret;
-	options = *wish;
-	if (again) {
-		/* What could not be stopped before is now. */
-		turn_all_off();
-		close_all();
-		forget();
+	ret = again ? end_last() : 0;
+	if (ret) {
+		epochs_unlock();
+		return ret;
 	}
+	options = *wish;
 	watch_common.limit = options.limit;
 	watch_common.callers = options.samples;
 	begin();

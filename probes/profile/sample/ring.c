@@ -114,13 +114,20 @@ struct ring *ring_make(void)
 	return ring;
 }
 
-void ring_forked(void)
+void ring_forget(void)
 {
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
 		uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 
 		atomic_store_explicit(&ring->tail, head, memory_order_relaxed);
 		atomic_store_explicit(&ring->lost, 0, memory_order_relaxed);
+	}
+}
+
+void ring_forked(void)
+{
+	ring_forget();
+	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
 		ring->depth = 0;
 		if (ring == mine)
 			atomic_store_explicit(&ring->thread, (int32_t)syscall(SYS_gettid),

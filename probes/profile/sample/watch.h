@@ -163,6 +163,9 @@ double watch_slowed(const struct watch *watch, uint64_t ticks);
 /* watch_mark - what the profile takes from here on is the window's. */
 void watch_mark(struct watch *watch);
 
+/* ring_forget - what the reader has not read is never read: its call. */
+void ring_forget(void);
+
 /* ring_forked - in the child: other threads' rings are free, and none holds anything. */
 void ring_forked(void);
 

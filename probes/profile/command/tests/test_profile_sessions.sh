@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A process is profiled twice. What it calls between the first report and the moment in which nothing is probed
+# any more is in neither profile. The program stands in for a function that the agent calls at that moment.
+# shellcheck source=probes/tests/common.sh
+. "${srcdir:-.}/probes/tests/common.sh"
+
+needs_shared libfastinst-profile.so
+needs_patchable
+cat >"$dir/runs.c" <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N __attribute__((noinline))
+
+static volatile unsigned long counted, late_ones;
+
+N static void seldom(void)
+{
+	counted = counted + 1;
+}
+
+N static void early(void)
+{
+	seldom();
+	counted = counted + 1;
+}
+
+N static void late(void)
+{
+	for (int i = 0; i < 8; i++)
+		seldom();
+	late_ones = late_ones + 1;
+}
+
+/* The first session is over, and its probes are on. */
+FILE *fopen(const char *path, const char *mode)
+{
+	FILE *(*open)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
+
+	if (!strcmp(mode, "ae") && !late_ones)
+		late();
+	return open(path, mode);
+}
+
+int main(void)
+{
+	char byte;
+
+	puts("ready");
+	fflush(stdout);
+	for (int i = 0; i < 3000 && access(GO_ON, F_OK) == 0; i++) {
+		early();
+		usleep(20000);
+	}
+	return read(0, &byte, 1) > 0;
+}
+C
+
+# start - waits until descriptor 7 is closed
+start()
+{
+	rm -f "$dir/in"
+	: >"$dir/says"
+	: >"$dir/go_on"
+	mkfifo "$dir/in"
+	# shellcheck disable=SC2086 # CC may carry options
+	$CC -O1 -fpatchable-function-entry=5 -rdynamic "-DGO_ON=\"$dir/go_on\"" -o "$dir/runs" "$dir/runs.c" -ldl
+	"$dir/runs" <"$dir/in" >"$dir/says" 2>"$dir/errors" &
+	pid=$!
+	exec 7>"$dir/in"
+	for _ in $(seq 3000); do
+		[ ! -s "$dir/says" ] || return 0
+		sleep 0.01
+	done
+	wrong "it does not start"
+}
+
+finish()
+{
+	rm -f "$dir/go_on"
+	exec 7>&-
+	wait "$pid" || wrong "exit status $?: $(cat "$dir/errors")"
+}
+
+# profile NAME - its exit status
+profile()
+{
+	local status=0
+
+	timeout 60 "$fastinst" profile --pid "$pid" --for 1 --samples 1000 --format json --output "$dir/$1" 2>"$dir/log" 7>&- || status=$?
+	! grep -q 'cannot attach.*ptrace' "$dir/log" || skip "ptrace is not allowed here"
+	return $status
+}
+
+# callers PROFILE - of seldom(), with their calls
+callers()
+{
+	python3 - "$dir/$1" <<'PY'
+import json, sys
+profile = json.load(open(sys.argv[1]))
+for stack in profile["stacks"]:
+    names = [profile["functions"][frame]["name"] for frame in stack["frames"]]
+    if names[-1] == "seldom":
+        print(*names, round(stack["calls"], 1))
+PY
+}
+
+start
+profile first || wrong "the first: $(cat "$dir/log")"
+profile second || wrong "the second: $(cat "$dir/log")"
+finish
+callers second >"$dir/callers"
+grep -q '^early seldom' "$dir/callers" || wrong "early() is not seen: $(cat "$dir/callers")"
+! grep -q '^late' "$dir/callers" || wrong "the second has calls of the first: $(cat "$dir/callers")"
+
+exit $failed
