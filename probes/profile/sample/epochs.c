@@ -585,7 +585,7 @@ static void keep_open(const struct range *range)
 
 /*
  * What cannot be closed now, as a thread of the program is about to store there, stays listed. So
- * does what lacks memory: whether it is open, the next try tells.
+ * does what is closed, and has not got its protection back: the next try finds it closed.
  */
 static int close_all(void)
 {
@@ -596,7 +596,7 @@ static int close_all(void)
 		size_t len = opened[i].to - opened[i].from;
 		int closed = pc_text_close((void *)opened[i].from, len);
 
-		if (closed == -EAGAIN || closed == -ETIMEDOUT || closed == -ENOMEM) {
+		if (closed < 0 && closed != -ENOENT) {
 			opened[kept++] = opened[i];
 			ret = closed;
 		}
@@ -917,7 +917,7 @@ static int turn_all_off(void)
 {
 	uint32_t *ids = calloc(known + 1, sizeof(*ids));
 	size_t n = 0;
-	int ret;
+	int ret, exits;
 
 	if (!ids)
 		return -ENOMEM;
@@ -928,9 +928,9 @@ static int turn_all_off(void)
 		ids[n++] = id;
 	}
 	ret = fi_deactivate_batch(ids, n);
-	exits_off();
+	exits = exits_off();
 	free(ids);
-	return ret;
+	return ret < 0 ? ret : exits;
 }
 
 int epochs_stop(void)

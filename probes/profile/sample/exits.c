@@ -172,9 +172,9 @@ long exits_on(const uint32_t *entries, size_t n)
 	return ret < 0 ? ret : (long)found;
 }
 
-void exits_off(void)
+int exits_off(void)
 {
-	fi_deactivate_batch(all, all_n);
+	return fi_deactivate_batch(all, all_n);
 }
 
 void exits_forget(void)

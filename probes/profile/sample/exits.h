@@ -20,8 +20,8 @@ long exits_take(const uint32_t *entries, size_t n, uint32_t first);
 /* exits_on - those of entries, before these are turned on. How many were off; a negative errno. */
 long exits_on(const uint32_t *entries, size_t n);
 
-/* exits_off - all of them. exits_forget - there are none. */
-void exits_off(void);
+/* exits_off - all of them. 0 or a negative errno. exits_forget - there are none. */
+int exits_off(void);
 void exits_forget(void);
 
 /* exits_forked - in the child: none is being turned off. */
