@@ -820,7 +820,7 @@ static void begin(void)
 	pace.length = pace.shortest;
 }
 
-static int prepare(void)
+static int prepare(const struct options *wish)
 {
 	void *all = mmap(
 		NULL, FI_PROBES_MAX * sizeof(struct book) + CALLERS * sizeof(struct caller_count),
@@ -839,7 +839,7 @@ static int prepare(void)
 		ret = ring_start();
 	if (ret)
 		return ret;
-	watch_common.callers = options.samples;
+	watch_common.callers = wish->samples;
 	watch_common.ticks_per_4s = (uint64_t)(per_second * 4294967296e-9);
 	watch_common.recent = (uint64_t)(RECENT * per_second);
 	watch_common.limit = UINT32_MAX;
@@ -890,7 +890,7 @@ static int end_last(void)
 int epochs_start(const struct options *wish)
 {
 	bool again = books;
-	int ret = again ? 0 : prepare();
+	int ret = again ? 0 : prepare(wish);
 
 	if (!ret)
 		ret = epochs_lock();
