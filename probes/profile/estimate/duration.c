@@ -84,7 +84,7 @@ static double joined(double one, double other)
 struct spell duration_interval(const struct duration *duration, const struct interval *calls)
 {
 	struct spell spell = { .problem = problem_of(duration, calls) };
-	double scale, few, missed, factor = 1, blur;
+	double scale, few, missed, factor = 1, blur, raw;
 
 	if (!(duration->timed > 0) || !(calls->calls > 0))
 		return spell;
@@ -92,14 +92,16 @@ struct spell duration_interval(const struct duration *duration, const struct int
 	spell.time = fmax(0, duration->time * scale);
 	spell.wall = fmax(spell.time, duration->wall * scale);
 	blur = duration->blur * scale;
+	/* What varies is what was measured: of a time near 0 the share says nothing. */
+	raw = spell.time + blur;
 	missed = fmax(0, 1 - duration->timed / calls->calls);
 	few = duration->epochs > 1 ? duration->epochs / (duration->epochs - 1) : 1;
-	if (duration->time > 0)
-		factor = estimate_factor(duration->squares * few * missed / duration->time /
-						 duration->time,
+	if (raw > 0)
+		factor = estimate_factor(duration->squares * few * missed * scale / raw * scale /
+						 raw,
 					 estimate_freedom(duration->squares, duration->quads));
-	spell.high = spell.time * joined(calls->high / calls->calls, factor) + blur;
+	spell.high = raw * joined(calls->high / calls->calls, factor);
 	if (calls->low > 0)
-		spell.low = fmax(0, spell.time / joined(calls->calls / calls->low, factor) - blur);
+		spell.low = fmax(0, raw / joined(calls->calls / calls->low, factor) - 2 * blur);
 	return spell;
 }

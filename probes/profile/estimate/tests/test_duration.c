@@ -138,6 +138,24 @@ static void test_doubts(void **state)
 	expect_problem(&bad);
 }
 
+/* What is left of a call when its probes are taken off may be next to nothing, by chance. */
+static void test_next_to_nothing(void **state)
+{
+	struct duration duration = { 0 };
+	struct interval calls = { 400, 400, 400, NULL };
+	struct spell spell;
+
+	(void)state;
+	/* Per call -3 to 3.1, and the probes are known within 5. */
+	for (unsigned i = 0; i < 20; i++)
+		duration_add(&duration, &(struct timed){ 20, 10, i % 2 ? 31 : -30, 31, 5 });
+	spell = duration_interval(&duration, &calls);
+	assert_non_null(spell.problem);
+	assert_true(spell.low == 0);
+	assert_true(spell.high > 400 * 5);
+	assert_true(spell.high < 400 * 10);
+}
+
 static void test_join(void **state)
 {
 	struct duration one = { 0 }, other = { 0 };
@@ -157,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_all_timed_is_exact),
 		cmocka_unit_test(test_ended_later),
 		cmocka_unit_test(test_doubts),
+		cmocka_unit_test(test_next_to_nothing),
 		cmocka_unit_test(test_join),
 	};
 
