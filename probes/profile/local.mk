@@ -177,6 +177,7 @@ TESTS += \
 	probes/profile/command/tests/test_profile.sh \
 	probes/profile/command/tests/test_profile_attach.sh \
 	probes/profile/command/tests/test_profile_sessions.sh \
+	probes/profile/command/tests/test_stopped.sh \
 	probes/profile/command/tests/test_times.sh
 EXTRA_DIST += \
 	probes/profile/command/tests/lasting.c \
@@ -184,4 +185,5 @@ EXTRA_DIST += \
 	probes/profile/command/tests/test_profile.sh \
 	probes/profile/command/tests/test_profile_attach.sh \
 	probes/profile/command/tests/test_profile_sessions.sh \
+	probes/profile/command/tests/test_stopped.sh \
 	probes/profile/command/tests/test_times.sh

@@ -155,21 +155,41 @@ size_t phases_moments(const struct moment **first)
 /* --- Phases -------------------------------------------------------------------------------------
  */
 
+static double used(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/*
+ * The part of a phase in which the program can have been watched. Where a phase lasts longer than
+ * it was to, the program or its machine may have been stopped in it: then no thread had a CPU.
+ */
+static double watched(double length, double cpu)
+{
+	double most = cpu > on_time ? cpu : on_time;
+
+	return length < most ? length : most;
+}
+
 /* The lock is held. True: the thread has to end. */
 static bool phase(void)
 {
-	double start = now(), counted, over, on = sum.on, toggling = sum.toggling;
+	double start = now(), counted, over, cpu, on = sum.on, toggling = sum.toggling;
 	uint64_t runs = edges_runs();
 	bool stop = false;
 
 	if (fi_activate_how(ids, ids_n, edges_block, FI_KEEPS_VECTORS) == 0) {
 		all_see_it();
 		counted = now();
+		cpu = used();
 		edges_phase(++sum.number);
 		stop = rest(on_time);
 		edges_phase(0);
 		over = now();
-		sum.on += over - counted;
+		sum.on += watched(over - counted, used() - cpu);
 		sum.toggling -= over - counted;
 	}
 	fi_deactivate_batch(ids, ids_n);
