@@ -865,8 +865,6 @@ static void forget(void)
 	ring_forget();
 	known = 0;
 	calls_run = 0;
-	/* What came between the last report and the end of the probes. */
-	drain();
 	account = (struct account){ .callers = callers };
 	memset(callers, 0, CALLERS * sizeof(*callers));
 }
