@@ -71,13 +71,24 @@ static bool rest(double seconds)
 	return stop;
 }
 
-/* Blocks that came, of those that are known the ones that are still there. */
+/* Of those that are known the ones that are still there. */
+static void drop_gone(void)
+{
+	struct fi_probe probe;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < ids_n; i++)
+		if (!fi_get(ids[i], &probe) && probe.state != FI_GONE)
+			ids[kept++] = ids[i];
+	ids_n = kept;
+}
+
+/* Blocks that came. */
 static int collect(void)
 {
 	uint32_t n = fi_probes();
 	struct fi_probe probe;
 	uint32_t *more;
-	size_t kept = 0;
 
 	if (n == looked_at)
 		return 0;
@@ -85,20 +96,33 @@ static int collect(void)
 	if (!more)
 		return -ENOMEM;
 	ids = more;
-	for (size_t i = 0; i < ids_n; i++)
-		if (!fi_get(ids[i], &probe) && probe.state != FI_GONE)
-			ids[kept++] = ids[i];
+	drop_gone();
 	for (; looked_at < n; looked_at++) {
 		if (fi_get(looked_at, &probe) || probe.kind != FI_BLOCK || probe.state == FI_GONE)
 			continue;
 		if (probe.state == FI_REFUSED)
 			sum.refused++;
 		else if (!visits || pin_object(probe.address) == 0)
-			ids[kept++] = looked_at;
+			ids[ids_n++] = looked_at;
 	}
-	ids_n = kept;
-	sum.blocks = kept;
+	sum.blocks = ids_n;
 	return 0;
+}
+
+static int turn_on(void)
+{
+	return fi_activate_how(ids, ids_n, edges_block, FI_KEEPS_VECTORS);
+}
+
+/* An object may have gone since they were collected. */
+static int turn_all_on(void)
+{
+	int ret = turn_on();
+
+	if (ret != -ENODEV)
+		return ret;
+	drop_gone();
+	return turn_on();
 }
 
 static void all_see_it(void)
@@ -181,7 +205,7 @@ static bool phase(void)
 	uint64_t runs = edges_runs();
 	bool stop = false;
 
-	if (fi_activate_how(ids, ids_n, edges_block, FI_KEEPS_VECTORS) == 0) {
+	if (turn_all_on() == 0) {
 		all_see_it();
 		counted = now();
 		cpu = used();

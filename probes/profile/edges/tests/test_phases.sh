@@ -106,6 +106,57 @@ if ! grep -q -- '->' "$dir/soon"; then
 	grep -q 'nothing was counted' "$dir/errors" || wrong "nothing is said of nothing: $(cat "$dir/errors")"
 fi
 
+# A library with blocks that the program unloads does not end the phases.
+cat >"$dir/host.c" <<'C'
+#include <dlfcn.h>
+#include <time.h>
+
+#ifdef PLUGIN
+int work(int n);
+
+int work(int n)
+{
+	return n & 1 ? n * 3 + 1 : n / 2;
+}
+#else
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+	void *plugin = dlopen(argv[argc - 1], RTLD_NOW);
+	int (*work)(int) = (int (*)(int))dlsym(plugin, "work");
+	double start = now();
+	int n = 27;
+
+	while (now() < start + 0.5)
+		n = work(n) + 27;
+	dlclose(plugin);
+	while (now() < start + 3)
+		n = n & 1 ? n * 3 + 1 : n / 2 + 27;
+	return n == 4711;
+}
+#endif
+C
+# shellcheck disable=SC2086
+$CC -O1 -fsanitize-coverage=trace-pc -shared -fPIC -DPLUGIN -o "$dir/plugin.so" "$dir/host.c" -L.libs -lfastinst "-Wl,-rpath,$PWD/.libs"
+# shellcheck disable=SC2086
+$CC -O1 -fsanitize-coverage=trace-pc -c -o "$dir/host.o" "$dir/host.c"
+# shellcheck disable=SC2086
+$CC -o "$dir/host" "$dir/host.o" -ldl -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs"
+timeout 60 "$fastinst" profile --edges --period 20 --format json --output "$dir/host.json" "$dir/host" "$dir/plugin.so" 2>"$dir/errors" ||
+	wrong "a host of plugins: $(cat "$dir/errors")"
+python3 - "$dir/host.json" <<'PY' || wrong "nothing was counted once a library was unloaded"
+import json, sys
+moments = json.load(open(sys.argv[1]))["over_time"]
+sys.exit(not any(m["start"] > 1 and m["entries"] for m in moments))
+PY
+
 "$fastinst" profile --edges /bin/true 2>"$dir/errors"
 grep -q -- '-fsanitize-coverage=trace-pc' "$dir/errors" || wrong "nothing is said of a program without blocks"
 if "$fastinst" profile --edges --phase 80 /bin/true 2>/dev/null; then
