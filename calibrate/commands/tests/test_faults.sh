@@ -5,7 +5,7 @@
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
 conf=$dir/machine.conf
-brief=("$tmax" calibrate --quick --quiet --budget 5s)
+brief=("$tmax" calibrate --quick --quiet --budget 7s)
 
 # --- the config: told before anything is measured ---
 

@@ -5,7 +5,7 @@
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
-brief=("$tmax" calibrate --quick --quiet --budget 5s)
+brief=("$tmax" calibrate --quick --quiet --budget 7s)
 
 # --- another machine ---
 

@@ -36,7 +36,7 @@ status=0
 [ "$status" = 0 ] || [ "$status" = 77 ] || exit 1
 
 # By hand, with a larger scale, it may take longer.
-budget=$(awk -v s="${TMAX_STRESS_SCALE:-1}" 'BEGIN { print s <= 1 ? "10s" : "30s" }')
+budget=$(awk -v s="${TMAX_STRESS_SCALE:-1}" 'BEGIN { print s <= 1 ? "15s" : "30s" }')
 status=0
 "$tmax" calibrate --quick --budget "$budget" --quiet --output "$PATCHCORE_MACHINE_CONF" \
 	>"$dir/calibrate.log" 2>&1 || status=$?

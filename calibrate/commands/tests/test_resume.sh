@@ -5,7 +5,7 @@
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
-short=(--quick --budget 5s --quiet)
+short=(--quick --budget 7s --quiet)
 
 # --- killed and resumed ---
 
@@ -18,7 +18,7 @@ keys()
 killed=$dir/killed/machine.conf
 journal=$killed.jsonl # where it lies unless told otherwise
 store=$killed.evidence
-resumable=("$tmax" calibrate --quick --budget 8s --quiet --output "$killed")
+resumable=("$tmax" calibrate --quick --budget 10s --quiet --output "$killed")
 
 "${resumable[@]}" >"$dir/out" 2>"$dir/err" &
 started+=($!)

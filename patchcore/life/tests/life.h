@@ -177,9 +177,6 @@ bool life_survey(const struct protocol *protocol, struct survey *survey);
 /* In a child that goes on with the operation, and in one that came without handlers. */
 extern bool life_in_child, life_raw_child;
 
-/* Seconds after which such a child hangs: enough on a machine that starves it. */
-extern unsigned life_patience;
-
 extern pthread_t life_patcher;
 extern pid_t life_patcher_tid;
 extern atomic_bool life_patcher_stands; /* at the point, for the main thread */

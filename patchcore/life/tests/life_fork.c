@@ -12,7 +12,8 @@
 
 #include "patchcore/tests/flights.h"
 
-#define GUEST_MS 4 /* that a guest gets while the patcher stands */
+#define CHILD_LIMIT 15 /* seconds, on a machine that starves it */
+#define GUEST_MS    4  /* that a guest gets while the patcher stands */
 /*
  * For a system call that waits for nothing. A patcher that went on before it was made could be in
  * libc by then, whose locks such a child inherits and nothing ever opens.
@@ -29,7 +30,7 @@ extern char **environ;
 static void goes_on(void)
 {
 	life_in_child = true;
-	alarm(life_patience);
+	alarm(CHILD_LIMIT);
 	life_must_be_whole();
 }
 
@@ -80,7 +81,7 @@ static void hook(void)
 static void hook_in_child(void)
 {
 	if (hooks_on)
-		alarm(life_patience);
+		alarm(CHILD_LIMIT);
 	hook();
 }
 

@@ -20,7 +20,6 @@
 
 struct seen *seen;
 bool life_in_child, life_raw_child;
-unsigned life_patience = 15;
 pthread_t life_patcher;
 pid_t life_patcher_tid;
 atomic_bool life_patcher_stands;

@@ -110,10 +110,7 @@ static void test_noticed(void **state)
 
 	find_cell(&cell, variant);
 	broken = variant->broken;
-	/* Some of them spin until then. What is sound has more time, below. */
-	life_patience = 3;
 	outcome = try_often(&cell, &report);
-	life_patience = 15;
 	broken = NOTHING;
 	if (outcome == CELL_SKIPPED)
 		skip();
