@@ -52,19 +52,20 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* True: the thread has to end. */
+/* By a clock that is never set. True: the thread has to end. */
 static bool rest(double seconds)
 {
 	struct timespec until;
 	double end;
 	bool stop;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	end = (double)until.tv_nsec / 1e9 + seconds;
 	until.tv_sec += (time_t)end;
 	until.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
 	pthread_mutex_lock(&stop_lock);
-	while (!stopping && pthread_cond_timedwait(&stop_asked, &stop_lock, &until) != ETIMEDOUT)
+	while (!stopping && pthread_cond_clockwait(&stop_asked, &stop_lock, CLOCK_MONOTONIC,
+						   &until) != ETIMEDOUT)
 		;
 	stop = stopping;
 	pthread_mutex_unlock(&stop_lock);
@@ -294,9 +295,9 @@ int phases_stop(void)
 	/* It was the last thread, and ends the process. */
 	if (pthread_equal(thread, pthread_self()))
 		return 0;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += PATIENCE;
-	return -pthread_timedjoin_np(thread, NULL, &until);
+	return -pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
 }
 
 void phases_lock(void)

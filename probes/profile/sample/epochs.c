@@ -96,9 +96,9 @@ int epochs_lock(void)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec++;
-	return -pthread_mutex_timedlock(&lock, &until);
+	return -pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until);
 }
 
 void epochs_unlock(void)

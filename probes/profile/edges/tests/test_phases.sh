@@ -157,6 +157,44 @@ moments = json.load(open(sys.argv[1]))["over_time"]
 sys.exit(not any(m["start"] > 1 and m["entries"] for m in moments))
 PY
 
+# The time of day may be set while a program runs, or be another one in it: phases last as long as before, and there is a profile.
+cat >"$dir/clock.c" <<'C'
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	int ret = (int)syscall(SYS_clock_gettime, clock, time);
+
+	if (clock == CLOCK_REALTIME)
+		time->tv_sec -= 1000000;
+	return ret;
+}
+
+int main(void)
+{
+	static volatile unsigned long sum;
+
+	while (clock() < CLOCKS_PER_SEC / 2)
+		for (int i = 0; i < 1000; i++)
+			sum = sum + (unsigned long)i;
+	return 0;
+}
+C
+# shellcheck disable=SC2086
+$CC -O1 -fsanitize-coverage=trace-pc -c -o "$dir/clock.o" "$dir/clock.c"
+# shellcheck disable=SC2086
+$CC -rdynamic -o "$dir/clock" "$dir/clock.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs"
+timeout 60 "$fastinst" profile --edges --period 40 --format json --output "$dir/clocked" "$dir/clock" 2>"$dir/errors" ||
+	wrong "another time of day: $(cat "$dir/errors")"
+python3 - "$dir/clocked" <<'PY' || wrong "another time of day: $(cat "$dir/errors")"
+import json, sys
+profile = json.load(open(sys.argv[1]))
+print(profile["phases"], "phases in", profile["seconds"], "s")
+assert 1 <= profile["phases"] <= 2 + profile["seconds"] / 0.02
+PY
+
 "$fastinst" profile --edges /bin/true 2>"$dir/errors"
 grep -q -- '-fsanitize-coverage=trace-pc' "$dir/errors" || wrong "nothing is said of a program without blocks"
 if "$fastinst" profile --edges --phase 80 /bin/true 2>/dev/null; then
