@@ -66,7 +66,6 @@ dist_man_MANS += docs/tmax.1 \
 	docs/fi_find.3 \
 	docs/fi_fini.3 \
 	docs/fi_get.3 \
-	docs/fi_hold_objects.3 \
 	docs/fi_init.3 \
 	docs/fi_lost.3 \
 	docs/fi_marker.3 \

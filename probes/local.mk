@@ -99,8 +99,6 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/change.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
-	probes/agent/pin.c \
-	probes/agent/pin.h \
 	probes/agent/report.c \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
@@ -169,21 +167,29 @@ probes_core_tests_test_probes_crossing_LDADD = libfastinst_internal.la $(LDADD)
 probes_core_tests_test_probes_LDADD = libfastinst_internal.la $(LDADD)
 endif
 
+if HAVE_CMOCKA
+check_PROGRAMS += probes/agent/tests/test_pin
+TESTS += probes/agent/tests/test_pin
+probes_agent_tests_test_pin_SOURCES = probes/agent/pin.c probes/agent/tests/test_pin.c
+# An object of its own: the agents have one of libtool.
+probes_agent_tests_test_pin_CFLAGS = $(AM_CFLAGS)
+probes_agent_tests_test_pin_LDFLAGS = -Wl,--wrap=dlopen
+endif
+
 TESTS += \
-	probes/agent/tests/test_pin.sh \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
 	probes/core/tests/test_function.sh \
+	probes/core/tests/test_unload.sh \
 	probes/list/tests/test_list.sh \
 	probes/tests/test_optional.sh \
 	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \
 	probes/tests/test_users.sh
 EXTRA_DIST += \
-	probes/agent/tests/test_pin.sh \
 	probes/tests/common.sh \
 	probes/tests/test_optional.sh \
 	probes/tests/test_last_thread.sh \
@@ -198,6 +204,8 @@ EXTRA_DIST += \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
 	probes/core/tests/test_function.sh \
+	probes/core/tests/test_unload.sh \
+	probes/core/tests/unload.c \
 	probes/command/tests/traced.c \
 	probes/list/tests/listed.c \
 	probes/list/tests/test_list.sh

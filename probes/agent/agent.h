@@ -13,13 +13,6 @@
  */
 long agent_change(const char *pattern, bool on);
 
-/*
- * agent_look - fi_scan(). An agent that was attached sees no dlclose(), and holds what it finds.
- * agent_let_go - of what it holds, objects that have no probe on may go.
- */
-int agent_look(void);
-void agent_let_go(void);
-
 /* agent_scan - after an object came or went: finds its probes, turns on what FASTINST_ON names. */
 void agent_scan(void);
 

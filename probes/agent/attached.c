@@ -11,26 +11,9 @@
 #include <string.h>
 
 #include "probes/agent/agent.h"
-#include "probes/agent/pin.h"
 #include "probes/include/fastinst.h"
 
 int fastinst_attached(const char *text);
-
-int agent_look(void)
-{
-	return pin_scan();
-}
-
-void agent_let_go(void)
-{
-	uint32_t n = fi_probes();
-	struct fi_probe probe;
-
-	for (uint32_t id = 0; id < n; id++)
-		if (!fi_get(id, &probe) && probe.state == FI_ON)
-			pin_use(probe.address);
-	pins_drop();
-}
 
 /*
  * @text: the folder of the socket, and in a second line, if there is one, what fi_take_entries()
@@ -53,8 +36,7 @@ int fastinst_attached(const char *text)
 	snprintf(folder, sizeof(folder), "%.*s", (int)strcspn(text, "\n"), text);
 	ret = entries ? fi_take_entries(entries + 1) : 0;
 	if (!ret)
-		ret = pin_init();
-	agent_let_go();
+		ret = fi_init();
 	if (!ret)
 		ret = control_start(folder);
 	if (ret)

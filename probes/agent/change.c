@@ -8,22 +8,17 @@
 #include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 
-long agent_change(const char *pattern, bool on)
-{
-	uint32_t *ids;
-	size_t max;
-	long n;
-	int ret;
+#define TRIES 10 /* in each of which an object goes */
 
-	/* Of an agent that was attached, dlopen() is not the one that is called. */
-	ret = on ? agent_look() : 0;
-	if (ret < 0)
-		return ret;
-	max = fi_probes();
-	ids = calloc(max ? max : 1, sizeof(*ids));
+static long change(const char *pattern, bool on)
+{
+	size_t max = fi_probes();
+	uint32_t *ids = calloc(max ? max : 1, sizeof(*ids));
+	int ret = 0;
+	long n;
+
 	if (!ids)
 		return -ENOMEM;
-	ret = 0;
 	n = fi_find(pattern, ids, max);
 	if (n > (long)max)
 		n = (long)max;
@@ -32,6 +27,18 @@ long agent_change(const char *pattern, bool on)
 		      : trace_wanted() ? trace_on(ids, (size_t)n)
 				       : fi_activate_batch(ids, (size_t)n, NULL);
 	free(ids);
-	agent_let_go();
 	return ret < 0 ? ret : n;
+}
+
+long agent_change(const char *pattern, bool on)
+{
+	/* Of an agent that was attached, dlopen() is not the one that is called. */
+	long ret = on ? fi_scan() : 0;
+
+	if (ret < 0)
+		return ret;
+	ret = change(pattern, on);
+	for (int i = 0; i < TRIES && ret == -ENODEV; i++)
+		ret = change(pattern, on);
+	return ret;
 }

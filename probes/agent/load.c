@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "probes/agent/agent.h"
-#include "probes/include/fastinst.h"
 
 static void *real(const char *name)
 {
@@ -65,16 +64,6 @@ void *dlopen(const char *file, int flags)
 	if (handle)
 		agent_scan();
 	return handle;
-}
-
-int agent_look(void)
-{
-	return fi_scan();
-}
-
-/* None is held: its dlclose() comes by here. */
-void agent_let_go(void)
-{
 }
 
 int dlclose(void *handle)

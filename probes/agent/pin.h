@@ -8,18 +8,10 @@
 
 /*
  * pin_object - the object that holds that address stays loaded until pins_drop(). -ENOENT: none
- * does any more. -ENOMEM.
- *
- * pin_init, pin_scan - fi_init() and fi_scan(), which pin each new object before they read it.
- *
- * pin_use - the next pins_drop() leaves the object that holds that address.
- *
- * pins_drop - lets all others go, and runs what they run at their end. All in one thread at a time.
+ * does any more. -ENOMEM. pins_drop - runs what the object runs at its end. Both in one thread at a
+ * time.
  */
 int pin_object(const void *address);
-int pin_init(void);
-int pin_scan(void);
-void pin_use(const void *address);
 void pins_drop(void);
 
 #endif

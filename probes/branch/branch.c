@@ -88,12 +88,13 @@ static int patch(struct pc_op *ops, size_t n)
 }
 
 /* All sites as their switches say. The order of ops is that of the lists, both times. */
-static int apply(void)
+static int apply_held(void *unused)
 {
 	size_t n = count_changes(), i = 0;
 	struct pc_op *ops;
 	int ret;
 
+	(void)unused;
 	if (n == 0)
 		return 0;
 	ops = calloc(n, sizeof(*ops));
@@ -114,6 +115,11 @@ static int apply(void)
 				site->jumps = !site->jumps;
 	free(ops);
 	return ret;
+}
+
+static int apply(void)
+{
+	return objects_hold(apply_held, NULL);
 }
 
 /* --- New sites -------------------------------------------------------------------------------- */
@@ -221,9 +227,20 @@ static int discover(struct object *object, const void *image, size_t size)
 	return ret;
 }
 
+static bool stands(const struct object *object)
+{
+	for (const struct flag *flag = flags; flag; flag = flag->next)
+		for (const struct site *site = flag->sites; site; site = site->next)
+			if (site->object == object && site->jumps &&
+			    memcmp(site->at, site->jump, SITE_LEN))
+				return false;
+	return calls_stand(object);
+}
+
 const struct provider branch_provider = {
 	.name = "branch",
 	.discover = discover,
+	.stands = stands,
 };
 
 /* --- What callers ask for --------------------------------------------------------------------- */
@@ -321,21 +338,30 @@ static void describe(const struct flag *flag, struct fi_branch_state *state)
 	}
 }
 
+struct list {
+	struct fi_branch_state *states;
+	size_t max, n;
+};
+
+static int describe_all(void *data)
+{
+	struct list *list = data;
+
+	for (const struct flag *flag = flags; flag; flag = flag->next)
+		if (list->n++ < list->max)
+			describe(flag, &list->states[list->n - 1]);
+	return 0;
+}
+
 long fi_branches(struct fi_branch_state *states, size_t max)
 {
-	size_t n = 0;
+	struct list list = { .states = states, .max = max };
 	int ret;
 
 	if (!states && max)
 		return -EINVAL;
-	ret = core_lock();
-	if (ret < 0)
-		return ret;
-	for (const struct flag *flag = flags; flag; flag = flag->next)
-		if (n++ < max)
-			describe(flag, &states[n - 1]);
-	core_unlock();
-	return (long)n;
+	ret = objects_lock_hold(describe_all, &list);
+	return ret < 0 ? ret : (long)list.n;
 }
 
 const char *fi_branch_settings(void)

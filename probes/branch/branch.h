@@ -11,7 +11,8 @@
 
 extern const struct provider branch_provider;
 
-/* The calls of an object that was just loaded. The core's lock is held. */
+/* Of the calls of an object: see struct provider. */
 int call_discover(struct object *object, const struct elf *elf);
+bool calls_stand(const struct object *object);
 
 #endif

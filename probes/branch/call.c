@@ -25,6 +25,7 @@
 
 #define DIRECT_LEN 5
 #define SLOT_LEN   6
+#define JMP_REL32  0xe9
 
 struct static_call {
 	const char *name;
@@ -59,7 +60,7 @@ static int point(struct static_call *call, void *target)
 	int ret;
 
 	__atomic_store_n(call->slot, target, __ATOMIC_RELEASE);
-	if (site_rel32(code, 0xe9, call->at, target) < 0) {
+	if (site_rel32(code, JMP_REL32, call->at, target) < 0) {
 		ret = by_slot(call);
 	} else {
 		ret = pc_patch(call->at, code, sizeof(code));
@@ -115,38 +116,61 @@ int call_discover(struct object *object, const struct elf *elf)
 	return entries_read(elf, "fi_call_sites", add, object);
 }
 
+bool calls_stand(const struct object *object)
+{
+	for (const struct static_call *call = calls; call; call = call->next)
+		if (call->object == object && call->direct && *call->at != JMP_REL32)
+			return false;
+	return true;
+}
+
+/* What a caller asks for. */
+struct wish {
+	void *at;
+	void *function;
+};
+
+static int retarget(void *data)
+{
+	const struct wish *wish = data;
+	struct static_call *call;
+
+	for (call = calls; call && (call->at != wish->at || call->object->gone); call = call->next)
+		;
+	return call ? point(call, wish->function) : -ENOENT;
+}
+
 int fi_call_retarget(void *at, void *function)
 {
-	struct static_call *call;
-	int ret;
-
 	if (!at || !function)
 		return -EINVAL;
-	ret = core_lock();
-	if (ret < 0)
-		return ret;
-	for (call = calls; call && (call->at != at || call->object->gone); call = call->next)
-		;
-	ret = call ? point(call, function) : -ENOENT;
-	core_unlock();
-	return ret;
+	return objects_lock_hold(retarget, &(struct wish){ at, function });
+}
+
+struct list {
+	struct fi_call_state *states;
+	size_t max, n;
+};
+
+static int describe_all(void *data)
+{
+	struct list *list = data;
+
+	for (const struct static_call *call = calls; call; call = call->next)
+		if (!call->object->gone && list->n++ < list->max)
+			list->states[list->n - 1] = (struct fi_call_state){
+				.name = call->name, .target = *call->slot, .direct = call->direct
+			};
+	return 0;
 }
 
 long fi_calls(struct fi_call_state *states, size_t max)
 {
-	size_t n = 0;
+	struct list list = { .states = states, .max = max };
 	int ret;
 
 	if (!states && max)
 		return -EINVAL;
-	ret = core_lock();
-	if (ret < 0)
-		return ret;
-	for (const struct static_call *call = calls; call; call = call->next)
-		if (!call->object->gone && n++ < max)
-			states[n - 1] = (struct fi_call_state){ .name = call->name,
-								.target = *call->slot,
-								.direct = call->direct };
-	core_unlock();
-	return (long)n;
+	ret = objects_lock_hold(describe_all, &list);
+	return ret < 0 ? ret : (long)list.n;
 }

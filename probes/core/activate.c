@@ -78,6 +78,32 @@ static int toggle_runs(const uint32_t *ids, size_t n, bool on, uintptr_t functio
 	return error;
 }
 
+struct wish {
+	const uint32_t *ids;
+	size_t n;
+	bool on;
+	uintptr_t function;
+};
+
+static int toggle_held(void *data)
+{
+	const struct wish *wish = data;
+
+	return toggle_runs(wish->ids, wish->n, wish->on, wish->function);
+}
+
+/* Probes of the program itself need not be held. */
+static bool stay(const uint32_t *ids, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct probe *probe = probe_get(ids[i]);
+
+		if (probe && !probe->object->stays)
+			return false;
+	}
+	return true;
+}
+
 static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function)
 {
 	static const uintptr_t keeps[] = {
@@ -94,7 +120,10 @@ static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function)
 		return ret;
 	if (function && !(function & KEEPS_VECTORS))
 		function |= keeps[keeps_what(function)];
-	ret = toggle_runs(ids, n, on, function);
+	if (stay(ids, n))
+		ret = toggle_runs(ids, n, on, function);
+	else
+		ret = objects_hold(toggle_held, &(struct wish){ ids, n, on, function });
 	core_unlock();
 	return ret;
 }

@@ -18,14 +18,8 @@ void core_close(void);
 
 /* --- Under the lock --- */
 
-/*
- * object_scan - new objects are given to the providers, probes of those that left are marked gone.
- * @held: of the new ones only those of this list. NULL: all
- */
-int object_scan(const struct provider *const *providers, struct object *const *held);
-
-/* object_new - copies of those that are not known yet, for object_drop_all(). -ENOMEM. */
-int object_new(struct object **list);
+/* object_scan - the providers get new objects; probes of those that left are marked gone. */
+int object_scan(const struct provider *const *providers);
 
 /* process_is_single - whether no thread but the calling one can run the program's code: see
  * fi_own_thread(). */
@@ -40,9 +34,13 @@ void site_merge_early(uint32_t from, uint32_t to);
 /* site_prepare - look at the bytes of a new probe: sets reason or merge. */
 void site_prepare(struct probe *probe);
 
-/* --- Without it --- */
+/*
+ * site_is_anew - whether its bytes are not those that were left there, but such as a file that was
+ * loaded anew may have. A breakpoint of a debugger is none.
+ */
+bool site_is_anew(const struct probe *probe);
 
-void object_drop_all(struct object *list);
+/* --- Without it --- */
 
 /* callback_tell - tell of the probes that have not been told of yet. */
 void callback_tell(void);

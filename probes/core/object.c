@@ -3,6 +3,7 @@
  * The objects of the process, as they come and go.
  */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,7 +17,9 @@
 
 #include "probes/core/core.h"
 
+static const struct provider *const *providers;
 static struct object *objects;
+static unsigned long long unloads; /* that the loader had counted at the last look */
 static _Atomic int own_threads;
 static __thread int own_here; /* the calling thread is one of them */
 
@@ -50,6 +53,7 @@ bool process_is_single(void)
 /* Objects of this look: new ones at the head, those that were seen again are marked. */
 struct look {
 	struct object *found;
+	unsigned long long unloads;
 	int error;
 };
 
@@ -75,6 +79,12 @@ static void segments(struct object *object, const struct dl_phdr_info *info)
 	}
 }
 
+static void drop(struct object *object)
+{
+	free((char *)object->path);
+	free(object);
+}
+
 static const char *path_of(const char *name)
 {
 	char buffer[PATH_MAX];
@@ -85,6 +95,74 @@ static const char *path_of(const char *name)
 	len = readlink("/proc/thread-self/exe", buffer, sizeof(buffer) - 1);
 	buffer[len < 0 ? 0 : len] = '\0';
 	return object_string(buffer);
+}
+
+/* FNV-1a */
+static uint64_t hash(uint64_t seed, const void *data, size_t len)
+{
+	for (const uint8_t *at = data; len--; at++)
+		seed = (seed ^ *at) * UINT64_C(0x100000001b3);
+	return seed;
+}
+
+static uint64_t hash_headers(const ElfW(Phdr) * headers, size_t n)
+{
+	return hash(UINT64_C(0xcbf29ce484222325), headers, n * sizeof(*headers));
+}
+
+/* Of its segments and its notes, of which one is the build-id: a file may be replaced by another of
+ * the same name, which is loaded to the same place. */
+static uint64_t identity(const struct object *object, const struct dl_phdr_info *info)
+{
+	uint64_t seed = hash_headers(info->dlpi_phdr, info->dlpi_phnum);
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *phdr = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + phdr->p_vaddr;
+
+		if (phdr->p_type == PT_NOTE && object_covers(object, at, phdr->p_filesz, PF_R))
+			seed = hash(seed, (const void *)at, phdr->p_filesz);
+	}
+	return seed;
+}
+
+/* The same of a file, which may have been replaced since it was loaded. One with more headers than
+ * a linker makes is none. */
+static uint64_t file_identity(const uint8_t *image, size_t size)
+{
+	ElfW(Ehdr) head;
+	ElfW(Phdr) headers[64];
+	uint64_t seed;
+
+	if (size < sizeof(head))
+		return 0;
+	memcpy(&head, image, sizeof(head));
+	if (head.e_phnum > sizeof(headers) / sizeof(*headers) || head.e_phoff > size ||
+	    head.e_phnum * sizeof(*headers) > size - head.e_phoff)
+		return 0;
+	memcpy(headers, image + head.e_phoff, head.e_phnum * sizeof(*headers));
+	seed = hash_headers(headers, head.e_phnum);
+	for (size_t i = 0; i < head.e_phnum; i++)
+		if (headers[i].p_type == PT_NOTE && headers[i].p_offset <= size &&
+		    headers[i].p_filesz <= size - headers[i].p_offset)
+			seed = hash(seed, image + headers[i].p_offset, headers[i].p_filesz);
+	return seed;
+}
+
+/*
+ * What another thread is just loading is listed before it is relocated: neither its tables nor its
+ * slots are what they will be. The unwinder is told of it when they are.
+ */
+static bool is_ready(const struct object *object)
+{
+#ifdef DLFO_STRUCT_HAS_EH_DBASE /* glibc 2.35 */
+	struct dl_find_object found;
+
+	return object->stays || !_dl_find_object((void *)object->start, &found);
+#else
+	(void)object;
+	return true;
+#endif
 }
 
 /* Runs with the loader's lock, so that nothing but memory is asked for. */
@@ -102,38 +180,29 @@ static int take(struct dl_phdr_info *info, size_t size, void *data)
 		return 1;
 	}
 	object->base = info->dlpi_addr;
+	object->stays = !*info->dlpi_name;
 	segments(object, info);
-	object->next = look->found;
-	look->found = object;
+	object->identity = identity(object, info);
+	look->unloads = info->dlpi_subs;
+	if (is_ready(object)) {
+		object->next = look->found;
+		look->found = object;
+	} else {
+		drop(object);
+	}
 	return 0;
 }
 
 static bool same(const struct object *a, const struct object *b)
 {
 	return a->base == b->base && a->start == b->start && a->end == b->end &&
-	       !strcmp(a->path, b->path);
+	       a->identity == b->identity && !strcmp(a->path, b->path);
 }
 
-static void drop(struct object *object)
+static bool known(const struct object *object)
 {
-	free((char *)object->path);
-	free(object);
-}
-
-void object_drop_all(struct object *list)
-{
-	struct object *next;
-
-	for (; list; list = next) {
-		next = list->next;
-		drop(list);
-	}
-}
-
-static bool is_among(const struct object *list, const struct object *object)
-{
-	for (; list; list = list->next)
-		if (!list->gone && same(list, object))
+	for (const struct object *old = objects; old; old = old->next)
+		if (!old->gone && same(old, object))
 			return true;
 	return false;
 }
@@ -151,11 +220,100 @@ static void leave(struct object *object)
 	}
 }
 
-static void mark_gone(const struct object *loaded)
+/*
+ * Between two looks a file may have gone and come again, to the same place, as nothing but what was
+ * written there shows: then its code is as it is in the file.
+ */
+static bool is_anew(const struct object *object)
 {
-	for (struct object *old = objects; old; old = old->next)
-		if (!old->gone && !is_among(loaded, old))
+	uint32_t n = fi_probes();
+
+	for (uint32_t id = 0; id < n; id++) {
+		const struct probe *probe = probe_get(id);
+
+		if (probe->object == object && !probe->reason && site_is_anew(probe))
+			return true;
+	}
+	for (const struct provider *const *one = providers; *one; one++)
+		if ((*one)->stands && !(*one)->stands(object))
+			return true;
+	return false;
+}
+
+static void mark_gone(const struct look *look)
+{
+	for (struct object *old = objects; old; old = old->next) {
+		const struct object *now = look->found;
+
+		if (old->gone)
+			continue;
+		while (now && !same(old, now))
+			now = now->next;
+		if (!now || (look->unloads != unloads && !old->stays && is_anew(old)))
 			leave(old);
+	}
+	unloads = look->unloads;
+}
+
+/* With the loader's lock, as it reads what was written to those that are known. */
+static int look_at_all(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct look *look = data;
+
+	(void)info;
+	(void)size;
+	*look = (struct look){ 0 };
+	dl_iterate_phdr(take, look);
+	if (!look->error)
+		mark_gone(look);
+	return 1;
+}
+
+/* --- Held ------------------------------------------------------------------------------------- */
+
+struct hold {
+	int (*what)(void *data);
+	void *data;
+	int ret;
+};
+
+/* dlclose() takes the loader's lock to unmap anything, and to count it. */
+static int run_held(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct hold *hold = data;
+	struct object *next;
+	struct look look;
+
+	if (info->dlpi_subs != unloads) {
+		look_at_all(info, size, &look);
+		hold->ret = look.error;
+		for (struct object *object = look.found; object; object = next) {
+			next = object->next;
+			drop(object);
+		}
+	}
+	if (!hold->ret)
+		hold->ret = hold->what(hold->data);
+	return 1;
+}
+
+int objects_hold(int (*what)(void *data), void *data)
+{
+	struct hold hold = { .what = what, .data = data };
+
+	dl_iterate_phdr(run_held, &hold);
+	return hold.ret;
+}
+
+int objects_lock_hold(int (*what)(void *data), void *data)
+{
+	int ret = core_lock();
+
+	if (ret < 0)
+		return ret;
+	ret = objects_hold(what, data);
+	core_unlock();
+	return ret;
 }
 
 /* --- Their files ------------------------------------------------------------------------------ */
@@ -176,72 +334,58 @@ static const void *map_file(const char *path, size_t *size)
 	return map == MAP_FAILED ? NULL : map;
 }
 
-static int discover(struct object *object, const struct provider *const *providers)
-{
-	uint32_t first = fi_probes();
+struct discovery {
+	struct object *object;
+	const void *image;
 	size_t size;
-	const void *image = map_file(object->path, &size);
+};
+
+static int ask_providers(void *data)
+{
+	const struct discovery *d = data;
 	int ret = 0;
 
-	if (!image)
+	for (const struct provider *const *one = providers; *one && !ret && !d->object->gone; one++)
+		ret = (*one)->discover(d->object, d->image, d->size);
+	return ret;
+}
+
+static int discover(struct object *object)
+{
+	struct discovery d = { .object = object };
+	uint32_t first = fi_probes();
+	int ret;
+
+	d.image = map_file(object->path, &d.size);
+	if (!d.image)
 		return 0;
-	for (; *providers && !ret; providers++)
-		ret = (*providers)->discover(object, image, size);
-	munmap((void *)image, size);
+	ret = file_identity(d.image, d.size) == object->identity ? objects_hold(ask_providers, &d)
+								 : 0;
+	munmap((void *)d.image, d.size);
+	/* Where it does something, no thread is left to unload the object. */
 	site_merge_early(first, fi_probes());
 	return ret;
 }
 
-/* All that are loaded. An error leaves none. */
-static int look_around(struct object **found)
+int object_scan(const struct provider *const *all_providers)
 {
-	struct look look = { 0 };
+	struct look look;
+	struct object *next;
+	int ret;
 
-	dl_iterate_phdr(take, &look);
-	if (look.error) {
-		object_drop_all(look.found);
-		look.found = NULL;
-	}
-	*found = look.found;
-	return look.error;
-}
-
-int object_new(struct object **list)
-{
-	struct object *object, *next;
-	int ret = look_around(&object);
-
-	*list = NULL;
-	for (; object; object = next) {
+	providers = all_providers;
+	dl_iterate_phdr(look_at_all, &look);
+	ret = look.error;
+	for (struct object *object = look.found; object; object = next) {
 		next = object->next;
-		if (is_among(objects, object)) {
-			drop(object);
-			continue;
-		}
-		object->next = *list;
-		*list = object;
-	}
-	return ret;
-}
-
-int object_scan(const struct provider *const *providers, struct object *const *held)
-{
-	struct object *object, *next;
-	int ret = look_around(&object);
-
-	if (ret)
-		return ret;
-	mark_gone(object);
-	for (; object; object = next) {
-		next = object->next;
-		if (is_among(objects, object) || (held && !is_among(*held, object))) {
+		if (look.error || known(object)) {
 			drop(object);
 			continue;
 		}
 		object->next = objects;
 		objects = object;
 		if (!ret)
-			ret = discover(object, providers);
+			ret = discover(object);
 	}
 	return ret;
 }

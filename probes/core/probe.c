@@ -78,10 +78,12 @@ int core_open(void)
 			ret = -pthread_atfork(before_fork, after_fork, in_child);
 		started = !ret;
 	}
-	if (!ret)
-		is_open = true;
-	pthread_mutex_unlock(&lock);
-	return ret;
+	if (ret) {
+		pthread_mutex_unlock(&lock);
+		return ret;
+	}
+	is_open = true;
+	return 0;
 }
 
 void core_close(void)

@@ -30,6 +30,8 @@ struct object {
 	uintptr_t base;	  /* what is added to the addresses in its file */
 	uintptr_t start;  /* of its loaded segments, first to last byte */
 	uintptr_t end;
+	uint64_t identity;
+	bool stays; /* the program */
 	bool gone;
 	struct {
 		uintptr_t start, end;
@@ -49,18 +51,23 @@ struct provider {
 	 */
 	bool off_is_nop;
 	/*
-	 * Add the probes of an object that was just loaded (probe_add()). The core's lock is held.
+	 * Add the probes of an object that was just loaded (probe_add()). The core's lock is held,
+	 * and no object can be unloaded: see objects_hold().
 	 * @image, @size: its file, mapped to be read; see probes/elf/elf.h
 	 */
 	int (*discover)(struct object *object, const void *image, size_t size);
 	/*
-	 * Before its first activation: fill in probe->on, make what it needs. The core's lock is
-	 * held. NULL: probe->on was given to probe_add().
+	 * Before its first activation: fill in probe->on, make what it needs. As for discover().
+	 * NULL: probe->on was given to probe_add().
 	 */
 	int (*arm)(struct probe *probe);
-	/* After it was turned on, or off, by a change of its code. The core's lock is held. NULL.
-	 */
+	/* After it was turned on, or off, by a change of its code. As for discover(). NULL. */
 	void (*toggled)(struct probe *probe, bool on);
+	/*
+	 * Whether the object still has what the provider has written there, but by probes: else the
+	 * same file was loaded anew to the same place. As for discover(). NULL: it writes nothing.
+	 */
+	bool (*stands)(const struct object *object);
 };
 
 /* A probe. What is above the line is the provider's, and not changed after probe_add(). */
@@ -105,6 +112,16 @@ static inline bool object_covers(const struct object *object, uintptr_t addr, si
 			return true;
 	return false;
 }
+
+/*
+ * objects_hold - call what(data) while no object can be unloaded; those that were since the last
+ * look are marked gone before. What that returns, or -ENOMEM. The core's lock is held: a thread
+ * that has the loader's lock must not wait for it. What is called loads and unloads nothing.
+ */
+int objects_hold(int (*what)(void *data), void *data);
+
+/* objects_lock_hold - the same without the core's lock, which it takes: so also its errors. */
+int objects_lock_hold(int (*what)(void *data), void *data);
 
 /* object_string - a copy that stays for good; NULL: no memory. */
 const char *object_string(const char *text);

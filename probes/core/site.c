@@ -32,6 +32,7 @@
 #define CALL	   0xe8
 #define JMP	   0xe9
 #define NOP	   0x90
+#define INT3	   0xcc
 #define STUB_SIZE  16
 #define WORTH_OPEN 4 /* ops of one object from which on its pages are opened as a whole */
 
@@ -141,6 +142,19 @@ void site_prepare(struct probe *probe)
 		probe->merge = true;
 	else if (memcmp(probe->site, probe->off, probe->len))
 		probe->reason = "other bytes stand there than the compiler puts there";
+}
+
+bool site_is_anew(const struct probe *probe)
+{
+	bool is_off = !memcmp(probe->site, probe->off, probe->len);
+
+	if (*probe->site == INT3)
+		return false;
+	if (probe->has_call)
+		return is_off || is_nops(probe->site, probe->len);
+	if (probe->is_on)
+		return memcmp(probe->site, probe->on, probe->len) != 0;
+	return !probe->merge && !is_off;
 }
 
 /* --- On and off ------------------------------------------------------------------------------- */

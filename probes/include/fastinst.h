@@ -122,21 +122,11 @@ int fi_fini(void);
  *
  * For programs that call dlopen() and dlclose() themselves; under "fastinst run" it is done after
  * each of them. Returns the number of new probes. The probes of an object that is gone are FI_GONE.
- * An object must not be unloaded while one of its probes is on.
+ * An object must not be unloaded while one of its probes is on. One that another thread is just
+ * loading is found by a later look. Unloading waits for this function, and for those that turn
+ * probes on and off.
  */
 int fi_scan(void);
-
-/*
- * fi_hold_objects - the calling thread's fi_init() and fi_scan() ask for each new object before
- *they read its memory.
- * @hold: called with no lock held, and with an address in the object. 0: it is loaded, and stays so
- *	  until the look ends. Anything else: it is left to the next look. NULL, the default: all
- *are read at once
- *
- * For an agent in a process whose dlclose() it does not see. Works before fi_init().
- */
-typedef int fi_hold(const void *address);
-void fi_hold_objects(fi_hold *hold);
 
 /*
  * fi_own_thread - the calling thread is (1) or is no longer (-1) one that never runs code with

@@ -25,61 +25,34 @@ static const struct provider *const providers[] = {
 	NULL,
 };
 
-static __thread fi_hold *holding;
-
-void fi_hold_objects(fi_hold *hold)
-{
-	holding = hold;
-}
-
-/*
- * A hold waits for the loader, and a thread that has the loader's lock may fork(), which waits for
- * the core's: so the new objects are listed under the lock, held without it, and read under it, if
- * they are still there.
- */
-static int hold_new(struct object **held)
-{
-	int ret = core_lock();
-
-	if (ret)
-		return ret;
-	ret = object_new(held);
-	core_unlock();
-	for (struct object *object = *held; object; object = object->next)
-		object->gone = holding((const void *)object->start) != 0;
-	return ret;
-}
-
-int fi_scan(void)
-{
-	struct object *held = NULL;
-	uint32_t before;
-	int ret = holding ? hold_new(&held) : 0;
-
-	if (!ret)
-		ret = core_lock();
-	if (!ret) {
-		before = fi_probes();
-		ret = object_scan(providers, holding ? &held : NULL);
-		if (!ret)
-			ret = (int)(fi_probes() - before);
-		core_unlock();
-	}
-	object_drop_all(held);
-	if (ret >= 0)
-		callback_tell();
-	return ret;
-}
-
 int fi_init(void)
 {
 	int ret = pc_init();
 
 	if (!ret)
 		ret = core_open();
+	if (ret < 0)
+		return ret;
+	ret = object_scan(providers);
+	core_unlock();
+	callback_tell();
+	return ret;
+}
+
+int fi_scan(void)
+{
+	uint32_t before;
+	int ret = core_lock();
+
+	if (ret < 0)
+		return ret;
+	before = fi_probes();
+	ret = object_scan(providers);
 	if (!ret)
-		ret = fi_scan();
-	return ret < 0 ? ret : 0;
+		ret = (int)(fi_probes() - before);
+	core_unlock();
+	callback_tell();
+	return ret;
 }
 
 /* One by one: a probe that cannot be turned off keeps none from it. */

@@ -148,6 +148,52 @@ else
 	fi
 fi
 
+# --- what it unloads ---
+
+cat >"$dir/host.c" <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+	char line[8];
+
+	(void)argc;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	for (;;) {
+		void *plugin = dlopen(argv[0], RTLD_NOW);
+
+		puts("loaded");
+		if (!plugin || !fgets(line, sizeof(line), stdin))
+			return !plugin;
+		dlclose(plugin);
+		puts("unloaded");
+		if (!fgets(line, sizeof(line), stdin))
+			return 0;
+	}
+}
+C
+# shellcheck disable=SC2086
+$CC -O1 -fpatchable-function-entry=5 -fPIC -shared -o "$dir/plugin.so" "$top/probes/command/tests/plugin.c"
+# shellcheck disable=SC2086
+$CC -O1 -fpatchable-function-entry=5 -o "$dir/host" "$dir/host.c" -ldl
+# shellcheck disable=SC2016 # that shell expands them
+start bash -c 'exec -a "$1" "$2"' - "$dir/plugin.so" "$dir/host"
+wait_for loaded
+timeout 60 "$fastinst" attach "$pid" >/dev/null 2>"$dir/log" || wrong "attach: $(cat "$dir/log")"
+for round in 1 2; do
+	turn_on
+	echo >&7
+	wait_for unloaded $round
+	timeout 60 "$fastinst" off --pid "$pid" '*' >/dev/null 2>"$dir/log" ||
+		wrong "off, of what was unloaded: $(cat "$dir/log")"
+	turn_on
+	echo >&7
+	wait_for '^loaded' $((round + 1))
+done
+finish
+
 # --- for a time ---
 
 start "$dir/sites"

@@ -138,10 +138,8 @@ static int begin(const char *text, bool visit)
 {
 	static bool known;
 	double period, on;
-	int ret = text && sscanf(text, "%lf %lf", &period, &on) == 2 ? 0 : -EINVAL;
+	int ret = text && sscanf(text, "%lf %lf", &period, &on) == 2 ? fi_init() : -EINVAL;
 
-	if (!ret)
-		ret = visit ? pin_init() : fi_init();
 	if (!ret)
 		ret = edges_start();
 	/* At a fork no block is on. */
@@ -149,10 +147,8 @@ static int begin(const char *text, bool visit)
 		ret = -pthread_atfork(phases_lock, phases_unlock, forked);
 	if (!ret)
 		ret = phases_start(period, on, visit);
-	if (ret) {
-		pins_drop();
+	if (ret)
 		return ret;
-	}
 	known = true;
 	owner = getpid();
 	leave_by(end_phases);

@@ -244,12 +244,10 @@ static void *run(void *unused)
 	/* The first one is early: of a program that ends soon something is seen. */
 	atomic_store_explicit(&counted_in, true, memory_order_relaxed);
 	while (!stop && !agent_alone()) {
-		/* The loader may wait for a fork(), and that for the lock. */
-		bool ready = visits && pin_scan() >= 0 && !collect();
+		/* A pin waits for the loader, that for a fork(), and that for the lock. */
+		bool ready = fi_scan() >= 0 && !collect();
 
 		pthread_mutex_lock(&lock);
-		if (!visits)
-			ready = fi_scan() >= 0 && !collect();
 		if (ready && ids_n)
 			stop = phase();
 		pthread_mutex_unlock(&lock);
@@ -310,11 +308,15 @@ void phases_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The owner that the lock knows is a thread of the parent. */
+/*
+ * The owner that the lock knows is a thread of the parent. So is the one that may just have been
+ * making the list longer.
+ */
 void phases_forked(void)
 {
 	static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
+	ids = NULL;
 	lock = unlocked;
 	stop_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	stop_asked = (pthread_cond_t)PTHREAD_COND_INITIALIZER;

@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
-#include "probes/agent/pin.h"
 #include "probes/agent/visit.h"
 #include "probes/include/fastinst.h"
 #include "probes/profile/sample/epochs.h"
@@ -96,18 +95,14 @@ static int begin(const char *text, const char *functions)
 {
 	static bool known;
 	struct options options = { .visits = visited };
-	int ret = read_options(&options, text, functions) ? 0 : -EINVAL;
+	int ret = read_options(&options, text, functions) ? fi_init() : -EINVAL;
 
-	if (!ret)
-		ret = visited ? pin_init() : fi_init();
 	if (!ret)
 		ret = epochs_start(&options);
 	if (!ret && !known)
 		ret = -pthread_atfork(NULL, NULL, forked);
-	if (ret) {
-		pins_drop();
+	if (ret)
 		return ret;
-	}
 	known = true;
 	owner = getpid();
 	leave_by(end_profile);

@@ -676,10 +676,7 @@ void epochs_scan(void)
 {
 	uint32_t n;
 
-	if (options.visits)
-		pin_scan();
-	else
-		fi_scan();
+	fi_scan();
 	n = fi_probes();
 	for (uint32_t id = 0; id < known; id++) {
 		struct fi_probe probe;
