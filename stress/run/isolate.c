@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stress/run/isolate.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "stress/base/clock.h"
@@ -18,14 +20,18 @@
 #define LOOK_MS	      250  /* from a CPU that is not measured, */
 #define LOOK_RARE_MS  1000 /* and from one that is */
 #define HANG_SECONDS  20.0
+#define EXCUSES_MAX   9	  /* times that long, where the child waits for a CPU */
 #define GRACE_SECONDS 3.0 /* for a child that was asked to stop */
 
 /* What the parent knows of its child. */
 struct watch {
 	const struct isolated *what;
 	pid_t pid;
-	uint64_t seen; /* of the child's life */
-	double life;   /* when that was */
+	uint64_t seen;	/* of the child's life */
+	double life;	/* when that was, or when the child was excused */
+	double halfway; /* when half of a hang was over, 0: it is not */
+	double ran;	/* the child, by then */
+	unsigned excuses;
 	int look_ms;
 	hwloc_bitmap_t home; /* where the caller ran before, or NULL: it runs there still */
 	double asked;	     /* when the child was asked to stop, 0: not yet */
@@ -52,6 +58,62 @@ static void detach_child(pid_t parent)
 	sigprocmask(SIG_SETMASK, &empty, NULL);
 }
 
+/* Seconds for which a process had a CPU, all its threads. */
+static double seconds_run(pid_t pid)
+{
+	struct timespec time = { 0 };
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) == 0)
+		clock_gettime(clock, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Whether a thread of it has a CPU or would take one. */
+static bool is_ready(pid_t pid)
+{
+	bool ready = false;
+	struct dirent *entry;
+	char path[64], state;
+	FILE *file;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	while (tasks && !ready && (entry = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.11s/stat", (int)pid, entry->d_name);
+		file = entry->d_name[0] == '.' ? NULL : fopen(path, "re");
+		if (!file)
+			continue;
+		ready = fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'R';
+		fclose(file);
+	}
+	if (tasks)
+		closedir(tasks);
+	return ready;
+}
+
+/*
+ * Asked when there was no progress for half of a hang, or for longer. A child that hangs sleeps, or
+ * spins and takes a CPU for it. One that is ready and gets none is starved by others.
+ */
+static bool is_hanging(struct watch *w, double now, double hang)
+{
+	if (w->halfway == 0) {
+		w->halfway = now;
+		w->ran = seconds_run(w->pid);
+	}
+	if (now - w->life <= hang)
+		return false;
+	if (w->excuses == EXCUSES_MAX || !is_ready(w->pid) ||
+	    seconds_run(w->pid) - w->ran > (now - w->halfway) / 10)
+		return true;
+	w->excuses++;
+	w->life = now;
+	w->halfway = 0;
+	return false;
+}
+
 static void look_at_child(struct watch *w)
 {
 	const struct run_options *options = w->what->options;
@@ -70,6 +132,7 @@ static void look_at_child(struct watch *w)
 	if (seen != w->seen) {
 		w->seen = seen;
 		w->life = now;
+		w->halfway = 0;
 	}
 	if (options->stop && *options->stop && !w->asked) {
 		atomic_store(&leash->stop, 1);
@@ -77,7 +140,7 @@ static void look_at_child(struct watch *w)
 	}
 	if (w->asked && now - w->asked > GRACE_SECONDS)
 		w->ended_for = OUTCOME_INTERRUPTED;
-	else if (now - w->life > hang)
+	else if (now - w->life > hang / 2 && is_hanging(w, now, hang))
 		w->ended_for = OUTCOME_HANG;
 	if (w->ended_for != OUTCOME_DONE)
 		kill(w->pid, SIGKILL);

@@ -17,7 +17,11 @@ struct run_options {
 	/* Called once a second or a few times with what is known so far; may be NULL. */
 	void (*progress)(void *arg, const struct cell_result *so_far);
 	void *arg;
-	double hang_seconds; /* without any toggle before the child is ended; 0 is 20 */
+	/*
+	 * Without any toggle before the child is ended; 0 is 20. Up to ten times that where others
+	 * have its CPUs.
+	 */
+	double hang_seconds;
 };
 
 /*

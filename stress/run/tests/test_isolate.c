@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parent of a cell takes no CPU from those who are measured, where there are others.
+ * The parent of a cell takes no CPU from those who are measured, where there are others. A child
+ * that gets no CPU is not taken for one that hangs.
  */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -111,11 +115,83 @@ static void where_all_is_measured_it_looks_rarely(void **state)
 	assert_in_range(run(&seating).count, 1, 3);
 }
 
+static void stay_on(unsigned cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void spin_inside(void *arg)
+{
+	(void)arg;
+	for (;;)
+		;
+}
+
+/* Gets what others leave of the CPU, until it is ended later than one that hangs. */
+static void spin_when_idle(void *arg)
+{
+	const unsigned *cpu = arg;
+	struct sched_param none = { 0 };
+
+	stay_on(*cpu);
+	sched_setscheduler(0, SCHED_IDLE, &none);
+	alarm(4);
+	spin_inside(NULL);
+}
+
+static struct ending end_of(void (*inside)(void *), void *arg)
+{
+	struct leash leash = { .finished = 0 };
+	struct isolated what = {
+		.inside = inside, .arg = arg, .parts = 1, .leash = &leash, .options = &how
+	};
+	struct ending ending;
+
+	how.progress = NULL;
+	how.hang_seconds = 1;
+	assert_int_equal(isolate(&what, &ending), 0);
+	how.hang_seconds = 0;
+	return ending;
+}
+
+static void one_without_a_cpu_does_not_hang(void **state)
+{
+	unsigned cpu = (unsigned)sched_getcpu();
+	pid_t busy[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		busy[i] = fork();
+		if (busy[i] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			stay_on(cpu);
+			spin_inside(NULL);
+		}
+	}
+	assert_int_equal(end_of(spin_when_idle, &cpu).signal, SIGALRM);
+	for (int i = 0; i < 2; i++) {
+		kill(busy[i], SIGKILL);
+		waitpid(busy[i], NULL, 0);
+	}
+}
+
+static void one_that_spins_hangs(void **state)
+{
+	(void)state;
+	assert_int_equal(end_of(spin_inside, NULL).outcome, OUTCOME_HANG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_parent_keeps_off_what_is_measured),
 		cmocka_unit_test(where_all_is_measured_it_looks_rarely),
+		cmocka_unit_test(one_without_a_cpu_does_not_hang),
+		cmocka_unit_test(one_that_spins_hangs),
 	};
 	int foreign;
 
