@@ -33,6 +33,16 @@ static int read_text(const char *text, unsigned max)
 }
 
 /* As conf_write() has it; inih by itself gives up after 200 bytes. */
+/* By what they are told by: a struct may have padding. */
+static void expect_same(const struct cell *cell, const struct cell *expected)
+{
+	char command[2][1024];
+
+	assert_true(cell_command(cell, command[0], sizeof(command[0])) > 0);
+	assert_true(cell_command(expected, command[1], sizeof(command[1])) > 0);
+	assert_string_equal(command[0], command[1]);
+}
+
 static void test_conf_long_command(void **state)
 {
 	struct cell cell, other;
@@ -56,8 +66,8 @@ static void test_conf_long_command(void **state)
 	snprintf(text + strlen(text), sizeof(text) - strlen(text),
 		 "[cell 2]\ncommand=%s ; a comment\n[gaps]\ncommand = none\n", command);
 	assert_int_equal(read_text(text, VERIFY_WORST_MAX), 2);
-	assert_memory_equal(&worst[0], &cell, sizeof(cell));
-	assert_memory_equal(&worst[1], &other, sizeof(other));
+	expect_same(&worst[0], &cell);
+	expect_same(&worst[1], &other);
 	assert_int_equal(read_text(text, 1), -E2BIG);
 	assert_non_null(strstr(why, "more than 1"));
 }
