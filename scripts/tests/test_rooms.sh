@@ -51,19 +51,22 @@ objects()
 {
 	local room object source
 
+	# shellcheck disable=SC2086 # NM may carry options
 	while read -r _ room _; do
 		for object in "$room"/*.o "$room"/.libs/*.o; do
 			source=${object##*[/-]}
 			source=$top/$room/${source%.o}.c
-			if [ ! -e "$object" ] || [ ! -e "$source" ] || [ "${source##*/}" = guard.c ]; then
-				continue
+			if [ -e "$object" ] && [ -e "$source" ] && [ "${source##*/}" != guard.c ]; then
+				printf '%s\0' "$object"
 			fi
-			# shellcheck disable=SC2086 # NM may carry options
-			${NM:-nm} -P "$object" | awk -v room="$room" '
-				$2 == "T" { print "defined", room, $1 }
-				$2 == "U" { print "called", room, $1 }'
 		done
-	done <"$dir/rooms" | LC_ALL=C sort -u
+	done <"$dir/rooms" | xargs -0 -r ${NM:-nm} -A -P | awk '
+		{
+			room = $1
+			sub(/\/(\.libs\/)?[^\/]*$/, "", room)
+		}
+		$3 == "T" { print "defined", room, $2 }
+		$3 == "U" { print "called", room, $2 }' | LC_ALL=C sort -u
 }
 
 # tree FOLDER... - its sources, and the lines that include, but for tests and examples

@@ -23,18 +23,19 @@ package()
 	fi
 }
 
-# silent - of the files that standard input names, those that say nothing
+# silent - of the files that standard input names, those that say nothing in their first twenty lines
 silent()
-{
-	local file
-
-	while IFS= read -r file; do
-		if [ ! -f "$1/$file" ] || [[ $file =~ $without ]] || head -c 3 "$1/$file" | grep -q '^\.so'; then
-			continue
-		fi
-		head -n 20 "$1/$file" | grep -q 'SPDX-License-Identifier: MIT' || echo "$file"
-	done
-}
+(
+	cd "$1"
+	grep -vE "$without" | while IFS= read -r file; do
+		[ ! -f "$file" ] || printf '%s\0' "$file"
+	done | xargs -0 -r awk '
+		function tell() { if (name != "" && !said) print name }
+		FNR == 1 { tell(); name = FILENAME; said = /^\.so/ }
+		/SPDX-License-Identifier: MIT/ { said = 1 }
+		FNR == 20 { nextfile }
+		END { tell() }'
+)
 
 package >"$dir/files"
 if [ "$(wc -l <"$dir/files")" -lt 400 ]; then
