@@ -27,7 +27,7 @@
 #include "patchcore/tests/scale.h"
 
 #define EXECUTORS 3
-#define PATCHES	  800 /* at scale 1 */
+#define PATCHES	  240 /* at scale 1 */
 
 struct way {
 	int (*open)(void);

@@ -139,7 +139,7 @@ static void spin_when_idle(void *arg)
 
 	stay_on(*cpu);
 	sched_setscheduler(0, SCHED_IDLE, &none);
-	alarm(4);
+	alarm(3);
 	spin_inside(NULL);
 }
 
