@@ -56,7 +56,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/statistics/estimate_fields.c \
 	calibrate/statistics/evidence.c \
 	calibrate/statistics/evidence.h \
-	calibrate/statistics/factors.c \
 	calibrate/statistics/ahead.c \
 	calibrate/statistics/long_wait.c \
 	calibrate/statistics/long_wait.h \
@@ -169,7 +168,6 @@ calibrate_tests = \
 	calibrate/statistics/tests/test_coverage \
 	calibrate/statistics/tests/test_estimate \
 	calibrate/statistics/tests/test_evidence \
-	calibrate/statistics/tests/test_factors \
 	calibrate/statistics/tests/test_long_wait \
 	calibrate/statistics/tests/test_rise \
 	calibrate/statistics/tests/test_sums \

@@ -174,10 +174,8 @@ static int tell_estimate(struct session *s, const struct request *r, const struc
 		journal_tell(stdout, json_incref(line));
 	else
 		summary_print(stdout, e, from);
-	if (r->verbose && !r->json) {
+	if (r->verbose && !r->json)
 		summary_details(stdout, e, from);
-		summary_factors(stdout, s->done, s->count);
-	}
 	json_decref(line);
 	json_decref(body);
 	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;

@@ -275,22 +275,3 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 			u->is_provoker ? "provoked" : "tested", u->reason);
 	}
 }
-
-void summary_factors(FILE *out, const struct cell_record *records, size_t count)
-{
-	struct factors f;
-	double all;
-
-	if (factors_of(&f, records, count) < 0) {
-		fprintf(out, "Too few tears in this run to tell what rates differ by.\n");
-		return;
-	}
-	all = fmax(0, f.place) + fmax(0, f.time) + fmax(0, f.wait);
-	all = all > 0 ? all / 100 : 1;
-	fprintf(out,
-		"Of what rates differed by in this run (%zu slices, %u places): wait %.0f %%, "
-		"place of the site %.0f %%, time %.0f %%.\nThe worst tenth of the places tore %s "
-		"times as often as the mean.\n",
-		f.slices, f.places, fmax(0, f.wait) / all, fmax(0, f.place) / all,
-		fmax(0, f.time) / all, NUMBER(f.worst_rate));
-}

@@ -13,9 +13,6 @@
  */
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from);
 
-/* summary_factors - of this run: what rates differ by. */
-void summary_factors(FILE *out, const struct cell_record *records, size_t count);
-
 /* summary_details - every rung and placement, with all numbers. */
 void summary_details(FILE *out, const struct estimate *e, const struct provenance *from);
 
