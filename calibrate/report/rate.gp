@@ -8,8 +8,7 @@
 #   P crossing stretch curve wait tears toggles rate low high
 #   L crossing stretch wait p chosen
 #   C crossing stretch wait
-#   T crossing curve wait share
-# of points with their bar, bounds of levels, the paper's T_max and fitted tails: crossing in bytes,
+# of points with their bar, bounds of levels and the paper's T_max: crossing in bytes,
 # curve 0 for the first wait and 1 for the second, 2 and 3 provoked, waits in ticks. CROSSINGS and
 # STRETCHES list the panels.
 
@@ -22,16 +21,9 @@ stats DATA using (is(strcol(1), "P") ? $5 : NaN) name "X" nooutput
 stats DATA using (is(strcol(1), "P") ? ($6 > 0 ? $9 : $10) : NaN) name "Y" nooutput
 stats DATA using (is(strcol(1), "P") ? $10 : NaN) name "H" nooutput
 stats DATA using (is(strcol(1), "L") ? 1 : 0) name "L" nooutput
-stats DATA using (is(strcol(1), "T") && $5 >= 1e-10 ? 1 : 0) name "T" nooutput
 stats DATA using (is(strcol(1), "C") || (is(strcol(1), "L") && $6 == 1) ? 1 : 0) name "C" nooutput
 x_most = X_max > 100 ? X_max : 100
-y_least = Y_min
-if (T_sum > 0) {
-	stats DATA using (is(strcol(1), "T") && $5 >= 1e-10 ? $4 : NaN) name "F" nooutput
-	if (F_max > x_most) { x_most = F_max }
-	if (y_least > 1e-10) { y_least = 1e-10 }
-}
-bottom = y_least * 0.3
+bottom = Y_min * 0.3
 most = H_max
 if (L_sum > 0) {
 	stats DATA using (is(strcol(1), "L") && $5 < 1e-2 ? $5 : Y_min) name "B" nooutput
@@ -44,7 +36,7 @@ do for [k = 1 : 4] {
 	SEEN = SEEN . (S_sum > 0 ? " 1" : " 0")
 }
 seen(k) = int(word(SEEN, k))
-rows = ceil((seen(1) + seen(2) + seen(3) + seen(4) + 1 + (L_sum > 0) + (C_sum > 0) + (T_sum > 0)) / 2.0)
+rows = ceil((seen(1) + seen(2) + seen(3) + seen(4) + 1 + (L_sum > 0) + (C_sum > 0)) / 2.0)
 foot = 18 * rows + 8
 height = panels * high + 16 + foot
 load ARG0[1 : strlen(ARG0) - strlen("rate.gp")] . "figure.gp"
@@ -68,7 +60,6 @@ aside(x, k) = unscaled(scaled(x) + (k - 2.5) * 0.011 * span)
 here(row, c, s, k) = row eq "P" && $2 == c && $3 == s && $4 == k - 1
 level(row, c, s) = row eq "L" && $2 == c && $3 == s
 upright(row, c, s) = (row eq "C" && $2 == c && $3 == s) || (level(row, c, s) && $6 == 1)
-there(row, c, k) = row eq "T" && $2 == c && $3 == k - 1
 
 set ylabel "tears per toggle"
 do for [p = 1 : panels] {
@@ -80,8 +71,6 @@ do for [p = 1 : panels] {
 	if (p == panels) { set xlabel "wait (ticks)" offset 0,0.4 } else { unset xlabel }
 	plot DATA using (upright(strcol(1), c, s) ? $4 : NaN):(bottom):(0):(ceiling - bottom) \
 			with vectors nohead linewidth 1.6 dashtype 3 linecolor rgb 0x202020, \
-		for [k = 1 : 4] DATA using (there(strcol(1), c, k) ? $4 : NaN):5 \
-			with lines dashtype 2 linewidth 1.6 linecolor rgb COLOUR[k], \
 		for [k = 1 : 4] DATA \
 			using (here(strcol(1), c, s, k) && $6 > 0 ? aside($5, k) : NaN):8:9:10 \
 			with yerrorbars pointtype POINT[k] pointsize 0.4 linewidth 1.4 \
@@ -105,8 +94,6 @@ plot for [k = 1 : 4] for [i = 1 : seen(k)] NaN with points pointtype POINT[k] po
 	for [i = 1 : L_sum > 0] NaN with lines linewidth 2 linecolor rgb 0x202020 \
 		title "bound of the ladder", \
 	for [i = 1 : C_sum > 0] NaN with lines linewidth 1.6 dashtype 3 linecolor rgb 0x202020 \
-		title "wait chosen", \
-	for [i = 1 : T_sum > 0] NaN with lines linewidth 1.6 dashtype 2 linecolor rgb 0x404040 \
-		title "fitted tail"
+		title "wait chosen"
 unset multiplot
 unset output

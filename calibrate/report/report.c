@@ -18,7 +18,6 @@ static const struct section {
 	{ "rate", "Rate against wait", section_rate, NULL },
 	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
 	{ "gaps", "Fetch gaps", section_gaps, NULL },
-	{ "tail", "Fitted tail", section_tail, NULL },
 	{ "provokers", "Provokers", section_provokers, NULL },
 	{ "placements", "Placements", section_placements, NULL },
 	{ "noise", "Witnesses over time", section_noise, NULL },
@@ -43,7 +42,7 @@ static const struct section {
 static bool is_of_benchmarks(const struct journal_data *data)
 {
 	return !data->count && journal_has_bench(data, NULL) && !line_last(data, "estimate") &&
-	       !line_last(data, "gaps") && !line_last(data, "tail");
+	       !line_last(data, "gaps");
 }
 
 static bool is_wanted(const struct section *section, const struct journal_data *data)

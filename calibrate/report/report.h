@@ -28,7 +28,6 @@ int section_verdict(struct page *page);
 int section_machine(struct page *page);
 int section_figure9(struct page *page);
 int section_rate(struct page *page);
-int section_tail(struct page *page);
 int section_gaps(struct page *page);
 int section_provokers(struct page *page);
 int section_placements(struct page *page);
@@ -74,9 +73,9 @@ struct provoked {
 };
 
 /*
- * provoked_list - the combinations among the cells of stage "ladder" (in older journals "provoke"),
- * by crossing. The first cell without provokers has the rest and the loop that all are compared
- * with. An array to be freed, NULL without memory.
+ * provoked_list - the combinations among the cells of stage "ladder", by crossing. The first cell
+ * without provokers has the rest and the loop that all are compared with. An array to be freed,
+ * NULL without memory.
  */
 struct provoked *provoked_list(const struct journal_data *data, size_t *count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fetch gaps: their histogram, the runs behind it, and the fits of their tail. */
+/* Fetch gaps: their histogram, and the runs behind it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -180,54 +180,6 @@ int section_gaps(struct page *page)
 		html_cells(out, "nnn", "%s\t%s\t%s", NUMBER_OF(run, "faked"),
 			   isfinite(ratio) ? NUMBER(ratio) : "?", NUMBER_OF(run, "offset_error"));
 		html_code(out, "%s", json_text_of(run, "command"));
-	}
-	html_folded_table_end(out);
-	return 0;
-}
-
-int section_tail(struct page *page)
-{
-	static const char *const numbers[] = {
-		"stores",	  "threshold",	    "exceedances", "xi", "sigma",
-		"independence_p", "stationarity_p", "fit_p",	   NULL
-	};
-	const json_t *fit = line_last(page->data, "tail");
-	size_t i = 0, count = 0, accepted = 0;
-	FILE *out = page->out;
-
-	if (!fit) {
-		html_missing(out,
-			     "The journals hold no fit of a tail: nothing is extrapolated here.");
-		return 0;
-	}
-	html_paragraph(
-		out,
-		"Peaks over threshold with a generalised Pareto tail. An accepted fit proposes "
-		"the wait that gaps exceed with probability %s per store (upper limit at %s %% "
-		"confidence); nothing rests on it. A refused one proposes nothing.",
-		NUMBER_OF(fit, "target_p"), NUMBER(100 * json_real_of(fit, "confidence")));
-	while ((fit = line_next(page->data, "tail", &i))) {
-		count++;
-		accepted += json_is_true(json_object_get(fit, "accepted"));
-	}
-	html_fold(out, "%zu fit%s, %zu of them accepted", count, S(count), accepted);
-	html_table(
-		out, NULL,
-		"crossing\tkind\tprovokers\toutcome\t#level (ticks)\t#upper limit\t#stores\t"
-		"#threshold\t#exceedances\t#xi\t#sigma\t#independence p\t#stationarity p\t#fit p");
-	for (i = 0; (fit = line_next(page->data, "tail", &i));) {
-		double level = json_real_of(fit, "level"), upper = json_real_of(fit, "level_upper");
-		bool good = json_is_true(json_object_get(fit, "accepted"));
-
-		html_line(out, good ? NULL : "gap", "ttttnn", "%s\t%s\t%s%s\t%s%s\t%s\t%s",
-			  json_text_of(fit, "crossing"), json_text_of(fit, "kind"),
-			  json_text_of(fit, "provokers"),
-			  strcmp(json_text_of(fit, "source"), "gaps") == 0 ? "" : " (simulated)",
-			  good ? "accepted" : "refused: ", good ? "" : json_text_of(fit, "reason"),
-			  isnan(level) ? "none" : NUMBER(round(level)),
-			  isnan(upper) ? "none" : NUMBER(round(upper)));
-		for (size_t k = 0; numbers[k]; k++)
-			html_number(out, "%s", NUMBER(json_real_of(fit, numbers[k])));
 	}
 	html_folded_table_end(out);
 	return 0;

@@ -128,8 +128,6 @@ int section_limits(struct page *page)
 	      "a tear.</li>\n"
 	      "<li>A fetch gap says how far two fetches came apart, not that a toggle of the "
 	      "library would have torn: the library's INT3 is not in that experiment.</li>\n"
-	      "<li>A fitted tail describes causes that were sampled. A cause too rare to be in the "
-	      "sample is in no fit, and only the count of toggles bounds it.</li>\n"
 	      "<li>Stamps of tears are late by a cache miss, because what takes them is "
 	      "cold.</li>\n"
 	      "<li>It is this machine, with this microcode and under this hypervisor. Another one "

@@ -18,12 +18,10 @@ enum {
 	COMBINATION /* so many keys tell combinations apart */
 };
 
-/* The paper's waits, which stand still, are never provoked. Before the ladder a stage was. */
+/* The paper's waits, which stand still, are never provoked. */
 static bool is_provoke_cell(const struct cell_record *r)
 {
-	if (strcmp(r->stage, "ladder") == 0)
-		return r->cell.waits.stretch && is_wait_cell(r);
-	return strcmp(r->stage, "provoke") == 0 && is_wait_cell(r);
+	return strcmp(r->stage, "ladder") == 0 && r->cell.waits.stretch && is_wait_cell(r);
 }
 
 /* Of cells without provokers the first one; NULL: there is none. */

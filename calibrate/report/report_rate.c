@@ -10,11 +10,8 @@
 #include "results/figures/figure.h"
 #include "results/figures/gnuplot.h"
 
-#define TAIL_POINTS 60
-#define TAIL_REACH  1e4 /* times the threshold */
-#define TAIL_LEAST  1e-13
-#define EITHER	    (1 - (1 - CONFIDENCE) / 2) /* confidence of either end of a bar */
-#define LABEL_MAX   600
+#define EITHER	  (1 - (1 - CONFIDENCE) / 2) /* confidence of either end of a bar */
+#define LABEL_MAX 600
 
 void rate_points(struct tally *points, const struct journal_data *data)
 {
@@ -67,44 +64,13 @@ static void print_claims(FILE *stream, const json_t *e)
 				fmax(0, json_real_of(paper, "wait")));
 }
 
-/* The tail of an accepted fit, of this machine, not simulated. */
-static void print_tail(FILE *stream, const json_t *fit)
-{
-	int crossing = crossing_parse(json_text_of(fit, "crossing"));
-	int curve = strcmp(json_text_of(fit, "kind"), "old-front") != 0;
-	int provoked = strcmp(json_text_of(fit, "provokers"), "none") != 0;
-	double threshold = json_real_of(fit, "threshold"), xi = json_real_of(fit, "xi");
-	double least = json_real_of(fit, "exceedances") / json_real_of(fit, "stores");
-
-	if (!json_is_true(json_object_get(fit, "accepted")) || crossing < 0 || !(threshold > 0) ||
-	    strcmp(json_text_of(fit, "source"), "gaps") != 0)
-		return;
-	for (int i = 0; i < TAIL_POINTS; i++) {
-		/* Share of the stores whose gap is longer than wait, by the fit. */
-		double wait = threshold * pow(TAIL_REACH, (double)i / (TAIL_POINTS - 1));
-		double z = (wait - threshold) / json_real_of(fit, "sigma"), share = 0;
-
-		if (fabs(xi) < 1e-9)
-			share = least * exp(-z);
-		else if (1 + xi * z > 0)
-			share = least * pow(1 + xi * z, -1 / xi);
-		if (!(share > TAIL_LEAST))
-			return;
-		fprintf(stream, "T %u %d %.1f %g\n", crossing_bytes((enum crossing)crossing),
-			curve + 2 * provoked, wait, share);
-	}
-}
-
 static void print_rates(FILE *stream, const void *arg)
 {
 	const struct rate_data *d = arg;
-	const json_t *fit;
-	size_t i = 0;
 
 	fputs("# P crossing stretch curve wait tears toggles rate low high\n"
 	      "# L crossing stretch wait p chosen: the bound of a level of the ladder\n"
 	      "# C crossing 0 wait: the paper's T_max\n"
-	      "# T crossing curve wait share: fitted tail of the fetch gaps\n"
 	      "# curve: 0 old front against the first wait, 1 old back against the second; 2 and 3 "
 	      "the same, provoked\n",
 	      stream);
@@ -121,8 +87,6 @@ static void print_rates(FILE *stream, const void *arg)
 			bound_upper(p->events, p->trials, p->events ? EITHER : CONFIDENCE));
 	}
 	print_claims(stream, line_last(d->data, "estimate"));
-	while ((fit = line_next(d->data, "tail", &i)))
-		print_tail(stream, fit);
 }
 
 /* Of each panel: the rate at its shortest wait, and its longest wait that tore. */
@@ -181,8 +145,7 @@ int section_rate(struct page *page)
 			"store took stand at the wait asked for, and waited longer. Bars: 95 % "
 			"(Clopper-Pearson); open triangles: none seen, 95 % upper bound. Black: "
 			"the bound that the ladder claims for a wait; the upright line: the wait "
-			"that is chosen, or the paper's T_max where waits stand still. Dashed: the "
-			"fitted tail of the fetch gaps, where there is one.",
+			"that is chosen, or the paper's T_max where waits stand still.",
 		.print = print_rates,
 		.arg = &d,
 		.args = args,

@@ -131,23 +131,11 @@ static double rate_of(const struct cell_record *r)
 	return r->result.toggles ? (double)record_tears(r) / (double)r->result.toggles : 1;
 }
 
-/*
- * The one that an estimate of before the ladder names by its key ("worst" in schema 1, then
- * "torn_cell"), else the one with the longest wait that tore, then the highest rate.
- */
-static const struct cell_record *worst_of(const struct journal_data *data, bool *named)
+/* The one with the longest wait that tore, then the highest rate. */
+static const struct cell_record *worst_of(const struct journal_data *data)
 {
-	const json_t *e = line_last(data, "estimate");
-	const char *key = json_string_value(json_object_get(e, "torn_cell"));
 	const struct cell_record *worst = NULL;
 
-	if (!key)
-		key = json_text_of(e, "worst");
-	*named = true;
-	for (size_t i = 0; i < data->count; i++)
-		if (strcmp(data->records[i].key, key) == 0 && record_tears(&data->records[i]))
-			return &data->records[i];
-	*named = false;
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_record *r = &data->records[i];
 
@@ -162,14 +150,11 @@ static const struct cell_record *worst_of(const struct journal_data *data, bool 
 
 int section_cells(struct page *page)
 {
-	/* What versions before the ladder found hardest at their last waits. */
-	const json_t *list = json_object_get(line_last(page->data, "estimate"), "worst"), *hardest;
 	const struct journal_data *data = page->data;
-	size_t i, count = 0, broken = 0;
+	size_t count = 0, broken = 0;
 	char command[COMMAND_MAX];
 	FILE *out = page->out;
-	bool named;
-	const struct cell_record *worst = worst_of(page->data, &named);
+	const struct cell_record *worst = worst_of(page->data);
 
 	if (!worst) {
 		html_missing(out,
@@ -177,20 +162,13 @@ int section_cells(struct page *page)
 			     "one to run again.");
 	} else {
 		html_paragraph(out,
-			       "The worst cell%s: %s tear%s in %s toggles, at waits of %s and %s "
+			       "The worst cell: %s tear%s in %s toggles, at waits of %s and %s "
 			       "ticks. This runs it again:",
-			       named ? ", as the estimate names it" : "",
 			       NUMBER(record_tears(worst)), S(record_tears(worst)),
 			       NUMBER(worst->result.toggles), NUMBER(worst->cell.waits.first),
 			       NUMBER(worst->cell.waits.second));
 		cell_command(&worst->cell, command, sizeof(command));
 		html_between(out, "<pre><code>", "</code></pre>\n", "%s", command);
-	}
-	if (json_array_size(list)) {
-		fputs("<p>The hardest cells at the waits of the estimate:</p>\n<pre>", out);
-		json_array_foreach(list, i, hardest) html_between(out, "<code>", "</code>\n", "%s",
-								  json_text_of(hardest, "command"));
-		fputs("</pre>\n", out);
 	}
 	for (size_t k = 0; k < data->count; k++) {
 		const struct cell_record *r = &data->records[k];

@@ -48,17 +48,6 @@ static void put_answer(struct page *page, const json_t *e)
 	html_between(out, "<p><strong>", "</strong>: ", "%s", verdict);
 	html_between(out, "", "</p>\n", "%s.", json_text_of(e, "reason"));
 	fputs("<dl class=\"tiles\">\n", out);
-	if (!json_object_get(e, "levels")) {
-		/* What versions before the ladder concluded: one pair of waits. */
-		snprintf(label, sizeof(label), "%s + %s", NUMBER_OF(e, "first_wait"),
-			 NUMBER_OF(e, "second_wait"));
-		html_tile(out, "Waits", label, "ticks", "at most %s tears per toggle",
-			  NUMBER_OF(e, "upper_p"));
-		fputs("</dl>\n", out);
-		html_paragraph(out, "Of an older version, which looked for one pair of waits.");
-		fputs("</div>\n", out);
-		return;
-	}
 	if (!level)
 		html_tile(out, "T_max", "none", "", "no wait keeps tears below 1e-3");
 	/* A level that keeps several decades stands for them at the least of them. */
@@ -107,8 +96,9 @@ static void put_counts(struct page *page)
 	uint64_t tears = 0, toggles = 0;
 	size_t torn = 0;
 
-	html_missing(page->out, "The journals hold no estimate: no calibration has ended, so there "
-				"is no verdict and no T_max.");
+	html_missing(page->out,
+		     "The journals hold no estimate of a ladder: no calibration of it has "
+		     "ended, so there is no verdict and no T_max.");
 	if (!page->data->count)
 		return;
 	for (size_t i = 0; i < page->data->count; i++) {
@@ -255,7 +245,7 @@ int section_verdict(struct page *page)
 	FILE *out = page->out;
 	char text[WAITS_TEXT];
 
-	if (!e) {
+	if (!json_object_get(e, "levels")) {
 		put_counts(page);
 		return 0;
 	}
@@ -265,8 +255,6 @@ int section_verdict(struct page *page)
 	if (estimates > 1)
 		html_paragraph(out, "This is the last of %zu estimates, of %s.", estimates,
 			       json_text_of(e, "date"));
-	if (!json_object_get(e, "levels"))
-		return 0;
 	put_ladder(out, page, e, true);
 	html_fold(out, "The paper's waits, which stand still");
 	put_ladder(out, page, e, false);

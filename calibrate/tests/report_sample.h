@@ -221,25 +221,6 @@ static inline int sample_gaps_run(struct journal *journal, enum crossing crossin
 	return sample_line(journal, "gaps", body);
 }
 
-static inline int sample_tail(struct journal *journal, const char *source, const char *crossing,
-			      const char *kind, bool accepted)
-{
-	json_t *level = accepted ? json_real(5200) : json_null();
-	json_t *upper = accepted ? json_real(7900) : json_null();
-
-	return sample_line(
-		journal, "tail",
-		json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:b, s:s, "
-			  "s:f, s:o, s:o, s:f, s:[[f, i, f, f]]}",
-			  "source", source, "crossing", crossing, "kind", kind, "provokers", "none",
-			  "stores", (json_int_t)20000000, "threshold", 900.0, "exceedances", 400,
-			  "xi", -0.05, "sigma", 300.0, "independence_p", 0.4, "stationarity_p", 0.5,
-			  "fit_p", 0.6, "accepted", accepted, "reason",
-			  accepted ? "" : "sizes drift " SAMPLE_MARKUP, "target_p", 1e-9, "level",
-			  level, "level_upper", upper, "confidence", 0.95, "thresholds", 900.0, 400,
-			  0.6, -0.05));
-}
-
 static inline void sample_claim(struct claim *claim, uint64_t tears, double upper_p)
 {
 	static const enum placement placements[] = { PLACEMENT_SAME_L3, PLACEMENT_OVERSUBSCRIBED };
@@ -299,18 +280,6 @@ static inline int sample_estimate(struct journal *journal)
 	return sample_line(journal, "estimate", estimate_to_json(&e));
 }
 
-/* As versions before the ladder concluded: one pair of waits, and the cell that tore by name. */
-static inline int sample_estimate_of_waits(struct journal *journal)
-{
-	return sample_line(journal, "estimate",
-			   json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:s, s:[{s:s, s:i, s:i}]}",
-				     "verdict", "pass", "reason", "enough", "first_wait", 600,
-				     "second_wait", 300, "upper_p", 6e-6, "confidence", 0.95,
-				     "torn_cell", "campaign 24 <b>", "worst", "command",
-				     "tmax stress --crossing page --seed 99", "toggles", 1000000,
-				     "tears", 3));
-}
-
 static inline int sample_run(struct journal *journal)
 {
 	const struct identity id = sample_machine();
@@ -343,12 +312,6 @@ static inline int sample_concluded(struct journal *journal)
 				     PROTOCOL_WAIT, 90000);
 	if (!rc)
 		rc = sample_gaps_run(journal, CROSSING_LINE, 0, PROTOCOL_MEMBARRIER, 0);
-	if (!rc)
-		rc = sample_tail(journal, "gaps", "line", "old-front", true);
-	if (!rc)
-		rc = sample_tail(journal, "gaps", "line", "new-front", false);
-	if (!rc)
-		rc = sample_tail(journal, "simulation", "page", "old-front", true);
 	return rc ? rc : sample_estimate(journal);
 }
 

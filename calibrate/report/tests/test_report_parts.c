@@ -259,9 +259,10 @@ static void sums_do_not_wrap(void **state)
 
 static struct cell_record provoke(unsigned provokers, uint64_t wait, uint64_t tears)
 {
-	struct cell_record r = sample_cell("provoke", 0);
+	struct cell_record r = sample_cell("ladder", 0);
 
 	r.cell.provokers = provokers;
+	r.cell.waits.stretch = 4;
 	r.cell.waits.first = r.cell.waits.second = wait;
 	r.result.tears[TEAR_OLD_FRONT] = tears;
 	return r;
