@@ -171,14 +171,15 @@ can_wait()
 # conf_of_here - a machine.conf of this machine that the library takes
 conf_of_here()
 {
-	printf '[tmax]\nschema = 3\nverdict = pass\n[scope]\ncpus = '
+	printf '[tmax]\nschema = 4\nverdict = pass\n[scope]\ncpus = '
 	sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status
-	printf '[identity]\n'
+	printf 'evidence = this-run\nruns = 1\nmeasured = 0\n[identity]\n'
 	{ "$tmax" info 2>/dev/null || [ $? = 3 ]; } | awk '
 		/^[a-z]/ { machine = $0 == "machine" }
 		machine && /^  / && $1 != "codename" { name = $1; sub(/^ +[^ ]+ +/, ""); print name " = " $0 }'
-	printf '[wait]\nusable = yes\nfirst = 3000\nsecond = 2000\nstretch = 0\ntoggles = 100000000000\ntears = 0\n'
-	printf 'upper_p = 1e-10\nconfidence = 0.95\n'
+	printf '[wait]\nusable = yes\nconfidence = 0.95\nlevels = 1\nmembarrier_ticks = 0\n[level 1]\n'
+	printf 'first = 3000\nsecond = 2000\nstretch = 0\nticks = 0\n'
+	printf '%s_toggles = 100000000000\n%s_tears = 0\n%s_p = 1e-10\n' line line line page page page
 	printf '[window]\nbytes = 8\ntoggles = 100000000000\nupper_p = 1e-10\nconfidence = 0.95\n'
 }
 

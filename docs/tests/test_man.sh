@@ -202,7 +202,7 @@ library_keys() # of sections without a number, and of a level
 {
 	awk '/^static const struct key (conf|level)_keys/ { on = 1 } /^};/ { on = 0 } on' \
 		"$top/patchcore/machine/conf_read.c" | sed -nE '
-		s/^\t\{ "([a-z]+)", "([a-z_]+)", NEVER.*/[\1] \2/p
+		s/^\t\{ "([a-z]+)", "([a-z_]+)", true.*/[\1] \2/p
 		s/^\t\{ "([a-z]+)", "([a-z_]+)".*/[\1] \2 required/p
 		s/^\t\{ NULL, "([a-z_]+)".*/[level] \1 required/p'
 }

@@ -24,11 +24,11 @@ enum form {
 	CPUS	/* a list, of any length: inih would cut it */
 };
 
-/* What the library must know, where it goes, and from which schema on. */
+/* What the library must know, and where it goes. */
 struct key {
 	const char *section; /* NULL: of a level */
 	const char *name;
-	unsigned since;
+	bool optional;
 	enum form form;
 	size_t offset, size;
 	uint64_t min, max;
@@ -48,50 +48,38 @@ static const char *const verdicts[] = {
 #define PLACE(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
 #define CONF(member)	    PLACE(machine_conf, member)
 #define LEVEL(member)	    PLACE(machine_conf_level, member)
-#define NEVER		    (MACHINE_CONF_SCHEMA + 1)
 
 /* clang-format off */
 static const struct key conf_keys[] = {
-	{ "tmax", "schema", 2, NUMBER, CONF(schema), MACHINE_CONF_OLDEST, MACHINE_CONF_SCHEMA, NULL },
-	{ "tmax", "verdict", 3, WORD, CONF(verdict), MACHINE_CONF_PASS, 0, verdicts },
-	{ "tmax", "source", NEVER, WORD, CONF(fleet), 0, 0, sources },
-	{ "scope", "cpus", 3, CPUS, CONF(cpus), 0, 0, NULL },
-	{ "scope", "evidence", 4, WORD, CONF(long_run), 0, 0, evidence },
-	{ "scope", "runs", 4, NUMBER, CONF(runs), 1, UINT64_MAX, NULL },
-	{ "scope", "measured", 4, NUMBER, CONF(measured), 0, MACHINE_CONF_TIME, NULL },
-	{ "wait", "usable", 2, WORD, CONF(usable), 0, 0, no_yes },
-	{ "wait", "confidence", 2, SURE, CONF(confidence), 0, 0, NULL },
-	{ "wait", "levels", 4, NUMBER, CONF(levels), 0, MACHINE_CONF_LEVELS, NULL },
-	{ "wait", "long_levels", NEVER, NUMBER, CONF(long_levels), 0, MACHINE_CONF_LEVELS, NULL },
-	{ "wait", "membarrier_ticks", 4, NUMBER, CONF(membarrier_ticks), 0, MACHINE_CONF_COST, NULL },
-	{ "window", "bytes", 2, POWER, CONF(window), 8, 64, NULL },
-	{ "window", "toggles", 3, NUMBER, CONF(window_toggles), 0, UINT64_MAX, NULL },
-	{ "window", "upper_p", 2, BOUND, CONF(window_p), 0, 0, NULL },
-	{ "window", "confidence", 3, SURE, CONF(window_confidence), 0, 0, NULL },
+	{ "tmax", "schema", false, NUMBER, CONF(schema), MACHINE_CONF_SCHEMA, MACHINE_CONF_SCHEMA, NULL },
+	{ "tmax", "verdict", false, WORD, CONF(verdict), MACHINE_CONF_PASS, 0, verdicts },
+	{ "tmax", "source", true, WORD, CONF(fleet), 0, 0, sources },
+	{ "scope", "cpus", false, CPUS, CONF(cpus), 0, 0, NULL },
+	{ "scope", "evidence", false, WORD, CONF(long_run), 0, 0, evidence },
+	{ "scope", "runs", false, NUMBER, CONF(runs), 1, UINT64_MAX, NULL },
+	{ "scope", "measured", false, NUMBER, CONF(measured), 0, MACHINE_CONF_TIME, NULL },
+	{ "wait", "usable", false, WORD, CONF(usable), 0, 0, no_yes },
+	{ "wait", "confidence", false, SURE, CONF(confidence), 0, 0, NULL },
+	{ "wait", "levels", false, NUMBER, CONF(levels), 0, MACHINE_CONF_LEVELS, NULL },
+	{ "wait", "long_levels", true, NUMBER, CONF(long_levels), 0, MACHINE_CONF_LEVELS, NULL },
+	{ "wait", "membarrier_ticks", false, NUMBER, CONF(membarrier_ticks), 0, MACHINE_CONF_COST, NULL },
+	{ "window", "bytes", false, POWER, CONF(window), 8, 64, NULL },
+	{ "window", "toggles", false, NUMBER, CONF(window_toggles), 0, UINT64_MAX, NULL },
+	{ "window", "upper_p", false, BOUND, CONF(window_p), 0, 0, NULL },
+	{ "window", "confidence", false, SURE, CONF(window_confidence), 0, 0, NULL },
 };
 
-/* Up to schema 3 there is one level, and it stands here. */
-static const struct key wait_keys[] = {
-	{ "wait", "first", 2, NUMBER, LEVEL(waits.first), 0, MACHINE_CONF_WAIT, NULL },
-	{ "wait", "second", 2, NUMBER, LEVEL(waits.second), 0, MACHINE_CONF_WAIT, NULL },
-	{ "wait", "stretch", 2, NUMBER, LEVEL(waits.stretch), 0, MACHINE_CONF_STRETCH, NULL },
-	{ "wait", "toggles", 2, NUMBER, LEVEL(line.toggles), 0, UINT64_MAX, NULL },
-	{ "wait", "tears", 3, NUMBER, LEVEL(line.tears), 0, UINT64_MAX, NULL },
-	{ "wait", "upper_p", 2, BOUND, LEVEL(line.upper_p), 0, 0, NULL },
-};
-
-/* Since then each level has a section of its own. */
 static const struct key level_keys[] = {
-	{ NULL, "first", 4, NUMBER, LEVEL(waits.first), 0, MACHINE_CONF_WAIT, NULL },
-	{ NULL, "second", 4, NUMBER, LEVEL(waits.second), 0, MACHINE_CONF_WAIT, NULL },
-	{ NULL, "stretch", 4, NUMBER, LEVEL(waits.stretch), 0, MACHINE_CONF_STRETCH, NULL },
-	{ NULL, "ticks", 4, NUMBER, LEVEL(ticks), 0, MACHINE_CONF_COST, NULL },
-	{ NULL, "line_toggles", 4, NUMBER, LEVEL(line.toggles), 0, UINT64_MAX, NULL },
-	{ NULL, "line_tears", 4, NUMBER, LEVEL(line.tears), 0, UINT64_MAX, NULL },
-	{ NULL, "line_p", 4, BOUND, LEVEL(line.upper_p), 0, 0, NULL },
-	{ NULL, "page_toggles", 4, NUMBER, LEVEL(page.toggles), 0, UINT64_MAX, NULL },
-	{ NULL, "page_tears", 4, NUMBER, LEVEL(page.tears), 0, UINT64_MAX, NULL },
-	{ NULL, "page_p", 4, BOUND, LEVEL(page.upper_p), 0, 0, NULL },
+	{ NULL, "first", false, NUMBER, LEVEL(waits.first), 0, MACHINE_CONF_WAIT, NULL },
+	{ NULL, "second", false, NUMBER, LEVEL(waits.second), 0, MACHINE_CONF_WAIT, NULL },
+	{ NULL, "stretch", false, NUMBER, LEVEL(waits.stretch), 0, MACHINE_CONF_STRETCH, NULL },
+	{ NULL, "ticks", false, NUMBER, LEVEL(ticks), 0, MACHINE_CONF_COST, NULL },
+	{ NULL, "line_toggles", false, NUMBER, LEVEL(line.toggles), 0, UINT64_MAX, NULL },
+	{ NULL, "line_tears", false, NUMBER, LEVEL(line.tears), 0, UINT64_MAX, NULL },
+	{ NULL, "line_p", false, BOUND, LEVEL(line.upper_p), 0, 0, NULL },
+	{ NULL, "page_toggles", false, NUMBER, LEVEL(page.toggles), 0, UINT64_MAX, NULL },
+	{ NULL, "page_tears", false, NUMBER, LEVEL(page.tears), 0, UINT64_MAX, NULL },
+	{ NULL, "page_p", false, BOUND, LEVEL(page.upper_p), 0, 0, NULL },
 };
 /* clang-format on */
 
@@ -161,12 +149,11 @@ static bool read_value(const struct key *key, const char *text, void *to)
 /* What was seen of a table or section: a bit per key. */
 struct parser {
 	struct machine_conf *conf;
-	uint32_t seen, identity_seen, wait_seen, level_seen[MACHINE_CONF_LEVELS];
-	struct machine_conf_level wait; /* the one of [wait], up to schema 3 */
-	const char *rest;		/* of the text */
-	const char *line;		/* the present one, in the text */
-	bool cut;			/* it did not fit inih's buffer */
-	const char *section, *name;	/* of the present line */
+	uint32_t seen, identity_seen, level_seen[MACHINE_CONF_LEVELS];
+	const char *rest;	    /* of the text */
+	const char *line;	    /* the present one, in the text */
+	bool cut;		    /* it did not fit inih's buffer */
+	const char *section, *name; /* of the present line */
 	char *why;
 	size_t why_size;
 };
@@ -257,9 +244,7 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	if (strcmp(section, "identity") == 0)
 		return take_identity(p, value) == 0;
 	if (strncmp(section, LEVEL_PREFIX, strlen(LEVEL_PREFIX)) != 0)
-		return take_key(p, conf_keys, LENGTH(conf_keys), value, p->conf, &p->seen) == 0 &&
-		       take_key(p, wait_keys, LENGTH(wait_keys), value, &p->wait, &p->wait_seen) ==
-			       0;
+		return take_key(p, conf_keys, LENGTH(conf_keys), value, p->conf, &p->seen) == 0;
 	section += strlen(LEVEL_PREFIX);
 	/* The number has one spelling, so that no level stands twice unnoticed. */
 	if (section[0] == '0' || !read_number(section, 1, MACHINE_CONF_LEVELS, &n)) {
@@ -292,12 +277,12 @@ static char *next_line(char *line, int size, void *arg)
 
 /* --- The whole ------------------------------------------------------------------------------- */
 
-/* Is there all that a file of that schema must have? */
+/* Is there all that there must be? */
 static int check_keys(struct parser *p, const char *section, const struct key *keys, unsigned count,
-		      uint32_t seen, unsigned schema)
+		      uint32_t seen)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (!(seen & (1u << i)) && schema >= keys[i].since)
+		if (!(seen & (1u << i)) && !keys[i].optional)
 			return complain(p, "[%s] %s is missing",
 					keys[i].section ? keys[i].section : section, keys[i].name);
 	return 0;
@@ -310,37 +295,21 @@ static int check_complete(struct parser *p)
 	struct identity none = { 0 };
 	char text[128];
 	const char *field;
-	/* Without a schema that is what is missing. */
-	int ret = check_keys(p, NULL, conf_keys, LENGTH(conf_keys), p->seen,
-			     conf->schema ? conf->schema : MACHINE_CONF_OLDEST);
+	int ret = check_keys(p, NULL, conf_keys, LENGTH(conf_keys), p->seen);
 
 	for (unsigned i = 0; ret == 0 && identity_field(&none, i, &field, text, sizeof(text)); i++)
 		if (!(p->identity_seen & (1u << i)))
 			ret = complain(p, "[identity] %s is missing", field);
 	if (ret < 0)
 		return ret;
-	if (conf->schema >= 4 && levels > MACHINE_CONF_LEVELS)
+	if (levels > MACHINE_CONF_LEVELS)
 		return complain(p, "[wait] has more than %d levels in all", MACHINE_CONF_LEVELS);
-	for (unsigned i = 0; conf->schema >= 4 && ret == 0 && i < MACHINE_CONF_LEVELS; i++) {
+	for (unsigned i = 0; ret == 0 && i < MACHINE_CONF_LEVELS; i++) {
 		snprintf(text, sizeof(text), LEVEL_PREFIX "%u", i + 1);
 		if (i < levels)
-			ret = check_keys(p, text, level_keys, LENGTH(level_keys), p->level_seen[i],
-					 conf->schema);
+			ret = check_keys(p, text, level_keys, LENGTH(level_keys), p->level_seen[i]);
 		else if (p->level_seen[i])
 			ret = complain(p, "[%s] is beyond [wait] levels", text);
-	}
-	if (conf->schema < 4) {
-		/* Keys of a newer schema do not count in an older file. */
-		ret = check_keys(p, NULL, wait_keys, LENGTH(wait_keys), p->wait_seen, conf->schema);
-		conf->long_run = false;
-		conf->runs = 1;
-		conf->measured = 0;
-		conf->membarrier_ticks = 0;
-		memset(conf->level, 0, sizeof(conf->level));
-		conf->levels = 1;
-		conf->long_levels = 0;
-		conf->level[0] = p->wait;
-		conf->level[0].page = p->wait.line;
 	}
 	for (unsigned i = 0; ret == 0 && conf_rule(i, conf, text, sizeof(text)); i++)
 		if (text[0])

@@ -62,13 +62,11 @@ static bool holds(enum rule rule, const struct machine_conf *c,
 
 	switch (rule) {
 	case VERDICT:
-		return !c->usable || c->verdict == MACHINE_CONF_PASS ||
-		       c->verdict == MACHINE_CONF_UNTOLD;
+		return !c->usable || c->verdict == MACHINE_CONF_PASS;
 	case SOME_LEVEL:
 		return !c->usable || c->levels > 0;
 	case WINDOW:
-		return c->window_confidence == 0 ||
-		       supports((double)c->window_toggles, 0, c->window_confidence, c->window_p);
+		return supports((double)c->window_toggles, 0, c->window_confidence, c->window_p);
 	case CPUS:
 		return !c->identity.cpus || cpus_count(&c->cpus) <= c->identity.cpus;
 	case TOGGLED:
@@ -95,20 +93,16 @@ static bool holds(enum rule rule, const struct machine_conf *c,
 
 #define LOWER " is lower than its toggles, tears and confidence allow"
 
-/* Up to schema 3 the one level is [wait]. */
-static const struct {
-	const char *text, *in_wait;
-} broken[RULES] = {
-	[VERDICT] = { "[wait] is usable, but the verdict is not pass", NULL },
-	[SOME_LEVEL] = { "[wait] is usable, but there is no level", NULL },
-	[WINDOW] = { "[window] upper_p is lower than its toggles and confidence allow", NULL },
-	[CPUS] = { "[scope] cpus names more CPUs than [identity] has", NULL },
-	[TOGGLED] = { "may be waited by, but no toggles are behind it",
-		      "is usable, but no toggles are behind it" },
-	[WAITS] = { "may be waited by, but does not wait", "is usable, but does not wait" },
-	[LINE] = { "line_p" LOWER, "upper_p" LOWER },
-	[PAGE] = { "page_p" LOWER, "upper_p" LOWER },
-	[ORDER] = { "waits for less than one before it, at the same stretch", "" },
+static const char *const broken[RULES] = {
+	[VERDICT] = "[wait] is usable, but the verdict is not pass",
+	[SOME_LEVEL] = "[wait] is usable, but there is no level",
+	[WINDOW] = "[window] upper_p is lower than its toggles and confidence allow",
+	[CPUS] = "[scope] cpus names more CPUs than [identity] has",
+	[TOGGLED] = "may be waited by, but no toggles are behind it",
+	[WAITS] = "may be waited by, but does not wait",
+	[LINE] = "line_p" LOWER,
+	[PAGE] = "page_p" LOWER,
+	[ORDER] = "waits for less than one before it, at the same stretch",
 };
 
 bool conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t size)
@@ -123,10 +117,8 @@ bool conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t si
 	if (level == levels)
 		return true;
 	if (i < TOGGLED)
-		snprintf(why, size, "%s", broken[i].text);
-	else if (conf->schema < 4)
-		snprintf(why, size, "[wait] %s", broken[i].in_wait);
+		snprintf(why, size, "%s", broken[i]);
 	else
-		snprintf(why, size, "[level %u] %s", level + 1, broken[i].text);
+		snprintf(why, size, "[level %u] %s", level + 1, broken[i]);
 	return true;
 }

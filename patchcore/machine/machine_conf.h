@@ -7,8 +7,7 @@
 #include "patchcore/machine/identity.h"
 #include "patchcore/machine/sync.h"
 
-#define MACHINE_CONF_SCHEMA  4 /* the newest that is read */
-#define MACHINE_CONF_OLDEST  2 /* that is read; see struct machine_conf */
+#define MACHINE_CONF_SCHEMA  4 /* the one that is read */
 #define MACHINE_CONF_STRETCH 64
 #define MACHINE_CONF_LEVELS  32
 #define MACHINE_CONF_BYTES   65536		  /* a larger file is refused */
@@ -17,7 +16,6 @@
 #define MACHINE_CONF_TIME    (UINT64_C(1) << 40)  /* seconds; later times are refused */
 
 enum machine_conf_verdict {
-	MACHINE_CONF_UNTOLD,
 	MACHINE_CONF_PASS,
 	MACHINE_CONF_FAIL,
 	MACHINE_CONF_INCONCLUSIVE
@@ -26,7 +24,7 @@ enum machine_conf_verdict {
 /* What was seen at sites of one kind. */
 struct machine_conf_bound {
 	uint64_t toggles;
-	uint64_t tears; /* schema 3: among them */
+	uint64_t tears; /* among them */
 	double upper_p; /* upper bound on tears per toggle, 0 < p <= 1 */
 };
 
@@ -38,17 +36,12 @@ struct machine_conf_level {
 	struct machine_conf_bound page; /* of sites that cross a page */
 };
 
-/*
- * What only a newer schema must tell may be absent in an older one, and is 0 then. What stands in
- * [wait] up to schema 3 is one level, whose evidence counts for line and page alike: one run, of
- * whose time nothing is known.
- */
 struct machine_conf {
 	unsigned schema;
-	enum machine_conf_verdict verdict; /* schema 3 */
+	enum machine_conf_verdict verdict;
 	bool fleet; /* [tmax] source: counted on other machines of the kind */
 	struct identity identity;
-	struct cpus cpus;	   /* schema 3: [scope] cpus, those that were calibrated */
+	struct cpus cpus;	   /* [scope] cpus: those that were calibrated */
 	bool long_run;		   /* [scope] evidence: of more than this one run */
 	uint64_t runs;		   /* behind it, at least 1 */
 	uint64_t measured;	   /* the latest of them: seconds since the epoch, 0: unknown */
@@ -59,9 +52,9 @@ struct machine_conf {
 	unsigned long_levels; /* behind those: for changes that no patcher stands waiting for */
 	struct machine_conf_level level[MACHINE_CONF_LEVELS]; /* in order of rising cost */
 	unsigned window;				      /* [window] bytes: 8, 16, 32 or 64 */
-	uint64_t window_toggles;  /* schema 3: stores without a tear behind it */
+	uint64_t window_toggles;			      /* stores without a tear behind it */
 	double window_p;	  /* upper bound on tears per store inside it beyond 8 bytes */
-	double window_confidence; /* schema 3: of that bound */
+	double window_confidence; /* of that bound */
 };
 
 /* machine_conf_all_levels - the long ones too. */

@@ -24,8 +24,6 @@ static const char *scope_problem(const struct machine_conf *conf, char *text, si
 	struct cpus allowed, beyond;
 	char list[48];
 
-	if (!cpus_count(&conf->cpus))
-		return "it does not say which CPUs were calibrated (schema 2): calibrate again";
 	if (cpus_allowed(&allowed) < 0)
 		return "it cannot be told on which CPUs this program may run";
 	if (!cpus_beyond(&allowed, &conf->cpus, &beyond))

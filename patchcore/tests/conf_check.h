@@ -22,7 +22,6 @@
 
 static struct machine_conf sample;
 static struct conf_lines sample_lines; /* of two levels */
-static struct conf_lines old_lines;    /* of the same in schema 3, which knows but one */
 
 static inline int make_sample(void **state)
 {
@@ -31,9 +30,6 @@ static inline int make_sample(void **state)
 	sample.level[0].line.toggles = sample.level[0].page.toggles = UINT64_MAX;
 	sample.window = 32;
 	sample.window_p = 3.25e-12;
-	sample.schema = 3;
-	old_lines = conf_lines(&sample);
-	sample.schema = MACHINE_CONF_SCHEMA;
 	sample.long_run = true;
 	sample.runs = 3;
 	sample.measured = 1700000000;

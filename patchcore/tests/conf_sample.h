@@ -111,7 +111,7 @@ static inline void conf_add_double(struct conf_lines *lines, const char *section
 }
 
 static inline void conf_add_bound(struct conf_lines *lines, const char *section, const char *prefix,
-				  const char *p, const struct machine_conf_bound *bound)
+				  const struct machine_conf_bound *bound)
 {
 	char name[24];
 
@@ -119,7 +119,7 @@ static inline void conf_add_bound(struct conf_lines *lines, const char *section,
 	conf_add_number(lines, section, name, bound->toggles);
 	snprintf(name, sizeof(name), "%stears", prefix);
 	conf_add_number(lines, section, name, bound->tears);
-	snprintf(name, sizeof(name), "%s%s", prefix, p);
+	snprintf(name, sizeof(name), "%sp", prefix);
 	conf_add_double(lines, section, name, bound->upper_p);
 }
 
@@ -141,12 +141,12 @@ static inline void conf_add_levels(struct conf_lines *lines, const struct machin
 		snprintf(section, sizeof(section), "level %u", i + 1);
 		conf_add_waits(lines, section, level);
 		conf_add_number(lines, section, "ticks", level->ticks);
-		conf_add_bound(lines, section, "line_", "p", &level->line);
-		conf_add_bound(lines, section, "page_", "p", &level->page);
+		conf_add_bound(lines, section, "line_", &level->line);
+		conf_add_bound(lines, section, "page_", &level->page);
 	}
 }
 
-static const char *const conf_verdicts[] = { "untold", "pass", "fail", "inconclusive" };
+static const char *const conf_verdicts[] = { "pass", "fail", "inconclusive" };
 
 static inline struct conf_lines conf_lines(const struct machine_conf *conf)
 {
@@ -159,25 +159,18 @@ static inline struct conf_lines conf_lines(const struct machine_conf *conf)
 	if (cpus_print(&conf->cpus, value, sizeof(value)) >= sizeof(value))
 		abort();
 	conf_add(&lines, "scope", "cpus", value);
-	if (conf->schema >= 4) {
-		conf_add(&lines, "scope", "evidence", conf->long_run ? "long-run" : "this-run");
-		conf_add_number(&lines, "scope", "runs", conf->runs);
-		conf_add_number(&lines, "scope", "measured", conf->measured);
-	}
+	conf_add(&lines, "scope", "evidence", conf->long_run ? "long-run" : "this-run");
+	conf_add_number(&lines, "scope", "runs", conf->runs);
+	conf_add_number(&lines, "scope", "measured", conf->measured);
 	for (unsigned i = 0; identity_field(&conf->identity, i, &name, value, sizeof(value)); i++)
 		conf_add(&lines, "identity", name, value);
 	conf_add(&lines, "wait", "usable", conf->usable ? "yes" : "no");
 	conf_add_double(&lines, "wait", "confidence", conf->confidence);
-	if (conf->schema >= 4) {
-		conf_add_number(&lines, "wait", "levels", conf->levels);
-		if (conf->long_levels)
-			conf_add_number(&lines, "wait", "long_levels", conf->long_levels);
-		conf_add_number(&lines, "wait", "membarrier_ticks", conf->membarrier_ticks);
-		conf_add_levels(&lines, conf);
-	} else {
-		conf_add_waits(&lines, "wait", &conf->level[0]);
-		conf_add_bound(&lines, "wait", "", "upper_p", &conf->level[0].page);
-	}
+	conf_add_number(&lines, "wait", "levels", conf->levels);
+	if (conf->long_levels)
+		conf_add_number(&lines, "wait", "long_levels", conf->long_levels);
+	conf_add_number(&lines, "wait", "membarrier_ticks", conf->membarrier_ticks);
+	conf_add_levels(&lines, conf);
 	conf_add_number(&lines, "window", "bytes", conf->window);
 	conf_add_number(&lines, "window", "toggles", conf->window_toggles);
 	conf_add_double(&lines, "window", "upper_p", conf->window_p);

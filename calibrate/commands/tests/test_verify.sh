@@ -68,7 +68,7 @@ sed 's/^usable = .*/usable = no/' "$dir/machine.conf" >"$dir/unusable.conf"
 sed '/^first = /d' "$dir/machine.conf" >"$dir/broken.conf"
 not_taken "$dir/none.conf" "No such file"
 not_taken "$dir/foreign.conf" "microcode differs"
-not_taken "$dir/broken.conf" "[wait] first is missing"
+not_taken "$dir/broken.conf" "[level 1] first is missing"
 # Unless there is one for all users of this machine.
 if "$tmax" info 2>/dev/null | grep '^  path  *none' >/dev/null; then
 	complains 3 "no machine.conf was found" "$tmax" verify
@@ -112,7 +112,7 @@ fi
 # A promise that little can break, so that an ordinary machine has it kept in no time.
 worst=(--placement "${seat[1]}" --executors "$cpus" --crossing page --split 2 --rest 300)
 {
-	sed 's/^upper_p = 1e-10/upper_p = 0.01/' "$dir/machine.conf"
+	sed "s/_p = 1e-10/_p = 0.01/" "$dir/machine.conf"
 	printf '[cell 1]\ntoggles = 5\ncommand = tmax stress %s\n' "${worst[*]}"
 	printf '[cell 2]\ncommand = tmax stress --placement same-core --executors 1024\n'
 } >"$dir/kept.conf"

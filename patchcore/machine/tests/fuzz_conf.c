@@ -48,30 +48,17 @@ static void check_level(const struct machine_conf_level *level)
 	must(level->page.upper_p > 0 && level->page.upper_p <= 1);
 }
 
-/* What the newest schema tells, or what an older one stands for. */
-static void check_evidence(const struct machine_conf *conf)
-{
-	must(machine_conf_all_levels(conf) <= MACHINE_CONF_LEVELS && conf->runs > 0);
-	must(conf->measured <= MACHINE_CONF_TIME && conf->membarrier_ticks <= MACHINE_CONF_COST);
-	if (conf->schema >= 4)
-		return;
-	must(conf->levels == 1 && !conf->long_run && conf->runs == 1);
-	must(!conf->measured && !conf->membarrier_ticks && !conf->level[0].ticks);
-	must(conf_same_bound(&conf->level[0].line, &conf->level[0].page));
-}
-
 static void check_ranges(const struct machine_conf *conf)
 {
-	must(conf->schema >= 2 && conf->schema <= 4);
-	check_evidence(conf);
+	must(conf->schema == MACHINE_CONF_SCHEMA);
+	must(machine_conf_all_levels(conf) <= MACHINE_CONF_LEVELS && conf->runs > 0);
+	must(conf->measured <= MACHINE_CONF_TIME && conf->membarrier_ticks <= MACHINE_CONF_COST);
 	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++)
 		check_level(&conf->level[i]);
 	must(conf->confidence >= 0.9 && conf->confidence < 1);
 	must(conf->window == 8 || conf->window == 16 || conf->window == 32 || conf->window == 64);
 	must(conf->window_p > 0 && conf->window_p <= 1);
-	if (conf->schema == 2)
-		return;
-	must(conf->verdict != MACHINE_CONF_UNTOLD);
+	must(conf->verdict <= MACHINE_CONF_INCONCLUSIVE);
 	must(cpus_count(&conf->cpus) > 0);
 	must(conf->window_confidence >= 0.9 && conf->window_confidence < 1);
 }
@@ -144,8 +131,8 @@ static void check_again(const struct machine_conf *conf)
 	struct machine_conf again;
 	size_t size;
 
-	/* Schema 2 may leave out what conf_lines() writes, and a list may be too long for it. */
-	if (conf->schema == 2 || cpus_print(&conf->cpus, NULL, 0) >= sizeof(lines.line[0].value))
+	/* A list may be too long for conf_lines(). */
+	if (cpus_print(&conf->cpus, NULL, 0) >= sizeof(lines.line[0].value))
 		return;
 	lines = conf_lines(conf);
 	size = conf_text(&lines, text);
@@ -186,7 +173,7 @@ static void check_text(const char *text, size_t size)
 static const struct {
 	const char *section, *name, *value[16];
 } choices[] = {
-	{ "tmax", "schema", { "4", "3", "2" } },
+	{ "tmax", "schema", { "4", "3" } },
 	{ "tmax", "verdict", { "pass", "fail", "inconclusive" } },
 	{ "scope", "cpus", { "0", "0-1", "0-1,7", "1-8191" } },
 	{ "identity", "cpus", { "0", "1", "2", "3", "9000" } },
@@ -213,19 +200,15 @@ static const struct {
 
 #define LAYOUTS 4
 
-/* A config of the newest schema with so many levels, and with what schema 3 has as well. */
+/* A config with so many levels. */
 static struct conf_lines layout(unsigned levels)
 {
 	struct machine_conf conf = conf_here();
-	struct conf_lines lines;
 
 	conf.levels = 0;
 	while (conf.levels < levels)
 		conf_add_level(&conf, 600 + conf.levels, 1e-10, 1e-10);
-	lines = conf_lines(&conf);
-	conf_add_waits(&lines, "wait", &conf.level[0]);
-	conf_add_bound(&lines, "wait", "", "upper_p", &(struct machine_conf_bound)CONF_BOUND(0.5));
-	return lines;
+	return conf_lines(&conf);
 }
 
 /* If the layout has it. */
@@ -332,8 +315,6 @@ static size_t write_variant(unsigned variant, char text[CONF_TEXT])
 	conf.level[0].line = conf.level[0].page;
 	if (variant == 2)
 		conf_add_level(&conf, MACHINE_CONF_WAIT, 1e-13, 1e-12);
-	if (variant == 3)
-		conf.schema = 3;
 	lines = conf_lines(&conf);
 	if (variant == 2)
 		conf_add(&lines, "placement same_core", "first", "1200");

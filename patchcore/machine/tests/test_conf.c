@@ -38,7 +38,6 @@ static void test_missing(void **state)
 {
 	(void)state;
 	expect_all_needed(&sample_lines);
-	expect_all_needed(&old_lines);
 	expect_refused("", "");
 }
 
@@ -61,7 +60,6 @@ static void test_twice(void **state)
 {
 	(void)state;
 	expect_all_once(&sample_lines);
-	expect_all_once(&old_lines);
 }
 
 static void test_sections_matter(void **state)
@@ -177,6 +175,7 @@ static void test_out_of_range(void **state)
 {
 	static const struct value bad[] = {
 		{ "tmax", "schema", "1" },
+		{ "tmax", "schema", "3" },
 		{ "tmax", "schema", "5" },
 		{ "tmax", "verdict", "" },
 		{ "tmax", "verdict", "passed" },
@@ -306,10 +305,6 @@ static void test_toggles_behind(void **state)
 	expect_lines_refused(&lines, "[level 2] may be waited by, but no toggles are behind it");
 	conf_set(&lines, "wait", "usable", "no");
 	expect_taken(&lines);
-	lines = old_lines;
-	conf_set(&lines, "wait", "toggles", "0");
-	conf_set(&lines, "wait", "upper_p", "1");
-	expect_lines_refused(&lines, "[wait] is usable, but no toggles are behind it");
 }
 
 static void test_verdict(void **state)
@@ -345,11 +340,6 @@ static void test_no_wait(void **state)
 		expect_lines_refused(&lines, "[level 1] may be waited by, but does not wait");
 		conf_set(&lines, "wait", "usable", "no");
 		expect_taken(&lines);
-		lines = old_lines;
-		conf_set(&lines, "wait", "first", waits[i][0]);
-		conf_set(&lines, "wait", "second", waits[i][1]);
-		conf_set(&lines, "wait", "stretch", "0");
-		expect_lines_refused(&lines, "[wait] is usable, but does not wait");
 	}
 }
 
@@ -358,8 +348,8 @@ static void add_level(struct conf_lines *lines, const char *section,
 {
 	conf_add_waits(lines, section, level);
 	conf_add_number(lines, section, "ticks", level->ticks);
-	conf_add_bound(lines, section, "line_", "p", &level->line);
-	conf_add_bound(lines, section, "page_", "p", &level->page);
+	conf_add_bound(lines, section, "line_", &level->line);
+	conf_add_bound(lines, section, "page_", &level->page);
 	conf_set(lines, section, "first", first);
 }
 
@@ -552,7 +542,6 @@ static void test_bounds(void **state)
 {
 	static const char *const line[] = { "line_toggles", "line_tears", "line_p" };
 	static const char *const page[] = { "page_toggles", "page_tears", "page_p" };
-	static const char *const old[] = { "toggles", "tears", "upper_p" };
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(bounds); i++) {
@@ -560,7 +549,6 @@ static void test_bounds(void **state)
 		expect_bound(&sample_lines, &bounds[i], "level 1", page);
 		expect_bound(&sample_lines, &bounds[i], "level 2", line);
 		expect_bound(&sample_lines, &bounds[i], "level 2", page);
-		expect_bound(&old_lines, &bounds[i], "wait", old);
 	}
 }
 
@@ -588,13 +576,13 @@ static void test_window_bounds(void **state)
 static void test_hostile(void **state)
 {
 	static const struct value values[] = {
-		{ "wait", "toggles", "1" },	 { "wait", "confidence", "0.500001" },
-		{ "wait", "upper_p", "1e-300" }, { "wait", "first", "0" },
-		{ "wait", "second", "0" },	 { "wait", "stretch", "0" },
-		{ "window", "bytes", "64" },	 { "window", "upper_p", "1e-300" },
-		{ "tmax", "verdict", "fail" },
+		{ "level 1", "page_toggles", "1" }, { "wait", "confidence", "0.500001" },
+		{ "level 1", "page_tears", "0" },   { "level 1", "page_p", "1e-300" },
+		{ "level 1", "first", "0" },	    { "level 1", "second", "0" },
+		{ "level 1", "stretch", "0" },	    { "window", "bytes", "64" },
+		{ "window", "upper_p", "1e-300" },  { "tmax", "verdict", "fail" },
 	};
-	struct conf_lines lines = old_lines;
+	struct conf_lines lines = sample_lines;
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(values); i++)
@@ -607,9 +595,9 @@ static void test_hostile(void **state)
 	expect_lines_refused(&lines, "[window] upper_p");
 	conf_set(&lines, "window", "upper_p", "0.95");
 	expect_lines_refused(&lines, "does not wait");
-	conf_set(&lines, "wait", "stretch", "1");
-	expect_lines_refused(&lines, "[wait] upper_p");
-	conf_set(&lines, "wait", "upper_p", "0.9");
+	conf_set(&lines, "level 1", "stretch", "1");
+	expect_lines_refused(&lines, "[level 1] page_p");
+	conf_set(&lines, "level 1", "page_p", "0.9");
 	conf_set(&lines, "window", "upper_p", "0.95");
 	expect_taken(&lines);
 }
@@ -641,72 +629,7 @@ static void test_cpus(void **state)
 	expect_taken(&lines);
 }
 
-/* --- Configs of schema 2 ----------------------------------------------------------- */
-
-/* They could not say which CPUs they are of, so they are read, but never waited by. */
-static void test_schema_2(void **state)
-{
-	static const char *const newer[][2] = {
-		{ "tmax", "verdict" },	 { "scope", "cpus" },	     { "wait", "tears" },
-		{ "window", "toggles" }, { "window", "confidence" },
-	};
-	struct conf_lines lines = old_lines;
-	struct machine_conf conf;
-
-	(void)state;
-	conf_set(&lines, "tmax", "schema", "2");
-	expect_taken(&lines);
-	for (size_t i = 0; i < LENGTH(newer); i++)
-		conf_drop(&lines,
-			  (size_t)(conf_line(&lines, newer[i][0], newer[i][1]) - lines.line));
-	assert_int_equal(parse_lines(&lines, &conf), 0);
-	assert_int_equal(conf.schema, 2);
-	assert_int_equal(conf.verdict, MACHINE_CONF_UNTOLD);
-	assert_int_equal(cpus_count(&conf.cpus), 0);
-	assert_true(conf.usable && conf.level[0].page.upper_p == 1e-10);
-	/* What they do say must agree all the same. */
-	conf_set(&lines, "wait", "toggles", "1000");
-	expect_lines_refused(&lines, "[wait] upper_p is lower than");
-	conf_set(&lines, "wait", "toggles", "100000000000000");
-	conf_add(&lines, "tmax", "verdict", "inconclusive");
-	expect_lines_refused(&lines, "verdict");
-}
-
-/* --- Configs of schema 3 ----------------------------------------------------------- */
-
-/* What they say of their one wait holds for lines and pages alike. */
-static void test_schema_3(void **state)
-{
-	static const char *const newer[][3] = {
-		{ "scope", "evidence", "long-run" }, { "scope", "runs", "9" },
-		{ "scope", "measured", "9" },	     { "wait", "levels", "2" },
-		{ "level 2", "first", "3" },	     { "wait", "membarrier_ticks", "9" },
-		{ "level 1", "ticks", "3" },
-	};
-	struct conf_lines lines = old_lines;
-	struct machine_conf one = conf_here(), conf;
-
-	(void)state;
-	one.schema = 3;
-	one.window = 32;
-	one.window_p = sample.window_p;
-	one.level[0].line.toggles = one.level[0].page.toggles = UINT64_MAX;
-	one.level[0].line.tears = one.level[0].page.tears = 8;
-	conf_set(&lines, "wait", "tears", "8");
-	assert_int_equal(parse_lines(&lines, &conf), 0);
-	assert_true(conf_same(&conf, &one));
-	/* There they are any other keys. */
-	for (size_t i = 0; i < LENGTH(newer); i++)
-		conf_add(&lines, newer[i][0], newer[i][1], newer[i][2]);
-	assert_int_equal(parse_lines(&lines, &conf), 0);
-	assert_true(conf_same(&conf, &one));
-	/* And the old ones are that in the new schema. */
-	lines = sample_lines;
-	conf_add(&lines, "wait", "first", "1");
-	conf_add(&lines, "wait", "upper_p", "0.25");
-	assert_int_equal(parse_lines(&lines, &conf), 0);
-	assert_true(conf_same(&conf, &sample));
-}
+/* --- Configs of before --------------------------------------------------------------- */
 
 static size_t read_result(const char *name, char *text, size_t size)
 {
@@ -730,36 +653,25 @@ static void test_results(void **state)
 {
 	static const struct {
 		const char *name;
-		unsigned schema;
 		bool usable;
 	} results[] = {
-		{ "amd-25-17-1-kvm/machine.conf", 1, false },
-		{ "amd-25-17-1-kvm-busy/machine.conf", 1, false },
-		{ "amd-25-17-1-kvm-provoked/machine.conf", 2, false },
-		{ "amd-25-17-1-kvm-quick/machine.conf", 2, true },
-		{ "amd-25-17-1-kvm-quick/verify.conf", 2, true },
-		{ "intel-6-167-1-kvm/machine.conf", 2, false },
+		{ "amd-25-17-1-kvm-gaps/machine.conf", false },
+		{ "amd-25-17-1-kvm-ladder/machine.conf", true },
+		{ "amd-26-2-1-kvm-calibrate/machine.conf", true },
+		{ "intel-6-167-1-kvm-ladder/machine.conf", true },
 	};
 	static char text[MACHINE_CONF_BYTES];
 	unsigned found = 0;
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(results); i++) {
-		size_t size = read_result(results[i].name, text, sizeof(text) - 16);
-		char why[160], *at = strstr(text, "\nsecond = ");
+		size_t size = read_result(results[i].name, text, sizeof(text));
+		char why[160];
 		struct machine_conf conf;
 
 		if (!size)
 			continue;
 		found++;
-		if (results[i].schema == 1) {
-			expect_refused(text, "[tmax] schema has no valid value");
-			/* Its numbers are honest, too. */
-			strstr(text, "schema = 1")[9] = '2';
-			memmove(at + 12, at, strlen(at) + 1);
-			memcpy(at, "\nstretch = 0", 12);
-			size += 12;
-		}
 		if (parse(text, size, &conf, why) != 0)
 			fail_msg("%s: %s", results[i].name, why);
 		assert_int_equal(conf.usable, results[i].usable);
@@ -782,7 +694,6 @@ int main(void)
 		cmocka_unit_test(test_level_names),  cmocka_unit_test(test_many_levels),
 		cmocka_unit_test(test_bounds),	     cmocka_unit_test(test_window_bounds),
 		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_cpus),
-		cmocka_unit_test(test_schema_2),     cmocka_unit_test(test_schema_3),
 		cmocka_unit_test(test_results),
 	};
 

@@ -576,22 +576,6 @@ static void told(const void *arg)
 	MUST(!status.level && !status.line_level && !status.page_p && !status.line_p);
 }
 
-/* A schema 3 is one level for both. */
-static void old_schema(const void *arg)
-{
-	struct machine_conf conf = conf_here();
-	struct pc_status status;
-
-	(void)arg;
-	conf.schema = 3;
-	use_levels(&conf);
-	status = status_now();
-	MUST(status.level == 1 && status.line_level == 1 && status.first_wait == 600);
-	MUST(status.page_p == 1e-10 && status.line_p == 1e-10 && status.upper_p == 1e-10);
-	MUST(!status.long_run && status.runs == 1 && status.measured == 0);
-	MUST(choice_sync()->line == NULL);
-}
-
 /* --- The window ----------------------------------------------------------------------- */
 
 /* It is no matter of waits, so it may be had where no wait is good enough. */
@@ -687,7 +671,6 @@ int main(void)
 		child_unit_test(lines_only),
 		child_unit_test(pages_by_membarrier),
 		child_unit_test(told),
-		child_unit_test(old_schema),
 		child_unit_test(window_alone),
 		child_unit_test(accept_rate),
 	};

@@ -314,13 +314,9 @@ static void other_cpus(const void *arg)
 	must_refuse(&conf, about);
 	MUST(!learn(&conf).have_window);
 	conf.cpus = all;
-	conf.schema = 2;
-	MUST(learn(&conf).have_conf);
-	conf.schema = 3;
 	MUST(learn(&conf).have_conf);
 	if (!cpus_count(&rest))
 		child_skip("one CPU");
-	conf.schema = MACHINE_CONF_SCHEMA;
 	conf.cpus = first;
 	cpus_print(&rest, list, 40);
 	snprintf(about, sizeof(about), "not calibrated on CPU %s", list);
@@ -338,29 +334,6 @@ static void other_cpus(const void *arg)
 	MUST(learn(&conf).have_conf);
 	conf.cpus = first;
 	must_refuse(&conf, "not calibrated on CPU");
-}
-
-/* What calibrate wrote before it named its CPUs. */
-static void old_schema(const void *arg)
-{
-	static const char *const newer[][2] = {
-		{ "tmax", "verdict" },	 { "scope", "cpus" },	     { "wait", "tears" },
-		{ "window", "toggles" }, { "window", "confidence" },
-	};
-	struct machine_conf conf = conf_here();
-	struct conf_lines lines;
-	struct facts facts;
-
-	(void)arg;
-	conf.schema = 2;
-	lines = conf_lines(&conf);
-	for (size_t i = 0; i < LENGTH(newer); i++)
-		conf_drop(&lines,
-			  (size_t)(conf_line(&lines, newer[i][0], newer[i][1]) - lines.line));
-	conf_use_lines(&lines);
-	facts_learn(&facts);
-	MUST(!facts.have_conf && strstr(facts.conf_reason, "which CPUs were calibrated"));
-	MUST(strstr(facts.conf_reason, "calibrate again") && !facts.have_window);
 }
 
 /* A run that met no tear does not widen the window beyond what machines of its kind keep. */
@@ -701,8 +674,8 @@ int main(void)
 		child_unit_test(nothing_is_safe),  child_unit_test(accept_p),
 		child_unit_test(cycles),	   child_unit_test(conf_is_read_again),
 		child_unit_test(busy_fini),	   child_unit_test(assumed_waits),
-		child_unit_test(other_cpus),	   child_unit_test(old_schema),
-		child_unit_test(hostile_conf),	   child_unit_test(widest_window),
+		child_unit_test(other_cpus),	   child_unit_test(hostile_conf),
+		child_unit_test(widest_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
