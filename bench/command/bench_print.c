@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/command/bench_print.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -12,8 +12,6 @@
 #include "calibrate/climb/climb.h"
 
 #include <errno.h>
-#include <error.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "calibrate/climb/schedule.h"

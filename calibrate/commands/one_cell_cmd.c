@@ -3,7 +3,6 @@
  * tmax stress and tmax gaps: one cell from the command line, run once, told once. Or a list of
  * them.
  */
-#include <error.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

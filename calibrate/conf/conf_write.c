@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "calibrate/program/markup.h"
 #include "calibrate/statistics/bound.h"
 #include "patchcore/machine/machine_conf.h"
 

@@ -2,7 +2,6 @@
 #include "calibrate/conf/summary.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 
 #include "calibrate/program/markup.h"

@@ -12,7 +12,6 @@
 #include "calibrate/program/command_line.h"
 #include "calibrate/program/exit_status.h"
 #include "stress/base/data_file.h"
-#include "stress/base/number.h"
 #include "stress/base/random.h"
 #include "stress/run/gap.h"
 

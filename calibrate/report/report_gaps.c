@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "calibrate/report/report.h"
-#include "results/figures/gnuplot.h"
 
 #define LABEL_MAX 600
 

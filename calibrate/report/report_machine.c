@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What was measured, by which runs, at which placements, and what that leaves open. */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "calibrate/report/report.h"

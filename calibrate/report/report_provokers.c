@@ -7,7 +7,6 @@
 
 #include "calibrate/report/report.h"
 #include "calibrate/statistics/bound.h"
-#include "results/figures/gnuplot.h"
 
 /* What the first keys of a row are; the others say which cells are alike but for them. */
 enum {

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "calibrate/report/report.h"
 #include "calibrate/statistics/bound.h"

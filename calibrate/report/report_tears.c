@@ -2,7 +2,6 @@
 /* Every tear: when it came, which cell it was in, and how to run that one again. */
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "calibrate/report/report.h"
 #include "results/figures/gnuplot.h"

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/long_wait.h"

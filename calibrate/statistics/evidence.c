@@ -10,7 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "calibrate/statistics/bound.h"
 #include "patchcore/machine/identity.h"
 
 #define EVIDENCE_SCHEMA 1

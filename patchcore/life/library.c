@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "patchcore/async.h"
 #include "patchcore/life/library.h"

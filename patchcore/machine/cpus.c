@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "patchcore/kernel/sys.h"
 #include "patchcore/kernel/task.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "patchcore/machine/tsc.h"
 
-#include <cpuid.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "stress/cell/toggle.h"
 
 #include <emmintrin.h>
-#include <errno.h>
 #include <hwloc.h>
 #include <pthread.h>
 #include <stdatomic.h>

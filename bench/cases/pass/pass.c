@@ -12,7 +12,6 @@
  * their own have an empty loop of their own for that.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,6 @@
  */
 #include "lines.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
