@@ -47,17 +47,15 @@ struct gap_shared {
 	const struct run_options *options;
 	struct leash leash; /* its life: stores, stamped or not */
 	struct gap_result result;
-	struct gap_simulation simulation;
 };
 
-/* Runs the site, and gives what it found there. */
-typedef uint32_t gap_fetch_fn(const void *arg);
+gap_fetch_fn *gap_fetch_instead;
 
 struct gap_child {
 	const struct cell *cell;
 	hwloc_topology_t topology;
 	struct gap_shared *shared;
-	gap_fetch_fn *fetch; /* takes no notice of its arg */
+	gap_fetch_fn *fetch; /* takes no notice of its arguments */
 	uint8_t *site;	     /* mov eax, imm32; ret, with the boundary inside the immediate */
 	struct gap_layout layout;
 	struct word word;	     /* for the library's own stores */
@@ -151,43 +149,17 @@ static void put_next(struct gap_child *c, uint64_t number)
 	word_put_front(&c->word);
 }
 
-/* One load of the aligned 8 bytes that hold the part. */
-static uint32_t load_part(const struct gap_child *c, enum gap_part part)
-{
-	const uint8_t *at = part == GAP_FRONT ? c->site + 1 : c->site + c->word.front;
-	uintptr_t aligned = (uintptr_t)at & ~(uintptr_t)7;
-	uint64_t word = __atomic_load_n((const uint64_t *)aligned, __ATOMIC_ACQUIRE);
-
-	return (uint32_t)(word >> 8 * ((uintptr_t)at - aligned) & mask_of(c, part));
-}
-
-/* What stands in memory, one part after the other, with so many ticks between. */
-static uint32_t fetch_simulated(const void *arg)
-{
-	struct gap_child *c = (struct gap_child *)(uintptr_t)arg;
-	struct gap_simulation *s = &c->shared->simulation;
-	uint64_t begin = ticks_now(), lasted;
-	uint64_t longest = __atomic_load_n(&s->longest, __ATOMIC_RELAXED);
-	uint32_t part[GAP_PARTS];
-
-	part[s->first] = load_part(c, s->first);
-	ticks_wait(s->ticks);
-	part[!s->first] = load_part(c, !s->first);
-	lasted = ticks_now() - begin;
-	while (lasted > longest && !__atomic_compare_exchange_n(&s->longest, &longest, lasted, true,
-								__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-	return part[GAP_FRONT] | part[GAP_BACK] << c->layout.bits[GAP_FRONT];
-}
-
 /* --- Executors -------------------------------------------------------------------------------- */
 
 static void *executor_main(void *arg)
 {
 	struct gap_executor *e = arg;
 	struct gap_child *c = e->child;
-	gap_fetch_fn *fetch = c->shared->simulation.on ? fetch_simulated : c->fetch;
+	gap_fetch_fn *fetch = gap_fetch_instead ? gap_fetch_instead : c->fetch;
 	struct gap_layout layout = c->layout;
+	/* Of their own: the patcher writes beside the others at every store. */
+	const uint8_t *site = c->site;
+	unsigned split = c->cell->split;
 	int ret = pin_this_thread(c->topology, e->cpu);
 	struct rusage begin;
 
@@ -204,7 +176,7 @@ static void *executor_main(void *arg)
 		uint64_t before = __rdtsc(), after, at;
 
 		for (unsigned i = 0; i < ROUND; i++, before = after) {
-			uint32_t value = fetch(c);
+			uint32_t value = fetch(site, split);
 
 			after = __rdtsc();
 			if (!__builtin_expect(gap_is_torn(layout, value), 0))
@@ -506,8 +478,7 @@ int gap_check(const struct cell *cell, char *reason, size_t size)
 	return cell_check(&plain, reason, size);
 }
 
-int gap_run_simulated(const struct cell *cell, const struct run_options *options,
-		      struct gap_simulation *simulation, struct gap_result *result)
+int gap_run(const struct cell *cell, const struct run_options *options, struct gap_result *result)
 {
 	struct isolated what = { .inside = run_inside, .parts = GAP_PARTS, .options = options };
 	struct gap_shared *s;
@@ -525,7 +496,6 @@ int gap_run_simulated(const struct cell *cell, const struct run_options *options
 	what.arg = s;
 	s->cell = cell;
 	s->options = options;
-	s->simulation = *simulation;
 	what.leash = &s->leash;
 	what.seating = &s->result.seating;
 	what.witness = &s->result.witness;
@@ -538,16 +508,8 @@ int gap_run_simulated(const struct cell *cell, const struct run_options *options
 		result->outcome = ending.outcome;
 		result->signal = ending.signal;
 	}
-	*simulation = s->simulation;
 	munmap(s, sizeof(*s));
 	return ret;
-}
-
-int gap_run(const struct cell *cell, const struct run_options *options, struct gap_result *result)
-{
-	struct gap_simulation none = { .on = false };
-
-	return gap_run_simulated(cell, options, &none, result);
 }
 
 int gap_command(const struct cell *c, char *buf, size_t size)

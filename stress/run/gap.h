@@ -42,17 +42,6 @@ struct gap_result {
 	struct seating seating;
 };
 
-/*
- * For the tests: what the executors do in place of running the site. They read
- * the two parts as data, so many ticks apart at least.
- */
-struct gap_simulation {
-	bool on;
-	enum gap_part first; /* read before the other */
-	uint64_t ticks;
-	uint64_t longest; /* out: ticks between the two reads, at most, of all executions */
-};
-
 /* gap_defaults - cell_defaults for a gap run: pair word, no waits, five seconds. */
 void gap_defaults(struct cell *cell);
 
@@ -75,9 +64,11 @@ int gap_check(const struct cell *cell, char *reason, size_t size);
  */
 int gap_run(const struct cell *cell, const struct run_options *options, struct gap_result *result);
 
-/* gap_run_simulated - the same, with the executors' reading replaced. */
-int gap_run_simulated(const struct cell *cell, const struct run_options *options,
-		      struct gap_simulation *simulation, struct gap_result *result);
+/* Runs a site, and gives what it found there. */
+typedef uint32_t gap_fetch_fn(const uint8_t *site, unsigned split);
+
+/* For the tests: what executors do in place of running the site; NULL. */
+extern gap_fetch_fn *gap_fetch_instead;
 
 /* gap_command - the command line that runs this cell again. Length as snprintf. */
 int gap_command(const struct cell *cell, char *buf, size_t size);

@@ -13,10 +13,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
 
+#include "patchcore/machine/wait.h"
 #include "patchcore/tests/scale.h"
 #include "patchcore/word/word.h"
 #include "stress/base/random.h"
@@ -93,9 +95,52 @@ static void a_fence_leaves_no_gap(void **state)
 	has_none(&cell);
 }
 
-static void run_simulated(const struct cell *cell, struct gap_simulation *s)
+/* What executors read in place of running the site, in memory that they share with the test. */
+static struct simulation {
+	enum gap_part first; /* read before the other */
+	uint64_t ticks;
+	uint64_t longest; /* out: ticks between the two reads, at most, of all executions */
+} * simulation;
+
+/* One load of the aligned 8 bytes that hold the part. */
+static uint32_t load_part(const uint8_t *site, unsigned split, enum gap_part part)
 {
-	assert_int_equal(gap_run_simulated(cell, &how, s, &result), 0);
+	uint64_t mask = (UINT64_C(1) << gap_layout_of(split).bits[part]) - 1;
+	const uint8_t *at = part == GAP_FRONT ? site + 1 : site + split;
+	uintptr_t aligned = (uintptr_t)at & ~(uintptr_t)7;
+	uint64_t word = __atomic_load_n((const uint64_t *)aligned, __ATOMIC_ACQUIRE);
+
+	return (uint32_t)(word >> 8 * ((uintptr_t)at - aligned) & mask);
+}
+
+/* What stands in memory, one part after the other, with so many ticks between. */
+static uint32_t fetch_simulated(const uint8_t *site, unsigned split)
+{
+	struct simulation *s = simulation;
+	uint64_t begin = ticks_now(), lasted;
+	uint64_t longest = __atomic_load_n(&s->longest, __ATOMIC_RELAXED);
+	uint32_t part[GAP_PARTS];
+
+	part[s->first] = load_part(site, split, s->first);
+	ticks_wait(s->ticks);
+	part[!s->first] = load_part(site, split, !s->first);
+	lasted = ticks_now() - begin;
+	while (lasted > longest && !__atomic_compare_exchange_n(&s->longest, &longest, lasted, true,
+								__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return part[GAP_FRONT] | part[GAP_BACK] << gap_layout_of(split).bits[GAP_FRONT];
+}
+
+static void run_simulated(const struct cell *cell, enum gap_part first, uint64_t ticks)
+{
+	if (!simulation)
+		simulation = mmap(NULL, sizeof(*simulation), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(simulation, MAP_FAILED);
+	*simulation = (struct simulation){ .first = first, .ticks = ticks };
+	gap_fetch_instead = fetch_simulated;
+	assert_int_equal(gap_run(cell, &how, &result), 0);
+	gap_fetch_instead = NULL;
 	assert_int_equal(result.outcome, OUTCOME_DONE);
 }
 
@@ -124,17 +169,15 @@ static bool is_found_whole(const struct gap_tally *found, uint64_t ticks)
  */
 static void delay_is_found(const struct cell *cell, enum gap_part first, uint64_t ticks)
 {
-	struct gap_simulation s = { .on = true, .first = first, .ticks = ticks };
 	enum gap_kind kind = first == GAP_FRONT ? GAP_OLD_FRONT : GAP_NEW_FRONT;
 	const struct gap_tally *found = &result.kind[kind];
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		s.longest = 0;
-		run_simulated(cell, &s);
-		assert_true(s.longest >= ticks);
+		run_simulated(cell, first, ticks);
+		assert_true(simulation->longest >= ticks);
 		assert_int_equal(result.kind[!kind].count, 0);
 		assert_int_equal(result.discarded[GAP_STALE], 0);
-		assert_true(found->count == 0 || found->tail[0] <= s.longest);
+		assert_true(found->count == 0 || found->tail[0] <= simulation->longest);
 		if (alone || is_found_whole(found, ticks))
 			return;
 	}
@@ -162,7 +205,6 @@ static void a_delay_is_found_with_its_size(void **state)
 /* Each gap has a time within the run, and each is in a bucket. */
 static void everything_adds_up(void **state)
 {
-	struct gap_simulation s = { .on = true, .first = GAP_FRONT, .ticks = 20000 };
 	struct cell cell = seated();
 	const struct gap_tally *t = &result.kind[GAP_OLD_FRONT];
 	uint64_t sum = 0, torn;
@@ -172,7 +214,7 @@ static void everything_adds_up(void **state)
 	cell.seconds = 60;
 	cell.executors = 2;
 	cell.placement = PLACEMENT_OVERSUBSCRIBED;
-	run_simulated(&cell, &s);
+	run_simulated(&cell, GAP_FRONT, 20000);
 	/* A store to each part per toggle; the end is looked for every 64 stores. */
 	assert_in_range(result.stores, 200000, 200063);
 	for (unsigned i = 0; i < GAP_BUCKETS; i++)
