@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verdict and the ladder, as the last estimate of the journals has them, the counts behind
- * them, and what more time would tell.
+ * The verdict and the ladder, as the last estimate of the journals has them, and the counts behind
+ * them.
  */
 #include <math.h>
 #include <string.h>
@@ -202,41 +202,6 @@ static void put_distances(const struct page *page, const json_t *e)
 	html_folded_table_end(out);
 }
 
-/* What more time would give; of long waits tears, or gaps if it is not known what these stand for.
- */
-static void put_ahead(FILE *out, const json_t *e)
-{
-	static const char *const times[] = { "quarter", "night", "month" };
-	const json_t *all = json_object_get(e, "ahead"), *one;
-	size_t i;
-
-	if (!json_array_size(all))
-		return;
-	html_fold(out, "What more time would give");
-	html_table(out,
-		   "Bounds to expect if all of that time goes to one of these (--only) and nothing "
-		   "tears in it, and no gap comes: that is no evidence.",
-		   "what\tper\t#stores a second\t#15 min\t#8 hours\t#30 x 5 min");
-	json_array_foreach(all, i, one)
-	{
-		double wait = json_real_of(one, "wait");
-		bool tears = json_real_of(json_object_get(one, times[0]), "upper_p") < 1;
-
-		html_row(out, NULL);
-		if (wait > 0)
-			html_cells(out, "tt", "two waits of %s ticks\t%s", NUMBER(wait),
-				   tears ? "toggle" : "store, a gap");
-		else
-			html_cells(out, "tt", "the window\tstore");
-		html_cells(out, "n", "%s", NUMBER_OF(one, "pace"));
-		for (int k = 0; k < 3; k++)
-			html_cells(out, "n", "%s",
-				   NUMBER(json_real_of(json_object_get(one, times[k]),
-						       tears ? "upper_p" : "gaps_p")));
-	}
-	html_folded_table_end(out);
-}
-
 int section_verdict(struct page *page)
 {
 	const json_t *e = line_last(page->data, "estimate");
@@ -276,7 +241,6 @@ int section_verdict(struct page *page)
 	}
 	html_folded_table_end(out);
 	put_distances(page, e);
-	put_ahead(out, e);
 	json_array_foreach(json_object_get(e, "long_levels"), i, level)
 	{
 		if (json_real_of(level, "upper_p") >= 1)
