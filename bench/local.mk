@@ -48,7 +48,6 @@ libcalibrate_a_SOURCES += \
 dist_pkgdata_DATA += \
 	bench/figures/bench-latency.gp \
 	bench/figures/bench-rows.gp \
-	bench/figures/bench-scaling.gp \
 	bench/figures/bench-throughput.gp
 
 # Compiled where and when they are used.

@@ -343,123 +343,6 @@ static unsigned draw_throughput(const struct bench_result *result, FILE *out,
 	return c.names.count ? 3 : 0;
 }
 
-/* --- Scaling -------------------------------------------------------------------------------- */
-
-/*
- * Costs against what grows: sites known, or patchers. By the number of sites there is a panel
- * per measure and unit, and a curve per kind; by patchers a panel per kind, and a curve per number
- * of executors.
- */
-#define LINES 8 /* per panel */
-
-struct panel {
-	char title[WORDS_ROOM];
-	char unit[BENCH_KEY];
-	bool sites; /* else patchers */
-	struct words curves;
-};
-
-struct scaling {
-	struct panel panel[PANELS];
-	unsigned count;
-};
-
-static bool by_sites(const struct bench_row *row)
-{
-	return bench_row_number(row, "sites") > 0;
-}
-
-static bool is_growth(const struct bench_row *row)
-{
-	return row_measured(row) && (by_sites(row) || bench_row_number(row, "patchers") > 0);
-}
-
-/* -1: no room for it. */
-static int line_of(struct panel *panel, const struct bench_row *row)
-{
-	static const char *const sites[] = { "sites", NULL };
-	double executors = bench_row_number(row, "executors");
-	bool crowded = bench_row_number(row, "oversubscribed") > 0;
-	char name[WORDS_ROOM];
-
-	if (by_sites(row))
-		words_of_row(row, sites, name, sizeof(name));
-	else if (executors > 0)
-		snprintf(name, sizeof(name), "%.0f executor%s%s", executors,
-			 executors == 1 ? "" : "s", crowded ? ", oversubscribed" : "");
-	else
-		snprintf(name, sizeof(name), "no executor%s", crowded ? ", oversubscribed" : "");
-	return words_slot(&panel->curves, LINES, name);
-}
-
-static struct panel *panel_of(struct scaling *p, const struct bench_row *row)
-{
-	static const char *const without[] = { "patchers", "executors", "oversubscribed", NULL };
-	struct panel *panel = p->panel;
-	char title[WORDS_ROOM];
-
-	/* All that is not in the title tells curves apart, and the other way round. */
-	if (by_sites(row))
-		words_plain(row->measure, title, sizeof(title));
-	else
-		words_of_row(row, without, title, sizeof(title));
-	for (; panel < p->panel + p->count; panel++)
-		if (panel->sites == by_sites(row) && strcmp(panel->unit, row->unit) == 0 &&
-		    strcmp(panel->title, title) == 0)
-			return panel;
-	if (p->count == PANELS)
-		return NULL;
-	strcpy(panel->title, title);
-	strcpy(panel->unit, row->unit);
-	panel->sites = by_sites(row);
-	p->count++;
-	return panel;
-}
-
-/* How many PANELS. */
-static unsigned draw_scaling(const struct bench_result *result, FILE *out,
-			     char (*args)[BENCH_ARGS_SIZE])
-{
-	const struct bench_row *end = result->row + result->rows;
-	struct scaling p = { .count = 0 };
-	struct panel *panel;
-	char unit[BENCH_KEY];
-
-	for (const struct bench_row *row = result->row; row < end; row++)
-		if (is_growth(row) && (panel = panel_of(&p, row)))
-			line_of(panel, row);
-	fputs("# P panel sites curves title unit\n# K panel curve name\n"
-	      "# D panel curve number median low high\n",
-	      out);
-	for (unsigned i = 0; i < p.count; i++) {
-		panel = &p.panel[i];
-		fprintf(out, "P %u %d %u \"%s\" \"%s\"\n", i, panel->sites, panel->curves.count,
-			panel->title, words_plain(panel->unit, unit, sizeof(unit)));
-		for (unsigned k = 0; k < panel->curves.count; k++)
-			fprintf(out, "K %u %u \"%s\"\n", i, k, panel->curves.text[k]);
-	}
-	/* Points of one curve stand in a block, for a line through them. */
-	for (unsigned i = 0; i < p.count * LINES; i++) {
-		unsigned curve = i % LINES;
-
-		panel = &p.panel[i / LINES];
-		if (curve >= panel->curves.count)
-			continue;
-		for (const struct bench_row *row = result->row; row < end; row++) {
-			if (!is_growth(row) || panel_of(&p, row) != panel ||
-			    line_of(panel, row) != (int)curve)
-				continue;
-			fprintf(out, "D %u %u %.9g", i / LINES, curve,
-				bench_row_number(row, panel->sites ? "sites" : "patchers"));
-			put_value(out, &row->value);
-			fputs("\n", out);
-		}
-		fputs("\n", out);
-	}
-	snprintf(args[0], BENCH_ARGS_SIZE, "%u", p.count);
-	return p.count ? 1 : 0;
-}
-
 /* --- All ------------------------------------------------------------------------------------ */
 
 #define DOTS                                                                                       \
@@ -498,12 +381,12 @@ static const struct kind {
 	  "executed to the less frequent; 1 is balanced. Dashed: peers. Last, where there are "
 	  "several, all calls per second by number of executors.",
 	  draw_throughput },
-	{ "scaling", "bench-scaling.gp",
+	{ "scaling", "bench-rows.gp",
 	  "Cost of a change by sites known, and changes per second by patchers",
-	  "Medians with 95 % intervals. A change across a line against how many sites are known; "
-	  "changes per second of all patchers together, each with a site of its own unless it says "
-	  "otherwise.",
-	  draw_scaling },
+	  "A change across a line where so many sites are known; changes per second of all "
+	  "patchers "
+	  "together, each with a site of its own unless it says otherwise. " DOTS,
+	  draw_rows },
 	{ "latent", "bench-rows.gp", "Ticks per pass of a loop with a deactivated site",
 	  "Ticks per pass of a loop. " DOTS, draw_rows },
 	{ "stall", "bench-rows.gp", "Longest pass of an executor while its site is patched",

@@ -192,22 +192,6 @@ static void executors_have_panels_where_there_are_several(void **state)
 	bench_result_free(&r);
 }
 
-static void curves_of_scaling_stand_in_blocks(void **state)
-{
-	struct place *place = *state;
-	struct bench_result r = sample_result("scaling");
-
-	sample_patchers(&r, "call", NULL, 100);
-	sample_known(&r, "wait", 20, 2, 100);
-	assert_int_equal(write_it(place, &r), 0);
-	expect_in("out.dat", "\nP 0 0 3 \"call\" \"changes/s\"\nK 0 0 \"no executor\"\n"
-			     "K 0 1 \"1 executor\"\nK 0 2 \"2 executors\"\n"
-			     "P 1 1 1 \"change\" \"ticks\"\nK 1 0 \"straddler: wait\"\n"
-			     "D 0 0 1 100 97 103\nD 0 0 2 ");
-	expect_in("out.dat", "\n\nD 1 0 10 22 21.34 22.66\nD 1 0 100 24 23.28 24.72\n\n");
-	bench_result_free(&r);
-}
-
 /* --- When it does not work ------------------------------------------------------------------ */
 
 static void nothing_measured_is_nothing_drawn(void **state)
@@ -390,7 +374,6 @@ int main(void)
 		IN_PLACE(outlines_go_round_their_bins),
 		IN_PLACE(throughput_is_drawn_where_it_got),
 		IN_PLACE(executors_have_panels_where_there_are_several),
-		IN_PLACE(curves_of_scaling_stand_in_blocks),
 		IN_PLACE(nothing_measured_is_nothing_drawn),
 		IN_PLACE(data_are_left_without_gnuplot),
 		IN_PLACE(all_benchmarks_are_drawn),
