@@ -330,7 +330,7 @@ static int measure_gaps(struct climb *c, const struct cell *cell)
 			.cell = cell,
 			.seating = &result.seating,
 			.witness = &result.witness,
-			.seconds = result.seconds + result.bare_seconds,
+			.seconds = result.seconds,
 		};
 
 		c->disturbed = noise_here(noise, reason, sizeof(reason)) ? c->disturbed + 1 : 0;

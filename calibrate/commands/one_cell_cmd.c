@@ -297,15 +297,13 @@ static const struct command_line gap_line = {
 
 static void print_gaps(const struct cell *cell, const struct gap_result *r)
 {
-	double rate = gap_rate(r->stores, r->seconds);
-	double bare = gap_rate(r->bare_stores, r->bare_seconds);
 	char command[512];
 
 	gap_command(cell, command, sizeof(command));
 	printf("outcome     %s%s%s\n", outcome_name(r->outcome), r->error ? ": " : "",
 	       r->error ? strerror(-r->error) : "");
-	printf("stores      %" PRIu64 " in %.2f s, %.0f per second; %.0f without stamps\n",
-	       r->stores, r->seconds, rate, bare);
+	printf("stores      %" PRIu64 " in %.2f s, %.0f per second\n", r->stores, r->seconds,
+	       gap_rate(r->stores, r->seconds));
 	printf("executions  %" PRIu64 "\n", r->executions);
 	for (unsigned k = 0; k < GAP_KINDS; k++) {
 		const struct gap_tally *t = &r->kind[k];

@@ -2,7 +2,6 @@
 /* Fetch gaps: their histogram, and the runs behind it. */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "calibrate/report/report.h"
@@ -153,13 +152,11 @@ int section_gaps(struct page *page)
 	html_table(
 		out,
 		"Longest and TSC error in ticks. Discarded: pairs that a pre-emption, a late "
-		"stamp or a wrapped generation may have faked. Speed: stores per second by those "
-		"of a bare loop.",
+		"stamp or a wrapped generation may have faked.",
 		"crossing\t#split\tprovokers\t#stores\t#old front\t#longest\t#new front\t#longest\t"
-		"#discarded\t#speed\t#TSC error\tcommand");
+		"#discarded\t#TSC error\tcommand");
 	for (i = 0; (run = line_next(page->data, "gaps", &i));) {
 		const json_t *cell = json_object_get(run, "cell");
-		double ratio = json_real_of(run, "rate") / json_real_of(run, "bare_rate");
 		const char *outcome = json_string_value(json_object_get(run, "outcome"));
 		bool early = outcome && strcmp(outcome, "done") != 0;
 
@@ -176,8 +173,8 @@ int section_gaps(struct page *page)
 				   json_is_number(longest) ? NUMBER(json_number_value(longest))
 							   : "none");
 		}
-		html_cells(out, "nnn", "%s\t%s\t%s", NUMBER_OF(run, "faked"),
-			   isfinite(ratio) ? NUMBER(ratio) : "?", NUMBER_OF(run, "offset_error"));
+		html_cells(out, "nn", "%s\t%s", NUMBER_OF(run, "faked"),
+			   NUMBER_OF(run, "offset_error"));
 		html_code(out, "%s", json_text_of(run, "command"));
 	}
 	html_folded_table_end(out);

@@ -203,14 +203,14 @@ static inline int sample_gaps_run(struct journal *journal, enum crossing crossin
 				  unsigned provokers, enum protocol protocol, unsigned count)
 {
 	struct cell_record record = sample_cell("gaps", 0);
-	json_t *body = json_pack("{s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:{s:i, "
+	json_t *body = json_pack("{s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:i, s:i, s:i, s:{s:i, "
 				 "s:i, s:i, s:i, s:i}, s:[o, o]}",
 				 "command", "tmax gaps --seed 7 " SAMPLE_MARKUP, "outcome", "done",
 				 "error", 0, "stores", (json_int_t)20000000, "executions",
-				 (json_int_t)900000000, "seconds", 5.0, "rate", 4e6, "bare_rate",
-				 5e6, "offset", -3, "offset_error", 26, "faked", 17, "discarded",
-				 "wrap", 1, "late", 10, "preempted", 6, "stale", 0, "lost", 0,
-				 "kinds", sample_kind("old-front", count, count ? 2900 : 0),
+				 (json_int_t)900000000, "seconds", 5.0, "rate", 4e6, "offset", -3,
+				 "offset_error", 26, "faked", 17, "discarded", "wrap", 1, "late",
+				 10, "preempted", 6, "stale", 0, "lost", 0, "kinds",
+				 sample_kind("old-front", count, count ? 2900 : 0),
 				 sample_kind("new-front", count / 4, count ? 1400 : 0));
 
 	record.cell.crossing = crossing;

@@ -487,13 +487,12 @@ json_t *gap_to_json(const struct cell *cell, const struct gap_result *r)
 	gap_command(cell, command, sizeof(command));
 	/* What is not known has no number in JSON. */
 	line = json_pack(
-		"{s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:f, s:I, s:o, s:o, s:o, s:[o, o], s:O, s:O, "
+		"{s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o, s:[o, o], s:O, s:O, "
 		"s:O}",
 		"command", command, "outcome", outcome_name(r->outcome), "error", r->error,
 		"stores", count_to_json(r->stores), "executions", count_to_json(r->executions),
-		"seconds", r->seconds, "rate", gap_rate(r->stores, r->seconds), "bare_rate",
-		gap_rate(r->bare_stores, r->bare_seconds), "offset", (json_int_t)r->offset.offset,
-		"offset_error",
+		"seconds", r->seconds, "rate", gap_rate(r->stores, r->seconds), "offset",
+		(json_int_t)r->offset.offset, "offset_error",
 		r->offset.error > INT64_MAX ? json_null() : count_to_json(r->offset.error), "faked",
 		count_to_json(faked), "discarded", discarded, "kinds",
 		kind_to_json(GAP_OLD_FRONT, &r->kind[GAP_OLD_FRONT]),

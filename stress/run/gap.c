@@ -31,8 +31,6 @@
 #define LOOK_EVERY    64	     /* stores between two looks at the clock and the logs, */
 #define LOOK_TICKS    1000000	     /* unless one store takes so long */
 #define PROVOKED_REST 1		     /* ticks: so that the clock is read again */
-#define BARE_TICKS    10000000	     /* the mean of a phase's length, */
-#define STAMPED_TICKS 40000000	     /* drawn anew each time: what is periodic has another period */
 #define SETTLE_TICKS  (3 * GAP_LEAD) /* after it no executor is left with an older fetch */
 
 #define PAGE	    4096u
@@ -45,7 +43,7 @@
 struct gap_shared {
 	const struct cell *cell; /* the caller's, as these two */
 	const struct run_options *options;
-	struct leash leash; /* its life: stores, stamped or not */
+	struct leash leash; /* its life: stores */
 	struct gap_result result;
 };
 
@@ -64,7 +62,6 @@ struct gap_child {
 	struct gap_executor *executors;
 	pthread_barrier_t ready; /* patcher and executors, before the first store */
 	uint64_t random;
-	uint64_t phases;     /* another source, so that the rests stay what they are */
 	uint64_t look_every; /* stores */
 	uint64_t stored;     /* TSC after the latest stamped store */
 	uint64_t rest;	     /* ticks from there to the next */
@@ -246,33 +243,23 @@ static uint64_t rest_since(uint64_t start, uint64_t ticks)
 	return now;
 }
 
-static int store_next(struct gap_child *c, bool stamped)
+static int store_next(struct gap_child *c)
 {
 	uint64_t number = c->history.next, random = random_next(&c->random);
+	struct gap_store *store = gap_history_add(&c->history);
+
+	store->before = rest_since(c->stored, c->rest);
+	if (c->rest && c->provokers) {
+		provoke_toggle(c->provokers);
+		store->before = rest_since(ticks_now(), PROVOKED_REST);
+	}
+	put_next(c, number);
+	c->stored = store->after = ticks_now();
 	/*
 	 * Half of the stores follow at once, so that short gaps are seen, and of both
 	 * kinds: either part may come first. The others keep the mean.
 	 */
-	uint64_t rest = random % 2 ? 0 : random / 2 % (4 * c->cell->rest + 1);
-
-	if (stamped) {
-		struct gap_store *store = gap_history_add(&c->history);
-
-		store->before = rest_since(c->stored, c->rest);
-		if (c->rest && c->provokers) {
-			provoke_toggle(c->provokers);
-			store->before = rest_since(ticks_now(), PROVOKED_REST);
-		}
-		put_next(c, number);
-		c->stored = store->after = ticks_now();
-		c->rest = rest;
-	} else {
-		put_next(c, c->history.next++);
-		if (rest)
-			ticks_wait(rest);
-		if (rest && c->provokers)
-			provoke_toggle(c->provokers);
-	}
+	c->rest = random % 2 ? 0 : random / 2 % (4 * c->cell->rest + 1);
 	return c->cell->protocol == PROTOCOL_MEMBARRIER ? membarrier_sync() : 0;
 }
 
@@ -283,72 +270,37 @@ static bool is_over(const struct gap_child *c)
 		return true;
 	if (c->shared->result.stores >= GAP_PARTS * c->cell->toggles)
 		return true;
-	/* Where others took the CPUs a whole phase may be needed in which all have run. */
+	/* Where others took the CPUs it may take longer until one has run. */
 	return c->deadline > 0 &&
 	       seconds_now() >= c->deadline + (c->shared->result.executions ? 0 : LATE_SECONDS);
 }
 
 /* Stores are told to the parent, and counted, at each look. */
-static int run_phase(struct gap_child *c, bool stamped)
+static int store_until_over(struct gap_child *c)
 {
 	struct gap_result *result = &c->shared->result;
-	uint64_t executions = executions_now(c), judged = c->history.next;
-	uint64_t length = random_about(&c->phases, stamped ? STAMPED_TICKS : BARE_TICKS);
-	uint64_t ticks = c->stored = ticks_now();
 	double begin = seconds_now();
+	uint64_t judged;
 	int ret = 0;
 
-	while (ret == 0 && ticks_now() - ticks < length && !is_over(c)) {
+	c->stored = ticks_now();
+	gap_history_restart(&c->history, c->stored);
+	judged = c->history.next;
+	while (ret == 0 && !is_over(c)) {
 		for (uint64_t i = 0; i < c->look_every && ret == 0; i++)
-			ret = store_next(c, stamped);
-		*(stamped ? &result->stores : &result->bare_stores) += c->look_every;
+			ret = store_next(c);
+		result->stores += c->look_every;
+		result->executions = executions_now(c);
 		atomic_fetch_add_explicit(&c->shared->leash.life, c->look_every,
 					  memory_order_relaxed);
-		if (!stamped)
-			continue;
 		judge_logs(c, LOG / 2);
 		if (c->history.next - judged >= JUDGE_EVERY) {
 			judge_logs(c, 0);
 			judged = c->history.next;
 		}
 	}
-	if (stamped) {
-		judge_logs(c, 0);
-		result->executions += executions_now(c) - executions;
-	}
-	*(stamped ? &result->seconds : &result->bare_seconds) += seconds_now() - begin;
-	return ret;
-}
-
-static int store_until_over(struct gap_child *c)
-{
-	uint64_t since = 0;
-	int ret = 0;
-
-	while (ret == 0 && !is_over(c)) {
-		ret = run_phase(c, false);
-		gap_history_restart(&c->history, ticks_now());
-		ticks_wait(SETTLE_TICKS);
-		/*
-		 * Forget what was logged while nothing was stamped. Except where the execution
-		 * began earlier, and its executor came to log it only now.
-		 */
-		for (struct gap_executor *e = c->executors; e < c->executors + c->cell->executors;
-		     e++) {
-			uint64_t logged = atomic_load_explicit(&e->logged, memory_order_acquire);
-
-			for (uint64_t k = e->judged; k != logged; k++)
-				if (e->log[k % LOG].before - (uint64_t)e->offset.offset < since)
-					c->shared->result.discarded[GAP_PREEMPTED]++;
-			__atomic_store_n(&e->judged, logged, __ATOMIC_RELEASE);
-			atomic_store_explicit(&e->lost, 0, memory_order_relaxed);
-		}
-		if (ret == 0)
-			ret = run_phase(c, true);
-		since = ticks_now();
-		ticks_wait(SETTLE_TICKS);
-		judge_logs(c, 0);
-	}
+	result->seconds = seconds_now() - begin;
+	ticks_wait(SETTLE_TICKS);
 	return ret;
 }
 
@@ -435,7 +387,6 @@ static void run_inside(void *arg)
 	child.topology = s->options->topology;
 	child.shared = s;
 	child.random = s->cell->seed;
-	child.phases = ~s->cell->seed;
 	child.look_every = s->cell->rest > LOOK_TICKS / LOOK_EVERY ? 1 : LOOK_EVERY;
 	isolate_finish(&s->leash, run_gaps(&child), &s->result.error, &s->result.outcome);
 }

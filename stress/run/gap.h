@@ -11,12 +11,7 @@
  *
  * What it cannot see: a part that is behind by a whole number of wraps. Compared are
  * as many bits as both parts have, 8 at splits 2 and 4, 16 at split 3, so of gaps that
- * span hundreds of generations 2 in 256 look whole there (2 in 65536 at split 3). And
- * what comes and goes with a period near that of the phases is seen too often or too
- * seldom; so their lengths are drawn, from half the mean to one and a half of it.
- *
- * Stamping costs time, so the same stores without stamps are timed in the same
- * run, in turn with the stamped ones.
+ * span hundreds of generations 2 in 256 look whole there (2 in 65536 at split 3).
  */
 #ifndef STRESS_RUN_GAP_H
 #define STRESS_RUN_GAP_H
@@ -28,13 +23,11 @@
 
 struct gap_result {
 	enum outcome outcome;
-	int signal;	     /* that ended the child, 0 if none */
-	int error;	     /* negative errno, 0 if none */
-	uint64_t stores;     /* stamped */
-	uint64_t executions; /* over all executors, while these were made */
-	double seconds;	     /* that they took */
-	uint64_t bare_stores;
-	double bare_seconds;
+	int signal; /* that ended the child, 0 if none */
+	int error;  /* negative errno, 0 if none */
+	uint64_t stores;
+	uint64_t executions;		 /* over all executors, while these were made */
+	double seconds;			 /* that they took */
 	struct tsc_offset offset;	 /* of the executor whose is known least well */
 	uint64_t discarded[GAP_REASONS]; /* torn pairs that gave no gap */
 	struct gap_tally kind[GAP_KINDS];

@@ -18,7 +18,6 @@ done
 [ "$(member stores)" -ge 4000 ] || fail "stores: $(member stores)"
 [ "$(member stores)" -lt 4064 ] || fail "stores: $(member stores)"
 [[ $(member rate) != 0.0 ]] || fail "no rate"
-[[ $(member bare_rate) != 0.0 ]] || fail "no rate of the bare loop"
 for part in '"kind":"old-front"' '"kind":"new-front"' '"discarded":{"wrap":' '"witness":{' \
 	'"cpus":{'; do
 	grep -qF -- "$part" "$dir/out" || fail "record without $part"

@@ -158,8 +158,6 @@ static int write_gaps(struct journal *journal)
 	r.stores = 1000000;
 	r.executions = 3000000000;
 	r.seconds = 5;
-	r.bare_stores = 1000;
-	r.bare_seconds = 0.004;
 	r.offset.offset = -12;
 	r.offset.error = 34;
 	for (unsigned i = 0; i < GAP_REASONS; i++)

@@ -24,8 +24,6 @@ static int start(void **state)
 		.stores = 1000,
 		.executions = 5000,
 		.seconds = 0.5,
-		.bare_stores = 300,
-		.bare_seconds = 0.1,
 		.offset = { -12, 34 },
 		.discarded = { 1, 2, 3, 4, 5 },
 		.seating = { .patcher = 0, .executors = 1, .executor = { 1 } },
@@ -62,8 +60,6 @@ static void counts_are_told(void **state)
 	for (int i = 0; i < GAP_REASONS; i++)
 		assert_int_equal(integer(discarded, reasons[i]), i + 1);
 	assert_true(json_real_value(json_object_get(json, "rate")) == 2000);
-	assert_true(json_real_value(json_object_get(json, "bare_rate")) > 2999);
-	assert_true(json_real_value(json_object_get(json, "bare_rate")) < 3001);
 	json_decref(json);
 }
 

@@ -57,7 +57,6 @@ static void run(const struct cell *cell)
 	assert_int_equal(gap_run(cell, &how, &result), 0);
 	assert_int_equal(result.outcome, OUTCOME_DONE);
 	assert_true(result.stores > 0);
-	assert_true(result.bare_stores > 0 && result.bare_seconds > 0);
 }
 
 /* Nothing torn at all: not even a pair that was thrown away. */
@@ -364,7 +363,7 @@ static int close_topology(void **state)
 }
 
 /* So that no beat of the machine's can keep step with them. */
-static void phases_have_no_period(void **state)
+static void rests_have_no_period(void **state)
 {
 	const uint64_t mean = 1000;
 	uint64_t random = 1, again = 1, sum = 0, least = mean, most = mean;
@@ -387,7 +386,7 @@ static void phases_have_no_period(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(phases_have_no_period),
+		cmocka_unit_test(rests_have_no_period),
 		cmocka_unit_test(an_aligned_site_has_no_gap),
 		cmocka_unit_test(a_fence_leaves_no_gap),
 		cmocka_unit_test(a_delay_is_found_with_its_size),
