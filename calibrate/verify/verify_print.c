@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/program/command_line.h"
@@ -97,10 +97,10 @@ static void print_text(FILE *f, const struct verify *v)
 			NUMBER(v->upper_p), NUMBER(100 * VERIFY_CONFIDENCE));
 }
 
-static void print_json(FILE *f, const struct verify *v)
+static json_t *report_json(const struct verify *v)
 {
 	json_t *cells = json_array(), *promises = json_array(), *promise = json_null();
-	json_t *baseline = json_null(), *one, *body;
+	json_t *baseline = json_null(), *one;
 	const struct verify_baseline *b = &v->baseline;
 	const struct machine_conf_level *level = verify_level(v);
 	char name[256], command[COMMAND_MAX];
@@ -141,7 +141,7 @@ static void print_json(FILE *f, const struct verify *v)
 			b->rise.capital, "now", b->rise.now, "rose", b->rise.rose, "since",
 			b->since, "times", b->rise.times, "toggles", INT(b->toggles), "tears",
 			INT(b->tears));
-	body = json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:b, s:o, s:o, s:o, s:I, s:I, s:I, s:f, "
+	return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:b, s:o, s:o, s:o, s:I, s:I, s:I, s:f, "
 			 "s:f, s:I, s:s, s:i, s:s}",
 			 "config", v->config, "identity",
 			 v->have_here ? identity_to_json(&v->here) : json_null(), "promise",
@@ -151,6 +151,12 @@ static void print_json(FILE *f, const struct verify *v)
 			 INT(v->quiet), "tears", INT(v->tears), "chance", v->chance, "upper_p",
 			 v->upper_p, "missing", INT(v->missing), "verdict",
 			 verify_verdict_name(v->verdict), "exit", v->status, "reason", v->reason);
+}
+
+static void print_json(FILE *f, const struct verify *v)
+{
+	json_t *body = report_json(v);
+
 	if (body)
 		journal_tell(f, journal_line("verify", body));
 	json_decref(body);
@@ -160,7 +166,8 @@ static void print_json(FILE *f, const struct verify *v)
 
 /* The config is a test, and each cell, each promise, the ladder, and the verdict. */
 struct point {
-	const struct verify_cell *cell; /* or NULL */
+	const json_t *told;	    /* of the report in JSON, */
+	const char *const *members; /* and which of it; NULL: all */
 	double seconds;
 	char name[256];
 	char class[64];
@@ -174,14 +181,16 @@ static unsigned test_points(const struct verify *v)
 	return v->cells + v->promises + (v->baseline.looks > 0) + 2;
 }
 
-static struct point point_of(const struct verify *v, unsigned i)
+static struct point point_of(const struct verify *v, const json_t *report, unsigned i)
 {
-	struct point p = { .class = "tmax.verify" };
+	static const char *const of_config[] = { "config", "promise", "seed", NULL };
+	static const char *const of_verdict[] = { "verdict", "reason", "exit", NULL };
+	struct point p = { .class = "tmax.verify", .told = report };
 
 	if (i > 0 && i <= v->cells) {
 		const struct verify_cell *c = &v->cell[i - 1];
 
-		p.cell = c;
+		p.told = json_array_get(json_object_get(report, "cells"), i - 1);
 		p.seconds = c->seconds;
 		p.failed = c->status == STATUS_BROKEN;
 		p.skipped = c->status == STATUS_SKIPPED || c->status == STATUS_UNCLEAR;
@@ -196,6 +205,7 @@ static struct point point_of(const struct verify *v, unsigned i)
 	} else if (i > v->cells && i <= v->cells + v->promises) {
 		const struct verify_promise *promise = &v->promise[i - v->cells - 1];
 
+		p.told = json_array_get(json_object_get(report, "promises"), i - v->cells - 1);
 		strcpy(p.class, "tmax.verify.promise");
 		p.seconds = promise->seconds;
 		p.failed = promise->status == STATUS_BROKEN;
@@ -207,6 +217,7 @@ static struct point point_of(const struct verify *v, unsigned i)
 	} else if (i > v->cells && i + 1 < test_points(v)) {
 		const struct verify_baseline *b = &v->baseline;
 
+		p.told = json_object_get(report, "baseline");
 		strcpy(p.class, "tmax.verify.baseline");
 		strcpy(p.name, "ladder");
 		p.failed = b->rise.rose;
@@ -216,6 +227,7 @@ static struct point point_of(const struct verify *v, unsigned i)
 			 "%u looks; a bet that the ladder rose turned 1 into %s", b->looks,
 			 NUMBER(b->rise.now));
 	} else {
+		p.members = i > 0 ? of_verdict : of_config;
 		p.failed = v->verdict == VERIFY_NO_CONF ||
 			   (i > 0 && (v->verdict == VERIFY_BROKEN || v->verdict == VERIFY_ROSE));
 		p.skipped = i > 0 && v->verdict == VERIFY_INCONCLUSIVE;
@@ -226,85 +238,53 @@ static struct point point_of(const struct verify *v, unsigned i)
 	return p;
 }
 
-/* A value without a character that XML or YAML would mind, in JUnit's way or TAP's. */
-static void __attribute__((format(printf, 4, 5)))
-put_plain(FILE *f, bool junit, const char *name, const char *format, ...)
+/* What is told in JSON is YAML. */
+static void put_yaml(FILE *f, const char *name, const json_t *value)
 {
-	va_list args;
-
-	fprintf(f, junit ? "      <property name=\"%s\" value=\"" : "  %s: ", name);
-	va_start(args, format);
-	vfprintf(f, format, args);
-	va_end(args);
-	fputs(junit ? "\"/>\n" : "\n", f);
-}
-
-static void put_promise(FILE *f, bool junit, const struct verify *v)
-{
-	const struct waits *waits = &verify_level(v)->waits;
-
-	if (v->have_conf) {
-		put_plain(f, junit, "first_wait", "%" PRIu64, waits->first);
-		put_plain(f, junit, "second_wait", "%" PRIu64, waits->second);
-		put_plain(f, junit, "stretch", "%" PRIu64, waits->stretch);
-		put_plain(f, junit, "p", "%.17g", verify_p(v));
-		put_plain(f, junit, "confidence", "%.17g", v->conf.confidence);
-	}
-	put_plain(f, junit, "seed", "%" PRIu64, v->seed);
-}
-
-/* JSON is YAML. */
-static void put_yaml(FILE *f, const char *name, const char *text)
-{
-	json_t *string = json_string(text);
-
 	fprintf(f, "  %s: ", name);
-	if (string)
-		json_dumpf(string, f, JSON_ENCODE_ANY);
+	json_dumpf(value, f, JSON_ENCODE_ANY | JSON_COMPACT);
 	fputc('\n', f);
-	json_decref(string);
 }
 
 static void print_tap(FILE *f, const struct verify *v)
 {
+	json_t *report = report_json(v), *value;
+	const char *name;
+
 	fprintf(f, "TAP version 13\n1..%u\n", test_points(v));
 	for (unsigned i = 0; i < test_points(v); i++) {
-		struct point p = point_of(v, i);
-		const struct verify_cell *c = p.cell;
+		struct point p = point_of(v, report, i);
 
 		fprintf(f, "%sok %u - %s%s%s%s\n  ---\n", p.failed ? "not " : "", i + 1, p.name,
 			i == 0 ? " applies to this machine" : "", p.skipped ? " # SKIP " : "",
 			p.skipped ? p.message : "");
-		if (c) {
-			put_yaml(f, "command", p.command);
-			fprintf(f,
-				"  tears: %" PRIu64 "\n  toggles: %" PRIu64
-				"\n  quiet_toggles: %" PRIu64 "\n  chance: %.3g\n",
-				verify_tears(c), c->toggles, c->quiet, c->chance);
-		} else if (i == 0) {
-			put_yaml(f, "config", v->config);
-			if (p.failed)
-				put_yaml(f, "message", v->reason);
-			put_promise(f, false, v);
-		} else if (i + 1 < test_points(v)) {
-			put_yaml(f, p.failed ? "command" : "message", p.command);
-		} else {
-			put_yaml(f, "verdict", verify_verdict_name(v->verdict));
-			put_yaml(f, "message", v->reason);
-			fprintf(f, "  exit: %d\n", v->status);
-		}
+		for (const char *const *member = p.members; member && *member; member++)
+			put_yaml(f, *member, json_object_get(p.told, *member));
+		json_object_foreach(p.members ? NULL : (json_t *)p.told, name, value)
+			put_yaml(f, name, value);
 		fputs("  ...\n", f);
 	}
+	json_decref(report);
+}
+
+static void put_property(FILE *f, const char *name, const json_t *value)
+{
+	char *text = json_dumps(value, JSON_ENCODE_ANY);
+	const char *string = json_string_value(value);
+
+	xml_property(f, name, string ? string : text ? text : "");
+	free(text);
 }
 
 static void print_junit(FILE *f, const struct verify *v)
 {
+	json_t *report = report_json(v), *member;
 	unsigned failures = 0, skipped = 0;
 	char value[128], full[64];
 	const char *name;
 
 	for (unsigned i = 0; i < test_points(v); i++) {
-		struct point p = point_of(v, i);
+		struct point p = point_of(v, report, i);
 
 		failures += p.failed;
 		skipped += p.skipped;
@@ -321,12 +301,14 @@ static void print_junit(FILE *f, const struct verify *v)
 		snprintf(full, sizeof(full), "machine.%s", name);
 		xml_property(f, full, value);
 	}
-	put_promise(f, true, v);
-	put_plain(f, true, "verdict", "%s", verify_verdict_name(v->verdict));
-	put_plain(f, true, "exit", "%d", v->status);
+	json_object_foreach(json_object_get(report, "promise"), name, member)
+		put_property(f, name, member);
+	put_property(f, "seed", json_object_get(report, "seed"));
+	put_property(f, "verdict", json_object_get(report, "verdict"));
+	put_property(f, "exit", json_object_get(report, "exit"));
 	fputs("    </properties>\n", f);
 	for (unsigned i = 0; i < test_points(v); i++) {
-		struct point p = point_of(v, i);
+		struct point p = point_of(v, report, i);
 
 		fputs("    <testcase", f);
 		xml_attribute(f, "classname", p.class);
@@ -342,6 +324,7 @@ static void print_junit(FILE *f, const struct verify *v)
 		fputs("</system-out>\n    </testcase>\n", f);
 	}
 	fputs("  </testsuite>\n</testsuites>\n", f);
+	json_decref(report);
 }
 
 static const struct {
