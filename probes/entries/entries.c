@@ -48,10 +48,10 @@ int fi_take_entries(const char *objects)
 /* What the trampoline itself calls, and what changes code, must not come back to it. */
 static bool is_ours(const struct object *object, const char *name)
 {
-	static const char *const ours[] = { "libc.so*",	     "ld-linux*",   "libpthread*",
-					    "libpatchcore*", "libZydis*",   "libZycore*",
-					    "linux-vdso*",   "libasan*",    "libtsan*",
-					    "libubsan*",     "libclang_rt*" };
+	static const char *const ours[] = { "libc.so*",	     "ld-linux*",    "libpthread*",
+					    "libpatchcore*", "libfastinst*", "libZydis*",
+					    "libZycore*",    "linux-vdso*",  "libasan*",
+					    "libtsan*",	     "libubsan*",    "libclang_rt*" };
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
 		if (!fnmatch(ours[i], name, 0))
@@ -78,6 +78,57 @@ static bool is_wished(const struct object *object)
 	return *wished ? !fnmatch(wished, name, 0) : is_program(object);
 }
 
+/* --- What a compiler left room for -------------------------------------------------------------
+ */
+
+/* Where entries of an object are that other providers have, by address. */
+struct others {
+	uintptr_t *site;
+	size_t n;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	uintptr_t one = *(const uintptr_t *)a, two = *(const uintptr_t *)b;
+
+	return one < two ? -1 : one > two;
+}
+
+static int find_others(const struct object *object, struct others *others)
+{
+	uint32_t n = fi_probes();
+
+	*others = (struct others){ .site = calloc(n + 1, sizeof(*others->site)) };
+	if (!others->site)
+		return -ENOMEM;
+	for (uint32_t id = 0; id < n; id++) {
+		const struct probe *probe = probe_get(id);
+
+		if (probe->object == object && probe->kind == FI_ENTRY && !probe->reason)
+			others->site[others->n++] = (uintptr_t)probe->site;
+	}
+	qsort(others->site, others->n, sizeof(*others->site), by_place);
+	return 0;
+}
+
+static bool has_entry(const struct others *others, uintptr_t start, uintptr_t end)
+{
+	size_t low = 0, high = others->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (others->site[middle] < start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < others->n && others->site[low] < end;
+}
+
+/* --- Probes ------------------------------------------------------------------------------------
+ */
+
 /* Where there is no name, the address in the file, which addr2line(1) and objdump(1) take. */
 static const char *name_of(const struct survey_site *site)
 {
@@ -89,7 +140,7 @@ static const char *name_of(const struct survey_site *site)
 	return object_string(name);
 }
 
-static int add(struct object *object, const struct survey_site *site)
+static int add(struct object *object, const struct others *others, const struct survey_site *site)
 {
 	struct probe probe = {
 		.provider = &entries_provider,
@@ -106,7 +157,11 @@ static int add(struct object *object, const struct survey_site *site)
 	if (!probe.name)
 		return -ENOMEM;
 	if (!probe.reason &&
-	    !object_covers(object, (uintptr_t)probe.site, SURVEY_MOVED, PF_X | PF_R))
+	    has_entry(others, object->base + site->function, object->base + site->end))
+		probe.reason = "the compiler left room for a probe at its entry";
+	if (!probe.reason &&
+	    !object_covers(object, (uintptr_t)probe.site,
+			   site->len > SURVEY_JUMP ? site->len : SURVEY_JUMP, PF_X | PF_R))
 		probe.reason = "it is no code of this object in memory";
 	if (!probe.reason) {
 		kept = malloc(sizeof(*kept));
@@ -122,14 +177,19 @@ static int add(struct object *object, const struct survey_site *site)
 static int discover(struct object *object, const void *image, size_t size)
 {
 	struct survey survey;
+	struct others others;
 	struct elf elf;
 	int ret;
 
 	if (!is_wished(object) || !elf_open(&elf, image, size))
 		return 0;
+	ret = find_others(object, &others);
+	if (ret)
+		return ret;
 	ret = survey_make(&survey, &elf);
 	for (size_t i = 0; i < survey.n && !ret; i++)
-		ret = add(object, &survey.site[i]);
+		ret = add(object, &others, &survey.site[i]);
+	free(others.site);
 	survey_free(&survey);
 	return ret == -ENOTSUP ? 0 : ret;
 }

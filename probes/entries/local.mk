@@ -8,7 +8,10 @@ noinst_LTLIBRARIES += libfastinst_survey.la
 libfastinst_survey_la_SOURCES = probes/entries/survey.h
 libfastinst_survey_la_LIBADD =
 if HAVE_ZYDIS
-libfastinst_survey_la_SOURCES += probes/entries/survey.c
+libfastinst_survey_la_SOURCES += \
+	probes/entries/decode.h \
+	probes/entries/move.c \
+	probes/entries/survey.c
 libfastinst_survey_la_LIBADD += $(ZYDIS_LIBS)
 else
 libfastinst_survey_la_SOURCES += probes/entries/no_survey.c
@@ -21,6 +24,9 @@ TESTS += probes/entries/tests/test_entries
 probes_entries_tests_test_entries_LDFLAGS = -Wl,--wrap=survey_move,--wrap=entries_own
 probes_entries_tests_test_entries_LDADD = libfastinst_internal.la $(LDADD)
 endif
+
+TESTS += probes/entries/tests/test_beside.sh
+EXTRA_DIST += probes/entries/tests/test_beside.sh
 
 # By hand.
 check_PROGRAMS += probes/entries/tests/costs

@@ -33,6 +33,7 @@
 
 struct survey_site {
 	uint64_t function;  /* address in the file */
+	uint64_t end;	    /* of the function */
 	uint64_t site;	    /* the same, or behind ENDBR64 */
 	const char *name;   /* "" where no symbol has it */
 	const char *reason; /* why it is refused, or NULL */
