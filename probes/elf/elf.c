@@ -78,6 +78,18 @@ bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *sect
 	return true;
 }
 
+const uint8_t *elf_constant(const struct elf *elf, uint64_t addr, uint64_t len)
+{
+	struct elf_section section;
+
+	for (uint32_t i = 0; i < elf->number; i++)
+		if (elf_section(elf, i, &section) && section.bytes && section.flags & SHF_ALLOC &&
+		    !(section.flags & SHF_WRITE) && addr >= section.addr &&
+		    addr - section.addr < section.len && len <= section.len - (addr - section.addr))
+			return section.bytes + (addr - section.addr);
+	return NULL;
+}
+
 /* --- Functions -------------------------------------------------------------------------------- */
 
 static int by_addr(const void *a, const void *b)

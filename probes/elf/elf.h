@@ -53,6 +53,11 @@ bool elf_left(const uint8_t *at, const uint8_t *end, uint64_t len);
 /* elf_section - the one of that index; false: there is none, or it lies outside of the file. */
 bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *section);
 
+/* elf_constant - bytes that are loaded to an address, and that nothing writes to. NULL: they are
+ * none.
+ */
+const uint8_t *elf_constant(const struct elf *elf, uint64_t addr, uint64_t len);
+
 /* elf_functions - from .symtab, or where that was stripped, .dynsym. -ENOMEM. Free by elf_free().
  */
 int elf_functions(const struct elf *elf, struct elf_symbols *symbols);

@@ -11,7 +11,13 @@ if HAVE_ZYDIS
 libfastinst_survey_la_SOURCES += \
 	probes/entries/decode.h \
 	probes/entries/move.c \
-	probes/entries/survey.c
+	probes/entries/program.c \
+	probes/entries/program.h \
+	probes/entries/survey.c \
+	probes/entries/tables.c \
+	probes/entries/tables.h \
+	probes/entries/tables_value.c \
+	probes/entries/tables_value.h
 libfastinst_survey_la_LIBADD += $(ZYDIS_LIBS)
 else
 libfastinst_survey_la_SOURCES += probes/entries/no_survey.c
@@ -25,8 +31,18 @@ probes_entries_tests_test_entries_LDFLAGS = -Wl,--wrap=survey_move,--wrap=entrie
 probes_entries_tests_test_entries_LDADD = libfastinst_internal.la $(LDADD)
 endif
 
-TESTS += probes/entries/tests/test_beside.sh
-EXTRA_DIST += probes/entries/tests/test_beside.sh
+TESTS += probes/entries/tests/test_beside.sh probes/entries/tests/test_tables.sh
+EXTRA_DIST += probes/entries/tests/test_beside.sh probes/entries/tests/test_tables.sh
+
+if HAVE_ZYDIS
+check_PROGRAMS += probes/entries/tests/fuzz_survey
+TESTS += probes/entries/tests/fuzz_survey
+CLEANFILES += probes/entries/tests/fuzz_survey.crash
+probes_entries_tests_fuzz_survey_CPPFLAGS = $(fuzz_cppflags)
+probes_entries_tests_fuzz_survey_CFLAGS = $(fuzz_cflags)
+probes_entries_tests_fuzz_survey_LDFLAGS = -Wl,--wrap=elf_constant
+probes_entries_tests_fuzz_survey_LDADD = libfastinst_survey.la libfastinst_elf.la
+endif
 
 # By hand.
 check_PROGRAMS += probes/entries/tests/costs

@@ -8,179 +8,11 @@
 #include <string.h>
 
 #include "probes/entries/decode.h"
+#include "probes/entries/program.h"
+#include "probes/entries/tables.h"
 
-#define SECTIONS_MAX 64
-#define NOBODY	     UINT32_MAX
-#define ENDBR_LEN    4
-#define LINE	     16 /* functions are aligned to that where bytes are left between them */
-
-enum kind {
-	CALL,
-	JUMP,
-	CONDITIONAL,
-	MAYBE, /* bytes that would be a branch, if they were an instruction */
-};
-
-struct branch {
-	uint64_t to;
-	uint32_t from; /* index of a function, or NOBODY */
-	enum kind kind;
-};
-
-struct piece {
-	uint64_t addr, len;
-	const uint8_t *bytes;
-};
-
-struct function {
-	uint64_t addr, end;
-	const uint8_t *bytes;
-	const char *name;
-	bool decoded;
-	bool indirect; /* it, or a part of it, has an indirect jump */
-};
-
-struct link {
-	uint32_t a, b;
-};
-
-struct state {
-	const struct elf *elf;
-	struct survey *survey;
-	ZydisDecoder decoder;
-	struct piece code[SECTIONS_MAX]; /* sorted, without the PLT */
-	size_t codes;
-	struct piece got[4];
-	size_t gots;
-	bool has_branches; /* sites that libfastinst changes itself */
-	struct function *function;
-	uint32_t n;
-	struct branch *branch;
-	size_t branches, room;
-	struct link *link;
-	size_t links, links_room;
-};
-
-/* --- Sections and functions ------------------------------------------------------------------- */
-
-static int by_place(const void *a, const void *b)
-{
-	const struct piece *one = a, *two = b;
-
-	return one->addr < two->addr ? -1 : one->addr > two->addr;
-}
-
-static void find_sections(struct state *state)
-{
-	struct elf_section section;
-
-	for (uint32_t i = 0; i < state->elf->number; i++) {
-		struct piece piece;
-
-		if (!elf_section(state->elf, i, &section))
-			continue;
-		piece = (struct piece){ section.addr, section.len, section.bytes };
-		if (!strncmp(section.name, "fi_branch", 9) || !strncmp(section.name, "fi_call", 7))
-			state->has_branches = true;
-		if (!strncmp(section.name, ".got", 4) && state->gots < 4)
-			state->got[state->gots++] = piece;
-		if (section.bytes && section.flags & SHF_EXECINSTR && section.len &&
-		    section.len <= UINT64_MAX - section.addr && state->codes < SECTIONS_MAX)
-			state->code[state->codes++] = piece;
-	}
-	qsort(state->code, state->codes, sizeof(*state->code), by_place);
-}
-
-static const struct piece *piece_of(const struct state *state, uint64_t addr, uint64_t len)
-{
-	for (size_t i = 0; i < state->codes; i++) {
-		const struct piece *code = &state->code[i];
-
-		if (addr >= code->addr && addr - code->addr < code->len &&
-		    len <= code->len - (addr - code->addr))
-			return code;
-	}
-	return NULL;
-}
-
-static bool in_plt(const struct state *state, uint64_t addr)
-{
-	struct elf_section section;
-
-	for (uint32_t i = 0; i < state->elf->number; i++)
-		if (elf_section(state->elf, i, &section) && !strncmp(section.name, ".plt", 4) &&
-		    addr >= section.addr && addr - section.addr < section.len)
-			return true;
-	return false;
-}
-
-static int by_addr(const void *a, const void *b)
-{
-	const struct function *one = a, *two = b;
-
-	if (one->addr != two->addr)
-		return one->addr < two->addr ? -1 : 1;
-	if (one->end != two->end)
-		return one->end > two->end ? -1 : 1;
-	return (*two->name != '\0') - (*one->name != '\0');
-}
-
-static void add_functions(struct state *state, const struct elf_symbols *symbols)
-{
-	for (size_t i = 0; i < symbols->n; i++) {
-		const struct elf_symbol *symbol = &symbols->symbol[i];
-		const struct piece *code = piece_of(state, symbol->addr, symbol->size);
-
-		if (!code || !symbol->size || in_plt(state, symbol->addr))
-			continue;
-		state->function[state->n++] = (struct function){
-			.addr = symbol->addr,
-			.end = symbol->addr + symbol->size,
-			.bytes = code->bytes + (symbol->addr - code->addr),
-			.name = symbol->name,
-		};
-	}
-}
-
-/* What begins inside of another is no function of its own here, but a name in it: see labels. */
-static int find_functions(struct state *state)
-{
-	struct survey *survey = state->survey;
-	uint32_t kept = 0;
-	int ret = elf_functions(state->elf, &survey->symbols);
-
-	if (!ret)
-		ret = elf_frames(state->elf, &survey->frames);
-	if (ret)
-		return ret;
-	state->function =
-		calloc(survey->symbols.n + survey->frames.n + 1, sizeof(*state->function));
-	if (!state->function)
-		return -ENOMEM;
-	add_functions(state, &survey->symbols);
-	add_functions(state, &survey->frames);
-	qsort(state->function, state->n, sizeof(*state->function), by_addr);
-	for (uint32_t i = 0; i < state->n; i++)
-		if (!kept || state->function[i].addr >= state->function[kept - 1].end)
-			state->function[kept++] = state->function[i];
-	state->n = kept;
-	return 0;
-}
-
-static uint32_t function_of(const struct state *state, uint64_t addr)
-{
-	uint32_t low = 0, high = state->n;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (state->function[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < state->n && state->function[low].addr <= addr ? low : NOBODY;
-}
+#define ENDBR_LEN 4
+#define LINE	  16 /* functions are aligned to that where bytes are left between them */
 
 /* --- Branches --------------------------------------------------------------------------------- */
 
@@ -313,10 +145,10 @@ static int by_target(const void *a, const void *b)
 	return one->to < two->to ? -1 : one->to > two->to;
 }
 
-/* The first at or behind an address. */
-static size_t branch_from(const struct state *state, uint64_t to)
+/* The first at or behind an address, of those that are sorted. */
+static size_t branch_from(const struct state *state, uint64_t to, size_t sorted)
 {
-	size_t low = 0, high = state->branches;
+	size_t low = 0, high = sorted;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -327,6 +159,75 @@ static size_t branch_from(const struct state *state, uint64_t to)
 			high = middle;
 	}
 	return low;
+}
+
+/* --- Jumps by tables -------------------------------------------------------------------------- */
+
+struct own {
+	struct state *state;
+	uint32_t index;	 /* of the function */
+	size_t branches; /* that are sorted */
+};
+
+static bool entered(void *data, uint64_t at)
+{
+	const struct own *own = data;
+	const struct state *state = own->state;
+	const struct elf_symbol *symbol;
+
+	for (size_t i = branch_from(state, at, own->branches);
+	     i < own->branches && state->branch[i].to == at; i++)
+		if (state->branch[i].from != own->index)
+			return true;
+	symbol = elf_function_from(&state->survey->symbols, at);
+	return symbol && symbol->addr == at;
+}
+
+static bool leaves(void *data, const ZydisDecodedInstruction *insn, uint64_t next)
+{
+	const struct own *own = data;
+
+	return by_got(own->state, insn, next);
+}
+
+static bool begins(void *data, uint64_t at)
+{
+	const struct state *state = ((const struct own *)data)->state;
+	uint32_t index = program_function(state, at);
+
+	return index != NOBODY && state->function[index].decoded &&
+	       state->function[index].addr == at;
+}
+
+/* Where they lead is then known as of other branches, and the function has no indirect jump. */
+static int follow_tables(struct state *state)
+{
+	struct own own = { .state = state, .branches = state->branches };
+	int ret = 0;
+
+	for (own.index = 0; own.index < state->n && ret >= 0; own.index++) {
+		struct function *function = &state->function[own.index];
+		struct tables_targets targets;
+
+		if (!function->decoded || !function->indirect)
+			continue;
+		ret = tables_follow(&(struct tables_function){ .elf = state->elf,
+							       .decoder = &state->decoder,
+							       .addr = function->addr,
+							       .end = function->end,
+							       .bytes = function->bytes,
+							       .data = &own,
+							       .entered = entered,
+							       .leaves = leaves,
+							       .begins = begins },
+				    &targets);
+		function->indirect = ret <= 0;
+		for (uint32_t i = 0; i < targets.n && ret > 0; i++)
+			if (add_branch(state, targets.to[i], own.index, CONDITIONAL) < 0)
+				ret = -ENOMEM;
+		free(targets.to);
+	}
+	return ret < 0 ? ret : 0;
 }
 
 /* --- Parts of one function -------------------------------------------------------------------- */
@@ -346,13 +247,19 @@ static int add_link(struct state *state, uint32_t a, uint32_t b)
 	return 0;
 }
 
+static void sort_branches(struct state *state)
+{
+	if (state->branches)
+		qsort(state->branch, state->branches, sizeof(*state->branch), by_target);
+}
+
 static int find_links(struct state *state)
 {
 	int ret = 0;
 
 	for (size_t i = 0; i < state->branches && !ret; i++) {
 		const struct branch *branch = &state->branch[i];
-		uint32_t to = function_of(state, branch->to);
+		uint32_t to = program_function(state, branch->to);
 
 		if (branch->kind == CALL || branch->kind == MAYBE || to == NOBODY ||
 		    to == branch->from)
@@ -409,7 +316,7 @@ static bool leads_away(const ZydisDecodedInstruction *insn)
 /* Whether len bytes behind a function are what fills the line up. */
 static bool is_padding(const struct state *state, const struct function *function, uint64_t len)
 {
-	const struct piece *code = piece_of(state, function->end, len);
+	const struct piece *code = program_piece(state, function->end, len);
 	const uint8_t *bytes;
 	ZydisDecodedInstruction insn;
 
@@ -463,7 +370,7 @@ static const char *take_code(const struct state *state, const struct function *f
 static const char *led_into(const struct state *state, uint32_t index,
 			    const struct survey_site *site)
 {
-	for (size_t i = branch_from(state, site->function);
+	for (size_t i = branch_from(state, site->function, state->branches);
 	     i < state->branches && state->branch[i].to < site->site + SURVEY_JUMP; i++) {
 		const struct branch *branch = &state->branch[i];
 		bool at_entry = branch->to == site->function || branch->to == site->site;
@@ -532,18 +439,22 @@ int survey_make(struct survey *survey, const struct elf *elf)
 	if (ZYAN_FAILED(ZydisDecoderInit(&state.decoder, ZYDIS_MACHINE_MODE_LONG_64,
 					 ZYDIS_STACK_WIDTH_64)))
 		return -ENOTSUP;
-	find_sections(&state);
-	ret = find_functions(&state);
+	program_sections(&state);
+	ret = program_functions(&state);
 	for (uint32_t i = 0; i < state.n && !ret; i++)
 		ret = read_function(&state, i);
 	if (!ret)
+		ret = read_gaps(&state);
+	if (!ret) {
+		sort_branches(&state);
+		ret = follow_tables(&state);
+	}
+	if (!ret) {
+		sort_branches(&state);
 		ret = find_links(&state);
+	}
 	if (!ret)
 		spread_indirect(&state);
-	if (!ret)
-		ret = read_gaps(&state);
-	if (!ret && state.branches)
-		qsort(state.branch, state.branches, sizeof(*state.branch), by_target);
 	if (!ret)
 		ret = take_sites(&state);
 	free(state.function);

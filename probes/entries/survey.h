@@ -10,9 +10,10 @@
  *  1. Where functions begin and end is known from symbols or .eh_frame. Each is decoded from its
  *     beginning to its end. Where that fails, and between functions, a branch is taken to begin at
  *     every byte. So every direct branch of the object is known, and none leads there.
- *  2. Indirect jumps lead to labels of their own function, or to entries of others. A function with
- * an indirect jump that is not by the GOT is refused, and so is what is linked with it by a
- *     conditional jump or one into its middle: parts of the same function.
+ *  2. Indirect jumps lead to labels of their own function, or to entries of others. Where those by
+ *     tables lead is read from the tables: tables.h. A function with another one, that is not by
+ *     the GOT, is refused, and so is what is linked with it by a conditional jump or one into its
+ *     middle: parts of the same function.
  *  3. Returns lead behind calls: none is moved. Handlers of exceptions are come to by the unwinder
  *     alone, and what is moved is run in one line from the entry.
  *  4. No symbol names such an address.

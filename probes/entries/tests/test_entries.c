@@ -27,6 +27,19 @@
 	".globl " name "\n.type " name ", @function\n.p2align 4\n" name ":\n" body ".size " name   \
 	", . - " name "\n"
 
+/* A switch of ten cases; 7 gives 57, what is above 9 gives 0. */
+#define CHECK	 "	cmp $9, %edi\n	ja 9f\n"
+#define WIDEN	 "	mov %edi, %edi\n"
+#define TABLE	 "	lea 8f(%rip), %rdx\n"
+#define DISTANCE "	movslq (%rdx,%rdi,4), %rax\n	add %rdx, %rax\n"
+#define CASES(to)                                                                                  \
+	"	notrack jmp *%rax\n7:	lea 50(%rdi), %rax\n	ret\n9:	xor %eax, %eax\n	"                    \
+	"ret\n" TABLE_OF(to, ".rodata")
+#define TABLE_OF(to, section)                                                                      \
+	".pushsection " section "\n	.balign 4\n8:	.rept 7\n	.long 9b - 8b\n	.endr\n"               \
+	"	.long " to " - 8b\n	.rept 2\n	.long 9b - 8b\n	.endr\n.popsection\n"
+#define SWITCH(name, before) FUNCTION(name, before CASES("7b"))
+
 /* clang-format off */
 asm(".pushsection .text\n"
     FUNCTION("s_target", "	lea 100(%rdi), %rax\n	nopl 8(%rax)\n	ret\n")
@@ -44,6 +57,30 @@ asm(".pushsection .text\n"
     FUNCTION("s_call", "	sub $8, %rsp\n	call s_target\n	add $8, %rsp\n	ret\n")
     FUNCTION("s_switch", "	lea 2f(%rip), %rdx\n	movslq (%rdx,%rdi,4), %rax\n	add %rdx, %rax\n	jmp *%rax\n"
 	     "2:	.long 1f - 2b\n1:	ret\n")
+    SWITCH("s_table", CHECK TABLE WIDEN DISTANCE)
+    SWITCH("s_table_kept", TABLE "1:	test %edi, %edi\n	je 9f\n	cmp $1000, %edi\n	je 1b\n"
+	   CHECK WIDEN DISTANCE)
+    SWITCH("s_table_below", "	cmp $10, %edi\n	jb 1f\n	jmp 9f\n1:" TABLE "	nopw 100(%rax)\n" WIDEN DISTANCE)
+    SWITCH("s_table_byte", TABLE "	cmp $9, %dil\n	ja 9f\n	movzbl %dil, %edi\n" DISTANCE)
+    SWITCH("s_table_memory", "	mov %rdi, -8(%rsp)\n	cmpl $9, -8(%rsp)\n	ja 9f\n	movl $1, -16(%rsp)\n" TABLE
+	   "	mov -8(%rsp), %edi\n" DISTANCE)
+    SWITCH("s_table_unchecked", TABLE WIDEN DISTANCE)
+    SWITCH("s_table_signed", "	cmp $9, %edi\n	jg 9f\n" TABLE WIDEN DISTANCE)
+    SWITCH("s_table_wide", CHECK TABLE DISTANCE)
+    SWITCH("s_table_another", "	cmp $9, %esi\n	ja 9f\n" TABLE WIDEN DISTANCE)
+    SWITCH("s_table_changed", CHECK TABLE WIDEN "	lea 1(%rdi), %edi\n" DISTANCE)
+    SWITCH("s_table_flags", "	cmp $9, %edi\n	test %esi, %esi\n	ja 9f\n" TABLE WIDEN DISTANCE)
+    SWITCH("s_table_joined", "	test %esi, %esi\n	js 1f\n" CHECK "1:" TABLE WIDEN DISTANCE)
+    SWITCH("s_table_stored", "	mov %rdi, -8(%rsp)\n	cmpl $9, -8(%rsp)\n	ja 9f\n	movl $99, -6(%rsp)\n" TABLE
+	   "	mov -8(%rsp), %edi\n" DISTANCE)
+    SWITCH("s_table_called", CHECK "	call s_target\n" TABLE WIDEN DISTANCE)
+    SWITCH("s_table_two", TABLE "	test %esi, %esi\n	je 1f\n	lea s_target(%rip), %rdx\n1:" CHECK WIDEN DISTANCE)
+    FUNCTION("s_table_between", CHECK TABLE WIDEN DISTANCE CASES("7b + 1"))
+    FUNCTION("s_table_writable", CHECK TABLE WIDEN DISTANCE
+	     "	notrack jmp *%rax\n7:	lea 50(%rdi), %rax\n	ret\n9:	xor %eax, %eax\n	ret\n" TABLE_OF("7b", ".data"))
+    /* Taken, were it not for where they lead. */
+    FUNCTION("s_table_into", "	nop\n1:" CHECK TABLE WIDEN DISTANCE CASES("1b"))
+    FUNCTION("s_table_entry", CHECK TABLE WIDEN DISTANCE CASES("s_table_entry"))
     FUNCTION("s_tiny", "	ret\n")
     ".byte 0xc3\n"
     /* What another function jumps into. */
@@ -56,17 +93,26 @@ unsigned long s_value = 1000;
 
 typedef unsigned long sample(unsigned long x);
 sample s_target, s_relative, s_branch, s_short, s_tail, s_endbr, s_red, s_cross, s_loop, s_again,
-	s_call, s_enters;
+	s_call, s_enters, s_table, s_table_kept, s_table_below, s_table_byte, s_table_memory;
 
 static const struct {
 	const char *name;
 	sample *run;
 	unsigned long plus; /* what it gives for 7, less 7 */
 } movable[] = {
-	{ "s_target", s_target, 100 },	{ "s_relative", s_relative, 1000 },
-	{ "s_branch", s_branch, -5ul }, { "s_short", s_short, 0 },
-	{ "s_tail", s_tail, 100 },	{ "s_endbr", s_endbr, 2 },
-	{ "s_red", s_red, 0 },		{ "s_cross", s_cross, 7 },
+	{ "s_target", s_target, 100 },
+	{ "s_relative", s_relative, 1000 },
+	{ "s_branch", s_branch, -5ul },
+	{ "s_short", s_short, 0 },
+	{ "s_tail", s_tail, 100 },
+	{ "s_endbr", s_endbr, 2 },
+	{ "s_red", s_red, 0 },
+	{ "s_cross", s_cross, 7 },
+	{ "s_table", s_table, 50 },
+	{ "s_table_kept", s_table_kept, 50 },
+	{ "s_table_below", s_table_below, 50 },
+	{ "s_table_byte", s_table_byte, 50 },
+	{ "s_table_memory", s_table_memory, 50 },
 };
 #define MOVABLE (sizeof(movable) / sizeof(*movable))
 
@@ -187,6 +233,20 @@ static void test_refused(void **state)
 		{ "s_call", "a call stands" },
 		{ "s_switch", "it has an indirect jump" },
 		{ "s_entered", "a branch leads into" },
+		{ "s_table_unchecked", "it has an indirect jump" },
+		{ "s_table_signed", "it has an indirect jump" },
+		{ "s_table_wide", "it has an indirect jump" },
+		{ "s_table_another", "it has an indirect jump" },
+		{ "s_table_changed", "it has an indirect jump" },
+		{ "s_table_flags", "it has an indirect jump" },
+		{ "s_table_joined", "it has an indirect jump" },
+		{ "s_table_stored", "it has an indirect jump" },
+		{ "s_table_two", "it has an indirect jump" },
+		{ "s_table_between", "it has an indirect jump" },
+		{ "s_table_writable", "it has an indirect jump" },
+		{ "s_table_called", "it has an indirect jump" },
+		{ "s_table_into", "a branch leads into" },
+		{ "s_table_entry", "a conditional branch leads to it" },
 		{ "s_tiny", "it ends" },
 	};
 	size_t found = 0;

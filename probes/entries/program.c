@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/entries/program.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_place(const void *a, const void *b)
+{
+	const struct piece *one = a, *two = b;
+
+	return one->addr < two->addr ? -1 : one->addr > two->addr;
+}
+
+void program_sections(struct state *state)
+{
+	struct elf_section section;
+
+	for (uint32_t i = 0; i < state->elf->number; i++) {
+		struct piece piece;
+
+		if (!elf_section(state->elf, i, &section))
+			continue;
+		piece = (struct piece){ section.addr, section.len, section.bytes };
+		if (!strncmp(section.name, "fi_branch", 9) || !strncmp(section.name, "fi_call", 7))
+			state->has_branches = true;
+		if (!strncmp(section.name, ".got", 4) && state->gots < 4)
+			state->got[state->gots++] = piece;
+		if (section.bytes && section.flags & SHF_EXECINSTR && section.len &&
+		    section.len <= UINT64_MAX - section.addr && state->codes < SECTIONS_MAX)
+			state->code[state->codes++] = piece;
+	}
+	qsort(state->code, state->codes, sizeof(*state->code), by_place);
+}
+
+const struct piece *program_piece(const struct state *state, uint64_t addr, uint64_t len)
+{
+	for (size_t i = 0; i < state->codes; i++) {
+		const struct piece *code = &state->code[i];
+
+		if (addr >= code->addr && addr - code->addr < code->len &&
+		    len <= code->len - (addr - code->addr))
+			return code;
+	}
+	return NULL;
+}
+
+static bool in_plt(const struct state *state, uint64_t addr)
+{
+	struct elf_section section;
+
+	for (uint32_t i = 0; i < state->elf->number; i++)
+		if (elf_section(state->elf, i, &section) && !strncmp(section.name, ".plt", 4) &&
+		    addr >= section.addr && addr - section.addr < section.len)
+			return true;
+	return false;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct function *one = a, *two = b;
+
+	if (one->addr != two->addr)
+		return one->addr < two->addr ? -1 : 1;
+	if (one->end != two->end)
+		return one->end > two->end ? -1 : 1;
+	return (*two->name != '\0') - (*one->name != '\0');
+}
+
+static void add_functions(struct state *state, const struct elf_symbols *symbols)
+{
+	for (size_t i = 0; i < symbols->n; i++) {
+		const struct elf_symbol *symbol = &symbols->symbol[i];
+		const struct piece *code = program_piece(state, symbol->addr, symbol->size);
+
+		if (!code || !symbol->size || in_plt(state, symbol->addr))
+			continue;
+		state->function[state->n++] = (struct function){
+			.addr = symbol->addr,
+			.end = symbol->addr + symbol->size,
+			.bytes = code->bytes + (symbol->addr - code->addr),
+			.name = symbol->name,
+		};
+	}
+}
+
+/* What begins inside of another is no function of its own here, but a name in it: see labels. */
+int program_functions(struct state *state)
+{
+	struct survey *survey = state->survey;
+	uint32_t kept = 0;
+	int ret = elf_functions(state->elf, &survey->symbols);
+
+	if (!ret)
+		ret = elf_frames(state->elf, &survey->frames);
+	if (ret)
+		return ret;
+	state->function =
+		calloc(survey->symbols.n + survey->frames.n + 1, sizeof(*state->function));
+	if (!state->function)
+		return -ENOMEM;
+	add_functions(state, &survey->symbols);
+	add_functions(state, &survey->frames);
+	qsort(state->function, state->n, sizeof(*state->function), by_addr);
+	for (uint32_t i = 0; i < state->n; i++)
+		if (!kept || state->function[i].addr >= state->function[kept - 1].end)
+			state->function[kept++] = state->function[i];
+	state->n = kept;
+	return 0;
+}
+
+uint32_t program_function(const struct state *state, uint64_t addr)
+{
+	uint32_t low = 0, high = state->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (state->function[middle].end <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < state->n && state->function[low].addr <= addr ? low : NOBODY;
+}

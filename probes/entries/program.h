@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* What a survey knows of a file: its code, its functions, its branches. */
+#ifndef PROBES_ENTRIES_PROGRAM_H
+#define PROBES_ENTRIES_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <Zydis/Zydis.h>
+
+#include "probes/entries/survey.h"
+
+#define SECTIONS_MAX 64
+#define NOBODY	     UINT32_MAX
+
+enum kind {
+	CALL,
+	JUMP,
+	CONDITIONAL,
+	MAYBE, /* bytes that would be a branch, if they were an instruction */
+};
+
+struct branch {
+	uint64_t to;
+	uint32_t from; /* index of a function, or NOBODY */
+	enum kind kind;
+};
+
+struct piece {
+	uint64_t addr, len;
+	const uint8_t *bytes;
+};
+
+struct function {
+	uint64_t addr, end;
+	const uint8_t *bytes;
+	const char *name;
+	bool decoded;
+	bool indirect; /* it, or a part of it, has an indirect jump */
+};
+
+struct link {
+	uint32_t a, b;
+};
+
+struct state {
+	const struct elf *elf;
+	struct survey *survey;
+	ZydisDecoder decoder;
+	struct piece code[SECTIONS_MAX]; /* sorted, without the PLT */
+	size_t codes;
+	struct piece got[4];
+	size_t gots;
+	bool has_branches; /* sites that libfastinst changes itself */
+	struct function *function;
+	uint32_t n;
+	struct branch *branch;
+	size_t branches, room;
+	struct link *link;
+	size_t links, links_room;
+};
+
+void program_sections(struct state *state);
+
+/* program_functions - sorted; they do not overlap. -ENOMEM. */
+int program_functions(struct state *state);
+
+/* program_piece - the code that has all of a range, or NULL. */
+const struct piece *program_piece(const struct state *state, uint64_t addr, uint64_t len);
+
+/* program_function - the index of the one that an address is in, or NOBODY. */
+uint32_t program_function(const struct state *state, uint64_t addr);
+
+#endif

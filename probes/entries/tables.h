@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the indirect jumps of a function lead, if all of them are by tables of a compiler:
+ *
+ *	cmp	$7, %edi
+ *	ja	otherwise
+ *	lea	table(%rip), %rdx
+ *	mov	%edi, %edi
+ *	movslq	(%rdx,%rdi,4), %rax
+ *	add	%rdx, %rax
+ *	jmp	*%rax			or at once: jmp *table(,%rdi,8)
+ *
+ * in any order and through any registers, as long as this is proven: every thread that comes to the
+ * jump has come from the check in one line, or by its branch; the number that was checked is the
+ * one that picks the entry, its upper half is 0, the table is the one that is added, and lies where
+ * the program cannot write. All entries up to the bound lead to instructions of the function, or to
+ * where another begins: a part of it that was put elsewhere. A register may have had the address of
+ *the table since long before: that is followed along all branches. What is in memory is taken to
+ *stay as it was checked, if nothing is stored in between: so the compiler did.
+ */
+#ifndef PROBES_ENTRIES_TABLES_H
+#define PROBES_ENTRIES_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <Zydis/Zydis.h>
+
+#include "probes/elf/elf.h"
+
+struct tables_function {
+	const struct elf *elf;
+	const ZydisDecoder *decoder;
+	uint64_t addr, end;
+	const uint8_t *bytes;
+	void *data; /* of the functions below */
+	/* Whether what is not this function's own, or is not known, may lead to an address. */
+	bool (*entered)(void *data, uint64_t at);
+	/* Whether an indirect jump is by the GOT: to another function. */
+	bool (*leaves)(void *data, const ZydisDecodedInstruction *insn, uint64_t next);
+	/* Whether a function, or a part of one, begins there. */
+	bool (*begins)(void *data, uint64_t at);
+};
+
+/* The addresses that jumps by tables lead to, each once or more often. Free by free(to). */
+struct tables_targets {
+	uint64_t *to;
+	uint32_t n;
+};
+
+/* tables_follow - 1: these are all. 0: there are others, or it is not certain. -ENOMEM. */
+int tables_follow(const struct tables_function *function, struct tables_targets *targets);
+
+#endif

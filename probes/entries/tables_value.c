@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/entries/tables_value.h"
+
+#include <string.h>
+
+#include "probes/entries/decode.h"
+
+/* --- Operands --------------------------------------------------------------------------------- */
+
+/* 0 to 15, or -1: no general register. */
+static int number_of(ZydisRegister reg)
+{
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	if (whole < ZYDIS_REGISTER_RAX || whole > ZYDIS_REGISTER_R15)
+		return -1;
+	return whole - ZYDIS_REGISTER_RAX;
+}
+
+static bool is_high(ZydisRegister reg)
+{
+	return reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH;
+}
+
+/* A register of which the low bits are meant, or -1. */
+static int low_register(const ZydisDecodedOperand *operand)
+{
+	if (operand->type != ZYDIS_OPERAND_TYPE_REGISTER || is_high(operand->reg.value))
+		return -1;
+	return number_of(operand->reg.value);
+}
+
+static bool is_memory(const ZydisDecodedOperand *operand)
+{
+	return operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	       operand->mem.type == ZYDIS_MEMOP_TYPE_MEM;
+}
+
+uint16_t value_changed(const struct decoded *decoded)
+{
+	uint16_t changed = 0;
+
+	for (int i = 0; i < decoded->insn.operand_count; i++) {
+		const ZydisDecodedOperand *operand = &decoded->operand[i];
+		int reg;
+
+		if (operand->type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		    !(operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		reg = number_of(operand->reg.value);
+		if (reg >= 0)
+			changed |= (uint16_t)(1u << reg);
+	}
+	return changed;
+}
+
+uint64_t value_address(const struct decoded *decoded, uint64_t at, uint8_t *reg)
+{
+	const ZydisDecodedInstruction *insn = &decoded->insn;
+	int number;
+
+	if (insn->mnemonic != ZYDIS_MNEMONIC_LEA || !is_relative(insn) ||
+	    decoded->operand[0].size != 64 || decoded->operand[1].mem.base != ZYDIS_REGISTER_RIP)
+		return 0;
+	number = low_register(&decoded->operand[0]);
+	if (number < 0)
+		return 0;
+	*reg = (uint8_t)number;
+	return at + insn->length + (uint64_t)insn->raw.disp.value;
+}
+
+/* --- Values ----------------------------------------------------------------------------------- */
+
+static uint8_t least(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
+static struct value fresh(struct state *state, uint8_t bits)
+{
+	return (struct value){ .kind = NUMBER, .bits = bits, .id = ++state->ids };
+}
+
+static bool equal(const struct value *a, const struct value *b)
+{
+	return a->kind == b->kind && a->bits == b->bits && a->id == b->id && a->at == b->at &&
+	       a->size == b->size;
+}
+
+/* The low bits of one, with 0 above. */
+static struct value low(struct state *state, const struct value *value, uint8_t bits)
+{
+	struct value result = *value;
+
+	if (value->kind != NUMBER)
+		return bits == 64 ? result : fresh(state, bits);
+	result.bits = least(value->bits, bits);
+	return result;
+}
+
+static void add_fact(struct state *state, const struct fact *fact)
+{
+	state->fact[state->facts] = *fact;
+	state->facts = (uint8_t)((state->facts + 1) % FACTS);
+}
+
+/* The largest that a number may be. */
+static uint64_t largest(const struct state *state, const struct value *value)
+{
+	uint64_t max = value->bits < 64 ? (UINT64_C(1) << value->bits) - 1 : UINT64_MAX;
+
+	for (int i = 0; i < FACTS; i++) {
+		const struct fact *fact = &state->fact[i];
+
+		if (fact->id == value->id && fact->bits >= value->bits && fact->max < max)
+			max = fact->max;
+	}
+	return max;
+}
+
+static struct value of_register(const struct state *state, ZydisRegister reg)
+{
+	int number = number_of(reg);
+
+	return number < 0 || ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) != 64
+		       ? (struct value){ .kind = NUMBER, .bits = 64, .at = (uint64_t)reg }
+		       : state->reg[number];
+}
+
+/* --- Memory ----------------------------------------------------------------------------------- */
+
+static bool is_cell(const struct state *state, const ZydisDecodedOperand *operand)
+{
+	const struct cell *cell = &state->cell;
+	const ZydisDecodedOperandMem *a = &cell->operand, *b = &operand->mem;
+	struct value base = of_register(state, b->base), index = of_register(state, b->index);
+
+	return cell->known && cell->bits == operand->size && a->segment == b->segment &&
+	       a->base == b->base && a->index == b->index && a->scale == b->scale &&
+	       a->disp.value == b->disp.value && b->base != ZYDIS_REGISTER_RIP &&
+	       equal(&base, &cell->base) && equal(&index, &cell->index);
+}
+
+static struct value load(struct state *state, const ZydisDecodedOperand *operand)
+{
+	if (is_cell(state, operand))
+		return (struct value){ .kind = NUMBER,
+				       .bits = state->cell.bits,
+				       .id = state->cell.id };
+	return fresh(state, (uint8_t)operand->size);
+}
+
+/* TABLE(,NUMBER,8), or by a register that holds the address of the table. */
+static bool is_entry(const struct state *state, const ZydisDecodedOperand *operand, uint8_t size,
+		     struct value *entry)
+{
+	const ZydisDecodedOperandMem *mem = &operand->mem;
+	struct value base, index;
+	uint64_t at = (uint64_t)mem->disp.value;
+
+	if (!is_memory(operand) || operand->size != size * 8 || mem->scale != size ||
+	    mem->index == ZYDIS_REGISTER_NONE || mem->segment == ZYDIS_REGISTER_FS ||
+	    mem->segment == ZYDIS_REGISTER_GS)
+		return false;
+	base = of_register(state, mem->base);
+	index = of_register(state, mem->index);
+	if (mem->base != ZYDIS_REGISTER_NONE) {
+		if (base.kind != ADDRESS)
+			return false;
+		at += base.at;
+	}
+	if (index.kind != NUMBER || !index.id)
+		return false;
+	*entry = index;
+	entry->at = at;
+	entry->size = size;
+	/* Of distances the table's own address is what they count from. */
+	return size == 8 || (mem->base != ZYDIS_REGISTER_NONE && !mem->disp.value);
+}
+
+/* Whether what is stored lies beside the cell: by the same register, and not over it. */
+static bool beside(const struct state *state, const ZydisDecodedOperand *operand)
+{
+	const ZydisDecodedOperandMem *cell = &state->cell.operand, *store = &operand->mem;
+	struct value base = of_register(state, store->base);
+	int64_t from = store->disp.value, to = cell->disp.value;
+
+	return store->index == ZYDIS_REGISTER_NONE && cell->index == ZYDIS_REGISTER_NONE &&
+	       store->segment == cell->segment && base.id && equal(&base, &state->cell.base) &&
+	       (from + operand->size / 8 <= to || to + state->cell.bits / 8 <= from);
+}
+
+/* --- Steps ------------------------------------------------------------------------------------ */
+
+static void change(struct state *state, const struct decoded *decoded)
+{
+	for (int i = 0; i < decoded->insn.operand_count; i++) {
+		const ZydisDecodedOperand *operand = &decoded->operand[i];
+		int reg;
+
+		if (!(operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY && !beside(state, operand))
+			state->cell.known = false;
+		if (operand->type != ZYDIS_OPERAND_TYPE_REGISTER)
+			continue;
+		reg = number_of(operand->reg.value);
+		if (reg >= 0)
+			state->reg[reg] = fresh(
+				state,
+				operand->size == 32 &&
+						operand->actions & ZYDIS_OPERAND_ACTION_WRITE &&
+						decoded->insn.mnemonic != ZYDIS_MNEMONIC_BSF &&
+						decoded->insn.mnemonic != ZYDIS_MNEMONIC_BSR
+					? 32
+					: 64);
+	}
+}
+
+/* False: it is an instruction as any other. */
+static bool move(struct state *state, const struct decoded *decoded)
+{
+	const ZydisDecodedOperand *to = &decoded->operand[0], *from = &decoded->operand[1];
+	int target = low_register(to), source = low_register(from);
+	struct value value;
+
+	if (target < 0 || (to->size != 32 && to->size != 64))
+		return false;
+	if (source >= 0)
+		value = low(state, &state->reg[source], (uint8_t)from->size);
+	else if (!is_memory(from))
+		return false;
+	else if (is_entry(state, from, 8, &value))
+		value.kind = TARGET;
+	else
+		value = load(state, from);
+	state->reg[target] = value;
+	return true;
+}
+
+static bool move_distance(struct state *state, const struct decoded *decoded)
+{
+	int target = low_register(&decoded->operand[0]);
+	struct value value;
+
+	if (target < 0 || decoded->operand[0].size != 64 ||
+	    !is_entry(state, &decoded->operand[1], 4, &value))
+		return false;
+	value.kind = ENTRY;
+	state->reg[target] = value;
+	return true;
+}
+
+static bool add(struct state *state, const struct decoded *decoded)
+{
+	int target = low_register(&decoded->operand[0]), other = low_register(&decoded->operand[1]);
+	struct value a, b;
+
+	if (target < 0 || other < 0 || decoded->operand[0].size != 64)
+		return false;
+	a = state->reg[target];
+	b = state->reg[other];
+	if (a.kind == ADDRESS && b.kind == ENTRY) {
+		a = b;
+		b = state->reg[target];
+	}
+	if (a.kind != ENTRY || b.kind != ADDRESS || a.at != b.at)
+		return false;
+	a.kind = TARGET;
+	state->reg[target] = a;
+	return true;
+}
+
+/* At most that, whatever it was. */
+static bool mask(struct state *state, const struct decoded *decoded)
+{
+	const ZydisDecodedOperand *by = &decoded->operand[1];
+	int target = low_register(&decoded->operand[0]);
+	struct fact fact;
+
+	if (target < 0 || by->type != ZYDIS_OPERAND_TYPE_IMMEDIATE || by->imm.value.s < 0 ||
+	    (decoded->operand[0].size != 32 && decoded->operand[0].size != 64))
+		return false;
+	state->reg[target] = fresh(state, 32);
+	fact = (struct fact){ state->reg[target].id, 32, by->imm.value.u };
+	add_fact(state, &fact);
+	return true;
+}
+
+static void compare(struct state *state, const struct decoded *decoded)
+{
+	const ZydisDecodedOperand *what = &decoded->operand[0], *with = &decoded->operand[1];
+	int reg = low_register(what);
+	uint64_t max = with->imm.value.u;
+	struct value value;
+
+	if (with->type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return;
+	if (what->size < 64)
+		max &= (UINT64_C(1) << what->size) - 1;
+	if (is_memory(what)) {
+		if (!is_cell(state, what))
+			state->cell = (struct cell){
+				.known = true,
+				.operand = what->mem,
+				.base = of_register(state, what->mem.base),
+				.index = of_register(state, what->mem.index),
+				.id = ++state->ids,
+				.bits = (uint8_t)what->size,
+			};
+		value = load(state, what);
+	} else if (reg >= 0 && state->reg[reg].kind == NUMBER) {
+		value = low(state, &state->reg[reg], (uint8_t)what->size);
+	} else {
+		return;
+	}
+	state->compared = true;
+	state->comparison = (struct fact){ value.id, value.bits, max };
+}
+
+static bool known_step(struct state *state, const struct decoded *decoded, uint64_t at)
+{
+	uint64_t address;
+	uint8_t reg;
+
+	switch (decoded->insn.mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+	case ZYDIS_MNEMONIC_MOVZX:
+		return move(state, decoded);
+	case ZYDIS_MNEMONIC_MOVSXD:
+		return move_distance(state, decoded);
+	case ZYDIS_MNEMONIC_ADD:
+		return add(state, decoded);
+	case ZYDIS_MNEMONIC_AND:
+		return mask(state, decoded);
+	case ZYDIS_MNEMONIC_LEA:
+		address = value_address(decoded, at, &reg);
+		if (address)
+			state->reg[reg] = (struct value){ .kind = ADDRESS, .at = address };
+		return address != 0;
+	default:
+		return false;
+	}
+}
+
+static bool changes_flags(const ZydisDecodedInstruction *insn)
+{
+	const ZydisAccessedFlags *flags = insn->cpu_flags;
+
+	return flags && (flags->modified | flags->set_0 | flags->set_1 | flags->undefined) &
+				(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_ZF);
+}
+
+void state_step(struct state *state, const struct decoded *decoded, uint64_t at)
+{
+	if (changes_flags(&decoded->insn))
+		state->compared = false;
+	if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_CMP) {
+		compare(state, decoded);
+		return;
+	}
+	if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_CALL) {
+		state->cell.known = false;
+		state->compared = false;
+		for (int i = 0; i < REGISTERS; i++)
+			if (CALLS_CHANGE >> i & 1)
+				state->reg[i] = fresh(state, 64);
+		return;
+	}
+	if (decoded->insn.meta.category == ZYDIS_CATEGORY_SYSCALL)
+		state->cell.known = false;
+	if (!known_step(state, decoded, at))
+		change(state, decoded);
+}
+
+void state_branch(struct state *state, const struct decoded *decoded, bool taken)
+{
+	struct fact fact = state->comparison;
+	ZydisMnemonic mnemonic = decoded->insn.mnemonic;
+	bool up_to = mnemonic == (taken ? ZYDIS_MNEMONIC_JBE : ZYDIS_MNEMONIC_JNBE);
+	bool below = mnemonic == (taken ? ZYDIS_MNEMONIC_JB : ZYDIS_MNEMONIC_JNB);
+
+	if (mnemonic == ZYDIS_MNEMONIC_LOOP || mnemonic == ZYDIS_MNEMONIC_LOOPE ||
+	    mnemonic == ZYDIS_MNEMONIC_LOOPNE)
+		state->reg[1] = fresh(state, 64);
+	if (!state->compared || (!up_to && !below) || (below && !fact.max))
+		return;
+	fact.max -= below;
+	add_fact(state, &fact);
+}
+
+bool value_fills(const struct decoded *decoded)
+{
+	const ZydisDecodedOperand *a = &decoded->operand[0], *b = &decoded->operand[1];
+
+	return decoded->insn.mnemonic == ZYDIS_MNEMONIC_NOP ||
+	       decoded->insn.mnemonic == ZYDIS_MNEMONIC_INT3 ||
+	       (decoded->insn.mnemonic == ZYDIS_MNEMONIC_XCHG && low_register(a) == 0 &&
+		low_register(b) == 0);
+}
+
+void state_begin(struct state *state, const uint64_t *address)
+{
+	uint32_t ids = state->ids;
+
+	*state = (struct state){ .ids = ids };
+	for (int i = 0; i < REGISTERS; i++)
+		state->reg[i] = address[i] ? (struct value){ .kind = ADDRESS, .at = address[i] }
+					   : fresh(state, 64);
+}
+
+struct table state_jump(const struct state *state, const struct decoded *decoded)
+{
+	const ZydisDecodedOperand *operand = &decoded->operand[0];
+	int reg = low_register(operand);
+	struct value entry = { 0 };
+	uint64_t max;
+
+	if (reg >= 0)
+		entry = state->reg[reg];
+	else if (is_entry(state, operand, 8, &entry))
+		entry.kind = TARGET;
+	if (entry.kind != TARGET)
+		return (struct table){ 0 };
+	max = largest(state, &entry);
+	if (max >= TABLES_ENTRIES)
+		return (struct table){ 0 };
+	return (struct table){ .at = entry.at, .n = (uint32_t)max + 1, .size = entry.size };
+}
