@@ -76,6 +76,7 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/change.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
+	probes/agent/exec.c \
 	probes/agent/leave.c \
 	probes/agent/leave.h \
 	probes/agent/load.c \

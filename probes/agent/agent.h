@@ -25,6 +25,13 @@ void report_final(void);
 void report_forked(void);
 
 /*
+ * report_begin_exec - the same, to FASTINST_OUTPUT/PID only, before another program is executed,
+ * and after that has failed report_end_exec(), with what the first returned: it is taken back.
+ */
+long report_begin_exec(void);
+void report_end_exec(long before);
+
+/*
  * control_start - the thread that "fastinst on|off|top" talk to. Its socket is in @folder, or where
  * control.h says. 0 or a negative errno.
  */

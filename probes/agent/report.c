@@ -79,23 +79,57 @@ void report_forked(void)
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
 }
 
+/* A file of this process, or -1. */
+static int open_report(const char *folder)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%d", folder, (int)getpid());
+	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
 void report_final(void)
 {
 	const char *folder = getenv("FASTINST_OUTPUT");
-	pid_t me = getpid(), expected = me;
-	char path[PATH_MAX];
+	pid_t expected = getpid();
 	int fd = STDERR_FILENO;
 
 	/* The child of vfork() has its parent's counts. */
 	if (!atomic_compare_exchange_strong(&owner, &expected, 0))
 		return;
-	if (folder) {
-		snprintf(path, sizeof(path), "%s/%d", folder, (int)me);
-		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	}
+	if (folder)
+		fd = open_report(folder);
 	if (fd < 0)
 		return;
 	report_lines(fd, false);
 	if (folder)
 		close(fd);
+}
+
+long report_begin_exec(void)
+{
+	const char *folder = getenv("FASTINST_OUTPUT");
+	long before;
+	int fd;
+
+	if (!folder || atomic_load_explicit(&owner, memory_order_relaxed) != getpid())
+		return -1;
+	fd = open_report(folder);
+	if (fd < 0)
+		return -1;
+	before = lseek(fd, 0, SEEK_END);
+	report_lines(fd, false);
+	close(fd);
+	return before;
+}
+
+void report_end_exec(long before)
+{
+	int error = errno, fd = before < 0 ? -1 : open_report(getenv("FASTINST_OUTPUT"));
+
+	if (fd >= 0) {
+		(void)!ftruncate(fd, before);
+		close(fd);
+	}
+	errno = error;
 }

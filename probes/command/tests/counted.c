@@ -3,9 +3,11 @@
  * A program that knows how often its functions were called: test_fastinst.sh compiles it with
  * -fpatchable-function-entry=5 and holds what fastinst counted against what this prints.
  *
- * usage: counted once|threads|fork|plugin FILE|exit|wait|long
+ * usage: counted once|threads|fork|plugin FILE|exec|vfork|exit|wait|long
  */
+#define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +126,69 @@ PLAIN static int plugin(const char *file)
 	return 0;
 }
 
+/* In children, by each function that there is, after one that fails: all their calls and those
+ * here. */
+PLAIN static void execs(char *self)
+{
+	char *const argv[] = { self, "quiet", NULL }, *const none[] = { self, NULL };
+	unsigned long sum = 0;
+	int fd = open(self, O_RDONLY | O_CLOEXEC);
+
+	work(&sum);
+	for (int way = 0; way < 8; way++) {
+		if (fork() != 0)
+			continue;
+		work(&sum);
+		execve("/nowhere", none, environ);
+		execl("/nowhere", "nowhere", NULL);
+		switch (way) {
+		case 0:
+			execve(self, argv, environ);
+			break;
+		case 1:
+			execv(self, argv);
+			break;
+		case 2:
+			execvp(self, argv);
+			break;
+		case 3:
+			execvpe(self, argv, environ);
+			break;
+		case 4:
+			execl(self, self, "quiet", NULL);
+			break;
+		case 5:
+			execlp(self, self, "quiet", NULL);
+			break;
+		case 6:
+			execle(self, self, "quiet", NULL, environ);
+			break;
+		default:
+			fexecve(fd, argv, environ);
+		}
+		_exit(1);
+	}
+	while (wait(NULL) > 0)
+		;
+	say(17);
+}
+
+/* The child has its parent's memory, and nothing to report. */
+PLAIN static void vforks(char *self)
+{
+	unsigned long sum = 0;
+	pid_t child;
+
+	work(&sum);
+	child = vfork();
+	if (child == 0) {
+		execl(self, self, "quiet", NULL);
+		_exit(1);
+	}
+	waitpid(child, NULL, 0);
+	say(2);
+}
+
 /* Until a line comes: then one round. */
 PLAIN static void wait_for_lines(void)
 {
@@ -152,6 +217,12 @@ PLAIN int main(int argc, char **argv)
 		forks();
 	} else if (!strcmp(what, "plugin") && argc == 3) {
 		return plugin(argv[2]);
+	} else if (!strcmp(what, "exec")) {
+		execs(argv[0]);
+	} else if (!strcmp(what, "vfork")) {
+		vforks(argv[0]);
+	} else if (!strcmp(what, "quiet")) {
+		work(&sum);
 	} else if (!strcmp(what, "wait")) {
 		wait_for_lines();
 	} else {

@@ -52,6 +52,8 @@ check program 0 once
 check program 3 exit
 check program 0 threads
 check program 0 fork
+check program 0 exec
+check program 0 vfork
 build fixed -fno-pie -no-pie
 check fixed 0 threads
 build endbr -fcf-protection=full
