@@ -124,6 +124,7 @@ fastinst_SOURCES = \
 	probes/command/run.c \
 	probes/command/source_of.c \
 	probes/command/source_of.h \
+	probes/command/top.c \
 	probes/command/trace.c \
 	probes/command/trace_read.c \
 	probes/command/trace_read.h \
@@ -181,6 +182,7 @@ TESTS += \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
+	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
 	probes/core/tests/test_function.sh \
@@ -189,12 +191,14 @@ TESTS += \
 	probes/tests/test_optional.sh \
 	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \
+	probes/tests/test_static.sh \
 	probes/tests/test_users.sh
 EXTRA_DIST += \
 	probes/tests/common.sh \
 	probes/tests/test_optional.sh \
 	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \
+	probes/tests/test_static.sh \
 	probes/tests/test_users.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/plugin.c \
@@ -202,6 +206,7 @@ EXTRA_DIST += \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/filtered.c \
 	probes/command/tests/test_leftovers.sh \
+	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
 	probes/core/tests/test_function.sh \

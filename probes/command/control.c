@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fastinst on, off, top: what is said to the control sockets of running programs.
+ * fastinst on, off: what is said to the control sockets of running programs.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -27,16 +27,6 @@ static const char switch_help[] = "Usage: fastinst on|off [OPTION]... PATTERN\n"
 				  "\n"
 				  "  --pid PID      in that process only\n"
 				  "  --help         this text\n";
-static const char top_help[] =
-	"Usage: fastinst top [OPTION]...\n"
-	"Shows how often the probes that are on were run, in running programs.\n"
-	"\n"
-	"  --pid PID      of that process only\n"
-	"  --once         once, and no longer\n"
-	"  --json         as JSON, implies --once\n"
-	"  --lines N      so many probes, 20 unless said\n"
-	"  --delay S      seconds between two looks, 1 unless said\n"
-	"  --help         this text\n";
 
 /* A request, and what is done with the answer. */
 struct talk {
@@ -81,6 +71,13 @@ static void take_answer(struct talk *talk, long pid, FILE *stream)
 		counts_read(talk->counts, stream);
 	else
 		printf("process %ld: %ld probes\n", pid, n);
+	if (!n && !strncmp(talk->request, "on ", 3))
+		fprintf(stderr,
+			"fastinst: process %ld has no such probe: \"fastinst list\" tells those of "
+			"a "
+			"program; where nothing was compiled in, \"fastinst attach --entries\" may "
+			"find functions\n",
+			pid);
 }
 
 static void talk_to(struct talk *talk, long pid)
@@ -206,66 +203,4 @@ int switch_command(int argc, char **argv)
 		return usage_error(argv[0]);
 	snprintf(request, sizeof(request), "%s %s", argv[0], argv[optind]);
 	return talk_to_all(&talk);
-}
-
-/* --- top -------------------------------------------------------------------------------------- */
-
-struct top {
-	long pid, lines;
-	double delay;
-	bool once, json;
-};
-
-static int show(const struct top *top)
-{
-	struct counts counts = { 0 };
-	struct talk talk = { .request = "counts", .pid = top->pid, .counts = &counts };
-	int status = talk_to_all(&talk);
-
-	if (status == STATUS_OK) {
-		counts_join(&counts);
-		if (!top->once)
-			printf("\033[H\033[2J%u processes\n", talk.answered);
-		counts_print(&counts, stdout, top->json, (size_t)top->lines);
-		fflush(stdout);
-	}
-	counts_free(&counts);
-	return status;
-}
-
-int top_command(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "pid", required_argument, NULL, 'p' },
-		{ "once", no_argument, NULL, '1' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "lines", required_argument, NULL, 'n' },
-		{ "delay", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	struct top top = { .lines = 20, .delay = 1 };
-	int option, status;
-
-	while ((option = getopt_long(argc, argv, "p:h", options, NULL)) >= 0) {
-		if (option == 'h')
-			return fputs(top_help, stdout) < 0;
-		if (option == '?')
-			return usage_error("top");
-		if (option == 'p')
-			top.pid = atol(optarg);
-		else if (option == 'n')
-			top.lines = atol(optarg);
-		else if (option == 'd')
-			top.delay = atof(optarg);
-		else
-			top.once = true;
-		if (option == 'j')
-			top.json = true;
-	}
-	if (optind != argc || top.lines < 1 || !(top.delay > 0))
-		return usage_error("top");
-	while ((status = show(&top)) == STATUS_OK && !top.once)
-		usleep((useconds_t)(top.delay * 1e6));
-	return status;
 }

@@ -148,9 +148,9 @@ look()
 				print $2 " includes " to ": " from " may not include " parent(to)
 		}
 		$1 == "below" { below[$2] }
-		# The public functions come by their header; _exit() and the like are libc, also where
-		# a room has its own.
-		$1 == "called" && $3 !~ /^(pc_|fi_|_)/ {
+		# The public functions come by their header; _exit(), execve() and the like are libc, also
+		# where a room has its own.
+		$1 == "called" && $3 !~ /^(pc_|fi_|_|f?exec[lv])/ {
 			callers[$3] = callers[$3] " " $2
 			built = 1
 		}
