@@ -175,8 +175,8 @@ int fi_get(uint32_t id, struct fi_probe *probe);
  * which others wait who want to change probes. fi_get() tells file and line afterwards.
  *
  * -ENODATA: no debug information there, or no libdw.so.1 (elfutils), which is loaded by the first
- * call, or the library was built without its headers. -ENOENT: no such id. -EINVAL: a pointer is
- * NULL.
+ * call, or the library was built without its headers; in programs that are linked statically.
+ * -ENOENT: no such id. -EINVAL: a pointer is NULL.
  */
 int fi_source(uint32_t id, const char **file, unsigned *line);
 

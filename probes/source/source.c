@@ -7,6 +7,7 @@
 #include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,11 +32,32 @@ static struct {
 } dw;
 static bool loaded;
 
+/* Without a loader: the C library's dlopen() is of no use there, and may crash. */
+static int find_loader(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		*(bool *)data |= info->dlpi_phdr[i].p_type == PT_INTERP;
+	/* Of the program itself, which comes first. */
+	return 1;
+}
+
+static bool is_static(void)
+{
+	bool has_loader = false;
+
+	dl_iterate_phdr(find_loader, &has_loader);
+	return !has_loader;
+}
+
 static void load(void)
 {
-	/* Not the agent's dlopen(), which would look for probes in it. */
-	void *library = dlmopen(LM_ID_BASE, "libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *library;
 
+	if (is_static())
+		return;
+	/* Not the agent's dlopen(), which would look for probes in it. */
+	library = dlmopen(LM_ID_BASE, "libdw.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		return;
 	loaded = true;
