@@ -63,12 +63,19 @@ struct quality {
 	double torn, cut; /* calls, see struct times */
 };
 
+/* Where elements are, by what they are. */
+struct index {
+	size_t *place; /* indices and 1; 0 where there is none */
+	size_t room, used;
+};
+
 struct profile {
 	char *program;
 	struct function *function;
 	struct stack *stack;
 	struct phase *phase;
 	size_t functions, stacks, phases;
+	struct index by_name, by_frames;
 	struct quality quality;
 };
 
