@@ -77,6 +77,8 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/sample/exits.h \
 	probes/profile/sample/frames.c \
 	probes/profile/sample/frames.h \
+	probes/profile/sample/pages.c \
+	probes/profile/sample/pages.h \
 	probes/profile/sample/price.c \
 	probes/profile/sample/price.h \
 	probes/profile/sample/report.c \

@@ -11,12 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <patchcore/mapping.h>
-
 #include "probes/agent/alone.h"
 #include "probes/agent/pin.h"
 #include "probes/profile/estimate/pace.h"
 #include "probes/profile/sample/exits.h"
+#include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/price.h"
 #include "probes/profile/sample/watch.h"
 #include "stress/base/random.h"
@@ -29,6 +28,8 @@
 #define REST		16     /* epochs between looks at what is hardly called */
 #define MANY		4      /* times the samples, of which the first are not timed */
 #define RECENT		50e-6  /* seconds */
+#define MEASURED	100e-6 /* seconds, of which the ticks are counted */
+#define AT_ONCE		1000   /* ticks between which two clocks are read */
 #define MISJUDGED	0.5    /* share of what is taken off calls' time that may be wrong */
 
 static struct options options;
@@ -69,15 +70,31 @@ static void sleep_ticks(uint64_t length)
 	nanosleep(&pause, NULL);
 }
 
+/* Both clocks at once: no preemption came between. */
+static double seconds_at(uint64_t *at)
+{
+	uint64_t before;
+	double time;
+	int tries = 0;
+
+	do {
+		before = ticks();
+		time = seconds(CLOCK_MONOTONIC);
+		*at = ticks();
+	} while (*at - before > AT_ONCE && ++tries < 1000);
+	return time;
+}
+
 /* Within a percent: only windows and epochs are chosen by it. */
 static double measure_ticks(void)
 {
-	double from = seconds(CLOCK_MONOTONIC), to = from;
-	uint64_t start = ticks();
+	uint64_t start, end;
+	double from = seconds_at(&start), to;
 
-	while (to - from < 0.002)
-		to = seconds(CLOCK_MONOTONIC);
-	return (double)(ticks() - start) / (to - from);
+	do
+		to = seconds_at(&end);
+	while (to - from < MEASURED);
+	return (double)(end - start) / (to - from);
 }
 
 /* --- The lock -------------------------------------------------------------------------------- */
@@ -562,55 +579,18 @@ static void run_epoch(void)
 
 /* --- Which probes ---------------------------------------------------------------------------- */
 
+/* Of an object, where its probes are. */
 struct range {
 	const char *object;
 	uintptr_t from, to;
 };
-
-static struct range opened[256]; /* the others are slower */
-static size_t opened_n;
-
-/* Turning off and on costs no system call then. Where it is refused, each does. */
-static void keep_open(const struct range *range)
-{
-	size_t len = range->to - range->from;
-
-	if (range->to <= range->from || opened_n == sizeof(opened) / sizeof(*opened))
-		return;
-	if (pc_text_open((void *)range->from, len) < 0 &&
-	    pc_text_alias((void *)range->from, len) < 0)
-		return;
-	opened[opened_n++] = *range;
-}
-
-/*
- * What cannot be closed now, as a thread of the program is about to store there, stays listed. So
- * does what is closed, and has not got its protection back: the next try finds it closed.
- */
-static int close_all(void)
-{
-	size_t kept = 0;
-	int ret = 0;
-
-	for (size_t i = 0; i < opened_n; i++) {
-		size_t len = opened[i].to - opened[i].from;
-		int closed = pc_text_close((void *)opened[i].from, len);
-
-		if (closed < 0 && closed != -ENOENT) {
-			opened[kept++] = opened[i];
-			ret = closed;
-		}
-	}
-	opened_n = kept;
-	return ret;
-}
 
 static void note_range(struct range *range, const struct fi_probe *probe)
 {
 	uintptr_t at = (uintptr_t)probe->address;
 
 	if (range->object != probe->object) {
-		keep_open(range);
+		pages_open(range->from, range->to);
 		*range = (struct range){ probe->object, at, at + 8 };
 	}
 	range->from = at < range->from ? at : range->from;
@@ -660,7 +640,7 @@ static void watch_new(uint32_t n)
 		while ((pattern = strsep(&rest_of, " ")))
 			if (*pattern)
 				take_pattern(pattern, found, n, &reopen, &range);
-		keep_open(&range);
+		pages_open(range.from, range.to);
 		take_exits(&reopen);
 		if (reopen.n)
 			activate(&reopen);
@@ -875,7 +855,7 @@ static int end_last(void)
 	int ret;
 
 	turn_all_off();
-	close_all();
+	pages_close();
 	ret = fi_synchronize();
 	if (ret != -ETIMEDOUT)
 		forget();
@@ -937,7 +917,7 @@ int epochs_stop(void)
 	atomic_fetch_add(&session, 1);
 	ret = turn_all_off();
 	if (!ret)
-		ret = close_all();
+		ret = pages_close();
 	epochs_unlock();
 	if (!ret)
 		ret = fi_synchronize();
@@ -1010,7 +990,7 @@ void epochs_forked(bool again)
 	begin();
 	if (!again) {
 		turn_all_off();
-		close_all();
+		pages_close();
 		return;
 	}
 	if (epochs_lock() || start_thread())

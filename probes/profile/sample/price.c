@@ -3,11 +3,13 @@
 
 #include <stdlib.h>
 
+#include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/watch.h"
 
 #define CALLS  200
 #define ROUNDS 31
 #define GUESS  60 /* ticks, where the compiler left no probe */
+#define OWN    16 /* bytes of a function that is called for its price */
 
 __attribute__((patchable_function_entry(5), noinline)) static void probed(void)
 {
@@ -39,7 +41,7 @@ asm(".pushsection .text\n"
 static bool within(const void *site, const void *start)
 {
 	return (const char *)site >= (const char *)start &&
-	       (const char *)site < (const char *)start + 16;
+	       (const char *)site < (const char *)start + OWN;
 }
 
 bool price_is_own(const void *site)
@@ -151,12 +153,11 @@ static void measure_pair(uint32_t entry, uint32_t exit)
 	watch_common.pair = (uint64_t)median(price);
 }
 
-void price_measure(void)
+static void measure_all(void)
 {
 	uint32_t n = fi_probes(), single = NO_PROBE, entry = NO_PROBE, exit = NO_PROBE;
 	struct fi_probe probe;
 
-	watch_common.price = GUESS;
 	for (uint32_t id = 0; id < n; id++) {
 		if (fi_get(id, &probe) < 0 || !price_is_own(probe.address))
 			continue;
@@ -171,5 +172,14 @@ void price_measure(void)
 		measure(single);
 	if (entry != NO_PROBE && exit != NO_PROBE)
 		measure_pair(entry, exit);
+}
+
+void price_measure(void)
+{
+	uintptr_t one = (uintptr_t)probed, two = (uintptr_t)price_pair;
+
+	pages_open(one < two ? one : two, (one < two ? two : one) + OWN);
+	watch_common.price = GUESS;
+	measure_all();
 	watch_common.whole_price = (uint64_t)watch_common.price;
 }

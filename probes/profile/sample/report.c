@@ -27,7 +27,10 @@ static void put_numbers(FILE *out, char tag, const struct fi_probe *probe, const
 
 	fprintf(out, "%c\t%s\t%s", tag, probe->function, probe->object);
 	for (int i = 0; i < n; i++)
-		fprintf(out, "\t%a", number[i]);
+		if (number[i] != 0)
+			fprintf(out, "\t%a", number[i]);
+		else
+			fputs("\t0", out);
 	fputc('\n', out);
 }
 
@@ -45,13 +48,14 @@ static struct duration in_seconds(const struct duration *ticks, double per_secon
 	return duration;
 }
 
+/* Most functions of most programs are never called, which their probes saw as they were on. */
 static void put_function(FILE *out, uint32_t id, double per_second)
 {
 	const struct book *book = epochs_book(id);
 	struct duration duration = in_seconds(&book->duration, per_second);
 	struct fi_probe probe;
 
-	if (!(book->estimate.known > 0) || fi_get(id, &probe) < 0)
+	if (!(book->estimate.counted > 0) || fi_get(id, &probe) < 0)
 		return;
 	put_numbers(out, 'F', &probe, &book->estimate, ESTIMATE_NUMBERS);
 	if (duration.timed + duration.torn + duration.cut > 0)
