@@ -71,6 +71,8 @@ libfastinst_profile_la_SOURCES = \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
 	probes/profile/sample/agent.c \
+	probes/profile/sample/callers.c \
+	probes/profile/sample/callers.h \
 	probes/profile/sample/epochs.c \
 	probes/profile/sample/epochs.h \
 	probes/profile/sample/exits.c \

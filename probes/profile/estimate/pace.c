@@ -5,6 +5,7 @@
 
 #define MEMORY 0.25 /* weight of the last epoch in what one costs of late */
 #define AIM    0.9  /* of the budget */
+#define THRIFT 4    /* times the length of an epoch, at most, while more was spent than allowed */
 
 static double limit(double x, double low, double high)
 {
@@ -13,27 +14,32 @@ static double limit(double x, double low, double high)
 	return x > high ? high : x;
 }
 
-/* A dear start is saved again, by epochs of up to twice the length. */
+/* A dear start is saved again, by longer epochs. */
 static double debt(const struct pace *pace)
 {
 	double share = pace->used > 0 ? pace->spent / pace->used : 0;
 
-	return limit(share / pace->budget, 1, 2);
+	return limit(share / pace->budget, 1, THRIFT);
 }
 
-static double remember(double before, double now, double first)
+static double remember(double before, double now)
 {
-	return first > 0 ? before + MEMORY * (now - before) : now;
+	return before > 0 ? before + MEMORY * (now - before) : now;
 }
 
-/* An epoch costs about the same whatever its length is. */
+/*
+ * An epoch costs about the same whatever its length is; but the first one, to which all functions
+ * are new.
+ */
 uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t used)
 {
 	double length = (double)pace->shortest, allowed;
-	double last = pace->last ? (double)pace->last : length;
+	double last = (double)pace->last;
 
-	pace->cost = remember(pace->cost, (double)spent, pace->used);
-	pace->busy = remember(pace->busy, (double)used / last, pace->used);
+	if (pace->last) {
+		pace->cost = remember(pace->cost, (double)spent);
+		pace->busy = remember(pace->busy, (double)used / last);
+	}
 	pace->spent += (double)spent;
 	pace->used += (double)used;
 	allowed = AIM * pace->budget * pace->busy;

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
@@ -91,10 +92,18 @@ static int stop(bool reports)
 	return ret < 0 ? ret : epochs_stop();
 }
 
+static double cpu_seconds(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
 static int begin(const char *text, const char *functions)
 {
 	static bool known;
-	struct options options = { .visits = visited };
+	struct options options = { .before = cpu_seconds(), .visits = visited };
 	int ret = read_options(&options, text, functions) ? fi_init() : -EINVAL;
 
 	if (!ret)

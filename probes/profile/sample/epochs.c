@@ -14,6 +14,7 @@
 #include "probes/agent/alone.h"
 #include "probes/agent/pin.h"
 #include "probes/profile/estimate/pace.h"
+#include "probes/profile/sample/callers.h"
 #include "probes/profile/sample/exits.h"
 #include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/price.h"
@@ -27,6 +28,7 @@
 #define SLOWED_MOST	0.2    /* share */
 #define REST		16     /* epochs between looks at what is hardly called */
 #define MANY		4      /* times the samples, of which the first are not timed */
+#define SUDDEN		50     /* times the samples, in a window that few were expected in */
 #define RECENT		50e-6  /* seconds */
 #define MEASURED	100e-6 /* seconds, of which the ticks are counted */
 #define AT_ONCE		1000   /* ticks between which two clocks are read */
@@ -215,7 +217,7 @@ static void read_full(const struct watch *watch, const struct book *book, struct
 
 	epoch->full = true;
 	epoch->sudden = book->window == WINDOW_WHOLE && !options.by_count;
-	epoch->calls = options.limit;
+	epoch->calls = book->limit;
 	epoch->watched = filled > waited ? filled - waited : 1;
 	/* Most often the program waited for its CPU right behind the start. */
 	epoch->first = first > waited ? first - waited : 0;
@@ -249,7 +251,7 @@ static void read_epoch(uint32_t id, uint64_t state, uint64_t now)
 	struct epoch *epoch = &book->epoch;
 
 	*epoch = (struct epoch){ .calls = calls, .watched = since(began, now) };
-	if ((state & WATCH_BITS) == WATCH_FULL && calls >= options.limit)
+	if ((state & WATCH_BITS) == WATCH_FULL && calls >= book->limit)
 		read_full(watch, book, epoch);
 	else if ((state & WATCH_BITS) != WATCH_OPEN && book->window == WINDOW_WHOLE)
 		/* It was filled while the epoch before was read: nothing was watched since. */
@@ -280,6 +282,17 @@ static uint64_t skip_of(const struct book *book, uint64_t window)
 	return many ? options.samples : 0;
 }
 
+/*
+ * What was rare and is called often costs as much by then as what turning it off takes, and the
+ * next window tells more.
+ */
+static uint64_t limit_of(uint64_t window)
+{
+	uint64_t sudden = (uint64_t)SUDDEN * options.samples;
+
+	return window == WINDOW_WHOLE && sudden < options.limit ? sudden : options.limit;
+}
+
 /* No window is open, so that nothing is counted until start_window(). */
 static void prepare_window(uint32_t id, uint64_t window)
 {
@@ -289,6 +302,8 @@ static void prepare_window(uint32_t id, uint64_t window)
 	calls_run += (double)atomic_exchange_explicit(&watch->late, 0, memory_order_relaxed);
 	book->base = atomic_load_explicit(&watch->calls, memory_order_relaxed);
 	book->window = window;
+	book->limit = limit_of(window);
+	atomic_store_explicit(&watch->limit, book->limit, memory_order_relaxed);
 	atomic_store_explicit(&watch->base, book->base, memory_order_relaxed);
 	atomic_store_explicit(&watch->window, window, memory_order_relaxed);
 	atomic_store_explicit(&watch->wish, window, memory_order_relaxed);
@@ -475,28 +490,6 @@ static void add_moment(uint64_t start, uint64_t end, double calls, double cost)
 	last->cost += cost;
 }
 
-static void count_caller(const struct caller *caller)
-{
-	uint64_t hash = (caller->from ^ caller->id * 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
-
-	for (unsigned i = 0; i < 64; i++) {
-		struct caller_count *count = &account.callers[((hash >> 40) + i) % CALLERS];
-
-		if (!count->from)
-			*count = (struct caller_count){ .id = caller->id, .from = caller->from };
-		if (count->id != caller->id || count->from != caller->from)
-			continue;
-		if (caller->time == NOT_TIMED) {
-			count->calls++;
-			return;
-		}
-		count->timed++;
-		count->time += (double)caller->time;
-		return;
-	}
-	account.lost++;
-}
-
 static void drain(void)
 {
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
@@ -504,7 +497,7 @@ static void drain(void)
 		uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
 
 		for (; tail < head; tail++)
-			count_caller(&ring->caller[tail % RING]);
+			account.lost += !callers_count(&ring->caller[tail % RING]);
 		atomic_store_explicit(&ring->tail, tail, memory_order_release);
 		account.lost += atomic_exchange_explicit(&ring->lost, 0, memory_order_relaxed);
 	}
@@ -514,9 +507,20 @@ static void drain(void)
  * function. */
 static double spent(void)
 {
-	return seconds(CLOCK_THREAD_CPUTIME_ID) * per_second +
+	return account.start + seconds(CLOCK_THREAD_CPUTIME_ID) * per_second +
 	       (double)atomic_load_explicit(&watch_common.spent, memory_order_relaxed) +
 	       calls_run * watch_common.price;
+}
+
+#include <stdio.h>
+static void debug(const char *when)
+{
+	if (!getenv("PD"))
+		return;
+	fprintf(stderr, "%s t=%.1fms epochs=%lu cpu_thread=%.3fms spent_exec=%.3fms calls_run=%.0f price=%.0f => %.3fms offs=%lu off=%.3fms on=%.3fms toggles=%lu reopened\n", when,
+		(ticks() - account.began) / per_second * 1e3, account.epochs, seconds(CLOCK_THREAD_CPUTIME_ID) * 1e3,
+		atomic_load(&watch_common.spent) / per_second * 1e3, calls_run, watch_common.price, calls_run * watch_common.price / per_second * 1e3,
+		atomic_load(&watch_common.offs), atomic_load(&watch_common.off_ticks) / per_second * 1e3, account.turning_on / per_second * 1e3, account.toggles);
 }
 
 static bool is_closed(uint32_t id)
@@ -718,6 +722,7 @@ static uint64_t tick_epoch(void)
 	spent_now = spent();
 	account.spent = spent_now > last ? spent_now : last;
 	account.used = used_now;
+	debug("epoch");
 	next = pace_next(&pace, (uint64_t)(account.spent - last),
 			 used_now > used_before ? (uint64_t)(used_now - used_before) : 0);
 	return next;
@@ -779,11 +784,17 @@ static int start_thread(void)
 	return -ret;
 }
 
+static double since_start(void)
+{
+	return seconds(CLOCK_THREAD_CPUTIME_ID) - options.before;
+}
+
 static void begin(void)
 {
 	account.began = ticks();
 	account.began_at = seconds(CLOCK_MONOTONIC);
-	account.used_at_start = seconds(CLOCK_PROCESS_CPUTIME_ID) * per_second;
+	account.used_at_start =
+		(seconds(CLOCK_PROCESS_CPUTIME_ID) - since_start()) * per_second;
 	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch_common.offs, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch_common.off_ticks, 0, memory_order_relaxed);
@@ -799,15 +810,13 @@ static void begin(void)
 
 static int prepare(const struct options *wish)
 {
-	void *all = mmap(
-		NULL, FI_PROBES_MAX * sizeof(struct book) + CALLERS * sizeof(struct caller_count),
-		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *all = mmap(NULL, FI_PROBES_MAX * sizeof(struct book), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	int ret;
 
 	if (all == MAP_FAILED)
 		return -ENOMEM;
-	account.callers = all;
-	books = (struct book *)(account.callers + CALLERS);
+	books = all;
 	per_second = measure_ticks();
 	watch_common.per_second = per_second;
 	lock_start();
@@ -819,7 +828,6 @@ static int prepare(const struct options *wish)
 	watch_common.callers = wish->samples;
 	watch_common.ticks_per_4s = (uint64_t)(per_second * 4294967296e-9);
 	watch_common.recent = (uint64_t)(RECENT * per_second);
-	watch_common.limit = UINT32_MAX;
 	price_measure();
 	return 0;
 }
@@ -830,8 +838,6 @@ static int turn_all_off(void);
 /* As if it were the first time. */
 static void forget(void)
 {
-	struct caller_count *callers = account.callers;
-
 	for (uint32_t id = 0; id < known; id++) {
 		reset(id);
 		books[id] = (struct book){ 0 };
@@ -842,8 +848,8 @@ static void forget(void)
 	ring_forget();
 	known = 0;
 	calls_run = 0;
-	account = (struct account){ .callers = callers };
-	memset(callers, 0, CALLERS * sizeof(*callers));
+	account = (struct account){ 0 };
+	callers_forget();
 }
 
 /*
@@ -877,12 +883,12 @@ int epochs_start(const struct options *wish)
 		return ret;
 	}
 	options = *wish;
-	watch_common.limit = options.limit;
 	watch_common.callers = options.samples;
 	begin();
 	ret = start_thread();
 	if (!ret)
 		watch_new(fi_probes());
+	account.start = account.spent = pace.spent = since_start() * per_second;
 	epochs_unlock();
 	return ret;
 }
@@ -978,15 +984,15 @@ static void open_again(void)
 
 void epochs_forked(bool again)
 {
-	struct caller_count *callers = account.callers;
 	uint64_t with_exits = account.with_exits;
 
 	lock_start();
 	ring_forked();
 	exits_forked();
-	account = (struct account){ .callers = callers, .with_exits = with_exits };
+	account = (struct account){ .with_exits = with_exits };
 	calls_run = 0;
-	memset(callers, 0, CALLERS * sizeof(*callers));
+	callers_forget();
+	options.before = seconds(CLOCK_THREAD_CPUTIME_ID);
 	begin();
 	if (!again) {
 		turn_all_off();

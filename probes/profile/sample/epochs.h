@@ -14,6 +14,7 @@
 #include "probes/profile/estimate/estimate.h"
 
 struct options {
+	double before; /* CPU seconds of this thread, when its start began */
 	double epoch;  /* seconds */
 	double budget; /* share of CPU time */
 	unsigned samples;
@@ -32,13 +33,9 @@ struct book {
 	uint64_t window;
 	uint64_t base;
 	struct epoch epoch; /* that waits for its length */
+	uint64_t limit;	    /* of calls in a window */
 	bool opened;	    /* ever */
 	bool watched;
-};
-
-struct caller_count {
-	uint64_t id, from, calls, timed;
-	double time; /* ticks */
 };
 
 struct moment {
@@ -46,7 +43,6 @@ struct moment {
 	double calls, cost;   /* estimated; ticks */
 };
 
-#define CALLERS 65536u
 #define MOMENTS 512u
 
 struct account {
@@ -56,9 +52,9 @@ struct account {
 	uint64_t last;		      /* epoch's end; 0: there was none */
 	double began_at;	      /* seconds */
 	double spent, used;	      /* ticks */
-	double used_at_start;	      /* of the process, before anything was counted */
+	double start;		      /* of them, until the first epoch began */
+	double used_at_start;	      /* of the process, before it was profiled */
 	double turning_on;	      /* of them */
-	struct caller_count *callers; /* CALLERS of them; from is 0 where there is none */
 	struct moment moment[MOMENTS];
 	unsigned moments, merged; /* each is of so many epochs */
 };

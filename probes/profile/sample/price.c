@@ -91,7 +91,7 @@ static void measure(uint32_t id)
 	struct watch *watch = &watches[id];
 	double price[ROUNDS];
 
-	/* Far from the limit, and from the first call. */
+	/* Far from the limit, which is 0, and from the first call. */
 	atomic_store_explicit(&watch->base, UINT64_MAX / 2, memory_order_relaxed);
 	atomic_store_explicit(&watch->window, UINT64_MAX, memory_order_relaxed);
 	round_of_calls();

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "probes/include/fastinst.h"
+#include "probes/profile/sample/callers.h"
 #include "probes/profile/sample/epochs.h"
 #include "probes/profile/sample/watch.h"
 
@@ -100,6 +101,7 @@ void report_profile(FILE *out)
 	char program[PATH_MAX];
 	ssize_t len = readlink("/proc/thread-self/exe", program, sizeof(program) - 1);
 	uint64_t offs = atomic_load_explicit(&watch_common.offs, memory_order_relaxed);
+	const struct caller_count *callers;
 	uint32_t n = fi_probes();
 
 	program[len < 0 ? 0 : len] = '\0';
@@ -109,8 +111,8 @@ void report_profile(FILE *out)
 		epochs_toggling());
 	for (uint32_t id = 0; id < n; id++)
 		put_function(out, id, per_second);
-	for (unsigned i = 0; i < CALLERS; i++)
-		if (account->callers[i].from)
-			put_caller(out, &account->callers[i], program, per_second);
+	callers = callers_list(&n);
+	for (uint32_t i = 0; i < n; i++)
+		put_caller(out, &callers[i], program, per_second);
 	put_moments(out, per_second);
 }

@@ -385,7 +385,7 @@ WITHOUT_VECTORS static void count(const struct call *call, const struct fi_regs 
 
 	if (calls == 1)
 		atomic_store_explicit(&watch->first, call->since, memory_order_relaxed);
-	if (calls == watch_common.limit)
+	if (calls == atomic_load_explicit(&watch->limit, memory_order_relaxed))
 		apart(end_full, call);
 	else if (ring)
 		sample(ring, call, calls, regs);

@@ -29,6 +29,7 @@ enum {
 struct watch {
 	_Atomic uint64_t calls;	 /* that were ever counted */
 	_Atomic uint64_t base;	 /* of them before the window */
+	_Atomic uint64_t limit;	 /* of calls in it */
 	_Atomic uint64_t from;	 /* start of the window, in ticks; NEVER: none is open */
 	_Atomic uint64_t window; /* until when no clock of the program's need be asked */
 	_Atomic uint64_t warm;	 /* ticks of the program's own time before it; 0: it has begun */
@@ -75,7 +76,6 @@ struct watch_common {
 	uint64_t pair;		    /* ticks of the probes of a call that is timed, in its time */
 	uint64_t ticks_per_4s;	    /* of 2^32 ns, to be exact */
 	uint64_t recent;	    /* ticks for which a look at a thread's clock holds */
-	uint32_t limit;		    /* of calls in a window */
 	uint32_t callers;	    /* of calls in a window whose callers are kept */
 	_Atomic uint64_t spent;	    /* ticks in turning off */
 	_Atomic uint64_t off_ticks; /* of them, in the library */
