@@ -12,6 +12,7 @@
 #define BLUR	  0.25	/* error of the share that counting takes, relative */
 #define BLUR_MOST 0.25	/* of calls; beyond, the interval is not believed */
 #define SLOWEST	  0.8	/* share that counting is believed to take at most */
+#define FASTER	  8	/* times as fast as it was seen, at most, behind a sudden end */
 #define FULL_MANY 0.1	/* share of full epochs from which the first call is looked at */
 
 static double rate_of(const struct epoch *epoch)
@@ -58,6 +59,17 @@ static void add_gaps(struct estimate *estimate, const struct epoch *epoch)
 	estimate->between += (double)(epoch->watched - epoch->first) / (double)(epoch->calls - 1);
 }
 
+/* By the last calls: quiet may have come before, and some of the first ones. */
+static double burst_of(const struct epoch *epoch)
+{
+	uint64_t from = epoch->middle ? epoch->middle : epoch->first;
+	uint64_t calls = epoch->middle ? epoch->calls - epoch->calls / 2 : epoch->calls - 1;
+
+	if (epoch->full && epoch->calls > 1 && epoch->watched > from)
+		return (double)calls / (double)(epoch->watched - from);
+	return rate_of(epoch);
+}
+
 /*
  * Where the clock stood still, nothing tells how long the epoch was behind the end: as many calls
  * may be hidden there as were seen.
@@ -66,12 +78,7 @@ static void add_sudden(struct estimate *estimate, const struct epoch *epoch)
 {
 	estimate->calls += (double)epoch->calls;
 	estimate->pending += (double)(epoch->length - epoch->watched);
-	/* Not from its start: quiet may have come before. */
-	if (epoch->full && epoch->calls > 1 && epoch->watched > epoch->first)
-		estimate->burst =
-			(double)(epoch->calls - 1) / (double)(epoch->watched - epoch->first);
-	else
-		estimate->burst = rate_of(epoch);
+	estimate->burst = burst_of(epoch);
 	if (epoch->length == epoch->watched)
 		estimate->hidden += (double)epoch->calls;
 }
@@ -99,7 +106,7 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	/* It stopped at any time until then: half of what there may be is likely. */
 	hidden = fmax(0, estimate->burst - rate) * estimate->pending;
 	estimate->lifted += hidden / 2;
-	estimate->hidden += hidden / 2;
+	estimate->hidden += hidden * (FASTER - 0.5);
 	estimate->pending = 0;
 	all = rate * length;
 	unseen = all - (double)epoch->calls;
@@ -214,11 +221,11 @@ struct interval estimate_interval(const struct estimate *estimate)
 	/* Calls are whole, and the ends of epochs belong to one or the other. */
 	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->blurred);
 	interval.calls += estimate->lifted;
-	/* Nothing came behind a sudden end by which to tell: it went on like that, or twice as
-	 * fast. */
+	/* Nothing came behind a sudden end by which to tell: it went on like that, or faster. */
 	open = estimate->burst * estimate->pending;
 	interval.calls += open;
-	interval.high = interval.calls * factor + 1 + estimate->blurred + estimate->hidden + open;
+	interval.high = interval.calls * factor + 1 + estimate->blurred + estimate->hidden +
+			open * (FASTER - 1);
 	return interval;
 }
 
@@ -228,11 +235,11 @@ double estimate_slowed(double calls, double price, double spent, double ticks)
 }
 
 uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,
-			 uint64_t shortest)
+			 unsigned few, uint64_t shortest)
 {
 	double window;
 
-	if (estimate->expected * (double)length <= samples)
+	if (estimate->expected * (double)length <= few)
 		return WINDOW_WHOLE;
 	window = samples / estimate->expected;
 	return window < (double)shortest ? shortest : (uint64_t)window;

@@ -24,6 +24,7 @@ struct epoch {
 	uint64_t watched; /* how long; to the last of them if full */
 	uint64_t length;  /* from its start to the start of the next */
 	uint64_t first;	  /* from its start to the first call, if there was one */
+	uint64_t middle;  /* of a full one, to the last call of the first half, if that is known */
 	double slowed;	  /* share that counting took, and that watched is without */
 	bool full;	  /* counting stopped by the last of calls */
 	bool sudden;	  /* and so few were expected that all of it was to be watched */
@@ -48,7 +49,7 @@ struct estimate {
 	double pending;	  /* ticks behind a sudden end: they are as the next window is */
 	double burst;	  /* calls per tick before that end */
 	double lifted;	  /* calls that there likely are behind sudden ends */
-	double hidden;	  /* and that there may be in addition, if it went on like that */
+	double hidden;	  /* and that there may be in addition, if it went on, and faster */
 	double time;	  /* ticks of all epochs */
 	double unwatched; /* of them */
 	double blurred;	  /* how far off calls may be since counting slowed the program */
@@ -94,11 +95,12 @@ double estimate_slowed(double calls, double price, double spent, double ticks);
  * estimate_window - how long to count in the next epoch so that about so many calls come.
  * @length:   of the epoch
  * @samples:  that are wanted
+ * @few:      calls that cost less to count than it does to open a window and to end it
  * @shortest: window, so that what it takes to open it does not matter
  *
- * WINDOW_WHOLE where no more calls than that are expected in all of it.
+ * WINDOW_WHOLE where no more than few calls are expected in all of it.
  */
 uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,
-			 uint64_t shortest);
+			 unsigned few, uint64_t shortest);
 
 #endif

@@ -5,6 +5,7 @@
 
 #define MEMORY 0.25 /* weight of the last epoch in what one costs of late */
 #define AIM    0.9  /* of the budget */
+#define TOGGLES 10  /* times what they cost is what they may */
 #define THRIFT 4    /* times the length of an epoch, at most, while more was spent than allowed */
 
 static double limit(double x, double low, double high)
@@ -31,16 +32,17 @@ static double remember(double before, double now)
  * An epoch costs about the same whatever its length is; but the first one, to which all functions
  * are new.
  */
-uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t used)
+uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t toggling, uint64_t used)
 {
 	double length = (double)pace->shortest, allowed;
 	double last = (double)pace->last;
+	double cost = (double)(spent > TOGGLES * toggling ? spent : TOGGLES * toggling);
 
 	if (pace->last) {
-		pace->cost = remember(pace->cost, (double)spent);
+		pace->cost = remember(pace->cost, cost);
 		pace->busy = remember(pace->busy, (double)used / last);
 	}
-	pace->spent += (double)spent;
+	pace->spent += cost;
 	pace->used += (double)used;
 	allowed = AIM * pace->budget * pace->busy;
 	if (allowed > 0)

@@ -28,7 +28,8 @@
 #define SLOWED_MOST	0.2    /* share */
 #define REST		16     /* epochs between looks at what is hardly called */
 #define MANY		4      /* times the samples, of which the first are not timed */
-#define SUDDEN		50     /* times the samples, in a window that few were expected in */
+#define FEW		20     /* times the samples: a window costs more than to count those */
+#define SUDDEN		100    /* times the samples, where few were expected */
 #define RECENT		50e-6  /* seconds */
 #define MEASURED	100e-6 /* seconds, of which the ticks are counted */
 #define AT_ONCE		1000   /* ticks between which two clocks are read */
@@ -145,11 +146,15 @@ double epochs_cost(void)
 	return account.used > 0 ? account.spent / account.used : 0;
 }
 
+static double toggling(void)
+{
+	return (double)atomic_load_explicit(&watch_common.off_ticks, memory_order_relaxed) +
+	       account.turning_on;
+}
+
 double epochs_toggling(void)
 {
-	double off = (double)atomic_load_explicit(&watch_common.off_ticks, memory_order_relaxed);
-
-	return account.used > 0 ? (off + account.turning_on) / account.used : 0;
+	return account.used > 0 ? toggling() / account.used : 0;
 }
 
 /* --- Windows --------------------------------------------------------------------------------- */
@@ -159,7 +164,7 @@ static uint64_t window_of(const struct book *book)
 	if (options.by_count)
 		return WINDOW_WHOLE;
 	return estimate_window(&book->estimate, pace.length, options.samples,
-			       (uint64_t)(SHORTEST_WINDOW * per_second));
+			       FEW * options.samples, (uint64_t)(SHORTEST_WINDOW * per_second));
 }
 
 /*
@@ -214,6 +219,7 @@ static void read_full(const struct watch *watch, const struct book *book, struct
 	uint64_t filled = atomic_load_explicit(&watch->filled, memory_order_relaxed);
 	uint64_t waited = atomic_load_explicit(&watch->waited, memory_order_relaxed);
 	uint64_t first = atomic_load_explicit(&watch->first, memory_order_relaxed);
+	uint64_t middle = atomic_load_explicit(&watch->middle, memory_order_relaxed);
 
 	epoch->full = true;
 	epoch->sudden = book->window == WINDOW_WHOLE && !options.by_count;
@@ -221,8 +227,11 @@ static void read_full(const struct watch *watch, const struct book *book, struct
 	epoch->watched = filled > waited ? filled - waited : 1;
 	/* Most often the program waited for its CPU right behind the start. */
 	epoch->first = first > waited ? first - waited : 0;
+	epoch->middle = middle > waited ? middle - waited : 0;
 	if (epoch->first > epoch->watched)
 		epoch->first = epoch->watched;
+	if (epoch->middle > epoch->watched)
+		epoch->middle = epoch->watched;
 }
 
 /* Counting took a share of the window, in which the program did not get on. */
@@ -236,6 +245,7 @@ static void correct(const struct watch *watch, uint64_t state, uint64_t own, str
 	epoch->slowed = share;
 	epoch->watched = (uint64_t)((double)epoch->watched * (1 - share));
 	epoch->first = (uint64_t)((double)epoch->first * (1 - share));
+	epoch->middle = (uint64_t)((double)epoch->middle * (1 - share));
 	if (!epoch->watched)
 		epoch->watched = 1;
 }
@@ -713,7 +723,7 @@ static uint64_t tick_epoch(void)
 {
 	double used_now = seconds(CLOCK_PROCESS_CPUTIME_ID) * per_second - account.used_at_start;
 	double used_before = account.used, spent_now;
-	double last = account.spent;
+	double last = account.spent, toggling_before = toggling();
 	uint64_t next;
 
 	measure_parallel();
@@ -724,6 +734,7 @@ static uint64_t tick_epoch(void)
 	account.used = used_now;
 	debug("epoch");
 	next = pace_next(&pace, (uint64_t)(account.spent - last),
+			 (uint64_t)(toggling() - toggling_before),
 			 used_now > used_before ? (uint64_t)(used_now - used_before) : 0);
 	return next;
 }

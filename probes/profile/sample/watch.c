@@ -382,10 +382,13 @@ WITHOUT_VECTORS static void count(const struct call *call, const struct fi_regs 
 	struct watch *watch = call->watch;
 	uint64_t calls = atomic_fetch_add_explicit(&watch->calls, 1, memory_order_relaxed) + 1 -
 			 atomic_load_explicit(&watch->base, memory_order_relaxed);
+	uint64_t limit = atomic_load_explicit(&watch->limit, memory_order_relaxed);
 
 	if (calls == 1)
 		atomic_store_explicit(&watch->first, call->since, memory_order_relaxed);
-	if (calls == atomic_load_explicit(&watch->limit, memory_order_relaxed))
+	if (calls == limit / 2)
+		atomic_store_explicit(&watch->middle, call->since, memory_order_relaxed);
+	if (calls == limit)
 		apart(end_full, call);
 	else if (ring)
 		sample(ring, call, calls, regs);

@@ -36,6 +36,7 @@ struct watch {
 	_Atomic uint64_t wish;	 /* ticks of the program's own time that it shall have */
 	_Atomic uint64_t began;	 /* at its start, by that clock */
 	_Atomic uint64_t first;	 /* call in it */
+	_Atomic uint64_t middle; /* as many calls were counted as then came until it was full */
 	_Atomic uint64_t filled; /* when it was full: since the start */
 	_Atomic uint64_t waited; /* of that, without a CPU */
 	_Atomic uint64_t run;	 /* calls of the probe function before it, by all probes */

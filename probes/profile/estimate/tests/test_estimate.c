@@ -121,7 +121,7 @@ static struct interval run(struct program *program, enum stop stop, uint64_t *tr
 		next_call(program);
 	for (unsigned i = 0; i < EPOCHS; i++) {
 		uint64_t length = random_about(&program->random, EPOCH);
-		uint64_t window = stop == BY_TIME ? estimate_window(&estimate, length, WANTED, 1)
+		uint64_t window = stop == BY_TIME ? estimate_window(&estimate, length, WANTED, WANTED, 1)
 						  : WINDOW_WHOLE;
 		struct epoch epoch = run_epoch(program, start, length, window,
 					       stop == BY_TIME ? 100 * WANTED : WANTED, truth);
@@ -262,6 +262,19 @@ static void test_what_slows_a_window(void **state)
 	assert_true(estimate_slowed(1000, 60, 0, 0) == 0);
 }
 
+/* A window costs more than to count what few calls come in all of the epoch. */
+static void test_few_are_all_counted(void **state)
+{
+	struct estimate estimate = { 0 };
+	struct epoch epoch = { .calls = 150, .watched = 1000, .length = 1000 };
+
+	(void)state;
+	estimate_add(&estimate, &epoch);
+	assert_int_equal(estimate_window(&estimate, 1000, 10, 200, 1), WINDOW_WHOLE);
+	assert_in_range(estimate_window(&estimate, 1000, 10, 100, 1), 66, 67);
+	assert_in_range(estimate_window(&estimate, 2000, 10, 200, 1), 66, 67);
+}
+
 static void test_nothing(void **state)
 {
 	struct estimate estimate = { 0 };
@@ -273,7 +286,7 @@ static void test_nothing(void **state)
 	estimate_add(&estimate, &silent);
 	interval = estimate_interval(&estimate);
 	assert_true(interval.calls == 0 && interval.low == 0 && interval.high == 0);
-	assert_int_equal(estimate_window(&estimate, 100, 10, 1), WINDOW_WHOLE);
+	assert_int_equal(estimate_window(&estimate, 100, 10, 10, 1), WINDOW_WHOLE);
 }
 
 /* What comes behind a sudden end is as the next window; if there is none, it went on, or did not.
@@ -296,6 +309,17 @@ static void test_sudden_end(void **state)
 	burst.first = 51;
 	estimate_add(&late, &burst);
 	assert_true(fabs(estimate_interval(&late).calls - (50 + 1000)) < 1e-6);
+	/* Nor are calls that came slowly: the last half of them tells. */
+	burst.middle = 75;
+	late = (struct estimate){ 0 };
+	estimate_add(&late, &burst);
+	assert_true(fabs(estimate_interval(&late).calls - (50 + 1000)) < 1e-6);
+	burst.middle = 95;
+	late = (struct estimate){ 0 };
+	estimate_add(&late, &burst);
+	assert_true(fabs(estimate_interval(&late).calls - (50 + 5 * 1000)) < 1e-6);
+	/* It may have gone on some times as fast. */
+	assert_true(estimate_interval(&late).high > 50 + 5 * 1000 * 7);
 	/* Processes of which one ended so. */
 	estimate_join(&sum, &next_only);
 	estimate_join(&sum, &estimate);
@@ -384,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_stopping_by_count),
 		cmocka_unit_test(test_naive_is_caught),
+		cmocka_unit_test(test_few_are_all_counted),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_sudden_end),
 		cmocka_unit_test(test_sudden_end_is_not_biased),

@@ -11,7 +11,7 @@
 #include "probes/profile/estimate/pace.h"
 
 /* An epoch costs so much whatever its length is. */
-static double run(struct pace *pace, uint64_t cost, unsigned epochs)
+static double run(struct pace *pace, uint64_t cost, uint64_t toggling, unsigned epochs)
 {
 	double spent = 0, used = 0;
 	uint64_t length = pace->length;
@@ -19,7 +19,7 @@ static double run(struct pace *pace, uint64_t cost, unsigned epochs)
 	for (unsigned i = 0; i < epochs; i++) {
 		spent += (double)cost;
 		used += (double)length;
-		length = pace_next(pace, cost, length);
+		length = pace_next(pace, cost, toggling, length);
 		assert_in_range(length, pace->shortest / 2, pace->longest * 3 / 2 + 1);
 	}
 	return spent / used;
@@ -37,21 +37,50 @@ static void test_cheap(void **state)
 	struct pace pace = fresh();
 
 	(void)state;
-	assert_true(run(&pace, 20, 1000) < 0.01);
+	assert_true(run(&pace, 20, 0, 1000) < 0.01);
 	assert_int_equal(pace.length, pace.shortest);
 }
 
 static void test_dear(void **state)
 {
 	struct pace pace = fresh();
-	double share = run(&pace, 2000, 1000);
+	double share = run(&pace, 2000, 0, 1000);
 
 	(void)state;
 	assert_true(share < 0.0101);
 	assert_true(share > 0.005);
 	/* It becomes cheap again. */
-	run(&pace, 20, 1000);
+	run(&pace, 20, 0, 1000);
 	assert_int_equal(pace.length, pace.shortest);
+}
+
+/* Changes have a tenth of it. */
+static void test_toggling(void **state)
+{
+	struct pace pace = fresh();
+	double share = run(&pace, 2000, 1000, 1000);
+
+	(void)state;
+	assert_true(share < 0.0021 && share > 0.001);
+}
+
+/* What an epoch costs that finds all functions new is no measure of the next ones, but is saved. */
+static void test_dear_start(void **state)
+{
+	struct pace pace = fresh();
+	double spent = 100000, used = 10000, share;
+
+	(void)state;
+	pace_next(&pace, 100000, 0, 10000);
+	assert_int_equal(pace.length, pace.shortest);
+	share = run(&pace, 200, 0, 100);
+	assert_true(share < 0.01 / 3);
+	for (unsigned i = 0; i < 10000; i++) {
+		spent += 200;
+		used += (double)pace.last;
+		pace_next(&pace, 200, 0, pace.last);
+	}
+	assert_true(spent / used < 0.0101 && spent / used > 0.007);
 }
 
 /* Without the budget the same program costs far more: that is what the test can see. */
@@ -61,7 +90,7 @@ static void test_no_budget_is_caught(void **state)
 
 	(void)state;
 	pace.budget = 1;
-	assert_true(run(&pace, 2000, 1000) > 0.1);
+	assert_true(run(&pace, 2000, 0, 1000) > 0.1);
 }
 
 static void test_sleeper(void **state)
@@ -70,7 +99,7 @@ static void test_sleeper(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		pace_next(&pace, 0, 0);
+		pace_next(&pace, 0, 0, 0);
 	assert_int_equal(pace.length, pace.shortest);
 }
 
@@ -79,6 +108,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cheap),
 		cmocka_unit_test(test_dear),
+		cmocka_unit_test(test_toggling),
+		cmocka_unit_test(test_dear_start),
 		cmocka_unit_test(test_no_budget_is_caught),
 		cmocka_unit_test(test_sleeper),
 	};
