@@ -170,6 +170,8 @@ fastinst_SOURCES += \
 	probes/profile/command/edges_cmd.c \
 	probes/profile/command/edges_cmd.h \
 	probes/profile/command/edges_json.c \
+	probes/profile/command/formats.c \
+	probes/profile/command/formats.h \
 	probes/profile/command/gather.c \
 	probes/profile/command/gather.h \
 	probes/profile/command/image.c \

@@ -12,7 +12,7 @@
 
 #include "probes/launch/launch.h"
 #include "probes/profile/command/edges.h"
-#include "probes/profile/command/profile_cmd.h"
+#include "probes/profile/command/formats.h"
 #include "probes/profile/lines/lines.h"
 #include "probes/told/told.h"
 
