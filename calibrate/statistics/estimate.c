@@ -134,11 +134,14 @@ double estimate_section(struct section *section, double spread, double cap, doub
 static struct section make_section(const struct estimate *e, const struct sums *runs,
 				   const struct sum *like, unsigned only)
 {
-	return (struct section){
+	struct section section = {
 		.placement = like->placement,
 		.count = estimate_count(e, runs, like, ANY_EXECUTORS | only),
 		.below = estimate_count(e, runs, like, ANY_EXECUTORS | RUNGS_BELOW | only),
 	};
+
+	section.dispersion = count_dispersion(&section.count);
+	return section;
 }
 
 /*

@@ -10,6 +10,7 @@
 #include "calibrate/ladder/ladder.h"
 #include "calibrate/ladder/plan.h"
 #include "calibrate/statistics/sums.h"
+#include "results/journal/fields.h"
 
 #define LONG_RUN    30	/* runs, from which on a bound speaks for more than their own time */
 #define SPREAD_NONE 1.0 /* between slices where no tear tells of it */
@@ -40,6 +41,7 @@ struct section {
 	struct count below; /* with those of all shorter waits, too */
 	double upper_p;	    /* 1: nothing is known */
 	bool lent;	    /* upper_p rests on below, not on count */
+	double dispersion;  /* of count */
 };
 
 /* What is known of one rung for one kind of site. */
@@ -188,34 +190,16 @@ const char *claim_name(int claim);
 
 const char *verdict_name(enum verdict verdict);
 
-enum field_type {
-	FIELD_COUNT,	  /* uint64_t */
-	FIELD_UNSIGNED,	  /* unsigned */
-	FIELD_REAL,	  /* double */
-	FIELD_TICKS,	  /* double, told as a whole number in machine.conf */
-	FIELD_YES_NO,	  /* bool */
-	FIELD_DISPERSION, /* of a struct count */
-};
-
-/* A number of an estimate, and how it is called by those who tell it. NULL: not told there. */
-struct estimate_field {
-	const char *name;  /* in JSON; NULL: the table ends */
-	const char *conf;  /* key in machine.conf */
-	const char *title; /* of its column, in the summary and on the page */
-	enum field_type type;
-	size_t at; /* in the struct that the table is of */
-};
-
-extern const struct estimate_field level_fields[], claim_fields[], section_fields[],
-	window_fields[], paper_fields[], estimate_fields[];
+/* The numbers of an estimate: how JSON, machine.conf and tables call them. */
+extern const struct field level_fields[], claim_fields[], section_fields[], window_fields[],
+	paper_fields[], estimate_fields[];
 
 /* fields_put_conf - a line of machine.conf for each, with a prefix ("") before the key. */
-void fields_put_conf(FILE *out, const struct estimate_field *fields, const void *base,
-		     const char *prefix);
+void fields_put_conf(FILE *out, const struct field *fields, const void *base, const char *prefix);
 
 /* fields_put_row - a row of a table in text: those that have a title. base NULL: the titles. */
 #define FIELD_WIDTH 12
-void fields_put_row(FILE *out, const struct estimate_field *fields, const void *base);
+void fields_put_row(FILE *out, const struct field *fields, const void *base);
 
 /* estimate_to_json - for the journal's "estimate" line. */
 json_t *estimate_to_json(const struct estimate *e);

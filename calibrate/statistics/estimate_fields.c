@@ -11,21 +11,20 @@
 
 /* clang-format off */
 #define FIELD(type, of, member, name, conf, title) \
-	{ name, conf, title, FIELD_##type, offsetof(struct of, member) }
-#define END { NULL, NULL, NULL, FIELD_COUNT, 0 }
+	{ name, offsetof(struct of, member), NUMBER_##type, 0, 0, 0, false, NULL, NULL, NULL, conf, title }
 
-const struct estimate_field level_fields[] = {
+const struct field level_fields[] = {
 	FIELD(COUNT, level, rung.first, "first", "first", NULL),
 	FIELD(COUNT, level, rung.second, "second", "second", NULL),
 	FIELD(COUNT, level, rung.stretch, "stretch", "stretch", NULL),
-	FIELD(TICKS, level, ticks, "ticks", "ticks", NULL),
+	FIELD(TOLD, level, ticks, "ticks", "ticks", NULL),
 	FIELD(REAL, level, upper_p, "upper_p", NULL, NULL),
 	FIELD(REAL, level, at_p[DISTANCE_NEAR], "near_p", NULL, NULL),
 	FIELD(REAL, level, at_p[DISTANCE_FAR], "far_p", NULL, NULL),
 	END
 };
 
-const struct estimate_field claim_fields[] = {
+const struct field claim_fields[] = {
 	FIELD(COUNT, claim, count.slices, "slices", NULL, NULL),
 	FIELD(COUNT, claim, count.toggles, "toggles", "toggles", "toggles"),
 	FIELD(COUNT, claim, count.tears, "tears", "tears", "tears"),
@@ -33,22 +32,22 @@ const struct estimate_field claim_fields[] = {
 	END
 };
 
-const struct estimate_field section_fields[] = {
+const struct field section_fields[] = {
 	FIELD(COUNT, section, count.slices, "slices", NULL, "slices"),
 	FIELD(COUNT, section, count.toggles, "toggles", NULL, "toggles"),
 	FIELD(COUNT, section, count.tears, "tears", NULL, "tears"),
 	FIELD(REAL, section, upper_p, "upper_p", NULL, "p below"),
-	FIELD(DISPERSION, section, count, "dispersion", NULL, "dispersion"),
+	FIELD(REAL, section, dispersion, "dispersion", NULL, "dispersion"),
 	FIELD(COUNT, section, count.worst_tears, "worst_tears", NULL, "worst: tears"),
 	FIELD(COUNT, section, count.worst_toggles, "worst_toggles", NULL, "in toggles"),
 	END
 };
 
-const struct estimate_field window_fields[] = {
+const struct field window_fields[] = {
 	FIELD(UNSIGNED, window, bytes, "bytes", "bytes", NULL),
 	FIELD(COUNT, window, toggles, "toggles", "toggles", NULL),
 	FIELD(REAL, window, upper_p, "upper_p", "upper_p", NULL),
-	FIELD(YES_NO, window, word_tore, "word_tore", NULL, NULL),
+	FIELD(FLAG, window, word_tore, "word_tore", NULL, NULL),
 	FIELD(UNSIGNED, window, torn, "torn", NULL, NULL),
 	FIELD(COUNT, window, stored.toggles, "torn_toggles", NULL, NULL),
 	FIELD(COUNT, window, stored.tears, "torn_tears", NULL, NULL),
@@ -57,21 +56,21 @@ const struct estimate_field window_fields[] = {
 	END
 };
 
-const struct estimate_field paper_fields[] = {
-	FIELD(YES_NO, paper_wait, known, "known", NULL, NULL),
-	FIELD(YES_NO, paper_wait, found, "found", NULL, NULL),
+const struct field paper_fields[] = {
+	FIELD(FLAG, paper_wait, known, "known", NULL, NULL),
+	FIELD(FLAG, paper_wait, found, "found", NULL, NULL),
 	FIELD(COUNT, paper_wait, wait, "wait", "paper_wait", NULL),
-	FIELD(YES_NO, paper_wait, stays, "stays", "paper_stays", NULL),
+	FIELD(FLAG, paper_wait, stays, "stays", "paper_stays", NULL),
 	END
 };
 
-const struct estimate_field estimate_fields[] = {
+const struct field estimate_fields[] = {
 	FIELD(REAL, estimate, require_p, "require_p", "require_p", NULL),
 	FIELD(UNSIGNED, estimate, runs, "runs", NULL, NULL),
 	FIELD(COUNT, estimate, slices, "slices", NULL, NULL),
 	FIELD(COUNT, estimate, slices_at[DISTANCE_NEAR], "slices_near", NULL, NULL),
 	FIELD(COUNT, estimate, slices_at[DISTANCE_FAR], "slices_far", NULL, NULL),
-	FIELD(TICKS, estimate, membarrier_ticks, "membarrier_ticks", "membarrier_ticks", NULL),
+	FIELD(TOLD, estimate, membarrier_ticks, "membarrier_ticks", "membarrier_ticks", NULL),
 	FIELD(REAL, estimate, spread[CLAIM_LINE], "spread_line", NULL, NULL),
 	FIELD(REAL, estimate, spread[CLAIM_PAGE], "spread_page", NULL, NULL),
 	FIELD(REAL, estimate, factor[CLAIM_LINE], "factor_line", NULL, NULL),
@@ -82,74 +81,49 @@ const struct estimate_field estimate_fields[] = {
 
 /* --- machine.conf, and text ------------------------------------------------------------------- */
 
-static const void *field_at(const struct estimate_field *f, const void *base)
-{
-	return (const char *)base + f->at;
-}
-
-void fields_put_conf(FILE *out, const struct estimate_field *f, const void *base,
-		     const char *prefix)
+void fields_put_conf(FILE *out, const struct field *f, const void *base, const char *prefix)
 {
 	for (; f->name; f++) {
-		const void *at = field_at(f, base);
+		const void *at = (const char *)base + f->offset;
 
 		if (!f->conf)
 			continue;
 		fprintf(out, "%s%s = ", prefix, f->conf);
-		if (f->type == FIELD_COUNT)
+		if (f->type == NUMBER_COUNT)
 			fprintf(out, "%" PRIu64 "\n", *(const uint64_t *)at);
-		else if (f->type == FIELD_UNSIGNED)
+		else if (f->type == NUMBER_UNSIGNED)
 			fprintf(out, "%u\n", *(const unsigned *)at);
-		else if (f->type == FIELD_YES_NO)
+		else if (f->type == NUMBER_FLAG)
 			fprintf(out, "%s\n", *(const bool *)at ? "yes" : "no");
 		else
-			fprintf(out, f->type == FIELD_TICKS ? "%.0f\n" : "%.17g\n",
+			fprintf(out, f->type == NUMBER_TOLD ? "%.0f\n" : "%.17g\n",
 				*(const double *)at);
 	}
 }
 
-void fields_put_row(FILE *out, const struct estimate_field *f, const void *base)
+void fields_put_row(FILE *out, const struct field *f, const void *base)
 {
 	for (; f->name; f++) {
-		const void *at = base ? field_at(f, base) : NULL;
+		const void *at = base ? (const char *)base + f->offset : NULL;
 
 		if (!f->title)
 			continue;
 		if (!at)
 			fprintf(out, " %*s", FIELD_WIDTH, f->title);
-		else if (f->type == FIELD_COUNT)
+		else if (f->type == NUMBER_COUNT)
 			fprintf(out, " %*s", FIELD_WIDTH, NUMBER(*(const uint64_t *)at));
 		else
-			fprintf(out, " %*s", FIELD_WIDTH,
-				NUMBER(f->type == FIELD_DISPERSION ? count_dispersion(at)
-								   : *(const double *)at));
+			fprintf(out, " %*s", FIELD_WIDTH, NUMBER(*(const double *)at));
 	}
 	fputc('\n', out);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-static json_t *value_json(const struct estimate_field *f, const void *at)
-{
-	switch (f->type) {
-	case FIELD_COUNT:
-		return json_integer((json_int_t) * (const uint64_t *)at);
-	case FIELD_UNSIGNED:
-		return json_integer(*(const unsigned *)at);
-	case FIELD_DISPERSION:
-		return json_real(count_dispersion(at));
-	case FIELD_YES_NO:
-		return json_boolean(*(const bool *)at);
-	default:
-		return json_real(*(const double *)at);
-	}
-}
-
 /* Adds the fields to an object and returns it. */
-static json_t *fields_json(json_t *object, const struct estimate_field *f, const void *base)
+static json_t *fields_json(json_t *object, const struct field *f, const void *base)
 {
-	for (; f->name; f++)
-		json_object_set_new(object, f->name, value_json(f, field_at(f, base)));
+	json_object_update_new(object, table_to_json(f, base));
 	return object;
 }
 

@@ -127,6 +127,7 @@ void long_estimate(struct estimate *e, const struct sums *runs, const struct pla
 
 			s->placement = gaps.placement;
 			s->count = estimate_count(e, runs, &gaps, ANY_EXECUTORS);
+			s->dispersion = count_dispersion(&s->count);
 			s->upper_p = 1;
 			if (e->factor[which] > 0)
 				s->upper_p =

@@ -9,9 +9,9 @@
 
 #include "calibrate/verify/verify.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define P	 1e-6
-#define ENOUGH	 UINT64_C(300000) /* toggles without a tear that exclude 1e-5 */
+#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+#define P	  1e-6
+#define ENOUGH	  UINT64_C(300000) /* toggles without a tear that exclude 1e-5 */
 
 static struct verify v;
 

@@ -42,19 +42,25 @@ struct field {
 	const char *(*name_of)(unsigned value); /* of those below max */
 	int (*parse)(const char *name);
 	const struct field *table;
+	/* How others call it who tell the same, NULL: they do not. */
+	const char *conf;  /* key in machine.conf */
+	const char *title; /* of its column, in a table for people */
 };
 
 /* clang-format off */
 #define BOUNDED(type, name, member, since, number, min, max) \
-	{name, offsetof(type, member), number, since, min, max, false, NULL, NULL, NULL}
+	{name, offsetof(type, member), number, since, min, max, false, NULL, NULL, NULL, NULL, NULL}
 #define OPTIONAL(type, name, member, number, max) \
-	{name, offsetof(type, member), number, 2, 0, max, true, NULL, NULL, NULL}
+	{name, offsetof(type, member), number, 2, 0, max, true, NULL, NULL, NULL, NULL, NULL}
 #define NAME(type, name, member, count, name_of, parse) \
-	{name, offsetof(type, member), NUMBER_NAME, 1, 0, (count) - 1, false, name_of, parse, NULL}
+	{name, offsetof(type, member), NUMBER_NAME, 1, 0, (count) - 1, false, name_of, parse, NULL, \
+	 NULL, NULL}
 #define TABLE(type, name, member, optional, table) \
-	{name, offsetof(type, member), NUMBER_TABLE, 1, 0, 0, optional, NULL, NULL, table}
+	{name, offsetof(type, member), NUMBER_TABLE, 1, 0, 0, optional, NULL, NULL, table, NULL, \
+	 NULL}
 #define OTHER(type, name, member, number, since, optional) \
-	{name, offsetof(type, member), number, since, 0, 0, optional, NULL, NULL, NULL}
+	{name, offsetof(type, member), number, since, 0, 0, optional, NULL, NULL, NULL, NULL, \
+	 NULL}
 #define COUNT(type, name, member, since) \
 	BOUNDED(type, name, member, since, NUMBER_COUNT, 0, INT64_MAX)
 #define SIGNED(type, name, member, since) \
@@ -67,7 +73,7 @@ struct field {
 #define TOLD(type, name, member) BOUNDED(type, name, member, 1, NUMBER_TOLD, 0, 0)
 #define TEXT(type, name, member, min) \
 	BOUNDED(type, name, member, 1, NUMBER_WORDS, min, sizeof(((type *)0)->member))
-#define END {NULL, 0, NUMBER_END, 0, 0, 0, false, NULL, NULL, NULL}
+#define END {NULL, 0, NUMBER_END, 0, 0, 0, false, NULL, NULL, NULL, NULL, NULL}
 /* clang-format on */
 
 extern const struct field witness_fields[]; /* of struct witness */

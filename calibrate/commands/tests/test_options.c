@@ -16,7 +16,7 @@
 #include "calibrate/program/exit_status.h"
 #include "stress/cell/cell.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
 /* --- what is said on stderr --- */
 
@@ -114,7 +114,7 @@ static void numbers_in_range(void **state)
 	uint64_t value;
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(good); i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		assert_true(take_u64(good[i].text, 0, UINT64_MAX, &value));
 		assert_true(value == good[i].value);
 	}
@@ -154,7 +154,7 @@ static void numbers_that_are_none(void **state)
 	uint64_t value;
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(bad); i++)
+	for (size_t i = 0; i < LENGTH(bad); i++)
 		assert_false(take_u64(bad[i], 0, UINT64_MAX, &value));
 }
 
@@ -200,7 +200,7 @@ static void times_with_and_without_unit(void **state)
 	double seconds;
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(good); i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		assert_true(take_seconds(good[i].text, &seconds));
 		assert_true(fabs(seconds - good[i].seconds) <= 1e-12 * good[i].seconds);
 	}
@@ -217,7 +217,7 @@ static void times_that_are_none(void **state)
 	double seconds;
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(bad); i++)
+	for (size_t i = 0; i < LENGTH(bad); i++)
 		assert_false(take_seconds(bad[i], &seconds));
 }
 
@@ -344,9 +344,9 @@ static void absurd_cells_are_refused(void **state)
 
 	(void)state;
 	/* All but --swap, which has no value. */
-	assert_int_equal(COUNT(bad), count_options() - 1);
-	for (size_t i = 0; i < COUNT(bad); i++)
-		for (size_t j = 0; j < COUNT(bad[i].text) && bad[i].text[j]; j++)
+	assert_int_equal(LENGTH(bad), count_options() - 1);
+	for (size_t i = 0; i < LENGTH(bad); i++)
+		for (size_t j = 0; j < LENGTH(bad[i].text) && bad[i].text[j]; j++)
 			if (take(cell_options, bad[i].option, bad[i].text[j], &cell))
 				fail_msg("--%s '%s' was taken", bad[i].option, bad[i].text[j]);
 }
@@ -368,7 +368,7 @@ static void the_limits_themselves_are_taken(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(good); i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		struct cell cell;
 		char reason[160] = "";
 
@@ -404,7 +404,7 @@ static void a_silent_reader_says_why(void **state)
 	struct cell cell;
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(bad); i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		char word[32], *argv[] = { program_invocation_name, word, NULL };
 
 		snprintf(word, sizeof(word), "%s", bad[i][0]);
@@ -495,7 +495,7 @@ static void probabilities_that_are_none(void **state)
 					   "1e-999", "1e",    ".",   "often" };
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(bad); i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		const char *const words[] = { "--output", "a", "--require-p", bad[i], NULL };
 
 		assert_refused(words, "--require-p", bad[i]);
@@ -508,7 +508,7 @@ static void what_belongs_to_calibrations_is_no_experiments(void **state)
 	static const char *const options[] = { "require-p", "evidence", "verbose", "output" };
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(options); i++) {
+	for (size_t i = 0; i < LENGTH(options); i++) {
 		char option[32];
 		const char *words[] = { "--paper", option, "0.5", NULL };
 
@@ -524,7 +524,7 @@ static void names_of_files_are_not_empty(void **state)
 	static const char *const options[] = { "--output", "--journal", "--evidence" };
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(options); i++) {
+	for (size_t i = 0; i < LENGTH(options); i++) {
 		const char *const words[] = { "--quick", options[i], "", NULL };
 
 		assert_refused(words, options[i], "name of a file");

@@ -38,7 +38,7 @@ static void test_chance(void **state)
 		      { 30, 100000, 1e-4 }, { 10, 5000000, 2e-6 } };
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		double is = verify_chance(cases[i].k, cases[i].n, cases[i].p);
 		double want = summed(cases[i].k, cases[i].n, cases[i].p);
 

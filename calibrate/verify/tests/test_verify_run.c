@@ -111,7 +111,7 @@ static void test_conf_refused(void **state)
 	char text[256];
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		snprintf(text, sizeof(text), "[cell 7]\ncommand = %s\n", cases[i].command);
 		assert_int_equal(read_text(text, 4), -EINVAL);
 		assert_non_null(strstr(why, "[cell 7]"));
@@ -153,7 +153,7 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 
 	(void)round;
 	assert_string_equal(stage, "verify");
-	assert_true(world.runs < COUNT(world.ran));
+	assert_true(world.runs < LENGTH(world.ran));
 	world.ran[world.runs++] = *cell;
 	s->done = world.kept;
 	if (world.runs == world.fails_at)
