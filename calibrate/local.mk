@@ -51,6 +51,7 @@ libcalibrate_a_SOURCES = \
 	calibrate/session/session.h \
 	calibrate/statistics/bound.c \
 	calibrate/statistics/bound.h \
+	calibrate/statistics/claim.c \
 	calibrate/statistics/estimate.c \
 	calibrate/statistics/estimate.h \
 	calibrate/statistics/estimate_fields.c \
