@@ -27,6 +27,7 @@
 #include "probes/agent/control.h"
 #include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
+#include "probes/include/fastinst/branch.h"
 
 #define PATIENCE 2 /* seconds */
 #define REQUEST	 4096
@@ -63,6 +64,23 @@ static long trace(char *rest)
 	return ret < 0 ? ret : agent_change(rest, true);
 }
 
+/* Static branches: they are no probes. */
+static long change_branches(const char *pattern, bool on)
+{
+	int ret = on ? fi_scan() : 0;
+
+	if (ret < 0)
+		return ret;
+	return on ? fi_branch_on(pattern) : fi_branch_off(pattern);
+}
+
+static long take_entries(const char *objects)
+{
+	int ret = fi_take_entries(objects);
+
+	return ret < 0 ? ret : fi_scan();
+}
+
 static void serve(int fd, char *request)
 {
 	char *rest = request;
@@ -78,6 +96,10 @@ static void serve(int fd, char *request)
 		answer(fd, agent_change(rest, false));
 	} else if (rest && (!strcmp(word, "on") || !strcmp(word, "off"))) {
 		answer(fd, agent_change(rest, !strcmp(word, "on")));
+	} else if (rest && !strcmp(word, "entries")) {
+		answer(fd, take_entries(rest));
+	} else if (rest && (!strcmp(word, "branch-on") || !strcmp(word, "branch-off"))) {
+		answer(fd, change_branches(rest, !strcmp(word, "branch-on")));
 	} else {
 		say(fd, "error no such request\n");
 	}

@@ -11,6 +11,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <regex.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -260,16 +261,46 @@ static bool step(unsigned *number, int by)
 	return true;
 }
 
-static long change(const char *pattern, struct change by)
+/* A glob, or a regular expression between two '/'. */
+struct names {
+	const char *glob;
+	bool is_regex;
+	regex_t regex;
+};
+
+static int names_parse(struct names *names, const char *pattern)
+{
+	size_t len = strlen(pattern);
+	char *inside;
+	int ret;
+
+	*names = (struct names){ .glob = pattern, .is_regex = *pattern == '/' };
+	if (!names->is_regex)
+		return 0;
+	if (len < 2 || pattern[len - 1] != '/')
+		return -EINVAL;
+	inside = strndup(pattern + 1, len - 2);
+	if (!inside)
+		return -ENOMEM;
+	ret = regcomp(&names->regex, inside, REG_EXTENDED | REG_NOSUB) ? -EINVAL : 0;
+	free(inside);
+	return ret;
+}
+
+static bool names_match(const struct names *names, const char *name)
+{
+	if (names->is_regex)
+		return !regexec(&names->regex, name, 0, NULL, 0);
+	return !fnmatch(names->glob, name, 0);
+}
+
+static long change_named(const struct names *names, struct change by)
 {
 	struct flag **moved;
 	size_t n = 0, moves = 0;
 	long found = 0;
-	int ret;
+	int ret = core_lock();
 
-	if (!pattern)
-		return -EINVAL;
-	ret = core_lock();
 	if (ret < 0)
 		return ret;
 	for (const struct flag *flag = flags; flag; flag = flag->next)
@@ -277,7 +308,7 @@ static long change(const char *pattern, struct change by)
 	moved = calloc(n + 1, sizeof(struct flag *));
 	ret = moved ? 0 : -ENOMEM;
 	for (struct flag *flag = flags; flag && !ret; flag = flag->next) {
-		if (fnmatch(pattern, flag->name, 0) != 0)
+		if (!names_match(names, flag->name))
 			continue;
 		found++;
 		if (step(&flag->count, by.count) || step(&flag->vetoes, by.vetoes))
@@ -295,6 +326,19 @@ static long change(const char *pattern, struct change by)
 	core_unlock();
 	free(moved);
 	return ret ? ret : found;
+}
+
+static long change(const char *pattern, struct change by)
+{
+	struct names names;
+	long ret = pattern ? names_parse(&names, pattern) : -EINVAL;
+
+	if (ret < 0)
+		return ret;
+	ret = change_named(&names, by);
+	if (names.is_regex)
+		regfree(&names.regex);
+	return ret;
 }
 
 long fi_branch_on(const char *pattern)

@@ -17,3 +17,5 @@ TESTS += $(probes_branch_tests)
 probes_branch_tests_test_branch_LDADD = $(probes_ldadd)
 probes_branch_tests_test_call_LDADD = $(probes_ldadd)
 endif
+TESTS += probes/branch/tests/test_outside.sh
+EXTRA_DIST += probes/branch/tests/test_outside.sh

@@ -25,13 +25,15 @@ static const char switch_help[] = "Usage: fastinst on|off [OPTION]... PATTERN\n"
 				  "\n"
 				  "PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n"
 				  "\n"
+				  "  --branch       static branches instead, by KIND.NAME\n"
 				  "  --pid PID      in that process only\n"
 				  "  --help         this text\n";
 
 /* A request, and what is done with the answer. */
 struct talk {
 	const char *request;
-	long pid; /* 0: all */
+	const char *what; /* is counted in the answer */
+	long pid;	  /* 0: all */
 	struct counts *counts;
 	unsigned answered;
 	int failed;
@@ -70,7 +72,7 @@ static void take_answer(struct talk *talk, long pid, FILE *stream)
 	if (talk->counts)
 		counts_read(talk->counts, stream);
 	else
-		printf("process %ld: %ld probes\n", pid, n);
+		printf("process %ld: %ld %s\n", pid, n, talk->what);
 	if (!n && !strncmp(talk->request, "on ", 3))
 		fprintf(stderr,
 			"fastinst: process %ld has no such probe: \"fastinst list\" tells those of "
@@ -165,7 +167,7 @@ void control_sweep(void)
 
 int control_ask(long pid, const char *request, struct counts *counts)
 {
-	struct talk talk = { .request = request, .pid = pid, .counts = counts };
+	struct talk talk = { .request = request, .what = "probes", .pid = pid, .counts = counts };
 
 	return talk_to_all(&talk);
 }
@@ -184,12 +186,13 @@ bool control_listens(long pid)
 int switch_command(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "branch", no_argument, NULL, 'b' },
 		{ "pid", required_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	char request[4000];
-	struct talk talk = { .request = request };
+	struct talk talk = { .request = request, .what = "probes" };
 	int option;
 
 	while ((option = getopt_long(argc, argv, "p:h", options, NULL)) >= 0) {
@@ -197,10 +200,14 @@ int switch_command(int argc, char **argv)
 			return fputs(switch_help, stdout) < 0;
 		if (option == '?')
 			return usage_error(argv[0]);
-		talk.pid = atol(optarg);
+		if (option == 'p')
+			talk.pid = atol(optarg);
+		else
+			talk.what = "branches";
 	}
-	if (optind + 1 != argc || strlen(argv[optind]) > sizeof(request) - 8)
+	if (optind + 1 != argc || strlen(argv[optind]) > sizeof(request) - 16)
 		return usage_error(argv[0]);
-	snprintf(request, sizeof(request), "%s %s", argv[0], argv[optind]);
+	snprintf(request, sizeof(request), "%s%s %s", *talk.what == 'b' ? "branch-" : "", argv[0],
+		 argv[optind]);
 	return talk_to_all(&talk);
 }

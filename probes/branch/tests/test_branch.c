@@ -118,6 +118,14 @@ static void sets(void **state)
 	assert_int_equal(usual(), 2);
 	assert_int_equal(fi_branch_off("unit.[pm]*"), 3);
 	assert_int_equal(many_sum(), idle);
+	assert_int_equal(fi_branch_on("/^unit\\.(plain|many)$/"), 2);
+	assert_int_equal(many_sum(), 2 * idle);
+	assert_int_equal(plain(), 2);
+	assert_int_equal(fi_branch_off("/n.t\\.[pm](lain|any)/"), 2);
+	assert_int_equal(many_sum(), idle);
+	assert_int_equal(plain(), 1);
+	assert_int_equal(fi_branch_on("/(/"), -EINVAL);
+	assert_int_equal(fi_branch_on("/unit"), -EINVAL);
 }
 
 static void counts(void **state)

@@ -100,8 +100,8 @@ struct fi_branch_state {
 };
 
 /*
- * fi_branch_on, fi_branch_off - count up, or down, all switches that a glob names (fnmatch(3)), as
- * one set. A count of 0 stays 0.
+ * fi_branch_on, fi_branch_off - count up, or down, all switches that a glob names (fnmatch(3)), or
+ * an extended regular expression (regex(7)) between two '/', as one set. A count of 0 stays 0.
  *
  * fi_branch_veto, fi_branch_allow - put a veto on them, or take one away.
  *
