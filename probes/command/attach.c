@@ -147,14 +147,27 @@ static int count_for(const struct attach *attach)
 	return status;
 }
 
+/* One that is there already. */
+static int ask_agent(const struct attach *attach)
+{
+	char request[4000];
+
+	fprintf(stderr, "the agent is in process %ld already\n", attach->pid);
+	if (!attach->entries)
+		return STATUS_OK;
+	if (strlen(attach->entries) > sizeof(request) - 16)
+		return usage_error("attach");
+	snprintf(request, sizeof(request), "entries %s", attach->entries);
+	return control_ask(attach->pid, request, NULL);
+}
+
 static int attach_to(struct attach *attach)
 {
 	int status = STATUS_OK;
 
 	attach->launch.agent = "libfastinst-attached.so";
 	if (control_listens(attach->pid))
-		fprintf(stderr, "the agent is in process %ld already%s\n", attach->pid,
-			attach->entries ? ", and took no --entries" : "");
+		status = ask_agent(attach);
 	else if (launch_find(&attach->launch) < 0)
 		status = STATUS_NOT_FOUND;
 	else

@@ -21,6 +21,9 @@ void core_close(void);
 /* object_scan - the providers get new objects; probes of those that left are marked gone. */
 int object_scan(const struct provider *const *providers);
 
+/* object_again - one provider gets all objects that are known. */
+int object_again(const struct provider *provider);
+
 /* process_is_single - whether no thread but the calling one can run the program's code: see
  * fi_own_thread(). */
 bool process_is_single(void);

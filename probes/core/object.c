@@ -335,6 +335,7 @@ static const void *map_file(const char *path, size_t *size)
 }
 
 struct discovery {
+	const struct provider *const *providers;
 	struct object *object;
 	const void *image;
 	size_t size;
@@ -345,14 +346,15 @@ static int ask_providers(void *data)
 	const struct discovery *d = data;
 	int ret = 0;
 
-	for (const struct provider *const *one = providers; *one && !ret && !d->object->gone; one++)
+	for (const struct provider *const *one = d->providers; *one && !ret && !d->object->gone;
+	     one++)
 		ret = (*one)->discover(d->object, d->image, d->size);
 	return ret;
 }
 
-static int discover(struct object *object)
+static int discover(struct object *object, const struct provider *const *by)
 {
-	struct discovery d = { .object = object };
+	struct discovery d = { .providers = by, .object = object };
 	uint32_t first = fi_probes();
 	int ret;
 
@@ -385,7 +387,18 @@ int object_scan(const struct provider *const *all_providers)
 		object->next = objects;
 		objects = object;
 		if (!ret)
-			ret = discover(object);
+			ret = discover(object, providers);
 	}
+	return ret;
+}
+
+int object_again(const struct provider *provider)
+{
+	const struct provider *const by[] = { provider, NULL };
+	int ret = 0;
+
+	for (struct object *object = objects; object && !ret; object = object->next)
+		if (!object->gone)
+			ret = discover(object, by);
 	return ret;
 }

@@ -21,11 +21,13 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "probes/core/core.h"
 #include "probes/elf/elf.h"
 #include "probes/entries/survey.h"
 
@@ -33,16 +35,27 @@
 #define STUB_SIZE (STUB_CALL + SURVEY_ROOM + 5 + 10)
 
 static char *wished; /* as fi_take_entries() has it */
+static atomic_bool asked;
 
 int fi_take_entries(const char *objects)
 {
 	char *copy = objects ? strdup(objects) : NULL;
+	int ret;
 
 	if (objects && !copy)
 		return -ENOMEM;
+	ret = core_lock();
 	free(wished);
 	wished = copy;
+	atomic_store(&asked, copy != NULL);
+	if (!ret)
+		core_unlock();
 	return 0;
+}
+
+bool entries_asked(void)
+{
+	return atomic_exchange(&asked, false);
 }
 
 /* What the trampoline itself calls, and what changes code, must not come back to it. */
@@ -76,6 +89,20 @@ static bool is_wished(const struct object *object)
 	if (!wished || is_ours(object, name))
 		return false;
 	return *wished ? !fnmatch(wished, name, 0) : is_program(object);
+}
+
+/* What was taken once stays taken. */
+static bool is_taken(const struct object *object)
+{
+	uint32_t n = fi_probes();
+
+	for (uint32_t id = 0; id < n; id++) {
+		const struct probe *probe = probe_get(id);
+
+		if (probe->object == object && probe->provider == &entries_provider)
+			return true;
+	}
+	return false;
 }
 
 /* --- What a compiler left room for -------------------------------------------------------------
@@ -181,7 +208,7 @@ static int discover(struct object *object, const void *image, size_t size)
 	struct elf elf;
 	int ret;
 
-	if (!is_wished(object) || !elf_open(&elf, image, size))
+	if (!is_wished(object) || is_taken(object) || !elf_open(&elf, image, size))
 		return 0;
 	ret = find_others(object, &others);
 	if (ret)

@@ -6,6 +6,10 @@
 
 extern const struct provider entries_provider;
 
+/* entries_asked - whether fi_take_entries() has asked for others since this was called last. The
+ * core's lock is held. */
+bool entries_asked(void);
+
 /* entries_own - whether this library is in the object: by itself, or linked into a program. */
 bool entries_own(const struct object *object);
 

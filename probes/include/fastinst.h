@@ -137,16 +137,16 @@ int fi_scan(void);
 int fi_own_thread(int change);
 
 /*
- * fi_take_entries - take functions as well that nothing was compiled into, of objects that are
- * found from now on.
+ * fi_take_entries - take functions as well that nothing was compiled into, of objects that the next
+ * fi_init() or fi_scan() looks at, and later ones; what was taken stays.
  * @objects: a glob (fnmatch(3)), held against the last part of their paths; "": the program itself;
  *	     NULL: none
  *
  * Where it can be shown that their first instructions can be moved elsewhere; the others are
  * FI_REFUSED. Such a function begins with a jump while its probe is on; a backtrace from the few
  * instructions that were moved ends there. The C library is not among them, nor what this library
- * is in. FASTINST_ENTRIES in the environment of an agent does the same. -ENOMEM. Before fi_init(),
- * or before fi_scan() brings new objects; not while either runs.
+ * is in. FASTINST_ENTRIES in the environment of an agent does the same. -ENOMEM. Not while
+ *fi_init() runs.
  */
 int fi_take_entries(const char *objects);
 

@@ -33,6 +33,7 @@ int fi_init(void)
 		ret = core_open();
 	if (ret < 0)
 		return ret;
+	entries_asked();
 	ret = object_scan(providers);
 	core_unlock();
 	callback_tell();
@@ -48,6 +49,8 @@ int fi_scan(void)
 		return ret;
 	before = fi_probes();
 	ret = object_scan(providers);
+	if (!ret && entries_asked())
+		ret = object_again(&entries_provider);
 	if (!ret)
 		ret = (int)(fi_probes() - before);
 	core_unlock();

@@ -125,6 +125,23 @@ else
 		counts 2
 		finish
 
+		# Asked for when the agent is there already; once more changes nothing.
+		start "$dir/plain"
+		timeout 60 "$fastinst" attach "$pid" >/dev/null 2>"$dir/log" || wrong "attach: $(cat "$dir/log")"
+		"$fastinst" on leaf >/dev/null 2>"$dir/log" || wrong "on: $(cat "$dir/log")"
+		grep -q 'attach --entries' "$dir/log" || wrong "on, where there are no sites, says $(cat "$dir/log")"
+		for n in 1 2; do
+			timeout 60 "$fastinst" attach --entries "$pid" >"$dir/log" 2>&1 || wrong "attach --entries: $(cat "$dir/log")"
+		done
+		grep -q ': 0 probes' "$dir/log" || wrong "the second attach --entries says $(cat "$dir/log")"
+		turn_on
+		for n in 1 2; do
+			echo >&7
+			wait_for "one round" $n
+		done
+		counts 2
+		finish
+
 		for what in once threads fork; do
 			timeout 60 "$fastinst" run --entries --output "$dir/counts" -- "$dir/plain" $what >"$dir/says" 2>"$dir/errors" ||
 				wrong "run --entries: $(cat "$dir/errors")"
