@@ -186,6 +186,7 @@ TESTS += \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
 	probes/core/tests/test_function.sh \
+	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \
 	probes/list/tests/test_list.sh \
 	probes/tests/test_optional.sh \
@@ -209,7 +210,9 @@ EXTRA_DIST += \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
+	probes/core/tests/grace.c \
 	probes/core/tests/test_function.sh \
+	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \
 	probes/core/tests/unload.c \
 	probes/command/tests/traced.c \

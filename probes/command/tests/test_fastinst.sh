@@ -194,6 +194,31 @@ assert ask(b"") == b"" and ask(b"\0" * 100) == b"" and ask(b"x" * 10000) == b""
 assert ask(b"off " + bytes(range(1, 10)) + b"\n").startswith(b"ok 0")
 for i in range(50):
     assert ask(b"off nothing\n").startswith(b"ok 0")
+
+# A flood: each is answered or turned away, and the program goes on.
+import threading
+answered = []
+
+def flood(n):
+    for i in range(100):
+        try:
+            answer = ask([b"off nothing\n", b"nonsense\n", b"counts\n", bytes([i]) * 5000][(n + i) % 4])
+        except OSError:
+            continue
+        if answer:
+            assert answer.startswith((b"ok ", b"error ")), answer
+            answered.append(1)
+
+idle = [socket.socket(socket.AF_UNIX) for i in range(3)]
+for s in idle:
+    s.connect(sys.argv[1])
+threads = [threading.Thread(target=flood, args=(n,)) for n in range(8)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+assert len(answered) > 400, len(answered)
+assert ask(b"off nothing\n").startswith(b"ok 0")
 END
 # Another user, even where the modes would let it through, gets no answer.
 if [ "$(id -u)" = 0 ]; then
