@@ -65,6 +65,7 @@ include probes/cyg/local.mk
 include probes/inject/local.mk
 include probes/entries/local.mk
 include probes/keeps/local.mk
+include probes/text/local.mk
 
 # What "fastinst run" puts into a program.
 pkglib_LTLIBRARIES = libfastinst-agent.la
@@ -84,7 +85,7 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
 	probes/trace/ring.h
-libfastinst_agent_la_LIBADD = libfastinst.la
+libfastinst_agent_la_LIBADD = libfastinst_text.la libfastinst.la
 libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/agent.map
 EXTRA_libfastinst_agent_la_DEPENDENCIES = probes/agent/agent.map
@@ -104,7 +105,7 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
 	probes/trace/ring.h
-libfastinst_attached_la_LIBADD = libfastinst.la
+libfastinst_attached_la_LIBADD = libfastinst_text.la libfastinst.la
 libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/attached.map
 EXTRA_libfastinst_attached_la_DEPENDENCIES = probes/agent/attached.map

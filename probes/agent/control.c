@@ -3,8 +3,9 @@
  * The control socket: one thread that answers "fastinst on", "off", "top" and "trace".
  *
  * It stands in a folder that only its owner may enter, has mode 0600, and serves only who the
- * kernel says is the owner or root. A request is one line, the answer a first line "ok N" or "error
- * TEXT", then data. A client that says nothing for two seconds is dropped; others wait meanwhile.
+ * kernel says is the owner or root. A request is one line, escaped (probes/text/text.h), the answer
+ * a first line "ok N" or "error TEXT", then data. A client that says nothing for two seconds is
+ * dropped; others wait meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,7 @@
 #include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/branch.h"
+#include "probes/text/text.h"
 
 #define PATIENCE 2 /* seconds */
 #define REQUEST	 4096
@@ -130,6 +132,7 @@ static bool read_request(int fd, char *request, size_t size)
 		end = strchr(request, '\n');
 		if (end) {
 			*end = '\0';
+			text_unescape(request);
 			return true;
 		}
 	}

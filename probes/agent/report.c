@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts as lines of text. No memory is asked for: a signal handler may have called _exit().
+ * Counts as lines of text, names escaped. No memory is asked for: a signal handler may have called
+ * _exit().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +15,24 @@
 
 #include "probes/agent/agent.h"
 #include "probes/include/fastinst.h"
+#include "probes/text/text.h"
 
 static _Atomic pid_t owner; /* who has not reported yet; 0: it has */
 
-static void put(int fd, const char *text, size_t len)
+struct sink {
+	int fd;
+	size_t used;
+	char text[16384];
+};
+
+static void flush(struct sink *to)
 {
+	const char *text = to->text;
+	size_t len = to->used;
+
+	to->used = 0;
 	while (len) {
-		ssize_t n = write(fd, text, len);
+		ssize_t n = write(to->fd, text, len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -31,6 +43,27 @@ static void put(int fd, const char *text, size_t len)
 	}
 }
 
+static void put(struct sink *to, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (to->used + len > sizeof(to->text))
+		flush(to);
+	memcpy(to->text + to->used, text, len);
+	to->used += len;
+}
+
+static void put_name(struct sink *to, const char *name)
+{
+	char piece[TEXT_PIECE];
+	size_t n;
+
+	while ((n = text_piece(piece, name))) {
+		put(to, piece);
+		name += n;
+	}
+}
+
 static const char *kind_name(enum fi_kind kind)
 {
 	static const char *const names[] = { "entry", "exit", "marker", "branch", "call", "block" };
@@ -38,40 +71,35 @@ static const char *kind_name(enum fi_kind kind)
 	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "unknown";
 }
 
-static int line(uint32_t id, bool all, char *text, size_t size)
+static void put_line(struct sink *to, uint32_t id, bool all)
 {
 	uint64_t count = fi_count(id), lost = fi_lost(id);
 	struct fi_probe probe;
-	int len;
+	char numbers[64];
 
 	if (!count && !lost && !all)
-		return 0;
+		return;
 	if (fi_get(id, &probe) < 0 || (!count && !lost && probe.state != FI_ON))
-		return 0;
-	len = snprintf(text, size, "%llu\t%llu\t%s\t%s\t%s\n", (unsigned long long)count,
-		       (unsigned long long)lost, kind_name(probe.kind), probe.function,
-		       probe.object);
-	return len > 0 && (size_t)len < size ? len : 0;
+		return;
+	snprintf(numbers, sizeof(numbers), "%llu\t%llu\t", (unsigned long long)count,
+		 (unsigned long long)lost);
+	put(to, numbers);
+	put(to, kind_name(probe.kind));
+	put(to, "\t");
+	put_name(to, probe.function);
+	put(to, "\t");
+	put_name(to, probe.object);
+	put(to, "\n");
 }
 
 void report_lines(int fd, bool all)
 {
-	char text[PATH_MAX + 4096];
-	char block[16384];
-	size_t used = 0;
+	struct sink to = { .fd = fd };
 	uint32_t n = fi_probes();
 
-	for (uint32_t id = 0; id < n; id++) {
-		int len = line(id, all, text, sizeof(text));
-
-		if (used + (size_t)len > sizeof(block)) {
-			put(fd, block, used);
-			used = 0;
-		}
-		memcpy(block + used, text, (size_t)len);
-		used += (size_t)len;
-	}
-	put(fd, block, used);
+	for (uint32_t id = 0; id < n; id++)
+		put_line(&to, id, all);
+	flush(&to);
 }
 
 void report_forked(void)

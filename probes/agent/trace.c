@@ -30,6 +30,7 @@
 
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/args.h"
+#include "probes/text/text.h"
 #include "probes/trace/ring.h"
 
 #define PATIENCE  60   /* seconds: debug information may be large */
@@ -219,9 +220,12 @@ static int tell(FILE *to, const uint32_t *ids, size_t n)
 		    dladdr1(probe.address, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
 			base = map->l_addr;
 		object = probe.object;
-		fprintf(to, "%u\t%s\t%lx\t%s\t%s\t%s\n", probe.id, kind_of(&probe),
-			(unsigned long)((uintptr_t)probe.address - base), probe.provider,
-			probe.function, probe.object);
+		fprintf(to, "%u\t%s\t%lx\t%s\t", probe.id, kind_of(&probe),
+			(unsigned long)((uintptr_t)probe.address - base), probe.provider);
+		text_put(to, probe.function);
+		fputc('\t', to);
+		text_put(to, probe.object);
+		fputc('\n', to);
 	}
 	return fclose(to) ? -ENOMEM : 0;
 }

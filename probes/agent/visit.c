@@ -10,6 +10,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "probes/text/text.h"
+
 bool visit_begin(struct visit *visit, const char *text)
 {
 	char *rest = visit->copy;
@@ -25,6 +27,7 @@ bool visit_begin(struct visit *visit, const char *text)
 		char *line = strsep(&rest, "\n");
 
 		visit->line[i] = line ? line : visit->copy + strlen(text);
+		text_unescape(visit->line[i]);
 	}
 	return true;
 }

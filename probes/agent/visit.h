@@ -21,7 +21,8 @@ struct visit {
  */
 bool visit_abandoned(const char *folder);
 
-/* visit_begin - cuts the text, and lets this thread run patches. False: it is too long. */
+/* visit_begin - cuts the text, whose lines are escaped (probes/text/text.h), and lets this thread
+ * run patches. False: it is too long. */
 bool visit_begin(struct visit *visit, const char *text);
 
 #endif

@@ -17,6 +17,7 @@
 #include "probes/agent/control.h"
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
+#include "probes/text/text.h"
 
 static const char switch_help[] = "Usage: fastinst on|off [OPTION]... PATTERN\n"
 				  "Turns probes on or off in running programs of this user: those "
@@ -96,7 +97,8 @@ static void talk_to(struct talk *talk, long pid)
 			unlink(path);
 		return;
 	}
-	fprintf(stream, "%s\n", talk->request);
+	text_put(stream, talk->request);
+	fputc('\n', stream);
 	fflush(stream);
 	take_answer(talk, pid, stream);
 	fclose(stream);

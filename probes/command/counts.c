@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "probes/command/source_of.h"
+#include "probes/text/text.h"
 #include "probes/told/told.h"
 
 #define SOURCE_ROOM 512
@@ -42,9 +43,9 @@ int counts_line(struct counts *counts, char *line)
 	*count = (struct count){
 		.count = strtoull(field[0], NULL, 10),
 		.lost = strtoull(field[1], NULL, 10),
-		.kind = strdup(field[2]),
-		.function = strdup(field[3]),
-		.object = strdup(field[4]),
+		.kind = text_unescaped(field[2], strlen(field[2])),
+		.function = text_unescaped(field[3], strlen(field[3])),
+		.object = text_unescaped(field[4], strlen(field[4])),
 	};
 	counts->n++;
 	return count->kind && count->function && count->object ? 0 : -ENOMEM;
@@ -126,14 +127,24 @@ static void print_json(const struct counts *counts, FILE *out)
 		const struct count *one = &counts->count[i];
 		char source[SOURCE_ROOM];
 
-		json_array_append_new(
-			probes, json_pack("{s:I, s:I, s:s, s:s, s:s, s:s*}", "count",
-					  (json_int_t)one->count, "lost", (json_int_t)one->lost,
-					  "kind", one->kind, "function", one->function, "object",
-					  one->object, "source", source_or_null(one, source)));
+		json_array_append_new(probes,
+				      json_pack("{s:I, s:I, s:o, s:o, s:o, s:o*}", "count",
+						(json_int_t)one->count, "lost",
+						(json_int_t)one->lost, "kind", told_text(one->kind),
+						"function", told_text(one->function), "object",
+						told_text(one->object), "source",
+						told_text(source_or_null(one, source))));
 	}
 	told(out, "counts",
 	     json_pack("{s:I, s:o}", "processes", (json_int_t)counts->processes, "probes", probes));
+}
+
+static void put_padded(FILE *out, const char *name, int width)
+{
+	int len = text_put(out, name);
+
+	if (len < width)
+		fprintf(out, "%*s", width - len, "");
 }
 
 static void print_line(const struct count *one, FILE *out)
@@ -141,8 +152,13 @@ static void print_line(const struct count *one, FILE *out)
 	char room[SOURCE_ROOM];
 	const char *source = source_or_null(one, room);
 
-	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  %-6s  %-32s  %s%s%s\n", one->count, one->lost,
-		one->kind, one->function, one->object, source ? "  " : "", source ? source : "");
+	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  %-6s  ", one->count, one->lost, one->kind);
+	put_padded(out, one->function, 32);
+	fputs("  ", out);
+	text_put(out, one->object);
+	fputs(source ? "  " : "", out);
+	text_put(out, source ? source : "");
+	fputc('\n', out);
 }
 
 void counts_print(const struct counts *counts, FILE *out, bool json, size_t most)

@@ -15,6 +15,7 @@
 #include "probes/command/reach.h"
 #include "probes/command/source_of.h"
 #include "probes/list/sites.h"
+#include "probes/text/text.h"
 #include "probes/told/told.h"
 #include "results/figures/gnuplot.h"
 
@@ -90,15 +91,20 @@ static void print_site(const struct site *site, const char *path)
 {
 	char source[512];
 
-	printf("%12" PRIx64 "  %-5s  %s", site->addr, site->kind, *site->name ? site->name : "?");
-	if (site->args && *site->args)
-		printf("(%s)", site->args);
+	printf("%12" PRIx64 "  %-5s  ", site->addr, site->kind);
+	text_put(stdout, *site->name ? site->name : "?");
+	if (site->args && *site->args) {
+		putchar('(');
+		text_put(stdout, site->args);
+		putchar(')');
+	}
 	if (site->reason)
 		printf("  refused: %s", site->reason);
 	else if (site->crosses)
 		printf("  crosses %u", site->crosses);
-	if (*source_text(path, site->addr, source, sizeof(source)))
-		printf("  %s", source);
+	strcpy(source, "  ");
+	if (*source_text(path, site->addr, source + 2, sizeof(source) - 2))
+		text_put(stdout, source);
 	putchar('\n');
 }
 
@@ -134,20 +140,20 @@ static void print_text(const struct sites *sites, const char *path, bool summary
 
 static json_t *site_json(const struct site *site, const char *path)
 {
-	json_t *json =
-		json_pack("{s:I, s:s, s:s, s:s, s:b, s:i}", "address", (json_int_t)site->addr,
-			  "kind", site->kind, "provider", site->provider, "function", site->name,
-			  "usable", !site->reason, "crosses", (int)site->crosses);
+	json_t *json = json_pack("{s:I, s:s, s:s, s:o, s:b, s:i}", "address",
+				 (json_int_t)site->addr, "kind", site->kind, "provider",
+				 site->provider, "function", told_text(site->name), "usable",
+				 !site->reason, "crosses", (int)site->crosses);
 	struct source *source = source_of(path);
 	const char *file;
 	unsigned line;
 
 	if (site->args)
-		json_object_set_new(json, "arguments", json_string(site->args));
+		json_object_set_new(json, "arguments", told_text(site->args));
 	if (site->reason)
 		json_object_set_new(json, "reason", json_string(site->reason));
 	if (source && source_line(source, site->addr, &file, &line)) {
-		json_object_set_new(json, "file", json_string(file));
+		json_object_set_new(json, "file", told_text(file));
 		json_object_set_new(json, "line", json_integer(line));
 	}
 	return json;
@@ -164,7 +170,7 @@ static void add_sum(json_t *to, const struct sum *sum)
 
 static void print_json(const struct sites *sites, const char *path, bool summary)
 {
-	json_t *root = json_pack("{s:s}", "object", path);
+	json_t *root = json_pack("{s:o}", "object", told_text(path));
 	json_t *kinds = json_array(), *array = json_array();
 	struct sum sums[1 + KINDS_MAX];
 	size_t n = sum_up(sites, sums);

@@ -12,6 +12,7 @@
 
 #include "probes/command/reach.h"
 #include "probes/entries/survey.h"
+#include "probes/text/text.h"
 #include "probes/told/told.h"
 
 /* Functions by the reason of their refusal: the texts are constants of the survey. */
@@ -51,8 +52,9 @@ static void print_text(const struct survey *survey, bool summary)
 	for (size_t i = 0; i < survey->n && !summary; i++) {
 		const struct survey_site *site = &survey->site[i];
 
-		printf("%12" PRIx64 "  entry  %s%s%s\n", site->function,
-		       *site->name ? site->name : "?", site->reason ? "  refused: " : "",
+		printf("%12" PRIx64 "  entry  ", site->function);
+		text_put(stdout, *site->name ? site->name : "?");
+		printf("%s%s\n", site->reason ? "  refused: " : "",
 		       site->reason ? site->reason : "");
 	}
 	printf("%zu functions, %zu (%.1f %%) can be taken\n", survey->n, survey->usable,
@@ -63,9 +65,9 @@ static void print_text(const struct survey *survey, bool summary)
 
 static json_t *site_json(const struct survey_site *site)
 {
-	return json_pack("{s:I, s:s, s:s, s:b, s:s}", "address", (json_int_t)site->function, "kind",
-			 "entry", "function", site->name, "usable", !site->reason, "reason",
-			 site->reason ? site->reason : "");
+	return json_pack("{s:I, s:s, s:o, s:b, s:s}", "address", (json_int_t)site->function, "kind",
+			 "entry", "function", told_text(site->name), "usable", !site->reason,
+			 "reason", site->reason ? site->reason : "");
 }
 
 static void print_json(const struct survey *survey, const char *path, bool summary)
@@ -73,7 +75,7 @@ static void print_json(const struct survey *survey, const char *path, bool summa
 	struct tally tallies[REASONS_MAX];
 	size_t n = tally(survey, tallies);
 	json_t *refused = json_object(), *list = json_array();
-	json_t *root = json_pack("{s:s, s:I, s:I, s:o}", "object", path, "functions",
+	json_t *root = json_pack("{s:o, s:I, s:I, s:o}", "object", told_text(path), "functions",
 				 (json_int_t)survey->n, "usable", (json_int_t)survey->usable,
 				 "refused", refused);
 

@@ -19,6 +19,7 @@
 #include "probes/command/trace_write.h"
 #include "probes/command/why.h"
 #include "probes/launch/ending.h"
+#include "probes/text/text.h"
 
 #define PAUSE_US   2000
 #define LOSERS_MAX 10
@@ -141,8 +142,10 @@ static void tell_losers(const struct trace *trace, const struct counts *counts)
 		trace_each(trace->read, add_seen, &loser);
 		if (loser.seen >= loser.count->count)
 			continue;
-		fprintf(stderr, "fastinst: %s: %" PRIu64 " of %" PRIu64 " events lost\n",
-			loser.count->function, loser.count->count - loser.seen, loser.count->count);
+		fputs("fastinst: ", stderr);
+		text_put(stderr, loser.count->function);
+		fprintf(stderr, ": %" PRIu64 " of %" PRIu64 " events lost\n",
+			loser.count->count - loser.seen, loser.count->count);
 		told++;
 	}
 	if (told == LOSERS_MAX)

@@ -17,6 +17,7 @@
 
 #include "probes/command/source_of.h"
 #include "probes/launch/folder.h"
+#include "probes/text/text.h"
 
 #define DEPTH_MAX 4096
 #define PATIENCE  5	/* seconds */
@@ -118,8 +119,8 @@ static int take_probe(struct table *table, char *line)
 		.kind = kind_of(field[1]),
 		.addr = strtoull(field[2], NULL, 16),
 		.word = strdup(field[1]),
-		.function = strdup(field[4]),
-		.object = strdup(field[5]),
+		.function = text_unescaped(field[4], strlen(field[4])),
+		.object = text_unescaped(field[5], strlen(field[5])),
 		.pair = SIZE_MAX,
 	};
 	if (!probe->word || !probe->function || !probe->object ||

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "probes/command/source_of.h"
+#include "probes/text/text.h"
 #include "probes/told/told.h"
 
 #define INDENT_MAX 40
@@ -76,21 +77,6 @@ static void put_value(FILE *out, const struct trace_event *event, const struct s
 	}
 }
 
-/* Bytes that are no UTF-8 become '?'. */
-static json_t *string_json(const char *text)
-{
-	json_t *string = json_string(text);
-	char plain[RING_STRING + 1];
-	size_t i;
-
-	if (string)
-		return string;
-	for (i = 0; i < RING_STRING && text[i]; i++)
-		plain[i] = text[i] & 0x80 ? '?' : text[i];
-	plain[i] = '\0';
-	return json_string(plain);
-}
-
 static json_t *value_json(const struct trace_event *event, const struct source_value *type,
 			  unsigned at)
 {
@@ -101,7 +87,7 @@ static json_t *value_json(const struct trace_event *event, const struct source_v
 	if (type->form == SOURCE_BOOL)
 		return json_boolean(value != 0);
 	if (type->form == SOURCE_STRING && event->string[at])
-		return string_json(event->string[at]);
+		return told_text(event->string[at]);
 	/* As numbers they would be rounded by most who read them. */
 	if (type->form == SOURCE_POINTER || type->form == SOURCE_STRING)
 		return json_sprintf("0x%" PRIx64, (uint64_t)value);
@@ -139,7 +125,9 @@ static void put_args(FILE *out, const struct shown *shown)
 
 	fputc('(', out);
 	for (unsigned i = 0; (value = value_of(shown, i)); i++) {
-		fprintf(out, "%s%s%s", i ? ", " : "", value->name, *value->name ? "=" : "");
+		fputs(i ? ", " : "", out);
+		text_put(out, value->name);
+		fputs(*value->name ? "=" : "", out);
 		put_value(out, shown->event, value, place_of(shown, value, i));
 	}
 	if (shown->probe->types.more ||
@@ -163,7 +151,8 @@ static void text_event(FILE *out, const struct shown *shown)
 	char source[512];
 
 	put_time(out, shown->time, shown->pid, shown->tid);
-	fprintf(out, "%*s%c %s", (int)indent * 2, "", signs[probe->kind], probe->function);
+	fprintf(out, "%*s%c ", (int)indent * 2, "", signs[probe->kind]);
+	text_put(out, probe->function);
 	if (probe->kind == TRACED_ENTER || probe->kind == TRACED_MARKER)
 		put_args(out, shown);
 	value = probe->kind == TRACED_LEAVE ? value_of(shown, 0) : NULL;
@@ -171,9 +160,10 @@ static void text_event(FILE *out, const struct shown *shown)
 		fputs(" = ", out);
 		put_value(out, shown->event, value, 0);
 	}
-	source_text(probe->object, probe->addr, source, sizeof(source));
-	if (*source && probe->kind != TRACED_LEAVE)
-		fprintf(out, "  %s", source);
+	strcpy(source, "  ");
+	source_text(probe->object, probe->addr, source + 2, sizeof(source) - 2);
+	if (source[2] && probe->kind != TRACED_LEAVE)
+		text_put(out, source);
 	fputc('\n', out);
 }
 
@@ -187,7 +177,7 @@ static void text_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
 
 static void json_begin(FILE *out, const char *program)
 {
-	told(out, "trace", json_pack("{s:s}", "program", program));
+	told(out, "trace", json_pack("{s:o}", "program", told_text(program)));
 }
 
 static json_t *args_json(const struct shown *shown)
@@ -200,7 +190,7 @@ static json_t *args_json(const struct shown *shown)
 		json_t *arg = json_object();
 
 		if (*value->name)
-			json_object_set_new(arg, "name", json_string(value->name));
+			json_object_set_new(arg, "name", told_text(value->name));
 		json_object_set_new(arg, "value", value_json(shown->event, value, at));
 		if (value->form == SOURCE_STRING && shown->event->cut[at])
 			json_object_set_new(arg, "cut", json_true());
@@ -214,10 +204,11 @@ static const char *const event_words[] = { "enter", "exit", "marker", "block" };
 static void json_event(FILE *out, const struct shown *shown)
 {
 	const struct traced *probe = shown->probe;
-	json_t *line = json_pack("{s:s, s:i, s:I, s:i, s:i, s:s, s:s, s:s}", "type", "event",
-				 "schema", TOLD_SCHEMA, "ns", (json_int_t)shown->time, "pid",
-				 shown->pid, "tid", shown->tid, "event", event_words[probe->kind],
-				 "function", probe->function, "object", probe->object);
+	json_t *line =
+		json_pack("{s:s, s:i, s:I, s:i, s:i, s:s, s:o, s:o}", "type", "event", "schema",
+			  TOLD_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid",
+			  shown->tid, "event", event_words[probe->kind], "function",
+			  told_text(probe->function), "object", told_text(probe->object));
 	const struct source_value *value = value_of(shown, 0);
 	char source[512], *colon;
 
@@ -230,7 +221,7 @@ static void json_event(FILE *out, const struct shown *shown)
 	colon = strrchr(source_text(probe->object, probe->addr, source, sizeof(source)), ':');
 	if (colon) {
 		*colon = '\0';
-		json_object_set_new(line, "file", json_string(source));
+		json_object_set_new(line, "file", told_text(source));
 		json_object_set_new(line, "line", json_integer(strtol(colon + 1, NULL, 10)));
 	}
 	told_line(out, line);
@@ -254,7 +245,7 @@ static void json_end(FILE *out, const struct trace_sum *sum)
 
 static void chrome_begin(FILE *out, const char *program)
 {
-	json_t *name = string_json(program);
+	json_t *name = told_text(program);
 
 	fputs("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"tool\":\"" PACKAGE_STRING
 	      "\",\"program\":",
@@ -267,7 +258,7 @@ static void chrome_begin(FILE *out, const char *program)
 
 static json_t *chrome_line(const char *name, const char *phase, uint64_t time, int pid, int tid)
 {
-	return json_pack("{s:s, s:s, s:f, s:i, s:i}", "name", name, "ph", phase, "ts",
+	return json_pack("{s:o, s:s, s:f, s:i, s:i}", "name", told_text(name), "ph", phase, "ts",
 			 (double)time / 1e3, "pid", pid, "tid", tid);
 }
 
@@ -286,11 +277,11 @@ static json_t *chrome_args(const struct shown *shown)
 
 	for (unsigned i = 0; (value = value_of(shown, i)); i++) {
 		snprintf(number, sizeof(number), "%u", i);
-		json_object_set_new(args, *value->name ? value->name : number,
-				    value_json(shown->event, value, place_of(shown, value, i)));
+		told_member(args, *value->name ? value->name : number,
+			    value_json(shown->event, value, place_of(shown, value, i)));
 	}
 	if (*source_text(shown->probe->object, shown->probe->addr, source, sizeof(source)))
-		json_object_set_new(args, "source", json_string(source));
+		json_object_set_new(args, "source", told_text(source));
 	return args;
 }
 

@@ -24,7 +24,7 @@ libfastinst_writers_la_SOURCES = \
 	probes/told/page.c \
 	probes/told/told.c \
 	probes/told/told.h
-libfastinst_writers_la_LIBADD = libfastinst_estimate.la $(JANSSON_LIBS)
+libfastinst_writers_la_LIBADD = libfastinst_estimate.la libfastinst_text.la $(JANSSON_LIBS)
 
 # Pages are strings in the program.
 SUFFIXES = .html .inc
@@ -88,7 +88,7 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/sample/ring.c \
 	probes/profile/sample/watch.c \
 	probes/profile/sample/watch.h
-libfastinst_profile_la_LIBADD = libfastinst_estimate.la libfastinst.la libpatchcore.la
+libfastinst_profile_la_LIBADD = libfastinst_estimate.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_profile_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/profile/sample/agent.map
 EXTRA_libfastinst_profile_la_DEPENDENCIES = probes/profile/sample/agent.map
@@ -121,7 +121,7 @@ libfastinst_edges_la_SOURCES = \
 	probes/profile/edges/edges.h \
 	probes/profile/edges/phases.c \
 	probes/profile/edges/phases.h
-libfastinst_edges_la_LIBADD = libfastinst.la
+libfastinst_edges_la_LIBADD = libfastinst_text.la libfastinst.la
 libfastinst_edges_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/profile/edges/agent.map
 EXTRA_libfastinst_edges_la_DEPENDENCIES = probes/profile/edges/agent.map
@@ -149,7 +149,7 @@ libfastinst_lines_la_SOURCES = \
 	probes/profile/lines/llvm.c \
 	probes/profile/lines/read.c
 libfastinst_lines_la_CFLAGS = $(AM_CFLAGS) $(LIBDW_CFLAGS)
-libfastinst_lines_la_LIBADD = $(LIBDW_LIBS) $(JANSSON_LIBS)
+libfastinst_lines_la_LIBADD = libfastinst_writers.la $(LIBDW_LIBS) $(JANSSON_LIBS)
 else
 libfastinst_lines_la_SOURCES = probes/profile/lines/none.c probes/profile/lines/lines.h
 endif
@@ -178,7 +178,7 @@ fastinst_SOURCES += \
 	probes/profile/command/image.h \
 	probes/profile/command/profile_cmd.c \
 	probes/profile/command/profile_cmd.h
-fastinst_LDADD += libfastinst_writers.la libfastinst_lines.la
+fastinst_LDADD += libfastinst_lines.la libfastinst_writers.la
 TESTS += \
 	probes/profile/command/tests/test_profile.sh \
 	probes/profile/command/tests/test_profile_attach.sh \

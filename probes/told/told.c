@@ -2,7 +2,28 @@
 #include "probes/told/told.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <time.h>
+
+#include "probes/text/text.h"
+
+json_t *told_text(const char *name)
+{
+	char *text = name ? text_utf8(name) : NULL;
+	json_t *json = json_string(text);
+
+	free(text);
+	return json;
+}
+
+int told_member(json_t *object, const char *name, json_t *value)
+{
+	char *key = text_utf8(name);
+	int ret = json_object_set_new(object, key, value);
+
+	free(key);
+	return ret;
+}
 
 int told_line(FILE *out, json_t *object)
 {

@@ -11,6 +11,17 @@
 
 #define TOLD_SCHEMA 1
 
+/*
+ * told_text - a name as a string: JSON is UTF-8, so U+FFFD stands in place of bytes that are none.
+ * Each name in JSON goes through it. NULL: it was NULL, or there is no memory.
+ */
+json_t *told_text(const char *name);
+
+/* told_member - sets the member that is called by a name. Takes the value, as
+ * json_object_set_new().
+ */
+int told_member(json_t *object, const char *name, json_t *value);
+
 /* told_line - write an object as a line, and free it. 0, -ENOMEM if it is NULL, or -EIO. */
 int told_line(FILE *out, json_t *object);
 

@@ -11,7 +11,8 @@
  *	PID.TID.N	  rings
  *	socket		  where a program that turns probes on says which, one line each:
  *			  ID KIND ADDRESS PROVIDER FUNCTION OBJECT, with tabs between them, ADDRESS
- *in the object's file. The answer is "table N", and what to take along at some of them: ID HOW
+ *in the object's file, names escaped (probes/text/text.h). The answer is "table N", and what to
+ *take along at some of them: ID HOW
  */
 #ifndef PROBES_TRACE_RING_H
 #define PROBES_TRACE_RING_H

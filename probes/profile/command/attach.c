@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "probes/inject/inject.h"
 #include "probes/launch/ending.h"
 #include "probes/launch/folder.h"
+#include "probes/text/text.h"
 
 static int tell(const struct visited *visited, const struct launch *launch, const char *text)
 {
@@ -58,10 +60,11 @@ static int make_folder(pid_t pid, struct launch *launch)
 
 static int start(const struct visited *visited, const struct launch *launch)
 {
-	char text[4096];
+	char text[4096], *functions = text_escaped(visited->functions);
 	int len = snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s", launch->folder,
-			   visited->profile, visited->edges, visited->functions);
+			   visited->profile, visited->edges, functions ? functions : "");
 
+	free(functions);
 	if (len < (int)sizeof(text))
 		return tell(visited, launch, text);
 	fputs("fastinst: the patterns are too long\n", stderr);

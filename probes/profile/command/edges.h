@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 struct row {
-	const char *from, *to; /* FUNCTION+OFFSET, a tab, OBJECT, a tab, address */
+	const char *from, *to; /* FUNCTION+OFFSET, a tab, OBJECT, a tab, address; escaped */
 	double half[2];
 };
 
@@ -41,7 +41,7 @@ double edges_count(const struct row *row);
 /* edges_agreement - what the shares of edges have in common in odd and in even phases, 0 to 1. */
 double edges_agreement(const struct edges *profile);
 
-/* edges_place - of a block's name: where the object's name starts, its length, the address. */
+/* edges_place - of a block's name: where the object's starts, its length, the address. Escaped. */
 bool edges_place(const char *name, const char **object, size_t *len, uint64_t *address);
 
 int edges_write_json(const struct edges *profile, FILE *out);

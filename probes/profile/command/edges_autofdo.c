@@ -12,6 +12,7 @@
 
 #include "probes/profile/command/edges.h"
 #include "probes/profile/command/image.h"
+#include "probes/text/text.h"
 
 struct site {
 	uint64_t address, entry, end; /* of its function */
@@ -165,7 +166,7 @@ int edges_write_autofdo(const struct edges *profile, FILE *out)
 	int ret;
 
 	find_object(&object);
-	path = object.name ? strndup(object.name, object.len) : NULL;
+	path = object.name ? text_unescaped(object.name, object.len) : NULL;
 	if (!path)
 		return object.name ? -ENOMEM : 0;
 	image_open(&object.image, path);

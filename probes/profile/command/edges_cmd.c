@@ -14,6 +14,7 @@
 #include "probes/profile/command/edges.h"
 #include "probes/profile/command/formats.h"
 #include "probes/profile/lines/lines.h"
+#include "probes/text/text.h"
 #include "probes/told/told.h"
 
 #define ROWS 25
@@ -39,7 +40,7 @@ static int add_moment(struct edges *profile, const double *number)
 	return 0;
 }
 
-/* "ID", a tab and the rest of the line. */
+/* "ID", a tab and the rest of the line, whose escape makes a key of it. */
 static int keep_name(json_t *counts, json_t *names, char *line)
 {
 	char *name = strchr(line, '\t');
@@ -253,8 +254,12 @@ static int each_object(const struct edges *profile, FILE *out,
 
 	json_object_foreach(objects, object, unused)
 	{
+		char *path = text_unescaped(object, strlen(object));
+
 		if (!ret)
-			ret = write(out, object, block, blocks_of(profile, object, block));
+			ret = path ? write(out, path, block, blocks_of(profile, object, block))
+				   : -ENOMEM;
+		free(path);
 		if (ret == -ENODATA)
 			fprintf(stderr,
 				"fastinst: %s has no debug information: compile it with "

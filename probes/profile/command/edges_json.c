@@ -2,18 +2,30 @@
 /*
  * A profile of edges as JSON, as a trace for Perfetto, and as a page that draws the JSON.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "probes/profile/command/edges.h"
+#include "probes/text/text.h"
 #include "probes/told/told.h"
+
+static json_t *field_json(const char *field, size_t len)
+{
+	char *name = text_unescaped(field, len);
+	json_t *json = told_text(name);
+
+	free(name);
+	return json;
+}
 
 static json_t *block_json(const char *name)
 {
 	size_t len = strcspn(name, "\t"), rest = strcspn(name + len + !!name[len], "\t");
 
 	if (!name[len])
-		return json_pack("{s:s}", "block", name);
-	return json_pack("{s:s%, s:s%}", "block", name, len, "object", name + len + 1, rest);
+		return json_pack("{s:o}", "block", field_json(name, len));
+	return json_pack("{s:o, s:o}", "block", field_json(name, len), "object",
+			 field_json(name + len + 1, rest));
 }
 
 static json_t *moments_json(const struct edges *profile)
@@ -35,13 +47,13 @@ static json_t *moments_json(const struct edges *profile)
 int edges_write_json(const struct edges *profile, FILE *out)
 {
 	json_t *edges = json_array();
-	json_t *root = json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-				 "program", profile->program, "processes", (int)profile->processes,
-				 "phases", profile->phases, "seconds", profile->wall,
-				 "seconds_in_phases", profile->on, "seconds_toggling",
-				 profile->toggling, "blocks", profile->blocks, "blocks_refused",
-				 profile->refused, "outside_of_phases", profile->late, "lost",
-				 profile->lost, "agreement_of_halves", edges_agreement(profile));
+	json_t *root = json_pack(
+		"{s:o, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "program",
+		told_text(profile->program), "processes", (int)profile->processes, "phases",
+		profile->phases, "seconds", profile->wall, "seconds_in_phases", profile->on,
+		"seconds_toggling", profile->toggling, "blocks", profile->blocks, "blocks_refused",
+		profile->refused, "outside_of_phases", profile->late, "lost", profile->lost,
+		"agreement_of_halves", edges_agreement(profile));
 
 	for (size_t i = 0; i < profile->n; i++) {
 		const struct row *row = &profile->row[i];
@@ -77,9 +89,9 @@ int edges_write_chrome(const struct edges *profile, FILE *out)
 {
 	json_t *events = json_array();
 
-	json_array_append_new(events,
-			      json_pack("{s:s, s:s, s:i, s:{s:s}}", "name", "process_name", "ph",
-					"M", "pid", 1, "args", "name", profile->program));
+	json_array_append_new(events, json_pack("{s:s, s:s, s:i, s:{s:o}}", "name", "process_name",
+						"ph", "M", "pid", 1, "args", "name",
+						told_text(profile->program)));
 	for (size_t i = 0; i < profile->moments; i++) {
 		const struct moment *one = &profile->moment[i];
 		double rate = one->on > 0 ? one->runs / one->on : 0;

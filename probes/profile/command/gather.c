@@ -13,6 +13,7 @@
 #include "probes/profile/command/image.h"
 #include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"
+#include "probes/text/text.h"
 
 #define FIELDS (2 + ESTIMATE_NUMBERS) /* the most */
 
@@ -196,8 +197,10 @@ static int add_line(struct gathered *all, char *line)
 
 	line[strcspn(line, "\n")] = '\0';
 	tag = strsep(&rest, "\t");
-	while (n < FIELDS && rest)
-		field[n++] = strsep(&rest, "\t");
+	while (n < FIELDS && rest) {
+		field[n] = strsep(&rest, "\t");
+		text_unescape(field[n++]);
+	}
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (*tag == kinds[i].tag && n == kinds[i].fields)
 			return kinds[i].add(all, field);

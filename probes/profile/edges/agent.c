@@ -8,7 +8,8 @@
  * Its lines:
  *
  *	phases NUMBER WALL ON TOGGLING LATE LOST BLOCKS REFUSED
- *	block ID FUNCTION+OFFSET OBJECT ADDRESS	all; the address is that in the file, in hex
+ *	block ID FUNCTION+OFFSET OBJECT ADDRESS	all; the address is that in the file, in hex, and
+ *						names are escaped (probes/text/text.h)
  *	edge FROM TO COUNT COUNT		of odd and of even phases
  *	moment START LENGTH PHASES ON TOGGLING RUNS	a stretch of time; runs of blocks in phases
  *
@@ -35,6 +36,7 @@
 #include "probes/include/fastinst.h"
 #include "probes/profile/edges/edges.h"
 #include "probes/profile/edges/phases.h"
+#include "probes/text/text.h"
 
 static _Atomic pid_t owner; /* who has not reported yet; 0: it has, or there is nothing to report */
 static const char *folder;
@@ -50,8 +52,11 @@ static void name_block(FILE *out, uint32_t id)
 	if (fi_get(id, &probe) < 0 || probe.kind != FI_BLOCK ||
 	    !dladdr1(probe.address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
 		return;
-	fprintf(out, "block\t%u\t%s\t%s\t%lx\n", id, probe.function, probe.object,
-		(unsigned long)((uintptr_t)probe.address - map->l_addr));
+	fprintf(out, "block\t%u\t", id);
+	text_put(out, probe.function);
+	fputc('\t', out);
+	text_put(out, probe.object);
+	fprintf(out, "\t%lx\n", (unsigned long)((uintptr_t)probe.address - map->l_addr));
 }
 
 static void tell_moments(FILE *out)

@@ -11,20 +11,25 @@
 #include <jansson.h>
 
 #include "probes/profile/lines/body.h"
+#include "probes/text/text.h"
+#include "probes/told/told.h"
 
 /* Files by name: "lines" by function and number, and "functions" by name. */
 struct document {
 	json_t *files;
 };
 
-static json_t *member(json_t *parent, const char *key)
+static json_t *member(json_t *parent, const char *name)
 {
+	char *key = text_utf8(name);
 	json_t *child = json_object_get(parent, key);
 
-	if (child)
-		return child;
-	json_object_set_new(parent, key, json_object());
-	return json_object_get(parent, key);
+	if (!child) {
+		json_object_set_new(parent, key, json_object());
+		child = json_object_get(parent, key);
+	}
+	free(key);
+	return child;
 }
 
 static void add_to(json_t *object, const char *key, double more)
@@ -65,7 +70,7 @@ static void add_function(json_t *functions, const struct body *body)
 {
 	json_t *function = member(functions, body->name);
 
-	json_object_set_new(function, "plain", json_string(body->plain ? body->plain : body->name));
+	json_object_set_new(function, "plain", told_text(body->plain ? body->plain : body->name));
 	json_object_set_new(function, "line", json_integer(body->first));
 	json_object_set_new(function, "column", json_integer(body->column));
 	add_to(function, "count", body->head);
@@ -151,9 +156,9 @@ static int put(const struct document *document, const char *object, FILE *out)
 	json_object_foreach(document->files, name, file) json_array_append_new(
 		files, json_pack("{s:o, s:o, s:s}", "lines", lines_of(file), "functions",
 				 functions_of(file), "file", name));
-	root = json_pack("{s:s, s:o, s:s, s:s, s:s}", "gcc_version", "fastinst", "files", files,
-			 "format_version", "1", "current_working_directory", folder ? folder : "",
-			 "data_file", object);
+	root = json_pack("{s:s, s:o, s:s, s:o, s:o}", "gcc_version", "fastinst", "files", files,
+			 "format_version", "1", "current_working_directory",
+			 told_text(folder ? folder : ""), "data_file", told_text(object));
 	ret = json_dumpf(root, out, JSON_PRESERVE_ORDER);
 	json_decref(root);
 	free(folder);

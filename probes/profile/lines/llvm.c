@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "probes/profile/lines/body.h"
+#include "probes/text/text.h"
 
 static int by_spot(const void *a, const void *b)
 {
@@ -45,7 +46,8 @@ static void put_lines(FILE *out, struct body *body, int depth)
 		if (!(in->total > 0))
 			continue;
 		put_spot(out, depth, in->at);
-		fprintf(out, "%s:%.0f\n", in->name, in->total);
+		text_put_plain(out, in->name, "");
+		fprintf(out, ":%.0f\n", in->total);
 		put_lines(out, in, depth + 1);
 	}
 }
@@ -56,7 +58,8 @@ static void put_body(struct body *body, void *arg)
 
 	if (!(sum_up(body) > 0))
 		return;
-	fprintf(out, "%s:%.0f:%.0f\n", body->name, body->total, body->head);
+	text_put_plain(out, body->name, "");
+	fprintf(out, ":%.0f:%.0f\n", body->total, body->head);
 	put_lines(out, body, 1);
 }
 

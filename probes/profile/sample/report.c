@@ -12,6 +12,7 @@
 #include "probes/profile/sample/callers.h"
 #include "probes/profile/sample/epochs.h"
 #include "probes/profile/sample/watch.h"
+#include "probes/text/text.h"
 
 static double now(void)
 {
@@ -21,12 +22,20 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+static void put_probe(FILE *out, char tag, const struct fi_probe *probe)
+{
+	fprintf(out, "%c\t", tag);
+	text_put(out, probe->function);
+	fputc('\t', out);
+	text_put(out, probe->object);
+}
+
 static void put_numbers(FILE *out, char tag, const struct fi_probe *probe, const void *numbers,
 			int n)
 {
 	const double *number = numbers;
 
-	fprintf(out, "%c\t%s\t%s", tag, probe->function, probe->object);
+	put_probe(out, tag, probe);
 	for (int i = 0; i < n; i++)
 		if (number[i] != 0)
 			fprintf(out, "\t%a", number[i]);
@@ -75,9 +84,12 @@ static void put_caller(FILE *out, const struct caller_count *count, const char *
 	    !dladdr1((const void *)count->from, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
 		return;
 	object = map->l_name && *map->l_name ? map->l_name : program;
-	fprintf(out, "C\t%s\t%s\t%s\t%lx\t%llu\t%llu\t%a\n", probe.function, probe.object, object,
-		(unsigned long)(count->from - map->l_addr), (unsigned long long)count->calls,
-		(unsigned long long)count->timed, count->time / per_second);
+	put_probe(out, 'C', &probe);
+	fputc('\t', out);
+	text_put(out, object);
+	fprintf(out, "\t%lx\t%llu\t%llu\t%a\n", (unsigned long)(count->from - map->l_addr),
+		(unsigned long long)count->calls, (unsigned long long)count->timed,
+		count->time / per_second);
 }
 
 static void put_moments(FILE *out, double per_second)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process has learned, as lines of text with tabs between the fields; numbers in "%a":
+ * What a process has learned, as lines of text with tabs between the fields; names are
+ * escaped (probes/text/text.h), numbers in "%a":
  *
  *	Q seconds epochs budget cost toggles lost refused exits
  *	F function object, and the fields of struct estimate

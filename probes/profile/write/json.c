@@ -7,14 +7,6 @@
 #include "probes/profile/write/write.h"
 #include "probes/told/told.h"
 
-/* Symbols are bytes, and JSON is UTF-8. */
-static json_t *text(const char *string)
-{
-	json_t *json = json_string(string);
-
-	return json ? json : json_string("(no UTF-8)");
-}
-
 static json_t *indices(const struct stack *stack)
 {
 	json_t *array = json_array();
@@ -48,8 +40,8 @@ static json_t *functions(const struct profile *profile)
 		const struct function *one = &profile->function[i];
 
 		json_array_append_new(array, json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*, s:o*}",
-						       "name", text(one->name), "object",
-						       text(one->object), "calls", one->calls,
+						       "name", told_text(one->name), "object",
+						       told_text(one->object), "calls", one->calls,
 						       "low", one->low, "high", one->high,
 						       "counted", one->counted, "problem",
 						       one->problem, "times", times(&one->times)));
@@ -97,7 +89,7 @@ int write_json(const struct profile *profile, FILE *out)
 {
 	return told(out, "profile",
 		    json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "unit", "calls", "program",
-			      text(profile->program), "quality", quality(&profile->quality),
+			      told_text(profile->program), "quality", quality(&profile->quality),
 			      "functions", functions(profile), "stacks", stacks(profile), "phases",
 			      phases(profile)));
 }
@@ -109,9 +101,10 @@ int write_speedscope(const struct profile *profile, FILE *out)
 	double end = 0;
 
 	for (size_t i = 0; i < profile->functions; i++)
-		json_array_append_new(frames, json_pack("{s:o, s:o}", "name",
-							text(profile->function[i].name), "file",
-							text(profile->function[i].object)));
+		json_array_append_new(frames,
+				      json_pack("{s:o, s:o}", "name",
+						told_text(profile->function[i].name), "file",
+						told_text(profile->function[i].object)));
 	for (size_t i = 0; i < profile->stacks; i++) {
 		const struct stack *stack = &profile->stack[i];
 		double weight = timed ? stack->seconds : stack->calls;
@@ -121,10 +114,10 @@ int write_speedscope(const struct profile *profile, FILE *out)
 		end += weight;
 	}
 	return told_line(
-		out, json_pack("{s:s, s:s, s:s, s:{s:o}, s:[{s:s, s:s, s:s, s:i, s:f, s:o, s:o}]}",
+		out, json_pack("{s:s, s:s, s:o, s:{s:o}, s:[{s:s, s:s, s:s, s:i, s:f, s:o, s:o}]}",
 			       "$schema", "https://www.speedscope.app/file-format-schema.json",
-			       "exporter", "fastinst", "name", profile->program, "shared", "frames",
-			       frames, "profiles", "type", "sampled", "name",
+			       "exporter", "fastinst", "name", told_text(profile->program),
+			       "shared", "frames", frames, "profiles", "type", "sampled", "name",
 			       timed ? "self time" : "calls", "unit", timed ? "seconds" : "none",
 			       "startValue", 0, "endValue", end, "samples", samples, "weights",
 			       weights));
@@ -135,9 +128,9 @@ int write_chrome(const struct profile *profile, FILE *out)
 {
 	json_t *events = json_array();
 
-	json_array_append_new(events,
-			      json_pack("{s:s, s:s, s:i, s:{s:o}}", "name", "process_name", "ph",
-					"M", "pid", 1, "args", "name", text(profile->program)));
+	json_array_append_new(events, json_pack("{s:s, s:s, s:i, s:{s:o}}", "name", "process_name",
+						"ph", "M", "pid", 1, "args", "name",
+						told_text(profile->program)));
 	for (size_t i = 0; i < profile->phases; i++) {
 		const struct phase *one = &profile->phase[i];
 		double rate = one->length > 0 ? one->calls / one->length : 0;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/text/text.h"
+
 enum wire {
 	NUMBER = 0,
 	BYTES = 2
@@ -116,13 +118,27 @@ static int put_sample(FILE *out, const struct stack *stack, bool timed)
 	return 0;
 }
 
-static void put_string(FILE *out, const char *string)
+/* They are UTF-8. */
+static int put_string(FILE *out, const char *name)
 {
+	char *string = text_utf8(name);
+
+	if (!string)
+		return -ENOMEM;
 	put_bytes(out, STRING, string, strlen(string));
+	free(string);
+	return 0;
 }
 
 int write_pprof(const struct profile *profile, FILE *out)
 {
+	static const char *const first[NAMES] = {
+		"",
+		[CALLS] = "calls",
+		[COUNT] = "count",
+		[TIME] = "time",
+		[NANOSECONDS] = "nanoseconds",
+	};
 	int ret = put_fields(out, SAMPLE_TYPE, 2, (uint64_t[]){ CALLS, COUNT });
 	bool timed = profile_timed(profile);
 
@@ -134,14 +150,12 @@ int write_pprof(const struct profile *profile, FILE *out)
 			ret = put_sample(out, &profile->stack[i], timed);
 	for (size_t f = 0; f < profile->functions && !ret; f++)
 		ret = put_function(out, f);
-	put_string(out, "");
-	put_string(out, "calls");
-	put_string(out, "count");
-	put_string(out, "time");
-	put_string(out, "nanoseconds");
-	for (size_t f = 0; f < profile->functions; f++) {
-		put_string(out, profile->function[f].name);
-		put_string(out, profile->function[f].object);
+	for (size_t i = 0; i < NAMES && !ret; i++)
+		ret = put_string(out, first[i]);
+	for (size_t f = 0; f < profile->functions && !ret; f++) {
+		ret = put_string(out, profile->function[f].name);
+		if (!ret)
+			ret = put_string(out, profile->function[f].object);
 	}
 	put_field(out, DURATION, (uint64_t)(profile->quality.seconds * 1e9));
 	return ferror(out) ? -EIO : ret;

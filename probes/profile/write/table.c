@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "probes/text/text.h"
+
 #define BAR 20
 
 static bool colours(FILE *out)
@@ -83,7 +85,9 @@ static void put_rows(const struct profile *profile, FILE *out, bool timed)
 		if (timed)
 			put_times(out, &function->times);
 		put_bar(out, most > 0 ? weight_of(function, timed) / most : 0, colour);
-		fprintf(out, " %s\n", function->name);
+		fputc(' ', out);
+		text_put(out, function->name);
+		fputc('\n', out);
 	}
 }
 

@@ -9,21 +9,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "probes/text/text.h"
+
 static uint64_t whole(double calls)
 {
 	return calls > 0 ? (uint64_t)(calls + 0.5) : 0;
-}
-
-/* Without the characters that end a name there. */
-static void put_name(FILE *out, const char *name, const char * not )
-{
-	for (; *name; name++) {
-		const char *bad = not ;
-
-		while (*bad && *bad != *name)
-			bad++;
-		fputc(*bad || (unsigned char)*name < ' ' ? '_' : *name, out);
-	}
 }
 
 static int result(FILE *out)
@@ -45,7 +35,7 @@ int write_collapsed(const struct profile *profile, FILE *out)
 		for (size_t j = 0; j < stack->frames; j++) {
 			if (j)
 				fputc(';', out);
-			put_name(out, profile->function[stack->frame[j]].name, "; ");
+			text_put_plain(out, profile->function[stack->frame[j]].name, "; ");
 		}
 		fprintf(out, " %" PRIu64 "\n", weight);
 	}
@@ -114,16 +104,16 @@ static void put_callgrind(const struct profile *profile, size_t f, const struct 
 	const struct function *function = &profile->function[f];
 
 	fputs("\nob=", out);
-	put_name(out, function->object, "");
+	text_put_plain(out, function->object, "");
 	fputs("\nfl=???\nfn=", out);
-	put_name(out, function->name, "");
+	text_put_plain(out, function->name, "");
 	fputc('\n', out);
 	put_costs(profile, out, function->times.self.value, function->calls);
 	for (; edge < end; edge++) {
 		fputs("cob=", out);
-		put_name(out, profile->function[edge->to].object, "");
+		text_put_plain(out, profile->function[edge->to].object, "");
 		fputs("\ncfi=???\ncfn=", out);
-		put_name(out, profile->function[edge->to].name, "");
+		text_put_plain(out, profile->function[edge->to].name, "");
 		fprintf(out, "\ncalls=%" PRIu64 " 0\n", whole(edge->calls));
 		put_costs(profile, out, edge->total, edge->calls);
 	}
@@ -137,11 +127,11 @@ static void put_llvm(const struct profile *profile, size_t f, const struct edge 
 
 	if (!calls)
 		return;
-	put_name(out, function->name, ": ");
+	text_put_plain(out, function->name, ": ");
 	fprintf(out, ":%" PRIu64 ":%" PRIu64 "\n 0: %" PRIu64, calls, calls, calls);
 	for (; edge < end; edge++) {
 		fputc(' ', out);
-		put_name(out, profile->function[edge->to].name, ": ");
+		text_put_plain(out, profile->function[edge->to].name, ": ");
 		fprintf(out, ":%" PRIu64, whole(edge->calls));
 	}
 	fputc('\n', out);
@@ -187,7 +177,7 @@ int write_callgrind(const struct profile *profile, FILE *out)
 	int ret;
 
 	fputs("# callgrind format\nversion: 1\ncreator: fastinst profile\ncmd: ", out);
-	put_name(out, profile->program, "");
+	text_put_plain(out, profile->program, "");
 	fprintf(out, "\npositions: line\n%sevents: %sCalls\n",
 		timed ? "event: ns : Nanoseconds\n" : "", timed ? "ns " : "");
 	put_sum(profile, out, "summary");

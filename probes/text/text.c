@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/text/text.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* By its first byte, if all is well. */
+static size_t length(unsigned char first)
+{
+	if (first < 0x80)
+		return 1;
+	if (first < 0xc2 || first > 0xf4)
+		return 0;
+	return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+/* In more bytes than it needs, half of a pair, or beyond the last character there is. */
+static bool is_wrong(unsigned char first, unsigned char second)
+{
+	return (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+	       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
+}
+
+size_t text_rune(const char *text)
+{
+	const unsigned char *byte = (const unsigned char *)text;
+	size_t n = length(byte[0]);
+
+	for (size_t i = 1; i < n; i++)
+		if ((byte[i] & 0xc0) != 0x80)
+			return 0;
+	return n > 2 && is_wrong(byte[0], byte[1]) ? 0 : n;
+}
+
+static bool is_control(unsigned char byte)
+{
+	return byte < ' ' || byte == 0x7f;
+}
+
+/* One that stays as it is. The second half of the control characters has two bytes. */
+static size_t plain(const char *text)
+{
+	const unsigned char *byte = (const unsigned char *)text;
+
+	if (is_control(byte[0]) || byte[0] == '\\' || (byte[0] == 0xc2 && byte[1] < 0xa0))
+		return 0;
+	return text_rune(text);
+}
+
+size_t text_piece(char piece[TEXT_PIECE], const char *name)
+{
+	static const char digit[] = "0123456789abcdef";
+	unsigned char byte = (unsigned char)*name;
+	size_t n = byte ? plain(name) : 0;
+
+	memcpy(piece, name, n);
+	piece[n] = '\0';
+	if (n || !byte)
+		return n;
+	memcpy(piece, (const char[]){ '\\', 'x', digit[byte >> 4], digit[byte & 15], '\0' },
+	       TEXT_PIECE);
+	return 1;
+}
+
+static int value(char digit)
+{
+	const char *digits = "0123456789abcdef", *at = digit ? strchr(digits, digit) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* The byte that an escape stands for, or -1. */
+static int escaped(const char *text)
+{
+	int high, low;
+
+	if (text[0] != '\\' || text[1] != 'x')
+		return -1;
+	high = value(text[2]);
+	low = high < 0 ? -1 : value(text[3]);
+	return low < 0 ? -1 : high << 4 | low;
+}
+
+void text_unescape(char *text)
+{
+	char *to = text;
+
+	while (*text) {
+		int byte = escaped(text);
+
+		*to++ = (char)(byte < 0 ? *text : byte);
+		text += byte < 0 ? 1 : 4;
+	}
+	*to = '\0';
+}
+
+char *text_escaped(const char *name)
+{
+	char *text = malloc((TEXT_PIECE - 1) * strlen(name) + TEXT_PIECE), *end = text;
+	size_t n;
+
+	while (text && (n = text_piece(end, name))) {
+		name += n;
+		end += strlen(end);
+	}
+	return text;
+}
+
+char *text_unescaped(const char *text, size_t len)
+{
+	char *name = strndup(text, len);
+
+	if (name)
+		text_unescape(name);
+	return name;
+}
+
+int text_put(FILE *out, const char *name)
+{
+	char piece[TEXT_PIECE];
+	int written = 0;
+	size_t n;
+
+	while ((n = text_piece(piece, name))) {
+		fputs(piece, out);
+		written += (int)strlen(piece);
+		name += n;
+	}
+	return written;
+}
+
+void text_put_plain(FILE *out, const char *name, const char *bad)
+{
+	for (; *name; name++)
+		fputc(is_control((unsigned char)*name) || strchr(bad, *name) ? '_' : *name, out);
+}
+
+char *text_utf8(const char *name)
+{
+	static const char other[] = "\xef\xbf\xbd";
+	char *text = malloc((sizeof(other) - 1) * strlen(name) + 1), *to = text;
+
+	while (text && *name) {
+		size_t n = text_rune(name);
+
+		memcpy(to, n ? name : other, n ? n : sizeof(other) - 1);
+		to += n ? n : sizeof(other) - 1;
+		name += n ? n : 1;
+	}
+	if (text)
+		*to = '\0';
+	return text;
+}
