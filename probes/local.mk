@@ -78,9 +78,13 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/control.c \
 	probes/agent/control.h \
 	probes/agent/exec.c \
+	probes/agent/file.c \
+	probes/agent/file.h \
 	probes/agent/leave.c \
 	probes/agent/leave.h \
 	probes/agent/load.c \
+	probes/agent/quiet.c \
+	probes/agent/quiet.h \
 	probes/agent/report.c \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
@@ -101,6 +105,10 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/change.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
+	probes/agent/file.c \
+	probes/agent/file.h \
+	probes/agent/quiet.c \
+	probes/agent/quiet.h \
 	probes/agent/report.c \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
@@ -183,6 +191,7 @@ TESTS += \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
+	probes/command/tests/test_limits.sh \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
@@ -208,6 +217,7 @@ EXTRA_DIST += \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/filtered.c \
 	probes/command/tests/test_leftovers.sh \
+	probes/command/tests/test_limits.sh \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \

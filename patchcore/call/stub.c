@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "patchcore/call/call_form.h"
@@ -142,6 +143,7 @@ static bool pool_in_reach(const struct pool *pool, uintptr_t end)
 static int pool_fill(const struct pool *pool)
 {
 	uint8_t *code = pool->code, *ret = pool_code(pool, 0) + JUMP;
+	struct rlimit limit;
 	int fd, error = -EACCES;
 
 	memset(code, 0xcc, TEXT_PAGE);
@@ -160,8 +162,11 @@ static int pool_fill(const struct pool *pool)
 		return 0;
 	/*
 	 * Where memory that was writable may not become executable (SELinux, MDWE): the
-	 * page of a file that holds the same bytes may be.
+	 * page of a file that holds the same bytes may be. Beyond the limit of its size the
+	 * kernel sends a signal instead of returning an error.
 	 */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < TEXT_PAGE)
+		return -EACCES;
 	fd = memfd_create("patchcore", MFD_CLOEXEC);
 	if (fd < 0)
 		return -EACCES;

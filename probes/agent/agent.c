@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
+#include "probes/agent/quiet.h"
 #include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 
@@ -31,10 +32,10 @@ static void complain(const char *what, int error)
 	bool filtered = (error == -EPERM || error == -EACCES || error == -ENOSYS) &&
 			prctl(PR_GET_SECCOMP) > 0;
 
-	dprintf(STDERR_FILENO, "fastinst: %s: %s%s\n", what, strerror(-error),
-		filtered ? ": a seccomp filter is in force; probes need membarrier, mprotect and "
-			   "mmap of code"
-			 : "");
+	quiet_say("%s: %s%s\n", what, strerror(-error),
+		  filtered ? ": a seccomp filter is in force; probes need membarrier, mprotect and "
+			     "mmap of code"
+			   : "");
 }
 
 static void turn_on(void)

@@ -16,8 +16,11 @@ long agent_change(const char *pattern, bool on);
 /* agent_scan - after an object came or went: finds its probes, turns on what FASTINST_ON names. */
 void agent_scan(void);
 
-/* report_lines - one line per probe that was run: count, lost, kind, function, object. */
-void report_lines(int fd, bool all);
+/*
+ * report_lines - one line per probe that was run: count, lost, kind, function, object. False: not
+ * all could be written.
+ */
+bool report_lines(int fd, bool all);
 
 /* report_final - once per process: to FASTINST_OUTPUT/PID, or to stderr. Not in a child of vfork().
  */

@@ -4,9 +4,8 @@
  * _exit().
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "probes/agent/agent.h"
+#include "probes/agent/file.h"
 #include "probes/include/fastinst.h"
 #include "probes/text/text.h"
 
@@ -21,26 +21,16 @@ static _Atomic pid_t owner; /* who has not reported yet; 0: it has */
 
 struct sink {
 	int fd;
+	bool failed;
 	size_t used;
 	char text[16384];
 };
 
 static void flush(struct sink *to)
 {
-	const char *text = to->text;
-	size_t len = to->used;
-
+	if (!to->failed)
+		to->failed = !file_put(to->fd, to->text, to->used);
 	to->used = 0;
-	while (len) {
-		ssize_t n = write(to->fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return;
-		text += n;
-		len -= (size_t)n;
-	}
 }
 
 static void put(struct sink *to, const char *text)
@@ -92,7 +82,7 @@ static void put_line(struct sink *to, uint32_t id, bool all)
 	put(to, "\n");
 }
 
-void report_lines(int fd, bool all)
+bool report_lines(int fd, bool all)
 {
 	struct sink to = { .fd = fd };
 	uint32_t n = fi_probes();
@@ -100,6 +90,7 @@ void report_lines(int fd, bool all)
 	for (uint32_t id = 0; id < n; id++)
 		put_line(&to, id, all);
 	flush(&to);
+	return !to.failed;
 }
 
 void report_forked(void)
@@ -107,57 +98,41 @@ void report_forked(void)
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
 }
 
-/* A file of this process, or -1. */
-static int open_report(const char *folder)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%d", folder, (int)getpid());
-	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-}
-
 void report_final(void)
 {
 	const char *folder = getenv("FASTINST_OUTPUT");
 	pid_t expected = getpid();
-	int fd = STDERR_FILENO;
+	struct file file;
 
 	/* The child of vfork() has its parent's counts. */
 	if (!atomic_compare_exchange_strong(&owner, &expected, 0))
 		return;
-	if (folder)
-		fd = open_report(folder);
-	if (fd < 0)
-		return;
-	report_lines(fd, false);
-	if (folder)
-		close(fd);
+	if (!folder) {
+		quiet_begin(&file.quiet);
+		report_lines(STDERR_FILENO, false);
+		quiet_end(&file.quiet);
+	} else if (file_open(&file, folder)) {
+		file_close(&file, report_lines(file.fd, false));
+	}
 }
 
 long report_begin_exec(void)
 {
 	const char *folder = getenv("FASTINST_OUTPUT");
-	long before;
-	int fd;
+	struct file file;
 
-	if (!folder || atomic_load_explicit(&owner, memory_order_relaxed) != getpid())
+	if (!folder || atomic_load_explicit(&owner, memory_order_relaxed) != getpid() ||
+	    !file_open(&file, folder))
 		return -1;
-	fd = open_report(folder);
-	if (fd < 0)
-		return -1;
-	before = lseek(fd, 0, SEEK_END);
-	report_lines(fd, false);
-	close(fd);
-	return before;
+	file_close(&file, report_lines(file.fd, false));
+	return file.size;
 }
 
 void report_end_exec(long before)
 {
-	int error = errno, fd = before < 0 ? -1 : open_report(getenv("FASTINST_OUTPUT"));
+	int error = errno;
 
-	if (fd >= 0) {
-		(void)!ftruncate(fd, before);
-		close(fd);
-	}
+	if (before >= 0)
+		file_take_back(getenv("FASTINST_OUTPUT"), before);
 	errno = error;
 }

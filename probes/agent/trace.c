@@ -28,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/agent/quiet.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/args.h"
 #include "probes/text/text.h"
@@ -74,6 +75,21 @@ static int new_file(const char *where, pid_t pid, pid_t tid)
 	return fd;
 }
 
+/* All of it: where there is no room, the thread has no ring, and is not ended at its first event.
+ */
+static int make_room(int fd)
+{
+	struct quiet quiet;
+	int ret;
+
+	quiet_begin(&quiet);
+	ret = fallocate(fd, 0, 0, sizeof(struct ring));
+	if (ret && errno == EOPNOTSUPP)
+		ret = ftruncate(fd, sizeof(struct ring));
+	quiet_end(&quiet);
+	return ret;
+}
+
 static struct ring *new_ring(const char *where, pid_t pid)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
@@ -82,7 +98,7 @@ static struct ring *new_ring(const char *where, pid_t pid)
 
 	if (fd < 0)
 		return NULL;
-	if (!ftruncate(fd, sizeof(*ring)))
+	if (!make_room(fd))
 		ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (ring == MAP_FAILED)

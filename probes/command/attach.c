@@ -107,21 +107,6 @@ static int change(const struct attach *attach, const char *word)
 	return status;
 }
 
-static int print(const struct attach *attach, struct counts *counts)
-{
-	FILE *out = attach->output ? fopen(attach->output, "we") : stderr;
-
-	if (!out) {
-		fprintf(stderr, "fastinst: %s: %s\n", attach->output, strerror(errno));
-		return STATUS_FAILED;
-	}
-	counts_join(counts);
-	counts_print(counts, out, attach->json, SIZE_MAX);
-	if (out != stderr)
-		fclose(out);
-	return STATUS_OK;
-}
-
 static int count_for(const struct attach *attach)
 {
 	struct counts counts = { 0 };
@@ -141,8 +126,11 @@ static int count_for(const struct attach *attach)
 	status = change(attach, "off");
 	if (status == STATUS_OK)
 		status = control_ask(attach->pid, "counts", &counts);
-	if (status == STATUS_OK)
-		status = print(attach, &counts);
+	if (status == STATUS_OK) {
+		counts_join(&counts);
+		if (counts_write(&counts, attach->output, attach->json) < 0)
+			status = STATUS_FAILED;
+	}
 	counts_free(&counts);
 	return status;
 }

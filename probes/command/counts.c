@@ -26,12 +26,11 @@ static int grow(struct counts *counts)
 	return 0;
 }
 
-int counts_line(struct counts *counts, char *line)
+static int add_line(struct counts *counts, char *line)
 {
 	char *field[5];
 	struct count *count;
 
-	line[strcspn(line, "\n")] = '\0';
 	for (int i = 0; i < 5; i++) {
 		field[i] = strsep(&line, "\t");
 		if (!field[i])
@@ -51,14 +50,26 @@ int counts_line(struct counts *counts, char *line)
 	return count->kind && count->function && count->object ? 0 : -ENOMEM;
 }
 
+int counts_line(char *line, void *to)
+{
+	struct counts *counts = to;
+
+	if (line)
+		return add_line(counts, line);
+	counts->processes++;
+	return 0;
+}
+
 int counts_read(struct counts *counts, FILE *stream)
 {
 	char *line = NULL;
 	size_t size = 0;
 	int ret = 0;
 
-	while (!ret && getline(&line, &size, stream) > 0)
-		ret = counts_line(counts, line);
+	while (!ret && getline(&line, &size, stream) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		ret = add_line(counts, line);
+	}
 	free(line);
 	counts->processes++;
 	return ret;
@@ -170,6 +181,23 @@ void counts_print(const struct counts *counts, FILE *out, bool json, size_t most
 	fprintf(out, "%14s %10s  %-6s  %-32s  %s\n", "count", "lost", "kind", "function", "object");
 	for (size_t i = 0; i < counts->n && i < most; i++)
 		print_line(&counts->count[i], out);
+}
+
+int counts_write(const struct counts *counts, const char *path, bool json)
+{
+	FILE *out = path ? fopen(path, "we") : stderr;
+	int ret = out ? 0 : -errno;
+
+	if (!ret)
+		counts_print(counts, out, json, SIZE_MAX);
+	if (out && ferror(out))
+		ret = -EIO;
+	if (out && out != stderr && fclose(out) && !ret)
+		ret = -errno;
+	if (ret < 0)
+		fprintf(stderr, "fastinst: %s: %s\n", path ? path : "standard error",
+			strerror(-ret));
+	return ret;
 }
 
 void counts_free(struct counts *counts)

@@ -21,8 +21,8 @@ struct counts {
 	size_t processes;
 };
 
-/* counts_line - add one line of an agent. A line that is none is passed over. -ENOMEM. */
-int counts_line(struct counts *counts, char *line);
+/* counts_line - what launch_reports() calls. A line that is none is passed over. -ENOMEM. */
+int counts_line(char *line, void *counts);
 
 /* counts_read - all lines of a stream. */
 int counts_read(struct counts *counts, FILE *stream);
@@ -30,6 +30,9 @@ int counts_read(struct counts *counts, FILE *stream);
 /* counts_join - the same place of several processes becomes one; the most often run is first. */
 void counts_join(struct counts *counts);
 void counts_print(const struct counts *counts, FILE *out, bool json, size_t most);
+
+/* counts_write - all of them to a file, or to standard error. -errno after a complaint. */
+int counts_write(const struct counts *counts, const char *path, bool json);
 void counts_free(struct counts *counts);
 
 #endif

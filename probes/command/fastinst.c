@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +32,29 @@ static const struct {
 	{ "profile", profile_command }, { "trace", trace_command },
 };
 
-int main(int argc, char **argv)
+static void on_limit(int number)
+{
+	(void)number;
+}
+
+/* A file beyond the limit is an error. A handler, which programs that are run do not inherit. */
+static void take_limit(void)
+{
+	if (signal(SIGXFSZ, on_limit) == SIG_IGN)
+		signal(SIGXFSZ, SIG_IGN);
+}
+
+/* What was said to standard output may not have got there. */
+static int flushed(int status)
+{
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "fastinst: standard output: %s\n", strerror(errno ? errno : EIO));
+	return status ? status : STATUS_FAILED;
+}
+
+static int run(int argc, char **argv)
 {
 	static char asked[] = "--help";
 
@@ -54,4 +78,10 @@ int main(int argc, char **argv)
 			return commands[i].run(argc - 1, argv + 1);
 	fprintf(stderr, "fastinst: there is no command \"%s\"\n", argv[1]);
 	return usage_error("");
+}
+
+int main(int argc, char **argv)
+{
+	take_limit();
+	return flushed(run(argc, argv));
 }

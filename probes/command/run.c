@@ -41,34 +41,21 @@ struct run {
 	struct launch launch;
 };
 
-static int read_counts(FILE *report, void *counts)
-{
-	return counts_read(counts, report);
-}
-
 static int print(const struct run *run, const char *program)
 {
 	struct counts counts = { 0 };
-	FILE *out = stderr;
-	int ret = launch_reports(run->launch.folder, read_counts, &counts);
+	int ret = launch_reports(run->launch.folder, counts_line, &counts);
 
-	if (ret < 0) {
+	if (ret < 0)
 		fprintf(stderr, "fastinst: the counts cannot be read: %s\n", strerror(-ret));
-		return STATUS_FAILED;
-	}
-	counts_join(&counts);
-	why_none(program, &counts, !run->nothing_on);
-	if (run->output)
-		out = fopen(run->output, "we");
-	if (!out) {
-		fprintf(stderr, "fastinst: %s: %s\n", run->output, strerror(errno));
-		return STATUS_FAILED;
-	}
-	counts_print(&counts, out, run->json, SIZE_MAX);
-	if (out != stderr)
-		fclose(out);
+	if (ret >= 0)
+		counts_join(&counts);
+	if (!ret)
+		why_none(program, &counts, !run->nothing_on);
+	if (ret >= 0)
+		ret = counts_write(&counts, run->output, run->json);
 	counts_free(&counts);
-	return STATUS_OK;
+	return ret < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
 static int run_program(struct run *run, char **argv)

@@ -169,11 +169,6 @@ static void tell_end(struct trace *trace)
 			trace->sum.lost);
 }
 
-static int read_counts(FILE *report, void *counts)
-{
-	return counts_read(counts, report);
-}
-
 /* --- A program that is run -------------------------------------------------------------------- */
 
 static int run_program(struct trace *trace, char **argv)
@@ -181,7 +176,7 @@ static int run_program(struct trace *trace, char **argv)
 	struct launch launch = { .agent = "libfastinst-agent.so", .lost = "its last counts are" };
 	struct counts counts = { 0 };
 	pthread_t thread;
-	int status;
+	int status, lost;
 
 	if (trace->no_control)
 		setenv("FASTINST_CONTROL", "off", 1);
@@ -199,12 +194,14 @@ static int run_program(struct trace *trace, char **argv)
 	tell_end(trace);
 	if (!launch.folder[0])
 		return status;
-	if (launch_reports(launch.folder, read_counts, &counts) == 0) {
+	lost = launch_reports(launch.folder, counts_line, &counts);
+	if (lost >= 0) {
 		counts_join(&counts);
 		if (!trace->sum.limited)
 			tell_losers(trace, &counts);
-		why_none(argv[0], &counts, true);
 	}
+	if (!lost)
+		why_none(argv[0], &counts, true);
 	counts_free(&counts);
 	return status;
 }
@@ -260,7 +257,7 @@ static int trace_process(struct trace *trace)
 static int start(struct trace *trace, char **argv)
 {
 	const struct trace_to to = { show_event, show_lost, trace };
-	int status;
+	int status, failed;
 
 	/*
 	 * A reader that has left shows as an error of the stream, and the folder has to be removed.
@@ -286,10 +283,14 @@ static int start(struct trace *trace, char **argv)
 		trace->format->begin(trace->out, trace->pid ? "" : argv[0]);
 	status = trace->pid ? trace_process(trace) : run_program(trace, argv);
 	trace_close(trace->read);
-	if ((trace->out == stderr || !fclose(trace->out)) || status)
+	failed = ferror(trace->out) ? EIO : 0;
+	if (trace->out != stderr && fclose(trace->out))
+		failed = errno;
+	if (!failed)
 		return status;
-	fprintf(stderr, "fastinst: %s: %s\n", trace->output, strerror(errno));
-	return STATUS_FAILED;
+	fprintf(stderr, "fastinst: %s: %s\n", trace->output ? trace->output : "standard error",
+		strerror(failed));
+	return status ? status : STATUS_FAILED;
 }
 
 static int take_option(struct trace *trace, int option)

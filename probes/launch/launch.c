@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -164,7 +165,51 @@ int launch_program(struct launch *launch, char **argv)
 	return child < 0 ? STATUS_FAILED : wait_for(child, launch->lost);
 }
 
-int launch_reports(const char *folder, int (*read)(FILE *report, void *arg), void *arg)
+/* --- What processes left ------------------------------------------------------------------------
+ */
+
+/*
+ * How many reports were begun, and not ended. What one that is cut ends with is no line: the next
+ * one begins in it, or the file ends.
+ */
+static int read_lines(FILE *file, int (*read)(char *line, void *arg), void *arg, int *open)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int ret = 0;
+
+	while (!ret && getline(&line, &size, file) > 0 && strchr(line, '\n')) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strchr(line, '\f')) {
+			++*open;
+		} else if (!strcmp(line, "end")) {
+			--*open;
+			ret = read(NULL, arg);
+		} else {
+			ret = read(line, arg);
+		}
+	}
+	free(line);
+	return ret;
+}
+
+/* What is there of one that is cut counts. */
+static int read_file(FILE *file, const char *pid, int (*read)(char *line, void *arg), void *arg)
+{
+	struct stat stat;
+	int open = 0, ret = read_lines(file, read, arg, &open);
+
+	if (ret < 0 || (!open && (fstat(fileno(file), &stat) || stat.st_size)))
+		return ret;
+	fprintf(stderr,
+		"fastinst: not all that process %s had to report is here: the disk is full, a "
+		"limit of the size of files was reached (ulimit -f), or it was killed meanwhile\n",
+		pid);
+	ret = open ? read(NULL, arg) : 0;
+	return ret < 0 ? ret : 1;
+}
+
+int launch_reports(const char *folder, int (*read)(char *line, void *arg), void *arg)
 {
 	DIR *dir = opendir(folder);
 	const struct dirent *entry;
@@ -174,18 +219,17 @@ int launch_reports(const char *folder, int (*read)(FILE *report, void *arg), voi
 		return -errno;
 	while ((entry = readdir(dir))) {
 		char path[PATH_MAX];
-		FILE *report;
+		int one = 0;
+		FILE *file;
 
-		if (*entry->d_name == '.')
+		if (*entry->d_name == '.' || ret < 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		report = fopen(path, "re");
-		if (!report)
-			ret = ret ? ret : -errno;
-		else if (!ret)
-			ret = read(report, arg);
-		if (report)
-			fclose(report);
+		file = fopen(path, "re");
+		one = file ? read_file(file, entry->d_name, read, arg) : -errno;
+		if (file)
+			fclose(file);
+		ret = one ? one : ret;
 	}
 	closedir(dir);
 	folder_remove(folder);

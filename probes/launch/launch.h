@@ -7,7 +7,7 @@
 #define PROBES_LAUNCH_LAUNCH_H
 
 #include <limits.h>
-#include <stdio.h>
+#include <stddef.h>
 
 /* Exit statuses of all commands of fastinst. */
 enum {
@@ -51,9 +51,11 @@ int launch_folder(struct launch *launch);
 int launch_program(struct launch *launch, char **argv);
 
 /*
- * launch_reports - give each report to read(), which returns 0 or a negative errno, and remove them
- * with the folder. After an error the others are removed unread. Returns the first error.
+ * launch_reports - give each line of each report to read(), without its end, and NULL behind the
+ * last one of a report; it returns 0 or a negative errno. Then remove them with the folder. After
+ * an error the others are removed unread. Returns the first error; or 1 after a complaint: not all
+ * that a process had to report is there.
  */
-int launch_reports(const char *folder, int (*read)(FILE *report, void *arg), void *arg);
+int launch_reports(const char *folder, int (*read)(char *line, void *arg), void *arg);
 
 #endif

@@ -64,10 +64,14 @@ pkglib_LTLIBRARIES += libfastinst-profile.la
 libfastinst_profile_la_SOURCES = \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
+	probes/agent/file.c \
+	probes/agent/file.h \
 	probes/agent/leave.c \
 	probes/agent/leave.h \
 	probes/agent/pin.c \
 	probes/agent/pin.h \
+	probes/agent/quiet.c \
+	probes/agent/quiet.h \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
 	probes/profile/sample/agent.c \
@@ -110,10 +114,14 @@ pkglib_LTLIBRARIES += libfastinst-edges.la
 libfastinst_edges_la_SOURCES = \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
+	probes/agent/file.c \
+	probes/agent/file.h \
 	probes/agent/leave.c \
 	probes/agent/leave.h \
 	probes/agent/pin.c \
 	probes/agent/pin.h \
+	probes/agent/quiet.c \
+	probes/agent/quiet.h \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
 	probes/profile/edges/agent.c \

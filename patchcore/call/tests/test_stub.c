@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <cmocka.h>
@@ -372,6 +373,19 @@ static void no_mprotect(const void *arg)
 	must_jump(stub);
 }
 
+/* An error, and not the signal that comes with a file that is too large. */
+static void no_file(const void *arg)
+{
+	static const struct rlimit none = { 0, 0 };
+	struct stub *stub;
+
+	(void)arg;
+	start();
+	child_filter(SYS_mprotect, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
+	setrlimit(RLIMIT_FSIZE, &none);
+	MUST(stub_get(&stub, near_by, STUB_ANY) == -EACCES);
+}
+
 static void no_code(const void *arg)
 {
 	struct stub_ret ret;
@@ -423,6 +437,7 @@ int main(void)
 		child_unit_test(find_ret),
 		cmocka_unit_test(test_nothing_at_all),
 		child_unit_test(no_mprotect),
+		child_unit_test(no_file),
 		child_unit_test(no_code),
 		child_unit_test(no_memory),
 		child_unit_test(below_stack),

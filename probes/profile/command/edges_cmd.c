@@ -74,16 +74,24 @@ static int add_edge(struct edges *profile, const json_t *names, const char *from
 	return ret ? -ENOMEM : add_count(profile->counts, b, half[0] + half[1]);
 }
 
-static int read_line(struct edges *profile, json_t *names, char *line)
+struct reading {
+	struct edges *profile;
+	json_t *names; /* of the blocks of this report, by their numbers */
+};
+
+static int read_line(char *line, void *arg)
 {
+	const struct reading *reading = arg;
+	struct edges *profile = reading->profile;
 	double number[8], half[2];
 	char from[16], to[16];
 
-	line[strcspn(line, "\n")] = '\0';
+	if (!line)
+		return json_object_clear(reading->names);
 	if (!strncmp(line, "block\t", 6))
-		return keep_name(profile->counts, names, line + 6);
+		return keep_name(profile->counts, reading->names, line + 6);
 	if (sscanf(line, "edge\t%15s\t%15s\t%lf\t%lf", from, to, &half[0], &half[1]) == 4)
-		return add_edge(profile, names, from, to, half);
+		return add_edge(profile, reading->names, from, to, half);
 	if (sscanf(line, "moment\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", &number[0], &number[1], &number[2],
 		   &number[3], &number[4], &number[5]) == 6)
 		return add_moment(profile, number);
@@ -102,17 +110,12 @@ static int read_line(struct edges *profile, json_t *names, char *line)
 	return 0;
 }
 
-static int read_report(FILE *report, void *profile)
+static int read_reports(const char *folder, struct edges *profile)
 {
-	json_t *names = json_object();
-	char *line = NULL;
-	size_t size = 0;
-	int ret = names ? 0 : -ENOMEM;
+	struct reading reading = { profile, json_object() };
+	int ret = reading.names ? launch_reports(folder, read_line, &reading) : -ENOMEM;
 
-	while (!ret && getline(&line, &size, report) > 0)
-		ret = read_line(profile, names, line);
-	free(line);
-	json_decref(names);
+	json_decref(reading.names);
 	return ret;
 }
 
@@ -340,14 +343,15 @@ int edges_show(const char *folder, const char *program, const char *output, cons
 	struct edges profile = { .program = program,
 				 .edges = json_object(),
 				 .counts = json_object() };
-	int ret = profile.edges && profile.counts ? launch_reports(folder, read_report, &profile)
-						  : -ENOMEM;
+	int ret = profile.edges && profile.counts ? read_reports(folder, &profile) : -ENOMEM;
+	bool lost = ret > 0;
 
-	if (!ret)
+	if (ret >= 0)
 		ret = make_rows(&profile);
 	if (!ret && !profile.processes)
-		fputs("fastinst: no process left a profile: the program is linked statically, or "
-		      "the loader did not take the agent\n",
+		fputs(lost ? ""
+			   : "fastinst: no process left a profile: the program is linked "
+			     "statically, or the loader did not take the agent\n",
 		      stderr);
 	else if (!ret && !(profile.blocks > 0) && !json_object_size(profile.counts))
 		fputs("fastinst: no block could be watched: is the program compiled with "

@@ -180,7 +180,7 @@ static int add_phase(struct gathered *all, char **field)
 							    number(field[2]), number(field[3]) });
 }
 
-static int add_line(struct gathered *all, char *line)
+static int add_line(char *line, void *all)
 {
 	static const struct {
 		char tag;
@@ -195,7 +195,8 @@ static int add_line(struct gathered *all, char *line)
 	const char *tag;
 	int n = 0;
 
-	line[strcspn(line, "\n")] = '\0';
+	if (!line)
+		return 0;
 	tag = strsep(&rest, "\t");
 	while (n < FIELDS && rest) {
 		field[n] = strsep(&rest, "\t");
@@ -205,18 +206,6 @@ static int add_line(struct gathered *all, char *line)
 		if (*tag == kinds[i].tag && n == kinds[i].fields)
 			return kinds[i].add(all, field);
 	return 0;
-}
-
-static int read_report(FILE *report, void *all)
-{
-	char *line = NULL;
-	size_t size = 0;
-	int ret = 0;
-
-	while (!ret && getline(&line, &size, report) > 0)
-		ret = add_line(all, line);
-	free(line);
-	return ret;
 }
 
 /* --- What it comes to ------------------------------------------------------------ */
@@ -369,9 +358,11 @@ static void release(struct gathered *all)
 int gather(struct profile *profile, const char *folder)
 {
 	struct gathered all = { .profile = profile };
-	int ret = launch_reports(folder, read_report, &all);
+	int ret = launch_reports(folder, add_line, &all);
 
-	if (!ret) {
+	int lost = ret > 0;
+
+	if (ret >= 0) {
 		judge_functions(&all);
 		judge_self(&all);
 		ret = make_stacks(&all);
@@ -383,5 +374,5 @@ int gather(struct profile *profile, const char *folder)
 		profile->quality.toggling /= all.used;
 	}
 	release(&all);
-	return ret;
+	return ret ? ret : lost;
 }

@@ -186,9 +186,9 @@ static int show(const struct run *run, const char *program)
 	if (ret < 0)
 		fprintf(stderr, "fastinst: the profile cannot be read: %s\n", strerror(-ret));
 	else if (!(profile.quality.processes > 0))
-		fputs("fastinst: no process left a profile: the program is linked statically, or "
-		      "the "
-		      "loader did not take the agent\n",
+		fputs(ret ? ""
+			  : "fastinst: no process left a profile: the program is linked "
+			    "statically, or the loader did not take the agent\n",
 		      stderr);
 	else if (!profile.functions)
 		fputs("fastinst: no function could be watched: is the program compiled with "

@@ -30,6 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "probes/agent/file.h"
 #include "probes/agent/leave.h"
 #include "probes/agent/pin.h"
 #include "probes/agent/visit.h"
@@ -96,8 +97,6 @@ static void report(FILE *out)
 static int finish(bool reports)
 {
 	pid_t me = getpid(), expected = me;
-	char path[PATH_MAX];
-	FILE *out;
 	int ret;
 
 	if (!folder || !atomic_compare_exchange_strong(&owner, &expected, 0))
@@ -107,12 +106,8 @@ static int finish(bool reports)
 		owner = me;
 		return ret;
 	}
-	snprintf(path, sizeof(path), "%s/%d", folder, (int)me);
-	out = reports ? fopen(path, "ae") : NULL;
-	if (!out)
-		return 0;
-	report(out);
-	fclose(out);
+	if (reports)
+		file_report(folder, report);
 	return 0;
 }
 
@@ -170,8 +165,7 @@ __attribute__((constructor)) static void start(void)
 		return;
 	ret = begin(text, false);
 	if (ret < 0)
-		dprintf(STDERR_FILENO, "fastinst: no profile, the program runs without it: %s\n",
-			strerror(-ret));
+		quiet_say("no profile, the program runs without it: %s\n", strerror(-ret));
 }
 
 /*

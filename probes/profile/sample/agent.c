@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/agent/file.h"
 #include "probes/agent/leave.h"
 #include "probes/agent/visit.h"
 #include "probes/include/fastinst.h"
@@ -61,20 +62,14 @@ static void forked(void)
 static int finish(bool reports)
 {
 	pid_t me = getpid(), expected = me;
-	char path[PATH_MAX];
-	FILE *out;
 	int ret = folder && owner == me ? epochs_lock() : 1;
 
 	if (ret)
 		return ret < 0 ? ret : 0;
 	if (atomic_compare_exchange_strong(&owner, &expected, 0)) {
 		epochs_finish();
-		snprintf(path, sizeof(path), "%s/%d", folder, (int)me);
-		out = reports ? fopen(path, "ae") : NULL;
-		if (out) {
-			report_profile(out);
-			fclose(out);
-		}
+		if (reports)
+			file_report(folder, report_profile);
 	}
 	epochs_unlock();
 	return 0;
@@ -128,8 +123,7 @@ __attribute__((constructor)) static void start(void)
 		return;
 	ret = begin(text, getenv("FASTINST_FUNCTIONS"));
 	if (ret < 0)
-		dprintf(STDERR_FILENO, "fastinst: no profile, the program runs without it: %s\n",
-			strerror(-ret));
+		quiet_say("no profile, the program runs without it: %s\n", strerror(-ret));
 }
 
 /*
