@@ -10,6 +10,7 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/find.c \
 	probes/core/near.c \
 	probes/core/object.c \
+	probes/core/opened.c \
 	probes/core/probe.c \
 	probes/core/provider.h \
 	probes/core/site.c \
@@ -169,7 +170,7 @@ check_PROGRAMS += $(probes_tests)
 TESTS += $(probes_tests)
 probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_what
 probes_core_tests_test_entry_LDADD = libfastinst_internal.la $(LDADD)
-wrap_probes = -Wl,--wrap=near_entry,--wrap=pc_patch,--wrap=pc_patch_batch,--wrap=pc_deactivate_call
+wrap_probes = -Wl,--wrap=near_entry,--wrap=pc_text_close,--wrap=pc_patch,--wrap=pc_patch_batch,--wrap=pc_deactivate_call
 probes_core_tests_test_probes_LDFLAGS = $(wrap_probes)
 probes_core_tests_test_probes_crossing_SOURCES = probes/core/tests/test_probes.c
 probes_core_tests_test_probes_crossing_CFLAGS = $(AM_CFLAGS) -fcf-protection=branch

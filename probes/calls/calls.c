@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include <patchcore/batch.h>
-#include <patchcore/mapping.h>
 
 #define CALL   0xe8
 #define JMP    0xe9
@@ -37,11 +36,11 @@ static const uint8_t *off_bytes(const struct call_site *site)
 }
 
 /* One that cannot be changed is refused by the core: other bytes stand there. */
-static int turn_off(const struct call_sites *sites)
+static int turn_off(const struct object *object, const struct call_sites *sites)
 {
 	struct pc_op *ops;
-	bool is_open;
-	size_t span, n = 0;
+	struct opened *pages;
+	size_t n = 0;
 
 	if (!sites->n)
 		return 0;
@@ -53,12 +52,11 @@ static int turn_off(const struct call_sites *sites)
 			ops[n++] = (struct pc_op){ .addr = sites->site[i].at,
 						   .bytes = off_bytes(&sites->site[i]),
 						   .len = sites->site[i].len };
-	span = (size_t)(sites->site[sites->n - 1].at + SITE_6 - sites->site[0].at);
-	is_open = n && !pc_text_open(sites->site[0].at, span);
+	pages = n ? object_open(object, sites->site[0].at, sites->site[sites->n - 1].at + SITE_6)
+		  : NULL;
 	if (n)
 		pc_patch_batch(ops, n);
-	if (is_open)
-		pc_text_close(sites->site[0].at, span);
+	object_close(pages);
 	free(ops);
 	return 0;
 }
@@ -109,7 +107,7 @@ int calls_discover(const struct calls *calls, struct object *object, const void 
 		return ret;
 	ret = calls_find(calls, object, &elf, &symbols, &sites);
 	if (!ret)
-		ret = turn_off(&sites);
+		ret = turn_off(object, &sites);
 	for (size_t i = 0; i < sites.n && !ret; i++)
 		ret = add_probe(calls, object, &sites.site[i]);
 	elf_free(&symbols);

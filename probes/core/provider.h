@@ -149,6 +149,17 @@ void near_seal(void);
  */
 void *near_entry(const void *place);
 
+struct opened;
+
+/*
+ * object_open - hold these bytes of an object writable for several changes. NULL: they are not, and
+ * each change sees to itself. object_close - them, and what could not be closed before. -EAGAIN,
+ * -ETIMEDOUT: some cannot be closed yet, as pc_text_close() has it; the next call tries again. Both
+ * under the core's lock.
+ */
+struct opened *object_open(const struct object *object, const void *from, const void *to);
+int object_close(struct opened *pages);
+
 /* site_rel32 - OPCODE rel32, the five bytes that lead from @from to @to. -ERANGE: out of reach. */
 int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to);
 

@@ -22,7 +22,6 @@
 #include <string.h>
 
 #include <patchcore/batch.h>
-#include <patchcore/mapping.h>
 #include <patchcore/merge.h>
 #include <patchcore/patchcore.h>
 
@@ -110,25 +109,26 @@ static void merge_alone(struct probe *probe)
 /* Before anyone runs them; else at the first activation, and then threads have to be looked at. */
 void site_merge_early(uint32_t from, uint32_t to)
 {
-	uintptr_t first = UINTPTR_MAX, last = 0;
-	size_t n = 0;
+	const uint8_t *first = (const uint8_t *)UINTPTR_MAX, *last = NULL;
+	const struct object *object = NULL;
+	struct opened *pages;
 
 	for (uint32_t id = from; id < to; id++) {
 		const struct probe *probe = probe_get(id);
-		uintptr_t site = (uintptr_t)probe->site;
 
 		if (!probe->merge)
 			continue;
-		first = site < first ? site : first;
-		last = site + probe->len > last ? site + probe->len : last;
-		n++;
+		object = probe->object;
+		first = probe->site < first ? probe->site : first;
+		last = probe->site + probe->len > last ? probe->site + probe->len : last;
 	}
-	if (!n || !process_is_single() || pc_text_open((void *)first, last - first) < 0)
+	pages = object && process_is_single() ? object_open(object, first, last) : NULL;
+	if (!pages)
 		return;
 	for (uint32_t id = from; id < to; id++)
 		if (probe_get(id)->merge)
 			merge_alone(probe_get(id));
-	pc_text_close((void *)first, last - first);
+	object_close(pages);
 	serialise();
 }
 
@@ -273,30 +273,22 @@ static int add(struct batch *batch, struct probe *probe)
 }
 
 /* The pages of one object's sites, held writable for all of them by one call. */
-struct opened {
-	void *start;
-	size_t len;
-};
-
-static struct opened open_pages(const uint32_t *ids, size_t n, bool on)
+static struct opened *open_pages(const uint32_t *ids, size_t n, bool on)
 {
 	const struct object *object = n ? probe_get(ids[0])->object : NULL;
-	uintptr_t from = UINTPTR_MAX, to = 0;
+	const uint8_t *from = (const uint8_t *)UINTPTR_MAX, *to = NULL;
 	size_t found = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct probe *probe = probe_get(ids[i]);
-		uintptr_t site = (uintptr_t)probe->site;
 
 		if (probe->object != object || probe->is_on == on)
 			continue;
-		from = site < from ? site : from;
-		to = site + probe->len > to ? site + probe->len : to;
+		from = probe->site < from ? probe->site : from;
+		to = probe->site + probe->len > to ? probe->site + probe->len : to;
 		found++;
 	}
-	if (found < WORTH_OPEN || pc_text_open((void *)from, to - from) < 0)
-		return (struct opened){ 0 };
-	return (struct opened){ .start = (void *)from, .len = to - from };
+	return found < WORTH_OPEN ? NULL : object_open(object, from, to);
 }
 
 static void finish(struct batch *batch, size_t i)
@@ -322,7 +314,7 @@ static void run(struct batch *batch)
 /* Opens the pages of the first probe's object; those of others are opened change by change. */
 static int toggle(struct batch *batch, const uint32_t *ids, size_t n)
 {
-	struct opened opened = open_pages(ids, n, batch->on);
+	struct opened *pages = open_pages(ids, n, batch->on);
 
 	if (batch->on)
 		merge_all(batch, ids, n);
@@ -330,8 +322,7 @@ static int toggle(struct batch *batch, const uint32_t *ids, size_t n)
 		note(batch, add(batch, probe_get(ids[i])));
 	run_overs(batch, is_over);
 	run(batch);
-	if (opened.len)
-		pc_text_close(opened.start, opened.len);
+	object_close(pages);
 	return batch->first_error;
 }
 

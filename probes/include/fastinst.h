@@ -113,7 +113,8 @@ int fi_init(void);
  * fi_fini - turn all probes off and wait until no thread is in a probe function.
  *
  * Counts stay readable through fi_count(). libpatchcore stays in use. -ETIMEDOUT, -ENOTSUP as
- * fi_synchronize().
+ * fi_synchronize(). -EAGAIN, -ETIMEDOUT: pages of code that were open for several changes cannot be
+ * closed yet, see pc_text_close(); probes are off, and it is to be called again.
  */
 int fi_fini(void);
 

@@ -81,9 +81,13 @@ int fi_fini(void)
 
 	if (!ret)
 		ret = fi_synchronize();
-	if (!ret && !(ret = core_lock())) {
+	if (!ret)
+		ret = core_lock();
+	if (ret < 0)
+		return ret;
+	ret = object_close(NULL);
+	if (!ret)
 		core_close();
-		core_unlock();
-	}
+	core_unlock();
 	return ret;
 }

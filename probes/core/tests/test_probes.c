@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -23,6 +24,7 @@
 #include <patchcore/batch.h>
 
 #include "patchcore/tests/child.h"
+#include "patchcore/tests/code.h"
 #include "patchcore/tests/scale.h"
 #include "probes/core/provider.h"
 #include "probes/include/fastinst.h"
@@ -62,6 +64,8 @@ int __real_pc_patch(void *addr, const void *bytes, size_t len);
 int __wrap_pc_patch(void *addr, const void *bytes, size_t len);
 int __wrap_pc_deactivate_call(struct pc_call *call);
 int __real_pc_deactivate_call(struct pc_call *call);
+int __real_pc_text_close(void *addr, size_t len);
+int __wrap_pc_text_close(void *addr, size_t len);
 int __real_pc_patch_batch(struct pc_op *ops, size_t n);
 int __wrap_pc_patch_batch(struct pc_op *ops, size_t n);
 void entry_that_counts_nothing(void);
@@ -94,6 +98,17 @@ int __wrap_pc_patch(void *addr, const void *bytes, size_t len)
 	if (broken == DOES_NOT_RESTORE && *(const uint8_t *)bytes != 0xe8)
 		return 0;
 	return __real_pc_patch(addr, bytes, len);
+}
+
+static int closes_fail; /* so many, with this error */
+static int close_error;
+
+int __wrap_pc_text_close(void *addr, size_t len)
+{
+	if (!closes_fail)
+		return __real_pc_text_close(addr, len);
+	closes_fail--;
+	return close_error;
 }
 
 int __wrap_pc_deactivate_call(struct pc_call *call)
@@ -564,6 +579,49 @@ static void what_is_no_site_is_refused(const void *arg)
 	MUST(fi_activate(probe.id, NULL) == -ENOTSUP && fi_find("not_patchable", NULL, 0) == 0);
 }
 
+/* --- Pages that cannot be closed -------------------------------------------------------------- */
+
+static unsigned writable_pages(void)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < SAMPLES; i++)
+		n += (code_prot((void *)samples[i]) & PROT_WRITE) != 0;
+	return n;
+}
+
+/* They are with the next change, whatever it changes; at last fi_fini() tells of them. */
+static void pages_are_closed_later(const void *arg)
+{
+	static const int errors[] = { -EAGAIN, -ETIMEDOUT };
+
+	(void)arg;
+	start();
+	MUST(writable_pages() == 0);
+	for (int i = 0; i < 2; i++) {
+		close_error = errors[i];
+		closes_fail = 1;
+		MUST(fi_activate_batch(ids, SAMPLES, NULL) == 0);
+		MUST(writable_pages() > 0);
+		MUST(fi_activate_batch(ids, SAMPLES, NULL) == 0);
+		MUST(writable_pages() == 0);
+		/* Twice open: by two changes that failed to close. */
+		closes_fail = 3;
+		MUST(fi_deactivate_batch(ids, SAMPLES) == 0);
+		MUST(fi_activate_batch(ids, SAMPLES, NULL) == 0);
+		MUST(closes_fail == 0 && writable_pages() > 0);
+		MUST(fi_deactivate(ids[0]) == 0);
+		MUST(writable_pages() == 0);
+		closes_fail = 1000;
+		MUST(fi_deactivate_batch(ids, SAMPLES) == 0);
+		MUST(fi_fini() == errors[i] && fi_fini() == errors[i]);
+		MUST(writable_pages() > 0);
+		closes_fail = 0;
+		MUST(fi_fini() == 0 && writable_pages() == 0);
+		MUST(fi_init() == 0);
+	}
+}
+
 static void test_broken(void **state)
 {
 	static const int variants[] = { DOES_NOT_COUNT, DOES_NOT_RESTORE };
@@ -588,6 +646,7 @@ int main(void)
 		child_unit_test(fork_starts_from_nothing),
 		child_unit_test(sets_and_callbacks),
 		child_unit_test(what_is_no_site_is_refused),
+		child_unit_test(pages_are_closed_later),
 		cmocka_unit_test(test_broken),
 	};
 
