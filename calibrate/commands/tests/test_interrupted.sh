@@ -89,6 +89,12 @@ ends 2
 [ "$(member outcome)/$(member signal)" = killed/9 ] || fail "not killed by 9"
 valid "$dir/out"
 
+# What its threads can no longer tell is not a number of 20 digits.
+start "$tmax" stress "${seat[@]}" --toggles 1000000000000
+kill -KILL "$child"
+ends 2
+grep -q '^noise  *unknown involuntary switches, [0-9u]' "$dir/out" || fail "noise: $(grep ^noise "$dir/out")"
+
 was_killed()
 {
 	grep -q '"outcome":"killed".*"signal":9' "$dir/killed"
