@@ -190,6 +190,7 @@ endif
 
 TESTS += \
 	probes/command/tests/test_attach.sh \
+	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_limits.sh \
@@ -215,6 +216,7 @@ EXTRA_DIST += \
 	probes/command/tests/counted.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_attach.sh \
+	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/filtered.c \
 	probes/command/tests/test_leftovers.sh \

@@ -67,8 +67,15 @@ static void end_report(void)
 		report_final();
 }
 
+static void image_report(void)
+{
+	if (started)
+		report_image();
+}
+
 __attribute__((constructor)) static void start(void)
 {
+	static const struct leaving leaving = { end_report, image_report, report_back };
 	const char *control = getenv("FASTINST_CONTROL"), *trace = getenv("FASTINST_TRACE");
 	int ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 
@@ -86,7 +93,7 @@ __attribute__((constructor)) static void start(void)
 		complain("events cannot be written, calls are counted", ret);
 	turn_on();
 	started = true;
-	leave_by(end_report);
+	leave_by(&leaving);
 	ret = !control || strcmp(control, "off") != 0 ? control_start(NULL) : 0;
 	if (ret < 0)
 		complain("no control socket", ret);

@@ -25,14 +25,12 @@ bool report_lines(int fd, bool all);
 /* report_final - once per process: to FASTINST_OUTPUT/PID, or to stderr. Not in a child of vfork().
  */
 void report_final(void);
-void report_forked(void);
 
-/*
- * report_begin_exec - the same, to FASTINST_OUTPUT/PID only, before another program is executed,
- * and after that has failed report_end_exec(), with what the first returned: it is taken back.
- */
-long report_begin_exec(void);
-void report_end_exec(long before);
+/* report_image - before another program is executed in place of this one, and report_back - it was
+ * not. Only with FASTINST_OUTPUT. */
+void report_image(void);
+void report_back(void);
+void report_forked(void);
 
 /*
  * control_start - the thread that "fastinst on|off|top" talk to. Its socket is in @folder, or where

@@ -1,117 +1,163 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that executes another program leaves what it has counted until then. If the program
- * cannot be executed, that is taken back.
- *
- * glibc's functions do not call each other by name, so there is one here for each. A child of
- * vfork() comes by, too: it has nothing to say, and must change nothing of its parent's.
+ * The functions that execute another program in place of this one: what ran before is reported. A
+ * file that cannot be executed is none, as shells try one after the other.
  */
+#include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
-#include <stddef.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "probes/agent/agent.h"
+#include "probes/agent/leave.h"
 
-static struct {
-	int (*execve)(const char *path, char *const *argv, char *const *envp);
-	int (*execvpe)(const char *file, char *const *argv, char *const *envp);
-	int (*fexecve)(int fd, char *const *argv, char *const *envp);
-	int (*execveat)(int dir, const char *path, char *const *argv, char *const *envp, int flags);
-} real;
+typedef int by_path_fn(const char *file, char *const argv[], char *const envp[]);
 
-/* Not when they are called: that may be between fork() and exec, or in a signal handler. */
+static by_path_fn *real_execvpe;
+static int (*real_fexecve)(int fd, char *const argv[], char *const envp[]);
+
+/* Now: later a signal handler may ask. */
 __attribute__((constructor)) static void find_real(void)
 {
-	*(void **)&real.execve = dlsym(RTLD_NEXT, "execve");
-	*(void **)&real.execvpe = dlsym(RTLD_NEXT, "execvpe");
-	*(void **)&real.fexecve = dlsym(RTLD_NEXT, "fexecve");
-	*(void **)&real.execveat = dlsym(RTLD_NEXT, "execveat");
+	*(void **)&real_execvpe = dlsym(RTLD_NEXT, "execvpe");
+	*(void **)&real_fexecve = dlsym(RTLD_NEXT, "fexecve");
 }
 
-#define EXECUTE(function, ...)                                                                     \
-	do {                                                                                       \
-		long before = report_begin_exec();                                                 \
-                                                                                                   \
-		if (function)                                                                      \
-			function(__VA_ARGS__);                                                     \
-		else                                                                               \
-			errno = ENOSYS;                                                            \
-		report_end_exec(before);                                                           \
-		return -1;                                                                         \
-	} while (0)
-
-int execve(const char *path, char *const *argv, char *const *envp)
+static bool may_execute(int folder, const char *path, int flags)
 {
-	EXECUTE(real.execve, path, argv, envp);
+	int saved = errno;
+	bool may = flags & AT_EMPTY_PATH || !faccessat(folder, path, X_OK, 0);
+
+	errno = saved;
+	return may;
 }
 
-int execv(const char *path, char *const *argv)
+static bool is_in_path(const char *file)
 {
-	EXECUTE(real.execve, path, argv, environ);
+	const char *folders = getenv("PATH");
+	bool found = strchr(file, '/') && may_execute(AT_FDCWD, file, 0);
+
+	for (folders = folders ? folders : "/bin:/usr/bin"; *folders && !found;
+	     folders += *folders == ':') {
+		int len = (int)strcspn(folders, ":");
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%.*s/%s", len, folders, file);
+		found = may_execute(AT_FDCWD, path, 0);
+		folders += len;
+	}
+	return found;
 }
 
-int execvpe(const char *file, char *const *argv, char *const *envp)
+static int execute(int folder, const char *path, char *const *argv, char *const *envp, int flags)
 {
-	EXECUTE(real.execvpe, file, argv, envp);
+	bool reports = may_execute(folder, path, flags);
+	long ret;
+
+	if (reports)
+		leave_image();
+	ret = flags || folder != AT_FDCWD ? syscall(SYS_execveat, folder, path, argv, envp, flags)
+					  : syscall(SYS_execve, path, argv, envp);
+	if (reports)
+		leave_not();
+	return (int)ret;
 }
 
-int execvp(const char *file, char *const *argv)
+int execve(const char *path, char *const argv[], char *const envp[])
 {
-	EXECUTE(real.execvpe, file, argv, environ);
+	return execute(AT_FDCWD, path, argv, envp, 0);
 }
 
-int fexecve(int fd, char *const *argv, char *const *envp)
+int execv(const char *path, char *const argv[])
 {
-	EXECUTE(real.fexecve, fd, argv, envp);
+	return execve(path, argv, environ);
 }
 
-int execveat(int dir, const char *path, char *const *argv, char *const *envp, int flags)
+int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
-	EXECUTE(real.execveat, dir, path, argv, envp, flags);
+	return execute(folder, path, argv, envp, flags);
 }
 
-static size_t count(va_list args)
+int fexecve(int fd, char *const argv[], char *const envp[])
+{
+	int ret;
+
+	leave_image();
+	ret = real_fexecve(fd, argv, envp);
+	leave_not();
+	return ret;
+}
+
+int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+	bool reports = is_in_path(file);
+	int ret;
+
+	if (reports)
+		leave_image();
+	ret = real_execvpe(file, argv, envp);
+	if (reports)
+		leave_not();
+	return ret;
+}
+
+int execvp(const char *file, char *const argv[])
+{
+	return execvpe(file, argv, environ);
+}
+
+/* --- With a list of arguments ----------------------------------------------------------------- */
+
+static size_t count(va_list list)
 {
 	size_t n = 1;
 
-	while (va_arg(args, char *))
+	while (va_arg(list, char *))
 		n++;
 	return n;
 }
 
-/* argv and, behind its NULL, what else there is. */
-#define LIST(first, args, argv)                                                                    \
-	va_list args;                                                                              \
-	va_start(args, first);                                                                     \
-	char *argv[count(args) + 1];                                                               \
-	va_end(args);                                                                              \
-	va_start(args, first);                                                                     \
-	argv[0] = (char *)first;                                                                   \
-	for (size_t i = 1; i < sizeof(argv) / sizeof(*argv); i++)                                  \
-	argv[i] = va_arg(args, char *)
+/* The arguments behind the first one, and the NULL at their end. */
+static void fill(char **argv, const char *first, va_list list)
+{
+	*argv = (char *)first;
+	while (*argv++)
+		*argv = va_arg(list, char *);
+}
+
+#define WITH_LIST(function, file, first, envp_of)                                                  \
+	do {                                                                                       \
+		va_list list;                                                                      \
+		char **argv, **envp;                                                               \
+                                                                                                   \
+		va_start(list, first);                                                             \
+		argv = alloca(((first) ? count(list) + 1 : 1) * sizeof(*argv));                    \
+		va_end(list);                                                                      \
+		va_start(list, first);                                                             \
+		fill(argv, first, list);                                                           \
+		envp = envp_of;                                                                    \
+		va_end(list);                                                                      \
+		return function(file, argv, envp);                                                 \
+	} while (0)
 
 int execl(const char *path, const char *arg, ...)
 {
-	LIST(arg, args, argv);
-	va_end(args);
-	return execv(path, argv);
+	WITH_LIST(execve, path, arg, environ);
 }
 
 int execlp(const char *file, const char *arg, ...)
 {
-	LIST(arg, args, argv);
-	va_end(args);
-	return execvp(file, argv);
+	WITH_LIST(execvpe, file, arg, environ);
 }
 
 int execle(const char *path, const char *arg, ...)
 {
-	char *const *envp;
-
-	LIST(arg, args, argv);
-	envp = va_arg(args, char *const *);
-	va_end(args);
-	return execve(path, argv, envp);
+	WITH_LIST(execve, path, arg, va_arg(list, char **));
 }

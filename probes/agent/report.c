@@ -18,6 +18,8 @@
 #include "probes/text/text.h"
 
 static _Atomic pid_t owner; /* who has not reported yet; 0: it has */
+static pid_t imaged;	    /* who has reported before another program was to be executed */
+static off_t before;	    /* the length of its file before that */
 
 struct sink {
 	int fd;
@@ -98,41 +100,57 @@ void report_forked(void)
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
 }
 
+/* The child of vfork() has its parent's counts. */
+static bool is_mine(void)
+{
+	pid_t me = getpid();
+
+	return atomic_compare_exchange_strong(&owner, &me, 0);
+}
+
+static void write_file(const char *folder)
+{
+	struct file file;
+
+	if (!file_open(&file, folder))
+		return;
+	before = file.size;
+	file_close(&file, report_lines(file.fd, false));
+}
+
 void report_final(void)
 {
 	const char *folder = getenv("FASTINST_OUTPUT");
-	pid_t expected = getpid();
-	struct file file;
+	struct quiet quiet;
 
-	/* The child of vfork() has its parent's counts. */
-	if (!atomic_compare_exchange_strong(&owner, &expected, 0))
+	if (!is_mine())
 		return;
-	if (!folder) {
-		quiet_begin(&file.quiet);
-		report_lines(STDERR_FILENO, false);
-		quiet_end(&file.quiet);
-	} else if (file_open(&file, folder)) {
-		file_close(&file, report_lines(file.fd, false));
+	if (folder) {
+		write_file(folder);
+		return;
 	}
+	quiet_begin(&quiet);
+	report_lines(STDERR_FILENO, false);
+	quiet_end(&quiet);
 }
 
-long report_begin_exec(void)
+void report_image(void)
 {
 	const char *folder = getenv("FASTINST_OUTPUT");
-	struct file file;
 
-	if (!folder || atomic_load_explicit(&owner, memory_order_relaxed) != getpid() ||
-	    !file_open(&file, folder))
-		return -1;
-	file_close(&file, report_lines(file.fd, false));
-	return file.size;
+	if (!folder || !is_mine())
+		return;
+	imaged = getpid();
+	write_file(folder);
 }
 
-void report_end_exec(long before)
+void report_back(void)
 {
-	int error = errno;
+	const char *folder = getenv("FASTINST_OUTPUT");
 
-	if (before >= 0)
-		file_take_back(getenv("FASTINST_OUTPUT"), before);
-	errno = error;
+	if (!folder || imaged != getpid())
+		return;
+	imaged = 0;
+	file_take_back(folder, before);
+	report_forked();
 }

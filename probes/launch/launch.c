@@ -184,7 +184,6 @@ static int read_lines(FILE *file, int (*read)(char *line, void *arg), void *arg,
 			++*open;
 		} else if (!strcmp(line, "end")) {
 			--*open;
-			ret = read(NULL, arg);
 		} else {
 			ret = read(line, arg);
 		}
@@ -196,17 +195,18 @@ static int read_lines(FILE *file, int (*read)(char *line, void *arg), void *arg,
 /* What is there of one that is cut counts. */
 static int read_file(FILE *file, const char *pid, int (*read)(char *line, void *arg), void *arg)
 {
-	struct stat stat;
+	struct stat stat = { 0 };
 	int open = 0, ret = read_lines(file, read, arg, &open);
 
-	if (ret < 0 || (!open && (fstat(fileno(file), &stat) || stat.st_size)))
+	if (!ret && !fstat(fileno(file), &stat) && stat.st_size)
+		ret = read(NULL, arg);
+	if (ret < 0 || (!open && stat.st_size))
 		return ret;
 	fprintf(stderr,
 		"fastinst: not all that process %s had to report is here: the disk is full, a "
 		"limit of the size of files was reached (ulimit -f), or it was killed meanwhile\n",
 		pid);
-	ret = open ? read(NULL, arg) : 0;
-	return ret < 0 ? ret : 1;
+	return 1;
 }
 
 int launch_reports(const char *folder, int (*read)(char *line, void *arg), void *arg)

@@ -51,10 +51,10 @@ int launch_folder(struct launch *launch);
 int launch_program(struct launch *launch, char **argv);
 
 /*
- * launch_reports - give each line of each report to read(), without its end, and NULL behind the
- * last one of a report; it returns 0 or a negative errno. Then remove them with the folder. After
- * an error the others are removed unread. Returns the first error; or 1 after a complaint: not all
- * that a process had to report is there.
+ * launch_reports - give each line of each process to read(), without its end, and NULL behind the
+ * last one of a process, which has a report for each program that it has executed; it returns 0 or
+ * a negative errno. Then remove them with the folder. After an error the others are removed unread.
+ * Returns the first error; or 1 after a complaint: not all that a process had to report is there.
  */
 int launch_reports(const char *folder, int (*read)(char *line, void *arg), void *arg);
 

@@ -64,6 +64,7 @@ pkglib_LTLIBRARIES += libfastinst-profile.la
 libfastinst_profile_la_SOURCES = \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
+	probes/agent/exec.c \
 	probes/agent/file.c \
 	probes/agent/file.h \
 	probes/agent/leave.c \
@@ -114,6 +115,7 @@ pkglib_LTLIBRARIES += libfastinst-edges.la
 libfastinst_edges_la_SOURCES = \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
+	probes/agent/exec.c \
 	probes/agent/file.c \
 	probes/agent/file.h \
 	probes/agent/leave.c \

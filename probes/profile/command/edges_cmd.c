@@ -77,17 +77,21 @@ static int add_edge(struct edges *profile, const json_t *names, const char *from
 struct reading {
 	struct edges *profile;
 	json_t *names; /* of the blocks of this report, by their numbers */
+	bool told;     /* the process that is being read */
 };
 
 static int read_line(char *line, void *arg)
 {
-	const struct reading *reading = arg;
+	struct reading *reading = arg;
 	struct edges *profile = reading->profile;
 	double number[8], half[2];
 	char from[16], to[16];
 
-	if (!line)
-		return json_object_clear(reading->names);
+	if (!line) {
+		profile->processes += reading->told;
+		reading->told = false;
+		return 0;
+	}
 	if (!strncmp(line, "block\t", 6))
 		return keep_name(profile->counts, reading->names, line + 6);
 	if (sscanf(line, "edge\t%15s\t%15s\t%lf\t%lf", from, to, &half[0], &half[1]) == 4)
@@ -98,7 +102,7 @@ static int read_line(char *line, void *arg)
 	if (sscanf(line, "phases\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", &number[0], &number[1],
 		   &number[2], &number[3], &number[4], &number[5], &number[6], &number[7]) != 8)
 		return 0;
-	profile->processes++;
+	reading->told = true;
 	profile->phases += number[0];
 	profile->wall += number[1];
 	profile->on += number[2];
@@ -112,7 +116,7 @@ static int read_line(char *line, void *arg)
 
 static int read_reports(const char *folder, struct edges *profile)
 {
-	struct reading reading = { profile, json_object() };
+	struct reading reading = { .profile = profile, .names = json_object() };
 	int ret = reading.names ? launch_reports(folder, read_line, &reading) : -ENOMEM;
 
 	json_decref(reading.names);

@@ -43,6 +43,7 @@ struct gathered {
 		double calls, seconds;
 	} * seen;
 	size_t seens;
+	bool told;   /* the process that is being read */
 	double used; /* time of processes, by which costs are weighed */
 };
 
@@ -169,7 +170,7 @@ static int add_quality(struct gathered *all, char **field)
 	sum->refused += number(field[6]);
 	sum->exits += number(field[7]);
 	sum->toggling += time * number(field[8]);
-	sum->processes++;
+	all->told = true;
 	all->used += time;
 	return 0;
 }
@@ -180,8 +181,9 @@ static int add_phase(struct gathered *all, char **field)
 							    number(field[2]), number(field[3]) });
 }
 
-static int add_line(char *line, void *all)
+static int add_line(char *line, void *gathered)
 {
+	struct gathered *all = gathered;
 	static const struct {
 		char tag;
 		int fields;
@@ -195,8 +197,11 @@ static int add_line(char *line, void *all)
 	const char *tag;
 	int n = 0;
 
-	if (!line)
+	if (!line) {
+		all->profile->quality.processes += all->told;
+		all->told = false;
 		return 0;
+	}
 	tag = strsep(&rest, "\t");
 	while (n < FIELDS && rest) {
 		field[n] = strsep(&rest, "\t");
