@@ -193,15 +193,18 @@ int fastinst_profile(const char *text)
 	return begin(visit.line[3], true);
 }
 
-/* No block of an object that goes may be on meanwhile. */
+/*
+ * No block of an object that goes may be on meanwhile. No lock is held: this waits for the loader,
+ * and a constructor, which has that, may call it.
+ */
 int dlclose(void *handle)
 {
 	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
 	int ret;
 
-	phases_lock();
+	phases_hold();
 	ret = close(handle);
 	fi_scan();
-	phases_unlock();
+	phases_let();
 	return ret;
 }

@@ -26,8 +26,8 @@
 #define PATIENCE 2 /* seconds */
 #define MOMENTS	 1024u
 
-/* Held while blocks are on. What dlclose() calls may call dlclose(). */
-static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while blocks are on */
+static unsigned holds;					 /* under it */
 static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t stop_asked = PTHREAD_COND_INITIALIZER;
 static bool stopping;
@@ -248,7 +248,7 @@ static void *run(void *unused)
 		bool ready = fi_scan() >= 0 && !collect();
 
 		pthread_mutex_lock(&lock);
-		if (ready && ids_n)
+		if (ready && ids_n && !holds)
 			stop = phase();
 		pthread_mutex_unlock(&lock);
 		stop = stop || rest(period * (0.5 + erand48(dice)) - on_time);
@@ -298,6 +298,21 @@ int phases_stop(void)
 	return -pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
 }
 
+void phases_hold(void)
+{
+	pthread_mutex_lock(&lock);
+	holds++;
+	pthread_mutex_unlock(&lock);
+}
+
+/* A child may have begun without. */
+void phases_let(void)
+{
+	pthread_mutex_lock(&lock);
+	holds -= holds > 0;
+	pthread_mutex_unlock(&lock);
+}
+
 void phases_lock(void)
 {
 	pthread_mutex_lock(&lock);
@@ -314,10 +329,9 @@ void phases_unlock(void)
  */
 void phases_forked(void)
 {
-	static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-
 	ids = NULL;
-	lock = unlocked;
+	holds = 0;
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	stop_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	stop_asked = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	count_out();

@@ -33,6 +33,10 @@ int phases_start(double period, double on, bool visit);
 /* phases_stop - the thread ends, and blocks are off. -ETIMEDOUT: it did not, in two seconds. */
 int phases_stop(void);
 
+/* phases_hold, phases_let - no block is on between the two, by any number of threads. */
+void phases_hold(void);
+void phases_let(void);
+
 /*
  * phases_lock, phases_unlock - no block is on meanwhile. phases_forked - in place of the latter, in
  * the child of a fork.

@@ -157,6 +157,52 @@ moments = json.load(open(sys.argv[1]))["over_time"]
 sys.exit(not any(m["start"] > 1 and m["entries"] for m in moments))
 PY
 
+# A constructor, which has the loader's lock, closes a library while another thread closes one, which began to
+# in the first phase, before that constructor.
+cat >"$dir/crossed.c" <<'C'
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#ifdef PLUGIN
+__attribute__((constructor)) static void come(void)
+{
+	usleep(600000);
+	dlclose(dlopen("libm.so.6", RTLD_LAZY));
+}
+#else
+static void *open_it(void *path)
+{
+	usleep(150000);
+	return dlopen(path, RTLD_NOW);
+}
+
+int main(int argc, char **argv)
+{
+	void *other = dlopen(argv[argc - 1], RTLD_LAZY);
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, open_it, argv[argc - 2]);
+	usleep(50000);
+	dlclose(other);
+	pthread_join(thread, NULL);
+	return 5;
+}
+#endif
+C
+# shellcheck disable=SC2086
+$CC -O1 -shared -fPIC -DPLUGIN -o "$dir/crossed.so" "$dir/crossed.c" -ldl
+# shellcheck disable=SC2086
+$CC -O1 -fsanitize-coverage=trace-pc -c -o "$dir/crossed.o" "$dir/crossed.c"
+# shellcheck disable=SC2086
+$CC -o "$dir/crossed" "$dir/crossed.o" -ldl -pthread -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs"
+for command in "profile --edges --period 800 --phase 400" profile run; do
+	status=0
+	# shellcheck disable=SC2086
+	timeout -s KILL 20 "$fastinst" $command "$dir/crossed" "$dir/crossed.so" "$dir/plugin.so" 2>"$dir/errors" || status=$?
+	[ $status = 5 ] || wrong "$command: dlclose() in a constructor and beside it: status $status"
+done
+
 # The time of day may be set while a program runs, or be another one in it: phases last as long as before, and there is a profile.
 cat >"$dir/clock.c" <<'C'
 #include <sys/syscall.h>
