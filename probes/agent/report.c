@@ -58,7 +58,8 @@ static void put_name(struct sink *to, const char *name)
 
 static const char *kind_name(enum fi_kind kind)
 {
-	static const char *const names[] = { "entry", "exit", "marker", "branch", "call", "block" };
+	static const char *const names[] = { "entry", "exit",  "marker", "branch",
+					     "call",  "block", "compare" };
 
 	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "unknown";
 }

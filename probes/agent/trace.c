@@ -168,6 +168,8 @@ static unsigned take_values(uint32_t id, const struct fi_regs *regs, uintptr_t h
 
 		if (how & RING_HOW_MARKER)
 			fi_marker_arg(id, regs, i, &arg);
+		else if (how & RING_HOW_COMPARE)
+			fi_compare_arg(id, regs, i, &arg);
 		else if (how & RING_HOW_RESULT)
 			arg = (int64_t)regs->rax;
 		else
@@ -215,7 +217,8 @@ static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *
 
 static const char *kind_of(const struct fi_probe *probe)
 {
-	static const char *const names[] = { "entry", "exit", "marker", "branch", "call", "block" };
+	static const char *const names[] = { "entry", "exit",  "marker", "branch",
+					     "call",  "block", "compare" };
 
 	return probe->kind < sizeof(names) / sizeof(*names) ? names[probe->kind] : "unknown";
 }
@@ -281,10 +284,12 @@ static int reader(void)
 
 static void set_how(uint32_t id, unsigned table, uintptr_t how)
 {
-	int args = fi_marker_args(id);
+	int args = fi_marker_args(id), operands = fi_compare_args(id);
 
 	if (args > 0)
 		how = RING_HOW_MARKER | (unsigned)(args < RING_VALUES ? args : RING_VALUES);
+	if (operands > 0)
+		how = RING_HOW_COMPARE | (unsigned)operands;
 	fi_set_data(id, (void *)(how | (uintptr_t)table << RING_HOW_TABLE));
 }
 

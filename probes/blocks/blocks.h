@@ -4,10 +4,7 @@
 
 #include "probes/core/provider.h"
 
-/* Basic blocks of code that was compiled with -fsanitize-coverage=trace-pc. */
+/* Basic blocks and compares: code compiled with -fsanitize-coverage=trace-pc or trace-cmp. */
 extern const struct provider blocks_provider;
-
-/* What such code calls at each block. Other libraries and the program may have one, too. */
-void __sanitizer_cov_trace_pc(void);
 
 #endif

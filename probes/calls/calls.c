@@ -81,10 +81,11 @@ static int add_probe(const struct calls *calls, struct object *object, const str
 		.provider = calls->provider,
 		.object = object,
 		.name = name_of(calls, object, site),
-		.kind = site->kind,
+		.kind = site->to->kind,
 		.site = site->at,
 		.len = site->len,
 		.reason = site->reason,
+		.extra = (void *)site->to->extra,
 	};
 
 	if (!probe.name)

@@ -13,28 +13,32 @@
 #include "probes/core/provider.h"
 #include "probes/elf/elf.h"
 
-#define CALLS_MAX 2 /* functions of one provider */
+#define CALLS_MAX 12 /* functions of one provider */
+
+/* A function that calls lead to. */
+struct called {
+	const char *function;
+	enum fi_kind kind;  /* of the probes there */
+	uintptr_t extra;    /* what they have as that */
+	const void *direct; /* where it is in this library; NULL: calls by the PLT only */
+};
 
 struct calls {
 	const struct provider *provider;
 	size_t n;
-	struct {
-		const char *function; /* that is called */
-		enum fi_kind kind;    /* of the probes there */
-	} to[CALLS_MAX];
-	const void *direct; /* where to[0] is in this library; NULL: calls by the PLT only */
-	bool offsets;	    /* probes are named FUNCTION+OFFSET */
+	struct called to[CALLS_MAX];
+	bool offsets; /* probes are named FUNCTION+OFFSET */
 	/* Why calls of the function must be left alone, or NULL. @slot: where the address of the
 	 * function is; NULL for direct ones */
 	const char *(*refuse)(const struct object *object, const struct elf_symbols *symbols,
-			      const char *function, const void *slot);
+			      const struct called *to, const void *slot);
 };
 
 struct call_site {
 	uint8_t *at;
 	uint8_t len; /* 5 or 6 */
 	bool tail;   /* a jump */
-	enum fi_kind kind;
+	const struct called *to;
 	const struct elf_symbol *function; /* that it lies in */
 	const char *reason;		   /* why it is refused, or NULL */
 };

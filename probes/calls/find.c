@@ -16,14 +16,14 @@
 #include "probes/calls/calls.h"
 #include "probes/calls/starts.h"
 
-#define SLOTS_MAX 8  /* of one function in one object */
+#define SLOTS_MAX 64 /* of all functions in one object: each is called in three ways at most */
 #define ENTRY_LEN 16 /* of the PLT */
 
 /* Where calls lead to. */
 struct slot {
 	uintptr_t at;
 	bool is_code; /* the function itself is there, not its address */
-	enum fi_kind kind;
+	const struct called *to;
 	const char *reason;
 };
 
@@ -44,43 +44,47 @@ static const struct way {
 };
 
 struct place {
+	const struct calls *calls;
 	const struct object *object;
-	struct slot slots[1 + CALLS_MAX * SLOTS_MAX];
+	const struct elf_symbols *symbols;
+	struct slot slots[SLOTS_MAX];
 	size_t slots_n;
 	struct call_sites *sites;
 	size_t room;
 };
 
-static void find_slots(struct place *place, const struct calls *calls, const struct elf *elf,
-		       const struct elf_symbols *symbols)
+static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
 {
-	uint64_t found[SLOTS_MAX];
+	if (place->slots_n == SLOTS_MAX)
+		return;
+	place->slots[place->slots_n++] = (struct slot){
+		.at = at,
+		.is_code = is_code,
+		.to = to,
+		.reason = place->calls->refuse(place->object, place->symbols, to,
+					       is_code ? NULL : (const void *)at),
+	};
+}
 
-	if (calls->direct && object_covers(place->object, (uintptr_t)calls->direct, 1, PF_X))
-		place->slots[place->slots_n++] = (struct slot){
-			.at = (uintptr_t)calls->direct,
-			.is_code = true,
-			.kind = calls->to[0].kind,
-			.reason =
-				calls->refuse(place->object, symbols, calls->to[0].function, NULL),
-		};
-	for (size_t i = 0; i < calls->n; i++) {
-		const char *function = calls->to[i].function;
-		size_t n = elf_slots(elf, function, found, SLOTS_MAX);
+static void add_direct(struct place *place)
+{
+	for (size_t i = 0; i < place->calls->n; i++) {
+		const struct called *to = &place->calls->to[i];
 
-		for (size_t k = 0; k < n; k++) {
-			uintptr_t at = place->object->base + found[k];
-
-			if (!object_covers(place->object, at, sizeof(void *), PF_R))
-				continue;
-			place->slots[place->slots_n++] = (struct slot){
-				.at = at,
-				.kind = calls->to[i].kind,
-				.reason = calls->refuse(place->object, symbols, function,
-							(const void *)at),
-			};
-		}
+		if (to->direct && object_covers(place->object, (uintptr_t)to->direct, 1, PF_X))
+			add_slot(place, to, (uintptr_t)to->direct, true);
 	}
+}
+
+static void take_slot(const char *function, uint64_t slot, void *data)
+{
+	struct place *place = data;
+	uintptr_t at = place->object->base + slot;
+
+	for (size_t i = 0; i < place->calls->n; i++)
+		if (!strcmp(function, place->calls->to[i].function) &&
+		    object_covers(place->object, at, sizeof(void *), PF_R))
+			add_slot(place, &place->calls->to[i], at, false);
 }
 
 static const struct slot *find_slot(const struct place *place, uintptr_t at, bool is_code)
@@ -178,7 +182,7 @@ static int take_sites(struct place *place, const struct elf_symbol *function, ui
 				       &(struct call_site){ .at = code + i,
 							    .len = way->len,
 							    .tail = way->tail,
-							    .kind = slot->kind,
+							    .to = slot->to,
 							    .function = function,
 							    .reason = refusal(slot, error) });
 	}
@@ -222,9 +226,12 @@ static int scan(struct place *place, const struct elf_symbols *symbols)
 int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
 	       const struct elf_symbols *symbols, struct call_sites *sites)
 {
-	struct place place = { .object = object, .sites = sites };
+	struct place place = {
+		.calls = calls, .object = object, .symbols = symbols, .sites = sites
+	};
 
 	*sites = (struct call_sites){ 0 };
-	find_slots(&place, calls, elf, symbols);
+	add_direct(&place);
+	elf_slots(elf, take_slot, &place);
 	return place.slots_n ? scan(&place, symbols) : 0;
 }

@@ -163,7 +163,7 @@ static void print_line(const struct count *one, FILE *out)
 	char room[SOURCE_ROOM];
 	const char *source = source_or_null(one, room);
 
-	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  %-6s  ", one->count, one->lost, one->kind);
+	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  %-7s  ", one->count, one->lost, one->kind);
 	put_padded(out, one->function, 32);
 	fputs("  ", out);
 	text_put(out, one->object);
@@ -178,7 +178,7 @@ void counts_print(const struct counts *counts, FILE *out, bool json, size_t most
 		print_json(counts, out);
 		return;
 	}
-	fprintf(out, "%14s %10s  %-6s  %-32s  %s\n", "count", "lost", "kind", "function", "object");
+	fprintf(out, "%14s %10s  %-7s  %-32s  %s\n", "count", "lost", "kind", "function", "object");
 	for (size_t i = 0; i < counts->n && i < most; i++)
 		print_line(&counts->count[i], out);
 }

@@ -19,13 +19,14 @@
 #include "probes/told/told.h"
 #include "results/figures/gnuplot.h"
 
-#define KINDS_MAX 8
+#define KINDS_MAX 9
 
 static const char help[] =
 	"Usage: fastinst list [OPTION]... PROGRAM...\n"
 	"Shows the sites of programs and libraries: entries and exits of functions, markers, "
 	"blocks,\n"
-	"static branches and calls; which cross a boundary of 8 bytes, a line of 64, or a page.\n"
+	"compares, static branches and calls; which cross a boundary of 8 bytes, a line of 64, or "
+	"a page.\n"
 	"\n"
 	"  --entries        functions that nothing was compiled into: which of them\n"
 	"                   \"fastinst run --entries\" takes, and why not the others\n"
@@ -91,7 +92,7 @@ static void print_site(const struct site *site, const char *path)
 {
 	char source[512];
 
-	printf("%12" PRIx64 "  %-5s  ", site->addr, site->kind);
+	printf("%12" PRIx64 "  %-7s  ", site->addr, site->kind);
 	text_put(stdout, *site->name ? site->name : "?");
 	if (site->args && *site->args) {
 		putchar('(');
@@ -115,7 +116,7 @@ static double share(size_t n, size_t of)
 
 static void print_sum(const struct sum *sum)
 {
-	printf("%-6s  %-9s %8zu %8zu %8zu %5.1f %8zu %5.1f %8zu %5.1f\n", sum->kind, sum->provider,
+	printf("%-7s  %-9s %8zu %8zu %8zu %5.1f %8zu %5.1f %8zu %5.1f\n", sum->kind, sum->provider,
 	       sum->sites, sum->usable, sum->words, share(sum->words, sum->usable), sum->lines,
 	       share(sum->lines, sum->usable), sum->pages, share(sum->pages, sum->usable));
 }
@@ -128,7 +129,7 @@ static void print_text(const struct sites *sites, const char *path, bool summary
 	for (size_t i = 0; i < sites->n && !summary; i++)
 		print_site(&sites->site[i], path);
 	if (n > 2 || summary)
-		printf("%-6s  %-9s %8s %8s %8s %5s %8s %5s %8s %5s\n", "kind", "by", "sites",
+		printf("%-7s  %-9s %8s %8s %8s %5s %8s %5s %8s %5s\n", "kind", "by", "sites",
 		       "usable", "8 bytes", "%", "line", "%", "page", "%");
 	for (size_t i = 1; i < n && (n > 2 || summary); i++)
 		print_sum(&sums[i]);

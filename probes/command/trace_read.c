@@ -62,7 +62,9 @@ static enum traced_kind kind_of(const char *word)
 		return TRACED_ENTER;
 	if (!strcmp(word, "exit"))
 		return TRACED_LEAVE;
-	return strcmp(word, "marker") ? TRACED_BLOCK : TRACED_MARKER;
+	if (!strcmp(word, "marker"))
+		return TRACED_MARKER;
+	return strcmp(word, "compare") ? TRACED_BLOCK : TRACED_COMPARE;
 }
 
 static unsigned string_bit(const struct source_value *value)

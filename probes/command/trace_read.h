@@ -18,6 +18,7 @@ enum traced_kind {
 	TRACED_LEAVE,
 	TRACED_MARKER,
 	TRACED_BLOCK,
+	TRACED_COMPARE,
 };
 
 /* A probe of a process that has turned it on. */

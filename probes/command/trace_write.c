@@ -96,15 +96,21 @@ static json_t *value_json(const struct trace_event *event, const struct source_v
 	return json_integer(value);
 }
 
-/* At a marker, the note tells no names. */
-static const struct source_value of_marker = { .name = "", .form = SOURCE_SIGNED, .size = 8 };
+/* The note of a marker tells no names. */
+static const struct source_value nameless = { .name = "", .form = SOURCE_SIGNED, .size = 8 };
+
+/* All that came with the event, by itself. */
+static bool has_values(const struct traced *probe)
+{
+	return probe->kind == TRACED_MARKER || probe->kind == TRACED_COMPARE;
+}
 
 static const struct source_value *value_of(const struct shown *shown, unsigned i)
 {
 	const struct traced *probe = shown->probe;
 
-	if (probe->kind == TRACED_MARKER)
-		return i < shown->event->values ? &of_marker : NULL;
+	if (has_values(probe))
+		return i < shown->event->values ? &nameless : NULL;
 	if (!probe->has_types)
 		return NULL;
 	if (probe->kind == TRACED_LEAVE)
@@ -114,7 +120,7 @@ static const struct source_value *value_of(const struct shown *shown, unsigned i
 
 static unsigned place_of(const struct shown *shown, const struct source_value *value, unsigned i)
 {
-	return shown->probe->kind == TRACED_MARKER ? i : value->reg;
+	return has_values(shown->probe) ? i : value->reg;
 }
 
 /* --- Text ------------------------------------------------------------------------------------- */
@@ -131,7 +137,8 @@ static void put_args(FILE *out, const struct shown *shown)
 		put_value(out, shown->event, value, place_of(shown, value, i));
 	}
 	if (shown->probe->types.more ||
-	    (shown->probe->kind == TRACED_ENTER && !shown->probe->has_types))
+	    (shown->probe->kind == TRACED_ENTER && !shown->probe->has_types) ||
+	    (shown->probe->kind == TRACED_COMPARE && !shown->event->values))
 		fputs(shown->probe->types.args ? ", ..." : "...", out);
 	fputc(')', out);
 }
@@ -144,7 +151,7 @@ static void put_time(FILE *out, uint64_t time, int pid, int tid)
 
 static void text_event(FILE *out, const struct shown *shown)
 {
-	static const char signs[] = "><*-";
+	static const char signs[] = "><*-=";
 	const struct traced *probe = shown->probe;
 	unsigned indent = shown->depth < INDENT_MAX ? shown->depth : INDENT_MAX;
 	const struct source_value *value;
@@ -153,7 +160,7 @@ static void text_event(FILE *out, const struct shown *shown)
 	put_time(out, shown->time, shown->pid, shown->tid);
 	fprintf(out, "%*s%c ", (int)indent * 2, "", signs[probe->kind]);
 	text_put(out, probe->function);
-	if (probe->kind == TRACED_ENTER || probe->kind == TRACED_MARKER)
+	if (probe->kind == TRACED_ENTER || has_values(probe))
 		put_args(out, shown);
 	value = probe->kind == TRACED_LEAVE ? value_of(shown, 0) : NULL;
 	if (value) {
@@ -199,7 +206,7 @@ static json_t *args_json(const struct shown *shown)
 	return args;
 }
 
-static const char *const event_words[] = { "enter", "exit", "marker", "block" };
+static const char *const event_words[] = { "enter", "exit", "marker", "block", "compare" };
 
 static void json_event(FILE *out, const struct shown *shown)
 {

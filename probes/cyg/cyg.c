@@ -64,13 +64,13 @@ static uintptr_t taken(const char *function)
 
 /* Also by what the loader has put into the slot: until the first call, an address in the PLT. */
 static const char *refuse(const struct object *object, const struct elf_symbols *symbols,
-			  const char *function, const void *slot)
+			  const struct called *to, const void *slot)
 {
 	uintptr_t put;
 
 	memcpy(&put, slot, sizeof(put));
-	if (do_nothing && !defines(symbols, function) &&
-	    (put == taken(function) || (put >= object->start && put < object->end)))
+	if (do_nothing && !defines(symbols, to->function) &&
+	    (put == taken(to->function) || (put >= object->start && put < object->end)))
 		return NULL;
 	return "the program, or a library, has such a function of its own";
 }
@@ -78,7 +78,8 @@ static const char *refuse(const struct object *object, const struct elf_symbols 
 static const struct calls calls = {
 	.provider = &cyg_provider,
 	.n = HOOKS,
-	.to = { { "__cyg_profile_func_enter", FI_ENTRY }, { "__cyg_profile_func_exit", FI_EXIT } },
+	.to = { { .function = "__cyg_profile_func_enter", .kind = FI_ENTRY },
+		{ .function = "__cyg_profile_func_exit", .kind = FI_EXIT } },
 	.refuse = refuse,
 };
 

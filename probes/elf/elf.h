@@ -75,7 +75,9 @@ void elf_free(struct elf_symbols *symbols);
 const struct elf_symbol *elf_function_at(const struct elf_symbols *symbols, uint64_t addr);
 const struct elf_symbol *elf_function_from(const struct elf_symbols *symbols, uint64_t addr);
 
-/* elf_slots - where the loader puts the address of a function of that name; how many, up to max. */
-size_t elf_slots(const struct elf *elf, const char *name, uint64_t *slots, size_t max);
+/* elf_slots - all places where the loader puts the address of a symbol, and its name, "" for none.
+ */
+void elf_slots(const struct elf *elf, void (*found)(const char *name, uint64_t slot, void *data),
+	       void *data);
 
 #endif

@@ -21,34 +21,30 @@ static const char *symbol_name(const struct elf *elf, const struct elf_section *
 	return (const char *)strings.bytes + symbol.st_name;
 }
 
-static size_t slots_of(const struct elf *elf, const struct elf_section *relocations,
-		       const char *name, uint64_t *slots, size_t max)
+static void slots_of(const struct elf *elf, const struct elf_section *relocations,
+		     void (*found)(const char *name, uint64_t slot, void *data), void *data)
 {
 	struct elf_section table;
 	Elf64_Rela rela;
-	size_t n = 0;
 
 	if (!elf_section(elf, relocations->link, &table) || table.type != SHT_DYNSYM ||
 	    !table.bytes)
-		return 0;
-	for (uint64_t i = 0; i < relocations->len / sizeof(rela) && n < max; i++) {
+		return;
+	for (uint64_t i = 0; i < relocations->len / sizeof(rela); i++) {
 		memcpy(&rela, relocations->bytes + i * sizeof(rela), sizeof(rela));
-		if (ELF64_R_TYPE(rela.r_info) != R_X86_64_JUMP_SLOT &&
-		    ELF64_R_TYPE(rela.r_info) != R_X86_64_GLOB_DAT)
-			continue;
-		if (!strcmp(symbol_name(elf, &table, ELF64_R_SYM(rela.r_info)), name))
-			slots[n++] = rela.r_offset;
+		if (ELF64_R_TYPE(rela.r_info) == R_X86_64_JUMP_SLOT ||
+		    ELF64_R_TYPE(rela.r_info) == R_X86_64_GLOB_DAT)
+			found(symbol_name(elf, &table, ELF64_R_SYM(rela.r_info)), rela.r_offset,
+			      data);
 	}
-	return n;
 }
 
-size_t elf_slots(const struct elf *elf, const char *name, uint64_t *slots, size_t max)
+void elf_slots(const struct elf *elf, void (*found)(const char *name, uint64_t slot, void *data),
+	       void *data)
 {
 	struct elf_section section;
-	size_t n = 0;
 
-	for (uint32_t i = 0; i < elf->number && n < max; i++)
+	for (uint32_t i = 0; i < elf->number; i++)
 		if (elf_section(elf, i, &section) && section.type == SHT_RELA && section.bytes)
-			n += slots_of(elf, &section, name, slots + n, max - n);
-	return n;
+			slots_of(elf, &section, found, data);
 }

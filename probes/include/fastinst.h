@@ -35,12 +35,13 @@ extern "C" {
 
 /* What kind of place a probe is at. */
 enum fi_kind {
-	FI_ENTRY = 0,  /* of a function; argument registers are intact, but for provider "cyg" */
-	FI_EXIT = 1,   /* before a function returns */
-	FI_MARKER = 2, /* named, anywhere in the code */
-	FI_BRANCH = 3, /* a static branch: it has a state and no probe function */
-	FI_CALL = 4,   /* a static call: its target is its state */
-	FI_BLOCK = 5,  /* a basic block */
+	FI_ENTRY = 0,	/* of a function; argument registers are intact, but for provider "cyg" */
+	FI_EXIT = 1,	/* before a function returns */
+	FI_MARKER = 2,	/* named, anywhere in the code */
+	FI_BRANCH = 3,	/* a static branch: it has a state and no probe function */
+	FI_CALL = 4,	/* a static call: its target is its state */
+	FI_BLOCK = 5,	/* a basic block */
+	FI_COMPARE = 6, /* a comparison, or a switch: see fastinst/args.h */
 };
 
 enum fi_state {

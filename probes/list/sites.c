@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "probes/blocks/tracers.h"
 #include "probes/branch/entries.h"
 #include "probes/calls/calls.h"
 #include "probes/marker/notes.h"
@@ -225,15 +226,18 @@ static int add_call(const struct entry *entry, void *data)
 /* --- Calls that the compiler puts ------------------------------------------------------------- */
 
 static const char *refuse(const struct object *object, const struct elf_symbols *symbols,
-			  const char *function, const void *slot)
+			  const struct called *to, const void *slot)
 {
 	(void)object;
 	(void)slot;
 	for (size_t i = 0; i < symbols->n; i++)
-		if (!strcmp(symbols->symbol[i].name, function))
+		if (!strcmp(symbols->symbol[i].name, to->function))
 			return "it has such a function of its own";
 	return NULL;
 }
+
+#define COUNT(name, of_kind, operands)	1 +
+#define CALLED(name, of_kind, operands) { .function = "__sanitizer_cov_" #name, .kind = of_kind },
 
 static const struct hooks {
 	const char *provider;
@@ -241,26 +245,25 @@ static const struct hooks {
 } hooks[] = {
 	{ "cyg",
 	  { .n = 2,
-	    .to = { { "__cyg_profile_func_enter", FI_ENTRY },
-		    { "__cyg_profile_func_exit", FI_EXIT } },
+	    .to = { { .function = "__cyg_profile_func_enter", .kind = FI_ENTRY },
+		    { .function = "__cyg_profile_func_exit", .kind = FI_EXIT } },
 	    .refuse = refuse } },
 	{ "blocks",
-	  { .n = 1,
-	    .to = { { "__sanitizer_cov_trace_pc", FI_BLOCK } },
-	    .offsets = true,
-	    .refuse = refuse } },
+	  { .n = TRACERS(COUNT) 0, .to = { TRACERS(CALLED) }, .offsets = true, .refuse = refuse } },
 };
 
 static int add_hook(struct sites *sites, const struct hooks *of, const struct object *object,
 		    const struct call_site *call)
 {
+	static const char *const words[] = { [FI_ENTRY] = "entry",
+					     [FI_EXIT] = "exit",
+					     [FI_BLOCK] = "block",
+					     [FI_COMPARE] = "compare" };
 	uint64_t addr = (uintptr_t)call->at - object->base;
 	struct site site = {
 		.addr = addr,
 		.len = call->len,
-		.kind = call->kind == FI_BLOCK	? "block"
-			: call->kind == FI_EXIT ? "exit"
-						: "entry",
+		.kind = words[call->to->kind],
 		.provider = of->provider,
 		.reason = call->reason,
 	};

@@ -34,6 +34,7 @@
 #define RING_HOW_STRINGS 8    /* six bits: these of them are strings */
 #define RING_HOW_RESULT	 (1u << 16)
 #define RING_HOW_MARKER	 (1u << 17)
+#define RING_HOW_COMPARE (1u << 18)
 #define RING_HOW_TABLE	 32
 
 struct ring {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts blocks as the compiler means it to be done: by the address that each call comes back to.
- * Preloaded in place of fastinst. At the end of the process it writes "OFFSET COUNT" to the file
- * that BLOCKS names: where the call is in the program's file. EDGES names one for "FROM TO": which
- * are run one behind the other by a thread. It takes a program of less than 4096 bytes.
+ * Counts blocks and compares as the compiler means it to be done: by the address that each call
+ * comes back to. Preloaded in place of fastinst. At the end of the process it writes "OFFSET COUNT"
+ * to the file that BLOCKS names: where the call is in the program's file. EDGES names one for "FROM
+ * TO": which are run one behind the other by a thread. It takes a program of less than 4096 bytes.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -35,13 +35,39 @@ __attribute__((constructor)) static void begin(void)
 	dl_iterate_phdr(find_base, NULL);
 }
 
-void __sanitizer_cov_trace_pc(void);
-void __sanitizer_cov_trace_pc(void)
+static uintptr_t count(void *back)
 {
-	uintptr_t offset = (uintptr_t)__builtin_return_address(0) - base - start;
+	uintptr_t offset = (uintptr_t)back - base - start;
 
 	atomic_fetch_add_explicit(&counts[offset % PLACES], 1, memory_order_relaxed);
 	whole[offset % NEAR] = (uint32_t)offset;
+	return offset;
+}
+
+#define COMPARE(name)                                                                              \
+	void taken_##name(void) __asm__("__sanitizer_cov_trace_" #name);                           \
+	void taken_##name(void)                                                                    \
+	{                                                                                          \
+		count(__builtin_return_address(0));                                                \
+	}
+
+COMPARE(cmp1)
+COMPARE(cmp2)
+COMPARE(cmp4)
+COMPARE(cmp8)
+COMPARE(const_cmp1)
+COMPARE(const_cmp2)
+COMPARE(const_cmp4)
+COMPARE(const_cmp8)
+COMPARE(cmpf)
+COMPARE(cmpd)
+COMPARE(switch)
+
+void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void)
+{
+	uintptr_t offset = count(__builtin_return_address(0));
+
 	if (previous)
 		behind[previous % NEAR][offset % NEAR] = 1;
 	previous = (uint32_t)offset;

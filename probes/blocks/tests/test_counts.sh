@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Basic blocks of a program, by gcc and by clang: fastinst counts each as often as a library does
-# that the compiler calls at each; one more round shows that the comparison can fail. Then blocks
+# Basic blocks and compares of a program, by gcc and by clang: fastinst counts each as often as a library does
+# that the compiler calls at each; one more round shows that the comparison can fail. Then they
 # are turned on and off at random while threads compute.
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
@@ -9,15 +9,15 @@
 needs_shared libfastinst-agent.so
 needs_zydis
 
-# compile NAME COMPILER FLAG... - the program; it is linked without the option, for which clang would
+# compile NAME COMPILER OPTION FLAG... - the program; it is linked without the option, for which clang would
 # add a library
 compile()
 {
-	local name=$1 compiler=$2
+	local name=$1 compiler=$2 option=$3
 
-	shift 2
+	shift 3
 	# shellcheck disable=SC2086 # CC may carry options
-	$compiler "$@" -fsanitize-coverage=trace-pc -c -o "$dir/$name.o" "$top/probes/blocks/tests/blocked.c" || return 1
+	$compiler "$@" "-fsanitize-coverage=$option" -c -o "$dir/$name.o" "$top/probes/blocks/tests/blocked.c" || return 1
 	# shellcheck disable=SC2086
 	$CC "$@" -o "$dir/$name" "$dir/$name.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs" -pthread
 }
@@ -36,7 +36,7 @@ for line in sys.stdin:
 sites, places = {}, {}
 for line in open(sys.argv[1]):
     field = line.split()
-    if len(field) == 5 and field[2] == "block" and field[1] == "0":
+    if len(field) == 5 and field[2] in ("block", "compare") and field[1] == "0":
         function, offset = field[3].split("+")
         sites[functions[function] + int(offset, 16)] = int(field[0])
 for line in open(sys.argv[2]):
@@ -63,6 +63,23 @@ check()
 	compare "$name"
 }
 
+# try COMPILER OPTION FLAG...
+try()
+{
+	if ! compile program "$@" 2>"$dir/errors"; then
+		echo "$*: skipped, $(head -1 "$dir/errors")"
+		return
+	fi
+	compilers=$((compilers + 1))
+	if check program 1001 2>/dev/null; then
+		wrong "a round more was not seen"
+	fi
+	check program 1000 || wrong "$*: counts"
+	check program 1000 threads || wrong "$*: counts of threads"
+	diff "$dir/is" "$dir/says" || wrong "$*: it computes something else"
+	[ "$2" = trace-pc ] || grep -q ' compare ' "$dir/counts" || wrong "$*: no compares"
+}
+
 # shellcheck disable=SC2086
 $CC -O1 -shared -fPIC -o "$dir/reference.so" "$top/probes/blocks/tests/reference.c"
 compilers=0
@@ -70,17 +87,9 @@ for compiler in "$CC" clang; do
 	for level in 1 2; do
 		for way in "-fno-pie -no-pie" "-fPIE -pie -fcf-protection=full" "-fPIE -pie -fno-plt"; do
 			# shellcheck disable=SC2086
-			if ! compile program "$compiler" -O$level $way 2>"$dir/errors"; then
-				echo "$compiler -O$level $way: skipped, $(head -1 "$dir/errors")"
-				continue
-			fi
-			compilers=$((compilers + 1))
-			if check program 1001 2>/dev/null; then
-				wrong "a round more was not seen"
-			fi
-			check program 1000 || wrong "$compiler -O$level $way: counts"
-			check program 1000 threads || wrong "$compiler -O$level $way: counts of threads"
-			diff "$dir/is" "$dir/says" || wrong "$compiler -O$level $way: it computes something else"
+			try "$compiler" trace-pc -O$level $way
+			# shellcheck disable=SC2086
+			try "$compiler" trace-pc,trace-cmp -O$level $way
 		done
 	done
 done
@@ -90,7 +99,7 @@ if [ $compilers = 0 ]; then
 fi
 
 # Toggled at random from outside, until the program ends.
-compile program "$CC" -O2
+compile program "$CC" trace-pc,trace-cmp -O2 || compile program "$CC" trace-pc -O2
 # It may be over before its turn: then a longer one.
 for rounds in 400000 4000000 40000000; do
 	"$dir/program" $rounds threads >"$dir/is"

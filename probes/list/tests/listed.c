@@ -35,7 +35,8 @@ FI_CALL_DEFINE(chosen, more);
 
 PLAIN static const char *word(enum fi_kind kind)
 {
-	static const char *const words[] = { "entry", "exit", "marker", "branch", "call", "block" };
+	static const char *const words[] = { "entry", "exit",  "marker", "branch",
+					     "call",  "block", "compare" };
 
 	return words[kind];
 }
