@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# fastinst list finds in a file what the library finds in the process: entries, exits, markers and blocks,
+# fastinst list finds in a file what the library finds in the process: entries, exits, markers, blocks and compares,
 # with the same names and lines, by gcc and clang; and static branches and calls. Lines of other places
 # show that the comparison can fail. The sums and the figure are those of the list.
 # shellcheck source=probes/tests/common.sh
@@ -19,7 +19,7 @@ compare()
 	read -ra compile <<<"$1"
 	shift
 	linked=(-L "$build/.libs" -lfastinst -lpatchcore "-Wl,-rpath,$build/.libs")
-	"${compile[@]}" -g -fpatchable-function-entry=5 -finstrument-functions -fsanitize-coverage=trace-pc "$@" \
+	"${compile[@]}" -g -fpatchable-function-entry=5 -finstrument-functions -fsanitize-coverage=trace-pc,trace-cmp "$@" \
 		-I "$top/probes/include" -c -o "$dir/listed.o" "$top/probes/list/tests/listed.c" 2>"$dir/errors" || {
 		echo "$*: skipped, $(head -1 "$dir/errors")"
 		return
@@ -51,7 +51,7 @@ for site in report["list"]:
               site["function"])
 END
 	diff "$dir/is" "$dir/says" || wrong "$*: the library finds <, fastinst list >"
-	for kind in entry exit block marker; do
+	for kind in entry exit block compare marker; do
 		grep -q " $kind usable " "$dir/is" || wrong "$*: no $kind is tried"
 	done
 	if sed '1s/ [0-9]* / 999999 /' "$dir/is" | cmp -s - "$dir/says"; then
@@ -71,7 +71,7 @@ done
 	grep -q 'gnuplot' "$dir/errors" || wrong "--figure: $(cat "$dir/errors")"
 [ "$(grep -c ' usable; of these ' "$dir/out")" = 2 ] || wrong "two programs: $(cat "$dir/out")"
 # Of each kind that the table shows a row, with its numbers.
-awk '$1 ~ /^(entry|exit|marker|block|branch|call)$/ { print $4, $5, $7, $9 }' "$dir/out" >"$dir/is"
+awk '$1 ~ /^(entry|exit|marker|block|compare|branch|call)$/ { print $4, $5, $7, $9 }' "$dir/out" >"$dir/is"
 cut -f2- "$dir/figure.dat" | tr '\t' ' ' | diff "$dir/is" - || wrong "the figure's data are not those of the table"
 if command -v "${TMAX_GNUPLOT:-gnuplot}" >/dev/null; then
 	[ -s "$dir/figure.png" ] || wrong "no picture"
