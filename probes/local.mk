@@ -76,6 +76,8 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
 	probes/agent/change.c \
+	probes/agent/clients.c \
+	probes/agent/clients.h \
 	probes/agent/control.c \
 	probes/agent/control.h \
 	probes/agent/exec.c \
@@ -87,6 +89,8 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/quiet.c \
 	probes/agent/quiet.h \
 	probes/agent/report.c \
+	probes/agent/request.c \
+	probes/agent/request.h \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
 	probes/trace/ring.h
@@ -104,6 +108,8 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/alone.h \
 	probes/agent/attached.c \
 	probes/agent/change.c \
+	probes/agent/clients.c \
+	probes/agent/clients.h \
 	probes/agent/control.c \
 	probes/agent/control.h \
 	probes/agent/file.c \
@@ -111,6 +117,8 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/quiet.c \
 	probes/agent/quiet.h \
 	probes/agent/report.c \
+	probes/agent/request.c \
+	probes/agent/request.h \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
 	probes/trace/ring.h
@@ -190,6 +198,7 @@ endif
 
 TESTS += \
 	probes/command/tests/test_attach.sh \
+	probes/command/tests/test_control.sh \
 	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
@@ -216,6 +225,7 @@ EXTRA_DIST += \
 	probes/command/tests/counted.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_attach.sh \
+	probes/command/tests/test_control.sh \
 	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/filtered.c \

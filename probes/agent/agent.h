@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* agent_change - turn the probes of a pattern on or off: how many there are, or a negative errno.
  */
@@ -21,6 +22,12 @@ void agent_scan(void);
  * all could be written.
  */
 bool report_lines(int fd, bool all);
+
+/*
+ * report_fill - such lines of all probes that are on or were run, from *next on; *next is where to
+ * go on. As many as fit, or 0: there are no more.
+ */
+size_t report_fill(uint32_t *next, char *block, size_t size);
 
 /* report_final - once per process: to FASTINST_OUTPUT/PID, or to stderr. Not in a child of vfork().
  */

@@ -2,10 +2,8 @@
 /*
  * The control socket: one thread that answers "fastinst on", "off", "top" and "trace".
  *
- * It stands in a folder that only its owner may enter, has mode 0600, and serves only who the
- * kernel says is the owner or root. A request is one line, escaped (probes/text/text.h), the answer
- * a first line "ok N" or "error TEXT", then data. A client that says nothing for two seconds is
- * dropped; others wait meanwhile.
+ * It stands in a folder that only its owner may enter, and has mode 0600. Whom it serves is in
+ * clients.c, what it answers in request.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,131 +23,16 @@
 
 #include "probes/agent/agent.h"
 #include "probes/agent/alone.h"
+#include "probes/agent/clients.h"
 #include "probes/agent/control.h"
-#include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
-#include "probes/include/fastinst/branch.h"
-#include "probes/text/text.h"
 
-#define PATIENCE 2 /* seconds */
-#define REQUEST	 4096
-#define LOOK_MS	 1000
+#define LOOK_MS 1000
 
 static char socket_path[108];
 static pid_t socket_owner;
 static struct stat socket_file;
 static atomic_bool serving; /* the thread counts as one of ours */
-
-/* Not by stdio: at exit the main thread would flush what this one has not written yet. */
-static void say(int fd, const char *text)
-{
-	send(fd, text, strlen(text), MSG_NOSIGNAL);
-}
-
-static void answer(int fd, long result)
-{
-	char text[128];
-
-	if (result < 0)
-		snprintf(text, sizeof(text), "error %s\n", strerror((int)-result));
-	else
-		snprintf(text, sizeof(text), "ok %ld\n", result);
-	say(fd, text);
-}
-
-/* FOLDER PATTERN */
-static long trace(char *rest)
-{
-	const char *folder = strsep(&rest, " ");
-	int ret = rest ? trace_start(folder) : -EINVAL;
-
-	return ret < 0 ? ret : agent_change(rest, true);
-}
-
-/* Static branches: they are no probes. */
-static long change_branches(const char *pattern, bool on)
-{
-	int ret = on ? fi_scan() : 0;
-
-	if (ret < 0)
-		return ret;
-	return on ? fi_branch_on(pattern) : fi_branch_off(pattern);
-}
-
-static long take_entries(const char *objects)
-{
-	int ret = fi_take_entries(objects);
-
-	return ret < 0 ? ret : fi_scan();
-}
-
-static void serve(int fd, char *request)
-{
-	char *rest = request;
-	const char *word = strsep(&rest, " ");
-
-	if (!strcmp(word, "counts")) {
-		answer(fd, (long)fi_probes());
-		report_lines(fd, true);
-	} else if (rest && !strcmp(word, "trace")) {
-		answer(fd, trace(rest));
-	} else if (rest && !strcmp(word, "untrace")) {
-		trace_start(NULL);
-		answer(fd, agent_change(rest, false));
-	} else if (rest && (!strcmp(word, "on") || !strcmp(word, "off"))) {
-		answer(fd, agent_change(rest, !strcmp(word, "on")));
-	} else if (rest && !strcmp(word, "entries")) {
-		answer(fd, take_entries(rest));
-	} else if (rest && (!strcmp(word, "branch-on") || !strcmp(word, "branch-off"))) {
-		answer(fd, change_branches(rest, !strcmp(word, "branch-on")));
-	} else {
-		say(fd, "error no such request\n");
-	}
-}
-
-static bool may(int fd)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
-	       (peer.uid == geteuid() || peer.uid == 0);
-}
-
-/* One line, or nothing. */
-static bool read_request(int fd, char *request, size_t size)
-{
-	size_t used = 0;
-
-	while (used < size - 1) {
-		ssize_t n = recv(fd, request + used, size - 1 - used, 0);
-		char *end;
-
-		if (n <= 0)
-			return false;
-		used += (size_t)n;
-		request[used] = '\0';
-		end = strchr(request, '\n');
-		if (end) {
-			*end = '\0';
-			text_unescape(request);
-			return true;
-		}
-	}
-	return false;
-}
-
-static void client(int fd)
-{
-	const struct timeval patience = { .tv_sec = PATIENCE };
-	char request[REQUEST];
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (may(fd) && read_request(fd, request, sizeof(request)))
-		serve(fd, request);
-	close(fd);
-}
 
 /* Once in each process: its thread ends, or is not in a child. */
 static void serve_no_more(void)
@@ -178,18 +61,19 @@ static void *control(void *data)
 	fi_own_thread(1);
 	atomic_store_explicit(&serving, true, memory_order_relaxed);
 	while (!agent_alone() && is_listener(listener)) {
-		struct pollfd call = { .fd = listener, .events = POLLIN };
+		short events = clients_wait(listener, LOOK_MS);
 
-		if (poll(&call, 1, LOOK_MS) <= 0)
+		if (!events)
 			continue;
-		if (!(call.revents & POLLIN) || !is_listener(listener))
+		if (!(events & POLLIN) || !is_listener(listener))
 			break;
-		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
-			client(fd);
+			clients_add(fd);
 		else if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
 			break;
 	}
+	clients_end();
 	serve_no_more();
 	return NULL;
 }
@@ -242,10 +126,11 @@ static int start_thread(int listener)
 	return -ret;
 }
 
-/* The thread is not in the child, and the socket is the parent's. */
+/* The thread is not in the child, and the sockets are the parent's. */
 static void forked(void)
 {
 	socket_owner = 0;
+	clients_forget();
 	serve_no_more();
 }
 

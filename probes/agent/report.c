@@ -22,15 +22,17 @@ static pid_t imaged;	    /* who has reported before another program was to be ex
 static off_t before;	    /* the length of its file before that */
 
 struct sink {
-	int fd;
+	int fd; /* -1: what does not fit has failed */
 	bool failed;
-	size_t used;
-	char text[16384];
+	size_t used, size;
+	char *text;
 };
 
 static void flush(struct sink *to)
 {
-	if (!to->failed)
+	if (to->fd < 0)
+		to->failed = true;
+	else if (!to->failed)
 		to->failed = !file_put(to->fd, to->text, to->used);
 	to->used = 0;
 }
@@ -39,8 +41,10 @@ static void put(struct sink *to, const char *text)
 {
 	size_t len = strlen(text);
 
-	if (to->used + len > sizeof(to->text))
+	if (to->used + len > to->size)
 		flush(to);
+	if (to->fd < 0 && to->failed)
+		return;
 	memcpy(to->text + to->used, text, len);
 	to->used += len;
 }
@@ -87,13 +91,31 @@ static void put_line(struct sink *to, uint32_t id, bool all)
 
 bool report_lines(int fd, bool all)
 {
-	struct sink to = { .fd = fd };
+	char block[16384];
+	struct sink to = { .fd = fd, .size = sizeof(block), .text = block };
 	uint32_t n = fi_probes();
 
 	for (uint32_t id = 0; id < n; id++)
 		put_line(&to, id, all);
 	flush(&to);
 	return !to.failed;
+}
+
+size_t report_fill(uint32_t *next, char *block, size_t size)
+{
+	uint32_t n = fi_probes();
+	size_t used = 0;
+
+	for (; *next < n; (*next)++) {
+		struct sink to = { .fd = -1, .size = size - used, .text = block + used };
+
+		put_line(&to, *next, true);
+		if (to.failed && used)
+			return used;
+		/* One that does not fit at all is left out. */
+		used += to.failed ? 0 : to.used;
+	}
+	return used;
 }
 
 void report_forked(void)
