@@ -3,6 +3,9 @@ noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
 	bench/cases/latency/latency.c \
 	bench/cases/pass/pass.c \
+	bench/cases/probes/branches.c \
+	bench/cases/probes/loops.c \
+	bench/cases/probes/loops.h \
 	bench/cases/probes/many.c \
 	bench/cases/probes/probes.c \
 	bench/cases/probes/probes.h \
@@ -100,7 +103,8 @@ bench_tests = \
 	bench/peers/tests/test_peers_jvm \
 	bench/record/tests/test_bench_find \
 	bench/record/tests/test_bench_record
-bench_cases_tests_test_bench_probes_LDFLAGS = -Wl,--wrap=fi_activate_how
+bench_cases_tests_test_bench_probes_LDFLAGS = \
+	-Wl,--wrap=fi_activate_how,--wrap=fi_branch_on,--wrap=fi_call_retarget
 check_PROGRAMS += $(bench_tests)
 TESTS += $(bench_tests)
 endif

@@ -55,5 +55,3 @@ probes_marker_tests_fuzz_notes_CPPFLAGS = $(fuzz_cppflags)
 probes_marker_tests_fuzz_notes_CFLAGS = $(fuzz_cflags)
 probes_marker_tests_fuzz_notes_LDADD = libfastinst_internal.la libstress.a libpatchcore.la
 
-check_PROGRAMS += probes/marker/tests/costs
-probes_marker_tests_costs_LDADD = $(probes_ldadd)

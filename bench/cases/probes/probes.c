@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/cases/probes/loops.h"
 #include "bench/method/loop.h"
 #include "bench/peers/peer.h"
 #include "patchcore/call.h"
@@ -14,13 +15,7 @@
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/marker.h"
 
-#ifdef __clang__
-#define ALONE noinline
-#else
-#define ALONE noipa
-#endif
-#define PLAIN	   __attribute__((ALONE, aligned(64), patchable_function_entry(0)))
-#define PROBED	   __attribute__((ALONE, aligned(64), patchable_function_entry(5)))
+#define PROBED	   __attribute__((PROBES_ALONE, aligned(64), patchable_function_entry(5)))
 #define PEER_CALLS 10000
 #define PEERS	   8
 #define SPLIT	   3 /* of the call that switching is compared with */
@@ -68,15 +63,15 @@ static void vector_function(uint32_t id, void *site, const struct fi_regs *regs,
 		first;                                                                             \
 		BODY(a);                                                                           \
 	}                                                                                          \
-	PLAIN static void loop_##name(uint64_t times)                                              \
+	PROBES_PLAIN static void loop_##name(uint64_t times)                                       \
 	{                                                                                          \
 		for (uint64_t a = 0; times--;)                                                     \
 			a = probes_##name(a);                                                      \
 	}
 
-CALLED(PLAIN, none, (void)0)
-CALLED(PLAIN, guard_down, if (__builtin_expect(guard_down, 0)) guarded())
-CALLED(PLAIN, guard_up, if (guard_up) guarded())
+CALLED(PROBES_PLAIN, none, (void)0)
+CALLED(PROBES_PLAIN, guard_down, if (__builtin_expect(guard_down, 0)) guarded())
+CALLED(PROBES_PLAIN, guard_up, if (guard_up) guarded())
 CALLED(PROBED, off, (void)0)
 CALLED(PROBED, counts, (void)0)
 CALLED(PROBED, keeps, (void)0)
@@ -84,7 +79,7 @@ CALLED(PROBED, any, (void)0)
 CALLED(PROBED, vectors, (void)0)
 
 #define LOOP(name, first)                                                                          \
-	PLAIN static void loop_##name(uint64_t times)                                              \
+	PROBES_PLAIN static void loop_##name(uint64_t times)                                       \
 	{                                                                                          \
 		for (uint64_t a = 0; times--; a++) {                                               \
 			__asm__ volatile("" : "+r"(a));                                            \
@@ -199,14 +194,6 @@ static int set(const char *name, enum what what, char *why)
 
 /* --- Calls ---------------------------------------------------------------------------------- */
 
-static double time_loop(void (*loop)(uint64_t times))
-{
-	uint64_t start = ticks_now();
-
-	loop(PROBES_CALLS);
-	return (double)(ticks_now() - start) / PROBES_CALLS;
-}
-
 static int called_begin(struct bench_case *c, char *why)
 {
 	const struct called *called = c->arg;
@@ -219,25 +206,9 @@ static int called_block(struct bench_case *c, struct samples *s, char *why)
 	const struct called *called = c->arg;
 
 	(void)why;
-	time_loop(called->loop);
-	for (unsigned i = 0; i < PROBES_SAMPLES; i++)
-		samples_add(&s[0], time_loop(called->loop));
-	time_loop(called->beside);
-	for (unsigned i = 0; i < PROBES_SAMPLES; i++)
-		samples_add(&s[1], time_loop(called->beside));
+	probes_samples(called->loop, &s[0]);
+	probes_samples(called->beside, &s[1]);
 	return 0;
-}
-
-static void sum_up_over(struct bench_case *c, struct bench_row *row)
-{
-	struct bench_value over = over_pairs(&c->samples[0], &c->samples[1]);
-	struct bench_value base = over_pairs(&c->base_samples[0], &c->base_samples[1]);
-
-	bench_row_extra(row, "over_empty", over.median);
-	bench_row_extra(row, "over_low", over.low);
-	bench_row_extra(row, "over_high", over.high);
-	bench_row_extra(row, "over_base", base.median);
-	bench_row_extra(row, "over_ratio", over.median / base.median);
 }
 
 static void plan_called(struct bench_case *c, const struct called *called)
@@ -245,7 +216,7 @@ static void plan_called(struct bench_case *c, const struct called *called)
 	*c = (struct bench_case){
 		.begin = called_begin,
 		.block = called_block,
-		.sum_up = sum_up_over,
+		.sum_up = probes_sum_up,
 		.arg = (void *)(uintptr_t)called,
 	};
 	bench_row_name(&c->row, called->name, called->measure, "ticks");
@@ -408,7 +379,7 @@ static void plan_peers(struct plan *p)
 			continue;
 		count++;
 		*c = (struct bench_case){ .block = peer_calls,
-					  .sum_up = sum_up_over,
+					  .sum_up = probes_sum_up,
 					  .base = &p->called[PEERS_BASE],
 					  .arg = peer };
 		bench_row_name(&c->row, peer->name, "on", "ticks");
@@ -454,6 +425,8 @@ int bench_probes(const struct bench_run *run, struct bench_result *result)
 	if (ret < 0)
 		return ret;
 	ret = measure_here(run, result);
+	if (ret == 0)
+		ret = probes_branches(run, result);
 	end = fi_fini();
 	if (ret == 0)
 		ret = end;

@@ -22,4 +22,21 @@
 /* probes_many - the rows of many. */
 int probes_many(const struct bench_run *run, struct bench_result *result);
 
+/* probes_branches - those of static branches and static calls, and of what is used instead. */
+int probes_branches(const struct bench_run *run, struct bench_result *result);
+
+/* For tests: rounds of loops, and what they have added up: 1 where a branch was taken, for a call 1
+ * or 2 by which function it was. */
+enum probes_kind {
+	PROBES_FLAG,
+	PROBES_BRANCH,
+	PROBES_HAND,
+	PROBES_DIRECT,
+	PROBES_STATIC,
+	PROBES_POINTER,
+	PROBES_IFUNC,
+	PROBES_KINDS,
+};
+extern uint64_t probes_rounds[PROBES_KINDS], probes_sums[PROBES_KINDS];
+
 #endif

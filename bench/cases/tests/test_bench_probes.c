@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Are the probes on that the benchmark calls on, and off that it calls off; is every row there?
- * Where nothing turns them on, the counts tell.
+ * Are the probes, branches and calls on that the benchmark calls on, and off that it calls off; is
+ * every row there? Where nothing turns them on, the counts tell.
  */
 #include "bench/cases/probes/probes.h"
 #include "bench/peers/peer.h"
 #include "bench/tests/bench_run.h"
 #include "probes/include/fastinst.h"
+#include "probes/include/fastinst/branch.h"
 
 static struct bench_run run;
 static bool stays_off;
@@ -17,6 +18,22 @@ int __wrap_fi_activate_how(const uint32_t *ids, size_t n, fi_function *function,
 int __wrap_fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsigned flags)
 {
 	return stays_off ? 0 : __real_fi_activate_how(ids, n, function, flags);
+}
+
+long __real_fi_branch_on(const char *pattern);
+long __wrap_fi_branch_on(const char *pattern);
+
+long __wrap_fi_branch_on(const char *pattern)
+{
+	return stays_off ? 1 : __real_fi_branch_on(pattern);
+}
+
+int __real_fi_call_retarget(void *call, void *function);
+int __wrap_fi_call_retarget(void *call, void *function);
+
+int __wrap_fi_call_retarget(void *call, void *function)
+{
+	return stays_off ? 0 : __real_fi_call_retarget(call, function);
 }
 
 static uint32_t id_of(const char *name)
@@ -48,6 +65,29 @@ static bool all_counted(void)
 	return all;
 }
 
+/*
+ * What a round has added, since the last time: nothing where a branch was off, and they were as
+ * often on; 2 by a call. Whether it is so of all, and of those that are not ours.
+ */
+static bool all_turned(void)
+{
+	static uint64_t rounds[PROBES_KINDS], sums[PROBES_KINDS];
+	bool all = true;
+
+	for (unsigned i = 0; i < PROBES_KINDS; i++) {
+		uint64_t ran = probes_rounds[i] - rounds[i], added = probes_sums[i] - sums[i];
+		bool ours = i == PROBES_BRANCH || i == PROBES_STATIC;
+		bool right = ran > 0 && added == (i < PROBES_DIRECT ? ran / 2 : 2 * ran);
+
+		assert_true(ours || right);
+		assert_int_equal(ran % PROBES_CALLS, 0);
+		all = all && right;
+		rounds[i] = probes_rounds[i];
+		sums[i] = probes_sums[i];
+	}
+	return all;
+}
+
 static void rows_are_there(void **state)
 {
 	static const struct {
@@ -67,6 +107,24 @@ static void rows_are_there(void **state)
 		{ "probe split=3|2 mapping=open", "deactivate" },
 		{ "probe split=0 mapping=protect", "activate" },
 		{ "call split=3|2 mapping=open", "deactivate" },
+		{ "flag site=branch", "off" },
+		{ "flag site=branch", "on" },
+		{ "branch site=branch", "off" },
+		{ "branch site=branch", "on" },
+		{ "hand site=branch", "off" },
+		{ "hand site=branch", "on" },
+		{ "direct site=call", "on" },
+		{ "static site=call", "on" },
+		{ "pointer site=call", "on" },
+		{ "ifunc site=call", "on" },
+		{ "flag site=branch mapping=data", "activate" },
+		{ "pointer site=call mapping=data", "deactivate" },
+		{ "hand site=branch mapping=protect", "activate" },
+		{ "hand site=branch mapping=open", "deactivate" },
+		{ "branch site=branch mapping=protect", "activate" },
+		{ "branch site=branch mapping=open", "deactivate" },
+		{ "static site=call mapping=protect", "activate" },
+		{ "static site=call mapping=open", "deactivate" },
 		{ "init sites=20000", "discover" },
 		{ "batch sites=16753", "activate" },
 		{ "batch sites=16753", "deactivate" },
@@ -90,6 +148,7 @@ static void rows_are_there(void **state)
 	assert_string_equal(bench_run_row(&result, "uprobe", "activate")->why, "not asked for");
 	bench_result_free(&result);
 	assert_true(all_counted());
+	assert_true(all_turned());
 }
 
 static void probes_that_stay_off_are_seen(void **state)
@@ -102,6 +161,7 @@ static void probes_that_stay_off_are_seen(void **state)
 	stays_off = false;
 	bench_result_free(&result);
 	assert_false(all_counted());
+	assert_false(all_turned());
 }
 
 int main(int argc, char **argv)

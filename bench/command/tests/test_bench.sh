@@ -41,7 +41,8 @@ for row in '"name":"aligned","measure":"on"' '"name":"call","measure":"off"' '"s
 	'"name":"ptrace"' '"name":"batch"' '"batch":10000' '"name":"pc_init"' '"histogram":\[' \
 	'"against":"untouched"' '"rate":10000000' '"balance":' '"sites":100000' '"patchers":2' \
 	'"against":"empty"' '"against":"idle"' '"against":"direct"' '"peer":true' \
-	'"name":"keeps"[^}]*"site":"marker"' '"against":"guard"' '"sites":16753' \
+	'"name":"keeps"[^}]*"site":"marker"' '"name":"branch"[^}]*"mapping":"open"' '"against":"hand"' \
+	'"name":"ifunc"[^}]*"site":"call"' '"against":"guard"' '"sites":16753' \
 	'"name":"jvm-volatile"[^}]*},"skipped":"not asked for"'; do
 	grep -q -- "$row" "$dir/all" || fail "bench without $row"
 done
