@@ -203,6 +203,7 @@ TESTS += \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_limits.sh \
+	probes/command/tests/test_refused.sh \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \
@@ -229,8 +230,10 @@ EXTRA_DIST += \
 	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/filtered.c \
+	probes/command/tests/refused.c \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_limits.sh \
+	probes/command/tests/test_refused.sh \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_why.sh \

@@ -257,7 +257,7 @@ for what in attach\ --for\ 60 profile\ --pid; do
 done
 grep -q '^State:.*Z' "/proc/$pid/status" || wrong "it was to be a zombie"
 
-# --- what cannot be attached to ---
+# --- what cannot be attached to; see test_refused.sh, too ---
 
 # refused PID TEXT
 refused()
@@ -279,11 +279,4 @@ done
 refused "$pid" "it is stopped"
 kill -CONT "$pid"
 finish
-# shellcheck disable=SC2086
-if $CC -O1 -static -o "$dir/static" "$top/probes/command/tests/counted.c" -pthread 2>/dev/null; then
-	start "$dir/static"
-	refused "$pid" "linked statically"
-	finish
-fi
-
 exit $failed
