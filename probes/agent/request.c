@@ -26,13 +26,25 @@ static long untrace(const char *pattern)
 }
 
 /* Static branches: they are no probes. */
-static long change_branches(const char *pattern, bool on)
+static long change_branches(const char *word, const char *pattern)
 {
-	int ret = on ? fi_scan() : 0;
+	static const struct {
+		const char *word;
+		long (*change)(const char *pattern);
+	} changes[] = {
+		{ "branch-on", fi_branch_on },
+		{ "branch-off", fi_branch_off },
+		{ "branch-veto", fi_branch_veto },
+		{ "branch-allow", fi_branch_allow },
+	};
 
-	if (ret < 0)
-		return ret;
-	return on ? fi_branch_on(pattern) : fi_branch_off(pattern);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
+		if (!strcmp(word, changes[i].word)) {
+			int ret = fi_scan();
+
+			return ret < 0 ? ret : changes[i].change(pattern);
+		}
+	return -ENOMSG;
 }
 
 static long take_entries(const char *objects)
@@ -57,9 +69,7 @@ static long serve(const char *word, char *rest)
 		return agent_change(rest, !strcmp(word, "on"));
 	if (!strcmp(word, "entries"))
 		return take_entries(rest);
-	if (!strcmp(word, "branch-on") || !strcmp(word, "branch-off"))
-		return change_branches(rest, !strcmp(word, "branch-on"));
-	return -ENOMSG;
+	return change_branches(word, rest);
 }
 
 size_t request_serve(char *request, char *text, size_t size, bool *counts)

@@ -19,16 +19,20 @@
 #include "probes/command/counts.h"
 #include "probes/text/text.h"
 
-static const char switch_help[] = "Usage: fastinst on|off [OPTION]... PATTERN\n"
-				  "Turns probes on or off in running programs of this user: those "
-				  "started by\n\"fastinst run\", or that \"fastinst attach\" has "
-				  "been to.\n"
-				  "\n"
-				  "PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n"
-				  "\n"
-				  "  --branch       static branches instead, by KIND.NAME\n"
-				  "  --pid PID      in that process only\n"
-				  "  --help         this text\n";
+static const char switch_help[] =
+	"Usage: fastinst on|off [OPTION]... PATTERN\n"
+	"Turns probes on or off in running programs of this user: those "
+	"started by\n\"fastinst run\", or that \"fastinst attach\" has "
+	"been to.\n"
+	"\n"
+	"PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n"
+	"\n"
+	"  --branch       static branches instead, by KIND.NAME\n"
+	"  --veto         off: branches stay as they were compiled, whatever "
+	"turns them on\n"
+	"                 or off; on: one veto less\n"
+	"  --pid PID      in that process only\n"
+	"  --help         this text\n";
 
 /* A request, and what is done with the answer. */
 struct talk {
@@ -189,12 +193,14 @@ int switch_command(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "branch", no_argument, NULL, 'b' },
+		{ "veto", no_argument, NULL, 'v' },
 		{ "pid", required_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	char request[4000];
 	struct talk talk = { .request = request, .what = "probes" };
+	const char *word = argv[0];
 	int option;
 
 	while ((option = getopt_long(argc, argv, "p:h", options, NULL)) >= 0) {
@@ -206,10 +212,12 @@ int switch_command(int argc, char **argv)
 			talk.pid = atol(optarg);
 		else
 			talk.what = "branches";
+		if (option == 'v')
+			word = strcmp(argv[0], "on") != 0 ? "veto" : "allow";
 	}
 	if (optind + 1 != argc || strlen(argv[optind]) > sizeof(request) - 16)
 		return usage_error(argv[0]);
-	snprintf(request, sizeof(request), "%s%s %s", *talk.what == 'b' ? "branch-" : "", argv[0],
+	snprintf(request, sizeof(request), "%s%s %s", *talk.what == 'b' ? "branch-" : "", word,
 		 argv[optind]);
 	return talk_to_all(&talk);
 }

@@ -44,10 +44,10 @@ is()
 	[ "$answer" = "$1" ] || wrong "$what: \"$answer\", it was to be \"$1\""
 }
 
-# turn WORD NAMES NUMBER - so many branches
+# turn WORD NAMES NUMBER [OPTION] - so many branches
 turn()
 {
-	"$fastinst" "$1" --branch "$2" >"$dir/log" 2>&1 || wrong "$what: $1 $2: $(cat "$dir/log")"
+	"$fastinst" "$1" "${4:---branch}" "$2" >"$dir/log" 2>&1 || wrong "$what: $1 $2: $(cat "$dir/log")"
 	grep -q ": $3 branches\$" "$dir/log" || wrong "$what: $1 $2 says $(cat "$dir/log")"
 }
 
@@ -78,6 +78,14 @@ try()
 	is "0 110 0"
 	"$fastinst" on '*' >/dev/null 2>&1 || wrong "$what: on"
 	is "0 110 0"
+	turn off 'net.*' 3 --veto
+	is "0 10 0"
+	turn on net.trace 1
+	is "0 10 0"
+	turn on 'net.*' 3 --veto
+	is "1 111 1"
+	turn on net.kept 1 --veto
+	is "1 111 3"
 	turn on nothing 0
 	exec 7>&- 8<&-
 	wait "$runner" || wrong "$what: $(cat "$dir/errors")"
