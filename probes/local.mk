@@ -89,8 +89,6 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/quiet.c \
 	probes/agent/quiet.h \
 	probes/agent/report.c \
-	probes/agent/request.c \
-	probes/agent/request.h \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
 	probes/trace/ring.h
@@ -117,8 +115,6 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/quiet.c \
 	probes/agent/quiet.h \
 	probes/agent/report.c \
-	probes/agent/request.c \
-	probes/agent/request.h \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
 	probes/trace/ring.h

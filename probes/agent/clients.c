@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "probes/agent/agent.h"
-#include "probes/agent/request.h"
 #include "probes/text/text.h"
 
 #define CLIENTS	 16
@@ -95,11 +94,11 @@ static void send_answer(struct client *client)
 
 /* --- Its request ------------------------------------------------------------------------------ */
 
-static void answer(struct client *client)
+static void answer(struct client *client, clients_serve *serve)
 {
-	char text[REQUEST_ANSWER];
+	char text[CLIENTS_ANSWER];
 
-	client->used = request_serve(client->text, text, sizeof(text), &client->counts);
+	client->used = serve(client->text, text, sizeof(text), &client->counts);
 	memcpy(client->text, text, client->used);
 	client->answering = true;
 	client->deadline = now() + PATIENCE;
@@ -107,7 +106,7 @@ static void answer(struct client *client)
 }
 
 /* Without a line that ends it gets no answer. */
-static void read_request(struct client *client)
+static void read_request(struct client *client, clients_serve *serve)
 {
 	char *to = client->text + client->used, *end;
 	ssize_t n = recv(client->fd, to, REQUEST - client->used, MSG_DONTWAIT);
@@ -119,25 +118,25 @@ static void read_request(struct client *client)
 	if (end) {
 		*end = '\0';
 		text_unescape(client->text);
-		answer(client);
+		answer(client, serve);
 	} else if (n <= 0 || client->used == REQUEST) {
 		drop(client);
 	}
 }
 
-static void go_on(struct client *client)
+static void go_on(struct client *client, clients_serve *serve)
 {
 	if (!is_ours(client))
 		client->taken = false;
 	else if (client->answering)
 		send_answer(client);
 	else
-		read_request(client);
+		read_request(client, serve);
 }
 
 /* --- All of them ------------------------------------------------------------------------------ */
 
-short clients_wait(int listener, int ms)
+short clients_wait(int listener, int ms, clients_serve *serve)
 {
 	struct pollfd call[CLIENTS + 1] = { { .fd = listener, .events = POLLIN } };
 	struct client *who[CLIENTS + 1];
@@ -159,7 +158,7 @@ short clients_wait(int listener, int ms)
 	time = now();
 	for (nfds_t i = 1; i < n; i++)
 		if (call[i].revents)
-			go_on(who[i]);
+			go_on(who[i], serve);
 		else if (who[i]->deadline <= time)
 			drop(who[i]);
 	return call[0].revents;
@@ -189,7 +188,7 @@ static struct client *find_place(void)
 	return first;
 }
 
-void clients_add(int fd)
+void clients_add(int fd, clients_serve *serve)
 {
 	struct client *client;
 
@@ -205,7 +204,7 @@ void clients_add(int fd)
 	client->taken = !fstat(fd, &client->socket);
 	/* Its request may be there: no flood of others takes the place from it. */
 	if (client->taken)
-		read_request(client);
+		read_request(client, serve);
 	else
 		close(fd);
 }

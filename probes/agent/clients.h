@@ -9,15 +9,27 @@
 #ifndef PROBES_AGENT_CLIENTS_H
 #define PROBES_AGENT_CLIENTS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CLIENTS_ANSWER 128 /* that the first line of an answer fits into */
+
+/*
+ * clients_serve - does what a line asks for, and cuts it. Writes "ok N" or "error TEXT", with its
+ * end of line, to @text, which has CLIENTS_ANSWER bytes; *counts: all counts are to follow. The
+ * length.
+ */
+typedef size_t clients_serve(char *request, char *text, size_t size, bool *counts);
+
 /*
  * clients_wait - for @ms at most, until a client has something to do, which is done, or until
  * something is up at the listener: what, as poll(2) has it.
  */
-short clients_wait(int listener, int ms);
+short clients_wait(int listener, int ms, clients_serve *serve);
 
 /* clients_add - one who has connected, and does not block. Closed at once unless it is the owner or
  * root. */
-void clients_add(int fd);
+void clients_add(int fd, clients_serve *serve);
 
 /* clients_end - none is served any more. */
 void clients_end(void);

@@ -3,7 +3,7 @@
  * The control socket: one thread that answers "fastinst on", "off", "top" and "trace".
  *
  * It stands in a folder that only its owner may enter, and has mode 0600. Whom it serves is in
- * clients.c, what it answers in request.c.
+ * clients.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,9 @@
 #include "probes/agent/alone.h"
 #include "probes/agent/clients.h"
 #include "probes/agent/control.h"
+#include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
+#include "probes/include/fastinst/branch.h"
 
 #define LOOK_MS 1000
 
@@ -33,6 +35,90 @@ static char socket_path[108];
 static pid_t socket_owner;
 static struct stat socket_file;
 static atomic_bool serving; /* the thread counts as one of ours */
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+/* FOLDER PATTERN */
+static long trace(char *rest)
+{
+	const char *folder = strsep(&rest, " ");
+	int ret = rest ? trace_start(folder) : -EINVAL;
+
+	return ret < 0 ? ret : agent_change(rest, true);
+}
+
+static long untrace(const char *pattern)
+{
+	trace_start(NULL);
+	return agent_change(pattern, false);
+}
+
+/* Static branches: they are no probes. */
+static long change_branches(const char *word, const char *pattern)
+{
+	static const struct {
+		const char *word;
+		long (*change)(const char *pattern);
+	} changes[] = {
+		{ "branch-on", fi_branch_on },
+		{ "branch-off", fi_branch_off },
+		{ "branch-veto", fi_branch_veto },
+		{ "branch-allow", fi_branch_allow },
+	};
+
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
+		if (!strcmp(word, changes[i].word)) {
+			int ret = fi_scan();
+
+			return ret < 0 ? ret : changes[i].change(pattern);
+		}
+	return -ENOMSG;
+}
+
+static long take_entries(const char *objects)
+{
+	int ret = fi_take_entries(objects);
+
+	return ret < 0 ? ret : fi_scan();
+}
+
+/* How many it was done to, or a negative errno; -ENOMSG: no such request. */
+static long serve(const char *word, char *rest)
+{
+	if (!strcmp(word, "counts"))
+		return fi_probes();
+	if (!rest)
+		return -ENOMSG;
+	if (!strcmp(word, "trace"))
+		return trace(rest);
+	if (!strcmp(word, "untrace"))
+		return untrace(rest);
+	if (!strcmp(word, "on") || !strcmp(word, "off"))
+		return agent_change(rest, !strcmp(word, "on"));
+	if (!strcmp(word, "entries"))
+		return take_entries(rest);
+	return change_branches(word, rest);
+}
+
+/* As clients_serve has it. */
+static size_t request_serve(char *request, char *text, size_t size, bool *counts)
+{
+	char *rest = request;
+	const char *word = strsep(&rest, " ");
+	long result = serve(word, rest);
+	int len;
+
+	*counts = !strcmp(word, "counts");
+	if (result == -ENOMSG)
+		len = snprintf(text, size, "error no such request\n");
+	else if (result < 0)
+		len = snprintf(text, size, "error %s\n", strerror((int)-result));
+	else
+		len = snprintf(text, size, "ok %ld\n", result);
+	return (size_t)len;
+}
+
+/* --- The socket ------------------------------------------------------------------------------- */
 
 /* Once in each process: its thread ends, or is not in a child. */
 static void serve_no_more(void)
@@ -61,7 +147,7 @@ static void *control(void *data)
 	fi_own_thread(1);
 	atomic_store_explicit(&serving, true, memory_order_relaxed);
 	while (!agent_alone() && is_listener(listener)) {
-		short events = clients_wait(listener, LOOK_MS);
+		short events = clients_wait(listener, LOOK_MS, request_serve);
 
 		if (!events)
 			continue;
@@ -69,7 +155,7 @@ static void *control(void *data)
 			break;
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
-			clients_add(fd);
+			clients_add(fd, request_serve);
 		else if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
 			break;
 	}
