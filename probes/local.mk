@@ -8,6 +8,7 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/entry.c \
 	probes/core/entry.h \
 	probes/core/find.c \
+	probes/core/leaf.c \
 	probes/core/near.c \
 	probes/core/object.c \
 	probes/core/opened.c \
@@ -164,7 +165,7 @@ fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_inject.la
 	libfastinst_elf.la libresults.a libstress.a $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
-EXTRA_DIST += probes/tests/sample.h
+EXTRA_DIST += probes/tests/sample.h probes/core/tests/registers.h
 if HAVE_CMOCKA
 probes_tests = \
 	probes/core/tests/test_entry \
@@ -172,8 +173,14 @@ probes_tests = \
 	probes/core/tests/test_probes_crossing
 check_PROGRAMS += $(probes_tests)
 TESTS += $(probes_tests)
-probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_what
+probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_look
 probes_core_tests_test_entry_LDADD = libfastinst_internal.la $(LDADD)
+if HAVE_ZYDIS
+check_PROGRAMS += probes/core/tests/test_leaf
+TESTS += probes/core/tests/test_leaf
+probes_core_tests_test_leaf_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_look,--wrap=leaf_word
+probes_core_tests_test_leaf_LDADD = libfastinst_internal.la $(LDADD)
+endif
 wrap_probes = -Wl,--wrap=near_entry,--wrap=pc_text_close,--wrap=pc_patch,--wrap=pc_patch_batch,--wrap=pc_deactivate_call
 probes_core_tests_test_probes_LDFLAGS = $(wrap_probes)
 probes_core_tests_test_probes_crossing_SOURCES = probes/core/tests/test_probes.c

@@ -10,7 +10,6 @@
 
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
-#include "probes/keeps/keeps.h"
 
 #define PATIENCE      10 /* seconds */
 #define BIT(n)	      (UINT64_C(1) << (n))
@@ -32,15 +31,20 @@ static void set_function(uint32_t id, uintptr_t function)
 	atomic_store_explicit(&probe_slots[id].function, function, memory_order_release);
 }
 
-/* What the probe needs before it can be on for the first time. */
-static int arm(uint32_t id)
+/* What the probe needs before it can be on for the first time, and its function. */
+static int arm(uint32_t id, uintptr_t function)
 {
 	struct probe *probe = probe_get(id);
 	int ret = usable(id);
 
-	if (ret < 0 || probe->armed)
+	if (ret < 0)
 		return ret;
+	set_function(id, function);
+	if (probe->armed)
+		return 0;
 	ret = probe->provider->arm(probe);
+	if (ret < 0)
+		set_function(id, 0);
 	probe->armed = !ret;
 	return ret;
 }
@@ -58,12 +62,10 @@ static int toggle_runs(const uint32_t *ids, size_t n, bool on, uintptr_t functio
 
 	for (size_t i = 0, end; i < n; i = end + 1) {
 		for (end = i; end < n; end++) {
-			ret = on ? arm(ids[end]) : usable(ids[end]);
+			ret = on ? arm(ids[end], function) : usable(ids[end]);
 			first_error(&error, ret);
 			if (ret < 0)
 				break;
-			if (on)
-				set_function(ids[end], function);
 		}
 		near_seal();
 		ret = site_toggle(ids + i, end - i, on);
@@ -104,13 +106,22 @@ static bool stay(const uint32_t *ids, size_t n)
 	return true;
 }
 
-static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function)
+/* What the trampoline is told of a function. */
+static uintptr_t word_of(uintptr_t function, bool keeps_vectors)
 {
 	static const uintptr_t keeps[] = {
 		[KEEPS_UPPER] = BIT(SLOT_KEEPS_UPPER),
 		[KEEPS_FLAGS] = BIT(SLOT_KEEPS_UPPER) | BIT(SLOT_KEEPS_FLAGS),
 		[KEEPS_ALL] = KEEPS_VECTORS,
 	};
+	struct leaf leaf = keeps_look(function);
+	uintptr_t word = leaf_word(function, &leaf);
+
+	return word ? word : function | (keeps_vectors ? KEEPS_VECTORS : keeps[leaf.keeps]);
+}
+
+static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function, bool keeps_vectors)
+{
 	int ret;
 
 	if (!ids && n)
@@ -118,8 +129,8 @@ static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function)
 	ret = core_lock();
 	if (ret < 0)
 		return ret;
-	if (function && !(function & KEEPS_VECTORS))
-		function |= keeps[keeps_what(function)];
+	if (function)
+		function = word_of(function, keeps_vectors);
 	if (stay(ids, n))
 		ret = toggle_runs(ids, n, on, function);
 	else
@@ -130,13 +141,9 @@ static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function)
 
 int fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsigned flags)
 {
-	uintptr_t word = (uintptr_t)function;
-
 	if (flags & ~FI_KEEPS_VECTORS)
 		return -EINVAL;
-	if (function && flags & FI_KEEPS_VECTORS)
-		word |= KEEPS_VECTORS;
-	return change(ids, n, true, word);
+	return change(ids, n, true, (uintptr_t)function, flags & FI_KEEPS_VECTORS);
 }
 
 int fi_activate_batch(const uint32_t *ids, size_t n, fi_function *function)
@@ -151,12 +158,12 @@ int fi_activate(uint32_t id, fi_function *function)
 
 int fi_deactivate_batch(const uint32_t *ids, size_t n)
 {
-	return change(ids, n, false, 0);
+	return change(ids, n, false, 0, false);
 }
 
 int fi_deactivate(uint32_t id)
 {
-	return change(&id, 1, false, 0);
+	return change(&id, 1, false, 0, false);
 }
 
 int fi_set_data(uint32_t id, void *data)

@@ -6,6 +6,7 @@
 #define PROBES_CORE_CORE_H
 
 #include "probes/core/provider.h"
+#include "probes/keeps/keeps.h"
 
 /*
  * core_lock - the one lock: objects, probes, their code. -EDEADLK: the thread holds it. -ESHUTDOWN:
@@ -42,6 +43,15 @@ void site_prepare(struct probe *probe);
  * loaded anew may have. A breakpoint of a debugger is none.
  */
 bool site_is_anew(const struct probe *probe);
+
+/* object_at - what is loaded there and can be run, as of the last look; NULL: nothing. */
+const struct object *object_at(uintptr_t address);
+
+/*
+ * leaf_word - for slots: a copy of the function that saves what it changes and hands over what it
+ * reads. The same for as long as its bytes are the same. 0: it has to be called where it is.
+ */
+uintptr_t leaf_word(uintptr_t function, const struct leaf *leaf);
 
 /* --- Without it --- */
 

@@ -22,7 +22,8 @@
  *
  * The library has all of it. Where stubs are there is a copy of what is in a hurry: 1 to 6 for
  * functions that keep the vectors, or change some of the lower ones by SSE instructions, which
- * leave the upper parts as they are. These few are saved.
+ * leave the upper parts as they are. These few are saved. Small functions that call nothing are
+ * copied, and not called: leaf.c.
  *
  * It returns by a RET to where the site's CALL came from, which shadow stacks agree with.
  */
@@ -77,6 +78,23 @@ uint32_t entry_moves __attribute__((visibility("hidden"))); /* 1: up to ymm15, 2
 
 /* What a site's stub comes to first. Leaves rdx: the block, rcx: the slot, ax: the flags. */
 #define COUNT(block_offset, slots, CFA)                                                            \
+	COUNT_ONE(block_offset, slots, CFA)                                                        \
+	"12:	cmpq $0, (%rcx)\n"                                                                 \
+	"	jne 2f\n"                                                                          \
+	"	add $127, %al\n" /* 1 and 127 overflow, 0 and 127 do not */                        \
+	"	sahf\n"                                                                            \
+	"	pop %rdx\n"                                                                        \
+	CFA("-8")                                                                                  \
+	"	pop %rcx\n"                                                                        \
+	CFA("-8")                                                                                  \
+	"	pop %rax\n"                                                                        \
+	CFA("-8")                                                                                  \
+	"	lea 8(%rsp), %rsp\n"                                                               \
+	CFA("-8")                                                                                  \
+	"	ret\n"                                                                             \
+	CFA("32")
+
+#define COUNT_ONE(block_offset, slots, CFA)                                                        \
 	"	push %rax\n"                                                                       \
 	CFA("8")                                                                                   \
 	"	push %rcx\n"                                                                       \
@@ -92,21 +110,27 @@ uint32_t entry_moves __attribute__((visibility("hidden"))); /* 1: up to ymm15, 2
 	"	jz 2f\n"                                                                           \
 	"	incq " TEXT(BLOCK_COUNTS) "(%rdx,%rcx,8)\n"                                        \
 	"	shl $" TEXT(SLOT_SHIFT) ", %rcx\n"                                                 \
-	"	add " slots "(%rip), %rcx\n"                                                       \
-	"	cmpq $0, (%rcx)\n"                                                                 \
-	"	jne 2f\n"                                                                          \
-	"	add $127, %al\n" /* 1 and 127 overflow, 0 and 127 do not */                        \
-	"	sahf\n"                                                                            \
-	"	pop %rdx\n"                                                                        \
-	CFA("-8")                                                                                  \
-	"	pop %rcx\n"                                                                        \
-	CFA("-8")                                                                                  \
-	"	pop %rax\n"                                                                        \
-	CFA("-8")                                                                                  \
-	"	lea 8(%rsp), %rsp\n"                                                               \
-	CFA("-8")                                                                                  \
-	"	ret\n"                                                                             \
-	CFA("32")
+	"	add " slots "(%rip), %rcx\n"
+
+/*
+ * To the copy of a small function: see leaf.c. The flags wait beside the id. What says that the
+ * thread is inside has to be odd, and another number each time: the count is, and nothing has to
+ * wait for what the last call stored.
+ */
+#define JUMP_LEAF(inside, other, meanwhile)                                                        \
+	"	testb $1, " TEXT(BLOCK_INSIDE) "(%rdx)\n"                                          \
+	"	jnz " inside "\n"                                                                  \
+	"	testb $" TEXT(SLOT_IS_LEAF) ", 7(%rcx)\n"                                          \
+	"	jz " other "\n"                                                                    \
+	"	mov %eax, 28(%rsp)\n"                                                              \
+	"	mov 24(%rsp), %eax\n"                                                              \
+	"	mov " TEXT(BLOCK_COUNTS) "(%rdx,%rax,8), %rax\n"                                   \
+	"	lea 1(%rax,%rax), %rax\n"                                                          \
+	"	mov %rax, " TEXT(BLOCK_INSIDE) "(%rdx)\n"                                          \
+	"	mov (%rcx), %rax\n"                                                                \
+	"	btr $" TEXT(SLOT_LEAF) ", %rax\n"                                                  \
+	"	jnc " meanwhile "\n"                                                                \
+	"	jmp *%rax\n"
 
 /* What struct fi_regs keeps, from its beginning. */
 #define POP_REGISTERS                                                                              \
@@ -184,9 +208,11 @@ asm(".pushsection .text\n"
     "	mov (%r12), %rax\n"
     "	test %rax, %rax\n"
     "	jz 6f\n"
+    "	btr $" TEXT(SLOT_LEAF) ", %rax\n"
+    "	jc 12f\n"
     "	btr $" TEXT(SLOT_KEEPS_VECTORS) ", %rax\n"
     "	jnc 3f\n"
-    "	and $-16, %rsp\n"
+    "9:	and $-16, %rsp\n"
     "	mov " TEXT(SLOT_SITE) "(%r12), %rsi\n"
     "	lea 8(%rbx), %rdx\n"
     "	mov " TEXT(SLOT_DATA) "(%r12), %rcx\n"
@@ -210,6 +236,10 @@ asm(".pushsection .text\n"
     ".cfi_def_cfa rsp, 8\n"
     "	ret\n"
     ".cfi_restore_state\n"
+
+    /* The function of which it is a copy. */
+    "12:	mov -8(%rax), %rax\n"
+    "	jmp 9b\n"
 
     /* The event is lost. */
     "7:	lock incq " TEXT(SLOT_LOST) "(%r12)\n"
@@ -380,15 +410,14 @@ asm(".pushsection .text\n"
      */
     ".pushsection .rodata\n"
     ".p2align 6\n"
-    ".globl entry_copied, entry_copied_words\n"
-    ".hidden entry_copied, entry_copied_words\n"
+    ".globl entry_copied, entry_copied_leaf, entry_copied_words\n"
+    ".hidden entry_copied, entry_copied_leaf, entry_copied_words\n"
     "entry_copied:\n"
     COUNT("91f", "92f", CFA_UNTOLD)
     "2:	test %rdx, %rdx\n"
     "	jz 4f\n"
-    "	testb $1, " TEXT(BLOCK_INSIDE) "(%rdx)\n"
-    "	jnz 4f\n"
-    "	testb $" TEXT(SLOT_KEEPS) ", 7(%rcx)\n"
+    JUMP_LEAF("4f", "10f", "13f")
+    "10:	testb $" TEXT(SLOT_KEEPS) ", 7(%rcx)\n"
     "	jz 4f\n"
     "	push %rsi\n"
     "	push %rdi\n"
@@ -459,18 +488,37 @@ asm(".pushsection .text\n"
     "	lea 64(%rbp), %rsp\n"
     "	mov (%rbp), %rbp\n"
     "4:	jmp *93f(%rip)\n"
+    "13:	incq " TEXT(BLOCK_INSIDE) "(%rdx)\n"
+    "	mov 28(%rsp), %eax\n"
+    "	movl $0, 28(%rsp)\n"
+    "	jmp 4b\n"
     ".p2align 3\n"
     "entry_copied_words:\n"
     "91:	.quad 0\n"
     "92:	.quad 0\n"
     "93:	.quad 0\n"
+
+    /* For stubs of probes that had a function first: a jump that is taken costs as much as it. */
+    ".p2align 6\n"
+    "entry_copied_leaf:\n"
+    COUNT_ONE("91b", "92b", CFA_UNTOLD)
+    JUMP_LEAF("4b", "12b", "13b")
+    "2:	jmp 4b\n"
     ".org entry_copied + " TEXT(ENTRY_COPY) "\n"
     ".popsection\n");
 /* clang-format on */
 
 extern const uint8_t entry_copied[ENTRY_COPY] __attribute__((visibility("hidden")));
+extern const uint8_t entry_copied_leaf[] __attribute__((visibility("hidden")));
 extern const uint8_t entry_copied_words[] __attribute__((visibility("hidden")));
 extern void probe_called(void) __attribute__((visibility("hidden")));
+
+size_t entry_at(uint32_t id)
+{
+	if (!atomic_load_explicit(&probe_slots[id].function, memory_order_relaxed))
+		return 0;
+	return (size_t)(entry_copied_leaf - entry_copied);
+}
 
 void entry_copy(uint8_t to[ENTRY_COPY])
 {

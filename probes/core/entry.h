@@ -21,8 +21,11 @@
 #define SLOT_KEEPS_UPPER   62
 #define SLOT_KEEPS_FLAGS   61
 #define SLOT_KEEPS	   0xc0 /* in the highest byte: one of the first two */
+#define SLOT_LEAF	   60	/* of none of these, but of a copy: see leaf_word() */
+#define SLOT_IS_LEAF	   0x10 /* in the highest byte */
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "probes/include/fastinst.h"
@@ -56,8 +59,11 @@ void probe_entry(void);
 void entry_start(void);
 
 /* entry_copy - the part of the trampoline that is in a hurry, for a place where stubs are. */
-#define ENTRY_COPY 576
+#define ENTRY_COPY 832
 void entry_copy(uint8_t to[ENTRY_COPY]);
+
+/* entry_at - where in it the stub of a probe jumps to, by what function it has now. */
+size_t entry_at(uint32_t id);
 
 /* block_offset - of the pointer to the block, from where FS points: the same in all threads. */
 uintptr_t block_offset(void);

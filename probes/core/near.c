@@ -114,11 +114,11 @@ static const struct region *region_of(const void *place)
 	return region;
 }
 
-void *near_entry(const void *place)
+void *near_entry(const void *place, uint32_t id)
 {
 	const struct region *region = region_of(place);
 
-	return region ? region->start : NULL;
+	return region ? region->start + entry_at(id) : NULL;
 }
 
 /* All of the region at once: stubs that others run stay executable throughout. */

@@ -207,6 +207,14 @@ static bool known(const struct object *object)
 	return false;
 }
 
+const struct object *object_at(uintptr_t address)
+{
+	for (const struct object *object = objects; object; object = object->next)
+		if (!object->gone && object_covers(object, address, 1, PF_X))
+			return object;
+	return NULL;
+}
+
 static void leave(struct object *object)
 {
 	uint32_t n = fi_probes();

@@ -56,7 +56,7 @@ int site_arm_call(struct probe *probe)
 	if (!stub)
 		return -ENOSPC;
 	memcpy(code + 1, &probe->id, sizeof(probe->id));
-	ret = site_rel32(code + 5, JMP, stub + 5, near_entry(stub));
+	ret = site_rel32(code + 5, JMP, stub + 5, near_entry(stub, probe->id));
 	if (!ret)
 		ret = near_write(stub, code, sizeof(code));
 	if (!ret)

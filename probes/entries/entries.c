@@ -245,7 +245,7 @@ static int arm(struct probe *probe)
 	memcpy(code + at + 1, &probe->id, sizeof(probe->id));
 	at += 5;
 	if (!ret)
-		ret = site_rel32(code + at, 0xe9, stub + at, near_entry(stub));
+		ret = site_rel32(code + at, 0xe9, stub + at, near_entry(stub, probe->id));
 	if (!ret)
 		ret = near_write(stub, code, sizeof(code));
 	if (!ret)

@@ -234,6 +234,11 @@ int fi_deactivate_batch(const uint32_t *ids, size_t n);
  * built with Zydis: its first 128 bytes are decoded when it is given to a probe, so the code of a
  * probe function must not change while it is one. Where it changes none, this needs no promise;
  * where it changes some of xmm0 to xmm7 by SSE instructions, only these are saved.
+ *
+ * One that changes none, makes no use of its stack and has one RET at its end is not called but
+ * copied, with what it needs in front and behind: a call and a return take as long as all the rest.
+ * Breakpoints and probes in the function itself do not see those calls. 64 functions at most are
+ * copied in the life of a process; others are called.
  */
 #define FI_KEEPS_VECTORS 1u
 int fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsigned flags);

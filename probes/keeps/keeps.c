@@ -18,7 +18,9 @@ struct look {
 	uint8_t ahead[KEEPS_BYTES];
 	unsigned left;
 	size_t end;
-	enum keeps keeps; /* by what was decoded so far */
+	unsigned returns;
+	size_t last_return;
+	struct leaf leaf; /* by what was decoded so far */
 };
 
 static bool look_at(struct look *look, int64_t at)
@@ -108,6 +110,94 @@ static enum keeps keeps_by_registers(const ZydisDecodedInstruction *insn,
 	return keeps;
 }
 
+/* --- Elsewhere -------------------------------------------------------------------------------- */
+
+static unsigned number_of(ZydisRegister reg)
+{
+	return (unsigned)ZydisRegisterGetId(
+		ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg));
+}
+
+static uint16_t bit_of(ZydisRegister reg)
+{
+	switch (ZydisRegisterGetClass(reg)) {
+	case ZYDIS_REGCLASS_GPR8:
+	case ZYDIS_REGCLASS_GPR16:
+	case ZYDIS_REGCLASS_GPR32:
+	case ZYDIS_REGCLASS_GPR64:
+		return (uint16_t)(1u << number_of(reg));
+	default:
+		return 0;
+	}
+}
+
+static void note_registers(struct leaf *leaf, const ZydisDecodedOperand *operand)
+{
+	if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY) {
+		leaf->reads |= bit_of(operand->mem.base) | bit_of(operand->mem.index);
+		return;
+	}
+	if (operand->type != ZYDIS_OPERAND_TYPE_REGISTER)
+		return;
+	if (operand->actions & ZYDIS_OPERAND_ACTION_MASK_READ)
+		leaf->reads |= bit_of(operand->reg.value);
+	if (operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+		leaf->writes |= bit_of(operand->reg.value);
+}
+
+static bool note_distance(struct look *look, size_t at, const ZydisDecodedInstruction *insn,
+			  ZydisRegister base)
+{
+	struct leaf *leaf = &look->leaf;
+
+	if (base == ZYDIS_REGISTER_EIP || insn->raw.disp.size != 32 ||
+	    leaf->relatives == KEEPS_RELATIVE)
+		return false;
+	leaf->relative[leaf->relatives++] = (uint8_t)(at + insn->raw.disp.offset);
+	return true;
+}
+
+static bool is_return(const ZydisDecodedInstruction *insn)
+{
+	return insn->meta.category == ZYDIS_CATEGORY_RET;
+}
+
+/*
+ * The copy has no return address, and other things on the stack. A NOP of one byte may become a
+ * part of a site, whose calls are to be counted.
+ */
+static bool note(struct look *look, size_t at, const ZydisDecodedInstruction *insn,
+		 const ZydisDecodedOperand *operands)
+{
+	if (is_return(insn)) {
+		look->returns++;
+		look->last_return = at;
+		return insn->length <= 2; /* RET, REP RET */
+	}
+	for (unsigned i = 0; i < insn->operand_count; i++) {
+		const ZydisDecodedOperand *one = &operands[i];
+		ZydisRegister base = one->mem.base;
+
+		note_registers(&look->leaf, one);
+		if (one->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    (base == ZYDIS_REGISTER_RIP || base == ZYDIS_REGISTER_EIP) &&
+		    !note_distance(look, at, insn, base))
+			return false;
+	}
+	return insn->mnemonic != ZYDIS_MNEMONIC_NOP || insn->length > 1;
+}
+
+static bool moves(const struct look *look)
+{
+	uint16_t stack = (uint16_t)(1u << number_of(ZYDIS_REGISTER_RSP));
+
+	return look->leaf.moves && look->leaf.keeps == KEEPS_ALL && look->returns == 1 &&
+	       look->last_return + 2 >= look->end &&
+	       !((look->leaf.reads | look->leaf.writes) & stack);
+}
+
+/* --- All paths -------------------------------------------------------------------------------- */
+
 /* Where it goes on from @at; false: not to be told. */
 static bool follow(struct look *look, size_t at, const ZydisDecodedInstruction *insn,
 		   const ZydisDecodedOperand *operands)
@@ -143,7 +233,7 @@ static size_t readable(const uint8_t *code)
 	return left < INSTRUCTION_MAX ? left : INSTRUCTION_MAX;
 }
 
-static enum keeps decode_all(struct look *look)
+static bool decode_all(struct look *look)
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction insn;
@@ -155,40 +245,53 @@ static enum keeps decode_all(struct look *look)
 
 		if (ZYAN_FAILED(ZydisDecoderDecodeFull(&look->decoder, code, readable(code), &insn,
 						       operands)))
-			return KEEPS_UNKNOWN;
+			return false;
 		keeps = keeps_by_registers(&insn, operands);
 		if (!keeps || !follow(look, at, &insn, operands))
-			return KEEPS_UNKNOWN;
-		if (keeps < look->keeps)
-			look->keeps = keeps;
+			return false;
+		if (keeps < look->leaf.keeps)
+			look->leaf.keeps = keeps;
+		look->leaf.moves &= note(look, at, &insn, operands);
 		if (at + insn.length > look->end)
 			look->end = at + insn.length;
 	}
-	return look->end <= KEEPS_BYTES ? look->keeps : KEEPS_UNKNOWN;
+	return look->end <= KEEPS_BYTES;
 }
 
-enum keeps keeps_what(uintptr_t function)
+static struct leaf look_anew(struct look *look)
+{
+	if (ZYAN_FAILED(ZydisDecoderInit(&look->decoder, ZYDIS_MACHINE_MODE_LONG_64,
+					 ZYDIS_STACK_WIDTH_64)))
+		return (struct leaf){ 0 };
+	look_at(look, 0);
+	if (!decode_all(look))
+		return (struct leaf){ 0 };
+	look->leaf.moves = moves(look);
+	look->leaf.size = (uint8_t)look->last_return;
+	return look->leaf;
+}
+
+struct leaf keeps_look(uintptr_t function)
 {
 	static struct {
 		uintptr_t function;
 		uint8_t bytes[KEEPS_BYTES];
 		size_t len;
-		enum keeps keeps;
+		struct leaf leaf;
 	} last;
-	struct look look = { .code = (const uint8_t *)function, .keeps = KEEPS_ALL };
+	struct look look = {
+		.code = (const uint8_t *)function,
+		.leaf = { .keeps = KEEPS_ALL, .moves = true },
+	};
 
 	if (last.len && last.function == function && !memcmp(last.bytes, look.code, last.len))
-		return last.keeps;
+		return last.leaf;
 	last.len = 0;
-	if (ZYAN_FAILED(ZydisDecoderInit(&look.decoder, ZYDIS_MACHINE_MODE_LONG_64,
-					 ZYDIS_STACK_WIDTH_64)))
-		return KEEPS_UNKNOWN;
-	look_at(&look, 0);
-	last.keeps = decode_all(&look);
-	if (!last.keeps)
-		return KEEPS_UNKNOWN;
+	last.leaf = look_anew(&look);
+	if (!last.leaf.keeps)
+		return last.leaf;
 	last.function = function;
 	last.len = look.end;
 	memcpy(last.bytes, look.code, look.end);
-	return last.keeps;
+	return last.leaf;
 }

@@ -58,8 +58,8 @@ static enum {
 	DOES_NOT_RESTORE
 } broken;
 
-void *__real_near_entry(const void *place);
-void *__wrap_near_entry(const void *place);
+void *__real_near_entry(const void *place, uint32_t id);
+void *__wrap_near_entry(const void *place, uint32_t id);
 int __real_pc_patch(void *addr, const void *bytes, size_t len);
 int __wrap_pc_patch(void *addr, const void *bytes, size_t len);
 int __wrap_pc_deactivate_call(struct pc_call *call);
@@ -77,11 +77,11 @@ asm(".pushsection .text\n"
     "	ret\n"
     ".popsection\n");
 
-void *__wrap_near_entry(const void *place)
+void *__wrap_near_entry(const void *place, uint32_t id)
 {
 	if (broken == DOES_NOT_COUNT)
 		return (void *)entry_that_counts_nothing;
-	return __real_near_entry(place);
+	return __real_near_entry(place, id);
 }
 
 int __wrap_pc_patch_batch(struct pc_op *ops, size_t n)

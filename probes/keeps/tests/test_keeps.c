@@ -99,27 +99,27 @@ static uint8_t *place(size_t i, size_t at)
 }
 
 /* The first that is judged wrongly, FUNCTIONS: none. */
-static size_t first_wrong(enum keeps (*judge)(uintptr_t function))
+static size_t first_wrong(struct leaf (*judge)(uintptr_t function))
 {
 	for (size_t i = 0; i < FUNCTIONS; i++)
-		if (judge((uintptr_t)place(i, 256)) != functions[i].keeps)
+		if (judge((uintptr_t)place(i, 256)).keeps != functions[i].keeps)
 			return i;
 	return FUNCTIONS;
 }
 
 /* Hides what is behind the first RET from it. */
-static enum keeps judge_first_path(uintptr_t function)
+static struct leaf judge_first_path(uintptr_t function)
 {
 	uint8_t *code = (uint8_t *)function, *ret = memchr(code, 0xc3, 24);
 
 	if (ret)
 		memset(ret, 0xc3, KEEPS_BYTES);
-	return keeps_what(function);
+	return keeps_look(function);
 }
 
 static void each_is_judged(void **state)
 {
-	size_t wrong = first_wrong(keeps_what);
+	size_t wrong = first_wrong(keeps_look);
 
 	(void)state;
 	if (wrong < FUNCTIONS)
@@ -138,11 +138,11 @@ static void other_bytes_are_looked_at_again(void **state)
 	uint8_t *code = place(0, 512);
 
 	(void)state;
-	assert_int_equal(keeps_what((uintptr_t)code), KEEPS_ALL);
-	assert_int_equal(keeps_what((uintptr_t)code), KEEPS_ALL);
+	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_ALL);
+	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_ALL);
 	memcpy(code, functions[9].code, 5);
 	assert_int_equal(functions[9].keeps, KEEPS_FLAGS);
-	assert_int_equal(keeps_what((uintptr_t)code), KEEPS_FLAGS);
+	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_FLAGS);
 }
 
 /* Behind the page is none: a fault would end the test. */
@@ -156,8 +156,74 @@ static void nothing_behind_a_page_is_read(void **state)
 
 		memcpy(page + PAGE - size, code, size);
 		if (ret)
-			assert_int_equal(keeps_what((uintptr_t)page + PAGE - size),
+			assert_int_equal(keeps_look((uintptr_t)page + PAGE - size).keeps,
 					 functions[i].keeps);
+	}
+}
+
+/* --- Whether it may be run elsewhere -----------------------------------------------------------
+ */
+
+#define R(i) (1u << (i))
+#define RAX  R(0)
+#define RCX  R(1)
+#define RDX  R(2)
+#define RBX  R(3)
+#define RSI  R(6)
+#define RDI  R(7)
+
+static const struct {
+	const char *what;
+	bool moves;
+	uint16_t reads, writes;
+	uint8_t size, relative; /* of these bytes; where a distance is, 0: none */
+	uint8_t code[24];
+} movers[] = {
+	{ "ret", true, 0, 0, 0, 0, { 0xc3 } },
+	{ "endbr64; rep ret", true, 0, 0, 4, 0, { 0xf3, 0x0f, 0x1e, 0xfa, 0xf3, 0xc3 } },
+	{ "mov (%rdx,%rsi), %ah", true, RDX | RSI, RAX, 3, 0, { 0x8a, 0x24, 0x32, 0xc3 } },
+	{ "lock incq (%rcx)", true, RCX, 0, 4, 0, { 0xf0, 0x48, 0xff, 0x01, 0xc3 } },
+	{ "rdtsc", true, 0, RAX | RDX, 2, 0, { 0x0f, 0x31, 0xc3 } },
+	{ "cpuid", true, RAX | RCX, RAX | RBX | RCX | RDX, 2, 0, { 0x0f, 0xa2, 0xc3 } },
+	{ "mul %rdi", true, RAX | RDI, RAX | RDX, 3, 0, { 0x48, 0xf7, 0xe7, 0xc3 } },
+	{ "rep stosq", true, RAX | RCX | RDI, RCX | RDI, 3, 0, { 0xf3, 0x48, 0xab, 0xc3 } },
+	{ "xchg %esi, %r9d", true, RSI | R(9), RSI | R(9), 3, 0, { 0x41, 0x87, 0xf1, 0xc3 } },
+	{ "cmovz %rdi, %r11", true, RDI, R(11), 4, 0, { 0x4c, 0x0f, 0x44, 0xdf, 0xc3 } },
+	{ "incl 0(%rip)", true, 0, 0, 6, 2, { 0xff, 0x05, 0, 0, 0, 0, 0xc3 } },
+	{ "a jump to the ret", true, RCX, RCX, 4, 0, { 0x74, 0x02, 0xff, 0xc9, 0xc3 } },
+	{ "two returns", false, 0, 0, 0, 0, { 0x74, 0x01, 0xc3, 0xff, 0xc0, 0xc3 } },
+	{ "a return in the middle", false, 0, 0, 0, 0, { 0x75, 0x01, 0xc3, 0xeb, 0xfd } },
+	{ "ret 8", false, 0, 0, 0, 0, { 0xc2, 0x08, 0x00 } },
+	{ "push, pop", false, 0, 0, 0, 0, { 0x53, 0x5b, 0xc3 } },
+	{ "mov (%rsp), %rax", false, 0, 0, 0, 0, { 0x48, 0x8b, 0x04, 0x24, 0xc3 } },
+	{ "mov -8(%rsp), %rax", false, 0, 0, 0, 0, { 0x48, 0x8b, 0x44, 0x24, 0xf8, 0xc3 } },
+	{ "mov %rsp, %rax", false, 0, 0, 0, 0, { 0x48, 0x89, 0xe0, 0xc3 } },
+	{ "xor %spl, %al", false, 0, 0, 0, 0, { 0x40, 0x30, 0xe0, 0xc3 } },
+	{ "leave", false, 0, 0, 0, 0, { 0xc9, 0xc3 } },
+	{ "pushf", false, 0, 0, 0, 0, { 0x9c, 0xc3 } },
+	{ "a NOP of one byte", false, 0, 0, 0, 0, { 0x90, 0xc3 } },
+	{ "incl 0(%eip)", false, 0, 0, 0, 0, { 0x67, 0xff, 0x05, 0, 0, 0, 0, 0xc3 } },
+	{ "pxor", false, 0, 0, 0, 0, { 0x66, 0x0f, 0xef, 0xff, 0xc3 } },
+	{ "call", false, 0, 0, 0, 0, { 0xe8, 0, 0, 0, 0, 0xc3 } },
+};
+
+static void what_can_be_copied_is_told(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(movers) / sizeof(*movers); i++) {
+		struct leaf leaf;
+
+		memset(page, 0xcc, PAGE);
+		memcpy(page, movers[i].code, sizeof(movers[i].code));
+		leaf = keeps_look((uintptr_t)page);
+		if (leaf.moves != movers[i].moves)
+			fail_msg("%s", movers[i].what);
+		if (leaf.moves &&
+		    (leaf.reads != movers[i].reads || leaf.writes != movers[i].writes ||
+		     leaf.size != movers[i].size || leaf.relatives != (movers[i].relative != 0) ||
+		     (leaf.relatives && leaf.relative[0] != movers[i].relative)))
+			fail_msg("%s: reads %x, writes %x, size %u", movers[i].what, leaf.reads,
+				 leaf.writes, leaf.size);
 	}
 }
 
@@ -175,6 +241,7 @@ int main(void)
 		cmocka_unit_test(a_path_that_is_not_read_is_noticed),
 		cmocka_unit_test(other_bytes_are_looked_at_again),
 		cmocka_unit_test(nothing_behind_a_page_is_read),
+		cmocka_unit_test(what_can_be_copied_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, map_page, NULL);

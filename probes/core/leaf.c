@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small probe functions that call nothing: a copy of each, in front of which stands what it needs,
+ * and behind it the way back to the site. A call and its return take as long as all the rest.
+ *
+ * The trampoline jumps there when it has counted and said that the thread is inside. The stack is
+ *
+ *	rsp + 32  address to return to
+ *	rsp + 24  id, and the flags in its upper half
+ *	rsp	  rdx, rcx, rax
+ *
+ * and rdx is the block, rcx the slot. What else the function changes is saved, arguments are set up
+ * that it reads. If it reads its registers, all of struct fi_regs is pushed.
+ *
+ * A copy stays for good: a thread may be in it at any time. It lies near the function, which it
+ * may share data with, and has its address in front, for trampolines that call it there.
+ */
+#include <string.h>
+
+#include "probes/core/core.h"
+#include "probes/core/entry.h"
+
+#define LEAVES	  64
+#define COPY_MAX  320
+#define LINE	  64 /* bytes */
+#define IN_FRONT  8  /* the address of the function */
+#define SAVED_MAX 6
+
+/* By their numbers in machine code. */
+enum {
+	RAX = 0,
+	RCX = 1,
+	RDX = 2,
+	RSI = 6,
+	RDI = 7,
+	R8 = 8,
+	R11 = 11
+};
+
+#define HAS(set, reg) ((set) >> (reg)&1)
+
+struct code {
+	uint8_t bytes[COPY_MAX];
+	size_t len;
+};
+
+static void put(struct code *code, const void *bytes, size_t len)
+{
+	memcpy(code->bytes + code->len, bytes, len);
+	code->len += len;
+}
+
+#define PUT(code, ...)                                                                             \
+	put(code, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+/* PUSH is 0x50, POP 0x58. */
+static void put_stack(struct code *code, uint8_t opcode, unsigned reg)
+{
+	if (reg >= R8)
+		PUT(code, 0x41);
+	PUT(code, (uint8_t)(opcode + (reg & 7)));
+}
+
+/* mov disp(%rsp), %reg */
+static void put_load(struct code *code, unsigned reg, uint8_t disp)
+{
+	PUT(code, reg >= R8 ? 0x4c : 0x48, 0x8b, (uint8_t)(0x44 | (reg & 7) << 3), 0x24, disp);
+}
+
+static void put_block(struct code *code)
+{
+	uint32_t offset = (uint32_t)block_offset();
+
+	PUT(code, 0x64, 0x48, 0x8b, 0x14, 0x25); /* mov %fs:offset, %rdx */
+	put(code, &offset, sizeof(offset));
+}
+
+static void put_leave(struct code *code)
+{
+	PUT(code, 0x48, 0xff, 0x02); /* incq (%rdx) */
+}
+
+static void put_return(struct code *code)
+{
+	PUT(code, 0x04, 0x7f, 0x9e);		    /* add $127, %al; sahf */
+	PUT(code, 0x5a, 0x59, 0x58);		    /* pop %rdx; pop %rcx; pop %rax */
+	PUT(code, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3); /* lea 8(%rsp), %rsp; ret */
+}
+
+/* The arguments in rsi and rcx; rcx has been the slot. */
+static void put_slot_arguments(struct code *code, uint16_t reads)
+{
+	if (HAS(reads, RSI))
+		PUT(code, 0x48, 0x8b, 0x71, SLOT_SITE); /* mov SLOT_SITE(%rcx), %rsi */
+	if (HAS(reads, RCX))
+		PUT(code, 0x48, 0x8b, 0x49, SLOT_DATA); /* mov SLOT_DATA(%rcx), %rcx */
+}
+
+/* Distances are taken from where the copy will be. */
+static bool put_body(struct code *code, uintptr_t function, const struct leaf *leaf, uintptr_t at)
+{
+	uint8_t *body = code->bytes + code->len;
+	int64_t by = (int64_t)(function - (at + code->len));
+
+	put(code, (const void *)function, leaf->size);
+	for (unsigned i = 0; i < leaf->relatives; i++) {
+		int32_t distance;
+
+		memcpy(&distance, body + leaf->relative[i], sizeof(distance));
+		if (distance + by != (int32_t)(distance + by))
+			return false;
+		distance = (int32_t)(distance + by);
+		memcpy(body + leaf->relative[i], &distance, sizeof(distance));
+	}
+	return true;
+}
+
+/* What else than rax, rcx and rdx a call may change, in the order in which struct fi_regs has it.
+ */
+static const uint8_t others[SAVED_MAX] = { RSI, RDI, R8, R8 + 1, R8 + 2, R11 };
+
+static bool put_plain(struct code *code, uintptr_t function, const struct leaf *leaf, uintptr_t at)
+{
+	uint16_t set = leaf->reads | leaf->writes;
+	uint8_t saved[SAVED_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < SAVED_MAX; i++)
+		if (HAS(others[i] < R8 ? set : leaf->writes, others[i]))
+			saved[n++] = others[i];
+	for (size_t i = 0; i < n; i++)
+		put_stack(code, 0x50, saved[i]);
+	if (HAS(leaf->reads, RDI))
+		PUT(code, 0x8b, 0x7c, 0x24, (uint8_t)(24 + 8 * n)); /* mov 24(%rsp), %edi */
+	put_slot_arguments(code, leaf->reads);
+	if (!put_body(code, function, leaf, at))
+		return false;
+	if (HAS(leaf->writes, RDX))
+		put_block(code);
+	put_leave(code);
+	while (n)
+		put_stack(code, 0x58, saved[--n]);
+	PUT(code, 0x8b, 0x44, 0x24, 28); /* mov 28(%rsp), %eax */
+	put_return(code);
+	return true;
+}
+
+static bool put_with_registers(struct code *code, uintptr_t function, const struct leaf *leaf,
+			       uintptr_t at)
+{
+	uint16_t set = leaf->writes | 1u << RSI | 1u << RDI;
+
+	for (size_t i = 0; i < SAVED_MAX; i++)
+		put_stack(code, 0x50, others[i]);
+	PUT(code, 0x8b, 0x44, 0x24, 76);       /* mov 76(%rsp), %eax: the flags */
+	PUT(code, 0x8b, 0x7c, 0x24, 72);       /* mov 72(%rsp), %edi: the id */
+	PUT(code, 0x50);		       /* push %rax */
+	PUT(code, 0x48, 0x8d, 0x44, 0x24, 96); /* lea 96(%rsp), %rax: rsp at the site */
+	PUT(code, 0x48, 0x89, 0x44, 0x24, 80); /* mov %rax, 80(%rsp) */
+	PUT(code, 0x48, 0x8d, 0x54, 0x24, 8);  /* lea 8(%rsp), %rdx */
+	put_slot_arguments(code, leaf->reads | 1u << RSI);
+	if (!put_body(code, function, leaf, at))
+		return false;
+	put_block(code);
+	put_leave(code);
+	PUT(code, 0x58); /* pop %rax */
+	for (size_t i = 0; i < SAVED_MAX; i++)
+		if (HAS(set, others[i]))
+			put_load(code, others[i], (uint8_t)(8 * (SAVED_MAX - 1 - i)));
+	PUT(code, 0x48, 0x8d, 0x64, 0x24, 48); /* lea 48(%rsp), %rsp */
+	put_return(code);
+	return true;
+}
+
+static uintptr_t make(uintptr_t function, const struct leaf *leaf)
+{
+	const struct object *object = object_at(function);
+	int64_t offset = (int64_t)block_offset();
+	struct code code = { .len = 0 };
+	uintptr_t place, start;
+	bool made;
+
+	if (!object || offset != (int32_t)offset)
+		return 0;
+	place = (uintptr_t)near_alloc(object, COPY_MAX + LINE);
+	if (!place)
+		return 0;
+	start = (place + IN_FRONT + LINE - 1) & ~(uintptr_t)(LINE - 1);
+	put(&code, &function, sizeof(function));
+	made = (HAS(leaf->reads, RDX) ? put_with_registers : put_plain)(&code, function, leaf,
+									start - IN_FRONT);
+	if (!made || near_write((void *)(start - IN_FRONT), code.bytes, code.len) < 0)
+		return 0;
+	return start | UINT64_C(1) << SLOT_LEAF;
+}
+
+uintptr_t leaf_word(uintptr_t function, const struct leaf *leaf)
+{
+	static struct made {
+		uintptr_t function, word;
+		uint8_t bytes[KEEPS_BYTES];
+		size_t size;
+	} made[LEAVES];
+	static size_t n;
+	struct made *one;
+
+	if (!leaf->moves)
+		return 0;
+	for (one = made; one < made + n; one++)
+		if (one->function == function && one->size == leaf->size &&
+		    !memcmp(one->bytes, (const void *)function, leaf->size))
+			return one->word;
+	if (n == LEAVES)
+		return 0;
+	one->function = function;
+	one->size = leaf->size;
+	memcpy(one->bytes, (const void *)function, leaf->size);
+	one->word = make(function, leaf);
+	n += one->word != 0;
+	return one->word;
+}
