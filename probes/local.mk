@@ -9,6 +9,7 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/entry.h \
 	probes/core/find.c \
 	probes/core/leaf.c \
+	probes/core/lock.c \
 	probes/core/near.c \
 	probes/core/object.c \
 	probes/core/opened.c \
@@ -169,6 +170,7 @@ EXTRA_DIST += probes/tests/sample.h probes/core/tests/registers.h
 if HAVE_CMOCKA
 probes_tests = \
 	probes/core/tests/test_entry \
+	probes/core/tests/test_lock \
 	probes/core/tests/test_probes \
 	probes/core/tests/test_probes_crossing
 check_PROGRAMS += $(probes_tests)
@@ -187,6 +189,7 @@ probes_core_tests_test_probes_crossing_SOURCES = probes/core/tests/test_probes.c
 probes_core_tests_test_probes_crossing_CFLAGS = $(AM_CFLAGS) -fcf-protection=branch
 probes_core_tests_test_probes_crossing_LDFLAGS = $(wrap_probes)
 probes_core_tests_test_probes_crossing_LDADD = libfastinst_internal.la $(LDADD)
+probes_core_tests_test_lock_LDADD = libfastinst_internal.la $(LDADD)
 probes_core_tests_test_probes_LDADD = libfastinst_internal.la $(LDADD)
 endif
 

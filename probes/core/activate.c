@@ -15,10 +15,8 @@
 #define BIT(n)	      (UINT64_C(1) << (n))
 #define KEEPS_VECTORS BIT(SLOT_KEEPS_VECTORS)
 
-static int usable(uint32_t id)
+static inline int usable(const struct probe *probe)
 {
-	const struct probe *probe = probe_get(id);
-
 	if (!probe)
 		return -ENOENT;
 	if (probe->object->gone)
@@ -26,26 +24,38 @@ static int usable(uint32_t id)
 	return probe->reason ? -ENOTSUP : 0;
 }
 
-static void set_function(uint32_t id, uintptr_t function)
+static inline void set_function(uint32_t id, uintptr_t function)
 {
 	atomic_store_explicit(&probe_slots[id].function, function, memory_order_release);
 }
 
 /* What the probe needs before it can be on for the first time, and its function. */
-static int arm(uint32_t id, uintptr_t function)
+static inline int arm(struct probe *probe, uintptr_t function)
 {
-	struct probe *probe = probe_get(id);
-	int ret = usable(id);
+	int ret = usable(probe);
 
 	if (ret < 0)
 		return ret;
-	set_function(id, function);
+	set_function(probe->id, function);
 	if (probe->armed)
 		return 0;
 	ret = probe->provider->arm(probe);
 	if (ret < 0)
-		set_function(id, 0);
+		set_function(probe->id, 0);
 	probe->armed = !ret;
+	return ret;
+}
+
+static int toggle_one(uint32_t id, bool on, uintptr_t function)
+{
+	struct probe *probe = probe_get(id);
+	int ret = on ? arm(probe, function) : usable(probe);
+
+	if (ret < 0)
+		return ret;
+	ret = site_toggle_one(probe, on);
+	if (!probe->is_on)
+		set_function(id, 0);
 	return ret;
 }
 
@@ -62,12 +72,11 @@ static int toggle_runs(const uint32_t *ids, size_t n, bool on, uintptr_t functio
 
 	for (size_t i = 0, end; i < n; i = end + 1) {
 		for (end = i; end < n; end++) {
-			ret = on ? arm(ids[end], function) : usable(ids[end]);
+			ret = on ? arm(probe_get(ids[end]), function) : usable(probe_get(ids[end]));
 			first_error(&error, ret);
 			if (ret < 0)
 				break;
 		}
-		near_seal();
 		ret = site_toggle(ids + i, end - i, on);
 		first_error(&error, ret);
 		/* All are on: nothing to take back. */
@@ -91,6 +100,8 @@ static int toggle_held(void *data)
 {
 	const struct wish *wish = data;
 
+	if (wish->n == 1)
+		return toggle_one(*wish->ids, wish->on, wish->function);
 	return toggle_runs(wish->ids, wish->n, wish->on, wish->function);
 }
 
@@ -122,6 +133,7 @@ static uintptr_t word_of(uintptr_t function, bool keeps_vectors)
 
 static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function, bool keeps_vectors)
 {
+	struct wish wish = { ids, n, on, function };
 	int ret;
 
 	if (!ids && n)
@@ -130,11 +142,8 @@ static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function, bo
 	if (ret < 0)
 		return ret;
 	if (function)
-		function = word_of(function, keeps_vectors);
-	if (stay(ids, n))
-		ret = toggle_runs(ids, n, on, function);
-	else
-		ret = objects_hold(toggle_held, &(struct wish){ ids, n, on, function });
+		wish.function = word_of(function, keeps_vectors);
+	ret = stay(ids, n) ? toggle_held(&wish) : objects_hold(toggle_held, &wish);
 	core_unlock();
 	return ret;
 }
@@ -148,12 +157,12 @@ int fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsign
 
 int fi_activate_batch(const uint32_t *ids, size_t n, fi_function *function)
 {
-	return fi_activate_how(ids, n, function, 0);
+	return change(ids, n, true, (uintptr_t)function, false);
 }
 
 int fi_activate(uint32_t id, fi_function *function)
 {
-	return fi_activate_how(&id, 1, function, 0);
+	return change(&id, 1, true, (uintptr_t)function, false);
 }
 
 int fi_deactivate_batch(const uint32_t *ids, size_t n)

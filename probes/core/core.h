@@ -29,8 +29,15 @@ int object_again(const struct provider *provider);
  * fi_own_thread(). */
 bool process_is_single(void);
 
-/* site_toggle - turn the probes of ids on or off by changing code; 0 or the first error. */
+/* near_is_open - there is something for near_seal() to do. */
+extern bool near_is_open __attribute__((visibility("hidden")));
+
+/*
+ * site_toggle - turn the probes of ids on or off by changing code; 0 or the first error.
+ * site_toggle_one - the same for one, with less ado.
+ */
 int site_toggle(const uint32_t *ids, size_t n, bool on);
+int site_toggle_one(struct probe *probe, bool on);
 
 /* site_merge_early - make one NOP of several where that is cheap: while there is one thread. */
 void site_merge_early(uint32_t from, uint32_t to);

@@ -26,6 +26,7 @@ struct region {
 
 static struct region *regions;
 static uintptr_t open_from, open_to; /* pages that are writable now */
+bool near_is_open;
 
 static bool reaches(uintptr_t region, const struct object *object)
 {
@@ -136,6 +137,7 @@ int near_write(void *place, const void *code, size_t len)
 			return -errno;
 		open_from = start;
 		open_to = start + REGION_SIZE;
+		near_is_open = true;
 	}
 	memcpy(place, code, len);
 	return 0;
@@ -147,4 +149,5 @@ void near_seal(void)
 		mprotect((void *)open_from, open_to - open_from, PROT_READ | PROT_EXEC);
 	open_from = 0;
 	open_to = 0;
+	near_is_open = false;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of probes, its lock, and who is told of new ones.
+ * The table of probes, and who is told of new ones.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,98 +10,16 @@
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
 
-#define CHUNK	  1024
 #define CALLBACKS 8
 
-static struct probe *_Atomic chunks[FI_PROBES_MAX / CHUNK];
-static _Atomic uint32_t number;
-
-static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-static bool is_open;
-
-/* --- The lock --------------------------------------------------------------------------------- */
-
-int core_lock(void)
-{
-	int ret = pthread_mutex_lock(&lock);
-
-	if (ret)
-		return -ret;
-	if (is_open)
-		return 0;
-	pthread_mutex_unlock(&lock);
-	return -ESHUTDOWN;
-}
-
-void core_unlock(void)
-{
-	near_seal();
-	pthread_mutex_unlock(&lock);
-}
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* The owner that the lock knows is a thread of the parent. */
-static void in_child(void)
-{
-	static const pthread_mutex_t unlocked = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-	uint32_t n = fi_probes();
-
-	block_forked();
-	for (uint32_t id = 0; id < n; id++)
-		if (atomic_load_explicit(&probe_slots[id].lost, memory_order_relaxed))
-			atomic_store_explicit(&probe_slots[id].lost, 0, memory_order_relaxed);
-	lock = unlocked;
-}
-
-/* Leaves the lock held: what fi_init() does next must be done before others see it open. */
-int core_open(void)
-{
-	static bool started;
-	int ret = pthread_mutex_lock(&lock);
-
-	if (ret)
-		return -ret;
-	if (!started) {
-		entry_start();
-		ret = block_start();
-		if (!ret)
-			ret = -pthread_atfork(before_fork, after_fork, in_child);
-		started = !ret;
-	}
-	if (ret) {
-		pthread_mutex_unlock(&lock);
-		return ret;
-	}
-	is_open = true;
-	return 0;
-}
-
-void core_close(void)
-{
-	is_open = false;
-}
+struct probe *_Atomic probe_chunks[FI_PROBES_MAX / PROBE_CHUNK];
+_Atomic uint32_t probe_number;
 
 /* --- The table -------------------------------------------------------------------------------- */
 
 uint32_t fi_probes(void)
 {
-	return atomic_load_explicit(&number, memory_order_acquire);
-}
-
-struct probe *probe_get(uint32_t id)
-{
-	if (id >= fi_probes())
-		return NULL;
-	return &atomic_load_explicit(&chunks[id / CHUNK], memory_order_acquire)[id % CHUNK];
+	return atomic_load_explicit(&probe_number, memory_order_acquire);
 }
 
 int probe_add(const struct probe *model, uint32_t *id)
@@ -112,14 +29,15 @@ int probe_add(const struct probe *model, uint32_t *id)
 
 	if (next == FI_PROBES_MAX)
 		return -ENOSPC;
-	chunk = atomic_load_explicit(&chunks[next / CHUNK], memory_order_relaxed);
+	chunk = atomic_load_explicit(&probe_chunks[next / PROBE_CHUNK], memory_order_relaxed);
 	if (!chunk) {
-		chunk = calloc(CHUNK, sizeof(*chunk));
+		chunk = calloc(PROBE_CHUNK, sizeof(*chunk));
 		if (!chunk)
 			return -ENOMEM;
-		atomic_store_explicit(&chunks[next / CHUNK], chunk, memory_order_release);
+		atomic_store_explicit(&probe_chunks[next / PROBE_CHUNK], chunk,
+				      memory_order_release);
 	}
-	probe = &chunk[next % CHUNK];
+	probe = &chunk[next % PROBE_CHUNK];
 	*probe = *model;
 	probe->id = next;
 	probe->armed = !model->provider->arm;
@@ -130,7 +48,7 @@ int probe_add(const struct probe *model, uint32_t *id)
 	probe_slots[next].site = probe->site;
 	if (id)
 		*id = next;
-	atomic_store_explicit(&number, next + 1, memory_order_release);
+	atomic_store_explicit(&probe_number, next + 1, memory_order_release);
 	return 0;
 }
 

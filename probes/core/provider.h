@@ -11,6 +11,7 @@
 #ifndef PROBES_CORE_PROVIDER_H
 #define PROBES_CORE_PROVIDER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -98,8 +99,19 @@ struct probe {
 /* probe_add - copies *probe, gives it its id, tells callbacks of it later. -ENOSPC, -ENOMEM. */
 int probe_add(const struct probe *probe, uint32_t *id);
 
+#define PROBE_CHUNK 1024
+extern struct probe *_Atomic probe_chunks[FI_PROBES_MAX / PROBE_CHUNK]
+	__attribute__((visibility("hidden")));
+extern _Atomic uint32_t probe_number __attribute__((visibility("hidden")));
+
 /* probe_get - by id; NULL: there is none. The probe stays where it is. */
-struct probe *probe_get(uint32_t id);
+static inline struct probe *probe_get(uint32_t id)
+{
+	if (id >= atomic_load_explicit(&probe_number, memory_order_acquire))
+		return NULL;
+	return &atomic_load_explicit(&probe_chunks[id / PROBE_CHUNK],
+				     memory_order_relaxed)[id % PROBE_CHUNK];
+}
 
 /* object_covers - whether the range lies in one segment of it with these flags (PF_X and so on). */
 static inline bool object_covers(const struct object *object, uintptr_t addr, size_t len,

@@ -226,49 +226,69 @@ static void merge_all(struct batch *batch, const uint32_t *ids, size_t n)
 }
 
 /* Its code is. */
-static void changed(const struct batch *batch, struct probe *probe)
+static void changed(struct probe *probe, bool on)
 {
-	probe->is_on = batch->on;
+	probe->is_on = on;
 	if (probe->provider->toggled)
-		probe->provider->toggled(probe, batch->on);
-	if (batch->on && probe->on[0] == CALL && crosses(probe) && !probe->provider->off_is_nop)
+		probe->provider->toggled(probe, on);
+	if (on && probe->on[0] == CALL && crosses(probe) && !probe->provider->off_is_nop)
 		probe->has_call = pc_call_init(&probe->call, probe->site) == 0;
 }
 
-/* By its pc_call, by one store, or as an op of the batch. */
-static int add(struct batch *batch, struct probe *probe)
+static bool stands(const struct probe *probe, const uint8_t *bytes)
 {
-	const uint8_t *bytes;
+	/* Most are that long, and a length that is known is compared without a call. */
+	if (probe->len == 5)
+		return !memcmp(probe->site, bytes, 5);
+	return !memcmp(probe->site, bytes, probe->len);
+}
+
+#define NOT_ALONE 1
+
+/* By one store. NOT_ALONE: it takes more, and nothing was done. */
+static inline int change_alone(struct probe *probe, bool on)
+{
 	int ret;
 
-	if (probe->is_on == batch->on || probe->queued || probe->merge)
+	if (probe->is_on == on)
 		return 0;
+	if (probe->has_call) {
+		ret = on ? pc_activate_call(&probe->call, NULL) : pc_deactivate_call(&probe->call);
+		if (!ret)
+			probe->is_on = on;
+		return ret;
+	}
+	if (probe->merge || (on && probe->starts > 1) || crosses(probe))
+		return NOT_ALONE;
+	if (!stands(probe, on ? probe->off : probe->on))
+		return -ESTALE;
+	ret = pc_patch(probe->site, on ? probe->on : probe->off, probe->len);
+	if (!ret)
+		changed(probe, on);
+	return ret;
+}
+
+/* What is not done at once is done with the batch. */
+static int add(struct batch *batch, struct probe *probe)
+{
+	int ret;
+
+	if (probe->queued || probe->merge)
+		return 0;
+	ret = change_alone(probe, batch->on);
+	if (ret != NOT_ALONE)
+		return ret;
+	if (!stands(probe, batch->on ? probe->off : probe->on))
+		return -ESTALE;
 	if (batch->on && probe->starts > 1) {
-		if (memcmp(probe->site, probe->off, probe->len))
-			return -ESTALE;
 		queue_over(batch, probe, probe->on, probe->starts);
 		return 0;
 	}
-	if (probe->has_call) {
-		ret = batch->on ? pc_activate_call(&probe->call, NULL)
-				: pc_deactivate_call(&probe->call);
-		if (!ret)
-			probe->is_on = batch->on;
-		return ret;
-	}
-	if (memcmp(probe->site, batch->on ? probe->off : probe->on, probe->len))
-		return -ESTALE;
-	bytes = batch->on ? probe->on : probe->off;
-	if (!crosses(probe)) {
-		ret = pc_patch(probe->site, bytes, probe->len);
-		if (!ret)
-			changed(batch, probe);
-		return ret;
-	}
 	probe->queued = true;
 	batch->ids[batch->n] = probe->id;
-	batch->ops[batch->n++] =
-		(struct pc_op){ .addr = probe->site, .bytes = bytes, .len = probe->len };
+	batch->ops[batch->n++] = (struct pc_op){ .addr = probe->site,
+						 .bytes = batch->on ? probe->on : probe->off,
+						 .len = probe->len };
 	return 0;
 }
 
@@ -298,7 +318,7 @@ static void finish(struct batch *batch, size_t i)
 	probe->queued = false;
 	note(batch, batch->ops[i].result);
 	if (!batch->ops[i].result)
-		changed(batch, probe);
+		changed(probe, batch->on);
 }
 
 static void run(struct batch *batch)
@@ -326,16 +346,20 @@ static int toggle(struct batch *batch, const uint32_t *ids, size_t n)
 	return batch->first_error;
 }
 
+int site_toggle_one(struct probe *probe, bool on)
+{
+	int ret = change_alone(probe, on);
+
+	return ret == NOT_ALONE ? site_toggle(&probe->id, 1, on) : ret;
+}
+
 int site_toggle(const uint32_t *ids, size_t n, bool on)
 {
-	struct pc_op op;
-	struct pc_over over;
-	uint32_t id;
-	struct batch batch = { .ops = &op, .ids = &id, .overs = &over, .over_ids = &id, .on = on };
+	struct batch batch = { .on = on };
 	int ret = -ENOMEM;
 
-	if (n <= 1)
-		return toggle(&batch, ids, n);
+	if (!n)
+		return 0;
 	/* Not zeroed: of most batches little is used. */
 	batch.ops = reallocarray(NULL, n, sizeof(*batch.ops));
 	batch.ids = reallocarray(NULL, n, sizeof(*batch.ids));

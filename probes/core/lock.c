@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one lock. A change of a probe that is on takes as long as two calls of a lock of the C
+ * library: so it is two exchanges here, and a futex where threads wait.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "probes/core/core.h"
+#include "probes/core/entry.h"
+
+enum {
+	FREE,
+	TAKEN,
+	WANTED /* taken, and threads may wait */
+};
+
+static _Atomic(uint32_t) lock;
+static _Atomic(const void *) owner; /* an address that only this thread has */
+static __thread char here __attribute__((tls_model("initial-exec")));
+static bool is_open;
+
+static void futex(int what, uint32_t value)
+{
+	syscall(SYS_futex, &lock, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+static void wait_for_it(void)
+{
+	int saved = errno;
+
+	while (atomic_exchange_explicit(&lock, WANTED, memory_order_acquire) != FREE)
+		futex(FUTEX_WAIT, WANTED);
+	errno = saved;
+}
+
+static inline int take(void)
+{
+	uint32_t was = FREE;
+
+	if (atomic_load_explicit(&owner, memory_order_relaxed) == &here)
+		return -EDEADLK;
+	if (!atomic_compare_exchange_strong_explicit(&lock, &was, TAKEN, memory_order_acquire,
+						     memory_order_relaxed))
+		wait_for_it();
+	atomic_store_explicit(&owner, &here, memory_order_relaxed);
+	return 0;
+}
+
+static inline void release(void)
+{
+	atomic_store_explicit(&owner, NULL, memory_order_relaxed);
+	if (atomic_exchange_explicit(&lock, FREE, memory_order_release) == WANTED)
+		futex(FUTEX_WAKE, 1);
+}
+
+int core_lock(void)
+{
+	int ret = take();
+
+	if (ret || is_open)
+		return ret;
+	release();
+	return -ESHUTDOWN;
+}
+
+void core_unlock(void)
+{
+	if (near_is_open)
+		near_seal();
+	release();
+}
+
+static void before_fork(void)
+{
+	take();
+}
+
+static void in_child(void)
+{
+	uint32_t n = fi_probes();
+
+	block_forked();
+	for (uint32_t id = 0; id < n; id++)
+		if (atomic_load_explicit(&probe_slots[id].lost, memory_order_relaxed))
+			atomic_store_explicit(&probe_slots[id].lost, 0, memory_order_relaxed);
+	release();
+}
+
+/* Leaves the lock held: what fi_init() does next must be done before others see it open. */
+int core_open(void)
+{
+	static bool started;
+	int ret = take();
+
+	if (ret < 0)
+		return ret;
+	if (!started) {
+		entry_start();
+		ret = block_start();
+		if (!ret)
+			ret = -pthread_atfork(before_fork, release, in_child);
+		started = !ret;
+	}
+	if (ret) {
+		release();
+		return ret;
+	}
+	is_open = true;
+	return 0;
+}
+
+void core_close(void)
+{
+	is_open = false;
+}
