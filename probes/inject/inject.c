@@ -3,7 +3,7 @@
  *  1. Choose a thread: one that sleeps in a system call that can be gone on with, else one that
  *     runs. Seize and interrupt it, and look where it is (target_safe()). If that is no place, let
  *     it run and try again.
- *  2. Block its signals. Have it map memory, one instruction SYSCALL of its C library at a time.
+ *  2. Block its signals. Have it map memory, by an instruction SYSCALL of its C library.
  *  3. Put code and letter there (stub.c), and let the thread run it on a stack that is there, too:
  *     nothing of its own stack is touched, so there is no red zone to step over.
  *  4. Give it back its registers, vectors and signals, and let it go.
@@ -19,6 +19,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,63 @@ static void pause_us(long us)
 	const struct timespec pause = { .tv_nsec = us * 1000 };
 
 	nanosleep(&pause, NULL);
+}
+
+/* --- Waits for a CPU -------------------------------------------------------------------------- */
+
+/*
+ * Where many want to run, whoever wakes up waits for a tick, four milliseconds, unless it is in
+ * credit and has the shorter slice: so this process and the thread that it stops get short ones
+ * (Linux 6.12), and this one sleeps until it is in credit before it stops another. The thread that
+ * is made there inherits its slice, and waits most of its time.
+ */
+#define SHORT_SLICE 100000 /* ns, the least */
+#define LONG_DELAY  1000000
+#define CREDIT	    5000 /* us */
+
+/* As the kernel has it; the C library may have no such call. */
+struct attr {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t slice, deadline, period;
+};
+
+static uint64_t usual_slice; /* of this process, and so of most */
+
+/* What it was; policy: none where it cannot be changed. */
+static struct attr shorten(pid_t thread)
+{
+	struct attr was = { .size = sizeof(was) }, attr;
+
+	if (syscall(SYS_sched_getattr, thread, &was, sizeof(was), 0) < 0 ||
+	    was.policy != SCHED_OTHER || !was.slice)
+		return (struct attr){ .size = 0 };
+	attr = was;
+	attr.slice = SHORT_SLICE;
+	syscall(SYS_sched_setattr, thread, &attr, 0);
+	return was;
+}
+
+/* 0 is the kernel's own choice, which may change later. */
+static void lengthen(pid_t thread, struct attr was)
+{
+	if (was.slice == usual_slice)
+		was.slice = 0;
+	if (was.size)
+		syscall(SYS_sched_setattr, thread, &was, 0);
+}
+
+static void wait_for_credit(void)
+{
+	FILE *file = fopen("/proc/self/schedstat", "re");
+	unsigned long long delay = 0;
+
+	if (file && fscanf(file, "%*u %llu", &delay) == 1 && delay > LONG_DELAY)
+		pause_us(CREDIT);
+	if (file)
+		fclose(file);
 }
 
 /* --- Stops ------------------------------------------------------------------------------------ */
@@ -191,40 +249,44 @@ static long system_call(struct stopped *at, long number, uint64_t a, uint64_t b,
 	return (long)regs.rax;
 }
 
-/* By the tracer's own way: the page cannot be written to. */
-static bool put_code(const struct target *target, uint64_t place)
+/* By the tracer's own way: the pages cannot be written to. */
+static bool put(const struct target *target, uint64_t place, const void *what, size_t len)
 {
 	char path[64];
-	size_t len = (size_t)(stub_end - stub_start);
-	bool put;
+	bool done;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)target->pid);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	put = pwrite(fd, stub_start, len, (off_t)place) == (ssize_t)len;
+	done = pwrite(fd, what, len, (off_t)place) == (ssize_t)len;
 	close(fd);
-	return put;
+	return done;
 }
 
-/* Where all is mapped, or 0. */
+/*
+ * Where all is mapped, or 0. Each system call is two changes of who runs, and where many want to
+ * run a wait each time: the stub makes writable what has to be.
+ */
 static uint64_t prepare(struct stopped *at, struct letter *letter)
 {
-	long place = system_call(at, SYS_mmap, 0, LENGTH, PROT_READ | PROT_WRITE,
+	long place = system_call(at, SYS_mmap, 0, LENGTH, PROT_READ | PROT_EXEC,
 				 MAP_PRIVATE | MAP_ANONYMOUS);
 
 	if (place < 0 && place > -PAGE) {
-		at->why = at->why ? at->why : "it cannot map memory";
+		if (!at->why)
+			at->why = place == -EACCES || place == -EPERM
+					  ? "it is not allowed to have new code (SELinux, a policy)"
+					  : "it cannot map memory";
 		return 0;
 	}
 	letter->start = (uint64_t)place;
 	letter->length = LENGTH;
-	if (!system_call(at, SYS_mprotect, letter->start, PAGE, PROT_READ | PROT_EXEC, 0) &&
-	    put_code(at->target, letter->start) &&
-	    target_write(at->target, letter->start + PAGE, letter, sizeof(*letter)))
+	if (put(at->target, letter->start, stub_start, (size_t)(stub_end - stub_start)) &&
+	    put(at->target, letter->start + PAGE, letter, sizeof(*letter)))
 		return letter->start;
-	at->why = at->why ? at->why : "it is not allowed to have new code (SELinux, a policy)";
+	at->why = at->why ? at->why : "its memory cannot be written to";
 	system_call(at, SYS_munmap, letter->start, LENGTH, 0, 0);
 	return 0;
 }
@@ -291,25 +353,40 @@ static pid_t choose(const struct target *target, int kind)
 	return found;
 }
 
+static bool is_alone(const struct target *target)
+{
+	char path[64];
+	DIR *dir;
+	int n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
+	dir = opendir(path);
+	while (dir && readdir(dir))
+		n++;
+	if (dir)
+		closedir(dir);
+	return n == 3; /* "." and ".." are among them */
+}
+
 /* 1: not at this moment. */
 static int attempt(struct inject *inject, struct target *target, pid_t thread,
 		   struct letter *letter)
 {
-	struct stopped *at;
+	static struct stopped stopped;
+	struct stopped *at = &stopped;
+	struct attr was;
 	double began;
 	int ret = 1;
 
 	if (ptrace(PTRACE_SEIZE, thread, 0, 0) < 0)
 		return errno == EPERM ? target_denied(target) : 1;
-	at = calloc(1, sizeof(*at));
-	if (!at)
-		return -ENOMEM;
-	at->target = target;
-	at->thread = thread;
+	*at = (struct stopped){ .target = target, .thread = thread };
+	letter->alone = is_alone(target);
+	was = shorten(thread);
 	began = now();
 	if (!interrupt(thread)) {
+		lengthen(thread, was);
 		/* It cannot be let go before it stops; it is when this process ends. */
-		free(at);
 		snprintf(target->why, sizeof(target->why),
 			 "a thread of it does not stop: it is stopped by a signal, ends, or sleeps "
 			 "without end in the kernel, as in vfork()");
@@ -326,11 +403,11 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 		go_on(&at->regs);
 		ptrace(PTRACE_SETREGS, thread, 0, &at->regs);
 	}
+	lengthen(thread, was);
 	ptrace(PTRACE_DETACH, thread, 0, 0);
 	inject->stopped += now() - began;
 	if (at->why)
 		snprintf(target->why, sizeof(target->why), "%s", at->why);
-	free(at);
 	return ret;
 }
 
@@ -400,6 +477,7 @@ static int trace(struct inject *inject)
 	strcpy(letter.library, inject->library);
 	strcpy(letter.text, inject->text);
 	strcpy(letter.entry, inject->entry);
+	usual_slice = shorten(0).slice;
 	ret = target_look(&target, inject->pid, inject->library);
 	letter.create = target.create;
 	letter.detach = target.detach;
@@ -408,6 +486,7 @@ static int trace(struct inject *inject)
 	letter.dlerror = target.dlerror;
 	letter.munmap = target.munmap;
 	letter.error_location = target.error_location;
+	wait_for_credit();
 	if (!ret)
 		ret = find_moment(inject, &target, &letter);
 	if (ret)

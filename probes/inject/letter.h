@@ -22,7 +22,8 @@
 #define LETTER_RESULT  100
 #define LETTER_DONE    104
 #define LETTER_READ    108
-#define LETTER_ERROR   112
+#define LETTER_ALONE   112
+#define LETTER_ERROR   116
 #define LETTER_ENTRY   368
 #define LETTER_TEXT    432
 #define LETTER_LIBRARY 2048
@@ -38,7 +39,8 @@ struct letter {
 	int32_t result;		/* out: of the entry function */
 	int32_t done;		/* out: error and result are filled in */
 	int32_t read;		/* in, later: the tracer has them */
-	char error[256];	/* out: of dlerror() */
+	int32_t alone;		/* in: the process has one thread */
+	char error[252];	/* out: of dlerror() */
 	char entry[64];
 	char text[1616]; /* the entry function's argument */
 	char library[2048];

@@ -2,9 +2,12 @@
 /*
  * The code that is put into a process.
  *
- * stub_call runs in a thread that was interrupted: it has the C library make another one, and
- * traps. That one loads the library, calls its entry function, waits until the tracer has read
- * what came of it, and ends by munmap(), which returns to the C library: nothing of this stays.
+ * stub_call runs in a thread that was interrupted: it makes the letter and its stack writable, has
+ * the C library make another thread, and traps. To register for membarrier(2), which the library
+ * that is loaded will, takes the kernel many milliseconds once there are two threads, and none
+ * before: so it is done here where the thread is alone. That one loads the library, calls its entry
+ * function, waits until the tracer has read what came of it, and ends by munmap(), which returns to
+ * the C library: nothing of this stays.
  */
 #include "probes/inject/letter.h"
 
@@ -28,6 +31,7 @@ AT(created, LETTER_CREATED);
 AT(result, LETTER_RESULT);
 AT(done, LETTER_DONE);
 AT(read, LETTER_READ);
+AT(alone, LETTER_ALONE);
 AT(error, LETTER_ERROR);
 AT(entry, LETTER_ENTRY);
 AT(text, LETTER_TEXT);
@@ -43,6 +47,24 @@ asm(".pushsection .rodata\n"
     ".hidden stub_start, stub_call, stub_called, stub_end\n"
     "stub_start:\n"
     "stub_call:\n"
+    "	mov $10, %eax\n" /* mprotect */
+    "	mov %rbx, %rdi\n"
+    "	mov " TEXT(LETTER_LEN) "(%rbx), %rsi\n"
+    "	sub $4096, %rsi\n"
+    "	mov $3, %edx\n"
+    "	syscall\n"
+    "	test %eax, %eax\n"
+    "	jnz 3f\n"
+    "	cmpl $0, " TEXT(LETTER_ALONE) "(%rbx)\n"
+    "	je 2f\n"
+    ".irp command,64,16\n" /* MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, and without */
+    "	mov $324, %eax\n" /* membarrier */
+    "	mov $\\command, %edi\n"
+    "	xor %esi, %esi\n"
+    "	xor %edx, %edx\n"
+    "	syscall\n"
+    ".endr\n"
+    "2:\n"
     "	call *" TEXT(LETTER_ERRNO) "(%rbx)\n"
     "	mov %rax, %r12\n"
     "	mov (%rax), %r13d\n"
@@ -55,6 +77,8 @@ asm(".pushsection .rodata\n"
     "	mov %r13d, (%r12)\n"
     "	int3\n"
     "stub_called:\n"
+    "	hlt\n"
+    "3:	int3\n"
     "	hlt\n"
 
     /* The thread. Its own address is where the C library has it for x86-64. */
@@ -85,7 +109,7 @@ asm(".pushsection .rodata\n"
     "	jz 13f\n"
     "	mov %rax, %rsi\n"
     "	lea " TEXT(LETTER_ERROR) "(%rbx), %rdi\n"
-    "	mov $255, %ecx\n"
+    "	mov $251, %ecx\n"
     "12:	lodsb\n"
     "	stosb\n"
     "	test %al, %al\n"

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -261,7 +262,7 @@ static void *forks(void *data)
 	return data;
 }
 
-static const struct {
+static const struct part {
 	const char *mode;
 	void *(*run)(void *data);
 	uintptr_t data;
@@ -276,6 +277,33 @@ static void end(int number)
 {
 	(void)number;
 	atomic_store(&over, true);
+}
+
+/* What the kernel says of how it shares out CPUs; 0: an older one. */
+static uint64_t slice(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t slice, deadline, period;
+	} attr = { .size = sizeof(attr) };
+
+	return syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 ? 0 : attr.slice;
+}
+
+static void *run_part(void *data)
+{
+	const struct part *part = data;
+	uint64_t before = slice();
+
+	part->run((void *)part->data);
+	if (slice() != before) {
+		puts("WRONG: the slice is another");
+		atomic_store(&wrong, 1);
+	}
+	return NULL;
 }
 
 /* The first part of a mode is run by the main thread, so that it may be the only one. */
@@ -303,12 +331,12 @@ int main(int argc, char **argv)
 		if (first < 0)
 			first = i;
 		else
-			pthread_create(&threads[n++], NULL, parts[i].run, (void *)parts[i].data);
+			pthread_create(&threads[n++], NULL, run_part, (void *)&parts[i]);
 	}
 	if (first < 0)
 		return 2;
 	puts("ready");
-	parts[first].run((void *)parts[first].data);
+	run_part((void *)&parts[first]);
 	for (int i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
 	puts("end");
