@@ -498,7 +498,7 @@ asm(".pushsection .text\n"
     "92:	.quad 0\n"
     "93:	.quad 0\n"
 
-    /* For stubs of probes that had a function first: a jump that is taken costs as much as it. */
+    /* For stubs of probes that had such a function first: a jump less. */
     ".p2align 6\n"
     "entry_copied_leaf:\n"
     COUNT_ONE("91b", "92b", CFA_UNTOLD)
@@ -515,9 +515,9 @@ extern void probe_called(void) __attribute__((visibility("hidden")));
 
 size_t entry_at(uint32_t id)
 {
-	if (!atomic_load_explicit(&probe_slots[id].function, memory_order_relaxed))
-		return 0;
-	return (size_t)(entry_copied_leaf - entry_copied);
+	uintptr_t word = atomic_load_explicit(&probe_slots[id].function, memory_order_relaxed);
+
+	return word >> SLOT_LEAF & 1 ? (size_t)(entry_copied_leaf - entry_copied) : 0;
 }
 
 void entry_copy(uint8_t to[ENTRY_COPY])
