@@ -101,7 +101,7 @@ int calls_discover(const struct calls *calls, struct object *object, const void 
 	struct elf elf;
 	int ret;
 
-	if (!elf_open(&elf, image, size))
+	if (!elf_open(&elf, image, size) || !calls_may_be(calls, object, &elf))
 		return 0;
 	ret = elf_functions(&elf, &symbols);
 	if (ret)

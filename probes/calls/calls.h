@@ -49,6 +49,12 @@ struct call_sites {
 };
 
 /*
+ * calls_may_be - whether the object can have any. Few have: what can be told without their symbols
+ * and code is asked first.
+ */
+bool calls_may_be(const struct calls *calls, const struct object *object, const struct elf *elf);
+
+/*
  * calls_find - the calls of an object. Its code is read where it is: in the process, or a copy of
  * it that is laid out as the loader does. 0 or -ENOMEM.
  */

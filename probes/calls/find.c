@@ -66,14 +66,44 @@ static void add_slot(struct place *place, const struct called *to, uintptr_t at,
 	};
 }
 
+static bool is_direct(const struct called *to, const struct object *object)
+{
+	return to->direct && object_covers(object, (uintptr_t)to->direct, 1, PF_X);
+}
+
 static void add_direct(struct place *place)
 {
 	for (size_t i = 0; i < place->calls->n; i++) {
 		const struct called *to = &place->calls->to[i];
 
-		if (to->direct && object_covers(place->object, (uintptr_t)to->direct, 1, PF_X))
+		if (is_direct(to, place->object))
 			add_slot(place, to, (uintptr_t)to->direct, true);
 	}
+}
+
+struct mention {
+	const struct calls *calls;
+	bool found;
+};
+
+static void see_slot(const char *function, uint64_t slot, void *data)
+{
+	struct mention *mention = data;
+
+	(void)slot;
+	for (size_t i = 0; i < mention->calls->n && !mention->found; i++)
+		mention->found = !strcmp(function, mention->calls->to[i].function);
+}
+
+bool calls_may_be(const struct calls *calls, const struct object *object, const struct elf *elf)
+{
+	struct mention mention = { .calls = calls };
+
+	for (size_t i = 0; i < calls->n; i++)
+		if (is_direct(&calls->to[i], object))
+			return true;
+	elf_slots(elf, see_slot, &mention);
+	return mention.found;
 }
 
 static void take_slot(const char *function, uint64_t slot, void *data)
