@@ -12,7 +12,7 @@
 #define BLUR	  0.25	/* error of the share that counting takes, relative */
 #define BLUR_MOST 0.25	/* of calls; beyond, the interval is not believed */
 #define SLOWEST	  0.8	/* share that counting is believed to take at most */
-#define FASTER	  8	/* times as fast as it was seen, at most, behind a sudden end */
+#define FASTER	  6	/* times as fast as it was seen, at most, behind a sudden end */
 #define FULL_MANY 0.1	/* share of full epochs from which the first call is looked at */
 
 static double rate_of(const struct epoch *epoch)

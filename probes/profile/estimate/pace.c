@@ -3,10 +3,10 @@
 
 #include "stress/base/random.h"
 
-#define MEMORY 0.25 /* weight of the last epoch in what one costs of late */
-#define AIM    0.9  /* of the budget */
-#define TOGGLES 10  /* times what they cost is what they may */
-#define THRIFT 4    /* times the length of an epoch, at most, while more was spent than allowed */
+#define MEMORY	0.25 /* weight of the last epoch in what one costs of late */
+#define AIM	0.9  /* of the budget */
+#define TOGGLES 10   /* times what they cost is what they may */
+#define THRIFT	4    /* times the length of an epoch, at most, while more was spent than allowed */
 
 static double limit(double x, double low, double high)
 {
@@ -20,7 +20,8 @@ static double debt(const struct pace *pace)
 {
 	double share = pace->used > 0 ? pace->spent / pace->used : 0;
 
-	return limit(share / pace->budget, 1, THRIFT);
+	share /= pace->budget;
+	return limit(share * share, 1, THRIFT);
 }
 
 static double remember(double before, double now)

@@ -17,8 +17,7 @@ static struct caller_count *make(const struct caller *caller, uint32_t place)
 {
 	struct caller_count *count = &counts[used++];
 
-	*count =
-		(struct caller_count){ .id = caller->id, .from = caller->from, .place = place };
+	*count = (struct caller_count){ .id = caller->id, .from = caller->from, .place = place };
 	places[place] = used;
 	return count;
 }

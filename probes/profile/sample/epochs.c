@@ -163,8 +163,8 @@ static uint64_t window_of(const struct book *book)
 {
 	if (options.by_count)
 		return WINDOW_WHOLE;
-	return estimate_window(&book->estimate, pace.length, options.samples,
-			       FEW * options.samples, (uint64_t)(SHORTEST_WINDOW * per_second));
+	return estimate_window(&book->estimate, pace.length, options.samples, FEW * options.samples,
+			       (uint64_t)(SHORTEST_WINDOW * per_second));
 }
 
 /*
@@ -447,8 +447,12 @@ static double activate(const struct reopen *reopen)
 		rest(ids[i]);
 	}
 	now = watch_clock();
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		/* What was called while the first windows were prepared is not known at all. */
+		if (!(books[ids[i]].estimate.known > 0))
+			books[ids[i]].start = now;
 		start_window(ids[i], now);
+	}
 	return calls;
 }
 
@@ -804,8 +808,7 @@ static void begin(void)
 {
 	account.began = ticks();
 	account.began_at = seconds(CLOCK_MONOTONIC);
-	account.used_at_start =
-		(seconds(CLOCK_PROCESS_CPUTIME_ID) - since_start()) * per_second;
+	account.used_at_start = (seconds(CLOCK_PROCESS_CPUTIME_ID) - since_start()) * per_second;
 	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch_common.offs, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch_common.off_ticks, 0, memory_order_relaxed);

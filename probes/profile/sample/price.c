@@ -7,7 +7,7 @@
 #include "probes/profile/sample/watch.h"
 
 #define CALLS  200
-#define ROUNDS 31
+#define ROUNDS 15
 #define GUESS  60 /* ticks, where the compiler left no probe */
 #define OWN    16 /* bytes of a function that is called for its price */
 
