@@ -5,7 +5,7 @@
 
 #define MEMORY	0.25 /* weight of the last epoch in what one costs of late */
 #define AIM	0.9  /* of the budget */
-#define TOGGLES 10   /* times what they cost is what they may */
+#define CHANGES 0.06 /* of the budget; with those of the start they stay below a tenth */
 #define THRIFT	4    /* times the length of an epoch, at most, while more was spent than allowed */
 
 static double limit(double x, double low, double high)
@@ -13,6 +13,11 @@ static double limit(double x, double low, double high)
 	if (x < low)
 		return low;
 	return x > high ? high : x;
+}
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
 }
 
 /* A dear start is saved again, by longer epochs. */
@@ -37,7 +42,7 @@ uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t toggling, uint64_
 {
 	double length = (double)pace->shortest, allowed;
 	double last = (double)pace->last;
-	double cost = (double)(spent > TOGGLES * toggling ? spent : TOGGLES * toggling);
+	double cost = larger((double)spent, (double)toggling / CHANGES);
 
 	if (pace->last) {
 		pace->cost = remember(pace->cost, cost);

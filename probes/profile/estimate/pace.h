@@ -24,7 +24,7 @@ struct pace {
  * pace_next - length of the next epoch, jittered from half to one and a half, so that it meets no
  * beat of the program's.
  * @spent: ticks that the last one cost
- * @toggling: of them, in turning probes on and off, for which a tenth of the budget is meant
+ * @toggling: of them, in turning probes on and off, for which a part of the budget is meant
  * @used:  ticks of CPU time that the process used in it
  */
 uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t toggling, uint64_t used);
