@@ -56,9 +56,10 @@ static uint64_t ticks(void)
 	return __builtin_ia32_rdtsc();
 }
 
+/* 0 where there is no such thread any more. */
 static double seconds(clockid_t clock)
 {
-	struct timespec time;
+	struct timespec time = { 0 };
 
 	clock_gettime(clock, &time);
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
@@ -521,20 +522,9 @@ static void drain(void)
  * function. */
 static double spent(void)
 {
-	return account.start + seconds(CLOCK_THREAD_CPUTIME_ID) * per_second +
+	return account.start + seconds(watch_common.own) * per_second +
 	       (double)atomic_load_explicit(&watch_common.spent, memory_order_relaxed) +
 	       calls_run * watch_common.price;
-}
-
-#include <stdio.h>
-static void debug(const char *when)
-{
-	if (!getenv("PD"))
-		return;
-	fprintf(stderr, "%s t=%.1fms epochs=%lu cpu_thread=%.3fms spent_exec=%.3fms calls_run=%.0f price=%.0f => %.3fms offs=%lu off=%.3fms on=%.3fms toggles=%lu reopened\n", when,
-		(ticks() - account.began) / per_second * 1e3, account.epochs, seconds(CLOCK_THREAD_CPUTIME_ID) * 1e3,
-		atomic_load(&watch_common.spent) / per_second * 1e3, calls_run, watch_common.price, calls_run * watch_common.price / per_second * 1e3,
-		atomic_load(&watch_common.offs), atomic_load(&watch_common.off_ticks) / per_second * 1e3, account.turning_on / per_second * 1e3, account.toggles);
 }
 
 static bool is_closed(uint32_t id)
@@ -723,23 +713,28 @@ static void measure_parallel(void)
 	wall_before = wall;
 }
 
+/* What was spent and used until now, also behind the last epoch. */
+static void settle(void)
+{
+	double now = spent();
+
+	account.spent = now > account.spent ? now : account.spent;
+	account.used = seconds(CLOCK_PROCESS_CPUTIME_ID) * per_second - account.used_at_start;
+}
+
 static uint64_t tick_epoch(void)
 {
-	double used_now = seconds(CLOCK_PROCESS_CPUTIME_ID) * per_second - account.used_at_start;
-	double used_before = account.used, spent_now;
+	double used_before = account.used;
 	double last = account.spent, toggling_before = toggling();
 	uint64_t next;
 
 	measure_parallel();
 	scan_if_loaded();
 	run_epoch();
-	spent_now = spent();
-	account.spent = spent_now > last ? spent_now : last;
-	account.used = used_now;
-	debug("epoch");
+	settle();
 	next = pace_next(&pace, (uint64_t)(account.spent - last),
 			 (uint64_t)(toggling() - toggling_before),
-			 used_now > used_before ? (uint64_t)(used_now - used_before) : 0);
+			 account.used > used_before ? (uint64_t)(account.used - used_before) : 0);
 	return next;
 }
 
@@ -1033,4 +1028,5 @@ void epochs_finish(void)
 		learn(id, now);
 	}
 	drain();
+	settle();
 }

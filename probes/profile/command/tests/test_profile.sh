@@ -100,6 +100,31 @@ timeout 120 "$fastinst" profile --stop-by-count --overhead 2% -o count ./profile
 diff plain profiled.out || fail "the output changed"
 grep -q 'rare$' count || fail "no profile by count"
 
+# It ends before the first epoch does: all calls were counted, and what that cost is told.
+cat >brief.c <<'C'
+__attribute__((noinline)) static void step(void)
+{
+	__asm__ volatile("");
+}
+
+int main(void)
+{
+	for (int i = 0; i < 8; i++)
+		step();
+	return 0;
+}
+C
+# shellcheck disable=SC2086 # CC may carry options
+$CC -O1 -fpatchable-function-entry=5 -o brief brief.c
+"$fastinst" profile --epoch 1000 --format json --output brief.json ./brief
+python3 - <<'PY'
+import json
+profile = json.load(open("brief.json"))
+told = {f["name"]: (f["calls"], f["low"], f["high"]) for f in profile["functions"] if f["calls"]}
+assert told == {"step": (8, 8, 8), "main": (1, 1, 1)}, told
+assert 0 < profile["quality"]["toggling"] < profile["quality"]["cost"] <= 1, profile["quality"]
+PY
+
 # What cannot be.
 [ "$(status "$fastinst" profile --format nonsense true 2>/dev/null)" = 64 ] || fail "a format"
 [ "$(status "$fastinst" profile --overhead 0 true 2>/dev/null)" = 64 ] || fail "a budget of nothing"
