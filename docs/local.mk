@@ -60,6 +60,7 @@ dist_man_MANS += docs/tmax.1 \
 	docs/fi_branches.3 \
 	docs/fi_call_retarget.3 \
 	docs/fi_calls.3 \
+	docs/fi_compare.3 \
 	docs/fi_compare_arg.3 \
 	docs/fi_compare_args.3 \
 	docs/fi_count.3 \

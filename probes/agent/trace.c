@@ -31,6 +31,7 @@
 #include "probes/agent/quiet.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/args.h"
+#include "probes/include/fastinst/compare.h"
 #include "probes/text/text.h"
 #include "probes/trace/ring.h"
 

@@ -7,7 +7,7 @@
 
 #include "probes/blocks/blocks.h"
 #include "probes/blocks/tracers.h"
-#include "probes/include/fastinst/args.h"
+#include "probes/include/fastinst/compare.h"
 
 #define SWITCH_BITS 1 /* the word that has them */
 

@@ -350,7 +350,11 @@ int site_toggle_one(struct probe *probe, bool on)
 {
 	int ret = change_alone(probe, on);
 
-	return ret == NOT_ALONE ? site_toggle(&probe->id, 1, on) : ret;
+	if (ret == NOT_ALONE)
+		return site_toggle(&probe->id, 1, on);
+	/* Pages that an earlier change could not close. */
+	object_close(NULL);
+	return ret;
 }
 
 int site_toggle(const uint32_t *ids, size_t n, bool on)

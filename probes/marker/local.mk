@@ -14,6 +14,7 @@ libfastinst_internal_la_SOURCES += \
 fastinstincludedir = $(includedir)/fastinst
 fastinstinclude_HEADERS = \
 	probes/include/fastinst/args.h \
+	probes/include/fastinst/compare.h \
 	probes/include/fastinst/marker.h
 
 # In a folder of its own: with -I it comes before the system's.

@@ -24,7 +24,7 @@ same()
 # --- functions ---
 
 # Each public header has a page, and each of its functions one that leads there.
-pages=(fastinst.h:libfastinst fastinst/args.h:fi_marker fastinst/branch.h:fi_branch)
+pages=(fastinst.h:libfastinst fastinst/args.h:fi_marker fastinst/branch.h:fi_branch fastinst/compare.h:fi_compare)
 for pair in "${pages[@]}"; do
 	name=${pair#*:}
 	grep -oE '^(void|int|long|uint32_t|uint64_t|const char) \*?fi_[a-z_]+\(' "$top/probes/include/${pair%:*}" |
@@ -73,7 +73,7 @@ same "commands"
 if "$fastinst" --help | grep -qE '.{81}'; then
 	wrong "help wider than 80 columns"
 fi
-grep -ohE 'getenv\("[A-Z_]+"' "$top"/probes/{agent,command}/*.[ch] | cut -d'"' -f2 | grep -v LD_PRELOAD >"$dir/is"
+grep -ohE 'getenv\("[A-Z_]+"' "$top"/probes/{agent,command}/*.[ch] | cut -d'"' -f2 | grep -vxE "LD_PRELOAD|PATH" >"$dir/is"
 sed -n '/^\.SH ENV/,/^\.SH EXIT/p' "$dir/page" | sed -nE 's/^\.B ([A-Z_]+)$/\1/p' | grep -v LD_PRELOAD >"$dir/says"
 same "environment"
 status=0

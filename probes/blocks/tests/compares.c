@@ -6,7 +6,7 @@
  * Operands are handed over with other bits above them than their own, as the ABI allows.
  */
 #include <fastinst.h>
-#include <fastinst/args.h>
+#include <fastinst/compare.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * args: what a probe function may read at the marker, or compare, that it was called for.
+ * args: what a probe function may read at the marker that it was called for.
  *
- * All are async-signal-safe. -ENOENT: no such marker, compare, or argument; -EINVAL: a pointer is
- * NULL.
+ * All are async-signal-safe. -ENOENT: no such marker or argument; -EINVAL: a pointer is NULL.
  */
 #ifndef FASTINST_ARGS_H
 #define FASTINST_ARGS_H
@@ -32,16 +31,6 @@ const char *fi_marker_refusal(uint32_t id, unsigned number);
  * rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15. At a marker, fi_regs.rsp is not the program's.
  */
 int fi_marker_regs(uint32_t id, const struct fi_regs *regs, uint64_t all[16]);
-
-/*
- * fi_compare_args - how many operands can be read at a compare: two; one at a switch; 0 where they
- * are floating point.
- *
- * fi_compare_arg - one of them, from 0, extended to 64 bits by its sign. Where the compiler knows
- * one of the two as a constant, it is the first. At a switch it is what selects the case.
- */
-int fi_compare_args(uint32_t id);
-int fi_compare_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int64_t *value);
 
 #ifdef __cplusplus
 }
