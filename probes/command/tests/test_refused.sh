@@ -182,7 +182,8 @@ pid=$(grep -lx kthreadd /proc/[0-9]*/comm 2>/dev/null | head -n 1 | tr -dc 0-9) 
 if [ -z "$pid" ]; then
 	echo "kernel threads: none is seen"
 elif [ "$(id -u)" = 0 ]; then
-	attach 1 'it has no memory: a kernel thread'
+	# Behind a root folder of our own the agent is not where it looks from.
+	attach 1 'it has no memory: a kernel thread|is not in its mount namespace'
 else
 	attach 1 'it is a process of user 0'
 fi

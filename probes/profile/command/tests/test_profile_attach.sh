@@ -158,6 +158,14 @@ await_watched()
 # A command that is killed leaves the probes on; the next one ends what it has begun.
 timeout 60 "$fastinst" profile --pid "$pid" --for 50 --output "$dir/p" 2>"$dir/log" 7>&- &
 tool=$!
+await_command()
+{
+	for _ in $(seq 3000); do
+		! pgrep -P "$tool" fastinst >/dev/null || return 0
+		sleep 0.01
+	done
+}
+await_command
 await_watched
 pkill -KILL -P "$tool" fastinst || wrong "the command is not there: $(cat "$dir/log")"
 wait $tool || true
