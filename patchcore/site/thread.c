@@ -21,6 +21,8 @@ __thread struct thread *thread_here __attribute__((tls_model("initial-exec")));
 static struct thread *_Atomic chunks[CHUNKS]; /* published with release */
 static _Atomic(uint32_t) used;		      /* slots that were ever used; after chunks */
 static _Atomic(uint64_t) generations;
+/* A lock: epoch << 32 | the kernel's id of the task that makes a record; 0: it is free. */
+static _Atomic(uint64_t) making;
 
 /* An executor that helps in the trap handler. The kernel sees its word as a robust futex. */
 static struct guest {
@@ -95,80 +97,32 @@ static void hold_life(struct thread *record)
 			      memory_order_relaxed);
 }
 
-static bool make_chunk(struct thread *_Atomic *chunk)
-{
-	struct thread *none = NULL;
-	void *made;
-
-	if (atomic_load_explicit(chunk, memory_order_acquire))
-		return true;
-	made = mmap(NULL, CHUNK * sizeof(struct thread), PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (made == MAP_FAILED)
-		return false;
-	if (!atomic_compare_exchange_strong_explicit(chunk, &none, made, memory_order_acq_rel,
-						     memory_order_acquire))
-		munmap(made, CHUNK * sizeof(struct thread));
-	return true;
-}
-
-/* Those that were used, and the next one, which is from then on. False: no memory. */
-static bool make_slot(uint32_t slot)
-{
-	uint32_t next = slot;
-
-	if (slot < atomic_load_explicit(&used, memory_order_acquire))
-		return true;
-	if (slot / CHUNK >= CHUNKS || !make_chunk(&chunks[slot / CHUNK]))
-		return false;
-	/* If it fails, another thread has been here. */
-	atomic_compare_exchange_strong_explicit(&used, &next, slot + 1, memory_order_acq_rel,
-						memory_order_acquire);
-	return true;
-}
-
 /*
- * There is no lock, as a task that shares the memory may be killed in here. What it had begun to
- * make stays so, and its slot is not used again before a fork.
- */
-static bool try_claim(struct thread *record)
-{
-	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
-	uint32_t maker = atomic_load_explicit(&record->maker, memory_order_relaxed);
-
-	if (maker == epoch || !record_is_over(record) ||
-	    !atomic_compare_exchange_strong_explicit(&record->maker, &maker, epoch,
-						     memory_order_acquire, memory_order_relaxed))
-		return false;
-	/* Another thread may have made it since it was looked at. */
-	if (record_is_over(record))
-		return true;
-	atomic_store_explicit(&record->maker, 0, memory_order_release);
-	return false;
-}
-
-/*
- * In the slot of a thread that has ended, or a new one. The id comes before what says that its
- * thread is there: until then it is that of the thread that had the slot before, which is gone for
- * good, or 0; or it is gone itself.
+ * In the slot of a thread that has ended, or a new one. The id comes last: until then it is that
+ * of the thread that had the slot before, which is gone for good, or 0.
  */
 static struct thread *make_record(void)
 {
+	uint32_t count = atomic_load_explicit(&used, memory_order_relaxed), slot = 0;
 	uint64_t generation = atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1;
 	struct thread *record;
-	bool claimed = false;
-	uint32_t slot = 0;
 
 #ifdef __SANITIZE_THREAD__
 	/* It believes that a mutex whose holder has ended stays locked for ever. */
-	slot = atomic_load_explicit(&used, memory_order_acquire);
+	slot = count;
 #endif
-	while (!claimed && make_slot(slot)) {
-		claimed = try_claim(record_at(slot));
-		slot += !claimed;
+	while (slot < count && !record_is_over(record_at(slot)))
+		slot++;
+	if (slot == count && slot % CHUNK == 0) {
+		void *chunk = MAP_FAILED;
+
+		if (slot / CHUNK < CHUNKS)
+			chunk = mmap(NULL, CHUNK * sizeof(struct thread), PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (chunk == MAP_FAILED)
+			return NULL;
+		atomic_store_explicit(&chunks[slot / CHUNK], chunk, memory_order_release);
 	}
-	if (!claimed)
-		return NULL;
 	record = record_at(slot);
 	atomic_store_explicit(&record->inside, 0, memory_order_relaxed);
 	record->locks = 0;
@@ -178,7 +132,8 @@ static struct thread *make_record(void)
 	atomic_store_explicit(&record->epoch,
 			      atomic_load_explicit(&process_epoch, memory_order_relaxed),
 			      memory_order_release);
-	atomic_store_explicit(&record->maker, 0, memory_order_release);
+	if (slot == count)
+		atomic_store_explicit(&used, count + 1, memory_order_release);
 	return record;
 }
 
@@ -188,10 +143,22 @@ static struct thread *make_record(void)
  */
 struct thread *thread_register(void)
 {
-	uint64_t before = kernel_mask(SIG_SETMASK, ~kernel_bit(SIGTRAP));
+	uint64_t before = kernel_mask(SIG_SETMASK, ~kernel_bit(SIGTRAP)), self, epoch, holder = 0;
 
-	if (!thread_here)
+	if (!thread_here) {
+		epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+		self = epoch << 32 | (uint32_t)sys_call(SYS_gettid);
+		while (!atomic_compare_exchange_strong_explicit(
+			&making, &holder, self, memory_order_acquire, memory_order_relaxed)) {
+			/* One that fork() has left behind holds nothing. */
+			if (holder >> 32 != epoch)
+				continue;
+			nap();
+			holder = 0;
+		}
 		thread_here = make_record();
+		atomic_store_explicit(&making, 0, memory_order_release);
+	}
 	kernel_mask(SIG_SETMASK, before);
 	return thread_here;
 }
@@ -309,19 +276,13 @@ bool thread_await_all(void)
 
 #define FUTEX_OFFSET ((long)offsetof(struct guest, word) - (long)offsetof(struct guest, entry))
 
-/* Threads have a list of libc's; a child of vfork() has none. */
-NOPATCH static bool has_list(void)
+NOPATCH uint64_t thread_guest(void)
 {
-	struct robust_list_head *theirs = NULL;
-	uint64_t length = 0;
-
-	return sys_call(SYS_get_robust_list, 0, &theirs, &length) < 0 || theirs;
-}
-
-/* Take a free one. GUESTS: there is none. The kernel is told of each before it is taken. */
-NOPATCH static uint32_t take_guest(uint32_t epoch, struct robust_list_head *head)
-{
+	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
 	uint32_t tid = (uint32_t)sys_call(SYS_gettid), i;
+	struct robust_list_head *theirs = NULL;
+	uint64_t length = 0, id;
+	struct guest *guest;
 
 	for (i = 0; i < GUESTS; i++) {
 		uint32_t word = atomic_load_explicit(&guests[i].word, memory_order_relaxed);
@@ -330,33 +291,13 @@ NOPATCH static uint32_t take_guest(uint32_t epoch, struct robust_list_head *head
 		if (word && !(word & FUTEX_OWNER_DIED) &&
 		    atomic_load_explicit(&guests[i].epoch, memory_order_relaxed) == epoch)
 			continue;
-		head->list_op_pending = &guests[i].entry;
-		atomic_signal_fence(memory_order_seq_cst);
 		if (atomic_compare_exchange_strong_explicit(&guests[i].word, &word, tid,
 							    memory_order_acquire,
 							    memory_order_relaxed))
 			break;
 	}
-	return i;
-}
-
-NOPATCH uint64_t thread_guest(void)
-{
-	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed), i;
-	struct robust_list_head first = { .futex_offset = FUTEX_OFFSET };
-	bool listed = !has_list();
-	struct guest *guest;
-	uint64_t id;
-
-	first.list.next = &first.list;
-	if (listed)
-		sys_call(SYS_set_robust_list, &first, sizeof(first));
-	i = take_guest(epoch, &first);
-	if (i == GUESTS) {
-		if (listed)
-			sys_call(SYS_set_robust_list, NULL, sizeof(first));
+	if (i == GUESTS)
 		return 0;
-	}
 	guest = &guests[i];
 	id = (atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1)
 		     << THREAD_SLOT_BITS |
@@ -364,7 +305,8 @@ NOPATCH uint64_t thread_guest(void)
 	atomic_store_explicit(&guest->epoch, epoch, memory_order_relaxed);
 	atomic_store_explicit(&guest->id, id, memory_order_release);
 	guest->head.list.next = NULL;
-	if (!listed)
+	/* Threads have a list of libc's; a child of vfork() has none. */
+	if (sys_call(SYS_get_robust_list, 0, &theirs, &length) < 0 || theirs)
 		return id;
 	guest->entry.next = &guest->head.list;
 	guest->head.list.next = &guest->entry;

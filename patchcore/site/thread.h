@@ -40,9 +40,8 @@ struct thread {
 	 * membarrier (thread_await_all).
 	 */
 	_Atomic(uint64_t) inside;
-	_Atomic(uint32_t) maker; /* the epoch of a task that is making the record; 0: none is */
-	unsigned locks;		 /* that the thread holds */
-	int cancel;		 /* its cancellation when it took the first of them */
+	unsigned locks; /* that the thread holds */
+	int cancel;	/* its cancellation when it took the first of them */
 	pthread_mutex_t life;
 } __attribute__((aligned(128)));
 
