@@ -74,4 +74,5 @@ const struct provider blocks_provider = {
 	.off_is_nop = true, /* they are in inner loops */
 	.discover = discover,
 	.arm = calls_arm,
+	.toggled = calls_toggled,
 };

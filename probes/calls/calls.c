@@ -19,14 +19,16 @@
 #define CALL   0xe8
 #define JMP    0xe9
 #define NOP    0x90
+#define RET    0xc3
+#define TEST   0xa9 /* of eax with the four bytes behind it */
 #define ADDR32 0x67 /* before a CALL it makes it a byte longer, and no more */
 #define SITE_5 5
 #define SITE_6 6
 
 static const uint8_t nops[][SITE_6] = { { 0x0f, 0x1f, 0x44, 0x00, 0x00 },
 					{ 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 } };
-static const uint8_t rets[][SITE_6] = { { 0xc3, 0x0f, 0x1f, 0x40, 0x00 },
-					{ 0xc3, 0x0f, 0x1f, 0x44, 0x00, 0x00 } };
+static const uint8_t rets[][SITE_6] = { { RET, 0x0f, 0x1f, 0x40, 0x00 },
+					{ RET, 0x0f, 0x1f, 0x44, 0x00, 0x00 } };
 
 /* --- Off, and probes -------------------------------------------------------------------------- */
 
@@ -122,7 +124,7 @@ int calls_arm(struct probe *probe)
 	int ret = site_arm_call(probe);
 	int32_t rel;
 
-	if (probe->off[0] == rets[0][0]) {
+	if (probe->off[0] == RET) {
 		probe->on[0] = JMP;
 		probe->on[SITE_5] = NOP;
 	} else if (probe->len == SITE_6) {
@@ -133,4 +135,19 @@ int calls_arm(struct probe *probe)
 		memcpy(probe->on + 2, &rel, sizeof(rel));
 	}
 	return ret;
+}
+
+/*
+ * Off and on share all bytes but the opcode, so wherever the site lies a change is a store of one
+ * byte. The compiler put a call there: it takes it that no flag outlives that, so a TEST may change
+ * them. What stands behind a RET is not run.
+ */
+void calls_toggled(struct probe *probe, bool on)
+{
+	size_t opcode = probe->len == SITE_6 && probe->on[0] == ADDR32;
+
+	if (!on || probe->off[opcode] == TEST)
+		return;
+	memcpy(probe->off, probe->on, sizeof(probe->off));
+	probe->off[opcode] = probe->on[opcode] == JMP ? RET : TEST;
 }

@@ -65,7 +65,8 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 int calls_discover(const struct calls *calls, struct object *object, const void *image,
 		   size_t size);
 
-/* calls_arm - arm() for them. */
+/* calls_arm, calls_toggled - arm() and toggled() for them. */
 int calls_arm(struct probe *probe);
+void calls_toggled(struct probe *probe, bool on);
 
 #endif

@@ -46,9 +46,9 @@ struct object {
 struct provider {
 	const char *name;
 	/*
-	 * A CALL across 8 bytes is a NOP whenever it is off, and takes the word protocol each time.
-	 * Else it is a jump, or a call of a RET, and changes by one store: dearer to come across,
-	 * cheaper to change.
+	 * A CALL across 8 bytes is a NOP whenever it is off, and takes the word protocol each time
+	 * unless off and on differ in one byte. Else it is a jump, or a call of a RET, and changes
+	 * by one store: dearer to come across, cheaper to change.
 	 */
 	bool off_is_nop;
 	/*
@@ -62,7 +62,10 @@ struct provider {
 	 * NULL: probe->on was given to probe_add().
 	 */
 	int (*arm)(struct probe *probe);
-	/* After it was turned on, or off, by a change of its code. As for discover(). NULL. */
+	/*
+	 * After it was turned on, or off, by a change of its code; may say what other bytes it is
+	 * to be turned off by. As for discover(). NULL.
+	 */
 	void (*toggled)(struct probe *probe, bool on);
 	/*
 	 * Whether the object still has what the provider has written there, but by probes: else the
@@ -71,7 +74,7 @@ struct provider {
 	bool (*stands)(const struct object *object);
 };
 
-/* A probe. What is above the line is the provider's, and not changed after probe_add(). */
+/* A probe. What is above the line is the provider's, and changed by it alone. */
 struct probe {
 	const struct provider *provider;
 	struct object *object;

@@ -2,8 +2,8 @@
 /*
  * The code of a site, on and off.
  *
- *  - Inside 8 aligned bytes: the off bytes and the on bytes are exchanged by one store each way,
- * at once: there is no wait to share.
+ *  - Inside 8 aligned bytes, or where they differ in one byte: the off bytes and the on bytes are
+ * exchanged by one store each way, at once: there is no wait to share.
  *  - A CALL that crosses an 8-byte boundary is patched in once, by the word protocol, in one batch
  * with all others that are turned on. From then on it is turned off and on by pc_deactivate_call()
  * and pc_activate_call(): one store, no INT3, no sync.
@@ -16,6 +16,7 @@
  * Runs of 1-byte NOPs become one NOP first: five instructions that become one would leave a thread
  * that stands between them inside of it.
  */
+#include <assert.h>
 #include <cpuid.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -62,6 +63,21 @@ int site_arm_call(struct probe *probe)
 	if (!ret)
 		ret = site_rel32(probe->on, CALL, probe->site, stub);
 	return ret;
+}
+
+/* Where the only byte is that off and on differ in. -1: they differ in more. */
+static int only_byte(const struct probe *probe)
+{
+	uint64_t off, on;
+	int byte;
+
+	static_assert(SITE_MAX == sizeof(off), "they are compared as numbers");
+	memcpy(&off, probe->off, sizeof(off));
+	memcpy(&on, probe->on, sizeof(on));
+	if (off == on)
+		return -1;
+	byte = __builtin_ctzll(off ^ on) / 8;
+	return (off ^ on) >> 8 * byte > 0xff ? -1 : byte;
 }
 
 static bool crosses(const struct probe *probe)
@@ -248,7 +264,8 @@ static bool stands(const struct probe *probe, const uint8_t *bytes)
 /* By one store. NOT_ALONE: it takes more, and nothing was done. */
 static inline int change_alone(struct probe *probe, bool on)
 {
-	int ret;
+	const uint8_t *bytes = on ? probe->on : probe->off;
+	int ret, byte;
 
 	if (probe->is_on == on)
 		return 0;
@@ -258,11 +275,13 @@ static inline int change_alone(struct probe *probe, bool on)
 			probe->is_on = on;
 		return ret;
 	}
-	if (probe->merge || (on && probe->starts > 1) || crosses(probe))
+	byte = only_byte(probe);
+	if (probe->merge || (on && probe->starts > 1) || (byte < 0 && crosses(probe)))
 		return NOT_ALONE;
 	if (!stands(probe, on ? probe->off : probe->on))
 		return -ESTALE;
-	ret = pc_patch(probe->site, on ? probe->on : probe->off, probe->len);
+	ret = byte < 0 ? pc_patch(probe->site, bytes, probe->len)
+		       : pc_patch(probe->site + byte, bytes + byte, 1);
 	if (!ret)
 		changed(probe, on);
 	return ret;

@@ -21,6 +21,8 @@
 
 #include <cmocka.h>
 
+#include <patchcore/patchcore.h>
+
 #include "probes/blocks/blocks.h"
 #include "probes/calls/starts.h"
 
@@ -143,6 +145,42 @@ static void test_counts(void **state)
 	}
 }
 
+static uint64_t changes(uint32_t id)
+{
+	struct fi_probe probe;
+	struct pc_site site;
+
+	assert_int_equal(fi_get(id, &probe), 0);
+	assert_int_equal(pc_get_site(probe.address, 5, NULL, &site), 0);
+	/* Else it would always be one store. */
+	assert_int_equal(site.crosses, 8);
+	return site.changes;
+}
+
+/* But for the first time, when the address behind the opcode is another one. */
+static void test_across_words_the_opcode_alone_is_changed(void **state)
+{
+	uint32_t ids[IDS];
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(fi_init(), 0);
+	if (!decoder())
+		skip();
+	assert_int_equal(fi_find("two_blocks+*", ids, IDS), 2);
+	assert_int_equal(fi_activate_batch(ids, 2, NULL), 0);
+	before = changes(ids[0]);
+	assert_true(before > 0);
+	for (unsigned round = 0; round < 3; round++) {
+		assert_int_equal(fi_deactivate_batch(ids, 2), 0);
+		assert_int_equal(two_blocks(7), 5);
+		assert_int_equal(fi_activate_batch(ids, 2, NULL), 0);
+		assert_int_equal(two_blocks(7), 5);
+	}
+	assert_int_equal(fi_deactivate_batch(ids, 2), 0);
+	assert_int_equal(changes(ids[0]), before);
+}
+
 /* The call stays, and does nothing. */
 static void test_what_is_no_code_is_refused(void **state)
 {
@@ -256,6 +294,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_files),
 		cmocka_unit_test(test_bytes_inside_of_an_instruction_are_no_site),
 		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_across_words_the_opcode_alone_is_changed),
 		cmocka_unit_test(test_what_is_no_code_is_refused),
 		cmocka_unit_test(test_any_bytes),
 	};
