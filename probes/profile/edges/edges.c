@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of edges for all threads. An edge takes the first free place behind its own and keeps it.
+ * A table of edges for all threads. An edge takes the first free place among those of the block it
+ * leads to, so that what is run together lies together; if none is free, one behind its own in a
+ * table for the rest. It keeps it.
  */
 #include "probes/profile/edges/edges.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#define PLACES (1u << 20)
+#define NEAR   4u /* places of a block */
+#define BLOCKS FI_PROBES_MAX
+#define REST   (1u << 18)
+#define PLACES (BLOCKS * NEAR + REST)
 #define TRIES  64
 #define LANES  64
+
+/* No vector is saved before a probe function that keeps them. */
+#define KEEPS_VECTORS __attribute__((target("general-regs-only")))
 
 struct place {
 	_Atomic uint64_t key; /* from and to, and 1 more than them: 0 is free */
@@ -19,7 +31,14 @@ struct place {
 };
 
 static struct place *places;
-static _Atomic uint64_t phase, late, lost;
+static _Atomic uint64_t late, lost;
+
+/* Read by every block. */
+static struct {
+	_Alignas(64) _Atomic uint64_t phase;
+	_Atomic bool crowded; /* more than one thread was seen in it */
+} now;
+static _Alignas(64) _Atomic unsigned threads; /* that were seen in it */
 
 /* Threads that run at once hardly ever share one. */
 static struct {
@@ -35,6 +54,8 @@ int edges_start(void)
 {
 	void *map;
 
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) < 0)
+		return -errno;
 	/* Once more: it is empty again. */
 	late = lost = 0;
 	if (places)
@@ -50,54 +71,103 @@ int edges_start(void)
 
 void edges_phase(uint64_t number)
 {
-	atomic_store_explicit(&phase, number, memory_order_release);
+	if (number) {
+		atomic_store_explicit(&threads, 0, memory_order_relaxed);
+		atomic_store_explicit(&now.crowded, false, memory_order_relaxed);
+	}
+	atomic_store_explicit(&now.phase, number, memory_order_release);
 }
 
-__attribute__((target("general-regs-only"))) static struct place *place_of(uint64_t key)
+KEEPS_VECTORS static bool is_its(struct place *place, uint64_t key)
 {
-	uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 44;
+	uint64_t there = atomic_load_explicit(&place->key, memory_order_relaxed);
+
+	if (!there)
+		atomic_compare_exchange_strong_explicit(
+			&place->key, &there, key, memory_order_relaxed, memory_order_relaxed);
+	return !there || there == key;
+}
+
+KEEPS_VECTORS static struct place *place_in_rest(uint64_t key)
+{
+	uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 46;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		struct place *place = &places[(at + i) % PLACES];
-		uint64_t there = atomic_load_explicit(&place->key, memory_order_relaxed);
+		struct place *place = &places[BLOCKS * NEAR + (at + i) % REST];
 
-		if (!there)
-			atomic_compare_exchange_strong_explicit(&place->key, &there, key,
-								memory_order_relaxed,
-								memory_order_relaxed);
-		if (!there || there == key)
+		if (is_its(place, key))
 			return place;
 	}
 	return NULL;
 }
 
-__attribute__((target("general-regs-only"))) static void one_more(_Atomic uint64_t *count)
+/* Those that a block has are tried in an order of the other's own: mostly the first is its. */
+KEEPS_VECTORS static struct place *place_of(uint32_t from, uint32_t to)
+{
+	uint64_t key = ((uint64_t)from << 32 | to) + 1;
+	struct place *own = &places[to * NEAR];
+
+	for (unsigned i = 0; i < NEAR; i++) {
+		struct place *place = &own[(from ^ i) % NEAR];
+
+		if (is_its(place, key))
+			return place;
+	}
+	return place_in_rest(key);
+}
+
+KEEPS_VECTORS static void one_more_of_all(_Atomic uint64_t *count)
 {
 	atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
 }
 
-__attribute__((target("general-regs-only"))) void
-edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+/* By one thread: without a locked bus, but as one instruction, for signal handlers. */
+KEEPS_VECTORS static void one_more(_Atomic uint64_t *count)
 {
-	uint64_t now = atomic_load_explicit(&phase, memory_order_acquire);
+	if (atomic_load_explicit(&now.crowded, memory_order_relaxed))
+		one_more_of_all(count);
+	else
+		__asm__("incq %0" : "+m"(*(uint64_t *)count));
+}
+
+/*
+ * The thread's first block of a phase has none before it. From the second thread on all count by
+ * locked instructions: the barrier ends what the first is in the middle of.
+ */
+KEEPS_VECTORS static void enter(uint64_t phase)
+{
+	previous.phase = phase;
+	if (!atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) ||
+	    atomic_exchange_explicit(&now.crowded, true, memory_order_seq_cst))
+		return;
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	uint64_t phase = atomic_load_explicit(&now.phase, memory_order_acquire);
 	uint32_t from = previous.block;
 	struct place *place;
 
 	(void)site;
 	(void)regs;
 	(void)data;
-	if (!now) {
-		one_more(&late);
+	if (!phase) {
+		one_more_of_all(&late);
 		return;
 	}
 	previous.block = id;
-	one_more(&lanes[((uintptr_t)&previous >> 12) % LANES].runs);
-	if (previous.phase != now) {
-		previous.phase = now;
+	if (previous.phase != phase) {
+		enter(phase);
+		one_more(&lanes[((uintptr_t)&previous >> 12) % LANES].runs);
 		return;
 	}
-	place = place_of(((uint64_t)from << 32 | id) + 1);
-	one_more(place ? &place->count[now % 2] : &lost);
+	one_more(&lanes[((uintptr_t)&previous >> 12) % LANES].runs);
+	place = place_of(from, id);
+	if (place)
+		one_more(&place->count[phase % 2]);
+	else
+		one_more_of_all(&lost);
 }
 
 int edges_next(uint32_t *at, struct edge *edge)
