@@ -127,11 +127,17 @@ libfastinst_edges_la_SOURCES = \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
 	probes/profile/edges/agent.c \
+	probes/profile/edges/bell.c \
+	probes/profile/edges/bell.h \
 	probes/profile/edges/edges.c \
 	probes/profile/edges/edges.h \
+	probes/profile/edges/open.c \
+	probes/profile/edges/open.h \
 	probes/profile/edges/phases.c \
-	probes/profile/edges/phases.h
-libfastinst_edges_la_LIBADD = libfastinst_text.la libfastinst.la
+	probes/profile/edges/phases.h \
+	probes/profile/edges/set.c \
+	probes/profile/edges/set.h
+libfastinst_edges_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_edges_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/profile/edges/agent.map
 EXTRA_libfastinst_edges_la_DEPENDENCIES = probes/profile/edges/agent.map
@@ -142,6 +148,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += probes/profile/edges/tests/test_edges
 TESTS += probes/profile/edges/tests/test_edges
 probes_profile_edges_tests_test_edges_SOURCES = \
+	probes/profile/edges/bell.c \
 	probes/profile/edges/tests/test_edges.c \
 	probes/profile/edges/edges.c
 # An object of its own: the agent has one of libtool.

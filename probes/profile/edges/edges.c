@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "probes/profile/edges/bell.h"
+
 #define NEAR   4u /* places of a block */
 #define BLOCKS FI_PROBES_MAX
 #define REST   (1u << 18)
@@ -45,10 +47,21 @@ static struct {
 	_Alignas(64) _Atomic uint64_t runs;
 } lanes[LANES];
 
+static _Atomic bool ran[BLOCKS];
+
 static __thread struct {
 	uint64_t phase;
 	uint32_t block;
 } previous __attribute__((tls_model("initial-exec")));
+
+/* Once more. */
+static int empty(void)
+{
+	late = lost = 0;
+	for (size_t i = 0; i < BLOCKS; i++)
+		atomic_store_explicit(&ran[i], false, memory_order_relaxed);
+	return madvise(places, PLACES * sizeof(*places), MADV_DONTNEED) ? -ENOMEM : 0;
+}
 
 int edges_start(void)
 {
@@ -56,10 +69,8 @@ int edges_start(void)
 
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) < 0)
 		return -errno;
-	/* Once more: it is empty again. */
-	late = lost = 0;
 	if (places)
-		return madvise(places, PLACES * sizeof(*places), MADV_DONTNEED) ? -ENOMEM : 0;
+		return empty();
 	map = mmap(NULL, PLACES * sizeof(*places), PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -83,8 +94,8 @@ KEEPS_VECTORS static bool is_its(struct place *place, uint64_t key)
 	uint64_t there = atomic_load_explicit(&place->key, memory_order_relaxed);
 
 	if (!there)
-		atomic_compare_exchange_strong_explicit(
-			&place->key, &there, key, memory_order_relaxed, memory_order_relaxed);
+		atomic_compare_exchange_strong_explicit(&place->key, &there, key,
+							memory_order_relaxed, memory_order_relaxed);
 	return !there || there == key;
 }
 
@@ -143,6 +154,13 @@ KEEPS_VECTORS static void enter(uint64_t phase)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
+KEEPS_VECTORS static void note_run(uint32_t id, bool rings)
+{
+	atomic_store_explicit(&ran[id], true, memory_order_relaxed);
+	if (rings)
+		bell_ring();
+}
+
 KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	uint64_t phase = atomic_load_explicit(&now.phase, memory_order_acquire);
@@ -152,6 +170,8 @@ KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *re
 	(void)site;
 	(void)regs;
 	(void)data;
+	if (!atomic_load_explicit(&ran[id], memory_order_relaxed))
+		note_run(id, !phase);
 	if (!phase) {
 		one_more_of_all(&late);
 		return;
@@ -168,6 +188,11 @@ KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *re
 		one_more(&place->count[phase % 2]);
 	else
 		one_more_of_all(&lost);
+}
+
+bool edges_ran(uint32_t id)
+{
+	return atomic_load_explicit(&ran[id], memory_order_relaxed);
 }
 
 int edges_next(uint32_t *at, struct edge *edge)

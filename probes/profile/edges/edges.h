@@ -5,6 +5,7 @@
 #ifndef PROBES_PROFILE_EDGES_EDGES_H
 #define PROBES_PROFILE_EDGES_EDGES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "probes/include/fastinst.h"
@@ -25,6 +26,12 @@ fi_function edges_block;
 
 /* edges_next - the edge at or behind *place, which moves on; 0: there is no more. */
 int edges_next(uint32_t *place, struct edge *edge);
+
+/*
+ * edges_ran - whether the block was ever run when it was on. Where that was outside of a phase for
+ * the first time, the bell rings (bell.h).
+ */
+bool edges_ran(uint32_t id);
 
 /* edges_runs - blocks that were run in phases. */
 uint64_t edges_runs(void);

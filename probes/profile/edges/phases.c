@@ -19,19 +19,19 @@
 #include <unistd.h>
 
 #include "probes/agent/alone.h"
-#include "probes/agent/pin.h"
 #include "probes/include/fastinst.h"
+#include "probes/profile/edges/bell.h"
 #include "probes/profile/edges/edges.h"
+#include "probes/profile/edges/open.h"
+#include "probes/profile/edges/set.h"
 
-#define PATIENCE 2 /* seconds */
+#define PATIENCE 2	/* seconds */
+#define SWEEP_NS 300000 /* between two looks at what was run between phases */
 #define MOMENTS	 1024u
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while blocks are on */
-static unsigned holds;					 /* under it */
-static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t stop_asked = PTHREAD_COND_INITIALIZER;
-static bool stopping;
-static bool visits;	       /* a process that runs: see probes/agent/pin.h */
+static atomic_bool stopping;
+static uint32_t swept; /* how often the bell had rung when it was last looked at what was run */
+static unsigned holds;	       /* with the lock held: no phase begins */
 static atomic_bool counted_in; /* the thread counts as one of the tool's */
 static pthread_t thread;
 static double period, on_time, began;
@@ -39,10 +39,6 @@ static struct phases sum;
 static struct moment moments[MOMENTS];
 static size_t moments_n;
 static uint64_t merged = 1; /* phases of a moment */
-
-static uint32_t *ids;
-static size_t ids_n;
-static uint32_t looked_at; /* probes of ids below that */
 
 static double now(void)
 {
@@ -52,78 +48,35 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+/* Blocks that were run between phases for the first time. The bell rings once for each. */
+static void sweep(void)
+{
+	set_lock();
+	set_sweep();
+	set_unlock();
+	/* Others come with them. */
+	nanosleep(&(struct timespec){ .tv_nsec = SWEEP_NS }, NULL);
+}
+
 /* By a clock that is never set. True: the thread has to end. */
-static bool rest(double seconds)
+static bool rest(double seconds, bool sweeps)
 {
 	struct timespec until;
+	uint32_t rings;
 	double end;
-	bool stop;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	end = (double)until.tv_nsec / 1e9 + seconds;
+	end = (double)until.tv_nsec / 1e9 + (seconds > 0 ? seconds : 0);
 	until.tv_sec += (time_t)end;
 	until.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
-	pthread_mutex_lock(&stop_lock);
-	while (!stopping && pthread_cond_clockwait(&stop_asked, &stop_lock, CLOCK_MONOTONIC,
-						   &until) != ETIMEDOUT)
-		;
-	stop = stopping;
-	pthread_mutex_unlock(&stop_lock);
-	return stop;
-}
-
-/* Of those that are known the ones that are still there. */
-static void drop_gone(void)
-{
-	struct fi_probe probe;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < ids_n; i++)
-		if (!fi_get(ids[i], &probe) && probe.state != FI_GONE)
-			ids[kept++] = ids[i];
-	ids_n = kept;
-}
-
-/* Blocks that came. */
-static int collect(void)
-{
-	uint32_t n = fi_probes();
-	struct fi_probe probe;
-	uint32_t *more;
-
-	if (n == looked_at)
-		return 0;
-	more = realloc(ids, n * sizeof(*ids));
-	if (!more)
-		return -ENOMEM;
-	ids = more;
-	drop_gone();
-	for (; looked_at < n; looked_at++) {
-		if (fi_get(looked_at, &probe) || probe.kind != FI_BLOCK || probe.state == FI_GONE)
-			continue;
-		if (probe.state == FI_REFUSED)
-			sum.refused++;
-		else if (!visits || pin_object(probe.address) == 0)
-			ids[ids_n++] = looked_at;
-	}
-	sum.blocks = ids_n;
-	return 0;
-}
-
-static int turn_on(void)
-{
-	return fi_activate_how(ids, ids_n, edges_block, FI_KEEPS_VECTORS);
-}
-
-/* An object may have gone since they were collected. */
-static int turn_all_on(void)
-{
-	int ret = turn_on();
-
-	if (ret != -ENODEV)
-		return ret;
-	drop_gone();
-	return turn_on();
+	do {
+		rings = bell_rings();
+		if (sweeps && rings != swept && !stopping) {
+			swept = rings;
+			sweep();
+		}
+	} while (!stopping && bell_wait(rings, &until));
+	return stopping;
 }
 
 static void all_see_it(void)
@@ -206,18 +159,19 @@ static bool phase(void)
 	uint64_t runs = edges_runs();
 	bool stop = false;
 
-	if (turn_all_on() == 0) {
+	if (set_on() == 0) {
 		all_see_it();
 		counted = now();
 		cpu = used();
 		edges_phase(++sum.number);
-		stop = rest(on_time);
+		stop = rest(on_time, false);
 		edges_phase(0);
 		over = now();
 		sum.on += watched(over - counted, used() - cpu);
 		sum.toggling -= over - counted;
+		swept = bell_rings();
+		set_rest();
 	}
-	fi_deactivate_batch(ids, ids_n);
 	sum.toggling += now() - start;
 	add_moment(&(struct moment){ .phases = 1,
 				     .start = start - began,
@@ -245,14 +199,18 @@ static void *run(void *unused)
 	atomic_store_explicit(&counted_in, true, memory_order_relaxed);
 	while (!stop && !agent_alone()) {
 		/* A pin waits for the loader, that for a fork(), and that for the lock. */
-		bool ready = fi_scan() >= 0 && !collect();
+		bool ready = fi_scan() >= 0 && !set_collect();
 
-		pthread_mutex_lock(&lock);
-		if (ready && ids_n && !holds)
+		sum.blocks = set_blocks();
+		sum.refused = set_refused();
+		set_lock();
+		if (ready && sum.blocks && !holds)
 			stop = phase();
-		pthread_mutex_unlock(&lock);
-		stop = stop || rest(period * (0.5 + erand48(dice)) - on_time);
+		set_unlock();
+		stop = stop || rest(period * (0.5 + erand48(dice)) - on_time, true);
 	}
+	phases_lock();
+	phases_unlock();
 	count_out();
 	return NULL;
 }
@@ -264,7 +222,6 @@ int phases_start(double every, double on, bool visit)
 
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) < 0)
 		return -errno;
-	visits = visit;
 	period = every;
 	on_time = on;
 	began = now();
@@ -272,8 +229,7 @@ int phases_start(double every, double on, bool visit)
 	moments_n = 0;
 	merged = 1;
 	stopping = false;
-	looked_at = 0;
-	ids_n = 0;
+	set_start(visit);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	ret = -pthread_create(&thread, NULL, run, NULL);
@@ -284,56 +240,50 @@ int phases_start(double every, double on, bool visit)
 int phases_stop(void)
 {
 	struct timespec until;
+	int ret;
 
 	sum.wall = now() - began;
-	pthread_mutex_lock(&stop_lock);
 	stopping = true;
-	pthread_cond_signal(&stop_asked);
-	pthread_mutex_unlock(&stop_lock);
+	bell_ring();
 	/* It was the last thread, and ends the process. */
 	if (pthread_equal(thread, pthread_self()))
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += PATIENCE;
-	return -pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
+	ret = -pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
+	return ret ? ret : open_close_all();
 }
 
 void phases_hold(void)
 {
-	pthread_mutex_lock(&lock);
+	phases_lock();
 	holds++;
-	pthread_mutex_unlock(&lock);
+	phases_unlock();
 }
 
 /* A child may have begun without. */
 void phases_let(void)
 {
-	pthread_mutex_lock(&lock);
+	set_lock();
 	holds -= holds > 0;
-	pthread_mutex_unlock(&lock);
+	set_unlock();
 }
 
 void phases_lock(void)
 {
-	pthread_mutex_lock(&lock);
+	set_lock();
+	set_clear();
 }
 
 void phases_unlock(void)
 {
-	pthread_mutex_unlock(&lock);
+	set_unlock();
 }
 
-/*
- * The owner that the lock knows is a thread of the parent. So is the one that may just have been
- * making the list longer.
- */
 void phases_forked(void)
 {
-	ids = NULL;
+	set_forked();
 	holds = 0;
-	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	stop_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	stop_asked = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	count_out();
 }
 

@@ -13,7 +13,10 @@
 
 #include <cmocka.h>
 
+#include "probes/profile/edges/bell.h"
 #include "probes/profile/edges/edges.h"
+
+#define IDS 2000u
 
 static void run(const uint32_t *blocks, size_t n)
 {
@@ -101,12 +104,41 @@ static void test_threads(void **state)
 	assert_int_equal(edges_lost(), 0);
 }
 
+/* More lead to one block than have places there. */
+static void test_many_lead_to_one(void **state)
+{
+	(void)state;
+	edges_phase(6);
+	for (uint32_t i = 1000; i < IDS; i++)
+		run((const uint32_t[]){ i, 200 }, 2);
+	edges_phase(0);
+	assert_int_equal(edges_lost(), 0);
+	for (uint32_t i = 1000; i < IDS; i++)
+		assert_int_equal(count(i, 200, 0), 1);
+}
+
+static void test_what_is_run_between_phases_for_the_first_time_rings(void **state)
+{
+	const uint32_t block = 300;
+	uint32_t rings = bell_rings();
+
+	(void)state;
+	assert_false(edges_ran(block));
+	run(&block, 1);
+	assert_true(edges_ran(block));
+	assert_int_equal(bell_rings(), rings + 1);
+	run(&block, 1);
+	assert_int_equal(bell_rings(), rings + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_phase_begins_anew),
 		cmocka_unit_test(test_a_phase_that_is_not_told_of_is_seen),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_many_lead_to_one),
+		cmocka_unit_test(test_what_is_run_between_phases_for_the_first_time_rings),
 	};
 
 	if (edges_start())

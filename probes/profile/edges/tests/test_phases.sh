@@ -106,6 +106,74 @@ if ! grep -q -- '->' "$dir/soon"; then
 	grep -q 'nothing was counted' "$dir/errors" || wrong "nothing is said of nothing: $(cat "$dir/errors")"
 fi
 
+# Blocks that were never run stay on. One that is run between phases for the first time is turned off, and a child of fork()
+# has none on.
+cat >"$dir/forks.c" <<'C'
+#include <fastinst.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile int sum;
+
+static int blocks_on(const char *pattern)
+{
+	struct fi_probe probe;
+	uint32_t ids[64];
+	int on = 0;
+
+	for (long n = fi_find(pattern, ids, 64); n > 0; n--)
+		on += !fi_get(ids[n - 1], &probe) && probe.kind == FI_BLOCK && probe.state == FI_ON;
+	return on;
+}
+
+__attribute__((noinline)) static void fresh(void)
+{
+	for (int i = 0; i < 1000; i++)
+		sum += i % 3 ? i : -i;
+}
+
+__attribute__((noinline)) static void never(void)
+{
+	for (int i = 0; i < sum; i++)
+		sum -= i % 5;
+}
+
+static int goes_off(void)
+{
+	while (blocks_on("fresh+*") && clock() < 40 * CLOCKS_PER_SEC)
+		fresh();
+	return !blocks_on("fresh+*");
+}
+
+int main(int argc, char **argv)
+{
+	int status = 0;
+
+	(void)argv;
+	/* Until a phase is over, and has left some on. */
+	while ((!blocks_on("fresh+*") || blocks_on("blocks_on+*")) && clock() < 20 * CLOCKS_PER_SEC)
+		;
+	if (!blocks_on("never+*"))
+		return 2;
+	if (!goes_off())
+		return 3;
+	if (argc > 1)
+		never();
+	if (!fork())
+		_exit(blocks_on("*") ? 1 : 0);
+	wait(&status);
+	return status ? 4 : 0;
+}
+C
+# shellcheck disable=SC2086
+$CC -O1 -I"$top/probes/include" -fsanitize-coverage=trace-pc -c -o "$dir/forks.o" "$dir/forks.c"
+# shellcheck disable=SC2086
+$CC -o "$dir/forks" "$dir/forks.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs"
+status=0
+timeout 60 "$fastinst" profile --edges --period 90000 --format json --output "$dir/forked" "$dir/forks" 2>"$dir/errors" || status=$?
+[ $status = 0 ] || wrong "blocks that stay on: status $status (2: none was left on, 3: one stays on that is run, 4: a child has some): $(cat "$dir/errors")"
+
 # A library with blocks that the program unloads does not end the phases.
 cat >"$dir/host.c" <<'C'
 #include <dlfcn.h>

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/edges/set.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/agent/pin.h"
+#include "probes/include/fastinst.h"
+#include "probes/profile/edges/edges.h"
+#include "probes/profile/edges/open.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool visits;
+
+/* Those that were ever run come first. Between phases they are off. */
+static uint32_t *ids;
+static size_t n, ran;
+static bool some_on; /* of the others */
+static bool all_on;
+
+static uint32_t looked_at; /* probes of ids below that */
+static uint64_t refused;
+
+void set_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void set_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void set_start(bool visit)
+{
+	visits = visit;
+	n = ran = 0;
+	some_on = all_on = false;
+	looked_at = 0;
+	refused = 0;
+}
+
+/* Probes behind those that were looked at: how many blocks are added to the list. */
+static size_t look(uint32_t *list, uint32_t end)
+{
+	struct open_range range = { 0 };
+	struct fi_probe probe;
+	size_t found = 0;
+
+	for (; looked_at < end; looked_at++) {
+		if (fi_get(looked_at, &probe) || probe.kind != FI_BLOCK || probe.state == FI_GONE)
+			continue;
+		if (probe.state == FI_REFUSED) {
+			refused++;
+		} else if (!visits || pin_object(probe.address) == 0) {
+			open_note(&range, &probe);
+			list[found++] = looked_at;
+		}
+	}
+	open_end(&range);
+	return found;
+}
+
+/* Without the lock: a pin waits for the loader, that for a fork(), and that for the lock. */
+int set_collect(void)
+{
+	uint32_t end = fi_probes(), *more, *before = ids;
+	size_t found;
+
+	if (end == looked_at)
+		return 0;
+	more = malloc((n + end - looked_at) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	if (n)
+		memcpy(more, ids, n * sizeof(*more));
+	found = look(more + n, end);
+	set_lock();
+	ids = more;
+	n += found;
+	all_on = false;
+	set_unlock();
+	free(before);
+	return 0;
+}
+
+/* Of those that are known the ones that are still there. */
+static void drop_gone(void)
+{
+	struct fi_probe probe;
+	size_t kept = 0, kept_ran = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (fi_get(ids[i], &probe) || probe.state == FI_GONE)
+			continue;
+		kept_ran += i < ran;
+		ids[kept++] = ids[i];
+	}
+	n = kept;
+	ran = kept_ran;
+}
+
+static int turn_on(void)
+{
+	return fi_activate_how(ids, all_on ? ran : n, edges_block, FI_KEEPS_VECTORS);
+}
+
+int set_on(void)
+{
+	int ret;
+
+	some_on = true;
+	ret = turn_on();
+	/* An object may have gone since they were collected. */
+	if (ret == -ENODEV) {
+		drop_gone();
+		ret = turn_on();
+	}
+	all_on = !ret;
+	if (ret) {
+		fi_deactivate_batch(ids, ran);
+		set_clear();
+	}
+	return ret;
+}
+
+/* Of those that were never run, those that were. */
+static void sort(void)
+{
+	for (size_t i = ran; i < n; i++) {
+		uint32_t id = ids[i];
+
+		if (!edges_ran(id))
+			continue;
+		ids[i] = ids[ran];
+		ids[ran++] = id;
+	}
+}
+
+void set_rest(void)
+{
+	sort();
+	fi_deactivate_batch(ids, ran);
+}
+
+void set_sweep(void)
+{
+	size_t before = ran;
+
+	sort();
+	fi_deactivate_batch(ids + before, ran - before);
+}
+
+void set_clear(void)
+{
+	if (some_on)
+		fi_deactivate_batch(ids + ran, n - ran);
+	some_on = all_on = false;
+}
+
+/*
+ * The owner that the lock knows is a thread of the parent. So is the one that may just have been
+ * making the list longer.
+ */
+void set_forked(void)
+{
+	ids = NULL;
+	n = ran = 0;
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+size_t set_blocks(void)
+{
+	return n;
+}
+
+uint64_t set_refused(void)
+{
+	return refused;
+}
