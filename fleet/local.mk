@@ -71,7 +71,7 @@ EXTRA_DIST += $(engines_tests) \
 	fleet/engines/ansible/roles/tmax/tasks/run.yml \
 	fleet/engines/ansible/tmax.yml
 
-# In the package, and enabled by nobody but the administrator.
+# In the package; only the administrator enables them.
 units = fleet/engines/systemd/tmax-calibrate.service fleet/engines/systemd/tmax-verify.service
 if SYSTEMD_UNITS
 systemdsystemunit_DATA = $(units)

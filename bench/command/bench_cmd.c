@@ -179,7 +179,7 @@ static struct {
 	bool open;
 } shown;
 
-/* Not more often than anyone can read: what is measured is on this very CPU. */
+/* Not more often than a user can read: what is measured is on this very CPU. */
 static void show_progress(unsigned done, unsigned all, const char *what)
 {
 	double now = seconds_now();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of benchmarks: a short run, on whatever CPUs there are.
+ * For tests of benchmarks: a short run, on the CPUs that there are.
  */
 #ifndef BENCH_TESTS_BENCH_RUN_H
 #define BENCH_TESTS_BENCH_RUN_H

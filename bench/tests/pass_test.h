@@ -68,7 +68,7 @@ static inline int run_bench(bench_fn *bench, unsigned rounds, struct bench_resul
 	return bench(&run, result);
 }
 
-/* The row of that name and those texts of params; NULL texts: whatever it has. */
+/* The row of that name and those texts of params; NULL texts: any. */
 static inline const struct bench_row *find_row(const struct bench_result *result, const char *name,
 					       const char *split, const char *target,
 					       const char *body)

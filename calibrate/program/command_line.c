@@ -202,7 +202,7 @@ const struct option_row cell_options[] = {
 	{ "stop-tears", "N", "or after N tears; 0 is no limit (0)",
 	  OPTION_NUMBER(struct cell, stop_tears, 0, INT64_MAX) },
 	{ "seed", "N", "of the rests (1)", OPTION_NUMBER(struct cell, seed, 0, INT64_MAX) },
-	{ "place", "N", "picks the site's pages and line; 0: whatever comes (0)",
+	{ "place", "N", "picks the site's pages and line; 0: any (0)",
 	  OPTION_NUMBER(struct cell, place, 0, INT64_MAX) },
 	{ "swap", NULL, "the patcher sits where the first executor would",
 	  OPTION_FLAG(struct cell, swap) },

@@ -4,7 +4,7 @@
 #define CALIBRATE_PROGRAM_EXIT_STATUS_H
 
 enum {
-	EXIT_HELPED = -1, /* help was asked for and printed: 0 for who called tmax */
+	EXIT_HELPED = -1, /* help was asked for and printed: 0 for the caller of tmax */
 	EXIT_PASS = 0,
 	EXIT_TEARS = 1,	       /* tears found where there should be none */
 	EXIT_INCONCLUSIVE = 2, /* not enough was measured to say */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fields of an estimate, as all who tell it spell them: JSON, machine.conf, the summary and
- * the page. What is added here is told by all of them.
+ * The fields of an estimate, as all outputs spell them: JSON, machine.conf, the summary and
+ * the page. A field that is added here is in all of them.
  */
 #include <inttypes.h>
 

@@ -51,7 +51,7 @@ int rise_chances(const struct rise_look *looks, size_t count, double *chances)
 		size_t higher = 0, equal = 1;
 		double score;
 
-		/* By the rates of all, these look the same in whatever order they came: as ranks
+		/* By the rates of all, these look the same in any order: as ranks
 		 * need it. */
 		ret = add_waits(&all, looks[last].sums);
 		if (ret < 0)

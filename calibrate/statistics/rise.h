@@ -4,7 +4,7 @@
  *
  * Tears come in bursts and storms, and how much looks differ is unknown: so a look is only ranked
  * among those before it. On a machine that stays as it is, each rank is as likely as any other,
- * whatever the storms are like. What a look of that rank is worth is bet on (Vovk's conformal test
+ * for storms of any kind. What a look of that rank is worth is bet on (Vovk's conformal test
  * martingale): the capital of the bets grows where late looks are high, and on a machine that stays
  * as it is it never reaches 1 / level but with a chance of level, however many looks there
  * are (Ville 1939). What is taken for granted: looks of a machine that stays as it is could have

@@ -35,7 +35,7 @@ if command -v taskset >/dev/null; then
 fi
 
 # A cell that can be seated on any machine.
-# shellcheck disable=SC2034 # for those who source this
+# shellcheck disable=SC2034 # for the scripts that source this
 {
 	cpus=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 	seat=(--placement oversubscribed --executors "$cpus")

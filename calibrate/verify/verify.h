@@ -141,7 +141,8 @@ uint64_t verify_tears(const struct verify_cell *cell);
 /* verify_judge - from what was counted to cell statuses, verdict and reason. */
 void verify_judge(struct verify *v);
 
-/* verify_conclude - with its exit status, and the reason in words. -1, for who refuses a config. */
+/* verify_conclude - with its exit status, and the reason in words. -1, for a caller that refuses a
+ * config. */
 int verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -60,7 +60,7 @@ const char *identity_differs(const struct identity *a, const struct identity *b)
 
 /*
  * identity_widest - 8, 16, 32 or 64: on no machine of this kind may one store be taken to change
- * more aligned bytes at once, whatever a calibration that met no tear says. 32 for AMD from family
+ * more aligned bytes at once, not even after a calibration without a tear. 32 for AMD from family
  * 26 on: stores across 32 bytes were seen to tear there in 17 of 20 runs of a minute.
  */
 unsigned identity_widest(const struct identity *id);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Sites, and who owns them.
+# Sites, and their owners.
 libpatchcore_internal_la_SOURCES += \
 	patchcore/site/fork.h \
 	patchcore/site/lock.c \

@@ -163,7 +163,7 @@ struct thread *thread_register(void)
 	return thread_here;
 }
 
-/* --- Whom a signal has interrupted ----------------------------------------------------------- */
+/* --- Which owner a signal has interrupted ---------------------------------------------------- */
 
 #define LOOKS 3
 

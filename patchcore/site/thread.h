@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who owns what: the threads that change code, and whether they still exist. Private.
+ * Owners: the threads that change code, and whether they still exist. Private.
  *
  * A thread gets a record with its first change, in an entry point of the library and never in
  * the trap handler: a child of vfork() that traps there runs on the thread-local storage of its
@@ -34,7 +34,7 @@ struct thread {
 	_Atomic(uint32_t) tid;
 	/*
 	 * How deep the thread is inside the library, and above that, how often it has left. The
-	 * first is never full: a call enters a few times at most, whatever it is given, and no
+	 * first is never full: a call enters a few times at most, with any arguments, and no
 	 * stack holds so many handlers that interrupt each other. Written by the thread alone, so
 	 * plain stores do; read by forks and closers, which make up for the missing barrier by
 	 * membarrier (thread_await_all).

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Who uses the library otherwise than by cc and pkg-config: C++ by its headers, CMake by its package, Meson by
+# Users of the library other than cc with pkg-config: C++ by its headers, CMake by its package, Meson by
 # pkg-config. Each is tried where its tool is here, against a copy laid out as it is installed.
 set -euo pipefail
 export LC_ALL=C

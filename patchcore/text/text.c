@@ -173,7 +173,7 @@ static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end
 		if (wish->opens || !page->users || !page->shared)
 			return -EPERM;
 	}
-	/* Behind the end of a file that is cut short a store is a SIGBUS, whatever the protection.
+	/* Behind the end of a file that is cut short a store is a SIGBUS, under any protection.
 	 */
 	for (uintptr_t p = start;
 	     wish->loan && map->origin.inode && map->prot & PROT_READ && p < end; p += TEXT_PAGE) {

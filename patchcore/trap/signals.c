@@ -48,7 +48,7 @@ static struct {
 } copies[2];
 static _Atomic(unsigned) version; /* copies[version % 2] is valid */
 
-/* Around changes of the disposition: the process_epoch of who holds it, 0: nothing does. */
+/* Around changes of the disposition: the process_epoch of the holder, 0: there is none. */
 static _Atomic(uint32_t) locked;
 static _Atomic(bool) installed;		    /* written under the lock */
 static _Atomic(const struct guard *) guard; /* NULL without libpatchcore_guard; likewise */

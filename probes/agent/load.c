@@ -2,8 +2,8 @@
 /*
  * dlopen() and dlclose(), followed by a look at what came and went.
  *
- * The loader looks for a file without a slash by way of who calls dlopen(): that would be the
- * agent. So the folders that the real caller's object has are tried first.
+ * The loader looks for a file without a slash in the folders of dlopen()'s caller: that would be
+ * the agent. So the folders that the real caller's object has are tried first.
  */
 #include <dlfcn.h>
 #include <limits.h>

@@ -16,7 +16,7 @@ int trace_start(const char *folder);
 /* trace_wanted - whether a folder is known. */
 bool trace_wanted(void);
 
-/* trace_on - turn probes on as those of events. Where nobody reads them any more, none. */
+/* trace_on - turn probes on as those of events. Where no command reads them any more, none. */
 int trace_on(const uint32_t *ids, size_t n);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Before the probe is made, the call becomes a NOP, and the jump a RET: one instruction for one,
- * so it does not matter who runs it. A jump is turned on as a jump: the trampoline comes back to
- * who called the function, as the RET does.
+ * so any thread may be running it. A jump is turned on as a jump: the trampoline comes back to
+ * the caller of the function, as the RET does.
  *
  * The middle of a function is no place for a CALL of ours where the red zone is in use. Here the
  * compiler has put a CALL itself, so it is not.

@@ -44,7 +44,7 @@ bool process_is_single(void)
 	while (readdir(dir))
 		n++;
 	closedir(dir);
-	/* "." and ".." are among them. A thread of the tool may itself be who asks. */
+	/* "." and ".." are among them. The caller may itself be a thread of the tool. */
 	return n == 2 + !own_here + atomic_load_explicit(&own_threads, memory_order_relaxed);
 }
 

@@ -143,7 +143,7 @@ const char *object_string(const char *text);
 
 /*
  * near_alloc - size bytes (4096 at most) for code, within 2 GiB of all of the object, 16-byte
- * aligned. Never freed. Readable and executable; write to it by near_write(), before anyone runs
+ * aligned. Never freed. Readable and executable; write to it by near_write(), before a thread runs
  * it. NULL: no room in reach, or the system allows no new code. The core's lock is held.
  */
 void *near_alloc(const struct object *object, size_t size);

@@ -122,7 +122,8 @@ static void merge_alone(struct probe *probe)
 		probe->merge = false;
 }
 
-/* Before anyone runs them; else at the first activation, and then threads have to be looked at. */
+/* Before a thread runs them; else at the first activation, and then threads have to be looked at.
+ */
 void site_merge_early(uint32_t from, uint32_t to)
 {
 	const uint8_t *first = (const uint8_t *)UINTPTR_MAX, *last = NULL;

@@ -81,7 +81,7 @@ struct fi_regs {
  * A probe function.
  * @id:	  the probe
  * @site: its address
- * @regs: valid until it returns; the registers in it are restored afterwards whatever it did
+ * @regs: valid until it returns; the registers in it are restored afterwards, changed or not
  * @data: what fi_set_data() gave the probe, or NULL
  *
  * Runs on the stack of the thread that came to the site, in a signal handler if that is where the
@@ -174,7 +174,7 @@ int fi_get(uint32_t id, struct fi_probe *probe);
  * @file: the name that the compiler noted; stays valid until the process ends
  *
  * The first look at an object reads much of its debug information: milliseconds to seconds, during
- * which others wait who want to change probes. fi_get() tells file and line afterwards.
+ * which threads wait that want to change probes. fi_get() tells file and line afterwards.
  *
  * -ENODATA: no debug information there, or no libdw.so.1 (elfutils), which is loaded by the first
  * call, or the library was built without its headers; in programs that are linked statically.

@@ -37,7 +37,7 @@
 
 #define PATIENCE_STOP	 2.0 /* seconds: until a thread has stopped */
 #define PATIENCE_MOMENT	 5.0
-#define PATIENCE_CALL	 10.0 /* it may have to wait for a CPU, and for those who hold locks */
+#define PATIENCE_CALL	 10.0 /* it may have to wait for a CPU, and for threads that hold locks */
 #define PATIENCE_LIBRARY 10.0
 #define VECTORS_MAX	 16384
 #define PAGE		 4096

@@ -8,7 +8,7 @@
  *
  * Why pthread_create() and not clone(2): dlopen() needs thread-local storage (errno, the loader's
  * exceptions, malloc's caches), which a thread made by clone(2) shares with the one that was
- * interrupted, in whatever state it is. Why not dlopen() by the interrupted thread itself: it would
+ * interrupted, in any state. Why not dlopen() by the interrupted thread itself: it would
  * wait there for locks of the loader, run constructors on a stack of unknown size, and be stopped
  * for all that time. pthread_create() takes the lock of malloc and two of the C library's own, none
  * of which a thread holds that is at a place that target_safe() takes. What others hold they give

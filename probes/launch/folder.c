@@ -24,7 +24,7 @@ static void remove_open(int fd, int parent, const char *name)
 	DIR *dir = fdopendir(fd);
 	const struct dirent *entry;
 
-	/* What is still made in it is made for nobody. */
+	/* A process may still make files in it, which no command reads. */
 	for (int i = 0; dir && i < TRIES; i++) {
 		rewinddir(dir);
 		while ((entry = readdir(dir)))

@@ -43,7 +43,8 @@ struct source;
 
 /*
  * source_ready - load libdw, if that was not tried before; false: it is not here. By dlopen(), so
- * not with a lock that others hold who wait for the loader. The other functions call it themselves.
+ * not under a lock that a thread may hold while it waits for the loader. The other functions call
+ * it themselves.
  */
 bool source_ready(void);
 

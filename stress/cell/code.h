@@ -41,8 +41,8 @@
  * 0F 1F 44 xx yy for any xx yy; xx ends one line, yy begins the next.
  *
  * Crossing inside has three sites in one line, one after the other, across the boundaries of 8, 16
- * and 32 bytes: who fetches the line once sees three. Each has calls, landings and counters of its
- * own; the counters of an executor are an array, site by site.
+ * and 32 bytes: an executor that fetches the line once sees three. Each has calls, landings and
+ * counters of its own; the counters of an executor are an array, site by site.
  *
  * For the crash oracle pads stay unmapped and 06 (invalid) takes the place of F9.
  */

@@ -100,7 +100,7 @@ uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus);
 /* proc_runnable - runnable tasks of the whole system, /proc/loadavg. */
 double proc_runnable(FILE *stream);
 
-/* proc_count - a file that holds one number, as those of sysfs do, whatever the CPUs. */
+/* proc_count - a file that holds one number, as those of sysfs do, for any CPUs. */
 uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus);
 
 #endif

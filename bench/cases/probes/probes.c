@@ -281,7 +281,7 @@ static int switched_begin(struct bench_case *c, char *why)
 	struct switched *w = c->arg;
 	int ret = w->probe && fi_find(w->probe, &w->id, 1) != 1 ? -ENOENT : 0;
 
-	/* Once, by whatever takes longer. */
+	/* Once: the first activation takes longer. */
 	if (w->probe && ret == 0)
 		ret = fi_activate(w->id, NULL);
 	if (w->probe && ret == 0)

@@ -260,7 +260,7 @@ static bool toggle_counted(const struct flow_line *line, unsigned executors, dou
 	struct bench_site *site;
 	struct flow_sum sum;
 
-	/* By waits a site may tear, whatever a config promises. */
+	/* By waits a site may tear, also where a config promises that none does. */
 	if (line->policy == PC_POLICY_WAIT)
 		return true;
 	site = aimed_at(line, executors);
@@ -315,7 +315,7 @@ static void nothing_counts_outside_the_gate(void **state)
 	assert_memory_equal(&before, &after, sizeof(after));
 }
 
-/* Those who count take their time from before the first change to after the last. */
+/* The executors' time runs from before the first change to after the last. */
 static void the_counted_time_is_the_toggled_time(void **state)
 {
 	struct bench_site *site = aimed_at(&flow_lines[0], 1);

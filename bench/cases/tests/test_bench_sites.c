@@ -43,7 +43,7 @@ static void put_all(const struct sites *sites, bool on)
 		assert_int_equal(put_site(sites, i, on), 0);
 }
 
-/* Whoever wrote code and runs it has to serialise in between. */
+/* A thread that wrote code has to serialise before it runs that code. */
 static void serialise(void)
 {
 	__asm__ volatile("cpuid" : : "a"(0), "c"(0) : "rbx", "rdx", "memory");
@@ -206,7 +206,7 @@ static void expect_all_or_none(struct turn *turn, const struct sites *sites, boo
 	assert_int_equal(sum.calls[0], on ? sum.executed : 0);
 }
 
-/* The executor runs some of it in either state, whatever else this machine does. */
+/* The executor runs some of it in either state, however busy this machine is. */
 static void toggle_by_patch(const struct turn *turn, const struct sites *sites)
 {
 	unsigned passes = 1 + (unsigned)(PASSES * test_scale());

@@ -101,7 +101,7 @@ static void fake_pass(uint64_t iterations, uint64_t *counts)
 
 /*
  * The oracle: in windows 1 to LAST, as told by log, the stall is in MARKED and in no other. Others
- * may have been held up by whatever else there is, so it is asked several times.
+ * may have been held up by other programs, so it is asked several times.
  */
 static bool is_where_it_was_made(const struct stall_window *window)
 {
@@ -430,7 +430,7 @@ static void check_row(const struct bench_row *row, const struct stall_spec *spec
 	assert_true(bench_row_extra_of(row, "worst") >= 0);
 	assert_false(isnan(bench_row_extra_of(row, "lost")));
 	check_histogram(row);
-	/* These never stop anybody. */
+	/* These never stop a thread. */
 	if (strcmp(row->name, "aligned") == 0 || strcmp(row->name, "call") == 0)
 		assert_true(bench_row_extra_of(row, "traps") == 0);
 	assert_int_equal(isnan(bench_row_extra_of(row, "traps")), ways[spec->way].peer);
@@ -461,7 +461,7 @@ static void every_row_is_there(void **state)
 	assert_int_equal(status.asked, PC_POLICY_AUTO);
 }
 
-/* --- Who is there ------------------------------------------------------------------------------
+/* --- Which threads are there -------------------------------------------------------------------
  */
 
 #define CROWD 3 /* executors; here they share a CPU */
@@ -469,7 +469,7 @@ static void every_row_is_there(void **state)
 static struct {
 	unsigned before;  /* threads, without executors: in set_up() */
 	unsigned singles; /* cases seen with one executor */
-	unsigned stops;	  /* of those who stop everybody */
+	unsigned stops;	  /* of cases that stop all threads */
 	unsigned crowds;  /* and with all */
 	unsigned wrong;	  /* neither, or the wrong one */
 	volatile sig_atomic_t stop;
@@ -498,7 +498,7 @@ static void look_at_a_crowd(void)
 	seen.stop = 1;
 }
 
-/* Called before each case. The second part has fewer: without those who stop everybody. */
+/* Called before each case. The second part leaves out the cases that stop all threads. */
 static void look_around(unsigned done, unsigned all, const char *name)
 {
 	(void)done;
@@ -509,7 +509,7 @@ static void look_around(unsigned done, unsigned all, const char *name)
 		look_at_a_crowd();
 }
 
-/* Who stops the world, or traces, stops all threads there are, also those that sleep. */
+/* A peer that stops the world, or traces, stops all threads there are, also those that sleep. */
 static void one_executor_is_alone(void **state)
 {
 	struct bench_run run = { .topology = topology,
@@ -532,7 +532,7 @@ static void one_executor_is_alone(void **state)
 	assert_int_equal(result.rows, STALL_SPECS);
 	assert_int_equal(seen.stops, 2);
 	assert_int_equal(seen.crowds, 1);
-	/* And nobody is left. */
+	/* And no executor is left. */
 	assert_int_equal(executors_there(0), 0);
 	bench_result_free(&result);
 }

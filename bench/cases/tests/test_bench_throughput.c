@@ -135,7 +135,7 @@ static void a_site_that_is_left_alone_has_no_balance(void **state)
 
 /* --- The benchmark ------------------------------------------------------------------------ */
 
-/* One that loses a tenth whatever the rate, one that only knows on and off, one that is not here.
+/* One that loses a tenth at any rate, one that only knows on and off, one that is not here.
  */
 static int tenth_flow(struct peer *peer, double rate, double seconds, bool on_off,
 		      struct peer_flow *told, char *why)

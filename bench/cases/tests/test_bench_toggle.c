@@ -75,7 +75,7 @@ static int toggle_broken(struct peer *peer, unsigned pairs, bool hot, struct sam
 
 struct peer peers[] = {
 	{ .name = "made-up", .toggle = toggle_made_up },
-	{ .name = "absent", .toggle = toggle_made_up, .ret = -ENOMEM, .why = "nobody has it" },
+	{ .name = "absent", .toggle = toggle_made_up, .ret = -ENOMEM, .why = "no machine has it" },
 	{ .name = "broken", .toggle = toggle_broken },
 	{ .name = "not-for-toggling" },
 	{ .name = NULL },
@@ -375,7 +375,7 @@ static void processes_are_asked_alone(void **state)
 	assert_int_equal(asked[1], 5 * 25);
 	assert_false(somebody_ran);
 	assert_true(row->peer && row->value.median == 2000);
-	assert_string_equal(find(&full, "absent executors=1", "on")->why, "nobody has it");
+	assert_string_equal(find(&full, "absent executors=1", "on")->why, "no machine has it");
 	assert_string_equal(find(&full, "broken executors=1", "on")->why, "it fell over");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Executors: who is aimed runs, who sleeps does not, and what is counted is what was done.
- * Once with a CPU for each, as far as there are any, once with all on one CPU.
+ * Executors: one that is aimed runs, one that sleeps does not, and what is counted is what was
+ * done. Once with a CPU for each, as far as there are any, once with all on one CPU.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -71,7 +71,7 @@ static void pause_a_little(void)
 	nanosleep(&pause, NULL);
 }
 
-static void assert_nobody_runs(struct told *told)
+static void assert_none_runs(struct told *told)
 {
 	struct hot_sum before = hot_count(hot), after;
 	uint64_t sum = sum_of(told);
@@ -113,7 +113,7 @@ static void who_is_aimed_runs_at_once(void **state)
 		hot_sleep(hot);
 		for (unsigned i = aimed; i < MOST; i++)
 			assert_int_equal(get(&told.mark[i].begun), 0);
-		assert_nobody_runs(&told);
+		assert_none_runs(&told);
 	}
 }
 
@@ -131,10 +131,10 @@ static void nobody_runs_who_was_put_to_sleep(void **state)
 		hot_sleep(hot);
 		for (unsigned e = 0; e < seating.executors; e++)
 			assert_int_equal(get(&told.mark[e].begun), get(&told.mark[e].ended));
-		/* Whoever still looks at it falls over. */
+		/* An executor that still looks at it crashes. */
 		work = (struct hot_work){ NULL, NULL };
 	}
-	assert_nobody_runs(&told);
+	assert_none_runs(&told);
 	hot_sleep(hot);
 }
 
@@ -296,13 +296,13 @@ static void stopped_under_way_they_are_gone(void **state)
 
 static void nobody_to_run_is_fine(void **state)
 {
-	const struct seating nobody = { .patcher = seating.patcher };
+	const struct seating empty = { .patcher = seating.patcher };
 	struct hot_work work = { hot_loop, NULL };
 	struct hot *other;
 	struct hot_sum sum;
 
 	(void)state;
-	assert_int_equal(hot_start(&other, topology, &nobody), 0);
+	assert_int_equal(hot_start(&other, topology, &empty), 0);
 	assert_int_equal(hot_executors(other), 0);
 	hot_aim(other, &work, 3);
 	hot_cool(other);
@@ -340,7 +340,7 @@ static int set_up_apart(void **state)
 	return begin();
 }
 
-/* All on the patcher's CPU: whoever waits must let the others at it. */
+/* All on the patcher's CPU: a thread that waits must let the others run. */
 static int set_up_together(void **state)
 {
 	int foreign;

@@ -44,7 +44,7 @@ static void build(struct loop *loop, enum loop_kind kind, enum loop_target targe
 static void assert_counts(const struct loop *loop, uint64_t iterations, uint64_t first,
 			  uint64_t second)
 {
-	/* Guarded: what is beside them is nobody's. */
+	/* Guarded: no loop may write beside them. */
 	uint64_t counts[4] = { 70, 10, 20, 70 };
 
 	loop->run(iterations, counts + 1);

@@ -37,7 +37,7 @@ struct thing {
 	unsigned begun, ended, blocks;
 	unsigned fail_at; /* this block fails, counted from 1 with the warm-up; 0: none */
 	int error;	  /* with this */
-	unsigned stop_at; /* somebody presses Ctrl-C meanwhile */
+	unsigned stop_at; /* the user presses Ctrl-C meanwhile */
 	unsigned empty_at;
 	bool refuses; /* to begin */
 	bool silent;  /* fails without a word */
@@ -86,7 +86,7 @@ static int thing_block(struct bench_case *c, struct samples *s, char *why)
 		return fail_block(t, why);
 	if (t->blocks == t->empty_at)
 		return 0;
-	/* Cold: nobody may ever see this. */
+	/* Cold: this may be in no result. */
 	samples_add(&s[0], warm_up ? 1e9 : t->cost * now);
 	if (t->twice)
 		samples_add(&s[1], warm_up ? 1e9 : t->cost * now / 2);
@@ -192,7 +192,7 @@ static void order_of(uint64_t seed, char *order)
 		make_case(&cases[i], &thing[i], NULL);
 	}
 	assert_int_equal(measure_cases(cases, CASES, &result), 0);
-	/* The rows come in the order of the array, whatever came first. */
+	/* The rows come in the order of the array, not in that of the draw. */
 	for (unsigned i = 0; i < CASES; i++)
 		assert_int_equal(result.row[i].name[0], 'a' + (int)i);
 	snprintf(order, LOG_MAX, "%s", log_text);
@@ -494,7 +494,7 @@ static void an_interrupt_ends_it_at_once(void **state)
 	measure_one(&a, &b, -EINTR);
 	assert_string_equal(log_text, "AA");
 	stop = 0;
-	/* Who asks nobody to stop need not be able to. */
+	/* A caller need not give a flag that stops it. */
 	run.stop = NULL;
 	a = (struct thing){ .name = 'A', .cost = 1 };
 	measure_one(&a, &b, 0);

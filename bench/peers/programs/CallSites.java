@@ -62,7 +62,7 @@ public final class CallSites {
 		StringBuilder text = new StringBuilder();
 
 		for (double number : numbers) {
-			// Never an exponent, whatever the size.
+			// Never an exponent, at any size.
 			text.append(new java.math.BigDecimal(Math.max(number, 0))
 				.setScale(6, java.math.RoundingMode.HALF_UP).toPlainString());
 			text.append('\n');
@@ -132,7 +132,7 @@ final class Site implements Function<String[], double[]> {
 	private static final MethodHandle OFF = MethodHandles.empty(NOTHING);
 
 	private static final CallSite SITE = site(FIRST);
-	// What the patcher changes it by: no constant to the compiler. Else his own code would have
+	// What the patcher changes it by: no constant to the compiler. Else the patcher's code would have
 	// the present target in it, for setTarget() to compare types, and each change threw it away.
 	private static CallSite patched = SITE;
 	private static final CallSite SITE_OFF = site(EMPTY);
@@ -155,7 +155,7 @@ final class Site implements Function<String[], double[]> {
 	private static final int SINK = 128;	// and where the patcher's do
 
 	private static final int ROUND = 200;	// calls between two looks at RUN
-	private static final int REST = 1000;	// nanoseconds between two changes, where nobody says
+	private static final int REST = 1000;	// nanoseconds between two changes, unless told
 	private static final int SETTLE_ROUNDS = 20;
 	private static final long SETTLE_NAP = 200_000;
 	private static final long SETTLE_MOST = 20_000_000;	// nanoseconds, if it never is
@@ -486,7 +486,7 @@ final class Site implements Function<String[], double[]> {
 		}
 	}
 
-	// As much as is compiled of changing a site that nobody runs.
+	// As much as is compiled of changing a site that no thread runs.
 	private static double[] warmStill() throws InterruptedException {
 		toggle(WARM_STILL, Mode.STILL, REST);
 		return new double[] { clockCost(), 0 };

@@ -37,7 +37,7 @@ static unsigned toggles(void)
 	return (unsigned)(TOGGLES * test_scale());
 }
 
-/* --- Who synchronises when -------------------------------------------------------------------- */
+/* --- Which peer synchronises when ------------------------------------------------------------- */
 
 #define SYNCS_MAX 8
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The peers as they are to be had here: whatever opens does what it is asked, and whatever
+ * The peers as they are to be had here: each that opens does what it is asked, and each that
  * does not says why. What is not installed is skipped.
  */
 #include "bench/tests/peer_checks.h"
@@ -20,7 +20,7 @@ static void test_uprobe(void **arg)
 	(void)arg;
 	if (!is_open(peer))
 		skip();
-	/* One that slept would be stopped with all others by those who stop the world. */
+	/* One that slept would be stopped with all others by peers that stop the world. */
 	assert_int_equal(threads(), before);
 	check_toggle(peer, false);
 	check_toggle(peer, true);

@@ -121,7 +121,7 @@ static int who_answers(struct peer *peer, bool hot, unsigned pairs)
 
 /* --- Tests ---------------------------------------------------------------------------------- */
 
-/* Opened by the first who asks. */
+/* Opened by the first test that asks. */
 static struct peer *held(void)
 {
 	static struct peer *peer;

@@ -186,7 +186,7 @@ static void extremes_are_readable(void **state)
 }
 
 /*
- * A command is for those who read lines of any length: the library skips its end. A list of
+ * A command is for readers that take lines of any length: the library skips its end. A list of
  * CPUs it reads whole.
  */
 static void assert_short_lines(const char *path)

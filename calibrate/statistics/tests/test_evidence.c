@@ -213,7 +213,8 @@ static void a_cut_line_costs_itself_alone(void **state)
 	free(text);
 }
 
-/* The seal is no signature: anyone can make one. What is printed is printable all the same. */
+/* The seal is no signature: every program can make one. What is printed is printable all the same.
+ */
 static void a_text_for_a_terminal_is_no_evidence(void **state)
 {
 	static const char *const texts[] = { "\033[2J", "a\nb", "\xc2\x9b", "\x7f" };

@@ -233,7 +233,7 @@ static void test_a_share_keeps_its_budget(void **state)
 	assert_int_equal(truth.writes[7], 9);
 	assert_int_equal(conformance_status(&c), CONFORMS);
 	conformance_free(&c);
-	/* Without that, one round is run, whatever it takes. */
+	/* Without that, one round is run, as long as it takes. */
 	run_model(&c, 1, false);
 	assert_int_equal(c.reached, CPUS);
 	for (unsigned i = 0; i < CPUS; i++)

@@ -39,7 +39,7 @@ journal=$folder/one/1-of-2.jsonl
 setsid "${part[@]}" 1/2 "${campaign[@]}" >"$dir/out" 2>"$dir/err" &
 started+=($!)
 wait_for has_cells "$journal" 1 || fail "no cells"
-# All that the part is, and at once: nobody can tidy up.
+# All processes of the part, and at once: none of them can tidy up.
 kill -KILL -- -$!
 wait $! || true
 before=$(count_cells "$journal")

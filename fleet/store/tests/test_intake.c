@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Evidence comes in once, whatever its files are called and whatever else is in them. */
+/* Evidence comes in once, under any names of its files and beside any other lines in them. */
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>

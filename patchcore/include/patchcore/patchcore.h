@@ -289,8 +289,8 @@ int pc_set_policy(enum pc_policy policy);
 int pc_set_accept_p(double p);
 
 /*
- * pc_set_accept_rate - pc_set_accept_p() for those who know how often they change straddlers, and
- * how often an executor may run a mix.
+ * pc_set_accept_rate - pc_set_accept_p() for callers that know how often they change straddlers,
+ * and how often an executor may run a mix.
  * @tears_per_hour:     that may happen, in the mean, above 0
  * @changes_per_second: of straddlers, by all threads together, above 0: rather too many
  *

@@ -132,12 +132,12 @@ static void refusals(const void *arg)
 	MUST(is(nops));
 }
 
-static const enum pc_inside nobody = PC_NOBODY_INSIDE, check = PC_CHECK_THREADS;
+static const enum pc_inside unchecked = PC_NOBODY_INSIDE, check = PC_CHECK_THREADS;
 
 static void test_refusals(void **state)
 {
 	(void)state;
-	child_must_pass(refusals, &nobody);
+	child_must_pass(refusals, &unchecked);
 	child_must_pass(refusals, &check);
 }
 
@@ -175,7 +175,7 @@ static void every_place(const void *arg)
 static void test_every_place(void **state)
 {
 	(void)state;
-	child_must_pass(every_place, &nobody);
+	child_must_pass(every_place, &unchecked);
 	child_must_pass(every_place, &check);
 }
 

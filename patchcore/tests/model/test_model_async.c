@@ -100,7 +100,7 @@ static void test_finish_themselves(void **state)
 	struct model model = model_of(makes_2, makes_3, runs, NULL);
 
 	(void)state;
-	holds("async: two who start and finish", &model);
+	holds("async: two patchers start and finish", &model);
 }
 
 static void test_executor_helps(void **state)

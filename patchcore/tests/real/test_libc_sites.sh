@@ -35,7 +35,7 @@ status=0
 for policy in "" -w; do
 	# shellcheck disable=SC2086 # none or one
 	$program $policy -m "$(of 20)" "${imported[@]}" fork >>"$out" 2>&1 || status=$?
-	# Who runs into that one must come back from another trap meanwhile.
+	# A thread that runs into that one must come back from another trap meanwhile.
 	# shellcheck disable=SC2086
 	$program $policy -m "$(of 400)" restorer >>"$out" 2>&1 || status=$?
 	[ $status != 77 ] || { cat "$out" && exit 77; }

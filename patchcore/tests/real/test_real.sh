@@ -31,7 +31,7 @@ times()
 }
 
 failed=0
-limit=$(times 60) # seconds; who needs longer hangs
+limit=$(times 60) # seconds; a program that needs longer hangs
 with=()
 rate=10000 # changes per second
 

@@ -303,7 +303,7 @@ static void chain_forked(const void *arg)
 	MUST(pthread_create(&thread, NULL, set_chain_and_stand, NULL) == 0);
 	MUST(sem_wait(&filtered) == 0);
 	if (listener < 0)
-		child_skip("the kernel tells no one of system calls");
+		child_skip("the kernel has no listener for system calls");
 	for (; await_call(&call); calls++) {
 		pid = fork();
 		if (pid == 0) {

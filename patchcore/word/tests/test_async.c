@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changes in flight, by one thread: how far they are, what stands there then,
- * and who may touch the site meanwhile.
+ * and which thread may touch the site meanwhile.
  */
 #define _GNU_SOURCE /* memfd_create(), sched_setaffinity() */
 #include <setjmp.h>
@@ -270,7 +270,7 @@ static void at_once(const void *arg)
 /* --- Executors, pages, the end ------------------------------------------------------------------
  */
 
-/* Who runs into it makes the steps himself, and waits as long. */
+/* An executor that runs into it makes the steps itself, and waits as long. */
 static void never_finished(const void *arg)
 {
 	uint64_t start;

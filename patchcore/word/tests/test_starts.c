@@ -138,7 +138,7 @@ static void *enter_at(void *at)
 	return (void *)(uintptr_t)number;
 }
 
-/* Who comes in at any of them waits there, and then runs what is new from there on. */
+/* An executor that comes in at any of them waits there, then runs the new code from there on. */
 static void enters(const void *arg)
 {
 	struct sync sync = { .policy = PC_POLICY_WAIT, .window = 8 };
@@ -181,7 +181,7 @@ static void *begin_only(void *unused)
 	return unused;
 }
 
-/* Who waits at one behind the first goes on with the change that it is held for. */
+/* An executor that waits at one behind the first goes on with the change that it is held for. */
 static void left_behind(const void *arg)
 {
 	pthread_t thread;
@@ -229,7 +229,7 @@ static void executed(const void *arg)
 	pthread_join(thread, NULL);
 }
 
-/* --- Whose the starts behind the first are -----------------------------------------------------
+/* --- To which change the starts behind the first belong ----------------------------------------
  */
 
 /* One site has one change, whether it is the first start of that or another. */

@@ -2,8 +2,8 @@
 /*
  * The trampoline keeps what the ABI says a call keeps, and more: all registers that carry
  * arguments, the others that a function may change, vectors in full width, mask registers, status
- * flags, the alignment of the stack; whatever the probe function does to them. And trampolines that
- * forget one thing each are noticed.
+ * flags, the alignment of the stack; also when the probe function changes them. And trampolines
+ * that forget one thing each are noticed.
  */
 #include <pthread.h>
 #include <setjmp.h>

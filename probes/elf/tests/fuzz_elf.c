@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever bytes an ELF file has: the reader stays inside of them, and what it says of them is in
+ * With any bytes in an ELF file: the reader stays inside of them, and what it says of them is in
  * order. A copy that ends with the last byte of its memory lets the sanitizer, or an unmapped page,
  * see it.
  */

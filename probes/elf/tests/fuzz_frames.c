@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever bytes a section .eh_frame has: the reader stays inside of it, and what it says is
+ * With any bytes in a section .eh_frame: the reader stays inside of it, and what it says is
  * sorted. The section ends with the last byte of its memory.
  */
 #include <elf.h>

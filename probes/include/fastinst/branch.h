@@ -86,7 +86,7 @@ extern "C" {
  * What a switch is. The name stays valid.
  *
  * It is true while its count is above 0. Usually true ones start with 1. While there is a veto on
- * it, all its sites take their usual side, whatever the count; counting goes on.
+ * it, all its sites take their usual side, at any count; counting goes on.
  */
 struct fi_branch_state {
 	const char *name; /* "kind.name" */

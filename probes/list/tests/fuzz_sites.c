@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever bytes a program has: its sites are found without a look outside of it, and their names
+ * With any bytes in a program: its sites are found without a look outside of it, and their names
  * and arguments end. A reader that believes all that an ELF file says is found out.
  */
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leaf functions that keep data in the red zone across a marker: whatever is pushed there at the
- * marker falsifies their results. Sixteen of them, so that the five bytes of the marker stand at
- * many places relative to 8-byte words. test_red_zone.sh compiles this by every compiler and level.
+ * Leaf functions that keep data in the red zone across a marker: anything that is pushed there at
+ * the marker falsifies their results. Sixteen of them, so that the five bytes of the marker stand
+ * at many places relative to 8-byte words. test_red_zone.sh compiles this by every compiler and
+ * level.
  */
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever a probe function does to registers, flags and vectors, behind the marker all is as
+ * A probe function may change registers, flags and vectors: behind the marker all is as
  * before it. A piece of assembly fills them from random bytes, runs a marker, and writes them down
  * again; the probe function changes all that a C function may change.
  *

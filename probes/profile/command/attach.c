@@ -39,7 +39,7 @@ static int tell(const struct visited *visited, const struct launch *launch, cons
 	return ret < 0 ? ret : inject.result;
 }
 
-/* The process writes there, as who it is. */
+/* The process writes there, as its own user. */
 static int make_folder(pid_t pid, struct launch *launch)
 {
 	char path[32];

@@ -47,7 +47,7 @@ struct gathered {
 	double used; /* time of processes, by which costs are weighed */
 };
 
-/* --- Whose code an address is ------------------------------------------------------------ */
+/* --- Which function an address is in ----------------------------------------------------- */
 
 static const struct file *file_of(struct gathered *all, const char *path)
 {

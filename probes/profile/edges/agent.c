@@ -39,7 +39,8 @@
 #include "probes/profile/edges/phases.h"
 #include "probes/text/text.h"
 
-static _Atomic pid_t owner; /* who has not reported yet; 0: it has, or there is nothing to report */
+static _Atomic pid_t
+	owner; /* the process that has not reported yet; 0: it has, or has nothing to */
 static const char *folder;
 
 int fastinst_profile(const char *text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile, whatever measured it: functions, the stacks that led to them, what happened when.
+ * A profile, by any way of measuring: functions, the stacks that led to them, what happened when.
  */
 #ifndef PROBES_PROFILE_MODEL_PROFILE_H
 #define PROBES_PROFILE_MODEL_PROFILE_H

@@ -27,7 +27,8 @@
 #include "probes/profile/sample/epochs.h"
 #include "probes/profile/sample/report.h"
 
-static _Atomic pid_t owner; /* who has not reported yet; 0: it has, or there is nothing to report */
+static _Atomic pid_t
+	owner; /* the process that has not reported yet; 0: it has, or has nothing to */
 static const char *folder;
 static bool visited; /* the process was running before */
 

@@ -107,8 +107,8 @@ FRAMES_FUNCTION void frames_clear(struct ring *ring, const struct spot *spot, bo
 }
 
 /*
- * Who turns the entry off sees that this call is timed, or this call sees that it is to be turned
- * off.
+ * The thread that turns the entry off sees that this call is timed, or this call sees that the
+ * entry is to be turned off.
  */
 FRAMES_FUNCTION void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
 				  const struct spot *spot)

@@ -104,7 +104,7 @@ uint64_t watch_clock(void);
 /* watch_call, watch_exit - the probe functions of entries and exits. Change no vector register. */
 fi_function watch_call, watch_exit;
 
-/* --- Who called: a ring per thread ------------------------------------------------------------ */
+/* --- Callers: a ring per thread --------------------------------------------------------------- */
 
 #define RING 1024u
 

@@ -42,7 +42,7 @@ int write_collapsed(const struct profile *profile, FILE *out)
 	return result(out);
 }
 
-/* --- Who calls whom, from the last two frames of stacks --------------------------------------- */
+/* --- Callers and what they call, from the last two frames of stacks --------------------------- */
 
 struct edge {
 	size_t from, to;

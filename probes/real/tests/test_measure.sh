@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # probes/real/measure on two small programs of the tree: the tables and the JSON have figures that
-# must hold whatever the machine. A program whose output changes under probes, one that dies under
+# must hold on any machine. A program whose output changes under probes, one that dies under
 # them, and one that cannot be built or had show that it can fail.
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever a program has written into its ring: an event that is taken from it is one whose strings
- * are its own, and reading comes to an end. Before that: what was put is got, in order, across the
- * ring's end, and what finds no room is counted. An event whose string is elsewhere shows that the
- * oracle can fail.
+ * With anything that a program has written into its ring: an event that is taken from it is one
+ * whose strings are its own, and reading comes to an end. Before that: what was put is got, in
+ * order, across the ring's end, and what finds no room is counted. An event whose string is
+ * elsewhere shows that the oracle can fail.
  */
 #include <errno.h>
 #include <string.h>

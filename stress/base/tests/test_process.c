@@ -18,7 +18,7 @@
 #include "stress/base/random.h"
 
 #define SECONDS 10 /* for what answers at once */
-#define SOON	3  /* seconds in which whatever is to end has ended */
+#define SOON	3  /* seconds in which all that is to end has ended */
 
 static const char *const echo[] = { "cat", NULL };
 
@@ -46,7 +46,7 @@ static int ask(struct process *p, const char *request, char *why)
 	return ret;
 }
 
-/* Gone, or dead and not yet waited for by whoever inherited it. */
+/* Gone, or dead and not yet waited for by the process that inherited it. */
 static bool is_dead(pid_t pid)
 {
 	char path[64], state = 'X';
@@ -423,7 +423,7 @@ static void test_run(void **arg)
 		-ENOENT);
 }
 
-/* More than a socket holds: nobody may wait for the other for ever. */
+/* More than a socket holds: neither end may wait for the other for ever. */
 static void test_run_says_much(void **arg)
 {
 	char why[PROCESS_WHY] = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The generated code, run by one thread with every mix standing in memory: each
- * is counted where it belongs, by whatever loop it is in.
+ * is counted where it belongs, in any loop.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static struct cell_result run_mix(const struct code *code, struct code_slots *sl
 	struct cell_result r = { 0 };
 
 	memset(slots, 0, sizeof(*slots));
-	/* Whoever wrote code and runs it has to serialise in between. */
+	/* A thread that wrote code has to serialise before it runs that code. */
 	__asm__ volatile("cpuid" : : "a"(0), "c"(0) : "rbx", "rdx", "memory");
 	code_run(code, EXECUTIONS, slots, &direction);
 	code_collect(code, slots, EXECUTIONS, &r);

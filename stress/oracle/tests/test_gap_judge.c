@@ -291,7 +291,7 @@ static void a_late_stamp_enlarges_nothing(void **state)
 	assert_true(v.is_gap);
 	assert_int_equal(v.ticks, EVERY - TOOK);
 
-	/* The front was there until the late store: whoever read it then is no liar. */
+	/* The front was there until the late store: an executor may have read it then. */
 	h = history(1002);
 	*gap_history_add(&h) = (struct gap_store){ at, at + late };
 	*gap_history_add(&h) = (struct gap_store){ at + late + 40, at + late + 80 };
@@ -372,7 +372,7 @@ static void the_ends_of_the_history_are_known(void **state)
 	v = verdict(&h, 3, 0, 3, START - 60000, START - 50000);
 	assert_false(v.is_gap);
 	assert_int_equal(v.reason, GAP_STALE);
-	/* There was something, but nobody knows what. */
+	/* There was something, but the history no longer holds it. */
 	h = history(SIZE + 2000);
 	v = verdict(&h, 3, h.first / 2, h.first / 2 + 3, START, START + 100);
 	assert_false(v.is_gap);

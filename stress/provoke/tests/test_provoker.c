@@ -225,7 +225,7 @@ static bool is_bound_to(pid_t pid, unsigned cpu)
 	return CPU_COUNT(&set) == 1 && CPU_ISSET(cpu, &set);
 }
 
-/* To whatever single CPU: no process is forked like that where there are several. */
+/* To any single CPU: no process is forked like that where there are several. */
 static bool is_bound(pid_t pid)
 {
 	cpu_set_t set;

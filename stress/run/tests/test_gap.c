@@ -152,7 +152,7 @@ static uint64_t above(const struct gap_tally *tally, uint64_t ticks)
 	return sum;
 }
 
-#define TRIES 20 /* for one that nobody disturbed */
+#define TRIES 20 /* for one that was not disturbed */
 
 static bool is_found_whole(const struct gap_tally *found, uint64_t ticks)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parent of a cell takes no CPU from those who are measured, where there are others. A child
- * that gets no CPU is not taken for one that hangs.
+ * The parent of a cell takes no CPU from the threads that are measured, where there are others. A
+ * child that gets no CPU is not taken for one that hangs.
  */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -366,7 +366,7 @@ static void variants_are_whole(void **state)
 }
 
 /*
- * The wait protocol: every execution accounted for and nobody crashes. Whether
+ * The wait protocol: every execution accounted for and no crash. Whether
  * it tears is what calibration is for, no matter of pass and fail here.
  */
 static void wait_accounts_for_everything(void **state)
@@ -449,7 +449,7 @@ static void crash_oracle_dies(void **state)
 			run(&cell, &r);
 			assert_int_equal(r.outcome, OUTCOME_CRASH);
 			assert_true(r.signal == SIGILL || r.signal == SIGSEGV);
-			/* Once, and by nobody else. */
+			/* Once, and by one executor only. */
 			assert_int_equal(r.tears[TEAR_OTHER], 1);
 			assert_true(r.torn >= 1 && r.torn <= r.toggles);
 		}

@@ -100,7 +100,7 @@ static void the_executors_provoke_after_each_round(void **state)
 	assert_int_equal(shared->provoked.wide, shared->result.executions / 1000);
 }
 
-/* What a provoker finds when it is called in a toggle of a site that nobody runs. */
+/* What a provoker finds when it is called in a toggle of a site that no executor runs. */
 struct finding {
 	const struct code *code;
 	const struct sync *sync;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's text may be anybody's: in a container these files can be mounted
- * over. Whatever they hold, what is read is unknown or can be stored.
+ * The kernel's text may come from any process: in a container these files can be mounted
+ * over. With any text in them, what is read is unknown or can be stored.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -24,7 +24,7 @@ __attribute__((no_instrument_function)) static double cpu(void)
 	return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
 }
 
-/* A time of CPU, whatever else the machine does. */
+/* A time of CPU, however busy the machine is. */
 N static void spin(double microseconds)
 {
 	double until = cpu() + microseconds;

@@ -81,7 +81,7 @@ for try in 1 2 3; do
 done
 ! python3 judge.py p.json plain counted >/dev/null || fail "everything was counted: nothing was sampled"
 
-# Who calls whom, and in children.
+# Callers and what they call, and in children.
 python3 - <<'PY'
 import json
 profile = json.load(open("p.json"))

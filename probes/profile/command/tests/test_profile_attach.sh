@@ -240,7 +240,7 @@ int main(int argc, char **argv)
 		if (plugin)
 			dlclose(plugin);
 		plugin = NULL;
-		/* The child's code is nobody's but its own. */
+		/* The child shares its code with no process. */
 		if (fork() == 0)
 			_exit(pages("/host", "rwxp"));
 		wait(&status);
