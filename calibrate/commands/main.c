@@ -84,8 +84,9 @@ static int run_line(int argc, char **argv)
 	static char option[] = "--help";
 	const char *what = argv[0];
 
-	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0 ||
-	    (strcmp(what, "help") == 0 && argc == 1))
+	if (strcmp(what, "help") == 0)
+		what = argc == 1 ? option : argv[1];
+	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
 		return print_help(stdout);
 	if (strcmp(what, "--version") == 0) {
 		puts(PACKAGE_STRING);
@@ -93,7 +94,7 @@ static int run_line(int argc, char **argv)
 	}
 	if (strcmp(what, "completion") == 0 && argc == 1)
 		return print_completion();
-	if (strcmp(what, "help") != 0)
+	if (what == argv[0])
 		return run_command(argc, argv);
 	/* "help fleet report" is "fleet --help", which tells of all actions. */
 	argv[0] = argv[1];

@@ -12,8 +12,9 @@ complains 64 "'bogus'" "$tmax" bogus
 complains 64 "'--bogus'" "$tmax" --bogus
 complains 64 "''" "$tmax" ''
 [ "$hint" = "tmax --help" ] || fail "'$hint' is where help is"
-for option in help -h --help; do
-	expect 0 "$tmax" "$option"
+for option in help -h --help "help -h" "help --help"; do
+	# shellcheck disable=SC2086 # one or two words
+	expect 0 "$tmax" $option
 	grep -q '^Usage: tmax COMMAND' "$dir/out" || fail "$option without usage"
 done
 mapfile -t commands < <(sed -nE 's/^  ([a-z]+) .*/\1/p' "$dir/out")
