@@ -27,10 +27,9 @@ libcalibrate_a_SOURCES = \
 	calibrate/page/html.h \
 	calibrate/page/report_page.c \
 	calibrate/page/report_page.h \
-	calibrate/program/command_line.c \
-	calibrate/program/command_line.h \
+	calibrate/program/cell_options.c \
+	calibrate/program/cell_options.h \
 	calibrate/program/commands.h \
-	calibrate/program/exit_status.h \
 	calibrate/program/cpuid.c \
 	calibrate/program/cpuid.h \
 	calibrate/program/here.c \

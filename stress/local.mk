@@ -2,9 +2,12 @@
 noinst_LIBRARIES += libstress.a
 libstress_a_SOURCES = \
 	stress/base/clock.h \
+	stress/base/command_line.c \
+	stress/base/command_line.h \
 	stress/base/data_file.c \
 	stress/base/data_file.h \
 	stress/base/emit.h \
+	stress/base/exit_status.h \
 	stress/base/number.c \
 	stress/base/number.h \
 	stress/base/process.c \

@@ -21,15 +21,15 @@
 #include "bench/method/method.h"
 #include "bench/peers/peer.h"
 #include "bench/record/bench_record.h"
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
 #include "patchcore/life/library.h"
 #include "patchcore/machine/identity.h"
 #include "patchcore/patchcore.h"
 #include "results/journal/journal.h"
 #include "stress/base/clock.h"
+#include "stress/base/command_line.h"
+#include "stress/base/exit_status.h"
 
 /* --- The command line ----------------------------------------------------------------------- */
 

@@ -6,10 +6,11 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "calibrate/program/command_line.h"
-#include "calibrate/program/exit_status.h"
+#include "calibrate/program/cell_options.h"
 #include "patchcore/machine/machine_conf.h"
 #include "results/figures/figure.h"
+#include "stress/base/command_line.h"
+#include "stress/base/exit_status.h"
 
 #define BUDGET_MIN 5 /* seconds; less cannot pass through all stages */
 #define NO_SEED	   UINT64_MAX
@@ -36,9 +37,10 @@ static int plan_known(const char *name)
 static bool take_for_all(const struct option_row *row, const char *text, void *request, char *why)
 {
 	struct experiment *e = &((struct request *)request)->experiment;
+	const struct option_row *real = option_named(cell_options, row->name);
 
 	experiment_replace(e, row->name);
-	return option_of_cell(row, text, &e->with, why);
+	return real->take(real, text, &e->with, why);
 }
 
 #define FOR(kind)  (1u << EXPERIMENT_##kind)

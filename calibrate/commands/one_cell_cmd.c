@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "calibrate/commands/calibrate_options.h"
+#include "calibrate/program/cell_options.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/statistics/evidence.h"
+#include "stress/base/number.h"
 #include "stress/provoke/provoker.h"
 #include "stress/run/gap.h"
 #include "stress/witness/noise.h"
@@ -59,8 +61,8 @@ static int run_one(struct one_cell *c, run_fn *run,
 	hwloc_topology_destroy(how.topology);
 	if (ret == 0)
 		return interrupted ? EXIT_INTERRUPTED : status;
-	return complain(EXIT_MISSING, 0, "cannot run %s with %u executors: %s",
-			placement_name(c->cell.placement), c->cell.executors,
+	return complain(EXIT_MISSING, 0, "cannot run %s with %u executor%s: %s",
+			placement_name(c->cell.placement), c->cell.executors, S(c->cell.executors),
 			reason[0] ? reason : strerror(-ret));
 }
 
@@ -160,14 +162,15 @@ static void print_stress(const struct cell_record *record)
 		printf("signal      %d (%s)\n", r->signal, strsignal(r->signal));
 	printf("toggles     %" PRIu64 " in %.2f s\n", r->toggles, r->seconds);
 	if (r->exposed != CELL_UNKNOWN)
-		printf("exposed     %" PRIu64 " toggles of code that had been run\n", r->exposed);
+		printf("exposed     %" PRIu64 " toggle%s of code that had been run\n", r->exposed,
+		       S(r->exposed));
 	printf("executions  %" PRIu64 " (first code %" PRIu64 ", others %" PRIu64 ")\n",
 	       r->executions, r->old_new[0], r->old_new[1]);
 	printf("tears       %" PRIu64 " (old front + new back %" PRIu64
 	       ", new front + old back %" PRIu64 ", other %" PRIu64 ")\n",
 	       cell_result_tears(r), r->tears[TEAR_OLD_FRONT], r->tears[TEAR_NEW_FRONT],
 	       r->tears[TEAR_OTHER]);
-	printf("torn        %" PRIu64 " toggles\n", r->torn);
+	printf("torn        %" PRIu64 " toggle%s\n", r->torn, S(r->torn));
 	for (const struct tear_event *e = r->event;
 	     e < r->event + r->events && e < r->event + EVENTS_SHOWN; e++)
 		printf("  toggle %" PRIu64 ", executor %u, %s: %" PRId64
@@ -275,24 +278,21 @@ int cmd_stress(int argc, char **argv)
 /* --- tmax gaps -------------------------------------------------------------------------------- */
 
 static const struct option_row gap_options[] = {
-	{ "placement", "NAME", "where the executors sit (spread); see tmax info",
-	  .take = option_of_cell },
-	{ "crossing", "NAME", "line, page, 8, 16, 32 or none (line)", .take = option_of_cell },
+	{ "placement", "NAME", "where the executors sit (spread); see tmax info", OPTION_OF_CELL },
+	{ "crossing", "NAME", "line, page, 8, 16, 32 or none (line)", OPTION_OF_CELL },
 	{ "split", "S", "bytes of the instruction before the boundary, 2 to 4 (3)",
-	  .take = option_of_cell },
-	{ "executors", "N", "how many (1)", .take = option_of_cell },
+	  OPTION_OF_CELL },
+	{ "executors", "N", "how many (1)", OPTION_OF_CELL },
 	{ "protocol", "NAME",
 	  "wait: nothing but the rest between two stores; membarrier: one after each store, so "
 	  "that no gap can be (wait)",
-	  .take = option_of_cell },
-	{ "rest", "T", "mean ticks between two stores (500)", .take = option_of_cell },
-	{ "provoker", "NAMES", "as for tmax stress, but not sites (none)", .take = option_of_cell },
-	{ "loop", "N", "filler instructions in the executors' loop (0)", .take = option_of_cell },
-	{ "toggles", "N", "stop after N stores to each part (1000000000000)",
-	  .take = option_of_cell },
-	{ "seconds", "T", "or after this time, such as 10s; 0 is no limit (5)",
-	  .take = option_of_cell },
-	{ "seed", "N", "of the rests and of the place of the site (1)", .take = option_of_cell },
+	  OPTION_OF_CELL },
+	{ "rest", "T", "mean ticks between two stores (500)", OPTION_OF_CELL },
+	{ "provoker", "NAMES", "as for tmax stress, but not sites (none)", OPTION_OF_CELL },
+	{ "loop", "N", "filler instructions in the executors' loop (0)", OPTION_OF_CELL },
+	{ "toggles", "N", "stop after N stores to each part (1000000000000)", OPTION_OF_CELL },
+	{ "seconds", "T", "or after this time, such as 10s; 0 is no limit (5)", OPTION_OF_CELL },
+	{ "seed", "N", "of the rests and of the place of the site (1)", OPTION_OF_CELL },
 	{ "journal", "FILE", "append the record to FILE", OPTION_FILE(struct one_cell, journal) },
 	{ "json", NULL, "print the record instead of text", OPTION_FLAG(struct one_cell, json) },
 	{ 0 },

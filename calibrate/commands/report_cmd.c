@@ -7,6 +7,7 @@
 
 #include "calibrate/program/commands.h"
 #include "calibrate/report/report.h"
+#include "stress/base/number.h"
 
 static const struct option_row options[] = {
 	{ "output", "DIR", "where to (also -o); made if it is missing",

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/command_line.h"
-#include "calibrate/program/exit_status.h"
+#include "calibrate/program/cell_options.h"
+#include "stress/base/command_line.h"
 #include "stress/base/data_file.h"
+#include "stress/base/exit_status.h"
 #include "stress/base/random.h"
 #include "stress/run/gap.h"
 

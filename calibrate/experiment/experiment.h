@@ -13,10 +13,11 @@
 #include <stdio.h>
 
 #include "calibrate/ladder/plan.h"
-#include "calibrate/program/command_line.h"
+#include "calibrate/program/cell_options.h"
 #include "calibrate/session/session.h"
 #include "calibrate/statistics/bound.h"
 #include "patchcore/machine/cpus.h"
+#include "stress/base/command_line.h"
 
 #define SHARDS_MAX	1000
 #define EXECUTORS_MOST	64 /* of the paper's grid */

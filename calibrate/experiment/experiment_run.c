@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "calibrate/experiment/experiment.h"
-#include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/sums.h"
 #include "results/figures/figure.h"
 #include "results/journal/journal.h"
 #include "stress/base/clock.h"
+#include "stress/base/exit_status.h"
 #include "stress/base/number.h"
 #include "stress/run/gap.h"
 #include "stress/witness/witness.h"
@@ -200,8 +200,8 @@ static int pace_grid(const struct experiment *e, struct session *s)
 	free(have);
 	if (ret < 0 || !to_run)
 		return ret;
-	printf("The paper's grid: %zu cells of %" PRIu64 " toggles", count,
-	       e->cells.at[0].cell.toggles);
+	printf("The paper's grid: %zu cell%s of %" PRIu64 " toggle%s", count, S(count),
+	       e->cells.at[0].cell.toggles, S(e->cells.at[0].cell.toggles));
 	if (e->shard.of > 1)
 		printf(", shard %u/%u", e->shard.number, e->shard.of);
 	printf("; %zu to run: about %s, less where runs crash\n", to_run,
@@ -330,7 +330,7 @@ static void print_gaps(const char *name, enum crossing crossing, const json_t *l
 			}
 		}
 	}
-	printf("%-13s %" PRIu64 " runs, %s stores", name, runs, NUMBER(stores));
+	printf("%-13s %" PRIu64 " run%s, %s stores", name, runs, S(runs), NUMBER(stores));
 	for (int k = 0; k < GAP_KINDS; k++) {
 		printf("; %s %" PRIu64, gap_kind_name((enum gap_kind)k), count[k]);
 		if (count[k])
@@ -421,14 +421,14 @@ static int tell_paper(const struct experiment *e, const struct journal_data *dat
 
 	if (experiment_look(e, data, NULL, &there) < 0)
 		return EXIT_INTERNAL;
-	printf("The paper's grid: %zu cells, %zu there, %zu missing\n", count,
+	printf("The paper's grid: %zu cell%s, %zu there, %zu missing\n", count, S(count),
 	       count - there.missing, there.missing);
 	if (there.doubled)
-		printf("  %zu runs of cells that were there already count as well\n",
-		       there.doubled);
+		printf("  %zu run%s of cells that were there already count%s as well\n",
+		       there.doubled, S(there.doubled), there.doubled == 1 ? "s" : "");
 	if (there.other)
-		printf("  %zu runs belong to another grid: other toggles, rest or seed\n",
-		       there.other);
+		printf("  %zu run%s belong%s to another grid: other toggles, rest or seed\n",
+		       there.other, S(there.other), there.other == 1 ? "s" : "");
 	print_runs(e, data, 0, PLACEMENT_SPREAD);
 	for (unsigned n = 1; n <= EXECUTORS_MOST; n++)
 		for (size_t i = 0; i < e->cells.count; i++)
@@ -453,7 +453,8 @@ static int read_journal(const char *path, struct journal_data *data)
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "cannot read journal %s", path);
 	if (data->skipped > skipped)
-		error(0, 0, "%s: %zu unreadable lines skipped", path, data->skipped - skipped);
+		error(0, 0, "%s: %zu unreadable line%s skipped", path, data->skipped - skipped,
+		      S(data->skipped - skipped));
 	return EXIT_PASS;
 }
 

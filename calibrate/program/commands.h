@@ -8,9 +8,9 @@
 
 #include <signal.h>
 
-#include "calibrate/program/command_line.h"
-#include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
+#include "stress/base/command_line.h"
+#include "stress/base/exit_status.h"
 
 int cmd_info(int argc, char **argv);
 int cmd_stress(int argc, char **argv);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "calibrate/program/exit_status.h"
+#include "stress/base/exit_status.h"
 
 void put_verdict(FILE *out, const char *name, int status)
 {

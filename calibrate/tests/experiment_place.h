@@ -6,8 +6,8 @@
 #define CALIBRATE_TESTS_EXPERIMENT_PLACE_H
 
 #include "calibrate/experiment/experiment.h"
-#include "calibrate/program/exit_status.h"
 #include "results/figures/figure.h"
+#include "stress/base/exit_status.h"
 
 /* What `tmax calibrate --paper` begins with. */
 static inline struct experiment paper_as_shipped(void)

@@ -20,8 +20,8 @@
 #include <math.h>
 #include <stdarg.h>
 
-#include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/bound.h"
+#include "stress/base/exit_status.h"
 #include "stress/base/number.h"
 
 #define COUNTS_MAX   UINT64_C(100000) /* that GSL's distributions take without giving up */

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "calibrate/ladder/ladder.h"
-#include "calibrate/program/command_line.h"
-#include "calibrate/program/exit_status.h"
+#include "calibrate/program/cell_options.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/verify/verify.h"
+#include "stress/base/command_line.h"
+#include "stress/base/exit_status.h"
 #include "stress/base/random.h"
 #include "stress/provoke/provoker.h"
 

@@ -8,14 +8,14 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
 #include "conform/commands/conform_print.h"
 #include "conform/rounds/rounds.h"
 #include "results/journal/journal.h"
 #include "stress/base/clock.h"
+#include "stress/base/command_line.h"
+#include "stress/base/exit_status.h"
 
 #define NAMES_MAX   256
 #define COMMAND_MAX 512

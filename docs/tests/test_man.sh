@@ -99,7 +99,7 @@ for command in "${commands[@]}"; do
 	fi
 done
 
-sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/calibrate/program/exit_status.h" >"$dir/is"
+sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/stress/base/exit_status.h" >"$dir/is"
 part SH "EXIT STATUS" <"$dir/tmax" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
 same "exit statuses"
 

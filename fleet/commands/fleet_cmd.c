@@ -10,12 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
 #include "fleet/commands/prior_cmd.h"
 #include "fleet/export/export.h"
 #include "fleet/report/fleet_report.h"
+#include "stress/base/command_line.h"
+#include "stress/base/exit_status.h"
+#include "stress/base/number.h"
 
 enum action {
 	REPORT,
@@ -93,8 +94,8 @@ static int report(struct fleet *fleet, const struct request *r, const char *path
 	if (ret < 0)
 		return cannot("read", path, ret, EXIT_MISSING);
 	if (r->page)
-		printf("%s/fleet.html, %d machine%s worse than %s kind\n", r->page, ret,
-		       ret == 1 ? "" : "s", ret == 1 ? "its" : "their");
+		printf("%s/fleet.html, %d machine%s worse than %s kind\n", r->page, ret, S(ret),
+		       ret == 1 ? "its" : "their");
 	return ret ? EXIT_TEARS : EXIT_PASS;
 }
 
@@ -136,7 +137,7 @@ static int export(struct fleet *fleet, const struct request *r)
 	if (ret < 0)
 		return cannot("export to", to, ret, EXIT_CANNOT_WRITE);
 	if (r->textfile)
-		printf("%d machine%s in %s\n", ret, ret == 1 ? "" : "s", to);
+		printf("%d machine%s in %s\n", ret, S(ret), to);
 	return EXIT_PASS;
 }
 

@@ -7,13 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/commands.h"
-#include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
 #include "fleet/store/intake.h"
-
-#define S(count) ((count) == 1 ? "" : "s")
+#include "stress/base/command_line.h"
+#include "stress/base/exit_status.h"
+#include "stress/base/number.h"
 
 struct request {
 	const char *database;

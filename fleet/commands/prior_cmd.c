@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "calibrate/conf/conf_write.h"
-#include "calibrate/program/command_line.h"
-#include "calibrate/program/exit_status.h"
 #include "calibrate/program/here.h"
 #include "fleet/export/prior.h"
 #include "patchcore/machine/machine_conf.h"
+#include "stress/base/command_line.h"
+#include "stress/base/exit_status.h"
 
 /* What was measured here is better than any prior, also if it is out of date or damaged. */
 static int keep_measured(const char *path)

@@ -15,4 +15,7 @@ char *number_text(char buf[NUMBER_TEXT], double value);
 /* The same as an expression, for the arguments of printf(). */
 #define NUMBER(value) number_text((char[NUMBER_TEXT]){ 0 }, (double)(value))
 
+/* The end of a word for so many: "1 tear", "2 tears". */
+#define S(count) ((count) == 1 ? "" : "s")
+
 #endif

@@ -12,8 +12,9 @@
 #include <cmocka.h>
 
 #include "calibrate/commands/calibrate_options.h"
-#include "calibrate/program/command_line.h"
-#include "calibrate/program/exit_status.h"
+#include "calibrate/program/cell_options.h"
+#include "stress/base/command_line.h"
+#include "stress/base/exit_status.h"
 #include "stress/cell/cell.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))

@@ -178,7 +178,7 @@ done
 [ "$(grep -c '"type":"gaps"' own.jsonl)" = 1 ] || fail "not one run of the gap oracle"
 grep -q '"stage":"own-two".* --seed 77"' own.jsonl || fail "the line's own seed"
 grep -q '"stage":"own-one".* --crossing page .* --seed [0-9]\{9\}' own.jsonl || fail "no seed drawn"
-for row in 'one  *all  *1 ' 'two  *all  *1 ' 'own  *all  *1 ' 'gap  *1 runs'; do
+for row in 'one  *all  *1 ' 'two  *all  *1 ' 'own  *all  *1 ' 'gap  *1 run,'; do
 	grep -q "^$row" "$dir/out" || fail "no row '$row' in the table"
 done
 grep -q '^Journal: own.jsonl' "$dir/out" || fail "the journal is not told of"

@@ -15,10 +15,10 @@
 /* The sample has a macro P, which is a name in headers of GSL. */
 #include "fleet/tests/world.h"
 
-#include "calibrate/program/exit_status.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/tests/verify_sample.h"
 #include "calibrate/verify/verify.h"
+#include "stress/base/exit_status.h"
 
 #define TOGGLES 100000u
 #define LOW	20u /* looks at a machine that is as it was */

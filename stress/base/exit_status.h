@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What tmax exits with. Documented in tmax(1). */
-#ifndef CALIBRATE_PROGRAM_EXIT_STATUS_H
-#define CALIBRATE_PROGRAM_EXIT_STATUS_H
+/* What the programs exit with. Documented in tmax(1) and fastinst(1). */
+#ifndef STRESS_BASE_EXIT_STATUS_H
+#define STRESS_BASE_EXIT_STATUS_H
 
 enum {
-	EXIT_HELPED = -1, /* help was asked for and printed: 0 for the caller of tmax */
+	EXIT_HELPED = -1, /* help was asked for and printed: 0 for the caller */
 	EXIT_PASS = 0,
 	EXIT_TEARS = 1,	       /* tears found where there should be none */
 	EXIT_INCONCLUSIVE = 2, /* not enough was measured to say */

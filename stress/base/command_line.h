@@ -5,20 +5,16 @@
  * Values are read strictly: what is not wholly understood is refused with a line that names
  * option and value.
  */
-#ifndef CALIBRATE_PROGRAM_COMMAND_LINE_H
-#define CALIBRATE_PROGRAM_COMMAND_LINE_H
+#ifndef STRESS_BASE_COMMAND_LINE_H
+#define STRESS_BASE_COMMAND_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stress/cell/cell.h"
-
 #define OPTIONS_MAX   48  /* of a command, headings included */
 #define OPTION_WHY    200 /* bytes */
 #define OPTION_TABLES 2
-
-#define S(count) ((count) == 1 ? "" : "s")
 
 struct option_row;
 
@@ -33,14 +29,15 @@ struct option_row {
 	size_t at, size; /* of the member of the request that holds the value */
 	uint64_t min, max;
 	int (*parse)(const char *name);
-	const char *(*word)(int i); /* what parse knows, in turn, then NULL; or help names it */
-	const char *fixed;	    /* the text, of an option without an argument */
-	unsigned plans;		    /* those of calibrate that have it; 0: all */
-	char letter;		    /* another name, or 0 */
+	const char *(*word)(int i);    /* what parse knows, in turn, then NULL; or help names it */
+	const char *fixed;	       /* the text, of an option without an argument */
+	const struct option_row *like; /* the table whose row of that name option_like() asks */
+	unsigned plans;		       /* those of calibrate that have it; 0: all */
+	char letter;		       /* another name, or 0 */
 };
 
 option_take option_flag, option_text, option_file, option_number, option_time, option_limit,
-	option_choice, option_probability;
+	option_choice, option_probability, option_like;
 
 /* Where values go: into a member of the request's type. */
 #define OPTION_INTO(function, type, member)                                                        \
@@ -100,19 +97,6 @@ int complain(int status, int ret, const char *format, ...) __attribute__((format
 
 /* refuse_usage - complain, and tell where help is. Returns EXIT_USAGE. */
 int refuse_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* All options that describe a cell. Their request begins with a struct cell. */
-extern const struct option_row cell_options[];
-
-/*
- * cell_read - a command line of "tmax stress", or of another command, up to a word that begins with
- * # or ; into the cell, which has its defaults. 0; -ENOMEM, or -EINVAL with the reason in why,
- * OPTION_WHY bytes.
- */
-int cell_read(const char *text, const char *command, struct cell *cell, char *why);
-
-/* option_of_cell - for rows of other tables: takes what the row of that name there takes. */
-option_take option_of_cell;
 
 /* While it is set, command_line_parse() prints a command's table for completion.awk instead of
  * reading its line. */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The options that describe a cell. */
+#ifndef CALIBRATE_PROGRAM_CELL_OPTIONS_H
+#define CALIBRATE_PROGRAM_CELL_OPTIONS_H
+
+#include "calibrate/program/cell_options.h"
+#include "stress/base/command_line.h"
+#include "stress/cell/cell.h"
+
+/* All of them. Their request begins with a struct cell. */
+extern const struct option_row cell_options[];
+
+/* In a row of another table: the option takes what that of a cell takes. */
+#define OPTION_OF_CELL .take = option_like, .like = cell_options
+
+/*
+ * cell_read - a command line of "tmax stress", or of another command, up to a word that begins with
+ * # or ; into the cell, which has its defaults. 0; -ENOMEM, or -EINVAL with the reason in why,
+ * OPTION_WHY bytes.
+ */
+int cell_read(const char *text, const char *command, struct cell *cell, char *why);
+
+#endif
