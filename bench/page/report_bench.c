@@ -502,9 +502,9 @@ int section_costs(struct page *page)
 		return rc;
 	put_answer(page->out, &all);
 	if (all.unread)
-		html_paragraph(
-			page->out, "%zu line%s of benchmarks could not be read and %s not in here.",
-			all.unread, all.unread == 1 ? "" : "s", all.unread == 1 ? "is" : "are");
+		html_paragraph(page->out,
+			       "%zu line%s of benchmarks could not be read and %s not in here.",
+			       all.unread, S(all.unread), all.unread == 1 ? "is" : "are");
 	put_table2(page->out, &all);
 	put_peers(page->out, &all);
 	html_paragraph(

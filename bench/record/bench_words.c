@@ -131,10 +131,10 @@ char *words_of_result(const struct bench_result *r)
 	if (!out)
 		return NULL;
 	fprintf(out, "%s: %u round%s in %.0f s, ended %s, seed %" PRIu64 "\n", r->benchmark,
-		r->rounds, r->rounds == 1 ? "" : "s", r->seconds, r->date, r->seed);
+		r->rounds, S(r->rounds), r->seconds, r->date, r->seed);
 	fprintf(out, "patcher on CPU %u", seating->patcher);
 	if (seating->executors)
-		fprintf(out, ", executor%s on ", seating->executors == 1 ? "" : "s");
+		fprintf(out, ", executor%s on ", S(seating->executors));
 	/* "1-3, 8" */
 	for (unsigned i = 0, end; i < seating->executors; i = end) {
 		for (end = i + 1; end < seating->executors && cpu[end] == cpu[end - 1] + 1;)

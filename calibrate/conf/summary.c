@@ -23,8 +23,8 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 	double barrier = microseconds(e->membarrier_ticks, id), bound = 1;
 	int best, least, first;
 
-	fprintf(out, "Machine: %s, microcode %s, hypervisor %s, %u CPUs\n", id->brand,
-		id->microcode, id->hypervisor, id->cpus);
+	fprintf(out, "Machine: %s, microcode %s, hypervisor %s, %u CPU%s\n", id->brand,
+		id->microcode, id->hypervisor, id->cpus, S(id->cpus));
 	fputs("Verdict: ", out);
 	put_verdict(out, verdict_name(e->verdict), (int)e->verdict);
 	fprintf(out, ": %s\n", e->reason);

@@ -27,8 +27,6 @@ void html_between(FILE *out, const char *before, const char *after, const char *
 #define html_fold(out, ...) html_between(out, "<details><summary>", "</summary>\n", __VA_ARGS__)
 #define html_fold_end(out)  fputs("</details>\n", out)
 
-#define S(count) ((count) == 1 ? "" : "s")
-
 /*
  * html_tile - one of the large numbers of a page, in an element <dl class="tiles">: what it is, the
  * number, its unit, and a few words below.

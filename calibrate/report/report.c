@@ -80,8 +80,8 @@ static int write_page(struct page *page)
 	else
 		html_paragraph(out,
 			       "How long an instruction fetch may lag behind a store to code, from "
-			       "%zu cells of %zu journal%s, by %s.",
-			       data->count, journals, S(journals), PACKAGE_STRING);
+			       "%zu cell%s of %zu journal%s, by %s.",
+			       data->count, S(data->count), journals, S(journals), PACKAGE_STRING);
 	if (benchmarks && !alone)
 		html_paragraph(out, "And what patching costs, from %zu benchmark%s.", benchmarks,
 			       S(benchmarks));

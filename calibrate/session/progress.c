@@ -49,7 +49,7 @@ void progress_cell(void *arg, const struct cell_result *so_far)
 			       : "h",
 		 tears, tears_word(tears), NUMBER(p->toggles + (counts ? so_far->toggles : 0)),
 		 p->stage, placement_name(c->placement), crossing_name(c->crossing), c->executors,
-		 c->executors == 1 ? "" : "s", protocol_name(c->protocol), WAITS(&c->waits),
+		 S(c->executors), protocol_name(c->protocol), WAITS(&c->waits),
 		 c->provokers ? ", " : "",
 		 c->provokers ? provokers_name(c->provokers, provokers) : "");
 	/* Cut to the columns of the terminal: a line that wrapped would not renew itself. */

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/command_line.h"
 #include "calibrate/program/markup.h"
 #include "calibrate/verify/verify.h"
+#include "stress/base/command_line.h"
 #include "stress/base/number.h"
 
 #define COMMAND_MAX 1024
@@ -87,8 +87,8 @@ static void print_text(FILE *f, const struct verify *v)
 		fprintf(f, "          %u look%s of the same days %s left out\n", b->crowded,
 			S(b->crowded), b->crowded == 1 ? "is" : "are");
 	if (b->looks && b->others)
-		fprintf(f, "          %u lines of %s are damaged, or not of this machine\n",
-			b->others, b->file);
+		fprintf(f, "          %u line%s of %s damaged, or not of this machine: left out\n",
+			b->others, S(b->others), b->file);
 	fputs("Verdict:  ", f);
 	put_verdict(f, verify_verdict_name(v->verdict), v->status);
 	fprintf(f, ": %s\n", v->reason);

@@ -11,7 +11,6 @@
 #include "results/journal/journal.h"
 #include "stress/base/number.h"
 
-#define S(count) ((count) == 1 ? "" : "s")
 #define TEXT_MAX 256
 
 typedef void print_fn(FILE *f, const struct conform_report *r);

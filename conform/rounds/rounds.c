@@ -13,7 +13,6 @@
 #include "stress/base/number.h"
 #include "stress/base/random.h"
 
-#define S(count)    ((count) == 1 ? "" : "s")
 #define SLICE_LEAST 0.01 /* seconds */
 #define SLICE_MOST  1.0
 #define AGAIN_EACH  3 /* other partners for either CPU of a cell that failed */

@@ -166,9 +166,10 @@ int prior_read(const char *path, const struct identity *here, struct prior *prio
 		snprintf(
 			why, size,
 			"it has no machines like this one: %.15s family %u, model %u, stepping %u, "
-			"microcode %.23s, hypervisor %.15s, %u sockets, %u cores, %u CPUs",
+			"microcode %.23s, hypervisor %.15s, %u socket%s, %u core%s, %u CPU%s",
 			here->vendor, here->family, here->model, here->stepping, here->microcode,
-			here->hypervisor, here->sockets, here->cores, here->cpus);
+			here->hypervisor, here->sockets, S(here->sockets), here->cores,
+			S(here->cores), here->cpus, S(here->cpus));
 		ret = ferror(file) ? -EIO : -ENODATA;
 	}
 	free(text);

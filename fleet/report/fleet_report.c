@@ -12,7 +12,6 @@
 #include "fleet/judge/changes.h"
 #include "stress/base/number.h"
 
-#define S(count)  ((count) == 1 ? "" : "s")
 #define LOWEST	  9 /* of 1e-3, 1e-4, ..., the last that is told */
 #define TEXT_SIZE 300
 

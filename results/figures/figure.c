@@ -168,9 +168,10 @@ int caption_paper(const struct journal_data *data, char *text, size_t size)
 	if (out) {
 		fprintf(out,
 			"The paper: %d waits from 0 to %d, S = 1 to %d, N = %d to %d executors, "
-			"%d runs of each, %s toggles a run.\nHere: %u CPUs",
+			"%d runs of each, %s toggles a run.\nHere: %u CPU%s",
 			PAPER_WAITS, PAPER_WAIT_MOST, PAPER_SPLITS, PAPER_N_FEWEST, PAPER_N_MOST,
-			PAPER_REPETITIONS, NUMBER(PAPER_TOGGLES), data->identity.cpus);
+			PAPER_REPETITIONS, NUMBER(PAPER_TOGGLES), data->identity.cpus,
+			S(data->identity.cpus));
 		for (int i = 0; i < SETS; i++) {
 			fprintf(out, "; %s", told[i].before);
 			put_values(out, &set[i], told[i].name);
@@ -306,8 +307,8 @@ int figure9_write(const struct journal_data *data, enum oracle oracle, const cha
 	length = strlen(f.titles);
 	snprintf(f.titles + length, sizeof(f.titles) - length,
 		 "\n%s toggles in %zu %s, %s executor%s%s%s", NUMBER(f.toggles), f.cells,
-		 oracle == ORACLE_CRASH ? "runs" : "cells", executors, f.most == 1 ? "" : "s",
-		 crashes, left_out);
+		 oracle == ORACLE_CRASH ? "runs" : "cells", executors, S(f.most), crashes,
+		 left_out);
 	length = 0;
 	tally_words(&f.points, 1, 0, crossings, sizeof(crossings));
 	for (unsigned split = ALL_SPLITS; split <= PAPER_SPLITS; split++)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stress/base/number.h"
 #include "stress/placement/placement.h"
 
 /* The name of each, and what is missing where it has no seats. */
@@ -222,7 +223,8 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 		most = (unsigned)hwloc_bitmap_weight(cpus);
 		if (n < most) {
 			snprintf(reason, size,
-				 "oversubscribed needs more threads than CPUs: %u executors", most);
+				 "oversubscribed needs more threads than CPUs: %u executor%s", most,
+				 S(most));
 			return -ENOENT;
 		}
 		seating->patcher = (unsigned)cpu;
@@ -250,7 +252,8 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 		if (hwloc_bitmap_isset(set, pu->os_index) && seen++ == taken * all / n)
 			seating->executor[taken++] = pu->os_index;
 	if (most && most < n)
-		snprintf(reason, size, "%s seats %u executors at most", placements[p].name, most);
+		snprintf(reason, size, "%s seats %u executor%s at most", placements[p].name, most,
+			 S(most));
 	else if (!most)
 		snprintf(reason, size, "%s", placements[p].missing);
 	hwloc_bitmap_free(set);

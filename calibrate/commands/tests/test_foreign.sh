@@ -100,7 +100,7 @@ if command -v taskset >/dev/null; then
 		--journal "$dir/one"
 	[ "$(cat "$dir/one.conf")" = old ] || fail "a run that saw nothing replaced the config"
 	grep -q "^Config:  $dir/one.conf, as it was" "$dir/out" || fail "it does not say so"
-	complains 69 "only one CPU" taskset -c "${allowed[0]}" "$tmax" stress
+	complains 69 "with 1 executor: only one CPU" taskset -c "${allowed[0]}" "$tmax" stress
 else
 	echo "a cpuset of one CPU not tested: no taskset"
 fi
