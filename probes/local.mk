@@ -212,6 +212,7 @@ TESTS += \
 	probes/command/tests/test_refused.sh \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
+	probes/command/tests/test_usage.sh \
 	probes/command/tests/test_why.sh \
 	probes/core/tests/test_function.sh \
 	probes/core/tests/test_grace.sh \
@@ -242,6 +243,7 @@ EXTRA_DIST += \
 	probes/command/tests/test_refused.sh \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
+	probes/command/tests/test_usage.sh \
 	probes/command/tests/test_why.sh \
 	probes/core/tests/grace.c \
 	probes/core/tests/test_function.sh \

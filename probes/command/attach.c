@@ -15,26 +15,6 @@
 #include "probes/inject/inject.h"
 #include "probes/launch/ending.h"
 
-static const char help[] =
-	"Usage: fastinst attach [OPTION]... PID\n"
-	"Puts the agent into a process that runs, so that its probes can be turned on and off.\n"
-	"\n"
-	"  --on PATTERN   turn these on; may be given several times\n"
-	"  --for SECONDS  turn them on (\"*\" unless said) for that time, print how often each "
-	"was\n"
-	"                 run, and turn them off; until the process ends or ^C where it is sooner\n"
-	"  --entries[=OBJECT]\n"
-	"                 take functions as well that nothing was compiled into, of the program "
-	"or\n"
-	"                 of objects of these names (a glob)\n"
-	"  --output FILE  the counts go there instead of to standard error\n"
-	"  --json         as JSON\n"
-	"  --help         this text\n"
-	"\n"
-	"Afterwards \"fastinst on\", \"off\" and \"top\" reach it. The process is stopped for less "
-	"than\n"
-	"a millisecond as a rule; how long it was is said.\n";
-
 struct attach {
 	long pid;
 	char *on;
@@ -66,25 +46,18 @@ static int put_agent(struct attach *attach)
 	double began = now();
 	int ret = control_folder(true, folder, sizeof(folder));
 
-	if (ret < 0) {
-		fprintf(stderr, "fastinst: %s cannot be used for the control socket: %s\n", folder,
-			strerror(-ret));
-		return STATUS_FAILED;
-	}
+	if (ret < 0)
+		return complain(STATUS_FAILED, ret, "%s cannot be used for the control socket",
+				folder);
 	snprintf(text, sizeof(text), "%s%s%s", folder, attach->entries ? "\n" : "",
 		 attach->entries ? attach->entries : "");
 	ret = inject_library(&inject);
-	if (ret < 0) {
-		fprintf(stderr, "fastinst: cannot attach to process %ld: %s\n", attach->pid,
-			inject.why);
-		return STATUS_FAILED;
-	}
-	if (inject.result < 0) {
-		fprintf(stderr,
-			"fastinst: the agent is in process %ld, and cannot work there: %s\n",
-			attach->pid, strerror(-inject.result));
-		return STATUS_FAILED;
-	}
+	if (ret < 0)
+		return complain(STATUS_FAILED, 0, "cannot attach to process %ld: %s", attach->pid,
+				inject.why);
+	if (inject.result < 0)
+		return complain(STATUS_FAILED, inject.result,
+				"the agent is in process %ld, and cannot work there", attach->pid);
 	fprintf(stderr, "attached to process %ld in %.1f ms, stopped for %.3f ms\n", attach->pid,
 		(now() - began) * 1e3, inject.stopped * 1e3);
 	return STATUS_OK;
@@ -144,7 +117,7 @@ static int ask_agent(const struct attach *attach)
 	if (!attach->entries)
 		return STATUS_OK;
 	if (strlen(attach->entries) > sizeof(request) - 16)
-		return usage_error("attach");
+		return refuse_usage("the name of --entries is too long");
 	snprintf(request, sizeof(request), "entries %s", attach->entries);
 	return control_ask(attach->pid, request, NULL);
 }
@@ -167,38 +140,45 @@ static int attach_to(struct attach *attach)
 	return status;
 }
 
+static const struct option_row options[] = {
+	{ "on", "PATTERN", "turn these on; may be given several times",
+	  OPTION_PATTERN(struct attach, on) },
+	{ "for", "TIME",
+	  "turn them (all, without --on) on for that time, such as 10s, print how often each was "
+	  "run, and turn them off; until the process ends or ^C where it is sooner",
+	  OPTION_TIME(struct attach, seconds, 0) },
+	{ "entries", "[=OBJECT]",
+	  "take functions as well that nothing was compiled into, of the program or of objects of "
+	  "these names (a glob)",
+	  OPTION_TEXT(struct attach, entries) },
+	{ "output", "FILE", "the counts go there instead of to standard error",
+	  OPTION_FILE(struct attach, output), .letter = 'o' },
+	{ "json", NULL, "as JSON", OPTION_FLAG(struct attach, json) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.operands = "PID",
+	.about = "Put the agent into a process that runs, so that its probes can be turned on and\n"
+		 "off.\n",
+	.options = { options },
+	.end = "Afterwards \"fastinst on\", \"off\" and \"top\" reach it. The process is stopped\n"
+	       "for less than a millisecond as a rule; how long it was is said.\n",
+};
+
 int attach_command(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "on", required_argument, NULL, 'p' },
-		{ "for", required_argument, NULL, 'f' },
-		{ "entries", optional_argument, NULL, 'e' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	struct attach attach = { 0 };
-	int option, status;
+	int status = command_line_parse(&line, argc, argv, &attach, NULL);
+	uint64_t pid;
 
-	while ((option = getopt_long(argc, argv, "o:h", options, NULL)) >= 0) {
-		if (option == 'h')
-			return fputs(help, stdout) < 0;
-		if (option == '?' || (option == 'p' && launch_pattern(&attach.on, optarg) < 0))
-			return usage_error("attach");
-		if (option == 'o')
-			attach.output = optarg;
-		else if (option == 'j')
-			attach.json = true;
-		else if (option == 'e')
-			attach.entries = optarg ? optarg : "";
-		else if (option == 'f' && !((attach.seconds = atof(optarg)) > 0))
-			return usage_error("attach");
+	if (status == STATUS_OK &&
+	    (optind + 1 != argc || !number_in(argv[optind], 1, PID_MOST, &pid)))
+		status = refuse_usage("it takes the number of one process");
+	if (status == STATUS_OK) {
+		attach.pid = (long)pid;
+		status = attach_to(&attach);
 	}
-	attach.pid = optind + 1 == argc ? atol(argv[optind]) : 0;
-	if (attach.pid <= 0)
-		return usage_error("attach");
-	status = attach_to(&attach);
 	free(attach.on);
 	return status;
 }

@@ -11,7 +11,8 @@
 
 int attach_command(int argc, char **argv);
 int run_command(int argc, char **argv);
-int switch_command(int argc, char **argv); /* on, off */
+int on_command(int argc, char **argv);
+int off_command(int argc, char **argv);
 int top_command(int argc, char **argv);
 int list_command(int argc, char **argv);
 int trace_command(int argc, char **argv);

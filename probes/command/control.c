@@ -19,26 +19,12 @@
 #include "probes/command/counts.h"
 #include "probes/text/text.h"
 
-static const char switch_help[] =
-	"Usage: fastinst on|off [OPTION]... PATTERN\n"
-	"Turns probes on or off in running programs of this user: those "
-	"started by\n\"fastinst run\", or that \"fastinst attach\" has "
-	"been to.\n"
-	"\n"
-	"PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n"
-	"\n"
-	"  --branch       static branches instead, by KIND.NAME\n"
-	"  --veto         off: branches stay as they were compiled, whatever "
-	"turns them on\n"
-	"                 or off; on: one veto less\n"
-	"  --pid PID      in that process only\n"
-	"  --help         this text\n";
-
 /* A request, and what is done with the answer. */
 struct talk {
 	const char *request;
-	const char *what; /* is counted in the answer */
-	long pid;	  /* 0: all */
+	bool branch; /* the answer counts branches */
+	bool veto;
+	long pid; /* 0: all */
 	struct counts *counts;
 	unsigned answered;
 	int failed;
@@ -68,22 +54,24 @@ static void take_answer(struct talk *talk, long pid, FILE *stream)
 		line[0] = '\0';
 	line[strcspn(line, "\n")] = '\0';
 	if (sscanf(line, "ok %ld", &n) != 1) {
-		fprintf(stderr, "fastinst: process %ld: %s\n", pid,
-			*line ? line : "it did not answer");
-		talk->failed = 1;
+		talk->failed =
+			complain(1, 0, "process %ld: %s", pid, *line ? line : "it did not answer");
 		return;
 	}
 	talk->answered++;
 	if (talk->counts)
 		counts_read(talk->counts, stream);
 	else
-		printf("process %ld: %ld %s\n", pid, n, talk->what);
+		printf("process %ld: %ld %s%s\n", pid, n, talk->branch ? "branch" : "probe",
+		       n == 1	      ? ""
+		       : talk->branch ? "es"
+				      : "s");
 	if (!n && !strncmp(talk->request, "on ", 3))
-		fprintf(stderr,
-			"fastinst: process %ld has no such probe: \"fastinst list\" tells those of "
-			"a "
+		complain(
+			0, 0,
+			"process %ld has no such probe: \"fastinst list\" tells those of a "
 			"program; where nothing was compiled in, \"fastinst attach --entries\" may "
-			"find functions\n",
+			"find functions",
 			pid);
 }
 
@@ -124,17 +112,16 @@ static int talk_to_all(struct talk *talk)
 			talk_to(talk, pid);
 	if (dir)
 		closedir(dir);
-	if (ret == -EPERM) {
-		fprintf(stderr, "fastinst: %s is not this user's alone, and not trusted\n", folder);
-		return STATUS_FAILED;
-	}
+	if (ret == -EPERM)
+		return complain(STATUS_FAILED, 0, "%s is not this user's alone, and not trusted",
+				folder);
 	if (talk->failed)
 		return STATUS_FAILED;
 	if (talk->answered)
 		return STATUS_OK;
-	fprintf(stderr, "fastinst: no such program listens: start it by \"fastinst run\", "
-			"or have \"fastinst attach\" put the agent into it\n");
-	return STATUS_NOT_FOUND;
+	return complain(STATUS_NOT_FOUND, 0,
+			"no such program listens: start it by \"fastinst run\", or have "
+			"\"fastinst attach\" put the agent into it");
 }
 
 /*
@@ -173,7 +160,7 @@ void control_sweep(void)
 
 int control_ask(long pid, const char *request, struct counts *counts)
 {
-	struct talk talk = { .request = request, .what = "probes", .pid = pid, .counts = counts };
+	struct talk talk = { .request = request, .pid = pid, .counts = counts };
 
 	return talk_to_all(&talk);
 }
@@ -189,35 +176,53 @@ bool control_listens(long pid)
 	return stream != NULL;
 }
 
-int switch_command(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "branch", no_argument, NULL, 'b' },
-		{ "veto", no_argument, NULL, 'v' },
-		{ "pid", required_argument, NULL, 'p' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	char request[4000];
-	struct talk talk = { .request = request, .what = "probes" };
-	const char *word = argv[0];
-	int option;
+/* --- on, off ---------------------------------------------------------------------------------- */
 
-	while ((option = getopt_long(argc, argv, "p:h", options, NULL)) >= 0) {
-		if (option == 'h')
-			return fputs(switch_help, stdout) < 0;
-		if (option == '?')
-			return usage_error(argv[0]);
-		if (option == 'p')
-			talk.pid = atol(optarg);
-		else
-			talk.what = "branches";
-		if (option == 'v')
-			word = strcmp(argv[0], "on") != 0 ? "veto" : "allow";
-	}
-	if (optind + 1 != argc || strlen(argv[optind]) > sizeof(request) - 16)
-		return usage_error(argv[0]);
-	snprintf(request, sizeof(request), "%s%s %s", *talk.what == 'b' ? "branch-" : "", word,
-		 argv[optind]);
+static const struct option_row switch_options[] = {
+	{ "branch", NULL, "static branches instead, by KIND.NAME",
+	  OPTION_FLAG(struct talk, branch) },
+	{ "veto", NULL,
+	  "off: branches stay as they were compiled, whatever turns them on or off; on: one veto "
+	  "less",
+	  OPTION_FLAG(struct talk, veto) },
+	{ "pid", "PID", "in that process only", OPTION_NUMBER(struct talk, pid, 1, PID_MOST),
+	  .letter = 'p' },
+	{ 0 },
+};
+
+static const struct command_line switch_line = {
+	.operands = "PATTERN",
+	.about = "Turn probes on or off in running programs of this user: those started by\n"
+		 "\"fastinst run\", or that \"fastinst attach\" has been to.\n",
+	.options = { switch_options },
+	.end = "PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n",
+};
+
+static int switch_probes(const char *word, int argc, char **argv)
+{
+	char request[4000];
+	struct talk talk = { .request = request };
+	int status = command_line_parse(&switch_line, argc, argv, &talk, NULL);
+
+	if (status != STATUS_OK)
+		return status;
+	if (optind + 1 != argc)
+		return refuse_usage("it takes one pattern");
+	talk.branch |= talk.veto;
+	if (talk.veto)
+		word = strcmp(word, "on") != 0 ? "veto" : "allow";
+	if (snprintf(request, sizeof(request), "%s%s %s", talk.branch ? "branch-" : "", word,
+		     argv[optind]) >= (int)sizeof(request))
+		return refuse_usage("the pattern is too long");
 	return talk_to_all(&talk);
+}
+
+int on_command(int argc, char **argv)
+{
+	return switch_probes("on", argc, argv);
+}
+
+int off_command(int argc, char **argv)
+{
+	return switch_probes("off", argc, argv);
 }

@@ -11,6 +11,7 @@
 #include "probes/command/source_of.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
+#include "stress/base/command_line.h"
 
 #define SOURCE_ROOM 512
 
@@ -195,8 +196,7 @@ int counts_write(const struct counts *counts, const char *path, bool json)
 	if (out && out != stderr && fclose(out) && !ret)
 		ret = -errno;
 	if (ret < 0)
-		fprintf(stderr, "fastinst: %s: %s\n", path ? path : "standard error",
-			strerror(-ret));
+		complain(0, ret, "cannot write %s", path ? path : "to standard error");
 	return ret;
 }
 

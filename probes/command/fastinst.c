@@ -6,6 +6,7 @@
 
 #include "probes/command/command.h"
 #include "probes/profile/command/profile_cmd.h"
+#include "stress/base/exit_status.h"
 
 static const char help[] =
 	"Usage: fastinst COMMAND [OPTION]... [ARGUMENT]...\n"
@@ -21,14 +22,14 @@ static const char help[] =
 	"  profile PROGRAM\n"
 	"                 run a program; estimate how often each function is called\n"
 	"\n"
-	"fastinst help COMMAND says more, and fastinst(1) all.\n";
+	"'fastinst help COMMAND' tells its options; fastinst(1) tells everything.\n";
 
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "attach", attach_command },	{ "run", run_command },	    { "on", switch_command },
-	{ "off", switch_command },	{ "top", top_command },	    { "list", list_command },
+	{ "attach", attach_command },	{ "run", run_command },	    { "on", on_command },
+	{ "off", off_command },		{ "top", top_command },	    { "list", list_command },
 	{ "profile", profile_command }, { "trace", trace_command },
 };
 
@@ -50,34 +51,47 @@ static int flushed(int status)
 	errno = 0;
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
-	fprintf(stderr, "fastinst: standard output: %s\n", strerror(errno ? errno : EIO));
+	complain(0, errno ? -errno : -EIO, "standard output");
 	return status ? status : STATUS_FAILED;
+}
+
+/* All complaints, getopt's too, begin with the name of the command. */
+static int run_line(char *name, int argc, char **argv)
+{
+	static char invoked[32];
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		if (strcmp(name, commands[i].name) != 0)
+			continue;
+		snprintf(invoked, sizeof(invoked), "fastinst %s", name);
+		program_invocation_name = argv[0] = invoked;
+		return commands[i].run(argc, argv);
+	}
+	return refuse_usage("no such command '%s'", name);
 }
 
 static int run(int argc, char **argv)
 {
-	static char asked[] = "--help";
+	static char invoked[] = "fastinst", asked[] = "--help", *question[] = { NULL, asked, NULL };
+	char *what = argc > 1 ? argv[1] : NULL;
+	int status = STATUS_OK;
 
-	if (argc < 2)
-		return usage_error("");
-	/* fastinst help COMMAND is fastinst COMMAND --help. */
-	if (!strcmp(argv[1], "help") && argc == 3) {
-		argv[1] = argv[2];
-		argv[2] = asked;
-	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+	program_invocation_name = invoked;
+	if (what && !strcmp(what, "help"))
+		what = argc > 2 ? argv[2] : asked;
+	if (!what) {
+		fputs(help, stderr);
+		status = EXIT_USAGE;
+	} else if (!strcmp(what, "--help") || !strcmp(what, "-h")) {
 		fputs(help, stdout);
-		return STATUS_OK;
-	}
-	if (!strcmp(argv[1], "--version")) {
+	} else if (!strcmp(what, "--version")) {
 		puts("fastinst (" PACKAGE_STRING ")");
-		return STATUS_OK;
+	} else {
+		/* fastinst help COMMAND is fastinst COMMAND --help. */
+		status = what == argv[1] ? run_line(what, argc - 1, argv + 1)
+					 : run_line(what, 2, question);
 	}
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
-	fprintf(stderr, "fastinst: there is no command \"%s\"\n", argv[1]);
-	return usage_error("");
+	return status == EXIT_HELPED ? STATUS_OK : status;
 }
 
 int main(int argc, char **argv)

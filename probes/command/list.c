@@ -21,20 +21,6 @@
 
 #define KINDS_MAX 9
 
-static const char help[] =
-	"Usage: fastinst list [OPTION]... PROGRAM...\n"
-	"Shows the sites of programs and libraries: entries and exits of functions, markers, "
-	"blocks,\n"
-	"compares, static branches and calls; which cross a boundary of 8 bytes, a line of 64, or "
-	"a page.\n"
-	"\n"
-	"  --entries        functions that nothing was compiled into: which of them\n"
-	"                   \"fastinst run --entries\" takes, and why not the others\n"
-	"  --summary        only how many there are\n"
-	"  --json           as JSON, an object per program\n"
-	"  --figure PREFIX  draw which share crosses what: PREFIX.dat, PREFIX.svg, PREFIX.png\n"
-	"  --help           this text\n";
-
 /* Of one kind of site, or of all. */
 struct sum {
 	const char *kind, *provider;
@@ -244,14 +230,11 @@ static int draw(const struct list *list)
 	};
 
 	snprintf(rows, sizeof(rows), "%zu", list->rows);
-	if (!list->rows) {
-		fputs("fastinst: there is no site to draw\n", stderr);
-		return STATUS_FAILED;
-	}
+	if (!list->rows)
+		return complain(STATUS_FAILED, 0, "there is no site to draw");
 	if (picture_make(&picture, list->figure, error, sizeof(error)) == 0)
 		return STATUS_OK;
-	fprintf(stderr, "fastinst: %s\n", error);
-	return STATUS_FAILED;
+	return complain(STATUS_FAILED, 0, "%s", error);
 }
 
 /* --- The command ------------------------------------------------------------------------------ */
@@ -262,17 +245,17 @@ static int show(struct list *list, const char *path)
 	int ret = file_sites_read(&sites, path);
 
 	if (ret < 0)
-		fprintf(stderr, "fastinst: %s: %s\n", path,
-			ret == -ENOEXEC ? "no ELF file for x86-64" : strerror(-ret));
+		complain(0, 0, "%s: %s", path,
+			 ret == -ENOEXEC ? "no ELF file for x86-64" : strerror(-ret));
 	else if (list->json)
 		print_json(&sites, path, list->summary);
 	else
 		print_text(&sites, path, list->summary);
 	if (!ret && !sites.n)
-		fprintf(stderr,
-			"fastinst: %s has no sites: compile with "
-			"-fpatchable-function-entry=5, or try --entries\n",
-			path);
+		complain(0, 0,
+			 "%s has no sites: compile with -fpatchable-function-entry=5, or try "
+			 "--entries",
+			 path);
 	if (!ret && list->figure)
 		ret = add_rows(list, &sites, path);
 	file_sites_free(&sites);
@@ -287,38 +270,44 @@ static int show_entries(struct list *list, const char *path)
 	if (!ret)
 		ret = reach_print(&file.elf, path, list->json, list->summary);
 	if (ret < 0)
-		fprintf(stderr, "fastinst: %s: %s\n", path,
-			ret == -ENOEXEC	  ? "no ELF file for x86-64"
-			: ret == -ENOTSUP ? "fastinst was built without Zydis, which tells "
-					    "instructions apart"
-					  : strerror(-ret));
+		complain(0, 0, "%s: %s", path,
+			 ret == -ENOEXEC   ? "no ELF file for x86-64"
+			 : ret == -ENOTSUP ? "fastinst was built without Zydis, which tells "
+					     "instructions apart"
+					   : strerror(-ret));
 	file_sites_free(&file);
 	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
 }
 
+static const struct option_row options[] = {
+	{ "entries", NULL,
+	  "functions that nothing was compiled into: which of them \"fastinst run --entries\" "
+	  "takes, "
+	  "and why not the others",
+	  OPTION_FLAG(struct list, entries) },
+	{ "summary", NULL, "only how many there are", OPTION_FLAG(struct list, summary) },
+	{ "json", NULL, "as JSON, an object per program", OPTION_FLAG(struct list, json) },
+	{ "figure", "PREFIX", "draw which share crosses what: PREFIX.dat, PREFIX.svg, PREFIX.png",
+	  OPTION_FILE(struct list, figure) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.operands = "PROGRAM...",
+	.about = "Show the sites of programs and libraries: entries and exits of functions,\n"
+		 "markers, blocks, compares, static branches and calls; which cross a boundary of\n"
+		 "8 bytes, a line of 64, or a page.\n",
+	.options = { options },
+	.end = "Exit status: 0, 1 no figure, 64 usage, 66 a file cannot be read.\n",
+};
+
 int list_command(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "entries", no_argument, NULL, 'e' }, { "summary", no_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },    { "figure", required_argument, NULL, 'f' },
-		{ "help", no_argument, NULL, 'h' },    { 0 },
-	};
 	struct list list = { 0 };
-	int option, status = STATUS_OK;
+	int status = command_line_parse(&line, argc, argv, &list, NULL);
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
-		if (option == 'h')
-			return fputs(help, stdout) < 0;
-		if (option == '?')
-			return usage_error("list");
-		list.json |= option == 'j';
-		list.summary |= option == 's';
-		if (option == 'f')
-			list.figure = optarg;
-		list.entries |= option == 'e';
-	}
-	if (optind >= argc)
-		return usage_error("list");
+	if (status == STATUS_OK && optind == argc)
+		status = refuse_usage("there is no program to look at");
 	for (int i = optind; i < argc && !status; i++) {
 		if (argc > optind + 1 && !list.json)
 			printf("%s:\n", argv[i]);

@@ -12,25 +12,6 @@
 #include "probes/command/counts.h"
 #include "probes/command/why.h"
 
-static const char help[] =
-	"Usage: fastinst run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-	"Runs a program with probes and prints how often each was run, in all its processes.\n"
-	"\n"
-	"  --on PATTERN   on from the start, \"*\" unless said: FUNCTION, OBJECT:FUNCTION, "
-	"/REGEX/;\n"
-	"                 may be given several times\n"
-	"  --off          nothing is on until \"fastinst on\" says so\n"
-	"  --entries[=OBJECT]\n"
-	"                 take functions as well that nothing was compiled into, of the program "
-	"or\n"
-	"                 of objects of these names (a glob)\n"
-	"  --output FILE  the counts go there instead of to standard error\n"
-	"  --json         as JSON\n"
-	"  --no-control   no control socket, and no thread for it\n"
-	"  --help         this text\n"
-	"\n"
-	"The exit status is the program's, or 128 and the signal that ended it.\n";
-
 struct run {
 	char *on;
 	const char *output;
@@ -47,7 +28,7 @@ static int print(const struct run *run, const char *program)
 	int ret = launch_reports(run->launch.folder, counts_line, &counts);
 
 	if (ret < 0)
-		fprintf(stderr, "fastinst: the counts cannot be read: %s\n", strerror(-ret));
+		complain(0, ret, "the counts cannot be read");
 	if (ret >= 0)
 		counts_join(&counts);
 	if (!ret)
@@ -80,42 +61,43 @@ static int run_program(struct run *run, char **argv)
 	return status ? status : printed;
 }
 
+#define ENTRIES_HELP                                                                               \
+	"take functions as well that nothing was compiled into, of the program or of objects of "  \
+	"these names (a glob)"
+
+static const struct option_row options[] = {
+	{ "on", "PATTERN",
+	  "on from the start (*): FUNCTION, OBJECT:FUNCTION, /REGEX/; may be given several times",
+	  OPTION_PATTERN(struct run, on) },
+	{ "off", NULL, "nothing is on until \"fastinst on\" says so",
+	  OPTION_FLAG(struct run, nothing_on) },
+	{ "entries", "[=OBJECT]", ENTRIES_HELP, OPTION_TEXT(struct run, entries) },
+	{ "output", "FILE", "the counts go there instead of to standard error",
+	  OPTION_FILE(struct run, output), .letter = 'o' },
+	{ "json", NULL, "as JSON", OPTION_FLAG(struct run, json) },
+	{ "no-control", NULL, "no control socket, and no thread for it",
+	  OPTION_FLAG(struct run, no_control) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.operands = "PROGRAM [ARGUMENT]...",
+	.program = true,
+	.about = "Run a program with probes, and print how often each was run, in all its\n"
+		 "processes.\n",
+	.options = { options },
+	.end = "The exit status is the program's, or 128 and the signal that ended it.\n",
+};
+
 int run_command(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "on", required_argument, NULL, 'p' },
-		{ "off", no_argument, NULL, 'n' },
-		{ "entries", optional_argument, NULL, 'e' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "no-control", no_argument, NULL, 'c' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	struct run run = { 0 };
-	int option, status;
+	int status = command_line_parse(&line, argc, argv, &run, NULL);
 
-	while ((option = getopt_long(argc, argv, "+o:h", options, NULL)) >= 0) {
-		if (option == 'h')
-			return fputs(help, stdout) < 0;
-		if (option == '?' || (option == 'p' && launch_pattern(&run.on, optarg) < 0))
-			return usage_error("run");
-		if (option == 'n')
-			run.nothing_on = true;
-		else if (option == 'o')
-			run.output = optarg;
-		else if (option == 'j')
-			run.json = true;
-		else if (option == 'c')
-			run.no_control = true;
-		else if (option == 'e')
-			run.entries = optarg ? optarg : "";
-	}
-	if (optind == argc) {
-		fprintf(stderr, "fastinst: there is no program to run\n");
-		return usage_error("run");
-	}
-	status = run_program(&run, argv + optind);
+	if (status == STATUS_OK && optind == argc)
+		status = refuse_usage("there is no program to run");
+	if (status == STATUS_OK)
+		status = run_program(&run, argv + optind);
 	free(run.on);
 	return status;
 }

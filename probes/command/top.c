@@ -2,7 +2,6 @@
 /*
  * fastinst top: counts as they grow. On a terminal as many as it has room for, each on one line.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +11,11 @@
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
 
-static const char help[] =
-	"Usage: fastinst top [OPTION]...\n"
-	"Shows how often the probes that are on were run, in running programs.\n"
-	"\n"
-	"  --pid PID      of that process only\n"
-	"  --once         once, and no longer\n"
-	"  --json         as JSON, implies --once\n"
-	"  --lines N      so many probes; unless said 20, or what the terminal has "
-	"room for\n"
-	"  --delay S      seconds between two looks, 1 unless said\n"
-	"  --help         this text\n";
-
 #define HEAD 3 /* lines of the terminal that are none of a probe's */
 
 struct top {
-	long pid, lines;
+	long pid;
+	uint64_t lines; /* 0: as many as there is room for */
 	double delay;
 	bool once, json;
 };
@@ -67,7 +55,7 @@ static int show_screen(const struct top *top, const struct counts *counts)
 		return STATUS_FAILED;
 	if (terminal && (!top->lines || most + HEAD > size.ws_row))
 		most = size.ws_row > HEAD ? size.ws_row - HEAD : 1;
-	fprintf(out, "%zu processes\n", counts->processes);
+	fprintf(out, "%zu process%s\n", counts->processes, counts->processes == 1 ? "" : "es");
 	counts_print(counts, out, false, most);
 	fclose(out);
 	if (isatty(STDOUT_FILENO))
@@ -95,38 +83,31 @@ static int show(const struct top *top)
 	return status;
 }
 
+static const struct option_row options[] = {
+	{ "pid", "PID", "of that process only", OPTION_NUMBER(struct top, pid, 1, PID_MOST),
+	  .letter = 'p' },
+	{ "once", NULL, "once, and no longer", OPTION_FLAG(struct top, once) },
+	{ "json", NULL, "as JSON, implies --once", OPTION_FLAG(struct top, json) },
+	{ "lines", "N", "so many probes (20, or what the terminal has room for)",
+	  OPTION_NUMBER(struct top, lines, 1, UINT32_MAX) },
+	{ "delay", "TIME", "between two looks (1s)", OPTION_TIME(struct top, delay, 0) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.about = "Show how often the probes that are on were run, in running programs.\n",
+	.options = { options },
+	.end = "Exit status: 0, 64 usage, 69 no such program listens.\n",
+};
+
 int top_command(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "pid", required_argument, NULL, 'p' },
-		{ "once", no_argument, NULL, '1' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "lines", required_argument, NULL, 'n' },
-		{ "delay", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	struct top top = { .delay = 1 };
-	int option, status;
+	int status = command_line_parse(&line, argc, argv, &top, NULL);
 
-	while ((option = getopt_long(argc, argv, "p:h", options, NULL)) >= 0) {
-		if (option == 'h')
-			return fputs(help, stdout) < 0;
-		if (option == '?')
-			return usage_error("top");
-		if (option == 'p')
-			top.pid = atol(optarg);
-		else if (option == 'n' && (top.lines = atol(optarg)) < 1)
-			return usage_error("top");
-		else if (option == 'd')
-			top.delay = atof(optarg);
-		else if (option == '1' || option == 'j')
-			top.once = true;
-		if (option == 'j')
-			top.json = true;
-	}
-	if (optind != argc || !(top.delay > 0))
-		return usage_error("top");
+	if (status != STATUS_OK)
+		return status;
+	top.once |= top.json;
 	while ((status = show(&top)) == STATUS_OK && !top.once)
 		usleep((useconds_t)(top.delay * 1e6));
 	return status;

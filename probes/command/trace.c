@@ -20,30 +20,10 @@
 #include "probes/command/why.h"
 #include "probes/launch/ending.h"
 #include "probes/text/text.h"
+#include "stress/base/number.h"
 
 #define PAUSE_US   2000
 #define LOSERS_MAX 10
-
-static const char help[] =
-	"Usage: fastinst trace [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-	"       fastinst trace [OPTION]... --pid PID\n"
-	"Shows entries and exits of functions, markers and blocks as they are run, with time, "
-	"process,\n"
-	"thread, and what debug information tells: arguments, results, lines of the source.\n"
-	"\n"
-	"  --on PATTERN   these only, \"*\" unless said: FUNCTION, OBJECT:FUNCTION, /REGEX/;\n"
-	"                 may be given several times; once with --pid\n"
-	"  --entries[=OBJECT]\n"
-	"                 functions as well that nothing was compiled into, of the program or of\n"
-	"                 objects of these names (a glob)\n"
-	"  --limit N      so many events and no more; the program goes on\n"
-	"  --format F     text (unless said), json (lines), chrome (for Perfetto, "
-	"chrome://tracing)\n"
-	"  --output FILE  there instead of to standard error\n"
-	"  --pid PID      a process that \"fastinst run\" has started, until it ends or until "
-	"Ctrl-C\n"
-	"  --no-control   no control socket, and no thread for it\n"
-	"  --help         this text\n";
 
 struct trace {
 	char *on;
@@ -142,14 +122,14 @@ static void tell_losers(const struct trace *trace, const struct counts *counts)
 		trace_each(trace->read, add_seen, &loser);
 		if (loser.seen >= loser.count->count)
 			continue;
-		fputs("fastinst: ", stderr);
+		fprintf(stderr, "%s: ", program_invocation_name);
 		text_put(stderr, loser.count->function);
-		fprintf(stderr, ": %" PRIu64 " of %" PRIu64 " events lost\n",
-			loser.count->count - loser.seen, loser.count->count);
+		fprintf(stderr, ": %" PRIu64 " of %" PRIu64 " event%s lost\n",
+			loser.count->count - loser.seen, loser.count->count, S(loser.count->count));
 		told++;
 	}
 	if (told == LOSERS_MAX)
-		fputs("fastinst: and of others\n", stderr);
+		complain(0, 0, "and of others");
 }
 
 static void tell_end(struct trace *trace)
@@ -158,15 +138,13 @@ static void tell_end(struct trace *trace)
 	if (trace->format->end)
 		trace->format->end(trace->out, &trace->sum);
 	if (trace->sum.limited && !ferror(trace->out))
-		fprintf(stderr,
-			"fastinst: these are the first %" PRIu64 " events; --limit left "
-			"out the others\n",
-			trace->sum.shown);
+		complain(0, 0, "%" PRIu64 " event%s shown; --limit left out the others",
+			 trace->sum.shown, S(trace->sum.shown));
 	else if (trace->sum.lost)
-		fprintf(stderr,
-			"fastinst: %" PRIu64 " events lost: they came faster than they "
-			"could be written; trace fewer functions by --on\n",
-			trace->sum.lost);
+		complain(0, 0,
+			 "%" PRIu64 " event%s lost: the program makes them faster than this "
+			 "command can write them; trace fewer functions by --on",
+			 trace->sum.lost, S(trace->sum.lost));
 }
 
 /* --- A program that is run -------------------------------------------------------------------- */
@@ -184,10 +162,8 @@ static int run_program(struct trace *trace, char **argv)
 	if (trace->entries)
 		setenv("FASTINST_ENTRIES", trace->entries, 1);
 	setenv("FASTINST_TRACE", trace_folder(trace->read), 1);
-	if (pthread_create(&thread, NULL, follow, trace)) {
-		fputs("fastinst: no thread can be started\n", stderr);
-		return STATUS_FAILED;
-	}
+	if (pthread_create(&thread, NULL, follow, trace))
+		return complain(STATUS_FAILED, 0, "no thread can be started");
 	status = launch_program(&launch, argv);
 	atomic_store_explicit(&trace->over, true, memory_order_release);
 	pthread_join(thread, NULL);
@@ -268,14 +244,11 @@ static int start(struct trace *trace, char **argv)
 	control_sweep();
 	ending_hold();
 	trace->read = trace_open(&to);
-	if (!trace->read) {
-		fprintf(stderr, "fastinst: no folder for events in /dev/shm or /tmp: %s\n",
-			strerror(errno));
-		return STATUS_FAILED;
-	}
+	if (!trace->read)
+		return complain(STATUS_FAILED, -errno, "no folder for events in /dev/shm or /tmp");
 	trace->out = trace->output ? fopen(trace->output, "we") : stderr;
 	if (!trace->out) {
-		fprintf(stderr, "fastinst: %s: %s\n", trace->output, strerror(errno));
+		complain(0, -errno, "cannot write %s", trace->output);
 		trace_close(trace->read);
 		return STATUS_FAILED;
 	}
@@ -288,58 +261,65 @@ static int start(struct trace *trace, char **argv)
 		failed = errno;
 	if (!failed)
 		return status;
-	fprintf(stderr, "fastinst: %s: %s\n", trace->output ? trace->output : "standard error",
-		strerror(failed));
+	complain(0, -failed, "cannot write %s",
+		 trace->output ? trace->output : "to standard error");
 	return status ? status : STATUS_FAILED;
 }
 
-static int take_option(struct trace *trace, int option)
+static bool take_format(const struct option_row *row, const char *text, void *request, char *why)
 {
-	if (option == 'p')
-		return launch_pattern(&trace->on, optarg);
-	if (option == 'o')
-		trace->output = optarg;
-	else if (option == 'l')
-		trace->limit = strtoull(optarg, NULL, 10);
-	else if (option == 'i')
-		trace->pid = strtol(optarg, NULL, 10);
-	else if (option == 'c')
-		trace->no_control = true;
-	else if (option == 'e')
-		trace->entries = optarg ? optarg : "";
-	else if (option == 'f')
-		trace->format = trace_format(optarg);
-	return option == '?' || !trace->format || !trace->limit || trace->pid < 0 ? -EINVAL : 0;
+	struct trace *trace = request;
+
+	(void)row;
+	trace->format = trace_format(text);
+	return trace->format || option_refuse(why, "must be text, json or chrome");
 }
+
+static const struct option_row options[] = {
+	{ "on", "PATTERN",
+	  "these only (*): FUNCTION, OBJECT:FUNCTION, /REGEX/; may be given several times; once "
+	  "with --pid",
+	  OPTION_PATTERN(struct trace, on) },
+	{ "entries", "[=OBJECT]",
+	  "functions as well that nothing was compiled into, of the program or of objects of these "
+	  "names (a glob)",
+	  OPTION_TEXT(struct trace, entries) },
+	{ "limit", "N", "so many events and no more; the program goes on",
+	  OPTION_NUMBER(struct trace, limit, 1, UINT64_MAX) },
+	{ "format", "FORMAT",
+	  "text, json (lines) or chrome (for Perfetto, chrome://tracing) (text)",
+	  .take = take_format },
+	{ "output", "FILE", "there instead of to standard error", OPTION_FILE(struct trace, output),
+	  .letter = 'o' },
+	{ "pid", "PID",
+	  "a process that \"fastinst run\" has started, until it ends or until Ctrl-C",
+	  OPTION_NUMBER(struct trace, pid, 1, PID_MOST) },
+	{ "no-control", NULL, "no control socket, and no thread for it",
+	  OPTION_FLAG(struct trace, no_control) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.operands = "PROGRAM [ARGUMENT]... | --pid PID",
+	.program = true,
+	.about = "Show entries and exits of functions, markers and blocks as they are run, with\n"
+		 "time, process, thread, and what debug information tells: arguments, results,\n"
+		 "lines of the source.\n",
+	.options = { options },
+	.end = "The exit status is the program's, or 128 and the signal that ended it.\n",
+};
 
 int trace_command(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "on", required_argument, NULL, 'p' },
-		{ "limit", required_argument, NULL, 'l' },
-		{ "format", required_argument, NULL, 'f' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "pid", required_argument, NULL, 'i' },
-		{ "no-control", no_argument, NULL, 'c' },
-		{ "entries", optional_argument, NULL, 'e' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	struct trace trace = { .format = trace_format("text"), .limit = UINT64_MAX };
-	int option, status;
+	int status = command_line_parse(&line, argc, argv, &trace, NULL);
 
-	while ((option = getopt_long(argc, argv, "+o:h", options, NULL)) >= 0) {
-		if (option == 'h')
-			return fputs(help, stdout) < 0;
-		if (take_option(&trace, option) < 0)
-			return usage_error("trace");
-	}
-	if ((optind == argc) != (trace.pid != 0) ||
-	    (trace.pid && trace.on && strchr(trace.on, ' '))) {
-		fprintf(stderr, "fastinst: trace takes a program to run, or --pid\n");
-		return usage_error("trace");
-	}
-	status = start(&trace, argv + optind);
+	if (status == STATUS_OK && (optind == argc) != (trace.pid != 0))
+		status = refuse_usage("it takes either a program to run or --pid");
+	if (status == STATUS_OK && trace.pid && trace.on && strchr(trace.on, ' '))
+		status = refuse_usage("with --pid it takes one --on");
+	if (status == STATUS_OK)
+		status = start(&trace, argv + optind);
 	free(trace.on);
 	return status;
 }

@@ -22,14 +22,14 @@ static bool has_section(const struct elf *elf, const char *name)
 static void why_no_process(const char *path, const struct sites *sites, int error)
 {
 	if (!error && !has_section(&sites->elf, ".interp"))
-		fprintf(stderr,
-			"fastinst: no process left counts: %s is linked statically, and takes no "
-			"agent; link it dynamically, or use libfastinst in it\n",
-			path);
+		complain(0, 0,
+			 "no process left counts: %s is linked statically, and takes no "
+			 "agent; link it dynamically, or use libfastinst in it",
+			 path);
 	else
-		fputs("fastinst: no process left counts: the program ended by a signal or by a "
-		      "system call of its own, or the loader did not take the agent\n",
-		      stderr);
+		complain(0, 0,
+			 "no process left counts: the program ended by a signal or by a "
+			 "system call of its own, or the loader did not take the agent");
 }
 
 static void why_no_count(const char *path, const struct sites *sites, int error)
@@ -40,24 +40,23 @@ static void why_no_count(const char *path, const struct sites *sites, int error)
 	for (size_t i = 0; i < sites->n; i++)
 		refused += sites->site[i].reason != NULL;
 	if (error == -ENOEXEC)
-		fprintf(stderr,
-			"fastinst: nothing was counted: %s is no ELF program for x86-64; of a "
-			"script the interpreter is looked at, and what it runs\n",
-			path);
+		complain(0, 0,
+			 "nothing was counted: %s is no ELF program for x86-64; of a "
+			 "script the interpreter is looked at, and what it runs",
+			 path);
 	else if (error || !sites->n)
-		fprintf(stderr,
-			"fastinst: nothing was counted: %s has no sites; compile it, or its "
-			"libraries, with -fpatchable-function-entry=5, or try --entries\n",
-			path);
+		complain(0, 0,
+			 "nothing was counted: %s has no sites; compile it, or its "
+			 "libraries, with -fpatchable-function-entry=5, or try --entries",
+			 path);
 	else if (refused == sites->n)
-		fprintf(stderr,
-			"fastinst: nothing was counted: all %zu sites of %s are refused: %s\n",
-			sites->n, path, site->reason);
+		complain(0, 0, "nothing was counted: all sites of %s (%zu) are refused: %s", path,
+			 sites->n, site->reason);
 	else
-		fprintf(stderr,
-			"fastinst: nothing was counted: none of the %zu sites of %s that were on "
-			"was run; \"fastinst list\" tells their names\n",
-			sites->n, path);
+		complain(0, 0,
+			 "nothing was counted: no site of %s (%zu) that was on was run; "
+			 "\"fastinst list\" tells their names",
+			 path, sites->n);
 }
 
 static bool has_names(const struct counts *counts)
@@ -82,8 +81,8 @@ void why_none(const char *program, const struct counts *counts, bool expected)
 	else if (!counts->n)
 		why_no_count(path, &sites, error);
 	else
-		fputs("fastinst: functions have no names here, as the program was stripped: keep "
-		      ".symtab (strip --strip-debug), or export them (-rdynamic)\n",
-		      stderr);
+		complain(0, 0,
+			 "functions have no names here, as the program was stripped: keep "
+			 ".symtab (strip --strip-debug), or export them (-rdynamic)");
 	file_sites_free(&sites);
 }

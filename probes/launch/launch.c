@@ -14,21 +14,15 @@
 #include "probes/launch/ending.h"
 #include "probes/launch/folder.h"
 
-int usage_error(const char *command)
+bool option_pattern(const struct option_row *row, const char *text, void *request, char *why)
 {
-	fprintf(stderr, "fastinst: see \"fastinst %s%s--help\"\n", command, *command ? " " : "");
-	return STATUS_USAGE;
-}
+	char **all = (char **)((char *)request + row->at), *more;
 
-int launch_pattern(char **all, const char *pattern)
-{
-	char *more;
-
-	if (asprintf(&more, "%s%s%s", *all ? *all : "", *all ? " " : "", pattern) < 0)
-		return -ENOMEM;
+	if (asprintf(&more, "%s%s%s", *all ? *all : "", *all ? " " : "", text) < 0)
+		return option_refuse(why, "there is no memory for it");
 	free(*all);
 	*all = more;
-	return 0;
+	return true;
 }
 
 /* Beside this program, as in a build tree, or where it was installed. */
@@ -52,9 +46,8 @@ int launch_find(struct launch *launch)
 	snprintf(launch->path, sizeof(launch->path), "%s/%s", PKGLIBDIR, launch->agent);
 	if (!access(launch->path, R_OK))
 		return 0;
-	fprintf(stderr, "fastinst: %s is neither beside this program nor installed\n",
-		launch->agent);
-	return -ENOENT;
+	return complain(-ENOENT, 0, "%s is neither beside this program nor installed",
+			launch->agent);
 }
 
 static void preload(const char *agent)
@@ -95,26 +88,28 @@ static void warn_of_privileges(const char *program)
 		return;
 	if ((found.st_mode & S_ISUID && found.st_uid != geteuid()) ||
 	    (found.st_mode & S_ISGID && found.st_gid != getegid()))
-		fprintf(stderr,
-			"fastinst: %s gets the rights of its owner or group (set-user-ID), so the "
-			"loader leaves the agent out; run it as its owner, or a copy of it\n",
-			path);
+		complain(0, 0,
+			 "%s gets the rights of its owner or group (set-user-ID), so the loader "
+			 "leaves the agent out; run it as its owner, or a copy of it",
+			 path);
 	else if (geteuid() && getxattr(path, "security.capability", NULL, 0) > 0)
-		fprintf(stderr,
-			"fastinst: %s has capabilities (setcap), so the loader leaves the agent "
-			"out; "
-			"run a copy of it\n",
-			path);
+		complain(0, 0,
+			 "%s has capabilities (setcap), so the loader leaves the agent out; run a "
+			 "copy of it",
+			 path);
 }
 
 static _Noreturn void start(const struct launch *launch, char **argv)
 {
+	int error;
+
 	ending_let();
 	preload(launch->path);
 	setenv("FASTINST_OUTPUT", launch->folder, 1);
 	execvp(argv[0], argv);
-	fprintf(stderr, "fastinst: cannot run %s: %s\n", argv[0], strerror(errno));
-	_exit(errno == ENOENT ? 127 : 126);
+	error = errno;
+	complain(0, -error, "cannot run %s", argv[0]);
+	_exit(error == ENOENT ? 127 : 126);
 }
 
 /* Signals are for the program; this one waits for it. */
@@ -126,13 +121,12 @@ static int wait_for(pid_t child, const char *lost)
 		return STATUS_FAILED;
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
-	fprintf(stderr, "fastinst: signal %d ended the program, %s lost%s\n", WTERMSIG(status),
-		lost,
-		WTERMSIG(status) != SIGSYS ? ""
-					   : ": a seccomp filter forbids a system call that the "
-					     "program or the agent made; probes need membarrier, "
-					     "mprotect and mmap");
-	return 128 + WTERMSIG(status);
+	return complain(128 + WTERMSIG(status), 0, "signal %d ended the program, %s lost%s",
+			WTERMSIG(status), lost,
+			WTERMSIG(status) != SIGSYS
+				? ""
+				: ": a seccomp filter forbids a system call that the program or "
+				  "the agent made; probes need membarrier, mprotect and mmap");
 }
 
 int launch_folder(struct launch *launch)
@@ -144,16 +138,18 @@ int launch_folder(struct launch *launch)
 	ret = folder_make(launch->folder);
 	if (ret == 0)
 		return 0;
-	fprintf(stderr, "fastinst: no folder in /tmp: %s\n", strerror(-ret));
 	launch->folder[0] = '\0';
-	return ret;
+	return complain(ret, ret, "no folder in /tmp");
 }
 
 int launch_program(struct launch *launch, char **argv)
 {
+	char path[PATH_MAX];
 	pid_t child;
 
 	launch->folder[0] = '\0';
+	if (access(launch_which(argv[0], path, sizeof(path)), X_OK) < 0)
+		return complain(errno == ENOENT ? 127 : 126, -errno, "cannot run %s", argv[0]);
 	if (launch_find(launch) < 0)
 		return STATUS_NOT_FOUND;
 	warn_of_privileges(argv[0]);
@@ -202,11 +198,10 @@ static int read_file(FILE *file, const char *pid, int (*read)(char *line, void *
 		ret = read(NULL, arg);
 	if (ret < 0 || (!open && stat.st_size))
 		return ret;
-	fprintf(stderr,
-		"fastinst: not all that process %s had to report is here: the disk is full, a "
-		"limit of the size of files was reached (ulimit -f), or it was killed meanwhile\n",
-		pid);
-	return 1;
+	return complain(1, 0,
+			"not all that process %s had to report is here: the disk is full, a limit "
+			"of the size of files was reached (ulimit -f), or it was killed meanwhile",
+			pid);
 }
 
 int launch_reports(const char *folder, int (*read)(char *line, void *arg), void *arg)

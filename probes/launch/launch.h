@@ -9,17 +9,17 @@
 #include <limits.h>
 #include <stddef.h>
 
+#include "stress/base/command_line.h"
+
 /* Exit statuses of all commands of fastinst. */
 enum {
 	STATUS_OK = 0,
 	STATUS_FAILED = 1,
-	STATUS_USAGE = 64, /* as sysexits(3) has them */
-	STATUS_NO_INPUT = 66,
+	STATUS_NO_INPUT = 66, /* as sysexits(3) has them */
 	STATUS_NOT_FOUND = 69,
 };
 
-/* usage_error - says where help is; STATUS_USAGE. */
-int usage_error(const char *command);
+#define PID_MOST INT32_MAX
 
 struct launch {
 	const char *agent; /* name of the library, as libfastinst-agent.so */
@@ -28,8 +28,10 @@ struct launch {
 	char folder[32];
 };
 
-/* launch_pattern - one more for fi_find(), separated by blanks, which no symbol has. -ENOMEM. */
-int launch_pattern(char **all, const char *pattern);
+/* An option that may be given several times: a pattern for fi_find(). The member is a char * to be
+ * freed, in which blanks, which no symbol has, separate them. */
+option_take option_pattern;
+#define OPTION_PATTERN(type, member) OPTION_INTO(option_pattern, type, member)
 
 /* launch_which - the path of a program, by PATH where it has no slash; the name where it is not
  * found.

@@ -59,12 +59,14 @@ done <"$dir/is"
 # --- options ---
 
 page fastinst.1 >"$dir/page"
-for command in run on top list profile; do
-	"$fastinst" "$command" --help | sed -nE 's/^  (--[a-z-]+).*/\1/p' | grep -v -- --help >"$dir/is"
+for command in run attach on top trace list profile; do
+	"$fastinst" "$command" --help |
+		sed -nE '/^  --help/d; s/^  (--[a-z-]+)(\[=[A-Z]+\]| [A-Z]+)?( .*)?$/\1\2/p' >"$dir/is"
 	awk -v title="fastinst $command" '
 		$1 == ".SS" || $1 == ".SH" { here = index($0, ".SS " title) == 1 }
-		here && after == ".TP" { print $2 }
-		{ after = $0 }' "$dir/page" | grep -- ^-- >"$dir/says"
+		here && after == ".TP"
+		{ after = $0 }' "$dir/page" |
+		sed -nE 's/\\f[BIR]//g; s/^\.BI? (--[a-z-]+)( "( [A-Z]+)")?$/\1\3/p; s/^\.BR (--[a-z-]+) (\[=.*\])$/\1\2/p' >"$dir/says"
 	same "options of fastinst $command"
 done
 "$fastinst" --help | sed -nE 's/^  ([a-z]+) .*/\1/p' >"$dir/is"

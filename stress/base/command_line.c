@@ -177,7 +177,8 @@ static int rows_of(const struct command_line *line, const struct option_row *row
 /* The option, and its help word by word in as many lines as it takes. */
 static void put_row(const char *name, const char *argument, const char *help, int width)
 {
-	int column = printf("  --%s%s%s", name, argument ? " " : "", argument ? argument : "");
+	int column = printf("  --%s%s%s", name, argument && *argument != '[' ? " " : "",
+			    argument ? argument : "");
 
 	printf("%*s", width - column, "");
 	for (column = width; *help; help += *help == ' ') {
@@ -207,7 +208,7 @@ static void print_help(const struct command_line *line)
 
 		width = length > width ? length : width;
 	}
-	printf("Usage: tmax %s [OPTION]...%s%s\n%s\n", line->name,
+	printf("Usage: %s [OPTION]...%s%s\n%s\n", program_invocation_name,
 	       line->operands && line->operands[0] ? " " : "", line->operands ? line->operands : "",
 	       line->about);
 	for (int i = 0; i < count; i++) {
@@ -233,7 +234,7 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 {
 	const struct option_row *rows[OPTIONS_MAX];
 	struct option options[OPTIONS_MAX + 2] = { 0 }, *end = options;
-	char letters[2 * OPTIONS_MAX + 2] = "h", *letter = letters + 1;
+	char letters[2 * OPTIONS_MAX + 3] = "+h", *letter = letters + 2;
 	int option, count = rows_of(line, rows);
 
 	for (int i = 0; i < count; i++) {
@@ -241,7 +242,9 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 			continue;
 		*end++ = (struct option){
 			.name = rows[i]->name,
-			.has_arg = rows[i]->argument ? required_argument : no_argument,
+			.has_arg = !rows[i]->argument	       ? no_argument
+				   : *rows[i]->argument == '[' ? optional_argument
+							       : required_argument,
 			.val = FIRST + i,
 		};
 		if (rows[i]->letter)
@@ -250,7 +253,7 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 	}
 	*end = (struct option){ .name = "help", .val = 'h' };
 	optind = 0; /* glibc: start anew */
-	while ((option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, letters + !line->program, options, NULL)) != -1) {
 		const struct option_row *row;
 		char reason[OPTION_WHY] = "";
 		const char *text;
@@ -261,7 +264,7 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 		if (i == count)
 			return option == 'h' ? EXIT_HELPED : EXIT_USAGE;
 		row = rows[i];
-		text = row->fixed ? row->fixed : optarg;
+		text = row->fixed ? row->fixed : optarg ? optarg : "";
 		if (!row->take(row, text, request, reason)) {
 			snprintf(why, OPTION_WHY, "--%s '%.60s': %.130s", row->name, text, reason);
 			return EXIT_USAGE;

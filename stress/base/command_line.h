@@ -23,7 +23,7 @@ typedef bool option_take(const struct option_row *row, const char *text, void *r
 
 struct option_row {
 	const char *name;     /* NULL: help is a heading, or, without one, the table ends */
-	const char *argument; /* as help calls it; NULL: the option takes none */
+	const char *argument; /* as help calls it; "[=X]": may be left out, NULL: none is taken */
 	const char *help;
 	option_take *take;
 	size_t at, size; /* of the member of the request that holds the value */
@@ -60,6 +60,7 @@ struct command_line {
 	const char *name;     /* "stress" */
 	const char *operands; /* as help calls them, "": untold; NULL: none are taken */
 	const char *about;    /* what the command does, in lines */
+	bool program;	      /* the first operand ends the options: those behind it are its own */
 	const struct option_row *options[OPTION_TABLES];
 	const char *end; /* below the options, in lines */
 };

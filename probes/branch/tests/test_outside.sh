@@ -48,7 +48,7 @@ is()
 turn()
 {
 	"$fastinst" "$1" "${4:---branch}" "$2" >"$dir/log" 2>&1 || wrong "$what: $1 $2: $(cat "$dir/log")"
-	grep -q ": $3 branches\$" "$dir/log" || wrong "$what: $1 $2 says $(cat "$dir/log")"
+	grep -q ": $3 branch\(es\)\?\$" "$dir/log" || wrong "$what: $1 $2 says $(cat "$dir/log")"
 }
 
 # try SOURCE COMPILER...

@@ -105,7 +105,7 @@ calls | sed 's/(.*//' | sort | uniq -c | awk '{ print $1, $3 }' >"$dir/is"
 [ "$(tr '\n' ' ' <"$dir/is")" = "3 deep 1 nothing " ] || wrong "patterns: $(cat "$dir/trace")"
 trace program 3 --limit 4
 [ "$(wc -l <"$dir/trace")" = 4 ] || wrong "--limit: $(cat "$dir/trace")"
-grep -q 'first 4 events' "$dir/errors" || wrong "--limit says nothing"
+grep -q '4 events shown; --limit' "$dir/errors" || wrong "--limit says nothing"
 trace program 3 --no-control --on add --format json
 valid "$dir/trace"
 python3 - "$dir/trace" "$lines" <<'END' || wrong "JSON: $(cat "$dir/trace")"

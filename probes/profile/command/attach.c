@@ -29,13 +29,12 @@ static int tell(const struct visited *visited, const struct launch *launch, cons
 	int ret = inject_library(&inject);
 
 	if (ret < 0)
-		fprintf(stderr, "fastinst: cannot attach to process %d: %s\n", (int)visited->pid,
-			inject.why);
+		complain(0, 0, "cannot attach to process %d: %s", (int)visited->pid, inject.why);
 	else if (inject.result == -EBUSY)
-		fprintf(stderr, "fastinst: process %d is profiled already\n", (int)visited->pid);
+		complain(0, 0, "process %d is profiled already", (int)visited->pid);
 	else if (inject.result < 0)
-		fprintf(stderr, "fastinst: the agent is in process %d, and cannot work there: %s\n",
-			(int)visited->pid, strerror(-inject.result));
+		complain(0, inject.result, "the agent is in process %d, and cannot work there",
+			 (int)visited->pid);
 	return ret < 0 ? ret : inject.result;
 }
 
@@ -46,15 +45,12 @@ static int make_folder(pid_t pid, struct launch *launch)
 	struct stat owner;
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (stat(path, &owner) < 0) {
-		fprintf(stderr, "fastinst: there is no process %d\n", (int)pid);
-		return -ESRCH;
-	}
+	if (stat(path, &owner) < 0)
+		return complain(-ESRCH, 0, "there is no process %d", (int)pid);
 	if (launch_folder(launch) < 0)
 		return -EIO;
 	if (owner.st_uid != geteuid() && chown(launch->folder, owner.st_uid, owner.st_gid) < 0)
-		fprintf(stderr, "fastinst: process %d cannot write to %s\n", (int)pid,
-			launch->folder);
+		complain(0, 0, "process %d cannot write to %s", (int)pid, launch->folder);
 	return 0;
 }
 
@@ -67,8 +63,7 @@ static int start(const struct visited *visited, const struct launch *launch)
 	free(functions);
 	if (len < (int)sizeof(text))
 		return tell(visited, launch, text);
-	fputs("fastinst: the patterns are too long\n", stderr);
-	return -ENAMETOOLONG;
+	return complain(-ENAMETOOLONG, 0, "the patterns are too long");
 }
 
 int attach_profile(const struct visited *visited, struct launch *launch)

@@ -268,13 +268,12 @@ static int each_object(const struct edges *profile, FILE *out,
 				   : -ENOMEM;
 		free(path);
 		if (ret == -ENODATA)
-			fprintf(stderr,
-				"fastinst: %s has no debug information: compile it with "
-				"-gline-tables-only -fdebug-info-for-profiling\n",
-				object);
+			complain(0, 0,
+				 "%s has no debug information: compile it with -gline-tables-only "
+				 "-fdebug-info-for-profiling",
+				 object);
 		if (ret == -ENOSYS)
-			fputs("fastinst: built without libdw, which finds the lines of blocks\n",
-			      stderr);
+			complain(0, 0, "built without libdw, which finds the lines of blocks");
 	}
 	json_decref(objects);
 	free(block);
@@ -330,16 +329,15 @@ static int write_format(const char *format, FILE *out, const void *profile)
 static void tell_nothing(const struct edges *profile)
 {
 	if (profile->phases > 0)
-		fprintf(stderr,
-			"fastinst: nothing was counted: no thread ran two of the %.0f blocks in "
-			"the "
-			"%.4f s that were in phases\n",
-			profile->blocks, profile->on);
+		complain(0, 0,
+			 "nothing was counted: no thread ran two of the %.0f blocks in the %.4f s "
+			 "that were in phases",
+			 profile->blocks, profile->on);
 	else
-		fprintf(stderr,
-			"fastinst: nothing was counted: the program ended after %.4f s, before its "
-			"blocks were on for the first time\n",
-			profile->wall);
+		complain(0, 0,
+			 "nothing was counted: the program ended after %.4f s, before its blocks "
+			 "were on for the first time",
+			 profile->wall);
 }
 
 int edges_show(const char *folder, const char *program, const char *output, const char *formats)
@@ -352,20 +350,21 @@ int edges_show(const char *folder, const char *program, const char *output, cons
 
 	if (ret >= 0)
 		ret = make_rows(&profile);
-	if (!ret && !profile.processes)
-		fputs(lost ? ""
-			   : "fastinst: no process left a profile: the program is linked "
-			     "statically, or the loader did not take the agent\n",
-		      stderr);
+	if (!ret && !profile.processes && lost)
+		; /* That was told. */
+	else if (!ret && !profile.processes)
+		complain(0, 0,
+			 "no process left a profile: the program is linked statically, or the "
+			 "loader did not take the agent");
 	else if (!ret && !(profile.blocks > 0) && !json_object_size(profile.counts))
-		fputs("fastinst: no block could be watched: is the program compiled with "
-		      "-fsanitize-coverage=trace-pc and linked with -lfastinst, and has it "
-		      "symbols?\n",
-		      stderr);
+		complain(0, 0,
+			 "no block could be watched: is the program compiled with "
+			 "-fsanitize-coverage=trace-pc and linked with -lfastinst, and has it "
+			 "symbols?");
 	else if (!ret)
 		ret = write_formats(formats, output, write_format, &profile);
 	else
-		fprintf(stderr, "fastinst: the profile of edges: %s\n", strerror(-ret));
+		complain(0, ret, "the profile of edges cannot be read");
 	if (!ret && profile.blocks > 0 && !profile.n)
 		tell_nothing(&profile);
 	free(profile.moment);

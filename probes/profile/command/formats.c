@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stress/base/command_line.h"
+
 static int write_one(const char *path, const char *format,
 		     int (*write)(const char *, FILE *, const void *), const void *data)
 {
@@ -19,8 +21,7 @@ static int write_one(const char *path, const char *format,
 	if (out && out != stderr && fclose(out) && !ret)
 		ret = -errno;
 	if (ret < 0)
-		fprintf(stderr, "fastinst: %s: %s\n", path ? path : "standard error",
-			strerror(-ret));
+		complain(0, ret, "cannot write %s", path ? path : "to standard error");
 	return ret;
 }
 

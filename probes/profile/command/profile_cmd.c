@@ -18,65 +18,22 @@
 #include "probes/profile/command/formats.h"
 #include "probes/profile/command/gather.h"
 #include "probes/profile/write/write.h"
+#include "stress/base/exit_status.h"
 
 #define MOST 300 /* times the samples that are wanted, in a window */
 
-static const char help[] =
-	"Usage: fastinst profile [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-	"       fastinst profile [OPTION]... --pid PID\n"
-	"Runs a program and estimates how often each of its functions is called, by which, and\n"
-	"where exits can be seen, for how long.\n"
-	"\n"
-	"  --overhead SHARE  what the profile may cost, as \"1%\" (unless said) or 0.01\n"
-	"  --epoch MS        the shortest time between two looks at a function (10)\n"
-	"  --samples N       calls to count in a look, about (10)\n"
-	"  --stop-by-count   a look ends by the N-th call, not after a time chosen before; right\n"
-	"                    only for calls that come at random\n"
-	"  --no-times        leave exits of functions alone: calls are counted, and not timed\n"
-	"  --edges           which basic block is run behind which, in short phases, of a program\n"
-	"                    compiled with -fsanitize-coverage=trace-pc; formats are table,\n"
-	"                    json and llvm (of lines, by the program's debug information)\n"
-	"  --period MS       time between two such phases (100), half of it more or less\n"
-	"  --phase MS        length of a phase (2)\n"
-	"  --pid PID         a process that runs already, which runs on as before afterwards\n"
-	"  --for SECONDS     profile it for that time; until it ends or ^C where it is sooner\n"
-	"  --on PATTERN      only these functions: FUNCTION, OBJECT:FUNCTION, /REGEX/; may be "
-	"given\n"
-	"                    several times\n"
-	"  --format FORMAT   table (unless said), json, collapsed, speedscope, callgrind, llvm,\n"
-	"                    pprof, html or chrome; several, with a comma between, go to "
-	"FILE.FORMAT\n"
-	"  --output FILE     the profile goes there instead of to standard error\n"
-	"  --help            this text\n"
-	"\n"
-	"The exit status is the program's, or 128 and the signal that ended it.\n";
-
 struct run {
-	double epoch, budget;
+	double epoch, budget; /* epoch, period and phase in ms */
 	unsigned samples;
 	bool by_count, no_times;
 	bool edges;
 	double period, phase;
-	double pid, seconds;
-	char *on, *formats;
-	const char *output;
+	uint64_t pid;
+	double seconds;
+	char *on;
+	const char *formats, *output;
 	struct launch launch;
 };
-
-static bool parse_number(const char *text, double least, double most, double *value)
-{
-	char *end;
-
-	*value = strtod(text, &end);
-	if (*end == '%' && !end[1]) {
-		*value /= 100;
-		end++;
-	}
-	if (end != text && !*end && *value >= least && *value <= most)
-		return true;
-	fprintf(stderr, "fastinst: \"%s\" is not from %g to %g\n", text, least, most);
-	return false;
-}
 
 static bool formats_known(const struct run *run)
 {
@@ -87,73 +44,15 @@ static bool formats_known(const struct run *run)
 	while (known && (name = strsep(&rest, ","))) {
 		known = run->edges ? edges_format(name) : profile_format(name) != NULL;
 		if (!known)
-			fprintf(stderr, "fastinst: there is no format \"%s\"%s\n", name,
-				run->edges ? " of edges" : "");
+			refuse_usage("there is no format '%s'%s", name,
+				     run->edges ? " of edges" : "");
 	}
 	free(copy);
 	if (known && several && !run->output) {
-		fputs("fastinst: several formats need --output FILE\n", stderr);
+		refuse_usage("several formats need --output");
 		return false;
 	}
 	return known;
-}
-
-static bool edges_possible(const struct run *run)
-{
-	if (run->on)
-		fputs("fastinst: --edges is about all blocks, and takes no --on\n", stderr);
-	else if (run->phase > run->period / 2)
-		fputs("fastinst: a phase is longer than half a period\n", stderr);
-	else
-		return true;
-	return false;
-}
-
-static bool parse(struct run *run, int option)
-{
-	double value;
-
-	switch (option) {
-	case 'v':
-		return parse_number(optarg, 0.0001, 1, &run->budget);
-	case 'e':
-		if (!parse_number(optarg, 0.1, 1000, &value))
-			return false;
-		run->epoch = value / 1000;
-		return true;
-	case 's':
-		if (!parse_number(optarg, 2, 10000, &value))
-			return false;
-		run->samples = (unsigned)value;
-		return true;
-	case 'c':
-		run->by_count = true;
-		return true;
-	case 't':
-		run->no_times = true;
-		return true;
-	case 'g':
-		run->edges = true;
-		return true;
-	case 'r':
-		return parse_number(optarg, 1, 100000, &run->period);
-	case 'l':
-		return parse_number(optarg, 0.1, 10000, &run->phase);
-	case 'i':
-		return parse_number(optarg, 1, 4194304, &run->pid);
-	case 'w':
-		return parse_number(optarg, 0.001, 1e9, &run->seconds);
-	case 'p':
-		return !launch_pattern(&run->on, optarg);
-	case 'f':
-		run->formats = optarg;
-		return true;
-	case 'o':
-		run->output = optarg;
-		return true;
-	default:
-		return false;
-	}
 }
 
 /* --- The program ------------------------------------------------------------ */
@@ -162,7 +61,7 @@ static void set_environment(const struct run *run)
 {
 	char options[128];
 
-	snprintf(options, sizeof(options), "%g %g %u %u %d %d", run->epoch, run->budget,
+	snprintf(options, sizeof(options), "%g %g %u %u %d %d", run->epoch / 1000, run->budget,
 		 run->samples, run->by_count ? run->samples : MOST * run->samples, run->by_count,
 		 run->no_times);
 	setenv("FASTINST_PROFILE", options, 1);
@@ -184,16 +83,17 @@ static int show(const struct run *run, const char *program)
 	int ret = gather(&profile, run->launch.folder);
 
 	if (ret < 0)
-		fprintf(stderr, "fastinst: the profile cannot be read: %s\n", strerror(-ret));
+		complain(0, ret, "the profile cannot be read");
+	else if (!(profile.quality.processes > 0) && ret)
+		; /* That was told. */
 	else if (!(profile.quality.processes > 0))
-		fputs(ret ? ""
-			  : "fastinst: no process left a profile: the program is linked "
-			    "statically, or the loader did not take the agent\n",
-		      stderr);
+		complain(0, 0,
+			 "no process left a profile: the program is linked statically, or the "
+			 "loader did not take the agent");
 	else if (!profile.functions)
-		fputs("fastinst: no function could be watched: is the program compiled with "
-		      "-fpatchable-function-entry=5? \"fastinst list\" tells\n",
-		      stderr);
+		complain(0, 0,
+			 "no function could be watched: is the program compiled with "
+			 "-fpatchable-function-entry=5? \"fastinst list\" tells");
 	else
 		ret = write_formats(run->formats, run->output, write_profile, &profile);
 	profile_free(&profile);
@@ -241,48 +141,107 @@ static int run_program(struct run *run, char **argv)
 	return status ? status : shown;
 }
 
+/* --- The command ------------------------------------------------------------ */
+
+/* From min to max millionths. */
+static bool take_real(const struct option_row *row, const char *text, void *request, char *why)
+{
+	double value, least = (double)row->min / 1e6, most = (double)row->max / 1e6;
+	char *end;
+
+	value = strtod(text, &end);
+	if (*end == '%' && !end[1]) {
+		value /= 100;
+		end++;
+	}
+	if (end == text || *end || !(value >= least && value <= most)) {
+		snprintf(why, OPTION_WHY, "must be a number from %g to %g", least, most);
+		return false;
+	}
+	*(double *)((char *)request + row->at) = value;
+	return true;
+}
+
+#define REAL(member, least, most)                                                                  \
+	OPTION_INTO(take_real, struct run, member), .min = (uint64_t)((least)*1e6 + .5),           \
+						    .max = (uint64_t)((most)*1e6)
+
+static const struct option_row options[] = {
+	{ "overhead", "SHARE", "what the profile may cost, as 2% or 0.02 (1%)",
+	  REAL(budget, 0.0001, 1) },
+	{ "epoch", "MS", "the shortest time between two looks at a function (10)",
+	  REAL(epoch, 0.1, 1000) },
+	{ "samples", "N", "calls to count in a look, about (10)",
+	  OPTION_NUMBER(struct run, samples, 2, 10000) },
+	{ "stop-by-count", NULL,
+	  "a look ends by the N-th call, not after a time chosen before; right only for calls that "
+	  "come at random",
+	  OPTION_FLAG(struct run, by_count) },
+	{ "no-times", NULL, "leave exits of functions alone: calls are counted, and not timed",
+	  OPTION_FLAG(struct run, no_times) },
+	{ "edges", NULL,
+	  "which basic block is run behind which, in short phases, of a program compiled with "
+	  "-fsanitize-coverage=trace-pc",
+	  OPTION_FLAG(struct run, edges) },
+	{ "period", "MS", "time between two such phases, half of it more or less (100)",
+	  REAL(period, 1, 100000) },
+	{ "phase", "MS", "length of a phase (2)", REAL(phase, 0.1, 10000) },
+	{ "pid", "PID", "a process that runs already, which runs on as before afterwards",
+	  OPTION_NUMBER(struct run, pid, 1, PID_MOST) },
+	{ "for", "TIME",
+	  "profile it for that time, such as 10s; until it ends or ^C where it is sooner",
+	  OPTION_TIME(struct run, seconds, 0) },
+	{ "on", "PATTERN",
+	  "only these functions: FUNCTION, OBJECT:FUNCTION, /REGEX/; may be given several times",
+	  OPTION_PATTERN(struct run, on) },
+	{ "format", "FORMAT",
+	  "table, json, collapsed, speedscope, callgrind, llvm, pprof, html or chrome; of edges "
+	  "table, json, llvm, gcov, autofdo, chrome or html; several, joined by commas, go to "
+	  "FILE.FORMAT (table)",
+	  OPTION_TEXT(struct run, formats) },
+	{ "output", "FILE", "the profile goes there instead of to standard error",
+	  OPTION_FILE(struct run, output), .letter = 'o' },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.operands = "PROGRAM [ARGUMENT]... | --pid PID",
+	.program = true,
+	.about = "Run a program and estimate how often each of its functions is called, by which,\n"
+		 "and where exits can be seen, for how long.\n",
+	.options = { options },
+	.end = "The exit status is the program's, or 128 and the signal that ended it.\n",
+};
+
+static int check_request(const struct run *run, bool has_program)
+{
+	if (!formats_known(run))
+		return EXIT_USAGE;
+	if (run->edges && run->on)
+		return refuse_usage("--edges is about all blocks, and takes no --on");
+	if (run->edges && run->phase > run->period / 2)
+		return refuse_usage("a --phase is at most half as long as the --period");
+	if (has_program == (run->pid > 0))
+		return refuse_usage("it takes either a program to run or --pid");
+	if (run->seconds > 0 && !run->pid)
+		return refuse_usage("--for goes with --pid");
+	return STATUS_OK;
+}
+
 int profile_command(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "overhead", required_argument, NULL, 'v' },
-		{ "epoch", required_argument, NULL, 'e' },
-		{ "samples", required_argument, NULL, 's' },
-		{ "stop-by-count", no_argument, NULL, 'c' },
-		{ "no-times", no_argument, NULL, 't' },
-		{ "edges", no_argument, NULL, 'g' },
-		{ "period", required_argument, NULL, 'r' },
-		{ "phase", required_argument, NULL, 'l' },
-		{ "pid", required_argument, NULL, 'i' },
-		{ "for", required_argument, NULL, 'w' },
-		{ "on", required_argument, NULL, 'p' },
-		{ "format", required_argument, NULL, 'f' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	char table[] = "table";
-	struct run run = { .epoch = 0.01,
+	struct run run = { .epoch = 10,
 			   .budget = 0.01,
 			   .samples = 10,
 			   .period = 100,
 			   .phase = 2,
-			   .formats = table };
-	int option, status;
+			   .formats = "table" };
+	int status = command_line_parse(&line, argc, argv, &run, NULL);
 
-	while ((option = getopt_long(argc, argv, "+o:h", options, NULL)) >= 0) {
-		if (option == 'h')
-			return fputs(help, stdout) < 0;
-		if (!parse(&run, option))
-			return usage_error("profile");
-	}
-	if (!formats_known(&run) || (run.edges && !edges_possible(&run)))
-		return usage_error("profile");
-	if ((optind == argc) != (run.pid > 0) || (run.seconds > 0 && !(run.pid > 0))) {
-		fputs("fastinst: profile takes a program to run, or --pid; --for goes with that\n",
-		      stderr);
-		return usage_error("profile");
-	}
-	status = run_program(&run, argv + optind);
+	if (status == STATUS_OK)
+		status = check_request(&run, optind < argc);
+	if (status == STATUS_OK)
+		status = run_program(&run, argv + optind);
 	free(run.on);
 	return status;
 }

@@ -131,7 +131,7 @@ for _ in {1..600}; do
 	! "$fastinst" on "$pattern" >"$dir/out" 2>"$dir/errors" || break
 	sleep 0.05
 done
-grep -q ': 1 probes' "$dir/out" || wrong "a name told to a program: $(cat -v "$dir/out" "$dir/errors")"
+grep -q ': 1 probe$' "$dir/out" || wrong "a name told to a program: $(cat -v "$dir/out" "$dir/errors")"
 fastinst top --once
 clean "$dir/out"
 grep -qF -- " $escaped" "$dir/out" || wrong "top: $(cat -v "$dir/out")"
