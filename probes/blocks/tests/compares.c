@@ -93,7 +93,7 @@ static void run(const struct compare *compare)
 		compare->run((compare->a & mask) | above, (compare->b & mask) | above);
 }
 
-/* One NOP stands there, or the RET of a jump. */
+/* One NOP stands there, or a TEST once it has been on, or the RET of a jump. */
 static int is_off(uint32_t id)
 {
 	struct fi_probe probe;
@@ -103,7 +103,7 @@ static int is_off(uint32_t id)
 		return 0;
 	code = probe.address;
 	return !memcmp(code, "\x0f\x1f\x44", 3) || !memcmp(code, "\x66\x0f\x1f\x44", 4) ||
-	       *code == 0xc3;
+	       code[code[0] == 0x67] == 0xa9 || *code == 0xc3;
 }
 
 static int check(const struct compare *compare)
