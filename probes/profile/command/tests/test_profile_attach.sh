@@ -158,16 +158,14 @@ await_watched()
 # A command that is killed leaves the probes on; the next one ends what it has begun.
 timeout 60 "$fastinst" profile --pid "$pid" --for 50 --output "$dir/p" 2>"$dir/log" 7>&- &
 tool=$!
-await_command()
-{
-	for _ in $(seq 3000); do
-		! pgrep -P "$tool" fastinst >/dev/null || return 0
-		sleep 0.01
-	done
-}
-await_command
+child=''
+for _ in $(seq 3000); do
+	read -r child _ <"/proc/$tool/task/$tool/children" || true
+	[ "$(cat "/proc/${child:-none}/comm" 2>/dev/null || true)" != fastinst ] || break
+	sleep 0.01
+done
 await_watched
-pkill -KILL -P "$tool" fastinst || wrong "the command is not there: $(cat "$dir/log")"
+kill -KILL "$child" || wrong "the command is not there: $(cat "$dir/log")"
 wait $tool || true
 timeout 60 "$fastinst" profile --pid "$pid" --for 0.5 --format json --output "$dir/p" 2>"$dir/log" 7>&- ||
 	wrong "after one that was killed: $(cat "$dir/log")"
