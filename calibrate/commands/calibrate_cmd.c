@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,12 +77,23 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 		r->journal, field ? field : "it is mixed, something");
 }
 
+/* False: another calibration holds this name, which is the machine's and goes with the process. */
+static bool take_machine(void)
+{
+	static const struct sockaddr_un name = { AF_UNIX, "\0tmax-calibrate" };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 || bind(fd, (const struct sockaddr *)&name, sizeof(name)) == 0 ||
+	       errno != EADDRINUSE;
+}
+
 static int open_journal(struct session *s, const struct request *r, const struct identity *id)
 {
 	const char *plan = r->experiment.kind ? r->experiment.name : r->plan.name;
 	struct flock lock = { .l_type = F_WRLCK, .l_start = LOCKED_BYTE, .l_len = 1 };
 	int ret, status, fd = open(r->journal, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	json_t *untested;
+	bool alone = take_machine();
 	struct stat st;
 
 	/*
@@ -93,6 +106,8 @@ static int open_journal(struct session *s, const struct request *r, const struct
 		error(0, 0, "another run writes to %s: waiting until it has ended", r->journal);
 		if (fcntl(fd, F_OFD_SETLKW, &lock) && interrupted)
 			return EXIT_INTERRUPTED;
+	} else if (!alone && !r->quiet) {
+		error(0, 0, "another calibration runs on this machine, and disturbs this one");
 	}
 	status = r->resume ? resume_calibration(s, r, id) : EXIT_PASS;
 	if (status != EXIT_PASS)

@@ -117,19 +117,23 @@ expect 0 "$tmax" evidence --evidence "$dir/rubbish" --import "$dir/store"
 expect 0 "$tmax" evidence --evidence "$dir/rubbish"
 head -n "$(wc -l <"$dir/all")" "$dir/rubbish" | cmp -s - "$dir/all" || fail "a store was rewritten"
 
-# Two at once: the second waits for the first.
+# Two at once: the second waits for the first. With a journal of its own it says that it is not alone.
 cp "$dir/store" "$store"
 "$tmax" calibrate "${short[@]}" --output "$killed" --seed 5 >"$dir/one" 2>&1 &
 first=$!
 "$tmax" calibrate "${short[@]}" --output "$killed" --seed 6 >"$dir/two" 2>&1 &
 started+=("$first" $!)
-for pid in "$first" $!; do
+wait_for grep -qF "another run writes" "$dir/one" "$dir/two" || fail "neither waits"
+"$tmax" calibrate --quick --budget 5s --output "$dir/third.conf" >"$dir/three" 2>&1 &
+started+=($!)
+for pid in "${started[@]: -3}"; do
 	rc=0
 	wait "$pid" || rc=$?
 	[ "$rc" -le 2 ] || fail "exit status $rc of two at once: $(cat "$dir/one" "$dir/two")"
 done
 [ "$(cat "$dir/one" "$dir/two" | grep -cF "another run writes to $journal: waiting")" = 1 ] ||
 	fail "not one of two at once waits"
+grep -q "another calibration runs on this machine" "$dir/three" || fail "a third does not say so"
 valid "$store"
 valid <(sed "${cut}d" "$journal")
 told 4
