@@ -41,7 +41,7 @@ static void print_text(FILE *f, const struct verify *v)
 	bool since = b->since[0] && b->rise.times > 1;
 
 	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
-	if (v->have_conf)
+	if (v->have_conf && v->cells)
 		fprintf(f, "Waits:    %s ticks; p = %s at %s %% confidence; window %u bytes\n",
 			WAITS(&verify_level(v)->waits), NUMBER(verify_p(v)),
 			NUMBER(100 * v->conf.confidence), v->conf.window);
