@@ -139,12 +139,12 @@ int section_rate(struct page *page)
 		.caption =
 			"Tears per toggle against the wait that was too short for them: old front "
 			"with new back against the first wait, new front with old back against the "
-			"second; all placements, splits and pairs together. Waits that stand still "
+			"second; all placements, splits and pairs together. Constant waits "
 			"are in panels of their own; those that are stretched with the time that a "
-			"store took stand at the wait asked for, and waited longer. Bars: 95 % "
-			"(Clopper-Pearson); open triangles: none seen, 95 % upper bound. Black: "
-			"the bound that the ladder claims for a wait; the upright line: the wait "
-			"that is chosen, or the paper's T_max where waits stand still.",
+			"store took are drawn at the wait asked for, and were longer. Bars: 95 % "
+			"(Clopper-Pearson); open triangles: none seen, 95 % upper bound. Level "
+			"strokes: the bound that the ladder claims for a wait; the upright line: "
+			"the wait that is chosen, or the paper's T_max where waits are constant.",
 		.print = print_rates,
 		.arg = &d,
 		.args = args,

@@ -124,10 +124,11 @@ static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool
 	size_t i;
 
 	html_table(out,
-		   stretched ? "The ladder: waits in ticks, each also at least so many times the "
-			       "latency of the store before it as behind the x; us of a change "
-			       "with them; the bound of tears per toggle across a line and a page."
-			     : NULL,
+		   stretched
+			   ? "The ladder. Waits are ticks; x4: at least four times the latency of "
+			     "the store before the wait. us: what a change costs with them. p: "
+			     "tears per toggle, across a line and across a page."
+			   : NULL,
 		   "waits\t#us\t#line: p below\t#page: p below\t#line: toggles\t#tears\t#page: "
 		   "toggles\t#tears");
 	json_array_foreach(json_object_get(e, "levels"), i, level)
@@ -221,7 +222,7 @@ int section_verdict(struct page *page)
 		html_paragraph(out, "This is the last of %zu estimates, of %s.", estimates,
 			       json_text_of(e, "date"));
 	put_ladder(out, page, e, true);
-	html_fold(out, "The paper's waits, which stand still");
+	html_fold(out, "The paper's constant waits");
 	put_ladder(out, page, e, false);
 	html_fold_end(out);
 	html_fold(out, "The same by placement, with the rate of the worst slice");
@@ -257,9 +258,9 @@ int section_verdict(struct page *page)
 	}
 	html_paragraph(
 		out,
-		"Between slices, by the place of the site and the time, the rate varies by %s "
-		"times its mean squared across a line, and %s across a page. The bounds count "
-		"with that.",
+		"From slice to slice the rate of tears differs, with the place of the site and "
+		"the time: its variance is %s times the square of its mean across a line, and %s "
+		"times across a page. The bounds allow for that.",
 		NUMBER_OF(e, "spread_line"), NUMBER_OF(e, "spread_page"));
 	return 0;
 }

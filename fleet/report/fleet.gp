@@ -36,7 +36,7 @@ plot for [k = 1 : 2] c = word("line page", k) \
 		DATA using 2:(at($3, c)) with linespoints pointtype POINT[k] pointsize 0.5 linewidth 1.6 \
 		linecolor rgb COLOUR[k] title "across a " . c . ": bound", \
 	for [k = 1 : 2] c = word("line page", k) \
-		DATA using 2:($4 > 0 ? at($4, c) : NaN) with points pointtype 10 pointsize 0.6 \
+		DATA using 2:($4 > 0 ? at($4, c) : NaN) with points pointtype POINT[k] - 1 pointsize 0.6 \
 		linecolor rgb COLOUR[k] title "across a " . c . ": counted"
 unset multiplot
 unset output

@@ -25,8 +25,8 @@ static void the_page_says_what_the_journal_holds(void **state)
 		"<span>1600</span> ticks</dd><dd>the lowest constant wait without a tear; longer "
 		"waits "
 		"tore again</dd>",
-		"the rate varies by 0.5 times its mean squared across a line, and 1.25 across a "
-		"page.",
+		"its variance is 0.5 times the square of its mean across a line, and 1.25 times "
+		"across a page.",
 		"<tr class=\"bad\"><td>400 x4</td><td>page</td><td>same-l3</td>"
 		"<td class=\"n\">10</td><td class=\"n\">2.35e6</td><td class=\"n\">8000</td>"
 		"<td class=\"n\">0.01</td><td class=\"n\">0.02</td>",
