@@ -226,7 +226,7 @@ static void put_rows(FILE *out, const struct bench_result *result)
 
 		if (row_measured(row))
 			continue;
-		html_row(out, "gap");
+		html_row(out, "absent");
 		html_cell(out, "%s", words_of_row(row, NULL, label, sizeof(label)));
 		html_cell(out, "%s", row->measure);
 		html_words(out, "%s", row->why[0] ? row->why : "no reason is told");

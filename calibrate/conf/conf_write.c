@@ -126,7 +126,7 @@ static int put_conf(FILE *f, const struct estimate *e, const struct provenance *
 		cell_command(&cell, command, sizeof(command));
 		fprintf(f, "\n[cell %u]\ncommand = %s\n", i + 1, command);
 	}
-	fputs("\n; Not tested, so nothing is claimed for them.\n[gaps]\n", f);
+	fputs("\n; Not tested, so nothing is claimed for them.\n[untested]\n", f);
 	for (unsigned i = 0; i < plan->untesteds; i++)
 		fprintf(f, "%s%s = %s\n", plan->untested[i].is_provoker ? "provoker " : "",
 			untested_name(&plan->untested[i]), plan->untested[i].reason);

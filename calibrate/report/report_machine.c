@@ -53,6 +53,14 @@ int section_machine(struct page *page)
 
 /* --- Placements ------------------------------------------------------------------------------- */
 
+/* Of a run. Journals of older versions call it gaps. */
+static const json_t *untested_of(const json_t *run)
+{
+	const json_t *untested = json_object_get(run, "untested");
+
+	return untested ? untested : json_object_get(run, "gaps");
+}
+
 /* Which placements were tested with how many executors, and why no run could seat the others. */
 int section_placements(struct page *page)
 {
@@ -99,10 +107,10 @@ int section_placements(struct page *page)
 		if (measured)
 			continue;
 		for (size_t i = 0; !untested && (line = line_next(page->data, "run", &i));)
-			untested = json_find(json_object_get(line, "gaps"), "placement", name);
+			untested = json_find(untested_of(line), "placement", name);
 		if (untested)
 			why = json_text_of(untested, "reason");
-		html_line(out, "gap", "t", "%s", name);
+		html_line(out, "absent", "t", "%s", name);
 		html_between(out, "<td colspan=\"3\">", "</td>", "%s", why);
 	}
 	html_table_end(out);

@@ -283,11 +283,11 @@ static inline int sample_estimate(struct journal *journal)
 static inline int sample_run(struct journal *journal)
 {
 	const struct identity id = sample_machine();
-	json_t *gaps = json_pack("[{s:s, s:s}]", "placement", "cross-socket", "reason",
-				 "one package " SAMPLE_MARKUP);
-	int rc = journal_write_run(journal, "default", &id, gaps);
+	json_t *untested = json_pack("[{s:s, s:s}]", "placement", "cross-socket", "reason",
+				     "one package " SAMPLE_MARKUP);
+	int rc = journal_write_run(journal, "default", &id, untested);
 
-	json_decref(gaps);
+	json_decref(untested);
 	return rc;
 }
 

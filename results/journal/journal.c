@@ -169,7 +169,7 @@ int journal_write_run_of(struct journal *journal, const char *plan, const struct
 
 	if ((!untested || json_is_array(untested)) &&
 	    (seed == JOURNAL_NO_SEED || !json_object_set_new(body, "seed", seed_to_json(seed))) &&
-	    !json_object_set_new(body, "gaps", untested ? json_incref(untested) : json_array()))
+	    !json_object_set_new(body, "untested", untested ? json_incref(untested) : json_array()))
 		rc = journal_write_line(journal, "run", body);
 	json_decref(body);
 	return rc;

@@ -98,7 +98,7 @@ static void rows_and_what_was_skipped_are_listed(void **state)
 			 "<td>1.1 [1.07, 1.13] x floor</td><td></td>");
 	assert_has(page, "1 [0.97, 1.03] x floor: no difference");
 	assert_has(page, "balance 1.07");
-	assert_has(page, "<tr class=\"gap\"><td>uprobe</td><td>on</td>"
+	assert_has(page, "<tr class=\"absent\"><td>uprobe</td><td>on</td>"
 			 "<td class=\"w\">perf_event_open: Permission denied</td>");
 	assert_has(page, "meanwhile: involuntary switches 12, interrupts 900, steal 0.2 %, "
 			 "runnable at the end 1.25");

@@ -89,8 +89,8 @@ if command -v taskset >/dev/null; then
 	fi
 	for placement in same-core same-l2 same-l3 same-socket cross-socket kind-up kind-down \
 		spread; do
-		sed '1,/^\[gaps\]/d' "$dir/one.conf" | grep "^$placement = ." >/dev/null ||
-			fail "$placement is no gap"
+		sed '1,/^\[untested\]/d' "$dir/one.conf" | grep "^$placement = ." >/dev/null ||
+			fail "$placement is not among the untested"
 		grep -q "^  $placement  *not tested: ." "$dir/out" || fail "$placement is not told"
 	done
 	# Nothing was seen, so nothing is added, and what was known stays.

@@ -40,13 +40,13 @@ if grep -q "$(printf '[\r\033]')" "$dir/progress"; then
 	fail "terminal codes where there is no terminal"
 fi
 
-# Every placement has evidence or is a gap.
+# Every placement has evidence or a reason why it was not tested.
 for placement in same-core same-l2 same-l3 same-socket cross-socket kind-up kind-down spread \
 	oversubscribed; do
 	seats=$(grep -c "\"placement\":\"$placement\"" "$conf.evidence" || true)
-	gap=$(conf_says "$placement" "$conf" gaps)
-	case "$seats:$gap" in
-	0: | [1-9]*:?*) fail "$placement is in $seats lines of the store, and gap '$gap'" ;;
+	untested=$(conf_says "$placement" "$conf" untested)
+	case "$seats:$untested" in
+	0: | [1-9]*:?*) fail "$placement is in $seats lines of the store, and untested for '$untested'" ;;
 	esac
 done
 

@@ -70,7 +70,7 @@ static hwloc_topology_t synthetic(const char *description)
 	return t;
 }
 
-/* Numbers of executors in the order of the plan, 0 ends them; none: a gap. */
+/* Numbers of executors in the order of the plan, 0 ends them; none: untested. */
 struct wanted {
 	enum placement placement;
 	unsigned executors[12];
@@ -86,8 +86,8 @@ struct wanted {
 
 static const struct {
 	const char *description;
-	struct wanted wanted[8];  /* placements that are not named are gaps */
-	enum placement spread_is; /* named by the gap of spread, PLACEMENT_COUNT: not a gap */
+	struct wanted wanted[8];  /* placements that are not named are untested */
+	enum placement spread_is; /* named by the reason of spread, PLACEMENT_COUNT: it is tested */
 } machines[] = {
 	{ "pu:1", { { OVER, { 1, 2 } } }, PLACEMENT_COUNT },
 	/* A core with two threads, two cores behind one L3, two packages, two bare CPUs. */

@@ -64,7 +64,7 @@ static void test_conf_long_command(void **state)
 		 "[wait]\nfirst = 1\n\n[cell 1]\ntoggles = 5\ntears = 0\ncommand = %s\n", command);
 	cell_command(&other, command, sizeof(command));
 	snprintf(text + strlen(text), sizeof(text) - strlen(text),
-		 "[cell 2]\ncommand=%s ; a comment\n[gaps]\ncommand = none\n", command);
+		 "[cell 2]\ncommand=%s ; a comment\n[untested]\ncommand = none\n", command);
 	assert_int_equal(read_text(text, VERIFY_WORST_MAX), 2);
 	expect_same(&worst[0], &cell);
 	expect_same(&worst[1], &other);

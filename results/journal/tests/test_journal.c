@@ -73,7 +73,7 @@ static void test_lines_as_documented(void **state)
 	assert_string_equal(json_string_value(json_object_get(json, "type")), "run");
 	assert_string_equal(json_string_value(json_object_get(json, "tool")), PACKAGE_STRING);
 	assert_string_equal(json_string_value(json_object_get(json, "plan")), "default");
-	assert_int_equal(json_array_size(json_object_get(json, "gaps")), 1);
+	assert_int_equal(json_array_size(json_object_get(json, "untested")), 1);
 	assert_int_equal(json_integer_value(json_object_get(json, "schema")), JOURNAL_SCHEMA);
 	assert_int_equal(strlen(json_string_value(json_object_get(json, "date"))), 20);
 	json_decref(json);
