@@ -16,7 +16,7 @@
 #define OVER_SEED	1 /* of the bootstrap; any will do */
 
 /* Doubled whenever it is full: then its count is a power of two. False: out of memory. */
-static bool grow(void *array, size_t count, size_t size)
+static bool grow_samples(void *array, size_t count, size_t size)
 {
 	void **p = array;
 	void *grown = *p;
@@ -34,7 +34,7 @@ void samples_add(struct samples *s, double value)
 		s->odd = true;
 	if (isnan(value))
 		return;
-	if (grow(&s->value, s->count, sizeof(*s->value)))
+	if (grow_samples(&s->value, s->count, sizeof(*s->value)))
 		s->value[s->count++] = value;
 	else
 		s->lost = true;
@@ -42,7 +42,7 @@ void samples_add(struct samples *s, double value)
 
 void samples_end_block(struct samples *s)
 {
-	if (grow(&s->end, s->blocks, sizeof(*s->end)))
+	if (grow_samples(&s->end, s->blocks, sizeof(*s->end)))
 		s->end[s->blocks++] = s->count;
 	else
 		s->lost = true;

@@ -119,7 +119,7 @@ void execute_int3(struct conform_child *c)
 #define VERSIONS 200u
 
 /* mov eax, imm32 across a page. One version and the next have no byte of the number in common. */
-static void numbered(uint8_t code[5], uint64_t version)
+static void numbered_code(uint8_t code[5], uint64_t version)
 {
 	code[0] = 0xb8;
 	memset(code + 1, (int)(1 + version % VERSIONS), 4);
@@ -130,7 +130,7 @@ int prepare_membarrier(struct conform_child *c)
 	uint8_t code[6] = { 0, 0, 0, 0, 0, 0xc3 };
 	int ret;
 
-	numbered(code, 0);
+	numbered_code(code, 0);
 	memcpy(c->stale, code, sizeof(code));
 	c->arena += PAGE - 3;
 	memcpy(c->arena, code, sizeof(code));
@@ -153,7 +153,7 @@ void write_membarrier(struct conform_child *c)
 	for (uint64_t version = 1; child_goes_on(c); version++) {
 		uint8_t code[5];
 
-		numbered(code, version);
+		numbered_code(code, version);
 		child_cool(c->arena, sizeof(code), version);
 		/* Pairs with the acquire in execute_membarrier(), as the next does. */
 		atomic_store_explicit(&c->started, version, memory_order_seq_cst);
@@ -166,7 +166,7 @@ void write_membarrier(struct conform_child *c)
 		}
 		/* The store to the part behind the boundary was lost. */
 		if (child_hit(c, FAULT_LOST, WRITER)) {
-			numbered(code, version - 1);
+			numbered_code(code, version - 1);
 			memcpy(c->arena + 3, code + 3, 2);
 			pause_for(200);
 		}

@@ -74,7 +74,7 @@ static int cannot(const char *what, const char *path, int ret, int status)
 
 /* --- Report ----------------------------------------------------------------------------------- */
 
-static int report(struct fleet *fleet, const struct request *r, const char *path)
+static int report_fleet(struct fleet *fleet, const struct request *r, const char *path)
 {
 	char undrawn[256] = "";
 	int ret = r->page ? fleet_page(r->page, fleet, undrawn, sizeof(undrawn))
@@ -179,7 +179,7 @@ int cmd_fleet(int argc, char **argv)
 		error(0, -ret, "cannot read %s", path);
 	if (ret < 0)
 		return EXIT_MISSING;
-	status = action == REPORT ? report(fleet, &r, path) : export(fleet, &r);
+	status = action == REPORT ? report_fleet(fleet, &r, path) : export(fleet, &r);
 	fleet_close(fleet, false);
 	return status;
 }

@@ -26,7 +26,7 @@ static const char *day_of(int64_t seconds, char *text)
 }
 
 /* What a line of a file says may be anything. */
-static const char *plain(const char *text, char *room)
+static const char *plain_text(const char *text, char *room)
 {
 	text_printable(room, TEXT_SIZE, text);
 	return room;
@@ -41,9 +41,9 @@ void kind_title(FILE *out, const struct fleet_kind *k)
 	fprintf(out,
 		"%s (%s family %u, model %u, stepping %u), microcode %s, %s%s; %u socket%s, %u "
 		"core%s, %u CPU%s",
-		plain(id->brand, brand), plain(id->vendor, vendor), id->family, id->model,
-		id->stepping, plain(id->microcode, microcode), bare ? "bare metal" : "under ",
-		bare ? "" : plain(id->hypervisor, hypervisor), id->sockets, S(id->sockets),
+		plain_text(id->brand, brand), plain_text(id->vendor, vendor), id->family, id->model,
+		id->stepping, plain_text(id->microcode, microcode), bare ? "bare metal" : "under ",
+		bare ? "" : plain_text(id->hypervisor, hypervisor), id->sockets, S(id->sockets),
 		id->cores, S(id->cores), id->cpus, S(id->cpus));
 }
 
@@ -165,7 +165,7 @@ static int put_suspects(FILE *out, const struct kind_report *r)
 			"  WORSE THAN ITS KIND: %s tears %s times as often (%" PRIu64
 			" tear%s in %s toggles, %u hour%s): by luck with %s, all %zu looked "
 			"at\n",
-			plain(m->name, name), NUMBER(m->times), m->tears, S(m->tears),
+			plain_text(m->name, name), NUMBER(m->times), m->tears, S(m->tears),
 			NUMBER(m->toggles), m->hours, S(m->hours), NUMBER(p), n);
 		found++;
 	}
@@ -206,9 +206,9 @@ int kind_text(FILE *out, const struct kind_report *r, bool ladder)
 		fprintf(out,
 			"  %s%s, %s to %s: %s times as many tears (%u machines, then %u; by luck "
 			"with %s",
-			p < SUSPECT ? "MOVED BY " : "not moved by ", c->what, plain(c->from, from),
-			plain(c->to, to), NUMBER(c->moved.times), c->moved.machines[0],
-			c->moved.machines[1], NUMBER(p));
+			p < SUSPECT ? "MOVED BY " : "not moved by ", c->what,
+			plain_text(c->from, from), plain_text(c->to, to), NUMBER(c->moved.times),
+			c->moved.machines[0], c->moved.machines[1], NUMBER(p));
 		if (n > 1)
 			fprintf(out, ", all %zu looked at", n);
 		fputs(")\n", out);

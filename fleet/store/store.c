@@ -101,8 +101,8 @@ static int run_text(struct fleet *fleet, const char *text)
 }
 
 /* Calls take for each row of a question. */
-static int ask(struct fleet *fleet, const char *question, int64_t about,
-	       int (*take)(sqlite3_stmt *row, void *arg), void *arg)
+static int ask_store(struct fleet *fleet, const char *question, int64_t about,
+		     int (*take)(sqlite3_stmt *row, void *arg), void *arg)
 {
 	sqlite3_stmt *statement = NULL;
 	int code = sqlite3_prepare_v2(fleet->db, question, -1, &statement, NULL), ret = 0;
@@ -145,7 +145,7 @@ static int make_tables(struct fleet *fleet)
 static int bring_up_to_date(struct fleet *fleet, bool create)
 {
 	uint64_t version = 0;
-	int ret = ask(fleet, "PRAGMA user_version", 0, take_number, &version);
+	int ret = ask_store(fleet, "PRAGMA user_version", 0, take_number, &version);
 	char number[48];
 
 	if (ret < 0 || version == FLEET_VERSION)
@@ -430,11 +430,12 @@ static int take_kind(sqlite3_stmt *row, void *list)
 int fleet_kinds(struct fleet *fleet, struct fleet_kind **kinds, size_t *count)
 {
 	struct list list = { .size = sizeof(**kinds) };
-	int ret = ask(fleet,
-		      "SELECT kind.*, count(DISTINCT machine), count(*), min(time), max(time), "
-		      "min(nullif(tsc_khz, 0)), max(tsc_khz) FROM kind JOIN run ON run.kind = "
-		      "kind.id GROUP BY kind.id ORDER BY 12 DESC, 1",
-		      0, take_kind, &list);
+	int ret =
+		ask_store(fleet,
+			  "SELECT kind.*, count(DISTINCT machine), count(*), min(time), max(time), "
+			  "min(nullif(tsc_khz, 0)), max(tsc_khz) FROM kind JOIN run ON run.kind = "
+			  "kind.id GROUP BY kind.id ORDER BY 12 DESC, 1",
+			  0, take_kind, &list);
 
 	*kinds = (struct fleet_kind *)(void *)list.at;
 	*count = list.count;
@@ -461,10 +462,11 @@ static int take_host(sqlite3_stmt *row, void *list)
 int fleet_hosts(struct fleet *fleet, struct fleet_host **hosts, size_t *count)
 {
 	struct list list = { .size = sizeof(**hosts) };
-	int ret = ask(fleet,
-		      "SELECT machine, name, kind, kernel, tsc_khz, max(time), count(*) FROM run "
-		      "JOIN machine ON machine.id = run.machine GROUP BY machine ORDER BY machine",
-		      0, take_host, &list);
+	int ret = ask_store(
+		fleet,
+		"SELECT machine, name, kind, kernel, tsc_khz, max(time), count(*) FROM run "
+		"JOIN machine ON machine.id = run.machine GROUP BY machine ORDER BY machine",
+		0, take_host, &list);
 
 	*hosts = (struct fleet_host *)(void *)list.at;
 	*count = list.count;
@@ -525,14 +527,14 @@ static int take_sum(sqlite3_stmt *row, void *arg)
 int fleet_runs(struct fleet *fleet, int64_t kind, struct fleet_run **runs, size_t *count)
 {
 	struct list list = { .size = sizeof(**runs) };
-	int ret =
-		ask(fleet,
-		    "SELECT run.id, machine, name, kernel, time, epoch, what, first, second, "
-		    "stretch, crossing, placement, executors, slices, toggles, tears, unevenness, "
-		    "squares, ticks, worst_tears, worst_toggles FROM run "
-		    "JOIN machine ON machine.id = run.machine JOIN sum ON sum.run = run.id "
-		    "WHERE kind = ?1 ORDER BY machine, time, run.id",
-		    kind, take_sum, &list);
+	int ret = ask_store(
+		fleet,
+		"SELECT run.id, machine, name, kernel, time, epoch, what, first, second, "
+		"stretch, crossing, placement, executors, slices, toggles, tears, unevenness, "
+		"squares, ticks, worst_tears, worst_toggles FROM run "
+		"JOIN machine ON machine.id = run.machine JOIN sum ON sum.run = run.id "
+		"WHERE kind = ?1 ORDER BY machine, time, run.id",
+		kind, take_sum, &list);
 
 	*runs = (struct fleet_run *)(void *)list.at;
 	*count = list.count;
@@ -550,6 +552,6 @@ uint64_t fleet_asides(struct fleet *fleet)
 {
 	uint64_t count = 0;
 
-	ask(fleet, "SELECT count(*) FROM aside", 0, take_number, &count);
+	ask_store(fleet, "SELECT count(*) FROM aside", 0, take_number, &count);
 	return count;
 }

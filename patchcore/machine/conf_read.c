@@ -158,7 +158,7 @@ struct parser {
 	size_t why_size;
 };
 
-static int complain(struct parser *p, const char *format, ...)
+static int conf_complain(struct parser *p, const char *format, ...)
 {
 	va_list args;
 
@@ -172,10 +172,10 @@ static int complain(struct parser *p, const char *format, ...)
 static int note_key(struct parser *p, uint32_t *seen, unsigned i, bool any_length)
 {
 	if (*seen & (1u << i))
-		return complain(p, "[%s] %s stands twice", p->section, p->name);
+		return conf_complain(p, "[%s] %s stands twice", p->section, p->name);
 	*seen |= 1u << i;
 	if (p->cut && !any_length)
-		return complain(p, "[%s] %s is too long", p->section, p->name);
+		return conf_complain(p, "[%s] %s is too long", p->section, p->name);
 	return 0;
 }
 
@@ -191,7 +191,7 @@ static int take_identity(struct parser *p, const char *value)
 		if (note_key(p, &p->identity_seen, i, false) < 0)
 			return -EINVAL;
 		if (identity_set(&p->conf->identity, field, value) < 0)
-			return complain(p, "[%s] %s has no valid value", p->section, p->name);
+			return conf_complain(p, "[%s] %s has no valid value", p->section, p->name);
 	}
 	return 0;
 }
@@ -226,7 +226,7 @@ static int take_key(struct parser *p, const struct key *keys, unsigned count, co
 	}
 	is_valid = value && read_value(key, value, to);
 	free(whole);
-	return is_valid ? 0 : complain(p, "[%s] %s has no valid value", p->section, p->name);
+	return is_valid ? 0 : conf_complain(p, "[%s] %s has no valid value", p->section, p->name);
 }
 
 /* inih wants 1 for "go on" and 0 for an error. It goes on after one: the first is told. */
@@ -248,8 +248,8 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	section += strlen(LEVEL_PREFIX);
 	/* The number has one spelling, so that no level stands twice unnoticed. */
 	if (section[0] == '0' || !read_number(section, 1, MACHINE_CONF_LEVELS, &n)) {
-		complain(p, "a section [" LEVEL_PREFIX "...] is none of 1 to %d",
-			 MACHINE_CONF_LEVELS);
+		conf_complain(p, "a section [" LEVEL_PREFIX "...] is none of 1 to %d",
+			      MACHINE_CONF_LEVELS);
 		return 0;
 	}
 	return take_key(p, level_keys, LENGTH(level_keys), value, &p->conf->level[n - 1],
@@ -283,8 +283,9 @@ static int check_keys(struct parser *p, const char *section, const struct key *k
 {
 	for (unsigned i = 0; i < count; i++)
 		if (!(seen & (1u << i)) && !keys[i].optional)
-			return complain(p, "[%s] %s is missing",
-					keys[i].section ? keys[i].section : section, keys[i].name);
+			return conf_complain(p, "[%s] %s is missing",
+					     keys[i].section ? keys[i].section : section,
+					     keys[i].name);
 	return 0;
 }
 
@@ -299,21 +300,22 @@ static int check_complete(struct parser *p)
 
 	for (unsigned i = 0; ret == 0 && identity_field(&none, i, &field, text, sizeof(text)); i++)
 		if (!(p->identity_seen & (1u << i)))
-			ret = complain(p, "[identity] %s is missing", field);
+			ret = conf_complain(p, "[identity] %s is missing", field);
 	if (ret < 0)
 		return ret;
 	if (levels > MACHINE_CONF_LEVELS)
-		return complain(p, "[wait] has more than %d levels in all", MACHINE_CONF_LEVELS);
+		return conf_complain(p, "[wait] has more than %d levels in all",
+				     MACHINE_CONF_LEVELS);
 	for (unsigned i = 0; ret == 0 && i < MACHINE_CONF_LEVELS; i++) {
 		snprintf(text, sizeof(text), LEVEL_PREFIX "%u", i + 1);
 		if (i < levels)
 			ret = check_keys(p, text, level_keys, LENGTH(level_keys), p->level_seen[i]);
 		else if (p->level_seen[i])
-			ret = complain(p, "[%s] is beyond [wait] levels", text);
+			ret = conf_complain(p, "[%s] is beyond [wait] levels", text);
 	}
 	for (unsigned i = 0; ret == 0 && conf_rule(i, conf, text, sizeof(text)); i++)
 		if (text[0])
-			ret = complain(p, "%s", text);
+			ret = conf_complain(p, "%s", text);
 	return ret;
 }
 
@@ -326,15 +328,15 @@ int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size,
 	*conf = (struct machine_conf){ 0 };
 	why[0] = '\0';
 	if (strlen(text) != size)
-		return complain(&p, "it holds a NUL byte");
+		return conf_complain(&p, "it holds a NUL byte");
 	/* A number that was cut off could still be a number. */
 	if (size > 0 && text[size - 1] != '\n')
-		return complain(&p, "its last line is cut off");
+		return conf_complain(&p, "its last line is cut off");
 	ret = ini_parse_stream(next_line, &p, on_line, &p);
 	if (why[0])
 		return -EINVAL;
 	if (ret != 0)
-		return complain(&p, "line %d is no INI line", ret);
+		return conf_complain(&p, "line %d is no INI line", ret);
 	return check_complete(&p);
 }
 

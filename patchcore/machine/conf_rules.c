@@ -55,8 +55,8 @@ enum rule {
 	RULES
 };
 
-static bool holds(enum rule rule, const struct machine_conf *c,
-		  const struct machine_conf_level *level)
+static bool rule_holds(enum rule rule, const struct machine_conf *c,
+		       const struct machine_conf_level *level)
 {
 	const struct machine_conf_bound *bound;
 
@@ -112,7 +112,7 @@ bool conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t si
 	if (i >= RULES)
 		return false;
 	why[0] = '\0';
-	while (level < levels && holds((enum rule)i, conf, &conf->level[level]))
+	while (level < levels && rule_holds((enum rule)i, conf, &conf->level[level]))
 		level++;
 	if (level == levels)
 		return true;

@@ -9,7 +9,7 @@
 
 #define DIGITS 5 /* of a number that can be below CPUS_MAX */
 
-static bool has(const struct cpus *cpus, unsigned cpu)
+static bool has_cpu(const struct cpus *cpus, unsigned cpu)
 {
 	return cpu < CPUS_MAX && cpus->word[cpu / 64] >> cpu % 64 & 1;
 }
@@ -55,9 +55,9 @@ size_t cpus_print(const struct cpus *cpus, char *text, size_t size)
 	if (size)
 		text[0] = '\0';
 	for (unsigned from = 0, to; from < CPUS_MAX; from = to + 1) {
-		for (to = from; has(cpus, from) && has(cpus, to + 1); to++)
+		for (to = from; has_cpu(cpus, from) && has_cpu(cpus, to + 1); to++)
 			;
-		if (!has(cpus, from))
+		if (!has_cpu(cpus, from))
 			continue;
 		n += (size_t)snprintf(n < size ? text + n : NULL, n < size ? size - n : 0, "%s%u",
 				      n ? "," : "", from);

@@ -55,7 +55,7 @@ NOPATCH struct entry *table_find(struct table *table, uintptr_t addr)
 	return slots ? slots_find(slots, addr) : NULL;
 }
 
-static struct slots *grow(struct table *table, struct slots *old)
+static struct slots *grow_table(struct table *table, struct slots *old)
 {
 	size_t count = old ? (old->mask + 1) * 2 : SLOTS_MIN;
 	struct slots *slots = calloc(1, sizeof(*slots) + count * sizeof(slots->at[0]));
@@ -87,7 +87,7 @@ struct entry *table_get(struct table *table, uintptr_t addr)
 	if (!entry) {
 		/* At most half full, so that every search meets an empty slot soon. */
 		if (!slots || table->used * 2 > slots->mask)
-			slots = grow(table, slots);
+			slots = grow_table(table, slots);
 		entry = slots ? aligned_alloc(table->entry_align, table->entry_size) : NULL;
 		if (entry) {
 			memset(entry, 0, table->entry_size);

@@ -304,7 +304,7 @@ static void attach_chain(guard_chain_fn *set)
 }
 
 /* POSIX: of a signal that is sent again while it is pending, one may be lost. */
-static bool holds(const siginfo_t *info, void *context)
+static bool is_held(const siginfo_t *info, void *context)
 {
 	if (here.waiting) {
 		/* Back to the wait with SIGTRAP blocked, where it is found pending. */
@@ -324,7 +324,7 @@ extern const struct guard GUARD_OBJECT __attribute__((visibility("default")));
 const struct guard GUARD_OBJECT = {
 	.sigaction = sigaction_without,
 	.attach = attach_chain,
-	.holds = holds,
+	.holds = is_held,
 };
 
 /* A mask is inherited: SIGTRAP may be blocked from the start. */

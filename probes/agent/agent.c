@@ -27,7 +27,7 @@
 
 static bool started;
 
-static void complain(const char *what, int error)
+static void agent_complain(const char *what, int error)
 {
 	bool filtered = (error == -EPERM || error == -EACCES || error == -ENOSYS) &&
 			prctl(PR_GET_SECCOMP) > 0;
@@ -50,7 +50,7 @@ static void turn_on(void)
 			continue;
 		n = agent_change(pattern, true);
 		if (n < 0)
-			complain(pattern, (int)n);
+			agent_complain(pattern, (int)n);
 	}
 	free(copy);
 }
@@ -82,7 +82,7 @@ __attribute__((constructor)) static void start(void)
 	if (!ret)
 		ret = fi_init();
 	if (ret < 0) {
-		complain("the probes cannot be used, the program runs without them", ret);
+		agent_complain("the probes cannot be used, the program runs without them", ret);
 		return;
 	}
 	pthread_atfork(NULL, NULL, report_forked);
@@ -90,11 +90,11 @@ __attribute__((constructor)) static void start(void)
 	if (trace)
 		ret = trace_start(trace);
 	if (ret < 0)
-		complain("events cannot be written, calls are counted", ret);
+		agent_complain("events cannot be written, calls are counted", ret);
 	turn_on();
 	started = true;
 	leave_by(&leaving);
 	ret = !control || strcmp(control, "off") != 0 ? control_start(NULL) : 0;
 	if (ret < 0)
-		complain("no control socket", ret);
+		agent_complain("no control socket", ret);
 }

@@ -11,7 +11,7 @@
 
 #include "probes/include/fastinst.h"
 
-static time_t seconds(void)
+static time_t boot_seconds(void)
 {
 	struct timespec now;
 
@@ -42,7 +42,7 @@ static char state(unsigned *threads)
 bool agent_alone(void)
 {
 	static _Atomic time_t looked;
-	time_t now = seconds();
+	time_t now = boot_seconds();
 	unsigned threads;
 
 	if (atomic_exchange_explicit(&looked, now, memory_order_relaxed) == now)

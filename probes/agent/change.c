@@ -10,7 +10,7 @@
 
 #define TRIES 10 /* in each of which an object goes */
 
-static long change(const char *pattern, bool on)
+static long change_probes(const char *pattern, bool on)
 {
 	size_t max = fi_probes();
 	uint32_t *ids = calloc(max ? max : 1, sizeof(*ids));
@@ -37,8 +37,8 @@ long agent_change(const char *pattern, bool on)
 
 	if (ret < 0)
 		return ret;
-	ret = change(pattern, on);
+	ret = change_probes(pattern, on);
 	for (int i = 0; i < TRIES && ret == -ENODEV; i++)
-		ret = change(pattern, on);
+		ret = change_probes(pattern, on);
 	return ret;
 }

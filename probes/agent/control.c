@@ -39,7 +39,7 @@ static atomic_bool serving; /* the thread counts as one of ours */
 /* --- Requests --------------------------------------------------------------------------------- */
 
 /* FOLDER PATTERN */
-static long trace(char *rest)
+static long trace_request(char *rest)
 {
 	const char *folder = strsep(&rest, " ");
 	int ret = rest ? trace_start(folder) : -EINVAL;
@@ -83,14 +83,14 @@ static long take_entries(const char *objects)
 }
 
 /* How many it was done to, or a negative errno; -ENOMSG: no such request. */
-static long serve(const char *word, char *rest)
+static long serve_client(const char *word, char *rest)
 {
 	if (!strcmp(word, "counts"))
 		return fi_probes();
 	if (!rest)
 		return -ENOMSG;
 	if (!strcmp(word, "trace"))
-		return trace(rest);
+		return trace_request(rest);
 	if (!strcmp(word, "untrace"))
 		return untrace(rest);
 	if (!strcmp(word, "on") || !strcmp(word, "off"))
@@ -105,7 +105,7 @@ static size_t request_serve(char *request, char *text, size_t size, bool *counts
 {
 	char *rest = request;
 	const char *word = strsep(&rest, " ");
-	long result = serve(word, rest);
+	long result = serve_client(word, rest);
 	int len;
 
 	*counts = !strcmp(word, "counts");
@@ -189,7 +189,7 @@ static int listen_at(const char *path)
 	return ret;
 }
 
-static void leave(void)
+static void leave_socket(void)
 {
 	if (socket_owner == getpid())
 		unlink(socket_path);
@@ -213,7 +213,7 @@ static int start_thread(int listener)
 }
 
 /* The thread is not in the child, and the sockets are the parent's. */
-static void forked(void)
+static void forget_socket(void)
 {
 	socket_owner = 0;
 	clients_forget();
@@ -243,7 +243,7 @@ int control_start(const char *folder)
 	if (ret < 0)
 		return ret;
 	socket_owner = getpid();
-	pthread_atfork(NULL, NULL, forked);
-	atexit(leave);
+	pthread_atfork(NULL, NULL, forget_socket);
+	atexit(leave_socket);
 	return 0;
 }

@@ -115,7 +115,7 @@ int execvp(const char *file, char *const argv[])
 
 /* --- With a list of arguments ----------------------------------------------------------------- */
 
-static size_t count(va_list list)
+static size_t count_arguments(va_list list)
 {
 	size_t n = 1;
 
@@ -125,7 +125,7 @@ static size_t count(va_list list)
 }
 
 /* The arguments behind the first one, and the NULL at their end. */
-static void fill(char **argv, const char *first, va_list list)
+static void fill_arguments(char **argv, const char *first, va_list list)
 {
 	*argv = (char *)first;
 	while (*argv++)
@@ -138,10 +138,10 @@ static void fill(char **argv, const char *first, va_list list)
 		char **argv, **envp;                                                               \
                                                                                                    \
 		va_start(list, first);                                                             \
-		argv = alloca(((first) ? count(list) + 1 : 1) * sizeof(*argv));                    \
+		argv = alloca(((first) ? count_arguments(list) + 1 : 1) * sizeof(*argv));          \
 		va_end(list);                                                                      \
 		va_start(list, first);                                                             \
-		fill(argv, first, list);                                                           \
+		fill_arguments(argv, first, list);                                                 \
 		envp = envp_of;                                                                    \
 		va_end(list);                                                                      \
 		return function(file, argv, envp);                                                 \

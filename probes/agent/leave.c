@@ -37,7 +37,7 @@ void leave_not(void)
 	errno = saved;
 }
 
-static _Noreturn void leave(int status)
+static _Noreturn void leave_process(int status)
 {
 	leave_last();
 	for (;;)
@@ -47,10 +47,10 @@ static _Noreturn void leave(int status)
 /* A process that leaves these ways runs no destructors. */
 void _exit(int status)
 {
-	leave(status);
+	leave_process(status);
 }
 
 void _Exit(int status)
 {
-	leave(status);
+	leave_process(status);
 }

@@ -52,7 +52,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 	return found;
 }
 
-static bool holds(const struct pin *pin, uintptr_t address)
+static bool pin_holds(const struct pin *pin, uintptr_t address)
 {
 	return address >= pin->from && address < pin->to;
 }
@@ -91,7 +91,7 @@ int pin_object(const void *address)
 
 	/* Those of one object come one after the other. */
 	for (size_t i = pins_n; i-- > 0;)
-		if (holds(&pins[i], search.address))
+		if (pin_holds(&pins[i], search.address))
 			return 0;
 	if (!dl_iterate_phdr(look_at, &search))
 		return -ENOENT;

@@ -37,7 +37,7 @@ static void flush(struct sink *to)
 	to->used = 0;
 }
 
-static void put(struct sink *to, const char *text)
+static void put_escaped(struct sink *to, const char *text)
 {
 	size_t len = strlen(text);
 
@@ -55,7 +55,7 @@ static void put_name(struct sink *to, const char *name)
 	size_t n;
 
 	while ((n = text_piece(piece, name))) {
-		put(to, piece);
+		put_escaped(to, piece);
 		name += n;
 	}
 }
@@ -80,13 +80,13 @@ static void put_line(struct sink *to, uint32_t id, bool all)
 		return;
 	snprintf(numbers, sizeof(numbers), "%llu\t%llu\t", (unsigned long long)count,
 		 (unsigned long long)lost);
-	put(to, numbers);
-	put(to, kind_name(probe.kind));
-	put(to, "\t");
+	put_escaped(to, numbers);
+	put_escaped(to, kind_name(probe.kind));
+	put_escaped(to, "\t");
 	put_name(to, probe.function);
-	put(to, "\t");
+	put_escaped(to, "\t");
 	put_name(to, probe.object);
-	put(to, "\n");
+	put_escaped(to, "\n");
 }
 
 bool report_lines(int fd, bool all)

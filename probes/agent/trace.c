@@ -224,7 +224,7 @@ static const char *kind_of(const struct fi_probe *probe)
 	return probe->kind < sizeof(names) / sizeof(*names) ? names[probe->kind] : "unknown";
 }
 
-static int tell(FILE *to, const uint32_t *ids, size_t n)
+static int tell_probes(FILE *to, const uint32_t *ids, size_t n)
 {
 	const char *object = NULL;
 	uintptr_t base = 0;
@@ -314,7 +314,7 @@ static int agree(const uint32_t *ids, size_t n)
 	char *text = NULL;
 	size_t len = 0;
 	FILE *stream = open_memstream(&text, &len);
-	int ret = stream ? tell(stream, ids, n) : -ENOMEM;
+	int ret = stream ? tell_probes(stream, ids, n) : -ENOMEM;
 	int fd = ret ? ret : reader();
 
 	ret = fd < 0 ? fd : send_all(fd, text, len);
@@ -341,7 +341,7 @@ int trace_on(const uint32_t *ids, size_t n)
 
 /* --- Start ------------------------------------------------------------------------------------ */
 
-static int prepare(void)
+static int prepare_ring(void)
 {
 	void *page;
 
@@ -360,7 +360,7 @@ static int prepare(void)
 
 int trace_start(const char *to)
 {
-	int ret = to ? prepare() : 0;
+	int ret = to ? prepare_ring() : 0;
 	char *copy = to && !ret ? strdup(to) : NULL;
 
 	if (ret < 0)

@@ -37,8 +37,8 @@ TRACERS(DEFINE)
 #define TAKEN(name, kind, operands) taken_##name,
 static void (*const taken[])(void) = { TRACERS(TAKEN) };
 
-static const char *refuse(const struct object *object, const struct elf_symbols *symbols,
-			  const struct called *to, const void *slot);
+static const char *refuse_block(const struct object *object, const struct elf_symbols *symbols,
+				const struct called *to, const void *slot);
 
 #define CALLED(name, kind, operands) { "__sanitizer_cov_" #name, kind, operands, own_##name },
 static const struct calls calls = {
@@ -46,11 +46,11 @@ static const struct calls calls = {
 	.n = sizeof(taken) / sizeof(*taken),
 	.to = { TRACERS(CALLED) },
 	.offsets = true,
-	.refuse = refuse,
+	.refuse = refuse_block,
 };
 
-static const char *refuse(const struct object *object, const struct elf_symbols *symbols,
-			  const struct called *to, const void *slot)
+static const char *refuse_block(const struct object *object, const struct elf_symbols *symbols,
+				const struct called *to, const void *slot)
 {
 	void (*tracer)(void) = taken[to - calls.to];
 
@@ -64,7 +64,7 @@ static const char *refuse(const struct object *object, const struct elf_symbols 
 	return NULL;
 }
 
-static int discover(struct object *object, const void *image, size_t size)
+static int discover_blocks(struct object *object, const void *image, size_t size)
 {
 	return calls_discover(&calls, object, image, size);
 }
@@ -72,7 +72,7 @@ static int discover(struct object *object, const void *image, size_t size)
 const struct provider blocks_provider = {
 	.name = "blocks",
 	.off_is_nop = true, /* they are in inner loops */
-	.discover = discover,
+	.discover = discover_blocks,
 	.arm = calls_arm,
 	.toggled = calls_toggled,
 };

@@ -180,7 +180,8 @@ static struct flag *flag_named(const struct entry *entry)
 	return flag;
 }
 
-static const char *refusal(const struct site *site, const struct flag *flag, uintptr_t other)
+static const char *refusal_of_site(const struct site *site, const struct flag *flag,
+				   uintptr_t other)
 {
 	if (!object_covers(site->object, (uintptr_t)site->at, SITE_LEN, PF_X | PF_R) ||
 	    !object_covers(site->object, other, 1, PF_X))
@@ -192,7 +193,7 @@ static const char *refusal(const struct site *site, const struct flag *flag, uin
 	return NULL;
 }
 
-static int add(const struct entry *entry, void *data)
+static int add_site(const struct entry *entry, void *data)
 {
 	struct object *object = data;
 	struct flag *flag = flag_named(entry);
@@ -205,21 +206,21 @@ static int add(const struct entry *entry, void *data)
 			       .at = (uint8_t *)(object->base + entry->site),
 			       .usual = entry->usual,
 			       .next = flag->sites };
-	site->reason = refusal(site, flag, other);
+	site->reason = refusal_of_site(site, flag, other);
 	if (site_rel32(site->jump, 0xe9, site->at, (const void *)other) < 0)
 		site->reason = "its entry points outside the code";
 	flag->sites = site;
 	return 0;
 }
 
-static int discover(struct object *object, const void *image, size_t size)
+static int discover_branches(struct object *object, const void *image, size_t size)
 {
 	struct elf elf;
 	int ret;
 
 	if (!elf_open(&elf, image, size))
 		return 0;
-	ret = entries_read(&elf, "fi_branch_sites", add, object);
+	ret = entries_read(&elf, "fi_branch_sites", add_site, object);
 	if (!ret)
 		ret = call_discover(object, &elf);
 	/* What stays undone is tried again with the next change, and seen in fi_branches(). */
@@ -228,7 +229,7 @@ static int discover(struct object *object, const void *image, size_t size)
 	return ret;
 }
 
-static bool stands(const struct object *object)
+static bool jumps_stand(const struct object *object)
 {
 	for (const struct flag *flag = flags; flag; flag = flag->next)
 		for (const struct site *site = flag->sites; site; site = site->next)
@@ -240,8 +241,8 @@ static bool stands(const struct object *object)
 
 const struct provider branch_provider = {
 	.name = "branch",
-	.discover = discover,
-	.stands = stands,
+	.discover = discover_branches,
+	.stands = jumps_stand,
 };
 
 /* --- What callers ask for --------------------------------------------------------------------- */
@@ -253,7 +254,7 @@ struct change {
 };
 
 /* As far as 0; it tells whether it has changed, so that it can be taken back. */
-static bool step(unsigned *number, int by)
+static bool step_count(unsigned *number, int by)
 {
 	if (by == 0 || (by < 0 && *number == 0))
 		return false;
@@ -311,7 +312,7 @@ static long change_named(const struct names *names, struct change by)
 		if (!names_match(names, flag->name))
 			continue;
 		found++;
-		if (step(&flag->count, by.count) || step(&flag->vetoes, by.vetoes))
+		if (step_count(&flag->count, by.count) || step_count(&flag->vetoes, by.vetoes))
 			moved[moves++] = flag;
 	}
 	if (!ret)
@@ -328,7 +329,7 @@ static long change_named(const struct names *names, struct change by)
 	return ret ? ret : found;
 }
 
-static long change(const char *pattern, struct change by)
+static long change_switches(const char *pattern, struct change by)
 {
 	struct names names;
 	long ret = pattern ? names_parse(&names, pattern) : -EINVAL;
@@ -343,25 +344,25 @@ static long change(const char *pattern, struct change by)
 
 long fi_branch_on(const char *pattern)
 {
-	return change(pattern, (struct change){ .count = 1 });
+	return change_switches(pattern, (struct change){ .count = 1 });
 }
 
 long fi_branch_off(const char *pattern)
 {
-	return change(pattern, (struct change){ .count = -1 });
+	return change_switches(pattern, (struct change){ .count = -1 });
 }
 
 long fi_branch_veto(const char *pattern)
 {
-	return change(pattern, (struct change){ .vetoes = 1 });
+	return change_switches(pattern, (struct change){ .vetoes = 1 });
 }
 
 long fi_branch_allow(const char *pattern)
 {
-	return change(pattern, (struct change){ .vetoes = -1 });
+	return change_switches(pattern, (struct change){ .vetoes = -1 });
 }
 
-static void describe(const struct flag *flag, struct fi_branch_state *state)
+static void describe_switch(const struct flag *flag, struct fi_branch_state *state)
 {
 	*state = (struct fi_branch_state){ .name = flag->name,
 					   .value = value_of(flag),
@@ -393,7 +394,7 @@ static int describe_all(void *data)
 
 	for (const struct flag *flag = flags; flag; flag = flag->next)
 		if (list->n++ < list->max)
-			describe(flag, &list->states[list->n - 1]);
+			describe_switch(flag, &list->states[list->n - 1]);
 	return 0;
 }
 

@@ -84,7 +84,7 @@ static bool is_call(const struct static_call *call)
 	       memcmp(call->at, code, sizeof(code)) == 0;
 }
 
-static int add(const struct entry *entry, void *data)
+static int add_call(const struct entry *entry, void *data)
 {
 	struct object *object = data;
 	struct static_call *call = calloc(1, sizeof(*call));
@@ -113,7 +113,7 @@ static int add(const struct entry *entry, void *data)
 
 int call_discover(struct object *object, const struct elf *elf)
 {
-	return entries_read(elf, "fi_call_sites", add, object);
+	return entries_read(elf, "fi_call_sites", add_call, object);
 }
 
 bool calls_stand(const struct object *object)

@@ -183,7 +183,7 @@ static int add_site(struct place *place, const struct call_site *site)
 	return 0;
 }
 
-static const char *refusal(const struct slot *slot, int error)
+static const char *refusal_of_slot(const struct slot *slot, int error)
 {
 	if (slot->reason)
 		return slot->reason;
@@ -208,13 +208,13 @@ static int take_sites(struct place *place, const struct elf_symbol *function, ui
 					   : NULL;
 
 		if (way)
-			ret = add_site(place,
-				       &(struct call_site){ .at = code + i,
-							    .len = way->len,
-							    .tail = way->tail,
-							    .to = slot->to,
-							    .function = function,
-							    .reason = refusal(slot, error) });
+			ret = add_site(place, &(struct call_site){
+						      .at = code + i,
+						      .len = way->len,
+						      .tail = way->tail,
+						      .to = slot->to,
+						      .function = function,
+						      .reason = refusal_of_slot(slot, error) });
 	}
 	free(starts);
 	return ret;

@@ -25,7 +25,7 @@ struct attach {
 	struct launch launch;
 };
 
-static double now(void)
+static double attach_now(void)
 {
 	struct timespec time;
 
@@ -43,7 +43,7 @@ static int put_agent(struct attach *attach)
 		.entry = "fastinst_attached",
 		.text = text,
 	};
-	double began = now();
+	double began = attach_now();
 	int ret = control_folder(true, folder, sizeof(folder));
 
 	if (ret < 0)
@@ -59,12 +59,12 @@ static int put_agent(struct attach *attach)
 		return complain(STATUS_FAILED, inject.result,
 				"the agent is in process %ld, and cannot work there", attach->pid);
 	fprintf(stderr, "attached to process %ld in %.1f ms, stopped for %.3f ms\n", attach->pid,
-		(now() - began) * 1e3, inject.stopped * 1e3);
+		(attach_now() - began) * 1e3, inject.stopped * 1e3);
 	return STATUS_OK;
 }
 
 /* Each pattern of a list, "on" or "off". */
-static int change(const struct attach *attach, const char *word)
+static int switch_patterns(const struct attach *attach, const char *word)
 {
 	char *copy = strdup(attach->on ? attach->on : "*"), *rest = copy;
 	const char *pattern;
@@ -87,16 +87,16 @@ static int count_for(const struct attach *attach)
 
 	/* What ends this process must not leave the probes on. */
 	ending_hold();
-	status = change(attach, "on");
+	status = switch_patterns(attach, "on");
 	if (status != STATUS_OK) {
 		/* Some may be on. */
 		if (control_listens(attach->pid))
-			change(attach, "off");
+			switch_patterns(attach, "off");
 		return status;
 	}
 	ending_note();
 	ending_until((pid_t)attach->pid, attach->seconds);
-	status = change(attach, "off");
+	status = switch_patterns(attach, "off");
 	if (status == STATUS_OK)
 		status = control_ask(attach->pid, "counts", &counts);
 	if (status == STATUS_OK) {
@@ -136,7 +136,7 @@ static int attach_to(struct attach *attach)
 	if (status == STATUS_OK && attach->seconds > 0)
 		return count_for(attach);
 	if (status == STATUS_OK && attach->on)
-		return change(attach, "on");
+		return switch_patterns(attach, "on");
 	return status;
 }
 

@@ -181,9 +181,7 @@ bool control_listens(long pid)
 static const struct option_row switch_options[] = {
 	{ "branch", NULL, "static branches instead, by KIND.NAME",
 	  OPTION_FLAG(struct talk, branch) },
-	{ "veto", NULL,
-	  "off: branches stay as they were compiled, whatever turns them on or off; on: one veto "
-	  "less",
+	{ "veto", NULL, "off: branches stay as they were compiled; on: one veto less",
 	  OPTION_FLAG(struct talk, veto) },
 	{ "pid", "PID", "in that process only", OPTION_NUMBER(struct talk, pid, 1, PID_MOST),
 	  .letter = 'p' },

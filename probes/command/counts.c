@@ -15,7 +15,7 @@
 
 #define SOURCE_ROOM 512
 
-static int grow(struct counts *counts)
+static int grow_counts(struct counts *counts)
 {
 	size_t room = counts->room ? 2 * counts->room : 256;
 	struct count *count = realloc(counts->count, room * sizeof(*count));
@@ -37,7 +37,7 @@ static int add_line(struct counts *counts, char *line)
 		if (!field[i])
 			return 0;
 	}
-	if (counts->n == counts->room && grow(counts) < 0)
+	if (counts->n == counts->room && grow_counts(counts) < 0)
 		return -ENOMEM;
 	count = &counts->count[counts->n];
 	*count = (struct count){
@@ -95,7 +95,7 @@ static int by_count(const void *a, const void *b)
 	return by_place(a, b);
 }
 
-static void release(struct count *count)
+static void release_count(struct count *count)
 {
 	free(count->kind);
 	free(count->function);
@@ -118,7 +118,7 @@ void counts_join(struct counts *counts)
 		}
 		last->count += next->count;
 		last->lost += next->lost;
-		release(next);
+		release_count(next);
 	}
 	counts->n = kept + 1;
 	qsort(counts->count, counts->n, sizeof(*counts->count), by_count);
@@ -203,7 +203,7 @@ int counts_write(const struct counts *counts, const char *path, bool json)
 void counts_free(struct counts *counts)
 {
 	for (size_t i = 0; i < counts->n; i++)
-		release(&counts->count[i]);
+		release_count(&counts->count[i]);
 	free(counts->count);
 	*counts = (struct counts){ 0 };
 }

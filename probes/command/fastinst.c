@@ -70,7 +70,7 @@ static int run_line(char *name, int argc, char **argv)
 	return refuse_usage("no such command '%s'", name);
 }
 
-static int run(int argc, char **argv)
+static int run_fastinst(int argc, char **argv)
 {
 	static char invoked[] = "fastinst", asked[] = "--help", *question[] = { NULL, asked, NULL };
 	char *what = argc > 1 ? argv[1] : NULL;
@@ -97,5 +97,5 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	take_limit();
-	return flushed(run(argc, argv));
+	return flushed(run_fastinst(argc, argv));
 }

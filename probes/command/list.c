@@ -39,7 +39,7 @@ struct list {
 	size_t rows;
 };
 
-static void count(struct sum *sum, const struct site *site)
+static void count_site(struct sum *sum, const struct site *site)
 {
 	bool usable = !site->reason;
 
@@ -60,14 +60,14 @@ static size_t sum_up(const struct sites *sites, struct sum sums[1 + KINDS_MAX])
 		const struct site *site = &sites->site[i];
 		size_t k = 1;
 
-		count(&sums[0], site);
+		count_site(&sums[0], site);
 		while (k < n && (strcmp(sums[k].kind, site->kind) != 0 ||
 				 strcmp(sums[k].provider, site->provider) != 0))
 			k++;
 		if (k == n && n <= KINDS_MAX)
 			sums[n++] = (struct sum){ .kind = site->kind, .provider = site->provider };
 		if (k < n)
-			count(&sums[k], site);
+			count_site(&sums[k], site);
 	}
 	return n;
 }
@@ -221,7 +221,7 @@ static void print_rows(FILE *out, const void *arg)
 	}
 }
 
-static int draw(const struct list *list)
+static int draw_figure(const struct list *list)
 {
 	char rows[16], error[PICTURE_PATH + 256] = "";
 	const char *const args[] = { rows, NULL };
@@ -239,7 +239,7 @@ static int draw(const struct list *list)
 
 /* --- The command ------------------------------------------------------------------------------ */
 
-static int show(struct list *list, const char *path)
+static int show_sites(struct list *list, const char *path)
 {
 	struct sites sites;
 	int ret = file_sites_read(&sites, path);
@@ -311,10 +311,10 @@ int list_command(int argc, char **argv)
 	for (int i = optind; i < argc && !status; i++) {
 		if (argc > optind + 1 && !list.json)
 			printf("%s:\n", argv[i]);
-		status = (list.entries ? show_entries : show)(&list, argv[i]);
+		status = (list.entries ? show_entries : show_sites)(&list, argv[i]);
 	}
 	if (!status && list.figure)
-		status = draw(&list);
+		status = draw_figure(&list);
 	for (size_t i = 0; i < list.rows; i++)
 		free(list.row[i].name);
 	free(list.row);

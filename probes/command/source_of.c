@@ -66,7 +66,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Without sites where there is no debug information to look them up in. */
-static void look(struct known *one)
+static void look_up_sites(struct known *one)
 {
 	if (one->looked)
 		return;
@@ -88,7 +88,7 @@ char *source_named(const char *object, const char *kind, const char *name, char 
 
 	text[0] = '\0';
 	if (one)
-		look(one);
+		look_up_sites(one);
 	if (one && one->by_name)
 		found = bsearch(&key, one->by_name, one->sites.n, sizeof(*one->by_name), by_name);
 	if (!found)

@@ -65,7 +65,7 @@ static int show_screen(const struct top *top, const struct counts *counts)
 	return STATUS_OK;
 }
 
-static int show(const struct top *top)
+static int show_counts(const struct top *top)
 {
 	struct counts counts = { 0 };
 	int status = control_ask(top->pid, "counts", &counts);
@@ -108,7 +108,7 @@ int top_command(int argc, char **argv)
 	if (status != STATUS_OK)
 		return status;
 	top.once |= top.json;
-	while ((status = show(&top)) == STATUS_OK && !top.once)
+	while ((status = show_counts(&top)) == STATUS_OK && !top.once)
 		usleep((useconds_t)(top.delay * 1e6));
 	return status;
 }

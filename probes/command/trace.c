@@ -76,7 +76,7 @@ static bool is_over(const struct trace *trace)
 }
 
 /* Until nothing comes any more after the end. */
-static void *follow(void *arg)
+static void *follow_events(void *arg)
 {
 	struct trace *trace = arg;
 	bool over;
@@ -162,7 +162,7 @@ static int run_program(struct trace *trace, char **argv)
 	if (trace->entries)
 		setenv("FASTINST_ENTRIES", trace->entries, 1);
 	setenv("FASTINST_TRACE", trace_folder(trace->read), 1);
-	if (pthread_create(&thread, NULL, follow, trace))
+	if (pthread_create(&thread, NULL, follow_events, trace))
 		return complain(STATUS_FAILED, 0, "no thread can be started");
 	status = launch_program(&launch, argv);
 	atomic_store_explicit(&trace->over, true, memory_order_release);
@@ -184,7 +184,7 @@ static int run_program(struct trace *trace, char **argv)
 
 /* --- One that runs ---------------------------------------------------------------------------- */
 
-static void *ask(void *arg)
+static void *ask_agent(void *arg)
 {
 	struct trace *trace = arg;
 	struct counts none = { 0 };
@@ -212,9 +212,9 @@ static int trace_process(struct trace *trace)
 
 	ending_note();
 	/* Its agent asks back before it answers. */
-	if (pthread_create(&thread, NULL, ask, trace))
+	if (pthread_create(&thread, NULL, ask_agent, trace))
 		return STATUS_FAILED;
-	follow(trace);
+	follow_events(trace);
 	pthread_join(thread, &status);
 	trace_stop(trace->read);
 	/* Where it failed, some may be on. */
@@ -230,7 +230,7 @@ static int trace_process(struct trace *trace)
 
 /* --- The command ------------------------------------------------------------------------------ */
 
-static int start(struct trace *trace, char **argv)
+static int start_trace(struct trace *trace, char **argv)
 {
 	const struct trace_to to = { show_event, show_lost, trace };
 	int status, failed;
@@ -319,7 +319,7 @@ int trace_command(int argc, char **argv)
 	if (status == STATUS_OK && trace.pid && trace.on && strchr(trace.on, ' '))
 		status = refuse_usage("with --pid it takes one --on");
 	if (status == STATUS_OK)
-		status = start(&trace, argv + optind);
+		status = start_trace(&trace, argv + optind);
 	free(trace.on);
 	return status;
 }

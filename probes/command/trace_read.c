@@ -193,7 +193,7 @@ static struct traced *probe_of(const struct trace_read *trace, unsigned table, u
 
 /* --- The socket ------------------------------------------------------------------------------- */
 
-static void answer(FILE *to, const struct table *table, size_t number)
+static void answer_agent(FILE *to, const struct table *table, size_t number)
 {
 	fprintf(to, "table %zu\n", number);
 	for (size_t i = 0; i < table->n; i++)
@@ -216,7 +216,7 @@ static int read_table(FILE *from, struct table *table)
 	return ret;
 }
 
-static void serve(struct trace_read *trace, FILE *stream)
+static void serve_agent(struct trace_read *trace, FILE *stream)
 {
 	struct table *more = realloc(trace->table, (trace->tables + 1) * sizeof(*more));
 
@@ -226,7 +226,7 @@ static void serve(struct trace_read *trace, FILE *stream)
 	more[trace->tables] = (struct table){ 0 };
 	if (read_table(stream, &more[trace->tables]) < 0 || trace->tables > UINT16_MAX)
 		return;
-	answer(stream, &more[trace->tables], trace->tables);
+	answer_agent(stream, &more[trace->tables], trace->tables);
 	trace->tables++;
 }
 
@@ -242,7 +242,7 @@ static size_t accept_all(struct trace_read *trace)
 		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 		stream = fdopen(fd, "r+");
 		if (stream) {
-			serve(trace, stream);
+			serve_agent(trace, stream);
 			fclose(stream);
 		} else {
 			close(fd);
@@ -321,7 +321,7 @@ static void find_rings(struct trace_read *trace)
 		closedir(dir);
 }
 
-static void drop(const struct trace_read *trace, struct stream *stream)
+static void drop_stream(const struct trace_read *trace, struct stream *stream)
 {
 	char path[128];
 
@@ -351,7 +351,7 @@ static void drop_ended(struct trace_read *trace)
 			continue;
 		}
 		*place = stream->after;
-		drop(trace, stream);
+		drop_stream(trace, stream);
 	}
 }
 
@@ -364,7 +364,7 @@ static unsigned strings_of(unsigned table, uint32_t id, void *trace)
 	return probe ? probe->how >> RING_HOW_STRINGS & ((1u << RING_STRINGS) - 1) : 0;
 }
 
-static uint64_t since(const struct trace_read *trace, uint64_t time)
+static uint64_t since_start(const struct trace_read *trace, uint64_t time)
 {
 	return time > trace->start ? time - trace->start : 0;
 }
@@ -376,13 +376,13 @@ static void tell_lost(struct trace_read *trace, struct stream *stream, uint64_t 
 	if (lost <= stream->lost)
 		return;
 	trace->to.lost(lost - stream->lost, stream->ring->pid, stream->ring->tid,
-		       since(trace, time), trace->to.arg);
+		       since_start(trace, time), trace->to.arg);
 	trace->lost += lost - stream->lost;
 	stream->lost = lost;
 }
 
 /* The functions that are left: this one, and what it had called and was never seen to return. */
-static unsigned leave(struct stream *stream, unsigned table, size_t pair)
+static unsigned leave_functions(struct stream *stream, unsigned table, size_t pair)
 {
 	for (unsigned i = stream->depth; i-- > 0;) {
 		unsigned left = stream->depth - i;
@@ -395,14 +395,14 @@ static unsigned leave(struct stream *stream, unsigned table, size_t pair)
 	return 0;
 }
 
-static void show(struct trace_read *trace, struct stream *stream)
+static void show_event(struct trace_read *trace, struct stream *stream)
 {
 	const struct trace_event *event = &stream->next;
 	struct traced *probe = probe_of(trace, event->table, event->id);
 	struct shown shown = {
 		.probe = probe,
 		.event = event,
-		.time = since(trace, event->time),
+		.time = since_start(trace, event->time),
 		.pid = stream->ring->pid,
 		.tid = stream->ring->tid,
 	};
@@ -412,7 +412,7 @@ static void show(struct trace_read *trace, struct stream *stream)
 		return;
 	probe->seen++;
 	if (probe->kind == TRACED_LEAVE && probe->pair != SIZE_MAX)
-		shown.left = leave(stream, event->table, probe->pair);
+		shown.left = leave_functions(stream, event->table, probe->pair);
 	shown.depth = stream->depth;
 	if (probe->kind == TRACED_ENTER && probe->pair != SIZE_MAX && stream->depth < DEPTH_MAX) {
 		stream->frame[stream->depth].table = event->table;
@@ -445,7 +445,7 @@ size_t trace_poll(struct trace_read *trace)
 
 	find_rings(trace);
 	for (size_t round = 0; round < ROUND && (stream = first_of(trace)); round++, n++)
-		show(trace, stream);
+		show_event(trace, stream);
 	for (stream = trace->streams; stream; stream = stream->after)
 		tell_lost(trace, stream, stream->next.time);
 	drop_ended(trace);
@@ -522,7 +522,7 @@ void trace_close(struct trace_read *trace)
 		struct stream *stream = trace->streams;
 
 		trace->streams = stream->after;
-		drop(trace, stream);
+		drop_stream(trace, stream);
 	}
 	if (trace->listener >= 0)
 		close(trace->listener);

@@ -30,7 +30,7 @@ static inline void set_function(uint32_t id, uintptr_t function)
 }
 
 /* What the probe needs before it can be on for the first time, and its function. */
-static inline int arm(struct probe *probe, uintptr_t function)
+static inline int arm_probe(struct probe *probe, uintptr_t function)
 {
 	int ret = usable(probe);
 
@@ -49,7 +49,7 @@ static inline int arm(struct probe *probe, uintptr_t function)
 static int toggle_one(uint32_t id, bool on, uintptr_t function)
 {
 	struct probe *probe = probe_get(id);
-	int ret = on ? arm(probe, function) : usable(probe);
+	int ret = on ? arm_probe(probe, function) : usable(probe);
 
 	if (ret < 0)
 		return ret;
@@ -72,7 +72,8 @@ static int toggle_runs(const uint32_t *ids, size_t n, bool on, uintptr_t functio
 
 	for (size_t i = 0, end; i < n; i = end + 1) {
 		for (end = i; end < n; end++) {
-			ret = on ? arm(probe_get(ids[end]), function) : usable(probe_get(ids[end]));
+			ret = on ? arm_probe(probe_get(ids[end]), function)
+				 : usable(probe_get(ids[end]));
 			first_error(&error, ret);
 			if (ret < 0)
 				break;
@@ -131,7 +132,8 @@ static uintptr_t word_of(uintptr_t function, bool keeps_vectors)
 	return word ? word : function | (keeps_vectors ? KEEPS_VECTORS : keeps[leaf.keeps]);
 }
 
-static int change(const uint32_t *ids, size_t n, bool on, uintptr_t function, bool keeps_vectors)
+static int change_probes(const uint32_t *ids, size_t n, bool on, uintptr_t function,
+			 bool keeps_vectors)
 {
 	struct wish wish = { ids, n, on, function };
 	int ret;
@@ -152,27 +154,27 @@ int fi_activate_how(const uint32_t *ids, size_t n, fi_function *function, unsign
 {
 	if (flags & ~FI_KEEPS_VECTORS)
 		return -EINVAL;
-	return change(ids, n, true, (uintptr_t)function, flags & FI_KEEPS_VECTORS);
+	return change_probes(ids, n, true, (uintptr_t)function, flags & FI_KEEPS_VECTORS);
 }
 
 int fi_activate_batch(const uint32_t *ids, size_t n, fi_function *function)
 {
-	return change(ids, n, true, (uintptr_t)function, false);
+	return change_probes(ids, n, true, (uintptr_t)function, false);
 }
 
 int fi_activate(uint32_t id, fi_function *function)
 {
-	return change(&id, 1, true, (uintptr_t)function, false);
+	return change_probes(&id, 1, true, (uintptr_t)function, false);
 }
 
 int fi_deactivate_batch(const uint32_t *ids, size_t n)
 {
-	return change(ids, n, false, 0, false);
+	return change_probes(ids, n, false, 0, false);
 }
 
 int fi_deactivate(uint32_t id)
 {
-	return change(&id, 1, false, 0, false);
+	return change_probes(&id, 1, false, 0, false);
 }
 
 int fi_set_data(uint32_t id, void *data)
@@ -190,7 +192,7 @@ static long membarrier(int command)
 	return syscall(SYS_membarrier, command, 0, 0);
 }
 
-static double now(void)
+static double activate_now(void)
 {
 	struct timespec time;
 
@@ -206,7 +208,7 @@ static int wait_for(const struct block *block, double until)
 	if (!(inside & 1))
 		return 0;
 	while (atomic_load_explicit(&block->inside, memory_order_acquire) == inside) {
-		if (now() > until)
+		if (activate_now() > until)
 			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);
 	}
@@ -216,7 +218,7 @@ static int wait_for(const struct block *block, double until)
 int fi_synchronize(void)
 {
 	const struct block *mine = block_here();
-	double until = now() + PATIENCE;
+	double until = activate_now() + PATIENCE;
 	int ret = 0;
 
 	if (mine && atomic_load_explicit(&mine->inside, memory_order_relaxed) & 1)

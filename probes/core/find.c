@@ -31,7 +31,7 @@ static int parse_regex(struct pattern *pattern)
 	return regcomp(&pattern->regex, pattern->text + 1, REG_EXTENDED | REG_NOSUB) ? -EINVAL : 0;
 }
 
-static int parse(struct pattern *pattern, const char *text)
+static int parse_pattern(struct pattern *pattern, const char *text)
 {
 	char *colon;
 	int ret = 0;
@@ -53,7 +53,7 @@ static int parse(struct pattern *pattern, const char *text)
 	return ret;
 }
 
-static void release(struct pattern *pattern)
+static void release_pattern(struct pattern *pattern)
 {
 	if (pattern->is_regex)
 		regfree(&pattern->regex);
@@ -94,7 +94,7 @@ long fi_find(const char *text, uint32_t *ids, size_t max)
 
 	if (!text || (!ids && max))
 		return -EINVAL;
-	ret = parse(&pattern, text);
+	ret = parse_pattern(&pattern, text);
 	if (ret < 0)
 		return ret;
 	ret = core_lock();
@@ -103,6 +103,6 @@ long fi_find(const char *text, uint32_t *ids, size_t max)
 			ids[n - 1] = id;
 	if (!ret)
 		core_unlock();
-	release(&pattern);
+	release_pattern(&pattern);
 	return ret < 0 ? ret : (long)n;
 }

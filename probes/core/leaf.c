@@ -44,14 +44,14 @@ struct code {
 	size_t len;
 };
 
-static void put(struct code *code, const void *bytes, size_t len)
+static void put_code(struct code *code, const void *bytes, size_t len)
 {
 	memcpy(code->bytes + code->len, bytes, len);
 	code->len += len;
 }
 
 #define PUT(code, ...)                                                                             \
-	put(code, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+	put_code(code, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 /* PUSH is 0x50, POP 0x58. */
 static void put_stack(struct code *code, uint8_t opcode, unsigned reg)
@@ -72,7 +72,7 @@ static void put_block(struct code *code)
 	uint32_t offset = (uint32_t)block_offset();
 
 	PUT(code, 0x64, 0x48, 0x8b, 0x14, 0x25); /* mov %fs:offset, %rdx */
-	put(code, &offset, sizeof(offset));
+	put_code(code, &offset, sizeof(offset));
 }
 
 static void put_leave(struct code *code)
@@ -102,7 +102,7 @@ static bool put_body(struct code *code, uintptr_t function, const struct leaf *l
 	uint8_t *body = code->bytes + code->len;
 	int64_t by = (int64_t)(function - (at + code->len));
 
-	put(code, (const void *)function, leaf->size);
+	put_code(code, (const void *)function, leaf->size);
 	for (unsigned i = 0; i < leaf->relatives; i++) {
 		int32_t distance;
 
@@ -172,7 +172,7 @@ static bool put_with_registers(struct code *code, uintptr_t function, const stru
 	return true;
 }
 
-static uintptr_t make(uintptr_t function, const struct leaf *leaf)
+static uintptr_t make_leaf(uintptr_t function, const struct leaf *leaf)
 {
 	const struct object *object = object_at(function);
 	int64_t offset = (int64_t)block_offset();
@@ -186,7 +186,7 @@ static uintptr_t make(uintptr_t function, const struct leaf *leaf)
 	if (!place)
 		return 0;
 	start = (place + IN_FRONT + LINE - 1) & ~(uintptr_t)(LINE - 1);
-	put(&code, &function, sizeof(function));
+	put_code(&code, &function, sizeof(function));
 	made = (HAS(leaf->reads, RDX) ? put_with_registers : put_plain)(&code, function, leaf,
 									start - IN_FRONT);
 	if (!made || near_write((void *)(start - IN_FRONT), code.bytes, code.len) < 0)
@@ -215,7 +215,7 @@ uintptr_t leaf_word(uintptr_t function, const struct leaf *leaf)
 	one->function = function;
 	one->size = leaf->size;
 	memcpy(one->bytes, (const void *)function, leaf->size);
-	one->word = make(function, leaf);
+	one->word = make_leaf(function, leaf);
 	n += one->word != 0;
 	return one->word;
 }

@@ -38,7 +38,7 @@ static void wait_for_it(void)
 	errno = saved;
 }
 
-static inline int take(void)
+static inline int take_lock(void)
 {
 	uint32_t was = FREE;
 
@@ -60,7 +60,7 @@ static inline void release(void)
 
 int core_lock(void)
 {
-	int ret = take();
+	int ret = take_lock();
 
 	if (ret || is_open)
 		return ret;
@@ -77,7 +77,7 @@ void core_unlock(void)
 
 static void before_fork(void)
 {
-	take();
+	take_lock();
 }
 
 static void in_child(void)
@@ -95,7 +95,7 @@ static void in_child(void)
 int core_open(void)
 {
 	static bool started;
-	int ret = take();
+	int ret = take_lock();
 
 	if (ret < 0)
 		return ret;

@@ -79,7 +79,7 @@ static void segments(struct object *object, const struct dl_phdr_info *info)
 	}
 }
 
-static void drop(struct object *object)
+static void drop_object(struct object *object)
 {
 	free((char *)object->path);
 	free(object);
@@ -166,7 +166,7 @@ static bool is_ready(const struct object *object)
 }
 
 /* Runs with the loader's lock, so that nothing but memory is asked for. */
-static int take(struct dl_phdr_info *info, size_t size, void *data)
+static int take_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct look *look = data;
 	struct object *object = calloc(1, sizeof(*object));
@@ -188,7 +188,7 @@ static int take(struct dl_phdr_info *info, size_t size, void *data)
 		object->next = look->found;
 		look->found = object;
 	} else {
-		drop(object);
+		drop_object(object);
 	}
 	return 0;
 }
@@ -215,7 +215,7 @@ const struct object *object_at(uintptr_t address)
 	return NULL;
 }
 
-static void leave(struct object *object)
+static void leave_object(struct object *object)
 {
 	uint32_t n = fi_probes();
 
@@ -258,7 +258,7 @@ static void mark_gone(const struct look *look)
 		while (now && !same(old, now))
 			now = now->next;
 		if (!now || (look->unloads != unloads && !old->stays && is_anew(old)))
-			leave(old);
+			leave_object(old);
 	}
 	unloads = look->unloads;
 }
@@ -271,7 +271,7 @@ static int look_at_all(struct dl_phdr_info *info, size_t size, void *data)
 	(void)info;
 	(void)size;
 	*look = (struct look){ 0 };
-	dl_iterate_phdr(take, look);
+	dl_iterate_phdr(take_object, look);
 	if (!look->error)
 		mark_gone(look);
 	return 1;
@@ -297,7 +297,7 @@ static int run_held(struct dl_phdr_info *info, size_t size, void *data)
 		hold->ret = look.error;
 		for (struct object *object = look.found; object; object = next) {
 			next = object->next;
-			drop(object);
+			drop_object(object);
 		}
 	}
 	if (!hold->ret)
@@ -360,7 +360,7 @@ static int ask_providers(void *data)
 	return ret;
 }
 
-static int discover(struct object *object, const struct provider *const *by)
+static int discover_all(struct object *object, const struct provider *const *by)
 {
 	struct discovery d = { .providers = by, .object = object };
 	uint32_t first = fi_probes();
@@ -389,13 +389,13 @@ int object_scan(const struct provider *const *all_providers)
 	for (struct object *object = look.found; object; object = next) {
 		next = object->next;
 		if (look.error || known(object)) {
-			drop(object);
+			drop_object(object);
 			continue;
 		}
 		object->next = objects;
 		objects = object;
 		if (!ret)
-			ret = discover(object, providers);
+			ret = discover_all(object, providers);
 	}
 	return ret;
 }
@@ -407,6 +407,6 @@ int object_again(const struct provider *provider)
 
 	for (struct object *object = objects; object && !ret; object = object->next)
 		if (!object->gone)
-			ret = discover(object, by);
+			ret = discover_all(object, by);
 	return ret;
 }

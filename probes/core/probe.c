@@ -61,7 +61,7 @@ static enum fi_state state_of(const struct probe *probe)
 	return probe->is_on ? FI_ON : FI_OFF;
 }
 
-static void describe(const struct probe *probe, struct fi_probe *out)
+static void describe_probe(const struct probe *probe, struct fi_probe *out)
 {
 	*out = (struct fi_probe){
 		.id = probe->id,
@@ -89,7 +89,7 @@ int fi_get(uint32_t id, struct fi_probe *out)
 		return ret;
 	probe = probe_get(id);
 	if (probe)
-		describe(probe, out);
+		describe_probe(probe, out);
 	core_unlock();
 	return probe ? 0 : -ENOENT;
 }
@@ -119,7 +119,7 @@ static bool next_news(struct callback *callback, struct fi_probe *news)
 
 		if (!one->callback || one->told >= fi_probes())
 			continue;
-		describe(probe_get(one->told++), news);
+		describe_probe(probe_get(one->told++), news);
 		*callback = *one;
 		found = true;
 	}

@@ -187,7 +187,7 @@ struct batch {
 	bool on;
 };
 
-static void note(struct batch *batch, int ret)
+static void note_failure(struct batch *batch, int ret)
 {
 	if (ret < 0 && !batch->first_error)
 		batch->first_error = ret;
@@ -213,7 +213,7 @@ static void run_overs(struct batch *batch, void (*done)(struct probe *probe))
 		struct probe *probe = probe_get(batch->over_ids[i]);
 
 		probe->queued = false;
-		note(batch, batch->overs[i].op.result);
+		note_failure(batch, batch->overs[i].op.result);
 		if (!batch->overs[i].op.result)
 			done(probe);
 	}
@@ -252,7 +252,7 @@ static void changed(struct probe *probe, bool on)
 		probe->has_call = pc_call_init(&probe->call, probe->site) == 0;
 }
 
-static bool stands(const struct probe *probe, const uint8_t *bytes)
+static bool site_has(const struct probe *probe, const uint8_t *bytes)
 {
 	/* Most are that long, and a length that is known is compared without a call. */
 	if (probe->len == 5)
@@ -279,7 +279,7 @@ static inline int change_alone(struct probe *probe, bool on)
 	byte = only_byte(probe);
 	if (probe->merge || (on && probe->starts > 1) || (byte < 0 && crosses(probe)))
 		return NOT_ALONE;
-	if (!stands(probe, on ? probe->off : probe->on))
+	if (!site_has(probe, on ? probe->off : probe->on))
 		return -ESTALE;
 	ret = byte < 0 ? pc_patch(probe->site, bytes, probe->len)
 		       : pc_patch(probe->site + byte, bytes + byte, 1);
@@ -289,7 +289,7 @@ static inline int change_alone(struct probe *probe, bool on)
 }
 
 /* What is not done at once is done with the batch. */
-static int add(struct batch *batch, struct probe *probe)
+static int batch_change(struct batch *batch, struct probe *probe)
 {
 	int ret;
 
@@ -298,7 +298,7 @@ static int add(struct batch *batch, struct probe *probe)
 	ret = change_alone(probe, batch->on);
 	if (ret != NOT_ALONE)
 		return ret;
-	if (!stands(probe, batch->on ? probe->off : probe->on))
+	if (!site_has(probe, batch->on ? probe->off : probe->on))
 		return -ESTALE;
 	if (batch->on && probe->starts > 1) {
 		queue_over(batch, probe, probe->on, probe->starts);
@@ -331,37 +331,37 @@ static struct opened *open_pages(const uint32_t *ids, size_t n, bool on)
 	return found < WORTH_OPEN ? NULL : object_open(object, from, to);
 }
 
-static void finish(struct batch *batch, size_t i)
+static void finish_probe(struct batch *batch, size_t i)
 {
 	struct probe *probe = probe_get(batch->ids[i]);
 
 	probe->queued = false;
-	note(batch, batch->ops[i].result);
+	note_failure(batch, batch->ops[i].result);
 	if (!batch->ops[i].result)
 		changed(probe, batch->on);
 }
 
-static void run(struct batch *batch)
+static void run_batch(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->n; i++)
 		batch->ops[i].result = -ECANCELED;
 	if (batch->n)
 		pc_patch_batch(batch->ops, batch->n);
 	for (size_t i = 0; i < batch->n; i++)
-		finish(batch, i);
+		finish_probe(batch, i);
 }
 
 /* Opens the pages of the first probe's object; those of others are opened change by change. */
-static int toggle(struct batch *batch, const uint32_t *ids, size_t n)
+static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 {
 	struct opened *pages = open_pages(ids, n, batch->on);
 
 	if (batch->on)
 		merge_all(batch, ids, n);
 	for (size_t i = 0; i < n; i++)
-		note(batch, add(batch, probe_get(ids[i])));
+		note_failure(batch, batch_change(batch, probe_get(ids[i])));
 	run_overs(batch, is_over);
-	run(batch);
+	run_batch(batch);
 	object_close(pages);
 	return batch->first_error;
 }
@@ -390,7 +390,7 @@ int site_toggle(const uint32_t *ids, size_t n, bool on)
 	batch.overs = reallocarray(NULL, n, sizeof(*batch.overs));
 	batch.over_ids = reallocarray(NULL, n, sizeof(*batch.over_ids));
 	if (batch.ops && batch.ids && batch.overs && batch.over_ids)
-		ret = toggle(&batch, ids, n);
+		ret = toggle_probes(&batch, ids, n);
 	free(batch.ops);
 	free(batch.ids);
 	free(batch.overs);

@@ -57,20 +57,20 @@ static bool defines(const struct elf_symbols *symbols, const char *function)
 	return false;
 }
 
-static uintptr_t taken(const char *function)
+static uintptr_t taken_by(const char *function)
 {
 	return (uintptr_t)hooks[strcmp(function, hooks[0].name) != 0].taken;
 }
 
 /* Also by what the loader has put into the slot: until the first call, an address in the PLT. */
-static const char *refuse(const struct object *object, const struct elf_symbols *symbols,
-			  const struct called *to, const void *slot)
+static const char *refuse_call(const struct object *object, const struct elf_symbols *symbols,
+			       const struct called *to, const void *slot)
 {
 	uintptr_t put;
 
 	memcpy(&put, slot, sizeof(put));
 	if (do_nothing && !defines(symbols, to->function) &&
-	    (put == taken(to->function) || (put >= object->start && put < object->end)))
+	    (put == taken_by(to->function) || (put >= object->start && put < object->end)))
 		return NULL;
 	return "the program, or a library, has such a function of its own";
 }
@@ -80,16 +80,16 @@ static const struct calls calls = {
 	.n = HOOKS,
 	.to = { { .function = "__cyg_profile_func_enter", .kind = FI_ENTRY },
 		{ .function = "__cyg_profile_func_exit", .kind = FI_EXIT } },
-	.refuse = refuse,
+	.refuse = refuse_call,
 };
 
-static int discover(struct object *object, const void *image, size_t size)
+static int discover_cyg(struct object *object, const void *image, size_t size)
 {
 	return calls_discover(&calls, object, image, size);
 }
 
 const struct provider cyg_provider = {
 	.name = "cyg",
-	.discover = discover,
+	.discover = discover_cyg,
 	.arm = calls_arm,
 };

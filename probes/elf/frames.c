@@ -19,7 +19,7 @@ struct reader {
 	bool failed;
 };
 
-static uint64_t take(struct reader *reader, size_t len)
+static uint64_t take_bytes(struct reader *reader, size_t len)
 {
 	uint64_t value = 0;
 
@@ -40,7 +40,7 @@ static uint64_t take_leb(struct reader *reader)
 	unsigned shift = 0;
 
 	do {
-		byte = take(reader, 1);
+		byte = take_bytes(reader, 1);
 		if (shift < 64)
 			value |= (byte & 0x7f) << shift;
 		shift += 7;
@@ -55,15 +55,15 @@ static uint64_t take_encoded(struct reader *reader, uint8_t format)
 	case 0x0:
 	case 0x4:
 	case 0xc:
-		return take(reader, 8);
+		return take_bytes(reader, 8);
 	case 0x2:
-		return take(reader, 2);
+		return take_bytes(reader, 2);
 	case 0x3:
-		return take(reader, 4);
+		return take_bytes(reader, 4);
 	case 0xa:
-		return (uint64_t)(int64_t)(int16_t)take(reader, 2);
+		return (uint64_t)(int64_t)(int16_t)take_bytes(reader, 2);
 	case 0xb:
-		return (uint64_t)(int64_t)(int32_t)take(reader, 4);
+		return (uint64_t)(int64_t)(int32_t)take_bytes(reader, 4);
 	default:
 		reader->failed = true;
 		return 0;
@@ -73,10 +73,10 @@ static uint64_t take_encoded(struct reader *reader, uint8_t format)
 /* One record: its bytes behind the length. False: there is none any more. */
 static bool take_record(struct reader *section, struct reader *record)
 {
-	uint64_t len = take(section, 4);
+	uint64_t len = take_bytes(section, 4);
 
 	if (len == UINT32_MAX)
-		len = take(section, 8);
+		len = take_bytes(section, 8);
 	if (section->failed || !len || !elf_left(section->at, section->end, len))
 		return false;
 	*record = (struct reader){ .at = section->at, .end = section->at + len };
@@ -96,18 +96,18 @@ static bool read_common(struct reader record, struct common *common)
 	uint8_t version;
 
 	*common = (struct common){ .format = ABSOLUTE };
-	if (take(&record, 4))
+	if (take_bytes(&record, 4))
 		return false;
-	version = (uint8_t)take(&record, 1);
+	version = (uint8_t)take_bytes(&record, 1);
 	augmentation = (const char *)record.at;
-	while (take(&record, 1) && !record.failed)
+	while (take_bytes(&record, 1) && !record.failed)
 		;
 	if (record.failed || (version != 1 && version != 3))
 		return false;
 	take_leb(&record);
 	take_leb(&record);
 	if (version == 1)
-		take(&record, 1);
+		take_bytes(&record, 1);
 	else
 		take_leb(&record);
 	if (*augmentation != 'z')
@@ -119,13 +119,13 @@ static bool read_common(struct reader record, struct common *common)
 
 		switch (*augmentation) {
 		case 'R':
-			common->format = (uint8_t)take(&record, 1);
+			common->format = (uint8_t)take_bytes(&record, 1);
 			break;
 		case 'L':
-			take(&record, 1);
+			take_bytes(&record, 1);
 			break;
 		case 'P':
-			format = (uint8_t)take(&record, 1);
+			format = (uint8_t)take_bytes(&record, 1);
 			take_encoded(&record, format);
 			break;
 		case 'S':
@@ -162,7 +162,7 @@ static bool read_frame(const struct elf_section *section, struct reader record,
 		       struct elf_symbol *found)
 {
 	const uint8_t *start = section->bytes, *id_at = record.at;
-	uint64_t back = take(&record, 4), place;
+	uint64_t back = take_bytes(&record, 4), place;
 	struct reader before, cie;
 	struct common common;
 

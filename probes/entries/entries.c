@@ -167,7 +167,8 @@ static const char *name_of(const struct survey_site *site)
 	return object_string(name);
 }
 
-static int add(struct object *object, const struct others *others, const struct survey_site *site)
+static int add_entry(struct object *object, const struct others *others,
+		     const struct survey_site *site)
 {
 	struct probe probe = {
 		.provider = &entries_provider,
@@ -201,7 +202,7 @@ static int add(struct object *object, const struct others *others, const struct 
 	return probe_add(&probe, NULL);
 }
 
-static int discover(struct object *object, const void *image, size_t size)
+static int discover_entries(struct object *object, const void *image, size_t size)
 {
 	struct survey survey;
 	struct others others;
@@ -215,13 +216,13 @@ static int discover(struct object *object, const void *image, size_t size)
 		return ret;
 	ret = survey_make(&survey, &elf);
 	for (size_t i = 0; i < survey.n && !ret; i++)
-		ret = add(object, &others, &survey.site[i]);
+		ret = add_entry(object, &others, &survey.site[i]);
 	free(others.site);
 	survey_free(&survey);
 	return ret == -ENOTSUP ? 0 : ret;
 }
 
-static int arm(struct probe *probe)
+static int arm_entry(struct probe *probe)
 {
 	const struct survey_site *site = probe->extra;
 	uint8_t *stub = near_alloc(probe->object, STUB_SIZE);
@@ -255,6 +256,6 @@ static int arm(struct probe *probe)
 
 const struct provider entries_provider = {
 	.name = "entries",
-	.discover = discover,
-	.arm = arm,
+	.discover = discover_entries,
+	.arm = arm_entry,
 };

@@ -31,8 +31,8 @@ static int add_branch(struct state *state, uint64_t to, uint32_t from, enum kind
 	return 0;
 }
 
-static bool decode(const struct state *state, const uint8_t *code, uint64_t len,
-		   ZydisDecodedInstruction *insn)
+static bool decode_insn(const struct state *state, const uint8_t *code, uint64_t len,
+			ZydisDecodedInstruction *insn)
 {
 	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&state->decoder, NULL, code, len, insn)))
 		return false;
@@ -71,7 +71,7 @@ static int read_function(struct state *state, uint32_t index)
 	for (uint64_t at = 0; at < len; at += insn.length) {
 		uint64_t next;
 
-		if (!decode(state, function->bytes + at, len - at, &insn)) {
+		if (!decode_insn(state, function->bytes + at, len - at, &insn)) {
 			state->branches = before;
 			return 0;
 		}
@@ -169,7 +169,7 @@ struct own {
 	size_t branches; /* that are sorted */
 };
 
-static bool entered(void *data, uint64_t at)
+static bool is_entered(void *data, uint64_t at)
 {
 	const struct own *own = data;
 	const struct state *state = own->state;
@@ -217,7 +217,7 @@ static int follow_tables(struct state *state)
 							       .end = function->end,
 							       .bytes = function->bytes,
 							       .data = &own,
-							       .entered = entered,
+							       .entered = is_entered,
 							       .leaves = leaves,
 							       .begins = begins },
 				    &targets);
@@ -324,8 +324,8 @@ static bool is_padding(const struct state *state, const struct function *functio
 		return false;
 	bytes = code->bytes + (function->end - code->addr);
 	for (uint64_t at = 0; at < len; at += insn.length)
-		if (!decode(state, bytes + at, code->len - (function->end - code->addr) - at,
-			    &insn) ||
+		if (!decode_insn(state, bytes + at, code->len - (function->end - code->addr) - at,
+				 &insn) ||
 		    (insn.mnemonic != ZYDIS_MNEMONIC_NOP && insn.mnemonic != ZYDIS_MNEMONIC_INT3))
 			return false;
 	return true;
@@ -346,7 +346,7 @@ static const char *take_code(const struct state *state, const struct function *f
 		len -= ENDBR_LEN;
 	}
 	while (site->len < SURVEY_JUMP && site->len < len && !site->ends) {
-		if (!decode(state, code + site->len, len - site->len, &insn))
+		if (!decode_insn(state, code + site->len, len - site->len, &insn))
 			return "its first bytes are no instructions";
 		why = cannot_move(&insn);
 		if (why)
@@ -393,7 +393,8 @@ static bool labelled(const struct elf_symbols *symbols, const struct survey_site
 	return symbol && symbol->addr < site->site + SURVEY_JUMP;
 }
 
-static const char *refusal(const struct state *state, uint32_t index, struct survey_site *site)
+static const char *refusal_of_function(const struct state *state, uint32_t index,
+				       struct survey_site *site)
 {
 	const struct function *function = &state->function[index];
 	const char *why = take_code(state, function, site);
@@ -424,7 +425,7 @@ static int take_sites(struct state *state)
 		site->function = site->site = state->function[i].addr;
 		site->end = state->function[i].end;
 		site->name = state->function[i].name;
-		site->reason = refusal(state, i, site);
+		site->reason = refusal_of_function(state, i, site);
 		survey->usable += !site->reason;
 	}
 	return 0;

@@ -96,7 +96,7 @@ static enum way way_of(const struct tables_function *function, const ZydisDecode
 	return ON;
 }
 
-static bool decode(const struct follow *follow, uint64_t at, struct decoded *decoded)
+static bool decode_at(const struct follow *follow, uint64_t at, struct decoded *decoded)
 {
 	const struct tables_function *function = follow->function;
 
@@ -153,7 +153,7 @@ static int read_all(struct follow *follow)
 
 		if (!insn)
 			return -ENOMEM;
-		if (follow->n == TABLES_INSTRUCTIONS || !decode(follow, at, &decoded))
+		if (follow->n == TABLES_INSTRUCTIONS || !decode_at(follow, at, &decoded))
 			return 0;
 		read_one(follow, insn, &decoded, at);
 	}
@@ -222,7 +222,7 @@ static void pass_on(struct follow *follow, uint32_t index)
 		meet(follow, index + 1, out);
 }
 
-static void drain(struct follow *follow)
+static void drain_paths(struct follow *follow)
 {
 	while (follow->queued) {
 		uint32_t index = follow->queue[--follow->queued];
@@ -245,12 +245,12 @@ static void find_addresses(struct follow *follow, bool whole)
 	for (uint32_t i = 0; i < follow->n; i++)
 		if (!i || follow->insn[i].open)
 			meet(follow, i, nothing);
-	drain(follow);
+	drain_paths(follow);
 	for (uint32_t i = 0; i < follow->n && whole; i++) {
 		if (follow->insn[i].seen || follow->insn[i].fills)
 			continue;
 		meet(follow, i, nothing);
-		drain(follow);
+		drain_paths(follow);
 	}
 }
 
@@ -267,7 +267,8 @@ static int save(struct follow *follow, uint32_t to, const struct state *state)
 	return 0;
 }
 
-static void begin(const struct follow *follow, uint32_t index, bool goes_on, struct state *state)
+static void begin_path(const struct follow *follow, uint32_t index, bool goes_on,
+		       struct state *state)
 {
 	const struct insn *insn = &follow->insn[index];
 
@@ -300,8 +301,8 @@ static int walk(struct follow *follow, struct table *found, bool *reached)
 			goes_on = false;
 			continue;
 		}
-		begin(follow, i, goes_on, &state);
-		if (!decode(follow, insn->at, &decoded))
+		begin_path(follow, i, goes_on, &state);
+		if (!decode_at(follow, insn->at, &decoded))
 			return -ENOEXEC;
 		if (insn->way == TABLE) {
 			found[insn->table] = state_jump(&state, &decoded);
@@ -376,7 +377,7 @@ static void count_into(struct follow *follow, const struct known *known, uint32_
 			follow->insn[known->to[i].index].into += by;
 }
 
-static void forget(struct follow *follow, struct known *known)
+static void forget_table(struct follow *follow, struct known *known)
 {
 	count_into(follow, known, UINT32_MAX);
 	free(known->to);
@@ -384,7 +385,7 @@ static void forget(struct follow *follow, struct known *known)
 }
 
 /* 1: known is what was found; 0: the jump is by no table. */
-static int learn(struct follow *follow, const struct table *found, struct known *known)
+static int learn_table(struct follow *follow, const struct table *found, struct known *known)
 {
 	struct known now = { 0 };
 	int ret = read_table(follow, found, &now);
@@ -393,7 +394,7 @@ static int learn(struct follow *follow, const struct table *found, struct known 
 		free(now.to);
 		return ret;
 	}
-	forget(follow, known);
+	forget_table(follow, known);
 	*known = now;
 	count_into(follow, known, 1);
 	return 1;
@@ -413,7 +414,7 @@ static int go_round(struct follow *follow, bool whole, struct table *found, bool
 		if (!reached[i] || (found[i].n && found[i].at == old->at && found[i].n == old->n &&
 				    found[i].size == old->size))
 			continue;
-		ret = learn(follow, &found[i], &follow->known[i]);
+		ret = learn_table(follow, &found[i], &follow->known[i]);
 	}
 	return ret;
 }
@@ -435,7 +436,7 @@ static int prove(struct follow *follow)
 	return ret < 0 ? ret : proven;
 }
 
-static int tell(const struct follow *follow, struct tables_targets *targets)
+static int tell_targets(const struct follow *follow, struct tables_targets *targets)
 {
 	uint32_t n = 0;
 
@@ -462,9 +463,9 @@ static int follow_all(struct follow *follow, struct tables_targets *targets)
 		return -ENOMEM;
 	ret = prove(follow);
 	if (ret > 0)
-		ret = tell(follow, targets);
+		ret = tell_targets(follow, targets);
 	for (uint32_t i = 0; i < follow->tables; i++)
-		forget(follow, &follow->known[i]);
+		forget_table(follow, &follow->known[i]);
 	return ret;
 }
 

@@ -141,7 +141,7 @@ static bool is_cell(const struct state *state, const ZydisDecodedOperand *operan
 	       equal(&base, &cell->base) && equal(&index, &cell->index);
 }
 
-static struct value load(struct state *state, const ZydisDecodedOperand *operand)
+static struct value load_value(struct state *state, const ZydisDecodedOperand *operand)
 {
 	if (is_cell(state, operand))
 		return (struct value){ .kind = NUMBER,
@@ -192,7 +192,7 @@ static bool beside(const struct state *state, const ZydisDecodedOperand *operand
 
 /* --- Steps ------------------------------------------------------------------------------------ */
 
-static void change(struct state *state, const struct decoded *decoded)
+static void change_value(struct state *state, const struct decoded *decoded)
 {
 	for (int i = 0; i < decoded->insn.operand_count; i++) {
 		const ZydisDecodedOperand *operand = &decoded->operand[i];
@@ -218,7 +218,7 @@ static void change(struct state *state, const struct decoded *decoded)
 }
 
 /* False: it is an instruction as any other. */
-static bool move(struct state *state, const struct decoded *decoded)
+static bool move_value(struct state *state, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *to = &decoded->operand[0], *from = &decoded->operand[1];
 	int target = low_register(to), source = low_register(from);
@@ -233,7 +233,7 @@ static bool move(struct state *state, const struct decoded *decoded)
 	else if (is_entry(state, from, 8, &value))
 		value.kind = TARGET;
 	else
-		value = load(state, from);
+		value = load_value(state, from);
 	state->reg[target] = value;
 	return true;
 }
@@ -251,7 +251,7 @@ static bool move_distance(struct state *state, const struct decoded *decoded)
 	return true;
 }
 
-static bool add(struct state *state, const struct decoded *decoded)
+static bool follow_add(struct state *state, const struct decoded *decoded)
 {
 	int target = low_register(&decoded->operand[0]), other = low_register(&decoded->operand[1]);
 	struct value a, b;
@@ -271,7 +271,7 @@ static bool add(struct state *state, const struct decoded *decoded)
 	return true;
 }
 
-/* At most that, whatever it was. */
+/* At most that, from any value before. */
 static bool mask(struct state *state, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *by = &decoded->operand[1];
@@ -308,7 +308,7 @@ static void compare(struct state *state, const struct decoded *decoded)
 				.id = ++state->ids,
 				.bits = (uint8_t)what->size,
 			};
-		value = load(state, what);
+		value = load_value(state, what);
 	} else if (reg >= 0 && state->reg[reg].kind == NUMBER) {
 		value = low(state, &state->reg[reg], (uint8_t)what->size);
 	} else {
@@ -326,11 +326,11 @@ static bool known_step(struct state *state, const struct decoded *decoded, uint6
 	switch (decoded->insn.mnemonic) {
 	case ZYDIS_MNEMONIC_MOV:
 	case ZYDIS_MNEMONIC_MOVZX:
-		return move(state, decoded);
+		return move_value(state, decoded);
 	case ZYDIS_MNEMONIC_MOVSXD:
 		return move_distance(state, decoded);
 	case ZYDIS_MNEMONIC_ADD:
-		return add(state, decoded);
+		return follow_add(state, decoded);
 	case ZYDIS_MNEMONIC_AND:
 		return mask(state, decoded);
 	case ZYDIS_MNEMONIC_LEA:
@@ -370,7 +370,7 @@ void state_step(struct state *state, const struct decoded *decoded, uint64_t at)
 	if (decoded->insn.meta.category == ZYDIS_CATEGORY_SYSCALL)
 		state->cell.known = false;
 	if (!known_step(state, decoded, at))
-		change(state, decoded);
+		change_value(state, decoded);
 }
 
 void state_branch(struct state *state, const struct decoded *decoded, bool taken)

@@ -57,7 +57,7 @@ struct stopped {
 	const char *why; /* what went wrong */
 };
 
-static double now(void)
+static double inject_now(void)
 {
 	struct timespec time;
 
@@ -75,8 +75,8 @@ static void pause_us(long us)
 /* --- Waits for a CPU -------------------------------------------------------------------------- */
 
 /*
- * Where many want to run, whoever wakes up waits for a tick, four milliseconds, unless it is in
- * credit and has the shorter slice: so this process and the thread that it stops get short ones
+ * Where many want to run, a thread that wakes up waits for a tick, four milliseconds, unless it is
+ * in credit and has the shorter slice: so this process and the thread that it stops get short ones
  * (Linux 6.12), and this one sleeps until it is in credit before it stops another. The thread that
  * is made there inherits its slice, and waits most of its time.
  */
@@ -135,7 +135,7 @@ static void wait_for_credit(void)
 static int wait_stop(pid_t thread, double patience)
 {
 	const struct timespec slice = { .tv_nsec = 5000000 };
-	double until = now() + patience;
+	double until = inject_now() + patience;
 	sigset_t child;
 	int status;
 
@@ -146,7 +146,7 @@ static int wait_stop(pid_t thread, double patience)
 
 		if (got == thread)
 			return WIFSTOPPED(status) ? status >> 8 : -1;
-		if ((got < 0 && errno != EINTR) || now() > until)
+		if ((got < 0 && errno != EINTR) || inject_now() > until)
 			return -1;
 		/* It is blocked, so it waits to be taken. */
 		sigtimedwait(&child, NULL, &slice);
@@ -156,12 +156,12 @@ static int wait_stop(pid_t thread, double patience)
 /* Signals that come first are the thread's, and are given to it. */
 static bool interrupt(pid_t thread)
 {
-	double until = now() + PATIENCE_STOP;
+	double until = inject_now() + PATIENCE_STOP;
 	int stop;
 
 	if (ptrace(PTRACE_INTERRUPT, thread, 0, 0) < 0)
 		return false;
-	while ((stop = wait_stop(thread, PATIENCE_STOP)) >= 0 && now() < until) {
+	while ((stop = wait_stop(thread, PATIENCE_STOP)) >= 0 && inject_now() < until) {
 		if (stop == TRAP_STOP)
 			return true;
 		if (stop >> 8 == PTRACE_EVENT_STOP)
@@ -196,7 +196,7 @@ static int run_to_trap(struct stopped *at, int how, const struct user_regs_struc
 
 /* --- What it had ------------------------------------------------------------------------------ */
 
-static bool keep(struct stopped *at)
+static bool keep_state(struct stopped *at)
 {
 	/* But the trap: for one that is blocked the kernel takes the handler of it away. */
 	static const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1));
@@ -250,7 +250,7 @@ static long system_call(struct stopped *at, long number, uint64_t a, uint64_t b,
 }
 
 /* By the tracer's own way: the pages cannot be written to. */
-static bool put(const struct target *target, uint64_t place, const void *what, size_t len)
+static bool put_memory(const struct target *target, uint64_t place, const void *what, size_t len)
 {
 	char path[64];
 	bool done;
@@ -269,7 +269,7 @@ static bool put(const struct target *target, uint64_t place, const void *what, s
  * Where all is mapped, or 0. Each system call is two changes of who runs, and where many want to
  * run a wait each time: the stub makes writable what has to be.
  */
-static uint64_t prepare(struct stopped *at, struct letter *letter)
+static uint64_t prepare_stub(struct stopped *at, struct letter *letter)
 {
 	long place = system_call(at, SYS_mmap, 0, LENGTH, PROT_READ | PROT_EXEC,
 				 MAP_PRIVATE | MAP_ANONYMOUS);
@@ -283,8 +283,8 @@ static uint64_t prepare(struct stopped *at, struct letter *letter)
 	}
 	letter->start = (uint64_t)place;
 	letter->length = LENGTH;
-	if (put(at->target, letter->start, stub_start, (size_t)(stub_end - stub_start)) &&
-	    put(at->target, letter->start + PAGE, letter, sizeof(*letter)))
+	if (put_memory(at->target, letter->start, stub_start, (size_t)(stub_end - stub_start)) &&
+	    put_memory(at->target, letter->start + PAGE, letter, sizeof(*letter)))
 		return letter->start;
 	at->why = at->why ? at->why : "its memory cannot be written to";
 	system_call(at, SYS_munmap, letter->start, LENGTH, 0, 0);
@@ -320,11 +320,11 @@ static int call(struct stopped *at, struct letter *letter)
 	uint64_t place;
 	int ret = -EIO;
 
-	if (!keep(at)) {
+	if (!keep_state(at)) {
 		at->why = "its registers cannot be read";
 		return -EIO;
 	}
-	place = prepare(at, letter);
+	place = prepare_stub(at, letter);
 	if (place)
 		ret = create_thread(at, place, letter);
 	go_on(&at->regs);
@@ -383,7 +383,7 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 	*at = (struct stopped){ .target = target, .thread = thread };
 	letter->alone = is_alone(target);
 	was = shorten(thread);
-	began = now();
+	began = inject_now();
 	if (!interrupt(thread)) {
 		lengthen(thread, was);
 		/* It cannot be let go before it stops; it is when this process ends. */
@@ -405,7 +405,7 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 	}
 	lengthen(thread, was);
 	ptrace(PTRACE_DETACH, thread, 0, 0);
-	inject->stopped += now() - began;
+	inject->stopped += inject_now() - began;
 	if (at->why)
 		snprintf(target->why, sizeof(target->why), "%s", at->why);
 	return ret;
@@ -413,13 +413,13 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 
 static int find_moment(struct inject *inject, struct target *target, struct letter *letter)
 {
-	double until = now() + PATIENCE_MOMENT;
+	double until = inject_now() + PATIENCE_MOMENT;
 	int ret = 1;
 
 	snprintf(target->why, sizeof(target->why),
 		 "its threads are all in system calls that they "
 		 "had better not be stopped in");
-	for (unsigned round = 0; ret > 0 && now() < until; round++) {
+	for (unsigned round = 0; ret > 0 && inject_now() < until; round++) {
 		pid_t thread = 0;
 
 		for (int kind = 0; kind < 3 && !thread; kind++)
@@ -436,9 +436,9 @@ static int find_moment(struct inject *inject, struct target *target, struct lett
 
 /* --- The answer ------------------------------------------------------------------------------- */
 
-static int answer(struct inject *inject, const struct target *target, struct letter *letter)
+static int read_answer(struct inject *inject, const struct target *target, struct letter *letter)
 {
-	double until = now() + PATIENCE_LIBRARY;
+	double until = inject_now() + PATIENCE_LIBRARY;
 	uint64_t place = letter->start + PAGE;
 	const int32_t read = 1;
 
@@ -449,7 +449,7 @@ static int answer(struct inject *inject, const struct target *target, struct let
 				 "it ended before the library was loaded");
 			return -ESRCH;
 		}
-	} while (!letter->done && now() < until);
+	} while (!letter->done && inject_now() < until);
 	if (!letter->done) {
 		snprintf(inject->why, sizeof(inject->why),
 			 "the library was not loaded within ten seconds, and may still be");
@@ -464,7 +464,7 @@ static int answer(struct inject *inject, const struct target *target, struct let
 	return -ENOEXEC;
 }
 
-static int trace(struct inject *inject)
+static int trace_target(struct inject *inject)
 {
 	struct letter letter = { .pause = { 0, 1000000 } };
 	struct target target;
@@ -492,7 +492,7 @@ static int trace(struct inject *inject)
 	if (ret)
 		snprintf(inject->why, sizeof(inject->why), "%s", target.why);
 	else
-		ret = answer(inject, &target, &letter);
+		ret = read_answer(inject, &target, &letter);
 	target_free(&target);
 	return ret;
 }
@@ -518,7 +518,7 @@ int inject_library(struct inject *inject)
 	sigprocmask(SIG_SETMASK, &all, &before);
 	tracer = fork();
 	if (!tracer) {
-		work->ret = trace(&work->inject);
+		work->ret = trace_target(&work->inject);
 		_exit(0);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);

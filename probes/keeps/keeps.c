@@ -199,8 +199,8 @@ static bool moves(const struct look *look)
 /* --- All paths -------------------------------------------------------------------------------- */
 
 /* Where it goes on from @at; false: not to be told. */
-static bool follow(struct look *look, size_t at, const ZydisDecodedInstruction *insn,
-		   const ZydisDecodedOperand *operands)
+static bool follow_jump(struct look *look, size_t at, const ZydisDecodedInstruction *insn,
+			const ZydisDecodedOperand *operands)
 {
 	int64_t next = (int64_t)at + insn->length;
 
@@ -247,7 +247,7 @@ static bool decode_all(struct look *look)
 						       operands)))
 			return false;
 		keeps = keeps_by_registers(&insn, operands);
-		if (!keeps || !follow(look, at, &insn, operands))
+		if (!keeps || !follow_jump(look, at, &insn, operands))
 			return false;
 		if (keeps < look->leaf.keeps)
 			look->leaf.keeps = keeps;

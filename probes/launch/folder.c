@@ -62,7 +62,7 @@ static void remove_left_over(int parent, const char *name)
 		close(fd);
 }
 
-static void sweep(const char *path)
+static void sweep_siblings(const char *path)
 {
 	const char *name = strrchr(path, '/') + 1;
 	size_t len = strlen(name);
@@ -97,7 +97,7 @@ int folder_make(char *path)
 {
 	size_t chosen = strlen(path) - CHOSEN;
 
-	sweep(path);
+	sweep_siblings(path);
 	for (int i = 0; i < TRIES; i++) {
 		strcpy(path + chosen, "XXXXXX");
 		if (!mkdtemp(path))

@@ -99,7 +99,7 @@ static void warn_of_privileges(const char *program)
 			 path);
 }
 
-static _Noreturn void start(const struct launch *launch, char **argv)
+static _Noreturn void exec_program(const struct launch *launch, char **argv)
 {
 	int error;
 
@@ -157,7 +157,7 @@ int launch_program(struct launch *launch, char **argv)
 		return STATUS_FAILED;
 	child = fork();
 	if (!child)
-		start(launch, argv);
+		exec_program(launch, argv);
 	return child < 0 ? STATUS_FAILED : wait_for(child, launch->lost);
 }
 

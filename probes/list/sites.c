@@ -44,7 +44,7 @@ static unsigned boundary(uint64_t addr, unsigned len)
 }
 
 /* With a name that was allocated, which becomes the site's. */
-static int add(struct sites *sites, const struct site *site)
+static int add_site(struct sites *sites, const struct site *site)
 {
 	if (!site->name)
 		return -ENOMEM;
@@ -104,7 +104,7 @@ static int add_nops(struct sites *sites, const char *kind, uint64_t addr)
 	if (is_entry && code && !memcmp(code, endbr64, sizeof(endbr64)))
 		addr += sizeof(endbr64);
 	code = code_at(&sites->elf, addr, SITE_LEN);
-	return add(
+	return add_site(
 		sites,
 		&(struct site){ .addr = addr,
 				.len = SITE_LEN,
@@ -184,13 +184,13 @@ static int add_marker(const struct note *note, void *data)
 		reason = "one 1-byte NOP has no room for a jump: compile with fastinst's sys/sdt.h";
 	if (asprintf(&name, "%s.%s", note->provider, note->name) < 0)
 		return -ENOMEM;
-	return add(sites, &(struct site){ .addr = note->address + 1,
-					  .len = SITE_LEN,
-					  .kind = "marker",
-					  .provider = "marker",
-					  .name = name,
-					  .args = note->operands,
-					  .reason = reason });
+	return add_site(sites, &(struct site){ .addr = note->address + 1,
+					       .len = SITE_LEN,
+					       .kind = "marker",
+					       .provider = "marker",
+					       .name = name,
+					       .args = note->operands,
+					       .reason = reason });
 }
 
 static int add_branch(const struct entry *entry, void *data)
@@ -201,32 +201,32 @@ static int add_branch(const struct entry *entry, void *data)
 
 	if (code && memcmp(code, nop5, SITE_LEN) != 0)
 		reason = "other bytes stand there than the compiler puts there";
-	return add(sites, &(struct site){ .addr = entry->site,
-					  .len = SITE_LEN,
-					  .kind = "branch",
-					  .provider = "branch",
-					  .name = strdup(entry->name),
-					  .reason = reason });
+	return add_site(sites, &(struct site){ .addr = entry->site,
+					       .len = SITE_LEN,
+					       .kind = "branch",
+					       .provider = "branch",
+					       .name = strdup(entry->name),
+					       .reason = reason });
 }
 
 static int add_call(const struct entry *entry, void *data)
 {
 	struct sites *sites = data;
 
-	return add(sites, &(struct site){ .addr = entry->site,
-					  .len = SITE_LEN,
-					  .kind = "call",
-					  .provider = "branch",
-					  .name = strdup(entry->name),
-					  .reason = code_at(&sites->elf, entry->site, SITE_LEN)
-							    ? NULL
-							    : DAMAGED });
+	return add_site(sites, &(struct site){ .addr = entry->site,
+					       .len = SITE_LEN,
+					       .kind = "call",
+					       .provider = "branch",
+					       .name = strdup(entry->name),
+					       .reason = code_at(&sites->elf, entry->site, SITE_LEN)
+								 ? NULL
+								 : DAMAGED });
 }
 
 /* --- Calls that the compiler puts ------------------------------------------------------------- */
 
-static const char *refuse(const struct object *object, const struct elf_symbols *symbols,
-			  const struct called *to, const void *slot)
+static const char *refuse_slot(const struct object *object, const struct elf_symbols *symbols,
+			       const struct called *to, const void *slot)
 {
 	(void)object;
 	(void)slot;
@@ -247,9 +247,12 @@ static const struct hooks {
 	  { .n = 2,
 	    .to = { { .function = "__cyg_profile_func_enter", .kind = FI_ENTRY },
 		    { .function = "__cyg_profile_func_exit", .kind = FI_EXIT } },
-	    .refuse = refuse } },
+	    .refuse = refuse_slot } },
 	{ "blocks",
-	  { .n = TRACERS(COUNT) 0, .to = { TRACERS(CALLED) }, .offsets = true, .refuse = refuse } },
+	  { .n = TRACERS(COUNT) 0,
+	    .to = { TRACERS(CALLED) },
+	    .offsets = true,
+	    .refuse = refuse_slot } },
 };
 
 static int add_hook(struct sites *sites, const struct hooks *of, const struct object *object,
@@ -273,7 +276,7 @@ static int add_hook(struct sites *sites, const struct hooks *of, const struct ob
 	else if (asprintf(&site.name, "%s+0x%lx", call->function->name,
 			  (unsigned long)(addr - call->function->addr)) < 0)
 		site.name = NULL;
-	return add(sites, &site);
+	return add_site(sites, &site);
 }
 
 static bool segment_at(const struct elf *elf, unsigned i, Elf64_Phdr *segment)

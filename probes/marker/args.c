@@ -16,7 +16,7 @@ static const struct marker *marker_of(uint32_t id)
 	return probe && probe->provider == &marker_provider ? probe->extra : NULL;
 }
 
-static void collect(const struct fi_regs *regs, uint64_t all[16])
+static void collect_registers(const struct fi_regs *regs, uint64_t all[16])
 {
 	const struct marker_saved *saved = (const void *)(uintptr_t)regs->rsp;
 	const uint64_t values[16] = {
@@ -35,7 +35,7 @@ int fi_marker_regs(uint32_t id, const struct fi_regs *regs, uint64_t all[16])
 		return -EINVAL;
 	if (!marker_of(id))
 		return -ENOENT;
-	collect(regs, all);
+	collect_registers(regs, all);
 	return 0;
 }
 
@@ -62,6 +62,6 @@ int fi_marker_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int6
 		return -EINVAL;
 	if (!marker || number >= marker->count)
 		return -ENOENT;
-	collect(regs, all);
+	collect_registers(regs, all);
 	return operand_value(&marker->operands[number], all, value) ? 0 : -ENOTSUP;
 }

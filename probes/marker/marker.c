@@ -48,7 +48,7 @@ static struct marker *marker_new(const struct discovery *d, const struct note *n
 }
 
 /* Why the site cannot be used, or NULL. The memory is looked at only where it is code. */
-static const char *refusal(const struct object *object, const struct note *note)
+static const char *refusal_of_note(const struct object *object, const struct note *note)
 {
 	uintptr_t at = object->base + note->address;
 	const uint8_t *site = (const uint8_t *)at;
@@ -68,7 +68,7 @@ static const char *refusal(const struct object *object, const struct note *note)
 	return NULL;
 }
 
-static int add(const struct note *note, void *data)
+static int add_marker(const struct note *note, void *data)
 {
 	const struct discovery *d = data;
 	char name[NAME_SIZE];
@@ -78,7 +78,7 @@ static int add(const struct note *note, void *data)
 		.kind = FI_MARKER,
 		.site = (uint8_t *)(d->object->base + note->address + 1),
 		.len = sizeof(off_code),
-		.reason = refusal(d->object, note),
+		.reason = refusal_of_note(d->object, note),
 	};
 
 	snprintf(name, sizeof(name), "%s.%s", note->provider, note->name);
@@ -92,7 +92,7 @@ static int add(const struct note *note, void *data)
 	return probe_add(&probe, NULL);
 }
 
-static int discover(struct object *object, const void *bytes, size_t size)
+static int discover_markers(struct object *object, const void *bytes, size_t size)
 {
 	struct discovery d = { .object = object };
 	struct elf elf;
@@ -100,10 +100,10 @@ static int discover(struct object *object, const void *bytes, size_t size)
 	if (!elf_open(&elf, bytes, size))
 		return 0;
 	d.elf = &elf;
-	return notes_read(&elf, add, &d, NULL);
+	return notes_read(&elf, add_marker, &d, NULL);
 }
 
-static int arm(struct probe *probe)
+static int arm_marker(struct probe *probe)
 {
 	uint8_t code[STUB_BYTES], *stub = near_alloc(probe->object, STUB_BYTES);
 	int ret;
@@ -129,7 +129,7 @@ static void toggled(struct probe *probe, bool on)
 
 const struct provider marker_provider = {
 	.name = "marker",
-	.discover = discover,
-	.arm = arm,
+	.discover = discover_markers,
+	.arm = arm_marker,
 	.toggled = toggled,
 };

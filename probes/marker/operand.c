@@ -10,14 +10,14 @@ struct text {
 	const char *reason;
 };
 
-static bool refuse(struct text *t, const char *reason)
+static bool refuse_operand(struct text *t, const char *reason)
 {
 	if (!t->reason)
 		t->reason = reason;
 	return false;
 }
 
-static bool take(struct text *t, char wanted)
+static bool take_char(struct text *t, char wanted)
 {
 	if (t->at == t->end || *t->at != wanted)
 		return false;
@@ -46,7 +46,7 @@ static int digit_of(char c, unsigned base)
 	return value < base ? (int)value : -1;
 }
 
-static bool number(struct text *t, uint64_t *value)
+static bool parse_number(struct text *t, uint64_t *value)
 {
 	const char *start;
 	unsigned base = 10;
@@ -59,8 +59,8 @@ static bool number(struct text *t, uint64_t *value)
 	for (*value = 0; t->at < t->end && digit_of(*t->at, base) >= 0; t->at++)
 		if (__builtin_mul_overflow(*value, base, value) ||
 		    __builtin_add_overflow(*value, (unsigned)digit_of(*t->at, base), value))
-			return refuse(t, "a number of it is too large");
-	return t->at > start || refuse(t, "a number of it has no digits");
+			return refuse_operand(t, "a number of it is too large");
+	return t->at > start || refuse_operand(t, "a number of it has no digits");
 }
 
 static bool symbol(struct text *t, uint64_t *value)
@@ -70,12 +70,14 @@ static bool symbol(struct text *t, uint64_t *value)
 	while (t->at < t->end && in_symbol(*t->at))
 		t->at++;
 	if (t->at == start)
-		return refuse(t, "its form is unknown");
+		return refuse_operand(t, "its form is unknown");
 	if (t->at < t->end && *t->at == '@')
-		return refuse(t, "it is relative to a table of the linker or of the thread");
+		return refuse_operand(t,
+				      "it is relative to a table of the linker or of the thread");
 	if (!t->symbols ||
 	    !t->symbols->find(t->symbols->object, start, (size_t)(t->at - start), value))
-		return refuse(t, "it names a symbol that the file does not tell, or tells twice");
+		return refuse_operand(
+			t, "it names a symbol that the file does not tell, or tells twice");
 	return true;
 }
 
@@ -85,13 +87,13 @@ static bool sum(struct text *t, int64_t *value)
 	uint64_t total = 0, term;
 
 	for (bool first = true;; first = false) {
-		bool minus = take(t, '-');
+		bool minus = take_char(t, '-');
 
-		if (!minus && !take(t, '+') && !first)
+		if (!minus && !take_char(t, '+') && !first)
 			break;
 		if (t->at == t->end)
-			return refuse(t, "it ends early");
-		if (!(is_digit(*t->at) ? number(t, &term) : symbol(t, &term)))
+			return refuse_operand(t, "it ends early");
+		if (!(is_digit(*t->at) ? parse_number(t, &term) : symbol(t, &term)))
 			return false;
 		total = minus ? total - term : total + term;
 	}
@@ -106,7 +108,7 @@ struct reg {
 };
 
 /* Of a name like "r10d": the number, and what follows it. */
-static bool numbered(const char *name, size_t len, struct reg *found)
+static bool numbered_register(const char *name, size_t len, struct reg *found)
 {
 	unsigned n;
 	char rest;
@@ -156,11 +158,11 @@ static bool any_register(struct text *t, struct reg *found)
 	while (t->at < t->end && (is_digit(*t->at) || (*t->at >= 'a' && *t->at <= 'z')))
 		t->at++;
 	len = (size_t)(t->at - start);
-	if (named(start, len, found) || numbered(start, len, found))
+	if (named(start, len, found) || numbered_register(start, len, found))
 		return true;
 	if (len > 3 && memcmp(start + 1, "mm", 2) == 0)
-		return refuse(t, "it is in a vector register");
-	return refuse(t, "its register is none of the sixteen");
+		return refuse_operand(t, "it is in a vector register");
+	return refuse_operand(t, "its register is none of the sixteen");
 }
 
 /* A base or index: whole, or its lower half never (an address of 32 bits). */
@@ -168,8 +170,8 @@ static bool address_register(struct text *t, uint8_t *number, bool *rip)
 {
 	struct reg found;
 
-	if (!take(t, '%'))
-		return refuse(t, "its form is unknown");
+	if (!take_char(t, '%'))
+		return refuse_operand(t, "its form is unknown");
 	*rip = t->end - t->at >= 3 && memcmp(t->at, "rip", 3) == 0;
 	if (*rip) {
 		t->at += 3;
@@ -178,7 +180,7 @@ static bool address_register(struct text *t, uint8_t *number, bool *rip)
 	if (!any_register(t, &found))
 		return false;
 	*number = found.number;
-	return found.size == 8 || refuse(t, "its address has not 64 bits");
+	return found.size == 8 || refuse_operand(t, "its address has not 64 bits");
 }
 
 /* (base), (base, index), (base, index, scale), (, index, scale) */
@@ -189,19 +191,19 @@ static bool parentheses(struct text *t, struct operand *o, bool *rip)
 
 	if (t->at < t->end && *t->at == '%' && !address_register(t, &o->base, rip))
 		return false;
-	if (take(t, ',')) {
+	if (take_char(t, ',')) {
 		if (!address_register(t, &o->index, &ignored))
 			return false;
-		if (take(t, ',') && !number(t, &scale))
+		if (take_char(t, ',') && !parse_number(t, &scale))
 			return false;
 	}
 	if (ignored || o->index == 4 || (*rip && o->index != OPERAND_NONE) ||
 	    (o->base == OPERAND_NONE && !*rip && o->index == OPERAND_NONE))
-		return refuse(t, "there is no such address");
+		return refuse_operand(t, "there is no such address");
 	if (scale != 1 && scale != 2 && scale != 4 && scale != 8)
-		return refuse(t, "its scale is none of 1, 2, 4, 8");
+		return refuse_operand(t, "its scale is none of 1, 2, 4, 8");
 	o->scale = (uint8_t)scale;
-	return take(t, ')') || refuse(t, "its form is unknown");
+	return take_char(t, ')') || refuse_operand(t, "its form is unknown");
 }
 
 static bool memory(struct text *t, struct operand *o)
@@ -213,12 +215,12 @@ static bool memory(struct text *t, struct operand *o)
 	o->form = OPERAND_MEMORY;
 	if (t->at < t->end && *t->at != '(' && !sum(t, &o->value))
 		return false;
-	if (take(t, '(') && !parentheses(t, o, &rip))
+	if (take_char(t, '(') && !parentheses(t, o, &rip))
 		return false;
 	/* The number in sym+4(%rip) is relative to sym; without one it is to an instruction's end.
 	 */
 	if (rip && !has_symbol)
-		return refuse(t, "it is relative to an instruction that is not told");
+		return refuse_operand(t, "it is relative to an instruction that is not told");
 	return true;
 }
 
@@ -226,14 +228,14 @@ static bool operand_of(struct text *t, struct operand *o)
 {
 	struct reg found;
 
-	if (take(t, '$')) {
+	if (take_char(t, '$')) {
 		o->form = OPERAND_CONSTANT;
 		return sum(t, &o->value);
 	}
-	if (!take(t, '%'))
+	if (!take_char(t, '%'))
 		return memory(t, o);
 	if (t->end - t->at > 2 && t->at[1] == 's' && t->at[2] == ':')
-		return refuse(t, "it is relative to a segment");
+		return refuse_operand(t, "it is relative to a segment");
 	if (!any_register(t, &found))
 		return false;
 	o->form = OPERAND_REGISTER;
@@ -241,7 +243,7 @@ static bool operand_of(struct text *t, struct operand *o)
 	o->shift = found.shift;
 	/* The name may be shorter or longer than the value: the size before the @ counts. */
 	if (found.shift && o->size > 1)
-		return refuse(t, "it is larger than its register");
+		return refuse_operand(t, "it is larger than its register");
 	return true;
 }
 
@@ -249,22 +251,22 @@ static bool size_of(struct text *t, struct operand *o)
 {
 	uint64_t size;
 
-	o->is_signed = take(t, '-');
-	if (t->at == t->end || !is_digit(*t->at) || !number(t, &size))
-		return refuse(t, "it has no size");
-	if (take(t, 'f'))
-		return refuse(t, "it is a floating-point value");
+	o->is_signed = take_char(t, '-');
+	if (t->at == t->end || !is_digit(*t->at) || !parse_number(t, &size))
+		return refuse_operand(t, "it has no size");
+	if (take_char(t, 'f'))
+		return refuse_operand(t, "it is a floating-point value");
 	if (size != 1 && size != 2 && size != 4 && size != 8)
-		return refuse(t, "its size is none of 1, 2, 4, 8");
+		return refuse_operand(t, "its size is none of 1, 2, 4, 8");
 	o->size = (uint8_t)size;
-	return take(t, '@') || refuse(t, "it has no @ behind its size");
+	return take_char(t, '@') || refuse_operand(t, "it has no @ behind its size");
 }
 
-static void parse(struct text *t, struct operand *o)
+static void parse_operand(struct text *t, struct operand *o)
 {
 	*o = (struct operand){ .base = OPERAND_NONE, .index = OPERAND_NONE, .scale = 1 };
 	if (size_of(t, o) && operand_of(t, o) && t->at < t->end)
-		refuse(t, "its form is unknown");
+		refuse_operand(t, "its form is unknown");
 	if (t->reason) {
 		o->form = OPERAND_REFUSED;
 		o->reason = t->reason;
@@ -299,8 +301,8 @@ unsigned operands_parse(const char *text, const struct operand_symbols *symbols,
 				compact[len++] = *at;
 		t.end = compact + len;
 		if (at < end)
-			refuse(&t, "it is too long");
-		parse(&t, &operands[count++]);
+			refuse_operand(&t, "it is too long");
+		parse_operand(&t, &operands[count++]);
 	}
 	return count;
 }

@@ -74,7 +74,7 @@ static const char *check(const struct place *place, uintptr_t *site)
 	return NULL;
 }
 
-static int add(const struct place *place, uintptr_t entry)
+static int add_patchable(const struct place *place, uintptr_t entry)
 {
 	struct probe probe = {
 		.provider = &patchable_provider,
@@ -115,7 +115,7 @@ static int add_table(const struct place *place, const struct elf_section *sectio
 	for (uint64_t i = 0; i < section->len / sizeof(entry) && !ret; i++) {
 		memcpy(&entry, (const void *)(at + i * sizeof(entry)), sizeof(entry));
 		if (entry)
-			ret = add(place, entry);
+			ret = add_patchable(place, entry);
 	}
 	return ret;
 }
@@ -128,7 +128,7 @@ static const struct table *table_of(const char *section)
 	return NULL;
 }
 
-static int discover(struct object *object, const void *image, size_t size)
+static int discover_patchable(struct object *object, const void *image, size_t size)
 {
 	struct place place = { .object = object };
 	const struct table *table;
@@ -156,6 +156,6 @@ static int discover(struct object *object, const void *image, size_t size)
 
 const struct provider patchable_provider = {
 	.name = "patchable",
-	.discover = discover,
+	.discover = discover_patchable,
 	.arm = site_arm_call,
 };

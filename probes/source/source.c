@@ -50,7 +50,7 @@ static bool is_static(void)
 	return !has_loader;
 }
 
-static void load(void)
+static void load_libdw(void)
 {
 	void *library;
 
@@ -69,7 +69,7 @@ bool source_ready(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, load);
+	pthread_once(&once, load_libdw);
 	return loaded;
 }
 
@@ -333,7 +333,7 @@ static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *funct
 	return range && dw.dwarf_offdie(source->dwarf, range->die, function);
 }
 
-static bool follow(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
+static bool follow_attribute(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
 {
 	Dwarf_Attribute place;
 
@@ -345,10 +345,10 @@ static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
 {
 	Dwarf_Die named;
 
-	return follow(die, DW_AT_type, &named) && !dw.dwarf_peel_type(&named, type);
+	return follow_attribute(die, DW_AT_type, &named) && !dw.dwarf_peel_type(&named, type);
 }
 
-static Dwarf_Word number(Dwarf_Die *die, unsigned attribute)
+static Dwarf_Word attribute_number(Dwarf_Die *die, unsigned attribute)
 {
 	Dwarf_Attribute place;
 	Dwarf_Word value;
@@ -362,15 +362,16 @@ static enum source_form base_form(Dwarf_Die *type)
 {
 	const char *name = dw.dwarf_diename(type);
 
-	switch (number(type, DW_AT_encoding)) {
+	switch (attribute_number(type, DW_AT_encoding)) {
 	case DW_ATE_boolean:
 		return SOURCE_BOOL;
 	case DW_ATE_signed_char:
 	case DW_ATE_unsigned_char:
 		if (name && !strcmp(name, "char"))
 			return SOURCE_CHAR;
-		return number(type, DW_AT_encoding) == DW_ATE_signed_char ? SOURCE_SIGNED
-									  : SOURCE_UNSIGNED;
+		return attribute_number(type, DW_AT_encoding) == DW_ATE_signed_char
+			       ? SOURCE_SIGNED
+			       : SOURCE_UNSIGNED;
 	case DW_ATE_signed:
 		return SOURCE_SIGNED;
 	case DW_ATE_unsigned:
@@ -401,7 +402,7 @@ enum handed {
 
 static enum handed classify(Dwarf_Die *type, struct source_value *value)
 {
-	Dwarf_Word size = number(type, DW_AT_byte_size);
+	Dwarf_Word size = attribute_number(type, DW_AT_byte_size);
 
 	value->form = SOURCE_OTHER;
 	switch (dw.dwarf_tag(type)) {
@@ -423,7 +424,7 @@ static enum handed classify(Dwarf_Die *type, struct source_value *value)
 	case DW_TAG_structure_type:
 	case DW_TAG_class_type:
 	case DW_TAG_union_type:
-		if (number(type, DW_AT_calling_convention) == DW_CC_pass_by_reference) {
+		if (attribute_number(type, DW_AT_calling_convention) == DW_CC_pass_by_reference) {
 			value->form = SOURCE_POINTER;
 			size = 8;
 			break;
@@ -453,7 +454,7 @@ static bool find_result(Dwarf_Die *die, struct source_function *function, unsign
 	else
 		function->returns = true;
 	if (function->returns && dw.dwarf_tag(&type) != DW_TAG_base_type &&
-	    number(&type, DW_AT_calling_convention) == DW_CC_pass_by_reference)
+	    attribute_number(&type, DW_AT_calling_convention) == DW_CC_pass_by_reference)
 		*registers = 1;
 	return true;
 }

@@ -39,7 +39,7 @@ static bool is_control(unsigned char byte)
 }
 
 /* One that stays as it is. The second half of the control characters has two bytes. */
-static size_t plain(const char *text)
+static size_t plain_length(const char *text)
 {
 	const unsigned char *byte = (const unsigned char *)text;
 
@@ -52,7 +52,7 @@ size_t text_piece(char piece[TEXT_PIECE], const char *name)
 {
 	static const char digit[] = "0123456789abcdef";
 	unsigned char byte = (unsigned char)*name;
-	size_t n = byte ? plain(name) : 0;
+	size_t n = byte ? plain_length(name) : 0;
 
 	memcpy(piece, name, n);
 	piece[n] = '\0';

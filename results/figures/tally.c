@@ -28,7 +28,7 @@ static size_t place_of(const struct tally *tally, const uint64_t key[TALLY_KEYS]
 	return low;
 }
 
-static bool has(const struct tally *tally, size_t at, const uint64_t key[TALLY_KEYS])
+static bool has_key(const struct tally *tally, size_t at, const uint64_t key[TALLY_KEYS])
 {
 	return at < tally->count &&
 	       memcmp(tally->row[at].key, key, sizeof(tally->row[at].key)) == 0;
@@ -39,7 +39,7 @@ void tally_add(struct tally *tally, const struct tally_row *row)
 	size_t at = place_of(tally, row->key);
 	struct tally_row *grown;
 
-	if (has(tally, at, row->key)) {
+	if (has_key(tally, at, row->key)) {
 		sum_add(&tally->row[at].events, row->events);
 		sum_add(&tally->row[at].trials, row->trials);
 		return;
@@ -59,7 +59,7 @@ const struct tally_row *tally_find(const struct tally *tally, const uint64_t key
 {
 	size_t at = place_of(tally, key);
 
-	return has(tally, at, key) ? &tally->row[at] : NULL;
+	return has_key(tally, at, key) ? &tally->row[at] : NULL;
 }
 
 bool tally_begins(const struct tally *tally, size_t i, unsigned keys)

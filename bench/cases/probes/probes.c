@@ -165,7 +165,7 @@ static const struct called list[] = {
 
 /* --- Probes --------------------------------------------------------------------------------- */
 
-static int refuse(char *why, const char *name, int ret)
+static int refuse_probe(char *why, const char *name, int ret)
 {
 	struct fi_probe probe = { .reason = "" };
 	uint32_t id;
@@ -189,7 +189,7 @@ static int set(const char *name, enum what what, char *why)
 		ret = what == OFF ? 0
 				  : fi_activate_how(&id, 1, function,
 						    what == KEEPS ? FI_KEEPS_VECTORS : 0);
-	return ret < 0 ? refuse(why, name, ret) : 0;
+	return ret < 0 ? refuse_probe(why, name, ret) : 0;
 }
 
 /* --- Calls ---------------------------------------------------------------------------------- */
@@ -287,7 +287,7 @@ static int switched_begin(struct bench_case *c, char *why)
 	if (w->probe && ret == 0)
 		ret = fi_deactivate(w->id);
 	if (ret < 0)
-		return refuse(why, w->probe, ret);
+		return refuse_probe(why, w->probe, ret);
 	ret = is_open(w) ? pc_text_open(page_of(w), 128) : 0;
 	return ret < 0 ? bench_say(why, "the page cannot be opened", ret) : 0;
 }

@@ -39,7 +39,7 @@ static void quiet(const char *const argv[])
 	_Exit(127);
 }
 
-static int ask(const char *const argv[])
+static int ask_lttng(const char *const argv[])
 {
 	pid_t child = fork();
 	int status;
@@ -49,7 +49,7 @@ static int ask(const char *const argv[])
 	return child < 0 || waitpid(child, &status, 0) != child || status ? -1 : 0;
 }
 
-#define LTTNG(...) ask((const char *const[]){ "lttng", "--no-sessiond", __VA_ARGS__, NULL })
+#define LTTNG(...) ask_lttng((const char *const[]){ "lttng", "--no-sessiond", __VA_ARGS__, NULL })
 
 static int await_state(int on)
 {

@@ -18,7 +18,7 @@
 #include "probes/launch/folder.h"
 #include "probes/text/text.h"
 
-static int tell(const struct visited *visited, const struct launch *launch, const char *text)
+static int tell_agent(const struct visited *visited, const struct launch *launch, const char *text)
 {
 	struct inject inject = {
 		.pid = visited->pid,
@@ -54,7 +54,7 @@ static int make_folder(pid_t pid, struct launch *launch)
 	return 0;
 }
 
-static int start(const struct visited *visited, const struct launch *launch)
+static int start_profile(const struct visited *visited, const struct launch *launch)
 {
 	char text[4096], *functions = text_escaped(visited->functions);
 	int len = snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s", launch->folder,
@@ -62,7 +62,7 @@ static int start(const struct visited *visited, const struct launch *launch)
 
 	free(functions);
 	if (len < (int)sizeof(text))
-		return tell(visited, launch, text);
+		return tell_agent(visited, launch, text);
 	return complain(-ENAMETOOLONG, 0, "the patterns are too long");
 }
 
@@ -73,7 +73,7 @@ int attach_profile(const struct visited *visited, struct launch *launch)
 		return STATUS_NOT_FOUND;
 	if (make_folder(visited->pid, launch) < 0)
 		return STATUS_FAILED;
-	if (start(visited, launch) < 0) {
+	if (start_profile(visited, launch) < 0) {
 		folder_remove(launch->folder);
 		launch->folder[0] = '\0';
 		return STATUS_FAILED;
@@ -81,7 +81,7 @@ int attach_profile(const struct visited *visited, struct launch *launch)
 	ending_note();
 	ending_until(visited->pid, visited->seconds);
 	/* One that has ended left its report. */
-	if (ending_is_over(visited->pid) || tell(visited, launch, "stop") == 0)
+	if (ending_is_over(visited->pid) || tell_agent(visited, launch, "stop") == 0)
 		return STATUS_OK;
 	return ending_is_over(visited->pid) ? STATUS_OK : STATUS_FAILED;
 }

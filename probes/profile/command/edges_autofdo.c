@@ -128,7 +128,7 @@ static void put_ranges(const struct object *object, FILE *out)
 }
 
 /* Where an edge leads, if that is a function's first block; else 0. */
-static uint64_t entered(const struct object *object, uint64_t to)
+static uint64_t entered_function(const struct object *object, uint64_t to)
 {
 	const struct site key = { .address = to };
 	const struct site *site = bsearch(&key, object->site, object->n, sizeof(key), by_address);
@@ -148,7 +148,7 @@ static size_t put_branches(const struct object *object, FILE *out)
 		if (!is_of(object, profile->row[i].from, &from) ||
 		    !is_of(object, profile->row[i].to, &to))
 			continue;
-		entry = entered(object, to);
+		entry = entered_function(object, to);
 		if (!entry)
 			continue;
 		n++;

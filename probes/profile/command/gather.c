@@ -88,7 +88,7 @@ static long function_of(struct gathered *all, const char *name, const char *obje
 	return f;
 }
 
-static double number(const char *text)
+static double number_of_text(const char *text)
 {
 	return strtod(text, NULL);
 }
@@ -99,7 +99,7 @@ static struct known *read_numbers(struct gathered *all, char **field, double *nu
 	long f = function_of(all, *field[0] ? field[0] : "(no name)", field[1]);
 
 	for (int i = 0; i < n; i++)
-		number_of[i] = number(field[2 + i]);
+		number_of[i] = number_of_text(field[2 + i]);
 	return f < 0 ? NULL : &all->known[f];
 }
 
@@ -149,7 +149,8 @@ static int add_caller(struct gathered *all, char **field)
 		return -ENOMEM;
 	all->seen = seen;
 	seen += all->seens++;
-	*seen = (struct seen){ (size_t)caller, (size_t)callee, number(field[4]), number(field[6]) };
+	*seen = (struct seen){ (size_t)caller, (size_t)callee, number_of_text(field[4]),
+			       number_of_text(field[6]) };
 	seen->seconds = seen->seconds > 0 ? seen->seconds : 0;
 	all->known[callee].seen += seen->calls;
 	all->known[callee].seconds += seen->seconds;
@@ -159,17 +160,17 @@ static int add_caller(struct gathered *all, char **field)
 static int add_quality(struct gathered *all, char **field)
 {
 	struct quality *sum = &all->profile->quality;
-	double time = number(field[0]);
+	double time = number_of_text(field[0]);
 
 	sum->seconds = time > sum->seconds ? time : sum->seconds;
-	sum->epochs += number(field[1]);
-	sum->budget = number(field[2]);
-	sum->cost += time * number(field[3]);
-	sum->toggles += number(field[4]);
-	sum->lost += number(field[5]);
-	sum->refused += number(field[6]);
-	sum->exits += number(field[7]);
-	sum->toggling += time * number(field[8]);
+	sum->epochs += number_of_text(field[1]);
+	sum->budget = number_of_text(field[2]);
+	sum->cost += time * number_of_text(field[3]);
+	sum->toggles += number_of_text(field[4]);
+	sum->lost += number_of_text(field[5]);
+	sum->refused += number_of_text(field[6]);
+	sum->exits += number_of_text(field[7]);
+	sum->toggling += time * number_of_text(field[8]);
 	all->told = true;
 	all->used += time;
 	return 0;
@@ -177,8 +178,9 @@ static int add_quality(struct gathered *all, char **field)
 
 static int add_phase(struct gathered *all, char **field)
 {
-	return profile_phase(all->profile, &(struct phase){ number(field[0]), number(field[1]),
-							    number(field[2]), number(field[3]) });
+	return profile_phase(all->profile,
+			     &(struct phase){ number_of_text(field[0]), number_of_text(field[1]),
+					      number_of_text(field[2]), number_of_text(field[3]) });
 }
 
 static int add_line(char *line, void *gathered)
@@ -349,7 +351,7 @@ static int make_stacks(struct gathered *all)
 	return ret;
 }
 
-static void release(struct gathered *all)
+static void release_gathered(struct gathered *all)
 {
 	for (size_t i = 0; i < all->files; i++) {
 		image_close(&all->file[i].image);
@@ -378,6 +380,6 @@ int gather(struct profile *profile, const char *folder)
 		profile->quality.cost /= all.used;
 		profile->quality.toggling /= all.used;
 	}
-	release(&all);
+	release_gathered(&all);
 	return ret ? ret : lost;
 }

@@ -77,7 +77,7 @@ static int write_profile(const char *format, FILE *out, const void *profile)
 	return profile_format(format)->write(profile, out);
 }
 
-static int show(const struct run *run, const char *program)
+static int show_profile(const struct run *run, const char *program)
 {
 	struct profile profile = { .program = strdup(program) };
 	int ret = gather(&profile, run->launch.folder);
@@ -101,7 +101,7 @@ static int show(const struct run *run, const char *program)
 }
 
 /* The agent gets what a program's would have in its environment. */
-static int visit(struct run *run, char *program, size_t size)
+static int visit_process(struct run *run, char *program, size_t size)
 {
 	const struct visited visited = {
 		.pid = (pid_t)run->pid,
@@ -129,7 +129,8 @@ static int run_program(struct run *run, char **argv)
 	launch->agent = run->edges ? "libfastinst-edges.so" : "libfastinst-profile.so";
 	launch->lost = "its profile is";
 	set_environment(run);
-	status = run->pid > 0 ? visit(run, program, sizeof(program)) : launch_program(launch, argv);
+	status = run->pid > 0 ? visit_process(run, program, sizeof(program))
+			      : launch_program(launch, argv);
 	name = run->pid > 0 ? program : argv[0];
 	if (!launch->folder[0])
 		return status;
@@ -137,7 +138,7 @@ static int run_program(struct run *run, char **argv)
 		shown = edges_show(launch->folder, name, run->output, run->formats) ? STATUS_FAILED
 										    : STATUS_OK;
 	else
-		shown = show(run, name);
+		shown = show_profile(run, name);
 	return status ? status : shown;
 }
 

@@ -72,7 +72,7 @@ static void tell_moments(FILE *out)
 			moment[i].toggling, moment[i].runs);
 }
 
-static void report(FILE *out)
+static void report_edges(FILE *out)
 {
 	const struct phases *sum = phases_get();
 	uint32_t n = fi_probes(), place = 0;
@@ -95,7 +95,7 @@ static void report(FILE *out)
  * The child of vfork() has its parent's memory, and another PID. Where the thread does not end,
  * there is still something to report.
  */
-static int finish(bool reports)
+static int finish_edges(bool reports)
 {
 	pid_t me = getpid(), expected = me;
 	int ret;
@@ -108,18 +108,18 @@ static int finish(bool reports)
 		return ret;
 	}
 	if (reports)
-		file_report(folder, report);
+		file_report(folder, report_edges);
 	return 0;
 }
 
 static void end_phases(void)
 {
-	finish(true);
+	finish_edges(true);
 }
 
-static int stop(bool reports)
+static int stop_edges(bool reports)
 {
-	int ret = finish(reports);
+	int ret = finish_edges(reports);
 
 	if (!ret)
 		ret = fi_synchronize();
@@ -129,13 +129,13 @@ static int stop(bool reports)
 }
 
 /* What was counted is its parent's to report. It may be profiled itself. */
-static void forked(void)
+static void forget_edges(void)
 {
 	phases_forked();
 	owner = 0;
 }
 
-static int begin(const char *text, bool visit)
+static int begin_edges(const char *text, bool visit)
 {
 	static const struct leaving leaving = { end_phases, end_phases, NULL };
 	static bool known;
@@ -146,7 +146,7 @@ static int begin(const char *text, bool visit)
 		ret = edges_start();
 	/* At a fork no block is on. */
 	if (!ret && !known)
-		ret = -pthread_atfork(phases_lock, phases_unlock, forked);
+		ret = -pthread_atfork(phases_lock, phases_unlock, forget_edges);
 	if (!ret)
 		ret = phases_start(period, on, visit);
 	if (ret)
@@ -165,7 +165,7 @@ __attribute__((constructor)) static void start(void)
 	folder = getenv("FASTINST_OUTPUT");
 	if (!text || !folder)
 		return;
-	ret = begin(text, false);
+	ret = begin_edges(text, false);
 	if (ret < 0)
 		quiet_say("no profile, the program runs without it: %s\n", strerror(-ret));
 }
@@ -182,16 +182,16 @@ int fastinst_profile(const char *text)
 	if (!visit_begin(&visit, text))
 		return -ENAMETOOLONG;
 	if (!strcmp(visit.line[0], "stop"))
-		return stop(true);
+		return stop_edges(true);
 	if (owner) {
-		int ret = visit_abandoned(folder) ? stop(false) : -EBUSY;
+		int ret = visit_abandoned(folder) ? stop_edges(false) : -EBUSY;
 
 		if (ret < 0)
 			return ret;
 	}
 	snprintf(where, sizeof(where), "%s", visit.line[1]);
 	folder = where;
-	return begin(visit.line[3], true);
+	return begin_edges(visit.line[3], true);
 }
 
 /*

@@ -31,7 +31,7 @@
 
 static atomic_bool stopping;
 static uint32_t swept; /* how often the bell had rung when it was last looked at what was run */
-static unsigned holds;	       /* with the lock held: no phase begins */
+static unsigned holds; /* with the lock held: no phase begins */
 static atomic_bool counted_in; /* the thread counts as one of the tool's */
 static pthread_t thread;
 static double period, on_time, began;
@@ -40,7 +40,7 @@ static struct moment moments[MOMENTS];
 static size_t moments_n;
 static uint64_t merged = 1; /* phases of a moment */
 
-static double now(void)
+static double phase_now(void)
 {
 	struct timespec time;
 
@@ -49,7 +49,7 @@ static double now(void)
 }
 
 /* Blocks that were run between phases for the first time. The bell rings once for each. */
-static void sweep(void)
+static void sweep_blocks(void)
 {
 	set_lock();
 	set_sweep();
@@ -59,7 +59,7 @@ static void sweep(void)
 }
 
 /* By a clock that is never set. True: the thread has to end. */
-static bool rest(double seconds, bool sweeps)
+static bool rest_between(double seconds, bool sweeps)
 {
 	struct timespec until;
 	uint32_t rings;
@@ -73,7 +73,7 @@ static bool rest(double seconds, bool sweeps)
 		rings = bell_rings();
 		if (sweeps && rings != swept && !stopping) {
 			swept = rings;
-			sweep();
+			sweep_blocks();
 		}
 	} while (!stopping && bell_wait(rings, &until));
 	return stopping;
@@ -155,24 +155,24 @@ static double watched(double length, double cpu)
 /* The lock is held. True: the thread has to end. */
 static bool phase(void)
 {
-	double start = now(), counted, over, cpu, on = sum.on, toggling = sum.toggling;
+	double start = phase_now(), counted, over, cpu, on = sum.on, toggling = sum.toggling;
 	uint64_t runs = edges_runs();
 	bool stop = false;
 
 	if (set_on() == 0) {
 		all_see_it();
-		counted = now();
+		counted = phase_now();
 		cpu = used();
 		edges_phase(++sum.number);
-		stop = rest(on_time, false);
+		stop = rest_between(on_time, false);
 		edges_phase(0);
-		over = now();
+		over = phase_now();
 		sum.on += watched(over - counted, used() - cpu);
 		sum.toggling -= over - counted;
 		swept = bell_rings();
 		set_rest();
 	}
-	sum.toggling += now() - start;
+	sum.toggling += phase_now() - start;
 	add_moment(&(struct moment){ .phases = 1,
 				     .start = start - began,
 				     .on = sum.on - on,
@@ -188,7 +188,7 @@ static void count_out(void)
 		fi_own_thread(-1);
 }
 
-static void *run(void *unused)
+static void *run_phases(void *unused)
 {
 	unsigned short dice[3] = { (unsigned short)getpid(), 42, 4711 };
 	bool stop = false;
@@ -207,7 +207,7 @@ static void *run(void *unused)
 		if (ready && sum.blocks && !holds)
 			stop = phase();
 		set_unlock();
-		stop = stop || rest(period * (0.5 + erand48(dice)) - on_time, true);
+		stop = stop || rest_between(period * (0.5 + erand48(dice)) - on_time, true);
 	}
 	phases_lock();
 	phases_unlock();
@@ -224,7 +224,7 @@ int phases_start(double every, double on, bool visit)
 		return -errno;
 	period = every;
 	on_time = on;
-	began = now();
+	began = phase_now();
 	sum = (struct phases){ 0 };
 	moments_n = 0;
 	merged = 1;
@@ -232,7 +232,7 @@ int phases_start(double every, double on, bool visit)
 	set_start(visit);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	ret = -pthread_create(&thread, NULL, run, NULL);
+	ret = -pthread_create(&thread, NULL, run_phases, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return ret;
 }
@@ -242,7 +242,7 @@ int phases_stop(void)
 	struct timespec until;
 	int ret;
 
-	sum.wall = now() - began;
+	sum.wall = phase_now() - began;
 	stopping = true;
 	bell_ring();
 	/* It was the last thread, and ends the process. */

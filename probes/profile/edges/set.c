@@ -43,7 +43,7 @@ void set_start(bool visit)
 }
 
 /* Probes behind those that were looked at: how many blocks are added to the list. */
-static size_t look(uint32_t *list, uint32_t end)
+static size_t look_at_probes(uint32_t *list, uint32_t end)
 {
 	struct open_range range = { 0 };
 	struct fi_probe probe;
@@ -76,7 +76,7 @@ int set_collect(void)
 		return -ENOMEM;
 	if (n)
 		memcpy(more, ids, n * sizeof(*more));
-	found = look(more + n, end);
+	found = look_at_probes(more + n, end);
 	set_lock();
 	ids = more;
 	n += found;

@@ -146,7 +146,7 @@ static json_t *functions_of(json_t *file)
 	return array;
 }
 
-static int put(const struct document *document, const char *object, FILE *out)
+static int put_document(const struct document *document, const char *object, FILE *out)
 {
 	char *folder = getcwd(NULL, 0);
 	json_t *files = json_array(), *root, *file;
@@ -172,7 +172,7 @@ int lines_write_gcov(FILE *out, const char *object, struct block *block, size_t 
 	int ret = document.files ? lines_each(object, block, n, add_body, &document) : -ENOMEM;
 
 	if (!ret)
-		ret = put(&document, object, out);
+		ret = put_document(&document, object, out);
 	json_decref(document.files);
 	return ret;
 }

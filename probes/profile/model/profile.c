@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Room for one more of n, which doubles. */
-static void *grow(void *array, size_t n, size_t size)
+static void *grow_array(void *array, size_t n, size_t size)
 {
 	if (n & (n - 1))
 		return array;
@@ -90,8 +90,8 @@ static bool make_room(struct index *index, size_t n)
 }
 
 /* Of n, the one that is like this; n where there is none, -ENOMEM. */
-static long find(struct index *index, const struct kind *kind, const void *all, size_t n,
-		 const void *like)
+static long find_like(struct index *index, const struct kind *kind, const void *all, size_t n,
+		      const void *like)
 {
 	size_t found;
 
@@ -104,7 +104,7 @@ static long find(struct index *index, const struct kind *kind, const void *all, 
 	return (long)(found ? found - 1 : n);
 }
 
-static void forget(struct index *index)
+static void forget_index(struct index *index)
 {
 	free(index->place);
 	*index = (struct index){ 0 };
@@ -117,12 +117,12 @@ long profile_function(struct profile *profile, const char *name, const char *obj
 	const struct function like = { .name = (char *)(uintptr_t)name,
 				       .object = (char *)(uintptr_t)object };
 	size_t n = profile->functions;
-	long found = find(&profile->by_name, &functions, profile->function, n, &like);
+	long found = find_like(&profile->by_name, &functions, profile->function, n, &like);
 	struct function one, *all;
 
 	if (found < (long)n)
 		return found;
-	all = grow(profile->function, n, sizeof(*all));
+	all = grow_array(profile->function, n, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
 	profile->function = all;
@@ -139,14 +139,14 @@ long profile_function(struct profile *profile, const char *name, const char *obj
 static struct stack *stack_of(struct profile *profile, const struct stack *like)
 {
 	size_t size = like->frames * sizeof(*like->frame), n = profile->stacks;
-	long found = find(&profile->by_frames, &stacks, profile->stack, n, like);
+	long found = find_like(&profile->by_frames, &stacks, profile->stack, n, like);
 	struct stack *all;
 
 	if (found < 0)
 		return NULL;
 	if (found < (long)n)
 		return &profile->stack[found];
-	all = grow(profile->stack, n, sizeof(*all));
+	all = grow_array(profile->stack, n, sizeof(*all));
 	if (!all)
 		return NULL;
 	profile->stack = all;
@@ -181,7 +181,7 @@ bool profile_timed(const struct profile *profile)
 
 int profile_phase(struct profile *profile, const struct phase *phase)
 {
-	struct phase *all = grow(profile->phase, profile->phases, sizeof(*all));
+	struct phase *all = grow_array(profile->phase, profile->phases, sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
@@ -231,8 +231,8 @@ int profile_sort(struct profile *profile)
 	}
 	if (!ret)
 		rename_frames(profile, now);
-	forget(&profile->by_name);
-	forget(&profile->by_frames);
+	forget_index(&profile->by_name);
+	forget_index(&profile->by_frames);
 	free(place);
 	free(now);
 	return ret;
@@ -246,8 +246,8 @@ void profile_free(struct profile *profile)
 	}
 	for (size_t i = 0; i < profile->stacks; i++)
 		free(profile->stack[i].frame);
-	forget(&profile->by_name);
-	forget(&profile->by_frames);
+	forget_index(&profile->by_name);
+	forget_index(&profile->by_frames);
 	free(profile->function);
 	free(profile->stack);
 	free(profile->phase);

@@ -47,7 +47,7 @@ static bool read_options(struct options *options, const char *text, const char *
 	return true;
 }
 
-static void forked(void)
+static void forget_sampling(void)
 {
 	epochs_count_out();
 	if (!owner)
@@ -60,7 +60,7 @@ static void forked(void)
  * The child of vfork() has its parent's memory, and another PID. Where the lock is not to be had,
  * there is still something to report.
  */
-static int finish(bool reports)
+static int finish_sampling(bool reports)
 {
 	pid_t me = getpid(), expected = me;
 	int ret = folder && owner == me ? epochs_lock() : 1;
@@ -78,12 +78,12 @@ static int finish(bool reports)
 
 static void end_profile(void)
 {
-	finish(true);
+	finish_sampling(true);
 }
 
-static int stop(bool reports)
+static int stop_sampling(bool reports)
 {
-	int ret = finish(reports);
+	int ret = finish_sampling(reports);
 
 	return ret < 0 ? ret : epochs_stop();
 }
@@ -96,7 +96,7 @@ static double cpu_seconds(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static int begin(const char *text, const char *functions)
+static int begin_sampling(const char *text, const char *functions)
 {
 	static const struct leaving leaving = { end_profile, end_profile, NULL };
 	static bool known;
@@ -106,7 +106,7 @@ static int begin(const char *text, const char *functions)
 	if (!ret)
 		ret = epochs_start(&options);
 	if (!ret && !known)
-		ret = -pthread_atfork(NULL, NULL, forked);
+		ret = -pthread_atfork(NULL, NULL, forget_sampling);
 	if (ret)
 		return ret;
 	known = true;
@@ -123,7 +123,7 @@ __attribute__((constructor)) static void start(void)
 	folder = getenv("FASTINST_OUTPUT");
 	if (!text || !folder)
 		return;
-	ret = begin(text, getenv("FASTINST_FUNCTIONS"));
+	ret = begin_sampling(text, getenv("FASTINST_FUNCTIONS"));
 	if (ret < 0)
 		quiet_say("no profile, the program runs without it: %s\n", strerror(-ret));
 }
@@ -140,9 +140,9 @@ int fastinst_profile(const char *text)
 	if (!visit_begin(&visit, text))
 		return -ENAMETOOLONG;
 	if (!strcmp(visit.line[0], "stop"))
-		return stop(true);
+		return stop_sampling(true);
 	if (owner) {
-		int ret = visit_abandoned(folder) ? stop(false) : -EBUSY;
+		int ret = visit_abandoned(folder) ? stop_sampling(false) : -EBUSY;
 
 		if (ret < 0)
 			return ret;
@@ -151,7 +151,7 @@ int fastinst_profile(const char *text)
 	snprintf(patterns, sizeof(patterns), "%s", visit.line[4]);
 	folder = where;
 	visited = true;
-	return begin(visit.line[2], patterns);
+	return begin_sampling(visit.line[2], patterns);
 }
 
 /* No probe of an object that goes may be turned on meanwhile. */

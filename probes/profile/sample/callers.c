@@ -13,7 +13,7 @@ static struct caller_count counts[CALLERS];
 static uint32_t places[CALLERS]; /* by hash: number of a count and 1, or 0 */
 static uint32_t used;
 
-static struct caller_count *make(const struct caller *caller, uint32_t place)
+static struct caller_count *make_caller(const struct caller *caller, uint32_t place)
 {
 	struct caller_count *count = &counts[used++];
 
@@ -22,7 +22,7 @@ static struct caller_count *make(const struct caller *caller, uint32_t place)
 	return count;
 }
 
-static struct caller_count *find(const struct caller *caller)
+static struct caller_count *find_caller(const struct caller *caller)
 {
 	uint64_t hash = (caller->from ^ caller->id * 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
 
@@ -31,7 +31,7 @@ static struct caller_count *find(const struct caller *caller)
 		struct caller_count *count;
 
 		if (!places[place])
-			return make(caller, place);
+			return make_caller(caller, place);
 		count = &counts[places[place] - 1];
 		if (count->id == caller->id && count->from == caller->from)
 			return count;
@@ -41,7 +41,7 @@ static struct caller_count *find(const struct caller *caller)
 
 bool callers_count(const struct caller *caller)
 {
-	struct caller_count *count = find(caller);
+	struct caller_count *count = find_caller(caller);
 
 	if (!count)
 		return false;

@@ -57,7 +57,7 @@ static uint64_t ticks(void)
 }
 
 /* 0 where there is no such thread any more. */
-static double seconds(clockid_t clock)
+static double clock_seconds(clockid_t clock)
 {
 	struct timespec time = { 0 };
 
@@ -83,7 +83,7 @@ static double seconds_at(uint64_t *at)
 
 	do {
 		before = ticks();
-		time = seconds(CLOCK_MONOTONIC);
+		time = clock_seconds(CLOCK_MONOTONIC);
 		*at = ticks();
 	} while (*at - before > AT_ONCE && ++tries < 1000);
 	return time;
@@ -172,7 +172,7 @@ static uint64_t window_of(const struct book *book)
  * Windows are chosen in wall time in which the program runs, and epochs measured by its clock: with
  * several threads at work that one is faster.
  */
-static uint64_t since(uint64_t start, uint64_t now)
+static uint64_t time_since(uint64_t start, uint64_t now)
 {
 	return now > start ? (uint64_t)((double)(now - start) / parallel) : 0;
 }
@@ -198,12 +198,12 @@ static void learn_times(uint32_t id, double calls)
 	duration_add(duration, &epoch);
 }
 
-static double learn(uint32_t id, uint64_t end)
+static double learn_rate(uint32_t id, uint64_t end)
 {
 	struct book *book = &books[id];
 	double before = book->estimate.calls;
 
-	book->epoch.length = since(book->start, end);
+	book->epoch.length = time_since(book->start, end);
 	/* An epoch in which the clock stood still has calls all the same. */
 	if (!book->epoch.length)
 		book->epoch.length = 1;
@@ -261,7 +261,7 @@ static void read_epoch(uint32_t id, uint64_t state, uint64_t now)
 			 atomic_load_explicit(&watch->warm, memory_order_relaxed);
 	struct epoch *epoch = &book->epoch;
 
-	*epoch = (struct epoch){ .calls = calls, .watched = since(began, now) };
+	*epoch = (struct epoch){ .calls = calls, .watched = time_since(began, now) };
 	if ((state & WATCH_BITS) == WATCH_FULL && calls >= book->limit)
 		read_full(watch, book, epoch);
 	else if ((state & WATCH_BITS) != WATCH_OPEN && book->window == WINDOW_WHOLE)
@@ -343,7 +343,7 @@ static double go_on(uint32_t id, uint64_t state, uint64_t now)
 	double calls;
 
 	if (whole) {
-		calls = learn(id, now);
+		calls = learn_rate(id, now);
 		book->base += book->epoch.calls;
 		book->start = now;
 		window = window_of(book);
@@ -360,7 +360,7 @@ static double go_on(uint32_t id, uint64_t state, uint64_t now)
 	if (!watch_next(watch, state))
 		return whole ? calls : 0;
 	if (!whole) {
-		calls = learn(id, now);
+		calls = learn_rate(id, now);
 		window = window_of(book);
 	}
 	book->start = now;
@@ -370,7 +370,7 @@ static double go_on(uint32_t id, uint64_t state, uint64_t now)
 }
 
 /* What is hardly called is looked at now and then: all its calls are counted anyway. */
-static void rest(uint32_t id)
+static void rest_function(uint32_t id)
 {
 	const struct book *book = &books[id];
 	bool rare = book->window == WINDOW_WHOLE &&
@@ -431,21 +431,21 @@ static double activate(const struct reopen *reopen)
 	uint64_t now;
 
 	exits_first(ids, n);
-	before = seconds(CLOCK_THREAD_CPUTIME_ID);
+	before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)
 		account.refused++;
-	account.turning_on += (seconds(CLOCK_THREAD_CPUTIME_ID) - before) * per_second;
+	account.turning_on += (clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * per_second;
 	account.toggles += n;
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {
 		struct book *book = &books[ids[i]];
 
 		if (book->opened)
-			calls += learn(ids[i], now);
+			calls += learn_rate(ids[i], now);
 		book->opened = true;
 		book->start = now;
 		prepare_window(ids[i], reopen->windows[i]);
-		rest(ids[i]);
+		rest_function(ids[i]);
 	}
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {
@@ -459,7 +459,7 @@ static double activate(const struct reopen *reopen)
 
 /* --- An epoch -------------------------------------------------------------------------------- */
 
-static double visit(uint32_t id, struct reopen *reopen, uint64_t now)
+static double visit_function(uint32_t id, struct reopen *reopen, uint64_t now)
 {
 	uint64_t state = atomic_load_explicit(&watches[id].state, memory_order_acquire);
 	double calls;
@@ -472,7 +472,7 @@ static double visit(uint32_t id, struct reopen *reopen, uint64_t now)
 	calls = go_on(id, state, now);
 	/* One may have turned itself off just when the entry was turned on. */
 	exits_first(&id, 1);
-	rest(id);
+	rest_function(id);
 	return calls;
 }
 
@@ -505,7 +505,7 @@ static void add_moment(uint64_t start, uint64_t end, double calls, double cost)
 	last->cost += cost;
 }
 
-static void drain(void)
+static void drain_rings(void)
 {
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
 		uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
@@ -522,7 +522,7 @@ static void drain(void)
  * function. */
 static double spent(void)
 {
-	return account.start + seconds(watch_common.own) * per_second +
+	return account.start + clock_seconds(watch_common.own) * per_second +
 	       (double)atomic_load_explicit(&watch_common.spent, memory_order_relaxed) +
 	       calls_run * watch_common.price;
 }
@@ -560,7 +560,7 @@ static void look_at_all(struct reopen *reopen, double *calls)
 		if (books[id].window != WINDOW_WHOLE)
 			rates += books[id].estimate.expected;
 		if (!is_closed(id) || its_turn())
-			*calls += visit(id, reopen, now);
+			*calls += visit_function(id, reopen, now);
 	}
 	dear = rates * watch_common.price;
 }
@@ -579,7 +579,7 @@ static void run_epoch(void)
 	}
 	free(reopen.ids);
 	free(reopen.windows);
-	drain();
+	drain_rings();
 	account.last = ticks();
 	add_moment(start, account.last, calls, spent() - account.spent);
 	account.epochs++;
@@ -605,7 +605,7 @@ static void note_range(struct range *range, const struct fi_probe *probe)
 	range->to = at + 8 > range->to ? at + 8 : range->to;
 }
 
-static void take(uint32_t id, struct reopen *reopen, struct range *range)
+static void take_function(uint32_t id, struct reopen *reopen, struct range *range)
 {
 	struct fi_probe probe;
 
@@ -624,7 +624,7 @@ static void take_pattern(const char *pattern, uint32_t *found, uint32_t n, struc
 	long matches = fi_find(pattern, found, n);
 
 	for (long i = 0; i < matches && i < (long)n; i++)
-		take(found[i], reopen, range);
+		take_function(found[i], reopen, range);
 }
 
 /* Turned on and off with their entries. */
@@ -719,7 +719,7 @@ static void settle(void)
 	double now = spent();
 
 	account.spent = now > account.spent ? now : account.spent;
-	account.used = seconds(CLOCK_PROCESS_CPUTIME_ID) * per_second - account.used_at_start;
+	account.used = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) * per_second - account.used_at_start;
 }
 
 static uint64_t tick_epoch(void)
@@ -796,14 +796,15 @@ static int start_thread(void)
 
 static double since_start(void)
 {
-	return seconds(CLOCK_THREAD_CPUTIME_ID) - options.before;
+	return clock_seconds(CLOCK_THREAD_CPUTIME_ID) - options.before;
 }
 
-static void begin(void)
+static void begin_epochs(void)
 {
 	account.began = ticks();
-	account.began_at = seconds(CLOCK_MONOTONIC);
-	account.used_at_start = (seconds(CLOCK_PROCESS_CPUTIME_ID) - since_start()) * per_second;
+	account.began_at = clock_seconds(CLOCK_MONOTONIC);
+	account.used_at_start =
+		(clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - since_start()) * per_second;
 	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch_common.offs, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch_common.off_ticks, 0, memory_order_relaxed);
@@ -817,7 +818,7 @@ static void begin(void)
 	pace.length = pace.shortest;
 }
 
-static int prepare(const struct options *wish)
+static int prepare_epochs(const struct options *wish)
 {
 	void *all = mmap(NULL, FI_PROBES_MAX * sizeof(struct book), PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -845,7 +846,7 @@ static void reset(uint32_t id);
 static int turn_all_off(void);
 
 /* As if it were the first time. */
-static void forget(void)
+static void forget_functions(void)
 {
 	for (uint32_t id = 0; id < known; id++) {
 		reset(id);
@@ -873,14 +874,14 @@ static int end_last(void)
 	pages_close();
 	ret = fi_synchronize();
 	if (ret != -ETIMEDOUT)
-		forget();
+		forget_functions();
 	return ret == -ETIMEDOUT ? ret : 0;
 }
 
 int epochs_start(const struct options *wish)
 {
 	bool again = books;
-	int ret = again ? 0 : prepare(wish);
+	int ret = again ? 0 : prepare_epochs(wish);
 
 	if (!ret)
 		ret = epochs_lock();
@@ -893,7 +894,7 @@ int epochs_start(const struct options *wish)
 	}
 	options = *wish;
 	watch_common.callers = options.samples;
-	begin();
+	begin_epochs();
 	ret = start_thread();
 	if (!ret)
 		watch_new(fi_probes());
@@ -1001,8 +1002,8 @@ void epochs_forked(bool again)
 	account = (struct account){ .with_exits = with_exits };
 	calls_run = 0;
 	callers_forget();
-	options.before = seconds(CLOCK_THREAD_CPUTIME_ID);
-	begin();
+	options.before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+	begin_epochs();
 	if (!again) {
 		turn_all_off();
 		pages_close();
@@ -1025,8 +1026,8 @@ void epochs_finish(void)
 		if (!books[id].opened)
 			continue;
 		read_epoch(id, state, now);
-		learn(id, now);
+		learn_rate(id, now);
 	}
-	drain();
+	drain_rings();
 	settle();
 }

@@ -20,7 +20,7 @@ static size_t all_n, room;
 /* --- Functions ----------------------------------------------------------------------------------
  */
 
-static void note(struct place *place, uint32_t id)
+static void note_place(struct place *place, uint32_t id)
 {
 	const char *part;
 
@@ -51,7 +51,7 @@ static int by_place(const void *a, const void *b)
 	       (one->probe.address < two->probe.address);
 }
 
-static int keep(uint32_t exit)
+static int keep_exit(uint32_t exit)
 {
 	if (all_n == room) {
 		size_t more = room ? 2 * room : 256;
@@ -83,7 +83,7 @@ static int link_exit(struct group *group, uint32_t id, uint32_t entry)
 	watches[id].group = group;
 	group->exits = id;
 	atomic_store_explicit(&watches[id].state, WATCH_OVER, memory_order_relaxed);
-	return keep(id);
+	return keep_exit(id);
 }
 
 /* Static functions of one name: the last that starts before the exit. */
@@ -130,9 +130,9 @@ long exits_take(const uint32_t *entries, size_t n, uint32_t first)
 	int ret = place ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < n && !ret; i++)
-		note(&place[places++], entries[i]);
+		note_place(&place[places++], entries[i]);
 	for (uint32_t id = first; id < end && !ret; id++) {
-		note(&place[places], id);
+		note_place(&place[places], id);
 		places += place[places].probe.kind == FI_EXIT &&
 			  place[places].probe.state != FI_REFUSED;
 	}

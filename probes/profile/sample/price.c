@@ -119,7 +119,7 @@ static double round_of_pairs(struct watch *entry)
 }
 
 /* These were no calls of the program. */
-static void forget(void)
+static void forget_calls(void)
 {
 	struct ring *ring = ring_here();
 
@@ -149,7 +149,7 @@ static void measure_pair(uint32_t entry, uint32_t exit)
 	fi_deactivate(entry);
 	fi_deactivate(exit);
 	watch->group = watches[exit].group = NULL;
-	forget();
+	forget_calls();
 	watch_common.pair = (uint64_t)median(price);
 }
 

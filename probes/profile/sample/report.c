@@ -14,7 +14,7 @@
 #include "probes/profile/sample/watch.h"
 #include "probes/text/text.h"
 
-static double now(void)
+static double report_now(void)
 {
 	struct timespec time;
 
@@ -108,7 +108,7 @@ static void put_moments(FILE *out, double per_second)
 void report_profile(FILE *out)
 {
 	const struct account *account = epochs_account();
-	double seconds = now() - account->began_at;
+	double seconds = report_now() - account->began_at;
 	double per_second = (double)(__builtin_ia32_rdtsc() - account->began) / seconds;
 	char program[PATH_MAX];
 	ssize_t len = readlink("/proc/thread-self/exe", program, sizeof(program) - 1);

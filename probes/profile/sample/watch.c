@@ -76,7 +76,7 @@ WITHOUT_VECTORS static inline void restore(const struct vectors *vectors)
 		asm volatile("xrstor64 %0" : : "m"(*vectors), "a"(vector_states), "d"(0));
 }
 
-static double seconds(clockid_t clock)
+static double watch_seconds(clockid_t clock)
 {
 	struct timespec time;
 
@@ -89,8 +89,8 @@ uint64_t watch_clock(void)
 	double own, all;
 
 	ring_refresh();
-	own = seconds(watch_common.own);
-	all = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	own = watch_seconds(watch_common.own);
+	all = watch_seconds(CLOCK_PROCESS_CPUTIME_ID);
 	return all > own ? (uint64_t)((all - own) * watch_common.per_second) : 0;
 }
 

@@ -62,13 +62,13 @@ static void put_bytes(FILE *out, unsigned field, const void *bytes, size_t len)
 	fwrite(bytes, 1, len, out);
 }
 
-static int begin(struct message *message)
+static int begin_message(struct message *message)
 {
 	message->out = open_memstream(&message->bytes, &message->len);
 	return message->out ? 0 : -ENOMEM;
 }
 
-static void end(FILE *out, unsigned field, struct message *message)
+static void end_message(FILE *out, unsigned field, struct message *message)
 {
 	fclose(message->out);
 	put_bytes(out, field, message->bytes, message->len);
@@ -79,12 +79,12 @@ static int put_fields(FILE *out, unsigned field, size_t n, const uint64_t *numbe
 {
 	struct message message;
 
-	if (begin(&message))
+	if (begin_message(&message))
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		if (number[i])
 			put_field(message.out, (unsigned)i + 1, number[i]);
-	end(out, field, &message);
+	end_message(out, field, &message);
 	return 0;
 }
 
@@ -94,11 +94,11 @@ static int put_function(FILE *out, size_t f)
 	uint64_t function[] = { f + 1, NAMES + 2 * f, NAMES + 2 * f, NAMES + 2 * f + 1 };
 	struct message message;
 
-	if (put_fields(out, FUNCTION, 4, function) || begin(&message))
+	if (put_fields(out, FUNCTION, 4, function) || begin_message(&message))
 		return -ENOMEM;
 	put_field(message.out, 1, f + 1);
 	put_fields(message.out, 4, 1, &function[0]);
-	end(out, LOCATION, &message);
+	end_message(out, LOCATION, &message);
 	return 0;
 }
 
@@ -107,14 +107,14 @@ static int put_sample(FILE *out, const struct stack *stack, bool timed)
 {
 	struct message message;
 
-	if (begin(&message))
+	if (begin_message(&message))
 		return -ENOMEM;
 	for (size_t i = stack->frames; i > 0; i--)
 		put_field(message.out, 1, stack->frame[i - 1] + 1);
 	put_field(message.out, 2, (uint64_t)(stack->calls + 0.5));
 	if (timed)
 		put_field(message.out, 2, (uint64_t)(stack->seconds * 1e9 + 0.5));
-	end(out, SAMPLE, &message);
+	end_message(out, SAMPLE, &message);
 	return 0;
 }
 

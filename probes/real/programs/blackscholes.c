@@ -58,7 +58,7 @@ static uint32_t next(uint32_t *state)
 	return *state >> 8;
 }
 
-static void fill(struct deal *deals, long n)
+static void fill_deals(struct deal *deals, long n)
 {
 	uint32_t state = 1;
 
@@ -73,7 +73,7 @@ static void fill(struct deal *deals, long n)
 		};
 }
 
-static int run(struct deal *deals, long threads, long n, long rounds)
+static int run_deals(struct deal *deals, long threads, long n, long rounds)
 {
 	static struct part part[THREADS_MAX];
 
@@ -105,8 +105,8 @@ int main(int argc, char **argv)
 	deals = calloc((size_t)n, sizeof(*deals));
 	if (!deals)
 		return 1;
-	fill(deals, n);
-	if (run(deals, threads, n, rounds) < 0) {
+	fill_deals(deals, n);
+	if (run_deals(deals, threads, n, rounds) < 0) {
 		fprintf(stderr, "blackscholes: no more threads\n");
 		return 1;
 	}

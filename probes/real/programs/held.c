@@ -33,31 +33,31 @@ long held_bytes(void)
 	return atomic_load_explicit(&held, memory_order_relaxed);
 }
 
-static void add(long bytes)
+static void add_held(long bytes)
 {
 	if (counted)
 		atomic_fetch_add_explicit(&held, bytes, memory_order_relaxed);
 }
 
-static void *taken(void *block)
+static void *count_taken(void *block)
 {
-	add((long)malloc_usable_size(block));
+	add_held((long)malloc_usable_size(block));
 	return block;
 }
 
 static void give_back(void *block)
 {
-	add(-(long)malloc_usable_size(block));
+	add_held(-(long)malloc_usable_size(block));
 }
 
 void *malloc(size_t size)
 {
-	return taken(__libc_malloc(size));
+	return count_taken(__libc_malloc(size));
 }
 
 void *calloc(size_t n, size_t size)
 {
-	return taken(__libc_calloc(n, size));
+	return count_taken(__libc_calloc(n, size));
 }
 
 void *realloc(void *old, size_t size)
@@ -67,13 +67,13 @@ void *realloc(void *old, size_t size)
 
 	/* Where it fails, the old one stays. */
 	if (block || !size)
-		add((long)malloc_usable_size(block) - before);
+		add_held((long)malloc_usable_size(block) - before);
 	return block;
 }
 
 void *aligned_alloc(size_t align, size_t size)
 {
-	return taken(__libc_memalign(align, size));
+	return count_taken(__libc_memalign(align, size));
 }
 
 void free(void *block)
@@ -88,7 +88,7 @@ void *mmap(void *wish, size_t len, int prot, int flags, int fd, off_t offset)
 
 	/* A fixed one takes the place of what was there. */
 	if (at != MAP_FAILED && !(flags & MAP_FIXED))
-		add((long)len);
+		add_held((long)len);
 	return at;
 }
 
@@ -97,6 +97,6 @@ int munmap(void *at, size_t len)
 	int ret = (int)syscall(SYS_munmap, at, len);
 
 	if (!ret)
-		add(-(long)len);
+		add_held(-(long)len);
 	return ret;
 }

@@ -45,14 +45,14 @@ static __attribute__((noinline)) void pull(struct body *body, const struct vecto
 	body->speed.z += v->z * force;
 }
 
-static __attribute__((noinline)) void move(struct body *body, double days)
+static __attribute__((noinline)) void move_bodies(struct body *body, double days)
 {
 	body->at.x += body->speed.x * days;
 	body->at.y += body->speed.y * days;
 	body->at.z += body->speed.z * days;
 }
 
-static __attribute__((noinline)) void step(double days)
+static __attribute__((noinline)) void step_bodies(double days)
 {
 	for (int i = 0; i < BODIES; i++)
 		for (int j = i + 1; j < BODIES; j++) {
@@ -64,7 +64,7 @@ static __attribute__((noinline)) void step(double days)
 			pull(&bodies[j], &v, bodies[i].mass * force);
 		}
 	for (int i = 0; i < BODIES; i++)
-		move(&bodies[i], days);
+		move_bodies(&bodies[i], days);
 }
 
 static __attribute__((noinline)) double energy(void)
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	}
 	printf("%.17g\n", energy());
 	for (long i = 0; i < steps; i++)
-		step(0.01);
+		step_bodies(0.01);
 	printf("%.17g\n", energy());
 	return 0;
 }

@@ -56,23 +56,23 @@ static void on_call(uint32_t id, void *site, const struct fi_regs *regs, void *d
 	atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
 }
 
-static uint32_t draw(uint64_t *state)
+static uint32_t draw_number(uint64_t *state)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)(*state >> 33);
 }
 
 /* Half of the time one probe, else up to 64 of one stretch of ids. */
-static void toggle(uint64_t *state)
+static void toggle_some(uint64_t *state)
 {
 	uint32_t ids[BATCH];
-	uint32_t n = draw(state) % 2 ? 1 : 1 + draw(state) % BATCH;
-	uint32_t first = draw(state) % probes;
+	uint32_t n = draw_number(state) % 2 ? 1 : 1 + draw_number(state) % BATCH;
+	uint32_t first = draw_number(state) % probes;
 	int ret = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		ids[i] = probe[(first + i) % probes];
-	switch (draw(state) % 4) {
+	switch (draw_number(state) % 4) {
 	case 0:
 		ret = fi_activate_batch(ids, n, NULL);
 		break;
@@ -105,7 +105,7 @@ static void *loop(void *data)
 	held_count();
 	/* Once even where the program is over before this thread gets a CPU. */
 	do {
-		toggle(&state);
+		toggle_some(&state);
 		if (leak)
 			lose();
 		if (pause_us)
@@ -114,14 +114,14 @@ static void *loop(void *data)
 	return NULL;
 }
 
-static unsigned long number(const char *name, unsigned long otherwise)
+static unsigned long number_of_env(const char *name, unsigned long otherwise)
 {
 	const char *text = getenv(name);
 
 	return text ? strtoul(text, NULL, 10) : otherwise;
 }
 
-static int find(void)
+static int find_probes(void)
 {
 	uint32_t room = fi_probes();
 	long n;
@@ -151,7 +151,7 @@ static int choose_policy(void)
 
 static void start_threads(void)
 {
-	unsigned long wanted = number("TOGGLER_THREADS", 3);
+	unsigned long wanted = number_of_env("TOGGLER_THREADS", 3);
 	sigset_t all, before;
 
 	owner = getpid();
@@ -189,20 +189,20 @@ __attribute__((constructor)) static void start(void)
 		return;
 	}
 	if (ret >= 0)
-		ret = find();
+		ret = find_probes();
 	if (ret < 0 || !probes) {
 		dprintf(STDERR_FILENO, "toggler: %s\n", ret < 0 ? strerror(-ret) : "no probes");
 		return;
 	}
-	seed = number("TOGGLER_SEED", 1);
-	pause_us = (useconds_t)number("TOGGLER_PAUSE", 0);
-	leak = number("TOGGLER_LEAK", 0);
-	if (number("TOGGLER_FORKS", 0))
+	seed = number_of_env("TOGGLER_SEED", 1);
+	pause_us = (useconds_t)number_of_env("TOGGLER_PAUSE", 0);
+	leak = number_of_env("TOGGLER_LEAK", 0);
+	if (number_of_env("TOGGLER_FORKS", 0))
 		pthread_atfork(NULL, NULL, start_in_child);
 	start_threads();
 }
 
-static void tell(void)
+static void tell_toggles(void)
 {
 	const char *path = getenv("TOGGLER_OUTPUT");
 	int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
@@ -221,5 +221,5 @@ __attribute__((destructor)) static void end(void)
 	atomic_store_explicit(&stop, true, memory_order_relaxed);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
-	tell();
+	tell_toggles();
 }
