@@ -15,6 +15,6 @@ EXTRA_DIST += \
 	scripts/tests/test_hostile_names.sh \
 	scripts/tests/test_rooms.sh \
 	scripts/tests/test_shellcheck.sh \
-	scripts/tests/test_spdx.sh
+	scripts/tests/test_spdx.sh scripts/tests/test_words.sh
 TESTS += scripts/tests/test_hostile_names.sh scripts/tests/test_rooms.sh scripts/tests/test_shellcheck.sh \
-	scripts/tests/test_spdx.sh
+	scripts/tests/test_spdx.sh scripts/tests/test_words.sh

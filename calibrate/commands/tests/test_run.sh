@@ -127,7 +127,7 @@ else
 		grep -qF "$field differs" "$dir/err" || fail "nothing of $field on stderr"
 	done <<'LIST'
 microcode 0xbadbad
-vendor Nobody
+vendor Foreign
 hypervisor Elsewhere
 cpus 4096
 tsc_khz 1

@@ -590,7 +590,7 @@ static unsigned writable_pages(void)
 	return n;
 }
 
-/* They are with the next change, whatever it changes; at last fi_fini() tells of them. */
+/* They are with the next change of any probe; at last fi_fini() tells of them. */
 static void pages_are_closed_later(const void *arg)
 {
 	static const int errors[] = { -EAGAIN, -ETIMEDOUT };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever bytes functions and their tables have: the survey ends, looks at nothing outside of the
+ * With any bytes in functions and their tables: the survey ends, looks at nothing outside of the
  * file, and what it takes are whole instructions of one function, which it can move. One that
  * believes that a table lies in the file is found out.
  */

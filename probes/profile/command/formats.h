@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a profile goes, whatever is in it.
+ * Where a profile goes, of either kind.
  */
 #ifndef PROBES_PROFILE_COMMAND_FORMATS_H
 #define PROBES_PROFILE_COMMAND_FORMATS_H

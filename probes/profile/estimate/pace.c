@@ -35,7 +35,7 @@ static double remember(double before, double now)
 }
 
 /*
- * An epoch costs about the same whatever its length is; but the first one, to which all functions
+ * An epoch costs about the same at any length; but the first one, to which all functions
  * are new.
  */
 uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t toggling, uint64_t used)

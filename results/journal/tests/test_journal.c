@@ -17,7 +17,7 @@
 
 #include "results/tests/journal_place.h"
 
-#define NO_ROOT 65534 /* nobody */
+#define NO_ROOT 65534 /* a user without rights */
 
 /* --- The file ------------------------------------------------------------------- */
 

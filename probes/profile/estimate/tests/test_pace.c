@@ -10,7 +10,7 @@
 
 #include "probes/profile/estimate/pace.h"
 
-/* An epoch costs so much whatever its length is. */
+/* An epoch costs so much at any length. */
 static double run(struct pace *pace, uint64_t cost, uint64_t toggling, unsigned epochs)
 {
 	double spent = 0, used = 0;
