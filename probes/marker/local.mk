@@ -33,6 +33,7 @@ probes_script_tests = \
 TESTS += $(probes_script_tests)
 EXTRA_DIST += \
 	$(probes_script_tests) \
+	probes/marker/tests/floating.c \
 	probes/marker/tests/leaf.c \
 	probes/marker/tests/sample.c \
 	probes/marker/tests/sample.h

@@ -31,6 +31,30 @@
 #define FI_STRING_(x) #x
 #define FI_STRING(x)  FI_STRING_(x)
 
+/*
+ * Floating point as its bits. A constant of it stands in a table without a name, and readers cannot
+ * make sense of what the note would say of that; its bits are a plain number.
+ */
+static inline __attribute__((always_inline)) unsigned int fi_bits_4(float x)
+{
+	union {
+		float value;
+		unsigned int bits;
+	} both = { x };
+
+	return both.bits;
+}
+
+static inline __attribute__((always_inline)) unsigned long fi_bits_8(double x)
+{
+	union {
+		double value;
+		unsigned long bits;
+	} both = { x };
+
+	return both.bits;
+}
+
 /* An argument as its value: arrays and functions are pointers, bit-fields whole integers. */
 #ifdef __cplusplus
 extern "C++" {
@@ -74,11 +98,26 @@ template <typename T> inline __attribute__((always_inline)) T fi_value(T x)
 {
 	return x;
 }
+inline __attribute__((always_inline)) unsigned int fi_value(float x)
+{
+	return fi_bits_4(x);
+}
+inline __attribute__((always_inline)) unsigned long fi_value(double x)
+{
+	return fi_bits_8(x);
+}
 }
 #define FI_VALUE(x)  fi_value(x)
 #define FI_SIGNED(x) (sizeof(fi_sign_of(x)) == 2)
 #else
-#define FI_VALUE(x) ((void)0, (x))
+#define FI_PLAIN(x)    ((void)0, (x))
+/* A choice that is not taken must be valid, too: there x is replaced by a number. */
+#define FI_IF(type, x) __extension__ _Generic(FI_PLAIN(x), type : FI_PLAIN(x), default : (type)0)
+#define FI_VALUE(x)                                                                                \
+	__extension__ _Generic(FI_PLAIN(x), float                                                  \
+			       : fi_bits_4(FI_IF(float, x)), double                                \
+			       : fi_bits_8(FI_IF(double, x)), default                              \
+			       : FI_PLAIN(x))
 #define FI_SIGNED(x)                                                                               \
 	__extension__ _Generic(FI_VALUE(x), char                                                   \
 			       : (char)-1 < 0, signed char : 1, short : 1, int : 1, long : 1,      \

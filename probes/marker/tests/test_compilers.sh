@@ -37,11 +37,39 @@ try()
 	out=$(timeout 60 "$dir/sample" 2>&1) || wrong "$language $link $*: $out"
 }
 
+# floating LANGUAGE COMPILER FLAG... - what a probe function, readelf and gdb see of floating-point constants
+floating()
+{
+	local language=$1 out
+
+	shift
+	tried=$((tried + 1))
+	"$@" -x "$language" -Wall -Wextra -Werror -I "$source/include/fastinst/compat" -I "$source/include" \
+		"$source/marker/tests/floating.c" -x none -o "$dir/floating" -L "$build/.libs" -lfastinst \
+		"-Wl,-rpath,$build/.libs" || {
+		wrong "$*: is not compiled"
+		return
+	}
+	out=$(timeout 60 "$dir/floating" 2>&1) || wrong "floating $*: $out"
+	if command -v readelf >/dev/null; then
+		readelf -n "$dir/floating" >"$dir/notes"
+		grep -q 'Name: constants' "$dir/notes" || wrong "$*: readelf -n shows no marker"
+		! grep 'Arguments:.*\.LC' "$dir/notes" || wrong "$*: a constant by a label that no file has"
+	fi
+	command -v gdb >/dev/null || return 0
+	gdb -batch -nx -ex 'set debuginfod enabled off' -ex 'break -probe-stap floating:constants' -ex run \
+		-ex 'printf "bits %lx %lx\n", $_probe_arg0, $_probe_arg1' -ex kill "$dir/floating" >"$dir/gdb" 2>&1 || true
+	grep -q 'Cannot.*ptrace\|Operation not permitted' "$dir/gdb" ||
+		grep -q '^bits 3ff8000000000000 c004000000000000$' "$dir/gdb" || wrong "$*: gdb: $(cat "$dir/gdb")"
+}
+
 for cc in gcc clang; do
 	command -v $cc >/dev/null || continue
 	for level in -O0 -O1 -O2 -O3; do
 		try c object '' $cc $level
+		floating c $cc $level
 	done
+	floating c $cc -O2 -std=c99 -fno-pie -no-pie
 	try c object -no-pie $cc -O2 -fno-pie
 	try c object -Wl,--gc-sections $cc -O2 -ffunction-sections
 	try c library '' $cc -O2
@@ -51,7 +79,9 @@ for cc in g++ clang++; do
 	command -v $cc >/dev/null || continue
 	for standard in c++98 c++11 c++17 c++20; do
 		try c++ object '' $cc -O2 -std=$standard
+		floating c++ $cc -O2 -std=$standard
 	done
+	floating c++ $cc -O0
 	try c++ object '' $cc -O0
 	try c++ object -no-pie $cc -O2 -fno-pie
 	try c++ library '' $cc -O1
