@@ -28,6 +28,7 @@ struct calls {
 	size_t n;
 	struct called to[CALLS_MAX];
 	bool offsets; /* probes are named FUNCTION+OFFSET */
+	bool given;   /* or after the function whose address is the first argument */
 	/* Why calls of the function must be left alone, or NULL. @slot: where the address of the
 	 * function is; NULL for direct ones */
 	const char *(*refuse)(const struct object *object, const struct elf_symbols *symbols,
@@ -40,6 +41,7 @@ struct call_site {
 	bool tail;   /* a jump */
 	const struct called *to;
 	const struct elf_symbol *function; /* that it lies in */
+	const char *name;		   /* of that, or of the one that is given; in the image */
 	const char *reason;		   /* why it is refused, or NULL */
 };
 

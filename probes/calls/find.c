@@ -7,6 +7,9 @@
  * FF 25 through the slot itself; and
  *  2. is an instruction: the function that it lies in, from its symbol to its end, comes out as
  *     instructions, of which one starts there. The same bytes inside of another are no site.
+ *
+ * Where the function that is called is told by its first argument which function it is called for,
+ * that may be one that was inlined into the one that the call lies in.
  */
 #include <elf.h>
 #include <errno.h>
@@ -14,6 +17,7 @@
 #include <string.h>
 
 #include "probes/calls/calls.h"
+#include "probes/calls/given.h"
 #include "probes/calls/starts.h"
 
 #define SLOTS_MAX 64 /* of all functions in one object: each is called in three ways at most */
@@ -51,6 +55,8 @@ struct place {
 	size_t slots_n;
 	struct call_sites *sites;
 	size_t room;
+	bool pads;		  /* it has handlers of exceptions */
+	struct elf_values values; /* of slots */
 };
 
 static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
@@ -192,10 +198,55 @@ static const char *refusal_of_slot(const struct slot *slot, int error)
 	return error ? "its function does not come out as instructions" : NULL;
 }
 
+/* NULL: none, or the same. A slot may be of a function that another object has. */
+static const char *name_given(const struct place *place, const struct given_value *value,
+			      const struct elf_symbol *same)
+{
+	uint64_t addr = value->at - (value->kind == GIVEN_NUMBER ? 0 : place->object->base);
+	const struct elf_symbol *function;
+
+	if (value->kind == GIVEN_SLOT) {
+		const struct elf_value *slot = elf_value_at(&place->values, addr);
+
+		if (!slot || *slot->name)
+			return slot ? slot->name : NULL;
+		addr = slot->value;
+	}
+	function = elf_function_at(place->symbols, addr);
+	return function && function->addr == addr && addr != same->addr ? function->name : NULL;
+}
+
+/* The calls in one function, from the first on. Of what is not plain the name stays. */
+static int name_sites(const struct place *place, const struct elf_symbol *function,
+		      const uint8_t *code, size_t first)
+{
+	struct call_sites *sites = place->sites;
+	struct given given;
+	int ret = given_open(&given, code, function->size, place->pads);
+
+	/* Most of what is set there is set in the part that it was split from. */
+	if (strstr(function->name, ".cold"))
+		given.passes = 0;
+	for (size_t i = first; i < sites->n && !ret; i++)
+		given_hook(&given, (size_t)(sites->site[i].at - code));
+	for (size_t i = first; i < sites->n && !ret; i++) {
+		const char *told = NULL;
+		struct given_value value;
+
+		if (given_find(&given, (size_t)(sites->site[i].at - code), &value))
+			told = name_given(place, &value, function);
+		if (told)
+			sites->site[i].name = told;
+	}
+	given_close(&given);
+	return ret == -ENOMEM ? ret : 0;
+}
+
 static int take_sites(struct place *place, const struct elf_symbol *function, uint8_t *code,
 		      size_t first)
 {
 	bool *starts = calloc(function->size, sizeof(*starts));
+	size_t before = place->sites->n;
 	int error, ret = 0;
 
 	if (!starts)
@@ -214,9 +265,12 @@ static int take_sites(struct place *place, const struct elf_symbol *function, ui
 						      .tail = way->tail,
 						      .to = slot->to,
 						      .function = function,
+						      .name = function->name,
 						      .reason = refusal_of_slot(slot, error) });
 	}
 	free(starts);
+	if (!ret && !error && place->calls->given && place->sites->n > before)
+		ret = name_sites(place, function, code, before);
 	return ret;
 }
 
@@ -253,15 +307,35 @@ static int scan(struct place *place, const struct elf_symbols *symbols)
 	return ret;
 }
 
+static bool has_pads(const struct elf *elf)
+{
+	struct elf_section section;
+
+	for (uint32_t i = 0; i < elf->number; i++)
+		if (elf_section(elf, i, &section) && !strcmp(section.name, ".gcc_except_table"))
+			return true;
+	return false;
+}
+
 int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
 	       const struct elf_symbols *symbols, struct call_sites *sites)
 {
 	struct place place = {
 		.calls = calls, .object = object, .symbols = symbols, .sites = sites
 	};
+	int ret = 0;
 
 	*sites = (struct call_sites){ 0 };
 	add_direct(&place);
 	elf_slots(elf, take_slot, &place);
-	return place.slots_n ? scan(&place, symbols) : 0;
+	if (!place.slots_n)
+		return 0;
+	if (calls->given) {
+		place.pads = has_pads(elf);
+		ret = elf_values(elf, &place.values);
+	}
+	if (!ret)
+		ret = scan(&place, symbols);
+	free(place.values.value);
+	return ret;
 }

@@ -9,10 +9,13 @@ libfastinst_internal_la_LIBADD += libfastinst_find.la
 noinst_LTLIBRARIES += libfastinst_find.la
 libfastinst_find_la_SOURCES = \
 	probes/calls/find.c \
+	probes/calls/given.h \
 	probes/calls/starts.h
 libfastinst_find_la_LIBADD =
 if HAVE_ZYDIS
-libfastinst_find_la_SOURCES += probes/calls/starts.c
+libfastinst_find_la_SOURCES += \
+	probes/calls/given.c \
+	probes/calls/starts.c
 noinst_LTLIBRARIES += libfastinst_decode.la
 libfastinst_decode_la_SOURCES = \
 	patchcore/check/decode.c \
@@ -21,4 +24,12 @@ libfastinst_decode_la_LIBADD = $(ZYDIS_LIBS)
 libfastinst_find_la_LIBADD += libfastinst_decode.la
 else
 libfastinst_find_la_SOURCES += probes/calls/no_starts.c
+endif
+
+if HAVE_ZYDIS
+if HAVE_CMOCKA
+check_PROGRAMS += probes/calls/tests/test_given
+TESTS += probes/calls/tests/test_given
+probes_calls_tests_test_given_LDADD = libfastinst_find.la libfastinst_elf.la $(LDADD)
+endif
 endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of starts.c where there is no decoder. */
+/* In place of starts.c and given.c where there is no decoder. */
 #include <errno.h>
 
+#include "probes/calls/given.h"
 #include "probes/calls/starts.h"
 
 int calls_starts(const uint8_t *code, size_t len, bool *starts)
@@ -10,4 +11,32 @@ int calls_starts(const uint8_t *code, size_t len, bool *starts)
 	(void)len;
 	(void)starts;
 	return -ENOTSUP;
+}
+
+int given_open(struct given *given, const uint8_t *code, size_t len, bool pads)
+{
+	(void)code;
+	(void)len;
+	(void)pads;
+	*given = (struct given){ 0 };
+	return -ENOTSUP;
+}
+
+void given_close(struct given *given)
+{
+	(void)given;
+}
+
+void given_hook(struct given *given, size_t at)
+{
+	(void)given;
+	(void)at;
+}
+
+bool given_find(struct given *given, size_t at, struct given_value *value)
+{
+	(void)given;
+	(void)at;
+	(void)value;
+	return false;
 }

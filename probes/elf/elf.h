@@ -80,4 +80,23 @@ const struct elf_symbol *elf_function_from(const struct elf_symbols *symbols, ui
 void elf_slots(const struct elf *elf, void (*found)(const char *name, uint64_t slot, void *data),
 	       void *data);
 
+/* Words that the loader makes addresses, sorted by where they are. */
+struct elf_values {
+	struct elf_value {
+		uint64_t at;
+		uint64_t value;	  /* in this file */
+		const char *name; /* of what another file has, in the image; else "" */
+	} * value;		  /* free() it, also after an error */
+	size_t n;
+};
+
+/*
+ * elf_values - all of them; of a symbol that another file may have as well, what it is in this one.
+ * -ENOMEM.
+ */
+int elf_values(const struct elf *elf, struct elf_values *values);
+
+/* elf_value_at - NULL: there is none at that place. */
+const struct elf_value *elf_value_at(const struct elf_values *values, uint64_t at);
+
 #endif

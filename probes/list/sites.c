@@ -247,6 +247,7 @@ static const struct hooks {
 	  { .n = 2,
 	    .to = { { .function = "__cyg_profile_func_enter", .kind = FI_ENTRY },
 		    { .function = "__cyg_profile_func_exit", .kind = FI_EXIT } },
+	    .given = true,
 	    .refuse = refuse_slot } },
 	{ "blocks",
 	  { .n = TRACERS(COUNT) 0,
@@ -272,7 +273,7 @@ static int add_hook(struct sites *sites, const struct hooks *of, const struct ob
 	};
 
 	if (!of->calls.offsets)
-		site.name = strdup(call->function->name);
+		site.name = strdup(call->name);
 	else if (asprintf(&site.name, "%s+0x%lx", call->function->name,
 			  (unsigned long)(addr - call->function->addr)) < 0)
 		site.name = NULL;

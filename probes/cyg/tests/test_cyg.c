@@ -28,8 +28,8 @@
 #define CALL	0xe8
 #define RET	0xc3
 
-static const char *const names[SAMPLES] = { "sample_leaf", "sample_either", "sample_last",
-					    "sample_again" };
+static const char *const names[SAMPLES] = { "sample_leaf",  "sample_either",  "sample_last",
+					    "sample_again", "sample_inlined", "sample_hidden" };
 static uint32_t ids[IDS];
 static size_t ids_n;
 static int failed;
@@ -65,7 +65,7 @@ PLAIN static uint64_t work(void)
 		sum += sample_either(i);
 		sample_last(i);
 		if (i % 16 == 0)
-			sum ^= sample_again(i % 8);
+			sum ^= sample_again(i % 8) + sample_inlined(i) + sample_hidden_one(i);
 	}
 	return sum;
 }

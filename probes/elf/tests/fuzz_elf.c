@@ -84,6 +84,23 @@ static void check_slot(const char *name, uint64_t slot, void *data)
 	must_be_text(name);
 }
 
+static void check_values(const struct elf *elf)
+{
+	struct elf_values values;
+	uint64_t before = 0;
+
+	must(elf_values(elf, &values) == 0);
+	for (size_t i = 0; i < values.n; i++) {
+		const struct elf_value *value = &values.value[i];
+		const struct elf_value *found = elf_value_at(&values, value->at);
+
+		must_be_text(value->name);
+		must(before <= value->at && found && found->at == value->at);
+		before = value->at;
+	}
+	free(values.value);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -99,6 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (elf_open(&elf, image, size)) {
 		check_sections(&elf);
 		check_functions(&elf);
+		check_values(&elf);
 		elf_slots(&elf, check_slot, NULL);
 	}
 	munmap(map, len);
@@ -220,6 +238,7 @@ static void sample_must_be_read(void)
 	struct elf_section entries;
 	struct elf_symbols symbols;
 	const struct elf_symbol *found;
+	struct elf_values values;
 	unsigned seen = 0;
 
 	must(elf_open(&elf, &sample, sizeof(sample)) && elf.number == SECTIONS);
@@ -232,6 +251,9 @@ static void sample_must_be_read(void)
 	must(elf_function_from(&symbols, 0)->addr == 0x1010);
 	elf_slots(&elf, note_slot, &seen);
 	must(seen == 3);
+	must(!elf_values(&elf, &values) && values.n == 1 && !elf_value_at(&values, 0x2000));
+	must(elf_value_at(&values, 0x2008) && elf_value_at(&values, 0x2008)->value == 0x1010);
+	free(values.value);
 	elf_free(&symbols);
 }
 
