@@ -3,6 +3,7 @@
 noinst_LTLIBRARIES += libfastinst_internal.la
 libfastinst_internal_la_SOURCES = \
 	probes/core/activate.c \
+	probes/core/beside.c \
 	probes/core/block.c \
 	probes/core/core.h \
 	probes/core/entry.c \

@@ -96,6 +96,25 @@ static int add_probe(const struct calls *calls, struct object *object, const str
 	return probe_add(&probe, NULL);
 }
 
+/* So that no call is counted twice under one name. */
+static int refuse_twice(const struct object *object, const struct call_sites *sites,
+			enum fi_kind kind)
+{
+	struct beside beside;
+	int ret = beside_find(&beside, object, kind);
+
+	for (size_t i = 0; i < sites->n && beside.n; i++) {
+		struct call_site *site = &sites->site[i];
+		uintptr_t start = object->base + site->function->addr;
+
+		if (!site->reason && site->own && site->to->kind == kind &&
+		    beside_has(&beside, start, start + site->function->size))
+			site->reason = CALLS_TWICE;
+	}
+	free(beside.site);
+	return ret;
+}
+
 int calls_discover(const struct calls *calls, struct object *object, const void *image, size_t size)
 {
 	struct call_sites sites;
@@ -109,6 +128,8 @@ int calls_discover(const struct calls *calls, struct object *object, const void 
 	if (ret)
 		return ret;
 	ret = calls_find(calls, object, &elf, &symbols, &sites);
+	for (size_t i = 0; calls->given && i < calls->n && sites.n && !ret; i++)
+		ret = refuse_twice(object, &sites, calls->to[i].kind);
 	if (!ret)
 		ret = turn_off(object, &sites);
 	for (size_t i = 0; i < sites.n && !ret; i++)

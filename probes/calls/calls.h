@@ -42,8 +42,12 @@ struct call_site {
 	const struct called *to;
 	const struct elf_symbol *function; /* that it lies in */
 	const char *name;		   /* of that, or of the one that is given; in the image */
+	bool own;			   /* as far as is known, the same function */
 	const char *reason;		   /* why it is refused, or NULL */
 };
+
+/* Of one that is its function's own, where another provider has a site of that kind there. */
+#define CALLS_TWICE "the compiler also left room for a probe of this function, which is taken"
 
 struct call_sites {
 	struct call_site *site; /* by address; free() it, also after an error */

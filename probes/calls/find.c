@@ -216,6 +216,14 @@ static const char *name_given(const struct place *place, const struct given_valu
 	return function && function->addr == addr && addr != same->addr ? function->name : NULL;
 }
 
+/* Also one that the compiler made of it: f.isra.0, f.cold. */
+static bool is_part(const char *function, const char *of)
+{
+	size_t len = strlen(of);
+
+	return !strncmp(function, of, len) && (!function[len] || function[len] == '.');
+}
+
 /* The calls in one function, from the first on. Of what is not plain the name stays. */
 static int name_sites(const struct place *place, const struct elf_symbol *function,
 		      const uint8_t *code, size_t first)
@@ -235,8 +243,10 @@ static int name_sites(const struct place *place, const struct elf_symbol *functi
 
 		if (given_find(&given, (size_t)(sites->site[i].at - code), &value))
 			told = name_given(place, &value, function);
-		if (told)
-			sites->site[i].name = told;
+		if (!told)
+			continue;
+		sites->site[i].name = told;
+		sites->site[i].own = is_part(function->name, told);
 	}
 	given_close(&given);
 	return ret == -ENOMEM ? ret : 0;
@@ -266,6 +276,7 @@ static int take_sites(struct place *place, const struct elf_symbol *function, ui
 						      .to = slot->to,
 						      .function = function,
 						      .name = function->name,
+						      .own = true,
 						      .reason = refusal_of_slot(slot, error) });
 	}
 	free(starts);

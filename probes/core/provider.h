@@ -116,6 +116,18 @@ static inline struct probe *probe_get(uint32_t id)
 				     memory_order_relaxed)[id % PROBE_CHUNK];
 }
 
+/* Where an object has probes of one kind that are not refused, by address. free() site. */
+struct beside {
+	uintptr_t *site;
+	size_t n;
+};
+
+/* beside_find - those that other providers, which come first, have found. -ENOMEM. */
+int beside_find(struct beside *beside, const struct object *object, enum fi_kind kind);
+
+/* beside_has - whether there is one from start on, before end. */
+bool beside_has(const struct beside *beside, uintptr_t start, uintptr_t end);
+
 /* object_covers - whether the range lies in one segment of it with these flags (PF_X and so on). */
 static inline bool object_covers(const struct object *object, uintptr_t addr, size_t len,
 				 uint32_t flags)

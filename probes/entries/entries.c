@@ -105,54 +105,6 @@ static bool is_taken(const struct object *object)
 	return false;
 }
 
-/* --- What a compiler left room for -------------------------------------------------------------
- */
-
-/* Where entries of an object are that other providers have, by address. */
-struct others {
-	uintptr_t *site;
-	size_t n;
-};
-
-static int by_place(const void *a, const void *b)
-{
-	uintptr_t one = *(const uintptr_t *)a, two = *(const uintptr_t *)b;
-
-	return one < two ? -1 : one > two;
-}
-
-static int find_others(const struct object *object, struct others *others)
-{
-	uint32_t n = fi_probes();
-
-	*others = (struct others){ .site = calloc(n + 1, sizeof(*others->site)) };
-	if (!others->site)
-		return -ENOMEM;
-	for (uint32_t id = 0; id < n; id++) {
-		const struct probe *probe = probe_get(id);
-
-		if (probe->object == object && probe->kind == FI_ENTRY && !probe->reason)
-			others->site[others->n++] = (uintptr_t)probe->site;
-	}
-	qsort(others->site, others->n, sizeof(*others->site), by_place);
-	return 0;
-}
-
-static bool has_entry(const struct others *others, uintptr_t start, uintptr_t end)
-{
-	size_t low = 0, high = others->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (others->site[middle] < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < others->n && others->site[low] < end;
-}
-
 /* --- Probes ------------------------------------------------------------------------------------
  */
 
@@ -167,7 +119,7 @@ static const char *name_of(const struct survey_site *site)
 	return object_string(name);
 }
 
-static int add_entry(struct object *object, const struct others *others,
+static int add_entry(struct object *object, const struct beside *others,
 		     const struct survey_site *site)
 {
 	struct probe probe = {
@@ -185,7 +137,7 @@ static int add_entry(struct object *object, const struct others *others,
 	if (!probe.name)
 		return -ENOMEM;
 	if (!probe.reason &&
-	    has_entry(others, object->base + site->function, object->base + site->end))
+	    beside_has(others, object->base + site->function, object->base + site->end))
 		probe.reason = "the compiler left room for a probe at its entry";
 	if (!probe.reason &&
 	    !object_covers(object, (uintptr_t)probe.site,
@@ -205,13 +157,13 @@ static int add_entry(struct object *object, const struct others *others,
 static int discover_entries(struct object *object, const void *image, size_t size)
 {
 	struct survey survey;
-	struct others others;
+	struct beside others;
 	struct elf elf;
 	int ret;
 
 	if (!is_wished(object) || is_taken(object) || !elf_open(&elf, image, size))
 		return 0;
-	ret = find_others(object, &others);
+	ret = beside_find(&others, object, FI_ENTRY);
 	if (ret)
 		return ret;
 	ret = survey_make(&survey, &elf);

@@ -256,6 +256,28 @@ static const struct hooks {
 	    .refuse = refuse_slot } },
 };
 
+/* Whether one of the first n, which have been sorted, is a usable site of that kind in the
+ * function.
+ */
+static bool has_nops(const struct sites *sites, size_t n, const char *kind,
+		     const struct elf_symbol *function)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (sites->site[middle].addr < function->addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < n && sites->site[low].addr - function->addr < function->size; low++)
+		if (!sites->site[low].reason && !strcmp(sites->site[low].kind, kind))
+			return true;
+	return false;
+}
+
 static int add_hook(struct sites *sites, const struct hooks *of, const struct object *object,
 		    const struct call_site *call)
 {
@@ -272,6 +294,9 @@ static int add_hook(struct sites *sites, const struct hooks *of, const struct ob
 		.reason = call->reason,
 	};
 
+	if (of->calls.given && !site.reason && call->own &&
+	    has_nops(sites, sites->nops, site.kind, call->function))
+		site.reason = CALLS_TWICE;
 	if (!of->calls.offsets)
 		site.name = strdup(call->name);
 	else if (asprintf(&site.name, "%s+0x%lx", call->function->name,
@@ -416,6 +441,8 @@ int file_sites_find(struct sites *sites)
 
 	if (!ret)
 		ret = find_nops(sites);
+	drop_doubles(sites);
+	sites->nops = sites->n;
 	if (!ret)
 		ret = notes_read(&sites->elf, add_marker, sites, NULL);
 	if (!ret)

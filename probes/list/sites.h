@@ -25,6 +25,7 @@ struct site {
 struct sites {
 	struct site *site; /* by provider, then by address */
 	size_t n, room;
+	size_t nops; /* the first ones: those that the compiler lists */
 	struct elf elf;
 	struct elf_symbols symbols;
 	const void *image;

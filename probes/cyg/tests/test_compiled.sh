@@ -48,6 +48,9 @@ for cc in gcc clang; do
 		try library $cc $level
 	done
 	try object $cc -O2 -fcf-protection=full -Wl,-z,now
+	# The same functions have NOPs, too: each call counts once.
+	try object $cc -O2 -fPIE -pie -fpatchable-function-entry=5
+	try library $cc -O0 -fpatchable-function-entry=5
 	# Calls of six bytes, through the slot.
 	try object $cc -O0 -fPIE -pie -fno-plt
 	try object $cc -O2 -fno-pie -no-pie -fno-plt
