@@ -219,6 +219,7 @@ TESTS += \
 	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \
 	probes/list/tests/test_list.sh \
+	probes/tests/test_exact.sh \
 	probes/tests/test_optional.sh \
 	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \
@@ -226,6 +227,8 @@ TESTS += \
 	probes/tests/test_users.sh
 EXTRA_DIST += \
 	probes/tests/common.sh \
+	probes/tests/exact.cc \
+	probes/tests/test_exact.sh \
 	probes/tests/test_optional.sh \
 	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \

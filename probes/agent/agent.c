@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
@@ -26,6 +27,9 @@
 #include "probes/include/fastinst.h"
 
 static bool started;
+
+/* Recursive: what is done meanwhile may load an object itself. */
+static pthread_mutex_t scanning = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static void agent_complain(const char *what, int error)
 {
@@ -55,10 +59,59 @@ static void turn_on(void)
 	free(copy);
 }
 
+/*
+ * For a second at most. A thread that calls dlopen() in a constructor holds the loader's lock, and
+ * the owner of this lock may wait for that one, as it loads what reads debug information.
+ */
+static bool lock_scanning(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	return pthread_mutex_clocklock(&scanning, CLOCK_MONOTONIC, &until) == 0;
+}
+
+/*
+ * A thread that comes to an object which another one has found waits until its probes are on. None
+ * is cancelled here, as it is not in dlopen().
+ */
 void agent_scan(void)
 {
-	if (started && fi_scan() > 0)
+	bool locked;
+	int cancel;
+
+	if (!started)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	locked = lock_scanning();
+	if (fi_scan() > 0)
 		turn_on();
+	if (locked)
+		pthread_mutex_unlock(&scanning);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+static __thread bool forks_locked;
+
+static void before_fork(void)
+{
+	forks_locked = lock_scanning();
+}
+
+static void after_fork(void)
+{
+	if (forks_locked)
+		pthread_mutex_unlock(&scanning);
+}
+
+/* The owner that the lock knows is a thread of the parent. */
+static void in_child(void)
+{
+	static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+	scanning = unlocked;
+	report_forked();
 }
 
 static void end_report(void)
@@ -85,7 +138,7 @@ __attribute__((constructor)) static void start(void)
 		agent_complain("the probes cannot be used, the program runs without them", ret);
 		return;
 	}
-	pthread_atfork(NULL, NULL, report_forked);
+	pthread_atfork(before_fork, after_fork, in_child);
 	report_forked();
 	if (trace)
 		ret = trace_start(trace);
