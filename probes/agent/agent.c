@@ -63,13 +63,19 @@ static void turn_on(void)
  * For a second at most. A thread that calls dlopen() in a constructor holds the loader's lock, and
  * the owner of this lock may wait for that one, as it loads what reads debug information.
  */
-static bool lock_scanning(void)
+static void lock_scanning(void)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec++;
-	return pthread_mutex_clocklock(&scanning, CLOCK_MONOTONIC, &until) == 0;
+	pthread_mutex_clocklock(&scanning, CLOCK_MONOTONIC, &until);
+}
+
+/* Refused, as the mutex is recursive, to a thread that waited in vain. */
+static void unlock_scanning(void)
+{
+	pthread_mutex_unlock(&scanning);
 }
 
 /*
@@ -78,31 +84,16 @@ static bool lock_scanning(void)
  */
 void agent_scan(void)
 {
-	bool locked;
 	int cancel;
 
 	if (!started)
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	locked = lock_scanning();
+	lock_scanning();
 	if (fi_scan() > 0)
 		turn_on();
-	if (locked)
-		pthread_mutex_unlock(&scanning);
+	unlock_scanning();
 	pthread_setcancelstate(cancel, NULL);
-}
-
-static __thread bool forks_locked;
-
-static void before_fork(void)
-{
-	forks_locked = lock_scanning();
-}
-
-static void after_fork(void)
-{
-	if (forks_locked)
-		pthread_mutex_unlock(&scanning);
 }
 
 /* The owner that the lock knows is a thread of the parent. */
@@ -138,7 +129,7 @@ __attribute__((constructor)) static void start(void)
 		agent_complain("the probes cannot be used, the program runs without them", ret);
 		return;
 	}
-	pthread_atfork(before_fork, after_fork, in_child);
+	pthread_atfork(lock_scanning, unlock_scanning, in_child);
 	report_forked();
 	if (trace)
 		ret = trace_start(trace);
