@@ -59,8 +59,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/statistics/ahead.c \
 	calibrate/statistics/long_wait.c \
 	calibrate/statistics/long_wait.h \
-	calibrate/statistics/rise.c \
-	calibrate/statistics/rise.h \
 	calibrate/statistics/sums.c \
 	calibrate/statistics/sums.h \
 	calibrate/verify/verify.c \
@@ -169,10 +167,8 @@ calibrate_tests = \
 	calibrate/statistics/tests/test_estimate \
 	calibrate/statistics/tests/test_evidence \
 	calibrate/statistics/tests/test_long_wait \
-	calibrate/statistics/tests/test_rise \
 	calibrate/statistics/tests/test_sums \
 	calibrate/verify/tests/test_verify \
-	calibrate/verify/tests/test_verify_baseline \
 	calibrate/verify/tests/test_verify_print \
 	calibrate/verify/tests/test_verify_run
 check_PROGRAMS += $(calibrate_tests)

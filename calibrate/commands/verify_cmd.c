@@ -23,13 +23,12 @@
 #define NO_SEED	   UINT64_MAX
 
 #define CONFORM_SHARE 0.1 /* of the budget */
-#define LOOK_SHARE    0.3
 
 struct request {
 	double budget;
-	const char *config, *output, *journal, *baseline;
+	const char *config, *output, *journal;
 	enum verify_format format;
-	uint64_t seed, fleet;
+	uint64_t seed;
 	double conform; /* seconds; below 0: a share of the budget */
 };
 
@@ -40,10 +39,6 @@ static const struct option_row options[] = {
 	  OPTION_FILE(struct request, config) },
 	{ "conform", "TIME", "for what processor and kernel promise, 0: none (a tenth)",
 	  OPTION_LIMIT(struct request, conform) },
-	{ "baseline", "FILE", "add a look to it, and tell whether the ladder rose since",
-	  OPTION_FILE(struct request, baseline) },
-	{ "fleet", "N", "so many machines share one chance of a false alarm (1)",
-	  OPTION_NUMBER(struct request, fleet, 1, 100000000) },
 	{ "format", "NAME", "text, tap, junit or json (text)",
 	  OPTION_CHOICE(struct request, format, verify_format_parse) },
 	{ "output", "FILE", "write the report there instead of standard output",
@@ -61,7 +56,7 @@ static const struct command_line line = {
 		"and tell whether it holds. Some of the time goes into what processor and kernel\n"
 		"promise, as in tmax conform.\n",
 	.options = { options },
-	.end = "Exit status: 0 it holds, 1 broken or risen, 2 inconclusive, 3 no config\n"
+	.end = "Exit status: 0 it holds, 1 broken, 2 inconclusive, 3 no config\n"
 	       "that applies, 64 usage, 69 something is missing, 73 cannot create, 74 cannot\n"
 	       "write, 130 interrupted.\n",
 };
@@ -167,11 +162,8 @@ static int run_cells(struct verify *v, const struct request *r, const char *conf
 		.seed = v->seed,
 	};
 	double conform = r->conform < 0 ? CONFORM_SHARE * v->budget : r->conform;
-	double look = r->baseline ? LOOK_SHARE * v->budget : 0;
 	char store[PATH_MAX + 16];
 	struct cpus cpus;
-	size_t verified;
-	FILE *looks = NULL;
 	int ret, status = topology_here(&s.topology);
 
 	if (status != EXIT_PASS)
@@ -181,25 +173,12 @@ static int run_cells(struct verify *v, const struct request *r, const char *conf
 		status = complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", journal);
 	else if ((ret = journal_write_run(s.journal, "verify", &v->here, NULL)) < 0)
 		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", journal);
-	/* Said before a look is taken, not behind it. */
-	else if (r->baseline && !(looks = fopen(r->baseline, "ae")))
-		status = complain(EXIT_CANNOT_CREATE, -errno, "cannot write the looks to %s",
-				  r->baseline);
-	if (looks)
-		fclose(looks);
 	if (status != EXIT_PASS)
 		goto out;
 	progress_open(&s.progress, !isatty(STDERR_FILENO));
 	verify_plan(v, s.topology, worst, count);
-	verify_run(v, &s, conform + look);
-	verified = s.count;
+	verify_run(v, &s, conform);
 	cpus_here(s.topology, &cpus);
-	if (look > 0 && !v->cut_short)
-		verify_look(v, &s, look);
-	/* A look that was cut has another mix of cells. */
-	if (look > 0 && !v->cut_short &&
-	    verify_baseline_add(v, r->baseline, &cpus, s.done + verified, s.count - verified) < 0)
-		status = EXIT_CANNOT_WRITE;
 	if (conform > 0 && !v->cut_short)
 		try_promises(v, &cpus, conform);
 	if (interrupted)
@@ -208,7 +187,7 @@ static int run_cells(struct verify *v, const struct request *r, const char *conf
 	verify_judge(v);
 	/* It adds to what is known. That the store cannot be written takes nothing away. */
 	snprintf(store, sizeof(store), "%s.evidence", config);
-	evidence_add(store, "verify", &v->here, &cpus, s.done, verified);
+	evidence_add(store, "verify", &v->here, &cpus, s.done, s.count);
 out:
 	session_free(&s);
 	hwloc_topology_destroy(s.topology);
@@ -221,7 +200,6 @@ int cmd_verify(int argc, char **argv)
 		.budget = BUDGET,
 		.format = VERIFY_TEXT,
 		.seed = NO_SEED,
-		.fleet = 1,
 		.conform = -1,
 	};
 	static struct cell worst[VERIFY_WORST_MAX];
@@ -241,10 +219,6 @@ int cmd_verify(int argc, char **argv)
 		return complain(EXIT_CANNOT_CREATE, -errno, "cannot create %s", r.output);
 	v->budget = r.budget;
 	v->seed = r.seed;
-	v->baseline.fleet = (unsigned)r.fleet;
-	v->baseline.level = VERIFY_LEVEL;
-	if (r.baseline)
-		text_printable(v->baseline.file, sizeof(v->baseline.file), r.baseline);
 	status = machine_here(&v->here);
 	v->have_here = status == EXIT_PASS;
 	if (status == EXIT_PASS && r.seed == NO_SEED &&

@@ -6,7 +6,6 @@
  *                 p allows, in one cell or over all: their binomial probability is
  *                 below VERIFY_ALPHA over the number of looks (Bonferroni); or a
  *                 promise of the processor was broken
- *   rose          the ladder is higher than at earlier looks (statistics/rise.h)
  *   inconclusive  anything that keeps us from knowing; or a rate of VERIFY_TIMES p
  *                 is not excluded by what was seen
  *   holds         else
@@ -133,7 +132,6 @@ int verify_conclude(struct verify *v, enum verify_verdict verdict, const char *f
 		[VERIFY_HOLDS] = EXIT_PASS,
 		[VERIFY_BROKEN] = EXIT_TEARS,
 		[VERIFY_INCONCLUSIVE] = EXIT_INCONCLUSIVE,
-		[VERIFY_ROSE] = EXIT_TEARS,
 		[VERIFY_NO_CONF] = EXIT_NO_CONF,
 	};
 	va_list args;
@@ -212,10 +210,6 @@ void verify_judge(struct verify *v)
 	} else if (broken < end) {
 		verify_conclude(v, VERIFY_BROKEN, "the machine breaks the promise '%s': %s",
 				broken->name, broken->reason);
-	} else if (v->baseline.rise.rose) {
-		verify_conclude(v, VERIFY_ROSE,
-				"the ladder rose: %s times as many tears as before, since %s",
-				NUMBER(v->baseline.rise.times), v->baseline.since);
 	} else if (v->cut_short) {
 		verify_conclude(v, VERIFY_INCONCLUSIVE, "%s",
 				v->cut_short == EXIT_INTERRUPTED
@@ -256,6 +250,5 @@ const char *verify_status_name(enum verify_status status)
 
 const char *verify_verdict_name(enum verify_verdict verdict)
 {
-	return (const char *const[]){ "holds", "broken", "inconclusive", "rose",
-				      "no config" }[verdict];
+	return (const char *const[]){ "holds", "broken", "inconclusive", "no config" }[verdict];
 }

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "calibrate/session/session.h"
-#include "calibrate/statistics/rise.h"
 #include "patchcore/machine/machine_conf.h"
 
 #define VERIFY_ALPHA	  0.001 /* chance that a config that holds is called broken */
@@ -18,9 +17,6 @@
 #define VERIFY_WORST_MAX  256	/* cells named by a config */
 #define VERIFY_CELLS_MAX  (VERIFY_WORST_MAX + 2 + 4 * 4)
 #define VERIFY_PROMISES	  16
-#define VERIFY_LOOK	  "look"      /* source of the lines of a baseline */
-#define VERIFY_APART	  (20 * 3600) /* seconds: looks that share a storm are no two looks */
-#define VERIFY_LEVEL	  0.05 /* chance that some machine is said to have risen that has not */
 
 /* What a cell is run for. */
 enum verify_check {
@@ -40,7 +36,6 @@ enum verify_verdict {
 	VERIFY_HOLDS,
 	VERIFY_BROKEN,
 	VERIFY_INCONCLUSIVE,
-	VERIFY_ROSE,   /* it holds or not: the ladder is higher than it was */
 	VERIFY_NO_CONF /* there is none that applies */
 };
 
@@ -72,19 +67,6 @@ struct verify_promise {
 	char command[320]; /* that runs its first failure again; "" without one */
 };
 
-/* How the looks of `verify --baseline` compare. */
-struct verify_baseline {
-	char file[4096];  /* fit to print; "": none was asked for */
-	unsigned looks;	  /* at this machine, this one included */
-	unsigned crowded; /* that came too soon after another to be ranked */
-	unsigned others;  /* lines of the file that are of other machines, or damaged */
-	unsigned fleet;	  /* machines that share the level */
-	double level;
-	struct rise rise;	 /* whose capital has to reach fleet / level */
-	char since[32];		 /* date of the first look that is higher; "" if none seems so */
-	uint64_t toggles, tears; /* of this look */
-};
-
 struct verify {
 	char config[4096];	   /* its path, fit to print; "" if none was found */
 	bool have_conf, have_here; /* these were read: */
@@ -99,7 +81,6 @@ struct verify {
 	unsigned cells;
 	struct verify_promise promise[VERIFY_PROMISES];
 	unsigned promises;
-	struct verify_baseline baseline;
 
 	/* From verify_judge(), or verify_conclude(). */
 	uint64_t toggles, quiet, tears; /* at the config's waits */
@@ -167,23 +148,10 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 		 unsigned count);
 
 /*
- * verify_run - run them within the session's budget, but for the last `reserve` seconds.
- * verify_look - run cells on low rungs for so long, line and page in turn, each at a place and with
- * a seed of its own: what later looks are compared with. Stage "look". Both set v->cut_short if
- * they must end early.
+ * verify_run - run them within the session's budget, but for the last `reserve` seconds. Sets
+ * v->cut_short if it must end early.
  */
 void verify_run(struct verify *v, struct session *session, double reserve);
-void verify_look(struct verify *v, struct session *session, double seconds);
-
-/*
- * verify_baseline_add - add a look to the file, a store of evidence (statistics/evidence.h) to
- * which every verification with --baseline adds its own, read all, and judge: v->baseline. Looks
- * count if they are at this model of CPU with as many of them and this hypervisor; its microcode
- * and kernel may have changed, for that is what moves a ladder. One that comes too soon after
- * another is kept in the file, and not ranked. 0 or a negative errno after a complaint.
- */
-int verify_baseline_add(struct verify *v, const char *path, const struct cpus *cpus,
-			const struct cell_record *records, size_t count);
 
 enum verify_format {
 	VERIFY_TEXT,

@@ -37,9 +37,6 @@ static const char *name_of(const struct verify_cell *c, char name[256])
 
 static void print_text(FILE *f, const struct verify *v)
 {
-	const struct verify_baseline *b = &v->baseline;
-	bool since = b->since[0] && b->rise.times > 1;
-
 	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
 	if (v->have_conf && v->cells)
 		fprintf(f, "Waits:    %s ticks; p = %s at %s %% confidence; window %u bytes\n",
@@ -76,19 +73,6 @@ static void print_text(FILE *f, const struct verify *v)
 		if (p->command[0])
 			fprintf(f, "%10s%s\n", "", p->command);
 	}
-	if (b->looks)
-		fprintf(f,
-			"Ladder:   %u look%s, this one with %" PRIu64 " %s in %s toggles; a bet "
-			"that it rose has made %s of 1, and %s tell so%s%s\n",
-			b->looks, S(b->looks), b->tears, tears_word(b->tears), NUMBER(b->toggles),
-			NUMBER(b->rise.now), NUMBER(b->fleet / b->level),
-			since ? "; highest since " : "", since ? b->since : "");
-	if (b->looks && b->crowded)
-		fprintf(f, "          %u look%s of the same days %s left out\n", b->crowded,
-			S(b->crowded), b->crowded == 1 ? "is" : "are");
-	if (b->looks && b->others)
-		fprintf(f, "          %u line%s of %s damaged, or not of this machine: left out\n",
-			b->others, S(b->others), b->file);
 	fputs("Verdict:  ", f);
 	put_verdict(f, verify_verdict_name(v->verdict), v->status);
 	fprintf(f, ": %s\n", v->reason);
@@ -100,8 +84,7 @@ static void print_text(FILE *f, const struct verify *v)
 static json_t *report_json(const struct verify *v)
 {
 	json_t *cells = json_array(), *promises = json_array(), *promise = json_null();
-	json_t *baseline = json_null(), *one;
-	const struct verify_baseline *b = &v->baseline;
+	json_t *one;
 	const struct machine_conf_level *level = verify_level(v);
 	char name[256], command[COMMAND_MAX];
 
@@ -133,24 +116,16 @@ static json_t *report_json(const struct verify *v)
 				    "p", verify_p(v), "confidence", v->conf.confidence, "toggles",
 				    INT(level->page.toggles & INT64_MAX), "window",
 				    (int)v->conf.window);
-	if (b->file[0])
-		baseline = json_pack(
-			"{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:b, s:s, s:f, s:I, s:I}", "file",
-			b->file, "looks", (int)b->looks, "crowded", (int)b->crowded, "others",
-			(int)b->others, "fleet", (int)b->fleet, "level", b->level, "capital",
-			b->rise.capital, "now", b->rise.now, "rose", b->rise.rose, "since",
-			b->since, "times", b->rise.times, "toggles", INT(b->toggles), "tears",
-			INT(b->tears));
-	return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:b, s:o, s:o, s:o, s:I, s:I, s:I, s:f, "
+	return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:b, s:o, s:o, s:I, s:I, s:I, s:f, "
 			 "s:f, s:I, s:s, s:i, s:s}",
 			 "config", v->config, "identity",
 			 v->have_here ? identity_to_json(&v->here) : json_null(), "promise",
 			 promise, "seed", seed_to_json(v->seed), "budget", v->budget, "seconds",
 			 v->seconds, "fallback", v->fallback, "cells", cells, "promises", promises,
-			 "baseline", baseline, "toggles", INT(v->toggles), "quiet_toggles",
-			 INT(v->quiet), "tears", INT(v->tears), "chance", v->chance, "upper_p",
-			 v->upper_p, "missing", INT(v->missing), "verdict",
-			 verify_verdict_name(v->verdict), "exit", v->status, "reason", v->reason);
+			 "toggles", INT(v->toggles), "quiet_toggles", INT(v->quiet), "tears",
+			 INT(v->tears), "chance", v->chance, "upper_p", v->upper_p, "missing",
+			 INT(v->missing), "verdict", verify_verdict_name(v->verdict), "exit",
+			 v->status, "reason", v->reason);
 }
 
 static void print_json(FILE *f, const struct verify *v)
@@ -164,7 +139,7 @@ static void print_json(FILE *f, const struct verify *v)
 
 /* --- Tests, for TAP and JUnit ----------------------------------------------------------------- */
 
-/* The config is a test, and each cell, each promise, the ladder, and the verdict. */
+/* The config is a test, and each cell, each promise, and the verdict. */
 struct point {
 	const json_t *told;	    /* of the report in JSON, */
 	const char *const *members; /* and which of it; NULL: all */
@@ -178,7 +153,7 @@ struct point {
 
 static unsigned test_points(const struct verify *v)
 {
-	return v->cells + v->promises + (v->baseline.looks > 0) + 2;
+	return v->cells + v->promises + 2;
 }
 
 static struct point point_of(const struct verify *v, const json_t *report, unsigned i)
@@ -202,7 +177,7 @@ static struct point point_of(const struct verify *v, const json_t *report, unsig
 			snprintf(p.message, sizeof(p.message),
 				 "%" PRIu64 " %s in %" PRIu64 " toggles", verify_tears(c),
 				 tears_word(verify_tears(c)), c->toggles);
-	} else if (i > v->cells && i <= v->cells + v->promises) {
+	} else if (i > v->cells && i + 1 < test_points(v)) {
 		const struct verify_promise *promise = &v->promise[i - v->cells - 1];
 
 		p.told = json_array_get(json_object_get(report, "promises"), i - v->cells - 1);
@@ -214,22 +189,9 @@ static struct point point_of(const struct verify *v, const json_t *report, unsig
 		snprintf(p.message, sizeof(p.message), "%s", promise->reason);
 		snprintf(p.command, sizeof(p.command), "%s",
 			 promise->command[0] ? promise->command : promise->reason);
-	} else if (i > v->cells && i + 1 < test_points(v)) {
-		const struct verify_baseline *b = &v->baseline;
-
-		p.told = json_object_get(report, "baseline");
-		strcpy(p.class, "tmax.verify.baseline");
-		strcpy(p.name, "ladder");
-		p.failed = b->rise.rose;
-		snprintf(p.message, sizeof(p.message), "%s times as many tears since %s",
-			 NUMBER(b->rise.times), b->since);
-		snprintf(p.command, sizeof(p.command),
-			 "%u looks; a bet that the ladder rose turned 1 into %s", b->looks,
-			 NUMBER(b->rise.now));
 	} else {
 		p.members = i > 0 ? of_verdict : of_config;
-		p.failed = v->verdict == VERIFY_NO_CONF ||
-			   (i > 0 && (v->verdict == VERIFY_BROKEN || v->verdict == VERIFY_ROSE));
+		p.failed = v->verdict == VERIFY_NO_CONF || (i > 0 && v->verdict == VERIFY_BROKEN);
 		p.skipped = i > 0 && v->verdict == VERIFY_INCONCLUSIVE;
 		snprintf(p.name, sizeof(p.name), i > 0 ? "verdict" : "config");
 		snprintf(p.message, sizeof(p.message), "%s", v->reason);

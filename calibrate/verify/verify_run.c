@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <error.h>
 #include <ini.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/ladder/ladder.h"
 #include "calibrate/program/cell_options.h"
-#include "calibrate/statistics/evidence.h"
 #include "calibrate/verify/verify.h"
 #include "stress/base/command_line.h"
 #include "stress/base/exit_status.h"
@@ -19,7 +16,6 @@
 #define WINDOW_SHARE  0.10
 #define CELL_SHARE    0.9  /* of a cell's time; the rest starts the child */
 #define CELL_MIN      0.05 /* seconds; shorter cells are mostly set-up */
-#define LOOK_SLICE    0.2  /* seconds: many places say more than much time at one */
 #define SLICE	      5.0  /* seconds of a cell at a time: so that all meet the same conditions */
 
 /* --- The cells that the config names ---------------------------------------------------------- */
@@ -105,28 +101,19 @@ int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size
 
 /* --- The cells that are run ------------------------------------------------------------------ */
 
-static void seat_anywhere(struct cell *cell, hwloc_topology_t topology)
-{
-	char reason[160];
-	int cpus = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
-
-	cell->placement = PLACEMENT_SPREAD;
-	cell->executors = 1;
-	if (placement_max(topology, PLACEMENT_SPREAD, reason, sizeof(reason)) > 0)
-		return;
-	cell->placement = PLACEMENT_OVERSUBSCRIBED;
-	cell->executors = cpus > 0 ? (unsigned)cpus : 1;
-}
-
 /* At the closest that this machine has to two threads that never share a CPU. */
 static struct cell *add_cell(struct verify *v, enum verify_check check, hwloc_topology_t topology)
 {
 	struct verify_cell *c = &v->cell[v->cells++];
+	int cpus = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
 
 	*c = (struct verify_cell){ .check = check };
 	cell_defaults(&c->cell);
-	seat_anywhere(&c->cell, topology);
 	c->cell.toggles = CELL_TOGGLES_MAX;
+	if (placement_max(topology, PLACEMENT_SPREAD, c->reason, sizeof(c->reason)) == 0) {
+		c->cell.placement = PLACEMENT_OVERSUBSCRIBED;
+		c->cell.executors = cpus > 0 ? (unsigned)cpus : 1;
+	}
 	return &c->cell;
 }
 
@@ -250,49 +237,6 @@ static void run_part(struct verify *v, struct session *s, enum verify_check chec
 						  (left - 1) * count_due(v, v->cell, check)));
 }
 
-/*
- * The lowest rungs, of waits that are stretched and of those that are not: they tear often enough
- * to tell something within seconds. All looks have the same mix of them.
- */
-void verify_look(struct verify *v, struct session *session, double seconds)
-{
-	static const struct waits rungs[] = {
-		{ 0, 0, 0 }, { 0, 0, LADDER_STRETCH }, { 200, 200, 0 }, { 200, 200, LADDER_STRETCH }
-	};
-	const unsigned kinds = 2 * sizeof(rungs) / sizeof(rungs[0]);
-	double end = session_left(session) - seconds;
-	unsigned turn = 0;
-	int ret = 0;
-
-	progress_stage(&session->progress, "look");
-	/* All kinds once, and then again in the same order, so that a look that is cut has each. */
-	while (ret == 0 && (turn < kinds || session_left(session) - end > LOOK_SLICE)) {
-		const struct cell_record *last;
-		struct cell cell;
-		uint64_t random;
-
-		cell_defaults(&cell);
-		seat_anywhere(&cell, session->topology);
-		cell.waits = rungs[turn % kinds / 2];
-		cell.crossing = turn % 2 ? CROSSING_PAGE : CROSSING_LINE;
-		cell.toggles = CELL_TOGGLES_MAX;
-		cell.seconds = LOOK_SLICE;
-		cell.seed = random = random_at(~v->seed, turn++) & INT64_MAX;
-		cell.split = 2 + (unsigned)(random_next(&random) % 3);
-		cell.pair = PAIR_CALL_CALL;
-		cell.place = 1 + (random_next(&random) & INT32_MAX);
-		cell.swap = random_next(&random) % 2;
-		if (random_next(&random) % 2)
-			cell.provokers = 1u << PROVOKER_COLD_BACK;
-		ret = session_run(session, "look", turn, &cell, &last);
-	}
-	progress_end(&session->progress);
-	if (ret == -EINTR)
-		v->cut_short = EXIT_INTERRUPTED;
-	else if (ret == -EIO)
-		v->cut_short = EXIT_CANNOT_WRITE;
-}
-
 void verify_run(struct verify *v, struct session *session, double reserve)
 {
 	unsigned turn = 0;
@@ -302,67 +246,4 @@ void verify_run(struct verify *v, struct session *session, double reserve)
 	/* The waits get the time that the other parts did not need. */
 	run_part(v, session, CHECK_WAIT, session_left(session) - reserve, &turn);
 	progress_end(&session->progress);
-}
-
-/* --- Looks of before -------------------------------------------------------------------------- */
-
-int verify_baseline_add(struct verify *v, const char *path, const struct cpus *cpus,
-			const struct cell_record *records, size_t count)
-{
-	struct verify_baseline *b = &v->baseline;
-	const struct evidence_run **runs = NULL, *here = NULL;
-	struct rise_look *looks = NULL;
-	struct evidence e = { 0 };
-	size_t n = 0;
-	int ret = evidence_add(path, VERIFY_LOOK, &v->here, cpus, records, count);
-
-	if (ret < 0)
-		return ret;
-	ret = evidence_read(path, &e);
-	if (ret == 0) {
-		looks = calloc(e.count + 1, sizeof(*looks));
-		runs = calloc(e.count + 1, sizeof(*runs));
-		ret = looks && runs ? 0 : -ENOMEM;
-	}
-	for (size_t i = 0; i < e.count && ret == 0; i++) {
-		const struct evidence_run *run = &e.run[i];
-		const struct identity *id = &run->identity, *ours = &v->here;
-		/* FNV-1a: anything that has nothing to do with how often it tore. */
-		uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-		if (strcmp(run->source, VERIFY_LOOK) != 0 ||
-		    strcmp(id->vendor, ours->vendor) != 0 || id->family != ours->family ||
-		    id->model != ours->model || id->stepping != ours->stepping ||
-		    strcmp(id->hypervisor, ours->hypervisor) != 0 || id->sockets != ours->sockets ||
-		    id->cores != ours->cores || id->cpus != ours->cpus ||
-		    memcmp(&run->cpus, cpus, sizeof(*cpus)) != 0)
-			continue;
-		here = run;
-		if (n && run->time - runs[n - 1]->time < VERIFY_APART) {
-			b->crowded++;
-			continue;
-		}
-		for (const char *c = run->boot; *c; c++)
-			hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
-		runs[n] = run;
-		looks[n++] = (struct rise_look){ &run->sums, hash ^ (uint64_t)run->time };
-	}
-	if (ret == 0)
-		ret = rise_of(looks, n, b->level / b->fleet, &b->rise);
-	if (ret == 0) {
-		b->looks = (unsigned)n;
-		b->others = (unsigned)(e.count - n - b->crowded + e.broken);
-		if (b->rise.since < n)
-			memcpy(b->since, runs[b->rise.since]->date, sizeof(b->since));
-		for (size_t i = 0; here && i < here->sums.count; i++) {
-			b->toggles += here->sums.sum[i].count.toggles;
-			b->tears += here->sums.sum[i].count.tears;
-		}
-	} else {
-		error(0, -ret, "cannot read the looks in %s", path);
-	}
-	free(looks);
-	free(runs);
-	evidence_free(&e);
-	return ret;
 }

@@ -170,19 +170,6 @@ grep -q '<property name="machine.vendor"' "$dir/report" || fail "JUnit without t
 	fail "not all promises were tried, or one is broken"
 grep -q 'classname="tmax.verify.promise" name="promise flag"' "$dir/report" || fail "JUnit without promises"
 
-# Looks add up in their own file, and there only.
-for look in 1 2; do
-	cp "$dir/kept.conf.evidence" "$dir/before"
-	expect "0 1 2" "$tmax" verify --config "$dir/kept.conf" --budget 2s --conform 0 --format json \
-		--baseline "$dir/looks" --fleet 10
-	valid "$dir/out"
-	has "$dir/out" "\"looks\":1,\"crowded\":$((look - 1)),\"others\":0,\"fleet\":10"
-	[ "$(grep -c '"source":"look"' "$dir/looks")" = "$look" ] || fail "not $look looks"
-	! tail -n +$(($(wc -l <"$dir/before") + 1)) "$dir/kept.conf.evidence" | grep -q '"first":200,' ||
-		fail "a look's cells are evidence of the config"
-done
-complains 73 "cannot write the looks" "$tmax" verify --config "$dir/kept.conf" --budget 2s --baseline "$dir/no/looks"
-
 # A config that names no cells, whose promise takes more toggles than there is time for.
 expect "1 2" "$tmax" verify --config "$dir/machine.conf" --budget 2s
 grep -q '^Cells: .*names none' "$dir/out" || fail "nothing of the cells that took their place"
