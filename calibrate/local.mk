@@ -56,7 +56,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/statistics/estimate_fields.c \
 	calibrate/statistics/evidence.c \
 	calibrate/statistics/evidence.h \
-	calibrate/statistics/ahead.c \
 	calibrate/statistics/long_wait.c \
 	calibrate/statistics/long_wait.h \
 	calibrate/statistics/sums.c \

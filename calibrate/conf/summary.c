@@ -188,49 +188,6 @@ static void put_distances(FILE *out, const struct estimate *e)
 	}
 }
 
-static void put_ahead(FILE *out, const char *what, const struct ahead *ahead, const char *of)
-{
-	fprintf(out, "  %-22s %*s", what, FIELD_WIDTH, NUMBER(ahead->now_p));
-	for (unsigned i = 0; i < AHEADS; i++)
-		fprintf(out, " %*s", FIELD_WIDTH, NUMBER(ahead->upper_p[i]));
-	fprintf(out, "  %s\n", of);
-}
-
-/* Of long waits the gaps, where it is not known how many tears these stand for. */
-static void put_aheads(FILE *out, const struct estimate *e)
-{
-	char what[64];
-
-	if (!(e->window_ahead.pace > 0) && !(e->gap_ahead[0].pace > 0)) {
-		fprintf(out,
-			"What more time would give is not known: nothing tells how long stores "
-			"took.\n");
-		return;
-	}
-	fprintf(out,
-		"Bounds to expect of more time for one of these alone (--only), if nothing tears "
-		"in "
-		"it and no gap comes; that is no evidence:\n  %-22s %*s %*s %*s %*s\n",
-		"", FIELD_WIDTH, "now", FIELD_WIDTH, "15 min", FIELD_WIDTH, "8 hours", FIELD_WIDTH,
-		"30 x 5 min");
-	snprintf(what, sizeof(what), "a window of %u bytes", e->window.bytes);
-	if (e->window_ahead.pace > 0)
-		put_ahead(out, what, &e->window_ahead, "per store");
-	for (unsigned i = 0; i < LONG_WAITS; i++) {
-		const struct level *level = &e->long_level[i];
-		bool known = level->upper_p < 1;
-
-		snprintf(what, sizeof(what), "two waits of %" PRIu64, level->rung.first);
-		if (e->long_ahead[i].pace > 0)
-			put_ahead(out, what, known ? &e->long_ahead[i] : &e->gap_ahead[i],
-				  known ? "per toggle"
-					: "gaps per store: what that is in tears is not known");
-	}
-	fprintf(out,
-		"  At %s stores a second across each boundary inside a line, and %s for gaps.\n",
-		NUMBER(e->window_ahead.pace), NUMBER(e->gap_ahead[0].pace));
-}
-
 void summary_details(FILE *out, const struct estimate *e, const struct provenance *from)
 {
 	const struct paper_wait *paper = &e->paper;
@@ -254,7 +211,6 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 				"no wait had enough of both; so no bound\n",
 				claim_name(claim));
 	put_sections(out, e->long_level, LONG_WAITS);
-	put_aheads(out, e);
 	if (paper->known && !paper->found)
 		fprintf(out, "The paper's T_max: none, every constant wait up to %u ticks tore.\n",
 			(unsigned)LADDER_PAPER);

@@ -38,8 +38,6 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 					rung->first <= like->rung.first &&
 					rung->second <= like->rung.second;
 
-			if (any & ONLY_TIMED && !(s->count.seconds > 0))
-				continue;
 			if (s->kind == like->kind && s->crossing == like->crossing &&
 			    (any & RUNGS_BELOW ? is_below
 					       : any & ANY_RUNG || waits_same(rung, &like->rung)) &&

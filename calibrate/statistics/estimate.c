@@ -355,7 +355,6 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 	judge_distances(e, runs);
 	long_estimate(e, runs, plan);
 	find_paper_wait(e);
-	ahead_estimate(e, runs);
 	decide_verdict(e);
 }
 

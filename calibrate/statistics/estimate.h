@@ -87,20 +87,6 @@ struct window {
 	bool word_tore;	      /* a store inside 8 bytes tore: nothing can be relied on here */
 };
 
-/* After so much more time, if nothing comes meanwhile: see ahead.c. */
-enum {
-	AHEAD_QUARTER, /* of an hour */
-	AHEAD_NIGHT,   /* eight hours */
-	AHEAD_MONTH,   /* five minutes in each of thirty nights */
-	AHEADS
-};
-
-struct ahead {
-	double pace;  /* stores a second; 0: unknown */
-	double now_p; /* as it is */
-	double upper_p[AHEADS];
-};
-
 struct estimate {
 	enum verdict verdict;
 	char reason[160];
@@ -116,10 +102,7 @@ struct estimate {
 	struct level long_level[LONG_WAITS]; /* see long_wait.h */
 	double factor[CLAIMS];		     /* tears per toggle by gaps per store; 0: unknown */
 	uint64_t factor_wait[CLAIMS];	     /* where they differ most, ticks */
-	struct ahead gap_ahead[LONG_WAITS];  /* gaps of a long wait per store, */
-	struct ahead long_ahead[LONG_WAITS]; /* and tears per toggle: 1 without a factor */
-	struct ahead window_ahead;
-	double membarrier_ticks; /* that a change by membarrier takes; 0: unknown */
+	double membarrier_ticks;	     /* that a change by membarrier takes; 0: unknown */
 	struct paper_wait paper;
 	struct window window;
 	unsigned runs;
@@ -142,10 +125,6 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
  */
 void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
 		     const struct plan *plan);
-
-/* ahead_estimate - for estimate_make(), when all else is made. ahead_name - of a time. */
-void ahead_estimate(struct estimate *e, const struct sums *runs);
-const char *ahead_name(unsigned time);
 
 /* estimate_blind - inconclusive, for that reason. A tear inside one word stays a failure. */
 void estimate_blind(struct estimate *e, const char *reason);
@@ -175,7 +154,6 @@ enum {
 	RUNGS_BELOW = 8, /* that stretch alike and wait no longer */
 	ONLY_NEAR = 16,	 /* of the slices, */
 	ONLY_FAR = 32,
-	ONLY_TIMED = 64, /* sums that tell how long they took */
 };
 struct count estimate_count(const struct estimate *e, const struct sums *runs,
 			    const struct sum *like, unsigned any);

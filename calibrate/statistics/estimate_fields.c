@@ -153,20 +153,6 @@ static json_t *claim_json(const struct claim *claim, int which)
 	return object;
 }
 
-/* Of long waits gaps per store are told, too: how many tears these stand for may be unknown. */
-static void add_ahead(json_t *array, const struct ahead *toggles, const struct ahead *gaps,
-		      uint64_t wait)
-{
-	json_t *object = json_pack("{s:I, s:f}", "wait", (json_int_t)wait, "pace", toggles->pace);
-
-	for (unsigned i = 0; i < AHEADS; i++)
-		json_object_set_new(object, ahead_name(i),
-				    gaps ? json_pack("{s:f, s:f}", "upper_p", toggles->upper_p[i],
-						     "gaps_p", gaps->upper_p[i])
-					 : json_pack("{s:f}", "upper_p", toggles->upper_p[i]));
-	json_array_append_new(array, object);
-}
-
 static json_t *levels_json(const struct level *level, unsigned count)
 {
 	json_t *levels = json_array();
@@ -187,20 +173,12 @@ json_t *estimate_to_json(const struct estimate *e)
 	json_t *object = json_pack("{s:s, s:s, s:s, s:f}", "verdict", verdict_name(e->verdict),
 				   "reason", e->reason, "scope",
 				   e->long_run ? "long-run" : "this-run", "confidence", CONFIDENCE);
-	json_t *aheads = json_array();
 
 	fields_json(object, estimate_fields, e);
 	json_object_set_new(object, "window",
 			    fields_json(json_object(), window_fields, &e->window));
 	json_object_set_new(object, "paper", fields_json(json_object(), paper_fields, &e->paper));
 	json_object_set_new(object, "levels", levels_json(e->level, e->ladder.count));
-	if (e->window_ahead.pace > 0)
-		add_ahead(aheads, &e->window_ahead, NULL, 0);
-	for (unsigned i = 0; i < LONG_WAITS; i++)
-		if (e->long_ahead[i].pace > 0)
-			add_ahead(aheads, &e->long_ahead[i], &e->gap_ahead[i],
-				  e->long_level[i].rung.first);
-	json_object_set_new(object, "ahead", aheads);
 	json_object_set_new(object, "long_levels", levels_json(e->long_level, LONG_WAITS));
 	return object;
 }

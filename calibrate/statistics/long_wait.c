@@ -21,8 +21,7 @@ static int add_gap_counts(struct sums *sums, const struct cell *cell,
 		.count = { .slices = 1,
 			   .toggles = result->stores,
 			   .worst_toggles = result->stores,
-			   .squares = stores * stores,
-			   .seconds = cell->seconds > 0 ? cell->seconds : result->seconds },
+			   .squares = stores * stores },
 	};
 
 	/* Those in whose bucket some may be as long count, too. */
@@ -88,7 +87,7 @@ static void find_factor(struct estimate *e, const struct sums *runs, const struc
 }
 
 /* Of how many gaps of the longest waits there are per store, in one of a claim's sections. */
-double long_bound(const struct estimate *e, const struct count *gaps, int claim)
+static double long_bound(const struct estimate *e, const struct count *gaps, int claim)
 {
 	unsigned sections = e->level[0].claim[claim].sections;
 	double confidence = bound_confidence_each(CONFIDENCE, 2 * CLAIMS * sections);

@@ -25,9 +25,6 @@ extern const uint64_t long_waits[LONG_WAITS]; /* ticks, rising */
 /* long_add_gaps - what one run of the gap oracle has counted. 0 or -ENOMEM. */
 int long_add_gaps(struct sums *sums, const struct cell *cell, const struct gap_result *result);
 
-/* long_bound - of gaps per store, by what a section of a claim has counted. */
-double long_bound(const struct estimate *e, const struct count *gaps, int claim);
-
 /* long_estimate - for estimate_make(), when the levels are made. */
 void long_estimate(struct estimate *e, const struct sums *runs, const struct plan *plan);
 

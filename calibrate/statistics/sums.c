@@ -46,7 +46,6 @@ void count_add(struct count *to, const struct count *what)
 	to->unevenness += what->unevenness;
 	to->squares += what->squares;
 	to->ticks += what->ticks;
-	to->seconds += what->seconds;
 }
 
 /* Pearson's chi-square of the slices against one rate for all, by its degrees of freedom. */
@@ -89,7 +88,6 @@ static struct count count_of_torn(const struct cell_record *record, uint64_t tor
 		.slices = 1,
 		.toggles = cut || r->exposed == CELL_UNKNOWN ? 0 : r->exposed,
 		.tears = torn,
-		.seconds = r->seconds,
 	};
 
 	toggles = (double)count.toggles;
@@ -252,7 +250,6 @@ static const struct field count_fields[] = {
 	REAL(struct count, "ticks", ticks, 1),
 	COUNT(struct count, "worst_tears", worst_tears, 1),
 	COUNT(struct count, "worst_toggles", worst_toggles, 1),
-	OPTIONAL(struct count, "seconds", seconds, NUMBER_REAL, 0),
 	END
 };
 /* clang-format on */
@@ -312,8 +309,8 @@ static bool count_from_json(const json_t *object, struct count *c)
 {
 	return table_from_json(object, JOURNAL_SCHEMA, count_fields, c) == 0 &&
 	       c->unevenness <= REAL_MAX && c->squares <= REAL_MAX && c->ticks <= REAL_MAX &&
-	       c->seconds <= REAL_MAX && c->worst_tears <= c->tears &&
-	       c->worst_toggles <= c->toggles && (c->tears <= c->toggles || c->toggles == 0);
+	       c->worst_tears <= c->tears && c->worst_toggles <= c->toggles &&
+	       (c->tears <= c->toggles || c->toggles == 0);
 }
 
 static bool sum_from_json(const json_t *object, struct sum *sum)

@@ -23,7 +23,6 @@ struct count {
 	double unevenness;    /* sum over the slices of tears * tears / toggles, */
 	double squares;	      /* and of toggles * toggles */
 	double ticks;	      /* that all toggles took together, without the rests between them */
-	double seconds;	      /* of the slices; 0: old evidence does not tell */
 	uint64_t worst_tears; /* of the slice with the highest rate, */
 	uint64_t worst_toggles;
 };

@@ -264,34 +264,6 @@ static void near_and_far_are_told(void **state)
 	free(text);
 }
 
-/* An expectation is told as one, and none where no pace is known. */
-static void more_time_is_told(void **state)
-{
-	char *text;
-
-	(void)state;
-	make(40000);
-	text = printed(summary_details);
-	assert_has(text, "What more time would give is not known");
-	free(text);
-	e.window_ahead = (struct ahead){ 2e6, 3e-5, { 2e-9, 6e-11, 2e-10 } };
-	e.gap_ahead[0] = e.long_ahead[0] = (struct ahead){ 3e6, 1e-7, { 1e-9, 3e-11, 1e-10 } };
-	e.long_level[0] = (struct level){ .rung = { 32000, 32000, 0 }, .upper_p = 1 };
-	text = printed(summary_details);
-	assert_has(text, "that is no evidence");
-	assert_has(
-		text,
-		"a window of 64 bytes           3e-5         2e-9        6e-11        2e-10  per");
-	assert_has(
-		text,
-		"two waits of 32000             1e-7         1e-9        3e-11        1e-10  gaps");
-	e.long_level[0].upper_p = 1e-6;
-	free(text);
-	text = printed(summary_details);
-	assert_has(text, "1e-10  per toggle");
-	free(text);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,7 +274,6 @@ int main(void)
 		cmocka_unit_test(nothing_is_told_too),
 		cmocka_unit_test(details_tell_each_rung),
 		cmocka_unit_test(near_and_far_are_told),
-		cmocka_unit_test(more_time_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,30 +178,6 @@ static void the_window_ends_where_a_store_tore(void **state)
 	}
 }
 
-/* As many more stores as the slowest boundary sees in that time, and no tear. */
-static void more_time_for_the_window_is_expected_to_tell_more(void **state)
-{
-	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
-	struct plan plan = sample_plan(1);
-	struct sums sums = { 0 };
-	struct estimate e;
-
-	(void)state;
-	for (unsigned i = 0; i < 3; i++) {
-		struct count count = sample_count(4, 1000000, 0);
-
-		count.seconds = 1 + i;
-		sample_add(&sums, SUM_STORE, (struct waits){ 0 }, inside[i], &plan.seat[0], count);
-	}
-	e = estimate_of(&sums, &plan);
-	assert_true(fabs(e.window_ahead.pace - 4e6 / 3) < 1);
-	assert_true(e.window_ahead.now_p == e.window.upper_p);
-	assert_true(fabs(e.window_ahead.upper_p[AHEAD_QUARTER] / e.window.upper_p * 301 - 1) <
-		    0.01);
-	assert_true(fabs(e.window_ahead.upper_p[AHEAD_NIGHT] / e.window.upper_p * 9601 - 1) < 0.01);
-	sums_free(&sums);
-}
-
 /* As many slices near as far. */
 static void add_near_and_far(struct sums *sums, struct waits rung, enum crossing crossing,
 			     const struct seat *seat, struct count each)
@@ -338,7 +314,6 @@ int main(void)
 		cmocka_unit_test(a_word_that_tears_fails_whatever_else),
 		cmocka_unit_test(the_window_ends_where_a_store_tore),
 		cmocka_unit_test(a_line_bound_heeds_sites_inside_a_line),
-		cmocka_unit_test(more_time_for_the_window_is_expected_to_tell_more),
 		cmocka_unit_test(the_papers_wait_is_the_lowest_without_a_tear),
 		cmocka_unit_test(many_runs_speak_for_the_long_run),
 		cmocka_unit_test(evidence_adds_up),

@@ -194,81 +194,6 @@ static void add_seconds(struct sums *run, const struct plan *plan, unsigned seco
 	}
 }
 
-/* A quarter of an hour without a gap gives what was expected of it. */
-static void what_is_expected_comes_if_nothing_does(void **state)
-{
-	struct plan plan = sample_plan(2);
-	struct estimate before, after;
-	struct sums run = { 0 };
-
-	(void)state;
-	sample_rung(&run, &plan, (struct waits){ 1600, 1600, 4 }, sample_count(40, 100000, 0));
-	add_gaps(40000, 1);
-	add_seconds(&run, &plan, 1);
-	result->kind[0] = result->kind[1] = (struct gap_tally){ 0 };
-	add_seconds(&run, &plan, 39);
-	estimate_make(&before, &run, 1, &plan);
-	add_seconds(&run, &plan, 15 * 60 / (CLAIMS * plan.seats));
-	estimate_make(&after, &run, 1, &plan);
-	for (unsigned i = 0; i < LONG_WAITS; i++) {
-		const struct ahead *gap = &before.gap_ahead[i];
-		double came = after.gap_ahead[i].now_p;
-
-		assert_true(fabs(gap->pace - STORES) < 1);
-		assert_true(fabs(gap->upper_p[AHEAD_QUARTER] - came) < 1e-3 * came);
-		assert_true(came < gap->now_p && gap->upper_p[AHEAD_MONTH] < came);
-		assert_true(gap->upper_p[AHEAD_NIGHT] < gap->upper_p[AHEAD_MONTH]);
-		/* What a gap stands for is not known. */
-		assert_true(before.long_ahead[i].upper_p[AHEAD_NIGHT] == 1);
-	}
-	sums_free(&run);
-}
-
-/* So it is in the long run, where a quarter of an hour is one run of thirty-one, and not many. */
-static void one_run_more_is_expected_to_count_as_one(void **state)
-{
-	struct plan plan = sample_plan(2);
-	struct sums run[LONG_RUN + 1] = { { 0 } };
-	struct estimate before, after;
-
-	(void)state;
-	for (unsigned i = 0; i <= LONG_RUN; i++) {
-		sample_rung(&run[i], &plan, (struct waits){ 1600, 1600, 4 },
-			    sample_count(40, 100000, 0));
-		add_seconds(&run[i], &plan, i < LONG_RUN ? 1 : 15 * 60 / (CLAIMS * plan.seats));
-	}
-	estimate_make(&before, run, LONG_RUN, &plan);
-	estimate_make(&after, run, LONG_RUN + 1, &plan);
-	assert_true(before.long_run);
-	for (unsigned i = 0; i < LONG_WAITS; i++) {
-		const struct ahead *gap = &before.gap_ahead[i];
-		double came = after.gap_ahead[i].now_p;
-
-		assert_true(fabs(gap->upper_p[AHEAD_QUARTER] - came) < 1e-3 * came);
-		assert_true(gap->upper_p[AHEAD_MONTH] < came);
-	}
-	for (unsigned i = 0; i <= LONG_RUN; i++)
-		sums_free(&run[i]);
-}
-
-/* The pace is that of the clock on the wall, which also runs when no store is looked at. */
-static void a_pace_is_of_the_whole_slice(void **state)
-{
-	const struct seat seat = { PLACEMENT_SAME_L3, 1 };
-	struct cell cell = gap_cell(&seat, CROSSING_LINE, 0);
-	struct plan plan = sample_plan(1);
-	struct sums run = { 0 };
-	struct estimate e;
-
-	(void)state;
-	result->seconds = 0.5;
-	cell.seconds = 2;
-	assert_int_equal(long_add_gaps(&run, &cell, result), 0);
-	estimate_make(&e, &run, 1, &plan);
-	assert_true(fabs(e.gap_ahead[0].pace - STORES / 2) < 1);
-	sums_free(&run);
-}
-
 /*
  * Sites inside a line that tear at the longest wait of the ladder may tear at a long one, too: no
  * gap was looked for there.
@@ -302,64 +227,6 @@ static void sites_inside_a_line_hold_for_long_waits(void **state)
 	assert_int_equal(e[1].verdict, VERDICT_FAIL);
 }
 
-/* A short run has not come to all sections: nothing is known now, but of more time it is expected.
- */
-static void untried_sections_are_expected_at_the_slowest_pace(void **state)
-{
-	const struct seat seat = { PLACEMENT_SAME_L3, 1 };
-	struct cell cell = gap_cell(&seat, CROSSING_LINE, 0);
-	struct plan plan = sample_plan(2);
-	struct sums run = { 0 };
-	struct estimate e;
-
-	(void)state;
-	result->seconds = 1;
-	assert_int_equal(long_add_gaps(&run, &cell, result), 0);
-	estimate_make(&e, &run, 1, &plan);
-	assert_true(e.gap_ahead[0].now_p == 1);
-	assert_true(e.gap_ahead[0].upper_p[AHEAD_QUARTER] < 1e-8);
-	sums_free(&run);
-}
-
-/* With a factor, each gap stands for so many tears; the gaps that came stay counted. */
-static void tears_are_expected_by_the_factor(void **state)
-{
-	struct estimate e;
-
-	(void)state;
-	result->seconds = 1;
-	e = estimate_with(1, 100, 2);
-	for (unsigned i = 0; i < LONG_WAITS; i++) {
-		const struct ahead *toggle = &e.long_ahead[i];
-
-		assert_true(toggle->now_p == e.long_level[i].upper_p);
-		assert_true(toggle->upper_p[AHEAD_NIGHT] < toggle->now_p);
-		assert_true(toggle->upper_p[AHEAD_NIGHT] > 5 * e.gap_ahead[i].upper_p[AHEAD_NIGHT]);
-	}
-	assert_true(e.gap_ahead[0].upper_p[AHEAD_NIGHT] > 10 * e.gap_ahead[1].upper_p[AHEAD_NIGHT]);
-}
-
-/* Old evidence does not tell how long it took. Broken: its stores counted as if they took no time.
- */
-static void without_a_pace_nothing_is_expected(void **state)
-{
-	struct plan plan = sample_plan(2);
-	struct estimate old, mixed;
-	struct sums run[2] = { { 0 }, { 0 } };
-
-	(void)state;
-	old = estimate_with(1, 100, 0);
-	assert_true(old.gap_ahead[0].pace == 0 && old.gap_ahead[0].upper_p[AHEAD_NIGHT] == 1);
-	add_seconds(&run[0], &plan, 10);
-	for (size_t i = 0; i < run[0].count; i++)
-		run[0].sum[i].count.seconds = 0;
-	add_seconds(&run[1], &plan, 10);
-	estimate_make(&mixed, run, 2, &plan);
-	assert_true(fabs(mixed.gap_ahead[0].pace - STORES) < 1);
-	sums_free(&run[0]);
-	sums_free(&run[1]);
-}
-
 #define CASE(test) cmocka_unit_test_setup_teardown(test, new_result, drop_result)
 
 int main(void)
@@ -371,13 +238,7 @@ int main(void)
 		CASE(the_factor_is_what_the_oracles_differ_by),
 		CASE(few_tears_make_no_claim_stronger),
 		CASE(gaps_that_long_are_told),
-		CASE(what_is_expected_comes_if_nothing_does),
-		CASE(one_run_more_is_expected_to_count_as_one),
-		CASE(a_pace_is_of_the_whole_slice),
 		CASE(sites_inside_a_line_hold_for_long_waits),
-		CASE(untried_sections_are_expected_at_the_slowest_pace),
-		CASE(tears_are_expected_by_the_factor),
-		CASE(without_a_pace_nothing_is_expected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
