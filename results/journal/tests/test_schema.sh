@@ -61,8 +61,8 @@ done
 
 must_fail run 's/"tool":"tmax /"tool":"/'
 must_fail run 's/"plan":"default"/"plan":1/'
-must_fail run 's/"gaps":\[/"gaps":[1,/'
-must_fail run 's/"gaps":\[.*\]/"gaps":null/'
+must_fail run 's/"untested":\[/"untested":[1,/'
+must_fail run 's/"untested":\[.*\]/"untested":null/'
 must_fail run 's/"reason":"[^"]*"/"reason":""/'
 must_fail run 's/"placement":"cross-socket"/"placement":"moon"/'
 must_fail run 's/"cpus":"2"/"cpus":2/'
