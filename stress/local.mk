@@ -58,7 +58,6 @@ if HAVE_CMOCKA
 stress_tests = \
 	stress/base/tests/test_data_file \
 	stress/base/tests/test_process \
-	stress/cell/tests/test_beside \
 	stress/cell/tests/test_cell \
 	stress/cell/tests/test_code \
 	stress/oracle/tests/test_gap_judge \
@@ -66,7 +65,6 @@ stress_tests = \
 	stress/placement/tests/test_place \
 	stress/placement/tests/test_placement \
 	stress/provoke/tests/test_provoker \
-	stress/run/tests/test_beside_cell \
 	stress/run/tests/test_gap \
 	stress/run/tests/test_isolate \
 	stress/run/tests/test_oracle \

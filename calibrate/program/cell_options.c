@@ -27,8 +27,7 @@ const struct option_row cell_options[] = {
 	{ "pair", "NAME", "call-call, call-nop, jmp-nop or word (call-call)",
 	  OPTION_CHOICE(struct cell, pair, pair_parse) },
 	{ "protocol", "NAME",
-	  "wait, membarrier, atomic; broken on purpose: naive, no-int3, front-first; tried against "
-	  "the tail: touch, read, halves, again, beside (wait)",
+	  "wait, membarrier, atomic; broken on purpose: naive, no-int3, front-first (wait)",
 	  OPTION_CHOICE(struct cell, protocol, protocol_parse) },
 	{ "oracle", "NAME", "count, or crash: a tear kills the child (count)",
 	  OPTION_CHOICE(struct cell, oracle, oracle_parse) },

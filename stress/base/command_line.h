@@ -32,7 +32,7 @@ struct option_row {
 	const char *(*word)(int i);    /* what parse knows, in turn, then NULL; or help names it */
 	const char *fixed;	       /* the text, of an option without an argument */
 	const struct option_row *like; /* the table whose row of that name option_like() asks */
-	unsigned plans;		       /* those of calibrate that have it; 0: all */
+	unsigned plans;		       /* those of a command's actions that have it; 0: all */
 	char letter;		       /* another name, or 0 */
 };
 

@@ -162,6 +162,8 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 		bool refused;
 		const char *why;
 	} rules[] = {
+		{ cell->protocol > PROTOCOL_FRONT_FIRST,
+		  "protocols against the tail are of old journals: none of them helped" },
 		{ cell->split < 1 || cell->split > 4,
 		  "the split must be 1 to 4 bytes before the boundary" },
 		{ cell->executors < 1 || cell->executors > PLACEMENT_EXECUTORS_MAX,
@@ -293,16 +295,5 @@ int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating
 		seating->patcher = seating->executor[0];
 		seating->executor[0] = patcher;
 	}
-	if (cell->protocol == PROTOCOL_BESIDE && cell_beside(topology, seating) < 0) {
-		snprintf(reason, size,
-			 "no CPU behind a cache of the executors' is free; on theirs the thread "
-			 "that stores would take their place");
-		return -ENOENT;
-	}
 	return 0;
-}
-
-int cell_beside(hwloc_topology_t topology, const struct seating *seating)
-{
-	return placement_beside(topology, seating, PLACEMENT_SAME_L3);
 }

@@ -45,12 +45,12 @@ enum protocol {
 	PROTOCOL_NAIVE,	      /* one plain unaligned store */
 	PROTOCOL_NO_INT3,     /* wait, back, wait, front, without the lock byte */
 	PROTOCOL_FRONT_FIRST, /* INT3, wait, front, wait, back */
-	/* Tried against the tail: as wait, with something more in the first wait (toggle.c). */
-	PROTOCOL_TOUCH,	 /* a locked store to the back line that changes nothing */
-	PROTOCOL_READ,	 /* the back line is read */
-	PROTOCOL_HALVES, /* the wait in two halves, with that store between */
-	PROTOCOL_AGAIN,	 /* the INT3 is put a second time, half way */
-	PROTOCOL_BESIDE, /* the back part is stored by a thread beside the executors */
+	/* Of old journals, which were tried against the tail (docs/tail.md). */
+	PROTOCOL_TOUCH,
+	PROTOCOL_READ,
+	PROTOCOL_HALVES,
+	PROTOCOL_AGAIN,
+	PROTOCOL_BESIDE,
 	PROTOCOL_COUNT
 };
 
@@ -263,9 +263,6 @@ int cell_command(const struct cell *cell, char *buf, size_t size);
 /* cell_seat - placement_seat for this cell: swapped if it says so. */
 int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating *seating,
 	      char *reason, size_t size);
-
-/* cell_beside - the CPU of PROTOCOL_BESIDE's thread; -ENOENT, for which cell_seat() looks, too. */
-int cell_beside(hwloc_topology_t topology, const struct seating *seating);
 
 /*
  * waits_text, WAITS - "1600 x4", or "1600" without a stretch, "300+900 x4". waits_parse -

@@ -8,8 +8,6 @@
 
 #include <stdint.h>
 
-#include <hwloc.h>
-
 #include "patchcore/word/word.h"
 #include "stress/cell/cell.h"
 
@@ -21,12 +19,5 @@ int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const st
  * The broken protocols only tell when their stores were visible.
  */
 struct sync toggle_sync(const struct cell *cell);
-
-/*
- * beside_start - a thread on that CPU, which it keeps busy: PROTOCOL_BESIDE has it store the back
- * part of a change in the patcher's place (placement_beside()). One in a process; the end of the
- * process ends it. 0 or a negative errno.
- */
-int beside_start(hwloc_topology_t topology, unsigned cpu);
 
 #endif

@@ -260,18 +260,15 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 	return most >= n ? 0 : -ENOENT;
 }
 
-int placement_beside(hwloc_topology_t topology, const struct seating *seating,
-		     enum placement farthest)
+int placement_sibling(hwloc_topology_t topology, const struct seating *seating)
 {
+	hwloc_const_cpuset_t cpus =
+		cpus_within(topology, PLACEMENT_SAME_CORE, seating->executor[0]);
 	hwloc_bitmap_t seats = seating_cpus(seating), set = hwloc_bitmap_alloc();
 	int cpu = -1;
 
-	for (int p = PLACEMENT_SAME_CORE; seats && set && p <= (int)farthest && cpu < 0; p++) {
-		hwloc_const_cpuset_t cpus = cpus_within(topology, p, seating->executor[0]);
-
-		if (cpus && hwloc_bitmap_andnot(set, cpus, seats) == 0)
-			cpu = hwloc_bitmap_first(set);
-	}
+	if (seats && set && cpus && hwloc_bitmap_andnot(set, cpus, seats) == 0)
+		cpu = hwloc_bitmap_first(set);
 	hwloc_bitmap_free(seats);
 	hwloc_bitmap_free(set);
 	return cpu < 0 ? -ENOENT : cpu;

@@ -67,12 +67,9 @@ unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason
 int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
 		   char *reason, size_t size);
 
-/*
- * placement_beside - the CPU that is in no seat and nearest to the first executor's, if there is
- * one no farther from it than `farthest`, at most PLACEMENT_CROSS_SOCKET. -ENOENT: there is none.
- */
-int placement_beside(hwloc_topology_t topology, const struct seating *seating,
-		     enum placement farthest);
+/* placement_sibling - a CPU of the first executor's core that is in no seat. -ENOENT: there is
+ * none. */
+int placement_sibling(hwloc_topology_t topology, const struct seating *seating);
 
 /* seating_cpus - all of them, to be freed; NULL without memory. */
 hwloc_bitmap_t seating_cpus(const struct seating *seating);

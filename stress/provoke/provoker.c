@@ -285,7 +285,7 @@ static bool is_executors(const struct seating *seating, unsigned cpu, unsigned c
 int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
 		      char *reason, size_t size)
 {
-	if (p == PROVOKER_SIBLING && placement_beside(topology, seating, PLACEMENT_SAME_CORE) < 0) {
+	if (p == PROVOKER_SIBLING && placement_sibling(topology, seating) < 0) {
 		snprintf(reason, size, "CPU %u has no SMT sibling that is free",
 			 seating->executor[0]);
 		return -ENOTSUP;
@@ -358,7 +358,7 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 	if (ret == 0 && has_provoker(p, PROVOKER_EVICT))
 		ret = evict_start(&p->evict, p->front, p->back);
 	/* Where a cell has that provoker there is one: provokers_possible() has looked. */
-	sibling = placement_beside(topology, seating, PLACEMENT_SAME_CORE);
+	sibling = placement_sibling(topology, seating);
 	for (unsigned i = 0; i < WORKERS && ret == 0; i++)
 		if (has_provoker(p, p->worker[i].of))
 			ret = worker_start(&p->worker[i], topology,

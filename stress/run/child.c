@@ -181,9 +181,6 @@ static int run_cell(struct child *c)
 		ret = trap_install();
 	if (ret == 0 && c->cell->protocol == PROTOCOL_MEMBARRIER)
 		ret = membarrier_register();
-	if (ret == 0 && c->cell->protocol == PROTOCOL_BESIDE)
-		ret = beside_start(c->topology,
-				   (unsigned)cell_beside(c->topology, &result->seating));
 	if (ret == 0)
 		ret = -pthread_barrier_init(&c->ready, NULL, c->cell->executors + 1);
 	if (ret == 0)

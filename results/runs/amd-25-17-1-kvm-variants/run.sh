@@ -3,7 +3,7 @@
 #
 # usage: run.sh SECONDS JOURNAL
 #
-# Makes a journal like the one beside this.
+# Makes a journal like the one beside this. Protocols touch, halves, read and again were in tmax then.
 set -euo pipefail
 # shellcheck source=results/runs/arms.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../arms.sh"

@@ -250,37 +250,6 @@ static void site_straddles_just_what_it_should(void **state)
 	}
 }
 
-static int seat_beside(const char *machine, char *reason, size_t size)
-{
-	hwloc_topology_t topology;
-	struct seating seating;
-	struct cell cell;
-	int ret;
-
-	cell_defaults(&cell);
-	cell.placement = PLACEMENT_SPREAD;
-	cell.protocol = PROTOCOL_BESIDE;
-	assert_int_equal(hwloc_topology_init(&topology), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(topology, machine), 0);
-	assert_int_equal(hwloc_topology_load(topology), 0);
-	ret = cell_seat(&cell, topology, &seating, reason, size);
-	if (ret == 0)
-		ret = cell_beside(topology, &seating);
-	hwloc_topology_destroy(topology);
-	return ret;
-}
-
-/* On the executors' own CPU it would run in their place. */
-static void who_stores_beside_needs_a_cpu(void **state)
-{
-	char reason[160];
-
-	(void)state;
-	assert_int_equal(seat_beside("l3:1 core:4 pu:1", reason, sizeof(reason)), 2);
-	assert_int_equal(seat_beside("l3:1 core:2 pu:1", reason, sizeof(reason)), -ENOENT);
-	assert_non_null(strstr(reason, "take their place"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,7 +260,6 @@ int main(void)
 		cmocka_unit_test(waits_round_trip),
 		cmocka_unit_test(bad_waits_are_refused),
 		cmocka_unit_test(command_names_every_parameter),
-		cmocka_unit_test(who_stores_beside_needs_a_cpu),
 		cmocka_unit_test(codes_differ_where_it_counts),
 		cmocka_unit_test(site_straddles_just_what_it_should),
 	};

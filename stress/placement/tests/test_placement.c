@@ -571,26 +571,22 @@ static void threads_are_pinned(void **state)
 	hwloc_topology_destroy(t);
 }
 
-static int beside(const char *machine, unsigned patcher, unsigned executor, enum placement farthest)
+static int sibling(const char *machine, unsigned patcher, unsigned executor)
 {
 	struct seating seating = { .patcher = patcher, .executors = 1, .executor = { executor } };
 	hwloc_topology_t t = synthetic(machine);
-	int cpu = placement_beside(t, &seating, farthest);
+	int cpu = placement_sibling(t, &seating);
 
 	hwloc_topology_destroy(t);
 	return cpu;
 }
 
-static void beside_is_the_nearest_free_cpu(void **state)
+static void a_sibling_has_the_core_of_the_executor(void **state)
 {
 	(void)state;
-	assert_int_equal(beside(SMT8, 0, 2, PLACEMENT_SAME_L3), 3);
-	/* The sibling is the patcher: another core, or none so near. */
-	assert_int_equal(beside("l3:2 core:2 pu:2", 1, 0, PLACEMENT_SAME_L3), 2);
-	assert_int_equal(beside("l3:2 core:2 pu:2", 1, 0, PLACEMENT_SAME_CORE), -ENOENT);
-	assert_int_equal(beside("l3:2 core:2 pu:1", 0, 1, PLACEMENT_SAME_L3), -ENOENT);
-	assert_int_equal(beside("l3:2 core:2 pu:1", 0, 1, PLACEMENT_CROSS_SOCKET), 2);
-	assert_int_equal(beside("l3:1 core:2 pu:1", 0, 1, PLACEMENT_CROSS_SOCKET), -ENOENT);
+	assert_int_equal(sibling(SMT8, 0, 2), 3);
+	assert_int_equal(sibling("l3:2 core:2 pu:2", 1, 0), -ENOENT);
+	assert_int_equal(sibling("l3:1 core:2 pu:1", 0, 1), -ENOENT);
 }
 
 int main(void)
@@ -612,7 +608,7 @@ int main(void)
 		cmocka_unit_test(the_binding_of_the_process_counts),
 		cmocka_unit_test(threads_bound_apart_count_together),
 		cmocka_unit_test(threads_are_pinned),
-		cmocka_unit_test(beside_is_the_nearest_free_cpu),
+		cmocka_unit_test(a_sibling_has_the_core_of_the_executor),
 	};
 
 	if (forget_environment(NULL))

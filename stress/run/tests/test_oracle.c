@@ -334,38 +334,6 @@ static void one_word_never_tears(void **state)
 }
 
 /*
- * What is tried against the tail does all that the word protocol does, and waits as long: with an
- * executor that would run any mix that stands, waits of a millisecond leave none.
- */
-static void variants_are_whole(void **state)
-{
-	static const uint64_t wait = 2000000;
-
-	(void)state;
-	for (int p = PROTOCOL_TOUCH; p < PROTOCOL_COUNT; p++) {
-		struct cell cell;
-		struct cell_result r;
-		char reason[160];
-
-		assert_false(protocol_is_broken((enum protocol)p));
-		seat(&cell);
-		cell.protocol = (enum protocol)p;
-		/* A thread beside the executors needs a third CPU. */
-		if (cell_seat(&cell, how.topology, &r.seating, reason, sizeof(reason)) < 0) {
-			assert_int_equal(p, PROTOCOL_BESIDE);
-			continue;
-		}
-		cell.waits.first = cell.waits.second = wait;
-		cell.toggles = 50;
-		run(&cell, &r);
-		check_accounts(&cell, &r);
-		assert_int_equal(r.toggles, 50);
-		assert_int_equal(cell_result_tears(&r), 0);
-		assert_true(r.ticks > 50 * 2 * wait);
-	}
-}
-
-/*
  * The wait protocol: every execution accounted for and no crash. Whether
  * it tears is what calibration is for, no matter of pass and fail here.
  */
@@ -538,7 +506,6 @@ int main(void)
 		cmocka_unit_test(wait_zero_is_caught),
 		cmocka_unit_test(membarrier_never_tears),
 		cmocka_unit_test(one_word_never_tears),
-		cmocka_unit_test(variants_are_whole),
 		cmocka_unit_test(wait_accounts_for_everything),
 		cmocka_unit_test(more_threads_than_cpus_account_too),
 		cmocka_unit_test(a_toggle_is_torn_once_by_however_many),
