@@ -55,15 +55,15 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 
 		if (strcmp(type, "estimate") == 0 && strcmp(date, until) > 0 && *date != '?')
 			until = date;
-		if (!r->experiment.kind && !r->have_seed && strcmp(type, "run") == 0 &&
+		if (!r->experiment.list && !r->have_seed && strcmp(type, "run") == 0 &&
 		    seed_from_json(json_object_get(line, "seed"), &seed) == 0)
 			s->seed = seed;
 	}
 	for (i = 0; i < known->count; i++)
-		if (r->experiment.kind || strcmp(known->records[i].date, until) > 0)
+		if (r->experiment.list || strcmp(known->records[i].date, until) > 0)
 			known->records[kept++] = known->records[i];
 	known->count = kept;
-	for (i = json_array_size(known->others); i-- > 0 && !r->experiment.kind;) {
+	for (i = json_array_size(known->others); i-- > 0 && !r->experiment.list;) {
 		line = json_array_get(known->others, i);
 		if (strcmp(json_text_of(line, "type"), "gaps") == 0 &&
 		    strcmp(json_text_of(line, "date"), until) <= 0)
@@ -89,7 +89,7 @@ static bool take_machine(void)
 
 static int open_journal(struct session *s, const struct request *r, const struct identity *id)
 {
-	const char *plan = r->experiment.kind ? r->experiment.name : r->plan.name;
+	const char *plan = r->experiment.list ? r->experiment.name : r->plan.name;
 	struct flock lock = { .l_type = F_WRLCK, .l_start = LOCKED_BYTE, .l_len = 1 };
 	int ret, status, fd = open(r->journal, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	json_t *untested;
@@ -260,7 +260,7 @@ static int run_session(struct session *s, struct request *r, const struct identi
 
 	if (status != EXIT_PASS)
 		return status;
-	if (r->experiment.kind)
+	if (r->experiment.list)
 		return experiment_run(&r->experiment, s);
 	ret = climb(s, &r->plan, &sums, &estimate);
 	broke_off = ret < 0 && ret != -EINTR && ret != -EIO;
@@ -316,8 +316,8 @@ int request_run(struct request *r)
 	plan_seat(&r->plan, s.topology);
 	r->plan.widest = identity_widest(&id);
 	progress_open(&s.progress, r->quiet);
-	if (r->experiment.kind)
-		status = experiment_prepare(&r->experiment, s.topology, &r->plan);
+	if (r->experiment.list)
+		status = experiment_prepare(&r->experiment, s.topology);
 	if (status == EXIT_PASS)
 		status = run_session(&s, r, &id);
 	session_free(&s);
@@ -334,10 +334,8 @@ int cmd_calibrate(int argc, char **argv)
 
 	if (status != EXIT_PASS)
 		return status;
-	if (r.merge)
-		return experiment_merge(&r.experiment, r.journals, r.journal_count);
 	/* Better to fail before a quarter of an hour of work than after it. */
-	ret = r.experiment.kind ? 0 : conf_check(r.output, why, sizeof(why));
+	ret = conf_check(r.output, why, sizeof(why));
 	if (ret < 0)
 		return complain(EXIT_CANNOT_CREATE, ret, "cannot write %s", r.output);
 	if (why[0])

@@ -11,25 +11,19 @@
 /* What is asked for. Names point into argv or into the request itself. */
 struct request {
 	struct plan plan;
-	struct experiment experiment; /* or none */
+	struct experiment experiment; /* in place of a calibration, or none */
 	const char *plan_name;
 	double budget, require_p; /* 0: as planned */
 	const char *output, *journal, *evidence, *figure;
 	char default_output[PATH_MAX], default_journal[PATH_MAX + 8];
 	char default_evidence[PATH_MAX + 16];
-	char *const *journals; /* to merge */
-	int journal_count;
 	uint64_t seed;
 	bool have_seed, resume, quiet, verbose, json, idle;
 	bool only_window, only_gaps;
-	bool merge; /* the journals, and run nothing */
 };
 
 /* request_parse - EXIT_PASS, EXIT_HELPED, or EXIT_USAGE after a complaint. */
 int request_parse(int argc, char **argv, struct request *request);
-
-/* request_experiment - fill in what an experiment wants besides, and was not given. */
-void request_experiment(struct request *request);
 
 /* request_run - all of it, by calibrate_cmd.c. An exit status. */
 int request_run(struct request *request);

@@ -30,6 +30,7 @@ struct one_cell {
 	bool json;
 	const char *list; /* a file of cells to run instead, with these: */
 	struct shard shard;
+	uint64_t repetitions;
 	bool resume, quiet;
 	uint64_t given; /* a bit for each row of the first table that was */
 	const struct command_line *line;
@@ -120,6 +121,8 @@ static const struct option_row stress_options[] = {
 	  OPTION_FILE(struct one_cell, list) },
 	{ "shard", "PART", "only one part of them, such as 3/16",
 	  OPTION_INTO(option_shard, struct one_cell, shard) },
+	{ "repetitions", "N", "of the whole list (1)",
+	  OPTION_NUMBER(struct one_cell, repetitions, 1, REPETITIONS_MAX) },
 	{ "resume", NULL, "skip what the journal holds of them",
 	  OPTION_FLAG(struct one_cell, resume) },
 	{ "quiet", NULL, "no progress", OPTION_FLAG(struct one_cell, quiet) },
@@ -242,26 +245,29 @@ static int run_list(const struct one_cell *c)
 	r = (struct request){
 		.plan = *plan_find("default"),
 		.experiment = {
-			.kind = EXPERIMENT_LIST,
 			.list = c->list,
 			.with = c->cell,
 			.replaced = c->given & ~(UINT64_C(1) << (seed - cell_options)),
-			.repetitions = 1,
+			.repetitions = c->repetitions,
+			.seed = c->cell.seed,
 			.shard = c->shard,
 		},
-		.journal = c->journal,
+		.journal = c->journal ? c->journal : r.default_journal,
 		.seed = c->cell.seed,
 		.have_seed = true,
 		.resume = c->resume,
 		.quiet = c->quiet,
 	};
-	request_experiment(&r);
+	/* It is to be carried elsewhere, so it lies where the user is. */
+	experiment_name(&r.experiment);
+	snprintf(r.default_journal, sizeof(r.default_journal), "%s.jsonl", r.experiment.name);
+	r.experiment.journal = r.journal;
 	return request_run(&r);
 }
 
 int cmd_stress(int argc, char **argv)
 {
-	struct one_cell c = { .shard = { 1, 1 }, .line = &stress_line };
+	struct one_cell c = { .shard = { 1, 1 }, .repetitions = 1, .line = &stress_line };
 	int status;
 
 	cell_defaults(&c.cell);
@@ -270,8 +276,9 @@ int cmd_stress(int argc, char **argv)
 		return status;
 	if (c.list)
 		return run_list(&c);
-	if (c.shard.of > 1 || c.resume || c.quiet)
-		return refuse_usage("--shard, --resume and --quiet go with a --list");
+	if (c.shard.of > 1 || c.repetitions > 1 || c.resume || c.quiet)
+		return refuse_usage(
+			"--shard, --repetitions, --resume and --quiet go with a --list");
 	return run_one(&c, run_stress, cell_check);
 }
 

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <error.h>
 #include <limits.h>
-#include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,20 +14,9 @@
 #include "stress/base/random.h"
 #include "stress/run/gap.h"
 
-#define TAIL_SLICE     2.0  /* seconds of a cell */
-#define TAIL_SLICE_MIN 0.05 /* shorter cells are mostly set-up */
-#define PARTS	       17   /* of what makes a cell */
-
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 /* --- What is asked for ------------------------------------------------------------------------ */
-
-enum experiment_kind experiment_find(const char *plan)
-{
-	if (strcmp(plan, "paper") == 0)
-		return EXPERIMENT_PAPER;
-	return strcmp(plan, "tail") == 0 ? EXPERIMENT_TAIL : EXPERIMENT_NONE;
-}
 
 bool option_shard(const struct option_row *row, const char *text, void *request, char *why)
 {
@@ -46,34 +33,10 @@ bool option_shard(const struct option_row *row, const char *text, void *request,
 	return true;
 }
 
-bool option_executors(const struct option_row *row, const char *text, void *request, char *why)
-{
-	struct cpus *executors = (void *)((char *)request + row->at), most, beyond;
-
-	cpus_parse(&most, "1-64", 4);
-	if (cpus_parse(executors, text, strlen(text)) == 0 &&
-	    !cpus_beyond(executors, &most, &beyond))
-		return true;
-	snprintf(why, OPTION_WHY, "must be a list such as 2-6 or 1,2,4, from 1 to %d",
-		 EXECUTORS_MOST);
-	return false;
-}
-
-void experiment_replace(struct experiment *e, const char *row)
-{
-	e->replaced |= UINT64_C(1) << (option_named(cell_options, row) - cell_options);
-}
-
 void experiment_name(struct experiment *e)
 {
-	const char *slash = e->list ? strrchr(e->list, '/') : NULL, *base;
+	const char *slash = strrchr(e->list, '/'), *base = slash ? slash + 1 : e->list;
 
-	if (e->kind == EXPERIMENT_PAPER)
-		base = "paper";
-	else if (e->kind == EXPERIMENT_TAIL)
-		base = e->fifo ? "tail-fifo" : "tail";
-	else
-		base = slash ? slash + 1 : e->list;
 	snprintf(e->name, sizeof(e->name), "%.*s", (int)strcspn(base, "."), base);
 	/* Of letters that a stage may have. */
 	for (char *c = e->name; *c; c++)
@@ -176,16 +139,17 @@ static int read_list(struct experiment *e)
 {
 	char path[PATH_MAX], why[CELLS_WHY];
 	FILE *stream;
-	int ret;
+	int ret = -ENOENT;
 
-	if (e->kind == EXPERIMENT_LIST)
-		snprintf(path, sizeof(path), "%s", e->list);
-	else
-		data_file(e->kind == EXPERIMENT_PAPER ? "paper.cells" : "tail.cells", path,
-			  sizeof(path));
+	snprintf(path, sizeof(path), "%s", e->list);
 	stream = fopen(path, "re");
+	if (!stream && errno == ENOENT && !strchr(path, '/') &&
+	    data_file(e->list, path, sizeof(path)) == 0)
+		stream = fopen(path, "re");
+	else if (!stream)
+		ret = -errno;
 	if (!stream)
-		return complain(EXIT_MISSING, -errno, "cannot read the list %s", path);
+		return complain(EXIT_MISSING, ret, "cannot read the list %s", e->list);
 	ret = cells_read(stream, &e->cells, why);
 	fclose(stream);
 	if (ret == -EINVAL)
@@ -199,88 +163,27 @@ static int read_list(struct experiment *e)
 	return ret < 0 && ret != -EINVAL ? EXIT_MISSING : EXIT_USAGE;
 }
 
-/*
- * The lines of the first number of executors, as often as there are others. They change from line
- * to line, so that every stretch of the list has all of them.
- */
-static int put_executors(struct experiment *e)
+bool is_same_cell(const struct listed *l, const struct listed *k)
 {
-	struct cells old = e->cells;
-	unsigned number[EXECUTORS_MOST], count = 0, lines = 0;
-	int ret = 0;
+	const struct cell *a = &l->cell, *b = &k->cell;
 
-	for (unsigned n = 1; n <= EXECUTORS_MOST; n++)
-		if (e->executors.word[n / 64] >> n % 64 & 1)
-			number[count++] = n;
-	if (!count)
-		return 0;
-	e->cells = (struct cells){ 0 };
-	for (unsigned turn = 0; turn < count; turn++, lines = 0)
-		for (size_t i = 0; ret == 0 && i < old.count; i++) {
-			struct listed l = old.at[i];
-
-			if (l.cell.executors != old.at[0].cell.executors)
-				continue;
-			l.cell.executors = number[(turn + lines++) % count];
-			ret = cells_add(&e->cells, &l);
-		}
-	cells_free(&old);
-	return ret;
+	return l->gaps == k->gaps && a->seed == b->seed && waits_same(&a->waits, &b->waits) &&
+	       a->rest == b->rest && a->toggles == b->toggles && a->place == b->place &&
+	       a->placement == b->placement && a->crossing == b->crossing && a->pair == b->pair &&
+	       a->protocol == b->protocol && a->oracle == b->oracle && a->split == b->split &&
+	       a->executors == b->executors && a->swap == b->swap && a->provokers == b->provokers &&
+	       a->loop == b->loop;
 }
 
-static void parts_of(const struct cell *c, uint64_t part[PARTS])
-{
-	const uint64_t all[PARTS] = {
-		c->seed,      c->waits.first, c->waits.second, c->waits.stretch, c->rest,
-		c->toggles,   c->place,	      c->placement,    c->crossing,	 c->pair,
-		c->protocol,  c->oracle,      c->split,	       c->executors,	 c->swap,
-		c->provokers, c->loop,
-	};
-
-	memcpy(part, all, sizeof(all));
-}
-
-bool same_cell(const struct listed *a, const struct listed *b)
-{
-	uint64_t of_a[PARTS], of_b[PARTS];
-
-	parts_of(&a->cell, of_a);
-	parts_of(&b->cell, of_b);
-	return a->gaps == b->gaps && memcmp(of_a, of_b, sizeof(of_a)) == 0;
-}
-
-int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const struct plan *plan)
+int experiment_prepare(struct experiment *e, hwloc_topology_t topology)
 {
 	struct listed *end, *l, *k;
 	struct seating seating;
 	char reason[OPTION_WHY];
-	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
-	size_t kept = 0;
-	int ret, status = read_list(e);
+	int status = read_list(e);
 
 	if (status != EXIT_PASS)
 		return status;
-	ret = put_executors(e);
-	if (ret < 0)
-		return complain(EXIT_MISSING, ret, "the list cannot be made");
-	/* Threads of one real-time priority take no turns: the provoker load would end the cell. */
-	for (size_t i = 0; e->kind == EXPERIMENT_TAIL && i < e->cells.count; i++)
-		if (!e->fifo || !(e->cells.at[i].cell.provokers & 1u << PROVOKER_LOAD))
-			e->cells.at[kept++] = e->cells.at[i];
-	if (e->kind == EXPERIMENT_TAIL) {
-		e->cells.count = kept;
-		/* So short that each line gets its turn. */
-		e->with.seconds =
-			fmax(fmin(plan->budget / (double)kept, TAIL_SLICE), TAIL_SLICE_MIN);
-		e->with.placement = plan->seat[0].placement;
-		e->with.executors = plan->seat[0].executors;
-		experiment_replace(e, "seconds");
-		experiment_replace(e, "placement");
-		experiment_replace(e, "executors");
-		ret = e->fifo && sched_setscheduler(0, SCHED_FIFO, &lowest) ? -errno : 0;
-	}
-	if (ret < 0)
-		return complain(EXIT_MISSING, ret, "no real-time priority for this user");
 	end = e->cells.at + e->cells.count;
 	for (l = e->cells.at; l < end; l++) {
 		struct cell *cell = &l->cell;
@@ -308,17 +211,12 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const st
 		for (k = e->cells.at, l->copies = 0; k < end; k++) {
 			if (k == l)
 				l->copy = l->copies;
-			l->copies += same_cell(k, l);
+			l->copies += is_same_cell(k, l);
 		}
 	return EXIT_PASS;
 }
 
 /* --- Its cells -------------------------------------------------------------------------------- */
-
-size_t experiment_count(const struct experiment *e)
-{
-	return e->cells.count * e->repetitions;
-}
 
 struct listed *experiment_line(const struct experiment *e, size_t i)
 {
@@ -332,7 +230,7 @@ unsigned experiment_cell(const struct experiment *e, size_t i, struct cell *cell
 	const uint64_t parts[] = { l->cell.waits.first, l->cell.split, l->cell.executors,
 				   l->cell.placement,	run,	       l->cell.toggles,
 				   l->cell.rest };
-	uint64_t seed = random_at(e->seed + e->fifo, 0);
+	uint64_t seed = random_at(e->seed, 0);
 
 	*cell = l->cell;
 	/* What differs in one bit comes out differing in half. */
@@ -355,51 +253,4 @@ bool has_answer(const struct cell_record *r)
 	return r->result.outcome == OUTCOME_CRASH ||
 	       (r->result.outcome == OUTCOME_DONE && (r->result.toggles >= r->cell.toggles ||
 						      r->cell.seconds > 0 || r->cell.stop_tears));
-}
-
-struct known {
-	uint64_t part[PARTS];
-	size_t index;
-	bool seen;
-};
-
-static int compare_known(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(((struct known *)0)->part));
-}
-
-int experiment_look(const struct experiment *e, const struct journal_data *data, bool *have,
-		    struct there *there)
-{
-	size_t count = experiment_count(e);
-	struct known *known = calloc(count, sizeof(*known)), wanted;
-	struct cell cell;
-
-	if (!known)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		experiment_cell(e, i, &cell);
-		parts_of(&cell, known[i].part);
-		known[i].index = i;
-	}
-	qsort(known, count, sizeof(*known), compare_known);
-	*there = (struct there){ .missing = count };
-	for (size_t i = 0; i < data->count; i++) {
-		const struct cell_record *r = &data->records[i];
-		struct known *found;
-
-		parts_of(&r->cell, wanted.part);
-		found = bsearch(&wanted, known, count, sizeof(*known), compare_known);
-		if (!found) {
-			there->other += strcmp(r->stage, e->name) == 0;
-		} else if (has_answer(r)) {
-			there->doubled += found->seen;
-			there->missing -= !found->seen;
-			found->seen = true;
-		}
-	}
-	for (size_t i = 0; have && i < count; i++)
-		have[known[i].index] = known[i].seen;
-	free(known);
-	return 0;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Experiments: lists of cells that are run one by one into a journal, and what that holds of them.
- * They answer a question instead of finding waits, and never touch machine.conf.
+ * Experiments: lists of cells that `tmax stress --list` runs one by one into a journal, and what
+ * that holds of them. They answer a question instead of finding waits, and never touch
+ * machine.conf.
  *
- * paper.cells and tail.cells say what those of `tmax calibrate` run; `tmax stress --list` runs any.
+ * paper.cells and tail.cells are shipped.
  */
 #ifndef CALIBRATE_EXPERIMENT_EXPERIMENT_H
 #define CALIBRATE_EXPERIMENT_EXPERIMENT_H
@@ -16,15 +17,11 @@
 #include "calibrate/program/cell_options.h"
 #include "calibrate/session/session.h"
 #include "calibrate/statistics/bound.h"
-#include "patchcore/machine/cpus.h"
 #include "stress/base/command_line.h"
 
 #define SHARDS_MAX	1000
-#define EXECUTORS_MOST	64 /* of the paper's grid */
 #define REPETITIONS_MAX 1000
 #define EXPERIMENT_NAME 14 /* bytes */
-#define TAIL_BUDGET	1200.0
-#define TIMING_STAGE	"timing" /* of cells that are run for their pace alone */
 
 /* --- Lists of cells --------------------------------------------------------------------------- */
 
@@ -66,13 +63,6 @@ void cells_free(struct cells *cells);
 
 /* --- Experiments ------------------------------------------------------------------------------ */
 
-enum experiment_kind {
-	EXPERIMENT_NONE, /* a calibration */
-	EXPERIMENT_PAPER,
-	EXPERIMENT_TAIL,
-	EXPERIMENT_LIST, /* the user's */
-};
-
 /* The number-th of so many, from 1. 1/1 is everything. */
 struct shard {
 	unsigned number;
@@ -80,52 +70,37 @@ struct shard {
 };
 
 struct experiment {
-	enum experiment_kind kind;
-	const char *list;	    /* its file, of the user's */
-	char name[EXPERIMENT_NAME]; /* begins the stages in the journal: "paper", "tail-fifo" */
+	const char *list;	    /* its file; NULL: there is none */
+	char name[EXPERIMENT_NAME]; /* begins the stages in the journal: "paper", "tail" */
 	struct cells cells;
-	struct cell with;      /* what stands for what the lines say, */
-	uint64_t replaced;     /* a bit for each row of cell_options that does */
-	struct cpus executors; /* how many, in place of those of the list; empty: as they are */
-	unsigned repetitions;  /* of the whole list; 0: until the budget is spent */
+	struct cell with;     /* what stands for what the lines say, */
+	uint64_t replaced;    /* a bit for each row of cell_options that does */
+	uint64_t repetitions; /* of the whole list */
 	uint64_t seed;
 	struct shard shard;
-	bool fifo; /* all threads have a real-time priority */
 	const char *journal;
-	const char *figure; /* prefix, or NULL */
 };
 
-/* experiment_find - by the name of a plan. EXPERIMENT_NONE if it is none of them. */
-enum experiment_kind experiment_find(const char *plan);
-
-/* experiment_name - fill it in, from kind, fifo and list. */
+/* experiment_name - fill it in, from the list. */
 void experiment_name(struct experiment *e);
 
-/* For tables of options. Their request has a struct shard, and a struct cpus. */
-option_take option_shard, option_executors;
-
-/* experiment_replace - for all lines the row of that name, of cell_options, is as with has it. */
-void experiment_replace(struct experiment *e, const char *row);
+/* For tables of options. Their request has a struct shard. */
+option_take option_shard;
 
 /*
- * experiment_prepare - read the list, put in what replaces what it says, and seat it. Without a
- * topology it is seated as it is. EXIT_PASS, or another exit status after a complaint.
+ * experiment_prepare - read the list, put in what replaces what it says, and seat it. A name
+ * without a folder that is not here may be one that is shipped. Without a topology it is seated as
+ * it is. EXIT_PASS, or another exit status after a complaint.
  */
-int experiment_prepare(struct experiment *e, hwloc_topology_t topology, const struct plan *plan);
+int experiment_prepare(struct experiment *e, hwloc_topology_t topology);
 
 /*
  * experiment_run - run it in a session whose journal is open; what the whole journal holds of it is
- * told on stdout. Returns an exit status.
+ * told on stdout. Returns an exit status: inconclusive if some cell has no answer.
  */
 int experiment_run(struct experiment *e, struct session *session);
 
-/* experiment_merge - run nothing; tell what these journals hold together of the paper's grid. */
-int experiment_merge(struct experiment *e, char *const *journals, int count);
-
 /* --- For experiments among themselves, and their tests --------------------------------------- */
-
-/* experiment_count - the cells of a list that comes to its end. */
-size_t experiment_count(const struct experiment *e);
 
 /*
  * experiment_cell - the i-th of all cells. Returns which of the runs of this cell it is, from 0.
@@ -137,8 +112,8 @@ size_t experiment_count(const struct experiment *e);
  */
 unsigned experiment_cell(const struct experiment *e, size_t i, struct cell *cell);
 
-/* same_cell - both lines make the same runs. */
-bool same_cell(const struct listed *a, const struct listed *b);
+/* is_same_cell - do both lines make the same runs? */
+bool is_same_cell(const struct listed *a, const struct listed *b);
 
 /* experiment_line - the line that it comes from. */
 struct listed *experiment_line(const struct experiment *e, size_t i);
@@ -149,36 +124,6 @@ char *experiment_stage(const struct experiment *e, const struct listed *listed,
 
 /* has_answer - the cell ran to its end, or it crashed. As figure 9 counts. */
 bool has_answer(const struct cell_record *record);
-
-/* What of the cells is there. */
-struct there {
-	size_t missing; /* cells without an answer */
-	size_t doubled; /* records of cells that were there already */
-	size_t other;	/* records of the experiment that are none of its cells */
-};
-
-/*
- * experiment_look - compare the cells with the records. Their order does not matter, so the
- * journals of shards may be read one after another. have, if not NULL, has room for
- * experiment_count() and gets which cells have an answer. 0 or -ENOMEM.
- */
-int experiment_look(const struct experiment *e, const struct journal_data *data, bool *have,
-		    struct there *there);
-
-/*
- * How long a toggle takes with so many executors, at their lowest and at their highest wait, and
- * the start of a cell, seconds.
- */
-struct pace {
-	unsigned executors;
-	enum placement placement;
-	uint64_t wait[2];
-	double toggle[2];
-	double start;
-};
-
-/* pace_seconds - at most: a run that crashes ends sooner. */
-double pace_seconds(const struct pace *pace, const struct cell *cell);
 
 /* Cells of one stage, added up. */
 struct stage_sum {
@@ -192,8 +137,5 @@ struct stage_sum {
 
 /* stage_sum - the records of one stage at that distance; DISTANCES: at any. */
 struct stage_sum stage_sum(const char *stage, enum distance at, const struct journal_data *data);
-
-/* tell_duration - "3 d 4 h", "2 h 5 min", "40 s". Returns buf. */
-char *tell_duration(double seconds, char *buf, size_t size);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "calibrate/experiment/experiment.h"
 #include "calibrate/statistics/sums.h"
-#include "results/figures/figure.h"
 #include "results/journal/journal.h"
 #include "stress/base/clock.h"
 #include "stress/base/exit_status.h"
@@ -56,10 +55,11 @@ static int run_gaps(struct session *s, const struct cell *cell)
 /* 0: all of it has an answer; 1: some cell hung, was killed or left out. */
 static int run_cells(struct experiment *e, struct session *s)
 {
-	bool ends = e->repetitions, unanswered = false;
-	size_t left, count = ends ? experiment_count(e) : SIZE_MAX;
+	size_t left, count = e->cells.count * e->repetitions, done = 0;
+	bool unanswered = false;
 	const struct cell_record *record;
 	char stage[sizeof(record->stage)];
+	double used;
 	int ret = 0;
 
 	for (size_t i = e->shard.number - 1; ret >= 0 && i < count; i += e->shard.of) {
@@ -68,8 +68,12 @@ static int run_cells(struct experiment *e, struct session *s)
 		struct cell cell;
 		unsigned run = experiment_cell(e, i, &cell);
 
-		if (!ends && session_left(s) <= 0)
-			break;
+		/* For the time left that the progress shows: the others take as long. */
+		if (done)
+			s->budget = s->used + (seconds_now() - s->begin) *
+						      (1 + (double)((count - i) / e->shard.of) /
+								   (double)done);
+		used = s->used;
 		experiment_stage(e, l, stage);
 		if (!l->left_out && s->progress.stage != name)
 			progress_stage(&s->progress, name);
@@ -80,6 +84,7 @@ static int run_cells(struct experiment *e, struct session *s)
 		else if ((ret = session_run(s, stage, run, &cell, &record)) >= 0)
 			ret = has_answer(record);
 		unanswered |= ret == 0;
+		done += !(s->used > used);
 		if (ret >= 0 || ret == -EINTR || ret == -EIO || ret == -ENOMEM)
 			continue;
 		progress_end(&s->progress);
@@ -88,133 +93,13 @@ static int run_cells(struct experiment *e, struct session *s)
 		/* What this machine cannot run once it can never run. */
 		left = 0;
 		for (struct listed *k = e->cells.at; k < e->cells.at + e->cells.count; k++) {
-			k->left_out |= same_cell(k, l);
+			k->left_out |= is_same_cell(k, l);
 			left += !k->left_out;
 		}
 		ret = left ? 0 : -ENOENT;
 	}
 	progress_end(&s->progress);
-	return ret < 0 ? ret : ends && unanswered;
-}
-
-/* --- How long the paper's grid takes ---------------------------------------------------------- */
-
-#define TIMING_SECONDS 0.5 /* of cells of both ends of the grid, before it begins */
-
-char *tell_duration(double seconds, char *buf, size_t size)
-{
-	uint64_t minutes = (uint64_t)(seconds / 60 + 0.5), hours = minutes / 60;
-
-	if (seconds < 90)
-		snprintf(buf, size, "%.0f s", ceil(seconds));
-	else if (hours < 1)
-		snprintf(buf, size, "%" PRIu64 " min", minutes);
-	else if (hours < 24)
-		snprintf(buf, size, "%" PRIu64 " h %" PRIu64 " min", hours, minutes % 60);
-	else
-		snprintf(buf, size, "%" PRIu64 " d %" PRIu64 " h", hours / 24, hours % 24);
-	return buf;
-}
-
-double pace_seconds(const struct pace *pace, const struct cell *cell)
-{
-	double share = 0;
-
-	if (pace->wait[1] > pace->wait[0])
-		share = (double)(cell->waits.first - pace->wait[0]) /
-			(double)(pace->wait[1] - pace->wait[0]);
-	return pace->start + (double)cell->toggles * (pace->toggle[0] +
-						      share * (pace->toggle[1] - pace->toggle[0]));
-}
-
-/* Of each number of executors, in their order. */
-static int time_executors(const struct experiment *e, struct session *s, struct pace *pace)
-{
-	int ret = 0;
-
-	progress_stage(&s->progress, TIMING_STAGE);
-	for (unsigned n = 1; ret == 0 && n <= EXECUTORS_MOST; n++) {
-		const struct listed *end[2] = { NULL, NULL };
-		const struct cell_record *record;
-		struct cell cell;
-		double begin;
-
-		for (size_t i = 0; i < e->cells.count; i++) {
-			const struct listed *l = &e->cells.at[i];
-
-			if (l->cell.executors != n)
-				continue;
-			if (!end[0] || l->cell.waits.first < end[0]->cell.waits.first)
-				end[0] = l;
-			if (!end[1] || l->cell.waits.first > end[1]->cell.waits.first)
-				end[1] = l;
-		}
-		for (int i = 0; ret == 0 && end[0] && i < 2; i++) {
-			experiment_cell(e, (size_t)(end[i] - e->cells.at), &cell);
-			pace[n].executors = n;
-			pace[n].placement = cell.placement;
-			/* By the oracle that survives its tears, so that it lasts. */
-			cell.oracle = ORACLE_COUNT;
-			cell.toggles = CELL_TOGGLES_MAX;
-			cell.seconds = TIMING_SECONDS;
-			begin = seconds_now();
-			ret = session_run(s, TIMING_STAGE, 0, &cell, &record);
-			if (ret < 0)
-				break;
-			if (record->result.toggles == 0)
-				ret = -ETIME;
-			pace[n].wait[i] = cell.waits.first;
-			pace[n].toggle[i] = record->result.seconds / (double)record->result.toggles;
-			pace[n].start =
-				fmax(pace[n].start, seconds_now() - begin - record->result.seconds);
-		}
-	}
-	progress_end(&s->progress);
-	return ret;
-}
-
-/*
- * Times both ends of the paper's grid, says on stdout how long what is missing of it takes, and
- * makes that the session's budget. 0 or a negative errno.
- */
-static int pace_grid(const struct experiment *e, struct session *s)
-{
-	struct pace pace[EXECUTORS_MOST + 1] = { 0 };
-	size_t count = experiment_count(e), to_run = 0;
-	bool *have = calloc(count, sizeof(*have));
-	struct there there;
-	char duration[32];
-	struct cell cell;
-	double seconds = 0;
-	int ret = have ? experiment_look(e, &s->known, have, &there) : -ENOMEM;
-
-	for (size_t i = e->shard.number - 1; ret == 0 && i < count; i += e->shard.of)
-		to_run += !have[i];
-	if (ret == 0 && to_run)
-		ret = time_executors(e, s, pace);
-	for (size_t i = e->shard.number - 1; ret == 0 && i < count; i += e->shard.of) {
-		experiment_cell(e, i, &cell);
-		if (!have[i] && cell.executors <= EXECUTORS_MOST)
-			seconds += pace_seconds(&pace[cell.executors], &cell);
-	}
-	free(have);
-	if (ret < 0 || !to_run)
-		return ret;
-	printf("The paper's grid: %zu cell%s of %" PRIu64 " toggle%s", count, S(count),
-	       e->cells.at[0].cell.toggles, S(e->cells.at[0].cell.toggles));
-	if (e->shard.of > 1)
-		printf(", shard %u/%u", e->shard.number, e->shard.of);
-	printf("; %zu to run: about %s, less where runs crash\n", to_run,
-	       tell_duration(seconds, duration, sizeof(duration)));
-	for (unsigned n = 1; n <= EXECUTORS_MOST; n++)
-		if (pace[n].executors)
-			printf("  N %u, %s: %s to %s us a toggle\n", n,
-			       placement_name(pace[n].placement), NUMBER(1e6 * pace[n].toggle[0]),
-			       NUMBER(1e6 * pace[n].toggle[1]));
-	fflush(stdout);
-	/* For the time left that the progress shows. */
-	s->budget = seconds_now() - s->begin + seconds;
-	return 0;
+	return ret < 0 ? ret : unanswered;
 }
 
 /* --- Stage by stage -------------------------------------------------------------------------- */
@@ -373,119 +258,27 @@ static void tell_stages(const struct experiment *e, const struct journal_data *d
 			print_gaps(l->name[0] ? l->name : e->name, l->cell.crossing, data->others);
 }
 
-/* --- The paper's grid ------------------------------------------------------------------------ */
-
-/* The runs with so many executors so placed; of all with 0. */
-static void print_runs(const struct experiment *e, const struct journal_data *data,
-		       unsigned executors, enum placement placement)
-{
-	uint64_t highest = 0, above = 0;
-	size_t runs = 0, failed = 0;
-	char what[64] = "all";
-
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < data->count; i++) {
-			const struct cell_record *r = &data->records[i];
-
-			if (strcmp(r->stage, e->name) != 0 || !figure9_takes(r, ORACLE_CRASH) ||
-			    (executors &&
-			     (r->cell.executors != executors || r->cell.placement != placement)))
-				continue;
-			if (pass && (!failed || r->cell.waits.first > highest))
-				above += r->result.toggles;
-			if (pass)
-				continue;
-			runs++;
-			failed += r->result.outcome == OUTCOME_CRASH;
-			if (r->result.outcome == OUTCOME_CRASH && r->cell.waits.first > highest)
-				highest = r->cell.waits.first;
-		}
-	}
-	if (executors)
-		snprintf(what, sizeof(what), "N %u, %s", executors, placement_name(placement));
-	printf("  %-24s %zu of %zu runs failed", what, failed, runs);
-	if (failed)
-		printf(", the last at %" PRIu64 " ticks", highest);
-	if (above)
-		printf("; %s in %s toggles: p < %s", failed ? "none above" : "none", NUMBER(above),
-		       NUMBER(bound_upper(0, above, CONFIDENCE)));
-	putchar('\n');
-}
-
-/* A grid of which cells are missing is inconclusive. */
-static int tell_paper(const struct experiment *e, const struct journal_data *data)
-{
-	size_t count = experiment_count(e);
-	struct there there;
-	char why[256] = "";
-
-	if (experiment_look(e, data, NULL, &there) < 0)
-		return EXIT_INTERNAL;
-	printf("The paper's grid: %zu cell%s, %zu there, %zu missing\n", count, S(count),
-	       count - there.missing, there.missing);
-	if (there.doubled)
-		printf("  %zu run%s of cells that were there already count%s as well\n",
-		       there.doubled, S(there.doubled), there.doubled == 1 ? "s" : "");
-	if (there.other)
-		printf("  %zu run%s belong%s to another grid: other toggles, rest or seed\n",
-		       there.other, S(there.other), there.other == 1 ? "s" : "");
-	print_runs(e, data, 0, PLACEMENT_SPREAD);
-	for (unsigned n = 1; n <= EXECUTORS_MOST; n++)
-		for (size_t i = 0; i < e->cells.count; i++)
-			if (e->cells.at[i].cell.executors == n) {
-				print_runs(e, data, n, e->cells.at[i].cell.placement);
-				break;
-			}
-	if (e->figure && figure9_write(data, ORACLE_CRASH, e->figure, why, sizeof(why)) == 0)
-		printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", e->figure, e->figure, e->figure);
-	else if (e->figure)
-		error(0, 0, "no figure: %s", why);
-	return there.missing ? EXIT_INCONCLUSIVE : EXIT_PASS;
-}
-
-/* --- What the journals hold ------------------------------------------------------------------ */
-
-static int read_journal(const char *path, struct journal_data *data)
-{
-	size_t skipped = data->skipped;
-	int ret = journal_read(path, data);
-
-	if (ret < 0)
-		return complain(EXIT_MISSING, ret, "cannot read journal %s", path);
-	if (data->skipped > skipped)
-		error(0, 0, "%s: %zu unreadable line%s skipped", path, data->skipped - skipped,
-		      S(data->skipped - skipped));
-	return EXIT_PASS;
-}
-
-/* Returns an exit status. */
-static int tell_outcome(const struct experiment *e, const struct journal_data *data)
-{
-	if (e->kind == EXPERIMENT_PAPER)
-		return tell_paper(e, data);
-	tell_stages(e, data);
-	return EXIT_PASS;
-}
-
 int experiment_run(struct experiment *e, struct session *s)
 {
 	struct journal_data data = { 0 }, *known = &s->known;
 	size_t i, kept = 0;
-	int status, ret;
+	int ret, read, status = EXIT_PASS;
 
-	/* A session would take a cell that hung for an answer, and an old pace for today's. */
+	/* A session would take a cell that hung for an answer. */
 	for (i = 0; i < known->count; i++)
-		if (has_answer(&known->records[i]) &&
-		    strcmp(known->records[i].stage, TIMING_STAGE) != 0)
+		if (has_answer(&known->records[i]))
 			known->records[kept++] = known->records[i];
 	known->count = kept;
-	ret = e->kind == EXPERIMENT_PAPER ? pace_grid(e, s) : 0;
-	if (ret == 0)
-		ret = run_cells(e, s);
-	/* Also what other runs have put there: a grid may take several. */
-	status = read_journal(e->journal, &data);
-	if (status == EXIT_PASS)
-		status = tell_outcome(e, &data);
+	ret = run_cells(e, s);
+	/* Also what other runs have put there: a list may take several. */
+	read = journal_read(e->journal, &data);
+	if (read == 0)
+		tell_stages(e, &data);
+	else
+		status = complain(EXIT_MISSING, read, "cannot read journal %s", e->journal);
+	if (data.skipped)
+		error(0, 0, "%s: %zu unreadable line%s skipped", e->journal, data.skipped,
+		      S(data.skipped));
 	journal_free(&data);
 	printf("Journal: %s\n", e->journal);
 	puts("Config:  left as it is: this was an experiment, not a calibration");
@@ -499,34 +292,5 @@ int experiment_run(struct experiment *e, struct session *s)
 		return EXIT_INCONCLUSIVE;
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "the experiment broke off");
-	/* Other shards are not this run's business. */
-	return e->shard.of > 1 && status == EXIT_INCONCLUSIVE ? EXIT_PASS : status;
-}
-
-int experiment_merge(struct experiment *e, char *const *journals, int count)
-{
-	struct journal_data data = { 0 };
-	int status = experiment_prepare(e, NULL, NULL);
-
-	for (int i = 0; i < count && status == EXIT_PASS; i++)
-		status = read_journal(journals[i], &data);
-	if (status == EXIT_PASS && data.mixed) {
-		error(0, 0, "these journals are of different machines");
-		status = EXIT_USAGE;
-	}
-	if (status == EXIT_PASS) {
-		/* The journals may come from a machine with other CPUs than this one. */
-		for (size_t i = 0; i < data.count; i++) {
-			const struct cell_record *r = &data.records[i];
-
-			for (size_t k = 0; strcmp(r->stage, e->name) == 0 && k < e->cells.count;
-			     k++)
-				if (e->cells.at[k].cell.executors == r->cell.executors)
-					e->cells.at[k].cell.placement = r->cell.placement;
-		}
-		status = tell_outcome(e, &data);
-	}
-	journal_free(&data);
-	cells_free(&e->cells);
 	return status;
 }

@@ -33,20 +33,22 @@ void progress_cell(void *arg, const struct cell_result *so_far)
 	bool counts = !protocol_is_broken(c->protocol);
 	double left = fmax(0, p->left - (seconds_now() - p->cell_begin));
 	uint64_t tears = p->tears + (counts ? cell_result_tears(so_far) : 0);
-	char line[LINE_MAX_BYTES], provokers[PROVOKERS_MAX];
+	char line[LINE_MAX_BYTES], provokers[PROVOKERS_MAX], time[32] = "";
 	int width = LINE_MAX_BYTES;
 	struct winsize size;
 
 	if (p->quiet || (!p->terminal && seconds_now() - p->last_line < LINE_EVERY))
 		return;
+	if (left > 0)
+		snprintf(time, sizeof(time), "%.0f %s left, ",
+			 left < 100    ? left
+			 : left < 6000 ? left / 60
+				       : left / 3600,
+			 left < 100    ? "s"
+			 : left < 6000 ? "min"
+				       : "h");
 	snprintf(line, sizeof(line),
-		 "%.0f %s left, %" PRIu64 " %s in %s toggles; %s: %s, %s, %u executor%s, %s %s%s%s",
-		 left < 100    ? left
-		 : left < 6000 ? left / 60
-			       : left / 3600,
-		 left < 100    ? "s"
-		 : left < 6000 ? "min"
-			       : "h",
+		 "%s%" PRIu64 " %s in %s toggles; %s: %s, %s, %u executor%s, %s %s%s%s", time,
 		 tears, tears_word(tears), NUMBER(p->toggles + (counts ? so_far->toggles : 0)),
 		 p->stage, placement_name(c->placement), crossing_name(c->crossing), c->executors,
 		 S(c->executors), protocol_name(c->protocol), WAITS(&c->waits),

@@ -35,9 +35,3 @@ prepare()
 		cp -- "$given" "$folder/"
 	fi
 }
-
-# is_grid ARGUMENTS... - the paper's, of a calibration?
-is_grid()
-{
-	[[ "$* " = "calibrate "*"--paper "* || "$* " = "calibrate "*"--plan"[=\ ]"paper "* ]]
-}

@@ -163,8 +163,6 @@ complains 64 evidence "$tmax" calibrate --output "$dir/no" --evidence ''
 complains 64 "'--ceiling'" "$tmax" calibrate --ceiling 1000
 complains 64 "'--target-p'" "$tmax" calibrate --target-p 1e-9
 complains 64 "'--stretch'" "$tmax" calibrate --stretch 4
-complains 64 "plan paper has no --evidence" "$tmax" calibrate --paper --evidence "$dir/no"
-complains 64 "plan tail has no --require-p" "$tmax" calibrate --plan tail --require-p 1e-4
 complains 64 "crossing none" "$tmax" stress --crossing none
 complains 64 "atomic" "$tmax" stress --crossing line --protocol atomic
 [ ! -e "$dir/no" ] || fail "a refused calibration wrote something"

@@ -503,23 +503,6 @@ static void probabilities_that_are_none(void **state)
 	}
 }
 
-/* Better refused than ignored. */
-static void what_belongs_to_calibrations_is_no_experiments(void **state)
-{
-	static const char *const options[] = { "require-p", "evidence", "verbose", "output" };
-
-	(void)state;
-	for (size_t i = 0; i < LENGTH(options); i++) {
-		char option[32];
-		const char *words[] = { "--paper", option, "0.5", NULL };
-
-		snprintf(option, sizeof(option), "--%s", options[i]);
-		if (strcmp(options[i], "verbose") == 0)
-			words[2] = NULL;
-		assert_refused(words, "plan paper", option);
-	}
-}
-
 static void names_of_files_are_not_empty(void **state)
 {
 	static const char *const options[] = { "--output", "--journal", "--evidence" };
@@ -551,7 +534,6 @@ int main(void)
 		cmocka_unit_test(files_lie_beside_the_config),
 		cmocka_unit_test(the_plan_takes_what_the_user_requires),
 		cmocka_unit_test(probabilities_that_are_none),
-		cmocka_unit_test(what_belongs_to_calibrations_is_no_experiments),
 		cmocka_unit_test(names_of_files_are_not_empty),
 	};
 

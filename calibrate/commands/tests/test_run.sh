@@ -91,7 +91,6 @@ case "$rc $(member verdict)" in
 esac
 [ "$(member verdict)" = "$(conf_says verdict "$dir/json/machine.conf" tmax)" ] ||
 	fail "another verdict in the config"
-complains 64 "plan paper has no --json" "$tmax" calibrate --paper --json
 
 # --- its config ---
 

@@ -12,10 +12,7 @@
 
 static struct experiment tail(void)
 {
-	struct experiment e = tail_as_shipped(false);
-
-	experiment_make(&e, NULL, 0);
-	return e;
+	return list_as_shipped("tail.cells", 10);
 }
 
 /* The first line of that name, NULL if there is none. */
@@ -44,7 +41,7 @@ static void test_arms_can_be_run(void **state)
 					 : cell_check(&cell, reason, sizeof(reason)),
 				 0);
 		assert_true(l->name[0]);
-		assert_int_equal(cell.placement, PLACEMENT_SAME_L3);
+		assert_int_equal(cell.placement, PLACEMENT_SPREAD);
 		assert_int_equal(cell.executors, 1);
 		assert_int_equal(cell.oracle, ORACLE_COUNT);
 		assert_int_equal(cell.waits.first, cell.waits.second);
@@ -71,15 +68,6 @@ static void test_every_hypothesis_has_its_arm(void **state)
 		{ "stretch-only", { .crossing = CROSSING_LINE, .waits.stretch = 4 } },
 		{ "page-stretch", { .crossing = CROSSING_PAGE, .waits.stretch = 4 } },
 		{ "page-2000", { .crossing = CROSSING_PAGE, .waits.first = 2000 } },
-		{ "line-400", { .crossing = CROSSING_LINE, .waits.first = 400 } },
-		{ "touch-400",
-		  { .crossing = CROSSING_LINE, .protocol = PROTOCOL_TOUCH, .waits.first = 400 } },
-		{ "read-400",
-		  { .crossing = CROSSING_LINE, .protocol = PROTOCOL_READ, .waits.first = 400 } },
-		{ "halves-400",
-		  { .crossing = CROSSING_LINE, .protocol = PROTOCOL_HALVES, .waits.first = 400 } },
-		{ "again-400",
-		  { .crossing = CROSSING_LINE, .protocol = PROTOCOL_AGAIN, .waits.first = 400 } },
 		{ "inside-2000", { .crossing = CROSSING_32, .waits.first = 2000 } },
 		{ "membarrier",
 		  { .crossing = CROSSING_LINE,
@@ -126,43 +114,19 @@ static void test_every_hypothesis_has_its_arm(void **state)
 
 static void test_stages(void **state)
 {
-	struct experiment plain = tail_as_shipped(false), fifo = tail_as_shipped(true);
-	struct experiment own = { .kind = EXPERIMENT_LIST, .list = "/a.b/My list-of_cells.txt" };
+	struct experiment plain = tail(), own = { .list = "/a.b/My list-of_cells.txt" };
 	const struct listed line = { .name = "line-1000" }, none = { .name = "" };
 	char stage[32];
 
 	(void)state;
 	assert_string_equal(experiment_stage(&plain, &line, stage), "tail-line-1000");
-	assert_string_equal(experiment_stage(&fifo, &line, stage), "tail-fifo-line-1000");
-	assert_string_equal(experiment_stage(&fifo, &none, stage), "tail-fifo");
+	assert_string_equal(experiment_stage(&plain, &none, stage), "tail");
+	cells_free(&plain.cells);
 	experiment_name(&own);
 	assert_string_equal(own.name, "list");
 	own.list = "here/my cells.txt";
 	experiment_name(&own);
 	assert_string_equal(own.name, "my-cells");
-}
-
-static void test_cells_fit_the_budget(void **state)
-{
-	static const struct {
-		double budget, least, most;
-	} cases[] = { { TAIL_BUDGET, 2, 2 }, { 10, 9.99, 10.01 }, { 0.001, 0.01, 1 } };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct plan plan = { .budget = cases[i].budget,
-					   .seat = { { PLACEMENT_SAME_L3, 1 } } };
-		struct experiment e = tail_as_shipped(false);
-		double slice;
-
-		assert_int_equal(experiment_prepare(&e, NULL, &plan), EXIT_PASS);
-		slice = e.cells.at[0].cell.seconds;
-		/* The second of these is of all of them together. */
-		if (i == 1)
-			slice *= (double)e.cells.count;
-		assert_true(slice >= cases[i].least && slice <= cases[i].most);
-		cells_free(&e.cells);
-	}
 }
 
 /* --- Turns ------------------------------------------------------------------------- */
@@ -214,10 +178,6 @@ static void test_turns_have_seeds_of_their_own(void **state)
 	e.seed = 6;
 	experiment_cell(&e, 1, &b);
 	assert_true(a.seed != b.seed);
-	e.seed = 1;
-	e.fifo = true;
-	experiment_cell(&e, 1, &b);
-	assert_true(a.seed != b.seed);
 	cells_free(&e.cells);
 }
 
@@ -244,7 +204,7 @@ static void test_sums(void **state)
 		record("tail-line-1000", 4000000, 150, 150),
 		record("tail-line-1000", 8000000, 0, 0),
 		record("tail-line-2000", 16000000, 900, 900),
-		record("tail-fifo-line-1000", 1, 1, 1),
+		record("tail-more-line-1000", 1, 1, 1),
 		record("campaign", 32000000, 1, 1),
 	};
 	const size_t count = sizeof(r) / sizeof(r[0]);
@@ -293,7 +253,6 @@ int main(void)
 		cmocka_unit_test(test_arms_can_be_run),
 		cmocka_unit_test(test_every_hypothesis_has_its_arm),
 		cmocka_unit_test(test_stages),
-		cmocka_unit_test(test_cells_fit_the_budget),
 		cmocka_unit_test(test_arms_take_turns),
 		cmocka_unit_test(test_turns_have_seeds_of_their_own),
 		cmocka_unit_test(test_sums),
