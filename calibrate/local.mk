@@ -41,7 +41,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/report/report_gaps.c \
 	calibrate/report/report_machine.c \
 	calibrate/report/report_noise.c \
-	calibrate/report/report_provokers.c \
 	calibrate/report/report_rate.c \
 	calibrate/report/report_tears.c \
 	calibrate/report/report_verdict.c \

@@ -18,7 +18,6 @@ static const struct section {
 	{ "rate", "Rate against wait", section_rate, NULL },
 	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
 	{ "gaps", "Fetch gaps", section_gaps, NULL },
-	{ "provokers", "Provokers", section_provokers, NULL },
 	{ "placements", "Placements", section_placements, NULL },
 	{ "noise", "Witnesses over time", section_noise, NULL },
 	{ "events", "Tears one by one", section_events, NULL },

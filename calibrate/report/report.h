@@ -29,7 +29,6 @@ int section_machine(struct page *page);
 int section_figure9(struct page *page);
 int section_rate(struct page *page);
 int section_gaps(struct page *page);
-int section_provokers(struct page *page);
 int section_placements(struct page *page);
 int section_noise(struct page *page);
 int section_events(struct page *page);
@@ -57,37 +56,5 @@ enum {
 };
 
 void rate_points(struct tally *points, const struct journal_data *data);
-
-/* How much a combination of provokers, rest and loop raises the rate of tears at a crossing. */
-struct provoked {
-	enum crossing crossing;
-	unsigned provokers;
-	uint64_t rest;
-	unsigned loop;
-	uint64_t tears, toggles;
-	/* Of these, what has cells without provokers at the same waits and seats beside it, */
-	uint64_t matched_tears, matched_toggles;
-	/* and those cells. */
-	uint64_t none_tears, none_toggles;
-	bool is_reference; /* it is these cells */
-};
-
-/*
- * provoked_list - the combinations among the cells of stage "ladder", by crossing. The first cell
- * without provokers has the rest and the loop that all are compared with. An array to be freed,
- * NULL without memory.
- */
-struct provoked *provoked_list(const struct journal_data *data, size_t *count);
-
-/* A ratio of two rates with its two-sided limits; NAN, 0 and infinity where open. */
-struct ratio {
-	double value, low, high;
-};
-
-/*
- * provoked_ratio - the matched cells' rate by that of the cells without. Given all tears, how many
- * fell to the first is binomial: hence exact limits.
- */
-struct ratio provoked_ratio(const struct provoked *p, double confidence);
 
 #endif

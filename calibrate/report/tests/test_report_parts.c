@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the report is made of: its HTML, its rates, its ratios.
+ * What the report is made of: its HTML, its rates.
  */
 #include <errno.h>
 #include <math.h>
@@ -255,122 +255,6 @@ static void sums_do_not_wrap(void **state)
 	tally_free(&points);
 }
 
-/* --- Provokers ----------------------------------------------------------------------- */
-
-static struct cell_record provoke(unsigned provokers, uint64_t wait, uint64_t tears)
-{
-	struct cell_record r = sample_cell("ladder", 0);
-
-	r.cell.provokers = provokers;
-	r.cell.waits.stretch = 4;
-	r.cell.waits.first = r.cell.waits.second = wait;
-	r.result.tears[TEAR_OLD_FRONT] = tears;
-	return r;
-}
-
-static void provokers_are_compared_at_the_same_waits(void **state)
-{
-	struct cell_record r[] = { provoke(0, 500, 20), provoke(0, 1000, 3), provoke(2, 500, 100),
-				   provoke(2, 2000, 9), provoke(4, 2000, 1) };
-	struct journal_data data = of(r, 5);
-	struct provoked *list;
-	size_t count;
-
-	(void)state;
-	list = provoked_list(&data, &count);
-	assert_int_equal(count, 3);
-	assert_int_equal(list[0].provokers, 0);
-	assert_int_equal(list[1].tears, 109);
-	assert_int_equal(list[1].toggles, 2000000);
-	assert_int_equal(list[1].matched_tears, 100);
-	assert_int_equal(list[1].matched_toggles, 1000000);
-	assert_int_equal(list[1].none_tears, 20);
-	assert_int_equal(list[1].none_toggles, 1000000);
-	assert_int_equal(list[2].none_toggles, 0);
-	free(list);
-}
-
-/* Slices of the ladder are drawn; what stands still is the paper's, and never provoked. */
-static void the_ladder_is_searched_for_provokers(void **state)
-{
-	struct cell_record r[] = { provoke(0, 500, 20), provoke(0, 500, 7), provoke(2, 500, 100),
-				   provoke(2, 500, 9) };
-	struct journal_data data = of(r, 4);
-	struct provoked *list;
-	size_t count;
-
-	(void)state;
-	for (int i = 0; i < 4; i++) {
-		strcpy(r[i].stage, "ladder");
-		r[i].cell.waits.stretch = i % 2 ? 0 : 4;
-	}
-	list = provoked_list(&data, &count);
-	assert_int_equal(count, 2);
-	assert_int_equal(list[1].matched_tears, 100);
-	assert_int_equal(list[1].none_tears, 20);
-	free(list);
-}
-
-static void a_noisy_cell_counts_whole(void **state)
-{
-	struct cell_record r[] = { provoke(0, 500, 20), provoke(2, 500, 7), provoke(2, 500, 5) };
-	struct journal_data data = of(r, 3);
-	struct provoked *list;
-	size_t count;
-
-	(void)state;
-	r[1].noisy = true;
-	list = provoked_list(&data, &count);
-	assert_int_equal(list[1].matched_tears, 12);
-	assert_int_equal(list[1].matched_toggles, 2000000);
-	free(list);
-}
-
-static void other_stages_do_not_speak_of_provokers(void **state)
-{
-	struct cell_record r = sample_cell("campaign", 0);
-	struct journal_data data = of(&r, 1);
-	size_t count = 99;
-
-	(void)state;
-	r.cell.provokers = 1;
-	free(provoked_list(&data, &count));
-	assert_int_equal(count, 0);
-}
-
-static struct ratio ratio(uint64_t tears, uint64_t toggles, uint64_t none, uint64_t none_toggles)
-{
-	struct provoked p = { .matched_tears = tears,
-			      .matched_toggles = toggles,
-			      .none_tears = none,
-			      .none_toggles = none_toggles };
-
-	return provoked_ratio(&p, 0.95);
-}
-
-static void ratios_have_exact_limits(void **state)
-{
-	struct ratio r = ratio(30, 2000000, 10, 1000000);
-
-	(void)state;
-	assert_true(fabs(r.value - 1.5) < 1e-9);
-	/* Clopper-Pearson of 30 in 40 is 0.588 to 0.873. */
-	assert_true(r.low > 0.70 && r.low < 0.73);
-	assert_true(r.high > 3.38 && r.high < 3.48);
-}
-
-static void ratios_of_nothing_are_open(void **state)
-{
-	struct ratio none = ratio(0, 1000, 0, 1000), only = ratio(5, 1000, 0, 1000);
-	struct ratio gone = ratio(0, 1000, 5, 1000), alone = ratio(5, 1000, 0, 0);
-
-	(void)state;
-	assert_true(isnan(none.value) && none.low == 0 && isinf(none.high));
-	assert_true(isinf(only.value) && only.low > 0 && isinf(only.high));
-	assert_true(gone.value == 0 && gone.low == 0 && isfinite(gone.high));
-	assert_true(isnan(alone.value) && isinf(alone.high));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,12 +271,6 @@ int main(void)
 		cmocka_unit_test(other_protocols_and_oracles_are_no_rate),
 		cmocka_unit_test(a_hung_cell_keeps_its_tears_only),
 		cmocka_unit_test(sums_do_not_wrap),
-		cmocka_unit_test(provokers_are_compared_at_the_same_waits),
-		cmocka_unit_test(the_ladder_is_searched_for_provokers),
-		cmocka_unit_test(a_noisy_cell_counts_whole),
-		cmocka_unit_test(other_stages_do_not_speak_of_provokers),
-		cmocka_unit_test(ratios_have_exact_limits),
-		cmocka_unit_test(ratios_of_nothing_are_open),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
