@@ -132,7 +132,6 @@ struct stage_sum {
 	uint64_t tears[TEAR_KINDS];
 	uint64_t all;	       /* tears of every kind, and crashes where tears should be counted */
 	struct rate_band band; /* tears per toggle, 95 %, two-sided */
-	uint64_t latency[2];   /* least and greatest median, ticks; 0 where nothing was measured */
 };
 
 /* stage_sum - the records of one stage at that distance; DISTANCES: at any. */

@@ -16,8 +16,6 @@
 #include "stress/run/gap.h"
 #include "stress/witness/witness.h"
 
-#define EVENTS_PRINTED 40 /* tears */
-
 /* 1: it has an answer. */
 static int run_gaps(struct session *s, const struct cell *cell)
 {
@@ -110,7 +108,6 @@ struct stage_sum stage_sum(const char *stage, enum distance at, const struct jou
 
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_result *r = &data->records[i].result;
-		uint64_t median = r->latency.median;
 
 		if (strcmp(data->records[i].stage, stage) != 0)
 			continue;
@@ -122,10 +119,6 @@ struct stage_sum stage_sum(const char *stage, enum distance at, const struct jou
 		for (int kind = 0; kind < TEAR_KINDS; kind++)
 			sum.tears[kind] += r->tears[kind];
 		sum.all += cell_result_tears(r);
-		if (median && (sum.latency[0] == 0 || median < sum.latency[0]))
-			sum.latency[0] = median;
-		if (median > sum.latency[1])
-			sum.latency[1] = median;
 	}
 	sum.band = bound_band(sum.all, sum.toggles, CONFIDENCE);
 	return sum;
@@ -140,122 +133,34 @@ static void print_stage(const char *name, const char *stage, const struct journa
 		enum distance at = i == 0 ? DISTANCES : (enum distance)(i - 1);
 		struct stage_sum sum = stage_sum(stage, at, data);
 
-		printf("%-13s %-7s %5zu %10s %6" PRIu64 " %6" PRIu64 " %6" PRIu64 "  %s (%s to %s)",
+		printf("%-13s %-7s %5zu %10s %6" PRIu64 " %6" PRIu64 " %6" PRIu64
+		       "  %s (%s to %s)\n",
 		       i == 0 ? name : "", i == 0 ? "all" : distance_name(at), sum.cells,
 		       NUMBER(sum.toggles), sum.tears[TEAR_OLD_FRONT], sum.tears[TEAR_NEW_FRONT],
 		       sum.tears[TEAR_OTHER], NUMBER(sum.band.rate), NUMBER(sum.band.lower),
 		       NUMBER(sum.band.upper));
-		if (sum.latency[1])
-			printf("  %" PRIu64 " to %" PRIu64, sum.latency[0], sum.latency[1]);
-		putchar('\n');
 	}
-}
-
-/* Returns how many tears there are now. */
-static unsigned print_events(const char *name, const char *stage, const struct journal_data *data,
-			     unsigned events)
-{
-	for (size_t i = 0; i < data->count; i++) {
-		const struct cell_result *r = &data->records[i].result;
-
-		if (strcmp(data->records[i].stage, stage) != 0)
-			continue;
-		for (const struct tear_event *e = r->event; e < r->event + r->events; e++) {
-			if (events == 0)
-				puts("Tears, in ticks: since INT3, since the end of the patch, "
-				     "latency of the stores, waits, their longest steps");
-			if (events++ >= EVENTS_PRINTED)
-				continue;
-			printf("%-13s %-9s %8" PRId64 " %9" PRId64 "  %" PRIu64 "/%" PRIu64
-			       "/%" PRIu64 "  %" PRIu64 "/%" PRIu64 "  %" PRIu64 "/%" PRIu64 "\n",
-			       name, tear_kind_name(e->kind), e->after_int3, e->after_front,
-			       e->latency[0], e->latency[1], e->latency[2], e->waited[0],
-			       e->waited[1], e->step[0], e->step[1]);
-		}
-	}
-	return events;
-}
-
-static uint64_t number_of(const json_t *object, const char *name)
-{
-	json_int_t value = json_integer_value(json_object_get(object, name));
-
-	return value > 0 ? (uint64_t)value : 0;
-}
-
-/* The runs of the gap oracle across such a boundary, added up. */
-static void print_gaps(const char *name, enum crossing crossing, const json_t *lines)
-{
-	uint64_t runs = 0, stores = 0, count[GAP_KINDS] = { 0 };
-	json_int_t longest[GAP_KINDS] = { 0 };
-	const json_t *line, *kind;
-	size_t i, j;
-
-	json_array_foreach(lines, i, line)
-	{
-		const char *across = json_text_of(json_object_get(line, "cell"), "crossing");
-
-		if (strcmp(json_text_of(line, "type"), "gaps") != 0 ||
-		    crossing_parse(across) != (int)crossing)
-			continue;
-		runs++;
-		stores += number_of(line, "stores");
-		json_array_foreach(json_object_get(line, "kinds"), j, kind)
-		{
-			const char *its = json_string_value(json_object_get(kind, "kind"));
-			json_int_t first = json_integer_value(
-				json_array_get(json_object_get(kind, "tail"), 0));
-
-			for (int k = 0; its && k < GAP_KINDS; k++) {
-				if (strcmp(its, gap_kind_name((enum gap_kind)k)) != 0)
-					continue;
-				count[k] += number_of(kind, "count");
-				if (first > longest[k])
-					longest[k] = first;
-			}
-		}
-	}
-	printf("%-13s %" PRIu64 " run%s, %s stores", name, runs, S(runs), NUMBER(stores));
-	for (int k = 0; k < GAP_KINDS; k++) {
-		printf("; %s %" PRIu64, gap_kind_name((enum gap_kind)k), count[k]);
-		if (count[k])
-			printf(", the longest %" JSON_INTEGER_FORMAT " ticks", longest[k]);
-	}
-	putchar('\n');
-}
-
-/* Is it the first line of its name that runs in this machine? */
-static bool begins_stage(const struct experiment *e, const struct listed *l)
-{
-	for (const struct listed *k = e->cells.at; k < l; k++)
-		if (!k->left_out && k->gaps == l->gaps && strcmp(k->name, l->name) == 0)
-			return false;
-	return !l->left_out;
 }
 
 static void tell_stages(const struct experiment *e, const struct journal_data *data)
 {
-	const struct listed *end = e->cells.at + e->cells.count;
 	char stage[sizeof(data->records->stage)];
-	unsigned events = 0;
+	const struct listed *l, *k;
 
-	printf("%-13s %-7s %5s %10s %6s %6s %6s  %s  %s\n", "arm", "CPUs", "cells", "toggles",
-	       "old-f", "new-f", "other", "tears per toggle (95 %)", "latency");
-	for (const struct listed *l = e->cells.at; l < end; l++)
-		if (!l->gaps && begins_stage(e, l))
+	printf("%-13s %-7s %5s %10s %6s %6s %6s  %s\n", "name", "CPUs", "cells", "toggles", "old-f",
+	       "new-f", "other", "tears per toggle (95 %)");
+	for (l = e->cells.at; l < e->cells.at + e->cells.count; l++) {
+		/* The first line of its name that runs in this machine tells of all. */
+		for (k = e->cells.at; k < l; k++)
+			if (!k->left_out && !k->gaps && strcmp(k->name, l->name) == 0)
+				break;
+		if (k == l && !l->left_out && !l->gaps)
 			print_stage(l->name[0] ? l->name : e->name, experiment_stage(e, l, stage),
 				    data);
-	printf("near, far: half a round trip of a cache line took less than %d ticks, or more\n",
+	}
+	printf("near, far: half a round trip of a cache line took less than %d ticks, or more\n"
+	       "tmax report makes a page of the journal: each tear, fetch gaps, figures\n",
 	       DISTANCE_TICKS);
-	for (const struct listed *l = e->cells.at; l < end; l++)
-		if (!l->gaps && begins_stage(e, l))
-			events = print_events(l->name[0] ? l->name : e->name,
-					      experiment_stage(e, l, stage), data, events);
-	if (events > EVENTS_PRINTED)
-		printf("%u more are in the journal\n", events - EVENTS_PRINTED);
-	for (const struct listed *l = e->cells.at; l < end; l++)
-		if (l->gaps && begins_stage(e, l))
-			print_gaps(l->name[0] ? l->name : e->name, l->cell.crossing, data->others);
 }
 
 int experiment_run(struct experiment *e, struct session *s)
