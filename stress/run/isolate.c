@@ -94,14 +94,16 @@ static bool is_ready(pid_t pid)
 }
 
 /*
- * Asked when there was no progress for half of a hang, or for longer. A child that hangs sleeps, or
- * spins and takes a CPU for it. One that is ready and gets none is starved by others.
+ * Asked when there was no progress for half of a hang, or for longer; from the first time on the
+ * child's CPU time counts. A child that hangs sleeps, or spins and takes a CPU for it. One that is
+ * ready and gets none is starved by others.
  */
 static bool is_hanging(struct watch *w, double now, double hang)
 {
 	if (w->halfway == 0) {
 		w->halfway = now;
 		w->ran = seconds_run(w->pid);
+		return false;
 	}
 	if (now - w->life <= hang)
 		return false;
