@@ -116,6 +116,22 @@ static void new_front_has_its_size(void **state)
 	}
 }
 
+/* The last store of that part by then. */
+static uint64_t generation_at(const uint64_t *when, unsigned part, uint64_t time)
+{
+	uint64_t low = 0, high = SIZE / 2; /* it is from low on, and below high */
+
+	while (high - low > 1) {
+		uint64_t middle = (low + high) / 2;
+
+		if (when[2 * middle + part] > time)
+			high = middle;
+		else
+			low = middle;
+	}
+	return low;
+}
+
 /*
  * Two reads a known time apart, at any moment of a history of irregular stores:
  * found with that size, less what lies between the reads and the next stores.
@@ -147,11 +163,8 @@ static void any_delay_is_bounded(void **state)
 
 		read[part] = first;
 		read[!part] = first + delay;
-		for (unsigned p = 0; p < GAP_PARTS; p++) {
-			generation[p] = SIZE / 2 - 1;
-			while (when[2 * generation[p] + p] > read[p])
-				generation[p]--;
-		}
+		for (unsigned p = 0; p < GAP_PARTS; p++)
+			generation[p] = generation_at(when, p, read[p]);
 		if (!gap_is_torn(gap_layout_of(split),
 				 value_of(split, generation[GAP_FRONT], generation[GAP_BACK])))
 			continue;
