@@ -222,7 +222,7 @@ static void *wait_for_signals(void *arg)
 
 static void must_time_out(void)
 {
-	pthread_t other = start(spin, NULL);
+	pthread_t other = start(sleep_on, NULL);
 
 	MUST(others_look(count, count_asleep, &asked) == -ETIMEDOUT);
 	MUST(others_stop(NULL, NULL) == -ETIMEDOUT);
@@ -230,7 +230,7 @@ static void must_time_out(void)
 	/* That of the stop is still pending there: it is the library's own. */
 	MUST(others_look(count, count_asleep, &asked) == -ETIMEDOUT);
 	MUST(one_handler());
-	stop = true;
+	wake();
 	MUST(pthread_join(other, NULL) == 0);
 }
 
