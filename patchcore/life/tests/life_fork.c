@@ -12,7 +12,8 @@
 
 #include "patchcore/tests/flights.h"
 
-#define CHILD_LIMIT 15 /* seconds, on a machine that starves it */
+#define CHILD_LIMIT 15 /* seconds, on a machine that starves it, */
+#define CHILD_CPU   2  /* and of CPU time: a child that hangs may spin */
 #define GUEST_MS    4  /* that a guest gets while the patcher stands */
 /*
  * For a system call that waits for nothing. A patcher that went on before it was made could be in
@@ -27,10 +28,18 @@ extern char **environ;
 /* --- Children with a memory of their own
  * ----------------------------------------------------------- */
 
+static void limit_child(void)
+{
+	static const struct rlimit cpu = { CHILD_CPU, CHILD_CPU };
+
+	alarm(CHILD_LIMIT);
+	setrlimit(RLIMIT_CPU, &cpu);
+}
+
 static void goes_on(void)
 {
 	life_in_child = true;
-	alarm(CHILD_LIMIT);
+	limit_child();
 	life_must_be_whole();
 }
 
@@ -81,7 +90,7 @@ static void hook(void)
 static void hook_in_child(void)
 {
 	if (hooks_on)
-		alarm(CHILD_LIMIT);
+		limit_child();
 	hook();
 }
 
