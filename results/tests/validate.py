@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Validate a journal against its schema: validate.py [--none] SCHEMA JOURNAL
 
-Prints the first bad line; with --none, which is for testing the schema, the
-first line that is not bad. Exit status: 0 there is none, 1 there is one, 2 usage,
+Prints the first bad line; with --none, which is for testing the schema and
+looks at that, too, the first line that is not bad. Exit status: 0 there is none, 1 there is one, 2 usage,
 77 when python3-jsonschema is not installed.
 """
 import json
@@ -54,12 +54,13 @@ def complaint(validator, schema, text):
     return jsonschema.exceptions.best_match(errors).message
 
 
-def complaints(schema_path, journal_path):
+def complaints(none, schema_path, journal_path):
     """Line numbers, from 1, with what is wrong with each line, or None."""
     with open(schema_path, encoding="utf-8") as stream:
         schema = json.load(stream)
     validator = jsonschema.validators.validator_for(schema)
-    validator.check_schema(schema)
+    if none:
+        validator.check_schema(schema)
     with open(journal_path, encoding="utf-8", newline="\n") as stream:
         for number, text in enumerate(stream, 1):
             cut = None if text.endswith("\n") else "the line is cut"
@@ -68,7 +69,7 @@ def complaints(schema_path, journal_path):
 
 def main(none, schema_path, journal_path):
     number = 0
-    for number, message in complaints(schema_path, journal_path):
+    for number, message in complaints(none, schema_path, journal_path):
         if none and message is None:
             message = "this line is valid"
         elif none:
