@@ -244,16 +244,18 @@ static bool decode_all(struct look *look)
 		const uint8_t *code = look->code + at;
 
 		if (ZYAN_FAILED(ZydisDecoderDecodeFull(&look->decoder, code, readable(code), &insn,
-						       operands)))
+						       operands))) {
+			look->end = 0;
 			return false;
+		}
+		if (at + insn.length > look->end)
+			look->end = at + insn.length;
 		keeps = keeps_by_registers(&insn, operands);
 		if (!keeps || !follow_jump(look, at, &insn, operands))
 			return false;
 		if (keeps < look->leaf.keeps)
 			look->leaf.keeps = keeps;
 		look->leaf.moves &= note(look, at, &insn, operands);
-		if (at + insn.length > look->end)
-			look->end = at + insn.length;
 	}
 	return look->end <= KEEPS_BYTES;
 }
@@ -288,7 +290,8 @@ struct leaf keeps_look(uintptr_t function)
 		return last.leaf;
 	last.len = 0;
 	last.leaf = look_anew(&look);
-	if (!last.leaf.keeps)
+	/* What a function was refused for lies in these bytes, too. */
+	if (look.end > KEEPS_BYTES)
 		return last.leaf;
 	last.function = function;
 	last.len = look.end;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <Zydis/Zydis.h>
 #include <cmocka.h>
 
 #include "probes/keeps/keeps.h"
@@ -90,6 +91,22 @@ static const struct {
 #define FUNCTIONS (sizeof(functions) / sizeof(*functions))
 
 static uint8_t *page;
+static unsigned decoded; /* instructions */
+
+ZyanStatus __real_ZydisDecoderDecodeFull(const ZydisDecoder *decoder, const void *buffer,
+					 ZyanUSize length, ZydisDecodedInstruction *instruction,
+					 ZydisDecodedOperand *operands);
+ZyanStatus __wrap_ZydisDecoderDecodeFull(const ZydisDecoder *decoder, const void *buffer,
+					 ZyanUSize length, ZydisDecodedInstruction *instruction,
+					 ZydisDecodedOperand *operands);
+
+ZyanStatus __wrap_ZydisDecoderDecodeFull(const ZydisDecoder *decoder, const void *buffer,
+					 ZyanUSize length, ZydisDecodedInstruction *instruction,
+					 ZydisDecodedOperand *operands)
+{
+	decoded++;
+	return __real_ZydisDecoderDecodeFull(decoder, buffer, length, instruction, operands);
+}
 
 static uint8_t *place(size_t i, size_t at)
 {
@@ -143,6 +160,24 @@ static void other_bytes_are_looked_at_again(void **state)
 	memcpy(code, functions[9].code, 5);
 	assert_int_equal(functions[9].keeps, KEEPS_FLAGS);
 	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_FLAGS);
+}
+
+/* A function that is refused is decoded once, too, and again when it has become another. */
+static void what_is_refused_is_remembered(void **state)
+{
+	uint8_t *code = page + 256;
+	unsigned before;
+
+	(void)state;
+	memset(page, 0xcc, PAGE);
+	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_UNKNOWN);
+	before = decoded;
+	assert_true(before > 0);
+	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_UNKNOWN);
+	assert_int_equal(decoded, before);
+	*code = 0xc3;
+	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_ALL);
+	assert_true(decoded > before);
 }
 
 /* Behind the page is none: a fault would end the test. */
@@ -240,6 +275,7 @@ int main(void)
 		cmocka_unit_test(each_is_judged),
 		cmocka_unit_test(a_path_that_is_not_read_is_noticed),
 		cmocka_unit_test(other_bytes_are_looked_at_again),
+		cmocka_unit_test(what_is_refused_is_remembered),
 		cmocka_unit_test(nothing_behind_a_page_is_read),
 		cmocka_unit_test(what_can_be_copied_is_told),
 	};
