@@ -12,7 +12,8 @@
 #define BLUR	  0.25	/* error of the share that counting takes, relative */
 #define BLUR_MOST 0.25	/* of calls; beyond, the interval is not believed */
 #define SLOWEST	  0.8	/* share that counting is believed to take at most */
-#define FASTER	  6	/* times as fast as it was seen, at most, behind a sudden end */
+#define FASTER	  10	/* times as fast as it was seen, at most, behind a sudden end */
+#define LONE	  12	/* times as many or as few calls as a window says that has no neighbour */
 #define FULL_MANY 0.1	/* share of full epochs from which the first call is looked at */
 
 static double rate_of(const struct epoch *epoch)
@@ -203,12 +204,18 @@ static const char *problem_of(const struct estimate *estimate)
 	return NULL;
 }
 
+/* What only windows tell that have no neighbours to differ from. */
+static double lone_calls(const struct estimate *estimate)
+{
+	return estimate->squares > 0 ? 0 : fmax(0, estimate->calls - estimate->counted);
+}
+
 struct interval estimate_interval(const struct estimate *estimate)
 {
 	struct interval interval = { .calls = estimate->calls,
 				     .low = estimate->calls,
 				     .high = estimate->calls };
-	double few, spread, factor, open;
+	double few, spread, factor, open, lone;
 
 	if (!(estimate->sampled > 0) && !(estimate->pending > 0) && !(estimate->hidden > 0))
 		return interval;
@@ -218,14 +225,16 @@ struct interval estimate_interval(const struct estimate *estimate)
 	spread = interval.calls > 0 ? sqrt(estimate->squares * few) / interval.calls : 0;
 	factor = estimate_factor(spread * spread,
 				 estimate_freedom(estimate->squares, estimate->quads));
+	lone = lone_calls(estimate);
 	/* Calls are whole, and the ends of epochs belong to one or the other. */
-	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->blurred);
+	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->blurred -
+						       lone * (1 - 1.0 / LONE));
 	interval.calls += estimate->lifted;
 	/* Nothing came behind a sudden end by which to tell: it went on like that, or faster. */
 	open = estimate->burst * estimate->pending;
 	interval.calls += open;
 	interval.high = interval.calls * factor + 1 + estimate->blurred + estimate->hidden +
-			open * (FASTER - 1);
+			open * (FASTER - 1) + lone * (LONE - 1);
 	return interval;
 }
 

@@ -276,6 +276,30 @@ static void test_few_are_all_counted(void **state)
 	assert_in_range(estimate_window(&estimate, 2000, 10, 200, 1), 66, 67);
 }
 
+/* One window in all of a program says nothing of how much the rest differs from it. */
+static void test_lone_window(void **state)
+{
+	const struct epoch window = { .calls = 100, .watched = 100, .length = 10000 };
+	const struct epoch quiet = { .watched = 100, .length = 10000 };
+	struct estimate one = { 0 }, two = { 0 }, none = { 0 };
+	struct interval interval;
+
+	(void)state;
+	estimate_add(&one, &window);
+	interval = estimate_interval(&one);
+	assert_true(interval.calls == 10000);
+	assert_true(interval.low >= 100 && interval.low < 1000 && interval.high > 100000);
+	/* Two processes are no neighbours, either. */
+	estimate_join(&two, &one);
+	estimate_join(&two, &one);
+	assert_true(estimate_interval(&two).high > 200000);
+	/* A window without calls takes nothing off those that were counted. */
+	none.counted = none.calls = 100;
+	estimate_add(&none, &quiet);
+	interval = estimate_interval(&none);
+	assert_true(interval.low == 100 && interval.high < 102);
+}
+
 static void test_nothing(void **state)
 {
 	struct estimate estimate = { 0 };
@@ -410,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_stopping_by_count),
 		cmocka_unit_test(test_naive_is_caught),
 		cmocka_unit_test(test_few_are_all_counted),
+		cmocka_unit_test(test_lone_window),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_sudden_end),
 		cmocka_unit_test(test_sudden_end_is_not_biased),
