@@ -40,12 +40,23 @@ static struct moment moments[MOMENTS];
 static size_t moments_n;
 static uint64_t merged = 1; /* phases of a moment */
 
-static double phase_now(void)
+static double phase_clock(clockid_t clock)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(clock, &time);
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static double phase_now(void)
+{
+	return phase_clock(CLOCK_MONOTONIC);
+}
+
+/* Of this thread: on a busy machine it waits for a CPU in the middle of a change. */
+static double own_time(void)
+{
+	return phase_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Blocks that were run between phases for the first time. The bell rings once for each. */
@@ -135,10 +146,7 @@ size_t phases_moments(const struct moment **first)
 
 static double used(void)
 {
-	struct timespec time;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+	return phase_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /*
@@ -155,12 +163,14 @@ static double watched(double length, double cpu)
 /* The lock is held. True: the thread has to end. */
 static bool phase(void)
 {
-	double start = phase_now(), counted, over, cpu, on = sum.on, toggling = sum.toggling;
+	double start = phase_now(), own = own_time(), counted, over, cpu;
+	double on = sum.on, toggling = sum.toggling;
 	uint64_t runs = edges_runs();
 	bool stop = false;
 
 	if (set_on() == 0) {
 		all_see_it();
+		sum.toggling += own_time() - own;
 		counted = phase_now();
 		cpu = used();
 		edges_phase(++sum.number);
@@ -168,11 +178,11 @@ static bool phase(void)
 		edges_phase(0);
 		over = phase_now();
 		sum.on += watched(over - counted, used() - cpu);
-		sum.toggling -= over - counted;
 		swept = bell_rings();
+		own = own_time();
 		set_rest();
 	}
-	sum.toggling += phase_now() - start;
+	sum.toggling += own_time() - own;
 	add_moment(&(struct moment){ .phases = 1,
 				     .start = start - began,
 				     .on = sum.on - on,

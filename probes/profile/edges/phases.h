@@ -10,7 +10,7 @@ struct phases {
 	uint64_t number;  /* of those that took place */
 	double wall;	  /* seconds since the start */
 	double on;	  /* of these, in phases */
-	double toggling;  /* of these, turning blocks on and off */
+	double toggling;  /* CPU seconds, turning blocks on and off */
 	uint64_t refused; /* blocks, at the last look */
 	uint64_t blocks;
 };
