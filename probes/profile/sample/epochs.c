@@ -31,6 +31,7 @@
 #define FEW		20     /* times the samples: a window costs more than to count those */
 #define SUDDEN		100    /* times the samples, where few were expected */
 #define RECENT		50e-6  /* seconds */
+#define OVERLONG	0.1    /* seconds */
 #define MEASURED	100e-6 /* seconds, of which the ticks are counted */
 #define AT_ONCE		1000   /* ticks between which two clocks are read */
 #define MISJUDGED	0.5    /* share of what is taken off calls' time that may be wrong */
@@ -838,6 +839,7 @@ static int prepare_epochs(const struct options *wish)
 	watch_common.callers = wish->samples;
 	watch_common.ticks_per_4s = (uint64_t)(per_second * 4294967296e-9);
 	watch_common.recent = (uint64_t)(RECENT * per_second);
+	watch_common.overlong = (uint64_t)(OVERLONG * per_second);
 	price_measure();
 	return 0;
 }

@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "probes/profile/estimate/estimate.h"
+
 #define LARGEST_FRAME 256 /* words in which a return address is looked for */
 
 /* --- Where --------------------------------------------------------------------------------------
@@ -166,6 +168,12 @@ FRAMES_FUNCTION bool frames_leave(struct ring *ring, const struct spot *spot, bo
 		drop_last(ring);
 	*frame = ring->frame[--ring->depth];
 	return take_back(&watches[frame->id], frame->cuts);
+}
+
+FRAMES_FUNCTION bool frames_overlong(const struct watch *watch, int64_t wall)
+{
+	return wall > (int64_t)watch_common.overlong &&
+	       atomic_load_explicit(&watch->wish, memory_order_relaxed) != WINDOW_WHOLE;
 }
 
 void frames_drop(struct ring *ring)

@@ -51,6 +51,12 @@ void frames_cut(struct watch *watch) FRAMES_FUNCTION;
 /* frames_waited - ticks that the calling thread was without a CPU, from some time on until now. */
 uint64_t frames_waited(struct ring *ring, uint64_t now) FRAMES_FUNCTION;
 
+/*
+ * frames_overlong - a function that is called so often that it has windows took so long for one
+ * call: so the machine was stopped in it. The clocks of threads run on then.
+ */
+bool frames_overlong(const struct watch *watch, int64_t wall) FRAMES_FUNCTION;
+
 /* frames_drop - all of a thread that ends. */
 void frames_drop(struct ring *ring);
 

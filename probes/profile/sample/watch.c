@@ -453,6 +453,10 @@ WITHOUT_VECTORS static void take_time(struct ring *ring, const struct frame *fra
 	int64_t wall = (int64_t)(now - frame->start - taken);
 	int64_t time = wall, waited;
 
+	if (frames_overlong(watch, wall)) {
+		atomic_fetch_add_explicit(&watch->cut, 1, memory_order_relaxed);
+		return;
+	}
 	if (wall > (int64_t)watch_common.recent) {
 		waited = (int64_t)(frames_waited(ring, now) - frame->waited);
 		time -= waited < 0 ? 0 : waited < wall ? waited : wall;

@@ -77,6 +77,7 @@ struct watch_common {
 	uint64_t pair;		    /* ticks of the probes of a call that is timed, in its time */
 	uint64_t ticks_per_4s;	    /* of 2^32 ns, to be exact */
 	uint64_t recent;	    /* ticks for which a look at a thread's clock holds */
+	uint64_t overlong;	    /* see frames_overlong() */
 	uint32_t callers;	    /* of calls in a window whose callers are kept */
 	_Atomic uint64_t spent;	    /* ticks in turning off */
 	_Atomic uint64_t off_ticks; /* of them, in the library */

@@ -66,6 +66,19 @@ static uint32_t pending(uint32_t id)
 	return PENDING_CALLS(all[id].pending);
 }
 
+/* A machine that was stopped goes on with clocks that have run meanwhile, those of threads, too. */
+static void test_overlong(void **state)
+{
+	(void)state;
+	watch_common.overlong = 1000;
+	all[A].wish = 100;
+	assert_false(frames_overlong(&all[A], 1000));
+	assert_true(frames_overlong(&all[A], 1001));
+	/* What is rare is timed however long it takes. */
+	all[A].wish = UINT64_MAX;
+	assert_false(frames_overlong(&all[A], 1001));
+}
+
 static void test_nested(void **state)
 {
 	(void)state;
@@ -208,6 +221,7 @@ static void test_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_overlong, setup),
 		cmocka_unit_test_setup(test_nested, setup),
 		cmocka_unit_test_setup(test_exception, setup),
 		cmocka_unit_test_setup(test_tail_call, setup),
