@@ -9,6 +9,7 @@
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/task.h"
 #include "patchcore/machine/sync.h"
+#include "patchcore/site/fork.h"
 
 #define CHUNK  256u /* records that are allocated together */
 #define GUESTS 64u  /* slots from SLOTS - GUESTS on */
@@ -21,8 +22,7 @@ __thread struct thread *thread_here __attribute__((tls_model("initial-exec")));
 static struct thread *_Atomic chunks[CHUNKS]; /* published with release */
 static _Atomic(uint32_t) used;		      /* slots that were ever used; after chunks */
 static _Atomic(uint64_t) generations;
-/* A lock: epoch << 32 | the kernel's id of the task that makes a record; 0: it is free. */
-static _Atomic(uint64_t) making;
+static _Atomic(uint64_t) making; /* a lock: the guest that makes a record; 0: it is free */
 
 /* An executor that helps in the trap handler. The kernel sees its word as a robust futex. */
 static struct guest {
@@ -126,6 +126,8 @@ static struct thread *make_record(void)
 	record = record_at(slot);
 	atomic_store_explicit(&record->inside, 0, memory_order_relaxed);
 	record->locks = 0;
+	/* A task that is killed in here, a child of vfork(), leaves a slot that is free. */
+	atomic_store_explicit(&record->epoch, 0, memory_order_relaxed);
 	atomic_store_explicit(&record->id, generation << THREAD_SLOT_BITS | slot,
 			      memory_order_release);
 	hold_life(record);
@@ -143,21 +145,24 @@ static struct thread *make_record(void)
  */
 struct thread *thread_register(void)
 {
-	uint64_t before = kernel_mask(SIG_SETMASK, ~kernel_bit(SIGTRAP)), self, epoch, holder = 0;
+	uint64_t before = kernel_mask(SIG_SETMASK, ~kernel_bit(SIGTRAP)), guest, holder = 0;
 
+	/* In a child that came past the handlers, what its parent's threads hold is free. */
+	if (fork_is_new())
+		fork_adopt();
 	if (!thread_here) {
-		epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
-		self = epoch << 32 | (uint32_t)sys_call(SYS_gettid);
+		while (!(guest = thread_guest()))
+			nap();
 		while (!atomic_compare_exchange_strong_explicit(
-			&making, &holder, self, memory_order_acquire, memory_order_relaxed)) {
-			/* One that fork() has left behind holds nothing. */
-			if (holder >> 32 != epoch)
+			&making, &holder, guest, memory_order_acquire, memory_order_relaxed)) {
+			if (thread_is_gone(holder))
 				continue;
 			nap();
 			holder = 0;
 		}
 		thread_here = make_record();
 		atomic_store_explicit(&making, 0, memory_order_release);
+		thread_guest_leave(guest);
 	}
 	kernel_mask(SIG_SETMASK, before);
 	return thread_here;

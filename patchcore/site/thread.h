@@ -132,7 +132,7 @@ bool thread_await_all(void);
 
 /*
  * thread_guest - an id for a task in the trap handler, to own a site by while it makes plain
- * stores and no system call. 0: too many guests just now.
+ * stores and no system call; or for one that has no record yet. 0: too many guests just now.
  *
  * A thread of this process cannot end in there alone. Another task that shares the memory can (a
  * child of vfork() that is killed), so it is put on the kernel's list of robust futexes

@@ -15,8 +15,10 @@
 #include <cmocka.h>
 
 #include "patchcore/async.h"
+#include "patchcore/site/thread.h"
 #include "patchcore/tests/barrier.h"
 #include "patchcore/tests/scale.h"
+#include "patchcore/tests/step.h"
 
 #define OTHER  0x31323334u
 #define FOURTH 0x41424344u
@@ -318,12 +320,111 @@ static void tears(const void *arg)
 	MUST(pc_text_close(pages, CODE_PAGE) == 0 && pc_fini() == 0);
 }
 
+/* --- Killed at each instruction -------------------------------------------------------------- */
+
+static struct {
+	unsigned long at; /* it is killed behind so many instructions */
+	bool over;	  /* there are no more */
+} * killed;		  /* shared with processes that are forked */
+
+static bool die_there(void)
+{
+	if (step_now.count == killed->at)
+		syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+	return true;
+}
+
+static int step_until_killed(void *run)
+{
+	step_run((void (*)(void))run, die_there);
+	leave(0);
+	return 1;
+}
+
+/* A child that has nothing of the kernel's that a thread has, and all that memory holds. */
+static void kill_child_of(void (*run)(void))
+{
+	pid_t pid = clone(step_until_killed, child_stack + sizeof(child_stack),
+			  CLONE_VM | CLONE_VFORK | SIGCHLD, (void *)run);
+	int status;
+
+	MUST(pid > 0 && waitpid(pid, &status, 0) == pid);
+	killed->over = WIFEXITED(status) && !WEXITSTATUS(status);
+	MUST(killed->over || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+}
+
+static void register_self(void)
+{
+	thread_id();
+}
+
+static void *have_child_killed(void *id)
+{
+	kill_child_of(register_self);
+	*(uint64_t *)id = thread_id();
+	MUST(*(uint64_t *)id && !thread_is_gone(*(uint64_t *)id));
+	return NULL;
+}
+
+static void *tell_id(void *id)
+{
+	*(uint64_t *)id = thread_id();
+	MUST(*(uint64_t *)id && !thread_is_gone(*(uint64_t *)id));
+	return NULL;
+}
+
+/* Others that come for the first time have no one to wait for, nor has the one that had the child.
+ */
+static void killed_while_new(const void *arg)
+{
+	void *(*const threads[])(void *) = { have_child_killed, tell_id, tell_id };
+	uint64_t ids[3] = { 0 };
+	pthread_t thread;
+
+	(void)arg;
+	alarm(20);
+	step_install();
+	for (int i = 0; i < 3; i++) {
+		MUST(pthread_create(&thread, NULL, threads[i], &ids[i]) == 0);
+		pthread_join(thread, NULL);
+	}
+	for (int i = 0; i < 3; i++) {
+		MUST(ids[i] && ids[i] != ids[(i + 1) % 3]);
+		while (!thread_is_gone(ids[i]))
+			usleep(100);
+	}
+	MUST(thread_id() && thread_await_all());
+}
+
+static void share_killed(void)
+{
+	killed = mmap(NULL, sizeof(*killed), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	MUST(killed != MAP_FAILED);
+	*killed = (typeof(*killed)){ 0 };
+}
+
+static void test_killed_while_new(void **state)
+{
+	(void)state;
+	if (CHILD_TSAN || CHILD_ASAN)
+		skip();
+	share_killed();
+	while (!killed->over) {
+		killed->at++;
+		child_must_pass(killed_while_new, NULL);
+	}
+	print_message("killed at each of %lu instructions\n", killed->at - 1);
+	assert_true(killed->at > 100);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_not_gone),
 		cmocka_unit_test(test_held_up),
 		child_unit_test(tears),
+		cmocka_unit_test(test_killed_while_new),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
