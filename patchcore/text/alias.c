@@ -219,7 +219,8 @@ int alias_end(uintptr_t start, uintptr_t end)
 {
 	struct page *first = page_find(start);
 	uint8_t *alias = page_alias(first);
-	int fd = memory_with((uintptr_t)alias, end - start), ret;
+	bool stale = atomic_load_explicit(&first->stale, memory_order_relaxed);
+	int fd = memory_with(stale ? start : (uintptr_t)alias, end - start), ret;
 
 	if (fd < 0)
 		return fd;
@@ -434,6 +435,11 @@ NOPATCH void text_adopt(void)
 			map_copy_at(first->entry.addr, len, alias_prot(first), first->copied_at) &&
 			map_copy_at((uintptr_t)page_alias(first), len, PROT_READ | PROT_WRITE,
 				    first->copied_at);
+		/* Else what this process stores there goes nowhere: a change that it goes on with.
+		 */
+		if (!taken)
+			sys_call(SYS_mmap, page_alias(first), len, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 		for (struct page *page = first; page != last->next; page = page->next) {
 			if (taken)
 				page->origin = (struct origin){ copied.device, copied.inode,

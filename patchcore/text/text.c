@@ -474,6 +474,13 @@ NOPATCH bool text_span_is_ours(const struct text_span *span)
 	       (!span->shift[1] || !text_is_stale(addr + span->len - 1));
 }
 
+NOPATCH bool text_follow_alias(const struct text_span *span)
+{
+	if (fork_is_new())
+		fork_adopt();
+	return text_span_is_ours(span);
+}
+
 /* The bytes of both ends, which may be on one page. */
 static int set_shifts(struct text_span *span, const struct page *first, const struct page *last)
 {

@@ -34,6 +34,18 @@ bool text_span_is_ours(const struct text_span *span);
 bool text_is_stale(uintptr_t addr);
 
 /*
+ * text_follow - right before a store of a change that has begun: the thread may have forked since
+ * past the handlers, in the handler of a signal, and go on with the change in the child. There an
+ * alias that is still the parent's is let go first: the store changes nothing, and this says false.
+ */
+bool text_follow_alias(const struct text_span *span);
+
+NOPATCH_INLINE bool text_follow(const struct text_span *span)
+{
+	return __builtin_expect(!(span->shift[0] | span->shift[1]), 1) || text_follow_alias(span);
+}
+
+/*
  * text_read - copy len bytes of code, whose protection stays what it is. 0; 1: they are there, but
  * loads may fault (execute-only code). -EFAULT: not mapped, or cannot be read. -EACCES: the system
  * allows no such look. What changes meanwhile may be read in part. Async-signal-safe.

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "patchcore/merge/merge_check.h"
+#include "patchcore/text/text.h"
 
 #define LINE 64u
 
@@ -254,10 +255,13 @@ int word_begin(struct word **held, const struct change *change, const struct syn
 NOPATCH int word_put_int3(struct word *word)
 {
 	uint64_t all = ~UINT64_C(0) / 0xff * WORD_INT3;
-	bool done = store_bytes(word->front_at, word->front, all, word->int3_mask, UNLESS_INT3,
-				&word->old_front);
 
-	return done ? 0 : -EAGAIN;
+	if (!text_follow(&word->span))
+		return -EACCES;
+	return store_bytes(word->front_at, word->front, all, word->int3_mask, UNLESS_INT3,
+			   &word->old_front)
+		       ? 0
+		       : -EAGAIN;
 }
 
 NOPATCH void word_put_back(struct word *word)
@@ -277,6 +281,7 @@ NOPATCH void word_put_front(struct word *word)
 
 NOPATCH void word_settle(struct word *word)
 {
+	text_follow(&word->span);
 	if (site_state(word->site) == WORD_WRITTEN)
 		store_bytes(word->front_at, word->front, word->new_front, mask_of(word->front),
 			    ONLY_INT3, NULL);
@@ -304,6 +309,7 @@ NOPATCH bool word_store_back(struct word *word)
 	if (site_move(site, WORD_HELD, WORD_COMMITTED) ||
 	    site_move(site, WORD_FIRST_WAIT, WORD_COMMITTED) ||
 	    site_state(site) == WORD_COMMITTED) {
+		text_follow(&word->span);
 		word_put_back(word);
 		site_move(site, WORD_COMMITTED, WORD_SECOND_WAIT);
 	}
@@ -433,6 +439,8 @@ static int patch_inside(const struct change *change)
 	uint64_t old, new, mask, seen;
 	unsigned shift;
 
+	if (!text_follow(&change->span))
+		return -EACCES;
 	if (!expected)
 		return word_store(at, change->bytes, len);
 	old = number_of(expected, len);
@@ -473,6 +481,8 @@ int word_patch(const struct change *change, const struct sync *sync)
 	 */
 	if (ret < 0 && !word_undo(word))
 		ret = 0;
+	if (ret == 0 && !text_follow(&word->span))
+		ret = -EACCES;
 	word_release(word);
 	if (sync->other)
 		sync_note_cost(sync, __rdtsc() - start);

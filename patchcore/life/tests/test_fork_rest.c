@@ -4,7 +4,8 @@
  * the library, and lets none in meanwhile. Without either rule, a thread loses the page that it
  * has made writable.
  */
-#define _GNU_SOURCE /* memfd_create() */
+#define _GNU_SOURCE /* memfd_create(), RTLD_NEXT */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -50,8 +51,15 @@ static int failures; /* so often there is no memory for it */
 int __real_membarrier_sync(void);
 int __wrap_membarrier_sync(void);
 
+static void (*in_sync)(void); /* once */
+
 int __wrap_membarrier_sync(void)
 {
+	void (*run)(void) = in_sync;
+
+	in_sync = NULL;
+	if (run)
+		run();
 	return failures-- > 0 ? -ENOMEM : __real_membarrier_sync();
 }
 
@@ -231,6 +239,101 @@ static void tried_again(const void *arg)
 	must_be((const int[]){ RX, RX, RX });
 }
 
+/* --- A child that goes on with a change of its parent's --------------------------------------- */
+
+static bool in_raw_child;
+
+/* The parent's code is what it was before the child went on, and came to its end. */
+static void fork_amid_change(void)
+{
+	uint8_t *at = code_straddler(base), before[CODE_LEN], after[CODE_LEN];
+	pid_t pid;
+
+	memcpy(before, at, CODE_LEN);
+	pid = _Fork ? _Fork() : (pid_t)syscall(SYS_fork);
+	in_raw_child = pid == 0;
+	if (in_raw_child)
+		return;
+	must_end_well(pid);
+	memcpy(after, at, CODE_LEN);
+	MUST(after[0] == WORD_INT3 && memcmp(before, after, CODE_LEN) == 0);
+}
+
+/* As a handler of a signal may: here in the middle of the first sync. */
+static void alias_left_alone(const void *arg)
+{
+	uint8_t code[CODE_LEN];
+	int ret;
+
+	(void)arg;
+	start_with_threads();
+	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
+		child_skip("no membarrier SYNC_CORE");
+	MUST(mprotect(base, CODE_PAGE, RW) == 0);
+	code_put(code_straddler(base), CODE_OLD);
+	MUST(mprotect(base, CODE_PAGE, RX) == 0);
+	MUST(pc_text_alias(base, CODE_PAGE) == 0);
+	code_load(code, CODE_NEW);
+	in_sync = fork_amid_change;
+	ret = pc_patch(code_straddler(base), code, CODE_LEN);
+	if (in_raw_child)
+		_exit(ret == -EACCES ? 0 : 1);
+	MUST(ret == 0 && code_run(code_straddler(base)) == CODE_NEW);
+	MUST(pc_text_close(base, CODE_PAGE) == 0);
+}
+
+/* --- A thread that becomes known while another forks ------------------------------------------ */
+
+static __thread bool stands;
+static atomic_bool is_standing;
+
+/* Called while a thread becomes known, in place of libc's. */
+int pthread_mutexattr_setrobust(pthread_mutexattr_t *attr, int robust)
+{
+	int (*real)(pthread_mutexattr_t *, int) = dlsym(RTLD_NEXT, "pthread_mutexattr_setrobust");
+
+	is_standing |= stands;
+	while (stands)
+		pause();
+	return real(attr, robust);
+}
+
+static void *become_known(void *unused)
+{
+	stands = true;
+	MUST(thread_id());
+	return unused;
+}
+
+/* A child that waited for the other would do so with its signals blocked. */
+static void *fork_unknown(void *unused)
+{
+	pid_t pid = _Fork ? _Fork() : (pid_t)syscall(SYS_fork), ended = 0;
+	int status = 0;
+
+	if (pid == 0)
+		_exit(thread_id() && pc_init() == 0 ? 0 : 1);
+	for (int i = 0; i < 2000 && !ended; i++) {
+		ended = waitpid(pid, &status, WNOHANG);
+		usleep(10000);
+	}
+	kill(pid, SIGKILL);
+	MUST(ended == pid && status == 0);
+	return unused;
+}
+
+static void known_in_child(const void *arg)
+{
+	pthread_t threads[2];
+
+	(void)arg;
+	MUST(pthread_create(&threads[0], NULL, become_known, NULL) == 0);
+	while (!is_standing)
+		usleep(100);
+	MUST(pthread_create(&threads[1], NULL, fork_unknown, NULL) == 0);
+	pthread_join(threads[1], NULL);
+}
+
 /* --- A thread that ends while it is at it ----------------------------------------------------- */
 
 static void end_thread(int unused)
@@ -285,10 +388,9 @@ static void test_waited_for(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_put_off),
-		cmocka_unit_test(test_waited_for),
-		child_unit_test(tried_again),
-		child_unit_test(ended),
+		cmocka_unit_test(test_put_off),	 cmocka_unit_test(test_waited_for),
+		child_unit_test(tried_again),	 child_unit_test(alias_left_alone),
+		child_unit_test(known_in_child), child_unit_test(ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
