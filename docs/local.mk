@@ -10,7 +10,6 @@ dist_man_MANS = \
 	docs/pc_call_get.3 \
 	docs/pc_call_init.3 \
 	docs/pc_check_signals.3 \
-	docs/pc_choose.3 \
 	docs/pc_deactivate_call.3 \
 	docs/pc_drain.3 \
 	docs/pc_fini.3 \
@@ -18,20 +17,17 @@ dist_man_MANS = \
 	docs/pc_finisher_start.3 \
 	docs/pc_finisher_stop.3 \
 	docs/pc_forget.3 \
-	docs/pc_get_site.3 \
 	docs/pc_get_status.3 \
 	docs/pc_init.3 \
 	docs/pc_merge.3 \
 	docs/pc_patch.3 \
 	docs/pc_patch_batch.3 \
-	docs/pc_patch_batch_by.3 \
 	docs/pc_patch_how.3 \
 	docs/pc_patch_merge.3 \
 	docs/pc_patch_over.3 \
 	docs/pc_patch_over_batch.3 \
 	docs/pc_patch_starts.3 \
 	docs/pc_set_accept_p.3 \
-	docs/pc_set_accept_rate.3 \
 	docs/pc_set_chained_trap.3 \
 	docs/pc_set_policy.3 \
 	docs/pc_signals.3 \

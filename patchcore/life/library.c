@@ -26,12 +26,14 @@ static double accept_p = PC_ACCEPT_P_DEFAULT;
 static struct machine_conf assumed; /* without a level: none */
 
 /* The process's own, from now on. */
-static int choose_for_process(enum pc_policy policy, double p)
+static int choose(enum pc_policy policy, double p, bool is_to_be_possible)
 {
-	struct pc_choice *choice = choice_get(&facts, learned, policy, p);
+	struct choice *choice = choice_get(&facts, learned, policy, p);
 
 	if (!choice)
 		return -ENOMEM;
+	if (is_to_be_possible && !policy_is_possible(&choice->syncs))
+		return -ENOTSUP;
 	asked = policy;
 	accept_p = p;
 	choice_use(choice);
@@ -78,7 +80,7 @@ int pc_init(void)
 				 "SIGTRAP could not be taken");
 		else
 			facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
-		chosen = choose_for_process(asked, accept_p);
+		chosen = choose(asked, accept_p, false);
 		if (ret == 0)
 			ret = chosen;
 	}
@@ -116,17 +118,6 @@ int pc_fini(void)
 
 /* --- Choices ---------------------------------------------------------------------------------- */
 
-static bool is_policy(enum pc_policy policy)
-{
-	return policy == PC_POLICY_AUTO || policy == PC_POLICY_WAIT ||
-	       policy == PC_POLICY_MEMBARRIER;
-}
-
-static bool is_probability(double p)
-{
-	return p > 0 && p <= 1;
-}
-
 static void settings_leave(struct thread *self)
 {
 	lock_drop(&setup_lock);
@@ -147,26 +138,16 @@ static int settings_enter(struct thread **self)
 	return -ESHUTDOWN;
 }
 
-/* What it is by that policy, if that is possible at all. */
-static int get_possible(struct pc_choice **choice, enum pc_policy policy, double p)
-{
-	*choice = choice_get(&facts, learned, policy, p);
-	if (!*choice)
-		return -ENOMEM;
-	return policy_is_possible(&(*choice)->syncs) ? 0 : -ENOTSUP;
-}
-
 int pc_set_policy(enum pc_policy policy)
 {
-	struct pc_choice *choice;
+	bool is_one = policy == PC_POLICY_AUTO || policy == PC_POLICY_WAIT ||
+		      policy == PC_POLICY_MEMBARRIER;
 	struct thread *self;
-	int ret = is_policy(policy) ? settings_enter(&self) : -EINVAL;
+	int ret = is_one ? settings_enter(&self) : -EINVAL;
 
 	if (ret < 0)
 		return ret;
-	ret = get_possible(&choice, policy, accept_p);
-	if (ret == 0)
-		ret = choose_for_process(policy, accept_p);
+	ret = choose(policy, accept_p, true);
 	settings_leave(self);
 	return ret;
 }
@@ -174,53 +155,22 @@ int pc_set_policy(enum pc_policy policy)
 int pc_set_accept_p(double p)
 {
 	struct thread *self;
-	int ret = is_probability(p) ? settings_enter(&self) : -EINVAL;
+	int ret = p > 0 && p <= 1 ? settings_enter(&self) : -EINVAL;
 
 	if (ret < 0)
 		return ret;
-	ret = choose_for_process(asked, p);
-	settings_leave(self);
-	return ret;
-}
-
-int pc_set_accept_rate(double tears_per_hour, double changes_per_second)
-{
-	double p;
-
-	if (!(tears_per_hour > 0) || !(changes_per_second > 0))
-		return -EINVAL;
-	/* Divided twice, so that nothing in between is beyond the range of a double. */
-	p = tears_per_hour / changes_per_second / 3600;
-	/* Infinite over infinite says nothing; nor can p be so low that it is no number above 0. */
-	if (!(p > 0))
-		return -EINVAL;
-	return pc_set_accept_p(p < 1 ? p : 1);
-}
-
-int pc_choose(const struct pc_choice **choice, enum pc_policy policy, double p)
-{
-	struct pc_choice *found;
-	struct thread *self;
-	int ret;
-
-	if (!choice || !is_policy(policy) || !is_probability(p))
-		return -EINVAL;
-	ret = settings_enter(&self);
-	if (ret < 0)
-		return ret;
-	ret = get_possible(&found, policy, p);
-	if (ret == 0)
-		*choice = found;
+	ret = choose(asked, p, false);
 	settings_leave(self);
 	return ret;
 }
 
 int pc_get_status(struct pc_status *status)
 {
-	const struct pc_choice *choice;
+	const struct choice *choice;
 	const struct syncs *syncs;
 	const struct sync *page;
 	double line_p, page_p, upper_p = 1;
+	struct site_counts counts;
 	struct thread *self;
 	int ret = status ? settings_enter(&self) : -EINVAL;
 
@@ -229,6 +179,7 @@ int pc_get_status(struct pc_status *status)
 	choice = choice_in_use();
 	syncs = &choice->syncs;
 	page = &syncs->page;
+	counts = sites_count();
 	line_p = policy_bound(&facts, &syncs->line, false);
 	page_p = policy_bound(&facts, page, true);
 	/* The worse bound of what is waited by; else the lowest that the config has. */
@@ -246,8 +197,8 @@ int pc_get_status(struct pc_status *status)
 		.conf_valid = facts.have_conf,
 		.upper_p = upper_p,
 		.accept_p = choice->accept_p,
-		.traps = trap_count(),
-		.changes = sites_count().changes,
+		.traps = counts.traps,
+		.changes = counts.changes,
 		.undone = flight_undone(),
 		.level = page->level,
 		.line_level = syncs->line.level,

@@ -253,17 +253,17 @@ double policy_bound(const struct facts *facts, const struct sync *sync, bool pag
 	return sync->level ? bound_of(&facts->conf.level[sync->level - 1], page) : 0;
 }
 
-/* --- Choices of callers ----------------------------------------------------------------------- */
+/* --- Choices ---------------------------------------------------------------------------------- */
 
-static struct pc_choice *choices;
+static struct choice *choices;
 
 /* The process's own. NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
-static _Atomic(struct pc_choice *) current;
+static _Atomic(struct choice *) current;
 
-struct pc_choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
-			     double accept_p)
+struct choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
+			  double accept_p)
 {
-	struct pc_choice *choice = choices;
+	struct choice *choice = choices;
 
 	while (choice && (choice->learned != learned || choice->asked != policy ||
 			  choice->accept_p != accept_p))
@@ -283,26 +283,19 @@ struct pc_choice *choice_get(const struct facts *facts, unsigned learned, enum p
 	return choice;
 }
 
-void choice_use(struct pc_choice *choice)
+void choice_use(struct choice *choice)
 {
 	atomic_store_explicit(&current, choice, memory_order_release);
 }
 
-const struct pc_choice *choice_in_use(void)
+const struct choice *choice_in_use(void)
 {
 	return atomic_load_explicit(&current, memory_order_relaxed);
 }
 
-const struct sync *choice_sync_of(const struct pc_choice *choice)
-{
-	const struct pc_choice *own = atomic_load_explicit(&current, memory_order_acquire);
-
-	if (!own)
-		return NULL;
-	return choice ? &choice->syncs.page : &own->syncs.page;
-}
-
 const struct sync *choice_sync(void)
 {
-	return choice_sync_of(NULL);
+	const struct choice *own = atomic_load_explicit(&current, memory_order_acquire);
+
+	return own ? &own->syncs.page : NULL;
 }

@@ -61,8 +61,8 @@ double policy_bound(const struct facts *facts, const struct sync *sync, bool pag
  * A policy and an accepted probability, and what follows from them on this machine. Kept for ever:
  * changes in flight point to the sync. There are as many as callers have had wishes.
  */
-struct pc_choice {
-	struct pc_choice *next;
+struct choice {
+	struct choice *next;
 	unsigned learned; /* number of the pc_init() that learned its facts */
 	enum pc_policy asked;
 	double accept_p;
@@ -73,23 +73,22 @@ struct pc_choice {
 /*
  * choice_sync - how straddlers are patched now, and the atomic window. Lock-free and
  * async-signal-safe. NULL before pc_init() and after pc_fini(): entry points return -ESHUTDOWN
- * then. choice_sync_of - the same for a caller's own choice; NULL: the process's.
+ * then.
  */
 const struct sync *choice_sync(void);
-const struct sync *choice_sync_of(const struct pc_choice *choice);
 
 /*
  * choice_get - the one for these wishes, by those facts, which pc_init() number `learned` has
  * learned. NULL: no memory. Callers exclude each other.
  */
-struct pc_choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
-			     double accept_p);
+struct choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
+			  double accept_p);
 
 /*
  * choice_use - from now on this is the process's own; NULL: there is none. choice_in_use - the
  * process's own choice. The caller keeps choice_use() out meanwhile.
  */
-void choice_use(struct pc_choice *choice);
-const struct pc_choice *choice_in_use(void);
+void choice_use(struct choice *choice);
+const struct choice *choice_in_use(void);
 
 #endif

@@ -75,15 +75,10 @@ void sync_expect_membarrier(uint64_t ticks)
 						memory_order_relaxed, memory_order_relaxed);
 }
 
-uint64_t sync_least(const struct sync *sync)
-{
-	return sync->waits.first + sync->waits.second;
-}
-
 /* At least the ticks of both waits. Of a sync that was never used nothing more is known. */
 static uint64_t cost_of(const struct sync *sync)
 {
-	uint64_t cost = sync_cost(sync), least = sync_least(sync);
+	uint64_t cost = sync_cost(sync), least = sync->waits.first + sync->waits.second;
 
 	return cost > least ? cost : least;
 }

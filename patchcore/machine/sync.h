@@ -47,9 +47,6 @@ void sync_note_cost(const struct sync *sync, uint64_t ticks);
 void sync_expect_level(unsigned level, uint64_t ticks);
 void sync_expect_membarrier(uint64_t ticks);
 
-/* sync_least - ticks that both waits take at least; 0 under membarrier. */
-uint64_t sync_least(const struct sync *sync);
-
 /*
  * membarrier_register - allow sync by membarrier. 0, or -ENOTSUP.
  * membarrier_sync - every running thread of the process serialises. 0 or -errno.

@@ -148,9 +148,9 @@ static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 	return 0;
 }
 
-int pc_patch_batch_by(struct pc_op *ops, size_t n, const struct pc_choice *choice)
+int pc_patch_batch(struct pc_op *ops, size_t n)
 {
-	const struct sync *sync = choice_sync_of(choice);
+	const struct sync *sync = choice_sync();
 	struct batch batch = { .sync = sync };
 	int ret;
 
@@ -172,9 +172,4 @@ int pc_patch_batch_by(struct pc_op *ops, size_t n, const struct pc_choice *choic
 	for (size_t i = 0; i < n && ret == 0; i++)
 		ret = ops[i].result;
 	return ret;
-}
-
-int pc_patch_batch(struct pc_op *ops, size_t n)
-{
-	return pc_patch_batch_by(ops, n, NULL);
 }

@@ -103,14 +103,13 @@ int change_make(struct change *change, const struct sync *sync)
 
 int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how *how)
 {
-	const struct sync *sync;
+	const struct sync *sync = choice_sync();
 	struct change change;
 	int ret;
 
 	if (!how || how->flags & ~(unsigned)(PC_LATER | PC_UNSEEN) ||
 	    how->flags == (PC_LATER | PC_UNSEEN))
 		return -EINVAL;
-	sync = choice_sync_of(how->choice);
 	ret = change_begin(&change, addr, bytes, len, how->starts ? how->starts : 1, sync);
 	if (ret < 0)
 		return ret;
@@ -182,47 +181,6 @@ int pc_finish_patch(void *addr)
 	ret = progress[flight_step(site)];
 	fork_leave(self);
 	return ret;
-}
-
-/* --- A look ----------------------------------------------------------------------------------- */
-
-int pc_get_site(const void *addr, size_t len, const struct pc_choice *choice, struct pc_site *found)
-{
-	static const enum pc_protocol protocols[] = {
-		[PC_POLICY_AUTO] = PC_BY_NOTHING,
-		[PC_POLICY_WAIT] = PC_BY_WAIT,
-		[PC_POLICY_MEMBARRIER] = PC_BY_MEMBARRIER,
-	};
-	const struct sync *sync = choice_sync_of(choice);
-	unsigned crosses = TEXT_PAGE;
-	struct site *site;
-
-	if (!found || len < 1 || len > PC_PATCH_MAX || (uintptr_t)addr + len < len)
-		return -EINVAL;
-	if (!sync)
-		return -ESHUTDOWN;
-	/* The largest of the boundaries 8, 16, ... 4096 that the bytes cross; 0: none. */
-	while (crosses >= 8 && !word_straddles(addr, len, crosses))
-		crosses /= 2;
-	*found = (struct pc_site){
-		.crosses = crosses >= 8 ? crosses : 0,
-		.protocol = PC_BY_STORE,
-	};
-	if (word_straddles(addr, len, sync->window)) {
-		sync = sync_pick(word_sync(sync, addr, len));
-		found->straddles = true;
-		found->protocol = protocols[sync->policy];
-		found->cost = sync_cost(sync);
-		if (sync->policy == PC_POLICY_WAIT && found->cost < sync_least(sync))
-			found->cost = sync_least(sync);
-	}
-	site = site_find((uintptr_t)addr);
-	if (!site)
-		return 0;
-	found->busy = site_turn(site) % 2;
-	found->traps = atomic_load_explicit(&site->traps, memory_order_relaxed);
-	found->changes = atomic_load_explicit(&site->changes, memory_order_relaxed);
-	return 0;
 }
 
 /* --- Closing ---------------------------------------------------------------------------------- */

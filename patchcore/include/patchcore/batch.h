@@ -41,9 +41,6 @@ struct pc_op {
  */
 int pc_patch_batch(struct pc_op *ops, size_t n);
 
-/* pc_patch_batch_by - the same by a caller's own choice of policy (pc_choose()); NULL: none. */
-int pc_patch_batch_by(struct pc_op *ops, size_t n, const struct pc_choice *choice);
-
 #ifdef __cplusplus
 }
 #endif

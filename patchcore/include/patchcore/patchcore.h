@@ -193,22 +193,6 @@ int pc_patch(void *addr, const void *bytes, size_t len);
  */
 int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts);
 
-/*
- * A caller's own choice of policy: a library chooses for its own changes, and not for the program
- * and all that is in it. Opaque.
- */
-struct pc_choice;
-
-/*
- * pc_choose - what follows here from a policy and a tear probability that AUTO may accept.
- * @choice: out: valid until pc_fini(), never freed; the same for the same wish
- * @p:      above 0, at most 1; PC_POLICY_AUTO alone minds it
- *
- * -EINVAL. -ENOTSUP: no such policy is possible on this machine. -ENOMEM. -ESHUTDOWN. After an
- * error *choice is as it was.
- */
-int pc_choose(const struct pc_choice **choice, enum pc_policy policy, double p);
-
 /* Flags of pc_how. */
 enum {
 	/* As pc_start_patch(): begin the change now, and let it be finished later. */
@@ -224,10 +208,9 @@ enum {
 
 /* How one change is made. All zeros: as pc_patch() does. */
 struct pc_how {
-	const struct pc_choice *choice; /* NULL: as pc_set_policy() has it */
-	const void *expected;		/* len bytes; NULL: any will do */
-	unsigned starts;		/* as for pc_patch_starts(); 0: one instruction */
-	unsigned flags;			/* PC_LATER or PC_UNSEEN */
+	const void *expected; /* len bytes; NULL: any will do */
+	unsigned starts;      /* as for pc_patch_starts(); 0: one instruction */
+	unsigned flags;	      /* PC_LATER or PC_UNSEEN */
 };
 
 /*
@@ -243,38 +226,8 @@ struct pc_how {
  */
 int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how *how);
 
-/* How a change would be made. */
-enum pc_protocol {
-	PC_BY_STORE = 0,      /* one store inside the atomic window */
-	PC_BY_WAIT = 1,	      /* INT3 and two waits */
-	PC_BY_MEMBARRIER = 2, /* INT3 and two membarriers */
-	PC_BY_NOTHING = 3,    /* it is refused: no policy is safe here */
-};
-
-struct pc_site {
-	int straddles;	  /* it crosses the atomic window in use */
-	unsigned crosses; /* the largest boundary that it crosses: 8 to 4096 bytes, 0: none */
-	enum pc_protocol protocol;
-	uint64_t cost;	  /* of the two syncs, ticks: of late or as calibrated, 0: unknown */
-	int busy;	  /* a change of this straddler is under way or in flight */
-	uint64_t traps;	  /* times that executors met an INT3 of the library here */
-	uint64_t changes; /* of this straddler, made so far */
-};
-
 /*
- * pc_get_site - how a change of [addr, addr + len) would be made, and what happened there so far.
- * @len:    1 to 8 bytes
- * @choice: the caller's own, or NULL
- *
- * What changes inside the window has no count: they leave no trace.
- * -EINVAL: found is NULL, or len is not a length. -ESHUTDOWN. Async-signal-safe.
- */
-int pc_get_site(const void *addr, size_t len, const struct pc_choice *choice,
-		struct pc_site *found);
-
-/*
- * pc_set_policy - choose how straddlers are patched from now on, in the whole process, where a
- * caller makes no choice of its own (pc_choose()).
+ * pc_set_policy - choose how straddlers are patched from now on, in the whole process.
  *
  * -ENOTSUP: not possible on this machine, the policy stays as it was.
  * -EINVAL: no such policy. -ENOMEM. -ESHUTDOWN.
@@ -282,24 +235,10 @@ int pc_get_site(const void *addr, size_t len, const struct pc_choice *choice,
 int pc_set_policy(enum pc_policy policy);
 
 /*
- * pc_set_accept_p - the tear probability per toggle that AUTO may accept, where a caller makes no
- * choice of its own.
+ * pc_set_accept_p - the tear probability per toggle that AUTO may accept.
  * @p: above 0, at most 1. -EINVAL otherwise. -ENOMEM. -ESHUTDOWN.
  */
 int pc_set_accept_p(double p);
-
-/*
- * pc_set_accept_rate - pc_set_accept_p() for callers that know how often they change straddlers,
- * and how often an executor may run a mix.
- * @tears_per_hour:     that may happen, in the mean, above 0
- * @changes_per_second: of straddlers, by all threads together, above 0: rather too many
- *
- * Sets p to tears_per_hour / (3600 * changes_per_second), or to 1 where that is above 1. Nothing
- * is counted afterwards: a caller that changes code more often than that accepts more tears.
- *
- * -EINVAL: one of them is not above 0, or p would not be. -ENOMEM. -ESHUTDOWN.
- */
-int pc_set_accept_rate(double tears_per_hour, double changes_per_second);
 
 /*
  * pc_get_status - what is in use and why.

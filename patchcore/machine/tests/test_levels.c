@@ -480,29 +480,17 @@ static void batched(const void *arg)
 
 /* --- Where only some may be waited for ------------------------------------------------ */
 
-static void must_be_made_by(const uint8_t *site, enum pc_protocol protocol)
-{
-	struct pc_site found;
-
-	MUST(pc_get_site(site, CODE_LEN, NULL, &found) == 0);
-	MUST(found.straddles && found.protocol == protocol);
-}
-
 static void lines_only(const void *arg)
 {
 	struct pc_op ops[2];
-	const struct pc_choice *choice;
 
 	(void)arg;
 	child_filter(SYS_membarrier, 0, 0, SECCOMP_RET_ERRNO | ENOSYS);
 	start(PAGE_P);
 	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_p(MIDDLE_P) == 0);
-	MUST(pc_choose(&choice, PC_POLICY_AUTO, MIDDLE_P) == 0);
 	MUST(status_now().in_use == NONE && status_now().level == 0);
 	MUST(status_now().line_level == 1 && status_now().line_p == LINE_P);
 	MUST(status_now().page_p == 0);
-	must_be_made_by(line_site, PC_BY_WAIT);
-	must_be_made_by(page_site, PC_BY_NOTHING);
 	MUST(pc_patch(page_site, new_code, CODE_LEN) == -ENOTSUP);
 	MUST(pc_start_patch(page_site, new_code, CODE_LEN) == -ENOTSUP);
 	MUST(pc_patch_over(page_site, new_code, CODE_LEN, 1, 1, PC_NOBODY_INSIDE) == -ENOTSUP);
@@ -511,7 +499,7 @@ static void lines_only(const void *arg)
 	must_be_new(line_site, 1);
 	ops[0] = (struct pc_op){ .addr = page_site, .bytes = new_code, .len = CODE_LEN };
 	ops[1] = (struct pc_op){ .addr = line_site, .bytes = old_code, .len = CODE_LEN };
-	MUST(pc_patch_batch_by(ops, 2, choice) == -ENOTSUP);
+	MUST(pc_patch_batch(ops, 2) == -ENOTSUP);
 	MUST(ops[0].result == -ENOTSUP && ops[1].result == 0);
 	MUST(code_run(page_site) == CODE_OLD && code_run(line_site) == CODE_OLD);
 	MUST(pc_set_accept_p(SAFE_P) == 0 && pc_set_policy(PC_POLICY_AUTO) == -ENOTSUP);
@@ -529,8 +517,6 @@ static void pages_by_membarrier(const void *arg)
 	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_p(MIDDLE_P) == 0);
 	MUST(status_now().in_use == MB && status_now().line_level == 1);
 	sync_note_cost(&(struct sync){ .policy = MB }, 1u << 30);
-	must_be_made_by(line_site, PC_BY_WAIT);
-	must_be_made_by(page_site, PC_BY_MEMBARRIER);
 	MUST(pc_patch(page_site, new_code, CODE_LEN) == 0 && code_run(page_site) == CODE_NEW);
 	MUST(sync_at(page_site)->policy == MB);
 	ops[0] = (struct pc_op){ .addr = page_site, .bytes = old_code, .len = CODE_LEN };
@@ -612,48 +598,6 @@ static void window_alone(const void *arg)
 	MUST(pc_init() == 0 && status_now().atomic_window == 8);
 }
 
-/* --- By the hour ---------------------------------------------------------------------- */
-
-static void accept_rate(const void *arg)
-{
-	static const double bad[][2] = {
-		{ 0, 1 },
-		{ 1, 0 },
-		{ -1, 1 },
-		{ 1, -1 },
-		{ NAN, 1 },
-		{ 1, NAN },
-		{ INFINITY, INFINITY },
-		{ 1, INFINITY },
-		{ -INFINITY, 1 },
-		{ 1, -INFINITY },
-		{ -1, -1 },
-		{ 5e-324, 1 },
-	};
-	static const double good[][3] = {
-		{ 1, 1, 1.0 / 3600 },
-		{ 0.001, 1000, 0.001 / 3600 / 1000 },
-		{ 3600, 1, 1 },
-		{ 3601, 1, 1 },
-		{ INFINITY, 1, 1 },
-		{ 1e300, 1e300, 1.0 / 3600 },
-		{ 1e-9, 1e-12, 1000.0 / 3600 },
-	};
-
-	(void)arg;
-	conf_use_none();
-	MUST(pc_set_accept_rate(1, 1) == -ESHUTDOWN);
-	MUST(pc_set_accept_rate(0, 1) == -EINVAL);
-	MUST(pc_init() == 0);
-	for (size_t i = 0; i < LENGTH(bad); i++)
-		MUST(pc_set_accept_rate(bad[i][0], bad[i][1]) == -EINVAL);
-	MUST(status_now().accept_p == PC_ACCEPT_P_DEFAULT);
-	for (size_t i = 0; i < LENGTH(good); i++) {
-		MUST(pc_set_accept_rate(good[i][0], good[i][1]) == 0);
-		MUST(fabs(status_now().accept_p / good[i][2] - 1) < 1e-12);
-	}
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -672,7 +616,6 @@ int main(void)
 		child_unit_test(pages_by_membarrier),
 		child_unit_test(told),
 		child_unit_test(window_alone),
-		child_unit_test(accept_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
