@@ -377,26 +377,34 @@ static int discover_all(struct object *object, const struct provider *const *by)
 	return ret;
 }
 
+/*
+ * All new ones are listed before one of them is read: what marks those that went looks in that
+ * list, and is done with it when the next one is read.
+ */
 int object_scan(const struct provider *const *all_providers)
 {
+	struct object *const old = objects;
 	struct look look;
-	struct object *next;
+	struct object **end = &look.found;
 	int ret;
 
 	providers = all_providers;
 	dl_iterate_phdr(look_at_all, &look);
 	ret = look.error;
-	for (struct object *object = look.found; object; object = next) {
-		next = object->next;
-		if (look.error || known(object)) {
-			drop_object(object);
+	while (*end) {
+		struct object *object = *end;
+
+		if (!ret && !known(object)) {
+			end = &object->next;
 			continue;
 		}
-		object->next = objects;
-		objects = object;
-		if (!ret)
-			ret = discover_all(object, providers);
+		*end = object->next;
+		drop_object(object);
 	}
+	*end = old;
+	objects = look.found;
+	for (struct object *object = objects; object != old && !ret; object = object->next)
+		ret = discover_all(object, providers);
 	return ret;
 }
 

@@ -91,7 +91,7 @@ build other.so "$dir/plugin.c" -shared -fPIC $entries -DNAME=plugin_other
 build unload "$top/probes/core/tests/unload.c" $entries -rdynamic -pthread -L "$build/.libs" -lfastinst -lpatchcore -ldl \
 	"-Wl,-rpath,$build/.libs"
 
-for what in before meanwhile unseen probed branched called replaced disk half; do
+for what in before beside meanwhile unseen probed branched called replaced disk half; do
 	case $what in
 	half) library=needing.so ;;
 	probed) library=bare.so ;;

@@ -15,12 +15,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <fastinst.h>
 #include <fastinst/branch.h>
+
+#define PAGES 12288 /* code, and what is behind it */
 
 #define MUST(condition)                                                                            \
 	do {                                                                                       \
@@ -34,8 +37,9 @@ static char path[2][4096];
 static void *handle;
 static pthread_t closer;
 static atomic_bool closed, was_closed;
-static const char *closes_at; /* the name of a function whose probe is made */
-static bool closes_before;    /* when its file is opened */
+static const char *closes_at;	  /* the name of a function whose probe is made */
+static const char *closes_before; /* when this file is opened */
+static void *page;		  /* of its code: nothing comes to lie there when it is unloaded */
 static bool scans;
 
 static void *load(int which)
@@ -65,6 +69,9 @@ static void unload(void)
 	for (int i = 0; i < 300 && !atomic_load(&closed); i++)
 		nanosleep(&pause, NULL);
 	was_closed = closed;
+	if (page && was_closed)
+		MUST(mmap(page, PAGES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+			  -1, 0) == page);
 }
 
 /* The library calls these two. */
@@ -76,8 +83,8 @@ int open(const char *file, int flags, ...)
 	va_start(more, flags);
 	mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, int) : 0;
 	va_end(more);
-	if (closes_before && !strcmp(file, path[0])) {
-		closes_before = false;
+	if (closes_before && !strcmp(file, closes_before)) {
+		closes_before = NULL;
 		unload();
 	}
 	return (int)syscall(SYS_openat, AT_FDCWD, file, flags, mode);
@@ -114,10 +121,22 @@ static enum fi_state state_of(uint32_t id)
 static void gone_before(void)
 {
 	handle = load(0);
-	closes_before = true;
+	closes_before = path[0];
 	MUST(fi_scan() == 0 && was_closed && !closes_before);
 	pthread_join(closer, NULL);
 	MUST(fi_find("plugin_*", NULL, 0) == 0);
+}
+
+/* Of two that are new, before the first of them is read. */
+static void gone_beside(void)
+{
+	handle = load(0);
+	load(1);
+	page = (void *)((uintptr_t)dlsym(handle, "plugin_first") & ~(uintptr_t)4095);
+	closes_before = path[1];
+	MUST(fi_scan() > 0 && was_closed && !closes_before);
+	pthread_join(closer, NULL);
+	MUST(fi_find("plugin_first", NULL, 0) == 0 && find("plugin_other") < fi_probes());
 }
 
 static void gone_meanwhile(void)
@@ -294,11 +313,11 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} whats[] = { { "before", gone_before },     { "meanwhile", gone_meanwhile },
-		      { "unseen", gone_unseen },     { "probed", anew_probed },
-		      { "branched", anew_branched }, { "called", anew_called },
-		      { "replaced", replaced },	     { "disk", replaced_on_disk },
-		      { "half", half_loaded } };
+	} whats[] = { { "before", gone_before },       { "beside", gone_beside },
+		      { "meanwhile", gone_meanwhile }, { "unseen", gone_unseen },
+		      { "probed", anew_probed },       { "branched", anew_branched },
+		      { "called", anew_called },       { "replaced", replaced },
+		      { "disk", replaced_on_disk },    { "half", half_loaded } };
 
 	MUST(argc == 3);
 	snprintf(path[0], sizeof(path[0]), "%s/plugin.so", argv[2]);
