@@ -220,6 +220,7 @@ TESTS += \
 	probes/core/tests/test_unload.sh \
 	probes/list/tests/test_list.sh \
 	probes/tests/test_exact.sh \
+	probes/tests/test_loads.sh \
 	probes/tests/test_optional.sh \
 	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \
@@ -228,7 +229,9 @@ TESTS += \
 EXTRA_DIST += \
 	probes/tests/common.sh \
 	probes/tests/exact.cc \
+	probes/tests/loads.c \
 	probes/tests/test_exact.sh \
+	probes/tests/test_loads.sh \
 	probes/tests/test_optional.sh \
 	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \

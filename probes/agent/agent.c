@@ -13,6 +13,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +29,13 @@
 #include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 
+#define PATIENCE 10 /* seconds */
+
 static bool started;
 
 /* Recursive: what is done meanwhile may load an object itself. */
 static pthread_mutex_t scanning = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static _Atomic uint32_t served; /* probes that there were when FASTINST_ON was last looked at */
 
 static void agent_complain(const char *what, int error)
 {
@@ -60,15 +66,15 @@ static void turn_on(void)
 }
 
 /*
- * For a second at most. A thread that calls dlopen() in a constructor holds the loader's lock, and
- * the owner of this lock may wait for that one, as it loads what reads debug information.
+ * Not for ever, as a thread may have the loader's lock, and the owner of this one wait for that, to
+ * ask where a probe is or to load what reads debug information. In a constructor it has.
  */
 static void lock_scanning(void)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec++;
+	until.tv_sec += PATIENCE;
 	pthread_mutex_clocklock(&scanning, CLOCK_MONOTONIC, &until);
 }
 
@@ -80,18 +86,26 @@ static void unlock_scanning(void)
 
 /*
  * A thread that comes to an object which another one has found waits until its probes are on. None
- * is cancelled here, as it is not in dlopen().
+ * is cancelled here, as it is not in dlopen(). Each pattern looks for objects, too, and so does the
+ * control socket: for what they find, those before have to be looked at again.
  */
-void agent_scan(void)
+void agent_scan(bool nested)
 {
+	uint32_t n;
 	int cancel;
 
 	if (!started)
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	lock_scanning();
-	if (fi_scan() > 0)
+	if (nested)
+		pthread_mutex_trylock(&scanning);
+	else
+		lock_scanning();
+	fi_scan();
+	while (n = fi_probes(), n != atomic_load_explicit(&served, memory_order_relaxed)) {
+		atomic_store_explicit(&served, n, memory_order_relaxed);
 		turn_on();
+	}
 	unlock_scanning();
 	pthread_setcancelstate(cancel, NULL);
 }
@@ -135,6 +149,7 @@ __attribute__((constructor)) static void start(void)
 		ret = trace_start(trace);
 	if (ret < 0)
 		agent_complain("events cannot be written, calls are counted", ret);
+	atomic_store_explicit(&served, fi_probes(), memory_order_relaxed);
 	turn_on();
 	started = true;
 	leave_by(&leaving);

@@ -14,8 +14,11 @@
  */
 long agent_change(const char *pattern, bool on);
 
-/* agent_scan - after an object came or went: finds its probes, turns on what FASTINST_ON names. */
-void agent_scan(void);
+/*
+ * agent_scan - after an object came or went: finds its probes, turns on what FASTINST_ON names.
+ * @nested: the calling thread is in a constructor or destructor: no other thread is waited for
+ */
+void agent_scan(bool nested);
 
 /*
  * report_lines - one line per probe that was run: count, lost, kind, function, object. False: not

@@ -49,28 +49,44 @@ static const char *search(const char *file, const void *caller, char *path, size
 	return found;
 }
 
-void *dlopen(const char *file, int flags)
+/* Of this thread. The loader runs constructors and destructors with its lock. */
+static __thread unsigned depth __attribute__((tls_model("initial-exec")));
+
+static void *open_deeper(const char *file, int flags)
 {
 	void *(*open)(const char *, int) = real("dlopen");
+	void *handle;
+
+	depth++;
+	handle = open(file, flags);
+	depth--;
+	return handle;
+}
+
+void *dlopen(const char *file, int flags)
+{
 	char path[PATH_MAX];
 	const char *found = NULL;
 	void *handle;
 
 	if (file && *file && !strchr(file, '/'))
 		found = search(file, __builtin_return_address(0), path, sizeof(path));
-	handle = found ? open(found, flags) : NULL;
+	handle = found ? open_deeper(found, flags) : NULL;
 	if (!handle)
-		handle = open(file, flags);
+		handle = open_deeper(file, flags);
 	if (handle)
-		agent_scan();
+		agent_scan(depth > 0);
 	return handle;
 }
 
 int dlclose(void *handle)
 {
 	int (*close)(void *) = real("dlclose");
-	int ret = close(handle);
+	int ret;
 
-	agent_scan();
+	depth++;
+	ret = close(handle);
+	depth--;
+	agent_scan(depth > 0);
 	return ret;
 }

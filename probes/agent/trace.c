@@ -265,6 +265,20 @@ static int send_all(int fd, const char *text, size_t len)
 	return shutdown(fd, SHUT_WR) ? -errno : 0;
 }
 
+static int receive_all(int fd, FILE *to)
+{
+	char part[4096];
+	ssize_t n;
+
+	while ((n = recv(fd, part, sizeof(part), 0))) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 || fwrite(part, 1, (size_t)n, to) != (size_t)n)
+			return -EIO;
+	}
+	return 0;
+}
+
 static int reader(void)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE };
@@ -277,10 +291,13 @@ static int reader(void)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		return fd;
-	close(fd);
-	return -ECONNREFUSED;
+	while (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
+		if (errno == EINTR)
+			continue;
+		close(fd);
+		return -ECONNREFUSED;
+	}
+	return fd;
 }
 
 static void set_how(uint32_t id, unsigned table, uintptr_t how)
@@ -295,38 +312,50 @@ static void set_how(uint32_t id, unsigned table, uintptr_t how)
 }
 
 /* "table N", and lines ID HOW. */
-static int take_answer(FILE *from, const uint32_t *ids, size_t n)
+static int take_answer(char *text, const uint32_t *ids, size_t n)
 {
 	unsigned table, id;
 	unsigned long how;
+	const char *line;
 
-	if (fscanf(from, "table %u\n", &table) != 1)
+	if (sscanf(text, "table %u\n", &table) != 1)
 		return -EPROTO;
 	for (size_t i = 0; i < n; i++)
 		set_how(ids[i], table, 0);
-	while (fscanf(from, "%u %lx\n", &id, &how) == 2)
-		set_how(id, table, how & (UINTPTR_MAX >> RING_HOW_TABLE));
+	while ((line = strsep(&text, "\n")))
+		if (sscanf(line, "%u %lx", &id, &how) == 2)
+			set_how(id, table, how & (UINTPTR_MAX >> RING_HOW_TABLE));
 	return 0;
+}
+
+static int ask_reader(int fd, const char *text, size_t len, char **answer)
+{
+	size_t size = 0;
+	FILE *stream = open_memstream(answer, &size);
+	int ret = stream ? send_all(fd, text, len) : -ENOMEM;
+
+	if (!ret)
+		ret = receive_all(fd, stream);
+	if (stream && fclose(stream))
+		ret = -ENOMEM;
+	return ret;
 }
 
 static int agree(const uint32_t *ids, size_t n)
 {
-	char *text = NULL;
+	char *text = NULL, *answer = NULL;
 	size_t len = 0;
 	FILE *stream = open_memstream(&text, &len);
 	int ret = stream ? tell_probes(stream, ids, n) : -ENOMEM;
 	int fd = ret ? ret : reader();
 
-	ret = fd < 0 ? fd : send_all(fd, text, len);
+	ret = fd < 0 ? fd : ask_reader(fd, text, len, &answer);
+	if (!ret)
+		ret = take_answer(answer, ids, n);
+	if (fd >= 0)
+		close(fd);
 	free(text);
-	stream = ret ? NULL : fdopen(fd, "r");
-	if (!stream) {
-		if (fd >= 0)
-			close(fd);
-		return ret ? ret : -ENOMEM;
-	}
-	ret = take_answer(stream, ids, n);
-	fclose(stream);
+	free(answer);
 	return ret;
 }
 
