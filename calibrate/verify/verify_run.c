@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <ini.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,83 +19,62 @@
 
 /* --- The cells that the config names ---------------------------------------------------------- */
 
-struct reader {
-	FILE *f;
-	char *line; /* the present one, whole */
-	size_t room;
-	char section[64]; /* that had its command */
-	struct cell *cells;
-	unsigned count, max;
-	int error;
-	char *why;
-	size_t size;
-};
-
-/* A reader for inih, which takes 200 bytes at most; a command may be longer. */
-static char *next_line(char *line, int size, void *arg)
+/* 0, or -EINVAL with the reason. */
+static int read_cell(const char *command, struct cell *cell, char *reason)
 {
-	struct reader *r = arg;
-
-	if (getline(&r->line, &r->room, r->f) < 0)
-		return NULL;
-	/* Whole as far as inih can tell, or it would ask for the rest of it. */
-	snprintf(line, (size_t)size, "%.*s\n", size - 2, r->line);
-	return line;
-}
-
-/* inih wants 1 for "go on", and goes on after an error. */
-static int take_cell(void *arg, const char *section, const char *name, const char *value)
-{
-	struct reader *r = arg;
-	struct cell *cell = &r->cells[r->count];
-	char reason[OPTION_WHY] = "";
-
-	if (r->error || !name || !value || strncmp(section, "cell ", 5) != 0 ||
-	    strcmp(name, "command") != 0)
-		return 1;
-	r->error = -EINVAL;
-	if (strcmp(r->section, section) == 0) {
-		snprintf(r->why, r->size, "%s: command stands twice", section);
-		return 0;
-	}
-	snprintf(r->section, sizeof(r->section), "%s", section);
-	if (r->count == r->max) {
-		snprintf(r->why, r->size, "it names more than %u cells", r->max);
-		r->error = -E2BIG;
-		return 0;
-	}
-	value = r->line + strcspn(r->line, "=:");
-	cell_defaults(cell);
-	r->error = cell_read(value + (*value != '\0'), "stress", cell, reason);
-	if (r->error == 0 && cell->protocol != PROTOCOL_WAIT) {
-		snprintf(reason, sizeof(reason), "it waits for nothing: its protocol is %s",
-			 protocol_name(cell->protocol));
-		r->error = -EINVAL;
-	} else if (r->error == 0) {
-		r->error = cell_check(cell, reason, sizeof(reason));
-	}
-	if (r->error < 0) {
-		snprintf(r->why, r->size, "[%s] command: %s", section,
-			 r->error == -ENOMEM ? "out of memory" : reason);
-		r->error = -EINVAL;
-	}
-	r->count += r->error == 0;
-	return r->error == 0;
-}
-
-int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size_t size)
-{
-	struct reader r = { .f = f, .cells = cells, .max = max, .why = why, .size = size };
 	int ret;
 
-	why[0] = '\0';
-	ret = ini_parse_stream(next_line, &r, take_cell, &r);
-	free(r.line);
-	if (r.error == 0 && (ret != 0 || ferror(f))) {
-		snprintf(why, size, "its cells cannot be read");
+	cell_defaults(cell);
+	ret = cell_read(command, "stress", cell, reason);
+	if (ret == -ENOMEM)
+		option_refuse(reason, "out of memory");
+	if (ret < 0)
 		return -EINVAL;
+	if (cell->protocol == PROTOCOL_WAIT)
+		return cell_check(cell, reason, OPTION_WHY);
+	snprintf(reason, OPTION_WHY, "it waits for nothing: its protocol is %s",
+		 protocol_name(cell->protocol));
+	return -EINVAL;
+}
+
+/* Not by inih, which takes 200 bytes of a line at most: a command may be longer. */
+int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size_t size)
+{
+	char section[64] = "", told[64] = "", reason[OPTION_WHY], *line = NULL;
+	unsigned count = 0;
+	size_t room = 0;
+	int ret = 0;
+
+	why[0] = '\0';
+	while (ret == 0 && getline(&line, &room, f) >= 0) {
+		size_t length = strcspn(line, " \t=:"),
+		       value = length + strspn(line + length, " \t");
+
+		if (line[0] == '[')
+			snprintf(section, sizeof(section), "%.*s", (int)strcspn(line + 1, "]"),
+				 line + 1);
+		/* A line that is indented goes on with the one before. */
+		if (strncmp(section, "cell ", 5) != 0 || strchr(";#\r\n", line[value]) ||
+		    (length && (strncmp(line, "command", length) != 0 || length != 7)))
+			continue;
+		if (strcmp(section, told) == 0) {
+			snprintf(why, size, "%s: command stands twice", section);
+			ret = -EINVAL;
+		} else if (count == max) {
+			snprintf(why, size, "it names more than %u cells", max);
+			ret = -E2BIG;
+		} else if (read_cell(line + value + 1, &cells[count++], reason) < 0) {
+			snprintf(why, size, "[%s] command: %s", section, reason);
+			ret = -EINVAL;
+		}
+		strcpy(told, section);
 	}
-	return r.error ? r.error : (int)r.count;
+	free(line);
+	if (ret == 0 && ferror(f)) {
+		snprintf(why, size, "its cells cannot be read");
+		ret = -EINVAL;
+	}
+	return ret ? ret : (int)count;
 }
 
 /* --- The cells that are run ------------------------------------------------------------------ */
