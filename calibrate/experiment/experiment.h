@@ -130,8 +130,8 @@ struct stage_sum {
 	size_t cells;
 	uint64_t toggles;
 	uint64_t tears[TEAR_KINDS];
-	uint64_t all;	       /* tears of every kind, and crashes where tears should be counted */
-	struct rate_band band; /* tears per toggle, 95 %, two-sided */
+	uint64_t all;	     /* tears of every kind, and crashes where tears should be counted */
+	double lower, upper; /* of tears per toggle, 95 %, two-sided */
 };
 
 /* stage_sum - the records of one stage at that distance; DISTANCES: at any. */

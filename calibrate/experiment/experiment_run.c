@@ -120,7 +120,8 @@ struct stage_sum stage_sum(const char *stage, enum distance at, const struct jou
 			sum.tears[kind] += r->tears[kind];
 		sum.all += cell_result_tears(r);
 	}
-	sum.band = bound_band(sum.all, sum.toggles, CONFIDENCE);
+	sum.lower = bound_lower(sum.all, sum.toggles, bound_confidence_each(CONFIDENCE, 2));
+	sum.upper = bound_upper(sum.all, sum.toggles, bound_confidence_each(CONFIDENCE, 2));
 	return sum;
 }
 
@@ -137,8 +138,9 @@ static void print_stage(const char *name, const char *stage, const struct journa
 		       "  %s (%s to %s)\n",
 		       i == 0 ? name : "", i == 0 ? "all" : distance_name(at), sum.cells,
 		       NUMBER(sum.toggles), sum.tears[TEAR_OLD_FRONT], sum.tears[TEAR_NEW_FRONT],
-		       sum.tears[TEAR_OTHER], NUMBER(sum.band.rate), NUMBER(sum.band.lower),
-		       NUMBER(sum.band.upper));
+		       sum.tears[TEAR_OTHER],
+		       NUMBER(sum.toggles ? (double)sum.all / (double)sum.toggles : 0),
+		       NUMBER(sum.lower), NUMBER(sum.upper));
 	}
 }
 

@@ -215,14 +215,3 @@ double bound_confidence_each(double confidence, unsigned cells)
 {
 	return cells > 1 ? 1 - (1 - confidence) / cells : confidence;
 }
-
-struct rate_band bound_band(uint64_t tears, uint64_t toggles, double confidence)
-{
-	const double side = bound_confidence_each(confidence, 2);
-
-	return (struct rate_band){
-		.rate = toggles ? fmin(1, (double)tears / (double)toggles) : 0,
-		.lower = bound_lower(tears, toggles, side),
-		.upper = bound_upper(tears, toggles, side),
-	};
-}

@@ -48,17 +48,4 @@ double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap,
  */
 double bound_confidence_each(double confidence, unsigned cells);
 
-/* A measured rate and what it may be, for one wait. */
-struct rate_band {
-	double rate;
-	double lower, upper;
-};
-
-/*
- * bound_band - two-sided band around the rate at one wait, half the error on each
- * side. For a band that holds at all waits at once, pass what
- * bound_confidence_each() gives for their number. Nothing tried: 0, 0 to 1.
- */
-struct rate_band bound_band(uint64_t tears, uint64_t toggles, double confidence);
-
 #endif

@@ -15,6 +15,7 @@
 #define EVIDENCE_SCHEMA 1
 #define SEAL		20   /* bytes of a checksum as text */
 #define HOUR		3600 /* seconds */
+#define ALMOST_NONE	0.5  /* added to tears, so that none has a logarithm */
 
 /*
  * FNV-1a, as text: detects damage, not forgery. What the journal adds to each line is not under the
@@ -240,6 +241,38 @@ void knowledge_free(struct knowledge *k)
 
 /* --- Has the machine changed ------------------------------------------------------------------ */
 
+/*
+ * The logarithm of a run's tears at waits by those that the rates of all give for what it toggled.
+ * False: none of all tore where it looked, and there is nothing to compare.
+ */
+static bool find_excess(const struct sums *run, const struct sums *all, size_t count,
+			double *excess)
+{
+	double tears = ALMOST_NONE, expected = ALMOST_NONE;
+	bool some = false;
+
+	for (size_t i = 0; i < run->count; i++) {
+		const struct sum *s = &run->sum[i];
+		double all_tears = 0, all_toggles = 0;
+
+		if (s->kind != SUM_WAIT || !s->count.toggles)
+			continue;
+		for (size_t k = 0; k < count; k++) {
+			const struct sum *like = sums_find(&all[k], s);
+
+			all_tears += like ? (double)like->count.tears : 0;
+			all_toggles += like ? (double)like->count.toggles : 0;
+		}
+		if (!(all_tears > 0) || !(all_toggles > 0))
+			continue;
+		some = true;
+		tears += (double)s->count.tears;
+		expected += all_tears / all_toggles * (double)s->count.toggles;
+	}
+	*excess = log(tears / expected);
+	return some;
+}
+
 double evidence_strangeness(const struct sums *before, size_t count, const struct sums *run)
 {
 	double sum = 0, squares = 0, ratio, mean, deviation, n = 0;
@@ -247,13 +280,13 @@ double evidence_strangeness(const struct sums *before, size_t count, const struc
 	if (count < EVIDENCE_KNOWN)
 		return 1;
 	for (size_t i = 0; i < count; i++) {
-		if (!sums_excess(&before[i], before, count, &ratio))
+		if (!find_excess(&before[i], before, count, &ratio))
 			continue;
 		n++;
 		sum += ratio;
 		squares += ratio * ratio;
 	}
-	if (n < EVIDENCE_KNOWN || !sums_excess(run, before, count, &ratio))
+	if (n < EVIDENCE_KNOWN || !find_excess(run, before, count, &ratio))
 		return 1;
 	mean = sum / n;
 	deviation = sqrt(fmax(0, (squares - n * mean * mean) / (n - 1)) * (1 + 1 / n));

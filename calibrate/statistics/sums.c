@@ -9,8 +9,7 @@
 #include "results/journal/fields.h"
 #include "stress/witness/witness.h"
 
-#define REAL_MAX    1e40 /* more is no measurement */
-#define ALMOST_NONE 0.5	 /* added to tears, so that none has a logarithm */
+#define REAL_MAX 1e40 /* more is no measurement */
 
 int sum_kind_of(const struct cell *cell)
 {
@@ -185,33 +184,6 @@ int sums_add_all(struct sums *sums, const struct sums *others)
 	for (size_t i = 0; i < others->count && ret == 0; i++)
 		ret = sums_add(sums, &others->sum[i]);
 	return ret;
-}
-
-bool sums_excess(const struct sums *look, const struct sums *all, size_t count, double *excess)
-{
-	double tears = ALMOST_NONE, expected = ALMOST_NONE;
-	bool some = false;
-
-	for (size_t i = 0; i < look->count; i++) {
-		const struct sum *s = &look->sum[i];
-		double all_tears = 0, all_toggles = 0;
-
-		if (s->kind != SUM_WAIT || !s->count.toggles)
-			continue;
-		for (size_t k = 0; k < count; k++) {
-			const struct sum *like = sums_find(&all[k], s);
-
-			all_tears += like ? (double)like->count.tears : 0;
-			all_toggles += like ? (double)like->count.toggles : 0;
-		}
-		if (!(all_tears > 0) || !(all_toggles > 0))
-			continue;
-		some = true;
-		tears += (double)s->count.tears;
-		expected += all_tears / all_toggles * (double)s->count.toggles;
-	}
-	*excess = log(tears / expected);
-	return some;
 }
 
 void sums_free(struct sums *sums)

@@ -86,12 +86,6 @@ int sums_add_all(struct sums *sums, const struct sums *others);
 /* sums_find - NULL if nothing was counted there. */
 struct sum *sums_find(const struct sums *sums, const struct sum *like);
 
-/*
- * sums_excess - the logarithm of a look's tears at waits by those that the rates of all give for
- * what it toggled. false: none of all tore where it looked, and there is nothing to compare.
- */
-bool sums_excess(const struct sums *look, const struct sums *all, size_t count, double *excess);
-
 /* sums_to_json, sums_from_json - an array. NULL: no memory. -EINVAL: not what the first writes. */
 json_t *sums_to_json(const struct sums *sums);
 int sums_from_json(const json_t *array, struct sums *sums);

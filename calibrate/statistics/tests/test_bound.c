@@ -244,20 +244,6 @@ static void many_cells_share_the_error(void **state)
 	assert_close(1 - bound_confidence_each(0.99, 1000), 1e-5, 1e-9);
 }
 
-static void a_band_has_half_the_error_on_each_side(void **state)
-{
-	const struct rate_band b = bound_band(12, 10000, 0.9);
-	const struct rate_band none = bound_band(0, 0, 0.95);
-	const struct rate_band all = bound_band(11, 10, 0.95);
-
-	(void)state;
-	assert_close(b.rate, 0.0012, 1e-12);
-	assert_close(b.lower, 0.000692562423815, 1e-9);
-	assert_close(b.upper, 0.00194353340146, 1e-9);
-	assert_true(none.rate == 0 && none.lower == 0 && none.upper == 1);
-	assert_true(all.rate == 1 && all.upper == 1);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -275,7 +261,6 @@ int main(void)
 		cmocka_unit_test(lower_is_below_the_rate_and_orderly),
 		cmocka_unit_test(any_confidence_can_be_asked_for),
 		cmocka_unit_test(many_cells_share_the_error),
-		cmocka_unit_test(a_band_has_half_the_error_on_each_side),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
