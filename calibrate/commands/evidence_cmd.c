@@ -78,20 +78,10 @@ static void show_runs(const struct evidence *e, json_t *array)
 							       (json_int_t)toggles, "tears",
 							       (json_int_t)tears));
 		else
-			printf("  epoch %u  %s  %-8s  %s toggles, %s %s\n", run->epoch, run->date,
-			       run->source, NUMBER(toggles), NUMBER(tears), tears_word(tears));
+			printf("  epoch %u  %s  %-8s  %s toggles, %s %s, %s\n", run->epoch,
+			       run->date, run->source, NUMBER(toggles), NUMBER(tears),
+			       tears_word(tears), run->identity.brand);
 	}
-}
-
-/* Rows of text, or a member of the JSON array: the machines by the dumps beside the store. */
-static void show_machine(const struct cpu_name *name, void *array)
-{
-	if (array) {
-		json_array_append_new(array, cpu_name_to_json(name));
-		return;
-	}
-	puts("A machine of this store, by its dump of CPUID:");
-	cpu_name_print(stdout, name);
 }
 
 static int show_evidence(const struct request *r, const struct evidence *e)
@@ -120,17 +110,16 @@ static int show_evidence(const struct request *r, const struct evidence *e)
 	if (known.latest)
 		estimate_make(&estimate, known.runs, known.count, &plan);
 	if (r->json) {
-		json_t *runs = json_array(), *machines = json_array(), *body;
+		json_t *runs = json_array(), *body;
 		char store[PATH_MAX];
 
 		text_printable(store, sizeof(store), r->store);
 		show_runs(e, runs);
-		cpuid_each_kept(r->store, show_machine, machines);
-		body = json_pack("{s:s, s:i, s:I, s:i, s:i, s:i, s:s?, s:o, s:o, s:o}", "store",
-				 store, "epoch", (int)e->epoch, "broken", (json_int_t)e->broken,
+		body = json_pack("{s:s, s:i, s:I, s:i, s:i, s:i, s:s?, s:o, s:o}", "store", store,
+				 "epoch", (int)e->epoch, "broken", (json_int_t)e->broken,
 				 "known_runs", (int)known.all, "hours", (int)known.count, "boots",
 				 (int)boots, "latest", known.latest ? known.latest->date : NULL,
-				 "runs", runs, "machines", machines, "estimate",
+				 "runs", runs, "estimate",
 				 known.latest ? estimate_to_json(&estimate) : json_null());
 		if (body)
 			journal_tell(stdout, journal_line("store", body));
@@ -139,6 +128,7 @@ static int show_evidence(const struct request *r, const struct evidence *e)
 		printf("Nothing is known of these CPUs as they are now (%s: %zu run%s of others or "
 		       "of before).\n",
 		       r->store, e->count, S(e->count));
+		show_runs(e, NULL);
 	} else {
 		printf("Evidence: %s: %zu run%s in %zu hour%s and %u boot%s, the latest %s; epoch "
 		       "%u\n",
@@ -150,8 +140,6 @@ static int show_evidence(const struct request *r, const struct evidence *e)
 		if (r->verbose)
 			summary_details(stdout, &estimate, &from);
 	}
-	if (!r->json && (r->verbose || !known.latest))
-		cpuid_each_kept(r->store, show_machine, NULL);
 	status = known.latest ? EXIT_PASS : EXIT_NO_CONF;
 	knowledge_free(&known);
 	return status;

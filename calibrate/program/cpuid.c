@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <error.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <libcpuid/libcpuid.h>
 #include <limits.h>
 #include <string.h>
@@ -119,28 +118,6 @@ void cpu_name_print(FILE *out, const struct cpu_name *name)
 		"vendor", name->vendor, "family", name->family, "model", name->model, "stepping",
 		name->stepping, "brand", name->brand, "codename",
 		name->codename[0] ? name->codename : "not known for sure");
-}
-
-int cpuid_each_kept(const char *store, void (*tell)(const struct cpu_name *name, void *arg),
-		    void *arg)
-{
-	char pattern[2 * PATH_MAX + 16], *to = pattern;
-	struct cpu_name name;
-	glob_t found;
-	int ret;
-
-	/* The name of the store is no pattern. */
-	for (; *store && to < pattern + 2 * PATH_MAX; *to++ = *store++)
-		if (strchr("*?[\\", *store))
-			*to++ = '\\';
-	strcpy(to, ".*-*.cpuid");
-	ret = glob(pattern, 0, NULL, &found);
-	for (size_t i = 0; ret == 0 && i < found.gl_pathc; i++)
-		if (cpuid_name_of(found.gl_pathv[i], &name) == 0)
-			tell(&name, arg);
-	if (ret == 0)
-		globfree(&found);
-	return ret == GLOB_NOSPACE ? -ENOMEM : 0;
 }
 
 void cpuid_keep(const char *store)

@@ -30,13 +30,6 @@ json_t *cpu_name_to_json(const struct cpu_name *name);
 void cpu_name_print(FILE *out, const struct cpu_name *name);
 
 /*
- * cpuid_each_kept - of each dump that lies beside the store of evidence, in order of their names.
- * What is no dump is passed over. 0 or -ENOMEM.
- */
-int cpuid_each_kept(const char *store, void (*tell)(const struct cpu_name *name, void *arg),
-		    void *arg);
-
-/*
  * cpuid_keep - dump the CPUID of this machine beside the store of evidence, as
  * STORE.VENDOR-FAMILY-MODEL-STEPPING.cpuid, unless that is there. A dump is a service: without it
  * there is a complaint, and nothing else is lost.

@@ -69,17 +69,3 @@ echo 'no dump at all' >"$dir/dump"
 complains 69 "is no dump of CPUID" "$tmax" info --cpuid "$dir/dump"
 complains 69 "is no dump of CPUID" "$tmax" info --cpuid /dev/null
 complains 64 "must be the name of a file" "$tmax" info --cpuid ''
-
-# A store that was carried here tells by the dumps beside it of which machines it is. Its name is no pattern.
-store="$dir/of [others]"
-dump <"$machines/intel-sandy-bridge-ep/cpuid.txt" >"$store.GenuineIntel-6-45-7.cpuid"
-echo 'no dump at all' >"$store.GenuineIntel-6-46-0.cpuid"
-dump <"$machines/amd-magny-cours/cpuid.txt" >"$dir/of o.AuthenticAMD-16-9-1.cpuid"
-expect 3 "$tmax" evidence --evidence "$store"
-grep -q '^Nothing is known of these CPUs' "$dir/out" || fail "something is known"
-grep -qE '^  codename +Sandy Bridge-E' "$dir/out" || fail "the machine is not told"
-[ "$(grep -cE '^  codename ' "$dir/out")" = 1 ] || fail "not one machine"
-expect 3 "$tmax" evidence --evidence "$store" --json
-enveloped store
-grep -qE '"machines":\[\{"vendor":"GenuineIntel","family":6,"model":45,[^]{]*"codename":"Sandy Bridge-E[^"]*"\}\]' "$dir/out" ||
-	fail "other machines"
