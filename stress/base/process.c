@@ -24,8 +24,6 @@
 #define PATIENCE   0.5 /* seconds to end by itself */
 #define DIGITS	   18  /* so that any number fits an integer, too */
 
-extern char **environ;
-
 struct process {
 	pid_t pid; /* 0: it has ended and was waited for */
 	int talk;  /* its input and output */
@@ -304,7 +302,7 @@ static int above_standard(int fd)
  * Not fork(): that would leave all pages of this process write-protected, to be copied one by
  * one while something is measured. Not posix_spawn(): it cannot ask for a signal at our end.
  */
-static __attribute__((noinline)) pid_t spawn(const char *const argv[], char **env, const int fd[3],
+static __attribute__((noinline)) pid_t spawn(const char *const argv[], const int fd[3],
 					     const sigset_t *mask, volatile int *error)
 {
 	pid_t parent = getpid(), pid = vfork();
@@ -324,20 +322,17 @@ static __attribute__((noinline)) pid_t spawn(const char *const argv[], char **en
 	    dup2(fd[2], STDERR_FILENO) >= 0) {
 		close_range(STDERR_FILENO + 1, ~0u, 0);
 		sigprocmask(SIG_SETMASK, mask, NULL);
-		execvpe(argv[0], (char *const *)(uintptr_t)argv, env);
+		execvp(argv[0], (char *const *)(uintptr_t)argv);
 	}
 	*error = errno;
 	_exit(127);
 }
 
-/* In the environment that we have, with messages in the language of all others. */
+/* In the environment that we have, with messages in the language that ours are in, too. */
 static int spawn_on(struct process *p, const char *const argv[])
 {
-	static char plain[] = "LC_ALL=C";
 	volatile int error = 0;
-	size_t count = 0, kept = 0;
 	sigset_t all, mask;
-	char **env;
 	int pair[2], fd[3];
 
 	p->said = above_standard(memfd_create("stderr", MFD_CLOEXEC));
@@ -347,23 +342,14 @@ static int spawn_on(struct process *p, const char *const argv[])
 	fd[0] = fd[1] = above_standard(pair[1]);
 	fd[2] = p->said;
 	p->pid = p->talk < 0 || fd[0] < 0 ? -errno : 0;
-	while (environ && environ[count])
-		count++;
-	env = calloc(count + 2, sizeof(*env));
-	if (!env)
-		p->pid = -ENOMEM;
-	for (size_t i = 0; i < count && env; i++)
-		if (strncmp(environ[i], "LC_ALL=", strlen("LC_ALL=")))
-			env[kept++] = environ[i];
-	if (env)
-		env[kept] = plain;
+	if (setenv("LC_ALL", "C", 1) < 0)
+		p->pid = -errno;
 	/* No handler of ours may run in the child. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &mask);
 	if (p->pid == 0)
-		p->pid = spawn(argv, env, fd, &mask, &error);
+		p->pid = spawn(argv, fd, &mask, &error);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	free(env);
 	if (p->pid > 0 && error) {
 		waitpid(p->pid, NULL, 0);
 		p->pid = -error;
