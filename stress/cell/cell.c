@@ -7,8 +7,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "stress/base/command_line.h"
 
 static const char *const crossing_names[CROSSING_COUNT] = {
 	[CROSSING_NONE] = "none", [CROSSING_8] = "8",		[CROSSING_16] = "16",
@@ -216,52 +217,30 @@ char *waits_text(const struct waits *waits, char buf[WAITS_TEXT])
 	return buf;
 }
 
-/* strtoull() would take signs and blanks, too. */
-static bool parse_ticks(const char **text, uint64_t max, uint64_t *ticks)
-{
-	char *end;
-
-	if (**text < '0' || **text > '9')
-		return false;
-	errno = 0;
-	*ticks = strtoull(*text, &end, 10);
-	*text = end;
-	return errno == 0 && *ticks <= max;
-}
-
 int waits_parse(const char *text, struct waits *waits)
 {
 	struct waits w = *waits;
+	uint64_t *const at[] = { &w.first, &w.second, &w.stretch };
+	char copy[WAITS_TEXT], *rest = copy;
+	unsigned taken = 0;
 
-	if (!parse_ticks(&text, CELL_WAIT_MAX, &w.first))
+	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
 		return -EINVAL;
-	w.second = w.first;
-	if ((*text == '+' || *text == ',') &&
-	    (text++, !parse_ticks(&text, CELL_WAIT_MAX, &w.second)))
-		return -EINVAL;
-	if ((strncmp(text, " x", 2) == 0 && (text += 2)) || (*text == ',' && text++))
-		if (!parse_ticks(&text, CELL_STRETCH_MAX, &w.stretch))
+	while (rest && taken < 3) {
+		uint64_t most = taken < 2 ? CELL_WAIT_MAX : CELL_STRETCH_MAX;
+
+		if (!number_in(strsep(&rest, ","), 0, most, at[taken++]))
 			return -EINVAL;
-	if (*text)
+	}
+	if (rest || taken < 2)
 		return -EINVAL;
 	*waits = w;
 	return 0;
 }
 
-int waits_compare(const struct waits *a, const struct waits *b)
-{
-	const uint64_t x[] = { a->stretch == 0, a->stretch, a->first, a->second };
-	const uint64_t y[] = { b->stretch == 0, b->stretch, b->first, b->second };
-
-	for (unsigned i = 0; i < 4; i++)
-		if (x[i] != y[i])
-			return x[i] > y[i] ? 1 : -1;
-	return 0;
-}
-
 bool waits_same(const struct waits *a, const struct waits *b)
 {
-	return waits_compare(a, b) == 0;
+	return a->first == b->first && a->second == b->second && a->stretch == b->stretch;
 }
 
 int cell_command(const struct cell *c, char *buf, size_t size)

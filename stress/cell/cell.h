@@ -266,17 +266,13 @@ int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating
 
 /*
  * waits_text, WAITS - "1600 x4", or "1600" without a stretch, "300+900 x4". waits_parse -
- * that, or "300,900,4" as on a command line. A stretch that is not told stays as it is. 0 or
- * -EINVAL: it is neither, or beyond CELL_WAIT_MAX or CELL_STRETCH_MAX.
+ * "300,900", or "300,900,4" with a stretch, which else stays as it is. 0 or -EINVAL.
  */
 #define WAITS_TEXT 64
 char *waits_text(const struct waits *waits, char buf[WAITS_TEXT]);
 #define WAITS(waits) waits_text((waits), (char[WAITS_TEXT]){ 0 })
 int waits_parse(const char *text, struct waits *waits);
-
-/* waits_same; waits_compare - in which order: stretched ones first, then rising. */
 bool waits_same(const struct waits *a, const struct waits *b);
-int waits_compare(const struct waits *a, const struct waits *b);
 
 /* tears_word - what so many are called. */
 static inline const char *tears_word(uint64_t tears)
