@@ -39,7 +39,7 @@ static const struct option_row options[] = {
 	  OPTION_FILE(struct request, config) },
 	{ "conform", "TIME", "for what processor and kernel promise, 0: none (a tenth)",
 	  OPTION_LIMIT(struct request, conform) },
-	{ "format", "NAME", "text, tap, junit or json (text)",
+	{ "format", "NAME", "text, junit or json (text)",
 	  OPTION_CHOICE(struct request, format, verify_format_parse) },
 	{ "output", "FILE", "write the report there instead of standard output",
 	  OPTION_FILE(struct request, output) },

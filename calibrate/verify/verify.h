@@ -155,12 +155,11 @@ void verify_run(struct verify *v, struct session *session, double reserve);
 
 enum verify_format {
 	VERIFY_TEXT,
-	VERIFY_TAP,
 	VERIFY_JUNIT,
 	VERIFY_JSON
 };
 
-/* verify_format_parse - "text", "tap", "junit" or "json"; -EINVAL. */
+/* verify_format_parse - "text", "junit" or "json"; -EINVAL. */
 int verify_format_parse(const char *name);
 void verify_print(FILE *f, const struct verify *v, enum verify_format format);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A judged verification as text for people, TAP 13, JUnit's XML, and JSON.
+ * A judged verification as text for people, JUnit's XML, and JSON.
  *
- * TAP and JUnit have a test for the config, one per cell and one for the verdict. What is skipped
- * or gave no answer is a skipped test there, with the reason: the exit status tells an inconclusive
- * run from one that held.
+ * JUnit has a test for the config, one per cell and one for the verdict. What is skipped or gave no
+ * answer is a skipped test there, with the reason: the exit status tells an inconclusive run from
+ * one that held.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -137,12 +137,10 @@ static void print_json(FILE *f, const struct verify *v)
 	json_decref(body);
 }
 
-/* --- Tests, for TAP and JUnit ----------------------------------------------------------------- */
+/* --- Tests, for JUnit ------------------------------------------------------------------------- */
 
 /* The config is a test, and each cell, each promise, and the verdict. */
 struct point {
-	const json_t *told;	    /* of the report in JSON, */
-	const char *const *members; /* and which of it; NULL: all */
 	double seconds;
 	char name[256];
 	char class[64];
@@ -156,16 +154,13 @@ static unsigned test_points(const struct verify *v)
 	return v->cells + v->promises + 2;
 }
 
-static struct point point_of(const struct verify *v, const json_t *report, unsigned i)
+static struct point point_of(const struct verify *v, unsigned i)
 {
-	static const char *const of_config[] = { "config", "promise", "seed", NULL };
-	static const char *const of_verdict[] = { "verdict", "reason", "exit", NULL };
-	struct point p = { .class = "tmax.verify", .told = report };
+	struct point p = { .class = "tmax.verify" };
 
 	if (i > 0 && i <= v->cells) {
 		const struct verify_cell *c = &v->cell[i - 1];
 
-		p.told = json_array_get(json_object_get(report, "cells"), i - 1);
 		p.seconds = c->seconds;
 		p.failed = c->status == STATUS_BROKEN;
 		p.skipped = c->status == STATUS_SKIPPED || c->status == STATUS_UNCLEAR;
@@ -180,7 +175,6 @@ static struct point point_of(const struct verify *v, const json_t *report, unsig
 	} else if (i > v->cells && i + 1 < test_points(v)) {
 		const struct verify_promise *promise = &v->promise[i - v->cells - 1];
 
-		p.told = json_array_get(json_object_get(report, "promises"), i - v->cells - 1);
 		strcpy(p.class, "tmax.verify.promise");
 		p.seconds = promise->seconds;
 		p.failed = promise->status == STATUS_BROKEN;
@@ -190,7 +184,6 @@ static struct point point_of(const struct verify *v, const json_t *report, unsig
 		snprintf(p.command, sizeof(p.command), "%s",
 			 promise->command[0] ? promise->command : promise->reason);
 	} else {
-		p.members = i > 0 ? of_verdict : of_config;
 		p.failed = v->verdict == VERIFY_NO_CONF || (i > 0 && v->verdict == VERIFY_BROKEN);
 		p.skipped = i > 0 && v->verdict == VERIFY_INCONCLUSIVE;
 		snprintf(p.name, sizeof(p.name), i > 0 ? "verdict" : "config");
@@ -198,35 +191,6 @@ static struct point point_of(const struct verify *v, const json_t *report, unsig
 		snprintf(p.command, sizeof(p.command), "%s", i > 0 ? v->reason : v->config);
 	}
 	return p;
-}
-
-/* What is told in JSON is YAML. */
-static void put_yaml(FILE *f, const char *name, const json_t *value)
-{
-	fprintf(f, "  %s: ", name);
-	json_dumpf(value, f, JSON_ENCODE_ANY | JSON_COMPACT);
-	fputc('\n', f);
-}
-
-static void print_tap(FILE *f, const struct verify *v)
-{
-	json_t *report = report_json(v), *value;
-	const char *name;
-
-	fprintf(f, "TAP version 13\n1..%u\n", test_points(v));
-	for (unsigned i = 0; i < test_points(v); i++) {
-		struct point p = point_of(v, report, i);
-
-		fprintf(f, "%sok %u - %s%s%s%s\n  ---\n", p.failed ? "not " : "", i + 1, p.name,
-			i == 0 ? " applies to this machine" : "", p.skipped ? " # SKIP " : "",
-			p.skipped ? p.message : "");
-		for (const char *const *member = p.members; member && *member; member++)
-			put_yaml(f, *member, json_object_get(p.told, *member));
-		json_object_foreach(p.members ? NULL : (json_t *)p.told, name, value)
-			put_yaml(f, name, value);
-		fputs("  ...\n", f);
-	}
-	json_decref(report);
 }
 
 static void put_property(FILE *f, const char *name, const json_t *value)
@@ -246,7 +210,7 @@ static void print_junit(FILE *f, const struct verify *v)
 	const char *name;
 
 	for (unsigned i = 0; i < test_points(v); i++) {
-		struct point p = point_of(v, report, i);
+		struct point p = point_of(v, i);
 
 		failures += p.failed;
 		skipped += p.skipped;
@@ -270,7 +234,7 @@ static void print_junit(FILE *f, const struct verify *v)
 	put_property(f, "exit", json_object_get(report, "exit"));
 	fputs("    </properties>\n", f);
 	for (unsigned i = 0; i < test_points(v); i++) {
-		struct point p = point_of(v, report, i);
+		struct point p = point_of(v, i);
 
 		fputs("    <testcase", f);
 		xml_attribute(f, "classname", p.class);
@@ -294,7 +258,6 @@ static const struct {
 	void (*print)(FILE *f, const struct verify *v);
 } formats[] = {
 	[VERIFY_TEXT] = { "text", print_text },
-	[VERIFY_TAP] = { "tap", print_tap },
 	[VERIFY_JUNIT] = { "junit", print_junit },
 	[VERIFY_JSON] = { "json", print_json },
 };

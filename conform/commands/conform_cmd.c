@@ -47,7 +47,7 @@ static const struct option_row options[] = {
 	  OPTION_NUMBER(struct request, fault_on, 0, CPUS_MAX - 1) },
 	{ "how-long", NULL, "also tell how long it takes to find rarer defects",
 	  OPTION_FLAG(struct request, how_long) },
-	{ "format", "NAME", "text, tap, junit, json or opendcdiag (text)",
+	{ "format", "NAME", "text, junit, json or opendcdiag (text)",
 	  OPTION_CHOICE(struct request, format, conform_format_parse) },
 	{ 0 },
 };

@@ -137,28 +137,7 @@ static void print_text(FILE *f, const struct conform_report *r)
 		      f);
 }
 
-/* --- TAP, JUnit ------------------------------------------------------------------------------- */
-
-static void print_tap(FILE *f, const struct conform_report *r)
-{
-	const struct conformance *c = r->tried;
-	char text[2 * TEXT_MAX];
-
-	fprintf(f, "TAP version 13\n1..%u\n", c->count);
-	for (unsigned i = 0; i < c->count; i++) {
-		const struct tried *t = &c->tried[i];
-
-		tried_reason(t, text, sizeof(text));
-		fprintf(f, "%s %u - %s%s%s\n", t->failures ? "not ok" : "ok", i + 1,
-			t->guarantee->name, t->trials ? ": " : " # SKIP ", text);
-	}
-	for (unsigned i = 0; i < c->faileds; i++) {
-		put_command(r, &c->failed[i], text, sizeof(text));
-		fprintf(f, "# again: %s\n", text);
-	}
-	for (int i = 0; i < c->suspects; i++)
-		fprintf(f, "# suspect: CPU %u\n", r->cpu[c->suspect[i].cpu]);
-}
+/* --- JUnit ------------------------------------------------------------------------------------ */
 
 static void print_junit(FILE *f, const struct conform_report *r)
 {
@@ -264,7 +243,6 @@ static const struct {
 	print_fn *print;
 } formats[CONFORM_FORMATS] = {
 	[CONFORM_TEXT] = { "text", print_text },
-	[CONFORM_TAP] = { "tap", print_tap },
 	[CONFORM_JUNIT] = { "junit", print_junit },
 	[CONFORM_JSON] = { "json", print_json },
 	[CONFORM_OPENDCDIAG] = { "opendcdiag", conform_print_yaml },

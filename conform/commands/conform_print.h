@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What came of trying promises: for people, as TAP, as JUnit's XML, as JSON, and in the way of
+ * What came of trying promises: for people, as JUnit's XML, as JSON, and in the way of
  * OpenDCDiag. Private to conform/commands.
  */
 #ifndef CONFORM_COMMANDS_CONFORM_PRINT_H
@@ -26,7 +26,6 @@ struct conform_report {
 
 enum conform_format {
 	CONFORM_TEXT,
-	CONFORM_TAP,
 	CONFORM_JUNIT,
 	CONFORM_JSON,
 	CONFORM_OPENDCDIAG,

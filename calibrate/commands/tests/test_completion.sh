@@ -51,7 +51,7 @@ offers()
 bash -n "$dir/tmax" || fail "no bash"
 [ -z "$(lacks "$dir/tmax")" ] || fail "bash: $(lacks "$dir/tmax")"
 offers "--budget" tmax calibrate --bu
-offers "text tap" tmax verify --format t
+offers "text" tmax verify --format t
 offers "line page 8 16 32 none" tmax gaps --crossing ''
 offers "no-int3" tmax stress --protocol no
 offers "oversubscribed" tmax stress --placement ov

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What verify prints, for each kind of reader: people, TAP, JUnit, JSON.
+ * What verify prints, for each kind of reader: people, JUnit, JSON.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,25 +97,6 @@ static void test_print_json(void **state)
 	free(text);
 }
 
-static void test_print_tap(void **state)
-{
-	char *text;
-
-	(void)state;
-	judge_all_kinds();
-	text = printed(VERIFY_TAP);
-	assert_int_equal(strncmp(text, "TAP version 13\n1..8\n", 20), 0);
-	assert_int_equal(times(text, "\nnot ok "), 2);
-	assert_non_null(strstr(text, "\nnot ok 5 - wait "));
-	assert_non_null(strstr(text, "\nnot ok 8 - verdict\n"));
-	assert_int_equal(times(text, "\nok "), 6);
-	assert_int_equal(times(text, " # SKIP "), 2);
-	assert_int_equal(times(text, "\n  ---\n"), 8);
-	assert_int_equal(times(text, "\n  ...\n"), 8);
-	assert_int_equal(times(text, "\n  command: \"tmax stress "), 6);
-	free(text);
-}
-
 static void test_print_junit(void **state)
 {
 	char *text;
@@ -155,31 +136,23 @@ static void test_print_verdicts(void **state)
 	(void)state;
 	begin();
 	verify_judge(&v);
-	text = printed(VERIFY_TAP);
-	assert_non_null(strstr(text, "\nok 5 - verdict # SKIP nothing ran"));
-	free(text);
 	text = printed(VERIFY_JUNIT);
 	assert_non_null(strstr(text, "failures=\"0\" errors=\"0\" skipped=\"1\""));
 	free(text);
 	v = (struct verify){ .config = "" };
 	verify_conclude(&v, VERIFY_NO_CONF, "none: %d", 7);
 	assert_int_equal(v.status, EXIT_NO_CONF);
-	text = printed(VERIFY_TAP);
-	assert_non_null(strstr(text, "1..2\nnot ok 1 - config"));
-	assert_non_null(strstr(text, "\nnot ok 2 - verdict\n"));
-	assert_non_null(strstr(text, "none: 7"));
-	free(text);
 	text = printed(VERIFY_JUNIT);
 	assert_non_null(strstr(text, "tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""));
 	assert_int_equal(times(text, "<failure "), 2);
+	assert_non_null(strstr(text, "none: 7"));
 	free(text);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_printable),  cmocka_unit_test(test_print_json),
-		cmocka_unit_test(test_print_tap),  cmocka_unit_test(test_print_junit),
+		cmocka_unit_test(test_printable),  cmocka_unit_test(test_print_json),  cmocka_unit_test(test_print_junit),
 		cmocka_unit_test(test_print_text), cmocka_unit_test(test_print_verdicts),
 	};
 

@@ -86,10 +86,6 @@ breaks()
 breaks 1 '"verdict":"broken"' json
 valid "$dir/out"
 [ "$(member verdict)" = broken ] || fail "JSON without a verdict"
-ends 0 "${short[@]}" --format tap
-grep -qx '1..2' "$dir/out" || fail "TAP without a plan"
-[ "$(grep -c '^ok ' "$dir/out")" = 2 ] || fail "TAP"
-breaks 2 '^not ok ' tap
 breaks 2 '<failure' junit
 if command -v python3 >/dev/null; then
 	python3 - "$dir/out" <<'PYTHON' || fail "JUnit"
