@@ -98,7 +98,7 @@ static void draw_place(const struct climb *c, struct cell *cell)
 static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 {
 	uint64_t random = ~cell->seed;
-	enum provoker p = (enum provoker)(random_next(&random) % PROVOKER_COUNT);
+	enum provoker p = (enum provoker)(random_next(&random) % PROVOKER_EVICT);
 
 	if (random_next(&random) % PROVOKE_IN == 0 || (is_gap && p == PROVOKER_SITES))
 		return;

@@ -74,7 +74,7 @@ enum provoker {
 	PROVOKER_WIDE,	     /* the executors run bursts of the widest vector work there is */
 	PROVOKER_CHAIN,	     /* a long dependency chain ahead of the site: fetch runs ahead */
 	PROVOKER_SITES,	     /* three more straddlers in the loop, their lines written too */
-	PROVOKER_EVICT,	     /* the site's lines are driven out of the second-level caches */
+	PROVOKER_EVICT,	     /* of old journals: it made tears rarer (docs/tail.md) */
 	PROVOKER_COUNT
 };
 

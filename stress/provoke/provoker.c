@@ -18,10 +18,8 @@
 #include <unistd.h>
 
 #include "stress/base/clock.h"
-#include "stress/placement/place.h"
 
 #define PAGE		4096u
-#define LINE		64u
 #define SHOOTDOWN_SIZE	8192  /* a page whose protection changes, and one that is dropped */
 #define SHOOTDOWN_PAUSE 30000 /* ns */
 #define STREAM_PIECE	65536u
@@ -29,8 +27,6 @@
 #define STREAM_MAX	((size_t)1 << 30)
 #define SIBLING_STEPS	1000
 #define LOAD_BURST	200000 /* ns */
-#define EVICT_PAGES	4096u  /* of which one in COLOURS competes */
-#define COLOURS		32u    /* pages in 128 KiB */
 #define WIDE_STEPS	256    /* of eight independent chains: enough to fill the pipes */
 
 /* A thread that works until it is told to quit. */
@@ -189,42 +185,6 @@ static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 	}
 }
 
-/* --- Lines that take the place of a site's -------------------------------------------------- */
-
-#define EVICT_LINES 48 /* more than twice as many as any second-level cache has ways */
-
-struct evict {
-	uint8_t *memory;
-	const uint8_t *line[2][EVICT_LINES]; /* for the front, for the back */
-	unsigned lines[2];
-};
-
-/*
- * A line goes into the set that bits 6 to 16 of its physical address name, or fewer: no second
- * level of this ISA has had ways of more than 128 KiB. So lines of pages that agree with the site's
- * page in bits 12 to 16, at the same place in the page, compete with it. The first level of
- * instructions holds nothing that the second does not, where that is inclusive (AMD since Zen).
- */
-static int evict_start(struct evict *e, const uint8_t *front, const uint8_t *back)
-{
-	const uint8_t *const at[2] = { front, back };
-	void *memory = mmap(NULL, EVICT_PAGES * PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-
-	if (memory == MAP_FAILED)
-		return -errno;
-	e->memory = memory;
-	for (unsigned part = 0; part < 2; part++) {
-		uint64_t colour = place_frame(at[part]) % COLOURS;
-		size_t offset = (uintptr_t)at[part] % PAGE / LINE * LINE;
-
-		for (size_t i = 0; i < EVICT_PAGES && e->lines[part] < EVICT_LINES; i++)
-			if (place_frame(e->memory + i * PAGE) % COLOURS == colour)
-				e->line[part][e->lines[part]++] = e->memory + i * PAGE + offset;
-	}
-	return e->lines[0] == EVICT_LINES && e->lines[1] == EVICT_LINES ? 0 : -ENOMEM;
-}
-
 /* --- Wide vectors: some thousand multiply-adds ----------------------------------------------- */
 
 #define BURST(bits, isa, type)                                                                     \
@@ -263,10 +223,8 @@ struct provokers {
 	struct worker worker[WORKERS];
 	pid_t load[PLACEMENT_EXECUTORS_MAX];
 	unsigned loads;
-	struct evict evict;
 	uint64_t flushes; /* by the patcher */
 	_Atomic(uint64_t) bursts __attribute__((aligned(128)));
-	_Atomic(uint64_t) evicted; /* lines */
 };
 
 static bool has_provoker(const struct provokers *p, enum provoker which)
@@ -293,10 +251,6 @@ int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct s
 	if (p == PROVOKER_WIDE && !__builtin_cpu_supports("avx512f") &&
 	    !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) {
 		snprintf(reason, size, "the CPU has no AVX2 with FMA");
-		return -ENOTSUP;
-	}
-	if (p == PROVOKER_EVICT && place_frame(&p) == 0) {
-		snprintf(reason, size, "the kernel tells only root where pages are");
 		return -ENOTSUP;
 	}
 	return 0;
@@ -355,8 +309,6 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 		else
 			p->loads++;
 	}
-	if (ret == 0 && has_provoker(p, PROVOKER_EVICT))
-		ret = evict_start(&p->evict, p->front, p->back);
 	/* Where a cell has that provoker there is one: provokers_possible() has looked. */
 	sibling = placement_sibling(topology, seating);
 	for (unsigned i = 0; i < WORKERS && ret == 0; i++)
@@ -381,24 +333,11 @@ void provokers_stop(struct provokers *p)
 		while (waitpid(p->load[i], NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	if (p->evict.memory)
-		munmap(p->evict.memory, EVICT_PAGES * PAGE);
 	free(p);
-}
-
-static void evict_lines(struct provokers *p)
-{
-	for (unsigned i = 0; i < EVICT_LINES; i++) {
-		(void)*(const volatile uint8_t *)p->evict.line[0][i];
-		(void)*(const volatile uint8_t *)p->evict.line[1][i];
-	}
-	atomic_fetch_add_explicit(&p->evicted, 2 * EVICT_LINES, memory_order_relaxed);
 }
 
 void provoke_toggle(struct provokers *p)
 {
-	if (has_provoker(p, PROVOKER_EVICT))
-		evict_lines(p);
 	for (unsigned i = 0; i < 2; i++)
 		if (has_provoker(p, i ? PROVOKER_COLD_FRONT : PROVOKER_COLD_BACK)) {
 			_mm_clflush(i ? p->front : p->back);
@@ -410,8 +349,6 @@ void provoke_toggle(struct provokers *p)
 
 void provoke_round(struct provokers *p)
 {
-	if (has_provoker(p, PROVOKER_EVICT))
-		evict_lines(p);
 	if (!has_provoker(p, PROVOKER_WIDE))
 		return;
 	if (__builtin_cpu_supports("avx512f"))
@@ -430,7 +367,6 @@ void provokers_count(const struct provokers *p, struct provoker_counts *counts)
 		.streamed = atomic_load_explicit(&p->worker[BANDWIDTH].done, memory_order_relaxed),
 		.sibling = atomic_load_explicit(&p->worker[SIBLING].done, memory_order_relaxed),
 		.wide = atomic_load_explicit(&p->bursts, memory_order_relaxed),
-		.evicted = atomic_load_explicit(&p->evicted, memory_order_relaxed),
 		.processes = p->loads,
 		.cpu = p->cpu,
 	};

@@ -28,7 +28,6 @@ struct provoker_counts {
 	uint64_t streamed;   /* bytes */
 	uint64_t sibling;    /* rounds of work */
 	uint64_t wide;	     /* bursts, of all executors */
-	uint64_t evicted;    /* lines that were read in place of the site's */
 	unsigned processes;  /* that time-slice executors */
 	unsigned cpu;	     /* where the threads run */
 };

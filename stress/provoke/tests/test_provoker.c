@@ -422,65 +422,6 @@ static void wide_work_is_done_by_the_round(void **state)
 	provokers_stop(p);
 }
 
-/* Does the kernel tell this process physical pages? */
-static bool evict_possible(void)
-{
-	int here = 0;
-
-	return place_frame(&here) != 0;
-}
-
-/* Each competes: other pages whose numbers agree in the bits that name a set. */
-static void lines_of_the_same_set_are_read(void **state)
-{
-	static const uint8_t pages[2 * 4096] __attribute__((aligned(4096))) = { 1 };
-	const uint8_t *at[2] = { pages + 4093, pages + 4096 };
-	struct provokers p = { 0 };
-	const struct evict *e = &p.evict;
-
-	(void)state;
-	if (!evict_possible())
-		skip();
-	assert_int_equal(evict_start(&p.evict, at[0], at[1]), 0);
-	for (unsigned part = 0; part < 2; part++) {
-		uint64_t frame = place_frame(at[part]);
-
-		for (unsigned i = 0; i < EVICT_LINES; i++) {
-			const uint8_t *line = e->line[part][i];
-
-			assert_int_equal((uintptr_t)line % 4096 / 64,
-					 (uintptr_t)at[part] % 4096 / 64);
-			assert_int_equal(place_frame(line) % 32, frame % 32);
-			assert_true(place_frame(line) != frame);
-			assert_true(i == 0 || line > e->line[part][i - 1]);
-		}
-	}
-	evict_lines(&p);
-	assert_int_equal(atomic_load(&p.evicted), 2 * EVICT_LINES);
-	munmap(p.evict.memory, EVICT_PAGES * PAGE);
-}
-
-static void both_sides_evict(void **state)
-{
-	struct provokers *p;
-
-	(void)state;
-	if (!evict_possible())
-		skip();
-	p = start(1u << PROVOKER_EVICT);
-	provoke_round(p);
-	provoke_toggle(p);
-	provoke_toggle(p);
-	assert_int_equal(counts_of(p).evicted, 3 * 2 * EVICT_LINES);
-	assert_int_equal(counts_of(p).flushes, 0);
-	provokers_stop(p);
-	p = start(0);
-	provoke_round(p);
-	provoke_toggle(p);
-	assert_int_equal(counts_of(p).evicted, 0);
-	provokers_stop(p);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -497,8 +438,6 @@ int main(void)
 		cmocka_unit_test(what_is_not_possible_is_not_started),
 		cmocka_unit_test(sibling_is_kept_busy),
 		cmocka_unit_test(wide_work_is_done_by_the_round),
-		cmocka_unit_test(lines_of_the_same_set_are_read),
-		cmocka_unit_test(both_sides_evict),
 	};
 
 	return open_place() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;

@@ -17,7 +17,7 @@
 static void every_provoker_lets_its_cell_end(void **state)
 {
 	(void)state;
-	for (int i = 0; i < PROVOKER_COUNT; i++) {
+	for (int i = 0; i < PROVOKER_EVICT; i++) {
 		struct cell_result r;
 		struct seating seating;
 		struct cell cell;
