@@ -23,6 +23,9 @@
  */
 #define TRIES 150
 
+/* A child that hangs spins. One that is well takes milliseconds. */
+#define HANG_CPU 2
+
 enum broken {
 	NOTHING,
 	ALL_ARE_GONE,	     /* of owners: a waiting thread takes over from a living one */
@@ -110,8 +113,10 @@ static void test_noticed(void **state)
 
 	find_cell(&cell, variant);
 	broken = variant->broken;
+	life_child_cpu = HANG_CPU;
 	outcome = try_often(&cell, &report);
 	broken = NOTHING;
+	life_child_cpu = 0;
 	if (outcome == CELL_SKIPPED)
 		skip();
 	assert_int_equal(outcome, CELL_FAILED);
