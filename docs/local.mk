@@ -37,7 +37,6 @@ dist_man_MANS = \
 	docs/pc_text_close.3 \
 	docs/pc_text_open.3 \
 	docs/pc_text_open_shared.3 \
-	docs/pc_text_use_alias.3 \
 	docs/pc_text_way.3
 
 TESTS += docs/tests/test_readme.sh

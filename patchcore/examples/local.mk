@@ -15,8 +15,7 @@ examples = \
 	patchcore/examples/starts \
 	patchcore/examples/text_alias \
 	patchcore/examples/text_open \
-	patchcore/examples/text_shared \
-	patchcore/examples/text_use_alias
+	patchcore/examples/text_shared
 check_PROGRAMS += $(examples)
 TESTS += $(examples)
 
@@ -35,7 +34,6 @@ patchcore_examples_starts_LDADD = libpatchcore.la
 patchcore_examples_text_alias_LDADD = libpatchcore.la
 patchcore_examples_text_open_LDADD = libpatchcore.la
 patchcore_examples_text_shared_LDADD = libpatchcore.la
-patchcore_examples_text_use_alias_LDADD = libpatchcore.la
 
 examplesdir = $(docdir)/examples
 dist_examples_DATA = \
@@ -54,8 +52,7 @@ dist_examples_DATA = \
 	patchcore/examples/starts.c \
 	patchcore/examples/text_alias.c \
 	patchcore/examples/text_open.c \
-	patchcore/examples/text_shared.c \
-	patchcore/examples/text_use_alias.c
+	patchcore/examples/text_shared.c
 
 # Of other languages and builds.
 examplescmakedir = $(examplesdir)/cmake

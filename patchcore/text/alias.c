@@ -335,7 +335,7 @@ void text_copy_again(const struct text_span *span)
 	const struct page *const ends[] = { page_find(addr), page_find(addr + span->len - 1) };
 
 	for (int i = 0; copied.at && i < 2; i++)
-		if (ends[i] && page_shift(ends[i]) && !ends[i]->callers)
+		if (ends[i] && page_shift(ends[i]))
 			memcpy(copied.at + ends[i]->copied_at, page_alias(ends[i]), TEXT_PAGE);
 }
 

@@ -55,15 +55,6 @@ static int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t 
 	return 0;
 }
 
-NOPATCH bool page_may_be_written(const struct page *page)
-{
-	if (!page_shift(page))
-		return true;
-	if (page->callers)
-		return page->process == atomic_load_explicit(&process_epoch, memory_order_relaxed);
-	return !atomic_load_explicit(&page->stale, memory_order_relaxed);
-}
-
 bool text_is_open(uintptr_t start, uintptr_t end)
 {
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
@@ -77,13 +68,6 @@ bool text_is_open(uintptr_t start, uintptr_t end)
 static bool needs_giving_back(const struct page *page)
 {
 	return page && (page->owed || page->changing);
-}
-
-/* Nothing is mapped: the alias is the caller's to unmap. */
-static void leave_callers_alias(struct page *page)
-{
-	page->callers = false;
-	atomic_store_explicit(&page->shift, 0, memory_order_relaxed);
 }
 
 /* What is not mapped any more has no protection to get back. */
@@ -110,24 +94,19 @@ static int give_back_pages(uintptr_t start, uintptr_t end)
 
 	for (uintptr_t p = start; p < end; p = to) {
 		const struct page *first = page_find(p), *page;
-		bool is_callers;
 		int failed = 0;
 
 		to = p + TEXT_PAGE;
 		if (!needs_giving_back(first))
 			continue;
 		while (to < end && needs_giving_back(page = page_find(to)) &&
-		       page_shift(page) == page_shift(first) && page->prot == first->prot &&
-		       page->callers == first->callers)
+		       page_shift(page) == page_shift(first) && page->prot == first->prot)
 			to += TEXT_PAGE;
-		is_callers = first->callers;
-		if (!is_callers && page_shift(first))
+		if (page_shift(first))
 			failed = alias_end(p, to);
-		else if (!is_callers && !(first->prot & PROT_WRITE))
+		else if (!(first->prot & PROT_WRITE))
 			failed = protect_again(p, to, first->prot);
 		for (uintptr_t at = p; at < to; at += TEXT_PAGE) {
-			if (is_callers)
-				leave_callers_alias(page_find(at));
 			page_find(at)->owed = failed < 0;
 			page_find(at)->changing &= failed < 0;
 		}
@@ -141,13 +120,10 @@ static int give_back_pages(uintptr_t start, uintptr_t end)
 
 /* What is to become of some pages. */
 struct wish {
-	unsigned opens;		       /* 1; 0: only for one patch */
-	bool shared;		       /* also if others see what changes there */
-	bool alias;		       /* written through an alias of the library's */
-	ptrdiff_t shift;	       /* to the caller's alias, ... */
-	const struct mapping *callers; /* ... what is mapped there, ... */
-	int callers_count;	       /* ... and how many of them */
-	uint64_t *loan;		       /* where to say when; NULL: it is for more than a patch */
+	unsigned opens; /* 1; 0: only for one patch */
+	bool shared;	/* also if others see what changes there */
+	bool alias;	/* written through an alias */
+	uint64_t *loan; /* where to say when; NULL: it is for more than a patch */
 };
 
 /* Until they have a user, they are to be given back. */
@@ -211,27 +187,6 @@ static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t en
 		page->granule = TEXT_PAGE;
 		page->origin = mapping_origin(map, p);
 	}
-	/* Is the caller's the memory of these pages, and will it stay that when it forks? */
-	for (uintptr_t p = start; wish->callers && p < end; p += TEXT_PAGE) {
-		uintptr_t at = p + (uintptr_t)wish->shift;
-		const struct mapping *alias = mappings_find(wish->callers, wish->callers_count, at);
-		const struct page *page = page_find(p);
-
-		if (!alias || !(alias->prot & PROT_WRITE) || !alias->shared || !map->shared ||
-		    !origin_same(mapping_origin(map, p), mapping_origin(alias, at)))
-			return -EINVAL;
-		if ((page->users || page_shift(page)) &&
-		    !(page->callers && page_shift(page) == wish->shift &&
-		      page_may_be_written(page)))
-			return -EBUSY;
-	}
-	for (uintptr_t p = start; wish->callers && p < end; p += TEXT_PAGE) {
-		struct page *page = page_find(p);
-
-		page->callers = true;
-		page->process = atomic_load_explicit(&process_epoch, memory_order_relaxed);
-		atomic_store_explicit(&page->shift, wish->shift, memory_order_relaxed);
-	}
 	/* What has an alias already is written through that. */
 	while (start < end && ret == 0) {
 		bool aliased = page_shift(page_find(start)), used = page_find(start)->users;
@@ -286,8 +241,7 @@ static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
 	bool left_over = false;
 	int ret = 0;
 
-	if (!wish->callers)
-		widen_to_opened(&start, &end);
+	widen_to_opened(&start, &end);
 	/* An alias that a thread began to make or to end, before that thread ended. */
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
 		left_over |= page_find(p) && page_find(p)->changing;
@@ -297,7 +251,7 @@ static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
 		return ret;
 	ret = prepare_pages(wish, start, end);
 	/* A protection that can only be had for more than was asked for: for whole huge pages. */
-	if (ret == -EINVAL && !wish->callers) {
+	if (ret == -EINVAL) {
 		uintptr_t first = mapping_page_size(start), last = mapping_page_size(end - 1);
 		uintptr_t from = start & ~(first - 1), to = ((end - 1) | (last - 1)) + 1;
 		bool wider = from < start || to > end;
@@ -570,9 +524,7 @@ static void forget_page(struct page *page)
 	page_lose_users(page);
 	page->owed = false;
 	page->granule = TEXT_PAGE;
-	if (page->callers)
-		leave_callers_alias(page);
-	else if (page_shift(page))
+	if (page_shift(page))
 		alias_forget(page);
 }
 
@@ -709,28 +661,4 @@ int pc_text_open_shared(void *addr, size_t len)
 int pc_text_alias(void *addr, size_t len)
 {
 	return use_asked(&(struct wish){ .opens = 1, .alias = true }, addr, len);
-}
-
-int pc_text_use_alias(void *addr, size_t len, void *writable)
-{
-	struct wish wish = { .opens = 1, .shift = (intptr_t)writable - (intptr_t)addr };
-	uintptr_t start, end, alias_start, alias_end;
-	struct mapping *map;
-	int ret = text_range(addr, len, &start, &end);
-
-	if (ret < 0)
-		return ret;
-	if (!choice_sync())
-		return -ESHUTDOWN;
-	/* Whole pages of it, which are as far away. */
-	if (text_range(writable, len, &alias_start, &alias_end) < 0 || wish.shift == 0 ||
-	    wish.shift % (ptrdiff_t)TEXT_PAGE != 0)
-		return -EINVAL;
-	wish.callers_count = mappings_read(alias_start, alias_end, &map);
-	wish.callers = map;
-	ret = wish.callers_count ? wish.callers_count : -EINVAL;
-	if (ret > 0)
-		ret = use_asked(&wish, addr, len);
-	free(map);
-	return ret;
 }

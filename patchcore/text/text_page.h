@@ -17,8 +17,6 @@ struct page {
 	bool owed;	      /* without users, yet not given back: that failed */
 	bool changing;	      /* without users, its alias being made or ended: until that is over */
 	bool shared;	      /* opened by a caller that knows that others see what changes */
-	bool callers;	      /* its alias is a mapping of the caller's, and stays that */
-	uint32_t process;     /* with such an alias: process_epoch when it was told of */
 	size_t granule;	      /* bytes whose protection changes together */
 	struct origin origin; /* what it showed when last looked at; with an alias: of that */
 	struct page *next;    /* the next in order that has an alias */
@@ -27,7 +25,7 @@ struct page {
 	_Atomic(uint64_t) forgotten; /* which of all times that a page was; 0: never */
 	atomic_uint opens;	     /* stored with release, after the shift; acquired */
 	_Atomic(ptrdiff_t) shift;    /* from here to its alias, 0 if it has none */
-	atomic_bool stale;	     /* the library's alias is the parent's: there was no copy */
+	atomic_bool stale;	     /* the alias is the parent's: there was no copy */
 };
 
 extern struct table text_pages;
@@ -66,11 +64,11 @@ NOPATCH_INLINE bool page_is_open(const struct page *page)
 	return page && atomic_load_explicit(&page->opens, memory_order_acquire) > 0;
 }
 
-/*
- * page_may_be_written - by this process? Not where its alias is the memory of the process that it
- * was forked from. Async-signal-safe.
- */
-bool page_may_be_written(const struct page *page);
+/* By this process? Not where its alias is the memory of the process that it was forked from. */
+NOPATCH_INLINE bool page_may_be_written(const struct page *page)
+{
+	return !page_shift(page) || !atomic_load_explicit(&page->stale, memory_order_relaxed);
+}
 
 /* text_is_open - does some caller have all these pages open? Async-signal-safe. */
 bool text_is_open(uintptr_t start, uintptr_t end);

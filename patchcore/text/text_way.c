@@ -50,9 +50,9 @@ static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, char 
 
 		if (!page_may_be_written(page)) {
 			*way = PC_TEXT_ALIAS;
-			snprintf(reason, size, "the alias is shared with the parent process: %s",
-				 page->callers ? "it is the caller's, and is not copied"
-					       : "no copy was made when it forked");
+			snprintf(reason, size,
+				 "the alias is shared with the parent process: no copy was made "
+				 "when it forked");
 			return -EACCES;
 		}
 		if (page_shift(page))

@@ -27,9 +27,8 @@ enum pc_text_way {
 	/* pc_text_open(): the pages are kept writable. The fastest, no system call. */
 	PC_TEXT_OPEN = 1,
 	/*
-	 * The pages are mapped a second time, writable and not executable, at another address, by
-	 * the library (pc_text_alias()) or by the caller (pc_text_use_alias()): as fast, and no
-	 * page is ever both.
+	 * pc_text_alias(): the pages are mapped a second time, writable and not executable, at
+	 * another address: as fast, and no page is ever both.
 	 */
 	PC_TEXT_ALIAS = 2,
 };
@@ -88,34 +87,10 @@ int pc_text_open_shared(void *addr, size_t len);
 int pc_text_alias(void *addr, size_t len);
 
 /*
- * pc_text_use_alias - write to the pages of [addr, addr + len) through a mapping of
- * the caller's.
- * @writable: where addr is mapped a second time: the same file and offset, shared
- *	      and writable
- *
- * For a program that has mapped its code twice itself, such as a JIT with a memfd:
- * executable at addr and writable at writable. The library touches no protection,
- * maps nothing and copies nothing. The alias must stay until no page is open any more
- * (pc_text_close(); pc_text_open() of the same pages counts too). Nests with itself.
- *
- * fork(2) copies nothing either: parent and child share that code. What is patched in
- * the child would show in the parent, so that there patches fail with -EACCES until
- * the child has closed the pages, mapped some of its own at addr, and said so. What the
- * parent patches meanwhile shows in the child, whose threads must not run it: see
- * pc_text_open_shared().
- *
- * -EINVAL: len is 0, or a range wraps; writable is not as far into a page as addr is; or
- * the two do not show the same, both shared, and writable there. -EBUSY: a page is open
- * otherwise, or a change there is under way or in flight. -EFAULT: not mapped. -EACCES:
- * no /proc. -ENOMEM. Then no page is open that was not before.
- */
-int pc_text_use_alias(void *addr, size_t len, void *writable);
-
-/*
  * pc_text_close - undo one of the above, of the same addr and len.
  *
  * Pages that no caller has open any more get the protection back that they had
- * before; with an alias of the library's, they become private memory again, as they read
+ * before; with an alias, they become private memory again, as they read
  * now. Changes of these pages that are under way are waited for, and those in flight are
  * finished.
  *
