@@ -14,8 +14,6 @@ dist_man_MANS = \
 	docs/pc_drain.3 \
 	docs/pc_fini.3 \
 	docs/pc_finish_patch.3 \
-	docs/pc_finisher_start.3 \
-	docs/pc_finisher_stop.3 \
 	docs/pc_forget.3 \
 	docs/pc_get_status.3 \
 	docs/pc_init.3 \

@@ -4,7 +4,6 @@ examples = \
 	patchcore/examples/async \
 	patchcore/examples/batch \
 	patchcore/examples/call \
-	patchcore/examples/finisher \
 	patchcore/examples/forget \
 	patchcore/examples/how \
 	patchcore/examples/merge \
@@ -22,7 +21,6 @@ TESTS += $(examples)
 patchcore_examples_async_LDADD = libpatchcore.la
 patchcore_examples_batch_LDADD = libpatchcore.la
 patchcore_examples_call_LDADD = libpatchcore.la
-patchcore_examples_finisher_LDADD = libpatchcore.la
 patchcore_examples_forget_LDADD = libpatchcore.la
 patchcore_examples_how_LDADD = libpatchcore.la
 patchcore_examples_merge_LDADD = libpatchcore.la
@@ -41,7 +39,6 @@ dist_examples_DATA = \
 	patchcore/examples/batch.c \
 	patchcore/examples/call.c \
 	patchcore/examples/example.h \
-	patchcore/examples/finisher.c \
 	patchcore/examples/forget.c \
 	patchcore/examples/how.c \
 	patchcore/examples/merge.c \

@@ -21,8 +21,8 @@
  *   8. open the gate, and let signals come
  * After, in the child:
  *   7. adopt (below), if a trap or an entry point has not done so before
- *   8. the kernel is told again of the thread's robust mutex; there is no finisher, and children
- *      that are late are the parent's affair
+ *   8. the kernel is told again of the thread's robust mutex; children that are late are the
+ *      parent's affair
  *   9. open the gate, and let signals come
  *
  * Handlers of the program that are registered earlier run between 6 and 7, others outside. In both
@@ -51,7 +51,6 @@
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/patch/patch.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
@@ -241,7 +240,6 @@ static void fork_in_child(void)
 	if (fork_is_new())
 		fork_adopt();
 	thread_rearm();
-	finisher_forked();
 	objects_in_child();
 	text_drop_late();
 	after_fork(thread_here, text_drop_copy);

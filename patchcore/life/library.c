@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "patchcore/async.h"
 #include "patchcore/life/library.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/merge/others.h"
@@ -92,10 +91,8 @@ int pc_init(void)
 int pc_fini(void)
 {
 	struct thread *self;
-	int ret;
+	int ret = fork_enter(&self);
 
-	pc_finisher_stop();
-	ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
 	/* The look at the sites puts on the list what threads that are gone have left in flight. */

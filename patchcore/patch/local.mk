@@ -2,7 +2,6 @@
 # The functions that change code.
 libpatchcore_internal_la_SOURCES += \
 	patchcore/patch/batch.c \
-	patchcore/patch/finisher.c \
 	patchcore/patch/over.c \
 	patchcore/patch/patch.c \
 	patchcore/patch/patch.h

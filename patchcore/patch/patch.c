@@ -131,7 +131,6 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 		text_end(&change.span);
 		return ret;
 	}
-	finisher_wake();
 	/* The span is the flight's from here on. */
 	text_keep();
 	return 0;
@@ -179,6 +178,20 @@ int pc_finish_patch(void *addr)
 	if (ret < 0)
 		return ret;
 	ret = progress[flight_step(site)];
+	fork_leave(self);
+	return ret;
+}
+
+int pc_drain(void)
+{
+	struct thread *self;
+	int ret = choice_sync() ? fork_enter(&self) : -ESHUTDOWN;
+
+	if (ret < 0)
+		return ret;
+	/* What is kept to look after a child goes when the child is ready. */
+	text_child_is_late();
+	ret = flight_drain_told();
 	fork_leave(self);
 	return ret;
 }

@@ -32,11 +32,4 @@ bool change_try_again(const struct change *change);
  */
 void ops_sort(struct pc_op **ops, size_t n);
 
-/*
- * Of the thread that finishes what was started (pc_finisher_start(3)). finisher_wake - something
- * was started: if it sleeps, it shall not. finisher_forked - in the child of fork(): there is none.
- */
-void finisher_wake(void);
-void finisher_forked(void);
-
 #endif

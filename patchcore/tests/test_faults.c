@@ -279,11 +279,6 @@ static int finish(void)
 	return ret;
 }
 
-static int finisher(void)
-{
-	return pc_finisher_start();
-}
-
 static int batch(void)
 {
 	struct pc_op ops[] = {
@@ -358,7 +353,6 @@ static const struct function {
 	{ "pc_start_patch, one word", NULL, start_plain, 0 },
 	{ "pc_finish_patch", prepare_started, finish, PARTLY },
 	{ "pc_drain", prepare_started, drain, PARTLY },
-	{ "pc_finisher_start", NULL, finisher, 0 },
 	{ "pc_patch_batch", NULL, batch, PARTLY },
 	{ "pc_text_open", NULL, text_open, KEEPS },
 	{ "pc_text_alias", NULL, text_alias, 0 },
@@ -386,7 +380,7 @@ static bool is_documented(int ret, enum fault fault)
 static void check_nothing_held(const struct function *function)
 {
 	MUST(function->run() == 0);
-	MUST(pc_finisher_stop() == 0 && pc_drain() == 0);
+	MUST(pc_drain() == 0);
 	if (!(function->flags & KEEPS) || function->run == start)
 		MUST(protection_is_as_before());
 	MUST(pc_patch(word_site() + 64, new_code, CODE_LEN) == 0);

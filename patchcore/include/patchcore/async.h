@@ -69,23 +69,10 @@ int pc_finish_patch(void *addr);
  * One pair of syncs does for up to 256 changes. Changes that other threads
  * start meanwhile may or may not be among them. 0, or what membarrier(2) failed
  * with for want of memory, -ENOMEM: then the rest is still in flight. -ECANCELED: of what was
- * started since the last drain, some was taken back: by this call, an executor, the finisher, a
- * fork, or pc_text_close().
+ * started since the last drain, some was taken back: by this call, an executor, a fork, or
+ * pc_text_close().
  */
 int pc_drain(void);
-
-/*
- * pc_finisher_start - a thread of the library that finishes what is started, so
- * that callers may start and forget. All signals are blocked in it but SIGTRAP.
- * It sleeps while nothing is in flight; starting then costs a system call. Not
- * inherited by the child of fork(), which may start its own. Idempotent.
- * -EAGAIN: no thread to be had. -ESHUTDOWN.
- *
- * pc_finisher_stop - drain, and end it. 0 also if there was none. Not from the
- * handler of a signal.
- */
-int pc_finisher_start(void);
-int pc_finisher_stop(void);
 
 #ifdef __cplusplus
 }

@@ -147,14 +147,6 @@ static int fork_once(void)
 	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
-static int leave_to_finisher(void)
-{
-	MUST(pc_finisher_start() == 0);
-	while (flight_look(site) != FLIGHT_OLD)
-		usleep(100);
-	return 0;
-}
-
 /* A drain that the library makes for itself leaves the error to the next caller. */
 static void taken_back_on_the_way(const void *arg)
 {
@@ -171,7 +163,7 @@ static void taken_back_on_the_way(const void *arg)
 
 static void test_taken_back_on_the_way(void **state)
 {
-	way_fn *ways[] = { close_another, fork_once, leave_to_finisher };
+	way_fn *ways[] = { close_another, fork_once };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)

@@ -25,7 +25,6 @@ static struct {
 	int (*fini)(void);
 	int (*patch)(void *, const void *, size_t);
 	int (*start)(void *, const void *, size_t);
-	int (*finisher)(void);
 	int (*open)(void *, size_t);
 	int (*alias)(void *, size_t);
 } lib;
@@ -47,7 +46,6 @@ static void load(void)
 	lib.fini = (int (*)(void))symbol("pc_fini");
 	lib.patch = (int (*)(void *, const void *, size_t))symbol("pc_patch");
 	lib.start = (int (*)(void *, const void *, size_t))symbol("pc_start_patch");
-	lib.finisher = (int (*)(void))symbol("pc_finisher_start");
 	lib.open = (int (*)(void *, size_t))symbol("pc_text_open");
 	lib.alias = (int (*)(void *, size_t))symbol("pc_text_alias");
 }
@@ -65,7 +63,7 @@ static bool is_own(void)
 	return now.sa_handler == own_handler;
 }
 
-/* Everything is left as one can leave it: pages open and aliased, a change in flight, a thread. */
+/* Everything is left as one can leave it: pages open and aliased, a change in flight. */
 static void use(uint8_t *pages, uint32_t number)
 {
 	uint8_t *straddler = code_straddler(pages), *other = code_straddler(pages + CODE_PAGE);
@@ -80,7 +78,7 @@ static void use(uint8_t *pages, uint32_t number)
 	ret = lib.patch(other, bytes, CODE_LEN);
 	if (ret == -ENOTSUP)
 		child_skip("no policy is to be had here");
-	MUST(ret == 0 && lib.finisher() == 0);
+	MUST(ret == 0);
 	MUST(lib.start(straddler, bytes, CODE_LEN) == 0);
 	MUST(lib.fini() == 0);
 	MUST(dlclose(lib.handle) == 0);

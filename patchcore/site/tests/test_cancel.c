@@ -111,13 +111,6 @@ static int signals(void)
 	return pc_check_signals(&report);
 }
 
-static int finisher(void)
-{
-	int ret = pc_finisher_start();
-
-	return ret == 0 ? pc_finisher_stop() : ret;
-}
-
 /* What is done around it; an alias has to be copied. */
 static int fork_with_alias(void)
 {
@@ -155,7 +148,6 @@ static const struct {
 	{ "alias", alias_and_close },
 	{ "way", way },
 	{ "signals", signals },
-	{ "finisher", finisher },
 	{ "fork", fork_with_alias },
 	{ "forget", forget },
 	{ "fini", pc_fini },

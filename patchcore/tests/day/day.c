@@ -268,8 +268,6 @@ static struct held held_now(void)
 /* Nothing is at work and nothing in flight. */
 static struct held held_at_rest(struct day_worker *w)
 {
-	atomic_store(&day->main.step, "pc_finisher_stop");
-	DAY_MUST(w, pc_finisher_stop() == 0);
 	atomic_store(&day->main.step, "pc_drain");
 	DAY_MUST(w, pc_drain() == 0);
 	atomic_store(&day->main.step, "check");

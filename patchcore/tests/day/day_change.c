@@ -249,13 +249,6 @@ static void act_jit(struct day_worker *w)
 	munmap(page, CODE_PAGE);
 }
 
-static void act_finisher(struct day_worker *w)
-{
-	int ret = day_below(w, 2) ? pc_finisher_start() : pc_finisher_stop();
-
-	DAY_MUST(w, ret == 0 || ret == -EAGAIN);
-}
-
 static void act_status(struct day_worker *w)
 {
 	struct pc_signals signals;
@@ -272,8 +265,7 @@ struct day_action day_change_actions[] = {
 	{ "batch", 6, act_batch, false },   { "start", 10, act_start, false },
 	{ "drain", 2, act_drain, false },   { "call", 16, act_call, false },
 	{ "merge", 6, act_merge, false },   { "text", 4, act_text, false },
-	{ "jit", 4, act_jit, false },	    { "finisher", 1, act_finisher, false },
-	{ "status", 1, act_status, false }, { NULL, 0, NULL, false },
+	{ "jit", 4, act_jit, false },	    	{ "status", 1, act_status, false }, { NULL, 0, NULL, false },
 };
 
 void day_change_any(struct day_worker *w)

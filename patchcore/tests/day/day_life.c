@@ -648,14 +648,12 @@ static void touch_stacks(void)
 	unsigned workers = day_options.workers, n = 2 * workers + DAY_EXECUTORS;
 	pthread_barrier_t barrier;
 
-	MUST(pc_finisher_start() == 0);
 	pthread_barrier_init(&barrier, NULL, n);
 	for (unsigned i = 0; i < n; i++)
 		MUST(pthread_create(&thread[i], i < workers ? &small : NULL, meet, &barrier) == 0);
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(thread[i], NULL);
 	pthread_barrier_destroy(&barrier);
-	MUST(pc_finisher_stop() == 0);
 }
 
 /* A page of its own. One that had an alias once is a mapping of its own, so it has had one. */

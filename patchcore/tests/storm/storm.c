@@ -256,15 +256,11 @@ static void begin_library(const struct storm *storm)
 
 			MUST(pc_call_init(&site->call, site->at) == 0);
 		}
-	if (storm->way->enter)
-		storm->way->enter();
 }
 
 /* Nothing is left behind: no change, no INT3, no page. */
 static void end_library(const struct storm *storm)
 {
-	if (storm->way->leave)
-		storm->way->leave();
 	if (storm->raw)
 		return;
 	MUST(pc_drain() == 0);

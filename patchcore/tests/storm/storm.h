@@ -76,8 +76,6 @@ struct storm_way {
 	bool many;  /* changes its site of all places at once */
 	bool syncs; /* is as safe as the syncs of the policy */
 	bool lasts; /* what was written stands when it returns, if no other patcher writes there */
-	void (*enter)(void); /* in each process that changes */
-	void (*leave)(void);
 	/* To code 0 (old), 1 (new) or, of calls, 2 (off). 0, -EAGAIN or what went wrong. */
 	int (*change)(struct storm_site *const *sites, size_t n, unsigned code);
 };

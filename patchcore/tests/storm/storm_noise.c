@@ -128,8 +128,6 @@ static void live(void)
 	alarm(CHILD_LIFE);
 	/* What the parent was changing there is finished in the child. */
 	storm_execute(place_now(), shape_now(), 10, &seen);
-	if (storm_now.storm->way->enter)
-		storm_now.storm->way->enter();
 	for (unsigned code = 0; code < codes(); code++)
 		for (unsigned i = 0; i < storm_columns(shape_now()); i++) {
 			change_as_child(i, code);

@@ -11,7 +11,6 @@
 #include "patchcore/batch.h"
 #include "patchcore/tests/storm/storm.h"
 
-#define PATIENCE_S 10 /* for the background finisher, on a busy machine */
 
 /* Of several, all are tried; the first error counts. */
 static int change_each(struct storm_site *const *sites, size_t n, unsigned code,
@@ -78,38 +77,6 @@ static int start_drain(struct storm_site *const *sites, size_t n, unsigned code)
 	return ret ? ret : drained;
 }
 
-static void finisher_enter(void)
-{
-	(void)pc_finisher_start();
-}
-
-static void finisher_leave(void)
-{
-	(void)pc_finisher_stop();
-}
-
-/* The starting thread only looks at the code, so the finisher must do its work. */
-static int await_one(struct storm_site *site, unsigned code)
-{
-	struct timespec begun, now;
-
-	clock_gettime(CLOCK_MONOTONIC, &begun);
-	while (!storm_holds(site, STORM_LOADS, code)) {
-		sched_yield();
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec - begun.tv_sec > PATIENCE_S)
-			return -ETIMEDOUT;
-	}
-	return 0;
-}
-
-static int start_forget(struct storm_site *const *sites, size_t n, unsigned code)
-{
-	int ret = change_each(sites, n, code, start_one);
-
-	return ret ? ret : change_each(sites, n, code, await_one);
-}
-
 static int change_by_batch(struct storm_site *const *sites, size_t n, unsigned code)
 {
 	struct pc_op ops[STORM_PLACES];
@@ -146,12 +113,6 @@ const struct storm_way storm_ways[] = {
 	  .many = true,
 	  .syncs = true,
 	  .lasts = true },
-	{ .name = "start and forget",
-	  .change = start_forget,
-	  .enter = finisher_enter,
-	  .leave = finisher_leave,
-	  .many = true,
-	  .syncs = true },
 	{ .name = "batch", .change = change_by_batch, .many = true, .syncs = true, .lasts = true },
 	{ .name = "call", .shape = STORM_CALLS, .change = change_by_call, .lasts = true },
 	{ .name = NULL },

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes in flight, by many threads: starters, finishers, drains, executors,
- * and the library's own thread.
+ * Changes in flight, by many threads: starters, finishers, drains, executors.
  */
 #define _GNU_SOURCE /* memfd_create(), sched_setaffinity() */
-#include <dirent.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -295,162 +293,12 @@ static void busy_forking(const void *arg)
 	pthread_join(thread, NULL);
 }
 
-/* --- The finisher
- * ----------------------------------------------------------------------------------------- */
-
-static unsigned threads_now(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	unsigned count = 0;
-
-	MUST(dir);
-	for (struct dirent *entry; (entry = readdir(dir));)
-		count += entry->d_name[0] != '.';
-	closedir(dir);
-	return count;
-}
-
-/* One that was joined may still be counted for a moment. */
-static void wait_for_threads(unsigned count)
-{
-	while (threads_now() != count)
-		usleep(100);
-}
-
-static void start_all(const uint8_t *code, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		MUST(pc_start_patch(flight_site(pages, i), code, CODE_LEN) == 0);
-}
-
-/*
- * No thread asks for a step or runs the code: the finisher alone ends this before the alarm does.
- */
-static void wait_for_all(enum flight_bytes bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		while (flight_look(flight_site(pages, i)) != bytes ||
-		       site_turn(site_find((uintptr_t)flight_site(pages, i))) % 2)
-			usleep(100);
-}
-
-static void forgets(const void *arg)
-{
-	const bool *by_wait = arg;
-	unsigned threads = threads_now();
-
-	if (CHILD_TSAN)
-		child_skip("the thread sanitizer has a thread of its own, and does not fork");
-	if (*by_wait)
-		flights_use_wait(WAIT, WAIT);
-	else
-		flights_use_membarrier();
-	map(RX);
-	MUST(pc_finisher_start() == 0 && pc_finisher_start() == 0);
-	MUST(threads_now() == threads + 1);
-	for (unsigned round = 0; round < 5; round++) {
-		start_all(codes[(round + 1) % 2], 300);
-		wait_for_all(round % 2 ? FLIGHT_OLD : FLIGHT_NEW, 300);
-		/* Once it sleeps already. */
-		usleep(round * 500);
-	}
-	while (code_prot(pages) != RX)
-		usleep(100);
-	start_all(codes[0], 300);
-	MUST(pc_finisher_stop() == 0);
-	wait_for_threads(threads);
-	for (size_t i = 0; i < 300; i++)
-		MUST(flight_look(flight_site(pages, i)) == FLIGHT_OLD);
-	start_all(codes[1], 1);
-	MUST(pc_finisher_stop() == 0 && flight_look(flight_site(pages, 0)) == FLIGHT_NEW);
-	MUST(pc_finisher_start() == 0 && pc_fini() == 0);
-	wait_for_threads(threads);
-	MUST(pc_finisher_start() == -ESHUTDOWN);
-}
-
-/* Start and forget. Stopping it drains; stopping nothing, too. */
-static void test_forgets(void **state)
-{
-	bool by_wait = true;
-
-	(void)state;
-	child_must_pass(forgets, &by_wait);
-	by_wait = false;
-	child_must_pass(forgets, &by_wait);
-}
-
-/* The child has none, but may have one of its own; the parent keeps its own. */
-static void finisher_forked(const void *arg)
-{
-	int status;
-	pid_t pid;
-
-	(void)arg;
-	if (CHILD_TSAN)
-		child_skip("the thread sanitizer has a thread of its own, and does not fork");
-	flights_use_wait(WAIT, WAIT);
-	map(RX);
-	MUST(pc_finisher_start() == 0);
-	for (unsigned round = 0; round < 20; round++) {
-		start_all(codes[(round + 1) % 2], 50);
-		pid = fork();
-		if (pid == 0) {
-			alarm(CHILD_SECONDS);
-			MUST(threads_now() == 1 && pc_drain() == 0);
-			for (size_t i = 0; i < 50; i++)
-				MUST(memcmp(flight_site(pages, i), codes[(round + 1) % 2],
-					    CODE_LEN) == 0);
-			MUST(pc_finisher_start() == 0 && threads_now() == 2);
-			start_all(codes[round % 2], 50);
-			wait_for_all(round % 2 ? FLIGHT_NEW : FLIGHT_OLD, 50);
-			MUST(pc_fini() == 0);
-			_exit(0);
-		}
-		MUST(waitpid(pid, &status, 0) == pid && status == 0);
-		wait_for_all(round % 2 ? FLIGHT_OLD : FLIGHT_NEW, 50);
-	}
-	MUST(pc_fini() == 0);
-}
-
-static pthread_t expected;
-static atomic_int caught;
-
-static void on_signal(int signal)
-{
-	(void)signal;
-	MUST(pthread_equal(pthread_self(), expected));
-	caught++;
-}
-
-/* The program's signals are not for it, and its own mask is the program's. */
-static void finisher_signals(const void *arg)
-{
-	sigset_t set;
-
-	(void)arg;
-	flights_use_wait(WAIT, WAIT);
-	map(RX);
-	expected = pthread_self();
-	signal(SIGUSR1, on_signal);
-	MUST(pc_finisher_start() == 0);
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	/* A thread that does not block it gets it: none, then this one. */
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	MUST(kill(getpid(), SIGUSR1) == 0);
-	usleep(10000);
-	MUST(caught == 0);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	MUST(caught == 1 && pc_finisher_stop() == 0);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		child_unit_test(thousands),	  child_unit_test(by_another),
 		cmocka_unit_test(test_drains),	  child_unit_test(busy),
-		child_unit_test(busy_forking),	  cmocka_unit_test(test_forgets),
-		child_unit_test(finisher_forked), child_unit_test(finisher_signals),
+		child_unit_test(busy_forking),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
