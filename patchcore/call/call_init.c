@@ -251,19 +251,14 @@ static int look_at_code(struct looked *looked, const uint8_t *addr)
 /* Where off leads; two bytes of front, where there is nothing for the displacement to lead to. */
 static int find_ret(struct pc_call *call)
 {
-	bool slot = call_shape(call)->slot;
 	struct stub_ret found;
 	int ret = stub_ret_get(&found, call_end(call));
-	uintptr_t to;
 
 	if (ret < 0 && ret != -ENOSPC && ret != -EACCES)
 		return ret;
 	if (ret == 0)
-		to = slot ? found.slot : found.code;
-	else
-		to = slot ? 0 : stub_find_ret(call_end(call));
-	if (to)
-		call->off = call_displacement(call, (void *)to);
+		call->off = call_displacement(
+			call, (void *)(call_shape(call)->slot ? found.slot : found.code));
 	else if (call_split(call->addr, call_shape(call)->len) == 1)
 		return -ENOSPC;
 	else

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "patchcore/call/call_form.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_maps.h"
@@ -21,7 +20,6 @@
 #define REACH  UINT64_C(0x7ffff000)	/* whole pages of the 2 GiB */
 #define BOTTOM UINT64_C(0x100000)	/* nothing below, so that NULL plus a little still traps */
 #define TOP    UINT64_C(0x7fffffff0000) /* the end of user space with four-level page tables */
-#define BOTH   (PROT_READ | PROT_EXEC)
 
 /*
  * A pool is a page of code and after it a page of data. In each 16 bytes of the
@@ -277,55 +275,4 @@ bool stub_is_ret(uintptr_t addr)
 		     addr == (uintptr_t)pool_stub(pool, STUBS);
 	lock_drop(&lock);
 	return is;
-}
-
-/* --- A ret of the program's own ----------------------------------------------------------------
- */
-
-static bool is_function_end(const uint8_t *code, size_t left)
-{
-	static const struct {
-		uint8_t bytes[4];
-		uint8_t len;
-	} after[] = {
-		{ { 0x66, 0x2e, 0x0f, 0x1f }, 4 }, /* long NOPs */
-		{ { 0x0f, 0x1f, 0x00 }, 3 },
-		{ { 0x0f, 0x1f, 0x40, 0x00 }, 4 },
-		{ { 0x0f, 0x1f, 0x44, 0x00 }, 4 },
-		{ { 0x0f, 0x1f, 0x80, 0x00 }, 4 },
-		{ { 0x0f, 0x1f, 0x84, 0x00 }, 4 },
-		{ { 0x66, 0x0f, 0x1f, 0x44 }, 4 },
-		{ { 0x66, 0x90 }, 2 },
-		{ { 0x90, 0x90 }, 2 },
-		{ { 0xcc, 0xcc }, 2 },
-		{ { 0xf3, 0x0f, 0x1e, 0xfa }, 4 }, /* the next one's ENDBR64 */
-	};
-
-	if (left == 0 || code[0] != 0xc3)
-		return false;
-	for (size_t i = 0; i < sizeof(after) / sizeof(*after); i++)
-		if (left > after[i].len && memcmp(code + 1, after[i].bytes, after[i].len) == 0)
-			return true;
-	return false;
-}
-
-uintptr_t stub_find_ret(uintptr_t end)
-{
-	uintptr_t found = 0, low = lowest_stub(end), high = highest_stub(end);
-	struct mapping *map;
-	int count = mappings_read(end - 1, end, &map);
-
-	if (count == 1 && (map->prot & BOTH) == BOTH) {
-		low = map->start > low ? map->start : low;
-		high = map->end < high ? map->end : high;
-		/* Of the same function rather than of one before. */
-		for (uintptr_t at = end; at < high && !found; at++)
-			if (is_function_end((const uint8_t *)at, high - at))
-				found = at;
-		for (uintptr_t at = end - CALL_MAX; at > low && !found; at--)
-			if (is_function_end((const uint8_t *)at, end - at))
-				found = at;
-	}
-	free(map);
-	return found;
 }

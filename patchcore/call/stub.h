@@ -52,14 +52,4 @@ int stub_ret_get(struct stub_ret *ret, uintptr_t end);
 /* stub_is_ret - is that the code of such a ret, or such a slot? */
 bool stub_is_ret(uintptr_t addr);
 
-/*
- * stub_find_ret - a ret in the same mapping as the call that ends at end, in its
- * reach. 0: there is none.
- *
- * Any byte C3 in executable memory is a ret for what calls it, but one that
- * is part of an operand may be patched. So only one that has the padding of a
- * function's end behind it is taken.
- */
-uintptr_t stub_find_ret(uintptr_t end);
-
 #endif

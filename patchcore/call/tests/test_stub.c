@@ -263,66 +263,12 @@ static void below_stack(const void *arg)
 
 /* --- Where there is no room ----------------------------------------------------------------- */
 
-/* Away from page boundaries, and behind its ret the padding of a function's end. */
-static void put_function(unsigned split)
-{
-	memset(put_call(code + 1024 - split, CALL_NEAR) + CODE_LEN + 1, 0x90, MARGIN);
-}
-
 static void must_turn(struct pc_call *call)
 {
 	for (int i = 0; i < 3; i++) {
 		MUST(pc_deactivate_call(call) == 0 && call_run(call->addr) == OFF);
 		MUST(pc_activate_call(call, NULL) == 0 && call_run(call->addr) == ONE);
 	}
-}
-
-/* The ret behind it serves. */
-static void foreign_ret(const void *arg)
-{
-	const unsigned *split = arg;
-	struct pc_call call;
-
-	start();
-	put_function(*split);
-	fill();
-	MUST(pc_call_init(&call, code + 1024 - *split) == 0);
-	MUST(call.way == PC_CALL_DISPLACEMENT);
-	must_turn(&call);
-	/* A target in reach needs no stub, one out of reach does. */
-	MUST(pc_activate_call(&call, two) == 0 && call_run(call.addr) == TWO);
-	MUST(pc_activate_call(&call, far_away) == -ENOSPC && call_run(call.addr) == TWO);
-}
-
-static void test_foreign_ret(void **state)
-{
-	static const unsigned splits[] = { 0, 1 };
-
-	(void)state;
-	child_must_pass(foreign_ret, &splits[0]);
-	child_must_pass(foreign_ret, &splits[1]);
-}
-
-/* A ret before the call does as well; a C3 without padding behind it does not. */
-static void find_ret(const void *arg)
-{
-	uint8_t *call;
-
-	(void)arg;
-	start();
-	memset(code, 0x41, CODE_PAGES * CODE_PAGE);
-	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, RX) == 0);
-	call = code + 1024;
-	MUST(stub_find_ret((uintptr_t)call) == 0);
-	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, RWX) == 0);
-	call[200] = call[-200] = 0xc3;
-	MUST(stub_find_ret((uintptr_t)call) == 0);
-	memcpy(call - 199, "\x66\x90", 2);
-	MUST(stub_find_ret((uintptr_t)call) == (uintptr_t)call - 200);
-	memcpy(call + 201, "\xf3\x0f\x1e\xfa", 4);
-	MUST(stub_find_ret((uintptr_t)call) == (uintptr_t)call + 200);
-	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, PROT_READ) == 0);
-	MUST(stub_find_ret((uintptr_t)call) == 0);
 }
 
 static void nothing_at_all(const void *arg)
@@ -394,7 +340,7 @@ static void no_code(const void *arg)
 
 	(void)arg;
 	start();
-	put_function(0);
+	put_call(code + 1024, CALL_NEAR);
 	MUST(pc_text_open(code, CODE_PAGE) == 0);
 	child_filter(SYS_mprotect, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
 	child_filter(SYS_mmap, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
@@ -402,7 +348,7 @@ static void no_code(const void *arg)
 		MUST(stub_get(&stub, near_by, STUB_ANY) == -EACCES);
 		MUST(stub_ret_get(&ret, near_by) == -EACCES);
 	}
-	MUST(pc_call_init(&call, code + 1024) == 0 && call.way == PC_CALL_DISPLACEMENT);
+	MUST(pc_call_init(&call, code + 1024) == 0 && call.way == PC_CALL_FRONT);
 	must_turn(&call);
 	MUST(pc_activate_call(&call, far_away) == -ENOSPC);
 }
@@ -433,8 +379,6 @@ int main(void)
 		child_unit_test(forked),
 		cmocka_unit_test(test_crowded),
 		cmocka_unit_test(test_just_too_far),
-		cmocka_unit_test(test_foreign_ret),
-		child_unit_test(find_ret),
 		cmocka_unit_test(test_nothing_at_all),
 		child_unit_test(no_mprotect),
 		child_unit_test(no_file),

@@ -96,9 +96,7 @@ struct pc_call_info {
  *
  * The first call in some region maps two pages within 2 GiB of it, which hold
  * stubs, serve all calls in reach and stay for good. If there is no room, or the
- * system allows no new code, a ret at the end of some function in the same
- * mapping serves; if there is none either, two bytes of front do where one word
- * holds them.
+ * system allows no new code, two bytes of front do where one word holds them.
  *
  * -EINVAL: an argument is NULL. -EBUSY: the call is under a pc_call, or shares
  * bytes with one that is, or just gets ready. -ENOENT: there is no call at addr,

@@ -118,12 +118,11 @@ int pc_init(void);
  * pc_fini - give SIGTRAP back the disposition that it had before.
  *
  * No patch may be running or be started meanwhile. What was started before is
- * finished (pc_drain()), and pages that are open or aliased are closed; if one of them cannot get its protection back, what pc_text_close()
- * says of it is returned, and all else is done.
- * No thread may be inside a site that was ever patched across the window: an
- * INT3 that it fetched before may still trap.
- * -EBUSY (and nothing done): a patch is in flight, or another SIGTRAP handler
- * was installed on top of ours and may chain to it.
+ * finished (pc_drain()), and pages that are open or aliased are closed; if one of them cannot get
+ * its protection back, what pc_text_close() says of it is returned, and all else is done. No thread
+ * may be inside a site that was ever patched across the window: an INT3 that it fetched before may
+ * still trap. -EBUSY (and nothing done): a patch is in flight, or another SIGTRAP handler was
+ * installed on top of ours and may chain to it.
  */
 int pc_fini(void);
 

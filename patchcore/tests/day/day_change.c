@@ -261,11 +261,12 @@ static void act_status(struct day_worker *w)
 }
 
 struct day_action day_change_actions[] = {
-	{ "patch", 20, act_patch, false },  { "starts", 6, act_starts, false },
-	{ "batch", 6, act_batch, false },   { "start", 10, act_start, false },
-	{ "drain", 2, act_drain, false },   { "call", 16, act_call, false },
-	{ "merge", 6, act_merge, false },   { "text", 4, act_text, false },
-	{ "jit", 4, act_jit, false },	    	{ "status", 1, act_status, false }, { NULL, 0, NULL, false },
+	{ "patch", 20, act_patch, false }, { "starts", 6, act_starts, false },
+	{ "batch", 6, act_batch, false },  { "start", 10, act_start, false },
+	{ "drain", 2, act_drain, false },  { "call", 16, act_call, false },
+	{ "merge", 6, act_merge, false },  { "text", 4, act_text, false },
+	{ "jit", 4, act_jit, false },	   { "status", 1, act_status, false },
+	{ NULL, 0, NULL, false },
 };
 
 void day_change_any(struct day_worker *w)

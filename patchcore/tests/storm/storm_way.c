@@ -11,7 +11,6 @@
 #include "patchcore/batch.h"
 #include "patchcore/tests/storm/storm.h"
 
-
 /* Of several, all are tried; the first error counts. */
 static int change_each(struct storm_site *const *sites, size_t n, unsigned code,
 		       int (*change)(struct storm_site *site, unsigned code))

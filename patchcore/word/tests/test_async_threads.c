@@ -296,8 +296,8 @@ static void busy_forking(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(thousands),	  child_unit_test(by_another),
-		cmocka_unit_test(test_drains),	  child_unit_test(busy),
+		child_unit_test(thousands),    child_unit_test(by_another),
+		cmocka_unit_test(test_drains), child_unit_test(busy),
 		child_unit_test(busy_forking),
 	};
 
