@@ -16,7 +16,7 @@
 #include "stress/base/number.h"
 
 struct request {
-	const char *store, *to, *from;
+	const char *store, *from;
 	char default_store[PATH_MAX + 16];
 	bool drop, verbose, json;
 };
@@ -29,8 +29,6 @@ static const struct option_row options[] = {
 	  OPTION_FLAG(struct request, json) },
 	{ "drop", NULL, "begin a new epoch: what was counted so far counts no more",
 	  OPTION_FLAG(struct request, drop) },
-	{ "export", "FILE", "write the runs of all epochs to FILE (- for standard output)",
-	  OPTION_FILE(struct request, to) },
 	{ "import", "FILE", "add the runs of a store's present epoch that are not in this one",
 	  OPTION_FILE(struct request, from) },
 	{ 0 },
@@ -171,13 +169,13 @@ static int append_all(const char *path, const struct evidence *what, const struc
 		const struct evidence_run *run = &what->run[i];
 		bool known = false;
 
-		for (size_t k = 0; has && k < has->count && !known; k++)
+		for (size_t k = 0; k < has->count && !known; k++)
 			known = is_same_run(&has->run[k], run);
 		/* What is of before here cannot be put before what is there. */
-		if (known || (has && has->count && run->epoch != what->epoch))
+		if (known || (has->count && run->epoch != what->epoch))
 			continue;
 		if (epoch && run->epoch != epoch)
-			ret = evidence_begin_epoch(path, "as in the store that was exported");
+			ret = evidence_begin_epoch(path, "as in the store that was imported");
 		epoch = run->epoch;
 		if (ret == 0)
 			ret = evidence_append(path, run);
@@ -190,21 +188,19 @@ int cmd_evidence(int argc, char **argv)
 {
 	struct request r = { 0 };
 	struct evidence e, other;
-	const char *written;
 	char conf[PATH_MAX];
 	int ret, status = command_line_parse(&line, argc, argv, &r, NULL);
 
 	if (status != EXIT_PASS)
 		return status;
-	if (r.drop + !!r.to + !!r.from + r.json > 1)
-		return refuse_usage("one of --drop, --export, --import and --json at a time");
+	if (r.drop + !!r.from + r.json > 1)
+		return refuse_usage("one of --drop, --import and --json at a time");
 	if (!r.store) {
 		if (machine_conf_default_path(conf, sizeof(conf)) < 0)
 			return refuse_usage("no home folder to look in: give --evidence");
 		snprintf(r.default_store, sizeof(r.default_store), "%s.evidence", conf);
 		r.store = r.default_store;
 	}
-	written = r.store;
 	ret = evidence_read(r.store, &e);
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "cannot read %s", r.store);
@@ -226,16 +222,11 @@ int cmd_evidence(int argc, char **argv)
 		evidence_free(&other);
 		if (ret >= 0)
 			printf("%d run%s added to %s\n", ret, S(ret), r.store);
-	} else if (r.to) {
-		const char *path = strcmp(r.to, "-") == 0 ? "/dev/stdout" : r.to;
-
-		written = r.to;
-		ret = access(r.to, F_OK) == 0 ? -EEXIST : append_all(path, &e, NULL);
 	} else {
 		status = show_evidence(&r, &e);
 	}
 	if (ret < 0)
-		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", written);
+		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", r.store);
 out:
 	evidence_free(&e);
 	return status;

@@ -218,7 +218,6 @@ grep -qF "$dir/none" "$dir/out" || fail "it does not say where it looked"
 [ ! -e "$dir/none" ] || fail "to look made a store"
 complains 69 "cannot read $dir/nothing" "$tmax" evidence --evidence "$dir/none" --import "$dir/nothing"
 complains 69 "cannot read $dir" "$tmax" evidence --evidence "$dir"
-complains 74 "cannot write $dir/out" "$tmax" evidence --evidence "$dir/none" --export "$dir/out"
 complains 74 "cannot write $dir/no/store" "$tmax" evidence --evidence "$dir/no/store" --drop
 
 # --- info ---
