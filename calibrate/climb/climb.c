@@ -326,14 +326,8 @@ static int measure_gaps(struct climb *c, const struct cell *cell)
 	progress_begin_cell(&c->session->progress, cell, session_left(c->session));
 	ret = gap_run(cell, &how, &result);
 	if (ret == 0 && result.outcome == OUTCOME_DONE) {
-		const struct noise_case noise = {
-			.cell = cell,
-			.seating = &result.seating,
-			.witness = &result.witness,
-			.seconds = result.seconds,
-		};
-
-		c->disturbed = noise_here(noise, reason, sizeof(reason)) ? c->disturbed + 1 : 0;
+		c->disturbed =
+			noise_of_cell(cell, &result, reason, sizeof(reason)) ? c->disturbed + 1 : 0;
 		ret = add_gaps(c, cell, &result);
 	}
 	return ret;

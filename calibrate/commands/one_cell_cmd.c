@@ -138,24 +138,12 @@ static const struct command_line stress_line = {
 	       "69 the machine cannot seat it, 73/74 journal not writable, 130 interrupted.\n",
 };
 
-/* What could not be read is told so. */
-static void print_noise(const struct witness *witness)
-{
-	char switches[24] = "unknown", steal[24] = "unknown", load[24] = "unknown";
-
-	if (witness->involuntary != WITNESS_UNKNOWN)
-		snprintf(switches, sizeof(switches), "%" PRIu64, witness->involuntary);
-	if (witness->steal >= 0)
-		snprintf(steal, sizeof(steal), "%.2f %%", 100 * witness->steal);
-	if (witness->load >= 0)
-		snprintf(load, sizeof(load), "%.0f", witness->load);
-	printf("noise       %s involuntary switches, %s steal, %s runnable\n", switches, steal,
-	       load);
-}
+#define KNOWN(value, is_known) ((is_known) ? NUMBER(value) : "unknown")
 
 static void print_stress(const struct cell_record *record)
 {
 	const struct cell_result *r = &record->result;
+	const struct witness *w = &r->witness;
 	char command[512], provokers[PROVOKERS_MAX];
 
 	cell_command(&record->cell, command, sizeof(command));
@@ -193,7 +181,9 @@ static void print_stress(const struct cell_record *record)
 		       ", longest %" PRIu64 " ticks\n",
 		       r->latency.median, r->latency.p99, r->latency.max);
 	printf("traps       %" PRIu64 "\n", r->traps);
-	print_noise(&r->witness);
+	printf("noise       %s involuntary switches, %s %% steal, %s runnable\n",
+	       KNOWN(w->involuntary, w->involuntary != WITNESS_UNKNOWN),
+	       KNOWN(100 * w->steal, w->steal >= 0), KNOWN(w->load, w->load >= 0));
 	printf("again       %s\n", command);
 }
 

@@ -3,7 +3,6 @@
 #ifndef CALIBRATE_PROGRAM_CELL_OPTIONS_H
 #define CALIBRATE_PROGRAM_CELL_OPTIONS_H
 
-#include "calibrate/program/cell_options.h"
 #include "stress/base/command_line.h"
 #include "stress/cell/cell.h"
 

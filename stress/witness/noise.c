@@ -115,23 +115,12 @@ bool noise_judge(const struct noise_case *n, char *reason, size_t size)
 	return w.any;
 }
 
-bool noise_here(struct noise_case noise, char *reason, size_t size)
+bool noise_of(const struct cell *cell, const struct seating *seating, const struct witness *witness,
+	      double seconds, char *reason, size_t size)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 
-	noise.online = online > 0 ? (unsigned)online : 0;
-	return noise_judge(&noise, reason, size);
-}
-
-bool noise_of_cell(const struct cell *cell, const struct cell_result *result, char *reason,
-		   size_t size)
-{
-	const struct noise_case noise = {
-		.cell = cell,
-		.seating = &result->seating,
-		.witness = &result->witness,
-		.seconds = result->seconds,
-	};
-
-	return noise_here(noise, reason, size);
+	return noise_judge(&(struct noise_case){ cell, seating, witness, seconds,
+						 online > 0 ? (unsigned)online : 0 },
+			   reason, size);
 }

@@ -27,9 +27,10 @@ struct noise_case {
  */
 bool noise_judge(const struct noise_case *noise, char *reason, size_t size);
 
-/* noise_here - the same, counting this machine's CPUs. noise_of_cell - of a cell's result. */
-bool noise_here(struct noise_case noise, char *reason, size_t size);
-bool noise_of_cell(const struct cell *cell, const struct cell_result *result, char *reason,
-		   size_t size);
+/* noise_of - the same, counting this machine's CPUs. */
+bool noise_of(const struct cell *cell, const struct seating *seating, const struct witness *witness,
+	      double seconds, char *reason, size_t size);
+#define noise_of_cell(cell, result, reason, size)                                                  \
+	noise_of(cell, &(result)->seating, &(result)->witness, (result)->seconds, reason, size)
 
 #endif
