@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "calibrate/ladder/plan.h"
 #include "calibrate/program/cell_options.h"
 #include "calibrate/session/session.h"
 #include "calibrate/statistics/bound.h"

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <error.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/experiment/experiment.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/ladder/plan.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
