@@ -65,10 +65,10 @@ static int run_cells(struct experiment *e, struct session *s)
 		unsigned run = experiment_cell(e, i, &cell);
 
 		/* For the time left that the progress shows: the others take as long. */
-		if (done)
-			s->budget = s->used + (seconds_now() - s->begin) *
-						      (1 + (double)((count - i) / e->shard.of) /
-								   (double)done);
+		s->budget = done ? s->used + (seconds_now() - s->begin) *
+						     (1 + (double)((count - i) / e->shard.of) /
+								  (double)done)
+				 : 0;
 		used = s->used;
 		experiment_stage(e, l, stage);
 		if (!l->left_out && s->progress.stage != name)
