@@ -25,7 +25,7 @@ static double accept_p = PC_ACCEPT_P_DEFAULT;
 static struct machine_conf assumed; /* without a level: none */
 
 /* The process's own, from now on. */
-static int choose(enum pc_policy policy, double p, bool is_to_be_possible)
+static int choose_policy(enum pc_policy policy, double p, bool is_to_be_possible)
 {
 	struct choice *choice = choice_get(&facts, learned, policy, p);
 
@@ -79,7 +79,7 @@ int pc_init(void)
 				 "SIGTRAP could not be taken");
 		else
 			facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
-		chosen = choose(asked, accept_p, false);
+		chosen = choose_policy(asked, accept_p, false);
 		if (ret == 0)
 			ret = chosen;
 	}
@@ -144,7 +144,7 @@ int pc_set_policy(enum pc_policy policy)
 
 	if (ret < 0)
 		return ret;
-	ret = choose(policy, accept_p, true);
+	ret = choose_policy(policy, accept_p, true);
 	settings_leave(self);
 	return ret;
 }
@@ -156,7 +156,7 @@ int pc_set_accept_p(double p)
 
 	if (ret < 0)
 		return ret;
-	ret = choose(asked, p, false);
+	ret = choose_policy(asked, p, false);
 	settings_leave(self);
 	return ret;
 }

@@ -335,7 +335,7 @@ static int call(struct stopped *at, struct letter *letter)
 /* --- Which thread, and when ------------------------------------------------------------------- */
 
 /* One that is in a system call of that kind; 0: there is none. */
-static pid_t choose(const struct target *target, int kind)
+static pid_t choose_thread(const struct target *target, int kind)
 {
 	char path[64];
 	struct dirent *entry;
@@ -423,7 +423,7 @@ static int find_moment(struct inject *inject, struct target *target, struct lett
 		pid_t thread = 0;
 
 		for (int kind = 0; kind < 3 && !thread; kind++)
-			thread = choose(target, kind);
+			thread = choose_thread(target, kind);
 		if (thread)
 			ret = attempt(inject, target, thread, letter);
 		if (ret > 0)

@@ -373,8 +373,7 @@ static void *tell_id(void *id)
 	return NULL;
 }
 
-/* Others that come for the first time have no one to wait for, nor has the one that had the child.
- */
+/* No thread that comes for the first time waits, nor does the one that had the child. */
 static void killed_while_new(const void *arg)
 {
 	void *(*const threads[])(void *) = { have_child_killed, tell_id, tell_id };
