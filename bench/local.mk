@@ -3,12 +3,8 @@ noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
 	bench/cases/latency/latency.c \
 	bench/cases/pass/pass.c \
-	bench/cases/probes/branches.c \
-	bench/cases/probes/loops.c \
-	bench/cases/probes/loops.h \
 	bench/cases/probes/many.c \
 	bench/cases/probes/probes.c \
-	bench/cases/probes/probes.h \
 	bench/cases/scaling/scaling.c \
 	bench/cases/stall/stall.c \
 	bench/cases/throughput/throughput.c \
@@ -27,12 +23,8 @@ libbench_a_SOURCES = \
 	bench/method/samples.h \
 	bench/peers/hand.c \
 	bench/peers/hand.h \
-	bench/peers/jvm.c \
-	bench/peers/outside.c \
-	bench/peers/outside.h \
 	bench/peers/peer.h \
 	bench/peers/peers.c \
-	bench/peers/uprobe.c \
 	bench/record/bench_record.c \
 	bench/record/bench_record.h \
 	bench/record/bench_words.c \
@@ -56,12 +48,10 @@ dist_pkgdata_DATA += \
 # Compiled where and when they are used.
 peersdir = $(pkgdatadir)/peers
 dist_peers_DATA = \
-	bench/peers/programs/CallSites.java \
 	bench/peers/programs/lines.h \
-	bench/peers/programs/lttng.c \
-	bench/peers/programs/lttng.h \
 	bench/peers/programs/many.S \
 	bench/peers/programs/uftrace.c \
+	bench/peers/programs/uprobe.c \
 	bench/peers/programs/xray.c
 
 bench_script_tests = \
@@ -72,7 +62,6 @@ EXTRA_DIST += \
 	bench/tests/bench_run.h \
 	bench/tests/bench_sample.h \
 	bench/tests/pass_test.h \
-	bench/tests/peer_checks.h \
 	bench/tests/sample_bench.h \
 	bench/tests/threads.h
 
@@ -98,9 +87,7 @@ bench_tests = \
 	bench/method/tests/test_bench_samples \
 	bench/page/tests/test_report_bench \
 	bench/peers/tests/test_hand \
-	bench/peers/tests/test_outside \
 	bench/peers/tests/test_peers \
-	bench/peers/tests/test_peers_jvm \
 	bench/record/tests/test_bench_find \
 	bench/record/tests/test_bench_record
 bench_cases_tests_test_bench_probes_LDFLAGS = \

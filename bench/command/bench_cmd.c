@@ -7,7 +7,6 @@
 #include <error.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +16,6 @@
 #include <unistd.h>
 
 #include "bench/command/bench_print.h"
-#include "bench/figures/bench_figure.h"
 #include "bench/method/method.h"
 #include "bench/peers/peer.h"
 #include "bench/record/bench_record.h"
@@ -52,7 +50,6 @@ struct bench_request {
 	bool have_waits;
 	struct waits waits;  /* to be assumed */
 	const char *journal; /* NULL: none */
-	const char *figure;  /* prefix, NULL: no figures */
 	bool json, no_peers, quiet;
 };
 
@@ -101,8 +98,6 @@ static const struct option_row options[] = {
 	  OPTION_FLAG(struct bench_request, no_peers) },
 	{ "journal", "FILE", "append a line per benchmark",
 	  OPTION_FILE(struct bench_request, journal) },
-	{ "figure", "PREFIX", "draw PREFIX-BENCHMARK.svg and .png with gnuplot",
-	  OPTION_FILE(struct bench_request, figure) },
 	{ "json", NULL, "one line of JSON per benchmark instead of text",
 	  OPTION_FLAG(struct bench_request, json) },
 	{ "quiet", NULL, "no progress on standard error",
@@ -199,7 +194,6 @@ static void show_progress(unsigned done, unsigned all, const char *what)
 static int tell_result(const struct bench *b, const struct bench_result *result)
 {
 	json_t *body = bench_to_json(result);
-	char prefix[PATH_MAX], why[8192] = "";
 	int status = EXIT_PASS, ret;
 
 	if (!body) {
@@ -219,27 +213,9 @@ static int tell_result(const struct bench *b, const struct bench_result *result)
 		journal_tell(stdout, told);
 	} else {
 		bench_print(result, stdout);
+		putchar('\n');
 	}
 	json_decref(body);
-	if (b->request->figure) {
-		ret = -ENAMETOOLONG;
-		if (snprintf(prefix, sizeof(prefix), "%s-%s", b->request->figure,
-			     result->benchmark) < PATH_MAX)
-			ret = bench_figure_write(result, prefix, why, sizeof(why));
-		if (ret == 0 && !b->request->json)
-			printf("figure: %s.svg, %s.png (data: %s.dat)\n", prefix, prefix, prefix);
-		if (ret < 0)
-			error(0, 0, "no figure of %s: %s", result->benchmark,
-			      why[0] ? why : strerror(-ret));
-		/*
-		 * Drawing is a service: without gnuplot the benchmark stands all the same. Data
-		 * that cannot be written are a loss.
-		 */
-		if (ret < 0 && ret != -ENOENT && ret != -EIO && ret != -ENODATA)
-			status = EXIT_CANNOT_WRITE;
-	}
-	if (!b->request->json)
-		putchar('\n');
 	fflush(stdout);
 	return status;
 }
@@ -318,8 +294,6 @@ int cmd_bench(int argc, char **argv)
 	int status, ret;
 
 	/* This program, started again by a benchmark. */
-	if (argc == 2 + SCALING_NUMBERS && strcmp(argv[1], SCALING_KNOW) == 0)
-		return scaling_know(argv + 2) == 0 ? EXIT_PASS : EXIT_INTERNAL;
 	if (argc == 3 && strcmp(argv[1], PROBES_KNOW) == 0)
 		return probes_know(argv[2]) == 0 ? EXIT_PASS : EXIT_INTERNAL;
 	status = parse_options(argc, argv, &request);

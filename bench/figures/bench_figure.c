@@ -436,15 +436,3 @@ int bench_figure_draw(const struct bench_result *result, struct bench_figure *fi
 		     : picture_fail(-ENODATA, error, size,
 				    "nothing was measured that could be drawn");
 }
-
-int bench_figure_write(const struct bench_result *result, const char *prefix, char *error,
-		       size_t size)
-{
-	struct bench_figure figure;
-	int rc = bench_figure_draw(result, &figure, error, size);
-
-	if (!rc)
-		rc = picture_make(&figure.picture, prefix, error, size);
-	free(figure.data);
-	return rc;
-}

@@ -31,8 +31,4 @@ struct bench_figure {
 int bench_figure_draw(const struct bench_result *result, struct bench_figure *figure, char *error,
 		      size_t size);
 
-/* bench_figure_write - PREFIX.dat, PREFIX.svg, PREFIX.png. Errors as above and figure9_write(). */
-int bench_figure_write(const struct bench_result *result, const char *prefix, char *error,
-		       size_t size);
-
 #endif

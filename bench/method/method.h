@@ -109,14 +109,12 @@ int bench_invoke(const struct bench_run *run, struct bench_result *result);
 int bench_probes(const struct bench_run *run, struct bench_result *result);
 
 /*
- * Processes that benchmarks start, as "tmax bench WORD" with what follows. They return when their
- * input ends: 0 or a negative errno.
+ * probes_many - those of bench_probes() that are of many. probes_know - the process that it starts
+ * for them, as "tmax bench --many-probes OBJECT"; it returns when its input ends. 0 or a negative
+ * errno.
  */
-#define SCALING_KNOW	"--known-sites"
-#define SCALING_NUMBERS 4
-int scaling_know(char *const numbers[SCALING_NUMBERS]);
-
 #define PROBES_KNOW "--many-probes"
+int probes_many(const struct bench_run *run, struct bench_result *result);
 int probes_know(const char *object);
 
 /* --- Policies, with the reason where one is refused; a why has BENCH_WHY bytes --------------- */

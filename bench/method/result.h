@@ -43,7 +43,7 @@ struct bench_bin {
 };
 
 struct bench_row {
-	char name[BENCH_TEXT];	 /* what was done, or by which peer: "call", "jvm-volatile" */
+	char name[BENCH_TEXT];	 /* what was done, or by which peer: "call", "uprobe" */
 	char measure[BENCH_KEY]; /* what of it: "change", "on", "off", "calls", "stall" */
 	char unit[BENCH_KEY];	 /* "ticks", "calls/s", "changes/s" */
 	bool peer;		 /* not this library's, but what one would use instead */

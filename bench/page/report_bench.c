@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A benchmark on the page: its figure, all its rows, and what else was going on. And what all of
- * them say patching costs: the five rows that tell most as large numbers, the paper's table 2, and
- * peers against ours.
+ * them say patching costs: five rows as large numbers, and the paper's table 2.
  */
 #include "bench/page/report_bench.h"
 
@@ -17,8 +16,6 @@
 #include "bench/record/bench_words.h"
 #include "calibrate/page/html.h"
 
-#define TELLING	       5 /* rows */
-#define LABEL_MAX      800
 #define BENCHMARKS_MAX 16
 
 /* The last result of each benchmark, in the order in which they first came. */
@@ -115,86 +112,6 @@ static void put_row(FILE *out, const struct bench_row *row)
 	fputs("</td>", out);
 }
 
-/*
- * The rows that tell most, in this order; of a name that is there twice, the next one. Returns
- * how many of them were measured.
- */
-static unsigned find_telling(const struct bench_result *result,
-			     const struct bench_row *found[TELLING])
-{
-	/* clang-format off */
-	static const struct {
-		const char *benchmark, *measure, *params, *name[TELLING];
-	} all[] = {
-		{ "toggle", "on", "?mapping=open ?cache=hot ?executors=1 ?crossing=line",
-		  { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
-		{ "latency", "on", "?executors=1", { "call", "patch", "patch", "start", "start" } },
-		{ "throughput", "calls", "?rate=1000000 ?executors=1",
-		  { "call", "aligned", "straddler", "pointer", "flag" } },
-		{ "scaling", NULL, "?patchers=2 ?executors=0 ?one-site=0 ?sites=100000",
-		  { "call", "aligned", "straddler", "straddler", "straddler" } },
-		{ "latent", NULL, "?body=none", { "nop", "call", "flag", "pointer", "direct" } },
-		{ "stall", NULL, "?executors=1",
-		  { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
-		{ "invoke", NULL, "?body=none", { "aligned", "call", "flag", "pointer", "direct" } },
-		{ "probes", "on activate", "?site=entry ?split=0 ?mapping=open",
-		  { "counts", "keeps", "any", "probe", "batch" } },
-	};
-	/* clang-format on */
-	unsigned count = 0, i = 0;
-
-	for (size_t of = 0; of < sizeof(all) / sizeof(*all); of++)
-		for (unsigned k = 0; k < TELLING && !strcmp(all[of].benchmark, result->benchmark);
-		     k++) {
-			const char *name = all[of].name[k];
-
-			if (k && strcmp(name, all[of].name[k - 1]) != 0)
-				i = 0;
-			found[count] =
-				bench_next(result, name, all[of].measure, all[of].params, &i);
-			count += found[count] != NULL;
-		}
-	return count;
-}
-
-/* No more of them than a small screen is wide: all of it is told behind the figure. */
-static void put_telling(FILE *out, const struct bench_row *const *found, unsigned count)
-{
-	char label[WORDS_ROOM];
-
-	if (!count)
-		return;
-	html_table(out, NULL, "operation\t#median\t#ratio");
-	for (unsigned k = 0; k < count; k++) {
-		const struct bench_row *row = found[k];
-
-		html_row(out, NULL);
-		html_words(out, "%s, %s%s", words_of_row(row, NULL, label, sizeof(label)),
-			   row->measure, row->peer ? " (peer)" : "");
-		html_between(out, "<td class=\"n\">", "<br />", "%s", FIGURE(row->value.median));
-		html_between(out, "<small>", "</small></td><td class=\"n\">", "%s", row->unit);
-		if (row->against[0] && !isnan(row->ratio.median)) {
-			html_between(out, "", " x<br />", "%s", FIGURE(row->ratio.median));
-			html_between(out, "<small>", "</small>", "%s", row->against);
-		}
-		fputs("</td>", out);
-	}
-	html_table_end(out);
-}
-
-/* What the figure shows, and those rows, for readers that do not see it. */
-static void print_label(const struct bench_row *const *found, unsigned count, const char *what,
-			char *text, size_t size)
-{
-	size_t length = (size_t)snprintf(text, size, "%s.", what);
-	char label[WORDS_ROOM];
-
-	for (unsigned k = 0; k < count && length < size; k++)
-		length += (size_t)snprintf(text + length, size - length, " %s: %s %s.",
-					   words_of_row(found[k], NULL, label, sizeof(label)),
-					   FIGURE(found[k]->value.median), found[k]->unit);
-}
-
 static void put_rows(FILE *out, const struct bench_result *result)
 {
 	char label[WORDS_ROOM];
@@ -236,14 +153,11 @@ static void put_rows(FILE *out, const struct bench_result *result)
 
 static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)
 {
-	const struct bench_row *found[TELLING];
-	unsigned told = find_telling(result, found);
-	char name[BENCH_KEY + 8], label[LABEL_MAX], why[64], *around = words_of_result(result);
+	char name[BENCH_KEY + 8], why[64], *around = words_of_result(result);
 	struct bench_figure of;
 	FILE *out = page->out;
 	int rc;
 
-	put_telling(out, found, told);
 	if (!around)
 		return -ENOMEM;
 	for (char *rest, *line = strtok_r(around, "\n", &rest); line;
@@ -255,10 +169,9 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 	rc = bench_figure_draw(result, &of, why, sizeof(why));
 	if (!rc) {
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
-		print_label(found, told, of.label, label, sizeof(label));
 		rc = page_figure(page, &(struct page_figure){ .name = name,
 							      .script = of.picture.script,
-							      .label = label,
+							      .label = of.label,
 							      .caption = of.caption,
 							      .print = of.picture.print,
 							      .arg = of.data,
@@ -364,10 +277,6 @@ static const struct method {
 	  "policy=wait ", NULL, NULL },
 	{ "fastinst, callpatch", "432", "315", "35", "pc_activate_call, pc_deactivate_call", "call",
 	  "", "call", "?target=original" },
-	{ "JVM VolatileCallSite", "995", "", "55", "the same, OpenJDK", "jvm-volatile", "",
-	  "jvm-volatile", "" },
-	{ "JVM MutableCallSite", "1432", "", "83", "the same, OpenJDK", "jvm-mutable", "",
-	  "jvm-mutable", "" },
 	{ "Dyninst", "1.93e6", "9.95e5", "320", "stopped by ptrace, as Dyninst does", "ptrace", "",
 	  NULL, NULL },
 	{ "DTrace", "~70771", "", "1176", "a Linux uprobe", "uprobe", "", "uprobe", "" },
@@ -389,9 +298,6 @@ static void put_change(FILE *out, const struct bench_result *toggle, const struc
 
 static void put_table2(FILE *out, const struct bench_results *all)
 {
-	const struct bench_result *toggle = bench_of(all->result, all->count, "toggle");
-	const struct bench_result *invoke = bench_of(all->result, all->count, "invoke");
-
 	html_fold(out, "The paper's table 2, and the same here");
 	html_table(
 		out,
@@ -407,16 +313,22 @@ static void put_table2(FILE *out, const struct bench_results *all)
 		"floor\t#off, hot\t#x floor\t#invocation");
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		const struct method *m = &methods[i];
+		/* What benchmark probes measures alone. */
+		bool probe = strcmp(m->name, "uprobe") == 0;
+		const struct bench_result *toggle, *invoke;
 		const struct bench_row *call = NULL;
 		double over;
+
+		toggle = bench_of(all->result, all->count, probe ? "probes" : "toggle");
+		invoke = bench_of(all->result, all->count, probe ? "probes" : "invoke");
 
 		html_row(out, NULL);
 		html_cells(out, "tnnnt", "%s\t%s\t%s\t%s\t%s", m->there, m->on, m->off,
 			   m->invocation, m->here);
-		put_change(out, toggle, m, "on", false);
-		put_change(out, toggle, m, "off", false);
-		put_change(out, toggle, m, "on", true);
-		put_change(out, toggle, m, "off", true);
+		put_change(out, toggle, m, "on activate", false);
+		put_change(out, toggle, m, "off deactivate", false);
+		put_change(out, toggle, m, "on activate", true);
+		put_change(out, toggle, m, "off deactivate", true);
 		/*
 		 * A call alone, without the loop around it: of the row that adds most to its loop,
 		 * since a loop of nothing else hides a call that runs beside it.
@@ -435,64 +347,6 @@ static void put_table2(FILE *out, const struct bench_results *all)
 	html_fold_end(out);
 }
 
-/* What a peer's row is held against: the dearest of ours that does the same job. */
-static const struct job {
-	const char *benchmark, *what;
-	const char *name, *params;
-	const char *peers; /* that do it; NULL: all */
-} jobs[] = {
-	{ "toggle", "a change", "call", USUAL,
-	  "flag pointer jvm-volatile jvm-mutable jvm-volatile-compiled jvm-mutable-compiled xray "
-	  "uprobe" },
-	{ "toggle", "a change of any bytes", "straddler", "policy=wait " USUAL,
-	  "hand-membarrier stop-the-world ptrace" },
-	{ "latent", "a pass, switched off", "call", "?body=none", NULL },
-	{ "invoke", "a pass with the call", "call", "?body=none ?target=original", NULL },
-	{ "invoke", "the same, to another target", "call", "?body=none target=other",
-	  "pointer flag-pointer" },
-	{ "stall", "an executor's worst pass", "call", USUAL, NULL },
-};
-
-static void put_peers(FILE *out, const struct bench_results *all)
-{
-	char theirs[WORDS_ROOM], mine[WORDS_ROOM];
-	bool any = false;
-
-	html_fold(out, "Peers beside ours");
-	html_table(
-		out,
-		"Peers, measured in turn with ours. Both ratios to the same baseline where there "
-		"is one; the interval is made of both intervals and no narrower than 95 %.",
-		"job\ta peer\t#its cost\tours\t#ours\t#its cost / ours");
-	for (const struct job *job = jobs; job < jobs + sizeof(jobs) / sizeof(jobs[0]); job++) {
-		const struct bench_result *of = bench_of(all->result, all->count, job->benchmark);
-		const struct bench_row *peer, *ours;
-		unsigned i = 0;
-
-		while ((peer = bench_next(of, job->peers, NULL, USUAL " ?body=none", &i))) {
-			struct bench_value times;
-
-			ours = peer->peer ? dearest(of, job->name, peer->measure, job->params, NULL)
-					  : NULL;
-			if (!ours)
-				continue;
-			any = true;
-			times = row_over(peer, ours);
-			html_row(out, NULL);
-			html_cells(out, "ttntnn", "%s\t%s, %s\t%s %s\t%s\t%s %s\t%s%s", job->what,
-				   words_of_row(peer, NULL, theirs, sizeof(theirs)), peer->measure,
-				   FIGURE(peer->value.median), peer->unit,
-				   words_of_row(ours, NULL, mine, sizeof(mine)),
-				   FIGURE(ours->value.median), ours->unit, INTERVAL(times),
-				   times.low <= 1 && times.high >= 1 ? ": no difference" : "");
-		}
-	}
-	html_table_end(out);
-	html_fold_end(out);
-	if (!any)
-		html_missing(out, "No peer was measured beside ours.");
-}
-
 int section_costs(struct page *page)
 {
 	struct bench_results all;
@@ -506,7 +360,6 @@ int section_costs(struct page *page)
 			       "%zu line%s of benchmarks could not be read and %s not in here.",
 			       all.unread, S(all.unread), all.unread == 1 ? "is" : "are");
 	put_table2(page->out, &all);
-	put_peers(page->out, &all);
 	html_paragraph(
 		page->out,
 		"What is missing is not in the page because it was not measured, not because "

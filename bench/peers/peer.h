@@ -1,79 +1,75 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What people use instead, where it is not just a few lines in a benchmark: virtual machines,
- * tracers, the kernel. Each is used as its authors would have it used; how, its file says and
- * docs/peers.md tells.
+ * What people use instead, where it is not just a few lines in a benchmark: tracers, the kernel.
+ * Each is a program in bench/peers/programs/, compiled where it is used, as its authors would have
+ * it used; docs/peers.md tells how.
+ *
+ * Such a program answers these requests, see process.h; all times are ticks:
+ *
+ *	(none)			ready to be asked
+ *	toggle PAIRS HOT	a line a pair: time of one change on, of one change off; HOT is 1
+ *				while its executor runs, else 0
+ *	cost CALLS		time of a call without, off, on
  */
 #ifndef BENCH_PEERS_PEER_H
 #define BENCH_PEERS_PEER_H
 
-#include <errno.h>
-#include <stdio.h>
-
 #include "bench/method/method.h"
+#include "stress/base/process.h"
 
-/* What went through a site while it was toggled at some rate. */
-struct peer_flow {
-	double seconds;
-	uint64_t toggles;
-	uint64_t calls[2]; /* of the first and the second target, or on and off */
-};
+#define PEER_PATH 512
 
-/* One use of the site in ticks, of a loop that does nothing else. */
-struct peer_cost {
-	double empty; /* the loop without it */
-	double off;   /* switched off */
-	double on;    /* switched on, calling an empty function */
-};
-
-/*
- * All functions return 0 or a negative errno with a line in why, of BENCH_WHY bytes; all times
- * are in TSC ticks. A function that is NULL is something that this peer does not have. While a
- * peer runs, our own executors sleep; it runs its own on the same CPUs.
- */
 struct peer {
 	const char *name;
-	bool hot_only; /* to toggle it while no executor runs says nothing */
+	const char *source;  /* in peers/ of the package's data, see data_file() */
+	const char *package; /* of Debian, to be named if it does not work */
 	/*
-	 * Start it, with its executor on the CPU of the first one; warmed up when this
-	 * returns. Once per run, before the functions below.
+	 * For the shell. $1: a temporary folder, $2: the source, $3 and $4: the CPUs of patcher and
+	 * executor. No start: peer_open() builds it, and that is all.
 	 */
-	int (*open)(struct peer *peer, const struct bench_run *run, char *why);
-	void (*close)(struct peer *peer);
-	/* So many changes on and off, each timed: s[0] on, s[1] off. hot: while its executor runs.
-	 */
-	int (*toggle)(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why);
-	/*
-	 * Toggle so often a second, as fast as possible with INFINITY, not at all with 0.
-	 * @on_off: between a call and none; else between two targets.
-	 */
-	int (*flow)(struct peer *peer, double rate, double seconds, bool on_off,
-		    struct peer_flow *flow, char *why);
-	int (*cost)(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why);
-	void *state;
+	const char *build, *start;
+	bool toggles;		/* else it cannot be switched while it runs */
+	char folder[PEER_PATH]; /* empty: none */
+	struct process *process;
 
-	/* peers_open()'s: 0 open, else why not. */
+	/* peer_open()'s: 0 open, else why not. */
 	int ret;
 	char why[BENCH_WHY];
+};
+
+/* One call in ticks, of a loop that does nothing else. */
+struct peer_cost {
+	double empty; /* of a function without anything */
+	double off;   /* switched off */
+	double on;    /* switched on */
 };
 
 /* peers - all there are, ends with an entry of no name. */
 extern struct peer peers[];
 
 /*
- * peers_open - open all that are to be had here; one that is not says why, and costs at most
- * seconds. With @want false none is opened, and why says that none was asked for. peers_close.
+ * peer_open - make the folder, build and start it, with its executor on the CPU of the first one:
+ * on every CPU that the run may use, although the caller is pinned. The result is peer->ret, too.
+ * peer_close - also of one that was not opened. While a peer runs, our own executors sleep.
+ *
+ * peers_open - all that are to be had here; one that is not says why, and costs at most
+ * seconds. With @want false none is opened, and why says that none was asked for.
  */
+int peer_open(struct peer *peer, const struct bench_run *run);
+void peer_close(struct peer *peer);
 void peers_open(const struct bench_run *run, bool want);
 void peers_close(void);
 
-/* peer_opened - 0, or -ENODEV and in why what peers_open() said: the peer's error ends no run. */
-static inline int peer_opened(const struct peer *peer, char *why)
-{
-	if (peer->ret == 0)
-		return 0;
-	snprintf(why, BENCH_WHY, "%s", peer->why);
-	return -ENODEV;
-}
+/*
+ * All return 0 or a negative errno with a line in why, of BENCH_WHY bytes; -ENODEV of one that is
+ * not open, with what peer_open() said: its error ends no run. An answer of another shape than
+ * asked for is -EPROTO.
+ *
+ * peer_opened. peer_toggle - so many changes on and off, each timed: s[0] on, s[1] off; hot: while
+ * its executor runs. peer_cost.
+ */
+int peer_opened(const struct peer *peer, char *why);
+int peer_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why);
+int peer_cost(struct peer *peer, unsigned calls, struct peer_cost *cost, char *why);
 
 #endif

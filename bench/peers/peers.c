@@ -1,169 +1,192 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * All peers; and those in C, in programs of their own that are compiled where they are used:
- * bench/peers/programs/.
- *
- * XRay of clang, see xray.c there. uftrace: uftrace.c under "uftrace record -P", which patches
- * before the program's main() and never after, so there is nothing to toggle: only what a function
- * costs that is traced, or is not. LTTng-UST: lttng.c, with a session daemon of its own.
- */
+#include "bench/peers/peer.h"
+
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "bench/peers/outside.h"
+#include "stress/base/data_file.h"
 
-#define XRAY_SECONDS	10 /* until it is ready */
-#define UFTRACE_SECONDS 20
-#define LTTNG_SECONDS	30
-#define UFTRACE_CALLS	20000 /* at most: each leaves 32 bytes in a file */
+#define BUILD_SECONDS  60
+#define START_SECONDS  20
+#define TOGGLE_SECONDS 30
+#define TOGGLE_MOST    0.05 /* seconds of one change, with the rest before it */
+#define COST_SECONDS   60
+#define REQUEST	       64
 
-/* Whether the runtime is there shows when it is linked: what clang says then is the reason. */
-static int make_xray(struct outside *o, const char *source, const char *program, char *why)
-{
-	const char *const build[] = { "clang",
-				      "-std=gnu11",
-				      "-O2",
-				      "-pthread",
-				      "-fxray-instrument",
-				      "-fxray-instruction-threshold=1",
-				      source,
-				      "-o",
-				      program,
-				      NULL };
-	int ret = outside_run(o, build, "clang", OUTSIDE_BUILD, why);
-	char patcher[16], executor[16], said[BENCH_WHY];
+_Static_assert(BENCH_WHY >= PROCESS_WHY, "no room for the reasons of a process");
 
-	if (ret == -EIO) {
-		snprintf(said, sizeof(said), "%s", why);
-		snprintf(why, BENCH_WHY, "%.100s (Debian: libclang-rt-dev)", said);
-	}
-	if (ret < 0)
-		return ret;
-	snprintf(patcher, sizeof(patcher), "%u", o->run->seating.patcher);
-	snprintf(executor, sizeof(executor), "%u", outside_executor(o->run));
-	ret = outside_run(o, (const char *[]){ program, patcher, executor, NULL }, "clang",
-			  XRAY_SECONDS, why);
-	outside_remove(o);
-	return ret;
-}
-
-/* No library calls, no events of the kernel: only the function. */
-static int make_uftrace(struct outside *o, const char *source, const char *program, char *why)
-{
-	const char *const build[] = { "cc", "-std=gnu11", "-O2", source, "-o", program, NULL };
-	char data[OUTSIDE_PATH], cpu[16];
-	const char *const start[] = { "uftrace",  "record", "--no-libcall", "--no-event", "-P",
-				      "^traced$", "-d",	    data,	    program,	  cpu,
-				      NULL };
-	int ret = outside_run(o, build, "gcc", OUTSIDE_BUILD, why);
-
-	if (ret < 0)
-		return ret;
-	outside_path(o, "data", data);
-	snprintf(cpu, sizeof(cpu), "%u", o->run->seating.patcher);
-	return outside_run(o, start, "uftrace", UFTRACE_SECONDS, why);
-}
-
-/* Its home is the folder: what it is asked leaves nothing in the user's. */
-static int make_lttng(struct outside *o, const char *source, const char *program, char *why)
-{
-	char folder[OUTSIDE_PATH], include[OUTSIDE_PATH + 2], home[OUTSIDE_PATH + 16], cpu[16];
-	const char *const build[] = { "cc", "-std=gnu11", "-O2",	 include, source,
-				      "-o", program,	  "-llttng-ust", "-ldl",  NULL };
-	const char *const start[] = { "env", home, program, cpu, o->folder, NULL };
-	int ret;
-
-	snprintf(folder, sizeof(folder), "%s", source);
-	snprintf(include, sizeof(include), "-I%s", dirname(folder));
-	ret = outside_run(o, build, "gcc, liblttng-ust-dev", OUTSIDE_BUILD, why);
-	if (ret < 0)
-		return ret;
-	snprintf(home, sizeof(home), "LTTNG_HOME=%s", o->folder);
-	snprintf(cpu, sizeof(cpu), "%u", o->run->seating.patcher);
-	return outside_run(o, start, "lttng-tools", LTTNG_SECONDS, why);
-}
-
-/* The program is NAME.c. Its folder stays as long as the peer, unless make removes it. */
-static struct compiled {
-	const char *name;
-	int (*make)(struct outside *o, const char *source, const char *program, char *why);
-	struct outside outside;
-} compiled[] = {
-	{ "xray", make_xray, { 0 } },
-	{ "uftrace", make_uftrace, { 0 } },
-	{ "lttng", make_lttng, { 0 } },
-};
-
-static int compiled_open(struct peer *peer, const struct bench_run *run, char *why)
-{
-	char name[16], source[OUTSIDE_PATH], program[OUTSIDE_PATH];
-	struct compiled *c = compiled;
-	int ret;
-
-	while (strcmp(c->name, peer->name) != 0)
-		c++;
-	c->outside = (struct outside){ 0 };
-	snprintf(name, sizeof(name), "%s.c", c->name);
-	ret = outside_open(&c->outside, run, why);
-	if (ret == 0)
-		ret = outside_source(name, source, why);
-	outside_path(&c->outside, "traced", program);
-	if (ret == 0)
-		ret = c->make(&c->outside, source, program, why);
-	if (ret < 0)
-		outside_close(&c->outside);
-	peer->state = ret < 0 ? NULL : &c->outside;
-	return ret;
-}
-
-static void compiled_close(struct peer *peer)
-{
-	outside_close(peer->state);
-	peer->state = NULL;
-}
-
-static int uftrace_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why)
-{
-	return outside_cost(peer, calls < UFTRACE_CALLS ? calls : UFTRACE_CALLS, cost, why);
-}
-
-#define JVM .open = jvm_open, .close = jvm_close, .toggle = jvm_toggle
-
-#define COMPILED .open = compiled_open, .close = compiled_close
-
-#define ASKED .flow = outside_flow, .cost = outside_cost
+#define GCC "cc -std=gnu11 -O2 -pthread \"$2\" -o \"$1/program\""
+#define CLANG                                                                                      \
+	"clang -std=gnu11 -O2 -pthread -fxray-instrument -fxray-instruction-threshold=1 \"$2\" "   \
+	"-o \"$1/program\""
+#define PROGRAM " \"$1/program\" \"$3\" \"$4\""
 
 struct peer peers[] = {
-	{ "jvm-volatile", JVM, ASKED },
-	{ "jvm-mutable", JVM, ASKED },
-	{ "jvm-volatile-compiled", .hot_only = true, JVM },
-	{ "jvm-mutable-compiled", .hot_only = true, JVM },
-	{ "xray", COMPILED, .toggle = outside_toggle, ASKED },
-	{ "uprobe", .open = uprobe_open, .close = uprobe_close, .toggle = uprobe_toggle,
-	  .cost = uprobe_cost },
-	{ "uftrace", COMPILED, .cost = uftrace_cost },
-	{ "lttng", COMPILED, .cost = outside_cost },
+	{ "xray", "xray.c", "clang, libclang-rt-dev", CLANG, "exec" PROGRAM, .toggles = true },
+	{ "uprobe", "uprobe.c", "gcc", GCC, "exec" PROGRAM, .toggles = true },
+	/* No library calls, no events of the kernel: only the function. */
+	{ "uftrace", "uftrace.c", "gcc, uftrace", GCC,
+	  .start = "exec uftrace record --no-libcall --no-event -P '^traced$' -d "
+		   "\"$1/data\"" PROGRAM },
 	{ 0 },
 };
+
+/* --- Opening -------------------------------------------------------------------------------- */
+
+static int make_folder(struct peer *peer)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(peer->folder, PEER_PATH, "%.400s/tmax-peer-XXXXXX",
+		 tmp && tmp[0] == '/' ? tmp : "/tmp");
+	if (mkdtemp(peer->folder))
+		return 0;
+	peer->folder[0] = '\0';
+	return bench_say(peer->why, "no temporary folder", -errno);
+}
+
+static int find_source(struct peer *peer, char path[PEER_PATH])
+{
+	char file[REQUEST];
+	int ret;
+
+	snprintf(file, sizeof(file), "peers/%s", peer->source);
+	ret = data_file(file, path, PEER_PATH);
+	if (ret < 0)
+		snprintf(peer->why, BENCH_WHY, "cannot read %s: %s", file, strerror(-ret));
+	return ret;
+}
+
+static int build_and_start(struct peer *peer, const struct bench_run *run, const char *source)
+{
+	const struct seating *seating = &run->seating;
+	unsigned cpu = seating->executors ? seating->executor[0] : seating->patcher;
+	char patcher[16], executor[16], said[BENCH_WHY];
+	const char *argv[] = { "/bin/sh", "-c",	   peer->build, "sh", peer->folder,
+			       source,	  patcher, executor,	NULL };
+	struct process_reply ready = { 0 };
+	int ret;
+
+	snprintf(patcher, sizeof(patcher), "%u", seating->patcher);
+	snprintf(executor, sizeof(executor), "%u", cpu);
+	ret = process_run(argv, BUILD_SECONDS, run->stop, said);
+	argv[2] = peer->start;
+	if (ret == 0 && peer->start)
+		ret = process_start(&peer->process, argv, run->stop, said);
+	if (ret == 0 && peer->start)
+		ret = process_ask(peer->process, NULL, START_SECONDS, &ready, said);
+	process_reply_free(&ready);
+	if (ret < 0)
+		snprintf(peer->why, BENCH_WHY, "%.100s (Debian: %s)", said, peer->package);
+	return ret;
+}
+
+int peer_open(struct peer *peer, const struct bench_run *run)
+{
+	hwloc_topology_t topology = run->topology;
+	hwloc_bitmap_t before = hwloc_bitmap_alloc();
+	char source[PEER_PATH];
+
+	peer->ret = make_folder(peer);
+	if (peer->ret == 0)
+		peer->ret = find_source(peer, source);
+	/* What runs beside its two pinned threads, such as a compiler, has all CPUs of the run. */
+	if (before && hwloc_get_cpubind(topology, before, HWLOC_CPUBIND_THREAD) == 0)
+		hwloc_set_cpubind(topology, hwloc_topology_get_topology_cpuset(topology),
+				  HWLOC_CPUBIND_THREAD);
+	else
+		peer->ret = peer->ret < 0 ? peer->ret : -ENOMEM;
+	if (peer->ret == 0)
+		peer->ret = build_and_start(peer, run, source);
+	if (before && !hwloc_bitmap_iszero(before))
+		hwloc_set_cpubind(topology, before, HWLOC_CPUBIND_THREAD);
+	hwloc_bitmap_free(before);
+	if (peer->ret < 0)
+		peer_close(peer);
+	return peer->ret;
+}
+
+void peer_close(struct peer *peer)
+{
+	char why[BENCH_WHY];
+
+	process_end(peer->process);
+	peer->process = NULL;
+	if (peer->folder[0])
+		process_run((const char *[]){ "/bin/rm", "-rf", peer->folder, NULL }, BUILD_SECONDS,
+			    NULL, why);
+	peer->folder[0] = '\0';
+}
 
 void peers_open(const struct bench_run *run, bool want)
 {
 	for (struct peer *peer = peers; peer->name; peer++) {
-		snprintf(peer->why, sizeof(peer->why), "%s", want ? "" : "not asked for");
-		peer->ret = want ? peer->open(peer, run, peer->why) : -ECANCELED;
-		if (peer->ret < 0 && !peer->why[0])
-			snprintf(peer->why, sizeof(peer->why), "%s", strerror(-peer->ret));
+		if (want) {
+			peer_open(peer, run);
+			continue;
+		}
+		peer->ret = -ECANCELED;
+		snprintf(peer->why, BENCH_WHY, "not asked for");
 	}
 }
 
 void peers_close(void)
 {
-	for (struct peer *peer = peers; peer->name; peer++) {
-		if (peer->ret == 0 && peer->state)
-			peer->close(peer);
-		peer->ret = -ESHUTDOWN;
-		snprintf(peer->why, sizeof(peer->why), "closed");
-	}
+	for (struct peer *peer = peers; peer->name; peer++)
+		peer_close(peer);
+}
+
+int peer_opened(const struct peer *peer, char *why)
+{
+	if (peer->ret == 0)
+		return 0;
+	snprintf(why, BENCH_WHY, "%s", peer->why);
+	return -ENODEV;
+}
+
+/* --- Asking --------------------------------------------------------------------------------- */
+
+/* The answer has to be so many numbers. */
+static int ask_for(struct peer *peer, const char *request, double seconds, size_t count,
+		   struct process_reply *reply, char *why)
+{
+	int ret = peer_opened(peer, why);
+
+	if (ret == 0)
+		ret = process_ask(peer->process, request, seconds, reply, why);
+	if (ret < 0 || reply->count == count)
+		return ret;
+	snprintf(why, BENCH_WHY, "%s gave %zu numbers, not %zu", peer->name, reply->count, count);
+	return -EPROTO;
+}
+
+int peer_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
+{
+	struct process_reply reply = { 0 };
+	char request[REQUEST];
+	int ret;
+
+	snprintf(request, sizeof(request), "toggle %u %d", pairs, hot);
+	ret = ask_for(peer, request, TOGGLE_SECONDS + TOGGLE_MOST * 2 * pairs, 2 * (size_t)pairs,
+		      &reply, why);
+	for (size_t i = 0; ret == 0 && i < reply.count; i++)
+		samples_add(&s[i % 2], reply.value[i]);
+	process_reply_free(&reply);
+	return ret;
+}
+
+int peer_cost(struct peer *peer, unsigned calls, struct peer_cost *cost, char *why)
+{
+	struct process_reply reply = { 0 };
+	char request[REQUEST];
+	int ret;
+
+	snprintf(request, sizeof(request), "cost %u", calls);
+	ret = ask_for(peer, request, COST_SECONDS, 3, &reply, why);
+	if (ret == 0)
+		*cost = (struct peer_cost){ reply.value[0], reply.value[1], reply.value[2] };
+	process_reply_free(&reply);
+	return ret;
 }

@@ -270,16 +270,3 @@ const struct bench_result *bench_of(const struct bench_result *results, size_t c
 			return &results[count];
 	return NULL;
 }
-
-struct bench_value row_over(const struct bench_row *a, const struct bench_row *b)
-{
-	bool same = a->against[0] && strcmp(a->against, b->against) == 0 &&
-		    isfinite(a->ratio.median) && isfinite(b->ratio.median);
-	struct bench_value x = same ? a->ratio : a->value, y = same ? b->ratio : b->value;
-
-	return (struct bench_value){
-		x.median / y.median,
-		finite_or(x.low, x.median) / finite_or(y.high, y.median),
-		finite_or(x.high, x.median) / finite_or(y.low, y.median),
-	};
-}

@@ -93,12 +93,4 @@ const struct bench_row *bench_next(const struct bench_result *result, const char
 const struct bench_result *bench_of(const struct bench_result *results, size_t count,
 				    const char *benchmark);
 
-/*
- * row_over - how many times the cost of b is a's: by their ratios to the same baseline where
- * both have one, so that a machine that drifts hits neither, else by their medians. The interval
- * is made of the ends of both, so it is at least as wide as 95 % asks for; without intervals the
- * medians stand for them.
- */
-struct bench_value row_over(const struct bench_row *a, const struct bench_row *b);
-
 #endif

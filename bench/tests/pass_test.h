@@ -48,14 +48,6 @@ static inline int count_calls(const struct pass_spec *spec, uint64_t calls[2])
 	return 0;
 }
 
-/* All is put as it was before main(), so that real peers are never asked. */
-static inline void put_peers(const struct peer *first, const struct peer *second)
-{
-	peers[0] = *first;
-	peers[1] = second ? *second : (struct peer){ 0 };
-	peers[2] = (struct peer){ 0 };
-}
-
 static inline int run_bench(bench_fn *bench, unsigned rounds, struct bench_result *result)
 {
 	struct bench_run run = {
@@ -127,50 +119,6 @@ static inline void check_rows(const struct bench_result *result, const char *mea
 	}
 }
 
-/* --- A peer that takes what it is told to take ----------------------------------------------- */
-
-static struct peer_cost made_up;
-static int made_up_ret;
-static unsigned asked;
-
-static inline int made_up_cost(struct peer *peer, uint64_t calls, struct peer_cost *cost, char *why)
-{
-	(void)peer;
-	assert_true(calls > 0);
-	asked++;
-	*cost = made_up;
-	if (made_up_ret < 0)
-		snprintf(why, BENCH_WHY, "it broke");
-	return made_up_ret;
-}
-
-static const struct peer good_peer = { .name = "good", .cost = made_up_cost };
-static const struct peer shut_peer = {
-	.name = "shut", .cost = made_up_cost, .ret = -ENOMEM, .why = "it is not there"
-};
-
-/* One that answers, whose row is returned, and one that is not there. */
-static inline const struct bench_row *run_with_peers(bench_fn *bench, struct bench_result *result)
-{
-	const struct bench_row *row;
-
-	put_peers(&good_peer, &shut_peer);
-	made_up = (struct peer_cost){ .empty = 10, .off = 12, .on = 30 };
-	made_up_ret = 0;
-	asked = 0;
-	assert_int_equal(run_bench(bench, 1, result), 0);
-	put_peers(&(struct peer){ 0 }, NULL);
-	assert_true(asked > 0);
-	row = find_row(result, "shut", NULL, NULL, NULL);
-	assert_non_null(row);
-	assert_int_equal(row->samples, 0);
-	assert_string_equal(row->why, "it is not there");
-	row = find_row(result, "good", NULL, NULL, NULL);
-	assert_non_null(row);
-	assert_true(row->peer);
-	return row;
-}
-
 static inline int set_up(void **state)
 {
 	int foreign;
@@ -178,7 +126,6 @@ static inline int set_up(void **state)
 	(void)state;
 	if (topology_open(&topology, &foreign) < 0)
 		return -1;
-	put_peers(&(struct peer){ 0 }, NULL);
 	return pc_init();
 }
 

@@ -21,7 +21,7 @@
 
 /*
  * Two functions: the change, and the same with the clock around it and nothing else. What it
- * reads is read once before: of a cold site the lines of the benchmark itself are no cost.
+ * reads is read once before: the lines of the benchmark itself are no cost.
  */
 #define WAY(what, change)                                                                          \
 	static inline int set_##what(struct bench_site *site, unsigned state)                      \
@@ -107,7 +107,6 @@ const struct way ways[WAYS] = {
 	[WAY_STOP] = { "stop-the-world", ON_OFF, THEIRS, .pairs = 20, BY(stop) },
 	[WAY_PTRACE] = { "ptrace", ON_OFF, THEIRS, .pairs = 10, BY(ptrace),
 			 .open = baseline_ptrace_open, .close = baseline_ptrace_close },
-	[WAY_PROCESS] = { "process", ON_OFF, THEIRS, .pairs = 25 },
 };
 
 /* --- Sites ---------------------------------------------------------------------------------- */

@@ -52,7 +52,6 @@ enum way_name {
 	WAY_HAND,
 	WAY_STOP,
 	WAY_PTRACE,
-	WAY_PROCESS, /* a peer's in a process of its own; then the site is for the floor */
 	WAYS
 };
 extern const struct way ways[WAYS];

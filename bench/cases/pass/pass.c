@@ -8,8 +8,7 @@
  * its reading (some 40 ticks) are some hundredths of a tick in it. It is throughput: a machine
  * that does several things at once hides what fits beside the loop itself. The empty loop is one
  * cycle a pass, because of its branch, and a NOP fits beside that; in a loop that has work to do
- * more fits. Each loop is held against the empty one that lies as it does. Peers in processes of
- * their own have an empty loop of their own for that.
+ * more fits. Each loop is held against the empty one that lies as it does.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +19,6 @@
 #include "bench/method/loop.h"
 #include "bench/method/method.h"
 #include "bench/method/samples.h"
-#include "bench/peers/peer.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
@@ -58,16 +56,13 @@ struct pass {
 	void *far; /* a target, mapped on its own */
 };
 
-#define PAGE	     4096u
-#define FAR	     (UINT64_C(6) << 30) /* bytes */
-#define TARGET_SIZE  16
-#define SPLITS	     LOOP_SITE_BYTES
-#define BODIES	     2
-#define PEERS	     16
-#define PEER_CALLS   10000
-#define PEER_SAMPLES 2
-#define CHAIN	     100 /* additions, each needs the one before */
-#define LENGTH(a)    (sizeof(a) / sizeof(*(a)))
+#define PAGE	    4096u
+#define FAR	    (UINT64_C(6) << 30) /* bytes */
+#define TARGET_SIZE 16
+#define SPLITS	    LOOP_SITE_BYTES
+#define BODIES	    2
+#define CHAIN	    100 /* additions, each needs the one before */
+#define LENGTH(a)   (sizeof(a) / sizeof(*(a)))
 
 /* --- The loops ------------------------------------------------------------------------------ */
 
@@ -195,7 +190,6 @@ struct pass_bench {
 	size_t count;
 	struct pass_spec base; /* but for its split and work: those of the case */
 	bool base_empty;       /* it is the empty loop */
-	bool peers_on; /* of a peer, the cost on is wanted; else off, against its own loop */
 };
 
 /* A loop, and the empty one that is timed beside it, in the same block. */
@@ -205,13 +199,6 @@ struct timed {
 	int ret;	      /* of its being built */
 	char why[BENCH_WHY];
 	const struct bench_case *clock;
-	bool base_empty;
-};
-
-struct timed_peer {
-	struct peer *peer;
-	bool on;
-	bool only_empty;
 };
 
 /* All that one run of a benchmark needs. */
@@ -219,9 +206,8 @@ struct plan {
 	struct timed timed[PASS_SPECS + 2 * SPLITS * BODIES];
 	size_t loops;
 	struct timed *empty[SPLITS][BODIES];
-	struct timed_peer peer[PEERS], peer_empty[PEERS];
-	struct bench_case base_case[SPLITS][BODIES], peer_base[PEERS];
-	struct bench_case cases[PASS_SPECS + PEERS + 1];
+	struct bench_case base_case[SPLITS][BODIES];
+	struct bench_case cases[PASS_SPECS + 1];
 	size_t count;
 };
 
@@ -279,48 +265,20 @@ static int clock_block(struct bench_case *c, struct samples *s, char *why)
 	return 0;
 }
 
-static int peer_block(struct bench_case *c, struct samples *s, char *why)
-{
-	const struct timed_peer *p = c->arg;
-	struct peer_cost cost;
-	int ret = peer_opened(p->peer, why);
-
-	for (unsigned i = 0; i < PEER_SAMPLES && ret == 0; i++) {
-		ret = p->peer->cost(p->peer, PEER_CALLS, &cost, why);
-		if (ret < 0)
-			break;
-		samples_add(&s[0], p->only_empty ? cost.empty : p->on ? cost.on : cost.off);
-		samples_add(&s[1], cost.empty);
-	}
-	return ret;
-}
-
 /* --- Rows ------------------------------------------------------------------------------------- */
-
-static void add_over(struct bench_row *row, const struct samples *s, const struct samples *empty)
-{
-	struct bench_value over = over_pairs(s, empty);
-
-	bench_row_extra(row, "over_empty", over.median);
-	bench_row_extra(row, "over_low", over.low);
-	bench_row_extra(row, "over_high", over.high);
-}
 
 static void sum_up_timed(struct bench_case *c, struct bench_row *row)
 {
 	const struct timed *t = c->arg;
-	const struct bench_case *clock = t->clock;
+	struct bench_value over =
+		over_pairs(&c->samples[0], t->beside ? &c->samples[1] : &c->base_samples[0]);
 	struct bench_row cycle = { 0 };
 
-	add_over(row, &c->samples[0], t->base_empty ? &c->base_samples[0] : &c->samples[1]);
-	if (samples_sum_up(&clock->samples[0], NULL, 1, &cycle) == 0 && cycle.samples)
-		bench_row_extra(row, "over_cycles",
-				bench_row_extra_of(row, "over_empty") / cycle.value.median);
-}
-
-static void sum_up_peer(struct bench_case *c, struct bench_row *row)
-{
-	add_over(row, &c->samples[0], &c->samples[1]);
+	bench_row_extra(row, "over_empty", over.median);
+	bench_row_extra(row, "over_low", over.low);
+	bench_row_extra(row, "over_high", over.high);
+	if (samples_sum_up(&t->clock->samples[0], NULL, 1, &cycle) == 0 && cycle.samples)
+		bench_row_extra(row, "over_cycles", over.median / cycle.value.median);
 }
 
 static void name_row(const struct pass_bench *bench, const struct pass_spec *spec,
@@ -352,7 +310,6 @@ static int measure_passes(const struct pass_bench *bench, const struct bench_run
 	struct pass_spec spec[PASS_SPECS];
 	size_t specs = list_specs(spec, bench->specs, bench->count);
 	struct bench_case *c;
-	unsigned count = 0;
 	struct timed *t;
 	int ret;
 
@@ -379,8 +336,7 @@ static int measure_passes(const struct pass_bench *bench, const struct bench_run
 
 		t = build_timed(p, &spec[i]);
 		t->clock = &p->cases[0];
-		t->base_empty = bench->base_empty;
-		if (!t->base_empty)
+		if (!bench->base_empty)
 			t->beside = p->empty[split][work];
 		c = &p->cases[p->count++];
 		*c = (struct bench_case){ .block = timed_block,
@@ -388,25 +344,6 @@ static int measure_passes(const struct pass_bench *bench, const struct bench_run
 					  .arg = t,
 					  .base = &p->base_case[split][work] };
 		name_row(bench, &spec[i], &c->row);
-	}
-	/* Its own empty loop is what a peer is off against; on, it stands beside our base. */
-	for (struct peer *peer = peers; peer->name && count < PEERS; peer++) {
-		struct pass_spec its = { .name = peer->name, .peer = true };
-		struct bench_case *base = &p->peer_base[count];
-
-		if (!peer->cost)
-			continue;
-		p->peer[count] = (struct timed_peer){ peer, bench->peers_on, false };
-		p->peer_empty[count] = (struct timed_peer){ peer, false, true };
-		*base = (struct bench_case){ .block = peer_block, .arg = &p->peer_empty[count] };
-		bench_row_name(&base->row, "empty", bench->measure, "ticks");
-		c = &p->cases[p->count++];
-		*c = (struct bench_case){ .block = peer_block,
-					  .sum_up = sum_up_peer,
-					  .arg = &p->peer[count],
-					  .base = bench->peers_on ? &p->base_case[0][0] : base };
-		name_row(bench, &its, &c->row);
-		count++;
 	}
 	ret = bench_measure(run, p->cases, p->count, result);
 	for (size_t i = 0; i < p->loops; i++)
@@ -436,7 +373,6 @@ int bench_invoke(const struct bench_run *run, struct bench_result *result)
 		.specs = invoke,
 		.count = LENGTH(invoke),
 		.base = { .name = "direct", .loop.kind = LOOP_DIRECT, .peer = true },
-		.peers_on = true,
 	};
 
 	return measure_passes(&bench, run, result);

@@ -18,15 +18,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/cases/probes/probes.h"
-#include "bench/peers/outside.h"
+#include "bench/method/method.h"
+#include "bench/peers/peer.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/mapping.h"
 #include "probes/include/fastinst.h"
 
-#define ANSWER_TIME 60 /* seconds */
-#define BATCHES	    3  /* in a block */
-#define ROUNDS	    10
+#define PROBES_MANY  20000
+#define PROBES_BATCH 16753 /* the call sites of the paper's sqlite */
+#define ANSWER_TIME  60	   /* seconds */
+#define BATCHES	     3	   /* in a block */
+#define ROUNDS	     10
 
 /* --- The process that has them --------------------------------------------------------------- */
 
@@ -123,38 +125,25 @@ int probes_know(const char *object)
 #define TEXT_(x) #x
 #define TEXT(x)	 TEXT_(x)
 
-struct many {
-	struct outside object; /* the folder that it is in */
-	char path[OUTSIDE_PATH];
-	struct process *process; /* for batches */
-	int ret;		 /* of its being built */
-	char why[BENCH_WHY];
+static struct peer object = {
+	"many",
+	"many.S",
+	"gcc",
+	.build = "cc -shared -nostdlib -DMANY=" TEXT(PROBES_MANY) " \"$2\" -o \"$1/many.so\"",
 };
 
-static void build_object(struct many *m, const struct bench_run *run)
-{
-	char source[OUTSIDE_PATH];
-	const char *const argv[] = { "cc",   "-shared", "-nostdlib", "-DMANY=" TEXT(PROBES_MANY),
-				     source, "-o",	m->path,     NULL };
-
-	m->ret = outside_open(&m->object, run, m->why);
-	if (m->ret == 0)
-		m->ret = outside_source("many.S", source, m->why);
-	outside_path(&m->object, "many.so", m->path);
-	if (m->ret == 0)
-		m->ret = outside_run(&m->object, argv, "gcc", OUTSIDE_BUILD, m->why);
-}
-
 /* The ticks of its discovery are left in *init. */
-static int start_many(struct many *m, struct process **process, double *init, char *why)
+static int start_many(const struct bench_run *run, struct process **process, double *init,
+		      char *why)
 {
-	const char *const argv[] = { "/proc/self/exe", "bench", PROBES_KNOW, m->path, NULL };
+	char path[PEER_PATH + 16];
+	const char *const argv[] = { "/proc/self/exe", "bench", PROBES_KNOW, path, NULL };
 	struct process_reply reply = { 0 };
-	int ret = m->ret;
+	int ret = peer_opened(&object, why);
 
-	snprintf(why, BENCH_WHY, "%s", m->why);
+	snprintf(path, sizeof(path), "%s/many.so", object.folder);
 	if (ret == 0)
-		ret = process_start(process, argv, m->object.run->stop, why);
+		ret = process_start(process, argv, run->stop, why);
 	if (ret == 0)
 		ret = process_ask(*process, NULL, ANSWER_TIME, &reply, why);
 	if (ret == 0)
@@ -175,19 +164,20 @@ static int init_block(struct bench_case *c, struct samples *s, char *why)
 	return ret;
 }
 
+/* The process of the batches is the peer's, and ends with it. */
 static int begin_batches(struct bench_case *c, char *why)
 {
-	struct many *m = c->arg;
 	double init;
 
-	return m->process ? 0 : start_many(m, &m->process, &init, why);
+	return object.process ? 0 : start_many(c->arg, &object.process, &init, why);
 }
 
 /* Three numbers a batch, and the baseline wants the last. */
-static int ask_batches(struct many *m, bool floor, struct samples *s, char *why)
+static int batch_block(struct bench_case *c, struct samples *s, char *why)
 {
 	struct process_reply reply = { 0 };
-	int ret = process_ask(m->process, TEXT(BATCHES), ANSWER_TIME, &reply, why);
+	bool floor = !c->second_measure;
+	int ret = process_ask(object.process, TEXT(BATCHES), ANSWER_TIME, &reply, why);
 
 	for (size_t i = 0; i + 2 < reply.count && ret == 0; i += 3) {
 		samples_add(&s[0], reply.value[i + 2 * floor] / PROBES_BATCH);
@@ -198,25 +188,15 @@ static int ask_batches(struct many *m, bool floor, struct samples *s, char *why)
 	return ret;
 }
 
-static int batch_block(struct bench_case *c, struct samples *s, char *why)
-{
-	return ask_batches(c->arg, false, s, why);
-}
-
-static int floor_block(struct bench_case *c, struct samples *s, char *why)
-{
-	return ask_batches(c->arg, true, s, why);
-}
-
 int probes_many(const struct bench_run *run, struct bench_result *result)
 {
-	struct many m = { 0 };
-	struct bench_case floor = { .begin = begin_batches, .block = floor_block, .arg = &m };
+	void *arg = (void *)(uintptr_t)run;
+	struct bench_case floor = { .begin = begin_batches, .block = batch_block, .arg = arg };
 	struct bench_case cases[] = {
-		{ .block = init_block, .arg = &m, .rounds = ROUNDS },
+		{ .block = init_block, .arg = arg, .rounds = ROUNDS },
 		{ .begin = begin_batches,
 		  .block = batch_block,
-		  .arg = &m,
+		  .arg = arg,
 		  .base = &floor,
 		  .second_measure = "deactivate" },
 	};
@@ -227,9 +207,8 @@ int probes_many(const struct bench_run *run, struct bench_result *result)
 	bench_row_param(&cases[0].row, "sites", PROBES_MANY);
 	bench_row_name(&cases[1].row, "batch", "activate", "ticks");
 	bench_row_param(&cases[1].row, "sites", PROBES_BATCH);
-	build_object(&m, run);
+	peer_open(&object, run);
 	ret = bench_measure(run, cases, sizeof(cases) / sizeof(*cases), result);
-	process_end(m.process);
-	outside_close(&m.object);
+	peer_close(&object);
 	return ret;
 }

@@ -1,29 +1,50 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/cases/probes/probes.h"
-
+/*
+ * What a probe costs, off, on and being switched, and static branches and static calls, beside what
+ * people use instead: a flag, the way of dynamic_flag by hand, a function pointer, ifunc, tracers.
+ * tmax(1) has the rows and their extras.
+ *
+ * Calls are timed PROBES_CALLS at a time; beside each, in the same block, those of a loop or a
+ * function without anything. Peers have an empty function of their own. Switching is of one probe
+ * that no thread runs.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "bench/cases/probes/loops.h"
 #include "bench/method/loop.h"
+#include "bench/method/method.h"
 #include "bench/peers/peer.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/mapping.h"
 #include "probes/include/fastinst.h"
+#include "probes/include/fastinst/branch.h"
 #include "probes/include/fastinst/marker.h"
 
-#define PROBED	   __attribute__((PROBES_ALONE, aligned(64), patchable_function_entry(5)))
-#define PEER_CALLS 10000
-#define PEERS	   8
-#define SPLIT	   3 /* of the call that switching is compared with */
-#define LENGTH(a)  (sizeof(a) / sizeof(*(a)))
+#define PROBES_CALLS   5000
+#define PROBES_SAMPLES 20 /* in a block */
+#define PROBES_PAIRS   100
+#define PEER_CALLS     10000
+#define PEER_PAIRS     3
+#define PEERS	       3
+#define PEER_CASES     4 /* of each, at most: off, on, switched without and with an executor */
+#define SPLIT	       3 /* of the call that switching is compared with */
+#define LENGTH(a)      (sizeof(a) / sizeof(*(a)))
 
-/* --- What is called ------------------------------------------------------------------------- */
+#ifdef __clang__
+#define ALONE noinline
+#else
+#define ALONE noipa
+#endif
+#define PLAIN  __attribute__((ALONE, aligned(64), patchable_function_entry(0)))
+#define PROBED __attribute__((ALONE, aligned(64), patchable_function_entry(5)))
 
-static volatile bool guard_down, guard_up = true;
+/* --- What is called, and what is asked ------------------------------------------------------- */
+
+static volatile bool guard_down, guard_up = true, flag;
 
 static void nothing(void)
 {
@@ -50,47 +71,102 @@ static void vector_function(uint32_t id, void *site, const struct fi_regs *regs,
 	__asm__ volatile("pxor %%xmm0, %%xmm0" ::: "xmm0");
 }
 
-#define BODY(a)                                                                                    \
-	do {                                                                                       \
-		__asm__ volatile("" : "+r"(a));                                                    \
-		return (a) + 1;                                                                    \
-	} while (0)
+PLAIN static void add_one(uint64_t *sum)
+{
+	*sum += 1;
+}
+
+PLAIN static void add_two(uint64_t *sum)
+{
+	*sum += 2;
+}
+
+FI_CALL_DEFINE(probes_add, add_one);
+
+static void (*volatile pointer)(uint64_t *sum) = add_one;
+
+/* It is run by the loader, before anything that a sanitizer needs. */
+__attribute__((used, no_sanitize_address,
+	       no_sanitize_thread)) static void (*chosen(void))(uint64_t *)
+{
+	return add_two;
+}
+
+void by_ifunc(uint64_t *sum) __attribute__((ifunc("chosen")));
+
+/* As dynamic_flag has it: TEST %eax with a number, or a JMP by it, which one byte makes of it. */
+#define TEST 0xa9
+#define JMP  0xe9
+static inline __attribute__((always_inline)) bool by_hand(void)
+{
+	__asm__ goto("1:	.byte 0xa9\n"
+		     "	.long %l[other] - 2f\n"
+		     "2:\n"
+		     ".pushsection probes_hand, \"aw\"\n"
+		     "	.quad 1b\n"
+		     ".popsection\n"
+		     :
+		     :
+		     : "cc"
+		     : other);
+	return false;
+other:
+	return true;
+}
+
+extern uint8_t *__start_probes_hand[], *__stop_probes_hand[];
+
+/* --- Loops: each tells a sum, for tests ------------------------------------------------------ */
 
 /* A function, and the loop that calls it. */
 #define CALLED(kind, name, first)                                                                  \
 	kind static uint64_t probes_##name(uint64_t a)                                             \
 	{                                                                                          \
 		first;                                                                             \
-		BODY(a);                                                                           \
+		__asm__ volatile("" : "+r"(a));                                                    \
+		return a + 1;                                                                      \
 	}                                                                                          \
-	PROBES_PLAIN static void loop_##name(uint64_t times)                                       \
+	PLAIN static uint64_t loop_##name(uint64_t times)                                          \
 	{                                                                                          \
-		for (uint64_t a = 0; times--;)                                                     \
+		uint64_t a = 0;                                                                    \
+                                                                                                   \
+		while (times--)                                                                    \
 			a = probes_##name(a);                                                      \
+		return a;                                                                          \
 	}
 
-CALLED(PROBES_PLAIN, none, (void)0)
-CALLED(PROBES_PLAIN, guard_down, if (__builtin_expect(guard_down, 0)) guarded())
-CALLED(PROBES_PLAIN, guard_up, if (guard_up) guarded())
+CALLED(PLAIN, none, (void)0)
+CALLED(PLAIN, guard_down, if (__builtin_expect(guard_down, 0)) guarded())
+CALLED(PLAIN, guard_up, if (guard_up) guarded())
 CALLED(PROBED, off, (void)0)
 CALLED(PROBED, counts, (void)0)
 CALLED(PROBED, keeps, (void)0)
 CALLED(PROBED, any, (void)0)
 CALLED(PROBED, vectors, (void)0)
 
-#define LOOP(name, first)                                                                          \
-	PROBES_PLAIN static void loop_##name(uint64_t times)                                       \
+#define LOOP(name, body)                                                                           \
+	PLAIN static uint64_t loop_##name(uint64_t times)                                          \
 	{                                                                                          \
-		for (uint64_t a = 0; times--; a++) {                                               \
-			__asm__ volatile("" : "+r"(a));                                            \
-			first;                                                                     \
+		uint64_t sum = 0;                                                                  \
+                                                                                                   \
+		for (uint64_t i = 0; i < times; i++) {                                             \
+			__asm__ volatile("" : "+r"(sum));                                          \
+			body;                                                                      \
 		}                                                                                  \
+		return sum;                                                                        \
 	}
 
-LOOP(unmarked, (void)0)
+LOOP(empty, (void)0)
 LOOP(marker_off, FI_MARKER(probes, marker_off))
 LOOP(marker_counts, FI_MARKER(probes, marker_counts))
 LOOP(marker_keeps, FI_MARKER(probes, marker_keeps))
+LOOP(flag, if (__builtin_expect(flag, 0)) sum++)
+LOOP(branch, if (fi_branch(probes, branch)) sum++)
+LOOP(hand, if (by_hand()) sum++)
+LOOP(direct, add_two(&sum))
+LOOP(static, fi_call(probes_add, &sum))
+LOOP(pointer, pointer(&sum))
+LOOP(ifunc, by_ifunc(&sum))
 
 /* Never run: inside 8 bytes, and across. */
 void probes_inside(void);
@@ -116,54 +192,133 @@ __asm__(".pushsection .text.probes_switched, \"ax\", @progbits\n"
 	"	.quad probes_across\n"
 	".popsection\n");
 
-/* --- The list of cases ---------------------------------------------------------------------- */
+/* --- Switching ------------------------------------------------------------------------------ */
 
-enum what {
-	UNTOUCHED,
-	OFF, /* a probe, never on */
-	COUNTS,
-	KEEPS,
-	ANY,
-	VECTORS,
-};
+typedef int turn_fn(bool on);
 
-struct called {
-	const char *name, *site, *measure;
-	void (*loop)(uint64_t times);
-	const char *probe; /* NULL: none */
-	enum what what;
-	unsigned base; /* in this list */
-	void (*beside)(uint64_t times);
-	bool peer;
-};
+static uint32_t probe_id; /* that is switched */
+static struct pc_call switched_call;
+
+static int turn_probe(bool on)
+{
+	return on ? fi_activate(probe_id, NULL) : fi_deactivate(probe_id);
+}
+
+static int turn_call(bool on)
+{
+	return on ? pc_activate_call(&switched_call, NULL) : pc_deactivate_call(&switched_call);
+}
+
+static int turn_flag(bool on)
+{
+	flag = on;
+	return 0;
+}
+
+static int turn_branch(bool on)
+{
+	long n = on ? fi_branch_on("probes.branch") : fi_branch_off("probes.branch");
+
+	return n < 0 ? (int)n : n == 1 ? 0 : -ENOENT;
+}
+
+/* What threads may fetch meanwhile is one instruction or the other. */
+static void hand_bytes(bool on)
+{
+	for (uint8_t **site = __start_probes_hand; site < __stop_probes_hand; site++)
+		*(volatile uint8_t *)*site = on ? JMP : TEST;
+}
+
+static int protect_hand(int protection)
+{
+	for (uint8_t **site = __start_probes_hand; site < __stop_probes_hand; site++)
+		if (mprotect((void *)((uintptr_t)*site & ~UINT64_C(4095)), 4096, protection) < 0)
+			return -errno;
+	return 0;
+}
+
+static int turn_hand(bool on)
+{
+	int ret = protect_hand(PROT_READ | PROT_WRITE | PROT_EXEC);
+
+	if (ret < 0)
+		return ret;
+	hand_bytes(on);
+	return protect_hand(PROT_READ | PROT_EXEC);
+}
+
+static int turn_open_hand(bool on)
+{
+	hand_bytes(on);
+	return 0;
+}
+
+static int turn_static(bool on)
+{
+	return fi_call_set(probes_add, on ? add_two : add_one);
+}
+
+static int turn_pointer(bool on)
+{
+	pointer = on ? add_two : add_one;
+	return 0;
+}
+
+/* --- Loops, timed ----------------------------------------------------------------------------- */
 
 enum {
 	GUARD_OFF,
 	GUARD,
 	UNMARKED,
-	FIRST,
-	PEERS_BASE = FIRST + 2 /* "keeps" */
+	FLAG_OFF,
+	FLAG_ON,
+	DIRECT,
+	PEERS_BASE = DIRECT + 3 /* "keeps" */
 };
 
-static const struct called list[] = {
-	{ "guard", "entry", "off", loop_guard_down, NULL, UNTOUCHED, GUARD_OFF, loop_none, true },
-	{ "guard", "entry", "on", loop_guard_up, NULL, UNTOUCHED, GUARD, loop_none, true },
-	{ "none", "marker", "off", loop_unmarked, NULL, UNTOUCHED, UNMARKED, loop_unmarked, true },
-	{ "off", "entry", "off", loop_off, "probes_off", OFF, GUARD_OFF, loop_none, false },
-	{ "counts", "entry", "on", loop_counts, "probes_counts", COUNTS, GUARD, loop_none, false },
-	{ "keeps", "entry", "on", loop_keeps, "probes_keeps", KEEPS, GUARD, loop_none, false },
-	{ "any", "entry", "on", loop_any, "probes_any", ANY, GUARD, loop_none, false },
-	{ "vectors", "entry", "on", loop_vectors, "probes_vectors", VECTORS, GUARD, loop_none,
-	  false },
-	{ "off", "marker", "off", loop_marker_off, "probes.marker_off", OFF, UNMARKED,
-	  loop_unmarked, false },
-	{ "counts", "marker", "on", loop_marker_counts, "probes.marker_counts", COUNTS, GUARD,
-	  loop_unmarked, false },
-	{ "keeps", "marker", "on", loop_marker_keeps, "probes.marker_keeps", KEEPS, GUARD,
-	  loop_unmarked, false },
-};
+static struct looped {
+	const char *name, *site, *measure;
+	uint64_t (*loop)(uint64_t times), (*beside)(uint64_t times);
+	unsigned base; /* in this list */
+	bool peer;
+	turn_fn *turn;	   /* on in a block, else off; NULL: it cannot be, or is a probe */
+	const char *probe; /* NULL: none; else on with this function, unless it is measured off */
+	fi_function *function;
+	unsigned flags;
+	uint64_t rounds, sum; /* of the loop, for tests */
+} looped[] = {
+	{ "guard", "entry", "off", loop_guard_down, loop_none, GUARD_OFF, .peer = true },
+	{ "guard", "entry", "on", loop_guard_up, loop_none, GUARD, .peer = true },
+	{ "none", "marker", "off", loop_empty, loop_empty, UNMARKED, .peer = true },
+	{ "flag", "branch", "off", loop_flag, loop_empty, FLAG_OFF, .peer = true,
+	  .turn = turn_flag },
+	{ "flag", "branch", "on", loop_flag, loop_empty, FLAG_ON, .peer = true, .turn = turn_flag },
+	{ "direct", "call", "on", loop_direct, loop_empty, DIRECT, .peer = true },
 
-/* --- Probes --------------------------------------------------------------------------------- */
+	{ "off", "entry", "off", loop_off, loop_none, GUARD_OFF, .probe = "probes_off" },
+	{ "counts", "entry", "on", loop_counts, loop_none, GUARD, .probe = "probes_counts" },
+	{ "keeps", "entry", "on", loop_keeps, loop_none, GUARD, .probe = "probes_keeps",
+	  .function = empty_function, .flags = FI_KEEPS_VECTORS },
+	{ "any", "entry", "on", loop_any, loop_none, GUARD, .probe = "probes_any",
+	  .function = empty_function },
+	{ "vectors", "entry", "on", loop_vectors, loop_none, GUARD, .probe = "probes_vectors",
+	  .function = vector_function },
+	{ "off", "marker", "off", loop_marker_off, loop_empty, UNMARKED,
+	  .probe = "probes.marker_off" },
+	{ "counts", "marker", "on", loop_marker_counts, loop_empty, GUARD,
+	  .probe = "probes.marker_counts" },
+	{ "keeps", "marker", "on", loop_marker_keeps, loop_empty, GUARD,
+	  .probe = "probes.marker_keeps", .function = empty_function, .flags = FI_KEEPS_VECTORS },
+	{ "branch", "branch", "off", loop_branch, loop_empty, FLAG_OFF, .turn = turn_branch },
+	{ "branch", "branch", "on", loop_branch, loop_empty, FLAG_ON, .turn = turn_branch },
+	{ "hand", "branch", "off", loop_hand, loop_empty, FLAG_OFF, .peer = true,
+	  .turn = turn_hand },
+	{ "hand", "branch", "on", loop_hand, loop_empty, FLAG_ON, .peer = true, .turn = turn_hand },
+	{ "static", "call", "on", loop_static, loop_empty, DIRECT, .turn = turn_static },
+	{ "pointer", "call", "on", loop_pointer, loop_empty, DIRECT, .peer = true,
+	  .turn = turn_pointer },
+	{ "ifunc", "call", "on", loop_ifunc, loop_empty, DIRECT, .peer = true },
+};
 
 static int refuse_probe(char *why, const char *name, int ret)
 {
@@ -177,118 +332,123 @@ static int refuse_probe(char *why, const char *name, int ret)
 	return ret;
 }
 
-static int set(const char *name, enum what what, char *why)
+static int looped_begin(struct bench_case *c, char *why)
 {
-	fi_function *function = what == COUNTS	  ? NULL
-				: what == VECTORS ? vector_function
-						  : empty_function;
+	const struct looped *l = c->arg;
+	bool on = strcmp(l->measure, "on") == 0;
 	uint32_t id;
-	int ret = -ENOENT;
+	int ret = 0;
 
-	if (fi_find(name, &id, 1) == 1)
-		ret = what == OFF ? 0
-				  : fi_activate_how(&id, 1, function,
-						    what == KEEPS ? FI_KEEPS_VECTORS : 0);
-	return ret < 0 ? refuse_probe(why, name, ret) : 0;
+	if (l->probe && fi_find(l->probe, &id, 1) != 1)
+		ret = -ENOENT;
+	else if (l->probe && on)
+		ret = fi_activate_how(&id, 1, l->function, l->flags);
+	else if (l->turn && on)
+		ret = l->turn(true);
+	if (ret < 0 && !l->probe)
+		return bench_say(why, "it cannot be turned on", ret);
+	return ret < 0 ? refuse_probe(why, l->probe, ret) : 0;
 }
 
-/* --- Calls ---------------------------------------------------------------------------------- */
-
-static int called_begin(struct bench_case *c, char *why)
+static void looped_end(struct bench_case *c)
 {
-	const struct called *called = c->arg;
+	const struct looped *l = c->arg;
 
-	return called->probe ? set(called->probe, called->what, why) : 0;
+	if (l->turn)
+		l->turn(false);
 }
 
-static int called_block(struct bench_case *c, struct samples *s, char *why)
+/* In ticks per round. Once untimed, for the caches and the branch predictors. */
+static uint64_t add_rounds(uint64_t (*loop)(uint64_t times), struct samples *s)
 {
-	const struct called *called = c->arg;
+	uint64_t sum = loop(PROBES_CALLS);
+
+	for (unsigned i = 0; i < PROBES_SAMPLES; i++) {
+		uint64_t start = ticks_now();
+
+		sum += loop(PROBES_CALLS);
+		samples_add(s, (double)(ticks_now() - start) / PROBES_CALLS);
+	}
+	return sum;
+}
+
+static int looped_block(struct bench_case *c, struct samples *s, char *why)
+{
+	struct looped *l = c->arg;
 
 	(void)why;
-	probes_samples(called->loop, &s[0]);
-	probes_samples(called->beside, &s[1]);
+	l->sum += add_rounds(l->loop, &s[0]);
+	l->rounds += (PROBES_SAMPLES + 1) * PROBES_CALLS;
+	add_rounds(l->beside, &s[1]);
 	return 0;
 }
 
-static void plan_called(struct bench_case *c, const struct called *called)
+/* The second samples are of what has nothing in it. */
+static void sum_up(struct bench_case *c, struct bench_row *row)
 {
-	*c = (struct bench_case){
-		.begin = called_begin,
-		.block = called_block,
-		.sum_up = probes_sum_up,
-		.arg = (void *)(uintptr_t)called,
-	};
-	bench_row_name(&c->row, called->name, called->measure, "ticks");
-	bench_row_param_text(&c->row, "site", called->site);
-	c->row.peer = called->peer;
+	struct bench_value over = over_pairs(&c->samples[0], &c->samples[1]);
+	struct bench_value base = over_pairs(&c->base_samples[0], &c->base_samples[1]);
+
+	bench_row_extra(row, "over_empty", over.median);
+	bench_row_extra(row, "over_low", over.low);
+	bench_row_extra(row, "over_high", over.high);
+	bench_row_extra(row, "over_base", base.median);
+	bench_row_extra(row, "over_ratio", over.median / base.median);
 }
 
-/* --- Peers ---------------------------------------------------------------------------------- */
+/* --- Switches, timed ------------------------------------------------------------------------- */
 
-/* Those that trace calls of functions, and change nothing else. */
-static bool is_tracer(const struct peer *peer)
-{
-	return peer->cost && strncmp(peer->name, "jvm", 3) != 0;
-}
+#define CODE(of) ((void *)(uintptr_t)(of))
 
-static int peer_calls(struct bench_case *c, struct samples *s, char *why)
-{
-	struct peer *peer = c->arg;
-	struct peer_cost cost;
-	int ret = peer_opened(peer, why);
-
-	if (ret == 0)
-		ret = peer->cost(peer, PEER_CALLS, &cost, why);
-	if (ret < 0)
-		return ret;
-	samples_add(&s[0], cost.on);
-	samples_add(&s[1], cost.empty);
-	return 0;
-}
-
-static int peer_switches(struct bench_case *c, struct samples *s, char *why)
-{
-	struct peer *peer = c->arg;
-	int ret = peer_opened(peer, why);
-
-	return ret < 0 ? ret : peer->toggle(peer, 1, false, s, why);
-}
-
-/* --- Switching ------------------------------------------------------------------------------ */
-
-struct switched {
-	const char *probe; /* NULL: the call */
-	const char *split, *mapping;
-	struct loop loop;
-	struct pc_call call;
-	uint32_t id;
+enum {
+	CALL,
+	FLAG,
+	POINTER,
+	HAND,
+	OPEN_HAND,
+	PROBE
 };
 
-/* Both sites are on one page, the call on another. */
-static void *page_of(const struct switched *w)
-{
-	return w->probe ? (void *)(uintptr_t)probes_inside : (void *)w->loop.site;
-}
-
-static bool is_open(const struct switched *w)
-{
-	return strcmp(w->mapping, "open") == 0;
-}
+static struct switched {
+	const char *name, *key, *text, *mapping; /* key: site or split */
+	turn_fn *turn;
+	void *code;	   /* to be opened where the mapping is open */
+	unsigned base;	   /* in this list */
+	const char *probe; /* NULL: it is none */
+	bool peer;
+} switched[] = {
+	{ "call", "split", "3|2", "open", turn_call, NULL, .base = CALL },
+	{ "flag", "site", "branch", "data", turn_flag, NULL, .base = FLAG, .peer = true },
+	{ "pointer", "site", "call", "data", turn_pointer, NULL, .base = POINTER, .peer = true },
+	{ "hand", "site", "branch", "protect", turn_hand, NULL, .base = FLAG, .peer = true },
+	{ "hand", "site", "branch", "open", turn_open_hand, CODE(loop_hand), .base = FLAG,
+	  .peer = true },
+	{ "probe", "split", "0", "open", turn_probe, CODE(probes_inside), .base = CALL,
+	  .probe = "probes_inside" },
+	{ "probe", "split", "3|2", "open", turn_probe, CODE(probes_inside), .base = CALL,
+	  .probe = "probes_across" },
+	{ "probe", "split", "0", "protect", turn_probe, NULL, .base = CALL,
+	  .probe = "probes_inside" },
+	{ "branch", "site", "branch", "protect", turn_branch, NULL, .base = HAND },
+	{ "branch", "site", "branch", "open", turn_branch, CODE(loop_branch), .base = OPEN_HAND },
+	{ "static", "site", "call", "protect", turn_static, NULL, .base = POINTER },
+	{ "static", "site", "call", "open", turn_static, CODE(&fi_call_probes_add),
+	  .base = POINTER },
+};
 
 static int switched_begin(struct bench_case *c, char *why)
 {
 	struct switched *w = c->arg;
-	int ret = w->probe && fi_find(w->probe, &w->id, 1) != 1 ? -ENOENT : 0;
+	int ret = w->probe && fi_find(w->probe, &probe_id, 1) != 1 ? -ENOENT : 0;
 
 	/* Once: the first activation takes longer. */
 	if (w->probe && ret == 0)
-		ret = fi_activate(w->id, NULL);
+		ret = fi_activate(probe_id, NULL);
 	if (w->probe && ret == 0)
-		ret = fi_deactivate(w->id);
+		ret = fi_deactivate(probe_id);
 	if (ret < 0)
 		return refuse_probe(why, w->probe, ret);
-	ret = is_open(w) ? pc_text_open(page_of(w), 128) : 0;
+	ret = w->code ? pc_text_open(w->code, 128) : 0;
 	return ret < 0 ? bench_say(why, "the page cannot be opened", ret) : 0;
 }
 
@@ -296,22 +456,17 @@ static void switched_end(struct bench_case *c)
 {
 	const struct switched *w = c->arg;
 
-	if (is_open(w))
-		pc_text_close(page_of(w), 128);
-}
-
-static int switch_one(struct switched *w, bool on)
-{
-	if (w->probe)
-		return on ? fi_activate(w->id, NULL) : fi_deactivate(w->id);
-	return on ? pc_activate_call(&w->call, NULL) : pc_deactivate_call(&w->call);
+	if (w->code)
+		pc_text_close(w->code, 128);
 }
 
 static int switched_block(struct bench_case *c, struct samples *s, char *why)
 {
+	struct switched *w = c->arg;
+
 	for (unsigned i = 0; i < 2 * PROBES_PAIRS; i++) {
 		uint64_t start = ticks_now();
-		int ret = switch_one(c->arg, i % 2 == 0);
+		int ret = w->turn(i % 2 == 0);
 
 		if (ret < 0)
 			return bench_say(why, "it cannot be switched", ret);
@@ -320,113 +475,122 @@ static int switched_block(struct bench_case *c, struct samples *s, char *why)
 	return 0;
 }
 
-static void plan_switched(struct bench_case *c, struct switched *w)
+/* --- Peers ---------------------------------------------------------------------------------- */
+
+struct asked {
+	struct peer *peer;
+	bool on; /* of a change: an executor runs it */
+};
+
+static int peer_calls(struct bench_case *c, struct samples *s, char *why)
 {
-	*c = (struct bench_case){
-		.begin = switched_begin,
-		.block = switched_block,
-		.end = switched_end,
-		.arg = w,
-		.second_measure = "deactivate",
-	};
-	bench_row_name(&c->row, w->probe ? "probe" : "call", "activate", "ticks");
-	bench_row_param_text(&c->row, "split", w->split);
-	bench_row_param_text(&c->row, "mapping", w->mapping);
+	const struct asked *a = c->arg;
+	struct peer_cost cost;
+	int ret = peer_cost(a->peer, PEER_CALLS, &cost, why);
+
+	if (ret < 0)
+		return ret;
+	samples_add(&s[0], a->on ? cost.on : cost.off);
+	samples_add(&s[1], cost.empty);
+	return 0;
+}
+
+static int peer_switches(struct bench_case *c, struct samples *s, char *why)
+{
+	const struct asked *a = c->arg;
+
+	return peer_toggle(a->peer, PEER_PAIRS, a->on, s, why);
 }
 
 /* --- The plan ------------------------------------------------------------------------------- */
 
-static struct switched switched[] = {
-	{ .probe = "probes_inside", .split = "0", .mapping = "open" },
-	{ .probe = "probes_across", .split = "3|2", .mapping = "open" },
-	{ .probe = "probes_inside", .split = "0", .mapping = "protect" },
-	{ .split = "3|2", .mapping = "open" },
-};
-
 struct plan {
-	struct bench_case called[LENGTH(list)];
-	struct bench_case call, cases[LENGTH(list) + LENGTH(switched) + 2 * PEERS];
+	/* The first of the lists are baselines; they are rows, too, against themselves. */
+	struct bench_case base[LENGTH(looped) + LENGTH(switched)];
+	struct bench_case cases[LENGTH(looped) + LENGTH(switched) + PEER_CASES * PEERS];
+	struct asked asked[PEER_CASES * PEERS];
 	size_t count;
 };
 
-/* The first peers in the list are baselines; they are rows, too, against themselves. */
-static void plan_cases(struct plan *p)
+static void plan_ours(struct plan *p)
 {
-	struct switched *call = &switched[LENGTH(switched) - 1];
+	struct bench_case *c = p->base;
 
-	for (size_t i = 0; i < LENGTH(list); i++)
-		plan_called(&p->called[i], &list[i]);
-	for (size_t i = 0; i < LENGTH(list); i++) {
-		p->cases[p->count] = p->called[i];
-		p->cases[p->count++].base = &p->called[list[i].base];
+	for (struct looped *l = looped; l < looped + LENGTH(looped); l++, c++) {
+		*c = (struct bench_case){
+			looped_begin, looped_block, looped_end, sum_up, l, .base = p->base + l->base
+		};
+		bench_row_name(&c->row, l->name, l->measure, "ticks");
+		bench_row_param_text(&c->row, "site", l->site);
+		c->row.peer = l->peer;
 	}
-	plan_switched(&p->call, call);
-	for (size_t i = 0; i < LENGTH(switched); i++) {
-		plan_switched(&p->cases[p->count], &switched[i]);
-		p->cases[p->count++].base = &p->call;
+	for (struct switched *w = switched; w < switched + LENGTH(switched); w++, c++) {
+		*c = (struct bench_case){ switched_begin,
+					  switched_block,
+					  switched_end,
+					  NULL,
+					  w,
+					  .base = p->base + LENGTH(looped) + w->base,
+					  .second_measure = "deactivate" };
+		bench_row_name(&c->row, w->name, "activate", "ticks");
+		bench_row_param_text(&c->row, w->key, w->text);
+		bench_row_param_text(&c->row, "mapping", w->mapping);
+		c->row.peer = w->peer;
 	}
+	p->count = (size_t)(c - p->base);
+	memcpy(p->cases, p->base, sizeof(p->base));
 }
 
 static void plan_peers(struct plan *p)
 {
-	struct bench_case *probe = &p->cases[LENGTH(list)]; /* the first that is switched */
-	unsigned count = 0;
+	struct bench_case *ours = p->base + LENGTH(looped) + PROBE;
+	struct asked *a = p->asked;
 
-	for (struct peer *peer = peers; peer->name && count < PEERS; peer++) {
-		struct bench_case *c = &p->cases[p->count];
+	for (struct peer *peer = peers; peer->name; peer++)
+		for (unsigned i = 0; i < (peer->toggles ? 4 : 2); i++, a++) {
+			struct bench_case *c = &p->cases[p->count++];
+			bool on = i % 2, switches = i / 2;
 
-		if (!is_tracer(peer))
-			continue;
-		count++;
-		*c = (struct bench_case){ .block = peer_calls,
-					  .sum_up = probes_sum_up,
-					  .base = &p->called[PEERS_BASE],
-					  .arg = peer };
-		bench_row_name(&c->row, peer->name, "on", "ticks");
-		c->row.peer = true;
-		p->count++;
-		if (!peer->toggle)
-			continue;
-		c = &p->cases[p->count++];
-		*c = (struct bench_case){ .block = peer_switches,
-					  .arg = peer,
-					  .second_measure = "deactivate" };
-		c->base = probe;
-		bench_row_name(&c->row, peer->name, "activate", "ticks");
-		c->row.peer = true;
-	}
-}
-
-static int measure_here(const struct bench_run *run, struct bench_result *result)
-{
-	const struct loop_spec spec = { .kind = LOOP_SITE, .split = SPLIT };
-	struct switched *call = &switched[LENGTH(switched) - 1];
-	struct plan *p = calloc(1, sizeof(*p));
-	int ret = p ? loop_build(&call->loop, &spec) : -ENOMEM;
-
-	if (ret == 0) {
-		ret = pc_call_init(&call->call, call->loop.site);
-		if (ret == 0)
-			ret = pc_deactivate_call(&call->call);
-		plan_cases(p);
-		plan_peers(p);
-		if (ret == 0)
-			ret = bench_measure(run, p->cases, p->count, result);
-		loop_free(&call->loop);
-	}
-	free(p);
-	return ret;
+			*a = (struct asked){ peer, on };
+			*c = (struct bench_case){ .block = peer_calls, .sum_up = sum_up, .arg = a };
+			c->base = p->base + (on ? PEERS_BASE : GUARD_OFF);
+			bench_row_name(&c->row, peer->name, on ? "on" : "off", "ticks");
+			c->row.peer = true;
+			if (!switches)
+				continue;
+			c->block = peer_switches;
+			c->sum_up = NULL;
+			c->second_measure = "deactivate";
+			bench_row_name(&c->row, peer->name, "activate", "ticks");
+			bench_row_param(&c->row, "executors", on);
+			/* No thread runs the probe either. */
+			c->base = on ? NULL : ours;
+		}
 }
 
 int bench_probes(const struct bench_run *run, struct bench_result *result)
 {
+	const struct loop_spec spec = { .kind = LOOP_SITE, .split = SPLIT };
+	struct loop loop = { 0 };
+	struct plan *p = calloc(1, sizeof(*p));
 	int ret = fi_init(), end;
 
-	if (ret < 0)
-		return ret;
-	ret = measure_here(run, result);
+	if (ret < 0 || !p) {
+		free(p);
+		return ret < 0 ? ret : -ENOMEM;
+	}
+	ret = loop_build(&loop, &spec);
 	if (ret == 0)
-		ret = probes_branches(run, result);
+		ret = pc_call_init(&switched_call, loop.site);
+	if (ret == 0)
+		ret = pc_deactivate_call(&switched_call);
+	switched[CALL].code = loop.site;
+	plan_ours(p);
+	plan_peers(p);
+	if (ret == 0)
+		ret = bench_measure(run, p->cases, p->count, result);
+	loop_free(&loop);
+	free(p);
 	end = fi_fini();
 	if (ret == 0)
 		ret = end;

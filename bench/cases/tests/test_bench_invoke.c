@@ -97,19 +97,6 @@ static void every_row_is_there(void **state)
 	bench_result_free(&result);
 }
 
-/* On, in turn with our direct call; the call alone is against the empty loop of its own. */
-static void peers_have_rows(void **state)
-{
-	struct bench_result result;
-	const struct bench_row *row = run_with_peers(bench_invoke, &result);
-
-	(void)state;
-	assert_true(row->value.median == 30);
-	assert_string_equal(row->against, "direct");
-	assert_true(bench_row_extra_of(row, "over_empty") == 20);
-	bench_result_free(&result);
-}
-
 /* --- The difference ----------------------------------------------------------------------------
  */
 
@@ -148,7 +135,6 @@ int main(void)
 		cmocka_unit_test(a_site_that_is_off_is_seen),
 		cmocka_unit_test(stubs_are_where_they_are_told_to_be),
 		cmocka_unit_test(every_row_is_there),
-		cmocka_unit_test(peers_have_rows),
 		cmocka_unit_test(drift_is_no_difference),
 	};
 

@@ -92,37 +92,6 @@ static void every_row_is_there(void **state)
 	bench_result_free(&result);
 }
 
-/* Off, against the empty loop of its own. */
-static void peers_have_rows(void **state)
-{
-	struct bench_result result;
-	const struct bench_row *row = run_with_peers(bench_latent, &result);
-
-	(void)state;
-	assert_true(row->value.median == 12 && row->base.median == 10);
-	assert_true(fabs(row->ratio.median - 1.2) < 1e-9);
-	assert_true(bench_row_extra_of(row, "over_empty") == 2);
-	bench_result_free(&result);
-}
-
-/* One that breaks is skipped, also for want of memory of its own; an interruption ends all. */
-static void peers_may_break(void **state)
-{
-	struct bench_result result;
-
-	(void)state;
-	put_peers(&good_peer, NULL);
-	made_up_ret = -ENOMEM;
-	assert_int_equal(run_bench(bench_latent, 1, &result), 0);
-	assert_string_equal(find_row(&result, "good", NULL, NULL, NULL)->why, "it broke");
-	bench_result_free(&result);
-	made_up_ret = -EINTR;
-	assert_int_equal(run_bench(bench_latent, 1, &result), -EINTR);
-	bench_result_free(&result);
-	made_up_ret = 0;
-	put_peers(&(struct peer){ 0 }, NULL);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,8 +99,6 @@ int main(void)
 		cmocka_unit_test(a_site_that_is_on_is_seen),
 		cmocka_unit_test(sites_and_baselines_lie_alike),
 		cmocka_unit_test(every_row_is_there),
-		cmocka_unit_test(peers_have_rows),
-		cmocka_unit_test(peers_may_break),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -11,7 +11,6 @@
 
 #include "bench/cases/scaling/scaling.c"
 #include "bench/tests/bench_run.h"
-#include "patchcore/site/site.h"
 
 #define SLICE 0.001
 
@@ -197,82 +196,6 @@ static void the_policy_is_as_it_was(void **state)
 	assert_int_equal(status.asked, PC_POLICY_AUTO);
 }
 
-/* --- Known sites --------------------------------------------------------------------------------
- */
-
-static const unsigned long known[] = { 10, 100, 1000 };
-
-/* The processes wait as this one does. */
-static struct bench_result with_waits(void)
-{
-	return (struct bench_result){ .waits.first = BENCH_RUN_WAIT,
-				      .waits.second = BENCH_RUN_WAIT,
-				      .waits.stretch = 4 };
-}
-
-static void expect_known(const struct bench_result *result, const char *policy, unsigned long sites)
-{
-	const struct bench_row *row;
-	char label[128];
-
-	snprintf(label, sizeof(label), "straddler sites=%lu policy=%s", sites, policy);
-	row = bench_run_row(result, label, "change");
-	assert_non_null(row);
-	if (bench_run_skipped(row))
-		return;
-	assert_in_range(row->samples, 2 * run.rounds, 2 * run.rounds * 100);
-	assert_string_equal(row->unit, "ticks");
-	assert_string_equal(row->against, sites == 10 ? "" : "10-sites");
-	assert_true(row->least > (strcmp(policy, "wait") == 0 ? 2.0 * BENCH_RUN_WAIT : 0));
-}
-
-static void a_change_is_measured_for_each_number_of_sites(void **state)
-{
-	struct bench_result result = with_waits();
-
-	(void)state;
-	assert_int_equal(scaling_known(&run, known, 3, &result), 0);
-	assert_int_equal(result.rows, 2 * 3);
-	for (unsigned i = 0; i < 3; i++) {
-		expect_known(&result, "wait", known[i]);
-		expect_known(&result, "membarrier", known[i]);
-	}
-	bench_result_free(&result);
-}
-
-static int count_one(struct entry *entry, void *arg)
-{
-	(void)entry;
-	++*(unsigned long *)arg;
-	return 0;
-}
-
-/* What one process knows, another does not. */
-static void the_parent_learns_nothing(void **state)
-{
-	struct bench_result result = with_waits();
-	unsigned long before = 0, after = 0;
-
-	(void)state;
-	sites_each(count_one, &before);
-	assert_int_equal(scaling_known(&run, known, 1, &result), 0);
-	sites_each(count_one, &after);
-	assert_int_equal(after, before);
-	bench_result_free(&result);
-}
-
-static void too_few_sites_are_skipped(void **state)
-{
-	static const unsigned long few[] = { 7 };
-	struct bench_result result = with_waits();
-
-	(void)state;
-	assert_int_equal(scaling_known(&run, few, 1, &result), 0);
-	assert_int_equal(result.row[0].samples, 0);
-	assert_non_null(strstr(result.row[0].why, "ended with status"));
-	bench_result_free(&result);
-}
-
 static void it_can_be_interrupted(void **state)
 {
 	struct bench_result result = { 0 };
@@ -280,12 +203,11 @@ static void it_can_be_interrupted(void **state)
 	(void)state;
 	bench_run_stop = 1;
 	assert_int_equal(scaling_patchers(&run, SLICE, &result), -EINTR);
-	assert_int_equal(scaling_known(&run, known, 3, &result), -EINTR);
 	bench_run_stop = 0;
 	bench_result_free(&result);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_mix_fits_the_cpus_or_says_that_it_does_not),
@@ -295,13 +217,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_site_refuses_the_second),
 		cmocka_unit_test(more_cpus_have_more_mixes),
 		cmocka_unit_test(the_policy_is_as_it_was),
-		cmocka_unit_test(a_change_is_measured_for_each_number_of_sites),
-		cmocka_unit_test(the_parent_learns_nothing),
-		cmocka_unit_test(too_few_sites_are_skipped),
 		cmocka_unit_test(it_can_be_interrupted),
 	};
 
-	if (argc == 3 + SCALING_NUMBERS && strcmp(argv[2], SCALING_KNOW) == 0)
-		return scaling_know(argv + 3) < 0;
 	return BENCH_RUN_TESTS(&run, tests, measure_once, tidy);
 }

@@ -16,7 +16,6 @@
 #include <cmocka.h>
 
 #include "bench/cases/throughput/throughput.c"
-#include "bench/peers/peer.h"
 #include "bench/tests/bench_run.h"
 
 #define SLICE 0.002
@@ -135,45 +134,6 @@ static void a_site_that_is_left_alone_has_no_balance(void **state)
 
 /* --- The benchmark ------------------------------------------------------------------------ */
 
-/* One that loses a tenth at any rate, one that only knows on and off, one that is not here.
- */
-static int tenth_flow(struct peer *peer, double rate, double seconds, bool on_off,
-		      struct peer_flow *told, char *why)
-{
-	double calls = (rate > 0 ? 0.9 : 1.0) * 1e6 * seconds;
-
-	(void)peer;
-	(void)why;
-	*told = (struct peer_flow){ .seconds = seconds };
-	if (rate > 0) {
-		told->toggles = (uint64_t)(isinf(rate) ? 77 : rate * seconds + 0.5);
-		told->calls[0] = told->calls[1] = (uint64_t)(calls / 2);
-	} else {
-		told->calls[0] = (uint64_t)calls;
-	}
-	if (on_off)
-		told->calls[1] *= 3;
-	return 0;
-}
-
-static int on_off_flow(struct peer *peer, double rate, double seconds, bool on_off,
-		       struct peer_flow *told, char *why)
-{
-	if (!on_off) {
-		snprintf(why, BENCH_WHY, "has no second target");
-		return -ENOTSUP;
-	}
-	return tenth_flow(peer, rate, seconds, on_off, told, why);
-}
-
-struct peer peers[] = {
-	{ .name = "tenth", .flow = tenth_flow },
-	{ .name = "on-off", .flow = on_off_flow },
-	{ .name = "missing", .flow = tenth_flow, .ret = -ENOENT, .why = "not installed" },
-	{ .name = "other", .ret = -ENOENT, .why = "has no flow" },
-	{ .name = NULL },
-};
-
 static bool is_text(const struct bench_row *row, const char *key, const char *text)
 {
 	const char *is = bench_row_text(row, key);
@@ -249,50 +209,14 @@ static void check_ways(const struct bench_result *r)
 				  toggle_rates[k], strcmp(all[i].mode, "call-nop") == 0);
 }
 
-static void check_told(const struct bench_row *row, double value, double ratio)
-{
-	assert_non_null(row);
-	assert_true(row->peer);
-	assert_true(fabs(row->value.median / value - 1) < 1e-3);
-	assert_true(fabs(row->ratio.median / ratio - 1) < 1e-3);
-}
-
-static void check_peers(const struct bench_result *r)
-{
-	const struct bench_row *row;
-
-	for (size_t k = 1; k < RATES; k++) {
-		check_told(find(r, "tenth", NULL, NULL, "call-call", toggle_rates[k]), 0.9e6, 0.9);
-		check_told(find(r, "tenth", NULL, NULL, "call-nop", toggle_rates[k]), 0.45e6, 0.9);
-		check_told(find(r, "on-off", NULL, NULL, "call-nop", toggle_rates[k]), 0.45e6, 0.9);
-	}
-	row = find(r, "tenth", NULL, NULL, "call-nop", 1e5);
-	assert_true(fabs(bench_row_extra_of(row, "balance") - 3) < 1e-12);
-	assert_true(fabs(bench_row_extra_of(row, "toggles_per_s") / 1e5 - 1) < 1e-6);
-	/* As fast as possible is what this one was asked for, and not a rate. */
-	row = find(r, "tenth", NULL, NULL, "call-call", 1e7);
-	assert_true(fabs(bench_row_extra_of(row, "toggles_per_s") * 0.030 / 77 - 1) < 1e-6);
-	check_told(find(r, "tenth", NULL, NULL, "call-call", 0), 1e6, 1);
-	check_told(find(r, "tenth", NULL, NULL, "call-nop", 0), 0.5e6, 1);
-	row = find(r, "on-off", NULL, NULL, "call-call", NAN);
-	assert_true(row && row->samples == 0);
-	assert_string_equal(row->why, "has no second target");
-	row = find(r, "missing", NULL, NULL, "call-nop", NAN);
-	assert_true(row && row->samples == 0);
-	assert_string_equal(row->why, "not installed");
-	assert_null(find(r, "other", NULL, NULL, "call-nop", NAN));
-}
-
 static void every_row_is_there(void **state)
 {
 	struct bench_result result = { 0 };
 
 	(void)state;
 	assert_int_equal(throughput_measure(&run_here, SLICE, &result), 0);
-	/* 14 ways, 3 modes of peers, and one row for each of 3 that are not to be had. */
-	assert_int_equal(result.rows, 17 * RATES + 3);
+	assert_int_equal(result.rows, 14 * RATES);
 	check_ways(&result);
-	check_peers(&result);
 	bench_result_free(&result);
 }
 
@@ -315,7 +239,7 @@ static void more_executors_have_more_rows(void **state)
 			seen[(unsigned)executors]++;
 	}
 	/* 1, 2, 4 and all 5; in between only calls at split 0, in either mode. */
-	assert_int_equal(seen[1], 17 * RATES);
+	assert_int_equal(seen[1], 14 * RATES);
 	assert_int_equal(seen[2], 2 * RATES);
 	assert_int_equal(seen[3], 0);
 	assert_int_equal(seen[4], 2 * RATES);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -22,64 +21,6 @@
 
 static volatile sig_atomic_t stop;
 static struct bench_run run = { .seed = 1, .stop = &stop };
-
-/* --- Peers that are made up ----------------------------------------------------------- */
-
-static unsigned asked[2]; /* pairs, by hot */
-static bool somebody_ran;
-
-static double cpu_seconds(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Other threads of this process, while this one spins for some milliseconds. */
-static double others_share(void)
-{
-	double own = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
-	double all = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
-
-	while (cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - own < 2e-3)
-		;
-	own = cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
-	all = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - all;
-	return (all - own) / own;
-}
-
-static int toggle_made_up(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
-{
-	(void)peer;
-	(void)why;
-	asked[hot] += pairs;
-	if (others_share() > 0.25)
-		somebody_ran = true;
-	for (unsigned i = 0; i < pairs; i++) {
-		samples_add(&s[0], 1000);
-		samples_add(&s[1], 2000);
-	}
-	return 0;
-}
-
-static int toggle_broken(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why)
-{
-	(void)peer;
-	(void)pairs;
-	(void)hot;
-	(void)s;
-	snprintf(why, BENCH_WHY, "it fell over");
-	return -EPIPE;
-}
-
-struct peer peers[] = {
-	{ .name = "made-up", .toggle = toggle_made_up },
-	{ .name = "absent", .toggle = toggle_made_up, .ret = -ENOMEM, .why = "no machine has it" },
-	{ .name = "broken", .toggle = toggle_broken },
-	{ .name = "not-for-toggling" },
-	{ .name = NULL },
-};
 
 /* --- Running it ----------------------------------------------------------------------- */
 
@@ -102,8 +43,6 @@ static struct bench_result toggle(unsigned rounds)
 	struct bench_result result = { .distance = { NAN, NAN, NAN } };
 
 	run.rounds = rounds;
-	memset(asked, 0, sizeof(asked));
-	somebody_ran = false;
 	assert_int_equal(bench_toggle(&run, &result), 0);
 	return result;
 }
@@ -130,7 +69,6 @@ static const struct expected {
 	{ "pc_init", 5, true, "start" },
 	{ "aligned executors=1", 100, false, NULL },
 	{ "aligned executors=0", 100, false, NULL },
-	{ "aligned executors=0 cache=cold", 10, false, NULL },
 	{ "aligned mapping=protect executors=1", 100, false, NULL },
 	{ "aligned mapping=alias executors=1", 100, false, NULL },
 	{ "call split=0 executors=1", 100, false, NULL },
@@ -143,8 +81,6 @@ static const struct expected {
 	{ "call split=2|3 executors=0", 100, false, NULL },
 	{ "call split=3|2 executors=0", 100, false, NULL },
 	{ "call split=4|1 executors=0", 100, false, NULL },
-	{ "call split=0 executors=0 cache=cold", 10, false, NULL },
-	{ "call split=3|2 executors=0 cache=cold", 10, false, NULL },
 	{ "call split=0 executors=1", 200, true, "retarget" },
 	{ "call split=1|4 executors=1", 200, true, "retarget" },
 	{ "call split=2|3 executors=1", 200, true, "retarget" },
@@ -156,7 +92,6 @@ static const struct expected {
 	{ "straddler split=4|1 policy=wait executors=1", 100, false, NULL },
 	{ "straddler split=3|2 policy=wait executors=0", 100, false, NULL },
 	{ "straddler split=3|2 crossing=page policy=wait executors=1", 100, false, NULL },
-	{ "straddler split=3|2 policy=wait executors=0 cache=cold", 10, false, NULL },
 	{ "straddler split=3|2 policy=wait mapping=protect executors=1", 100, false, NULL },
 	{ "straddler split=3|2 policy=wait mapping=alias executors=1", 100, false, NULL },
 	{ "straddler split=1|4 policy=membarrier executors=1", 100, false, NULL },
@@ -167,7 +102,6 @@ static const struct expected {
 	{ "straddler split=3|2 crossing=page policy=membarrier executors=1", 100, false, NULL },
 	{ "start split=3|2 policy=wait executors=1", 100, false, NULL },
 	{ "start split=3|2 policy=wait executors=0", 100, false, NULL },
-	{ "start split=3|2 policy=wait executors=0 cache=cold", 10, false, NULL },
 	{ "start split=3|2 policy=membarrier executors=1", 100, false, NULL },
 	{ "start split=3|2 policy=membarrier executors=0", 100, false, NULL },
 	{ "flag executors=1", 100, false, NULL },
@@ -178,12 +112,6 @@ static const struct expected {
 	{ "hand-membarrier split=3|2 executors=0", 50, false, NULL },
 	{ "stop-the-world split=3|2 executors=1", 20, false, NULL },
 	{ "ptrace split=3|2 executors=1", 10, false, NULL },
-	{ "made-up executors=1", 25, false, NULL },
-	{ "made-up executors=0", 25, false, NULL },
-	{ "absent executors=1", 25, false, NULL },
-	{ "absent executors=0", 25, false, NULL },
-	{ "broken executors=1", 25, false, NULL },
-	{ "broken executors=0", 25, false, NULL },
 	{ "batch batch=1 split=3|2 policy=wait executors=1", 40, true, "change" },
 	{ "batch batch=10 split=3|2 policy=wait executors=1", 40, true, "change" },
 	{ "batch batch=100 split=3|2 policy=wait executors=1", 40, true, "change" },
@@ -217,7 +145,7 @@ static void check_measured(const struct bench_row *row, unsigned samples)
 	assert_true(row->value.median > 0 && row->least <= row->p5 && row->p99 <= row->most);
 	assert_string_equal(row->against, start ? "" : "floor");
 	assert_true(start || (row->base.median > 0 && row->ratio.median > 0));
-	if (bench_row_number(row, "executors") > 0 && strcmp(row->name, "made-up"))
+	if (bench_row_number(row, "executors") > 0)
 		assert_true(bench_row_extra_of(row, "executed") > 0);
 }
 
@@ -313,14 +241,12 @@ static void what_can_be_had_is_measured(void **state)
 {
 	static const char *const always[] = {
 		"aligned executors=1",
-		"aligned executors=0 cache=cold",
 		"aligned mapping=protect executors=1",
 		"call split=4|1 executors=1",
 		"straddler split=3|2 policy=wait executors=1",
 		"straddler split=3|2 crossing=page policy=wait executors=1",
 		"start split=3|2 policy=wait executors=1",
 		"flag executors=0",
-		"made-up executors=1",
 	};
 
 	(void)state;
@@ -365,20 +291,6 @@ static void auto_waits_only_where_the_risk_is_taken(void **state)
 		    bench_row_extra_of(batch("batch=1 split=3|2 policy=auto"), "may_wait") == 0);
 }
 
-static void processes_are_asked_alone(void **state)
-{
-	const struct bench_row *row = find(&full, "made-up executors=0", "off");
-
-	(void)state;
-	/* Two blocks in each round, and the warm-up. */
-	assert_int_equal(asked[0], 5 * 25);
-	assert_int_equal(asked[1], 5 * 25);
-	assert_false(somebody_ran);
-	assert_true(row->peer && row->value.median == 2000);
-	assert_string_equal(find(&full, "absent executors=1", "on")->why, "no machine has it");
-	assert_string_equal(find(&full, "broken executors=1", "on")->why, "it fell over");
-}
-
 static void the_library_is_no_peer(void **state)
 {
 	static const char *const ours[] = { "pc_init",	 "aligned", "call",
@@ -417,7 +329,6 @@ int main(void)
 		cmocka_unit_test(what_can_be_had_is_measured),
 		cmocka_unit_test(waits_are_waited),
 		cmocka_unit_test(auto_waits_only_where_the_risk_is_taken),
-		cmocka_unit_test(processes_are_asked_alone),
 		cmocka_unit_test(the_library_is_no_peer),
 		cmocka_unit_test(can_be_interrupted),
 	};

@@ -20,8 +20,6 @@
 static volatile sig_atomic_t stop;
 static struct bench_run run = { .seed = 1, .rounds = 1, .stop = &stop };
 
-struct peer peers[] = { { .name = NULL } };
-
 /* --- One case ------------------------------------------------------------------------- */
 
 struct one {
@@ -33,7 +31,6 @@ struct one {
 
 static void open_shared(struct toggle *shared)
 {
-	assert_int_equal(toggle_sweep_open(shared, run.topology), 0);
 	assert_int_equal(spare_open(&shared->pool, TOGGLE_BATCH_MAX, TOGGLE_SPLIT), 0);
 	assert_int_equal(hot_start(&shared->hot, run.topology, &run.seating), 0);
 }
@@ -42,7 +39,6 @@ static void close_shared(struct toggle *shared)
 {
 	hot_stop(shared->hot);
 	spare_close(&shared->pool);
-	toggle_sweep_close(shared);
 }
 
 static void measure_one(struct one *one, const struct toggle_spec *spec)
@@ -200,19 +196,6 @@ static void mappings_are_what_they_say(void **state)
 	}
 }
 
-static void the_sweep_is_larger_than_the_caches(void **state)
-{
-	struct toggle toggled = { 0 };
-	hwloc_obj_t l2 = hwloc_get_obj_by_type(run.topology, HWLOC_OBJ_L2CACHE, 0);
-
-	(void)state;
-	assert_int_equal(toggle_sweep_open(&toggled, run.topology), 0);
-	assert_true(toggled.sweep_bytes > (l2 ? l2->attr->cache.size : 0));
-	toggle_chill(&toggled, toggled.sweep);
-	toggle_sweep_close(&toggled);
-	assert_null(toggled.sweep);
-}
-
 /* --- Lists ---------------------------------------------------------------------------- */
 
 static unsigned in_list(const struct toggle_list *list, enum way_name way, unsigned executors)
@@ -277,7 +260,6 @@ int main(void)
 		cmocka_unit_test(the_floor_is_on_the_line_that_changes),
 		cmocka_unit_test(a_batch_is_all_of_its_sites),
 		cmocka_unit_test(mappings_are_what_they_say),
-		cmocka_unit_test(the_sweep_is_larger_than_the_caches),
 		cmocka_unit_test(crowds_are_doubled_up_to_all),
 		cmocka_unit_test(more_executors_run),
 	};

@@ -14,9 +14,6 @@
  * has seen it. So all that is counted ran while toggling went on. Each executor takes the
  * time from its first counted execution to its last by the clock of its own CPU; one that is
  * held up at the gate has fewer executions in less time, and is not mistaken for a slow one.
- *
- * Peers count for themselves, and their baseline is their own flow at rate 0. With that
- * their site is on all of the time, so between a call and none half of it is the baseline.
  */
 #include <errno.h>
 #include <math.h>
@@ -33,7 +30,6 @@
 #include "bench/method/method.h"
 #include "bench/method/result.h"
 #include "bench/method/samples.h"
-#include "bench/peers/peer.h"
 #include "bench/ways/ways.h"
 #include "patchcore/machine/identity.h"
 #include "patchcore/machine/wait.h"
@@ -435,10 +431,6 @@ static bool flow_tally_stuck(const struct flow_tally *tally)
 
 /* --- The benchmark ---------------------------------------------------------------------------- */
 
-#define PEER_SLICE  0.030
-#define PEER_ROUNDS 6
-#define PEER_TRY    0.002
-
 static const double toggle_rates[] = { 0, 1e3, 1e4, 1e5, 1e6, 1e7 };
 #define RATES	(sizeof(toggle_rates) / sizeof(*toggle_rates))
 #define FASTEST 1e7 /* of them: as fast as possible */
@@ -465,10 +457,8 @@ static const struct flow_line flow_lines[FLOW_LINES] = {
 /* What a case works on; its baseline has one of its own. */
 struct point {
 	struct throughput *all;
-	const struct flow_line *line; /* NULL: the peer's */
+	const struct flow_line *line;
 	struct bench_site *site;
-	struct peer *peer;
-	bool on_off;
 	unsigned executors;
 	double rate; /* 0: untouched */
 	struct flow_tally tally;
@@ -488,20 +478,14 @@ struct throughput {
 
 /* --- Blocks ----------------------------------------------------------------------------- */
 
-/* Calls per second; between a call and none they are what state 0 does. */
-static int take_sample(struct point *point, const struct flow_sum *sum, struct samples *s)
-{
-	samples_add(s, sum->per_second[0] + (point->on_off ? 0 : sum->per_second[1]));
-	return flow_tally_add(&point->tally, sum);
-}
-
 static int begin_site(struct bench_case *c, char *why)
 {
 	struct point *point = c->arg;
 	int ret = bench_site_begin(point->site, point->line->policy, why);
 
 	if (ret == 0)
-		flow_aim(point->all->flow, &point->site->loop, point->executors, point->on_off);
+		flow_aim(point->all->flow, &point->site->loop, point->executors,
+			 point->line->on_off);
 	return ret;
 }
 
@@ -529,47 +513,25 @@ static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 		ret = flow_untouched(flow, bench_site_set, point->site, slice, &sum);
 	if (ret < 0)
 		return bench_say(why, "a change failed", ret);
-	ret = flow_check(&sum, point->on_off);
+	ret = flow_check(&sum, point->line->on_off);
 	if (ret < 0) {
 		snprintf(why, BENCH_WHY, "%llu executions, but %llu and %llu calls",
 			 (unsigned long long)sum.executed, (unsigned long long)sum.calls[0],
 			 (unsigned long long)sum.calls[1]);
 		return ret;
 	}
-	return take_sample(point, &sum, &s[0]);
+	/* Calls per second; between a call and none they are what state 0 does. */
+	samples_add(&s[0], sum.per_second[0] + (point->line->on_off ? 0 : sum.per_second[1]));
+	return flow_tally_add(&point->tally, &sum);
 }
 
-static int block_of_peer(struct bench_case *c, struct samples *s, char *why)
-{
-	struct point *point = c->arg;
-	struct peer_flow told = { 0 };
-	struct flow_sum sum = { 0 };
-	double half = point->on_off && point->rate == 0 ? 0.5 : 1;
-	int ret = point->peer->flow(point->peer, point->rate == FASTEST ? INFINITY : point->rate,
-				    PEER_SLICE, point->on_off, &told, why);
-
-	if (ret < 0)
-		return ret;
-	sum.seconds = told.seconds;
-	sum.toggles = told.toggles;
-	for (unsigned t = 0; t < 2; t++) {
-		sum.ran[t] = told.calls[t];
-		sum.per_second[t] = half * (double)told.calls[t] / told.seconds;
-	}
-	return take_sample(point, &sum, &s[0]);
-}
-
-/*
- * What is wrong with a library of ours is no figure. Of a peer it is a finding: the balance
- * is infinite.
- */
 static void sum_up(struct bench_case *c, struct bench_row *row)
 {
 	const struct point *point = c->arg;
-	bool ours = point->site, weigh = ours && point->on_off;
 
-	flow_tally_extras(&point->tally, weigh ? &point->base->tally : NULL, row);
-	if (ours && flow_tally_stuck(&point->tally))
+	flow_tally_extras(&point->tally, point->line->on_off ? &point->base->tally : NULL, row);
+	/* What is wrong with a library of ours is no figure. */
+	if (flow_tally_stuck(&point->tally))
 		bench_row_skip(row, "it was toggled, but executors saw only one of its states");
 }
 
@@ -581,33 +543,20 @@ static struct bench_case *put_case(struct throughput *all, size_t at, const stru
 
 	all->points[at] = *point;
 	*c = (struct bench_case){
-		.begin = point->site ? begin_site : NULL,
-		.block = point->site ? block_of_site : block_of_peer,
-		.end = point->site ? end_site : NULL,
+		.begin = begin_site,
+		.block = block_of_site,
+		.end = end_site,
 		.sum_up = sum_up,
 		.arg = &all->points[at],
-		.rounds = point->peer ? PEER_ROUNDS : 0,
 	};
 	return c;
-}
-
-static void name_row(struct bench_row *row, const struct point *point)
-{
-	const struct flow_line *line = point->line;
-
-	bench_row_name(row, line ? ways[line->way].name : point->peer->name, "calls", "calls/s");
-	row->peer = !line || ways[line->way].peer;
-	if (!row->peer)
-		bench_row_param_text(row, "split", loop_split_name(line->split));
-	if (line && line->policy != PC_POLICY_AUTO)
-		bench_row_param_text(row, "policy", bench_policy_name(line->policy));
-	bench_row_param_text(row, "mode", point->on_off ? "call-nop" : "call-call");
 }
 
 /* At every rate, and untouched. */
 static void add_points(struct throughput *all, struct point point)
 {
 	struct bench_case *base = put_case(all, all->room - ++all->bases, &point);
+	const struct flow_line *line = point.line;
 
 	point.base = base->arg;
 	bench_row_name(&base->row, "untouched", "calls", "calls/s");
@@ -617,7 +566,13 @@ static void add_points(struct throughput *all, struct point point)
 		point.rate = toggle_rates[i];
 		c = put_case(all, all->count++, &point);
 		c->base = base;
-		name_row(&c->row, &point);
+		bench_row_name(&c->row, ways[line->way].name, "calls", "calls/s");
+		c->row.peer = ways[line->way].peer;
+		if (!c->row.peer)
+			bench_row_param_text(&c->row, "split", loop_split_name(line->split));
+		if (line->policy != PC_POLICY_AUTO)
+			bench_row_param_text(&c->row, "policy", bench_policy_name(line->policy));
+		bench_row_param_text(&c->row, "mode", line->on_off ? "call-nop" : "call-call");
 		bench_row_param(&c->row, "executors", point.executors);
 		bench_row_param(&c->row, "rate", point.rate);
 	}
@@ -645,11 +600,9 @@ static int throughput_measure(const struct bench_run *run, double slice,
 		ret = hot_start(&all.hot, run->topology, &run->seating);
 	if (ret == 0)
 		ret = flow_open(&all.flow, all.hot, 1000.0 * (double)id.tsc_khz);
-	/* No more than all lines and peers with every number of executors. */
+	/* No more than all lines with every number of executors. */
 	for (unsigned n = next_executors(0, most); n; n = next_executors(n, most))
 		series += FLOW_LINES;
-	for (const struct peer *peer = peers; peer->name; peer++)
-		series += 2;
 	all.room = series * (RATES + 1);
 	all.cases = calloc(all.room, sizeof(*all.cases));
 	all.points = calloc(all.room, sizeof(*all.points));
@@ -663,10 +616,7 @@ static int throughput_measure(const struct bench_run *run, double slice,
 					  .split = flow_lines[i].split,
 					  .target = LOOP_COUNT,
 					  .two_targets = !flow_lines[i].on_off };
-		struct point point = { .all = &all,
-				       .line = &flow_lines[i],
-				       .site = &all.site[i],
-				       .on_off = flow_lines[i].on_off };
+		struct point point = { .all = &all, .line = &flow_lines[i], .site = &all.site[i] };
 
 		ret = bench_site_build(&all.site[i], &spec, why);
 		for (unsigned n = next_executors(0, most); n; n = next_executors(n, most)) {
@@ -675,28 +625,6 @@ static int throughput_measure(const struct bench_run *run, double slice,
 				add_points(&all, point);
 		}
 	}
-	for (struct peer *peer = peers; peer->name && ret == 0; peer++)
-		for (unsigned on_off = 0; on_off < 2 && peer->flow && ret == 0; on_off++) {
-			struct point point = {
-				.all = &all, .peer = peer, .on_off = on_off, .executors = 1
-			};
-			struct bench_row *row = NULL;
-			struct peer_flow flow;
-			int there = peer->ret;
-
-			snprintf(why, sizeof(why), "%s", peer->why);
-			if (there == 0)
-				there = peer->flow(peer, 0, PEER_TRY, on_off, &flow, why);
-			if (there == 0)
-				add_points(&all, point);
-			else if (!(row = bench_result_add(result)))
-				ret = -ENOMEM;
-			/* Of one that is not to be had one row tells why, and not one per rate. */
-			if (row) {
-				name_row(row, &point);
-				bench_row_skip(row, "%s", why[0] ? why : strerror(-there));
-			}
-		}
 	if (ret == 0)
 		ret = bench_measure(run, all.cases, all.count, result);
 	for (size_t i = 0; all.points && i < all.room; i++)

@@ -19,10 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "bench/method/method.h"
-#include "bench/peers/peer.h"
 #include "bench/ways/ways.h"
 #include "patchcore/machine/wait.h"
 #include "stress/base/clock.h"
@@ -41,17 +39,13 @@ struct toggle_spec {
 	bool has_policy; /* set it, and tell it */
 	enum pc_policy policy;
 	enum site_mapping mapping;
-	bool cold;
-	unsigned batch;	   /* sites; 0: no batch */
-	struct peer *peer; /* a process's; then there is no site but the floor's */
+	unsigned batch; /* sites; 0: no batch */
 };
 
 /* What the cases share. */
 struct toggle {
 	struct hot *hot;
 	struct spare pool; /* the sites of batches but the first, which is the executors' */
-	uint8_t *sweep;	   /* more than the caches of a core hold */
-	size_t sweep_bytes;
 };
 
 struct toggle_case {
@@ -75,9 +69,6 @@ struct toggle_list {
 	size_t count;
 };
 
-#define LINE	    64
-#define L2_DEFAULT  (2u << 20)
-#define COLD_PAIRS  10 /* a sweep of the caches takes as long as a hundred changes */
 #define FLOOR_LEAST 20 /* pairs, also where the operation is slow */
 
 /* --- Which cases there are ------------------------------------------------------------ */
@@ -93,7 +84,7 @@ struct line {
 	const char *splits; /* NULL: none, and not told */
 	bool has_policy;
 	enum pc_policy policy;
-	bool page, cold;
+	bool page;
 	enum site_mapping mapping;
 };
 
@@ -102,23 +93,19 @@ struct line {
 
 static const struct line singles[] = {
 	{ .way = WAY_ALIGNED, .executors = "10" },
-	{ WAY_ALIGNED, "0", .cold = true },
 	{ WAY_ALIGNED, "1", .mapping = SITE_PROTECT },
 	{ WAY_ALIGNED, "1", .mapping = SITE_ALIAS },
 	{ .way = WAY_CALL, .executors = "10", .splits = "01234" },
-	{ WAY_CALL, "0", .splits = "03", .cold = true },
 	{ .way = WAY_RETARGET, .executors = "1", .splits = "01234" },
 	{ WAY_STRADDLER, "1", .splits = "1234", WAIT },
 	{ WAY_STRADDLER, "0", .splits = "3", WAIT },
 	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .page = true },
-	{ WAY_STRADDLER, "0", .splits = "3", WAIT, .cold = true },
 	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .mapping = SITE_PROTECT },
 	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .mapping = SITE_ALIAS },
 	{ WAY_STRADDLER, "1", .splits = "1234", MEMBARRIER },
 	{ WAY_STRADDLER, "0", .splits = "3", MEMBARRIER },
 	{ WAY_STRADDLER, "1", .splits = "3", MEMBARRIER, .page = true },
 	{ WAY_START, "10", .splits = "3", WAIT },
-	{ WAY_START, "0", .splits = "3", WAIT, .cold = true },
 	{ WAY_START, "10", .splits = "3", MEMBARRIER },
 	{ .way = WAY_FLAG, .executors = "10" },
 	{ .way = WAY_POINTER, .executors = "10" },
@@ -154,7 +141,6 @@ static void add_line(struct toggle_list *list, const struct line *line, unsigned
 		.has_policy = line->has_policy,
 		.policy = line->policy,
 		.mapping = line->mapping,
-		.cold = line->cold,
 	};
 	const char *split = line->splits ? line->splits : "0";
 
@@ -164,18 +150,12 @@ static void add_line(struct toggle_list *list, const struct line *line, unsigned
 	}
 }
 
-/* With one executor or none, of peers[] all that have something to toggle. */
+/* With one executor or none. */
 static void toggle_list_singles(struct toggle_list *list)
 {
 	for (size_t i = 0; i < LENGTH(singles); i++)
 		for (const char *n = singles[i].executors; *n; n++)
 			add_line(list, &singles[i], (unsigned)(*n - '0'));
-	for (struct peer *peer = peers; peer->name; peer++)
-		for (unsigned executors = 2; executors-- > 0 && peer->toggle;)
-			if (executors || !peer->hot_only)
-				add_spec(list, &(struct toggle_spec){ .way = &ways[WAY_PROCESS],
-								      .peer = peer,
-								      .executors = executors });
 }
 
 /* 2, 4, 8 and so on, and all. */
@@ -206,56 +186,7 @@ static void toggle_list_batches(struct toggle_list *list)
 								      .any_risk = i >= 6 });
 }
 
-/* --- Cold caches ---------------------------------------------------------------------- */
-
-/* Maps what is swept. 0 or -ENOMEM. */
-static int toggle_sweep_open(struct toggle *toggle, hwloc_topology_t topology)
-{
-	/* The larger of the two caches that are a core's own. */
-	hwloc_obj_t l2 = hwloc_get_obj_by_type(topology, HWLOC_OBJ_L2CACHE, 0);
-	size_t bytes = 2 * (l2 && l2->attr->cache.size ? l2->attr->cache.size : L2_DEFAULT);
-	/* Populated as writable: pages of its own, not the one page of zeros. */
-	uint8_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-
-	if (map == MAP_FAILED)
-		return -ENOMEM;
-	toggle->sweep = map;
-	toggle->sweep_bytes = bytes;
-	return 0;
-}
-
-static void toggle_sweep_close(struct toggle *toggle)
-{
-	if (toggle->sweep)
-		munmap(toggle->sweep, toggle->sweep_bytes);
-	toggle->sweep = NULL;
-}
-
-/*
- * Takes the lines of the site out of all caches, and all else that the patcher needs out of the
- * caches that are its core's own: they are swept. What stays warm are branch predictors, and
- * caches that cores share.
- */
-static void toggle_chill(const struct toggle *toggle, const void *site)
-{
-	const volatile uint8_t *byte = toggle->sweep;
-
-	for (size_t i = 0; i < toggle->sweep_bytes; i += LINE)
-		(void)byte[i];
-	_mm_clflush(site);
-	_mm_clflush((const uint8_t *)site + LINE);
-	_mm_mfence();
-}
-
 /* --- The operation -------------------------------------------------------------------- */
-
-static void await_executors(struct toggle_case *c, const struct bench_site *site)
-{
-	if (c->spec.cold)
-		toggle_chill(c->toggle, site->at);
-	hot_cool(c->toggle->hot);
-}
 
 static int begin_case(struct bench_case *bench, char *why)
 {
@@ -318,7 +249,7 @@ static int block_of_changes(struct bench_case *bench, struct samples *s, char *w
 		unsigned state = !(i % 2);
 		double ticks;
 
-		await_executors(c, &c->site);
+		hot_cool(c->toggle->hot);
 		ret = way->time(&c->site, state, &ticks);
 		if (ret < 0)
 			break;
@@ -336,15 +267,6 @@ static void sum_up(struct bench_case *bench, struct bench_row *row)
 		bench_row_extra(row, "executed", (double)c->executed);
 	if (c->spec.has_policy && c->spec.policy == PC_POLICY_AUTO)
 		bench_row_extra(row, "may_wait", c->may_wait);
-}
-
-static int block_of_process(struct bench_case *bench, struct samples *s, char *why)
-{
-	struct toggle_case *c = bench->arg;
-	struct peer *peer = c->spec.peer;
-	int ret = peer_opened(peer, why);
-
-	return ret < 0 ? ret : peer->toggle(peer, c->pairs, c->spec.executors > 0, s, why);
 }
 
 /* --- The floor ------------------------------------------------------------------------ */
@@ -368,13 +290,12 @@ static int block_of_floor(struct bench_case *bench, struct samples *s, char *why
 {
 	struct toggle_case *c = bench->arg;
 	uint64_t *word = c->floor->place, same = __atomic_load_n(word, __ATOMIC_RELAXED);
-	bool few = c->pairs < FLOOR_LEAST && !c->spec.cold;
 
 	(void)why;
-	for (unsigned i = 0; i < 2 * (few ? FLOOR_LEAST : c->pairs); i++) {
+	for (unsigned i = 0; i < 2 * (c->pairs < FLOOR_LEAST ? FLOOR_LEAST : c->pairs); i++) {
 		uint64_t start;
 
-		await_executors(c, c->floor);
+		hot_cool(c->toggle->hot);
 		start = ticks_now();
 		__atomic_exchange_n(word, same, __ATOMIC_SEQ_CST);
 		samples_add(&s[c->spec.way->second ? i % 2 : 0], (double)(ticks_now() - start));
@@ -393,7 +314,7 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 		.way = spec->way,
 		.split = spec->split,
 		.boundary = spec->page ? 4096 : 0,
-		.mapping = spec->peer ? SITE_RAW : spec->mapping,
+		.mapping = spec->mapping,
 		.spare = &toggle->pool,
 		.batch = spec->batch,
 	};
@@ -403,13 +324,10 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 	memset(c, 0, sizeof(*c));
 	c->spec = *spec;
 	c->toggle = toggle;
-	c->pairs = spec->cold			     ? COLD_PAIRS
-		   : spec->batch >= TOGGLE_BATCH_MAX ? 2
-		   : spec->batch >= 1000	     ? 5
-						     : spec->way->pairs;
+	c->pairs = spec->batch >= TOGGLE_BATCH_MAX ? 2 : spec->batch >= 1000 ? 5 : spec->way->pairs;
 	c->ret = bench_site_build(&c->site, &site, c->why);
 	if (c->ret == 0 && spec->mapping != SITE_OPEN) {
-		site.way = &ways[WAY_PROCESS];
+		site.way = &ways[WAY_STORE];
 		site.mapping = SITE_RAW;
 		c->ret = bench_site_build(&c->twin, &site, c->why);
 	}
@@ -422,17 +340,17 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 	};
 	bench_row_name(&floor->row, "floor", spec->way->first, "ticks");
 	*bench = (struct bench_case){
-		.begin = spec->peer ? NULL : begin_case,
-		.block = spec->peer ? block_of_process : block_of_changes,
-		.end = spec->peer ? NULL : end_case,
-		.sum_up = spec->peer ? NULL : sum_up,
+		.begin = begin_case,
+		.block = block_of_changes,
+		.end = end_case,
+		.sum_up = sum_up,
 		.arg = c,
 		.base = floor,
 		.second_measure = spec->way->second,
 	};
 	row = &bench->row;
-	/* What is as in most cases is not told: mapping open, hot, across a line. */
-	bench_row_name(row, spec->peer ? spec->peer->name : way->name, way->first, "ticks");
+	/* What is as in most cases is not told: mapping open, across a line. */
+	bench_row_name(row, way->name, way->first, "ticks");
 	row->peer = way->peer;
 	if (spec->batch)
 		bench_row_param(row, "batch", spec->batch);
@@ -448,8 +366,6 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 		bench_row_param_text(row, "mapping",
 				     spec->mapping == SITE_PROTECT ? "protect" : "alias");
 	bench_row_param(row, "executors", spec->executors);
-	if (spec->cold)
-		bench_row_param_text(row, "cache", "cold");
 }
 
 static void toggle_case_free(struct toggle_case *c)
@@ -516,13 +432,10 @@ int bench_toggle(const struct bench_run *run, struct bench_result *result)
 	bench_row_name(&start.row, "pc_init", "start", "us");
 	if (ret == 0)
 		ret = bench_measure(run, &start, 1, result);
-	if (ret == 0)
-		ret = toggle_sweep_open(&toggle, run->topology);
 	if (ret == 0) {
 		toggle_list_singles(list);
 		ret = measure_list(run, list, 1, &toggle, result);
 	}
-	toggle_sweep_close(&toggle);
 	if (ret == 0) {
 		toggle_list_crowds(list, run->seating.executors);
 		if (list->count)

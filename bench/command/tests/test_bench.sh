@@ -37,13 +37,13 @@ for benchmark in "${benchmarks[@]}"; do
 	done
 done
 for row in '"name":"aligned","measure":"on"' '"name":"call","measure":"off"' '"split":"4|1"' \
-	'"against":"floor"' '"policy":"membarrier"' '"cache":"cold"' '"mapping":"protect"' \
+	'"against":"floor"' '"policy":"membarrier"' '"mapping":"protect"' \
 	'"name":"ptrace"' '"name":"batch"' '"batch":10000' '"name":"pc_init"' '"histogram":\[' \
-	'"against":"untouched"' '"rate":10000000' '"balance":' '"sites":100000' '"patchers":2' \
+	'"against":"untouched"' '"rate":10000000' '"balance":' '"patchers":2' \
 	'"against":"empty"' '"against":"idle"' '"against":"direct"' '"peer":true' \
 	'"name":"keeps"[^}]*"site":"marker"' '"name":"branch"[^}]*"mapping":"open"' '"against":"hand"' \
 	'"name":"ifunc"[^}]*"site":"call"' '"against":"guard"' '"sites":16753' \
-	'"name":"jvm-volatile"[^}]*},"skipped":"not asked for"'; do
+	'"name":"uprobe"[^}]*},"skipped":"not asked for"'; do
 	grep -q -- "$row" "$dir/all" || fail "bench without $row"
 done
 
@@ -67,11 +67,11 @@ done
 
 # --- as text ---
 
-expect 0 "$tmax" bench invoke latent --rounds 2 --no-peers
+expect 0 "$tmax" bench invoke latent probes --rounds 2 --no-peers
 [ ! -s "$dir/err" ] || fail "something on stderr"
 for line in ', TSC [0-9.]* GHz, Linux ' '^invoke: 2 rounds in ' '^latent: 2 rounds in ' \
 	'^patcher on CPU [0-9]*, executor' '^ticks .* ratio to direct' '^ticks .* ratio to empty' \
-	'^skipped$' '^  jvm-volatile (peer) .*not asked for$' '^meanwhile: '; do
+	'^skipped$' '^  uprobe (peer) .*not asked for$' '^meanwhile: '; do
 	grep -q -- "$line" "$dir/out" || fail "text without $line"
 done
 [ "$(grep -nm1 '^invoke:' "$dir/out" | cut -d: -f1)" -lt "$(grep -nm1 '^latent:' "$dir/out" | cut -d: -f1)" ] ||
@@ -103,21 +103,6 @@ if [ $waits = config ]; then
 	grep -q 'waits are assumed.*Nothing is claimed' "$dir/out" || fail "not told that they are assumed"
 fi
 export PATCHCORE_MACHINE_CONF=$dir/machine.conf
-
-# --- figures ---
-
-TMAX_GNUPLOT=/nonexistent complains 0 "no figure of invoke" \
-	"$tmax" bench invoke --rounds 1 --no-peers --figure "$dir/none"
-[ -s "$dir/none-invoke.dat" ] || fail "no data without gnuplot"
-if command -v gnuplot >/dev/null; then
-	expect 0 "$tmax" bench invoke --rounds 1 --no-peers --figure "$dir/drawn"
-	[ ! -s "$dir/err" ] || fail "something on stderr"
-	for kind in svg png dat; do
-		[ -s "$dir/drawn-invoke.$kind" ] || fail "no figure as $kind"
-	done
-	grep -q '^figure: .*drawn-invoke.svg' "$dir/out" || fail "the figure is not told"
-fi
-complains 74 "no figure of invoke" "$tmax" bench invoke --rounds 1 --no-peers --figure "$dir/no/figure"
 
 # --- what goes wrong ---
 

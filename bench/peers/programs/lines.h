@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the peers in C share: pinning, reading the clock, requests as lines; see
- * bench/peers/outside.h. Compiled with the peer where and when it is used, so it needs no more
- * than the C library, and no configure. To be included first.
+ * What the peers share: their main(), an executor, and requests as lines, see bench/peers/peer.h.
+ * Compiled with the peer where and when it is used, so it needs no more than the C library, and no
+ * configure. To be included first, by a program that has the functions below.
+ *
+ *	PROGRAM PATCHER EXECUTOR	the CPUs of the two threads
  */
 #ifndef PEERS_LINES_H
 #define PEERS_LINES_H
@@ -11,15 +13,20 @@
 #define _GNU_SOURCE
 #endif
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 #include <x86intrin.h>
 
-#define LINES_REST 2000 /* ticks between two changes */
+#define LINES_REST  2000 /* ticks between two changes */
+#define LINES_ROUND 200	 /* calls between two looks at whether to run */
+#define OWN_LINES   __attribute__((aligned(128)))
 
 /* Not to be instrumented: also where everything else is. */
 #ifdef __clang__
@@ -28,6 +35,31 @@
 #define LINES_PLAIN __attribute__((patchable_function_entry(0), unused)) static
 #endif
 
+/* --- What a program has --------------------------------------------------------------------- */
+
+/*
+ * traced - the function that can be switched. LINES_OFF - called where it is to be off, if that is
+ * another. plain - one without anything. get_ready - NULL, or why not. turn_traced - switch it;
+ * exits with a reason if that fails.
+ */
+void traced(void);
+void plain(void);
+#ifndef LINES_OFF
+#define LINES_OFF traced
+#endif
+static const char *get_ready(void);
+static void turn_traced(bool on);
+
+/* --- The executor --------------------------------------------------------------------------- */
+
+static struct {
+	_Atomic(uint64_t) rounds OWN_LINES;
+	_Atomic(bool) run OWN_LINES;
+	const char *cpu OWN_LINES;
+	_Atomic(pid_t) id; /* of its thread, 0: there is none */
+	pthread_t thread;
+} executor;
+
 /* After every earlier load, as the patcher's own clock is read that this is compared with. */
 LINES_PLAIN uint64_t ticks_now(void)
 {
@@ -35,16 +67,14 @@ LINES_PLAIN uint64_t ticks_now(void)
 	return __rdtsc();
 }
 
-LINES_PLAIN uint64_t nanoseconds_now(void)
+LINES_PLAIN void give_up(const char *why)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	fprintf(stderr, "%s\n", why);
+	exit(1);
 }
 
-/* The calling thread. 0, or -1. */
-LINES_PLAIN int pin(const char *cpu)
+/* The calling thread. */
+LINES_PLAIN void pin(const char *cpu)
 {
 	int number = atoi(cpu), ret = -1;
 	cpu_set_t *set = CPU_ALLOC((size_t)number + 1);
@@ -57,9 +87,47 @@ LINES_PLAIN int pin(const char *cpu)
 		CPU_FREE(set);
 	}
 	if (ret)
-		perror("cannot pin a thread");
-	return ret;
+		give_up("cannot pin a thread");
 }
+
+LINES_PLAIN void *execute(void *arg)
+{
+	pin(executor.cpu);
+	atomic_store_explicit(&executor.id, gettid(), memory_order_release);
+	while (atomic_load_explicit(&executor.run, memory_order_acquire)) {
+		for (int i = 0; i < LINES_ROUND; i++)
+			traced();
+		atomic_fetch_add_explicit(&executor.rounds, 1, memory_order_release);
+	}
+	atomic_store_explicit(&executor.id, 0, memory_order_release);
+	return arg;
+}
+
+LINES_PLAIN void await_rounds(uint64_t more)
+{
+	uint64_t until = atomic_load_explicit(&executor.rounds, memory_order_acquire) + more;
+	uint64_t begin = ticks_now();
+
+	while (atomic_load_explicit(&executor.rounds, memory_order_acquire) < until)
+		if (ticks_now() - begin > 1000000)
+			sched_yield();
+}
+
+LINES_PLAIN void start(void)
+{
+	atomic_store_explicit(&executor.run, true, memory_order_release);
+	if (pthread_create(&executor.thread, NULL, execute, NULL))
+		give_up("no thread to execute");
+	await_rounds(2);
+}
+
+LINES_PLAIN void stop(void)
+{
+	atomic_store_explicit(&executor.run, false, memory_order_release);
+	pthread_join(executor.thread, NULL);
+}
+
+/* --- Answers -------------------------------------------------------------------------------- */
 
 /*
  * Thousandths by hand: what is printed must not depend on what a tracer does to the registers
@@ -72,28 +140,80 @@ LINES_PLAIN void put_number(uint64_t ticks, uint64_t per, const char *end)
 	printf("%llu.%03u%s", (unsigned long long)whole, (unsigned)part, end);
 }
 
-LINES_PLAIN void put_end(void)
+LINES_PLAIN void toggle(unsigned long pairs, bool hot)
 {
+	if (hot)
+		start();
+	for (unsigned long i = 0; i < 2 * pairs; i++) {
+		uint64_t begin = ticks_now();
+
+		while (ticks_now() - begin < LINES_REST)
+			;
+		if (hot)
+			await_rounds(2);
+		begin = ticks_now();
+		turn_traced(i % 2 == 0);
+		put_number(ticks_now() - begin, 1, i % 2 ? "\n" : " ");
+	}
+	if (hot)
+		stop();
+}
+
+/* What so many calls of a function take. Inlined by hand: what calls it must not be traced. */
+#define TIME(call, end)                                                                            \
+	do {                                                                                       \
+		uint64_t begin_ = ticks_now();                                                     \
+                                                                                                   \
+		for (uint64_t i = 0; i < calls; i++)                                               \
+			call();                                                                    \
+		put_number(ticks_now() - begin_, calls, end);                                      \
+	} while (0)
+
+LINES_PLAIN void cost(uint64_t calls)
+{
+	calls += !calls;
+	TIME(plain, " ");
+	TIME(LINES_OFF, " ");
+	turn_traced(true);
+	TIME(traced, "\n");
+	turn_traced(false);
+}
+
+LINES_PLAIN void answer(const char *line)
+{
+	unsigned long long number;
+	unsigned hot;
+
+	if (sscanf(line, "toggle %llu %u", &number, &hot) == 2)
+		toggle(number, hot);
+	else if (sscanf(line, "cost %llu", &number) == 1)
+		cost(number);
+	else
+		puts("error no such request");
 	puts(".");
 	fflush(stdout);
 }
 
-/* The answer to "cost": a call without, off and on. */
-LINES_PLAIN void put_costs(uint64_t empty, uint64_t off, uint64_t on, uint64_t calls)
+#ifdef __clang__
+__attribute__((xray_never_instrument))
+#endif
+int main(int argc, char **argv)
 {
-	put_number(empty, calls, " ");
-	put_number(off, calls, " ");
-	put_number(on, calls, "\n");
-	put_end();
-}
+	char line[128];
+	const char *why;
 
-/* What so many calls of a function take. Inlined by hand: what calls it must not be traced. */
-#define TIME(call, calls, ticks)                                                                   \
-	do {                                                                                       \
-		(ticks) = ticks_now();                                                             \
-		for (uint64_t i = 0; i < (calls); i++)                                             \
-			call();                                                                    \
-		(ticks) = ticks_now() - (ticks);                                                   \
-	} while (0)
+	if (argc < 3)
+		return 1;
+	pin(argv[1]);
+	executor.cpu = argv[2];
+	why = get_ready();
+	if (why)
+		give_up(why);
+	puts(".");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin))
+		answer(line);
+	return 0;
+}
 
 #endif

@@ -1,10 +1,109 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The peers as they are to be had here: each that opens does what it is asked, and each that
- * does not says why. What is not installed is skipped.
+ * does not says why. What is not installed is skipped. And what a program answers, as a peer.
  */
-#include "bench/tests/peer_checks.h"
-#include "bench/tests/threads.h"
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "bench/method/samples.h"
+#include "bench/peers/peer.h"
+#include "stress/base/clock.h"
+
+#define PAIRS 3
+#define CALLS 20000
+
+static volatile sig_atomic_t checks_stop;
+static struct bench_run run = { .rounds = 1, .stop = &checks_stop };
+
+static struct peer *peer_of(const char *name)
+{
+	for (struct peer *peer = peers; peer->name; peer++)
+		if (!strcmp(peer->name, name))
+			return peer;
+	fail_msg("no peer %s", name);
+	return NULL;
+}
+
+static void check_reason(const char *why)
+{
+	assert_true(why[0] != '\0');
+	for (; *why; why++)
+		assert_in_range(*why, ' ', '~');
+}
+
+/* What it leaves: no process, and nothing of its folder. */
+static void close_it(struct peer *peer)
+{
+	char folder[PEER_PATH];
+
+	strcpy(folder, peer->folder);
+	peer_close(peer);
+	assert_null(peer->process);
+	assert_int_equal(peer->folder[0], 0);
+	assert_true(!folder[0] || access(folder, F_OK) < 0);
+}
+
+static bool is_open(struct peer *peer)
+{
+	double begin = seconds_now();
+
+	if (peer_open(peer, &run) == 0) {
+		print_message("%s: open after %.1f s\n", peer->name, seconds_now() - begin);
+		return true;
+	}
+	check_reason(peer->why);
+	print_message("%s: %s\n", peer->name, peer->why);
+	close_it(peer);
+	return false;
+}
+
+/* --- What each is asked --------------------------------------------------------------------- */
+
+static void check_toggle(struct peer *peer, bool hot)
+{
+	struct samples s[2] = { { 0 } };
+	char why[BENCH_WHY] = "";
+
+	assert_int_equal(peer_toggle(peer, PAIRS, hot, s, why), 0);
+	for (int which = 0; which < 2; which++) {
+		assert_int_equal(s[which].count, PAIRS);
+		for (size_t i = 0; i < PAIRS; i++)
+			assert_true(s[which].value[i] > 0);
+		samples_free(&s[which]);
+	}
+}
+
+static void check_cost(struct peer *peer)
+{
+	struct peer_cost cost = { NAN, NAN, NAN };
+	char why[BENCH_WHY] = "";
+
+	assert_int_equal(peer_cost(peer, CALLS, &cost, why), 0);
+	assert_true(cost.empty > 0 && isfinite(cost.empty));
+	assert_true(cost.off > 0 && isfinite(cost.off));
+	assert_true(cost.on > 0 && isfinite(cost.on));
+	/* A traced call does more than one of nothing. */
+	assert_true(cost.on > cost.empty);
+}
+
+static void check_all(struct peer *peer)
+{
+	if (!is_open(peer))
+		skip();
+	for (unsigned hot = 0; hot < 2 && peer->toggles; hot++)
+		check_toggle(peer, hot);
+	check_cost(peer);
+	close_it(peer);
+}
 
 static void test_xray(void **arg)
 {
@@ -14,42 +113,56 @@ static void test_xray(void **arg)
 
 static void test_uprobe(void **arg)
 {
-	struct peer *peer = peer_of("uprobe");
-	unsigned before = threads();
-
 	(void)arg;
-	if (!is_open(peer))
-		skip();
-	/* One that slept would be stopped with all others by peers that stop the world. */
-	assert_int_equal(threads(), before);
-	check_toggle(peer, false);
-	check_toggle(peer, true);
-	check_cost(peer);
-	close_it(peer);
-}
-
-/* Peers of which there is nothing to switch, only what a call costs. */
-static void test_cost(const char *name)
-{
-	struct peer *peer = peer_of(name);
-
-	if (!is_open(peer))
-		skip();
-	assert_null(peer->toggle);
-	check_cost(peer);
-	close_it(peer);
+	check_all(peer_of("uprobe"));
 }
 
 static void test_uftrace(void **arg)
 {
 	(void)arg;
-	test_cost("uftrace");
+	assert_false(peer_of("uftrace")->toggles);
+	check_all(peer_of("uftrace"));
 }
 
-static void test_lttng(void **arg)
+/* --- What a program answers ----------------------------------------------------------------- */
+
+/* Only what it is asked by the letter. */
+#define FAKE                                                                                       \
+	"echo .; while read -r line; do case \"$line\" in "                                        \
+	"'toggle 2 1') printf '10 20\\n30 40\\n.\\n';; "                                           \
+	"'toggle 2 0') printf '1 2\\n.\\n';; "                                                     \
+	"'cost 100') printf '1.5 2\\n3\\n.\\n';; "                                                 \
+	"'cost 200') printf '1 2 3 4\\n.\\n';; "                                                   \
+	"*) echo error what;; esac; done"
+
+static struct peer fake = { "fake", "xray.c", "none", "true", FAKE, .toggles = true };
+
+static void test_answers(void **arg)
 {
+	struct peer_cost cost = { 0 };
+	struct samples s[2] = { { 0 } };
+	char why[BENCH_WHY] = "";
+
 	(void)arg;
-	test_cost("lttng");
+	if (!is_open(&fake))
+		skip();
+	assert_int_equal(peer_toggle(&fake, 2, true, s, why), 0);
+	assert_int_equal(s[0].count, 2);
+	assert_int_equal(s[1].count, 2);
+	assert_true(s[0].value[0] == 10 && s[0].value[1] == 30);
+	assert_true(s[1].value[0] == 20 && s[1].value[1] == 40);
+	/* Fewer than asked for: none is kept. */
+	assert_int_equal(peer_toggle(&fake, 2, false, s, why), -EPROTO);
+	assert_string_equal(why, "fake gave 2 numbers, not 4");
+	assert_int_equal(s[0].count, 2);
+	samples_free(&s[0]);
+	samples_free(&s[1]);
+	assert_int_equal(peer_cost(&fake, 100, &cost, why), 0);
+	assert_true(cost.empty == 1.5 && cost.off == 2 && cost.on == 3);
+	assert_int_equal(peer_cost(&fake, 200, &cost, why), -EPROTO);
+	assert_int_equal(peer_cost(&fake, 300, &cost, why), -EREMOTEIO);
+	assert_string_equal(why, "sh: what");
+	close_it(&fake);
 }
 
 /* --- What is missing ------------------------------------------------------------------------ */
@@ -57,49 +170,46 @@ static void test_lttng(void **arg)
 static void check_package(const char *name, const char *package)
 {
 	struct peer *peer = peer_of(name);
+	struct peer_cost cost;
 	char why[BENCH_WHY] = "";
 
-	assert_int_equal(peer->open(peer, &run, why), -ENOENT);
-	if (!strstr(why, package))
-		fail_msg("'%s' does not name %s", why, package);
-	assert_null(peer->state);
+	assert_true(peer_open(peer, &run) < 0);
+	check_reason(peer->why);
+	if (!strstr(peer->why, package))
+		fail_msg("'%s' does not name %s", peer->why, package);
+	close_it(peer);
+	/* Who asks it all the same is told why. */
+	assert_int_equal(peer_cost(peer, CALLS, &cost, why), -ENODEV);
+	assert_string_equal(why, peer->why);
 }
 
 static void test_not_installed(void **arg)
 {
 	char *path;
-	const char *found = getenv("JAVA_HOME");
-	char *home;
 
 	(void)arg;
 	if (!getenv("TMAX_DATADIR"))
 		skip(); /* the sources are missed first */
 	path = strdup(getenv("PATH"));
-	home = found ? strdup(found) : NULL;
-	unsetenv("JAVA_HOME");
 	setenv("PATH", "/nonexistent", 1);
-	check_package("jvm-volatile", "openjdk-17-jdk-headless");
-	check_package("jvm-mutable", "openjdk-17-jdk-headless");
-	check_package("xray", "clang");
-	check_package("uftrace", "gcc");
-	check_package("lttng", "liblttng-ust-dev");
+	check_package("xray", "(Debian: clang");
+	check_package("uprobe", "(Debian: gcc");
+	check_package("uftrace", "(Debian: gcc, uftrace)");
 	setenv("PATH", path, 1);
-	if (home)
-		setenv("JAVA_HOME", home, 1);
-	free(home);
 	free(path);
 }
 
 static void test_no_source(void **arg)
 {
 	const char *data = getenv("TMAX_DATADIR");
-	char *folder = data ? strdup(data) : NULL, why[BENCH_WHY] = "";
+	char *folder = data ? strdup(data) : NULL;
 	struct peer *peer = peer_of("xray");
 
 	(void)arg;
 	setenv("TMAX_DATADIR", "/nonexistent", 1);
-	assert_int_equal(peer->open(peer, &run, why), -ENOENT);
-	assert_string_equal(why, "cannot read peers/xray.c: No such file or directory");
+	assert_int_equal(peer_open(peer, &run), -ENOENT);
+	assert_string_equal(peer->why, "cannot read peers/xray.c: No such file or directory");
+	close_it(peer);
 	unsetenv("TMAX_DATADIR");
 	if (folder)
 		setenv("TMAX_DATADIR", folder, 1);
@@ -116,44 +226,44 @@ static void test_not_wanted(void **arg)
 	for (struct peer *peer = peers; peer->name; peer++) {
 		assert_true(peer->ret < 0);
 		assert_string_equal(peer->why, "not asked for");
-		assert_null(peer->state);
+		assert_null(peer->process);
 	}
 	peers_close();
 	assert_true(seconds_now() - begin < 1);
 }
 
-/* A line per peer that the documentation and the figures go by. */
-static void test_table(void **arg)
+/* As seated as here, with an executor if there is a second CPU. */
+static int seat(void **arg)
 {
-	static const char *const names[] = {
-		"jvm-volatile",
-		"jvm-mutable",
-		"jvm-volatile-compiled",
-		"jvm-mutable-compiled",
-		"xray",
-		"uprobe",
-		"uftrace",
-		"lttng",
-	};
-	size_t count = 0;
+	char reason[128];
+	unsigned most;
+	int foreign;
 
 	(void)arg;
-	for (struct peer *peer = peers; peer->name; peer++) {
-		assert_true(count < sizeof(names) / sizeof(*names));
-		assert_string_equal(peer->name, names[count++]);
-		assert_non_null(peer->open);
-		assert_non_null(peer->close);
-	}
-	assert_int_equal(count, sizeof(names) / sizeof(*names));
+	if (topology_open(&run.topology, &foreign) || foreign)
+		return -1;
+	most = placement_max(run.topology, PLACEMENT_SPREAD, reason, sizeof(reason));
+	if (most == 0)
+		return placement_seat(run.topology, PLACEMENT_OVERSUBSCRIBED, 1, &run.seating,
+				      reason, sizeof(reason));
+	return placement_seat(run.topology, PLACEMENT_SPREAD, most, &run.seating, reason,
+			      sizeof(reason));
+}
+
+static int unseat(void **arg)
+{
+	(void)arg;
+	hwloc_topology_destroy(run.topology);
+	return 0;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),	      cmocka_unit_test(test_not_wanted),
-		cmocka_unit_test(test_not_installed), cmocka_unit_test(test_no_source),
-		cmocka_unit_test(test_xray),	      cmocka_unit_test(test_uprobe),
-		cmocka_unit_test(test_uftrace),	      cmocka_unit_test(test_lttng),
+		cmocka_unit_test(test_not_wanted), cmocka_unit_test(test_not_installed),
+		cmocka_unit_test(test_no_source),  cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_xray),	   cmocka_unit_test(test_uprobe),
+		cmocka_unit_test(test_uftrace),
 	};
 
 	return cmocka_run_group_tests(tests, seat, unseat);

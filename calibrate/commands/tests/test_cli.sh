@@ -86,7 +86,6 @@ complains 64 "benchmark 'toggle' is there twice" "$tmax" bench toggle latent tog
 complains 64 "no benchmark 'all'" "$tmax" bench toggle all
 complains 64 "no benchmark ''" "$tmax" bench ''
 complains 64 journal "$tmax" bench toggle --journal ''
-complains 64 figure "$tmax" bench toggle --figure ''
 
 # --- absurd values ---
 
