@@ -21,8 +21,6 @@ libbench_a_SOURCES = \
 	bench/method/result.h \
 	bench/method/samples.c \
 	bench/method/samples.h \
-	bench/peers/hand.c \
-	bench/peers/hand.h \
 	bench/peers/peer.h \
 	bench/peers/peers.c \
 	bench/record/bench_record.c \
@@ -86,10 +84,10 @@ bench_tests = \
 	bench/method/tests/test_bench_result \
 	bench/method/tests/test_bench_samples \
 	bench/page/tests/test_report_bench \
-	bench/peers/tests/test_hand \
 	bench/peers/tests/test_peers \
 	bench/record/tests/test_bench_find \
-	bench/record/tests/test_bench_record
+	bench/record/tests/test_bench_record \
+	bench/ways/tests/test_hand
 bench_cases_tests_test_bench_probes_LDFLAGS = \
 	-Wl,--wrap=fi_activate_how,--wrap=fi_branch_on,--wrap=fi_call_retarget
 check_PROGRAMS += $(bench_tests)

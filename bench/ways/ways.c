@@ -2,20 +2,103 @@
 #include "bench/ways/ways.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 #include "bench/method/method.h"
 #include "bench/method/result.h"
-#include "bench/peers/hand.h"
 #include "patchcore/async.h"
 #include "patchcore/baseline/baseline.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
 
 #define PAGE 4096u
+#define INT3 0xcc
+
+/* --- By hand -------------------------------------------------------------------------------- */
+
+/*
+ * What careful people write without a library: the protocol of Linux text_poke_bp()
+ * (arch/x86/kernel/alternative.c) in a program, after the SDM's rules for cross-modifying
+ * code (vol. 3, 9.1.3).
+ *
+ *	INT3 on the first byte		membarrier SYNC_CORE
+ *	all other bytes			membarrier SYNC_CORE
+ *	the new first byte		membarrier SYNC_CORE
+ *
+ * An executor that meets the INT3 gets SIGTRAP; the handler sends it back to the site, and
+ * leaves the CPU once if the INT3 is still there. The third membarrier is text_poke_bp()'s too:
+ * when the call returns no CPU is left with the INT3.
+ */
+static struct {
+	struct sigaction before; /* the library's */
+	/* It stays one until another is changed: its trap may be delivered after the change. */
+	_Atomic(uint8_t *) site;
+} hand;
+
+/* Registered, it fails only where the kernel is short of memory for a moment. */
+static void sync_all(void)
+{
+	while (syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) < 0)
+		sched_yield();
+}
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	uint8_t *site = (uint8_t *)*pc - 1;
+
+	if (info->si_code <= 0 || site != atomic_load_explicit(&hand.site, memory_order_acquire)) {
+		hand.before.sa_sigaction(signal, info, context);
+		return;
+	}
+	if (__atomic_load_n(site, __ATOMIC_ACQUIRE) == INT3)
+		sched_yield();
+	*pc = (greg_t)(uintptr_t)site;
+}
+
+static int hand_open(void)
+{
+	struct sigaction ours = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	if (syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) < 0)
+		return -ENOTSUP;
+	/* What is there is known before the first trap comes. */
+	if (sigaction(SIGTRAP, NULL, &hand.before) < 0)
+		return -errno;
+	if (!(hand.before.sa_flags & SA_SIGINFO))
+		return -EBUSY;
+	return sigaction(SIGTRAP, &ours, NULL) < 0 ? -errno : 0;
+}
+
+/* No thread is inside the site: a trap on its way would come to a handler that knows it not. */
+static void hand_close(void)
+{
+	if (hand.before.sa_sigaction)
+		sigaction(SIGTRAP, &hand.before, NULL);
+	hand.before.sa_sigaction = NULL;
+}
+
+static int hand_patch(uint8_t *site, const uint8_t *code, size_t len)
+{
+	/* It is known before its INT3 is there: an executor that traps must find it. */
+	atomic_store_explicit(&hand.site, site, memory_order_release);
+	__atomic_store_n(site, INT3, __ATOMIC_RELEASE);
+	sync_all();
+	memcpy(site + 1, code + 1, len - 1);
+	sync_all();
+	__atomic_store_n(site, code[0], __ATOMIC_RELEASE);
+	sync_all();
+	return 0;
+}
 
 /* --- One change ----------------------------------------------------------------------------- */
 
