@@ -386,19 +386,12 @@ static void sum_up(struct bench_case *c, struct bench_row *row)
 {
 	const struct pass_case *lc = c->arg;
 	const struct samples *s = &c->samples[strcmp(row->measure, "off") == 0 ? OFF : ON];
-	double straddlers = median_of_kind(lc, s, true), others = median_of_kind(lc, s, false);
-	size_t above = 0;
 
 	bench_row_extra(row, "straddlers", sites_straddlers(lc->passes->sites, 8));
 	bench_row_extra(row, "straddlers_line", sites_straddlers(lc->passes->sites, 64));
 	bench_row_extra(row, "window", lc->window);
-	bench_row_extra(row, "p50_straddlers", straddlers);
-	bench_row_extra(row, "p50_others", others);
-	if (!(straddlers > 2 * others))
-		return;
-	for (size_t i = 0; i < s->count; i++)
-		above += s->value[i] > sqrt(straddlers * others);
-	bench_row_extra(row, "expensive", (double)above / (double)s->count);
+	bench_row_extra(row, "p50_straddlers", median_of_kind(lc, s, true));
+	bench_row_extra(row, "p50_others", median_of_kind(lc, s, false));
 }
 
 /* --- All cases ---------------------------------------------------------------------------- */

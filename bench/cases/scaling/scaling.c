@@ -17,15 +17,12 @@
 #define SPLIT	      3 /* of the straddler */
 #define LOOK_EVERY    8 /* changes between two looks at the clock */
 #define SLICES	      2
-#define SHARED_SLICE  5 /* times as long where threads share CPUs */
-#define SHARED_ROUNDS 8
 #define SITES	      3 /* of each patcher: call, aligned, straddler */
 
 /* So many patchers and executors. */
 struct scaling_mix {
 	unsigned patchers, executors;
 	bool one_site; /* for all patchers */
-	bool shared;   /* there are more threads than CPUs */
 };
 
 static const struct op {
@@ -52,7 +49,6 @@ struct patcher {
 
 struct gang {
 	struct hot *hot, *others; /* executors; patchers, but for the caller, which is the first */
-	struct seating seating;	  /* executors: also those that share a CPU */
 	unsigned patchers;	  /* at most */
 	double slice;		  /* seconds */
 	_Atomic(bool) go;	  /* patchers may change their sites */
@@ -76,23 +72,16 @@ static unsigned next_number(unsigned n)
 	return n < 2 ? n + 1 : n < 4 ? 2 * n : 4 * n;
 }
 
-/* Those that are measured on so many CPUs. On two patchers and executors can only grow together
- * where they share. */
+/* Those that are measured on so many CPUs: each thread has one. */
 static unsigned scaling_mixes(unsigned cpus, struct scaling_mix *mixes)
 {
-	const struct scaling_mix more[] = {
-		{ 2, 1, false, true },
-		{ 2, 2, false, true },
-		{ 2, 0, true, false },
-		{ 2, 1, true, cpus < 3 },
-	};
 	unsigned count = 0;
 
 	for (unsigned p = 1; p <= cpus; p = next_number(p))
 		for (unsigned e = 0; p + e <= cpus && count < SCALING_MIXES; e = next_number(e))
-			mixes[count++] = (struct scaling_mix){ p, e, false, false };
-	for (unsigned i = cpus == 2 ? 0 : 2; i < 4 && count < SCALING_MIXES; i++)
-		mixes[count++] = more[i];
+			mixes[count++] = (struct scaling_mix){ p, e, false };
+	for (unsigned e = 0; e < 2 && 2 + e <= cpus && count < SCALING_MIXES; e++)
+		mixes[count++] = (struct scaling_mix){ 2, e, true };
 	return count;
 }
 
@@ -103,11 +92,8 @@ static const char *scaling_base(struct scaling_mix mix, struct scaling_mix *base
 	base->one_site = false;
 	if (mix.one_site)
 		return "own-sites";
-	base->shared = false;
 	if (mix.patchers > 1) {
 		base->patchers = 1;
-		/* A second executor shares the CPU of the patcher, on two CPUs. */
-		base->shared = mix.shared && mix.executors > 1;
 		return "one-patcher";
 	}
 	base->executors = 0;
@@ -163,9 +149,8 @@ static int block_of_slices(struct bench_case *c, struct samples *s, char *why)
 {
 	struct mix_case *mc = c->arg;
 	struct gang *gang = mc->gang;
-	double slice = gang->slice * (mc->mix.shared ? SHARED_SLICE : 1);
 
-	for (unsigned i = 0; i < (mc->mix.shared ? 1 : SLICES); i++) {
+	for (unsigned i = 0; i < SLICES; i++) {
 		struct patcher *first = gang->patcher;
 		double rate = 0;
 
@@ -178,7 +163,7 @@ static int block_of_slices(struct bench_case *c, struct samples *s, char *why)
 		atomic_store_explicit(&gang->go, true, memory_order_release);
 		do
 			patch_some(mc, 0);
-		while (first->ret == 0 && first->seconds < slice);
+		while (first->ret == 0 && first->seconds < gang->slice);
 		atomic_store_explicit(&gang->go, false, memory_order_relaxed);
 		hot_sleep(gang->others);
 		for (struct patcher *p = first; p < first + mc->mix.patchers; p++) {
@@ -260,7 +245,6 @@ static void make_case(struct bench_case *c, struct mix_case *mc, struct bench_ca
 
 	*c = a_case(mc, gang, op, mix);
 	c->sum_up = sum_up;
-	c->rounds = mix.shared ? SHARED_ROUNDS : 0;
 	bench_row_name(&c->row, ways[op->way].name, "changes", "changes/s");
 	if (op->has_policy)
 		bench_row_param_text(&c->row, "policy", bench_policy_name(op->policy));
@@ -268,8 +252,6 @@ static void make_case(struct bench_case *c, struct mix_case *mc, struct bench_ca
 	bench_row_param(&c->row, "executors", mix.executors);
 	if (mix.one_site)
 		bench_row_param(&c->row, "one-site", 1);
-	if (mix.shared)
-		bench_row_param(&c->row, "oversubscribed", 1);
 	if (!name)
 		return;
 	*base = a_case(base_arg, gang, op, base_mix);
@@ -278,15 +260,11 @@ static void make_case(struct bench_case *c, struct mix_case *mc, struct bench_ca
 	mc->against_one = strcmp(name, "one-patcher") == 0;
 }
 
-/*
- * Executors have their seats; patchers but the first get those at the other end, so that
- * they meet only where there are more threads than CPUs. There the last executor sits with
- * the first patcher.
- */
+/* Executors have their seats; patchers but the first get those at the other end. */
 static int scaling_patchers(const struct bench_run *run, double slice, struct bench_result *result)
 {
 	unsigned others = run->seating.executors;
-	struct gang gang = { .patchers = others + 1, .slice = slice, .seating = run->seating };
+	struct gang gang = { .patchers = others + 1, .slice = slice };
 	size_t size = gang.patchers * sizeof(*gang.patcher);
 	struct seating patchers = run->seating;
 	struct scaling_mix mixes[SCALING_MIXES];
@@ -312,10 +290,8 @@ static int scaling_patchers(const struct bench_run *run, double slice, struct be
 	}
 	for (unsigned i = 0; i < others; i++)
 		patchers.executor[i] = run->seating.executor[others - 1 - i];
-	if (others == 1)
-		gang.seating.executor[gang.seating.executors++] = run->seating.patcher;
 	if (ret == 0)
-		ret = hot_start(&gang.hot, run->topology, &gang.seating);
+		ret = hot_start(&gang.hot, run->topology, &run->seating);
 	if (ret == 0)
 		ret = hot_start(&gang.others, run->topology, &patchers);
 	for (size_t i = 0; i < all && ret == 0; i++)

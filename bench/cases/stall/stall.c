@@ -50,7 +50,6 @@
 /* What happened under one number, ticks. */
 struct stall_window {
 	uint64_t worst;	 /* the longest pass */
-	uint64_t lost;	 /* beyond the usual, by passes of twice that and more */
 	uint64_t passes; /* that ended then */
 };
 
@@ -84,7 +83,6 @@ struct stall_spec {
 #define REST   37500 /* ticks from a change to the next, at least */
 #define JITTER 25000 /* ticks, up to */
 #define CASES  32
-#define LONG   2 /* times the usual: a pass that lost something */
 
 #define WAIT	   .protocol = true, .policy = PC_POLICY_WAIT
 #define MEMBARRIER .protocol = true, .policy = PC_POLICY_MEMBARRIER
@@ -149,14 +147,11 @@ static void stall_record_begin(struct stall_record *record, loop_fn *run, unsign
 static void stall_note(struct stall_log *log, unsigned number, uint64_t ticks)
 {
 	struct stall_window *window = &log->window[number];
-	uint64_t usual = atomic_load_explicit(&log->usual, memory_order_relaxed);
 
 	log->at = number;
 	window->passes++;
 	if (ticks > window->worst)
 		window->worst = ticks;
-	if (number && ticks >= LONG * usual)
-		window->lost += ticks - usual;
 	if (number || log->early == STALL_EARLY)
 		return;
 	log->early_pass[log->early++] = ticks;
@@ -242,10 +237,8 @@ static int run_windows(struct stall_case *c, struct samples *s, bool change)
 	}
 	hot_sleep(stall->hot);
 	for (unsigned i = 0; i < c->executors && ret == 0; i++)
-		for (unsigned w = 1; w <= windows; w++) {
+		for (unsigned w = 1; w <= windows; w++)
 			samples_add(&s[0], (double)log[i].window[w].worst);
-			samples_add(&s[1], (double)log[i].window[w].lost);
-		}
 	c->usual = atomic_load_explicit(&log[0].usual, memory_order_relaxed);
 	return ret;
 }
@@ -296,7 +289,6 @@ static void sum_up(struct bench_case *b, struct bench_row *row)
 	bench_row_extra(row, "typical", over_pairs(&b->samples[0], &b->base_samples[0]).median);
 	bench_row_extra(row, "worst", row->most - idle.value.median);
 	bench_row_extra(row, "idle_worst", idle.most - idle.value.median);
-	bench_row_extra(row, "lost", over_pairs(&b->samples[1], &b->base_samples[1]).median);
 	bench_row_extra(row, "pass", (double)c->usual);
 	if (!c->way->peer)
 		bench_row_extra(row, "traps", (double)c->traps / (double)c->changes);
@@ -359,7 +351,6 @@ static int measure_with(const struct bench_run *run, struct stall *stall, unsign
 			.sum_up = sum_up,
 			.arg = c,
 			.base = idle,
-			.histogram = true,
 		};
 		bench_row_name(&b->row, c->way->name, "stall", "ticks");
 		b->row.peer = c->way->peer;

@@ -392,12 +392,12 @@ static void a_change_that_changes_nothing_is_caught(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(flow_toggle(flow, set_nothing, site, 1e5, SLICE, &sum), 0);
-		assert_int_equal(flow_tally_add(&t, &sum), 0);
+		flow_tally_add(&t, &sum);
 	}
 	leave(site);
 	flow_tally_extras(&t, NULL, &row);
 	assert_true(isinf(bench_row_extra_of(&row, "balance")));
-	assert_true(flow_tally_stuck(&t));
+	assert_true(t.toggles > 1 && !t.ran[1]);
 	flow_tally_free(&t);
 }
 

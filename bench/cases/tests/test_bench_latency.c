@@ -109,20 +109,6 @@ static void straddlers_stand_out_where_they_wait(void **state)
 		    bench_row_extra_of(row, "p50_straddlers"));
 }
 
-/* One sample in either mode is one of a site that is or is not a straddler. */
-static void the_expensive_mode_is_that_of_the_straddlers(void **state)
-{
-	const struct bench_row *row = row_of(0, 0, "on");
-	unsigned window = (unsigned)bench_row_extra_of(row, "window");
-	double straddlers = sites_straddlers(&sites, window);
-
-	(void)state;
-	assert_true(straddlers > 0);
-	if (isnan(bench_row_extra_of(row, "expensive")))
-		return;
-	assert_true(bench_row_extra_of(row, "expensive") >= straddlers / 2);
-}
-
 static void shares_are_those_of_the_program(void **state)
 {
 	(void)state;
@@ -196,7 +182,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_is_there),
 		cmocka_unit_test(straddlers_stand_out_where_they_wait),
-		cmocka_unit_test(the_expensive_mode_is_that_of_the_straddlers),
 		cmocka_unit_test(shares_are_those_of_the_program),
 		cmocka_unit_test(the_program_is_as_it_was),
 		cmocka_unit_test(the_policy_is_as_it_was),

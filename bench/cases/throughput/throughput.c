@@ -118,12 +118,7 @@ static inline bool pace_next(struct pace *pace)
 	return true;
 }
 
-/* --- What the blocks of one case tell beside calls per second -------------------------------- */
-
-struct flow_tally {
-	struct flow_sum *sum;
-	size_t count, room;
-};
+/* --- Through the gate ------------------------------------------------------------------------ */
 
 /*
  * Seconds. A multiple of 2 ms: then every rate makes an even number of changes in it, and
@@ -324,68 +319,53 @@ static double flow_balance(double a, double b)
 
 /* --- What the blocks tell ------------------------------------------------------------------- */
 
-#define WARM_UP 1 /* blocks */
+enum figure {
+	TOGGLES, /* a second */
+	SLANT,	 /* less to more: it has a median also where a balance is infinite */
+	FIRST,	 /* of a second in either state */
+	SECOND,
+	FIGURES
+};
 
-static int flow_tally_add(struct flow_tally *tally, const struct flow_sum *sum)
+/* Of the blocks of a case: of all, and samples of all but the warm-up. */
+struct flow_tally {
+	uint64_t toggles, ran[2];
+	bool warm;
+	struct samples of[FIGURES];
+};
+
+static void flow_tally_add(struct flow_tally *tally, const struct flow_sum *sum)
 {
-	if (tally->count == tally->room) {
-		size_t room = tally->room ? 2 * tally->room : 16;
-		struct flow_sum *more = reallocarray(tally->sum, room, sizeof(*more));
+	const double value[FIGURES] = {
+		[TOGGLES] = (double)sum->toggles / sum->seconds,
+		[SLANT] = 1 / flow_balance((double)sum->ran[0], (double)sum->ran[1]),
+		[FIRST] = sum->per_second[0],
+		[SECOND] = sum->per_second[1],
+	};
 
-		if (!more)
-			return -ENOMEM;
-		tally->sum = more;
-		tally->room = room;
-	}
-	tally->sum[tally->count++] = *sum;
-	return 0;
+	for (unsigned i = 0; i < FIGURES && tally->warm; i++)
+		samples_add(&tally->of[i], value[i]);
+	tally->warm = true;
+	tally->toggles += sum->toggles;
+	for (unsigned t = 0; t < 2; t++)
+		tally->ran[t] += sum->ran[t];
 }
 
 static void flow_tally_free(struct flow_tally *tally)
 {
-	free(tally->sum);
-	*tally = (struct flow_tally){ 0 };
+	for (unsigned i = 0; i < FIGURES; i++)
+		samples_free(&tally->of[i]);
 }
 
-/* A number of a block. Those of time need the rate of either state untouched. */
-enum figure {
-	TOGGLES,
-	SLANT, /* less to more: a median can be taken of that also where a balance is infinite */
-	SLANT_TIME,
-	KEPT,
-	FIRST,
-	SECOND,
-};
-
-/* And the least of all blocks, if it is asked for. */
-static double median_of(const struct flow_tally *tally, enum figure figure, const double *rate,
-			double *least)
+/* NAN: there is none. */
+static double median_of(struct flow_tally *tally, enum figure figure)
 {
-	struct samples all = { 0 };
-	double median = NAN;
+	struct samples *s = &tally->of[figure];
 
-	for (size_t i = WARM_UP; i < tally->count; i++) {
-		const struct flow_sum *sum = &tally->sum[i];
-		const double *second = sum->per_second;
-		double part[2] = { rate ? second[0] / rate[0] : 0, rate ? second[1] / rate[1] : 0 };
-		const double value[] = {
-			[TOGGLES] = (double)sum->toggles / sum->seconds,
-			[SLANT] = 1 / flow_balance((double)sum->ran[0], (double)sum->ran[1]),
-			[SLANT_TIME] = 1 / flow_balance(part[0], part[1]),
-			[KEPT] = (part[0] + part[1]) / 2,
-			[FIRST] = second[0],
-			[SECOND] = second[1],
-		};
-
-		samples_add(&all, value[figure]);
-		if (least)
-			*least = fmin(*least, value[figure]);
-	}
-	samples_end_block(&all);
-	if (all.blocks && !all.lost)
-		median = samples_block_median(&all, 0);
-	samples_free(&all);
-	return median;
+	/* All of it is one block. */
+	s->blocks = 0;
+	samples_end_block(s);
+	return s->blocks && !s->lost ? samples_block_median(s, 0) : NAN;
 }
 
 /*
@@ -398,35 +378,24 @@ static double median_of(const struct flow_tally *tally, enum figure figure, cons
  * patcher that loses its CPU, so that the site keeps one state meanwhile; and as fast as possible,
  * that executors get to run a few times between two changes (docs/costs.md).
  */
-static void flow_tally_extras(const struct flow_tally *tally, const struct flow_tally *untouched,
+static void flow_tally_extras(struct flow_tally *tally, struct flow_tally *untouched,
 			      struct bench_row *row)
 {
-	double toggles = median_of(tally, TOGGLES, NULL, NULL), rate[2], least = NAN;
+	double toggles = median_of(tally, TOGGLES), part[2], least = NAN;
 
 	bench_row_extra(row, "toggles_per_s", toggles);
 	if (!(toggles > 0))
 		return;
-	bench_row_extra(row, "balance", 1 / median_of(tally, SLANT, NULL, &least));
+	for (size_t i = 0; i < tally->of[SLANT].count; i++)
+		least = fmin(least, tally->of[SLANT].value[i]);
+	bench_row_extra(row, "balance", 1 / median_of(tally, SLANT));
 	bench_row_extra(row, "balance_worst", 1 / least);
 	if (!untouched)
 		return;
-	rate[0] = median_of(untouched, FIRST, NULL, NULL);
-	rate[1] = median_of(untouched, SECOND, NULL, NULL);
-	bench_row_extra(row, "balance_time", 1 / median_of(tally, SLANT_TIME, rate, NULL));
-	bench_row_extra(row, "kept", median_of(tally, KEPT, rate, NULL));
-}
-
-/* It was changed, and no block saw anything but one state? */
-static bool flow_tally_stuck(const struct flow_tally *tally)
-{
-	uint64_t toggles = 0, ran[2] = { 0, 0 };
-
-	for (size_t i = 0; i < tally->count; i++) {
-		toggles += tally->sum[i].toggles;
-		ran[0] += tally->sum[i].ran[0];
-		ran[1] += tally->sum[i].ran[1];
-	}
-	return toggles > 1 && (!ran[0] || !ran[1]);
+	for (unsigned t = 0; t < 2; t++)
+		part[t] = median_of(tally, FIRST + t) / median_of(untouched, FIRST + t);
+	bench_row_extra(row, "balance_time", flow_balance(part[0], part[1]));
+	bench_row_extra(row, "kept", (part[0] + part[1]) / 2);
 }
 
 /* --- The benchmark ---------------------------------------------------------------------------- */
@@ -522,16 +491,17 @@ static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 	}
 	/* Calls per second; between a call and none they are what state 0 does. */
 	samples_add(&s[0], sum.per_second[0] + (point->line->on_off ? 0 : sum.per_second[1]));
-	return flow_tally_add(&point->tally, &sum);
+	flow_tally_add(&point->tally, &sum);
+	return 0;
 }
 
 static void sum_up(struct bench_case *c, struct bench_row *row)
 {
-	const struct point *point = c->arg;
+	struct point *point = c->arg;
 
 	flow_tally_extras(&point->tally, point->line->on_off ? &point->base->tally : NULL, row);
-	/* What is wrong with a library of ours is no figure. */
-	if (flow_tally_stuck(&point->tally))
+	/* It was changed, and no block saw anything but one state: that is no figure. */
+	if (point->tally.toggles > 1 && !(point->tally.ran[0] && point->tally.ran[1]))
 		bench_row_skip(row, "it was toggled, but executors saw only one of its states");
 }
 
