@@ -439,7 +439,7 @@ static int patch_inside(const struct change *change)
 	uint64_t old, new, mask, seen;
 	unsigned shift;
 
-	if (!text_follow(&change->span))
+	if (at != change->span.addr && !text_follow(&change->span))
 		return -EACCES;
 	if (!expected)
 		return word_store(at, change->bytes, len);
