@@ -108,7 +108,7 @@ patchcore_tests_storm_test_storm_broken_LDADD = $(LDADD) -lm
 
 patchcore_tests_test_faults_LDFLAGS = -Wl,--wrap=mmap,--wrap=mprotect,--wrap=membarrier_sync \
 	-Wl,--wrap=memfd_create,--wrap=malloc,--wrap=calloc,--wrap=realloc \
-	-Wl,--wrap=aligned_alloc,--wrap=pthread_create
+	-Wl,--wrap=aligned_alloc
 endif
 
 # An installed copy must serve a user who knows nothing but pkg-config.

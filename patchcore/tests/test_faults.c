@@ -39,7 +39,6 @@ enum fault {
 	FAULT_MEMBARRIER,
 	FAULT_MEMFD,
 	FAULT_MEMORY,
-	FAULT_THREAD,
 	FAULTS
 };
 
@@ -52,7 +51,6 @@ static const struct {
 	[FAULT_MEMBARRIER] = { "membarrier", ENOMEM },
 	[FAULT_MEMFD] = { "memfd_create", EMFILE },
 	[FAULT_MEMORY] = { "malloc", ENOMEM },
-	[FAULT_THREAD] = { "pthread_create", EAGAIN },
 };
 
 /* Only in the thread that is tested, and only when armed. */
@@ -100,10 +98,6 @@ void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__real_aligned_alloc(size_t align, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
-			  void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
-			  void *arg);
 
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
@@ -146,13 +140,6 @@ void *__wrap_realloc(void *old, size_t size)
 void *__wrap_aligned_alloc(size_t align, size_t size)
 {
 	return fails(FAULT_MEMORY) ? NULL : __real_aligned_alloc(align, size);
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
-			  void *arg)
-{
-	return fails(FAULT_THREAD) ? faults[FAULT_THREAD].error
-				   : __real_pthread_create(thread, attr, fn, arg);
 }
 
 /* --- The code ------------------------------------------------------------------------------------
