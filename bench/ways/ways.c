@@ -137,6 +137,16 @@ WAY(hand, hand_patch(site->at, site->code[state], LOOP_SITE_BYTES))
 WAY(stop, baseline_stop_patch(site->at, site->code[state], LOOP_SITE_BYTES))
 WAY(ptrace, baseline_ptrace_patch(site->at, site->code[state], LOOP_SITE_BYTES))
 
+/* mov eax, imm32 */
+static const uint8_t codes[2][8] = { { 0xb8, 1, 2, 3, 4 }, { 0xb8, 5, 6, 7, 8 } };
+
+/* All but the first are to become the first or the second code of the two. */
+static void spare_set(struct spare *spare, unsigned count, unsigned which)
+{
+	for (unsigned i = 1; i < count; i++)
+		spare->op[i].bytes = codes[which];
+}
+
 /* Another batch, of another size, may have left the sites otherwise. */
 static struct pc_op *fill_batch(struct bench_site *site, unsigned state)
 {
@@ -326,9 +336,6 @@ enum {
 	STRIDE = 256
 };
 
-/* mov eax, imm32 */
-static const uint8_t codes[2][8] = { { 0xb8, 1, 2, 3, 4 }, { 0xb8, 5, 6, 7, 8 } };
-
 static size_t bytes_of(const struct spare *spare)
 {
 	return (size_t)spare->count * STRIDE;
@@ -364,10 +371,4 @@ void spare_close(struct spare *spare)
 	}
 	free(spare->op);
 	*spare = (struct spare){ 0 };
-}
-
-void spare_set(struct spare *spare, unsigned count, unsigned which)
-{
-	for (unsigned i = 1; i < count; i++)
-		spare->op[i].bytes = codes[which];
 }

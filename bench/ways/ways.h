@@ -127,7 +127,4 @@ struct spare {
 int spare_open(struct spare *spare, unsigned count, unsigned split);
 void spare_close(struct spare *spare);
 
-/* spare_set - all but the first are to become the first or the second code of the two. */
-void spare_set(struct spare *spare, unsigned count, unsigned which);
-
 #endif

@@ -15,6 +15,7 @@
 #include "stress/base/number.h"
 
 #define ALL_SPLITS 0 /* in place of a split */
+#define SPLITS	   4
 #define TITLE_ROOM 160
 
 struct figure {
@@ -167,11 +168,9 @@ int caption_paper(const struct journal_data *data, char *text, size_t size)
 	out = runs && !failed && !alike.failed ? open_memstream(&made, &length) : NULL;
 	if (out) {
 		fprintf(out,
-			"The paper: %d waits from 0 to %d, S = 1 to %d, N = %d to %d executors, "
-			"%d runs of each, %s toggles a run.\nHere: %u CPU%s",
-			PAPER_WAITS, PAPER_WAIT_MOST, PAPER_SPLITS, PAPER_N_FEWEST, PAPER_N_MOST,
-			PAPER_REPETITIONS, NUMBER(PAPER_TOGGLES), data->identity.cpus,
-			S(data->identity.cpus));
+			"The paper: 25 waits from 0 to 2400, S = 1 to 4, N = 2 to 6 executors, "
+			"5 runs of each, 5e7 toggles a run.\nHere: %u CPU%s",
+			data->identity.cpus, S(data->identity.cpus));
 		for (int i = 0; i < SETS; i++) {
 			fprintf(out, "; %s", told[i].before);
 			put_values(out, &set[i], told[i].name);
@@ -311,7 +310,7 @@ int figure9_write(const struct journal_data *data, enum oracle oracle, const cha
 		 left_out);
 	length = 0;
 	tally_words(&f.points, 1, 0, crossings, sizeof(crossings));
-	for (unsigned split = ALL_SPLITS; split <= PAPER_SPLITS; split++)
+	for (unsigned split = ALL_SPLITS; split <= SPLITS; split++)
 		if (f.splits & 1u << split)
 			length += (size_t)snprintf(splits + length, sizeof(splits) - length, "%s%u",
 						   length ? " " : "", split);

@@ -31,16 +31,6 @@ bool figure9_takes(const struct cell_record *record, enum oracle oracle);
 int figure9_write(const struct journal_data *data, enum oracle oracle, const char *prefix,
 		  char *error, size_t size);
 
-/* What the paper ran: section 8.1. Waits in ticks; N counts executors. */
-#define PAPER_WAIT_MOST	  2400
-#define PAPER_WAIT_STEP	  100
-#define PAPER_WAITS	  (PAPER_WAIT_MOST / PAPER_WAIT_STEP + 1)
-#define PAPER_SPLITS	  4
-#define PAPER_N_FEWEST	  2
-#define PAPER_N_MOST	  6
-#define PAPER_REPETITIONS 5
-#define PAPER_TOGGLES	  50000000
-
 /*
  * caption_paper - two lines: what the paper ran, and what the runs of a figure by the crash oracle
  * are. From the records alone. 0, -ENODATA if

@@ -61,7 +61,6 @@ struct pass {
 #define TARGET_SIZE 16
 #define SPLITS	    LOOP_SITE_BYTES
 #define BODIES	    2
-#define CHAIN	    100 /* additions, each needs the one before */
 #define LENGTH(a)   (sizeof(a) / sizeof(*(a)))
 
 /* --- The loops ------------------------------------------------------------------------------ */
@@ -198,7 +197,6 @@ struct timed {
 	struct timed *beside; /* NULL: none */
 	int ret;	      /* of its being built */
 	char why[BENCH_WHY];
-	const struct bench_case *clock;
 };
 
 /* All that one run of a benchmark needs. */
@@ -207,7 +205,7 @@ struct plan {
 	size_t loops;
 	struct timed *empty[SPLITS][BODIES];
 	struct bench_case base_case[SPLITS][BODIES];
-	struct bench_case cases[PASS_SPECS + 1];
+	struct bench_case cases[PASS_SPECS];
 	size_t count;
 };
 
@@ -243,28 +241,6 @@ static int timed_block(struct bench_case *c, struct samples *s, char *why)
 	return 0;
 }
 
-/* What a cycle of the core takes: an addition that needs the one before is one of them. */
-static int clock_block(struct bench_case *c, struct samples *s, char *why)
-{
-	(void)c;
-	(void)why;
-	for (unsigned i = 0; i < PASS_SAMPLES; i++) {
-		uint64_t times = PASS_TIMES / CHAIN, sum = 0, start = ticks_now();
-
-		__asm__ volatile("1:\n\t"
-				 ".rept 100\n\t"
-				 "add %1, %0\n\t"
-				 ".endr\n\t"
-				 "dec %1\n\t"
-				 "jnz 1b"
-				 : "+r"(sum), "+r"(times)
-				 :
-				 : "cc");
-		samples_add(&s[0], (double)(ticks_now() - start) / PASS_TIMES);
-	}
-	return 0;
-}
-
 /* --- Rows ------------------------------------------------------------------------------------- */
 
 static void sum_up_timed(struct bench_case *c, struct bench_row *row)
@@ -272,13 +248,10 @@ static void sum_up_timed(struct bench_case *c, struct bench_row *row)
 	const struct timed *t = c->arg;
 	struct bench_value over =
 		over_pairs(&c->samples[0], t->beside ? &c->samples[1] : &c->base_samples[0]);
-	struct bench_row cycle = { 0 };
 
 	bench_row_extra(row, "over_empty", over.median);
 	bench_row_extra(row, "over_low", over.low);
 	bench_row_extra(row, "over_high", over.high);
-	if (samples_sum_up(&t->clock->samples[0], NULL, 1, &cycle) == 0 && cycle.samples)
-		bench_row_extra(row, "over_cycles", over.median / cycle.value.median);
 }
 
 static void name_row(const struct pass_bench *bench, const struct pass_spec *spec,
@@ -315,8 +288,6 @@ static int measure_passes(const struct pass_bench *bench, const struct bench_run
 
 	if (!p)
 		return -ENOMEM;
-	p->cases[p->count].block = clock_block;
-	bench_row_name(&p->cases[p->count++].row, "clock", "cycle", "ticks");
 	for (unsigned i = 0; i < SPLITS * BODIES; i++) {
 		unsigned split = i / BODIES, work = i % BODIES;
 		struct pass_spec base = bench->base, empty = { .name = "empty" };
@@ -335,7 +306,6 @@ static int measure_passes(const struct pass_bench *bench, const struct bench_run
 		unsigned split = spec[i].loop.split, work = spec[i].loop.work;
 
 		t = build_timed(p, &spec[i]);
-		t->clock = &p->cases[0];
 		if (!bench->base_empty)
 			t->beside = p->empty[split][work];
 		c = &p->cases[p->count++];

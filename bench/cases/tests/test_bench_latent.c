@@ -77,9 +77,7 @@ static void every_row_is_there(void **state)
 
 	(void)state;
 	assert_int_equal(run_bench(bench_latent, 2, &result), 0);
-	assert_int_equal(result.rows, 1 + 2 * (2 * LOOP_SITE_BYTES + 5));
-	assert_string_equal(result.row[0].name, "clock");
-	assert_true(result.row[0].value.median > 0);
+	assert_int_equal(result.rows, 2 * (2 * LOOP_SITE_BYTES + 5));
 	for (unsigned b = 0; b < 2; b++)
 		for (unsigned n = 0; n < 2; n++)
 			for (unsigned split = 0; split < LOOP_SITE_BYTES; split++)
