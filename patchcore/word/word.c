@@ -439,8 +439,6 @@ static int patch_inside(const struct change *change)
 	uint64_t old, new, mask, seen;
 	unsigned shift;
 
-	if (at != change->span.addr && !text_follow(&change->span))
-		return -EACCES;
 	if (!expected)
 		return word_store(at, change->bytes, len);
 	old = number_of(expected, len);
