@@ -59,9 +59,8 @@ valid <(sed "${cut}d" "$journal")
 adds_up "$killed" "$store" "$journal"
 
 # What has been added is not added again: the cells are run anew.
-cells=$(count_cells "$journal")
 expect "0 1 2" "$tmax" calibrate "${short[@]}" --output "$killed" --resume
-[ "$(count_cells "$journal")" -gt $((cells + 10)) ] || fail "cells that were added were taken again"
+[ -n "$(keys "$journal" | sort | uniq -d)" ] || fail "cells that were added were taken again"
 [ "$(runs "$store")" = 2 ] || fail "a second run did not add to the first"
 [[ "$(conf_says runs "$killed" scope)" = [12] ]] || fail "the config is not of both runs"
 agrees "$killed" "$journal"
