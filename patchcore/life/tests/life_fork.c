@@ -12,8 +12,8 @@
 
 #include "patchcore/tests/flights.h"
 
-#define CHILD_LIMIT 15 /* seconds, on a machine that starves it */
-#define GUEST_MS    4  /* that a guest gets while the patcher stands */
+#define CHILD_LIMIT (CHILD_ASAN ? 45 : 15) /* seconds, on a machine that starves it */
+#define GUEST_MS    4			   /* that a guest gets while the patcher stands */
 /*
  * For a system call that waits for nothing. A patcher that went on before it was made could be in
  * libc by then, whose locks such a child inherits and nothing ever opens.

@@ -15,8 +15,8 @@
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/code.h"
 
-#define LIMIT_MS 20000	/* of a visit, on a machine that starves it */
-#define POLL_NS	 200000 /* between two looks at whether the patcher is done */
+#define LIMIT_MS (CHILD_ASAN ? 60000 : 20000) /* of a visit, on a machine that starves it */
+#define POLL_NS	 200000			      /* between two looks at whether the patcher is done */
 
 struct seen *seen;
 bool life_in_child, life_raw_child;
