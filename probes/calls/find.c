@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "probes/calls/calls.h"
+#include "probes/calls/entered.h"
 #include "probes/calls/given.h"
 #include "probes/calls/starts.h"
 
@@ -57,6 +58,7 @@ struct place {
 	size_t room;
 	bool pads;		  /* it has handlers of exceptions */
 	struct elf_values values; /* of slots */
+	struct entered entered;
 };
 
 static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
@@ -224,6 +226,20 @@ static bool is_part(const char *function, const char *of)
 	return !strncmp(function, of, len) && (!function[len] || function[len] == '.');
 }
 
+static void tell_entered(const struct entered *entered, const struct elf_symbol *function,
+			 struct given *given)
+{
+	for (size_t i = entered_from(entered, function->addr); i < entered->n; i++) {
+		const struct entered_place *place = &entered->place[i];
+
+		if (place->at - function->addr >= function->size)
+			break;
+		given_entered(given, place->at - function->addr);
+		if (place->other)
+			given->stays = 0;
+	}
+}
+
 /* The calls in one function, from the first on. Of what is not plain the name stays. */
 static int name_sites(const struct place *place, const struct elf_symbol *function,
 		      const uint8_t *code, size_t first)
@@ -232,9 +248,10 @@ static int name_sites(const struct place *place, const struct elf_symbol *functi
 	struct given given;
 	int ret = given_open(&given, code, function->size, place->pads);
 
+	tell_entered(&place->entered, function, &given);
 	/* Most of what is set there is set in the part that it was split from. */
 	if (strstr(function->name, ".cold"))
-		given.passes = 0;
+		given.passes = given.stays = 0;
 	for (size_t i = first; i < sites->n && !ret; i++)
 		given_hook(&given, (size_t)(sites->site[i].at - code));
 	for (size_t i = first; i < sites->n && !ret; i++) {
@@ -344,9 +361,12 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 	if (calls->given) {
 		place.pads = has_pads(elf);
 		ret = elf_values(elf, &place.values);
+		if (!ret)
+			ret = entered_read(&place.entered, elf, symbols, &place.values);
 	}
 	if (!ret)
 		ret = scan(&place, symbols);
 	free(place.values.value);
+	free(place.entered.place);
 	return ret;
 }

@@ -9,6 +9,10 @@
  * too, they agree, or it is not told. If nothing does it is never run, unless it is a handler of
  * exceptions, to which the unwinder comes. So where there may be such, calls are passed only by a
  * register that is set to one value in all of the function.
+ *
+ * Nor are all ways branches: tables and other parts of the function lead to places, too, and what
+ * nothing is seen to lead to is come to by what is not seen. These are passed by such a register
+ * as well, if there is no other part that may set it.
  */
 #include "probes/calls/given.h"
 
@@ -35,6 +39,9 @@ struct given_step {
 	bool ends;	/* nothing runs on from here */
 	bool is_call;
 	bool is_hook;
+	bool is_nop;
+	bool restores; /* a register of the caller's */
+	bool entered;  /* also by what is not seen */
 	struct given_value value;
 };
 
@@ -116,6 +123,8 @@ static void note_step(struct given_step *step, const struct decoded *decoded, ui
 		step->changed |= CLOBBERED;
 	else if (insn->raw.imm[0].is_relative)
 		step->target = next + insn->raw.imm[0].value.u;
+	step->is_nop = insn->mnemonic == ZYDIS_MNEMONIC_NOP;
+	step->restores = insn->mnemonic == ZYDIS_MNEMONIC_POP;
 	switch (insn->mnemonic) {
 	case ZYDIS_MNEMONIC_JMP:
 	case ZYDIS_MNEMONIC_RET:
@@ -127,6 +136,13 @@ static void note_step(struct given_step *step, const struct decoded *decoded, ui
 	default:
 		break;
 	}
+}
+
+/* Not by the GOT. */
+static bool jumps_anywhere(const struct decoded *decoded)
+{
+	return decoded->insn.mnemonic == ZYDIS_MNEMONIC_JMP &&
+	       !decoded->insn.raw.imm[0].is_relative && !by_rip(&decoded->operand[0]);
 }
 
 static struct given_step *step_at(const struct given *given, uint64_t at)
@@ -144,7 +160,7 @@ static struct given_step *step_at(const struct given *given, uint64_t at)
 	return low < given->n && given->step[low].at == at ? &given->step[low] : NULL;
 }
 
-/* The registers that are set plainly, to one value wherever they are. */
+/* The registers that are set plainly, to one value wherever they are, and not otherwise. */
 static uint16_t with_one_value(const struct given *given)
 {
 	const struct given_value *values[REGISTERS] = { NULL };
@@ -152,12 +168,13 @@ static uint16_t with_one_value(const struct given *given)
 
 	for (size_t i = 0; i < given->n; i++) {
 		const struct given_step *step = &given->step[i];
-		uint16_t bit = step->set < 0 ? 0 : (uint16_t)(1u << step->set);
+		uint16_t bit = (uint16_t)(1u << (step->set & 15));
 
-		if (!bit)
+		if (step->set < 0 || step->copy_of >= 0) {
+			without |= step->restores ? 0 : step->changed;
 			continue;
-		if (step->copy_of >= 0 ||
-		    (with & bit && !same_value(values[step->set], &step->value)))
+		}
+		if (with & bit && !same_value(values[step->set], &step->value))
 			without |= bit;
 		values[step->set] = &step->value;
 		with |= bit;
@@ -175,6 +192,19 @@ static void link_branches(struct given *given)
 			continue;
 		step->next = to->came;
 		to->came = (uint32_t)i;
+	}
+}
+
+/* What nothing leads to, but NOPs that fill up. */
+static void find_entered(struct given *given)
+{
+	for (size_t i = 1; i < given->n; i++) {
+		struct given_step *step = &given->step[i];
+
+		if (!step[-1].ends || step->came != NONE)
+			continue;
+		step->entered = !step->is_nop;
+		step->ends |= step->is_nop;
 	}
 }
 
@@ -200,9 +230,12 @@ int given_open(struct given *given, const uint8_t *code, size_t len, bool pads)
 			.at = at, .came = NONE, .next = NONE, .set = -1, .copy_of = -1
 		};
 		note_step(step, &decoded, (uintptr_t)code);
+		given->jumps |= jumps_anywhere(&decoded);
 	}
 	link_branches(given);
-	given->passes = pads ? with_one_value(given) : UINT16_MAX;
+	find_entered(given);
+	given->stays = with_one_value(given);
+	given->passes = pads ? given->stays : UINT16_MAX;
 	return 0;
 }
 
@@ -218,6 +251,14 @@ void given_hook(struct given *given, size_t at)
 
 	if (step)
 		step->is_hook = true;
+}
+
+void given_entered(struct given *given, size_t at)
+{
+	struct given_step *step = step_at(given, at);
+
+	if (step)
+		step->entered = given->led = true;
 }
 
 /* --- Back -------------------------------------------------------------------------------------
@@ -259,8 +300,9 @@ static void behind(struct search *search, uint32_t step, int reg)
 static void before(struct search *search, uint32_t step, int reg)
 {
 	const struct given_step *steps = search->given->step;
+	bool open = search->given->jumps && !search->given->led;
 
-	if (!step)
+	if (!step || ((open || steps[step].entered) && !(search->given->stays & 1u << reg)))
 		search->failed = true;
 	for (uint32_t came = steps[step].came; came != NONE; came = steps[came].next)
 		behind(search, came, reg);

@@ -11,6 +11,9 @@ struct given {
 	struct given_step *step;
 	size_t n;
 	uint16_t passes; /* registers by which calls are passed that may not return */
+	uint16_t stays;	 /* and places that are entered by ways that are not seen */
+	bool jumps;	 /* indirectly: to any place, if nothing is known of where that leads */
+	bool led;	 /* something is known */
 };
 
 /* What a call is given as its first argument. */
@@ -33,6 +36,9 @@ void given_close(struct given *given);
 
 /* given_hook - the call at that byte always returns. */
 void given_hook(struct given *given, size_t at);
+
+/* given_entered - ways that are no branches of this function lead to that byte. */
+void given_entered(struct given *given, size_t at);
 
 /*
  * given_find - the constant that is in rdi at the call or jump at that byte. False: that is not

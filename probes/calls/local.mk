@@ -8,6 +8,8 @@ libfastinst_internal_la_LIBADD += libfastinst_find.la
 # For "fastinst list", too.
 noinst_LTLIBRARIES += libfastinst_find.la
 libfastinst_find_la_SOURCES = \
+	probes/calls/entered.c \
+	probes/calls/entered.h \
 	probes/calls/find.c \
 	probes/calls/given.h \
 	probes/calls/starts.h
@@ -26,8 +28,11 @@ else
 libfastinst_find_la_SOURCES += probes/calls/no_starts.c
 endif
 
-if HAVE_ZYDIS
 if HAVE_CMOCKA
+check_PROGRAMS += probes/calls/tests/test_entered
+TESTS += probes/calls/tests/test_entered
+probes_calls_tests_test_entered_LDADD = libfastinst_find.la libfastinst_elf.la $(LDADD)
+if HAVE_ZYDIS
 check_PROGRAMS += probes/calls/tests/test_given
 TESTS += probes/calls/tests/test_given
 probes_calls_tests_test_given_LDADD = libfastinst_find.la libfastinst_elf.la $(LDADD)

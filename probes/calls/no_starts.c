@@ -33,6 +33,12 @@ void given_hook(struct given *given, size_t at)
 	(void)at;
 }
 
+void given_entered(struct given *given, size_t at)
+{
+	(void)given;
+	(void)at;
+}
+
 bool given_find(struct given *given, size_t at, struct given_value *value)
 {
 	(void)given;

@@ -34,23 +34,44 @@ FUNCTION(dead, "lea one(%rip), %rdi\nret\ndead_call: call other\nret");
 /* The second call never returns, and the third stands in a handler of exceptions. */
 FUNCTION(pad, "lea one(%rip), %rbx\ncall other\nlea two(%rip), %rbx\ncall other\nmov %rbx, %rdi\n"
 	      "pad_call: call other\nret");
+/* Nothing tells where the jump leads. */
+FUNCTION(jumped, "lea two(%rip), %rbx\njmp *%rax\nlea one(%rip), %rbx\nmov %rbx, %rdi\n"
+		 "jumped_call: call other\nret");
+/* What is behind the RET is come to from elsewhere. */
+FUNCTION(unseen, "lea two(%rip), %rbx\nret\nnopl 0(%rax)\ndec %eax\njmp 1f\nlea one(%rip), %rbx\n"
+		 "1: mov %rbx, %rdi\nunseen_call: call other\nret");
+/* A table, or another part of it, leads to each NAME_way. */
+FUNCTION(led, "lea two(%rip), %rbx\njmp *%rax\nlea one(%rip), %rbx\nled_way: mov %rbx, %rdi\n"
+	      "led_call: call other\nret");
+FUNCTION(stays, "lea one(%rip), %rbx\ntest %eax, %eax\njne stays_way\njmp *%rax\nstays_way: mov "
+		"%rbx, %rdi\n"
+		"stays_call: call other\npop %rbx\nret");
+FUNCTION(reloaded, "lea one(%rip), %rbx\ntest %eax, %eax\njne 1f\nmov 8(%rsp), %rbx\njmp *%rax\n"
+		   "1:\nreloaded_way: mov %rbx, %rdi\nreloaded_call: call other\nret");
+extern const uint8_t led_way[], stays_way[], reloaded_way[];
 __asm__(".pushsection .text\none: nop\ntwo: nop\nother: ret\n.popsection\n");
 extern const uint8_t one[], two[];
 
-static bool find(const uint8_t *from, const uint8_t *call, const uint8_t *end, bool pads,
-		 struct given_value *value)
+static bool find_led(const uint8_t *from, const uint8_t *call, const uint8_t *end, bool pads,
+		     const uint8_t *way, bool other, struct given_value *value)
 {
 	struct given given;
 	bool found;
 
 	assert_int_equal(given_open(&given, from, (size_t)(end - from), pads), 0);
 	given_hook(&given, (size_t)(call - from));
+	if (way)
+		given_entered(&given, (size_t)(way - from));
+	if (other)
+		given.stays = 0;
 	found = given_find(&given, (size_t)(call - from), value);
 	given_close(&given);
 	return found;
 }
 
-#define FIND(name, pads) find(name, name##_call, name##_end, pads, &value)
+#define FIND(name, pads) find_led(name, name##_call, name##_end, pads, NULL, false, &value)
+#define FIND_LED(name, other)                                                                      \
+	find_led(name, name##_call, name##_end, false, name##_way, other, &value)
 
 static void told(void **state)
 {
@@ -72,6 +93,8 @@ static void told(void **state)
 	assert_ptr_equal(value.at, one);
 	assert_true(FIND(pad, false));
 	assert_ptr_equal(value.at, two);
+	assert_true(FIND_LED(stays, false));
+	assert_ptr_equal(value.at, one);
 }
 
 static void not_told(void **state)
@@ -86,6 +109,11 @@ static void not_told(void **state)
 	assert_false(FIND(callers, false));
 	assert_false(FIND(dead, false));
 	assert_false(FIND(pad, true));
+	assert_false(FIND(jumped, false));
+	assert_false(FIND(unseen, false));
+	assert_false(FIND_LED(led, false));
+	assert_false(FIND_LED(stays, true));
+	assert_false(FIND_LED(reloaded, false));
 }
 
 int main(void)
