@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NOWHERE UINT64_MAX
+
 struct table {
 	uint64_t at;
-	uint64_t from; /* the LEA */
+	uint64_t from; /* the LEA; NOWHERE: of several functions */
 };
 
 struct scan {
@@ -171,16 +173,18 @@ static int read_table(struct scan *scan, const struct table *table, uint64_t end
 
 static int read_tables(struct scan *scan)
 {
+	const struct table *tables = scan->table;
 	int ret = 0;
 
 	qsort(scan->table, scan->tables, sizeof(*scan->table), by_table);
 	for (size_t i = 0, next; i < scan->tables && !ret; i = next) {
-		for (next = i + 1; next < scan->tables; next++)
-			if (scan->table[next].at != scan->table[i].at)
-				break;
-		for (size_t k = i; k < next && !ret; k++)
-			ret = read_table(scan, &scan->table[k],
-					 next < scan->tables ? scan->table[next].at : UINT64_MAX);
+		struct table one = tables[i];
+
+		for (next = i + 1; next < scan->tables && tables[next].at == one.at; next++)
+			if (elf_function_at(scan->symbols, tables[next].from) !=
+			    elf_function_at(scan->symbols, one.from))
+				one.from = NOWHERE;
+		ret = read_table(scan, &one, next < scan->tables ? tables[next].at : UINT64_MAX);
 	}
 	return ret;
 }
