@@ -47,6 +47,8 @@ dist_pkgdata_DATA += \
 peersdir = $(pkgdatadir)/peers
 dist_peers_DATA = \
 	bench/peers/programs/lines.h \
+	bench/peers/programs/lttng.c \
+	bench/peers/programs/lttng_called.h \
 	bench/peers/programs/many.S \
 	bench/peers/programs/uftrace.c \
 	bench/peers/programs/uprobe.c \

@@ -30,6 +30,12 @@ struct peer peers[] = {
 	{ "uftrace", "uftrace.c", "gcc, uftrace", GCC,
 	  .start = "exec uftrace record --no-libcall --no-event -P '^traced$' -d "
 		   "\"$1/data\"" PROGRAM },
+	/* Its home is the folder. The session daemon ends with the program, on any CPU. */
+	{ "lttng", "lttng.c", "gcc, liblttng-ust-dev, lttng-tools",
+	  GCC " -I\"${2%/*}\" -llttng-ust -ldl && lttng --version >/dev/null",
+	  .start = "export LTTNG_HOME=\"$1\"; "
+		   "setpriv --pdeathsig KILL lttng-sessiond --no-kernel --quiet >/dev/null & "
+		   "exec" PROGRAM },
 	{ 0 },
 };
 

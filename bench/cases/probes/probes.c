@@ -29,7 +29,7 @@
 #define PROBES_PAIRS   100
 #define PEER_CALLS     10000
 #define PEER_PAIRS     3
-#define PEERS	       3
+#define PEERS	       4
 #define PEER_CASES     4 /* of each, at most: off, on, switched without and with an executor */
 #define SPLIT	       3 /* of the call that switching is compared with */
 #define LENGTH(a)      (sizeof(a) / sizeof(*(a)))

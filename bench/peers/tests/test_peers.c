@@ -124,6 +124,13 @@ static void test_uftrace(void **arg)
 	check_all(peer_of("uftrace"));
 }
 
+static void test_lttng(void **arg)
+{
+	(void)arg;
+	assert_false(peer_of("lttng")->toggles);
+	check_all(peer_of("lttng"));
+}
+
 /* --- What a program answers ----------------------------------------------------------------- */
 
 /* Only what it is asked by the letter. */
@@ -195,6 +202,7 @@ static void test_not_installed(void **arg)
 	check_package("xray", "(Debian: clang");
 	check_package("uprobe", "(Debian: gcc");
 	check_package("uftrace", "(Debian: gcc, uftrace)");
+	check_package("lttng", "liblttng-ust-dev, lttng-tools)");
 	setenv("PATH", path, 1);
 	free(path);
 }
@@ -263,7 +271,7 @@ int main(void)
 		cmocka_unit_test(test_not_wanted), cmocka_unit_test(test_not_installed),
 		cmocka_unit_test(test_no_source),  cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_xray),	   cmocka_unit_test(test_uprobe),
-		cmocka_unit_test(test_uftrace),
+		cmocka_unit_test(test_uftrace),	   cmocka_unit_test(test_lttng),
 	};
 
 	return cmocka_run_group_tests(tests, seat, unseat);
