@@ -5,7 +5,7 @@
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
 conf=$dir/machine.conf
-brief=("$tmax" calibrate --quick --quiet --budget 7s)
+brief=("$tmax" calibrate --quick --quiet --budget 5s)
 
 # --- the config: told before anything is measured ---
 
@@ -69,12 +69,20 @@ limited()
 	} 3>&2
 }
 
+# size FILE - in KiB, rounded up
+size()
+{
+	echo $((($(wc -c <"$1") + 1023) / 1024))
+}
+
 echo old >"$conf"
-# Room for the slices before the ladder, 27 KiB at most, and a few of it.
-# A slice of it that another program starves is blind: the long one has many.
-complains 74 "File too large" limited 36 "${brief[@]}" --budget 60s --output "$conf" --journal "$dir/small"
+record
+# Room for what was recorded and a cell more, or none.
+cp "$dir/recorded" "$dir/small"
+complains 74 "File too large" limited $(($(size "$dir/small") + 3)) "${brief[@]}" --budget 60s \
+	--output "$conf" --journal "$dir/small" --resume
 grep -q '^Verdict: ' "$dir/out" || fail "what was known is lost"
-has_cells "$dir/small" 2 || fail "the journal was not filled"
+[ "$(wc -l <"$dir/small")" -gt "$(wc -l <"$dir/recorded")" ] || fail "the journal was not filled"
 valid "$dir/small"
 [ "$(cat "$conf")" = old ] || fail "a run that broke off replaced the config"
 [ "$(runs "$conf.evidence")" = 1 ] || fail "what was counted until then is no evidence"
@@ -88,20 +96,29 @@ complains 74 "Broken pipe" timeout -s KILL 60 "${brief[@]}" --output "$conf" --j
 
 # --- the evidence, or the config any more ---
 
-complains 74 "$dir/little" limited 1 "${brief[@]}" --output "$conf" --journal /dev/null \
+# Room for a part of the run's line.
+replay "$dir/journal"
+kib=$(($(size "$dir/journal") + 20))
+head -c $((kib * 1024 - 100)) /dev/zero | tr '\0' '\n' >"$dir/little"
+complains 74 "$dir/little" limited $kib "${brief[@]}" --output "$conf" --journal "$dir/journal" --resume \
 	--evidence "$dir/little"
 grep -q '^Verdict: ' "$dir/out" || fail "what was found is lost"
 [ "$(cat "$conf")" = old ] || fail "the config was harmed"
 [ -z "$(find "$dir" -name '*.tmp')" ] || fail "a temporary file was left"
-complains 74 "$dir/folder" "${brief[@]}" --output "$conf" --journal /dev/null --evidence "$dir/folder"
+replay "$dir/journal"
+complains 74 "$dir/folder" "${brief[@]}" --output "$conf" --journal "$dir/journal" --resume \
+	--evidence "$dir/folder"
 grep -q '^Verdict: ' "$dir/out" || fail "what was found is lost"
 [ "$(cat "$conf")" = old ] || fail "a config without evidence"
 
 rm "$conf"
-"${brief[@]}" --output "$conf" --journal "$dir/kept" >"$dir/out" 2>"$dir/err" &
+replay "$dir/kept" 0
+cells=$(count_cells "$dir/kept")
+"${brief[@]}" --budget 60s --output "$conf" --journal "$dir/kept" --resume >"$dir/out" 2>"$dir/err" &
 started+=($!)
-wait_for has_cells "$dir/kept" 1 || fail "no cells"
+wait_for has_cells "$dir/kept" $((cells + 1)) || fail "no cells"
 mkdir "$conf"
+kill -INT $!
 rc=0
 wait $! || rc=$?
 [ "$rc" = 74 ] || fail "exit status $rc, not 74, where a folder took the config's place"
@@ -139,8 +156,11 @@ by_line=(stdbuf -oL)
 if [ "${SANITIZERS:-none}" != none ]; then
 	by_line=() # they want to be the first library
 fi
+replay "$dir/journal" 1
+cells=$(count_cells "$dir/journal")
 expect 74 bash -c '"$@" >&- 2>&-' - "${by_line[@]}" "$tmax" calibrate --quick --budget 5s \
-	--output "$conf" --journal "$dir/journal"
+	--output "$conf" --journal "$dir/journal" --resume
+has_cells "$dir/journal" $((cells + 1)) || fail "there was no progress to be told"
 valid "$dir/journal"
 grep -q '^usable = ' "$conf" || fail "the config was lost with standard output"
 grep -q '"type":"estimate"' "$dir/journal" || fail "the estimate was lost with standard output"
