@@ -33,16 +33,12 @@ ends()
 	wait_for has_ended "$child" || fail "child $child is left behind"
 }
 
-# has_slices JOURNAL COUNT - of the ladder
-has_slices()
-{
-	[ -e "$1" ] && [ "$(grep -c '"stage":"ladder"' "$1")" -ge "$2" ]
-}
-
+record
 known=0
 for signal in INT TERM HUP; do
 	echo old >"$conf"
-	start "${long[@]}" --output "$conf" --journal "$dir/$signal"
+	cp "$dir/recorded" "$dir/$signal"
+	start "${long[@]}" --output "$conf" --journal "$dir/$signal" --resume
 	wait_for has_slices "$dir/$signal" 3 || fail "no slices"
 	wait_for has_child || fail "no child"
 	kill -"$signal" "$pid"

@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Real calibrations, as short as can be: what one has counted adds up with what others have, whether
-# they are killed, resumed, or run at the same time, and wherever their evidence is moved.
+# they are killed, interrupted, resumed, or run at the same time, and wherever their evidence is moved.
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
-
-short=(--quick --budget 7s --quiet)
 
 # --- killed and resumed ---
 
@@ -18,21 +16,22 @@ keys()
 killed=$dir/killed/machine.conf
 journal=$killed.jsonl # where it lies unless told otherwise
 store=$killed.evidence
-resumable=("$tmax" calibrate --quick --budget 10s --quiet --output "$killed")
+long=("$tmax" calibrate --quick --budget 5m --quiet --output "$killed")
 
-"${resumable[@]}" >"$dir/out" 2>"$dir/err" &
+"${long[@]}" >"$dir/out" 2>"$dir/err" &
 started+=($!)
-wait_for has_cells "$journal" 10 || fail "no cells"
+wait_for has_slices "$journal" 2 || fail "no slices"
 kill -KILL $!
 wait $! || true
 [ ! -e "$killed" ] || fail "a killed run left a config"
 [ ! -e "$store" ] || fail "a killed run left evidence"
 cp "$journal" "$dir/before"
+grep '^{.*}$' "$journal" >"$dir/recorded"
 valid "$dir/before"
 
-"${resumable[@]}" --resume >"$dir/out" 2>"$dir/err" &
+"${long[@]}" --resume >"$dir/out" 2>"$dir/err" &
 started+=($!)
-wait_for has_cells "$journal" $(($(count_cells "$dir/before") + 10)) || fail "not resumed"
+wait_for has_cells "$journal" $(($(count_cells "$dir/before") + 3)) || fail "not resumed"
 kill -KILL $!
 wait $! || true
 [ ! -s "$dir/err" ] || fail "a journal without fault is complained of"
@@ -40,12 +39,19 @@ head -n "$(wc -l <"$dir/before")" "$journal" | cmp -s - "$dir/before" ||
 	fail "what a killed run had written has changed"
 [ -z "$(keys "$journal" | sort | uniq -d)" ] || fail "cells were run again"
 
+# taken - the seconds of the cells in the journal, and three more
+taken()
+{
+	grep -oE '"result":[{][^{]*"seconds":[0-9.e-]+' "$journal" | awk -F: '
+		{ sum += $NF } END { printf "%ds", sum < 2 ? 5 : sum + 3 }'
+}
+
 # The next one is cut in the middle of its last line.
 lost=$(keys "$journal" | tail -n 1)
 truncate -s -60 "$journal"
 cut=$(($(wc -l <"$journal") + 1))
 valid <(head -n "$((cut - 1))" "$journal")
-expect "0 1 2" "${resumable[@]}" --resume
+expect "0 1 2" "${long[@]}" --budget "$(taken)" --resume
 [ "$(wc -l <"$dir/err")" = 1 ] || fail "a cut line is not told with one line"
 grep -q "1 unreadable.* line $cut\$" "$dir/err" || fail "it is not told that line $cut is cut"
 agrees "$killed" "$journal"
@@ -58,8 +64,26 @@ valid <(sed "${cut}d" "$journal")
 [ "$(runs "$store")" = 1 ] || fail "a resumed run is not one run"
 adds_up "$killed" "$store" "$journal"
 
+count_slices()
+{
+	grep -c '"type":"cell".*"stage":"ladder"' "$journal"
+}
+
+# ends_behind PID COUNT - a run, interrupted when so many slices of the ladder are in the journal
+ends_behind()
+{
+	started+=("$1")
+	wait_for has_slices "$journal" "$2" || fail "no slices"
+	kill -INT "$1"
+	rc=0
+	wait "$1" || rc=$?
+	[ "$rc" = 130 ] || [ "$rc" = 1 ] || fail "exit status $rc when interrupted"
+}
+
 # What has been added is not added again: the cells are run anew.
-expect "0 1 2" "$tmax" calibrate "${short[@]}" --output "$killed" --resume
+slices=$(count_slices)
+"${long[@]}" --resume >"$dir/out" 2>"$dir/err" &
+ends_behind "$!" $((slices + 2))
 [ -n "$(keys "$journal" | sort | uniq -d)" ] || fail "cells that were added were taken again"
 [ "$(runs "$store")" = 2 ] || fail "a second run did not add to the first"
 [[ "$(conf_says runs "$killed" scope)" = [12] ]] || fail "the config is not of both runs"
@@ -72,7 +96,7 @@ adds_up "$killed" "$store" "$journal"
 cp "$store" "$dir/store"
 cp "$killed" "$dir/conf"
 cells=$(count_cells "$journal")
-"${resumable[@]}" >"$dir/out" 2>"$dir/err" &
+"${long[@]}" >"$dir/out" 2>"$dir/err" &
 started+=($!)
 wait_for has_cells "$journal" $((cells + 5)) || fail "no cells"
 kill -KILL $!
@@ -105,7 +129,13 @@ sed -E '1s/"tears":0,/"tears":9,/' "$dir/store" >"$store"
 expect 0 "$tmax" evidence --evidence "$store"
 grep -q "^Evidence: .*: 1 run " "$dir/out" || fail "a damaged line counts"
 grep -q '1 unreadable line passed over' "$dir/err" || fail "a damaged line is not told"
-expect "0 1 2" "$tmax" calibrate "${short[@]}" --output "$killed"
+# replayed - a run of what was recorded
+replayed()
+{
+	replay "$dir/replayed"
+	expect "0 1 2" "${long[@]}" --journal "$dir/replayed" --resume
+}
+replayed
 grep -q '1 unreadable line passed over' "$dir/err" || fail "calibrate does not tell a damaged line"
 [[ "$(conf_says runs "$killed" scope)" = [12] ]] || fail "a damaged line is in the config"
 # A store in which nothing can be read is begun behind what is there.
@@ -118,21 +148,25 @@ head -n "$(wc -l <"$dir/all")" "$dir/rubbish" | cmp -s - "$dir/all" || fail "a s
 
 # Two at once: the second waits for the first. With a journal of its own it says that it is not alone.
 cp "$dir/store" "$store"
-"$tmax" calibrate "${short[@]}" --output "$killed" --seed 5 >"$dir/one" 2>&1 &
+slices=$(count_slices)
+"${long[@]}" --seed 5 >"$dir/one" 2>&1 &
 first=$!
-"$tmax" calibrate "${short[@]}" --output "$killed" --seed 6 >"$dir/two" 2>&1 &
-started+=("$first" $!)
-wait_for grep -qF "another run writes" "$dir/one" "$dir/two" || fail "neither waits"
-"$tmax" calibrate --quick --budget 5s --output "$dir/third.conf" >"$dir/three" 2>&1 &
-started+=($!)
-for pid in "${started[@]: -3}"; do
-	rc=0
-	wait "$pid" || rc=$?
-	[ "$rc" -le 2 ] || fail "exit status $rc of two at once: $(cat "$dir/one" "$dir/two")"
-done
+wait_for has_slices "$journal" $((slices + 1)) || fail "no slices"
+"${long[@]}" --seed 6 >"$dir/two" 2>&1 &
+second=$!
+"$tmax" calibrate --quick --budget 5m --output "$dir/third.conf" >"$dir/three" 2>&1 &
+third=$!
+started+=("$first" "$second" "$third")
+wait_for grep -sqF "another run writes" "$dir/one" "$dir/two" || fail "neither waits"
+wait_for grep -sqF "another calibration runs" "$dir/three" || fail "a third does not say so"
+kill -INT "$third"
+ends_behind "$first" $((slices + 2))
+ends_behind "$second" $(($(count_slices) + 2))
+rc=0
+wait "$third" || rc=$?
+[ "$rc" = 130 ] || [ "$rc" = 1 ] || fail "exit status $rc of the third: $(cat "$dir/three")"
 [ "$(cat "$dir/one" "$dir/two" | grep -cF "another run writes to $journal: waiting")" = 1 ] ||
 	fail "not one of two at once waits"
-grep -q "another calibration runs on this machine" "$dir/three" || fail "a third does not say so"
 valid "$store"
 valid <(sed "${cut}d" "$journal")
 told 4
@@ -160,7 +194,7 @@ valid "$store"
 [ "$(runs "$store")" = 4 ] || fail "--drop took runs away"
 expect 3 "$tmax" evidence --evidence "$store"
 grep -q '^Nothing is known of these CPUs as they are now' "$dir/out" || fail "what was dropped counts"
-expect "0 1 2" "$tmax" calibrate "${short[@]}" --output "$killed"
+replayed
 [ "$(conf_says runs "$killed" scope)" = 1 ] || fail "what was dropped is in the config"
 expect 0 "$tmax" evidence --evidence "$store" --verbose
 grep -q '^Evidence: .*: 1 run .*; epoch 2$' "$dir/out" || fail "no new epoch begins"

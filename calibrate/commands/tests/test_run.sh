@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Real calibrations, as short as can be: what they write agrees with itself and is taken by the
+# A real calibration, as short as can be: what it writes agrees with itself and is taken by the
 # library on this machine only.
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
-short=(--quick --budget 5s --quiet)
-
 # --- one run ---
 
 conf=$dir/run/machine.conf
-expect "0 1 2" "$tmax" calibrate --quick --budget 8s --output "$conf" --journal "$dir/journal" \
+expect "0 1 2" "$tmax" calibrate --quick --budget 7s --output "$conf" --journal "$dir/journal" \
 	--figure "$dir/figure"
 agrees "$conf" "$dir/journal"
 adds_up "$conf" "$conf.evidence" "$dir/journal"
@@ -77,8 +75,12 @@ grep -q '^Every rung ' "$dir/out" || fail "--verbose does not tell every rung"
 
 # --- as JSON ---
 
-expect "0 1 2" "$tmax" calibrate "${short[@]}" --output "$dir/json/machine.conf" --json \
-	--figure "$dir/json/figure"
+# Of the cells of that run.
+mkdir "$dir/json"
+grep -v '"type":"estimate"' "$dir/journal" >"$dir/recorded"
+replay "$dir/json/machine.conf.jsonl"
+expect "0 1 2" "$tmax" calibrate --quick --budget 5s --quiet --output "$dir/json/machine.conf" --json \
+	--figure "$dir/json/figure" --resume
 [ "$(wc -l <"$dir/out")" = 1 ] || fail "the estimate is not one line"
 valid "$dir/out"
 in_journal "$dir/out" >"$dir/printed"
