@@ -23,7 +23,7 @@ struct scan {
 };
 
 /* Room for one more of that size behind n of them. */
-static void *grown(void *all, size_t n, size_t *room, size_t size)
+static void *grown_ranges(void *all, size_t n, size_t *room, size_t size)
 {
 	void *more;
 
@@ -35,7 +35,7 @@ static void *grown(void *all, size_t n, size_t *room, size_t size)
 	return more;
 }
 
-static int note(struct scan *scan, uint64_t from, uint64_t at)
+static int note_entry(struct scan *scan, uint64_t from, uint64_t at)
 {
 	const struct elf_symbol *function = elf_function_at(scan->symbols, at);
 	struct entered *entered = scan->entered;
@@ -43,7 +43,7 @@ static int note(struct scan *scan, uint64_t from, uint64_t at)
 
 	if (!function || at == function->addr)
 		return 0;
-	place = grown(entered->place, entered->n, &entered->room, sizeof(*place));
+	place = grown_ranges(entered->place, entered->n, &entered->room, sizeof(*place));
 	if (!place)
 		return -ENOMEM;
 	entered->place = place;
@@ -65,8 +65,8 @@ static int note_address(struct scan *scan, uint64_t from, uint64_t at)
 	struct table *table;
 
 	if (is_code(scan, at))
-		return note(scan, from, at);
-	table = grown(scan->table, scan->tables, &scan->room, sizeof(*table));
+		return note_entry(scan, from, at);
+	table = grown_ranges(scan->table, scan->tables, &scan->room, sizeof(*table));
 	if (!table)
 		return -ENOMEM;
 	scan->table = table;
@@ -103,7 +103,7 @@ static int read_code(struct scan *scan, const struct elf_section *section)
 			continue;
 		function = elf_function_at(scan->symbols, to);
 		if (function && at - function->addr >= function->size)
-			ret = note(scan, at, to);
+			ret = note_entry(scan, at, to);
 	}
 	return ret;
 }
@@ -118,7 +118,7 @@ static int read_words(struct scan *scan, const struct elf_section *section)
 
 		memcpy(&word, section->bytes + i, sizeof(word));
 		if (is_code(scan, word))
-			ret = note(scan, word, word);
+			ret = note_entry(scan, word, word);
 	}
 	return ret;
 }
@@ -166,7 +166,7 @@ static int read_table(struct scan *scan, const struct table *table, uint64_t end
 		to = relative(bytes, table->at - 4, 0);
 		if (!is_code(scan, to))
 			break;
-		ret = note(scan, table->from, to);
+		ret = note_entry(scan, table->from, to);
 	}
 	return ret;
 }
@@ -212,7 +212,7 @@ int entered_read(struct entered *entered, const struct elf *elf, const struct el
 	if (!ret && elf->type == ET_EXEC)
 		ret = read_sections(&scan, false, read_words);
 	for (size_t i = 0; i < values->n && !ret; i++)
-		ret = note(&scan, values->value[i].value, values->value[i].value);
+		ret = note_entry(&scan, values->value[i].value, values->value[i].value);
 	if (entered->n)
 		qsort(entered->place, entered->n, sizeof(*entered->place), by_place);
 	free(scan.table);
