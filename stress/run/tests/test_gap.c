@@ -52,9 +52,14 @@ static uint64_t discarded(const struct gap_result *r)
 	return sum;
 }
 
+/* On a busy machine the clocks of two CPUs cannot always be compared. */
 static void run(const struct cell *cell)
 {
-	assert_int_equal(gap_run(cell, &how, &result), 0);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(gap_run(cell, &how, &result), 0);
+		if (result.error != -ERANGE && result.error != -ETIMEDOUT)
+			break;
+	}
 	assert_int_equal(result.outcome, OUTCOME_DONE);
 	assert_true(result.stores > 0);
 }
