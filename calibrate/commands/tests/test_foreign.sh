@@ -39,11 +39,10 @@ record
 replay "$dir/rubbish" 1
 lines=$(wc -l <"$dir/rubbish")
 # To every byte its newline now and then, so that there are many lines.
-awk 'BEGIN { srand(1); for (i = 0; i < 20000; i++) printf "%c", 1 + int(rand() * 255) }' \
-	>>"$dir/rubbish"
-printf '%s\n' '{"type":"cell","schema":1}' '{"type":"run","schema":1,"identity":[]}' '[[[[' \
-	>>"$dir/rubbish"
-printf '{' >>"$dir/rubbish"
+{
+	awk 'BEGIN { srand(1); for (i = 0; i < 20000; i++) printf "%c", 1 + int(rand() * 255) }'
+	printf '%s\n' '{"type":"cell","schema":1}' '{"type":"run","schema":1,"identity":[]}' '[[[[' '{'
+} | head -c -1 >>"$dir/rubbish"
 TMAX_GNUPLOT=/nonexistent/gnuplot expect "0 1 2" "${brief[@]}" --output "$dir/plain.conf" \
 	--journal "$dir/rubbish" --resume --figure "$dir/figure"
 [ "$(grep -c 'unreadable lines\? skipped' "$dir/err")" = 1 ] || fail "rubbish is not told"
