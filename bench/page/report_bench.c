@@ -16,6 +16,8 @@
 #include "bench/record/bench_words.h"
 #include "calibrate/page/html.h"
 
+#define TELLING	       5 /* rows */
+#define LABEL_MAX      800
 #define BENCHMARKS_MAX 16
 
 /* The last result of each benchmark, in the order in which they first came. */
@@ -112,6 +114,61 @@ static void put_row(FILE *out, const struct bench_row *row)
 	fputs("</td>", out);
 }
 
+/*
+ * The rows that tell most, in this order; of a name that is there twice, the next one. Returns
+ * how many of them were measured.
+ */
+static unsigned find_telling(const struct bench_result *result,
+			     const struct bench_row *found[TELLING])
+{
+	/* clang-format off */
+	static const struct {
+		const char *benchmark, *measure, *params, *name[TELLING];
+	} all[] = {
+		{ "toggle", "on", "?mapping=open ?executors=1 ?crossing=line",
+		  { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
+		{ "latency", "on", "?executors=1", { "call", "patch", "patch", "start", "start" } },
+		{ "throughput", "calls", "?rate=1000000 ?executors=1",
+		  { "call", "aligned", "straddler", "pointer", "flag" } },
+		{ "scaling", NULL, "?patchers=2 ?executors=0 ?one-site=0",
+		  { "call", "aligned", "straddler", "straddler", "straddler" } },
+		{ "latent", NULL, "?body=none", { "nop", "call", "flag", "pointer", "direct" } },
+		{ "stall", NULL, "?executors=1",
+		  { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
+		{ "invoke", NULL, "?body=none", { "aligned", "call", "flag", "pointer", "direct" } },
+		{ "probes", "on activate", "?site=entry ?split=0 ?mapping=open",
+		  { "counts", "keeps", "any", "probe", "batch" } },
+	};
+	/* clang-format on */
+	unsigned count = 0, i = 0;
+
+	for (size_t of = 0; of < sizeof(all) / sizeof(*all); of++)
+		for (unsigned k = 0; k < TELLING && !strcmp(all[of].benchmark, result->benchmark);
+		     k++) {
+			const char *name = all[of].name[k];
+
+			if (k && strcmp(name, all[of].name[k - 1]) != 0)
+				i = 0;
+			found[count] =
+				bench_next(result, name, all[of].measure, all[of].params, &i);
+			count += found[count] != NULL;
+		}
+	return count;
+}
+
+/* What the figure shows, and those rows, for readers that do not see it. */
+static void print_label(const struct bench_row *const *found, unsigned count, const char *what,
+			char *text, size_t size)
+{
+	size_t length = (size_t)snprintf(text, size, "%s.", what);
+	char label[WORDS_ROOM];
+
+	for (unsigned k = 0; k < count && length < size; k++)
+		length += (size_t)snprintf(text + length, size - length, " %s: %s %s.",
+					   words_of_row(found[k], NULL, label, sizeof(label)),
+					   FIGURE(found[k]->value.median), found[k]->unit);
+}
+
 static void put_rows(FILE *out, const struct bench_result *result)
 {
 	char label[WORDS_ROOM];
@@ -153,7 +210,8 @@ static void put_rows(FILE *out, const struct bench_result *result)
 
 static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)
 {
-	char name[BENCH_KEY + 8], why[64], *around = words_of_result(result);
+	const struct bench_row *found[TELLING];
+	char name[BENCH_KEY + 8], label[LABEL_MAX], why[64], *around = words_of_result(result);
 	struct bench_figure of;
 	FILE *out = page->out;
 	int rc;
@@ -169,9 +227,10 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 	rc = bench_figure_draw(result, &of, why, sizeof(why));
 	if (!rc) {
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
+		print_label(found, find_telling(result, found), of.label, label, sizeof(label));
 		rc = page_figure(page, &(struct page_figure){ .name = name,
 							      .script = of.picture.script,
-							      .label = of.label,
+							      .label = label,
 							      .caption = of.caption,
 							      .print = of.picture.print,
 							      .arg = of.data,
