@@ -42,10 +42,11 @@ cat >"$dir/sources/driven.c" <<'END'
 int main(void) { char line[9]; while (fgets(line, sizeof(line), stdin)) printf("%d %s", (int)getpid(), line); return 0; }
 END
 cat >"$dir/recipes.sh" <<'END'
+nbody_input() { arguments=("${nbody_steps:-20000}"); }
 turns=0
 driven_build() { own_source "$1" driven; }
 driven_input() { arguments=(); }
-driven_drive() { echo "SET 5 $((++turns))" >"$latencies"; seq "$scale" | "$@"; }
+driven_drive() { echo "$scale" >>"${latencies%/*}/scales"; echo "SET 5 $((++turns))" >"$latencies"; seq "$scale" | "$@"; }
 driven_filter() { cut -d' ' -f2; }
 own_source() { "$CC" -O2 -c "$1/$2.c" && "$CC" -o program "$2.o"; }
 liar_build() { own_source "$1" liar; }
@@ -77,8 +78,8 @@ fi
 TOGGLER_LEAK=10000000 measure 1 --programs "nbody" --no-exits --rounds 0
 has '^- nbody, toggled-entries-membarrier: threads that toggle hold [0-9]{7,} bytes'
 
-# The shares of all edges, and those of a profile: with a phase of 2 ms in 20 they are alike, with none they are not.
-measure 0 --programs "nbody" --instant --periods 20 --seconds 1
+# The shares of all edges, and those of a profile: with a phase of 2 ms in 10 they are alike, with none they are not.
+nbody_steps=200000 measure 0 --programs "nbody" --instant --periods 10
 has '^\| nbody \| [1-9].* \| (9[0-9]|100)[0-9.]* \| [1-9][0-9.]* \| '
 measure 0 --programs "nbody" --instant --periods 90000
 has '^\| nbody \| [0-9].* \| 0 \| 0 \| '
@@ -89,7 +90,8 @@ has '^- liar, init: the output differs'
 has '^- liar, toggled-entries-membarrier: the output differs'
 grep -q 'liar, on: the output differs' "$dir/made/table.json" || wrong "table.json does not say what is wrong"
 measure 1 --programs "liar" --tables
-measure 0 --programs "driven" --no-exits --toggle 0
+measure 0 --programs "driven" --no-exits --toggle 0 --seconds 1
+[ "$(sort -n "$dir/made/scales" | tail -n 1)" -gt 1 ] || wrong "--seconds gives no more to do"
 has '^\| driven:SET \| 5 \| 5 \| 5 \| 1.000 \| [0-9]'
 measure 1 --programs "dying" --no-exits
 has '^- dying, on: exit status 134, natively 0'
