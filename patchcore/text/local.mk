@@ -5,6 +5,7 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/text/objects.c \
 	patchcore/text/objects.h \
 	patchcore/text/pkeys.h \
+	patchcore/text/span.c \
 	patchcore/text/text.c \
 	patchcore/text/text.h \
 	patchcore/text/text_maps.c \

@@ -15,7 +15,6 @@
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text_page.h"
 
-struct table text_pages = TABLE_INIT(struct page);
 struct lock text_lock = LOCK_INIT;
 static uint64_t text_forgets; /* how often a page was forgotten, under text_lock */
 
@@ -43,8 +42,7 @@ static bool page_has_changed(const struct page *page, uint64_t loan)
 	return atomic_load_explicit(&page->forgotten, memory_order_relaxed) >= loan;
 }
 
-/* The pages of [addr, addr + len). -EINVAL: none, or it wraps. */
-static int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
+int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
 {
 	uintptr_t last = (uintptr_t)addr + len - 1;
 
@@ -411,109 +409,6 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan)
 	lock_drop(&text_lock);
 }
 
-/* --- One patch ------------------------------------------------------------------------------- */
-
-NOPATCH bool text_is_stale(uintptr_t addr)
-{
-	const struct page *page = page_find(addr);
-
-	return page && !page_may_be_written(page);
-}
-
-NOPATCH bool text_span_is_ours(const struct text_span *span)
-{
-	uintptr_t addr = (uintptr_t)span->addr;
-
-	return (!span->shift[0] || !text_is_stale(addr)) &&
-	       (!span->shift[1] || !text_is_stale(addr + span->len - 1));
-}
-
-NOPATCH bool text_follow_alias(const struct text_span *span)
-{
-	if (fork_is_new())
-		fork_adopt();
-	return text_span_is_ours(span);
-}
-
-/* The bytes of both ends, which may be on one page. */
-static int set_shifts(struct text_span *span, const struct page *first, const struct page *last)
-{
-	const struct page *const ends[] = { first, last };
-
-	for (int i = 0; i < 2; i++) {
-		if (!page_may_be_written(ends[i]))
-			return -EACCES;
-		if (page_shift(ends[i]) && text_child_is_late())
-			return -EAGAIN;
-		span->shift[i] = page_shift(ends[i]);
-	}
-	return 0;
-}
-
-/* Across two pages, or on one that is not open. */
-__attribute__((noinline)) static int begin_anywhere(struct text_span *span)
-{
-	uintptr_t start = page_of((uintptr_t)span->addr), end;
-	int ret = 0;
-
-	/* The last pages are no program's, and sums of addresses wrap there. */
-	if ((uintptr_t)span->addr > UINTPTR_MAX - 2 * TEXT_PAGE) {
-		fork_leave(thread_here);
-		return -EFAULT;
-	}
-	end = page_of((uintptr_t)span->addr + span->len - 1) + TEXT_PAGE;
-	if (!text_is_open(start, end))
-		ret = text_borrow(start, end, &span->loan);
-	if (ret == 0)
-		ret = set_shifts(span, page_find((uintptr_t)span->addr),
-				 page_find((uintptr_t)span->addr + span->len - 1));
-	if (ret < 0)
-		text_end(span);
-	return ret;
-}
-
-/* As a rule one page, open, which is found once. */
-int text_begin(struct text_span *span, void *addr, size_t len)
-{
-	const struct page *page = page_find((uintptr_t)addr);
-	struct thread *self;
-	int ret = fork_enter_in_handler(&self);
-
-	if (ret < 0)
-		return ret;
-	*span = (struct text_span){ .addr = addr, .len = len };
-	if (!page_is_open(page) || (uintptr_t)addr % TEXT_PAGE + len > TEXT_PAGE)
-		return begin_anywhere(span);
-	if (page_shift(page))
-		ret = set_shifts(span, page, page);
-	if (ret < 0)
-		text_end(span);
-	return ret;
-}
-
-void text_return_kept(struct text_span *span)
-{
-	uintptr_t start, end;
-
-	/* For this very thread the gate of a fork is open: see alias.c. */
-	if (__builtin_expect(fork_is_mine(thread_here), 0))
-		text_copy_again(span);
-	if (span->loan && text_range(span->addr, span->len, &start, &end) == 0)
-		text_return(start, end, span->loan);
-	span->loan = 0;
-}
-
-void text_end(struct text_span *span)
-{
-	text_return_kept(span);
-	fork_leave(thread_here);
-}
-
-void text_keep(void)
-{
-	fork_leave(thread_here);
-}
-
 /* --- Pages whose code is gone ----------------------------------------------------------------- */
 
 /* Called with text_lock held. */
@@ -528,36 +423,13 @@ static void forget_page(struct page *page)
 		alias_forget(page);
 }
 
-/* With text_lock: is it gone with [start, end)? A part of a huge page is not. *to: its end. */
-static bool is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to)
+bool text_is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to)
 {
 	size_t granule = page_granule(page_find(page));
 	uintptr_t first = page & ~(granule - 1);
 
 	*to = first + granule;
 	return first >= start && first < end && end - first >= granule;
-}
-
-/*
- * What was made writable for it on pages that stay is given back; the others are not touched. A
- * huge page is given back once, however many of its parts the span has.
- */
-void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
-{
-	uintptr_t first, last, to;
-
-	if (span->loan && text_range(span->addr, span->len, &first, &last) == 0) {
-		for (uintptr_t p = first; p < last; p = to) {
-			bool gone;
-
-			lock_take(&text_lock);
-			gone = is_gone(p, start, end, &to);
-			lock_drop(&text_lock);
-			if (!gone)
-				text_return(p, p + TEXT_PAGE, span->loan);
-		}
-	}
-	span->loan = 0;
 }
 
 struct gone {
@@ -569,7 +441,7 @@ static int forget_gone_page(struct entry *entry, void *arg)
 	const struct gone *gone = arg;
 	uintptr_t to;
 
-	if (is_gone(entry->addr, gone->start, gone->end, &to))
+	if (text_is_gone(entry->addr, gone->start, gone->end, &to))
 		forget_page((struct page *)entry);
 	return 0;
 }

@@ -70,6 +70,15 @@ NOPATCH_INLINE bool page_may_be_written(const struct page *page)
 	return !page_shift(page) || !atomic_load_explicit(&page->stale, memory_order_relaxed);
 }
 
+/* text_range - the pages of [addr, addr + len). -EINVAL: none, or it wraps. */
+int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end);
+
+/*
+ * text_is_gone - with text_lock: is the page gone with [start, end)? A part of a huge page is not.
+ * *to: its end.
+ */
+bool text_is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to);
+
 /* text_is_open - does some caller have all these pages open? Async-signal-safe. */
 bool text_is_open(uintptr_t start, uintptr_t end);
 

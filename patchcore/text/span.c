@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one patch writes: its pages, and where they are written.
+ */
+#include "patchcore/text/text.h"
+
+#include <errno.h>
+
+#include "patchcore/site/fork.h"
+#include "patchcore/text/text_page.h"
+
+NOPATCH bool text_is_stale(uintptr_t addr)
+{
+	const struct page *page = page_find(addr);
+
+	return page && !page_may_be_written(page);
+}
+
+NOPATCH bool text_span_is_ours(const struct text_span *span)
+{
+	uintptr_t addr = (uintptr_t)span->addr;
+
+	return (!span->shift[0] || !text_is_stale(addr)) &&
+	       (!span->shift[1] || !text_is_stale(addr + span->len - 1));
+}
+
+NOPATCH bool text_follow_alias(const struct text_span *span)
+{
+	if (fork_is_new())
+		fork_adopt();
+	return text_span_is_ours(span);
+}
+
+/* The bytes of both ends, which may be on one page. */
+static int set_shifts(struct text_span *span, const struct page *first, const struct page *last)
+{
+	const struct page *const ends[] = { first, last };
+
+	for (int i = 0; i < 2; i++) {
+		if (!page_may_be_written(ends[i]))
+			return -EACCES;
+		if (page_shift(ends[i]) && text_child_is_late())
+			return -EAGAIN;
+		span->shift[i] = page_shift(ends[i]);
+	}
+	return 0;
+}
+
+/* Across two pages, or on one that is not open. */
+__attribute__((noinline)) static int begin_anywhere(struct text_span *span)
+{
+	uintptr_t start = page_of((uintptr_t)span->addr), end;
+	int ret = 0;
+
+	/* The last pages are no program's, and sums of addresses wrap there. */
+	if ((uintptr_t)span->addr > UINTPTR_MAX - 2 * TEXT_PAGE) {
+		fork_leave(thread_here);
+		return -EFAULT;
+	}
+	end = page_of((uintptr_t)span->addr + span->len - 1) + TEXT_PAGE;
+	if (!text_is_open(start, end))
+		ret = text_borrow(start, end, &span->loan);
+	if (ret == 0)
+		ret = set_shifts(span, page_find((uintptr_t)span->addr),
+				 page_find((uintptr_t)span->addr + span->len - 1));
+	if (ret < 0)
+		text_end(span);
+	return ret;
+}
+
+/* As a rule one page, open, which is found once. */
+int text_begin(struct text_span *span, void *addr, size_t len)
+{
+	const struct page *page = page_find((uintptr_t)addr);
+	struct thread *self;
+	int ret = fork_enter_in_handler(&self);
+
+	if (ret < 0)
+		return ret;
+	*span = (struct text_span){ .addr = addr, .len = len };
+	if (!page_is_open(page) || (uintptr_t)addr % TEXT_PAGE + len > TEXT_PAGE)
+		return begin_anywhere(span);
+	if (page_shift(page))
+		ret = set_shifts(span, page, page);
+	if (ret < 0)
+		text_end(span);
+	return ret;
+}
+
+void text_return_kept(struct text_span *span)
+{
+	uintptr_t start, end;
+
+	/* For this very thread the gate of a fork is open: see alias.c. */
+	if (__builtin_expect(fork_is_mine(thread_here), 0))
+		text_copy_again(span);
+	if (span->loan && text_range(span->addr, span->len, &start, &end) == 0)
+		text_return(start, end, span->loan);
+	span->loan = 0;
+}
+
+void text_end(struct text_span *span)
+{
+	text_return_kept(span);
+	fork_leave(thread_here);
+}
+
+void text_keep(void)
+{
+	fork_leave(thread_here);
+}
+
+/*
+ * What was made writable for it on pages that stay is given back; the others are not touched. A
+ * huge page is given back once, however many of its parts the span has.
+ */
+void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
+{
+	uintptr_t first, last, to;
+
+	if (span->loan && text_range(span->addr, span->len, &first, &last) == 0) {
+		for (uintptr_t p = first; p < last; p = to) {
+			bool gone;
+
+			lock_take(&text_lock);
+			gone = text_is_gone(p, start, end, &to);
+			lock_drop(&text_lock);
+			if (!gone)
+				text_return(p, p + TEXT_PAGE, span->loan);
+		}
+	}
+	span->loan = 0;
+}
