@@ -26,6 +26,7 @@
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"
+#include "patchcore/text/pkeys.h"
 #include "patchcore/trap/guard.h"
 #include "patchcore/trap/trap.h"
 
@@ -136,7 +137,8 @@ void trap_chain_get(struct sigaction *action)
 	*action = as_libc(&now);
 }
 
-NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
+/* With a SIGTRAP that is not ours: do what it did before us, as the kernel would. */
+NOPATCH static __attribute__((noinline)) void trap_chain(int signal, siginfo_t *info, void *context)
 {
 	const struct guard *helper = atomic_load_explicit(&guard, memory_order_acquire);
 	const struct kernel_action dfl = { 0 }; /* SIG_DFL is 0 */
@@ -177,6 +179,27 @@ NOPATCH void trap_chain(int signal, siginfo_t *info, void *context)
 		((void (*)(int, siginfo_t *, void *))now.handler)(signal, info, context);
 	else
 		((void (*)(int))now.handler)(signal);
+}
+
+NOPATCH static void trap_on_signal(int signal, siginfo_t *info, void *context)
+{
+	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	bool served = false;
+	uint64_t mask;
+
+	/* INT3 arrives as SI_KERNEL, with rip behind it; kill() and single steps do not. */
+	if (info->si_code == SI_KERNEL) {
+		/* The code is read here, and a step of its change may be made. */
+		uint32_t rights = pkeys_open();
+
+		/* A patcher that looks at all threads finds this one with all signals blocked. */
+		memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof(mask));
+		others_keep_off(mask);
+		served = trap_is_served(rip) || probe_met((uintptr_t)*rip - 1);
+		pkeys_close(rights);
+	}
+	if (!served)
+		trap_chain(signal, info, context);
 }
 
 /* --- Taking it and giving it back ------------------------------------------------------------- */

@@ -8,14 +8,10 @@
  */
 #include "patchcore/trap/trap.h"
 
-#include <string.h>
-
 #include "patchcore/kernel/clock.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/merge/others.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"
-#include "patchcore/text/pkeys.h"
 #include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 #include "patchcore/word/word.h"
@@ -71,8 +67,7 @@ NOPATCH static bool settle_trap(struct site *site)
 	return !is_int3(site->entry.addr) || site_turn(site) != turn;
 }
 
-/* An INT3 at *rip was met. Is it one of ours, and has it come to its end? Then *rip is where to. */
-NOPATCH static bool is_served(greg_t *rip)
+NOPATCH bool trap_is_served(greg_t *rip)
 {
 	uintptr_t addr = (uintptr_t)*rip - 1, resume;
 	bool adopted = fork_is_new();
@@ -100,27 +95,6 @@ NOPATCH static bool is_served(greg_t *rip)
 		nap();
 	*rip = (greg_t)addr;
 	return true;
-}
-
-NOPATCH void trap_on_signal(int signal, siginfo_t *info, void *context)
-{
-	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-	bool served = false;
-	uint64_t mask;
-
-	/* INT3 arrives as SI_KERNEL, with rip behind it; kill() and single steps do not. */
-	if (info->si_code == SI_KERNEL) {
-		/* The code is read here, and a step of its change may be made. */
-		uint32_t rights = pkeys_open();
-
-		/* A patcher that looks at all threads finds this one with all signals blocked. */
-		memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof(mask));
-		others_keep_off(mask);
-		served = is_served(rip) || probe_met((uintptr_t)*rip - 1);
-		pkeys_close(rights);
-	}
-	if (!served)
-		trap_chain(signal, info, context);
 }
 
 uint64_t trap_count(void)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <ucontext.h>
 
 /*
  * What the handler takes of the stack below the kernel's frame, bytes. Measured by
@@ -14,8 +15,11 @@
  */
 #define TRAP_STACK 1024
 
-/* trap_on_signal - the handler. */
-void trap_on_signal(int signal, siginfo_t *info, void *context);
+/*
+ * trap_is_served - an INT3 at *rip was met. Is it one of ours, and has it come to its end? Then
+ * *rip is where to.
+ */
+bool trap_is_served(greg_t *rip);
 
 /*
  * trap_install - take SIGTRAP, and remember the handler before. Idempotent. trap_remove - give it
@@ -31,11 +35,7 @@ int trap_remove(void);
 bool trap_is_ours(void);
 bool trap_was_ours_lately(void);
 
-/*
- * trap_chain - with a SIGTRAP that is not ours: do what it did before us, as the kernel would.
- * trap_chain_get - the disposition that says what, which changes meanwhile.
- */
-void trap_chain(int signal, siginfo_t *info, void *context);
+/* trap_chain_get - what is done with a SIGTRAP that is not ours, which changes meanwhile. */
 void trap_chain_get(struct sigaction *action);
 
 /* trap_count - how often an executor met one of our INT3 so far. */
