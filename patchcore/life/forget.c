@@ -9,6 +9,66 @@
 #include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 
+struct range {
+	uintptr_t start;
+	uintptr_t end;
+	int ret;
+};
+
+/*
+ * Its span is ended only on pages that stay: the others are forgotten, see text_forget(). A site
+ * that is held for the change of another is free when that one is.
+ */
+static int forget_site(struct site *site, const struct range *range)
+{
+	struct text_span span;
+
+	if (!site_try_own(site, thread_id()) &&
+	    !(flight_rescue(site) && site_try_own(site, thread_id())))
+		return -EBUSY;
+	site_set_resume(site, 0);
+	if (!flight_is_on(site)) {
+		site_disown(site);
+		return 0;
+	}
+	span = site->word.span;
+	word_release(&site->word);
+	text_end_outside(&span, range->start, range->end);
+	return 0;
+}
+
+/* All of them, also where one is busy. */
+static int forget_entry(struct entry *entry, void *arg)
+{
+	struct site *site = (struct site *)entry;
+	struct range *range = arg;
+	int ret;
+
+	if (entry->addr < range->start || entry->addr >= range->end)
+		return 0;
+	ret = forget_site(site, range);
+	if (ret == -EBUSY && site_lead(site) != site) {
+		ret = forget_site(site_lead(site), range);
+		if (ret == 0)
+			ret = forget_site(site, range);
+	}
+	if (range->ret == 0)
+		range->ret = ret;
+	return 0;
+}
+
+/*
+ * What is in flight there is given up, and nothing is written. -EBUSY: a patcher is at work there;
+ * others may be forgotten already.
+ */
+static int forget_flights(uintptr_t start, uintptr_t end)
+{
+	struct range range = { start, end, 0 };
+
+	sites_each(forget_entry, &range);
+	return range.ret;
+}
+
 int pc_forget(void *addr, size_t len)
 {
 	uintptr_t start = (uintptr_t)addr, end = start + len;
@@ -22,7 +82,7 @@ int pc_forget(void *addr, size_t len)
 	ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
-	ret = flight_forget(start, end);
+	ret = forget_flights(start, end);
 	if (ret == 0) {
 		call_places_forget(start, end);
 		text_forget(start, end);
@@ -38,7 +98,7 @@ static void forget_range(uintptr_t start, uintptr_t end)
 {
 	start &= ~(uintptr_t)(TEXT_PAGE - 1);
 	end = (end + TEXT_PAGE - 1) & ~(uintptr_t)(TEXT_PAGE - 1);
-	flight_forget(start, end);
+	forget_flights(start, end);
 	call_places_forget(start, end);
 }
 

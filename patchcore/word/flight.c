@@ -2,7 +2,7 @@
 /*
  * The asynchronous word protocol (paper, section 5.1, figures 6 and 7), the word protocol for many
  * sites at once, and changes whose patcher does not go on: it was interrupted, has left them to the
- * executors, or is gone; or their code is.
+ * executors, or is gone.
  */
 #include "patchcore/word/flight.h"
 
@@ -63,56 +63,9 @@ static struct site *unqueue_first(struct site **rest)
 
 /* --- One step ---------------------------------------------------------------------------- */
 
-/* Is there a change that any owner goes on with? For a thread that does not own it, a guess. */
-NOPATCH static bool is_on(const struct site *site)
-{
-	enum word_state state = site_state(site);
-
-	return state != WORD_IDLE && state != WORD_HELD;
-}
-
 NOPATCH static bool is_over(const struct site *site)
 {
 	return site_state(site) == WORD_WRITTEN || site_state(site) == WORD_UNDONE;
-}
-
-/* RDTSCP waits for what comes before it, so for the locked store. */
-NOPATCH static void set_since(struct word *word)
-{
-	word->since = moment_now();
-	word->seen = 0;
-}
-
-/* Right after a store that was asked for then. */
-NOPATCH static void note_store(struct word *word, enum word_part which, struct moment asked)
-{
-	set_since(word);
-	word_note_visible(word, which, asked, word->since);
-}
-
-/*
- * Have so many ticks passed? Two TSC are compared only if they are the same
- * CPU's. On another one the time counts from when the step was first asked for
- * there, by a clock that the kernel keeps in step between CPUs. A nanosecond for
- * every tick is long enough with any TSC above 1 GHz; two are on the safe side.
- */
-NOPATCH static bool has_passed(struct word *word, uint64_t ticks)
-{
-	struct moment now = moment_now();
-	struct timespec raw;
-	uint64_t ns;
-
-	if (now.cpu == word->since.cpu) {
-		/* It stepped back (a guest that was moved): how long that was cannot be told. */
-		if (!moment_known(word->since, now))
-			word->since = now;
-		return now.ticks - word->since.ticks >= ticks;
-	}
-	sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &raw);
-	ns = (uint64_t)raw.tv_sec * UINT64_C(1000000000) + (uint64_t)raw.tv_nsec;
-	if (!word->seen)
-		word->seen = ns;
-	return ns - word->seen > 2 * ticks;
 }
 
 NOPATCH static void take_back(struct site *site)
@@ -185,19 +138,19 @@ NOPATCH static bool own_and_step(struct site *site, uint64_t id)
 		return true;
 	if (state == WORD_FIRST_WAIT) {
 		waits = word->sync->policy != PC_POLICY_MEMBARRIER;
-		due = waits ? has_passed(word, word_stretch(word, word->sync->waits.first))
+		due = waits ? word_has_passed(word, word_stretch(word, word->sync->waits.first))
 			    : barrier == 0;
 		if (due) {
 			asked = moment_now();
 			word_store_back(word);
-			note_store(word, WORD_PART_BACK, asked);
+			word_note_since(word, WORD_PART_BACK, asked);
 		} else if (!waits && word_has_failed(word, barrier)) {
 			take_back(site);
 		}
 	} else if (state == WORD_SECOND_WAIT) {
 		waits = word->sync->policy != PC_POLICY_MEMBARRIER;
-		due = waits ? has_passed(word, word_stretch(word, word->sync->waits.second))
-			    : barrier == 0 || has_passed(word, SYNC_LAST_RESORT);
+		due = waits ? word_has_passed(word, word_stretch(word, word->sync->waits.second))
+			    : barrier == 0 || word_has_passed(word, SYNC_LAST_RESORT);
 		if (due)
 			word_store_front(word);
 	}
@@ -254,7 +207,7 @@ int flight_start(const struct change *change, const struct sync *sync)
 	if (ret < 0)
 		return ret;
 	site = word->site;
-	note_store(word, WORD_PART_INT3, word->asked);
+	word_note_since(word, WORD_PART_INT3, word->asked);
 	/* Unless a signal handler of this thread has met the INT3 and made the change. */
 	site_move(site, WORD_HELD, WORD_FIRST_WAIT);
 	/* Only now: a drain passes over HELD sites, whose owner sees the change through. */
@@ -351,7 +304,7 @@ static size_t take_sites(struct site **rest, struct site **mine, size_t *busy)
 		if (!site_try_own(site, thread_id())) {
 			flight_rescue(site);
 			/* Its owner leaves it to others, or may do so. */
-			if (is_on(site)) {
+			if (flight_is_on(site)) {
 				flight_push(site);
 				/* An interrupted thread finishes its own change. */
 				*busy += !site_is_owned_by(site, thread_id());
@@ -499,7 +452,7 @@ NOPATCH bool flight_help(struct site *site)
 
 	if (owner)
 		return thread_is_interrupted(owner) && finish_as_owner(lead);
-	if (!is_on(lead))
+	if (!flight_is_on(lead))
 		return false;
 	guest = thread_guest();
 	if (!guest)
@@ -566,7 +519,7 @@ NOPATCH static bool rescue(struct site *lead, uint64_t id, bool in_handler, bool
 		word_store_back(&lead->word);
 	}
 	if (was_left && !is_over(lead)) {
-		set_since(&lead->word);
+		word_set_since(&lead->word);
 		flight_push(lead);
 	}
 	return leave(lead, in_handler);
@@ -611,62 +564,4 @@ static int rescue_entry(struct entry *entry, void *unused)
 void flight_rescue_all(void)
 {
 	sites_each(rescue_entry, NULL);
-}
-
-/* --- Code that is no more --------------------------------------------------------------------- */
-
-struct range {
-	uintptr_t start;
-	uintptr_t end;
-	int ret;
-};
-
-/*
- * Its span is ended only on pages that stay: the others are forgotten, see text_forget(). A site
- * that is held for the change of another is free when that one is.
- */
-static int forget_site(struct site *site, const struct range *range)
-{
-	struct text_span span;
-
-	if (!site_try_own(site, thread_id()) &&
-	    !(flight_rescue(site) && site_try_own(site, thread_id())))
-		return -EBUSY;
-	site_set_resume(site, 0);
-	if (!is_on(site)) {
-		site_disown(site);
-		return 0;
-	}
-	span = site->word.span;
-	word_release(&site->word);
-	text_end_outside(&span, range->start, range->end);
-	return 0;
-}
-
-/* All of them, also where one is busy. */
-static int forget_entry(struct entry *entry, void *arg)
-{
-	struct site *site = (struct site *)entry;
-	struct range *range = arg;
-	int ret;
-
-	if (entry->addr < range->start || entry->addr >= range->end)
-		return 0;
-	ret = forget_site(site, range);
-	if (ret == -EBUSY && site_lead(site) != site) {
-		ret = forget_site(site_lead(site), range);
-		if (ret == 0)
-			ret = forget_site(site, range);
-	}
-	if (range->ret == 0)
-		range->ret = ret;
-	return 0;
-}
-
-int flight_forget(uintptr_t start, uintptr_t end)
-{
-	struct range range = { start, end, 0 };
-
-	sites_each(forget_entry, &range);
-	return range.ret;
 }

@@ -14,6 +14,14 @@
 #include "patchcore/text/text.h"
 #include "patchcore/word/word.h"
 
+/* Is there a change that any owner goes on with? For a thread that does not own it, a guess. */
+NOPATCH_INLINE bool flight_is_on(const struct site *site)
+{
+	enum word_state state = site_state(site);
+
+	return state != WORD_IDLE && state != WORD_HELD;
+}
+
 /*
  * flight_start - put the INT3 and leave the rest for later: to flight_step(), to
  * flight_drain(), or to an executor that traps there. The change's span is
@@ -51,13 +59,6 @@ int flight_drain_told(void);
  * INT3 stand. 0, or what the first sync failed with: all INT3 still stand.
  */
 int flight_complete(struct site *const *sites, size_t n);
-
-/*
- * flight_forget - the code of [start, end) is no more: what is in flight there is
- * given up, and nothing is written. -EBUSY: a patcher is at work there; others
- * may be forgotten already.
- */
-int flight_forget(uintptr_t start, uintptr_t end);
 
 /*
  * flight_help - for the trap handler: go on with the change of a held site if it has no owner, or

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "patchcore/kernel/clock.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/text/text.h"
 
@@ -329,6 +330,43 @@ NOPATCH struct moment word_note_store(struct word *word, enum word_part which, s
 
 	word_note_visible(word, which, asked, visible);
 	return visible;
+}
+
+/* RDTSCP waits for what comes before it, so for the locked store. */
+NOPATCH void word_set_since(struct word *word)
+{
+	word->since = moment_now();
+	word->seen = 0;
+}
+
+NOPATCH void word_note_since(struct word *word, enum word_part which, struct moment asked)
+{
+	word_set_since(word);
+	word_note_visible(word, which, asked, word->since);
+}
+
+/*
+ * Two TSC are compared only if they are the same CPU's. On another one the time counts from when
+ * the step was first asked for there, by a clock that the kernel keeps in step between CPUs. A
+ * nanosecond for every tick is long enough with any TSC above 1 GHz; two are on the safe side.
+ */
+NOPATCH bool word_has_passed(struct word *word, uint64_t ticks)
+{
+	struct moment now = moment_now();
+	struct timespec raw;
+	uint64_t ns;
+
+	if (now.cpu == word->since.cpu) {
+		/* It stepped back (a guest that was moved): how long that was cannot be told. */
+		if (!moment_known(word->since, now))
+			word->since = now;
+		return now.ticks - word->since.ticks >= ticks;
+	}
+	sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &raw);
+	ns = (uint64_t)raw.tv_sec * UINT64_C(1000000000) + (uint64_t)raw.tv_nsec;
+	if (!word->seen)
+		word->seen = ns;
+	return ns - word->seen > 2 * ticks;
 }
 
 NOPATCH void word_note_visible(struct word *word, enum word_part which, struct moment asked,

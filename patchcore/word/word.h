@@ -127,6 +127,14 @@ void word_note_visible(struct word *word, enum word_part which, struct moment as
 		       struct moment visible);
 
 /*
+ * word_set_since - the time of a sync begins now. word_note_since - right after a store that was
+ * asked for then: the same, and word_note_visible(). word_has_passed - have so many ticks since?
+ */
+void word_set_since(struct word *word);
+void word_note_since(struct word *word, enum word_part which, struct moment asked);
+bool word_has_passed(struct word *word, uint64_t ticks);
+
+/*
  * word_store_back, word_store_front - by the owner, after the sync that each needs: make the
  * transition and the store, unless a signal handler of this thread has. word_store_back returns
  * whether the back part is there then: not of a change that was undone.
