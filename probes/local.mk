@@ -6,6 +6,7 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/beside.c \
 	probes/core/block.c \
 	probes/core/core.h \
+	probes/core/discover.c \
 	probes/core/entry.c \
 	probes/core/entry.h \
 	probes/core/find.c \
@@ -18,6 +19,7 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/provider.h \
 	probes/core/site.c \
 	probes/core/source.c \
+	probes/core/table.c \
 	probes/life/life.c \
 	probes/patchable/patchable.c \
 	probes/patchable/patchable.h

@@ -19,6 +19,22 @@ void core_close(void);
 
 /* --- Under the lock --- */
 
+/*
+ * probe_is_anew - whether its bytes are not those that were left there, but such as a file that was
+ * loaded anew may have. A breakpoint of a debugger is none.
+ */
+bool probe_is_anew(const struct probe *probe);
+
+/*
+ * objects_look - list those that were loaded since, and mark those that left gone. -ENOMEM.
+ * objects_list - all that were ever listed, the newest first.
+ */
+int objects_look(const struct provider *const *providers);
+struct object *objects_list(void);
+
+/* object_is_of - whether the file is what was loaded: it may have been replaced since. */
+bool object_is_of(const struct object *object, const void *image, size_t size);
+
 /* object_scan - the providers get new objects; probes of those that left are marked gone. */
 int object_scan(const struct provider *const *providers);
 
@@ -41,15 +57,6 @@ int site_toggle_one(struct probe *probe, bool on);
 
 /* site_merge_early - make one NOP of several where that is cheap: while there is one thread. */
 void site_merge_early(uint32_t from, uint32_t to);
-
-/* site_prepare - look at the bytes of a new probe: sets reason or merge. */
-void site_prepare(struct probe *probe);
-
-/*
- * site_is_anew - whether its bytes are not those that were left there, but such as a file that was
- * loaded anew may have. A breakpoint of a debugger is none.
- */
-bool site_is_anew(const struct probe *probe);
 
 /* object_at - what is loaded there and can be run, as of the last look; NULL: nothing. */
 const struct object *object_at(uintptr_t address);

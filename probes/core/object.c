@@ -5,14 +5,11 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "probes/core/core.h"
@@ -85,6 +82,11 @@ static void drop_object(struct object *object)
 	free(object);
 }
 
+const char *object_string(const char *text)
+{
+	return strdup(text);
+}
+
 static const char *path_of(const char *name)
 {
 	char buffer[PATH_MAX];
@@ -126,8 +128,7 @@ static uint64_t identity(const struct object *object, const struct dl_phdr_info 
 	return seed;
 }
 
-/* The same of a file, which may have been replaced since it was loaded. One with more headers than
- * a linker makes is none. */
+/* The same of a file. One with more headers than a linker makes is none. */
 static uint64_t file_identity(const uint8_t *image, size_t size)
 {
 	ElfW(Ehdr) head;
@@ -147,6 +148,11 @@ static uint64_t file_identity(const uint8_t *image, size_t size)
 		    headers[i].p_filesz <= size - headers[i].p_offset)
 			seed = hash(seed, image + headers[i].p_offset, headers[i].p_filesz);
 	return seed;
+}
+
+bool object_is_of(const struct object *object, const void *image, size_t size)
+{
+	return file_identity(image, size) == object->identity;
 }
 
 /*
@@ -239,7 +245,7 @@ static bool is_anew(const struct object *object)
 	for (uint32_t id = 0; id < n; id++) {
 		const struct probe *probe = probe_get(id);
 
-		if (probe->object == object && !probe->reason && site_is_anew(probe))
+		if (probe->object == object && !probe->reason && probe_is_anew(probe))
 			return true;
 	}
 	for (const struct provider *const *one = providers; *one; one++)
@@ -275,6 +281,34 @@ static int look_at_all(struct dl_phdr_info *info, size_t size, void *data)
 	if (!look->error)
 		mark_gone(look);
 	return 1;
+}
+
+int objects_look(const struct provider *const *all_providers)
+{
+	struct object *const old = objects;
+	struct look look;
+	struct object **end = &look.found;
+
+	providers = all_providers;
+	dl_iterate_phdr(look_at_all, &look);
+	while (*end) {
+		struct object *object = *end;
+
+		if (!look.error && !known(object)) {
+			end = &object->next;
+			continue;
+		}
+		*end = object->next;
+		drop_object(object);
+	}
+	*end = old;
+	objects = look.found;
+	return look.error;
+}
+
+struct object *objects_list(void)
+{
+	return objects;
 }
 
 /* --- Held ------------------------------------------------------------------------------------- */
@@ -321,100 +355,5 @@ int objects_lock_hold(int (*what)(void *data), void *data)
 		return ret;
 	ret = objects_hold(what, data);
 	core_unlock();
-	return ret;
-}
-
-/* --- Their files ------------------------------------------------------------------------------ */
-
-/* NULL: no file, as the vdso has none, or it cannot be read. */
-static const void *map_file(const char *path, size_t *size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat stat;
-	void *map = MAP_FAILED;
-
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0)
-		map = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	*size = (size_t)stat.st_size;
-	return map == MAP_FAILED ? NULL : map;
-}
-
-struct discovery {
-	const struct provider *const *providers;
-	struct object *object;
-	const void *image;
-	size_t size;
-};
-
-static int ask_providers(void *data)
-{
-	const struct discovery *d = data;
-	int ret = 0;
-
-	for (const struct provider *const *one = d->providers; *one && !ret && !d->object->gone;
-	     one++)
-		ret = (*one)->discover(d->object, d->image, d->size);
-	return ret;
-}
-
-static int discover_all(struct object *object, const struct provider *const *by)
-{
-	struct discovery d = { .providers = by, .object = object };
-	uint32_t first = fi_probes();
-	int ret;
-
-	d.image = map_file(object->path, &d.size);
-	if (!d.image)
-		return 0;
-	ret = file_identity(d.image, d.size) == object->identity ? objects_hold(ask_providers, &d)
-								 : 0;
-	munmap((void *)d.image, d.size);
-	/* Where it does something, no thread is left to unload the object. */
-	site_merge_early(first, fi_probes());
-	return ret;
-}
-
-/*
- * All new ones are listed before one of them is read: what marks those that went looks in that
- * list, and is done with it when the next one is read.
- */
-int object_scan(const struct provider *const *all_providers)
-{
-	struct object *const old = objects;
-	struct look look;
-	struct object **end = &look.found;
-	int ret;
-
-	providers = all_providers;
-	dl_iterate_phdr(look_at_all, &look);
-	ret = look.error;
-	while (*end) {
-		struct object *object = *end;
-
-		if (!ret && !known(object)) {
-			end = &object->next;
-			continue;
-		}
-		*end = object->next;
-		drop_object(object);
-	}
-	*end = old;
-	objects = look.found;
-	for (struct object *object = objects; object != old && !ret; object = object->next)
-		ret = discover_all(object, providers);
-	return ret;
-}
-
-int object_again(const struct provider *provider)
-{
-	const struct provider *const by[] = { provider, NULL };
-	int ret = 0;
-
-	for (struct object *object = objects; object && !ret; object = object->next)
-		if (!object->gone)
-			ret = discover_all(object, by);
 	return ret;
 }

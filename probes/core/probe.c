@@ -1,56 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of probes, and who is told of new ones.
+ * What is told of probes, and who is told of new ones.
  */
 #include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "probes/core/core.h"
-#include "probes/core/entry.h"
 
 #define CALLBACKS 8
-
-struct probe *_Atomic probe_chunks[FI_PROBES_MAX / PROBE_CHUNK];
-_Atomic uint32_t probe_number;
-
-/* --- The table -------------------------------------------------------------------------------- */
-
-uint32_t fi_probes(void)
-{
-	return atomic_load_explicit(&probe_number, memory_order_acquire);
-}
-
-int probe_add(const struct probe *model, uint32_t *id)
-{
-	uint32_t next = fi_probes();
-	struct probe *chunk, *probe;
-
-	if (next == FI_PROBES_MAX)
-		return -ENOSPC;
-	chunk = atomic_load_explicit(&probe_chunks[next / PROBE_CHUNK], memory_order_relaxed);
-	if (!chunk) {
-		chunk = calloc(PROBE_CHUNK, sizeof(*chunk));
-		if (!chunk)
-			return -ENOMEM;
-		atomic_store_explicit(&probe_chunks[next / PROBE_CHUNK], chunk,
-				      memory_order_release);
-	}
-	probe = &chunk[next % PROBE_CHUNK];
-	*probe = *model;
-	probe->id = next;
-	probe->armed = !model->provider->arm;
-	probe->is_on = false;
-	probe->has_call = false;
-	probe->merge = false;
-	site_prepare(probe);
-	probe_slots[next].site = probe->site;
-	if (id)
-		*id = next;
-	atomic_store_explicit(&probe_number, next + 1, memory_order_release);
-	return 0;
-}
 
 static enum fi_state state_of(const struct probe *probe)
 {
@@ -92,11 +48,6 @@ int fi_get(uint32_t id, struct fi_probe *out)
 		describe_probe(probe, out);
 	core_unlock();
 	return probe ? 0 : -ENOENT;
-}
-
-const char *object_string(const char *text)
-{
-	return strdup(text);
 }
 
 /* --- Callbacks -------------------------------------------------------------------------------- */
@@ -173,24 +124,4 @@ int fi_unregister_callback(fi_callback *callback, void *data)
 	}
 	core_unlock();
 	return ret;
-}
-
-/* --- Counts ----------------------------------------------------------------------------------- */
-
-uint64_t fi_count(uint32_t id)
-{
-	uint64_t sum = 0;
-
-	if (id >= fi_probes())
-		return 0;
-	for (const struct block *block = block_list(); block; block = block->next)
-		sum += atomic_load_explicit(&block->counts[id], memory_order_relaxed);
-	return sum;
-}
-
-uint64_t fi_lost(uint32_t id)
-{
-	if (id >= fi_probes())
-		return 0;
-	return atomic_load_explicit(&probe_slots[id].lost, memory_order_relaxed);
 }

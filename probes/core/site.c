@@ -31,8 +31,6 @@
 
 #define CALL	   0xe8
 #define JMP	   0xe9
-#define NOP	   0x90
-#define INT3	   0xcc
 #define STUB_SIZE  16
 #define WORTH_OPEN 4 /* ops of one object from which on its pages are opened as a whole */
 
@@ -89,14 +87,6 @@ static bool crosses(const struct probe *probe)
 
 /* --- A new probe ------------------------------------------------------------------------------ */
 
-static bool is_nops(const uint8_t *code, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (code[i] != NOP)
-			return false;
-	return true;
-}
-
 /* This thread may have fetched what stood there. */
 static void serialise(void)
 {
@@ -147,31 +137,6 @@ void site_merge_early(uint32_t from, uint32_t to)
 			merge_alone(probe_get(id));
 	object_close(pages);
 	serialise();
-}
-
-void site_prepare(struct probe *probe)
-{
-	if (probe->reason)
-		return;
-	if (probe->len < 1 || probe->len > SITE_MAX)
-		probe->reason = "the provider named no length";
-	else if (probe->off[0] != NOP && is_nops(probe->site, probe->len))
-		probe->merge = true;
-	else if (memcmp(probe->site, probe->off, probe->len))
-		probe->reason = "other bytes stand there than the compiler puts there";
-}
-
-bool site_is_anew(const struct probe *probe)
-{
-	bool is_off = !memcmp(probe->site, probe->off, probe->len);
-
-	if (*probe->site == INT3)
-		return false;
-	if (probe->has_call)
-		return is_off || is_nops(probe->site, probe->len);
-	if (probe->is_on)
-		return memcmp(probe->site, probe->on, probe->len) != 0;
-	return !probe->merge && !is_off;
 }
 
 /* --- On and off ------------------------------------------------------------------------------- */
