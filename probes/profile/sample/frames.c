@@ -8,6 +8,9 @@
 
 #define LARGEST_FRAME 256 /* words in which a return address is looked for */
 
+struct watch *watches;
+struct watch_common watch_common;
+
 /* --- Where --------------------------------------------------------------------------------------
  */
 

@@ -20,8 +20,6 @@
 #define PATIENCE	5      /* times the window, until when calls are waited for */
 #define VECTOR_STATES	0xe6   /* as the core's trampoline has them; they take 2,688 bytes */
 
-struct watch *watches;
-struct watch_common watch_common;
 static uint32_t vector_states;
 
 static uint32_t states_here(void)
