@@ -182,6 +182,7 @@ EXTRA_DIST += probes/profile/lines/tests/test_lines.sh
 fastinst_SOURCES += \
 	probes/profile/command/attach.c \
 	probes/profile/command/attach.h \
+	probes/profile/command/edges.c \
 	probes/profile/command/edges.h \
 	probes/profile/command/edges_autofdo.c \
 	probes/profile/command/edges_cmd.c \

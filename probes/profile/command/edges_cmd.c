@@ -125,11 +125,6 @@ static int read_reports(const char *folder, struct edges *profile)
 
 /* --- What it says ----------------------------------------------------------------------------- */
 
-double edges_count(const struct row *row)
-{
-	return row->half[0] + row->half[1];
-}
-
 static int by_count(const void *a, const void *b)
 {
 	const struct row *one = a, *two = b;
@@ -163,22 +158,6 @@ static int make_rows(struct edges *profile)
 	return 0;
 }
 
-/* What the shares of edges have in common in odd and in even phases, 0 to 1. */
-double edges_agreement(const struct edges *profile)
-{
-	double sum[2] = { 0 }, common = 0;
-
-	for (size_t i = 0; i < profile->n; i++)
-		for (int h = 0; h < 2; h++)
-			sum[h] += profile->row[i].half[h];
-	for (size_t i = 0; i < profile->n && sum[0] > 0 && sum[1] > 0; i++) {
-		double a = profile->row[i].half[0] / sum[0], b = profile->row[i].half[1] / sum[1];
-
-		common += a < b ? a : b;
-	}
-	return common;
-}
-
 static int name_length(const char *name)
 {
 	return (int)strcspn(name, "\t");
@@ -210,19 +189,6 @@ static int write_table(const struct edges *profile, FILE *out)
 }
 
 /* --- Blocks of an object ---------------------------------------------------------------------- */
-
-/* "FUNCTION+OFFSET\tOBJECT\tADDRESS": where the object's name starts and ends. */
-bool edges_place(const char *name, const char **object, size_t *len, uint64_t *address)
-{
-	const char *start = strchr(name, '\t'), *end = start ? strchr(start + 1, '\t') : NULL;
-
-	if (!end)
-		return false;
-	*object = start + 1;
-	*len = (size_t)(end - start - 1);
-	*address = strtoull(end + 1, NULL, 16);
-	return true;
-}
 
 static size_t blocks_of(const struct edges *profile, const char *object, struct block *block)
 {
