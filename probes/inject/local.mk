@@ -7,7 +7,8 @@ libfastinst_inject_la_SOURCES = \
 	probes/inject/letter.h \
 	probes/inject/stub.c \
 	probes/inject/target.c \
-	probes/inject/target.h
+	probes/inject/target.h \
+	probes/inject/waits.c
 
 check_PROGRAMS += probes/inject/tests/injector probes/inject/tests/victim
 probes_inject_tests_injector_LDFLAGS = -Wl,--wrap=ptrace,--wrap=syscall

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -42,6 +43,9 @@ void target_free(struct target *target);
 
 /* target_denied - why ptrace(2) said -EPERM; -EPERM. */
 int target_denied(struct target *target);
+
+/* target_file - one of its files in /proc; NULL: there is none. */
+FILE *target_file(pid_t pid, const char *name);
 
 /* target_read - len bytes of its memory; false: they are not there. */
 bool target_read(const struct target *target, uint64_t at, void *to, size_t len);
