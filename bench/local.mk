@@ -7,6 +7,7 @@ libbench_a_SOURCES = \
 	bench/cases/probes/probes.c \
 	bench/cases/scaling/scaling.c \
 	bench/cases/stall/stall.c \
+	bench/cases/throughput/pace.h \
 	bench/cases/throughput/throughput.c \
 	bench/cases/toggle/toggle.c \
 	bench/figures/bench_figure.c \
