@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # The tables of docs/architecture.md say which rooms (folders) the files of a room may include. They
 # are held against the tree, and where it is built, against the functions that its objects call:
-# one that a room calls and may not include is in a table with a column "called from below".
+# one that a room calls and may not include is in a table with a column "called from below". But for
+# those, no files call each other, not even by way of a third.
 # Damaged copies show that this can fail.
 # shellcheck disable=SC2016 # the backticks are the table's
 set -euo pipefail
@@ -45,8 +46,8 @@ below()
 		}' "$1"
 }
 
-# objects - what the objects of each room define and what they call. Not those whose source has moved
-# since, and not guard.o, which is another library.
+# objects - what the objects of each room define and what they call, with their sources. Not those
+# whose source has moved since, and not guard.o, which is another library.
 objects()
 {
 	local room object source
@@ -62,11 +63,13 @@ objects()
 		done
 	done <"$dir/rooms" | xargs -0 -r ${NM:-nm} -A -P | awk '
 		{
-			room = $1
+			room = source = $1
 			sub(/\/(\.libs\/)?[^\/]*$/, "", room)
+			sub(/.*[\/-]/, "", source)
+			sub(/o:$/, "c", source)
 		}
-		$3 == "T" { print "defined", room, $2 }
-		$3 == "U" { print "called", room, $2 }' | LC_ALL=C sort -u
+		$3 == "T" { print "defined", room, $2, room "/" source }
+		$3 == "U" { print "called", room, $2, room "/" source }' | LC_ALL=C sort -u
 }
 
 # tree FOLDER... - its sources, and the lines that include, but for tests and examples
@@ -148,14 +151,54 @@ look()
 				print $2 " includes " to ": " from " may not include " parent(to)
 		}
 		$1 == "below" { below[$2] }
+		$1 == "called" { calls[$4] = calls[$4] " " $3 }
 		# The public functions come by their header; _exit(), execve() and the like are libc, also
 		# where a room has its own.
 		$1 == "called" && $3 !~ /^(pc_|fi_|_|f?exec[lv])/ {
 			callers[$3] = callers[$3] " " $2
 			built = 1
 		}
-		$1 == "defined" { defined[$3] = $2 }
+		$1 == "defined" {
+			if ($3 in home && home[$3] != $4)
+				twice[$3]
+			defined[$3] = $2
+			home[$3] = $4
+		}
+		# Files that call none, or that none calls, are taken away: what is left is a circle, or
+		# between two. What has one name in two programs says nothing.
+		function circle_of_files(   from, to, i, n, name, edge, pair, gone, calling, called) {
+			for (from in calls) {
+				n = split(calls[from], name)
+				for (i = 1; i <= n; i++) {
+					to = home[name[i]]
+					if (to != "" && to != from && !(name[i] in below) && !(name[i] in twice))
+						edge[from, to]
+				}
+			}
+			do {
+				split("", calling)
+				split("", called)
+				for (pair in edge) {
+					split(pair, name, SUBSEP)
+					calling[name[1]]
+					called[name[2]]
+				}
+				gone = 0
+				for (pair in edge) {
+					split(pair, name, SUBSEP)
+					if (!(name[2] in calling) || !(name[1] in called)) {
+						delete edge[pair]
+						gone++
+					}
+				}
+			} while (gone)
+			for (pair in edge) {
+				split(pair, name, SUBSEP)
+				print name[1] " calls " name[2] " in a circle"
+			}
+		}
 		END {
+			circle_of_files()
 			for (name in defined) {
 				n = split(callers[name], caller)
 				for (i = 1; i <= n; i++) {
@@ -246,6 +289,7 @@ if [ -s "$dir/objects" ]; then
 	must_see '^patchcore/text calls forget_gone of patchcore/life' '/^\| `forget_gone`/d'
 	must_see '^forget_gtwo is not called from below' \
 		's/^\| `forget_g(one)`.*/&\n| `forget_gtwo` |/'
+	must_see '^patchcore/life/forget\.c calls patchcore/text/text\.c in a circle' '/^\| `forget_gone`/d'
 else
 	echo "nothing is built: calls were not looked at"
 fi
