@@ -19,13 +19,14 @@
 #define B 2u
 
 static struct watch all[4];
-struct watch *watches = all;
-struct watch_common watch_common = { .ticks_per_4s = UINT64_C(1) << 32, .recent = UINT64_MAX };
 static struct ring ring;
 
 static int setup(void **state)
 {
 	(void)state;
+	watches = all;
+	watch_common =
+		(struct watch_common){ .ticks_per_4s = UINT64_C(1) << 32, .recent = UINT64_MAX };
 	memset(all, 0, sizeof(all));
 	memset(&ring, 0, sizeof(ring));
 	return 0;
