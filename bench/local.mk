@@ -47,6 +47,7 @@ dist_pkgdata_DATA += \
 # Compiled where and when they are used.
 peersdir = $(pkgdatadir)/peers
 dist_peers_DATA = \
+	bench/peers/programs/CallSites.java \
 	bench/peers/programs/lines.h \
 	bench/peers/programs/lttng.c \
 	bench/peers/programs/lttng_called.h \

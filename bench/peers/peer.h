@@ -4,7 +4,8 @@
  * Each is a program in bench/peers/programs/, compiled where it is used, as its authors would have
  * it used; docs/peers.md tells how.
  *
- * Such a program answers these requests, see process.h; all times are ticks:
+ * Such a program answers these requests, see process.h; all times are ticks, but nanoseconds of
+ * a call site, which answers toggle alone, and of one HOT:
  *
  *	(none)			ready to be asked
  *	toggle PAIRS HOT	a line a pair: time of one change on, of one change off; HOT is 1
@@ -29,6 +30,8 @@ struct peer {
 	 */
 	const char *build, *start;
 	bool toggles;		/* else it cannot be switched while it runs */
+	bool site, hot;		/* a call site, and the HOT that it answers */
+	double unit;		/* ticks; peer_open() compares the clocks while it starts */
 	char folder[PEER_PATH]; /* empty: none */
 	struct process *process;
 

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patchcore/machine/wait.h"
+#include "stress/base/clock.h"
 #include "stress/base/data_file.h"
 
 #define BUILD_SECONDS  60
-#define START_SECONDS  20
+#define START_SECONDS  40
 #define TOGGLE_SECONDS 30
 #define TOGGLE_MOST    0.05 /* seconds of one change, with the rest before it */
 #define COST_SECONDS   60
@@ -21,6 +23,16 @@ _Static_assert(BENCH_WHY >= PROCESS_WHY, "no room for the reasons of a process")
 #define CLANG                                                                                      \
 	"clang -std=gnu11 -O2 -pthread -fxray-instrument -fxray-instruction-threshold=1 \"$2\" "   \
 	"-o \"$1/program\""
+#define JAVAC "javac -d \"$1\" \"$2\""
+/*
+ * The serial collector: the cheapest store of a reference, and no threads of its own. The sweeper
+ * takes away at once what was compiled and is no longer valid: until it has, every change goes
+ * through all that was ever compiled with the site. It leaves alone what has not run for a while.
+ * Newer machines have no sweeper and not the first of these two options.
+ */
+#define JAVA                                                                                       \
+	"exec java -XX:+UseSerialGC -Xmx64m -XX:+IgnoreUnrecognizedVMOptions "                     \
+	"-XX:SweeperThreshold=0.001 -XX:-UseCodeCacheFlushing -cp \"$1\" CallSites \"$3\" \"$4\""
 #define PROGRAM " \"$1/program\" \"$3\" \"$4\""
 
 struct peer peers[] = {
@@ -30,6 +42,11 @@ struct peer peers[] = {
 	{ "uftrace", "uftrace.c", "gcc, uftrace", GCC,
 	  .start = "exec uftrace record --no-libcall --no-event -P '^traced$' -d "
 		   "\"$1/data\"" PROGRAM },
+	/* In two processes, see CallSites.java. */
+	{ "jvm-volatile", "CallSites.java", "openjdk-17-jdk-headless", JAVAC, JAVA " 1",
+	  .site = true, .hot = true },
+	{ "jvm-volatile", "CallSites.java", "openjdk-17-jdk-headless", JAVAC, JAVA " 0",
+	  .site = true },
 	/* Its home is the folder. The session daemon ends with the program, on any CPU. */
 	{ "lttng", "lttng.c", "gcc, liblttng-ust-dev, lttng-tools",
 	  GCC " -I\"${2%/*}\" -llttng-ust -ldl && lttng --version >/dev/null",
@@ -93,6 +110,8 @@ int peer_open(struct peer *peer, const struct bench_run *run)
 {
 	hwloc_topology_t topology = run->topology;
 	hwloc_bitmap_t before = hwloc_bitmap_alloc();
+	uint64_t ticks = ticks_now();
+	double seconds = seconds_now();
 	char source[PEER_PATH];
 
 	peer->ret = make_folder(peer);
@@ -109,6 +128,8 @@ int peer_open(struct peer *peer, const struct bench_run *run)
 	if (before && !hwloc_bitmap_iszero(before))
 		hwloc_set_cpubind(topology, before, HWLOC_CPUBIND_THREAD);
 	hwloc_bitmap_free(before);
+	ticks = ticks_now() - ticks;
+	peer->unit = peer->site ? (double)ticks / ((seconds_now() - seconds) * 1e9) : 1;
 	if (peer->ret < 0)
 		peer_close(peer);
 	return peer->ret;
@@ -178,7 +199,7 @@ int peer_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, 
 	ret = ask_for(peer, request, TOGGLE_SECONDS + TOGGLE_MOST * 2 * pairs, 2 * (size_t)pairs,
 		      &reply, why);
 	for (size_t i = 0; ret == 0 && i < reply.count; i++)
-		samples_add(&s[i % 2], reply.value[i]);
+		samples_add(&s[i % 2], reply.value[i] * peer->unit);
 	process_reply_free(&reply);
 	return ret;
 }

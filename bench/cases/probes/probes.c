@@ -547,7 +547,7 @@ static void plan_peers(struct plan *p)
 	struct asked *a = p->asked;
 
 	for (struct peer *peer = peers; peer->name; peer++)
-		for (unsigned i = 0; i < (peer->toggles ? 4 : 2); i++, a++) {
+		for (unsigned i = 0; i < (peer->site ? 0 : peer->toggles ? 4 : 2); i++, a++) {
 			struct bench_case *c = &p->cases[p->count++];
 			bool on = i % 2, switches = i / 2;
 

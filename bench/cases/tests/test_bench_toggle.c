@@ -43,6 +43,7 @@ static struct bench_result toggle(unsigned rounds)
 	struct bench_result result = { .distance = { NAN, NAN, NAN } };
 
 	run.rounds = rounds;
+	peers_open(&run, false);
 	assert_int_equal(bench_toggle(&run, &result), 0);
 	return result;
 }
@@ -112,6 +113,8 @@ static const struct expected {
 	{ "hand-membarrier split=3|2 executors=0", 50, false, NULL },
 	{ "stop-the-world split=3|2 executors=1", 20, false, NULL },
 	{ "ptrace split=3|2 executors=1", 10, false, NULL },
+	{ "jvm-volatile executors=1", 25, false, NULL },
+	{ "jvm-volatile executors=0", 25, false, NULL },
 	{ "batch batch=1 split=3|2 policy=wait executors=1", 40, true, "change" },
 	{ "batch batch=10 split=3|2 policy=wait executors=1", 40, true, "change" },
 	{ "batch batch=100 split=3|2 policy=wait executors=1", 40, true, "change" },

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "bench/method/method.h"
+#include "bench/peers/peer.h"
 #include "bench/ways/ways.h"
 #include "patchcore/machine/wait.h"
 #include "stress/base/clock.h"
@@ -39,7 +40,8 @@ struct toggle_spec {
 	bool has_policy; /* set it, and tell it */
 	enum pc_policy policy;
 	enum site_mapping mapping;
-	unsigned batch; /* sites; 0: no batch */
+	unsigned batch;	   /* sites; 0: no batch */
+	struct peer *peer; /* that is asked; then there is no site but the floor's */
 };
 
 /* What the cases share. */
@@ -69,6 +71,7 @@ struct toggle_list {
 	size_t count;
 };
 
+#define PEER_PAIRS  25
 #define FLOOR_LEAST 20 /* pairs, also where the operation is slow */
 
 /* --- Which cases there are ------------------------------------------------------------ */
@@ -150,12 +153,17 @@ static void add_line(struct toggle_list *list, const struct line *line, unsigned
 	}
 }
 
-/* With one executor or none. */
+/* With one executor or none; of peers[] the call sites. */
 static void toggle_list_singles(struct toggle_list *list)
 {
 	for (size_t i = 0; i < LENGTH(singles); i++)
 		for (const char *n = singles[i].executors; *n; n++)
 			add_line(list, &singles[i], (unsigned)(*n - '0'));
+	for (struct peer *peer = peers; peer->name; peer++)
+		if (peer->site)
+			add_spec(list, &(struct toggle_spec){ .way = &ways[WAY_STORE],
+							      .peer = peer,
+							      .executors = peer->hot });
 }
 
 /* 2, 4, 8 and so on, and all. */
@@ -269,6 +277,13 @@ static void sum_up(struct bench_case *bench, struct bench_row *row)
 		bench_row_extra(row, "may_wait", c->may_wait);
 }
 
+static int block_of_peer(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct toggle_case *c = bench->arg;
+
+	return peer_toggle(c->spec.peer, c->pairs, c->spec.executors > 0, s, why);
+}
+
 /* --- The floor ------------------------------------------------------------------------ */
 
 static int begin_floor(struct bench_case *bench, char *why)
@@ -314,7 +329,7 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 		.way = spec->way,
 		.split = spec->split,
 		.boundary = spec->page ? 4096 : 0,
-		.mapping = spec->mapping,
+		.mapping = spec->peer ? SITE_RAW : spec->mapping,
 		.spare = &toggle->pool,
 		.batch = spec->batch,
 	};
@@ -325,6 +340,7 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 	c->spec = *spec;
 	c->toggle = toggle;
 	c->pairs = spec->batch >= TOGGLE_BATCH_MAX ? 2 : spec->batch >= 1000 ? 5 : spec->way->pairs;
+	c->pairs = spec->peer ? PEER_PAIRS : c->pairs;
 	c->ret = bench_site_build(&c->site, &site, c->why);
 	if (c->ret == 0 && spec->mapping != SITE_OPEN) {
 		site.way = &ways[WAY_STORE];
@@ -340,17 +356,17 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 	};
 	bench_row_name(&floor->row, "floor", spec->way->first, "ticks");
 	*bench = (struct bench_case){
-		.begin = begin_case,
-		.block = block_of_changes,
-		.end = end_case,
-		.sum_up = sum_up,
+		.begin = spec->peer ? NULL : begin_case,
+		.block = spec->peer ? block_of_peer : block_of_changes,
+		.end = spec->peer ? NULL : end_case,
+		.sum_up = spec->peer ? NULL : sum_up,
 		.arg = c,
 		.base = floor,
 		.second_measure = spec->way->second,
 	};
 	row = &bench->row;
 	/* What is as in most cases is not told: mapping open, across a line. */
-	bench_row_name(row, way->name, way->first, "ticks");
+	bench_row_name(row, spec->peer ? spec->peer->name : way->name, way->first, "ticks");
 	row->peer = way->peer;
 	if (spec->batch)
 		bench_row_param(row, "batch", spec->batch);

@@ -124,6 +124,22 @@ static void test_uftrace(void **arg)
 	check_all(peer_of("uftrace"));
 }
 
+/* Each is asked what it is warm for. */
+static void test_jvm(void **arg)
+{
+	struct peer *peer = peer_of("jvm-volatile");
+
+	(void)arg;
+	assert_true(peer->hot && !peer[1].hot);
+	for (int i = 0; i < 2; i++, peer++) {
+		if (!is_open(peer))
+			skip();
+		assert_true(peer->unit > 0.1 && peer->unit < 10);
+		check_toggle(peer, peer->hot);
+		close_it(peer);
+	}
+}
+
 static void test_lttng(void **arg)
 {
 	(void)arg;
@@ -202,6 +218,7 @@ static void test_not_installed(void **arg)
 	check_package("xray", "(Debian: clang");
 	check_package("uprobe", "(Debian: gcc");
 	check_package("uftrace", "(Debian: gcc, uftrace)");
+	check_package("jvm-volatile", "(Debian: openjdk");
 	check_package("lttng", "liblttng-ust-dev, lttng-tools)");
 	setenv("PATH", path, 1);
 	free(path);
@@ -272,6 +289,7 @@ int main(void)
 		cmocka_unit_test(test_no_source),  cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_xray),	   cmocka_unit_test(test_uprobe),
 		cmocka_unit_test(test_uftrace),	   cmocka_unit_test(test_lttng),
+		cmocka_unit_test(test_jvm),
 	};
 
 	return cmocka_run_group_tests(tests, seat, unseat);
