@@ -88,16 +88,17 @@ static int read_code(struct scan *scan, const struct elf_section *section)
 {
 	int ret = 0;
 
-	for (uint64_t i = 0; i + 7 <= section->len && !ret; i++) {
+	for (uint64_t i = 0; i + 5 <= section->len && !ret; i++) {
 		const uint8_t *bytes = section->bytes + i;
-		uint64_t at = section->addr + i, to = 0;
+		uint64_t at = section->addr + i, to = 0, left = section->len - i;
 		const struct elf_symbol *function;
 
 		if (bytes[0] == 0xe9)
 			to = relative(bytes, at, 1);
-		else if (bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80)
+		else if (left >= 6 && bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80)
 			to = relative(bytes, at, 2);
-		else if ((bytes[0] & 0xfb) == 0x48 && bytes[1] == 0x8d && (bytes[2] & 0xc7) == 5)
+		else if (left >= 7 && (bytes[0] & 0xfb) == 0x48 && bytes[1] == 0x8d &&
+			 (bytes[2] & 0xc7) == 5)
 			ret = note_address(scan, at, relative(bytes, at, 3));
 		if (!to || !is_code(scan, to))
 			continue;

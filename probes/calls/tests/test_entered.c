@@ -28,9 +28,9 @@ __asm__(".pushsection .text\n" FUNCTION("by_distance",
 							  "lea addresses(%rip), %rdx\njmp "
 							  "*(%rdx,%rdi,8)\n"
 							  "address_1: nop\naddress_2: ret\n")
-		FUNCTION("by_part",
-			 "test %edi, %edi\njne part_entry\nlea distances_end(%rip), %rax\n"
-			 "part_back: ret\n")
+		FUNCTION("by_part", "test %edi, %edi\n.byte 0x0f, 0x85\n.long part_entry - . - 4\n"
+				    "lea distances_end(%rip), %rax\n"
+				    "part_back: ret\n")
 			FUNCTION("by_part.cold", "nop\npart_entry: .byte 0xe9\n.long part_back - . "
 						 "- 4\n") ".popsection\n"
 							  ".pushsection .rodata\n.balign "
@@ -48,7 +48,7 @@ extern const uint8_t by_distance[], by_address[], by_part[];
 /* Where distance_1, address_1 and part_back are: to take their addresses would be another way. */
 #define DISTANCE_1 16
 #define ADDRESS_1  10
-#define PART_BACK  11
+#define PART_BACK  15
 
 static uint64_t base;
 static struct entered entered;
