@@ -290,14 +290,22 @@ NOPATCH uint64_t thread_guest(void)
 	struct guest *guest;
 
 	for (i = 0; i < GUESTS; i++) {
-		uint32_t word = atomic_load_explicit(&guests[i].word, memory_order_relaxed);
+		/* Acquire: pairs with the claim below, which has stored the epoch. */
+		uint32_t word = atomic_load_explicit(&guests[i].word, memory_order_acquire);
 
 		/* One that was left behind, by a task that was killed or by fork(), is free. */
 		if (word && !(word & FUTEX_OWNER_DIED) &&
 		    atomic_load_explicit(&guests[i].epoch, memory_order_relaxed) == epoch)
 			continue;
+		if (word && !atomic_compare_exchange_strong_explicit(&guests[i].word, &word, 0,
+								     memory_order_acquire,
+								     memory_order_relaxed))
+			continue;
+		/* Before the claim: no other thread takes what is claimed for left behind. */
+		atomic_store_explicit(&guests[i].epoch, epoch, memory_order_relaxed);
+		word = 0;
 		if (atomic_compare_exchange_strong_explicit(&guests[i].word, &word, tid,
-							    memory_order_acquire,
+							    memory_order_acq_rel,
 							    memory_order_relaxed))
 			break;
 	}
@@ -307,7 +315,6 @@ NOPATCH uint64_t thread_guest(void)
 	id = (atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1)
 		     << THREAD_SLOT_BITS |
 	     (SLOTS - GUESTS + i);
-	atomic_store_explicit(&guest->epoch, epoch, memory_order_relaxed);
 	atomic_store_explicit(&guest->id, id, memory_order_release);
 	guest->head.list.next = NULL;
 	/* Threads have a list of libc's; a child of vfork() has none. */
