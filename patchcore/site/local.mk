@@ -14,6 +14,7 @@ libpatchcore_internal_la_SOURCES += \
 if HAVE_CMOCKA
 patchcore_site_tests = \
 	patchcore/site/tests/test_cancel \
+	patchcore/site/tests/test_guest \
 	patchcore/site/tests/test_own_text \
 	patchcore/site/tests/test_thread \
 	patchcore/site/tests/test_thread_late

@@ -281,37 +281,51 @@ bool thread_await_all(void)
 
 #define FUTEX_OFFSET ((long)offsetof(struct guest, word) - (long)offsetof(struct guest, entry))
 
+/*
+ * To take a place, of which others may take hold at the same time:
+ *
+ *  1. Where the last guest was left behind, its id goes: it stays gone, whatever comes of this.
+ *  2. Then its word goes, and the place is free for all.
+ *  3. The epoch, before the word: what is claimed never looks as if fork() had left it behind.
+ *  4. The word. One task succeeds, and the others look further.
+ *  5. The id, and where the task has no list of robust futexes, one of its own.
+ */
 NOPATCH uint64_t thread_guest(void)
 {
 	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
 	uint32_t tid = (uint32_t)sys_call(SYS_gettid), i;
 	struct robust_list_head *theirs = NULL;
 	uint64_t length = 0, id;
-	struct guest *guest;
+	struct guest *guest = NULL;
 
 	for (i = 0; i < GUESTS; i++) {
-		/* Acquire: pairs with the claim below, which has stored the epoch. */
+		/* Acquire, before the word: pairs with step 5. */
+		uint64_t last = atomic_load_explicit(&guests[i].id, memory_order_acquire);
+		/* Acquire: pairs with step 4, the epoch is the claim's. */
 		uint32_t word = atomic_load_explicit(&guests[i].word, memory_order_acquire);
 
+		guest = &guests[i];
 		/* One that was left behind, by a task that was killed or by fork(), is free. */
 		if (word && !(word & FUTEX_OWNER_DIED) &&
-		    atomic_load_explicit(&guests[i].epoch, memory_order_relaxed) == epoch)
+		    atomic_load_explicit(&guest->epoch, memory_order_relaxed) == epoch)
 			continue;
-		if (word && !atomic_compare_exchange_strong_explicit(&guests[i].word, &word, 0,
-								     memory_order_acquire,
+		if (word) {
+			atomic_compare_exchange_strong_explicit(
+				&guest->id, &last, 0, memory_order_relaxed, memory_order_relaxed);
+			/* Release: a task that finds the place free finds that id gone. */
+			if (!atomic_compare_exchange_strong_explicit(&guest->word, &word, 0,
+								     memory_order_acq_rel,
 								     memory_order_relaxed))
-			continue;
-		/* Before the claim: no other thread takes what is claimed for left behind. */
-		atomic_store_explicit(&guests[i].epoch, epoch, memory_order_relaxed);
+				continue;
+		}
+		atomic_store_explicit(&guest->epoch, epoch, memory_order_relaxed);
 		word = 0;
-		if (atomic_compare_exchange_strong_explicit(&guests[i].word, &word, tid,
-							    memory_order_acq_rel,
-							    memory_order_relaxed))
+		if (atomic_compare_exchange_strong_explicit(
+			    &guest->word, &word, tid, memory_order_acq_rel, memory_order_relaxed))
 			break;
 	}
 	if (i == GUESTS)
 		return 0;
-	guest = &guests[i];
 	id = (atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1)
 		     << THREAD_SLOT_BITS |
 	     (SLOTS - GUESTS + i);

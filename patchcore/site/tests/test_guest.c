@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Places of guests: behind each instruction of one that comes another comes, and what was left
+ * behind by a child that was killed or by fork() is gone and stays gone.
+ */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "patchcore/site/fork.h"
+#include "patchcore/site/thread.h"
+#include "patchcore/tests/child.h"
+#include "patchcore/tests/step.h"
+
+static struct {
+	unsigned long at; /* the other one comes behind so many instructions */
+	bool over;	  /* there are no more */
+} * meeting;		  /* shared with processes that are forked */
+
+static uint64_t left, first, other;
+
+static bool is_gone_or_none(uint64_t id)
+{
+	return !id || thread_is_gone(id);
+}
+
+static bool come_there(void)
+{
+	MUST(is_gone_or_none(left));
+	if (step_now.count != meeting->at)
+		return true;
+	other = thread_guest();
+	MUST(other && is_gone_or_none(left));
+	return true;
+}
+
+static void come_first(void)
+{
+	first = thread_guest();
+}
+
+static void meet(void)
+{
+	step_install();
+	step_run(come_first, come_there);
+	meeting->over = !other;
+	MUST(first && is_gone_or_none(left));
+	if (!other)
+		return;
+	MUST((first ^ other) & ((1u << THREAD_SLOT_BITS) - 1));
+	MUST(!thread_is_gone(first) && !thread_is_gone(other));
+	thread_guest_leave(first);
+	thread_guest_leave(other);
+}
+
+static void never_used(const void *arg)
+{
+	(void)arg;
+	meet();
+}
+
+static void left_by_fork(const void *arg)
+{
+	pid_t pid;
+	int status;
+
+	(void)arg;
+	left = thread_guest();
+	MUST(left && !thread_is_gone(left));
+	pid = fork();
+	if (!pid) {
+		thread_adopt();
+		meet();
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static char child_stack[65536] __attribute__((aligned(16)));
+
+static int die_as_guest(void *unused)
+{
+	(void)unused;
+	left = thread_guest();
+	syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+	return 0;
+}
+
+/* It has no list of robust futexes but that of the guest, by which the kernel tells of its end. */
+static void left_by_kill(const void *arg)
+{
+	pid_t pid = clone(die_as_guest, child_stack + sizeof(child_stack),
+			  CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	int status;
+
+	(void)arg;
+	MUST(pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+	MUST(left && thread_is_gone(left));
+	meet();
+}
+
+static void test_met_at_each_instruction(void **state)
+{
+	if (CHILD_TSAN || CHILD_ASAN)
+		skip();
+	*meeting = (typeof(*meeting)){ 0 };
+	while (!meeting->over) {
+		meeting->at++;
+		child_must_pass((child_fn *)*state, NULL);
+	}
+	print_message("met at each of %lu instructions\n", meeting->at - 1);
+	assert_true(meeting->at > 20);
+}
+
+static int share_meeting(void **state)
+{
+	(void)state;
+	meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	return meeting == MAP_FAILED ? -1 : 0;
+}
+
+#define MET(fn)                                                                                    \
+	{                                                                                          \
+#fn, test_met_at_each_instruction, NULL, NULL, (void *)(fn)                        \
+	}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		MET(never_used),
+		MET(left_by_fork),
+		MET(left_by_kill),
+	};
+
+	return cmocka_run_group_tests(tests, share_meeting, NULL);
+}
