@@ -12,8 +12,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/site/fork.h"
-#include "patchcore/site/thread.h"
+#include "patchcore/site/thread.c"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/step.h"
 
@@ -23,14 +22,34 @@ static struct {
 } * meeting;		  /* shared with processes that are forked */
 
 static uint64_t left, first, other;
+static void (*break_it)(void);
 
 static bool is_gone_or_none(uint64_t id)
 {
 	return !id || thread_is_gone(id);
 }
 
+/* As if the epoch were stored last. */
+static void have_epoch_late(void)
+{
+	for (unsigned i = 0; i < GUESTS && !first; i++)
+		if (guests[i].word)
+			guests[i].epoch = 0;
+}
+
+/* As if the id of the one before stood until the next one's. */
+static void have_id_stay(void)
+{
+	struct guest *guest = &guests[left % SLOTS - (SLOTS - GUESTS)];
+
+	if (!guest->id)
+		guest->id = left;
+}
+
 static bool come_there(void)
 {
+	if (break_it)
+		break_it();
 	MUST(is_gone_or_none(left));
 	if (step_now.count != meeting->at)
 		return true;
@@ -117,6 +136,36 @@ static void test_met_at_each_instruction(void **state)
 	assert_true(meeting->at > 20);
 }
 
+/* The same is noticed where it is broken. */
+static void must_be_noticed(child_fn *fn, void (*how)(void))
+{
+	int status = 0;
+
+	if (CHILD_TSAN || CHILD_ASAN)
+		skip();
+	*meeting = (typeof(*meeting)){ 0 };
+	break_it = how;
+	while (!meeting->over && !status) {
+		meeting->at++;
+		status = child_run(fn, NULL);
+	}
+	break_it = NULL;
+	assert_int_not_equal(status, 0);
+}
+
+static void test_late_epoch_is_noticed(void **state)
+{
+	(void)state;
+	must_be_noticed(never_used, have_epoch_late);
+}
+
+static void test_id_that_stays_is_noticed(void **state)
+{
+	(void)state;
+	must_be_noticed(left_by_fork, have_id_stay);
+	must_be_noticed(left_by_kill, have_id_stay);
+}
+
 static int share_meeting(void **state)
 {
 	(void)state;
@@ -136,6 +185,8 @@ int main(void)
 		MET(never_used),
 		MET(left_by_fork),
 		MET(left_by_kill),
+		cmocka_unit_test(test_late_epoch_is_noticed),
+		cmocka_unit_test(test_id_that_stays_is_noticed),
 	};
 
 	return cmocka_run_group_tests(tests, share_meeting, NULL);
