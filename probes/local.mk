@@ -30,6 +30,7 @@ noinst_LTLIBRARIES += libfastinst_elf.la
 libfastinst_elf_la_SOURCES = \
 	probes/elf/elf.c \
 	probes/elf/elf.h \
+	probes/elf/sorted.h \
 	probes/elf/frames.c \
 	probes/elf/inside.c \
 	probes/elf/slot.c

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/calls/entered.h"
+#include "probes/elf/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -222,15 +223,5 @@ int entered_read(struct entered *entered, const struct elf *elf, const struct el
 
 size_t entered_from(const struct entered *entered, uint64_t at)
 {
-	size_t low = 0, high = entered->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (entered->place[middle].at < at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SORTED_FROM(entered->place, entered->n, at, at);
 }

@@ -15,6 +15,7 @@
  * as well, if there is no other part that may set it.
  */
 #include "probes/calls/given.h"
+#include "probes/elf/sorted.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -147,17 +148,9 @@ static bool jumps_anywhere(const struct decoded *decoded)
 
 static struct given_step *step_at(const struct given *given, uint64_t at)
 {
-	size_t low = 0, high = given->n;
+	size_t i = SORTED_FROM(given->step, given->n, at, at);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (given->step[middle].at < at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < given->n && given->step[low].at == at ? &given->step[low] : NULL;
+	return i < given->n && given->step[i].at == at ? &given->step[i] : NULL;
 }
 
 /* The registers that are set plainly, to one value wherever they are, and not otherwise. */

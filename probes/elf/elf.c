@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/elf/elf.h"
+#include "probes/elf/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -151,17 +152,7 @@ void elf_free(struct elf_symbols *symbols)
 /* Index of the first function at or behind addr. */
 static size_t lower(const struct elf_symbols *symbols, uint64_t addr)
 {
-	size_t low = 0, high = symbols->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symbols->symbol[middle].addr < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SORTED_FROM(symbols->symbol, symbols->n, addr, addr);
 }
 
 const struct elf_symbol *elf_function_from(const struct elf_symbols *symbols, uint64_t addr)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/entries/survey.h"
+#include "probes/elf/sorted.h"
 
 #include <Zydis/Zydis.h>
 #include <elf.h>
@@ -148,17 +149,7 @@ static int by_target(const void *a, const void *b)
 /* The first at or behind an address, of those that are sorted. */
 static size_t branch_from(const struct state *state, uint64_t to, size_t sorted)
 {
-	size_t low = 0, high = sorted;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (state->branch[middle].to < to)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SORTED_FROM(state->branch, sorted, to, to);
 }
 
 /* --- Jumps by tables -------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  * led elsewhere would have come along known ways until then, of which that is not true.
  */
 #include "probes/entries/tables.h"
+#include "probes/elf/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -68,17 +69,9 @@ struct follow {
 
 static uint32_t index_of(const struct follow *follow, uint64_t at)
 {
-	uint32_t low = 0, high = follow->n;
+	size_t i = SORTED_FROM(follow->insn, follow->n, at, at);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (follow->insn[middle].at < at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < follow->n && follow->insn[low].at == at ? low : NONE;
+	return i < follow->n && follow->insn[i].at == at ? (uint32_t)i : NONE;
 }
 
 static enum way way_of(const struct tables_function *function, const ZydisDecodedInstruction *insn,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/list/sites.h"
+#include "probes/elf/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -262,18 +263,10 @@ static const struct hooks {
 static bool has_nops(const struct sites *sites, size_t n, const char *kind,
 		     const struct elf_symbol *function)
 {
-	size_t low = 0, high = n;
+	size_t i = SORTED_FROM(sites->site, n, addr, function->addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (sites->site[middle].addr < function->addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < n && sites->site[low].addr - function->addr < function->size; low++)
-		if (!sites->site[low].reason && !strcmp(sites->site[low].kind, kind))
+	for (; i < n && sites->site[i].addr - function->addr < function->size; i++)
+		if (!sites->site[i].reason && !strcmp(sites->site[i].kind, kind))
 			return true;
 	return false;
 }
