@@ -221,11 +221,9 @@ static void try_again(void)
 	MUST(is_all_adopted() && code_run(code_straddler(base)) == CODE_NEW);
 }
 
-static void tried_again(const void *arg)
+/* With the old instruction on a straddler; the new one is for the caller. */
+static void start_with_straddler(uint8_t code[CODE_LEN])
 {
-	uint8_t code[CODE_LEN];
-
-	(void)arg;
 	start_with_threads();
 	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
 		child_skip("no membarrier SYNC_CORE");
@@ -233,6 +231,14 @@ static void tried_again(const void *arg)
 	code_put(code_straddler(base), CODE_OLD);
 	MUST(mprotect(base, CODE_PAGE, RX) == 0);
 	code_load(code, CODE_NEW);
+}
+
+static void tried_again(const void *arg)
+{
+	uint8_t code[CODE_LEN];
+
+	(void)arg;
+	start_with_straddler(code);
 	MUST(pc_start_patch(code_straddler(base), code, CODE_LEN) == 0);
 	in_child(try_again);
 	MUST(pc_drain() == 0);
@@ -266,14 +272,8 @@ static void alias_left_alone(const void *arg)
 	int ret;
 
 	(void)arg;
-	start_with_threads();
-	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
-		child_skip("no membarrier SYNC_CORE");
-	MUST(mprotect(base, CODE_PAGE, RW) == 0);
-	code_put(code_straddler(base), CODE_OLD);
-	MUST(mprotect(base, CODE_PAGE, RX) == 0);
+	start_with_straddler(code);
 	MUST(pc_text_alias(base, CODE_PAGE) == 0);
-	code_load(code, CODE_NEW);
 	in_sync = fork_amid_change;
 	ret = pc_patch(code_straddler(base), code, CODE_LEN);
 	if (in_raw_child)
