@@ -284,7 +284,8 @@ bool thread_await_all(void)
 /*
  * To take a place, of which others may take hold at the same time:
  *
- *  1. Where the last guest was left behind, its id goes: it stays gone, whatever comes of this.
+ *  1. Where the last guest was left behind, its id goes. It is gone for good, also if this guest is
+ * killed.
  *  2. Then its word goes, and the place is free for all.
  *  3. The epoch, before the word: what is claimed never looks as if fork() had left it behind.
  *  4. The word. One task succeeds, and the others look further.
