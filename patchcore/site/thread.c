@@ -31,6 +31,8 @@ static struct guest {
 	_Atomic(uint32_t) word; /* the task's id; FUTEX_OWNER_DIED: it was killed; 0: free */
 	struct robust_list entry;
 	struct robust_list_head head;
+	struct robust_list_head
+		*list; /* that it is in: its own, that of the guest around it, or NULL */
 } guests[GUESTS];
 
 _Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0, "the futex of a mutex comes first");
@@ -78,9 +80,14 @@ NOPATCH bool thread_is_gone(uint64_t id)
 
 /* --- Registering ------------------------------------------------------------------------------ */
 
+/*
+ * One that was never finished is not free: its mutex may be in the list of a thread that lives,
+ * for which a child of vfork() made it that was killed.
+ */
 static bool record_is_over(const struct thread *record)
 {
-	return thread_is_gone(atomic_load_explicit(&record->id, memory_order_relaxed));
+	return atomic_load_explicit(&record->epoch, memory_order_relaxed) &&
+	       thread_is_gone(atomic_load_explicit(&record->id, memory_order_relaxed));
 }
 
 /* Locks the mutex for good. Its owner is, for libc, the thread of this thread-local storage. */
@@ -126,17 +133,40 @@ static struct thread *make_record(void)
 	record = record_at(slot);
 	atomic_store_explicit(&record->inside, 0, memory_order_relaxed);
 	record->locks = 0;
-	/* A task that is killed in here, a child of vfork(), leaves a slot that is free. */
+	/* A task that is killed in here, a child of vfork(), is gone, and leaves the slot. */
 	atomic_store_explicit(&record->epoch, 0, memory_order_relaxed);
 	atomic_store_explicit(&record->id, generation << THREAD_SLOT_BITS | slot,
 			      memory_order_release);
+	if (slot == count)
+		atomic_store_explicit(&used, count + 1, memory_order_release);
 	hold_life(record);
 	atomic_store_explicit(&record->epoch,
 			      atomic_load_explicit(&process_epoch, memory_order_relaxed),
 			      memory_order_release);
-	if (slot == count)
-		atomic_store_explicit(&used, count + 1, memory_order_release);
 	return record;
+}
+
+/*
+ * Takes the lock, as a guest, or takes it over from one that is gone; 0: another one has it. None
+ * waits as a guest: the thread that has the lock may need a guest to get on.
+ */
+static uint64_t lock_making(void)
+{
+	uint64_t guest = thread_guest(), holder = 0;
+
+	if (!guest)
+		return 0;
+	/* Acquire: pairs with the release of the last one, and of a holder whose id is asked for.
+	 */
+	if (atomic_compare_exchange_strong_explicit(&making, &holder, guest, memory_order_acq_rel,
+						    memory_order_acquire))
+		return guest;
+	if (thread_is_gone(holder) &&
+	    atomic_compare_exchange_strong_explicit(&making, &holder, guest, memory_order_acq_rel,
+						    memory_order_acquire))
+		return guest;
+	thread_guest_leave(guest);
+	return 0;
 }
 
 /*
@@ -145,21 +175,14 @@ static struct thread *make_record(void)
  */
 struct thread *thread_register(void)
 {
-	uint64_t before = kernel_mask(SIG_SETMASK, ~kernel_bit(SIGTRAP)), guest, holder = 0;
+	uint64_t before = kernel_mask(SIG_SETMASK, ~kernel_bit(SIGTRAP)), guest;
 
 	/* In a child that came past the handlers, what its parent's threads hold is free. */
 	if (fork_is_new())
 		fork_adopt();
 	if (!thread_here) {
-		while (!(guest = thread_guest()))
+		while (!(guest = lock_making()))
 			nap();
-		while (!atomic_compare_exchange_strong_explicit(
-			&making, &holder, guest, memory_order_acquire, memory_order_relaxed)) {
-			if (thread_is_gone(holder))
-				continue;
-			nap();
-			holder = 0;
-		}
 		thread_here = make_record();
 		atomic_store_explicit(&making, 0, memory_order_release);
 		thread_guest_leave(guest);
@@ -281,6 +304,13 @@ bool thread_await_all(void)
 
 #define FUTEX_OFFSET ((long)offsetof(struct guest, word) - (long)offsetof(struct guest, entry))
 
+NOPATCH static bool is_guests(const struct robust_list_head *list)
+{
+	uintptr_t at = (uintptr_t)list, first = (uintptr_t)guests;
+
+	return !list || (at >= first && at < first + sizeof(guests));
+}
+
 /*
  * To take a place, of which others may take hold at the same time:
  *
@@ -311,10 +341,11 @@ NOPATCH uint64_t thread_guest(void)
 		    atomic_load_explicit(&guest->epoch, memory_order_relaxed) == epoch)
 			continue;
 		if (word) {
-			atomic_compare_exchange_strong_explicit(
-				&guest->id, &last, 0, memory_order_relaxed, memory_order_relaxed);
 			/* Release: a task that finds the place free finds that id gone. */
-			if (!atomic_compare_exchange_strong_explicit(&guest->word, &word, 0,
+			if (!atomic_compare_exchange_strong_explicit(&guest->id, &last, 0,
+								     memory_order_relaxed,
+								     memory_order_relaxed) ||
+			    !atomic_compare_exchange_strong_explicit(&guest->word, &word, 0,
 								     memory_order_acq_rel,
 								     memory_order_relaxed))
 				continue;
@@ -331,25 +362,34 @@ NOPATCH uint64_t thread_guest(void)
 		     << THREAD_SLOT_BITS |
 	     (SLOTS - GUESTS + i);
 	atomic_store_explicit(&guest->id, id, memory_order_release);
-	guest->head.list.next = NULL;
-	/* Threads have a list of libc's; a child of vfork() has none. */
-	if (sys_call(SYS_get_robust_list, 0, &theirs, &length) < 0 || theirs)
+	guest->list = NULL;
+	/* Threads have a list of libc's; a child of vfork() has none, or that of another guest. */
+	if (sys_call(SYS_get_robust_list, 0, &theirs, &length) < 0 || !is_guests(theirs))
 		return id;
-	guest->entry.next = &guest->head.list;
-	guest->head.list.next = &guest->entry;
-	guest->head.futex_offset = FUTEX_OFFSET;
-	guest->head.list_op_pending = NULL;
-	sys_call(SYS_set_robust_list, &guest->head, sizeof(guest->head));
+	guest->list = theirs ? theirs : &guest->head;
+	guest->head = (struct robust_list_head){ { &guest->head.list }, FUTEX_OFFSET, NULL };
+	guest->entry.next = guest->list->list.next;
+	/* The task may be killed in between: the entry leads on before it is led to. */
+	atomic_signal_fence(memory_order_release);
+	guest->list->list.next = &guest->entry;
+	if (!theirs)
+		sys_call(SYS_set_robust_list, &guest->head, sizeof(guest->head));
 	return id;
 }
 
 NOPATCH void thread_guest_leave(uint64_t id)
 {
 	struct guest *guest = &guests[id % SLOTS - (SLOTS - GUESTS)];
+	struct robust_list_head *list = guest->list;
+	struct robust_list *next = guest->entry.next;
+	bool is_own = list == &guest->head;
 
-	if (guest->head.list.next)
-		sys_call(SYS_set_robust_list, NULL, sizeof(guest->head));
 	atomic_store_explicit(&guest->word, 0, memory_order_release);
+	/* Behind it: of a task that is killed before, the kernel marks what is still its own. */
+	if (is_own)
+		sys_call(SYS_set_robust_list, NULL, sizeof(*list));
+	else if (list)
+		list->list.next = next;
 }
 
 /* --- fork() ---------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  * and of clone(CLONE_VM) in this and another namespace of process ids.
  */
 #define _GNU_SOURCE /* memfd_create(), clone() */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -358,8 +359,22 @@ static void register_self(void)
 	thread_id();
 }
 
+/* In the list of the thread whose memory the child has. */
+static pthread_mutex_t robust;
+
+static void make_robust(void)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	MUST(pthread_mutex_init(&robust, &attr) == 0);
+	pthread_mutexattr_destroy(&attr);
+}
+
 static void *have_child_killed(void *id)
 {
+	MUST(pthread_mutex_lock(&robust) == 0);
 	kill_child_of(register_self);
 	*(uint64_t *)id = thread_id();
 	MUST(*(uint64_t *)id && !thread_is_gone(*(uint64_t *)id));
@@ -383,6 +398,7 @@ static void killed_while_new(const void *arg)
 	(void)arg;
 	alarm(20);
 	step_install();
+	make_robust();
 	for (int i = 0; i < 3; i++) {
 		MUST(pthread_create(&thread, NULL, threads[i], &ids[i]) == 0);
 		pthread_join(thread, NULL);
@@ -393,6 +409,8 @@ static void killed_while_new(const void *arg)
 			usleep(100);
 	}
 	MUST(thread_id() && thread_await_all());
+	/* The kernel tells that its owner has ended. */
+	MUST(pthread_mutex_lock(&robust) == EOWNERDEAD);
 }
 
 static void share_killed(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places of guests: behind each instruction of one that comes another comes, and what was left
- * behind by a child that was killed or by fork() is gone and stays gone.
+ * Places of guests: behind each instruction of one that comes another comes, what was left behind
+ * by a child that was killed or by fork() is gone and stays gone, and threads that wait leave room.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -110,17 +110,68 @@ static int die_as_guest(void *unused)
 	return 0;
 }
 
-/* It has no list of robust futexes but that of the guest, by which the kernel tells of its end. */
-static void left_by_kill(const void *arg)
+/* Two at a time, as where a task that becomes known runs into an INT3. */
+static int die_as_two(void *unused)
 {
-	pid_t pid = clone(die_as_guest, child_stack + sizeof(child_stack),
+	left = thread_guest();
+	other = thread_guest();
+	thread_guest_leave(other);
+	first = thread_guest();
+	return die_as_guest(unused);
+}
+
+/* It has no list of robust futexes but that of the guest, by which the kernel tells of its end. */
+static void have_child_killed(int (*child)(void *))
+{
+	pid_t pid = clone(child, child_stack + sizeof(child_stack),
 			  CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
 	int status;
 
-	(void)arg;
 	MUST(pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
 	MUST(left && thread_is_gone(left));
+}
+
+static void left_by_kill(const void *arg)
+{
+	(void)arg;
+	have_child_killed(die_as_guest);
 	meet();
+}
+
+static void left_by_two(const void *arg)
+{
+	(void)arg;
+	have_child_killed(die_as_two);
+	MUST(first && other && first != left && thread_is_gone(first) && thread_is_gone(other));
+}
+
+#define CROWD (2 * GUESTS)
+
+static void *become_known(void *unused)
+{
+	MUST(thread_id());
+	return unused;
+}
+
+/* The thread that makes a record may run into an INT3, and is a guest there, however many wait. */
+static void crowded(const void *arg)
+{
+	pthread_t threads[CROWD];
+	uint64_t guest = lock_making(), within;
+
+	(void)arg;
+	MUST(guest);
+	for (unsigned i = 0; i < CROWD; i++)
+		MUST(pthread_create(&threads[i], NULL, become_known, NULL) == 0);
+	usleep(100000);
+	alarm(20);
+	while (!(within = thread_guest()))
+		usleep(1000);
+	thread_guest_leave(within);
+	atomic_store_explicit(&making, 0, memory_order_release);
+	thread_guest_leave(guest);
+	for (unsigned i = 0; i < CROWD; i++)
+		pthread_join(threads[i], NULL);
 }
 
 static void test_met_at_each_instruction(void **state)
@@ -185,6 +236,8 @@ int main(void)
 		MET(never_used),
 		MET(left_by_fork),
 		MET(left_by_kill),
+		child_unit_test(left_by_two),
+		child_unit_test(crowded),
 		cmocka_unit_test(test_late_epoch_is_noticed),
 		cmocka_unit_test(test_id_that_stays_is_noticed),
 	};
