@@ -175,6 +175,8 @@ static int store_first(const struct pc_call *call, const struct text_span *span,
 	bool done = false;
 
 	if (seen == from) {
+		if (!text_follow(span))
+			return -EACCES;
 		done = call->way == PC_CALL_TAIL ? call_exchange_byte(at, &seen, (uint8_t)to)
 						 : call_exchange_two(at, &seen, to);
 	}
@@ -182,18 +184,22 @@ static int store_first(const struct pc_call *call, const struct text_span *span,
 }
 
 /* By way of DISPLACEMENT. */
-static void store_displacement(const struct pc_call *call, const struct text_span *span,
-			       int32_t displacement)
+static int store_displacement(const struct pc_call *call, const struct text_span *span,
+			      int32_t displacement)
 {
 	uint8_t *at = text_at(span, call_operand(call));
 
 	/* Saves the executors the loss of the line where nothing changes. */
-	if (call_load_four(at) != displacement)
-		/* xchg locks without being told. */
-		__asm__ volatile("xchgl %1, %0"
-				 : "+m"(*(uint8_t(*)[4])at), "+r"(displacement)
-				 :
-				 : "memory");
+	if (call_load_four(at) == displacement)
+		return 0;
+	if (!text_follow(span))
+		return -EACCES;
+	/* xchg locks without being told. */
+	__asm__ volatile("xchgl %1, %0"
+			 : "+m"(*(uint8_t(*)[4])at), "+r"(displacement)
+			 :
+			 : "memory");
+	return 0;
 }
 
 /* --- On and off -------------------------------------------------------------- */
@@ -273,16 +279,13 @@ static int displace_call(struct pc_call *call, void *target, const struct text_s
 
 	if (ret < 0)
 		return ret;
-	if ((!target || !call_shape(call)->slot) && stub_in_reach(call_end(call), (uintptr_t)to)) {
-		store_displacement(call, span, call_displacement(call, to));
-		return 0;
-	}
+	if ((!target || !call_shape(call)->slot) && stub_in_reach(call_end(call), (uintptr_t)to))
+		return store_displacement(call, span, call_displacement(call, to));
 	ret = call_own_get(call, &own);
 	if (ret < 0)
 		return ret;
 	aim_stub(own, to);
-	store_displacement(call, span, call_to_own(call, own));
-	return 0;
+	return store_displacement(call, span, call_to_own(call, own));
 }
 
 /* Ask for the line that the store will go to; the other one, if there is, stays the executors'. */
@@ -344,7 +347,7 @@ int pc_deactivate_call(struct pc_call *call)
 	} else {
 		ret = check_opcode(call, &span);
 		if (ret == 0)
-			store_displacement(call, &span, call->off);
+			ret = store_displacement(call, &span, call->off);
 	}
 	if (ret == -EAGAIN)
 		call_go_on(call->addr);

@@ -13,6 +13,7 @@ EXTRA_DIST += \
 
 if HAVE_CMOCKA
 patchcore_life_tests = \
+	patchcore/life/tests/test_fork_amid \
 	patchcore/life/tests/test_fork_gate \
 	patchcore/life/tests/test_fork_rest \
 	patchcore/life/tests/test_life_broken \
@@ -26,6 +27,7 @@ patchcore_life_tests = \
 check_PROGRAMS += $(patchcore_life_tests)
 TESTS += $(patchcore_life_tests)
 TESTS += patchcore/life/tests/test_life_table.sh
+patchcore_life_tests_test_fork_amid_LDFLAGS = -Wl,--wrap=text_follow_alias
 patchcore_life_tests_test_fork_rest_LDFLAGS = -Wl,--wrap=thread_any_inside \
 	-Wl,--wrap=text_give_back_borrowed,--wrap=membarrier_sync
 

@@ -93,8 +93,7 @@ bool change_try_again(const struct change *change)
 
 int change_make(struct change *change, const struct sync *sync)
 {
-	bool is_ours = __builtin_expect(!change->span.shift[0], 1) || text_follow(&change->span);
-	int ret = is_ours ? word_patch(change, sync) : -EACCES;
+	int ret = word_patch(change, sync);
 
 	if (ret == -EAGAIN && change_try_again(change))
 		ret = word_patch(change, sync);

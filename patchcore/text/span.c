@@ -26,9 +26,15 @@ NOPATCH bool text_span_is_ours(const struct text_span *span)
 
 NOPATCH bool text_follow_alias(const struct text_span *span)
 {
-	if (fork_is_new())
-		fork_adopt();
-	return text_span_is_ours(span);
+	bool ours;
+
+	/* Asked last, and so right before the store. */
+	do {
+		if (fork_is_new())
+			fork_adopt();
+		ours = text_span_is_ours(span);
+	} while (fork_is_new());
+	return ours;
 }
 
 /* The bytes of both ends, which may be on one page. */

@@ -282,7 +282,8 @@ NOPATCH void word_put_front(struct word *word)
 
 NOPATCH void word_settle(struct word *word)
 {
-	text_follow(&word->span);
+	if (!text_follow(&word->span))
+		return;
 	if (site_state(word->site) == WORD_WRITTEN)
 		store_bytes(word->front_at, word->front, word->new_front, mask_of(word->front),
 			    ONLY_INT3, NULL);
@@ -310,8 +311,8 @@ NOPATCH bool word_store_back(struct word *word)
 	if (site_move(site, WORD_HELD, WORD_COMMITTED) ||
 	    site_move(site, WORD_FIRST_WAIT, WORD_COMMITTED) ||
 	    site_state(site) == WORD_COMMITTED) {
-		text_follow(&word->span);
-		word_put_back(word);
+		if (text_follow(&word->span))
+			word_put_back(word);
 		site_move(site, WORD_COMMITTED, WORD_SECOND_WAIT);
 	}
 	return site_state(site) != WORD_UNDONE;
@@ -468,28 +469,24 @@ NOPATCH int word_finish(struct word *word)
 	return 0;
 }
 
-/* As word_store(); where the change expects old bytes only if they are there, else -ESTALE. */
-static int patch_inside(const struct change *change)
+/* At the front of a span; where old bytes are expected only if they are there, else -ESTALE. */
+static int patch_inside(const struct text_span *span, const uint8_t *bytes, const uint8_t *expected,
+			size_t len)
 {
-	uint8_t *at = text_at(&change->span, change->span.addr), *word;
-	const uint8_t *expected = change->expected;
-	size_t len = change->span.len;
-	uint64_t old, new, mask, seen;
-	unsigned shift;
+	uint8_t *at = text_at(span, span->addr), *word = container(at, len);
+	uint64_t mask = mask_of(len), new = number_of(bytes, len);
+	uint64_t old = expected ? number_of(expected, len) : 0, seen;
+	bool is_int3_expected = expected && expected[0] == WORD_INT3;
+	unsigned shift = 8 * (unsigned)(at - word);
 
-	if (!expected)
-		return word_store(at, change->bytes, len);
-	old = number_of(expected, len);
-	new = number_of(change->bytes, len);
-	mask = mask_of(len);
-	word = container(at, len);
-	shift = 8 * (unsigned)(at - word);
 	seen = load(word);
 	do {
-		if ((seen >> shift & 0xff) == WORD_INT3 && expected[0] != WORD_INT3)
+		if ((seen >> shift & 0xff) == WORD_INT3 && !is_int3_expected)
 			return -EAGAIN;
-		if ((seen >> shift & mask) != old)
+		if (expected && (seen >> shift & mask) != old)
 			return -ESTALE;
+		if (!text_follow(span))
+			return -EACCES;
 	} while (!compare_exchange(word, &seen, (seen & ~(mask << shift)) | new << shift));
 	return 0;
 }
@@ -501,7 +498,8 @@ int word_patch(const struct change *change, const struct sync *sync)
 	int ret;
 
 	if (!word_straddles(change->span.addr, change->span.len, sync->window))
-		return patch_inside(change);
+		return patch_inside(&change->span, change->bytes, change->expected,
+				    change->span.len);
 	sync = word_sync(sync, change->span.addr, change->span.len);
 	if (sync->policy == PC_POLICY_AUTO)
 		return -ENOTSUP;
@@ -530,18 +528,21 @@ int word_publish(const struct change *change, const struct sync *sync)
 {
 	const struct text_span *span = &change->span;
 	uint8_t *addr = span->addr;
-	size_t front = sync->window - ((uintptr_t)addr & (sync->window - 1));
+	size_t len = span->len, front = sync->window - ((uintptr_t)addr & (sync->window - 1));
+	uint64_t back;
 
-	if (front >= span->len)
-		return patch_inside(change);
+	if (front >= len)
+		return patch_inside(span, change->bytes, change->expected, len);
 	if (*(const volatile uint8_t *)text_at(span, addr) == WORD_INT3)
 		return -EAGAIN;
 	if (change->expected &&
 	    (memcmp(text_at(span, addr), change->expected, front) != 0 ||
-	     memcmp(text_at(span, addr + front), change->expected + front, span->len - front) != 0))
+	     memcmp(text_at(span, addr + front), change->expected + front, len - front) != 0))
 		return -ESTALE;
-	store_bytes(text_at(span, addr + front), span->len - front,
-		    number_of(change->bytes + front, span->len - front), mask_of(span->len - front),
-		    ALWAYS, NULL);
-	return word_store(text_at(span, addr), change->bytes, front);
+	back = number_of(change->bytes + front, len - front);
+	if (!text_follow(span))
+		return -EACCES;
+	store_bytes(text_at(span, addr + front), len - front, back, mask_of(len - front), ALWAYS,
+		    NULL);
+	return patch_inside(span, change->bytes, NULL, front);
 }
