@@ -77,14 +77,33 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 		r->journal, field ? field : "it is mixed, something");
 }
 
-/* False: another calibration holds this name, which is the machine's and goes with the process. */
-static bool take_machine(void)
-{
-	static const struct sockaddr_un name = { AF_UNIX, "\0tmax-calibrate" };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+#define NAMES 8
 
-	return fd < 0 || bind(fd, (const struct sockaddr *)&name, sizeof(name)) == 0 ||
-	       errno != EADDRINUSE;
+/*
+ * Each calibration holds one of these names, which are the machine's and go with the process. It
+ * takes its own before it asks for the others: of two that start together one sees the other.
+ */
+static bool is_alone(void)
+{
+	static struct sockaddr_un name = { AF_UNIX, "\0tmax-calibrate-" };
+	static int mine = -1;
+	bool alone = true;
+
+	for (int i = 0; i < NAMES; i++) {
+		int fd = i == mine ? -1 : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+		if (fd < 0)
+			continue;
+		name.sun_path[sizeof(name.sun_path) - 1] = (char)i;
+		errno = 0;
+		if (bind(fd, (const struct sockaddr *)&name, sizeof(name)) == 0 && mine < 0) {
+			mine = i;
+			continue;
+		}
+		alone &= errno != EADDRINUSE;
+		close(fd);
+	}
+	return alone;
 }
 
 static int open_journal(struct session *s, const struct request *r, const struct identity *id)
@@ -93,7 +112,7 @@ static int open_journal(struct session *s, const struct request *r, const struct
 	struct flock lock = { .l_type = F_WRLCK, .l_start = LOCKED_BYTE, .l_len = 1 };
 	int ret, status, fd = open(r->journal, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	json_t *untested;
-	bool alone = take_machine();
+	bool alone = is_alone();
 	struct stat st;
 
 	/*
@@ -106,9 +125,10 @@ static int open_journal(struct session *s, const struct request *r, const struct
 		error(0, 0, "another run writes to %s: waiting until it has ended", r->journal);
 		if (fcntl(fd, F_OFD_SETLKW, &lock) && interrupted)
 			return EXIT_INTERRUPTED;
-	} else if (!alone && !r->quiet) {
-		error(0, 0, "another calibration runs on this machine, and disturbs this one");
+		alone = is_alone();
 	}
+	if (!alone && !r->quiet)
+		error(0, 0, "another calibration runs on this machine, and disturbs this one");
 	status = r->resume ? resume_calibration(s, r, id) : EXIT_PASS;
 	if (status != EXIT_PASS)
 		return status;

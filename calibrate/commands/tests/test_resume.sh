@@ -154,10 +154,11 @@ first=$!
 wait_for has_slices "$journal" $((slices + 1)) || fail "no slices"
 "${long[@]}" --seed 6 >"$dir/two" 2>&1 &
 second=$!
+started+=("$first" "$second")
+wait_for grep -sqF "another run writes" "$dir/one" "$dir/two" || fail "neither waits"
 "$tmax" calibrate --quick --budget 5m --output "$dir/third.conf" >"$dir/three" 2>&1 &
 third=$!
-started+=("$first" "$second" "$third")
-wait_for grep -sqF "another run writes" "$dir/one" "$dir/two" || fail "neither waits"
+started+=("$third")
 wait_for grep -sqF "another calibration runs" "$dir/three" || fail "a third does not say so"
 kill -INT "$third"
 ends_behind "$first" $((slices + 2))
