@@ -47,10 +47,15 @@ struct peer peers[] = {
 	  .site = true, .hot = true },
 	{ "jvm-volatile", "CallSites.java", "openjdk-17-jdk-headless", JAVAC, JAVA " 0",
 	  .site = true },
-	/* Its home is the folder. The session daemon ends with the program, on any CPU. */
+	/*
+	 * Its home is the folder, but root's is not: there another daemon would be asked, a user's.
+	 * Ours ends with the program, on any CPU.
+	 */
 	{ "lttng", "lttng.c", "gcc, liblttng-ust-dev, lttng-tools",
 	  GCC " -I\"${2%/*}\" -llttng-ust -ldl && lttng --version >/dev/null",
 	  .start = "export LTTNG_HOME=\"$1\"; "
+		   "lttng --no-sessiond list >/dev/null 2>&1 && "
+		   "{ echo 'another session daemon of LTTng runs' >&2; exit 1; }; "
 		   "setpriv --pdeathsig KILL lttng-sessiond --no-kernel --quiet >/dev/null & "
 		   "exec" PROGRAM },
 	{ 0 },

@@ -27,10 +27,10 @@ __attribute__((noinline, aligned(64))) void plain(void)
 
 static void turn_traced(bool on)
 {
-	int ms = on ? LTTNG("start tmax-bench") : LTTNG("stop tmax-bench");
-
+	if (on ? LTTNG("start tmax-bench") : LTTNG("stop tmax-bench"))
+		give_up("LTTng refuses to start or stop");
 	/* The daemon tells this program, later. */
-	for (; ms < PATIENCE; ms++) {
+	for (int ms = 0; ms < PATIENCE; ms++) {
 		if (!!lttng_ust_tracepoint_enabled(tmax_bench, called) == on)
 			return;
 		usleep(1000);

@@ -188,6 +188,35 @@ static void test_answers(void **arg)
 	close_it(&fake);
 }
 
+/* A user's own daemon, which answers: nothing is started, created or switched in it. */
+static void test_lttng_in_use(void **arg)
+{
+	struct peer lttng = *peer_of("lttng");
+	char bin[] = "/tmp/tmax-lttng-XXXXXX", command[512], *path = strdup(getenv("PATH"));
+
+	(void)arg;
+	if (!getenv("TMAX_DATADIR"))
+		skip();
+	assert_non_null(mkdtemp(bin));
+	snprintf(command, sizeof(command),
+		 "cd %s && printf '#!/bin/sh\\n' | tee lttng setpriv >/dev/null && "
+		 "echo ': >%s/started' >>setpriv && chmod +x lttng setpriv",
+		 bin, bin);
+	assert_int_equal(system(command), 0);
+	snprintf(command, sizeof(command), "%s:%s", bin, path);
+	setenv("PATH", command, 1);
+	lttng.build =
+		"printf '#!/bin/sh\\necho .; cat\\n' >\"$1/program\"; chmod +x \"$1/program\"";
+	assert_true(peer_open(&lttng, &run) < 0);
+	assert_non_null(strstr(lttng.why, "another session daemon of LTTng runs"));
+	close_it(&lttng);
+	setenv("PATH", path, 1);
+	free(path);
+	snprintf(command, sizeof(command), "test ! -e %s/started; s=$?; rm -r %s; exit $s", bin,
+		 bin);
+	assert_int_equal(system(command), 0);
+}
+
 /* --- What is missing ------------------------------------------------------------------------ */
 
 static void check_package(const char *name, const char *package)
@@ -285,11 +314,11 @@ static int unseat(void **arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_not_wanted), cmocka_unit_test(test_not_installed),
-		cmocka_unit_test(test_no_source),  cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_xray),	   cmocka_unit_test(test_uprobe),
-		cmocka_unit_test(test_uftrace),	   cmocka_unit_test(test_lttng),
-		cmocka_unit_test(test_jvm),
+		cmocka_unit_test(test_not_wanted),   cmocka_unit_test(test_not_installed),
+		cmocka_unit_test(test_no_source),    cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_xray),	     cmocka_unit_test(test_uprobe),
+		cmocka_unit_test(test_uftrace),	     cmocka_unit_test(test_lttng),
+		cmocka_unit_test(test_lttng_in_use), cmocka_unit_test(test_jvm),
 	};
 
 	return cmocka_run_group_tests(tests, seat, unseat);
