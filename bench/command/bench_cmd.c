@@ -17,7 +17,6 @@
 
 #include "bench/command/bench_print.h"
 #include "bench/method/method.h"
-#include "bench/peers/peer.h"
 #include "bench/record/bench_record.h"
 #include "calibrate/program/commands.h"
 #include "calibrate/program/here.h"
@@ -271,7 +270,6 @@ static int measure_all(struct bench *b)
 		printf("%s, TSC %.3f GHz, Linux %s\n\n", b->id.brand, (double)b->id.tsc_khz / 1e6,
 		       b->id.kernel);
 	fflush(stdout);
-	peers_open(&b->run, !r->no_peers);
 	/* One that fails does not keep the next from being measured. */
 	for (unsigned i = 0; i < r->entries && !interrupted; i++) {
 		int one = measure_and_tell(b, r->entry[i]);
@@ -280,7 +278,6 @@ static int measure_all(struct bench *b)
 		if (one == EXIT_CANNOT_WRITE)
 			break;
 	}
-	peers_close();
 	return interrupted ? EXIT_INTERRUPTED : status;
 }
 
@@ -303,6 +300,7 @@ int cmd_bench(int argc, char **argv)
 		return status;
 	b.request = &request;
 	b.run.rounds = (unsigned)request.rounds;
+	b.run.peers = !request.no_peers;
 	b.run.stop = &interrupted;
 	if (!request.quiet && isatty(STDERR_FILENO))
 		b.run.progress = show_progress;

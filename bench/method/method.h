@@ -65,6 +65,7 @@ struct bench_run {
 	struct seating seating; /* of the patcher and all executors there can be */
 	unsigned rounds;
 	uint64_t seed;
+	bool peers;			   /* those that are programs of their own, too */
 	const volatile sig_atomic_t *stop; /* set: -EINTR; may be NULL */
 	void (*progress)(unsigned done, unsigned all, const char *what); /* may be NULL */
 };

@@ -55,12 +55,12 @@ extern struct peer peers[];
  * on every CPU that the run may use, although the caller is pinned. The result is peer->ret, too.
  * peer_close - also of one that was not opened. While a peer runs, our own executors sleep.
  *
- * peers_open - all that are to be had here; one that is not says why, and costs at most
- * seconds. With @want false none is opened, and why says that none was asked for.
+ * peers_open - the call sites, or all others, that are to be had here, if the run wants peers; one
+ * that is not says why, and costs at most seconds. Of the rest why says that it was not asked for.
  */
 int peer_open(struct peer *peer, const struct bench_run *run);
 void peer_close(struct peer *peer);
-void peers_open(const struct bench_run *run, bool want);
+void peers_open(const struct bench_run *run, bool sites);
 void peers_close(void);
 
 /*

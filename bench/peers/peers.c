@@ -152,15 +152,13 @@ void peer_close(struct peer *peer)
 	peer->folder[0] = '\0';
 }
 
-void peers_open(const struct bench_run *run, bool want)
+void peers_open(const struct bench_run *run, bool sites)
 {
 	for (struct peer *peer = peers; peer->name; peer++) {
-		if (want) {
-			peer_open(peer, run);
-			continue;
-		}
 		peer->ret = -ECANCELED;
 		snprintf(peer->why, BENCH_WHY, "not asked for");
+		if (run->peers && peer->site == sites)
+			peer_open(peer, run);
 	}
 }
 
@@ -186,6 +184,10 @@ static int ask_for(struct peer *peer, const char *request, double seconds, size_
 {
 	int ret = peer_opened(peer, why);
 
+	if (ret == 0 && !peer->process) {
+		snprintf(why, BENCH_WHY, "not open");
+		return -ENODEV;
+	}
 	if (ret == 0)
 		ret = process_ask(peer->process, request, seconds, reply, why);
 	if (ret < 0 || reply->count == count)

@@ -587,8 +587,11 @@ int bench_probes(const struct bench_run *run, struct bench_result *result)
 	switched[CALL].code = loop.site;
 	plan_ours(p);
 	plan_peers(p);
-	if (ret == 0)
+	if (ret == 0) {
+		peers_open(run, false);
 		ret = bench_measure(run, p->cases, p->count, result);
+		peers_close();
+	}
 	loop_free(&loop);
 	free(p);
 	end = fi_fini();

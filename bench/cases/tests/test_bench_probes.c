@@ -177,7 +177,6 @@ int main(int argc, char **argv)
 	if (bench_run_open(&run) < 0)
 		return 77;
 	run.rounds = 1;
-	peers_open(&run, false);
 	ret = cmocka_run_group_tests(tests, NULL, NULL);
 	return bench_run_close(&run, ret);
 }

@@ -43,7 +43,6 @@ static struct bench_result toggle(unsigned rounds)
 	struct bench_result result = { .distance = { NAN, NAN, NAN } };
 
 	run.rounds = rounds;
-	peers_open(&run, false);
 	assert_int_equal(bench_toggle(&run, &result), 0);
 	return result;
 }

@@ -97,7 +97,6 @@ static void what_stood_there_stands_there(void **state)
 	bench = calloc(2 * list->count, sizeof(*bench));
 	assert_true(c && bench);
 	open_shared(&shared);
-	peers_open(&run, false);
 	for (size_t i = 0; i < list->count; i++)
 		toggle_case_build(&c[i], &list->spec[i], &shared, &bench[i],
 				  &bench[list->count + i]);

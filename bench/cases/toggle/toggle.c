@@ -450,7 +450,9 @@ int bench_toggle(const struct bench_run *run, struct bench_result *result)
 		ret = bench_measure(run, &start, 1, result);
 	if (ret == 0) {
 		toggle_list_singles(list);
+		peers_open(run, true);
 		ret = measure_list(run, list, 1, &toggle, result);
+		peers_close();
 	}
 	if (ret == 0) {
 		toggle_list_crowds(list, run->seating.executors);

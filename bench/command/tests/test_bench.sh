@@ -80,6 +80,20 @@ seed=$(sed -nE 's/^invoke: .* seed ([0-9]+)$/\1/p' "$dir/out")
 expect 0 "$tmax" bench invoke --rounds 1 --no-peers --json
 [ "$(member seed)" != "$seed" ] || fail "the same seed twice"
 
+# --- a benchmark builds the peers that it measures, and no others ---
+
+mkdir "$dir/bin"
+for compiler in cc clang javac; do
+	printf '#!/bin/sh\necho %s >>"%s"\nexit 1\n' $compiler "$dir/built" >"$dir/bin/$compiler"
+done
+chmod +x "$dir"/bin/*
+for builds in invoke: toggle:javac 'probes:cc clang'; do
+	: >"$dir/built"
+	PATH=$dir/bin:$PATH expect 0 "$tmax" bench "${builds%:*}" --rounds 1
+	[ "$(sort -u "$dir/built" | xargs)" = "${builds#*:}" ] ||
+		fail "bench ${builds%:*} builds with $(sort -u "$dir/built" | xargs)"
+done
+
 # --- policy wait ---
 
 export PATCHCORE_MACHINE_CONF=$dir/foreign.conf

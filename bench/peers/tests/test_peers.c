@@ -186,6 +186,9 @@ static void test_answers(void **arg)
 	assert_int_equal(peer_cost(&fake, 300, &cost, why), -EREMOTEIO);
 	assert_string_equal(why, "sh: what");
 	close_it(&fake);
+	/* Who asks it after that. */
+	assert_int_equal(peer_cost(&fake, 100, &cost, why), -ENODEV);
+	assert_string_equal(why, "not open");
 }
 
 /* A user's own daemon, which answers: nothing is started, created or switched in it. */
