@@ -381,11 +381,9 @@ static const struct kind {
 	  "executed to the less frequent; 1 is balanced. Dashed: peers. Last, where there are "
 	  "several, all calls per second by number of executors.",
 	  draw_throughput },
-	{ "scaling", "bench-rows.gp",
-	  "Cost of a change by sites known, and changes per second by patchers",
-	  "A change across a line where so many sites are known; changes per second of all "
-	  "patchers "
-	  "together, each with a site of its own unless it says otherwise. " DOTS,
+	{ "scaling", "bench-rows.gp", "Changes per second by patchers and executors",
+	  "Changes per second of all patchers together, each with a site of its own unless it says "
+	  "otherwise. " DOTS,
 	  draw_rows },
 	{ "latent", "bench-rows.gp", "Ticks per pass of a loop with a deactivated site",
 	  "Ticks per pass of a loop. " DOTS, draw_rows },

@@ -336,6 +336,8 @@ static const struct method {
 	  "policy=wait ", NULL, NULL },
 	{ "fastinst, callpatch", "432", "315", "35", "pc_activate_call, pc_deactivate_call", "call",
 	  "", "call", "?target=original" },
+	{ "JVM VolatileCallSite", "995", "", "55", "the same, OpenJDK", "jvm-volatile", "", NULL,
+	  NULL },
 	{ "Dyninst", "1.93e6", "9.95e5", "320", "stopped by ptrace, as Dyninst does", "ptrace", "",
 	  NULL, NULL },
 	{ "DTrace", "~70771", "", "1176", "a Linux uprobe", "uprobe", "", "uprobe", "" },
@@ -372,28 +374,31 @@ static void put_table2(FILE *out, const struct bench_results *all)
 		"floor\t#off, hot\t#x floor\t#invocation");
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		const struct method *m = &methods[i];
-		/* What benchmark probes measures alone. */
-		bool probe = strcmp(m->name, "uprobe") == 0;
-		const struct bench_result *toggle, *invoke;
+		const struct bench_result *probes, *toggle, *invoke;
 		const struct bench_row *call = NULL;
 		double over;
 
-		toggle = bench_of(all->result, all->count, probe ? "probes" : "toggle");
-		invoke = bench_of(all->result, all->count, probe ? "probes" : "invoke");
+		/* A probe of the kernel: under the two others in older journals. */
+		probes = m->call && strcmp(m->call, "uprobe") == 0
+				 ? bench_of(all->result, all->count, "probes")
+				 : NULL;
+		toggle = probes ? probes : bench_of(all->result, all->count, "toggle");
+		invoke = probes ? probes : bench_of(all->result, all->count, "invoke");
 
 		html_row(out, NULL);
 		html_cells(out, "tnnnt", "%s\t%s\t%s\t%s\t%s", m->there, m->on, m->off,
 			   m->invocation, m->here);
-		put_change(out, toggle, m, "on activate", false);
-		put_change(out, toggle, m, "off deactivate", false);
-		put_change(out, toggle, m, "on activate", true);
-		put_change(out, toggle, m, "off deactivate", true);
+		for (int hot = 0; hot < 2; hot++) {
+			put_change(out, toggle, m, probes ? "activate" : "on", hot);
+			put_change(out, toggle, m, probes ? "deactivate" : "off", hot);
+		}
 		/*
 		 * A call alone, without the loop around it: of the row that adds most to its loop,
 		 * since a loop of nothing else hides a call that runs beside it.
 		 */
 		if (m->call)
-			call = dearest(invoke, m->call, "call on", m->call_params, "over_empty");
+			call = dearest(invoke, m->call, probes ? "on" : "call", m->call_params,
+				       "over_empty");
 		over = call ? bench_row_extra_of(call, "over_empty") : NAN;
 		if (!call)
 			html_number(out, "%s", "not measured");

@@ -169,14 +169,11 @@ static inline struct bench_result sample_toggle(void)
 	sample_mappings(&r);
 	sample_batches(&r);
 	sample_pair(&r, "flag", 1.0, true, NULL, NULL, 1);
-	sample_pair(&r, "pointer", 1.01, true, NULL, NULL, 1);
 	sample_pair(&r, "hand-membarrier", 760, true, "1|4", NULL, 1);
 	sample_pair(&r, "stop-the-world", 90, true, "1|4", NULL, 1);
-	sample_pair(&r, "ptrace", 9000, true, "1|4", NULL, 1);
+	sample_skip(&r, "ptrace", "ptrace: Operation not permitted");
 	sample_pair(&r, "jvm-volatile", 5.5, true, NULL, NULL, 1);
-	sample_pair(&r, "jvm-mutable", 7.5, true, NULL, NULL, 1);
 	sample_pair(&r, "jvm-volatile", 1.5, true, NULL, NULL, 0);
-	sample_skip(&r, "uprobe", "perf_event_open: Permission denied");
 	sample_row(&r, "pc_init", "start", "us", 830);
 	return r;
 }
@@ -272,28 +269,13 @@ static inline struct bench_result sample_throughput(void)
 		sample_flow(&r, "straddler", NULL, "wait", mode, 1, 3000);
 		sample_flow(&r, "straddler", NULL, "membarrier", mode, 1, 60000);
 		sample_flow(&r, mode ? "flag" : "pointer", NULL, NULL, mode, 1, 110);
-		r.row[r.rows - 1].peer = true;
-		sample_flow(&r, "jvm-volatile", NULL, NULL, mode, 1, 1500);
-		for (unsigned i = 1; i <= 12; i++)
+		for (unsigned i = 1; i <= 6; i++)
 			r.row[r.rows - i].peer = true;
 	}
-	sample_skip(&r, "jvm-mutable", "no javac (Debian: openjdk-17-jdk-headless)");
 	return r;
 }
 
 /* --- The others ----------------------------------------------------------------------- */
-
-static inline void sample_known(struct bench_result *r, const char *policy, double ticks,
-				double slope, double most)
-{
-	for (double sites = 10; sites <= most; sites *= 10) {
-		struct bench_row *row =
-			sample_row(r, "straddler", "change", "ticks", ticks + slope * log10(sites));
-
-		bench_row_param(row, "sites", sites);
-		bench_row_param_text(row, "policy", policy);
-	}
-}
 
 static inline void sample_patchers(struct bench_result *r, const char *name, const char *policy,
 				   double rate)
@@ -318,8 +300,6 @@ static inline struct bench_result sample_scaling(void)
 	sample_patchers(&r, "aligned", NULL, 6e6);
 	sample_patchers(&r, "call", NULL, 5e6);
 	sample_patchers(&r, "straddler", "wait", 2e5);
-	sample_known(&r, "wait", 7000, 20, 1e5);
-	sample_known(&r, "membarrier", 110000, 60, 1e5);
 	return r;
 }
 
@@ -377,11 +357,32 @@ static inline struct bench_result sample_invoke(void)
 		bench_row_param_text(row, "split", sample_splits[i]);
 		bench_row_extra(row, "over_empty", 4.1);
 	}
-	row = sample_against(sample_row(&r, "jvm-volatile", "call", "ticks", 4.2), "direct", 5);
-	row->peer = true;
 	row = sample_against(sample_row(&r, "flag", "call", "ticks", 6.3), "direct", 5);
 	row->peer = true;
 	return r;
+}
+
+static inline void sample_uprobe(struct bench_result *r)
+{
+	static const struct {
+		const char *measure;
+		double ticks, over, executors;
+	} rows[] = {
+		{ "off", 4, 0.5, NAN },	      { "on", 3700, 3696, NAN },
+		{ "activate", 2e7, NAN, 0 },  { "deactivate", 2e8, NAN, 0 },
+		{ "activate", 21e6, NAN, 1 }, { "deactivate", 22e7, NAN, 1 },
+	};
+
+	for (unsigned i = 0; i < 6; i++) {
+		struct bench_row *row =
+			sample_row(r, "uprobe", rows[i].measure, "ticks", rows[i].ticks);
+
+		row->peer = true;
+		if (isnan(rows[i].executors))
+			bench_row_extra(row, "over_empty", rows[i].over);
+		else
+			bench_row_param(row, "executors", rows[i].executors);
+	}
 }
 
 static inline struct bench_result sample_probes(void)
@@ -399,6 +400,7 @@ static inline struct bench_result sample_probes(void)
 	row = sample_against(sample_row(&r, "probe", "activate", "ticks", 156), "call", 104);
 	bench_row_param_text(row, "split", "0");
 	bench_row_param_text(row, "mapping", "open");
+	sample_uprobe(&r);
 	return r;
 }
 

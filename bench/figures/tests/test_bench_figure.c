@@ -188,7 +188,7 @@ static void executors_have_panels_where_there_are_several(void **state)
 		if (strcmp(row->extra[i].key, "balance") == 0)
 			row->extra[i].number = INFINITY;
 	assert_int_equal(write_it(place, &r), 0);
-	expect_in("arguments", "\n8\n1 2 4\ncall: inside 8 bytes\n");
+	expect_in("arguments", "\n7\n1 2 4\ncall: inside 8 bytes\n");
 	expect_in("out.dat", "\nE 2 1 1000 ");
 	/* The sixth curve, and the first of a peer. */
 	expect_in("out.dat", "\nK 5 1 \"pointer");
@@ -263,7 +263,7 @@ static void all_benchmarks_are_drawn(void **state)
 	static const char *const words[SAMPLE_BENCHMARKS] = {
 		"split 3|2, wait, 1 executor",
 		"patch: membarrier, 1 executor",
-		"jvm-volatile (peer)",
+		"flag (peer)",
 		"no executor",
 		"split 1|4",
 		"stop-the-world",

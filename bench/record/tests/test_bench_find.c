@@ -48,7 +48,7 @@ static void skipped_rows_are_not_found(void **state)
 	unsigned i = 0;
 
 	(void)state;
-	assert_null(bench_next(&r, "uprobe", NULL, NULL, &i));
+	assert_null(bench_next(&r, "ptrace", NULL, NULL, &i));
 	assert_int_equal(i, r.rows);
 	i = 0;
 	assert_null(bench_next(NULL, "call", NULL, NULL, &i));
