@@ -46,6 +46,28 @@ below()
 		}' "$1"
 }
 
+# drawn FILE - the rooms and folders of its first drawing, in the order in which they may include
+# what comes later
+drawn()
+{
+	awk '
+		/^\|/ || (seen && !/^    /) { exit }
+		!/^    / { next }
+		{
+			seen = 1
+			for (i = 1; i <= NF; i++) {
+				n = split($i, part, /[{},]/)
+				if ($i !~ /\//)
+					continue
+				for (k = n > 1 ? 2 : 1; k <= (n > 1 ? n - 1 : 1); k++) {
+					room = n > 1 ? part[1] part[k] : $i
+					sub(/\/$/, "", room)
+					print "drawn", room, ++place
+				}
+			}
+		}' "$1"
+}
+
 # objects - what the objects of each room define and what they call, with their sources. Not those
 # whose source has moved since, and not guard.o, which is another library.
 objects()
@@ -94,6 +116,7 @@ look()
 	fi
 	tree "${folders[@]}" >"$dir/tree"
 	below "$1" >"$dir/below"
+	drawn "$1" >"$dir/drawn"
 	awk -v most=25 '
 		function parent(path) { return path ~ /\// ? substr(path, 1, match(path, /\/[^\/]*$/) - 1) : "" }
 		function room_of(path) {
@@ -116,6 +139,12 @@ look()
 			}
 			return room == other
 		}
+		# Where a room is drawn, be it with the folder that it lies in.
+		function place_of(room) {
+			while (room != "" && !(room in place))
+				room = parent(room)
+			return place[room]
+		}
 		# A header brings those that it includes: what is called may lie further down.
 		function reaches(room, other,   next_room) {
 			if (may(room, other))
@@ -133,6 +162,7 @@ look()
 			for (i = 3; i <= NF; i++)
 				allowed[$2, ++count[$2]] = $i
 		}
+		$1 == "drawn" { place[$2] = $3 }
 		$1 == "file" {
 			exists[$2]
 			number[parent($2)]++
@@ -213,6 +243,11 @@ look()
 				if (built && !(name in up))
 					print name " is not called from below"
 			for (room in is_room) {
+				if (!place_of(room))
+					print room " is not drawn"
+				for (other in is_room)
+					if (may(room, other) && place_of(other) < place_of(room))
+						print room " is drawn below " other ", which it may include"
 				if (!(room in filled))
 					print room " has no sources"
 				for (i = 1; i <= count[room]; i++) {
@@ -242,7 +277,7 @@ look()
 			for (room in is_room)
 				if (!(room in done))
 					print room " is in a circle, or stands on one"
-		}' "$dir/rooms" "$dir/tree" "$dir/below" "$dir/objects" | LC_ALL=C sort
+		}' "$dir/rooms" "$dir/drawn" "$dir/tree" "$dir/below" "$dir/objects" | LC_ALL=C sort
 }
 
 wrong()
@@ -256,6 +291,13 @@ objects >"$dir/objects"
 look "$document" >"$dir/found"
 [ ! -s "$dir/found" ] || wrong "docs/architecture.md and the tree: $(cat "$dir/found")"
 grep -q '^include patchcore/word/.* patchcore/site/' "$dir/tree" || wrong "no include line was seen"
+
+# Names of functions in it are those of the tree.
+grep -oE '`[a-z_]+\(\)`' "$document" | tr -d '`()' | LC_ALL=C sort -u >"$dir/names"
+while read -r name; do
+	grep -rqE --include='*.[ch]' "^([^/ ].*[ *])?$name\\(" "$top"/{bench,calibrate,conform,fleet,patchcore,probes,results,stress} ||
+		wrong "docs/architecture.md names $name(), which is not in the tree"
+done <"$dir/names"
 
 # A program and a script of one name share a log, and make check runs only one of them.
 twice=$(cd "$top" && find bench calibrate conform docs fleet patchcore probes results scripts stress -path '*/tests/test_*' \
@@ -283,6 +325,9 @@ must_see '^patchcore/site/lock\.c lies in no room' '/^\| `patchcore\/site`/d'
 must_see '^patchcore/attic has no sources' 's/^(\| `patchcore\/)word(`.*)/&\n\1attic\2/'
 must_see '^patchcore/call may include attic, which is no room' \
 	'/^\| `patchcore\/call`/s/`word`/`word`, `attic`/'
+must_see '^patchcore/word is not drawn' 's/^    patchcore\/ +the only/    the only/'
+must_see '^bench/figures is drawn below bench/record, which it may include' \
+	'/^    /s/\{ways,figures\}(.*)record/{ways,record}\1figures/'
 must_see 'no table' 's/may include/reads/'
 
 if [ -s "$dir/objects" ]; then
