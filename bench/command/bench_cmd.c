@@ -113,7 +113,7 @@ static const struct command_line line = {
 		 "  toggle      one change, by protocol, split, policy and mapping\n"
 		 "  latency     its distribution over 20,000 sites\n"
 		 "  throughput  calls through a site toggled 0 to 10 million times a second\n"
-		 "  scaling     more patchers, executors and sites\n"
+		 "  scaling     more patchers and executors\n"
 		 "  latent      a site that is switched off, in a loop\n"
 		 "  stall       what an executor loses while its site is changed\n"
 		 "  invoke      the call that a site makes which is switched on\n"

@@ -85,6 +85,7 @@ for command in "${commands[@]}"; do
 	part SH OPTIONS <"$dir/tmax" | part SS "tmax $command" | defined |
 		sed -nE 's/^\.BI? (--[a-z0-9-]+)( "( [A-Z]+)")?$/\1\3/p' >"$dir/says"
 	same "options of tmax $command"
+	cut -d' ' -f1 "$dir/is" >>"$dir/options"
 
 	"$tmax" "$command" --help | awk '/^  --/ { option = $1 } /^$/ { option = "" } option { print option, $0 }' |
 		sed -nE 's/^(--[a-z0-9-]+) .*\((default )?([a-z0-9-]+)[);].*/\1 \3/p' >"$dir/is"
@@ -98,6 +99,11 @@ for command in "${commands[@]}"; do
 		same "defaults of tmax $command"
 	fi
 done
+
+# Wherever the page names one.
+grep '^\.B' "$dir/tmax" | grep -v cpuid_tool | grep -oE '(^| |")--[a-z0-9-]+' | tr -d ' "' | sort -u >"$dir/named"
+grep -vxFf "$dir/options" "$dir/named" | grep -vxE -- '--version' >"$dir/unknown" || true
+[ ! -s "$dir/unknown" ] || wrong "no command has $(xargs <"$dir/unknown")"
 
 sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/stress/base/exit_status.h" >"$dir/is"
 part SH "EXIT STATUS" <"$dir/tmax" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
