@@ -393,7 +393,9 @@ static void sum_up(struct bench_case *c, struct bench_row *row)
 	bench_row_extra(row, "over_low", over.low);
 	bench_row_extra(row, "over_high", over.high);
 	bench_row_extra(row, "over_base", base.median);
-	bench_row_extra(row, "over_ratio", over.median / base.median);
+	/* What is off may take nothing, give or take a step of the clock. */
+	if (base.median > 0)
+		bench_row_extra(row, "over_ratio", over.median / base.median);
 }
 
 /* --- Switches, timed ------------------------------------------------------------------------- */

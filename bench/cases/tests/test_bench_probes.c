@@ -3,6 +3,8 @@
  * Are the probes, branches and calls on that the benchmark calls on, and off that it calls off; is
  * every row there? Where nothing turns them on, the counts tell.
  */
+#include <math.h>
+
 #include "bench/cases/probes/probes.c"
 #include "bench/tests/bench_run.h"
 
@@ -163,11 +165,44 @@ static void probes_that_stay_off_are_seen(void **state)
 	assert_false(all_turned());
 }
 
+/* As of a probe that is off, by the steps of the clock: nothing, or less. */
+static void a_part_of_nothing_is_no_ratio(void **state)
+{
+	static const double base[] = { 3, 2, 1 }; /* over 2 */
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct bench_case c = { 0 };
+		struct bench_row row = { 0 };
+
+		/* Two blocks, in turn with two of the baseline. */
+		for (unsigned k = 0; k < 4; k++) {
+			struct samples *of = k % 2 ? c.base_samples : c.samples;
+
+			samples_add(&of[0], k % 2 ? base[i] : 4);
+			samples_add(&of[1], 2);
+			samples_end_block(&of[0]);
+			samples_end_block(&of[1]);
+		}
+		sum_up(&c, &row);
+		assert_true(bench_row_extra_of(&row, "over_base") == base[i] - 2);
+		if (base[i] > 2)
+			assert_true(bench_row_extra_of(&row, "over_ratio") == 2);
+		else
+			assert_true(isnan(bench_row_extra_of(&row, "over_ratio")));
+		for (unsigned k = 0; k < 2; k++) {
+			samples_free(&c.samples[k]);
+			samples_free(&c.base_samples[k]);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_there),
 		cmocka_unit_test(probes_that_stay_off_are_seen),
+		cmocka_unit_test(a_part_of_nothing_is_no_ratio),
 	};
 	int ret;
 
