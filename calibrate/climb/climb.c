@@ -2,7 +2,7 @@
 /*
  * What a calibration runs, in this order:
  *
- *   controls    the broken protocols must tear, or the oracle is blind (stage "proof")
+ *   controls    the broken protocols must tear, or the oracle is blind
  *   membarrier  what a change costs by membarrier: the top of the ladder
  *   ladder      slices on all rungs; among them stores inside a line, for the window, and the
  *		 fetch gap itself, for waits that are longer
@@ -166,7 +166,7 @@ static int run_controls(struct climb *c)
 		cell.waits = (struct waits){ 3000, 3000, 0 };
 		cell.protocol = broken[i];
 		cell.stop_tears = 1;
-		ret = run_cell(c, "proof", &cell, NULL);
+		ret = run_cell(c, "controls", &cell, NULL);
 		tore += ret == 0 && cell_result_tears(&s->done[s->count - 1].result) > 0;
 	}
 	if (ret == 0)

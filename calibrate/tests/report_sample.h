@@ -147,13 +147,13 @@ static inline int sample_campaign(struct journal *journal, unsigned *i)
 
 static inline int sample_others(struct journal *journal, unsigned *i)
 {
-	struct cell_record proof = sample_cell("proof", (*i)++);
+	struct cell_record control = sample_cell("controls", (*i)++);
 	struct cell_record crash = sample_cell("paper", (*i)++);
 	int rc;
 
-	proof.cell.protocol = PROTOCOL_NO_INT3;
-	proof.result.tears[TEAR_OLD_FRONT] = 46187;
-	rc = journal_write_cell(journal, &proof);
+	control.cell.protocol = PROTOCOL_NO_INT3;
+	control.result.tears[TEAR_OLD_FRONT] = 46187;
+	rc = journal_write_cell(journal, &control);
 	if (rc)
 		return rc;
 	crash.cell.pair = PAIR_CALL_NOP;

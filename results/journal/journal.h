@@ -31,7 +31,7 @@ struct journal; /* open for appending */
 
 /* One cell and what came of it, as read back or about to be written. */
 struct cell_record {
-	char stage[32]; /* part of the plan: "proof", "membarrier", "ladder", "window", "stress" */
+	char stage[32]; /* of the plan: "controls", "membarrier", "ladder", "window", "stress" */
 	char key[160];	/* names the cell within the plan, for resuming */
 	char date[32];	/* UTC, ISO 8601, when it ended */
 	bool noisy;	/* much else was going on; it counts all the same */
