@@ -41,21 +41,29 @@ static int read_cell(const char *command, struct cell *cell, char *reason)
 int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size_t size)
 {
 	char section[64] = "", told[64] = "", reason[OPTION_WHY], *line = NULL;
+	bool keyed = false, command = false; /* the section has a key; the last one is this */
 	unsigned count = 0;
 	size_t room = 0;
 	int ret = 0;
 
 	why[0] = '\0';
 	while (ret == 0 && getline(&line, &room, f) >= 0) {
-		size_t length = strcspn(line, " \t=:"),
-		       value = length + strspn(line + length, " \t");
+		const char *text = line + strspn(line, " \t");
+		size_t length = strcspn(text, " \t=:"),
+		       value = length + strspn(text + length, " \t");
 
-		if (line[0] == '[')
-			snprintf(section, sizeof(section), "%.*s", (int)strcspn(line + 1, "]"),
-				 line + 1);
-		/* A line that is indented goes on with the one before. */
-		if (strncmp(section, "cell ", 5) != 0 || strchr(";#\r\n", line[value]) ||
-		    (length && (strncmp(line, "command", length) != 0 || length != 7)))
+		if (strchr(";#\r\n", *text))
+			continue;
+		/* A line that is indented goes on with the key before it. */
+		if (text == line || !keyed) {
+			keyed = *text != '[';
+			command = length == 7 && strncmp(text, "command", length) == 0 &&
+				  (text[value] == '=' || text[value] == ':');
+			if (!keyed)
+				snprintf(section, sizeof(section), "%.*s",
+					 (int)strcspn(text + 1, "]"), text + 1);
+		}
+		if (!command || strncmp(section, "cell ", 5) != 0)
 			continue;
 		if (strcmp(section, told) == 0) {
 			snprintf(why, size, "%s: command stands twice", section);
@@ -63,7 +71,7 @@ int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size
 		} else if (count == max) {
 			snprintf(why, size, "it names more than %u cells", max);
 			ret = -E2BIG;
-		} else if (read_cell(line + value + 1, &cells[count++], reason) < 0) {
+		} else if (read_cell(text + value + 1, &cells[count++], reason) < 0) {
 			snprintf(why, size, "[%s] command: %s", section, reason);
 			ret = -EINVAL;
 		}

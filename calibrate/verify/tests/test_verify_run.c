@@ -32,7 +32,6 @@ static int read_text(const char *text, unsigned max)
 	return ret;
 }
 
-/* As conf_write() has it; inih by itself gives up after 200 bytes. */
 /* By what they are told by: a struct may have padding. */
 static void expect_same(const struct cell *cell, const struct cell *expected)
 {
@@ -43,6 +42,7 @@ static void expect_same(const struct cell *cell, const struct cell *expected)
 	assert_string_equal(command[0], command[1]);
 }
 
+/* As conf_write() has it; inih by itself gives up after 200 bytes. */
 static void test_conf_long_command(void **state)
 {
 	struct cell cell, other;
@@ -76,6 +76,24 @@ static void test_conf_none(void **state)
 {
 	(void)state;
 	assert_int_equal(read_text("[wait]\ncommand = tmax stress\n[cell 1]\ntears = 1\n", 4), 0);
+	assert_int_equal(read_text("[cell 1]\ncommand", 4), 0);
+}
+
+/* As inih has it: behind a key it goes on with that, else it is a line like others. */
+static void test_conf_indented(void **state)
+{
+	struct cell cell;
+
+	(void)state;
+	cell_defaults(&cell);
+	cell.split = 2;
+	assert_int_equal(read_text("[cell 1]\n\tcommand = tmax stress --split 2\n", 4), 1);
+	expect_same(&worst[0], &cell);
+	assert_int_equal(read_text("[wait]\nfirst = 1\n  [cell 1]\ncommand = none\n", 4), 0);
+	assert_int_equal(read_text("[cell 1]\ntears = 1\n command = none\n", 4), 0);
+	assert_int_equal(
+		read_text("[cell 1]\n# none\n ; none\n\n command = tmax stress --split 2\n", 4), 1);
+	expect_same(&worst[0], &cell);
 }
 
 /* The end of a comment that inih cut is no key of its own. */
@@ -422,13 +440,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_conf_long_command), cmocka_unit_test(test_conf_none),
-		cmocka_unit_test(test_conf_long_comment), cmocka_unit_test(test_conf_refused),
-		cmocka_unit_test(test_run_waits),	  cmocka_unit_test(test_run_seeds),
-		cmocka_unit_test(test_run_late),	  cmocka_unit_test(test_run_window),
-		cmocka_unit_test(test_run_controls),	  cmocka_unit_test(test_run_tears),
-		cmocka_unit_test(test_run_noise),	  cmocka_unit_test(test_run_fallback),
-		cmocka_unit_test(test_run_unseated),	  cmocka_unit_test(test_run_unprovoked),
-		cmocka_unit_test(test_run_failures),
+		cmocka_unit_test(test_conf_indented),	  cmocka_unit_test(test_conf_long_comment),
+		cmocka_unit_test(test_conf_refused),	  cmocka_unit_test(test_run_waits),
+		cmocka_unit_test(test_run_seeds),	  cmocka_unit_test(test_run_late),
+		cmocka_unit_test(test_run_window),	  cmocka_unit_test(test_run_controls),
+		cmocka_unit_test(test_run_tears),	  cmocka_unit_test(test_run_noise),
+		cmocka_unit_test(test_run_fallback),	  cmocka_unit_test(test_run_unseated),
+		cmocka_unit_test(test_run_unprovoked),	  cmocka_unit_test(test_run_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
