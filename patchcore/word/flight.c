@@ -24,8 +24,8 @@ static struct lock drain_lock = LOCK_INIT;
  */
 static _Atomic(struct site *) flights;
 
-/* Release: pairs with the acquire in flight_drain(). */
-NOPATCH void flight_push(struct site *site)
+/* Unless it is there. Async-signal-safe. Release: pairs with the acquire in flight_drain(). */
+NOPATCH static void flight_push(struct site *site)
 {
 	struct site *first = atomic_load_explicit(&flights, memory_order_relaxed);
 

@@ -37,11 +37,7 @@ int flight_start(const struct change *change, const struct sync *sync);
  */
 enum word_state flight_step(struct site *site);
 
-/*
- * flight_push - put a site in the list of what is in flight, unless it is there. flight_any - has
- * something been started that flight_drain() would find? Both async-signal-safe.
- */
-void flight_push(struct site *site);
+/* flight_any - has something been started that flight_drain() would find? Async-signal-safe. */
 bool flight_any(void);
 
 /*

@@ -46,7 +46,7 @@ static const struct model_code codes[] = { { 1, 1, 1 }, { 2, 2, 2 }, { 3, 3, 3 }
 #define START_AND_FINISH(is)                                                                       \
 	START(is), LABEL(60), IF(STATE(0), IDLE, 99), STEP(LONG, LONG, 60, 60), LABEL(99), END()
 
-static const struct model_op finisher[] = { FINISHER(LONG, LONG) };
+static const struct model_op finishes[] = { FINISHER(LONG, LONG) };
 static const struct model_op starts_2[] = { STARTER(2) };
 static const struct model_op starts_3[] = { STARTER(3) };
 static const struct model_op makes_2[] = { START_AND_FINISH(2) };
@@ -59,7 +59,7 @@ static const struct model_op runs_and_helps[] = {
 };
 
 static struct model model_of(const struct model_op *first, const struct model_op *second,
-			     const struct model_op *executor, const struct model_op *helper)
+			     const struct model_op *executor, const struct model_op *finish)
 {
 	struct model model = {
 		.sites = { { { { 0, 0 }, { 1, 0 } }, 1 } },
@@ -69,9 +69,9 @@ static struct model model_of(const struct model_op *first, const struct model_op
 			{ .name = "starter", .program = first, .id = VICTIM },
 			{ .name = "executor", .program = executor, .id = 9, .endless = true },
 			{ .name = "other", .program = second, .id = 2 },
-			{ .name = "finisher", .program = helper, .id = 3, .endless = true },
+			{ .name = "finisher", .program = finish, .id = 3, .endless = true },
 		},
-		.thread_count = helper ? 4 : 3,
+		.thread_count = finish ? 4 : 3,
 		.stale = STALE,
 		.longest = LONG,
 	};
@@ -89,7 +89,7 @@ static const struct model_op helps[] = {
 
 static void test_finisher(void **state)
 {
-	struct model model = model_of(starts_2, starts_3, runs, finisher);
+	struct model model = model_of(starts_2, starts_3, runs, finishes);
 
 	(void)state;
 	holds("async: a finisher", &model);
@@ -105,7 +105,7 @@ static void test_finish_themselves(void **state)
 
 static void test_executor_helps(void **state)
 {
-	struct model model = model_of(starts_2, starts_3, runs_and_helps, finisher);
+	struct model model = model_of(starts_2, starts_3, runs_and_helps, finishes);
 
 	(void)state;
 	holds("async: executor and finisher", &model);
@@ -125,7 +125,7 @@ static void test_no_thread_finishes(void **state)
 
 static void test_membarrier(void **state)
 {
-	static const struct model_op helper[] = {
+	static const struct model_op finish[] = {
 		LABEL(60),
 		SWAP(OWNER(0), 0, SELF, 60),
 		IF(STATE(0), FIRST_WAIT, 61),
@@ -147,7 +147,7 @@ static void test_membarrier(void **state)
 		JUMP(60),
 		END(),
 	};
-	struct model model = model_of(starts_2, starts_3, runs, helper);
+	struct model model = model_of(starts_2, starts_3, runs, finish);
 
 	(void)state;
 	model.stale = STALE_FOR_EVER;
@@ -156,9 +156,9 @@ static void test_membarrier(void **state)
 
 /* --- With a part left out ----------------------------------------------------------------- */
 
-static void finisher_breaks(const char *name, const struct model_op *helper, const char *how)
+static void finisher_breaks(const char *name, const struct model_op *finish, const char *how)
 {
-	struct model model = model_of(starts_2, starts_3, runs, helper);
+	struct model model = model_of(starts_2, starts_3, runs, finish);
 
 	breaks(name, &model, how);
 }
@@ -178,7 +178,7 @@ static void test_waits(void **state)
 /* The time of the first store does for the second. */
 static void test_no_second_stamp(void **state)
 {
-	static const struct model_op helper[] = {
+	static const struct model_op finish[] = {
 		LABEL(60),
 		SWAP(OWNER(0), 0, SELF, 60),
 		IF(STATE(0), FIRST_WAIT, 61),
@@ -201,7 +201,7 @@ static void test_no_second_stamp(void **state)
 	};
 
 	(void)state;
-	finisher_breaks("async: second wait from the first store", helper, "front 2 with back 1");
+	finisher_breaks("async: second wait from the first store", finish, "front 2 with back 1");
 }
 
 /* The time is read, and then it takes until the store is made. */
@@ -211,7 +211,7 @@ static void test_early_stamp(void **state)
 		HOLD_SITE_FOR(0, 2, 9),	   STAMP(0),	     PUT_INT3(0, 8), LABEL(8),
 		SET(STATE(0), FIRST_WAIT), SET(OWNER(0), 0), LABEL(9),	     END(),
 	};
-	struct model model = model_of(early, starts_3, runs, finisher);
+	struct model model = model_of(early, starts_3, runs, finishes);
 
 	(void)state;
 	breaks("async: time read before the store", &model, "front 1 with back 2");
@@ -220,7 +220,7 @@ static void test_early_stamp(void **state)
 static void test_clock_ahead(void **state)
 {
 	static const struct model_op longer[] = { FINISHER(LONG + 1, LONG + 1) };
-	struct model model = model_of(starts_2, starts_3, runs, finisher);
+	struct model model = model_of(starts_2, starts_3, runs, finishes);
 
 	(void)state;
 	model.threads[3].ahead = 1;
@@ -233,7 +233,7 @@ static void test_clock_ahead(void **state)
 /* Two threads go on with it at once: one of them may be as late as the next change. */
 static void test_no_owner(void **state)
 {
-	static const struct model_op helper[] = {
+	static const struct model_op finish[] = {
 		LABEL(60),
 		IF(STATE(0), FIRST_WAIT, 61),
 		IF(STATE(0), SECOND_WAIT, 62),
@@ -252,11 +252,11 @@ static void test_no_owner(void **state)
 		JUMP(60),
 		END(),
 	};
-	struct model model = model_of(starts_2, starts_3, runs, helper);
+	struct model model = model_of(starts_2, starts_3, runs, finish);
 
 	(void)state;
 	model.threads[model.thread_count++] = (struct model_thread){
-		.name = "finisher2", .program = helper, .id = 4, .endless = true
+		.name = "finisher2", .program = finish, .id = 4, .endless = true
 	};
 	breaks("async: no owner", &model, "tears");
 }
@@ -272,7 +272,7 @@ static void test_early_disown(void **state)
 		LABEL(9),
 		END(),
 	};
-	struct model model = model_of(early, starts_3, runs, finisher);
+	struct model model = model_of(early, starts_3, runs, finishes);
 
 	(void)state;
 	breaks("async: disowned before INT3", &model, "tears");
@@ -281,7 +281,7 @@ static void test_early_disown(void **state)
 /* The turn is given back behind the owner, which may be another thread by then. */
 static void test_release_after_disown(void **state)
 {
-	static const struct model_op helper[] = {
+	static const struct model_op finish[] = {
 		LABEL(60),
 		SWAP(OWNER(0), 0, SELF, 60),
 		IF(STATE(0), FIRST_WAIT, 61),
@@ -306,7 +306,7 @@ static void test_release_after_disown(void **state)
 	};
 
 	(void)state;
-	finisher_breaks("async: disowned before release", helper, "ends as instruction 0");
+	finisher_breaks("async: disowned before release", finish, "ends as instruction 0");
 }
 
 /* --- An owner that is no more -------------------------------------------------------------- */
@@ -315,9 +315,9 @@ static const struct model_op rescuer[] = {
 	LABEL(60), STEP(LONG, LONG, 60, 68), LABEL(68), RESCUE(60, 60), END(),
 };
 
-static struct model mortal(const struct model_op *victim, const struct model_op *helper)
+static struct model mortal(const struct model_op *victim, const struct model_op *finish)
 {
-	struct model model = model_of(victim, starts_3, runs, helper);
+	struct model model = model_of(victim, starts_3, runs, finish);
 
 	model.threads[0].mortal = true;
 	return model;
@@ -364,7 +364,7 @@ static void test_drain(void **state)
 
 static void test_dead_owner_left(void **state)
 {
-	struct model model = mortal(makes_2, finisher);
+	struct model model = mortal(makes_2, finishes);
 
 	(void)state;
 	breaks("async: dead owner, no thread takes over", &model, "stuck");
@@ -384,7 +384,7 @@ static void test_owner_not_dead(void **state)
 /* Going on at once where the dead one was, by a time that may be of long ago. */
 static void test_take_over_without_wait(void **state)
 {
-	static const struct model_op helper[] = {
+	static const struct model_op finish[] = {
 		LABEL(60),
 		STEP(LONG, LONG, 60, 68),
 		LABEL(68),
@@ -405,7 +405,7 @@ static void test_take_over_without_wait(void **state)
 		JUMP(60),
 		END(),
 	};
-	struct model model = mortal(makes_2, helper);
+	struct model model = mortal(makes_2, finish);
 
 	(void)state;
 	breaks("async: taken over without waits", &model, "tears");
@@ -414,7 +414,7 @@ static void test_take_over_without_wait(void **state)
 /* It looks at the state once more when another thread already has the site. */
 static void test_look_after_release(void **state)
 {
-	static const struct model_op helper[] = {
+	static const struct model_op finish[] = {
 		LABEL(60),
 		STEP(LONG, LONG, 60, 68),
 		LABEL(68),
@@ -442,7 +442,7 @@ static void test_look_after_release(void **state)
 	model.threads[model.thread_count++] =
 		(struct model_thread){ .name = "handler", .program = helps, .id = 2, .over = 3 };
 	holds_as("async: dead owner, then a patcher with a signal", &model);
-	model.threads[3].program = helper;
+	model.threads[3].program = finish;
 	breaks("async: a look at the state after release", &model, "stuck");
 }
 
@@ -450,7 +450,7 @@ static void test_look_after_release(void **state)
 
 static void test_signal(void **state)
 {
-	struct model model = model_of(makes_2, starts_3, runs, finisher);
+	struct model model = model_of(makes_2, starts_3, runs, finishes);
 
 	(void)state;
 	model.threads[model.thread_count++] = (struct model_thread){
