@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,7 +34,7 @@ static bool started;
 
 /* Recursive: what is done meanwhile may load an object itself. */
 static pthread_mutex_t scanning = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static _Atomic uint32_t served; /* probes that there were when FASTINST_ON was last looked at */
+static uint32_t served; /* probes that there were when FASTINST_ON was last looked at */
 
 static void agent_complain(const char *what, int error)
 {
@@ -48,7 +47,8 @@ static void agent_complain(const char *what, int error)
 			   : "");
 }
 
-static void turn_on(void)
+/* What has at least that id: of the others "fastinst off" may have turned some off. */
+static void turn_on(uint32_t from)
 {
 	const char *wish = getenv("FASTINST_ON");
 	char *copy = wish ? strdup(wish) : NULL;
@@ -58,7 +58,7 @@ static void turn_on(void)
 	while (rest && (pattern = strsep(&rest, " "))) {
 		if (!*pattern)
 			continue;
-		n = agent_change(pattern, true);
+		n = agent_change(pattern, true, from);
 		if (n < 0)
 			agent_complain(pattern, (int)n);
 	}
@@ -66,45 +66,76 @@ static void turn_on(void)
 }
 
 /*
- * Not for ever, as a thread may have the loader's lock, and the owner of this one wait for that, to
- * ask where a probe is or to load what reads debug information. In a constructor it has.
+ * Each pattern looks for objects, too, and so does the control socket: for what they find, those
+ * before have to be looked at again.
  */
-static void lock_scanning(void)
+static void turn_on_new(void)
+{
+	uint32_t from, n;
+
+	while (from = served, n = fi_probes(), n != from) {
+		served = n;
+		turn_on(from);
+	}
+}
+
+/* Of this thread. The loader runs constructors and destructors with its lock. */
+static __thread unsigned depth __attribute__((tls_model("initial-exec")));
+
+void agent_loading(bool begins)
+{
+	depth = begins ? depth + 1 : depth - 1;
+}
+
+/*
+ * Its owner may wait for the loader's lock, to ask where a probe is or to load what reads debug
+ * information. So a thread that has that one does not wait; nor another for ever, as it may have it
+ * by ways that are not seen here.
+ */
+static bool lock_scanning(void)
 {
 	struct timespec until;
 
+	if (depth)
+		return !pthread_mutex_trylock(&scanning);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += PATIENCE;
-	pthread_mutex_clocklock(&scanning, CLOCK_MONOTONIC, &until);
+	if (!pthread_mutex_clocklock(&scanning, CLOCK_MONOTONIC, &until))
+		return true;
+	quiet_say("waited in vain for another thread that turns on probes\n");
+	return false;
 }
 
-/* Refused, as the mutex is recursive, to a thread that waited in vain. */
+/* Refused, as the mutex is recursive, to a thread that did not get it. */
 static void unlock_scanning(void)
 {
 	pthread_mutex_unlock(&scanning);
 }
 
-/*
- * A thread that comes to an object which another one has found waits until its probes are on. None
- * is cancelled here, as it is not in dlopen(). Each pattern looks for objects, too, and so does the
- * control socket: for what they find, those before have to be looked at again.
- */
-void agent_scan(bool nested)
+static void before_fork(void)
 {
-	uint32_t n;
+	lock_scanning();
+}
+
+/*
+ * A thread that comes to an object which another one has found waits until its probes are on. One
+ * that does not get the lock sees to what it found itself, and leaves the rest to the owner. None
+ * is cancelled here, as it is not in dlopen().
+ */
+void agent_scan(void)
+{
+	uint32_t before;
 	int cancel;
 
 	if (!started)
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	if (nested)
-		pthread_mutex_trylock(&scanning);
-	else
-		lock_scanning();
-	fi_scan();
-	while (n = fi_probes(), n != atomic_load_explicit(&served, memory_order_relaxed)) {
-		atomic_store_explicit(&served, n, memory_order_relaxed);
-		turn_on();
+	before = fi_probes();
+	if (lock_scanning()) {
+		fi_scan();
+		turn_on_new();
+	} else if (fi_scan() > 0) {
+		turn_on(before);
 	}
 	unlock_scanning();
 	pthread_setcancelstate(cancel, NULL);
@@ -143,14 +174,13 @@ __attribute__((constructor)) static void start(void)
 		agent_complain("the probes cannot be used, the program runs without them", ret);
 		return;
 	}
-	pthread_atfork(lock_scanning, unlock_scanning, in_child);
+	pthread_atfork(before_fork, unlock_scanning, in_child);
 	report_forked();
 	if (trace)
 		ret = trace_start(trace);
 	if (ret < 0)
 		agent_complain("events cannot be written, calls are counted", ret);
-	atomic_store_explicit(&served, fi_probes(), memory_order_relaxed);
-	turn_on();
+	turn_on_new();
 	started = true;
 	leave_by(&leaving);
 	ret = !control || strcmp(control, "off") != 0 ? control_start(NULL) : 0;

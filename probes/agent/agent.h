@@ -10,15 +10,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* agent_change - turn the probes of a pattern on or off: how many there are, or a negative errno.
+/*
+ * agent_change - turn the probes of a pattern on or off that have at least that id: how many there
+ * are, or a negative errno.
  */
-long agent_change(const char *pattern, bool on);
+long agent_change(const char *pattern, bool on, uint32_t from);
 
 /*
  * agent_scan - after an object came or went: finds its probes, turns on what FASTINST_ON names.
- * @nested: the calling thread is in a constructor or destructor: no other thread is waited for
+ * agent_loading - the loader begins, or ends, to load or unload one for this thread. What is done
+ * meanwhile is done in a constructor or destructor: no other thread is waited for.
  */
-void agent_scan(bool nested);
+void agent_scan(void);
+void agent_loading(bool begins);
 
 /*
  * report_lines - one line per probe that was run: count, lost, kind, function, object. False: not

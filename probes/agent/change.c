@@ -10,7 +10,17 @@
 
 #define TRIES 10 /* in each of which an object goes */
 
-static long change_probes(const char *pattern, bool on)
+static size_t drop_below(uint32_t from, uint32_t *ids, size_t n)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] >= from)
+			ids[left++] = ids[i];
+	return left;
+}
+
+static long change_probes(const char *pattern, bool on, uint32_t from)
 {
 	size_t max = fi_probes();
 	uint32_t *ids = calloc(max ? max : 1, sizeof(*ids));
@@ -23,6 +33,8 @@ static long change_probes(const char *pattern, bool on)
 	if (n > (long)max)
 		n = (long)max;
 	if (n > 0)
+		n = (long)drop_below(from, ids, (size_t)n);
+	if (n > 0)
 		ret = !on	       ? fi_deactivate_batch(ids, (size_t)n)
 		      : trace_wanted() ? trace_on(ids, (size_t)n)
 				       : fi_activate_batch(ids, (size_t)n, NULL);
@@ -30,15 +42,15 @@ static long change_probes(const char *pattern, bool on)
 	return ret < 0 ? ret : n;
 }
 
-long agent_change(const char *pattern, bool on)
+long agent_change(const char *pattern, bool on, uint32_t from)
 {
 	/* Of an agent that was attached, dlopen() is not the one that is called. */
 	long ret = on ? fi_scan() : 0;
 
 	if (ret < 0)
 		return ret;
-	ret = change_probes(pattern, on);
+	ret = change_probes(pattern, on, from);
 	for (int i = 0; i < TRIES && ret == -ENODEV; i++)
-		ret = change_probes(pattern, on);
+		ret = change_probes(pattern, on, from);
 	return ret;
 }

@@ -44,13 +44,13 @@ static long trace_request(char *rest)
 	const char *folder = strsep(&rest, " ");
 	int ret = rest ? trace_start(folder) : -EINVAL;
 
-	return ret < 0 ? ret : agent_change(rest, true);
+	return ret < 0 ? ret : agent_change(rest, true, 0);
 }
 
 static long untrace(const char *pattern)
 {
 	trace_start(NULL);
-	return agent_change(pattern, false);
+	return agent_change(pattern, false, 0);
 }
 
 /* Static branches: they are no probes. */
@@ -94,7 +94,7 @@ static long serve_client(const char *word, char *rest)
 	if (!strcmp(word, "untrace"))
 		return untrace(rest);
 	if (!strcmp(word, "on") || !strcmp(word, "off"))
-		return agent_change(rest, !strcmp(word, "on"));
+		return agent_change(rest, !strcmp(word, "on"), 0);
 	if (!strcmp(word, "entries"))
 		return take_entries(rest);
 	return change_branches(word, rest);

@@ -49,17 +49,14 @@ static const char *search(const char *file, const void *caller, char *path, size
 	return found;
 }
 
-/* Of this thread. The loader runs constructors and destructors with its lock. */
-static __thread unsigned depth __attribute__((tls_model("initial-exec")));
-
 static void *open_deeper(const char *file, int flags)
 {
 	void *(*open)(const char *, int) = real("dlopen");
 	void *handle;
 
-	depth++;
+	agent_loading(true);
 	handle = open(file, flags);
-	depth--;
+	agent_loading(false);
 	return handle;
 }
 
@@ -75,7 +72,7 @@ void *dlopen(const char *file, int flags)
 	if (!handle)
 		handle = open_deeper(file, flags);
 	if (handle)
-		agent_scan(depth > 0);
+		agent_scan();
 	return handle;
 }
 
@@ -84,9 +81,9 @@ int dlclose(void *handle)
 	int (*close)(void *) = real("dlclose");
 	int ret;
 
-	depth++;
+	agent_loading(true);
 	ret = close(handle);
-	depth--;
-	agent_scan(depth > 0);
+	agent_loading(false);
+	agent_scan();
 	return ret;
 }

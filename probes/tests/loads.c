@@ -4,10 +4,13 @@
  *
  * usage: loads ROUNDS LIBRARY...
  *
- * With -DLIBRARY it is a library; with -DOPENS="PATH" its constructor loads another one.
+ * With -DLIBRARY it is a library; with -DOPENS="PATH" its constructor loads another one, with
+ * -DFORKS it forks.
  */
 #ifdef LIBRARY
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 void first_run(void);
 void last_run(void);
@@ -34,6 +37,17 @@ __attribute__((destructor)) static void end(void)
 {
 	if (other)
 		dlclose(other);
+}
+#endif
+
+#ifdef FORKS
+__attribute__((constructor)) static void start(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
 }
 #endif
 #else
