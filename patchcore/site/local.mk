@@ -22,3 +22,7 @@ check_PROGRAMS += $(patchcore_site_tests)
 TESTS += $(patchcore_site_tests)
 patchcore_site_tests_test_thread_late_LDFLAGS = -Wl,--wrap=membarrier_sync
 endif
+
+# What a look-up costs; no test.
+EXTRA_PROGRAMS += patchcore/site/tests/bench_find
+patchcore_site_tests_bench_find_LDADD = libpatchcore_internal.la
