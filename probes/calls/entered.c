@@ -7,72 +7,59 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOWHERE UINT64_MAX
-
-struct table {
-	uint64_t at;
-	uint64_t from; /* the LEA; NOWHERE: of several functions */
-};
-
 struct scan {
 	const struct elf *elf;
 	const struct elf_symbols *symbols;
 	struct entered *entered;
-	uint64_t code, end; /* of all sections of code */
-	struct table *table;
-	size_t tables, room;
+	bool *open; /* of symbols: a part that may lead anywhere */
 };
 
-/* Room for one more of that size behind n of them. */
-static void *grown_ranges(void *all, size_t n, size_t *room, size_t size)
+static int note_place(struct entered *entered, uint64_t at, bool anywhere)
 {
-	void *more;
+	size_t room = entered->room ? 2 * entered->room : 256;
+	struct entered_place *more;
 
-	if (n < *room)
-		return all;
-	more = realloc(all, (*room ? 2 * *room : 256) * size);
-	if (more)
-		*room = *room ? 2 * *room : 256;
-	return more;
+	if (entered->n == entered->room) {
+		more = realloc(entered->place, room * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		entered->place = more;
+		entered->room = room;
+	}
+	entered->place[entered->n++] = (struct entered_place){ at, anywhere };
+	return 0;
 }
 
-static int note_entry(struct scan *scan, uint64_t from, uint64_t at)
+/* Of code that is no part of a function though no symbol is of it: to another object. */
+static bool is_plt(const struct elf_section *section)
 {
-	const struct elf_symbol *function = elf_function_at(scan->symbols, at);
-	struct entered *entered = scan->entered;
-	struct entered_place *place;
+	return !strncmp(section->name, ".plt", strlen(".plt"));
+}
 
-	if (!function || at == function->addr)
+/* Whether code without a name is there, which may be a part of any function. */
+static bool has_no_name(const struct scan *scan, uint64_t at)
+{
+	struct elf_section section;
+
+	for (uint32_t i = 0; i < scan->elf->number; i++)
+		if (elf_section(scan->elf, i, &section) && section.flags & SHF_EXECINSTR &&
+		    at - section.addr < section.len)
+			return !is_plt(&section);
+	return false;
+}
+
+/* A jump from one place to another. */
+static int see_jump(struct scan *scan, uint64_t from, uint64_t to)
+{
+	const struct elf_symbol *function = elf_function_at(scan->symbols, to);
+
+	if (!function)
+		return has_no_name(scan, to) ? note_place(scan->entered, from, true) : 0;
+	if (from - function->addr < function->size)
 		return 0;
-	place = grown_ranges(entered->place, entered->n, &entered->room, sizeof(*place));
-	if (!place)
-		return -ENOMEM;
-	entered->place = place;
-	place[entered->n++] = (struct entered_place){
-		.at = at,
-		.other = from - function->addr >= function->size,
-	};
-	return 0;
-}
-
-static bool is_code(const struct scan *scan, uint64_t at)
-{
-	/* Also where it ends: a table that has an entry for what never happens may lead there. */
-	return at >= scan->code && at <= scan->end;
-}
-
-static int note_address(struct scan *scan, uint64_t from, uint64_t at)
-{
-	struct table *table;
-
-	if (is_code(scan, at))
-		return note_entry(scan, from, at);
-	table = grown_ranges(scan->table, scan->tables, &scan->room, sizeof(*table));
-	if (!table)
-		return -ENOMEM;
-	scan->table = table;
-	table[scan->tables++] = (struct table){ .at = at, .from = from };
-	return 0;
+	if (scan->open[function - scan->symbols->symbol])
+		return note_place(scan->entered, from, true);
+	return to != function->addr ? note_place(scan->entered, to, false) : 0;
 }
 
 /* Behind that many bytes of an instruction, at its end. */
@@ -84,109 +71,19 @@ static uint64_t relative(const uint8_t *bytes, uint64_t at, size_t opcodes)
 	return at + opcodes + sizeof(rel) + (uint64_t)(int64_t)rel;
 }
 
-/* JMP and Jcc from another function, and LEA. */
+/* JMP and Jcc. */
 static int read_code(struct scan *scan, const struct elf_section *section)
 {
 	int ret = 0;
 
 	for (uint64_t i = 0; i + 5 <= section->len && !ret; i++) {
 		const uint8_t *bytes = section->bytes + i;
-		uint64_t at = section->addr + i, to = 0, left = section->len - i;
-		const struct elf_symbol *function;
+		uint64_t at = section->addr + i;
 
 		if (bytes[0] == 0xe9)
-			to = relative(bytes, at, 1);
-		else if (left >= 6 && bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80)
-			to = relative(bytes, at, 2);
-		else if (left >= 7 && (bytes[0] & 0xfb) == 0x48 && bytes[1] == 0x8d &&
-			 (bytes[2] & 0xc7) == 5)
-			ret = note_address(scan, at, relative(bytes, at, 3));
-		if (!to || !is_code(scan, to))
-			continue;
-		function = elf_function_at(scan->symbols, to);
-		if (function && at - function->addr >= function->size)
-			ret = note_entry(scan, at, to);
-	}
-	return ret;
-}
-
-/* What is not loaded anywhere else needs no relocations. */
-static int read_words(struct scan *scan, const struct elf_section *section)
-{
-	int ret = 0;
-
-	for (uint64_t i = 0; i + 8 <= section->len && !ret; i += 8) {
-		uint64_t word;
-
-		memcpy(&word, section->bytes + i, sizeof(word));
-		if (is_code(scan, word))
-			ret = note_entry(scan, word, word);
-	}
-	return ret;
-}
-
-static int read_sections(struct scan *scan, bool code,
-			 int (*read)(struct scan *scan, const struct elf_section *section))
-{
-	struct elf_section section;
-	int ret = 0;
-
-	for (uint32_t i = 0; i < scan->elf->number && !ret; i++)
-		if (elf_section(scan->elf, i, &section) && section.bytes &&
-		    section.flags & SHF_ALLOC && !(section.flags & SHF_EXECINSTR) != code)
-			ret = read(scan, &section);
-	return ret;
-}
-
-static int measure_code(struct scan *scan, const struct elf_section *section)
-{
-	if (section->addr < scan->code)
-		scan->code = section->addr;
-	if (section->addr + section->len > scan->end)
-		scan->end = section->addr + section->len;
-	return 0;
-}
-
-static int by_table(const void *a, const void *b)
-{
-	const struct table *one = a, *two = b;
-
-	return one->at < two->at ? -1 : one->at > two->at;
-}
-
-/* Distances from the table, up to the next one. */
-static int read_table(struct scan *scan, const struct table *table, uint64_t end)
-{
-	int ret = 0;
-
-	for (uint64_t at = table->at; end - at >= 4 && !ret; at += 4) {
-		const uint8_t *bytes = elf_constant(scan->elf, at, 4);
-		uint64_t to;
-
-		if (!bytes)
-			break;
-		to = relative(bytes, table->at - 4, 0);
-		if (!is_code(scan, to))
-			break;
-		ret = note_entry(scan, table->from, to);
-	}
-	return ret;
-}
-
-static int read_tables(struct scan *scan)
-{
-	const struct table *tables = scan->table;
-	int ret = 0;
-
-	qsort(scan->table, scan->tables, sizeof(*scan->table), by_table);
-	for (size_t i = 0, next; i < scan->tables && !ret; i = next) {
-		struct table one = tables[i];
-
-		for (next = i + 1; next < scan->tables && tables[next].at == one.at; next++)
-			if (elf_function_at(scan->symbols, tables[next].from) !=
-			    elf_function_at(scan->symbols, one.from))
-				one.from = NOWHERE;
-		ret = read_table(scan, &one, next < scan->tables ? tables[next].at : UINT64_MAX);
+			ret = see_jump(scan, at, relative(bytes, at, 1));
+		else if (section->len - i >= 6 && bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80)
+			ret = see_jump(scan, at, relative(bytes, at, 2));
 	}
 	return ret;
 }
@@ -199,25 +96,28 @@ static int by_place(const void *a, const void *b)
 }
 
 int entered_read(struct entered *entered, const struct elf *elf, const struct elf_symbols *symbols,
-		 const struct elf_values *values)
+		 bool (*jumps)(const struct elf_symbol *function, void *data), void *data)
 {
-	struct scan scan = {
-		.elf = elf, .symbols = symbols, .entered = entered, .code = UINT64_MAX
-	};
-	int ret;
+	struct scan scan = { .elf = elf, .symbols = symbols, .entered = entered };
+	struct elf_section section;
+	int ret = 0;
 
 	*entered = (struct entered){ 0 };
-	read_sections(&scan, true, measure_code);
-	ret = read_sections(&scan, true, read_code);
-	if (!ret && scan.tables)
-		ret = read_tables(&scan);
-	if (!ret && elf->type == ET_EXEC)
-		ret = read_sections(&scan, false, read_words);
-	for (size_t i = 0; i < values->n && !ret; i++)
-		ret = note_entry(&scan, values->value[i].value, values->value[i].value);
+	scan.open = calloc(symbols->n + 1, sizeof(*scan.open));
+	if (!scan.open)
+		return -ENOMEM;
+	for (size_t i = 0; i < symbols->n; i++) {
+		scan.open[i] = strstr(symbols->symbol[i].name, ".cold") &&
+			       jumps(&symbols->symbol[i], data);
+		entered->open |= scan.open[i];
+	}
+	for (uint32_t i = 0; i < elf->number && !ret; i++)
+		if (elf_section(elf, i, &section) && section.bytes && !is_plt(&section) &&
+		    section.flags & SHF_ALLOC && section.flags & SHF_EXECINSTR)
+			ret = read_code(&scan, &section);
 	if (entered->n)
 		qsort(entered->place, entered->n, sizeof(*entered->place), by_place);
-	free(scan.table);
+	free(scan.open);
 	return ret;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where functions may be entered in their middle, by what their own branches do not show: tables of
- * `switch` and of computed goto, and jumps between the parts that a compiler made of one function
- * (f and f.cold). What may be such a way is taken for one: bytes are not told apart from
- * instructions, and how long a table is, only by what it leads to, or where another one begins.
+ * Which functions have other parts, that were put elsewhere (f and f.cold): code jumps from one
+ * into the middle of another. What may be such a jump is taken for one: bytes are not told apart
+ * from instructions.
  */
 #ifndef PROBES_CALLS_ENTERED_H
 #define PROBES_CALLS_ENTERED_H
@@ -16,18 +15,19 @@
 
 struct entered {
 	struct entered_place {
-		uint64_t at;
-		bool other; /* also by code of another function: both are parts of one */
-	} * place;	    /* sorted by at; free() it, also after an error */
+		uint64_t at;   /* in the function */
+		bool anywhere; /* not only there: what is known of the part is too little */
+	} * place;	       /* sorted by at; free() it, also after an error */
 	size_t n, room;
+	bool open; /* some part may lead anywhere in its function */
 };
 
 /*
  * entered_read - of all functions of an object. -ENOMEM.
- * @values: words that the loader makes addresses
+ * @jumps: whether a function has an indirect jump, or does not come out as instructions
  */
 int entered_read(struct entered *entered, const struct elf *elf, const struct elf_symbols *symbols,
-		 const struct elf_values *values);
+		 bool (*jumps)(const struct elf_symbol *function, void *data), void *data);
 
 /* entered_from - the index of the first place at or behind an address. */
 size_t entered_from(const struct entered *entered, uint64_t at);

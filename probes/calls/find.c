@@ -226,6 +226,22 @@ static bool is_part(const char *function, const char *of)
 	return !strncmp(function, of, len) && (!function[len] || function[len] == '.');
 }
 
+/* Whether a part of a function may lead anywhere in it. */
+static bool part_jumps(const struct elf_symbol *part, void *data)
+{
+	const struct place *place = data;
+	uintptr_t start = place->object->base + part->addr;
+	struct given given;
+	bool jumps = true;
+
+	if (!object_covers(place->object, start, part->size, PF_X | PF_R))
+		return true;
+	if (!given_open(&given, (const uint8_t *)start, part->size, false))
+		jumps = given.jumps;
+	given_close(&given);
+	return jumps;
+}
+
 static void tell_entered(const struct entered *entered, const struct elf_symbol *function,
 			 struct given *given)
 {
@@ -235,9 +251,11 @@ static void tell_entered(const struct entered *entered, const struct elf_symbol 
 		if (place->at - function->addr >= function->size)
 			break;
 		given_entered(given, place->at - function->addr);
-		if (place->other)
-			given->stays = 0;
+		given->stays = 0;
+		given->jumps |= place->anywhere;
 	}
+	if (given->jumps && entered->open)
+		given->stays = 0;
 }
 
 /* The calls in one function, from the first on. Of what is not plain the name stays. */
@@ -362,7 +380,7 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 		place.pads = has_pads(elf);
 		ret = elf_values(elf, &place.values);
 		if (!ret)
-			ret = entered_read(&place.entered, elf, symbols, &place.values);
+			ret = entered_read(&place.entered, elf, symbols, part_jumps, &place);
 	}
 	if (!ret)
 		ret = scan(&place, symbols);

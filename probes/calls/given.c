@@ -10,9 +10,9 @@
  * exceptions, to which the unwinder comes. So where there may be such, calls are passed only by a
  * register that is set to one value in all of the function.
  *
- * Nor are all ways branches: tables and other parts of the function lead to places, too, and what
- * nothing is seen to lead to is come to by what is not seen. These are passed by such a register
- * as well, if there is no other part that may set it.
+ * Nor are all ways branches: an indirect jump may lead to any place in its function, other parts of
+ * the function lead to places, too, and what nothing is seen to lead to is come to by what is not
+ * seen. These are passed by such a register as well, if there is no other part that may set it.
  */
 #include "probes/calls/given.h"
 #include "probes/elf/sorted.h"
@@ -26,6 +26,7 @@
 #define REGISTERS 16
 #define RDI	  7
 #define CLOBBERED 0x0fc7 /* by a call: rax, rcx, rdx, rsi, rdi, r8 to r11 */
+#define RESTORED  0xf028 /* by a function, before it ends: rbx, rbp, r12 to r15 */
 #define NONE	  UINT32_MAX
 
 struct given_step {
@@ -125,7 +126,7 @@ static void note_step(struct given_step *step, const struct decoded *decoded, ui
 	else if (insn->raw.imm[0].is_relative)
 		step->target = next + insn->raw.imm[0].value.u;
 	step->is_nop = insn->mnemonic == ZYDIS_MNEMONIC_NOP;
-	step->restores = insn->mnemonic == ZYDIS_MNEMONIC_POP;
+	step->restores = insn->mnemonic == ZYDIS_MNEMONIC_POP && step->changed & RESTORED;
 	switch (insn->mnemonic) {
 	case ZYDIS_MNEMONIC_JMP:
 	case ZYDIS_MNEMONIC_RET:
@@ -251,7 +252,7 @@ void given_entered(struct given *given, size_t at)
 	struct given_step *step = step_at(given, at);
 
 	if (step)
-		step->entered = given->led = true;
+		step->entered = true;
 }
 
 /* --- Back -------------------------------------------------------------------------------------
@@ -293,9 +294,9 @@ static void behind(struct search *search, uint32_t step, int reg)
 static void before(struct search *search, uint32_t step, int reg)
 {
 	const struct given_step *steps = search->given->step;
-	bool open = search->given->jumps && !search->given->led;
+	bool entered = search->given->jumps || steps[step].entered;
 
-	if (!step || ((open || steps[step].entered) && !(search->given->stays & 1u << reg)))
+	if (!step || (entered && !(search->given->stays & 1u << reg)))
 		search->failed = true;
 	for (uint32_t came = steps[step].came; came != NONE; came = steps[came].next)
 		behind(search, came, reg);

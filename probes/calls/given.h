@@ -12,8 +12,7 @@ struct given {
 	size_t n;
 	uint16_t passes; /* registers by which calls are passed that may not return */
 	uint16_t stays;	 /* and places that are entered by ways that are not seen */
-	bool jumps;	 /* indirectly: to any place, if nothing is known of where that leads */
-	bool led;	 /* something is known */
+	bool jumps;	 /* indirectly: to any place */
 };
 
 /* What a call is given as its first argument. */

@@ -40,15 +40,21 @@ FUNCTION(jumped, "lea two(%rip), %rbx\njmp *%rax\nlea one(%rip), %rbx\nmov %rbx,
 /* What is behind the RET is come to from elsewhere. */
 FUNCTION(unseen, "lea two(%rip), %rbx\nret\nnopl 0(%rax)\ndec %eax\njmp 1f\nlea one(%rip), %rbx\n"
 		 "1: mov %rbx, %rdi\nunseen_call: call other\nret");
-/* A table, or another part of it, leads to each NAME_way. */
-FUNCTION(led, "lea two(%rip), %rbx\njmp *%rax\nlea one(%rip), %rbx\nled_way: mov %rbx, %rdi\n"
+/* Another part of it leads to each NAME_way. */
+FUNCTION(led, "lea two(%rip), %rbx\nret\nlea one(%rip), %rbx\nled_way: mov %rbx, %rdi\n"
 	      "led_call: call other\nret");
-FUNCTION(stays, "lea one(%rip), %rbx\ntest %eax, %eax\njne stays_way\njmp *%rax\nstays_way: mov "
+FUNCTION(stays, "lea one(%rip), %rbx\ntest %eax, %eax\njne stays_way\nret\nstays_way: mov "
 		"%rbx, %rdi\n"
 		"stays_call: call other\npop %rbx\nret");
-FUNCTION(reloaded, "lea one(%rip), %rbx\ntest %eax, %eax\njne 1f\nmov 8(%rsp), %rbx\njmp *%rax\n"
+FUNCTION(reloaded, "lea one(%rip), %rbx\ntest %eax, %eax\njne 1f\nmov 8(%rsp), %rbx\nret\n"
 		   "1:\nreloaded_way: mov %rbx, %rdi\nreloaded_call: call other\nret");
-extern const uint8_t led_way[], stays_way[], reloaded_way[];
+/* Other places than that to which the jump leads. */
+FUNCTION(elsewhere, "lea two(%rip), %rbx\nelsewhere_way: jmp *%rax\nlea one(%rip), %rbx\n"
+		    "mov %rbx, %rdi\nelsewhere_call: call other\nret");
+/* No register that a function restores before it ends. */
+FUNCTION(popped, "lea one(%rip), %rdi\ntest %eax, %eax\njne popped_way\npop %rdi\nret\n"
+		 "popped_way:\npopped_call: jmp other");
+extern const uint8_t led_way[], stays_way[], reloaded_way[], elsewhere_way[], popped_way[];
 __asm__(".pushsection .text\none: nop\ntwo: nop\nother: ret\n.popsection\n");
 extern const uint8_t one[], two[];
 
@@ -114,6 +120,8 @@ static void not_told(void **state)
 	assert_false(FIND_LED(led, false));
 	assert_false(FIND_LED(stays, true));
 	assert_false(FIND_LED(reloaded, false));
+	assert_false(FIND_LED(elsewhere, false));
+	assert_false(FIND_LED(popped, false));
 }
 
 int main(void)
