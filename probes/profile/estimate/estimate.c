@@ -120,6 +120,7 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	estimate->largest = fmax(estimate->largest, unseen);
 	add_variance(estimate, rate, length * (length - (double)epoch->watched),
 		     (double)epoch->watched);
+	estimate->lone = estimate->squares > 0 ? 0 : fmax(0, estimate->calls - estimate->counted);
 	add_gaps(estimate, epoch);
 }
 
@@ -144,6 +145,7 @@ void estimate_join(struct estimate *sum, const struct estimate *other)
 	sum->time += other->time;
 	sum->unwatched += other->unwatched;
 	sum->blurred += other->blurred;
+	sum->lone += other->lone;
 }
 
 /* The quantile of Student's law that 97.5 % are below: Cornish and Fisher's series, and its end. */
@@ -204,18 +206,12 @@ static const char *problem_of(const struct estimate *estimate)
 	return NULL;
 }
 
-/* What only windows tell that have no neighbours to differ from. */
-static double lone_calls(const struct estimate *estimate)
-{
-	return estimate->squares > 0 ? 0 : fmax(0, estimate->calls - estimate->counted);
-}
-
 struct interval estimate_interval(const struct estimate *estimate)
 {
 	struct interval interval = { .calls = estimate->calls,
 				     .low = estimate->calls,
 				     .high = estimate->calls };
-	double few, spread, factor, open, lone;
+	double few, spread, factor, open;
 
 	if (!(estimate->sampled > 0) && !(estimate->pending > 0) && !(estimate->hidden > 0))
 		return interval;
@@ -225,16 +221,15 @@ struct interval estimate_interval(const struct estimate *estimate)
 	spread = interval.calls > 0 ? sqrt(estimate->squares * few) / interval.calls : 0;
 	factor = estimate_factor(spread * spread,
 				 estimate_freedom(estimate->squares, estimate->quads));
-	lone = lone_calls(estimate);
 	/* Calls are whole, and the ends of epochs belong to one or the other. */
 	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->blurred -
-						       lone * (1 - 1.0 / LONE));
+						       estimate->lone * (1 - 1.0 / LONE));
 	interval.calls += estimate->lifted;
 	/* Nothing came behind a sudden end by which to tell: it went on like that, or faster. */
 	open = estimate->burst * estimate->pending;
 	interval.calls += open;
 	interval.high = interval.calls * factor + 1 + estimate->blurred + estimate->hidden +
-			open * (FASTER - 1) + lone * (LONE - 1);
+			open * (FASTER - 1) + estimate->lone * (LONE - 1);
 	return interval;
 }
 

@@ -53,6 +53,7 @@ struct estimate {
 	double time;	  /* ticks of all epochs */
 	double unwatched; /* of them */
 	double blurred;	  /* how far off calls may be since counting slowed the program */
+	double lone;	  /* calls that only windows tell which have no neighbours to differ from */
 };
 
 /* It is nothing but doubles, and goes from process to process as such. */

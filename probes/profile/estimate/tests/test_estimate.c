@@ -281,7 +281,7 @@ static void test_lone_window(void **state)
 {
 	const struct epoch window = { .calls = 100, .watched = 100, .length = 10000 };
 	const struct epoch quiet = { .watched = 100, .length = 10000 };
-	struct estimate one = { 0 }, two = { 0 }, none = { 0 };
+	struct estimate one = { 0 }, two = { 0 }, many = { 0 }, none = { 0 };
 	struct interval interval;
 
 	(void)state;
@@ -292,6 +292,12 @@ static void test_lone_window(void **state)
 	/* Two processes are no neighbours, either. */
 	estimate_join(&two, &one);
 	estimate_join(&two, &one);
+	assert_true(estimate_interval(&two).high > 200000);
+	/* Nor is a third, in which windows had some. */
+	for (int i = 0; i < 3; i++)
+		estimate_add(&many, &window);
+	assert_true(estimate_interval(&many).high < 100000);
+	estimate_join(&two, &many);
 	assert_true(estimate_interval(&two).high > 200000);
 	/* A window without calls takes nothing off those that were counted. */
 	none.counted = none.calls = 100;
