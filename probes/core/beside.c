@@ -3,12 +3,13 @@
 #include <stdlib.h>
 
 #include "probes/core/core.h"
+#include "probes/elf/sorted.h"
 
 static int by_place(const void *a, const void *b)
 {
-	uintptr_t one = *(const uintptr_t *)a, two = *(const uintptr_t *)b;
+	const struct beside_site *one = a, *two = b;
 
-	return one < two ? -1 : one > two;
+	return one->at < two->at ? -1 : one->at > two->at;
 }
 
 int beside_find(struct beside *beside, const struct object *object, enum fi_kind kind)
@@ -22,7 +23,7 @@ int beside_find(struct beside *beside, const struct object *object, enum fi_kind
 		const struct probe *probe = probe_get(id);
 
 		if (probe->object == object && probe->kind == kind && !probe->reason)
-			beside->site[beside->n++] = (uintptr_t)probe->site;
+			beside->site[beside->n++].at = (uintptr_t)probe->site;
 	}
 	qsort(beside->site, beside->n, sizeof(*beside->site), by_place);
 	return 0;
@@ -30,15 +31,7 @@ int beside_find(struct beside *beside, const struct object *object, enum fi_kind
 
 bool beside_has(const struct beside *beside, uintptr_t start, uintptr_t end)
 {
-	size_t low = 0, high = beside->n;
+	size_t i = SORTED_FROM(beside->site, beside->n, at, start);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (beside->site[middle] < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < beside->n && beside->site[low] < end;
+	return i < beside->n && beside->site[i].at < end;
 }

@@ -118,7 +118,9 @@ static inline struct probe *probe_get(uint32_t id)
 
 /* Where an object has probes of one kind that are not refused, by address. free() site. */
 struct beside {
-	uintptr_t *site;
+	struct beside_site {
+		uintptr_t at;
+	} * site;
 	size_t n;
 };
 
