@@ -53,7 +53,7 @@ uint64_t frames_waited(struct ring *ring, uint64_t now) FRAMES_FUNCTION;
 
 /*
  * frames_overlong - a function that is called so often that it has windows took so long for one
- * call: so the machine was stopped in it. The clocks of threads run on then.
+ * call: so the machine was stopped in it, or many threads were. The clocks of threads run on then.
  */
 bool frames_overlong(const struct watch *watch, int64_t wall) FRAMES_FUNCTION;
 
